@@ -1,0 +1,137 @@
+package zkserver
+
+import (
+	"crypto/sha1"
+	"encoding/base64"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// checkACL tells whether somebody with the given identities has any of the wanted
+// permissions. An empty list grants everything, as in the real server.
+func checkACL(acl []ACL, perm int32, ids []ID) Code {
+	if len(acl) == 0 || slices.ContainsFunc(ids, func(id ID) bool { return id.Scheme == "super" }) {
+		return CodeOK
+	}
+	for _, a := range acl {
+		if a.Perms&perm == 0 {
+			continue
+		}
+		if a.ID.Scheme == "world" && a.ID.Name == "anyone" {
+			return CodeOK
+		}
+		for _, id := range ids {
+			if id.Scheme == a.ID.Scheme && idMatches(id, a.ID.Name) {
+				return CodeOK
+			}
+		}
+	}
+	return CodeNoAuth
+}
+
+func idMatches(id ID, want string) bool {
+	if id.Scheme == "ip" {
+		return ipMatches(id.Name, want)
+	}
+	return id.Name == want
+}
+
+// ipMatches compares an address with "addr" or "addr/bits".
+func ipMatches(addr, want string) bool {
+	have := net.ParseIP(addr)
+	if have == nil {
+		return false
+	}
+	if _, block, err := net.ParseCIDR(want); err == nil {
+		return block.Contains(have)
+	}
+	ip := net.ParseIP(want)
+	return ip != nil && ip.Equal(have)
+}
+
+// fixACL checks a list that a client wants to set and replaces the "auth" scheme by the
+// identities that the client has proved.
+func fixACL(acl []ACL, ids []ID) ([]ACL, Code) {
+	var out []ACL
+	for i, a := range acl {
+		if slices.Contains(acl[:i], a) {
+			continue
+		}
+		switch {
+		case a.ID.Scheme == "world" && a.ID.Name == "anyone":
+			out = append(out, a)
+		case a.ID.Scheme == "auth":
+			proved := false
+			for _, id := range ids {
+				if id.Scheme == "ip" {
+					continue // an address is not a proof of identity
+				}
+				proved = true
+				out = append(out, ACL{Perms: a.Perms, ID: id})
+			}
+			if !proved {
+				return nil, CodeInvalidACL
+			}
+		case validID(a.ID):
+			out = append(out, a)
+		default:
+			return nil, CodeInvalidACL
+		}
+	}
+	if len(out) == 0 {
+		return nil, CodeInvalidACL
+	}
+	return out, CodeOK
+}
+
+func validID(id ID) bool {
+	switch id.Scheme {
+	case "digest":
+		return strings.Count(strings.TrimRight(id.Name, ":"), ":") == 1
+	case "ip":
+		addr, bits, masked := strings.Cut(id.Name, "/")
+		ip := net.ParseIP(addr)
+		if ip == nil {
+			return false
+		}
+		if !masked {
+			return true
+		}
+		n, err := strconv.Atoi(bits)
+		return err == nil && n >= 0 && (n <= 32 || ip.To4() == nil && n <= 128)
+	}
+	return false
+}
+
+// Digest returns the id that "user:password" proves in the digest scheme.
+func Digest(credentials string) string {
+	user, _, _ := strings.Cut(credentials, ":")
+	sum := sha1.Sum([]byte(credentials))
+	return user + ":" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// authenticate returns the identity that an auth packet proves, or [CodeAuthFailed].
+func authenticate(scheme string, cred []byte, remote string) (ID, Code) {
+	switch scheme {
+	case "digest":
+		return ID{Scheme: "digest", Name: Digest(string(cred))}, CodeOK
+	case "ip":
+		return ID{Scheme: "ip", Name: remote}, CodeOK
+	}
+	return ID{}, CodeAuthFailed
+}
+
+// hideDigests replaces the password hash in digest entries; that is what somebody
+// with read but without admin permission gets to see.
+func hideDigests(acl []ACL) []ACL {
+	out := slices.Clone(acl)
+	for i, a := range out {
+		if a.ID.Scheme == "digest" {
+			user, _, _ := strings.Cut(a.ID.Name, ":")
+			out[i].ID.Name = user + ":x"
+		}
+	}
+	return out
+}

@@ -1,0 +1,104 @@
+package zkserver
+
+import "time"
+
+// Change is one node that a transaction touched.
+type Change struct {
+	Op    Op // create, delete, setData or setACL, whatever operation caused it
+	Path  string
+	Owner int64 // ephemeral owner of a created or deleted node
+	Czxid int64
+}
+
+// Txn is one committed transaction, as [Config.OnCommit] sees it.
+type Txn struct {
+	Zxid    int64
+	Time    time.Time // the instant of the commit
+	Session int64     // who asked for it; 0 for the server itself
+	Op      Op
+	Code    Code // a failed request is a transaction without changes
+	Changes []Change
+}
+
+// commit is the second stage: it applies what was prepared.
+func (s *Server) commit(r *request) {
+	t := Txn{Zxid: r.zxid, Time: s.now(), Session: r.session, Op: r.call.Op, Code: r.code}
+	for i := range r.txn {
+		op := &r.txn[i]
+		if op.op == opError {
+			if t.Code == CodeOK {
+				t.Code = op.code
+			}
+			continue
+		}
+		if code := s.apply(r, op, &t); code != CodeOK && r.code == CodeOK {
+			r.code = code
+		}
+	}
+	if r.zxid > s.tree.zxid {
+		s.tree.zxid = r.zxid
+	}
+	s.out.commit(r.zxid)
+	if s.cfg.OnCommit != nil {
+		s.cfg.OnCommit(t)
+	}
+}
+
+func (s *Server) apply(r *request, op *txnOp, t *Txn) Code {
+	switch op.op {
+	case OpCreate, OpCreate2, OpCreateContainer:
+		return s.applyCreate(r, op, t)
+	case OpDelete, OpDeleteContainer:
+		return s.applyDelete(op.path, r.zxid, t)
+	case OpSetData:
+		n := s.tree.nodes[op.path]
+		if n == nil {
+			return CodeNoNode
+		}
+		s.tree.dataSize += int64(len(op.data) - len(n.data))
+		n.data = op.data
+		n.stat.mtime, n.stat.mzxid, n.stat.version = r.ms(), r.zxid, op.version
+		op.stat = n.visible()
+		t.Changes = append(t.Changes, Change{Op: OpSetData, Path: op.path, Owner: n.stat.owner, Czxid: n.stat.czxid})
+		s.watches.changed(op.path)
+	case OpSetACL:
+		n := s.tree.nodes[op.path]
+		if n == nil {
+			return CodeNoNode
+		}
+		n.acl, n.stat.aversion = op.acl, op.version
+		op.stat = n.visible()
+		t.Changes = append(t.Changes, Change{Op: OpSetACL, Path: op.path, Owner: n.stat.owner, Czxid: n.stat.czxid})
+	case OpClose:
+		for _, p := range op.paths {
+			s.applyDelete(p, r.zxid, t) // a node that is gone already is no obstacle
+		}
+	}
+	return CodeOK
+}
+
+func (s *Server) applyCreate(r *request, op *txnOp, t *Txn) Code {
+	code := s.tree.create(op.path, op.data, op.acl, op.owner, op.cversion, r.zxid, r.ms())
+	if code != CodeOK {
+		return code
+	}
+	op.stat = s.tree.nodes[op.path].visible()
+	t.Changes = append(t.Changes, Change{Op: OpCreate, Path: op.path, Owner: op.owner, Czxid: r.zxid})
+	if op.owner == ContainerOwner {
+		s.armReaper()
+	}
+	parent, _ := splitPath(op.path)
+	s.watches.created(op.path, parent)
+	return CodeOK
+}
+
+func (s *Server) applyDelete(path string, zxid int64, t *Txn) Code {
+	n := s.tree.nodes[path]
+	if code := s.tree.remove(path, zxid); code != CodeOK {
+		return code
+	}
+	t.Changes = append(t.Changes, Change{Op: OpDelete, Path: path, Owner: n.stat.owner, Czxid: n.stat.czxid})
+	parent, _ := splitPath(path)
+	s.watches.deleted(path, parent)
+	return CodeOK
+}

@@ -1,0 +1,208 @@
+package zkserver
+
+// handle takes one arrival that is due. It runs on the pump, one at a time per connection.
+func (c *conn) handle(a *arrival) {
+	s := c.srv
+	switch {
+	case a.eof:
+		s.mu.Lock()
+		c.abort()
+		s.mu.Unlock()
+	case a.word != "":
+		c.handleWord(a.word)
+	case a.req != nil: // judged before, and now released
+		s.mu.Lock()
+		c.proceed(a)
+		s.mu.Unlock()
+	default:
+		c.handleFrame(a)
+	}
+}
+
+// handleFrame decodes a frame, has it judged by the interceptor and acts on the verdict.
+func (c *conn) handleFrame(a *arrival) {
+	s := c.srv
+	c.received.Add(1)
+	s.stats.received.Add(1)
+	r, ok := c.decode(a.frame)
+	s.mu.Lock()
+	if !ok {
+		c.abort()
+	}
+	if ok && r.call.Op != OpConnect && !c.accept(r) {
+		ok = false
+	}
+	s.mu.Unlock()
+	if !ok {
+		return
+	}
+	a.req = r
+	verdict := Verdict{}
+	if s.cfg.Intercept != nil {
+		info := r.record()
+		verdict = s.cfg.Intercept(&info)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.judge(a, verdict)
+}
+
+// decode turns a frame into a request. It reports false for a frame that the real
+// server closes the connection for.
+func (c *conn) decode(frame []byte) (*request, bool) {
+	s := c.srv
+	r := &request{conn: c, received: s.now()}
+	if !c.greeted {
+		q, ok := decodeConnect(frame)
+		r.call = Call{Op: OpConnect, connect: &q}
+		r.session = q.session
+		return r, ok
+	}
+	d := &decoder{b: frame}
+	r.xid = d.int32()
+	op := Op(d.int32())
+	if d.err != nil {
+		return nil, false
+	}
+	r.session = c.session
+	r.call = decodeCall(op, d.b)
+	return r, true
+}
+
+// accept counts a request and renews its session. A request of a session that is gone or
+// closing is dropped without an answer.
+func (c *conn) accept(r *request) bool {
+	s := c.srv
+	if c.closing {
+		return false
+	}
+	r.ids = c.ids
+	if r.call.Op == OpAuth {
+		return true
+	}
+	sess := s.sessions[c.session]
+	if sess == nil || sess.closing {
+		return false
+	}
+	sess.lastHeard = s.now()
+	s.touch(sess, c.timeout)
+	return true
+}
+
+// judge acts on a verdict: now, or later when the request is held.
+func (c *conn) judge(a *arrival, v Verdict) {
+	r := a.req
+	r.fate = v.Fate
+	switch v.Fate {
+	case FateHeld:
+		a.hold = v.Release
+		if a.hold == nil {
+			a.hold = make(chan struct{})
+		}
+		if v.Delay > 0 {
+			a.until = c.srv.now().Add(v.Delay)
+		}
+		r.fate = v.Then
+		c.in = append([]*arrival{a}, c.in...)
+		return
+	case FateFailed:
+		r.code = v.Code
+	case FateDuplicate:
+		if r.call.Op == OpConnect || r.call.Op == OpAuth {
+			r.fate = FateNormal // these do not pass through the history
+		}
+	}
+	c.proceed(a)
+}
+
+// proceed lets a judged request run.
+func (c *conn) proceed(a *arrival) {
+	s, r := c.srv, a.req
+	if s.closed || c.epoch != s.epoch {
+		return
+	}
+	switch {
+	case r.fate == FateRequestLost:
+		s.finished(r)
+		c.abort()
+	case r.fate == FateFailed:
+		c.fail(r)
+	case r.call.Op == OpConnect:
+		if c.closing {
+			return
+		}
+		c.readOnlyAware = r.call.connect.readOnly
+		c.connect(r, *r.call.connect)
+	case r.call.Op == OpAuth:
+		c.auth(r)
+	case !known(r.call.Op):
+		c.unknown(r)
+	default:
+		if r.fate == FateDuplicate {
+			first := *r
+			first.fate = FateNormal
+			s.submit(&first)
+		}
+		s.submit(r)
+	}
+}
+
+// fail answers with an error that an interceptor made up.
+func (c *conn) fail(r *request) {
+	s := c.srv
+	if r.call.Op == OpConnect {
+		c.greeted = true
+		s.finishConnect(r)
+		return
+	}
+	s.finished(r)
+	c.sendHeader(r.xid, s.tree.zxid, r.code)
+}
+
+func (c *conn) sendHeader(xid int32, zxid int64, code Code) {
+	e := newFrame(16)
+	e.int32(xid)
+	e.int64(zxid)
+	e.int32(int32(code))
+	c.send(e.frame())
+}
+
+// auth adds an identity to the connection. It does not pass through the pipeline.
+func (c *conn) auth(r *request) {
+	s := c.srv
+	if r.call.bad {
+		c.abort()
+		return
+	}
+	id, code := authenticate(r.call.Path, r.call.Data, c.remote)
+	r.code = code
+	s.finished(r)
+	if r.fate == FateReplyLost {
+		c.abort()
+	}
+	c.sendHeader(r.xid, 0, code)
+	if code != CodeOK {
+		c.shut()
+		return
+	}
+	for _, have := range c.ids {
+		if have == id {
+			return
+		}
+	}
+	c.ids = append(c.ids[:len(c.ids):len(c.ids)], id)
+}
+
+// unknown answers an operation that the server does not know and, as the real one, closes
+// the connection.
+func (c *conn) unknown(r *request) {
+	r.code = CodeUnimplemented
+	c.srv.finished(r)
+	c.sendHeader(r.xid, -1, CodeUnimplemented)
+	c.shut()
+}
+
+func known(op Op) bool {
+	_, ok := opNames[op]
+	return ok && op != OpConnect && op != OpCheck
+}

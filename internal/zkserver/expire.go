@@ -1,0 +1,109 @@
+package zkserver
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// touch renews a session.
+func (s *Server) touch(sess *session, timeout time.Duration) {
+	s.expiry.touch(sess, s.elapsed(), timeout)
+	if s.expiryTimer == nil || sess.bucket < s.expiryAt {
+		s.armExpiry(sess.bucket)
+	}
+}
+
+// armExpiry sets the timer for a boundary. Renewed sessions leave stale, early timers
+// behind: when one fires, it finds nothing to do and the next is set.
+func (s *Server) armExpiry(at time.Duration) {
+	if s.closed || s.stopped {
+		return
+	}
+	if s.expiryTimer != nil {
+		s.expiryTimer.Stop()
+	}
+	s.expiryAt = at
+	s.expiryTimer = time.AfterFunc(at-s.elapsed(), s.expiryDue)
+}
+
+func (s *Server) expiryDue() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.frozen || s.stopped || s.closed {
+		return
+	}
+	s.runExpiry()
+}
+
+// runExpiry expires what is due, boundary by boundary, and sets the timer for the rest.
+func (s *Server) runExpiry() {
+	for {
+		at := s.expiry.next()
+		if at == 0 {
+			s.expiryAt, s.expiryTimer = 0, nil
+			return
+		}
+		if at > s.elapsed() {
+			s.armExpiry(at)
+			return
+		}
+		due := make([]*session, 0, len(s.expiry.buckets[at]))
+		for sess := range s.expiry.buckets[at] {
+			due = append(due, sess)
+		}
+		slices.SortFunc(due, func(a, b *session) int { return cmp.Compare(a.id, b.id) })
+		for _, sess := range due {
+			s.expiry.remove(sess)
+			s.expire(sess, nil)
+		}
+	}
+}
+
+// expire ends a session from the server's side.
+func (s *Server) expire(sess *session, reply chan<- *request) {
+	s.expiry.remove(sess)
+	sess.closing = true
+	if s.cfg.OnExpired != nil {
+		s.cfg.OnExpired(sess.id, s.now())
+	}
+	s.log.Info("session expired", "session", sess.id)
+	s.submit(&request{call: Call{Op: OpClose}, session: sess.id, internal: true, received: s.now(), reply: reply})
+}
+
+// armReaper sets the timer for the next container check, if there is anything to check.
+func (s *Server) armReaper() {
+	if s.reapTimer != nil || len(s.tree.containers) == 0 || s.stopped || s.closed {
+		return
+	}
+	every := s.cfg.ContainerInterval
+	s.reapTimer = time.AfterFunc(every-s.elapsed()%every, s.reapDue)
+}
+
+func (s *Server) reapDue() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reapTimer = nil
+	if s.stopped || s.closed {
+		return
+	}
+	if !s.frozen {
+		s.reap()
+	}
+	s.armReaper()
+}
+
+// reap removes the containers that have had a child and have none any more.
+func (s *Server) reap() {
+	var empty []string
+	for path := range s.tree.containers {
+		n := s.tree.nodes[path]
+		if n.stat.cversion > 0 && n.children.len() == 0 {
+			empty = append(empty, path)
+		}
+	}
+	slices.Sort(empty)
+	for _, path := range empty {
+		s.submit(&request{call: Call{Op: OpDeleteContainer, Path: path}, internal: true, received: s.now()})
+	}
+}

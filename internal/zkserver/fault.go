@@ -1,0 +1,156 @@
+package zkserver
+
+import "time"
+
+// link is the state of the network between the server and one client, which is
+// identified by its session id.
+type link struct {
+	blockRequests int // number of faults that keep requests from arriving
+	blockReplies  int
+	requestDelay  time.Duration
+	replyDelay    time.Duration
+}
+
+// Block makes a client's network a black hole, for what it sends, for what is sent to it,
+// or both. Connections stay open; new ones that present the same session id are
+// blocked as well. Each call needs its own heal; heal is idempotent.
+//
+// When healed, what was sent meanwhile arrives, as TCP would retransmit it, but nothing
+// arrives any more from a connection that the client has closed.
+func (s *Server) Block(id int64, requests, replies bool) (heal func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.linkOf(id)
+	if requests {
+		l.blockRequests++
+	}
+	if replies {
+		l.blockReplies++
+	}
+	healed := false
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if healed {
+			return
+		}
+		healed = true
+		if requests {
+			l.blockRequests--
+		}
+		if replies {
+			l.blockReplies--
+		}
+		s.healed(id, l)
+	}
+}
+
+func (s *Server) linkOf(id int64) *link {
+	l := s.links[id]
+	if l == nil {
+		l = &link{}
+		s.links[id] = l
+	}
+	return l
+}
+
+// healed lets the connections of a client go on.
+func (s *Server) healed(id int64, l *link) {
+	for c := range s.conns {
+		if c.claimed != id {
+			continue
+		}
+		if l.blockRequests == 0 {
+			c.unwall()
+		}
+		poke(c.wake)
+		poke(c.owake)
+	}
+	if *l == (link{}) && s.links[id] == l {
+		delete(s.links, id)
+	}
+}
+
+// unwall drops what a client sent into a black hole on a connection that it has closed since.
+func (c *conn) unwall() {
+	if !c.peerGone {
+		return
+	}
+	kept := c.in[:0]
+	for _, a := range c.in {
+		if a.eof || !a.walled {
+			kept = append(kept, a)
+		}
+	}
+	c.in = kept
+}
+
+// SetDelay gives a client's network a latency in each direction, from now on. Zero takes
+// it away.
+func (s *Server) SetDelay(id int64, request, reply time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.linkOf(id)
+	l.requestDelay, l.replyDelay = request, reply
+	s.healed(id, l)
+}
+
+// Disconnect drops the connection of a session; the session lives on. It reports whether
+// there was one.
+func (s *Server) Disconnect(id int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := false
+	for c := range s.conns {
+		if c.session == id && id != 0 {
+			c.abort()
+			found = true
+		}
+	}
+	return found
+}
+
+// Expire ends a session on the server now, as if its timeout had passed, and waits until
+// its ephemerals are gone. It reports whether there was such a session.
+func (s *Server) Expire(id int64) bool {
+	s.mu.Lock()
+	sess := s.sessions[id]
+	if sess == nil || sess.closing || s.closed || s.stopped {
+		s.mu.Unlock()
+		return false
+	}
+	done := make(chan *request, 1)
+	s.expire(sess, done)
+	s.mu.Unlock()
+	<-done
+	return true
+}
+
+// Freeze stops the server as SIGSTOP would: connections are accepted and nothing is read,
+// answered, committed or expired. It has no effect on a frozen server.
+func (s *Server) Freeze() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.frozen = true
+}
+
+// Thaw lets a frozen server go on. What is due expires first; then what was sent meanwhile
+// is handled.
+func (s *Server) Thaw() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.frozen {
+		return
+	}
+	s.frozen = false
+	if s.stopped || s.closed {
+		return
+	}
+	s.commitPending()
+	s.runExpiry()
+	s.armCommit()
+	for c := range s.conns {
+		poke(c.wake)
+		poke(c.owake)
+	}
+}

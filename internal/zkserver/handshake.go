@@ -1,0 +1,117 @@
+package zkserver
+
+import (
+	"bytes"
+	"time"
+)
+
+type connectRequest struct {
+	lastZxid int64
+	timeout  int32
+	session  int64
+	password []byte
+	readOnly bool // the client knows the read-only flag and wants to see it in the reply
+}
+
+func decodeConnect(frame []byte) (connectRequest, bool) {
+	d := &decoder{b: frame}
+	d.int32() // protocol version: the real server does not look at it either
+	q := connectRequest{lastZxid: d.int64(), timeout: d.int32(), session: d.int64(), password: d.buffer()}
+	if d.err != nil {
+		return q, false
+	}
+	if len(d.b) > 0 {
+		d.bool()
+		q.readOnly = true
+	}
+	return q, true
+}
+
+// connect handles the first frame of a connection.
+func (c *conn) connect(r *request, q connectRequest) {
+	s := c.srv
+	c.greeted = true
+	if q.lastZxid > s.tree.zxid {
+		s.log.Info("connection refused: client has seen a later zxid", "client", q.lastZxid, "server", s.tree.zxid)
+		c.abort()
+		return
+	}
+	c.timeout = min(max(time.Duration(q.timeout)*time.Millisecond, s.cfg.MinTimeout), s.cfg.MaxTimeout)
+	if q.session == 0 {
+		sess := &session{id: s.newSessionID(), timeout: c.timeout, conn: c, lastHeard: s.now()}
+		s.sessions[sess.id] = sess
+		c.session, c.claimed = sess.id, sess.id
+		s.touch(sess, c.timeout)
+		r.session = sess.id
+		s.submit(r)
+		return
+	}
+	s.reconnect(c, r, q)
+}
+
+// reconnect moves an existing session to this connection. The connection that it had is
+// closed before the password is looked at, as the real server does.
+func (s *Server) reconnect(c *conn, r *request, q connectRequest) {
+	sess := s.sessions[q.session]
+	if sess != nil && sess.conn != nil {
+		sess.conn.shut()
+	}
+	c.session = q.session
+	if sess == nil || sess.closing || !bytes.Equal(q.password, password(q.session)) {
+		r.code = CodeSessionExpired
+		s.finishConnect(r)
+		return
+	}
+	sess.conn, sess.timeout, sess.lastHeard = c, c.timeout, s.now()
+	s.touch(sess, c.timeout)
+	s.finishConnect(r)
+}
+
+// finishConnect answers a connect request. A refused one gets session id 0, and the
+// connection is closed.
+func (s *Server) finishConnect(r *request) {
+	c := r.conn
+	valid := r.code == CodeOK
+	s.finished(r)
+	if c == nil || c.closing {
+		return
+	}
+	e := newFrame(40)
+	e.int32(0)
+	if valid {
+		e.int32(int32(c.timeout / time.Millisecond))
+		e.int64(c.session)
+		e.buffer(password(c.session))
+	} else {
+		e.int32(0)
+		e.int64(0)
+		e.buffer(make([]byte, passwordLen))
+	}
+	if c.readOnlyAware {
+		e.bool(false)
+	}
+	switch r.fate {
+	case FateReplyLost:
+		c.abort()
+		return
+	case FateDuplicate:
+		return
+	}
+	c.send(e.frame())
+	if !valid {
+		c.shut()
+		return
+	}
+	c.ready = true
+	poke(c.wake)
+}
+
+// newSessionID follows the real server's layout: server number, start time, counter.
+func (s *Server) newSessionID() int64 {
+	s.lastSession++
+	return s.lastSession
+}
+
+func firstSessionID(start time.Time) int64 {
+	return int64(uint64(start.UnixMilli())<<24>>8 | 1<<56)
+}

@@ -1,0 +1,176 @@
+package zkserver
+
+import (
+	"slices"
+	"time"
+)
+
+// SessionInfo describes a session.
+type SessionInfo struct {
+	ID         int64
+	Timeout    time.Duration
+	Ephemerals []string // sorted
+	Watches    int
+	LastHeard  time.Time
+	Expires    time.Time // when it expires unless it is heard of
+	Connected  bool
+}
+
+// Sessions returns the sessions, ordered by id.
+func (s *Server) Sessions() []SessionInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]SessionInfo, 0, len(s.sessions))
+	for _, sess := range s.sessions {
+		info := SessionInfo{
+			ID: sess.id, Timeout: sess.timeout, LastHeard: sess.lastHeard,
+			Expires: s.start.Add(sess.bucket), Connected: sess.conn != nil,
+			Ephemerals: slices.Sorted(slices.Values(s.tree.ephemerals[sess.id].list())),
+		}
+		if sess.conn != nil {
+			info.Watches = s.watches.of(sess.conn)
+		}
+		out = append(out, info)
+	}
+	slices.SortFunc(out, func(a, b SessionInfo) int {
+		if a.ID < b.ID {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// NodeInfo is a node as the server has it.
+type NodeInfo struct {
+	Data []byte
+	Stat Stat
+	ACL  []ACL
+	// Sequence is the number that the next sequential child gets.
+	Sequence int32
+}
+
+// Node returns a copy of a node.
+func (s *Server) Node(path string) (NodeInfo, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.tree.nodes[path]
+	if n == nil {
+		return NodeInfo{}, false
+	}
+	return NodeInfo{
+		Data: slices.Clone(n.data), Stat: n.visible(), ACL: slices.Clone(n.acl), Sequence: n.stat.cversion,
+	}, true
+}
+
+// Children returns the sorted names of a node's children, and whether the node exists.
+func (s *Server) Children(path string) ([]string, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.tree.nodes[path]
+	if n == nil {
+		return nil, false
+	}
+	names := n.children.list()
+	slices.Sort(names)
+	return names, true
+}
+
+// ChildCount returns how many children a node has, or -1 if it does not exist.
+func (s *Server) ChildCount(path string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.tree.nodes[path]
+	if n == nil {
+		return -1
+	}
+	return n.children.len()
+}
+
+// Watches returns the number of watches that are set.
+func (s *Server) Watches() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.watches.count()
+}
+
+// WatchesOn returns the number of watches on a path.
+func (s *Server) WatchesOn(path string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.watches.on(path)
+}
+
+// WatchedPaths returns the paths that are watched, sorted.
+func (s *Server) WatchedPaths() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	set := map[string]bool{}
+	for _, t := range []*watchTable{s.watches.data, s.watches.child} {
+		for p := range t.byPath {
+			set[p] = true
+		}
+	}
+	out := make([]string, 0, len(set))
+	for p := range set {
+		out = append(out, p)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Notifications returns the number of watch events queued so far.
+func (s *Server) Notifications() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int(s.stats.notifications)
+}
+
+// Zxid returns the id of the last transaction applied.
+func (s *Server) Zxid() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tree.zxid
+}
+
+// SetZxid makes z the id of the last transaction, so that the next one gets z+1. Going
+// back breaks promises that clients rely on; that is what it is for.
+func (s *Server) SetZxid(z int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.zxid, s.tree.zxid = z, z
+}
+
+// SetSequence sets the number that the next sequential child of a node gets. It
+// reports whether the node exists.
+func (s *Server) SetSequence(path string, n int32) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	nd := s.tree.nodes[path]
+	if nd == nil {
+		return false
+	}
+	nd.stat.cversion = n
+	if c := s.out.byPath[path]; c != nil && c.stat != nil {
+		c.stat.cversion = n
+	}
+	return true
+}
+
+// Do runs an operation without a client and without access checks, and waits until it is
+// committed. It returns the path of the node that a create made. session is the owner of an ephemeral node.
+func (s *Server) Do(c Call, session int64) (string, Code) {
+	s.mu.Lock()
+	if s.closed || s.stopped {
+		s.mu.Unlock()
+		return "", CodeSessionExpired
+	}
+	done := make(chan *request, 1)
+	s.submit(&request{call: c, session: session, internal: true, received: s.now(), reply: done})
+	s.mu.Unlock()
+	r := <-done
+	if len(r.txn) > 0 {
+		return r.txn[0].path, r.code
+	}
+	return "", r.code
+}

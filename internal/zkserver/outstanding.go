@@ -1,0 +1,107 @@
+package zkserver
+
+// change is what an uncommitted transaction will make of a node. Later
+// requests are prepared against the newest change of a node, or against the tree if there is none.
+type change struct {
+	zxid int64
+	path string
+	stat *persisted // nil: the node will be gone
+	kids int
+	acl  []ACL
+}
+
+// duplicate starts the change that transaction zxid makes on top of c.
+func (c *change) duplicate(zxid int64) *change {
+	d := *c
+	d.zxid = zxid
+	st := *c.stat
+	d.stat = &st
+	return &d
+}
+
+// outstanding are the changes that are prepared but not committed, oldest first.
+//
+// It is why sequence numbers at the limit depend on timing: the counter in a change
+// wraps, the one in the tree never goes back.
+type outstanding struct {
+	queue  []*change
+	byPath map[string]*change
+}
+
+func newOutstanding() *outstanding {
+	return &outstanding{byPath: map[string]*change{}}
+}
+
+func (o *outstanding) add(c *change) {
+	o.queue = append(o.queue, c)
+	o.byPath[c.path] = c
+}
+
+// commit forgets the changes up to a transaction that has been applied.
+func (o *outstanding) commit(zxid int64) {
+	i := 0
+	for ; i < len(o.queue) && o.queue[i].zxid <= zxid; i++ {
+		c := o.queue[i]
+		if o.byPath[c.path] == c {
+			delete(o.byPath, c.path)
+		}
+		o.queue[i] = nil
+	}
+	o.queue = o.queue[i:]
+	if len(o.queue) == 0 {
+		o.queue = nil
+	}
+}
+
+// pending remembers the current changes of the paths of a multi and of their
+// parents, to be put back if the multi fails half-way.
+func (o *outstanding) pending(subs []Call) map[string]*change {
+	saved := map[string]*change{}
+	for i := range subs {
+		path := subs[i].Path
+		if c := o.byPath[path]; c != nil {
+			saved[path] = c
+		}
+		parent, code := parentForCreate(path)
+		if code != CodeOK {
+			continue
+		}
+		if c := o.byPath[parent]; c != nil {
+			saved[parent] = c
+		}
+	}
+	return saved
+}
+
+// rollback takes back everything that transaction zxid has added.
+func (o *outstanding) rollback(zxid int64, saved map[string]*change) {
+	for n := len(o.queue); n > 0 && o.queue[n-1].zxid == zxid; n = len(o.queue) {
+		delete(o.byPath, o.queue[n-1].path)
+		o.queue = o.queue[:n-1]
+	}
+	if len(o.queue) == 0 {
+		return
+	}
+	first := o.queue[0].zxid
+	for path, c := range saved {
+		if c.zxid >= first {
+			o.byPath[path] = c
+		}
+	}
+}
+
+// record returns what a request that is prepared now finds at path.
+func (s *Server) record(path string) (*change, Code) {
+	c := s.out.byPath[path]
+	if c == nil {
+		n := s.tree.nodes[path]
+		if n == nil {
+			return nil, CodeNoNode
+		}
+		c = &change{zxid: -1, path: path, stat: &n.stat, kids: n.children.len(), acl: n.acl}
+	}
+	if c.stat == nil {
+		return nil, CodeNoNode
+	}
+	return c, CodeOK
+}

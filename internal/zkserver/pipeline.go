@@ -1,0 +1,110 @@
+package zkserver
+
+import "time"
+
+// submit takes a request through both stages. Without a commit latency it is
+// prepared and committed in one go; with it, later requests are prepared against what is outstanding.
+func (s *Server) submit(r *request) {
+	s.prepare(r)
+	now := s.now()
+	if r.write() && s.cfg.CommitLatency > 0 {
+		r.due = now.Add(s.cfg.CommitLatency)
+	} else if len(s.pending) == 0 {
+		s.finish(r)
+		return
+	} else {
+		r.due = now // behind its predecessors: replies leave in the order of the requests
+	}
+	s.pending = append(s.pending, r)
+	s.armCommit()
+}
+
+// armCommit sets the timer for the oldest request that waits for its commit.
+func (s *Server) armCommit() {
+	if len(s.pending) == 0 || s.frozen || s.stopped {
+		return
+	}
+	if s.commitTimer != nil {
+		return
+	}
+	s.commitTimer = time.AfterFunc(time.Until(s.pending[0].due), s.commitDue)
+}
+
+// commitDue finishes every request whose time has come.
+func (s *Server) commitDue() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.commitTimer = nil
+	if s.frozen || s.stopped {
+		return
+	}
+	s.commitPending()
+	s.armCommit()
+}
+
+func (s *Server) commitPending() {
+	now := s.now()
+	for len(s.pending) > 0 && !s.pending[0].due.After(now) {
+		r := s.pending[0]
+		s.pending[0] = nil
+		s.pending = s.pending[1:]
+		s.finish(r)
+	}
+}
+
+// finish commits a write or executes a read, and sends the reply.
+func (s *Server) finish(r *request) {
+	if r.write() {
+		if r.call.Op == OpClose {
+			s.dropSession(r)
+		}
+		s.commit(r)
+	}
+	if r.call.Op == OpConnect {
+		s.finishConnect(r)
+		return
+	}
+	if r.conn == nil || r.conn.closing {
+		s.finished(r)
+		return
+	}
+	frame := s.answer(r)
+	s.observeLatency(r)
+	s.finished(r)
+	switch r.fate {
+	case FateReplyLost:
+		r.conn.abort()
+		return
+	case FateDuplicate:
+		return
+	}
+	r.conn.send(frame)
+	if r.call.Op == OpClose {
+		r.conn.shut()
+	}
+}
+
+// finished reports a request to whoever listens.
+func (s *Server) finished(r *request) {
+	if s.cfg.OnRequest != nil && (r.conn != nil || r.internal) {
+		s.cfg.OnRequest(r.record())
+	}
+	if r.reply != nil {
+		r.reply <- r
+	}
+}
+
+// dropSession forgets a session whose close is being committed. The connection of a
+// session that did not ask for it itself is closed as well; it gets no events about its own end.
+func (s *Server) dropSession(r *request) {
+	sess := s.sessions[r.session]
+	if sess == nil {
+		return
+	}
+	delete(s.sessions, r.session)
+	s.expiry.remove(sess)
+	if c := sess.conn; c != nil && c != r.conn {
+		c.shut()
+	}
+	sess.conn = nil
+}

@@ -1,0 +1,186 @@
+package zkserver
+
+// answer executes a read, or encodes the outcome of a committed write, and returns the
+// reply frame. The header carries the zxid of the last transaction applied.
+func (s *Server) answer(r *request) []byte {
+	body := newFrame(64)
+	body.int32(r.xid)
+	body.int64(s.tree.zxid)
+	body.int32(0)
+	if r.code == CodeOK {
+		r.code = s.encodeResult(r, body)
+	}
+	if r.code != CodeOK {
+		body.b = body.b[:4+16]
+		tail := encoder{b: body.b[:4+12]}
+		tail.int32(int32(r.code))
+	}
+	return body.frame()
+}
+
+// encodeResult appends the body of a successful reply.
+func (s *Server) encodeResult(r *request, e *encoder) Code {
+	switch r.call.Op {
+	case OpCreate:
+		e.string(r.txn[0].path)
+	case OpCreate2, OpCreateContainer:
+		e.string(r.txn[0].path)
+		e.stat(r.txn[0].stat)
+	case OpSetData, OpSetACL:
+		e.stat(r.txn[0].stat)
+	case OpMulti:
+		encodeMulti(r.txn, e)
+	case OpDelete, OpDeleteContainer, OpClose, OpPing:
+	default:
+		return s.read(r, e)
+	}
+	return CodeOK
+}
+
+func encodeMulti(txn []txnOp, e *encoder) {
+	for i := range txn {
+		op := &txn[i]
+		kind := op.op
+		if kind == OpCreateContainer {
+			kind = OpCreate2
+		}
+		multiHeader(e, kind, false, op.code)
+		switch op.op {
+		case OpCreate:
+			e.string(op.path)
+		case OpCreateContainer:
+			e.string(op.path)
+			e.stat(op.stat)
+		case OpSetData:
+			e.stat(op.stat)
+		case opError:
+			e.int32(int32(op.code))
+		}
+	}
+	multiHeader(e, opError, true, -1)
+}
+
+func multiHeader(e *encoder, op Op, done bool, code Code) {
+	e.int32(int32(op))
+	e.bool(done)
+	e.int32(int32(code))
+}
+
+// read executes a request that changes nothing but watches.
+func (s *Server) read(r *request, e *encoder) Code {
+	c := &r.call
+	if c.bad {
+		return CodeMarshalling
+	}
+	switch c.Op {
+	case OpExists:
+		return s.readExists(r, e)
+	case OpGetData:
+		return s.readData(r, c, e)
+	case OpGetChildren, OpGetChildren2:
+		return s.readChildren(r, c, e)
+	case OpGetACL:
+		return s.readACL(r, e)
+	case OpSync:
+		e.string(c.Path)
+	case OpSetWatches:
+		s.watches.restore(s.tree, c.Watches, r.conn)
+	case OpMultiRead:
+		s.readMulti(r, e)
+	default:
+		return CodeUnimplemented
+	}
+	return CodeOK
+}
+
+func (s *Server) readExists(r *request, e *encoder) Code {
+	path := r.call.Path
+	for i := range len(path) {
+		if path[i] == 0 {
+			return CodeBadArguments
+		}
+	}
+	if r.call.Watch {
+		s.watches.data.add(path, r.conn)
+	}
+	n := s.tree.nodes[path]
+	if n == nil {
+		return CodeNoNode
+	}
+	e.stat(n.visible())
+	return CodeOK
+}
+
+// readable finds a node that the client may read.
+func (s *Server) readable(r *request, path string, perm int32) (*node, Code) {
+	n := s.tree.nodes[path]
+	if n == nil {
+		return nil, CodeNoNode
+	}
+	return n, s.allowed(r, n.acl, perm)
+}
+
+func (s *Server) readData(r *request, c *Call, e *encoder) Code {
+	n, code := s.readable(r, c.Path, PermRead)
+	if code != CodeOK {
+		return code
+	}
+	if c.Watch {
+		s.watches.data.add(c.Path, r.conn)
+	}
+	e.buffer(n.data)
+	e.stat(n.visible())
+	return CodeOK
+}
+
+func (s *Server) readChildren(r *request, c *Call, e *encoder) Code {
+	n, code := s.readable(r, c.Path, PermRead)
+	if code != CodeOK {
+		return code
+	}
+	if c.Watch {
+		s.watches.child.add(c.Path, r.conn)
+	}
+	e.strings(n.children.list())
+	if c.Op == OpGetChildren2 {
+		e.stat(n.visible())
+	}
+	return CodeOK
+}
+
+func (s *Server) readACL(r *request, e *encoder) Code {
+	n, code := s.readable(r, r.call.Path, PermRead|PermAdmin)
+	if code != CodeOK {
+		return code
+	}
+	acl := n.acl
+	if s.allowed(r, acl, PermAdmin) != CodeOK {
+		acl = hideDigests(acl)
+	}
+	e.acl(acl)
+	e.stat(n.visible())
+	return CodeOK
+}
+
+// readMulti answers each part on its own; a failing part does not touch the others.
+func (s *Server) readMulti(r *request, e *encoder) {
+	for i := range r.call.Subs {
+		c := &r.call.Subs[i]
+		part := encoder{}
+		code := CodeMarshalling
+		switch c.Op {
+		case OpGetData:
+			code = s.readData(r, c, &part)
+		case OpGetChildren:
+			code = s.readChildren(r, c, &part)
+		}
+		if code != CodeOK {
+			multiHeader(e, opError, false, code)
+			e.int32(int32(code))
+			continue
+		}
+		multiHeader(e, c.Op, false, CodeOK)
+		e.b = append(e.b, part.b...)
+	}
+	multiHeader(e, opError, true, -1)
+}

@@ -1,0 +1,44 @@
+package zkserver
+
+import "time"
+
+// request is one call on its way through the server. Guarded by Server.mu once submitted.
+type request struct {
+	call     Call
+	session  int64
+	xid      int32
+	conn     *conn // who waits for the reply; nil for the server's own requests
+	ids      []ID
+	received time.Time
+	internal bool // made by the server or a test: no session and no ACL is checked
+
+	zxid  int64 // of the transaction; 0 for a read
+	when  time.Time
+	code  Code // as prepared: what the transaction failed with
+	txn   []txnOp
+	due   time.Time // when the commit is allowed to happen
+	fate  Fate
+	reply chan<- *request // tells an internal caller that the request is finished
+
+	timeout time.Duration // of a connect
+}
+
+// write tells whether the request has a transaction, even if that only records a failure.
+func (r *request) write() bool { return r.zxid != 0 }
+
+// ms is the transaction time as nodes store it.
+func (r *request) ms() int64 { return r.when.UnixMilli() }
+
+// txnOp is one prepared change: everything is decided, applying it is mechanical.
+type txnOp struct {
+	op       Op
+	path     string
+	data     []byte
+	acl      []ACL
+	owner    int64
+	cversion int32 // counter that a create gives to the parent
+	version  int32 // new version of a setData or setACL
+	paths    []string
+	code     Code // why this op failed; op is then opError
+	stat     Stat // after the change, for the reply
+}

@@ -1,0 +1,264 @@
+package zkserver
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Config says how a server behaves. The zero value is a server with the defaults of a
+// standalone ZooKeeper.
+type Config struct {
+	// Tick is the unit of session expiry; 2 s if zero. Sessions expire on tick boundaries, counted from New.
+	Tick time.Duration
+	// MinTimeout and MaxTimeout bound session timeouts; 2 and 20 ticks if zero.
+	MinTimeout, MaxTimeout time.Duration
+	// ContainerInterval is how often empty containers are removed; 60 s if zero.
+	ContainerInterval time.Duration
+	// CommitLatency is the time between the arrival of a write and its commit; requests that
+	// arrive meanwhile are in flight together. With zero a write is committed as it arrives.
+	CommitLatency time.Duration
+	// HandshakeTimeout is how long a connection may take for its first frame; 10 s if zero.
+	HandshakeTimeout time.Duration
+	// MaxFrame is the largest request accepted; 1 MB less one byte if zero, as in the real server.
+	MaxFrame int
+	// Logger is told about refused and dropped connections; silent if nil.
+	Logger *slog.Logger
+
+	// Intercept judges each request before it runs. It is called without locks and may be
+	// called by several connections at once; it must not block.
+	Intercept func(*Request) Verdict
+	// OnRequest sees each request when it is finished, or lost, before its reply is sent.
+	OnRequest func(Request)
+	// OnCommit sees each transaction at the instant of its commit, in order, before any
+	// reply or watch event leaves.
+	OnCommit func(Txn)
+	// OnExpired sees each session that expires, before its ephemerals go.
+	OnExpired func(id int64, at time.Time)
+	// OnNotify sees each watch event as it is queued.
+	OnNotify func(session int64, t EventType, path string)
+}
+
+// The hooks OnRequest, OnCommit, OnExpired and OnNotify run while the server's state is
+// locked: they must be quick and must not call the server.
+
+func (cfg Config) withDefaults() Config {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d <= 0 {
+			*d = v
+		}
+	}
+	def(&cfg.Tick, 2*time.Second)
+	def(&cfg.MinTimeout, 2*cfg.Tick)
+	def(&cfg.MaxTimeout, 20*cfg.Tick)
+	def(&cfg.ContainerInterval, time.Minute)
+	def(&cfg.HandshakeTimeout, 10*time.Second)
+	if cfg.MaxFrame <= 0 {
+		cfg.MaxFrame = 1<<20 - 1
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return cfg
+}
+
+// ErrClosed is returned by Serve after Close.
+var ErrClosed = errors.New("zkserver: server closed")
+
+// Server is an in-process ZooKeeper. Make one with [New]; all methods may be called
+// concurrently.
+type Server struct {
+	cfg   Config
+	log   *slog.Logger
+	start time.Time
+	stats counters
+
+	mu          sync.Mutex
+	tree        *tree
+	watches     *watches
+	out         *outstanding
+	pending     []*request // submitted, not finished; oldest first
+	zxid        int64      // the last one given out
+	sessions    map[int64]*session
+	lastSession int64
+	expiry      *expiryQueue
+	expiryAt    time.Duration // when expiryTimer is due; 0 when unset
+	links       map[int64]*link
+	conns       map[*conn]struct{}
+	listeners   map[net.Listener]struct{}
+	frozen      bool
+	stopped     bool
+	closed      bool
+	epoch       int           // counts stops: nothing of an earlier one may still run
+	done        chan struct{} // closed by Close
+
+	expiryTimer, commitTimer, reapTimer *time.Timer
+
+	// wg counts the goroutines of connections. It is only added to under mu while
+	// closed is false, so that Close cannot miss one.
+	wg sync.WaitGroup
+}
+
+type counters struct {
+	received, sent atomic.Int64
+	notifications  int64 // guarded by Server.mu, like the rest
+	latencyCount   int64
+	latencySum     time.Duration
+	latencyMin     time.Duration
+	latencyMax     time.Duration
+}
+
+// New returns a running server that listens nowhere yet.
+func New(cfg Config) *Server {
+	cfg = cfg.withDefaults()
+	now := time.Now()
+	return &Server{
+		cfg: cfg, log: cfg.Logger, start: now,
+		tree: newTree(), watches: newWatches(), out: newOutstanding(),
+		sessions: map[int64]*session{}, lastSession: firstSessionID(now), expiry: newExpiryQueue(cfg.Tick),
+		links: map[int64]*link{}, conns: map[*conn]struct{}{}, listeners: map[net.Listener]struct{}{},
+		done: make(chan struct{}),
+	}
+}
+
+func (s *Server) now() time.Time { return time.Now() }
+
+// elapsed is the server's own clock: sessions expire by it.
+func (s *Server) elapsed() time.Duration { return time.Since(s.start) }
+
+// Serve accepts connections until l fails or the server is closed, and closes l. It
+// returns [ErrClosed] after Close.
+func (s *Server) Serve(l net.Listener) error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		_ = l.Close()
+		return ErrClosed
+	}
+	s.listeners[l] = struct{}{}
+	s.mu.Unlock()
+	defer func() {
+		_ = l.Close()
+		s.mu.Lock()
+		delete(s.listeners, l)
+		s.mu.Unlock()
+	}()
+	for {
+		nc, err := l.Accept()
+		if err != nil {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.closed {
+				return ErrClosed
+			}
+			return err
+		}
+		s.ServeConn(nc)
+	}
+}
+
+// ServeConn serves one connection, which it owns from now on. It returns at once. A
+// stopped or closed server closes the connection.
+func (s *Server) ServeConn(nc net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.stopped {
+		_ = nc.Close()
+		return
+	}
+	c := s.newConn(nc)
+	s.conns[c] = struct{}{}
+	s.spawn(c.readLoop)
+	s.spawn(c.writeLoop)
+}
+
+// spawn starts a goroutine that Close waits for. Callers hold mu.
+func (s *Server) spawn(f func()) {
+	if s.closed {
+		return
+	}
+	s.wg.Add(1)
+	go func() {
+		defer s.wg.Done()
+		f()
+	}()
+}
+
+// Close drops all connections, ends all goroutines and forgets everything. It is
+// idempotent.
+func (s *Server) Close() {
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.done)
+	}
+	s.halt()
+	for l := range s.listeners {
+		_ = l.Close()
+	}
+	s.mu.Unlock()
+	s.wg.Wait()
+}
+
+// halt drops connections, timers and everything that is not committed.
+func (s *Server) halt() {
+	for _, t := range []**time.Timer{&s.expiryTimer, &s.commitTimer, &s.reapTimer} {
+		if *t != nil {
+			(*t).Stop()
+			*t = nil
+		}
+	}
+	s.expiryAt = 0
+	s.epoch++
+	for c := range s.conns {
+		c.abort()
+	}
+	for _, r := range s.pending {
+		if r.reply != nil {
+			r.code = CodeSessionExpired
+			r.reply <- r
+		}
+	}
+	s.pending = nil
+	s.out = newOutstanding()
+	s.zxid = s.tree.zxid
+}
+
+// Stop takes the server off the network as a crash would: connections drop, writes that
+// are not committed are lost, time stands still for sessions. Data and sessions stay. It has no effect on
+// listeners: a connection that still comes in is closed at once.
+func (s *Server) Stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.stopped {
+		return
+	}
+	s.stopped = true
+	s.halt()
+}
+
+// Restart brings a stopped (or running) server back. With keep it has its data and
+// sessions, which all get their full timeout again, as after a restart of a real server;
+// without it is a new empty server.
+func (s *Server) Restart(keep bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.halt()
+	s.stopped, s.frozen = false, false
+	s.expiry = newExpiryQueue(s.cfg.Tick)
+	if !keep {
+		s.tree, s.sessions, s.zxid = newTree(), map[int64]*session{}, 0
+		return
+	}
+	for _, sess := range s.sessions {
+		sess.bucket, sess.closing, sess.conn = 0, false, nil
+		s.touch(sess, sess.timeout)
+	}
+	s.armReaper()
+}

@@ -1,0 +1,76 @@
+package zkserver
+
+import "time"
+
+// Fate is what an interceptor does to a request.
+type Fate int
+
+const (
+	// FateNormal lets the request run.
+	FateNormal Fate = iota
+	// FateRequestLost drops the connection; the request is not applied.
+	FateRequestLost
+	// FateReplyLost applies the request and drops the connection instead of replying.
+	FateReplyLost
+	// FateDuplicate applies the request twice; only the first reply is sent.
+	FateDuplicate
+	// FateFailed answers with [Verdict.Code]; the request is not applied.
+	FateFailed
+	// FateHeld parks the request, and those behind it on its connection, until Release
+	// is closed or Delay is over. Heartbeats pass it.
+	FateHeld
+)
+
+var fateNames = [...]string{"", "request lost", "reply lost", "duplicate", "failed by rule", "held"}
+
+// String returns a short description for logs; nothing for FateNormal.
+func (f Fate) String() string { return fateNames[f] }
+
+// Verdict is an interceptor's decision about one request. The zero value lets it run.
+type Verdict struct {
+	Fate    Fate
+	Code    Code            // with FateFailed
+	Delay   time.Duration   // with FateHeld: release after this time; 0 never
+	Release <-chan struct{} // with FateHeld: release when closed; may be nil
+	Then    Fate            // with FateHeld: what happens on release
+}
+
+// Request describes a request to interceptors and, once it is finished, to
+// [Config.OnRequest].
+type Request struct {
+	Time    time.Time // when the server received it
+	Session int64
+	Xid     int32
+	Op      Op
+	Path    string   // as the client sent it; of a multi the first part's
+	Paths   []string // all paths; more than one only for a multi
+	Ops     []Op     // of a multi: the operations of its parts
+	Zxid    int64    // of the transaction; 0 for reads and before the request has run
+	Code    Code     // the result; of a multi the first failure
+	Created string   // the name of the node that a create made, with its sequence number
+	Fate    Fate
+}
+
+// record describes the request in its present state.
+func (r *request) record() Request {
+	q := Request{
+		Time: r.received, Session: r.session, Xid: r.xid, Op: r.call.Op,
+		Paths: r.call.Paths(), Zxid: r.zxid, Code: r.code, Fate: r.fate,
+	}
+	if len(q.Paths) > 0 {
+		q.Path = q.Paths[0]
+	}
+	for i := range r.call.Subs {
+		q.Ops = append(q.Ops, r.call.Subs[i].Op)
+	}
+	for i := range r.txn {
+		op := &r.txn[i]
+		if q.Code == CodeOK {
+			q.Code = op.code
+		}
+		if q.Created == "" && (op.op == OpCreate || op.op == OpCreate2 || op.op == OpCreateContainer) {
+			q.Created = op.path
+		}
+	}
+	return q
+}

@@ -1,0 +1,100 @@
+package zktest
+
+import (
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Connect returns a go-zookeeper client that has a session. It is connected in memory, and
+// reconnects without a pause unless the server refuses. Cleanup closes it and waits for its goroutines.
+func (s *Server) Connect(t testing.TB, timeout time.Duration) *zk.Conn {
+	t.Helper()
+	d := &dialer{srv: s}
+	ready := make(chan struct{})
+	var once sync.Once
+	conn, events, err := zk.Connect([]string{"zktest"}, timeout,
+		zk.WithDialer(d.dial), zk.WithHostProvider(d), zk.WithLogger(discard{}), zk.WithLogInfo(false),
+		zk.WithEventCallback(func(e zk.Event) {
+			if e.State == zk.StateHasSession {
+				once.Do(func() { close(ready) })
+			}
+		}))
+	if err != nil {
+		t.Fatalf("zktest: connect: %v", err)
+	}
+	t.Cleanup(func() {
+		conn.Close()
+		d.close()
+		for range events { // closed when the client's loop has ended
+		}
+	})
+	patience := time.NewTimer(max(timeout, 10*time.Second))
+	defer patience.Stop()
+	select {
+	case <-ready:
+	case <-patience.C:
+		t.Fatalf("zktest: no session within %v", max(timeout, 10*time.Second))
+	}
+	return conn
+}
+
+// dialer closes the client's previous connection before it opens the next: the client
+// forgets to when its session has expired.
+type dialer struct {
+	srv *Server
+
+	mu     sync.Mutex
+	last   net.Conn
+	failed bool // the last attempt
+	closed bool
+}
+
+func (d *dialer) dial(network, addr string, timeout time.Duration) (net.Conn, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.last != nil {
+		_ = d.last.Close()
+		d.last = nil
+	}
+	if d.closed {
+		d.failed = true
+		return nil, net.ErrClosed
+	}
+	c, err := d.srv.Dial(network, addr, timeout)
+	d.failed = err != nil
+	if err != nil {
+		return nil, err
+	}
+	d.last = c
+	return c, nil
+}
+
+// close ends a handshake that hangs in a partition; the client would wait for it.
+func (d *dialer) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	if d.last != nil {
+		_ = d.last.Close()
+	}
+}
+
+// Init, Len, Next and Connected make the dialer a host list of one server, which needs no DNS. The
+// list has "ended", which makes the client pause for a second, fail what waits and notice that
+// it was closed, only after an attempt has failed.
+func (d *dialer) Init([]string) error { return nil }
+func (d *dialer) Len() int            { return 1 }
+func (d *dialer) Connected()          {}
+func (d *dialer) Next() (string, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return "zktest", d.failed
+}
+
+type discard struct{}
+
+func (discard) Printf(string, ...any) {}

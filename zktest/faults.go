@@ -1,0 +1,115 @@
+package zktest
+
+import "time"
+
+// Expire ends a session on the server now: its ephemerals are gone and their watches
+// have fired when Expire returns. Its connection is closed, so the client learns when it
+// reconnects. It reports whether there was such a session.
+func (s *Server) Expire(id int64) bool { return s.zk.Expire(id) }
+
+// ExpireSilently is Expire for a client that is partitioned and does not learn: what it sends vanishes and
+// nothing reaches it until heal is called.
+func (s *Server) ExpireSilently(id int64) (heal func()) {
+	heal = s.Partition(id)
+	s.zk.Expire(id)
+	return heal
+}
+
+// Disconnect drops the connection of a session, which lives on. It reports whether there
+// was a connection.
+func (s *Server) Disconnect(id int64) bool { return s.zk.Disconnect(id) }
+
+// Partition makes a client's network a black hole both ways. The client is recognised by its session id:
+// its connections stay open and silent, and so do new ones on which it asks for that session. The server does not hear of it, so the session
+// expires in time.
+//
+// heal ends it, and may be called twice. As with a healed TCP connection, what was sent meanwhile then arrives, if the
+// connection is still open on both sides; what the client sent on a connection that it has given up never does.
+// Several partitions of one client last until all are healed.
+func (s *Server) Partition(id int64) (heal func()) { return s.zk.Block(id, true, true) }
+
+// DropRequests is half of [Server.Partition]: the server hears nothing from the client.
+func (s *Server) DropRequests(id int64) (heal func()) { return s.zk.Block(id, true, false) }
+
+// DropReplies is half of [Server.Partition]: requests arrive and are applied, but replies and
+// events do not reach the client.
+func (s *Server) DropReplies(id int64) (heal func()) { return s.zk.Block(id, false, true) }
+
+// Delay gives a client's network a latency in each direction. Zero takes it away.
+func (s *Server) Delay(id int64, request, reply time.Duration) { s.zk.SetDelay(id, request, reply) }
+
+// Freeze stops the server as SIGSTOP would: connections are accepted, but nothing is read, answered, committed
+// or expired until thaw (or [Server.Thaw]) is called. Then what is due expires first, and what was
+// sent meanwhile is handled.
+func (s *Server) Freeze() (thaw func()) {
+	s.zk.Freeze()
+	return s.Thaw
+}
+
+// Thaw ends a freeze.
+func (s *Server) Thaw() { s.zk.Thaw() }
+
+// Stop takes the server down as a crash would: connections drop, new ones are refused, and no session
+// expires. Data and sessions are kept for [Server.Restart].
+func (s *Server) Stop() {
+	s.netMu.Lock()
+	s.stopped = true
+	s.unlisten()
+	s.netMu.Unlock()
+	s.zk.Stop()
+}
+
+// Restart brings the server back on the same port with the same data and sessions, which get
+// their full timeout again. A running server is stopped first.
+func (s *Server) Restart() { s.restart(true) }
+
+// RestartEmpty is Restart without data and sessions. Clients find that the server is behind what they have seen, and are
+// refused, as after the loss of a real server's disk.
+func (s *Server) RestartEmpty() { s.restart(false) }
+
+func (s *Server) restart(keep bool) {
+	s.Stop()
+	s.zk.Restart(keep)
+	s.netMu.Lock()
+	defer s.netMu.Unlock()
+	s.stopped = false
+	s.listen()
+	s.wake()
+}
+
+// Refuse makes the server refuse new connections, as a closed port does; open ones stay. allow
+// ends it, and may be called twice.
+func (s *Server) Refuse() (allow func()) {
+	s.netMu.Lock()
+	defer s.netMu.Unlock()
+	s.refusals++
+	s.unlisten()
+	allowed := false
+	return func() {
+		s.netMu.Lock()
+		defer s.netMu.Unlock()
+		if allowed {
+			return
+		}
+		allowed = true
+		s.refusals--
+		s.listen()
+	}
+}
+
+// SetSequence sets the number that the next sequential node under parent gets. At the limit,
+// 2147483647, the server counts as a real one does: creates that come one after the other all get
+// 2147483647, those that are in flight together (see [WithCommitLatency]), or parts of one multi, go on with -2147483648. It fails the test
+// if there is no such node.
+func (s *Server) SetSequence(parent string, n int32) {
+	s.tb.Helper()
+	if !s.zk.SetSequence(parent, n) {
+		s.tb.Errorf("zktest: SetSequence: no node %s", parent)
+	}
+}
+
+// SetZxid makes z the id of the last transaction; the next one gets z+1.
+func (s *Server) SetZxid(z int64) { s.zk.SetZxid(z) }
+
+// Zxid returns the id of the last transaction.
+func (s *Server) Zxid() int64 { return s.zk.Zxid() }

@@ -1,0 +1,83 @@
+package zktest
+
+import (
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver"
+)
+
+// ChangeKind is what a transaction did to a node.
+type ChangeKind int
+
+// The kinds of changes.
+const (
+	Created ChangeKind = iota
+	Deleted
+	DataChanged
+	ACLChanged
+)
+
+// Change is one node that a transaction touched.
+type Change struct {
+	Kind  ChangeKind
+	Path  string
+	Owner int64 // the node's ephemeral owner
+	Czxid int64 // the transaction that created the node
+}
+
+// Txn is one committed transaction.
+type Txn struct {
+	Zxid    int64
+	Time    time.Time // the instant of the commit
+	Session int64     // the session that asked for it, or that it ends; 0 for the server itself
+	Op      Op
+	Code    int32    // a request that fails is a transaction too, without changes
+	Changes []Change // in order
+}
+
+// OnCommit has f called for every transaction at the instant of its commit, in order, before any reply or watch
+// event of it leaves the server. f runs while the server is locked: it must be quick and must not call the server. In
+// a bubble Txn.Time is the exact virtual instant at which the server granted or deleted something.
+func (s *Server) OnCommit(f func(Txn)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.onCommit = append(s.onCommit, f)
+}
+
+// OnSessionExpired has f called when a session expires, before its ephemerals go; not when a client closes its
+// session. f runs while the server is locked: it must be quick and must not call the server.
+func (s *Server) OnSessionExpired(f func(id int64, at time.Time)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.onExpired = append(s.onExpired, f)
+}
+
+var kindOf = map[zkserver.Op]ChangeKind{
+	zkserver.OpCreate: Created, zkserver.OpDelete: Deleted, zkserver.OpSetData: DataChanged, zkserver.OpSetACL: ACLChanged,
+}
+
+func (s *Server) committed(t zkserver.Txn) {
+	s.mu.Lock()
+	hooks := s.onCommit
+	s.signal()
+	s.mu.Unlock()
+	if len(hooks) == 0 {
+		return
+	}
+	out := Txn{Zxid: t.Zxid, Time: t.Time, Session: t.Session, Op: fromWire(t.Op), Code: int32(t.Code)}
+	for _, c := range t.Changes {
+		out.Changes = append(out.Changes, Change{Kind: kindOf[c.Op], Path: c.Path, Owner: c.Owner, Czxid: c.Czxid})
+	}
+	for _, f := range hooks {
+		f(out)
+	}
+}
+
+func (s *Server) expired(id int64, at time.Time) {
+	s.mu.Lock()
+	hooks := s.onExpired
+	s.mu.Unlock()
+	for _, f := range hooks {
+		f(id, at)
+	}
+}

@@ -1,0 +1,91 @@
+package zktest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver"
+)
+
+// judge decides about requests; rules and interceptor functions are both one.
+type judge struct {
+	decide func(q *Request, taken bool) (zkserver.Verdict, bool)
+}
+
+func (s *Server) addJudge(j *judge) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.judges = append(s.judges, j)
+}
+
+func (s *Server) removeJudge(j *judge) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.judges = slices.DeleteFunc(slices.Clone(s.judges), func(k *judge) bool { return k == j })
+}
+
+// intercept is called by the engine for each request, without locks.
+func (s *Server) intercept(info *zkserver.Request) zkserver.Verdict {
+	q := requestOf(*info)
+	s.mu.Lock()
+	s.counts[q.Op]++
+	judges := s.judges
+	s.signal()
+	s.mu.Unlock()
+	var verdict zkserver.Verdict
+	taken := false
+	for _, j := range judges {
+		if v, acts := j.decide(&q, taken); acts && !taken {
+			verdict, taken = v, true
+		}
+	}
+	return verdict
+}
+
+// Fate is what an interceptor function does to a request.
+type Fate int
+
+// The fates of a request; they are explained at the methods of [Rule] of the same name.
+const (
+	Continue Fate = iota
+	LoseRequest
+	LoseReply
+	Duplicate
+	Fail // with an error code, see [Rule.Error]
+)
+
+// Verdict is the decision of an interceptor function. The zero value lets the request run.
+type Verdict struct {
+	Fate Fate
+	// Code is the error of Fail.
+	Code int32
+	// Delay parks the request for this time first.
+	Delay time.Duration
+	// Hold parks the request until it is closed.
+	Hold <-chan struct{}
+}
+
+// InterceptFunc lets f decide about every request, of every kind, until remove is called. f may be called
+// by several connections at once, must not block, and may call the server except to wait.
+func (s *Server) InterceptFunc(f func(*Request) Verdict) (remove func()) {
+	j := &judge{decide: func(q *Request, taken bool) (zkserver.Verdict, bool) {
+		if taken {
+			return zkserver.Verdict{}, false
+		}
+		v := f(q).wire()
+		return v, v.Fate != zkserver.FateNormal
+	}}
+	s.addJudge(j)
+	return func() { s.removeJudge(j) }
+}
+
+func (v Verdict) wire() zkserver.Verdict {
+	fate := [...]zkserver.Fate{
+		zkserver.FateNormal, zkserver.FateRequestLost, zkserver.FateReplyLost, zkserver.FateDuplicate, zkserver.FateFailed,
+	}[v.Fate]
+	w := zkserver.Verdict{Fate: fate, Code: zkserver.Code(v.Code)}
+	if v.Delay > 0 || v.Hold != nil {
+		w.Fate, w.Then, w.Delay, w.Release = zkserver.FateHeld, fate, v.Delay, v.Hold
+	}
+	return w
+}

@@ -1,0 +1,74 @@
+package zktest
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver"
+)
+
+// Option changes how a server behaves.
+type Option func(*options)
+
+type options struct {
+	cfg     zkserver.Config
+	verbose func(line string)
+	lenient bool
+}
+
+func newOptions(opts []Option) options {
+	o := options{cfg: zkserver.Config{Tick: 50 * time.Millisecond, MaxTimeout: time.Hour}}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return o
+}
+
+// WithTick sets the tick: sessions expire at the first tick boundary after their timeout has
+// passed, counted from the start of the server. The default is 50 ms (a real server's is 2 s).
+func WithTick(d time.Duration) Option {
+	return func(o *options) { o.cfg.Tick = d }
+}
+
+// WithTimeoutLimits sets the bounds of session timeouts. The default is two ticks and one hour,
+// so that tests get what they ask for; a real server allows 2 to 20 ticks.
+func WithTimeoutLimits(shortest, longest time.Duration) Option {
+	return func(o *options) { o.cfg.MinTimeout, o.cfg.MaxTimeout = shortest, longest }
+}
+
+// WithCommitLatency sets the time that a write takes. Writes that arrive within it are in
+// flight together, which the default of zero never lets happen: see [Server.SetSequence].
+func WithCommitLatency(d time.Duration) Option {
+	return func(o *options) { o.cfg.CommitLatency = d }
+}
+
+// WithContainerInterval sets how often containers that have become empty are removed. The default is
+// one minute, as in a real server.
+func WithContainerInterval(d time.Duration) Option {
+	return func(o *options) { o.cfg.ContainerInterval = d }
+}
+
+// WithHandshakeTimeout sets how long a connection may stay silent before its first request. The
+// default is 10 s.
+func WithHandshakeTimeout(d time.Duration) Option {
+	return func(o *options) { o.cfg.HandshakeTimeout = d }
+}
+
+// WithVerbose prints every request, with [testing.TB.Log] for instance. print is called
+// while the server is locked and must not call it.
+func WithVerbose(print func(args ...any)) Option {
+	return func(o *options) { o.verbose = func(line string) { print(line) } }
+}
+
+// WithLogger sends the server's own messages, about refused and dropped connections, to l.
+func WithLogger(l *slog.Logger) Option {
+	return func(o *options) { o.cfg.Logger = l }
+}
+
+// WithLeftovers lets sessions, ephemerals and watches be left over when the test ends.
+func WithLeftovers() Option {
+	return func(o *options) { o.lenient = true }
+}
+
+func hex(id int64) string { return fmt.Sprintf("0x%x", id) }

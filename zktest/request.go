@@ -1,0 +1,114 @@
+package zktest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver"
+)
+
+// Request describes one request: to interceptors before it runs, and in [Server.Log] after.
+type Request struct {
+	Time    time.Time // when the server received it
+	Session int64     // whose it is; for Connect the session that the client wants back, or 0
+	Xid     int32
+	Op      Op
+	Path    string   // as the client sent it; of a multi the first part's
+	Paths   []string // all paths
+	Ops     []Op     // of a multi: the operations of its parts
+	Zxid    int64    // of the transaction; 0 for a read, and before the request has run
+	Code    int32    // the result, 0 for success; of a multi that of the first part that failed
+	Created string   // name of the node that was created, with its sequence number
+	Fate    string   // what a rule did to it, in words; empty for nothing
+}
+
+func requestOf(q zkserver.Request) Request {
+	r := Request{
+		Time: q.Time, Session: q.Session, Xid: q.Xid, Op: fromWire(q.Op), Path: q.Path, Paths: q.Paths,
+		Zxid: q.Zxid, Code: int32(q.Code), Created: q.Created, Fate: q.Fate.String(),
+	}
+	for _, op := range q.Ops {
+		r.Ops = append(r.Ops, fromWire(op))
+	}
+	return r
+}
+
+// String returns one line for failure messages.
+func (r Request) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s 0x%x #%d %s", r.Time.Format("15:04:05.000"), r.Session, r.Xid, r.Op)
+	for i, p := range r.Paths {
+		b.WriteByte(' ')
+		if i < len(r.Ops) {
+			b.WriteString(r.Ops[i].String() + ":")
+		}
+		b.WriteString(p)
+	}
+	if r.Created != "" && r.Created != r.Path {
+		b.WriteString(" -> " + r.Created)
+	}
+	fmt.Fprintf(&b, " zxid=0x%x code=%d", r.Zxid, r.Code)
+	if r.Fate != "" {
+		b.WriteString(" [" + r.Fate + "]")
+	}
+	return b.String()
+}
+
+// is tells whether a request counts as op for rules: by its own kind, or because it is a multi
+// with such a part.
+func (r *Request) is(op Op) bool {
+	if op == Any {
+		return r.Op.asked()
+	}
+	return r.Op == op || r.Op == Multi && slices.Contains(r.Ops, op)
+}
+
+// Requests returns how many requests clients have sent: everything that a caller asks
+// for, not Connect, Ping, CloseSession, SetWatches and SetAuth. A multi is one request.
+// A request counts when it arrives, whatever a rule does to it; one that a partition keeps away does not.
+func (s *Server) Requests() int { return s.RequestsBy(Any) }
+
+// RequestsBy returns how many requests of one kind have arrived. A multi counts as [Multi]
+// only.
+func (s *Server) RequestsBy(op Op) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if op != Any {
+		return s.counts[op]
+	}
+	sum := 0
+	for o, n := range s.counts {
+		if o.asked() {
+			sum += n
+		}
+	}
+	return sum
+}
+
+// maxLog bounds the log; the older half is dropped when it is full.
+const maxLog = 200_000
+
+// Log returns the requests that are finished or lost, in the order in which that
+// happened: heartbeats and connects too. Requests made with [Server.Create] and the like
+// appear with session 0. The server keeps at least the last 100 000.
+func (s *Server) Log() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.log)
+}
+
+func (s *Server) onRequest(q zkserver.Request) {
+	r := requestOf(q)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.log) >= maxLog {
+		s.log = slices.Clone(s.log[maxLog/2:])
+	}
+	s.log = append(s.log, r)
+	s.signal()
+	if s.opts.verbose != nil {
+		s.opts.verbose(r.String())
+	}
+}

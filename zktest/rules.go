@@ -1,0 +1,276 @@
+package zktest
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver"
+)
+
+// Rule selects requests and says what happens to them. Make one with [On], narrow it with
+// Nth, Times and Session, give it a verdict with LoseRequest, LoseReply, Duplicate, Delay, Error or Hold,
+// and pass it to [Server.Intercept]. Hold and Delay combine with another verdict, which then
+// happens on release. A rule without a verdict only counts.
+type Rule struct {
+	op      Op
+	pattern string
+	session int64
+	nth     int
+	times   int
+	verdict zkserver.Verdict
+}
+
+// On selects requests by operation and path.
+//
+// A [Multi] matches On(Multi, ...) if any of its parts has a matching path; it also matches On(Create, ...),
+// On(Delete, ...), On(SetData, ...) and On(Check, ...) if such a part has one. So the second request that creates a node is On(Create, ...).Nth(2)
+// however it is sent.
+//
+// In a pattern * stands for any run of characters within one path element and ** for any rest,
+// so "/locks/*" matches the children of /locks and "/locks/**" everything below it. The path is the one
+// in the request: without the sequence number that a create will add. "**" and "" match every request,
+// also those that have no path, like Ping and Connect.
+func On(op Op, pattern string) *Rule { return &Rule{op: op, pattern: pattern} }
+
+// Nth makes the rule act on the n-th match only, counting from 1 and from the moment of
+// [Server.Intercept]; with Times(k) on the n-th and the k-1 matches after it.
+func (r *Rule) Nth(n int) *Rule { r.nth = n; return r }
+
+// Times makes the rule act at most k times.
+func (r *Rule) Times(k int) *Rule { r.times = k; return r }
+
+// Session restricts the rule to requests of one session.
+func (r *Rule) Session(id int64) *Rule { r.session = id; return r }
+
+// LoseRequest drops the connection; the request is never applied.
+func (r *Rule) LoseRequest() *Rule { return r.then(zkserver.FateRequestLost) }
+
+// LoseReply applies the request, then drops the connection instead of answering.
+func (r *Rule) LoseReply() *Rule { return r.then(zkserver.FateReplyLost) }
+
+// Duplicate applies the request twice, as a client that blindly repeats it would. Only the
+// first reply is sent.
+func (r *Rule) Duplicate() *Rule { return r.then(zkserver.FateDuplicate) }
+
+// Error answers with an error code, such as -110 for "node exists", and applies nothing. For
+// Connect every code means that the session is refused as expired.
+func (r *Rule) Error(code int32) *Rule {
+	r.verdict.Code = zkserver.Code(code)
+	return r.then(zkserver.FateFailed)
+}
+
+// Delay lets the request wait in the server for d. Later requests of the same connection wait
+// behind it; heartbeats do not. The request survives its connection.
+func (r *Rule) Delay(d time.Duration) *Rule {
+	r.verdict.Delay = d
+	return r.park()
+}
+
+// Hold parks the request in the server until it is released through the [Interception]. Later requests of the
+// same connection wait behind it; heartbeats do not. A request that is held survives its connection: it
+// is applied on release, as one that lingers in a slow server would be.
+func (r *Rule) Hold() *Rule {
+	r.verdict.Delay = 0
+	return r.park()
+}
+
+func (r *Rule) then(f zkserver.Fate) *Rule {
+	if r.verdict.Fate == zkserver.FateHeld {
+		r.verdict.Then = f
+		return r
+	}
+	r.verdict.Fate = f
+	return r
+}
+
+func (r *Rule) park() *Rule {
+	if r.verdict.Fate != zkserver.FateHeld {
+		r.verdict.Then, r.verdict.Fate = r.verdict.Fate, zkserver.FateHeld
+	}
+	return r
+}
+
+func (r *Rule) matches(q *Request) bool {
+	if r.session != 0 && q.Session != r.session || !q.is(r.op) {
+		return false
+	}
+	if r.pattern == "" || r.pattern == "**" {
+		return true
+	}
+	for i, p := range q.Paths {
+		if q.Op == Multi && r.op != Multi && r.op != Any && q.Ops[i] != r.op {
+			continue
+		}
+		if matchPath(r.pattern, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// acts tells whether the rule acts on its n-th match.
+func (r *Rule) acts(n int) bool {
+	first, last := 1, int(^uint(0)>>1)
+	if r.nth > 0 {
+		first, last = r.nth, r.nth
+	}
+	if r.times > 0 {
+		last = first + r.times - 1
+	}
+	return n >= first && n <= last
+}
+
+// matchPath tells whether a path matches a pattern of [On].
+func matchPath(pattern, path string) bool {
+	ps, xs := strings.Split(pattern, "/"), strings.Split(path, "/")
+	for i, p := range ps {
+		if p == "**" {
+			return len(xs) > i
+		}
+		if i >= len(xs) || !matchElem(p, xs[i]) {
+			return false
+		}
+	}
+	return len(ps) == len(xs)
+}
+
+// matchElem matches one path element against a pattern with any number of stars.
+func matchElem(pattern, elem string) bool {
+	head, rest, star := strings.Cut(pattern, "*")
+	if !star {
+		return pattern == elem
+	}
+	if !strings.HasPrefix(elem, head) {
+		return false
+	}
+	for elem = elem[len(head):]; ; elem = elem[1:] {
+		if matchElem(rest, elem) {
+			return true
+		}
+		if elem == "" {
+			return false
+		}
+	}
+}
+
+// Interception is a rule at work.
+type Interception struct {
+	srv  *Server
+	rule Rule
+	j    *judge
+
+	mu      sync.Mutex
+	matched int
+	fired   int
+	held    []*holding
+	changed chan struct{} // closed at the next change of held, then replaced
+}
+
+// holding is one request that is held.
+type holding struct {
+	release chan struct{}
+}
+
+// Intercept puts a rule to work until [Interception.Remove] or the end of the test. Of several rules that
+// would act on a request the one that was put to work first does; every rule counts its matches. A rule may be put to work
+// several times and counts anew each time.
+func (s *Server) Intercept(r *Rule) *Interception {
+	in := &Interception{srv: s, rule: *r, changed: make(chan struct{})}
+	in.j = &judge{decide: in.decide}
+	s.addJudge(in.j)
+	return in
+}
+
+// decide counts a match and returns the verdict if the rule acts on it. taken says that an
+// earlier rule acts already.
+func (in *Interception) decide(q *Request, taken bool) (zkserver.Verdict, bool) {
+	if !in.rule.matches(q) {
+		return zkserver.Verdict{}, false
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.matched++
+	if taken || !in.rule.acts(in.matched) {
+		return zkserver.Verdict{}, false
+	}
+	in.fired++
+	v := in.rule.verdict
+	if v.Fate == zkserver.FateHeld && v.Delay == 0 {
+		h := &holding{release: make(chan struct{})}
+		in.held = append(in.held, h)
+		in.signal()
+		v.Release = h.release
+	}
+	return v, true
+}
+
+func (in *Interception) signal() {
+	close(in.changed)
+	in.changed = make(chan struct{})
+}
+
+// Remove takes the rule back and releases what it holds.
+func (in *Interception) Remove() {
+	in.srv.removeJudge(in.j)
+	in.Release()
+}
+
+// Release lets everything go that is held. Later matches are held again.
+func (in *Interception) Release() {
+	for in.ReleaseOne() {
+	}
+}
+
+// ReleaseOne lets the request go that has been held for longest. It reports whether there
+// was one.
+func (in *Interception) ReleaseOne() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if len(in.held) == 0 {
+		return false
+	}
+	close(in.held[0].release)
+	in.held = in.held[1:]
+	in.signal()
+	return true
+}
+
+// Held returns the number of requests that are held.
+func (in *Interception) Held() int {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return len(in.held)
+}
+
+// Fired returns how often the rule has acted.
+func (in *Interception) Fired() int {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.fired
+}
+
+// Matched returns how many requests the rule has matched, whether it acted on them or not.
+func (in *Interception) Matched() int {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.matched
+}
+
+// WaitHeld waits until at least one request is held. It returns the context's error if it ends first.
+func (in *Interception) WaitHeld(ctx context.Context) error {
+	for {
+		in.mu.Lock()
+		n, changed := len(in.held), in.changed
+		in.mu.Unlock()
+		if n > 0 {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

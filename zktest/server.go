@@ -1,0 +1,132 @@
+package zktest
+
+import (
+	"net"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver"
+)
+
+// Server is a ZooKeeper server for one test. Make one with [Run]. All methods may be called
+// concurrently, except from hooks and interceptors where said.
+type Server struct {
+	zk   *zkserver.Server
+	tb   testing.TB
+	opts options
+
+	mu        sync.Mutex // taken inside the engine's lock by hooks: never call the engine with it held
+	counts    map[Op]int
+	log       []Request
+	judges    []*judge
+	onExpired []func(int64, time.Time)
+	onCommit  []func(Txn)
+	changed   chan struct{} // closed at the next request or commit, then replaced; nil while nobody waits
+
+	netMu    sync.Mutex
+	listener net.Listener
+	addr     string
+	refusals int
+	stopped  bool
+	serving  sync.WaitGroup
+}
+
+// Run starts a server that lives as long as the test: Cleanup closes it, and fails the
+// test if sessions, ephemeral nodes or watches are left over. It opens no port before [Server.Addr] is called,
+// starts no goroutine before there is a connection, and may be called inside a testing/synctest bubble.
+func Run(t testing.TB, opts ...Option) *Server {
+	t.Helper()
+	s := &Server{tb: t, opts: newOptions(opts), counts: map[Op]int{}}
+	cfg := s.opts.cfg
+	cfg.Intercept = s.intercept
+	cfg.OnRequest = s.onRequest
+	cfg.OnCommit = s.committed
+	cfg.OnExpired = s.expired
+	s.zk = zkserver.New(cfg)
+	t.Cleanup(s.finish)
+	return s
+}
+
+// finish is the Cleanup of Run.
+func (s *Server) finish() {
+	s.tb.Helper()
+	left := s.leftovers()
+	s.close()
+	if left != "" {
+		s.tb.Errorf("zktest: left over at the end of the test:\n%s", left)
+	}
+}
+
+func (s *Server) close() {
+	s.zk.Close() // ends Serve as well
+	s.netMu.Lock()
+	s.stopped = true
+	if s.listener != nil {
+		_ = s.listener.Close()
+		s.listener = nil
+	}
+	s.netMu.Unlock()
+	s.serving.Wait()
+}
+
+// Addr returns the server's address on TCP loopback, "127.0.0.1:port". The port is opened by the first
+// call. Do not use it inside a synctest bubble: time does not advance there
+// while a goroutine waits for a socket. Use [Server.Dial].
+func (s *Server) Addr() string {
+	s.netMu.Lock()
+	defer s.netMu.Unlock()
+	if s.addr == "" {
+		s.addr = "127.0.0.1:0"
+		s.listen()
+	}
+	return s.addr
+}
+
+// listen opens the port if it should be open. It is called with netMu held.
+func (s *Server) listen() {
+	if s.listener != nil || s.addr == "" || s.stopped || s.refusals > 0 {
+		return
+	}
+	l, err := net.Listen("tcp", s.addr)
+	if err != nil {
+		s.tb.Errorf("zktest: cannot listen: %v", err)
+		return
+	}
+	s.listener = l
+	s.addr = l.Addr().String()
+	s.serving.Add(1)
+	go func() {
+		defer s.serving.Done()
+		_ = s.zk.Serve(l) // ends when the port is closed, which is not an error here
+	}()
+}
+
+// unlisten closes the port. It is called with netMu held.
+func (s *Server) unlisten() {
+	if s.listener != nil {
+		_ = s.listener.Close()
+		s.listener = nil
+	}
+}
+
+// Dial opens a connection in memory. It has the signature of a go-zookeeper Dialer and ignores
+// its arguments. A server that is stopped or refuses connections fails it as a closed port would.
+func (s *Server) Dial(network, addr string, _ time.Duration) (net.Conn, error) {
+	s.netMu.Lock()
+	refused := s.stopped || s.refusals > 0
+	s.netMu.Unlock()
+	if refused {
+		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
+	}
+	client, server := net.Pipe()
+	s.zk.ServeConn(server)
+	return client, nil
+}
+
+// ServeConn serves a connection that the caller made, one end of a [net.Pipe] for
+// instance. The server owns it from now on.
+func (s *Server) ServeConn(c net.Conn) {
+	s.zk.ServeConn(c)
+}
