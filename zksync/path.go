@@ -1,0 +1,142 @@
+package zksync
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxPathLen bounds a path in bytes. The servers would take almost a megabyte,
+// but the path travels with every request, several times in a transaction.
+const maxPathLen = 64 << 10
+
+// validatePath checks that path can be the directory of a primitive. It accepts a
+// subset of what ZooKeeper's own PathUtils.validatePath accepts, so that a bad path
+// fails here, at once and with a sentence, and not as a bare "bad arguments" from
+// a server. Errors wrap ErrMisuse.
+func validatePath(path string) error {
+	if why := pathProblem(path); why != "" {
+		return fmt.Errorf("zksync: path %s %s: %w", quoteShort(path), why, ErrMisuse)
+	}
+	return nil
+}
+
+// pathProblem returns what is wrong with path and the fix, or "".
+func pathProblem(path string) string {
+	switch {
+	case path == "":
+		return `is empty: give an absolute path such as "/locks/orders"`
+	case path[0] != '/':
+		return `does not start with "/": put one in front`
+	case path == "/":
+		return `is the root, which cannot be a lock: give a path below it, such as "/locks/orders"`
+	case len(path) > maxPathLen:
+		return fmt.Sprintf("is %d bytes long: stay within %d", len(path), maxPathLen)
+	case strings.HasSuffix(path, "/"):
+		return `ends with "/": remove it`
+	case path == "/zookeeper" || strings.HasPrefix(path, "/zookeeper/"):
+		return `belongs to the server itself: choose a path outside "/zookeeper"`
+	}
+	return segmentsProblem(path)
+}
+
+// segmentsProblem checks the names between the slashes of an absolute path.
+func segmentsProblem(path string) string {
+	for name := range strings.SplitSeq(path[1:], "/") {
+		switch name {
+		case "":
+			return `has an empty name in it: write a single "/"`
+		case ".", "..":
+			return fmt.Sprintf("has the relative name %q in it: write the absolute path", name)
+		}
+	}
+	for at, r := range path {
+		if why := runeProblem(path, at, r); why != "" {
+			return fmt.Sprintf("has %s at byte %d: leave it out", why, at)
+		}
+	}
+	return ""
+}
+
+// runeProblem names the character at path[at] if ZooKeeper does not take it. Its
+// rule is written in UTF-16 units: d800 to f8ff are the surrogates and the private
+// use area, so every character beyond the basic plane, made of two surrogates, is
+// refused too.
+func runeProblem(path string, at int, r rune) string {
+	switch {
+	case r == utf8.RuneError && !strings.HasPrefix(path[at:], string(utf8.RuneError)):
+		return "a byte that is not UTF-8"
+	case r == 0:
+		return "a NUL character"
+	case r <= 0x1f, r >= 0x7f && r <= 0x9f:
+		return fmt.Sprintf("the control character %U", r)
+	case r >= 0xd800 && r <= 0xf8ff:
+		return fmt.Sprintf("the private use character %U", r)
+	case r >= 0xfff0 && r <= 0xffff:
+		return fmt.Sprintf("the special character %U", r)
+	case r > 0xffff:
+		return fmt.Sprintf("the character %U, beyond the basic plane,", r)
+	}
+	return ""
+}
+
+// joinPath returns the path of the child name of dir, which may be the root.
+func joinPath(dir, name string) string {
+	if dir == "/" {
+		return "/" + name
+	}
+	return dir + "/" + name
+}
+
+// splitPath is the inverse of joinPath for every valid path.
+func splitPath(path string) (parent, name string) {
+	slash := strings.LastIndexByte(path, '/')
+	if slash <= 0 {
+		return "/", path[slash+1:]
+	}
+	return path[:slash], path[slash+1:]
+}
+
+// parents returns path and all nodes above it except the root, top down: the
+// order in which they have to be created.
+func parents(path string) []string {
+	var all []string
+	for i := 1; i < len(path); i++ {
+		if path[i] == '/' {
+			all = append(all, path[:i])
+		}
+	}
+	if len(path) > 1 {
+		all = append(all, path)
+	}
+	return all
+}
+
+// quotedLen is how many characters of a text that may be anything are shown in
+// an error.
+const quotedLen = 80
+
+// quoteShort quotes s for an error, at most its first quotedLen characters.
+func quoteShort(s string) string {
+	count := 0
+	for at := range s {
+		if count == quotedLen {
+			return strconv.Quote(s[:at]) + "..."
+		}
+		count++
+	}
+	return strconv.Quote(s)
+}
+
+// plainPathLen is up to where showPath shows a path as it is.
+const plainPathLen = 256
+
+// showPath returns the path as people write it if it is fit to be shown in one
+// line, and quoted and shortened otherwise.
+func showPath(path string) string {
+	if len(path) > plainPathLen || strconv.Quote(path) != `"`+path+`"` {
+		return quoteShort(path)
+	}
+	return path
+}

@@ -1,0 +1,90 @@
+package zksync
+
+import (
+	"context"
+	"time"
+)
+
+// Tracer is told when a goroutine begins to ask for a lease and how that ended.
+// Its methods are called in the goroutine that asks, must be safe for concurrent
+// use and should return quickly: the caller waits for them.
+//
+// A Tracer that also implements [ReleaseTracer], [LossTracer] or [StateTracer] is
+// told about those events too.
+type Tracer interface {
+	// AcquireStart is called before the first request. The context it returns is
+	// used for the rest of the call and reaches AcquireEnd, and the lease's own
+	// context carries its values.
+	AcquireStart(ctx context.Context, data AcquireStartData) context.Context
+	// AcquireEnd is called once for every AcquireStart.
+	AcquireEnd(ctx context.Context, data AcquireEndData)
+}
+
+// ReleaseTracer is an optional part of a [Tracer].
+type ReleaseTracer interface {
+	// Release is called when a holder has given its lease back. ctx is that of
+	// the lease.
+	Release(ctx context.Context, data ReleaseData)
+}
+
+// LossTracer is an optional part of a [Tracer].
+type LossTracer interface {
+	// Lost is called when a lease ended without its holder's wish. ctx is that of
+	// the lease.
+	Lost(ctx context.Context, data LossData)
+}
+
+// StateTracer is an optional part of a [Tracer].
+type StateTracer interface {
+	// StateChange is called for every change of the state of a Session, in order.
+	StateChange(data StateChangeData)
+}
+
+// AcquireStartData describes what is being asked for.
+type AcquireStartData struct {
+	_    struct{}
+	Path string // of the primitive, as given to its constructor
+	Kind Kind
+}
+
+// AcquireEndData describes how asking for a lease ended.
+type AcquireEndData struct {
+	_      struct{}
+	Path   string // of the primitive, as given to its constructor
+	Kind   Kind
+	Err    error         // nil if granted
+	Token  Token         // zero unless granted
+	Waited time.Duration // since AcquireStart
+	Epoch  uint64        // counts the ZooKeeper sessions of the Session, from 1
+}
+
+// ReleaseData describes a lease that was given back.
+type ReleaseData struct {
+	_     struct{}
+	Path  string // of the primitive, as given to its constructor
+	Kind  Kind
+	Token Token
+	Held  time.Duration // since the grant
+	Err   error         // not nil if the servers have not confirmed it; they will be asked again
+	Epoch uint64
+}
+
+// LossData describes a lease that was lost.
+type LossData struct {
+	_     struct{}
+	Path  string // of the primitive, as given to its constructor
+	Kind  Kind
+	Token Token
+	Held  time.Duration // from the grant to the loss
+	Err   error         // wraps ErrLost
+	Epoch uint64
+}
+
+// StateChangeData describes a change of the state of a Session.
+type StateChangeData struct {
+	_       struct{}
+	From    State // 0 for the first change
+	To      State
+	Session int64 // ZooKeeper's id of the session, 0 when there is none
+	Epoch   uint64
+}
