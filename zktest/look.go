@@ -89,7 +89,7 @@ func (s *Server) subtree(b *strings.Builder, p string, depth int) {
 	}
 	fmt.Fprintf(b, "%s/%s", strings.Repeat("  ", depth), name)
 	switch owner := n.Stat.EphemeralOwner; {
-	case owner < 0:
+	case n.Container:
 		b.WriteString(" container")
 	case owner != 0:
 		b.WriteString(" ephemeral " + hex(owner))

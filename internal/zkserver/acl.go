@@ -92,15 +92,14 @@ func validID(id ID) bool {
 		return strings.Count(strings.TrimRight(id.Name, ":"), ":") == 1
 	case "ip":
 		addr, bits, masked := strings.Cut(id.Name, "/")
-		ip := net.ParseIP(addr)
-		if ip == nil {
-			return false
+		if ip := net.ParseIP(addr); ip == nil || strings.Contains(addr, ":") {
+			return false // the real server knows IPv4 only
 		}
 		if !masked {
 			return true
 		}
 		n, err := strconv.Atoi(bits)
-		return err == nil && n >= 0 && (n <= 32 || ip.To4() == nil && n <= 128)
+		return err == nil && n >= 0 && n <= 32
 	}
 	return false
 }
@@ -110,6 +109,23 @@ func Digest(credentials string) string {
 	user, _, _ := strings.Cut(credentials, ":")
 	sum := sha1.Sum([]byte(credentials))
 	return user + ":" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// withID adds a proved identity. The order, which shows when the "auth" scheme is replaced by
+// several identities, is that of the real server's hash table.
+func withID(ids []ID, id ID) []ID {
+	if slices.Contains(ids, id) {
+		return ids
+	}
+	ids = append(slices.Clip(ids), id)
+	slices.SortStableFunc(ids, func(a, b ID) int { return a.bucket() - b.bucket() })
+	return ids
+}
+
+// bucket is the place of an identity in a JVM hash table of the initial size.
+func (id ID) bucket() int {
+	h := 37*(37*17+javaHash(id.Scheme)) + javaHash(id.Name)
+	return int((h ^ h>>16) & 15)
 }
 
 // authenticate returns the identity that an auth packet proves, or [CodeAuthFailed].

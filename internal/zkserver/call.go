@@ -18,6 +18,8 @@ type Call struct {
 
 	connect *connectRequest // of a connect
 
+	null bool // a sync without a path
+
 	// bad marks a body that could not be decoded: the request is still prepared,
 	// and costs a zxid if it is a write, because the real server reads the body that late.
 	bad bool
@@ -70,19 +72,24 @@ func (c *Call) decodeBody(d *decoder) {
 		c.Path, c.Data, c.ACL, c.Flags = d.string(), d.buffer(), d.acl(), d.int32()
 	case OpCreateTTL:
 		c.Path, c.Data, c.ACL, c.Flags, c.TTL = d.string(), d.buffer(), d.acl(), d.int32(), d.int64()
-	case OpDelete, OpCheck:
+	case OpDelete:
 		c.Path, c.Version = d.string(), d.int32()
+	case OpCheck:
+		c.Path, c.Version = d.nullable(), d.int32()
 	case OpSetData:
-		c.Path, c.Data, c.Version = d.string(), d.buffer(), d.int32()
+		c.Path, c.Data, c.Version = d.nullable(), d.buffer(), d.int32()
 	case OpExists, OpGetData, OpGetChildren, OpGetChildren2:
 		c.Path, c.Watch = d.string(), d.bool()
-	case OpGetACL, OpSync, OpDeleteContainer:
+	case OpGetACL:
 		c.Path = d.string()
+	case OpSync:
+		c.null = len(d.b) >= 4 && string(d.b[:4]) == "\xff\xff\xff\xff"
+		c.Path = d.nullable()
 	case OpAuth:
 		d.int32() // type, unused
 		c.Path, c.Data = d.string(), d.buffer()
 	case OpSetACL:
-		c.Path, c.ACL, c.Version = d.string(), d.acl(), d.int32()
+		c.Path, c.ACL, c.Version = d.nullable(), d.acl(), d.int32()
 	}
 }
 
@@ -96,30 +103,33 @@ func (c *Call) decodeSubs(d *decoder) {
 			return
 		}
 		switch op {
-		case OpCreate, OpCreateContainer, OpCreateTTL, OpDelete, OpSetData, OpCheck, OpGetChildren, OpGetData:
+		case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpSetData, OpCheck, OpGetChildren, OpGetData:
 		default:
 			d.fail()
 			return
 		}
 		sub := Call{Op: op}
 		sub.decodeBody(d)
-		sub.Op = multiCreateOp(sub.Op, sub.Flags)
+		sub.asPart(d)
+		if len(c.Subs) > 0 && c.Subs[0].reads() != sub.reads() || c.Op == OpMulti && sub.reads() {
+			d.fail() // reads and writes do not mix
+		}
 		c.Subs = append(c.Subs, sub)
 	}
 }
 
-// multiCreateOp returns the operation that a create inside a multi becomes: there the
-// flags decide, not the type.
-func multiCreateOp(op Op, flags int32) Op {
-	switch op {
-	case OpCreate, OpCreateContainer:
-		switch flags {
+func (c *Call) reads() bool { return c.Op == OpGetChildren || c.Op == OpGetData }
+
+// asPart turns a create into what it is inside a multi: there the flags decide, not the type.
+func (c *Call) asPart(d *decoder) {
+	switch c.Op {
+	case OpCreate, OpCreate2, OpCreateContainer:
+		c.Op = OpCreate
+		switch c.Flags {
 		case flagContainer:
-			return OpCreateContainer
+			c.Op = OpCreateContainer
 		case flagTTL, flagTTLSeq:
-			return OpCreateTTL
+			d.fail() // the time to live is missing
 		}
-		return OpCreate
 	}
-	return op
 }

@@ -32,6 +32,7 @@ const (
 	OpConnect         Op = -10
 	OpClose           Op = -11
 	opError           Op = -1
+	opCreateSession   Op = -1 << 31 // never on the wire, see conn.decode
 )
 
 var opNames = map[Op]string{
@@ -101,5 +102,5 @@ const (
 	flagTTLSeq     int32 = 6
 )
 
-// ContainerOwner is the ephemeralOwner that marks a container node.
+// ContainerOwner is the internal ephemeral owner of a container node; clients see 0.
 const ContainerOwner = -1 << 63

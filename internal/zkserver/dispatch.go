@@ -64,6 +64,9 @@ func (c *conn) decode(frame []byte) (*request, bool) {
 	if d.err != nil {
 		return nil, false
 	}
+	if op == OpConnect {
+		op = opCreateSession // a second connect request, or rather what a peer made up to look like one
+	}
 	r.session = c.session
 	r.call = decodeCall(op, d.b)
 	return r, true
@@ -185,12 +188,7 @@ func (c *conn) auth(r *request) {
 		c.shut()
 		return
 	}
-	for _, have := range c.ids {
-		if have == id {
-			return
-		}
-	}
-	c.ids = append(c.ids[:len(c.ids):len(c.ids)], id)
+	c.ids = withID(c.ids, id)
 }
 
 // unknown answers an operation that the server does not know and, as the real one, closes
@@ -204,5 +202,5 @@ func (c *conn) unknown(r *request) {
 
 func known(op Op) bool {
 	_, ok := opNames[op]
-	return ok && op != OpConnect && op != OpCheck
+	return ok && op != OpConnect
 }

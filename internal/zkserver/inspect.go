@@ -46,6 +46,8 @@ type NodeInfo struct {
 	Data []byte
 	Stat Stat
 	ACL  []ACL
+	// Container tells that the node is removed when it has become empty.
+	Container bool
 	// Sequence is the number that the next sequential child gets.
 	Sequence int32
 }
@@ -59,7 +61,8 @@ func (s *Server) Node(path string) (NodeInfo, bool) {
 		return NodeInfo{}, false
 	}
 	return NodeInfo{
-		Data: slices.Clone(n.data), Stat: n.visible(), ACL: slices.Clone(n.acl), Sequence: n.stat.cversion,
+		Data: slices.Clone(n.data), Stat: n.visible(), ACL: slices.Clone(n.acl),
+		Container: n.stat.owner == ContainerOwner, Sequence: n.stat.cversion,
 	}, true
 }
 

@@ -77,21 +77,33 @@ func (d *decoder) string() string {
 	return string(d.take(int(n)))
 }
 
-// count reads the length of a vector whose elements take at least min bytes
-// each, so that a lying length cannot make the caller allocate.
-func (d *decoder) count(min int) int {
-	n := int(d.int32())
-	if n == -1 {
-		return 0
+// nullable returns a string, and "" for a null one: some operations of the real server
+// judge a null path instead of stumbling over it.
+func (d *decoder) nullable() string {
+	if len(d.b) >= 4 && int32(binary.BigEndian.Uint32(d.b)) == -1 {
+		d.take(4)
+		return ""
 	}
-	if n < 0 || n > len(d.b)/min {
+	return d.string()
+}
+
+// count reads the length of a vector whose elements take at least size bytes each, so
+// that a lying length cannot make the caller allocate. A negative length means no elements.
+func (d *decoder) count(size int) int {
+	n := max(0, int(d.int32()))
+	if n > len(d.b)/size {
 		d.fail()
 		return 0
 	}
 	return n
 }
 
+// strings returns a vector of strings; a null vector is an error, as a null string is.
 func (d *decoder) strings() []string {
+	if len(d.b) >= 4 && int32(binary.BigEndian.Uint32(d.b)) == -1 {
+		d.fail()
+		return nil
+	}
 	n := d.count(4)
 	if n == 0 {
 		return nil
@@ -110,7 +122,7 @@ func (d *decoder) acl() []ACL {
 	}
 	out := make([]ACL, 0, n)
 	for range n {
-		out = append(out, ACL{Perms: d.int32(), ID: ID{Scheme: d.string(), Name: d.string()}})
+		out = append(out, ACL{Perms: d.int32(), ID: ID{Scheme: d.nullable(), Name: d.nullable()}})
 	}
 	return out
 }

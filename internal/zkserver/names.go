@@ -19,9 +19,14 @@ func newNameSet(buckets int) *nameSet {
 	return &nameSet{table: make([][]string, buckets)}
 }
 
-// nameHash is the string hash of the JVM (over UTF-16 units), with the high bits
-// folded in as its hash tables do.
+// nameHash is the hash of a string in a JVM hash table: the high bits are folded in.
 func nameHash(s string) uint32 {
+	h := javaHash(s)
+	return h ^ h>>16
+}
+
+// javaHash is the string hash of the JVM, over UTF-16 units.
+func javaHash(s string) uint32 {
 	var h uint32
 	ascii := true
 	for i := range len(s) {
@@ -37,7 +42,7 @@ func nameHash(s string) uint32 {
 			h = 31*h + uint32(u)
 		}
 	}
-	return h ^ h>>16
+	return h
 }
 
 func (s *nameSet) bucket(name string) int {

@@ -7,7 +7,7 @@ func (s *Server) prepare(r *request) {
 	r.when = s.now()
 	switch r.call.Op {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpDeleteContainer, OpSetData, OpSetACL,
-		OpMulti, OpConnect, OpClose:
+		OpMulti, OpCheck, OpConnect, OpClose:
 		s.zxid++
 		r.zxid = s.zxid
 	default:
@@ -15,6 +15,8 @@ func (s *Server) prepare(r *request) {
 		return
 	}
 	switch {
+	case r.call.Op == OpDeleteContainer && !r.internal:
+		r.code = CodeBadArguments // the server's own operation; the real one misreads it when a client sends it
 	case r.call.bad:
 		r.code = CodeMarshalling
 	case r.call.Op == OpMulti:

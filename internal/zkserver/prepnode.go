@@ -65,7 +65,9 @@ func checkCreateFlags(c *Call) Code {
 	switch {
 	case c.Flags < 0 || c.Flags > flagTTLSeq:
 		return CodeBadArguments
-	case c.Op == OpCreateTTL, c.Flags == flagTTL, c.Flags == flagTTLSeq:
+	case c.Op == OpCreateTTL && c.Flags != flagTTL && c.Flags != flagTTLSeq:
+		return CodeBadArguments
+	case c.Flags == flagTTL, c.Flags == flagTTLSeq:
 		return CodeUnimplemented // the real server refuses TTL nodes unless it is configured for them
 	}
 	return CodeOK

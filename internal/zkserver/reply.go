@@ -4,14 +4,20 @@ package zkserver
 // reply frame. The header carries the zxid of the last transaction applied.
 func (s *Server) answer(r *request) []byte {
 	body := newFrame(64)
-	body.int32(r.xid)
+	xid := r.xid
+	if r.call.Op == OpPing {
+		xid = xidPing // whatever the client has sent
+	}
+	body.int32(xid)
 	body.int64(s.tree.zxid)
 	body.int32(0)
 	if r.code == CodeOK {
 		r.code = s.encodeResult(r, body)
 	}
 	if r.code != CodeOK {
-		body.b = body.b[:4+16]
+		if r.call.Op != OpMultiRead { // there the real server leaves the body in
+			body.b = body.b[:4+16]
+		}
 		tail := encoder{b: body.b[:4+12]}
 		tail.int32(int32(r.code))
 	}
@@ -30,7 +36,7 @@ func (s *Server) encodeResult(r *request, e *encoder) Code {
 		e.stat(r.txn[0].stat)
 	case OpMulti:
 		encodeMulti(r.txn, e)
-	case OpDelete, OpDeleteContainer, OpClose, OpPing:
+	case OpDelete, OpDeleteContainer, OpClose, OpPing, OpCheck:
 	default:
 		return s.read(r, e)
 	}
@@ -82,11 +88,15 @@ func (s *Server) read(r *request, e *encoder) Code {
 	case OpGetACL:
 		return s.readACL(r, e)
 	case OpSync:
-		e.string(c.Path)
+		if c.null {
+			e.int32(-1)
+		} else {
+			e.string(c.Path)
+		}
 	case OpSetWatches:
 		s.watches.restore(s.tree, c.Watches, r.conn)
 	case OpMultiRead:
-		s.readMulti(r, e)
+		return s.readMulti(r, e)
 	default:
 		return CodeUnimplemented
 	}
@@ -163,16 +173,20 @@ func (s *Server) readACL(r *request, e *encoder) Code {
 }
 
 // readMulti answers each part on its own; a failing part does not touch the others.
-func (s *Server) readMulti(r *request, e *encoder) {
+func (s *Server) readMulti(r *request, e *encoder) Code {
+	result := CodeOK
 	for i := range r.call.Subs {
 		c := &r.call.Subs[i]
 		part := encoder{}
-		code := CodeMarshalling
+		var code Code
 		switch c.Op {
 		case OpGetData:
 			code = s.readData(r, c, &part)
 		case OpGetChildren:
 			code = s.readChildren(r, c, &part)
+		default:
+			result = CodeMarshalling // a write; the parts do not mix, so there is no read here
+			continue
 		}
 		if code != CodeOK {
 			multiHeader(e, opError, false, code)
@@ -183,4 +197,5 @@ func (s *Server) readMulti(r *request, e *encoder) {
 		e.b = append(e.b, part.b...)
 	}
 	multiHeader(e, opError, true, -1)
+	return result
 }

@@ -19,10 +19,14 @@ type node struct {
 }
 
 // visible returns the node's status as clients see it. The child version counts
-// creates and deletes there: every create that is not matched by a present child was followed by a delete.
+// creates and deletes there: every create that is not matched by a present child was
+// followed by a delete. A container looks like a persistent node.
 func (n *node) visible() Stat {
 	kids := int32(n.children.len())
 	s := n.stat
+	if s.owner == ContainerOwner {
+		s.owner = 0
+	}
 	return Stat{
 		Czxid: s.czxid, Mzxid: s.mzxid, Pzxid: s.pzxid, Ctime: s.ctime, Mtime: s.mtime,
 		Version: s.version, Cversion: s.cversion*2 - kids, Aversion: s.aversion,
