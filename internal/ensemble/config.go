@@ -1,0 +1,104 @@
+package ensemble
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Config describes an ensemble. The zero value is one server with short session timeouts.
+type Config struct {
+	// Servers is the number of servers: 1 (the default, standalone) or 3.
+	Servers int
+
+	// Tick is ZooKeeper's tickTime, by default 500 ms. The shortest session timeout is two ticks.
+	Tick time.Duration
+
+	// MaxSessionTimeout is the longest session timeout that the servers grant, by default 60 s.
+	MaxSessionTimeout time.Duration
+
+	// ForceSync makes the servers wait for the disk before they acknowledge a write. Tests do
+	// without it: killing a process loses nothing that it has written, only a power cut does.
+	ForceSync bool
+
+	// HeapMB is the largest Java heap of one server in megabytes, by default 512.
+	HeapMB int
+
+	_ struct{} // fields will be added: name them
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Servers == 0 {
+		c.Servers = 1
+	}
+	if c.Servers != 1 && c.Servers != 3 {
+		return c, fmt.Errorf("ensemble: %d servers: only 1 and 3 are supported", c.Servers)
+	}
+	if c.Tick == 0 {
+		c.Tick = 500 * time.Millisecond
+	}
+	if c.Tick < time.Millisecond {
+		return c, fmt.Errorf("ensemble: a tick of %v is shorter than one millisecond", c.Tick)
+	}
+	if c.MaxSessionTimeout == 0 {
+		c.MaxSessionTimeout = time.Minute
+	}
+	if c.MaxSessionTimeout < 2*c.Tick {
+		return c, fmt.Errorf("ensemble: a session timeout of at most %v is below the shortest one, two ticks of %v",
+			c.MaxSessionTimeout, c.Tick)
+	}
+	if c.HeapMB == 0 {
+		c.HeapMB = 512
+	}
+	if c.HeapMB < 0 {
+		return c, fmt.Errorf("ensemble: a heap of %d megabytes", c.HeapMB)
+	}
+	return c, nil
+}
+
+// How long, in ticks, a follower may take to join and may stay silent. Joining is generous, because
+// it competes with the start of three virtual machines; silence is not, so that the ensemble has
+// replaced a frozen leader after five seconds.
+const (
+	initLimitTicks = 60
+	syncLimitTicks = 10
+)
+
+// file renders the zoo.cfg of one server. Keys that ZooKeeper does not know itself become the system
+// properties zookeeper.KEY.
+func (c Config) file(id int, dataDir string, ports []int) string {
+	var b strings.Builder
+	line := func(key string, value any) { fmt.Fprintf(&b, "%s=%v\n", key, value) }
+	line("tickTime", c.Tick.Milliseconds())
+	line("initLimit", initLimitTicks)
+	line("syncLimit", syncLimitTicks)
+	line("minSessionTimeout", 2*c.Tick.Milliseconds())
+	line("maxSessionTimeout", c.MaxSessionTimeout.Milliseconds())
+	line("dataDir", filepath.ToSlash(dataDir)) // a backslash is an escape in a properties file
+	line("clientPortAddress", loopback)
+	line("clientPort", clientPort(ports, id))
+	line("maxClientCnxns", 0) // every client of a test has the same address
+	line("admin.enableServer", false)
+	line("4lw.commands.whitelist", "*")
+	line("preAllocSize", 1024) // kilobytes; the default would reserve 64 MB per log file
+	line("forceSync", map[bool]string{true: "yes", false: "no"}[c.ForceSync])
+	if c.Servers > 1 {
+		for i := 1; i <= c.Servers; i++ {
+			line(fmt.Sprintf("server.%d", i),
+				fmt.Sprintf("%s:%d:%d", loopback, quorumPort(ports, i), electionPort(ports, i)))
+		}
+	}
+	return b.String()
+}
+
+// Every server owns three neighbouring entries in the list of ports.
+const portsPerServer = 3
+
+func clientPort(ports []int, id int) int   { return ports[(id-1)*portsPerServer] }
+func quorumPort(ports []int, id int) int   { return ports[(id-1)*portsPerServer+1] }
+func electionPort(ports []int, id int) int { return ports[(id-1)*portsPerServer+2] }
+
+func loopbackAddr(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
