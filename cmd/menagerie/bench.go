@@ -1,0 +1,121 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/bench"
+	"github.com/go-menagerie/menagerie/internal/zkserver"
+)
+
+func (a *app) benchCommand() *cobra.Command {
+	duration := positiveDuration(2 * time.Second)
+	clients := countList{1, 2, 8, 32}
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "bench [--duration D] [--clients N,N...]",
+		Short: "Measure this lock, go-zookeeper's and the floor",
+		Long: `Measures three peers in one run, in short slices that alternate:
+
+  menagerie  zksync.Mutex
+  gozk-lock  zk.Lock of github.com/go-zookeeper/zk
+  floor      create and delete of an ephemeral sequential node, waiting for nobody: what
+             a lock on ZooKeeper cannot do without
+
+One client is the scenario "uncontended"; more clients, each with a session of its own, on one
+path are "contended". An operation is an acquisition and its release. p50_us and p99_us are
+the time from the call of the acquisition to its return (floor: of the create).
+requests_per_op counts what the clients send to the servers, pings aside.
+
+Without --servers it measures an in-process ZooKeeper: no disk, no network, so the numbers are
+not those of a real ensemble.`,
+		Example: `  menagerie bench
+  menagerie bench --servers zk1:2181,zk2:2181,zk3:2181 --duration 10s
+  menagerie bench --clients 1,8 --json | jq '.[] | select(.peer == "menagerie")'`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.bench(cmd, bench.Config{Duration: duration.value(), Clients: clients}, asJSON)
+		},
+	}
+	cmd.Flags().Var(&duration, "duration", "time for each peer and number of clients")
+	cmd.Flags().Var(&clients, "clients", "numbers of clients to measure")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print an array of objects")
+	return cmd
+}
+
+func (a *app) bench(cmd *cobra.Command, cfg bench.Config, asJSON bool) error {
+	ctx, stop := signalContext(cmd.Context())
+	defer stop()
+	if a.servers == "" {
+		address, end, err := inProcess(zkserver.Config{})
+		if err != nil {
+			return err
+		}
+		defer end()
+		a.servers = address
+		fmt.Fprintln(a.stderr, "no --servers given: measuring an in-process ZooKeeper; a real ensemble has other numbers")
+	}
+	s, err := a.connect(ctx, a.timeout.value())
+	if err != nil {
+		return err
+	}
+	defer goodbye(s)
+	cfg.Servers, cfg.Timeout = a.servers, a.timeout.value()
+	cfg.Note = func(line string) { fmt.Fprintln(a.stderr, line) }
+	rows, err := bench.Run(ctx, s.Conn(), cfg)
+	var i *interruption
+	switch {
+	case errors.As(err, &i):
+		return exitWith(i.exitCode(), "%v", i)
+	case err != nil:
+		return failure("%s: %s", a.servers, forPeople(err))
+	case asJSON:
+		return printJSON(a.stdout, rows)
+	}
+	return printBench(a.stdout, rows)
+}
+
+func printBench(w io.Writer, rows []bench.Row) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "scenario\tclients\tpeer\tops/s\tp50 us\tp99 us\trequests/op\t")
+	for _, r := range rows {
+		fmt.Fprintf(t, "%s\t%d\t%s\t%.0f\t%.0f\t%.0f\t%.2f\t\n",
+			r.Scenario, r.Clients, r.Peer, r.OpsPerS, r.P50, r.P99, r.RequestsPerOp)
+	}
+	return outputError(t.Flush())
+}
+
+// countList is a flag value: numbers of clients, separated by commas.
+type countList []int
+
+const maxClients = 1000
+
+func (l *countList) Type() string { return "numbers" }
+
+func (l *countList) String() string {
+	texts := make([]string, len(*l))
+	for i, n := range *l {
+		texts[i] = strconv.Itoa(n)
+	}
+	return strings.Join(texts, ",")
+}
+
+func (l *countList) Set(s string) error {
+	var all countList
+	for text := range strings.SplitSeq(s, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil || n <= 0 || n > maxClients {
+			return fmt.Errorf("want whole numbers from 1 to %d, separated by commas, such as 1,8,32", maxClients)
+		}
+		all = append(all, n)
+	}
+	*l = all
+	return nil
+}

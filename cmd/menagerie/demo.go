@@ -1,0 +1,237 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/demo"
+	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// demoTimeout is the session timeout of a demo unless --timeout is given: short, so that
+// what a killed worker held is free while one still watches. A real server may grant more.
+const demoTimeout = 2 * time.Second
+
+// demoPatience is how long a demo may stand still: longer than servers take to restart.
+const demoPatience = time.Minute
+
+func (a *app) demoCommand() *cobra.Command {
+	workers, rounds := count(4), count(100)
+	var kill, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "demo [--workers N] [--rounds N] [--kill]",
+		Short: "Watch several processes take turns under one lock",
+		Long: `Starts N worker processes that increment one unprotected file under one lock, and then meet.
+
+With --kill one of them gets SIGKILL in the middle of its hold; another process takes its
+place. You may also kill workers yourself. At the end there is a verdict: the counter must be
+exact, no two holds may have overlapped, and every grant must have had a greater token than
+the one before. Exit code 1 if not.
+
+Without --servers an in-process ZooKeeper is started. The session timeout asked for is ` + demoTimeout.String() + `
+unless --timeout is given. --json makes the last line of standard output an object:
+  {"workers":4,"rounds":100,"expected":400,"counter":400,"overlaps":0,"tokens_monotonic":true,"killed":1}`,
+		Example: `  menagerie demo
+  menagerie demo --workers 8 --rounds 50 --kill
+  menagerie demo --servers zk1:2181,zk2:2181,zk3:2181 --kill
+  menagerie demo --kill --json | tail -n 1 | jq .counter`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if workers > demo.MaxWorkers || rounds > demo.MaxRounds {
+				return usage("at most %d workers and %d rounds", demo.MaxWorkers, demo.MaxRounds)
+			}
+			if !timeoutGiven(cmd) {
+				a.timeout = positiveDuration(demoTimeout)
+			}
+			cfg := demo.Config{Workers: int(workers), Rounds: int(rounds), Kill: kill, Out: a.stdout}
+			if asJSON {
+				cfg.Out = a.stderr
+			}
+			return a.demo(cmd, cfg, asJSON)
+		},
+	}
+	cmd.Flags().Var(&workers, "workers", "number of worker processes")
+	cmd.Flags().Var(&rounds, "rounds", "increments of each worker")
+	cmd.Flags().BoolVar(&kill, "kill", false, "kill one holder in the middle of its hold")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON on the last line of standard output, progress on standard error")
+	return cmd
+}
+
+func (a *app) demo(cmd *cobra.Command, cfg demo.Config, asJSON bool) error {
+	ctx, stop := signalContext(cmd.Context())
+	defer stop()
+	limit := a.timeout.value()
+	if !timeoutGiven(cmd) {
+		limit = defaultTimeout
+	}
+	if a.servers == "" {
+		address, end, err := inProcess(zkserver.Config{Tick: 100 * time.Millisecond, MaxTimeout: time.Minute})
+		if err != nil {
+			return err
+		}
+		defer end()
+		a.servers = address
+		fmt.Fprintf(cfg.Out, "no --servers given: started an in-process ZooKeeper on %s, which keeps nothing\n", address)
+	}
+	s, err := a.connect(ctx, limit, zksync.WithName("demo"))
+	if err != nil {
+		return err
+	}
+	defer goodbye(s)
+	program, err := os.Executable()
+	if err != nil {
+		return failure("cannot find the program of the workers: %v", err)
+	}
+	cfg.Servers, cfg.Timeout = a.servers, a.timeout.value()
+	cfg.Path = fmt.Sprintf("/menagerie-demo-%08x", rand.Uint32())
+	cfg.Patience = demoPatience + 3*s.Timeout()
+	cfg.Live = isTerminal(cfg.Out)
+	cfg.Command = func(w demo.WorkerConfig) *exec.Cmd { return exec.Command(program, workerArgs(w)...) }
+	defer removeNode(s, chroot(a.servers)+cfg.Path)
+	fmt.Fprintf(cfg.Out, "%d processes, %d rounds each, one unprotected file, one lock: %s on %s (session timeout %v)\n",
+		cfg.Workers, cfg.Rounds, cfg.Path, a.servers, s.Timeout())
+	result, err := demo.Run(ctx, cfg)
+	if err != nil {
+		return demoError(err, a.servers)
+	}
+	return a.printVerdict(result, cfg.Out, asJSON)
+}
+
+func demoError(err error, servers string) error {
+	var i *interruption
+	switch {
+	case errors.As(err, &i):
+		return exitWith(i.exitCode(), "%v: workers ended, temporary files removed", i)
+	case errors.Is(err, demo.ErrStalled):
+		return failure("%s: are the servers %s up?", forPeople(err), servers)
+	}
+	return failure("%s", forPeople(err))
+}
+
+func (a *app) printVerdict(r demo.Result, out io.Writer, asJSON bool) error {
+	problem := r.Problem()
+	verdict := "right: nothing was lost"
+	if problem != "" {
+		verdict = "WRONG: " + problem
+	}
+	tokens := "grew with every grant"
+	if !r.TokensMonotonic {
+		tokens = "did not grow with every grant"
+	}
+	fmt.Fprintf(out, "counter   %d, expected %d\noverlaps  %d in %d holds (%d lost)\ntokens    %s\nkilled    %d\nverdict   %s\n",
+		r.Counter, r.Expected, r.Overlaps, r.Holds, r.Lost, tokens, r.Killed, verdict)
+	if asJSON {
+		line, err := json.Marshal(r)
+		if err != nil {
+			return failure("cannot print the result: %v", err)
+		}
+		if _, err := fmt.Fprintf(a.stdout, "%s\n", line); err != nil {
+			return outputError(err)
+		}
+	}
+	if problem != "" {
+		return failure("demo: %s", problem)
+	}
+	return nil
+}
+
+// inProcess starts a server on a free loopback port and returns its address and its end.
+func inProcess(cfg zkserver.Config) (string, func(), error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, failure("cannot start the in-process server: %v; name a server with --servers", err)
+	}
+	srv := zkserver.New(cfg)
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = srv.Serve(l) // ends with Close
+	}()
+	return l.Addr().String(), func() { srv.Close(); <-served }, nil
+}
+
+// removeNode removes the directory of a lock that is not used any more. The servers remove
+// empty lock directories by themselves after a while, so a failure does not matter.
+func removeNode(s *zksync.Session, path string) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if conn := s.Conn(); conn != nil {
+			_ = conn.Delete(path, -1)
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(closeLimit):
+	}
+}
+
+// chroot is the part of a connect string from the first slash on.
+func chroot(servers string) string {
+	if i := strings.IndexByte(servers, '/'); i >= 0 {
+		return strings.TrimSuffix(servers[i:], "/")
+	}
+	return ""
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// demoWorkerCommand is what demo runs N times. It is of no use to anybody else.
+func (a *app) demoWorkerCommand() *cobra.Command {
+	var w demo.WorkerConfig
+	cmd := &cobra.Command{
+		Use:    workerName,
+		Short:  "One worker of a demo",
+		Hidden: true,
+		Args:   noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			w.Servers, w.Timeout = a.servers, a.timeout.value()
+			ctx, cancel := context.WithCancel(cmd.Context())
+			defer cancel()
+			if err := demo.Work(ctx, w, os.Stdin, a.stdout); err != nil {
+				return failure("%s", forPeople(err))
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&w.Path, "path", "", "lock")
+	flags.StringVar(&w.Dir, "dir", "", "directory of counter and journal")
+	flags.IntVar(&w.Index, "index", 0, "number of this worker")
+	flags.IntVar(&w.Workers, "workers", 0, "number of workers")
+	flags.IntVar(&w.Rounds, "rounds", 0, "increments")
+	flags.IntVar(&w.HaltRound, "halt-round", 0, "round in which to wait for SIGKILL")
+	flags.StringVar(&w.HaltStage, "halt-stage", "", "where in that round")
+	return cmd
+}
+
+const workerName = "demo-worker"
+
+// workerArgs is the command line that demoWorkerCommand reads.
+func workerArgs(w demo.WorkerConfig) []string {
+	return []string{
+		workerName, "--servers", w.Servers, "--timeout", w.Timeout.String(), "--path", w.Path, "--dir", w.Dir,
+		"--index", strconv.Itoa(w.Index), "--workers", strconv.Itoa(w.Workers), "--rounds", strconv.Itoa(w.Rounds),
+		"--halt-round", strconv.Itoa(w.HaltRound), "--halt-stage", w.HaltStage,
+	}
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+)
+
+var (
+	errDuration = errors.New("want a duration such as 500ms, 10s or 1m30s")
+	errPositive = errors.New("want more than zero, such as 500ms, 10s or 1m30s")
+	errTooLong  = errors.New("want at most 24h")
+	errCount    = errors.New("want a whole number above zero")
+)
+
+// maxDuration keeps what is sent as 32 bits of milliseconds far away from the limit.
+const maxDuration = 24 * time.Hour
+
+// positiveDuration is a flag value: more than zero, at least a millisecond (the unit that
+// ZooKeeper counts in), at most a day.
+type positiveDuration time.Duration
+
+func (d *positiveDuration) String() string { return time.Duration(*d).String() }
+func (d *positiveDuration) Type() string   { return "duration" }
+
+func (d *positiveDuration) Set(s string) error {
+	v, err := time.ParseDuration(s)
+	switch {
+	case err != nil:
+		return errDuration
+	case v < time.Millisecond:
+		return errPositive
+	case v > maxDuration:
+		return errTooLong
+	}
+	*d = positiveDuration(v)
+	return nil
+}
+
+func (d positiveDuration) value() time.Duration { return time.Duration(d) }
+
+// graceDuration is a flag value: a duration that may be zero.
+type graceDuration time.Duration
+
+func (d *graceDuration) String() string { return time.Duration(*d).String() }
+func (d *graceDuration) Type() string   { return "duration" }
+
+func (d *graceDuration) Set(s string) error {
+	v, err := time.ParseDuration(s)
+	if err != nil || v < 0 {
+		return errDuration
+	}
+	*d = graceDuration(v)
+	return nil
+}
+
+// count is a flag value: a whole number above zero.
+type count int
+
+func (c *count) String() string { return strconv.Itoa(int(*c)) }
+func (c *count) Type() string   { return "number" }
+
+func (c *count) Set(s string) error {
+	n, err := strconv.Atoi(s)
+	if err != nil || n <= 0 {
+		return errCount
+	}
+	*c = count(n)
+	return nil
+}
+
+// noArguments refuses positional arguments in words that say what was found.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage("%s takes no arguments, found %q", cmd.Name(), args[0])
+	}
+	return nil
+}
+
+// checkPath refuses what is plainly wrong before anything is connected: a wrong path is a
+// wrong command line, whether a server is there or not. What it lets through and
+// ZooKeeper does not is refused by zksync, with the same exit code.
+func checkPath(path string) error {
+	shown := shorten(path)
+	switch {
+	case path == "":
+		return usage("PATH is empty, want something like /locks/nightly")
+	case path[0] != '/':
+		return usage("path %q does not start with a slash, want something like %q", shown, "/"+shown)
+	case path == "/":
+		return usage("path \"/\" is the root, name something below it such as /locks/nightly")
+	case path[len(path)-1] == '/':
+		return usage("path %q ends with a slash: remove it", shown)
+	}
+	for part := range strings.SplitSeq(path[1:], "/") {
+		if part == "" || part == "." || part == ".." {
+			return usage("path %q has the empty or relative part %q: write the absolute path", shown, part)
+		}
+	}
+	if strings.ContainsFunc(path, unicode.IsControl) {
+		return usage("path %q has a control character: leave it out", shown)
+	}
+	return nil
+}
+
+// shorten keeps an error about a very long argument readable.
+func shorten(s string) string {
+	const limit = 80
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "") + "..."
+}

@@ -1,0 +1,87 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
+
+package child
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+	"unsafe"
+)
+
+// terminal is the controlling terminal of this process while the process is in the
+// terminal's foreground. A nil terminal, of a process without one, does nothing.
+//
+// A process outside the foreground group is stopped when it reads from the terminal. The
+// command has a group of its own, so the foreground has to move there and back, as a
+// shell does it for its jobs.
+type terminal struct {
+	fd  int
+	own int // the process group of this process
+}
+
+// controllingTerminal returns nil unless standard input is the controlling terminal and
+// this process is in its foreground.
+func controllingTerminal() *terminal {
+	t := &terminal{fd: syscall.Stdin, own: syscall.Getpgrp()}
+	if group, err := t.foreground(); err != nil || group != t.own {
+		return nil
+	}
+	return t
+}
+
+// giveAtStart makes the new child's group the foreground group, before the child runs. In
+// front of a pipe it does not: a pager at its other end needs the terminal more.
+func (t *terminal) giveAtStart(attr *syscall.SysProcAttr) {
+	if t == nil {
+		return
+	}
+	if info, err := os.Stdout.Stat(); err == nil && info.Mode()&os.ModeNamedPipe != 0 {
+		return
+	}
+	attr.Foreground = true
+	attr.Ctty = t.fd
+}
+
+// takeBack returns the foreground to this process. From outside the foreground that would
+// stop the process, if it did not ignore the signal for the moment.
+func (t *terminal) takeBack() {
+	if t == nil {
+		return
+	}
+	signal.Ignore(syscall.SIGTTOU)
+	defer signal.Reset(syscall.SIGTTOU)
+	t.setForeground(t.own)
+}
+
+// giveTo makes group the foreground group if this process has the foreground to give.
+func (t *terminal) giveTo(group int) {
+	if t == nil {
+		return
+	}
+	if now, err := t.foreground(); err == nil && now == t.own {
+		t.setForeground(group)
+	}
+}
+
+func (t *terminal) foreground() (int, error) {
+	var group int32
+	if err := ioctl(t.fd, syscall.TIOCGPGRP, &group); err != nil {
+		return 0, err
+	}
+	return int(group), nil
+}
+
+// setForeground ignores errors: the terminal may have gone, and then so has the need.
+func (t *terminal) setForeground(group int) {
+	g := int32(group)
+	_ = ioctl(t.fd, syscall.TIOCSPGRP, &g)
+}
+
+func ioctl(fd int, request uintptr, group *int32) error {
+	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), request, uintptr(unsafe.Pointer(group)))
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// lockOptions is the command line of lock.
+type lockOptions struct {
+	path  string
+	argv  []string // CMD ARGS...
+	wait  time.Duration
+	try   bool
+	grace time.Duration
+	// tryServers is how long unreachable servers are tried; zero means as long as wait.
+	tryServers time.Duration
+}
+
+func (a *app) lockCommand() *cobra.Command {
+	var wait positiveDuration
+	grace := graceDuration(5 * time.Second)
+	var try bool
+	cmd := &cobra.Command{
+		Use:   "lock PATH [--wait D | --try] [--grace D] -- CMD ARGS...",
+		Short: "Run a command while holding a lock",
+		Long: `Runs CMD while holding the lock PATH, and releases the lock when CMD has ended.
+
+CMD finds in its environment MENAGERIE_PATH, the lock, and MENAGERIE_TOKEN, a text that sorts
+after that of every earlier holder: whatever CMD writes to should refuse an older token than
+it has seen. CMD runs in a process group of its own; SIGINT, SIGTERM, SIGHUP and SIGQUIT are
+passed on to it.
+
+Should the lock be lost (the servers cannot be reached for longer than the session timeout),
+the whole group gets SIGTERM, and SIGKILL if it is not gone after --grace.
+
+Without --servers the lock is on ` + defaultServers + `.
+
+Exit codes: that of CMD (128+n if signal n ended it), or
+    1  servers unreachable for --timeout, or another failure; CMD did not run
+    2  wrong command line; CMD did not run
+   75  the lock was not free (--try) or not obtained in time (--wait); CMD did not run
+   76  the lock was lost while CMD ran, whatever CMD's own exit code was
+  126  CMD cannot be executed
+  127  CMD was not found
+  130  interrupted while waiting for the lock (143 by SIGTERM, 129 by SIGHUP)`,
+		Example: `  menagerie lock /locks/nightly -- ./backup.sh --full
+  menagerie lock /locks/nightly --try -- ./backup.sh || echo "somebody else is at it"
+  menagerie lock /locks/deploy --wait 5m -- sh -c 'echo "token $MENAGERIE_TOKEN"; make deploy'
+  menagerie --servers zk1:2181,zk2:2181,zk3:2181/app lock /locks/deploy -- make deploy`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := a.lockOptions(cmd, args, wait.value(), try, time.Duration(grace))
+			if err != nil {
+				return err
+			}
+			return a.runLock(cmd.Context(), o)
+		},
+	}
+	flags := cmd.Flags()
+	flags.Var(&wait, "wait", "wait this long for the lock, counted from the start of the process (default: for ever)")
+	flags.BoolVar(&try, "try", false, "do not wait at all")
+	flags.Var(&grace, "grace", "time for CMD between SIGTERM and SIGKILL after the lock was lost")
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		if !slices.Contains(a.args, "--") {
+			return usage("%v; put -- in front of CMD if that belongs to CMD", err)
+		}
+		return err
+	})
+	return cmd
+}
+
+func (a *app) lockOptions(cmd *cobra.Command, args []string, wait time.Duration, try bool, grace time.Duration) (lockOptions, error) {
+	o := lockOptions{wait: wait, try: try, grace: grace}
+	var err error
+	if o.path, o.argv, err = commandOf(a.args, args, cmd.ArgsLenAtDash()); err != nil {
+		return o, err
+	}
+	if err := checkPath(o.path); err != nil {
+		return o, err
+	}
+	if wait > 0 && try {
+		return o, usage("--wait and --try exclude each other: choose one")
+	}
+	// Somebody who gives a time for everything means it for connecting too, unless there
+	// is a --timeout that says otherwise.
+	if wait == 0 || timeoutGiven(cmd) {
+		o.tryServers = a.timeout.value()
+	}
+	return o, nil
+}
+
+// commandOf splits the arguments of lock into PATH and CMD ARGS. raw is the whole command
+// line, args what is left of it without flags, dash how many of args stand before "--", or
+// -1 without one.
+//
+// Without "--" a flag behind CMD may be CMD's or ours, and pflag has already taken it for
+// ours. It is only clear who is meant if there is none, so CMD ARGS has to be the
+// unchanged end of the command line.
+func commandOf(raw, args []string, dash int) (path string, argv []string, err error) {
+	const want = "want: menagerie lock PATH -- CMD ARGS..."
+	switch {
+	case len(args) == 0:
+		return "", nil, usage("PATH and CMD are missing, %s", want)
+	case dash == 0:
+		return "", nil, usage("PATH is missing in front of --, %s", want)
+	case dash > 1:
+		return "", nil, usage("only PATH may stand in front of --, found %q too, %s", shorten(args[1]), want)
+	case len(args) == 1:
+		return "", nil, usage("CMD is missing, %s", want)
+	}
+	path, argv = args[0], args[1:]
+	if dash < 0 && (len(argv) > len(raw) || !slices.Equal(raw[len(raw)-len(argv):], argv)) {
+		return "", nil, usage("there is a flag behind %q: put -- in front of CMD to say whose it is, %s", shorten(argv[0]), want)
+	}
+	return path, argv, nil
+}

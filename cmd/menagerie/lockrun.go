@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/child"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+const (
+	tokenEnv = "MENAGERIE_TOKEN"
+	pathEnv  = "MENAGERIE_PATH"
+)
+
+// runLock is the whole of lock: find CMD, get the lock, run CMD, release.
+func (a *app) runLock(ctx context.Context, o lockOptions) error {
+	// First of all: nobody should have to wait for a lock to learn of a typing error.
+	program, err := child.Resolve(o.argv[0])
+	if err != nil {
+		return cannotRun(err)
+	}
+	signals := make(chan os.Signal, 16)
+	notify(signals, forwardedSignals...)
+	defer signal.Stop(signals)
+
+	ctx, stopListening := interruptible(ctx, signals)
+	defer stopListening()
+	if o.wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadlineCause(ctx, started.Add(o.wait), errNotInTime)
+		defer cancel()
+	}
+	s, err := a.connect(ctx, o.tryServers, zksync.WithName(filepath.Base(o.argv[0])))
+	if err != nil {
+		return a.notObtained(ctx, o, err)
+	}
+	defer goodbye(s)
+	lease, err := a.acquire(ctx, s, o)
+	if err != nil {
+		return a.notObtained(ctx, o, err)
+	}
+	// From here on signals are CMD's.
+	stopListening()
+	if i, ok := interrupted(ctx); ok {
+		return a.notObtained(ctx, o, i)
+	}
+	return a.hold(lease, o, program, signals)
+}
+
+// acquire waits for the lock. Servers that cannot be reached for o.tryServers end the wait.
+func (a *app) acquire(ctx context.Context, s *zksync.Session, o lockOptions) (*zksync.Lease, error) {
+	m := zksync.NewMutex(s, o.path)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if o.tryServers > 0 {
+		go giveUpUnreachable(ctx, s, o.tryServers, cancel)
+	}
+	lock := m.LockContext
+	if o.try {
+		lock = m.TryLockContext
+	}
+	lease, err := lock(ctx)
+	switch {
+	case err == nil:
+		return lease, nil
+	case ctx.Err() != nil:
+		return nil, a.contextError(context.Cause(ctx), o.tryServers, "")
+	case errors.Is(err, zksync.ErrNotAcquired):
+		return nil, exitWith(exitNotObtained, "%s is not free", o.path)
+	}
+	return nil, a.sessionError(err)
+}
+
+// giveUpUnreachable cancels when the session has been without a server for limit.
+func giveUpUnreachable(ctx context.Context, s *zksync.Session, limit time.Duration, cancel context.CancelCauseFunc) {
+	timer := time.AfterFunc(limit, func() { cancel(errUnreachable) })
+	timer.Stop()
+	defer timer.Stop()
+	changes := s.Changes(ctx)
+	down := s.State() != zksync.Connected
+	if down {
+		timer.Reset(limit)
+	}
+	for state := range changes {
+		switch {
+		case state == zksync.Connected:
+			down = false
+			timer.Stop()
+		case !down: // Lost after Suspended does not start the time anew
+			down = true
+			timer.Reset(limit)
+		}
+	}
+}
+
+// notObtained picks the exit code when the wait is over without the lock.
+func (a *app) notObtained(ctx context.Context, o lockOptions, err error) error {
+	if i, ok := interrupted(ctx); ok {
+		return exitWith(i.exitCode(), "%v while waiting for %s", i, o.path)
+	}
+	if errors.Is(context.Cause(ctx), errNotInTime) {
+		return exitWith(exitNotObtained, "%s on %s was not obtained within %v", o.path, a.target(), o.wait)
+	}
+	return err
+}
+
+// hold runs CMD and returns its exit code as an error, or that of a loss.
+func (a *app) hold(lease *zksync.Lease, o lockOptions, program string, signals <-chan os.Signal) error {
+	env := append(os.Environ(), tokenEnv+"="+lease.Token().String(), pathEnv+"="+o.path)
+	c, err := child.Start(program, o.argv, env, lease.Valid)
+	if err != nil {
+		a.release(lease, o)
+		return cannotRun(err)
+	}
+	if why := a.attend(c, lease, signals, o.grace); why != nil {
+		a.release(lease, o)
+		return exitWith(exitLost, "lost %s on %s while %s was running: %s", o.path, a.target(), o.argv[0], forPeople(why))
+	}
+	a.release(lease, o)
+	if code := c.ExitCode(); code != 0 {
+		return &exitError{code: code}
+	}
+	return nil
+}
+
+// attend passes signals on until CMD has ended, and ends CMD when the lease is lost. It
+// returns why the lease was lost, if it was. A lease that is still valid when CMD has
+// ended was valid all the time that CMD ran.
+func (a *app) attend(c *child.Child, lease *zksync.Lease, signals <-chan os.Signal, grace time.Duration) error {
+	for {
+		select {
+		case sig := <-signals:
+			c.Signal(sig)
+		case <-lease.Done():
+			c.Terminate(grace)
+			return lossOf(lease)
+		case <-c.Done():
+			if !lease.Valid() {
+				return lossOf(lease)
+			}
+			return nil
+		}
+	}
+}
+
+func lossOf(lease *zksync.Lease) error {
+	if err := lease.Err(); err != nil {
+		return err
+	}
+	return zksync.ErrLost
+}
+
+// release gives the lock back. If the servers cannot be told now, it is free when the
+// session ends: worth a word, but CMD's exit code stays.
+func (a *app) release(lease *zksync.Lease, o lockOptions) {
+	err := lease.Unlock()
+	if err == nil || errors.Is(err, zksync.ErrLost) || errors.Is(err, zksync.ErrReleased) {
+		return
+	}
+	fmt.Fprintf(a.stderr, "menagerie: %s is released late, when its session ends: %s\n", o.path, oneLine(forPeople(err)))
+}
+
+func cannotRun(err error) error {
+	if errors.Is(err, child.ErrNotFound) {
+		return exitWith(exitNotFound, "%v", err)
+	}
+	return exitWith(exitCannotRun, "%v", err)
+}
+
+// interruptible returns a context that the next signal cancels, and a function that ends
+// this, after which signals are left alone. The function may be called twice.
+func interruptible(parent context.Context, signals <-chan os.Signal) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		select {
+		case sig := <-signals:
+			cancel(&interruption{signal: sig})
+		case <-stop:
+		}
+	}()
+	var once bool
+	return ctx, func() {
+		if !once {
+			once = true
+			close(stop)
+		}
+		<-stopped
+	}
+}

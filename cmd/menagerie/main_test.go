@@ -1,0 +1,207 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver"
+)
+
+// patience bounds every wait for another process. It is only ever waited out by a failure.
+const patience = 30 * time.Second
+
+// binary is the program under test, built once: these tests use it as a user does.
+var binary string
+
+func TestMain(m *testing.M) {
+	os.Exit(buildAndRun(m))
+}
+
+func buildAndRun(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "menagerie-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "menagerie")
+	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+		return 1
+	}
+	os.Unsetenv(serversEnv)
+	return m.Run()
+}
+
+// server is an in-process ZooKeeper on TCP.
+type server struct {
+	*zkserver.Server
+	addr string
+}
+
+// startServer runs a server whose sessions may be short.
+func startServer(t *testing.T) *server {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s := &server{
+		Server: zkserver.New(zkserver.Config{Tick: 50 * time.Millisecond, MaxTimeout: time.Minute}),
+		addr:   l.Addr().String(),
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	t.Cleanup(func() {
+		s.Close()
+		<-served
+	})
+	return s
+}
+
+// queued waits until n entries queue in path.
+func (s *server) queued(t *testing.T, path string, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool { return s.ChildCount(path) == n }, patience, 5*time.Millisecond,
+		"%d entries in %s, want %d", s.ChildCount(path), path, n)
+}
+
+// nobody returns the address of a port that nobody listens on.
+func nobody(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	return l.Addr().String()
+}
+
+// program is a running menagerie.
+type program struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	stdout buffer
+	stderr buffer
+	done   chan struct{}
+}
+
+// start runs the binary. The test kills it at its end if it is still there.
+func start(t *testing.T, args ...string) *program {
+	t.Helper()
+	p := &program{t: t, cmd: exec.Command(binary, args...), done: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
+	// CMD may leave a process behind that has the pipes open.
+	p.cmd.WaitDelay = 5 * time.Second
+	require.NoError(t, p.cmd.Start())
+	go func() {
+		defer close(p.done)
+		_ = p.cmd.Wait() // the exit code tells
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		<-p.done
+	})
+	return p
+}
+
+// run runs the binary to its end.
+func run(t *testing.T, args ...string) *program {
+	t.Helper()
+	p := start(t, args...)
+	p.wait()
+	return p
+}
+
+// wait waits for the end and returns the exit code.
+func (p *program) wait() int {
+	p.t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(patience):
+		require.FailNow(p.t, "still running", "%v\nstdout: %s\nstderr: %s", p.cmd.Args[1:], p.stdout.String(), p.stderr.String())
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+func (p *program) signal(sig os.Signal) {
+	p.t.Helper()
+	require.NoError(p.t, p.cmd.Process.Signal(sig))
+}
+
+// prints waits until text stands in standard output.
+func (p *program) prints(text string) {
+	p.t.Helper()
+	require.Eventually(p.t, func() bool { return strings.Contains(p.stdout.String(), text) }, patience, 5*time.Millisecond,
+		"%q is not printed; stdout: %s stderr: %s", text, p.stdout.String(), p.stderr.String())
+}
+
+// failed checks exit code and that the complaint is one line, with all the fragments in it.
+func (p *program) failed(code int, fragments ...string) {
+	p.t.Helper()
+	require.Equal(p.t, code, p.wait(), "stderr: %s", p.stderr.String())
+	line := p.stderr.String()
+	require.True(p.t, strings.HasPrefix(line, "menagerie: "), "stderr: %s", line)
+	require.Equal(p.t, 1, strings.Count(line, "\n"), "not one line: %s", line)
+	for _, f := range fragments {
+		require.Contains(p.t, line, f)
+	}
+}
+
+// succeeded checks exit code 0 and that there are no complaints.
+func (p *program) succeeded() {
+	p.t.Helper()
+	require.Equal(p.t, 0, p.wait(), "stderr: %s", p.stderr.String())
+	require.Empty(p.t, p.stderr.String())
+}
+
+// buffer may be read while a process writes to it.
+type buffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// holder starts a lock that holds path until it is told to end, and returns when it holds.
+func holder(t *testing.T, s *server, path string, flags ...string) *program {
+	t.Helper()
+	args := append([]string{"lock", path, "--servers", s.addr, "--timeout", "1s"}, flags...)
+	p := start(t, append(args, "--", "sh", "-c", "echo holding; exec sleep 600")...)
+	p.prints("holding")
+	return p
+}
+
+// contenders is what ls --json prints.
+func contenders(t *testing.T, servers, path string) []contenderRow {
+	t.Helper()
+	p := run(t, "ls", path, "--json", "--servers", servers)
+	p.succeeded()
+	var rows []contenderRow
+	require.NoError(t, json.Unmarshal([]byte(p.stdout.String()), &rows))
+	return rows
+}
+
+// alive reports whether a process exists and has not ended.
+func alive(ctx context.Context, pid string) bool {
+	out, err := exec.CommandContext(ctx, "ps", "-o", "stat=", "-p", pid).Output()
+	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(out)), "Z")
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver"
+)
+
+func (a *app) serveCommand() *cobra.Command {
+	listen := defaultServers
+	var tick positiveDuration = 2e9
+	cmd := &cobra.Command{
+		Use:   "serve [--listen HOST:PORT]",
+		Short: "Run an in-process ZooKeeper for other processes",
+		Long: `Runs an in-process ZooKeeper for other processes: for trying things out and for tests.
+
+It keeps nothing: when it ends, all nodes and sessions are gone. Once it is ready it prints
+"listening on HOST:PORT". It ends with Ctrl-C or SIGTERM, exit code 0.`,
+		Example: `  menagerie serve
+  menagerie serve --listen 127.0.0.1:0          # any free port
+  menagerie serve --tick 200ms                  # session timeouts from 400ms to 4s`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("servers") {
+				return usage("serve is itself a server, --servers has no meaning here: say where with --listen")
+			}
+			return a.serve(cmd, listen, zkserver.Config{Tick: tick.value()})
+		},
+	}
+	cmd.Flags().StringVar(&listen, "listen", listen, "address to listen on; port 0 picks a free one")
+	cmd.Flags().Var(&tick, "tick", "tick time: session timeouts are between 2 and 20 ticks")
+	return cmd
+}
+
+func (a *app) serve(cmd *cobra.Command, address string, cfg zkserver.Config) error {
+	ctx, stop := signalContext(cmd.Context())
+	defer stop()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return listenError(address, err)
+	}
+	srv := zkserver.New(cfg)
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(l) }()
+	fmt.Fprintf(a.stdout, "listening on %s\n", l.Addr())
+	fmt.Fprintln(a.stderr, "an in-process ZooKeeper: it keeps nothing, all data is gone when it ends")
+	select {
+	case err := <-failed:
+		srv.Close()
+		return failure("serve on %s: %v", l.Addr(), err)
+	case <-ctx.Done():
+		srv.Close()
+		<-failed
+		return nil
+	}
+}
+
+// listenError names the address and what to do about it.
+func listenError(address string, err error) error {
+	var addr *net.AddrError
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return failure("cannot listen on %s: the port is in use; stop the server that has it, "+
+			"or choose another with --listen (port 0 picks a free one)", address)
+	case errors.As(err, &addr):
+		return usage("cannot listen on %q: %s; want HOST:PORT such as %s", address, addr.Err, defaultServers)
+	case errors.Is(err, syscall.EACCES):
+		return failure("cannot listen on %s: permission denied; choose a port above 1023 with --listen", address)
+	}
+	return failure("cannot listen on %s: %s; choose another address with --listen", address, strings.TrimPrefix(err.Error(), "listen "))
+}
