@@ -138,15 +138,22 @@ func cutPermit(s string) (weight int64, rest string) {
 // minus sign included. Only below -999999999 there are eleven.
 func formatSequence(n int32) string { return fmt.Sprintf("%010d", n) }
 
+// parseSequence accepts exactly what formatSequence writes. It does not compare
+// with that, because formatting every name of a long listing would cost more than
+// all the rest of reading it.
 func parseSequence(s string) (int32, bool) {
 	if len(s) != 10 && len(s) != 11 {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(s, 10, 32)
-	if err != nil || formatSequence(int32(n)) != s {
+	if err != nil {
 		return 0, false
 	}
-	return int32(n), true
+	asWritten := len(s) == 10 && s[0] != '+' && s[0] != '-'
+	if n < 0 {
+		asWritten = len(s) == 10 || s[1] != '0'
+	}
+	return int32(n), asWritten
 }
 
 // entryPrefix returns the name to create a sequential node with; the server
@@ -210,25 +217,26 @@ func sortEntries(entries []entry, byCzxid bool) {
 // nobody could look up blocks rather than is overtaken.
 func compareEntries(a, b entry, byCzxid bool) int {
 	if byCzxid && (exhausted(a.seq) || exhausted(b.seq)) {
-		if exhausted(a.seq) != exhausted(b.seq) {
-			return cmp.Compare(boolRank(exhausted(a.seq)), boolRank(exhausted(b.seq)))
-		}
-		if c := cmp.Compare(a.czxid, b.czxid); c != 0 {
+		c := cmp.Or(compareBools(exhausted(a.seq), exhausted(b.seq)), cmp.Compare(a.czxid, b.czxid))
+		if c != 0 {
 			return c
 		}
 	}
-	return cmp.Or(
-		cmp.Compare(a.seq, b.seq),
-		cmp.Compare(boolRank(!a.exclusive()), boolRank(!b.exclusive())),
-		cmp.Compare(a.name, b.name),
-	)
+	if c := cmp.Compare(a.seq, b.seq); c != 0 {
+		return c
+	}
+	return cmp.Or(compareBools(b.exclusive(), a.exclusive()), strings.Compare(a.name, b.name))
 }
 
-func boolRank(b bool) int {
-	if b {
-		return 1
+// compareBools puts false before true.
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
 	}
-	return 0
+	return 1
 }
 
 // entriesAhead finds the entry with the given uuid in a sorted queue and returns

@@ -1,12 +1,17 @@
 package zksync
 
+import (
+	"cmp"
+	"slices"
+)
+
 // policy decides what an entry waits for. Given the entries ahead of self, in
 // queue order, it returns the blockers: the fewest that cannot all still be there
 // when self is granted. None means that self is granted.
 //
 // A caller waits until any blocker leaves, takes it out of ahead and asks again.
-// Because nothing ever enters ahead of an existing entry, ahead only shrinks, and so
-// does what a policy returns: it never asks for more than before.
+// Nothing ever enters ahead of an existing entry, so ahead only shrinks, and an entry
+// that was granted once stays granted.
 type policy func(ahead []entry, self entry) (blockers []entry)
 
 // policyFor returns the rule by which an entry of this kind is granted. The
@@ -46,11 +51,11 @@ func readerPolicy(ahead []entry, _ entry) []entry {
 // the capacity together. Whoever is ahead counts, whether granted or waiting, so a
 // big request that waits is not starved by small ones behind it.
 //
-// The blockers are the shortest tail of ahead that does not fit together with
-// self: as long as all of it is there, self cannot be granted. Any tail that does
-// not fit would do, the shortest makes for the fewest watches. One that leaves out
-// of the middle shortens the queue by a known weight, and the next question is
-// answered from the remaining entries.
+// Any set of entries ahead that does not fit together with self will do as
+// blockers: as long as all of it is there, self cannot be granted. It is taken from
+// the shortest tail that does not fit, because what is nearest leaves last; a waiter
+// far behind that watched the head would be woken by every release. Of that tail
+// only the fewest are kept that do not fit by themselves.
 //
 // An entry that is greater than the whole capacity is its own blocker: it will not
 // be granted while it is there, whoever leaves. Without that rule the empty tail
@@ -63,6 +68,8 @@ func weightedPolicy(capacity int64) policy {
 		if self.weight > capacity {
 			return []entry{self}
 		}
+		// Subtracting stays between 0 and the capacity, where a sum of weights that
+		// other processes chose could overflow.
 		free := capacity - self.weight
 		var tail []entry
 		for i := len(ahead) - 1; i >= 0; i-- {
@@ -70,14 +77,27 @@ func weightedPolicy(capacity int64) policy {
 				continue
 			}
 			tail = append(tail, ahead[i])
-			// Subtracting keeps within 0 and capacity, where a sum of weights that
-			// other processes chose could overflow.
-			if ahead[i].weight > free {
-				return tail
+			if over := ahead[i].weight - free; over > 0 {
+				return fewest(tail, over-1)
 			}
 			free -= ahead[i].weight
 		}
 		return nil
+	}
+}
+
+// fewest leaves out as many entries as it can without leaving out more than spare
+// in weight: the lightest ones and, of equals, those that stand last in tail, which
+// are nearest to the head of the queue and leave first.
+func fewest(tail []entry, spare int64) []entry {
+	heaviest := slices.Clone(tail)
+	slices.SortStableFunc(heaviest, func(a, b entry) int { return cmp.Compare(b.weight, a.weight) })
+	for n := len(heaviest); ; n-- {
+		// Never the last one: together they weigh more than spare.
+		if heaviest[n-1].weight > spare {
+			return heaviest[:n:n]
+		}
+		spare -= heaviest[n-1].weight
 	}
 }
 

@@ -1,0 +1,153 @@
+package zkconn
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+)
+
+// A session that this side has given up may live on at the servers, and its nodes
+// with it: after a partition, or after the death of the process. Whoever knows its
+// id and password can end it there and then, so that nobody has to wait out the
+// timeout. That takes one handshake and one request on a connection of its own;
+// the client library offers no way to resume a session.
+
+// remains is what is left of the epoch's session on the servers; nil if nothing.
+func (e *Epoch) remains() *Credentials {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.id == 0 || e.expired {
+		return nil
+	}
+	return &Credentials{e.id, e.passwd}
+}
+
+// bury ends a session of the past as soon as e is connected. It gives up after
+// three attempts, since the servers will end the session themselves.
+func (c *Client) bury(e *Epoch, dead Credentials) {
+	c.runs.Add(1)
+	go func() {
+		defer c.runs.Done()
+		ctx, cancel := c.untilStopping(context.Background())
+		defer cancel()
+		for range 3 {
+			if e.Await(ctx) != nil {
+				return
+			}
+			if c.endSession(ctx, e.address(), dead) == nil {
+				return
+			}
+		}
+	}()
+}
+
+func (c *Client) untilStopping(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(parent)
+	go func() {
+		select {
+		case <-c.stopping:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// address is the server that the epoch is connected to, or else one to try.
+func (e *Epoch) address() string {
+	e.mu.Lock()
+	w := e.wire
+	e.mu.Unlock()
+	if w != nil {
+		return w.addr
+	}
+	s, _ := e.hosts.Next()
+	return s
+}
+
+// endUnreached ends the session of an epoch that closed without a connection. It
+// tries each server, for two seconds in all.
+func (c *Client) endUnreached(e *Epoch) {
+	dead := e.remains()
+	if dead == nil || e.endedCleanly() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	defer cancel()
+	for range e.hosts.Len() {
+		addr, _ := e.hosts.Next()
+		if c.endSession(ctx, addr, *dead) == nil || ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// errNotSession tells that a server did not let the session be resumed.
+var errNotSession = errors.New("the session is gone already")
+
+// endSession resumes the session at one server and closes it. It returns nil if
+// the session is gone afterwards.
+func (c *Client) endSession(ctx context.Context, addr string, dead Credentials) error {
+	limit := attemptTimeout(c.cfg.Timeout, len(c.cfg.Servers))
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	conn, err := c.cfg.Dial(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(limit))
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	err = c.resumeAndClose(conn, dead)
+	if err == nil || errors.Is(err, errNotSession) {
+		c.cfg.Logger.Debug("ended a session of the past", "session", fmt.Sprintf("0x%x", dead.ID), "result", err)
+		return nil
+	}
+	return err
+}
+
+func (c *Client) resumeAndClose(conn net.Conn, dead Credentials) error {
+	hello := connectRequest(int32(c.cfg.Timeout/time.Millisecond), dead.ID, dead.Passwd)
+	if _, err := conn.Write(appendFrame(nil, hello)); err != nil {
+		return err
+	}
+	body, err := readFrame(conn, maxConnectReply)
+	if err != nil {
+		return err
+	}
+	reply, err := parseConnectReply(body)
+	if err != nil {
+		return err
+	}
+	if reply.id != dead.ID {
+		return errNotSession
+	}
+	if _, err := conn.Write(appendFrame(nil, requestHeader(1, opClose))); err != nil {
+		return err
+	}
+	// The answer, or the end of the connection, comes after the session's nodes are gone.
+	_, err = readFrame(conn, maxFrame)
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+func readFrame(r io.Reader, limit uint32) ([]byte, error) {
+	var prefix [4]byte
+	if _, err := io.ReadFull(r, prefix[:]); err != nil {
+		return nil, err
+	}
+	n := binary.BigEndian.Uint32(prefix[:])
+	if n > limit {
+		return nil, fmt.Errorf("a frame of %d bytes (at most %d are taken)", n, limit)
+	}
+	body := make([]byte, n)
+	_, err := io.ReadFull(r, body)
+	return body, err
+}

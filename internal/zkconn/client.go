@@ -1,0 +1,304 @@
+package zkconn
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Auth is one credential; it is written again after every handshake.
+type Auth struct {
+	Scheme string
+	Cred   []byte
+}
+
+// Config says how to reach the servers.
+type Config struct {
+	Servers       []string // host:port, at least one
+	Timeout       time.Duration
+	Auth          []Auth
+	Dial          func(ctx context.Context, network, address string) (net.Conn, error)
+	LeaseFraction float64 // of the timeout, after which leases end; 0 for all of it
+	Logger        *slog.Logger
+	// OnSession is told of every new session before it is used.
+	OnSession func(id int64, passwd []byte)
+	// Predecessor is the session of a dead process, to be ended on the servers.
+	Predecessor *Credentials
+}
+
+// Credentials are what it takes to resume or end a session.
+type Credentials struct {
+	ID     int64
+	Passwd []byte
+}
+
+// State is what a client knows of its session.
+type State int
+
+// The states of a client's session.
+const (
+	Connecting State = iota
+	Connected
+	Suspended // disconnected; the session may be alive
+	Lost      // the session ended or can no longer be proved alive
+	Closed
+)
+
+// Client keeps one session alive at a time and opens the next when it ends.
+type Client struct {
+	cfg  Config
+	pace *pace
+
+	stopping chan struct{} // closed when Close begins
+	stop     sync.Once
+	runs     sync.WaitGroup // the run loop and the burials
+
+	mu      sync.Mutex
+	state   State
+	epoch   *Epoch        // the newest
+	moved   chan struct{} // closed and replaced whenever state or epoch change
+	lastErr error         // of the newest failed attempt to connect
+	refused error         // the servers refuse us for good
+	subs    map[*Subscription]struct{}
+}
+
+// Open starts a client; it does not wait for a connection.
+func Open(cfg Config) *Client {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Dial == nil {
+		cfg.Dial = (&net.Dialer{}).DialContext
+	}
+	c := &Client{
+		cfg: cfg, pace: newPace(cfg.Timeout),
+		stopping: make(chan struct{}),
+		moved:    make(chan struct{}),
+		subs:     make(map[*Subscription]struct{}),
+	}
+	c.runs.Add(1)
+	go c.run()
+	return c
+}
+
+// run opens one epoch after the other.
+func (c *Client) run() {
+	defer c.runs.Done()
+	predecessor := c.cfg.Predecessor
+	for n := int64(1); ; n++ {
+		e, err := c.open(n)
+		if err != nil {
+			c.refuse(err)
+			return
+		}
+		if predecessor != nil {
+			c.bury(e, *predecessor)
+		}
+		select {
+		case <-e.over:
+		case <-c.stopping:
+			e.shutdown(true)
+			c.endUnreached(e)
+			return
+		}
+		// Not waited for: the client library can take a second to notice.
+		c.runs.Add(1)
+		go func() {
+			defer c.runs.Done()
+			e.shutdown(false)
+		}()
+		predecessor = e.remains()
+		if c.Refused() != nil {
+			return
+		}
+		select {
+		case <-c.stopping:
+			c.endUnreached(e)
+			return
+		default:
+		}
+	}
+}
+
+// open starts the client library for one epoch.
+func (c *Client) open(n int64) (*Epoch, error) {
+	e := &Epoch{
+		client: c, cfg: &c.cfg, number: n,
+		over: make(chan struct{}), dead: make(chan struct{}),
+		linked: make(chan struct{}),
+		onLost: make(map[*LossHook]struct{}),
+	}
+	e.hosts = &hosts{epoch: e, dead: e.dead}
+	e.clock.fire = func() {
+		e.lose(fmt.Errorf("%w: no server acknowledged anything for too long", ErrOver))
+	}
+	c.mu.Lock()
+	c.epoch = e
+	c.mu.Unlock()
+	_, events, err := zk.Connect(c.cfg.Servers, c.cfg.Timeout,
+		func(zc *zk.Conn) { e.conn = zc }, // before its loop starts
+		zk.WithDialer(e.hosts.dial),
+		zk.WithHostProvider(e.hosts),
+		zk.WithLogger(zkLogger{c.cfg.Logger}),
+		zk.WithLogInfo(false),
+		zk.WithMaxBufferSize(maxFrame),
+	)
+	if err != nil {
+		return nil, err
+	}
+	e.events = events
+	e.heartbeat()
+	return e, nil
+}
+
+// zkLogger passes the client library's lines on at debug level: what matters of
+// them is reported by us, with the server and the cause.
+type zkLogger struct{ to *slog.Logger }
+
+func (l zkLogger) Printf(format string, args ...any) {
+	l.to.Debug("zk: " + fmt.Sprintf(format, args...))
+}
+
+// Epoch returns the newest epoch once it has a connection. It blocks until then,
+// until ctx ends, or the client is closed or refused for good.
+func (c *Client) Epoch(ctx context.Context) (*Epoch, error) {
+	for {
+		c.mu.Lock()
+		e, moved, state, refused := c.epoch, c.moved, c.state, c.refused
+		c.mu.Unlock()
+		switch {
+		case refused != nil:
+			return nil, refused
+		case state == Closed:
+			return nil, ErrClosed
+		case state == Connected && e != nil && e.connection() != 0:
+			return e, nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// Current is the newest epoch that had a session, connected or not; nil if none had.
+func (c *Client) Current() *Epoch {
+	c.mu.Lock()
+	e := c.epoch
+	c.mu.Unlock()
+	if e == nil || e.ID() == 0 {
+		return nil
+	}
+	return e
+}
+
+// State is the state of the newest session.
+func (c *Client) State() State {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state
+}
+
+// LastError is why the newest attempt to connect failed; nil if none did.
+func (c *Client) LastError() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lastErr
+}
+
+func (c *Client) note(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lastErr = err
+}
+
+// refuse records that trying again is pointless.
+func (c *Client) refuse(err error) {
+	c.mu.Lock()
+	if c.refused == nil {
+		c.refused = err
+	}
+	e := c.epoch
+	c.wake()
+	c.mu.Unlock()
+	c.cfg.Logger.Error("the servers refuse this client", "error", err)
+	if e != nil {
+		e.lose(err)
+	}
+}
+
+// Refused is why the servers refuse this client for good; nil if they do not.
+func (c *Client) Refused() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.refused
+}
+
+// connected, suspended and lost are told by the epoch.
+
+func (c *Client) connected(e *Epoch) {
+	if c.cfg.OnSession != nil {
+		e.mu.Lock()
+		id, passwd := e.id, e.passwd
+		e.mu.Unlock()
+		c.cfg.OnSession(id, passwd)
+	}
+	c.enter(e, Connected)
+}
+
+func (c *Client) suspended(e *Epoch) { c.enter(e, Suspended) }
+
+func (c *Client) lost(e *Epoch) {
+	if e.ID() != 0 {
+		c.enter(e, Lost)
+	}
+}
+
+// enter moves to a state that epoch e found itself in. Only the newest epoch
+// counts, a lost one stays lost, and Closed is final.
+func (c *Client) enter(e *Epoch, s State) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.epoch != e || c.state == s || c.state == Closed {
+		return
+	}
+	if s != Lost && e.Cause() != nil {
+		return
+	}
+	c.state = s
+	c.wake()
+	for sub := range c.subs {
+		sub.push(s)
+	}
+}
+
+// wake releases everybody who waits for a change. mu is held.
+func (c *Client) wake() {
+	close(c.moved)
+	c.moved = make(chan struct{})
+}
+
+// closing limits how long Close tries to reach a server, to end the session there.
+const closing = 2 * time.Second
+
+// Close ends the session on the servers, if one can be reached within two
+// seconds, and joins every goroutine. Whoever waits is told ErrClosed first.
+func (c *Client) Close() {
+	c.stop.Do(func() {
+		c.mu.Lock()
+		c.state = Closed
+		c.wake()
+		for sub := range c.subs {
+			sub.push(Closed)
+		}
+		c.mu.Unlock()
+		close(c.stopping)
+	})
+	c.runs.Wait()
+}

@@ -1,0 +1,78 @@
+package zkconn
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+)
+
+var (
+	// ErrOver is returned for an operation of an epoch whose session has ended or
+	// can no longer be proved alive. What it did, if anything, dies with the session.
+	ErrOver = errors.New("zkconn: the session is over")
+
+	// ErrClosed is returned once the client was closed.
+	ErrClosed = errors.New("zkconn: client closed")
+
+	// ErrAuth is returned when the servers refuse the credentials for good.
+	ErrAuth = errors.New("zkconn: the servers refuse the credentials")
+)
+
+// unknownError marks an operation of which nobody here can say whether the
+// servers applied it.
+type unknownError struct{ err error }
+
+func (e *unknownError) Error() string   { return "outcome unknown: " + e.err.Error() }
+func (e *unknownError) Unwrap() error   { return e.err }
+func (e *unknownError) Ambiguous() bool { return true }
+
+// Unknown reports whether err leaves open if the servers applied the operation.
+func Unknown(err error) bool {
+	var u *unknownError
+	return errors.As(err, &u)
+}
+
+// answers are the errors with which a server says that it did not apply the
+// operation.
+var answers = []error{
+	zk.ErrAPIError, zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion,
+	zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrSessionExpired,
+	zk.ErrInvalidACL, zk.ErrAuthFailed, zk.ErrSessionMoved, zk.ErrBadArguments,
+	zk.ErrReconfigDisabled,
+}
+
+// local are errors that the client returns before it sends anything.
+var local = []error{zk.ErrInvalidPath, zk.ErrInvalidFlags, zk.ErrShortBuffer, zk.ErrNoServer}
+
+// unimplemented is how the client spells error code -6, which it has no name for.
+var unimplemented = fmt.Sprintf("unknown error: %v", zk.ErrCode(-6))
+
+// Unimplemented reports whether the server does not know the operation.
+func Unimplemented(err error) bool {
+	return err != nil && strings.Contains(err.Error(), unimplemented)
+}
+
+// classify turns what the client returned into one of three: nil, an answer of
+// the server (not applied), or an unknownError. ErrConnectionClosed alone stands
+// for four different things and a write error comes raw from the socket, so
+// everything that is not known to be harmless counts as unknown.
+func classify(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case isOneOf(err, answers), isOneOf(err, local), Unimplemented(err):
+		return err
+	}
+	return &unknownError{err}
+}
+
+func isOneOf(err error, set []error) bool {
+	for _, e := range set {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}

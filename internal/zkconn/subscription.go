@@ -1,0 +1,63 @@
+package zkconn
+
+import (
+	"context"
+	"sync"
+)
+
+// Subscription is one listener's queue of state changes. It is unbounded, so a
+// slow listener misses nothing and holds nobody up.
+type Subscription struct {
+	client *Client
+	mu     sync.Mutex
+	queue  []State
+	more   chan struct{} // buffered 1: there is something in the queue
+}
+
+// Subscribe begins to record state changes, from the next one on.
+func (c *Client) Subscribe() *Subscription {
+	s := &Subscription{client: c, more: make(chan struct{}, 1)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.subs[s] = struct{}{}
+	if c.state == Closed {
+		s.push(Closed)
+	}
+	return s
+}
+
+func (s *Subscription) push(st State) {
+	s.mu.Lock()
+	s.queue = append(s.queue, st)
+	s.mu.Unlock()
+	select {
+	case s.more <- struct{}{}:
+	default:
+	}
+}
+
+// Next returns the next change. It blocks until there is one or ctx ends.
+func (s *Subscription) Next(ctx context.Context) (State, error) {
+	for {
+		s.mu.Lock()
+		if len(s.queue) > 0 {
+			st := s.queue[0]
+			s.queue = s.queue[1:]
+			s.mu.Unlock()
+			return st, nil
+		}
+		s.mu.Unlock()
+		select {
+		case <-s.more:
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		}
+	}
+}
+
+// Stop ends the subscription.
+func (s *Subscription) Stop() {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	delete(s.client.subs, s)
+}

@@ -1,0 +1,238 @@
+package zkconn
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// News is what a [Watch] reports, once.
+type News int
+
+const (
+	// Gone means that the node was deleted.
+	Gone News = iota + 1
+	// Changed means that the node's data or children changed.
+	Changed
+	// Cut means that the connection was lost: anything may have happened to the
+	// node since. Read again.
+	Cut
+)
+
+// Watch is one subscription to one node. Its news comes once, in the order of the
+// server's history among all watches of the same connection.
+type Watch struct {
+	hub  *hub
+	key  watchKey
+	tell func(News)
+}
+
+// Stop ends the subscription. The watch on the server, one per node for all
+// subscriptions, stays until the node changes, since the client cannot remove it.
+func (w *Watch) Stop() {
+	w.hub.mu.Lock()
+	defer w.hub.mu.Unlock()
+	if n := w.hub.nodes[w.key]; n != nil {
+		delete(n.subs, w)
+		w.hub.drop(w.key, n)
+	}
+}
+
+// watchKey names a watch as the server does: data and child watches of one path
+// are two.
+type watchKey struct {
+	path     string
+	children bool
+}
+
+// hub holds the watches of one connection at a time. It is driven by the wire, in
+// the goroutine that reads, so that news is told in wire order; a subscriber's
+// tell must therefore not block.
+//
+// The client's own watches are not used: it tells each through a channel of its
+// own, which loses the order, re-arms them after a reconnect in a way that races
+// with its read loop, and only logs it when that fails. Here a cut connection
+// ends all watches and the subscribers read again.
+type hub struct {
+	mu    sync.Mutex
+	nodes map[watchKey]*watchedNode
+}
+
+type watchedNode struct {
+	armed  bool // the server holds a watch for us on this connection
+	asking int  // reads under way that should set it
+	subs   map[*Watch]struct{}
+}
+
+func (h *hub) node(key watchKey) *watchedNode {
+	if h.nodes == nil {
+		h.nodes = make(map[watchKey]*watchedNode)
+	}
+	n := h.nodes[key]
+	if n == nil {
+		n = &watchedNode{subs: make(map[*Watch]struct{})}
+		h.nodes[key] = n
+	}
+	return n
+}
+
+// drop forgets a node that nobody watches.
+func (h *hub) drop(key watchKey, n *watchedNode) {
+	if !n.armed && n.asking == 0 && len(n.subs) == 0 && h.nodes[key] == n {
+		delete(h.nodes, key)
+	}
+}
+
+// wants reports whether a read of key that is about to be sent should set a watch.
+func (h *hub) wants(key watchKey) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := h.nodes[key]
+	return n != nil && n.asking > 0 && !n.armed
+}
+
+// armed records that the server acknowledged a read that set a watch.
+func (h *hub) armed(key watchKey) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.node(key).armed = true
+}
+
+const (
+	eventCreated  = 1
+	eventDeleted  = 2
+	eventData     = 3
+	eventChildren = 4
+)
+
+// event tells the subscribers of path what the server said of it.
+func (h *hub) event(kind int32, path string) {
+	switch kind {
+	case eventDeleted:
+		h.fire(watchKey{path, false}, Gone)
+		h.fire(watchKey{path, true}, Gone)
+	case eventData:
+		h.fire(watchKey{path, false}, Changed)
+	case eventChildren:
+		h.fire(watchKey{path, true}, Changed)
+	}
+}
+
+func (h *hub) fire(key watchKey, news News) {
+	h.mu.Lock()
+	n := h.nodes[key]
+	if n == nil {
+		h.mu.Unlock()
+		return
+	}
+	subs := n.subs
+	n.subs, n.armed = make(map[*Watch]struct{}), false
+	h.drop(key, n)
+	h.mu.Unlock()
+	for s := range subs {
+		s.tell(news)
+	}
+}
+
+// cut ends every watch of the connection.
+func (h *hub) cut() {
+	h.mu.Lock()
+	keys := make([]watchKey, 0, len(h.nodes))
+	for k := range h.nodes {
+		keys = append(keys, k)
+	}
+	h.mu.Unlock()
+	for _, k := range keys {
+		h.fire(k, Cut)
+	}
+}
+
+// size is the number of nodes that are watched or about to be.
+func (h *hub) size() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.nodes)
+}
+
+// watched is the state in which a subscription begins.
+type watched struct {
+	children []string // of a child watch
+}
+
+// Watch subscribes to the node at path. tell is called at most once, from the
+// goroutine that reads the connection or the one that closes it, and must not
+// block. When the node does not exist, no watch is left behind and the error is
+// zk.ErrNoNode.
+//
+// The call blocks for one read, or none if the server already holds a watch of
+// this connection on the node, until ctx ends or the epoch is over. It is not
+// retried on a new connection: then tell gets [Cut].
+func (e *Epoch) Watch(ctx context.Context, path string, tell func(News)) (*Watch, error) {
+	w, _, err := e.watch(ctx, watchKey{path, false}, tell)
+	return w, err
+}
+
+// WatchChildren subscribes to the set of children of path and returns them. It
+// always costs one read. Otherwise it is like [Epoch.Watch].
+func (e *Epoch) WatchChildren(ctx context.Context, path string, tell func(News)) (*Watch, []string, error) {
+	w, st, err := e.watch(ctx, watchKey{path, true}, tell)
+	return w, st.children, err
+}
+
+func (e *Epoch) watch(ctx context.Context, key watchKey, tell func(News)) (*Watch, watched, error) {
+	w := &Watch{hub: &e.hub, key: key, tell: tell}
+	e.hub.mu.Lock()
+	n := e.hub.node(key)
+	n.subs[w] = struct{}{} // before the read: its watch may fire before it returns
+	known := n.armed && !key.children
+	if !known {
+		n.asking++
+	}
+	e.hub.mu.Unlock()
+	if known {
+		return w, watched{}, nil
+	}
+	st, err := e.readToWatch(ctx, key)
+	e.hub.mu.Lock()
+	n.asking--
+	if err != nil {
+		delete(n.subs, w)
+	}
+	e.hub.drop(key, n)
+	e.hub.mu.Unlock()
+	if err != nil {
+		return nil, watched{}, err
+	}
+	return w, st, nil
+}
+
+// readToWatch sends the read that the wire turns into a watch.
+func (e *Epoch) readToWatch(ctx context.Context, key watchKey) (watched, error) {
+	if key.children {
+		names, err := wait(ctx, e, start(e, func(c *zk.Conn) ([]string, error) {
+			names, _, err := c.Children(key.path)
+			return names, err
+		}))
+		return watched{children: names}, err
+	}
+	// getData, not exists: on a missing node exists leaves a watch on the server
+	// that nothing would ever fire.
+	_, err := wait(ctx, e, start(e, func(c *zk.Conn) (struct{}, error) {
+		_, _, err := c.Get(key.path)
+		return struct{}{}, err
+	}))
+	if !errors.Is(err, zk.ErrNoAuth) {
+		return watched{}, err
+	}
+	// A node that we may not read: exists needs no permission.
+	there, err := wait(ctx, e, start(e, func(c *zk.Conn) (bool, error) {
+		there, _, err := c.Exists(key.path)
+		return there, err
+	}))
+	if err == nil && !there {
+		err = zk.ErrNoNode
+	}
+	return watched{}, err
+}

@@ -1,0 +1,320 @@
+package zkconn
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// maxFrame bounds a reply. Servers bound what they store to 1 MB a node; listings
+// may be larger.
+const maxFrame = 4 << 20
+
+// wire is the net.Conn that the client sees. It passes whole frames both ways and
+// keeps the books on them. The client writes each frame with one Write from one
+// goroutine at a time, and reads from one goroutine.
+type wire struct {
+	raw   net.Conn
+	epoch *Epoch
+	addr  string
+
+	in   *bufio.Reader
+	buf  []byte // the frame being delivered
+	rest []byte // what of it the client has not read yet
+
+	// writing is held by whoever puts a frame on raw. It is a channel because a
+	// goroutine that waits for a mutex stops the clock of a synctest bubble.
+	writing chan struct{}
+
+	mu       sync.Mutex
+	open     bool // the handshake is over
+	greeting time.Time
+	sent     map[int32]sentRequest
+	pings    []time.Time // send times of unanswered pings, oldest first
+	closed   bool
+}
+
+// sentRequest is what a reply is matched with.
+type sentRequest struct {
+	at    time.Time
+	op    int32
+	watch watchKey // the watch that a success sets; zero for none
+}
+
+// newWire wraps a fresh connection. The handshake must end by deadline: the
+// client reads the connect reply without any deadline of its own.
+func newWire(raw net.Conn, e *Epoch, addr string, deadline time.Time) *wire {
+	_ = raw.SetDeadline(deadline) // a connection without deadlines is still bounded by the lease clock
+	return &wire{
+		raw: raw, epoch: e, addr: addr,
+		in:      bufio.NewReaderSize(raw, 16<<10),
+		writing: make(chan struct{}, 1),
+		sent:    make(map[int32]sentRequest),
+	}
+}
+
+// Write implements net.Conn. b is exactly one frame. The send time is taken
+// before the frame leaves: the lease clock must never be ahead of the server.
+func (w *wire) Write(b []byte) (int, error) {
+	w.note(b, time.Now())
+	return w.put(b)
+}
+
+// put writes one frame, not interleaved with frames of the wire's own.
+func (w *wire) put(b []byte) (int, error) {
+	w.writing <- struct{}{}
+	defer func() { <-w.writing }()
+	n, err := w.raw.Write(b)
+	if err != nil {
+		w.fail(err)
+	}
+	return n, err
+}
+
+// note enters an outgoing frame into the books and turns the read that the watch
+// hub waits for into one that sets the watch.
+func (w *wire) note(b []byte, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.open {
+		w.greeting = now
+		return
+	}
+	r := &juteReader{b: b}
+	r.int32()
+	xid, op := r.int32(), r.int32()
+	if r.err != nil {
+		return
+	}
+	if xid == xidPing {
+		w.pings = append(w.pings, now)
+		return
+	}
+	s := sentRequest{at: now, op: op}
+	if op == opGetData || op == opExists || op == opGetChildren2 {
+		key := watchKey{string(r.string()), op == opGetChildren2}
+		if r.err == nil && len(r.b) == 1 && w.epoch.hub.wants(key) {
+			b[len(b)-1] = 1 // the flag is the last byte of these requests
+			s.watch = key
+		}
+	}
+	w.sent[xid] = s
+}
+
+// inject sends a frame that the client knows nothing of.
+func (w *wire) inject(body []byte) error {
+	frame := appendFrame(nil, body)
+	if len(body) >= 4 && int32(binary.BigEndian.Uint32(body)) == xidPing {
+		w.note(frame, time.Now())
+	}
+	_, err := w.put(frame)
+	return err
+}
+
+// Read implements net.Conn.
+func (w *wire) Read(p []byte) (int, error) {
+	for len(w.rest) == 0 {
+		if err := w.next(); err != nil {
+			w.fail(err)
+			return 0, err
+		}
+	}
+	n := copy(p, w.rest)
+	w.rest = w.rest[n:]
+	return n, nil
+}
+
+// next reads one frame, checks it, enters it into the books and makes it
+// available to the client, unless it answers a frame of our own.
+func (w *wire) next() error {
+	var prefix [4]byte
+	if _, err := io.ReadFull(w.in, prefix[:]); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	open := w.open
+	w.mu.Unlock()
+	limit, least := maxFrame, headerSize
+	if !open {
+		limit, least = maxConnectReply, 0
+	}
+	n := int64(binary.BigEndian.Uint32(prefix[:]))
+	if n < int64(least) || n > int64(limit) {
+		return w.violation(fmt.Errorf("a frame of %d bytes (at most %d are taken)", int32(n), limit))
+	}
+	w.buf = append(w.buf[:0], prefix[:]...)
+	w.buf = append(w.buf, make([]byte, n)...)
+	if _, err := io.ReadFull(w.in, w.buf[4:]); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+			err = fmt.Errorf("connection cut in the middle of a frame: %w", io.ErrUnexpectedEOF)
+		}
+		return err
+	}
+	if !open {
+		return w.greeted(w.buf[4:])
+	}
+	return w.received(w.buf[4:])
+}
+
+// greeted handles the connect reply.
+func (w *wire) greeted(body []byte) error {
+	reply, err := parseConnectReply(body)
+	if err != nil {
+		return w.violation(err)
+	}
+	_ = w.raw.SetDeadline(time.Time{})
+	w.mu.Lock()
+	w.open = true
+	sent := w.greeting
+	w.mu.Unlock()
+	if reply.id != 0 {
+		// Before the client can send anything: it never re-sends credentials itself
+		// (its way of doing so can wedge it for ever).
+		for _, a := range w.epoch.cfg.Auth {
+			if err := w.inject(authRequest(a)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := w.epoch.greeted(w, reply, sent); err != nil {
+		return err
+	}
+	w.rest = w.buf
+	return nil
+}
+
+// received handles any other frame.
+func (w *wire) received(body []byte) error {
+	r := &juteReader{b: body}
+	xid, _, code := r.int32(), r.int64(), r.int32()
+	switch {
+	case xid == xidEvent:
+		kind, _, path := r.int32(), r.int32(), r.string()
+		if r.err != nil {
+			return w.violation(fmt.Errorf("malformed watch event: %w", r.err))
+		}
+		// In this goroutine, before anything that follows on the wire is looked at:
+		// the queue relies on hearing of departures in the order of the server's history.
+		w.epoch.hub.event(kind, string(path))
+	case xid == xidPing:
+		w.ponged()
+	case xid == xidAuth:
+		if code != 0 {
+			w.epoch.client.refuse(fmt.Errorf("%w: %s answered the credentials with error %d", ErrAuth, w.addr, code))
+		}
+		return nil // the client would only log it
+	default:
+		return w.replied(xid, code, r.b)
+	}
+	w.rest = w.buf
+	return nil
+}
+
+func (w *wire) ponged() {
+	w.mu.Lock()
+	var sent time.Time
+	if len(w.pings) > 0 {
+		sent, w.pings = w.pings[0], w.pings[1:]
+	}
+	w.mu.Unlock()
+	if !sent.IsZero() {
+		w.epoch.acknowledged(sent)
+	}
+}
+
+func (w *wire) replied(xid, code int32, body []byte) error {
+	w.mu.Lock()
+	s, ok := w.sent[xid]
+	delete(w.sent, xid)
+	w.mu.Unlock()
+	if !ok {
+		// A second answer to one request may mean that it was applied twice. Nobody
+		// could find the twin, so the session must end, and the twin with it.
+		return w.violation(fmt.Errorf("an answer to a request that was not sent or was answered already (xid %d)", xid))
+	}
+	if code == 0 {
+		if err := checkReply(s.op, body); err != nil {
+			return w.violation(err)
+		}
+	}
+	w.epoch.acknowledged(s.at)
+	if s.watch != (watchKey{}) && code == 0 {
+		w.epoch.hub.armed(s.watch)
+	}
+	if s.op == opClose {
+		w.epoch.mu.Lock()
+		w.epoch.ended = true
+		w.epoch.mu.Unlock()
+	}
+	if code == codeSessionExpired {
+		w.epoch.lose(fmt.Errorf("%w: %s says that it expired", ErrOver, w.addr))
+	}
+	w.rest = w.buf
+	return nil
+}
+
+// codeSessionExpired in the header of a reply: the session is gone.
+const codeSessionExpired = -112
+
+// violation makes err one that ends the session if there is one: what else the
+// stream said cannot be trusted either.
+func (w *wire) violation(err error) error {
+	return &violationError{fmt.Errorf("%s broke the protocol: %w", w.addr, err)}
+}
+
+type violationError struct{ err error }
+
+func (e *violationError) Error() string { return e.err.Error() }
+func (e *violationError) Unwrap() error { return e.err }
+
+// fail closes the connection once, and tells the epoch why.
+func (w *wire) fail(err error) {
+	w.mu.Lock()
+	again := w.closed
+	w.closed = true
+	open := w.open
+	w.mu.Unlock()
+	if again {
+		return
+	}
+	w.raw.Close()
+	w.epoch.disconnected(w, err, open)
+}
+
+// Close implements net.Conn.
+func (w *wire) Close() error {
+	w.fail(net.ErrClosed)
+	return nil
+}
+
+// The client's deadlines count only after the handshake, which has its own.
+
+func (w *wire) SetDeadline(t time.Time) error {
+	return w.deadline(t, w.raw.SetDeadline)
+}
+
+func (w *wire) SetReadDeadline(t time.Time) error {
+	return w.deadline(t, w.raw.SetReadDeadline)
+}
+
+func (w *wire) SetWriteDeadline(t time.Time) error {
+	return w.deadline(t, w.raw.SetWriteDeadline)
+}
+
+func (w *wire) deadline(t time.Time, set func(time.Time) error) error {
+	w.mu.Lock()
+	pass := w.open && !w.closed
+	w.mu.Unlock()
+	if !pass {
+		return nil
+	}
+	return set(t)
+}
+
+func (w *wire) LocalAddr() net.Addr  { return w.raw.LocalAddr() }
+func (w *wire) RemoteAddr() net.Addr { return w.raw.RemoteAddr() }

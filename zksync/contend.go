@@ -1,0 +1,394 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/errgroup"
+)
+
+// Waiting. From one listing on, the state of an entry is the set of entries ahead
+// of it, and nothing can enter ahead of an entry that exists, so the set can only
+// lose members. What the entry waits for is a pure function of it: its policy.
+//
+// The grant needs no request when the departure of the last blocker is proof by
+// itself. It is, if three things hold:
+//   - the own node is still there. A waiter watches it, on the same connection as
+//     its blockers, and the wire tells news in the order of the server's history:
+//     if the own node had gone first, we would have heard of it first. A cut
+//     connection ends all watches at once and leads to a new listing.
+//   - nothing else is ahead. Either the listing showed nothing else, or the entry
+//     ahead of the blocker (the scout) was watched too, and a listing made after
+//     its departure, while the blocker was still there, showed nothing else.
+//   - what departed cannot have come back as something else in its place: only a
+//     write entry can (a downgrade), so after one an exclusive waiter lists again.
+
+// errList means that the entry must look at the directory again.
+var errList = errors.New("zksync: list again")
+
+// lookAgain is the pause before a read that got no usable answer is repeated.
+const lookAgain = 5 * time.Millisecond
+
+// contend waits until the place is granted, the own node is gone (errGone), ctx
+// ends, or the epoch is over. It leaves no subscription behind.
+func (p *place) contend(ctx context.Context) error {
+	for {
+		if err := p.round(ctx); !errors.Is(err, errList) {
+			return err
+		}
+	}
+}
+
+// round is one listing and what can be concluded from it.
+func (p *place) round(ctx context.Context) error {
+	ahead, err := p.ahead(ctx)
+	if err != nil {
+		return err
+	}
+	if len(p.q.grant(ahead, p.self)) == 0 {
+		return nil // this very listing showed the own node, and nothing in its way
+	}
+	n := newNews()
+	defer n.stop()
+	for {
+		departed, err := p.watch(ctx, n, ahead)
+		if err == nil && len(departed) == 0 {
+			departed, err = n.wait(ctx, p.e)
+		}
+		if err != nil {
+			return err
+		}
+		if ahead, err = p.without(ahead, departed); err != nil {
+			return err
+		}
+		if len(p.q.grant(ahead, p.self)) == 0 {
+			return n.sound()
+		}
+	}
+}
+
+// without takes departed entries out of ahead, and says if what is left is known
+// well enough to go on without a listing.
+func (p *place) without(ahead []entry, departed []string) ([]entry, error) {
+	blockers := p.q.grant(ahead, p.self)
+	left := slices.Clone(ahead)
+	scouted := false
+	for _, name := range departed {
+		i := indexEntry(left, name)
+		if i < 0 {
+			continue
+		}
+		if left[i].kind == KindWrite && p.self.exclusive() {
+			return nil, errList // a reader may stand in its place
+		}
+		scouted = scouted || indexEntry(blockers, name) < 0
+		left = slices.Delete(left, i, i+1)
+	}
+	next := p.q.grant(left, p.self)
+	switch {
+	case len(next) == 0 || sameEntries(next, blockers) && !scouted:
+		return left, nil
+	case scouted:
+		// Off the critical path, learn whether the blockers are the last.
+		return nil, errList
+	case len(blockers) == 1 && len(left) > 1:
+		// Of the new blocker we know that it was there at the listing. One read would
+		// tell more of it, and the next one of the next; one listing tells all.
+		return nil, errList
+	}
+	return left, nil // one read, which also watches, is as good as a listing
+}
+
+func indexEntry(entries []entry, name string) int {
+	return slices.IndexFunc(entries, func(e entry) bool { return e.name == name })
+}
+
+func sameEntries(a, b []entry) bool {
+	return slices.EqualFunc(a, b, func(x, y entry) bool { return x.name == y.name })
+}
+
+// watch subscribes to the own node, the blockers and the scouts, as far as that is
+// not done yet, all in one round trip. It returns those that are gone already.
+func (p *place) watch(ctx context.Context, n *news, ahead []entry) (departed []string, err error) {
+	want := []string{p.self.name}
+	blockers := p.q.grant(ahead, p.self)
+	for _, b := range blockers {
+		want = append(want, b.name)
+	}
+	want = append(want, p.scout(ahead, blockers)...)
+	type answer struct {
+		name string
+		err  error
+	}
+	answers := make(chan answer, len(want))
+	asked := 0
+	for _, name := range want {
+		if !n.subscribe(name) {
+			continue
+		}
+		asked++
+		go func() {
+			w, err := p.e.Watch(ctx, p.q.dir+"/"+name, func(what zkconn.News) { n.tell(name, what, p.self.name) })
+			n.hold(w)
+			answers <- answer{name, err}
+		}()
+	}
+	for range asked {
+		a := <-answers // Watch returns when ctx or the epoch ends
+		switch {
+		case a.err == nil:
+		case !errors.Is(a.err, zk.ErrNoNode):
+			err = errors.Join(err, a.err)
+		case a.name == p.self.name:
+			err = errGone
+		default:
+			departed = append(departed, a.name)
+		}
+	}
+	if zkconn.Unknown(err) {
+		// Mostly the connection was cut. The pause is for a server whose answers mean
+		// nothing to us.
+		if err := sleep(ctx, p.e, lookAgain); err != nil {
+			return nil, err
+		}
+		return nil, errList
+	}
+	return departed, err
+}
+
+// scout is the entry whose departure announces that the blockers may be the last:
+// what would block if they had left.
+func (p *place) scout(ahead, blockers []entry) []string {
+	rest := slices.DeleteFunc(slices.Clone(ahead), func(e entry) bool {
+		return indexEntry(blockers, e.name) >= 0
+	})
+	next := p.q.grant(rest, p.self)
+	if len(next) == 0 || next[0].name == p.self.name {
+		return nil
+	}
+	return []string{next[0].name}
+}
+
+// ahead lists the queue and returns the entries ahead of our own, in order.
+func (p *place) ahead(ctx context.Context) ([]entry, error) {
+	names, _, err := p.e.Children(ctx, p.q.dir)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, errGone
+	}
+	if err != nil {
+		if zkconn.Unknown(err) {
+			if err := sleep(ctx, p.e, lookAgain); err != nil {
+				return nil, err
+			}
+			return nil, errList
+		}
+		return nil, err
+	}
+	entries, err := p.q.entries(ctx, p.e, names, p.czxids())
+	if err != nil {
+		return nil, err
+	}
+	ahead, self, found := entriesAhead(entries, p.self.uuid)
+	if !found {
+		return nil, errGone
+	}
+	if p.twins(entries) || self.name != p.self.name {
+		return nil, errList
+	}
+	return ahead, nil
+}
+
+// twins hands every entry of our uuid but our own to the reaper: a request that
+// was applied twice made it, and nobody else would ever remove it.
+func (p *place) twins(entries []entry) (found bool) {
+	for _, e := range entries {
+		if e.uuid == p.self.uuid && e.name != p.self.name {
+			settle(p.e, p.e.Reap(zkconn.Litter{Dir: p.q.dir, Node: p.q.dir + "/" + e.name}), cleanupGrace)
+			found = true
+		}
+	}
+	return found
+}
+
+func (p *place) czxids() map[string]int64 {
+	if p.known == nil {
+		p.known = make(map[string]int64)
+	}
+	p.known[p.self.name] = p.self.czxid
+	return p.known
+}
+
+// entries picks the contenders out of a listing and puts them in order. Where
+// sequence numbers no longer order them it asks for creation zxids, once each.
+func (q *queue) entries(ctx context.Context, e *zkconn.Epoch, names []string, known map[string]int64) ([]entry, error) {
+	entries := make([]entry, 0, len(names))
+	byCzxid := false
+	for _, n := range names {
+		if en, ok := parseEntry(n); ok {
+			en.czxid = known[n]
+			byCzxid = byCzxid || nearLimit(en.seq)
+			entries = append(entries, en)
+		}
+	}
+	if byCzxid {
+		if err := q.fillCzxids(ctx, e, entries, known); err != nil {
+			return nil, err
+		}
+		entries = slices.DeleteFunc(entries, func(en entry) bool { return en.czxid < 0 })
+	}
+	sortEntries(entries, byCzxid)
+	return entries, nil
+}
+
+// lookups bounds how many czxids are asked for at once.
+const lookups = 32
+
+// fillCzxids asks for the creation zxid of every entry that needs one; -1 marks an
+// entry that has left since.
+func (q *queue) fillCzxids(ctx context.Context, e *zkconn.Epoch, entries []entry, known map[string]int64) error {
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(lookups)
+	for i := range entries {
+		if entries[i].czxid != 0 || !exhausted(entries[i].seq) {
+			continue
+		}
+		g.Go(func() error {
+			st, there, err := e.Exists(gctx, q.dir+"/"+entries[i].name)
+			switch {
+			case err != nil:
+				return err
+			case there:
+				entries[i].czxid = st.Czxid
+			default:
+				entries[i].czxid = -1
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for _, en := range entries {
+		if en.czxid > 0 && known != nil {
+			known[en.name] = en.czxid
+		}
+	}
+	return nil
+}
+
+// news collects what the watches of one waiter say.
+type news struct {
+	mu      sync.Mutex
+	asked   map[string]bool
+	watches []*zkconn.Watch
+	left    []string // departed, not yet taken
+	gone    bool     // the own node departed
+	cut     bool     // the connection did, or something happened that calls for a look
+	ring    chan struct{}
+	stopped bool
+}
+
+func newNews() *news {
+	return &news{asked: make(map[string]bool), ring: make(chan struct{}, 1)}
+}
+
+// subscribe reports whether name is not subscribed to yet.
+func (n *news) subscribe(name string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	first := !n.asked[name]
+	n.asked[name] = true
+	return first
+}
+
+func (n *news) hold(w *zkconn.Watch) {
+	if w == nil {
+		return
+	}
+	n.mu.Lock()
+	stopped := n.stopped
+	n.watches = append(n.watches, w)
+	n.mu.Unlock()
+	if stopped {
+		w.Stop()
+	}
+}
+
+// tell is called in wire order and must not block.
+func (n *news) tell(name string, what zkconn.News, self string) {
+	n.mu.Lock()
+	switch {
+	case what == zkconn.Cut:
+		n.cut = true
+	case what == zkconn.Changed && name == self:
+		n.cut = true // the watch on which every conclusion rests is spent
+	case what == zkconn.Changed:
+		// Somebody wrote to a node (a request to revoke, say). It is still there, but
+		// the watch is spent.
+		n.asked[name] = false
+	case name == self:
+		n.gone = true
+	default:
+		n.left = append(n.left, name)
+	}
+	n.mu.Unlock()
+	select {
+	case n.ring <- struct{}{}:
+	default:
+	}
+}
+
+// sound reports whether the conclusion drawn so far holds: nothing was said that
+// puts the own node or the connection in doubt. Because news comes in wire order,
+// and the departure that made the conclusion possible has been heard, an earlier
+// departure of the own node would have been heard as well.
+func (n *news) sound() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.gone:
+		return errGone
+	case n.cut:
+		return errList
+	}
+	return nil
+}
+
+// wait waits for news and returns who departed; none means that a watch was spent.
+func (n *news) wait(ctx context.Context, e *zkconn.Epoch) ([]string, error) {
+	select {
+	case <-n.ring:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-e.Over():
+		return nil, zkconn.ErrOver
+	}
+	if err := n.sound(); err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	left := n.left
+	n.left = nil
+	return left, nil
+}
+
+func (n *news) stop() {
+	n.mu.Lock()
+	n.stopped = true
+	watches := n.watches
+	n.watches = nil
+	n.mu.Unlock()
+	for _, w := range watches {
+		w.Stop()
+	}
+}
+
+// queueDir is the name of the directory without the chroot, for messages.
+func (q *queue) path() string { return strings.TrimPrefix(q.dir, q.s.chroot) }

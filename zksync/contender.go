@@ -1,0 +1,145 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/errgroup"
+)
+
+var processID = os.Getpid()
+
+// Standing is whether a contender holds or waits.
+type Standing string
+
+// What a contender does.
+const (
+	Held    Standing = "held"
+	Waiting Standing = "waiting"
+)
+
+// Contender is one entry of a queue, for people and monitoring. It was true at the
+// server that was asked, at the time it was asked.
+type Contender struct {
+	Position int       // from 0, in the order of the queue
+	Kind     Kind      // what it asks for
+	State    Standing  // Held, or Waiting
+	Owner    Owner     // who says it is its owner
+	Session  int64     // the ZooKeeper session it belongs to
+	Since    time.Time // when it queued; by the owner's clock if it said so, else the server's
+	Token    Token     // the fencing token of its grant, without local hand-overs
+	Node     string    // the path of its node
+}
+
+// Contenders lists the entries of the queue at path in order, those of other
+// libraries included. Which permits are held cannot be told without the capacity,
+// so they count as waiting only behind a lock. A path that does not exist has no
+// contenders. It blocks for one listing and one round of reads, through disconnects,
+// until ctx ends or the session is closed.
+func Contenders(ctx context.Context, s *Session, path string) ([]Contender, error) {
+	wrap := func(err error) ([]Contender, error) {
+		return nil, &Error{Op: "list", Path: path, Err: err}
+	}
+	if err := validatePath(path); err != nil {
+		return wrap(err)
+	}
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	q := &queue{s: s, dir: s.full(path)}
+	for {
+		e, err := s.client.Epoch(ctx)
+		if err != nil {
+			return wrap(q.failure(ctx, err))
+		}
+		list, err := q.contenders(ctx, e)
+		switch {
+		case err == nil:
+			return list, nil
+		case errors.Is(err, zkconn.ErrOver):
+		default:
+			return wrap(q.failure(ctx, err))
+		}
+	}
+}
+
+func (q *queue) contenders(ctx context.Context, e *zkconn.Epoch) ([]Contender, error) {
+	names, _, err := e.Children(ctx, q.dir)
+	if errors.Is(err, zk.ErrNoNode) {
+		return []Contender{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	entries, err := q.entries(ctx, e, names, nil)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Contender, len(entries))
+	present := make([]bool, len(entries))
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(lookups)
+	for i, en := range entries {
+		g.Go(func() error {
+			c, there, err := q.contender(gctx, e, en)
+			list[i], present[i] = c, there
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	return standing(entries, list, present), nil
+}
+
+// contender reads one entry's node.
+func (q *queue) contender(ctx context.Context, e *zkconn.Epoch, en entry) (Contender, bool, error) {
+	node := q.dir + "/" + en.name
+	data, st, err := e.Get(ctx, node)
+	if errors.Is(err, zk.ErrNoAuth) { // its data is nobody's business, its existence is
+		var there bool
+		if st, there, err = e.Exists(ctx, node); err == nil && !there {
+			err = zk.ErrNoNode
+		}
+	}
+	if errors.Is(err, zk.ErrNoNode) {
+		return Contender{}, false, nil
+	}
+	if err != nil {
+		return Contender{}, false, err
+	}
+	owner, since := decodeOwner(data)
+	if since.IsZero() {
+		since = time.UnixMilli(st.Ctime)
+	}
+	return Contender{
+		Kind: en.kind, Owner: owner, Session: st.EphemeralOwner, Since: since,
+		Token: Token{Zxid: st.Czxid}, Node: q.s.local(node),
+	}, true, nil
+}
+
+// standing drops who has left meanwhile, and says of the others who holds.
+func standing(entries []entry, list []Contender, present []bool) []Contender {
+	var ahead []entry
+	left := make([]Contender, 0, len(list))
+	for i, en := range entries {
+		if !present[i] {
+			continue
+		}
+		c := list[i]
+		c.Position = len(left)
+		c.State = Waiting
+		if len(policyFor(en.kind, unlimited)(ahead, en)) == 0 {
+			c.State = Held
+		}
+		ahead = append(ahead, en)
+		left = append(left, c)
+	}
+	return left
+}
+
+// unlimited is the capacity where it is not known.
+const unlimited = 1<<63 - 1

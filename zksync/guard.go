@@ -1,0 +1,131 @@
+package zksync
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// Guard runs ZooKeeper operations as one transaction that the servers apply only if
+// this lease still holds: it begins with a check of the lease's own node. So a write
+// of a holder that was paused or cut off is refused, even from its own connection.
+// The operations are those of zk.Conn.Multi (*zk.CreateRequest, *zk.SetDataRequest,
+// *zk.DeleteRequest, *zk.CheckVersionRequest), with paths of the session (below its
+// chroot); they are not modified. The results are theirs, in order.
+//
+// It returns ErrLost if the node is gone or the lease was lost, ErrReleased after
+// Unlock, ErrMisuse for an operation of another type, and the servers' error if one
+// of the operations fails; then nothing was applied. If the connection is lost
+// meanwhile, nobody knows: the error satisfies [Ambiguous]. It blocks until the
+// servers answer, through a disconnect before the request is sent, and no longer
+// than the lease lives.
+func (l *Lease) Guard(ops ...any) ([]zk.MultiResponse, error) {
+	res, err := l.guard(ops)
+	if err != nil {
+		return nil, &Error{Op: "guard", Path: l.c.q.path(), Err: err}
+	}
+	return res, nil
+}
+
+func (l *Lease) guard(ops []any) ([]zk.MultiResponse, error) {
+	s := l.c.q.s
+	all := []any{&zk.CheckVersionRequest{Path: l.p.node, Version: -1}}
+	for _, op := range ops {
+		placed, err := s.placed(op)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, placed)
+	}
+	if err := l.beginGuard(); err != nil {
+		return nil, err
+	}
+	defer l.endGuard()
+	if err := l.p.e.Await(l.ctx); err != nil {
+		return nil, l.endedWith(err)
+	}
+	call := l.p.e.StartMulti(all...)
+	res, err := call.Wait(l.ctx, l.p.e)
+	var refused *zkconn.TxnError
+	switch {
+	case err == nil:
+		return s.unplaced(res[1:]), nil
+	case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, zk.ErrNoNode):
+		l.c.vanished(l.p)
+		return nil, ErrLost
+	case errors.As(err, &refused):
+		return nil, refused.Err
+	case errors.Is(err, zkconn.ErrOver), l.ctx.Err() != nil:
+		// The request may have been applied while the lease was still held.
+		return nil, ambiguous(l.endedWith(err))
+	}
+	return nil, ambiguous(err)
+}
+
+// endedWith is what the lease ended with; err if it did not.
+func (l *Lease) endedWith(err error) error {
+	if ended := l.Err(); ended != nil {
+		return ended
+	}
+	if errors.Is(err, zkconn.ErrOver) {
+		return ErrLost
+	}
+	return err
+}
+
+// beginGuard counts the transaction in, so that an Unlock meanwhile gives the node
+// up rather than hand it on: the transaction must not pass under the successor's
+// hold of the same node.
+func (l *Lease) beginGuard() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return l.err
+	}
+	if !l.p.e.Valid() {
+		return ErrLost
+	}
+	l.guards++
+	return nil
+}
+
+func (l *Lease) endGuard() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.guards--
+}
+
+// placed returns a copy of a request with its path moved below the chroot.
+func (s *Session) placed(op any) (any, error) {
+	switch r := op.(type) {
+	case *zk.CreateRequest:
+		c := *r
+		c.Path = s.full(r.Path)
+		return &c, nil
+	case *zk.SetDataRequest:
+		c := *r
+		c.Path = s.full(r.Path)
+		return &c, nil
+	case *zk.DeleteRequest:
+		c := *r
+		c.Path = s.full(r.Path)
+		return &c, nil
+	case *zk.CheckVersionRequest:
+		c := *r
+		c.Path = s.full(r.Path)
+		return &c, nil
+	}
+	return nil, fmt.Errorf("%w: a guarded operation of type %T; use the pointer types that zk.Conn.Multi takes", ErrMisuse, op)
+}
+
+// unplaced takes the chroot off the paths of created nodes.
+func (s *Session) unplaced(res []zk.MultiResponse) []zk.MultiResponse {
+	for i := range res {
+		if res[i].String != "" {
+			res[i].String = s.local(res[i].String)
+		}
+	}
+	return res
+}

@@ -1,0 +1,175 @@
+package zksync
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Lease is one hold: of a mutex, of a read or write lock, of permits. It belongs to
+// one ZooKeeper session and ends with it. A Lease is never reused, so a late Unlock
+// can never touch a later hold. It is safe for use by many goroutines.
+//
+// A lease is held until it is released or can no longer be proved to be held: the
+// session's newest acknowledged request is so old that the servers may have expired
+// the session. That instant comes before the servers can grant to anybody else,
+// provided that clocks run at the same rate and the process is not paused. A
+// paused process finds out when it goes on; what it does in between only fencing
+// can stop: see [Lease.Token] and [Lease.Guard].
+type Lease struct {
+	c      *cohort
+	p      *place
+	token  Token
+	mirror bool // taken through a method set without leases: see cohort.hold
+	since  time.Time
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	watch  sync.Once
+	bound  *time.Timer // of WithMaxHold
+
+	mu     sync.Mutex
+	err    error
+	guards int // transactions under way
+}
+
+// newLease makes the lease of a grant. Values of the acquiring context are kept,
+// its end is not: it governed the waiting only.
+func newLease(ctx context.Context, c *cohort, p *place, passes uint32, mirror bool) *Lease {
+	l := &Lease{
+		c: c, p: p, mirror: mirror, since: time.Now(),
+		token: Token{Zxid: p.self.czxid, Seq: passes},
+	}
+	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	return l
+}
+
+// Token is the fencing token: greater than that of every earlier grant it conflicts
+// with on the same path, across processes, sessions and re-creation of the path.
+// Pass it along with every write to a resource that refuses older ones ([Fence]).
+func (l *Lease) Token() Token { return l.token }
+
+// Context has the values of the acquiring context, but is cancelled only when the
+// lease ends; context.Cause then is ErrLost, ErrReleased or ErrMaxHold. The first
+// call of Context or Done has the lease's node watched, which costs one request in
+// the background; from then on, removal of the node by somebody else ends the
+// lease too.
+func (l *Lease) Context() context.Context {
+	l.watchNode()
+	return l.ctx
+}
+
+// Done is closed when the lease ends; Err tells why. When the session is lost it
+// is closed before the servers can grant to anybody else. See [Lease.Context] for
+// the removal of the node.
+func (l *Lease) Done() <-chan struct{} {
+	l.watchNode()
+	return l.ctx.Done()
+}
+
+// Err is nil while the lease is held, then ErrReleased, ErrLost, or ErrMaxHold,
+// which also is an ErrLost. It does not change any more.
+func (l *Lease) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+// Valid reports whether the lease can be proved to be held at this very instant. It
+// reads clocks and asks nobody. Between its return and whatever the caller does
+// next the process may be paused, so it is no substitute for fencing.
+func (l *Lease) Valid() bool {
+	return l.Err() == nil && l.p.e.Valid()
+}
+
+// Path is the path of the lease's own node.
+func (l *Lease) Path() string { return l.c.q.s.local(l.p.node) }
+
+// Unlock gives the lease back. It waits for the servers' confirmation as long as
+// the connection is good, at most a second; if they cannot be asked now, the
+// session removes the node as soon as it can and Unlock returns nil all the same,
+// since nobody is kept out longer than that or than the session. It returns
+// ErrLost (ErrMaxHold) if the lease had been lost before: what was done under it
+// may not have been alone. It may be called again and returns the same.
+func (l *Lease) Unlock() error {
+	ended := l.finishAs(ErrReleased)
+	if ended != nil && ended != ErrReleased {
+		l.c.unlockLost(l)
+		return &Error{Op: "unlock", Path: l.c.q.path(), Err: ended}
+	}
+	l.c.release(l)
+	return nil
+}
+
+// finishAs ends the lease with err, or with ErrLost if it cannot be proved any more
+// that it was held until now. It returns the error that the lease has ended with.
+func (l *Lease) finishAs(err error) error {
+	if !l.p.e.Valid() || l.p.gone.Load() && l.Err() == nil {
+		err = ErrLost
+	}
+	l.finish(err)
+	return l.Err()
+}
+
+// finish ends the lease once, and reports whether this call did.
+func (l *Lease) finish(err error) bool {
+	l.mu.Lock()
+	first := l.err == nil
+	if first {
+		l.err = err
+	}
+	l.mu.Unlock()
+	if !first {
+		return false
+	}
+	l.cancel(err)
+	if l.bound != nil {
+		l.bound.Stop()
+	}
+	l.c.q.s.forget(l)
+	l.traceEnd(err)
+	return true
+}
+
+func (l *Lease) traceEnd(err error) {
+	s := l.c.q.s
+	held := time.Since(l.since)
+	epoch := uint64(l.p.e.Number())
+	if err == ErrReleased {
+		if t, ok := s.set.tracer.(ReleaseTracer); ok {
+			t.Release(l.ctx, ReleaseData{Path: l.c.q.path(), Kind: l.c.q.kind, Token: l.token, Held: held, Epoch: epoch})
+		}
+		return
+	}
+	s.logger.Warn("lease lost", "path", l.c.q.path(), "token", l.token.String(), "held", held, "cause", l.p.e.Cause())
+	if t, ok := s.set.tracer.(LossTracer); ok {
+		t.Lost(l.ctx, LossData{Path: l.c.q.path(), Kind: l.c.q.kind, Token: l.token, Held: held, Err: err, Epoch: epoch})
+	}
+}
+
+// watchNode has the own node watched from the first call on. The plain path of
+// lock and unlock never comes here and keeps its two requests.
+func (l *Lease) watchNode() {
+	l.watch.Do(func() {
+		if l.Err() == nil {
+			l.c.q.s.spawn(func() { l.c.watchOwn(l.ctx, l.p) })
+		}
+	})
+}
+
+// remember enters a lease into the session's books; it reports false once the
+// session is closing.
+func (s *Session) remember(l *Lease) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.leases[l] = struct{}{}
+	return true
+}
+
+func (s *Session) forget(l *Lease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.leases, l)
+}

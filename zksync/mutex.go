@@ -1,0 +1,178 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Mutex is a mutual exclusion lock for many machines: sync.Mutex with a path. All
+// processes that name the same path contend for the same lock, in the order in
+// which the servers queued them, Curator's InterProcessMutex, go-zookeeper's Lock
+// and kazoo's Lock (told to use "-lock-") among them.
+//
+// Goroutines of one process should share one Mutex: an Unlock may then hand the
+// lock to the next of them without asking the servers, within the bounds of
+// [WithHandover]. It is not reentrant.
+//
+// A Mutex has two forms, which may be mixed. Lock, TryLock and Unlock are those of
+// sync.Mutex. LockContext, TryLockContext and Do give a [Lease]. It is safe for use
+// by many goroutines.
+type Mutex struct{ c *cohort }
+
+// NewMutex names a lock by the path of its directory, which is created when first
+// needed and belongs to the lock: do not keep data in it. It does no I/O. A
+// malformed path, an option that is not one of a lock, or a nil session is
+// reported by the first call as ErrMisuse.
+func NewMutex(s *Session, path string, opts ...Option) *Mutex {
+	return &Mutex{newCohort(s, "lock", path, KindLock, 1, mutexPolicy, opts)}
+}
+
+// Lock locks m. It waits for ever, through disconnects and lost sessions. It panics
+// if the session is closed, the path is malformed, or the servers refuse for good,
+// since there is no error to return: the panic value is an *Error. When the hold is
+// lost, other processes may lock; goroutines of this process that use m cannot
+// until Unlock. [Mutex.Lease] tells of the loss.
+func (m *Mutex) Lock() {
+	if _, err := m.c.acquire(context.Background(), true); err != nil {
+		panic(m.wrap("lock", err))
+	}
+}
+
+// TryLock locks m if nobody holds or waits for it, and reports whether it did. It
+// blocks for two requests, four when it succeeds, but no longer than a third of the
+// session timeout, and reports false at once while the servers cannot be reached.
+// It panics like Lock.
+func (m *Mutex) TryLock() bool {
+	s := m.c.q.s
+	ctx, cancel := context.WithTimeout(context.Background(), s.patience())
+	defer cancel()
+	if m.c.misuse == nil && s.ctx.Err() == nil && s.State() != Connected {
+		return false
+	}
+	_, err := m.c.try(ctx, true)
+	switch {
+	case err == nil:
+		return true
+	case errors.Is(err, ErrNotAcquired), errors.Is(err, context.DeadlineExceeded):
+		return false
+	}
+	panic(m.wrap("try-lock", err))
+}
+
+// patience is how long a call without a context may wait for an answer that needs
+// nobody else's cooperation.
+func (s *Session) patience() time.Duration {
+	if s.client == nil {
+		return 0
+	}
+	return max(s.Timeout()/3, 10*time.Millisecond)
+}
+
+// Unlock unlocks m. It panics if m is not locked through Lock or TryLock. As with
+// sync.Mutex, any goroutine may unlock. It blocks like [Lease.Unlock]. If the hold
+// was lost before, Unlock only ends it locally, and does not panic: ask
+// [Mutex.Lease] before, if it matters.
+func (m *Mutex) Unlock() {
+	l := m.c.current()
+	if l == nil || !l.mirror {
+		panic("zksync: unlock of unlocked mutex")
+	}
+	_ = l.Unlock() // a loss has been told through the lease
+}
+
+// Lease is the lease of the current hold, whoever in this process has it; nil
+// without one. After Lock it is the caller's own.
+func (m *Mutex) Lease() *Lease { return m.c.current() }
+
+// LockContext locks m and returns the lease. It waits until it is granted, through
+// disconnects and lost sessions, and fails when ctx ends (the error wraps the
+// context's), the session is closed (ErrClosed), the call can never succeed
+// (ErrMisuse), or the servers deny access. On failure nothing is left on the
+// servers, or will be as soon as the connection allows. ctx governs the waiting
+// only: the lease outlives it.
+func (m *Mutex) LockContext(ctx context.Context) (*Lease, error) {
+	return m.acquire(ctx, "lock", m.c.acquire)
+}
+
+// TryLockContext locks m if nobody holds or waits for it and returns the lease, or
+// ErrNotAcquired. It waits for the servers' answers, not for other holders; ctx
+// bounds that. Otherwise it fails like LockContext.
+func (m *Mutex) TryLockContext(ctx context.Context) (*Lease, error) {
+	return m.acquire(ctx, "try-lock", m.c.try)
+}
+
+func (m *Mutex) acquire(ctx context.Context, op string, get func(context.Context, bool) (*Lease, error)) (*Lease, error) {
+	l, err := m.c.traced(ctx, func(ctx context.Context) (*Lease, error) { return get(ctx, false) })
+	if err != nil {
+		return nil, m.wrap(op, err)
+	}
+	return l, nil
+}
+
+// traced tells the tracer, if there is one, of an acquisition.
+func (c *cohort) traced(ctx context.Context, get func(context.Context) (*Lease, error)) (*Lease, error) {
+	t := c.q.s.set.tracer
+	if t == nil {
+		return get(ctx)
+	}
+	began := time.Now()
+	ctx = t.AcquireStart(ctx, AcquireStartData{Path: c.q.path(), Kind: c.q.kind})
+	l, err := get(ctx)
+	end := AcquireEndData{Path: c.q.path(), Kind: c.q.kind, Err: err, Waited: time.Since(began)}
+	if err == nil {
+		end.Token, end.Epoch = l.token, uint64(l.p.e.Number())
+	}
+	t.AcquireEnd(ctx, end)
+	return l, err
+}
+
+// Do runs f while holding m. The context that f gets ends with the lease, cause
+// ErrLost, and with ctx. Do unlocks when f returns or panics, and returns f's error;
+// if f returned nil although the lease was lost while it ran, it returns ErrLost.
+// It fails like LockContext, without having run f.
+func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, l *Lease) error) error {
+	l, err := m.LockContext(ctx)
+	if err != nil {
+		return err
+	}
+	return l.scope(ctx, f)
+}
+
+// scope runs f under the lease and unlocks.
+func (l *Lease) scope(ctx context.Context, f func(context.Context, *Lease) error) (err error) {
+	// Not the lease's context but the caller's, so that his cancellation and deadline
+	// reach f as well.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(l.Context(), func() { cancel(l.Err()) })
+	defer stop()
+	defer func() {
+		if lost := l.Unlock(); err == nil {
+			err = lost
+		}
+	}()
+	return f(ctx, l)
+}
+
+// Contenders lists who holds and who waits for m, in order. It is a snapshot of
+// one server, which may lag; decide nothing by it. It blocks for one listing and
+// one round of reads, until ctx ends.
+func (m *Mutex) Contenders(ctx context.Context) ([]Contender, error) {
+	if m.c.misuse != nil {
+		return nil, m.wrap("list", m.c.misuse)
+	}
+	return Contenders(ctx, m.c.q.s, m.c.q.path())
+}
+
+func (m *Mutex) wrap(op string, err error) error {
+	var e *Error
+	if errors.As(err, &e) {
+		return err
+	}
+	return &Error{Op: op, Path: m.c.q.path(), Err: err}
+}
+
+// String names the mutex for messages.
+func (m *Mutex) String() string { return fmt.Sprintf("mutex %s", showPath(m.c.q.path())) }

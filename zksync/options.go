@@ -1,0 +1,249 @@
+package zksync
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// Option changes a default of [Connect], [Tap] or of the constructor of a
+// primitive. An option given where it means nothing is reported as ErrMisuse: by
+// Connect at once, by a primitive's first call.
+type Option interface{ apply(*settings) }
+
+// settings is what all options together say.
+type settings struct {
+	// Of a session.
+	timeout  time.Duration
+	auth     []zkconn.Auth
+	tls      *tls.Config
+	dial     func(ctx context.Context, network, address string) (net.Conn, error)
+	logger   *slog.Logger
+	tracer   Tracer
+	fraction float64
+	file     string
+
+	// Of a lock.
+	handover   int
+	handoverIn time.Duration
+	linger     time.Duration
+	maxHold    time.Duration
+
+	// Of both.
+	acl  []zk.ACL
+	name string
+
+	used []use
+	bad  error
+}
+
+// use remembers an option's name and where it belongs.
+type use struct {
+	name          string
+	session, lock bool
+}
+
+type option struct {
+	use
+	set func(*settings)
+}
+
+func (o option) apply(s *settings) {
+	s.used = append(s.used, o.use)
+	o.set(s)
+}
+
+func sessionOption(name string, set func(*settings)) Option {
+	return option{use{name, true, false}, set}
+}
+
+func lockOption(name string, set func(*settings)) Option {
+	return option{use{name, false, true}, set}
+}
+
+func anyOption(name string, set func(*settings)) Option {
+	return option{use{name, true, true}, set}
+}
+
+func (s *settings) misuse(format string, args ...any) {
+	if s.bad == nil {
+		s.bad = fmt.Errorf("%w: %s", ErrMisuse, fmt.Sprintf(format, args...))
+	}
+}
+
+// The defaults of a hand-over inside a process: see WithHandover.
+const (
+	defaultTimeout    = 10 * time.Second
+	defaultHandover   = 32
+	defaultHandoverIn = 10 * time.Millisecond
+)
+
+func sessionSettings(opts []Option) (settings, error) {
+	s := settings{timeout: defaultTimeout}
+	s.collect(opts)
+	for _, u := range s.used {
+		if !u.session {
+			s.misuse("%s belongs to a lock, not to a session", u.name)
+		}
+	}
+	return s, s.bad
+}
+
+func lockSettings(defaults settings, opts []Option) (settings, error) {
+	s := settings{
+		acl: defaults.acl, name: defaults.name,
+		handover: defaultHandover, handoverIn: defaultHandoverIn,
+	}
+	s.collect(opts)
+	for _, u := range s.used {
+		if !u.lock {
+			s.misuse("%s belongs to Connect, not to a lock", u.name)
+		}
+	}
+	return s, s.bad
+}
+
+func (s *settings) collect(opts []Option) {
+	for _, o := range opts {
+		if o == nil {
+			s.misuse("a nil Option")
+			continue
+		}
+		o.apply(s)
+	}
+}
+
+// WithTimeout asks for a session timeout; the default is 10 s. The servers bound
+// it by their own limits: [Session.Timeout] tells what they granted. A crashed
+// holder's locks are free after that time at the latest plus one server tick. For
+// [Tap] it is an upper bound of what the adopted connection negotiated.
+func WithTimeout(d time.Duration) Option {
+	return sessionOption("WithTimeout", func(s *settings) {
+		if d < time.Millisecond || d > 24*time.Hour {
+			s.misuse("a session timeout of %v; give one between 1ms and 24h", d)
+		}
+		s.timeout = d
+	})
+}
+
+// WithAuth presents a credential to the servers after every handshake, for
+// instance WithAuth("digest", []byte("user:password")). It may be given more than
+// once. A scheme or credential that the servers refuse makes Connect fail.
+func WithAuth(scheme string, cred []byte) Option {
+	return sessionOption("WithAuth", func(s *settings) {
+		s.auth = append(s.auth, zkconn.Auth{Scheme: scheme, Cred: slices.Clone(cred)})
+	})
+}
+
+// WithACL sets the access control list of every node that is created, entries and
+// directories alike; the default lets everybody do everything. For a session it is
+// the default of its locks. A digest list ("digest:user:hash") together with
+// [WithAuth] keeps strangers from seeing, taking or removing a lock.
+func WithACL(acl ...zk.ACL) Option {
+	return anyOption("WithACL", func(s *settings) {
+		if len(acl) == 0 {
+			s.misuse("an empty access control list, which the servers refuse")
+		}
+		s.acl = slices.Clone(acl)
+	})
+}
+
+// WithTLS speaks TLS to the servers. When the configuration names no server, the
+// host name of each address is verified.
+func WithTLS(c *tls.Config) Option {
+	return sessionOption("WithTLS", func(s *settings) { s.tls = c.Clone() })
+}
+
+// WithDialer replaces the function that opens connections. It must obey its
+// context. The address is one of the connect string's, unresolved.
+func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
+	return sessionOption("WithDialer", func(s *settings) { s.dial = dial })
+}
+
+// WithLogger has the session log to l: lost connections, lost sessions, nodes that
+// could not be removed at once. The default logs nothing.
+func WithLogger(l *slog.Logger) Option {
+	return sessionOption("WithLogger", func(s *settings) { s.logger = l })
+}
+
+// WithTracer has t told of every acquisition, release, loss and state change.
+func WithTracer(t Tracer) Option {
+	return sessionOption("WithTracer", func(s *settings) { s.tracer = t })
+}
+
+// WithLeaseFraction ends leases earlier than the servers end the session: at the
+// given fraction of the session timeout after the newest request that the servers
+// acknowledged. "The client stops after five missed heartbeats, the servers free
+// after ten" is 0.5. Waiters lose their place in the queue at the same time. The
+// session is then pinged three times in that span. The fraction lies above 0 and at
+// most at 1, which is the default.
+func WithLeaseFraction(f float64) Option {
+	return sessionOption("WithLeaseFraction", func(s *settings) {
+		if !(f > 0 && f <= 1) {
+			s.misuse("a lease fraction of %v; give one above 0 and at most 1", f)
+		}
+		s.fraction = f
+	})
+}
+
+// WithSessionFile keeps the id and password of the session in a file (mode 0600)
+// until Close. A process that was killed and starts again with the same file ends
+// its dead predecessor's session on the servers, so nobody waits out the timeout
+// for what it held. The file is locked while its owner lives: a second living
+// process with the same file gets ErrMisuse, never the first one's session.
+func WithSessionFile(path string) Option {
+	return sessionOption("WithSessionFile", func(s *settings) { s.file = path })
+}
+
+// WithHandover sets how many times in a row an object may hand its place in the
+// queue to the next goroutine that waits on the same object, without asking the
+// servers; the default is 32, within 10 ms of the grant. Then the process queues
+// anew behind the others. 0 gives strict order between processes: every goroutine
+// queues by itself.
+func WithHandover(n int) Option {
+	return lockOption("WithHandover", func(s *settings) {
+		if n < 0 {
+			s.misuse("a hand-over bound of %d; 0 turns it off", n)
+		}
+		s.handover = n
+	})
+}
+
+// WithLinger keeps the place in the queue for up to d after the last Unlock while
+// nobody else queues, so that locking again costs no request. As soon as anybody
+// queues the place is given up. The default, 0, gives it up at once.
+func WithLinger(d time.Duration) Option {
+	return lockOption("WithLinger", func(s *settings) {
+		if d < 0 {
+			s.misuse("a linger of %v", d)
+		}
+		s.linger = d
+	})
+}
+
+// WithMaxHold bounds every hold: d after the grant the library gives the lease up.
+// Its Done closes, its Err is ErrMaxHold, and others are granted. A critical
+// section that hangs cannot hold for ever although its process still lives; one
+// that goes on regardless is only stopped by fencing. The default, 0, is no bound.
+func WithMaxHold(d time.Duration) Option {
+	return lockOption("WithMaxHold", func(s *settings) {
+		if d < 0 {
+			s.misuse("a maximum hold of %v", d)
+		}
+		s.maxHold = d
+	})
+}
+
+// WithName sets the name shown to people who ask who holds or waits, for instance
+// of the service; for a session it is the default of its locks. It identifies
+// nobody.
+func WithName(name string) Option {
+	return anyOption("WithName", func(s *settings) { s.name = name })
+}

@@ -1,0 +1,107 @@
+package zksync
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestAnOwnerIsOneSmallJSONObject(t *testing.T) {
+	since := time.Date(2026, 3, 1, 12, 0, 0, 5, time.FixedZone("", 3600))
+	data := encodeOwner(Owner{Host: "db-1", PID: 42, Name: "nightly"}, since)
+	require.JSONEq(t, `{"host":"db-1","pid":42,"name":"nightly","since":"2026-03-01T11:00:00.000000005Z"}`, string(data))
+	owner, at := decodeOwner(data)
+	require.Equal(t, Owner{Host: "db-1", PID: 42, Name: "nightly"}, owner)
+	require.True(t, since.Equal(at))
+}
+
+func TestAnOwnerSurvivesItsEncoding(t *testing.T) {
+	text := rapid.StringOfN(rapid.RuneFrom(nil, unicode.Letter, unicode.Digit), 0, maxOwnerName, -1)
+	rapid.Check(t, func(t *rapid.T) {
+		want := Owner{
+			Host: text.Draw(t, "host"),
+			PID:  rapid.IntRange(0, math.MaxInt32).Draw(t, "pid"),
+			Name: text.Draw(t, "name"),
+		}
+		since := time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "sec"), rapid.Int64Range(0, 999_999_999).Draw(t, "nsec"))
+		got, at := decodeOwner(encodeOwner(want, since))
+		require.Equal(t, want, got)
+		require.True(t, since.Equal(at))
+	})
+}
+
+func TestForeignDataIsReadAsFarAsPossible(t *testing.T) {
+	at := time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
+	for data, want := range map[string]struct {
+		owner Owner
+		since time.Time
+	}{
+		"":                      {},
+		"192.168.7.31":          {owner: Owner{Name: "192.168.7.31"}},   // Curator
+		"worker-3\n":            {owner: Owner{Name: "worker-3"}},       // kazoo's identifier
+		"\x00\x00\x00\x07":      {},                                     // a counter
+		"\xac\xed\x00\x05t\x00": {owner: Owner{Name: "t"}},              // a serialised Java object
+		"null":                  {owner: Owner{Name: "null"}},           // JSON, but not ours
+		"17":                    {owner: Owner{Name: "17"}},             //
+		`["a"]`:                 {owner: Owner{Name: `["a"]`}},          //
+		`{"leader":"x"}`:        {owner: Owner{Name: `{"leader":"x"}`}}, //
+		`{"name":"x"`:           {owner: Owner{Name: `{"name":"x"`}},    // cut short
+		`{"name":"x"}{}`:        {owner: Owner{Name: `{"name":"x"}{}`}}, //
+		`{"host":5,"pid":"x","name":"n","since":"2026-03-01T11:00:00Z"}`: {Owner{Name: "n"}, at},
+		`{"host":"h","pid":1e99,"since":7}`:                              {owner: Owner{Host: "h"}},
+		`{"host":"h","pid":-4,"since":"yesterday"}`:                      {owner: Owner{Host: "h"}},
+		`{"host":"h","pid":1.5}`:                                         {owner: Owner{Host: "h"}},
+		`{"host":null,"pid":null,"name":null}`:                           {},
+		`{"name":"red\u001b[31m\u202e\u0007"}`:                           {owner: Owner{Name: "red[31m"}},
+		"\x1b]0;title\x07 text":                                          {owner: Owner{Name: "]0;title text"}},
+	} {
+		owner, since := decodeOwner([]byte(data))
+		require.Equal(t, want.owner, owner, "%q", data)
+		require.True(t, want.since.Equal(since), "%q: %v", data, since)
+	}
+}
+
+func TestWhatIsTooLongIsCut(t *testing.T) {
+	long := strings.Repeat("ä", 1000)
+	owner, _ := decodeOwner(encodeOwner(Owner{Host: long, Name: long}, time.Now()))
+	require.Equal(t, strings.Repeat("ä", maxOwnerName), owner.Name)
+	require.Equal(t, strings.Repeat("ä", maxOwnerHost), owner.Host)
+
+	owner, since := decodeOwner([]byte(`{"name":"` + strings.Repeat("x", 1<<20) + `"}`))
+	require.Equal(t, `{"name":"`+strings.Repeat("x", maxOwnerName-9), owner.Name)
+	require.Zero(t, since)
+}
+
+func TestATimeOutsideTheCalendarCostsOnlyItself(t *testing.T) {
+	data := encodeOwner(Owner{Host: "h"}, time.Date(12345, 1, 1, 0, 0, 0, 0, time.UTC))
+	owner, since := decodeOwner(data)
+	require.Equal(t, Owner{Host: "h"}, owner)
+	require.True(t, since.IsZero())
+}
+
+func FuzzDecodeOwner(f *testing.F) {
+	f.Add([]byte(`{"host":"h","pid":1,"name":"n","since":"2026-03-01T11:00:00Z"}`))
+	f.Add([]byte("192.168.7.31"))
+	f.Add([]byte("\xff\x00\x1b[31m"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		owner, since := decodeOwner(data)
+		for _, text := range []string{owner.Host, owner.Name} {
+			require.True(t, utf8.ValidString(text))
+			for _, r := range text {
+				require.True(t, unicode.IsPrint(r), "%U", r)
+			}
+		}
+		require.LessOrEqual(t, utf8.RuneCountInString(owner.Name), maxOwnerName)
+		require.LessOrEqual(t, utf8.RuneCountInString(owner.Host), maxOwnerHost)
+		require.GreaterOrEqual(t, owner.PID, 0)
+		again, at := decodeOwner(encodeOwner(owner, since))
+		require.Equal(t, owner, again)
+		require.True(t, since.Equal(at))
+	})
+}

@@ -1,0 +1,163 @@
+package zksync
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestGoodPathsAreAccepted(t *testing.T) {
+	for _, path := range []string{
+		"/a", "/a/b", "/a b", "/...", "/.a", "/a.", "/a/..b", "/a..", "/ä/漢字", "/a/\u00a0", "/\ud7ff",
+		"/\uf900", "/\uffef", "/zookeeperx", "/a/zookeeper", "/a,b:c", `/a\b"`,
+		"/" + strings.Repeat("x", maxPathLen-1),
+	} {
+		require.NoError(t, validatePath(path), "%.90q", path)
+	}
+}
+
+func TestBadPathsAreRefusedWithTheReasonAndTheFix(t *testing.T) {
+	for path, want := range map[string]string{
+		"":                   `path "" is empty: give an absolute path such as "/locks/orders"`,
+		"a":                  `path "a" does not start with "/": put one in front`,
+		"a/b":                `does not start with "/"`,
+		"/":                  `path "/" is the root, which cannot be a lock`,
+		"/a/":                `path "/a/" ends with "/": remove it`,
+		"//":                 `ends with "/"`,
+		"//a":                `has an empty name in it: write a single "/"`,
+		"/a//b":              `has an empty name in it: write a single "/"`,
+		"/.":                 `has the relative name "." in it: write the absolute path`,
+		"/..":                `has the relative name ".." in it`,
+		"/a/../b":            `has the relative name ".." in it`,
+		"/a/./b":             `has the relative name "." in it`,
+		"/a/..":              `has the relative name ".." in it`,
+		"/zookeeper":         `belongs to the server itself: choose a path outside "/zookeeper"`,
+		"/zookeeper/quota":   `belongs to the server itself`,
+		"/a\x00b":            `path "/a\x00b" has a NUL character at byte 2: leave it out`,
+		"/a\tb":              `has the control character U+0009 at byte 2`,
+		"/a\x7f":             `has the control character U+007F at byte 2`,
+		"/a\u0085":           `has the control character U+0085 at byte 2`,
+		"/a\ue000":           `has the private use character U+E000 at byte 2`,
+		"/a\uf8ff":           `has the private use character U+F8FF at byte 2`,
+		"/a\ufff0":           `has the special character U+FFF0 at byte 2`,
+		"/a\ufffd":           `has the special character U+FFFD at byte 2`,
+		"/a\U0001f512":       `has the character U+1F512, beyond the basic plane, at byte 2`,
+		"/a\xff":             `has a byte that is not UTF-8 at byte 2`,
+		"/a\xed\xa0\x80":     `has a byte that is not UTF-8 at byte 2`,
+		"/a/b\xc3":           `has a byte that is not UTF-8 at byte 4`,
+		"/a/\x1b[31mred\x07": `path "/a/\x1b[31mred\a" has the control character U+001B at byte 3`,
+	} {
+		err := validatePath(path)
+		require.ErrorIs(t, err, ErrMisuse, "%q", path)
+		require.ErrorContains(t, err, want, "%q", path)
+		require.NotContains(t, err.Error(), "\n")
+	}
+}
+
+func TestAnErrorShowsNoMoreThanTheBeginningOfAPath(t *testing.T) {
+	err := validatePath("/" + strings.Repeat("ä", 1<<20))
+	require.ErrorIs(t, err, ErrMisuse)
+	require.ErrorContains(t, err, `path "/`+strings.Repeat("ä", quotedLen-1)+`"... is 2097153 bytes long: stay within 65536`)
+}
+
+// javaRefuses is ZooKeeper's rule as its documentation and its server state it, in
+// UTF-16 units and position by position: written unlike the code it checks.
+func javaRefuses(path string) bool {
+	units := utf16.Encode([]rune(path))
+	if len(units) == 0 || units[0] != '/' {
+		return true
+	}
+	if len(units) > 1 && units[len(units)-1] == '/' {
+		return true
+	}
+	name := []uint16{}
+	for _, u := range append(units[1:], '/') {
+		if u != '/' {
+			bad := u <= 0x1f || u >= 0x7f && u <= 0x9f || u >= 0xd800 && u <= 0xf8ff || u >= 0xfff0
+			if bad {
+				return true
+			}
+			name = append(name, u)
+			continue
+		}
+		dots := strings.Trim(string(utf16.Decode(name)), ".") == "" && len(name) <= 2
+		if dots && len(units) > 1 { // "", "." and ".."
+			return true
+		}
+		name = name[:0]
+	}
+	return false
+}
+
+func TestTheRuleIsThatOfTheServersPlusOurOwn(t *testing.T) {
+	alphabet := rapid.SampledFrom([]rune("//...ab\x00\x01\x1f \x7e\x7f\u009f\u00a0\ud7ff\ue000\uf8ff\uf900\uffef\ufff0\uffff\U00010000\U0010ffff"))
+	rapid.Check(t, func(t *rapid.T) {
+		path := rapid.OneOf(
+			rapid.StringOfN(alphabet, 0, 8, -1),
+			rapid.Map(rapid.StringOfN(alphabet, 0, 8, -1), func(s string) string { return "/" + s }),
+			rapid.String(),
+		).Draw(t, "path")
+		if !utf8.ValidString(path) {
+			require.Error(t, validatePath(path))
+			return
+		}
+		own := path == "/" || path == "/zookeeper" || strings.HasPrefix(path, "/zookeeper/")
+		require.Equal(t, javaRefuses(path) || own, validatePath(path) != nil, "%q", path)
+	})
+}
+
+func TestSplittingUndoesJoining(t *testing.T) {
+	for _, c := range []struct{ parent, name, path string }{
+		{"/", "a", "/a"}, {"/a", "b", "/a/b"}, {"/a/b", "c", "/a/b/c"},
+	} {
+		require.Equal(t, c.path, joinPath(c.parent, c.name))
+		parent, name := splitPath(c.path)
+		require.Equal(t, c.parent, parent)
+		require.Equal(t, c.name, name)
+	}
+	parent, name := splitPath("/")
+	require.Equal(t, "/", parent)
+	require.Empty(t, name)
+}
+
+func TestParentsComeTopDownAndEndWithThePath(t *testing.T) {
+	require.Equal(t, []string{"/a", "/a/b", "/a/b/c"}, parents("/a/b/c"))
+	require.Equal(t, []string{"/a"}, parents("/a"))
+	require.Empty(t, parents("/"))
+	require.Empty(t, parents(""))
+}
+
+func TestEveryParentIsOneNameLonger(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		names := rapid.SliceOfN(rapid.StringMatching(`[a-z]{1,3}`), 1, 6).Draw(t, "names")
+		path := "/" + strings.Join(names, "/")
+		all := parents(path)
+		require.Len(t, all, len(names))
+		for i, p := range all {
+			parent, name := splitPath(p)
+			require.Equal(t, names[i], name)
+			require.Equal(t, p, joinPath(parent, name))
+		}
+	})
+}
+
+func FuzzValidatePath(f *testing.F) {
+	for _, path := range []string{"", "/", "/a", "/a/../b", "/a\x00", "/\xff", "/\U0001f512", "/zookeeper"} {
+		f.Add(path)
+	}
+	f.Fuzz(func(t *testing.T, path string) {
+		err := validatePath(path)
+		if err == nil {
+			require.False(t, javaRefuses(path), "%q", path)
+			require.True(t, utf8.ValidString(path))
+			return
+		}
+		require.ErrorIs(t, err, ErrMisuse)
+		require.Less(t, len(err.Error()), 1024)
+		require.NotContains(t, err.Error(), "\n")
+	})
+}

@@ -1,0 +1,322 @@
+package zksync
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// Session is a connection to ZooKeeper that outlives single ZooKeeper sessions:
+// when one is lost, with every [Lease] of it, the next one is opened. It is safe
+// for use by many goroutines, and one is enough for a process.
+//
+// A call that needs the servers while they cannot be reached waits until they can,
+// its context ends, or the Session is closed.
+type Session struct {
+	client  *zkconn.Client
+	set     settings
+	servers []string
+	chroot  string
+	host    string
+	logger  *slog.Logger
+	file    *sessionFile
+
+	// ctx ends, with ErrClosed as its cause, when Close begins. Everything that the
+	// session starts hangs on it and is joined by work.
+	ctx  context.Context
+	stop context.CancelCauseFunc
+	work sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	leases map[*Lease]struct{} // held now
+
+	closing sync.Once
+	result  error
+}
+
+// Connect opens a session with the servers of a ZooKeeper connect string
+// ("zk1:2181,zk2:2181,zk3:2181/app", chroot included). All paths of the session
+// are below the chroot, which is created when needed.
+//
+// It blocks until there is a ZooKeeper session or ctx ends; then the error names
+// the servers, wraps the context's error and says why the last attempt failed. A
+// malformed connect string or option gives ErrMisuse at once, and so does a
+// session file that a living process uses. ctx is not used after Connect returned.
+func Connect(ctx context.Context, servers string, opts ...Option) (*Session, error) {
+	fail := func(err error) (*Session, error) {
+		return nil, &Error{Op: "connect", Path: servers, Err: err}
+	}
+	set, err := sessionSettings(opts)
+	if err != nil {
+		return fail(err)
+	}
+	list, chroot, err := parseConnectString(servers)
+	if err != nil {
+		return fail(err)
+	}
+	if err := ctx.Err(); err != nil {
+		return fail(contextError(ctx))
+	}
+	s := newSession(set, list, chroot)
+	config := s.config()
+	if set.file != "" {
+		file, previous, err := openSessionFile(set.file)
+		if err != nil {
+			return fail(err)
+		}
+		s.file = file
+		if previous != nil {
+			config.Predecessor = &zkconn.Credentials{ID: previous.ID, Passwd: previous.Password}
+		}
+	}
+	s.client = zkconn.Open(config)
+	if err := s.first(ctx); err != nil {
+		s.Close()
+		return fail(err)
+	}
+	s.trace()
+	return s, nil
+}
+
+func newSession(set settings, servers []string, chroot string) *Session {
+	s := &Session{
+		set: set, servers: servers, chroot: chroot,
+		logger: set.logger,
+		leases: make(map[*Lease]struct{}),
+	}
+	if s.logger == nil {
+		s.logger = slog.New(slog.DiscardHandler)
+	}
+	s.host, _ = os.Hostname() // only shown to people
+	s.ctx, s.stop = context.WithCancelCause(context.Background())
+	return s
+}
+
+func (s *Session) config() zkconn.Config {
+	return zkconn.Config{
+		Servers: s.servers, Timeout: s.set.timeout, Auth: s.set.auth,
+		Dial: s.dialer(), LeaseFraction: s.set.fraction, Logger: s.logger,
+		OnSession: s.keep,
+	}
+}
+
+// dialer composes WithDialer and WithTLS.
+func (s *Session) dialer() func(context.Context, string, string) (net.Conn, error) {
+	dial := s.set.dial
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
+	}
+	if s.set.tls == nil {
+		return dial
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		raw, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		config := s.set.tls.Clone()
+		if config.ServerName == "" {
+			config.ServerName, _, _ = strings.Cut(address, ":")
+			if host, _, err := net.SplitHostPort(address); err == nil {
+				config.ServerName = host
+			}
+		}
+		conn := tls.Client(raw, config)
+		if err := conn.HandshakeContext(ctx); err != nil {
+			raw.Close()
+			return nil, err
+		}
+		return conn, nil
+	}
+}
+
+// keep stores what a successor needs to end this session.
+func (s *Session) keep(id int64, passwd []byte) {
+	if s.file == nil {
+		return
+	}
+	saved := savedSession{ID: id, Password: passwd, Servers: strings.Join(s.servers, ",")}
+	if err := s.file.save(saved); err != nil {
+		s.logger.Error("cannot keep the session for a successor; after a crash others wait out the timeout",
+			"file", s.set.file, "error", err)
+	}
+}
+
+// first waits for the first ZooKeeper session.
+func (s *Session) first(ctx context.Context) error {
+	_, err := s.client.Epoch(ctx)
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		err = contextError(ctx)
+	}
+	if last := s.client.LastError(); last != nil && s.client.Refused() == nil {
+		err = fmt.Errorf("%w; the last attempt failed: %w", err, last)
+	}
+	return err
+}
+
+// trace passes state changes to the tracer, if it wants them.
+func (s *Session) trace() {
+	t, ok := s.set.tracer.(StateTracer)
+	if !ok {
+		return
+	}
+	sub := s.client.Subscribe()
+	s.work.Go(func() {
+		defer sub.Stop()
+		var from State
+		for from != Closed {
+			next, err := sub.Next(context.Background()) // ends with Closed
+			if err != nil {
+				return
+			}
+			to := publicState(next)
+			t.StateChange(StateChangeData{From: from, To: to, Session: s.ID(), Epoch: s.epochNumber()})
+			from = to
+		}
+	})
+}
+
+func publicState(st zkconn.State) State {
+	switch st {
+	case zkconn.Connected:
+		return Connected
+	case zkconn.Suspended, zkconn.Connecting:
+		return Suspended
+	case zkconn.Lost:
+		return Lost
+	}
+	return Closed
+}
+
+// State is what the session knows of itself at this instant.
+func (s *Session) State() State { return publicState(s.client.State()) }
+
+// Changes returns every change of the state after the call, in order and without
+// loss however slow the caller is. The sequence blocks until there is a next
+// change; it ends when ctx does and after [Closed]. It can be ranged over once.
+func (s *Session) Changes(ctx context.Context) iter.Seq[State] {
+	sub := s.client.Subscribe()
+	context.AfterFunc(ctx, sub.Stop)
+	return func(yield func(State) bool) {
+		defer sub.Stop()
+		for {
+			next, err := sub.Next(ctx)
+			if err != nil {
+				return
+			}
+			st := publicState(next)
+			if !yield(st) || st == Closed {
+				return
+			}
+		}
+	}
+}
+
+// Timeout is the session timeout that the servers granted, 0 before the first
+// session.
+func (s *Session) Timeout() time.Duration {
+	if e := s.client.Current(); e != nil {
+		return e.Timeout()
+	}
+	return 0
+}
+
+// ID is the id of the current ZooKeeper session, as the servers' own tools show it
+// in hexadecimal; 0 while there is none.
+func (s *Session) ID() int64 {
+	if e := s.client.Current(); e != nil && e.Cause() == nil {
+		return e.ID()
+	}
+	return 0
+}
+
+func (s *Session) epochNumber() uint64 {
+	if e := s.client.Current(); e != nil {
+		return uint64(e.Number())
+	}
+	return 0
+}
+
+// Conn is the escape hatch: the client connection of the current ZooKeeper
+// session. It dies with that session, so do not keep it; a request on a dead one
+// fails with zk.ErrConnectionClosed. Do not close it. It is nil after a [Tap]ped
+// connection was closed and before the first session.
+func (s *Session) Conn() *zk.Conn {
+	if e := s.client.Current(); e != nil {
+		return e.Conn()
+	}
+	return nil
+}
+
+// Close releases every lease, ends the ZooKeeper session on the servers, and joins
+// every goroutine of the session. Whoever waits in a call of it gets ErrClosed at
+// once. When the servers cannot be reached, it tries for two seconds and then
+// leaves the session to its timeout. It may be called more than once and always
+// returns the same; an error concerns the session file only.
+func (s *Session) Close() error {
+	s.closing.Do(func() {
+		s.mu.Lock()
+		s.closed = true
+		held := make([]*Lease, 0, len(s.leases))
+		for l := range s.leases {
+			held = append(held, l)
+		}
+		s.mu.Unlock()
+		s.stop(ErrClosed)
+		// Holders are told before the servers can grant to anybody else.
+		for _, l := range held {
+			l.finish(ErrReleased)
+		}
+		if s.client != nil {
+			s.client.Close()
+		}
+		s.work.Wait()
+		if s.file != nil {
+			s.result = errors.Join(s.file.clear(), s.file.close())
+		}
+	})
+	return s.result
+}
+
+// spawn runs f in a goroutine that Close joins. It reports false, and does not run
+// f, once Close has begun.
+func (s *Session) spawn(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.work.Go(f)
+	return true
+}
+
+// full is the path on the servers of one of the session's paths.
+func (s *Session) full(path string) string { return s.chroot + path }
+
+// local is the reverse of full.
+func (s *Session) local(path string) string { return strings.TrimPrefix(path, s.chroot) }
+
+// contextError is the error of an ended context such that errors.Is finds
+// context.Canceled or DeadlineExceeded even if it ended with a cause of its own.
+func contextError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if cause == nil || errors.Is(cause, err) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}

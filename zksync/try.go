@@ -1,0 +1,141 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// try acquires the lease if nobody holds or waits for it, here or elsewhere, and
+// returns ErrNotAcquired otherwise. It waits for the servers' answers only.
+func (c *cohort) try(ctx context.Context, mirror bool) (*Lease, error) {
+	if c.misuse != nil {
+		return nil, c.misuse
+	}
+	if ctx.Err() != nil {
+		return nil, contextError(ctx)
+	}
+	w := &waiter{ctx: ctx, mirror: mirror, ready: make(chan struct{})}
+	c.mu.Lock()
+	if c.hold != nil || c.join != nil || len(c.waiters) > 0 {
+		c.mu.Unlock()
+		return nil, ErrNotAcquired
+	}
+	if c.place != nil {
+		c.stopIdle()
+		c.grantTo(w)
+		c.mu.Unlock()
+		return w.lease, w.err
+	}
+	// Whoever comes now waits behind this attempt; giving up must not end it.
+	j := &join{cancel: func(error) {}, done: make(chan struct{})}
+	c.join = j
+	c.mu.Unlock()
+	defer close(j.done)
+
+	ctx, cancel := c.q.s.bounded(ctx)
+	defer cancel()
+	p, err := c.q.tryAcquire(ctx)
+	if err == nil {
+		c.guard(p)
+	}
+	return c.tried(w, p, err)
+}
+
+// tried takes over what tryAcquire ended with.
+func (c *cohort) tried(w *waiter, p *place, err error) (*Lease, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.join = nil
+	defer c.advance()
+	if err == nil && p.gone.Load() {
+		err = ErrNotAcquired // the session went with it at that very moment
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.take(p)
+	c.grantTo(w)
+	if w.err != nil {
+		c.giveUp()
+	}
+	return w.lease, w.err
+}
+
+// bounded returns ctx such that it also ends, with ErrClosed, when the session closes.
+func (s *Session) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.ctx, func() { cancel(ErrClosed) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// tryAcquire looks before it enters: a failed attempt is two reads and leaves no
+// trace for others to queue behind. The Sync makes the answer that of the leader:
+// a lock that was released before the call, by whomever, is found free.
+func (q *queue) tryAcquire(ctx context.Context) (*place, error) {
+	for {
+		e, err := q.s.client.Epoch(ctx)
+		if err != nil {
+			return nil, q.failure(ctx, err)
+		}
+		p, err := q.tryIn(ctx, e)
+		switch {
+		case err == nil && p.e.Valid():
+			return p, nil
+		case err == nil:
+			p.leave(0)
+		case errors.Is(err, errGone), errors.Is(err, zkconn.ErrOver), errors.Is(err, errList):
+		case errors.Is(err, ErrNotAcquired):
+			return nil, ErrNotAcquired
+		default:
+			return nil, q.failure(ctx, err)
+		}
+	}
+}
+
+func (q *queue) tryIn(ctx context.Context, e *zkconn.Epoch) (*place, error) {
+	free, err := q.free(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if !free {
+		return nil, ErrNotAcquired
+	}
+	p, alone, err := q.enter(ctx, e, nil)
+	if err != nil || alone {
+		return p, err
+	}
+	ahead, err := p.ahead(ctx)
+	if err == nil && len(q.grant(ahead, p.self)) > 0 {
+		err = ErrNotAcquired // somebody was quicker
+	}
+	if err != nil {
+		p.leave(cleanupGrace)
+		return nil, err
+	}
+	return p, nil
+}
+
+// free reports whether an entry at the tail would be granted at once.
+func (q *queue) free(ctx context.Context, e *zkconn.Epoch) (bool, error) {
+	if err := e.Sync(ctx, q.dir); err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return false, err
+	}
+	names, _, err := e.Children(ctx, q.dir)
+	if errors.Is(err, zk.ErrNoNode) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	entries, err := q.entries(ctx, e, names, nil)
+	if err != nil {
+		return false, err
+	}
+	return len(q.grant(entries, entry{kind: q.kind, weight: q.weight})) == 0, nil
+}

@@ -1,0 +1,34 @@
+package zktest
+
+import (
+	"context"
+	"net"
+	"testing"
+
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// Session opens a zksync session to the server and closes it when the test ends,
+// before the server looks for leftovers. It goes over an in-memory connection, so
+// it works inside a synctest bubble; options may override that and anything else.
+// The test fails at once if there is no session.
+func (s *Server) Session(t testing.TB, opts ...zksync.Option) *zksync.Session {
+	t.Helper()
+	all := append([]zksync.Option{zksync.WithDialer(s.DialContext)}, opts...)
+	sess, err := zksync.Connect(context.Background(), "zktest:2181", all...)
+	if err != nil {
+		t.Fatalf("zktest: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := sess.Close(); err != nil {
+			t.Errorf("zktest: closing the session: %v", err)
+		}
+	})
+	return sess
+}
+
+// DialContext connects to the server in memory, whatever the network and address:
+// a dialer for [zksync.WithDialer].
+func (s *Server) DialContext(_ context.Context, network, address string) (net.Conn, error) {
+	return s.Dial(network, address, 0)
+}
