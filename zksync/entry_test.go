@@ -141,16 +141,16 @@ func TestTheLimitIsNearBeforeTheNumbersRepeat(t *testing.T) {
 	}
 }
 
-// counter hands out sequence numbers as a real server does: a create takes the
+// sequenceCounter hands out sequence numbers as a real server does: a create takes the
 // number from the outstanding change of its parent if there is one, else from the
 // tree, and applying it only ever raises the tree's.
-type counter struct {
+type sequenceCounter struct {
 	tree        int32
 	outstanding []int32
 	zxid        int64
 }
 
-func (c *counter) create() (seq int32, czxid int64) {
+func (c *sequenceCounter) create() (seq int32, czxid int64) {
 	seq = c.tree
 	if n := len(c.outstanding); n > 0 {
 		seq = c.outstanding[n-1]
@@ -160,7 +160,7 @@ func (c *counter) create() (seq int32, czxid int64) {
 	return seq, c.zxid
 }
 
-func (c *counter) settle() {
+func (c *sequenceCounter) settle() {
 	for _, next := range c.outstanding {
 		c.tree = max(c.tree, next)
 	}
@@ -170,7 +170,7 @@ func (c *counter) settle() {
 func TestTheOrderIsThatOfCreationUpToTheLimitAndBeyond(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before := rapid.Int32Range(0, 12).Draw(t, "numbers left")
-		server := counter{tree: math.MaxInt32 - before, zxid: 100}
+		server := sequenceCounter{tree: math.MaxInt32 - before, zxid: 100}
 		var created []entry
 		for range rapid.IntRange(2, 25).Draw(t, "creates") {
 			seq, czxid := server.create()
@@ -189,7 +189,7 @@ func TestTheOrderIsThatOfCreationUpToTheLimitAndBeyond(t *testing.T) {
 }
 
 func TestTheServersCounterIsModelledAsMeasured(t *testing.T) {
-	c := counter{tree: math.MaxInt32 - 1}
+	c := sequenceCounter{tree: math.MaxInt32 - 1}
 	var quiet []int32
 	for range 3 {
 		seq, _ := c.create()

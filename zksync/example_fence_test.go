@@ -8,8 +8,8 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// A counter that only the newest holder of a lock may change.
-type counter struct {
+// guardedCounter can be changed only by the newest holder of a lock.
+type guardedCounter struct {
 	mu    sync.Mutex
 	fence zksync.Fence
 	value int
@@ -17,7 +17,7 @@ type counter struct {
 
 // Set admits the token and acts under one lock, so that no newer holder can come
 // between the two.
-func (c *counter) Set(value int, token zksync.Token) error {
+func (c *guardedCounter) Set(value int, token zksync.Token) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.fence.Admit(token); err != nil {
@@ -28,7 +28,7 @@ func (c *counter) Set(value int, token zksync.Token) error {
 }
 
 func ExampleFence() {
-	var c counter
+	var c guardedCounter
 	paused := zksync.Token{Zxid: 41} // was granted first, then its process was stopped
 	taken := zksync.Token{Zxid: 42}  // was granted when the session of the first had expired
 

@@ -20,10 +20,10 @@ func queueOf(entries ...entry) []entry {
 	return entries
 }
 
-func lock() entry           { return entry{kind: KindLock} }
-func read() entry           { return entry{kind: KindRead} }
-func write() entry          { return entry{kind: KindWrite} }
-func permits(n int64) entry { return entry{kind: KindPermit, weight: n} }
+func aLock() entry            { return entry{kind: KindLock} }
+func aRead() entry            { return entry{kind: KindRead} }
+func aWrite() entry           { return entry{kind: KindWrite} }
+func ofPermits(n int64) entry { return entry{kind: KindPermit, weight: n} }
 func namesOf(e []entry) []string {
 	names := []string{}
 	for _, each := range e {
@@ -33,7 +33,7 @@ func namesOf(e []entry) []string {
 }
 
 func TestLocksAndWritersWaitForTheLastOneAhead(t *testing.T) {
-	queue := queueOf(write(), read(), read(), lock(), write())
+	queue := queueOf(aWrite(), aRead(), aRead(), aLock(), aWrite())
 	for _, rule := range []policy{mutexPolicy, writerPolicy} {
 		require.Empty(t, rule(queue[:0], queue[0]))
 		require.Equal(t, []string{"write-0"}, namesOf(rule(queue[:1], queue[1])))
@@ -43,7 +43,7 @@ func TestLocksAndWritersWaitForTheLastOneAhead(t *testing.T) {
 }
 
 func TestReadersWaitForTheLastExclusiveOneAhead(t *testing.T) {
-	queue := queueOf(read(), read(), write(), lock(), read(), read())
+	queue := queueOf(aRead(), aRead(), aWrite(), aLock(), aRead(), aRead())
 	require.Empty(t, readerPolicy(queue[:0], queue[0]))
 	require.Empty(t, readerPolicy(queue[:1], queue[1]))
 	require.Equal(t, []string{"lock-3"}, namesOf(readerPolicy(queue[:4], queue[4])))
@@ -56,23 +56,23 @@ func TestPermitsWaitForTheNearestThatDoNotFit(t *testing.T) {
 		queue    []entry // the last one asks
 		want     []string
 	}{
-		"alone":                              {3, []entry{permits(3)}, nil},
-		"all fit":                            {3, []entry{permits(1), permits(1), permits(1)}, nil},
-		"one permit is a mutex":              {1, []entry{permits(1), permits(1), permits(1)}, []string{"permit-1"}},
-		"any of two holders":                 {2, []entry{permits(1), permits(1), permits(1)}, []string{"permit-1", "permit-0"}},
-		"far behind, the head is not needed": {2, []entry{permits(1), permits(1), permits(1), permits(1)}, []string{"permit-2", "permit-1"}},
-		"light ones in the tail do not help": {10, []entry{permits(10), permits(1), permits(1), permits(1)}, []string{"permit-0"}},
-		"a light one that does is kept":      {10, []entry{permits(6), permits(3), permits(1), permits(2)}, []string{"permit-0", "permit-1"}},
-		"of equals the nearest are kept":     {4, []entry{permits(2), permits(1), permits(1), permits(1), permits(2)}, []string{"permit-3", "permit-2", "permit-1"}},
-		"a waiting big one ahead counts":     {3, []entry{permits(1), permits(3), permits(1)}, []string{"permit-1"}},
-		"greater than all there is":          {3, []entry{permits(4)}, []string{"permit-0"}},
-		"nothing to have":                    {0, []entry{permits(1)}, []string{"permit-0"}},
-		"a negative capacity":                {-5, []entry{permits(1)}, []string{"permit-0"}},
-		"a request ahead that never fits":    {3, []entry{permits(9), permits(1)}, []string{"permit-0"}},
-		"locks and readers take no permits":  {2, []entry{lock(), read(), permits(1), write(), permits(1)}, nil},
-		"sums that overflow": {math.MaxInt64, []entry{permits(math.MaxInt64), permits(math.MaxInt64), permits(1)},
+		"alone":                              {3, []entry{ofPermits(3)}, nil},
+		"all fit":                            {3, []entry{ofPermits(1), ofPermits(1), ofPermits(1)}, nil},
+		"one permit is a mutex":              {1, []entry{ofPermits(1), ofPermits(1), ofPermits(1)}, []string{"permit-1"}},
+		"any of two holders":                 {2, []entry{ofPermits(1), ofPermits(1), ofPermits(1)}, []string{"permit-1", "permit-0"}},
+		"far behind, the head is not needed": {2, []entry{ofPermits(1), ofPermits(1), ofPermits(1), ofPermits(1)}, []string{"permit-2", "permit-1"}},
+		"light ones in the tail do not help": {10, []entry{ofPermits(10), ofPermits(1), ofPermits(1), ofPermits(1)}, []string{"permit-0"}},
+		"a light one that does is kept":      {10, []entry{ofPermits(6), ofPermits(3), ofPermits(1), ofPermits(2)}, []string{"permit-0", "permit-1"}},
+		"of equals the nearest are kept":     {4, []entry{ofPermits(2), ofPermits(1), ofPermits(1), ofPermits(1), ofPermits(2)}, []string{"permit-3", "permit-2", "permit-1"}},
+		"a waiting big one ahead counts":     {3, []entry{ofPermits(1), ofPermits(3), ofPermits(1)}, []string{"permit-1"}},
+		"greater than all there is":          {3, []entry{ofPermits(4)}, []string{"permit-0"}},
+		"nothing to have":                    {0, []entry{ofPermits(1)}, []string{"permit-0"}},
+		"a negative capacity":                {-5, []entry{ofPermits(1)}, []string{"permit-0"}},
+		"a request ahead that never fits":    {3, []entry{ofPermits(9), ofPermits(1)}, []string{"permit-0"}},
+		"locks and readers take no permits":  {2, []entry{aLock(), aRead(), ofPermits(1), aWrite(), ofPermits(1)}, nil},
+		"sums that overflow": {math.MaxInt64, []entry{ofPermits(math.MaxInt64), ofPermits(math.MaxInt64), ofPermits(1)},
 			[]string{"permit-1"}},
-		"sums that overflow together": {math.MaxInt64, []entry{permits(math.MaxInt64 - 1), permits(2), permits(math.MaxInt64 - 1)},
+		"sums that overflow together": {math.MaxInt64, []entry{ofPermits(math.MaxInt64 - 1), ofPermits(2), ofPermits(math.MaxInt64 - 1)},
 			[]string{"permit-1"}},
 	} {
 		queue := queueOf(c.queue...)
@@ -83,18 +83,18 @@ func TestPermitsWaitForTheNearestThatDoNotFit(t *testing.T) {
 }
 
 func TestEveryKindHasItsRule(t *testing.T) {
-	queue := queueOf(permits(1), read(), read())
+	queue := queueOf(ofPermits(1), aRead(), aRead())
 	ahead, self := queue[:2], queue[2]
 	require.Empty(t, policyFor(KindRead, 0)(ahead, self))
 	require.Equal(t, []string{"read-1"}, namesOf(policyFor(KindLock, 0)(ahead, self)))
 	require.Equal(t, []string{"read-1"}, namesOf(policyFor(KindWrite, 0)(ahead, self)))
 	require.Equal(t, []string{"read-1"}, namesOf(policyFor("unheard of", 0)(ahead, self)))
-	require.Equal(t, []string{"permit-0"}, namesOf(policyFor(KindPermit, 1)(ahead, permits(1))))
-	require.Empty(t, policyFor(KindPermit, 2)(ahead, permits(1)))
+	require.Equal(t, []string{"permit-0"}, namesOf(policyFor(KindPermit, 1)(ahead, ofPermits(1))))
+	require.Empty(t, policyFor(KindPermit, 2)(ahead, ofPermits(1)))
 }
 
 func TestPoliciesLeaveTheQueueAsItWas(t *testing.T) {
-	queue := queueOf(permits(3), write(), read(), permits(1), lock(), permits(2), permits(1))
+	queue := queueOf(ofPermits(3), aWrite(), aRead(), ofPermits(1), aLock(), ofPermits(2), ofPermits(1))
 	want := slices.Clone(queue)
 	for _, kind := range []Kind{KindLock, KindRead, KindWrite, KindPermit} {
 		blockers := policyFor(kind, 3)(queue[:6:6], queue[6])
@@ -167,11 +167,14 @@ func (m *queueModel) leave(e entry) {
 	}
 }
 
-// check compares what the members believe with the truth.
+// check compares what the members believe with the truth. It runs millions of
+// times, so it calls require only to fail.
 func (m *queueModel) check(t require.TestingT) {
 	for i, self := range m.present {
 		ahead := m.present[:i]
-		require.Equal(t, m.fits(ahead, self), m.granted[self.name], "%s in %v", self.name, namesOf(m.present))
+		if m.fits(ahead, self) != m.granted[self.name] {
+			require.Failf(t, "wrong", "%s granted: %t, in %v", self.name, m.granted[self.name], namesOf(m.present))
+		}
 		if m.granted[self.name] {
 			continue
 		}
@@ -181,9 +184,11 @@ func (m *queueModel) check(t require.TestingT) {
 				blockers = append(blockers, e)
 			}
 		}
-		require.Len(t, blockers, len(m.watching[self.name]), "%s watches what is not ahead of it", self.name)
-		if blockers[0] != self {
-			require.False(t, m.fits(blockers, self), "%s could be granted while its blockers are there", self.name)
+		if len(blockers) == 0 || len(blockers) != len(m.watching[self.name]) {
+			require.Failf(t, "wrong", "%s watches what is not ahead of it", self.name)
+		}
+		if blockers[0] != self && m.fits(blockers, self) {
+			require.Failf(t, "wrong", "%s could be granted while its blockers are there", self.name)
 		}
 	}
 }
@@ -197,10 +202,14 @@ func (m *queueModel) checkPermits(t require.TestingT, capacity int64) {
 			overtaken = true
 			continue
 		}
-		require.False(t, overtaken, "%s overtook", e.name)
+		if overtaken {
+			require.Failf(t, "wrong", "%s overtook", e.name)
+		}
 		held += e.weight
 	}
-	require.LessOrEqual(t, held, capacity)
+	if held > capacity {
+		require.Failf(t, "wrong", "%d permits of %d are out", held, capacity)
+	}
 }
 
 // everyOrder calls f with every permutation of all.
@@ -238,12 +247,16 @@ func everyQueue(choices []entry, n int, f func([]entry)) {
 }
 
 func TestEverySmallSemaphoreGrantsExactlyWhatFits(t *testing.T) {
-	for capacity := range int64(4) {
+	for capacity := range int64(5) {
+		length := 5
+		if capacity > 2 {
+			length = 4 // there are more weights to choose from
+		}
 		var choices []entry
 		for w := range capacity + 1 { // one of them greater than the capacity
-			choices = append(choices, permits(w+1))
+			choices = append(choices, ofPermits(w+1))
 		}
-		everyQueue(choices, 4, func(queue []entry) {
+		everyQueue(choices, length, func(queue []entry) {
 			everyOrder(slices.Clone(queue), func(leaving []entry) { playOut(t, capacity, queue, leaving) })
 		})
 	}
@@ -265,7 +278,7 @@ func playOut(t *testing.T, capacity int64, queue, leaving []entry) {
 }
 
 func TestEverySmallQueueOfLocksReadersAndWritersIsRight(t *testing.T) {
-	everyQueue([]entry{lock(), read(), write()}, 5, func(queue []entry) {
+	everyQueue([]entry{aLock(), aRead(), aWrite()}, 5, func(queue []entry) {
 		everyOrder(slices.Clone(queue), func(leaving []entry) {
 			m := newQueueModel(0)
 			for _, e := range queue {
@@ -287,7 +300,7 @@ func TestASemaphoreUnderChurnGrantsExactlyWhatFits(t *testing.T) {
 		entered := 0
 		t.Repeat(map[string]func(*rapid.T){
 			"enter": func(t *rapid.T) {
-				e := permits(rapid.Int64Range(1, capacity+1).Draw(t, "weight"))
+				e := ofPermits(rapid.Int64Range(1, capacity+1).Draw(t, "weight"))
 				e.seq, e.name = int32(entered), fmt.Sprintf("permit-%d", entered)
 				entered++
 				m.enter(e)
@@ -345,7 +358,7 @@ func TestTheBlockersAreTheFewestOfTheShortestTail(t *testing.T) {
 		weights := rapid.SliceOfN(rapid.Int64Range(1, capacity), 1, 10).Draw(t, "weights")
 		var queue []entry
 		for _, w := range weights {
-			queue = append(queue, permits(w))
+			queue = append(queue, ofPermits(w))
 		}
 		queue = queueOf(queue...)
 		ahead, self := queue[:len(queue)-1], queue[len(queue)-1]
@@ -364,7 +377,7 @@ func TestOneReleaseWakesNoMoreWaitersThanThereArePermits(t *testing.T) {
 	const capacity = 8
 	m := newQueueModel(capacity)
 	for i := range 500 {
-		e := permits(1)
+		e := ofPermits(1)
 		e.seq, e.name = int32(i), fmt.Sprintf("permit-%d", i)
 		m.enter(e)
 	}
@@ -379,7 +392,7 @@ func TestOneReleaseWakesNoMoreWaitersThanThereArePermits(t *testing.T) {
 func TestAReleaseOfAMutexWakesExactlyOne(t *testing.T) {
 	m := newQueueModel(0)
 	for i := range 200 {
-		e := lock()
+		e := aLock()
 		e.seq, e.name = int32(i), fmt.Sprintf("lock-%d", i)
 		m.enter(e)
 	}
@@ -397,7 +410,7 @@ func FuzzWeightedPolicyNeverOverflows(f *testing.F) {
 		if first < 1 || second < 1 || own < 1 {
 			t.Skip("a node's name cannot say so")
 		}
-		queue := queueOf(permits(first), permits(second), permits(own))
+		queue := queueOf(ofPermits(first), ofPermits(second), ofPermits(own))
 		granted := len(weightedPolicy(capacity)(queue[:2], queue[2])) == 0
 		// Each difference is taken only once the one before it is known not to be
 		// negative, so none overflows.

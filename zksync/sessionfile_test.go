@@ -225,11 +225,17 @@ func TestSessionFileOwnerProcess(t *testing.T) {
 	require.NoError(t, f.close())
 }
 
+// ownerEnviron also spares the child the second that the race detector waits at
+// the end of a process.
+func ownerEnviron(path string) []string {
+	return append(os.Environ(), ownerEnv+"="+path, "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
+}
+
 // startOwner runs another process with the file and returns what it said first.
 func startOwner(t *testing.T, path string) (cmd *exec.Cmd, finish func(), said string) {
 	t.Helper()
 	cmd = exec.Command(os.Args[0], "-test.run=^TestSessionFileOwnerProcess$")
-	cmd.Env = append(os.Environ(), ownerEnv+"="+path)
+	cmd.Env = ownerEnviron(path)
 	stdin, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	stdout, err := cmd.StdoutPipe()
@@ -287,7 +293,7 @@ func TestTheLockIsNotInheritedByChildren(t *testing.T) {
 	path := sessionPath(t)
 	f, _ := mustOpen(t, path)
 	child := exec.Command(os.Args[0], "-test.run=^TestSessionFileOwnerProcess$")
-	child.Env = append(os.Environ(), ownerEnv+"="+sessionPath(t))
+	child.Env = ownerEnviron(sessionPath(t))
 	stdin, err := child.StdinPipe()
 	require.NoError(t, err)
 	stdout, err := child.StdoutPipe()

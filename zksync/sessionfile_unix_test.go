@@ -5,6 +5,7 @@ package zksync
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -97,12 +98,13 @@ func TestReplacingTheFileNeverLetsTwoOwnersIn(t *testing.T) {
 				if owners.Add(1) != 1 {
 					t.Error("two owners at once")
 				}
-				// Whoever opened the file before this point has one without a name.
+				runtime.Gosched()
+				owners.Add(-1)
+				// Removed while it is still locked: whoever opened it before this point
+				// and gets the lock after it has a file without a name.
 				if err := os.Remove(path); err != nil {
 					t.Error(err)
 				}
-				runtime.Gosched()
-				owners.Add(-1)
 				if err := f.close(); err != nil {
 					t.Error(err)
 				}
