@@ -35,9 +35,8 @@ type conn struct {
 	outBytes int
 	owake    chan struct{}
 
-	closing bool          // detached from the engine: what is queued still leaves, then the connection is closed
-	aborted bool          // closed at once
-	gone    chan struct{} // closed with nc, by the writer or abort
+	closing bool // detached from the engine: what is queued still leaves, then the connection is closed
+	aborted bool // nc is closed
 
 	received, sent atomic.Int64 // packets
 }
@@ -71,7 +70,7 @@ func (s *Server) newConn(nc net.Conn) *conn {
 	}
 	return &conn{
 		srv: s, epoch: s.epoch, nc: nc, remote: remote, ids: []ID{{Scheme: "ip", Name: remote}},
-		wake: make(chan struct{}, 1), owake: make(chan struct{}, 1), gone: make(chan struct{}),
+		wake: make(chan struct{}, 1), owake: make(chan struct{}, 1),
 	}
 }
 
@@ -131,12 +130,17 @@ func (c *conn) detach() {
 	}
 }
 
-// shut closes the connection once everything queued has left.
+// shut closes the connection once everything queued has left, or the peer has not taken
+// it for as long as a handshake may last.
 func (c *conn) shut() {
 	c.detach()
-	_ = c.nc.SetWriteDeadline(time.Now().Add(c.srv.cfg.HandshakeTimeout))
+	c.hurry()
 	poke(c.owake)
 	poke(c.wake)
+}
+
+func (c *conn) hurry() {
+	_ = c.nc.SetWriteDeadline(time.Now().Add(c.srv.cfg.HandshakeTimeout))
 }
 
 // abort closes the connection at once; what is queued is lost.
@@ -148,9 +152,9 @@ func (c *conn) abort() {
 	c.aborted = true
 	c.out = nil
 	_ = c.nc.Close()
-	close(c.gone)
 	delete(c.srv.conns, c)
 	poke(c.wake)
+	poke(c.owake)
 }
 
 // writeLoop sends what is queued, in order and not before its time.
@@ -163,6 +167,9 @@ func (c *conn) writeLoop() {
 			c.abort()
 		}
 		done := c.aborted
+		if c.closing && batch != nil {
+			c.hurry() // a fault may have kept the frames back since shut
+		}
 		s.mu.Unlock()
 		if done {
 			return
@@ -215,17 +222,12 @@ func (c *conn) nextOut() (batch []byte, n int, wait time.Duration) {
 	return batch, n, 0
 }
 
-// await blocks until the channel is poked, the hold is over, the time has passed or the connection is gone.
+// await blocks until the channel is poked, the hold is over or the time has passed.
 func (c *conn) await(ch <-chan struct{}, wait time.Duration, hold <-chan struct{}) {
-	gone := c.gone
-	if hold != nil {
-		gone = nil // a request that is held outlives its connection
-	}
 	if wait < 0 {
 		select {
 		case <-ch:
 		case <-hold:
-		case <-gone:
 		case <-c.srv.done:
 		}
 		return
@@ -235,7 +237,6 @@ func (c *conn) await(ch <-chan struct{}, wait time.Duration, hold <-chan struct{
 	select {
 	case <-ch:
 	case <-hold:
-	case <-gone:
 	case <-c.srv.done:
 	case <-t.C:
 	}

@@ -31,6 +31,10 @@ type Config struct {
 	// Intercept judges each request before it runs. It is called without locks and may be
 	// called by several connections at once; it must not block.
 	Intercept func(*Request) Verdict
+
+	// The hooks below run while the server's state is locked: they must be quick and must
+	// not call the server.
+
 	// OnRequest sees each request when it is finished, or lost, before its reply is sent.
 	OnRequest func(Request)
 	// OnCommit sees each transaction at the instant of its commit, in order, before any
@@ -41,9 +45,6 @@ type Config struct {
 	// OnNotify sees each watch event as it is queued.
 	OnNotify func(session int64, t EventType, path string)
 }
-
-// The hooks OnRequest, OnCommit, OnExpired and OnNotify run while the server's state is
-// locked: they must be quick and must not call the server.
 
 func (cfg Config) withDefaults() Config {
 	def := func(d *time.Duration, v time.Duration) {

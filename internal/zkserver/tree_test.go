@@ -1,0 +1,196 @@
+package zkserver
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// inBubble runs f in virtual time with a fresh server.
+func inBubble(t *testing.T, cfg Config, f func(t *testing.T, s *Server)) {
+	synctest.Test(t, func(t *testing.T) {
+		f(t, newServer(t, cfg))
+	})
+}
+
+func TestStatCountsLikeTheRealServer(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		w := join(t, s, 10*time.Second) // zxid 1
+		start := time.Now().UnixMilli()
+		require.Equal(t, int64(2), w.create("/a", []byte("xyz"), 0).zxid)
+		time.Sleep(time.Second)
+		w.create("/a/s-", nil, FlagSequential)             // 3
+		w.create("/a/s-", nil, FlagSequential)             // 4
+		w.do(OpDelete, versionBody("/a/s-0000000000", -1)) // 5
+		w.do(OpSetData, setBody("/a", []byte("12345"), 0)) // 6
+		require.Equal(t, Stat{
+			Czxid: 2, Mzxid: 6, Pzxid: 5, Ctime: start, Mtime: start + 1000,
+			Version: 1, Cversion: 3, DataLength: 5, NumChildren: 1,
+		}, w.stat("/a"))
+		w.create("/a/s-", nil, FlagSequential) // 7
+		require.Equal(t, int32(3), mustNode(t, s, "/a").Sequence, "the sequence counts creates only")
+		names, _ := s.Children("/a")
+		require.Equal(t, []string{"s-0000000001", "s-0000000002"}, names)
+		w.create("/e", nil, FlagEphemeral)
+		require.Equal(t, w.id, w.stat("/e").EphemeralOwner)
+		w.do(OpCreateContainer, createBody("/c", nil, OpenACL(), 4))
+		require.Zero(t, w.stat("/c").EphemeralOwner, "clients cannot tell a container")
+		require.True(t, mustNode(t, s, "/c").Container)
+	})
+}
+
+func mustNode(t *testing.T, s *Server, path string) NodeInfo {
+	t.Helper()
+	n, ok := s.Node(path)
+	require.True(t, ok, path)
+	return n
+}
+
+func TestAFailedWriteCostsAZxidAndARejectedReadDoesNot(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		w := join(t, s, 10*time.Second)
+		for i, c := range []struct {
+			r    reply
+			code Code
+			zxid int64
+		}{
+			{w.create("/a/b", nil, 0), CodeNoNode, 2},
+			{w.create("/a", nil, 0), CodeOK, 3},
+			{w.create("/a", nil, 0), CodeNodeExists, 4},
+			{w.do(OpSetData, setBody("/a", nil, 7)), CodeBadVersion, 5},
+			{w.do(OpExists, watchBody("/b", false)), CodeNoNode, 5},
+			{w.create("/e", nil, FlagEphemeral), CodeOK, 6},
+			{w.create("/e/k", nil, 0), CodeNoChildrenEphemeral, 7},
+			{w.create("/a/b", nil, 0), CodeOK, 8},
+			{w.do(OpDelete, versionBody("/a", -1)), CodeNotEmpty, 9},
+			{w.do(OpDelete, versionBody("/zookeeper", -1)), CodeBadArguments, 10},
+			{w.create("/a/", nil, 0), CodeBadArguments, 11},
+			{w.create("/t", nil, flagTTL), CodeUnimplemented, 12},
+			{w.do(OpMulti, multiBody(part(OpCheck, versionBody("/a", 3)))), CodeOK, 13},
+			{w.do(OpCreate, func(e *encoder) { e.int32(99) }), CodeMarshalling, 14},
+		} {
+			require.Equal(t, c.code, c.r.code, "request %d", i)
+			require.Equal(t, c.zxid, c.r.zxid, "request %d", i)
+		}
+	})
+}
+
+func TestPathsAreJudgedAsByTheRealServer(t *testing.T) {
+	for _, good := range []string{"/", "/a", "/a/b", "/a.b", "/...", "/ä", "/a b", "/日本"} {
+		require.True(t, validPath(good), "%q", good)
+	}
+	for _, bad := range []string{
+		"", "a", "/a/", "//", "/a//b", "/.", "/a/..", "/a/./b", "/\x00", "/\x1f", "/\x7f", "/\u009f", "/\ufff0", "/\U0001F600",
+	} {
+		require.False(t, validPath(bad), "%q", bad)
+	}
+}
+
+func TestAMultiIsAllOrNothingAndSaysWhichPartFailed(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		w := join(t, s, 10*time.Second)
+		open := OpenACL()
+		r := w.do(OpMulti, multiBody(
+			part(OpCreate, createBody("/a", nil, open, 0)),
+			part(OpCreate, createBody("/a/s-", nil, open, FlagSequential)),
+			part(OpCreate, createBody("/a/s-", nil, open, FlagSequential)),
+			part(OpSetData, setBody("/a", []byte("x"), 0)),
+			part(OpCheck, versionBody("/a", 1)),
+			part(OpDelete, versionBody("/a/s-0000000000", 0)),
+			part(OpCreateContainer, createBody("/c", nil, open, flagContainer)),
+		))
+		require.Equal(t, CodeOK, r.code)
+		require.Equal(t, []Code{0, 0, 0, 0, 0, 0, 0}, multiCodes(t, r.body))
+		require.Equal(t, int64(2), w.stat("/a").Czxid, "one zxid for all")
+		require.Equal(t, int64(2), w.stat("/a/s-0000000001").Czxid)
+
+		before := s.Zxid()
+		r = w.do(OpMulti, multiBody(
+			part(OpCreate, createBody("/b", nil, open, 0)),
+			part(OpCreate, createBody("/a", nil, open, 0)),
+			part(OpSetData, setBody("/a", nil, -1)),
+		))
+		require.Equal(t, CodeOK, r.code, "the header of a failed multi says ok")
+		require.Equal(t, []Code{CodeOK, CodeNodeExists, CodeRuntimeInconsistency}, multiCodes(t, r.body))
+		require.Equal(t, before+1, s.Zxid())
+		_, ok := s.Node("/b")
+		require.False(t, ok)
+		require.Equal(t, int32(1), w.stat("/a").Version)
+	})
+}
+
+func TestAFailedMultiGivesItsSequenceNumbersBack(t *testing.T) {
+	inBubble(t, Config{CommitLatency: time.Millisecond}, func(t *testing.T, s *Server) {
+		w := join(t, s, 10*time.Second)
+		w.create("/q", nil, 0)
+		open := OpenACL()
+		// In flight together: a create, a multi that fails after a create, another create.
+		w.send(OpCreate, createBody("/q/n-", nil, open, FlagSequential))
+		w.send(OpMulti, multiBody(
+			part(OpCreate, createBody("/q/n-", nil, open, FlagSequential)), part(OpCheck, versionBody("/nope", 0))))
+		w.send(OpCreate, createBody("/q/n-", nil, open, FlagSequential))
+		require.Equal(t, "/q/n-0000000000", w.next().body.string())
+		require.Equal(t, []Code{CodeOK, CodeNoNode}, multiCodes(t, w.next().body))
+		require.Equal(t, "/q/n-0000000001", w.next().body.string())
+	})
+}
+
+func TestSequenceNumbersAtTheLimitDependOnWhatIsInFlight(t *testing.T) {
+	inBubble(t, Config{CommitLatency: time.Millisecond}, func(t *testing.T, s *Server) {
+		w := join(t, s, 10*time.Second)
+		w.create("/q", nil, 0)
+		require.True(t, s.SetSequence("/q", 2147483646))
+		n := 0
+		create := func() {
+			n++
+			w.send(OpCreate, createBody(fmt.Sprintf("/q/%c-", 'a'+n), nil, OpenACL(), FlagSequential))
+		}
+		made := func() string { return w.next().body.string() }
+
+		create()
+		require.Equal(t, "/q/b-2147483646", made())
+		before := w.stat("/q").Pzxid
+		create()
+		require.Equal(t, "/q/c-2147483647", made())
+		require.Equal(t, before, w.stat("/q").Pzxid, "the counter cannot be raised, and then pzxid is not either")
+		create()
+		require.Equal(t, "/q/d-2147483647", made(), "one after the other they repeat the limit")
+		create()
+		create()
+		create()
+		require.Equal(t, "/q/e-2147483647", made())
+		require.Equal(t, "/q/f--2147483648", made(), "in flight together they go on")
+		require.Equal(t, "/q/g--2147483647", made())
+		create()
+		require.Equal(t, "/q/h-2147483647", made(), "and fall back when it is quiet")
+		w.send(OpMulti, multiBody(
+			part(OpCreate, createBody("/q/y-", nil, OpenACL(), FlagSequential)),
+			part(OpCreate, createBody("/q/z-", nil, OpenACL(), FlagSequential))))
+		require.Equal(t, []Code{CodeOK, CodeOK}, multiCodes(t, w.next().body))
+		names, _ := s.Children("/q")
+		require.Contains(t, names, "y-2147483647")
+		require.Contains(t, names, "z--2147483648", "parts of a multi are in flight together")
+		w.send(OpCreate, createBody("/q/h-", nil, OpenACL(), FlagSequential))
+		require.Equal(t, CodeNodeExists, w.next().code, "a repeated name collides")
+	})
+}
+
+func TestEmptyContainersAreReapedAtTheInterval(t *testing.T) {
+	inBubble(t, Config{ContainerInterval: 30 * time.Second}, func(t *testing.T, s *Server) {
+		w := join(t, s, 40*time.Second)
+		w.do(OpCreateContainer, createBody("/used", nil, OpenACL(), flagContainer))
+		w.do(OpCreateContainer, createBody("/unused", nil, OpenACL(), flagContainer))
+		w.create("/used/k", nil, 0)
+		time.Sleep(31 * time.Second)
+		w.do(OpDelete, versionBody("/used/k", -1))
+		time.Sleep(29*time.Second - time.Millisecond)
+		require.Equal(t, 0, s.ChildCount("/used"))
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		require.Equal(t, -1, s.ChildCount("/used"))
+		require.Equal(t, 0, s.ChildCount("/unused"), "one that never had a child stays")
+	})
+}
