@@ -1,0 +1,70 @@
+# What a developer runs. Everything but the Go version is looked for, and installed with apt-get if
+# this is root; nothing here names a port, a registry or a number of cores.
+
+GO ?= go
+
+# How often each test runs, and what else "go test" is told: make test-race COUNT=10 TESTFLAGS=-failfast
+COUNT ?= 1
+TESTFLAGS ?=
+
+# The suites run in-process unless this holds a connect string; only test-ensemble sets it.
+export MENAGERIE_TEST_SERVERS =
+
+gotest = $(GO) test -count=$(COUNT) $(TESTFLAGS)
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## compile everything; the commands go to bin
+	$(GO) build -o bin/ ./...
+
+.PHONY: test
+test: compiler zookeeper ## all tests: in-process with the race detector, then on three real servers
+	MENAGERIE_REQUIRE_ENSEMBLE=1 $(gotest) -race ./...
+	$(MAKE) test-ensemble
+
+.PHONY: test-unit
+test-unit: ## the tests that need nothing but Go: no race detector, no ZooKeeper
+	$(gotest) ./...
+
+.PHONY: test-race
+test-race: compiler ## the in-process tests with the race detector
+	$(gotest) -race ./...
+
+.PHONY: test-ensemble
+test-ensemble: compiler zookeeper ## the recipes' tests on three real ZooKeeper servers, with the race detector
+	MENAGERIE_TEST_ENSEMBLE=3 bin/ensemble -servers 3 -- $(gotest) -race ./recipes_test/...
+
+.PHONY: bench
+bench: zookeeper ## benchmarks, in-process and against one real server
+	$(GO) test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...
+	$(GO) build -o bin/menagerie ./cmd/menagerie
+	bin/ensemble -servers 1 -- bin/menagerie bench
+
+.PHONY: lint
+lint: bin/staticcheck ## formatting, go vet, staticcheck, and whether it compiles elsewhere
+	@unformatted=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .) && test -z "$$unformatted" || { echo "gofmt -w needed for:" $$unformatted >&2; exit 1; }
+	$(GO) vet ./...
+	bin/staticcheck ./...
+	GOOS=darwin $(GO) build ./...
+	GOOS=windows $(GO) build ./...
+
+# The race detector is linked by the C compiler.
+.PHONY: compiler
+compiler:
+	@.ci/apt-install "$$($(GO) env CC | cut -d ' ' -f 1)" gcc libc6-dev || \
+		{ echo "without a C compiler: make test-unit" >&2; exit 1; }
+
+.PHONY: zookeeper
+zookeeper:
+	@$(GO) build -o bin/ensemble ./internal/ensemble/cmd/ensemble
+	@bin/ensemble -install-only || { echo "without ZooKeeper: make test-unit" >&2; exit 1; }
+
+# Built rather than run by "go tool", which would want the tools in the root module's go.mod.
+bin/staticcheck: tools/go.mod tools/go.sum
+	$(GO) -C tools build -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
+	@touch $@
