@@ -49,7 +49,7 @@ type dialer struct {
 
 	mu     sync.Mutex
 	last   net.Conn
-	failed bool // the last attempt
+	tried  bool // since the last session
 	closed bool
 }
 
@@ -61,11 +61,9 @@ func (d *dialer) dial(network, addr string, timeout time.Duration) (net.Conn, er
 		d.last = nil
 	}
 	if d.closed {
-		d.failed = true
 		return nil, net.ErrClosed
 	}
 	c, err := d.srv.Dial(network, addr, timeout)
-	d.failed = err != nil
 	if err != nil {
 		return nil, err
 	}
@@ -84,15 +82,23 @@ func (d *dialer) close() {
 }
 
 // Init, Len, Next and Connected make the dialer a host list of one server, which needs no DNS. The
-// list has "ended", which makes the client pause for a second, fail what waits and notice that
-// it was closed, only after an attempt has failed.
+// list has "ended" when the attempt before has not led to a session: that makes the client pause for a second,
+// fail what waits and notice that it was closed.
 func (d *dialer) Init([]string) error { return nil }
 func (d *dialer) Len() int            { return 1 }
-func (d *dialer) Connected()          {}
+
 func (d *dialer) Next() (string, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return "zktest", d.failed
+	again := d.tried
+	d.tried = true
+	return "zktest", again
+}
+
+func (d *dialer) Connected() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.tried = false
 }
 
 type discard struct{}

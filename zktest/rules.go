@@ -192,11 +192,15 @@ func (in *Interception) decide(q *Request, taken bool) (zkserver.Verdict, bool) 
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.matched++
-	if taken || !in.rule.acts(in.matched) {
+	v := in.rule.verdict
+	counts := v.Fate == zkserver.FateNormal
+	if taken && !counts || !in.rule.acts(in.matched) {
 		return zkserver.Verdict{}, false
 	}
 	in.fired++
-	v := in.rule.verdict
+	if counts {
+		return v, false
+	}
 	if v.Fate == zkserver.FateHeld && v.Delay == 0 {
 		h := &holding{release: make(chan struct{})}
 		in.held = append(in.held, h)

@@ -105,11 +105,11 @@ func (c *conn) judge(a *arrival, v Verdict) {
 		if v.Delay > 0 {
 			a.until = c.srv.now().Add(v.Delay)
 		}
-		r.fate = v.Then
+		r.fate, r.code = v.Then, v.failure()
 		c.in = append([]*arrival{a}, c.in...)
 		return
 	case FateFailed:
-		r.code = v.Code
+		r.code = v.failure()
 	case FateDuplicate:
 		if r.call.Op == OpConnect || r.call.Op == OpAuth {
 			r.fate = FateNormal // these do not pass through the history

@@ -35,6 +35,14 @@ type Verdict struct {
 	Then    Fate            // with FateHeld: what happens on release
 }
 
+// failure returns the code of a request that is to fail, now or when it is released.
+func (v Verdict) failure() Code {
+	if v.Fate == FateFailed || v.Then == FateFailed {
+		return v.Code
+	}
+	return CodeOK
+}
+
 // Request describes a request to interceptors and, once it is finished, to
 // [Config.OnRequest].
 type Request struct {
