@@ -1,0 +1,233 @@
+package recipes_test
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// cable is the network between one session and the real servers. It makes the faults that the
+// in-process server makes by itself: a dropped connection, a black hole, an ended session.
+type cable struct {
+	mu      sync.Mutex
+	broken  chan struct{} // closed by plug; nil while the cable is whole
+	refused bool
+	conns   []*cableConn
+	greet   []byte // the newest connect reply: protocol, timeout, id, password
+}
+
+func (c *cable) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	c.mu.Lock()
+	refused := c.refused
+	c.mu.Unlock()
+	if refused {
+		return nil, &net.OpError{Op: "dial", Net: network, Err: net.ErrClosed}
+	}
+	var d net.Dialer
+	raw, err := d.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	conn := &cableConn{Conn: raw, cable: c, gone: make(chan struct{})}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.conns = append(c.conns, conn)
+	return conn, nil
+}
+
+// drop closes the connections.
+func (c *cable) drop() {
+	c.mu.Lock()
+	conns := c.conns
+	c.conns = nil
+	c.mu.Unlock()
+	for _, conn := range conns {
+		_ = conn.Close()
+	}
+}
+
+// unplug makes a black hole: nothing passes either way, and connections stay open.
+func (c *cable) unplug() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.broken == nil {
+		c.broken = make(chan struct{})
+	}
+}
+
+// plug ends unplug and refuse.
+func (c *cable) plug() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refused = false
+	if c.broken != nil {
+		close(c.broken)
+		c.broken = nil
+	}
+}
+
+// refuse drops the connections and fails attempts to open new ones.
+func (c *cable) refuse() {
+	c.mu.Lock()
+	c.refused = true
+	c.mu.Unlock()
+	c.drop()
+}
+
+// pass waits while the cable is broken.
+func (c *cable) pass(conn *cableConn) error {
+	for {
+		c.mu.Lock()
+		broken := c.broken
+		c.mu.Unlock()
+		if broken == nil {
+			return nil
+		}
+		select {
+		case <-broken:
+		case <-conn.gone:
+			return net.ErrClosed
+		}
+	}
+}
+
+// cableConn is one connection. What is written while the cable is broken is swallowed, as by a
+// network that has eaten the packets; what arrives meanwhile is delivered when it is whole again.
+type cableConn struct {
+	net.Conn
+	cable  *cable
+	close  sync.Once
+	gone   chan struct{}
+	closed error
+	head   []byte // the beginning of what was read, until the connect reply is complete
+}
+
+func (c *cableConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if passed := c.cable.pass(c); passed != nil {
+		return 0, passed
+	}
+	if n > 0 && len(c.head) < 64 {
+		c.head = append(c.head, b[:min(n, 64)]...)
+		c.cable.mu.Lock()
+		c.cable.greet = c.head
+		c.cable.mu.Unlock()
+	}
+	return n, err
+}
+
+func (c *cableConn) Write(b []byte) (int, error) {
+	c.cable.mu.Lock()
+	broken := c.cable.broken != nil
+	c.cable.mu.Unlock()
+	if broken {
+		return len(b), nil
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *cableConn) Close() error {
+	c.close.Do(func() {
+		close(c.gone)
+		c.closed = c.Conn.Close()
+	})
+	return c.closed
+}
+
+func (v *env) cable(s *zksync.Session) *cable {
+	v.t.Helper()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	require.Contains(v.t, v.cables, s)
+	return v.cables[s]
+}
+
+// disconnect drops the session's connection; the session lives on.
+func (v *env) disconnect(s *zksync.Session) {
+	v.t.Helper()
+	if v.virtual {
+		require.True(v.t, v.srv.Disconnect(s.ID()))
+		return
+	}
+	v.cable(s).drop()
+}
+
+// partition makes the session's network a black hole until heal is called.
+func (v *env) partition(s *zksync.Session) (heal func()) {
+	v.t.Helper()
+	if v.virtual {
+		return v.srv.Partition(s.ID())
+	}
+	c := v.cable(s)
+	c.unplug()
+	return c.plug
+}
+
+// cutOff keeps the session from every server, by refusal, until heal is called.
+func (v *env) cutOff(s *zksync.Session) (heal func()) {
+	v.t.Helper()
+	if v.virtual {
+		heal = v.srv.Refuse()
+		require.True(v.t, v.srv.Disconnect(s.ID()))
+		return heal
+	}
+	c := v.cable(s)
+	c.refuse()
+	return c.plug
+}
+
+// expire ends the session on the servers behind the client's back. The client finds out through its
+// connection, which the servers close.
+func (v *env) expire(s *zksync.Session) {
+	v.t.Helper()
+	if v.virtual {
+		require.True(v.t, v.srv.Expire(s.ID()))
+		return
+	}
+	c := v.cable(s)
+	c.mu.Lock()
+	greet := append([]byte(nil), c.greet...)
+	c.mu.Unlock()
+	v.endSession(greet)
+}
+
+// The connect reply: length, protocol, timeout, session id, length of the password, password.
+const (
+	greetID   = 4 + 4 + 4
+	greetSize = greetID + 8 + 4 + 16
+)
+
+// endSession resumes a session on a connection of its own, as whoever knows its password can, and closes it.
+func (v *env) endSession(greet []byte) {
+	v.t.Helper()
+	require.GreaterOrEqual(v.t, len(greet), greetSize)
+	addr, _, _ := strings.Cut(v.servers, ",")
+	conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
+	require.NoError(v.t, err)
+	defer conn.Close()
+	require.NoError(v.t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+
+	hello := make([]byte, 4+8+4, 64)                      // protocol, last zxid, timeout
+	binary.BigEndian.PutUint32(hello[12:], 10_000)        // milliseconds
+	hello = append(hello, greet[greetID:greetSize]...)    // id and password
+	closing := []byte{0, 0, 0, 1, 0xff, 0xff, 0xff, 0xf5} // xid 1, closeSession is -11
+	for _, body := range [][]byte{hello, closing} {
+		frame := append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
+		_, err = conn.Write(frame)
+		require.NoError(v.t, err)
+		var size [4]byte
+		_, err = io.ReadFull(conn, size[:])
+		require.NoError(v.t, err)
+		answer := make([]byte, binary.BigEndian.Uint32(size[:]))
+		_, err = io.ReadFull(conn, answer)
+		require.NoError(v.t, err)
+	}
+}

@@ -1,0 +1,162 @@
+package recipes_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// realEnv is a chroot of its own on real servers, removed at the end of the test.
+func realEnv(t *testing.T, servers string) *env {
+	t.Helper()
+	v := &env{t: t, servers: servers, chroot: "/recipes-" + rand.Text()}
+	ctx, cancel := context.WithTimeout(context.Background(), v.patience())
+	defer cancel()
+	// A timeout so long that its pings hardly ever fall into a count of requests.
+	admin, err := zksync.Connect(ctx, servers, zksync.WithTimeout(time.Minute))
+	require.NoError(t, err)
+	v.admin = admin
+	v.adminCreate(v.chroot, "")
+	t.Cleanup(func() {
+		v.adminRemoveAll(v.chroot)
+		require.NoError(t, admin.Close())
+	})
+	return v
+}
+
+// adminChildren syncs first: the server that is asked may lag behind the one that a client talks to.
+func (v *env) adminChildren(dir string) []string {
+	v.t.Helper()
+	conn := v.admin.Conn()
+	_, err := conn.Sync(v.chroot)
+	require.NoError(v.t, err)
+	names, _, err := conn.Children(dir)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	require.NoError(v.t, err)
+	return names
+}
+
+func (v *env) adminCreate(node, data string) {
+	v.t.Helper()
+	_, err := v.admin.Conn().Create(node, []byte(data), 0, zk.WorldACL(zk.PermAll))
+	require.NoError(v.t, err)
+}
+
+func (v *env) adminExists(node string) bool {
+	v.t.Helper()
+	_, err := v.admin.Conn().Sync(v.chroot)
+	require.NoError(v.t, err)
+	there, _, err := v.admin.Conn().Exists(node)
+	require.NoError(v.t, err)
+	return there
+}
+
+func (v *env) adminData(node string) string {
+	v.t.Helper()
+	_, err := v.admin.Conn().Sync(v.chroot)
+	require.NoError(v.t, err)
+	data, _, err := v.admin.Conn().Get(node)
+	require.NoError(v.t, err)
+	return string(data)
+}
+
+// adminRemoveAll removes a tree whose ephemeral nodes may be going at the same time.
+func (v *env) adminRemoveAll(node string) {
+	v.t.Helper()
+	for {
+		for _, name := range v.adminChildren(node) {
+			v.adminRemoveAll(node + "/" + name)
+		}
+		err := v.admin.Conn().Delete(node, -1)
+		if err == nil || errors.Is(err, zk.ErrNoNode) {
+			return
+		}
+		require.ErrorIs(v.t, err, zk.ErrNotEmpty)
+	}
+}
+
+// requests is how many requests the servers have received: what callers asked for on the in-process
+// server, everything that came in on real ones, this question not included.
+func (v *env) requests() int {
+	v.t.Helper()
+	if v.srv != nil {
+		return v.srv.Requests()
+	}
+	return v.counted("zk_packets_received")
+}
+
+// events is a number that grows by one with every watch event that is sent. On real servers it grows
+// with every reply and shrinks with every request.
+func (v *env) events() int {
+	v.t.Helper()
+	if v.srv != nil {
+		return v.srv.Notifications()
+	}
+	return v.counted("zk_packets_sent") - v.counted("zk_packets_received")
+}
+
+// watches is how many watches the servers hold, for all clients.
+func (v *env) watches() int {
+	v.t.Helper()
+	if v.srv != nil {
+		return v.srv.Watches()
+	}
+	sum := 0
+	for addr := range strings.SplitSeq(v.servers, ",") {
+		sum += v.mntr(addr)["zk_watch_count"]
+	}
+	return sum
+}
+
+// asked counts the questions put to each server so far: they count as packets too, and none of them
+// should be visible in a difference.
+var asked = map[string]int{}
+
+func (v *env) counted(key string) int {
+	v.t.Helper()
+	sum := 0
+	for addr := range strings.SplitSeq(v.servers, ",") {
+		n := v.mntr(addr)[key]
+		if key == "zk_packets_received" {
+			n -= asked[addr]
+		}
+		sum += n
+	}
+	return sum
+}
+
+// mntr asks one server for its counters.
+func (v *env) mntr(addr string) map[string]int {
+	v.t.Helper()
+	conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
+	require.NoError(v.t, err)
+	defer conn.Close()
+	require.NoError(v.t, conn.SetDeadline(time.Now().Add(5*time.Second)))
+	_, err = io.WriteString(conn, "mntr")
+	require.NoError(v.t, err)
+	asked[addr]++
+	counters := map[string]int{}
+	lines := bufio.NewScanner(conn)
+	for lines.Scan() {
+		key, value, _ := strings.Cut(lines.Text(), "\t")
+		if n, err := strconv.Atoi(value); err == nil {
+			counters[key] = n
+		}
+	}
+	require.Contains(v.t, counters, "zk_packets_received", "mntr is not allowed on %s", addr)
+	return counters
+}
