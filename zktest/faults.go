@@ -23,7 +23,7 @@ func (s *Server) Disconnect(id int64) bool { return s.zk.Disconnect(id) }
 // its connections stay open and silent, and so do new ones on which it asks for that session. The server does not hear of it, so the session
 // expires in time.
 //
-// heal ends it, and may be called twice. As with a healed TCP connection, what was sent meanwhile then arrives, if the
+// heal ends it, and may be called twice. As with a healed TCP connection, what was sent meanwhile then arrives (a millisecond later), if the
 // connection is still open on both sides; what the client sent on a connection that it has given up never does.
 // Several partitions of one client last until all are healed.
 func (s *Server) Partition(id int64) (heal func()) { return s.zk.Block(id, true, true) }
@@ -102,9 +102,11 @@ func (s *Server) Refuse() (allow func()) {
 // 2147483647, those that are in flight together (see [WithCommitLatency]), or parts of one multi, go on with -2147483648. It fails the test
 // if there is no such node.
 func (s *Server) SetSequence(parent string, n int32) {
-	s.tb.Helper()
+	if s.tb != nil {
+		s.tb.Helper()
+	}
 	if !s.zk.SetSequence(parent, n) {
-		s.tb.Errorf("zktest: SetSequence: no node %s", parent)
+		s.errorf("zktest: SetSequence: no node %s", parent)
 	}
 }
 

@@ -51,7 +51,7 @@ func (r *Rule) LoseRequest() *Rule { return r.then(zkserver.FateRequestLost) }
 func (r *Rule) LoseReply() *Rule { return r.then(zkserver.FateReplyLost) }
 
 // Duplicate applies the request twice, as a client that blindly repeats it would. Only the
-// first reply is sent.
+// last reply is sent: whoever repeats a request does so because the first reply was lost.
 func (r *Rule) Duplicate() *Rule { return r.then(zkserver.FateDuplicate) }
 
 // Error answers with an error code, such as -110 for "node exists", and applies nothing. For

@@ -49,7 +49,7 @@ func TestADuplicateIsAppliedTwiceAndAnsweredOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, conn *zk.Conn) {
 		srv.Create("/q", nil, 0, 0)
 		in := srv.Intercept(zktest.On(zktest.Create, "/q/*").Duplicate())
-		require.Equal(t, "/q/n-0000000000", mustCreate(t, conn, "/q/n-", zk.FlagSequence))
+		require.Equal(t, "/q/n-0000000001", mustCreate(t, conn, "/q/n-", zk.FlagSequence), "the last answer")
 		srv.CheckChildren(t, "/q", "n-0000000000", "n-0000000001")
 		in.Remove()
 		require.Equal(t, "/q/n-0000000002", mustCreate(t, conn, "/q/n-", zk.FlagSequence))

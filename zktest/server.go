@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"fmt"
 	"net"
 	"sync"
 	"syscall"
@@ -10,11 +11,11 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkserver"
 )
 
-// Server is a ZooKeeper server for one test. Make one with [Run]. All methods may be called
+// Server is a ZooKeeper server for one test. Make one with [Run] or [Start]. All methods may be called
 // concurrently, except from hooks and interceptors where said.
 type Server struct {
 	zk   *zkserver.Server
-	tb   testing.TB
+	tb   testing.TB // nil for a server that Start made
 	opts options
 
 	mu        sync.Mutex // taken inside the engine's lock by hooks: never call the engine with it held
@@ -38,28 +39,47 @@ type Server struct {
 // starts no goroutine before there is a connection, and may be called inside a testing/synctest bubble.
 func Run(t testing.TB, opts ...Option) *Server {
 	t.Helper()
-	s := &Server{tb: t, opts: newOptions(opts), counts: map[Op]int{}}
+	s := Start(opts...)
+	s.tb = t
+	t.Cleanup(s.finish)
+	return s
+}
+
+// Start starts a server that belongs to no test: the caller closes it, nobody checks for leftovers, and methods that
+// would fail the test panic. For TestMain, examples and programs.
+func Start(opts ...Option) *Server {
+	s := &Server{opts: newOptions(opts), counts: map[Op]int{}}
 	cfg := s.opts.cfg
 	cfg.Intercept = s.intercept
 	cfg.OnRequest = s.onRequest
 	cfg.OnCommit = s.committed
 	cfg.OnExpired = s.expired
 	s.zk = zkserver.New(cfg)
-	t.Cleanup(s.finish)
 	return s
+}
+
+// errorf reports that the test asked for something impossible.
+func (s *Server) errorf(format string, args ...any) {
+	if s.tb == nil {
+		panic(fmt.Sprintf(format, args...))
+	}
+	s.tb.Helper()
+	s.tb.Errorf(format, args...)
 }
 
 // finish is the Cleanup of Run.
 func (s *Server) finish() {
 	s.tb.Helper()
 	left := s.leftovers()
-	s.close()
+	s.Close()
 	if left != "" {
 		s.tb.Errorf("zktest: left over at the end of the test:\n%s", left)
 	}
 }
 
-func (s *Server) close() {
+// Close drops all connections, joins all goroutines and forgets everything. It is idempotent. A server made by [Run]
+// need not be closed.
+func (s *Server) Close() {
 	s.zk.Close() // ends Serve as well
 	s.netMu.Lock()
 	s.stopped = true
@@ -91,7 +111,7 @@ func (s *Server) listen() {
 	}
 	l, err := net.Listen("tcp", s.addr)
 	if err != nil {
-		s.tb.Errorf("zktest: cannot listen: %v", err)
+		s.errorf("zktest: cannot listen: %v", err)
 		return
 	}
 	s.listener = l

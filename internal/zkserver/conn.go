@@ -26,10 +26,9 @@ type conn struct {
 	timeout       time.Duration
 	ids           []ID
 
-	in       []*arrival
-	pumping  bool
-	peerGone bool // the peer has closed its end
-	wake     chan struct{}
+	in      []*arrival
+	pumping bool
+	wake    chan struct{}
 
 	out      []departure
 	outBytes int
@@ -47,7 +46,8 @@ type arrival struct {
 	word   string
 	eof    bool
 	at     time.Time
-	walled bool // it came in while a partition kept it from the server
+	walled bool      // it came in while a partition kept it from the server
+	resent time.Time // when it arrives after the partition
 
 	// Set once the request has been decoded and judged:
 	req   *request

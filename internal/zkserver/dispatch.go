@@ -143,7 +143,7 @@ func (c *conn) proceed(a *arrival) {
 	default:
 		if r.fate == FateDuplicate {
 			first := *r
-			first.fate = FateNormal
+			first.mute = true // whoever repeats a request sees the answer to the last one
 			s.submit(&first)
 		}
 		s.submit(r)

@@ -1,6 +1,9 @@
 package zkserver
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // link is the state of the network between the server and one client, which is
 // identified by its session id.
@@ -15,8 +18,8 @@ type link struct {
 // or both. Connections stay open; new ones that present the same session id are
 // blocked as well. Each call needs its own heal; heal is idempotent.
 //
-// When healed, what was sent meanwhile arrives, as TCP would retransmit it, but nothing
-// arrives any more from a connection that the client has closed.
+// When healed, what was sent meanwhile arrives a moment later, as TCP would retransmit it,
+// but nothing arrives any more from a connection that the client has closed.
 func (s *Server) Block(id int64, requests, replies bool) (heal func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,6 +57,10 @@ func (s *Server) linkOf(id int64) *link {
 	return l
 }
 
+// retransmission is how long after a heal the requests of the partition arrive. It gives the
+// server time to notice which connections the client has closed before: in virtual time that is certain.
+const retransmission = time.Millisecond
+
 // healed lets the connections of a client go on.
 func (s *Server) healed(id int64, l *link) {
 	for c := range s.conns {
@@ -61,7 +68,7 @@ func (s *Server) healed(id int64, l *link) {
 			continue
 		}
 		if l.blockRequests == 0 {
-			c.unwall()
+			c.resend()
 		}
 		poke(c.wake)
 		poke(c.owake)
@@ -71,18 +78,19 @@ func (s *Server) healed(id int64, l *link) {
 	}
 }
 
-// unwall drops what a client sent into a black hole on a connection that it has closed since.
-func (c *conn) unwall() {
-	if !c.peerGone {
-		return
-	}
-	kept := c.in[:0]
+// resend lets the frames arrive that were sent into a black hole.
+func (c *conn) resend() {
+	at := c.srv.now().Add(retransmission)
 	for _, a := range c.in {
-		if a.eof || !a.walled {
-			kept = append(kept, a)
+		if a.walled && a.resent.IsZero() {
+			a.resent = at
 		}
 	}
-	c.in = kept
+}
+
+// unwall drops those frames when the client has closed the connection.
+func (c *conn) unwall() {
+	c.in = slices.DeleteFunc(c.in, func(a *arrival) bool { return a.walled })
 }
 
 // SetDelay gives a client's network a latency in each direction, from now on. Zero takes

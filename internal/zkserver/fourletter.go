@@ -82,8 +82,8 @@ func (s *Server) mntr(b *strings.Builder) {
 	}
 }
 
-// nodeCount leaves out the second name of the root.
-func (s *Server) nodeCount() int { return len(s.tree.nodes) - 1 }
+// nodeCount counts the root twice, as the real server does.
+func (s *Server) nodeCount() int { return len(s.tree.nodes) }
 
 func (s *Server) averageLatency() string {
 	if s.stats.latencyCount == 0 {

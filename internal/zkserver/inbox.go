@@ -29,7 +29,9 @@ func (c *conn) readLoop() {
 		c.claim(a)
 		l := s.links[c.claimed]
 		a.walled = l != nil && l.blockRequests > 0
-		c.peerGone = c.peerGone || a.eof
+		if a.eof {
+			c.unwall()
+		}
 		if len(c.in) == 0 {
 			bytes = 0
 		}
@@ -174,14 +176,17 @@ func (c *conn) transit(a *arrival) time.Duration {
 	if c.greeted && !c.ready && !a.eof {
 		return forever
 	}
-	l := s.links[c.claimed]
-	if l == nil {
-		return 0
+	at := a.at
+	if l := s.links[c.claimed]; l != nil {
+		if l.blockRequests > 0 {
+			return forever
+		}
+		at = at.Add(l.requestDelay)
 	}
-	if l.blockRequests > 0 {
-		return forever
+	if at.Before(a.resent) {
+		at = a.resent
 	}
-	return max(0, a.at.Add(l.requestDelay).Sub(s.now()))
+	return max(0, at.Sub(s.now()))
 }
 
 // overtaker finds the first heartbeat, or the end of the stream, that may be handled

@@ -71,11 +71,11 @@ func (s *Server) finish(r *request) {
 	frame := s.answer(r)
 	s.observeLatency(r)
 	s.finished(r)
-	switch r.fate {
-	case FateReplyLost:
-		r.conn.abort()
+	if r.mute {
 		return
-	case FateDuplicate:
+	}
+	if r.fate == FateReplyLost {
+		r.conn.abort()
 		return
 	}
 	r.conn.send(frame)

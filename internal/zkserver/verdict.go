@@ -12,7 +12,7 @@ const (
 	FateRequestLost
 	// FateReplyLost applies the request and drops the connection instead of replying.
 	FateReplyLost
-	// FateDuplicate applies the request twice; only the first reply is sent.
+	// FateDuplicate applies the request twice; only the last reply is sent.
 	FateDuplicate
 	// FateFailed answers with [Verdict.Code]; the request is not applied.
 	FateFailed
