@@ -309,6 +309,9 @@ func (c *cohort) lost(p *place) {
 	if l != nil && l.p == p {
 		l.finish(ErrLost)
 	}
+	if !p.e.Ordered() {
+		p.leave(0) // an adopted connection's session may live on, and the node with it
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.place == p {

@@ -54,13 +54,11 @@ func (p *place) round(ctx context.Context) error {
 	if len(p.q.grant(ahead, p.self)) == 0 {
 		return nil // this very listing showed the own node, and nothing in its way
 	}
-	n := newNews()
+	n := newNews(p.self.name)
 	defer n.stop()
 	for {
-		departed, err := p.watch(ctx, n, ahead)
-		if err == nil && len(departed) == 0 {
-			departed, err = n.wait(ctx, p.e)
-		}
+		p.watch(n, ahead)
+		departed, err := n.wait(ctx, p.e)
 		if err != nil {
 			return err
 		}
@@ -68,7 +66,7 @@ func (p *place) round(ctx context.Context) error {
 			return err
 		}
 		if len(p.q.grant(ahead, p.self)) == 0 {
-			return n.sound()
+			return n.sound(p.e)
 		}
 	}
 }
@@ -113,66 +111,42 @@ func sameEntries(a, b []entry) bool {
 	return slices.EqualFunc(a, b, func(x, y entry) bool { return x.name == y.name })
 }
 
-// watch subscribes to the own node, the blockers and the scouts, as far as that is
-// not done yet, all in one round trip. It returns those that are gone already.
-func (p *place) watch(ctx context.Context, n *news, ahead []entry) (departed []string, err error) {
-	want := []string{p.self.name}
+// watch subscribes to the own node, the blockers and the scout, as far as that is
+// not done yet, with one request. The own node comes first: the server looks at
+// them in this order, so if both it and a blocker are gone we hear of it first.
+func (p *place) watch(n *news, ahead []entry) {
 	blockers := p.q.grant(ahead, p.self)
+	var paths []string
+	want := func(name string) {
+		if n.subscribe(name) {
+			paths = append(paths, p.q.dir+"/"+name)
+		}
+	}
+	want(p.self.name)
 	for _, b := range blockers {
-		want = append(want, b.name)
+		want(b.name)
 	}
-	want = append(want, p.scout(ahead, blockers)...)
-	type answer struct {
-		name string
-		err  error
+	if scout, ok := p.scout(ahead, blockers); ok {
+		want(scout)
 	}
-	answers := make(chan answer, len(want))
-	asked := 0
-	for _, name := range want {
-		if !n.subscribe(name) {
-			continue
-		}
-		asked++
-		go func() {
-			w, err := p.e.Watch(ctx, p.q.dir+"/"+name, func(what zkconn.News) { n.tell(name, what, p.self.name) })
-			n.hold(w)
-			answers <- answer{name, err}
-		}()
+	if len(paths) > 0 {
+		n.hold(p.e.WatchAll(paths, func(path string, what zkconn.News) {
+			n.tell(path[len(p.q.dir)+1:], what)
+		}))
 	}
-	for range asked {
-		a := <-answers // Watch returns when ctx or the epoch ends
-		switch {
-		case a.err == nil:
-		case !errors.Is(a.err, zk.ErrNoNode):
-			err = errors.Join(err, a.err)
-		case a.name == p.self.name:
-			err = errGone
-		default:
-			departed = append(departed, a.name)
-		}
-	}
-	if zkconn.Unknown(err) {
-		// Mostly the connection was cut. The pause is for a server whose answers mean
-		// nothing to us.
-		if err := sleep(ctx, p.e, lookAgain); err != nil {
-			return nil, err
-		}
-		return nil, errList
-	}
-	return departed, err
 }
 
 // scout is the entry whose departure announces that the blockers may be the last:
 // what would block if they had left.
-func (p *place) scout(ahead, blockers []entry) []string {
+func (p *place) scout(ahead, blockers []entry) (name string, ok bool) {
 	rest := slices.DeleteFunc(slices.Clone(ahead), func(e entry) bool {
 		return indexEntry(blockers, e.name) >= 0
 	})
 	next := p.q.grant(rest, p.self)
 	if len(next) == 0 || next[0].name == p.self.name {
-		return nil
+		return "", false
 	}
-	return []string{next[0].name}
+	return next[0].name, true
 }
 
 // ahead lists the queue and returns the entries ahead of our own, in order.
@@ -284,6 +258,7 @@ func (q *queue) fillCzxids(ctx context.Context, e *zkconn.Epoch, entries []entry
 
 // news collects what the watches of one waiter say.
 type news struct {
+	self    string // the name of the own node
 	mu      sync.Mutex
 	asked   map[string]bool
 	watches []*zkconn.Watch
@@ -291,11 +266,10 @@ type news struct {
 	gone    bool     // the own node departed
 	cut     bool     // the connection did, or something happened that calls for a look
 	ring    chan struct{}
-	stopped bool
 }
 
-func newNews() *news {
-	return &news{asked: make(map[string]bool), ring: make(chan struct{}, 1)}
+func newNews(self string) *news {
+	return &news{self: self, asked: make(map[string]bool), ring: make(chan struct{}, 1)}
 }
 
 // subscribe reports whether name is not subscribed to yet.
@@ -307,32 +281,25 @@ func (n *news) subscribe(name string) bool {
 	return first
 }
 
-func (n *news) hold(w *zkconn.Watch) {
-	if w == nil {
-		return
-	}
+func (n *news) hold(w []*zkconn.Watch) {
 	n.mu.Lock()
-	stopped := n.stopped
-	n.watches = append(n.watches, w)
-	n.mu.Unlock()
-	if stopped {
-		w.Stop()
-	}
+	defer n.mu.Unlock()
+	n.watches = append(n.watches, w...)
 }
 
 // tell is called in wire order and must not block.
-func (n *news) tell(name string, what zkconn.News, self string) {
+func (n *news) tell(name string, what zkconn.News) {
 	n.mu.Lock()
 	switch {
 	case what == zkconn.Cut:
 		n.cut = true
-	case what == zkconn.Changed && name == self:
+	case what == zkconn.Changed && name == n.self:
 		n.cut = true // the watch on which every conclusion rests is spent
 	case what == zkconn.Changed:
 		// Somebody wrote to a node (a request to revoke, say). It is still there, but
 		// the watch is spent.
 		n.asked[name] = false
-	case name == self:
+	case name == n.self:
 		n.gone = true
 	default:
 		n.left = append(n.left, name)
@@ -348,7 +315,18 @@ func (n *news) tell(name string, what zkconn.News, self string) {
 // puts the own node or the connection in doubt. Because news comes in wire order,
 // and the departure that made the conclusion possible has been heard, an earlier
 // departure of the own node would have been heard as well.
-func (n *news) sound() error {
+//
+// On a connection that gives no such order, only another listing can tell.
+func (n *news) sound(e *zkconn.Epoch) error {
+	if !e.Ordered() {
+		return errList
+	}
+	return n.doubt()
+}
+
+// doubt returns an error if something was said that ends the wait or calls for
+// another listing.
+func (n *news) doubt() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
@@ -369,7 +347,7 @@ func (n *news) wait(ctx context.Context, e *zkconn.Epoch) ([]string, error) {
 	case <-e.Over():
 		return nil, zkconn.ErrOver
 	}
-	if err := n.sound(); err != nil {
+	if err := n.doubt(); err != nil {
 		return nil, err
 	}
 	n.mu.Lock()
@@ -381,7 +359,6 @@ func (n *news) wait(ctx context.Context, e *zkconn.Epoch) ([]string, error) {
 
 func (n *news) stop() {
 	n.mu.Lock()
-	n.stopped = true
 	watches := n.watches
 	n.watches = nil
 	n.mu.Unlock()

@@ -30,6 +30,13 @@ func (l *Lease) Guard(ops ...any) ([]zk.MultiResponse, error) {
 }
 
 func (l *Lease) guard(ops []any) ([]zk.MultiResponse, error) {
+	if l.nested != nil {
+		if err := l.Err(); err != nil {
+			return nil, err
+		}
+		// The books of transactions under way are the hold's.
+		return l.nested.outer.guard(ops)
+	}
 	s := l.c.q.s
 	all := []any{&zk.CheckVersionRequest{Path: l.p.node, Version: -1}}
 	for _, op := range ops {

@@ -26,10 +26,12 @@ type Lease struct {
 	cancel context.CancelCauseFunc
 	watch  sync.Once
 	bound  *time.Timer // of WithMaxHold
+	nested *nested     // nil for the lease of a grant
 
 	mu     sync.Mutex
 	err    error
-	guards int // transactions under way
+	guards int                 // transactions under way
+	inner  map[*Lease]struct{} // nested leases that have not ended
 }
 
 // newLease makes the lease of a grant. Values of the acquiring context are kept,
@@ -91,6 +93,9 @@ func (l *Lease) Path() string { return l.c.q.s.local(l.p.node) }
 // ErrLost (ErrMaxHold) if the lease had been lost before: what was done under it
 // may not have been alone. It may be called again and returns the same.
 func (l *Lease) Unlock() error {
+	if l.nested != nil {
+		return l.unlockNested()
+	}
 	ended := l.finishAs(ErrReleased)
 	if ended != nil && ended != ErrReleased {
 		l.c.unlockLost(l)
@@ -122,6 +127,11 @@ func (l *Lease) finish(err error) bool {
 		return false
 	}
 	l.cancel(err)
+	if l.nested != nil {
+		l.leaveOuter()
+		return true
+	}
+	l.finishInner(err)
 	if l.bound != nil {
 		l.bound.Stop()
 	}
@@ -149,6 +159,10 @@ func (l *Lease) traceEnd(err error) {
 // watchNode has the own node watched from the first call on. The plain path of
 // lock and unlock never comes here and keeps its two requests.
 func (l *Lease) watchNode() {
+	if l.nested != nil {
+		l.nested.outer.watchNode()
+		return
+	}
 	l.watch.Do(func() {
 		if l.Err() == nil {
 			l.c.q.s.spawn(func() { l.c.watchOwn(l.ctx, l.p) })

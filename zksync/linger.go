@@ -17,7 +17,7 @@ type quiet struct{ crowded bool }
 // linger keeps the place, if that was asked for and nobody else is known to queue.
 // It reports whether the place is kept. mu is held.
 func (c *cohort) linger() bool {
-	if c.set.linger <= 0 || c.quiet != nil && c.quiet.crowded || !c.place.e.Valid() {
+	if c.set.linger <= 0 || c.quiet != nil && c.quiet.crowded || !c.place.e.Valid() || !c.place.e.Ordered() {
 		return false
 	}
 	p := c.place

@@ -43,10 +43,11 @@ func TestForeignDataIsReadAsFarAsPossible(t *testing.T) {
 		since time.Time
 	}{
 		"":                      {},
-		"192.168.7.31":          {owner: Owner{Name: "192.168.7.31"}},   // Curator
-		"worker-3\n":            {owner: Owner{Name: "worker-3"}},       // kazoo's identifier
-		"\x00\x00\x00\x07":      {},                                     // a counter
-		"\xac\xed\x00\x05t\x00": {owner: Owner{Name: "t"}},              // a serialised Java object
+		"192.168.7.31":          {owner: Owner{Name: "192.168.7.31"}}, // Curator
+		"worker-3\n":            {owner: Owner{Name: "worker-3"}},     // kazoo's identifier
+		"\x00\x00\x00\x07":      {},                                   // a counter
+		"\xac\xed\x00\x05t\x00": {owner: Owner{Name: "t"}},            // a serialised Java object
+		"  padded\t ":           {owner: Owner{Name: "padded"}},
 		"null":                  {owner: Owner{Name: "null"}},           // JSON, but not ours
 		"17":                    {owner: Owner{Name: "17"}},             //
 		`["a"]`:                 {owner: Owner{Name: `["a"]`}},          //

@@ -110,6 +110,14 @@ func TestTheRuleIsThatOfTheServersPlusOurOwn(t *testing.T) {
 	})
 }
 
+func TestEveryCharacterIsJudgedAsTheServersJudgeIt(t *testing.T) {
+	for r := rune(0); r <= utf8.MaxRune; r++ {
+		if path := "/a" + string(r); utf8.ValidRune(r) && r != '/' && javaRefuses(path) != (validatePath(path) != nil) {
+			require.Failf(t, "judged differently", "%U: %v", r, validatePath(path))
+		}
+	}
+}
+
 func TestSplittingUndoesJoining(t *testing.T) {
 	for _, c := range []struct{ parent, name, path string }{
 		{"/", "a", "/a"}, {"/a", "b", "/a/b"}, {"/a/b", "c", "/a/b/c"},

@@ -86,18 +86,17 @@ func weightedPolicy(capacity int64) policy {
 	}
 }
 
-// fewest leaves out as many entries as it can without leaving out more than spare
-// in weight: the lightest ones and, of equals, those that stand last in tail, which
+// fewest reorders tail and leaves out as many entries as it can without leaving out
+// more than spare in weight: the lightest ones and, of equals, those that stand last in tail, which
 // are nearest to the head of the queue and leave first.
 func fewest(tail []entry, spare int64) []entry {
-	heaviest := slices.Clone(tail)
-	slices.SortStableFunc(heaviest, func(a, b entry) int { return cmp.Compare(b.weight, a.weight) })
-	for n := len(heaviest); ; n-- {
-		// Never the last one: together they weigh more than spare.
-		if heaviest[n-1].weight > spare {
-			return heaviest[:n:n]
+	slices.SortStableFunc(tail, func(a, b entry) int { return cmp.Compare(b.weight, a.weight) })
+	for n := len(tail); ; n-- {
+		// Never all of them: together they weigh more than spare.
+		if tail[n-1].weight > spare {
+			return tail[:n:n]
 		}
-		spare -= heaviest[n-1].weight
+		spare -= tail[n-1].weight
 	}
 }
 

@@ -190,15 +190,20 @@ func (q *queue) entered(ctx context.Context, e *zkconn.Epoch, uuid string, res [
 		return nil, false, fmt.Errorf("the servers made node %q, which is not what was asked for", res[0].String)
 	}
 	p := &place{q: q, e: e, self: self, node: q.dir + "/" + self.name}
+	alone := false
 	if len(res) > 1 && res[1].Stat != nil {
 		p.self.czxid = res[1].Stat.Mzxid
-		return p, res[1].Stat.NumChildren == 1, nil
+		alone = res[1].Stat.NumChildren == 1
+		if e.Ordered() {
+			return p, alone, nil
+		}
 	}
+	// Nobody told the czxid, or whether the create ran in the session it was meant for.
 	if err := p.stat(ctx); err != nil {
 		p.leave(cleanupGrace)
 		return nil, false, err
 	}
-	return p, false, nil
+	return p, alone, nil
 }
 
 // stat asks for the own node's czxid where no transaction told it, and checks that
@@ -305,7 +310,24 @@ func (p *place) leave(grace time.Duration) {
 	if p.hook != nil {
 		p.hook.Stop()
 	}
-	settle(p.e, p.e.Reap(zkconn.Litter{Dir: p.q.dir, Node: p.node}), grace)
+	if grace > 0 && p.e.Linked() && p.remove(grace) {
+		return
+	}
+	p.e.Reap(zkconn.Litter{Dir: p.q.dir, Node: p.node})
+}
+
+// remove deletes the node and reports whether the servers confirmed that it is
+// gone within d. It is the short way, without the reaper, of a healthy connection.
+func (p *place) remove(d time.Duration) bool {
+	call := p.e.StartDelete(p.node)
+	settle(p.e, call.Done(), d)
+	select {
+	case <-call.Done():
+		_, err := call.Result()
+		return err == nil || errors.Is(err, zk.ErrNoNode)
+	default:
+		return false
+	}
 }
 
 // settle waits for done, at most for d, and not beyond the epoch.

@@ -31,6 +31,7 @@ type Session struct {
 	host    string
 	logger  *slog.Logger
 	file    *sessionFile
+	tapped  bool // on a connection that the caller owns
 
 	// ctx ends, with ErrClosed as its cause, when Close begins. Everything that the
 	// session starts hangs on it and is joined by work.
@@ -282,10 +283,14 @@ func (s *Session) Close() error {
 		for _, l := range held {
 			l.finish(ErrReleased)
 		}
-		if s.client != nil {
-			s.client.Close()
+		if s.tapped { // its ZooKeeper session stays, so the nodes must be removed
+			for _, l := range held {
+				l.c.release(l)
+			}
 		}
+		s.client.Stop()
 		s.work.Wait()
+		s.client.Finish()
 		if s.file != nil {
 			s.result = errors.Join(s.file.clear(), s.file.close())
 		}
@@ -301,7 +306,11 @@ func (s *Session) spawn(f func()) bool {
 	if s.closed {
 		return false
 	}
-	s.work.Go(f)
+	s.work.Add(1)
+	s.client.Go(func() {
+		defer s.work.Done()
+		f()
+	})
 	return true
 }
 

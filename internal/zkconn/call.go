@@ -2,6 +2,7 @@ package zkconn
 
 import (
 	"context"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -30,12 +31,16 @@ func start[T any](e *Epoch, f func(*zk.Conn) (T, error)) *Call[T] {
 		close(c.done)
 		return c
 	}
-	go func() {
+	e.client.crew.run(func() {
 		defer e.calls.Done()
 		defer close(c.done)
+		sent := time.Now()
 		v, err := f(e.conn)
 		c.val, c.err = v, classify(err)
-	}()
+		if e.adopted && !Unknown(c.err) && e.conn.SessionID() == e.id {
+			e.clock.advance(sent) // before the client sent it, if it waited in between
+		}
+	})
 	return c
 }
 
@@ -133,6 +138,11 @@ func (e *Epoch) Sync(ctx context.Context, path string) error {
 func (e *Epoch) Delete(ctx context.Context, path string) error {
 	_, err := retry(ctx, e, func(c *zk.Conn) (struct{}, error) { return struct{}{}, c.Delete(path, -1) })
 	return err
+}
+
+// StartDelete hands a delete to the client.
+func (e *Epoch) StartDelete(path string) *Call[struct{}] {
+	return start(e, func(c *zk.Conn) (struct{}, error) { return struct{}{}, c.Delete(path, -1) })
 }
 
 // Create makes a persistent node; it is not retried.

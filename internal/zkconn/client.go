@@ -53,9 +53,15 @@ const (
 type Client struct {
 	cfg  Config
 	pace *pace
+	crew *workers
+
+	adopted *zk.Conn // a connection that the caller owns; nil for one of our own
+	reaps   sync.WaitGroup
+	abandon chan struct{} // closed when even the reaper of an adopted connection must end
 
 	stopping chan struct{} // closed when Close begins
 	stop     sync.Once
+	rest     sync.Once
 	runs     sync.WaitGroup // the run loop and the burials
 
 	mu      sync.Mutex
@@ -76,10 +82,10 @@ func Open(cfg Config) *Client {
 		cfg.Dial = (&net.Dialer{}).DialContext
 	}
 	c := &Client{
-		cfg: cfg, pace: newPace(cfg.Timeout),
-		stopping: make(chan struct{}),
-		moved:    make(chan struct{}),
-		subs:     make(map[*Subscription]struct{}),
+		cfg: cfg, pace: newPace(cfg.Timeout), crew: newWorkers(),
+		stopping: make(chan struct{}), abandon: make(chan struct{}),
+		moved: make(chan struct{}),
+		subs:  make(map[*Subscription]struct{}),
 	}
 	c.runs.Add(1)
 	go c.run()
@@ -287,9 +293,16 @@ func (c *Client) wake() {
 // closing limits how long Close tries to reach a server, to end the session there.
 const closing = 2 * time.Second
 
-// Close ends the session on the servers, if one can be reached within two
-// seconds, and joins every goroutine. Whoever waits is told ErrClosed first.
+// Close is Stop and Finish.
 func (c *Client) Close() {
+	c.Stop()
+	c.Finish()
+}
+
+// Stop ends the session on the servers, if one can be reached within two seconds;
+// that of an adopted connection is left alone. Whoever waits is told ErrClosed
+// first.
+func (c *Client) Stop() {
 	c.stop.Do(func() {
 		c.mu.Lock()
 		c.state = Closed
@@ -302,3 +315,31 @@ func (c *Client) Close() {
 	})
 	c.runs.Wait()
 }
+
+// Finish joins every goroutine. On an adopted connection it gives the reaper two
+// seconds first.
+func (c *Client) Finish() {
+	c.rest.Do(func() {
+		if c.adopted != nil {
+			reaped := make(chan struct{})
+			go func() {
+				c.reaps.Wait()
+				close(reaped)
+			}()
+			t := time.NewTimer(closing)
+			defer t.Stop()
+			select {
+			case <-reaped:
+			case <-t.C:
+			}
+		}
+		close(c.abandon)
+		// A request that an adopted connection never answers cannot be taken back; its
+		// goroutine ends when the owner closes the connection.
+		c.crew.close(c.adopted == nil)
+	})
+}
+
+// Go runs f in a goroutine that is cheap to start. f must have ended before the
+// caller's own Close is done.
+func (c *Client) Go(f func()) { c.crew.run(f) }

@@ -39,6 +39,9 @@ type Epoch struct {
 	draining bool // no more calls
 	expired  bool // the servers themselves said that the session is gone
 	ended    bool // closeSession was answered
+
+	adopted bool // see adopt.go
+	up      bool // of an adopted connection: it has a session now
 }
 
 // Number counts the epochs of a client from 1.
@@ -102,11 +105,14 @@ func (e *Epoch) Await(ctx context.Context) error {
 	}
 }
 
+// Linked reports whether there is a connection now.
+func (e *Epoch) Linked() bool { return e.connection() != 0 }
+
 // connection numbers the connection that stands, 0 for none.
 func (e *Epoch) connection() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.wire == nil {
+	if e.wire == nil && !e.up {
 		return 0
 	}
 	return e.serial
@@ -255,6 +261,9 @@ func (e *Epoch) kill() {
 	e.mu.Unlock()
 	if first {
 		close(e.dead)
+	}
+	if e.adopted {
+		return
 	}
 	if w != nil {
 		// In a goroutine of its own would be simpler to reason about, but the caller

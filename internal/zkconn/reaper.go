@@ -3,6 +3,7 @@ package zkconn
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,11 +33,15 @@ func (e *Epoch) Reap(l Litter) <-chan struct{} {
 		close(done) // the session is being ended, and its nodes with it
 		return done
 	}
-	go func() {
+	e.client.crew.run(func() {
 		defer e.calls.Done()
 		defer close(done)
+		if e.adopted {
+			e.adoptedReap(l)
+			return
+		}
 		e.reap(l)
-	}()
+	})
 	return done
 }
 
@@ -85,15 +90,16 @@ func (e *Epoch) sweep(l Litter) error {
 	if err != nil {
 		return gone(err)
 	}
-	for _, n := range names {
-		if !strings.HasPrefix(n, l.Prefix) {
-			continue
-		}
+	for _, n := range litterIn(names, l.Prefix) {
 		if err := gone(e.Delete(ctx, l.Dir+"/"+n)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func litterIn(names []string, prefix string) []string {
+	return slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, prefix) })
 }
 
 // gone takes an error of a deletion or listing; a node that is not there is what

@@ -181,8 +181,52 @@ func (e *Epoch) WatchChildren(ctx context.Context, path string, tell func(News))
 	return w, st.children, err
 }
 
+// WatchAll subscribes to the nodes at paths and sets what watches the server does
+// not hold yet with one request, in the order given. It does not wait for the
+// answer: the server looks at the nodes in that order and tells of one that is
+// gone already before anything that happens later, so for the subscribers it is as
+// if the watches were set when the request was sent. tell gets the path; the rest
+// is as with [Epoch.Watch]. Without a connection tell gets [Cut] for every path.
+func (e *Epoch) WatchAll(paths []string, tell func(path string, news News)) []*Watch {
+	e.mu.Lock()
+	w := e.wire
+	e.mu.Unlock()
+	watches := make([]*Watch, len(paths))
+	var unarmed []string
+	e.hub.mu.Lock()
+	for i, p := range paths {
+		key := watchKey{p, false}
+		watches[i] = &Watch{hub: &e.hub, key: key, tell: func(n News) { tell(p, n) }}
+		n := e.hub.node(key)
+		n.subs[watches[i]] = struct{}{}
+		if !n.armed {
+			// From here on, since nobody needs to wait for the answer: if the request is
+			// not answered the connection is cut, and everything with it.
+			n.armed = true
+			unarmed = append(unarmed, p)
+		}
+	}
+	e.hub.mu.Unlock()
+	if len(unarmed) == 0 {
+		return watches
+	}
+	if e.adopted {
+		for _, p := range unarmed {
+			e.adoptedWatch(watchKey{p, false})
+		}
+		return watches
+	}
+	if w == nil || w.arm(unarmed) != nil {
+		e.hub.cut()
+	}
+	return watches
+}
+
 func (e *Epoch) watch(ctx context.Context, key watchKey, tell func(News)) (*Watch, watched, error) {
 	w := &Watch{hub: &e.hub, key: key, tell: tell}
+	if e.adopted {
+		return e.watchAdopted(ctx, w)
+	}
 	e.hub.mu.Lock()
 	n := e.hub.node(key)
 	n.subs[w] = struct{}{} // before the read: its watch may fire before it returns
@@ -206,6 +250,29 @@ func (e *Epoch) watch(ctx context.Context, key watchKey, tell func(News)) (*Watc
 		return nil, watched{}, err
 	}
 	return w, st, nil
+}
+
+// watchAdopted is watch for an adopted connection. Whether the node of a data watch
+// exists is told as news.
+func (e *Epoch) watchAdopted(ctx context.Context, w *Watch) (*Watch, watched, error) {
+	e.hub.mu.Lock()
+	n := e.hub.node(w.key)
+	n.subs[w] = struct{}{}
+	arm := !n.armed
+	n.armed = true
+	e.hub.mu.Unlock()
+	if !w.key.children {
+		if arm {
+			e.adoptedWatch(w.key)
+		}
+		return w, watched{}, nil
+	}
+	names, err := wait(ctx, e, start(e, func(*zk.Conn) ([]string, error) { return e.armAdopted(w.key) }))
+	if err != nil {
+		w.Stop()
+		return nil, watched{}, err
+	}
+	return w, watched{children: names}, nil
 }
 
 // readToWatch sends the read that the wire turns into a watch.

@@ -36,7 +36,14 @@ type wire struct {
 	greeting time.Time
 	sent     map[int32]sentRequest
 	pings    []time.Time // send times of unanswered pings, oldest first
+	arming   []armed     // unanswered requests of the hub's, oldest first
 	closed   bool
+}
+
+// armed is a request that sets watches.
+type armed struct {
+	at    time.Time
+	paths []string
 }
 
 // sentRequest is what a reply is matched with.
@@ -104,6 +111,41 @@ func (w *wire) note(b []byte, now time.Time) {
 		}
 	}
 	w.sent[xid] = s
+}
+
+// arm asks the server to watch paths, without waiting for the answer.
+func (w *wire) arm(paths []string) error {
+	// The entry and the frame must go in one order, or answers would be matched with
+	// the wrong request.
+	w.writing <- struct{}{}
+	defer func() { <-w.writing }()
+	w.mu.Lock()
+	w.arming = append(w.arming, armed{time.Now(), paths})
+	w.mu.Unlock()
+	_, err := w.raw.Write(appendFrame(nil, setWatchesRequest(paths)))
+	if err != nil {
+		w.fail(err)
+	}
+	return err
+}
+
+// watching handles the answer to arm.
+func (w *wire) watching(code int32) error {
+	w.mu.Lock()
+	if len(w.arming) == 0 {
+		w.mu.Unlock()
+		return w.violation(errors.New("an answer to a request for watches that was not sent"))
+	}
+	a := w.arming[0]
+	w.arming = w.arming[1:]
+	w.mu.Unlock()
+	if code != 0 {
+		// Without its watches a waiter would sleep for ever. On another connection
+		// it starts over.
+		return fmt.Errorf("%s refused to set watches (error %d)", w.addr, code)
+	}
+	w.epoch.acknowledged(a.at)
+	return nil
 }
 
 // inject sends a frame that the client knows nothing of.
@@ -208,6 +250,8 @@ func (w *wire) received(body []byte) error {
 			w.epoch.client.refuse(fmt.Errorf("%w: %s answered the credentials with error %d", ErrAuth, w.addr, code))
 		}
 		return nil // the client would only log it
+	case xid == xidWatch:
+		return w.watching(code)
 	default:
 		return w.replied(xid, code, r.b)
 	}

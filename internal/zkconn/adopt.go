@@ -1,0 +1,283 @@
+package zkconn
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"reflect"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// An adopted connection belongs to the caller: its dialer is not ours, so there is
+// no wire that sees its frames. What the wire gives has to be had in other ways,
+// each dearer:
+//   - the lease clock counts from before a request was handed over, and requests of
+//     our own keep it going;
+//   - the session id is compared around every request and at every beat, because
+//     the client opens a new session by itself and runs in it what was queued;
+//   - news of watches comes through a channel each, so its order is lost, and who
+//     concludes something from it must look again (Ordered);
+//   - the session does not end with us, so nothing that was made in it goes by
+//     itself: the reaper works on beyond epochs.
+
+// Adopt starts a client on a connection that the caller made and will close.
+func Adopt(cfg Config, conn *zk.Conn) *Client {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	c := &Client{
+		cfg: cfg, pace: newPace(cfg.Timeout), crew: newWorkers(), adopted: conn,
+		stopping: make(chan struct{}), abandon: make(chan struct{}),
+		moved: make(chan struct{}),
+		subs:  make(map[*Subscription]struct{}),
+	}
+	c.runs.Add(1)
+	go c.attend()
+	return c
+}
+
+// attend makes an epoch of each session that the adopted connection has.
+func (c *Client) attend() {
+	defer c.runs.Done()
+	for n := int64(1); ; n++ {
+		e := c.recognise(n)
+		if e == nil {
+			return
+		}
+		e.attend()
+		select {
+		case <-c.stopping:
+			return
+		default:
+		}
+	}
+}
+
+// glance is how often the state of an adopted connection is looked at.
+func (c *Client) glance() time.Duration {
+	return min(max(c.cfg.Timeout/20, 5*time.Millisecond), 250*time.Millisecond)
+}
+
+// recognise waits until the connection has a session that answers.
+func (c *Client) recognise(n int64) *Epoch {
+	t := time.NewTicker(c.glance())
+	defer t.Stop()
+	for {
+		if e := c.tryRecognise(n); e != nil {
+			return e
+		}
+		select {
+		case <-t.C:
+		case <-c.stopping:
+			return nil
+		}
+	}
+}
+
+func (c *Client) tryRecognise(n int64) *Epoch {
+	conn := c.adopted
+	if conn.State() != zk.StateHasSession {
+		return nil
+	}
+	// State, an atomic load, comes after the negotiated timeout was stored and before
+	// it is read here.
+	timeout := c.cfg.Timeout
+	if granted, ok := negotiated(conn); ok && (granted < timeout || timeout == 0) {
+		timeout = granted
+	}
+	e := &Epoch{
+		client: c, cfg: &c.cfg, number: n, conn: conn, adopted: true,
+		id: conn.SessionID(), timeout: timeout,
+		over: make(chan struct{}), dead: make(chan struct{}),
+		linked: make(chan struct{}), onLost: make(map[*LossHook]struct{}),
+	}
+	e.clock.fire = func() { e.lose(errSilent) }
+	sent := time.Now()
+	if !e.ask() || conn.SessionID() != e.id {
+		return nil
+	}
+	c.mu.Lock()
+	c.epoch = e
+	c.mu.Unlock()
+	e.clock.start(sent, leaseSpan(timeout, c.cfg.LeaseFraction))
+	e.link(true)
+	return e
+}
+
+// negotiated reads what the servers granted, which the client keeps to itself.
+func negotiated(conn *zk.Conn) (time.Duration, bool) {
+	f := reflect.ValueOf(conn).Elem().FieldByName("sessionTimeoutMs")
+	if !f.IsValid() || !f.CanInt() || f.Int() <= 0 {
+		return 0, false
+	}
+	return time.Duration(f.Int()) * time.Millisecond, true
+}
+
+// ask makes one cheap request and reports whether it was answered within a third
+// of the session timeout.
+func (e *Epoch) ask() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), max(e.timeout/3, time.Millisecond))
+	defer cancel()
+	_, err := wait(ctx, e, start(e, func(c *zk.Conn) (bool, error) {
+		there, _, err := c.Exists("/")
+		return there, err
+	}))
+	return err == nil
+}
+
+// attend keeps the lease clock going and watches over the connection, until the
+// epoch is over or the client closed.
+func (e *Epoch) attend() {
+	t := time.NewTicker(e.client.glance())
+	defer t.Stop()
+	beat := leaseSpan(e.timeout, e.cfg.LeaseFraction) / 4
+	for last := time.Now(); ; {
+		select {
+		case <-e.over:
+			return
+		case <-e.client.stopping:
+			e.lose(ErrClosed)
+			return
+		case <-t.C:
+		}
+		if id := e.conn.SessionID(); id != e.id {
+			e.mu.Lock()
+			e.expired = true
+			e.mu.Unlock()
+			e.lose(errReplaced)
+			return
+		}
+		up := e.conn.State() == zk.StateHasSession
+		if up != e.Linked() {
+			e.link(up)
+		}
+		if up && time.Since(last) >= beat {
+			last = time.Now()
+			e.client.crew.run(func() { e.ask() })
+		}
+	}
+}
+
+var (
+	errSilent   = errors.Join(ErrOver, errors.New("no server acknowledged anything for too long"))
+	errReplaced = errors.Join(ErrOver, errors.New("the adopted connection has another session now"))
+)
+
+// link notes that the connection came or went.
+func (e *Epoch) link(up bool) {
+	if !up {
+		e.hub.cut()
+	}
+	e.mu.Lock()
+	if up {
+		e.serial++
+		e.up = true
+		close(e.linked)
+	} else {
+		e.up = false
+		e.linked = make(chan struct{})
+	}
+	e.mu.Unlock()
+	if up {
+		e.client.connected(e)
+	} else {
+		e.client.suspended(e)
+	}
+}
+
+// Ordered reports whether news of different watches comes in the order of the
+// server's history, and whether a create is sure to run in this epoch's session.
+// It is false for an adopted connection.
+func (e *Epoch) Ordered() bool { return !e.adopted }
+
+// adoptedWatch sets one watch through the client, in the background.
+func (e *Epoch) adoptedWatch(key watchKey) {
+	e.client.crew.run(func() { _, _ = e.armAdopted(key) }) // a failure is told as news
+}
+
+// armAdopted sets one watch through the client and has its news told. It returns
+// the children, of a child watch.
+func (e *Epoch) armAdopted(key watchKey) (names []string, err error) {
+	var ch <-chan zk.Event
+	if key.children {
+		names, _, ch, err = e.conn.ChildrenW(key.path)
+	} else {
+		_, _, ch, err = e.conn.GetW(key.path)
+	}
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		e.hub.fire(key, Gone)
+		return nil, err
+	case err != nil:
+		e.hub.fire(key, Cut)
+		return nil, classify(err)
+	}
+	e.client.crew.run(func() {
+		select {
+		case ev := <-ch:
+			e.hub.fire(key, newsOf(ev.Type))
+		case <-e.client.stopping:
+		}
+	})
+	return names, nil
+}
+
+func newsOf(t zk.EventType) News {
+	switch t {
+	case zk.EventNodeDeleted:
+		return Gone
+	case zk.EventNodeDataChanged, zk.EventNodeChildrenChanged:
+		return Changed
+	}
+	return Cut // the session ended, or the connection was closed
+}
+
+// adoptedReap removes litter from an adopted connection's session, whichever epoch
+// that is in, until it is gone or the client is closed for good.
+func (e *Epoch) adoptedReap(l Litter) {
+	e.client.reaps.Add(1)
+	defer e.client.reaps.Done()
+	if l.Pending != nil {
+		select {
+		case <-l.Pending:
+		case <-e.client.abandon:
+			return
+		}
+		path, unknown := l.Outcome()
+		if path == "" && !unknown {
+			return
+		}
+		l.Node = path
+	}
+	for pause := 20 * time.Millisecond; !e.adoptedSweep(l); pause = min(2*pause, time.Second) {
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-e.client.abandon:
+			t.Stop()
+			return
+		}
+	}
+}
+
+// adoptedSweep reports whether nothing of the litter is left.
+func (e *Epoch) adoptedSweep(l Litter) bool {
+	if l.Node != "" {
+		return gone(e.conn.Delete(l.Node, -1)) == nil
+	}
+	if _, err := e.conn.Sync(l.Dir); gone(err) != nil {
+		return false
+	}
+	names, _, err := e.conn.Children(l.Dir)
+	if err != nil {
+		return gone(err) == nil
+	}
+	for _, n := range litterIn(names, l.Prefix) {
+		if gone(e.conn.Delete(l.Dir+"/"+n, -1)) != nil {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,53 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+)
+
+// Tap makes a Session on a client connection that the caller has already, and goes
+// on to own: a program being ported need not open a second one. Close of the
+// Session removes the session's nodes and leaves the connection open; do not close
+// the connection before. All paths are absolute, there is no chroot.
+//
+// A connection of one's own with [Connect] is better where there is a choice. Of an
+// adopted one the frames cannot be seen, so that acquiring costs a request more, a
+// hand-over costs a listing, the lease is kept alive by requests of its own four
+// times per session timeout, WithLinger is ignored, and the client's own weaknesses
+// remain (a second's pause before a lone server is dialled again, a data race when
+// it re-sends watches). Exclusion, loss and fencing are the same.
+//
+// The session timeout is what the servers granted to the connection; WithTimeout,
+// if given, bounds it from above. Options about connecting (WithAuth, WithTLS,
+// WithDialer, WithSessionFile) are ErrMisuse. Tap blocks until the connection has a
+// session that answers, or ctx ends.
+func Tap(ctx context.Context, conn *zk.Conn, opts ...Option) (*Session, error) {
+	fail := func(err error) (*Session, error) {
+		return nil, &Error{Op: "tap", Err: err}
+	}
+	set, err := sessionSettings(opts)
+	if err != nil {
+		return fail(err)
+	}
+	if conn == nil {
+		return fail(fmt.Errorf("%w: a nil connection", ErrMisuse))
+	}
+	if len(set.auth) > 0 || set.tls != nil || set.dial != nil || set.file != "" {
+		return fail(fmt.Errorf("%w: WithAuth, WithTLS, WithDialer and WithSessionFile concern connecting, "+
+			"which the owner of the connection did", ErrMisuse))
+	}
+	s := newSession(set, nil, "")
+	s.tapped = true
+	s.client = zkconn.Adopt(s.config(), conn)
+	if _, err := s.client.Epoch(ctx); err != nil {
+		closed := s.Close()
+		return fail(errors.Join(contextError(ctx), closed))
+	}
+	s.trace()
+	return s, nil
+}
