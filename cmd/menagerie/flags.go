@@ -13,6 +13,7 @@ import (
 var (
 	errDuration = errors.New("want a duration such as 500ms, 10s or 1m30s")
 	errPositive = errors.New("want more than zero, such as 500ms, 10s or 1m30s")
+	errNegative = errors.New("want zero or more, such as 0, 500ms or 10s")
 	errTooLong  = errors.New("want at most 24h")
 	errCount    = errors.New("want a whole number above zero")
 )
@@ -51,8 +52,13 @@ func (d *graceDuration) Type() string   { return "duration" }
 
 func (d *graceDuration) Set(s string) error {
 	v, err := time.ParseDuration(s)
-	if err != nil || v < 0 {
+	switch {
+	case err != nil:
 		return errDuration
+	case v < 0:
+		return errNegative
+	case v > maxDuration:
+		return errTooLong
 	}
 	*d = graceDuration(v)
 	return nil

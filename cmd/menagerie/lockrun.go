@@ -50,7 +50,7 @@ func (a *app) runLock(ctx context.Context, o lockOptions) error {
 	if i, ok := interrupted(ctx); ok {
 		return a.notObtained(ctx, o, i)
 	}
-	return a.hold(lease, o, program, signals)
+	return a.hold(s, lease, o, program, signals)
 }
 
 // acquire waits for the lock. Servers that cannot be reached for o.tryServers end the wait.
@@ -111,16 +111,18 @@ func (a *app) notObtained(ctx context.Context, o lockOptions, err error) error {
 }
 
 // hold runs CMD and returns its exit code as an error, or that of a loss.
-func (a *app) hold(lease *zksync.Lease, o lockOptions, program string, signals <-chan os.Signal) error {
+func (a *app) hold(s *zksync.Session, lease *zksync.Lease, o lockOptions, program string, signals <-chan os.Signal) error {
+	session, timeout := s.ID(), s.Timeout() // neither is known any more after a loss
 	env := append(os.Environ(), tokenEnv+"="+lease.Token().String(), pathEnv+"="+o.path)
 	c, err := child.Start(program, o.argv, env, lease.Valid)
 	if err != nil {
 		a.release(lease, o)
 		return cannotRun(err)
 	}
-	if why := a.attend(c, lease, signals, o.grace); why != nil {
+	if a.attend(c, lease, signals, o.grace) {
+		why := reasonOfLoss(s, session, timeout)
 		a.release(lease, o)
-		return exitWith(exitLost, "lost %s on %s while %s was running: %s", o.path, a.target(), o.argv[0], forPeople(why))
+		return exitWith(exitLost, "lost %s on %s while %s was running: %s", o.path, a.target(), o.argv[0], why)
 	}
 	a.release(lease, o)
 	if code := c.ExitCode(); code != 0 {
@@ -129,31 +131,30 @@ func (a *app) hold(lease *zksync.Lease, o lockOptions, program string, signals <
 	return nil
 }
 
-// attend passes signals on until CMD has ended, and ends CMD when the lease is lost. It
-// returns why the lease was lost, if it was. A lease that is still valid when CMD has
-// ended was valid all the time that CMD ran.
-func (a *app) attend(c *child.Child, lease *zksync.Lease, signals <-chan os.Signal, grace time.Duration) error {
+// attend passes signals on until CMD has ended, and ends CMD when the lease is lost, which
+// it reports. A lease that is still valid when CMD has ended was valid all the time that
+// CMD ran.
+func (a *app) attend(c *child.Child, lease *zksync.Lease, signals <-chan os.Signal, grace time.Duration) (lost bool) {
 	for {
 		select {
 		case sig := <-signals:
 			c.Signal(sig)
 		case <-lease.Done():
 			c.Terminate(grace)
-			return lossOf(lease)
+			return true
 		case <-c.Done():
-			if !lease.Valid() {
-				return lossOf(lease)
-			}
-			return nil
+			return !lease.Valid()
 		}
 	}
 }
 
-func lossOf(lease *zksync.Lease) error {
-	if err := lease.Err(); err != nil {
-		return err
+// reasonOfLoss says what a lease that was granted in the given ZooKeeper session died of,
+// as far as can be seen from here.
+func reasonOfLoss(s *zksync.Session, session int64, timeout time.Duration) string {
+	if s.State() == zksync.Connected && s.ID() == session {
+		return "somebody removed its node"
 	}
-	return zksync.ErrLost
+	return fmt.Sprintf("the servers did not answer within the session timeout of %v", timeout)
 }
 
 // release gives the lock back. If the servers cannot be told now, it is free when the

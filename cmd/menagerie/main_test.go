@@ -2,13 +2,13 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +21,9 @@ import (
 
 // patience bounds every wait for another process. It is only ever waited out by a failure.
 const patience = 30 * time.Second
+
+// pause is between two looks at something that is waited for.
+const pause = 5 * time.Millisecond
 
 // binary is the program under test, built once: these tests use it as a user does.
 var binary string
@@ -72,7 +75,7 @@ func startServer(t *testing.T) *server {
 // queued waits until n entries queue in path.
 func (s *server) queued(t *testing.T, path string, n int) {
 	t.Helper()
-	require.Eventually(t, func() bool { return s.ChildCount(path) == n }, patience, 5*time.Millisecond,
+	require.Eventually(t, func() bool { return s.ChildCount(path) == n }, patience, pause,
 		"%d entries in %s, want %d", s.ChildCount(path), path, n)
 }
 
@@ -97,7 +100,14 @@ type program struct {
 // start runs the binary. The test kills it at its end if it is still there.
 func start(t *testing.T, args ...string) *program {
 	t.Helper()
+	return startWith(t, nil, args...)
+}
+
+// startWith is start with more environment variables.
+func startWith(t *testing.T, env []string, args ...string) *program {
+	t.Helper()
 	p := &program{t: t, cmd: exec.Command(binary, args...), done: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	// CMD may leave a process behind that has the pipes open.
 	p.cmd.WaitDelay = 5 * time.Second
@@ -140,7 +150,7 @@ func (p *program) signal(sig os.Signal) {
 // prints waits until text stands in standard output.
 func (p *program) prints(text string) {
 	p.t.Helper()
-	require.Eventually(p.t, func() bool { return strings.Contains(p.stdout.String(), text) }, patience, 5*time.Millisecond,
+	require.Eventually(p.t, func() bool { return strings.Contains(p.stdout.String(), text) }, patience, pause,
 		"%q is not printed; stdout: %s stderr: %s", text, p.stdout.String(), p.stderr.String())
 }
 
@@ -201,7 +211,7 @@ func contenders(t *testing.T, servers, path string) []contenderRow {
 }
 
 // alive reports whether a process exists and has not ended.
-func alive(ctx context.Context, pid string) bool {
-	out, err := exec.CommandContext(ctx, "ps", "-o", "stat=", "-p", pid).Output()
+func alive(pid int) bool {
+	out, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
 	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(out)), "Z")
 }

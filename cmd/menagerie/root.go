@@ -49,6 +49,8 @@ Servers are named like ZooKeeper clients do it, chroot included: zk1:2181,zk2:21
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.ArbitraryArgs,
+		// How many letters a name may be off and still be suggested.
+		SuggestionsMinimumDistance: 2,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return cmd.Help()

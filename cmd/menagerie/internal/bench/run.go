@@ -47,7 +47,7 @@ func Run(ctx context.Context, conn *zk.Conn, cfg Config) ([]Row, error) {
 	}
 	var rows []Row
 	for _, n := range cfg.Clients {
-		cfg.Note(fmt.Sprintf("%s: %v for each of %d peers", scenario(n), cfg.Duration, len(peers)))
+		cfg.Note(fmt.Sprintf("%s, %d sessions: %v for each of %d peers", scenario(n), n, cfg.Duration, len(peers)))
 		at := site{servers: cfg.Servers, timeout: cfg.Timeout, path: fmt.Sprintf("%s/%d", base, n)}
 		if err := makeNode(conn, root+at.path); err != nil {
 			return nil, err

@@ -81,16 +81,18 @@ func Start(program string, argv, env []string, mayContinue func() bool) (*Child,
 		// unlocks it, the thread ends with it.
 		runtime.LockOSThread()
 		err := c.cmd.Start()
+		if err != nil && tookForeground(c.cmd) {
+			c.tty.reclaim() // the child took it before it failed
+		}
 		started <- err
 		if err != nil {
 			return
 		}
 		c.err = c.cmd.Wait()
-		c.tty.takeBack()
+		c.tty.takeBack(c.PID())
 		close(c.done)
 	}()
 	if err := <-started; err != nil {
-		c.tty.takeBack()
 		return nil, startError(program, err)
 	}
 	go c.watchStops(mayContinue)

@@ -14,6 +14,8 @@ func configure(cmd *exec.Cmd, tty *terminal) {
 	tty.giveAtStart(cmd.SysProcAttr)
 }
 
+func tookForeground(cmd *exec.Cmd) bool { return cmd.SysProcAttr.Foreground }
+
 // exitCode follows the shell: 128 + n for a process that signal n ended.
 func exitCode(state *os.ProcessState) int {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {

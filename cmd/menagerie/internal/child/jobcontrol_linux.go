@@ -13,42 +13,51 @@ import (
 // because it wanted the terminal gets it. It returns when the command has ended.
 func (c *Child) watchStops(mayContinue func() bool) {
 	events := make(chan os.Signal, 8)
-	signal.Notify(events, syscall.SIGCHLD, syscall.SIGTSTP)
+	signal.Notify(events, syscall.SIGCHLD)
+	// In the foreground the command gets Ctrl-Z, elsewhere this process does.
+	ours := syscall.SIGTSTP
+	if !c.cmd.SysProcAttr.Foreground {
+		signal.Notify(events, syscall.SIGTSTP)
+		// Once caught, Go keeps SIGTSTP from stopping this process for ever, so another
+		// signal with the same effect has to do it.
+		ours = syscall.SIGTTIN
+	}
 	defer signal.Stop(events)
 	for {
+		// First, because the command may have stopped before anybody listened.
+		switch stopped(c.PID()) {
+		case 0:
+		case syscall.SIGTTIN, syscall.SIGTTOU:
+			if c.tty.giveTo(c.PID()) {
+				c.Signal(syscall.SIGCONT)
+			} else {
+				c.suspend(syscall.SIGTTIN, mayContinue)
+			}
+		case syscall.SIGTSTP:
+			c.suspend(ours, mayContinue)
+		}
 		select {
 		case <-c.done:
 			return
 		case sig := <-events:
 			if sig == syscall.SIGTSTP {
-				c.Signal(sig) // its stop is what stops us
-				continue
+				c.Signal(sig) // its stop is what stops this process
 			}
-		}
-		switch stopped(c.PID()) {
-		case 0:
-		case syscall.SIGTTIN, syscall.SIGTTOU:
-			c.tty.giveTo(c.PID())
-			c.Signal(syscall.SIGCONT)
-		case syscall.SIGTSTP:
-			signal.Reset(syscall.SIGTSTP)
-			c.suspend(mayContinue)
-			signal.Notify(events, syscall.SIGTSTP)
 		}
 	}
 }
 
-// suspend stops this process until somebody continues it, and then the command. A stopped
-// process sends no heartbeats, so the lock may be gone by then: in that case the command
-// stays stopped until it is told to end.
-func (c *Child) suspend(mayContinue func() bool) {
+// suspend stops this process and its group with the given signal until somebody continues
+// it, and then the command. A stopped process sends no heartbeats, so the lock may be gone
+// by then: in that case the command stays stopped until it is told to end.
+func (c *Child) suspend(with syscall.Signal, mayContinue func() bool) {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
 	defer signal.Stop(continued)
-	c.tty.takeBack()
-	_ = syscall.Kill(0, syscall.SIGTSTP)
-	// A process whose group has no shell above it cannot be stopped this way, nor would
-	// anybody continue it: after a moment it goes on.
+	c.tty.takeBack(c.PID())
+	_ = syscall.Kill(0, with)
+	// A process whose group has no shell above it is not stopped, nor would anybody
+	// continue it: after a moment it goes on.
 	select {
 	case <-continued:
 	case <-time.After(100 * time.Millisecond):

@@ -11,4 +11,6 @@ func controllingTerminal() *terminal { return nil }
 
 func (t *terminal) giveAtStart(*syscall.SysProcAttr) {}
 
-func (t *terminal) takeBack() {}
+func (t *terminal) takeBack(int) {}
+
+func (t *terminal) reclaim() {}

@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// terminal is the controlling terminal of this process while the process is in the
-// terminal's foreground. A nil terminal, of a process without one, does nothing.
+// terminal is the controlling terminal of this process. A nil terminal, of a process
+// without one, does nothing.
 //
 // A process outside the foreground group is stopped when it reads from the terminal. The
 // command has a group of its own, so the foreground has to move there and back, as a
@@ -20,20 +20,20 @@ type terminal struct {
 	own int // the process group of this process
 }
 
-// controllingTerminal returns nil unless standard input is the controlling terminal and
-// this process is in its foreground.
+// controllingTerminal returns nil unless standard input is the controlling terminal.
 func controllingTerminal() *terminal {
 	t := &terminal{fd: syscall.Stdin, own: syscall.Getpgrp()}
-	if group, err := t.foreground(); err != nil || group != t.own {
+	if _, err := t.foreground(); err != nil {
 		return nil
 	}
 	return t
 }
 
-// giveAtStart makes the new child's group the foreground group, before the child runs. In
-// front of a pipe it does not: a pager at its other end needs the terminal more.
+// giveAtStart makes the new child's group the foreground group, before the child runs, if
+// this process has the foreground. In front of a pipe it does not: a pager at its other
+// end needs the terminal more.
 func (t *terminal) giveAtStart(attr *syscall.SysProcAttr) {
-	if t == nil {
+	if !t.isForeground() {
 		return
 	}
 	if info, err := os.Stdout.Stat(); err == nil && info.Mode()&os.ModeNamedPipe != 0 {
@@ -43,25 +43,42 @@ func (t *terminal) giveAtStart(attr *syscall.SysProcAttr) {
 	attr.Ctty = t.fd
 }
 
-// takeBack returns the foreground to this process. From outside the foreground that would
-// stop the process, if it did not ignore the signal for the moment.
-func (t *terminal) takeBack() {
-	if t == nil {
-		return
+// giveTo makes group the foreground group if this process has the foreground to give, and
+// reports that.
+func (t *terminal) giveTo(group int) bool {
+	if !t.isForeground() {
+		return false
 	}
-	signal.Ignore(syscall.SIGTTOU)
-	defer signal.Reset(syscall.SIGTTOU)
-	t.setForeground(t.own)
+	t.setForeground(group)
+	return true
 }
 
-// giveTo makes group the foreground group if this process has the foreground to give.
-func (t *terminal) giveTo(group int) {
+// takeBack returns the foreground from group to this process. If somebody else has it, as
+// when the whole job runs in the background, it stays there.
+func (t *terminal) takeBack(group int) {
 	if t == nil {
 		return
 	}
-	if now, err := t.foreground(); err == nil && now == t.own {
-		t.setForeground(group)
+	if now, err := t.foreground(); err == nil && now == group {
+		t.reclaim()
 	}
+}
+
+// reclaim takes the foreground, whoever has it. From outside the foreground that would stop
+// the process, if it did not ignore the signal, from now on.
+func (t *terminal) reclaim() {
+	if t != nil {
+		signal.Ignore(syscall.SIGTTOU)
+		t.setForeground(t.own)
+	}
+}
+
+func (t *terminal) isForeground() bool {
+	if t == nil {
+		return false
+	}
+	group, err := t.foreground()
+	return err == nil && group == t.own
 }
 
 func (t *terminal) foreground() (int, error) {

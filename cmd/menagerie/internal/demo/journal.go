@@ -51,6 +51,15 @@ func (j *journal) append(e entry) error {
 
 func (j *journal) close() error { return j.f.Close() }
 
+func loadJournal(path string) ([]entry, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readJournal(f)
+}
+
 // readJournal parses a whole journal.
 func readJournal(r io.Reader) ([]entry, error) {
 	var entries []entry

@@ -245,12 +245,7 @@ func (d *demo) result() (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	f, err := os.Open(filepath.Join(d.dir, journalName))
-	if err != nil {
-		return Result{}, err
-	}
-	defer f.Close()
-	entries, err := readJournal(f)
+	entries, err := loadJournal(filepath.Join(d.dir, journalName))
 	if err != nil {
 		return Result{}, err
 	}

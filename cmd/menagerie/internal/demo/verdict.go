@@ -38,10 +38,8 @@ func (r Result) Problem() string {
 	return strings.Join(wrong, ", ")
 }
 
-// hold is one grant, from its entry in the journal to its end.
+// hold is one grant that has not ended yet.
 type hold struct {
-	pid   int
-	token zksync.Token
 	// others counts the grants that came while this one was open, and othersAtWrite how
 	// many of them there were when this hold last wrote.
 	others        int
@@ -99,7 +97,7 @@ func (h *history) enter(e entry) {
 	for _, o := range h.open {
 		o.others++
 	}
-	h.open[e.pid] = &hold{pid: e.pid, token: e.token}
+	h.open[e.pid] = &hold{}
 }
 
 // end closes the open hold of pid; overlaps says with how many others it overlapped.

@@ -1,0 +1,171 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// serve runs a server that counts requests as the meter should.
+func serve(t *testing.T) (*zkserver.Server, string, *atomic.Int64) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	requests := new(atomic.Int64)
+	srv := zkserver.New(zkserver.Config{OnRequest: func(r zkserver.Request) {
+		switch r.Op {
+		case zkserver.OpConnect, zkserver.OpClose, zkserver.OpPing:
+		default:
+			requests.Add(1)
+		}
+	}})
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+	t.Cleanup(func() { srv.Close(); <-served })
+	return srv, l.Addr().String(), requests
+}
+
+func runOn(t *testing.T, ctx context.Context, servers string, clients ...int) ([]Row, error) {
+	t.Helper()
+	s, err := zksync.Connect(context.Background(), servers)
+	require.NoError(t, err)
+	defer s.Close()
+	return Run(ctx, s.Conn(), Config{
+		Servers: servers, Timeout: 10 * time.Second, Duration: 60 * time.Millisecond, Clients: clients, Note: func(string) {},
+	})
+}
+
+func TestEveryPeerIsMeasuredInEveryScenario(t *testing.T) {
+	t.Parallel()
+	srv, addr, _ := serve(t)
+	rows, err := runOn(t, context.Background(), addr, 1, 4)
+	require.NoError(t, err)
+	require.Len(t, rows, 6)
+	for i, r := range rows {
+		require.Equal(t, []string{"menagerie", "gozk-lock", "floor"}[i%3], r.Peer)
+		require.Equal(t, []string{"uncontended", "contended"}[i/3], r.Scenario)
+		require.Equal(t, []int{1, 4}[i/3], r.Clients)
+		require.Positive(t, r.OpsPerS)
+		require.Positive(t, r.P50)
+		require.GreaterOrEqual(t, r.P99, r.P50)
+	}
+	// What the locks are known to cost when nobody else is there.
+	require.Equal(t, 2.0, rows[0].RequestsPerOp)
+	require.Equal(t, 3.0, rows[1].RequestsPerOp)
+	require.Equal(t, 2.0, rows[2].RequestsPerOp)
+	left, _ := srv.Children("/")
+	require.Equal(t, []string{"zookeeper"}, left)
+	require.Empty(t, srv.Sessions())
+}
+
+func TestAChrootIsHonouredByEveryPeer(t *testing.T) {
+	t.Parallel()
+	srv, addr, _ := serve(t)
+	_, code := srv.Do(create("/app"), 0)
+	require.Zero(t, code)
+	rows, err := runOn(t, context.Background(), addr+"/app", 2)
+	require.NoError(t, err)
+	require.Len(t, rows, 3)
+	left, _ := srv.Children("/")
+	require.ElementsMatch(t, []string{"app", "zookeeper"}, left)
+	left, _ = srv.Children("/app")
+	require.Empty(t, left)
+}
+
+func TestTheMeterAgreesWithTheServer(t *testing.T) {
+	t.Parallel()
+	for _, p := range peers {
+		srv, addr, requests := serve(t)
+		_, code := srv.Do(create("/q"), 0)
+		require.Zero(t, code)
+		base := requests.Load()
+		s, err := runSlice(context.Background(), p.open, site{servers: addr, timeout: 10 * time.Second, path: "/q"}, 3, 50*time.Millisecond)
+		require.NoError(t, err)
+		require.Positive(t, s.ops)
+		require.Len(t, s.latencies, s.ops)
+		require.Equal(t, requests.Load()-base, s.requests, p.name)
+	}
+}
+
+func TestACancelledRunReturnsTheCauseAndLeavesNoNode(t *testing.T) {
+	t.Parallel()
+	srv, addr, _ := serve(t)
+	cause := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	go func() {
+		for len(srv.Sessions()) < 3 { // the run is at work
+			time.Sleep(time.Millisecond)
+		}
+		cancel(cause)
+	}()
+	s, err := zksync.Connect(context.Background(), addr)
+	require.NoError(t, err)
+	_, err = Run(ctx, s.Conn(), Config{
+		Servers: addr, Timeout: 10 * time.Second, Duration: time.Hour, Clients: []int{4}, Note: func(string) {},
+	})
+	require.ErrorIs(t, err, cause)
+	require.NoError(t, s.Close())
+	// A session that was being opened at that instant may be left, but nothing is its own.
+	left, _ := srv.Children("/")
+	require.Equal(t, []string{"zookeeper"}, left)
+}
+
+func TestAServerThatDiesIsAnErrorThatNamesThePeer(t *testing.T) {
+	t.Parallel()
+	for _, p := range peers {
+		srv, addr, _ := serve(t)
+		_, code := srv.Do(create("/q"), 0)
+		require.Zero(t, code)
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		go func() {
+			for srv.ChildCount("/q") < 1 && ctx.Err() == nil {
+				time.Sleep(time.Millisecond)
+			}
+			srv.Close()
+			cancel() // menagerie is patient and would wait for the server to come back
+		}()
+		_, err := runSlice(ctx, p.open, site{servers: addr, timeout: time.Second, path: "/q"}, 2, time.Minute)
+		require.Error(t, err, p.name)
+	}
+}
+
+func TestPercentilesAreTakenFromTheSample(t *testing.T) {
+	var all []time.Duration
+	for i := 1; i <= 200; i++ {
+		all = append(all, time.Duration(i)*time.Microsecond)
+	}
+	require.Equal(t, 100.0, percentile(all, 50))
+	require.Equal(t, 198.0, percentile(all, 99))
+	require.Equal(t, 1.0, percentile(all[:1], 99))
+	require.Zero(t, percentile(nil, 50))
+}
+
+func TestConnectStringsAreSplitForThePlainClient(t *testing.T) {
+	for s, want := range map[string]struct {
+		addresses []string
+		chroot    string
+	}{
+		"zk1:2181":                  {[]string{"zk1:2181"}, ""},
+		"zk1, zk2:2182 ,[::1]/a/b/": {[]string{"zk1:2181", "zk2:2182", "[::1]:2181"}, "/a/b"},
+		"[::1]:2183/":               {[]string{"[::1]:2183"}, ""},
+	} {
+		addresses, chroot := splitServers(s)
+		require.Equal(t, want.addresses, addresses)
+		require.Equal(t, want.chroot, chroot)
+	}
+}
+
+// create makes a node that everybody may use.
+func create(path string) zkserver.Call {
+	return zkserver.Call{Op: zkserver.OpCreate, Path: path, ACL: zkserver.OpenACL()}
+}

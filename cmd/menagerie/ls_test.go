@@ -1,0 +1,105 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAnEmptyOrMissingQueueIsNoError(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	run(t, "lock", "/used", "--servers", s.addr, "--", "true").succeeded()
+	for _, path := range []string{"/used", "/never/used"} {
+		p := run(t, "ls", path, "--servers", s.addr)
+		p.succeeded()
+		require.Equal(t, "nobody holds or waits for "+path+"\n", p.stdout.String())
+		p = run(t, "ls", "--json", path, "--servers", s.addr)
+		p.succeeded()
+		require.Equal(t, "[]\n", p.stdout.String())
+	}
+}
+
+func TestHolderAndWaitersAreListedInOrder(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	h := holder(t, s, "/locks/a")
+	w := start(t, "lock", "/locks/a", "--servers", s.addr, "--", "true")
+	s.queued(t, "/locks/a", 2)
+
+	p := run(t, "ls", "/locks/a", "--servers", s.addr, "--json")
+	p.succeeded()
+	var raw []map[string]any
+	require.NoError(t, json.Unmarshal([]byte(p.stdout.String()), &raw))
+	require.Len(t, raw, 2)
+	for _, r := range raw {
+		require.ElementsMatch(t, []string{"position", "kind", "state", "owner", "since", "session", "token", "node"}, keys(r))
+		require.ElementsMatch(t, []string{"host", "pid", "name"}, keys(r["owner"].(map[string]any)))
+	}
+
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	rows := contenders(t, s.addr, "/locks/a")
+	require.Len(t, rows, 2)
+	for i, who := range []struct {
+		p     *program
+		name  string
+		state string
+	}{{h, "sh", "held"}, {w, "true", "waiting"}} {
+		r := rows[i]
+		require.Equal(t, rows[0].Position+i, r.Position)
+		require.EqualValues(t, "lock", r.Kind)
+		require.EqualValues(t, who.state, r.State)
+		require.Equal(t, ownerRow{Host: host, PID: who.p.cmd.Process.Pid, Name: who.name}, r.Owner)
+		since, err := time.Parse(time.RFC3339, r.Since)
+		require.NoError(t, err)
+		require.WithinDuration(t, time.Now(), since, patience)
+		require.Regexp(t, `^0x[0-9a-f]+$`, r.Session)
+		require.Regexp(t, `^/locks/a/.*-lock-\d{10}$`, r.Node)
+	}
+	require.Regexp(t, `^[0-9a-f]{16}-[0-9a-f]{8}$`, rows[0].Token)
+
+	table := run(t, "ls", "/locks/a", "--servers", s.addr)
+	table.succeeded()
+	lines := strings.Split(strings.TrimSuffix(table.stdout.String(), "\n"), "\n")
+	require.Len(t, lines, 3)
+	require.Equal(t, []string{"POS", "KIND", "STATE", "OWNER", "SINCE", "SESSION", "TOKEN", "NODE"}, strings.Fields(lines[0]))
+	require.Contains(t, lines[1], rows[0].Node)
+	require.Contains(t, lines[1], rows[0].Session)
+	require.Contains(t, lines[2], "waiting")
+}
+
+func TestTheEnvironmentNamesTheServers(t *testing.T) {
+	s := startServer(t)
+	t.Setenv(serversEnv, s.addr)
+	run(t, "lock", "/a", "--", "true").succeeded()
+	_, ok := s.Children("/a")
+	require.True(t, ok)
+	// A flag wins.
+	run(t, "ls", "/a", "--servers", nobody(t), "--timeout", "200ms").failed(exitFailure, "cannot reach")
+}
+
+func TestAChrootIsHonoured(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	run(t, "lock", "/a", "--servers", s.addr+"/app", "--", "true").succeeded()
+	_, ok := s.Children("/app/a")
+	require.True(t, ok)
+	p := holder(t, &server{addr: s.addr + "/app"}, "/a")
+	rows := contenders(t, s.addr+"/app", "/a")
+	require.Len(t, rows, 1)
+	require.Equal(t, p.cmd.Process.Pid, rows[0].Owner.PID)
+	require.Contains(t, rows[0].Node, "/a/_c_")
+}
+
+func keys(m map[string]any) []string {
+	var all []string
+	for k := range m {
+		all = append(all, k)
+	}
+	return all
+}
