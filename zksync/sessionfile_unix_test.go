@@ -3,6 +3,7 @@
 package zksync
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -92,6 +93,9 @@ func TestReplacingTheFileNeverLetsTwoOwnersIn(t *testing.T) {
 			for range 300 {
 				f, _, err := openSessionFile(path)
 				if err != nil {
+					if !errors.Is(err, ErrMisuse) {
+						t.Errorf("refused for another reason than that it is in use: %v", err)
+					}
 					continue
 				}
 				wins.Add(1)
