@@ -140,11 +140,13 @@ func (c *cohort) grantTo(w *waiter) {
 		return
 	}
 	if c.set.maxHold > 0 {
+		l.mu.Lock() // its own timer may look at it at once
 		l.bound = time.AfterFunc(c.set.maxHold, func() {
 			if l.finish(ErrMaxHold) {
 				c.release(l)
 			}
 		})
+		l.mu.Unlock()
 	}
 	c.hold = l
 	w.lease = l
@@ -188,7 +190,7 @@ func (c *cohort) obtain(ctx context.Context, old *place) (*place, error) {
 
 // guard has lost called when the session of p is over; at once if it is already.
 func (c *cohort) guard(p *place) {
-	p.hook = p.e.OnLost(func(error) { c.lost(p) })
+	p.hook.Store(p.e.OnLost(func(error) { c.lost(p) }))
 }
 
 // joined takes over what a join ended with. It returns a place that nobody wants
@@ -382,8 +384,8 @@ func (c *cohort) vanished(p *place) {
 		return
 	}
 	c.q.s.logger.Warn("own node was deleted by somebody else", "node", c.q.s.local(p.node))
-	if p.hook != nil {
-		p.hook.Stop()
+	if h := p.hook.Load(); h != nil {
+		h.Stop()
 	}
 	c.lost(p)
 }

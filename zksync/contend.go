@@ -54,6 +54,7 @@ func (p *place) round(ctx context.Context) error {
 	if len(p.q.grant(ahead, p.self)) == 0 {
 		return nil // this very listing showed the own node, and nothing in its way
 	}
+	ahead, more := p.near(ahead)
 	n := newNews(p.self.name)
 	defer n.stop()
 	for {
@@ -62,7 +63,7 @@ func (p *place) round(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if ahead, err = p.without(ahead, departed); err != nil {
+		if ahead, err = p.without(ahead, departed, more); err != nil {
 			return err
 		}
 		if len(p.q.grant(ahead, p.self)) == 0 {
@@ -71,9 +72,29 @@ func (p *place) round(ctx context.Context) error {
 	}
 }
 
+// near keeps what a waiter needs to remember of a listing: its blockers and what
+// would block if they had left. It reports whether anything more is in the way.
+// Whoever queues behind thousands must not keep thousands of names.
+func (p *place) near(ahead []entry) (kept []entry, more bool) {
+	blockers := p.q.grant(ahead, p.self)
+	rest := withoutEntries(ahead, blockers)
+	next := p.q.grant(rest, p.self)
+	for _, e := range ahead {
+		if indexEntry(blockers, e.name) >= 0 || indexEntry(next, e.name) >= 0 {
+			kept = append(kept, e)
+		}
+	}
+	return kept, len(p.q.grant(withoutEntries(rest, next), p.self)) > 0
+}
+
+func withoutEntries(entries, out []entry) []entry {
+	return slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return indexEntry(out, e.name) >= 0 })
+}
+
 // without takes departed entries out of ahead, and says if what is left is known
-// well enough to go on without a listing.
-func (p *place) without(ahead []entry, departed []string) ([]entry, error) {
+// well enough to go on without a listing. more tells that the listing showed others
+// in the way that are not in ahead.
+func (p *place) without(ahead []entry, departed []string, more bool) ([]entry, error) {
 	blockers := p.q.grant(ahead, p.self)
 	left := slices.Clone(ahead)
 	scouted := false
@@ -90,12 +111,12 @@ func (p *place) without(ahead []entry, departed []string) ([]entry, error) {
 	}
 	next := p.q.grant(left, p.self)
 	switch {
-	case len(next) == 0 || sameEntries(next, blockers) && !scouted:
+	case len(next) == 0 && !more, sameEntries(next, blockers) && !scouted:
 		return left, nil
 	case scouted:
 		// Off the critical path, learn whether the blockers are the last.
 		return nil, errList
-	case len(blockers) == 1 && len(left) > 1:
+	case len(next) == 0, len(blockers) == 1 && (more || len(left) > 1):
 		// Of the new blocker we know that it was there at the listing. One read would
 		// tell more of it, and the next one of the next; one listing tells all.
 		return nil, errList
@@ -126,7 +147,7 @@ func (p *place) watch(n *news, ahead []entry) {
 	for _, b := range blockers {
 		want(b.name)
 	}
-	if scout, ok := p.scout(ahead, blockers); ok {
+	if scout, ok := p.scout(ahead, blockers); ok && scouting {
 		want(scout)
 	}
 	if len(paths) > 0 {
@@ -136,13 +157,13 @@ func (p *place) watch(n *news, ahead []entry) {
 	}
 }
 
+// scouting is switched off only by the benchmark that shows what it buys.
+var scouting = true
+
 // scout is the entry whose departure announces that the blockers may be the last:
 // what would block if they had left.
 func (p *place) scout(ahead, blockers []entry) (name string, ok bool) {
-	rest := slices.DeleteFunc(slices.Clone(ahead), func(e entry) bool {
-		return indexEntry(blockers, e.name) >= 0
-	})
-	next := p.q.grant(rest, p.self)
+	next := p.q.grant(withoutEntries(ahead, blockers), p.self)
 	if len(next) == 0 || next[0].name == p.self.name {
 		return "", false
 	}
@@ -164,7 +185,7 @@ func (p *place) ahead(ctx context.Context) ([]entry, error) {
 		}
 		return nil, err
 	}
-	entries, err := p.q.entries(ctx, p.e, names, p.czxids())
+	entries, err := p.q.entries(ctx, p.e, p.notBehind(names), p.czxids())
 	if err != nil {
 		return nil, err
 	}
@@ -176,6 +197,22 @@ func (p *place) ahead(ctx context.Context) ([]entry, error) {
 		return nil, errList
 	}
 	return ahead, nil
+}
+
+// notBehind drops the names that are behind our own by their number alone, before
+// anything is made of them: near the head of a long queue that is nearly all.
+func (p *place) notBehind(names []string) []string {
+	if nearLimit(p.self.seq) {
+		return names
+	}
+	own := protectedPrefix + p.self.uuid
+	return slices.DeleteFunc(names, func(n string) bool {
+		if len(n) < sequenceLen || strings.HasPrefix(n, own) {
+			return false
+		}
+		seq, ok := parseSequence(n[len(n)-sequenceLen:])
+		return ok && seq > p.self.seq && !nearLimit(seq)
+	})
 }
 
 // twins hands every entry of our uuid but our own to the reaper: a request that
@@ -367,5 +404,5 @@ func (n *news) stop() {
 	}
 }
 
-// queueDir is the name of the directory without the chroot, for messages.
+// path is the directory's path as the session's user knows it.
 func (q *queue) path() string { return strings.TrimPrefix(q.dir, q.s.chroot) }

@@ -138,6 +138,10 @@ func cutPermit(s string) (weight int64, rest string) {
 // minus sign included. Only below -999999999 there are eleven.
 func formatSequence(n int32) string { return fmt.Sprintf("%010d", n) }
 
+// sequenceLen is the length of a sequence number in a name, but for negative ones
+// below -999999999, which are one longer.
+const sequenceLen = 10
+
 // parseSequence accepts exactly what formatSequence writes. It does not compare
 // with that, because formatting every name of a long listing would cost more than
 // all the rest of reading it.

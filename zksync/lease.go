@@ -122,6 +122,7 @@ func (l *Lease) finish(err error) bool {
 	if first {
 		l.err = err
 	}
+	bound := l.bound
 	l.mu.Unlock()
 	if !first {
 		return false
@@ -132,8 +133,8 @@ func (l *Lease) finish(err error) bool {
 		return true
 	}
 	l.finishInner(err)
-	if l.bound != nil {
-		l.bound.Stop()
+	if bound != nil {
+		bound.Stop()
 	}
 	l.c.q.s.forget(l)
 	l.traceEnd(err)

@@ -43,7 +43,7 @@ type place struct {
 	node  string
 	known map[string]int64 // czxids of entries, where they had to be asked for
 
-	hook *zkconn.LossHook
+	hook atomic.Pointer[zkconn.LossHook]
 	gone atomic.Bool // the place is lost: nothing may be granted on it any more
 }
 
@@ -60,11 +60,12 @@ var errGone = errors.New("zksync: own node was deleted by somebody else")
 func (q *queue) acquire(ctx context.Context, old *place) (*place, error) {
 	for {
 		e, err := q.s.client.Epoch(ctx)
+		if old != nil && (err != nil || old.e != e) {
+			old.leave(0)
+			old = nil
+		}
 		if err != nil {
 			return nil, q.failure(ctx, err)
-		}
-		if old != nil && old.e != e {
-			old = nil // it went with its session
 		}
 		p, alone, err := q.enter(ctx, e, old)
 		old = nil
@@ -109,19 +110,21 @@ func (q *queue) failure(ctx context.Context, err error) error {
 }
 
 // enter puts an entry at the tail of the queue: one round trip. It reports alone
-// when the entry is the only child of the directory, which grants any kind.
+// when the entry is the only child of the directory, which grants any kind. old is
+// given up whatever comes.
 func (q *queue) enter(ctx context.Context, e *zkconn.Epoch, old *place) (p *place, alone bool, err error) {
 	for pause := time.Duration(0); ; {
 		if err := e.Await(ctx); err != nil {
+			if old != nil {
+				old.leave(0)
+			}
 			return nil, false, err
 		}
 		p, alone, err := q.tryEnter(ctx, e, old)
-		if old != nil {
-			// After a clean answer the transaction has removed it and this is one request
-			// for nothing that nobody waits for; after any other it may still be there.
-			old.leave(0)
-			old = nil
+		if old != nil && !old.gone.Load() {
+			old.leave(0) // only a clean answer says that the transaction removed it
 		}
+		old = nil
 		if err == nil && p != nil {
 			return p, alone, nil
 		}
@@ -163,6 +166,9 @@ func (q *queue) tryEnter(ctx context.Context, e *zkconn.Epoch, old *place) (*pla
 	call := e.StartMulti(ops...)
 	res, err := call.Wait(ctx, e)
 	if err == nil {
+		if old != nil {
+			old.forget()
+		}
 		return q.entered(ctx, e, uuid, res[at:])
 	}
 	var refused *zkconn.TxnError
@@ -235,8 +241,6 @@ func (q *queue) refused(ctx context.Context, e *zkconn.Epoch, t *zkconn.TxnError
 		return nil, false, errAgain
 	case errors.Is(t, zk.ErrNoAuth) && t.Index > create && !q.readOnlyDir.Swap(true):
 		return nil, false, errAgain
-	case errors.Is(t, zk.ErrSessionMoved):
-		return nil, false, errAgain
 	case errors.Is(t, zk.ErrSessionExpired):
 		return nil, false, zkconn.ErrOver
 	}
@@ -306,14 +310,19 @@ func (q *queue) abandonPrefix(e *zkconn.Epoch, uuid string) {
 // leave gives the place up. The node's removal is the reaper's until it is
 // confirmed; leave waits for that no longer than grace.
 func (p *place) leave(grace time.Duration) {
-	p.gone.Store(true)
-	if p.hook != nil {
-		p.hook.Stop()
-	}
+	p.forget()
 	if grace > 0 && p.e.Linked() && p.remove(grace) {
 		return
 	}
 	p.e.Reap(zkconn.Litter{Dir: p.q.dir, Node: p.node})
+}
+
+// forget marks the place as given up.
+func (p *place) forget() {
+	p.gone.Store(true)
+	if h := p.hook.Load(); h != nil {
+		h.Stop()
+	}
 }
 
 // remove deletes the node and reports whether the servers confirmed that it is

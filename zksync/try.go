@@ -89,7 +89,12 @@ func (q *queue) tryAcquire(ctx context.Context) (*place, error) {
 			return p, nil
 		case err == nil:
 			p.leave(0)
-		case errors.Is(err, errGone), errors.Is(err, zkconn.ErrOver), errors.Is(err, errList):
+		case errors.Is(err, errGone), errors.Is(err, zkconn.ErrOver):
+		case errors.Is(err, errList), zkconn.Unknown(err):
+			// An answer that settles nothing. Only ctx ends that, if the server will not.
+			if err := sleep(ctx, e, lookAgain); err != nil && !errors.Is(err, zkconn.ErrOver) {
+				return nil, q.failure(ctx, err)
+			}
 		case errors.Is(err, ErrNotAcquired):
 			return nil, ErrNotAcquired
 		default:

@@ -68,19 +68,46 @@ func (c *Call[T]) Wait(ctx context.Context, e *Epoch) (T, error) { return wait(c
 
 // retry runs a request that may be run twice until the servers answer it: it
 // waits for a connection first and again after each one that was lost.
+//
+// An unknown outcome on a connection that still stands is an error code that the
+// client has no name for, or one that passes; a few are overlooked, with growing
+// pauses, before it is returned.
 func retry[T any](ctx context.Context, e *Epoch, f func(*zk.Conn) (T, error)) (T, error) {
-	for {
+	const overlooked = 4
+	for odd, pause := 0, 5*time.Millisecond; ; {
 		if err := e.Await(ctx); err != nil {
 			var none T
 			return none, err
 		}
 		at := e.connection()
 		v, err := wait(ctx, e, start(e, f))
-		if !Unknown(err) || at != 0 && e.connection() == at {
-			// An unknown outcome on a connection that still stands is an error code
-			// that the client has no name for; asking again would spin.
+		if !Unknown(err) {
 			return v, err
 		}
+		if at == 0 || e.connection() != at {
+			continue // the connection was lost: wait for the next
+		}
+		if odd++; odd > overlooked {
+			return v, err
+		}
+		if perr := e.pause(ctx, pause); perr != nil {
+			return v, perr
+		}
+		pause *= 2
+	}
+}
+
+// pause waits for d, or until ctx or the epoch ends.
+func (e *Epoch) pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-e.over:
+		return ErrOver
 	}
 }
 

@@ -35,11 +35,12 @@ func Unknown(err error) bool {
 }
 
 // answers are the errors with which a server says that it did not apply the
-// operation.
+// operation, and that asking again would not help. ErrSessionMoved is not among
+// them: it passes, so it is treated like any other answer that settles nothing.
 var answers = []error{
 	zk.ErrAPIError, zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion,
 	zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrSessionExpired,
-	zk.ErrInvalidACL, zk.ErrAuthFailed, zk.ErrSessionMoved, zk.ErrBadArguments,
+	zk.ErrInvalidACL, zk.ErrAuthFailed, zk.ErrBadArguments,
 	zk.ErrReconfigDisabled,
 }
 

@@ -15,6 +15,9 @@ import (
 // may be larger.
 const maxFrame = 4 << 20
 
+// keepBuffer is how large a buffer a connection keeps between frames.
+const keepBuffer = 16 << 10
+
 // wire is the net.Conn that the client sees. It passes whole frames both ways and
 // keeps the books on them. The client writes each frame with one Write from one
 // goroutine at a time, and reads from one goroutine.
@@ -188,6 +191,9 @@ func (w *wire) next() error {
 	n := int64(binary.BigEndian.Uint32(prefix[:]))
 	if n < int64(least) || n > int64(limit) {
 		return w.violation(fmt.Errorf("a frame of %d bytes (at most %d are taken)", int32(n), limit))
+	}
+	if cap(w.buf) > keepBuffer && n < keepBuffer {
+		w.buf = nil // one long listing must not be remembered for ever
 	}
 	w.buf = append(w.buf[:0], prefix[:]...)
 	w.buf = append(w.buf, make([]byte, n)...)

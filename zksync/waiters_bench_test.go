@@ -1,0 +1,159 @@
+package zksync
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver"
+)
+
+// benchServers returns the connect string of the real ensemble that the
+// environment names, or else of an in-process server on loopback.
+func benchServers(b *testing.B) string {
+	if s := os.Getenv("MENAGERIE_TEST_SERVERS"); s != "" {
+		return s
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(b, err)
+	srv := zkserver.New(zkserver.Config{})
+	go srv.Serve(l)
+	b.Cleanup(srv.Close)
+	return l.Addr().String()
+}
+
+func benchSessions(b *testing.B, servers string, n int) []*Session {
+	all := make([]*Session, n)
+	for i := range all {
+		s, err := Connect(context.Background(), servers, WithTimeout(30*time.Second),
+			WithLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		require.NoError(b, err)
+		b.Cleanup(func() { s.Close() })
+		all[i] = s
+	}
+	return all
+}
+
+func benchPath() string { return fmt.Sprintf("/bench-%d", time.Now().UnixNano()) }
+
+// BenchmarkHandover compares the two ways of waiting: with a scout, that tells
+// early that the blocker is the head, and without, listing again after the wake.
+// One operation is one hand-over.
+func BenchmarkHandover(b *testing.B) {
+	servers := benchServers(b)
+	for _, n := range []int{8, 32} {
+		sessions := benchSessions(b, servers, n)
+		for _, early := range []bool{true, false} {
+			b.Run(fmt.Sprintf("sessions=%d/early=%v", n, early), func(b *testing.B) {
+				scouting = early
+				defer func() { scouting = true }()
+				handover(b, sessions)
+			})
+		}
+	}
+}
+
+func handover(b *testing.B, sessions []*Session) {
+	path := benchPath()
+	var todo, wg = make(chan struct{}, b.N), sync.WaitGroup{}
+	for range b.N {
+		todo <- struct{}{}
+	}
+	close(todo)
+	b.ResetTimer()
+	for _, s := range sessions {
+		m := NewMutex(s, path)
+		wg.Go(func() {
+			for range todo {
+				m.Lock()
+				m.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// BenchmarkWaiters queues many waiters behind a holder and lets them drain. It
+// reports memory and goroutines per waiter while they wait, and the time to drain.
+func BenchmarkWaiters(b *testing.B) {
+	servers := benchServers(b)
+	b.Run("goroutines=10000", func(b *testing.B) {
+		s := benchSessions(b, servers, 1)[0]
+		for range b.N {
+			m := NewMutex(s, benchPath())
+			waiters(b, m, 10_000, func(int) *Mutex { return m })
+		}
+	})
+	for _, n := range []int{1000} {
+		b.Run(fmt.Sprintf("sessions=%d", n), func(b *testing.B) {
+			sessions := benchSessions(b, servers, n+1)
+			for range b.N {
+				path := benchPath()
+				waiters(b, NewMutex(sessions[n], path), n, func(i int) *Mutex { return NewMutex(sessions[i], path) })
+			}
+		})
+	}
+	b.Run("depth=5000", func(b *testing.B) {
+		s := benchSessions(b, servers, 1)[0]
+		for range b.N {
+			path := benchPath()
+			waiters(b, NewMutex(s, path), 5000, func(int) *Mutex { return NewMutex(s, path) })
+		}
+	})
+}
+
+func waiters(b *testing.B, holder *Mutex, n int, of func(i int) *Mutex) {
+	holder.Lock()
+	goroutines, heap := runtime.NumGoroutine(), heapInUse()
+	var wg sync.WaitGroup
+	began := time.Now()
+	places := map[*Mutex]bool{holder: true}
+	for i := range n {
+		m := of(i)
+		places[m] = true
+		wg.Go(func() {
+			m.Lock()
+			m.Unlock()
+		})
+	}
+	queued(b, holder, len(places), n)
+	b.ReportMetric(float64(time.Since(began).Milliseconds()), "queue-ms")
+	b.ReportMetric(float64(runtime.NumGoroutine()-goroutines)/float64(n), "goroutines/waiter")
+	b.ReportMetric(float64(heapInUse()-heap)/float64(n), "B/waiter")
+	began = time.Now()
+	holder.Unlock()
+	wg.Wait()
+	b.ReportMetric(float64(time.Since(began).Milliseconds()), "drain-ms")
+}
+
+// queued waits until all waiters wait: in the queue, or locally behind the holder.
+func queued(b *testing.B, holder *Mutex, places, n int) {
+	e, err := holder.c.q.s.client.Epoch(context.Background())
+	require.NoError(b, err)
+	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		st, _, err := e.Exists(context.Background(), holder.c.q.dir)
+		require.NoError(b, err)
+		holder.c.mu.Lock()
+		local := len(holder.c.waiters)
+		holder.c.mu.Unlock()
+		if int(st.NumChildren) == places && (places > 1 || local == n) {
+			return
+		}
+		require.True(b, time.Now().Before(deadline), "%d of %d places, %d local waiters", st.NumChildren, places, local)
+	}
+}
+
+func heapInUse() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapInuse + m.StackInuse)
+}
