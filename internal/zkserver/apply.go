@@ -60,7 +60,7 @@ func (s *Server) apply(r *request, op *txnOp, t *Txn) Code {
 		n.stat.mtime, n.stat.mzxid, n.stat.version = r.ms(), r.zxid, op.version
 		op.stat = n.visible()
 		t.Changes = append(t.Changes, Change{Op: OpSetData, Path: op.path, Owner: n.stat.owner, Czxid: n.stat.czxid})
-		s.watches.changed(op.path)
+		s.watches.changed(op.path, n.acl)
 	case OpSetACL:
 		n := s.tree.nodes[op.path]
 		if n == nil {
@@ -88,7 +88,7 @@ func (s *Server) applyCreate(r *request, op *txnOp, t *Txn) Code {
 		s.armReaper()
 	}
 	parent, _ := splitPath(op.path)
-	s.watches.created(op.path, parent)
+	s.watches.created(op.path, parent, op.acl, s.tree.nodes[parent].acl)
 	return CodeOK
 }
 
@@ -99,6 +99,6 @@ func (s *Server) applyDelete(path string, zxid int64, t *Txn) Code {
 	}
 	t.Changes = append(t.Changes, Change{Op: OpDelete, Path: path, Owner: n.stat.owner, Czxid: n.stat.czxid})
 	parent, _ := splitPath(path)
-	s.watches.deleted(path, parent)
+	s.watches.deleted(path, parent, n.acl, s.tree.nodes[parent].acl)
 	return CodeOK
 }

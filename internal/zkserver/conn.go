@@ -100,8 +100,8 @@ func (c *conn) send(frame []byte) {
 }
 
 // notify sends a watch event.
-func (c *conn) notify(t EventType, path string) {
-	if c.closing {
+func (c *conn) notify(t EventType, path string, acl []ACL) {
+	if c.closing || checkACL(acl, PermRead, c.ids) != CodeOK {
 		return
 	}
 	e := newFrame(32 + len(path))

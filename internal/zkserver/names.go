@@ -108,11 +108,14 @@ func (s *nameSet) list() []string {
 	return out
 }
 
-// clone copies the set as the JVM's copy constructor does: into a table sized for
-// its number of elements, which may order them differently.
+// clone copies the set as the JVM does: into a table sized for its number of elements, which
+// may order them differently.
 func (s *nameSet) clone() *nameSet {
-	buckets := 16
-	for want := s.len()*4/3 + 1; buckets < want; {
+	if s.len() == 0 {
+		return newNameSet(16)
+	}
+	buckets := 1
+	for want := s.n*4/3 + 1; buckets < want; {
 		buckets *= 2
 	}
 	c := newNameSet(buckets)

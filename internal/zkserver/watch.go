@@ -1,8 +1,9 @@
 package zkserver
 
-// watcher receives watch events; a connection is one.
+// watcher receives watch events; a connection is one. acl is that of the node in question: who
+// may not read it is not told, and still loses the watch (the real server since 3.8.4, and Debian's 3.8.0).
 type watcher interface {
-	notify(t EventType, path string)
+	notify(t EventType, path string, acl []ACL)
 }
 
 // watchTable keeps one-shot watches, by path and by watcher. A watcher is at most once
@@ -38,7 +39,7 @@ func (w *watchTable) add(path string, who watcher) {
 
 // trigger fires and removes the watches on a path. Watchers in skip are removed
 // but not told again. It returns who was removed.
-func (w *watchTable) trigger(t EventType, path string, skip map[watcher]struct{}) map[watcher]struct{} {
+func (w *watchTable) trigger(t EventType, path string, acl []ACL, skip map[watcher]struct{}) map[watcher]struct{} {
 	ws := w.byPath[path]
 	if len(ws) == 0 {
 		return nil
@@ -52,7 +53,7 @@ func (w *watchTable) trigger(t EventType, path string, skip map[watcher]struct{}
 			delete(w.byWatcher, who)
 		}
 		if _, told := skip[who]; !told {
-			who.notify(t, path)
+			who.notify(t, path, acl)
 		}
 	}
 	return ws
@@ -81,20 +82,20 @@ func newWatches() *watches {
 	return &watches{data: newWatchTable(), child: newWatchTable()}
 }
 
-func (w *watches) created(path, parent string) {
-	w.data.trigger(EventCreated, path, nil)
-	w.child.trigger(EventChildrenChanged, showParent(parent), nil)
+func (w *watches) created(path, parent string, acl, parentACL []ACL) {
+	w.data.trigger(EventCreated, path, acl, nil)
+	w.child.trigger(EventChildrenChanged, showParent(parent), parentACL, nil)
 }
 
 // deleted tells each watcher of the node once, even if it watched data and children.
-func (w *watches) deleted(path, parent string) {
-	told := w.data.trigger(EventDeleted, path, nil)
-	w.child.trigger(EventDeleted, path, told)
-	w.child.trigger(EventChildrenChanged, showParent(parent), nil)
+func (w *watches) deleted(path, parent string, acl, parentACL []ACL) {
+	told := w.data.trigger(EventDeleted, path, acl, nil)
+	w.child.trigger(EventDeleted, path, acl, told)
+	w.child.trigger(EventChildrenChanged, showParent(parent), parentACL, nil)
 }
 
-func (w *watches) changed(path string) {
-	w.data.trigger(EventDataChanged, path, nil)
+func (w *watches) changed(path string, acl []ACL) {
+	w.data.trigger(EventDataChanged, path, acl, nil)
 }
 
 func (w *watches) drop(who watcher) {
@@ -115,21 +116,22 @@ func (w *watches) of(who watcher) int {
 }
 
 // restore re-establishes the watches of a client that reconnected, and fires those
-// whose node has changed since the last transaction that the client has seen.
+// whose node has changed since the last transaction that the client has seen. These events are
+// not subject to access control in the real server.
 func (w *watches) restore(t *tree, l *watchLists, who watcher) {
 	for _, p := range l.data {
 		switch n := t.nodes[p]; {
 		case n == nil:
-			who.notify(EventDeleted, p)
+			who.notify(EventDeleted, p, nil)
 		case n.stat.mzxid > l.relative:
-			who.notify(EventDataChanged, p)
+			who.notify(EventDataChanged, p, nil)
 		default:
 			w.data.add(p, who)
 		}
 	}
 	for _, p := range l.exist {
 		if t.nodes[p] != nil {
-			who.notify(EventCreated, p)
+			who.notify(EventCreated, p, nil)
 		} else {
 			w.data.add(p, who)
 		}
@@ -137,9 +139,9 @@ func (w *watches) restore(t *tree, l *watchLists, who watcher) {
 	for _, p := range l.child {
 		switch n := t.nodes[p]; {
 		case n == nil:
-			who.notify(EventDeleted, p)
+			who.notify(EventDeleted, p, nil)
 		case n.stat.pzxid > l.relative:
-			who.notify(EventChildrenChanged, p)
+			who.notify(EventChildrenChanged, p, nil)
 		default:
 			w.child.add(p, who)
 		}

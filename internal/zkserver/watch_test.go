@@ -99,3 +99,17 @@ func TestTheEphemeralsOfAClosedSessionGoWithTheirWatches(t *testing.T) {
 		require.Len(t, s.Sessions(), 1)
 	})
 }
+
+func TestWhoMayNotReadANodeLosesTheWatchWithoutAnEvent(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		owner, stranger := join(t, s, 10*time.Second), join(t, s, 10*time.Second)
+		require.Equal(t, CodeOK, owner.auth("digest", "u:p").code)
+		stranger.do(OpExists, watchBody("/secret", true))
+		owner.do(OpExists, watchBody("/secret", true))
+		owner.send(OpCreate, createBody("/secret", nil, []ACL{{PermAll, ID{"auth", ""}}}, 0))
+		owner.requireEvent(EventCreated, "/secret")
+		require.Equal(t, CodeOK, owner.next().code)
+		require.Zero(t, s.Watches())
+		require.Equal(t, CodeOK, stranger.do(OpExists, watchBody("/secret", false)).code, "the next frame is the reply")
+	})
+}

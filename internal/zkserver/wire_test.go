@@ -12,7 +12,7 @@ import (
 
 // wire is a client that sees every frame.
 type wire struct {
-	t    *testing.T
+	t    testing.TB
 	nc   net.Conn
 	xid  int32
 	id   int64
@@ -28,7 +28,7 @@ type reply struct {
 }
 
 // dial opens a connection in memory.
-func dial(t *testing.T, s *Server) *wire {
+func dial(t testing.TB, s *Server) *wire {
 	client, server := net.Pipe()
 	s.ServeConn(server)
 	t.Cleanup(func() { _ = client.Close() })
@@ -36,7 +36,7 @@ func dial(t *testing.T, s *Server) *wire {
 }
 
 // join opens a new session.
-func join(t *testing.T, s *Server, timeout time.Duration) *wire {
+func join(t testing.TB, s *Server, timeout time.Duration) *wire {
 	w := dial(t, s)
 	w.connect(timeout, 0, nil, 0)
 	require.NotZero(t, w.id)
@@ -224,7 +224,7 @@ func (w *wire) stat(path string) Stat {
 }
 
 // newServer returns a server that Cleanup closes.
-func newServer(t *testing.T, cfg Config) *Server {
+func newServer(t testing.TB, cfg Config) *Server {
 	s := New(cfg)
 	t.Cleanup(s.Close)
 	return s

@@ -1,0 +1,82 @@
+package zkserver
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func BenchmarkStart(b *testing.B) {
+	for b.Loop() {
+		New(Config{}).Close()
+	}
+}
+
+func BenchmarkCreateDelete(b *testing.B) {
+	s := New(Config{})
+	defer s.Close()
+	w := join(b, s, time.Hour)
+	for b.Loop() {
+		w.create("/n", nil, FlagEphemeral)
+		w.do(OpDelete, versionBody("/n", -1))
+	}
+}
+
+// The cost of one create must not depend on how many siblings there are.
+func BenchmarkCreateAmong(b *testing.B) {
+	for _, n := range []int{100, 10_000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s := New(Config{})
+			defer s.Close()
+			for range n {
+				s.Do(Call{Op: OpCreate, Path: "/n-", ACL: OpenACL(), Flags: FlagSequential}, 0)
+			}
+			for b.Loop() {
+				path, _ := s.Do(Call{Op: OpCreate, Path: "/x-", ACL: OpenACL(), Flags: FlagSequential}, 0)
+				s.Do(Call{Op: OpDelete, Path: path, Version: -1}, 0)
+			}
+		})
+	}
+}
+
+// Renewing one session must not depend on how many others there are.
+func BenchmarkTouchAmongSessions(b *testing.B) {
+	for _, n := range []int{10, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s := New(Config{MaxTimeout: time.Hour})
+			defer s.Close()
+			s.mu.Lock()
+			for range n {
+				sess := &session{id: s.newSessionID(), timeout: time.Hour}
+				s.sessions[sess.id] = sess
+				s.touch(sess, time.Hour)
+			}
+			s.mu.Unlock()
+			w := join(b, s, time.Hour)
+			for b.Loop() {
+				w.do(OpExists, watchBody("/", false))
+			}
+		})
+	}
+}
+
+// Firing n watches on one node costs time proportional to n.
+func BenchmarkTrigger(b *testing.B) {
+	for _, n := range []int{100, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			w := newWatches()
+			who := make([]countingWatcher, n)
+			for b.Loop() {
+				for i := range who {
+					w.data.add("/n", &who[i])
+				}
+				w.changed("/n", nil)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/watch")
+		})
+	}
+}
+
+type countingWatcher struct{ n int }
+
+func (c *countingWatcher) notify(EventType, string, []ACL) { c.n++ }
