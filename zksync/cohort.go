@@ -65,8 +65,20 @@ func (c *cohort) acquire(ctx context.Context, mirror bool) (*Lease, error) {
 	w := &waiter{ctx: ctx, mirror: mirror, ready: make(chan struct{})}
 	c.mu.Lock()
 	c.waiters = append(c.waiters, w)
-	c.advance()
-	c.mu.Unlock()
+	if ctx.Done() == nil && c.free() {
+		// Nobody is ahead here and this goroutine has nothing else to look at.
+		run := c.newJoin(nil)
+		c.mu.Unlock()
+		if !c.q.s.within(run) {
+			c.mu.Lock()
+			c.join = nil
+			c.fail(ErrClosed)
+			c.mu.Unlock()
+		}
+	} else {
+		c.advance()
+		c.mu.Unlock()
+	}
 	select {
 	case <-w.ready:
 		return w.lease, w.err
@@ -75,6 +87,12 @@ func (c *cohort) acquire(ctx context.Context, mirror bool) (*Lease, error) {
 	case <-c.q.s.ctx.Done():
 		return nil, c.withdraw(w, ErrClosed)
 	}
+}
+
+// free reports whether nobody of this process holds, has a place, or is getting
+// one. mu is held.
+func (c *cohort) free() bool {
+	return c.hold == nil && c.place == nil && c.join == nil && len(c.waiters) == 1
 }
 
 // withdraw takes a waiter out. If it was granted in the meantime, it pretends not
@@ -155,21 +173,25 @@ func (c *cohort) grantTo(w *waiter) {
 
 // startJoin begins to get a place, giving up old in the same request. mu is held.
 func (c *cohort) startJoin(old *place) {
+	run := c.newJoin(old)
+	if !c.q.s.spawn(run) {
+		c.join = nil
+		c.fail(ErrClosed)
+	}
+}
+
+// newJoin makes the acquisition that run carries out. mu is held.
+func (c *cohort) newJoin(old *place) (run func()) {
 	ctx, cancel := context.WithCancelCause(c.q.s.ctx)
 	j := &join{cancel: cancel, done: make(chan struct{})}
 	c.join = j
-	ok := c.q.s.spawn(func() {
+	return func() {
 		defer cancel(nil)
 		defer close(j.done)
 		p, err := c.obtain(ctx, old)
 		if unwanted := c.joined(j, p, err); unwanted != nil {
 			unwanted.leave(cleanupGrace)
 		}
-	})
-	if !ok {
-		c.join = nil
-		cancel(nil)
-		c.fail(ErrClosed)
 	}
 }
 
@@ -354,7 +376,7 @@ func (c *cohort) watchOwn(ctx context.Context, p *place) {
 		case errors.Is(err, zk.ErrNoNode):
 			c.vanished(p)
 			return
-		case zkconn.Unknown(err):
+		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
 			if sleep(ctx, p.e, lookAgain) != nil {
 				return
 			}

@@ -50,15 +50,15 @@ func (l *Lease) guard(ops []any) ([]zk.MultiResponse, error) {
 		return nil, err
 	}
 	defer l.endGuard()
-	if err := l.p.e.Await(l.ctx); err != nil {
-		return nil, l.endedWith(err)
-	}
-	call := l.p.e.StartMulti(all...)
-	res, err := call.Wait(l.ctx, l.p.e)
+	res, err := l.transact(all)
 	var refused *zkconn.TxnError
 	switch {
 	case err == nil:
 		return s.unplaced(res[1:]), nil
+	case errors.Is(err, errNotYet):
+		return nil, l.endedWith(zkconn.ErrOver)
+	case zkconn.Unknown(err):
+		return nil, ambiguous(err)
 	case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, zk.ErrNoNode):
 		l.c.vanished(l.p)
 		return nil, ErrLost
@@ -69,6 +69,22 @@ func (l *Lease) guard(ops []any) ([]zk.MultiResponse, error) {
 		return nil, ambiguous(l.endedWith(err))
 	}
 	return nil, ambiguous(err)
+}
+
+// errNotYet means that the lease ended before the transaction could be sent.
+var errNotYet = errors.New("zksync: not sent")
+
+// transact sends a transaction as soon as there is a connection.
+func (l *Lease) transact(ops []any) ([]zk.MultiResponse, error) {
+	for {
+		if l.p.e.Await(l.ctx) != nil {
+			return nil, errNotYet
+		}
+		res, err := l.p.e.StartMulti(ops...).Wait(l.ctx, l.p.e)
+		if !errors.Is(err, zkconn.ErrNotSent) {
+			return res, err
+		}
+	}
 }
 
 // endedWith is what the lease ended with; err if it did not.

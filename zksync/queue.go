@@ -171,17 +171,31 @@ func (q *queue) tryEnter(ctx context.Context, e *zkconn.Epoch, old *place) (*pla
 		}
 		return q.entered(ctx, e, uuid, res[at:])
 	}
-	var refused *zkconn.TxnError
-	if errors.As(err, &refused) {
-		return q.refused(ctx, e, refused, at, uuid)
+	if errors.Is(err, zkconn.ErrNotSent) {
+		return nil, false, errAgain
 	}
 	// Nobody knows whether the entry exists. While anybody can look, look; and from
 	// here on the reaper owns whatever is or will be there, unless we find it.
 	if zkconn.Unknown(err) {
 		return q.find(ctx, e, uuid)
 	}
-	q.abandon(e, uuid, call, at)
-	return nil, false, err
+	if !answered(call) {
+		q.abandon(e, uuid, call, at) // ctx or the epoch ended first
+		return nil, false, err
+	}
+	refused := &zkconn.TxnError{Index: -1, Err: err}
+	errors.As(err, &refused)
+	return q.refused(ctx, e, refused, at, uuid)
+}
+
+// answered reports whether the outcome of a call is there.
+func answered[T any](call *zkconn.Call[T]) bool {
+	select {
+	case <-call.Done():
+		return true
+	default:
+		return false
+	}
 }
 
 // entered reads the answer to the transaction. The parent's Stat is that of the
@@ -330,18 +344,17 @@ func (p *place) forget() {
 func (p *place) remove(d time.Duration) bool {
 	call := p.e.StartDelete(p.node)
 	settle(p.e, call.Done(), d)
-	select {
-	case <-call.Done():
-		_, err := call.Result()
-		return err == nil || errors.Is(err, zk.ErrNoNode)
-	default:
+	if !answered(call) {
 		return false
 	}
+	_, err := call.Result()
+	return err == nil || errors.Is(err, zk.ErrNoNode)
 }
 
-// settle waits for done, at most for d, and not beyond the epoch.
+// settle waits for done, at most for d, and not beyond the epoch. Without a
+// connection there is nothing to wait for.
 func settle(e *zkconn.Epoch, done <-chan struct{}, d time.Duration) {
-	if d <= 0 {
+	if d <= 0 || !e.Linked() {
 		return
 	}
 	t := time.NewTimer(d)
@@ -393,7 +406,7 @@ func makeContainer(ctx context.Context, e *zkconn.Epoch, dir string, acl []zk.AC
 			if err := makeContainer(ctx, e, parent, acl); err != nil {
 				return err
 			}
-		case zkconn.Unknown(err):
+		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
 			// Creating it again is harmless; the pause is for a server that keeps
 			// answering nonsense.
 			if err := sleep(ctx, e, 5*time.Millisecond); err != nil {

@@ -301,16 +301,33 @@ func (s *Session) Close() error {
 // spawn runs f in a goroutine that Close joins. It reports false, and does not run
 // f, once Close has begun.
 func (s *Session) spawn(f func()) bool {
+	if !s.begin() {
+		return false
+	}
+	s.client.Go(func() {
+		defer s.work.Done()
+		f()
+	})
+	return true
+}
+
+// within runs f in this goroutine, otherwise like spawn.
+func (s *Session) within(f func()) bool {
+	if !s.begin() {
+		return false
+	}
+	defer s.work.Done()
+	f()
+	return true
+}
+
+func (s *Session) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return false
 	}
 	s.work.Add(1)
-	s.client.Go(func() {
-		defer s.work.Done()
-		f()
-	})
 	return true
 }
 

@@ -120,10 +120,7 @@ func negotiated(conn *zk.Conn) (time.Duration, bool) {
 func (e *Epoch) ask() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), max(e.timeout/3, time.Millisecond))
 	defer cancel()
-	_, err := wait(ctx, e, start(e, func(c *zk.Conn) (bool, error) {
-		there, _, err := c.Exists("/")
-		return there, err
-	}))
+	_, err := wait(ctx, e, start(e, existsRequest("/")))
 	return err == nil
 }
 

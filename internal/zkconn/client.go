@@ -67,6 +67,7 @@ type Client struct {
 	mu      sync.Mutex
 	state   State
 	epoch   *Epoch        // the newest
+	entered *Epoch        // the one that state is of
 	moved   chan struct{} // closed and replaced whenever state or epoch change
 	lastErr error         // of the newest failed attempt to connect
 	refused error         // the servers refuse us for good
@@ -266,17 +267,28 @@ func (c *Client) lost(e *Epoch) {
 	}
 }
 
-// enter moves to a state that epoch e found itself in. Only the newest epoch
-// counts, a lost one stays lost, and Closed is final.
+// enter moves to a state that epoch e found itself in. Whoever speaks for an older
+// epoch than the last that spoke is late and ignored. A lost epoch stays lost, and
+// Closed is final.
 func (c *Client) enter(e *Epoch, s State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.epoch != e || c.state == s || c.state == Closed {
+	same := c.entered == e
+	if c.state == Closed || same && c.state == s || c.entered != nil && e.number < c.entered.number {
 		return
 	}
 	if s != Lost && e.Cause() != nil {
 		return
 	}
+	if !same && c.entered != nil && c.state != Lost {
+		c.become(Lost) // the old epoch's own word is still on its way
+	}
+	c.entered = e
+	c.become(s)
+}
+
+// become sets the state and tells everybody. mu is held.
+func (c *Client) become(s State) {
 	c.state = s
 	c.wake()
 	for sub := range c.subs {
@@ -305,11 +317,7 @@ func (c *Client) Close() {
 func (c *Client) Stop() {
 	c.stop.Do(func() {
 		c.mu.Lock()
-		c.state = Closed
-		c.wake()
-		for sub := range c.subs {
-			sub.push(Closed)
-		}
+		c.become(Closed)
 		c.mu.Unlock()
 		close(c.stopping)
 	})

@@ -13,6 +13,9 @@ var (
 	// can no longer be proved alive. What it did, if anything, dies with the session.
 	ErrOver = errors.New("zkconn: the session is over")
 
+	// ErrNotSent is returned for a request that never left for want of a connection.
+	ErrNotSent = errors.New("zkconn: not sent: no connection")
+
 	// ErrClosed is returned once the client was closed.
 	ErrClosed = errors.New("zkconn: client closed")
 
@@ -47,12 +50,15 @@ var answers = []error{
 // local are errors that the client returns before it sends anything.
 var local = []error{zk.ErrInvalidPath, zk.ErrInvalidFlags, zk.ErrShortBuffer, zk.ErrNoServer}
 
-// unimplemented is how the client spells error code -6, which it has no name for.
+// errUnimplemented is code -6; the client has no name for it.
+var errUnimplemented = errors.New("zkconn: the server does not know the operation")
+
+// unimplemented is how the client spells it, on an adopted connection.
 var unimplemented = fmt.Sprintf("unknown error: %v", zk.ErrCode(-6))
 
 // Unimplemented reports whether the server does not know the operation.
 func Unimplemented(err error) bool {
-	return err != nil && strings.Contains(err.Error(), unimplemented)
+	return err != nil && (errors.Is(err, errUnimplemented) || strings.Contains(err.Error(), unimplemented))
 }
 
 // classify turns what the client returned into one of three: nil, an answer of
@@ -63,7 +69,7 @@ func classify(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case isOneOf(err, answers), isOneOf(err, local), Unimplemented(err):
+	case isOneOf(err, answers), isOneOf(err, local), Unimplemented(err), errors.Is(err, ErrNotSent):
 		return err
 	}
 	return &unknownError{err}

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 )
 
 // The operations whose frames the tap must understand. Numbers are the ZooKeeper
@@ -37,7 +36,6 @@ const (
 	xidEvent = -1
 	xidPing  = -2
 	xidAuth  = -4
-	xidWatch = -8 // a request to set watches
 )
 
 const (
@@ -193,20 +191,6 @@ func authRequest(a Auth) []byte {
 	b = binary.BigEndian.AppendUint32(b, 0)
 	b = appendBuffer(b, []byte(a.Scheme))
 	return appendBuffer(b, a.Cred)
-}
-
-// setWatchesRequest sets a data watch on every path, in one request. A node that is
-// gone is told at once, as an event before the reply. The zxid up to which the
-// caller claims to know the nodes is the highest there is, so that no node counts
-// as changed since.
-func setWatchesRequest(paths []string) []byte {
-	b := requestHeader(xidWatch, opSetWatches)
-	b = binary.BigEndian.AppendUint64(b, math.MaxInt64)
-	b = binary.BigEndian.AppendUint32(b, uint32(len(paths)))
-	for _, p := range paths {
-		b = appendBuffer(b, []byte(p))
-	}
-	return binary.BigEndian.AppendUint64(b, 0) // no exist watches, no child watches
 }
 
 func connectRequest(timeout int32, id int64, passwd []byte) []byte {

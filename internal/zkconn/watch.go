@@ -62,7 +62,7 @@ type hub struct {
 
 type watchedNode struct {
 	armed  bool // the server holds a watch for us on this connection
-	asking int  // reads under way that should set it
+	asking int  // reads under way that set it
 	subs   map[*Watch]struct{}
 }
 
@@ -83,14 +83,6 @@ func (h *hub) drop(key watchKey, n *watchedNode) {
 	if !n.armed && n.asking == 0 && len(n.subs) == 0 && h.nodes[key] == n {
 		delete(h.nodes, key)
 	}
-}
-
-// wants reports whether a read of key that is about to be sent should set a watch.
-func (h *hub) wants(key watchKey) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	n := h.nodes[key]
-	return n != nil && n.asking > 0 && !n.armed
 }
 
 // armed records that the server acknowledged a read that set a watch.
@@ -216,9 +208,16 @@ func (e *Epoch) WatchAll(paths []string, tell func(path string, news News)) []*W
 		}
 		return watches
 	}
-	if w == nil || w.arm(unarmed) != nil {
+	if w == nil {
 		e.hub.cut()
+		return watches
 	}
+	w.send(&ownRequest{op: opSetWatches, end: func(_ []byte, err error) {
+		if err != nil {
+			// Without its watches a waiter would sleep for ever. Let it begin anew.
+			e.hub.cut()
+		}
+	}}, setWatchesBody(unarmed))
 	return watches
 }
 
@@ -267,7 +266,9 @@ func (e *Epoch) watchAdopted(ctx context.Context, w *Watch) (*Watch, watched, er
 		}
 		return w, watched{}, nil
 	}
-	names, err := wait(ctx, e, start(e, func(*zk.Conn) ([]string, error) { return e.armAdopted(w.key) }))
+	names, err := wait(ctx, e, start(e, request[[]string]{
+		client: func(*zk.Conn) ([]string, error) { return e.armAdopted(w.key) },
+	}))
 	if err != nil {
 		w.Stop()
 		return nil, watched{}, err
@@ -275,31 +276,25 @@ func (e *Epoch) watchAdopted(ctx context.Context, w *Watch) (*Watch, watched, er
 	return w, watched{children: names}, nil
 }
 
-// readToWatch sends the read that the wire turns into a watch.
+// readToWatch sends the read that sets the watch.
 func (e *Epoch) readToWatch(ctx context.Context, key watchKey) (watched, error) {
 	if key.children {
-		names, err := wait(ctx, e, start(e, func(c *zk.Conn) ([]string, error) {
-			names, _, err := c.Children(key.path)
-			return names, err
+		l, err := wait(ctx, e, start(e, request[listing]{
+			op: opGetChildren2, body: readRequest(key.path, true), decode: decodeListing, arms: []watchKey{key},
 		}))
-		return watched{children: names}, err
+		return watched{children: l.names}, err
 	}
 	// getData, not exists: on a missing node exists leaves a watch on the server
 	// that nothing would ever fire.
-	_, err := wait(ctx, e, start(e, func(c *zk.Conn) (struct{}, error) {
-		_, _, err := c.Get(key.path)
-		return struct{}{}, err
+	_, err := wait(ctx, e, start(e, request[struct{}]{
+		op: opGetData, body: readRequest(key.path, true), decode: decodeNothing, arms: []watchKey{key},
 	}))
 	if !errors.Is(err, zk.ErrNoAuth) {
 		return watched{}, err
 	}
 	// A node that we may not read: exists needs no permission.
-	there, err := wait(ctx, e, start(e, func(c *zk.Conn) (bool, error) {
-		there, _, err := c.Exists(key.path)
-		return there, err
+	_, err = wait(ctx, e, start(e, request[*zk.Stat]{
+		op: opExists, body: readRequest(key.path, true), decode: decodeStat, arms: []watchKey{key},
 	}))
-	if err == nil && !there {
-		err = zk.ErrNoNode
-	}
 	return watched{}, err
 }

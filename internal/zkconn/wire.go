@@ -38,22 +38,16 @@ type wire struct {
 	open     bool // the handshake is over
 	greeting time.Time
 	sent     map[int32]sentRequest
-	pings    []time.Time // send times of unanswered pings, oldest first
-	arming   []armed     // unanswered requests of the hub's, oldest first
+	pings    []time.Time           // send times of unanswered pings, oldest first
+	own      map[int32]*ownRequest // see send
+	lastOwn  int32
 	closed   bool
-}
-
-// armed is a request that sets watches.
-type armed struct {
-	at    time.Time
-	paths []string
 }
 
 // sentRequest is what a reply is matched with.
 type sentRequest struct {
-	at    time.Time
-	op    int32
-	watch watchKey // the watch that a success sets; zero for none
+	at time.Time
+	op int32
 }
 
 // newWire wraps a fresh connection. The handshake must end by deadline: the
@@ -65,6 +59,7 @@ func newWire(raw net.Conn, e *Epoch, addr string, deadline time.Time) *wire {
 		in:      bufio.NewReaderSize(raw, 16<<10),
 		writing: make(chan struct{}, 1),
 		sent:    make(map[int32]sentRequest),
+		own:     make(map[int32]*ownRequest),
 	}
 }
 
@@ -86,8 +81,7 @@ func (w *wire) put(b []byte) (int, error) {
 	return n, err
 }
 
-// note enters an outgoing frame into the books and turns the read that the watch
-// hub waits for into one that sets the watch.
+// note enters an outgoing frame of the client's into the books.
 func (w *wire) note(b []byte, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -105,50 +99,7 @@ func (w *wire) note(b []byte, now time.Time) {
 		w.pings = append(w.pings, now)
 		return
 	}
-	s := sentRequest{at: now, op: op}
-	if op == opGetData || op == opExists || op == opGetChildren2 {
-		key := watchKey{string(r.string()), op == opGetChildren2}
-		if r.err == nil && len(r.b) == 1 && w.epoch.hub.wants(key) {
-			b[len(b)-1] = 1 // the flag is the last byte of these requests
-			s.watch = key
-		}
-	}
-	w.sent[xid] = s
-}
-
-// arm asks the server to watch paths, without waiting for the answer.
-func (w *wire) arm(paths []string) error {
-	// The entry and the frame must go in one order, or answers would be matched with
-	// the wrong request.
-	w.writing <- struct{}{}
-	defer func() { <-w.writing }()
-	w.mu.Lock()
-	w.arming = append(w.arming, armed{time.Now(), paths})
-	w.mu.Unlock()
-	_, err := w.raw.Write(appendFrame(nil, setWatchesRequest(paths)))
-	if err != nil {
-		w.fail(err)
-	}
-	return err
-}
-
-// watching handles the answer to arm.
-func (w *wire) watching(code int32) error {
-	w.mu.Lock()
-	if len(w.arming) == 0 {
-		w.mu.Unlock()
-		return w.violation(errors.New("an answer to a request for watches that was not sent"))
-	}
-	a := w.arming[0]
-	w.arming = w.arming[1:]
-	w.mu.Unlock()
-	if code != 0 {
-		// Without its watches a waiter would sleep for ever. On another connection
-		// it starts over.
-		return fmt.Errorf("%s refused to set watches (error %d)", w.addr, code)
-	}
-	w.epoch.acknowledged(a.at)
-	return nil
+	w.sent[xid] = sentRequest{at: now, op: op}
 }
 
 // inject sends a frame that the client knows nothing of.
@@ -256,8 +207,6 @@ func (w *wire) received(body []byte) error {
 			w.epoch.client.refuse(fmt.Errorf("%w: %s answered the credentials with error %d", ErrAuth, w.addr, code))
 		}
 		return nil // the client would only log it
-	case xid == xidWatch:
-		return w.watching(code)
 	default:
 		return w.replied(xid, code, r.b)
 	}
@@ -278,6 +227,9 @@ func (w *wire) ponged() {
 }
 
 func (w *wire) replied(xid, code int32, body []byte) error {
+	if ok, err := w.answered(xid, code, body); ok {
+		return err
+	}
 	w.mu.Lock()
 	s, ok := w.sent[xid]
 	delete(w.sent, xid)
@@ -293,19 +245,21 @@ func (w *wire) replied(xid, code int32, body []byte) error {
 		}
 	}
 	w.epoch.acknowledged(s.at)
-	if s.watch != (watchKey{}) && code == 0 {
-		w.epoch.hub.armed(s.watch)
-	}
 	if s.op == opClose {
 		w.epoch.mu.Lock()
 		w.epoch.ended = true
 		w.epoch.mu.Unlock()
 	}
+	w.expiredBy(code)
+	w.rest = w.buf
+	return nil
+}
+
+// expiredBy ends the epoch if the code of an answer says that the session is gone.
+func (w *wire) expiredBy(code int32) {
 	if code == codeSessionExpired {
 		w.epoch.lose(fmt.Errorf("%w: %s says that it expired", ErrOver, w.addr))
 	}
-	w.rest = w.buf
-	return nil
 }
 
 // codeSessionExpired in the header of a reply: the session is gone.
@@ -334,6 +288,7 @@ func (w *wire) fail(err error) {
 	}
 	w.raw.Close()
 	w.epoch.disconnected(w, err, open)
+	w.drop(err)
 }
 
 // Close implements net.Conn.

@@ -1,0 +1,169 @@
+package zkconn
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Encoding and decoding of the requests that go past the client's queue. Decoders
+// get bodies that checkReply has passed, and still never read beyond their end.
+
+func appendInt32(dst []byte, v int32) []byte { return binary.BigEndian.AppendUint32(dst, uint32(v)) }
+
+func appendString(dst []byte, s string) []byte {
+	return append(appendInt32(dst, int32(len(s))), s...)
+}
+
+// appendData writes data; nil is the protocol's null.
+func appendData(dst, data []byte) []byte {
+	if data == nil {
+		return appendInt32(dst, -1)
+	}
+	return appendBuffer(dst, data)
+}
+
+func appendACL(dst []byte, acl []zk.ACL) []byte {
+	dst = appendInt32(dst, int32(len(acl)))
+	for _, a := range acl {
+		dst = appendInt32(dst, a.Perms)
+		dst = appendString(dst, a.Scheme)
+		dst = appendString(dst, a.ID)
+	}
+	return dst
+}
+
+func appendCreate(dst []byte, r *zk.CreateRequest) []byte {
+	dst = appendString(dst, r.Path)
+	dst = appendData(dst, r.Data)
+	dst = appendACL(dst, r.Acl)
+	return appendInt32(dst, r.Flags)
+}
+
+func appendDelete(dst []byte, r *zk.DeleteRequest) []byte {
+	return appendInt32(appendString(dst, r.Path), r.Version)
+}
+
+// readRequest is the body of exists, getData and getChildren2.
+func readRequest(path string, watch bool) []byte {
+	b := appendString(nil, path)
+	if watch {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+func appendOpHeader(dst []byte, op int32, done byte) []byte {
+	dst = appendInt32(dst, op)
+	dst = append(dst, done)
+	return appendInt32(dst, -1)
+}
+
+// multiBody is the body of a transaction.
+func multiBody(ops []any) ([]byte, error) {
+	var b []byte
+	for _, op := range ops {
+		switch r := op.(type) {
+		case *zk.CreateRequest:
+			b = appendCreate(appendOpHeader(b, opCreate, 0), r)
+		case *zk.DeleteRequest:
+			b = appendDelete(appendOpHeader(b, opDelete, 0), r)
+		case *zk.SetDataRequest:
+			b = appendString(appendOpHeader(b, opSetData, 0), r.Path)
+			b = appendInt32(appendData(b, r.Data), r.Version)
+		case *zk.CheckVersionRequest:
+			b = appendInt32(appendString(appendOpHeader(b, opCheck, 0), r.Path), r.Version)
+		default:
+			return nil, fmt.Errorf("zkconn: an operation of type %T in a transaction", op)
+		}
+	}
+	return appendOpHeader(b, -1, 1), nil
+}
+
+// decodeMulti reads the answer to a transaction of n operations. Of one that was
+// not applied, the operations before the one that failed carry no error although
+// nothing was applied, and those after it a "runtime inconsistency".
+func decodeMulti(body []byte, n int) ([]zk.MultiResponse, error) {
+	r := &juteReader{b: body}
+	res := make([]zk.MultiResponse, 0, n)
+	var failed error
+	for r.err == nil {
+		kind, done := r.int32(), r.bool()
+		r.int32()
+		if done {
+			break
+		}
+		var m zk.MultiResponse
+		switch kind {
+		case opCreate:
+			m.String = string(r.string())
+		case opSetData:
+			m.Stat = r.stat()
+		case opError:
+			if m.Error = codeError(r.int32()); m.Error != nil && failed == nil {
+				failed = &TxnError{Index: len(res), Err: m.Error}
+			}
+		}
+		res = append(res, m)
+	}
+	switch {
+	case r.err != nil:
+		return nil, &unknownError{r.err}
+	case failed != nil:
+		return nil, classify(failed)
+	case len(res) != n:
+		return nil, &unknownError{fmt.Errorf("%d results for %d operations", len(res), n)}
+	}
+	return res, nil
+}
+
+func (r *juteReader) stat() *zk.Stat {
+	return &zk.Stat{
+		Czxid: r.int64(), Mzxid: r.int64(), Ctime: r.int64(), Mtime: r.int64(),
+		Version: r.int32(), Cversion: r.int32(), Aversion: r.int32(),
+		EphemeralOwner: r.int64(), DataLength: r.int32(), NumChildren: r.int32(), Pzxid: r.int64(),
+	}
+}
+
+func (r *juteReader) strings() []string {
+	n := r.count(4)
+	all := make([]string, 0, n)
+	for range n {
+		all = append(all, string(r.string()))
+	}
+	return all
+}
+
+// codes are the server's error codes that have a name in the client.
+var codes = map[int32]error{
+	-8: zk.ErrBadArguments, -100: zk.ErrAPIError, -101: zk.ErrNoNode, -102: zk.ErrNoAuth,
+	-103: zk.ErrBadVersion, -108: zk.ErrNoChildrenForEphemerals, -110: zk.ErrNodeExists,
+	-111: zk.ErrNotEmpty, codeSessionExpired: zk.ErrSessionExpired, -114: zk.ErrInvalidACL,
+	-115: zk.ErrAuthFailed, -118: zk.ErrSessionMoved, -6: errUnimplemented,
+}
+
+// codeError is the error that a code stands for. One without a name settles nothing.
+func codeError(code int32) error {
+	if code == 0 {
+		return nil
+	}
+	if err, ok := codes[code]; ok {
+		return err
+	}
+	return fmt.Errorf("zkconn: the server answered with error %d", code)
+}
+
+// setWatchesBody sets a data watch on every path, in one request. A node that is
+// gone is told at once, as an event before the reply. The zxid up to which the
+// caller claims to know the nodes is the highest there is, so that no node counts
+// as changed since.
+func setWatchesBody(paths []string) []byte {
+	b := binary.BigEndian.AppendUint64(nil, math.MaxInt64)
+	b = appendInt32(b, int32(len(paths)))
+	for _, p := range paths {
+		b = appendString(b, p)
+	}
+	return binary.BigEndian.AppendUint64(b, 0) // no exist watches, no child watches
+}

@@ -1,0 +1,168 @@
+package zkconn
+
+import (
+	"context"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// The operations of an epoch. Those that only read, and Delete, block through
+// disconnects until the servers answer, ctx ends, or the epoch is over. Those that
+// create are sent once.
+
+type listing struct {
+	names []string
+	stat  *zk.Stat
+}
+
+func childrenRequest(path string) request[listing] {
+	return request[listing]{
+		op: opGetChildren2, body: readRequest(path, false),
+		decode: decodeListing,
+		client: func(c *zk.Conn) (listing, error) {
+			names, stat, err := c.Children(path)
+			return listing{names, stat}, err
+		},
+	}
+}
+
+func decodeListing(r *juteReader) (listing, error) {
+	names := r.strings()
+	return listing{names, r.stat()}, nil
+}
+
+// Children lists the children of path.
+func (e *Epoch) Children(ctx context.Context, path string) ([]string, *zk.Stat, error) {
+	l, err := retry(ctx, e, childrenRequest(path))
+	return l.names, l.stat, err
+}
+
+// Exists reports whether there is a node at path, and its Stat.
+func (e *Epoch) Exists(ctx context.Context, path string) (*zk.Stat, bool, error) {
+	st, err := retry(ctx, e, existsRequest(path))
+	if err == zk.ErrNoNode {
+		return nil, false, nil
+	}
+	return st, err == nil, err
+}
+
+func existsRequest(path string) request[*zk.Stat] {
+	return request[*zk.Stat]{
+		op: opExists, body: readRequest(path, false), decode: decodeStat,
+		client: func(c *zk.Conn) (*zk.Stat, error) {
+			there, st, err := c.Exists(path)
+			if err == nil && !there {
+				err = zk.ErrNoNode
+			}
+			return st, err
+		},
+	}
+}
+
+func decodeStat(r *juteReader) (*zk.Stat, error) { return r.stat(), nil }
+
+type content struct {
+	data []byte
+	stat *zk.Stat
+}
+
+// Get reads the node at path.
+func (e *Epoch) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) {
+	v, err := retry(ctx, e, request[content]{
+		op: opGetData, body: readRequest(path, false),
+		decode: func(r *juteReader) (content, error) {
+			data := append([]byte(nil), r.buffer()...)
+			return content{data, r.stat()}, nil
+		},
+		client: func(c *zk.Conn) (content, error) {
+			data, st, err := c.Get(path)
+			return content{data, st}, err
+		},
+	})
+	return v.data, v.stat, err
+}
+
+// Sync waits until the server has caught up with what the leader had committed.
+func (e *Epoch) Sync(ctx context.Context, path string) error {
+	_, err := retry(ctx, e, request[struct{}]{
+		op: opSync, body: appendString(nil, path), decode: decodeNothing,
+		client: func(c *zk.Conn) (struct{}, error) { _, err := c.Sync(path); return struct{}{}, err },
+	})
+	return err
+}
+
+func decodeNothing(*juteReader) (struct{}, error) { return struct{}{}, nil }
+
+func deleteRequest(path string) request[struct{}] {
+	return request[struct{}]{
+		op: opDelete, body: appendDelete(nil, &zk.DeleteRequest{Path: path, Version: -1}),
+		decode: decodeNothing,
+		client: func(c *zk.Conn) (struct{}, error) { return struct{}{}, c.Delete(path, -1) },
+	}
+}
+
+// Delete removes the node at path, whatever its version. It is run again after a
+// lost connection, so the caller's path must name one node for ever (ours do).
+func (e *Epoch) Delete(ctx context.Context, path string) error {
+	_, err := retry(ctx, e, deleteRequest(path))
+	return err
+}
+
+// StartDelete sends a delete.
+func (e *Epoch) StartDelete(path string) *Call[struct{}] { return start(e, deleteRequest(path)) }
+
+func createRequest(op int32, r *zk.CreateRequest, client func(*zk.Conn) (string, error)) request[string] {
+	return request[string]{
+		op: op, body: appendCreate(nil, r), client: client,
+		decode: func(r *juteReader) (string, error) { return string(r.string()), nil },
+	}
+}
+
+// Create makes a node; it is not retried.
+func (e *Epoch) Create(ctx context.Context, path string, data []byte, flags int32, acl []zk.ACL) (string, error) {
+	r := &zk.CreateRequest{Path: path, Data: data, Acl: acl, Flags: flags}
+	return wait(ctx, e, start(e, createRequest(opCreate, r, func(c *zk.Conn) (string, error) {
+		return c.Create(path, data, flags, acl)
+	})))
+}
+
+// CreateContainer makes a container node; it is not retried.
+func (e *Epoch) CreateContainer(ctx context.Context, path string, data []byte, acl []zk.ACL) error {
+	r := &zk.CreateRequest{Path: path, Data: data, Acl: acl, Flags: zk.FlagContainer}
+	_, err := wait(ctx, e, start(e, createRequest(opCreateContainer, r, func(c *zk.Conn) (string, error) {
+		return c.CreateContainer(path, data, zk.FlagContainer, acl)
+	})))
+	return err
+}
+
+// StartMulti sends a transaction of *zk.CreateRequest, *zk.DeleteRequest,
+// *zk.SetDataRequest and *zk.CheckVersionRequest. A refusal comes as a *TxnError.
+func (e *Epoch) StartMulti(ops ...any) *Call[[]zk.MultiResponse] {
+	body, err := multiBody(ops)
+	if err != nil {
+		c := &Call[[]zk.MultiResponse]{done: make(chan struct{}), err: err}
+		close(c.done)
+		return c
+	}
+	return start(e, request[[]zk.MultiResponse]{
+		op: opMulti, body: body,
+		decode: func(r *juteReader) ([]zk.MultiResponse, error) { return decodeMulti(r.b, len(ops)) },
+		client: func(c *zk.Conn) ([]zk.MultiResponse, error) { return clientMulti(c, ops) },
+	})
+}
+
+func clientMulti(c *zk.Conn, ops []any) ([]zk.MultiResponse, error) {
+	res, err := c.Multi(ops...)
+	if err == nil && len(res) != len(ops) {
+		return nil, zk.ErrUnknown // a reply shorter than the request: the outcome is unknown
+	}
+	if err != nil && classify(err) == err {
+		for i, r := range res {
+			if r.Error != nil {
+				return nil, &TxnError{i, err}
+			}
+		}
+		return nil, &TxnError{-1, err}
+	}
+	return res, err
+}

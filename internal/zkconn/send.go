@@ -1,0 +1,113 @@
+package zkconn
+
+import (
+	"fmt"
+	"time"
+)
+
+// Requests of our own go onto the client's connection directly, past its queue: a
+// caller can stop waiting for one at any time without a goroutine being stuck in
+// it, error codes arrive as they are, and two switches of goroutine are saved each
+// way. The client never learns of them. Servers answer one session's requests in
+// the order in which they arrived, whoever made them.
+
+// firstOwn is where the xids of our own requests begin; the client counts from 1.
+const firstOwn = 1 << 30
+
+// ownRequest is a request of ours that waits for its answer.
+type ownRequest struct {
+	at   time.Time
+	op   int32
+	end  func(body []byte, err error) // called once, in the goroutine that reads or closes
+	arms []watchKey                   // the watches that a success sets
+}
+
+// send puts a request on the wire. r.end is called exactly once, before send
+// returns if it could not be sent; it must not block.
+func (w *wire) send(r *ownRequest, body []byte) {
+	w.writing <- struct{}{}
+	r.at = time.Now() // before the frame leaves: see leaseClock
+	xid, ok := w.expect(r)
+	if !ok {
+		<-w.writing
+		r.end(nil, ErrNotSent)
+		return
+	}
+	frame := make([]byte, 0, 12+len(body))
+	frame = appendInt32(frame, int32(8+len(body)))
+	frame = appendInt32(frame, xid)
+	frame = appendInt32(frame, r.op)
+	frame = append(frame, body...)
+	_, err := w.raw.Write(frame)
+	<-w.writing
+	if err != nil {
+		w.fail(err) // ends r, among others
+	}
+}
+
+// expect enters r into the books; it fails on a closed connection.
+func (w *wire) expect(r *ownRequest) (xid int32, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed || !w.open {
+		return 0, false
+	}
+	for {
+		if w.lastOwn < firstOwn {
+			w.lastOwn = firstOwn
+		}
+		w.lastOwn++ // wraps to a negative number, and so back to the start
+		_, ours := w.own[w.lastOwn]
+		_, theirs := w.sent[w.lastOwn]
+		if !ours && !theirs && w.lastOwn > firstOwn {
+			break
+		}
+	}
+	w.own[w.lastOwn] = r
+	return w.lastOwn, true
+}
+
+// answered handles a reply to a request of our own; ok is false if it is none.
+func (w *wire) answered(xid, code int32, body []byte) (ok bool, err error) {
+	w.mu.Lock()
+	r, ok := w.own[xid]
+	delete(w.own, xid)
+	w.mu.Unlock()
+	if !ok {
+		return false, nil
+	}
+	if code == 0 {
+		if err := checkReply(r.op, body); err != nil {
+			err = w.violation(err)
+			r.end(nil, &unknownError{err})
+			return true, err
+		}
+	}
+	w.epoch.acknowledged(r.at)
+	if code == 0 {
+		for _, key := range r.arms {
+			w.epoch.hub.armed(key)
+		}
+	}
+	w.expiredBy(code)
+	switch code {
+	case 0:
+		r.end(body, nil)
+	case codeSessionExpired:
+		r.end(nil, ErrOver)
+	default:
+		r.end(nil, classify(codeError(code)))
+	}
+	return true, nil
+}
+
+// drop ends every request of our own that was not answered.
+func (w *wire) drop(cause error) {
+	w.mu.Lock()
+	own := w.own
+	w.own = nil
+	w.mu.Unlock()
+	for _, r := range own {
+		r.end(nil, &unknownError{fmt.Errorf("the connection was lost before the answer: %w", cause)})
+	}
+}
