@@ -82,8 +82,8 @@ func (d *dialer) close() {
 }
 
 // Init, Len, Next and Connected make the dialer a host list of one server, which needs no DNS. The
-// list has "ended" when the attempt before has not led to a session: that makes the client pause for a second,
-// fail what waits and notice that it was closed.
+// list has "ended" when the attempt before has not led to a session: that makes the client pause
+// for a second, fail what waits and notice that it was closed.
 func (d *dialer) Init([]string) error { return nil }
 func (d *dialer) Len() int            { return 1 }
 

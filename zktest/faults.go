@@ -7,8 +7,8 @@ import "time"
 // reconnects. It reports whether there was such a session.
 func (s *Server) Expire(id int64) bool { return s.zk.Expire(id) }
 
-// ExpireSilently is Expire for a client that is partitioned and does not learn: what it sends vanishes and
-// nothing reaches it until heal is called.
+// ExpireSilently is Expire for a client that is partitioned and does not learn: what it sends
+// vanishes and nothing reaches it until heal is called.
 func (s *Server) ExpireSilently(id int64) (heal func()) {
 	heal = s.Partition(id)
 	s.zk.Expire(id)
@@ -19,13 +19,14 @@ func (s *Server) ExpireSilently(id int64) (heal func()) {
 // was a connection.
 func (s *Server) Disconnect(id int64) bool { return s.zk.Disconnect(id) }
 
-// Partition makes a client's network a black hole both ways. The client is recognised by its session id:
-// its connections stay open and silent, and so do new ones on which it asks for that session. The server does not hear of it, so the session
-// expires in time.
+// Partition makes a client's network a black hole both ways. The client is recognised by its
+// session id: its connections stay open and silent, and so do new ones on which it asks for that
+// session. The server does not hear of it, so the session expires in time.
 //
-// heal ends it, and may be called twice. As with a healed TCP connection, what was sent meanwhile then arrives (a millisecond later), if the
-// connection is still open on both sides; what the client sent on a connection that it has given up never does.
-// Several partitions of one client last until all are healed.
+// heal ends it, and may be called twice. As with a healed TCP connection, what was sent meanwhile
+// then arrives (a millisecond later), if the connection is still open on both sides; what the
+// client sent on a connection that it has given up never does. Several partitions of one client
+// last until all are healed.
 func (s *Server) Partition(id int64) (heal func()) { return s.zk.Block(id, true, true) }
 
 // DropRequests is half of [Server.Partition]: the server hears nothing from the client.
@@ -38,9 +39,9 @@ func (s *Server) DropReplies(id int64) (heal func()) { return s.zk.Block(id, fal
 // Delay gives a client's network a latency in each direction. Zero takes it away.
 func (s *Server) Delay(id int64, request, reply time.Duration) { s.zk.SetDelay(id, request, reply) }
 
-// Freeze stops the server as SIGSTOP would: connections are accepted, but nothing is read, answered, committed
-// or expired until thaw (or [Server.Thaw]) is called. Then what is due expires first, and what was
-// sent meanwhile is handled.
+// Freeze stops the server as SIGSTOP would: connections are accepted, but nothing is read,
+// answered, committed or expired until thaw (or [Server.Thaw]) is called. Then what is due expires
+// first, and what was sent meanwhile is handled.
 func (s *Server) Freeze() (thaw func()) {
 	s.zk.Freeze()
 	return s.Thaw
@@ -63,8 +64,8 @@ func (s *Server) Stop() {
 // their full timeout again. A running server is stopped first.
 func (s *Server) Restart() { s.restart(true) }
 
-// RestartEmpty is Restart without data and sessions. Clients find that the server is behind what they have seen, and are
-// refused, as after the loss of a real server's disk.
+// RestartEmpty is Restart without data and sessions. Clients find that the server is behind what
+// they have seen, and are refused, as after the loss of a real server's disk.
 func (s *Server) RestartEmpty() { s.restart(false) }
 
 func (s *Server) restart(keep bool) {
@@ -99,8 +100,8 @@ func (s *Server) Refuse() (allow func()) {
 
 // SetSequence sets the number that the next sequential node under parent gets. At the limit,
 // 2147483647, the server counts as a real one does: creates that come one after the other all get
-// 2147483647, those that are in flight together (see [WithCommitLatency]), or parts of one multi, go on with -2147483648. It fails the test
-// if there is no such node.
+// 2147483647, those that are in flight together (see [WithCommitLatency]), or parts of one multi,
+// go on with -2147483648. It fails the test if there is no such node.
 func (s *Server) SetSequence(parent string, n int32) {
 	if s.tb != nil {
 		s.tb.Helper()

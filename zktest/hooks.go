@@ -35,17 +35,19 @@ type Txn struct {
 	Changes []Change // in order
 }
 
-// OnCommit has f called for every transaction at the instant of its commit, in order, before any reply or watch
-// event of it leaves the server. f runs while the server is locked: it must be quick and must not call the server. In
-// a bubble Txn.Time is the exact virtual instant at which the server granted or deleted something.
+// OnCommit has f called for every transaction at the instant of its commit, in order, before any
+// reply or watch event of it leaves the server. f runs while the server is locked: it must be quick
+// and must not call the server. In a bubble Txn.Time is the exact virtual instant at which the
+// server granted or deleted something.
 func (s *Server) OnCommit(f func(Txn)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.onCommit = append(s.onCommit, f)
 }
 
-// OnSessionExpired has f called when a session expires, before its ephemerals go; not when a client closes its
-// session. f runs while the server is locked: it must be quick and must not call the server.
+// OnSessionExpired has f called when a session expires, before its ephemerals go; not when a client
+// closes its session. f runs while the server is locked: it must be quick and must not call the
+// server.
 func (s *Server) OnSessionExpired(f func(id int64, at time.Time)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

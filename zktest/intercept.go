@@ -65,8 +65,8 @@ type Verdict struct {
 	Hold <-chan struct{}
 }
 
-// InterceptFunc lets f decide about every request, of every kind, until remove is called. f may be called
-// by several connections at once, must not block, and may call the server except to wait.
+// InterceptFunc lets f decide about every request, of every kind, until remove is called. f may be
+// called by several connections at once, must not block, and may call the server except to wait.
 func (s *Server) InterceptFunc(f func(*Request) Verdict) (remove func()) {
 	j := &judge{decide: func(q *Request, taken bool) (zkserver.Verdict, bool) {
 		if taken {

@@ -34,7 +34,8 @@ func (s *Server) Node(path string) (Node, bool) {
 	return out, true
 }
 
-// Children returns the names of a node's children, sorted; nil if there are none or the node does not exist.
+// Children returns the names of a node's children, sorted; nil if there are none or the node does
+// not exist.
 func (s *Server) Children(path string) []string {
 	names, _ := s.zk.Children(path)
 	return names
@@ -60,8 +61,8 @@ func (s *Server) Sessions() []Session {
 	return out
 }
 
-// Watches returns the number of watches that are set on the server. A client that watches a node twice has
-// one watch there; data and child watches count apart.
+// Watches returns the number of watches that are set on the server. A client that watches a node
+// twice has one watch there; data and child watches count apart.
 func (s *Server) Watches() int { return s.zk.Watches() }
 
 // WatchesOn returns the number of watches on a path.

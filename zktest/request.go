@@ -65,9 +65,9 @@ func (r *Request) is(op Op) bool {
 	return r.Op == op || r.Op == Multi && slices.Contains(r.Ops, op)
 }
 
-// Requests returns how many requests clients have sent: everything that a caller asks
-// for, not Connect, Ping, CloseSession, SetWatches and SetAuth. A multi is one request.
-// A request counts when it arrives, whatever a rule does to it; one that a partition keeps away does not.
+// Requests returns how many requests clients have sent: everything that a caller asks for, not
+// Connect, Ping, CloseSession, SetWatches and SetAuth. A multi is one request. A request counts
+// when it arrives, whatever a rule does to it; one that a partition keeps away does not.
 func (s *Server) Requests() int { return s.RequestsBy(Any) }
 
 // RequestsBy returns how many requests of one kind have arrived. A multi counts as [Multi]

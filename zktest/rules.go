@@ -9,9 +9,9 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkserver"
 )
 
-// Rule selects requests and says what happens to them. Make one with [On], narrow it with
-// Nth, Times and Session, give it a verdict with LoseRequest, LoseReply, Duplicate, Delay, Error or Hold,
-// and pass it to [Server.Intercept]. Hold and Delay combine with another verdict, which then
+// Rule selects requests and says what happens to them. Make one with [On], narrow it with Nth,
+// Times and Session, give it a verdict with LoseRequest, LoseReply, Duplicate, Delay, Error or
+// Hold, and pass it to [Server.Intercept]. Hold and Delay combine with another verdict, which then
 // happens on release. A rule without a verdict only counts.
 type Rule struct {
 	op      Op
@@ -24,14 +24,14 @@ type Rule struct {
 
 // On selects requests by operation and path.
 //
-// A [Multi] matches On(Multi, ...) if any of its parts has a matching path; it also matches On(Create, ...),
-// On(Delete, ...), On(SetData, ...) and On(Check, ...) if such a part has one. So the second request that creates a node is On(Create, ...).Nth(2)
-// however it is sent.
+// A [Multi] matches On(Multi, ...) if any of its parts has a matching path; it also matches
+// On(Create, ...), On(Delete, ...), On(SetData, ...) and On(Check, ...) if such a part has one. So
+// the second request that creates a node is On(Create, ...).Nth(2) however it is sent.
 //
-// In a pattern * stands for any run of characters within one path element and ** for any rest,
-// so "/locks/*" matches the children of /locks and "/locks/**" everything below it. The path is the one
-// in the request: without the sequence number that a create will add. "**" and "" match every request,
-// also those that have no path, like Ping and Connect.
+// In a pattern * stands for any run of characters within one path element and ** for any rest, so
+// "/locks/*" matches the children of /locks and "/locks/**" everything below it. The path is the
+// one in the request: without the sequence number that a create will add. "**" and "" match every
+// request, also those that have no path, like Ping and Connect.
 func On(op Op, pattern string) *Rule { return &Rule{op: op, pattern: pattern} }
 
 // Nth makes the rule act on the n-th match only, counting from 1 and from the moment of
@@ -68,9 +68,9 @@ func (r *Rule) Delay(d time.Duration) *Rule {
 	return r.park()
 }
 
-// Hold parks the request in the server until it is released through the [Interception]. Later requests of the
-// same connection wait behind it; heartbeats do not. A request that is held survives its connection: it
-// is applied on release, as one that lingers in a slow server would be.
+// Hold parks the request in the server until it is released through the [Interception]. Later
+// requests of the same connection wait behind it; heartbeats do not. A request that is held
+// survives its connection: it is applied on release, as one that lingers in a slow server would be.
 func (r *Rule) Hold() *Rule {
 	r.verdict.Delay = 0
 	return r.park()
@@ -173,9 +173,9 @@ type holding struct {
 	release chan struct{}
 }
 
-// Intercept puts a rule to work until [Interception.Remove] or the end of the test. Of several rules that
-// would act on a request the one that was put to work first does; every rule counts its matches. A rule may be put to work
-// several times and counts anew each time.
+// Intercept puts a rule to work until [Interception.Remove] or the end of the test. Of several
+// rules that would act on a request the one that was put to work first does; every rule counts its
+// matches. A rule may be put to work several times and counts anew each time.
 func (s *Server) Intercept(r *Rule) *Interception {
 	in := &Interception{srv: s, rule: *r, changed: make(chan struct{})}
 	in.j = &judge{decide: in.decide}

@@ -34,9 +34,10 @@ type Server struct {
 	serving  sync.WaitGroup
 }
 
-// Run starts a server that lives as long as the test: Cleanup closes it, and fails the
-// test if sessions, ephemeral nodes or watches are left over. It opens no port before [Server.Addr] is called,
-// starts no goroutine before there is a connection, and may be called inside a testing/synctest bubble.
+// Run starts a server that lives as long as the test: Cleanup closes it, and fails the test if
+// sessions, ephemeral nodes or watches are left over. It opens no port before [Server.Addr] is
+// called, starts no goroutine before there is a connection, and may be called inside a
+// testing/synctest bubble.
 func Run(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	s := Start(opts...)
@@ -45,8 +46,8 @@ func Run(t testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// Start starts a server that belongs to no test: the caller closes it, nobody checks for leftovers, and methods that
-// would fail the test panic. For TestMain, examples and programs.
+// Start starts a server that belongs to no test: the caller closes it, nobody checks for leftovers,
+// and methods that would fail the test panic. For TestMain, examples and programs.
 func Start(opts ...Option) *Server {
 	s := &Server{opts: newOptions(opts), counts: map[Op]int{}}
 	cfg := s.opts.cfg
@@ -77,8 +78,8 @@ func (s *Server) finish() {
 	}
 }
 
-// Close drops all connections, joins all goroutines and forgets everything. It is idempotent. A server made by [Run]
-// need not be closed.
+// Close drops all connections, joins all goroutines and forgets everything. It is idempotent. A
+// server made by [Run] need not be closed.
 func (s *Server) Close() {
 	s.zk.Close() // ends Serve as well
 	s.netMu.Lock()

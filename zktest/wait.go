@@ -29,8 +29,9 @@ func (s *Server) nextChange() <-chan struct{} {
 	return s.changed
 }
 
-// WaitFor waits until cond is true. It asks again after every request and every transaction, so it neither polls nor
-// misses a state that lasts until the next one. It returns the context's error if that ends first.
+// WaitFor waits until cond is true. It asks again after every request and every transaction, so it
+// neither polls nor misses a state that lasts until the next one. It returns the context's error if
+// that ends first.
 func (s *Server) WaitFor(ctx context.Context, cond func() bool) error {
 	for {
 		changed := s.nextChange() // before cond, so that no change between the two is lost
@@ -48,8 +49,8 @@ func (s *Server) WaitFor(ctx context.Context, cond func() bool) error {
 // patience is how long the Wait methods without a context wait; virtual time inside a bubble.
 const patience = time.Minute
 
-// WaitChildren waits until the node has n children; -1 means that it does not exist. It fails t at once when that takes
-// more than a minute.
+// WaitChildren waits until the node has n children; -1 means that it does not exist. It fails t at
+// once when that takes more than a minute.
 func (s *Server) WaitChildren(t testing.TB, path string, n int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -8,9 +8,10 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkserver"
 )
 
-// Create makes a node without a client, with open ACL and without access checks. flags are those of go-zookeeper
-// ([zk.FlagEphemeral], [zk.FlagSequence], [zk.FlagContainer] for a container); owner is the session of an ephemeral node.
-// It returns the node's path, and fails the test if it cannot be made.
+// Create makes a node without a client, with open ACL and without access checks. flags are those of
+// go-zookeeper ([zk.FlagEphemeral], [zk.FlagSequence], [zk.FlagContainer] for a container); owner
+// is the session of an ephemeral node. It returns the node's path, and fails the test if it cannot
+// be made.
 func (s *Server) Create(path string, data []byte, flags int32, owner int64) string {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -39,8 +40,8 @@ func (s *Server) Set(path string, data []byte) {
 	}
 }
 
-// Delete removes a node without a client, whatever its version. It fails the test if there is no such node or it
-// has children.
+// Delete removes a node without a client, whatever its version. It fails the test if there is no
+// such node or it has children.
 func (s *Server) Delete(path string) {
 	if s.tb != nil {
 		s.tb.Helper()

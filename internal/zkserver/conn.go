@@ -112,9 +112,6 @@ func (c *conn) notify(t EventType, path string, acl []ACL) {
 	e.int32(stateSyncConnected)
 	e.string(path)
 	c.srv.stats.notifications++
-	if c.srv.cfg.OnNotify != nil {
-		c.srv.cfg.OnNotify(c.session, t, path)
-	}
 	c.send(e.frame())
 }
 

@@ -57,8 +57,8 @@ func (s *Server) linkOf(id int64) *link {
 	return l
 }
 
-// retransmission is how long after a heal the requests of the partition arrive. It gives the
-// server time to notice which connections the client has closed before: in virtual time that is certain.
+// retransmission is how long after a heal the requests of the partition arrive. It gives the server
+// time to notice which connections the client has closed before: in virtual time that is certain.
 const retransmission = time.Millisecond
 
 // healed lets the connections of a client go on.

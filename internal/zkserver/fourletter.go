@@ -42,14 +42,16 @@ func (s *Server) srvr(b *strings.Builder) {
 func (s *Server) stat(b *strings.Builder) {
 	fmt.Fprintf(b, "Zookeeper version: %s-menagerie, built in the process\nClients:\n", Version)
 	for c := range s.conns {
-		fmt.Fprintf(b, " /%s[1](queued=%d,recved=%d,sent=%d)\n", c.nc.RemoteAddr(), len(c.in), c.received.Load(), c.sent.Load())
+		fmt.Fprintf(b, " /%s[1](queued=%d,recved=%d,sent=%d)\n",
+			c.nc.RemoteAddr(), len(c.in), c.received.Load(), c.sent.Load())
 	}
 	b.WriteByte('\n')
 	s.vitals(b)
 }
 
 func (s *Server) vitals(b *strings.Builder) {
-	fmt.Fprintf(b, "Latency min/avg/max: %d/%s/%d\n", s.stats.latencyMin.Milliseconds(), s.averageLatency(), s.stats.latencyMax.Milliseconds())
+	fmt.Fprintf(b, "Latency min/avg/max: %d/%s/%d\n",
+		s.stats.latencyMin.Milliseconds(), s.averageLatency(), s.stats.latencyMax.Milliseconds())
 	fmt.Fprintf(b, "Received: %d\nSent: %d\nConnections: %d\nOutstanding: %d\n",
 		s.stats.received.Load(), s.stats.sent.Load(), len(s.conns), len(s.pending))
 	fmt.Fprintf(b, "Zxid: 0x%x\nMode: standalone\nNode count: %d\n", s.tree.zxid, s.nodeCount())

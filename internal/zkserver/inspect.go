@@ -160,8 +160,8 @@ func (s *Server) SetSequence(path string, n int32) bool {
 	return true
 }
 
-// Do runs an operation without a client and without access checks, and waits until it is
-// committed. It returns the path of the node that a create made. session is the owner of an ephemeral node.
+// Do runs an operation without a client and without access checks, and waits until it is committed.
+// It returns the path of the node that a create made. session is the owner of an ephemeral node.
 func (s *Server) Do(c Call, session int64) (string, Code) {
 	s.mu.Lock()
 	if s.closed || s.stopped {

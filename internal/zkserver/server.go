@@ -12,7 +12,8 @@ import (
 // Config says how a server behaves. The zero value is a server with the defaults of a
 // standalone ZooKeeper.
 type Config struct {
-	// Tick is the unit of session expiry; 2 s if zero. Sessions expire on tick boundaries, counted from New.
+	// Tick is the unit of session expiry; 2 s if zero. Sessions expire on tick boundaries, counted
+	// from New.
 	Tick time.Duration
 	// MinTimeout and MaxTimeout bound session timeouts; 2 and 20 ticks if zero.
 	MinTimeout, MaxTimeout time.Duration
@@ -42,8 +43,6 @@ type Config struct {
 	OnCommit func(Txn)
 	// OnExpired sees each session that expires, before its ephemerals go.
 	OnExpired func(id int64, at time.Time)
-	// OnNotify sees each watch event as it is queued.
-	OnNotify func(session int64, t EventType, path string)
 }
 
 func (cfg Config) withDefaults() Config {
@@ -228,8 +227,8 @@ func (s *Server) halt() {
 	s.zxid = s.tree.zxid
 }
 
-// Stop takes the server off the network as a crash would: connections drop, writes that
-// are not committed are lost, time stands still for sessions. Data and sessions stay. It has no effect on
+// Stop takes the server off the network as a crash would: connections drop, writes that are not
+// committed are lost, time stands still for sessions. Data and sessions stay. It has no effect on
 // listeners: a connection that still comes in is closed at once.
 func (s *Server) Stop() {
 	s.mu.Lock()

@@ -1,7 +1,8 @@
 package zkserver
 
-// watcher receives watch events; a connection is one. acl is that of the node in question: who
-// may not read it is not told, and still loses the watch (the real server since 3.8.4, and Debian's 3.8.0).
+// watcher receives watch events; a connection is one. acl is that of the node in question: who may
+// not read it is not told, and still loses the watch (the real server since 3.8.4, and Debian's
+// 3.8.0).
 type watcher interface {
 	notify(t EventType, path string, acl []ACL)
 }
