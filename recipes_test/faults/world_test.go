@@ -1,0 +1,317 @@
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+const (
+	lockDir = "/locks/a"
+	timeout = 10 * time.Second // of every session
+	hop     = time.Millisecond // one way through the network, so that no two requests share an instant
+	patient = 45 * time.Second // what a party waits that need not give up
+	slack   = 100 * time.Millisecond
+	stuck   = 5 * time.Minute // a party that has not come back by then never will
+)
+
+// world is a server, its clients and what happens to them, in one bubble.
+type world struct {
+	t       testing.TB
+	srv     *zktest.Server
+	book    *book
+	clients []*client
+	began   time.Time
+
+	running sync.WaitGroup // parties
+	pending atomic.Int32   // faults that are still to happen or to heal
+
+	mu     sync.Mutex
+	owners map[int64]*client // of server sessions
+	plans  []plan
+	fired  []string
+}
+
+// plan is a fault that strikes at one request of one client.
+type plan struct {
+	client, nth int
+	fault       fault
+}
+
+func (p plan) String() string {
+	return fmt.Sprintf("%s at request %d of client %d", p.fault.name, p.nth, p.client)
+}
+
+// client is one process: a session, with its network.
+type client struct {
+	w     *world
+	index int
+	s     *zksync.Session
+
+	mu       sync.Mutex
+	requests []zktest.Op
+	cut      chan struct{} // closed when the network is whole again; nil while it is
+	cancels  map[*attempt]context.CancelFunc
+}
+
+func newWorld(t testing.TB, clients int, plans []plan, opts ...zktest.Option) *world {
+	w := &world{t: t, book: newBook(lockDir), owners: make(map[int64]*client), plans: plans, began: time.Now()}
+	w.srv = zktest.Run(t, opts...)
+	w.srv.OnCommit(w.book.commit)
+	for i := range clients {
+		w.join(i)
+	}
+	w.srv.InterceptFunc(w.judge)
+	return w
+}
+
+// join connects a client. Its requests are not counted before all are connected.
+func (w *world) join(index int) *client {
+	c := &client{w: w, index: index, cancels: make(map[*attempt]context.CancelFunc)}
+	c.s = w.srv.Session(w.t, zksync.WithDialer(c.dial), zksync.WithTimeout(timeout), zksync.WithTracer(w.book))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.clients = append(w.clients, c)
+	return c
+}
+
+// dial connects unless the client is cut off from the network altogether.
+func (c *client) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	c.mu.Lock()
+	cut := c.cut
+	c.mu.Unlock()
+	if cut != nil {
+		select {
+		case <-cut:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return c.w.srv.DialContext(ctx, network, address)
+}
+
+// owner finds out whose session it is. A new session is given its network delay.
+func (w *world) owner(session int64) *client {
+	w.mu.Lock()
+	c, known := w.owners[session]
+	clients := w.clients
+	w.mu.Unlock()
+	if known || session == 0 {
+		return c
+	}
+	for _, x := range clients {
+		if x.s.ID() == session {
+			w.srv.Delay(session, hop, hop)
+			w.mu.Lock()
+			w.owners[session] = x
+			w.mu.Unlock()
+			return x
+		}
+	}
+	return nil
+}
+
+// judge counts the requests of every client and lets the plans strike.
+func (w *world) judge(q *zktest.Request) zktest.Verdict {
+	switch q.Op {
+	case zktest.Connect, zktest.Ping, zktest.SetAuth:
+		return zktest.Verdict{}
+	}
+	c := w.owner(q.Session)
+	if c == nil {
+		return zktest.Verdict{}
+	}
+	c.mu.Lock()
+	c.requests = append(c.requests, q.Op)
+	n := len(c.requests)
+	c.mu.Unlock()
+	for _, p := range w.plans {
+		if p.client == c.index && p.nth == n && (p.fault.fits == nil || p.fault.fits(q)) {
+			w.mu.Lock()
+			w.fired = append(w.fired, fmt.Sprintf("%s (%s)", p, q.Op))
+			w.mu.Unlock()
+			return p.fault.strike(w, c)
+		}
+	}
+	return zktest.Verdict{}
+}
+
+// later does something after a while, and before the world is looked at.
+func (w *world) later(d time.Duration, f func()) {
+	w.pending.Add(1)
+	time.AfterFunc(d, func() {
+		defer w.pending.Add(-1)
+		f()
+	})
+}
+
+// isolate cuts a client off from the network altogether, for a while.
+func (w *world) isolate(c *client, d time.Duration) {
+	heal := w.srv.Partition(c.s.ID())
+	cut := make(chan struct{})
+	c.mu.Lock()
+	c.cut = cut
+	c.mu.Unlock()
+	w.later(d, func() {
+		c.mu.Lock()
+		c.cut = nil
+		c.mu.Unlock()
+		close(cut)
+		heal()
+	})
+}
+
+// cancelAll ends the contexts of everything that the client waits for.
+func (c *client) cancelAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for a, cancel := range c.cancels {
+		if !time.Now().Before(a.limit) {
+			continue // its time is over already
+		}
+		a.cancelled = true
+		a.limit = time.Now()
+		cancel()
+		delete(c.cancels, a)
+	}
+}
+
+// party is one goroutine that takes the lock.
+type party struct {
+	name   string
+	c      *client
+	m      *zksync.Mutex
+	start  time.Duration
+	hold   time.Duration
+	wait   time.Duration // until it gives up; 0 for patient
+	rounds int           // 0 for one
+	try    bool
+	watch  bool // asks for Done, so that the own node is watched
+}
+
+// start starts a party.
+func (w *world) start(p party) {
+	w.running.Go(func() {
+		time.Sleep(p.start)
+		for range max(p.rounds, 1) {
+			w.once(p)
+		}
+	})
+}
+
+// once acquires, holds and releases.
+func (w *world) once(p party) {
+	wait := p.wait
+	if wait == 0 {
+		wait = patient
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	defer cancel()
+	a := &attempt{party: p.name, asked: time.Now(), limit: time.Now().Add(wait), try: p.try}
+	p.c.mu.Lock()
+	p.c.cancels[a] = cancel
+	p.c.mu.Unlock()
+	get := p.m.LockContext
+	if p.try {
+		get = p.m.TryLockContext
+	}
+	l, err := get(ctx)
+	p.c.mu.Lock()
+	delete(p.c.cancels, a)
+	p.c.mu.Unlock()
+	w.book.answered(a, err)
+	if err != nil {
+		return
+	}
+	h := w.book.granted(p.name, l)
+	if p.watch {
+		select {
+		case <-l.Done():
+		case <-time.After(p.hold):
+		}
+	} else {
+		time.Sleep(p.hold)
+	}
+	called := time.Now()
+	w.book.mu.Lock()
+	h.unlocked = called
+	w.book.mu.Unlock()
+	err = l.Unlock()
+	w.book.mu.Lock()
+	h.took, h.err = time.Since(called), err
+	w.book.mu.Unlock()
+}
+
+// finish waits for every party and every fault.
+func (w *world) finish() {
+	done := make(chan struct{})
+	go func() {
+		w.running.Wait()
+		for w.pending.Load() > 0 {
+			time.Sleep(slack)
+		}
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(stuck):
+		w.t.Fatalf("somebody still waits after %v\n%s", stuck, w.story())
+	}
+}
+
+// story tells what happened, for failure messages.
+func (w *world) story() string {
+	var b strings.Builder
+	w.mu.Lock()
+	fmt.Fprintf(&b, "struck: %s\n", strings.Join(w.fired, "; "))
+	w.mu.Unlock()
+	at := func(t time.Time) string {
+		if t.IsZero() {
+			return "-"
+		}
+		return t.Sub(w.began).String()
+	}
+	w.book.mu.Lock()
+	for _, a := range w.book.attempts {
+		fmt.Fprintf(&b, "%s: asked %s, answered %s, limit %s, error %v\n", a.party, at(a.asked), at(a.answered), at(a.limit), a.err)
+	}
+	for _, h := range w.book.holds {
+		fmt.Fprintf(&b, "%s: held %s from %s, lost %s, unlocked %s in %v, error %v, node %s\n", h.party, h.token, at(h.granted),
+			at(w.book.lost[h.token]), at(h.unlocked), h.took, h.err, h.node)
+	}
+	for _, r := range w.book.reigns {
+		fmt.Fprintf(&b, "server: first is %q from %s\n", r.node, at(r.from))
+	}
+	w.book.mu.Unlock()
+	b.WriteString("tree:\n" + w.srv.Tree())
+	for _, q := range w.srv.Log() {
+		if q.Op != zktest.Ping {
+			fmt.Fprintf(&b, "%s %s\n", at(q.Time), q)
+		}
+	}
+	return b.String()
+}
+
+// close ends the sessions, and waits for those whose end was struck to time out, before the server
+// looks for leftovers.
+func (w *world) close() {
+	for _, c := range w.clients {
+		require.NoError(w.t, c.s.Close())
+	}
+	for w.pending.Load() > 0 {
+		time.Sleep(slack)
+	}
+	if len(w.srv.Sessions()) > 0 {
+		time.Sleep(timeout + slack)
+	}
+}
