@@ -141,13 +141,6 @@ func (h *hub) cut() {
 	}
 }
 
-// size is the number of nodes that are watched or about to be.
-func (h *hub) size() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.nodes)
-}
-
 // watched is the state in which a subscription begins.
 type watched struct {
 	children []string // of a child watch

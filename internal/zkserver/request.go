@@ -20,8 +20,6 @@ type request struct {
 	fate  Fate
 	mute  bool            // applied, but never answered: the first of a duplicated pair
 	reply chan<- *request // tells an internal caller that the request is finished
-
-	timeout time.Duration // of a connect
 }
 
 // write tells whether the request has a transaction, even if that only records a failure.

@@ -1,0 +1,54 @@
+package reentrant_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/reentrant"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// account is a class of a legacy system: its methods were synchronized in Java and
+// call each other.
+type account struct {
+	mu      *reentrant.Mutex
+	balance int
+}
+
+func (a *account) deposit(n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.balance += n
+}
+
+func (a *account) transferFrom(b *account, n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	b.deposit(-n)
+	a.deposit(n) // locks again, at no cost
+}
+
+func ExampleMutex() {
+	srv := zkserver.New(zkserver.Config{})
+	defer srv.Close()
+	s, err := zksync.Connect(context.Background(), "in-memory:2181",
+		zksync.WithDialer(func(context.Context, string, string) (net.Conn, error) {
+			client, server := net.Pipe()
+			srv.ServeConn(server)
+			return client, nil
+		}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close()
+
+	// Both accounts share the lock of their branch.
+	branch := reentrant.NewMutex(zksync.NewMutex(s, "/locks/branch-17"))
+	a, b := &account{mu: branch}, &account{mu: branch, balance: 100}
+	a.transferFrom(b, 30)
+	fmt.Println(a.balance, b.balance, branch.HoldCount())
+	// Output: 30 70 0
+}
