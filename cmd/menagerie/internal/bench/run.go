@@ -45,8 +45,9 @@ func Run(ctx context.Context, conn *zk.Conn, cfg Config) ([]Row, error) {
 	if err := makeNode(conn, root+base); err != nil {
 		return nil, err
 	}
-	cfg.Note(fmt.Sprintf("warming up: up to %v for each of %d peers", warmUp, len(peers)))
-	if err := warm(ctx, root, conn, site{servers: cfg.Servers, timeout: cfg.Timeout, path: base + "/warm-up"}); err != nil {
+	first := min(warmUp, cfg.Duration)
+	cfg.Note(fmt.Sprintf("warming up: %v for each of %d peers", first, len(peers)))
+	if err := warm(ctx, root, conn, site{servers: cfg.Servers, timeout: cfg.Timeout, path: base + "/warm-up"}, first); err != nil {
 		return nil, err
 	}
 	var rows []Row
@@ -65,17 +66,17 @@ func Run(ctx context.Context, conn *zk.Conn, cfg Config) ([]Row, error) {
 	return rows, nil
 }
 
-// warmUp is how long each peer works before anything is measured. A server that was
+// warmUp is how long each peer works at most before anything is measured. A server that was
 // just started compiles what it executes often, and a transaction takes another way
 // through it than a plain create: without this, whoever's way is compiled last looks
 // slow.
 const warmUp = 2 * time.Second
 
-func warm(ctx context.Context, root string, conn *zk.Conn, at site) error {
+func warm(ctx context.Context, root string, conn *zk.Conn, at site, d time.Duration) error {
 	if err := makeNode(conn, root+at.path); err != nil {
 		return err
 	}
-	_, err := compare(ctx, root, conn, at, 4, warmUp)
+	_, err := compare(ctx, root, conn, at, 4, d)
 	return err
 }
 

@@ -1,0 +1,127 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+func TestTryGivesUpAtOnceAndLeavesNoNode(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	holder(t, s, "/a")
+	p := run(t, "lock", "/a", "--try", "--servers", s.addr, "--", "echo", "ran")
+	p.failed(exitNotObtained, "/a", "not free")
+	require.Empty(t, p.stdout.String())
+	require.Equal(t, 1, s.ChildCount("/a"))
+}
+
+func TestWaitGivesUpInTimeAndLeavesNoNode(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	holder(t, s, "/a")
+	before := time.Now()
+	p := run(t, "lock", "/a", "--wait", "400ms", "--servers", s.addr, "--", "echo", "ran")
+	p.failed(exitNotObtained, "/a", s.addr, "400ms")
+	require.GreaterOrEqual(t, time.Since(before), 300*time.Millisecond)
+	require.Empty(t, p.stdout.String())
+	require.Equal(t, 1, s.ChildCount("/a"))
+}
+
+func TestWaitCoversConnecting(t *testing.T) {
+	t.Parallel()
+	addr := nobody(t)
+	run(t, "lock", "/a", "--wait", "300ms", "--servers", addr, "--", "true").failed(exitNotObtained, addr, "300ms")
+	// An explicit --timeout still bounds how long nobody is tried.
+	run(t, "lock", "/a", "--wait", "10m", "--timeout", "300ms", "--servers", addr, "--", "true").failed(exitFailure, "cannot reach", addr)
+}
+
+func TestAWaiterGetsTheLockWhenItIsReleased(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	h := holder(t, s, "/a")
+	w := start(t, "lock", "/a", "--wait", "10m", "--servers", s.addr, "--", "echo", "ran")
+	s.queued(t, "/a", 2)
+	h.signal(syscall.SIGTERM)
+	w.succeeded()
+	require.Equal(t, "ran\n", w.stdout.String())
+	require.Equal(t, 143, h.wait())
+	require.Zero(t, s.ChildCount("/a"))
+}
+
+func TestAWaiterWithoutServersGivesUpAfterTheTimeout(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	holder(t, s, "/a", "--grace", "1ms")
+	w := start(t, "lock", "/a", "--timeout", "500ms", "--servers", s.addr, "--", "true")
+	s.queued(t, "/a", 2)
+	s.Close()
+	w.failed(exitFailure, "cannot reach", s.addr)
+}
+
+func TestCompetingLocksNeverOverlap(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	dir := t.TempDir()
+	// mkdir fails if the directory exists: only one may be inside.
+	script := `mkdir "$0/inside" || exit 99; n=$(cat "$0/n" 2>/dev/null || echo 0); sleep 0.01; echo $((n+1)) > "$0/n"; rmdir "$0/inside"`
+	const processes, rounds = 4, 5
+	done := make(chan []int, processes)
+	for range processes {
+		go func() {
+			var codes []int
+			for range rounds {
+				cmd := exec.Command(binary, "lock", "/a", "--servers", s.addr, "--", "sh", "-c", script, dir)
+				_ = cmd.Run()
+				codes = append(codes, cmd.ProcessState.ExitCode())
+			}
+			done <- codes
+		}()
+	}
+	for range processes {
+		require.Equal(t, make([]int, rounds), <-done)
+	}
+	n, err := os.ReadFile(filepath.Join(dir, "n"))
+	require.NoError(t, err)
+	require.Equal(t, strconv.Itoa(processes*rounds), strings.TrimSpace(string(n)))
+	require.Zero(t, s.ChildCount("/a"))
+}
+
+// Acceptance 22.
+func TestTwoProcessesOnOneHostNeverShareAnIdentity(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	const processes = 8
+	for range processes {
+		start(t, "lock", "/a", "--servers", s.addr, "--", "sleep", "600")
+	}
+	s.queued(t, "/a", processes)
+	rows := contenders(t, s.addr, "/a")
+	require.Len(t, rows, processes)
+	pids, sessions, uuids := map[int]bool{}, map[string]bool{}, map[string]bool{}
+	held := 0
+	for _, r := range rows {
+		pids[r.Owner.PID], sessions[r.Session] = true, true
+		uuid, _, ok := strings.Cut(strings.TrimPrefix(r.Node, "/a/_c_"), "-lock-")
+		require.True(t, ok, r.Node)
+		uuids[uuid] = true
+		if r.State == zksync.Held {
+			held++
+		}
+	}
+	require.Equal(t, 1, held)
+	require.Len(t, pids, processes)
+	require.Len(t, sessions, processes)
+	require.Len(t, uuids, processes)
+}
