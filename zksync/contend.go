@@ -60,6 +60,9 @@ func (p *place) round(ctx context.Context) error {
 	for {
 		p.watch(n, ahead)
 		departed, err := n.wait(ctx, p.e)
+		if errors.Is(err, errQuiet) {
+			err = p.check(ctx, ahead)
+		}
 		if err != nil {
 			return err
 		}
@@ -72,10 +75,37 @@ func (p *place) round(ctx context.Context) error {
 	}
 }
 
+// errQuiet means that nothing was heard for a session timeout.
+var errQuiet = errors.New("zksync: no news")
+
+// check asks whether the blockers are still there. A server that tells nobody of the
+// end of a node that he may not read (3.8 with its later security fixes) would leave
+// us asleep for ever behind a contender with another access control list.
+func (p *place) check(ctx context.Context, ahead []entry) error {
+	for _, b := range p.q.grant(ahead, p.self) {
+		_, there, err := p.e.Exists(ctx, p.q.dir+"/"+b.name)
+		switch {
+		case zkconn.Unknown(err):
+			return sleep(ctx, p.e, lookAgain)
+		case err != nil:
+			return err
+		case !there:
+			return errList
+		}
+	}
+	return nil
+}
+
 // near keeps what a waiter needs to remember of a listing: its blockers and what
 // would block if they had left. It reports whether anything more is in the way.
 // Whoever queues behind thousands must not keep thousands of names.
+//
+// Permits are kept all: each that is forgotten would be missing from the sum that
+// decides.
 func (p *place) near(ahead []entry) (kept []entry, more bool) {
+	if p.self.kind == KindPermit {
+		return ahead, false
+	}
 	blockers := p.q.grant(ahead, p.self)
 	rest := withoutEntries(ahead, blockers)
 	next := p.q.grant(rest, p.self)
@@ -377,8 +407,12 @@ func (n *news) doubt() error {
 
 // wait waits for news and returns who departed; none means that a watch was spent.
 func (n *news) wait(ctx context.Context, e *zkconn.Epoch) ([]string, error) {
+	t := time.NewTimer(e.Timeout())
+	defer t.Stop()
 	select {
 	case <-n.ring:
+	case <-t.C:
+		return nil, errQuiet
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	case <-e.Over():

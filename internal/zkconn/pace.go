@@ -19,7 +19,7 @@ func newPace(timeout time.Duration) *pace {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval = 20 * time.Millisecond
 	// Well below the session timeout, or the session could end for want of trying.
-	b.MaxInterval = min(max(timeout/10, 50*time.Millisecond), time.Second)
+	b.MaxInterval = min(max(timeout/30, 50*time.Millisecond), time.Second/3)
 	b.MaxElapsedTime = 0
 	b.Reset()
 	return &pace{wait: b}
