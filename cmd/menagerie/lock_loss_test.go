@@ -3,6 +3,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -66,4 +68,50 @@ func TestAKilledHolderTakesItsCommandAlongAndIsSucceeded(t *testing.T) {
 	w.succeeded()
 	requireGone(t, grandchild(t, h))
 	require.Greater(t, strings.TrimSpace(w.stdout.String()), strings.Fields(h.stdout.String())[2])
+}
+
+func TestALockSurvivesAShortRestartOfTheServer(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	p, proceed := heldUntil(t, s, "20s")
+	s.Stop()
+	s.Restart(true)
+	// The holder is back: its session is connected again.
+	require.Eventually(t, func() bool { return len(contenders(t, s.addr, "/a")) == 1 }, patience, pause)
+	require.NoError(t, os.WriteFile(proceed, nil, 0o600))
+	require.Equal(t, 4, p.wait(), p.stderr.String())
+	s.queued(t, "/a", 0)
+}
+
+func TestACommandThatEndsWhileTheServersAreAwayKeepsItsExitCode(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	p, proceed := heldUntil(t, s, "20s")
+	s.Stop()
+	require.NoError(t, os.WriteFile(proceed, nil, 0o600))
+	require.Equal(t, 4, p.wait(), p.stderr.String())
+}
+
+func TestALockThatEndsDuringARestartIsReleasedWithoutWaitingForTheTimeout(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	p, proceed := heldUntil(t, s, "10m")
+	pid := grandchild(t, p)
+	s.Stop()
+	require.NoError(t, os.WriteFile(proceed, nil, 0o600))
+	requireGone(t, pid)
+	s.Restart(true)
+	require.Equal(t, 4, p.wait(), p.stderr.String())
+	s.queued(t, "/a", 0)
+}
+
+// heldUntil starts a lock on /a whose command ends with 4 when the file that is returned
+// exists, and returns when it holds.
+func heldUntil(t *testing.T, s *server, timeout string) (*program, string) {
+	t.Helper()
+	proceed := filepath.Join(t.TempDir(), "proceed")
+	p := start(t, "lock", "/a", "--servers", s.addr, "--timeout", timeout, "--",
+		"sh", "-c", `echo "grandchild $$. holding"; while [ ! -e "$0" ]; do sleep 0.01; done; exit 4`, proceed)
+	p.prints("holding")
+	return p, proceed
 }

@@ -116,15 +116,14 @@ func (a *app) hold(s *zksync.Session, lease *zksync.Lease, o lockOptions, progra
 	env := append(os.Environ(), tokenEnv+"="+lease.Token().String(), pathEnv+"="+o.path)
 	c, err := child.Start(program, o.argv, env, lease.Valid)
 	if err != nil {
-		a.release(lease, o)
+		_ = lease.Unlock()
 		return cannotRun(err)
 	}
 	if a.attend(c, lease, signals, o.grace) {
-		why := reasonOfLoss(s, session, timeout)
-		a.release(lease, o)
-		return exitWith(exitLost, "lost %s on %s while %s was running: %s", o.path, a.target(), o.argv[0], why)
+		return exitWith(exitLost, "lost %s on %s while %s was running: %s",
+			o.path, a.target(), o.argv[0], reasonOfLoss(s, session, timeout))
 	}
-	a.release(lease, o)
+	_ = lease.Unlock() // fails only if the lease is lost at this very instant, and CMD has ended
 	if code := c.ExitCode(); code != 0 {
 		return &exitError{code: code}
 	}
@@ -155,16 +154,6 @@ func reasonOfLoss(s *zksync.Session, session int64, timeout time.Duration) strin
 		return "somebody removed its node"
 	}
 	return fmt.Sprintf("the servers did not answer within the session timeout of %v", timeout)
-}
-
-// release gives the lock back. If the servers cannot be told now, it is free when the
-// session ends: worth a word, but CMD's exit code stays.
-func (a *app) release(lease *zksync.Lease, o lockOptions) {
-	err := lease.Unlock()
-	if err == nil || errors.Is(err, zksync.ErrLost) || errors.Is(err, zksync.ErrReleased) {
-		return
-	}
-	fmt.Fprintf(a.stderr, "menagerie: %s is released late, when its session ends: %s\n", o.path, oneLine(forPeople(err)))
 }
 
 func cannotRun(err error) error {

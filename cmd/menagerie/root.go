@@ -51,6 +51,13 @@ Servers are named like ZooKeeper clients do it, chroot included: zk1:2181,zk2:21
 		Args:          cobra.ArbitraryArgs,
 		// How many letters a name may be off and still be suggested.
 		SuggestionsMinimumDistance: 2,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			// A script whose variable is empty must not end up on another server.
+			if cmd.Flags().Changed("servers") && strings.TrimSpace(a.servers) == "" {
+				return usage("--servers is empty: name the servers, or leave the flag out")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return cmd.Help()

@@ -59,6 +59,7 @@ func TestWrongCommandLinesEndWithTwoAndOneLine(t *testing.T) {
 		"timeout of a year":            {[]string{"ls", "/a", "--timeout", "8760h"}, "at most 24h"},
 		"bad servers":                  {[]string{"ls", "/a", "--servers", "http://zk"}, "has a scheme"},
 		"bad port":                     {[]string{"ls", "/a", "--servers", "zk:99999"}, "bad port"},
+		"empty servers":                {[]string{"demo", "--servers", ""}, "--servers is empty"},
 		"chroot twice":                 {[]string{"ls", "/a", "--servers", "zk1:2181/a,zk2:2181/a"}, "chroot once"},
 		"ls without path":              {[]string{"ls"}, "PATH is missing"},
 		"ls with two paths":            {[]string{"ls", "/a", "/b"}, `found "/b" too`},
