@@ -70,7 +70,7 @@ func (e *Epoch) address() string {
 }
 
 // endUnreached ends the session of an epoch that closed without a connection. It
-// tries each server, for two seconds in all.
+// tries one server after the other, for two seconds in all.
 func (c *Client) endUnreached(e *Epoch) {
 	dead := e.remains()
 	if dead == nil || e.endedCleanly() {
@@ -78,13 +78,26 @@ func (c *Client) endUnreached(e *Epoch) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closing)
 	defer cancel()
-	for range e.hosts.Len() {
+	for tries := 1; ; tries++ {
 		addr, _ := e.hosts.Next()
-		if c.endSession(ctx, addr, *dead) == nil || ctx.Err() != nil {
+		if c.endSession(ctx, addr, *dead) == nil {
+			return
+		}
+		if tries%e.hosts.Len() != 0 {
+			continue
+		}
+		t := time.NewTimer(closingPause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
 			return
 		}
 	}
 }
+
+// closingPause is the pause before all servers are tried again.
+const closingPause = 50 * time.Millisecond
 
 // errNotSession tells that a server did not let the session be resumed.
 var errNotSession = errors.New("the session is gone already")

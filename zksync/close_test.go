@@ -1,0 +1,44 @@
+package zksync_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+func TestCloseWithoutAConnectionEndsTheSessionIfAServerComesBackWithinTwoSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		s := srv.Session(t, zksync.WithTimeout(time.Minute))
+		l, err := zksync.NewMutex(s, "/locks/a").LockContext(t.Context())
+		require.NoError(t, err)
+		allow := srv.Refuse()
+		srv.Disconnect(s.ID())
+		time.AfterFunc(time.Second, allow)
+		start := time.Now()
+		require.NoError(t, s.Close())
+		require.GreaterOrEqual(t, time.Since(start), time.Second)
+		require.Less(t, time.Since(start), 2*time.Second)
+		require.ErrorIs(t, l.Err(), zksync.ErrReleased)
+		srv.CheckChildren(t, "/locks/a")
+	})
+}
+
+func TestCloseWithoutAServerGivesUpAfterTwoSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.WithLeftovers())
+		s := srv.Session(t, zksync.WithTimeout(time.Minute))
+		allow := srv.Refuse()
+		defer allow()
+		srv.Disconnect(s.ID())
+		start := time.Now()
+		require.NoError(t, s.Close())
+		// The client library itself may need a second to notice.
+		require.LessOrEqual(t, time.Since(start), 3*time.Second+50*time.Millisecond)
+	})
+}
