@@ -37,7 +37,7 @@ test-race: compiler ## the in-process tests with the race detector
 
 .PHONY: test-ensemble
 test-ensemble: compiler zookeeper ## the recipes' tests on three real ZooKeeper servers, with the race detector
-	MENAGERIE_TEST_ENSEMBLE=3 bin/ensemble -servers 3 -- $(gotest) -race ./recipes_test/...
+	MENAGERIE_TEST_ENSEMBLE=3 bin/ensemble -servers 3 -- $(gotest) -race ./recipes_test
 
 .PHONY: bench
 bench: zookeeper ## benchmarks, in-process and against one real server

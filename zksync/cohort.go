@@ -175,6 +175,9 @@ func (c *cohort) grantTo(w *waiter) {
 func (c *cohort) startJoin(old *place) {
 	run := c.newJoin(old)
 	if !c.q.s.spawn(run) {
+		if old != nil {
+			old.leave(0)
+		}
 		c.join = nil
 		c.fail(ErrClosed)
 	}

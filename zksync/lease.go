@@ -145,16 +145,20 @@ func (l *Lease) traceEnd(err error) {
 	s := l.c.q.s
 	held := time.Since(l.since)
 	epoch := uint64(l.p.e.Number())
-	if err == ErrReleased {
+	if err == ErrReleased { // in the goroutine that released
 		if t, ok := s.set.tracer.(ReleaseTracer); ok {
 			t.Release(l.ctx, ReleaseData{Path: l.c.q.path(), Kind: l.c.q.kind, Token: l.token, Held: held, Epoch: epoch})
 		}
 		return
 	}
-	s.logger.Warn("lease lost", "path", l.c.q.path(), "token", l.token.String(), "held", held, "cause", l.p.e.Cause())
-	if t, ok := s.set.tracer.(LossTracer); ok {
-		t.Lost(l.ctx, LossData{Path: l.c.q.path(), Kind: l.c.q.kind, Token: l.token, Held: held, Err: err, Epoch: epoch})
-	}
+	// A loss may strike many leases, and each must be told in time, whatever a logger
+	// or tracer does.
+	s.spawn(func() {
+		s.logger.Warn("lease lost", "path", l.c.q.path(), "token", l.token.String(), "held", held, "cause", l.p.e.Cause())
+		if t, ok := s.set.tracer.(LossTracer); ok {
+			t.Lost(l.ctx, LossData{Path: l.c.q.path(), Kind: l.c.q.kind, Token: l.token, Held: held, Err: err, Epoch: epoch})
+		}
+	})
 }
 
 // watchNode has the own node watched from the first call on. The plain path of

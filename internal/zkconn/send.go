@@ -22,10 +22,32 @@ type ownRequest struct {
 	arms []watchKey                   // the watches that a success sets
 }
 
+// writeLimit is how long a connection may refuse to take a small request. It takes
+// that long only when the other side has stopped reading and every buffer is full;
+// then another connection is better, and callers must not be held up.
+const (
+	writeLimit = 100 * time.Millisecond
+	smallFrame = 64 << 10
+)
+
 // send puts a request on the wire. r.end is called exactly once, before send
-// returns if it could not be sent; it must not block.
+// returns if it could not be sent; it must not block. send itself blocks for
+// writeLimit at most: if somebody else is in the middle of a write, it leaves its
+// own to another goroutine.
 func (w *wire) send(r *ownRequest, body []byte) {
-	w.writing <- struct{}{}
+	select {
+	case w.writing <- struct{}{}:
+		w.sendNow(r, body)
+	default:
+		w.epoch.client.crew.run(func() {
+			w.writing <- struct{}{}
+			w.sendNow(r, body)
+		})
+	}
+}
+
+// sendNow is send for whoever's turn it is to write.
+func (w *wire) sendNow(r *ownRequest, body []byte) {
 	r.at = time.Now() // before the frame leaves: see leaseClock
 	xid, ok := w.expect(r)
 	if !ok {
@@ -38,6 +60,11 @@ func (w *wire) send(r *ownRequest, body []byte) {
 	frame = appendInt32(frame, xid)
 	frame = appendInt32(frame, r.op)
 	frame = append(frame, body...)
+	if len(frame) <= smallFrame {
+		w.limitWrite(writeLimit)
+	} else {
+		w.limitWrite(w.epoch.cfg.Timeout / 3)
+	}
 	_, err := w.raw.Write(frame)
 	<-w.writing
 	if err != nil {

@@ -70,10 +70,13 @@ func (w *wire) Write(b []byte) (int, error) {
 	return w.put(b)
 }
 
-// put writes one frame, not interleaved with frames of the wire's own.
+// put writes one frame, not interleaved with frames of the wire's own. The client
+// sets its own deadline before and takes it off after each write; it is set here
+// instead, where no other write can come in between.
 func (w *wire) put(b []byte) (int, error) {
 	w.writing <- struct{}{}
 	defer func() { <-w.writing }()
+	w.limitWrite(2 * w.epoch.cfg.Timeout / 3)
 	n, err := w.raw.Write(b)
 	if err != nil {
 		w.fail(err)
@@ -300,15 +303,24 @@ func (w *wire) Close() error {
 // The client's deadlines count only after the handshake, which has its own.
 
 func (w *wire) SetDeadline(t time.Time) error {
-	return w.deadline(t, w.raw.SetDeadline)
+	return w.deadline(t, w.raw.SetReadDeadline)
 }
 
 func (w *wire) SetReadDeadline(t time.Time) error {
 	return w.deadline(t, w.raw.SetReadDeadline)
 }
 
-func (w *wire) SetWriteDeadline(t time.Time) error {
-	return w.deadline(t, w.raw.SetWriteDeadline)
+// SetWriteDeadline does nothing: see put.
+func (w *wire) SetWriteDeadline(time.Time) error { return nil }
+
+// limitWrite bounds the next write, whose turn it is. A handshake has a deadline.
+func (w *wire) limitWrite(d time.Duration) {
+	w.mu.Lock()
+	open := w.open
+	w.mu.Unlock()
+	if open {
+		_ = w.raw.SetWriteDeadline(time.Now().Add(d)) // fails on a closed connection, as the write will
+	}
 }
 
 func (w *wire) deadline(t time.Time, set func(time.Time) error) error {
