@@ -65,18 +65,6 @@ func bubble(t *testing.T, f func(t *testing.T, v *env), opts []zktest.Option) {
 	})
 }
 
-// withProcesses is for tests of several operating system processes: real time everywhere, and sockets
-// to the in-process server too.
-func withProcesses(t *testing.T, f func(t *testing.T, v *env)) {
-	t.Helper()
-	if servers := os.Getenv(ensemble.ServersEnv); servers != "" {
-		f(t, realEnv(t, servers))
-		return
-	}
-	srv := zktest.Run(t)
-	f(t, &env{t: t, srv: srv, servers: srv.Addr()})
-}
-
 // onOwnServer is for tests that patch the data of a real server while it is down. They run only where
 // real servers are asked for; MENAGERIE_TEST_SERVERS of all others stay untouched.
 func onOwnServer(t *testing.T, f func(t *testing.T, v *env, e *ensemble.Ensemble)) {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // realEnv is a chroot of its own on real servers, removed at the end of the test.
@@ -89,24 +90,36 @@ func (v *env) adminRemoveAll(node string) {
 	}
 }
 
-// requests is how many requests the servers have received: what callers asked for on the in-process
-// server, everything that came in on real ones, this question not included.
+// requests is how many requests the servers have received. On the in-process server that is what was
+// asked for, and the watches that were set, without heartbeats and handshakes; on real ones everything
+// that came in, except these questions.
 func (v *env) requests() int {
 	v.t.Helper()
 	if v.srv != nil {
-		return v.srv.Requests()
+		return v.srv.Requests() + v.srv.RequestsBy(zktest.SetWatches)
 	}
-	return v.counted("zk_packets_received")
+	sum := 0
+	for addr := range strings.SplitSeq(v.servers, ",") {
+		sum += v.mntr(addr)["zk_packets_received"]
+		sum -= asked[addr]
+	}
+	return sum
 }
 
-// events is a number that grows by one with every watch event that is sent. On real servers it grows
-// with every reply and shrinks with every request.
+// events is how many watch events the servers have sent.
 func (v *env) events() int {
 	v.t.Helper()
 	if v.srv != nil {
 		return v.srv.Notifications()
 	}
-	return v.counted("zk_packets_sent") - v.counted("zk_packets_received")
+	sum := 0
+	for addr := range strings.SplitSeq(v.servers, ",") {
+		counters := v.mntr(addr)
+		for _, what := range []string{"created", "deleted", "changed", "children"} {
+			sum += counters["zk_sum_node_"+what+"_watch_count"]
+		}
+	}
+	return sum
 }
 
 // watches is how many watches the servers hold, for all clients.
@@ -122,22 +135,9 @@ func (v *env) watches() int {
 	return sum
 }
 
-// asked counts the questions put to each server so far: they count as packets too, and none of them
-// should be visible in a difference.
+// asked counts the questions put to each server so far: each is a packet too, and none of them should
+// be visible in a difference.
 var asked = map[string]int{}
-
-func (v *env) counted(key string) int {
-	v.t.Helper()
-	sum := 0
-	for addr := range strings.SplitSeq(v.servers, ",") {
-		n := v.mntr(addr)[key]
-		if key == "zk_packets_received" {
-			n -= asked[addr]
-		}
-		sum += n
-	}
-	return sum
-}
 
 // mntr asks one server for its counters.
 func (v *env) mntr(addr string) map[string]int {
@@ -157,6 +157,6 @@ func (v *env) mntr(addr string) map[string]int {
 			counters[key] = n
 		}
 	}
-	require.Contains(v.t, counters, "zk_packets_received", "mntr is not allowed on %s", addr)
+	require.Contains(v.t, counters, "zk_packets_received", "%s does not allow mntr", addr)
 	return counters
 }

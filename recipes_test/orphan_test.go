@@ -1,0 +1,195 @@
+package recipes_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+const entries = lockPath + "/*"
+
+// fates is what can become of one request.
+var fates = map[string]func(r *zktest.Rule) *zktest.Rule{
+	"request lost":    (*zktest.Rule).LoseRequest,
+	"reply lost":      (*zktest.Rule).LoseReply,
+	"connection loss": func(r *zktest.Rule) *zktest.Rule { return r.Error(-4) },
+	"server busy":     func(r *zktest.Rule) *zktest.Rule { return r.Error(-7) },
+	"throttled":       func(r *zktest.Rule) *zktest.Rule { return r.Error(-127) },
+}
+
+func TestAcceptance019ACreateThatGetsNoAnswerLeavesExactlyOneNode(t *testing.T) {
+	for name, fate := range fates {
+		t.Run(name, func(t *testing.T) {
+			inProcess(t, func(t *testing.T, v *env) {
+				ms := v.mutexes(2)
+				require.NoError(t, v.lock(ms[1]).Unlock())
+				in := v.srv.Intercept(fate(zktest.On(zktest.Create, entries).Nth(1)))
+				l := v.lock(ms[0])
+				require.Equal(t, 1, in.Fired())
+				v.quiet()
+				v.srv.CheckChildren(t, lockPath, l.Path()[len(lockPath)+1:])
+				require.NoError(t, l.Unlock())
+				v.quiet()
+				v.srv.CheckChildren(t, lockPath)
+				require.NoError(t, v.lock(ms[1]).Unlock(), "the lock must not be blocked afterwards")
+			})
+		})
+	}
+}
+
+func TestAcceptance019AWaitersCreateThatGetsNoAnswerKeepsOnePlace(t *testing.T) {
+	for name, fate := range fates {
+		t.Run(name, func(t *testing.T) {
+			inProcess(t, func(t *testing.T, v *env) {
+				ms := v.mutexes(3)
+				holder := v.lock(ms[0])
+				v.srv.Intercept(fate(zktest.On(zktest.Create, entries).Nth(1)))
+				a := begin(context.Background(), ms[1])
+				time.Sleep(time.Second)
+				v.settled(lockPath, 2)
+				b := v.line(ms[2])[0]
+				require.NoError(t, holder.Unlock())
+				l := v.granted(a)
+				v.quiet()
+				require.True(t, b.pending())
+				require.NoError(t, l.Unlock())
+				require.NoError(t, v.granted(b).Unlock())
+				v.quiet()
+				v.srv.CheckChildren(t, lockPath)
+			})
+		})
+	}
+}
+
+func TestAcceptance020ADeleteThatGetsNoAnswerIsRepeatedWithoutTheCaller(t *testing.T) {
+	for name, fate := range fates {
+		t.Run(name, func(t *testing.T) {
+			inProcess(t, func(t *testing.T, v *env) {
+				ms := v.mutexes(2)
+				l := v.lock(ms[0])
+				next := v.line(ms[1])[0]
+				in := v.srv.Intercept(fate(zktest.On(zktest.Delete, entries).Times(3)))
+				require.NoError(t, l.Unlock())
+				require.ErrorIs(t, l.Err(), zksync.ErrReleased)
+				require.NoError(t, v.granted(next).Unlock())
+				require.Positive(t, in.Fired())
+				v.queued(lockPath, 0)
+			})
+		})
+	}
+}
+
+// The create is applied, its reply is lost, and for six seconds no server takes a connection.
+func TestAcceptance120ALostReplyAndSixSecondsOfRefusalLeaveNoOrphan(t *testing.T) {
+	const refusal = 6 * time.Second
+	for _, timeout := range []time.Duration{3 * time.Second, 10 * time.Second} {
+		for name, patience := range map[string]time.Duration{
+			"gives up before": time.Second, "gives up at the end": refusal, "waits": time.Hour,
+		} {
+			t.Run(fmt.Sprintf("%v/%s", timeout, name), func(t *testing.T) {
+				inProcess(t, func(t *testing.T, v *env) { outage(t, v, timeout, refusal, patience) })
+			})
+		}
+	}
+}
+
+func outage(t *testing.T, v *env, timeout, refusal, patience time.Duration) {
+	t.Helper()
+	contender := v.session(zksync.WithTimeout(time.Hour))
+	m := zksync.NewMutex(v.session(zksync.WithTimeout(timeout)), lockPath)
+	require.NoError(t, v.lock(m).Unlock())
+	v.srv.InterceptFunc(losesReplyOnce(v.srv, refusal))
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	start := time.Now()
+	a := begin(ctx, m)
+	<-a.done
+	if a.err != nil {
+		require.ErrorIs(t, a.err, context.DeadlineExceeded)
+		v.took(start, patience, "giving up")
+	} else {
+		require.GreaterOrEqual(t, time.Since(start), refusal)
+		v.quiet()
+		v.srv.CheckChildren(t, lockPath, a.lease.Path()[len(lockPath)+1:])
+		require.NoError(t, a.lease.Unlock())
+	}
+	// Whatever the first one did, the next one gets the lock as soon as the session or the outage is over.
+	l := v.lock(zksync.NewMutex(contender, lockPath))
+	require.LessOrEqual(t, time.Since(start), max(timeout, refusal)+2*time.Second)
+	v.quiet()
+	v.srv.CheckChildren(t, lockPath, l.Path()[len(lockPath)+1:])
+	require.NoError(t, l.Unlock())
+	time.Sleep(max(timeout, refusal))
+	v.srv.CheckChildren(t, lockPath)
+	require.NoError(t, v.lock(m).Unlock(), "the first one can lock again")
+}
+
+// losesReplyOnce loses the reply to the next create of an entry and refuses connections from then on,
+// for a while.
+func losesReplyOnce(srv *zktest.Server, refusal time.Duration) func(q *zktest.Request) zktest.Verdict {
+	var struck atomic.Bool
+	return func(q *zktest.Request) zktest.Verdict {
+		if !slices.Contains(q.Ops, zktest.Create) || !struck.CompareAndSwap(false, true) {
+			return zktest.Verdict{}
+		}
+		time.AfterFunc(refusal, srv.Refuse())
+		return zktest.Verdict{Fate: zktest.LoseReply}
+	}
+}
+
+func TestAcceptance121AListingThatFailsRightAfterTheOwnCreateLeavesNoNode(t *testing.T) {
+	fails := map[string]func(r *zktest.Rule) *zktest.Rule{
+		"no permission": func(r *zktest.Rule) *zktest.Rule { return r.Error(-102) },
+		"bad arguments": func(r *zktest.Rule) *zktest.Rule { return r.Error(-8) },
+		"internal":      func(r *zktest.Rule) *zktest.Rule { return r.Error(-1) },
+	}
+	for name, fate := range fates {
+		fails[name] = fate
+	}
+	for name, fail := range fails {
+		t.Run(name, func(t *testing.T) {
+			inProcess(t, func(t *testing.T, v *env) {
+				ms := v.mutexes(2)
+				holder := v.lock(ms[0])
+				in := v.srv.Intercept(fail(zktest.On(zktest.GetChildren, lockPath)))
+				ctx, start := soon(t)
+				a := begin(ctx, ms[1])
+				err := v.failed(a)
+				v.within(start, deadline+50*time.Millisecond, "LockContext")
+				require.Positive(t, in.Fired())
+				if time.Since(start) >= deadline {
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+				}
+				in.Remove()
+				v.queued(lockPath, 1)
+				require.NoError(t, holder.Unlock())
+				require.NoError(t, v.lock(ms[1]).Unlock())
+			})
+		})
+	}
+}
+
+// NoAuth is an answer, not an outage: the call fails at once, and the entry goes with it.
+func TestAcceptance121ALockThatMayNotBeListedIsAnErrorAndLeavesNoNode(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		ms := v.mutexes(2)
+		holder := v.lock(ms[0])
+		v.srv.Intercept(zktest.On(zktest.GetChildren, lockPath).Error(-102))
+		start := time.Now()
+		_, err := ms[1].LockContext(context.Background())
+		require.ErrorContains(t, err, "deny access")
+		v.took(start, 0, "LockContext")
+		v.srv.CheckChildren(t, lockPath, holder.Path()[len(lockPath)+1:])
+		require.ErrorContains(t, panicOf(t, ms[1].Lock), "deny access")
+		v.srv.CheckChildren(t, lockPath, holder.Path()[len(lockPath)+1:])
+		require.NoError(t, holder.Unlock())
+	})
+}

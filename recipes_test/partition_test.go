@@ -1,0 +1,177 @@
+package recipes_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// The lease clock takes a twentieth off the timeout, at least 10 ms.
+func leaseSpan(timeout time.Duration) time.Duration {
+	return timeout - max(timeout/20, 10*time.Millisecond)
+}
+
+// lastHeard is when the server last heard of a session.
+func (v *env) lastHeard(id int64) time.Time {
+	v.t.Helper()
+	for _, s := range v.srv.Sessions() {
+		if s.ID == id {
+			return s.LastHeard
+		}
+	}
+	require.Failf(v.t, "no such session", "0x%x", id)
+	return time.Time{}
+}
+
+// cut is one way to lose the network for good.
+type cut struct {
+	name string
+	how  func(v *env, s *zksync.Session) (heal func())
+	// exact is set where nothing that the server heard before the cut stays unacknowledged, and
+	// the server itself ends the session.
+	exact bool
+}
+
+var cuts = []cut{
+	{"a black hole", func(v *env, s *zksync.Session) func() { return v.srv.Partition(s.ID()) }, true},
+	{"requests vanish", func(v *env, s *zksync.Session) func() { return v.srv.DropRequests(s.ID()) }, true},
+	{"replies vanish", func(v *env, s *zksync.Session) func() { return v.srv.DropReplies(s.ID()) }, false},
+	{"connections are refused", func(v *env, s *zksync.Session) func() { return v.cutOff(s) }, true},
+}
+
+// delays of the network before the cut, as fractions of the session timeout.
+var delays = []struct{ there, back float64 }{{0, 0}, {0, 0.25}, {0.25, 0}, {0.15, 0.15}}
+
+func TestAcceptance117APartitionedHolderIsToldBeforeTheServersGrantToAnother(t *testing.T) {
+	for _, timeout := range []time.Duration{400 * time.Millisecond, time.Second, 7 * time.Second, 30 * time.Second} {
+		for _, c := range cuts {
+			t.Run(fmt.Sprintf("%v/%s", timeout, c.name), func(t *testing.T) {
+				// A tick so short that the server is no more patient than it has to be.
+				inProcess(t, func(t *testing.T, v *env) {
+					for _, d := range delays {
+						for phase := range 6 {
+							partitioned(t, v, timeout, c, d.there, d.back, phase)
+						}
+					}
+				}, zktest.WithTick(time.Millisecond))
+			})
+		}
+	}
+}
+
+func partitioned(t *testing.T, v *env, timeout time.Duration, c cut, there, back float64, phase int) {
+	t.Helper()
+	part := func(f float64) time.Duration { return time.Duration(f * float64(timeout)) }
+	s := v.session(zksync.WithTimeout(timeout))
+	l := v.lock(zksync.NewMutex(s, lockPath))
+	next := v.line(zksync.NewMutex(v.session(zksync.WithTimeout(time.Hour)), lockPath))[0]
+	w := guardLease(v.srv, l)
+	v.quiet() // the lease's own watch is set: a delay must not hold it back
+	id := s.ID()
+	v.srv.Delay(id, part(there), part(back))
+	// Pings come every third of the timeout: cut in six places between two of them. (At the instant of
+	// a ping the server may have heard it and its answer be lost, or not.)
+	time.Sleep(2*timeout + timeout*time.Duration(2*phase+1)/36)
+	require.True(t, l.Valid(), "a slow network is no loss")
+
+	heal := c.how(v, s)
+	heard := v.lastHeard(id)
+	v.awaits(w.both, "the loss and the removal")
+	require.True(t, next.pending() || !next.at.Before(w.removed))
+	require.False(t, w.validYet, "valid when the server removed the node")
+	require.False(t, w.silent, "not told when the server removed the node")
+	if c.exact {
+		require.True(t, w.told.Before(w.removed), "told at %v, removed at %v", w.told, w.removed)
+		require.False(t, w.told.After(heard.Add(leaseSpan(timeout))), "told later than the server's last news allows")
+	}
+	if c.exact && there == 0 && back == 0 {
+		require.Equal(t, heard.Add(leaseSpan(timeout)), w.told)
+	}
+	require.ErrorIs(t, l.Err(), zksync.ErrLost)
+	after := v.granted(next)
+	require.Positive(t, after.Token().Compare(l.Token()))
+	heal()
+	v.srv.Delay(id, 0, 0)
+	require.ErrorIs(t, l.Unlock(), zksync.ErrLost)
+	require.NoError(t, after.Unlock())
+	v.queued(lockPath, 0)
+	require.NoError(t, s.Close())
+}
+
+func TestAcceptance117AHolderOfAFrozenServerIsToldBeforeItThaws(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session(zksync.WithTimeout(2 * time.Second))
+		l := v.lock(zksync.NewMutex(s, lockPath))
+		w := guardLease(v.srv, l)
+		time.Sleep(5 * time.Second)
+		thaw := v.srv.Freeze()
+		heard := v.lastHeard(s.ID())
+		time.Sleep(4 * time.Second)
+		thaw()
+		v.awaits(w.both, "the loss and the removal")
+		require.Equal(t, heard.Add(leaseSpan(2*time.Second)), w.told)
+		require.True(t, w.told.Before(w.removed))
+		// Handshakes that nobody waits for any more have opened sessions, which expire.
+		time.Sleep(5 * time.Second)
+	})
+}
+
+// The same on real servers, where both instants are taken on one clock at the clients.
+func TestAcceptance117APartitionedHolderIsToldBeforeAnotherIsGranted(t *testing.T) {
+	for _, timeout := range []time.Duration{time.Second, 3 * time.Second} {
+		t.Run(timeout.String(), func(t *testing.T) {
+			each(t, func(t *testing.T, v *env) {
+				s := v.session(zksync.WithTimeout(timeout))
+				require.Equal(t, timeout, s.Timeout())
+				l := v.lock(zksync.NewMutex(s, lockPath))
+				told := make(chan time.Time, 1)
+				go func() {
+					<-l.Done()
+					told <- time.Now()
+				}()
+				next := v.line(zksync.NewMutex(v.session(), lockPath))[0]
+				cut := time.Now()
+				heal := v.partition(s)
+				after := v.granted(next)
+				lost := <-told
+				require.True(t, lost.Before(next.at), "told %v and granted %v after the cut", lost.Sub(cut), next.at.Sub(cut))
+				require.GreaterOrEqual(t, lost.Sub(cut), timeout/2, "given up too early")
+				require.ErrorIs(t, l.Unlock(), zksync.ErrLost)
+				heal()
+				require.True(t, after.Valid())
+				require.NoError(t, after.Unlock())
+			})
+		})
+	}
+}
+
+func TestAcceptance018AHolderThatCannotReconnectIsToldByItsOwnClock(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		const timeout = 2 * time.Second
+		s := v.session(zksync.WithTimeout(timeout))
+		l := v.lock(zksync.NewMutex(s, lockPath))
+		told := l.Done()
+		v.quiet()
+		start := time.Now()
+		heal := v.cutOff(s)
+		require.True(t, l.Valid(), "a mere disconnect is no loss")
+		require.NoError(t, l.Err())
+		v.awaits(told, "the holder to be told")
+		got := time.Since(start)
+		// The proof is at most a third of the timeout old, the time between two pings.
+		require.LessOrEqual(t, got, leaseSpan(timeout)+100*time.Millisecond)
+		require.GreaterOrEqual(t, got, leaseSpan(timeout)-timeout/3-100*time.Millisecond)
+		require.ErrorIs(t, l.Err(), zksync.ErrLost)
+		require.ErrorIs(t, context.Cause(l.Context()), zksync.ErrLost)
+		require.Equal(t, zksync.Lost, s.State())
+		heal()
+		require.ErrorIs(t, l.Unlock(), zksync.ErrLost)
+		require.NoError(t, v.lock(zksync.NewMutex(s, lockPath)).Unlock())
+	})
+}
