@@ -107,8 +107,12 @@ func (v *env) connected(s *zksync.Session) {
 	v.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), v.patience())
 	defer cancel()
-	for st := range s.Changes(ctx) {
-		if s.State() == zksync.Connected || st == zksync.Connected {
+	changes := s.Changes(ctx) // from here on, so that none is missed after the look at the state
+	if s.State() == zksync.Connected {
+		return
+	}
+	for st := range changes {
+		if st == zksync.Connected {
 			return
 		}
 	}

@@ -1,0 +1,151 @@
+package recipes_test
+
+import (
+	"context"
+	"path"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// strangers are children of a lock's directory that nobody made who contends for it.
+var strangers = []string{"README", "_c_", "lock-x", "lock-", "_c_-lock-", "-", "lock-12", "0000000000x"}
+
+func TestAcceptance132ForeignChildrenNeitherBlockNorCrashAnybody(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		for _, name := range strangers {
+			v.put(lockPath+"/"+name, "not ours")
+		}
+		n := len(strangers)
+		ms := v.mutexes(3)
+		l := v.lock(ms[0])
+		require.False(t, ms[1].TryLock())
+		list, err := ms[1].Contenders(context.Background())
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		require.NoError(t, zksync.Verify(context.Background(), v.session(), lockPath, l.Token()))
+		a := begin(context.Background(), ms[1])
+		v.settled(lockPath, n+2)
+		b := begin(context.Background(), ms[2])
+		v.settled(lockPath, n+3)
+		v.remove(lockPath + "/README")
+		v.put(lockPath+"/README.new", "not ours either")
+		v.quiet()
+		require.True(t, a.pending())
+		require.NoError(t, l.Unlock())
+		next := v.granted(a)
+		v.quiet()
+		require.True(t, b.pending())
+		require.NoError(t, next.Unlock())
+		require.NoError(t, v.granted(b).Unlock())
+		require.True(t, ms[0].TryLock())
+		ms[0].Unlock()
+		require.Len(t, v.children(lockPath), n, "the strangers were not touched")
+		for _, name := range strangers[1:] {
+			require.Equal(t, "not ours", v.data(lockPath+"/"+name))
+		}
+	})
+}
+
+func TestAcceptance132ForeignChildrenLetAnIdleHolderLinger(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		v.put(lockPath+"/README", "not ours")
+		m := zksync.NewMutex(calm(v), lockPath, zksync.WithLinger(30*time.Second))
+		require.NoError(t, v.lock(m).Unlock())
+		v.quiet()
+		require.Len(t, v.children(lockPath), 2)
+		require.NoError(t, v.lock(m).Unlock())
+	})
+}
+
+// reapedCalls is every call that relies on the lock's directory.
+var reapedCalls = map[string]func(t *testing.T, v *env, s *zksync.Session, m *zksync.Mutex){
+	"lock": func(t *testing.T, v *env, _ *zksync.Session, m *zksync.Mutex) {
+		require.NoError(t, v.lock(m).Unlock())
+	},
+	"lock with a deadline": func(t *testing.T, v *env, _ *zksync.Session, m *zksync.Mutex) {
+		ctx, _ := soon(t)
+		l, err := m.LockContext(ctx)
+		require.NoError(t, err)
+		require.NoError(t, l.Unlock())
+	},
+	"try": func(t *testing.T, v *env, _ *zksync.Session, m *zksync.Mutex) {
+		l, err := m.TryLockContext(context.Background())
+		require.NoError(t, err)
+		require.NoError(t, l.Unlock())
+	},
+	"mirror": func(t *testing.T, v *env, _ *zksync.Session, m *zksync.Mutex) {
+		m.Lock()
+		m.Unlock()
+		require.True(t, m.TryLock())
+		m.Unlock()
+	},
+	"contenders": func(t *testing.T, v *env, _ *zksync.Session, m *zksync.Mutex) {
+		list, err := m.Contenders(context.Background())
+		require.NoError(t, err)
+		require.Empty(t, list)
+	},
+	"verify": func(t *testing.T, v *env, s *zksync.Session, _ *zksync.Mutex) {
+		err := zksync.Verify(context.Background(), s, lockPath, zksync.Token{Zxid: 1})
+		require.ErrorIs(t, err, zksync.ErrStale)
+	},
+}
+
+// Empty containers are removed by the servers, whenever they like: here just before the n-th request.
+func TestAcceptance131TheDirectoryMayBeRemovedBetweenAnyTwoRequests(t *testing.T) {
+	for name, call := range reapedCalls {
+		t.Run(name, func(t *testing.T) {
+			for nth := 1; nth <= 8; nth++ {
+				for _, there := range []bool{true, false} {
+					t.Run(strconv.Itoa(nth)+" "+strconv.FormatBool(there), func(t *testing.T) {
+						inProcess(t, func(t *testing.T, v *env) {
+							if there {
+								v.put(lockPath, "")
+							}
+							s := v.session()
+							reapBefore(v.srv, nth)
+							call(t, v, s, zksync.NewMutex(s, lockPath))
+							require.Empty(t, v.children(lockPath))
+						})
+					})
+				}
+			}
+		})
+	}
+}
+
+// reapBefore removes the lock's directory and its parent before the n-th request, if they are empty.
+func reapBefore(srv *zktest.Server, nth int) {
+	count := srv.Intercept(zktest.On(zktest.Any, "**"))
+	srv.InterceptFunc(func(*zktest.Request) zktest.Verdict {
+		if count.Matched() != nth {
+			return zktest.Verdict{}
+		}
+		for p := lockPath; p != "/"; p = path.Dir(p) {
+			if _, there := srv.Node(p); there && len(srv.Children(p)) == 0 {
+				srv.Delete(p)
+			}
+		}
+		return zktest.Verdict{}
+	})
+}
+
+func TestAcceptance131ALockThatWasIdleForLongIsMadeAnew(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		ms := v.mutexes(2)
+		var last zksync.Token
+		for i := range 4 {
+			l := v.lock(ms[i%2])
+			require.Positive(t, l.Token().Compare(last), "although the sequence numbers began anew")
+			last = l.Token()
+			require.NoError(t, l.Unlock())
+			time.Sleep(10 * time.Minute)
+			v.srv.CheckNoNode(t, "/locks")
+		}
+	})
+}

@@ -1,0 +1,99 @@
+package recipes_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// goroutinesBack waits until there are no more goroutines than before.
+func (v *env) goroutinesBack(before int) {
+	v.t.Helper()
+	if v.virtual {
+		v.quiet()
+		require.LessOrEqual(v.t, runtime.NumGoroutine(), before)
+		return
+	}
+	v.eventually(func() bool { return runtime.NumGoroutine() <= before }, "goroutines are left over, %d before", before)
+}
+
+func TestAcceptance114AThousandCancelledWaitsLeaveNothing(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		watches := v.watches()
+		holder := v.lock(zksync.NewMutex(calm(v), lockPath))
+		waiter := zksync.NewMutex(calm(v), lockPath)
+		wait := func() {
+			ctx, cancel := context.WithCancel(context.Background())
+			a := begin(ctx, waiter)
+			v.queued(lockPath, 2)
+			cancel()
+			require.ErrorIs(t, v.failed(a), context.Canceled)
+		}
+		for range 10 {
+			wait()
+		}
+		v.queued(lockPath, 1)
+		v.quiet()
+		goroutines := runtime.NumGoroutine()
+		for range 1000 {
+			wait()
+		}
+		v.queued(lockPath, 1)
+		v.quiet()
+		v.goroutinesBack(goroutines)
+		require.LessOrEqual(t, v.watches(), watches+1, "one live path")
+		require.NoError(t, holder.Unlock())
+		v.quiet()
+		require.LessOrEqual(t, v.watches(), watches, "the event took the last one away")
+		require.NoError(t, v.lock(waiter).Unlock())
+		v.goroutinesBack(goroutines)
+	})
+}
+
+func TestAcceptance114DeadlinesAndTryLocksLeaveNothingEither(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		ms := v.mutexes(3)
+		holder := v.lock(ms[0])
+		v.quiet()
+		goroutines := runtime.NumGoroutine()
+		for i := range 1000 {
+			require.False(t, ms[1+i%2].TryLock())
+			ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i%5)*time.Millisecond)
+			_, err := ms[1+i%2].LockContext(ctx)
+			cancel()
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		}
+		v.quiet()
+		v.srv.CheckChildren(t, lockPath, holder.Path()[len(lockPath)+1:])
+		require.LessOrEqual(t, v.srv.Watches(), 2, "one live path, two sessions")
+		v.goroutinesBack(goroutines)
+		require.NoError(t, holder.Unlock())
+		v.quiet()
+		require.Zero(t, v.srv.Watches())
+	})
+}
+
+// A hold that was watched for its loss leaves its watch to the event of its own end.
+func TestAcceptance114LeasesThatWereWatchedLeaveNothing(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		m := v.mutexes(1)[0]
+		require.NoError(t, v.lock(m).Unlock())
+		v.quiet()
+		goroutines := runtime.NumGoroutine()
+		for range 1000 {
+			l := v.lock(m)
+			done, ctx := l.Done(), l.Context()
+			require.NoError(t, l.Unlock())
+			<-done
+			<-ctx.Done()
+		}
+		v.quiet()
+		require.Zero(t, v.srv.Watches())
+		v.goroutinesBack(goroutines)
+	})
+}
