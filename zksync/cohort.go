@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -65,18 +66,21 @@ func (c *cohort) acquire(ctx context.Context, mirror bool) (*Lease, error) {
 	w := &waiter{ctx: ctx, mirror: mirror, ready: make(chan struct{})}
 	c.mu.Lock()
 	c.waiters = append(c.waiters, w)
-	if ctx.Done() == nil && c.free() {
-		// Nobody is ahead here and this goroutine has nothing else to look at.
-		run := c.newJoin(nil)
-		c.mu.Unlock()
-		if !c.q.s.within(run) {
-			c.mu.Lock()
-			c.join = nil
-			c.fail(ErrClosed)
-			c.mu.Unlock()
-		}
-	} else {
+	run := func() {}
+	switch {
+	case !c.free():
 		c.advance()
+	case ctx.Done() == nil:
+		// Nobody is ahead here and this goroutine has nothing else to look at.
+		run = c.newJoin(nil, nil)
+	default:
+		run = c.firstStep(ctx, w)
+	}
+	c.mu.Unlock()
+	if !c.q.s.within(run) {
+		c.mu.Lock()
+		c.join = nil
+		c.fail(ErrClosed)
 		c.mu.Unlock()
 	}
 	select {
@@ -95,16 +99,53 @@ func (c *cohort) free() bool {
 	return c.hold == nil && c.place == nil && c.join == nil && len(c.waiters) == 1
 }
 
+// firstStep makes the first step of a join, which without contention is the last:
+// it enters the queue, in the goroutine of the only waiter and under his context.
+// The rest, if there is any, is a join like others, on which waiters to come may
+// rely. mu is held.
+func (c *cohort) firstStep(ctx context.Context, w *waiter) (run func()) {
+	// Whoever comes meanwhile waits behind this one; giving up must not end it.
+	j := &join{cancel: func(error) {}, done: make(chan struct{})}
+	c.join = j
+	return func() {
+		defer close(j.done)
+		ctx, cancel := c.q.s.bounded(ctx)
+		defer cancel()
+		p, alone, err := c.q.anew(ctx, nil)
+		if err == nil && alone {
+			c.guard(p)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.join = nil
+		switch {
+		case err == nil && alone && !p.gone.Load():
+			c.take(p)
+		case err == nil && !alone:
+			c.startJoin(nil, p)
+		case c.q.s.ctx.Err() != nil:
+			c.fail(ErrClosed)
+		case ctx.Err() != nil:
+			c.remove(w)
+		case err != nil && !errors.Is(err, zkconn.ErrOver) && !errors.Is(err, errGone):
+			c.fail(c.q.failure(ctx, err))
+		}
+		c.advance()
+	}
+}
+
+// remove takes w off the waiters. mu is held.
+func (c *cohort) remove(w *waiter) {
+	if i := slices.Index(c.waiters, w); i >= 0 {
+		c.waiters = slices.Delete(c.waiters, i, i+1)
+	}
+}
+
 // withdraw takes a waiter out. If it was granted in the meantime, it pretends not
 // to have noticed and passes the grant on.
 func (c *cohort) withdraw(w *waiter, err error) error {
 	c.mu.Lock()
-	for i, x := range c.waiters {
-		if x == w {
-			c.waiters = append(c.waiters[:i], c.waiters[i+1:]...)
-			break
-		}
-	}
+	c.remove(w)
 	var done <-chan struct{}
 	if len(c.waiters) == 0 && c.join != nil {
 		c.join.cancel(errNobody)
@@ -113,8 +154,10 @@ func (c *cohort) withdraw(w *waiter, err error) error {
 	c.mu.Unlock()
 	select {
 	case <-w.ready:
-		if w.lease != nil {
-			w.lease.Unlock()
+		if w.lease != nil && w.lease.finishAs(ErrReleased) == ErrReleased {
+			c.release(w.lease, cleanupGrace) // the caller's time is up
+		} else if w.lease != nil {
+			c.unlockLost(w.lease)
 		}
 		return err
 	default:
@@ -139,7 +182,7 @@ func (c *cohort) advance() {
 			return // its end comes here again
 		}
 		if c.place == nil {
-			c.startJoin(nil)
+			c.startJoin(nil, nil)
 			return
 		}
 		w := c.waiters[0]
@@ -161,7 +204,7 @@ func (c *cohort) grantTo(w *waiter) {
 		l.mu.Lock() // its own timer may look at it at once
 		l.bound = time.AfterFunc(c.set.maxHold, func() {
 			if l.finish(ErrMaxHold) {
-				c.release(l)
+				c.release(l, 0)
 			}
 		})
 		l.mu.Unlock()
@@ -171,12 +214,15 @@ func (c *cohort) grantTo(w *waiter) {
 	close(w.ready)
 }
 
-// startJoin begins to get a place, giving up old in the same request. mu is held.
-func (c *cohort) startJoin(old *place) {
-	run := c.newJoin(old)
+// startJoin begins to get a place: by giving up old in the same request, or from one
+// that has been entered but not granted. mu is held.
+func (c *cohort) startJoin(old, entered *place) {
+	run := c.newJoin(old, entered)
 	if !c.q.s.spawn(run) {
-		if old != nil {
-			old.leave(0)
+		for _, p := range []*place{old, entered} {
+			if p != nil {
+				p.leave(0)
+			}
 		}
 		c.join = nil
 		c.fail(ErrClosed)
@@ -184,14 +230,14 @@ func (c *cohort) startJoin(old *place) {
 }
 
 // newJoin makes the acquisition that run carries out. mu is held.
-func (c *cohort) newJoin(old *place) (run func()) {
+func (c *cohort) newJoin(old, entered *place) (run func()) {
 	ctx, cancel := context.WithCancelCause(c.q.s.ctx)
 	j := &join{cancel: cancel, done: make(chan struct{})}
 	c.join = j
 	return func() {
 		defer cancel(nil)
 		defer close(j.done)
-		p, err := c.obtain(ctx, old)
+		p, err := c.obtain(ctx, old, entered)
 		if unwanted := c.joined(j, p, err); unwanted != nil {
 			unwanted.leave(cleanupGrace)
 		}
@@ -199,13 +245,13 @@ func (c *cohort) newJoin(old *place) (run func()) {
 }
 
 // obtain acquires a place and has it watched for the loss of its session.
-func (c *cohort) obtain(ctx context.Context, old *place) (*place, error) {
+func (c *cohort) obtain(ctx context.Context, old, entered *place) (*place, error) {
 	for {
-		p, err := c.q.acquire(ctx, old)
+		p, err := c.q.acquire(ctx, old, entered)
 		if err != nil {
 			return nil, err
 		}
-		old = nil
+		old, entered = nil, nil
 		c.guard(p)
 		if !p.gone.Load() {
 			return p, nil
@@ -259,7 +305,9 @@ func (c *cohort) fail(err error) {
 
 // release ends the hold of l, which has been finished already: its holder is told
 // before anybody else can be granted.
-func (c *cohort) release(l *Lease) {
+//
+// Where that takes a request, it waits for the answer no longer than grace.
+func (c *cohort) release(l *Lease, grace time.Duration) {
 	c.mu.Lock()
 	if c.place != l.p {
 		if c.hold == l && !(l.mirror && l.Err() != ErrReleased) {
@@ -288,7 +336,7 @@ func (c *cohort) release(l *Lease) {
 	case len(c.waiters) > 0:
 		old := c.place
 		c.place = nil
-		c.startJoin(old)
+		c.startJoin(old, nil)
 		c.mu.Unlock()
 	case c.linger():
 		c.mu.Unlock()
@@ -296,7 +344,7 @@ func (c *cohort) release(l *Lease) {
 		p := c.place
 		c.place = nil
 		c.mu.Unlock()
-		p.leave(unlockWait)
+		p.leave(grace)
 	}
 }
 

@@ -21,8 +21,9 @@ import (
 // itself. It is, if three things hold:
 //   - the own node is still there. A waiter watches it, on the same connection as
 //     its blockers, and the wire tells news in the order of the server's history:
-//     if the own node had gone first, we would have heard of it first. A cut
-//     connection ends all watches at once and leads to a new listing.
+//     once the server has said that it watches the own node, we would have heard
+//     first if that had gone first. What is told before, or after the connection
+//     was cut, leads to a new listing.
 //   - nothing else is ahead. Either the listing showed nothing else, or the entry
 //     ahead of the blocker (the scout) was watched too, and a listing made after
 //     its departure, while the blocker was still there, showed nothing else.
@@ -180,11 +181,16 @@ func (p *place) watch(n *news, ahead []entry) {
 	if scout, ok := p.scout(ahead, blockers); ok && scouting {
 		want(scout)
 	}
-	if len(paths) > 0 {
-		n.hold(p.e.WatchAll(paths, func(path string, what zkconn.News) {
-			n.tell(path[len(p.q.dir)+1:], what)
-		}))
+	if len(paths) == 0 {
+		return
 	}
+	var sure func()
+	if paths[0] == p.node {
+		sure = n.sure
+	}
+	n.hold(p.e.WatchAll(paths, func(path string, what zkconn.News) {
+		n.tell(path[len(p.q.dir)+1:], what)
+	}, sure))
 }
 
 // scouting is switched off only by the benchmark that shows what it buys.
@@ -219,6 +225,7 @@ func (p *place) ahead(ctx context.Context) ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.unseen = false
 	ahead, self, found := entriesAhead(entries, p.self.uuid)
 	if !found {
 		return nil, errGone
@@ -332,6 +339,7 @@ type news struct {
 	left    []string // departed, not yet taken
 	gone    bool     // the own node departed
 	cut     bool     // the connection did, or something happened that calls for a look
+	watched bool     // the server is known to watch the own node
 	ring    chan struct{}
 }
 
@@ -354,6 +362,13 @@ func (n *news) hold(w []*zkconn.Watch) {
 	n.watches = append(n.watches, w...)
 }
 
+// sure is called in wire order, once the server is known to watch the own node.
+func (n *news) sure() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.watched = true
+}
+
 // tell is called in wire order and must not block.
 func (n *news) tell(name string, what zkconn.News) {
 	n.mu.Lock()
@@ -368,6 +383,10 @@ func (n *news) tell(name string, what zkconn.News) {
 		n.asked[name] = false
 	case name == n.self:
 		n.gone = true
+	case !n.watched:
+		// From a watch that is older than ours on the own node: whether that was still
+		// there, nobody has told.
+		n.cut = true
 	default:
 		n.left = append(n.left, name)
 	}

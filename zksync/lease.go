@@ -101,7 +101,7 @@ func (l *Lease) Unlock() error {
 		l.c.unlockLost(l)
 		return &Error{Op: "unlock", Path: l.c.q.path(), Err: ended}
 	}
-	l.c.release(l)
+	l.c.release(l, unlockWait)
 	return nil
 }
 

@@ -43,8 +43,9 @@ type place struct {
 	node  string
 	known map[string]int64 // czxids of entries, where they had to be asked for
 
-	hook atomic.Pointer[zkconn.LossHook]
-	gone atomic.Bool // the place is lost: nothing may be granted on it any more
+	hook   atomic.Pointer[zkconn.LossHook]
+	unseen bool        // it was not alone when it entered, and no listing has shown the queue since
+	gone   atomic.Bool // the place is lost: nothing may be granted on it any more
 }
 
 // errGone means that our own node vanished while the session lived: somebody
@@ -56,19 +57,15 @@ var errGone = errors.New("zksync: own node was deleted by somebody else")
 // the tail. It returns the error of ctx, or one that trying again would not mend.
 // Whatever it returns, no entry is left behind other than that of the place
 // returned: what cannot be removed at once is left to the reaper. old, if not nil,
-// is a granted place that is given up in the same transaction.
-func (q *queue) acquire(ctx context.Context, old *place) (*place, error) {
+// is a granted place that is given up in the same transaction; entered, if not nil,
+// is one that waits already.
+func (q *queue) acquire(ctx context.Context, old, entered *place) (*place, error) {
 	for {
-		e, err := q.s.client.Epoch(ctx)
-		if old != nil && (err != nil || old.e != e) {
-			old.leave(0)
-			old = nil
+		p, alone, err := entered, false, error(nil)
+		if p == nil {
+			p, alone, err = q.anew(ctx, old)
 		}
-		if err != nil {
-			return nil, q.failure(ctx, err)
-		}
-		p, alone, err := q.enter(ctx, e, old)
-		old = nil
+		old, entered = nil, nil
 		if err == nil && !alone {
 			if err = p.contend(ctx); err != nil {
 				p.leave(cleanupGrace)
@@ -85,6 +82,20 @@ func (q *queue) acquire(ctx context.Context, old *place) (*place, error) {
 			return nil, q.failure(ctx, err)
 		}
 	}
+}
+
+// anew enters the queue in the session of the moment, giving up old in the same
+// transaction if it belongs to that session.
+func (q *queue) anew(ctx context.Context, old *place) (p *place, alone bool, err error) {
+	e, err := q.s.client.Epoch(ctx)
+	if old != nil && (err != nil || old.e != e) {
+		old.leave(0)
+		old = nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	return q.enter(ctx, e, old)
 }
 
 // cleanupGrace is how long a call whose context has ended waits for the removal of
@@ -165,6 +176,11 @@ func (q *queue) tryEnter(ctx context.Context, e *zkconn.Epoch, old *place) (*pla
 	}
 	call := e.StartMulti(ops...)
 	res, err := call.Wait(ctx, e)
+	if !answered(call) {
+		q.abandon(e, uuid, call, at) // ctx or the epoch ended first
+		return nil, false, err
+	}
+	res, err = call.Result() // also if ctx ended at the very same time
 	if err == nil {
 		if old != nil {
 			old.forget()
@@ -178,10 +194,6 @@ func (q *queue) tryEnter(ctx context.Context, e *zkconn.Epoch, old *place) (*pla
 	// here on the reaper owns whatever is or will be there, unless we find it.
 	if zkconn.Unknown(err) {
 		return q.find(ctx, e, uuid)
-	}
-	if !answered(call) {
-		q.abandon(e, uuid, call, at) // ctx or the epoch ended first
-		return nil, false, err
 	}
 	refused := &zkconn.TxnError{Index: -1, Err: err}
 	errors.As(err, &refused)
@@ -209,11 +221,12 @@ func (q *queue) entered(ctx context.Context, e *zkconn.Epoch, uuid string, res [
 		q.abandonPrefix(e, uuid)
 		return nil, false, fmt.Errorf("the servers made node %q, which is not what was asked for", res[0].String)
 	}
-	p := &place{q: q, e: e, self: self, node: q.dir + "/" + self.name}
+	p := &place{q: q, e: e, self: self, node: q.dir + "/" + self.name, unseen: true}
 	alone := false
 	if len(res) > 1 && res[1].Stat != nil {
 		p.self.czxid = res[1].Stat.Mzxid
 		alone = res[1].Stat.NumChildren == 1
+		p.unseen = !alone
 		if e.Ordered() {
 			return p, alone, nil
 		}
@@ -325,6 +338,10 @@ func (q *queue) abandonPrefix(e *zkconn.Epoch, uuid string) {
 // confirmed; leave waits for that no longer than grace.
 func (p *place) leave(grace time.Duration) {
 	p.forget()
+	if p.unseen {
+		// A request that was applied twice left a twin, which only a listing shows.
+		p.e.Reap(zkconn.Litter{Dir: p.q.dir, Prefix: protectedPrefix + p.self.uuid})
+	}
 	if grace > 0 && p.e.Linked() && p.remove(grace) {
 		return
 	}

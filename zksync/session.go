@@ -84,7 +84,10 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Session, err
 	}
 	s.client = zkconn.Open(config)
 	if err := s.first(ctx); err != nil {
-		s.Close()
+		if s.file != nil {
+			err = errors.Join(err, s.file.close()) // the next attempt may want it at once
+		}
+		go s.Close() // the client library can take a second to end; the caller's time is up
 		return fail(err)
 	}
 	s.trace()
@@ -285,7 +288,7 @@ func (s *Session) Close() error {
 		}
 		if s.tapped { // its ZooKeeper session stays, so the nodes must be removed
 			for _, l := range held {
-				l.c.release(l)
+				l.c.release(l, unlockWait)
 			}
 		}
 		s.client.Stop()
@@ -304,10 +307,10 @@ func (s *Session) spawn(f func()) bool {
 	if !s.begin() {
 		return false
 	}
-	s.client.Go(func() {
+	go func() {
 		defer s.work.Done()
 		f()
-	})
+	}()
 	return true
 }
 

@@ -28,7 +28,7 @@ func Adopt(cfg Config, conn *zk.Conn) *Client {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	c := &Client{
-		cfg: cfg, pace: newPace(cfg.Timeout), crew: newWorkers(), adopted: conn,
+		cfg: cfg, pace: newPace(cfg.Timeout), adopted: conn,
 		stopping: make(chan struct{}), abandon: make(chan struct{}),
 		moved: make(chan struct{}),
 		subs:  make(map[*Subscription]struct{}),
@@ -152,7 +152,7 @@ func (e *Epoch) attend() {
 		}
 		if up && time.Since(last) >= beat {
 			last = time.Now()
-			e.client.crew.run(func() { e.ask() })
+			go e.ask()
 		}
 	}
 }
@@ -191,7 +191,7 @@ func (e *Epoch) Ordered() bool { return !e.adopted }
 
 // adoptedWatch sets one watch through the client, in the background.
 func (e *Epoch) adoptedWatch(key watchKey) {
-	e.client.crew.run(func() { _, _ = e.armAdopted(key) }) // a failure is told as news
+	go func() { _, _ = e.armAdopted(key) }() // a failure is told as news
 }
 
 // armAdopted sets one watch through the client and has its news told. It returns
@@ -211,13 +211,13 @@ func (e *Epoch) armAdopted(key watchKey) (names []string, err error) {
 		e.hub.fire(key, Cut)
 		return nil, classify(err)
 	}
-	e.client.crew.run(func() {
+	go func() {
 		select {
 		case ev := <-ch:
 			e.hub.fire(key, newsOf(ev.Type))
 		case <-e.client.stopping:
 		}
-	})
+	}()
 	return names, nil
 }
 

@@ -70,14 +70,12 @@ func (e *Epoch) address() string {
 }
 
 // endUnreached ends the session of an epoch that closed without a connection. It
-// tries one server after the other, for two seconds in all.
-func (c *Client) endUnreached(e *Epoch) {
+// tries one server after the other until ctx ends.
+func (c *Client) endUnreached(ctx context.Context, e *Epoch) {
 	dead := e.remains()
 	if dead == nil || e.endedCleanly() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), closing)
-	defer cancel()
 	for tries := 1; ; tries++ {
 		addr, _ := e.hosts.Next()
 		if c.endSession(ctx, addr, *dead) == nil {

@@ -87,7 +87,7 @@ func startAdopted[T any](e *Epoch, c *Call[T], f func(*zk.Conn) (T, error)) {
 		close(c.done)
 		return
 	}
-	e.client.crew.run(func() {
+	go func() {
 		defer e.calls.Done()
 		defer close(c.done)
 		sent := time.Now()
@@ -96,7 +96,7 @@ func startAdopted[T any](e *Epoch, c *Call[T], f func(*zk.Conn) (T, error)) {
 		if !Unknown(c.err) && e.conn.SessionID() == e.id {
 			e.clock.advance(sent) // before the client sent it, if it waited in between
 		}
-	})
+	}()
 }
 
 // retry runs a request that may be run twice until the servers answer it: it

@@ -53,7 +53,6 @@ const (
 type Client struct {
 	cfg  Config
 	pace *pace
-	crew *workers
 
 	adopted *zk.Conn // a connection that the caller owns; nil for one of our own
 	reaps   sync.WaitGroup
@@ -83,7 +82,7 @@ func Open(cfg Config) *Client {
 		cfg.Dial = (&net.Dialer{}).DialContext
 	}
 	c := &Client{
-		cfg: cfg, pace: newPace(cfg.Timeout), crew: newWorkers(),
+		cfg: cfg, pace: newPace(cfg.Timeout),
 		stopping: make(chan struct{}), abandon: make(chan struct{}),
 		moved: make(chan struct{}),
 		subs:  make(map[*Subscription]struct{}),
@@ -109,8 +108,7 @@ func (c *Client) run() {
 		select {
 		case <-e.over:
 		case <-c.stopping:
-			e.shutdown(true)
-			c.endUnreached(e)
+			c.end(e)
 			return
 		}
 		// Not waited for: the client library can take a second to notice.
@@ -125,11 +123,31 @@ func (c *Client) run() {
 		}
 		select {
 		case <-c.stopping:
-			c.endUnreached(e)
+			ctx, cancel := context.WithTimeout(context.Background(), closing)
+			defer cancel()
+			c.endUnreached(ctx, e)
 			return
 		default:
 		}
 	}
+}
+
+// end ends the last epoch and its session, in two seconds at most.
+func (c *Client) end(e *Epoch) {
+	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	defer cancel()
+	if e.Linked() {
+		e.shutdown(true)
+		c.endUnreached(ctx, e) // if there was no answer
+		return
+	}
+	down := make(chan struct{})
+	go func() { // the client library can take a second to notice
+		defer close(down)
+		e.shutdown(false)
+	}()
+	c.endUnreached(ctx, e)
+	<-down
 }
 
 // open starts the client library for one epoch.
@@ -324,8 +342,9 @@ func (c *Client) Stop() {
 	c.runs.Wait()
 }
 
-// Finish joins every goroutine. On an adopted connection it gives the reaper two
-// seconds first.
+// Finish ends what Stop leaves running: the reaper of an adopted connection, which
+// gets two seconds to finish. A request that such a connection never answers cannot
+// be taken back; its goroutine ends when the owner closes the connection.
 func (c *Client) Finish() {
 	c.rest.Do(func() {
 		if c.adopted != nil {
@@ -342,12 +361,5 @@ func (c *Client) Finish() {
 			}
 		}
 		close(c.abandon)
-		// A request that an adopted connection never answers cannot be taken back; its
-		// goroutine ends when the owner closes the connection.
-		c.crew.close(c.adopted == nil)
 	})
 }
-
-// Go runs f in a goroutine that is cheap to start. f must have ended before the
-// caller's own Close is done.
-func (c *Client) Go(f func()) { c.crew.run(f) }

@@ -244,12 +244,12 @@ func (e *Epoch) lose(cause error) {
 	e.onLost = nil
 	close(e.over)
 	e.mu.Unlock()
+	e.client.lost(e) // whoever is told of the loss finds the session lost
 	for h := range hooks {
 		h.fn(cause)
 	}
 	e.clock.stop()
 	e.kill()
-	e.client.lost(e)
 }
 
 // kill cuts the connection and keeps the client library from dialling again.

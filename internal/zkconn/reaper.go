@@ -33,7 +33,7 @@ func (e *Epoch) Reap(l Litter) <-chan struct{} {
 		close(done) // the session is being ended, and its nodes with it
 		return done
 	}
-	e.client.crew.run(func() {
+	go func() {
 		defer e.calls.Done()
 		defer close(done)
 		if e.adopted {
@@ -41,7 +41,7 @@ func (e *Epoch) Reap(l Litter) <-chan struct{} {
 			return
 		}
 		e.reap(l)
-	})
+	}()
 	return done
 }
 
@@ -87,6 +87,9 @@ func (e *Epoch) sweep(l Litter) error {
 		return gone(err)
 	}
 	names, _, err := e.Children(ctx, l.Dir)
+	if errors.Is(err, zk.ErrNoAuth) {
+		return nil // nothing can be found that may not be looked for
+	}
 	if err != nil {
 		return gone(err)
 	}

@@ -39,10 +39,10 @@ func (w *wire) send(r *ownRequest, body []byte) {
 	case w.writing <- struct{}{}:
 		w.sendNow(r, body)
 	default:
-		w.epoch.client.crew.run(func() {
+		go func() {
 			w.writing <- struct{}{}
 			w.sendNow(r, body)
-		})
+		}()
 	}
 }
 

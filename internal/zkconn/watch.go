@@ -61,7 +61,8 @@ type hub struct {
 }
 
 type watchedNode struct {
-	armed  bool // the server holds a watch for us on this connection
+	armed  bool // the server was asked, on this connection, to watch the node for us
+	sure   bool // and has said that it does
 	asking int  // reads under way that set it
 	subs   map[*Watch]struct{}
 }
@@ -89,7 +90,20 @@ func (h *hub) drop(key watchKey, n *watchedNode) {
 func (h *hub) armed(key watchKey) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.node(key).armed = true
+	n := h.node(key)
+	n.armed, n.sure = true, true
+}
+
+// confirmed records the answer to a request for watches that is under way since
+// they were marked as armed.
+func (h *hub) confirmed(paths []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, p := range paths {
+		if n := h.nodes[watchKey{p, false}]; n != nil && n.armed {
+			n.sure = true
+		}
+	}
 }
 
 const (
@@ -120,7 +134,7 @@ func (h *hub) fire(key watchKey, news News) {
 		return
 	}
 	subs := n.subs
-	n.subs, n.armed = make(map[*Watch]struct{}), false
+	n.subs, n.armed, n.sure = make(map[*Watch]struct{}), false, false
 	h.drop(key, n)
 	h.mu.Unlock()
 	for s := range subs {
@@ -168,28 +182,36 @@ func (e *Epoch) WatchChildren(ctx context.Context, path string, tell func(News))
 
 // WatchAll subscribes to the nodes at paths and sets what watches the server does
 // not hold yet with one request, in the order given. It does not wait for the
-// answer: the server looks at the nodes in that order and tells of one that is
-// gone already before anything that happens later, so for the subscribers it is as
-// if the watches were set when the request was sent. tell gets the path; the rest
-// is as with [Epoch.Watch]. Without a connection tell gets [Cut] for every path.
-func (e *Epoch) WatchAll(paths []string, tell func(path string, news News)) []*Watch {
+// answer. tell gets the path; the rest is as with [Epoch.Watch]. Without a connection
+// tell gets [Cut] for every path.
+//
+// sure, if not nil, is called in wire order too, as soon as the server is known to
+// watch the first path: before WatchAll returns if it was known already. What is told
+// of other nodes before may be from older watches of theirs, and then says nothing
+// of whether the first node was still there.
+func (e *Epoch) WatchAll(paths []string, tell func(path string, news News), sure func()) []*Watch {
 	e.mu.Lock()
 	w := e.wire
 	e.mu.Unlock()
 	watches := make([]*Watch, len(paths))
 	var unarmed []string
+	known := false
 	e.hub.mu.Lock()
 	for i, p := range paths {
 		key := watchKey{p, false}
 		watches[i] = &Watch{hub: &e.hub, key: key, tell: func(n News) { tell(p, n) }}
 		n := e.hub.node(key)
 		n.subs[watches[i]] = struct{}{}
+		known = known || i == 0 && n.sure
 		if !n.armed {
 			// From here on, since nobody needs to wait for the answer: if the request is
 			// not answered the connection is cut, and everything with it.
 			n.armed = true
 			unarmed = append(unarmed, p)
 		}
+	}
+	if known && sure != nil {
+		sure() // under the lock, so that no news overtakes it
 	}
 	e.hub.mu.Unlock()
 	if len(unarmed) == 0 {
@@ -209,6 +231,11 @@ func (e *Epoch) WatchAll(paths []string, tell func(path string, news News)) []*W
 		if err != nil {
 			// Without its watches a waiter would sleep for ever. Let it begin anew.
 			e.hub.cut()
+			return
+		}
+		e.hub.confirmed(unarmed)
+		if sure != nil && unarmed[0] == paths[0] {
+			sure()
 		}
 	}}, setWatchesBody(unarmed))
 	return watches
