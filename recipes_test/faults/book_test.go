@@ -20,7 +20,11 @@ type hold struct {
 	unlocked time.Time // Unlock was called; zero if it was not
 	took     time.Duration
 	err      error // of Unlock
+	order    order
 }
+
+// order is when things happened by a counter, which tells apart what happens at one instant.
+type order struct{ asked, granted, unlocking, unlocked int64 }
 
 // attempt is one call that was to acquire.
 type attempt struct {
@@ -31,6 +35,7 @@ type attempt struct {
 	try       bool
 	cancelled bool
 	err       error
+	order     int64
 }
 
 // reign is a time during which one node was first in the queue, by the server's own
@@ -48,12 +53,14 @@ type book struct {
 	holds    []*hold
 	attempts []*attempt
 	lost     map[zksync.Token]time.Time
+	lostAt   map[zksync.Token]int64
+	count    int64
 	queue    []string // by the server's history, in order of creation
 	reigns   []reign
 }
 
 func newBook(dir string) *book {
-	return &book{dir: dir, lost: make(map[zksync.Token]time.Time)}
+	return &book{dir: dir, lost: make(map[zksync.Token]time.Time), lostAt: make(map[zksync.Token]int64)}
 }
 
 // commit is told of every transaction, at its instant.
@@ -92,14 +99,41 @@ func (b *book) Lost(_ context.Context, d zksync.LossData) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.lost[d.Token] = time.Now()
+	b.lostAt[d.Token] = b.next()
 }
 
-func (b *book) granted(party string, l *zksync.Lease) *hold {
-	h := &hold{party: party, token: l.Token(), node: path.Base(l.Path()), granted: time.Now()}
+// next counts. mu is held.
+func (b *book) next() int64 {
+	b.count++
+	return b.count
+}
+
+func (b *book) asking(party string, wait time.Duration, try bool) *attempt {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	now := time.Now()
+	return &attempt{party: party, asked: now, limit: now.Add(wait), try: try, order: b.next()}
+}
+
+func (b *book) granted(a *attempt, l *zksync.Lease) *hold {
+	h := &hold{party: a.party, token: l.Token(), node: path.Base(l.Path()), granted: time.Now()}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h.order = order{asked: a.order, granted: b.next()}
 	b.holds = append(b.holds, h)
 	return h
+}
+
+func (b *book) unlocking(h *hold) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h.unlocked, h.order.unlocking = time.Now(), b.next()
+}
+
+func (b *book) unlockedIn(h *hold, took time.Duration, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h.took, h.err, h.order.unlocked = took, err, b.next()
 }
 
 func (b *book) answered(a *attempt, err error) {

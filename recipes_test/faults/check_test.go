@@ -38,9 +38,9 @@ func (w *world) checkDeadlines() {
 		require.False(t, a.answered.After(a.limit.Add(slack)), "%s came back %v late\n%s", a.party, a.answered.Sub(a.limit), w.story())
 		switch {
 		case a.err == nil:
+		case a.try && errors.Is(a.err, zksync.ErrNotAcquired):
 		case a.cancelled:
 			require.ErrorIs(t, a.err, context.Canceled, "%s\n%s", a.party, w.story())
-		case a.try && errors.Is(a.err, zksync.ErrNotAcquired):
 		case refused && !errors.Is(a.err, context.DeadlineExceeded):
 		default:
 			require.False(t, a.answered.Before(a.limit), "%s gave up early: %v\n%s", a.party, a.err, w.story())
@@ -65,7 +65,7 @@ func (w *world) told() time.Duration {
 	case w.any(func(f fault) bool { return f.forced }):
 		return slack
 	}
-	return 0
+	return w.late
 }
 
 // checkExclusion: no two parties believed at the same time that they hold; whoever lost the
@@ -80,8 +80,10 @@ func (w *world) checkExclusion() {
 	for i, h := range holds {
 		end := w.book.end(h)
 		require.False(t, end.IsZero(), "%s never ended\n%s", h.party, w.story())
-		if i+1 < len(holds) {
-			require.False(t, end.After(holds[i+1].granted.Add(late)), "%s and %s both held\n%s", h.party, holds[i+1].party, w.story())
+		// A session that was ended behind its client's back can even be granted to, by news that was on its
+		// way, after another one: then only the server's history below tells who came first.
+		if i+1 < len(holds) && late == 0 {
+			require.False(t, end.After(holds[i+1].granted), "%s and %s both held\n%s", h.party, holds[i+1].party, w.story())
 		}
 		from, next, ok := w.book.reign(h.node)
 		require.True(t, ok, "%s holds by a node that never was first\n%s", h.party, w.story())

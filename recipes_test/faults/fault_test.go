@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"slices"
 	"time"
 
 	"github.com/go-menagerie/menagerie/zktest"
@@ -12,11 +13,13 @@ type fault struct {
 	strike func(w *world, c *client) zktest.Verdict
 	lasts  time.Duration // how much longer everything may take
 
-	fits    func(q *zktest.Request) bool // the requests it makes sense for; nil for all
-	forced  bool                         // ends a session that the server has just heard of: nobody can be told in time
-	silent  bool                         // and not even soon
-	refuses bool                         // the servers deny something, so a caller may get an error
-	lingers bool                         // a session may have to time out before its nodes are gone
+	fits    func(w *world, q *zktest.Request) bool // the requests it makes sense for; nil for all
+	forced  bool                                   // ends a session that the server has just heard of: nobody can be told in time
+	silent  bool                                   // and not even soon
+	refuses bool                                   // the servers deny something, so a caller may get an error
+	lingers bool                                   // a session may have to time out before its nodes are gone
+	parks   bool                                   // the server keeps the request for long
+	others  bool                                   // means all clients but the one whose request it is
 }
 
 const (
@@ -26,14 +29,18 @@ const (
 	again   = 3 * time.Second // to connect, open a session and queue anew after a long fault
 )
 
-// faults returns every fault there is.
+// faultsFor returns every fault that can befall so many clients.
+func faultsFor(clients int) []fault {
+	return slices.DeleteFunc(faults(), func(f fault) bool { return f.others && clients == 1 })
+}
+
 func faults() []fault {
 	list := []fault{
 		{name: "lose-request", strike: fate(zktest.Verdict{Fate: zktest.LoseRequest}), lasts: soon},
 		{name: "lose-reply", strike: fate(zktest.Verdict{Fate: zktest.LoseReply}), lasts: soon},
 		{name: "duplicate", strike: fate(zktest.Verdict{Fate: zktest.Duplicate}), lasts: soon},
 		{name: "hold-100ms", strike: held(zktest.Continue, 100*time.Millisecond), lasts: soon},
-		{name: "hold-5s", strike: held(zktest.Continue, 5*time.Second), lasts: 5*time.Second + soon},
+		{name: "hold-5s", strike: held(zktest.Continue, 5*time.Second), lasts: 5*time.Second + soon, parks: true},
 		{name: "hold-then-lose-reply", strike: held(zktest.LoseReply, 100*time.Millisecond), lasts: soon},
 		{name: "restart", lasts: shorter + again, strike: func(w *world, _ *client) zktest.Verdict {
 			w.later(hop/2, func() {
@@ -69,8 +76,9 @@ func answers() []fault {
 	ended.lasts = timeout + again // the server does not mean it and keeps the nodes
 	ended.lingers = true
 	noNode := code("no-node-error", -101)
-	noNode.fits = func(q *zktest.Request) bool { // it may be true of the lock's directory only, since that is reaped when empty
-		return q.Path == lockDir || q.Op == zktest.Multi && len(q.Ops) > 0 && q.Ops[0] == zktest.Create
+	noNode.fits = func(w *world, q *zktest.Request) bool { // it can be true of a directory that is reaped when it is empty
+		mine := q.Path == lockDir || q.Op == zktest.Multi && len(q.Ops) > 0 && q.Ops[0] == zktest.Create
+		return mine && len(w.srv.Children(lockDir)) == 0
 	}
 	noAuth := code("no-auth-error", -102)
 	noAuth.refuses = true
@@ -117,6 +125,7 @@ func ofClient() []fault {
 				continue
 			}
 			others.name += "-of-others"
+			others.others = true
 			others.strike = func(w *world, c *client) zktest.Verdict {
 				w.at(when.after, func() {
 					for _, o := range w.clients {

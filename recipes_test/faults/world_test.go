@@ -40,6 +40,8 @@ type world struct {
 	owners map[int64]*client // of server sessions
 	plans  []plan
 	fired  []string
+
+	late time.Duration // how late holders may learn of a loss, besides what the plans excuse
 }
 
 // plan is a fault that strikes at one request of one client.
@@ -60,7 +62,8 @@ type client struct {
 
 	mu       sync.Mutex
 	requests []zktest.Op
-	cut      chan struct{} // closed when the network is whole again; nil while it is
+	next     []zktest.Verdict // for its next requests, before any plan
+	cut      chan struct{}    // closed when the network is whole again; nil while it is
 	cancels  map[*attempt]context.CancelFunc
 }
 
@@ -134,9 +137,15 @@ func (w *world) judge(q *zktest.Request) zktest.Verdict {
 	c.mu.Lock()
 	c.requests = append(c.requests, q.Op)
 	n := len(c.requests)
+	if len(c.next) > 0 {
+		v := c.next[0]
+		c.next = c.next[1:]
+		c.mu.Unlock()
+		return v
+	}
 	c.mu.Unlock()
 	for _, p := range w.plans {
-		if p.client == c.index && p.nth == n && (p.fault.fits == nil || p.fault.fits(q)) {
+		if p.client == c.index && p.nth == n && (p.fault.fits == nil || p.fault.fits(w, q)) {
 			w.mu.Lock()
 			w.fired = append(w.fired, fmt.Sprintf("%s (%s)", p, q.Op))
 			w.mu.Unlock()
@@ -172,11 +181,14 @@ func (w *world) isolate(c *client, d time.Duration) {
 }
 
 // cancelAll ends the contexts of everything that the client waits for.
-func (c *client) cancelAll() {
+func (c *client) cancelAll() { c.cancel("") }
+
+// cancel ends the contexts of what one party of the client waits for.
+func (c *client) cancel(party string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for a, cancel := range c.cancels {
-		if !time.Now().Before(a.limit) {
+		if party != "" && a.party != party || !time.Now().Before(a.limit) {
 			continue // its time is over already
 		}
 		a.cancelled = true
@@ -197,6 +209,9 @@ type party struct {
 	rounds int           // 0 for one
 	try    bool
 	watch  bool // asks for Done, so that the own node is watched
+
+	release <-chan struct{}     // ends the hold; instead of hold
+	granted func(*zksync.Lease) // may be nil
 }
 
 // start starts a party.
@@ -211,13 +226,42 @@ func (w *world) start(p party) {
 
 // once acquires, holds and releases.
 func (w *world) once(p party) {
+	l, h := w.acquire(p)
+	if l == nil {
+		return
+	}
+	if p.granted != nil {
+		p.granted(l)
+	}
+	switch {
+	case p.release != nil:
+		select {
+		case <-l.Done():
+		case <-p.release:
+		}
+	case p.watch:
+		select {
+		case <-l.Done():
+		case <-time.After(p.hold):
+		}
+	default:
+		time.Sleep(p.hold)
+	}
+	w.book.unlocking(h)
+	called := time.Now()
+	err := l.Unlock()
+	w.book.unlockedIn(h, time.Since(called), err)
+}
+
+// acquire asks for the lock and enters into the book what comes of it.
+func (w *world) acquire(p party) (*zksync.Lease, *hold) {
 	wait := p.wait
 	if wait == 0 {
 		wait = patient
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
-	a := &attempt{party: p.name, asked: time.Now(), limit: time.Now().Add(wait), try: p.try}
+	a := w.book.asking(p.name, wait, p.try)
 	p.c.mu.Lock()
 	p.c.cancels[a] = cancel
 	p.c.mu.Unlock()
@@ -231,41 +275,30 @@ func (w *world) once(p party) {
 	p.c.mu.Unlock()
 	w.book.answered(a, err)
 	if err != nil {
-		return
+		return nil, nil
 	}
-	h := w.book.granted(p.name, l)
-	if p.watch {
-		select {
-		case <-l.Done():
-		case <-time.After(p.hold):
-		}
-	} else {
-		time.Sleep(p.hold)
-	}
-	called := time.Now()
-	w.book.mu.Lock()
-	h.unlocked = called
-	w.book.mu.Unlock()
-	err = l.Unlock()
-	w.book.mu.Lock()
-	h.took, h.err = time.Since(called), err
-	w.book.mu.Unlock()
+	return l, w.book.granted(a, l)
 }
 
-// finish waits for every party and every fault.
-func (w *world) finish() {
+// finish waits for every party and every fault, also for those that strike at what the sessions do
+// afterwards. It returns how long the parties took.
+func (w *world) finish() (took time.Duration) {
 	done := make(chan struct{})
 	go func() {
+		defer close(done)
 		w.running.Wait()
+		took = time.Since(w.began)
+		time.Sleep(soon)
 		for w.pending.Load() > 0 {
-			time.Sleep(slack)
+			time.Sleep(soon)
 		}
-		close(done)
 	}()
 	select {
 	case <-done:
+		return took
 	case <-time.After(stuck):
 		w.t.Fatalf("somebody still waits after %v\n%s", stuck, w.story())
+		return stuck
 	}
 }
 

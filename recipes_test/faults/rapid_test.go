@@ -1,0 +1,28 @@
+package faults_test
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// inRapid makes a test of rapid's pass for one of the testing package: everything that this
+// suite and zktest use goes to rapid, which needs to see failures in order to shrink.
+type inRapid struct {
+	testing.TB
+	t *rapid.T
+}
+
+func (r inRapid) Helper()                           { r.t.Helper() }
+func (r inRapid) Cleanup(f func())                  { r.t.Cleanup(f) }
+func (r inRapid) Fatalf(format string, args ...any) { r.t.Fatalf(format, args...) }
+func (r inRapid) FailNow()                          { r.t.FailNow() }
+func (r inRapid) Logf(format string, args ...any)   { r.t.Logf(format, args...) }
+func (r inRapid) Failed() bool                      { return r.t.Failed() }
+
+// Errorf reports to the test itself too: what depends on the order of goroutines may not happen again
+// when rapid shrinks.
+func (r inRapid) Errorf(format string, args ...any) {
+	r.TB.Logf(format, args...)
+	r.t.Errorf(format, args...)
+}
