@@ -84,11 +84,7 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Session, err
 	}
 	s.client = zkconn.Open(config)
 	if err := s.first(ctx); err != nil {
-		if s.file != nil {
-			err = errors.Join(err, s.file.close()) // the next attempt may want it at once
-		}
-		go s.Close() // the client library can take a second to end; the caller's time is up
-		return fail(err)
+		return fail(errors.Join(err, s.Close()))
 	}
 	s.trace()
 	return s, nil

@@ -118,11 +118,12 @@ func (c *Client) run() {
 			e.shutdown(false)
 		}()
 		predecessor = e.remains()
+		stopping := c.stopping
 		if c.Refused() != nil {
-			return
+			stopping = done // there will be no other epoch
 		}
 		select {
-		case <-c.stopping:
+		case <-stopping:
 			ctx, cancel := context.WithTimeout(context.Background(), closing)
 			defer cancel()
 			c.endUnreached(ctx, e)
@@ -158,7 +159,7 @@ func (c *Client) open(n int64) (*Epoch, error) {
 		linked: make(chan struct{}),
 		onLost: make(map[*LossHook]struct{}),
 	}
-	e.hosts = &hosts{epoch: e, dead: e.dead}
+	e.hosts = &hosts{epoch: e, dead: e.dead, quit: make(chan struct{})}
 	e.clock.fire = func() {
 		e.lose(fmt.Errorf("%w: no server acknowledged anything for too long", ErrOver))
 	}
@@ -319,6 +320,13 @@ func (c *Client) wake() {
 	close(c.moved)
 	c.moved = make(chan struct{})
 }
+
+// done is a channel that is closed.
+var done = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
 
 // closing limits how long Close tries to reach a server, to end the session there.
 const closing = 2 * time.Second

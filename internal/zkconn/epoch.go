@@ -287,13 +287,30 @@ func (e *Epoch) shutdown(graceful bool) {
 	e.draining = true
 	linked := e.wire != nil
 	e.mu.Unlock()
+	closed := make(chan struct{})
+	quit := func() {
+		defer close(closed)
+		e.conn.Close() // sends closeSession and waits for the answer, at most a second
+	}
 	if graceful && linked {
-		e.conn.Close() // sends closeSession and waits at most a second
+		go quit()
+		<-closed
 	}
 	e.lose(ErrClosed)
 	e.kill()
-	e.conn.Close()
+	if !graceful || !linked {
+		// Close queues a closeSession that will never be sent, and waits a second for
+		// its answer, unless the client's loop comes by to fail what is queued. So let
+		// the loop, whose connection is gone, get to our dialer, where it stands until
+		// quit is closed, and let the request be queued meanwhile. If either takes longer
+		// than a millisecond, all that is lost is the second.
+		time.Sleep(time.Millisecond)
+		go quit()
+		time.Sleep(time.Millisecond)
+	}
+	close(e.hosts.quit)
 	for range e.events { // closed when the client's loop has ended
 	}
+	<-closed
 	e.calls.Wait()
 }

@@ -17,7 +17,8 @@ import (
 // once, and only then does a jittered exponential back-off begin.
 type hosts struct {
 	epoch *Epoch
-	dead  chan struct{}
+	dead  chan struct{} // closed when nothing may be dialled any more
+	quit  chan struct{} // closed when the client library has been told to end
 
 	mu      sync.Mutex
 	servers []string
@@ -41,16 +42,16 @@ func (h *hosts) Len() int {
 }
 
 // Next implements zk.HostProvider. The client calls it with a lock held, so it
-// must not wait. Its second result makes the client sleep a second and fail what
-// is queued, but also is the only place where a dialling client looks whether it
-// was closed: so it is true only then.
+// must not wait. Its second result makes the client fail what is queued and sleep a
+// second, but also is the only place where a dialling client looks whether it was
+// closed: so it is true only then.
 func (h *hosts) Next() (string, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.servers[h.next%len(h.servers)]
 	h.next++
 	select {
-	case <-h.dead:
+	case <-h.quit:
 		return s, true
 	default:
 		return s, false
@@ -72,6 +73,7 @@ func (h *hosts) dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	}
 	select {
 	case <-h.dead:
+		<-h.quit // see shutdown
 		return nil, ErrOver
 	default:
 	}
