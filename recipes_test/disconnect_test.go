@@ -147,7 +147,6 @@ func TestAcceptance020AnUnlockThatIsCutOffIsFinishedWithoutTheCaller(t *testing.
 			v.disconnect(s)
 			require.NoError(t, <-unlocked)
 			v.queued(lockPath, 0)
-			v.connected(s)
 		}
 	})
 }

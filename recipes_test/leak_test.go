@@ -16,7 +16,11 @@ func (v *env) goroutinesBack(before int) {
 	v.t.Helper()
 	if v.virtual {
 		v.quiet()
-		require.LessOrEqual(v.t, runtime.NumGoroutine(), before)
+		if runtime.NumGoroutine() > before {
+			stacks := make([]byte, 1<<20)
+			stacks = stacks[:runtime.Stack(stacks, true)]
+			require.Failf(v.t, "goroutines are left over", "%d before, now:\n%s", before, stacks)
+		}
 		return
 	}
 	v.eventually(func() bool { return runtime.NumGoroutine() <= before }, "goroutines are left over, %d before", before)

@@ -2,8 +2,10 @@ package recipes_test
 
 import (
 	"context"
+	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -57,15 +59,35 @@ func TestContendersShowWhoHoldsAndWhoWaits(t *testing.T) {
 	})
 }
 
+// mortal opens a session of a process whose connections end with a crash. Nobody else's do.
+func mortal(v *env, opts ...zksync.Option) (s *zksync.Session, crash func()) {
+	v.t.Helper()
+	if !v.virtual {
+		s = v.session(opts...)
+		return s, func() { v.cutOff(s) }
+	}
+	var dead atomic.Bool
+	s = v.session(append(opts, zksync.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+		if dead.Load() {
+			return nil, net.ErrClosed
+		}
+		return v.srv.DialContext(ctx, network, address)
+	}))...)
+	return s, func() {
+		dead.Store(true)
+		v.disconnect(s)
+	}
+}
+
 func TestASuccessorWithTheSameSessionFileFreesWhatItsPredecessorHeld(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
 		dir := t.TempDir()
-		s := v.session(zksync.WithSessionFile(dir+"/first"), zksync.WithTimeout(20*time.Second))
+		s, crash := mortal(v, zksync.WithSessionFile(dir+"/first"), zksync.WithTimeout(20*time.Second))
 		l := v.lock(zksync.NewMutex(s, lockPath))
 		next := v.line(v.mutexes(1)...)[0]
 
-		// The copy stands for the lock on the file, which ends with its process. So the predecessor is
-		// not dead at all here, and has to notice.
+		// The copy stands for the lock on the file, which ends with its process.
+		crash()
 		left, err := os.ReadFile(dir + "/first")
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(dir+"/second", left, 0o600))
@@ -79,7 +101,7 @@ func TestASuccessorWithTheSameSessionFileFreesWhatItsPredecessorHeld(t *testing.
 			require.Less(t, time.Since(start), 5*time.Second)
 		}
 		require.NoError(t, after.Unlock())
-		v.awaits(l.Done(), "the predecessor to be told")
+		v.awaits(l.Done(), "the predecessor to find out by its clock, had it not died")
 		require.ErrorIs(t, l.Err(), zksync.ErrLost)
 		require.ErrorIs(t, l.Unlock(), zksync.ErrLost)
 	})
