@@ -320,8 +320,11 @@ func (q *queue) abandon(e *zkconn.Epoch, uuid string, call *zkconn.Call[[]zk.Mul
 		Dir: q.dir, Prefix: protectedPrefix + uuid, Pending: call.Done(),
 		Outcome: func() (string, bool) {
 			res, err := call.Result()
-			if err == nil && create < len(res) {
+			if err == nil && len(res) == create+2 && res[create+1].Stat != nil && res[create+1].Stat.NumChildren == 1 {
 				return res[create].String, false
+			}
+			if err == nil {
+				return "", true // with others there, one may be a twin: see leave
 			}
 			return "", zkconn.Unknown(err)
 		},

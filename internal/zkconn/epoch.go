@@ -26,6 +26,10 @@ type Epoch struct {
 	over chan struct{} // closed when the session ended or cannot be proved alive
 	dead chan struct{} // closed when the client library must not dial again
 
+	// telling is held while wire changes and until the client has been told, or two
+	// changes could be told in the wrong order. It comes before mu and the client's mu.
+	telling sync.Mutex
+
 	mu       sync.Mutex
 	cause    error // set before over is closed
 	id       int64
@@ -181,6 +185,8 @@ func (e *Epoch) greeted(w *wire, r connectReply, sent time.Time) error {
 	if old != nil { // whoever closed it has not got round to reporting it
 		e.disconnected(old, ErrOver, true)
 	}
+	e.telling.Lock()
+	defer e.telling.Unlock()
 	e.mu.Lock()
 	if e.id != 0 && e.id != r.id {
 		e.mu.Unlock()
@@ -210,14 +216,7 @@ func (e *Epoch) acknowledged(sent time.Time) {
 // disconnected is told by the wire, once, that a connection is no more.
 func (e *Epoch) disconnected(w *wire, err error, open bool) {
 	e.hub.cut()
-	e.mu.Lock()
-	current := e.wire == w
-	if current {
-		e.wire = nil
-		e.linked = make(chan struct{})
-	}
-	killed := e.killed
-	e.mu.Unlock()
+	killed := e.unlink(w)
 	if !killed {
 		e.client.note(fmt.Errorf("%s: %w", w.addr, err))
 		e.cfg.Logger.Debug("connection lost", "server", w.addr, "error", err)
@@ -225,11 +224,26 @@ func (e *Epoch) disconnected(w *wire, err error, open bool) {
 	var broken *violationError
 	if errors.As(err, &broken) && open {
 		e.lose(fmt.Errorf("%w: %w", ErrOver, err))
-		return
 	}
+}
+
+// unlink takes w out of use, if it is the current connection, and tells the client.
+// It reports whether the epoch was killed before, when nobody needs to be told.
+func (e *Epoch) unlink(w *wire) (killed bool) {
+	e.telling.Lock()
+	defer e.telling.Unlock()
+	e.mu.Lock()
+	current := e.wire == w
+	if current {
+		e.wire = nil
+		e.linked = make(chan struct{})
+	}
+	killed = e.killed
+	e.mu.Unlock()
 	if current && !killed {
 		e.client.suspended(e)
 	}
+	return killed
 }
 
 // lose ends the epoch: leases first, then the connection.
