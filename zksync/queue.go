@@ -175,12 +175,12 @@ func (q *queue) tryEnter(ctx context.Context, e *zkconn.Epoch, old *place) (*pla
 		ops = append(ops, &zk.SetDataRequest{Path: q.dir, Version: -1})
 	}
 	call := e.StartMulti(ops...)
-	res, err := call.Wait(ctx, e)
+	_, ended := call.Wait(ctx, e)
 	if !answered(call) {
 		q.abandon(e, uuid, call, at) // ctx or the epoch ended first
-		return nil, false, err
+		return nil, false, ended
 	}
-	res, err = call.Result() // also if ctx ended at the very same time
+	res, err := call.Result() // also if ctx ended at the very same time
 	if err == nil {
 		if old != nil {
 			old.forget()
