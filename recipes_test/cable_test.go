@@ -21,7 +21,7 @@ type cable struct {
 	broken  chan struct{} // closed by plug; nil while the cable is whole
 	refused bool
 	conns   []*cableConn
-	greet   []byte // the newest connect reply: protocol, timeout, id, password
+	greets  map[int64][]byte // the connect reply of each session: see greetID
 }
 
 func (c *cable) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -99,6 +99,16 @@ func (c *cable) pass(conn *cableConn) error {
 	}
 }
 
+// greeted remembers what it takes to end a session.
+func (c *cable) greeted(reply []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.greets == nil {
+		c.greets = make(map[int64][]byte)
+	}
+	c.greets[int64(binary.BigEndian.Uint64(reply[greetID:]))] = reply
+}
+
 // cableConn is one connection. What is written while the cable is broken is swallowed, as by a
 // network that has eaten the packets; what arrives meanwhile is delivered when it is whole again.
 type cableConn struct {
@@ -115,11 +125,11 @@ func (c *cableConn) Read(b []byte) (int, error) {
 	if passed := c.cable.pass(c); passed != nil {
 		return 0, passed
 	}
-	if n > 0 && len(c.head) < 64 {
-		c.head = append(c.head, b[:min(n, 64)]...)
-		c.cable.mu.Lock()
-		c.cable.greet = c.head
-		c.cable.mu.Unlock()
+	if len(c.head) < greetSize {
+		c.head = append(c.head, b[:n]...)
+		if len(c.head) >= greetSize {
+			c.cable.greeted(c.head[:greetSize])
+		}
 	}
 	return n, err
 }
@@ -194,9 +204,10 @@ func (v *env) expire(s *zksync.Session) {
 	}
 	c := v.cable(s)
 	c.mu.Lock()
-	greet := append([]byte(nil), c.greet...)
+	reply := c.greets[s.ID()]
 	c.mu.Unlock()
-	v.endSession(greet)
+	require.NotNil(v.t, reply)
+	v.endSession(reply)
 }
 
 // The connect reply: length, protocol, timeout, session id, length of the password, password.
@@ -208,7 +219,6 @@ const (
 // endSession resumes a session on a connection of its own, as whoever knows its password can, and closes it.
 func (v *env) endSession(greet []byte) {
 	v.t.Helper()
-	require.GreaterOrEqual(v.t, len(greet), greetSize)
 	addr, _, _ := strings.Cut(v.servers, ",")
 	conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
 	require.NoError(v.t, err)

@@ -16,6 +16,13 @@ func (v *env) goroutinesBack(before int) {
 	v.t.Helper()
 	if v.virtual {
 		v.quiet()
+		// A goroutine that has ended counts until the scheduler has buried it, which takes no virtual time.
+		for range 1000 {
+			if runtime.NumGoroutine() <= before {
+				return
+			}
+			runtime.Gosched()
+		}
 		if runtime.NumGoroutine() > before {
 			stacks := make([]byte, 1<<20)
 			stacks = stacks[:runtime.Stack(stacks, true)]

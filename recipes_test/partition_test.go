@@ -88,7 +88,10 @@ func partitioned(t *testing.T, v *env, timeout time.Duration, c cut, there, back
 	require.False(t, w.silent, "not told when the server removed the node")
 	if c.exact {
 		require.True(t, w.told.Before(w.removed), "told at %v, removed at %v", w.told, w.removed)
-		require.False(t, w.told.After(heard.Add(leaseSpan(timeout))), "told later than the server's last news allows")
+		// A request that was under way at the cut may still have been heard, and answered, after it.
+		if there == 0 {
+			require.False(t, w.told.After(heard.Add(leaseSpan(timeout))), "told later than the server's last news allows")
+		}
 	}
 	if c.exact && there == 0 && back == 0 {
 		require.Equal(t, heard.Add(leaseSpan(timeout)), w.told)
