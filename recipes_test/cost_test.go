@@ -138,6 +138,7 @@ func TestAcceptance115TwentyGoroutinesOnOneObjectDrainWithFourRequests(t *testin
 					_ = a.lease.Unlock()
 				}()
 			}
+			v.quiet() // all of them wait
 			require.NoError(t, first.Unlock())
 			for _, a := range others {
 				v.granted(a)
