@@ -141,11 +141,9 @@ func (c *Client) resumeAndClose(conn net.Conn, dead Credentials) error {
 	if _, err := conn.Write(appendFrame(nil, requestHeader(1, opClose))); err != nil {
 		return err
 	}
-	// The answer, or the end of the connection, comes after the session's nodes are gone.
+	// The answer comes after the session's nodes are gone. Without one, the next
+	// attempt will be told whether the session still exists.
 	_, err = readFrame(conn, maxFrame)
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
 	return err
 }
 
