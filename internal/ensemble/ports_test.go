@@ -67,7 +67,6 @@ func TestAnEnsembleMovesToOtherPortsWhenOneOfItsOwnIsTaken(t *testing.T) {
 		"client port of a standalone server": {1, 0},
 		"client port of three":               {3, 3},
 		"election port of three":             {3, 5},
-		"quorum port of the likely leader":   {3, 7},
 	} {
 		t.Run(name, func(t *testing.T) {
 			Require(t)

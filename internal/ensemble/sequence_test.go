@@ -77,6 +77,10 @@ func TestCreatesInFlightTogetherPassTheLastNumberIntoTheNegativeOnes(t *testing.
 func TestAllServersOfAnEnsembleCanBePatchedAndAgreeAfterwards(t *testing.T) {
 	e := ensemble.ForTest(t, 3)
 	create(t, connect(t, e.Connect()), "/p")
+	for _, s := range e.Servers() { // a majority has it; all shall, before they are stopped
+		_, err := connect(t, s.Addr()).Sync("/p")
+		require.NoError(t, err)
+	}
 	require.NoError(t, e.SetSequence(t.Context(), "/p", 2147483640))
 	require.Equal(t, []string{"2147483640", "2147483641"}, quiet(t, connect(t, e.Connect()), "/p/n-", "/p/n-"))
 
