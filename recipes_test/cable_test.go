@@ -216,28 +216,43 @@ const (
 	greetSize = greetID + 8 + 4 + 16
 )
 
-// endSession resumes a session on a connection of its own, as whoever knows its password can, and closes it.
+// endSession resumes a session on a connection of its own, as whoever knows its password can, and closes
+// it. Its owner, whose connection that ends, may resume it in between: so it is over only when the servers
+// refuse to resume it.
 func (v *env) endSession(greet []byte) {
 	v.t.Helper()
-	addr, _, _ := strings.Cut(v.servers, ",")
-	conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
-	require.NoError(v.t, err)
-	defer conn.Close()
-	require.NoError(v.t, conn.SetDeadline(time.Now().Add(10*time.Second)))
-
 	hello := make([]byte, 4+8+4, 64)                      // protocol, last zxid, timeout
 	binary.BigEndian.PutUint32(hello[12:], 10_000)        // milliseconds
 	hello = append(hello, greet[greetID:greetSize]...)    // id and password
 	closing := []byte{0, 0, 0, 1, 0xff, 0xff, 0xff, 0xf5} // xid 1, closeSession is -11
-	for _, body := range [][]byte{hello, closing} {
-		frame := append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
-		_, err = conn.Write(frame)
+	v.eventually(func() bool {
+		addr, _, _ := strings.Cut(v.servers, ",")
+		conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
 		require.NoError(v.t, err)
-		var size [4]byte
-		_, err = io.ReadFull(conn, size[:])
-		require.NoError(v.t, err)
-		answer := make([]byte, binary.BigEndian.Uint32(size[:]))
-		_, err = io.ReadFull(conn, answer)
-		require.NoError(v.t, err)
+		defer conn.Close()
+		require.NoError(v.t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+		reply, err := exchange(conn, hello)
+		if err != nil || len(reply) < greetSize-4 {
+			return false
+		}
+		if binary.BigEndian.Uint64(reply[greetID-4:]) == 0 {
+			return true
+		}
+		_, _ = exchange(conn, closing)
+		return false
+	}, "the session does not end")
+}
+
+// exchange sends one frame and reads the next.
+func exchange(conn net.Conn, body []byte) ([]byte, error) {
+	if _, err := conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)); err != nil {
+		return nil, err
 	}
+	var size [4]byte
+	if _, err := io.ReadFull(conn, size[:]); err != nil {
+		return nil, err
+	}
+	answer := make([]byte, binary.BigEndian.Uint32(size[:]))
+	_, err := io.ReadFull(conn, answer)
+	return answer, err
 }
