@@ -86,3 +86,26 @@ func TestAWaiterWhoseNodeWasDeletedIsNotGrantedByAWatchOfItsNeighbour(t *testing
 		w.close()
 	})
 }
+
+func TestAGrantAtTheDeadlineLeavesNoEntry(t *testing.T) {
+	for range 200 {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 2, nil)
+			there(w)
+			holder, err := lock(w.clients[0]).LockContext(t.Context())
+			require.NoError(t, err)
+			w.later(50*ms, func() { _ = holder.Unlock() })
+			ctx, cancel := context.WithTimeout(t.Context(), 50*ms)
+			defer cancel()
+			l, err := lock(w.clients[1]).LockContext(ctx)
+			if err != nil {
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+			} else {
+				require.NoError(t, l.Unlock())
+			}
+			time.Sleep(soon)
+			require.Empty(t, w.srv.Children(lockDir))
+			w.close()
+		})
+	}
+}
