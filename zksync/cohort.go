@@ -359,7 +359,7 @@ func (c *cohort) mayPass(l *Lease) bool {
 	guards := l.guards
 	l.mu.Unlock()
 	return guards == 0 && int(c.passes) < c.set.handover &&
-		time.Since(c.granted) < c.set.handoverIn && c.place.e.Valid()
+		time.Since(c.granted) < c.set.handoverIn && c.place.e.Valid() && !c.place.gone.Load()
 }
 
 // giveUp leaves the place in the background. mu is held.
