@@ -2,7 +2,6 @@ package recipes_test
 
 import (
 	"context"
-	"runtime"
 	"testing"
 	"time"
 
@@ -15,7 +14,7 @@ func TestAcceptance136ClosingASessionEndsAHundredWaits(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
 		holder := v.lock(v.mutexes(1)[0])
 		v.quiet()
-		goroutines := runtime.NumGoroutine()
+		goroutines, _ := v.goroutines()
 		s := v.session()
 		shared := zksync.NewMutex(s, lockPath)
 		var waits []*attempt

@@ -75,9 +75,9 @@ func partitioned(t *testing.T, v *env, timeout time.Duration, c cut, there, back
 	v.quiet() // the lease's own watch is set: a delay must not hold it back
 	id := s.ID()
 	v.srv.Delay(id, part(there), part(back))
-	// Pings come every third of the timeout: cut in six places between two of them. (At the instant of
-	// a ping the server may have heard it and its answer be lost, or not.)
-	time.Sleep(2*timeout + timeout*time.Duration(2*phase+1)/36)
+	// Pings come every third of the timeout: cut in six places between two of them, and at no instant at which
+	// a ping leaves or, delayed, arrives: the server may have heard that one then, or not.
+	time.Sleep(2*timeout + timeout*time.Duration(phase)/18 + timeout/100)
 	require.True(t, l.Valid(), "a slow network is no loss")
 
 	heal := c.how(v, s)

@@ -28,7 +28,7 @@ func TestASlowAnswerProvesNoMoreThanItsRequest(t *testing.T) {
 				w.start(party{name: "slow", c: slow, m: lock(slow), hold: time.Minute, watch: true})
 				w.start(party{name: "other", c: other, m: lock(other), start: time.Second, hold: ms})
 				time.Sleep(2 * time.Second)
-				w.srv.Delay(slow.s.ID(), hop, 4*time.Second)
+				w.srv.Delay(slow.s.ID(), hop, 5*time.Second)
 				time.Sleep(20*time.Second + cut)
 				w.isolate(slow, 30*time.Second)
 				w.finish()
@@ -39,6 +39,45 @@ func TestASlowAnswerProvesNoMoreThanItsRequest(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The same is true of the answer to a handshake.
+func TestASlowHandshakeProvesNoMoreThanItsRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2, nil)
+		there(w)
+		slow, other := w.clients[0], w.clients[1]
+		w.start(party{name: "slow", c: slow, m: lock(slow), hold: time.Minute})
+		w.start(party{name: "other", c: other, m: lock(other), start: time.Second, hold: ms})
+		time.Sleep(2 * time.Second)
+		w.srv.Delay(slow.s.ID(), hop, 4*time.Second)
+		w.srv.Disconnect(slow.s.ID())
+		time.Sleep(4*time.Second + soon)
+		require.Equal(t, zksync.Connected, slow.s.State())
+		w.isolate(slow, 30*time.Second)
+		w.finish()
+		w.check()
+		require.NotZero(t, w.book.lost[w.book.holds[0].token], "the holder was never told\n%s", w.story())
+		w.close()
+	})
+}
+
+// The server sends watch events without having heard from the client: they prove nothing.
+func TestAWatchEventDoesNotProlongALease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2, nil)
+		there(w)
+		mute, other := w.clients[0], w.clients[1]
+		w.start(party{name: "mute", c: mute, m: lock(mute), hold: time.Minute, watch: true})
+		w.start(party{name: "other", c: other, m: lock(other), start: time.Second, hold: ms})
+		time.Sleep(2 * time.Second)
+		w.later(30*time.Second, w.srv.DropRequests(mute.s.ID()))
+		w.later(5*time.Second, func() { w.srv.Set(lockDir+"/"+w.srv.Children(lockDir)[0], []byte("written to")) })
+		w.finish()
+		w.checkExclusion()
+		require.NotZero(t, w.book.lost[w.book.holds[0].token], "the holder was never told\n%s", w.story())
+		w.close()
+	})
 }
 
 // A create whose answer is lost is looked for behind a sync: another server, or the same one a moment later, may not
