@@ -42,11 +42,6 @@ type machine struct {
 }
 
 func TestRandomUseAndFaultsAgreeWithAPlainModel(t *testing.T) {
-	if !full {
-		// An open finding, not a nuisance: in a few of a hundred runs a waiter is seen without an entry when
-		// the model says that it must have one. Whether the lock or the model is wrong is not known yet.
-		t.Skip("open finding: run it with MENAGERIE_FULL=1")
-	}
 	steps, settled := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		rapid.SyncTest(rt, func(rt *rapid.T) {
@@ -101,9 +96,9 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		"try":        func(t *rapid.T) { m.ask(t, true) },
 		"unlock": func(t *rapid.T) {
 			k := m.pick(t, holding)
-			close(k.release)
 			m.w.mu.Lock()
-			k.does = waiting // for the Unlock
+			k.does = waiting // for the Unlock, which may have returned as soon as it is let begin
+			close(k.release)
 			m.w.mu.Unlock()
 		},
 		"cancel":       func(t *rapid.T) { k := m.pick(t, waiting); k.c.cancel(k.name) },
