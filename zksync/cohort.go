@@ -181,6 +181,9 @@ func (c *cohort) advance() {
 		if c.join != nil {
 			return // its end comes here again
 		}
+		if c.place != nil && c.place.gone.Load() {
+			c.dropLost() // lost is on its way here
+		}
 		if c.place == nil {
 			c.startJoin(nil, nil)
 			return
@@ -384,19 +387,24 @@ func (c *cohort) lost(p *place) {
 	if l != nil && l.p == p {
 		l.finish(ErrLost)
 	}
-	if !p.e.Ordered() {
-		p.leave(0) // an adopted connection's session may live on, and the node with it
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.place == p {
-		c.place = nil
-		c.stopIdle()
+		c.dropLost()
 	}
 	if c.hold == l && l != nil && l.p == p && !l.mirror {
 		c.hold = nil
 	}
 	c.advance()
+}
+
+// dropLost forgets a place that was lost. mu is held.
+func (c *cohort) dropLost() {
+	if p := c.place; !p.e.Ordered() {
+		p.leave(0) // an adopted connection's session may live on, and the node with it
+	}
+	c.place = nil
+	c.stopIdle()
 }
 
 // unlockLost is the Unlock of a lease that was lost before. A mirror hold keeps

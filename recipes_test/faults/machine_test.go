@@ -221,10 +221,10 @@ func (m *machine) settle(*rapid.T) {
 	synctest.Wait()
 	m.w.mu.Lock()
 	wanted := map[int]bool{}
-	var held []*worker
+	var held []*zksync.Lease
 	for _, k := range m.workers {
 		if k.does == holding {
-			held = append(held, k)
+			held = append(held, k.lease)
 		}
 		if k.does != idle {
 			wanted[k.object] = true
@@ -238,11 +238,11 @@ func (m *machine) settle(*rapid.T) {
 		return
 	}
 	require.Len(m.w.t, held, 1, "%s", lazily(m.w.story))
-	require.True(m.w.t, held[0].lease.Valid(), "%s", lazily(m.w.story))
+	require.True(m.w.t, held[0].Valid(), "%s", lazily(m.w.story))
 	m.w.book.mu.Lock()
 	first := m.w.book.queue[0]
 	m.w.book.mu.Unlock()
-	require.Equal(m.w.t, lockDir+"/"+first, held[0].lease.Path(), "%s", lazily(m.w.story))
+	require.Equal(m.w.t, lockDir+"/"+first, held[0].Path(), "%s", lazily(m.w.story))
 }
 
 // end sends everybody home and looks back.
