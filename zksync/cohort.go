@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
 
@@ -44,15 +43,6 @@ type waiter struct {
 	lease  *Lease
 	err    error
 }
-
-// join is one acquisition.
-type join struct {
-	cancel context.CancelCauseFunc
-	done   chan struct{} // closed when it has ended and cleaned up
-}
-
-// errNobody cancels a join that nobody waits for any more.
-var errNobody = errors.New("zksync: nobody waits any more")
 
 // acquire waits for the lease: through disconnects and lost sessions, until ctx
 // ends, the session is closed, or trying again would not mend it.
@@ -97,41 +87,6 @@ func (c *cohort) acquire(ctx context.Context, mirror bool) (*Lease, error) {
 // one. mu is held.
 func (c *cohort) free() bool {
 	return c.hold == nil && c.place == nil && c.join == nil && len(c.waiters) == 1
-}
-
-// firstStep makes the first step of a join, which without contention is the last:
-// it enters the queue, in the goroutine of the only waiter and under his context.
-// The rest, if there is any, is a join like others, on which waiters to come may
-// rely. mu is held.
-func (c *cohort) firstStep(ctx context.Context, w *waiter) (run func()) {
-	// Whoever comes meanwhile waits behind this one; giving up must not end it.
-	j := &join{cancel: func(error) {}, done: make(chan struct{})}
-	c.join = j
-	return func() {
-		defer close(j.done)
-		ctx, cancel := c.q.s.bounded(ctx)
-		defer cancel()
-		p, alone, err := c.q.anew(ctx, nil)
-		if err == nil && alone {
-			c.guard(p)
-		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.join = nil
-		switch {
-		case err == nil && alone && !p.gone.Load():
-			c.take(p)
-		case err == nil && !alone:
-			c.startJoin(nil, p)
-		case c.q.s.ctx.Err() != nil:
-			c.fail(ErrClosed)
-		case ctx.Err() != nil:
-			c.remove(w)
-		case err != nil && !errors.Is(err, zkconn.ErrOver) && !errors.Is(err, errGone):
-			c.fail(c.q.failure(ctx, err))
-		}
-		c.advance()
-	}
 }
 
 // remove takes w off the waiters. mu is held.
@@ -217,81 +172,6 @@ func (c *cohort) grantTo(w *waiter) {
 	close(w.ready)
 }
 
-// startJoin begins to get a place: by giving up old in the same request, or from one
-// that has been entered but not granted. mu is held.
-func (c *cohort) startJoin(old, entered *place) {
-	run := c.newJoin(old, entered)
-	if !c.q.s.spawn(run) {
-		for _, p := range []*place{old, entered} {
-			if p != nil {
-				p.leave(0)
-			}
-		}
-		c.join = nil
-		c.fail(ErrClosed)
-	}
-}
-
-// newJoin makes the acquisition that run carries out. mu is held.
-func (c *cohort) newJoin(old, entered *place) (run func()) {
-	ctx, cancel := context.WithCancelCause(c.q.s.ctx)
-	j := &join{cancel: cancel, done: make(chan struct{})}
-	c.join = j
-	return func() {
-		defer cancel(nil)
-		defer close(j.done)
-		p, err := c.obtain(ctx, old, entered)
-		if unwanted := c.joined(j, p, err); unwanted != nil {
-			unwanted.leave(cleanupGrace)
-		}
-	}
-}
-
-// obtain acquires a place and has it watched for the loss of its session.
-func (c *cohort) obtain(ctx context.Context, old, entered *place) (*place, error) {
-	for {
-		p, err := c.q.acquire(ctx, old, entered)
-		if err != nil {
-			return nil, err
-		}
-		old, entered = nil, nil
-		c.guard(p)
-		if !p.gone.Load() {
-			return p, nil
-		}
-	}
-}
-
-// guard has lost called when the session of p is over; at once if it is already.
-func (c *cohort) guard(p *place) {
-	p.hook.Store(p.e.OnLost(func(error) { c.lost(p) }))
-}
-
-// joined takes over what a join ended with. It returns a place that nobody wants
-// any more.
-func (c *cohort) joined(j *join, p *place, err error) (unwanted *place) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.join = nil
-	switch {
-	case err == nil && p.gone.Load():
-		// Lost between the last look and here; lost() did not find it in place yet.
-	case err == nil:
-		c.take(p)
-	case errors.Is(err, errNobody):
-		// Whoever came since begins anew.
-	case c.q.s.ctx.Err() != nil:
-		c.fail(ErrClosed)
-	default:
-		c.fail(err)
-	}
-	c.advance()
-	if c.hold == nil && c.place != nil && c.idle == nil {
-		unwanted, c.place = c.place, nil
-	}
-	return unwanted
-}
-
 // take puts a granted place to use. mu is held.
 func (c *cohort) take(p *place) {
 	c.place, c.passes, c.granted, c.quiet = p, 0, time.Now(), nil
@@ -371,104 +251,6 @@ func (c *cohort) giveUp() {
 	c.place = nil
 	c.stopIdle()
 	p.leave(0)
-}
-
-// lost is called when the session of p is over, or its node was removed.
-func (c *cohort) lost(p *place) {
-	p.gone.Store(true)
-	c.mu.Lock()
-	if c.place != p {
-		c.mu.Unlock()
-		return
-	}
-	l := c.hold
-	c.mu.Unlock()
-	// The holder first: nothing below may keep it from being told in time.
-	if l != nil && l.p == p {
-		l.finish(ErrLost)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.place == p {
-		c.dropLost()
-	}
-	if c.hold == l && l != nil && l.p == p && !l.mirror {
-		c.hold = nil
-	}
-	c.advance()
-}
-
-// dropLost forgets a place that was lost. mu is held.
-func (c *cohort) dropLost() {
-	if p := c.place; !p.e.Ordered() {
-		p.leave(0) // an adopted connection's session may live on, and the node with it
-	}
-	c.place = nil
-	c.stopIdle()
-}
-
-// unlockLost is the Unlock of a lease that was lost before. A mirror hold keeps
-// the other goroutines of this object out until then: its critical section runs
-// on, whatever the servers say, and they share its memory.
-func (c *cohort) unlockLost(l *Lease) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.hold == l {
-		c.hold = nil
-		if c.place == l.p && c.place != nil {
-			c.giveUp()
-		}
-		c.advance()
-	}
-}
-
-// watchOwn watches the node of p until ctx ends: its removal by somebody else is
-// the loss of the lease. After a disconnect it looks again.
-func (c *cohort) watchOwn(ctx context.Context, p *place) {
-	for {
-		if p.e.Await(ctx) != nil {
-			return
-		}
-		what := make(chan zkconn.News, 1)
-		w, err := p.e.Watch(ctx, p.node, func(n zkconn.News) { what <- n })
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			c.vanished(p)
-			return
-		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
-			if sleep(ctx, p.e, lookAgain) != nil {
-				return
-			}
-			continue
-		case err != nil:
-			return // ctx or the epoch ended, or we may not even look
-		}
-		select {
-		case n := <-what:
-			if n == zkconn.Gone {
-				c.vanished(p)
-				return
-			}
-		case <-ctx.Done():
-			w.Stop()
-			return
-		case <-p.e.Over():
-			return
-		}
-	}
-}
-
-// vanished handles the removal of the own node by somebody else. A node that we
-// removed ourselves has been given up before.
-func (c *cohort) vanished(p *place) {
-	if p.gone.Load() {
-		return
-	}
-	c.q.s.logger.Warn("own node was deleted by somebody else", "node", c.q.s.local(p.node))
-	if h := p.hook.Load(); h != nil {
-		h.Stop()
-	}
-	c.lost(p)
 }
 
 // current is the lease of whoever in this process holds now, nil without one.

@@ -11,32 +11,6 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Auth is one credential; it is written again after every handshake.
-type Auth struct {
-	Scheme string
-	Cred   []byte
-}
-
-// Config says how to reach the servers.
-type Config struct {
-	Servers       []string // host:port, at least one
-	Timeout       time.Duration
-	Auth          []Auth
-	Dial          func(ctx context.Context, network, address string) (net.Conn, error)
-	LeaseFraction float64 // of the timeout, after which leases end; 0 for all of it
-	Logger        *slog.Logger
-	// OnSession is told of every new session before it is used.
-	OnSession func(id int64, passwd []byte)
-	// Predecessor is the session of a dead process, to be ended on the servers.
-	Predecessor *Credentials
-}
-
-// Credentials are what it takes to resume or end a session.
-type Credentials struct {
-	ID     int64
-	Passwd []byte
-}
-
 // State is what a client knows of its session.
 type State int
 

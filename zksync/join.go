@@ -1,0 +1,122 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+)
+
+// join is one acquisition.
+type join struct {
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when it has ended and cleaned up
+}
+
+// errNobody cancels a join that nobody waits for any more.
+var errNobody = errors.New("zksync: nobody waits any more")
+
+// firstStep makes the first step of a join, which without contention is the last:
+// it enters the queue, in the goroutine of the only waiter and under his context.
+// The rest, if there is any, is a join like others, on which waiters to come may
+// rely. mu is held.
+func (c *cohort) firstStep(ctx context.Context, w *waiter) (run func()) {
+	// Whoever comes meanwhile waits behind this one; giving up must not end it.
+	j := &join{cancel: func(error) {}, done: make(chan struct{})}
+	c.join = j
+	return func() {
+		defer close(j.done)
+		ctx, cancel := c.q.s.bounded(ctx)
+		defer cancel()
+		p, alone, err := c.q.anew(ctx, nil)
+		if err == nil && alone {
+			c.guard(p)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.join = nil
+		switch {
+		case err == nil && alone && !p.gone.Load():
+			c.take(p)
+		case err == nil && !alone:
+			c.startJoin(nil, p)
+		case c.q.s.ctx.Err() != nil:
+			c.fail(ErrClosed)
+		case ctx.Err() != nil:
+			c.remove(w)
+		case err != nil && !errors.Is(err, zkconn.ErrOver) && !errors.Is(err, errGone):
+			c.fail(c.q.failure(ctx, err))
+		}
+		c.advance()
+	}
+}
+
+// startJoin begins to get a place: by giving up old in the same request, or from one
+// that has been entered but not granted. mu is held.
+func (c *cohort) startJoin(old, entered *place) {
+	run := c.newJoin(old, entered)
+	if !c.q.s.spawn(run) {
+		for _, p := range []*place{old, entered} {
+			if p != nil {
+				p.leave(0)
+			}
+		}
+		c.join = nil
+		c.fail(ErrClosed)
+	}
+}
+
+// newJoin makes the acquisition that run carries out. mu is held.
+func (c *cohort) newJoin(old, entered *place) (run func()) {
+	ctx, cancel := context.WithCancelCause(c.q.s.ctx)
+	j := &join{cancel: cancel, done: make(chan struct{})}
+	c.join = j
+	return func() {
+		defer cancel(nil)
+		defer close(j.done)
+		p, err := c.obtain(ctx, old, entered)
+		if unwanted := c.joined(j, p, err); unwanted != nil {
+			unwanted.leave(cleanupGrace)
+		}
+	}
+}
+
+// obtain acquires a place and has it watched for the loss of its session.
+func (c *cohort) obtain(ctx context.Context, old, entered *place) (*place, error) {
+	for {
+		p, err := c.q.acquire(ctx, old, entered)
+		if err != nil {
+			return nil, err
+		}
+		old, entered = nil, nil
+		c.guard(p)
+		if !p.gone.Load() {
+			return p, nil
+		}
+	}
+}
+
+// joined takes over what a join ended with. It returns a place that nobody wants
+// any more.
+func (c *cohort) joined(j *join, p *place, err error) (unwanted *place) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.join = nil
+	switch {
+	case err == nil && p.gone.Load():
+		// Lost between the last look and here; lost() did not find it in place yet.
+	case err == nil:
+		c.take(p)
+	case errors.Is(err, errNobody):
+		// Whoever came since begins anew.
+	case c.q.s.ctx.Err() != nil:
+		c.fail(ErrClosed)
+	default:
+		c.fail(err)
+	}
+	c.advance()
+	if c.hold == nil && c.place != nil && c.idle == nil {
+		unwanted, c.place = c.place, nil
+	}
+	return unwanted
+}

@@ -1,0 +1,112 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// guard has lost called when the session of p is over; at once if it is already.
+func (c *cohort) guard(p *place) {
+	p.hook.Store(p.e.OnLost(func(error) { c.lost(p) }))
+}
+
+// lost is called when the session of p is over, or its node was removed.
+func (c *cohort) lost(p *place) {
+	p.gone.Store(true)
+	c.mu.Lock()
+	if c.place != p {
+		c.mu.Unlock()
+		return
+	}
+	l := c.hold
+	c.mu.Unlock()
+	// The holder first: nothing below may keep it from being told in time.
+	if l != nil && l.p == p {
+		l.finish(ErrLost)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.place == p {
+		c.dropLost()
+	}
+	if c.hold == l && l != nil && l.p == p && !l.mirror {
+		c.hold = nil
+	}
+	c.advance()
+}
+
+// dropLost forgets a place that was lost. mu is held.
+func (c *cohort) dropLost() {
+	if p := c.place; !p.e.Ordered() {
+		p.leave(0) // an adopted connection's session may live on, and the node with it
+	}
+	c.place = nil
+	c.stopIdle()
+}
+
+// unlockLost is the Unlock of a lease that was lost before. A mirror hold keeps
+// the other goroutines of this object out until then: its critical section runs
+// on, whatever the servers say, and they share its memory.
+func (c *cohort) unlockLost(l *Lease) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.hold == l {
+		c.hold = nil
+		if c.place == l.p && c.place != nil {
+			c.giveUp()
+		}
+		c.advance()
+	}
+}
+
+// watchOwn watches the node of p until ctx ends: its removal by somebody else is
+// the loss of the lease. After a disconnect it looks again.
+func (c *cohort) watchOwn(ctx context.Context, p *place) {
+	for {
+		if p.e.Await(ctx) != nil {
+			return
+		}
+		what := make(chan zkconn.News, 1)
+		w, err := p.e.Watch(ctx, p.node, func(n zkconn.News) { what <- n })
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			c.vanished(p)
+			return
+		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
+			if sleep(ctx, p.e, lookAgain) != nil {
+				return
+			}
+			continue
+		case err != nil:
+			return // ctx or the epoch ended, or we may not even look
+		}
+		select {
+		case n := <-what:
+			if n == zkconn.Gone {
+				c.vanished(p)
+				return
+			}
+		case <-ctx.Done():
+			w.Stop()
+			return
+		case <-p.e.Over():
+			return
+		}
+	}
+}
+
+// vanished handles the removal of the own node by somebody else. A node that we
+// removed ourselves has been given up before.
+func (c *cohort) vanished(p *place) {
+	if p.gone.Load() {
+		return
+	}
+	c.q.s.logger.Warn("own node was deleted by somebody else", "node", c.q.s.local(p.node))
+	if h := p.hook.Load(); h != nil {
+		h.Stop()
+	}
+	c.lost(p)
+}
