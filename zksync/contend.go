@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/enter"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -84,7 +85,7 @@ func (p *place) check(ctx context.Context, ahead []entry) error {
 		_, there, err := p.e.Exists(ctx, p.q.dir+"/"+b.name)
 		switch {
 		case zkconn.Unknown(err):
-			return sleep(ctx, p.e, lookAgain)
+			return enter.Sleep(ctx, p.e, lookAgain)
 		case err != nil:
 			return err
 		case !there:

@@ -2,7 +2,6 @@ package zksync
 
 import (
 	"cmp"
-	"crypto/rand"
 	"fmt"
 	"math"
 	"slices"
@@ -173,16 +172,6 @@ func entryPrefix(kind Kind, uuid string, weight int64) string {
 	}
 	// A kind is chosen by this module, never by a peer.
 	panic("zksync: no node name for kind " + strconv.Quote(string(kind)))
-}
-
-// newUUID returns a random (version 4) uuid. It is new for every attempt, never
-// kept per object: it has to tell this attempt's node from that of the last one.
-func newUUID() string {
-	var b [16]byte
-	rand.Read(b[:]) // never fails: the runtime aborts without a source of randomness
-	b[6] = b[6]&0x0f | 0x40
-	b[8] = b[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 // exclusive reports whether e asks to be alone.

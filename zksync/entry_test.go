@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-menagerie/menagerie/internal/enter"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -94,7 +95,7 @@ func TestOtherChildrenAreNoContenders(t *testing.T) {
 func TestAPrefixWithANumberFromTheServerIsParsedBack(t *testing.T) {
 	kinds := []Kind{KindLock, KindRead, KindWrite, KindPermit}
 	rapid.Check(t, func(t *rapid.T) {
-		want := entry{uuid: newUUID(), kind: rapid.SampledFrom(kinds).Draw(t, "kind"), weight: 1, seq: rapid.Int32().Draw(t, "seq")}
+		want := entry{uuid: enter.NewUUID(), kind: rapid.SampledFrom(kinds).Draw(t, "kind"), weight: 1, seq: rapid.Int32().Draw(t, "seq")}
 		if want.kind == KindPermit {
 			want.weight = rapid.Int64Range(1, math.MaxInt64).Draw(t, "weight")
 		}
@@ -117,7 +118,7 @@ func TestUUIDsAreRandomVersionFourAndNeverRepeat(t *testing.T) {
 	form := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
 	seen := map[string]bool{}
 	for range 10_000 {
-		u := newUUID()
+		u := enter.NewUUID()
 		require.Regexp(t, form, u)
 		require.False(t, seen[u])
 		seen[u] = true
@@ -174,7 +175,7 @@ func TestTheOrderIsThatOfCreationUpToTheLimitAndBeyond(t *testing.T) {
 		var created []entry
 		for range rapid.IntRange(2, 25).Draw(t, "creates") {
 			seq, czxid := server.create()
-			e, ok := parseEntry(entryPrefix(KindLock, newUUID(), 1) + formatSequence(seq))
+			e, ok := parseEntry(entryPrefix(KindLock, enter.NewUUID(), 1) + formatSequence(seq))
 			require.True(t, ok)
 			e.czxid = czxid
 			created = append(created, e)
@@ -344,7 +345,7 @@ func FuzzParseEntry(f *testing.F) {
 func BenchmarkAListingOf5000(b *testing.B) {
 	names := make([]string, 5000)
 	for i := range names {
-		names[i] = entryPrefix(KindLock, newUUID(), 1) + formatSequence(int32(i))
+		names[i] = entryPrefix(KindLock, enter.NewUUID(), 1) + formatSequence(int32(i))
 	}
 	rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	b.ReportAllocs()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-menagerie/menagerie/internal/enter"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 	"golang.org/x/sync/errgroup"
@@ -19,7 +20,7 @@ func (p *place) ahead(ctx context.Context) ([]entry, error) {
 	}
 	if err != nil {
 		if zkconn.Unknown(err) {
-			if err := sleep(ctx, p.e, lookAgain); err != nil {
+			if err := enter.Sleep(ctx, p.e, lookAgain); err != nil {
 				return nil, err
 			}
 			return nil, errList
@@ -62,7 +63,7 @@ func (p *place) notBehind(names []string) []string {
 func (p *place) twins(entries []entry) (found bool) {
 	for _, e := range entries {
 		if e.uuid == p.self.uuid && e.name != p.self.name {
-			settle(p.e, p.e.Reap(zkconn.Litter{Dir: p.q.dir, Node: p.q.dir + "/" + e.name}), cleanupGrace)
+			enter.Settle(p.e, p.e.Reap(zkconn.Litter{Dir: p.q.dir, Node: p.q.dir + "/" + e.name}), cleanupGrace)
 			found = true
 		}
 	}

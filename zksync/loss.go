@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/go-menagerie/menagerie/internal/enter"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -76,7 +77,7 @@ func (c *cohort) watchOwn(ctx context.Context, p *place) {
 			c.vanished(p)
 			return
 		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
-			if sleep(ctx, p.e, lookAgain) != nil {
+			if enter.Sleep(ctx, p.e, lookAgain) != nil {
 				return
 			}
 			continue

@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
-	"time"
 
+	"github.com/go-menagerie/menagerie/internal/enter"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -49,7 +48,7 @@ type place struct {
 
 // errGone means that our own node vanished while the session lived: somebody
 // deleted it. That is a loss of the place, never a grant.
-var errGone = errors.New("zksync: own node was deleted by somebody else")
+var errGone = enter.ErrGone
 
 // acquire enters the queue and waits until the entry is granted. Through
 // disconnects it keeps its place, after the loss of the session it queues anew at
@@ -97,10 +96,8 @@ func (q *queue) anew(ctx context.Context, old *place) (p *place, alone bool, err
 	return q.enter(ctx, e, old)
 }
 
-// cleanupGrace is how long a call whose context has ended waits for the removal of
-// its node: with a healthy connection nothing is left when it returns, and its
-// deadline is not overrun by more.
-const cleanupGrace = 50 * time.Millisecond
+// cleanupGrace is how long a call whose context has ended waits for its cleaning up.
+const cleanupGrace = enter.Grace
 
 // failure says what an ended attempt returns to its caller.
 func (q *queue) failure(ctx context.Context, err error) error {
@@ -117,58 +114,6 @@ func (q *queue) failure(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: the servers refuse the access control list (a digest list for \"auth\" needs WithAuth): %w", ErrMisuse, err)
 	}
 	return err
-}
-
-// sleep waits for d, or until ctx or the epoch ends.
-func sleep(ctx context.Context, e *zkconn.Epoch, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-e.Over():
-		return zkconn.ErrOver
-	}
-}
-
-// makeDir creates the directory and its parents, leaf first: mostly only the leaf
-// is missing. They are containers, so that empty lock directories disappear.
-func (q *queue) makeDir(ctx context.Context, e *zkconn.Epoch) error {
-	return makeContainer(ctx, e, q.dir, q.acl)
-}
-
-func makeContainer(ctx context.Context, e *zkconn.Epoch, dir string, acl []zk.ACL) error {
-	for {
-		if err := e.Await(ctx); err != nil {
-			return err
-		}
-		err := e.CreateContainer(ctx, dir, nil, acl)
-		if zkconn.Unimplemented(err) { // before 3.5
-			_, err = e.Create(ctx, dir, nil, 0, acl)
-		}
-		switch {
-		case err == nil, errors.Is(err, zk.ErrNodeExists):
-			return nil
-		case errors.Is(err, zk.ErrNoNode):
-			parent := dir[:strings.LastIndexByte(dir, '/')]
-			if parent == "" {
-				return err
-			}
-			if err := makeContainer(ctx, e, parent, acl); err != nil {
-				return err
-			}
-		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
-			// Creating it again is harmless; the pause is for a server that keeps
-			// answering nonsense.
-			if err := sleep(ctx, e, 5*time.Millisecond); err != nil {
-				return err
-			}
-		default:
-			return err
-		}
-	}
 }
 
 func (q *queue) owner() Owner {

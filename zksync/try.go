@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/go-menagerie/menagerie/internal/enter"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -92,7 +93,7 @@ func (q *queue) tryAcquire(ctx context.Context) (*place, error) {
 		case errors.Is(err, errGone), errors.Is(err, zkconn.ErrOver):
 		case errors.Is(err, errList), zkconn.Unknown(err):
 			// An answer that settles nothing. Only ctx ends that, if the server will not.
-			if err := sleep(ctx, e, lookAgain); err != nil && !errors.Is(err, zkconn.ErrOver) {
+			if err := enter.Sleep(ctx, e, lookAgain); err != nil && !errors.Is(err, zkconn.ErrOver) {
 				return nil, q.failure(ctx, err)
 			}
 		case errors.Is(err, ErrNotAcquired):

@@ -1,0 +1,63 @@
+package enter
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// abandon leaves a node of which only the request is known to the reaper. create is
+// the index of the create in the transaction.
+func (s *Spec) abandon(e *zkconn.Epoch, uuid string, call *zkconn.Call[[]zk.MultiResponse], create int) {
+	done := e.Reap(zkconn.Litter{
+		Dir: s.Dir, Prefix: Prefix(uuid), Pending: call.Done(),
+		Outcome: func() (string, bool) {
+			res, err := call.Result()
+			if err == nil && len(res) == create+2 && res[create+1].Stat != nil && res[create+1].Stat.NumChildren == 1 {
+				return res[create].String, false
+			}
+			if err == nil {
+				return "", true // with others there, one may be a twin: a request applied twice
+			}
+			return "", zkconn.Unknown(err)
+		},
+	})
+	Settle(e, done, Grace)
+}
+
+// Abandon leaves whatever the attempt with this uuid made in dir, or will have made,
+// to the reaper.
+func Abandon(e *zkconn.Epoch, dir, uuid string) {
+	Settle(e, e.Reap(zkconn.Litter{Dir: dir, Prefix: Prefix(uuid)}), Grace)
+}
+
+// Settle waits for done, at most for d, and not beyond the epoch. Without a
+// connection there is nothing to wait for.
+func Settle(e *zkconn.Epoch, done <-chan struct{}, d time.Duration) {
+	if d <= 0 || !e.Linked() {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+	case <-e.Over():
+	}
+}
+
+// Sleep waits for d, or until ctx or the epoch ends.
+func Sleep(ctx context.Context, e *zkconn.Epoch, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-e.Over():
+		return zkconn.ErrOver
+	}
+}

@@ -1,0 +1,57 @@
+package enter
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// MakeDir creates a directory and its parents, leaf first: mostly only the leaf
+// is missing. They are containers, so that empty ones disappear.
+func MakeDir(ctx context.Context, e *zkconn.Epoch, dir string, acl []zk.ACL) error {
+	for {
+		if err := e.Await(ctx); err != nil {
+			return err
+		}
+		err := e.CreateContainer(ctx, dir, nil, acl)
+		if zkconn.Unimplemented(err) { // before 3.5
+			_, err = e.Create(ctx, dir, nil, 0, acl)
+		}
+		switch {
+		case err == nil, errors.Is(err, zk.ErrNodeExists):
+			return nil
+		case errors.Is(err, zk.ErrNoNode):
+			parent := dir[:strings.LastIndexByte(dir, '/')]
+			if parent == "" {
+				return err
+			}
+			if err := MakeDir(ctx, e, parent, acl); err != nil {
+				return err
+			}
+		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
+			// Creating it again is harmless; the pause is for a server that keeps
+			// answering nonsense.
+			if err := Sleep(ctx, e, 5*time.Millisecond); err != nil {
+				return err
+			}
+		default:
+			return err
+		}
+	}
+}
+
+// NewUUID returns a random (version 4) uuid. It is new for every attempt, never
+// kept per object: it has to tell this attempt's node from that of the last one.
+func NewUUID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails: the runtime aborts without a source of randomness
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

@@ -1,0 +1,55 @@
+package enter
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// find looks for a node whose create got no answer. Sync first: the server that
+// we are connected to now may not have heard of a create that another one took,
+// while one that is still unapplied by then never will be, because a session that
+// moved has its old connection's requests refused.
+func (s *Spec) find(ctx context.Context, e *zkconn.Epoch, uuid string) (*Node, error) {
+	n, err := s.lookUp(ctx, e, uuid)
+	if err != nil {
+		Abandon(e, s.Dir, uuid)
+		return nil, err
+	}
+	if n == nil {
+		return nil, errAgain
+	}
+	return n, nil
+}
+
+func (s *Spec) lookUp(ctx context.Context, e *zkconn.Epoch, uuid string) (*Node, error) {
+	names, err := synced(ctx, e, s.Dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if !strings.HasPrefix(name, s.Name(uuid)) {
+			continue
+		}
+		n := &Node{Name: name, Path: s.Dir + "/" + name, UUID: uuid, Epoch: e}
+		if err := s.stat(ctx, n); !errors.Is(err, ErrGone) {
+			return n, err
+		}
+	}
+	return nil, nil
+}
+
+// synced lists a directory as the leader knows it; one that does not exist is empty.
+func synced(ctx context.Context, e *zkconn.Epoch, dir string) ([]string, error) {
+	if err := e.Sync(ctx, dir); err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return nil, err
+	}
+	names, _, err := e.Children(ctx, dir)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	return names, err
+}
