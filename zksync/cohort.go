@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -42,6 +43,7 @@ type waiter struct {
 	ready  chan struct{} // closed once lease or err is set
 	lease  *Lease
 	err    error
+	moved  *batch // of a reader whose batch began anew
 }
 
 // acquire waits for the lease: through disconnects and lost sessions, until ctx
@@ -158,15 +160,7 @@ func (c *cohort) grantTo(w *waiter) {
 		close(w.ready)
 		return
 	}
-	if c.set.maxHold > 0 {
-		l.mu.Lock() // its own timer may look at it at once
-		l.bound = time.AfterFunc(c.set.maxHold, func() {
-			if l.finish(ErrMaxHold) {
-				c.release(l, 0)
-			}
-		})
-		l.mu.Unlock()
-	}
+	l.boundBy(c.set.maxHold)
 	c.hold = l
 	w.lease = l
 	close(w.ready)
@@ -186,10 +180,7 @@ func (c *cohort) fail(err error) {
 	c.waiters = nil
 }
 
-// release ends the hold of l, which has been finished already: its holder is told
-// before anybody else can be granted.
-//
-// Where that takes a request, it waits for the answer no longer than grace.
+// release implements books.
 func (c *cohort) release(l *Lease, grace time.Duration) {
 	c.mu.Lock()
 	if c.place != l.p {
@@ -275,7 +266,7 @@ func newCohort(s *Session, op, path string, kind Kind, weight int64, grant polic
 	c.set = set
 	c.q = &queue{
 		s: s, dir: s.full(path), kind: kind, weight: weight, grant: grant,
-		acl: set.acl, name: set.name,
+		acl: set.acl, name: set.name, readOnlyDir: new(atomic.Bool),
 	}
 	if len(c.q.acl) == 0 {
 		c.q.acl = zk.WorldACL(zk.PermAll)

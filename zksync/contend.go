@@ -46,6 +46,13 @@ func (p *place) contend(ctx context.Context) error {
 
 // round is one listing and what can be concluded from it.
 func (p *place) round(ctx context.Context) error {
+	n := newNews(p.self.name)
+	defer n.stop()
+	if t := p.q.terms; t != nil {
+		if changed, err := t.follow(ctx, p.e, n); err != nil || changed {
+			return p.relearn(ctx, err)
+		}
+	}
 	ahead, err := p.ahead(ctx)
 	if err != nil {
 		return err
@@ -54,8 +61,6 @@ func (p *place) round(ctx context.Context) error {
 		return nil // this very listing showed the own node, and nothing in its way
 	}
 	ahead, more := p.near(ahead)
-	n := newNews(p.self.name)
-	defer n.stop()
 	for {
 		p.watch(n, ahead)
 		departed, err := n.wait(ctx, p.e)
@@ -72,6 +77,21 @@ func (p *place) round(ctx context.Context) error {
 			return n.sound(p.e)
 		}
 	}
+}
+
+// relearn reads the terms again and has the entry begin anew under them.
+func (p *place) relearn(ctx context.Context, err error) error {
+	if err == nil {
+		p.q.terms.forget()
+		err = p.q.terms.learn(ctx, p.e, p.q.acl)
+	}
+	if err != nil {
+		return err
+	}
+	if p.self.weight > p.q.terms.capacity() {
+		return errTooBig
+	}
+	return errList
 }
 
 // errQuiet means that nothing was heard for a session timeout.
@@ -134,6 +154,9 @@ func (p *place) without(ahead []entry, departed []string, more bool) ([]entry, e
 		}
 		if left[i].kind == KindWrite && p.self.exclusive() {
 			return nil, errList // a reader may stand in its place
+		}
+		if left[i].kind == KindPermit && left[i].weight > 1 {
+			return nil, errList // a smaller one of the same holder may stand in its place
 		}
 		scouted = scouted || indexEntry(blockers, name) < 0
 		left = slices.Delete(left, i, i+1)

@@ -2,6 +2,7 @@ package zksync
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,16 +12,38 @@ import (
 )
 
 // enter puts an entry at the tail of the queue: one round trip. It reports alone
-// when the entry is the only child of the directory, which grants any kind: nobody
-// else is in the queue, and nobody can get ahead of us any more. old is given up
+// when the entry is the only child of the directory, which grants all that can be
+// granted at all: nobody else is in the queue, and nobody can get ahead of us any more. old is given up
 // whatever comes.
 func (q *queue) enter(ctx context.Context, e *zkconn.Epoch, old *place) (p *place, alone bool, err error) {
+	for {
+		if q.terms != nil {
+			if err := q.terms.learn(ctx, e, q.acl); err != nil {
+				return nil, false, err
+			}
+			if q.weight > q.terms.capacity() {
+				return nil, false, errTooBig
+			}
+		}
+		p, alone, err = q.enterOnce(ctx, e, old)
+		var refused *enter.Refused
+		if q.terms == nil || !errors.As(err, &refused) {
+			return p, alone, err
+		}
+		q.terms.forget() // they have changed, or the base node has gone
+	}
+}
+
+func (q *queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *place) (p *place, alone bool, err error) {
 	n, err := enter.Make(ctx, e, enter.Spec{
-		Dir: q.dir, ACL: q.acl, Plain: &q.readOnlyDir,
+		Dir: q.dir, ACL: q.acl, Plain: q.readOnlyDir,
 		Name:  func(uuid string) string { return entryPrefix(q.kind, uuid, q.weight) },
-		Data:  func() []byte { return encodeOwner(q.owner(), time.Now()) },
+		Data:  func() []byte { return encodeNode(q.owner(), time.Now(), q.extras) },
 		Flags: zk.FlagEphemeral | zk.FlagSequence,
 		Before: func() []any {
+			if q.terms != nil {
+				return q.terms.check()
+			}
 			if old == nil {
 				return nil
 			}
@@ -55,6 +78,6 @@ func (q *queue) entered(n *enter.Node) (p *place, alone bool, err error) {
 		return nil, false, fmt.Errorf("the servers made node %q, which is not what was asked for", n.Name)
 	}
 	self.czxid = n.Czxid
-	alone = n.Dir != nil && n.Dir.NumChildren == 1
+	alone = n.Dir != nil && n.Dir.NumChildren == 1 && len(q.grant(nil, self)) == 0
 	return &place{q: q, e: n.Epoch, self: self, node: n.Path, unseen: !alone}, alone, nil
 }

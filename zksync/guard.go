@@ -24,7 +24,7 @@ import (
 func (l *Lease) Guard(ops ...any) ([]zk.MultiResponse, error) {
 	res, err := l.guard(ops)
 	if err != nil {
-		return nil, &Error{Op: "guard", Path: l.c.q.path(), Err: err}
+		return nil, &Error{Op: "guard", Path: l.p.q.path(), Err: err}
 	}
 	return res, nil
 }
@@ -37,7 +37,7 @@ func (l *Lease) guard(ops []any) ([]zk.MultiResponse, error) {
 		// The books of transactions under way are the hold's.
 		return l.nested.outer.guard(ops)
 	}
-	s := l.c.q.s
+	s := l.p.q.s
 	all := []any{&zk.CheckVersionRequest{Path: l.p.node, Version: -1}}
 	for _, op := range ops {
 		placed, err := s.placed(op)
@@ -60,7 +60,7 @@ func (l *Lease) guard(ops []any) ([]zk.MultiResponse, error) {
 	case zkconn.Unknown(err):
 		return nil, ambiguous(err)
 	case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, zk.ErrNoNode):
-		l.c.vanished(l.p)
+		l.p.vanished(l.b)
 		return nil, ErrLost
 	case errors.As(err, &refused):
 		return nil, refused.Err

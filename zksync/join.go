@@ -30,7 +30,7 @@ func (c *cohort) firstStep(ctx context.Context, w *waiter) (run func()) {
 		defer cancel()
 		p, alone, err := c.q.anew(ctx, nil)
 		if err == nil && alone {
-			c.guard(p)
+			p.guard(c)
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -74,22 +74,22 @@ func (c *cohort) newJoin(old, entered *place) (run func()) {
 	return func() {
 		defer cancel(nil)
 		defer close(j.done)
-		p, err := c.obtain(ctx, old, entered)
+		p, err := c.q.obtain(ctx, c, old, entered)
 		if unwanted := c.joined(j, p, err); unwanted != nil {
 			unwanted.leave(cleanupGrace)
 		}
 	}
 }
 
-// obtain acquires a place and has it watched for the loss of its session.
-func (c *cohort) obtain(ctx context.Context, old, entered *place) (*place, error) {
+// obtain acquires a place and has b told of the loss of its session.
+func (q *queue) obtain(ctx context.Context, b books, old, entered *place) (*place, error) {
 	for {
-		p, err := c.q.acquire(ctx, old, entered)
+		p, err := q.acquire(ctx, old, entered)
 		if err != nil {
 			return nil, err
 		}
 		old, entered = nil, nil
-		c.guard(p)
+		p.guard(b)
 		if !p.gone.Load() {
 			return p, nil
 		}

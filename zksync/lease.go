@@ -17,7 +17,7 @@ import (
 // paused process finds out when it goes on; what it does in between only fencing
 // can stop: see [Lease.Token] and [Lease.Guard].
 type Lease struct {
-	c      *cohort
+	b      books
 	p      *place
 	token  Token
 	mirror bool // taken through a method set without leases: see cohort.hold
@@ -34,15 +34,41 @@ type Lease struct {
 	inner  map[*Lease]struct{} // nested leases that have not ended
 }
 
+// books are kept by whoever grants leases: who in this process holds what.
+type books interface {
+	// release ends the hold of l, which has been finished already: its holder is told
+	// before anybody else can be granted. Where that takes a request, it waits for the
+	// answer no longer than grace.
+	release(l *Lease, grace time.Duration)
+	// unlockLost is the Unlock of a lease that ended in another way before.
+	unlockLost(l *Lease)
+	// lost is called when the session of p is over, or its node was removed.
+	lost(p *place)
+}
+
 // newLease makes the lease of a grant. Values of the acquiring context are kept,
 // its end is not: it governed the waiting only.
-func newLease(ctx context.Context, c *cohort, p *place, passes uint32, mirror bool) *Lease {
+func newLease(ctx context.Context, b books, p *place, passes uint32, mirror bool) *Lease {
 	l := &Lease{
-		c: c, p: p, mirror: mirror, since: time.Now(),
+		b: b, p: p, mirror: mirror, since: time.Now(),
 		token: Token{Zxid: p.self.czxid, Seq: passes},
 	}
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	return l
+}
+
+// boundBy gives the lease up after d; 0 is no bound.
+func (l *Lease) boundBy(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	l.mu.Lock() // its own timer may look at it at once
+	defer l.mu.Unlock()
+	l.bound = time.AfterFunc(d, func() {
+		if l.finish(ErrMaxHold) {
+			l.b.release(l, 0)
+		}
+	})
 }
 
 // Token is the fencing token: greater than that of every earlier grant it conflicts
@@ -84,7 +110,7 @@ func (l *Lease) Valid() bool {
 }
 
 // Path is the path of the lease's own node.
-func (l *Lease) Path() string { return l.c.q.s.local(l.p.node) }
+func (l *Lease) Path() string { return l.p.q.s.local(l.p.node) }
 
 // Unlock gives the lease back. It waits for the servers' confirmation as long as
 // the connection is good, at most a second; if they cannot be asked now, the
@@ -98,10 +124,10 @@ func (l *Lease) Unlock() error {
 	}
 	ended := l.finishAs(ErrReleased)
 	if ended != nil && ended != ErrReleased {
-		l.c.unlockLost(l)
-		return &Error{Op: "unlock", Path: l.c.q.path(), Err: ended}
+		l.b.unlockLost(l)
+		return &Error{Op: "unlock", Path: l.p.q.path(), Err: ended}
 	}
-	l.c.release(l, unlockWait)
+	l.b.release(l, unlockWait)
 	return nil
 }
 
@@ -136,27 +162,27 @@ func (l *Lease) finish(err error) bool {
 	if bound != nil {
 		bound.Stop()
 	}
-	l.c.q.s.forget(l)
+	l.p.q.s.forget(l)
 	l.traceEnd(err)
 	return true
 }
 
 func (l *Lease) traceEnd(err error) {
-	s := l.c.q.s
+	s := l.p.q.s
 	held := time.Since(l.since)
 	epoch := uint64(l.p.e.Number())
 	if err == ErrReleased { // in the goroutine that released
 		if t, ok := s.set.tracer.(ReleaseTracer); ok {
-			t.Release(l.ctx, ReleaseData{Path: l.c.q.path(), Kind: l.c.q.kind, Token: l.token, Held: held, Epoch: epoch})
+			t.Release(l.ctx, ReleaseData{Path: l.p.q.path(), Kind: l.p.q.kind, Token: l.token, Held: held, Epoch: epoch})
 		}
 		return
 	}
 	// A loss may strike many leases, and each must be told in time, whatever a logger
 	// or tracer does.
 	s.spawn(func() {
-		s.logger.Warn("lease lost", "path", l.c.q.path(), "token", l.token.String(), "held", held, "cause", l.p.e.Cause())
+		s.logger.Warn("lease lost", "path", l.p.q.path(), "token", l.token.String(), "held", held, "cause", l.p.e.Cause())
 		if t, ok := s.set.tracer.(LossTracer); ok {
-			t.Lost(l.ctx, LossData{Path: l.c.q.path(), Kind: l.c.q.kind, Token: l.token, Held: held, Err: err, Epoch: epoch})
+			t.Lost(l.ctx, LossData{Path: l.p.q.path(), Kind: l.p.q.kind, Token: l.token, Held: held, Err: err, Epoch: epoch})
 		}
 	})
 }
@@ -170,7 +196,7 @@ func (l *Lease) watchNode() {
 	}
 	l.watch.Do(func() {
 		if l.Err() == nil {
-			l.c.q.s.spawn(func() { l.c.watchOwn(l.ctx, l.p) })
+			l.p.q.s.spawn(func() { l.p.watchOwn(l.ctx, l.b) })
 		}
 	})
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// guard has lost called when the session of p is over; at once if it is already.
-func (c *cohort) guard(p *place) {
-	p.hook.Store(p.e.OnLost(func(error) { c.lost(p) }))
+// guard has b.lost called when the session of p is over; at once if it is already.
+func (p *place) guard(b books) {
+	p.hook.Store(p.e.OnLost(func(error) { b.lost(p) }))
 }
 
 // lost is called when the session of p is over, or its node was removed.
@@ -65,7 +65,7 @@ func (c *cohort) unlockLost(l *Lease) {
 
 // watchOwn watches the node of p until ctx ends: its removal by somebody else is
 // the loss of the lease. After a disconnect it looks again.
-func (c *cohort) watchOwn(ctx context.Context, p *place) {
+func (p *place) watchOwn(ctx context.Context, b books) {
 	for {
 		if p.e.Await(ctx) != nil {
 			return
@@ -74,7 +74,7 @@ func (c *cohort) watchOwn(ctx context.Context, p *place) {
 		w, err := p.e.Watch(ctx, p.node, func(n zkconn.News) { what <- n })
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
-			c.vanished(p)
+			p.vanished(b)
 			return
 		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
 			if enter.Sleep(ctx, p.e, lookAgain) != nil {
@@ -87,7 +87,7 @@ func (c *cohort) watchOwn(ctx context.Context, p *place) {
 		select {
 		case n := <-what:
 			if n == zkconn.Gone {
-				c.vanished(p)
+				p.vanished(b)
 				return
 			}
 		case <-ctx.Done():
@@ -101,13 +101,13 @@ func (c *cohort) watchOwn(ctx context.Context, p *place) {
 
 // vanished handles the removal of the own node by somebody else. A node that we
 // removed ourselves has been given up before.
-func (c *cohort) vanished(p *place) {
-	if p.gone.Load() {
+func (p *place) vanished(b books) {
+	if p.gone.Load() || p.turning.Load() {
 		return
 	}
-	c.q.s.logger.Warn("own node was deleted by somebody else", "node", c.q.s.local(p.node))
+	p.q.s.logger.Warn("own node was deleted by somebody else", "node", p.q.s.local(p.node))
 	if h := p.hook.Load(); h != nil {
 		h.Stop()
 	}
-	c.lost(p)
+	b.lost(p)
 }

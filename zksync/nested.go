@@ -21,7 +21,7 @@ func init() { nest.Provide(newNested) }
 // newNested is described at nest.Lease.
 func newNested(ctx context.Context, outer *Lease, unlock func()) *Lease {
 	l := &Lease{
-		c: outer.c, p: outer.p, token: outer.token, since: time.Now(),
+		b: outer.b, p: outer.p, token: outer.token, since: time.Now(),
 		nested: &nested{outer: outer, unlock: unlock},
 	}
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -46,7 +46,7 @@ func (l *Lease) unlockNested() error {
 	ended := l.finishAs(ErrReleased)
 	l.nested.once.Do(l.nested.unlock)
 	if ended != ErrReleased {
-		return &Error{Op: "unlock", Path: l.c.q.path(), Err: ended}
+		return &Error{Op: "unlock", Path: l.p.q.path(), Err: ended}
 	}
 	return nil
 }

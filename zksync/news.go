@@ -75,6 +75,10 @@ func (n *news) tell(name string, what zkconn.News) {
 	}
 }
 
+// retell is called when something else than the queue changed that the entry's
+// conclusions rest on.
+func (n *news) retell() { n.tell("", zkconn.Cut) }
+
 // sound reports whether the conclusion drawn so far holds: nothing was said that
 // puts the own node or the connection in doubt. Because news comes in wire order,
 // and the departure that made the conclusion possible has been heard, an earlier

@@ -29,17 +29,36 @@ const (
 )
 
 // encodeOwner returns the data of a node: one small JSON object.
-func encodeOwner(o Owner, since time.Time) []byte {
+func encodeOwner(o Owner, since time.Time) []byte { return encodeNode(o, since, extras{}) }
+
+// extras is what some nodes say besides who their owner is.
+type extras struct {
+	token     Token  // of a lease that the node takes over: see Downgrade
+	candidate string // who stands for election, by his own name
+	data      []byte // and what he says of himself
+}
+
+func encodeNode(o Owner, since time.Time, x extras) []byte {
+	var taken string
+	if !x.token.IsZero() {
+		taken = x.token.String()
+	}
 	data, err := json.Marshal(struct {
 		Host  string `json:"host"`
 		PID   int    `json:"pid"`
 		Name  string `json:"name"`
 		Since string `json:"since"`
+		Token string `json:"token,omitempty"`
+		ID    string `json:"id,omitempty"`
+		Data  []byte `json:"data,omitempty"`
 	}{
 		Host:  printable(o.Host, maxOwnerHost),
 		PID:   o.PID,
 		Name:  printable(o.Name, maxOwnerName),
 		Since: since.UTC().Format(time.RFC3339Nano),
+		Token: taken,
+		ID:    x.candidate,
+		Data:  x.data,
 	})
 	if err != nil {
 		return nil // strings and an int always marshal; a node without data would be fine
@@ -74,6 +93,18 @@ func decodeOwner(data []byte) (Owner, time.Time) {
 		at = time.Time{}
 	}
 	return o, at
+}
+
+// decodeExtras reads what decodeOwner does not. What is not there or cannot be read
+// stays zero.
+func decodeExtras(data []byte) (x extras) {
+	var fields struct{ Token, ID, Data json.RawMessage }
+	if json.Unmarshal(data, &fields) == nil {
+		readField(fields.Token, &x.token)
+		readField(fields.ID, &x.candidate)
+		readField(fields.Data, &x.data)
+	}
+	return x
 }
 
 // readField sets *to if raw holds a value of its type and leaves it zero if not.

@@ -26,11 +26,13 @@ type queue struct {
 	grant  policy
 	acl    []zk.ACL
 	name   string
+	extras extras
+	terms  *terms // nil unless all who queue must agree on something
 
 	// readOnlyDir is set once the servers refused to let us write the directory's
 	// data. Then an entry is a plain create, and a listing tells what the
 	// transaction's Stat would have told.
-	readOnlyDir atomic.Bool
+	readOnlyDir *atomic.Bool
 }
 
 // place is an entry of ours in a queue. It lives and dies with one epoch.
@@ -44,6 +46,9 @@ type place struct {
 	hook   atomic.Pointer[zkconn.LossHook]
 	unseen bool        // it was not alone when it entered, and no listing has shown the queue since
 	gone   atomic.Bool // the place is lost: nothing may be granted on it any more
+
+	// turning is set while we replace the node ourselves, so that its removal is no loss.
+	turning atomic.Bool
 }
 
 // errGone means that our own node vanished while the session lived: somebody

@@ -284,7 +284,7 @@ func (s *Session) Close() error {
 		}
 		if s.tapped { // its ZooKeeper session stays, so the nodes must be removed
 			for _, l := range held {
-				l.c.release(l, unlockWait)
+				l.b.release(l, unlockWait)
 			}
 		}
 		s.client.Stop()

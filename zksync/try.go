@@ -40,7 +40,7 @@ func (c *cohort) try(ctx context.Context, mirror bool) (*Lease, error) {
 	defer cancel()
 	p, err := c.q.tryAcquire(ctx)
 	if err == nil {
-		c.guard(p)
+		p.guard(c)
 	}
 	return c.tried(w, p, err)
 }
@@ -96,7 +96,7 @@ func (q *queue) tryAcquire(ctx context.Context) (*place, error) {
 			if err := enter.Sleep(ctx, e, lookAgain); err != nil && !errors.Is(err, zkconn.ErrOver) {
 				return nil, q.failure(ctx, err)
 			}
-		case errors.Is(err, ErrNotAcquired):
+		case errors.Is(err, ErrNotAcquired), errors.Is(err, errTooBig):
 			return nil, ErrNotAcquired
 		default:
 			return nil, q.failure(ctx, err)
@@ -105,6 +105,11 @@ func (q *queue) tryAcquire(ctx context.Context) (*place, error) {
 }
 
 func (q *queue) tryIn(ctx context.Context, e *zkconn.Epoch) (*place, error) {
+	if q.terms != nil {
+		if err := q.terms.learn(ctx, e, q.acl); err != nil {
+			return nil, err
+		}
+	}
 	free, err := q.free(ctx, e)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,148 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// downgrade turns a write lease into a read lease, in one transaction: it makes a read
+// node with the write node's own sequence number and removes the write node. So no
+// writer who queues behind gets in between; other readers do, as far as no writer is
+// ahead of them. The idea, and the layout, are those of Curator's
+// InterProcessReadWriteLock, which does it in two requests.
+//
+// The new lease keeps the write node's zxid in its token, with the next Seq: the read
+// node is created late, and its own zxid would be greater than that of writers who
+// queue behind it and will be granted after it.
+//
+// If ctx ends before it is known whether the transaction was applied, everything is
+// given up: then the caller holds neither.
+func (r *readers) downgrade(ctx context.Context, c *cohort, l *Lease) (*Lease, error) {
+	if l == nil || l.b != books(c) || l.nested != nil {
+		return nil, fmt.Errorf("%w: a lease to downgrade that is not a write lease of this lock", ErrMisuse)
+	}
+	if err := l.Err(); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, contextError(ctx)
+	}
+	p := l.p
+	token := Token{Zxid: l.token.Zxid, Seq: l.token.Seq + 1}
+	if exhausted(p.self.seq) {
+		// There the creation zxid orders the queue, and the read node's would put it
+		// behind writers that wait. So the write node stays: others read a little later.
+		return r.takeOver(c, l, p, token)
+	}
+	read := &place{q: r.q, e: p.e, self: p.self}
+	read.self.kind, read.self.uuid = KindRead, enter.NewUUID()
+	read.self.name = entryPrefix(KindRead, read.self.uuid, 1) + formatSequence(p.self.seq)
+	read.node = r.q.dir + "/" + read.self.name
+	data := encodeNode(r.q.owner(), time.Now(), extras{token: token})
+	// With the lease as well, so that a loss ends the call.
+	bounded, cancel := context.WithCancelCause(ctx)
+	defer context.AfterFunc(l.ctx, func() { cancel(l.Err()) })()
+	defer cancel(nil)
+	p.turning.Store(true)
+	err := read.swap(bounded, p, data, r.q.acl)
+	if err == nil {
+		return r.takeOver(c, l, read, token)
+	}
+	p.turning.Store(false)
+	switch {
+	case l.Err() != nil:
+		p.e.Reap(zkconn.Litter{Dir: r.q.dir, Node: read.node})
+		return nil, l.Err()
+	case ctx.Err() != nil:
+		p.e.Reap(zkconn.Litter{Dir: r.q.dir, Node: read.node})
+		_ = l.Unlock()
+		return nil, contextError(ctx)
+	case errors.Is(err, zkconn.ErrOver):
+		l.finish(ErrLost)
+		return nil, ErrLost
+	case errors.Is(err, errGone):
+		p.e.Reap(zkconn.Litter{Dir: r.q.dir, Node: read.node})
+		p.vanished(c)
+		return nil, ErrLost
+	}
+	// Refused. What the watch said meanwhile was not listened to.
+	r.q.s.spawn(func() { p.watchOwn(l.ctx, c) })
+	return nil, r.q.failure(ctx, err)
+}
+
+// swap puts the node of p in the place of old's. After a lost reply it looks: both
+// names are known, so asking again is harmless.
+func (p *place) swap(ctx context.Context, old *place, data []byte, acl []zk.ACL) error {
+	ops := []any{
+		&zk.CreateRequest{Path: p.node, Data: data, Acl: acl, Flags: zk.FlagEphemeral},
+		&zk.DeleteRequest{Path: old.node, Version: -1},
+	}
+	for {
+		if err := p.e.Await(ctx); err != nil {
+			return err
+		}
+		_, err := p.e.StartMulti(ops...).Wait(ctx, p.e)
+		switch {
+		case err == nil, errors.Is(err, zk.ErrNodeExists): // applied before; the name is ours alone
+			return nil
+		case errors.Is(err, zk.ErrNoNode):
+			return errGone // the write node was deleted: so was the right to read
+		case zkconn.Unknown(err):
+			if err := enter.Sleep(ctx, p.e, lookAgain); err != nil {
+				return err
+			}
+		case errors.Is(err, zkconn.ErrNotSent):
+		default:
+			return err
+		}
+	}
+}
+
+// takeOver enters the place that l has been turned into into the books of the readers,
+// before l ends.
+func (r *readers) takeOver(c *cohort, l *Lease, p *place, token Token) (*Lease, error) {
+	p.self.czxid = token.Zxid
+	w := &waiter{ctx: l.ctx, mirror: l.mirror, ready: make(chan struct{})}
+	b := &batch{holds: make(map[*Lease]struct{}), passes: token.Seq}
+	c.mu.Lock()
+	held := c.hold == l && c.place == l.p
+	if held {
+		if h := l.p.hook.Load(); h != nil {
+			h.Stop()
+		}
+		c.place = nil
+		c.stopIdle()
+	}
+	c.mu.Unlock()
+	if !held || !l.p.e.Valid() {
+		p.leave(cleanupGrace)
+		l.finish(ErrLost)
+		c.unlockLost(l)
+		return nil, l.Err()
+	}
+	r.mu.Lock()
+	r.put(b, p)
+	if !r.current.open() {
+		r.current = b
+	}
+	r.grantTo(b, w)
+	r.mu.Unlock()
+	p.guard(r) // if the session is over by now, this very call tells the new lease
+	l.finish(ErrReleased)
+	c.mu.Lock()
+	if c.hold == l {
+		c.hold = nil
+	}
+	c.advance()
+	c.mu.Unlock()
+	if w.err != nil {
+		p.leave(cleanupGrace)
+	}
+	return w.lease, w.err
+}

@@ -1,0 +1,227 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// permits is the core of a weighted semaphore. Its queue is a directory below its
+// base node, which holds the terms.
+type permits struct {
+	g *singles
+	t *terms
+}
+
+func newPermits(s *Session, path string, n int64, opts []Option) *permits {
+	g := newSingles(s, path, "/queue", KindPermit, opts)
+	t := &terms{node: g.q.s.full(path), declared: n}
+	g.q.terms = t
+	g.q.grant = func(ahead []entry, self entry) []entry { return weightedPolicy(t.capacity())(ahead, self) }
+	if g.misuse == nil && n <= 0 {
+		g.misuse = fmt.Errorf("%w: a semaphore of %d permits; it needs one at least", ErrMisuse, n)
+	}
+	return &permits{g, t}
+}
+
+// errTooBig means that more permits are asked for than there are.
+var errTooBig = errors.New("zksync: more permits than there are")
+
+// sized is the queue for a request of n permits.
+func (s *permits) sized(n int64) *queue {
+	q := *s.g.q
+	q.weight = n
+	return &q
+}
+
+// Acquire waits for n permits. A request for more than there are waits outside the queue,
+// where it is in nobody's way, until there are.
+func (s *permits) Acquire(ctx context.Context, n int64, mirror bool) (*Lease, error) {
+	if err := s.check(n); err != nil {
+		return nil, err
+	}
+	for {
+		l, err := s.g.acquire(ctx, s.sized(n), mirror)
+		if !errors.Is(err, errTooBig) {
+			return l, err
+		}
+		if err := s.awaitTerms(ctx, n); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Try acquires n permits if they can be had at once, else it fails with ErrNotAcquired.
+func (s *permits) Try(ctx context.Context, n int64, mirror bool) (*Lease, error) {
+	if err := s.check(n); err != nil {
+		return nil, err
+	}
+	l, err := s.g.try(ctx, s.sized(n), mirror)
+	if errors.Is(err, errTooBig) {
+		err = ErrNotAcquired
+	}
+	return l, err
+}
+
+func (s *permits) check(n int64) error {
+	if s.g.misuse != nil {
+		return s.g.misuse
+	}
+	if n <= 0 {
+		return fmt.Errorf("%w: %d permits asked for", ErrMisuse, n)
+	}
+	return nil
+}
+
+// in runs f in the session of the moment, again in the next one if that ends.
+func (q *queue) in(ctx context.Context, f func(ctx context.Context, e *zkconn.Epoch) error) error {
+	ctx, cancel := q.s.bounded(ctx)
+	defer cancel()
+	for {
+		e, err := q.s.client.Epoch(ctx)
+		if err == nil {
+			err = f(ctx, e)
+		}
+		switch {
+		case err == nil:
+			return nil
+		case q.s.ctx.Err() != nil:
+			return ErrClosed
+		case ctx.Err() == nil && errors.Is(err, zkconn.ErrOver):
+		default:
+			return q.failure(ctx, err)
+		}
+	}
+}
+
+// awaitTerms waits until there are n permits.
+func (s *permits) awaitTerms(ctx context.Context, n int64) error {
+	return s.g.q.in(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		for {
+			told := newNews("")
+			changed, err := s.t.follow(ctx, e, told)
+			if err == nil && !changed && s.t.capacity() < n {
+				_, err = told.wait(ctx, e)
+			}
+			told.stop()
+			if err != nil && !errors.Is(err, errList) && !errors.Is(err, errQuiet) {
+				return err
+			}
+			s.t.forget()
+			if err := s.t.learn(ctx, e, s.g.q.acl); err != nil {
+				return err
+			}
+			if s.t.capacity() >= n {
+				return nil
+			}
+		}
+	})
+}
+
+// Shrink gives n of the permits of l back and returns the lease of the rest. l ends.
+func (s *permits) Shrink(ctx context.Context, l *Lease, n int64) (*Lease, error) {
+	old := l.p
+	rest := old.self.weight - n
+	if err := l.Err(); err != nil {
+		return nil, err
+	}
+	if rest <= 0 || n <= 0 || exhausted(old.self.seq) {
+		// There a node's number would not keep its place: see readers.downgrade.
+		return nil, errTooBig
+	}
+	p := &place{q: s.sized(rest), e: old.e, self: old.self}
+	p.self.uuid, p.self.weight = enter.NewUUID(), rest
+	p.self.name = entryPrefix(KindPermit, p.self.uuid, rest) + formatSequence(old.self.seq)
+	p.node = s.g.q.dir + "/" + p.self.name
+	ctx, cancel := s.g.q.s.bounded(ctx)
+	defer cancel()
+	old.turning.Store(true)
+	data := encodeNode(s.g.q.owner(), l.since, extras{token: l.token})
+	if err := p.swap(ctx, old, data, s.g.q.acl); err != nil {
+		p.e.Reap(zkconn.Litter{Dir: s.g.q.dir, Node: p.node})
+		_ = l.Unlock()
+		return nil, s.g.q.failure(ctx, err)
+	}
+	s.g.mu.Lock()
+	delete(s.g.held, old)
+	s.g.mu.Unlock()
+	old.forget()
+	p.guard(s.g)
+	next, err := s.g.take(l.ctx, p, l.mirror)
+	l.finish(ErrReleased)
+	return next, err
+}
+
+// Permits is how many permits a lease of this semaphore stands for.
+func (s *permits) Permits(l *Lease) int64 { return l.p.self.weight }
+
+// Resize changes how many permits there are, for everybody.
+func (s *permits) Resize(ctx context.Context, n int64) error {
+	if err := s.check(n); err != nil {
+		return err
+	}
+	return s.g.q.in(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		for {
+			s.t.forget()
+			if err := s.t.learn(ctx, e, s.g.q.acl); err != nil {
+				return err
+			}
+			s.t.mu.Lock()
+			version, permits := s.t.version, s.t.permits
+			s.t.mu.Unlock()
+			if permits == n {
+				return nil
+			}
+			_, err := s.t.store(ctx, e, storedTerms{Permits: s.t.declared, Capacity: n}, version)
+			switch {
+			case err == nil, errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode), errors.Is(err, zkconn.ErrNotSent):
+				// Look what came of it.
+			case zkconn.Unknown(err):
+				if err := enter.Sleep(ctx, e, lookAgain); err != nil {
+					return err
+				}
+			default:
+				return err
+			}
+		}
+	})
+}
+
+// Available is how many permits nobody holds. Who waits for them may be behind one
+// who needs more.
+func (s *permits) Available(ctx context.Context) (free int64, err error) {
+	if s.g.misuse != nil {
+		return 0, s.g.misuse
+	}
+	q := s.g.q
+	err = q.in(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		if err := e.Sync(ctx, q.dir); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+		s.t.forget()
+		if err := s.t.learn(ctx, e, q.acl); err != nil {
+			return err
+		}
+		names, _, err := e.Children(ctx, q.dir)
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+		entries, err := q.entries(ctx, e, names, nil)
+		if err != nil {
+			return err
+		}
+		free = s.t.capacity()
+		for i, en := range entries {
+			if en.kind == KindPermit && len(q.grant(entries[:i], en)) == 0 {
+				free -= en.weight
+			}
+		}
+		free = max(free, 0) // more are held than there are, after a Resize
+		return nil
+	})
+	return free, err
+}

@@ -1,0 +1,332 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+// readers is the goroutines of this process that share one object and may hold
+// together. They come in batches: a batch has one entry in the queue, and whoever
+// comes while it waits, or within a bound of its grant, holds with it. After that
+// the next one queues anew, so that writers that queue are not starved.
+type readers struct {
+	q      *queue
+	set    settings
+	misuse error
+
+	mu      sync.Mutex
+	current *batch // which a reader may join; nil without one
+	granted map[*place]*batch
+}
+
+// batch is readers that share one entry.
+type batch struct {
+	place   *place // nil until it is granted
+	passes  uint32 // the Seq of its tokens
+	until   time.Time
+	holds   map[*Lease]struct{}
+	waiters []*waiter
+	join    *join
+}
+
+// shareFor is how long after its grant a batch may grow.
+const shareFor = defaultHandoverIn
+
+func newReaders(write *cohort) *readers {
+	q := *write.q
+	q.kind, q.grant = KindRead, readerPolicy
+	return &readers{q: &q, set: write.set, misuse: write.misuse, granted: make(map[*place]*batch)}
+}
+
+// open reports whether a reader may join b now. mu is held.
+func (b *batch) open() bool {
+	return b != nil && (b.place == nil ||
+		time.Now().Before(b.until) && !b.place.gone.Load() && b.place.e.Valid())
+}
+
+// close keeps readers who come from now on out of the batch that is there: a writer
+// of this process has come, and they are to wait behind him.
+func (r *readers) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.current = nil
+}
+
+// acquire waits for a read lease, like cohort.acquire.
+func (r *readers) acquire(ctx context.Context, mirror bool) (*Lease, error) {
+	if r.misuse != nil {
+		return nil, r.misuse
+	}
+	if ctx.Err() != nil {
+		return nil, contextError(ctx)
+	}
+	w := &waiter{ctx: ctx, mirror: mirror, ready: make(chan struct{})}
+	r.mu.Lock()
+	if !r.current.open() {
+		r.current = r.newBatch()
+	}
+	b := r.current
+	if b != nil && b.place != nil {
+		r.grantTo(b, w)
+		r.mu.Unlock()
+		return w.lease, w.err
+	}
+	if b == nil {
+		r.mu.Unlock()
+		return nil, ErrClosed
+	}
+	b.waiters = append(b.waiters, w)
+	r.mu.Unlock()
+	select {
+	case <-w.ready:
+		return w.lease, w.err
+	case <-ctx.Done():
+		return nil, r.withdraw(b, w, contextError(ctx))
+	case <-r.q.s.ctx.Done():
+		return nil, r.withdraw(b, w, ErrClosed)
+	}
+}
+
+// newBatch begins to get an entry for a batch; nil once the session is closing. mu is
+// held.
+func (r *readers) newBatch() *batch {
+	ctx, cancel := context.WithCancelCause(r.q.s.ctx)
+	b := &batch{holds: make(map[*Lease]struct{}), join: &join{cancel: cancel, done: make(chan struct{})}}
+	ok := r.q.s.spawn(func() {
+		defer cancel(nil)
+		defer close(b.join.done)
+		p, err := r.q.obtain(ctx, r, nil, nil)
+		if unwanted := r.joined(b, p, err); unwanted != nil {
+			unwanted.leave(cleanupGrace)
+		}
+	})
+	if !ok {
+		cancel(nil)
+		return nil
+	}
+	return b
+}
+
+// joined takes over what the join of b ended with. It returns a place that nobody
+// wants any more.
+func (r *readers) joined(b *batch, p *place, err error) (unwanted *place) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil && p.gone.Load() && len(b.waiters) > 0 {
+		r.again(b) // lost between the last look and here
+		return nil
+	}
+	if err != nil || len(b.waiters) == 0 {
+		if r.current == b {
+			r.current = nil
+		}
+		r.fail(b, err)
+		return p
+	}
+	r.put(b, p)
+	for _, w := range b.waiters {
+		r.grantTo(b, w)
+	}
+	b.waiters = nil
+	if len(b.holds) == 0 { // the session is closing
+		r.drop(b)
+		return p
+	}
+	return nil
+}
+
+// again moves the waiters of b, whose place was lost, to a batch that begins anew. mu is
+// held.
+func (r *readers) again(b *batch) {
+	next := r.newBatch()
+	if next == nil {
+		r.fail(b, ErrClosed)
+		return
+	}
+	next.waiters, b.waiters = b.waiters, nil
+	if r.current == b {
+		r.current = next
+	}
+	for _, w := range next.waiters {
+		w.moved = next
+	}
+}
+
+// put enters a granted place into the books. mu is held.
+func (r *readers) put(b *batch, p *place) {
+	b.place, b.until = p, time.Now().Add(shareFor)
+	r.granted[p] = b
+}
+
+// drop takes a batch out of the books. mu is held.
+func (r *readers) drop(b *batch) {
+	delete(r.granted, b.place)
+	if r.current == b {
+		r.current = nil
+	}
+}
+
+// fail ends all waits of b with err. mu is held.
+func (r *readers) fail(b *batch, err error) {
+	if r.q.s.ctx.Err() != nil {
+		err = ErrClosed
+	}
+	for _, w := range b.waiters {
+		w.err = err
+		close(w.ready)
+	}
+	b.waiters = nil
+}
+
+// grantTo lets w hold with b. mu is held.
+func (r *readers) grantTo(b *batch, w *waiter) {
+	defer close(w.ready)
+	l := newLease(w.ctx, r, b.place, b.passes, w.mirror)
+	if !r.q.s.remember(l) {
+		w.err = ErrClosed
+		return
+	}
+	l.boundBy(r.set.maxHold)
+	b.holds[l] = struct{}{}
+	w.lease = l
+}
+
+// withdraw takes a waiter out. If it was granted in the meantime, it pretends not
+// to have noticed.
+func (r *readers) withdraw(b *batch, w *waiter, err error) error {
+	r.mu.Lock()
+	if w.moved != nil {
+		b = w.moved
+	}
+	if i := slices.Index(b.waiters, w); i >= 0 {
+		b.waiters = slices.Delete(b.waiters, i, i+1)
+	}
+	var done <-chan struct{}
+	if len(b.waiters) == 0 && b.place == nil {
+		if r.current == b {
+			r.current = nil
+		}
+		b.join.cancel(errNobody)
+		done = b.join.done
+	}
+	r.mu.Unlock()
+	select {
+	case <-w.ready:
+		if w.lease != nil {
+			w.lease.finishAs(ErrReleased)
+			r.release(w.lease, cleanupGrace) // the caller's time is up
+		}
+		return err
+	default:
+	}
+	if done != nil && !errors.Is(err, ErrClosed) {
+		// With a healthy connection the node is gone when the caller returns.
+		t := time.NewTimer(cleanupGrace)
+		defer t.Stop()
+		select {
+		case <-done:
+		case <-t.C:
+		}
+	}
+	return err
+}
+
+// try acquires a read lease if no writer holds or waits, and returns ErrNotAcquired
+// otherwise. It waits for the servers' answers only.
+func (r *readers) try(ctx context.Context, mirror bool) (*Lease, error) {
+	if r.misuse != nil {
+		return nil, r.misuse
+	}
+	if ctx.Err() != nil {
+		return nil, contextError(ctx)
+	}
+	w := &waiter{ctx: ctx, mirror: mirror, ready: make(chan struct{})}
+	r.mu.Lock()
+	if b := r.current; b.open() && b.place != nil {
+		r.grantTo(b, w)
+		r.mu.Unlock()
+		return w.lease, w.err
+	}
+	r.mu.Unlock()
+	ctx, cancel := r.q.s.bounded(ctx)
+	defer cancel()
+	p, err := r.q.tryAcquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.guard(r)
+	b := &batch{holds: make(map[*Lease]struct{})}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p.gone.Load() {
+		return nil, ErrNotAcquired // the session went with it at that very moment
+	}
+	r.put(b, p)
+	if !r.current.open() {
+		r.current = b
+	}
+	r.grantTo(b, w)
+	if w.err != nil {
+		r.drop(b)
+		p.leave(0)
+	}
+	return w.lease, w.err
+}
+
+// release implements books.
+func (r *readers) release(l *Lease, grace time.Duration) {
+	r.mu.Lock()
+	b := r.granted[l.p]
+	if b == nil {
+		r.mu.Unlock()
+		return // lost with its place, or released before
+	}
+	delete(b.holds, l)
+	last := len(b.holds) == 0
+	if last {
+		r.drop(b)
+	}
+	r.mu.Unlock()
+	if last {
+		l.p.leave(grace)
+	}
+}
+
+// unlockLost implements books. A lease that ended by a bound has been released then.
+func (r *readers) unlockLost(*Lease) {}
+
+// lost implements books.
+func (r *readers) lost(p *place) {
+	p.gone.Store(true)
+	r.mu.Lock()
+	b := r.granted[p]
+	var held []*Lease
+	if b != nil {
+		r.drop(b)
+		for l := range b.holds {
+			held = append(held, l)
+		}
+	}
+	r.mu.Unlock()
+	for _, l := range held {
+		l.finish(ErrLost)
+	}
+	if b != nil && !p.e.Ordered() {
+		p.leave(0) // an adopted connection's session may live on, and the node with it
+	}
+}
+
+// current is any hold through the mirror form that has not ended.
+func (r *readers) anyone() *Lease {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, b := range r.granted {
+		for l := range b.holds {
+			return l
+		}
+	}
+	return nil
+}
