@@ -11,7 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// downgrade turns a write lease into a read lease, in one transaction: it makes a read
+// Downgrade turns a write lease into a read lease, in one transaction: it makes a read
 // node with the write node's own sequence number and removes the write node. So no
 // writer who queues behind gets in between; other readers do, as far as no writer is
 // ahead of them. The idea, and the layout, are those of Curator's
@@ -23,7 +23,8 @@ import (
 //
 // If ctx ends before it is known whether the transaction was applied, everything is
 // given up: then the caller holds neither.
-func (r *readers) downgrade(ctx context.Context, c *cohort, l *Lease) (*Lease, error) {
+func (r *readers) Downgrade(ctx context.Context, l *Lease) (*Lease, error) {
+	c := r.write
 	if l == nil || l.b != books(c) || l.nested != nil {
 		return nil, fmt.Errorf("%w: a lease to downgrade that is not a write lease of this lock", ErrMisuse)
 	}
@@ -38,7 +39,7 @@ func (r *readers) downgrade(ctx context.Context, c *cohort, l *Lease) (*Lease, e
 	if exhausted(p.self.seq) {
 		// There the creation zxid orders the queue, and the read node's would put it
 		// behind writers that wait. So the write node stays: others read a little later.
-		return r.takeOver(c, l, p, token)
+		return r.takeOver(ctx, c, l, p, token)
 	}
 	read := &place{q: r.q, e: p.e, self: p.self}
 	read.self.kind, read.self.uuid = KindRead, enter.NewUUID()
@@ -52,7 +53,7 @@ func (r *readers) downgrade(ctx context.Context, c *cohort, l *Lease) (*Lease, e
 	p.turning.Store(true)
 	err := read.swap(bounded, p, data, r.q.acl)
 	if err == nil {
-		return r.takeOver(c, l, read, token)
+		return r.takeOver(ctx, c, l, read, token)
 	}
 	p.turning.Store(false)
 	switch {
@@ -106,9 +107,9 @@ func (p *place) swap(ctx context.Context, old *place, data []byte, acl []zk.ACL)
 
 // takeOver enters the place that l has been turned into into the books of the readers,
 // before l ends.
-func (r *readers) takeOver(c *cohort, l *Lease, p *place, token Token) (*Lease, error) {
+func (r *readers) takeOver(ctx context.Context, c *cohort, l *Lease, p *place, token Token) (*Lease, error) {
 	p.self.czxid = token.Zxid
-	w := &waiter{ctx: l.ctx, mirror: l.mirror, ready: make(chan struct{})}
+	w := &waiter{ctx: ctx, mirror: l.mirror, ready: make(chan struct{})}
 	b := &batch{holds: make(map[*Lease]struct{}), passes: token.Seq}
 	c.mu.Lock()
 	held := c.hold == l && c.place == l.p

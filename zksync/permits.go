@@ -122,16 +122,16 @@ func (s *permits) awaitTerms(ctx context.Context, n int64) error {
 	})
 }
 
-// Shrink gives n of the permits of l back and returns the lease of the rest. l ends.
-func (s *permits) Shrink(ctx context.Context, l *Lease, n int64) (*Lease, error) {
+// Shrink gives n of the permits of l back and returns the lease of the rest. l ends,
+// whatever comes: after an error nothing is held any more.
+func (s *permits) Shrink(ctx context.Context, l *Lease, n int64) (_ *Lease, ok bool, err error) {
 	old := l.p
 	rest := old.self.weight - n
 	if err := l.Err(); err != nil {
-		return nil, err
+		return nil, true, err
 	}
 	if rest <= 0 || n <= 0 || exhausted(old.self.seq) {
-		// There a node's number would not keep its place: see readers.downgrade.
-		return nil, errTooBig
+		return nil, false, nil // there a number would not keep the place: see readers.Downgrade
 	}
 	p := &place{q: s.sized(rest), e: old.e, self: old.self}
 	p.self.uuid, p.self.weight = enter.NewUUID(), rest
@@ -144,7 +144,7 @@ func (s *permits) Shrink(ctx context.Context, l *Lease, n int64) (*Lease, error)
 	if err := p.swap(ctx, old, data, s.g.q.acl); err != nil {
 		p.e.Reap(zkconn.Litter{Dir: s.g.q.dir, Node: p.node})
 		_ = l.Unlock()
-		return nil, s.g.q.failure(ctx, err)
+		return nil, true, s.g.q.failure(ctx, err)
 	}
 	s.g.mu.Lock()
 	delete(s.g.held, old)
@@ -153,7 +153,7 @@ func (s *permits) Shrink(ctx context.Context, l *Lease, n int64) (*Lease, error)
 	p.guard(s.g)
 	next, err := s.g.take(l.ctx, p, l.mirror)
 	l.finish(ErrReleased)
-	return next, err
+	return next, true, err
 }
 
 // Permits is how many permits a lease of this semaphore stands for.

@@ -17,6 +17,8 @@ type readers struct {
 	set    settings
 	misuse error
 
+	write *cohort
+
 	mu      sync.Mutex
 	current *batch // which a reader may join; nil without one
 	granted map[*place]*batch
@@ -38,7 +40,7 @@ const shareFor = defaultHandoverIn
 func newReaders(write *cohort) *readers {
 	q := *write.q
 	q.kind, q.grant = KindRead, readerPolicy
-	return &readers{q: &q, set: write.set, misuse: write.misuse, granted: make(map[*place]*batch)}
+	return &readers{q: &q, set: write.set, misuse: write.misuse, write: write, granted: make(map[*place]*batch)}
 }
 
 // open reports whether a reader may join b now. mu is held.
@@ -47,16 +49,16 @@ func (b *batch) open() bool {
 		time.Now().Before(b.until) && !b.place.gone.Load() && b.place.e.Valid())
 }
 
-// close keeps readers who come from now on out of the batch that is there: a writer
+// Close keeps readers who come from now on out of the batch that is there: a writer
 // of this process has come, and they are to wait behind him.
-func (r *readers) close() {
+func (r *readers) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.current = nil
 }
 
-// acquire waits for a read lease, like cohort.acquire.
-func (r *readers) acquire(ctx context.Context, mirror bool) (*Lease, error) {
+// Acquire waits for a read lease, like cohort.acquire.
+func (r *readers) Acquire(ctx context.Context, mirror bool) (*Lease, error) {
 	if r.misuse != nil {
 		return nil, r.misuse
 	}
@@ -234,9 +236,9 @@ func (r *readers) withdraw(b *batch, w *waiter, err error) error {
 	return err
 }
 
-// try acquires a read lease if no writer holds or waits, and returns ErrNotAcquired
+// Try acquires a read lease if no writer holds or waits, and returns ErrNotAcquired
 // otherwise. It waits for the servers' answers only.
-func (r *readers) try(ctx context.Context, mirror bool) (*Lease, error) {
+func (r *readers) Try(ctx context.Context, mirror bool) (*Lease, error) {
 	if r.misuse != nil {
 		return nil, r.misuse
 	}
@@ -319,8 +321,8 @@ func (r *readers) lost(p *place) {
 	}
 }
 
-// current is any hold through the mirror form that has not ended.
-func (r *readers) anyone() *Lease {
+// Anyone is a lease that is held now, nil without one.
+func (r *readers) Anyone() *Lease {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, b := range r.granted {

@@ -1,0 +1,140 @@
+package zkrwmutex
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// Lock locks rw for writing. It waits for ever, through disconnects and lost sessions.
+// It panics, with a *zksync.Error, if the session is closed, the path is malformed, or
+// the servers refuse for good, since there is no error to return. When the hold is
+// lost, other processes may lock; goroutines of this process that use Lock or RLock
+// cannot until Unlock. [RWMutex.Lease] tells of the loss.
+//
+// As with sync.RWMutex, a goroutine that holds rw for reading and calls Lock waits for
+// itself for ever: use the context form, or package reentrant, which refuse it.
+func (rw *RWMutex) Lock() {
+	rw.read.Close()
+	rw.write.Lock()
+	rw.local.Lock()
+	rw.mu.Lock()
+	rw.writing = true
+	rw.mu.Unlock()
+}
+
+// TryLock locks rw for writing if nobody holds or waits for it, and reports whether it
+// did. It blocks for two requests, four when it succeeds, but no longer than a third of
+// the session timeout, and reports false at once while the servers cannot be reached.
+// It panics like Lock.
+func (rw *RWMutex) TryLock() bool {
+	if !rw.write.TryLock() {
+		return false
+	}
+	if !rw.local.TryLock() {
+		rw.write.Unlock()
+		return false
+	}
+	rw.mu.Lock()
+	rw.writing = true
+	rw.mu.Unlock()
+	return true
+}
+
+// Unlock unlocks rw for writing. It panics if rw is not locked through Lock or TryLock.
+// Any goroutine may unlock. It blocks like [zksync.Lease.Unlock]. If the hold was lost
+// before, it only ends it locally: ask [RWMutex.Lease] before, if it matters.
+func (rw *RWMutex) Unlock() {
+	rw.mu.Lock()
+	locked := rw.writing
+	rw.writing = false
+	rw.mu.Unlock()
+	if !locked {
+		panic("zkrwmutex: Unlock of unlocked RWMutex")
+	}
+	// Before the servers know: after, the next writer of this process may be there.
+	rw.local.Unlock()
+	rw.write.Unlock()
+}
+
+// RLock locks rw for reading. It waits for ever for the writers who queued before, and
+// panics like Lock.
+func (rw *RWMutex) RLock() {
+	l, err := rw.read.Acquire(context.Background(), true)
+	if err != nil {
+		panic(rw.wrap("read-lock", err))
+	}
+	rw.local.RLock()
+	rw.reading(l)
+}
+
+// TryRLock locks rw for reading if no writer holds or waits for it, and reports whether
+// it did. Otherwise it is like TryLock.
+func (rw *RWMutex) TryRLock() bool {
+	if rw.s != nil && rw.s.State() != zksync.Connected && rw.s.State() != zksync.Closed {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), rw.patience())
+	defer cancel()
+	l, err := rw.read.Try(ctx, true)
+	switch {
+	case errors.Is(err, zksync.ErrNotAcquired), errors.Is(err, context.DeadlineExceeded):
+		return false
+	case err != nil:
+		panic(rw.wrap("try-read-lock", err))
+	}
+	if !rw.local.TryRLock() {
+		_ = l.Unlock()
+		return false
+	}
+	rw.reading(l)
+	return true
+}
+
+func (rw *RWMutex) reading(l *zksync.Lease) {
+	rw.mu.Lock()
+	defer rw.mu.Unlock()
+	rw.readers = append(rw.readers, l)
+}
+
+// RUnlock undoes one RLock or TryRLock; it panics if there is none. It blocks like
+// [zksync.Lease.Unlock] if it is the last of the readers who share a node.
+//
+// Which of several holds of this process it ends does not matter to readers, but to the
+// servers: it is the oldest.
+func (rw *RWMutex) RUnlock() {
+	rw.mu.Lock()
+	if len(rw.readers) == 0 {
+		rw.mu.Unlock()
+		panic("zkrwmutex: RUnlock of unlocked RWMutex")
+	}
+	l := rw.readers[0]
+	rw.readers = rw.readers[1:]
+	rw.mu.Unlock()
+	rw.local.RUnlock()
+	_ = l.Unlock() // a loss has been told through the lease
+}
+
+// Lease is the lease of the current hold for writing, whoever in this process has it,
+// or else of the oldest one of RLock; nil without either.
+func (rw *RWMutex) Lease() *zksync.Lease {
+	if l := rw.write.Lease(); l != nil {
+		return l
+	}
+	rw.mu.Lock()
+	defer rw.mu.Unlock()
+	if len(rw.readers) > 0 {
+		return rw.readers[0]
+	}
+	return nil
+}
+
+// RLocker returns a sync.Locker whose Lock and Unlock are RLock and RUnlock of rw.
+func (rw *RWMutex) RLocker() sync.Locker { return (*rlocker)(rw) }
+
+type rlocker RWMutex
+
+func (r *rlocker) Lock()   { (*RWMutex)(r).RLock() }
+func (r *rlocker) Unlock() { (*RWMutex)(r).RUnlock() }

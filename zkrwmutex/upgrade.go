@@ -1,0 +1,26 @@
+package zkrwmutex
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// readHold is a read lease in the contexts that come from it, by which a request for
+// the write lock of the same holder is known. The RWMutex itself is the key: a context
+// may come from leases of many.
+type readHold struct {
+	rw    *RWMutex
+	lease atomic.Pointer[zksync.Lease] // nil until it is granted
+}
+
+// readHeld reports whether ctx comes from a read lease of rw that is still held.
+func (rw *RWMutex) readHeld(ctx context.Context) bool {
+	h, _ := ctx.Value(rw).(*readHold)
+	if h == nil {
+		return false
+	}
+	l := h.lease.Load()
+	return l != nil && l.Err() == nil
+}

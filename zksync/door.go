@@ -1,0 +1,65 @@
+package zksync
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+func init() {
+	door.RW = func(s any, path string, opts any) (write, read any) {
+		c := newCohort(s.(*Session), "lock", path, KindWrite, 1, writerPolicy, opts.([]Option))
+		return &Mutex{c}, door.Readers[*Lease](newReaders(c))
+	}
+	door.NewPermits = func(s any, path string, n int64, opts any) any {
+		return door.Permits[*Lease](newPermits(s.(*Session), path, n, opts.([]Option)))
+	}
+	door.NewCandidacy = func(s any, path string, c door.Candidate, opts any) any {
+		g := newSingles(s.(*Session), path, "", KindLock, opts.([]Option))
+		g.q.extras = extras{candidate: c.ID, data: c.Data}
+		return door.Candidacy[*Lease](candidacy{g})
+	}
+	door.ProvideScope(func(ctx context.Context, l *Lease, f func(context.Context, *Lease) error) error {
+		return l.scope(ctx, f)
+	})
+	door.ReadCandidate = func(data []byte) door.Candidate {
+		x := decodeExtras(data)
+		return door.Candidate{ID: x.candidate, Data: x.data}
+	}
+	door.Open = func(s any, path string) door.Access {
+		return access{newSingles(s.(*Session), path, "", KindLock, nil)}
+	}
+}
+
+// candidacy implements door.Candidacy.
+type candidacy struct{ g *singles }
+
+func (c candidacy) Acquire(ctx context.Context) (*Lease, error) {
+	return c.g.acquire(ctx, c.g.q, false)
+}
+func (c candidacy) Try(ctx context.Context) (*Lease, error) { return c.g.try(ctx, c.g.q, false) }
+
+// access implements door.Access.
+type access struct{ g *singles }
+
+func (a access) Misuse() error            { return a.g.misuse }
+func (a access) Client() *zkconn.Client   { return a.g.q.s.client }
+func (a access) Full(path string) string  { return a.g.q.s.full(path) }
+func (a access) Local(path string) string { return a.g.q.s.local(path) }
+func (a access) Spawn(f func()) bool      { return a.g.q.s.spawn(f) }
+func (a access) Closed() <-chan struct{}  { return a.g.q.s.ctx.Done() }
+func (a access) ACL() []zk.ACL            { return a.g.q.acl }
+func (a access) Owner() []byte            { return encodeOwner(a.g.q.owner(), time.Now()) }
+
+func (a access) In(ctx context.Context, f func(context.Context, *zkconn.Epoch) error) error {
+	if a.g.misuse != nil {
+		return a.g.misuse
+	}
+	if ctx.Err() != nil {
+		return contextError(ctx)
+	}
+	return a.g.q.in(ctx, f)
+}
