@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +23,8 @@ type cable struct {
 	refused bool
 	conns   []*cableConn
 	greets  map[int64][]byte // the connect reply of each session: see greetID
+	moved   int              // frames that passed, but for heartbeats: see quiet
+	flushes int              // requests of flush, which the servers count
 }
 
 func (c *cable) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -36,7 +39,7 @@ func (c *cable) dial(ctx context.Context, network, address string) (net.Conn, er
 	if err != nil {
 		return nil, err
 	}
-	conn := &cableConn{Conn: raw, cable: c, gone: make(chan struct{})}
+	conn := newCableConn(raw, c)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.conns = append(c.conns, conn)
@@ -45,13 +48,17 @@ func (c *cable) dial(ctx context.Context, network, address string) (net.Conn, er
 
 // drop closes the connections.
 func (c *cable) drop() {
-	c.mu.Lock()
-	conns := c.conns
-	c.conns = nil
-	c.mu.Unlock()
-	for _, conn := range conns {
+	for _, conn := range c.open() {
 		_ = conn.Close()
 	}
+}
+
+// open lists the connections that nobody has closed.
+func (c *cable) open() []*cableConn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.conns = slices.DeleteFunc(c.conns, (*cableConn).over)
+	return slices.Clone(c.conns)
 }
 
 // unplug makes a black hole: nothing passes either way, and connections stay open.
@@ -82,6 +89,13 @@ func (c *cable) refuse() {
 	c.drop()
 }
 
+// whole tells whether something can pass.
+func (c *cable) whole() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.broken == nil
+}
+
 // pass waits while the cable is broken.
 func (c *cable) pass(conn *cableConn) error {
 	for {
@@ -101,55 +115,15 @@ func (c *cable) pass(conn *cableConn) error {
 
 // greeted remembers what it takes to end a session.
 func (c *cable) greeted(reply []byte) {
+	if len(reply) < greetSize {
+		return // not a session
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.greets == nil {
 		c.greets = make(map[int64][]byte)
 	}
-	c.greets[int64(binary.BigEndian.Uint64(reply[greetID:]))] = reply
-}
-
-// cableConn is one connection. What is written while the cable is broken is swallowed, as by a
-// network that has eaten the packets; what arrives meanwhile is delivered when it is whole again.
-type cableConn struct {
-	net.Conn
-	cable  *cable
-	close  sync.Once
-	gone   chan struct{}
-	closed error
-	head   []byte // the beginning of what was read, until the connect reply is complete
-}
-
-func (c *cableConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if passed := c.cable.pass(c); passed != nil {
-		return 0, passed
-	}
-	if len(c.head) < greetSize {
-		c.head = append(c.head, b[:n]...)
-		if len(c.head) >= greetSize {
-			c.cable.greeted(c.head[:greetSize])
-		}
-	}
-	return n, err
-}
-
-func (c *cableConn) Write(b []byte) (int, error) {
-	c.cable.mu.Lock()
-	broken := c.cable.broken != nil
-	c.cable.mu.Unlock()
-	if broken {
-		return len(b), nil
-	}
-	return c.Conn.Write(b)
-}
-
-func (c *cableConn) Close() error {
-	c.close.Do(func() {
-		close(c.gone)
-		c.closed = c.Conn.Close()
-	})
-	return c.closed
+	c.greets[int64(binary.BigEndian.Uint64(reply[greetID:]))] = slices.Clone(reply[:greetSize])
 }
 
 func (v *env) cable(s *zksync.Session) *cable {

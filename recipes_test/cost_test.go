@@ -27,7 +27,7 @@ func (v *env) costs(f func()) int {
 }
 
 func TestAcceptance115AnUncontendedLockAndUnlockAreTwoRequests(t *testing.T) {
-	each(t, func(t *testing.T, v *env) {
+	eachAlone(t, func(t *testing.T, v *env) {
 		v.put(lockPath, "")
 		m := zksync.NewMutex(calm(v), lockPath)
 		require.Equal(t, 1, v.costs(func() { m.Lock() }))
@@ -60,7 +60,7 @@ func TestAcceptance115AnUncontendedLockIsGrantedAfterOneRoundTrip(t *testing.T) 
 
 // The one request of a hand-over is the holder's delete.
 func TestAcceptance115AHandoverToAWaiterNeedsNoRequestOfTheWaiter(t *testing.T) {
-	each(t, func(t *testing.T, v *env) {
+	eachAlone(t, func(t *testing.T, v *env) {
 		holder := v.lock(zksync.NewMutex(calm(v), lockPath))
 		waiter := v.line(zksync.NewMutex(calm(v), lockPath))[0]
 		require.Equal(t, 1, v.costs(func() {
@@ -73,7 +73,7 @@ func TestAcceptance115AHandoverToAWaiterNeedsNoRequestOfTheWaiter(t *testing.T) 
 
 // Nobody who joins far behind reads more on the critical path either: its blockers have become few by then.
 func TestAcceptance115TheFifthOfAQueueIsGrantedWithoutARequest(t *testing.T) {
-	each(t, func(t *testing.T, v *env) {
+	eachAlone(t, func(t *testing.T, v *env) {
 		var ms []*zksync.Mutex
 		for range 6 {
 			ms = append(ms, zksync.NewMutex(calm(v), lockPath))
@@ -124,7 +124,7 @@ func TestAcceptance115AHandoverTakesOneWayThroughTheWaitersNetwork(t *testing.T)
 }
 
 func TestAcceptance115TwentyGoroutinesOnOneObjectDrainWithFourRequests(t *testing.T) {
-	each(t, func(t *testing.T, v *env) {
+	eachAlone(t, func(t *testing.T, v *env) {
 		v.put(lockPath, "")
 		m := zksync.NewMutex(calm(v), lockPath)
 		require.LessOrEqual(t, v.costs(func() {
@@ -149,7 +149,7 @@ func TestAcceptance115TwentyGoroutinesOnOneObjectDrainWithFourRequests(t *testin
 }
 
 func TestAcceptance115AFailedTryLockIsAtMostTwoRequests(t *testing.T) {
-	each(t, func(t *testing.T, v *env) {
+	eachAlone(t, func(t *testing.T, v *env) {
 		holder := zksync.NewMutex(calm(v), lockPath)
 		other := zksync.NewMutex(calm(v), lockPath)
 		held := v.lock(holder)
@@ -166,7 +166,7 @@ func TestAcceptance115AFailedTryLockIsAtMostTwoRequests(t *testing.T) {
 }
 
 func TestAcceptance115LockingAgainWhileLingeringIsNoRequest(t *testing.T) {
-	each(t, func(t *testing.T, v *env) {
+	eachAlone(t, func(t *testing.T, v *env) {
 		m := zksync.NewMutex(calm(v), lockPath, zksync.WithLinger(30*time.Second))
 		require.NoError(t, v.lock(m).Unlock())
 		require.Zero(t, v.costs(func() {

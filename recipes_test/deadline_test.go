@@ -104,10 +104,11 @@ func TestAcceptance008TheCauseOfACancellationIsToldAsWell(t *testing.T) {
 }
 
 func TestAcceptance009AnEndedContextFailsWithoutARequest(t *testing.T) {
-	each(t, func(t *testing.T, v *env) {
+	eachAlone(t, func(t *testing.T, v *env) {
 		m := zksync.NewMutex(v.session(zksync.WithTimeout(time.Minute)), lockPath)
 		ended, cancel := context.WithCancel(context.Background())
 		cancel()
+		v.quiet()
 		before := v.requests()
 		_, err := m.LockContext(ended)
 		require.ErrorIs(t, err, context.Canceled)
@@ -118,6 +119,7 @@ func TestAcceptance009AnEndedContextFailsWithoutARequest(t *testing.T) {
 			return nil
 		})
 		require.ErrorIs(t, err, context.Canceled)
+		v.quiet()
 		require.Equal(t, before, v.requests())
 		require.False(t, v.exists(lockPath))
 	})
@@ -132,13 +134,16 @@ func TestAcceptance023WakeUpsThatDoNotFreeTheLockDoNotMoveTheDeadline(t *testing
 		v.queued(lockPath, 2)
 		blocker := begin(ctx, ms[2])
 		v.queued(lockPath, 3)
-		late, start := soon(t)
+		limit := v.span(deadline, 3*time.Second) // to queue in, too
+		start := time.Now()
+		late, end := context.WithTimeout(context.Background(), limit)
+		defer end()
 		a := begin(late, ms[3])
 		v.queued(lockPath, 4)
 		// Everybody ahead but the holder leaves while the last one waits.
-		time.AfterFunc(100*time.Millisecond, cancel)
+		time.AfterFunc(limit/3, cancel)
 		require.ErrorIs(t, v.failed(a), context.DeadlineExceeded)
-		v.took(start, deadline, "LockContext")
+		v.took(start, limit, "LockContext")
 		require.Error(t, v.failed(scout))
 		require.Error(t, v.failed(blocker))
 		require.Len(t, v.children(lockPath), 1)

@@ -37,14 +37,14 @@ func TestAcceptance017ADisconnectShorterThanTheTimeoutCostsTheHolderNothing(t *t
 	for name, outage := range away {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(t *testing.T, v *env) {
-				s := v.session(zksync.WithTimeout(4 * time.Second))
+				s := v.session(zksync.WithTimeout(8 * time.Second))
 				l := v.lock(zksync.NewMutex(s, lockPath))
 				told := l.Done()
 				next := v.line(v.mutexes(1)...)[0]
 				before, id := v.children(lockPath), s.ID()
 				outage(t, v, s)
 				v.connected(s)
-				pause(t, v, 2*time.Second) // longer than what was left of the lease
+				pause(t, v, s.Timeout()/2) // longer than what was left of the lease
 				require.Equal(t, id, s.ID())
 				require.True(t, l.Valid())
 				require.NoError(t, l.Err())
@@ -64,7 +64,7 @@ func TestAcceptance017ADisconnectShorterThanTheTimeoutCostsAWaiterNothing(t *tes
 			each(t, func(t *testing.T, v *env) {
 				ms := v.mutexes(3)
 				holder := v.lock(ms[0])
-				s := v.session(zksync.WithTimeout(4 * time.Second))
+				s := v.session(zksync.WithTimeout(8 * time.Second))
 				waiter, node := v.waiting(context.Background(), zksync.NewMutex(s, lockPath))
 				behind, _ := v.waiting(context.Background(), ms[1])
 				outage(t, v, s)
@@ -89,7 +89,7 @@ func TestAcceptance017AWaiterFindsOutWhatHappenedWhileItWasAway(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
 		ms := v.mutexes(3)
 		holder := v.lock(ms[0])
-		s := v.session(zksync.WithTimeout(4 * time.Second))
+		s := v.session(zksync.WithTimeout(8 * time.Second))
 		waiter, node := v.waiting(context.Background(), zksync.NewMutex(s, lockPath))
 		heal := v.cutOff(s)
 		require.NoError(t, holder.Unlock())

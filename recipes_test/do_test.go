@@ -69,12 +69,15 @@ func TestDoPassesTheCallersContextOn(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
 		m := v.mutexes(1)[0]
 		type key struct{}
-		ctx, start := soon(t)
+		limit := v.span(deadline, 2*time.Second) // to lock in, too
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		defer cancel()
 		err := m.Do(context.WithValue(ctx, key{}, "value"), func(ctx context.Context, l *zksync.Lease) error {
 			require.Equal(t, "value", ctx.Value(key{}))
 			require.Equal(t, "value", l.Context().Value(key{}))
 			v.awaits(ctx.Done(), "the deadline")
-			v.took(start, deadline, "the deadline of the function")
+			v.took(start, limit, "the deadline of the function")
 			require.ErrorIs(t, ctx.Err(), context.DeadlineExceeded)
 			require.True(t, l.Valid(), "the caller's deadline is not the lease's")
 			require.NoError(t, l.Context().Err())

@@ -117,7 +117,7 @@ func (v *env) vanished(node string) {
 func TestAcceptance118AWaiterCutOffBeyondTheTimeoutQueuesAnewWhenItIsBack(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
 		holder := v.lock(v.mutexes(1)[0])
-		s := v.session(zksync.WithTimeout(time.Second))
+		s := v.session(zksync.WithTimeout(2 * time.Second))
 		victim, node := v.waiting(context.Background(), zksync.NewMutex(s, lockPath))
 		behind, _ := v.waiting(context.Background(), v.mutexes(1)[0])
 		heal := v.cutOff(s)
@@ -140,7 +140,7 @@ func TestAcceptance118AWaiterCutOffBeyondTheTimeoutQueuesAnewWhenItIsBack(t *tes
 func TestAcceptance118AWaiterWhoseSessionAndContextEndedFails(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
 		holder := v.lock(v.mutexes(1)[0])
-		s := v.session(zksync.WithTimeout(time.Second))
+		s := v.session(zksync.WithTimeout(2 * time.Second))
 		ctx, cancel := context.WithCancel(context.Background())
 		victim, _ := v.waiting(ctx, zksync.NewMutex(s, lockPath))
 		heal := v.cutOff(s)

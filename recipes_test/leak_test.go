@@ -44,7 +44,7 @@ func (v *env) goroutinesBack(before int) {
 }
 
 func TestAcceptance114AThousandCancelledWaitsLeaveNothing(t *testing.T) {
-	each(t, func(t *testing.T, v *env) {
+	eachAlone(t, func(t *testing.T, v *env) {
 		watches := v.watches()
 		holder := v.lock(zksync.NewMutex(calm(v), lockPath))
 		waiter := zksync.NewMutex(calm(v), lockPath)

@@ -60,7 +60,7 @@ func TestAcceptance013GrantsFollowTheZxidsOfTheNodesUnderContention(t *testing.T
 }
 
 func TestAcceptance024OneReleaseWakesAsManyWaitersHoweverManyThereAre(t *testing.T) {
-	each(t, func(t *testing.T, v *env) {
+	eachAlone(t, func(t *testing.T, v *env) {
 		ms := v.mutexes(33, zksync.WithHandover(0))
 		woken := func(waiting int) int {
 			holder := v.lock(ms[0])

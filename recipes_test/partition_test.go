@@ -127,7 +127,7 @@ func TestAcceptance117AHolderOfAFrozenServerIsToldBeforeItThaws(t *testing.T) {
 
 // The same on real servers, where both instants are taken on one clock at the clients.
 func TestAcceptance117APartitionedHolderIsToldBeforeAnotherIsGranted(t *testing.T) {
-	for _, timeout := range []time.Duration{time.Second, 3 * time.Second} {
+	for _, timeout := range []time.Duration{2 * time.Second, 5 * time.Second} {
 		t.Run(timeout.String(), func(t *testing.T) {
 			each(t, func(t *testing.T, v *env) {
 				s := v.session(zksync.WithTimeout(timeout))
@@ -138,13 +138,18 @@ func TestAcceptance117APartitionedHolderIsToldBeforeAnotherIsGranted(t *testing.
 					<-l.Done()
 					told <- time.Now()
 				}()
-				next := v.line(zksync.NewMutex(v.session(), lockPath))[0]
+				next := v.line(zksync.NewMutex(v.session(zksync.WithTimeout(time.Minute)), lockPath))[0]
+				late := lateness(t)
 				cut := time.Now()
 				heal := v.partition(s)
 				after := v.granted(next)
+				require.False(t, l.Valid(), "valid when another was granted")
 				lost := <-told
-				require.True(t, lost.Before(next.at), "told %v and granted %v after the cut", lost.Sub(cut), next.at.Sub(cut))
-				require.GreaterOrEqual(t, lost.Sub(cut), timeout/2, "given up too early")
+				if delay := late(); delay < timeout-leaseSpan(timeout) {
+					require.True(t, lost.Before(next.at), "told %v and granted %v after the cut, timers up to %v late",
+						lost.Sub(cut), next.at.Sub(cut), delay)
+				}
+				require.GreaterOrEqual(t, lost.Sub(cut), timeout/4, "given up too early")
 				require.ErrorIs(t, l.Unlock(), zksync.ErrLost)
 				heal()
 				require.True(t, after.Valid())
@@ -154,9 +159,35 @@ func TestAcceptance117APartitionedHolderIsToldBeforeAnotherIsGranted(t *testing.
 	}
 }
 
+// lateness measures by how much the timers of this process run late at most, until it is asked. The lease
+// clock allows for a margin; a machine that is late by more closes Done when it gets to it, and only Valid,
+// which looks at the clock, is still right.
+func lateness(t *testing.T) (most func() time.Duration) {
+	stop, result := make(chan struct{}), make(chan time.Duration)
+	go func() {
+		const tick = 5 * time.Millisecond
+		var worst time.Duration
+		for due := time.Now().Add(tick); ; due = time.Now().Add(tick) {
+			select {
+			case <-time.After(time.Until(due)):
+				worst = max(worst, time.Since(due))
+			case <-stop:
+				result <- worst
+				return
+			case <-t.Context().Done():
+				return
+			}
+		}
+	}()
+	return func() time.Duration {
+		close(stop)
+		return <-result
+	}
+}
+
 func TestAcceptance018AHolderThatCannotReconnectIsToldByItsOwnClock(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
-		const timeout = 2 * time.Second
+		const timeout = 4 * time.Second
 		s := v.session(zksync.WithTimeout(timeout))
 		l := v.lock(zksync.NewMutex(s, lockPath))
 		told := l.Done()
@@ -168,8 +199,8 @@ func TestAcceptance018AHolderThatCannotReconnectIsToldByItsOwnClock(t *testing.T
 		v.awaits(told, "the holder to be told")
 		got := time.Since(start)
 		// The proof is at most a third of the timeout old, the time between two pings.
-		require.LessOrEqual(t, got, leaseSpan(timeout)+100*time.Millisecond)
-		require.GreaterOrEqual(t, got, leaseSpan(timeout)-timeout/3-100*time.Millisecond)
+		require.LessOrEqual(t, got, leaseSpan(timeout)+v.slack())
+		require.GreaterOrEqual(t, got, leaseSpan(timeout)-timeout/3-v.slack())
 		require.ErrorIs(t, l.Err(), zksync.ErrLost)
 		require.ErrorIs(t, context.Cause(l.Context()), zksync.ErrLost)
 		require.Equal(t, zksync.Lost, s.State())
