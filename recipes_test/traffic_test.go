@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -45,6 +46,9 @@ func newCableConn(raw net.Conn, c *cable) *cableConn {
 func (c *cableConn) Read(b []byte) (int, error) {
 	for len(c.rest) == 0 {
 		frame, err := readFrame(c.in)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return 0, err // the client's own patience ends in a black hole too
+		}
 		if passed := c.cable.pass(c); passed != nil {
 			return 0, passed
 		}
@@ -143,7 +147,7 @@ func (c *cableConn) flush() (answered <-chan struct{}) {
 	c.cable.flushes++
 	c.cable.mu.Unlock()
 	_ = c.Conn.SetWriteDeadline(time.Time{}) // that of the client's last frame may be over
-	_, _ = c.Conn.Write(frame) // or the client finds out too
+	_, _ = c.Conn.Write(frame)               // or the client finds out too
 	return done
 }
 

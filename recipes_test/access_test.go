@@ -1,0 +1,95 @@
+package recipes_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+func TestAcceptance137DigestACLsKeepStrangersOut(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		if !v.virtual { // whoever tidies up needs the key
+			require.NoError(t, v.admin.Conn().AddAuth("digest", []byte("ann:secret")))
+		}
+		const vault = "/vault/lock"
+		acl := zksync.WithACL(zk.DigestACL(zk.PermAll, "ann", "secret")...)
+		own := v.session(zksync.WithAuth("digest", []byte("ann:secret")), acl)
+		m := zksync.NewMutex(own, vault)
+		l := v.lock(m)
+		for _, s := range []*zksync.Session{v.session(), v.session(zksync.WithAuth("digest", []byte("ann:guess")))} {
+			_, err := zksync.Contenders(t.Context(), s, vault)
+			require.ErrorIs(t, err, zk.ErrNoAuth, "see")
+			ctx, cancel := context.WithTimeout(t.Context(), v.patience())
+			start := time.Now()
+			_, err = zksync.NewMutex(s, vault).LockContext(ctx)
+			cancel()
+			require.ErrorIs(t, err, zk.ErrNoAuth, "take")
+			require.ErrorContains(t, err, "WithAuth")
+			v.atOnce(start, "an error, not a hang")
+			require.ErrorIs(t, s.Conn().Delete(v.chroot+l.Path(), -1), zk.ErrNoAuth, "delete")
+		}
+		require.NoError(t, l.Err())
+
+		v.disconnect(own)
+		require.NoError(t, l.Unlock())
+		require.NoError(t, v.lock(m).Unlock(), "the reconnect restored the credentials")
+		v.queued(vault, 0)
+	})
+}
+
+func TestAcceptance137ASchemeThatTheServersDoNotKnowIsAnErrorAtOnce(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		ctx, cancel := context.WithTimeout(t.Context(), v.patience())
+		defer cancel()
+		start := time.Now()
+		s, err := v.connect(ctx, zksync.WithAuth("kerberos", []byte("x")))
+		if err == nil { // the refusal came after the handshake
+			defer s.Close()
+			_, err = zksync.NewMutex(s, lockPath).LockContext(ctx)
+		}
+		require.ErrorContains(t, err, "credentials")
+		v.within(start, time.Second, "an error, not a hang")
+	})
+}
+
+// pathTable is every kind of path, and whether it works.
+var pathTable = []struct {
+	path string
+	ok   bool
+}{
+	{"", false}, {"a", false}, {"/", false}, {"/a/", false}, {"/a//b", false}, {"/a/../b", false}, {"/a/./b", false},
+	{"/a\x00b", false}, {"/a\x1fb", false}, {"/" + strings.Repeat("x", 1<<20), false}, {"/zookeeper/x", false},
+	{"/grün/锁/ключ", true}, {"/emoji/\U0001f512", false}, {"/bad\xffutf8", false},
+	{"/a b/c.d/e-f_g", true}, {"/..a/b..", true}, {"/" + strings.Repeat("y", 1000), true},
+}
+
+func TestAcceptance139EveryPathIsRefusedClearlyOrWorks(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		s := v.session()
+		for _, row := range pathTable {
+			m := zksync.NewMutex(s, row.path)
+			l, err := m.LockContext(t.Context())
+			_, listing := m.Contenders(t.Context())
+			if row.ok {
+				require.NoError(t, err, "%.40q", row.path)
+				require.NoError(t, listing)
+				require.Len(t, v.children(row.path), 1)
+				require.NoError(t, l.Unlock())
+				require.True(t, m.TryLock())
+				m.Unlock()
+				continue
+			}
+			require.ErrorIs(t, err, zksync.ErrMisuse, "%.40q", row.path)
+			require.ErrorIs(t, listing, zksync.ErrMisuse)
+			require.Less(t, len(err.Error()), 500)
+			require.Panics(t, m.Lock)
+			require.Panics(t, func() { m.TryLock() })
+		}
+	})
+}

@@ -1,0 +1,126 @@
+package recipes_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/reentrant"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+func TestAcceptance005OneUnlockOfTwoStillExcludes(t *testing.T) {
+	eachAlone(t, func(t *testing.T, v *env) {
+		m, other := reentrant.NewMutex(zksync.NewMutex(calm(v), lockPath)), zksync.NewMutex(calm(v), lockPath)
+		m.Lock()
+		require.Zero(t, v.costs(m.Lock), "a further level costs nothing")
+		require.Equal(t, 2, m.HoldCount())
+		require.True(t, m.TryLock())
+		m.Unlock()
+		m.Unlock()
+		require.True(t, m.HeldByCurrent())
+		require.False(t, other.TryLock(), "one level is left")
+		m.Unlock()
+		require.False(t, m.HeldByCurrent())
+		require.Zero(t, m.HoldCount())
+		require.True(t, other.TryLock())
+		other.Unlock()
+	})
+}
+
+func TestAcceptance005LeasesOfOneOwnerCountEachForItself(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		ms := v.mutexes(2)
+		m, other := reentrant.NewMutex(ms[0]), ms[1]
+		ctx := reentrant.WithOwner(t.Context())
+		outer, err := m.LockContext(ctx)
+		require.NoError(t, err)
+		inner := make(chan *zksync.Lease, 1)
+		go func() { // the owner is in the context, not the goroutine
+			l, err := m.TryLockContext(ctx)
+			if err != nil {
+				l = nil
+			}
+			inner <- l
+		}()
+		l := <-inner
+		require.NotNil(t, l)
+		require.Equal(t, outer.Token(), l.Token())
+		require.Equal(t, 2, m.HoldCountContext(ctx))
+		require.NoError(t, l.Unlock())
+		require.NoError(t, l.Unlock(), "twice is once")
+		require.NoError(t, outer.Err())
+		require.False(t, other.TryLock())
+		require.NoError(t, outer.Unlock())
+		require.True(t, other.TryLock())
+		other.Unlock()
+	})
+}
+
+// Curator's reentrant mutex "succeeds" here while somebody else holds.
+func TestAcceptance112ALevelAfterAnExpiryQueuesBehindWhoeverHoldsNow(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		s := v.session()
+		m := reentrant.NewMutex(zksync.NewMutex(s, lockPath))
+		other := v.mutexes(1)[0]
+		m.Lock()
+		m.Lock()
+		told := m.Lease().Done()
+		v.expire(s)
+		v.awaits(told, "the holder to be told")
+		require.Zero(t, m.HoldCount(), "gone for all levels")
+		held := v.lock(other)
+		require.False(t, m.TryLock())
+
+		var again time.Time
+		unlocked := make(chan error, 1)
+		time.AfterFunc(v.span(time.Minute, 300*time.Millisecond), func() {
+			again = time.Now()
+			unlocked <- held.Unlock()
+		})
+		m.Lock() // the same goroutine, a third level in its eyes
+		now := time.Now()
+		require.NoError(t, <-unlocked)
+		require.False(t, now.Before(again), "not before the other one unlocked")
+		v.took(again, 0, "the grant")
+		require.Equal(t, 1, m.HoldCount())
+		require.Positive(t, m.Lease().Token().Compare(held.Token()))
+
+		m.Unlock() // the newest first
+		require.False(t, m.HeldByCurrent())
+		free := v.lock(other)
+		m.Unlock() // the two of the lost hold touch nothing
+		m.Unlock()
+		require.NoError(t, free.Err())
+		require.PanicsWithValue(t, "reentrant: unlock of unlocked mutex", m.Unlock)
+		require.NoError(t, free.Unlock())
+	})
+}
+
+func TestAcceptance112ALeaseAfterAnExpiryIsOneOfANewHold(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		s := v.session()
+		m := reentrant.NewMutex(zksync.NewMutex(s, lockPath))
+		ctx := reentrant.WithOwner(t.Context())
+		outer, err := m.LockContext(ctx)
+		require.NoError(t, err)
+		inner, err := m.LockContext(ctx)
+		require.NoError(t, err)
+		told := []<-chan struct{}{inner.Done(), outer.Done()}
+		v.expire(s)
+		for _, done := range told {
+			v.awaits(done, "the holder to be told")
+		}
+		require.ErrorIs(t, inner.Err(), zksync.ErrLost)
+		fresh, err := m.LockContext(ctx)
+		require.NoError(t, err)
+		require.Positive(t, fresh.Token().Compare(outer.Token()))
+		require.ErrorIs(t, inner.Unlock(), zksync.ErrLost)
+		require.ErrorIs(t, outer.Unlock(), zksync.ErrLost)
+		require.NoError(t, fresh.Err(), "late unlocks touch a later hold")
+		require.Equal(t, 1, m.HoldCountContext(ctx))
+		require.NoError(t, fresh.Unlock())
+		v.queued(lockPath, 0)
+	})
+}

@@ -1,0 +1,187 @@
+package recipes_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// connect opens a session that the test closes, or none.
+func (v *env) connect(ctx context.Context, opts ...zksync.Option) (*zksync.Session, error) {
+	if v.virtual {
+		opts = append([]zksync.Option{zksync.WithDialer(v.srv.DialContext)}, opts...)
+		return zksync.Connect(ctx, "zk1", opts...)
+	}
+	return zksync.Connect(ctx, v.connectString(), opts...)
+}
+
+// listener collects the changes that one listener sees.
+type listener struct {
+	ended chan struct{}
+	mu    sync.Mutex
+	seen  []zksync.State
+}
+
+func listen(s *zksync.Session) *listener {
+	l := &listener{ended: make(chan struct{})}
+	changes := s.Changes(context.Background()) // from here on nothing is missed
+	go func() {
+		defer close(l.ended)
+		for st := range changes {
+			l.mu.Lock()
+			l.seen = append(l.seen, st)
+			l.mu.Unlock()
+		}
+	}()
+	return l
+}
+
+// counted tells whether the session was lost so many times, and is connected again since.
+func (l *listener) counted(lost, connected int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := map[zksync.State]int{}
+	for _, st := range l.seen {
+		n[st]++
+	}
+	return n[zksync.Lost] == lost && n[zksync.Connected] >= connected && l.seen[len(l.seen)-1] == zksync.Connected
+}
+
+func TestAcceptance108EveryListenerSeesEveryChangeOnceAndInOrder(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		const timeout = 4 * time.Second
+		s := v.session(zksync.WithTimeout(timeout))
+		all := make([]*listener, 20)
+		for i := range all {
+			all[i] = listen(s)
+		}
+		// Others come and go meanwhile.
+		churn, stop := context.WithCancel(t.Context())
+		gone := make(chan struct{})
+		go func() {
+			defer close(gone)
+			for churn.Err() == nil {
+				ctx, cancel := context.WithTimeout(churn, 3*time.Millisecond)
+				for range s.Changes(ctx) {
+				}
+				cancel()
+			}
+		}()
+		v.disconnect(s)
+		v.eventually(func() bool { return all[0].counted(0, 1) }, "a disconnect")
+		v.expire(s)
+		v.eventually(func() bool { return all[0].counted(1, 2) }, "an expiry")
+		heal := v.partition(s)
+		pause(t, v, 2*timeout)
+		heal()
+		v.eventually(func() bool { return all[0].counted(2, 3) }, "a partition")
+		stop()
+		<-gone
+		require.NoError(t, s.Close())
+		for _, l := range all {
+			v.awaits(l.ended, "the end of the changes")
+			require.Equal(t, all[0].seen, l.seen)
+		}
+		if v.virtual {
+			require.Equal(t, []zksync.State{
+				zksync.Suspended, zksync.Connected, // a disconnect
+				zksync.Suspended, zksync.Lost, zksync.Connected, // an expiry
+				zksync.Suspended, zksync.Lost, zksync.Connected, // a partition
+				zksync.Closed,
+			}, all[0].seen)
+		}
+		inOrder(t, all[0].seen)
+	})
+}
+
+// inOrder checks that every change is one: on real servers a session may be resumed, and resumed again,
+// before they end it.
+func inOrder(t *testing.T, seen []zksync.State) {
+	t.Helper()
+	before := zksync.Connected
+	for i, st := range seen {
+		after := map[zksync.State][]zksync.State{
+			zksync.Connected: {zksync.Suspended, zksync.Closed},
+			zksync.Suspended: {zksync.Connected, zksync.Lost, zksync.Closed},
+			zksync.Lost:      {zksync.Connected, zksync.Closed},
+		}[before]
+		require.True(t, slices.Contains(after, st), "change %d of %v", i, seen)
+		before = st
+	}
+	require.Equal(t, zksync.Closed, before)
+}
+
+func TestAcceptance109ASessionThatNeverConnectsIsNotReportedLost(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		const timeout = time.Second
+		outage := v.span(30*time.Minute, 4*timeout)
+		allow, opts := func() {}, []zksync.Option{zksync.WithTimeout(timeout)}
+		if v.virtual {
+			allow = v.srv.Refuse()
+		} else {
+			c := &cable{}
+			c.refuse()
+			allow, opts = c.plug, append(opts, zksync.WithDialer(c.dial))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), outage+v.patience())
+		defer cancel()
+		start := time.Now()
+		time.AfterFunc(outage, allow)
+		s, err := v.connect(ctx, opts...)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, time.Since(start), outage)
+		v.within(start, outage+time.Second, "connecting")
+		require.Equal(t, zksync.Connected, s.State())
+		require.NoError(t, s.Close())
+	})
+}
+
+// faultsBeforeClose is what may have become of a session when it is closed.
+var faultsBeforeClose = map[string]func(v *env, s *zksync.Session) (undo func()){
+	"connected":         func(*env, *zksync.Session) func() { return func() {} },
+	"without servers":   (*env).cutOff,
+	"in a black hole":   (*env).partition,
+	"expired":           func(v *env, s *zksync.Session) func() { v.expire(s); return func() {} },
+	"just disconnected": func(v *env, s *zksync.Session) func() { v.disconnect(s); return func() {} },
+	"handshakes that hang": func(v *env, s *zksync.Session) func() {
+		heal := v.partition(s)
+		v.disconnect(s)
+		return heal
+	},
+}
+
+func TestAcceptance110NoGoroutineRemainsAfterClose(t *testing.T) {
+	for name, fault := range faultsBeforeClose {
+		t.Run(name, func(t *testing.T) {
+			eachAlone(t, func(t *testing.T, v *env) {
+				before, _ := v.goroutines()
+				s := v.session()
+				m := zksync.NewMutex(s, lockPath)
+				l := v.lock(m)
+				told := l.Done()
+				waiting := begin(context.Background(), m)
+				v.quiet()
+				undo := fault(v, s)
+				start := time.Now()
+				require.NoError(t, s.Close())
+				v.within(start, 2*time.Second+100*time.Millisecond, "closing")
+				require.ErrorIs(t, v.failed(waiting), zksync.ErrClosed)
+				v.awaits(told, "the holder to be told")
+				require.Equal(t, zksync.Closed, s.State())
+				_, err := m.LockContext(context.Background())
+				require.ErrorIs(t, err, zksync.ErrClosed)
+				undo()
+				if !v.virtual { // a bubble ends with its last goroutine; here the server has some, too
+					v.goroutinesBack(before)
+				}
+			}, zktest.WithLeftovers())
+		})
+	}
+}
