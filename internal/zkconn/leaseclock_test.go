@@ -1,0 +1,96 @@
+package zkconn
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestALeaseLastsTheTimeoutLessATwentiethOfIt(t *testing.T) {
+	require.Equal(t, 9500*time.Millisecond, leaseSpan(10*time.Second, 0))
+	require.Equal(t, 90*time.Millisecond, leaseSpan(100*time.Millisecond, 0), "10 ms at least are taken off")
+	require.Equal(t, 5*time.Second, leaseSpan(10*time.Second, 0.5))
+	require.Equal(t, 9500*time.Millisecond, leaseSpan(10*time.Second, 0.99), "a fraction never lengthens it")
+	require.Equal(t, time.Duration(0), leaseSpan(5*time.Millisecond, 0))
+}
+
+// clock runs a lease clock in a bubble and notes when it fires.
+func clock() (c *leaseClock, fired *time.Time) {
+	fired = new(time.Time)
+	c = &leaseClock{}
+	c.fire = func() { *fired = time.Now() }
+	return c, fired
+}
+
+func TestTheClockFiresTheSpanAfterTheNewestAcknowledgedRequestWasSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, fired := clock()
+		began := time.Now()
+		c.start(began, 9*time.Second)
+		require.True(t, c.valid())
+		time.Sleep(5 * time.Second)
+		c.advance(began.Add(2 * time.Second)) // sent at 2 s, answered only now
+		c.advance(began.Add(time.Second))     // an older answer takes nothing back
+		time.Sleep(6*time.Second - 1)
+		require.True(t, c.valid())
+		time.Sleep(1)
+		synctest.Wait()
+		require.Equal(t, began.Add(11*time.Second), *fired)
+		require.False(t, c.valid())
+	})
+}
+
+func TestAnAnswerThatComesTooLateRevivesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, fired := clock()
+		began := time.Now()
+		c.start(began, time.Second)
+		time.Sleep(time.Second)
+		// At this very instant the proof has run out, whether the timer has run or not.
+		c.advance(began.Add(900 * time.Millisecond))
+		require.False(t, c.valid())
+		synctest.Wait()
+		require.Equal(t, began.Add(time.Second), *fired)
+		c.advance(time.Now())
+		c.start(time.Now(), time.Second)
+		require.False(t, c.valid(), "lost is lost")
+	})
+}
+
+func TestANewConnectionMayShortenTheSpan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, fired := clock()
+		began := time.Now()
+		c.start(began, 10*time.Second)
+		time.Sleep(time.Second)
+		c.start(began.Add(time.Second), 2*time.Second)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		require.Equal(t, began.Add(3*time.Second), *fired)
+	})
+}
+
+func TestAStoppedClockNeverFires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, fired := clock()
+		c.start(time.Now(), time.Second)
+		c.stop()
+		require.False(t, c.valid())
+		time.Sleep(time.Minute)
+		require.True(t, fired.IsZero())
+	})
+}
+
+// A wall clock that has run ahead of the monotonic one tells of a suspended machine.
+func TestTheLongerOfBothClocksCounts(t *testing.T) {
+	now := time.Now()
+	c := &leaseClock{sent: now, span: 10 * time.Second}
+	require.Equal(t, 10*time.Second, c.left(now))
+	woken := now.Round(0).Add(8 * time.Second) // wall clock only
+	require.Equal(t, 2*time.Second, c.left(woken))
+	setBack := now.Round(0).Add(-time.Hour)
+	c.sent = now.Round(0)
+	require.Greater(t, c.left(setBack), 10*time.Second-1)
+}

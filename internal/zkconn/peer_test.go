@@ -1,0 +1,100 @@
+package zkconn
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// peer is a server of which the test writes every byte. It is used inside a bubble.
+type peer struct {
+	t     *testing.T
+	dials chan net.Conn // the server's end of every connection, as they are made
+}
+
+func newPeer(t *testing.T) *peer { return &peer{t: t, dials: make(chan net.Conn, 64)} }
+
+func (p *peer) dial(context.Context, string, string) (net.Conn, error) {
+	theirs, ours := net.Pipe()
+	p.dials <- ours
+	return theirs, nil
+}
+
+func (p *peer) open(timeout time.Duration, change ...func(*Config)) *Client {
+	cfg := Config{Servers: []string{"peer:2181"}, Timeout: timeout, Dial: p.dial}
+	for _, f := range change {
+		f(&cfg)
+	}
+	return Open(cfg)
+}
+
+// greet takes the next connection and lets its handshake succeed.
+func (p *peer) greet(id int64, timeout time.Duration) net.Conn {
+	p.t.Helper()
+	conn := <-p.dials
+	p.answerHello(conn, id, timeout)
+	return conn
+}
+
+func (p *peer) answerHello(conn net.Conn, id int64, timeout time.Duration) {
+	p.t.Helper()
+	_, err := readFrame(conn, 1024)
+	require.NoError(p.t, err)
+	p.write(conn, connectReplyBody(id, timeout))
+}
+
+func connectReplyBody(id int64, timeout time.Duration) []byte {
+	b := binary.BigEndian.AppendUint32(nil, 0)
+	b = binary.BigEndian.AppendUint32(b, uint32(timeout/time.Millisecond))
+	b = binary.BigEndian.AppendUint64(b, uint64(id))
+	return append(appendBuffer(b, make([]byte, 16)), 0)
+}
+
+func (p *peer) write(conn net.Conn, body []byte) {
+	p.t.Helper()
+	_, err := conn.Write(appendFrame(nil, body))
+	require.NoError(p.t, err)
+}
+
+// request reads one frame and returns its header and what follows.
+func (p *peer) request(conn net.Conn) (xid, op int32, body []byte) {
+	p.t.Helper()
+	b, err := readFrame(conn, maxFrame)
+	require.NoError(p.t, err)
+	r := &juteReader{b: b}
+	xid, op = r.int32(), r.int32()
+	return xid, op, r.b
+}
+
+// answer is the body of a reply.
+func answer(xid int32, code int32, body []byte) []byte {
+	b := appendInt32(nil, xid)
+	b = binary.BigEndian.AppendUint64(b, 7)
+	return append(appendInt32(b, code), body...)
+}
+
+// serve answers everything on conn with success, until it is closed. Pings are
+// answered too.
+func (p *peer) serve(conn net.Conn) {
+	go func() {
+		for {
+			b, err := readFrame(conn, maxFrame)
+			if err != nil {
+				return
+			}
+			r := &juteReader{b: b}
+			xid, op := r.int32(), r.int32()
+			var body []byte
+			if op == opExists {
+				body = make([]byte, statSize)
+			}
+			if _, err := conn.Write(appendFrame(nil, answer(xid, 0, body))); err != nil {
+				return
+			}
+		}
+	}()
+}
