@@ -122,7 +122,8 @@ func TestAcceptance109ASessionThatNeverConnectsIsNotReportedLost(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
 		const timeout = time.Second
 		outage := v.span(30*time.Minute, 4*timeout)
-		allow, opts := func() {}, []zksync.Option{zksync.WithTimeout(timeout)}
+		opts := []zksync.Option{zksync.WithTimeout(timeout)}
+		var allow func()
 		if v.virtual {
 			allow = v.srv.Refuse()
 		} else {
