@@ -38,11 +38,18 @@ func (c *Client) bury(e *Epoch, dead Credentials) {
 			if e.Await(ctx) != nil {
 				return
 			}
-			if c.endSession(ctx, e.address(), dead) == nil {
+			if c.endOne(e.address(), dead) == nil {
 				return
 			}
 		}
 	}()
+}
+
+// endOne makes one attempt, which Close lets finish as it does that at its own session.
+func (c *Client) endOne(addr string, dead Credentials) error {
+	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	defer cancel()
+	return c.endSession(ctx, addr, dead)
 }
 
 func (c *Client) untilStopping(parent context.Context) (context.Context, context.CancelFunc) {

@@ -1,0 +1,189 @@
+package zkconn
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+)
+
+// heard collects news in the order in which it is told.
+type heard struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (h *heard) tell(what string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all = append(h.all, what)
+}
+
+func (h *heard) news(path string, n News) {
+	h.tell(path + map[News]string{Gone: " gone", Changed: " changed", Cut: " cut"}[n])
+}
+
+func (h *heard) take() []string {
+	synctest.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := h.all
+	h.all = nil
+	return all
+}
+
+// connectedTo opens a client whose only connection the test answers by hand.
+func connectedTo(t *testing.T, p *peer) (*Client, *Epoch, *script) {
+	c := p.open(time.Hour)
+	conn := p.greet(1, time.Hour)
+	e, err := c.Epoch(t.Context())
+	require.NoError(t, err)
+	return c, e, newScript(p, conn)
+}
+
+func TestWatchesOfOneNodeShareOneOnTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPeer(t)
+		c, e, s := connectedTo(t, p)
+		h := &heard{}
+		e.WatchAll([]string{"/own", "/other"}, h.news, func() { h.tell("sure") })
+		xid, op, body := s.next()
+		require.EqualValues(t, opSetWatches, op)
+		require.Equal(t, setWatchesBody([]string{"/own", "/other"}), body)
+		second := e.WatchAll([]string{"/other"}, h.news, nil)
+		require.Empty(t, h.take(), "nothing is sure before the answer")
+		s.reply(xid, 0, nil)
+		require.Equal(t, []string{"sure"}, h.take())
+		e.WatchAll([]string{"/own"}, h.news, func() { h.tell("sure at once") })
+		require.Equal(t, []string{"sure at once"}, h.take())
+		require.False(t, s.pending(), "the server watches both nodes already")
+		second[0].Stop()
+		s.event(eventDeleted, "/other")
+		require.Equal(t, []string{"/other gone"}, h.take(), "whoever stopped hears nothing")
+		s.event(eventData, "/own")
+		require.Equal(t, []string{"/own changed", "/own changed"}, h.take())
+		s.event(eventDeleted, "/own")
+		require.Empty(t, h.take(), "a watch tells once")
+		s.close(c)
+	})
+}
+
+func TestNewsIsToldInTheOrderOfTheWire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPeer(t)
+		c, e, s := connectedTo(t, p)
+		h := &heard{}
+		e.WatchAll([]string{"/a", "/b"}, h.news, func() { h.tell("sure") })
+		xid, _, _ := s.next()
+		s.event(eventDeleted, "/b") // as a server does that finds a node gone when it is to watch it
+		s.reply(xid, 0, nil)
+		s.event(eventDeleted, "/a")
+		require.Equal(t, []string{"/b gone", "sure", "/a gone"}, h.take())
+		s.close(c)
+	})
+}
+
+func TestALostConnectionCutsEveryWatchAndTheNextBeginsWithNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPeer(t)
+		c, e, s := connectedTo(t, p)
+		h := &heard{}
+		e.WatchAll([]string{"/a"}, h.news, nil)
+		xid, _, _ := s.next()
+		s.reply(xid, 0, nil)
+		s.conn.Close()
+		require.Equal(t, []string{"/a cut"}, h.take())
+		e.WatchAll([]string{"/a"}, h.news, nil)
+		require.Equal(t, []string{"/a cut"}, h.take(), "without a connection there is nothing to rely on")
+		s = newScript(p, p.greet(1, time.Hour))
+		require.NoError(t, e.Await(t.Context()))
+		e.WatchAll([]string{"/a"}, h.news, nil)
+		_, op, _ := s.next()
+		require.EqualValues(t, opSetWatches, op, "the new server is asked anew")
+		require.Empty(t, h.take())
+		s.close(c)
+	})
+}
+
+func TestRefusedWatchesAreCutRatherThanSleptOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPeer(t)
+		c, e, s := connectedTo(t, p)
+		h := &heard{}
+		e.WatchAll([]string{"/a"}, h.news, func() { h.tell("sure") })
+		xid, _, _ := s.next()
+		s.reply(xid, -6, nil)
+		require.Equal(t, []string{"/a cut"}, h.take())
+		s.close(c)
+	})
+}
+
+func TestAWatchOfANodeThatIsNotThereLeavesNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPeer(t)
+		c, e, s := connectedTo(t, p)
+		got := make(chan error, 1)
+		go func() {
+			_, err := e.Watch(t.Context(), "/a", func(News) {})
+			got <- err
+		}()
+		xid, op, body := s.next()
+		require.EqualValues(t, opGetData, op, "exists would leave a watch on a node that may never come")
+		require.Equal(t, readRequest("/a", true), body)
+		s.reply(xid, -101, nil)
+		require.ErrorIs(t, <-got, zk.ErrNoNode)
+		e.hub.mu.Lock()
+		require.Empty(t, e.hub.nodes)
+		e.hub.mu.Unlock()
+		s.close(c)
+	})
+}
+
+func TestANodeThatMayNotBeReadIsWatchedByItsExistence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPeer(t)
+		c, e, s := connectedTo(t, p)
+		h := &heard{}
+		got := make(chan error, 1)
+		go func() {
+			_, err := e.Watch(t.Context(), "/a", func(n News) { h.news("/a", n) })
+			got <- err
+		}()
+		xid, _, _ := s.next()
+		s.reply(xid, -102, nil)
+		xid, op, _ := s.next()
+		require.EqualValues(t, opExists, op)
+		s.reply(xid, 0, make([]byte, statSize))
+		require.NoError(t, <-got)
+		s.event(eventDeleted, "/a")
+		require.Equal(t, []string{"/a gone"}, h.take())
+		s.close(c)
+	})
+}
+
+func TestChildAndDataWatchesOfOnePathAreTwo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPeer(t)
+		c, e, s := connectedTo(t, p)
+		h := &heard{}
+		got := make(chan []string, 1)
+		go func() {
+			_, names, err := e.WatchChildren(t.Context(), "/d", func(n News) { h.news("children", n) })
+			require.NoError(t, err)
+			got <- names
+		}()
+		xid, op, _ := s.next()
+		require.EqualValues(t, opGetChildren2, op)
+		listing := appendString(appendInt32(nil, 1), "x")
+		s.reply(xid, 0, append(listing, make([]byte, statSize)...))
+		require.Equal(t, []string{"x"}, <-got)
+		s.event(eventData, "/d")
+		require.Empty(t, h.take())
+		s.event(eventChildren, "/d")
+		require.Equal(t, []string{"children changed"}, h.take())
+		s.close(c)
+	})
+}
