@@ -1,0 +1,103 @@
+package zkconn_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+func adopt(t *testing.T, srv *zktest.Server) (*zk.Conn, *zkconn.Client, *zkconn.Epoch) {
+	t.Helper()
+	conn := srv.Connect(t, timeout)
+	c := zkconn.Adopt(zkconn.Config{Timeout: timeout}, conn)
+	t.Cleanup(c.Close)
+	e, err := c.Epoch(t.Context())
+	require.NoError(t, err)
+	return conn, c, e
+}
+
+func TestAnAdoptedConnectionKeepsItsSessionWhenItsClientIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		conn, c, e := adopt(t, srv)
+		require.Equal(t, conn.SessionID(), e.ID())
+		require.False(t, e.Ordered())
+		time.Sleep(time.Minute)
+		require.True(t, e.Valid(), "requests of our own keep its clock going")
+		c.Close()
+		_, _, err := conn.Exists("/")
+		require.NoError(t, err)
+	})
+}
+
+func TestAnAdoptedConnectionsNewSessionIsAnotherEpoch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		_, c, e := adopt(t, srv)
+		srv.Expire(e.ID())
+		next := nextEpoch(t, c, e)
+		require.NotEqual(t, e.ID(), next.ID())
+		require.ErrorIs(t, e.Cause(), zkconn.ErrOver)
+	})
+}
+
+func TestAnAdoptedConnectionThatIsCutOffIsLostByOurClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		_, _, e := adopt(t, srv)
+		expired := make(chan time.Time, 1)
+		id := e.ID()
+		srv.OnSessionExpired(func(i int64, at time.Time) {
+			if i == id {
+				expired <- at
+			}
+		})
+		heal := srv.Partition(id)
+		<-e.Over()
+		lost := time.Now()
+		at := <-expired
+		require.True(t, lost.Before(at), "told at %v, expired at %v", lost, at)
+		heal()
+	})
+}
+
+// The session does not end with us, so the reaper must remove what is left.
+func TestTheReaperOfAnAdoptedConnectionOutlivesItsEpoch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		conn, c, e := adopt(t, srv)
+		dir(t, e, "_c_1-lock-0")
+		done := e.Reap(zkconn.Litter{Dir: "/d", Node: "/d/_c_1-lock-0"})
+		c.Stop()
+		reaped(t, done, time.Second)
+		srv.CheckChildren(t, "/d")
+		_, _, err := conn.Exists("/")
+		require.NoError(t, err)
+	})
+}
+
+func TestAnAdoptedConnectionTellsOfWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		_, _, e := adopt(t, srv)
+		dir(t, e, "a", "b")
+		news := make(chan string, 10)
+		e.WatchAll([]string{"/d/a", "/d/b", "/d/none"}, func(path string, n zkconn.News) {
+			if n == zkconn.Gone {
+				news <- path
+			}
+		}, nil)
+		require.Equal(t, "/d/none", <-news)
+		synctest.Wait()
+		srv.Delete("/d/a")
+		require.Equal(t, "/d/a", <-news)
+		srv.Delete("/d/b")
+		require.Equal(t, "/d/b", <-news)
+	})
+}

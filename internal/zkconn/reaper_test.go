@@ -1,0 +1,158 @@
+package zkconn_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+func reaped(t *testing.T, done <-chan struct{}, within time.Duration) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(within):
+		t.Fatalf("not reaped within %v", within)
+	}
+}
+
+func dir(t *testing.T, e *zkconn.Epoch, names ...string) {
+	t.Helper()
+	require.NoError(t, e.CreateContainer(t.Context(), "/d", nil, zk.WorldACL(zk.PermAll)))
+	for _, n := range names {
+		make1(t, e, "/d/"+n)
+	}
+}
+
+func TestTheReaperRemovesWhatItWasGivenAndNothingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		_, e := open(t, srv)
+		dir(t, e, "_c_1-lock-0", "_c_1-lock-1", "_c_12-lock-2", "_c_2-lock-3", "_c_3-lock-4")
+		reaped(t, e.Reap(zkconn.Litter{Dir: "/d", Prefix: "_c_1-"}), time.Second)
+		reaped(t, e.Reap(zkconn.Litter{Dir: "/d", Node: "/d/_c_2-lock-3"}), time.Second)
+		srv.CheckChildren(t, "/d", "_c_12-lock-2", "_c_3-lock-4")
+		reaped(t, e.Reap(zkconn.Litter{Dir: "/d", Node: "/d/_c_2-lock-3"}), time.Second)
+		reaped(t, e.Reap(zkconn.Litter{Dir: "/nowhere", Prefix: "x"}), time.Second)
+	})
+}
+
+func TestTheReaperGoesOnThroughLostRequestsAndConnections(t *testing.T) {
+	for _, fate := range []zktest.Fate{zktest.LoseRequest, zktest.LoseReply} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Run(t)
+			_, e := open(t, srv)
+			dir(t, e, "_c_1-lock-0")
+			struck := 0
+			srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+				if q.Op == zktest.Connect || q.Op == zktest.Ping || struck == 3 {
+					return zktest.Verdict{}
+				}
+				struck++
+				return zktest.Verdict{Fate: fate}
+			})
+			reaped(t, e.Reap(zkconn.Litter{Dir: "/d", Prefix: "_c_1-"}), 5*timeout)
+			require.Equal(t, 3, struck)
+			require.NoError(t, e.Cause())
+			srv.CheckChildren(t, "/d")
+		})
+	}
+}
+
+func TestTheReaperWaitsForARequestUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		_, e := open(t, srv)
+		dir(t, e)
+		pending, unknown := make(chan struct{}), false
+		done := e.Reap(zkconn.Litter{Dir: "/d", Pending: pending, Outcome: func() (string, bool) { return "/d/_c_1-lock-0", unknown }})
+		time.Sleep(timeout)
+		make1(t, e, "/d/_c_1-lock-0")
+		close(pending)
+		reaped(t, done, time.Second)
+		srv.CheckChildren(t, "/d")
+
+		make1(t, e, "/d/_c_2-lock-1")
+		none := make(chan struct{})
+		close(none)
+		reaped(t, e.Reap(zkconn.Litter{Dir: "/d", Prefix: "_c_2-", Pending: none, Outcome: func() (string, bool) { return "", false }}), time.Second)
+		srv.CheckChildren(t, "/d", "_c_2-lock-1")
+		reaped(t, e.Reap(zkconn.Litter{Dir: "/d", Prefix: "_c_2-", Pending: none, Outcome: func() (string, bool) { return "", true }}), time.Second)
+		srv.CheckChildren(t, "/d")
+	})
+}
+
+func TestTheReaperEndsWithItsEpoch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		c, e := open(t, srv)
+		dir(t, e, "_c_1-lock-0")
+		thaw := srv.Freeze()
+		done := e.Reap(zkconn.Litter{Dir: "/d", Node: "/d/_c_1-lock-0"})
+		<-e.Over()
+		reaped(t, done, time.Second)
+		thaw()
+		nextEpoch(t, c, e)
+		time.Sleep(100 * time.Millisecond) // for the burial of the first session
+		srv.CheckChildren(t, "/d")
+	})
+}
+
+func TestAnErrorWithoutANameIsOverlookedAFewTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		_, e := open(t, srv)
+		n := 0
+		remove := srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+			if q.Op != zktest.Exists || n == 3 {
+				return zktest.Verdict{}
+			}
+			n++
+			return zktest.Verdict{Fate: zktest.Fail, Code: -5}
+		})
+		began := time.Now()
+		_, there, err := e.Exists(t.Context(), "/a")
+		require.NoError(t, err)
+		require.False(t, there)
+		require.Equal(t, 35*time.Millisecond, time.Since(began), "pauses of 5, 10 and 20 ms")
+		remove()
+		srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+			if q.Op == zktest.Exists {
+				return zktest.Verdict{Fate: zktest.Fail, Code: -5}
+			}
+			return zktest.Verdict{}
+		})
+		_, _, err = e.Exists(t.Context(), "/a")
+		require.True(t, zkconn.Unknown(err), "%v", err)
+	})
+}
+
+func TestAReadWaitsForAConnectionAndForNoLongerThanItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		_, e := open(t, srv)
+		allow := srv.Refuse()
+		srv.Disconnect(e.ID())
+		synctest.Wait()
+		require.False(t, e.Linked())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		_, _, err := e.Get(ctx, "/")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, time.Second, time.Since(began))
+		call := e.StartDelete("/x")
+		<-call.Done()
+		_, err = call.Result()
+		require.ErrorIs(t, err, zkconn.ErrNotSent, "what changes something is not kept for later")
+		time.AfterFunc(time.Second, allow)
+		_, _, err = e.Get(t.Context(), "/")
+		require.NoError(t, err)
+	})
+}
