@@ -59,6 +59,17 @@ func TestAnAnswerThatComesTooLateRevivesNothing(t *testing.T) {
 	})
 }
 
+// Between the instant at which the proof runs out and the timer that says so, an
+// answer may come.
+func TestAnAnswerBetweenTheEndOfTheProofAndItsTimerRevivesNothing(t *testing.T) {
+	now := time.Now()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	c := &leaseClock{sent: now.Add(-2 * time.Second), span: time.Second, timer: timer}
+	c.advance(now)
+	require.False(t, c.valid())
+}
+
 func TestANewConnectionMayShortenTheSpan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, fired := clock()
