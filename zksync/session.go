@@ -178,7 +178,7 @@ func (s *Session) trace() {
 	sub := s.client.Subscribe()
 	s.work.Go(func() {
 		defer sub.Stop()
-		var from State
+		from := publicState(sub.From)
 		for from != Closed {
 			next, err := sub.Next(context.Background()) // ends with Closed
 			if err != nil {

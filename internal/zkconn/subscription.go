@@ -8,6 +8,9 @@ import (
 // Subscription is one listener's queue of state changes. It is unbounded, so a
 // slow listener misses nothing and holds nobody up.
 type Subscription struct {
+	// From is the state from which the first change leads away.
+	From State
+
 	client *Client
 	mu     sync.Mutex
 	queue  []State
@@ -20,6 +23,7 @@ func (c *Client) Subscribe() *Subscription {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.subs[s] = struct{}{}
+	s.From = c.state
 	if c.state == Closed {
 		s.push(Closed)
 	}

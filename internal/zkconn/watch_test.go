@@ -54,6 +54,7 @@ func TestWatchesOfOneNodeShareOneOnTheServer(t *testing.T) {
 		require.EqualValues(t, opSetWatches, op)
 		require.Equal(t, setWatchesBody([]string{"/own", "/other"}), body)
 		second := e.WatchAll([]string{"/other"}, h.news, nil)
+		e.WatchAll([]string{"/own"}, func(string, News) {}, func() { h.tell("too early") })
 		require.Empty(t, h.take(), "nothing is sure before the answer")
 		s.reply(xid, 0, nil)
 		require.Equal(t, []string{"sure"}, h.take())

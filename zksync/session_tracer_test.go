@@ -1,0 +1,118 @@
+package zksync_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// diary is a tracer that writes down what it is told.
+type diary struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+type traced struct{}
+
+func (d *diary) write(format string, args ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lines = append(d.lines, fmt.Sprintf(format, args...))
+}
+
+func (d *diary) take() []string {
+	synctest.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	lines := d.lines
+	d.lines = nil
+	return lines
+}
+
+func (d *diary) AcquireStart(ctx context.Context, data zksync.AcquireStartData) context.Context {
+	d.write("start %s %s", data.Kind, data.Path)
+	return context.WithValue(ctx, traced{}, "yes")
+}
+
+func (d *diary) AcquireEnd(ctx context.Context, data zksync.AcquireEndData) {
+	d.write("end %v after %v, error %v, epoch %d, ours %v", !data.Token.IsZero(), data.Waited, data.Err, data.Epoch, ctx.Value(traced{}))
+}
+
+func (d *diary) Release(ctx context.Context, data zksync.ReleaseData) {
+	d.write("release %s after %v, ours %v", data.Path, data.Held, ctx.Value(traced{}))
+}
+
+func (d *diary) Lost(_ context.Context, data zksync.LossData) {
+	d.write("lost %s after %v: %v", data.Path, data.Held, data.Err)
+}
+
+func (d *diary) StateChange(data zksync.StateChangeData) { d.write("%v to %v", data.From, data.To) }
+
+func TestATracerIsToldOfEverythingInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		d := &diary{}
+		s := srv.Session(t, zksync.WithTracer(d))
+		m := zksync.NewMutex(s, "/locks/a")
+		l, err := m.LockContext(t.Context())
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = m.LockContext(ctx)
+		require.Error(t, err)
+		require.NoError(t, l.Unlock())
+		require.Equal(t, []string{
+			"start lock /locks/a",
+			"end true after 0s, error <nil>, epoch 1, ours yes",
+			"start lock /locks/a",
+			"end false after 1s, error context deadline exceeded, epoch 0, ours yes",
+			"release /locks/a after 2s, ours yes",
+		}, d.take())
+
+		_, err = m.LockContext(t.Context())
+		require.NoError(t, err)
+		d.take()
+		srv.Expire(s.ID())
+		time.Sleep(time.Second)
+		require.ElementsMatch(t, []string{
+			"lost /locks/a after 0s: zksync: lease lost",
+			"connected to suspended", "suspended to lost", "lost to connected",
+		}, d.take())
+	})
+}
+
+// A tracer that takes its time holds up nobody who must be told of a loss.
+func TestASlowTracerDelaysNoLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		s := srv.Session(t, zksync.WithTracer(slowTracer{}))
+		var leases []*zksync.Lease
+		for i := range 5 {
+			l, err := zksync.NewMutex(s, fmt.Sprintf("/locks/%d", i)).LockContext(t.Context())
+			require.NoError(t, err)
+			leases = append(leases, l)
+		}
+		srv.Expire(s.ID())
+		synctest.Wait()
+		for _, l := range leases {
+			require.ErrorIs(t, l.Err(), zksync.ErrLost)
+		}
+	})
+}
+
+type slowTracer struct{}
+
+func (slowTracer) AcquireStart(ctx context.Context, _ zksync.AcquireStartData) context.Context {
+	return ctx
+}
+func (slowTracer) AcquireEnd(context.Context, zksync.AcquireEndData) {}
+func (slowTracer) Lost(context.Context, zksync.LossData)             { time.Sleep(time.Hour) }
