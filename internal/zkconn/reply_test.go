@@ -55,6 +55,10 @@ func TestEveryTruncatedReplyIsRefused(t *testing.T) {
 func TestLengthsThatCannotBeAreRefused(t *testing.T) {
 	for _, hostile := range []int32{-2, -1 << 31, 1<<31 - 1, 1 << 20} {
 		length := appendInt32(nil, hostile)
+		r := &juteReader{b: make([]byte, 100)}
+		copy(r.b, length)
+		require.Zero(t, r.count(4), "nothing may be allocated for %d elements", hostile)
+		require.Error(t, r.err)
 		for _, op := range []int32{opCreate, opGetData, opGetACL, opGetChildren, opGetChildren2} {
 			require.Error(t, checkReply(op, append(length, make([]byte, 100)...)), "operation %d, length %d", op, hostile)
 		}
