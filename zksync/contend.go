@@ -25,8 +25,7 @@ import (
 //   - nothing else is ahead. Either the listing showed nothing else, or the entry
 //     ahead of the blocker (the scout) was watched too, and a listing made after
 //     its departure, while the blocker was still there, showed nothing else.
-//   - what departed cannot have come back as something else in its place: only a
-//     write entry can (a downgrade), so after one an exclusive waiter lists again.
+//   - what departed cannot have come back as something else in its place: see believe.
 
 // errList means that the entry must look at the directory again.
 var errList = errors.New("zksync: list again")
@@ -68,6 +67,9 @@ func (p *place) round(ctx context.Context) error {
 			err = p.check(ctx, ahead)
 		}
 		if err != nil {
+			return err
+		}
+		if err := p.believe(ahead, departed, n.wasWritten); err != nil {
 			return err
 		}
 		if ahead, err = p.without(ahead, departed, more); err != nil {
@@ -140,6 +142,25 @@ func withoutEntries(entries, out []entry) []entry {
 	return slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return indexEntry(out, e.name) >= 0 })
 }
 
+// believe returns errList if something may stand in the place of one that departed. A
+// write entry may turn into a read entry, which a reader need not mind, and a request for
+// several permits into one for fewer. Ours say so: written tells whether an entry was, or
+// may have been, written to before it departed, which happens only then.
+func (p *place) believe(ahead []entry, departed []string, written func(name string) bool) error {
+	for _, name := range departed {
+		i := indexEntry(ahead, name)
+		if i < 0 {
+			continue
+		}
+		e := ahead[i]
+		turns := e.kind == KindWrite && p.self.exclusive() || e.kind == KindPermit && e.weight > 1
+		if turns && (!enter.Announces(e.uuid) || written(name)) {
+			return errList
+		}
+	}
+	return nil
+}
+
 // without takes departed entries out of ahead, and says if what is left is known
 // well enough to go on without a listing. more tells that the listing showed others
 // in the way that are not in ahead.
@@ -151,12 +172,6 @@ func (p *place) without(ahead []entry, departed []string, more bool) ([]entry, e
 		i := indexEntry(left, name)
 		if i < 0 {
 			continue
-		}
-		if left[i].kind == KindWrite && p.self.exclusive() {
-			return nil, errList // a reader may stand in its place
-		}
-		if left[i].kind == KindPermit && left[i].weight > 1 {
-			return nil, errList // a smaller one of the same holder may stand in its place
 		}
 		scouted = scouted || indexEntry(blockers, name) < 0
 		left = slices.Delete(left, i, i+1)
@@ -218,8 +233,12 @@ func (p *place) watch(n *news, ahead []entry) {
 var scouting = true
 
 // scout is the entry whose departure announces that the blockers may be the last:
-// what would block if they had left.
+// what would block if they had left. Readers have none: behind several writers there may
+// be many of them, and each should be woken once.
 func (p *place) scout(ahead, blockers []entry) (name string, ok bool) {
+	if p.self.kind == KindRead {
+		return "", false
+	}
 	next := p.q.grant(withoutEntries(ahead, blockers), p.self)
 	if len(next) == 0 || next[0].name == p.self.name {
 		return "", false

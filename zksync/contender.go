@@ -112,12 +112,16 @@ func (q *queue) contender(ctx context.Context, e *zkconn.Epoch, en entry) (Conte
 		return Contender{}, false, err
 	}
 	owner, since := decodeOwner(data)
+	token := decodeExtras(data).token // of a lease that the node took over
+	if token.IsZero() {
+		token.Zxid = st.Czxid
+	}
 	if since.IsZero() {
 		since = time.UnixMilli(st.Ctime)
 	}
 	return Contender{
 		Kind: en.kind, Owner: owner, Session: st.EphemeralOwner, Since: since,
-		Token: Token{Zxid: st.Czxid}, Node: q.s.local(node),
+		Token: token, Node: q.s.local(node),
 	}, true, nil
 }
 

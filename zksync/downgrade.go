@@ -82,6 +82,7 @@ func (r *readers) Downgrade(ctx context.Context, l *Lease) (*Lease, error) {
 func (p *place) swap(ctx context.Context, old *place, data []byte, acl []zk.ACL) error {
 	ops := []any{
 		&zk.CreateRequest{Path: p.node, Data: data, Acl: acl, Flags: zk.FlagEphemeral},
+		&zk.SetDataRequest{Path: old.node, Version: -1}, // announced: see place.believe
 		&zk.DeleteRequest{Path: old.node, Version: -1},
 	}
 	for {

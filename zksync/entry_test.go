@@ -115,7 +115,7 @@ func TestPrefixesAreThoseOfTheOtherLibraries(t *testing.T) {
 }
 
 func TestUUIDsAreRandomVersionFourAndNeverRepeat(t *testing.T) {
-	form := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
+	form := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
 	seen := map[string]bool{}
 	for range 10_000 {
 		u := enter.NewUUID()

@@ -86,7 +86,7 @@ func (p *place) watchOwn(ctx context.Context, b books) {
 		}
 		select {
 		case n := <-what:
-			if n == zkconn.Gone {
+			if n == zkconn.Gone || n == zkconn.Missing {
 				p.vanished(b)
 				return
 			}

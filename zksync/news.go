@@ -13,6 +13,7 @@ type news struct {
 	self    string // the name of the own node
 	mu      sync.Mutex
 	asked   map[string]bool
+	written map[string]bool // those that somebody wrote to, or may have
 	watches []*zkconn.Watch
 	left    []string // departed, not yet taken
 	gone    bool     // the own node departed
@@ -22,7 +23,7 @@ type news struct {
 }
 
 func newNews(self string) *news {
-	return &news{self: self, asked: make(map[string]bool), ring: make(chan struct{}, 1)}
+	return &news{self: self, asked: make(map[string]bool), written: make(map[string]bool), ring: make(chan struct{}, 1)}
 }
 
 // subscribe reports whether name is not subscribed to yet.
@@ -38,6 +39,14 @@ func (n *news) hold(w []*zkconn.Watch) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.watches = append(n.watches, w...)
+}
+
+// wasWritten reports whether the entry was, or may have been, written to since the
+// listing that showed it.
+func (n *news) wasWritten(name string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.written[name]
 }
 
 // sure is called in wire order, once the server is known to watch the own node.
@@ -59,6 +68,7 @@ func (n *news) tell(name string, what zkconn.News) {
 		// Somebody wrote to a node (a request to revoke, say). It is still there, but
 		// the watch is spent.
 		n.asked[name] = false
+		n.written[name] = true
 	case name == n.self:
 		n.gone = true
 	case !n.watched:
@@ -67,6 +77,7 @@ func (n *news) tell(name string, what zkconn.News) {
 		n.cut = true
 	default:
 		n.left = append(n.left, name)
+		n.written[name] = n.written[name] || what == zkconn.Missing
 	}
 	n.mu.Unlock()
 	select {

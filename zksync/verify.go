@@ -66,13 +66,33 @@ func (q *queue) holds(ctx context.Context, e *zkconn.Epoch, token Token) (bool, 
 		if len(policyFor(en.kind, unlimited)(entries[:i], en)) > 0 {
 			continue
 		}
-		st, there, err := e.Exists(ctx, q.dir+"/"+en.name)
+		zxid, err := q.zxidOf(ctx, e, en)
 		if err != nil {
 			return false, err
 		}
-		if there && st.Czxid == token.Zxid {
+		if zxid == token.Zxid {
 			return true, nil
 		}
 	}
 	return false, nil
+}
+
+// zxidOf is the zxid in the token of an entry that holds, 0 if it has left. That of a
+// reader may be a writer's, whose place it took.
+func (q *queue) zxidOf(ctx context.Context, e *zkconn.Epoch, en entry) (int64, error) {
+	node := q.dir + "/" + en.name
+	if en.kind == KindRead {
+		data, _, err := e.Get(ctx, node)
+		if t := decodeExtras(data).token; err == nil && !t.IsZero() {
+			return t.Zxid, nil
+		}
+		if err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNoAuth) {
+			return 0, err
+		}
+	}
+	st, there, err := e.Exists(ctx, node)
+	if err != nil || !there {
+		return 0, err
+	}
+	return st.Czxid, nil
 }

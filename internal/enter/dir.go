@@ -46,12 +46,21 @@ func MakeDir(ctx context.Context, e *zkconn.Epoch, dir string, acl []zk.ACL) err
 	}
 }
 
-// NewUUID returns a random (version 4) uuid. It is new for every attempt, never
-// kept per object: it has to tell this attempt's node from that of the last one.
+// NewUUID returns a random uuid. It is new for every attempt, never kept per object:
+// it has to tell this attempt's node from that of the last one.
+//
+// Its version is 8, which RFC 9562 leaves to applications, and not the 4 that other
+// libraries use: see [Announces].
 func NewUUID() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails: the runtime aborts without a source of randomness
-	b[6] = b[6]&0x0f | 0x40
+	b[6] = b[6]&0x0f | 0x80
 	b[8] = b[8]&0x3f | 0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
+
+// Announces reports whether the node with this uuid is one of ours. Ours are written to
+// in the transaction that puts another node into their place, so whoever watches one
+// hears of a change before it departs; one that departs without was just given up.
+// Other libraries replace nodes without a word.
+func Announces(uuid string) bool { return len(uuid) == 36 && uuid[14] == '8' }

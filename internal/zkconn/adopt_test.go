@@ -89,7 +89,7 @@ func TestAnAdoptedConnectionTellsOfWatches(t *testing.T) {
 		dir(t, e, "a", "b")
 		news := make(chan string, 10)
 		e.WatchAll([]string{"/d/a", "/d/b", "/d/none"}, func(path string, n zkconn.News) {
-			if n == zkconn.Gone {
+			if n == zkconn.Gone || n == zkconn.Missing {
 				news <- path
 			}
 		}, nil)

@@ -12,8 +12,11 @@ import (
 type News int
 
 const (
-	// Gone means that the node was deleted.
+	// Gone means that the node was deleted while it was watched.
 	Gone News = iota + 1
+	// Missing means that the node was not there when the server was to watch it: what
+	// else had happened to it before, nobody has told.
+	Missing
 	// Changed means that the node's data or children changed.
 	Changed
 	// Cut means that the connection was lost: anything may have happened to the
@@ -134,6 +137,9 @@ func (h *hub) fire(key watchKey, news News) {
 		return
 	}
 	subs := n.subs
+	if news == Gone && !n.sure {
+		news = Missing
+	}
 	n.subs, n.armed, n.sure = make(map[*Watch]struct{}), false, false
 	h.drop(key, n)
 	h.mu.Unlock()

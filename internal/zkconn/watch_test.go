@@ -23,7 +23,7 @@ func (h *heard) tell(what string) {
 }
 
 func (h *heard) news(path string, n News) {
-	h.tell(path + map[News]string{Gone: " gone", Changed: " changed", Cut: " cut"}[n])
+	h.tell(path + map[News]string{Gone: " gone", Missing: " missing", Changed: " changed", Cut: " cut"}[n])
 }
 
 func (h *heard) take() []string {
@@ -82,7 +82,7 @@ func TestNewsIsToldInTheOrderOfTheWire(t *testing.T) {
 		s.event(eventDeleted, "/b") // as a server does that finds a node gone when it is to watch it
 		s.reply(xid, 0, nil)
 		s.event(eventDeleted, "/a")
-		require.Equal(t, []string{"/b gone", "sure", "/a gone"}, h.take())
+		require.Equal(t, []string{"/b missing", "sure", "/a gone"}, h.take())
 		s.close(c)
 	})
 }
