@@ -125,3 +125,28 @@ func TestAcceptance116VerifyTellsTheNewestGrantFromOlderOnes(t *testing.T) {
 		_ = l.Unlock()
 	})
 }
+
+// The transaction may still be under way when its holder unlocks. The next holder of the
+// process must have another node then, or it would be applied under his hold.
+func TestAHoldIsNotHandedOnWhileAGuardedWriteIsUnderWay(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		v.put("/data", "")
+		s := v.session()
+		m := zksync.NewMutex(s, lockPath)
+		l := v.lock(m)
+		next := begin(context.Background(), m)
+		v.quiet()
+		v.srv.Delay(s.ID(), time.Millisecond, time.Millisecond) // within the bound of hand-overs
+		guarded := make(chan error, 1)
+		go func() {
+			_, err := l.Guard(&zk.SetDataRequest{Path: "/data", Data: []byte("x"), Version: -1})
+			guarded <- err
+		}()
+		v.quiet()
+		require.NoError(t, l.Unlock())
+		after := v.granted(next)
+		require.NotEqual(t, l.Path(), after.Path())
+		<-guarded
+		require.NoError(t, after.Unlock())
+	})
+}

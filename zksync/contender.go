@@ -92,7 +92,7 @@ func (q *queue) contenders(ctx context.Context, e *zkconn.Epoch) ([]Contender, e
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	return standing(entries, list, present), nil
+	return standing(entries, list, present, q.capacity()), nil
 }
 
 // contender reads one entry's node.
@@ -126,7 +126,7 @@ func (q *queue) contender(ctx context.Context, e *zkconn.Epoch, en entry) (Conte
 }
 
 // standing drops who has left meanwhile, and says of the others who holds.
-func standing(entries []entry, list []Contender, present []bool) []Contender {
+func standing(entries []entry, list []Contender, present []bool, capacity int64) []Contender {
 	var ahead []entry
 	left := make([]Contender, 0, len(list))
 	for i, en := range entries {
@@ -136,13 +136,21 @@ func standing(entries []entry, list []Contender, present []bool) []Contender {
 		c := list[i]
 		c.Position = len(left)
 		c.State = Waiting
-		if len(policyFor(en.kind, unlimited)(ahead, en)) == 0 {
+		if len(policyFor(en.kind, capacity)(ahead, en)) == 0 {
 			c.State = Held
 		}
 		ahead = append(ahead, en)
 		left = append(left, c)
 	}
 	return left
+}
+
+// capacity is how many permits there are in a queue.
+func (q *queue) capacity() int64 {
+	if q.terms == nil {
+		return unlimited
+	}
+	return q.terms.capacity()
 }
 
 // unlimited is the capacity where it is not known.

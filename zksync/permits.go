@@ -171,12 +171,12 @@ func (s *permits) Resize(ctx context.Context, n int64) error {
 				return err
 			}
 			s.t.mu.Lock()
-			version, permits := s.t.version, s.t.permits
+			version, permits, most := s.t.version, s.t.permits, s.t.most
 			s.t.mu.Unlock()
 			if permits == n {
 				return nil
 			}
-			_, err := s.t.store(ctx, e, storedTerms{Permits: s.t.declared, Capacity: n}, version)
+			_, err := s.t.store(ctx, e, storedTerms{Permits: s.t.declared, Capacity: n, Most: max(most, n)}, version)
 			switch {
 			case err == nil, errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode), errors.Is(err, zkconn.ErrNotSent):
 				// Look what came of it.
@@ -191,8 +191,7 @@ func (s *permits) Resize(ctx context.Context, n int64) error {
 	})
 }
 
-// Available is how many permits nobody holds. Who waits for them may be behind one
-// who needs more.
+// Available is how many permits nobody holds.
 func (s *permits) Available(ctx context.Context) (free int64, err error) {
 	if s.g.misuse != nil {
 		return 0, s.g.misuse
@@ -214,14 +213,25 @@ func (s *permits) Available(ctx context.Context) (free int64, err error) {
 		if err != nil {
 			return err
 		}
-		free = s.t.capacity()
-		for i, en := range entries {
-			if en.kind == KindPermit && len(q.grant(entries[:i], en)) == 0 {
-				free -= en.weight
-			}
-		}
-		free = max(free, 0) // more are held than there are, after a Resize
+		free = s.t.free(entries)
 		return nil
 	})
 	return free, err
+}
+
+// Contenders lists who holds and who waits, with the capacity of the moment.
+func (s *permits) Contenders(ctx context.Context) (any, error) {
+	if s.g.misuse != nil {
+		return nil, s.g.misuse
+	}
+	var list []Contender
+	err := s.g.q.in(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+		s.t.forget()
+		if err := s.t.learn(ctx, e, s.g.q.acl); err != nil {
+			return err
+		}
+		list, err = s.g.q.contenders(ctx, e)
+		return err
+	})
+	return list, err
 }

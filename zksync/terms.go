@@ -23,12 +23,14 @@ type terms struct {
 	known   bool
 	version int32
 	permits int64
+	most    int64 // that there ever were
 }
 
 // storedTerms is the data of the base node.
 type storedTerms struct {
 	Permits  int64 `json:"permits"`            // as the first constructor declared
 	Capacity int64 `json:"capacity,omitempty"` // since a Resize
+	Most     int64 `json:"most,omitempty"`     // there ever were, if a Resize made them fewer
 }
 
 func (t storedTerms) capacity() int64 {
@@ -46,6 +48,25 @@ func (t *terms) capacity() int64 {
 		return t.declared
 	}
 	return t.permits
+}
+
+// free is how many permits the entries of a queue leave.
+func (t *terms) free(entries []entry) int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	free := t.permits
+	for _, e := range entries {
+		switch {
+		case e.kind != KindPermit:
+		case e.weight <= free:
+			free -= e.weight
+		case t.most > t.permits:
+			return 0 // it may hold since there were more
+		default:
+			return free // it waits, and so does everybody behind
+		}
+	}
+	return free
 }
 
 // check is what an entry checks: that the terms are still those that we know.
@@ -97,6 +118,7 @@ func (t *terms) learn(ctx context.Context, e *zkconn.Epoch, acl []zk.ACL) error 
 		}
 		t.mu.Lock()
 		t.known, t.version, t.permits = true, st.Version, s.capacity()
+		t.most = max(s.Most, s.Permits, s.Capacity)
 		t.mu.Unlock()
 		return nil
 	}

@@ -46,6 +46,8 @@ type Permits[L any] interface {
 	Resize(ctx context.Context, n int64) error
 	// Available is how many permits nobody holds.
 	Available(ctx context.Context) (int64, error)
+	// Contenders is a []zksync.Contender.
+	Contenders(ctx context.Context) (any, error)
 }
 
 // Candidacy is the core of an election. Errors are bare reasons.

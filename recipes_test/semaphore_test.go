@@ -1,0 +1,291 @@
+package recipes_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zksemaphore"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+const (
+	semPath  = "/sem"
+	semQueue = "/sem/queue"
+)
+
+// sems opens n sessions and names the same semaphore through each.
+func (v *env) sems(n int, permits int64) []*zksemaphore.Weighted {
+	v.t.Helper()
+	all := make([]*zksemaphore.Weighted, n)
+	for i := range all {
+		all[i] = zksemaphore.NewWeighted(v.session(), semPath, permits)
+	}
+	return all
+}
+
+// want starts a request for n permits.
+func want(ctx context.Context, w *zksemaphore.Weighted, n int64) *attempt {
+	return call(ctx, func(ctx context.Context) (*zksync.Lease, error) { return w.AcquireLease(ctx, n) })
+}
+
+func (v *env) available(w *zksemaphore.Weighted) int64 {
+	v.t.Helper()
+	n, err := w.Available(context.Background())
+	require.NoError(v.t, err)
+	return n
+}
+
+func TestAcceptance065AcquireTakesAPermitAndReleaseReturnsIt(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		w := v.sems(2, 3)
+		require.EqualValues(t, 3, v.available(w[1]))
+		require.NoError(t, w[0].Acquire(context.Background(), 1))
+		require.EqualValues(t, 2, v.available(w[1]))
+		w[0].Release(1)
+		require.EqualValues(t, 3, v.available(w[1]))
+	})
+}
+
+func TestAcceptance066TwoHoldTwoPermits(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		w := v.sems(2, 2)
+		require.NoError(t, w[0].Acquire(context.Background(), 1))
+		require.NoError(t, w[0].Acquire(context.Background(), 1))
+		w[0].Release(1)
+		require.NoError(t, w[1].Acquire(context.Background(), 1))
+		require.EqualValues(t, 0, v.available(w[0]))
+		w[0].Release(1)
+		w[1].Release(1)
+		v.queued(semQueue, 0)
+	})
+}
+
+func TestAcceptance067WhenExhaustedTheNextWaits(t *testing.T) {
+	for _, same := range []bool{true, false} {
+		each(t, func(t *testing.T, v *env) {
+			w := v.sems(2, 1)
+			if same {
+				w[1] = w[0]
+			}
+			l := v.granted(want(context.Background(), w[0], 1))
+			next := want(context.Background(), w[1], 1)
+			v.settled(semQueue, 2)
+			require.True(t, next.pending())
+			require.NoError(t, l.Unlock())
+			require.NoError(t, v.granted(next).Unlock())
+		})
+	}
+}
+
+func TestAcceptance068PermitsTakenTogetherMayBeReturnedOneByOne(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		w := v.sems(2, 2)
+		require.NoError(t, w[0].Acquire(context.Background(), 2))
+		next := want(context.Background(), w[1], 1)
+		v.settled(semQueue, 2)
+		require.EqualValues(t, 0, v.available(w[1]))
+		w[0].Release(1)
+		l := v.granted(next)
+		v.settled(semQueue, 2)
+		require.EqualValues(t, 0, v.available(w[1]))
+		require.NoError(t, l.Unlock())
+		require.EqualValues(t, 1, v.available(w[1]))
+		w[0].Release(1)
+		require.EqualValues(t, 2, v.available(w[1]))
+		v.queued(semQueue, 0)
+	})
+}
+
+func TestAcceptance069ARequestForTwoWaitsForBoth(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		w := v.sems(3, 2)
+		first, second := v.granted(want(context.Background(), w[0], 1)), v.granted(want(context.Background(), w[1], 1))
+		both := want(context.Background(), w[2], 2)
+		v.settled(semQueue, 3)
+		require.NoError(t, first.Unlock())
+		v.settled(semQueue, 2)
+		require.True(t, both.pending())
+		require.NoError(t, second.Unlock())
+		require.NoError(t, v.granted(both).Unlock())
+	})
+}
+
+func TestAcceptance070And071ReleaseOfTwoAndTry(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		w := v.sems(2, 2)
+		require.True(t, w[0].TryAcquire(2))
+		require.False(t, w[1].TryAcquire(1))
+		_, err := w[1].TryAcquireLease(context.Background(), 1)
+		require.ErrorIs(t, err, zksync.ErrNotAcquired)
+		v.queued(semQueue, 1)
+		w[0].Release(2)
+		require.True(t, w[1].TryAcquire(1))
+		require.False(t, w[0].TryAcquire(2))
+		require.False(t, w[0].TryAcquire(3), "more than there are")
+		w[1].Release(1)
+		v.queued(semQueue, 0)
+	})
+}
+
+func TestAcceptance072ADeadlineEndsTheWait(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		w := v.sems(2, 1)
+		l := v.granted(want(context.Background(), w[0], 1))
+		for _, n := range []int64{1, 5} { // more than there are waits as well
+			ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+			start := time.Now()
+			err := w[1].Acquire(ctx, n)
+			cancel()
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			v.took(start, 300*time.Millisecond, "Acquire")
+		}
+		v.queued(semQueue, 1)
+		require.NoError(t, l.Unlock())
+	})
+}
+
+func TestAcceptance073APermitThatComesFreeOutOfOrderWakesTheFirstWaiter(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		for _, older := range []bool{true, false} {
+			w := v.sems(4, 2)
+			held := []*zksync.Lease{v.granted(want(context.Background(), w[0], 1)), v.granted(want(context.Background(), w[1], 1))}
+			first := want(context.Background(), w[2], 1)
+			v.settled(semQueue, 3)
+			second := want(context.Background(), w[3], 1)
+			v.settled(semQueue, 4)
+			if !older {
+				held[0], held[1] = held[1], held[0]
+			}
+			require.NoError(t, held[0].Unlock())
+			l := v.granted(first)
+			v.quiet()
+			require.True(t, second.pending())
+			require.NoError(t, held[1].Unlock())
+			require.NoError(t, v.granted(second).Unlock())
+			require.NoError(t, l.Unlock())
+			v.queued(semQueue, 0)
+		}
+	})
+}
+
+func TestAcceptance074And119BigRequestsNeitherDeadlockNorStarve(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		w := v.sems(3, 5)
+		var all sync.WaitGroup
+		for _, s := range w[:2] {
+			all.Go(func() {
+				for range 10 {
+					require.NoError(t, s.Do(context.Background(), 3, func(context.Context, *zksync.Lease) error { return nil }))
+				}
+			})
+		}
+		all.Wait()
+		small := v.granted(want(context.Background(), w[0], 1))
+		big := want(context.Background(), w[1], 5)
+		v.settled(semQueue, 2)
+		late := want(context.Background(), w[2], 1)
+		v.settled(semQueue, 3)
+		require.True(t, late.pending(), "it would fit, but the big one was first")
+		require.NoError(t, small.Unlock())
+		require.NoError(t, v.granted(big).Unlock())
+		require.NoError(t, v.granted(late).Unlock())
+	})
+}
+
+func TestAcceptance075OnlyOnesOwnPermitsCanBeReleased(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		w := v.sems(2, 3)
+		require.NoError(t, w[0].Acquire(context.Background(), 2))
+		require.PanicsWithValue(t, "semaphore: released more than held", func() { w[1].Release(1) })
+		require.PanicsWithValue(t, "semaphore: released more than held", func() { w[0].Release(3) })
+		require.EqualValues(t, 1, v.available(w[1]))
+		w[0].Release(2)
+		require.EqualValues(t, 3, v.available(w[1]))
+	})
+}
+
+func TestAcceptance076TheDeathOfAHolderFreesExactlyItsPermits(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		w := v.sems(3, 5)
+		dying := v.session()
+		d := zksemaphore.NewWeighted(dying, semPath, 5)
+		lost := v.granted(want(context.Background(), d, 3))
+		kept := v.granted(want(context.Background(), w[0], 2))
+		next := want(context.Background(), w[1], 3)
+		v.settled(semQueue, 3)
+		v.srv.Expire(dying.ID())
+		l := v.granted(next)
+		v.awaits(lost.Done(), "the loss") // forced by an administrator, so it may come after the grant
+		require.ErrorIs(t, lost.Err(), zksync.ErrLost)
+		require.EqualValues(t, 0, v.available(w[2]))
+		require.NoError(t, l.Unlock())
+		require.NoError(t, kept.Unlock())
+	})
+}
+
+func TestAcceptance078ANumberThatContradictsTheStoredOneIsMisuse(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		w := v.sems(1, 3)[0]
+		require.NoError(t, w.Acquire(context.Background(), 1))
+		other := zksemaphore.NewWeighted(v.session(), semPath, 4)
+		err := other.Acquire(context.Background(), 1)
+		require.ErrorIs(t, err, zksync.ErrMisuse)
+		require.ErrorContains(t, err, "3 permits, not 4")
+		require.NoError(t, w.Resize(context.Background(), 4))
+		require.NoError(t, other.Acquire(context.Background(), 1), "that is what it has now")
+		require.EqualValues(t, 2, v.available(w))
+		other.Release(1)
+		w.Release(1)
+	})
+}
+
+func TestAResizeWakesWhoNowFitsAndTakesNothingAway(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		w := v.sems(4, 2)
+		held := v.granted(want(context.Background(), w[0], 2))
+		waits := want(context.Background(), w[1], 2)
+		v.settled(semQueue, 2)
+		big := want(context.Background(), w[2], 6)
+		v.quiet()
+		require.NoError(t, w[3].Resize(context.Background(), 4))
+		l := v.granted(waits)
+		require.True(t, big.pending())
+		require.NoError(t, w[3].Resize(context.Background(), 6))
+		v.quiet()
+		require.True(t, big.pending())
+		require.NoError(t, held.Unlock())
+		require.NoError(t, l.Unlock())
+		six := v.granted(big)
+		require.NoError(t, w[3].Resize(context.Background(), 1))
+		require.True(t, six.Valid())
+		require.EqualValues(t, 0, v.available(w[3]))
+		one := want(context.Background(), w[0], 1)
+		v.settled(semQueue, 2)
+		require.True(t, one.pending())
+		require.NoError(t, six.Unlock())
+		require.NoError(t, v.granted(one).Unlock())
+	})
+}
+
+func TestAcceptance115AcquireAndReleaseOfPermitsAreTwoRequests(t *testing.T) {
+	eachAlone(t, func(t *testing.T, v *env) {
+		w := zksemaphore.NewWeighted(calm(v), semPath, 5)
+		keep := v.granted(want(context.Background(), w, 1)) // makes what is missing
+		require.NoError(t, keep.Unlock())
+		for _, n := range []int64{1, 3} {
+			require.Equal(t, 2, v.costs(func() {
+				require.NoError(t, w.Acquire(context.Background(), n))
+				w.Release(n)
+			}))
+		}
+		require.NoError(t, w.Acquire(context.Background(), 5))
+		other := zksemaphore.NewWeighted(calm(v), semPath, 5)
+		require.False(t, other.TryAcquire(1)) // learns the terms
+		require.LessOrEqual(t, v.costs(func() { require.False(t, other.TryAcquire(1)) }), 2)
+		w.Release(5)
+	})
+}

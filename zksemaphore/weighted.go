@@ -1,0 +1,173 @@
+package zksemaphore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// Weighted is a weighted semaphore for many machines, with the methods of x/sync's
+// semaphore.Weighted. Requests are granted in the order in which they queued: one
+// for many permits is not starved by those for few behind it. Each request is one node on
+// the servers, however many permits it asks for; a process that dies frees exactly
+// what it held, when its session ends.
+//
+// Acquire, TryAcquire and Release are those of x/sync. AcquireLease, TryAcquireLease and Do
+// give a [zksync.Lease] that tells of a loss. Both forms may be mixed. It is safe for
+// use by many goroutines.
+type Weighted struct {
+	path    string
+	s       *zksync.Session
+	permits door.Permits[*zksync.Lease]
+
+	// choosing is held while a Release takes holds out of the books, and until the rest
+	// of one that it shrinks is back in them. It is a channel because that takes a request.
+	choosing chan struct{}
+
+	mu    sync.Mutex
+	holds []hold // through Acquire and TryAcquire, oldest first
+}
+
+// hold is what one Acquire got and Release has not given back.
+type hold struct {
+	lease *zksync.Lease
+	n     int64 // may be fewer than the lease has: see give
+}
+
+// NewWeighted names a semaphore of n permits by the path of its base node. The first who
+// uses it stores n there; everybody else must say the same n, or that of the latest
+// Resize, else the first call fails with zksync.ErrMisuse. It does no I/O. A malformed
+// path, n below 1, an option that is not one of a lock, or a nil session is reported by
+// the first call as zksync.ErrMisuse.
+func NewWeighted(s *zksync.Session, path string, n int64, opts ...zksync.Option) *Weighted {
+	return &Weighted{path: path, s: s, choosing: make(chan struct{}, 1), permits: door.NewPermits(s, path, n, opts).(door.Permits[*zksync.Lease])}
+}
+
+// AcquireLease waits for n permits, all at once, and returns the lease of them. Its
+// Unlock gives them back together. It waits through disconnects and lost sessions, and
+// fails when ctx ends (the error wraps the context's), the session is closed
+// (zksync.ErrClosed), the call can never succeed (zksync.ErrMisuse, for instance with n
+// below 1), or the servers deny access. A request for more permits than there are waits
+// until a Resize makes it possible, and keeps nobody else waiting. On failure nothing is
+// held, and nothing is left on the servers, or will be as soon as the connection allows.
+func (w *Weighted) AcquireLease(ctx context.Context, n int64) (*zksync.Lease, error) {
+	l, err := w.permits.Acquire(ctx, n, false)
+	return l, w.wrap("acquire", err)
+}
+
+// TryAcquireLease acquires n permits if nobody has to give any back, or is ahead, for
+// that, else it fails with zksync.ErrNotAcquired. It waits for the servers' answers,
+// not for other holders; ctx bounds that. Otherwise it fails like AcquireLease.
+func (w *Weighted) TryAcquireLease(ctx context.Context, n int64) (*zksync.Lease, error) {
+	l, err := w.permits.Try(ctx, n, false)
+	return l, w.wrap("try-acquire", err)
+}
+
+// Do runs f while holding n permits. The context that f gets ends with the lease, cause
+// zksync.ErrLost, and with ctx. Do gives the permits back when f returns or panics, and
+// returns f's error; if f returned nil although the lease was lost while it ran, it
+// returns zksync.ErrLost. It fails like AcquireLease, without having run f.
+func (w *Weighted) Do(ctx context.Context, n int64, f func(ctx context.Context, l *zksync.Lease) error) error {
+	l, err := w.AcquireLease(ctx, n)
+	if err != nil {
+		return err
+	}
+	return door.Scope(ctx, l, f)
+}
+
+// Acquire waits for n permits and returns nil, or fails like AcquireLease, with ctx's
+// error among others. As in x/sync, n of 0 succeeds at once.
+func (w *Weighted) Acquire(ctx context.Context, n int64) error {
+	if n == 0 {
+		return ctx.Err()
+	}
+	l, err := w.permits.Acquire(ctx, n, true)
+	if err == nil {
+		w.held(l, n)
+	}
+	return w.wrap("acquire", err)
+}
+
+// TryAcquire acquires n permits if that is possible at once, and reports whether it
+// did. It blocks for two requests, four when it succeeds, but no longer than a third of
+// the session timeout, and reports false at once while the servers cannot be reached. It
+// panics, with a *zksync.Error, if the session is closed or the call can never succeed,
+// since there is no error to return.
+func (w *Weighted) TryAcquire(n int64) bool {
+	if n == 0 {
+		return true
+	}
+	if w.s != nil && w.s.State() != zksync.Connected && w.s.State() != zksync.Closed {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), w.patience())
+	defer cancel()
+	l, err := w.permits.Try(ctx, n, true)
+	switch {
+	case err == nil:
+		w.held(l, n)
+		return true
+	case errors.Is(err, zksync.ErrNotAcquired), errors.Is(err, context.DeadlineExceeded):
+		return false
+	}
+	panic(w.wrap("try-acquire", err))
+}
+
+func (w *Weighted) patience() time.Duration {
+	if w.s == nil {
+		return 0
+	}
+	return max(w.s.Timeout()/3, 10*time.Millisecond)
+}
+
+func (w *Weighted) held(l *zksync.Lease, n int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.holds = append(w.holds, hold{l, n})
+}
+
+// Resize changes how many permits there are, for everybody who uses the semaphore, now
+// and later. More permits wake whoever now fits; fewer take nothing away from those who
+// hold, and let nobody in until enough was given back. It blocks for a few requests,
+// through disconnects, until ctx ends or the session is closed.
+func (w *Weighted) Resize(ctx context.Context, n int64) error {
+	return w.wrap("resize", w.permits.Resize(ctx, n))
+}
+
+// Available is how many permits nobody holds, as the leader knew it at some instant of
+// the call. A request for as many may have to wait all the same, behind one for more.
+// After a Resize to fewer it is 0 as long as some request does not fit, since that may
+// be a hold from before. It
+// blocks for three requests, through disconnects, until ctx ends or the session is
+// closed.
+func (w *Weighted) Available(ctx context.Context) (int64, error) {
+	n, err := w.permits.Available(ctx)
+	return n, w.wrap("list", err)
+}
+
+// Contenders lists who holds and who waits for permits, in order. It is a snapshot of one
+// server, which may lag; decide nothing by it. It blocks for a few reads, until ctx
+// ends.
+func (w *Weighted) Contenders(ctx context.Context) ([]zksync.Contender, error) {
+	list, err := w.permits.Contenders(ctx)
+	if err != nil {
+		return nil, w.wrap("list", err)
+	}
+	return list.([]zksync.Contender), nil
+}
+
+// String names the semaphore for messages.
+func (w *Weighted) String() string { return fmt.Sprintf("semaphore %s", w.path) }
+
+func (w *Weighted) wrap(op string, err error) error {
+	var e *zksync.Error
+	if err == nil || errors.As(err, &e) {
+		return err
+	}
+	return &zksync.Error{Op: op, Path: w.path, Err: err}
+}
