@@ -25,22 +25,10 @@ func init() {
 	door.ProvideScope(func(ctx context.Context, l *Lease, f func(context.Context, *Lease) error) error {
 		return l.scope(ctx, f)
 	})
-	door.ReadCandidate = func(data []byte) door.Candidate {
-		x := decodeExtras(data)
-		return door.Candidate{ID: x.candidate, Data: x.data}
-	}
 	door.Open = func(s any, path string) door.Access {
 		return access{newSingles(s.(*Session), path, "", KindLock, nil)}
 	}
 }
-
-// candidacy implements door.Candidacy.
-type candidacy struct{ g *singles }
-
-func (c candidacy) Acquire(ctx context.Context) (*Lease, error) {
-	return c.g.acquire(ctx, c.g.q, false)
-}
-func (c candidacy) Try(ctx context.Context) (*Lease, error) { return c.g.try(ctx, c.g.q, false) }
 
 // access implements door.Access.
 type access struct{ g *singles }

@@ -49,6 +49,9 @@ var (
 	// errors.Is(ErrMaxHold, ErrLost) is true.
 	ErrMaxHold error = &kindOfLoss{text: "zksync: lease held longer than its maximum"}
 
+	// ErrNoLeader is returned when an election has no leader at the moment.
+	ErrNoLeader = errors.New("zksync: no leader")
+
 	// ErrStale is returned when a token is older than one already seen, which
 	// means that its lease was superseded: whoever presents it no longer holds.
 	ErrStale = errors.New("zksync: stale token")

@@ -56,12 +56,18 @@ type Candidacy[L any] interface {
 	Acquire(ctx context.Context) (L, error)
 	// Try leads if nobody else is a candidate, else zksync.ErrNotAcquired.
 	Try(ctx context.Context) (L, error)
+	// List reads the first candidates in order, at most limit; the first one leads. For
+	// use in [Access.In].
+	List(ctx context.Context, e *zkconn.Epoch, limit int) ([]Candidate, error)
 }
 
 // Candidate is what the node of a candidate says of him.
 type Candidate struct {
-	ID   string
-	Data []byte
+	ID      string
+	Data    []byte
+	Node    string // on the servers
+	Session int64
+	Zxid    int64 // of his token
 }
 
 // Access is what a recipe that keeps nodes of its own needs of a session.
@@ -94,9 +100,7 @@ var (
 	NewPermits func(s any, path string, n int64, opts any) any
 	// NewCandidacy makes a Candidacy.
 	NewCandidacy func(s any, path string, c Candidate, opts any) any
-	// ReadCandidate reads the data of a candidate's node.
-	ReadCandidate func(data []byte) Candidate
-	scope         any
+	scope        any
 	// Open gives access to a session, for the recipe at path.
 	Open func(s any, path string) Access
 )

@@ -1,0 +1,163 @@
+package zkelection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// Candidate is who stands for election. ID and Data are what he says of himself; the
+// rest is filled in where a Candidate is read.
+type Candidate struct {
+	ID   string // a name for people and for finding him, an address for instance
+	Data []byte // anything; kept in the candidate's node, so a few kilobytes at most
+
+	Session int64        // the ZooKeeper session
+	Token   zksync.Token // the fencing token that he has, or would have, as a leader
+	Node    string       // the path of his node
+}
+
+// Election is one candidate's view of an election. Each Campaign is a candidacy of its
+// own, so one Election may even campaign several times at once. It is safe for use by
+// many goroutines.
+type Election struct {
+	path string
+	self Candidate
+	s    *zksync.Session
+	core door.Candidacy[*zksync.Lease]
+	door door.Access
+}
+
+// New names an election by the path of its directory, which is created when first
+// needed and belongs to the election. It does no I/O. A malformed path, an option that is
+// not one of a lock, or a nil session is reported by the first call as zksync.ErrMisuse.
+// Of self, ID and Data count.
+func New(s *zksync.Session, path string, self Candidate, opts ...zksync.Option) *Election {
+	self.Data = slices.Clone(self.Data)
+	core := door.NewCandidacy(s, path, door.Candidate{ID: self.ID, Data: self.Data}, opts)
+	return &Election{
+		path: path, self: self, s: s,
+		core: core.(door.Candidacy[*zksync.Lease]), door: door.Open(s, path),
+	}
+}
+
+// Campaign waits until this candidate leads, and returns the lease of the leadership. Its
+// Unlock resigns: then the oldest other candidate leads, and this one does not unless it
+// campaigns again. Its Done closes when the leadership is lost, before the servers can
+// grant it to anybody else. Campaign waits through disconnects and lost sessions, and
+// fails when ctx ends (the error wraps the context's), the session is closed
+// (zksync.ErrClosed), the call can never succeed (zksync.ErrMisuse), or the servers
+// deny access; then it is no candidate any more.
+func (e *Election) Campaign(ctx context.Context) (*zksync.Lease, error) {
+	l, err := e.core.Acquire(ctx)
+	return l, e.wrap("campaign", err)
+}
+
+// TryCampaign leads if nobody else is a candidate, else it fails with
+// zksync.ErrNotAcquired. It waits for the servers' answers only; ctx bounds that.
+// Otherwise it fails like Campaign.
+func (e *Election) TryCampaign(ctx context.Context) (*zksync.Lease, error) {
+	l, err := e.core.Try(ctx)
+	return l, e.wrap("try-campaign", err)
+}
+
+// Run campaigns, and runs f while leading. The context that f gets ends with the
+// leadership, cause zksync.ErrLost, and with ctx. f is not called before a server has
+// confirmed that the leadership still stands.
+//
+// When f returns while it leads, Run resigns and returns f's error. When the leadership was
+// lost while f ran, Run waits for f to return and campaigns again, whatever f returned. Run
+// ends with ctx, too, and fails like Campaign.
+func (e *Election) Run(ctx context.Context, f func(ctx context.Context, l *zksync.Lease) error) error {
+	for {
+		l, err := e.Campaign(ctx)
+		if err != nil {
+			return err
+		}
+		// One request: between winning and here the connection may have been lost, and
+		// nobody knows yet. It waits for a connection no longer than the lease lives.
+		_, err = l.Guard()
+		if ctx.Err() != nil {
+			_ = l.Unlock()
+			return e.wrap("campaign", context.Cause(ctx))
+		}
+		if err != nil {
+			_ = l.Unlock()
+			continue
+		}
+		err = door.Scope(ctx, l, f)
+		if ctx.Err() != nil || !errors.Is(l.Err(), zksync.ErrLost) {
+			return err
+		}
+	}
+}
+
+// Leader is who leads now, as the leader of the servers knew it at some instant of the
+// call; zksync.ErrNoLeader without one. It blocks for three requests, through
+// disconnects, until ctx ends or the session is closed.
+func (e *Election) Leader(ctx context.Context) (Candidate, error) {
+	list, err := e.list(ctx, 1)
+	if err == nil && len(list) == 0 {
+		err = zksync.ErrNoLeader
+	}
+	if err != nil {
+		return Candidate{}, e.wrap("leader", err)
+	}
+	return list[0], nil
+}
+
+// Candidates lists the candidates in the order in which they will lead; the first one
+// does. It blocks for two requests and one for each candidate, otherwise like Leader.
+func (e *Election) Candidates(ctx context.Context) ([]Candidate, error) {
+	list, err := e.list(ctx, math.MaxInt)
+	return list, e.wrap("candidates", err)
+}
+
+// Contenders lists the candidates as contenders of the queue. It is a snapshot of one
+// server, which may lag; decide nothing by it.
+func (e *Election) Contenders(ctx context.Context) ([]zksync.Contender, error) {
+	if err := e.door.Misuse(); err != nil {
+		return nil, e.wrap("list", err)
+	}
+	return zksync.Contenders(ctx, e.s, e.path)
+}
+
+func (e *Election) list(ctx context.Context, limit int) (list []Candidate, err error) {
+	err = e.door.In(ctx, func(ctx context.Context, ep *zkconn.Epoch) error {
+		if err := synced(ctx, ep, e.door.Full(e.path)); err != nil {
+			return err
+		}
+		found, err := e.core.List(ctx, ep, limit)
+		list = e.candidates(found)
+		return err
+	})
+	return list, err
+}
+
+func (e *Election) candidates(found []door.Candidate) []Candidate {
+	list := make([]Candidate, len(found))
+	for i, c := range found {
+		list[i] = Candidate{
+			ID: c.ID, Data: c.Data, Session: c.Session,
+			Token: zksync.Token{Zxid: c.Zxid}, Node: e.door.Local(c.Node),
+		}
+	}
+	return list
+}
+
+// String names the election for messages.
+func (e *Election) String() string { return fmt.Sprintf("election %s", e.path) }
+
+func (e *Election) wrap(op string, err error) error {
+	var named *zksync.Error
+	if err == nil || errors.As(err, &named) {
+		return err
+	}
+	return &zksync.Error{Op: op, Path: e.path, Err: err}
+}

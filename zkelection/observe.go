@@ -1,0 +1,123 @@
+package zkelection
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-zookeeper/zk"
+)
+
+// Observe tells who leads: at once, and at every change. While nobody leads it tells
+// zksync.ErrNoLeader. It goes on through disconnects and lost sessions; leaders that came
+// and went unseen meanwhile are left out, the order is never changed. The sequence ends
+// after an error other than ErrNoLeader: that of ctx, zksync.ErrClosed, or one that
+// trying again would not mend. It can be ranged over more than once.
+//
+// An observer watches the leader's node, and the children of the directory only while
+// that is empty, so a change wakes each observer once.
+func (e *Election) Observe(ctx context.Context) iter.Seq2[Candidate, error] {
+	return func(yield func(Candidate, error) bool) {
+		o := observer{e: e, yield: yield}
+		err := e.door.In(ctx, o.observe)
+		if !errors.Is(err, errStopped) {
+			yield(Candidate{}, e.wrap("observe", err))
+		}
+	}
+}
+
+// errStopped means that whoever ranges over the sequence has had enough.
+var errStopped = errors.New("stopped")
+
+type observer struct {
+	e     *Election
+	yield func(Candidate, error) bool
+	told  bool // something, of which last is the newest
+	last  Candidate
+}
+
+// observe watches in one ZooKeeper session.
+func (o *observer) observe(ctx context.Context, ep *zkconn.Epoch) error {
+	for {
+		if err := ep.Await(ctx); err != nil {
+			return err
+		}
+		moved := make(chan struct{}, 4)
+		w, err := o.look(ctx, ep, func(zkconn.News) { moved <- struct{}{} })
+		switch {
+		case errors.Is(err, zk.ErrNoNode): // it was quicker
+			continue
+		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
+			if err := enter.Sleep(ctx, ep, pause); err != nil {
+				return err
+			}
+			continue
+		case err != nil:
+			return err
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			w.Stop()
+			return context.Cause(ctx)
+		case <-ep.Over():
+			return zkconn.ErrOver
+		}
+	}
+}
+
+// look tells who leads, if that has changed, and watches for the next change.
+func (o *observer) look(ctx context.Context, ep *zkconn.Epoch, tell func(zkconn.News)) (*zkconn.Watch, error) {
+	list, err := o.e.core.List(ctx, ep, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) > 0 {
+		// If the leader has left since the listing, there is no node to watch.
+		w, err := ep.Watch(ctx, list[0].Node, tell)
+		if err != nil {
+			return nil, err
+		}
+		return w, o.tell(o.e.candidates(list)[0], nil)
+	}
+	dir := o.e.door.Full(o.e.path)
+	w, names, err := ep.WatchChildren(ctx, dir, tell)
+	if errors.Is(err, zk.ErrNoNode) {
+		if err := enter.MakeDir(ctx, ep, dir, o.e.door.ACL()); err != nil {
+			return nil, err
+		}
+		return nil, zk.ErrNoNode
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(names) > 0 {
+		w.Stop() // somebody has come; or what is there is no candidate
+		if list, err := o.e.core.List(ctx, ep, 1); err != nil || len(list) > 0 {
+			return nil, errors.Join(err, zk.ErrNoNode)
+		}
+		if w, _, err = ep.WatchChildren(ctx, dir, tell); err != nil {
+			return nil, err
+		}
+	}
+	return w, o.tell(Candidate{}, zksync.ErrNoLeader)
+}
+
+// tell passes on what is new.
+func (o *observer) tell(c Candidate, err error) error {
+	if o.told && c.Node == o.last.Node && c.ID == o.last.ID && bytes.Equal(c.Data, o.last.Data) {
+		return nil
+	}
+	o.told, o.last = true, c
+	if err != nil {
+		err = o.e.wrap("observe", err)
+	}
+	if !o.yield(c, err) {
+		return errStopped
+	}
+	return nil
+}
