@@ -31,6 +31,9 @@ func (q *queue) enter(ctx context.Context, e *zkconn.Epoch, old *place) (p *plac
 			return p, alone, err
 		}
 		q.terms.forget() // they have changed, or the base node has gone
+		if err := e.Sync(ctx, q.terms.node); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return nil, false, err // or this server would go on telling the old ones
+		}
 	}
 }
 

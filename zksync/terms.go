@@ -91,7 +91,7 @@ func (t *terms) learn(ctx context.Context, e *zkconn.Epoch, acl []zk.ACL) error 
 	if known {
 		return nil
 	}
-	for {
+	for synced := false; ; {
 		data, st, err := e.Get(ctx, t.node)
 		if errors.Is(err, zk.ErrNoNode) {
 			if err := t.found(ctx, e, acl); err != nil {
@@ -111,6 +111,14 @@ func (t *terms) learn(ctx context.Context, e *zkconn.Epoch, acl []zk.ACL) error 
 		var s storedTerms
 		if err := json.Unmarshal(data, &s); err != nil || s.Permits <= 0 {
 			return fmt.Errorf("%w: the base node holds %s, which is not that of a semaphore; use another path", ErrMisuse, quoteShort(string(data)))
+		}
+		if s.Permits != t.declared && s.capacity() != t.declared && !synced {
+			// This server may not have heard of a Resize yet.
+			if err := e.Sync(ctx, t.node); err != nil {
+				return err
+			}
+			synced = true
+			continue
 		}
 		if s.Permits != t.declared && s.capacity() != t.declared {
 			return fmt.Errorf("%w: the semaphore has %d permits, not %d; use the same number everywhere, or Resize",
