@@ -2,8 +2,10 @@ package zksync
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -36,9 +38,8 @@ type Contender struct {
 }
 
 // Contenders lists the entries of the queue at path in order, those of other
-// libraries included. Which permits are held cannot be told without the capacity,
-// so they count as waiting only behind a lock. A path that does not exist has no
-// contenders. It blocks for one listing and one round of reads, through disconnects,
+// libraries included. The path of a semaphore stands for the queue below it. A path that
+// does not exist has no contenders. It blocks for one listing and one round of reads, through disconnects,
 // until ctx ends or the session is closed.
 func Contenders(ctx context.Context, s *Session, path string) ([]Contender, error) {
 	wrap := func(err error) ([]Contender, error) {
@@ -56,6 +57,10 @@ func Contenders(ctx context.Context, s *Session, path string) ([]Contender, erro
 			return wrap(q.failure(ctx, err))
 		}
 		list, err := q.contenders(ctx, e)
+		if err == nil && len(list) == 0 {
+			below := &queue{s: s, dir: q.dir + "/queue"} // there, if this is a semaphore
+			list, err = below.contenders(ctx, e)
+		}
 		switch {
 		case err == nil:
 			return list, nil
@@ -92,7 +97,11 @@ func (q *queue) contenders(ctx context.Context, e *zkconn.Epoch) ([]Contender, e
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	return standing(entries, list, present, q.capacity()), nil
+	capacity, err := q.capacity(ctx, e, entries)
+	if err != nil {
+		return nil, err
+	}
+	return standing(entries, list, present, capacity), nil
 }
 
 // contender reads one entry's node.
@@ -145,12 +154,23 @@ func standing(entries []entry, list []Contender, present []bool, capacity int64)
 	return left
 }
 
-// capacity is how many permits there are in a queue.
-func (q *queue) capacity() int64 {
-	if q.terms == nil {
-		return unlimited
+// capacity is how many permits there are in a queue, as far as entries ask for any.
+func (q *queue) capacity(ctx context.Context, e *zkconn.Epoch, entries []entry) (int64, error) {
+	if q.terms != nil {
+		return q.terms.capacity(), nil
 	}
-	return q.terms.capacity()
+	if !slices.ContainsFunc(entries, func(en entry) bool { return en.kind == KindPermit }) {
+		return unlimited, nil
+	}
+	data, _, err := e.Get(ctx, parentOf(q.dir))
+	if err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNoAuth) {
+		return 0, err
+	}
+	var s storedTerms
+	if json.Unmarshal(data, &s) != nil || s.capacity() <= 0 {
+		return unlimited, nil
+	}
+	return s.capacity(), nil
 }
 
 // unlimited is the capacity where it is not known.

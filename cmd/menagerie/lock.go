@@ -1,13 +1,15 @@
 package main
 
 import (
+	"context"
 	"slices"
 	"time"
 
+	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/spf13/cobra"
 )
 
-// lockOptions is the command line of lock.
+// lockOptions is the command line of lock, and of what is like it.
 type lockOptions struct {
 	path  string
 	argv  []string // CMD ARGS...
@@ -16,41 +18,74 @@ type lockOptions struct {
 	grace time.Duration
 	// tryServers is how long unreachable servers are tried; zero means as long as wait.
 	tryServers time.Duration
+	forms      forms
+}
+
+// form gets a lease.
+type form func(context.Context) (*zksync.Lease, error)
+
+// forms are what a command holds while CMD runs: how to wait for it, and to ask once.
+type forms func(s *zksync.Session, path string) (wait, try form)
+
+// held describes a command that runs another one while it holds something.
+type held struct {
+	name, flags string // "lock" and what of its own stands behind PATH in its usage line
+	short       string
+	what        string // "the lock PATH"
+	long        string // a paragraph about it
+	example     string
+	forms       forms
 }
 
 func (a *app) lockCommand() *cobra.Command {
+	return a.heldCommand(held{
+		name: "lock", short: "Run a command while holding a lock", what: "the lock PATH",
+		example: `  menagerie lock /locks/nightly -- ./backup.sh --full
+  menagerie lock /locks/nightly --try -- ./backup.sh || echo "somebody else is at it"
+  menagerie lock /locks/deploy --wait 5m -- sh -c 'echo "token $MENAGERIE_TOKEN"; make deploy'
+  menagerie --servers zk1:2181,zk2:2181,zk3:2181/app lock /locks/deploy -- make deploy`,
+		forms: func(s *zksync.Session, path string) (wait, try form) {
+			m := zksync.NewMutex(s, path)
+			return m.LockContext, m.TryLockContext
+		},
+	})
+}
+
+// heldCommand makes the command that h describes.
+func (a *app) heldCommand(h held) *cobra.Command {
 	var wait positiveDuration
 	grace := graceDuration(5 * time.Second)
 	var try bool
+	if h.long != "" {
+		h.long += "\n\n"
+	}
 	cmd := &cobra.Command{
-		Use:   "lock PATH [--wait D | --try] [--grace D] -- CMD ARGS...",
-		Short: "Run a command while holding a lock",
-		Long: `Runs CMD while holding the lock PATH, and releases the lock when CMD has ended.
-
-CMD finds in its environment MENAGERIE_PATH, the lock, and MENAGERIE_TOKEN, a text that sorts
-after that of every earlier holder: whatever CMD writes to should refuse an older token than
+		Use:   h.name + " PATH " + h.flags + "[--wait D | --try] [--grace D] -- CMD ARGS...",
+		Short: h.short,
+		Long: "Runs CMD while holding " + h.what + ", and gives it back when CMD has ended.\n\n" + h.long +
+			`CMD finds in its environment MENAGERIE_PATH, and MENAGERIE_TOKEN, a text that sorts after
+that of every earlier holder: whatever CMD writes to should refuse an older token than
 it has seen. CMD runs in a process group of its own; SIGINT, SIGTERM, SIGHUP and SIGQUIT are
 passed on to it.
 
-Should the lock be lost (the servers cannot be reached for longer than the session timeout),
+Should it be lost (the servers cannot be reached for longer than the session timeout),
 the whole group gets SIGTERM, and SIGKILL if it is not gone after --grace.
 
-Without --servers the lock is on ` + defaultServers + `.
+Without --servers PATH is on ` + defaultServers + `.
 
 Exit codes: that of CMD (128+n if signal n ended it), or
     1  servers unreachable for --timeout, or another failure; CMD did not run
     2  wrong command line; CMD did not run
-   75  the lock was not free (--try) or not obtained in time (--wait); CMD did not run
-   76  the lock was lost while CMD ran, whatever CMD's own exit code was
+   75  not free (--try) or not obtained in time (--wait); CMD did not run
+   76  lost while CMD ran, whatever CMD's own exit code was
   126  CMD cannot be executed
   127  CMD was not found
-  130  interrupted while waiting for the lock (143 by SIGTERM, 129 by SIGHUP)`,
-		Example: `  menagerie lock /locks/nightly -- ./backup.sh --full
-  menagerie lock /locks/nightly --try -- ./backup.sh || echo "somebody else is at it"
-  menagerie lock /locks/deploy --wait 5m -- sh -c 'echo "token $MENAGERIE_TOKEN"; make deploy'
-  menagerie --servers zk1:2181,zk2:2181,zk3:2181/app lock /locks/deploy -- make deploy`,
+  130  interrupted while waiting (143 by SIGTERM, 129 by SIGHUP)`,
+		Example: h.example,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o, err := a.lockOptions(cmd, args, wait.value(), try, time.Duration(grace))
+			o, err := a.lockOptions(cmd, args, lockOptions{
+				wait: wait.value(), try: try, grace: time.Duration(grace), forms: h.forms,
+			})
 			if err != nil {
 				return err
 			}
@@ -58,9 +93,9 @@ Exit codes: that of CMD (128+n if signal n ended it), or
 		},
 	}
 	flags := cmd.Flags()
-	flags.Var(&wait, "wait", "wait this long for the lock, counted from the start of the process (default: for ever)")
+	flags.Var(&wait, "wait", "wait this long, counted from the start of the process (default: for ever)")
 	flags.BoolVar(&try, "try", false, "do not wait at all")
-	flags.Var(&grace, "grace", "time for CMD between SIGTERM and SIGKILL after the lock was lost")
+	flags.Var(&grace, "grace", "time for CMD between SIGTERM and SIGKILL after a loss")
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		if !slices.Contains(a.args, "--") {
 			return usage("%v; put -- in front of CMD if that belongs to CMD", err)
@@ -70,35 +105,34 @@ Exit codes: that of CMD (128+n if signal n ended it), or
 	return cmd
 }
 
-func (a *app) lockOptions(cmd *cobra.Command, args []string, wait time.Duration, try bool, grace time.Duration) (lockOptions, error) {
-	o := lockOptions{wait: wait, try: try, grace: grace}
+func (a *app) lockOptions(cmd *cobra.Command, args []string, o lockOptions) (lockOptions, error) {
 	var err error
-	if o.path, o.argv, err = commandOf(a.args, args, cmd.ArgsLenAtDash()); err != nil {
+	if o.path, o.argv, err = commandOf(cmd.Name(), a.args, args, cmd.ArgsLenAtDash()); err != nil {
 		return o, err
 	}
 	if err := checkPath(o.path); err != nil {
 		return o, err
 	}
-	if wait > 0 && try {
+	if o.wait > 0 && o.try {
 		return o, usage("--wait and --try exclude each other: choose one")
 	}
 	// Somebody who gives a time for everything means it for connecting too, unless there
 	// is a --timeout that says otherwise.
-	if wait == 0 || timeoutGiven(cmd) {
+	if o.wait == 0 || timeoutGiven(cmd) {
 		o.tryServers = a.timeout.value()
 	}
 	return o, nil
 }
 
-// commandOf splits the arguments of lock into PATH and CMD ARGS. raw is the whole command
+// commandOf splits the arguments of lock, or another name, into PATH and CMD ARGS. raw is the whole command
 // line, args what is left of it without flags, dash how many of args stand before "--", or
 // -1 without one.
 //
 // Without "--" a flag behind CMD may be CMD's or ours, and pflag has already taken it for
 // ours. It is only clear who is meant if there is none, so CMD ARGS has to be the
 // unchanged end of the command line.
-func commandOf(raw, args []string, dash int) (path string, argv []string, err error) {
-	const want = "want: menagerie lock PATH -- CMD ARGS..."
+func commandOf(name string, raw, args []string, dash int) (path string, argv []string, err error) {
+	want := "want: menagerie " + name + " PATH -- CMD ARGS..."
 	switch {
 	case len(args) == 0:
 		return "", nil, usage("PATH and CMD are missing, %s", want)

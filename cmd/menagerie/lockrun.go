@@ -18,7 +18,7 @@ const (
 	pathEnv  = "MENAGERIE_PATH"
 )
 
-// runLock is the whole of lock: find CMD, get the lock, run CMD, release.
+// runLock is the whole of lock, and of what is like it: find CMD, get the lock, run CMD, release.
 func (a *app) runLock(ctx context.Context, o lockOptions) error {
 	// First of all: nobody should have to wait for a lock to learn of a typing error.
 	program, err := child.Resolve(o.argv[0])
@@ -55,17 +55,17 @@ func (a *app) runLock(ctx context.Context, o lockOptions) error {
 
 // acquire waits for the lock. Servers that cannot be reached for o.tryServers end the wait.
 func (a *app) acquire(ctx context.Context, s *zksync.Session, o lockOptions) (*zksync.Lease, error) {
-	m := zksync.NewMutex(s, o.path)
+	wait, try := o.forms(s, o.path)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if o.tryServers > 0 {
 		go giveUpUnreachable(ctx, s, o.tryServers, cancel)
 	}
-	lock := m.LockContext
+	get := wait
 	if o.try {
-		lock = m.TryLockContext
+		get = try
 	}
-	lease, err := lock(ctx)
+	lease, err := get(ctx)
 	switch {
 	case err == nil:
 		return lease, nil
