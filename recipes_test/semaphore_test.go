@@ -287,3 +287,19 @@ func TestAcceptance115AcquireAndReleaseOfPermitsAreTwoRequests(t *testing.T) {
 		w.Release(5)
 	})
 }
+
+// Everybody knows the number from the first use on; an entry is made only under the one
+// that is true then.
+func TestAnEntryIsNeverMadeUnderOldTerms(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		w := v.sems(2, 2)
+		require.NoError(t, v.granted(want(context.Background(), w[0], 2)).Unlock())
+		require.NoError(t, w[1].Resize(context.Background(), 1))
+		two := want(context.Background(), w[0], 2)
+		v.quiet()
+		require.True(t, two.pending())
+		require.NoError(t, v.granted(want(context.Background(), w[0], 1)).Unlock(), "it is in nobody's way")
+		require.NoError(t, w[1].Resize(context.Background(), 3))
+		require.NoError(t, v.granted(two).Unlock())
+	})
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/zkserver"
 	"github.com/go-menagerie/menagerie/reentrant"
+	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -51,4 +52,34 @@ func ExampleMutex() {
 	a.transferFrom(b, 30)
 	fmt.Println(a.balance, b.balance, branch.HoldCount())
 	// Output: 30 70 0
+}
+
+// A cache whose methods call each other, as Java's ReentrantReadWriteLock allows.
+func ExampleRWMutex() {
+	srv := zktest.Start()
+	defer srv.Close()
+	s, err := zksync.Connect(context.Background(), srv.Addr())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close()
+
+	m := reentrant.NewRWMutex(zkrwmutex.New(s, "/locks/prices"))
+	prices := map[string]int{}
+	get := func(item string) int {
+		m.RLock()
+		defer m.RUnlock()
+		return prices[item]
+	}
+	m.Lock()
+	prices["tea"] = 3
+	fmt.Println(get("tea")) // reads inside the write lock
+	m.RLock()
+	m.Unlock() // goes on reading, and nobody wrote in between
+	fmt.Println(get("tea"), m.HoldCount(), m.ReadHoldCount())
+	m.RUnlock()
+	// Output:
+	// 3
+	// 3 0 1
 }

@@ -1,0 +1,153 @@
+package recipes_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/reentrant"
+	"github.com/go-menagerie/menagerie/zkrwmutex"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+func (v *env) rrw(s *zksync.Session) *reentrant.RWMutex {
+	return reentrant.NewRWMutex(zkrwmutex.New(s, lockPath))
+}
+
+func TestAcceptance031AReentrantReaderIsRefusedTheWriteLock(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		m := v.rrw(v.session())
+		m.RLock()
+		require.Panics(t, m.Lock)
+		require.False(t, m.TryLock())
+		_, err := m.LockContext(context.Background())
+		require.ErrorIs(t, err, zksync.ErrUpgrade)
+		require.Equal(t, 1, m.ReadHoldCount())
+		m.RUnlock()
+		m.Lock()
+		m.Unlock()
+		v.queued(lockPath, 0)
+	})
+}
+
+func TestAcceptance032AWriterWhoReadsGoesOnReadingWhenItUnlocks(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		m, other := v.rrw(v.session()), v.rws(1)[0]
+		for range 2 {
+			m.Lock()
+			m.RLock()
+			token := m.Lease().Token()
+			w := call(context.Background(), other.LockContext)
+			v.settled(lockPath, 2)
+			m.Unlock()
+			require.False(t, m.HeldByCurrent())
+			require.Equal(t, 1, m.ReadHoldCount())
+			require.Positive(t, m.Lease().Token().Compare(token))
+			v.settled(lockPath, 2)
+			require.True(t, w.pending(), "still read")
+			m.RUnlock()
+			require.NoError(t, v.granted(w).Unlock())
+			v.queued(lockPath, 0)
+		}
+	})
+}
+
+func TestAcceptance033NestedWritesAndReadsInsideAWriteAndADowngradeComplete(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		m, other := v.rrw(v.session()), v.rws(1)[0]
+		m.Lock()
+		m.Lock()
+		m.RLock()
+		m.RLock()
+		m.Unlock()
+		require.Equal(t, 1, m.HoldCount())
+		m.RUnlock()
+		m.Lock()
+		m.Unlock()
+		require.ErrorIs(t, func() error { _, err := other.TryRLockContext(context.Background()); return err }(), zksync.ErrNotAcquired)
+		m.Unlock() // downgrades
+		l, err := other.TryRLockContext(context.Background())
+		require.NoError(t, err)
+		require.NoError(t, l.Unlock())
+		m.RLock()
+		m.RUnlock()
+		m.RUnlock()
+		require.Panics(t, m.RUnlock)
+		require.PanicsWithValue(t, "reentrant: Unlock of unlocked RWMutex", m.Unlock)
+		v.queued(lockPath, 0)
+	})
+}
+
+func TestAcceptance034ReadingTwiceNeedsTwoUnlocks(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		m, other := v.rrw(v.session()), v.rws(1)[0]
+		m.RLock()
+		w := call(context.Background(), other.LockContext)
+		v.settled(lockPath, 2)
+		m.RLock() // although a writer waits: or it would wait for itself
+		m.RUnlock()
+		v.quiet()
+		require.True(t, w.pending())
+		m.RUnlock()
+		require.NoError(t, v.granted(w).Unlock())
+	})
+}
+
+func TestAcceptance112ALostReentrantHoldIsGoneForAllLevels(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		m, other := v.rrw(s), v.rws(1)[0]
+		m.Lock()
+		m.Lock()
+		m.RLock()
+		token := m.Lease().Token()
+		w := call(context.Background(), other.LockContext)
+		v.settled(lockPath, 2)
+		v.srv.Expire(s.ID())
+		held := v.granted(w)
+		v.quiet()
+		require.Zero(t, m.HoldCount())
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, err := m.LockContext(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded, "somebody else holds")
+		require.NoError(t, held.Unlock())
+		m.Lock()
+		require.Positive(t, m.Lease().Token().Compare(token))
+		m.Unlock()
+		m.RUnlock() // those of the lost hold
+		m.Unlock()
+		m.Unlock()
+		require.Panics(t, m.Unlock)
+		v.queued(lockPath, 0)
+	})
+}
+
+func TestReentrantLeasesCountEachForItself(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		m, other := v.rrw(v.session()), v.rws(1)[0]
+		ctx := reentrant.WithOwner(context.Background())
+		write, err := m.LockContext(ctx)
+		require.NoError(t, err)
+		read, err := m.RLockContext(ctx)
+		require.NoError(t, err)
+		require.NoError(t, write.Unlock())
+		require.True(t, read.Valid())
+		_, err = other.TryRLockContext(context.Background())
+		require.ErrorIs(t, err, zksync.ErrNotAcquired, "it stays exclusive")
+		_, err = m.LockContext(ctx)
+		require.ErrorIs(t, err, zksync.ErrUpgrade)
+		require.NoError(t, read.Unlock())
+		v.queued(lockPath, 0)
+		read, err = m.RLockContext(ctx)
+		require.NoError(t, err)
+		again, err := m.TryRLockContext(ctx)
+		require.NoError(t, err)
+		require.NoError(t, read.Unlock())
+		require.True(t, again.Valid())
+		require.NoError(t, again.Unlock())
+		v.queued(lockPath, 0)
+	})
+}

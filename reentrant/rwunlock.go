@@ -1,0 +1,246 @@
+package reentrant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// Unlock takes back the calling goroutine's last Lock. With the last level the lock is
+// given up, or downgraded if the goroutine still reads. It panics if the goroutine does
+// not hold m for writing, naming whoever does. Unlocks of levels of a hold that was lost
+// have nothing to give up and return. It blocks like [zksync.Lease.Unlock].
+func (m *RWMutex) Unlock() {
+	o := current()
+	m.mu.Lock()
+	w := m.write
+	switch {
+	case w != nil && w.owner == o && w.writes > 0:
+		m.mu.Unlock()
+		m.unlock(w)
+	case m.lost[o].writes > 0:
+		m.forgive(o, lostLevels{writes: 1})
+		m.mu.Unlock()
+	default:
+		m.mu.Unlock()
+		if w == nil {
+			panic("reentrant: Unlock of unlocked RWMutex")
+		}
+		panic(fmt.Sprintf("reentrant: Unlock by %v of an RWMutex that %v holds", o, w.owner))
+	}
+}
+
+// RUnlock takes back the calling goroutine's last RLock. It panics if the goroutine does
+// not hold m for reading. Otherwise it is like Unlock.
+func (m *RWMutex) RUnlock() {
+	o := current()
+	m.mu.Lock()
+	w, r := m.write, m.reads[o]
+	switch {
+	case w != nil && w.owner == o && w.reads > w.leases:
+		m.mu.Unlock()
+		m.runlockInside(w, false)
+	case r != nil:
+		m.mu.Unlock()
+		m.runlock(o, r)
+	case m.lost[o].reads > 0:
+		m.forgive(o, lostLevels{reads: 1})
+		m.mu.Unlock()
+	default:
+		m.mu.Unlock()
+		panic(fmt.Sprintf("reentrant: RUnlock by %v of an RWMutex that it does not hold for reading", o))
+	}
+}
+
+// forgive counts lost levels that were unlocked. mu is held.
+func (m *RWMutex) forgive(o owner, by lostLevels) {
+	l := m.lost[o]
+	l.writes -= by.writes
+	l.reads -= by.reads
+	if m.lost[o] = l; l == (lostLevels{}) {
+		delete(m.lost, o)
+	}
+}
+
+// downgrading bounds how long an Unlock tries to downgrade.
+const downgrading = time.Second
+
+// unlock takes one write level off w.
+func (m *RWMutex) unlock(w *writeHold) {
+	m.mu.Lock()
+	w.writes--
+	switch {
+	case w.writes > 0 || w.leases > 0:
+		m.mu.Unlock()
+	case w.reads > 0:
+		m.mu.Unlock()
+		m.downgrade(w)
+	default:
+		m.end(w)
+	}
+}
+
+// end gives the write lock up. mu is held, and is released.
+func (m *RWMutex) end(w *writeHold) {
+	if m.write == w {
+		m.write = nil // before the lock is given up, or the next holder's entry could be wiped out
+	}
+	m.mu.Unlock()
+	_ = w.lease.Unlock() // a loss has been told through the leases
+}
+
+// downgrade turns a write hold whose owner only reads any more into a read hold.
+func (m *RWMutex) downgrade(w *writeHold) {
+	ctx, cancel := context.WithTimeout(context.Background(), downgrading)
+	defer cancel()
+	l, err := m.rw.Downgrade(ctx, w.lease)
+	m.mu.Lock()
+	if err != nil {
+		// Refused, it stays exclusive, which is more than was asked for. Lost, or given up
+		// for want of an answer, the levels that are left find that out.
+		m.mu.Unlock()
+		return
+	}
+	if m.write == w {
+		m.write = nil
+	}
+	if w.reads == 0 { // unlocked meanwhile, by another goroutine of the same owner
+		m.mu.Unlock()
+		_ = l.Unlock()
+		return
+	}
+	m.reads[w.owner] = &readHold{lease: l, reads: w.reads}
+	m.mu.Unlock()
+}
+
+// runlockInside takes one read level off a write hold.
+func (m *RWMutex) runlockInside(w *writeHold, leased bool) {
+	m.mu.Lock()
+	if m.write != w { // downgraded since
+		r := m.reads[w.owner]
+		m.mu.Unlock()
+		if r != nil {
+			m.runlock(w.owner, r)
+		}
+		return
+	}
+	w.reads--
+	if leased {
+		w.leases--
+	}
+	switch {
+	case w.writes > 0 || w.leases > 0:
+		m.mu.Unlock()
+	case w.reads > 0:
+		m.mu.Unlock()
+		m.downgrade(w)
+	default:
+		m.end(w)
+	}
+}
+
+// runlock takes one level off a read hold.
+func (m *RWMutex) runlock(o owner, r *readHold) {
+	m.mu.Lock()
+	r.reads--
+	last := r.reads == 0
+	if last && m.reads[o] == r {
+		delete(m.reads, o)
+	}
+	m.mu.Unlock()
+	if last {
+		_ = r.lease.Unlock()
+	}
+}
+
+// TryLock is Lock without waiting. It blocks for the servers' answers, a second at
+// most, and panics like Lock.
+func (m *RWMutex) TryLock() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), trying)
+	defer cancel()
+	_, err := m.lock(ctx, current(), m.rw.TryLockContext)
+	return tried(err)
+}
+
+// TryRLock is RLock without waiting, otherwise like TryLock.
+func (m *RWMutex) TryRLock() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), trying)
+	defer cancel()
+	_, _, err := m.rlock(ctx, current(), m.rw.TryRLockContext, false)
+	return tried(err)
+}
+
+// tried reports whether a Try form succeeded. It panics on errors that trying again would
+// not mend.
+func tried(err error) bool {
+	switch {
+	case err == nil:
+		return true
+	case errors.Is(err, zksync.ErrNotAcquired), errors.Is(err, context.DeadlineExceeded), errors.Is(err, zksync.ErrUpgrade):
+		return false
+	}
+	panic(err)
+}
+
+// trying bounds how long a Try form waits for answers.
+const trying = time.Second
+
+// HoldCount is how many write levels the calling goroutine holds; 0 if the hold was lost.
+func (m *RWMutex) HoldCount() int {
+	w, _ := m.levels(current())
+	return w
+}
+
+// ReadHoldCount is how many read levels the calling goroutine holds, those inside a write
+// hold included; 0 if the hold was lost.
+func (m *RWMutex) ReadHoldCount() int {
+	_, r := m.levels(current())
+	return r
+}
+
+// HeldByCurrent reports whether the calling goroutine can be proved to hold m for
+// writing at this instant.
+func (m *RWMutex) HeldByCurrent() bool { return m.HoldCount() > 0 }
+
+func (m *RWMutex) levels(o owner) (writes, reads int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if w := m.write; w != nil && w.owner == o && w.lease.Valid() {
+		return w.writes, w.reads
+	}
+	if r := m.reads[o]; r != nil && r.lease.Valid() {
+		return 0, r.reads
+	}
+	return 0, 0
+}
+
+// Lease is the lease of the write hold, or of the calling goroutine's read hold; nil
+// without either. Do not unlock it: that would end all levels.
+func (m *RWMutex) Lease() *zksync.Lease {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.write != nil {
+		return m.write.lease
+	}
+	if r := m.reads[current()]; r != nil {
+		return r.lease
+	}
+	return nil
+}
+
+// Contenders lists who holds and who waits, like [zkrwmutex.RWMutex.Contenders].
+func (m *RWMutex) Contenders(ctx context.Context) ([]zksync.Contender, error) {
+	return m.rw.Contenders(ctx)
+}
+
+// RLocker returns a sync.Locker whose Lock and Unlock are RLock and RUnlock of m.
+func (m *RWMutex) RLocker() sync.Locker { return (*rlocker)(m) }
+
+type rlocker RWMutex
+
+func (r *rlocker) Lock()   { (*RWMutex)(r).RLock() }
+func (r *rlocker) Unlock() { (*RWMutex)(r).RUnlock() }
