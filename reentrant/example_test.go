@@ -9,6 +9,7 @@ import (
 	"github.com/go-menagerie/menagerie/reentrant"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // account is a class of a legacy system: its methods were synchronized in Java and
