@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -47,7 +48,19 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	os.Unsetenv(serversEnv)
+	hearSignals()
 	return m.Run()
+}
+
+// hearSignals has the programs that the tests start hear signals. A shell that runs the
+// tests in the background has SIGINT ignored, nohup has SIGHUP, and whoever is started
+// inherits that, rightly. A signal that is listened to is not inherited.
+func hearSignals() {
+	for _, sig := range forwardedSignals {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
 }
 
 // server is an in-process ZooKeeper on TCP.
