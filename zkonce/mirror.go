@@ -1,0 +1,120 @@
+package zkonce
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// Do calls f if and only if nobody in the cluster has, and waits until it has returned,
+// wherever it runs. As with sync.Once, a function that panics counts as done, and Do
+// panics in the goroutine that ran it only. It waits for ever, through disconnects and
+// lost sessions; it panics with a *zksync.Error if the session is closed, the path is
+// malformed, or the servers refuse for good.
+//
+// f runs once in this process, too. If the lease is lost while it runs, another process
+// may run it meanwhile: see the package comment.
+func (o *Once) Do(f func()) {
+	var panicked any
+	_, err := o.once(func() []byte {
+		defer func() { panicked = recover() }()
+		f()
+		return nil
+	}, &panicked)
+	if panicked != nil {
+		panic(panicked)
+	}
+	if err != nil {
+		panic(o.wrap("once", err))
+	}
+}
+
+// once runs f, here once, and has its outcome kept, through losses of the lease. f sets
+// *panicked if it did.
+func (o *Once) once(f func() []byte, panicked *any) (*outcome, error) {
+	var ours *outcome
+	for {
+		r, err := o.do(context.Background(), func(context.Context) (*outcome, error) {
+			if ours == nil {
+				ours = &outcome{Value: f()}
+				if *panicked != nil {
+					text := fmt.Sprint(*panicked)
+					ours = &outcome{Panic: &text}
+				}
+			}
+			return ours, nil
+		})
+		if !errors.Is(err, zksync.ErrLost) && !zksync.Ambiguous(err) {
+			return r, err
+		}
+	}
+}
+
+// OnceFunc returns a function that calls f if and only if nobody in the cluster has: like
+// sync.OnceFunc, with [Once.Do]. If f panics, the function that is returned panics on
+// every call, with the same value where f ran and with its text elsewhere.
+func OnceFunc(s *zksync.Session, path string, f func(), opts ...zksync.Option) func() {
+	values := OnceValue(s, path, func() struct{} { f(); return struct{}{} }, opts...)
+	return func() { values() }
+}
+
+// OnceValue returns a function that returns what f returned, wherever in the cluster it
+// ran: like sync.OnceValue. The value travels as JSON. It panics like [Once.Do] and, if f
+// panicked, like [OnceFunc].
+func OnceValue[T any](s *zksync.Session, path string, f func() T, opts ...zksync.Option) func() T {
+	o := New(s, path, opts...)
+	var mu sync.Mutex
+	var local any // the value of a panic here
+	return func() (value T) {
+		var panicked any
+		r, err := o.once(func() (data []byte) {
+			defer func() { panicked = recover() }()
+			data, err := json.Marshal(f())
+			if err != nil {
+				panic(fmt.Sprintf("zkonce: the result of %s cannot be kept: %v", path, err))
+			}
+			return data
+		}, &panicked)
+		if err != nil {
+			panic(o.wrap("once", err))
+		}
+		mu.Lock()
+		if panicked != nil {
+			local = panicked
+		}
+		again := local
+		mu.Unlock()
+		if r.Panic != nil {
+			if again != nil {
+				panic(again)
+			}
+			panic(*r.Panic)
+		}
+		if err := json.Unmarshal(r.Value, &value); err != nil {
+			panic(o.wrap("once", fmt.Errorf("%w: what is kept is no %T: %w", zksync.ErrMisuse, value, err)))
+		}
+		return value
+	}
+}
+
+// OnceValues is OnceValue for two results: like sync.OnceValues. An error as T2 travels as
+// JSON like everything else, which few errors survive; use [Once.DoContext] for what may
+// fail.
+func OnceValues[T1, T2 any](s *zksync.Session, path string, f func() (T1, T2), opts ...zksync.Option) func() (T1, T2) {
+	type pair struct {
+		First  T1
+		Second T2
+	}
+	both := OnceValue(s, path, func() pair {
+		a, b := f()
+		return pair{a, b}
+	}, opts...)
+	return func() (T1, T2) {
+		p := both()
+		return p.First, p.Second
+	}
+}

@@ -1,0 +1,161 @@
+package zkonce
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-zookeeper/zk"
+)
+
+// Once is something that is done once in the cluster. Everybody who names the same path
+// means the same thing. It is safe for use by many goroutines.
+type Once struct {
+	path string
+	m    *zksync.Mutex // whoever runs holds it
+	door door.Access
+
+	mu    sync.Mutex
+	known *outcome // kept as long as nothing is said of a change; nil otherwise
+}
+
+// outcome is the data of the result node.
+type outcome struct {
+	By    string  `json:"by"` // the attempt that wrote it
+	Value []byte  `json:"value,omitempty"`
+	Panic *string `json:"panic,omitempty"` // of the method set of sync.Once
+}
+
+// maxValue bounds a result: the servers take no more than a megabyte at a time, and
+// base64 and the rest of the request need room.
+const maxValue = 700 << 10
+
+// New names something to be done once by a path of its own, which is created when first
+// needed. It does no I/O. A malformed path, an option that is not one of a lock, or a nil
+// session is reported by the first call as zksync.ErrMisuse.
+func New(s *zksync.Session, path string, opts ...zksync.Option) *Once {
+	return &Once{path: path, m: zksync.NewMutex(s, path+"/lock", opts...), door: door.Open(s, path)}
+}
+
+// DoContext returns the result that is kept, or else runs f, keeps what it returned, and
+// returns it. While another one runs, here or elsewhere, it waits. The context that f
+// gets ends with ctx and with the lease under which it runs ([Lease] finds that), cause
+// zksync.ErrLost.
+//
+// If f returns an error, DoContext returns it and nothing is kept: the next one runs. So
+// it is if the lease was lost before the result could be kept; then the error wraps
+// zksync.ErrLost, and another one may have begun. It fails when ctx ends (the error wraps
+// the context's), the session is closed (zksync.ErrClosed), or the result is too large
+// (zksync.ErrMisuse; some 700 KB are possible). If the connection is lost while the result
+// is written, it finds out what became of it. A result that is known costs no request.
+func (o *Once) DoContext(ctx context.Context, f func(ctx context.Context) ([]byte, error)) ([]byte, error) {
+	r, err := o.do(ctx, func(ctx context.Context) (*outcome, error) {
+		value, err := f(ctx)
+		return &outcome{Value: value}, err
+	})
+	if err != nil {
+		return nil, o.wrap("once", err)
+	}
+	if r.Panic != nil {
+		return nil, o.wrap("once", fmt.Errorf("it panicked: %s", *r.Panic))
+	}
+	return r.Value, nil
+}
+
+// Done reports whether a result is kept. It blocks for a read, or none, until ctx ends.
+func (o *Once) Done(ctx context.Context) (bool, error) {
+	r, err := o.kept(ctx)
+	return r != nil, o.wrap("once", err)
+}
+
+// Reset removes the result: the next one runs again. It waits while one runs. Objects
+// that know the result hear of it as soon as the servers can tell them.
+func (o *Once) Reset(ctx context.Context) error {
+	err := o.m.Do(ctx, func(_ context.Context, l *zksync.Lease) error {
+		_, err := l.Guard(&zk.DeleteRequest{Path: o.result(), Version: -1})
+		if errors.Is(err, zk.ErrNoNode) {
+			return nil
+		}
+		return err
+	})
+	o.forget()
+	return o.wrap("reset", err)
+}
+
+func (o *Once) result() string { return o.path + "/result" }
+
+// do is DoContext for any outcome.
+func (o *Once) do(ctx context.Context, f func(context.Context) (*outcome, error)) (*outcome, error) {
+	if err := o.door.Misuse(); err != nil {
+		return nil, err
+	}
+	if r, err := o.kept(ctx); r != nil || err != nil {
+		return r, err
+	}
+	var r *outcome
+	err := o.m.Do(ctx, func(ctx context.Context, l *zksync.Lease) (err error) {
+		// The lock was given to us after the result of the one before was written, so this
+		// server knows of it.
+		if r, err = o.kept(ctx); r != nil || err != nil {
+			return err
+		}
+		if r, err = f(context.WithValue(ctx, leaseKey{}, l)); err != nil {
+			return err
+		}
+		return o.keep(ctx, l, r)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// keep writes the outcome, if the lease still holds.
+func (o *Once) keep(ctx context.Context, l *zksync.Lease, r *outcome) error {
+	if len(r.Value) > maxValue {
+		return fmt.Errorf("%w: a result of %d bytes, at most %d can be kept", zksync.ErrMisuse, len(r.Value), maxValue)
+	}
+	r.By = enter.NewUUID()
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	_, err = l.Guard(&zk.CreateRequest{Path: o.result(), Data: data, Acl: o.door.ACL()})
+	if err == nil || !zksync.Ambiguous(err) && !errors.Is(err, zk.ErrNodeExists) {
+		return err
+	}
+	// The connection was lost meanwhile, or the request arrived twice.
+	o.forget()
+	kept, lookErr := o.kept(ctx)
+	switch {
+	case lookErr != nil:
+		return err
+	case kept != nil && kept.By == r.By:
+		return nil
+	case kept != nil:
+		return zksync.ErrLost // another one was quicker; ours was refused
+	}
+	return err
+}
+
+func (o *Once) wrap(op string, err error) error {
+	var named *zksync.Error
+	if err == nil || errors.As(err, &named) {
+		return err
+	}
+	return &zksync.Error{Op: op, Path: o.path, Err: err}
+}
+
+type leaseKey struct{}
+
+// Lease is the lease under which a function of this package runs, by the context that it
+// got; nil in any other context. Its token goes along with every write.
+func Lease(ctx context.Context) *zksync.Lease {
+	l, _ := ctx.Value(leaseKey{}).(*zksync.Lease)
+	return l
+}
