@@ -125,22 +125,25 @@ func (o *Once) keep(ctx context.Context, l *zksync.Lease, r *outcome) error {
 	if err != nil {
 		return err
 	}
-	_, err = l.Guard(&zk.CreateRequest{Path: o.result(), Data: data, Acl: o.door.ACL()})
-	if err == nil || !zksync.Ambiguous(err) && !errors.Is(err, zk.ErrNodeExists) {
-		return err
+	for {
+		_, err = l.Guard(&zk.CreateRequest{Path: o.result(), Data: data, Acl: o.door.ACL()})
+		if err == nil || !zksync.Ambiguous(err) && !errors.Is(err, zk.ErrNodeExists) {
+			return err
+		}
+		// The connection was lost meanwhile, or the request arrived twice.
+		o.forget()
+		kept, lookErr := o.kept(ctx)
+		switch {
+		case lookErr != nil:
+			return err
+		case kept != nil && kept.By == r.By:
+			return nil
+		case kept != nil:
+			return zksync.ErrLost // another one was quicker; ours was refused
+		}
+		// It was not applied, or this server does not know of it yet: asking again is
+		// harmless as long as the lease holds.
 	}
-	// The connection was lost meanwhile, or the request arrived twice.
-	o.forget()
-	kept, lookErr := o.kept(ctx)
-	switch {
-	case lookErr != nil:
-		return err
-	case kept != nil && kept.By == r.By:
-		return nil
-	case kept != nil:
-		return zksync.ErrLost // another one was quicker; ours was refused
-	}
-	return err
 }
 
 func (o *Once) wrap(op string, err error) error {
