@@ -1,0 +1,165 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Multi is several mutexes as one: see [MultiLock]. It is safe for use by many goroutines.
+type Multi struct {
+	all []*Mutex
+
+	mu   sync.Mutex
+	held Leases // through Lock, in the order in which they were locked
+}
+
+// MultiLock makes one lock of several: all of them or none. They are locked in the order
+// of their paths, whatever the order in which they are named, so that two that share some
+// of them never wait for each other. A path that is named twice, or no mutex at all, is
+// reported by the first call as ErrMisuse. They may be of different sessions.
+func MultiLock(mutexes ...*Mutex) *Multi {
+	all := slices.Clone(mutexes)
+	slices.SortFunc(all, func(a, b *Mutex) int { return strings.Compare(a.key(), b.key()) })
+	return &Multi{all: all}
+}
+
+// key orders mutexes the same way in every process, and tells those that are the same lock.
+func (m *Mutex) key() string {
+	if m == nil {
+		return ""
+	}
+	return m.c.q.dir
+}
+
+// LockContext locks all of them and returns their leases, in the order of their paths. ctx
+// bounds the whole. If one cannot be locked, those that were are unlocked, the latest
+// first, and the error is that of the one: see [Mutex.LockContext].
+func (m *Multi) LockContext(ctx context.Context) (Leases, error) {
+	return m.acquire(ctx, (*Mutex).LockContext)
+}
+
+// TryLockContext locks all of them if nobody holds or waits for any, else it fails with
+// ErrNotAcquired and holds none. Otherwise it is like [Mutex.TryLockContext].
+func (m *Multi) TryLockContext(ctx context.Context) (Leases, error) {
+	return m.acquire(ctx, (*Mutex).TryLockContext)
+}
+
+func (m *Multi) acquire(ctx context.Context, lock func(*Mutex, context.Context) (*Lease, error)) (Leases, error) {
+	if err := m.misuse(); err != nil {
+		return nil, err
+	}
+	var held Leases
+	for _, mutex := range m.all {
+		l, err := lock(mutex, ctx)
+		if err == nil {
+			held = append(held, l)
+			err = held.Err() // one may have been lost while the next was waited for
+		}
+		if err != nil {
+			_ = held.Unlock()
+			return nil, err
+		}
+	}
+	return held, nil
+}
+
+func (m *Multi) misuse() error {
+	fail := func(text string) error {
+		return &Error{Op: "multi-lock", Err: fmt.Errorf("%w: %s", ErrMisuse, text)}
+	}
+	if len(m.all) == 0 {
+		return fail("no mutex to lock")
+	}
+	for i, mutex := range m.all {
+		if mutex == nil {
+			return fail("a nil Mutex")
+		}
+		if i > 0 && mutex.key() == m.all[i-1].key() {
+			return fail("path " + showPath(mutex.c.q.path()) + " is named twice: it would wait for itself")
+		}
+	}
+	return nil
+}
+
+// Leases are those of a [Multi], in the order of their paths.
+type Leases []*Lease
+
+// Err is nil while all are held, else what the first one of them that ended has ended with.
+func (ls Leases) Err() error {
+	for _, l := range ls {
+		if err := l.Err(); err != nil {
+			return &Error{Op: "multi-lock", Path: l.p.q.path(), Err: err}
+		}
+	}
+	return nil
+}
+
+// Valid reports whether all can be proved to be held at this very instant.
+func (ls Leases) Valid() bool {
+	return !slices.ContainsFunc(ls, func(l *Lease) bool { return !l.Valid() })
+}
+
+// Unlock unlocks all, the latest first. It returns the errors of those that were lost
+// before. It blocks like [Lease.Unlock], for one after the other.
+func (ls Leases) Unlock() error {
+	var all error
+	for _, l := range slices.Backward(ls) {
+		all = errors.Join(all, l.Unlock())
+	}
+	return all
+}
+
+// Do runs f while holding all of them. The context that f gets ends with any of the
+// leases, cause ErrLost, and with ctx. Otherwise it is like [Mutex.Do].
+func (m *Multi) Do(ctx context.Context, f func(ctx context.Context, leases Leases) error) (err error) {
+	held, err := m.LockContext(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	for _, l := range held {
+		stop := context.AfterFunc(l.Context(), func() { cancel(l.Err()) })
+		defer stop()
+	}
+	defer func() {
+		if lost := held.Unlock(); err == nil {
+			err = lost
+		}
+	}()
+	return f(ctx, held)
+}
+
+// Lock locks all of them. It waits for ever and panics like [Mutex.Lock]. If one is lost
+// while another is waited for, it begins anew.
+func (m *Multi) Lock() {
+	for {
+		held, err := m.LockContext(context.Background())
+		if errors.Is(err, ErrLost) {
+			continue
+		}
+		if err != nil {
+			panic(err)
+		}
+		m.mu.Lock()
+		m.held = held
+		m.mu.Unlock()
+		return
+	}
+}
+
+// Unlock unlocks what Lock locked, the latest first. It panics if that is nothing.
+func (m *Multi) Unlock() {
+	m.mu.Lock()
+	held := m.held
+	m.held = nil
+	m.mu.Unlock()
+	if held == nil {
+		panic("zksync: unlock of unlocked multi-lock")
+	}
+	_ = held.Unlock()
+}
