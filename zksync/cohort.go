@@ -66,7 +66,7 @@ func (c *cohort) acquire(ctx context.Context, mirror bool) (*Lease, error) {
 		// Nobody is ahead here and this goroutine has nothing else to look at.
 		run = c.newJoin(nil, nil)
 	default:
-		run = c.firstStep(ctx, w)
+		run = c.inPerson(ctx, w)
 	}
 	c.mu.Unlock()
 	if !c.q.s.within(run) {

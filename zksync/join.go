@@ -16,11 +16,10 @@ type join struct {
 // errNobody cancels a join that nobody waits for any more.
 var errNobody = errors.New("zksync: nobody waits any more")
 
-// firstStep makes the first step of a join, which without contention is the last:
-// it enters the queue, in the goroutine of the only waiter and under his context.
-// The rest, if there is any, is a join like others, on which waiters to come may
-// rely. mu is held.
-func (c *cohort) firstStep(ctx context.Context, w *waiter) (run func()) {
+// inPerson makes a join in the goroutine of the only waiter and under his context: without
+// others in this process nobody has to be woken but him. If he gives up while others have
+// come, they take over his place in the queue. mu is held.
+func (c *cohort) inPerson(ctx context.Context, w *waiter) (run func()) {
 	// Whoever comes meanwhile waits behind this one; giving up must not end it.
 	j := &join{cancel: func(error) {}, done: make(chan struct{})}
 	c.join = j
@@ -29,26 +28,52 @@ func (c *cohort) firstStep(ctx context.Context, w *waiter) (run func()) {
 		ctx, cancel := c.q.s.bounded(ctx)
 		defer cancel()
 		p, alone, err := c.q.anew(ctx, nil)
-		if err == nil && alone {
+		if err == nil && !alone {
+			err = p.contend(ctx)
+		}
+		if err == nil && !p.e.Valid() {
+			err = zkconn.ErrOver
+		}
+		if err == nil {
 			p.guard(c)
 		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.join = nil
-		switch {
-		case err == nil && alone && !p.gone.Load():
-			c.take(p)
-		case err == nil && !alone:
-			c.startJoin(nil, p)
-		case c.q.s.ctx.Err() != nil:
-			c.fail(ErrClosed)
-		case ctx.Err() != nil:
-			c.remove(w)
-		case err != nil && !errors.Is(err, zkconn.ErrOver) && !errors.Is(err, errGone):
-			c.fail(c.q.failure(ctx, err))
+		if useless := c.cameBack(ctx, w, p, err); useless != nil {
+			useless.leave(cleanupGrace)
 		}
-		c.advance()
 	}
+}
+
+// cameBack takes over what w's own attempt ended with. It returns a place that is of no
+// use any more.
+func (c *cohort) cameBack(ctx context.Context, w *waiter, p *place, err error) (useless *place) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.join = nil
+	over := errors.Is(err, zkconn.ErrOver) || errors.Is(err, errGone)
+	switch {
+	case err == nil && !p.gone.Load():
+		c.take(p)
+	case err == nil:
+		// Lost between the last look and here; lost() did not find it in place yet.
+	case c.q.s.ctx.Err() != nil:
+		c.fail(ErrClosed)
+		useless = p
+	case ctx.Err() != nil:
+		c.remove(w)
+		if p != nil && len(c.waiters) > 0 && !over {
+			c.startJoin(nil, p)
+			return nil
+		}
+		useless = p
+	case !over:
+		c.fail(c.q.failure(ctx, err))
+		useless = p
+	default:
+		c.q.s.logger.Warn("lost the place in a queue, queueing anew", "path", c.q.path(), "cause", err)
+		useless = p
+	}
+	c.advance()
+	return useless
 }
 
 // startJoin begins to get a place: by giving up old in the same request, or from one
