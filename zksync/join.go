@@ -73,6 +73,9 @@ func (c *cohort) cameBack(ctx context.Context, w *waiter, p *place, err error) (
 		useless = p
 	}
 	c.advance()
+	if c.hold == nil && c.place != nil && c.idle == nil { // the session is closing
+		useless, c.place = c.place, nil
+	}
 	return useless
 }
 
