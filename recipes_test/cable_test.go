@@ -25,6 +25,7 @@ type cable struct {
 	greets  map[int64][]byte // the connect reply of each session: see greetID
 	moved   int              // frames that passed, but for heartbeats: see quiet
 	flushes int              // requests of flush, which the servers count
+	pings   int              // heartbeats that left, which the servers count too
 }
 
 func (c *cable) dial(ctx context.Context, network, address string) (net.Conn, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// calm opens a session whose heartbeats hardly ever fall into a count of requests.
+// calm opens a session that stays alive however busy the machine is.
 func calm(v *env) *zksync.Session {
 	v.t.Helper()
 	return v.session(zksync.WithTimeout(time.Minute))

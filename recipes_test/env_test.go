@@ -34,6 +34,8 @@ type env struct {
 	chroot  string
 	admin   *zksync.Session // above the chroot, on real servers
 
+	adminCable cable
+
 	mu     sync.Mutex
 	cables map[*zksync.Session]*cable
 }

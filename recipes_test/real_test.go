@@ -25,8 +25,7 @@ func realEnv(t *testing.T, servers string) *env {
 	v := &env{t: t, servers: servers, chroot: "/recipes-" + rand.Text()}
 	ctx, cancel := context.WithTimeout(context.Background(), v.patience())
 	defer cancel()
-	// A timeout so long that its pings hardly ever fall into a count of requests.
-	admin, err := zksync.Connect(ctx, servers, zksync.WithTimeout(time.Minute))
+	admin, err := zksync.Connect(ctx, servers, zksync.WithTimeout(time.Minute), zksync.WithDialer(v.adminCable.dial))
 	require.NoError(t, err)
 	v.admin = admin
 	v.adminCreate(v.chroot, "")
@@ -92,7 +91,7 @@ func (v *env) adminRemoveAll(node string) {
 
 // requests is how many requests the servers have received. On the in-process server that is what was
 // asked for, and the watches that were set, without heartbeats and handshakes; on real ones everything
-// that came in, except what the test itself asked in order to know.
+// that came in, except heartbeats and what the test itself asked in order to know.
 func (v *env) requests() int {
 	v.t.Helper()
 	if v.srv != nil {
@@ -103,7 +102,10 @@ func (v *env) requests() int {
 		sum += v.mntr(addr)["zk_packets_received"]
 		sum -= asked[addr]
 	}
-	return sum - v.tally(func(c *cable) int { return c.flushes })
+	v.adminCable.mu.Lock()
+	pings := v.adminCable.pings
+	v.adminCable.mu.Unlock()
+	return sum - pings - v.tally(func(c *cable) int { return c.flushes + c.pings })
 }
 
 // events is how many watch events the servers have sent.

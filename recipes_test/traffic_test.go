@@ -76,6 +76,8 @@ func (c *cableConn) Write(b []byte) (int, error) {
 		c.hailed = true
 	case xidOf(b) != xidPing:
 		c.asked++
+	default:
+		c.cable.pinged()
 	}
 	if xidOf(b) != xidPing {
 		c.cable.count()
@@ -149,6 +151,12 @@ func (c *cableConn) flush() (answered <-chan struct{}) {
 	_ = c.Conn.SetWriteDeadline(time.Time{}) // that of the client's last frame may be over
 	_, _ = c.Conn.Write(frame)               // or the client finds out too
 	return done
+}
+
+func (c *cable) pinged() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pings++
 }
 
 func (c *cable) count() {
