@@ -2,7 +2,6 @@ package zksync
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -119,15 +118,7 @@ func (c *cohort) withdraw(w *waiter, err error) error {
 		return err
 	default:
 	}
-	if done != nil && !errors.Is(err, ErrClosed) {
-		// With a healthy connection the node is gone when the caller returns.
-		t := time.NewTimer(cleanupGrace)
-		defer t.Stop()
-		select {
-		case <-done:
-		case <-t.C:
-		}
-	}
+	awaitCleanup(done, err)
 	return err
 }
 

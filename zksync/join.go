@@ -3,6 +3,7 @@ package zksync
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
@@ -147,4 +148,18 @@ func (c *cohort) joined(j *join, p *place, err error) (unwanted *place) {
 		unwanted, c.place = c.place, nil
 	}
 	return unwanted
+}
+
+// awaitCleanup waits for a join that was cancelled, done, if there is one: with a healthy
+// connection its node is gone when the caller, who gave up with err, returns.
+func awaitCleanup(done <-chan struct{}, err error) {
+	if done == nil || errors.Is(err, ErrClosed) {
+		return
+	}
+	t := time.NewTimer(cleanupGrace)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+	}
 }
