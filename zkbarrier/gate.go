@@ -1,0 +1,89 @@
+package zkbarrier
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-zookeeper/zk"
+)
+
+// Gate is open or closed, for everybody who names the same path. One that was never set
+// is open. It stays as it is when the process that set it ends: batch jobs may be held
+// up at it, for instance while a database is being moved. It is safe for use by many goroutines.
+type Gate struct {
+	path string
+	door door.Access
+}
+
+// NewGate names a gate by the path of a directory of its own, which is created when first
+// needed. It does no I/O. A malformed path or a nil session is reported by the first call
+// as zksync.ErrMisuse.
+func NewGate(s *zksync.Session, path string) *Gate {
+	return &Gate{path: path, door: door.Open(s, path)}
+}
+
+// Set closes the gate; closing one that is closed changes nothing. It blocks through
+// disconnects until the servers confirm it, ctx ends (the error wraps the context's, and it
+// is unknown whether the gate was closed), or the session is closed (zksync.ErrClosed).
+func (g *Gate) Set(ctx context.Context) error {
+	return wrap("set", g.path, g.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		return insist(ctx, e, func() error {
+			_, err := e.Create(ctx, g.node(), g.door.Owner(), 0, g.door.ACL())
+			switch {
+			case errors.Is(err, zk.ErrNodeExists):
+				return nil
+			case errors.Is(err, zk.ErrNoNode):
+				if err := enter.MakeDir(ctx, e, g.door.Full(g.path), g.door.ACL()); err != nil {
+					return err
+				}
+				return errAgain
+			}
+			return err
+		})
+	}))
+}
+
+// Lift opens the gate and lets everybody through who waits; opening one that is open
+// changes nothing. It blocks and fails like Set.
+func (g *Gate) Lift(ctx context.Context) error {
+	return wrap("lift", g.path, g.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		if err := e.Delete(ctx, g.node()); !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+		return nil
+	}))
+}
+
+// Wait returns when the gate is open: at once, or when it is lifted. A gate that was
+// lifted and set again in between lets those through who waited. It waits through
+// disconnects and lost sessions, and fails when ctx ends (the error wraps the context's)
+// or the session is closed (zksync.ErrClosed).
+func (g *Gate) Wait(ctx context.Context) error {
+	return wrap("wait", g.path, g.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		if err := synced(ctx, e, g.door.Full(g.path)); err != nil {
+			return err
+		}
+		return untilGone(ctx, e, g.node(), nil)
+	}))
+}
+
+// IsSet reports whether the gate is closed, as the leader of the servers knew it at some
+// instant of the call.
+func (g *Gate) IsSet(ctx context.Context) (closed bool, err error) {
+	err = g.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		if err := synced(ctx, e, g.door.Full(g.path)); err != nil {
+			return err
+		}
+		_, closed, err = e.Exists(ctx, g.node())
+		return err
+	})
+	return closed, wrap("look", g.path, err)
+}
+
+// node is there as long as the gate is closed. What waits for it watches its deletion: the
+// watch of a node that may come some day would stay on the servers for ever.
+func (g *Gate) node() string { return g.door.Full(g.path) + "/closed" }

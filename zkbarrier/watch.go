@@ -1,0 +1,104 @@
+package zkbarrier
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-zookeeper/zk"
+)
+
+// pause is that before a request that got no usable answer is repeated.
+const pause = 5 * time.Millisecond
+
+// errAgain means that a request should be made again.
+var errAgain = errors.New("again")
+
+// insist makes a request that may be made twice until its outcome is known.
+func insist(ctx context.Context, e *zkconn.Epoch, f func() error) error {
+	for {
+		if err := e.Await(ctx); err != nil {
+			return err
+		}
+		err := f()
+		if !errors.Is(err, errAgain) && !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent) {
+			return err
+		}
+		if err := enter.Sleep(ctx, e, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// untilGone waits until there is no node at path. check, if not nil, is called when nothing
+// was heard for a session timeout; an error of it ends the wait.
+func untilGone(ctx context.Context, e *zkconn.Epoch, path string, check func() error) error {
+	for {
+		if err := e.Await(ctx); err != nil {
+			return err
+		}
+		told := make(chan zkconn.News, 1)
+		w, err := e.Watch(ctx, path, func(n zkconn.News) { told <- n })
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			return nil
+		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
+			if err := enter.Sleep(ctx, e, pause); err != nil {
+				return err
+			}
+			continue
+		case err != nil:
+			return err
+		}
+		n, err := await(ctx, e, told, check)
+		w.Stop()
+		if err != nil {
+			return err
+		}
+		if n == zkconn.Gone || n == zkconn.Missing {
+			return nil
+		}
+	}
+}
+
+// await waits for news.
+func await(ctx context.Context, e *zkconn.Epoch, told <-chan zkconn.News, check func() error) (zkconn.News, error) {
+	quiet := time.NewTicker(max(e.Timeout(), time.Millisecond))
+	defer quiet.Stop()
+	for {
+		select {
+		case n := <-told:
+			return n, nil
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		case <-e.Over():
+			return 0, zkconn.ErrOver
+		case <-quiet.C:
+			if check != nil {
+				if err := check(); err != nil {
+					return 0, err
+				}
+			}
+		}
+	}
+}
+
+// synced waits until the server has caught up with the leader; a directory that does not
+// exist is none to catch up with.
+func synced(ctx context.Context, e *zkconn.Epoch, dir string) error {
+	if err := e.Sync(ctx, dir); err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return err
+	}
+	return nil
+}
+
+func wrap(op, path string, err error) error {
+	var named *zksync.Error
+	if err == nil || errors.As(err, &named) {
+		return err
+	}
+	return &zksync.Error{Op: op, Path: path, Err: err}
+}
