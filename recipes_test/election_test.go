@@ -311,3 +311,36 @@ func TestAnObserverSeesEveryLeaderInOrder(t *testing.T) {
 		require.ErrorIs(t, end, context.Canceled)
 	})
 }
+
+// What else lies in the directory is no leader, and hides none.
+func TestAnObserverIsNotMisledByForeignChildren(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		v.put(electionPath+"/README", "hands off")
+		e := v.elections(1)[0]
+		ctx, stop := context.WithCancel(context.Background())
+		defer stop()
+		seen := make(chan string, 10)
+		var watching sync.WaitGroup
+		watching.Go(func() {
+			for c, err := range e.Observe(ctx) {
+				if errors.Is(err, zksync.ErrNoLeader) {
+					seen <- "nobody"
+				} else if err == nil {
+					seen <- c.ID
+				}
+			}
+		})
+		require.Equal(t, "nobody", <-seen)
+		l := v.get(e.Campaign)
+		require.Equal(t, "c0", <-seen)
+		for c, err := range e.Observe(ctx) {
+			require.NoError(t, err)
+			require.Equal(t, "c0", c.ID)
+			break // one look is enough
+		}
+		require.NoError(t, l.Unlock())
+		require.Equal(t, "nobody", <-seen)
+		stop()
+		watching.Wait()
+	})
+}

@@ -89,13 +89,22 @@ func (e *Election) Run(ctx context.Context, f func(ctx context.Context, l *zksyn
 		}
 		if err != nil {
 			_ = l.Unlock()
-			continue
+			if passing(err) {
+				continue
+			}
+			return e.wrap("campaign", err) // the servers refuse, and would again
 		}
 		err = door.Scope(ctx, l, f)
 		if ctx.Err() != nil || !errors.Is(l.Err(), zksync.ErrLost) {
 			return err
 		}
 	}
+}
+
+// passing reports whether a confirmation failed for a reason that may be another one the
+// next time: the leadership is over, or nobody knows.
+func passing(err error) bool {
+	return errors.Is(err, zksync.ErrLost) || errors.Is(err, zksync.ErrReleased) || zksync.Ambiguous(err)
 }
 
 // Leader is who leads now, as the leader of the servers knew it at some instant of the

@@ -33,6 +33,9 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Candidate, error] {
 // errStopped means that whoever ranges over the sequence has had enough.
 var errStopped = errors.New("stopped")
 
+// errMoved means that what was seen is not so any more.
+var errMoved = errors.New("it has changed meanwhile")
+
 type observer struct {
 	e     *Election
 	yield func(Candidate, error) bool
@@ -48,8 +51,11 @@ func (o *observer) observe(ctx context.Context, ep *zkconn.Epoch) error {
 		}
 		moved := make(chan struct{}, 4)
 		w, err := o.look(ctx, ep, func(zkconn.News) { moved <- struct{}{} })
+		if err != nil && w != nil {
+			w.Stop()
+		}
 		switch {
-		case errors.Is(err, zk.ErrNoNode): // it was quicker
+		case errors.Is(err, zk.ErrNoNode), errors.Is(err, errMoved): // it was quicker
 			continue
 		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
 			if err := enter.Sleep(ctx, ep, pause); err != nil {
@@ -85,7 +91,7 @@ func (o *observer) look(ctx context.Context, ep *zkconn.Epoch, tell func(zkconn.
 		return w, o.tell(o.e.candidates(list)[0], nil)
 	}
 	dir := o.e.door.Full(o.e.path)
-	w, names, err := ep.WatchChildren(ctx, dir, tell)
+	w, _, err := ep.WatchChildren(ctx, dir, tell)
 	if errors.Is(err, zk.ErrNoNode) {
 		if err := enter.MakeDir(ctx, ep, dir, o.e.door.ACL()); err != nil {
 			return nil, err
@@ -95,14 +101,12 @@ func (o *observer) look(ctx context.Context, ep *zkconn.Epoch, tell func(zkconn.
 	if err != nil {
 		return nil, err
 	}
-	if len(names) > 0 {
-		w.Stop() // somebody has come; or what is there is no candidate
-		if list, err := o.e.core.List(ctx, ep, 1); err != nil || len(list) > 0 {
-			return nil, errors.Join(err, zk.ErrNoNode)
-		}
-		if w, _, err = ep.WatchChildren(ctx, dir, tell); err != nil {
-			return nil, err
-		}
+	// Listed again under the watch: whoever comes after this listing is told of.
+	switch list, err := o.e.core.List(ctx, ep, 1); {
+	case err != nil:
+		return w, err
+	case len(list) > 0:
+		return w, errMoved
 	}
 	return w, o.tell(Candidate{}, zksync.ErrNoLeader)
 }
