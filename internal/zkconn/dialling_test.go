@@ -134,6 +134,7 @@ func TestNamesGoToTheDialerUnresolved(t *testing.T) {
 			}})
 		time.Sleep(time.Second)
 		c.Close()
+		require.NotEmpty(t, d.addr)
 		for _, a := range d.addr {
 			require.Equal(t, "zk.example:2181", a)
 		}
