@@ -9,3 +9,7 @@ import "syscall"
 func serverAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
+
+// awaitFrozen does nothing: there is no portable way to ask whether the threads of another process have
+// stopped, and they do within moments.
+func (p *process) awaitFrozen() error { return nil }

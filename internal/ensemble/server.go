@@ -116,7 +116,7 @@ func (s *Server) Stop() error {
 }
 
 // Pause freezes the process (SIGSTOP): its sockets stay open and nothing answers, like a machine that
-// is swapping. It is an error on systems without that signal.
+// is swapping. On Linux it returns when no thread runs any more. It is an error on systems without that signal.
 func (s *Server) Pause() error { return s.signal((*process).freeze) }
 
 // Resume lets a paused server go on (SIGCONT).
