@@ -22,6 +22,8 @@ type Mutex struct {
 	// that were lost and have been replaced. They must not touch the hold that
 	// replaced them.
 	lost map[owner]int
+
+	claims claims
 }
 
 // hold is one hold of the wrapped mutex, with all its levels.
@@ -96,21 +98,32 @@ func (m *Mutex) Unlock() {
 // further one returns at once. After a loss it queues anew and the lease is one of a
 // new hold, with a greater token.
 func (m *Mutex) LockContext(ctx context.Context) (*zksync.Lease, error) {
-	return m.acquire(ctx, m.m.LockContext)
+	return m.acquire(ctx, m.m.LockContext, false)
 }
 
 // TryLockContext is LockContext without waiting for others: a first level fails like
 // [zksync.Mutex.TryLockContext], with ErrNotAcquired if somebody else holds or waits.
 func (m *Mutex) TryLockContext(ctx context.Context) (*zksync.Lease, error) {
-	return m.acquire(ctx, m.m.TryLockContext)
+	return m.acquire(ctx, m.m.TryLockContext, true)
 }
 
-func (m *Mutex) acquire(ctx context.Context, first func(context.Context) (*zksync.Lease, error)) (*zksync.Lease, error) {
+func (m *Mutex) acquire(ctx context.Context, first getter, try bool) (*zksync.Lease, error) {
 	o := ownerOf(ctx)
-	if err := ctx.Err(); err != nil {
+	if ctx.Err() != nil {
 		return first(ctx) // for its error
 	}
 	h := m.again(o, false)
+	if h == nil {
+		end := m.claims.claim(ctx, o, try)
+		switch {
+		case end == nil && ctx.Err() != nil:
+			return first(ctx)
+		case end == nil:
+			return nil, busy(o)
+		}
+		defer end()
+		h = m.again(o, false) // the one who had the claim may have begun the hold
+	}
 	if h == nil {
 		l, err := first(ctx)
 		if err != nil {

@@ -31,22 +31,38 @@ type RWMutex struct {
 	// lost counts, per owner, the Unlocks and RUnlocks still to come for holds that were
 	// lost and have been replaced.
 	lost map[owner]lostLevels
+
+	claims claims
 }
 
 // writeHold is one hold of the write lock, with all its levels.
 type writeHold struct {
 	owner  owner
 	lease  *zksync.Lease
-	writes int // levels of Lock, not yet unlocked
-	reads  int // levels of RLock inside them
-	leases int // of those, the ones with a lease of their own
+	writes levels    // of Lock, not yet unlocked
+	reads  levels    // of RLock inside them
+	became *readHold // what it was downgraded to
 }
 
 // readHold is one hold of the read lock, with all its levels.
 type readHold struct {
 	lease *zksync.Lease
-	reads int
+	reads levels
 }
+
+// levels counts those of the form with leases, each of which ends with its own lease, apart
+// from those of the mirror form.
+type levels struct{ mirror, leased int }
+
+func (l *levels) add(leased bool, n int) {
+	if leased {
+		l.leased += n
+	} else {
+		l.mirror += n
+	}
+}
+
+func (l levels) all() int { return l.mirror + l.leased }
 
 type lostLevels struct{ writes, reads int }
 
@@ -61,7 +77,7 @@ func NewRWMutex(rw *zkrwmutex.RWMutex) *RWMutex {
 // wraps zksync.ErrUpgrade if the goroutine holds m for reading only. If the hold was lost
 // meanwhile it queues anew, and what it returns from is the first level of a new hold.
 func (m *RWMutex) Lock() {
-	if _, err := m.lock(context.Background(), current(), m.rw.LockContext); err != nil {
+	if _, err := m.lock(context.Background(), current(), m.rw.LockContext, mirrorLock); err != nil {
 		panic(err)
 	}
 }
@@ -69,7 +85,7 @@ func (m *RWMutex) Lock() {
 // RLock locks m for reading for the calling goroutine, or counts one level more if that
 // holds it for reading or writing. Otherwise it is like Lock.
 func (m *RWMutex) RLock() {
-	if _, _, err := m.rlock(context.Background(), current(), m.rw.RLockContext, false); err != nil {
+	if _, _, err := m.rlock(context.Background(), current(), m.rw.RLockContext, mirrorLock); err != nil {
 		panic(err)
 	}
 }
@@ -79,13 +95,13 @@ func (m *RWMutex) RLock() {
 // this level only. It fails like [zkrwmutex.RWMutex.LockContext], with zksync.ErrUpgrade
 // if the owner holds m for reading only.
 func (m *RWMutex) LockContext(ctx context.Context) (*zksync.Lease, error) {
-	return m.lockLease(ctx, m.rw.LockContext)
+	return m.lockLease(ctx, m.rw.LockContext, form{leased: true})
 }
 
 // TryLockContext is LockContext without waiting for others: a first level fails with
 // zksync.ErrNotAcquired if somebody else holds or waits.
 func (m *RWMutex) TryLockContext(ctx context.Context) (*zksync.Lease, error) {
-	return m.lockLease(ctx, m.rw.TryLockContext)
+	return m.lockLease(ctx, m.rw.TryLockContext, form{leased: true, try: true})
 }
 
 // RLockContext locks m for reading for the owner in ctx, or else for the calling
@@ -93,55 +109,59 @@ func (m *RWMutex) TryLockContext(ctx context.Context) (*zksync.Lease, error) {
 // lease inside a write hold, giving up the write lock does not downgrade it: it stays
 // exclusive until the lease is given back. Otherwise it is like LockContext.
 func (m *RWMutex) RLockContext(ctx context.Context) (*zksync.Lease, error) {
-	return m.rlockLease(ctx, m.rw.RLockContext)
+	return m.rlockLease(ctx, m.rw.RLockContext, form{leased: true})
 }
 
 // TryRLockContext is RLockContext without waiting for others.
 func (m *RWMutex) TryRLockContext(ctx context.Context) (*zksync.Lease, error) {
-	return m.rlockLease(ctx, m.rw.TryRLockContext)
+	return m.rlockLease(ctx, m.rw.TryRLockContext, form{leased: true, try: true})
 }
 
 type getter func(context.Context) (*zksync.Lease, error)
 
-func (m *RWMutex) lockLease(ctx context.Context, first getter) (*zksync.Lease, error) {
-	o := ownerOf(ctx)
-	h, err := m.lock(ctx, o, first)
+// form is which method asks for a level.
+type form struct{ leased, try bool }
+
+var mirrorLock, mirrorTry = form{}, form{try: true}
+
+func (m *RWMutex) lockLease(ctx context.Context, first getter, f form) (*zksync.Lease, error) {
+	h, err := m.lock(ctx, ownerOf(ctx), first, f)
 	if err != nil {
 		return nil, err
 	}
-	return nest.Lease(ctx, h.lease, func() { m.unlock(h) }), nil
+	return nest.Lease(ctx, h.lease, func() { m.unlock(h, true) }), nil
 }
 
-func (m *RWMutex) rlockLease(ctx context.Context, first getter) (*zksync.Lease, error) {
+func (m *RWMutex) rlockLease(ctx context.Context, first getter, f form) (*zksync.Lease, error) {
 	o := ownerOf(ctx)
-	w, r, err := m.rlock(ctx, o, first, true)
+	w, r, err := m.rlock(ctx, o, first, f)
 	switch {
 	case err != nil:
 		return nil, err
 	case w != nil:
 		return nest.Lease(ctx, w.lease, func() { m.runlockInside(w, true) }), nil
 	}
-	return nest.Lease(ctx, r.lease, func() { m.runlock(o, r) }), nil
+	return nest.Lease(ctx, r.lease, func() { m.runlock(o, r, true) }), nil
 }
 
 // lock adds a level to the write hold of o, or begins one.
-func (m *RWMutex) lock(ctx context.Context, o owner, first getter) (*writeHold, error) {
-	if err := ctx.Err(); err != nil {
+func (m *RWMutex) lock(ctx context.Context, o owner, first getter, f form) (*writeHold, error) {
+	if ctx.Err() != nil {
 		_, err := first(ctx)
 		return nil, err
 	}
-	m.mu.Lock()
-	m.bury(o)
-	switch {
-	case m.write != nil && m.write.owner == o && m.write.writes > 0:
-		defer m.mu.Unlock()
-		m.write.writes++
-		return m.write, nil
-	case m.write != nil && m.write.owner == o, m.reads[o] != nil:
-		defer m.mu.Unlock()
-		return nil, fmt.Errorf("reentrant: %v holds the lock for reading: %w", o, zksync.ErrUpgrade)
+	if w, err := m.lockAgain(o, f); w != nil || err != nil {
+		return w, err
 	}
-	m.mu.Unlock()
+	end, err := m.claim(ctx, o, first, f)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	// The one who had the claim may have begun a hold.
+	if w, err := m.lockAgain(o, f); w != nil || err != nil {
+		return w, err
+	}
 	l, err := first(ctx)
 	if err != nil {
 		return nil, err
@@ -149,47 +169,81 @@ func (m *RWMutex) lock(ctx context.Context, o owner, first getter) (*writeHold, 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.replaceLost()
-	m.write = &writeHold{owner: o, lease: l, writes: 1}
+	m.write = &writeHold{owner: o, lease: l}
+	m.write.writes.add(f.leased, 1)
 	return m.write, nil
 }
 
+// claim keeps other goroutines of o from beginning a hold as well.
+func (m *RWMutex) claim(ctx context.Context, o owner, first getter, f form) (end func(), err error) {
+	if end = m.claims.claim(ctx, o, f.try); end != nil {
+		return end, nil
+	}
+	if ctx.Err() != nil {
+		_, err = first(ctx) // for its error
+		return nil, err
+	}
+	return nil, busy(o)
+}
+
+// lockAgain adds a write level if o writes. It returns nil if o has to queue.
+func (m *RWMutex) lockAgain(o owner, f form) (*writeHold, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.bury(o)
+	switch {
+	case m.write != nil && m.write.owner == o && m.write.writes.all() > 0:
+		m.write.writes.add(f.leased, 1)
+		return m.write, nil
+	case m.write != nil && m.write.owner == o, m.reads[o] != nil:
+		return nil, fmt.Errorf("reentrant: %v holds the lock for reading: %w", o, zksync.ErrUpgrade)
+	}
+	return nil, nil
+}
+
 // rlock adds a read level to whichever hold o has, or begins one.
-func (m *RWMutex) rlock(ctx context.Context, o owner, first getter, leased bool) (*writeHold, *readHold, error) {
-	if err := ctx.Err(); err != nil {
+func (m *RWMutex) rlock(ctx context.Context, o owner, first getter, f form) (*writeHold, *readHold, error) {
+	if ctx.Err() != nil {
 		_, err := first(ctx)
 		return nil, nil, err
 	}
-	m.mu.Lock()
-	m.bury(o)
-	if w := m.write; w != nil && w.owner == o {
-		defer m.mu.Unlock()
-		w.reads++
-		if leased {
-			w.leases++
-		}
-		return w, nil, nil
+	if w, r := m.rlockAgain(o, f); w != nil || r != nil {
+		return w, r, nil
 	}
-	if r := m.reads[o]; r != nil {
-		defer m.mu.Unlock()
-		r.reads++
-		return nil, r, nil
+	end, err := m.claim(ctx, o, first, f)
+	if err != nil {
+		return nil, nil, err
 	}
-	m.mu.Unlock()
+	defer end()
+	if w, r := m.rlockAgain(o, f); w != nil || r != nil {
+		return w, r, nil
+	}
 	l, err := first(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r := m.reads[o]
-	if r != nil { // another goroutine of the same owner was quicker
-		r.reads++
-		go func() { _ = l.Unlock() }()
-		return nil, r, nil
-	}
-	r = &readHold{lease: l, reads: 1}
+	r := &readHold{lease: l}
+	r.reads.add(f.leased, 1)
 	m.reads[o] = r
 	return nil, r, nil
+}
+
+// rlockAgain adds a read level to the hold of o, if there is one.
+func (m *RWMutex) rlockAgain(o owner, f form) (*writeHold, *readHold) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.bury(o)
+	if w := m.write; w != nil && w.owner == o {
+		w.reads.add(f.leased, 1)
+		return w, nil
+	}
+	if r := m.reads[o]; r != nil {
+		r.reads.add(f.leased, 1)
+		return nil, r
+	}
+	return nil, nil
 }
 
 // bury takes holds of o that were lost out of the way. mu is held.
@@ -198,9 +252,7 @@ func (m *RWMutex) bury(o owner) {
 		m.replaceLost()
 	}
 	if r := m.reads[o]; r != nil && !r.lease.Valid() {
-		l := m.lost[o]
-		l.reads += r.reads
-		m.lost[o] = l
+		m.owe(o, lostLevels{reads: r.reads.mirror})
 		delete(m.reads, o)
 	}
 }
@@ -211,9 +263,17 @@ func (m *RWMutex) replaceLost() {
 	if w == nil || w.lease.Valid() {
 		return
 	}
-	l := m.lost[w.owner]
-	l.writes += w.writes
-	l.reads += w.reads
-	m.lost[w.owner] = l
+	m.owe(w.owner, lostLevels{w.writes.mirror, w.reads.mirror})
 	m.write = nil
+}
+
+// owe notes levels of the mirror form that were lost: their Unlocks are still to come. A
+// lease's own Unlock needs no such note. mu is held.
+func (m *RWMutex) owe(o owner, by lostLevels) {
+	l := m.lost[o]
+	l.writes += by.writes
+	l.reads += by.reads
+	if m.lost[o] = l; l == (lostLevels{}) {
+		delete(m.lost, o)
+	}
 }

@@ -19,11 +19,11 @@ func (m *RWMutex) Unlock() {
 	m.mu.Lock()
 	w := m.write
 	switch {
-	case w != nil && w.owner == o && w.writes > 0:
+	case w != nil && w.owner == o && w.writes.mirror > 0:
 		m.mu.Unlock()
-		m.unlock(w)
+		m.unlock(w, false)
 	case m.lost[o].writes > 0:
-		m.forgive(o, lostLevels{writes: 1})
+		m.owe(o, lostLevels{writes: -1})
 		m.mu.Unlock()
 	default:
 		m.mu.Unlock()
@@ -41,14 +41,14 @@ func (m *RWMutex) RUnlock() {
 	m.mu.Lock()
 	w, r := m.write, m.reads[o]
 	switch {
-	case w != nil && w.owner == o && w.reads > w.leases:
+	case w != nil && w.owner == o && w.reads.mirror > 0:
 		m.mu.Unlock()
 		m.runlockInside(w, false)
-	case r != nil:
+	case r != nil && r.reads.mirror > 0:
 		m.mu.Unlock()
-		m.runlock(o, r)
+		m.runlock(o, r, false)
 	case m.lost[o].reads > 0:
-		m.forgive(o, lostLevels{reads: 1})
+		m.owe(o, lostLevels{reads: -1})
 		m.mu.Unlock()
 	default:
 		m.mu.Unlock()
@@ -56,27 +56,17 @@ func (m *RWMutex) RUnlock() {
 	}
 }
 
-// forgive counts lost levels that were unlocked. mu is held.
-func (m *RWMutex) forgive(o owner, by lostLevels) {
-	l := m.lost[o]
-	l.writes -= by.writes
-	l.reads -= by.reads
-	if m.lost[o] = l; l == (lostLevels{}) {
-		delete(m.lost, o)
-	}
-}
-
 // downgrading bounds how long an Unlock tries to downgrade.
 const downgrading = time.Second
 
 // unlock takes one write level off w.
-func (m *RWMutex) unlock(w *writeHold) {
+func (m *RWMutex) unlock(w *writeHold, leased bool) {
 	m.mu.Lock()
-	w.writes--
+	w.writes.add(leased, -1)
 	switch {
-	case w.writes > 0 || w.leases > 0:
+	case w.writes.all() > 0 || w.reads.leased > 0:
 		m.mu.Unlock()
-	case w.reads > 0:
+	case w.reads.mirror > 0:
 		m.mu.Unlock()
 		m.downgrade(w)
 	default:
@@ -108,34 +98,32 @@ func (m *RWMutex) downgrade(w *writeHold) {
 	if m.write == w {
 		m.write = nil
 	}
-	if w.reads == 0 { // unlocked meanwhile, by another goroutine of the same owner
+	if w.reads.all() == 0 { // unlocked meanwhile, by another goroutine of the same owner
 		m.mu.Unlock()
 		_ = l.Unlock()
 		return
 	}
-	m.reads[w.owner] = &readHold{lease: l, reads: w.reads}
+	w.became = &readHold{lease: l, reads: w.reads}
+	m.reads[w.owner] = w.became
 	m.mu.Unlock()
 }
 
 // runlockInside takes one read level off a write hold.
 func (m *RWMutex) runlockInside(w *writeHold, leased bool) {
 	m.mu.Lock()
-	if m.write != w { // downgraded since
-		r := m.reads[w.owner]
+	if m.write != w { // downgraded since, or lost
+		r := w.became
 		m.mu.Unlock()
 		if r != nil {
-			m.runlock(w.owner, r)
+			m.runlock(w.owner, r, leased)
 		}
 		return
 	}
-	w.reads--
-	if leased {
-		w.leases--
-	}
+	w.reads.add(leased, -1)
 	switch {
-	case w.writes > 0 || w.leases > 0:
+	case w.writes.all() > 0 || w.reads.leased > 0:
 		m.mu.Unlock()
-	case w.reads > 0:
+	case w.reads.mirror > 0:
 		m.mu.Unlock()
 		m.downgrade(w)
 	default:
@@ -144,10 +132,10 @@ func (m *RWMutex) runlockInside(w *writeHold, leased bool) {
 }
 
 // runlock takes one level off a read hold.
-func (m *RWMutex) runlock(o owner, r *readHold) {
+func (m *RWMutex) runlock(o owner, r *readHold, leased bool) {
 	m.mu.Lock()
-	r.reads--
-	last := r.reads == 0
+	r.reads.add(leased, -1)
+	last := r.reads.all() == 0
 	if last && m.reads[o] == r {
 		delete(m.reads, o)
 	}
@@ -162,7 +150,7 @@ func (m *RWMutex) runlock(o owner, r *readHold) {
 func (m *RWMutex) TryLock() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), trying)
 	defer cancel()
-	_, err := m.lock(ctx, current(), m.rw.TryLockContext)
+	_, err := m.lock(ctx, current(), m.rw.TryLockContext, mirrorTry)
 	return tried(err)
 }
 
@@ -170,7 +158,7 @@ func (m *RWMutex) TryLock() bool {
 func (m *RWMutex) TryRLock() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), trying)
 	defer cancel()
-	_, _, err := m.rlock(ctx, current(), m.rw.TryRLockContext, false)
+	_, _, err := m.rlock(ctx, current(), m.rw.TryRLockContext, mirrorTry)
 	return tried(err)
 }
 
@@ -191,14 +179,14 @@ const trying = time.Second
 
 // HoldCount is how many write levels the calling goroutine holds; 0 if the hold was lost.
 func (m *RWMutex) HoldCount() int {
-	w, _ := m.levels(current())
+	w, _ := m.held(current())
 	return w
 }
 
 // ReadHoldCount is how many read levels the calling goroutine holds, those inside a write
 // hold included; 0 if the hold was lost.
 func (m *RWMutex) ReadHoldCount() int {
-	_, r := m.levels(current())
+	_, r := m.held(current())
 	return r
 }
 
@@ -206,14 +194,14 @@ func (m *RWMutex) ReadHoldCount() int {
 // writing at this instant.
 func (m *RWMutex) HeldByCurrent() bool { return m.HoldCount() > 0 }
 
-func (m *RWMutex) levels(o owner) (writes, reads int) {
+func (m *RWMutex) held(o owner) (writes, reads int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if w := m.write; w != nil && w.owner == o && w.lease.Valid() {
-		return w.writes, w.reads
+		return w.writes.all(), w.reads.all()
 	}
 	if r := m.reads[o]; r != nil && r.lease.Valid() {
-		return 0, r.reads
+		return 0, r.reads.all()
 	}
 	return 0, 0
 }
