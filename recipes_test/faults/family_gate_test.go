@@ -1,0 +1,126 @@
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+const gateNode = lockDir + "/closed"
+
+// keeper knows when the gate was closed, by the server's history.
+type keeper struct {
+	k *kin
+
+	mu      sync.Mutex
+	changes []change
+}
+
+// change is the gate as it is from some time on.
+type change struct {
+	at     time.Time
+	closed bool
+}
+
+func newKeeper(k *kin) *keeper {
+	g := &keeper{k: k, changes: []change{{at: k.began}}}
+	k.srv.OnCommit(func(t zktest.Txn) {
+		for _, c := range t.Changes {
+			if c.Path != gateNode || c.Kind == zktest.DataChanged {
+				continue
+			}
+			g.mu.Lock()
+			g.changes = append(g.changes, change{t.Time, c.Kind == zktest.Created})
+			g.mu.Unlock()
+		}
+	})
+	return g
+}
+
+// was tells whether the gate was closed, or open, at some instant since then.
+func (g *keeper) was(closed bool, since time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i, c := range g.changes {
+		over := i+1 < len(g.changes) && g.changes[i+1].at.Before(since)
+		if c.closed == closed && !over {
+			return true
+		}
+	}
+	return false
+}
+
+// closed tells whether it is now.
+func (g *keeper) closed() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.changes[len(g.changes)-1].closed
+}
+
+// acts makes one call after which the gate must have been as said.
+func (g *keeper) acts(c *client, what string, wait time.Duration, closed bool, f func(context.Context) error) {
+	began := time.Now()
+	err := g.k.call(c, what, wait, f)
+	if err == nil && !g.was(closed, began) {
+		g.k.wrong("%s returned although the gate was never closed=%v from %v to %v", what, closed, began.Sub(g.k.began), time.Since(g.k.began))
+	}
+}
+
+// looks asks whether the gate is closed.
+func (g *keeper) looks(c *client, gate *zkbarrier.Gate, wait time.Duration) {
+	began := time.Now()
+	_ = g.k.call(c, "looks", wait, func(ctx context.Context) error {
+		closed, err := gate.IsSet(ctx)
+		if err == nil && !g.was(closed, began) {
+			g.k.wrong("IsSet says %v, which was not so from %v to %v", closed, began.Sub(g.k.began), time.Since(g.k.began))
+		}
+		return err
+	})
+}
+
+func useGate(t testing.TB, s *zksync.Session) {
+	ctx := context.Background()
+	g := zkbarrier.NewGate(s, lockDir)
+	require.NoError(t, g.Set(ctx))
+	closed, err := g.IsSet(ctx)
+	require.NoError(t, err)
+	require.True(t, closed)
+	require.NoError(t, g.Lift(ctx))
+	require.NoError(t, g.Wait(ctx))
+}
+
+func gatePlays() []play {
+	return []play{{name: "gate: set, waited for, looked at, lifted", clients: 3, use: useGate, act: func(k *kin) {
+		g := newKeeper(k)
+		var gates []*zkbarrier.Gate
+		for _, c := range k.clients {
+			gates = append(gates, zkbarrier.NewGate(c.s, lockDir))
+		}
+		k.do(0, func() {
+			g.acts(k.clients[0], "set", 0, true, gates[0].Set)
+			time.Sleep(60 * ms)
+			g.acts(k.clients[0], "lift", 0, false, gates[0].Lift)
+			for g.closed() { // cancelled
+				g.acts(k.clients[0], "lift again", 0, false, gates[0].Lift)
+			}
+		})
+		for i, start := range []time.Duration{20 * ms, 80 * ms} {
+			k.do(start, func() { g.acts(k.clients[1], fmt.Sprintf("wait %d", i), 0, false, gates[1].Wait) })
+		}
+		k.do(25*ms, func() {
+			g.looks(k.clients[2], gates[2], 0)
+			g.acts(k.clients[2], "hasty wait", 10*ms, false, gates[2].Wait)
+			g.acts(k.clients[2], "set by another", 0, true, gates[2].Set)
+			g.acts(k.clients[2], "lifted by another", 0, false, gates[2].Lift)
+			g.looks(k.clients[2], gates[2], 0)
+		})
+	}}}
+}
