@@ -1,0 +1,107 @@
+package recipes_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zkonce"
+)
+
+func (v *env) calmFlights(n int) []*zkonce.Flight[string] {
+	v.t.Helper()
+	all := make([]*zkonce.Flight[string], n)
+	for i := range all {
+		all[i] = zkonce.NewFlight[string](calm(v), flightPath)
+	}
+	return all
+}
+
+// Queue; read the key's generation and the last result; watch the own node, as every
+// function under a lease; tell that the run is over; leave the queue.
+func TestAFlightWithoutOthersIsSixRequests(t *testing.T) {
+	eachAlone(t, func(t *testing.T, v *env) {
+		f := v.calmFlights(1)[0]
+		v.gets(asks(context.Background(), f, says("first")), "first", false)
+		require.Equal(t, 6, v.costs(func() {
+			v.gets(asks(context.Background(), f, says("x")), "x", false)
+		}))
+	})
+}
+
+// It queues, lists, watches; syncs and reads the key's generation, watches and reads the
+// place of the result; and when that changes, reads it and leaves the queue. The runner's
+// share is one more than without others: the result.
+func TestAWaiterForAFlightIsNineRequests(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		fs := v.calmFlights(2)
+		v.gets(asks(context.Background(), fs[0], says("first")), "first", false)
+		g := newGate("x")
+		var first, second *trip
+		require.Equal(t, 4, v.costs(func() {
+			first = asks(context.Background(), fs[0], g.run)
+			v.awaits(g.began, "the function")
+		}))
+		require.Equal(t, 7, v.costs(func() {
+			second = asks(context.Background(), fs[1], v.never)
+			time.Sleep(time.Second)
+		}))
+		require.Equal(t, 3+2, v.costs(func() {
+			close(g.finish)
+			v.gets(first, "x", true)
+			v.gets(second, "x", true)
+		}))
+	})
+}
+
+func TestGoroutinesOfOneProcessAreOneContenderForAFlight(t *testing.T) {
+	eachAlone(t, func(t *testing.T, v *env) {
+		f := v.calmFlights(1)[0]
+		v.gets(asks(context.Background(), f, says("first")), "first", false)
+		require.Equal(t, 6, v.costs(func() {
+			g := newGate("x")
+			all := []*trip{asks(context.Background(), f, g.run)}
+			v.awaits(g.began, "the function")
+			for range 99 {
+				all = append(all, asks(context.Background(), f, v.never))
+			}
+			v.quiet()
+			close(g.finish)
+			for _, p := range all {
+				v.gets(p, "x", true)
+			}
+		}))
+	})
+}
+
+func TestForgetIsFourRequestsThreeWhereNothingRuns(t *testing.T) {
+	eachAlone(t, func(t *testing.T, v *env) {
+		f := v.calmFlights(1)[0]
+		g := newGate("x")
+		first := asks(context.Background(), f, g.run)
+		v.awaits(g.began, "the function")
+		require.Equal(t, 4, v.costs(func() { require.NoError(t, f.Forget(context.Background(), flightKey)) }))
+		close(g.finish)
+		v.gets(first, "x", false)
+		require.LessOrEqual(t, v.costs(func() { require.NoError(t, f.Forget(context.Background(), flightKey)) }), 3)
+	})
+}
+
+// The outcome is looked for, in vain; then queue, look again, watch the own node, write, leave.
+func TestAOnceIsSixRequestsAndTwoWhereItIsDone(t *testing.T) {
+	eachAlone(t, func(t *testing.T, v *env) {
+		v.put(oncePath+"/lock", "")
+		o := zkonce.New(calm(v), oncePath)
+		do := func(o *zkonce.Once) func() {
+			return func() {
+				value, err := o.DoContext(context.Background(), func(context.Context) ([]byte, error) { return []byte("x"), nil })
+				require.NoError(t, err)
+				require.Equal(t, "x", string(value))
+			}
+		}
+		require.Equal(t, 6, v.costs(do(o)))
+		require.Equal(t, 2, v.costs(do(zkonce.New(calm(v), oncePath))))
+	})
+}

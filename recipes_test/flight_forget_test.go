@@ -1,0 +1,137 @@
+package recipes_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zkonce"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+const flightForgotten = flightDir + "/1/lock"
+
+func TestAfterForgetNobodyWaitsForTheOldRun(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		fs := v.flights(3)
+		old := newGate("old")
+		first := asks(context.Background(), fs[0], old.run)
+		v.awaits(old.began, "the function")
+		waited := asks(context.Background(), fs[1], v.never)
+		v.queued(flightLock, 2)
+		<-time.After(v.span(time.Second, 200*time.Millisecond)) // it listens
+		v.quiet()
+		require.NoError(t, fs[2].Forget(context.Background(), flightKey))
+		// Everywhere, also where the old run goes on.
+		fresh := newGate("new")
+		second := asks(context.Background(), fs[2], fresh.run)
+		v.awaits(fresh.began, "the function, although the old one still runs")
+		require.Positive(t, zkonce.Lease(fresh.ctx).Token().Compare(zkonce.Lease(old.ctx).Token()))
+		third := asks(context.Background(), zkonce.NewFlight[string](v.session(), flightPath), v.never)
+		v.queued(flightForgotten, 2)
+		close(fresh.finish)
+		v.gets(second, "new", true)
+		v.gets(third, "new", true)
+		require.True(t, old.ctx.Err() == nil, "the old run goes on")
+		close(old.finish)
+		v.gets(first, "old", true)
+		v.gets(waited, "old", true)
+		v.gets(asks(context.Background(), fs[0], says("on")), "on", false)
+	})
+}
+
+func TestForgetIsForThisProcessToo(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		f := v.flights(1)[0]
+		old := newGate("old")
+		first := asks(context.Background(), f, old.run)
+		v.awaits(old.began, "the function")
+		require.NoError(t, f.Forget(context.Background(), flightKey))
+		v.gets(asks(context.Background(), f, says("new")), "new", false)
+		require.NoError(t, f.Forget(context.Background(), flightKey), "again")
+		v.gets(asks(context.Background(), f, says("newer")), "newer", false)
+		close(old.finish)
+		v.gets(first, "old", false)
+	})
+}
+
+func TestForgettingWhatDoesNotRunChangesNothing(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		f := v.flights(1)[0]
+		require.NoError(t, f.Forget(context.Background(), flightKey))
+		require.False(t, v.exists(flightPath))
+		v.gets(asks(context.Background(), f, says("a")), "a", false)
+		require.NoError(t, f.Forget(context.Background(), flightKey))
+		require.Empty(t, v.data(flightDir))
+	})
+}
+
+// A waiter who queued before the key was forgotten, and is to run because the old runner
+// has died, shares with those who came after.
+func TestAfterForgetAndADeathThereIsOneRunAgain(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		dying := v.session()
+		old := newGate("old")
+		first := asks(context.Background(), zkonce.NewFlight[string](dying, flightPath), old.run)
+		v.awaits(old.began, "the function")
+		fs := v.flights(2)
+		waited := asks(context.Background(), fs[0], v.never)
+		v.queued(flightLock, 2)
+		time.Sleep(time.Second)
+		require.NoError(t, fs[1].Forget(context.Background(), flightKey))
+		fresh := newGate("new")
+		second := asks(context.Background(), fs[1], fresh.run)
+		v.awaits(fresh.began, "the function")
+		v.srv.Expire(dying.ID())
+		v.queued(flightForgotten, 2)
+		time.Sleep(time.Second)
+		close(fresh.finish)
+		v.gets(second, "new", true)
+		v.gets(waited, "new", true)
+		close(old.finish)
+		v.awaits(first.done, "Do")
+		require.ErrorIs(t, first.err, zksync.ErrLost)
+	})
+}
+
+func TestForgetObeysItsDeadline(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		f := zkonce.NewFlight[string](s, flightPath)
+		heal := v.srv.Partition(s.ID())
+		defer heal()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		start := time.Now()
+		require.ErrorIs(t, f.Forget(ctx, flightKey), context.DeadlineExceeded)
+		v.took(start, time.Second, "Forget")
+	})
+}
+
+// Once everybody has left, all begins anew.
+func TestAForgottenKeyIsReapedLikeAnyOther(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		f := v.flights(1)[0]
+		g := newGate("old")
+		first := asks(context.Background(), f, g.run)
+		v.awaits(g.began, "the function")
+		require.NoError(t, f.Forget(context.Background(), flightKey))
+		var runs atomic.Int32
+		for range 3 {
+			v.gets(asks(context.Background(), f, func(context.Context) (string, error) { runs.Add(1); return "new", nil }), "new", false)
+		}
+		close(g.finish)
+		v.gets(first, "old", false)
+		v.later()
+		v.later()
+		v.later()
+		v.later()
+		require.False(t, v.exists(flightPath), v.srv.Tree())
+		v.gets(asks(context.Background(), f, says("on")), "on", false)
+		require.EqualValues(t, 3, runs.Load())
+		require.True(t, v.exists(flightLock))
+	})
+}

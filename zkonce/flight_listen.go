@@ -1,0 +1,206 @@
+package zkonce
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/errgroup"
+)
+
+// ear hears of a result while its owner queues. Without it, each would have to wait until
+// all ahead have left, also those that have died, for a result that has been there for long.
+type ear struct {
+	done chan struct{} // closed when the rest is valid
+
+	data       []byte // of a result
+	moved      bool   // the key has been forgotten since,
+	generation int64  // and is in this generation
+}
+
+// listenAfter is how long a contender queues before it listens. Mostly it is granted at
+// once, and then it need not.
+const listenAfter = 10 * time.Millisecond
+
+// listen begins to listen, until ctx ends. Whatever is heard ends the wait.
+func (p *passenger[T]) listen(ctx context.Context, stop context.CancelCauseFunc) *ear {
+	e := &ear{done: make(chan struct{})}
+	go func() {
+		defer close(e.done)
+		t := time.NewTimer(listenAfter)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return
+		}
+		h := hearing[T]{p: p, e: e}
+		// Who cannot listen waits for his turn.
+		if p.f.door.In(ctx, h.in) == nil {
+			stop(errHeard)
+		}
+	}()
+	return e
+}
+
+// errHeard ends a wait that is over.
+var errHeard = errors.New("zkonce: heard")
+
+// hearing is what an ear knows.
+type hearing[T any] struct {
+	p     *passenger[T]
+	e     *ear
+	since int64 // zxid of what stood in the place when the wait began; 0 for not known yet
+}
+
+// in listens in one ZooKeeper session.
+func (h *hearing[T]) in(ctx context.Context, e *zkconn.Epoch) error {
+	for pause := listenAfter; ; pause = min(2*pause, time.Second) {
+		heard, err := h.hear(ctx, e)
+		if heard || err != nil && !again(err) {
+			return err
+		}
+		if err := enter.Sleep(ctx, e, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// again reports whether a read failed for a reason that passes.
+func again(err error) bool {
+	return errors.Is(err, zk.ErrNoNode) || zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent)
+}
+
+// hear listens until something is heard or the connection is lost.
+func (h *hearing[T]) hear(ctx context.Context, e *zkconn.Epoch) (bool, error) {
+	if err := e.Await(ctx); err != nil {
+		return false, err
+	}
+	place := h.p.f.door.Full(h.p.place())
+	if h.since == 0 {
+		// What had been written anywhere before the call began must not pass for news.
+		if err := e.Sync(ctx, place); err != nil {
+			return false, err
+		}
+		g, err := h.p.f.generationOf(ctx, e, h.p.dir)
+		if err != nil {
+			return false, err
+		}
+		if g != h.p.generation {
+			h.e.moved, h.e.generation = true, g
+			return true, nil
+		}
+	}
+	news := make(chan zkconn.News, 1)
+	w, err := e.Watch(ctx, place, func(n zkconn.News) { news <- n })
+	if err != nil {
+		return false, err
+	}
+	defer w.Stop()
+	if heard, err := h.read(ctx, e, place); heard || err != nil {
+		return heard, err
+	}
+	select {
+	case n := <-news:
+		if n == zkconn.Changed {
+			return h.read(ctx, e, place)
+		}
+		return false, nil
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	case <-e.Over():
+		return false, zkconn.ErrOver
+	}
+}
+
+// read takes a result if it was written since the wait began.
+func (h *hearing[T]) read(ctx context.Context, e *zkconn.Epoch, place string) (bool, error) {
+	data, st, err := e.Get(ctx, place)
+	if err != nil {
+		return false, err
+	}
+	if h.since == 0 {
+		h.since = st.Mzxid
+	}
+	if st.Mzxid > h.since && len(data) > 0 {
+		h.e.data = data
+	}
+	return h.e.data != nil, nil
+}
+
+// sight is what whoever is granted must know.
+type sight struct {
+	generation int64  // of the key
+	data       []byte // of the result that was written since he queued, nil for none
+	stale      bool   // there is an older result
+}
+
+// look reads that for the contender with this token. The one who wrote a result has left
+// the queue, and the servers tell of that in order.
+func (p *passenger[T]) look(ctx context.Context, t zksync.Token) (s sight, err error) {
+	err = p.f.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+		for pause := listenAfter; ; pause = min(2*pause, time.Second) {
+			if s, err = p.lookIn(ctx, e, t); err == nil || !again(err) {
+				return err
+			}
+			if err := enter.Sleep(ctx, e, pause); err != nil {
+				return err
+			}
+		}
+	})
+	return s, err
+}
+
+func (p *passenger[T]) lookIn(ctx context.Context, e *zkconn.Epoch, t zksync.Token) (s sight, err error) {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		s.generation, err = p.f.generationOf(ctx, e, p.dir)
+		return err
+	})
+	g.Go(func() error {
+		data, st, err := e.Get(ctx, p.f.door.Full(p.place()))
+		switch {
+		case err != nil || len(data) == 0:
+			return err
+		case st.Mzxid > t.Zxid:
+			s.data = data
+		default:
+			s.stale = true
+		}
+		return nil
+	})
+	err = g.Wait()
+	return s, err
+}
+
+// keyState is the data of a key's directory.
+type keyState struct {
+	Generation int64 `json:"generation"`
+}
+
+// generationOf reads the generation of the key whose directory is dir.
+func (f *Flight[T]) generationOf(ctx context.Context, e *zkconn.Epoch, dir string) (int64, error) {
+	data, _, err := e.Get(ctx, f.door.Full(dir))
+	if err != nil {
+		return 0, err
+	}
+	return parseGeneration(dir, data)
+}
+
+// parseGeneration reads the data of a key's directory; the first generation needs none.
+func parseGeneration(dir string, data []byte) (int64, error) {
+	var s keyState
+	if len(data) == 0 {
+		return 0, nil
+	}
+	if err := json.Unmarshal(data, &s); err != nil || s.Generation < 0 {
+		return 0, fmt.Errorf("%w: the data of node %s is not of this package", zksync.ErrMisuse, dir)
+	}
+	return s.Generation, nil
+}

@@ -1,0 +1,123 @@
+package zkonce
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// RemoteError is the error of a function that ran elsewhere, as those get it who waited
+// for its result.
+type RemoteError struct {
+	Owner    zksync.Owner // where it ran
+	Token    zksync.Token // of the lease under which it ran
+	Text     string       // what the error said there
+	Panicked bool         // it panicked with that text, or called runtime.Goexit
+
+	misuse bool
+}
+
+// Error is the text and where it comes from.
+func (e *RemoteError) Error() string {
+	verb := "failed"
+	if e.Panicked {
+		verb = "panicked"
+	}
+	where := fmt.Sprintf("%s/%d", e.Owner.Host, e.Owner.PID)
+	if e.Owner.Name != "" {
+		where = e.Owner.Name + " on " + where
+	}
+	return fmt.Sprintf("zkonce: %s in %s: %s", verb, where, strings.TrimPrefix(e.Text, "zkonce: "))
+}
+
+// Unwrap is zksync.ErrMisuse where the function's result could not be given to others,
+// else nil: an error loses its identity on the way.
+func (e *RemoteError) Unwrap() error {
+	if e.misuse {
+		return zksync.ErrMisuse
+	}
+	return nil
+}
+
+// flightResult is the data of the node through which a result is given.
+type flightResult struct {
+	By    json.RawMessage `json:"by,omitempty"` // as in a contender's node
+	Token string          `json:"token"`
+	Value json.RawMessage `json:"value,omitempty"`
+	Error *string         `json:"error,omitempty"`
+	Panic bool            `json:"panic,omitempty"`
+	// Misuse: the error is not the function's, but that its result cannot travel.
+	Misuse bool `json:"misuse,omitempty"`
+}
+
+const (
+	// maxFlight bounds a value in JSON: the servers take no more than a megabyte at a time,
+	// and paths need room.
+	maxFlight = 800 << 10
+	// maxErrorText bounds the text of an error that travels.
+	maxErrorText = 16 << 10
+)
+
+// encode makes the node's data of what the function ended with. If the value cannot
+// travel, err says why, and so does the data.
+func (p *passenger[T]) encode(lease *zksync.Lease, l landing[T]) (data []byte, err error) {
+	r := flightResult{By: p.f.door.Owner(), Token: lease.Token().String()}
+	switch {
+	case l.panicked != nil:
+		r.fail(fmt.Sprint(l.panicked.value))
+		r.Panic = true
+	case l.gone:
+		r.fail(errGoexit.Error())
+		r.Panic = true
+	case l.err != nil:
+		r.fail(l.err.Error())
+	default:
+		if r.Value, err = encodeValue(l.val); err != nil {
+			r.Value, r.Misuse = nil, true
+			r.fail(strings.TrimPrefix(err.Error(), zksync.ErrMisuse.Error()+": "))
+		}
+	}
+	if data, bad := json.Marshal(r); bad == nil {
+		return data, err
+	}
+	return nil, err // cannot be: every part is known to be JSON
+}
+
+func encodeValue(v any) (json.RawMessage, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the result cannot be given to others: %w", zksync.ErrMisuse, err)
+	}
+	if len(data) > maxFlight {
+		return nil, fmt.Errorf("%w: a result of %d bytes of JSON, at most %d can be given to others", zksync.ErrMisuse, len(data), maxFlight)
+	}
+	return data, nil
+}
+
+func (r *flightResult) fail(text string) {
+	if len(text) > maxErrorText {
+		text = strings.ToValidUTF8(text[:maxErrorText], "") + "..."
+	}
+	r.Error = &text
+}
+
+// arrive reads a result that somebody else has written.
+func (p *passenger[T]) arrive(data []byte) (landing[T], error) {
+	l := landing[T]{others: true}
+	var r flightResult
+	if err := json.Unmarshal(data, &r); err != nil || r.Error == nil && r.Value == nil {
+		return l, fmt.Errorf("%w: node %s is not a result of this package", zksync.ErrMisuse, p.place())
+	}
+	if r.Error != nil {
+		e := &RemoteError{Text: *r.Error, Panicked: r.Panic, misuse: r.Misuse}
+		_ = json.Unmarshal(r.By, &e.Owner)         // for people only
+		_ = e.Token.UnmarshalText([]byte(r.Token)) // likewise
+		return l, e
+	}
+	if err := json.Unmarshal(r.Value, &l.val); err != nil {
+		return l, fmt.Errorf("%w: the result that another process has sent is no %T: %w", zksync.ErrMisuse, l.val, err)
+	}
+	return l, nil
+}

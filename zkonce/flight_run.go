@@ -1,0 +1,212 @@
+package zkonce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-zookeeper/zk"
+)
+
+// landing is what a call ends with.
+type landing[T any] struct {
+	val      T
+	err      error
+	others   bool        // others in the cluster got, or will get, the result
+	panicked *panicError // with which fn ended
+	gone     bool        // fn called runtime.Goexit
+}
+
+// errGoexit is what a call ends with whose function called runtime.Goexit.
+var errGoexit = errors.New("zkonce: the function called runtime.Goexit")
+
+// panicError is what Do panics with: fn ran in another goroutine, whose stack would
+// otherwise be lost.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (p *panicError) Error() string { return fmt.Sprintf("%v\n\n%s", p.value, p.stack) }
+
+func (p *panicError) Unwrap() error {
+	err, _ := p.value.(error)
+	return err
+}
+
+// passenger is one contender for a key: this process, with all who ask in it.
+type passenger[T any] struct {
+	f          *Flight[T]
+	c          *flightCall[T]
+	fn         func(context.Context) (T, error)
+	key        string
+	dir        string // of the key
+	generation int64
+}
+
+// place is the directory of the generation, whose data is the newest result in it.
+func (p *passenger[T]) place() string { return p.dir + "/" + strconv.FormatInt(p.generation, 10) }
+
+func (p *passenger[T]) queue() string { return p.place() + "/lock" }
+
+// errMoved means that the key is in another generation.
+var errMoved = errors.New("zkonce: forgotten")
+
+// errAgain means that the place in the queue was lost before anything was done with it.
+var errAgain = errors.New("zkonce: try again")
+
+// fly gets a result for everybody who asks for key in this process.
+func (f *Flight[T]) fly(c *flightCall[T], key string, fn func(context.Context) (T, error)) {
+	p := &passenger[T]{f: f, c: c, fn: fn, key: key, dir: f.path + "/" + nodeName(key), generation: f.generation(key)}
+	for {
+		l, err := p.travel()
+		if errors.Is(err, errMoved) || errors.Is(err, errAgain) {
+			continue
+		}
+		if err != nil {
+			l.err = f.wrap("do", key, err)
+		}
+		f.land(c, key, l)
+		return
+	}
+}
+
+// travel queues for the key once: it ends with a result that was written meanwhile, or with a run.
+func (p *passenger[T]) travel() (landing[T], error) {
+	wait, cancel := context.WithCancelCause(p.c.ctx)
+	e := p.listen(wait, cancel)
+	lease, err := zksync.NewMutex(p.f.s, p.queue(), p.f.opts...).LockContext(wait)
+	cancel(nil)
+	<-e.done
+	if heard := e.data != nil || e.moved; heard {
+		if err == nil {
+			_ = lease.Unlock()
+		}
+		if e.moved {
+			return landing[T]{}, p.move(e.generation)
+		}
+		return p.arrive(e.data)
+	}
+	if err != nil {
+		return landing[T]{}, err
+	}
+	return p.turn(lease)
+}
+
+// turn is what whoever is granted does: it runs, unless there is a result for those who waited.
+func (p *passenger[T]) turn(lease *zksync.Lease) (l landing[T], err error) {
+	looked := false
+	// How the lease ended matters to nobody any more once this has returned: what depends
+	// on it has been written under its guard.
+	_ = door.Scope(p.c.ctx, lease, func(ctx context.Context, lease *zksync.Lease) error {
+		var s sight
+		if s, err = p.look(ctx, lease.Token()); err != nil {
+			return err
+		}
+		looked = true
+		switch {
+		case s.generation != p.generation:
+			err = p.move(s.generation)
+		case s.data != nil:
+			l, err = p.arrive(s.data)
+		default:
+			close(p.c.running)
+			l, err = p.run(ctx, lease, s.stale)
+		}
+		return nil
+	})
+	if !looked && p.c.ctx.Err() == nil && errors.Is(lease.Err(), zksync.ErrLost) {
+		return l, errAgain
+	}
+	return l, err
+}
+
+// run calls the function under the lease and gives its result to those who wait.
+func (p *passenger[T]) run(ctx context.Context, lease *zksync.Lease, stale bool) (landing[T], error) {
+	l := p.call(context.WithValue(ctx, leaseKey{}, lease))
+	if l.err != nil && p.c.ctx.Err() != nil {
+		return l, nil // nobody here waits any more, and fn has heeded that: let the next one run
+	}
+	data, bad := p.encode(lease, l)
+	others, err := p.give(lease, data, stale)
+	l.others = others
+	switch {
+	case l.err != nil || l.panicked != nil || l.gone:
+		return l, nil
+	case err != nil:
+		return l, err
+	}
+	return l, bad
+}
+
+// call calls the function in a goroutine of its own, which may end in every way.
+func (p *passenger[T]) call(ctx context.Context) (l landing[T]) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		returned := false
+		defer func() {
+			if returned {
+				return
+			}
+			if r := recover(); r != nil {
+				l.panicked = &panicError{r, debug.Stack()}
+			} else {
+				l.gone = true
+			}
+		}()
+		l.val, l.err = p.fn(ctx)
+		returned = true
+	}()
+	<-done
+	return l
+}
+
+// give writes the result for those who queue, if anybody does. That is the end of the run:
+// who queued before gets the result, who comes later does not. stale tells that an older
+// result is still there.
+func (p *passenger[T]) give(lease *zksync.Lease, data []byte, stale bool) (others bool, err error) {
+	// The answer to a write, empty though it is, tells how many there were at that very
+	// moment. Mostly there is nobody, and the result need not travel.
+	res, err := insist(lease, &zk.SetDataRequest{Path: p.queue(), Version: -1})
+	switch {
+	case errors.Is(err, zksync.ErrLost):
+		return false, err
+	case err != nil || len(res) == 0 || res[0].Stat == nil || res[0].Stat.NumChildren > 1:
+		_, err = insist(lease, &zk.SetDataRequest{Path: p.place(), Data: data, Version: -1})
+		return err == nil, err
+	case stale:
+		// Nobody has any use for it: those whom it was for were ahead in the queue. Should this
+		// fail, the next one does it, or it goes with its directory.
+		_, _ = lease.Guard(&zk.SetDataRequest{Path: p.place(), Version: -1})
+	}
+	return false, nil
+}
+
+// insist has a write applied that may be applied twice. While the lease holds nobody else
+// writes there.
+func insist(lease *zksync.Lease, op *zk.SetDataRequest) (res []zk.MultiResponse, err error) {
+	// A server that breaks the connection whenever it sees this request will not change
+	// its mind.
+	const tries = 8
+	for pause, n := 5*time.Millisecond, 1; ; n++ {
+		res, err = lease.Guard(op)
+		if errors.Is(err, zksync.ErrReleased) {
+			err = zksync.ErrClosed // only the end of the session releases it while the function runs
+		}
+		var named *zksync.Error
+		if errors.As(err, &named) {
+			err = named.Err // it was not the caller who called Guard
+		}
+		if err == nil || !zksync.Ambiguous(err) || n == tries {
+			return res, err
+		}
+		time.Sleep(pause)
+		pause *= 2
+	}
+}
