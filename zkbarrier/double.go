@@ -1,0 +1,149 @@
+package zkbarrier
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// DoubleBarrier has n parties begin a piece of work together and finish it together: none
+// begins before all have entered, none goes on before all have left. Then the same parties, or
+// others, may begin the next round.
+//
+// One object stands for one party at a time, so a process that is two parties has two
+// objects, which may share a session. Calling it out of turn fails with zksync.ErrMisuse:
+// Enter of a party that has entered, Leave of one that has not, two calls at a time.
+//
+// A party is there as long as its ZooKeeper session. One that dies while it waits in Enter
+// stops counting when the servers end its session, and one that dies inside counts as having left
+// then; the others find out within another session timeout at most. Until its session ends
+// nobody can tell a dead process from a slow one: see zksync.WithSessionFile for ending it at once.
+//
+// More than n may come: whoever finds a round full or under way waits for the next, without a
+// place in any order.
+//
+// A party costs two requests to enter and two to leave, whatever n is and whether or not
+// the object was used before, and causes one event each; so ten parties make twenty requests each
+// way. Only the first use of a path ever takes a few more, to create it.
+type DoubleBarrier struct {
+	path   string
+	n      int
+	door   door.Access
+	plain  atomic.Bool // we may not write to the directory of the parties
+	misuse error
+
+	mu   sync.Mutex
+	busy bool
+	seat *seat // nil outside
+}
+
+// seat is a party's place in a round.
+type seat struct {
+	node   string // on the servers; empty if there is none
+	round  int64  // see [DoubleBarrier.parties]; 0 while it is not known
+	before int64  // the round to which it had come in a session that was lost
+	count  int    // of the parties that were there when this one had come
+	epoch  *zkconn.Epoch
+	left   bool // its node is gone, or is the reaper's
+	dead   bool // it was gone before, with the session
+}
+
+// NewDoubleBarrier names a double barrier of n parties by a path of its own, which is created when
+// first needed. The first who uses it stores n there; everybody else must say the same, else Enter
+// fails with zksync.ErrMisuse. It does no I/O. A malformed path, an n below 1, or a nil
+// session is reported by the first call as zksync.ErrMisuse.
+func NewDoubleBarrier(s *zksync.Session, path string, n int) *DoubleBarrier {
+	b := &DoubleBarrier{path: path, n: n, door: door.Open(s, path)}
+	if n < 1 {
+		b.misuse = fmt.Errorf("%w: a double barrier of %d parties; it needs one at least", zksync.ErrMisuse, n)
+	}
+	return b
+}
+
+// Enter returns when n parties have entered, this one among them. It waits through disconnects.
+// When its session is lost it enters anew, unless the round has opened meanwhile: with or without
+// this party, it goes on without it, and Enter fails with zksync.ErrSessionExpired.
+//
+// It also fails when ctx ends (the error wraps the context's) or the session is closed
+// (zksync.ErrClosed). A party whose Enter has failed is outside, and does not count: its node is
+// removed, at once with a healthy connection. Had the last party come before that was
+// done, the round opens all the same, for the others.
+//
+// If the round opened while the answer to this party's request was lost, and more than n have
+// come to it, nobody can tell whether this party is one of the n. Then it withdraws, and Enter
+// fails with zksync.ErrBroken.
+func (b *DoubleBarrier) Enter(ctx context.Context) error {
+	if _, err := b.begin(false); err != nil {
+		return wrap("enter", b.path, err)
+	}
+	s := &seat{}
+	err := b.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		return b.enter(ctx, e, s)
+	})
+	if err != nil {
+		s = nil
+	}
+	b.end(s)
+	return wrap("enter", b.path, err)
+}
+
+// Leave returns when all parties of the round have left, or died. Whatever it returns, this
+// party has left, or will have as soon as the connection allows: ctx governs the waiting only.
+//
+// It waits through disconnects and lost sessions. If the session was lost before the party could leave
+// and the servers had taken it for dead, the others may have gone on too early: Leave fails with
+// zksync.ErrSessionExpired, and the party is outside. It also fails when ctx ends (the error wraps
+// the context's) or the session is closed (zksync.ErrClosed). Then another Leave waits on,
+// and Enter begins anew.
+func (b *DoubleBarrier) Leave(ctx context.Context) error {
+	s, err := b.begin(true)
+	if err != nil {
+		return wrap("leave", b.path, err)
+	}
+	err = b.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		return b.leave(ctx, e, s)
+	})
+	if !s.left { // ctx ended first
+		enter.Settle(s.epoch, s.epoch.Reap(zkconn.Litter{Dir: b.parties(), Node: s.node}), enter.Grace)
+		s.left = true
+	}
+	if err == nil || s.dead {
+		s = nil
+	}
+	b.end(s)
+	return wrap("leave", b.path, err)
+}
+
+// begin takes the object for one call.
+func (b *DoubleBarrier) begin(leaving bool) (*seat, error) {
+	if err := b.door.Misuse(); err != nil {
+		return nil, err
+	}
+	if b.misuse != nil {
+		return nil, b.misuse
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.busy:
+		return nil, fmt.Errorf("%w: another call is under way; an object is one party", zksync.ErrMisuse)
+	case leaving && b.seat == nil:
+		return nil, fmt.Errorf("%w: leave without enter", zksync.ErrMisuse)
+	case !leaving && b.seat != nil && !b.seat.left:
+		return nil, fmt.Errorf("%w: the party has entered already", zksync.ErrMisuse)
+	}
+	b.busy = true
+	return b.seat, nil
+}
+
+func (b *DoubleBarrier) end(s *seat) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.busy, b.seat = false, s
+}

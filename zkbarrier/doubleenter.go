@@ -1,0 +1,168 @@
+package zkbarrier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-zookeeper/zk"
+)
+
+// enter takes a seat. When it fails no node is left, unless the epoch is over: then s tells the
+// next one which node that may be.
+func (b *DoubleBarrier) enter(ctx context.Context, e *zkconn.Epoch, s *seat) error {
+	if s.round != 0 {
+		s.before = s.round
+	}
+	if s.node != "" { // of a session that was lost; it must not count besides the next one
+		if _, err := b.depart(ctx, e, s); err != nil {
+			return err
+		}
+	}
+	err := b.sit(ctx, e, s)
+	if err != nil && s.node != "" && !errors.Is(err, zkconn.ErrOver) {
+		enter.Settle(e, e.Reap(zkconn.Litter{Dir: b.parties(), Node: s.node}), enter.Grace)
+		s.node = ""
+	}
+	return err
+}
+
+// sit comes, and comes again, until a round opens with s.
+func (b *DoubleBarrier) sit(ctx context.Context, e *zkconn.Epoch, s *seat) error {
+	for {
+		err := b.arrive(ctx, e, s)
+		var full *enter.Refused
+		switch {
+		case s.before != 0 && (errors.As(err, &full) || err == nil && (s.round != s.before || s.count > b.n)):
+			return fmt.Errorf("%w: the round went on without this party", zksync.ErrSessionExpired)
+		case errors.As(err, &full):
+			if err := b.outside(ctx, e); err != nil {
+				return err
+			}
+			continue
+		case err == nil:
+			err = b.gather(ctx, e, s)
+		}
+		if !errors.Is(err, errAgain) {
+			return err
+		}
+	}
+}
+
+// arrive makes the party's node while a round gathers, else it fails with *enter.Refused. The
+// node has no sequence number: a request that arrives twice must not count as two parties.
+func (b *DoubleBarrier) arrive(ctx context.Context, e *zkconn.Epoch, s *seat) error {
+	s.epoch, s.round, s.left = e, 0, false
+	n, err := enter.Make(ctx, e, enter.Spec{
+		Dir: b.parties(), ACL: b.door.ACL(), Flags: zk.FlagEphemeral, Plain: &b.plain, Data: b.door.Owner,
+		Name: func(uuid string) string {
+			name := enter.Prefix(uuid) + "-party"
+			s.node = b.parties() + "/" + name
+			return name
+		},
+		Before: func() []any { return []any{&zk.CheckVersionRequest{Path: b.gathering(), Version: -1}} },
+	})
+	switch {
+	case errors.Is(err, zk.ErrNodeExists): // by this very request, which arrived twice
+		return b.look(ctx, e, s)
+	case err != nil && !errors.Is(err, zkconn.ErrOver):
+		s.node = ""
+		return err
+	case err != nil:
+		return err
+	case n.Dir == nil:
+		return b.look(ctx, e, s)
+	}
+	s.round, s.count = n.Dir.Czxid, int(n.Dir.NumChildren)
+	return nil
+}
+
+// look finds out how many parties there are, where no answer has told.
+func (b *DoubleBarrier) look(ctx context.Context, e *zkconn.Epoch, s *seat) error {
+	dir, there, err := e.Exists(ctx, b.parties())
+	if err != nil {
+		return err
+	}
+	if !there {
+		return errAgain
+	}
+	s.round, s.count = dir.Czxid, int(dir.NumChildren)
+	_, gathering, err := e.Exists(ctx, b.gathering()) // after the count: nobody had left by then
+	if err != nil || gathering {
+		return err
+	}
+	if came := (int(dir.Cversion) + int(dir.NumChildren)) / 2; came > b.n {
+		return fmt.Errorf("%w: the round opened, for %d of %d parties; this may not be one of them",
+			zksync.ErrBroken, b.n, came)
+	}
+	s.count = 0 // it is one of them, and has nothing to open
+	return nil
+}
+
+// gather waits for the round to open; whoever came last opens it. errAgain means that s is to come again.
+func (b *DoubleBarrier) gather(ctx context.Context, e *zkconn.Epoch, s *seat) error {
+	if s.count < b.n {
+		return untilGone(ctx, e, b.gathering(), func() error { return b.check(ctx, e, s) })
+	}
+	if err := b.open(ctx, e, s); err != nil || s.count == b.n {
+		return err
+	}
+	if _, err := b.depart(ctx, e, s); err != nil { // there are n without it
+		return err
+	}
+	if err := b.outside(ctx, e); err != nil {
+		return err
+	}
+	return errAgain
+}
+
+// check is for a party that has not heard anything for long: the last one to come may not
+// have been able to open the round, or somebody may have removed its node.
+func (b *DoubleBarrier) check(ctx context.Context, e *zkconn.Epoch, s *seat) error {
+	_, mine, err := e.Exists(ctx, s.node)
+	if err != nil {
+		return err
+	}
+	if !mine {
+		return errAgain
+	}
+	dir, there, err := e.Exists(ctx, b.parties())
+	if err != nil || !there || int(dir.NumChildren) < b.n {
+		return err
+	}
+	return b.open(ctx, e, s)
+}
+
+// outside waits until a round gathers.
+func (b *DoubleBarrier) outside(ctx context.Context, e *zkconn.Epoch) error {
+	for last := int64(0); ; {
+		dir, open, err := b.learn(ctx, e)
+		if err != nil || !open {
+			return err
+		}
+		if dir.Czxid == last { // open without a mark: somebody removed it by hand
+			_, err := e.Create(ctx, b.opened(last), nil, 0, b.door.ACL())
+			if err != nil && !errors.Is(err, zk.ErrNodeExists) && !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent) {
+				return err
+			}
+		}
+		last = dir.Czxid
+		if dir.NumChildren == 0 { // of an earlier run, for instance
+			if over, err := b.over(ctx, e, last); err != nil || over {
+				return err
+			}
+		}
+		start := time.Now()
+		err = untilGone(ctx, e, b.opened(last), func() error { return b.overIfEmpty(ctx, e, last) })
+		if err == nil && time.Since(start) < pause {
+			err = enter.Sleep(ctx, e, pause)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

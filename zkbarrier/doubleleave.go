@@ -1,0 +1,66 @@
+package zkbarrier
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-zookeeper/zk"
+)
+
+// leave gives the seat up and waits for the others.
+func (b *DoubleBarrier) leave(ctx context.Context, e *zkconn.Epoch, s *seat) error {
+	if !s.left {
+		over, err := b.depart(ctx, e, s)
+		if !s.dead && (over || err != nil) {
+			return err
+		}
+	}
+	if s.dead {
+		return fmt.Errorf("%w while the party was in; the others may have left", zksync.ErrSessionExpired)
+	}
+	return untilGone(ctx, e, b.opened(s.round), func() error { return b.overIfEmpty(ctx, e, s.round) })
+}
+
+// depart removes the node of s, in whichever session. Whoever goes last ends the round. over tells
+// that nobody needs to wait for that.
+func (b *DoubleBarrier) depart(ctx context.Context, e *zkconn.Epoch, s *seat) (over bool, err error) {
+	ops := []any{
+		&zk.DeleteRequest{Path: s.node, Version: -1},
+		&zk.SetDataRequest{Path: b.parties(), Version: -1}, // tells who is left
+	}
+	if b.plain.Load() {
+		ops = ops[:1]
+	}
+	res, err := transact(ctx, e, ops...)
+	if refusedAt(err, 1, zk.ErrNoAuth) && !b.plain.Swap(true) {
+		return b.depart(ctx, e, s)
+	}
+	gone := refusedAt(err, 0, zk.ErrNoNode)
+	if err != nil && !gone {
+		return false, err
+	}
+	s.node, s.left = "", true
+	// In the node's own session nobody else removes it: then it was this request, the last time.
+	s.dead = gone && e.Number() != s.epoch.Number()
+	if !gone && len(res) > 1 && res[1].Stat != nil {
+		return b.last(ctx, e, res[1].Stat)
+	}
+	dir, there, err := e.Exists(ctx, b.parties())
+	switch {
+	case err != nil:
+		return false, err
+	case !there || s.round != dir.Czxid:
+		return true, nil
+	}
+	return b.last(ctx, e, dir)
+}
+
+// last ends the round if dir, its directory, is empty.
+func (b *DoubleBarrier) last(ctx context.Context, e *zkconn.Epoch, dir *zk.Stat) (over bool, err error) {
+	if dir.NumChildren > 0 {
+		return false, nil
+	}
+	return b.over(ctx, e, dir.Czxid)
+}
