@@ -1,0 +1,233 @@
+package zkbarrier
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// Bounds of what is kept of the dead.
+const (
+	keptRounds = 8
+	keptDead   = 64
+)
+
+// verdict is the data of the node dead: the latest rounds with deaths, oldest first.
+type verdict struct {
+	Rounds []toll `json:"rounds"`
+}
+
+// toll is who died in a round.
+type toll struct {
+	Round int64    `json:"round"` // the zxid with which it began
+	Dead  []victim `json:"dead"`
+	More  int      `json:"more,omitempty"`
+}
+
+// victim is the record of dead members.
+type victim struct {
+	ID    string `json:"id"`
+	N     int    `json:"n"`
+	Host  string `json:"host"`
+	PID   int    `json:"pid"`
+	Name  string `json:"name"`
+	Since string `json:"since"`
+}
+
+// reported is how many members of a record were reported dead. If so many records were that not all are kept, it
+// may be among the others: then it is n.
+func (v *verdict) reported(id string, n int) int {
+	for _, t := range v.Rounds {
+		for _, d := range t.Dead {
+			if d.ID == id {
+				return max(d.N, 0)
+			}
+		}
+		if t.More > 0 {
+			return n
+		}
+	}
+	if len(v.Rounds) == keptRounds {
+		return n
+	}
+	return 0
+}
+
+// error is what the toll has WaitContext say.
+func (t *toll) error() *DeadMembersError {
+	err := &DeadMembersError{More: t.More}
+	for _, d := range t.Dead {
+		r := record{N: d.N, Host: d.Host, PID: d.PID, Name: d.Name}
+		err.Members = append(err.Members, r.member(true))
+	}
+	return err
+}
+
+// readVerdict reads the node dead; its Stat is nil if there is none.
+func (g *WaitGroup) readVerdict(ctx context.Context, e *zkconn.Epoch) (v verdict, stat *zk.Stat, err error) {
+	data, stat, err := e.Get(ctx, g.verdict())
+	if errors.Is(err, zk.ErrNoNode) {
+		return v, nil, nil
+	}
+	if err != nil {
+		return v, nil, err
+	}
+	if json.Unmarshal(data, &v) != nil {
+		v = verdict{} // somebody else's data: it says nothing
+	}
+	return v, stat, nil
+}
+
+// report returns who died in a round that is over; round 0 is the one that ended last, if none has begun since.
+func (g *WaitGroup) report(ctx context.Context, e *zkconn.Epoch, round int64) (*DeadMembersError, error) {
+	v, stat, err := g.readVerdict(ctx, e)
+	if err != nil || stat == nil {
+		return nil, err
+	}
+	for _, t := range v.Rounds {
+		if t.Round == round {
+			return t.error(), nil
+		}
+	}
+	if round != 0 || len(v.Rounds) == 0 {
+		return nil, nil
+	}
+	// The transaction that ended the round wrote the verdict and removed a child of the group. If
+	// that is the last thing that happened among its children, no round has begun since.
+	base, there, err := e.Exists(ctx, g.base())
+	if err != nil || !there || base.Pzxid != stat.Mzxid {
+		return nil, err
+	}
+	return v.Rounds[len(v.Rounds)-1].error(), nil
+}
+
+// endIfOver ends the round if the plan left nobody alive.
+func (g *WaitGroup) endIfOver(ctx context.Context, e *zkconn.Epoch, p *plan) error {
+	if p == nil || !p.ending || p.told && p.alive > 0 {
+		return nil
+	}
+	if p.told && p.tombs == 0 {
+		if err := g.remove(ctx, e, nil); err == nil {
+			return nil
+		}
+	}
+	return g.end(ctx, e)
+}
+
+// end ends the round unless somebody is alive, and writes down who died in it. Any number may do so at once.
+func (g *WaitGroup) end(ctx context.Context, e *zkconn.Epoch) error {
+	for {
+		if err := e.Await(ctx); err != nil {
+			return err
+		}
+		if err := synced(ctx, e, g.base()); err != nil {
+			return err
+		}
+		alive, round, err := g.listed(ctx, e, g.alive())
+		if err != nil || round == 0 || len(alive) > 0 {
+			return err
+		}
+		ops, dead, err := g.tombstones(ctx, e)
+		if err != nil {
+			return err
+		}
+		if len(dead) > 0 {
+			op, err := g.condemn(ctx, e, toll{Round: round, Dead: dead})
+			if err != nil {
+				return err
+			}
+			ops = append(ops, op)
+		}
+		err = g.remove(ctx, e, ops)
+		var refused *zkconn.TxnError
+		switch {
+		case err == nil:
+			return nil
+		case errors.As(err, &refused) && isConflict(err), zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
+		default:
+			return err
+		}
+		if err := enter.Sleep(ctx, e, jittered(2*pause)); err != nil {
+			return err
+		}
+	}
+}
+
+// remove removes the round, with what else there is to be done. The servers refuse if anybody is alive, or has a record that
+// ops do not remove.
+func (g *WaitGroup) remove(ctx context.Context, e *zkconn.Epoch, ops []any) error {
+	for _, dir := range []string{g.alive(), g.members(), g.round()} {
+		ops = append(ops, &zk.DeleteRequest{Path: dir, Version: -1})
+	}
+	_, err := e.StartMulti(ops...).Wait(ctx, e)
+	return err
+}
+
+// tombstones plans to remove all records, and returns those of the dead.
+func (g *WaitGroup) tombstones(ctx context.Context, e *zkconn.Epoch) (ops []any, dead []victim, err error) {
+	ids, _, err := g.listed(ctx, e, g.members())
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, id := range ids {
+		r, err := g.read(ctx, e, id)
+		if err != nil {
+			return nil, nil, err
+		}
+		version := int32(-1)
+		if r != nil {
+			version = r.version
+			if m := r.member(true); m.N > 0 {
+				dead = append(dead, victim{ID: id, N: m.N, Host: m.Host, PID: m.PID, Name: m.Name, Since: cleaned(r.Since)})
+			}
+		}
+		ops = append(ops, &zk.DeleteRequest{Path: g.record(id), Version: version})
+	}
+	return ops, dead, nil
+}
+
+// condemn plans to write down who died.
+func (g *WaitGroup) condemn(ctx context.Context, e *zkconn.Epoch, t toll) (any, error) {
+	v, stat, err := g.readVerdict(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if more := len(t.Dead) - keptDead; more > 0 {
+		t.Dead, t.More = t.Dead[:keptDead], more
+	}
+	v.Rounds = append(v.Rounds, t)
+	v.Rounds = v.Rounds[max(len(v.Rounds)-keptRounds, 0):]
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	if stat == nil {
+		return &zk.CreateRequest{Path: g.verdict(), Data: data, Acl: g.door.ACL()}, nil
+	}
+	return &zk.SetDataRequest{Path: g.verdict(), Data: data, Version: stat.Version}, nil
+}
+
+// WaitContext waits until no living member is left: at once if there is none. If members died in the round that ended so,
+// it returns a [DeadMembersError] that names them. It waits through disconnects and lost
+// sessions, and fails when ctx ends (the error wraps the context's) or the session is closed
+// (zksync.ErrClosed). Members may be added while it waits. It does not disturb those who work: however many
+// members there are, it hears of the end of the round and of one member at a time.
+func (g *WaitGroup) WaitContext(ctx context.Context) error {
+	round := int64(0)
+	var dead *DeadMembersError
+	err := g.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+		if round, err = g.untilOver(ctx, e, round); err != nil {
+			return err
+		}
+		dead, err = g.report(ctx, e, round)
+		return err
+	})
+	if err == nil && dead != nil {
+		err = dead
+	}
+	return wrap("wait", g.path, err)
+}

@@ -1,0 +1,257 @@
+package zkbarrier
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-zookeeper/zk"
+)
+
+// One goroutine writes for all calls of a WaitGroup, while there is something to write. So there is at most one request
+// under way whose outcome may be in doubt, calls that come meanwhile share the next one, and a call whose
+// context ends just leaves.
+
+// change is one call that changes the count.
+type change struct {
+	delta   int
+	undoes  *change // only if that was written
+	written chan struct{}
+
+	// Valid once written is closed.
+	err   error
+	epoch *zkconn.Epoch // in whose session members were added
+}
+
+func (c *change) isWritten() bool {
+	select {
+	case <-c.written:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *change) finish(err error) {
+	c.err = err
+	close(c.written)
+}
+
+// books is what a WaitGroup knows of its own members. It belongs to the goroutine that writes.
+type books struct {
+	own  *holding   // in the session of the moment
+	lost []*holding // in sessions that are over, oldest first
+}
+
+// holding is one record of this WaitGroup.
+type holding struct {
+	id    string
+	epoch *zkconn.Epoch
+	rec   record // as far as known
+	known bool   // rec is what was last written here; others may have written since
+	spare int    // of a record that was reported: how many Done calls for it change nothing; -1 if not known
+}
+
+// ask queues a change and sees to it that it is written.
+func (g *WaitGroup) ask(c *change) *change {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.asked = append(g.asked, c)
+	if g.writing {
+		return c
+	}
+	if g.writing = g.door.Spawn(g.write); !g.writing {
+		for _, c := range g.asked {
+			c.finish(zksync.ErrClosed)
+		}
+		g.asked = nil
+	}
+	return c
+}
+
+// withdraw takes back members whose Add is over without success. With a connection it is done when it returns.
+func (g *WaitGroup) withdraw(c *change) {
+	g.mu.Lock()
+	at := slices.Index(g.asked, c)
+	if at >= 0 { // nobody has begun with it
+		g.asked = slices.Delete(g.asked, at, at+1)
+	}
+	g.mu.Unlock()
+	if at >= 0 {
+		return
+	}
+	undo := g.ask(&change{delta: -c.delta, undoes: c, written: make(chan struct{})})
+	grace := time.NewTimer(enter.Grace)
+	defer grace.Stop()
+	select {
+	case <-undo.written:
+	case <-grace.C:
+	}
+}
+
+// batch is what is written at once: changes of one sign.
+type batch struct {
+	changes []*change
+	delta   int
+	tried   *plan // whose outcome is in doubt
+	done    bool
+}
+
+// next takes a batch out of the queue, nil if there is nothing to write. Calls of Done share a batch as far as there are members
+// of this WaitGroup: no more is certain to be there.
+func (g *WaitGroup) next() *batch {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	b := &batch{}
+	for len(g.asked) > 0 {
+		c := g.asked[0]
+		alone := c.undoes != nil || c.delta < 0 && -(b.delta+c.delta) > g.sure()
+		if len(b.changes) > 0 && (alone || (c.delta < 0) != (b.delta < 0)) {
+			break
+		}
+		g.asked = g.asked[1:]
+		b.changes, b.delta = append(b.changes, c), b.delta+c.delta
+		if alone {
+			break
+		}
+	}
+	if len(b.changes) == 0 {
+		g.writing, g.asked = false, nil
+		return nil
+	}
+	return b
+}
+
+// sure is how many members may be done in one transaction that needs no reading.
+func (g *WaitGroup) sure() int {
+	if g.own == nil || !g.own.known || len(g.lost) > 0 {
+		return 0
+	}
+	return g.own.rec.left()
+}
+
+// write writes batch after batch.
+func (g *WaitGroup) write() {
+	for b := g.next(); b != nil; b = g.next() {
+		err := g.writeBatch(b)
+		if errors.Is(err, errNegative) && len(b.changes) > 1 { // some may be possible
+			for _, c := range b.changes {
+				c.finish(g.writeBatch(&batch{changes: []*change{c}, delta: c.delta}))
+			}
+			continue
+		}
+		for _, c := range b.changes {
+			if b.tried != nil {
+				c.epoch = b.tried.epoch
+			}
+			c.finish(err)
+		}
+	}
+}
+
+func (g *WaitGroup) writeBatch(b *batch) error {
+	if undone := b.changes[0].undoes; undone != nil && undone.err != nil {
+		return nil // it never was
+	}
+	err := g.door.In(context.Background(), func(ctx context.Context, e *zkconn.Epoch) error {
+		if g.own != nil && g.own.epoch != e {
+			g.own.spare = -1
+			g.lost, g.own = append(g.lost, g.own), nil
+		}
+		return g.apply(ctx, e, b)
+	})
+	if b.done { // what was left to do, others do
+		return nil
+	}
+	return err
+}
+
+// apply writes the batch in the session of the moment. It may have been tried in an earlier one.
+func (g *WaitGroup) apply(ctx context.Context, e *zkconn.Epoch, b *batch) error {
+	for wait := pause; !b.done; wait = min(2*wait, time.Second) {
+		if err := g.attempt(ctx, e, b); err == nil {
+			break
+		} else if !errors.Is(err, errAgain) {
+			return err
+		}
+		if err := enter.Sleep(ctx, e, jittered(wait)); err != nil {
+			return err
+		}
+	}
+	if b.delta > 0 {
+		return nil
+	}
+	return g.endIfOver(ctx, e, b.tried)
+}
+
+// attempt makes one transaction. errAgain means that another one is needed.
+func (g *WaitGroup) attempt(ctx context.Context, e *zkconn.Epoch, b *batch) error {
+	if err := e.Await(ctx); err != nil {
+		return err
+	}
+	if b.tried != nil {
+		applied, err := g.settle(ctx, e, b.tried)
+		if err != nil {
+			return err
+		}
+		if applied {
+			b.done = true
+			return nil
+		}
+		if err := g.refresh(ctx, e); err != nil {
+			return err
+		}
+	}
+	p, err := g.plan(ctx, e, b.delta)
+	if err != nil {
+		return err
+	}
+	for {
+		again, err := g.commit(ctx, e, b, p)
+		if !again || err != nil {
+			return err
+		}
+	}
+}
+
+// commit sends the transaction. again tells that it is to be sent once more, with what it found missing.
+func (g *WaitGroup) commit(ctx context.Context, e *zkconn.Epoch, b *batch, p *plan) (again bool, err error) {
+	b.tried = nil
+	if len(p.ops) == 0 {
+		p.booked(g, nil)
+		b.done = true
+		return false, nil
+	}
+	b.tried = p
+	res, err := e.StartMulti(p.ops...).Wait(ctx, e)
+	var refused *zkconn.TxnError
+	switch {
+	case err == nil:
+		p.booked(g, res)
+		b.done = true
+		return false, nil
+	case errors.Is(err, zkconn.ErrNotSent):
+		b.tried = nil
+		return false, errAgain
+	case errors.As(err, &refused) && p.opens() && errors.Is(err, zk.ErrNoNode):
+		b.tried = nil
+		return true, p.open(ctx, e, g)
+	case errors.As(err, &refused) && p.opening && errors.Is(err, zk.ErrNodeExists):
+		return false, errAgain // somebody else was quicker; or this very request, sent twice
+	case errors.As(err, &refused) && isConflict(err), zkconn.Unknown(err):
+		return false, errAgain
+	case errors.Is(err, zk.ErrSessionExpired):
+		return false, zkconn.ErrOver
+	}
+	return false, err
+}
+
+// isConflict reports whether a transaction was refused because something has changed meanwhile.
+func isConflict(err error) bool {
+	return errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrBadVersion) ||
+		errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNotEmpty)
+}
