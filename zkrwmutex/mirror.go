@@ -19,10 +19,28 @@ import (
 func (rw *RWMutex) Lock() {
 	rw.read.Close()
 	rw.write.Lock()
+	rw.entered()
+}
+
+// entered begins a hold of Lock that the servers have granted.
+func (rw *RWMutex) entered() {
 	rw.local.Lock()
 	rw.mu.Lock()
 	rw.writing = true
 	rw.mu.Unlock()
+}
+
+// left ends a hold of Lock, and reports whether there was one. It comes before the servers
+// know: after, the next writer of this process may be there.
+func (rw *RWMutex) left() bool {
+	rw.mu.Lock()
+	locked := rw.writing
+	rw.writing = false
+	rw.mu.Unlock()
+	if locked {
+		rw.local.Unlock()
+	}
+	return locked
 }
 
 // TryLock locks rw for writing if nobody holds or waits for it, and reports whether it
@@ -47,15 +65,9 @@ func (rw *RWMutex) TryLock() bool {
 // Any goroutine may unlock. It blocks like [zksync.Lease.Unlock]. If the hold was lost
 // before, it only ends it locally: ask [RWMutex.Lease] before, if it matters.
 func (rw *RWMutex) Unlock() {
-	rw.mu.Lock()
-	locked := rw.writing
-	rw.writing = false
-	rw.mu.Unlock()
-	if !locked {
+	if !rw.left() {
 		panic("zkrwmutex: Unlock of unlocked RWMutex")
 	}
-	// Before the servers know: after, the next writer of this process may be there.
-	rw.local.Unlock()
 	rw.write.Unlock()
 }
 

@@ -28,6 +28,15 @@ func init() {
 	door.Open = func(s any, path string) door.Access {
 		return access{newSingles(s.(*Session), path, "", KindLock, nil)}
 	}
+	door.OpenWith = func(s any, path string, opts any) door.Access {
+		return access{newSingles(s.(*Session), path, "", KindLock, opts.([]Option))}
+	}
+	door.Monitors = append(door.Monitors, func(lock any) any {
+		if m, ok := lock.(*Mutex); ok && m != nil {
+			return door.Monitor[*Lease](monitor{m.c})
+		}
+		return nil
+	})
 }
 
 // access implements door.Access.

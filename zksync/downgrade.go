@@ -57,6 +57,9 @@ func (r *readers) Downgrade(ctx context.Context, l *Lease) (*Lease, error) {
 	}
 	p.turning.Store(false)
 	switch {
+	case r.q.s.ctx.Err() != nil: // Close has released the lease
+		p.e.Reap(zkconn.Litter{Dir: r.q.dir, Node: read.node})
+		return nil, ErrClosed
 	case l.Err() != nil:
 		p.e.Reap(zkconn.Litter{Dir: r.q.dir, Node: read.node})
 		return nil, l.Err()

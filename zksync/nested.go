@@ -16,7 +16,23 @@ type nested struct {
 	unlock func()
 }
 
-func init() { nest.Provide(newNested) }
+func init() { nest.Provide(newNested, nest.Inspector[*Lease](nesting{})) }
+
+// nesting implements nest.Inspector.
+type nesting struct{}
+
+func (nesting) Outer(inner *Lease) (*Lease, bool) {
+	if inner.nested == nil {
+		return nil, false
+	}
+	return inner.nested.outer, true
+}
+
+func (nesting) Move(ctx context.Context, inner, outer *Lease) *Lease {
+	unlock := func() {} // inner was unlocked meanwhile, and its level with it
+	inner.nested.once.Do(func() { unlock = inner.nested.unlock })
+	return newNested(ctx, outer, unlock)
+}
 
 // newNested is described at nest.Lease.
 func newNested(ctx context.Context, outer *Lease, unlock func()) *Lease {

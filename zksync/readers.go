@@ -118,7 +118,7 @@ func (r *readers) joined(b *batch, p *place, err error) (unwanted *place) {
 	defer r.mu.Unlock()
 	if err == nil && p.gone.Load() && len(b.waiters) > 0 {
 		r.again(b) // lost between the last look and here
-		return nil
+		return p   // the session of an adopted connection may live on, and the node with it
 	}
 	if err != nil || len(b.waiters) == 0 {
 		if r.current == b {
@@ -255,6 +255,7 @@ func (r *readers) Try(ctx context.Context, mirror bool) (*Lease, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p.gone.Load() {
+		p.leave(0)                 // see joined
 		return nil, ErrNotAcquired // the session went with it at that very moment
 	}
 	r.put(b, p)

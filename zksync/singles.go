@@ -106,7 +106,9 @@ func (g *singles) take(ctx context.Context, p *place, mirror bool) (*Lease, erro
 		return l, nil
 	}
 	g.mu.Unlock()
-	// The session went with it at that very moment, and the lease with the session.
+	// The session went with it at that very moment, and the lease with the session; but that of
+	// an adopted connection may live on, and the node with it.
+	p.leave(0)
 	l := newLease(ctx, g, p, 0, mirror)
 	l.finish(ErrLost)
 	return l, nil

@@ -8,11 +8,26 @@ import "context"
 // Maker makes a lease of its own on the hold of another one; see zksync.
 type Maker[Lease any] func(ctx context.Context, outer Lease, unlock func()) Lease
 
-// maker is set before main and only read after.
-var maker any
+// Inspector implements [Outer] and [Move]; see zksync.
+type Inspector[Lease any] interface {
+	Outer(inner Lease) (outer Lease, nested bool)
+	Move(ctx context.Context, inner, outer Lease) Lease
+}
+
+// Set before main and only read after.
+var maker, inspector any
 
 // Provide is called by zksync when it is initialised.
-func Provide[Lease any](m Maker[Lease]) { maker = m }
+func Provide[Lease any](m Maker[Lease], i Inspector[Lease]) { maker, inspector = m, i }
+
+// Outer is the lease in which inner is nested, if it is.
+func Outer[L any](inner L) (outer L, nested bool) { return inspector.(Inspector[L]).Outer(inner) }
+
+// Move returns a lease on the hold of outer in the place of inner, whose own Unlock does
+// nothing to the hold any more.
+func Move[L any](ctx context.Context, inner, outer L) L {
+	return inspector.(Inspector[L]).Move(ctx, inner, outer)
+}
 
 // Lease returns a lease on the hold of outer, with outer's token and the values of
 // ctx. It ends with outer, or by its own Unlock, which calls unlock exactly once,

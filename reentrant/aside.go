@@ -1,0 +1,143 @@
+package reentrant
+
+import (
+	"github.com/go-menagerie/menagerie/internal/nest"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// The holds of a Mutex.
+
+func (m *Mutex) find(l *zksync.Lease) aside {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h := m.hold
+	switch {
+	case h == nil:
+		return nil
+	case l == nil && h.owner == current() && h.mirror > 0, l != nil && inside(l, h.lease):
+		return mutexHold{m, h}
+	}
+	return nil
+}
+
+func (m *Mutex) anyone() aside {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if h := m.hold; h != nil && mayAct(h.owner) {
+		return mutexHold{m, h}
+	}
+	return nil
+}
+
+// inside reports whether l is nested in outer.
+func inside(l, outer *zksync.Lease) bool {
+	o, nested := nest.Outer(l)
+	return nested && o == outer
+}
+
+// mayAct reports whether the calling goroutine may act for o: which goroutines share a
+// WithOwner nobody knows.
+func mayAct(o owner) bool { return o == current() || o.number != 0 }
+
+type mutexHold struct {
+	m *Mutex
+	h *hold
+}
+
+func (a mutexHold) outer() *zksync.Lease {
+	a.m.mu.Lock()
+	defer a.m.mu.Unlock()
+	return a.h.lease
+}
+
+func (a mutexHold) away() {
+	a.m.mu.Lock()
+	defer a.m.mu.Unlock()
+	if a.m.hold == a.h {
+		a.m.hold = nil
+	}
+}
+
+func (a mutexHold) back(l *zksync.Lease) {
+	a.m.mu.Lock()
+	a.h.lease = l
+	empty := a.h.levels == 0 // the leases of all levels were given back while it waited
+	if !empty {
+		a.m.replace(a.h)
+	}
+	a.m.mu.Unlock()
+	if empty {
+		_ = l.Unlock()
+	}
+}
+
+func (a mutexHold) lose() {
+	a.m.mu.Lock()
+	defer a.m.mu.Unlock()
+	if a.h.mirror > 0 {
+		a.m.lost[a.h.owner] += a.h.mirror
+	}
+}
+
+// The write holds of an RWMutex.
+
+func (m *RWMutex) find(l *zksync.Lease) aside {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w := m.write
+	switch {
+	case w == nil || w.writes.all() == 0:
+		return nil
+	case l == nil && w.owner == current() && w.writes.mirror > 0, l != nil && inside(l, w.lease):
+		return rwHold{m, w}
+	}
+	return nil
+}
+
+func (m *RWMutex) anyone() aside {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if w := m.write; w != nil && w.writes.all() > 0 && mayAct(w.owner) {
+		return rwHold{m, w}
+	}
+	return nil
+}
+
+type rwHold struct {
+	m *RWMutex
+	w *writeHold
+}
+
+func (a rwHold) outer() *zksync.Lease {
+	a.m.mu.Lock()
+	defer a.m.mu.Unlock()
+	return a.w.lease
+}
+
+func (a rwHold) away() {
+	a.m.mu.Lock()
+	defer a.m.mu.Unlock()
+	if a.m.write == a.w {
+		a.m.write = nil
+	}
+}
+
+func (a rwHold) back(l *zksync.Lease) {
+	a.m.mu.Lock()
+	a.w.lease = l
+	empty := a.w.writes.all()+a.w.reads.all() == 0
+	if !empty {
+		a.m.replaceLost()
+		a.m.write = a.w
+	}
+	a.m.mu.Unlock()
+	if empty {
+		_ = l.Unlock()
+	}
+}
+
+func (a rwHold) lose() {
+	a.m.mu.Lock()
+	defer a.m.mu.Unlock()
+	a.m.owe(a.w.owner, lostLevels{a.w.writes.mirror, a.w.reads.mirror})
+}

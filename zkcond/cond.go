@@ -1,0 +1,252 @@
+package zkcond
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// Cond is a condition variable for many machines: sync.Cond with a path. Everybody who
+// names the same path, with the same lock, means the same condition. It is safe for use by
+// many goroutines. One lock may have any number of conditions, each with a path of its own.
+//
+// Wait, Signal and Broadcast are those of sync.Cond, for a lock that is locked with Lock.
+// WaitContext, SignalContext and BroadcastContext go with the leases of its other form.
+type Cond struct {
+	// L is held while the condition is looked at or changed.
+	L sync.Locker
+
+	path   string
+	lock   door.Monitor[*zksync.Lease]
+	door   door.Access
+	misuse error
+}
+
+// New names a condition of the lock l by the path of a directory of its own, which is created
+// when somebody waits and removed by the servers afterwards. It must not be the lock's, nor
+// lie inside. l is a *zksync.Mutex, a *zkrwmutex.RWMutex, whose writers may wait, or one of
+// package reentrant. It does no I/O. Another kind of lock, a malformed path, or a nil session
+// of the lock is reported by the first call as zksync.ErrMisuse. Of the options only
+// zksync.WithACL and zksync.WithName matter.
+func New(l sync.Locker, path string, opts ...zksync.Option) *Cond {
+	c := &Cond{L: l, path: path, lock: door.MonitorOf[*zksync.Lease](l)}
+	if c.lock == nil {
+		c.misuse = fmt.Errorf("%w: a condition of a %T; it needs a lock of this module", zksync.ErrMisuse, l)
+		return c
+	}
+	c.door = door.OpenWith(c.lock.Session(), path, opts)
+	c.misuse = c.door.Misuse()
+	if c.misuse == nil && within(c.lock.Path(), path) {
+		c.misuse = fmt.Errorf("%w: %s is the directory of the lock; use a path beside it", zksync.ErrMisuse, path)
+	}
+	return c
+}
+
+// within reports whether path is dir or below it: every node there would pass for somebody
+// who may hold the lock.
+func within(dir, path string) bool {
+	return path == dir || len(path) > len(dir) && path[:len(dir)] == dir && path[len(dir)] == '/'
+}
+
+// Wait unlocks c.L, waits for a signal, and locks c.L again, all levels of it if it is
+// reentrant. Between the unlocking and the waiting no signal can be missed. It waits for
+// ever, through disconnects. If its session is lost meanwhile, the place among those who wait
+// is gone, and it returns as if it had been woken.
+//
+// It panics, with a *zksync.Error, if the caller does not hold c.L through Lock, the session
+// is closed, or the servers refuse for good. If the hold of c.L had been lost before, it only
+// locks again.
+func (c *Cond) Wait() {
+	l, err := c.wait(context.Background(), nil)
+	if err != nil {
+		panic(c.wrap("wait", err))
+	}
+	_ = l // the mirror form's own
+}
+
+// WaitContext gives up the lock that is held under l, waits for a signal, and locks again; it
+// returns the new lease, with a greater token. l ends with zksync.ErrReleased. Where the lock
+// is reentrant all its levels are given up, and restored: the leases of the other levels end
+// too, but their Unlocks still count.
+//
+// A lease is returned whenever the lock is held, and only then, also with an error:
+//   - when ctx ends, it locks again if that is possible within 50 ms, and returns the lease
+//     with an error that wraps the context's; a signal that was for it goes to another one.
+//     Otherwise the error wraps zksync.ErrNotAcquired as well, and there is no lease.
+//   - if the servers refuse (an access control list, for instance), it does not wait and
+//     returns a lease, which may be another one, with the error.
+//   - if l had been lost or released before, or belongs to another lock, the error is
+//     zksync.ErrLost, zksync.ErrReleased or zksync.ErrMisuse, without a lease.
+//   - if the session is closed, it is zksync.ErrClosed, without a lease.
+func (c *Cond) WaitContext(ctx context.Context, l *zksync.Lease) (*zksync.Lease, error) {
+	if l == nil && c.misuse == nil {
+		return nil, c.wrap("wait", fmt.Errorf("%w: a nil lease; lock before", zksync.ErrMisuse))
+	}
+	again, err := c.wait(ctx, l)
+	return again, c.wrap("wait", err)
+}
+
+// Signal wakes the one who has waited longest of those who have not been woken, if there is
+// one. The caller holds c.L in either form; it panics, with a *zksync.Error, if he does not, the
+// session is closed, or the servers refuse for good. It blocks for one request if nobody waits
+// and for three otherwise, through disconnects. If the hold of c.L was lost meanwhile, it wakes
+// one who waited before that hold.
+func (c *Cond) Signal() { c.mirror("signal", false) }
+
+// Broadcast wakes everybody who waits now. Otherwise it is like Signal.
+func (c *Cond) Broadcast() { c.mirror("broadcast", true) }
+
+func (c *Cond) mirror(op string, all bool) {
+	l, err := c.holder()
+	if err == nil {
+		err = c.signal(context.Background(), l, all)
+	}
+	if err != nil {
+		panic(c.wrap(op, err))
+	}
+}
+
+func (c *Cond) holder() (*zksync.Lease, error) {
+	if c.misuse != nil {
+		return nil, c.misuse
+	}
+	l := c.lock.Holder()
+	if l == nil {
+		return nil, fmt.Errorf("%w: the lock is not held", zksync.ErrMisuse)
+	}
+	return l, nil
+}
+
+// SignalContext is Signal for one who holds the lock under l. It fails when ctx ends (the
+// error wraps the context's, and somebody may have been woken), if l has been lost
+// (zksync.ErrLost), released (zksync.ErrReleased), or belongs to another lock
+// (zksync.ErrMisuse), and if the session is closed (zksync.ErrClosed).
+func (c *Cond) SignalContext(ctx context.Context, l *zksync.Lease) error {
+	return c.wrap("signal", c.under(ctx, l, false))
+}
+
+// BroadcastContext is Broadcast for one who holds the lock under l. It fails like SignalContext.
+func (c *Cond) BroadcastContext(ctx context.Context, l *zksync.Lease) error {
+	return c.wrap("broadcast", c.under(ctx, l, true))
+}
+
+func (c *Cond) under(ctx context.Context, l *zksync.Lease, all bool) error {
+	if c.misuse != nil {
+		return c.misuse
+	}
+	if l == nil {
+		return fmt.Errorf("%w: a nil lease; lock before", zksync.ErrMisuse)
+	}
+	held, err := c.lock.Held(l)
+	if err == nil {
+		err = l.Err()
+	}
+	if err != nil {
+		return err
+	}
+	return c.signal(ctx, held, all)
+}
+
+// regainWithin bounds the locking again of one whose time is up. With the cleaning up
+// behind it, the call ends within a tenth of a second of that.
+const regainWithin = 45 * time.Millisecond
+
+// wait is Wait and WaitContext.
+func (c *Cond) wait(ctx context.Context, l *zksync.Lease) (*zksync.Lease, error) {
+	if c.misuse != nil {
+		return nil, c.misuse
+	}
+	held, err := c.lock.Held(l)
+	if err != nil {
+		return nil, err
+	}
+	w := c.newWaiter(held)
+	s, kept, err := c.lock.Suspend(ctx, l, w.seat())
+	switch {
+	case s == nil:
+		return kept, err
+	case err != nil && l == nil && errors.Is(err, zksync.ErrLost):
+		return s.Regain(ctx) // the mirror form has no other way to return
+	case err != nil && ctx.Err() != nil:
+		return c.late(ctx, s, err)
+	case err != nil:
+		s.Forfeit()
+		return nil, err
+	}
+	w.e = s.Epoch()
+	err = w.await(ctx)
+	signalled := err == nil
+	if errors.Is(err, zkconn.ErrOver) || errors.Is(err, errGone) {
+		err = nil // a signal may have been missed
+	}
+	var again *zksync.Lease
+	if err == nil {
+		again, err = s.Regain(ctx)
+	}
+	if err != nil {
+		w.leave()
+		return c.failed(ctx, s, err)
+	}
+	if signalled {
+		w.consume(ctx, again)
+	} else {
+		w.leave()
+	}
+	return again, nil
+}
+
+// failed ends a wait that was in vain.
+func (c *Cond) failed(ctx context.Context, s door.Suspension[*zksync.Lease], err error) (*zksync.Lease, error) {
+	if ctx.Err() != nil {
+		return c.late(ctx, s, contextError(ctx))
+	}
+	if errors.Is(err, zksync.ErrClosed) || errors.Is(err, zkconn.ErrClosed) {
+		s.Forfeit()
+		return nil, zksync.ErrClosed
+	}
+	again, lockErr := s.Regain(ctx)
+	if lockErr != nil {
+		s.Forfeit()
+		return nil, lockErr
+	}
+	return again, err
+}
+
+// late locks again for one whose ctx has ended, if that does not take long.
+func (c *Cond) late(ctx context.Context, s door.Suspension[*zksync.Lease], err error) (*zksync.Lease, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), regainWithin)
+	defer cancel()
+	again, lockErr := s.Regain(ctx)
+	switch {
+	case lockErr == nil:
+		return again, err
+	case errors.Is(lockErr, context.DeadlineExceeded):
+		s.Forfeit()
+		return nil, fmt.Errorf("%w; it could not lock again in time: %w", err, zksync.ErrNotAcquired)
+	}
+	s.Forfeit()
+	return nil, fmt.Errorf("%w; it could not lock again: %w", err, lockErr)
+}
+
+// contextError is the error of an ended context with its cause.
+func contextError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if cause == nil || errors.Is(cause, err) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
+
+func (c *Cond) wrap(op string, err error) error {
+	var named *zksync.Error
+	if err == nil || errors.As(err, &named) {
+		return err
+	}
+	return &zksync.Error{Op: op, Path: c.path, Err: err}
+}

@@ -1,0 +1,196 @@
+package zkcond
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-zookeeper/zk"
+)
+
+// waiter is one call of Wait.
+//
+// Only the one who has waited longest looks at the signals. Everybody else watches the node
+// of who came just before: so one signal wakes one process, and a broadcast one after the
+// other, in order. Whoever is woken keeps his node until he holds the lock, where he removes it
+// and uses his signal up in one transaction. If he dies or gives up before, the node goes without
+// the signal, and the next one finds both.
+type waiter struct {
+	c     *Cond
+	token zksync.Token // of the hold that was given up
+	name  string
+	e     *zkconn.Epoch
+	seen  reading // what told of the signal
+}
+
+// reading is the condition's node as it was read.
+type reading struct {
+	signals signals
+	version int32
+	fresh   bool // not used yet
+}
+
+// errGone means that our own node was deleted by somebody else.
+var errGone = enter.ErrGone
+
+func (c *Cond) newWaiter(held *zksync.Lease) *waiter {
+	return &waiter{c: c, token: held.Token(), name: waiterName(enter.NewUUID(), held.Token())}
+}
+
+func (w *waiter) node() string { return w.c.base() + "/" + w.name }
+
+func (w *waiter) seat() door.Seat {
+	return door.Seat{Dir: w.c.base(), Node: w.node(), Data: w.c.door.Owner(), ACL: w.c.door.ACL()}
+}
+
+// await waits for a signal, until ctx or the epoch ends, the node is gone (errGone), or the
+// servers refuse.
+func (w *waiter) await(ctx context.Context) error {
+	select {
+	case <-w.c.door.Closed():
+		return zksync.ErrClosed
+	default:
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	closing := make(chan struct{})
+	defer close(closing)
+	if !w.c.door.Spawn(func() {
+		select {
+		case <-w.c.door.Closed():
+			cancel(zksync.ErrClosed)
+		case <-closing:
+		}
+	}) {
+		return zksync.ErrClosed
+	}
+	for {
+		signalled, err := w.look(ctx)
+		if signalled {
+			return nil
+		}
+		if zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent) {
+			err = enter.Sleep(ctx, w.e, pause)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// look is one listing and what there is to wait for after it.
+func (w *waiter) look(ctx context.Context) (signalled bool, err error) {
+	names, _, err := w.e.Children(ctx, w.c.base())
+	if errors.Is(err, zk.ErrNoNode) {
+		return false, errGone
+	}
+	if err != nil {
+		return false, err
+	}
+	all := parseWaiters(names)
+	i := slices.IndexFunc(all, func(o waiting) bool { return o.name == w.name })
+	if i < 0 {
+		return false, errGone
+	}
+	n := w.subscribe()
+	defer n.stop()
+	if i > 0 {
+		n.watch(w.c.base() + "/" + all[i-1].name)
+		return false, n.wait(ctx)
+	}
+	for {
+		n.watch(w.c.base())
+		if signalled, err = w.signalled(ctx); signalled || err != nil {
+			return signalled, err
+		}
+		if err := n.wait(ctx); err != nil {
+			return false, err
+		}
+		// Mostly the news is a signal for us, and there is nothing to watch any more.
+		if signalled, err = w.signalled(ctx); signalled || err != nil {
+			return signalled, err
+		}
+	}
+}
+
+// signalled reads whether there is a signal for us, who have waited longest.
+func (w *waiter) signalled(ctx context.Context) (ok bool, err error) {
+	if w.seen, err = w.read(ctx); err == nil {
+		_, ok = w.seen.signals.take(w.token)
+	}
+	return ok, err
+}
+
+func (w *waiter) read(ctx context.Context) (reading, error) {
+	data, stat, err := w.e.Get(ctx, w.c.base())
+	if errors.Is(err, zk.ErrNoNode) {
+		return reading{}, errGone
+	}
+	if err != nil {
+		return reading{}, err
+	}
+	s, err := parseSignals(data)
+	return reading{s, stat.Version, true}, err
+}
+
+// consume uses the signal up, under the lock. If it cannot be found out whether that was done,
+// the node goes and the signal is for the next one who waited: he is woken in vain at worst.
+func (w *waiter) consume(ctx context.Context, l *zksync.Lease) {
+	// Without an answer within the time that an Unlock would wait, too.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), consumeWithin(ctx))
+	defer cancel()
+	for {
+		err := w.tryConsume(ctx, l)
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, errAgain) {
+			w.leave()
+			return
+		}
+		w.seen.fresh = false
+	}
+}
+
+// consumeWithin is how long a signal may take to be used up: the caller holds the lock by
+// then, and returns whatever comes.
+func consumeWithin(ctx context.Context) time.Duration {
+	const most = time.Second
+	if end, ok := ctx.Deadline(); ok {
+		return max(min(time.Until(end), most), regainWithin)
+	}
+	return most
+}
+
+func (w *waiter) tryConsume(ctx context.Context, l *zksync.Lease) (err error) {
+	if !w.seen.fresh {
+		if w.seen, err = w.read(ctx); err != nil {
+			return err
+		}
+	}
+	rest, ok := w.seen.signals.take(w.token)
+	if !ok {
+		return errGone // a signal that is not there any more needs no using up
+	}
+	// With the lock, because only who holds it may write; and the waiter's node, which is gone
+	// if this very transaction was applied before.
+	err = w.c.write(ctx, w.e, rest, w.seen.version,
+		&zk.CheckVersionRequest{Path: w.c.door.Full(l.Path()), Version: -1},
+		&zk.DeleteRequest{Path: w.node(), Version: -1})
+	var refused *zkconn.TxnError
+	if errors.As(err, &refused) && refused.Index == 1 && errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	return err
+}
+
+// leave gives the place among the waiters up. With a healthy connection it is gone when it
+// returns.
+func (w *waiter) leave() {
+	enter.Settle(w.e, w.e.Reap(zkconn.Litter{Dir: w.c.base(), Node: w.node()}), enter.Grace)
+}
