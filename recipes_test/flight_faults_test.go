@@ -2,12 +2,16 @@ package recipes_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // Every request of three who ask while the first runs is struck once with every fault.
@@ -75,4 +79,139 @@ func TestEveryFaultLeavesAForgottenFlightSound(t *testing.T) {
 			require.Empty(t, v.srv.Children(flightForgotten), name)
 		}
 	})
+}
+
+// blows are faults that may cost the run its lease, so it may have to be run again.
+func blows() map[string]func(v *env, q *zktest.Request) zktest.Verdict {
+	return map[string]func(v *env, q *zktest.Request) zktest.Verdict{
+		"expire": func(v *env, q *zktest.Request) zktest.Verdict {
+			v.srv.Expire(q.Session)
+			return zktest.Verdict{}
+		},
+		"disconnect": func(v *env, q *zktest.Request) zktest.Verdict {
+			v.srv.Disconnect(q.Session)
+			return zktest.Verdict{}
+		},
+		"partition for 3s": func(v *env, q *zktest.Request) zktest.Verdict {
+			time.AfterFunc(3*time.Second, v.srv.Partition(q.Session))
+			return zktest.Verdict{}
+		},
+		"partition for a minute": func(v *env, q *zktest.Request) zktest.Verdict {
+			time.AfterFunc(time.Minute, v.srv.Partition(q.Session))
+			return zktest.Verdict{}
+		},
+		"hold for 5s":      func(*env, *zktest.Request) zktest.Verdict { return zktest.Verdict{Delay: 5 * time.Second} },
+		"restart":          func(v *env, _ *zktest.Request) zktest.Verdict { go v.srv.Restart(); return zktest.Verdict{} },
+		"an error once":    func(*env, *zktest.Request) zktest.Verdict { return zktest.Verdict{Fate: zktest.Fail, Code: -1} },
+		"expired, it says": func(*env, *zktest.Request) zktest.Verdict { return zktest.Verdict{Fate: zktest.Fail, Code: -112} },
+	}
+}
+
+// Whatever befalls one request, everybody finishes; only whose lease was lost gets an error,
+// and there is one run for each lease.
+func TestEveryBlowLeavesTheFlightSound(t *testing.T) {
+	const requests = 32
+	for name, blow := range blows() {
+		for nth := 1; nth <= requests; nth++ {
+			inProcess(t, func(t *testing.T, v *env) {
+				fs := v.flights(3)
+				v.quiet()
+				name := fmt.Sprintf("%s at request %d", name, nth)
+				var n atomic.Int32
+				v.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+					switch q.Op {
+					case zktest.Connect, zktest.Ping, zktest.CloseSession:
+						return zktest.Verdict{}
+					}
+					if int(n.Add(1)) != nth {
+						return zktest.Verdict{}
+					}
+					return blow(v, q)
+				})
+				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+				defer cancel()
+				var runs, lost atomic.Int32
+				var all sync.WaitGroup
+				for i, f := range fs {
+					all.Go(func() {
+						time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+						value, err, _ := f.Do(ctx, flightKey, func(ctx context.Context) (string, error) {
+							runs.Add(1)
+							select {
+							case <-time.After(time.Second):
+							case <-ctx.Done():
+							}
+							return "x", nil
+						})
+						require.Equal(t, "x", value, name)
+						if err != nil {
+							require.ErrorIs(t, err, zksync.ErrLost, name)
+							lost.Add(1)
+						}
+					})
+				}
+				all.Wait()
+				// One whose wait was cut off comes anew.
+				require.LessOrEqual(t, runs.Load(), lost.Load()+2, name)
+				require.LessOrEqual(t, lost.Load(), int32(1), name)
+				v.later()
+				require.Empty(t, v.srv.Children(flightLock), name)
+				value, err, shared := fs[2].Do(ctx, flightKey, says("y"))
+				require.NoError(t, err, name)
+				require.Equal(t, "y", value, name)
+				require.False(t, shared, name)
+			})
+		}
+	}
+}
+
+// One of them gives up, at every request in turn.
+func TestGivingUpAtAnyRequestLeavesTheFlightSound(t *testing.T) {
+	for nth := 1; nth <= 32; nth++ {
+		for who := range 3 {
+			inProcess(t, func(t *testing.T, v *env) {
+				fs := v.flights(3)
+				v.quiet()
+				name := fmt.Sprintf("%d gives up at request %d", who, nth)
+				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+				defer cancel()
+				his, giveUp := context.WithCancel(ctx)
+				defer giveUp()
+				var n atomic.Int32
+				v.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+					if int(n.Add(1)) == nth {
+						giveUp()
+					}
+					return zktest.Verdict{}
+				})
+				var all sync.WaitGroup
+				for i, f := range fs {
+					all.Go(func() {
+						time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+						ctx := ctx
+						if i == who {
+							ctx = his
+						}
+						value, err, _ := f.Do(ctx, flightKey, func(ctx context.Context) (string, error) {
+							select {
+							case <-time.After(time.Second):
+								return "x", nil
+							case <-ctx.Done():
+								return "", ctx.Err()
+							}
+						})
+						if err != nil {
+							require.Equal(t, who, i, name)
+							require.ErrorIs(t, err, context.Canceled, name)
+							return
+						}
+						require.Equal(t, "x", value, name)
+					})
+				}
+				all.Wait()
+				v.quiet()
+				require.Empty(t, v.srv.Children(flightLock), name)
+			})
+		}
+	}
 }

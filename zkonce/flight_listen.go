@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/enter"
@@ -17,7 +18,9 @@ import (
 // ear hears of a result while its owner queues. Without it, each would have to wait until
 // all ahead have left, also those that have died, for a result that has been there for long.
 type ear struct {
-	done chan struct{} // closed when the rest is valid
+	enough chan struct{} // closed when the owner waits no longer
+	told   atomic.Bool   // that the place has changed: what is there is worth waiting for
+	done   chan struct{} // closed when the rest is valid
 
 	data       []byte // of a result
 	moved      bool   // the key has been forgotten since,
@@ -30,7 +33,7 @@ const listenAfter = 10 * time.Millisecond
 
 // listen begins to listen, until ctx ends. Whatever is heard ends the wait.
 func (p *passenger[T]) listen(ctx context.Context, stop context.CancelCauseFunc) *ear {
-	e := &ear{done: make(chan struct{})}
+	e := &ear{enough: make(chan struct{}), done: make(chan struct{})}
 	go func() {
 		defer close(e.done)
 		t := time.NewTimer(listenAfter)
@@ -49,8 +52,19 @@ func (p *passenger[T]) listen(ctx context.Context, stop context.CancelCauseFunc)
 	return e
 }
 
-// errHeard ends a wait that is over.
-var errHeard = errors.New("zkonce: heard")
+var (
+	errHeard  = errors.New("zkonce: heard")  // ends a wait that is over
+	errEnough = errors.New("zkonce: enough") // ends listening
+)
+
+func (e *ear) satisfied() bool {
+	select {
+	case <-e.enough:
+		return true
+	default:
+		return false
+	}
+}
 
 // hearing is what an ear knows.
 type hearing[T any] struct {
@@ -62,9 +76,16 @@ type hearing[T any] struct {
 // in listens in one ZooKeeper session.
 func (h *hearing[T]) in(ctx context.Context, e *zkconn.Epoch) error {
 	for pause := listenAfter; ; pause = min(2*pause, time.Second) {
+		if h.e.satisfied() {
+			return errEnough
+		}
 		heard, err := h.hear(ctx, e)
 		if heard || err != nil && !again(err) {
 			return err
+		}
+		h.e.told.Store(false) // before enough is looked at: see travel
+		if h.e.satisfied() {
+			return errEnough
 		}
 		if err := enter.Sleep(ctx, e, pause); err != nil {
 			return err
@@ -98,7 +119,10 @@ func (h *hearing[T]) hear(ctx context.Context, e *zkconn.Epoch) (bool, error) {
 		}
 	}
 	news := make(chan zkconn.News, 1)
-	w, err := e.Watch(ctx, place, func(n zkconn.News) { news <- n })
+	w, err := e.Watch(ctx, place, func(n zkconn.News) {
+		h.e.told.Store(n == zkconn.Changed) // before the wire tells of a grant
+		news <- n
+	})
 	if err != nil {
 		return false, err
 	}

@@ -81,8 +81,12 @@ func (p *passenger[T]) travel() (landing[T], error) {
 	wait, cancel := context.WithCancelCause(p.c.ctx)
 	e := p.listen(wait, cancel)
 	lease, err := zksync.NewMutex(p.f.s, p.queue(), p.f.opts...).LockContext(wait)
+	close(e.enough)
+	if err != nil || !e.told.Load() {
+		cancel(nil)
+	}
+	<-e.done // a result that has been announced is worth one read; looking for it takes two
 	cancel(nil)
-	<-e.done
 	if heard := e.data != nil || e.moved; heard {
 		if err == nil {
 			_ = lease.Unlock()

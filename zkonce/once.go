@@ -58,6 +58,11 @@ func (o *Once) DoContext(ctx context.Context, f func(ctx context.Context) ([]byt
 		value, err := f(ctx)
 		return &outcome{Value: value}, err
 	})
+	return o.value(r, err)
+}
+
+// value is what a call returns for an outcome.
+func (o *Once) value(r *outcome, err error) ([]byte, error) {
 	if err != nil {
 		return nil, o.wrap("once", err)
 	}
@@ -99,20 +104,27 @@ func (o *Once) do(ctx context.Context, f func(context.Context) (*outcome, error)
 	}
 	var r *outcome
 	err := o.m.Do(ctx, func(ctx context.Context, l *zksync.Lease) (err error) {
-		// The lock was given to us after the result of the one before was written, so this
-		// server knows of it.
-		if r, err = o.kept(ctx); r != nil || err != nil {
-			return err
-		}
-		if r, err = f(context.WithValue(ctx, leaseKey{}, l)); err != nil {
-			return err
-		}
-		return o.keep(ctx, l, r)
+		r, err = o.turn(ctx, l, f)
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return r, nil
+}
+
+// turn is what whoever holds the lock does: it runs f, unless there is an outcome.
+func (o *Once) turn(ctx context.Context, l *zksync.Lease, f func(context.Context) (*outcome, error)) (*outcome, error) {
+	// The lock was given to us after the result of the one before was written, so this
+	// server knows of it.
+	r, err := o.kept(ctx)
+	if r != nil || err != nil {
+		return r, err
+	}
+	if r, err = f(context.WithValue(ctx, leaseKey{}, l)); err != nil {
+		return nil, err
+	}
+	return r, o.keep(ctx, l, r)
 }
 
 // keep writes the outcome, if the lease still holds.
