@@ -1,0 +1,436 @@
+package recipes_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+const barrierPath = "/barriers/a"
+
+// barriers opens n sessions and names the same barrier of n parties through each.
+func (v *env) barriers(n int, opts ...zkbarrier.BarrierOption) []*zkbarrier.Barrier {
+	v.t.Helper()
+	all := make([]*zkbarrier.Barrier, n)
+	for i := range all {
+		all[i] = zkbarrier.NewBarrier(v.session(), barrierPath, n, opts...)
+	}
+	return all
+}
+
+// awaiting is one Await in a goroutine of its own.
+type awaiting struct {
+	done     chan struct{}
+	index    int
+	err      error
+	panicked any
+	at       time.Time
+}
+
+func await(ctx context.Context, b *zkbarrier.Barrier) *awaiting {
+	a := &awaiting{done: make(chan struct{})}
+	go func() {
+		defer close(a.done)
+		defer func() {
+			a.panicked, a.at = recover(), time.Now()
+		}()
+		a.index, a.err = b.Await(ctx)
+	}()
+	return a
+}
+
+func (a *awaiting) pending() bool {
+	select {
+	case <-a.done:
+		return false
+	default:
+		return true
+	}
+}
+
+func awaitAll(ctx context.Context, bs ...*zkbarrier.Barrier) []*awaiting {
+	all := make([]*awaiting, len(bs))
+	for i, b := range bs {
+		all[i] = await(ctx, b)
+	}
+	return all
+}
+
+// gathered waits until n parties wait at the barrier, and have nothing left to do.
+func (v *env) gathered(b *zkbarrier.Barrier, n int) {
+	v.t.Helper()
+	if v.virtual {
+		v.quiet()
+		v.waitingAt(b, n)
+		return
+	}
+	v.eventually(func() bool {
+		got, err := b.Waiting(context.Background())
+		require.NoError(v.t, err)
+		return got == n
+	}, "%d parties do not wait", n)
+	v.quiet()
+}
+
+func (v *env) waitingAt(b *zkbarrier.Barrier, n int) {
+	v.t.Helper()
+	got, err := b.Waiting(context.Background())
+	require.NoError(v.t, err)
+	require.Equal(v.t, n, got, "parties that wait")
+}
+
+func (v *env) broken(b *zkbarrier.Barrier, want bool) {
+	v.t.Helper()
+	got, err := b.Broken(context.Background())
+	require.NoError(v.t, err)
+	require.Equal(v.t, want, got, "broken")
+}
+
+// leave waits until all have left together, each with an index of its own.
+func (v *env) leave(all ...*awaiting) {
+	v.t.Helper()
+	var got, want []int
+	for i, a := range all {
+		v.awaits(a.done, "Await to return")
+		require.Nil(v.t, a.panicked)
+		require.NoError(v.t, a.err)
+		got, want = append(got, a.index), append(want, i)
+	}
+	slices.Sort(got)
+	require.Equal(v.t, want, got, "indices")
+}
+
+// brokenFor waits until the barrier is broken for all of them.
+func (v *env) brokenFor(all ...*awaiting) {
+	v.t.Helper()
+	for _, a := range all {
+		v.awaits(a.done, "Await to return")
+		require.ErrorIs(v.t, a.err, zksync.ErrBroken)
+		require.Equal(v.t, -1, a.index)
+	}
+}
+
+// emptied checks that no party has left anything behind.
+func (v *env) emptied() {
+	v.t.Helper()
+	if v.virtual {
+		v.quiet()
+	}
+	for _, n := range v.children(barrierPath) {
+		if v.virtual {
+			require.Empty(v.t, v.children(barrierPath+"/"+n), n)
+			continue
+		}
+		v.queued(barrierPath+"/"+n, 0)
+	}
+}
+
+func TestAcceptance055ABarrierOfOnePassesAtOnce(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		for _, opts := range [][]zkbarrier.BarrierOption{nil, {zkbarrier.Tolerant()}} {
+			b := zkbarrier.NewBarrier(v.session(), barrierPath+string(rune('0'+len(opts))), 1, opts...)
+			require.Equal(t, 1, b.Parties())
+			for range 3 {
+				start := time.Now()
+				index, err := b.Await(context.Background())
+				require.NoError(t, err)
+				require.Zero(t, index)
+				v.atOnce(start, "Await")
+				v.broken(b, false)
+			}
+		}
+	})
+}
+
+func TestAcceptance056AllPassTogether(t *testing.T) {
+	for name, make := range map[string]func(v *env) []*zkbarrier.Barrier{
+		"two goroutines": func(v *env) []*zkbarrier.Barrier {
+			b := zkbarrier.NewBarrier(v.session(), barrierPath, 2)
+			return []*zkbarrier.Barrier{b, b}
+		},
+		"two objects of a session": func(v *env) []*zkbarrier.Barrier {
+			s := v.session()
+			return []*zkbarrier.Barrier{zkbarrier.NewBarrier(s, barrierPath, 2), zkbarrier.NewBarrier(s, barrierPath, 2)}
+		},
+		"two sessions":           func(v *env) []*zkbarrier.Barrier { return v.barriers(2) },
+		"nine sessions":          func(v *env) []*zkbarrier.Barrier { return v.barriers(9) },
+		"nine tolerant sessions": func(v *env) []*zkbarrier.Barrier { return v.barriers(9, zkbarrier.Tolerant()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, v *env) {
+				bs := make(v)
+				last := len(bs) - 1
+				early := awaitAll(context.Background(), bs[:last]...)
+				v.gathered(bs[last], last)
+				for _, a := range early {
+					require.True(t, a.pending(), "%v", a.err)
+				}
+				start := time.Now()
+				end := await(context.Background(), bs[last])
+				v.leave(append(early, end)...)
+				require.Zero(t, end.index, "of the last one")
+				v.atOnce(start, "leaving")
+				v.waitingAt(bs[0], 0)
+				v.emptied()
+			})
+		})
+	}
+}
+
+func TestAcceptance057And058AnEndOfPatienceBreaksTheBarrierForTheOthers(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		bs := v.barriers(4)
+		others := awaitAll(context.Background(), bs[0], bs[1], bs[1]) // the same session, and another one
+		v.gathered(bs[3], 3)
+		require.NoError(t, bs[3].Reset(context.Background()))
+		v.brokenFor(others...)
+
+		others = awaitAll(context.Background(), bs[0], bs[2])
+		v.gathered(bs[3], 2)
+		ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		impatient := await(ctx, bs[2])
+		v.awaits(impatient.done, "Await to return")
+		require.ErrorIs(t, impatient.err, context.DeadlineExceeded)
+		require.NotErrorIs(t, impatient.err, zksync.ErrBroken)
+		v.took(start, 500*time.Millisecond, "Await")
+		v.brokenFor(others...)
+		v.within(start, 500*time.Millisecond, "the others' Await")
+		v.broken(bs[3], true)
+		v.waitingAt(bs[3], 0)
+		v.emptied()
+
+		start = time.Now()
+		_, err := bs[3].Await(context.Background())
+		require.ErrorIs(t, err, zksync.ErrBroken, "it stays broken")
+		v.atOnce(start, "Await at a broken barrier")
+	})
+}
+
+func TestACancelledPartyBreaksTheBarrier(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		bs := v.barriers(3)
+		ctx, cancel := context.WithCancelCause(context.Background())
+		defer cancel(nil)
+		reason := errors.New("operator went home")
+		a, other := await(ctx, bs[0]), await(context.Background(), bs[1])
+		v.gathered(bs[2], 2)
+		cancel(reason)
+		v.brokenFor(other)
+		v.awaits(a.done, "Await to return")
+		require.ErrorIs(t, a.err, context.Canceled)
+		require.ErrorIs(t, a.err, reason)
+
+		require.NoError(t, bs[2].Reset(context.Background()))
+		_, err := bs[0].Await(ctx)
+		require.ErrorIs(t, err, context.Canceled)
+		v.broken(bs[1], false) // that one never came
+	})
+}
+
+func TestAcceptance059And060AResetBreaksTheWaitOfAllAndTheBarrierIsUsableAgain(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		bs := v.barriers(4)
+		for range 3 {
+			all := awaitAll(context.Background(), bs[0], bs[0], bs[1])
+			v.gathered(bs[3], 3)
+			require.NoError(t, bs[3].Reset(context.Background()))
+			v.brokenFor(all...)
+			v.broken(bs[0], false)
+			v.emptied()
+			v.leave(awaitAll(context.Background(), bs...)...)
+		}
+		require.NoError(t, bs[0].Reset(context.Background())) // with nobody waiting
+		v.leave(awaitAll(context.Background(), bs...)...)
+	})
+}
+
+func TestAcceptance061EachGenerationNeedsAllParties(t *testing.T) {
+	for _, opts := range [][]zkbarrier.BarrierOption{nil, {zkbarrier.Tolerant()}} {
+		each(t, func(t *testing.T, v *env) {
+			bs := v.barriers(3, opts...)
+			for i := range 5 {
+				first := await(context.Background(), bs[i%3])
+				v.gathered(bs[0], 1)
+				second := await(context.Background(), bs[(i+1)%3])
+				v.gathered(bs[0], 2)
+				require.True(t, first.pending() && second.pending())
+				last := await(context.Background(), bs[(i+2)%3])
+				v.leave(first, second, last)
+				require.Equal(t, []int{2, 1, 0}, []int{first.index, second.index, last.index})
+			}
+			v.emptied()
+			require.Len(t, v.children(barrierPath), 2+5, "the open generation, and the ends of five")
+		})
+	}
+}
+
+func TestAcceptance062IndicesAreAPermutationAndTheActionRunsOnceBeforeAnybodyLeaves(t *testing.T) {
+	for _, opts := range [][]zkbarrier.BarrierOption{nil, {zkbarrier.Tolerant()}} {
+		each(t, func(t *testing.T, v *env) {
+			const parties = 5
+			var runs, left atomic.Int32
+			action := zkbarrier.WithAction(func(context.Context) error {
+				<-time.After(20 * time.Millisecond)
+				require.Zero(t, left.Load()%parties, "somebody left before the action had run")
+				runs.Add(1)
+				return nil
+			})
+			bs := v.barriers(parties, append(opts, action)...)
+			for i := range 4 {
+				var all []*awaiting
+				for _, b := range bs {
+					a := await(context.Background(), b)
+					all = append(all, a)
+					go func() { <-a.done; left.Add(1) }()
+				}
+				v.leave(all...)
+				v.quiet()
+				require.EqualValues(t, i+1, runs.Load(), "runs of the action")
+				require.EqualValues(t, parties*(i+1), left.Load())
+			}
+			v.emptied()
+		})
+	}
+}
+
+func TestAFailedActionBreaksTheBarrier(t *testing.T) {
+	failure := errors.New("no disk")
+	for name, action := range map[string]func(context.Context) error{
+		"error": func(context.Context) error { return failure },
+		"panic": func(context.Context) error { panic(failure) },
+	} {
+		for _, opts := range [][]zkbarrier.BarrierOption{nil, {zkbarrier.Tolerant()}} {
+			t.Run(name, func(t *testing.T) {
+				each(t, func(t *testing.T, v *env) {
+					bs := v.barriers(3, append(opts, zkbarrier.WithAction(action))...)
+					others := awaitAll(context.Background(), bs[:2]...)
+					v.gathered(bs[2], 2)
+					last := await(context.Background(), bs[2])
+					v.brokenFor(others...)
+					v.awaits(last.done, "Await to return")
+					if name == "panic" {
+						require.Equal(t, failure, last.panicked)
+					} else {
+						require.ErrorIs(t, last.err, failure)
+						require.NotErrorIs(t, last.err, zksync.ErrBroken)
+					}
+					v.broken(bs[0], true)
+					v.emptied()
+				})
+			})
+		}
+	}
+}
+
+func TestAResetEndsTheContextOfAnActionThatRuns(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		running := make(chan struct{})
+		bs := v.barriers(2, zkbarrier.WithAction(func(ctx context.Context) error {
+			close(running)
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}))
+		all := awaitAll(context.Background(), bs...)
+		v.awaits(running, "the action")
+		require.NoError(t, bs[0].Reset(context.Background()))
+		v.brokenFor(all...)
+		v.emptied()
+	})
+}
+
+func TestAcceptance064ASlowWaiterOfACompleteGenerationIsNeverToldThatItBroke(t *testing.T) {
+	for _, opts := range [][]zkbarrier.BarrierOption{nil, {zkbarrier.Tolerant()}} {
+		each(t, func(t *testing.T, v *env) {
+			s := v.session(zksync.WithTimeout(20 * time.Second))
+			slow := zkbarrier.NewBarrier(s, barrierPath, 2, opts...)
+			bs := v.barriers(2, opts...)
+			a := await(context.Background(), slow)
+			v.gathered(bs[0], 1)
+			heal := v.partition(s)
+			_, err := bs[0].Await(context.Background())
+			require.NoError(t, err)
+			for range 3 { // it sleeps through later generations, one of which breaks
+				v.leave(awaitAll(context.Background(), bs...)...)
+			}
+			other := await(context.Background(), bs[0])
+			v.gathered(bs[1], 1)
+			require.NoError(t, bs[1].Reset(context.Background()))
+			v.brokenFor(other)
+			require.True(t, a.pending())
+			heal()
+			v.awaits(a.done, "Await to return")
+			require.NoError(t, a.err)
+			require.Equal(t, 1, a.index)
+		})
+	}
+}
+
+func TestAcceptance126AnAwaitSurvivesAReconnect(t *testing.T) {
+	for name, outage := range away {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, v *env) {
+				s := v.session(zksync.WithTimeout(8 * time.Second))
+				bs := v.barriers(3)
+				a := await(context.Background(), zkbarrier.NewBarrier(s, barrierPath, 3))
+				v.gathered(bs[0], 1)
+				b := await(context.Background(), bs[0])
+				v.gathered(bs[1], 2)
+				outage(t, v, s)
+				v.connected(s)
+				v.quiet()
+				require.True(t, a.pending() && b.pending(), "%v %v", a.err, b.err)
+				v.leave(a, b, await(context.Background(), bs[1]))
+			})
+		})
+	}
+}
+
+func TestPartiesThatComeTooLateAreInTheNextGeneration(t *testing.T) {
+	for _, opts := range [][]zkbarrier.BarrierOption{nil, {zkbarrier.Tolerant()}} {
+		each(t, func(t *testing.T, v *env) {
+			bs := v.barriers(2, opts...)
+			var all []*awaiting
+			for range 7 {
+				all = append(all, awaitAll(context.Background(), bs...)...)
+			}
+			for _, a := range all {
+				v.awaits(a.done, "Await to return")
+				require.NoError(t, a.err)
+			}
+			indices := map[int]int{}
+			for _, a := range all {
+				indices[a.index]++
+			}
+			require.Equal(t, map[int]int{0: 7, 1: 7}, indices)
+			v.emptied()
+		})
+	}
+}
+
+func TestAnotherNumberOfPartiesOrKindOfBarrierIsMisuse(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		require.NoError(t, v.barriers(2)[0].Reset(context.Background()))
+		_, err := zkbarrier.NewBarrier(v.session(), barrierPath, 3).Await(context.Background())
+		require.ErrorIs(t, err, zksync.ErrMisuse)
+		require.ErrorContains(t, err, "2 parties, not 3")
+		_, err = zkbarrier.NewBarrier(v.session(), barrierPath, 2, zkbarrier.Tolerant()).Broken(context.Background())
+		require.ErrorIs(t, err, zksync.ErrMisuse)
+		for _, n := range []int{-1, 0, 4001} {
+			_, err = zkbarrier.NewBarrier(v.session(), barrierPath, n).Await(context.Background())
+			require.ErrorIs(t, err, zksync.ErrMisuse)
+		}
+		require.ErrorIs(t, zkbarrier.NewBarrier(nil, barrierPath, 1).Reset(context.Background()), zksync.ErrMisuse)
+		_, err = zkbarrier.NewBarrier(v.session(), "no/slash", 1).Waiting(context.Background())
+		require.ErrorIs(t, err, zksync.ErrMisuse)
+	})
+}

@@ -1,0 +1,154 @@
+package zkbarrier
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// Barrier lets a fixed number of parties wait for each other, again and again, wherever they
+// are: j.u.c.'s CyclicBarrier for many machines. Each time all have come is a generation.
+//
+// The generation is broken, for all who wait in it and for everybody who comes later, until a
+// [Barrier.Reset], when a party gives up waiting (its context ends), when its session ends
+// although it still waits, and when the action fails. See [Tolerant] for the other way.
+//
+// A Barrier is safe for use by many goroutines; each call of Await is a party of its own.
+type Barrier struct {
+	path     string
+	parties  int
+	tolerant bool
+	action   func(context.Context) error
+	door     door.Access
+	plain    atomic.Bool
+	misuse   error
+
+	mu    sync.Mutex
+	known *barrierState // what was last heard; every arrival has the servers check it
+}
+
+// BarrierOption changes a default of a [Barrier].
+type BarrierOption func(*Barrier)
+
+// WithAction has the last party to arrive run action before anybody leaves. Its context ends with
+// that of the Await that runs it, and also (the cause is zksync.ErrBroken) when the
+// generation is broken meanwhile, and (zksync.ErrLost) when the session is lost.
+//
+// If action returns an error or panics, the barrier is broken: the error is that party's, or the
+// panic goes on there, and all others get zksync.ErrBroken. The action runs once in each
+// generation; a generation whose runner died is broken. Of a [Tolerant] barrier it runs
+// again when its runner died, or gave up, before all could leave.
+//
+// The action is this object's: give all parties the same, since any may be the last.
+func WithAction(action func(ctx context.Context) error) BarrierOption {
+	return func(b *Barrier) { b.action = action }
+}
+
+// Tolerant keeps the barrier whole when a party gives up or dies while it waits: the others
+// go on waiting, for somebody to take its place. A failed action and a Reset break it all
+// the same. All parties must use it or none: the servers keep what was said first, and
+// whoever says otherwise gets zksync.ErrMisuse.
+//
+// Once the action runs, who takes part is settled: a party that gives up then is not waited for.
+func Tolerant() BarrierOption { return func(b *Barrier) { b.tolerant = true } }
+
+// maxParties keeps the transaction in which all leave below what the servers accept, 1 MB.
+const maxParties = 4000
+
+// NewBarrier names a barrier of a number of parties by a path of its own, which is created when
+// first needed. The first who uses it stores that number there; everybody else must say the
+// same, else the first call fails with zksync.ErrMisuse. It does no I/O. A malformed path, parties
+// below 1 or above 4000, or a nil session is reported by the first call as zksync.ErrMisuse.
+func NewBarrier(s *zksync.Session, path string, parties int, opts ...BarrierOption) *Barrier {
+	b := &Barrier{path: path, parties: parties, door: door.Open(s, path)}
+	for _, o := range opts {
+		o(b)
+	}
+	if parties < 1 || parties > maxParties {
+		b.misuse = fmt.Errorf("%w: a barrier of %d parties; it can have 1 to %d", zksync.ErrMisuse, parties, maxParties)
+	}
+	return b
+}
+
+// Await waits until as many parties have arrived as the barrier has, and returns the index
+// of this one's arrival as in j.u.c.: Parties()-1 for the first, 0 for the last. With an error
+// the index is -1.
+//
+// It waits through disconnects. It fails with an error that wraps
+//   - the context's, when ctx ends first. Unless it had not arrived yet, or the barrier is
+//     Tolerant, that breaks the barrier. If ctx ends at the very moment at which all have come, and the
+//     servers can say so at once, the call succeeds. A ctx that has ended before the call breaks nothing;
+//   - zksync.ErrBroken, when the barrier is broken or is being broken. A generation in which all have
+//     come is never seen as broken, however late its parties hear of it;
+//   - the action's error, if this party ran it;
+//   - zksync.ErrSessionExpired, when the session was lost, and the barrier has gone on so far since
+//     that it is unknown whether this party was counted;
+//   - zksync.ErrClosed, when the session is closed.
+//
+// A party whose session is lost while it waits has died, for the others: it gets
+// zksync.ErrBroken. A Tolerant barrier takes it in again under its next session.
+//
+// If more parties come than the barrier has, those who come too late for one generation are in the next.
+//
+// Arriving is one request when what the object knows of the barrier is still true. The last
+// one makes two more, everybody else one, with which it waits.
+func (b *Barrier) Await(ctx context.Context) (index int, err error) {
+	c := newBarrierCall(b)
+	if err := b.in(ctx, "await", c.run); err != nil {
+		return -1, err
+	}
+	return c.index, wrap("await", b.path, c.err)
+}
+
+// Parties is the number of parties that it takes. It asks nobody.
+func (b *Barrier) Parties() int { return b.parties }
+
+// Waiting is how many parties wait; 0 if the barrier is broken. It is what the leader of
+// the servers knew at some instant of the call.
+func (b *Barrier) Waiting(ctx context.Context) (n int, err error) {
+	err = b.in(ctx, "waiting", func(ctx context.Context, e *zkconn.Epoch) error {
+		st, err := b.learn(ctx, e, true)
+		if err != nil || st.Broken {
+			return err
+		}
+		g, err := b.gathering(ctx, e, st.Generation)
+		n = min(len(g.parties), b.parties)
+		return err
+	})
+	return n, err
+}
+
+// Broken reports whether the barrier is broken, as the leader of the servers knew it at
+// some instant of the call.
+func (b *Barrier) Broken(ctx context.Context) (broken bool, err error) {
+	err = b.in(ctx, "broken", func(ctx context.Context, e *zkconn.Epoch) error {
+		st, err := b.learn(ctx, e, true)
+		broken = st.Broken
+		return err
+	})
+	return broken, err
+}
+
+// Reset makes the barrier usable again, with nobody waiting: whoever waits gets zksync.ErrBroken,
+// also while the action runs. It blocks through disconnects until the servers confirm it,
+// ctx ends (the error wraps the context's, and it is unknown whether it was done), or the session
+// is closed (zksync.ErrClosed).
+func (b *Barrier) Reset(ctx context.Context) error {
+	from := int64(-1)
+	return b.in(ctx, "reset", func(ctx context.Context, e *zkconn.Epoch) error {
+		return b.reset(ctx, e, &from)
+	})
+}
+
+// in runs f in the session of the moment, and again in the next one.
+func (b *Barrier) in(ctx context.Context, op string, f func(context.Context, *zkconn.Epoch) error) error {
+	if b.misuse != nil {
+		return wrap(op, b.path, b.misuse)
+	}
+	return wrap(op, b.path, b.door.In(ctx, f))
+}

@@ -1,0 +1,120 @@
+package zkbarrier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-zookeeper/zk"
+)
+
+// release lets all members leave, this party among them.
+func (c *barrierCall) release(ctx context.Context, e *zkconn.Epoch) (step, error) {
+	op, err := c.b.end(ctx, e, c.b.release(c.st, c.members, c.crowd))
+	switch {
+	case err == nil:
+		c.b.advance(c.st, c.st.next())
+		return c.pass(c.place)
+	case !outdated(err):
+		return nil, err
+	}
+	f, next, err := c.settle(ctx, e)
+	switch {
+	case err != nil || f != open:
+		return next, err
+	case deletes(op, c.b.open(c.st.Generation)):
+		return c.breakUp, nil // somebody deleted it by hand
+	}
+	return c.look, nil // somebody has come, or has gone
+}
+
+// claim settles who takes part before a tolerant barrier's action runs, for in a strict one nobody else can
+// be the last to arrive. It writes to the own node, and checks that nobody has written to those of the
+// other members. Of two claims that both stand each would have the other's maker among its members,
+// since nobody comes in ahead of a party; so only one can be made.
+func (c *barrierCall) claim(ctx context.Context, e *zkconn.Epoch) (step, error) {
+	ops := []any{&zk.CheckVersionRequest{Path: c.b.base(), Version: c.st.version}}
+	// The own nodes come first: then a claim whose answer was lost is told by their version, whatever
+	// has become of the others.
+	for _, a := range c.crowd.all {
+		if a.attempt == c.attempt {
+			ops = append(ops, &zk.SetDataRequest{Path: c.sibling(a), Data: c.b.door.Owner()})
+		}
+	}
+	for _, m := range c.members {
+		if m.attempt != c.attempt {
+			ops = append(ops, &zk.CheckVersionRequest{Path: c.sibling(m)})
+		}
+	}
+	err := commit(ctx, e, ops)
+	if err == nil {
+		return c.act, nil
+	}
+	if !outdated(err) {
+		return nil, err
+	}
+	op, at := refusedOp(ops, err)
+	if at > 0 && errors.Is(err, zk.ErrBadVersion) {
+		if other, ok := op.(*zk.CheckVersionRequest); ok {
+			c.blocker = other.Path
+			return c.stay, nil
+		}
+		return c.act, nil
+	}
+	f, next, err := c.settle(ctx, e)
+	if f == open && err == nil {
+		return c.look, nil
+	}
+	return next, err
+}
+
+// sibling is the path of a node of this generation.
+func (c *barrierCall) sibling(a arrival) string { return c.b.dir(c.st.Generation) + "/" + a.name }
+
+// act runs the action.
+func (c *barrierCall) act(ctx context.Context, e *zkconn.Epoch) (step, error) {
+	returned := false
+	defer func() {
+		if !returned { // it panics
+			c.leave(e, (*barrierCall).ruin)
+		}
+	}()
+	broken, err := c.whileOpen(ctx, e, c.b.action)
+	returned = true
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err == nil:
+		c.acted = true
+		return c.release, nil
+	case broken:
+		return c.finish(-1, fmt.Errorf("%w: %w", zksync.ErrBroken, err))
+	}
+	c.leave(e, (*barrierCall).ruin)
+	c.node = nil
+	return c.finish(-1, err)
+}
+
+// whileOpen runs f with a context that ends when the generation or the session does, and reports whether the
+// generation did.
+func (c *barrierCall) whileOpen(parent context.Context, e *zkconn.Epoch, f func(context.Context) error) (broken bool, err error) {
+	ctx, cancel := context.WithCancelCause(parent)
+	hook := e.OnLost(func(error) { cancel(zksync.ErrLost) })
+	defer hook.Stop()
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		if enter.Sleep(ctx, e, guardPause(e)) == nil && untilGone(ctx, e, c.b.open(c.st.Generation), nil) == nil {
+			cancel(zksync.ErrBroken)
+		}
+	}()
+	defer func() {
+		cancel(nil)
+		<-watched
+	}()
+	err = f(ctx)
+	return errors.Is(context.Cause(ctx), zksync.ErrBroken), err
+}

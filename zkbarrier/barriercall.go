@@ -1,0 +1,298 @@
+package zkbarrier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-zookeeper/zk"
+)
+
+// barrierCall is one call of Await.
+type barrierCall struct {
+	b       *Barrier
+	attempt string
+
+	st    barrierState // of the generation in which it is, or tries to be
+	tries int          // arrivals in that generation that may have been made, in any session
+	node  *enter.Node  // nil until one is known, in the current session
+	seq   int
+
+	extra   bool      // others were enough: it waits for the next generation
+	blocker string    // the node for whose departure an extra one waits too
+	members []arrival // who leaves, if this one lets them leave
+	place   int       // among them
+	crowd   gathering // when that was found out
+	acted   bool      // the action has run, for these members
+
+	index int
+	err   error
+}
+
+// step is what a call does next; nil means that it is finished.
+type step func(context.Context, *zkconn.Epoch) (step, error)
+
+func newBarrierCall(b *Barrier) *barrierCall {
+	return &barrierCall{b: b, attempt: newAttempt()}
+}
+
+// finish ends the call with a result that is the generation's, and not an error of the way.
+func (c *barrierCall) finish(index int, err error) (step, error) {
+	c.index, c.err = index, err
+	return nil, nil
+}
+
+func (c *barrierCall) pass(place int) (step, error) {
+	return c.finish(c.b.parties-1-place, nil)
+}
+
+// run is the call in one session.
+func (c *barrierCall) run(ctx context.Context, e *zkconn.Epoch) error {
+	c.node = nil
+	next := c.arrive
+	if c.tries > 0 {
+		next = c.outlive
+	}
+	var err error
+	for next != nil && err == nil {
+		next, err = next(ctx, e)
+	}
+	switch {
+	case err == nil && c.err == nil, errors.Is(err, zkconn.ErrOver):
+		return err
+	case err == nil:
+		c.leave(e, (*barrierCall).clear)
+		return nil
+	}
+	if place := c.leave(e, (*barrierCall).giveUp); place >= 0 {
+		_, _ = c.pass(place)
+		return nil
+	}
+	return err
+}
+
+// outlive finds out what became of the call when its session ended.
+func (c *barrierCall) outlive(ctx context.Context, e *zkconn.Epoch) (step, error) {
+	f, next, err := c.settle(ctx, e)
+	if err != nil || f != open {
+		return next, err
+	}
+	if c.b.tolerant || c.extra {
+		return c.arrive, nil // its nodes are of one attempt: it counts once
+	}
+	return c.breakUp, nil
+}
+
+// settle finds out what became of the generation, and what follows from that unless it is still open.
+func (c *barrierCall) settle(ctx context.Context, e *zkconn.Epoch) (fate, step, error) {
+	f, place, now, err := c.b.fate(ctx, e, c.st, c.attempt)
+	if err != nil {
+		return open, nil, err
+	}
+	switch f {
+	case passed:
+		_, _ = c.pass(place)
+	case broken:
+		_, _ = c.finish(-1, zksync.ErrBroken)
+	case apart:
+		c.begin(barrierState{})
+		return apart, c.arrive, nil
+	case forgotten:
+		next, err := c.remember(ctx, e)
+		return forgotten, next, err
+	case open:
+		c.st = now
+	}
+	return f, nil, nil
+}
+
+// begin forgets what was true of another generation only.
+func (c *barrierCall) begin(st barrierState) {
+	c.st, c.tries, c.node, c.extra, c.blocker, c.members, c.acted = st, 0, nil, false, "", nil, false
+}
+
+// remember tells by the own node how a generation ended of which there is no record any more.
+// Only who lets all leave deletes nodes of others.
+func (c *barrierCall) remember(ctx context.Context, e *zkconn.Epoch) (step, error) {
+	if c.node == nil {
+		return c.finish(-1, fmt.Errorf("%w, and what came of the barrier is too long ago to be known", zksync.ErrSessionExpired))
+	}
+	_, there, err := e.Exists(ctx, c.node.Path)
+	switch {
+	case err != nil:
+		return nil, err
+	case there:
+		return c.finish(-1, zksync.ErrBroken)
+	case c.seq < c.b.parties && !c.extra:
+		return c.pass(c.seq)
+	}
+	c.begin(barrierState{})
+	return c.arrive, nil
+}
+
+// arrive makes the party's node.
+func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error) {
+	st, err := c.b.state(ctx, e)
+	if err == nil && st.Broken {
+		st, err = c.b.learn(ctx, e, true) // there may have been a Reset
+	}
+	if err != nil {
+		return nil, err
+	}
+	if c.tries > 0 && st.Generation != c.st.Generation {
+		f, next, err := c.settle(ctx, e)
+		if f == open && err == nil {
+			return c.arrive, nil
+		}
+		return next, err
+	}
+	if st.Broken {
+		return c.finish(-1, zksync.ErrBroken)
+	}
+	c.st = st
+	dir := c.b.dir(st.Generation)
+	n, err := enter.Make(ctx, e, enter.Spec{
+		Dir: dir, ACL: c.b.door.ACL(), Flags: zk.FlagEphemeral | zk.FlagSequence, Plain: &c.b.plain,
+		Name: func(uuid string) string { return arrivalPrefix(uuid, c.attempt) },
+		Data: c.b.door.Owner,
+		Before: func() []any {
+			c.tries++
+			return []any{
+				&zk.CheckVersionRequest{Path: c.b.base(), Version: st.version},
+				&zk.CheckVersionRequest{Path: dir, Version: -1},
+			}
+		},
+	})
+	var refused *enter.Refused
+	if errors.As(err, &refused) {
+		return c.refused(ctx, e, refused)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.arrived(n)
+}
+
+// refused is an arrival in a generation that has ended, for all that is known.
+func (c *barrierCall) refused(ctx context.Context, e *zkconn.Epoch, r *enter.Refused) (step, error) {
+	if c.tries > 1 { // an earlier one may have been counted
+		if f, next, err := c.settle(ctx, e); err != nil || f != open {
+			return next, err
+		}
+	}
+	now, err := c.b.learn(ctx, e, true)
+	if err != nil {
+		return nil, err
+	}
+	if r.Index == 1 && now == c.st { // somebody deleted the directory by hand
+		_, err := e.Create(ctx, c.b.dir(now.Generation), nil, 0, c.b.door.ACL())
+		if err != nil && !errors.Is(err, zk.ErrNodeExists) && !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent) {
+			return nil, err
+		}
+	}
+	if c.tries <= 1 {
+		c.begin(now)
+	}
+	return c.arrive, nil
+}
+
+// arrived decides by the directory's Stat, as of the arrival, whether all are there.
+func (c *barrierCall) arrived(n *enter.Node) (step, error) {
+	a, ok := parseArrival(n.Name)
+	if !ok {
+		return nil, fmt.Errorf("the servers made node %q, which is not what was asked for", n.Name)
+	}
+	c.node, c.seq, c.extra, c.blocker = n, a.seq, false, ""
+	switch {
+	case n.Dir == nil:
+		return c.look, nil
+	case n.Dir.NumChildren == 1:
+		return c.orStay(c.judge(gather([]string{n.Name}, n.Dir)))
+	case int(n.Dir.NumChildren) >= c.b.parties:
+		return c.look, nil
+	case !c.b.tolerant && int(n.Dir.NumChildren) != a.seq+1:
+		return c.breakUp, nil // somebody who had come before is gone
+	}
+	return c.stay, nil
+}
+
+// look decides by the list of those who are there.
+func (c *barrierCall) look(ctx context.Context, e *zkconn.Epoch) (step, error) {
+	g, err := c.b.gathering(ctx, e, c.st.Generation)
+	if err != nil {
+		return nil, err
+	}
+	return c.orStay(c.judge(g))
+}
+
+func (c *barrierCall) orStay(next step) (step, error) {
+	if next == nil {
+		next = c.stay
+	}
+	return next, nil
+}
+
+// judge is what to do when those in g are there; nil means to wait.
+func (c *barrierCall) judge(g gathering) step {
+	n := c.b.parties
+	c.blocker = ""
+	switch {
+	case !g.has(c.node.Name):
+		return c.vanish
+	case !c.b.tolerant && g.holed(n):
+		return c.breakUp
+	case c.acted:
+		c.crowd = g
+		return c.release
+	}
+	c.place = g.place(c.attempt)
+	c.extra = c.place >= n
+	switch {
+	case len(g.parties) < n:
+		return nil
+	case c.b.tolerant && c.extra:
+		c.blocker = c.b.dir(c.st.Generation) + "/" + g.parties[n-1].name
+		return nil
+	case c.extra || !c.b.tolerant && c.place < n-1:
+		return nil // the last one sees to it
+	}
+	c.members, c.crowd = g.parties[:n], g
+	switch {
+	case c.b.action == nil:
+		return c.release
+	case c.b.tolerant:
+		return c.claim
+	}
+	return c.act
+}
+
+// vanish finds out why the own node is gone.
+func (c *barrierCall) vanish(ctx context.Context, e *zkconn.Epoch) (step, error) {
+	f, next, err := c.settle(ctx, e)
+	switch {
+	case err != nil || f != open:
+		return next, err
+	case c.b.tolerant || c.extra: // deleted by hand
+		return c.arrive, nil
+	}
+	return c.breakUp, nil
+}
+
+// breakUp breaks the generation, unless it has ended.
+func (c *barrierCall) breakUp(ctx context.Context, e *zkconn.Epoch) (step, error) {
+	err := c.b.breakUp(ctx, e, c.st)
+	switch {
+	case err == nil:
+		return c.finish(-1, zksync.ErrBroken)
+	case !outdated(err) && !errors.Is(err, zk.ErrNodeExists): // the record of its end
+		return nil, err
+	}
+	f, next, err := c.settle(ctx, e)
+	if f == open && err == nil {
+		return c.breakUp, nil // by the version that it has now
+	}
+	return next, err
+}

@@ -1,0 +1,109 @@
+package zkbarrier
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// farewell is how long a call waits for what it does when it leaves. It goes on in the background:
+// a context that has ended must not keep the others waiting for somebody who is gone.
+const farewell = 40 * time.Millisecond
+
+// leave runs one of the ways to leave, on a copy of the call, until it is done or the session ends. It
+// returns the place of a party that, as it turns out, could leave with all others; else -1.
+func (c *barrierCall) leave(e *zkconn.Epoch, how func(*barrierCall, context.Context, *zkconn.Epoch) int) int {
+	place := make(chan int, 1)
+	gone := *c
+	begun := c.b.door.Spawn(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		go func() {
+			select {
+			case <-gone.b.door.Closed():
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+		place <- how(&gone, ctx, e)
+	})
+	if !begun || !e.Linked() {
+		return -1
+	}
+	limit := time.NewTimer(farewell)
+	defer limit.Stop()
+	select {
+	case p := <-place:
+		return p
+	case <-limit.C:
+	case <-e.Over():
+	}
+	return -1
+}
+
+// giveUp is for a party that stops waiting.
+func (c *barrierCall) giveUp(ctx context.Context, e *zkconn.Epoch) int {
+	switch {
+	case c.tries == 0:
+		return -1
+	case c.b.tolerant || c.extra:
+		return c.stepAside(ctx, e)
+	}
+	return c.ruin(ctx, e)
+}
+
+// ruin breaks the generation, unless it has ended.
+func (c *barrierCall) ruin(ctx context.Context, e *zkconn.Epoch) int {
+	for {
+		err := c.b.breakUp(ctx, e, c.st)
+		if err == nil || !outdated(err) && !errors.Is(err, zk.ErrNodeExists) {
+			return c.clear(ctx, e)
+		}
+		f, place, now, err := c.b.fate(ctx, e, c.st, c.attempt)
+		switch {
+		case err == nil && f == passed:
+			return place
+		case err != nil || f != open:
+			return c.clear(ctx, e)
+		}
+		c.st = now
+	}
+}
+
+// stepAside leaves the others to themselves.
+func (c *barrierCall) stepAside(ctx context.Context, e *zkconn.Epoch) int {
+	if c.node == nil {
+		return -1
+	}
+	if err := e.Delete(ctx, c.node.Path); errors.Is(err, zk.ErrNoNode) {
+		f, place, _, err := c.b.fate(ctx, e, c.st, c.attempt)
+		if err == nil && f == passed {
+			return place
+		}
+	}
+	c.sweep(ctx, e)
+	return -1
+}
+
+// clear removes what is left in a generation that is broken. The last one to leave takes the directory along.
+func (c *barrierCall) clear(ctx context.Context, e *zkconn.Epoch) int {
+	if c.node != nil {
+		c.sweep(ctx, e)
+		_ = e.Delete(ctx, c.b.dir(c.st.Generation)) // it fails for all others; Reset looks after it too
+	}
+	return -1
+}
+
+// sweep removes the party's node, and its twin if a request that was applied twice made one.
+func (c *barrierCall) sweep(ctx context.Context, e *zkconn.Epoch) {
+	done := e.Reap(zkconn.Litter{Dir: c.b.dir(c.st.Generation), Prefix: enter.Prefix(c.node.UUID)})
+	select {
+	case <-done:
+	case <-ctx.Done():
+	case <-e.Over():
+	}
+}
