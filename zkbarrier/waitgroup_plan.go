@@ -23,9 +23,9 @@ type plan struct {
 	ending  bool     // a record may be the last one of the round
 	excused []func() // what is to be noted when it is made
 
-	made         bool
-	alive, tombs int32 // how many are alive, and how many records there are, right after it
-	told         bool  // the transaction said so
+	made, refused bool
+	alive, tombs  int32 // how many are alive, and how many records there are, right after it
+	told          bool  // the transaction said so
 }
 
 // edit is what a plan makes of one record.
@@ -62,9 +62,12 @@ func (g *WaitGroup) plan(ctx context.Context, e *zkconn.Epoch, delta int) (*plan
 			return nil, err
 		}
 	}
+	// The Stat of the directories tells who is left in the very moment after, and which round it is.
 	if p.ending {
-		// Their Stat tells who is left in the very moment after.
-		p.ops = append(p.ops, &zk.SetDataRequest{Path: g.members(), Version: -1}, &zk.SetDataRequest{Path: g.alive(), Version: -1})
+		p.ops = append(p.ops, &zk.SetDataRequest{Path: g.members(), Version: -1})
+	}
+	if p.ending || p.opens() {
+		p.ops = append(p.ops, &zk.SetDataRequest{Path: g.alive(), Version: -1})
 	}
 	return p, nil
 }
@@ -136,11 +139,16 @@ func (p *plan) booked(g *WaitGroup, res []zk.MultiResponse) {
 		}
 		g.keep(&d)
 	}
-	if p.ending && len(res) == len(p.ops) && len(res) >= 2 {
-		tombs, alive := res[len(res)-2].Stat, res[len(res)-1].Stat
-		if p.told = tombs != nil && alive != nil; p.told {
-			p.tombs, p.alive = tombs.NumChildren, alive.NumChildren
-		}
+	if len(res) != len(p.ops) || !p.ending && !p.opens() {
+		return
+	}
+	last := res[len(res)-1].Stat
+	switch {
+	case last == nil:
+	case p.opens():
+		p.edits[0].h.round = last.Czxid
+	case res[len(res)-2].Stat != nil:
+		p.told, p.tombs, p.alive = true, res[len(res)-2].Stat.NumChildren, last.NumChildren
 	}
 }
 

@@ -27,22 +27,35 @@ func (g *WaitGroup) settle(ctx context.Context, e *zkconn.Epoch, p *plan) (made 
 		made = r.N == d.now.N
 	case r != nil:
 		made = r.Taken[g.id] == d.now.Taken[g.id]
-	case d.h != nil:
-		// The round is over, or we removed it. If the round is over, a Done was made, or
-		// does not matter any more; an Add was not, or the round would not be over.
-		made = d.old != nil && d.now.N < d.old.N
+	case d.old == nil:
+		made = false
 	default:
-		// Nobody removes a record from which somebody took before the round is over.
-		_, round, err := g.listed(ctx, e, g.alive())
-		if err != nil {
+		if made, err = g.settleGone(ctx, e, p, &d); err != nil {
 			return false, err
 		}
-		made = round != p.round
 	}
 	if made {
 		p.booked(g, nil)
 	}
 	return made, nil
+}
+
+// settleGone is settle for a record that is gone: we removed it, or whoever ended its round.
+func (g *WaitGroup) settleGone(ctx context.Context, e *zkconn.Epoch, p *plan, d *edit) (made bool, err error) {
+	_, round, err := g.listed(ctx, e, g.alive())
+	switch {
+	case err != nil:
+		return false, err
+	case d.h == nil:
+		// Nobody removes a record from which somebody took before the round is over. With the round over it
+		// was made, or does not matter any more.
+		return round != p.round, nil
+	case round != 0 && round == d.h.round:
+		return d.removes(), nil
+	}
+	// With the round over, an Add was not made, or it would not be over. A Done was made, or does not matter any
+	// more, unless the servers said that it was not: then others had taken all that there was.
+	return !p.refused && d.now.N < d.old.N, nil
 }
 
 // refresh reads our own record.
@@ -58,18 +71,18 @@ func (g *WaitGroup) refresh(ctx context.Context, e *zkconn.Epoch) error {
 	if err != nil {
 		return err
 	}
-	_, lives, err := e.Exists(ctx, g.life(h.id))
+	alive, round, err := g.listed(ctx, e, g.alive())
 	if err != nil {
 		return err
 	}
 	switch {
 	case r == nil:
 		g.own = nil
-	case r.left() > 0 && !lives: // somebody removed it by hand: they are dead
+	case r.left() > 0 && !slices.Contains(alive, h.id): // somebody removed it by hand: they are dead
 		h.spare = -1
 		g.lost, g.own = append(g.lost, h), nil
 	default:
-		h.rec, h.known = *r, true
+		h.rec, h.known, h.round = *r, true, round
 	}
 	return nil
 }

@@ -51,6 +51,7 @@ type books struct {
 type holding struct {
 	id    string
 	epoch *zkconn.Epoch
+	round int64  // 0 if that is not known
 	rec   record // as far as known
 	known bool   // rec is what was last written here; others may have written since
 	spare int    // of a record that was reported: how many Done calls for it change nothing; -1 if not known
@@ -243,6 +244,7 @@ func (g *WaitGroup) commit(ctx context.Context, e *zkconn.Epoch, b *batch, p *pl
 	case errors.As(err, &refused) && p.opening && errors.Is(err, zk.ErrNodeExists):
 		return false, errAgain // somebody else was quicker; or this very request, sent twice
 	case errors.As(err, &refused) && isConflict(err), zkconn.Unknown(err):
+		p.refused = refused != nil
 		return false, errAgain
 	case errors.Is(err, zk.ErrSessionExpired):
 		return false, zkconn.ErrOver

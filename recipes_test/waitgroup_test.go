@@ -1,0 +1,367 @@
+package recipes_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+const groupPath = "/groups/a"
+
+func (v *env) groups(n int) []*zkbarrier.WaitGroup {
+	v.t.Helper()
+	all := make([]*zkbarrier.WaitGroup, n)
+	for i := range all {
+		all[i] = zkbarrier.NewWaitGroup(v.session(), groupPath)
+	}
+	return all
+}
+
+// working checks how many members are not done.
+func (v *env) working(g *zkbarrier.WaitGroup, want int) {
+	v.t.Helper()
+	n, err := g.Count(context.Background())
+	require.NoError(v.t, err)
+	require.Equal(v.t, want, n)
+}
+
+// nothingLeft checks that a round has left no node.
+func (v *env) nothingLeft(dir string, names ...string) {
+	v.t.Helper()
+	v.quiet()
+	require.ElementsMatch(v.t, names, v.children(dir))
+}
+
+func TestAWaitGroupWaitsForAllOfAllProcesses(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		gs := v.groups(3)
+		gs[0].Add(2)
+		gs[1].Add(1)
+		v.working(gs[2], 3)
+		waiters := []*attempt{waits(context.Background(), gs[0].WaitContext), waits(context.Background(), gs[2].WaitContext)}
+		mirror := make(chan struct{})
+		go func() { gs[1].Wait(); close(mirror) }()
+		gs[0].Done()
+		gs[1].Done()
+		v.quiet()
+		require.True(t, waiters[0].pending() && waiters[1].pending())
+		v.working(gs[1], 1)
+		require.NoError(t, gs[0].DoneContext(context.Background()))
+		for _, w := range waiters {
+			v.passes(w)
+		}
+		v.awaits(mirror, "Wait")
+		v.nothingLeft(groupPath)
+		start := time.Now()
+		gs[1].Wait()
+		require.NoError(t, gs[2].WaitContext(context.Background()))
+		v.atOnce(start, "Wait for nobody")
+	})
+}
+
+func TestMembersMayBeAddedWhileOthersWait(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		gs := v.groups(3)
+		gs[0].Add(1)
+		w := waits(context.Background(), gs[2].WaitContext)
+		v.quiet()
+		for range 3 {
+			gs[1].Add(1)
+			gs[0].Done()
+			v.quiet()
+			require.True(t, w.pending())
+			gs[0].Add(1)
+			gs[1].Done()
+		}
+		gs[0].Done()
+		v.passes(w)
+		v.working(gs[1], 0)
+	})
+}
+
+func TestGoRunsAMemberOfTheGroup(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		gs := v.groups(2)
+		var ran atomic.Int32
+		for range 5 {
+			gs[0].Go(func() { <-time.After(20 * time.Millisecond); ran.Add(1) })
+			require.NoError(t, gs[1].GoContext(context.Background(), func(ctx context.Context) {
+				require.NoError(t, ctx.Err())
+				ran.Add(1)
+			}))
+		}
+		gs[1].Wait()
+		require.EqualValues(t, 10, ran.Load())
+		v.nothingLeft(groupPath)
+	})
+}
+
+func TestADoneMayComeFromAnywhere(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		gs := v.groups(4)
+		gs[0].Add(6) // by whoever hands out the work
+		gs[3].Add(1)
+		var all sync.WaitGroup
+		for _, g := range gs[1:3] {
+			for range 2 {
+				all.Go(g.Done)
+			}
+		}
+		all.Wait()
+		v.working(gs[0], 3)
+		gs[3].Add(-3) // its own, and two of another
+		v.working(gs[0], 0)
+		gs[0].Wait()
+		v.nothingLeft(groupPath)
+	})
+}
+
+func TestMisuseOfAWaitGroupIsThatOfSync(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		gs := v.groups(2)
+		const negative = "zkbarrier: negative WaitGroup counter"
+		require.PanicsWithValue(t, negative, gs[0].Done)
+		require.ErrorIs(t, gs[0].DoneContext(context.Background()), zksync.ErrMisuse)
+		gs[0].Add(2)
+		require.PanicsWithValue(t, negative, func() { gs[1].Add(-3) })
+		require.PanicsWithValue(t, negative, func() { gs[0].Add(-3) })
+		v.working(gs[1], 2)
+		gs[1].Add(-2)
+		gs[0].Add(0)
+		require.PanicsWithValue(t, negative, gs[0].Done)
+		v.nothingLeft(groupPath)
+
+		nobody := zkbarrier.NewWaitGroup(nil, groupPath)
+		require.ErrorIs(t, nobody.WaitContext(context.Background()), zksync.ErrMisuse)
+		require.ErrorIs(t, nobody.AddContext(context.Background(), 1), zksync.ErrMisuse)
+		require.Panics(t, func() { zkbarrier.NewWaitGroup(v.session(), "no/slash").Add(1) })
+	})
+}
+
+func TestAClosedSessionEndsTheCallsOfAWaitGroup(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		g, other := zkbarrier.NewWaitGroup(s, groupPath), v.groups(1)[0]
+		other.Add(1)
+		w := waits(context.Background(), g.WaitContext)
+		v.quiet()
+		require.NoError(t, s.Close())
+		require.ErrorIs(t, v.failed(w), zksync.ErrClosed)
+		require.ErrorIs(t, g.AddContext(context.Background(), 1), zksync.ErrClosed)
+		require.ErrorIs(t, g.DoneContext(context.Background()), zksync.ErrClosed)
+		require.PanicsWithError(t, "zksync: done "+groupPath+": session closed", g.Done)
+		other.Done()
+	})
+}
+
+func TestTheDeadAreReportedAndNotWaitedFor(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		gs := v.groups(2)
+		dying := v.session(zksync.WithName("loader-7"))
+		require.NoError(t, zkbarrier.NewWaitGroup(dying, groupPath).AddContext(context.Background(), 2))
+		gs[0].Add(1)
+		early := waits(context.Background(), gs[1].WaitContext)
+		mirror := make(chan struct{})
+		go func() { gs[1].Wait(); close(mirror) }()
+		v.quiet()
+		v.expire(dying)
+		v.queued(groupPath+"/round/alive", 1)
+		v.quiet()
+		require.True(t, early.pending(), "one is still at work")
+		all, err := gs[0].Members(context.Background())
+		require.NoError(t, err)
+		require.Len(t, all, 2)
+		v.working(gs[0], 1)
+		gs[0].Done()
+		v.awaits(mirror, "Wait")
+		for _, err := range []error{v.failed(early), gs[0].WaitContext(context.Background()), gs[1].WaitContext(context.Background())} {
+			require.ErrorIs(t, err, zksync.ErrBroken)
+			require.ErrorContains(t, err, "loader-7")
+			var dead *zkbarrier.DeadMembersError
+			require.ErrorAs(t, err, &dead)
+			require.Len(t, dead.Members, 1)
+			require.Equal(t, 2, dead.Members[0].N)
+			require.Equal(t, "loader-7", dead.Members[0].Name)
+			require.NotEmpty(t, dead.Members[0].Host)
+			require.NotZero(t, dead.Members[0].PID)
+		}
+		v.nothingLeft(groupPath, "dead")
+
+		// The next round is another one.
+		gs[1].Add(1)
+		w := waits(context.Background(), gs[0].WaitContext)
+		v.quiet()
+		require.True(t, w.pending())
+		gs[1].Done()
+		v.passes(w)
+		require.NoError(t, gs[1].WaitContext(context.Background()))
+		v.nothingLeft(groupPath, "dead")
+	})
+}
+
+func TestTheDeathOfTheLastMemberEndsTheWaitAsSoonAsTheServersKnow(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		g := v.groups(1)[0]
+		var sessions []*zksync.Session
+		for range 5 {
+			s := v.session()
+			sessions = append(sessions, s)
+			zkbarrier.NewWaitGroup(s, groupPath).Add(1)
+		}
+		w := waits(context.Background(), g.WaitContext)
+		v.quiet()
+		for _, s := range sessions {
+			v.srv.Expire(s.ID())
+		}
+		start := time.Now()
+		err := v.failed(w)
+		require.LessOrEqual(t, time.Since(start), 100*time.Millisecond)
+		var dead *zkbarrier.DeadMembersError
+		require.ErrorAs(t, err, &dead)
+		require.Len(t, dead.Members, 5)
+	})
+}
+
+// The process did nothing wrong, whatever became of its session.
+func TestADoneAfterTheSessionWasLost(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		for _, told := range []bool{false, true} {
+			s := v.session()
+			g, other := zkbarrier.NewWaitGroup(s, groupPath), v.groups(1)[0]
+			g.Add(2)
+			other.Add(1)
+			v.srv.Expire(s.ID())
+			v.later()
+			if told {
+				other.Done()
+				require.ErrorIs(t, other.WaitContext(context.Background()), zksync.ErrBroken)
+				other.Add(1) // another round: what follows is not for its members
+			}
+			g.Done()
+			g.Add(1)
+			g.Done() // still of the first ones
+			v.working(other, 2)
+			g.Done()
+			v.working(other, 1)
+			other.Done()
+			require.NoError(t, other.WaitContext(context.Background()))
+			require.Panics(t, g.Done)
+		}
+	})
+}
+
+func TestALateDoneOfAnotherForTheDeadIsNoMisuse(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		gs := v.groups(2)
+		zkbarrier.NewWaitGroup(s, groupPath).Add(3) // the coordinator, who dies
+		gs[0].Done()
+		v.srv.Expire(s.ID())
+		require.NoError(t, s.Close())
+		gs[0].Done() // of a dead member, of which nobody was told yet
+		require.ErrorContains(t, gs[1].WaitContext(context.Background()), "died without Done")
+		gs[0].Done() // of one that was reported
+		gs[0].Add(1)
+		gs[0].Done()
+		require.PanicsWithValue(t, "zkbarrier: negative WaitGroup counter", gs[0].Done)
+	})
+}
+
+func TestGoContextTellsAMemberOfItsDeath(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		g := zkbarrier.NewWaitGroup(s, groupPath)
+		cause := make(chan error, 1)
+		require.NoError(t, g.GoContext(context.Background(), func(ctx context.Context) {
+			<-ctx.Done()
+			cause <- context.Cause(ctx)
+		}))
+		v.srv.Expire(s.ID())
+		require.ErrorIs(t, <-cause, zksync.ErrLost)
+		v.later()
+		require.NoError(t, v.groups(1)[0].WaitContext(context.Background()), "it said that it was done before anybody asked")
+	})
+}
+
+func TestAWaitOfAWaitGroupOutlivesItsSession(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		g := v.groups(1)[0]
+		g.Add(1)
+		w := waits(context.Background(), zkbarrier.NewWaitGroup(s, groupPath).WaitContext)
+		v.quiet()
+		v.srv.Disconnect(s.ID())
+		time.Sleep(time.Second)
+		v.srv.Expire(s.ID())
+		time.Sleep(time.Second)
+		require.True(t, w.pending())
+		g.Done()
+		v.passes(w)
+	})
+}
+
+// Of a round that is over nothing is learned from what happened since.
+func TestAWaiterThatWasAwayLearnsWhoDiedInItsRound(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session(zksync.WithTimeout(time.Minute))
+		gs := v.groups(2)
+		dying := v.session(zksync.WithName("first"))
+		zkbarrier.NewWaitGroup(dying, groupPath).Add(1)
+		w := waits(context.Background(), zkbarrier.NewWaitGroup(s, groupPath).WaitContext)
+		v.quiet()
+		heal := v.srv.Partition(s.ID())
+		v.srv.Expire(dying.ID())
+		require.ErrorContains(t, gs[0].WaitContext(context.Background()), "first")
+		gs[1].Add(1)
+		gs[1].Done()
+		gs[1].Add(1)
+		require.True(t, w.pending())
+		heal()
+		require.ErrorContains(t, v.failed(w), "first")
+		gs[1].Done()
+	})
+}
+
+func TestEveryCallOfAWaitGroupEndsWithItsContext(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session(zksync.WithTimeout(time.Minute))
+		g, other := zkbarrier.NewWaitGroup(s, groupPath), v.groups(1)[0]
+		other.Add(3)
+		g.Add(2)
+		calls := map[string]func(context.Context) error{
+			"add":     func(ctx context.Context) error { return g.AddContext(ctx, 1) },
+			"done":    g.DoneContext,
+			"wait":    g.WaitContext,
+			"count":   func(ctx context.Context) error { _, err := g.Count(ctx); return err },
+			"members": func(ctx context.Context) error { _, err := g.Members(ctx); return err },
+			"go":      func(ctx context.Context) error { return g.GoContext(ctx, func(context.Context) { t.Error("ran") }) },
+		}
+		for op, f := range calls {
+			heal := v.srv.Partition(s.ID())
+			ctx, start := soon(t)
+			err := f(ctx)
+			require.LessOrEqual(t, time.Since(start), deadline+100*time.Millisecond, op)
+			require.ErrorIs(t, err, context.DeadlineExceeded, op)
+			heal()
+			v.later()
+		}
+		// Neither an Add whose context ended counts, nor is a Done forgotten.
+		v.working(other, 4)
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		require.ErrorIs(t, g.AddContext(ctx, 1), context.Canceled)
+		require.ErrorIs(t, g.DoneContext(ctx), context.Canceled)
+		v.quiet()
+		v.working(other, 3)
+		other.Add(-3)
+		require.NoError(t, g.WaitContext(context.Background()))
+		v.nothingLeft(groupPath)
+	})
+}
