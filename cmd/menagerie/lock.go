@@ -53,9 +53,6 @@ func (a *app) lockCommand() *cobra.Command {
 
 // heldCommand makes the command that h describes.
 func (a *app) heldCommand(h held) *cobra.Command {
-	var wait positiveDuration
-	grace := graceDuration(5 * time.Second)
-	var try bool
 	if h.long != "" {
 		h.long += "\n\n"
 	}
@@ -82,27 +79,44 @@ Exit codes: that of CMD (128+n if signal n ended it), or
   127  CMD was not found
   130  interrupted while waiting (143 by SIGTERM, 129 by SIGHUP)`,
 		Example: h.example,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o, err := a.lockOptions(cmd, args, lockOptions{
-				wait: wait.value(), try: try, grace: time.Duration(grace), forms: h.forms,
-			})
-			if err != nil {
-				return err
-			}
-			return a.runLock(cmd.Context(), o)
-		},
 	}
+	given := a.waitFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o := given()
+		o.forms = h.forms
+		o, err := a.lockOptions(cmd, args, o)
+		if err != nil {
+			return err
+		}
+		return a.runLock(cmd.Context(), o)
+	}
+	return cmd
+}
+
+// waitFlags gives a command that waits for something and then runs CMD its flags, and
+// returns what reads them.
+func (a *app) waitFlags(cmd *cobra.Command) (given func() lockOptions) {
+	var wait positiveDuration
+	grace := graceDuration(5 * time.Second)
+	var try bool
 	flags := cmd.Flags()
 	flags.Var(&wait, "wait", "wait this long, counted from the start of the process (default: for ever)")
 	flags.BoolVar(&try, "try", false, "do not wait at all")
 	flags.Var(&grace, "grace", "time for CMD between SIGTERM and SIGKILL after a loss")
+	a.explainDash(cmd)
+	return func() lockOptions {
+		return lockOptions{wait: wait.value(), try: try, grace: time.Duration(grace)}
+	}
+}
+
+// explainDash has errors about flags say what to do if a flag is CMD's.
+func (a *app) explainDash(cmd *cobra.Command) {
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		if !slices.Contains(a.args, "--") {
 			return usage("%v; put -- in front of CMD if that belongs to CMD", err)
 		}
 		return err
 	})
-	return cmd
 }
 
 func (a *app) lockOptions(cmd *cobra.Command, args []string, o lockOptions) (lockOptions, error) {

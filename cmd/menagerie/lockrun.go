@@ -25,10 +25,41 @@ func (a *app) runLock(ctx context.Context, o lockOptions) error {
 	if err != nil {
 		return cannotRun(err)
 	}
+	return a.waiting(ctx, o, func(w *vigil) error {
+		get, try := o.forms(w.s, o.path)
+		if o.try {
+			get = try
+		}
+		lease, err := get(w.ctx)
+		switch {
+		case errors.Is(err, zksync.ErrNotAcquired):
+			return exitWith(exitNotObtained, "%s is not free", o.path)
+		case err != nil:
+			return err
+		}
+		if err := w.end(); err != nil {
+			_ = lease.Unlock()
+			return err
+		}
+		return a.hold(w.s, lease, o, program, w.signals)
+	})
+}
+
+// vigil is a wait on the servers that signals, --wait and unreachable servers end.
+type vigil struct {
+	s       *zksync.Session
+	ctx     context.Context // of the wait; what begins after end outlives the wait
+	signals chan os.Signal
+	end     func() error
+}
+
+// waiting connects and calls f, which waits under the vigil's context, and words how that
+// ended. Once f has called end, the wait is over: nothing ends the context any more, and
+// signals come to f. end fails if the wait has been ended before.
+func (a *app) waiting(ctx context.Context, o lockOptions, f func(*vigil) error) error {
 	signals := make(chan os.Signal, 16)
 	notify(signals, forwardedSignals...)
 	defer signal.Stop(signals)
-
 	ctx, stopListening := interruptible(ctx, signals)
 	defer stopListening()
 	if o.wait > 0 {
@@ -41,40 +72,34 @@ func (a *app) runLock(ctx context.Context, o lockOptions) error {
 		return a.notObtained(ctx, o, err)
 	}
 	defer goodbye(s)
-	lease, err := a.acquire(ctx, s, o)
-	if err != nil {
-		return a.notObtained(ctx, o, err)
-	}
-	// From here on signals are CMD's.
-	stopListening()
-	if i, ok := interrupted(ctx); ok {
-		return a.notObtained(ctx, o, i)
-	}
-	return a.hold(s, lease, o, program, signals)
-}
 
-// acquire waits for the lock. Servers that cannot be reached for o.tryServers end the wait.
-func (a *app) acquire(ctx context.Context, s *zksync.Session, o lockOptions) (*zksync.Lease, error) {
-	wait, try := o.forms(s, o.path)
-	ctx, cancel := context.WithCancelCause(ctx)
+	bounded, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if o.tryServers > 0 {
-		go giveUpUnreachable(ctx, s, o.tryServers, cancel)
+		go giveUpUnreachable(bounded, s, o.tryServers, cancel)
 	}
-	get := wait
-	if o.try {
-		get = try
+	w := &vigil{s: s, signals: signals}
+	lasting, finish := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer finish(nil)
+	ended := context.AfterFunc(bounded, func() { finish(context.Cause(bounded)) })
+	defer ended()
+	w.ctx = lasting
+	w.end = func() error {
+		stopListening() // from here on signals are f's
+		if !ended() {
+			return context.Cause(bounded)
+		}
+		return nil
 	}
-	lease, err := get(ctx)
+	err = f(w)
+	var coded *exitError
 	switch {
-	case err == nil:
-		return lease, nil
-	case ctx.Err() != nil:
-		return nil, a.contextError(context.Cause(ctx), o.tryServers, "")
-	case errors.Is(err, zksync.ErrNotAcquired):
-		return nil, exitWith(exitNotObtained, "%s is not free", o.path)
+	case err == nil || errors.As(err, &coded):
+		return err
+	case bounded.Err() != nil:
+		return a.notObtained(ctx, o, a.contextError(context.Cause(bounded), o.tryServers, ""))
 	}
-	return nil, a.sessionError(err)
+	return a.sessionError(err)
 }
 
 // giveUpUnreachable cancels when the session has been without a server for limit.
@@ -110,20 +135,25 @@ func (a *app) notObtained(ctx context.Context, o lockOptions, err error) error {
 	return err
 }
 
-// hold runs CMD and returns its exit code as an error, or that of a loss.
+// hold runs CMD, releases the lock and returns CMD's exit code as an error, or that of a loss.
 func (a *app) hold(s *zksync.Session, lease *zksync.Lease, o lockOptions, program string, signals <-chan os.Signal) error {
+	err := a.runUnder(s, lease, o, program, signals)
+	_ = lease.Unlock() // fails only if the lease is lost, which has been noticed, or is at this very instant, and CMD has ended
+	return err
+}
+
+// runUnder runs CMD while the lease holds.
+func (a *app) runUnder(s *zksync.Session, lease *zksync.Lease, o lockOptions, program string, signals <-chan os.Signal) error {
 	session, timeout := s.ID(), s.Timeout() // neither is known any more after a loss
 	env := append(os.Environ(), tokenEnv+"="+lease.Token().String(), pathEnv+"="+o.path)
 	c, err := child.Start(program, o.argv, env, lease.Valid)
 	if err != nil {
-		_ = lease.Unlock()
 		return cannotRun(err)
 	}
 	if a.attend(c, lease, signals, o.grace) {
 		return exitWith(exitLost, "lost %s on %s while %s was running: %s",
 			o.path, a.target(), o.argv[0], reasonOfLoss(s, session, timeout))
 	}
-	_ = lease.Unlock() // fails only if the lease is lost at this very instant, and CMD has ended
 	if code := c.ExitCode(); code != 0 {
 		return &exitError{code: code}
 	}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) onceCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "once PATH [--wait D | --try] [--grace D] -- CMD ARGS... | once PATH --reset [--wait D]",
+		Short: "Run a command unless somebody in the cluster has",
+		Long: `Runs CMD if nobody in the cluster has run it under PATH with success, which is exit code 0.
+While another one runs it, this one waits: then it is done, or its turn has come. When it
+is done already, CMD does not run, the exit code is 0, and a line on standard error says
+when and where it was done. --reset forgets that.
+
+"Once" is as much as can be had: if whoever runs CMD dies, or is cut off for longer than the
+session timeout, the next one runs it, after whatever the first one has done. So make CMD
+safe to be begun again. It finds in its environment MENAGERIE_PATH, and MENAGERIE_TOKEN, a
+text that sorts after that of every earlier run: whatever CMD writes to should refuse an
+older token than it has seen. CMD runs in a process group of its own; SIGINT, SIGTERM,
+SIGHUP and SIGQUIT are passed on to it.
+
+Should the turn be lost (the servers cannot be reached for longer than the session timeout),
+the whole group gets SIGTERM, and SIGKILL if it is not gone after --grace.
+
+Without --servers PATH is on ` + defaultServers + `.
+
+Exit codes: that of CMD (128+n if signal n ended it), or
+    0  done, by CMD now or by somebody before
+    1  servers unreachable for --timeout, or another failure
+    2  wrong command line; CMD did not run
+   75  another one runs it (--try), or still did so at the end of --wait; CMD did not run
+   76  lost while CMD ran, or before its success could be recorded
+  126  CMD cannot be executed
+  127  CMD was not found
+  130  interrupted while waiting (143 by SIGTERM, 129 by SIGHUP)`,
+		Example: `  menagerie once /migrations/42 -- ./migrate.sh 42
+  menagerie once /migrations/42 --wait 10m -- ./migrate.sh 42 && exec ./server
+  menagerie once "/reports/$(date +%F)" --try -- ./report.sh
+  menagerie once /migrations/42 --reset`,
+	}
+	given := a.waitFlags(cmd)
+	reset := cmd.Flags().Bool("reset", false, "forget that it was done; takes no CMD, and waits while one runs")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o := given()
+		if *reset {
+			return a.onceReset(cmd, args, o)
+		}
+		o, err := a.lockOptions(cmd, args, o)
+		if err != nil {
+			return err
+		}
+		return a.runOnce(cmd.Context(), o)
+	}
+	return cmd
+}
+
+// onceRecord is what is kept of a success. Nothing is decided by it.
+type onceRecord struct {
+	Command string    `json:"command"` // its name only: arguments may be secrets
+	Host    string    `json:"host"`
+	PID     int       `json:"pid"`
+	At      time.Time `json:"at"`
+}
+
+func newOnceRecord(argv []string) []byte {
+	host, _ := os.Hostname() // empty if unknown
+	data, err := json.Marshal(onceRecord{
+		Command: filepath.Base(argv[0]), Host: host, PID: os.Getpid(), At: time.Now().UTC().Truncate(time.Second),
+	})
+	if err != nil {
+		return nil // strings, a number and a time are always JSON; nothing would be fine, too
+	}
+	return data
+}
+
+// wasDone words what is kept: what this command wrote, or anything that a program did.
+func wasDone(path string, kept []byte) string {
+	text := path + " has been done"
+	var r onceRecord
+	if json.Unmarshal(kept, &r) != nil {
+		return text
+	}
+	if name := printable(r.Command); name != "" {
+		text += " by " + name
+	}
+	if host := printable(r.Host); host != "" {
+		text += fmt.Sprintf(" on %s:%d", host, r.PID)
+	}
+	if !r.At.IsZero() {
+		text += " at " + r.At.Format(time.RFC3339)
+	}
+	return text
+}
+
+// printable takes out of a text what could move the cursor of a terminal.
+func printable(s string) string {
+	return shorten(strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return -1
+	}, s))
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/child"
+	"github.com/go-menagerie/menagerie/zkonce"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// runOnce is the whole of once: find CMD, wait for the turn, run CMD unless that was done.
+func (a *app) runOnce(ctx context.Context, o lockOptions) error {
+	program, err := child.Resolve(o.argv[0])
+	if err != nil {
+		return cannotRun(err)
+	}
+	return a.waiting(ctx, o, func(w *vigil) error {
+		once := zkonce.New(w.s, o.path)
+		do := once.DoContext
+		if o.try {
+			do = once.TryDoContext
+		}
+		ran := false
+		kept, err := do(w.ctx, func(ctx context.Context) ([]byte, error) {
+			if err := w.end(); err != nil {
+				return nil, err
+			}
+			ran = true
+			if err := a.runUnder(w.s, zkonce.Lease(ctx), o, program, w.signals); err != nil {
+				return nil, err
+			}
+			return newOnceRecord(o.argv), nil
+		})
+		var coded *exitError
+		switch {
+		case errors.As(err, &coded):
+			return err
+		case ran && errors.Is(err, zksync.ErrLost):
+			return exitWith(exitLost, "lost %s on %s before it could be recorded that %s has succeeded", o.path, a.target(), o.argv[0])
+		case ran && err != nil:
+			return failure("%s has succeeded, but that could not be recorded: %s", o.argv[0], forPeople(err))
+		case err == nil && !ran:
+			fmt.Fprintf(a.stderr, "menagerie: %s\n", oneLine(wasDone(o.path, kept)))
+		case errors.Is(err, zksync.ErrNotAcquired):
+			return exitWith(exitNotObtained, "somebody else is running %s", o.path)
+		}
+		return err
+	})
+}
+
+// onceReset forgets that something was done.
+func (a *app) onceReset(cmd *cobra.Command, args []string, o lockOptions) error {
+	if err := onePath(cmd, args); err != nil {
+		if len(args) > 1 {
+			return usage("--reset takes no CMD, found %q", shorten(args[1]))
+		}
+		return err
+	}
+	if o.try {
+		return usage("--reset and --try exclude each other: --reset waits while one runs, use --wait")
+	}
+	o.path, o.argv = args[0], []string{"once"}
+	if o.wait == 0 || timeoutGiven(cmd) {
+		o.tryServers = a.timeout.value()
+	}
+	return a.waiting(cmd.Context(), o, func(w *vigil) error {
+		return zkonce.New(w.s, o.path).Reset(w.ctx)
+	})
+}
