@@ -23,9 +23,10 @@ type plan struct {
 	ending  bool     // a record may be the last one of the round
 	excused []func() // what is to be noted when it is made
 
-	made, refused bool
-	alive, tombs  int32 // how many are alive, and how many records there are, right after it
-	told          bool  // the transaction said so
+	made         bool
+	refused      *zkconn.TxnError
+	alive, tombs int32 // how many are alive, and how many records there are, right after it
+	told         bool  // the transaction said so
 }
 
 // edit is what a plan makes of one record.
@@ -81,6 +82,10 @@ func (g *WaitGroup) fresh(n int) (r record) {
 
 // put adds an edit. lives tells if the record has a node in alive.
 func (p *plan) put(g *WaitGroup, d edit, lives bool) {
+	if len(p.ops) == 0 && d.old != nil {
+		// So that a refusal tells whether the round was still there: see settleGone.
+		p.ops = append(p.ops, &zk.CheckVersionRequest{Path: g.members(), Version: -1})
+	}
 	d.op = len(p.ops)
 	path := g.record(d.id)
 	switch {

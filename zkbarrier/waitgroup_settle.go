@@ -2,9 +2,11 @@ package zkbarrier
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
 )
 
 // settle finds out whether a transaction was made whose answer was lost, or that was refused, perhaps because it had
@@ -53,9 +55,14 @@ func (g *WaitGroup) settleGone(ctx context.Context, e *zkconn.Epoch, p *plan, d 
 	case round != 0 && round == d.h.round:
 		return d.removes(), nil
 	}
-	// With the round over, an Add was not made, or it would not be over. A Done was made, or does not matter any
-	// more, unless the servers said that it was not: then others had taken all that there was.
-	return !p.refused && d.now.N < d.old.N, nil
+	// The round is over. So an Add was not made, or it would not be. A Done was made, or does not matter any more, unless
+	// the servers said that there was no such round, or no such record in a new one: then others had taken all
+	// that there was. For a request that had been made already they said something else.
+	if d.now.N > d.old.N {
+		return false, nil
+	}
+	r := p.refused
+	return r == nil || !errors.Is(r, zk.ErrNoNode) || r.Index > 0 && round == 0, nil
 }
 
 // refresh reads our own record.

@@ -23,21 +23,18 @@ func (g *WaitGroup) untilOver(ctx context.Context, e *zkconn.Epoch, round int64)
 		if err := synced(ctx, e, g.base()); err != nil {
 			return round, err
 		}
-		// Watched before it is listed: what the listing shows cannot have ended unheard.
-		w := watchBoth(e, g.round())
 		alive, zxid, err := g.listed(ctx, e, g.alive())
-		if err == nil && (zxid == 0 || round != 0 && zxid != round) {
-			w.stop()
-			return round, nil
+		if err != nil || zxid == 0 || round != 0 && zxid != round {
+			return round, err
 		}
-		if round = zxid; err == nil && len(alive) == 0 {
+		ended := false
+		if round = zxid; len(alive) == 0 {
 			err = g.end(ctx, e)
-		} else if err == nil {
-			w.also(g.life(alive[rand.N(len(alive))]))
-			err = w.wait(ctx, e, look)
+		} else {
+			// If another round has begun since the listing, the member has left, too.
+			ended, err = vigil(ctx, e, g.round(), g.life(alive[rand.N(len(alive))]), look)
 		}
-		w.stop()
-		if err != nil {
+		if ended || err != nil {
 			return round, err
 		}
 	}
@@ -48,54 +45,39 @@ func (g *WaitGroup) untilOver(ctx context.Context, e *zkconn.Epoch, round int64)
 const lookPause = 10 * time.Millisecond
 
 // vigil watches the node whose deletion ends a wait, and a sentinel: another node, whose deletion may have been
-// that of the last one who could have deleted the first.
-type vigil struct {
-	e        *zkconn.Epoch
-	end      chan zkconn.News
-	sentinel chan zkconn.News
-	watches  []*zkconn.Watch
-}
-
-// watchBoth begins a vigil over the node that ends it; see also for the other one.
-func watchBoth(e *zkconn.Epoch, end string) *vigil {
-	v := &vigil{e: e, end: make(chan zkconn.News, 1), sentinel: make(chan zkconn.News, 1)}
-	v.watches = e.WatchAll([]string{end}, func(_ string, n zkconn.News) { v.end <- n }, nil)
-	return v
-}
-
-// also watches the sentinel.
-func (v *vigil) also(sentinel string) {
-	v.watches = append(v.watches, v.e.WatchAll([]string{sentinel}, func(_ string, n zkconn.News) { v.sentinel <- n }, nil)...)
-}
-
-func (v *vigil) stop() {
-	for _, w := range v.watches {
-		w.Stop()
-	}
-}
-
-// wait returns when there is news of the end, or look after there is some of the sentinel, or when nothing
-// was heard for a session timeout.
-func (v *vigil) wait(ctx context.Context, e *zkconn.Epoch, look time.Duration) error {
+// that of the last one who could have deleted the first. It returns at once when the first is gone, look after the sentinel
+// has changed, and when nothing was heard for a session timeout.
+func vigil(ctx context.Context, e *zkconn.Epoch, end, sentinel string, look time.Duration) (ended bool, err error) {
+	over, left := make(chan zkconn.News, 1), make(chan zkconn.News, 1)
+	watches := e.WatchAll([]string{end, sentinel}, func(path string, n zkconn.News) {
+		if path == end {
+			over <- n
+		} else {
+			left <- n
+		}
+	}, nil)
+	defer func() {
+		for _, w := range watches {
+			w.Stop()
+		}
+	}()
 	t := time.NewTimer(max(e.Timeout(), time.Millisecond))
 	defer t.Stop()
-	sentinel := v.sentinel
 	for {
 		select {
-		case <-v.end:
-			return nil
-		case n := <-sentinel:
+		case n := <-over:
+			return n == zkconn.Gone || n == zkconn.Missing, nil
+		case n := <-left:
 			if n == zkconn.Cut {
-				return nil
+				return false, nil
 			}
-			sentinel = nil
 			t.Reset(look)
 		case <-t.C:
-			return nil
+			return false, nil
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return false, context.Cause(ctx)
 		case <-e.Over():
-			return zkconn.ErrOver
+			return false, zkconn.ErrOver
 		}
 	}
 }

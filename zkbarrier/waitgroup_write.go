@@ -244,7 +244,7 @@ func (g *WaitGroup) commit(ctx context.Context, e *zkconn.Epoch, b *batch, p *pl
 	case errors.As(err, &refused) && p.opening && errors.Is(err, zk.ErrNodeExists):
 		return false, errAgain // somebody else was quicker; or this very request, sent twice
 	case errors.As(err, &refused) && isConflict(err), zkconn.Unknown(err):
-		p.refused = refused != nil
+		p.refused = refused
 		return false, errAgain
 	case errors.Is(err, zk.ErrSessionExpired):
 		return false, zkconn.ErrOver

@@ -1,0 +1,314 @@
+package recipes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// everyTrouble runs f once for every request of the first that count, and has something happen to the session that
+// makes it, just before or just after the servers have applied it. With calm nothing happens any more.
+func everyTrouble(t *testing.T, requests int, happens map[string]func(v *env, session int64), f func(t *testing.T, v *env) (run func(name string, calm func()))) {
+	t.Helper()
+	for what, happen := range happens {
+		for nth := 1; nth <= requests; nth++ {
+			for _, after := range []bool{false, true} {
+				inProcess(t, func(t *testing.T, v *env) {
+					run := f(t, v)
+					v.quiet()
+					calm := v.trouble(nth, after, happen)
+					run(fmt.Sprintf("%s at request %d, applied %v", what, nth, after), calm)
+				})
+			}
+		}
+	}
+}
+
+// trouble is strike for what happens to a session.
+func (v *env) trouble(nth int, after bool, happen func(v *env, session int64)) (calm func()) {
+	var n atomic.Int32
+	return v.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+		switch q.Op {
+		case zktest.Connect, zktest.Ping, zktest.CloseSession:
+			return zktest.Verdict{}
+		}
+		if int(n.Add(1)) != nth {
+			return zktest.Verdict{}
+		}
+		if after {
+			session := q.Session
+			go func() {
+				<-time.After(time.Nanosecond) // when the server has done what it can do at once
+				happen(v, session)
+			}()
+			return zktest.Verdict{Fate: zktest.LoseReply}
+		}
+		happen(v, q.Session)
+		return zktest.Verdict{}
+	})
+}
+
+func disconnects(v *env, session int64) { v.srv.Disconnect(session) }
+func expires(v *env, session int64)     { v.srv.Expire(session) }
+
+// usable checks that the group begins and ends another round without anybody dead.
+func usable(ctx context.Context, t *testing.T, v *env, name string, gs ...*zkbarrier.WaitGroup) {
+	t.Helper()
+	for _, g := range gs {
+		require.NoError(t, g.AddContext(ctx, 1), name)
+	}
+	v.working(gs[0], len(gs))
+	for _, g := range gs {
+		require.NoError(t, g.DoneContext(ctx), name)
+	}
+	require.NoError(t, gs[0].WaitContext(ctx), name)
+	v.later()
+	for _, child := range v.srv.Children(groupPath) {
+		require.Equal(t, "dead", child, name)
+	}
+}
+
+// A round of three: one who adds and is done, one who adds twice, one who is done for another.
+func aRound(t *testing.T, v *env) func(name string) {
+	gs := v.groups(3)
+	return func(name string) {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+		defer cancel()
+		require.NoError(t, gs[0].AddContext(ctx, 1), name)
+		w := waits(ctx, gs[2].WaitContext)
+		require.NoError(t, gs[1].AddContext(ctx, 2), name)
+		v.later()
+		require.True(t, w.pending(), name)
+		v.working(gs[2], 3)
+		var all sync.WaitGroup
+		for _, g := range gs {
+			all.Go(func() { require.NoError(t, g.DoneContext(ctx), name) })
+		}
+		all.Wait()
+		v.awaits(w.done, "the wait to end")
+		require.NoError(t, w.err, name)
+		usable(ctx, t, v, name, gs...)
+	}
+}
+
+func TestEveryFaultLeavesTheWaitGroupSound(t *testing.T) {
+	everyFault(t, 60, aRound)
+}
+
+func TestEveryDisconnectLeavesTheWaitGroupSound(t *testing.T) {
+	everyTrouble(t, 60, map[string]func(*env, int64){"disconnect": disconnects}, func(t *testing.T, v *env) func(string, func()) {
+		run := aRound(t, v)
+		return func(name string, _ func()) { run(name) }
+	})
+}
+
+// Whoever's session ends has died, or has not, or has added himself to the next session. But nobody waits for
+// ever, nobody who did nothing wrong is accused of misuse, and the next round is sound.
+func TestEveryExpiryLeavesTheWaitGroupSound(t *testing.T) {
+	everyTrouble(t, 40, map[string]func(*env, int64){"expire": expires}, func(t *testing.T, v *env) func(string, func()) {
+		gs := v.groups(3)
+		return func(name string, calm func()) {
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+			defer cancel()
+			require.NoError(t, gs[0].AddContext(ctx, 1), name)
+			w := waits(ctx, gs[2].WaitContext)
+			require.NoError(t, gs[1].AddContext(ctx, 2), name)
+			var all sync.WaitGroup
+			for _, g := range []*zkbarrier.WaitGroup{gs[0], gs[1], gs[1]} {
+				all.Go(func() { require.NoError(t, g.DoneContext(ctx), name) })
+			}
+			all.Wait()
+			v.awaits(w.done, "the wait to end")
+			var dead *zkbarrier.DeadMembersError
+			require.True(t, w.err == nil || errors.As(w.err, &dead), "%s: %v", name, w.err)
+			err := gs[0].WaitContext(ctx)
+			require.True(t, err == nil || errors.As(err, &dead), "%s: %v", name, err)
+			calm()
+			usable(ctx, t, v, name, gs...)
+		}
+	})
+}
+
+// A call that is cancelled at any of its requests is over at once. An Add has added nobody, a Done is said nevertheless.
+func TestEveryCancellationLeavesTheWaitGroupSound(t *testing.T) {
+	for nth := 1; nth <= 24; nth++ {
+		for _, fate := range []zktest.Fate{zktest.Continue, zktest.LoseRequest, zktest.LoseReply} {
+			inProcess(t, func(t *testing.T, v *env) {
+				gs := v.groups(3)
+				name := fmt.Sprintf("cancelled at request %d, %v", nth, fate)
+				ctx, cancel := context.WithCancel(context.Background())
+				var n atomic.Int32
+				held := make(chan struct{})
+				v.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+					if q.Op == zktest.Connect || q.Op == zktest.Ping || q.Op == zktest.CloseSession || int(n.Add(1)) != nth {
+						return zktest.Verdict{}
+					}
+					cancel()
+					return zktest.Verdict{Fate: fate, Hold: held}
+				})
+				time.AfterFunc(time.Second, func() { close(held) })
+				want := 0
+				add := func(g *zkbarrier.WaitGroup, n int) {
+					if g.AddContext(ctx, n) == nil {
+						want += n
+					}
+				}
+				w := waits(ctx, gs[2].WaitContext) // at whose requests it is cancelled as well
+				add(gs[0], 1)
+				add(gs[1], 2)
+				v.later()
+				v.working(gs[2], want)
+				if want == 3 {
+					_ = gs[0].DoneContext(ctx)
+					_ = gs[2].DoneContext(ctx)
+					v.later()
+					v.working(gs[2], 1)
+					_ = gs[1].DoneContext(ctx)
+				} else {
+					gs[2].Add(-want)
+				}
+				v.later()
+				cancel()
+				v.awaits(w.done, "the wait to end")
+				require.NoError(t, gs[2].WaitContext(context.Background()), name)
+				usable(context.Background(), t, v, name, gs...)
+			})
+		}
+	}
+}
+
+func TestWhatAWaitGroupCosts(t *testing.T) {
+	eachAlone(t, func(t *testing.T, v *env) {
+		first, second, waiter := zkbarrier.NewWaitGroup(calm(v), groupPath), zkbarrier.NewWaitGroup(calm(v), groupPath), zkbarrier.NewWaitGroup(calm(v), groupPath)
+		v.put(groupPath, "")
+		require.Equal(t, 2, v.costs(func() { first.Add(1) }), "the first of a round: one is refused")
+		require.Equal(t, 1, v.costs(func() { second.Add(5) }))
+		require.Equal(t, 1, v.costs(func() { first.Add(1) }))
+		require.Equal(t, 1, v.costs(func() { first.Add(-2) }))
+		require.Equal(t, 1, v.costs(func() { first.Add(1) }))
+		for range 4 {
+			require.Equal(t, 1, v.costs(second.Done))
+		}
+		var waits sync.WaitGroup
+		require.Equal(t, 3, v.costs(func() { waits.Go(waiter.Wait) }), "sync, list, and one request for two watches")
+		require.Equal(t, 1, v.costs(second.Done))
+		require.LessOrEqual(t, v.costs(func() { first.Done(); waits.Wait() }), 3+3, "done, the end of the round, who died; and perhaps another sentinel")
+		require.Equal(t, 3, v.costs(waiter.Wait), "sync, list, who died")
+		require.Equal(t, 3, v.costs(func() { _, _ = waiter.Count(context.Background()) }))
+	})
+}
+
+// Calls that come while a request is under way share the next one.
+func TestManyGoroutinesOfAProcessShareTheRequestsOfAWaitGroup(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := calm(v)
+		g := zkbarrier.NewWaitGroup(s, groupPath)
+		g.Add(1)
+		v.srv.Delay(s.ID(), 10*time.Millisecond, 10*time.Millisecond)
+		const many = 100
+		require.LessOrEqual(t, v.costs(func() {
+			var all sync.WaitGroup
+			for range many {
+				all.Go(func() { g.Add(1) })
+			}
+			all.Wait()
+		}), 2)
+		v.working(g, many+1)
+		require.LessOrEqual(t, v.costs(func() {
+			var all sync.WaitGroup
+			for range many {
+				all.Go(g.Done)
+			}
+			all.Wait()
+		}), 2)
+		g.Done()
+	})
+}
+
+// However many leave, and in whatever order, a waiter hears of few of them.
+func TestAWaitIsWokenByFewOfManyMembers(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		const many, waiters = 60, 5
+		var gs []*zkbarrier.WaitGroup
+		for range many {
+			g := zkbarrier.NewWaitGroup(calm(v), groupPath)
+			g.Add(1)
+			gs = append(gs, g)
+		}
+		var all sync.WaitGroup
+		for range waiters {
+			g := zkbarrier.NewWaitGroup(calm(v), groupPath)
+			all.Go(g.Wait)
+		}
+		v.quiet()
+		require.LessOrEqual(t, v.srv.Watches(), 2*waiters)
+		n := v.costs(func() {
+			for _, g := range gs {
+				g.Done()
+			}
+			all.Wait()
+		})
+		require.LessOrEqual(t, n, many+1+waiters*(1+3), "a Done each, the end, and a waiter's few")
+		v.quiet()
+		require.Zero(t, v.srv.Watches())
+	})
+}
+
+func TestTheWaitsOfAWaitGroupLeaveNothing(t *testing.T) {
+	eachAlone(t, func(t *testing.T, v *env) {
+		g, waiter := zkbarrier.NewWaitGroup(calm(v), groupPath), zkbarrier.NewWaitGroup(calm(v), groupPath)
+		g.Add(1)
+		v.quiet()
+		goroutines, _ := v.goroutines()
+		watches := v.watches()
+		for range 200 {
+			ctx, cancel := context.WithCancel(context.Background())
+			w := waits(ctx, waiter.WaitContext)
+			cancel()
+			require.ErrorIs(t, v.failed(w), context.Canceled)
+			ctx, cancel = context.WithCancel(context.Background())
+			added := waits(ctx, func(ctx context.Context) error { return waiter.AddContext(ctx, 1) })
+			cancel()
+			<-added.done
+			if added.err == nil {
+				waiter.Done()
+			}
+		}
+		v.quiet()
+		v.goroutinesBack(goroutines)
+		require.LessOrEqual(t, v.watches(), watches+2)
+		v.working(waiter, 1)
+		g.Done()
+		v.quiet()
+		require.LessOrEqual(t, v.watches(), watches)
+		v.nothingLeft(groupPath)
+	})
+}
+
+// What other people put where our nodes are must not hurt.
+func TestStrangeNodesDoNotStopAWaitGroup(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		gs := v.groups(2)
+		gs[0].Add(1)
+		v.put(groupPath+"/round/members/strange", "\x00\xff not ours")
+		v.put(groupPath+"/round/members/evil", `{"n":-3,"taken":{"x":-9000000000000000000},"host":"a\u001b[2Jb\u202e","name":"`+string(make([]byte, 10))+`"}`)
+		v.put(groupPath+"/dead", `{"rounds":[{"dead":[{"n":"x"}]}]}`)
+		gs[1].Done()
+		err := gs[0].WaitContext(context.Background())
+		if err != nil {
+			require.ErrorIs(t, err, zksync.ErrBroken)
+			require.NotContains(t, err.Error(), "\x1b")
+		}
+		v.nothingLeft(groupPath, "dead")
+	})
+}

@@ -1,0 +1,282 @@
+package recipes_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// ofRapid makes a test of rapid's pass for one of the testing package.
+type ofRapid struct {
+	testing.TB
+	t *rapid.T
+}
+
+func (r ofRapid) Helper()                           { r.t.Helper() }
+func (r ofRapid) Cleanup(f func())                  { r.t.Cleanup(f) }
+func (r ofRapid) Fatalf(format string, args ...any) { r.t.Fatalf(format, args...) }
+func (r ofRapid) FailNow()                          { r.t.FailNow() }
+func (r ofRapid) Logf(format string, args ...any)   { r.t.Logf(format, args...) }
+func (r ofRapid) Failed() bool                      { return r.t.Failed() }
+func (r ofRapid) Errorf(format string, args ...any) {
+	r.TB.Logf(format, args...)
+	r.t.Errorf(format, args...)
+}
+
+// crew is three sessions on one in-process server, and what is done to them.
+type crew struct {
+	t        testing.TB
+	srv      *zktest.Server
+	sessions []*zksync.Session
+	fates    [3][]zktest.Fate // of the next requests of each session
+	mu       sync.Mutex
+}
+
+func newCrew(t testing.TB) *crew {
+	c := &crew{t: t, srv: zktest.Run(t)}
+	for range 3 {
+		c.sessions = append(c.sessions, c.srv.Session(t, zksync.WithTimeout(10*time.Second)))
+	}
+	c.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+		if q.Op == zktest.Connect || q.Op == zktest.Ping || q.Op == zktest.CloseSession {
+			return zktest.Verdict{}
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for i, s := range c.sessions {
+			if s.ID() == q.Session && len(c.fates[i]) > 0 {
+				fate := c.fates[i][0]
+				c.fates[i] = c.fates[i][1:]
+				return zktest.Verdict{Fate: fate, Code: -1}
+			}
+		}
+		return zktest.Verdict{}
+	})
+	return c
+}
+
+// faults are actions that change nothing of what a model says.
+func (c *crew) faults(actions map[string]func(*rapid.T)) map[string]func(*rapid.T) {
+	actions["disconnect"] = func(t *rapid.T) { c.srv.Disconnect(c.sessions[c.one(t)].ID()) }
+	actions["isolate for a while"] = func(t *rapid.T) {
+		heal := c.srv.Partition(c.sessions[c.one(t)].ID())
+		time.AfterFunc(time.Duration(rapid.IntRange(1, 4).Draw(t, "seconds"))*time.Second, heal)
+	}
+	actions["strike"] = func(t *rapid.T) {
+		i := c.one(t)
+		fate := rapid.SampledFrom([]zktest.Fate{zktest.LoseRequest, zktest.LoseReply, zktest.Duplicate, zktest.Fail}).Draw(t, "fate")
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for range rapid.IntRange(0, 3).Draw(t, "after") {
+			c.fates[i] = append(c.fates[i], zktest.Continue)
+		}
+		c.fates[i] = append(c.fates[i], fate)
+	}
+	return actions
+}
+
+func (c *crew) one(t *rapid.T) int { return rapid.IntRange(0, 2).Draw(t, "session") }
+
+// calm ends what was prepared, and what is under way.
+func (c *crew) calm() {
+	c.mu.Lock()
+	c.fates = [3][]zktest.Fate{}
+	c.mu.Unlock()
+	time.Sleep(time.Minute)
+}
+
+// roster is a plain model of a group: the members of each session, dead and living, and the round's waiters.
+type roster struct {
+	*crew
+	gs      []*zkbarrier.WaitGroup
+	own     [3]int // that each WaitGroup added and that are not done
+	rounds  int
+	waiters []roundWait
+}
+
+// roundWait is a wait that began in a round, 0 if it began between two.
+type roundWait struct {
+	*attempt
+	round int
+}
+
+func (r *roster) count() int { return r.own[0] + r.own[1] + r.own[2] }
+
+func TestRandomUseOfAWaitGroupAgreesWithAPlainModel(t *testing.T) {
+	steps := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		rapid.SyncTest(rt, func(rt *rapid.T) {
+			r := &roster{crew: newCrew(ofRapid{t, rt})}
+			for _, s := range r.sessions {
+				r.gs = append(r.gs, zkbarrier.NewWaitGroup(s, groupPath))
+			}
+			rt.Repeat(r.faults(map[string]func(*rapid.T){
+				"add": func(t *rapid.T) {
+					i, n := r.one(t), rapid.IntRange(1, 3).Draw(t, "n")
+					if r.count() == 0 {
+						r.rounds++
+					}
+					require.NoError(r.t, r.gs[i].AddContext(context.Background(), n))
+					r.own[i] += n
+				},
+				"done": func(t *rapid.T) { r.done(t, r.one(t), 1) },
+				"add a negative number": func(t *rapid.T) {
+					r.done(t, r.one(t), rapid.IntRange(2, 4).Draw(t, "n"))
+				},
+				"done of all at once": func(t *rapid.T) {
+					var all sync.WaitGroup
+					for i := range r.gs {
+						for range r.own[i] {
+							all.Go(func() { require.NoError(r.t, r.gs[i].DoneContext(context.Background())) })
+						}
+						r.own[i] = 0
+					}
+					all.Wait()
+					r.settle(t)
+				},
+				"wait": func(t *rapid.T) {
+					w := waits(context.Background(), r.gs[r.one(t)].WaitContext)
+					if r.count() == 0 { // at once, whatever is added next
+						<-w.done
+						r.waiters = append(r.waiters, roundWait{w, 0})
+						return
+					}
+					r.waiters = append(r.waiters, roundWait{w, r.rounds})
+				},
+				"wait in a hurry": func(t *rapid.T) {
+					ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+					defer cancel()
+					start := time.Now()
+					err := r.gs[r.one(t)].WaitContext(ctx)
+					require.LessOrEqual(r.t, time.Since(start), 150*time.Millisecond)
+					if r.count() > 0 {
+						require.ErrorIs(r.t, err, context.DeadlineExceeded)
+					}
+				},
+				"a cancelled add": func(t *rapid.T) {
+					ctx, cancel := context.WithTimeout(context.Background(), time.Duration(rapid.IntRange(0, 3).Draw(t, "ms"))*time.Millisecond)
+					defer cancel()
+					if i := r.one(t); r.gs[i].AddContext(ctx, 1) == nil {
+						if r.count() == 0 {
+							r.rounds++
+						}
+						r.own[i]++
+					}
+				},
+				"count":  r.look,
+				"settle": r.settle,
+			}))
+			r.settle(rt)
+			steps++
+		})
+	})
+	t.Logf("%d runs", steps)
+}
+
+// done says that n members are done, through the WaitGroup of session i.
+func (r *roster) done(t *rapid.T, i, n int) {
+	err := r.gs[i].AddContext(context.Background(), -n)
+	if n > r.count() {
+		require.ErrorIs(r.t, err, zksync.ErrMisuse)
+		return
+	}
+	require.NoError(r.t, err)
+	taken := min(n, r.own[i])
+	r.own[i] -= taken
+	for j := range r.own { // whose of the others they were does not matter, as long as none has died
+		more := min(n-taken, r.own[j])
+		r.own[j] -= more
+		taken += more
+	}
+	if r.count() == 0 {
+		r.settle(t)
+	}
+}
+
+func (r *roster) look(*rapid.T) {
+	n, err := r.gs[0].Count(context.Background())
+	require.NoError(r.t, err)
+	require.Equal(r.t, r.count(), n)
+}
+
+// settle waits until everything is quiet, when the model is exact.
+func (r *roster) settle(t *rapid.T) {
+	r.calm()
+	r.look(t)
+	for _, w := range r.waiters {
+		if r.count() > 0 && w.pending() {
+			continue
+		}
+		require.False(r.t, w.pending(), "nobody is left")
+		require.NoError(r.t, w.err)
+		require.True(r.t, r.count() == 0 || w.round == 0 || w.round != r.rounds, "it did not wait")
+	}
+	if r.count() > 0 {
+		return
+	}
+	r.waiters = nil
+	require.Empty(r.t, r.srv.Children(groupPath))
+	require.Zero(r.t, r.srv.Watches())
+}
+
+// The same with sessions that end. Now nothing is exact but this: nobody waits for ever, nobody is accused, and what is said of
+// the dead is possible.
+func TestRandomUseOfAWaitGroupWhoseSessionsEnd(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		rapid.SyncTest(rt, func(rt *rapid.T) {
+			c := newCrew(ofRapid{t, rt})
+			var gs []*zkbarrier.WaitGroup
+			for _, s := range c.sessions {
+				gs = append(gs, zkbarrier.NewWaitGroup(s, groupPath))
+			}
+			var own [3]int
+			expired := false
+			rt.Repeat(c.faults(map[string]func(*rapid.T){
+				"add": func(t *rapid.T) {
+					i := c.one(t)
+					require.NoError(c.t, gs[i].AddContext(context.Background(), 2))
+					own[i] += 2
+				},
+				"done": func(t *rapid.T) {
+					i := c.one(t)
+					if own[i] == 0 {
+						t.Skip("nobody is left")
+					}
+					require.NoError(c.t, gs[i].DoneContext(context.Background()), "it did nothing wrong")
+					own[i]--
+				},
+				"expire": func(t *rapid.T) {
+					c.srv.Expire(c.sessions[c.one(t)].ID())
+					expired = true
+				},
+				"advance": func(*rapid.T) { time.Sleep(time.Second) },
+			}))
+			c.calm()
+			for i, g := range gs {
+				for range own[i] {
+					require.NoError(c.t, g.DoneContext(context.Background()), "it did nothing wrong")
+				}
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			var dead *zkbarrier.DeadMembersError
+			err := gs[0].WaitContext(ctx)
+			require.True(c.t, err == nil || expired && errors.As(err, &dead), "%v", err)
+			n, err := gs[1].Count(ctx)
+			require.NoError(c.t, err)
+			require.Zero(c.t, n)
+			for _, child := range c.srv.Children(groupPath) {
+				require.Equal(c.t, "dead", child)
+			}
+		})
+	})
+}
