@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"sync"
@@ -24,6 +25,7 @@ type kin struct {
 	kmu    sync.Mutex
 	stakes []*stake
 	proper map[*attempt][]error
+	grace  map[*attempt]time.Duration // how much later than its limit a call may come back; slack without
 	wrongs []string
 }
 
@@ -40,11 +42,14 @@ type stake struct {
 }
 
 func newKin(w *world) *kin {
-	return &kin{world: w, lines: make(map[string]*line), proper: make(map[*attempt][]error)}
+	return &kin{world: w, lines: make(map[string]*line), proper: make(map[*attempt][]error), grace: make(map[*attempt]time.Duration)}
 }
 
 // queue has the server's history of a directory followed.
 func (k *kin) queue(dir, base string) { k.lines[dir] = newLine(k.srv, dir, base) }
+
+// dirs are the queues, always in the same order.
+func (k *kin) dirs() []string { return slices.Sorted(maps.Keys(k.lines)) }
 
 // do starts a party.
 func (k *kin) do(start time.Duration, f func()) {
@@ -57,6 +62,11 @@ func (k *kin) do(start time.Duration, f func()) {
 // call makes one call of a client within its time, and enters into the book what comes of
 // it. proper are the errors that are no failure.
 func (k *kin) call(c *client, party string, wait time.Duration, f func(context.Context) error, proper ...error) error {
+	return k.scope(c, party, wait, slack, f, proper...)
+}
+
+// scope is call for what runs a function under a lease, which takes its time to come back.
+func (k *kin) scope(c *client, party string, wait, late time.Duration, f func(context.Context) error, proper ...error) error {
 	if wait == 0 {
 		wait = patient
 	}
@@ -64,7 +74,7 @@ func (k *kin) call(c *client, party string, wait time.Duration, f func(context.C
 	defer cancel()
 	a := k.book.asking(party, wait, false)
 	k.kmu.Lock()
-	k.proper[a] = proper
+	k.proper[a], k.grace[a] = proper, late
 	k.kmu.Unlock()
 	c.mu.Lock()
 	c.cancels[a] = cancel
@@ -159,7 +169,7 @@ func (k *kin) reviewErrands() {
 	t.Helper()
 	refused := k.any(func(f fault) bool { return f.refuses })
 	for _, a := range k.book.attempts {
-		require.False(t, a.answered.After(a.limit.Add(slack)), "%s came back %v late\n%s", a.party, a.answered.Sub(a.limit), lazily(k.tale))
+		require.False(t, a.answered.After(a.limit.Add(k.grace[a])), "%s came back %v late\n%s", a.party, a.answered.Sub(a.limit), lazily(k.tale))
 		switch {
 		case a.err == nil, slices.ContainsFunc(k.proper[a], func(p error) bool { return errors.Is(a.err, p) }):
 		case a.cancelled:

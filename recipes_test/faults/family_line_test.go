@@ -19,20 +19,14 @@ type line struct {
 	base string // whose data says how many permits there are; empty for a lock
 
 	mu     sync.Mutex
-	events []event
-	terms  []terms
+	events []*event
 }
 
-// event is one transaction that touched the queue.
+// event is one transaction that touched the queue, or the terms.
 type event struct {
 	at      time.Time
 	changes []zktest.Change
-}
-
-// terms is how many permits there were from some time on.
-type terms struct {
-	from    time.Time
-	permits int64
+	permits int64 // from then on; 0 if that was not touched
 }
 
 // spot is one entry of the queue.
@@ -44,6 +38,7 @@ type spot struct {
 	owner  int64     // the session
 	from   time.Time // when the server granted; zero if it has not
 	gone   time.Time // zero if it is there
+	unfit  bool      // was granted when there were more permits; its owner may not have heard of that in time
 }
 
 // exclusive tells whether nobody else may hold beside it.
@@ -69,28 +64,29 @@ func newLine(srv *zktest.Server, dir, base string) *line {
 func (l *line) commit(t zktest.Txn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var ours []zktest.Change
+	e := &event{at: t.Time}
 	for _, c := range t.Changes {
 		switch {
 		case path.Dir(c.Path) == l.dir && c.Kind != zktest.DataChanged:
-			ours = append(ours, c)
+			e.changes = append(e.changes, c)
 		case c.Path == l.base && c.Kind != zktest.Deleted:
-			at := t.Time
-			go l.read(at) // the server is locked
+			go l.read(e) // the server is locked
+		default:
+			continue
 		}
-	}
-	if len(ours) > 0 {
-		l.events = append(l.events, event{t.Time, ours})
+		if n := len(l.events); n == 0 || l.events[n-1] != e {
+			l.events = append(l.events, e)
+		}
 	}
 }
 
 // read finds out what the terms are now.
-func (l *line) read(at time.Time) {
+func (l *line) read(e *event) {
 	n, _ := l.srv.Node(l.base)
 	permits := permitsIn(n.Data)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.terms = append(l.terms, terms{at, permits})
+	e.permits = permits
 }
 
 var termsData = regexp.MustCompile(`"(permits|capacity)":(\d+)`)
@@ -103,22 +99,12 @@ func permitsIn(data []byte) (n int64) {
 	return n
 }
 
-// permits is how many there were at some instant, after what happened then. mu is held.
-func (l *line) permits(at time.Time) (n int64) {
-	for _, t := range l.terms {
-		if !t.from.After(at) {
-			n = t.permits
-		}
-	}
-	return n
-}
-
 // most is how many permits there ever were at once.
 func (l *line) most() (n int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, t := range l.terms {
-		n = max(n, t.permits)
+	for _, e := range l.events {
+		n = max(n, e.permits)
 	}
 	return n
 }
@@ -128,24 +114,11 @@ func (l *line) replay() (grants []grant, all []*spot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var queue []*spot
-	next := 0
-	decide := func(at time.Time) {
-		permits := l.permits(at)
-		holding := granted(queue, permits)
-		for _, s := range holding {
-			if s.from.IsZero() {
-				s.from = at
-				grants = append(grants, grant{at, s, holding, permits})
-			}
-		}
-	}
-	resized := func(until time.Time) { // terms change between two events, too
-		for ; next < len(l.terms) && l.terms[next].from.Before(until); next++ {
-			decide(l.terms[next].from)
-		}
-	}
+	var permits int64
 	for _, e := range l.events {
-		resized(e.at)
+		if e.permits > 0 {
+			permits = e.permits
+		}
 		for _, c := range e.changes {
 			name := path.Base(c.Path)
 			if c.Kind == zktest.Deleted {
@@ -158,13 +131,21 @@ func (l *line) replay() (grants []grant, all []*spot) {
 				continue
 			}
 			if s := newSpot(name, c.Owner); s != nil {
+				if i := slices.IndexFunc(queue, func(o *spot) bool { return o.number == s.number && !o.from.IsZero() }); i >= 0 {
+					s.from = e.at // in the place of one that held: a downgrade, or what is left of several permits
+				}
 				queue, all = append(queue, s), append(all, s)
 				slices.SortStableFunc(queue, func(a, b *spot) int { return int(a.number - b.number) })
 			}
 		}
-		decide(e.at)
+		holding := granted(queue, permits)
+		for _, s := range holding {
+			if s.from.IsZero() {
+				s.from = e.at
+				grants = append(grants, grant{e.at, s, holding, permits})
+			}
+		}
 	}
-	resized(time.Now().Add(time.Second))
 	return grants, all
 }
 
@@ -185,11 +166,12 @@ func granted(queue []*spot, permits int64) (out []*spot) {
 	exclusive := false
 	for i, s := range queue {
 		ahead += s.weight
+		s.unfit = s.weight > 0 && ahead > permits
 		switch {
 		case !s.from.IsZero():
 			out = append(out, s)
 		case s.weight > 0:
-			if ahead <= permits {
+			if !s.unfit {
 				out = append(out, s)
 			}
 		case !exclusive && (i == 0 || !s.exclusive()):
