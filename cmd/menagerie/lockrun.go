@@ -25,7 +25,7 @@ func (a *app) runLock(ctx context.Context, o lockOptions) error {
 	if err != nil {
 		return cannotRun(err)
 	}
-	return a.waiting(ctx, o, func(w *vigil) error {
+	return a.waiting(ctx, o, filepath.Base(o.argv[0]), func(w *vigil) error {
 		get, try := o.forms(w.s, o.path)
 		if o.try {
 			get = try
@@ -53,10 +53,10 @@ type vigil struct {
 	end     func() error
 }
 
-// waiting connects and calls f, which waits under the vigil's context, and words how that
+// waiting connects, under a name for people, and calls f, which waits under the vigil's context, and words how that
 // ended. Once f has called end, the wait is over: nothing ends the context any more, and
 // signals come to f. end fails if the wait has been ended before.
-func (a *app) waiting(ctx context.Context, o lockOptions, f func(*vigil) error) error {
+func (a *app) waiting(ctx context.Context, o lockOptions, name string, f func(*vigil) error) error {
 	signals := make(chan os.Signal, 16)
 	notify(signals, forwardedSignals...)
 	defer signal.Stop(signals)
@@ -67,7 +67,7 @@ func (a *app) waiting(ctx context.Context, o lockOptions, f func(*vigil) error) 
 		ctx, cancel = context.WithDeadlineCause(ctx, started.Add(o.wait), errNotInTime)
 		defer cancel()
 	}
-	s, err := a.connect(ctx, o.tryServers, zksync.WithName(filepath.Base(o.argv[0])))
+	s, err := a.connect(ctx, o.tryServers, zksync.WithName(name))
 	if err != nil {
 		return a.notObtained(ctx, o, err)
 	}

@@ -186,11 +186,3 @@ func TestWrongCommandLinesOfOnce(t *testing.T) {
 	run(t, "once", "/a", "--servers", addr, "--timeout", "300ms", "--reset").failed(exitFailure, addr, "within 300ms")
 	run(t, "once", "/a", "--servers", addr, "--", "no-such-command-anywhere").failed(exitNotFound, "no-such-command-anywhere")
 }
-
-func TestOnceHasHelpWithExamples(t *testing.T) {
-	t.Parallel()
-	p := run(t, "once", "--help")
-	p.succeeded()
-	require.Contains(t, p.stdout.String(), "Examples:\n  menagerie once ")
-	require.Contains(t, run(t, "--help").stdout.String(), "\n  once ")
-}

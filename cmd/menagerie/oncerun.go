@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +19,7 @@ func (a *app) runOnce(ctx context.Context, o lockOptions) error {
 	if err != nil {
 		return cannotRun(err)
 	}
-	return a.waiting(ctx, o, func(w *vigil) error {
+	return a.waiting(ctx, o, filepath.Base(o.argv[0]), func(w *vigil) error {
 		once := zkonce.New(w.s, o.path)
 		do := once.DoContext
 		if o.try {
@@ -63,11 +64,11 @@ func (a *app) onceReset(cmd *cobra.Command, args []string, o lockOptions) error 
 	if o.try {
 		return usage("--reset and --try exclude each other: --reset waits while one runs, use --wait")
 	}
-	o.path, o.argv = args[0], []string{"once"}
+	o.path = args[0]
 	if o.wait == 0 || timeoutGiven(cmd) {
 		o.tryServers = a.timeout.value()
 	}
-	return a.waiting(cmd.Context(), o, func(w *vigil) error {
+	return a.waiting(cmd.Context(), o, "once", func(w *vigil) error {
 		return zkonce.New(w.s, o.path).Reset(w.ctx)
 	})
 }

@@ -75,7 +75,7 @@ Servers are named like ZooKeeper clients do it, chroot included: zk1:2181,zk2:21
 		"ZooKeeper servers, as host:port,host:port/chroot (environment: "+serversEnv+")")
 	flags.Var(&a.timeout, "timeout",
 		"session timeout to ask for; also how long an unreachable server is tried")
-	root.AddCommand(a.demoCommand(), a.demoWorkerCommand(), a.serveCommand(), a.lockCommand(), a.rlockCommand(), a.semCommand(), a.electCommand(), a.onceCommand(), a.lsCommand(), a.benchCommand())
+	root.AddCommand(a.demoCommand(), a.demoWorkerCommand(), a.serveCommand(), a.lockCommand(), a.rlockCommand(), a.semCommand(), a.electCommand(), a.onceCommand(), a.barrierCommand(), a.lsCommand(), a.benchCommand())
 	return root
 }
 

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/child"
+	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// indexEnv tells CMD which of the parties it is.
+const indexEnv = "MENAGERIE_INDEX"
+
+// barrierOptions is the command line of barrier. There may be no CMD.
+type barrierOptions struct {
+	lockOptions
+	parties int
+	asJSON  bool
+}
+
+func (a *app) barrierCommand() *cobra.Command {
+	var o barrierOptions
+	var wait positiveDuration
+	var parties count
+	cmd := &cobra.Command{
+		Use:   "barrier PATH --parties N [--wait D] [--json] [-- CMD ARGS...]",
+		Short: "Wait until as many processes have come, then go on",
+		Long: `Waits until N processes wait at PATH, in the whole cluster. Then all of them end with exit
+code 0, or run CMD. It can be used again and again on the same PATH.
+
+CMD finds in its environment MENAGERIE_PATH, and MENAGERIE_INDEX, another number from 0 to
+N-1 for each: 0 is the last who came. Signals are passed on to it.
+
+A process that gives up, because of --wait or a signal, breaks the meeting: all who wait end
+with 1, and those who come later meet anew. One that dies without a word is not counted any
+more when its session has expired; the others go on waiting for somebody in its place, so
+whatever starts it may start it again.
+
+Without --servers PATH is on ` + defaultServers + `.
+
+Exit codes: that of CMD (128+n if signal n ended it), or
+    0  all have come
+    1  somebody else gave up; or servers unreachable for --timeout, or another failure
+    2  wrong command line, or others have said another number of --parties
+   75  not all came in time (--wait)
+  126  CMD cannot be executed
+  127  CMD was not found
+  130  interrupted while waiting (143 by SIGTERM, 129 by SIGHUP)
+With any of them CMD did not run.`,
+		Example: `  menagerie barrier /jobs/nightly/loaded --parties 3 --wait 1h -- ./aggregate.sh
+  ./load.sh && menagerie barrier /jobs/nightly/loaded --parties 3 && ./aggregate.sh
+  menagerie barrier /jobs/shards --parties 8 -- sh -c './work --shard "$MENAGERIE_INDEX" --of 8'
+  menagerie barrier /jobs/shards --parties 8 --json | jq .index`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.wait, o.parties = wait.value(), int(parties)
+			if err := a.barrierArguments(cmd, args, &o); err != nil {
+				return err
+			}
+			return a.runBarrier(cmd.Context(), o)
+		},
+	}
+	flags := cmd.Flags()
+	flags.Var(&parties, "parties", "how many have to come (required)")
+	flags.Var(&wait, "wait", "wait this long, counted from the start of the process (default: for ever)")
+	flags.BoolVar(&o.asJSON, "json", false, `print {"index":...,"parties":...} when all have come; not with CMD`)
+	a.explainDash(cmd)
+	return cmd
+}
+
+func (a *app) barrierArguments(cmd *cobra.Command, args []string, o *barrierOptions) (err error) {
+	switch {
+	case len(args) == 0:
+		return usage("PATH is missing, want: menagerie barrier PATH --parties N")
+	case len(args) == 1 && cmd.ArgsLenAtDash() < 0:
+		o.path = args[0]
+	default:
+		if o.path, o.argv, err = commandOf(cmd.Name(), a.args, args, cmd.ArgsLenAtDash()); err != nil {
+			return err
+		}
+	}
+	switch {
+	case o.parties == 0:
+		return usage("--parties is missing: how many have to come")
+	case o.asJSON && len(o.argv) > 0:
+		return usage("--json and CMD exclude each other: standard output is CMD's")
+	}
+	if o.wait == 0 || timeoutGiven(cmd) {
+		o.tryServers = a.timeout.value()
+	}
+	return checkPath(o.path)
+}
+
+// runBarrier is the whole of barrier: find CMD, wait for all, run CMD.
+func (a *app) runBarrier(ctx context.Context, o barrierOptions) error {
+	program, name := "", "barrier"
+	if len(o.argv) > 0 {
+		var err error
+		if program, err = child.Resolve(o.argv[0]); err != nil {
+			return cannotRun(err)
+		}
+		name = filepath.Base(o.argv[0])
+	}
+	return a.waiting(ctx, o.lockOptions, name, func(w *vigil) error {
+		// Tolerant, or the first process of the next run would stumble over one that died in
+		// this. Giving up is told to the others below.
+		b := zkbarrier.NewBarrier(w.s, o.path, o.parties, zkbarrier.Tolerant())
+		index, err := b.Await(w.ctx)
+		switch {
+		case errors.Is(err, zksync.ErrBroken):
+			return failure("somebody gave up at %s on %s before all %d had come", o.path, a.target(), o.parties)
+		case err != nil && w.ctx.Err() != nil:
+			tellOthers(b)
+			return err
+		case err != nil:
+			return err
+		}
+		// All have come, so it counts no more if time is up at this very moment.
+		var i *interruption
+		if err := w.end(); errors.As(err, &i) {
+			return err
+		}
+		if program == "" {
+			return a.printIndex(o, index)
+		}
+		goodbye(w.s) // nobody needs it any more, however long CMD takes
+		return a.runFreely(o, index, program, w.signals)
+	})
+}
+
+// tellOthers breaks the meeting for whoever waits and begins a new one. When the servers
+// cannot be reached now, the others are not told, and wait as long as they were going to.
+func tellOthers(b *zkbarrier.Barrier) {
+	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
+	defer cancel()
+	_ = b.Reset(ctx)
+}
+
+func (a *app) printIndex(o barrierOptions, index int) error {
+	if !o.asJSON {
+		return nil
+	}
+	_, err := fmt.Fprintf(a.stdout, "{\"index\":%d,\"parties\":%d}\n", index, o.parties)
+	return outputError(err)
+}
+
+// runFreely runs CMD, which nothing depends on any more.
+func (a *app) runFreely(o barrierOptions, index int, program string, signals <-chan os.Signal) error {
+	env := append(os.Environ(), indexEnv+"="+strconv.Itoa(index), pathEnv+"="+o.path)
+	c, err := child.Start(program, o.argv, env, func() bool { return true })
+	if err != nil {
+		return cannotRun(err)
+	}
+	for {
+		select {
+		case sig := <-signals:
+			c.Signal(sig)
+		case <-c.Done():
+			if code := c.ExitCode(); code != 0 {
+				return &exitError{code: code}
+			}
+			return nil
+		}
+	}
+}

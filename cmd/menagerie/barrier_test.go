@@ -1,0 +1,170 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// waiting waits until so many parties wait in some generation of the barrier.
+func (s *server) waiting(t *testing.T, path string, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		names, _ := s.Children(path)
+		return slices.ContainsFunc(names, func(name string) bool {
+			return strings.HasPrefix(name, "parties-") && s.ChildCount(path+"/"+name) == n
+		})
+	}, patience, pause, "%d parties at %s", n, path)
+}
+
+func TestABarrierLetsAllGoWhenAllHaveCome(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	for range 3 { // again and again
+		var all []*program
+		for i := range 3 {
+			all = append(all, start(t, "barrier", "/b", "--parties", "3", "--servers", s.addr, "--",
+				"sh", "-c", `echo "$MENAGERIE_PATH $MENAGERIE_INDEX"; exit "$0"`, []string{"0", "7", "75"}[i]))
+			if i < 2 {
+				s.waiting(t, "/b", i+1)
+				require.Empty(t, all[0].stdout.String())
+			}
+		}
+		for i, p := range all {
+			require.Equal(t, []int{0, 7, 75}[i], p.wait(), p.stderr.String())
+			require.Equal(t, []string{"/b 2\n", "/b 1\n", "/b 0\n"}[i], p.stdout.String())
+			require.Empty(t, p.stderr.String())
+		}
+	}
+}
+
+func TestABarrierWithoutACommandEndsWithZero(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	first := start(t, "barrier", "--parties", "2", "/b", "--servers", s.addr)
+	s.waiting(t, "/b", 1)
+	second := run(t, "barrier", "/b", "--parties", "2", "--json", "--servers", s.addr)
+	second.succeeded()
+	first.succeeded()
+	require.Empty(t, first.stdout.String())
+	var row struct{ Index, Parties int }
+	require.NoError(t, json.Unmarshal([]byte(second.stdout.String()), &row))
+	require.Equal(t, 0, row.Index)
+	require.Equal(t, 2, row.Parties)
+	run(t, "barrier", "/alone", "--parties", "1", "--servers", s.addr).succeeded()
+}
+
+func TestWhoDoesNotComeInTimeEndsTheMeetingForAllAndTheNextOneWorks(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	patient := start(t, "barrier", "/b", "--parties", "3", "--servers", s.addr, "--", "echo", "ran")
+	s.waiting(t, "/b", 1)
+	before := time.Now()
+	hasty := run(t, "barrier", "/b", "--parties", "3", "--wait", "600ms", "--servers", s.addr, "--", "echo", "ran")
+	hasty.failed(exitNotObtained, "/b", s.addr, "600ms")
+	require.GreaterOrEqual(t, time.Since(before), 400*time.Millisecond)
+	patient.failed(exitFailure, "/b", "gave up", "all 3")
+	require.Empty(t, patient.stdout.String()+hasty.stdout.String())
+	requireMeeting(t, s)
+}
+
+func TestAnInterruptedPartyEndsTheMeetingForAllAndTheNextOneWorks(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	for sig, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
+		var all []*program
+		for i := range 2 {
+			all = append(all, start(t, "barrier", "/b", "--parties", "3", "--servers", s.addr))
+			s.waiting(t, "/b", i+1)
+		}
+		all[0].signal(sig)
+		all[0].failed(code, "/b", "interrupted")
+		all[1].failed(exitFailure, "/b", "gave up")
+	}
+	requireMeeting(t, s)
+}
+
+// requireMeeting has three meet at /b.
+func requireMeeting(t *testing.T, s *server) {
+	t.Helper()
+	var all []*program
+	for range 3 {
+		all = append(all, start(t, "barrier", "/b", "--parties", "3", "--wait", "1m", "--servers", s.addr))
+	}
+	for _, p := range all {
+		p.succeeded()
+	}
+}
+
+// Whether the place of one that died is taken by one of this run or of the next.
+func TestAPartyThatDiedIsReplaced(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	var all []*program
+	for i := range 2 {
+		all = append(all, start(t, "barrier", "/b", "--parties", "3", "--timeout", "500ms", "--servers", s.addr))
+		s.waiting(t, "/b", i+1)
+	}
+	require.NoError(t, all[0].cmd.Process.Kill())
+	s.waiting(t, "/b", 1)
+	for range 2 {
+		all = append(all, start(t, "barrier", "/b", "--parties", "3", "--servers", s.addr))
+	}
+	for _, p := range all[1:] {
+		p.succeeded()
+	}
+	// All die, and the next run works.
+	last := start(t, "barrier", "/b", "--parties", "3", "--timeout", "500ms", "--servers", s.addr)
+	s.waiting(t, "/b", 1)
+	require.NoError(t, last.cmd.Process.Kill())
+	s.waiting(t, "/b", 0)
+	requireMeeting(t, s)
+}
+
+func TestTheCommandBehindABarrierGetsSignalsAndNoSessionIsKeptForIt(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	p := start(t, "barrier", "/b", "--parties", "1", "--servers", s.addr, "--", "sh", "-c", `exec 2>/dev/null; trap 'echo got it; exit 9' TERM; echo ready; while :; do sleep 0.01; done`)
+	p.prints("ready")
+	require.Empty(t, s.Sessions())
+	p.signal(syscall.SIGTERM)
+	p.prints("got it")
+	require.Equal(t, 9, p.wait())
+	require.Empty(t, p.stderr.String())
+}
+
+func TestWrongCommandLinesOfBarrier(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args []string
+		says string
+	}{
+		"nothing":       {nil, "PATH is missing"},
+		"no parties":    {[]string{"/a"}, "--parties is missing"},
+		"zero parties":  {[]string{"/a", "--parties", "0"}, "whole number above zero"},
+		"-- and no CMD": {[]string{"/a", "--parties", "1", "--"}, "CMD is missing"},
+		"bad path":      {[]string{"a", "--parties", "1"}, "does not start with a slash"},
+		"flag of CMD":   {[]string{"/a", "--parties", "1", "ls", "-l"}, "put -- in front of CMD"},
+		"json and CMD":  {[]string{"/a", "--parties", "1", "--json", "--", "true"}, "exclude each other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, append([]string{"barrier"}, c.args...)...).failed(exitUsage, c.says, "--help")
+		})
+	}
+	addr := nobody(t)
+	run(t, "barrier", "/a", "--parties", "2", "--servers", addr, "--timeout", "300ms").failed(exitFailure, addr, "within 300ms")
+	run(t, "barrier", "/a", "--parties", "2", "--servers", addr, "--wait", "300ms").failed(exitNotObtained, addr, "300ms")
+	run(t, "barrier", "/a", "--parties", "2", "--servers", addr, "--", "no-such-command-anywhere").failed(exitNotFound, "no-such-command-anywhere")
+	s := startServer(t)
+	run(t, "barrier", "/a", "--parties", "5000", "--servers", s.addr).failed(exitUsage, "5000")
+	run(t, "barrier", "/a", "--parties", "1", "--servers", s.addr).succeeded()
+	run(t, "barrier", "/a", "--parties", "2", "--servers", s.addr).failed(exitUsage, "1 parties, not 2")
+}
