@@ -98,7 +98,11 @@ func NewBarrier(s *zksync.Session, path string, parties int, opts ...BarrierOpti
 // Arriving is one request when what the object knows of the barrier is still true. The last
 // one makes two more, everybody else one, with which it waits.
 func (b *Barrier) Await(ctx context.Context) (index int, err error) {
-	c := newBarrierCall(b)
+	return newBarrierCall(b).await(ctx)
+}
+
+func (c *barrierCall) await(ctx context.Context) (index int, err error) {
+	b := c.b
 	if err := b.in(ctx, "await", c.run); err != nil {
 		return -1, err
 	}

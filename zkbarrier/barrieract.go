@@ -3,7 +3,6 @@ package zkbarrier
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/go-menagerie/menagerie/internal/enter"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -82,7 +81,7 @@ func (c *barrierCall) act(ctx context.Context, e *zkconn.Epoch) (step, error) {
 			c.leave(e, (*barrierCall).ruin)
 		}
 	}()
-	broken, err := c.whileOpen(ctx, e, c.b.action)
+	ended, err := c.whileOpen(ctx, e, c.b.action)
 	returned = true
 	switch {
 	case ctx.Err() != nil:
@@ -90,17 +89,21 @@ func (c *barrierCall) act(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	case err == nil:
 		c.acted = true
 		return c.release, nil
-	case broken:
-		return c.finish(-1, fmt.Errorf("%w: %w", zksync.ErrBroken, err))
+	case ended == nil:
+		c.leave(e, (*barrierCall).ruin)
+		c.node = nil
+		return c.finish(-1, err)
 	}
-	c.leave(e, (*barrierCall).ruin)
-	c.node = nil
-	return c.finish(-1, err)
+	c.failure = err // not the action's fault
+	if errors.Is(ended, zksync.ErrBroken) {
+		return c.fail()
+	}
+	return nil, zkconn.ErrOver
 }
 
-// whileOpen runs f with a context that ends when the generation or the session does, and reports whether the
-// generation did.
-func (c *barrierCall) whileOpen(parent context.Context, e *zkconn.Epoch, f func(context.Context) error) (broken bool, err error) {
+// whileOpen runs f with a context that ends when the generation or the session does, and returns the
+// cause if it did.
+func (c *barrierCall) whileOpen(parent context.Context, e *zkconn.Epoch, f func(context.Context) error) (ended, err error) {
 	ctx, cancel := context.WithCancelCause(parent)
 	hook := e.OnLost(func(error) { cancel(zksync.ErrLost) })
 	defer hook.Stop()
@@ -116,5 +119,5 @@ func (c *barrierCall) whileOpen(parent context.Context, e *zkconn.Epoch, f func(
 		<-watched
 	}()
 	err = f(ctx)
-	return errors.Is(context.Cause(ctx), zksync.ErrBroken), err
+	return context.Cause(ctx), err
 }

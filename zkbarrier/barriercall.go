@@ -28,6 +28,8 @@ type barrierCall struct {
 	crowd   gathering // when that was found out
 	acted   bool      // the action has run, for these members
 
+	failure error // of an action that ended because the generation, or the session, did
+
 	index int
 	err   error
 }
@@ -43,6 +45,14 @@ func newBarrierCall(b *Barrier) *barrierCall {
 func (c *barrierCall) finish(index int, err error) (step, error) {
 	c.index, c.err = index, err
 	return nil, nil
+}
+
+// fail ends the call because the generation is broken.
+func (c *barrierCall) fail() (step, error) {
+	if c.failure != nil {
+		return c.finish(-1, fmt.Errorf("%w: %w", zksync.ErrBroken, c.failure))
+	}
+	return c.finish(-1, zksync.ErrBroken)
 }
 
 func (c *barrierCall) pass(place int) (step, error) {
@@ -96,7 +106,7 @@ func (c *barrierCall) settle(ctx context.Context, e *zkconn.Epoch) (fate, step, 
 	case passed:
 		_, _ = c.pass(place)
 	case broken:
-		_, _ = c.finish(-1, zksync.ErrBroken)
+		_, _ = c.fail()
 	case apart:
 		c.begin(barrierState{})
 		return apart, c.arrive, nil
@@ -111,7 +121,7 @@ func (c *barrierCall) settle(ctx context.Context, e *zkconn.Epoch) (fate, step, 
 
 // begin forgets what was true of another generation only.
 func (c *barrierCall) begin(st barrierState) {
-	c.st, c.tries, c.node, c.extra, c.blocker, c.members, c.acted = st, 0, nil, false, "", nil, false
+	c.st, c.tries, c.node, c.extra, c.blocker, c.members, c.acted, c.failure = st, 0, nil, false, "", nil, false, nil
 }
 
 // remember tells by the own node how a generation ended of which there is no record any more.
@@ -125,7 +135,7 @@ func (c *barrierCall) remember(ctx context.Context, e *zkconn.Epoch) (step, erro
 	case err != nil:
 		return nil, err
 	case there:
-		return c.finish(-1, zksync.ErrBroken)
+		return c.fail()
 	case c.seq < c.b.parties && !c.extra:
 		return c.pass(c.seq)
 	}
@@ -150,7 +160,7 @@ func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error)
 		return next, err
 	}
 	if st.Broken {
-		return c.finish(-1, zksync.ErrBroken)
+		return c.fail()
 	}
 	c.st = st
 	dir := c.b.dir(st.Generation)
@@ -286,7 +296,7 @@ func (c *barrierCall) breakUp(ctx context.Context, e *zkconn.Epoch) (step, error
 	err := c.b.breakUp(ctx, e, c.st)
 	switch {
 	case err == nil:
-		return c.finish(-1, zksync.ErrBroken)
+		return c.fail()
 	case !outdated(err) && !errors.Is(err, zk.ErrNodeExists): // the record of its end
 		return nil, err
 	}
