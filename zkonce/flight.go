@@ -98,7 +98,8 @@ func NewFlight[T any](s *zksync.Session, path string, opts ...zksync.Option) *Fl
 // runtime.Goexit, their goroutines end. Others get a [*RemoteError]: no process dies of
 // another one's panic.
 //
-// Without anybody else it costs six requests, and two more the first time.
+// Without anybody else it costs six requests, and up to four reads more where the servers
+// take longer than 10 ms to queue it. A waiter makes nine.
 func (f *Flight[T]) Do(ctx context.Context, key string, fn func(ctx context.Context) (T, error)) (v T, err error, shared bool) {
 	c, err := f.board(ctx, key, fn)
 	if err != nil {
