@@ -39,8 +39,11 @@ type DoubleBarrier struct {
 	misuse error
 
 	mu   sync.Mutex
-	busy bool
+	busy bool  // guards the rest outside mu
 	seat *seat // nil outside
+	// ghost has the node of an Enter that failed, if it may be there still. It must not count
+	// besides the next one.
+	ghost seat
 }
 
 // seat is a party's place in a round.
@@ -82,12 +85,13 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 	if _, err := b.begin(false); err != nil {
 		return wrap("enter", b.path, err)
 	}
-	s := &seat{}
+	s := &seat{node: b.ghost.node, epoch: b.ghost.epoch}
 	err := b.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		return b.enter(ctx, e, s)
 	})
+	b.ghost = seat{}
 	if err != nil {
-		s = nil
+		b.ghost, s = *s, nil
 	}
 	b.end(s)
 	return wrap("enter", b.path, err)

@@ -12,21 +12,28 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// enter takes a seat. When it fails no node is left, unless the epoch is over: then s tells the
-// next one which node that may be.
+// enter takes a seat. When it fails, s tells which node may be left: that of a session that was
+// lost, or one that could not be removed at once.
 func (b *DoubleBarrier) enter(ctx context.Context, e *zkconn.Epoch, s *seat) error {
 	if s.round != 0 {
 		s.before = s.round
 	}
-	if s.node != "" { // of a session that was lost; it must not count besides the next one
+	if s.node != "" { // it must not count besides the next one
 		if _, err := b.depart(ctx, e, s); err != nil {
 			return err
 		}
 	}
 	err := b.sit(ctx, e, s)
 	if err != nil && s.node != "" && !errors.Is(err, zkconn.ErrOver) {
-		enter.Settle(e, e.Reap(zkconn.Litter{Dir: b.parties(), Node: s.node}), enter.Grace)
-		s.node = ""
+		done := e.Reap(zkconn.Litter{Dir: b.parties(), Node: s.node})
+		enter.Settle(e, done, enter.Grace)
+		select {
+		case <-done:
+			if e.Cause() == nil {
+				s.node = ""
+			}
+		default:
+		}
 	}
 	return err
 }
@@ -56,7 +63,7 @@ func (b *DoubleBarrier) sit(ctx context.Context, e *zkconn.Epoch, s *seat) error
 // arrive makes the party's node while a round gathers, else it fails with *enter.Refused. The
 // node has no sequence number: a request that arrives twice must not count as two parties.
 func (b *DoubleBarrier) arrive(ctx context.Context, e *zkconn.Epoch, s *seat) error {
-	s.epoch, s.round, s.left = e, 0, false
+	s.epoch, s.round, s.left, s.dead = e, 0, false, false
 	n, err := enter.Make(ctx, e, enter.Spec{
 		Dir: b.parties(), ACL: b.door.ACL(), Flags: zk.FlagEphemeral, Plain: &b.plain, Data: b.door.Owner,
 		Name: func(uuid string) string {
@@ -69,10 +76,10 @@ func (b *DoubleBarrier) arrive(ctx context.Context, e *zkconn.Epoch, s *seat) er
 	switch {
 	case errors.Is(err, zk.ErrNodeExists): // by this very request, which arrived twice
 		return b.look(ctx, e, s)
-	case err != nil && !errors.Is(err, zkconn.ErrOver):
-		s.node = ""
-		return err
 	case err != nil:
+		if errors.As(err, new(*enter.Refused)) {
+			s.node = ""
+		}
 		return err
 	case n.Dir == nil:
 		return b.look(ctx, e, s)
