@@ -41,10 +41,10 @@ func (r *readers) Downgrade(ctx context.Context, l *Lease) (*Lease, error) {
 		// behind writers that wait. So the write node stays: others read a little later.
 		return r.takeOver(ctx, c, l, p, token)
 	}
-	read := &place{q: r.q, e: p.e, self: p.self}
-	read.self.kind, read.self.uuid = KindRead, enter.NewUUID()
-	read.self.name = entryPrefix(KindRead, read.self.uuid, 1) + formatSequence(p.self.seq)
-	read.node = r.q.dir + "/" + read.self.name
+	self := p.self
+	self.kind, self.uuid = KindRead, enter.NewUUID()
+	self.name = entryPrefix(KindRead, self.uuid, 1) + formatSequence(p.self.seq)
+	read := newPlace(r.q, p.e, self, r.q.dir+"/"+self.name, false)
 	data := encodeNode(r.q.owner(), time.Now(), extras{token: token})
 	// With the lease as well, so that a loss ends the call.
 	bounded, cancel := context.WithCancelCause(ctx)
@@ -56,6 +56,7 @@ func (r *readers) Downgrade(ctx context.Context, l *Lease) (*Lease, error) {
 		return r.takeOver(ctx, c, l, read, token)
 	}
 	p.turning.Store(false)
+	read.unsustain()
 	switch {
 	case r.q.s.ctx.Err() != nil: // Close has released the lease
 		p.e.Reap(zkconn.Litter{Dir: r.q.dir, Node: read.node})
@@ -123,6 +124,9 @@ func (r *readers) takeOver(ctx context.Context, c *cohort, l *Lease, p *place, t
 		}
 		c.place = nil
 		c.stopIdle()
+		if p != l.p {
+			l.p.unsustain()
+		}
 	}
 	c.mu.Unlock()
 	if !held || !l.p.e.Valid() {

@@ -82,5 +82,5 @@ func (q *queue) entered(n *enter.Node) (p *place, alone bool, err error) {
 	}
 	self.czxid = n.Czxid
 	alone = n.Dir != nil && n.Dir.NumChildren == 1 && len(q.grant(nil, self)) == 0
-	return &place{q: q, e: n.Epoch, self: self, node: n.Path, unseen: !alone}, alone, nil
+	return newPlace(q, n.Epoch, self, n.Path, !alone), alone, nil
 }

@@ -26,6 +26,7 @@ func (p *place) leave(grace time.Duration) {
 // forget marks the place as given up.
 func (p *place) forget() {
 	p.gone.Store(true)
+	p.unsustain()
 	if h := p.hook.Load(); h != nil {
 		h.Stop()
 	}

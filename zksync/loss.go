@@ -17,6 +17,7 @@ func (p *place) guard(b books) {
 // lost is called when the session of p is over, or its node was removed.
 func (c *cohort) lost(p *place) {
 	p.gone.Store(true)
+	p.unsustain()
 	c.mu.Lock()
 	if c.place != p {
 		c.mu.Unlock()

@@ -182,7 +182,7 @@ func WithTracer(t Tracer) Option {
 // given fraction of the session timeout after the newest request that the servers
 // acknowledged. "The client stops after five missed heartbeats, the servers free
 // after ten" is 0.5. Waiters lose their place in the queue at the same time. The
-// session is then pinged three times in that span. The fraction lies above 0 and at
+// session then shows that it lives three times in that span at least. The fraction lies above 0 and at
 // most at 1, which is the default.
 func WithLeaseFraction(f float64) Option {
 	return sessionOption("WithLeaseFraction", func(s *settings) {

@@ -137,11 +137,13 @@ func (s *permits) Shrink(ctx context.Context, l *Lease, n int64) (_ *Lease, ok b
 	p.self.uuid, p.self.weight = enter.NewUUID(), rest
 	p.self.name = entryPrefix(KindPermit, p.self.uuid, rest) + formatSequence(old.self.seq)
 	p.node = s.g.q.dir + "/" + p.self.name
+	p.settle = p.e.Sustain()
 	ctx, cancel := s.g.q.s.bounded(ctx)
 	defer cancel()
 	old.turning.Store(true)
 	data := encodeNode(s.g.q.owner(), l.since, extras{token: l.token})
 	if err := p.swap(ctx, old, data, s.g.q.acl); err != nil {
+		p.unsustain()
 		p.e.Reap(zkconn.Litter{Dir: s.g.q.dir, Node: p.node})
 		_ = l.Unlock()
 		return nil, true, s.g.q.failure(ctx, err)

@@ -47,8 +47,24 @@ type place struct {
 	unseen bool        // it was not alone when it entered, and no listing has shown the queue since
 	gone   atomic.Bool // the place is lost: nothing may be granted on it any more
 
+	// settle ends what the place needs of the epoch: proof that the leader of the servers
+	// counts its session as alive.
+	settle func() // nil of one that was made up
+
 	// turning is set while we replace the node ourselves, so that its removal is no loss.
 	turning atomic.Bool
+}
+
+// newPlace is an entry that has just been made.
+func newPlace(q *queue, e *zkconn.Epoch, self entry, node string, unseen bool) *place {
+	return &place{q: q, e: e, self: self, node: node, unseen: unseen, settle: e.Sustain()}
+}
+
+// unsustain ends that.
+func (p *place) unsustain() {
+	if p.settle != nil {
+		p.settle()
+	}
 }
 
 // errGone means that our own node vanished while the session lived: somebody

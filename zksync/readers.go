@@ -295,6 +295,7 @@ func (r *readers) unlockLost(*Lease) {}
 // lost implements books.
 func (r *readers) lost(p *place) {
 	p.gone.Store(true)
+	p.unsustain()
 	r.mu.Lock()
 	b := r.granted[p]
 	var held []*Lease

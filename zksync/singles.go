@@ -133,6 +133,7 @@ func (g *singles) unlockLost(*Lease) {}
 // lost implements books.
 func (g *singles) lost(p *place) {
 	p.gone.Store(true)
+	p.unsustain()
 	g.mu.Lock()
 	l := g.held[p]
 	delete(g.held, p)

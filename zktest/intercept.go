@@ -28,7 +28,11 @@ func (s *Server) removeJudge(j *judge) {
 func (s *Server) intercept(info *zkserver.Request) zkserver.Verdict {
 	q := requestOf(*info)
 	s.mu.Lock()
-	s.counts[q.Op]++
+	if q.heartbeat() {
+		s.counts[Ping]++
+	} else {
+		s.counts[q.Op]++
+	}
 	judges := s.judges
 	s.signal()
 	s.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/internal/zkserver"
 )
 
@@ -56,17 +57,22 @@ func (r Request) String() string {
 	return b.String()
 }
 
+// heartbeat tells the syncs apart with which a session of this module that holds or queues shows
+// that it lives: a ping would not reach the leader of real servers.
+func (r *Request) heartbeat() bool { return r.Op == Sync && r.Path == zkconn.Heartbeat }
+
 // is tells whether a request counts as op for rules: by its own kind, or because it is a multi
 // with such a part.
 func (r *Request) is(op Op) bool {
 	if op == Any {
-		return r.Op.asked()
+		return r.Op.asked() && !r.heartbeat()
 	}
 	return r.Op == op || r.Op == Multi && slices.Contains(r.Ops, op)
 }
 
 // Requests returns how many requests clients have sent: everything that a caller asks for, not
-// Connect, Ping, CloseSession, SetWatches and SetAuth. A multi is one request. A request counts
+// Connect, Ping, CloseSession, SetWatches and SetAuth, nor the Sync of "/" with which a
+// session of this module that holds or queues shows that it lives; it counts as Ping. A multi is one request. A request counts
 // when it arrives, whatever a rule does to it; one that a partition keeps away does not.
 func (s *Server) Requests() int { return s.RequestsBy(Any) }
 

@@ -92,6 +92,7 @@ func (c *Client) tryRecognise(n int64) *Epoch {
 		id: conn.SessionID(), timeout: timeout,
 		over: make(chan struct{}), dead: make(chan struct{}),
 		linked: make(chan struct{}), onLost: make(map[*LossHook]struct{}),
+		wanted: make(chan struct{}, 1),
 	}
 	e.clock.fire = func() { e.lose(errSilent) }
 	sent := time.Now()
@@ -101,7 +102,7 @@ func (c *Client) tryRecognise(n int64) *Epoch {
 	c.mu.Lock()
 	c.epoch = e
 	c.mu.Unlock()
-	e.clock.start(sent, leaseSpan(timeout, c.cfg.LeaseFraction))
+	e.clock.startAdopted(sent, timeout, c.cfg.LeaseFraction)
 	e.link(true)
 	return e
 }
@@ -115,12 +116,12 @@ func negotiated(conn *zk.Conn) (time.Duration, bool) {
 	return time.Duration(f.Int()) * time.Millisecond, true
 }
 
-// ask makes one cheap request and reports whether it was answered within a third
-// of the session timeout.
+// ask makes one cheap request, which the leader must answer, and reports whether it was
+// answered within a third of the session timeout.
 func (e *Epoch) ask() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), max(e.timeout/3, time.Millisecond))
 	defer cancel()
-	_, err := wait(ctx, e, start(e, existsRequest("/")))
+	_, err := wait(ctx, e, start(e, syncRequest(Heartbeat)))
 	return err == nil
 }
 
@@ -129,7 +130,7 @@ func (e *Epoch) ask() bool {
 func (e *Epoch) attend() {
 	t := time.NewTicker(e.client.glance())
 	defer t.Stop()
-	beat := leaseSpan(e.timeout, e.cfg.LeaseFraction) / 4
+	pause := leaseSpan(e.timeout, e.cfg.LeaseFraction) / 4
 	for last := time.Now(); ; {
 		select {
 		case <-e.over:
@@ -149,6 +150,10 @@ func (e *Epoch) attend() {
 		up := e.conn.State() == zk.StateHasSession
 		if up != e.Linked() {
 			e.link(up)
+		}
+		beat := pause
+		if e.clock.sustained() {
+			beat = min(pause, e.timeout/16)
 		}
 		if up && time.Since(last) >= beat {
 			last = time.Now()

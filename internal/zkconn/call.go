@@ -59,7 +59,7 @@ type request[T any] struct {
 func start[T any](e *Epoch, r request[T]) *Call[T] {
 	c := &Call[T]{done: make(chan struct{})}
 	if e.adopted {
-		startAdopted(e, c, r.client)
+		startAdopted(e, c, r.op, r.client)
 		return c
 	}
 	e.mu.Lock()
@@ -81,7 +81,7 @@ func start[T any](e *Epoch, r request[T]) *Call[T] {
 
 // startAdopted hands a request to the client library in a goroutine, since it
 // cannot be given up there.
-func startAdopted[T any](e *Epoch, c *Call[T], f func(*zk.Conn) (T, error)) {
+func startAdopted[T any](e *Epoch, c *Call[T], op int32, f func(*zk.Conn) (T, error)) {
 	if !e.begin() {
 		c.err = ErrOver
 		close(c.done)
@@ -94,7 +94,7 @@ func startAdopted[T any](e *Epoch, c *Call[T], f func(*zk.Conn) (T, error)) {
 		v, err := f(e.conn)
 		c.val, c.err = v, classify(err)
 		if !Unknown(c.err) && e.conn.SessionID() == e.id {
-			e.clock.advance(sent) // before the client sent it, if it waited in between
+			e.clock.advance(sent, led(op, 0)) // before the client sent it, if it waited in between
 		}
 	}()
 }

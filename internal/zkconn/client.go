@@ -132,6 +132,7 @@ func (c *Client) open(n int64) (*Epoch, error) {
 		over: make(chan struct{}), dead: make(chan struct{}),
 		linked: make(chan struct{}),
 		onLost: make(map[*LossHook]struct{}),
+		wanted: make(chan struct{}, 1),
 	}
 	e.hosts = &hosts{epoch: e, dead: e.dead, quit: make(chan struct{})}
 	e.clock.fire = func() {

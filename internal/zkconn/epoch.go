@@ -26,6 +26,8 @@ type Epoch struct {
 	over chan struct{} // closed when the session ended or cannot be proved alive
 	dead chan struct{} // closed when the client library must not dial again
 
+	wanted chan struct{} // somebody depends on heartbeats; see Sustain
+
 	// telling is held while wire changes and until the client has been told, or two
 	// changes could be told in the wrong order. It comes before mu and the client's mu.
 	telling sync.Mutex
@@ -200,16 +202,17 @@ func (e *Epoch) greeted(w *wire, r connectReply, sent time.Time) error {
 	e.timeout = time.Duration(r.timeout) * time.Millisecond
 	e.wire = w
 	e.serial++
-	e.clock.start(sent, leaseSpan(e.timeout, e.cfg.LeaseFraction))
+	e.clock.start(sent, e.timeout, e.cfg.LeaseFraction)
 	close(e.linked)
 	e.mu.Unlock()
 	e.client.connected(e)
 	return nil
 }
 
-// acknowledged is told by the wire of the send time of an answered request.
-func (e *Epoch) acknowledged(sent time.Time) {
-	e.clock.advance(sent)
+// acknowledged is told by the wire of the send time of an answered request, and whether
+// the answer came from the leader.
+func (e *Epoch) acknowledged(sent time.Time, led bool) {
+	e.clock.advance(sent, led)
 	e.client.pace.good()
 }
 

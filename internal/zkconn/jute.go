@@ -22,6 +22,7 @@ const (
 	opGetChildren2    = 12
 	opCheck           = 13
 	opMulti           = 14
+	opCreate2         = 15
 	opReconfig        = 16
 	opCreateContainer = 19
 	opCreateTTL       = 21

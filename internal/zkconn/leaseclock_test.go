@@ -29,11 +29,11 @@ func TestTheClockFiresTheSpanAfterTheNewestAcknowledgedRequestWasSent(t *testing
 	synctest.Test(t, func(t *testing.T) {
 		c, fired := clock()
 		began := time.Now()
-		c.start(began, 9*time.Second)
+		c.start(began, 10*time.Second, 0.9)
 		require.True(t, c.valid())
 		time.Sleep(5 * time.Second)
-		c.advance(began.Add(2 * time.Second)) // sent at 2 s, answered only now
-		c.advance(began.Add(time.Second))     // an older answer takes nothing back
+		c.advance(began.Add(2*time.Second), false) // sent at 2 s, answered only now
+		c.advance(began.Add(time.Second), false)   // an older answer takes nothing back
 		time.Sleep(6*time.Second - time.Nanosecond)
 		require.True(t, c.valid())
 		time.Sleep(time.Nanosecond)
@@ -47,15 +47,15 @@ func TestAnAnswerThatComesTooLateRevivesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, fired := clock()
 		began := time.Now()
-		c.start(began, time.Second)
+		c.start(began, 2*time.Second, 0.5)
 		time.Sleep(time.Second)
 		// At this very instant the proof has run out, whether the timer has run or not.
-		c.advance(began.Add(900 * time.Millisecond))
+		c.advance(began.Add(900*time.Millisecond), false)
 		require.False(t, c.valid())
 		synctest.Wait()
 		require.Equal(t, began.Add(time.Second), *fired)
-		c.advance(time.Now())
-		c.start(time.Now(), time.Second)
+		c.advance(time.Now(), false)
+		c.start(time.Now(), 2*time.Second, 0.5)
 		require.False(t, c.valid(), "lost is lost")
 	})
 }
@@ -66,8 +66,8 @@ func TestAnAnswerBetweenTheEndOfTheProofAndItsTimerRevivesNothing(t *testing.T) 
 	now := time.Now()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	c := &leaseClock{sent: now.Add(-2 * time.Second), span: time.Second, timer: timer}
-	c.advance(now)
+	c := &leaseClock{heard: now.Add(-2 * time.Second), span: time.Second, timer: timer}
+	c.advance(now, false)
 	require.False(t, c.valid())
 }
 
@@ -75,9 +75,9 @@ func TestANewConnectionMayShortenTheSpan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, fired := clock()
 		began := time.Now()
-		c.start(began, 10*time.Second)
+		c.start(began, 20*time.Second, 0.5)
 		time.Sleep(time.Second)
-		c.start(began.Add(time.Second), 2*time.Second)
+		c.start(began.Add(time.Second), 4*time.Second, 0.5)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		require.Equal(t, began.Add(3*time.Second), *fired)
@@ -87,7 +87,7 @@ func TestANewConnectionMayShortenTheSpan(t *testing.T) {
 func TestAStoppedClockNeverFires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, fired := clock()
-		c.start(time.Now(), time.Second)
+		c.start(time.Now(), 2*time.Second, 0.5)
 		c.stop()
 		require.False(t, c.valid())
 		time.Sleep(time.Minute)
@@ -98,7 +98,7 @@ func TestAStoppedClockNeverFires(t *testing.T) {
 // A wall clock that has run ahead of the monotonic one tells of a suspended machine.
 func TestTheLongerOfBothClocksCounts(t *testing.T) {
 	now := time.Now()
-	c := &leaseClock{sent: now, span: 10 * time.Second}
+	c := &leaseClock{heard: now, span: 10 * time.Second}
 	require.Equal(t, 10*time.Second, c.left(now))
 	woken := now.Add(time.Second)
 	// Seven seconds more, by the wall clock alone: package time has no way to say so.
@@ -106,6 +106,80 @@ func TestTheLongerOfBothClocksCounts(t *testing.T) {
 	require.Equal(t, time.Second, woken.Sub(now), "the monotonic clock")
 	require.Equal(t, 2*time.Second, c.left(woken))
 	setBack := now.Round(0).Add(-time.Hour)
-	c.sent = now.Round(0)
+	c.heard = now.Round(0)
 	require.Greater(t, c.left(setBack), 10*time.Second-1)
+}
+
+// Who depends on the leader is not helped by what a follower answers by itself.
+func TestOnlyWhatTheLeaderHadToAnswerProvesTheSessionToWhoDependsOnIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, fired := clock()
+		began := time.Now()
+		c.start(began, 20*time.Second, 0) // 19 s, reports take 5 s
+		require.True(t, c.sustain())
+		require.False(t, c.sustain())
+		at := func(s float64) time.Time { return began.Add(time.Duration(s * float64(time.Second))) }
+		time.Sleep(10 * time.Second)
+		c.advance(at(2), false)
+		c.advance(at(3), false)
+		c.advance(at(7), true) // proves what was sent at 2 s and reported until 7 s; nothing of 3 s
+		c.advance(at(9), false)
+		time.Sleep(11*time.Second - time.Nanosecond)
+		require.True(t, c.valid())
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		require.Equal(t, at(21), *fired)
+	})
+}
+
+func TestTheProofForgetsNothingThatTheNextAnswerNeeds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, fired := clock()
+		began := time.Now()
+		c.start(began, 20*time.Second, 0)
+		c.sustain()
+		for i := range 400 { // a request every 50 ms, 20 s long, and only the last is one for the leader
+			time.Sleep(50 * time.Millisecond)
+			c.advance(time.Now(), i == 399 || i == 200)
+		}
+		require.Less(t, len(c.recent), 40)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		// Of those until 15 s ago the newest that was kept: one in 5 s / 32.
+		require.InDelta(t, (15+19)*float64(time.Second), float64(fired.Sub(began)), 0.3*float64(time.Second))
+		require.LessOrEqual(t, fired.Sub(began), 34*time.Second)
+	})
+}
+
+func TestWhoDependsOnProofNoMoreIsNotKeptFromIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, fired := clock()
+		began := time.Now()
+		c.start(began, 20*time.Second, 0)
+		c.sustain()
+		time.Sleep(10 * time.Second)
+		c.advance(time.Now(), false)
+		c.settle()
+		time.Sleep(15 * time.Second)
+		require.True(t, c.valid())
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		require.Equal(t, began.Add(29*time.Second), *fired)
+	})
+}
+
+// Whoever comes to depend on proof that has run out is told at once.
+func TestProofThatHasRunOutIsMissedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, fired := clock()
+		c.start(time.Now(), 20*time.Second, 0)
+		time.Sleep(10 * time.Second)
+		c.advance(time.Now(), false)
+		time.Sleep(10 * time.Second)
+		require.True(t, c.valid())
+		c.sustain()
+		require.False(t, c.valid())
+		synctest.Wait()
+		require.Equal(t, time.Now(), *fired)
+	})
 }

@@ -84,11 +84,15 @@ func (e *Epoch) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) 
 
 // Sync waits until the server has caught up with what the leader had committed.
 func (e *Epoch) Sync(ctx context.Context, path string) error {
-	_, err := retry(ctx, e, request[struct{}]{
+	_, err := retry(ctx, e, syncRequest(path))
+	return err
+}
+
+func syncRequest(path string) request[struct{}] {
+	return request[struct{}]{
 		op: opSync, body: appendString(nil, path), decode: decodeNothing,
 		client: func(c *zk.Conn) (struct{}, error) { _, err := c.Sync(path); return struct{}{}, err },
-	})
-	return err
+	}
 }
 
 func decodeNothing(*juteReader) (struct{}, error) { return struct{}{}, nil }

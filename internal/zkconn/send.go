@@ -110,7 +110,7 @@ func (w *wire) answered(xid, code int32, body []byte) (ok bool, err error) {
 			return true, err
 		}
 	}
-	w.epoch.acknowledged(r.at)
+	w.epoch.acknowledged(r.at, led(r.op, code))
 	if code == 0 {
 		for _, key := range r.arms {
 			w.epoch.hub.armed(key)

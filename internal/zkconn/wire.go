@@ -225,7 +225,7 @@ func (w *wire) ponged() {
 	}
 	w.mu.Unlock()
 	if !sent.IsZero() {
-		w.epoch.acknowledged(sent)
+		w.epoch.acknowledged(sent, false)
 	}
 }
 
@@ -247,7 +247,7 @@ func (w *wire) replied(xid, code int32, body []byte) error {
 			return w.violation(err)
 		}
 	}
-	w.epoch.acknowledged(s.at)
+	w.epoch.acknowledged(s.at, led(s.op, code))
 	if s.op == opClose {
 		w.epoch.mu.Lock()
 		w.epoch.ended = true

@@ -194,7 +194,7 @@ func (c *conn) transit(a *arrival) time.Duration {
 func (c *conn) overtaker() int {
 	for i := 1; i < len(c.in); i++ {
 		a := c.in[i]
-		if (a.eof || isPing(a.frame)) && a.hold == nil && c.transit(a) == 0 {
+		if (a.eof || isHeartbeat(a.frame)) && a.hold == nil && c.transit(a) == 0 {
 			return i
 		}
 	}
@@ -214,6 +214,17 @@ func (a *arrival) remaining(now time.Time) time.Duration {
 	return max(0, a.until.Sub(now))
 }
 
-func isPing(frame []byte) bool {
-	return len(frame) == 8 && Op(int32(binary.BigEndian.Uint32(frame[4:]))) == OpPing
+// isHeartbeat recognises a ping, and the sync of "/" with which sessions of this module let the
+// leader know that they live.
+func isHeartbeat(frame []byte) bool {
+	if len(frame) < 8 {
+		return false
+	}
+	switch Op(int32(binary.BigEndian.Uint32(frame[4:]))) {
+	case OpPing:
+		return len(frame) == 8
+	case OpSync:
+		return string(frame[8:]) == "\x00\x00\x00\x01/"
+	}
+	return false
 }
