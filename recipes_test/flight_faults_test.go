@@ -81,8 +81,8 @@ func TestEveryFaultLeavesAForgottenFlightSound(t *testing.T) {
 	})
 }
 
-// blows are faults that may cost the run its lease, so it may have to be run again.
-func blows() map[string]func(v *env, q *zktest.Request) zktest.Verdict {
+// flightBlows are faults that may cost the run its lease, so it may have to be run again.
+func flightBlows() map[string]func(v *env, q *zktest.Request) zktest.Verdict {
 	return map[string]func(v *env, q *zktest.Request) zktest.Verdict{
 		"expire": func(v *env, q *zktest.Request) zktest.Verdict {
 			v.srv.Expire(q.Session)
@@ -111,7 +111,7 @@ func blows() map[string]func(v *env, q *zktest.Request) zktest.Verdict {
 // and there is one run for each lease.
 func TestEveryBlowLeavesTheFlightSound(t *testing.T) {
 	const requests = 32
-	for name, blow := range blows() {
+	for name, blow := range flightBlows() {
 		for nth := 1; nth <= requests; nth++ {
 			inProcess(t, func(t *testing.T, v *env) {
 				fs := v.flights(3)
