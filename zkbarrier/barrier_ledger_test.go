@@ -48,7 +48,6 @@ type entry struct {
 	limit      time.Time // when its context ended; zero if it has not
 	index      int
 	err        error
-	done       chan struct{}
 }
 
 type node struct {
@@ -109,7 +108,7 @@ func (l *ledger) commit(txn zktest.Txn) {
 
 // start calls Await, in a goroutine.
 func (l *ledger) start(ctx context.Context, b *Barrier) *entry {
-	c := &entry{call: newBarrierCall(b), done: make(chan struct{})}
+	c := &entry{call: newBarrierCall(b)}
 	c.ctx = context.WithValue(ctx, entryKey{}, c)
 	l.mu.Lock()
 	c.began = l.tick()
@@ -121,11 +120,10 @@ func (l *ledger) start(ctx context.Context, b *Barrier) *entry {
 		c.limit = time.Now()
 	})
 	go func() {
-		defer close(c.done)
-		c.index, c.err = c.call.await(c.ctx)
+		index, err := c.call.await(c.ctx)
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		c.end, c.ended = l.tick(), time.Now()
+		c.index, c.err, c.end, c.ended = index, err, l.tick(), time.Now()
 	}()
 	return c
 }
@@ -288,10 +286,20 @@ func (l *ledger) pending() (n int) {
 	return n
 }
 
+// result is that of a call, if it has returned.
+func (l *ledger) result(c *entry) (done bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return c.end > 0, c.err
+}
+
 // story is what happened, for failures.
 func (l *ledger) story() string {
 	var s strings.Builder
 	for _, q := range l.srv.Log() {
+		if q.Op == zktest.Ping {
+			continue
+		}
 		fmt.Fprintln(&s, q)
 	}
 	s.WriteString(l.srv.Tree())
