@@ -20,7 +20,7 @@ import (
 //   - news of watches comes through a channel each, so its order is lost, and who
 //     concludes something from it must look again (Ordered);
 //   - the session does not end with us, so nothing that was made in it goes by
-//     itself: the reaper works on beyond epochs.
+//     itself: the reaper works on beyond epochs, and beyond the client (adoptedreap.go).
 
 // Adopt starts a client on a connection that the caller made and will close.
 func Adopt(cfg Config, conn *zk.Conn) *Client {
@@ -29,9 +29,14 @@ func Adopt(cfg Config, conn *zk.Conn) *Client {
 	}
 	c := &Client{
 		cfg: cfg, pace: newPace(cfg.Timeout), adopted: conn,
-		stopping: make(chan struct{}), abandon: make(chan struct{}),
-		moved: make(chan struct{}),
-		subs:  make(map[*Subscription]struct{}),
+		stopping: make(chan struct{}), moved: make(chan struct{}),
+		subs: make(map[*Subscription]struct{}),
+	}
+	if c.abandon = closedBy(conn); c.abandon == nil {
+		// A client library that does not let us see its end: better an orphan in its
+		// session than a goroutine that never ends.
+		abandon := make(chan struct{})
+		c.abandon, c.finish = abandon, func() { close(abandon) }
 	}
 	c.runs.Add(1)
 	go c.attend()
@@ -234,52 +239,4 @@ func newsOf(t zk.EventType) News {
 		return Changed
 	}
 	return Cut // the session ended, or the connection was closed
-}
-
-// adoptedReap removes litter from an adopted connection's session, whichever epoch
-// that is in, until it is gone or the client is closed for good.
-func (e *Epoch) adoptedReap(l Litter) {
-	e.client.reaps.Add(1)
-	defer e.client.reaps.Done()
-	if l.Pending != nil {
-		select {
-		case <-l.Pending:
-		case <-e.client.abandon:
-			return
-		}
-		path, unknown := l.Outcome()
-		if path == "" && !unknown {
-			return
-		}
-		l.Node = path
-	}
-	for pause := 20 * time.Millisecond; !e.adoptedSweep(l); pause = min(2*pause, time.Second) {
-		t := time.NewTimer(pause)
-		select {
-		case <-t.C:
-		case <-e.client.abandon:
-			t.Stop()
-			return
-		}
-	}
-}
-
-// adoptedSweep reports whether nothing of the litter is left.
-func (e *Epoch) adoptedSweep(l Litter) bool {
-	if l.Node != "" {
-		return gone(e.conn.Delete(l.Node, -1)) == nil
-	}
-	if _, err := e.conn.Sync(l.Dir); gone(err) != nil {
-		return false
-	}
-	names, _, err := e.conn.Children(l.Dir)
-	if err != nil {
-		return gone(err) == nil
-	}
-	for _, n := range litterIn(names, l.Prefix) {
-		if gone(e.conn.Delete(l.Dir+"/"+n, -1)) != nil {
-			return false
-		}
-	}
-	return true
 }

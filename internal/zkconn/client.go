@@ -28,9 +28,10 @@ type Client struct {
 	cfg  Config
 	pace *pace
 
-	adopted *zk.Conn // a connection that the caller owns; nil for one of our own
-	reaps   sync.WaitGroup
-	abandon chan struct{} // closed when even the reaper of an adopted connection must end
+	adopted *zk.Conn        // a connection that the caller owns; nil for one of our own
+	errands errands         // of the reaper of an adopted connection
+	abandon <-chan struct{} // closed when even that reaper must end
+	finish  func()          // closes abandon, if nobody else does
 
 	stopping chan struct{} // closed when Close begins
 	stop     sync.Once
@@ -57,9 +58,8 @@ func Open(cfg Config) *Client {
 	}
 	c := &Client{
 		cfg: cfg, pace: newPace(cfg.Timeout),
-		stopping: make(chan struct{}), abandon: make(chan struct{}),
-		moved: make(chan struct{}),
-		subs:  make(map[*Subscription]struct{}),
+		stopping: make(chan struct{}), moved: make(chan struct{}),
+		subs: make(map[*Subscription]struct{}),
 	}
 	c.runs.Add(1)
 	go c.run()
@@ -325,24 +325,19 @@ func (c *Client) Stop() {
 	c.runs.Wait()
 }
 
-// Finish ends what Stop leaves running: the reaper of an adopted connection, which
-// gets two seconds to finish. A request that such a connection never answers cannot
-// be taken back; its goroutine ends when the owner closes the connection.
+// Finish gives the reaper of an adopted connection two seconds to finish what Stop
+// leaves to it. What it could not do by then it does later, in the background, when the
+// connection allows: see adoptedreap.go for how that ends.
 func (c *Client) Finish() {
 	c.rest.Do(func() {
-		if c.adopted != nil {
-			reaped := make(chan struct{})
-			go func() {
-				c.reaps.Wait()
-				close(reaped)
-			}()
-			t := time.NewTimer(closing)
-			defer t.Stop()
-			select {
-			case <-reaped:
-			case <-t.C:
-			}
+		t := time.NewTimer(closing)
+		defer t.Stop()
+		select {
+		case <-c.errands.finished():
+		case <-t.C:
 		}
-		close(c.abandon)
+		if c.finish != nil {
+			c.finish()
+		}
 	})
 }

@@ -26,21 +26,23 @@ type Litter struct {
 
 // Reap makes sure that the litter goes: it deletes the node, through disconnects,
 // until the servers confirm it or the epoch is over, when the node dies with its
-// session. It returns at once; the channel is closed when the work is done.
+// session; or, on an adopted connection, until that has been closed. It returns at
+// once; the channel is closed when the work is done.
 func (e *Epoch) Reap(l Litter) <-chan struct{} {
 	done := make(chan struct{})
 	if !e.begin() {
 		close(done) // the session is being ended, and its nodes with it
 		return done
 	}
+	work := e.reap
+	if e.adopted {
+		work = e.adoptedReap
+		e.client.errands.begin() // here, or Finish could come before the goroutine
+	}
 	go func() {
 		defer e.calls.Done()
 		defer close(done)
-		if e.adopted {
-			e.adoptedReap(l)
-			return
-		}
-		e.reap(l)
+		work(l)
 	}()
 	return done
 }

@@ -1,0 +1,111 @@
+package zkconn
+
+import (
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// The reaper of an adopted connection is bound to that connection and to nothing else.
+// The session, and every node in it, lives as long as the connection's owner wants, so
+// what a client that is closed during an outage leaves to the reaper would otherwise
+// stay for ever: a lock that nobody holds. Its goroutine ends when the servers have
+// confirmed that the node is gone, or when the owner closes the connection: that ends
+// the session, and the node with it.
+
+// closedBy returns the channel that the client library closes when its owner calls
+// Close; nil if it has none. There is no other way to know: a closed client answers
+// with the same error, in the same state, as one between two connections. The field is
+// never written after its connection was made.
+func closedBy(conn *zk.Conn) <-chan struct{} {
+	f := reflect.ValueOf(conn).Elem().FieldByName("shouldQuit")
+	if !f.IsValid() || f.Type() != reflect.TypeFor[chan struct{}]() {
+		return nil
+	}
+	return *(*chan struct{})(f.Addr().UnsafePointer())
+}
+
+// errands counts what the reaper of an adopted connection has still to do. Unlike a
+// sync.WaitGroup it may be added to while somebody waits.
+type errands struct {
+	mu   sync.Mutex
+	n    int
+	idle chan struct{} // closed when n is 0 again; nil while nobody waits for that
+}
+
+func (r *errands) begin() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.n++
+}
+
+func (r *errands) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.n--; r.n == 0 && r.idle != nil {
+		close(r.idle)
+		r.idle = nil
+	}
+}
+
+// finished returns a channel that is closed at an instant when nothing is to be done.
+func (r *errands) finished() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.n == 0 {
+		return done
+	}
+	if r.idle == nil {
+		r.idle = make(chan struct{})
+	}
+	return r.idle
+}
+
+// adoptedReap removes litter from an adopted connection's session, whichever epoch
+// that is in, until it is gone or the connection was closed.
+func (e *Epoch) adoptedReap(l Litter) {
+	defer e.client.errands.end()
+	if l.Pending != nil {
+		select {
+		case <-l.Pending:
+		case <-e.client.abandon:
+			return
+		}
+		path, unknown := l.Outcome()
+		if path == "" && !unknown {
+			return
+		}
+		l.Node = path
+	}
+	for pause := 20 * time.Millisecond; e.adoptedSweep(l) != nil; pause = min(2*pause, time.Second) {
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-e.client.abandon:
+			t.Stop()
+			return
+		}
+	}
+}
+
+// adoptedSweep removes the litter once. It returns nil when nothing of it is left.
+func (e *Epoch) adoptedSweep(l Litter) error {
+	if l.Node != "" {
+		return gone(e.conn.Delete(l.Node, -1))
+	}
+	if _, err := e.conn.Sync(l.Dir); err != nil {
+		return gone(err)
+	}
+	names, _, err := e.conn.Children(l.Dir)
+	if err != nil {
+		return gone(err)
+	}
+	for _, n := range litterIn(names, l.Prefix) {
+		if err := gone(e.conn.Delete(l.Dir+"/"+n, -1)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
