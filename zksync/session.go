@@ -31,7 +31,6 @@ type Session struct {
 	host    string
 	logger  *slog.Logger
 	file    *sessionFile
-	tapped  bool // on a connection that the caller owns
 
 	// ctx ends, with ErrClosed as its cause, when Close begins. Everything that the
 	// session starts hangs on it and is joined by work.
@@ -266,8 +265,10 @@ func (s *Session) Conn() *zk.Conn {
 // Close releases every lease, ends the ZooKeeper session on the servers, and joins
 // every goroutine of the session. Whoever waits in a call of it gets ErrClosed at
 // once. When the servers cannot be reached, it tries for two seconds and then
-// leaves the session to its timeout. It may be called more than once and always
-// returns the same; an error concerns the session file only.
+// leaves the session to its timeout; of a connection that is [Tap]ped it removes the
+// nodes, and what is left after two seconds goes as soon as the connection allows. It
+// may be called more than once and always returns the same; an error concerns the
+// session file only.
 func (s *Session) Close() error {
 	s.closing.Do(func() {
 		s.mu.Lock()
@@ -282,11 +283,8 @@ func (s *Session) Close() error {
 		for _, l := range held {
 			l.finish(ErrReleased)
 		}
-		if s.tapped { // its ZooKeeper session stays, so the nodes must be removed
-			for _, l := range held {
-				l.b.release(l, unlockWait)
-			}
-		}
+		// Of a connection that is tapped the ZooKeeper session stays, but not our part in
+		// it: all places are lost at once, and their nodes left to the reaper.
 		s.client.Stop()
 		s.work.Wait()
 		s.client.Finish()

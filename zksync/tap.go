@@ -11,9 +11,14 @@ import (
 )
 
 // Tap makes a Session on a client connection that the caller has already, and goes
-// on to own: a program being ported need not open a second one. Close of the
-// Session removes the session's nodes and leaves the connection open; do not close
-// the connection before. All paths are absolute, there is no chroot.
+// on to own: a program being ported need not open a second one. All paths are
+// absolute, there is no chroot.
+//
+// Close of the Session removes the Session's nodes and leaves the connection open; do
+// not close the connection before. What could not be removed in two seconds, because
+// the servers cannot be reached, is removed in the background as soon as they can: by a
+// goroutine that ends when that is done or the connection is closed, whichever is
+// first. Until then others are kept out, as by any holder they cannot hear of.
 //
 // A connection of one's own with [Connect] is better where there is a choice. Of an
 // adopted one the frames cannot be seen, so that acquiring costs a request more, a
@@ -42,7 +47,6 @@ func Tap(ctx context.Context, conn *zk.Conn, opts ...Option) (*Session, error) {
 			"which the owner of the connection did", ErrMisuse))
 	}
 	s := newSession(set, nil, "")
-	s.tapped = true
 	s.client = zkconn.Adopt(s.config(), conn)
 	if _, err := s.client.Epoch(ctx); err != nil {
 		closed := s.Close()

@@ -122,10 +122,12 @@ func negotiated(conn *zk.Conn) (time.Duration, bool) {
 }
 
 // ask makes one cheap request, which the leader must answer, and reports whether it was
-// answered within a third of the session timeout.
+// answered within a third of the session timeout, and before Close began.
 func (e *Epoch) ask() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), max(e.timeout/3, time.Millisecond))
 	defer cancel()
+	ctx, stop := e.client.untilStopping(ctx)
+	defer stop()
 	_, err := wait(ctx, e, start(e, syncRequest(Heartbeat)))
 	return err == nil
 }
