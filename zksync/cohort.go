@@ -3,6 +3,7 @@ package zksync
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -203,7 +204,7 @@ func (c *cohort) release(l *Lease, grace time.Duration) {
 		c.place = nil
 		c.startJoin(old, nil)
 		c.mu.Unlock()
-	case c.linger():
+	case c.linger(l):
 		c.mu.Unlock()
 	default:
 		p := c.place
@@ -216,14 +217,23 @@ func (c *cohort) release(l *Lease, grace time.Duration) {
 // unlockWait is how long an Unlock waits for the servers' confirmation.
 const unlockWait = time.Second
 
-// mayPass reports whether the place may go to the next waiter of this process. A
-// guarded transaction that is under way must find the node gone, not a successor's
-// hold of the same node. mu is held.
-func (c *cohort) mayPass(l *Lease) bool {
+// mostPasses leaves room in a token's Seq for what comes without asking: a downgrade, or a
+// grant in the place of one that could not be given up.
+const mostPasses = math.MaxUint32 - 1<<16
+
+// unsettled reports whether the place of l must not be held by anybody else: a guarded
+// transaction that is under way, or of which nobody knows, must find the node gone, not a
+// successor's hold of the same node. Or there are no tokens left for it. mu is held.
+func (c *cohort) unsettled(l *Lease) bool {
 	l.mu.Lock()
 	guards := l.guards
 	l.mu.Unlock()
-	return guards == 0 && int(c.passes) < c.set.handover &&
+	return guards > 0 || l.p.doubts.Load() > 0 || c.passes >= mostPasses
+}
+
+// mayPass reports whether the place may go to the next waiter of this process. mu is held.
+func (c *cohort) mayPass(l *Lease) bool {
+	return !c.unsettled(l) && int(c.passes) < c.set.handover &&
 		time.Since(c.granted) < c.set.handoverIn && c.place.e.Valid() && !c.place.gone.Load()
 }
 

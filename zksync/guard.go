@@ -80,10 +80,29 @@ func (l *Lease) transact(ops []any) ([]zk.MultiResponse, error) {
 		if l.p.e.Await(l.ctx) != nil {
 			return nil, errNotYet
 		}
-		res, err := l.p.e.StartMulti(ops...).Wait(l.ctx, l.p.e)
+		l.p.doubts.Add(1)
+		call := l.p.e.StartMulti(ops...)
+		res, err := call.Wait(l.ctx, l.p.e)
+		if answered(call) {
+			res, err = call.Result()
+			if !zkconn.Unknown(err) {
+				l.p.doubts.Add(-1)
+			}
+		}
+		// Without an answer there is doubt for as long as there is the node: somewhere on
+		// the way the request may lie and be applied under whoever holds the node by then.
 		if !errors.Is(err, zkconn.ErrNotSent) {
 			return res, err
 		}
+	}
+}
+
+func answered[T any](call *zkconn.Call[T]) bool {
+	select {
+	case <-call.Done():
+		return true
+	default:
+		return false
 	}
 }
 

@@ -14,10 +14,10 @@ type idle struct{ timer *time.Timer }
 // so that locking and unlocking in turn costs no request at all.
 type quiet struct{ crowded bool }
 
-// linger keeps the place, if that was asked for and nobody else is known to queue.
+// linger keeps the place after l, if that was asked for and nobody else is known to queue.
 // It reports whether the place is kept. mu is held.
-func (c *cohort) linger() bool {
-	if c.set.linger <= 0 || c.quiet != nil && c.quiet.crowded || !c.place.e.Valid() || !c.place.e.Ordered() {
+func (c *cohort) linger(l *Lease) bool {
+	if c.set.linger <= 0 || c.unsettled(l) || c.quiet != nil && c.quiet.crowded || !c.place.e.Valid() || !c.place.e.Ordered() {
 		return false
 	}
 	p := c.place

@@ -47,6 +47,10 @@ type place struct {
 	unseen bool        // it was not alone when it entered, and no listing has shown the queue since
 	gone   atomic.Bool // the place is lost: nothing may be granted on it any more
 
+	// doubts counts guarded transactions that may yet be applied as long as the node is there:
+	// those without an answer.
+	doubts atomic.Int32
+
 	// settle ends what the place needs of the epoch: proof that the leader of the servers
 	// counts its session as alive.
 	settle func() // nil of one that was made up

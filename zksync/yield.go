@@ -150,6 +150,12 @@ func (c *cohort) regrant(l *Lease) *Lease {
 		}
 		return nil
 	}
+	if c.unsettled(l) {
+		c.hold = nil
+		c.giveUp()
+		c.advance()
+		return nil
+	}
 	c.passes++
 	kept := newLease(l.ctx, c, l.p, c.passes, l.mirror)
 	if !c.q.s.remember(kept) {
