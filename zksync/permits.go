@@ -14,14 +14,12 @@ import (
 // base node, which holds the terms.
 type permits struct {
 	g *singles
-	t *terms
+	t *terms // whence those of each request come
 }
 
 func newPermits(s *Session, path string, n int64, opts []Option) *permits {
 	g := newSingles(s, path, "/queue", KindPermit, opts)
-	t := &terms{node: g.q.s.full(path), declared: n}
-	g.q.terms = t
-	g.q.grant = func(ahead []entry, self entry) []entry { return weightedPolicy(t.capacity())(ahead, self) }
+	t := newTerms(g.q.s.full(path), n)
 	if g.misuse == nil && n <= 0 {
 		g.misuse = fmt.Errorf("%w: a semaphore of %d permits; it needs one at least", ErrMisuse, n)
 	}
@@ -31,10 +29,11 @@ func newPermits(s *Session, path string, n int64, opts []Option) *permits {
 // errTooBig means that more permits are asked for than there are.
 var errTooBig = errors.New("zksync: more permits than there are")
 
-// sized is the queue for a request of n permits.
-func (s *permits) sized(n int64) *queue {
+// request is the queue as one request for n permits sees it, with terms of its own.
+func (s *permits) request(n int64) *queue {
 	q := *s.g.q
-	q.weight = n
+	q.weight, q.terms = n, s.t.request()
+	q.grant = q.terms.grant
 	return &q
 }
 
@@ -44,12 +43,12 @@ func (s *permits) Acquire(ctx context.Context, n int64, mirror bool) (*Lease, er
 	if err := s.check(n); err != nil {
 		return nil, err
 	}
-	for {
-		l, err := s.g.acquire(ctx, s.sized(n), mirror)
+	for q := s.request(n); ; {
+		l, err := s.g.get(ctx, mirror, func(ctx context.Context) (*place, error) { return s.obtain(ctx, q) })
 		if !errors.Is(err, errTooBig) {
 			return l, err
 		}
-		if err := s.awaitTerms(ctx, n); err != nil {
+		if err := q.awaitTerms(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -60,11 +59,54 @@ func (s *permits) Try(ctx context.Context, n int64, mirror bool) (*Lease, error)
 	if err := s.check(n); err != nil {
 		return nil, err
 	}
-	l, err := s.g.try(ctx, s.sized(n), mirror)
-	if errors.Is(err, errTooBig) {
-		err = ErrNotAcquired
+	for q := s.request(n); ; {
+		l, err := s.g.get(ctx, mirror, func(ctx context.Context) (*place, error) { return s.tryObtain(ctx, q) })
+		if !errors.Is(err, ErrNotAcquired) || !q.terms.now.stale.Load() {
+			return l, err
+		}
+		// It was refused under terms that have changed meanwhile.
 	}
-	return l, err
+}
+
+// obtain waits for a place. On a connection that does not tell in order what happened, it
+// asks whether the terms are still those under which it was granted.
+func (s *permits) obtain(ctx context.Context, q *queue) (*place, error) {
+	for {
+		p, err := q.obtain(ctx, s.g, nil, nil)
+		if err != nil || p.e.Ordered() {
+			return p, err
+		}
+		changed, err := q.terms.changed(ctx, p.e)
+		if err == nil && !changed {
+			return p, nil
+		}
+		p.leave(cleanupGrace)
+		if err != nil && !errors.Is(err, zkconn.ErrOver) {
+			return nil, q.failure(ctx, err)
+		}
+	}
+}
+
+// tryObtain is obtain for an attempt that does not wait.
+func (s *permits) tryObtain(ctx context.Context, q *queue) (*place, error) {
+	p, err := q.tryAcquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.guard(s.g)
+	if p.e.Ordered() {
+		return p, nil
+	}
+	changed, err := q.terms.changed(ctx, p.e)
+	if err == nil && !changed {
+		return p, nil
+	}
+	p.leave(cleanupGrace)
+	if err == nil || errors.Is(err, zkconn.ErrOver) {
+		q.terms.now.stale.Store(true)
+		return nil, ErrNotAcquired
+	}
+	return nil, q.failure(ctx, err)
 }
 
 func (s *permits) check(n int64) error {
@@ -98,24 +140,23 @@ func (q *queue) in(ctx context.Context, f func(ctx context.Context, e *zkconn.Ep
 	}
 }
 
-// awaitTerms waits until there are n permits.
-func (s *permits) awaitTerms(ctx context.Context, n int64) error {
-	return s.g.q.in(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+// awaitTerms waits until there are as many permits as are asked for.
+func (q *queue) awaitTerms(ctx context.Context) error {
+	return q.in(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		for {
 			told := newNews("")
-			changed, err := s.t.follow(ctx, e, told)
-			if err == nil && !changed && s.t.capacity() < n {
+			changed, err := q.terms.follow(ctx, e, told)
+			if err == nil && !changed && q.terms.capacity() < q.weight {
 				_, err = told.wait(ctx, e)
 			}
 			told.stop()
 			if err != nil && !errors.Is(err, errList) && !errors.Is(err, errQuiet) {
 				return err
 			}
-			s.t.forget()
-			if err := s.t.learn(ctx, e, s.g.q.acl); err != nil {
+			if err := q.terms.read(ctx, e, q.acl); err != nil {
 				return err
 			}
-			if s.t.capacity() >= n {
+			if q.terms.capacity() >= q.weight {
 				return nil
 			}
 		}
@@ -133,7 +174,7 @@ func (s *permits) Shrink(ctx context.Context, l *Lease, n int64) (_ *Lease, ok b
 	if rest <= 0 || n <= 0 || exhausted(old.self.seq) {
 		return nil, false, nil // there a number would not keep the place: see readers.Downgrade
 	}
-	p := &place{q: s.sized(rest), e: old.e, self: old.self}
+	p := &place{q: s.request(rest), e: old.e, self: old.self}
 	p.self.uuid, p.self.weight = enter.NewUUID(), rest
 	p.self.name = entryPrefix(KindPermit, p.self.uuid, rest) + formatSequence(old.self.seq)
 	p.node = s.g.q.dir + "/" + p.self.name
@@ -166,19 +207,16 @@ func (s *permits) Resize(ctx context.Context, n int64) error {
 	if err := s.check(n); err != nil {
 		return err
 	}
+	t := s.t.request()
 	return s.g.q.in(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		for {
-			s.t.forget()
-			if err := s.t.learn(ctx, e, s.g.q.acl); err != nil {
+			if err := t.read(ctx, e, s.g.q.acl); err != nil {
 				return err
 			}
-			s.t.mu.Lock()
-			version, permits, most := s.t.version, s.t.permits, s.t.most
-			s.t.mu.Unlock()
-			if permits == n {
+			if t.now.permits == n {
 				return nil
 			}
-			_, err := s.t.store(ctx, e, storedTerms{Permits: s.t.declared, Capacity: n, Most: max(most, n)}, version)
+			_, err := t.store(ctx, e, storedTerms{Permits: t.declared, Capacity: n, Most: max(t.now.most, n)}, t.now.version)
 			switch {
 			case err == nil, errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode), errors.Is(err, zkconn.ErrNotSent):
 				// Look what came of it.
@@ -198,13 +236,12 @@ func (s *permits) Available(ctx context.Context) (free int64, err error) {
 	if s.g.misuse != nil {
 		return 0, s.g.misuse
 	}
-	q := s.g.q
+	q := s.request(1)
 	err = q.in(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		if err := e.Sync(ctx, q.dir); err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return err
 		}
-		s.t.forget()
-		if err := s.t.learn(ctx, e, q.acl); err != nil {
+		if err := q.terms.read(ctx, e, q.acl); err != nil {
 			return err
 		}
 		names, _, err := e.Children(ctx, q.dir)
@@ -215,7 +252,7 @@ func (s *permits) Available(ctx context.Context) (free int64, err error) {
 		if err != nil {
 			return err
 		}
-		free = s.t.free(entries)
+		free = q.terms.free(entries)
 		return nil
 	})
 	return free, err
@@ -227,12 +264,12 @@ func (s *permits) Contenders(ctx context.Context) (any, error) {
 		return nil, s.g.misuse
 	}
 	var list []Contender
-	err := s.g.q.in(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
-		s.t.forget()
-		if err := s.t.learn(ctx, e, s.g.q.acl); err != nil {
+	q := s.request(1)
+	err := q.in(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+		if err := q.terms.read(ctx, e, q.acl); err != nil {
 			return err
 		}
-		list, err = s.g.q.contenders(ctx, e)
+		list, err = q.contenders(ctx, e)
 		return err
 	})
 	return list, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-menagerie/menagerie/internal/enter"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -15,15 +16,73 @@ import (
 // terms are what everybody who uses a semaphore must agree on: how many permits
 // there are. They are kept in the base node, read once, and checked by every entry in
 // the transaction that makes it, so that an entry is never made under old terms.
+//
+// Each request has terms of its own, so that it goes by one number, and one that it knows
+// to be true, whatever other requests of the same object read meanwhile.
 type terms struct {
 	node     string // the base node, on the servers
 	declared int64  // what our constructor was told
+	latest   *latestTerms
 
-	mu      sync.Mutex
-	known   bool
+	known bool
+	now   *reading
+}
+
+// reading is what somebody read in the base node.
+type reading struct {
+	e       *zkconn.Epoch
 	version int32
+	mzxid   int64
 	permits int64
 	most    int64 // that there ever were
+
+	// stale is set in wire order when the base node changed, or may have. Whatever else
+	// the servers told of a later time is heard after that.
+	stale atomic.Bool
+	watch *zkconn.Watch
+}
+
+// latestTerms is the latest reading of one object, nil before the first.
+type latestTerms struct {
+	mu sync.Mutex
+	r  *reading
+}
+
+// in returns the reading if it is from this session and nobody has told of a change.
+func (l *latestTerms) in(e *zkconn.Epoch) *reading {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.r != nil && l.r.e == e && !l.r.stale.Load() {
+		return l.r
+	}
+	return nil
+}
+
+// put replaces the reading by r, and returns which one to go by. Of two that say the same
+// the first one stays: one watch is enough for all requests, and those that go by it would
+// wait for the news that made it stale.
+func (l *latestTerms) put(r *reading) *reading {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if o := l.r; o != nil && o != r {
+		if o.e == r.e && o.mzxid >= r.mzxid && !o.stale.Load() {
+			r.watch.Stop()
+			return o
+		}
+		o.stale.Store(true)
+		o.watch.Stop()
+	}
+	l.r = r
+	return r
+}
+
+func newTerms(node string, declared int64) *terms {
+	return &terms{node: node, declared: declared, latest: new(latestTerms), now: &reading{permits: declared}}
+}
+
+// request returns terms for another request.
+func (t *terms) request() *terms {
+	return &terms{node: t.node, declared: t.declared, latest: t.latest, now: &reading{permits: t.declared}}
 }
 
 // storedTerms is the data of the base node.
@@ -40,27 +99,27 @@ func (t storedTerms) capacity() int64 {
 	return t.Permits
 }
 
-// capacity is how many permits there are, as far as we know.
-func (t *terms) capacity() int64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.known {
-		return t.declared
+// capacity is how many permits there are, as far as this request knows.
+func (t *terms) capacity() int64 { return t.now.permits }
+
+// grant is the policy under these terms. Once they have changed it grants nothing: the
+// entry is then in its own way until it has read them again.
+func (t *terms) grant(ahead []entry, self entry) []entry {
+	if t.now.stale.Load() {
+		return []entry{self}
 	}
-	return t.permits
+	return weightedPolicy(t.capacity())(ahead, self)
 }
 
 // free is how many permits the entries of a queue leave.
 func (t *terms) free(entries []entry) int64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	free := t.permits
+	free := t.now.permits
 	for _, e := range entries {
 		switch {
 		case e.kind != KindPermit:
 		case e.weight <= free:
 			free -= e.weight
-		case t.most > t.permits:
+		case t.now.most > t.now.permits:
 			return 0 // it may hold since there were more
 		default:
 			return free // it waits, and so does everybody behind
@@ -71,64 +130,117 @@ func (t *terms) free(entries []entry) int64 {
 
 // check is what an entry checks: that the terms are still those that we know.
 func (t *terms) check() []any {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return []any{&zk.CheckVersionRequest{Path: t.node, Version: t.version}}
+	return []any{&zk.CheckVersionRequest{Path: t.node, Version: t.now.version}}
 }
 
 // forget has the terms read again before they are used.
-func (t *terms) forget() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.known = false
-}
+func (t *terms) forget() { t.known = false }
 
-// learn reads the terms if they are not known, or writes them if nobody has.
+// learn makes sure that the terms are known: it takes over what another request of this
+// object read, if nothing was said of a change since, or reads them, or writes them if
+// nobody has.
 func (t *terms) learn(ctx context.Context, e *zkconn.Epoch, acl []zk.ACL) error {
-	t.mu.Lock()
-	known := t.known
-	t.mu.Unlock()
-	if known {
+	if t.known && t.now.e == e && !t.now.stale.Load() {
 		return nil
 	}
+	if r := t.latest.in(e); r != nil && r != t.now {
+		t.now, t.known = r, true
+		return nil
+	}
+	return t.read(ctx, e, acl)
+}
+
+// read reads the terms, or writes them if nobody has.
+func (t *terms) read(ctx context.Context, e *zkconn.Epoch, acl []zk.ACL) error {
+	for {
+		old := t.latest.in(e)
+		r := old
+		if r == nil { // watched before it is read, so that no change falls in between
+			var err error
+			if r, err = t.watched(ctx, e, acl); err != nil {
+				return err
+			}
+		}
+		s, st, err := t.stored(ctx, e, acl)
+		switch {
+		case err != nil:
+			if old == nil {
+				r.watch.Stop()
+			}
+			return err
+		case old != nil && old.mzxid != st.Mzxid:
+			old.stale.Store(true) // we will be told so
+			continue
+		case old == nil:
+			r.version, r.mzxid, r.permits = st.Version, st.Mzxid, s.capacity()
+			r.most = max(s.Most, s.Permits, s.Capacity)
+			r = t.latest.put(r)
+		}
+		if !r.stale.Load() {
+			t.now, t.known = r, true
+			return nil
+		}
+	}
+}
+
+// watched begins a reading: it has the base node watched, and made if it is not there.
+func (t *terms) watched(ctx context.Context, e *zkconn.Epoch, acl []zk.ACL) (*reading, error) {
+	for {
+		if err := e.Await(ctx); err != nil {
+			return nil, err
+		}
+		r := &reading{e: e}
+		w, err := e.Watch(ctx, t.node, func(zkconn.News) { r.stale.Store(true) })
+		switch {
+		case err == nil:
+			r.watch = w
+			return r, nil
+		case errors.Is(err, zk.ErrNoNode):
+			err = t.found(ctx, e, acl)
+		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
+			err = enter.Sleep(ctx, e, lookAgain)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// stored reads what is stored, and checks that it is what we were told.
+func (t *terms) stored(ctx context.Context, e *zkconn.Epoch, acl []zk.ACL) (s storedTerms, st *zk.Stat, err error) {
 	for synced := false; ; {
 		data, st, err := e.Get(ctx, t.node)
 		if errors.Is(err, zk.ErrNoNode) {
 			if err := t.found(ctx, e, acl); err != nil {
-				return err
+				return s, nil, err
 			}
 			continue
 		}
 		if err != nil {
-			return err
+			return s, nil, err
 		}
 		if len(data) == 0 { // made as somebody's directory
 			if _, err := t.store(ctx, e, storedTerms{Permits: t.declared}, st.Version); err != nil && !errors.Is(err, zk.ErrBadVersion) && !zkconn.Unknown(err) {
-				return err
+				return s, nil, err
 			}
 			continue
 		}
-		var s storedTerms
+		s = storedTerms{}
 		if err := json.Unmarshal(data, &s); err != nil || s.Permits <= 0 {
-			return fmt.Errorf("%w: the base node holds %s, which is not that of a semaphore; use another path", ErrMisuse, quoteShort(string(data)))
+			return s, nil, fmt.Errorf("%w: the base node holds %s, which is not that of a semaphore; use another path", ErrMisuse, quoteShort(string(data)))
 		}
-		if s.Permits != t.declared && s.capacity() != t.declared && !synced {
-			// This server may not have heard of a Resize yet.
-			if err := e.Sync(ctx, t.node); err != nil {
-				return err
-			}
-			synced = true
-			continue
-		}
-		if s.Permits != t.declared && s.capacity() != t.declared {
-			return fmt.Errorf("%w: the semaphore has %d permits, not %d; use the same number everywhere, or Resize",
+		switch {
+		case s.Permits == t.declared || s.capacity() == t.declared:
+			return s, st, nil
+		case synced:
+			return s, nil, fmt.Errorf("%w: the semaphore has %d permits, not %d; use the same number everywhere, or Resize",
 				ErrMisuse, s.capacity(), t.declared)
 		}
-		t.mu.Lock()
-		t.known, t.version, t.permits = true, st.Version, s.capacity()
-		t.most = max(s.Most, s.Permits, s.Capacity)
-		t.mu.Unlock()
-		return nil
+		// This server may not have heard of a Resize yet.
+		if err := e.Sync(ctx, t.node); err != nil {
+			return s, nil, err
+		}
+		synced = true
 	}
 }
 
@@ -183,13 +295,16 @@ func (t *terms) follow(ctx context.Context, e *zkconn.Epoch, n *news) (changed b
 		return false, err
 	}
 	n.hold([]*zkconn.Watch{w})
+	return t.changed(ctx, e)
+}
+
+// changed asks the server whether the terms have changed since we learnt them.
+func (t *terms) changed(ctx context.Context, e *zkconn.Epoch) (bool, error) {
 	st, there, err := e.Exists(ctx, t.node)
 	if err != nil {
 		return false, err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return !there || !t.known || st.Version != t.version, nil
+	return !there || !t.known || t.now.stale.Load() || st.Mzxid != t.now.mzxid, nil
 }
 
 // parentOf is the directory of a node on the servers.

@@ -1,0 +1,241 @@
+package recipes_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zksemaphore"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// hold has the requests of one kind for a node wait. From pass on it lets those that come go by, and
+// from answer on those that have come.
+func (v *env) hold(op zktest.Op, node string) (pass, answer func()) {
+	v.t.Helper()
+	release := make(chan struct{})
+	pass = v.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+		if q.Op == op && len(q.Paths) == 1 && q.Paths[0] == node {
+			return zktest.Verdict{Hold: release}
+		}
+		return zktest.Verdict{}
+	})
+	return pass, func() { close(release) }
+}
+
+// One goroutine reads the terms again while another one of the same handle is told to look who is ahead.
+func TestWhoReadsTheTermsAgainGrantsTheWaitersNoMoreThanThereAre(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		ctx := context.Background()
+		w := v.sems(2, 5)
+		require.NoError(t, w[0].Resize(ctx, 1))
+		held := v.granted(want(ctx, w[0], 1))
+		waiting := want(ctx, w[1], 1)
+		v.settled(semQueue, 2)
+
+		pass, answer := v.hold(zktest.GetData, semPath)
+		go func() { _, _ = w[1].Available(ctx) }()
+		v.quiet()
+		pass()
+		_, err := v.session().Conn().Set(held.Path(), []byte("x"), -1)
+		require.NoError(t, err)
+		v.quiet()
+		require.True(t, waiting.pending(), "two would hold the one permit")
+		answer()
+		require.NoError(t, held.Unlock())
+		require.NoError(t, v.granted(waiting).Unlock())
+	})
+}
+
+// The other way round.
+func TestWhoReadsTheTermsAgainKeepsNoWaiterFromItsGrant(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		ctx := context.Background()
+		w := v.sems(2, 1)
+		require.NoError(t, w[0].Resize(ctx, 5))
+		held := v.granted(want(ctx, w[0], 5))
+		waiting := want(ctx, w[1], 2)
+		v.settled(semQueue, 2)
+
+		pass, answer := v.hold(zktest.GetData, semPath)
+		go func() { _, _ = w[1].Available(ctx) }()
+		v.quiet()
+		pass()
+		require.NoError(t, held.Unlock())
+		v.quiet()
+		require.False(t, waiting.pending())
+		answer()
+		require.NoError(t, v.granted(waiting).Unlock())
+	})
+}
+
+// The same, of an attempt that does not wait.
+func TestWhoReadsTheTermsAgainMakesNoAttemptFail(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		ctx := context.Background()
+		w := v.sems(2, 1)
+		require.NoError(t, w[0].Resize(ctx, 5))
+		held := v.granted(want(ctx, w[0], 3))
+		require.EqualValues(t, 2, v.available(w[1]))
+
+		pass, list := v.hold(zktest.GetChildren, semQueue)
+		trying := call(ctx, func(ctx context.Context) (*zksync.Lease, error) { return w[1].TryAcquireLease(ctx, 2) })
+		v.quiet()
+		pass()
+		pass, read := v.hold(zktest.GetData, semPath)
+		go func() { _, _ = w[1].Contenders(ctx) }()
+		v.quiet()
+		list()
+		v.quiet()
+		pass()
+		read()
+		require.NoError(t, v.granted(trying).Unlock())
+		require.NoError(t, held.Unlock())
+	})
+}
+
+// What was listed after a Resize to fewer is not judged by the number from before.
+func TestAWaiterThatListsAfterAResizeGoesByIt(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		ctx := context.Background()
+		w := v.sems(4, 5)
+		three, two := v.granted(want(ctx, w[0], 3)), v.granted(want(ctx, w[1], 2))
+		pass, list := v.hold(zktest.GetChildren, semQueue)
+		waiting := want(ctx, w[2], 2)
+		v.settled(semQueue, 3)
+		pass()
+		require.NoError(t, w[3].Resize(ctx, 3))
+		require.NoError(t, two.Unlock())
+		list()
+		v.quiet()
+		require.True(t, waiting.pending(), "five of three would be held")
+		require.NoError(t, three.Unlock())
+		require.NoError(t, v.granted(waiting).Unlock())
+	})
+}
+
+// The same, of an attempt that does not wait: it enters behind somebody who came between its two looks.
+func TestAnAttemptThatListsAfterAResizeGoesByIt(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		ctx := context.Background()
+		w := v.sems(3, 5)
+		three := v.granted(want(ctx, w[0], 3))
+		s := v.session()
+		trier := zksemaphore.NewWeighted(s, semPath, 5)
+		require.EqualValues(t, 2, v.available(trier))
+
+		enter := make(chan struct{})
+		pass := v.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+			if q.Op == zktest.Multi && q.Session == s.ID() {
+				return zktest.Verdict{Hold: enter}
+			}
+			return zktest.Verdict{}
+		})
+		trying := call(ctx, func(ctx context.Context) (*zksync.Lease, error) { return trier.TryAcquireLease(ctx, 2) })
+		v.quiet()
+		pass()
+		two := v.granted(want(ctx, w[1], 2))
+		pass, list := v.hold(zktest.GetChildren, semQueue)
+		close(enter)
+		v.quiet()
+		pass()
+		require.NoError(t, w[2].Resize(ctx, 3))
+		require.NoError(t, two.Unlock())
+		list()
+		require.ErrorIs(t, v.failed(trying), zksync.ErrNotAcquired, "five of three would be held")
+		require.NoError(t, three.Unlock())
+	})
+}
+
+// An attempt goes by the number of the moment, whoever made it that, and whatever this handle knew.
+func TestAnAttemptKnowsOfTheResizeOfAnother(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		ctx := context.Background()
+		w := v.sems(2, 2)
+		require.False(t, w[1].TryAcquire(3))
+		require.NoError(t, w[0].Resize(ctx, 4))
+		require.True(t, w[1].TryAcquire(3))
+		require.NoError(t, w[0].Resize(ctx, 3))
+		require.False(t, w[0].TryAcquire(1))
+		w[1].Release(3)
+		require.NoError(t, w[0].Resize(ctx, 1))
+		require.False(t, w[1].TryAcquire(2))
+		v.queued(semQueue, 0)
+	})
+}
+
+// A connection that is not ours does not tell in order what happened, so the number is asked for again.
+func TestAGrantOnAnAdoptedConnectionIsMadeUnderTheTermsOfTheMoment(t *testing.T) {
+	for range 40 {
+		inProcess(t, func(t *testing.T, v *env) {
+			ctx := context.Background()
+			w := v.sems(3, 5)
+			s, err := zksync.Tap(ctx, v.srv.Connect(t, 10*time.Second))
+			require.NoError(t, err)
+			adopted := zksemaphore.NewWeighted(s, semPath, 5)
+			three, two := v.granted(want(ctx, w[0], 3)), v.granted(want(ctx, w[1], 2))
+			pass, list := v.hold(zktest.GetChildren, semQueue)
+			waiting := want(ctx, adopted, 2)
+			v.settled(semQueue, 3)
+			pass()
+			require.NoError(t, w[2].Resize(ctx, 3))
+			require.NoError(t, two.Unlock())
+			list()
+			time.Sleep(time.Second)
+			require.True(t, waiting.pending(), "five of three would be held")
+			require.False(t, adopted.TryAcquire(1))
+			require.NoError(t, three.Unlock())
+			require.NoError(t, v.granted(waiting).Unlock())
+			require.True(t, adopted.TryAcquire(3))
+			adopted.Release(1)
+			require.EqualValues(t, 1, v.available(w[0]))
+			adopted.Release(2)
+			require.NoError(t, s.Close())
+			v.queued(semQueue, 0)
+		})
+	}
+}
+
+func TestAnAttemptIsRepeatedIfAResizeComesMeanwhile(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		ctx := context.Background()
+		w := v.sems(2, 2)
+		held := v.granted(want(ctx, w[0], 1))
+		require.EqualValues(t, 1, v.available(w[1]))
+		pass, list := v.hold(zktest.GetChildren, semQueue)
+		trying := call(ctx, func(ctx context.Context) (*zksync.Lease, error) { return w[1].TryAcquireLease(ctx, 2) })
+		v.quiet()
+		pass()
+		require.NoError(t, w[0].Resize(ctx, 3))
+		list()
+		require.NoError(t, v.granted(trying).Unlock())
+		require.NoError(t, held.Unlock())
+	})
+}
+
+// After a disconnect nobody knows whether the terms are still those.
+func TestAWaiterForPermitsReadsTheTermsAgainAfterADisconnect(t *testing.T) {
+	for _, resized := range []int64{1, 2} {
+		inProcess(t, func(t *testing.T, v *env) {
+			ctx := context.Background()
+			w := v.sems(2, 1)
+			s := v.session()
+			held := v.granted(want(ctx, w[0], 1))
+			waiting := want(ctx, zksemaphore.NewWeighted(s, semPath, 1), 1)
+			v.settled(semQueue, 2)
+			heal := v.srv.Refuse()
+			v.srv.Disconnect(s.ID())
+			require.NoError(t, w[1].Resize(ctx, resized))
+			heal()
+			time.Sleep(2 * time.Second)
+			require.Equal(t, resized == 1, waiting.pending())
+			require.NoError(t, held.Unlock())
+			v.quiet()
+			require.False(t, waiting.pending())
+			require.NoError(t, v.granted(waiting).Unlock())
+		})
+	}
+}
