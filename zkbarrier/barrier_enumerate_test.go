@@ -76,7 +76,7 @@ func fateOf(v zktest.Verdict) func(*scene, *zktest.Request) zktest.Verdict {
 	return func(*scene, *zktest.Request) zktest.Verdict { return v }
 }
 
-func after(d time.Duration, f func(sc *scene, session int64)) func(*scene, *zktest.Request) zktest.Verdict {
+func behind(d time.Duration, f func(sc *scene, session int64)) func(*scene, *zktest.Request) zktest.Verdict {
 	return func(sc *scene, q *zktest.Request) zktest.Verdict {
 		id := q.Session
 		time.AfterFunc(d, func() { f(sc, id) })
@@ -97,14 +97,14 @@ var blows = []blow{
 	{"system error", fateOf(zktest.Verdict{Fate: zktest.Fail, Code: -1})},
 	{"hold", fateOf(zktest.Verdict{Delay: 4 * time.Second})},
 	{"hold and lose reply", fateOf(zktest.Verdict{Delay: 4 * time.Second, Fate: zktest.LoseReply})},
-	{"disconnect before", after(0, func(sc *scene, id int64) { sc.srv.Disconnect(id) })},
-	{"disconnect behind", after(2*time.Millisecond, func(sc *scene, id int64) { sc.srv.Disconnect(id) })},
-	{"expire before", after(0, func(sc *scene, id int64) { sc.srv.Expire(id) })},
-	{"expire behind", after(2*time.Millisecond, func(sc *scene, id int64) { sc.srv.Expire(id) })},
-	{"partition for long", after(0, func(sc *scene, id int64) { time.AfterFunc(15*time.Second, sc.srv.Partition(id)) })},
-	{"no replies for long", after(0, func(sc *scene, id int64) { time.AfterFunc(15*time.Second, sc.srv.DropReplies(id)) })},
-	{"cancel before", after(0, cancelParty)},
-	{"cancel behind", after(2*time.Millisecond, cancelParty)},
+	{"disconnect before", behind(0, func(sc *scene, id int64) { sc.srv.Disconnect(id) })},
+	{"disconnect behind", behind(2*time.Millisecond, func(sc *scene, id int64) { sc.srv.Disconnect(id) })},
+	{"expire before", behind(0, func(sc *scene, id int64) { sc.srv.Expire(id) })},
+	{"expire behind", behind(2*time.Millisecond, func(sc *scene, id int64) { sc.srv.Expire(id) })},
+	{"partition for long", behind(0, func(sc *scene, id int64) { time.AfterFunc(15*time.Second, sc.srv.Partition(id)) })},
+	{"no replies for long", behind(0, func(sc *scene, id int64) { time.AfterFunc(15*time.Second, sc.srv.DropReplies(id)) })},
+	{"cancel before", behind(0, cancelParty)},
+	{"cancel behind", behind(2*time.Millisecond, cancelParty)},
 }
 
 // lay has the nth request from now on struck.

@@ -18,6 +18,7 @@ type barrierCall struct {
 
 	st    barrierState // of the generation in which it is, or tries to be
 	tries int          // arrivals in that generation that may have been made, in any session
+	died  bool         // some of them in a session that is over
 	node  *enter.Node  // nil until one is known, in the current session
 	seq   int
 
@@ -64,6 +65,7 @@ func (c *barrierCall) run(ctx context.Context, e *zkconn.Epoch) error {
 	c.node = nil
 	next := c.arrive
 	if c.tries > 0 {
+		c.died = true
 		next = c.outlive
 	}
 	var err error
@@ -121,7 +123,7 @@ func (c *barrierCall) settle(ctx context.Context, e *zkconn.Epoch) (fate, step, 
 
 // begin forgets what was true of another generation only.
 func (c *barrierCall) begin(st barrierState) {
-	c.st, c.tries, c.node, c.extra, c.blocker, c.members, c.acted, c.failure = st, 0, nil, false, "", nil, false, nil
+	*c = barrierCall{b: c.b, attempt: c.attempt, st: st}
 }
 
 // remember tells by the own node how a generation ended of which there is no record any more.
@@ -189,7 +191,16 @@ func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error)
 // refused is an arrival in a generation that has ended, for all that is known.
 func (c *barrierCall) refused(ctx context.Context, e *zkconn.Epoch, r *enter.Refused) (step, error) {
 	if c.tries > 1 { // an earlier one may have been counted
-		if f, next, err := c.settle(ctx, e); err != nil || f != open {
+		f, place, _, err := c.b.fate(ctx, e, c.st, c.attempt)
+		switch {
+		case err != nil:
+			return nil, err
+		case f == passed:
+			return c.pass(place)
+		case f == broken && !c.died:
+			c.tries = 0 // its node would be there
+		case f != open:
+			_, next, err := c.settle(ctx, e)
 			return next, err
 		}
 	}
