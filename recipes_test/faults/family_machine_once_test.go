@@ -1,0 +1,169 @@
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zkonce"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+var errRefused = errors.New("refused")
+
+func TestRandomUseAndFaultsOfTheOnceAgreeWithAPlainModel(t *testing.T) {
+	inStorm(t, sort{queues: onlyOnce, use: useOnce, before: func(w *world) {
+		there(w)
+		w.srv.Create(onceLock, nil, 0, 0)
+	}, enter: func(m *storm) (map[string]func(*rapid.T), func(), func(*actor) func()) {
+		kept := newArchive(m.k)
+		var os []*zkonce.Once
+		for i, c := range m.k.clients {
+			os = append(os, zkonce.New(c.s, lockDir))
+			m.actor(i, i)
+			m.actor(i, i)
+		}
+		anybody := func(*actor) bool { return true }
+		moves := map[string]func(*rapid.T){
+			"do": func(t *rapid.T) {
+				a := m.pick(t, anybody)
+				wait, takes, fails := patience(t), someTime(t, 2*time.Second), rapid.IntRange(0, 3).Draw(t, "fails") == 0
+				a.has("do", func() { kept.wants(a, os[a.object], wait, takes, fails) })
+			},
+			"reset": func(t *rapid.T) {
+				a := m.pick(t, anybody)
+				wait := patience(t)
+				a.has("reset", func() {
+					_ = m.k.scope(a.c, a.name, wait, 2*timeout, func(ctx context.Context) error {
+						return unsettled(os[a.object].Reset(ctx))
+					}, zksync.ErrLost)
+				})
+			},
+			"look": func(t *rapid.T) {
+				a := m.pick(t, anybody)
+				wait := patience(t)
+				a.has("look", func() {
+					_ = m.k.call(a.c, a.name, wait, func(ctx context.Context) error { _, err := os[a.object].Done(ctx); return err })
+				})
+			},
+		}
+		calm := func() {
+			for _, a := range m.actors {
+				require.Empty(m.k.t, a.does(), "%s still waits\n%s", a.name, lazily(m.k.tale))
+			}
+			_, ok := kept.now()
+			for i, o := range os {
+				done, err := o.Done(context.Background())
+				require.NoError(m.k.t, err)
+				require.Equal(m.k.t, ok, done, "client %d\n%s", i, lazily(m.k.tale))
+			}
+		}
+		return moves, calm, func(*actor) func() { return nil }
+	}})
+}
+
+// wants asks for the result, and makes one or an error.
+func (a *archive) wants(who *actor, o *zkonce.Once, wait, takes time.Duration, fails bool) {
+	mine, began := "", time.Now()
+	_ = a.k.scope(who.c, who.name, wait, 2*timeout+takes, func(ctx context.Context) error {
+		value, err := o.DoContext(ctx, func(ctx context.Context) ([]byte, error) {
+			mine = a.run(ctx, who.name, takes)
+			if fails {
+				return nil, errRefused
+			}
+			return []byte(mine), nil
+		})
+		switch {
+		case err != nil:
+		case mine != "" && string(value) != mine:
+			a.k.wrong("%s ran %s and got %s", who.name, mine, value)
+		case mine == "":
+			a.fresh(who.name, string(value), began)
+		}
+		return unsettled(err)
+	}, zksync.ErrLost, context.Canceled, errRefused)
+}
+
+// fresh: a value that somebody got was kept when he asked, or so shortly before that he could not know
+// better.
+func (a *archive) fresh(party, value string, asked time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, x := range a.kept {
+		if x.value != value {
+			continue
+		}
+		if old := asked.Sub(x.to); !x.to.IsZero() && old > 2*timeout && a.k.told() == 0 {
+			a.k.wrong("%s got %q, %v after it was reset", party, value, old)
+		}
+		return
+	}
+	a.k.wrong("%s got %q, which never was kept", party, value)
+}
+
+func TestRandomUseAndFaultsOfTheGateAgreeWithAPlainModel(t *testing.T) {
+	inStorm(t, sort{before: there, use: func(t testing.TB, s *zksync.Session) {
+		require.NoError(t, zkbarrier.NewGate(s, lockDir).Lift(context.Background()))
+		useGate(t, s)
+	}, enter: func(m *storm) (map[string]func(*rapid.T), func(), func(*actor) func()) {
+		g := newKeeper(m.k)
+		var gates []*zkbarrier.Gate
+		for i, c := range m.k.clients {
+			gates = append(gates, zkbarrier.NewGate(c.s, lockDir))
+			m.actor(i, i)
+			m.actor(i, i)
+		}
+		keeper := m.actor(0, 0) // who never waits, so that somebody is left to lift it
+		act := func(what string, closed bool, f func(*zkbarrier.Gate) func(context.Context) error) func(*rapid.T) {
+			return func(t *rapid.T) {
+				a := m.pick(t, func(a *actor) bool { return what != "wait" || a != keeper })
+				wait := patience(t)
+				a.has(what, func() { g.acts(a.c, a.name, wait, closed, f(gates[a.object])) })
+			}
+		}
+		moves := map[string]func(*rapid.T){
+			"set":      act("set", true, func(x *zkbarrier.Gate) func(context.Context) error { return x.Set }),
+			"lift":     act("lift", false, func(x *zkbarrier.Gate) func(context.Context) error { return x.Lift }),
+			"wait":     act("wait", false, func(x *zkbarrier.Gate) func(context.Context) error { return x.Wait }),
+			"wait too": act("wait", false, func(x *zkbarrier.Gate) func(context.Context) error { return x.Wait }),
+			"look": func(t *rapid.T) {
+				a := m.pick(t, func(*actor) bool { return true })
+				wait := patience(t)
+				a.has("look", func() { g.looks(a.c, gates[a.object], wait) })
+			},
+			"set by hand": func(t *rapid.T) {
+				if g.closed() || !time.Now().After(m.down) {
+					t.Skip("it is closed")
+				}
+				m.k.srv.Create(gateNode, nil, 0, 0)
+			},
+			"lift by hand": func(t *rapid.T) {
+				if !g.closed() || !time.Now().After(m.down) {
+					t.Skip("it is open")
+				}
+				m.k.srv.Delete(gateNode)
+			},
+		}
+		calm := func() {
+			for _, a := range m.actors {
+				if does := a.does(); does != "" {
+					require.Equal(m.k.t, "wait", does, "%s\n%s", a.name, lazily(m.k.tale))
+					require.True(m.k.t, g.closed(), "%s waits at an open gate\n%s", a.name, lazily(m.k.tale))
+				}
+			}
+		}
+		opens := false
+		return moves, calm, func(a *actor) func() {
+			if g.closed() && !opens {
+				opens = true
+				return func() { g.acts(a.c, a.name, time.Hour, false, gates[a.object].Lift) }
+			}
+			return nil
+		}
+	}})
+}

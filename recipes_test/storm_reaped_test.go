@@ -1,0 +1,234 @@
+package recipes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/reentrant"
+	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zkelection"
+	"github.com/go-menagerie/menagerie/zkonce"
+	"github.com/go-menagerie/menagerie/zkrwmutex"
+	"github.com/go-menagerie/menagerie/zksemaphore"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// reaped is one use of a recipe on a path whose directories the servers may remove while they are
+// empty.
+type reaped struct {
+	name string
+	dirs []string // the containers that a use leaves, the parents last
+	use  func(t *testing.T, v *env, s *zksync.Session)
+}
+
+func (v *env) unlocks(l *zksync.Lease, err error) {
+	v.t.Helper()
+	require.NoError(v.t, err)
+	require.NoError(v.t, l.Unlock())
+}
+
+var background = context.Background()
+
+var reapedLocks = []reaped{
+	{"read and write", []string{lockPath, "/locks"}, func(t *testing.T, v *env, s *zksync.Session) {
+		rw := zkrwmutex.New(s, lockPath)
+		v.unlocks(rw.RLockContext(background))
+		v.unlocks(rw.LockContext(background))
+		v.unlocks(rw.TryRLockContext(background))
+		v.unlocks(rw.TryLockContext(background))
+	}},
+	{"read and write, the mirror form", []string{lockPath, "/locks"}, func(t *testing.T, v *env, s *zksync.Session) {
+		rw := zkrwmutex.New(s, lockPath)
+		rw.RLock()
+		rw.RUnlock()
+		require.True(t, rw.TryLock())
+		rw.Unlock()
+		list, err := rw.Contenders(background)
+		require.NoError(t, err)
+		require.Empty(t, list)
+	}},
+	{"downgrade", []string{lockPath, "/locks"}, func(t *testing.T, v *env, s *zksync.Session) {
+		rw := zkrwmutex.New(s, lockPath)
+		for range 2 {
+			l, err := rw.LockContext(background)
+			require.NoError(t, err)
+			v.unlocks(rw.Downgrade(background, l))
+		}
+	}},
+	{"reentrant", []string{lockPath, "/locks"}, func(t *testing.T, v *env, s *zksync.Session) {
+		m := reentrant.NewMutex(zksync.NewMutex(s, lockPath))
+		m.Lock()
+		m.Lock()
+		m.Unlock()
+		m.Unlock()
+		rw := v.rrw(s)
+		rw.RLock()
+		rw.RUnlock()
+		rw.Lock()
+		rw.RLock()
+		rw.Unlock()
+		rw.RUnlock()
+	}},
+	{"several as one", []string{"/forks/a", "/forks/b", "/forks"}, func(t *testing.T, v *env, s *zksync.Session) {
+		both := zksync.MultiLock(zksync.NewMutex(s, "/forks/b"), zksync.NewMutex(s, "/forks/a"))
+		for range 2 {
+			ls, err := both.LockContext(background)
+			require.NoError(t, err)
+			require.NoError(t, ls.Unlock())
+		}
+		ls, err := both.TryLockContext(background)
+		require.NoError(t, err)
+		require.NoError(t, ls.Unlock())
+	}},
+}
+
+var reapedOthers = []reaped{
+	{"permits", []string{semQueue}, func(t *testing.T, v *env, s *zksync.Session) {
+		w := zksemaphore.NewWeighted(s, semPath, 3)
+		require.NoError(t, w.Acquire(background, 3))
+		w.Release(1)
+		w.Release(2)
+		v.unlocks(w.TryAcquireLease(background, 2))
+		require.EqualValues(t, 3, v.available(w))
+	}},
+	{"permits, resized", []string{semQueue}, func(t *testing.T, v *env, s *zksync.Session) {
+		w := zksemaphore.NewWeighted(s, semPath, 3)
+		require.EqualValues(t, 3, v.available(w))
+		big := want(background, w, 4)
+		require.NoError(t, w.Resize(background, 4))
+		v.unlocks(v.granted(big), nil)
+		list, err := w.Contenders(background)
+		require.NoError(t, err)
+		require.Empty(t, list)
+	}},
+	{"campaigns", []string{electionPath}, func(t *testing.T, v *env, s *zksync.Session) {
+		e := v.candidate(s, 0)
+		_, err := e.Leader(background)
+		require.ErrorIs(t, err, zksync.ErrNoLeader)
+		v.unlocks(e.Campaign(background))
+		list, err := e.Candidates(background)
+		require.NoError(t, err)
+		require.Empty(t, list)
+		v.unlocks(e.TryCampaign(background))
+		require.NoError(t, e.Run(background, func(context.Context, *zksync.Lease) error { return nil }))
+	}},
+	{"an observer", []string{electionPath}, func(t *testing.T, v *env, s *zksync.Session) {
+		e := v.candidate(s, 0)
+		ctx, cancel := context.WithTimeout(background, time.Minute)
+		defer cancel()
+		observed(ctx, t, v, e)
+	}},
+	{"once", []string{oncePath + "/lock", oncePath, path.Dir(oncePath)}, func(t *testing.T, v *env, s *zksync.Session) {
+		o := zkonce.New(s, oncePath)
+		for i := range 2 {
+			done, err := o.Done(background)
+			require.NoError(t, err)
+			require.False(t, done)
+			require.NoError(t, o.Reset(background))
+			value, err := o.DoContext(background, func(context.Context) ([]byte, error) { return fmt.Append(nil, i), nil })
+			require.NoError(t, err)
+			require.Equal(t, fmt.Sprint(i), string(value))
+			o.Do(func() { t.Error("it has been done") })
+			require.NoError(t, o.Reset(background))
+		}
+	}},
+	{"a gate", []string{"/gates/db", "/gates"}, func(t *testing.T, v *env, s *zksync.Session) {
+		g := zkbarrier.NewGate(s, "/gates/db")
+		for range 2 {
+			require.NoError(t, g.Lift(background))
+			require.NoError(t, g.Wait(background))
+			require.NoError(t, g.Set(background))
+			closed, err := g.IsSet(background)
+			require.NoError(t, err)
+			require.True(t, closed)
+			w := waits(background, g.Wait)
+			require.NoError(t, g.Lift(background))
+			v.passes(w)
+			closed, err = g.IsSet(background)
+			require.NoError(t, err)
+			require.False(t, closed)
+		}
+	}},
+}
+
+// observed has somebody lead while e is observed: nobody, e, nobody.
+func observed(ctx context.Context, t *testing.T, v *env, e *zkelection.Election) {
+	var l *zksync.Lease
+	ended := false
+	for who, err := range e.Observe(ctx) {
+		switch {
+		case l == nil:
+			require.ErrorIs(t, err, zksync.ErrNoLeader)
+			l, err = e.Campaign(ctx)
+			require.NoError(t, err)
+		case !ended && errors.Is(err, zksync.ErrNoLeader): // seen before the campaign
+		case !ended:
+			require.NoError(t, err)
+			require.Equal(t, l.Path(), who.Node)
+			ended = true
+			require.NoError(t, l.Unlock())
+		default:
+			require.ErrorIs(t, err, zksync.ErrNoLeader)
+			return
+		}
+	}
+	require.Fail(t, "the observer ended by itself")
+}
+
+// The servers remove empty containers whenever they like: here just before the n-th request, once or twice.
+func TestAcceptance131TheDirectoriesOfEveryRecipeMayBeRemovedBetweenAnyTwoRequests(t *testing.T) {
+	for _, r := range append(reapedLocks, reapedOthers...) {
+		t.Run(r.name, func(t *testing.T) {
+			for nth := 1; ; nth++ {
+				asked := 0
+				for _, there := range []bool{true, false} {
+					for _, twice := range []bool{true, false} {
+						asked = max(asked, r.play(t, nth, there, twice))
+					}
+				}
+				if asked < nth || t.Failed() {
+					break
+				}
+			}
+		})
+	}
+}
+
+// play returns how many requests it took.
+func (r reaped) play(t *testing.T, nth int, there, twice bool) (asked int) {
+	inProcess(t, func(t *testing.T, v *env) {
+		for i := len(r.dirs) - 1; i >= 0 && there; i-- {
+			if parent := path.Dir(r.dirs[i]); !v.exists(parent) { // of a semaphore's queue
+				break
+			}
+			v.srv.Create(r.dirs[i], nil, zk.FlagContainer, 0)
+		}
+		s := v.session()
+		count := v.srv.Intercept(zktest.On(zktest.Any, "**"))
+		v.srv.InterceptFunc(func(*zktest.Request) zktest.Verdict {
+			if n := count.Matched(); n == nth || twice && n == nth+2 {
+				for _, dir := range r.dirs {
+					if v.exists(dir) && len(v.srv.Children(dir)) == 0 {
+						v.srv.Delete(dir)
+					}
+				}
+			}
+			return zktest.Verdict{}
+		})
+		r.use(t, v, s)
+		asked = count.Matched()
+		v.later()
+		for _, s := range v.srv.Sessions() {
+			require.Empty(t, s.Ephemerals, "before request %d", nth)
+		}
+	})
+	return asked
+}
