@@ -16,7 +16,7 @@ import (
 // leaves: it need not know of the others, because if the round is over, that one has left too. It looks again
 // after a pause that grows, so that a thousand members who leave in the worst order do not wake it a thousand times.
 func (g *WaitGroup) untilOver(ctx context.Context, e *zkconn.Epoch, round int64) (int64, error) {
-	for look := lookPause; ; look = min(2*look, max(e.Timeout()/3, lookPause)) {
+	for look := lookPause; ; {
 		if err := e.Await(ctx); err != nil {
 			return round, err
 		}
@@ -27,15 +27,19 @@ func (g *WaitGroup) untilOver(ctx context.Context, e *zkconn.Epoch, round int64)
 		if err != nil || zxid == 0 || round != 0 && zxid != round {
 			return round, err
 		}
-		ended := false
 		if round = zxid; len(alive) == 0 {
-			err = g.end(ctx, e)
-		} else {
-			// If another round has begun since the listing, the member has left, too.
-			ended, err = vigil(ctx, e, g.round(), g.life(alive[rand.N(len(alive))]), look)
+			if err := g.end(ctx, e); err != nil {
+				return round, err
+			}
+			continue
 		}
+		// If another round has begun since the listing, the member has left, too.
+		ended, left, err := vigil(ctx, e, g.round(), g.life(alive[rand.N(len(alive))]), look)
 		if ended || err != nil {
 			return round, err
+		}
+		if left {
+			look = min(2*look, max(e.Timeout()/3, lookPause))
 		}
 	}
 }
@@ -47,13 +51,13 @@ const lookPause = 10 * time.Millisecond
 // vigil watches the node whose deletion ends a wait, and a sentinel: another node, whose deletion may have been
 // that of the last one who could have deleted the first. It returns at once when the first is gone, look after the sentinel
 // has changed, and when nothing was heard for a session timeout.
-func vigil(ctx context.Context, e *zkconn.Epoch, end, sentinel string, look time.Duration) (ended bool, err error) {
-	over, left := make(chan zkconn.News, 1), make(chan zkconn.News, 1)
+func vigil(ctx context.Context, e *zkconn.Epoch, end, sentinel string, look time.Duration) (ended, left bool, err error) {
+	over, gone := make(chan zkconn.News, 1), make(chan zkconn.News, 1)
 	watches := e.WatchAll([]string{end, sentinel}, func(path string, n zkconn.News) {
 		if path == end {
 			over <- n
 		} else {
-			left <- n
+			gone <- n
 		}
 	}, nil)
 	defer func() {
@@ -66,18 +70,19 @@ func vigil(ctx context.Context, e *zkconn.Epoch, end, sentinel string, look time
 	for {
 		select {
 		case n := <-over:
-			return n == zkconn.Gone || n == zkconn.Missing, nil
-		case n := <-left:
+			return n == zkconn.Gone || n == zkconn.Missing, left, nil
+		case n := <-gone:
 			if n == zkconn.Cut {
-				return false, nil
+				return false, left, nil
 			}
+			left = true
 			t.Reset(look)
 		case <-t.C:
-			return false, nil
+			return false, left, nil
 		case <-ctx.Done():
-			return false, context.Cause(ctx)
+			return false, left, context.Cause(ctx)
 		case <-e.Over():
-			return false, zkconn.ErrOver
+			return false, left, zkconn.ErrOver
 		}
 	}
 }

@@ -1,0 +1,172 @@
+package zkbarrier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-zookeeper/zk"
+)
+
+// act runs the function of WithOnAdvance for a phase and then has the phaser advance, unless somebody else does. begun tells
+// that somebody had begun: the directory of those who have still to arrive is gone.
+//
+// That happens in a goroutine that does not end with ctx: once it is claimed it is to be done.
+func (p *Phaser) act(ctx context.Context, e *zkconn.Epoch, phase int, begun bool) error {
+	a := &action{p: p, e: e, phase: phase, id: enter.NewUUID(), out: make(chan outcome, 1), left: make(chan struct{})}
+	defer close(a.left)
+	if !p.door.Spawn(func() { a.run(context.WithoutCancel(ctx), begun) }) {
+		return zksync.ErrClosed
+	}
+	select {
+	case o := <-a.out:
+		if o.panicked != nil {
+			panic(o.panicked)
+		}
+		return o.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-e.Over():
+		return zkconn.ErrOver
+	}
+}
+
+// action is one try to run the function of WithOnAdvance.
+type action struct {
+	p     *Phaser
+	e     *zkconn.Epoch
+	phase int
+	id    string // the data of its claim
+	out   chan outcome
+	left  chan struct{} // closed when nobody waits for its outcome any more
+}
+
+// outcome is how an action ended.
+type outcome struct {
+	err      error
+	panicked any
+}
+
+// run claims the action, runs it, and has the phaser advance.
+func (a *action) run(ctx context.Context, begun bool) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	hook := a.e.OnLost(func(error) { cancel(zksync.ErrLost) })
+	defer hook.Stop()
+	go func() {
+		select {
+		case <-a.p.door.Closed():
+			cancel(zksync.ErrClosed)
+		case <-ctx.Done():
+		}
+	}()
+	registered, ours, err := a.claim(ctx, begun)
+	if err != nil || !ours {
+		a.out <- outcome{err: err}
+		return
+	}
+	returned := false
+	defer func() {
+		if !returned {
+			a.panicked(ctx, recover())
+		}
+	}()
+	ended := a.p.onAdvance(ctx, a.phase, registered)
+	returned = true
+	a.out <- outcome{err: a.finish(ctx, turn{after(a.phase), ended})}
+}
+
+// panicked gives up the claim, so that another one may try, and passes the panic on; x is nil if the
+// function called runtime.Goexit.
+func (a *action) panicked(ctx context.Context, x any) {
+	_ = a.giveUp(ctx)
+	select {
+	case <-a.left:
+		if x != nil {
+			panic(x)
+		}
+	default:
+	}
+	o := outcome{panicked: x}
+	if x == nil {
+		o.err = fmt.Errorf("zkbarrier: the function of WithOnAdvance has not returned")
+	}
+	a.out <- o
+}
+
+// claim makes this session the one that runs the action. From then on nobody can be registered until the phaser has
+// advanced, because the directory for that is gone.
+func (a *action) claim(ctx context.Context, begun bool) (registered int, ours bool, err error) {
+	p, e := a.p, a.e
+	next := p.arrivals(after(a.phase))
+	ops := []any{&zk.CheckVersionRequest{Path: p.wait(a.phase), Version: -1}}
+	if !begun {
+		ops = append(ops, &zk.DeleteRequest{Path: p.arrivals(a.phase), Version: -1})
+	}
+	ops = append(ops, &zk.CreateRequest{Path: p.claim(), Data: []byte(a.id), Acl: p.door.ACL(), Flags: zk.FlagEphemeral},
+		&zk.SetDataRequest{Path: next, Version: -1})
+	for {
+		if err := e.Await(ctx); err != nil {
+			return 0, false, err
+		}
+		res, err := e.StartMulti(ops...).Wait(ctx, e)
+		if err == nil {
+			return children(res[len(res)-1].Stat), true, nil
+		}
+		var refused *zkconn.TxnError
+		switch {
+		case errors.As(err, &refused) && isConflict(err), zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
+		case errors.Is(err, zk.ErrSessionExpired):
+			return 0, false, zkconn.ErrOver
+		default:
+			return 0, false, err
+		}
+		// Somebody was quicker, perhaps ourselves: the answer was lost, or is that to a request that arrived twice.
+		if ours, err := a.holds(ctx); err != nil || ours {
+			stat, _, lookErr := e.Exists(ctx, next)
+			return children(stat), ours, errors.Join(err, lookErr)
+		}
+		if refused != nil {
+			return 0, false, nil
+		}
+		if err := enter.Sleep(ctx, e, pause); err != nil {
+			return 0, false, err
+		}
+	}
+}
+
+// holds reports whether the claim is this one's.
+func (a *action) holds(ctx context.Context) (bool, error) {
+	if err := synced(ctx, a.e, a.p.base()); err != nil {
+		return false, err
+	}
+	data, _, err := a.e.Get(ctx, a.p.claim())
+	if errors.Is(err, zk.ErrNoNode) {
+		return false, nil
+	}
+	return err == nil && string(data) == a.id, err
+}
+
+// giveUp removes the claim, if it is this one's.
+func (a *action) giveUp(ctx context.Context) error {
+	ours, err := a.holds(ctx)
+	if err != nil || !ours {
+		return err
+	}
+	if err := a.e.Delete(ctx, a.p.claim()); !errors.Is(err, zk.ErrNoNode) {
+		return err
+	}
+	return nil
+}
+
+// finish has the phaser advance after the action.
+func (a *action) finish(ctx context.Context, to turn) error {
+	byUs, err := a.p.turnTo(ctx, a.e, to, &zk.DeleteRequest{Path: a.p.claim(), Version: -1})
+	if err != nil || byUs {
+		return err
+	}
+	return a.giveUp(ctx) // somebody has terminated it meanwhile
+}

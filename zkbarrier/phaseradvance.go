@@ -1,0 +1,211 @@
+package zkbarrier
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// follow does what follows an arrival: an advance, if nobody is left.
+func (p *Phaser) follow(ctx context.Context, e *zkconn.Epoch, t turn, left, registered int) (turn, bool, error) {
+	var err error
+	if left < 0 { // nobody told
+		left, registered, err = p.roll(ctx, e, t.phase)
+	}
+	if err == nil && left == 0 {
+		err = p.advance(ctx, e, t.phase, registered)
+	}
+	return t, true, err
+}
+
+// roll counts who has still to arrive at a phase, and who has; left is -1 if the phase is over, about to be, or if nobody has
+// ever been registered in it.
+func (p *Phaser) roll(ctx context.Context, e *zkconn.Epoch, phase int) (left, arrived int, err error) {
+	if err := synced(ctx, e, p.base()); err != nil {
+		return -1, 0, err
+	}
+	here, there, err := e.Exists(ctx, p.arrivals(phase))
+	if err != nil || !there || here.NumChildren == 0 && here.Cversion == 0 {
+		return -1, 0, err
+	}
+	next, _, err := e.Exists(ctx, p.arrivals(after(phase)))
+	return int(here.NumChildren), children(next), err
+}
+
+// advance has the phaser advance from a phase at which nobody is left to arrive. When it returns without an error, it
+// has advanced or terminated, or somebody was registered first, or somebody else runs the action.
+func (p *Phaser) advance(ctx context.Context, e *zkconn.Epoch, phase, registered int) error {
+	if p.onAdvance != nil {
+		return p.act(ctx, e, phase, false)
+	}
+	_, err := p.turnTo(ctx, e, turn{after(phase), registered == 0},
+		&zk.DeleteRequest{Path: p.arrivals(phase), Version: -1})
+	return err
+}
+
+// turnTo makes the transaction of an advance, with what it has to begin with. It returns when that was made, which byUs
+// tells, or refused, because somebody else was quicker.
+func (p *Phaser) turnTo(ctx context.Context, e *zkconn.Epoch, to turn, ops ...any) (byUs bool, err error) {
+	from := (to.phase - 1) & math.MaxInt32
+	ops = append(ops, &zk.SetDataRequest{Path: p.base(), Data: p.encode(to), Version: -1})
+	if to.ended {
+		ops = append(ops, &zk.DeleteRequest{Path: p.open(), Version: -1}) // before wait: see await
+	}
+	ops = append(ops, &zk.DeleteRequest{Path: p.wait(from), Version: -1})
+	if !to.ended {
+		ops = append(ops, &zk.CreateRequest{Path: p.wait(to.phase), Acl: p.door.ACL()},
+			&zk.CreateRequest{Path: p.arrivals(after(to.phase)), Acl: p.door.ACL()})
+	}
+	for {
+		if err := e.Await(ctx); err != nil {
+			return false, err
+		}
+		_, err := e.StartMulti(ops...).Wait(ctx, e)
+		var refused *zkconn.TxnError
+		switch {
+		case err == nil:
+			if to.ended {
+				p.clear(ctx, e, to.phase)
+			}
+			return true, nil
+		case errors.As(err, &refused) && isConflict(err):
+			// Perhaps by ourselves: the answer to the first of several tries was lost.
+			t, err := p.learnNow(ctx, e)
+			if err == nil && t.ended {
+				p.clear(ctx, e, t.phase)
+			}
+			return false, err
+		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
+		case errors.Is(err, zk.ErrSessionExpired):
+			return false, zkconn.ErrOver
+		default:
+			return false, err
+		}
+		if err := enter.Sleep(ctx, e, pause); err != nil {
+			return false, err
+		}
+	}
+}
+
+// await waits until the phaser has advanced from a phase, and returns what it is in then.
+//
+// One event ends it: whoever makes the phaser advance deletes wait. When it terminates, open is deleted before, in the
+// same transaction; the servers tell of both in that order, so no read is needed to know which it was. That the
+// last who was to arrive has died nobody tells. So if it takes long, one of those who have still to arrive is watched, a random
+// one: when the phase is over, that one has left.
+func (p *Phaser) await(ctx context.Context, e *zkconn.Epoch, phase int) (turn, error) {
+	slow := max(e.Timeout()/3, lookPause)
+	sentinel := ""
+	for look := lookPause; ; {
+		if err := e.Await(ctx); err != nil {
+			return turn{}, err
+		}
+		n, err := p.listen(ctx, e, phase, sentinel, slow, look)
+		switch {
+		case err != nil:
+			return turn{}, err
+		case n == departed: // some leave one by one
+			look = min(2*look, slow)
+		case n == advanced:
+			p.mu.Lock()
+			p.phase = after(phase)
+			p.mu.Unlock()
+			return turn{phase: after(phase)}, nil
+		}
+		if t, err := p.learnNow(ctx, e); err != nil || t.ended || t.phase != phase {
+			if t.ended {
+				p.clear(ctx, e, t.phase)
+			}
+			return t, err
+		}
+		if sentinel, err = p.stand(ctx, e, phase); err != nil {
+			return turn{}, err
+		}
+	}
+}
+
+// stand looks at who has still to arrive, and has the phaser advance if nobody has. It returns a node to watch.
+func (p *Phaser) stand(ctx context.Context, e *zkconn.Epoch, phase int) (sentinel string, err error) {
+	names, stat, err := e.Children(ctx, p.arrivals(phase))
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		if p.onAdvance == nil {
+			return "", nil // it has advanced meanwhile
+		}
+		_, there, err := e.Exists(ctx, p.claim())
+		if err == nil && !there {
+			err = p.act(ctx, e, phase, true) // whoever had begun has died
+		}
+		return p.claim(), err
+	case err != nil:
+		return "", err
+	case len(names) > 0:
+		return p.arrivals(phase) + "/" + names[rand.N(len(names))], nil
+	case stat.Cversion == 0:
+		return "", nil // nobody has been registered yet
+	}
+	left, registered, err := p.roll(ctx, e, phase)
+	if err == nil && left == 0 {
+		err = p.advance(ctx, e, phase, registered)
+	}
+	return "", err
+}
+
+// heard is what a wait heard.
+type heard int
+
+const (
+	nothing  heard = iota // that would decide
+	departed              // the sentinel, and no more came of it
+	advanced              // by one phase
+)
+
+// listen waits for the end of a phase: at most slow, or look after the sentinel has changed.
+func (p *Phaser) listen(ctx context.Context, e *zkconn.Epoch, phase int, sentinel string, slow, look time.Duration) (heard, error) {
+	paths := []string{p.open(), p.wait(phase)}
+	if sentinel != "" {
+		paths = append(paths, sentinel)
+		slow = max(e.Timeout(), slow)
+	}
+	type word struct {
+		path string
+		news zkconn.News
+	}
+	told := make(chan word, len(paths))
+	watches := e.WatchAll(paths, func(path string, n zkconn.News) { told <- word{path, n} }, nil)
+	defer func() {
+		for _, w := range watches {
+			w.Stop()
+		}
+	}()
+	t := time.NewTimer(slow)
+	defer t.Stop()
+	quiet := nothing
+	for {
+		select {
+		case w := <-told:
+			switch {
+			case w.news == zkconn.Cut, w.path == paths[0]:
+				return nothing, nil
+			case w.path == paths[1] && w.news == zkconn.Gone:
+				return advanced, nil
+			case w.path == paths[1]:
+				return nothing, nil
+			}
+			quiet = departed
+			t.Reset(look)
+		case <-t.C:
+			return quiet, nil
+		case <-ctx.Done():
+			return nothing, context.Cause(ctx)
+		case <-e.Over():
+			return nothing, zkconn.ErrOver
+		}
+	}
+}

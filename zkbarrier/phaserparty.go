@@ -1,0 +1,280 @@
+package zkbarrier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// atOnce is how many parties are registered in one request: what the servers take at a time is bounded.
+const atOnce = 256
+
+// register registers n parties. As soon as one of them is, the phase cannot end, so they have it in common.
+func (p *Phaser) register(ctx context.Context, e *zkconn.Epoch, n int) (t turn, err error) {
+	p.detach(e)
+	p.mu.Lock()
+	t.phase = p.phase
+	known := p.phase > 0 || len(p.parties) > 0
+	p.mu.Unlock()
+	var made []*party
+	for first := true; ; first = false {
+		if !first || !known || n == 0 {
+			if t, err = p.learn(ctx, e); err != nil || t.ended || n == 0 {
+				break
+			}
+		}
+		var some []*party
+		some, err = p.registerSome(ctx, e, t.phase, min(n-len(made), atOnce))
+		if made = append(made, some...); err == nil && len(made) == n {
+			p.mu.Lock()
+			p.parties, p.lost = append(p.parties, made...), false
+			p.mu.Unlock()
+			return t, nil
+		}
+		if err == nil {
+			known = true
+			continue
+		}
+		if !errors.Is(err, errAgain) {
+			break
+		}
+		if err = p.refreshed(ctx, e, t.phase); err != nil {
+			break
+		}
+	}
+	for _, x := range made {
+		e.Reap(zkconn.Litter{Dir: p.arrivals(x.at), Node: p.node(x)})
+	}
+	return t, err
+}
+
+// refreshed waits, after a refusal in a phase, until this server knows of what the refusal was about. If that is that the phaser is
+// about to advance, it waits for that.
+func (p *Phaser) refreshed(ctx context.Context, e *zkconn.Epoch, phase int) error {
+	t, err := p.learnNow(ctx, e)
+	if err != nil || t.ended || t.phase != phase {
+		return err
+	}
+	_, there, err := e.Exists(ctx, p.arrivals(phase))
+	if err != nil || there {
+		return err
+	}
+	_, err = p.await(ctx, e, phase)
+	return err
+}
+
+// registerSome makes one transaction. errAgain means that the phaser is not in that phase, or about to advance.
+func (p *Phaser) registerSome(ctx context.Context, e *zkconn.Epoch, phase, n int) ([]*party, error) {
+	prefix := "party-" + enter.NewUUID()
+	some := make([]*party, n)
+	ops := []any{&zk.CheckVersionRequest{Path: p.wait(phase), Version: -1}}
+	for i := range some {
+		some[i] = &party{name: fmt.Sprintf("%s-%d", prefix, i), epoch: e, at: phase}
+		ops = append(ops, &zk.CreateRequest{Path: p.node(some[i]), Data: p.door.Owner(), Acl: p.door.ACL(), Flags: zk.FlagEphemeral})
+	}
+	for {
+		if err := e.Await(ctx); err != nil {
+			return nil, err
+		}
+		call := e.StartMulti(ops...)
+		_, err := call.Wait(ctx, e)
+		if !isAnswered(call) {
+			p.takeBack(e, phase, prefix, call)
+			return nil, err
+		}
+		if _, err = call.Result(); err == nil {
+			return some, nil
+		}
+		var refused *zkconn.TxnError
+		switch {
+		case errors.Is(err, zkconn.ErrNotSent):
+			continue
+		case errors.As(err, &refused) && errors.Is(err, zk.ErrNoNode):
+			return nil, errAgain
+		case errors.Is(err, zk.ErrSessionExpired):
+			return nil, zkconn.ErrOver
+		case zkconn.Unknown(err), errors.Is(err, zk.ErrNodeExists):
+		default:
+			return nil, err
+		}
+		// The answer was lost, or is that to a request that arrived twice.
+		there, err := p.isThere(ctx, e, p.node(some[0]))
+		if err != nil {
+			p.takeBack(e, phase, prefix, nil)
+			return nil, err
+		}
+		if there {
+			return some, nil
+		}
+		if err := enter.Sleep(ctx, e, pause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// isAnswered reports whether the outcome of a call is there.
+func isAnswered(call *zkconn.Call[[]zk.MultiResponse]) bool {
+	select {
+	case <-call.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// takeBack has the parties removed that a request makes whose outcome nobody waits for. call is nil if it is over.
+func (p *Phaser) takeBack(e *zkconn.Epoch, phase int, prefix string, call *zkconn.Call[[]zk.MultiResponse]) {
+	l := zkconn.Litter{Dir: p.arrivals(phase), Prefix: prefix}
+	if call != nil {
+		l.Pending = call.Done()
+		l.Outcome = func() (string, bool) {
+			_, err := call.Result()
+			return "", err == nil || zkconn.Unknown(err)
+		}
+	}
+	enter.Settle(e, e.Reap(l), enter.Grace)
+}
+
+// isThere reports whether there is a node, by what the leader of the servers knows.
+func (p *Phaser) isThere(ctx context.Context, e *zkconn.Epoch, node string) (bool, error) {
+	if err := synced(ctx, e, p.base()); err != nil {
+		return false, err
+	}
+	_, there, err := e.Exists(ctx, node)
+	return there, err
+}
+
+// arriveOnce has a party arrive, which it may have done already, and the phaser advance if it is the last. t is that at which
+// it arrived, or tells that the phaser has terminated; if it has advanced already, the wait for that is short.
+func (p *Phaser) arriveOnce(ctx context.Context, e *zkconn.Epoch, x *party, leave bool) (t turn, arrived bool, err error) {
+	for {
+		if err := e.Await(ctx); err != nil {
+			return t, false, err
+		}
+		moved := false
+		if x.unsure {
+			if moved, err = p.locate(ctx, e, x, leave); err != nil {
+				return t, false, err
+			}
+		}
+		left, registered := -1, 0
+		if !moved {
+			if left, registered, err = p.move(ctx, e, x, leave); errors.Is(err, errAgain) {
+				if t, err = p.whyNot(ctx, e, x); err != nil || t.ended {
+					return t, false, err
+				}
+				continue
+			}
+			if err != nil {
+				return t, false, err
+			}
+		}
+		t = turn{phase: x.at}
+		p.moved(x, leave)
+		return p.follow(ctx, e, t, left, registered)
+	}
+}
+
+// moved enters an arrival into the books.
+func (p *Phaser) moved(x *party, leave bool) {
+	p.mu.Lock()
+	x.at, x.unsure = after(x.at), false
+	p.mu.Unlock()
+	if leave || x.leaving {
+		p.forget(x)
+	}
+}
+
+// move makes the transaction of an arrival and tells how many have still to arrive, and how many have. left is -1 if that is
+// not known. errAgain means that it was refused, or may not have been made.
+func (p *Phaser) move(ctx context.Context, e *zkconn.Epoch, x *party, leave bool) (left, arrived int, err error) {
+	ops := []any{&zk.CheckVersionRequest{Path: p.wait(x.at), Version: -1}, &zk.DeleteRequest{Path: p.node(x), Version: -1}}
+	if !leave {
+		ops = append(ops, &zk.CreateRequest{Path: p.nextNode(x), Data: p.door.Owner(), Acl: p.door.ACL(), Flags: zk.FlagEphemeral})
+	}
+	ops = append(ops, &zk.SetDataRequest{Path: p.arrivals(x.at), Version: -1},
+		&zk.SetDataRequest{Path: p.arrivals(after(x.at)), Version: -1})
+	x.unsure, x.leaving = true, leave
+	call := e.StartMulti(ops...)
+	if _, err := call.Wait(ctx, e); !isAnswered(call) {
+		return -1, 0, err
+	}
+	res, err := call.Result()
+	var refused *zkconn.TxnError
+	switch {
+	case err == nil:
+		here, next := res[len(res)-2].Stat, res[len(res)-1].Stat
+		if here == nil || next == nil {
+			return -1, 0, nil
+		}
+		return int(here.NumChildren), int(next.NumChildren), nil
+	case errors.Is(err, zkconn.ErrNotSent):
+		x.unsure = false
+		return -1, 0, errAgain
+	case errors.As(err, &refused) && isConflict(err):
+		return -1, 0, errAgain
+	case zkconn.Unknown(err):
+		if err := enter.Sleep(ctx, e, pause); err != nil {
+			return -1, 0, err
+		}
+		return -1, 0, errAgain
+	case errors.Is(err, zk.ErrSessionExpired):
+		return -1, 0, zkconn.ErrOver
+	}
+	x.unsure = false
+	return -1, 0, err
+}
+
+// locate finds out whether a party has arrived of which that is in doubt.
+func (p *Phaser) locate(ctx context.Context, e *zkconn.Epoch, x *party, leave bool) (moved bool, err error) {
+	moved, err = p.isThere(ctx, e, p.nextNode(x))
+	if err != nil || moved {
+		if moved && leave { // it had arrived by a call that left it registered
+			moved, x.leaving = true, true
+			err = e.Delete(ctx, p.nextNode(x))
+			if errors.Is(err, zk.ErrNoNode) {
+				err = nil
+			}
+		}
+		return moved, err
+	}
+	_, here, err := e.Exists(ctx, p.node(x))
+	switch {
+	case err != nil:
+		return false, err
+	case here:
+		x.unsure, x.leaving = false, false
+		return false, nil
+	case x.leaving:
+		return true, nil
+	}
+	t, err := p.learn(ctx, e)
+	if err != nil || t.ended {
+		return false, err
+	}
+	p.mu.Lock()
+	p.lost = true
+	p.mu.Unlock()
+	p.forget(x) // somebody removed its node by hand
+	return false, errDetached
+}
+
+// whyNot finds out why an arrival was refused: nil means that it should be tried again.
+func (p *Phaser) whyNot(ctx context.Context, e *zkconn.Epoch, x *party) (turn, error) {
+	t, err := p.learnNow(ctx, e)
+	switch {
+	case err != nil:
+		return t, err
+	case t.ended:
+		p.clear(ctx, e, t.phase)
+		return t, nil
+	case before(t.phase, x.at):
+		x.unsure = false
+		return t, errArrived
+	}
+	return turn{}, nil
+}
