@@ -92,3 +92,23 @@ func TestGivingUpManyTimesLeavesNothing(t *testing.T) {
 		v.gets(first, "x", false)
 	})
 }
+
+// Its own network is slow, but sound: Do waits for the removal of its node.
+func TestWhoGivesUpWaitingForAFlightHasLeftWhenDoReturns(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		g := newGate("x")
+		first := asks(context.Background(), v.flights(1)[0], g.run)
+		v.awaits(g.began, "the function")
+		s := v.session()
+		v.srv.Delay(s.ID(), 10*time.Millisecond, 10*time.Millisecond)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		start := time.Now()
+		_, err, _ := zkonce.NewFlight[string](s, flightPath).Do(ctx, flightKey, v.never)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Len(t, v.children(flightLock), 1)
+		v.within(start, time.Second+20*time.Millisecond, "Do")
+		close(g.finish)
+		v.gets(first, "x", false)
+	})
+}
