@@ -3,7 +3,6 @@ package recipes_test
 import (
 	"context"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -146,37 +145,12 @@ func TestAcceptance053CountingOnIsHarmless(t *testing.T) {
 	})
 }
 
-func TestAcceptance053EveryFaultLeavesTheLatchSound(t *testing.T) {
-	everyFault(t, 40, func(t *testing.T, v *env) func(string) {
-		ls := v.latches(3, 3)
-		return func(name string) {
-			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-			defer cancel()
-			var all sync.WaitGroup
-			for _, l := range ls[:2] {
-				all.Go(func() { require.NoError(t, l.CountDown(ctx), name) })
-			}
-			w := waits(ctx, ls[2].Wait)
-			all.Wait()
-			v.later()
-			require.True(t, w.pending(), "%s: two events were counted as three", name)
-			v.remaining(ls[0], 1)
-			require.NoError(t, ls[2].CountDown(ctx), name)
-			v.awaits(w.done, "the wait to end")
-			require.NoError(t, w.err, name)
-			require.NoError(t, ls[0].Reset(ctx), name)
-			v.remaining(ls[1], 3)
-		}
-	})
-}
-
 // Whoever counted the last event died before it could open the latch.
 func TestALatchOpensThoughTheLastToCountDiedAtOnce(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		l := v.latches(1, 1)[0]
 		w := waits(context.Background(), l.Wait)
 		v.quiet()
-		v.srv.Create(latchPath+"/counts-0", nil, 0, 0)
 		v.srv.Create(latchPath+"/counts-0/_c_by-hand-count-", nil, 2, 0)
 		start := time.Now()
 		v.passes(w)

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 
 	"github.com/go-menagerie/menagerie/internal/door"
-	"github.com/go-menagerie/menagerie/internal/enter"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -17,13 +15,18 @@ import (
 // Latch opens when a number of events has been counted, wherever they were, and stays
 // open until a Reset: j.u.c.'s CountDownLatch for many machines. It is safe for use by
 // many goroutines.
+//
+// An event costs one request, the last one another, which opens the latch. Waiting costs two,
+// or three if the latch is open already. After a Reset by somebody else the first call of an
+// object costs two more. Only the first use of a path ever takes a few more, to create it.
 type Latch struct {
 	path      string
 	total     int
 	ephemeral bool
 	door      door.Access
-	plain     atomic.Bool
+	plain     atomic.Bool // we may not write to the directory of the counts
 	misuse    error
+	seen      atomic.Pointer[latchView]
 }
 
 // LatchOption changes a default of a [Latch].
@@ -48,139 +51,113 @@ func NewLatch(s *zksync.Session, path string, total int, opts ...LatchOption) *L
 	return l
 }
 
-// in runs f with what is stored of the latch.
-func (l *Latch) in(ctx context.Context, op string, f func(context.Context, *zkconn.Epoch, state) error) error {
+func (l *Latch) in(ctx context.Context, op string, f func(context.Context, *zkconn.Epoch) error) error {
 	if l.misuse != nil {
 		return wrap(op, l.path, l.misuse)
 	}
-	return wrap(op, l.path, l.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
-		st, err := l.learn(ctx, e)
-		if err != nil {
-			return err
-		}
-		return f(ctx, e, st)
-	}))
+	return wrap(op, l.path, l.door.In(ctx, f))
 }
 
 // CountDown counts one event, once, whatever happens to the connection. It does not wait
-// for others. Counting on when the latch is open is harmless. It blocks for three requests,
-// five if it is the last, until the servers confirm them; it fails when ctx ends (the error wraps the context's,
-// and the event may have been counted) or the session is closed (zksync.ErrClosed).
+// for others. Counting on when the latch is open is harmless, and leaves nothing behind. It
+// blocks until the servers confirm it; it fails when ctx ends (the error wraps the context's,
+// and the event may have been counted) or the session is closed (zksync.ErrClosed). If a request was
+// not answered, and there were two Resets since this object last looked, nobody can tell any more
+// whether the event was counted before them: then it fails with zksync.ErrBroken, and the event
+// does not count now.
 func (l *Latch) CountDown(ctx context.Context) error {
-	attempt := enter.NewUUID() // finds the count in whichever session it was made
-	tried := false
-	return l.in(ctx, "count-down", func(ctx context.Context, e *zkconn.Epoch, st state) error {
-		for {
-			counted, err := l.count(ctx, e, &st, attempt, tried)
-			tried = true
-			var refused *enter.Refused
-			if errors.As(err, &refused) { // a Reset came in between
-				if st, err = l.learn(ctx, e); err != nil {
-					return err
-				}
-				continue
-			}
-			if err != nil || counted < l.total {
-				return err
-			}
-			return l.openIfDone(ctx, e, st)
-		}
+	t := newTally()
+	return l.in(ctx, "count-down", func(ctx context.Context, e *zkconn.Epoch) error {
+		return l.countDown(ctx, e, t)
 	})
-}
-
-// count makes the node of one event and returns how many there are.
-func (l *Latch) count(ctx context.Context, e *zkconn.Epoch, st *state, attempt string, again bool) (int, error) {
-	dir := l.counts(st.Generation)
-	if again {
-		names, err := l.names(ctx, e, dir)
-		if err != nil {
-			return 0, err
-		}
-		for _, n := range names {
-			if strings.Contains(n, attempt) {
-				return len(names), nil
-			}
-		}
-	}
-	flags := int32(zk.FlagSequence)
-	if l.ephemeral {
-		flags |= zk.FlagEphemeral
-	}
-	n, err := enter.Make(ctx, e, enter.Spec{
-		Dir: dir, ACL: l.door.ACL(), Flags: flags, Plain: &l.plain,
-		Name:   func(uuid string) string { return enter.Prefix(uuid) + "-count-" + attempt + "-" },
-		Data:   l.door.Owner,
-		Before: func() []any { return []any{&zk.CheckVersionRequest{Path: l.base(), Version: st.version}} },
-	})
-	if err != nil {
-		return 0, err
-	}
-	if n.Dir != nil {
-		return int(n.Dir.NumChildren), nil
-	}
-	names, err := l.names(ctx, e, dir)
-	return len(names), err
-}
-
-// names lists the counts as the leader of the servers knows them.
-func (l *Latch) names(ctx context.Context, e *zkconn.Epoch, dir string) ([]string, error) {
-	if err := synced(ctx, e, l.base()); err != nil {
-		return nil, err
-	}
-	names, _, err := e.Children(ctx, dir)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil
-	}
-	return names, err
-}
-
-// events is how many events the nodes stand for: a request that arrived twice made two of
-// one event.
-func events(names []string) int {
-	seen := make(map[string]bool)
-	for _, n := range names {
-		_, attempt, _ := strings.Cut(n, "-count-")
-		seen[attempt[:max(len(attempt)-len("0000000000"), 0)]] = true
-	}
-	return len(seen)
-}
-
-// openIfDone opens the latch if all events have been counted; more than one may.
-func (l *Latch) openIfDone(ctx context.Context, e *zkconn.Epoch, st state) error {
-	names, err := l.names(ctx, e, l.counts(st.Generation))
-	if err != nil || events(names) < l.total {
-		return err
-	}
-	if err := e.Delete(ctx, l.closed(st.Generation)); err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return err
-	}
-	return nil
 }
 
 // Wait returns when the latch is open. It waits through disconnects and lost sessions, and
 // fails when ctx ends (the error wraps the context's), the session is closed
-// (zksync.ErrClosed), or somebody resets the latch meanwhile (zksync.ErrBroken; also if it
-// had opened at that very moment).
+// (zksync.ErrClosed), or somebody resets the latch meanwhile (zksync.ErrBroken; also, after a
+// disconnect, if it had opened before).
 //
 // Whoever counts the last event opens the latch with another request. If it dies in
 // between, those who wait find out within a session timeout.
 func (l *Latch) Wait(ctx context.Context) error {
-	begun := int64(-1)
-	return l.in(ctx, "wait", func(ctx context.Context, e *zkconn.Epoch, st state) error {
-		if begun >= 0 && st.Generation != begun {
-			return zksync.ErrBroken
-		}
-		begun = st.Generation
-		err := untilGone(ctx, e, l.closed(st.Generation), func() error { return l.openIfDone(ctx, e, st) })
-		if err != nil {
+	var begun *latchView
+	return l.in(ctx, "wait", func(ctx context.Context, e *zkconn.Epoch) error {
+		return l.wait(ctx, e, &begun)
+	})
+}
+
+// wait is Wait in one ZooKeeper session. begun is the generation in which it waits, once it does.
+func (l *Latch) wait(ctx context.Context, e *zkconn.Epoch, begun **latchView) error {
+	if *begun == nil {
+		if err := l.begin(ctx, e, begun); err != nil {
 			return err
 		}
-		now, err := l.learn(ctx, e)
-		if err == nil && now.Generation != begun {
-			err = zksync.ErrBroken
+	}
+	for {
+		v := l.known()
+		if *begun != nil {
+			v = **begun
 		}
+		news, err := l.news(ctx, e, v, begun)
+		if err != nil || news == zkconn.Gone {
+			return err
+		}
+		if news == zkconn.Cut {
+			continue
+		}
+		now, err := l.look(ctx, e)
+		switch {
+		case err != nil:
+			return err
+		case *begun != nil && !(*begun).fits(now):
+			return zksync.ErrBroken
+		case news == zkconn.Missing && (*begun != nil || now == v):
+			return nil
+		}
+	}
+}
+
+// begin makes sure that a Reset that came before the wait is seen.
+func (l *Latch) begin(ctx context.Context, e *zkconn.Epoch, begun **latchView) error {
+	if err := synced(ctx, e, l.base()); err != nil || e.Ordered() {
 		return err
-	})
+	}
+	// Here a watch does not tell whether its node was there.
+	now, err := l.look(ctx, e)
+	if err != nil {
+		return err
+	}
+	_, closed, err := e.Exists(ctx, l.closed(now.generation))
+	if closed {
+		*begun = &now
+	}
+	return err
+}
+
+// news waits for news of the node that is there while the latch is closed. Missing means that there is none.
+func (l *Latch) news(ctx context.Context, e *zkconn.Epoch, v latchView, begun **latchView) (zkconn.News, error) {
+	if err := e.Await(ctx); err != nil {
+		return 0, err
+	}
+	told := make(chan zkconn.News, 1)
+	w, err := e.Watch(ctx, l.closed(v.generation), func(n zkconn.News) { told <- n })
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return zkconn.Missing, nil
+	case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
+		return zkconn.Cut, pauseFor(ctx, e)
+	case err != nil:
+		return 0, err
+	}
+	defer w.Stop()
+	if e.Ordered() {
+		*begun = &v
+	}
+	n, err := await(ctx, e, told, func() error { return l.openIfDone(ctx, e, v) })
+	if n == zkconn.Gone && !e.Ordered() { // what came before that, nobody has told
+		n = zkconn.Missing
+	}
+	return n, err
 }
 
 // Done is closed when the latch has opened. It stays open when waiting ends without that:
@@ -200,17 +177,27 @@ func (l *Latch) Done() <-chan struct{} {
 // Count is how many events are still to come; 0 if the latch is open. It is what the leader of
 // the servers knew at some instant of the call.
 func (l *Latch) Count(ctx context.Context) (remaining int, err error) {
-	err = l.in(ctx, "count", func(ctx context.Context, e *zkconn.Epoch, st state) error {
-		names, err := l.names(ctx, e, l.counts(st.Generation))
-		if err != nil {
+	err = l.in(ctx, "count", func(ctx context.Context, e *zkconn.Epoch) error {
+		if err := synced(ctx, e, l.base()); err != nil {
 			return err
 		}
-		_, closed, err := e.Exists(ctx, l.closed(st.Generation))
-		remaining = max(l.total-events(names), 0)
-		if !closed {
-			remaining = 0
+		for v := l.known(); ; {
+			_, closed, err := e.Exists(ctx, l.closed(v.generation))
+			if err != nil {
+				return err
+			}
+			if closed {
+				n, err := l.counted(ctx, e, v)
+				remaining = max(l.total-n, 0)
+				return err
+			}
+			now, err := l.look(ctx, e)
+			if err != nil || now == v {
+				remaining = 0
+				return err
+			}
+			v = now
 		}
-		return err
 	})
 	return remaining, err
 }

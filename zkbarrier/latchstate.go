@@ -12,28 +12,64 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// state is the data of a latch's base node. Each Reset begins a generation, with a
+// latchState is the data of a latch's base node. Each Reset begins a generation, with a
 // directory of counts and a node that is there as long as the latch is closed.
-type state struct {
+type latchState struct {
 	Total      int   `json:"total"`
 	Generation int64 `json:"generation"`
 
-	version int32
+	stat *zk.Stat
+}
+
+// latchView is what somebody knows of a latch: which generation it is in, and of which base node,
+// by its czxid. The zero view is a guess, of a latch that was never reset. Nothing needs to be
+// known for sure: whatever relies on a view fails if it is outdated, because there is no
+// node that says that the latch is closed, and there never will be again.
+type latchView struct {
+	base       int64
+	generation int64
+}
+
+// fits reports whether v, which was true once, can still be.
+func (v latchView) fits(now latchView) bool {
+	return v.generation == now.generation && (v.base == 0 || v.base == now.base)
+}
+
+func (l *Latch) known() latchView {
+	if v := l.seen.Load(); v != nil {
+		return *v
+	}
+	return latchView{}
 }
 
 func (l *Latch) base() string { return l.door.Full(l.path) }
 
+// counts has one node for each event.
 func (l *Latch) counts(generation int64) string {
 	return fmt.Sprintf("%s/counts-%d", l.base(), generation)
 }
 
+// closed is there while the latch is. It has the total in its name, so that nobody has
+// to read that before he counts.
 func (l *Latch) closed(generation int64) string {
-	return fmt.Sprintf("%s/closed-%d", l.base(), generation)
+	return fmt.Sprintf("%s/closed-%d-of-%d", l.base(), generation, l.total)
+}
+
+// look reads what is true of the latch. If that is what was known, and there was no node that says that it
+// is closed, then the latch is open.
+func (l *Latch) look(ctx context.Context, e *zkconn.Epoch) (latchView, error) {
+	st, err := l.learn(ctx, e)
+	if err != nil {
+		return latchView{}, err
+	}
+	v := latchView{st.stat.Czxid, st.Generation}
+	l.seen.Store(&v)
+	return v, nil
 }
 
 // learn reads the state, or writes it if nobody has.
-func (l *Latch) learn(ctx context.Context, e *zkconn.Epoch) (st state, err error) {
-	for synced := false; ; {
+func (l *Latch) learn(ctx context.Context, e *zkconn.Epoch) (st latchState, err error) {
+	for {
 		data, stat, err := e.Get(ctx, l.base())
 		if errors.Is(err, zk.ErrNoNode) {
 			if err := l.found(ctx, e); err != nil {
@@ -47,42 +83,31 @@ func (l *Latch) learn(ctx context.Context, e *zkconn.Epoch) (st state, err error
 		if err := json.Unmarshal(data, &st); err != nil || st.Total < 1 {
 			return st, fmt.Errorf("%w: the base node is not that of a latch; use a path of its own", zksync.ErrMisuse)
 		}
-		if !synced { // a Reset that came before this call must be seen
-			if err := e.Sync(ctx, l.base()); err != nil {
-				return st, err
-			}
-			synced = true
-			continue
-		}
 		if st.Total != l.total {
 			return st, fmt.Errorf("%w: the latch is one of %d events, not %d; use the same number everywhere",
 				zksync.ErrMisuse, st.Total, l.total)
 		}
-		st.version = stat.Version
+		st.stat = stat
 		return st, nil
 	}
 }
 
-// found makes the base node, and the node that says that the latch is closed, at once.
+// found makes a latch that nobody has used.
 func (l *Latch) found(ctx context.Context, e *zkconn.Epoch) error {
-	data, err := json.Marshal(state{Total: l.total})
+	data, err := json.Marshal(latchState{Total: l.total})
 	if err != nil {
 		return err
 	}
-	if err := e.Await(ctx); err != nil {
-		return err
-	}
-	_, err = e.StartMulti(
+	_, err = transact(ctx, e,
 		&zk.CreateRequest{Path: l.base(), Data: data, Acl: l.door.ACL()},
+		&zk.CreateRequest{Path: l.counts(0), Acl: l.door.ACL()},
 		&zk.CreateRequest{Path: l.closed(0), Acl: l.door.ACL()},
-	).Wait(ctx, e)
+	)
 	switch {
-	case err == nil, errors.Is(err, zk.ErrNodeExists):
+	case errors.Is(err, zk.ErrNodeExists):
 		return nil
 	case errors.Is(err, zk.ErrNoNode):
 		return enter.MakeDir(ctx, e, parentOf(l.base()), l.door.ACL())
-	case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
-		return enter.Sleep(ctx, e, pause)
 	}
 	return err
 }
@@ -95,54 +120,4 @@ func parentOf(node string) string {
 		}
 	}
 	return "/"
-}
-
-// Reset closes the latch again, with nothing counted. Whoever waits gets zksync.ErrBroken,
-// unless it was open. Of several who reset at the same time each may have its turn. It blocks
-// and fails like CountDown.
-func (l *Latch) Reset(ctx context.Context) error {
-	var from int64 = -1
-	return l.in(ctx, "reset", func(ctx context.Context, e *zkconn.Epoch, st state) error {
-		for {
-			if from >= 0 && st.Generation > from {
-				// Done, by us or by somebody else. What was counted is nobody's any more.
-				e.Reap(zkconn.Litter{Dir: l.counts(from), Prefix: "_c_"})
-				return nil
-			}
-			from = st.Generation
-			err := l.turn(ctx, e, st)
-			if errors.Is(err, zkconn.ErrNotSent) {
-				err = e.Await(ctx)
-			}
-			// It may have opened, or been reset, since the state was read.
-			if err != nil && !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, zk.ErrNoNode) &&
-				!errors.Is(err, zk.ErrNodeExists) && !zkconn.Unknown(err) {
-				return err
-			}
-			if st, err = l.learn(ctx, e); err != nil {
-				return err
-			}
-		}
-	})
-}
-
-// turn begins the next generation.
-func (l *Latch) turn(ctx context.Context, e *zkconn.Epoch, st state) error {
-	data, err := json.Marshal(state{Total: st.Total, Generation: st.Generation + 1})
-	if err != nil {
-		return err
-	}
-	ops := []any{
-		&zk.SetDataRequest{Path: l.base(), Data: data, Version: st.version},
-		&zk.CreateRequest{Path: l.closed(st.Generation + 1), Acl: l.door.ACL()},
-	}
-	_, closed, err := e.Exists(ctx, l.closed(st.Generation))
-	if err != nil {
-		return err
-	}
-	if closed { // whoever waits for it hears that it is gone, and sees the new generation
-		ops = append(ops, &zk.DeleteRequest{Path: l.closed(st.Generation), Version: -1})
-	}
-	_, err = e.StartMulti(ops...).Wait(ctx, e)
-	return err
 }

@@ -1,0 +1,144 @@
+package recipes_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+func TestAcceptance050To053EveryFaultLeavesTheLatchSound(t *testing.T) {
+	for _, ephemeral := range []bool{false, true} {
+		for _, b := range blows() {
+			if ephemeral && b.verdict.Fate == zktest.Continue && !b.deadly {
+				continue // nothing is different
+			}
+			t.Run(fmt.Sprintf("%s/ephemeral=%t", b.name, ephemeral), func(t *testing.T) {
+				t.Parallel()
+				nth := 1
+				for more := true; more; nth++ {
+					inProcess(t, func(t *testing.T, v *env) { more = v.struckLatch(b, nth, ephemeral) })
+				}
+				require.Greater(t, nth, 15, "the whole scenario was struck")
+			})
+		}
+	}
+}
+
+// struckLatch counts, waits and resets while the blow falls on the nth request. It reports
+// whether there were so many.
+func (v *env) struckLatch(b blow, nth int, ephemeral bool) (struck bool) {
+	t := v.t
+	t.Helper()
+	story := fmt.Sprintf("%s at request %d, ephemeral: %t", b.name, nth, ephemeral)
+	var opts []zkbarrier.LatchOption
+	if ephemeral {
+		opts = append(opts, zkbarrier.Ephemeral())
+	}
+	ls := make([]*zkbarrier.Latch, 3)
+	cancels := make(map[int64]context.CancelFunc)
+	ctxs := make([]context.Context, 3)
+	for i := range ls {
+		s := v.session()
+		ls[i] = zkbarrier.NewLatch(s, latchPath, 3, opts...)
+		ctxs[i], cancels[s.ID()] = context.WithCancel(context.Background())
+		defer cancels[s.ID()]()
+	}
+	v.quiet()
+	hit := v.meets(b, nth, func(id int64) { cancels[id]() })
+	first, second, wait := waits(ctxs[0], ls[0].CountDown), waits(ctxs[1], ls[1].CountDown), waits(ctxs[2], ls[2].Wait)
+	v.aWhile()
+	for _, a := range []*attempt{first, second} {
+		require.False(t, a.pending(), story)
+		require.True(t, a.err == nil || b.cancels, "%s: %v", story, a.err)
+	}
+	require.True(t, wait.pending() || b.cancels, "%s: two events were counted as three", story)
+
+	healthy := context.Background()
+	n, err := ls[0].Count(healthy)
+	require.NoError(t, err, story)
+	most := 1
+	if b.cancels || b.deadly && ephemeral {
+		most = 2
+	}
+	require.True(t, n == 1 || n == most, "%s: %d are to come", story, n)
+	for ; n > 0; n, err = ls[1].Count(healthy) {
+		require.NoError(t, err, story)
+		require.True(t, wait.pending() || b.cancels, "%s: open although %d are to come", story, n)
+		require.NoError(t, ls[2].CountDown(healthy), story)
+	}
+	v.awaits(wait.done, "the wait to end")
+	require.True(t, wait.err == nil || b.cancels, "%s: %v", story, wait.err)
+
+	require.NoError(t, ls[0].Reset(healthy), story)
+	wait = waits(healthy, ls[1].Wait)
+	v.aWhile()
+	require.True(t, wait.pending(), story)
+	v.remaining(ls[2], 3)
+	require.NoError(t, ls[2].Reset(healthy), story)
+	require.ErrorIs(t, v.failed(wait), zksync.ErrBroken, story)
+	v.aWhile()
+	v.remaining(ls[1], 3)
+	struck = hit()
+	v.aWhile()
+	require.Len(t, v.srv.Children(latchPath), 3, "%s: closed, and two generations", story)
+	return struck
+}
+
+func TestAcceptance053AnEventCountsOnceThoughAResetHidTheAnswer(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		fate   zktest.Fate
+		resets int
+		left   int // of two, when it is over
+		want   error
+	}{
+		{"counted before the reset", zktest.LoseReply, 1, 2, nil},
+		{"counted after the reset", zktest.LoseRequest, 1, 1, nil},
+		{"nobody knows", zktest.LoseReply, 2, 2, zksync.ErrBroken},
+		{"nobody knows either", zktest.LoseRequest, 2, 2, zksync.ErrBroken},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inProcess(t, func(t *testing.T, v *env) {
+				l, other := v.latches(1, 2)[0], v.latches(1, 2)[0]
+				v.remaining(l, 2)
+				v.strike(1, c.fate)
+				heal := v.srv.Refuse()
+				a := waits(context.Background(), l.CountDown)
+				v.quiet()
+				require.True(t, a.pending())
+				for range c.resets {
+					require.NoError(t, other.Reset(context.Background()))
+				}
+				v.quiet()
+				heal()
+				v.awaits(a.done, "the call to return")
+				require.ErrorIs(t, a.err, c.want)
+				v.remaining(other, c.left)
+			})
+		})
+	}
+}
+
+func TestAcceptance052AnObjectThatHasNotSeenAResetCountsInTheNewGeneration(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		ls := v.latches(3, 2)
+		require.NoError(t, ls[0].CountDown(context.Background()))
+		for range 3 {
+			require.NoError(t, ls[1].Reset(context.Background()))
+			v.remaining(ls[2], 2)
+			require.NoError(t, ls[0].CountDown(context.Background()))
+			v.remaining(ls[2], 1)
+		}
+		w := waits(context.Background(), ls[2].Wait)
+		v.quiet()
+		require.True(t, w.pending())
+		require.NoError(t, ls[1].CountDown(context.Background()))
+		v.passes(w)
+	})
+}

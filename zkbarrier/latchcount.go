@@ -1,0 +1,154 @@
+package zkbarrier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-zookeeper/zk"
+)
+
+// tally is one event on its way. Its node has no sequence number, so that it is one event
+// however often it is asked for, and in however many sessions.
+type tally struct {
+	name   string
+	unsure bool // a request was not answered
+}
+
+func newTally() *tally { return &tally{name: enter.Prefix(enter.NewUUID()) + "-count"} }
+
+// errNotClosed means that what is known of the latch is outdated: it is open, or was reset.
+var errNotClosed = errors.New("not closed")
+
+// countDown counts the event, unless the latch is open, and opens it if that was the last.
+func (l *Latch) countDown(ctx context.Context, e *zkconn.Epoch, t *tally) error {
+	for v := l.known(); ; {
+		n, err := l.count(ctx, e, v, t)
+		if err == nil && n >= l.total {
+			return l.open(ctx, e, v)
+		}
+		if !errors.Is(err, errNotClosed) {
+			return err
+		}
+		now, err := l.look(ctx, e)
+		if err != nil || now == v {
+			return err
+		}
+		if t.unsure && now.generation != v.generation {
+			counted, err := l.settle(ctx, e, v, t)
+			if err != nil || counted {
+				return err
+			}
+		}
+		v = now
+	}
+}
+
+// settle finds out whether the event was counted before a Reset.
+func (l *Latch) settle(ctx context.Context, e *zkconn.Epoch, v latchView, t *tally) (counted bool, err error) {
+	_, counted, err = e.Exists(ctx, l.counts(v.generation)+"/"+t.name)
+	if err != nil || counted {
+		return counted, err
+	}
+	_, kept, err := e.Exists(ctx, l.counts(v.generation)) // after the look for the node
+	if err == nil && !kept {
+		err = fmt.Errorf("%w: reset again before it was known whether the event had been counted", zksync.ErrBroken)
+	}
+	t.unsure = false
+	return false, err
+}
+
+// count makes the node of the event and returns how many there are, while the latch is closed.
+func (l *Latch) count(ctx context.Context, e *zkconn.Epoch, v latchView, t *tally) (int, error) {
+	node := l.counts(v.generation) + "/" + t.name
+	for {
+		res, err := l.ask(ctx, e, v, t, node)
+		switch {
+		case err == nil && len(res) > 2 && res[2].Stat != nil && e.Ordered():
+			return int(res[2].Stat.NumChildren), nil
+		case err == nil, refusedAt(err, 1, zk.ErrNodeExists):
+			mine, err := l.mine(ctx, e, node)
+			if err != nil {
+				return 0, err
+			}
+			if mine {
+				return l.counted(ctx, e, v)
+			}
+		case refusedAt(err, 0, zk.ErrNoNode):
+			return 0, errNotClosed
+		case refusedAt(err, 1, zk.ErrNoNode): // removed by hand
+			if err := enter.MakeDir(ctx, e, l.counts(v.generation), l.door.ACL()); err != nil {
+				return 0, err
+			}
+		case refusedAt(err, 2, zk.ErrNoAuth) && !l.plain.Swap(true):
+		default:
+			return 0, err
+		}
+	}
+}
+
+// ask asks for the node, until the servers have answered.
+func (l *Latch) ask(ctx context.Context, e *zkconn.Epoch, v latchView, t *tally, node string) (res []zk.MultiResponse, err error) {
+	var flags int32
+	if l.ephemeral {
+		flags = zk.FlagEphemeral
+	}
+	ops := []any{
+		&zk.CheckVersionRequest{Path: l.closed(v.generation), Version: -1},
+		&zk.CreateRequest{Path: node, Data: l.door.Owner(), Acl: l.door.ACL(), Flags: flags},
+		&zk.SetDataRequest{Path: l.counts(v.generation), Version: -1}, // tells how many there are
+	}
+	if l.plain.Load() {
+		ops = ops[:2]
+	}
+	err = insist(ctx, e, func() error {
+		res, err = e.StartMulti(ops...).Wait(ctx, e)
+		t.unsure = t.unsure || zkconn.Unknown(err) || errors.Is(err, zkconn.ErrOver)
+		return err
+	})
+	return res, err
+}
+
+// mine reports whether the node counts. An ephemeral one of another session will not for long, so it is removed.
+func (l *Latch) mine(ctx context.Context, e *zkconn.Epoch, node string) (bool, error) {
+	if !l.ephemeral {
+		return true, nil
+	}
+	st, there, err := e.Exists(ctx, node)
+	if err != nil || !there || st.EphemeralOwner == e.ID() {
+		return there, err
+	}
+	if err := e.Delete(ctx, node); err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return false, err
+	}
+	return false, nil
+}
+
+// counted is how many events have been counted.
+func (l *Latch) counted(ctx context.Context, e *zkconn.Epoch, v latchView) (int, error) {
+	dir, there, err := e.Exists(ctx, l.counts(v.generation))
+	if err != nil || !there {
+		return 0, err
+	}
+	return int(dir.NumChildren), nil
+}
+
+// open opens the latch; more than one may.
+func (l *Latch) open(ctx context.Context, e *zkconn.Epoch, v latchView) error {
+	if err := e.Delete(ctx, l.closed(v.generation)); err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return err
+	}
+	return nil
+}
+
+// openIfDone opens the latch if all events have been counted.
+func (l *Latch) openIfDone(ctx context.Context, e *zkconn.Epoch, v latchView) error {
+	n, err := l.counted(ctx, e, v)
+	if err != nil || n < l.total {
+		return err
+	}
+	return l.open(ctx, e, v)
+}
