@@ -44,7 +44,7 @@ func (d *edit) removes() bool { return d.now.left() == 0 && len(d.now.Taken) == 
 
 // plan decides how to change the count by delta.
 func (g *WaitGroup) plan(ctx context.Context, e *zkconn.Epoch, delta int) (*plan, error) {
-	if g.own != nil && !g.own.known {
+	if g.own != nil && !g.own.isSure() {
 		if err := g.refresh(ctx, e); err != nil {
 			return nil, err
 		}
@@ -55,9 +55,9 @@ func (g *WaitGroup) plan(ctx context.Context, e *zkconn.Epoch, delta int) (*plan
 		h := &holding{id: enter.NewUUID(), epoch: e}
 		p.put(g, edit{id: h.id, h: h, now: g.fresh(delta)}, false)
 	case delta > 0 || -delta <= g.sure():
-		now := g.own.rec
+		old, now := g.own.rec, g.own.rec
 		now.N += delta
-		p.put(g, edit{id: g.own.id, h: g.own, old: &g.own.rec, now: now}, g.own.rec.left() > 0)
+		p.put(g, edit{id: g.own.id, h: g.own, old: &old, now: now}, old.left() > 0)
 	default:
 		if err := g.search(ctx, e, p, -delta); err != nil {
 			return nil, err
@@ -160,6 +160,9 @@ func (p *plan) booked(g *WaitGroup, res []zk.MultiResponse) {
 // keep enters what an edit made of a record of our own into the books.
 func (g *WaitGroup) keep(d *edit) {
 	gone := d.old != nil && d.removes()
+	if d.now.left() > 0 && (d.old == nil || d.old.left() == 0) {
+		d.h.guard(g)
+	}
 	switch {
 	case d.old == nil && d.h.epoch != nil && !slices.Contains(g.lost, d.h):
 		g.own = d.h

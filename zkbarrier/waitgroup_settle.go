@@ -90,6 +90,11 @@ func (g *WaitGroup) refresh(ctx context.Context, e *zkconn.Epoch) error {
 		g.lost, g.own = append(g.lost, h), nil
 	default:
 		h.rec, h.known, h.round = *r, true, round
+		if r.left() > 0 {
+			h.guard(g)
+		} else {
+			h.stale.Store(false)
+		}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/enter"
@@ -49,12 +50,29 @@ type books struct {
 
 // holding is one record of this WaitGroup.
 type holding struct {
-	id    string
-	epoch *zkconn.Epoch
-	round int64  // 0 if that is not known
-	rec   record // as far as known
-	known bool   // rec is what was last written here; others may have written since
-	spare int    // of a record that was reported: how many Done calls for it change nothing; -1 if not known
+	id      string
+	epoch   *zkconn.Epoch
+	round   int64  // 0 if that is not known
+	rec     record // as far as known
+	known   bool   // rec is what was last written here; others may have written since
+	guarded bool
+	stale   atomic.Bool // its node in alive may be gone: others said that all are done, and the round may be over
+	spare   int         // of a record that was reported: how many Done calls for it change nothing; -1 if not known
+}
+
+// isSure reports whether a change may be planned without a look at the record.
+func (h *holding) isSure() bool { return h.known && !h.stale.Load() }
+
+// guard watches the record's node in alive. Without that, a Done might be sent long after others had said that all
+// its members are done and the round was over; and if its answer were lost, nothing would be left to tell whether
+// it was made in that round or not at all.
+func (h *holding) guard(g *WaitGroup) {
+	if h.guarded && !h.stale.Load() {
+		return
+	}
+	h.guarded = true
+	h.stale.Store(false)
+	h.epoch.WatchAll([]string{g.life(h.id)}, func(string, zkconn.News) { h.stale.Store(true) }, nil)
 }
 
 // ask queues a change and sees to it that it is written.
@@ -129,7 +147,7 @@ func (g *WaitGroup) next() *batch {
 
 // sure is how many members may be done in one transaction that needs no reading.
 func (g *WaitGroup) sure() int {
-	if g.own == nil || !g.own.known || len(g.lost) > 0 {
+	if g.own == nil || !g.own.isSure() || len(g.lost) > 0 {
 		return 0
 	}
 	return g.own.rec.left()
