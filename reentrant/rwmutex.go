@@ -42,6 +42,8 @@ type writeHold struct {
 	writes levels    // of Lock, not yet unlocked
 	reads  levels    // of RLock inside them
 	became *readHold // what it was downgraded to
+
+	turning bool // a downgrade is under way
 }
 
 // readHold is one hold of the read lock, with all its levels.

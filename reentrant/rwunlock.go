@@ -56,17 +56,23 @@ func (m *RWMutex) RUnlock() {
 	}
 }
 
-// downgrading bounds how long an Unlock tries to downgrade.
+// downgrading is how long an Unlock waits for its downgrade.
 const downgrading = time.Second
 
 // unlock takes one write level off w.
 func (m *RWMutex) unlock(w *writeHold, leased bool) {
 	m.mu.Lock()
 	w.writes.add(leased, -1)
+	m.settle(w)
+}
+
+// settle gives up of w what its levels do not need any more. mu is held, and is released.
+func (m *RWMutex) settle(w *writeHold) {
 	switch {
-	case w.writes.all() > 0 || w.reads.leased > 0:
-		m.mu.Unlock()
+	case w.turning || w.writes.all() > 0 || w.reads.leased > 0:
+		m.mu.Unlock() // while it turns into a read hold, what it turns into is settled
 	case w.reads.mirror > 0:
+		w.turning = true
 		m.mu.Unlock()
 		m.downgrade(w)
 	default:
@@ -83,22 +89,42 @@ func (m *RWMutex) end(w *writeHold) {
 	_ = w.lease.Unlock() // a loss has been told through the leases
 }
 
-// downgrade turns a write hold whose owner only reads any more into a read hold.
+// downgrade turns a write hold whose owner only reads any more into a read hold. Without a
+// connection that takes until there is one: the owner goes on reading, and must not be left
+// with nothing meanwhile, so it stays exclusive until then.
 func (m *RWMutex) downgrade(w *writeHold) {
-	ctx, cancel := context.WithTimeout(context.Background(), downgrading)
-	defer cancel()
-	l, err := m.rw.Downgrade(ctx, w.lease)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		m.turned(w)
+	}()
+	t := time.NewTimer(downgrading)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+	}
+}
+
+// turned ends when the session does, at the latest.
+func (m *RWMutex) turned(w *writeHold) {
+	l, err := m.rw.Downgrade(context.Background(), w.lease)
 	m.mu.Lock()
+	w.turning = false
 	if err != nil {
-		// Refused, it stays exclusive, which is more than was asked for. Lost, or given up
-		// for want of an answer, the levels that are left find that out.
+		// Refused, it stays exclusive, which is more than was asked for. Lost, the levels
+		// that are left find that out.
+		if w.writes.all()+w.reads.all() == 0 {
+			m.end(w)
+			return
+		}
 		m.mu.Unlock()
 		return
 	}
 	if m.write == w {
 		m.write = nil
 	}
-	if w.reads.all() == 0 { // unlocked meanwhile, by another goroutine of the same owner
+	if w.reads.all() == 0 { // unlocked meanwhile
 		m.mu.Unlock()
 		_ = l.Unlock()
 		return
@@ -120,15 +146,7 @@ func (m *RWMutex) runlockInside(w *writeHold, leased bool) {
 		return
 	}
 	w.reads.add(leased, -1)
-	switch {
-	case w.writes.all() > 0 || w.reads.leased > 0:
-		m.mu.Unlock()
-	case w.reads.mirror > 0:
-		m.mu.Unlock()
-		m.downgrade(w)
-	default:
-		m.end(w)
-	}
+	m.settle(w)
 }
 
 // runlock takes one level off a read hold.
@@ -206,16 +224,17 @@ func (m *RWMutex) held(o owner) (writes, reads int) {
 	return 0, 0
 }
 
-// Lease is the lease of the write hold, or of the calling goroutine's read hold; nil
-// without either. Do not unlock it: that would end all levels.
+// Lease is the lease of the calling goroutine's hold, or else of whoever writes; nil without
+// either. Do not unlock it: that would end all levels.
 func (m *RWMutex) Lease() *zksync.Lease {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	o := current()
+	if r := m.reads[o]; r != nil && (m.write == nil || m.write.owner != o) {
+		return r.lease
+	}
 	if m.write != nil {
 		return m.write.lease
-	}
-	if r := m.reads[current()]; r != nil {
-		return r.lease
 	}
 	return nil
 }

@@ -82,13 +82,13 @@ func (e *Election) Run(ctx context.Context, f func(ctx context.Context, l *zksyn
 		}
 		// One request: between winning and here the connection may have been lost, and
 		// nobody knows yet. It waits for a connection no longer than the lease lives.
-		_, err = l.Guard()
+		_, err = door.Guard(ctx, l)
 		if ctx.Err() != nil {
-			_ = l.Unlock()
+			door.Release(ctx, l)
 			return e.wrap("campaign", context.Cause(ctx))
 		}
 		if err != nil {
-			_ = l.Unlock()
+			door.Release(ctx, l)
 			if passing(err) {
 				continue
 			}

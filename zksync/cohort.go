@@ -2,7 +2,6 @@ package zksync
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -49,6 +48,10 @@ type waiter struct {
 // acquire waits for the lease: through disconnects and lost sessions, until ctx
 // ends, the session is closed, or trying again would not mend it.
 func (c *cohort) acquire(ctx context.Context, mirror bool) (*Lease, error) {
+	return c.q.traced(ctx, func(ctx context.Context) (*Lease, error) { return c.await(ctx, mirror) })
+}
+
+func (c *cohort) await(ctx context.Context, mirror bool) (*Lease, error) {
 	if c.misuse != nil {
 		return nil, c.misuse
 	}
@@ -261,7 +264,7 @@ func newCohort(s *Session, op, path string, kind Kind, weight int64, grant polic
 	}
 	if s == nil {
 		c.q = &queue{s: newSession(settings{}, nil, ""), dir: path, kind: kind}
-		return fail(fmt.Errorf("%w: a nil Session; open one with Connect", ErrMisuse))
+		return fail(errNoSession)
 	}
 	set, err := lockSettings(s.set, opts)
 	c.set = set

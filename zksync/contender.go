@@ -45,6 +45,9 @@ func Contenders(ctx context.Context, s *Session, path string) ([]Contender, erro
 	wrap := func(err error) ([]Contender, error) {
 		return nil, &Error{Op: "list", Path: path, Err: err}
 	}
+	if s == nil {
+		return wrap(errNoSession)
+	}
 	if err := validatePath(path); err != nil {
 		return wrap(err)
 	}

@@ -31,6 +31,16 @@ func init() {
 	door.OpenWith = func(s any, path string, opts any) door.Access {
 		return access{newSingles(s.(*Session), path, "", KindLock, opts.([]Option))}
 	}
+	door.ProvideRelease(func(ctx context.Context, l *Lease) {
+		if ctx.Err() != nil {
+			l.giveBack(cleanupGrace)
+		} else {
+			_ = l.Unlock()
+		}
+	})
+	door.ProvideGuard(func(ctx context.Context, l *Lease, ops []any) ([]zk.MultiResponse, error) {
+		return l.guardWithin(ctx, ops)
+	})
 	door.Monitors = append(door.Monitors, func(lock any) any {
 		if m, ok := lock.(*Mutex); ok && m != nil {
 			return door.Monitor[*Lease](monitor{m.c})

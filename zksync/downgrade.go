@@ -21,8 +21,9 @@ import (
 // node is created late, and its own zxid would be greater than that of writers who
 // queue behind it and will be granted after it.
 //
-// If ctx ends before it is known whether the transaction was applied, everything is
-// given up: then the caller holds neither.
+// While it is not known whether the transaction was applied, readers may be granted
+// elsewhere, so l is not Valid. If ctx ends before it is known, everything is given up: then
+// the caller holds neither. After any other error the write lease is what it was.
 func (r *readers) Downgrade(ctx context.Context, l *Lease) (*Lease, error) {
 	c := r.write
 	if l == nil || l.b != books(c) || l.nested != nil {
@@ -50,40 +51,58 @@ func (r *readers) Downgrade(ctx context.Context, l *Lease) (*Lease, error) {
 	bounded, cancel := context.WithCancelCause(ctx)
 	defer context.AfterFunc(l.ctx, func() { cancel(l.Err()) })()
 	defer cancel(nil)
+	// From here on the write node may be removed at any time, until a clear answer says that it
+	// was not: nobody else of this process may have the place.
+	p.doubts.Add(1)
 	p.turning.Store(true)
-	err := read.swap(bounded, p, data, r.q.acl)
+	sent, err := read.swapKnown(bounded, p, data, r.q.acl)
 	if err == nil {
 		return r.takeOver(ctx, c, l, read, token)
 	}
-	p.turning.Store(false)
-	read.unsustain()
+	return nil, r.stay(ctx, l, read, sent, err)
+}
+
+// stay ends a downgrade that failed. sent is whether it may have been, or may yet be, applied.
+func (r *readers) stay(ctx context.Context, l *Lease, read *place, sent bool, err error) error {
+	p := l.p
+	if sent {
+		read.leave(0)
+	} else {
+		read.forget()
+		p.doubts.Add(-1)
+		p.turning.Store(false)
+	}
 	switch {
 	case r.q.s.ctx.Err() != nil: // Close has released the lease
-		p.e.Reap(zkconn.Litter{Dir: r.q.dir, Node: read.node})
-		return nil, ErrClosed
+		return ErrClosed
 	case l.Err() != nil:
-		p.e.Reap(zkconn.Litter{Dir: r.q.dir, Node: read.node})
-		return nil, l.Err()
-	case ctx.Err() != nil:
-		p.e.Reap(zkconn.Litter{Dir: r.q.dir, Node: read.node})
-		_ = l.Unlock()
-		return nil, contextError(ctx)
+		return l.Err()
 	case errors.Is(err, zkconn.ErrOver):
 		l.finish(ErrLost)
-		return nil, ErrLost
+		return ErrLost
 	case errors.Is(err, errGone):
-		p.e.Reap(zkconn.Litter{Dir: r.q.dir, Node: read.node})
-		p.vanished(c)
-		return nil, ErrLost
+		p.turning.Store(false)
+		p.vanished(r.write)
+		return ErrLost
+	case sent, ctx.Err() != nil: // also if nothing was sent: a caller whose time is up has one rule
+		l.giveBack(cleanupGrace)
+		return r.q.failure(ctx, err)
 	}
-	// Refused. What the watch said meanwhile was not listened to.
-	r.q.s.spawn(func() { p.watchOwn(l.ctx, c) })
-	return nil, r.q.failure(ctx, err)
+	// What the watch said meanwhile was not listened to.
+	r.q.s.spawn(func() { p.watchOwn(l.ctx, r.write) })
+	return r.q.failure(ctx, err)
 }
 
 // swap puts the node of p in the place of old's. After a lost reply it looks: both
 // names are known, so asking again is harmless.
 func (p *place) swap(ctx context.Context, old *place, data []byte, acl []zk.ACL) error {
+	_, err := p.swapKnown(ctx, old, data, acl)
+	return err
+}
+
+// swapKnown is swap; sent is whether it may have been, or may yet be, applied although there is
+// an error.
+func (p *place) swapKnown(ctx context.Context, old *place, data []byte, acl []zk.ACL) (sent bool, err error) {
 	ops := []any{
 		&zk.CreateRequest{Path: p.node, Data: data, Acl: acl, Flags: zk.FlagEphemeral},
 		&zk.SetDataRequest{Path: old.node, Version: -1}, // announced: see place.believe
@@ -91,21 +110,28 @@ func (p *place) swap(ctx context.Context, old *place, data []byte, acl []zk.ACL)
 	}
 	for {
 		if err := p.e.Await(ctx); err != nil {
-			return err
+			return sent, err
 		}
-		_, err := p.e.StartMulti(ops...).Wait(ctx, p.e)
+		call := p.e.StartMulti(ops...)
+		_, err := call.Wait(ctx, p.e)
+		var refused *zkconn.TxnError
 		switch {
 		case err == nil, errors.Is(err, zk.ErrNodeExists): // applied before; the name is ours alone
-			return nil
+			return true, nil
+		case !answered(call):
+			return true, err // ctx or the epoch ended first
 		case errors.Is(err, zk.ErrNoNode):
-			return errGone // the write node was deleted: so was the right to read
+			return true, errGone // the write node was deleted: so was the right to read
 		case zkconn.Unknown(err):
+			sent = true
 			if err := enter.Sleep(ctx, p.e, lookAgain); err != nil {
-				return err
+				return sent, err
 			}
 		case errors.Is(err, zkconn.ErrNotSent):
+		case errors.As(err, &refused):
+			return sent, refused.Err
 		default:
-			return err
+			return sent, err
 		}
 	}
 }

@@ -2,6 +2,7 @@ package zksync
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 )
 
@@ -136,3 +137,5 @@ func Ambiguous(err error) bool {
 	}
 	return false
 }
+
+var errNoSession = fmt.Errorf("%w: a nil Session; open one with Connect", ErrMisuse)

@@ -1,6 +1,7 @@
 package zksync
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -30,12 +31,18 @@ func (l *Lease) Guard(ops ...any) ([]zk.MultiResponse, error) {
 }
 
 func (l *Lease) guard(ops []any) ([]zk.MultiResponse, error) {
+	return l.guardWithin(context.Background(), ops)
+}
+
+// guardWithin is Guard for a caller with a context: when that ends after the request was sent,
+// nobody knows.
+func (l *Lease) guardWithin(ctx context.Context, ops []any) ([]zk.MultiResponse, error) {
 	if l.nested != nil {
 		if err := l.Err(); err != nil {
 			return nil, err
 		}
 		// The books of transactions under way are the hold's.
-		return l.nested.outer.guard(ops)
+		return l.nested.outer.guardWithin(ctx, ops)
 	}
 	s := l.p.q.s
 	all := []any{&zk.CheckVersionRequest{Path: l.p.node, Version: -1}}
@@ -50,13 +57,20 @@ func (l *Lease) guard(ops []any) ([]zk.MultiResponse, error) {
 		return nil, err
 	}
 	defer l.endGuard()
-	res, err := l.transact(all)
+	both, cancel := context.WithCancelCause(l.ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
+	res, err := l.transact(both, all)
 	var refused *zkconn.TxnError
 	switch {
 	case err == nil:
 		return s.unplaced(res[1:]), nil
+	case errors.Is(err, errNotYet) && ctx.Err() != nil && l.Err() == nil:
+		return nil, contextError(ctx)
 	case errors.Is(err, errNotYet):
 		return nil, l.endedWith(zkconn.ErrOver)
+	case ctx.Err() != nil && l.Err() == nil:
+		return nil, ambiguous(contextError(ctx))
 	case zkconn.Unknown(err):
 		return nil, ambiguous(err)
 	case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, zk.ErrNoNode):
@@ -75,14 +89,14 @@ func (l *Lease) guard(ops []any) ([]zk.MultiResponse, error) {
 var errNotYet = errors.New("zksync: not sent")
 
 // transact sends a transaction as soon as there is a connection.
-func (l *Lease) transact(ops []any) ([]zk.MultiResponse, error) {
+func (l *Lease) transact(ctx context.Context, ops []any) ([]zk.MultiResponse, error) {
 	for {
-		if l.p.e.Await(l.ctx) != nil {
+		if l.p.e.Await(ctx) != nil {
 			return nil, errNotYet
 		}
 		l.p.doubts.Add(1)
 		call := l.p.e.StartMulti(ops...)
-		res, err := call.Wait(l.ctx, l.p.e)
+		res, err := call.Wait(ctx, l.p.e)
 		if answered(call) {
 			res, err = call.Result()
 			if !zkconn.Unknown(err) {

@@ -103,10 +103,11 @@ func (l *Lease) Err() error {
 }
 
 // Valid reports whether the lease can be proved to be held at this very instant. It
-// reads clocks and asks nobody. Between its return and whatever the caller does
+// reads clocks and asks nobody. It is false while a downgrade of the lease is under way, since
+// others may be reading by then. Between its return and whatever the caller does
 // next the process may be paused, so it is no substitute for fencing.
 func (l *Lease) Valid() bool {
-	return l.Err() == nil && l.p.e.Valid()
+	return l.Err() == nil && !l.p.turning.Load() && l.p.e.Valid()
 }
 
 // Path is the path of the lease's own node.
@@ -129,6 +130,19 @@ func (l *Lease) Unlock() error {
 	}
 	l.b.release(l, unlockWait)
 	return nil
+}
+
+// giveBack is Unlock for a caller whose time is up: it waits no longer than grace.
+func (l *Lease) giveBack(grace time.Duration) {
+	if l.nested != nil {
+		_ = l.unlockNested()
+		return
+	}
+	if l.finishAs(ErrReleased) == ErrReleased {
+		l.b.release(l, grace)
+	} else {
+		l.b.unlockLost(l)
+	}
 }
 
 // finishAs ends the lease with err, or with ErrLost if it cannot be proved any more

@@ -11,7 +11,13 @@ import (
 
 // guard has b.lost called when the session of p is over; at once if it is already.
 func (p *place) guard(b books) {
-	p.hook.Store(p.e.OnLost(func(error) { b.lost(p) }))
+	p.hook.Store(p.e.OnLost(func(error) {
+		if !p.e.Ordered() {
+			// An adopted connection's session may live on, and the node with it.
+			p.e.Reap(zkconn.Litter{Dir: p.q.dir, Node: p.node})
+		}
+		b.lost(p)
+	}))
 }
 
 // lost is called when the session of p is over, or its node was removed.

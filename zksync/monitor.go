@@ -54,5 +54,5 @@ func (s *suspended) Epoch() *zkconn.Epoch { return s.e }
 func (s *suspended) Forfeit()             {}
 
 func (s *suspended) Regain(ctx context.Context) (*Lease, error) {
-	return s.c.traced(ctx, func(ctx context.Context) (*Lease, error) { return s.c.acquire(ctx, s.mirror) })
+	return s.c.acquire(ctx, s.mirror)
 }

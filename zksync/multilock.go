@@ -60,7 +60,7 @@ func (m *Multi) acquire(ctx context.Context, lock func(*Mutex, context.Context) 
 			err = held.Err() // one may have been lost while the next was waited for
 		}
 		if err != nil {
-			_ = held.Unlock()
+			held.giveBack(ctx)
 			return nil, err
 		}
 	}
@@ -83,6 +83,19 @@ func (m *Multi) misuse() error {
 		}
 	}
 	return nil
+}
+
+// giveBack unlocks what an attempt has got that failed; all at once if its time is up.
+func (ls Leases) giveBack(ctx context.Context) {
+	if ctx.Err() == nil {
+		_ = ls.Unlock()
+		return
+	}
+	var all sync.WaitGroup
+	for _, l := range ls {
+		all.Go(func() { l.giveBack(cleanupGrace) })
+	}
+	all.Wait()
 }
 
 // Leases are those of a [Multi], in the order of their paths.

@@ -104,7 +104,7 @@ func (m *Mutex) TryLockContext(ctx context.Context) (*Lease, error) {
 }
 
 func (m *Mutex) acquire(ctx context.Context, op string, get func(context.Context, bool) (*Lease, error)) (*Lease, error) {
-	l, err := m.c.traced(ctx, func(ctx context.Context) (*Lease, error) { return get(ctx, false) })
+	l, err := get(ctx, false)
 	if err != nil {
 		return nil, m.wrap(op, err)
 	}
@@ -112,15 +112,15 @@ func (m *Mutex) acquire(ctx context.Context, op string, get func(context.Context
 }
 
 // traced tells the tracer, if there is one, of an acquisition.
-func (c *cohort) traced(ctx context.Context, get func(context.Context) (*Lease, error)) (*Lease, error) {
-	t := c.q.s.set.tracer
+func (q *queue) traced(ctx context.Context, get func(context.Context) (*Lease, error)) (*Lease, error) {
+	t := q.s.set.tracer
 	if t == nil {
 		return get(ctx)
 	}
 	began := time.Now()
-	ctx = t.AcquireStart(ctx, AcquireStartData{Path: c.q.path(), Kind: c.q.kind})
+	ctx = t.AcquireStart(ctx, AcquireStartData{Path: q.path(), Kind: q.kind})
 	l, err := get(ctx)
-	end := AcquireEndData{Path: c.q.path(), Kind: c.q.kind, Err: err, Waited: time.Since(began)}
+	end := AcquireEndData{Path: q.path(), Kind: q.kind, Err: err, Waited: time.Since(began)}
 	if err == nil {
 		end.Token, end.Epoch = l.token, uint64(l.p.e.Number())
 	}
@@ -144,11 +144,15 @@ func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, l *Lease) er
 func (l *Lease) scope(ctx context.Context, f func(context.Context, *Lease) error) (err error) {
 	// Not the lease's context but the caller's, so that his cancellation and deadline
 	// reach f as well.
+	outer := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stop := context.AfterFunc(l.Context(), func() { cancel(l.Err()) })
 	defer stop()
 	defer func() {
+		if outer.Err() != nil {
+			l.giveBack(cleanupGrace) // the caller's time is up; Unlock below waits no more
+		}
 		if lost := l.Unlock(); err == nil {
 			err = lost
 		}

@@ -218,7 +218,8 @@ func WithHandover(n int) Option {
 
 // WithLinger keeps the place in the queue for up to d after the last Unlock while
 // nobody else queues, so that locking again costs no request. As soon as anybody
-// queues the place is given up. The default, 0, gives it up at once.
+// queues the place is given up. The Try forms do not queue: those of other sessions
+// find the lock taken meanwhile. The default, 0, gives it up at once.
 func WithLinger(d time.Duration) Option {
 	return lockOption("WithLinger", func(s *settings) {
 		if d < 0 {

@@ -58,6 +58,10 @@ func (r *readers) Close() {
 
 // Acquire waits for a read lease, like cohort.acquire.
 func (r *readers) Acquire(ctx context.Context, mirror bool) (*Lease, error) {
+	return r.q.traced(ctx, func(ctx context.Context) (*Lease, error) { return r.acquire(ctx, mirror) })
+}
+
+func (r *readers) acquire(ctx context.Context, mirror bool) (*Lease, error) {
 	if r.misuse != nil {
 		return nil, r.misuse
 	}
@@ -230,6 +234,10 @@ func (r *readers) withdraw(b *batch, w *waiter, err error) error {
 // Try acquires a read lease if no writer holds or waits, and returns ErrNotAcquired
 // otherwise. It waits for the servers' answers only.
 func (r *readers) Try(ctx context.Context, mirror bool) (*Lease, error) {
+	return r.q.traced(ctx, func(ctx context.Context) (*Lease, error) { return r.try(ctx, mirror) })
+}
+
+func (r *readers) try(ctx context.Context, mirror bool) (*Lease, error) {
 	if r.misuse != nil {
 		return nil, r.misuse
 	}

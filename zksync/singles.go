@@ -2,7 +2,6 @@ package zksync
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,7 +26,7 @@ func newSingles(s *Session, path, sub string, kind Kind, opts []Option) *singles
 	g := &singles{held: make(map[*place]*Lease)}
 	if s == nil {
 		g.q = &queue{s: newSession(settings{}, nil, ""), dir: path, kind: kind}
-		g.misuse = fmt.Errorf("%w: a nil Session; open one with Connect", ErrMisuse)
+		g.misuse = errNoSession
 		return g
 	}
 	set, err := lockSettings(s.set, opts)
@@ -64,7 +63,11 @@ func (g *singles) try(ctx context.Context, q *queue, mirror bool) (*Lease, error
 	})
 }
 
-func (g *singles) get(ctx context.Context, mirror bool, place func(context.Context) (*place, error)) (l *Lease, err error) {
+func (g *singles) get(ctx context.Context, mirror bool, place func(context.Context) (*place, error)) (*Lease, error) {
+	return g.q.traced(ctx, func(ctx context.Context) (*Lease, error) { return g.obtain(ctx, mirror, place) })
+}
+
+func (g *singles) obtain(ctx context.Context, mirror bool, place func(context.Context) (*place, error)) (l *Lease, err error) {
 	if g.misuse != nil {
 		return nil, g.misuse
 	}

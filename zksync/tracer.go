@@ -9,6 +9,9 @@ import (
 // Its methods are called in the goroutine that asks, must be safe for concurrent
 // use and should return quickly: the caller waits for them.
 //
+// None of its methods, nor those of the optional parts, may call [Session.Close],
+// which waits for them: start a goroutine for that.
+//
 // A Tracer that also implements [ReleaseTracer], [LossTracer] or [StateTracer] is
 // told about those events too.
 type Tracer interface {

@@ -12,6 +12,10 @@ import (
 // try acquires the lease if nobody holds or waits for it, here or elsewhere, and
 // returns ErrNotAcquired otherwise. It waits for the servers' answers only.
 func (c *cohort) try(ctx context.Context, mirror bool) (*Lease, error) {
+	return c.q.traced(ctx, func(ctx context.Context) (*Lease, error) { return c.attempt(ctx, mirror) })
+}
+
+func (c *cohort) attempt(ctx context.Context, mirror bool) (*Lease, error) {
 	if c.misuse != nil {
 		return nil, c.misuse
 	}

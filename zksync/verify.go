@@ -19,6 +19,9 @@ import (
 // until ctx ends or the session is closed.
 func Verify(ctx context.Context, s *Session, path string, token Token) error {
 	wrap := func(err error) error { return &Error{Op: "verify", Path: path, Err: err} }
+	if s == nil {
+		return wrap(errNoSession)
+	}
 	if err := validatePath(path); err != nil {
 		return wrap(err)
 	}

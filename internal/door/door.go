@@ -99,8 +99,8 @@ var (
 	// NewPermits makes a Permits of n.
 	NewPermits func(s any, path string, n int64, opts any) any
 	// NewCandidacy makes a Candidacy.
-	NewCandidacy func(s any, path string, c Candidate, opts any) any
-	scope        any
+	NewCandidacy          func(s any, path string, c Candidate, opts any) any
+	scope, guard, release any
 	// Open gives access to a session, for the recipe at path.
 	Open func(s any, path string) Access
 )
@@ -115,3 +115,24 @@ func ProvideScope[L any](f ScopeFunc[L]) { scope = f }
 func Scope[L any](ctx context.Context, l L, f func(context.Context, L) error) error {
 	return scope.(ScopeFunc[L])(ctx, l, f)
 }
+
+// GuardFunc is zksync.Lease.Guard for a caller with a context. Errors are bare reasons; that of
+// a context that ended after the request was sent is zksync.Ambiguous.
+type GuardFunc[L any] func(ctx context.Context, l L, ops []any) ([]zk.MultiResponse, error)
+
+// ProvideGuard is called by zksync.
+func ProvideGuard[L any](f GuardFunc[L]) { guard = f }
+
+// Guard runs operations as one transaction that is applied only if l still holds.
+func Guard[L any](ctx context.Context, l L, ops ...any) ([]zk.MultiResponse, error) {
+	return guard.(GuardFunc[L])(ctx, l, ops)
+}
+
+// ReleaseFunc unlocks l; if ctx has ended, its caller has no time to wait for the servers.
+type ReleaseFunc[L any] func(ctx context.Context, l L)
+
+// ProvideRelease is called by zksync.
+func ProvideRelease[L any](f ReleaseFunc[L]) { release = f }
+
+// Release unlocks l, within the time that a caller with ctx has.
+func Release[L any](ctx context.Context, l L) { release.(ReleaseFunc[L])(ctx, l) }
