@@ -24,19 +24,10 @@ type Weighted struct {
 	path    string
 	s       *zksync.Session
 	permits door.Permits[*zksync.Lease]
-
-	// choosing is held while a Release takes holds out of the books, and until the rest
-	// of one that it shrinks is back in them. It is a channel because that takes a request.
-	choosing chan struct{}
+	door    door.Access
 
 	mu    sync.Mutex
-	holds []hold // through Acquire and TryAcquire, oldest first
-}
-
-// hold is what one Acquire got and Release has not given back.
-type hold struct {
-	lease *zksync.Lease
-	n     int64 // may be fewer than the lease has: see give
+	holds []*hold // through Acquire and TryAcquire, oldest first
 }
 
 // NewWeighted names a semaphore of n permits by the path of its base node. The first who
@@ -45,7 +36,10 @@ type hold struct {
 // path, n below 1, an option that is not one of a lock, or a nil session is reported by
 // the first call as zksync.ErrMisuse.
 func NewWeighted(s *zksync.Session, path string, n int64, opts ...zksync.Option) *Weighted {
-	return &Weighted{path: path, s: s, choosing: make(chan struct{}, 1), permits: door.NewPermits(s, path, n, opts).(door.Permits[*zksync.Lease])}
+	return &Weighted{
+		path: path, s: s, door: door.Open(s, path),
+		permits: door.NewPermits(s, path, n, opts).(door.Permits[*zksync.Lease]),
+	}
 }
 
 // AcquireLease waits for n permits, all at once, and returns the lease of them. Its
@@ -105,7 +99,7 @@ func (w *Weighted) TryAcquire(n int64) bool {
 	if w.s != nil && w.s.State() != zksync.Connected && w.s.State() != zksync.Closed {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), w.patience())
+	ctx, cancel := context.WithTimeout(context.Background(), w.trying())
 	defer cancel()
 	l, err := w.permits.Try(ctx, n, true)
 	switch {
@@ -118,7 +112,8 @@ func (w *Weighted) TryAcquire(n int64) bool {
 	panic(w.wrap("try-acquire", err))
 }
 
-func (w *Weighted) patience() time.Duration {
+// trying bounds an attempt without a context.
+func (w *Weighted) trying() time.Duration {
 	if w.s == nil {
 		return 0
 	}
@@ -128,7 +123,7 @@ func (w *Weighted) patience() time.Duration {
 func (w *Weighted) held(l *zksync.Lease, n int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.holds = append(w.holds, hold{l, n})
+	w.holds = append(w.holds, &hold{lease: l, n: n})
 }
 
 // Resize changes how many permits there are, for everybody who uses the semaphore, now

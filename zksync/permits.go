@@ -163,42 +163,6 @@ func (q *queue) awaitTerms(ctx context.Context) error {
 	})
 }
 
-// Shrink gives n of the permits of l back and returns the lease of the rest. l ends,
-// whatever comes: after an error nothing is held any more.
-func (s *permits) Shrink(ctx context.Context, l *Lease, n int64) (_ *Lease, ok bool, err error) {
-	old := l.p
-	rest := old.self.weight - n
-	if err := l.Err(); err != nil {
-		return nil, true, err
-	}
-	if rest <= 0 || n <= 0 || exhausted(old.self.seq) {
-		return nil, false, nil // there a number would not keep the place: see readers.Downgrade
-	}
-	p := &place{q: s.request(rest), e: old.e, self: old.self}
-	p.self.uuid, p.self.weight = enter.NewUUID(), rest
-	p.self.name = entryPrefix(KindPermit, p.self.uuid, rest) + formatSequence(old.self.seq)
-	p.node = s.g.q.dir + "/" + p.self.name
-	p.settle = p.e.Sustain()
-	ctx, cancel := s.g.q.s.bounded(ctx)
-	defer cancel()
-	old.turning.Store(true)
-	data := encodeNode(s.g.q.owner(), l.since, extras{token: l.token})
-	if err := p.swap(ctx, old, data, s.g.q.acl); err != nil {
-		p.unsustain()
-		p.e.Reap(zkconn.Litter{Dir: s.g.q.dir, Node: p.node})
-		_ = l.Unlock()
-		return nil, true, s.g.q.failure(ctx, err)
-	}
-	s.g.mu.Lock()
-	delete(s.g.held, old)
-	s.g.mu.Unlock()
-	old.forget()
-	p.guard(s.g)
-	next, err := s.g.take(l.ctx, p, l.mirror)
-	l.finish(ErrReleased)
-	return next, true, err
-}
-
 // Permits is how many permits a lease of this semaphore stands for.
 func (s *permits) Permits(l *Lease) int64 { return l.p.self.weight }
 

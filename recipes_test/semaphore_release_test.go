@@ -1,0 +1,168 @@
+package recipes_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zksemaphore"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// holding acquires all three permits of a semaphore without a lease. The other one looks on.
+func (v *env) holding() (holder, other *zksemaphore.Weighted, s *zksync.Session) {
+	v.t.Helper()
+	other, s = v.sems(1, 3)[0], v.session()
+	holder = zksemaphore.NewWeighted(s, semPath, 3)
+	require.NoError(v.t, holder.Acquire(context.Background(), 3))
+	return holder, other, s
+}
+
+// What a Release cannot finish, because the servers are out of reach for a while, the session does.
+func TestReleasesWithoutAConnectionKeepTheRest(t *testing.T) {
+	for name, c := range map[string]struct {
+		released []int64
+		free     int64
+	}{
+		"a part":              {[]int64{1}, 1},
+		"two parts":           {[]int64{1, 1}, 2},
+		"a part and the rest": {[]int64{1, 2}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inProcess(t, func(t *testing.T, v *env) {
+				holder, other, s := v.holding()
+				left := int64(3)
+				heal := v.srv.Partition(s.ID())
+				for _, n := range c.released {
+					start := time.Now()
+					holder.Release(n)
+					v.took(start, time.Second, "Release")
+					left -= n
+				}
+				time.Sleep(time.Second)
+				require.EqualValues(t, 0, v.available(other))
+				heal()
+				time.Sleep(time.Second)
+				require.NotZero(t, s.ID(), "the session goes on")
+				require.EqualValues(t, c.free, v.available(other))
+				require.PanicsWithValue(t, "semaphore: released more than held", func() { holder.Release(left + 1) })
+				holder.Release(left)
+				require.EqualValues(t, 3, v.available(other))
+				v.queued(semQueue, 0)
+			})
+		})
+	}
+}
+
+// Only the end of the session ends the hold, and then all of it.
+func TestAReleaseThatTheSessionDoesNotSurviveFreesAll(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		holder, other, s := v.holding()
+		heal := v.srv.Partition(s.ID())
+		holder.Release(1)
+		all := v.granted(want(context.Background(), other, 3)) // once the servers have given the session up
+		heal()
+		v.later()
+		require.EqualValues(t, 0, v.available(other))
+		holder.Release(2)
+		require.NoError(t, all.Unlock())
+		require.NoError(t, holder.Acquire(context.Background(), 3))
+		holder.Release(3)
+		v.queued(semQueue, 0)
+	})
+}
+
+// Servers that refuse to take a part back, because of an access control list for instance, take nothing.
+func TestAReleaseThatIsRefusedKeepsTheHold(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		holder, other, s := v.holding()
+		allow := v.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+			if q.Op == zktest.Multi && q.Session == s.ID() {
+				return zktest.Verdict{Fate: zktest.Fail, Code: -102} // NoAuth
+			}
+			return zktest.Verdict{}
+		})
+		holder.Release(1)
+		v.later()
+		require.EqualValues(t, 0, v.available(other))
+		allow()
+		holder.Release(1)
+		require.EqualValues(t, 2, v.available(other), "both are given back together")
+		holder.Release(1)
+		v.queued(semQueue, 0)
+	})
+}
+
+// An answer that is lost leaves open whether the servers took the part back.
+func TestAReleaseWhoseAnswerIsLostTakesBackWhatItSays(t *testing.T) {
+	for _, lose := range []func(*zktest.Rule) *zktest.Rule{(*zktest.Rule).LoseRequest, (*zktest.Rule).LoseReply} {
+		inProcess(t, func(t *testing.T, v *env) {
+			holder, other, _ := v.holding()
+			v.srv.Intercept(lose(zktest.On(zktest.Multi, semQueue+"/**").Times(1)))
+			holder.Release(2)
+			v.later()
+			require.EqualValues(t, 2, v.available(other))
+			v.queued(semQueue, 1)
+			holder.Release(1)
+			v.queued(semQueue, 0)
+		})
+	}
+}
+
+func TestCloseDoesNotWaitForAReleaseThatIsUnderWay(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		holder, other, s := v.holding()
+		heal := v.srv.Partition(s.ID())
+		holder.Release(1)
+		start := time.Now()
+		require.NoError(t, s.Close())
+		v.took(start, 2*time.Second, "Close")
+		heal()
+		require.NoError(t, v.granted(want(context.Background(), other, 3)).Unlock())
+		holder.Release(2) // of what is not held any more, but was not given back either
+	})
+}
+
+// The answer is lost, and asking again is refused: then only a look tells.
+func TestAReleaseThatIsRefusedAfterALostAnswerIsLookedFor(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		holder, other, s := v.holding()
+		asked := 0
+		allow := v.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+			if q.Op != zktest.Multi || q.Session != s.ID() {
+				return zktest.Verdict{}
+			}
+			if asked++; asked == 1 {
+				return zktest.Verdict{Fate: zktest.LoseReply}
+			}
+			return zktest.Verdict{Fate: zktest.Fail, Code: -102} // NoAuth
+		})
+		holder.Release(1)
+		v.later()
+		allow()
+		require.Equal(t, 2, asked)
+		require.EqualValues(t, 1, v.available(other))
+		holder.Release(2)
+		require.EqualValues(t, 3, v.available(other))
+		v.queued(semQueue, 0)
+	})
+}
+
+// A hold that ends while part of it is on its way back ends with the rest.
+func TestAMaximumHoldEndsTheRestOfARelease(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		other, s := v.sems(1, 3)[0], v.session()
+		holder := zksemaphore.NewWeighted(s, semPath, 3, zksync.WithMaxHold(2*time.Second))
+		require.NoError(t, holder.Acquire(context.Background(), 3))
+		heal := v.srv.Partition(s.ID())
+		holder.Release(1)
+		time.Sleep(1500 * time.Millisecond)
+		heal()
+		time.Sleep(time.Second)
+		require.EqualValues(t, 3, v.available(other))
+		holder.Release(2)
+	})
+}
