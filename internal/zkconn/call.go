@@ -114,7 +114,14 @@ func retry[T any](ctx context.Context, e *Epoch, r request[T]) (T, error) {
 		}
 		at := e.connection()
 		v, err := wait(ctx, e, start(e, r))
-		if !Unknown(err) && !errors.Is(err, ErrNotSent) {
+		if errors.Is(err, ErrNotSent) {
+			// Lost, and not everybody has been told yet: that takes moments.
+			if perr := e.pause(ctx, time.Millisecond); perr != nil {
+				return v, perr
+			}
+			continue
+		}
+		if !Unknown(err) {
 			return v, err
 		}
 		if at == 0 || e.connection() != at {

@@ -190,8 +190,15 @@ func (w *wire) greeted(body []byte) error {
 	return nil
 }
 
-// received handles any other frame.
+// received handles any other frame, unless the connection was given up: what it still says
+// must not be mistaken for news of the next one.
 func (w *wire) received(body []byte) error {
+	w.mu.Lock()
+	closed := w.closed
+	w.mu.Unlock()
+	if closed {
+		return net.ErrClosed
+	}
 	r := &juteReader{b: body}
 	xid, _, code := r.int32(), r.int64(), r.int32()
 	switch {
@@ -289,9 +296,19 @@ func (w *wire) fail(err error) {
 	if again {
 		return
 	}
-	w.raw.Close()
+	// Closing comes last: that of a connection which takes nothing may block, and everybody
+	// waits to hear that it is over.
 	w.epoch.disconnected(w, err, open)
 	w.drop(err)
+	shut(w.raw)
+}
+
+// shut closes a connection. TLS would first say goodbye, for up to five seconds.
+func shut(c net.Conn) {
+	if secured, ok := c.(interface{ NetConn() net.Conn }); ok {
+		secured.NetConn().Close()
+	}
+	c.Close()
 }
 
 // Close implements net.Conn.
