@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/go-menagerie/menagerie/internal/enter"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -31,7 +32,8 @@ type toll struct {
 // victim is the record of dead members.
 type victim struct {
 	ID    string `json:"id"`
-	N     int    `json:"n"`
+	N     int    `json:"n"`   // members that were not done
+	Own   int    `json:"own"` // the record's n
 	Host  string `json:"host"`
 	PID   int    `json:"pid"`
 	Name  string `json:"name"`
@@ -41,20 +43,25 @@ type victim struct {
 // reported is how many members of a record were reported dead. If so many records were that not all are kept, it
 // may be among the others: then it is n.
 func (v *verdict) reported(id string, n int) int {
-	for _, t := range v.Rounds {
-		for _, d := range t.Dead {
-			if d.ID == id {
-				return max(d.N, 0)
-			}
-		}
-		if t.More > 0 {
-			return n
-		}
+	if d := v.find(id); d != nil {
+		return max(d.N, 0)
 	}
-	if len(v.Rounds) == keptRounds {
+	if len(v.Rounds) == keptRounds || slices.ContainsFunc(v.Rounds, func(t toll) bool { return t.More > 0 }) {
 		return n
 	}
 	return 0
+}
+
+// find returns the record of dead members, nil if it is not kept.
+func (v *verdict) find(id string) *victim {
+	for _, t := range v.Rounds {
+		for i := range t.Dead {
+			if t.Dead[i].ID == id {
+				return &t.Dead[i]
+			}
+		}
+	}
+	return nil
 }
 
 // error is what the toll has WaitContext say.
@@ -182,7 +189,7 @@ func (g *WaitGroup) tombstones(ctx context.Context, e *zkconn.Epoch) (ops []any,
 		if r != nil {
 			version = r.version
 			if m := r.member(true); m.N > 0 {
-				dead = append(dead, victim{ID: id, N: m.N, Host: m.Host, PID: m.PID, Name: m.Name, Since: cleaned(r.Since)})
+				dead = append(dead, victim{ID: id, N: m.N, Own: r.N, Host: m.Host, PID: m.PID, Name: m.Name, Since: cleaned(r.Since)})
 			}
 		}
 		ops = append(ops, &zk.DeleteRequest{Path: g.record(id), Version: version})

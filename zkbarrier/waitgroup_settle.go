@@ -55,6 +55,13 @@ func (g *WaitGroup) settleGone(ctx context.Context, e *zkconn.Epoch, p *plan, d 
 	case round != 0 && round == d.h.round:
 		return d.removes(), nil
 	}
+	v, _, err := g.readVerdict(ctx, e)
+	if err != nil {
+		return false, err
+	}
+	if dead := v.find(d.id); dead != nil {
+		return dead.Own == d.now.N, nil
+	}
 	// The round is over. So an Add was not made, or it would not be. A Done was made, or does not matter any more, unless
 	// the servers said that there was no such round, or no such record in a new one: then others had taken all
 	// that there was. For a request that had been made already they said something else.

@@ -23,6 +23,8 @@ type change struct {
 	undoes  *change // only if that was written
 	written chan struct{}
 
+	withdrawn bool // guarded by WaitGroup.mu
+
 	// Valid once written is closed.
 	err   error
 	epoch *zkconn.Epoch // in whose session members were added
@@ -99,6 +101,7 @@ func (g *WaitGroup) withdraw(c *change) {
 	if at >= 0 { // nobody has begun with it
 		g.asked = slices.Delete(g.asked, at, at+1)
 	}
+	c.withdrawn = true
 	g.mu.Unlock()
 	if at >= 0 {
 		return
@@ -189,6 +192,23 @@ func (g *WaitGroup) writeBatch(b *batch) error {
 	return err
 }
 
+// errWithdrawn is of an Add whose call was over before the request was sent.
+var errWithdrawn = errors.New("withdrawn")
+
+// prune takes out of a batch what need not be sent any more.
+func (g *WaitGroup) prune(b *batch) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	b.changes = slices.DeleteFunc(b.changes, func(c *change) bool {
+		if c.withdrawn {
+			b.delta -= c.delta
+			c.finish(errWithdrawn)
+		}
+		return c.withdrawn
+	})
+	b.done = len(b.changes) == 0
+}
+
 // apply writes the batch in the session of the moment. It may have been tried in an earlier one.
 func (g *WaitGroup) apply(ctx context.Context, e *zkconn.Epoch, b *batch) error {
 	for wait := pause; !b.done; wait = min(2*wait, time.Second) {
@@ -201,7 +221,7 @@ func (g *WaitGroup) apply(ctx context.Context, e *zkconn.Epoch, b *batch) error 
 			return err
 		}
 	}
-	if b.delta > 0 {
+	if b.delta > 0 || b.tried == nil {
 		return nil
 	}
 	return g.endIfOver(ctx, e, b.tried)
@@ -221,9 +241,13 @@ func (g *WaitGroup) attempt(ctx context.Context, e *zkconn.Epoch, b *batch) erro
 			b.done = true
 			return nil
 		}
+		b.tried = nil
 		if err := g.refresh(ctx, e); err != nil {
 			return err
 		}
+	}
+	if g.prune(b); b.done {
+		return nil
 	}
 	p, err := g.plan(ctx, e, b.delta)
 	if err != nil {
