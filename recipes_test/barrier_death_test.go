@@ -131,31 +131,33 @@ func TestAPartyThatArrivesBehindADeadOneBreaksTheBarrier(t *testing.T) {
 func TestAcceptance063ATolerantBarrierWaitsForAReplacementOfADeadParty(t *testing.T) {
 	for place := range 4 {
 		for _, action := range []bool{false, true} {
-			each(t, func(t *testing.T, v *env) {
-				opts := []zkbarrier.BarrierOption{zkbarrier.Tolerant()}
-				var runs atomic.Int32
-				if action {
-					opts = append(opts, zkbarrier.WithAction(func(context.Context) error { runs.Add(1); return nil }))
-				}
-				victim, kill := v.mortal()
-				dead, others, spare := v.oneDies(place, victim, opts...)
-				heal := kill()
-				defer heal()
-				v.eventuallyWaiting(spare[4], 3)
-				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-				defer cancel()
-				_, err := spare[4].Await(ctx) // one more who gives up
-				require.ErrorIs(t, err, context.DeadlineExceeded)
-				v.eventuallyWaiting(spare[4], 3)
-				v.broken(spare[4], false)
-				for _, a := range others {
-					require.True(t, a.pending(), "%v", a.err)
-				}
-				require.True(t, dead.pending())
-				v.leave(append(others, awaitAll(context.Background(), spare[4], spare[place])...)...)
-				if action {
-					require.EqualValues(t, 1, runs.Load())
-				}
+			t.Run(fmt.Sprint("place ", place, action), func(t *testing.T) {
+				each(t, func(t *testing.T, v *env) {
+					opts := []zkbarrier.BarrierOption{zkbarrier.Tolerant()}
+					var runs atomic.Int32
+					if action {
+						opts = append(opts, zkbarrier.WithAction(func(context.Context) error { runs.Add(1); return nil }))
+					}
+					victim, kill := v.mortal()
+					dead, others, spare := v.oneDies(place, victim, opts...)
+					heal := kill()
+					defer heal()
+					v.eventuallyWaiting(spare[4], 3)
+					ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+					defer cancel()
+					_, err := spare[4].Await(ctx) // one more who gives up
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+					v.eventuallyWaiting(spare[4], 3)
+					v.broken(spare[4], false)
+					for _, a := range others {
+						require.True(t, a.pending(), "%v", a.err)
+					}
+					require.True(t, dead.pending())
+					v.leave(append(others, awaitAll(context.Background(), spare[4], spare[place])...)...)
+					if action {
+						require.EqualValues(t, 1, runs.Load())
+					}
+				})
 			})
 		}
 	}
@@ -197,93 +199,85 @@ func (v *env) inTime(cond func() bool) {
 }
 
 func TestADeathOfWhoRunsTheActionBreaksAStrictBarrierAndIsMadeGoodAtATolerantOne(t *testing.T) {
-	for _, tolerant := range []bool{false, true} {
-		each(t, func(t *testing.T, v *env) {
-			running := make(chan struct{}, 5)
-			var told atomic.Value
-			var ran atomic.Int32
-			action := zkbarrier.WithAction(func(ctx context.Context) error {
-				running <- struct{}{}
-				if ran.Add(1) > 1 {
-					return nil
-				}
-				<-ctx.Done()
-				told.Store(context.Cause(ctx))
-				return ctx.Err()
-			})
-			opts := []zkbarrier.BarrierOption{action}
-			if tolerant {
-				opts = append(opts, zkbarrier.Tolerant())
+	eachKind(t, func(t *testing.T, v *env, opts ...zkbarrier.BarrierOption) {
+		tolerant := len(opts) > 0
+		running := make(chan struct{}, 5)
+		var told atomic.Value
+		var ran atomic.Int32
+		action := zkbarrier.WithAction(func(ctx context.Context) error {
+			running <- struct{}{}
+			if ran.Add(1) > 1 {
+				return nil
 			}
-			s := v.session()
-			bs := v.barriers(3, opts...)
-			others := awaitAll(context.Background(), bs[:2]...)
-			v.gathered(bs[2], 2)
-			runner := await(context.Background(), zkbarrier.NewBarrier(s, barrierPath, 3, opts...))
-			v.awaits(running, "the action")
-			v.expire(s)
-			if tolerant { // it comes again, is the last again, and runs it again
-				v.leave(append(others, runner)...)
-				require.EqualValues(t, 2, ran.Load())
-			} else {
-				v.brokenFor(others...)
-				v.brokenFor(runner)
-				require.ErrorIs(t, runner.err, context.Canceled, "what the action said")
-			}
-			require.ErrorIs(t, told.Load().(error), zksync.ErrLost)
-			v.emptied()
+			<-ctx.Done()
+			told.Store(context.Cause(ctx))
+			return ctx.Err()
 		})
-	}
+		opts = append(opts, action)
+		s := v.session()
+		bs := v.barriers(3, opts...)
+		others := awaitAll(context.Background(), bs[:2]...)
+		v.gathered(bs[2], 2)
+		runner := await(context.Background(), zkbarrier.NewBarrier(s, barrierPath, 3, opts...))
+		v.awaits(running, "the action")
+		v.expire(s)
+		if tolerant { // it comes again, is the last again, and runs it again
+			v.leave(append(others, runner)...)
+			require.EqualValues(t, 2, ran.Load())
+		} else {
+			v.brokenFor(others...)
+			v.brokenFor(runner)
+			require.ErrorIs(t, runner.err, context.Canceled, "what the action said")
+		}
+		require.ErrorIs(t, told.Load().(error), zksync.ErrLost)
+		v.emptied()
+	})
 }
 
 func TestAPartyThatGivesUpWhileTheActionRuns(t *testing.T) {
-	for _, tolerant := range []bool{false, true} {
-		each(t, func(t *testing.T, v *env) {
-			var runs atomic.Int32
-			opts := []zkbarrier.BarrierOption{zkbarrier.WithAction(func(ctx context.Context) error {
-				runs.Add(1)
-				select {
-				case <-time.After(5 * time.Second):
-					return nil
-				case <-ctx.Done():
-					return context.Cause(ctx)
-				}
-			})}
-			if tolerant {
-				opts = append(opts, zkbarrier.Tolerant())
+	eachKind(t, func(t *testing.T, v *env, opts ...zkbarrier.BarrierOption) {
+		tolerant := len(opts) > 0
+		var runs atomic.Int32
+		opts = append(opts, zkbarrier.WithAction(func(ctx context.Context) error {
+			runs.Add(1)
+			select {
+			case <-time.After(5 * time.Second):
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
 			}
-			bs := v.barriers(3, opts...)
-			patient := await(context.Background(), bs[0])
-			v.gathered(bs[2], 1)
-			ctx, cancel := context.WithCancel(context.Background())
-			defer cancel()
-			other := await(ctx, bs[1])
-			v.gathered(bs[2], 2)
-			last := await(context.Background(), bs[2])
-			v.inTime(func() bool { return runs.Load() == 1 })
-			start := time.Now()
-			cancel()
-			v.awaits(other.done, "Await to return")
-			require.ErrorIs(t, other.err, context.Canceled)
-			v.atOnce(start, "giving up")
-			if !tolerant {
-				v.brokenFor(patient, last)
-				v.emptied()
-				return
-			}
-			// Somebody who comes now belongs to the next generation, though there seems to be room.
-			late := await(context.Background(), bs[1])
-			v.awaits(last.done, "Await to return")
-			v.awaits(patient.done, "Await to return")
-			require.NoError(t, errors.Join(last.err, patient.err))
-			require.Equal(t, []int{2, 0}, []int{patient.index, last.index})
-			v.gathered(bs[0], 1)
-			require.True(t, late.pending(), "%v", late.err)
-			require.EqualValues(t, 1, runs.Load())
-			v.leave(append(awaitAll(context.Background(), bs[0], bs[2]), late)...)
-			require.EqualValues(t, 2, runs.Load())
-		})
-	}
+		}))
+		bs := v.barriers(3, opts...)
+		patient := await(context.Background(), bs[0])
+		v.gathered(bs[2], 1)
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		other := await(ctx, bs[1])
+		v.gathered(bs[2], 2)
+		last := await(context.Background(), bs[2])
+		v.inTime(func() bool { return runs.Load() == 1 })
+		start := time.Now()
+		cancel()
+		v.awaits(other.done, "Await to return")
+		require.ErrorIs(t, other.err, context.Canceled)
+		v.atOnce(start, "giving up")
+		if !tolerant {
+			v.brokenFor(patient, last)
+			v.emptied()
+			return
+		}
+		// Somebody who comes now belongs to the next generation, though there seems to be room.
+		late := await(context.Background(), bs[1])
+		v.awaits(last.done, "Await to return")
+		v.awaits(patient.done, "Await to return")
+		require.NoError(t, errors.Join(last.err, patient.err))
+		require.Equal(t, []int{2, 0}, []int{patient.index, last.index})
+		v.gathered(bs[0], 1)
+		require.True(t, late.pending(), "%v", late.err)
+		require.EqualValues(t, 1, runs.Load())
+		v.leave(append(awaitAll(context.Background(), bs[0], bs[2]), late)...)
+		require.EqualValues(t, 2, runs.Load())
+	})
 }
 
 // tripped has a party cut off while its generation is completed, until its session is over.
@@ -305,23 +299,20 @@ func (v *env) tripped(later func(bs []*zkbarrier.Barrier), opts ...zkbarrier.Bar
 }
 
 func TestAcceptance064APartyThatLostItsSessionIsToldThatItsGenerationWasComplete(t *testing.T) {
-	for _, opts := range [][]zkbarrier.BarrierOption{nil, {zkbarrier.Tolerant()}} {
-		each(t, func(t *testing.T, v *env) {
-			a := v.tripped(func([]*zkbarrier.Barrier) {}, opts...)
-			require.NoError(t, a.err)
-			require.Equal(t, 1, a.index)
-		})
-		each(t, func(t *testing.T, v *env) {
-			a := v.tripped(func(bs []*zkbarrier.Barrier) {
-				for i := range 10 {
-					if i%3 == 0 {
-						require.NoError(t, bs[0].Reset(context.Background()))
+	for _, later := range []int{0, 10} {
+		t.Run(fmt.Sprint(later, " generations later"), func(t *testing.T) {
+			eachKind(t, func(t *testing.T, v *env, opts ...zkbarrier.BarrierOption) {
+				a := v.tripped(func(bs []*zkbarrier.Barrier) {
+					for i := range later {
+						if i%3 == 0 {
+							require.NoError(t, bs[0].Reset(context.Background()))
+						}
+						v.leave(awaitAll(context.Background(), bs...)...)
 					}
-					v.leave(awaitAll(context.Background(), bs...)...)
-				}
-			}, opts...)
-			require.NoError(t, a.err)
-			require.Equal(t, 1, a.index)
+				}, opts...)
+				require.NoError(t, a.err)
+				require.Equal(t, 1, a.index)
+			})
 		})
 	}
 }

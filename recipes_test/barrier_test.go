@@ -3,6 +3,7 @@ package recipes_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -24,6 +25,13 @@ func (v *env) barriers(n int, opts ...zkbarrier.BarrierOption) []*zkbarrier.Barr
 		all[i] = zkbarrier.NewBarrier(v.session(), barrierPath, n, opts...)
 	}
 	return all
+}
+
+// eachKind is each, for both kinds of barrier.
+func eachKind(t *testing.T, f func(t *testing.T, v *env, opts ...zkbarrier.BarrierOption)) {
+	t.Helper()
+	t.Run("strict", func(t *testing.T) { each(t, func(t *testing.T, v *env) { f(t, v) }) })
+	t.Run("tolerant", func(t *testing.T) { each(t, func(t *testing.T, v *env) { f(t, v, zkbarrier.Tolerant()) }) })
 }
 
 // awaiting is one Await in a goroutine of its own.
@@ -249,52 +257,48 @@ func TestAcceptance059And060AResetBreaksTheWaitOfAllAndTheBarrierIsUsableAgain(t
 }
 
 func TestAcceptance061EachGenerationNeedsAllParties(t *testing.T) {
-	for _, opts := range [][]zkbarrier.BarrierOption{nil, {zkbarrier.Tolerant()}} {
-		each(t, func(t *testing.T, v *env) {
-			bs := v.barriers(3, opts...)
-			for i := range 5 {
-				first := await(context.Background(), bs[i%3])
-				v.gathered(bs[0], 1)
-				second := await(context.Background(), bs[(i+1)%3])
-				v.gathered(bs[0], 2)
-				require.True(t, first.pending() && second.pending())
-				last := await(context.Background(), bs[(i+2)%3])
-				v.leave(first, second, last)
-				require.Equal(t, []int{2, 1, 0}, []int{first.index, second.index, last.index})
-			}
-			v.emptied()
-			require.Len(t, v.children(barrierPath), 2+5, "the open generation, and the ends of five")
-		})
-	}
+	eachKind(t, func(t *testing.T, v *env, opts ...zkbarrier.BarrierOption) {
+		bs := v.barriers(3, opts...)
+		for i := range 5 {
+			first := await(context.Background(), bs[i%3])
+			v.gathered(bs[0], 1)
+			second := await(context.Background(), bs[(i+1)%3])
+			v.gathered(bs[0], 2)
+			require.True(t, first.pending() && second.pending())
+			last := await(context.Background(), bs[(i+2)%3])
+			v.leave(first, second, last)
+			require.Equal(t, []int{2, 1, 0}, []int{first.index, second.index, last.index})
+		}
+		v.emptied()
+		require.Len(t, v.children(barrierPath), 2+5, "the open generation, and the ends of five")
+	})
 }
 
 func TestAcceptance062IndicesAreAPermutationAndTheActionRunsOnceBeforeAnybodyLeaves(t *testing.T) {
-	for _, opts := range [][]zkbarrier.BarrierOption{nil, {zkbarrier.Tolerant()}} {
-		each(t, func(t *testing.T, v *env) {
-			const parties = 5
-			var runs, left atomic.Int32
-			action := zkbarrier.WithAction(func(context.Context) error {
-				<-time.After(20 * time.Millisecond)
-				require.Zero(t, left.Load()%parties, "somebody left before the action had run")
-				runs.Add(1)
-				return nil
-			})
-			bs := v.barriers(parties, append(opts, action)...)
-			for i := range 4 {
-				var all []*awaiting
-				for _, b := range bs {
-					a := await(context.Background(), b)
-					all = append(all, a)
-					go func() { <-a.done; left.Add(1) }()
-				}
-				v.leave(all...)
-				v.quiet()
-				require.EqualValues(t, i+1, runs.Load(), "runs of the action")
-				require.EqualValues(t, parties*(i+1), left.Load())
-			}
-			v.emptied()
+	eachKind(t, func(t *testing.T, v *env, opts ...zkbarrier.BarrierOption) {
+		const parties = 5
+		var runs, left atomic.Int32
+		action := zkbarrier.WithAction(func(context.Context) error {
+			<-time.After(20 * time.Millisecond)
+			require.Zero(t, left.Load()%parties, "somebody left before the action had run")
+			runs.Add(1)
+			return nil
 		})
-	}
+		bs := v.barriers(parties, append(opts, action)...)
+		for i := range 4 {
+			var all []*awaiting
+			for _, b := range bs {
+				a := await(context.Background(), b)
+				all = append(all, a)
+				go func() { <-a.done; left.Add(1) }()
+			}
+			v.leave(all...)
+			v.quiet()
+			require.EqualValues(t, i+1, runs.Load(), "runs of the action")
+			require.EqualValues(t, parties*(i+1), left.Load())
+		}
+		v.emptied()
+	})
 }
 
 func TestAFailedActionBreaksTheBarrier(t *testing.T) {
@@ -304,7 +308,7 @@ func TestAFailedActionBreaksTheBarrier(t *testing.T) {
 		"panic": func(context.Context) error { panic(failure) },
 	} {
 		for _, opts := range [][]zkbarrier.BarrierOption{nil, {zkbarrier.Tolerant()}} {
-			t.Run(name, func(t *testing.T) {
+			t.Run(fmt.Sprint(name, len(opts)), func(t *testing.T) {
 				each(t, func(t *testing.T, v *env) {
 					bs := v.barriers(3, append(opts, zkbarrier.WithAction(action))...)
 					others := awaitAll(context.Background(), bs[:2]...)
@@ -343,30 +347,28 @@ func TestAResetEndsTheContextOfAnActionThatRuns(t *testing.T) {
 }
 
 func TestAcceptance064ASlowWaiterOfACompleteGenerationIsNeverToldThatItBroke(t *testing.T) {
-	for _, opts := range [][]zkbarrier.BarrierOption{nil, {zkbarrier.Tolerant()}} {
-		each(t, func(t *testing.T, v *env) {
-			s := v.session(zksync.WithTimeout(20 * time.Second))
-			slow := zkbarrier.NewBarrier(s, barrierPath, 2, opts...)
-			bs := v.barriers(2, opts...)
-			a := await(context.Background(), slow)
-			v.gathered(bs[0], 1)
-			heal := v.partition(s)
-			_, err := bs[0].Await(context.Background())
-			require.NoError(t, err)
-			for range 3 { // it sleeps through later generations, one of which breaks
-				v.leave(awaitAll(context.Background(), bs...)...)
-			}
-			other := await(context.Background(), bs[0])
-			v.gathered(bs[1], 1)
-			require.NoError(t, bs[1].Reset(context.Background()))
-			v.brokenFor(other)
-			require.True(t, a.pending())
-			heal()
-			v.awaits(a.done, "Await to return")
-			require.NoError(t, a.err)
-			require.Equal(t, 1, a.index)
-		})
-	}
+	eachKind(t, func(t *testing.T, v *env, opts ...zkbarrier.BarrierOption) {
+		s := v.session(zksync.WithTimeout(20 * time.Second))
+		slow := zkbarrier.NewBarrier(s, barrierPath, 2, opts...)
+		bs := v.barriers(2, opts...)
+		a := await(context.Background(), slow)
+		v.gathered(bs[0], 1)
+		heal := v.partition(s)
+		_, err := bs[0].Await(context.Background())
+		require.NoError(t, err)
+		for range 3 { // it sleeps through later generations, one of which breaks
+			v.leave(awaitAll(context.Background(), bs...)...)
+		}
+		other := await(context.Background(), bs[0])
+		v.gathered(bs[1], 1)
+		require.NoError(t, bs[1].Reset(context.Background()))
+		v.brokenFor(other)
+		require.True(t, a.pending())
+		heal()
+		v.awaits(a.done, "Await to return")
+		require.NoError(t, a.err)
+		require.Equal(t, 1, a.index)
+	})
 }
 
 func TestAcceptance126AnAwaitSurvivesAReconnect(t *testing.T) {
@@ -390,25 +392,23 @@ func TestAcceptance126AnAwaitSurvivesAReconnect(t *testing.T) {
 }
 
 func TestPartiesThatComeTooLateAreInTheNextGeneration(t *testing.T) {
-	for _, opts := range [][]zkbarrier.BarrierOption{nil, {zkbarrier.Tolerant()}} {
-		each(t, func(t *testing.T, v *env) {
-			bs := v.barriers(2, opts...)
-			var all []*awaiting
-			for range 7 {
-				all = append(all, awaitAll(context.Background(), bs...)...)
-			}
-			for _, a := range all {
-				v.awaits(a.done, "Await to return")
-				require.NoError(t, a.err)
-			}
-			indices := map[int]int{}
-			for _, a := range all {
-				indices[a.index]++
-			}
-			require.Equal(t, map[int]int{0: 7, 1: 7}, indices)
-			v.emptied()
-		})
-	}
+	eachKind(t, func(t *testing.T, v *env, opts ...zkbarrier.BarrierOption) {
+		bs := v.barriers(2, opts...)
+		var all []*awaiting
+		for range 7 {
+			all = append(all, awaitAll(context.Background(), bs...)...)
+		}
+		for _, a := range all {
+			v.awaits(a.done, "Await to return")
+			require.NoError(t, a.err)
+		}
+		indices := map[int]int{}
+		for _, a := range all {
+			indices[a.index]++
+		}
+		require.Equal(t, map[int]int{0: 7, 1: 7}, indices)
+		v.emptied()
+	})
 }
 
 func TestAnotherNumberOfPartiesOrKindOfBarrierIsMisuse(t *testing.T) {
