@@ -2,7 +2,6 @@ package recipes_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -17,57 +16,6 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
-
-// rapidly makes a test of rapid's pass for one of the testing package.
-type rapidly struct {
-	testing.TB
-	t *rapid.T
-}
-
-func (r rapidly) Helper()                           { r.t.Helper() }
-func (r rapidly) Cleanup(f func())                  { r.t.Cleanup(f) }
-func (r rapidly) Errorf(format string, args ...any) { r.t.Errorf(format, args...) }
-func (r rapidly) Fatalf(format string, args ...any) { r.t.Fatalf(format, args...) }
-func (r rapidly) FailNow()                          { r.t.FailNow() }
-func (r rapidly) Logf(format string, args ...any)   { r.t.Logf(format, args...) }
-func (r rapidly) Failed() bool                      { return r.t.Failed() }
-
-// where a party is, as far as anybody outside can tell.
-type where int
-
-const (
-	outside where = iota
-	entering
-	inside
-	leaving
-)
-
-// guest is a party and what the model knows of it.
-type guest struct {
-	b    *zkbarrier.DoubleBarrier
-	s    *zksync.Session
-	name string
-
-	is        where
-	dead      bool // its session ended while it was inside
-	doubtful  bool // its session ended while it was entering: perhaps before it was in
-	struck    bool // the servers' answers may not have reached it
-	cancelled bool
-	cancel    context.CancelFunc
-	began     int // instants by the machine's counter: of the call,
-	ended     int
-	entered   int           // of Enter's return
-	stayed    []interval    // its Enter calls
-	done      chan struct{} // of the call
-}
-
-// interval is a time during which a party may have counted as one that enters. It is open while
-// to is 0. since and until are its times by the clock.
-type interval struct {
-	from, to int
-	until    time.Time
-	lingers  bool // its node may have stayed for a session timeout
-}
 
 // recovery is how long a session with trouble needs to be as before.
 const recovery = 12 * time.Second
@@ -248,61 +196,6 @@ func (m *doubleMachine) begin(g *guest, as where, f func(context.Context) error)
 	synctest.Wait()
 }
 
-// entered is told of the end of Enter. mu is held.
-func (m *doubleMachine) entered(g *guest, err error) {
-	stay := &g.stayed[len(g.stayed)-1]
-	stay.to, stay.until, stay.lingers = g.ended, time.Now(), err != nil && g.struck
-	if err != nil {
-		g.is = outside
-		m.explain(g, "enter", err)
-		return
-	}
-	g.is, g.entered = inside, g.ended
-	alive := 0
-	together := 0
-	for _, o := range m.guests {
-		if o.is == inside && !o.dead && !o.doubtful {
-			alive++
-		}
-		if slices.ContainsFunc(o.stayed, func(i interval) bool {
-			return i.to == 0 || i.to > stay.from || i.lingers && time.Since(i.until) < 20*time.Second
-		}) {
-			together++
-		}
-	}
-	if alive > m.n {
-		m.wrong = append(m.wrong, fmt.Sprintf("%d of %d are inside, with %s", alive, m.n, g.name))
-	}
-	if together < m.n {
-		m.wrong = append(m.wrong, fmt.Sprintf("%s has entered with %d of %d", g.name, together, m.n))
-	}
-}
-
-// left is told of the end of Leave. mu is held.
-func (m *doubleMachine) left(g *guest, err error) {
-	g.is = outside
-	if err != nil {
-		m.explain(g, "leave", err)
-		return
-	}
-	for _, o := range m.guests {
-		if o.is == inside && !o.dead && !o.doubtful && o.entered < g.began && !g.dead && !g.doubtful {
-			m.wrong = append(m.wrong, fmt.Sprintf("%s has left before %s", g.name, o.name))
-		}
-	}
-}
-
-// explain notes an error that nothing explains. mu is held.
-func (m *doubleMachine) explain(g *guest, op string, err error) {
-	switch {
-	case g.cancelled && errors.Is(err, context.Canceled):
-	case (g.dead || g.doubtful) && errors.Is(err, zksync.ErrSessionExpired):
-	case op == "enter" && g.struck && errors.Is(err, zksync.ErrBroken):
-	default:
-		m.wrong = append(m.wrong, fmt.Sprintf("%s of %s: %v", op, g.name, err))
-	}
-}
-
 // check is for what must be true at every instant.
 func (m *doubleMachine) check(*rapid.T) {
 	synctest.Wait()
@@ -380,11 +273,4 @@ func (m *doubleMachine) end(t *rapid.T) {
 	}
 	m.settle(t)
 	require.Empty(m.t, m.srv.Children(doubleParties))
-}
-
-// modelled reports whether the models run here: they break things inside the server.
-func modelled(t *testing.T) bool {
-	ran := false
-	inProcess(t, func(*testing.T, *env) { ran = true })
-	return ran
 }

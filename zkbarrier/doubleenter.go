@@ -26,7 +26,9 @@ func (b *DoubleBarrier) enter(ctx context.Context, e *zkconn.Epoch, s *seat) err
 	err := b.sit(ctx, e, s)
 	if err != nil && s.node != "" && !errors.Is(err, zkconn.ErrOver) {
 		done := e.Reap(zkconn.Litter{Dir: b.parties(), Node: s.node})
-		enter.Settle(e, done, enter.Grace)
+		if s.round != 0 { // else enter.Make has waited already
+			enter.Settle(e, done, enter.Grace)
+		}
 		select {
 		case <-done:
 			if e.Cause() == nil {

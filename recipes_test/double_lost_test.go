@@ -1,0 +1,123 @@
+package recipes_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// lateAnswer has a party come whose connection ends before the answer, and is back only
+// after the others have come.
+func (v *env) lateAnswer(b *zkbarrier.DoubleBarrier, others ...*zkbarrier.DoubleBarrier) *attempt {
+	v.t.Helper()
+	v.strike(1, zktest.LoseReply)
+	heal := v.srv.Refuse()
+	a := waits(context.Background(), b.Enter)
+	v.quiet()
+	require.True(v.t, a.pending())
+	v.allPass(enters(others...))
+	heal()
+	return a
+}
+
+func TestAPartyWhoseAnswerCameAfterTheOthersIsIn(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		bs := v.doubles(3, 3)
+		v.round(bs...)
+		v.passes(v.lateAnswer(bs[0], bs[1:]...))
+		v.allPass(leaves(bs...))
+	})
+}
+
+func TestAPartyThatMayBeOneTooManyWithdraws(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		bs := v.doubles(3, 3)
+		v.round(bs...)
+		ctx, cancel := context.WithCancel(context.Background())
+		gone := waits(ctx, bs[1].Enter)
+		v.settled(doubleParties, 1)
+		cancel()
+		require.ErrorIs(t, v.failed(gone), context.Canceled)
+		require.ErrorIs(t, v.failed(v.lateAnswer(bs[0], bs[1:]...)), zksync.ErrBroken)
+		v.allPass(leaves(bs[1:]...))
+		v.round(bs...)
+	})
+}
+
+func TestARoundGoesOnWithoutAPartyWhoseSessionIsLost(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		s := v.session()
+		b := zkbarrier.NewDoubleBarrier(s, doublePath, 3)
+		bs := v.doubles(2, 3)
+		first := waits(context.Background(), b.Enter)
+		v.settled(doubleParties, 1)
+		heal := v.cutOff(s)
+		v.allPass(enters(bs...))
+		out := leaves(bs...)
+		v.quiet()
+		require.True(t, out[0].pending() && out[1].pending(), "the third may be alive")
+		v.allPass(out)
+		heal()
+		require.ErrorIs(t, v.failed(first), zksync.ErrSessionExpired)
+		v.round(append(bs, b)...)
+	})
+}
+
+func TestAPartyWhoseSessionWasLostInsideIsToldSo(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		s := v.session()
+		b := zkbarrier.NewDoubleBarrier(s, doublePath, 3)
+		bs := append(v.doubles(2, 3), b)
+		v.allPass(enters(bs...))
+		v.expire(s)
+		v.allPass(leaves(bs[:2]...))
+		require.ErrorIs(t, b.Leave(context.Background()), zksync.ErrSessionExpired)
+		require.ErrorIs(t, b.Leave(context.Background()), zksync.ErrMisuse, "it is outside")
+		v.round(bs...)
+	})
+}
+
+// Whoever could leave before the servers noticed has left like everybody else.
+func TestAPartyMayLeaveInTheNextSession(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		bs := append(v.doubles(2, 3), zkbarrier.NewDoubleBarrier(s, doublePath, 3))
+		v.allPass(enters(bs...))
+		out := leaves(bs[:2]...)
+		old := s.ID()
+		heal := v.srv.DropRequests(old) // the client gives up before the servers do
+		defer heal()
+		v.eventually(func() bool { return s.ID() != old }, "no other session")
+		v.connected(s)
+		require.Len(t, v.children(doubleParties), 1, "the servers keep the old session for a while")
+		require.NoError(t, bs[2].Leave(context.Background()))
+		v.allPass(out)
+	})
+}
+
+// A node that could not be removed and the one of the next attempt are one party.
+func TestAcceptance125APartyThatGaveUpWithoutAConnectionCountsOnce(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		bs := append(v.doubles(2, 3), zkbarrier.NewDoubleBarrier(s, doublePath, 3))
+		v.round(bs...)
+		ctx, cancel := context.WithCancel(context.Background())
+		first := waits(ctx, bs[2].Enter)
+		v.settled(doubleParties, 1)
+		heal := v.srv.Partition(s.ID())
+		defer heal()
+		cancel()
+		require.ErrorIs(t, v.failed(first), context.Canceled)
+		waiting := append(enters(bs[2]), enters(bs[0])...)
+		time.Sleep(30 * time.Second)
+		v.nonePasses(waiting)
+		v.allPass(append(waiting, enters(bs[1])...))
+		v.allPass(leaves(bs...))
+	})
+}
