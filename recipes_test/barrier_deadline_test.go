@@ -133,3 +133,30 @@ func TestAPartyThatGaveUpDuringAnOutageBreaksTheBarrierAfterIt(t *testing.T) {
 		v.emptied()
 	})
 }
+
+func TestABarrierWorksOnAnAdoptedConnection(t *testing.T) {
+	for _, opts := range [][]zkbarrier.BarrierOption{nil, {zkbarrier.Tolerant()}} {
+		inProcess(t, func(t *testing.T, v *env) {
+			ctx := context.Background()
+			var bs []*zkbarrier.Barrier
+			for range 3 {
+				s, err := zksync.Tap(ctx, v.srv.Connect(t, 10*time.Second))
+				require.NoError(t, err)
+				t.Cleanup(func() { require.NoError(t, s.Close()) })
+				bs = append(bs, zkbarrier.NewBarrier(s, barrierPath, 3, opts...))
+			}
+			for range 3 {
+				v.leave(awaitAll(ctx, bs...)...)
+			}
+			early := awaitAll(ctx, bs[:2]...)
+			v.gathered(bs[2], 2)
+			time.Sleep(time.Minute)
+			v.leave(append(early, await(ctx, bs[2]))...)
+			early = awaitAll(ctx, bs[:2]...)
+			v.gathered(bs[2], 2)
+			require.NoError(t, bs[2].Reset(ctx))
+			v.brokenFor(early...)
+			v.emptied()
+		})
+	}
+}

@@ -234,6 +234,43 @@ func TestADeathOfWhoRunsTheActionBreaksAStrictBarrierAndIsMadeGoodAtATolerantOne
 	})
 }
 
+// Each of those who wait may die while the action runs, also the one next to the runner.
+func TestADeathWhileTheActionRunsBreaksAStrictBarrier(t *testing.T) {
+	for place := range 2 {
+		t.Run(fmt.Sprint("place ", place), func(t *testing.T) {
+			each(t, func(t *testing.T, v *env) {
+				victim, kill := v.mortal()
+				running := make(chan struct{})
+				action := zkbarrier.WithAction(func(ctx context.Context) error {
+					close(running)
+					select {
+					case <-ctx.Done():
+					case <-time.After(time.Hour):
+					}
+					return context.Cause(ctx)
+				})
+				bs := v.barriers(3, action)
+				bs[place] = zkbarrier.NewBarrier(victim, barrierPath, 3, action)
+				var all []*awaiting
+				for i, b := range bs {
+					all = append(all, await(context.Background(), b))
+					if i < 2 {
+						v.gathered(bs[2], i+1)
+					}
+				}
+				v.awaits(running, "the action")
+				start := time.Now()
+				heal := kill()
+				v.brokenFor(all[1-place], all[2])
+				v.within(start, dying+v.span(100*time.Millisecond, 4*time.Second), "noticing the death")
+				heal()
+				v.brokenFor(all[place])
+				v.emptied()
+			})
+		})
+	}
+}
+
 func TestAPartyThatGivesUpWhileTheActionRuns(t *testing.T) {
 	eachKind(t, func(t *testing.T, v *env, opts ...zkbarrier.BarrierOption) {
 		tolerant := len(opts) > 0

@@ -102,7 +102,7 @@ func (c *barrierCall) act(ctx context.Context, e *zkconn.Epoch) (step, error) {
 }
 
 // whileOpen runs f with a context that ends when the generation or the session does, and returns the
-// cause if it did.
+// cause if it did. Meanwhile the party looks after its neighbor as if it waited.
 func (c *barrierCall) whileOpen(parent context.Context, e *zkconn.Epoch, f func(context.Context) error) (ended, err error) {
 	ctx, cancel := context.WithCancelCause(parent)
 	hook := e.OnLost(func(error) { cancel(zksync.ErrLost) })
@@ -110,7 +110,7 @@ func (c *barrierCall) whileOpen(parent context.Context, e *zkconn.Epoch, f func(
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		if enter.Sleep(ctx, e, guardPause(e)) == nil && untilGone(ctx, e, c.b.open(c.st.Generation), nil) == nil {
+		if enter.Sleep(ctx, e, guardPause(e)) == nil && c.sawTheEnd(ctx, e) {
 			cancel(zksync.ErrBroken)
 		}
 	}()
@@ -120,4 +120,18 @@ func (c *barrierCall) whileOpen(parent context.Context, e *zkconn.Epoch, f func(
 	}()
 	err = f(ctx)
 	return context.Cause(ctx), err
+}
+
+// sawTheEnd waits until the generation breaks.
+func (c *barrierCall) sawTheEnd(ctx context.Context, e *zkconn.Epoch) bool {
+	if c.b.tolerant {
+		return untilGone(ctx, e, c.b.open(c.st.Generation), nil) == nil
+	}
+	shadow := *c
+	shadow.acting = true
+	next, err := step(shadow.stay), error(nil)
+	for next != nil && err == nil {
+		next, err = next(ctx, e)
+	}
+	return err == nil && errors.Is(shadow.err, zksync.ErrBroken)
 }

@@ -27,7 +27,8 @@ type barrierCall struct {
 	members []arrival // who leaves, if this one lets them leave
 	place   int       // among them
 	crowd   gathering // when that was found out
-	acted   bool      // the action has run, for these members
+	acting  bool      // the action runs
+	acted   bool      // it has run, for these members
 
 	failure error // of an action that ended because the generation, or the session, did
 
@@ -265,6 +266,8 @@ func (c *barrierCall) judge(g gathering) step {
 		return c.vanish
 	case !c.b.tolerant && g.holed(n):
 		return c.breakUp
+	case c.acting:
+		return nil
 	case c.acted:
 		c.crowd = g
 		return c.release

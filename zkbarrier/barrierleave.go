@@ -52,6 +52,11 @@ func (c *barrierCall) giveUp(ctx context.Context, e *zkconn.Epoch) int {
 		return -1
 	case c.b.tolerant || c.extra:
 		return c.stepAside(ctx, e)
+	case c.node == nil: // it was about to arrive
+		g, err := c.b.gathering(ctx, e, c.st.Generation)
+		if err == nil && len(g.parties) >= c.b.parties && g.place(c.attempt) < 0 {
+			return -1 // the others are enough
+		}
 	}
 	return c.ruin(ctx, e)
 }
