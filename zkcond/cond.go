@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/enter"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -76,7 +77,7 @@ func (c *Cond) Wait() {
 // too, but their Unlocks still count.
 //
 // A lease is returned whenever the lock is held, and only then, also with an error:
-//   - when ctx ends, it locks again if that is possible within 50 ms, and returns the lease
+//   - when ctx ends, it locks again if that is possible within 40 ms, and returns the lease
 //     with an error that wraps the context's; a signal that was for it goes to another one.
 //     Otherwise the error wraps zksync.ErrNotAcquired as well, and there is no lease.
 //   - if the servers refuse (an access control list, for instance), it does not wait and
@@ -154,8 +155,12 @@ func (c *Cond) under(ctx context.Context, l *zksync.Lease, all bool) error {
 }
 
 // regainWithin bounds the locking again of one whose time is up. With the cleaning up
-// behind it, the call ends within a tenth of a second of that.
-const regainWithin = 45 * time.Millisecond
+// behind it, of the lock's entry and of the waiter's node, the call ends within a tenth of a
+// second of that.
+const (
+	regainWithin = 40 * time.Millisecond
+	settleWithin = 5 * time.Millisecond
+)
 
 // wait is Wait and WaitContext.
 func (c *Cond) wait(ctx context.Context, l *zksync.Lease) (*zksync.Lease, error) {
@@ -181,32 +186,44 @@ func (c *Cond) wait(ctx context.Context, l *zksync.Lease) (*zksync.Lease, error)
 	}
 	w.e = s.Epoch()
 	err = w.await(ctx)
-	signalled := err == nil
-	if errors.Is(err, zkconn.ErrOver) || errors.Is(err, errGone) {
-		err = nil // a signal may have been missed
+	switch {
+	case err == nil:
+		return c.woken(ctx, s, w, true)
+	case errors.Is(err, zkconn.ErrOver), errors.Is(err, errGone): // a signal may have been missed
+		return c.woken(ctx, s, w, false)
 	}
-	var again *zksync.Lease
-	if err == nil {
-		again, err = s.Regain(ctx)
-	}
-	if err != nil {
-		w.leave()
-		return c.failed(ctx, s, err)
-	}
-	if signalled {
-		w.consume(ctx, again)
-	} else {
-		w.leave()
-	}
-	return again, nil
+	gone := w.leave()
+	again, err := c.vain(ctx, s, err)
+	enter.Settle(w.e, gone, settleWithin) // mostly it is, behind the lock's own requests
+	return again, err
 }
 
-// failed ends a wait that was in vain.
-func (c *Cond) failed(ctx context.Context, s door.Suspension[*zksync.Lease], err error) (*zksync.Lease, error) {
-	if ctx.Err() != nil {
-		return c.late(ctx, s, contextError(ctx))
+// woken locks again after a signal, or after what may have hidden one.
+func (c *Cond) woken(ctx context.Context, s door.Suspension[*zksync.Lease], w *waiter, signalled bool) (*zksync.Lease, error) {
+	late, cancel := extend(ctx, regainWithin)
+	defer cancel()
+	again, err := s.Regain(late)
+	switch {
+	case err == nil && signalled:
+		w.consume(ctx, again)
+		return again, nil
+	case err == nil:
+		enter.Settle(w.e, w.leave(), settleWithin)
+		return again, nil
+	case ctx.Err() != nil:
+		err = tooLate(contextError(ctx), err)
 	}
-	if errors.Is(err, zksync.ErrClosed) || errors.Is(err, zkconn.ErrClosed) {
+	s.Forfeit()
+	enter.Settle(w.e, w.leave(), settleWithin)
+	return nil, err
+}
+
+// vain locks again after a wait that failed.
+func (c *Cond) vain(ctx context.Context, s door.Suspension[*zksync.Lease], err error) (*zksync.Lease, error) {
+	switch {
+	case ctx.Err() != nil:
+		return c.late(ctx, s, contextError(ctx))
+	case errors.Is(err, zksync.ErrClosed), errors.Is(err, zkconn.ErrClosed):
 		s.Forfeit()
 		return nil, zksync.ErrClosed
 	}
@@ -220,18 +237,43 @@ func (c *Cond) failed(ctx context.Context, s door.Suspension[*zksync.Lease], err
 
 // late locks again for one whose ctx has ended, if that does not take long.
 func (c *Cond) late(ctx context.Context, s door.Suspension[*zksync.Lease], err error) (*zksync.Lease, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), regainWithin)
+	ctx, cancel := extend(ctx, regainWithin)
 	defer cancel()
 	again, lockErr := s.Regain(ctx)
-	switch {
-	case lockErr == nil:
-		return again, err
-	case errors.Is(lockErr, context.DeadlineExceeded):
+	if lockErr != nil {
 		s.Forfeit()
-		return nil, fmt.Errorf("%w; it could not lock again in time: %w", err, zksync.ErrNotAcquired)
+		return nil, tooLate(err, lockErr)
 	}
-	s.Forfeit()
-	return nil, fmt.Errorf("%w; it could not lock again: %w", err, lockErr)
+	return again, err
+}
+
+// tooLate is the error of one whose time was up with err, and who could not lock again.
+func tooLate(err, lockErr error) error {
+	if errors.Is(lockErr, context.DeadlineExceeded) || errors.Is(lockErr, context.Canceled) {
+		lockErr = zksync.ErrNotAcquired
+	}
+	return fmt.Errorf("%w; it could not lock again: %w", err, lockErr)
+}
+
+// extend returns a context that ends d after ctx has.
+func extend(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	var mu sync.Mutex
+	var t *time.Timer
+	stop := context.AfterFunc(ctx, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		t = time.AfterFunc(d, func() { cancel(context.Cause(ctx)) })
+	})
+	return longer, func() {
+		stop()
+		cancel(nil)
+		mu.Lock()
+		defer mu.Unlock()
+		if t != nil {
+			t.Stop()
+		}
+	}
 }
 
 // contextError is the error of an ended context with its cause.

@@ -141,8 +141,9 @@ func (w *waiter) read(ctx context.Context) (reading, error) {
 // consume uses the signal up, under the lock. If it cannot be found out whether that was done,
 // the node goes and the signal is for the next one who waited: he is woken in vain at worst.
 func (w *waiter) consume(ctx context.Context, l *zksync.Lease) {
-	// Without an answer within the time that an Unlock would wait, too.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), consumeWithin(ctx))
+	ctx, stop := extend(ctx, regainWithin)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, consumeWithin)
 	defer cancel()
 	for {
 		err := w.tryConsume(ctx, l)
@@ -159,13 +160,7 @@ func (w *waiter) consume(ctx context.Context, l *zksync.Lease) {
 
 // consumeWithin is how long a signal may take to be used up: the caller holds the lock by
 // then, and returns whatever comes.
-func consumeWithin(ctx context.Context) time.Duration {
-	const most = time.Second
-	if end, ok := ctx.Deadline(); ok {
-		return max(min(time.Until(end), most), regainWithin)
-	}
-	return most
-}
+const consumeWithin = time.Second
 
 func (w *waiter) tryConsume(ctx context.Context, l *zksync.Lease) (err error) {
 	if !w.seen.fresh {
@@ -189,8 +184,7 @@ func (w *waiter) tryConsume(ctx context.Context, l *zksync.Lease) (err error) {
 	return err
 }
 
-// leave gives the place among the waiters up. With a healthy connection it is gone when it
-// returns.
-func (w *waiter) leave() {
-	enter.Settle(w.e, w.e.Reap(zkconn.Litter{Dir: w.c.base(), Node: w.node()}), enter.Grace)
+// leave gives the place among the waiters up; gone is closed when it is.
+func (w *waiter) leave() (gone <-chan struct{}) {
+	return w.e.Reap(zkconn.Litter{Dir: w.c.base(), Node: w.node()})
 }

@@ -77,7 +77,7 @@ func (c *cohort) trade(ctx context.Context, l *Lease, seat door.Seat) (*zkconn.E
 	// Nobody knows whether it was applied. Both nodes go.
 	c.given(l)
 	p.e.Reap(zkconn.Litter{Dir: seat.Dir, Node: seat.Node})
-	p.leave(cleanupGrace)
+	p.leave(0)
 	return nil, nil, c.q.failure(ctx, err)
 }
 

@@ -30,19 +30,48 @@ const (
 	smallFrame = 64 << 10
 )
 
-// send puts a request on the wire. r.end is called exactly once, before send
-// returns if it could not be sent; it must not block. send itself blocks for
-// writeLimit at most: if somebody else is in the middle of a write, it leaves its
-// own to another goroutine.
+// send puts a request on the wire, behind all that were sent before: whoever sets a watch and
+// then reads counts on that. r.end is called exactly once; it must not block. send itself
+// blocks for writeLimit at most: if somebody else is in the middle of a write, it leaves its own
+// to another goroutine.
 func (w *wire) send(r *ownRequest, body []byte) {
-	select {
-	case w.writing <- struct{}{}:
-		w.sendNow(r, body)
-	default:
-		go func() {
-			w.writing <- struct{}{}
+	w.mu.Lock()
+	if len(w.backlog) == 0 {
+		select {
+		case w.writing <- struct{}{}:
+			w.mu.Unlock()
 			w.sendNow(r, body)
-		}()
+			return
+		default:
+			go w.sendBacklog()
+		}
+	}
+	w.backlog = append(w.backlog, unsent{r, body})
+	w.mu.Unlock()
+}
+
+// unsent is a request that waits for its turn to be written.
+type unsent struct {
+	r    *ownRequest
+	body []byte
+}
+
+// sendBacklog writes what has been left to it. Each stays in the backlog while it is written, so
+// that nothing overtakes it.
+func (w *wire) sendBacklog() {
+	for {
+		w.writing <- struct{}{}
+		w.mu.Lock()
+		next := w.backlog[0]
+		w.mu.Unlock()
+		w.sendNow(next.r, next.body)
+		w.mu.Lock()
+		w.backlog = w.backlog[1:]
+		done := len(w.backlog) == 0
+		w.mu.Unlock()
+		if done {
+			return
+		}
 	}
 }
 

@@ -41,6 +41,7 @@ type wire struct {
 	pings    []time.Time           // send times of unanswered pings, oldest first
 	own      map[int32]*ownRequest // see send
 	lastOwn  int32
+	backlog  []unsent
 	closed   bool
 }
 

@@ -1,0 +1,39 @@
+package zkconn
+
+import (
+	"encoding/binary"
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Whoever sets a watch and then reads has set the watch before he reads, whoever else is writing meanwhile.
+func TestRequestsGoOutInTheOrderInWhichTheyWereSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := net.Pipe()
+		defer server.Close()
+		w := newWire(client, &Epoch{cfg: &Config{Timeout: 10 * time.Second}}, "zk", time.Time{})
+		w.open = true
+		w.writing <- struct{}{} // somebody is in the middle of a frame
+		const n = 5
+		for op := range int32(n) {
+			w.send(&ownRequest{op: op, end: func([]byte, error) {}}, nil)
+		}
+		synctest.Wait()
+		<-w.writing
+		w.send(&ownRequest{op: n, end: func([]byte, error) {}}, nil)
+		for op := range int32(n + 1) {
+			frame := make([]byte, 12)
+			_, err := io.ReadFull(server, frame)
+			require.NoError(t, err)
+			require.Equal(t, op, int32(binary.BigEndian.Uint32(frame[8:])))
+			require.Equal(t, firstOwn+1+op, int32(binary.BigEndian.Uint32(frame[4:])))
+		}
+		synctest.Wait()
+		require.Empty(t, w.backlog)
+	})
+}
