@@ -230,23 +230,30 @@ func (p *Phaser) arrive(ctx context.Context, leave, await bool) (phase int, err 
 	if err != nil {
 		return p.refuse(ctx, err)
 	}
-	defer func() {
+	release := sync.OnceFunc(func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		x.busy = false
-	}()
+	})
+	defer release()
 	t, arrived := turn{}, false
 	err = p.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
 		if x.epoch != e {
 			p.detach(e)
 			return errDetached
 		}
-		if t, arrived, err = p.arriveOnce(ctx, e, x, leave); err != nil || t.ended || !await {
+		var next *turn
+		if t, next, arrived, err = p.arriveOnce(ctx, e, x, leave); err != nil || t.ended || !await {
 			return err
 		}
-		next, err := p.await(ctx, e, t.phase)
+		if next != nil {
+			t = *next
+			return nil
+		}
+		release() // it may arrive at the next phase before this call has returned
+		then, err := p.await(ctx, e, t.phase)
 		if err == nil {
-			t = next
+			t = then
 		}
 		return err
 	})

@@ -15,22 +15,22 @@ import (
 // that somebody had begun: the directory of those who have still to arrive is gone.
 //
 // That happens in a goroutine that does not end with ctx: once it is claimed it is to be done.
-func (p *Phaser) act(ctx context.Context, e *zkconn.Epoch, phase int, begun bool) error {
+func (p *Phaser) act(ctx context.Context, e *zkconn.Epoch, phase int, begun bool) (next *turn, err error) {
 	a := &action{p: p, e: e, phase: phase, id: enter.NewUUID(), out: make(chan outcome, 1), left: make(chan struct{})}
 	defer close(a.left)
 	if !p.door.Spawn(func() { a.run(context.WithoutCancel(ctx), begun) }) {
-		return zksync.ErrClosed
+		return nil, zksync.ErrClosed
 	}
 	select {
 	case o := <-a.out:
 		if o.panicked != nil {
 			panic(o.panicked)
 		}
-		return o.err
+		return o.next, o.err
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	case <-e.Over():
-		return zkconn.ErrOver
+		return nil, zkconn.ErrOver
 	}
 }
 
@@ -46,6 +46,7 @@ type action struct {
 
 // outcome is how an action ended.
 type outcome struct {
+	next     *turn // nil if the phaser did not advance by it
 	err      error
 	panicked any
 }
@@ -76,7 +77,8 @@ func (a *action) run(ctx context.Context, begun bool) {
 	}()
 	ended := a.p.onAdvance(ctx, a.phase, registered)
 	returned = true
-	a.out <- outcome{err: a.finish(ctx, turn{after(a.phase), ended})}
+	next, err := a.finish(ctx, turn{after(a.phase), ended})
+	a.out <- outcome{next: next, err: err}
 }
 
 // panicked gives up the claim, so that another one may try, and passes the panic on; x is nil if the
@@ -163,10 +165,10 @@ func (a *action) giveUp(ctx context.Context) error {
 }
 
 // finish has the phaser advance after the action.
-func (a *action) finish(ctx context.Context, to turn) error {
-	byUs, err := a.p.turnTo(ctx, a.e, to, &zk.DeleteRequest{Path: a.p.claim(), Version: -1})
-	if err != nil || byUs {
-		return err
+func (a *action) finish(ctx context.Context, to turn) (next *turn, err error) {
+	next, err = a.p.turnTo(ctx, a.e, to, &zk.DeleteRequest{Path: a.p.claim(), Version: -1})
+	if err == nil && next == nil {
+		err = a.giveUp(ctx) // somebody has terminated it meanwhile
 	}
-	return a.giveUp(ctx) // somebody has terminated it meanwhile
+	return next, err
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// follow does what follows an arrival: an advance, if nobody is left.
-func (p *Phaser) follow(ctx context.Context, e *zkconn.Epoch, t turn, left, registered int) (turn, bool, error) {
-	var err error
+// follow does what follows an arrival: an advance, if nobody is left. It returns what the phaser is in then, nil if it
+// is not known to have advanced.
+func (p *Phaser) follow(ctx context.Context, e *zkconn.Epoch, phase, left, registered int) (next *turn, err error) {
 	if left < 0 { // nobody told
-		left, registered, err = p.roll(ctx, e, t.phase)
+		left, registered, err = p.roll(ctx, e, phase)
 	}
-	if err == nil && left == 0 {
-		err = p.advance(ctx, e, t.phase, registered)
+	if err != nil || left != 0 {
+		return nil, err
 	}
-	return t, true, err
+	return p.advance(ctx, e, phase, registered)
 }
 
 // roll counts who has still to arrive at a phase, and who has; left is -1 if the phase is over, about to be, or if nobody has
@@ -38,20 +38,18 @@ func (p *Phaser) roll(ctx context.Context, e *zkconn.Epoch, phase int) (left, ar
 	return int(here.NumChildren), children(next), err
 }
 
-// advance has the phaser advance from a phase at which nobody is left to arrive. When it returns without an error, it
-// has advanced or terminated, or somebody was registered first, or somebody else runs the action.
-func (p *Phaser) advance(ctx context.Context, e *zkconn.Epoch, phase, registered int) error {
+// advance has the phaser advance from a phase at which nobody is left to arrive, and returns what it is in then. It returns nil if
+// somebody else has had it advance or terminate, or was registered first, or runs the action.
+func (p *Phaser) advance(ctx context.Context, e *zkconn.Epoch, phase, registered int) (next *turn, err error) {
 	if p.onAdvance != nil {
 		return p.act(ctx, e, phase, false)
 	}
-	_, err := p.turnTo(ctx, e, turn{after(phase), registered == 0},
-		&zk.DeleteRequest{Path: p.arrivals(phase), Version: -1})
-	return err
+	return p.turnTo(ctx, e, turn{after(phase), registered == 0}, &zk.DeleteRequest{Path: p.arrivals(phase), Version: -1})
 }
 
-// turnTo makes the transaction of an advance, with what it has to begin with. It returns when that was made, which byUs
-// tells, or refused, because somebody else was quicker.
-func (p *Phaser) turnTo(ctx context.Context, e *zkconn.Epoch, to turn, ops ...any) (byUs bool, err error) {
+// turnTo makes the transaction of an advance, with what it has to begin with. It returns what the phaser is in then, or nil if
+// it was refused, because somebody else was quicker.
+func (p *Phaser) turnTo(ctx context.Context, e *zkconn.Epoch, to turn, ops ...any) (*turn, error) {
 	from := (to.phase - 1) & math.MaxInt32
 	ops = append(ops, &zk.SetDataRequest{Path: p.base(), Data: p.encode(to), Version: -1})
 	if to.ended {
@@ -64,33 +62,41 @@ func (p *Phaser) turnTo(ctx context.Context, e *zkconn.Epoch, to turn, ops ...an
 	}
 	for {
 		if err := e.Await(ctx); err != nil {
-			return false, err
+			return nil, err
 		}
 		_, err := e.StartMulti(ops...).Wait(ctx, e)
 		var refused *zkconn.TxnError
 		switch {
 		case err == nil:
+			p.heard(to.phase)
 			if to.ended {
 				p.clear(ctx, e, to.phase)
 			}
-			return true, nil
+			return &to, nil
 		case errors.As(err, &refused) && isConflict(err):
 			// Perhaps by ourselves: the answer to the first of several tries was lost.
 			t, err := p.learnNow(ctx, e)
 			if err == nil && t.ended {
 				p.clear(ctx, e, t.phase)
 			}
-			return false, err
+			return nil, err
 		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
 		case errors.Is(err, zk.ErrSessionExpired):
-			return false, zkconn.ErrOver
+			return nil, zkconn.ErrOver
 		default:
-			return false, err
+			return nil, err
 		}
 		if err := enter.Sleep(ctx, e, pause); err != nil {
-			return false, err
+			return nil, err
 		}
 	}
+}
+
+// heard notes the phase that the phaser is in.
+func (p *Phaser) heard(phase int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.phase = phase
 }
 
 // await waits until the phaser has advanced from a phase, and returns what it is in then.
@@ -113,9 +119,7 @@ func (p *Phaser) await(ctx context.Context, e *zkconn.Epoch, phase int) (turn, e
 		case n == departed: // some leave one by one
 			look = min(2*look, slow)
 		case n == advanced:
-			p.mu.Lock()
-			p.phase = after(phase)
-			p.mu.Unlock()
+			p.heard(after(phase))
 			return turn{phase: after(phase)}, nil
 		}
 		if t, err := p.learnNow(ctx, e); err != nil || t.ended || t.phase != phase {
@@ -124,61 +128,63 @@ func (p *Phaser) await(ctx context.Context, e *zkconn.Epoch, phase int) (turn, e
 			}
 			return t, err
 		}
-		if sentinel, err = p.stand(ctx, e, phase); err != nil {
+		next := (*turn)(nil)
+		if sentinel, next, err = p.stand(ctx, e, phase); err != nil {
 			return turn{}, err
+		}
+		if next != nil {
+			return *next, nil
 		}
 	}
 }
 
-// stand looks at who has still to arrive, and has the phaser advance if nobody has. It returns a node to watch.
-func (p *Phaser) stand(ctx context.Context, e *zkconn.Epoch, phase int) (sentinel string, err error) {
+// stand looks at who has still to arrive, and has the phaser advance if nobody has: then it returns what it is in. Otherwise it
+// returns a node to watch, "" without one.
+func (p *Phaser) stand(ctx context.Context, e *zkconn.Epoch, phase int) (sentinel string, next *turn, err error) {
 	names, stat, err := e.Children(ctx, p.arrivals(phase))
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		if p.onAdvance == nil {
-			return "", nil // it has advanced meanwhile
+			return "", nil, nil // it has advanced meanwhile
 		}
 		_, there, err := e.Exists(ctx, p.claim())
 		if err == nil && !there {
-			err = p.act(ctx, e, phase, true) // whoever had begun has died
+			next, err = p.act(ctx, e, phase, true) // whoever had begun has died
 		}
-		return p.claim(), err
+		return p.claim(), next, err
 	case err != nil:
-		return "", err
+		return "", nil, err
 	case len(names) > 0:
-		return p.arrivals(phase) + "/" + names[rand.N(len(names))], nil
+		return p.arrivals(phase) + "/" + names[rand.N(len(names))], nil, nil
 	case stat.Cversion == 0:
-		return "", nil // nobody has been registered yet
+		return "", nil, nil // nobody has been registered yet
 	}
-	left, registered, err := p.roll(ctx, e, phase)
-	if err == nil && left == 0 {
-		err = p.advance(ctx, e, phase, registered)
-	}
-	return "", err
+	next, err = p.follow(ctx, e, phase, -1, 0)
+	return "", next, err
 }
 
-// heard is what a wait heard.
-type heard int
+// word is what a wait heard.
+type word int
 
 const (
-	nothing  heard = iota // that would decide
-	departed              // the sentinel, and no more came of it
-	advanced              // by one phase
+	nothing  word = iota // that would decide
+	departed             // the sentinel, and no more came of it
+	advanced             // by one phase
 )
 
 // listen waits for the end of a phase: at most slow, or look after the sentinel has changed.
-func (p *Phaser) listen(ctx context.Context, e *zkconn.Epoch, phase int, sentinel string, slow, look time.Duration) (heard, error) {
+func (p *Phaser) listen(ctx context.Context, e *zkconn.Epoch, phase int, sentinel string, slow, look time.Duration) (word, error) {
 	paths := []string{p.open(), p.wait(phase)}
 	if sentinel != "" {
 		paths = append(paths, sentinel)
 		slow = max(e.Timeout(), slow)
 	}
-	type word struct {
+	type event struct {
 		path string
 		news zkconn.News
 	}
-	told := make(chan word, len(paths))
-	watches := e.WatchAll(paths, func(path string, n zkconn.News) { told <- word{path, n} }, nil)
+	told := make(chan event, len(paths))
+	watches := e.WatchAll(paths, func(path string, n zkconn.News) { told <- event{path, n} }, nil)
 	defer func() {
 		for _, w := range watches {
 			w.Stop()

@@ -149,33 +149,34 @@ func (p *Phaser) isThere(ctx context.Context, e *zkconn.Epoch, node string) (boo
 }
 
 // arriveOnce has a party arrive, which it may have done already, and the phaser advance if it is the last. t is that at which
-// it arrived, or tells that the phaser has terminated; if it has advanced already, the wait for that is short.
-func (p *Phaser) arriveOnce(ctx context.Context, e *zkconn.Epoch, x *party, leave bool) (t turn, arrived bool, err error) {
+// it arrived, or tells that the phaser has terminated. next is what it is in after an advance that was made here.
+func (p *Phaser) arriveOnce(ctx context.Context, e *zkconn.Epoch, x *party, leave bool) (t turn, next *turn, arrived bool, err error) {
 	for {
 		if err := e.Await(ctx); err != nil {
-			return t, false, err
+			return t, nil, false, err
 		}
 		moved := false
 		if x.unsure {
 			if moved, err = p.locate(ctx, e, x, leave); err != nil {
-				return t, false, err
+				return t, nil, false, err
 			}
 		}
 		left, registered := -1, 0
 		if !moved {
 			if left, registered, err = p.move(ctx, e, x, leave); errors.Is(err, errAgain) {
 				if t, err = p.whyNot(ctx, e, x); err != nil || t.ended {
-					return t, false, err
+					return t, nil, false, err
 				}
 				continue
 			}
 			if err != nil {
-				return t, false, err
+				return t, nil, false, err
 			}
 		}
 		t = turn{phase: x.at}
 		p.moved(x, leave)
-		return p.follow(ctx, e, t, left, registered)
+		next, err = p.follow(ctx, e, t.phase, left, registered)
+		return t, next, true, err
 	}
 }
 

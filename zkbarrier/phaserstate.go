@@ -66,9 +66,7 @@ func (p *Phaser) peek(ctx context.Context, e *zkconn.Epoch) (t turn, ok bool, er
 	if s.Action != (p.onAdvance != nil) {
 		return t, false, fmt.Errorf("%w: some use WithOnAdvance with this phaser and some do not", zksync.ErrMisuse)
 	}
-	p.mu.Lock()
-	p.phase = s.Phase
-	p.mu.Unlock()
+	p.heard(s.Phase)
 	return turn{s.Phase, s.Terminated}, true, nil
 }
 
