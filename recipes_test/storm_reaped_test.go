@@ -223,7 +223,12 @@ func (r reaped) play(t *testing.T, nth int, there, twice bool) (asked int) {
 			}
 			return zktest.Verdict{}
 		})
-		r.use(t, v, s)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			r.use(t, v, s)
+		}()
+		v.awaits(done, "the last of the calls")
 		asked = count.Matched()
 		v.later()
 		for _, s := range v.srv.Sessions() {

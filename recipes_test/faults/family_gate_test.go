@@ -22,6 +22,8 @@ type keeper struct {
 
 	mu      sync.Mutex
 	changes []change
+	lifting int       // calls under way that may open it
+	lifted  time.Time // when the last of them was over
 }
 
 // change is the gate as it is from some time on.
@@ -68,10 +70,33 @@ func (g *keeper) closed() bool {
 // acts makes one call after which the gate must have been as said.
 func (g *keeper) acts(c *client, what string, wait time.Duration, closed bool, f func(context.Context) error) {
 	began := time.Now()
+	quiet := g.opens(0)
 	err := g.k.call(c, what, wait, f)
+	if err == nil && closed && quiet && g.opens(0) && !g.closed() {
+		g.k.wrong("%s returned and the gate is open, though nobody opens it", what)
+	}
 	if err == nil && !g.was(closed, began) {
 		g.k.wrong("%s returned although the gate was never closed=%v from %v to %v", what, closed, began.Sub(g.k.began), time.Since(g.k.began))
 	}
+}
+
+// lifts is acts for what opens the gate.
+func (g *keeper) lifts(c *client, what string, wait time.Duration, f func(context.Context) error) {
+	g.opens(1)
+	defer g.opens(-1)
+	g.acts(c, what, wait, false, f)
+}
+
+// opens counts calls that may open the gate. It reports whether there were none for so long that nothing of
+// them can be under way any more.
+func (g *keeper) opens(n int) (quiet bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	quiet = g.lifting == 0 && time.Since(g.lifted) > 3*timeout
+	if g.lifting += n; n != 0 {
+		g.lifted = time.Now()
+	}
+	return quiet
 }
 
 // looks asks whether the gate is closed.
@@ -107,9 +132,9 @@ func gatePlays() []play {
 		k.do(0, func() {
 			g.acts(k.clients[0], "set", 0, true, gates[0].Set)
 			time.Sleep(60 * ms)
-			g.acts(k.clients[0], "lift", 0, false, gates[0].Lift)
+			g.lifts(k.clients[0], "lift", 0, gates[0].Lift)
 			for g.closed() { // cancelled
-				g.acts(k.clients[0], "lift again", 0, false, gates[0].Lift)
+				g.lifts(k.clients[0], "lift again", 0, gates[0].Lift)
 			}
 		})
 		for i, start := range []time.Duration{20 * ms, 80 * ms} {
@@ -119,7 +144,7 @@ func gatePlays() []play {
 			g.looks(k.clients[2], gates[2], 0)
 			g.acts(k.clients[2], "hasty wait", 10*ms, false, gates[2].Wait)
 			g.acts(k.clients[2], "set by another", 0, true, gates[2].Set)
-			g.acts(k.clients[2], "lifted by another", 0, false, gates[2].Lift)
+			g.lifts(k.clients[2], "lifted by another", 0, gates[2].Lift)
 			g.looks(k.clients[2], gates[2], 0)
 		})
 	}}}

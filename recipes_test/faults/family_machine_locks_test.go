@@ -62,17 +62,7 @@ func (m *storm) downgrade(a *actor, rw *zkrwmutex.RWMutex, wait time.Duration) {
 	m.k.kmu.Lock()
 	s.ended = time.Now()
 	m.k.kmu.Unlock()
-	a.lease, a.stake = nil, nil
-	_ = m.k.scope(a.c, a.name, wait, time.Second+slack, func(ctx context.Context) error {
-		r, err := rw.Downgrade(ctx, l)
-		if err == nil {
-			a.lease, a.stake = r, m.k.holds(a.name, lockDir, r)
-		}
-		return err
-	}, zksync.ErrLost)
-	if a.lease != nil && m.rude {
-		a.lease.Done()
-	}
+	m.get(a, wait, func(ctx context.Context) (*zksync.Lease, error) { return rw.Downgrade(ctx, l) }, zksync.ErrLost)
 	if a.lease == nil && l.Err() == nil {
 		m.k.wrong("%s: a downgrade failed and left the write lease", a.name)
 	}
@@ -170,7 +160,7 @@ func (m *storm) over() bool {
 // run leads for a while, as often as that is lost, until its time is up.
 func (m *storm) run(a *actor, e *zkelection.Election, wait, takes time.Duration) {
 	inside := 0
-	_ = m.k.scope(a.c, a.name, wait, timeout+time.Second, func(ctx context.Context) error {
+	_ = m.k.call(a.c, a.name, wait, func(ctx context.Context) error {
 		return e.Run(ctx, func(ctx context.Context, l *zksync.Lease) error {
 			s := m.k.holds(fmt.Sprintf("%s, leading for the %d. time", a.name, inside), lockDir, l)
 			inside++

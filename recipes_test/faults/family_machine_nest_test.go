@@ -2,6 +2,7 @@ package faults_test
 
 import (
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -41,9 +42,10 @@ func TestRandomUseAndFaultsOfTheReentrantReadWriteLockAgreeWithAPlainModel(t *te
 // nesting are the moves of owners of reentrant locks.
 func nesting(m *storm, who map[*actor]*nest, rw bool) (map[string]func(*rapid.T), func(), func(*actor) func()) {
 	anybody := func(*actor) bool { return true }
-	take := func(leased, try bool) func(*rapid.T) {
+	holding := func(a *actor) bool { return len(who[a].levels) > 0 }
+	take := func(leased, try bool, is func(*actor) bool) func(*rapid.T) {
 		return func(t *rapid.T) {
-			a := m.pick(t, anybody)
+			a := m.pick(t, is)
 			wait, reads := patience(t), rw && rapid.Bool().Draw(t, "reads")
 			what := "lock"
 			if try {
@@ -53,10 +55,11 @@ func nesting(m *storm, who map[*actor]*nest, rw bool) (map[string]func(*rapid.T)
 		}
 	}
 	moves := map[string]func(*rapid.T){
-		"lock": take(false, false), "lock for a lease": take(true, false), "lock again": take(true, false),
-		"try": take(false, true), "try for a lease": take(true, true),
+		"lock": take(false, false, anybody), "lock for a lease": take(true, false, anybody),
+		"try": take(false, true, anybody), "try for a lease": take(true, true, anybody),
+		"lock once more": take(false, false, holding), "lock once more for a lease": take(true, false, holding),
 		"take a level back": func(t *rapid.T) {
-			a := m.pick(t, func(a *actor) bool { return len(who[a].levels) > 0 })
+			a := m.pick(t, holding)
 			n := who[a]
 			i := rapid.IntRange(0, len(n.levels)-1).Draw(t, "level")
 			if l := n.levels[i]; l.lease == nil {
@@ -88,6 +91,12 @@ func nesting(m *storm, who map[*actor]*nest, rw bool) (map[string]func(*rapid.T)
 // calmNests: what is granted is what the owners hold.
 func (m *storm) calmNests(who map[*actor]*nest) {
 	t := m.k.t
+	for _, a := range m.actors {
+		if a.does() == "" {
+			a.has("look", who[a].refresh)
+		}
+	}
+	synctest.Wait()
 	queue, holding := m.k.lines[lockDir].now()
 	granted := map[string]bool{}
 	for _, s := range holding {
@@ -101,6 +110,8 @@ func (m *storm) calmNests(who map[*actor]*nest) {
 		case n.hold == nil && len(n.levels) > 0:
 			blind++
 		case n.hold == nil || n.hold.Err() != nil:
+		case n.doubt:
+			require.Fail(t, "a downgrade is not done", "%s\n%s", a.name, lazily(m.k.tale))
 		default:
 			require.True(t, n.hold.Valid(), "%s does not know what it has lost\n%s", a.name, lazily(m.k.tale))
 			require.Contains(t, granted, n.stake.node, "%s holds, and the server has not granted\n%s", a.name, lazily(m.k.tale))

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
 	"github.com/go-menagerie/menagerie/zkonce"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -56,6 +55,7 @@ func TestRandomUseAndFaultsOfTheOnceAgreeWithAPlainModel(t *testing.T) {
 			for _, a := range m.actors {
 				require.Empty(m.k.t, a.does(), "%s still waits\n%s", a.name, lazily(m.k.tale))
 			}
+			kept.review()
 			_, ok := kept.now()
 			for i, o := range os {
 				done, err := o.Done(context.Background())
@@ -82,7 +82,7 @@ func (a *archive) wants(who *actor, o *zkonce.Once, wait, takes time.Duration, f
 		case err != nil:
 		case mine != "" && string(value) != mine:
 			a.k.wrong("%s ran %s and got %s", who.name, mine, value)
-		case mine == "":
+		default:
 			a.fresh(who.name, string(value), began)
 		}
 		return unsettled(err)
@@ -104,66 +104,4 @@ func (a *archive) fresh(party, value string, asked time.Time) {
 		return
 	}
 	a.k.wrong("%s got %q, which never was kept", party, value)
-}
-
-func TestRandomUseAndFaultsOfTheGateAgreeWithAPlainModel(t *testing.T) {
-	inStorm(t, sort{before: there, use: func(t testing.TB, s *zksync.Session) {
-		require.NoError(t, zkbarrier.NewGate(s, lockDir).Lift(context.Background()))
-		useGate(t, s)
-	}, enter: func(m *storm) (map[string]func(*rapid.T), func(), func(*actor) func()) {
-		g := newKeeper(m.k)
-		var gates []*zkbarrier.Gate
-		for i, c := range m.k.clients {
-			gates = append(gates, zkbarrier.NewGate(c.s, lockDir))
-			m.actor(i, i)
-			m.actor(i, i)
-		}
-		keeper := m.actor(0, 0) // who never waits, so that somebody is left to lift it
-		act := func(what string, closed bool, f func(*zkbarrier.Gate) func(context.Context) error) func(*rapid.T) {
-			return func(t *rapid.T) {
-				a := m.pick(t, func(a *actor) bool { return what != "wait" || a != keeper })
-				wait := patience(t)
-				a.has(what, func() { g.acts(a.c, a.name, wait, closed, f(gates[a.object])) })
-			}
-		}
-		moves := map[string]func(*rapid.T){
-			"set":      act("set", true, func(x *zkbarrier.Gate) func(context.Context) error { return x.Set }),
-			"lift":     act("lift", false, func(x *zkbarrier.Gate) func(context.Context) error { return x.Lift }),
-			"wait":     act("wait", false, func(x *zkbarrier.Gate) func(context.Context) error { return x.Wait }),
-			"wait too": act("wait", false, func(x *zkbarrier.Gate) func(context.Context) error { return x.Wait }),
-			"look": func(t *rapid.T) {
-				a := m.pick(t, func(*actor) bool { return true })
-				wait := patience(t)
-				a.has("look", func() { g.looks(a.c, gates[a.object], wait) })
-			},
-			"set by hand": func(t *rapid.T) {
-				if g.closed() || !time.Now().After(m.down) {
-					t.Skip("it is closed")
-				}
-				m.k.srv.Create(gateNode, nil, 0, 0)
-			},
-			"lift by hand": func(t *rapid.T) {
-				if !g.closed() || !time.Now().After(m.down) {
-					t.Skip("it is open")
-				}
-				m.k.srv.Delete(gateNode)
-			},
-		}
-		calm := func() {
-			for _, a := range m.actors {
-				if does := a.does(); does != "" {
-					require.Equal(m.k.t, "wait", does, "%s\n%s", a.name, lazily(m.k.tale))
-					require.True(m.k.t, g.closed(), "%s waits at an open gate\n%s", a.name, lazily(m.k.tale))
-				}
-			}
-		}
-		opens := false
-		return moves, calm, func(a *actor) func() {
-			if g.closed() && !opens {
-				opens = true
-				return func() { g.acts(a.c, a.name, time.Hour, false, gates[a.object].Lift) }
-			}
-			return nil
-		}
-	}})
 }

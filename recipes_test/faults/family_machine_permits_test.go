@@ -22,7 +22,6 @@ type customer struct {
 	// Of the form without leases:
 	has     int64 // permits that it got and has not given back
 	session int64 // in which it got them
-	unsure  bool  // a part could not be given back within a second
 }
 
 func TestRandomUseAndFaultsOfTheSemaphoreAgreeWithAPlainModel(t *testing.T) {
@@ -105,7 +104,7 @@ func (m *storm) acquires(a *actor, c *customer, wait time.Duration) {
 		return
 	}
 	if m.k.call(a.c, a.name, wait, func(ctx context.Context) error { return c.w.Acquire(ctx, c.wants) }) == nil {
-		c.has, c.session, c.unsure = c.wants, a.c.s.ID(), false
+		c.has, c.session = c.wants, a.c.s.ID()
 	}
 }
 
@@ -117,7 +116,7 @@ func (m *storm) tries(a *actor, c *customer, wait time.Duration) {
 	}
 	began := time.Now()
 	if c.w.TryAcquire(c.wants) {
-		c.has, c.session, c.unsure = c.wants, a.c.s.ID(), false
+		c.has, c.session = c.wants, a.c.s.ID()
 	}
 	if took := time.Since(began); took > timeout/3+slack {
 		m.k.wrong("TryAcquire of %s took %v", a.name, took)
@@ -133,7 +132,6 @@ func (m *storm) releases(a *actor, c *customer, n int64) {
 	if took > 2*time.Second+slack {
 		m.k.wrong("Release of %s took %v", a.name, took)
 	}
-	c.unsure = c.unsure || took >= time.Second && c.has > 0
 }
 
 func (m *storm) looks(a *actor, c *customer, wait time.Duration) {
@@ -175,7 +173,7 @@ func (m *storm) calmPermits(who map[*actor]*customer) {
 			case a.does() == "acquire" && x.wants <= permits:
 				wants += x.wants
 			case a.does() != "":
-			case x.has > 0 && x.session == c.s.ID() && (x.unsure || m.rude):
+			case x.has > 0 && x.session == c.s.ID() && m.rude:
 				return // nobody can know
 			case x.has > 0 && x.session == c.s.ID():
 				has += x.has

@@ -34,7 +34,7 @@ func useMulti(t testing.TB, s *zksync.Session) {
 func (k *kin) many(c *client, party string, wait time.Duration, f func(context.Context) (zksync.Leases, error), proper ...error) (zksync.Leases, []*stake) {
 	var ls zksync.Leases
 	var held []*stake
-	_ = k.scope(c, party, wait, 3*(time.Second+slack), func(ctx context.Context) (err error) {
+	_ = k.call(c, party, wait, func(ctx context.Context) (err error) {
 		ls, err = f(ctx)
 		for _, l := range ls {
 			held = append(held, k.holds(party, k.dirOf(l), l))

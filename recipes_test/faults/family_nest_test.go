@@ -22,6 +22,7 @@ type nest struct {
 	levels []level
 	hold   *zksync.Lease // the lease of the whole hold; nil without one
 	stake  *stake
+	doubt  bool // it reads on, and the servers have not answered yet whether they know
 }
 
 // level is one Lock or RLock that was not taken back.
@@ -68,6 +69,9 @@ func (n *nest) enters(reads bool, lease *zksync.Lease, wasAlive bool, began time
 		if took > 0 {
 			n.m.k.wrong("%s: one level more took %v", n.a.name, took)
 		}
+		if !wasAlive {
+			n.m.k.wrong("%s: a hold that was lost has one level more", n.a.name)
+		}
 		n.levels = append(n.levels, level{reads, lease, l.Token()})
 		return
 	}
@@ -94,6 +98,9 @@ func (n *nest) enters(reads bool, lease *zksync.Lease, wasAlive bool, began time
 
 // takes asks for one level more.
 func (n *nest) takes(reads, leased, try bool, wait time.Duration) {
+	if n.refresh(); n.doubt {
+		return
+	}
 	was, refuse := n.alive(), false
 	if was && !reads && n.count(level.writes) == 0 {
 		refuse = true // a reader
@@ -169,14 +176,15 @@ func (n *nest) context(reads, try bool) func(context.Context) (*zksync.Lease, er
 
 // gives takes the i-th level back.
 func (n *nest) gives(i int) {
+	n.refresh()
 	l := n.levels[i]
 	n.levels = slices.Delete(n.levels, i, i+1)
 	ours := n.hold != nil && l.token == n.hold.Token()
 	over := ours && n.all() == 0
 	writing := n.hold != nil && !strings.Contains(n.hold.Path(), "__READ__") && n.mu == nil
 	leased := func(l level) bool { return l.reads && l.lease != nil }
-	downgrades := ours && !over && writing && n.count(level.writes) == 0 && n.count(leased) == 0
-	if over || downgrades {
+	downgrades := ours && !over && writing && !n.doubt && n.count(level.writes) == 0 && n.count(leased) == 0
+	if (over || downgrades) && !n.doubt {
 		n.m.k.kmu.Lock()
 		n.stake.ended = time.Now()
 		n.m.k.kmu.Unlock()
@@ -200,20 +208,28 @@ func (n *nest) gives(i int) {
 	}
 	switch {
 	case over:
-		n.hold, n.stake = nil, nil
+		n.hold, n.stake, n.doubt = nil, nil, false
 	case downgrades:
-		n.downgraded(took)
+		n.doubt = true
+		if n.refresh(); n.doubt && took < time.Second {
+			n.m.k.wrong("%s: a downgrade took %v and is not done", n.a.name, took)
+		}
 	}
 	n.agrees()
 }
 
-// downgraded looks what became of a write hold whose owner only reads any more.
-func (n *nest) downgraded(took time.Duration) {
+// refresh finds out what became of a write hold whose owner only reads any more.
+func (n *nest) refresh() {
+	if !n.doubt {
+		return
+	}
 	old := n.hold
-	lost := !old.Valid() && errors.Is(old.Err(), zksync.ErrLost)
 	l := n.rw.Lease()
 	switch {
-	case n.rw.ReadHoldCount() > 0 && l != nil && l.Valid() && strings.Contains(l.Path(), "__READ__"):
+	case errors.Is(old.Err(), zksync.ErrLost):
+		n.doubt = false // the levels that are left are of nothing
+	case l == nil || l.Token().Zxid != old.Token().Zxid || !strings.Contains(l.Path(), "__READ__"):
+	default:
 		if l.Token().Compare(old.Token()) <= 0 {
 			n.m.k.wrong("%s: a downgraded token does not grow: %v after %v", n.a.name, l.Token(), old.Token())
 		}
@@ -222,17 +238,10 @@ func (n *nest) downgraded(took time.Duration) {
 				n.levels[i].token = l.Token()
 			}
 		}
-		n.hold, n.stake = l, n.m.k.holds(n.a.name+" reads on", lockDir, l)
+		n.doubt, n.hold, n.stake = false, l, n.m.k.holds(n.a.name+" reads on", lockDir, l)
 		if n.m.rude {
 			l.Done()
 		}
-	case lost || l == nil || !l.Valid():
-		n.hold, n.stake = nil, nil
-		if !lost && took < time.Second && !n.m.rude && l != nil && l.Err() == nil {
-			n.m.k.wrong("%s: the read hold of a writer is gone after %v", n.a.name, took)
-		}
-	default:
-		n.hold, n.stake = nil, nil
 	}
 }
 
@@ -245,7 +254,7 @@ func (n *nest) agrees() {
 	} else {
 		writes, reads = n.rw.HoldCount(), n.rw.ReadHoldCount()
 	}
-	if was != n.alive() || n.hold == nil {
+	if was != n.alive() || n.hold == nil || n.doubt {
 		return
 	}
 	wantWrites, wantReads := n.count(level.writes), n.all()-n.count(level.writes)

@@ -122,6 +122,26 @@ func (a *archive) run(ctx context.Context, party string, takes time.Duration) st
 	return name
 }
 
+// review: whoever had a result kept had the lock at that instant, by the server's history.
+func (a *archive) review() {
+	_, entries := a.k.lines[onceLock].replay()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.k.kmu.Lock()
+	defer a.k.kmu.Unlock()
+	for _, r := range a.kept {
+		for _, s := range a.k.stakes {
+			i := slices.IndexFunc(entries, func(e *spot) bool { return e.node == s.node })
+			if s.party != r.value || i < 0 {
+				continue
+			}
+			if e := entries[i]; !e.gone.IsZero() && e.gone.Before(r.from) {
+				a.k.wrongs = append(a.k.wrongs, fmt.Sprintf("%s was kept %v after the lock was gone", r.value, r.from.Sub(e.gone)))
+			}
+		}
+	}
+}
+
 // check: a value that somebody got was kept.
 func (a *archive) check(party, value string) {
 	a.mu.Lock()
@@ -147,6 +167,7 @@ func useOnce(t testing.TB, s *zksync.Session) {
 
 func oncePlays() []play {
 	scene := func(name string, act func(k *kin, a *archive, o []*zkonce.Once)) play {
+		var kept *archive
 		return play{name: name, clients: 2, before: func(w *world) {
 			there(w)
 			w.srv.Create(onceLock, nil, 0, 0)
@@ -155,7 +176,11 @@ func oncePlays() []play {
 			for _, c := range k.clients {
 				os = append(os, zkonce.New(c.s, lockDir))
 			}
-			act(k, newArchive(k), os)
+			kept = newArchive(k)
+			act(k, kept, os)
+		}, after: func(k *kin) {
+			kept.review()
+			require.Empty(k.t, k.wrongs, "%s", lazily(k.tale))
 		}}
 	}
 	return []play{
