@@ -29,7 +29,16 @@ type play struct {
 
 // plays are those of all types.
 func plays() []play {
-	return slices.Concat(rwPlays(), reentrantPlays(), semaphorePlays(), electionPlays(), oncePlays(), gatePlays(), multiPlays())
+	rw, permits, elections, onces := rwPlays(), semaphorePlays(), electionPlays(), oncePlays()
+	return slices.Concat(rw, reentrantPlays(), permits, elections, onces, gatePlays(), multiPlays(),
+		[]play{fresh(rw[0]), fresh(permits[0]), fresh(elections[0]), fresh(onces[0])})
+}
+
+// fresh is a play of those who find nothing there.
+func fresh(p play) play {
+	p.name += ", on a fresh path"
+	p.before = nil
+	return p
 }
 
 // onlyLocks is the queue of most plays.
