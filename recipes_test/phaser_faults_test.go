@@ -438,7 +438,7 @@ func TestRandomUseOfAPhaserWhoseSessionsEnd(t *testing.T) {
 								require.Equal(c.t, before+1, n)
 								rounds.Add(1)
 							}
-							time.Sleep(100 * time.Millisecond)
+							time.Sleep(3 * time.Second)
 						}
 						if n < 0 && err == nil {
 							return // all others had died
