@@ -121,3 +121,64 @@ func TestAcceptance125APartyThatGaveUpWithoutAConnectionCountsOnce(t *testing.T)
 		v.allPass(leaves(bs...))
 	})
 }
+
+// The opener is alive, as far as anybody can tell, and does not come to open the round.
+func TestTheOthersOpenARoundWhoseOpenerIsStuck(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		bs := v.doubles(3, 3)
+		v.round(bs...)
+		first := enters(bs[:2]...)
+		v.settled(doubleParties, 2)
+		stuck := v.srv.Intercept(zktest.On(zktest.Delete, doublePath+"/gathering-3").Nth(1).Hold())
+		last := enters(bs[2])
+		start := time.Now()
+		v.allPass(first)
+		v.within(start, 10*time.Second, "who waits finds out")
+		require.True(t, last[0].pending())
+		stuck.Release()
+		v.allPass(last)
+		v.allPass(leaves(bs...))
+	})
+}
+
+func TestAPartyWhoseNodeWasRemovedOpensNothing(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		bs := v.doubles(2, 2)
+		v.round(bs...)
+		first := enters(bs[0])
+		v.settled(doubleParties, 1)
+		before := v.children(doubleParties)
+		opening := v.srv.Intercept(zktest.On(zktest.Delete, doublePath+"/gathering-2").Nth(1).Hold())
+		last := enters(bs[1])
+		v.settled(doubleParties, 2)
+		for _, name := range v.children(doubleParties) {
+			if name != before[0] {
+				v.remove(doubleParties + "/" + name)
+			}
+		}
+		opening.Release()
+		v.allPass(append(first, last...))
+		require.Len(t, v.children(doubleParties), 2, "it has come again")
+		v.allPass(leaves(bs...))
+	})
+}
+
+// The next round is open already when the party comes to wait for the end of its own.
+func TestALeaverDoesNotTakeTheNextRoundForItsOwn(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		bs := v.doubles(4, 2)
+		v.round(bs[:2]...)
+		v.allPass(enters(bs[:2]...))
+		watch := v.srv.Intercept(zktest.On(zktest.GetData, doublePath+"/open-*").Nth(1).Hold())
+		slow := leaves(bs[0])
+		v.settled(doubleParties, 1)
+		require.Equal(t, 1, watch.Held())
+		v.allPass(leaves(bs[1]))
+		v.allPass(enters(bs[2:]...))
+		watch.Release()
+		start := time.Now()
+		v.passes(slow[0])
+		v.atOnce(start, "the end of a round that is over")
+		v.allPass(leaves(bs[2:]...))
+	})
+}

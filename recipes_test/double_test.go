@@ -173,6 +173,20 @@ func TestAcceptance125ALeftoverOfACrashLetsNobodyThroughEarly(t *testing.T) {
 	})
 }
 
+func TestAcceptance125ARoundThatNobodyIsInEndsWhenSomebodyComes(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		b := v.doubles(1, 1)[0]
+		dying := v.session()
+		require.NoError(t, zkbarrier.NewDoubleBarrier(dying, doublePath, 1).Enter(context.Background()))
+		v.expire(dying)
+		v.queued(doubleParties, 0)
+		start := time.Now()
+		require.NoError(t, b.Enter(context.Background()))
+		v.atOnce(start, "Enter")
+		require.NoError(t, b.Leave(context.Background()))
+	})
+}
+
 func TestAcceptance125ALeftoverParticipantKeepsTheNextRunOutside(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		old, bs := v.doubles(3, 3), v.doubles(3, 3)

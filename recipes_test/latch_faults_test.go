@@ -125,6 +125,21 @@ func TestAcceptance053AnEventCountsOnceThoughAResetHidTheAnswer(t *testing.T) {
 	}
 }
 
+// The client gives its session up before the servers do, and they keep the first session's node for a while.
+func TestAcceptance050AnEphemeralCountEndsWithTheSessionThatCounts(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		l := zkbarrier.NewLatch(s, latchPath, 2, zkbarrier.Ephemeral())
+		v.remaining(l, 2)
+		heal := v.srv.DropReplies(s.ID())
+		defer heal()
+		require.NoError(t, l.CountDown(context.Background()))
+		v.remaining(l, 1)
+		v.later()
+		v.remaining(l, 1)
+	})
+}
+
 func TestAcceptance052AnObjectThatHasNotSeenAResetCountsInTheNewGeneration(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
 		ls := v.latches(3, 2)
