@@ -17,8 +17,9 @@ import (
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
-// steps is a job of three parties in two steps, with a newcomer and one that leaves, and an observer. action tells how often the
-// function of WithOnAdvance ran for each phase; nil without one.
+// steps is a job of three parties in two steps, with a newcomer and one that leaves, and an
+// observer. action tells how often the function of WithOnAdvance ran for each phase; nil
+// without one.
 func steps(t *testing.T, v *env, action bool) func(name string) {
 	var runs [3]atomic.Int32
 	var opts []zkbarrier.PhaserOption
@@ -240,7 +241,8 @@ func TestThoseWhoWaitAtAPhaserAreWokenOnce(t *testing.T) {
 	})
 }
 
-// job is a plain model of a phaser: how many parties of each object have still to arrive, and how many have.
+// job is a plain model of a phaser: how many parties of each object have still to arrive, and
+// how many have.
 type job struct {
 	*crew
 	ps            []*zkbarrier.Phaser
@@ -404,7 +406,8 @@ func (j *job) settle(*rapid.T) {
 	}
 }
 
-// With sessions that end: nobody waits for ever for the dead, and whoever lost his party is told.
+// With sessions that end: nobody waits for ever for the dead, and whoever lost his party is
+// told.
 func TestRandomUseOfAPhaserWhoseSessionsEnd(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rapid.SyncTest(rt, func(rt *rapid.T) {

@@ -16,8 +16,9 @@ import (
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
-// everyTrouble runs f once for every request of the first that count, and has something happen to the session that
-// makes it, just before or just after the servers have applied it. With calm nothing happens any more.
+// everyTrouble runs f once for every request of the first that count, and has something happen
+// to the session that makes it, just before or just after the servers have applied it. With
+// calm nothing happens any more.
 func everyTrouble(t *testing.T, requests int, happens map[string]func(v *env, session int64), f func(t *testing.T, v *env) (run func(name string, calm func()))) {
 	t.Helper()
 	for what, happen := range happens {
@@ -112,8 +113,9 @@ func TestEveryDisconnectLeavesTheWaitGroupSound(t *testing.T) {
 	})
 }
 
-// Whoever's session ends has died, or has not, or has added himself to the next session. But nobody waits for
-// ever, nobody who did nothing wrong is accused of misuse, and the next round is sound.
+// Whoever's session ends has died, or has not, or has added himself to the next session. But
+// nobody waits for ever, nobody who did nothing wrong is accused of misuse, and the next round
+// is sound.
 func TestEveryExpiryLeavesTheWaitGroupSound(t *testing.T) {
 	everyTrouble(t, 40, map[string]func(*env, int64){"expire": expires}, func(t *testing.T, v *env) func(string, func()) {
 		gs := v.groups(3)
@@ -139,7 +141,8 @@ func TestEveryExpiryLeavesTheWaitGroupSound(t *testing.T) {
 	})
 }
 
-// A call that is cancelled at any of its requests is over at once. An Add has added nobody, a Done is said nevertheless.
+// A call that is cancelled at any of its requests is over at once. An Add has added nobody, a
+// Done is said nevertheless.
 func TestEveryCancellationLeavesTheWaitGroupSound(t *testing.T) {
 	for nth := 1; nth <= 24; nth++ {
 		for _, fate := range []zktest.Fate{zktest.Continue, zktest.LoseRequest, zktest.LoseReply} {

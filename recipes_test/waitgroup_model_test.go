@@ -94,7 +94,8 @@ func (c *crew) calm() {
 	time.Sleep(time.Minute)
 }
 
-// roster is a plain model of a group: the members of each session, dead and living, and the round's waiters.
+// roster is a plain model of a group: the members of each session, dead and living, and the
+// round's waiters.
 type roster struct {
 	*crew
 	gs      []*zkbarrier.WaitGroup
@@ -243,8 +244,8 @@ func (r *roster) settle(t *rapid.T) {
 	require.Zero(r.t, r.srv.Watches())
 }
 
-// The same with sessions that end. Now nothing is exact but this: nobody waits for ever, nobody is accused, and what is said of
-// the dead is possible.
+// The same with sessions that end. Now nothing is exact but this: nobody waits for ever, nobody
+// is accused, and what is said of the dead is possible.
 func TestRandomUseOfAWaitGroupWhoseSessionsEnd(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rapid.SyncTest(rt, func(rt *rapid.T) {

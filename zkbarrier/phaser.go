@@ -11,22 +11,24 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Phaser is java.util.concurrent's Phaser for many machines: a barrier for phase after phase, whose parties may
-// change. Everybody who names the same path means the same phaser. It is safe for use by many goroutines.
+// Phaser is java.util.concurrent's Phaser for many machines: a barrier for phase after phase,
+// whose parties may change. Everybody who names the same path means the same phaser. It is safe
+// for use by many goroutines.
 //
-// Phases count from 0. A phase is over when all registered parties have arrived; then the phaser advances to the
-// next one. After 2147483647 comes 0 again, as in Java. A phaser that has terminated keeps nobody waiting and
-// registers nobody: its phase is negative, the last one plus math.MinInt32. That is for ever, so give each run of a
-// job a path of its own.
+// Phases count from 0. A phase is over when all registered parties have arrived; then the
+// phaser advances to the next one. After 2147483647 comes 0 again, as in Java. A phaser that
+// has terminated keeps nobody waiting and registers nobody: its phase is negative, the last one
+// plus math.MinInt32. That is for ever, so give each run of a job a path of its own.
 //
 // # Parties
 //
-// A party is registered through one Phaser object and arrives through that one: share it among the goroutines of a process. It
-// belongs to the ZooKeeper session in which it was registered. If that ends, because the process died or was cut off for too
-// long, the party is deregistered, and the phase advances if all others have arrived. Whoever waits notices
-// that as soon as the servers do, or within a third of the session timeout; with nobody waiting the next one who waits
-// does. The process whose party it was, if it lives, gets zksync.ErrLost (and zksync.ErrSessionExpired) from
-// its next arrival, and registers again or gives up.
+// A party is registered through one Phaser object and arrives through that one: share it among
+// the goroutines of a process. It belongs to the ZooKeeper session in which it was registered.
+// If that ends, because the process died or was cut off for too long, the party is
+// deregistered, and the phase advances if all others have arrived. Whoever waits notices that
+// as soon as the servers do, or within a third of the session timeout; with nobody waiting the
+// next one who waits does. The process whose party it was, if it lives, gets zksync.ErrLost
+// (and zksync.ErrSessionExpired) from its next arrival, and registers again or gives up.
 type Phaser struct {
 	path      string
 	door      door.Access
@@ -53,24 +55,26 @@ type party struct {
 // PhaserOption changes a default of a [Phaser].
 type PhaserOption func(*Phaser)
 
-// WithOnAdvance has f called when all have arrived, before anybody goes on and before anybody else is registered: Java's
-// onAdvance. registered is how many parties are left. If f returns true the phaser terminates. Without it a phaser
-// terminates when no party is left.
+// WithOnAdvance has f called when all have arrived, before anybody goes on and before anybody
+// else is registered: Java's onAdvance. registered is how many parties are left. If f returns
+// true the phaser terminates. Without it a phaser terminates when no party is left.
 //
-// f runs once for each phase, in the process of whoever arrived last, or of one who waits if that was noticed there
-// first. It runs in a goroutine of its own, and to its end even if the call that brought it about ends with its context.
-// The context that f gets has that call's values and ends when the session does, cause zksync.ErrLost. In that case, or if the
-// process dies, another one who waits calls his f for the same phase: make it safe to be begun again. If f panics the
-// phase does not advance and the panic goes to the caller of the arrival; another one who waits tries again.
+// f runs once for each phase, in the process of whoever arrived last, or of one who waits if
+// that was noticed there first. It runs in a goroutine of its own, and to its end even if the
+// call that brought it about ends with its context. The context that f gets has that call's
+// values and ends when the session does, cause zksync.ErrLost. In that case, or if the process
+// dies, another one who waits calls his f for the same phase: make it safe to be begun again.
+// If f panics the phase does not advance and the panic goes to the caller of the arrival;
+// another one who waits tries again.
 //
-// All who use the phaser must have such a function, or none; otherwise the first call fails with
-// zksync.ErrMisuse.
+// All who use the phaser must have such a function, or none; otherwise the first call fails
+// with zksync.ErrMisuse.
 func WithOnAdvance(f func(ctx context.Context, phase, registered int) bool) PhaserOption {
 	return func(p *Phaser) { p.onAdvance = f }
 }
 
-// NewPhaser names a phaser by a path of its own, which is created when first needed. It does no I/O. A malformed path
-// or a nil session is reported by the first call as zksync.ErrMisuse.
+// NewPhaser names a phaser by a path of its own, which is created when first needed. It does no
+// I/O. A malformed path or a nil session is reported by the first call as zksync.ErrMisuse.
 func NewPhaser(s *zksync.Session, path string, opts ...PhaserOption) *Phaser {
 	p := &Phaser{path: path, door: door.Open(s, path)}
 	for _, o := range opts {
@@ -117,15 +121,18 @@ var (
 	errDetached = fmt.Errorf("%w: the party was deregistered when its session ended: %w", zksync.ErrLost, zksync.ErrSessionExpired)
 )
 
-// Register registers a party and returns the phase at which it has to arrive; negative if the phaser has
-// terminated, and nobody was registered. While the phaser advances it waits. It costs one request, two the first time.
+// Register registers a party and returns the phase at which it has to arrive; negative if the
+// phaser has terminated, and nobody was registered. While the phaser advances it waits. It
+// costs one request, two the first time.
 //
-// It blocks through disconnects and lost sessions, and fails when ctx ends (the error wraps the context's), the session is
-// closed (zksync.ErrClosed), or parameters contradict those of others (zksync.ErrMisuse). After an error nobody is
-// registered: if the request is under way it is taken back, at once if the connection allows.
+// It blocks through disconnects and lost sessions, and fails when ctx ends (the error wraps the
+// context's), the session is closed (zksync.ErrClosed), or parameters contradict those of
+// others (zksync.ErrMisuse). After an error nobody is registered: if the request is under way
+// it is taken back, at once if the connection allows.
 func (p *Phaser) Register(ctx context.Context) (phase int, err error) { return p.BulkRegister(ctx, 1) }
 
-// BulkRegister registers n parties at the same phase, like Register. With n of 0 it returns the phase.
+// BulkRegister registers n parties at the same phase, like Register. With n of 0 it returns the
+// phase.
 func (p *Phaser) BulkRegister(ctx context.Context, n int) (phase int, err error) {
 	if n < 0 {
 		return -1, wrap("register", p.path, fmt.Errorf("%w: %d parties", zksync.ErrMisuse, n))
@@ -138,30 +145,34 @@ func (p *Phaser) BulkRegister(ctx context.Context, n int) (phase int, err error)
 	return number(t, err), wrap("register", p.path, err)
 }
 
-// Arrive says that a party has arrived, and does not wait for the others; the last one has the phaser advance, and waits
-// for the function of [WithOnAdvance]. It returns the phase at which the party arrived, negative if the phaser has
-// terminated. It costs one request, the last arrival two.
+// Arrive says that a party has arrived, and does not wait for the others; the last one has the
+// phaser advance, and waits for the function of [WithOnAdvance]. It returns the phase at which
+// the party arrived, negative if the phaser has terminated. It costs one request, the last
+// arrival two.
 //
-// Without a party that is registered through this Phaser, or if all that are have arrived at this phase, it fails
-// with zksync.ErrMisuse, and with zksync.ErrLost if they were deregistered because their session ended. It
-// also fails when ctx ends (the error wraps the context's) or the session is closed (zksync.ErrClosed). When ctx ended it may be
-// repeated: whatever became of the first call, the party arrives once.
+// Without a party that is registered through this Phaser, or if all that are have arrived at
+// this phase, it fails with zksync.ErrMisuse, and with zksync.ErrLost if they were deregistered
+// because their session ended. It also fails when ctx ends (the error wraps the context's) or
+// the session is closed (zksync.ErrClosed). When ctx ended it may be repeated: whatever became
+// of the first call, the party arrives once.
 func (p *Phaser) Arrive(ctx context.Context) (phase int, err error) {
 	phase, err = p.arrive(ctx, false, false)
 	return phase, wrap("arrive", p.path, err)
 }
 
-// ArriveAndDeregister is Arrive, after which the party is not registered any more: the next phases do without it.
+// ArriveAndDeregister is Arrive, after which the party is not registered any more: the next
+// phases do without it.
 func (p *Phaser) ArriveAndDeregister(ctx context.Context) (phase int, err error) {
 	phase, err = p.arrive(ctx, true, false)
 	return phase, wrap("deregister", p.path, err)
 }
 
-// ArriveAndAwaitAdvance arrives, waits for the others, and returns the next phase, negative if the phaser has
-// terminated. It fails like Arrive. Once it has arrived, the arrival stands: if ctx ends while it waits, the
-// phase that it returns with the error is that of the arrival, for AwaitAdvance; a repetition would
-// arrive at the next one. If ctx ended before, that phase is -1, and a repetition arrives once. If the session ends while it waits, the party is deregistered and the error is
-// zksync.ErrLost.
+// ArriveAndAwaitAdvance arrives, waits for the others, and returns the next phase, negative if
+// the phaser has terminated. It fails like Arrive. Once it has arrived, the arrival stands: if
+// ctx ends while it waits, the phase that it returns with the error is that of the arrival, for
+// AwaitAdvance; a repetition would arrive at the next one. If ctx ended before, that phase is
+// -1, and a repetition arrives once. If the session ends while it waits, the party is
+// deregistered and the error is zksync.ErrLost.
 //
 // With n parties who wait a phase costs about 2n requests, and each is woken by one event.
 func (p *Phaser) ArriveAndAwaitAdvance(ctx context.Context) (phase int, err error) {
@@ -169,10 +180,11 @@ func (p *Phaser) ArriveAndAwaitAdvance(ctx context.Context) (phase int, err erro
 	return phase, wrap("arrive-and-await", p.path, err)
 }
 
-// AwaitAdvance waits until the phaser has advanced from phase, and returns the phase that it is in then, negative if it has
-// terminated. If it is in another phase it returns at once; a negative phase is returned as it is. Anybody may
-// wait, a party or not. It waits through disconnects and lost sessions and fails when ctx ends (the error
-// wraps the context's) or the session is closed (zksync.ErrClosed).
+// AwaitAdvance waits until the phaser has advanced from phase, and returns the phase that it is
+// in then, negative if it has terminated. If it is in another phase it returns at once; a
+// negative phase is returned as it is. Anybody may wait, a party or not. It waits through
+// disconnects and lost sessions and fails when ctx ends (the error wraps the context's) or the
+// session is closed (zksync.ErrClosed).
 func (p *Phaser) AwaitAdvance(ctx context.Context, phase int) (next int, err error) {
 	if phase < 0 {
 		return phase, nil
@@ -188,9 +200,10 @@ func (p *Phaser) AwaitAdvance(ctx context.Context, phase int) (next int, err err
 	return number(t, err), wrap("await-advance", p.path, err)
 }
 
-// ForceTermination terminates the phaser: whoever waits returns. It does nothing if it has terminated. It blocks through
-// disconnects and lost sessions until the servers confirm it, ctx ends (the error wraps the context's, and it is
-// unknown whether the phaser was terminated), or the session is closed (zksync.ErrClosed).
+// ForceTermination terminates the phaser: whoever waits returns. It does nothing if it has
+// terminated. It blocks through disconnects and lost sessions until the servers confirm it, ctx
+// ends (the error wraps the context's, and it is unknown whether the phaser was terminated), or
+// the session is closed (zksync.ErrClosed).
 func (p *Phaser) ForceTermination(ctx context.Context) error {
 	return wrap("terminate", p.path, p.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		return p.terminate(ctx, e)

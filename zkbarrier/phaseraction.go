@@ -11,8 +11,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// act runs the function of WithOnAdvance for a phase and then has the phaser advance, unless somebody else does. begun tells
-// that somebody had begun: the directory of those who have still to arrive is gone.
+// act runs the function of WithOnAdvance for a phase and then has the phaser advance, unless
+// somebody else does. begun tells that somebody had begun: the directory of those who have
+// still to arrive is gone.
 //
 // That happens in a goroutine that does not end with ctx: once it is claimed it is to be done.
 func (p *Phaser) act(ctx context.Context, e *zkconn.Epoch, phase int, begun bool) (next *turn, err error) {
@@ -81,8 +82,8 @@ func (a *action) run(ctx context.Context, begun bool) {
 	a.out <- outcome{next: next, err: err}
 }
 
-// panicked gives up the claim, so that another one may try, and passes the panic on; x is nil if the
-// function called runtime.Goexit.
+// panicked gives up the claim, so that another one may try, and passes the panic on; x is nil
+// if the function called runtime.Goexit.
 func (a *action) panicked(ctx context.Context, x any) {
 	_ = a.giveUp(ctx)
 	select {
@@ -99,8 +100,8 @@ func (a *action) panicked(ctx context.Context, x any) {
 	a.out <- o
 }
 
-// claim makes this session the one that runs the action. From then on nobody can be registered until the phaser has
-// advanced, because the directory for that is gone.
+// claim makes this session the one that runs the action. From then on nobody can be registered
+// until the phaser has advanced, because the directory for that is gone.
 func (a *action) claim(ctx context.Context, begun bool) (registered int, ours bool, err error) {
 	p, e := a.p, a.e
 	next := p.arrivals(after(a.phase))
@@ -126,7 +127,8 @@ func (a *action) claim(ctx context.Context, begun bool) (registered int, ours bo
 		default:
 			return 0, false, err
 		}
-		// Somebody was quicker, perhaps ourselves: the answer was lost, or is that to a request that arrived twice.
+		// Somebody was quicker, perhaps ourselves: the answer was lost, or is that to a request
+		// that arrived twice.
 		if ours, err := a.holds(ctx); err != nil || ours {
 			stat, _, lookErr := e.Exists(ctx, next)
 			return children(stat), ours, errors.Join(err, lookErr)

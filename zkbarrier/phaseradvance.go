@@ -12,8 +12,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// follow does what follows an arrival: an advance, if nobody is left. It returns what the phaser is in then, nil if it
-// is not known to have advanced.
+// follow does what follows an arrival: an advance, if nobody is left. It returns what the
+// phaser is in then, nil if it is not known to have advanced.
 func (p *Phaser) follow(ctx context.Context, e *zkconn.Epoch, phase, left, registered int) (next *turn, err error) {
 	if left < 0 { // nobody told
 		left, registered, err = p.roll(ctx, e, phase)
@@ -24,8 +24,8 @@ func (p *Phaser) follow(ctx context.Context, e *zkconn.Epoch, phase, left, regis
 	return p.advance(ctx, e, phase, registered)
 }
 
-// roll counts who has still to arrive at a phase, and who has; left is -1 if the phase is over, about to be, or if nobody has
-// ever been registered in it.
+// roll counts who has still to arrive at a phase, and who has; left is -1 if the phase is over,
+// about to be, or if nobody has ever been registered in it.
 func (p *Phaser) roll(ctx context.Context, e *zkconn.Epoch, phase int) (left, arrived int, err error) {
 	if err := synced(ctx, e, p.base()); err != nil {
 		return -1, 0, err
@@ -38,8 +38,9 @@ func (p *Phaser) roll(ctx context.Context, e *zkconn.Epoch, phase int) (left, ar
 	return int(here.NumChildren), children(next), err
 }
 
-// advance has the phaser advance from a phase at which nobody is left to arrive, and returns what it is in then. It returns nil if
-// somebody else has had it advance or terminate, or was registered first, or runs the action.
+// advance has the phaser advance from a phase at which nobody is left to arrive, and returns
+// what it is in then. It returns nil if somebody else has had it advance or terminate, or was
+// registered first, or runs the action.
 func (p *Phaser) advance(ctx context.Context, e *zkconn.Epoch, phase, registered int) (next *turn, err error) {
 	if p.onAdvance != nil {
 		return p.act(ctx, e, phase, false)
@@ -47,8 +48,8 @@ func (p *Phaser) advance(ctx context.Context, e *zkconn.Epoch, phase, registered
 	return p.turnTo(ctx, e, turn{after(phase), registered == 0}, &zk.DeleteRequest{Path: p.arrivals(phase), Version: -1})
 }
 
-// turnTo makes the transaction of an advance, with what it has to begin with. It returns what the phaser is in then, or nil if
-// it was refused, because somebody else was quicker.
+// turnTo makes the transaction of an advance, with what it has to begin with. It returns what
+// the phaser is in then, or nil if it was refused, because somebody else was quicker.
 func (p *Phaser) turnTo(ctx context.Context, e *zkconn.Epoch, to turn, ops ...any) (*turn, error) {
 	from := (to.phase - 1) & math.MaxInt32
 	ops = append(ops, &zk.SetDataRequest{Path: p.base(), Data: p.encode(to), Version: -1})
@@ -101,10 +102,11 @@ func (p *Phaser) heard(phase int) {
 
 // await waits until the phaser has advanced from a phase, and returns what it is in then.
 //
-// One event ends it: whoever makes the phaser advance deletes wait. When it terminates, open is deleted before, in the
-// same transaction; the servers tell of both in that order, so no read is needed to know which it was. That the
-// last who was to arrive has died nobody tells. So if it takes long, one of those who have still to arrive is watched, a random
-// one: when the phase is over, that one has left.
+// One event ends it: whoever makes the phaser advance deletes wait. When it terminates, open is
+// deleted before, in the same transaction; the servers tell of both in that order, so no read
+// is needed to know which it was. That the last who was to arrive has died nobody tells. So if
+// it takes long, one of those who have still to arrive is watched, a random one: when the phase
+// is over, that one has left.
 func (p *Phaser) await(ctx context.Context, e *zkconn.Epoch, phase int) (turn, error) {
 	slow := max(e.Timeout()/3, lookPause)
 	sentinel := ""
@@ -138,8 +140,8 @@ func (p *Phaser) await(ctx context.Context, e *zkconn.Epoch, phase int) (turn, e
 	}
 }
 
-// stand looks at who has still to arrive, and has the phaser advance if nobody has: then it returns what it is in. Otherwise it
-// returns a node to watch, "" without one.
+// stand looks at who has still to arrive, and has the phaser advance if nobody has: then it
+// returns what it is in. Otherwise it returns a node to watch, "" without one.
 func (p *Phaser) stand(ctx context.Context, e *zkconn.Epoch, phase int) (sentinel string, next *turn, err error) {
 	names, stat, err := e.Children(ctx, p.arrivals(phase))
 	switch {

@@ -10,10 +10,12 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// atOnce is how many parties are registered in one request: what the servers take at a time is bounded.
+// atOnce is how many parties are registered in one request: what the servers take at a time is
+// bounded.
 const atOnce = 256
 
-// register registers n parties. As soon as one of them is, the phase cannot end, so they have it in common.
+// register registers n parties. As soon as one of them is, the phase cannot end, so they have
+// it in common.
 func (p *Phaser) register(ctx context.Context, e *zkconn.Epoch, n int) (t turn, err error) {
 	p.detach(e)
 	p.mu.Lock()
@@ -52,8 +54,8 @@ func (p *Phaser) register(ctx context.Context, e *zkconn.Epoch, n int) (t turn, 
 	return t, err
 }
 
-// refreshed waits, after a refusal in a phase, until this server knows of what the refusal was about. If that is that the phaser is
-// about to advance, it waits for that.
+// refreshed waits, after a refusal in a phase, until this server knows of what the refusal was
+// about. If that is that the phaser is about to advance, it waits for that.
 func (p *Phaser) refreshed(ctx context.Context, e *zkconn.Epoch, phase int) error {
 	t, err := p.learnNow(ctx, e)
 	if err != nil || t.ended || t.phase != phase {
@@ -67,7 +69,8 @@ func (p *Phaser) refreshed(ctx context.Context, e *zkconn.Epoch, phase int) erro
 	return err
 }
 
-// registerSome makes one transaction. errAgain means that the phaser is not in that phase, or about to advance.
+// registerSome makes one transaction. errAgain means that the phaser is not in that phase, or
+// about to advance.
 func (p *Phaser) registerSome(ctx context.Context, e *zkconn.Epoch, phase, n int) ([]*party, error) {
 	prefix := "party-" + enter.NewUUID()
 	some := make([]*party, n)
@@ -126,7 +129,8 @@ func isAnswered(call *zkconn.Call[[]zk.MultiResponse]) bool {
 	}
 }
 
-// takeBack has the parties removed that a request makes whose outcome nobody waits for. call is nil if it is over.
+// takeBack has the parties removed that a request makes whose outcome nobody waits for. call is
+// nil if it is over.
 func (p *Phaser) takeBack(e *zkconn.Epoch, phase int, prefix string, call *zkconn.Call[[]zk.MultiResponse]) {
 	l := zkconn.Litter{Dir: p.arrivals(phase), Prefix: prefix}
 	if call != nil {
@@ -148,8 +152,9 @@ func (p *Phaser) isThere(ctx context.Context, e *zkconn.Epoch, node string) (boo
 	return there, err
 }
 
-// arriveOnce has a party arrive, which it may have done already, and the phaser advance if it is the last. t is that at which
-// it arrived, or tells that the phaser has terminated. next is what it is in after an advance that was made here.
+// arriveOnce has a party arrive, which it may have done already, and the phaser advance if it
+// is the last. t is that at which it arrived, or tells that the phaser has terminated. next is
+// what it is in after an advance that was made here.
 func (p *Phaser) arriveOnce(ctx context.Context, e *zkconn.Epoch, x *party, leave bool) (t turn, next *turn, arrived bool, err error) {
 	for {
 		if err := e.Await(ctx); err != nil {
@@ -190,8 +195,9 @@ func (p *Phaser) moved(x *party, leave bool) {
 	}
 }
 
-// move makes the transaction of an arrival and tells how many have still to arrive, and how many have. left is -1 if that is
-// not known. errAgain means that it was refused, or may not have been made.
+// move makes the transaction of an arrival and tells how many have still to arrive, and how
+// many have. left is -1 if that is not known. errAgain means that it was refused, or may not
+// have been made.
 func (p *Phaser) move(ctx context.Context, e *zkconn.Epoch, x *party, leave bool) (left, arrived int, err error) {
 	ops := []any{&zk.CheckVersionRequest{Path: p.wait(x.at), Version: -1}, &zk.DeleteRequest{Path: p.node(x), Version: -1}}
 	if !leave {

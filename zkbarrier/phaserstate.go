@@ -13,7 +13,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// The nodes of a phaser. Its base node says which phase it is in, and is there for ever. In phase 7 there are below it
+// The nodes of a phaser. Its base node says which phase it is in, and is there for ever. In
+// phase 7 there are below it
 //
 //	open      until it has terminated
 //	wait-7    what those who wait for the advance watch; it is never written to
@@ -21,11 +22,11 @@ import (
 //	phase-8   those that have arrived at 7, and so have to arrive at 8
 //	action    ephemeral, of the session that runs the function of WithOnAdvance; phase-7 is gone then
 //
-// So a party is one node in one of two directories, and arriving is a move from the one to the other in one
-// transaction; the Stats of both tell how many are left in the very moment after. Nothing else is written to for that, so parties
-// that arrive at the same time do not get into each other's way. The advance is a transaction that deletes
-// wait-7 and phase-7, which the servers refuse while somebody is in it; so it is made once, by
-// whoever comes first.
+// So a party is one node in one of two directories, and arriving is a move from the one to the
+// other in one transaction; the Stats of both tell how many are left in the very moment after.
+// Nothing else is written to for that, so parties that arrive at the same time do not get into
+// each other's way. The advance is a transaction that deletes wait-7 and phase-7, which the
+// servers refuse while somebody is in it; so it is made once, by whoever comes first.
 func (p *Phaser) base() string             { return p.door.Full(p.path) }
 func (p *Phaser) open() string             { return p.base() + "/open" }
 func (p *Phaser) wait(phase int) string    { return fmt.Sprintf("%s/wait-%d", p.base(), phase) }
@@ -38,7 +39,8 @@ func (p *Phaser) nextNode(x *party) string { return p.arrivals(after(x.at)) + "/
 type phaserState struct {
 	Phase      int  `json:"phase"`
 	Terminated bool `json:"terminated,omitempty"`
-	// Action tells that those who use the phaser have a function that is called when it advances.
+	// Action tells that those who use the phaser have a function that is called when it
+	// advances.
 	Action bool `json:"action,omitempty"`
 }
 
@@ -146,8 +148,8 @@ func (p *Phaser) terminate(ctx context.Context, e *zkconn.Epoch) error {
 	}
 }
 
-// clear removes what nobody needs any more when the phaser has terminated in a phase: our own parties, and the
-// directories, if nobody else is in them.
+// clear removes what nobody needs any more when the phaser has terminated in a phase: our own
+// parties, and the directories, if nobody else is in them.
 func (p *Phaser) clear(ctx context.Context, e *zkconn.Epoch, phase int) {
 	p.mu.Lock()
 	var ours []zkconn.Litter
@@ -168,8 +170,9 @@ func (p *Phaser) clear(ctx context.Context, e *zkconn.Epoch, phase int) {
 	}
 }
 
-// Phase is the phase that the phaser is in, negative if it has terminated. Like the other calls that only look it is
-// what the leader of the servers knew at some instant of the call, and fails when ctx ends or the session is closed.
+// Phase is the phase that the phaser is in, negative if it has terminated. Like the other calls
+// that only look it is what the leader of the servers knew at some instant of the call, and
+// fails when ctx ends or the session is closed.
 func (p *Phaser) Phase(ctx context.Context) (int, error) {
 	t, err := p.look(ctx)
 	return number(t, err), wrap("phase", p.path, err)
@@ -193,8 +196,8 @@ func (p *Phaser) look(ctx context.Context) (t turn, err error) {
 	return t, err
 }
 
-// RegisteredParties is how many parties are registered, in all processes. In a phaser that has terminated
-// these numbers mean nothing.
+// RegisteredParties is how many parties are registered, in all processes. In a phaser that has
+// terminated these numbers mean nothing.
 func (p *Phaser) RegisteredParties(ctx context.Context) (int, error) {
 	unarrived, arrived, err := p.census(ctx)
 	return counted(unarrived+arrived, err), wrap("registered", p.path, err)
@@ -220,8 +223,8 @@ func counted(n int, err error) int {
 	return n
 }
 
-// census counts the parties. An arrival changes both directories; so if the first is what it was, the second is of the same
-// moment.
+// census counts the parties. An arrival changes both directories; so if the first is what it
+// was, the second is of the same moment.
 func (p *Phaser) census(ctx context.Context) (unarrived, arrived int, err error) {
 	err = p.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		if err := synced(ctx, e, p.base()); err != nil {

@@ -40,8 +40,8 @@ type victim struct {
 	Since string `json:"since"`
 }
 
-// reported is how many members of a record were reported dead. If so many records were that not all are kept, it
-// may be among the others: then it is n.
+// reported is how many members of a record were reported dead. If so many records were that not
+// all are kept, it may be among the others: then it is n.
 func (v *verdict) reported(id string, n int) int {
 	if d := v.find(id); d != nil {
 		return max(d.N, 0)
@@ -89,7 +89,8 @@ func (g *WaitGroup) readVerdict(ctx context.Context, e *zkconn.Epoch) (v verdict
 	return v, stat, nil
 }
 
-// report returns who died in a round that is over; round 0 is the one that ended last, if none has begun since.
+// report returns who died in a round that is over; round 0 is the one that ended last, if none
+// has begun since.
 func (g *WaitGroup) report(ctx context.Context, e *zkconn.Epoch, round int64) (*DeadMembersError, error) {
 	v, stat, err := g.readVerdict(ctx, e)
 	if err != nil || stat == nil {
@@ -103,8 +104,8 @@ func (g *WaitGroup) report(ctx context.Context, e *zkconn.Epoch, round int64) (*
 	if round != 0 || len(v.Rounds) == 0 {
 		return nil, nil
 	}
-	// The transaction that ended the round wrote the verdict and removed a child of the group. If
-	// that is the last thing that happened among its children, no round has begun since.
+	// The transaction that ended the round wrote the verdict and removed a child of the group.
+	// If that is the last thing that happened among its children, no round has begun since.
 	base, there, err := e.Exists(ctx, g.base())
 	if err != nil || !there || base.Pzxid != stat.Mzxid {
 		return nil, err
@@ -125,7 +126,8 @@ func (g *WaitGroup) endIfOver(ctx context.Context, e *zkconn.Epoch, p *plan) err
 	return g.end(ctx, e)
 }
 
-// end ends the round unless somebody is alive, and writes down who died in it. Any number may do so at once.
+// end ends the round unless somebody is alive, and writes down who died in it. Any number may
+// do so at once.
 func (g *WaitGroup) end(ctx context.Context, e *zkconn.Epoch) error {
 	for {
 		if err := e.Await(ctx); err != nil {
@@ -164,8 +166,8 @@ func (g *WaitGroup) end(ctx context.Context, e *zkconn.Epoch) error {
 	}
 }
 
-// remove removes the round, with what else there is to be done. The servers refuse if anybody is alive, or has a record that
-// ops do not remove.
+// remove removes the round, with what else there is to be done. The servers refuse if anybody
+// is alive, or has a record that ops do not remove.
 func (g *WaitGroup) remove(ctx context.Context, e *zkconn.Epoch, ops []any) error {
 	for _, dir := range []string{g.alive(), g.members(), g.round()} {
 		ops = append(ops, &zk.DeleteRequest{Path: dir, Version: -1})
@@ -218,11 +220,12 @@ func (g *WaitGroup) condemn(ctx context.Context, e *zkconn.Epoch, t toll) (any, 
 	return &zk.SetDataRequest{Path: g.verdict(), Data: data, Version: stat.Version}, nil
 }
 
-// WaitContext waits until no living member is left: at once if there is none. If members died in the round that ended so,
-// it returns a [DeadMembersError] that names them. It waits through disconnects and lost
-// sessions, and fails when ctx ends (the error wraps the context's) or the session is closed
-// (zksync.ErrClosed). Members may be added while it waits. It does not disturb those who work: however many
-// members there are, it hears of the end of the round and of one member at a time.
+// WaitContext waits until no living member is left: at once if there is none. If members died
+// in the round that ended so, it returns a [DeadMembersError] that names them. It waits through
+// disconnects and lost sessions, and fails when ctx ends (the error wraps the context's) or the
+// session is closed (zksync.ErrClosed). Members may be added while it waits. It does not
+// disturb those who work: however many members there are, it hears of the end of the round and
+// of one member at a time.
 func (g *WaitGroup) WaitContext(ctx context.Context) error {
 	round := int64(0)
 	var dead *DeadMembersError

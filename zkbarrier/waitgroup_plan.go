@@ -38,8 +38,8 @@ type edit struct {
 	op  int // index in the plan
 }
 
-// removes reports whether the record goes. One from which others took stays until the round is over, so that
-// they find out that they did.
+// removes reports whether the record goes. One from which others took stays until the round is
+// over, so that they find out that they did.
 func (d *edit) removes() bool { return d.now.left() == 0 && len(d.now.Taken) == 0 }
 
 // plan decides how to change the count by delta.
@@ -63,7 +63,8 @@ func (g *WaitGroup) plan(ctx context.Context, e *zkconn.Epoch, delta int) (*plan
 			return nil, err
 		}
 	}
-	// The Stat of the directories tells who is left in the very moment after, and which round it is.
+	// The Stat of the directories tells who is left in the very moment after, and which round
+	// it is.
 	if p.ending {
 		p.ops = append(p.ops, &zk.SetDataRequest{Path: g.members(), Version: -1})
 	}
@@ -173,7 +174,8 @@ func (g *WaitGroup) keep(d *edit) {
 	}
 }
 
-// search plans n calls of Done, of members as they come: our own, oldest first, those of others that live, the dead.
+// search plans n calls of Done, of members as they come: our own, oldest first, those of others
+// that live, the dead.
 func (g *WaitGroup) search(ctx context.Context, e *zkconn.Epoch, p *plan, n int) error {
 	if err := synced(ctx, e, g.base()); err != nil {
 		return err
@@ -211,8 +213,8 @@ func (g *WaitGroup) search(ctx context.Context, e *zkconn.Epoch, p *plan, n int)
 	return nil
 }
 
-// others lists the records that are not ours: those with living members first, each part in a random order, or all
-// who look at the same time would choose the same one.
+// others lists the records that are not ours: those with living members first, each part in a
+// random order, or all who look at the same time would choose the same one.
 func (g *WaitGroup) others(ctx context.Context, e *zkconn.Epoch, living map[string]bool, ours map[string]*holding) ([]string, error) {
 	ids, _, err := g.listed(ctx, e, g.members())
 	if err != nil {
@@ -232,7 +234,8 @@ func (g *WaitGroup) others(ctx context.Context, e *zkconn.Epoch, living map[stri
 	return ids, nil
 }
 
-// take plans to say that at most n members of a record are done, and returns how many are still wanted.
+// take plans to say that at most n members of a record are done, and returns how many are still
+// wanted.
 func (g *WaitGroup) take(ctx context.Context, e *zkconn.Epoch, p *plan, id string, h *holding, lives bool, n int) (int, error) {
 	r, err := g.read(ctx, e, id)
 	if err != nil {

@@ -23,9 +23,10 @@ import (
 //
 //	dead                  who died, in the latest rounds with deaths
 //
-// A record whose members are not all done and that has no node in alive is one of the dead. That needs no clock and no
-// listener: whoever is done says so in the transaction that removes both nodes. And when alive is empty the round is over,
-// which the Stat of alive tells in that very transaction.
+// A record whose members are not all done and that has no node in alive is one of the dead.
+// That needs no clock and no listener: whoever is done says so in the transaction that removes
+// both nodes. And when alive is empty the round is over, which the Stat of alive tells in that
+// very transaction.
 func (g *WaitGroup) base() string            { return g.door.Full(g.path) }
 func (g *WaitGroup) round() string           { return g.base() + "/round" }
 func (g *WaitGroup) members() string         { return g.round() + "/members" }
@@ -70,7 +71,8 @@ func cmpOr(s, otherwise string) string {
 	return s
 }
 
-// DeadMembersError says who of a group died without being done. errors.Is(err, zksync.ErrBroken) is true of it.
+// DeadMembersError says who of a group died without being done. errors.Is(err,
+// zksync.ErrBroken) is true of it.
 type DeadMembersError struct {
 	// Members are the dead.
 	Members []Member
@@ -96,10 +98,11 @@ func (e *DeadMembersError) Unwrap() error { return zksync.ErrBroken }
 
 // record is the data of a node in members.
 type record struct {
-	// N is how many members were added, less those that their own WaitGroup said are done. Only that writes it.
+	// N is how many members were added, less those that their own WaitGroup said are done. Only
+	// that writes it.
 	N int `json:"n"`
-	// Taken is how many others said are done, each under its own id. Each writes its own number only. So whoever's answer was
-	// lost finds out what became of the request.
+	// Taken is how many others said are done, each under its own id. Each writes its own number
+	// only. So whoever's answer was lost finds out what became of the request.
 	Taken map[string]int `json:"taken,omitempty"`
 
 	Host  string `json:"host"`
@@ -127,7 +130,8 @@ func (r *record) encode() []byte {
 	return data
 }
 
-// member is the record for people. Node data is anybody's, so it is cleaned before it can reach a terminal.
+// member is the record for people. Node data is anybody's, so it is cleaned before it can reach
+// a terminal.
 func (r *record) member(dead bool) Member {
 	return Member{
 		Owner: zksync.Owner{Host: cleaned(r.Host), PID: max(r.PID, 0), Name: cleaned(r.Name)},
@@ -168,8 +172,8 @@ func (g *WaitGroup) read(ctx context.Context, e *zkconn.Epoch, id string) (*reco
 	return r, nil
 }
 
-// listed is a directory of a round, as far as this server knows; zxid is that with which the round began, 0
-// if there is none.
+// listed is a directory of a round, as far as this server knows; zxid is that with which the
+// round began, 0 if there is none.
 func (g *WaitGroup) listed(ctx context.Context, e *zkconn.Epoch, dir string) (names []string, zxid int64, err error) {
 	names, stat, err := e.Children(ctx, dir)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -181,8 +185,9 @@ func (g *WaitGroup) listed(ctx context.Context, e *zkconn.Epoch, dir string) (na
 	return names, stat.Czxid, nil
 }
 
-// Members lists the members that are not done, the dead of the round among them, in no order. It is made of several
-// reads, and need never have been exactly that while others add members or are done.
+// Members lists the members that are not done, the dead of the round among them, in no order.
+// It is made of several reads, and need never have been exactly that while others add members
+// or are done.
 func (g *WaitGroup) Members(ctx context.Context) (all []Member, err error) {
 	err = g.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		all = nil
@@ -224,8 +229,8 @@ func setOf(names []string) map[string]bool {
 	return set
 }
 
-// Count is how many living members are not done. It costs a read for each process that has members; like Members it
-// is made of several reads.
+// Count is how many living members are not done. It costs a read for each process that has
+// members; like Members it is made of several reads.
 func (g *WaitGroup) Count(ctx context.Context) (n int, err error) {
 	all, err := g.Members(ctx)
 	var named *zksync.Error

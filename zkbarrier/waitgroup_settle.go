@@ -9,9 +9,10 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// settle finds out whether a transaction was made whose answer was lost, or that was refused, perhaps because it had
-// been made already. Every record is written by its own WaitGroup, but for the numbers of others, which each writes for itself; so
-// the number that was to be written tells.
+// settle finds out whether a transaction was made whose answer was lost, or that was refused,
+// perhaps because it had been made already. Every record is written by its own WaitGroup, but
+// for the numbers of others, which each writes for itself; so the number that was to be written
+// tells.
 func (g *WaitGroup) settle(ctx context.Context, e *zkconn.Epoch, p *plan) (made bool, err error) {
 	if p.made || len(p.edits) == 0 {
 		return p.made, nil
@@ -49,8 +50,8 @@ func (g *WaitGroup) settleGone(ctx context.Context, e *zkconn.Epoch, p *plan, d 
 	case err != nil:
 		return false, err
 	case d.h == nil:
-		// Nobody removes a record from which somebody took before the round is over. With the round over it
-		// was made, or does not matter any more.
+		// Nobody removes a record from which somebody took before the round is over. With the
+		// round over it was made, or does not matter any more.
 		return round != p.round, nil
 	case round != 0 && round == d.h.round:
 		return d.removes(), nil
@@ -62,9 +63,10 @@ func (g *WaitGroup) settleGone(ctx context.Context, e *zkconn.Epoch, p *plan, d 
 	if dead := v.find(d.id); dead != nil {
 		return dead.Own == d.now.N, nil
 	}
-	// The round is over. So an Add was not made, or it would not be. A Done was made, or does not matter any more, unless
-	// the servers said that there was no such round, or no such record in a new one: then others had taken all
-	// that there was. For a request that had been made already they said something else.
+	// The round is over. So an Add was not made, or it would not be. A Done was made, or does
+	// not matter any more, unless the servers said that there was no such round, or no such
+	// record in a new one: then others had taken all that there was. For a request that had
+	// been made already they said something else.
 	if d.now.N > d.old.N {
 		return false, nil
 	}
@@ -106,8 +108,9 @@ func (g *WaitGroup) refresh(ctx context.Context, e *zkconn.Epoch) error {
 	return nil
 }
 
-// excuse counts calls of Done for members of a session that is over, and whose record is gone. If they were reported dead, their
-// Done calls change nothing; if others said that they are done, ours are for somebody else's.
+// excuse counts calls of Done for members of a session that is over, and whose record is gone.
+// If they were reported dead, their Done calls change nothing; if others said that they are
+// done, ours are for somebody else's.
 func (g *WaitGroup) excuse(ctx context.Context, e *zkconn.Epoch, p *plan, h *holding, n int) (int, error) {
 	if h.spare < 0 {
 		v, _, err := g.readVerdict(ctx, e)
@@ -125,8 +128,9 @@ func (g *WaitGroup) excuse(ctx context.Context, e *zkconn.Epoch, p *plan, h *hol
 	return n - excused, nil
 }
 
-// forgive decides about a Done when nobody is left who could be done. If members died in the round that ended last, it may
-// be for one of them, whoever had added it; otherwise it is one too many.
+// forgive decides about a Done when nobody is left who could be done. If members died in the
+// round that ended last, it may be for one of them, whoever had added it; otherwise it is one
+// too many.
 func (g *WaitGroup) forgive(ctx context.Context, e *zkconn.Epoch, round int64) error {
 	if round == 0 {
 		dead, err := g.report(ctx, e, 0)

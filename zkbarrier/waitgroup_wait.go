@@ -8,13 +8,15 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// untilOver waits until the round is over, and returns its zxid: 0 if there is none. round is that in which the wait
-// began, 0 at its beginning.
+// untilOver waits until the round is over, and returns its zxid: 0 if there is none. round is
+// that in which the wait began, 0 at its beginning.
 //
-// What is waited for is the deletion of one node that everybody watches, and that who is done last deletes. But the last one may
-// die, and then nobody does. So the wait watches one living member as well, a random one, and looks again when that
-// leaves: it need not know of the others, because if the round is over, that one has left too. It looks again
-// after a pause that grows, so that a thousand members who leave in the worst order do not wake it a thousand times.
+// What is waited for is the deletion of one node that everybody watches, and that who is done
+// last deletes. But the last one may die, and then nobody does. So the wait watches one living
+// member as well, a random one, and looks again when that leaves: it need not know of the
+// others, because if the round is over, that one has left too. It looks again after a pause
+// that grows, so that a thousand members who leave in the worst order do not wake it a thousand
+// times.
 func (g *WaitGroup) untilOver(ctx context.Context, e *zkconn.Epoch, round int64) (int64, error) {
 	for look := lookPause; ; {
 		if err := e.Await(ctx); err != nil {
@@ -44,13 +46,14 @@ func (g *WaitGroup) untilOver(ctx context.Context, e *zkconn.Epoch, round int64)
 	}
 }
 
-// lookPause is the first pause between the departure of a member and a look at the others. Mostly the
-// end of the round comes right behind it.
+// lookPause is the first pause between the departure of a member and a look at the others.
+// Mostly the end of the round comes right behind it.
 const lookPause = 10 * time.Millisecond
 
-// vigil watches the node whose deletion ends a wait, and a sentinel: another node, whose deletion may have been
-// that of the last one who could have deleted the first. It returns at once when the first is gone, look after the sentinel
-// has changed, and when nothing was heard for a session timeout.
+// vigil watches the node whose deletion ends a wait, and a sentinel: another node, whose
+// deletion may have been that of the last one who could have deleted the first. It returns at
+// once when the first is gone, look after the sentinel has changed, and when nothing was heard
+// for a session timeout.
 func vigil(ctx context.Context, e *zkconn.Epoch, end, sentinel string, look time.Duration) (ended, left bool, err error) {
 	over, gone := make(chan zkconn.News, 1), make(chan zkconn.News, 1)
 	watches := e.WatchAll([]string{end, sentinel}, func(path string, n zkconn.News) {

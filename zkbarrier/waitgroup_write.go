@@ -13,9 +13,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// One goroutine writes for all calls of a WaitGroup, while there is something to write. So there is at most one request
-// under way whose outcome may be in doubt, calls that come meanwhile share the next one, and a call whose
-// context ends just leaves.
+// One goroutine writes for all calls of a WaitGroup, while there is something to write. So
+// there is at most one request under way whose outcome may be in doubt, calls that come
+// meanwhile share the next one, and a call whose context ends just leaves.
 
 // change is one call that changes the count.
 type change struct {
@@ -65,9 +65,9 @@ type holding struct {
 // isSure reports whether a change may be planned without a look at the record.
 func (h *holding) isSure() bool { return h.known && !h.stale.Load() }
 
-// guard watches the record's node in alive. Without that, a Done might be sent long after others had said that all
-// its members are done and the round was over; and if its answer were lost, nothing would be left to tell whether
-// it was made in that round or not at all.
+// guard watches the record's node in alive. Without that, a Done might be sent long after
+// others had said that all its members are done and the round was over; and if its answer were
+// lost, nothing would be left to tell whether it was made in that round or not at all.
 func (h *holding) guard(g *WaitGroup) {
 	if h.guarded && !h.stale.Load() {
 		return
@@ -94,7 +94,8 @@ func (g *WaitGroup) ask(c *change) *change {
 	return c
 }
 
-// withdraw takes back members whose Add is over without success. With a connection it is done when it returns.
+// withdraw takes back members whose Add is over without success. With a connection it is done
+// when it returns.
 func (g *WaitGroup) withdraw(c *change) {
 	g.mu.Lock()
 	at := slices.Index(g.asked, c)
@@ -123,8 +124,8 @@ type batch struct {
 	done    bool
 }
 
-// next takes a batch out of the queue, nil if there is nothing to write. Calls of Done share a batch as far as there are members
-// of this WaitGroup: no more is certain to be there.
+// next takes a batch out of the queue, nil if there is nothing to write. Calls of Done share a
+// batch as far as there are members of this WaitGroup: no more is certain to be there.
 func (g *WaitGroup) next() *batch {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -209,7 +210,8 @@ func (g *WaitGroup) prune(b *batch) {
 	b.done = len(b.changes) == 0
 }
 
-// apply writes the batch in the session of the moment. It may have been tried in an earlier one.
+// apply writes the batch in the session of the moment. It may have been tried in an earlier
+// one.
 func (g *WaitGroup) apply(ctx context.Context, e *zkconn.Epoch, b *batch) error {
 	for wait := pause; !b.done; wait = min(2*wait, time.Second) {
 		if err := g.attempt(ctx, e, b); err == nil {
@@ -261,7 +263,8 @@ func (g *WaitGroup) attempt(ctx context.Context, e *zkconn.Epoch, b *batch) erro
 	}
 }
 
-// commit sends the transaction. again tells that it is to be sent once more, with what it found missing.
+// commit sends the transaction. again tells that it is to be sent once more, with what it found
+// missing.
 func (g *WaitGroup) commit(ctx context.Context, e *zkconn.Epoch, b *batch, p *plan) (again bool, err error) {
 	b.tried = nil
 	if len(p.ops) == 0 {
