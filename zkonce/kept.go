@@ -25,21 +25,27 @@ func (o *Once) kept(ctx context.Context) (r *outcome, err error) {
 	if r != nil {
 		return r, ctx.Err()
 	}
-	err = o.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
-		for {
-			if err := e.Await(ctx); err != nil {
-				return err
-			}
-			r, err = o.read(ctx, e)
-			if !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent) {
-				return err
-			}
-			if err := enter.Sleep(ctx, e, pause); err != nil {
-				return err
-			}
-		}
+	err = o.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+		r, err = o.ask(ctx, e)
+		return err
 	})
 	return r, err
+}
+
+// ask reads the outcome, through disconnects.
+func (o *Once) ask(ctx context.Context, e *zkconn.Epoch) (*outcome, error) {
+	for {
+		if err := e.Await(ctx); err != nil {
+			return nil, err
+		}
+		r, err := o.read(ctx, e)
+		if !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent) {
+			return r, err
+		}
+		if err := enter.Sleep(ctx, e, pause); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // pause is that before a read that got no usable answer is repeated.

@@ -2,13 +2,11 @@ package zkonce
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/door"
-	"github.com/go-menagerie/menagerie/internal/enter"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
 )
@@ -52,7 +50,9 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *Once {
 // zksync.ErrLost, and another one may have begun. It fails when ctx ends (the error wraps
 // the context's), the session is closed (zksync.ErrClosed), or the result is too large
 // (zksync.ErrMisuse; some 700 KB are possible). If the connection is lost while the result
-// is written, it finds out what became of it. A result that is known costs no request.
+// is written, it finds out what became of it, in the next session if need be; if ctx ends,
+// or the session is closed, before it has, the error also satisfies [zksync.Ambiguous]. A
+// result that is known costs no request.
 func (o *Once) DoContext(ctx context.Context, f func(ctx context.Context) ([]byte, error)) ([]byte, error) {
 	r, err := o.do(ctx, func(ctx context.Context) (*outcome, error) {
 		value, err := f(ctx)
@@ -102,60 +102,9 @@ func (o *Once) do(ctx context.Context, f func(context.Context) (*outcome, error)
 	if r, err := o.kept(ctx); r != nil || err != nil {
 		return r, err
 	}
-	var r *outcome
-	err := o.m.Do(ctx, func(ctx context.Context, l *zksync.Lease) (err error) {
-		r, err = o.turn(ctx, l, f)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
-}
-
-// turn is what whoever holds the lock does: it runs f, unless there is an outcome.
-func (o *Once) turn(ctx context.Context, l *zksync.Lease, f func(context.Context) (*outcome, error)) (*outcome, error) {
-	// The lock was given to us after the result of the one before was written, so this
-	// server knows of it.
-	r, err := o.kept(ctx)
-	if r != nil || err != nil {
-		return r, err
-	}
-	if r, err = f(context.WithValue(ctx, leaseKey{}, l)); err != nil {
-		return nil, err
-	}
-	return r, o.keep(ctx, l, r)
-}
-
-// keep writes the outcome, if the lease still holds.
-func (o *Once) keep(ctx context.Context, l *zksync.Lease, r *outcome) error {
-	if len(r.Value) > maxValue {
-		return fmt.Errorf("%w: a result of %d bytes, at most %d can be kept", zksync.ErrMisuse, len(r.Value), maxValue)
-	}
-	r.By = enter.NewUUID()
-	data, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	for {
-		_, err = l.Guard(&zk.CreateRequest{Path: o.result(), Data: data, Acl: o.door.ACL()})
-		if err == nil || !zksync.Ambiguous(err) && !errors.Is(err, zk.ErrNodeExists) {
-			return err
-		}
-		// The connection was lost meanwhile, or the request arrived twice.
-		o.forget()
-		kept, lookErr := o.kept(ctx)
-		switch {
-		case lookErr != nil:
-			return err
-		case kept != nil && kept.By == r.By:
-			return nil
-		case kept != nil:
-			return zksync.ErrLost // another one was quicker; ours was refused
-		}
-		// It was not applied, or this server does not know of it yet: asking again is
-		// harmless as long as the lease holds.
-	}
+	t := &turn{o: o}
+	err := o.m.Do(ctx, func(ctx context.Context, l *zksync.Lease) error { return t.take(ctx, l, f) })
+	return t.result(ctx, err)
 }
 
 func (o *Once) wrap(op string, err error) error {

@@ -17,7 +17,7 @@ func (o *Once) TryDoContext(ctx context.Context, f func(ctx context.Context) ([]
 	return o.value(r, err)
 }
 
-func (o *Once) tryDo(ctx context.Context, f func(context.Context) (*outcome, error)) (r *outcome, err error) {
+func (o *Once) tryDo(ctx context.Context, f func(context.Context) (*outcome, error)) (*outcome, error) {
 	if r, err := o.kept(ctx); r != nil || err != nil {
 		return r, err
 	}
@@ -25,9 +25,7 @@ func (o *Once) tryDo(ctx context.Context, f func(context.Context) (*outcome, err
 	if err != nil {
 		return nil, err
 	}
-	err = door.Scope(ctx, l, func(ctx context.Context, l *zksync.Lease) (err error) {
-		r, err = o.turn(ctx, l, f)
-		return err
-	})
-	return r, err
+	t := &turn{o: o}
+	err = door.Scope(ctx, l, func(ctx context.Context, l *zksync.Lease) error { return t.take(ctx, l, f) })
+	return t.result(ctx, err)
 }
