@@ -78,17 +78,35 @@ func (o *Once) Done(ctx context.Context) (bool, error) {
 	return r != nil, o.wrap("once", err)
 }
 
-// Reset removes the result: the next one runs again. It waits while one runs. Objects
-// that know the result hear of it as soon as the servers can tell them.
+// Reset removes the result: the next one runs again. It waits while one runs, and goes on
+// through disconnects and lost sessions until ctx ends (the error wraps the context's) or
+// the session is closed (zksync.ErrClosed). Objects that know the result hear of it as soon
+// as the servers can tell them.
 func (o *Once) Reset(ctx context.Context) error {
-	err := o.m.Do(ctx, func(_ context.Context, l *zksync.Lease) error {
-		_, err := l.Guard(&zk.DeleteRequest{Path: o.result(), Version: -1})
-		if errors.Is(err, zk.ErrNoNode) {
-			return nil
-		}
-		return err
-	})
+	removed := false
+	var err error
+	for again := true; again; {
+		err = o.m.Do(ctx, func(ctx context.Context, l *zksync.Lease) error {
+			for {
+				err := o.guarded(ctx, l, &zk.DeleteRequest{Path: o.result(), Version: -1})
+				removed = err == nil || errors.Is(err, zk.ErrNoNode)
+				// Asking again is harmless as long as the lease holds.
+				if removed || !zksync.Ambiguous(err) || !rest(ctx) {
+					return err
+				}
+			}
+		})
+		// And with the next lease too: what was asked for under this one is over by then.
+		lost := errors.Is(err, zksync.ErrLost) && !errors.Is(err, zksync.ErrMaxHold)
+		again = !removed && ctx.Err() == nil && (lost || zksync.Ambiguous(err))
+	}
 	o.forget()
+	switch {
+	case removed:
+		return nil
+	case ctx.Err() != nil && !errors.Is(err, ctx.Err()):
+		err = fmt.Errorf("%w: %w", ctx.Err(), err)
+	}
 	return o.wrap("reset", err)
 }
 
