@@ -112,20 +112,27 @@ func TestAcceptance063AnEndOfASessionBreaksAStrictBarrierForAllOthers(t *testing
 	}
 }
 
-// The one who comes next finds out that another is gone, though nobody is left who could have noticed.
+// The one who comes next finds out that another is gone, before anybody else could have noticed.
 func TestAPartyThatArrivesBehindADeadOneBreaksTheBarrier(t *testing.T) {
-	each(t, func(t *testing.T, v *env) {
-		bs := v.barriers(3)
-		s := v.session()
-		dead := await(context.Background(), zkbarrier.NewBarrier(s, barrierPath, 3))
-		v.gathered(bs[0], 1)
-		require.NoError(t, s.Close())
-		v.awaits(dead.done, "Await to return")
-		start := time.Now()
-		_, err := bs[0].Await(context.Background())
-		require.ErrorIs(t, err, zksync.ErrBroken)
-		v.atOnce(start, "Await")
-	})
+	for others := range 2 {
+		t.Run(fmt.Sprint(others, " others"), func(t *testing.T) {
+			each(t, func(t *testing.T, v *env) {
+				bs := v.barriers(4)
+				s := v.session()
+				dead := await(context.Background(), zkbarrier.NewBarrier(s, barrierPath, 4))
+				v.gathered(bs[0], 1)
+				rest := awaitAll(context.Background(), bs[1:1+others]...)
+				v.gathered(bs[0], 1+others)
+				start := time.Now()
+				require.NoError(t, s.Close())
+				v.awaits(dead.done, "Await to return")
+				_, err := bs[0].Await(context.Background())
+				require.ErrorIs(t, err, zksync.ErrBroken)
+				v.brokenFor(rest...)
+				v.atOnce(start, "noticing")
+			})
+		})
+	}
 }
 
 func TestAcceptance063ATolerantBarrierWaitsForAReplacementOfADeadParty(t *testing.T) {
