@@ -63,7 +63,8 @@ func TestGoroutinesOfOneProcessAreOneContenderForAFlight(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		f := v.calmFlights(1)[0]
 		v.gets(asks(context.Background(), f, says("first")), "first", false)
-		require.Equal(t, 6, v.costs(func() {
+		// Two more than alone, to hear of a Forget.
+		require.Equal(t, 6+2, v.costs(func() {
 			g := newGate("x")
 			all := []*trip{asks(context.Background(), f, g.run)}
 			v.awaits(g.began, "the function")
@@ -76,6 +77,31 @@ func TestGoroutinesOfOneProcessAreOneContenderForAFlight(t *testing.T) {
 				v.gets(p, "x", true)
 			}
 		}))
+	})
+}
+
+func TestThoseWhoJoinAWaiterAreThreeRequestsForAllThatComeAtATime(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		fs := v.calmFlights(2)
+		g := newGate("x")
+		all := []*trip{asks(context.Background(), fs[0], g.run)}
+		v.awaits(g.began, "the function")
+		all = append(all, asks(context.Background(), fs[1], v.never))
+		time.Sleep(time.Second)
+		for range 3 {
+			require.Equal(t, 3, v.costs(func() {
+				all = append(all, asks(context.Background(), fs[1], v.never))
+			}))
+		}
+		require.LessOrEqual(t, v.costs(func() {
+			for range 100 {
+				all = append(all, asks(context.Background(), fs[1], v.never))
+			}
+		}), 2*3)
+		close(g.finish)
+		for _, p := range all {
+			v.gets(p, "x", true)
+		}
 	})
 }
 

@@ -30,11 +30,18 @@ func TestAfterForgetNobodyWaitsForTheOldRun(t *testing.T) {
 		second := asks(context.Background(), fs[2], fresh.run)
 		v.awaits(fresh.began, "the function, although the old one still runs")
 		require.Positive(t, zkonce.Lease(fresh.ctx).Token().Compare(zkonce.Lease(old.ctx).Token()))
-		third := asks(context.Background(), zkonce.NewFlight[string](v.session(), flightPath), v.never)
+		third := []*trip{asks(context.Background(), zkonce.NewFlight[string](v.session(), flightPath), v.never)}
 		v.queued(flightForgotten, 2)
+		for i := range 2 { // where the old run goes on, and where it is waited for
+			third = append(third, asks(context.Background(), fs[i], v.never), asks(context.Background(), fs[i], v.never))
+			v.queued(flightForgotten, 3+i)
+		}
+		v.quiet()
 		close(fresh.finish)
 		v.gets(second, "new", true)
-		v.gets(third, "new", true)
+		for _, p := range third {
+			v.gets(p, "new", true)
+		}
 		require.True(t, old.ctx.Err() == nil, "the old run goes on")
 		close(old.finish)
 		v.gets(first, "old", true)

@@ -1,6 +1,7 @@
 package zkonce
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,6 +47,8 @@ type flightCall[T any] struct {
 	ctx     context.Context // ends when nobody here waits any more
 	cancel  context.CancelCauseFunc
 	running chan struct{} // closed before the function is called here
+	joined  chan struct{} // has something in it when somebody has joined
+	split   chan struct{} // closed when the key has been forgotten; then seated counts
 	done    chan struct{} // closed when landing is there
 
 	landing[T] // valid once done is closed
@@ -53,6 +56,8 @@ type flightCall[T any] struct {
 	// Under the Flight's mu.
 	callers int
 	waiting int // of them, those that have not given up
+	seated  int // so many had boarded before the key was forgotten, for certain
+	divided bool
 	ended   bool
 }
 
@@ -99,13 +104,15 @@ func NewFlight[T any](s *zksync.Session, path string, opts ...zksync.Option) *Fl
 // another one's panic.
 //
 // Without anybody else it costs six requests, and up to four reads more where the servers
-// take longer than 10 ms to queue it. A waiter makes nine.
+// take longer than 10 ms to queue it. A waiter makes nine. Goroutines of one process that
+// join cost two reads together where fn runs, and three for all that come at a time elsewhere:
+// they tell whether a result, or a Forget, is older than their calls.
 func (f *Flight[T]) Do(ctx context.Context, key string, fn func(ctx context.Context) (T, error)) (v T, err error, shared bool) {
-	c, err := f.board(ctx, key, fn)
+	c, seat, err := f.board(ctx, key, fn)
 	if err != nil {
 		return v, err, false
 	}
-	r := f.await(ctx, key, c)
+	r := f.await(ctx, key, c, seat, fn)
 	if r.gone {
 		runtime.Goexit()
 	}
@@ -117,35 +124,69 @@ func (f *Flight[T]) Do(ctx context.Context, key string, fn func(ctx context.Cont
 // from it; if fn calls runtime.Goexit the result is an error.
 func (f *Flight[T]) DoChan(ctx context.Context, key string, fn func(ctx context.Context) (T, error)) <-chan Result[T] {
 	ch := make(chan Result[T], 1)
-	c, err := f.board(ctx, key, fn)
+	c, seat, err := f.board(ctx, key, fn)
 	if err != nil {
 		ch <- Result[T]{Err: err}
 		return ch
 	}
-	go func() { ch <- f.await(ctx, key, c).Result }()
+	go func() { ch <- f.await(ctx, key, c, seat, fn).Result }()
 	return ch
 }
 
-// board joins the call for a key, or begins it.
-func (f *Flight[T]) board(ctx context.Context, key string, fn func(context.Context) (T, error)) (*flightCall[T], error) {
+// board joins the call for a key, or begins it. seat counts those who have.
+func (f *Flight[T]) board(ctx context.Context, key string, fn func(context.Context) (T, error)) (c *flightCall[T], seat int, err error) {
 	if err := f.door.Misuse(); err != nil {
-		return nil, f.wrap("do", key, err)
+		return nil, 0, f.wrap("do", key, err)
 	}
 	if ctx.Err() != nil {
-		return nil, f.wrap("do", key, contextError(ctx))
+		return nil, 0, f.wrap("do", key, contextError(ctx))
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	c := f.calls[key]
+	c = f.calls[key]
 	if c == nil {
-		c = &flightCall[T]{running: make(chan struct{}), done: make(chan struct{})}
+		c = &flightCall[T]{running: make(chan struct{}), joined: make(chan struct{}, 1), split: make(chan struct{}), done: make(chan struct{})}
 		c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 		f.calls[key] = c
 		go f.fly(c, key, fn)
+	} else {
+		select {
+		case c.joined <- struct{}{}:
+		default:
+		}
 	}
 	c.callers++
 	c.waiting++
-	return c, nil
+	return c, c.callers, nil
+}
+
+// seats is how many have boarded a call so far.
+func (f *Flight[T]) seats(c *flightCall[T]) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return c.callers
+}
+
+// closeDoors has whoever asks from now on begin a call of his own.
+func (f *Flight[T]) closeDoors(c *flightCall[T], key string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.calls[key] == c {
+		delete(f.calls, key)
+	}
+}
+
+// divide has whoever boarded after the first so many begin a call of his own, too, at once:
+// the key has been forgotten.
+func (f *Flight[T]) divide(c *flightCall[T], key string, seated int) {
+	f.closeDoors(c, key)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c.divided {
+		return
+	}
+	c.divided, c.seated = true, seated
+	close(c.split)
 }
 
 // answer is what one caller gets.
@@ -154,24 +195,50 @@ type answer[T any] struct {
 	gone bool // fn called runtime.Goexit
 }
 
-// await waits for the call, or for the end of ctx. It panics if fn did.
-func (f *Flight[T]) await(ctx context.Context, key string, c *flightCall[T]) answer[T] {
-	select {
-	case <-c.done:
-	case <-ctx.Done():
-		if f.leave(ctx, key, c) {
-			return answer[T]{Result: Result[T]{Err: f.wrap("do", key, contextError(ctx))}}
+// await waits for a call, and for another one if that was not for this caller, or for the
+// end of ctx. It panics if fn did.
+func (f *Flight[T]) await(ctx context.Context, key string, c *flightCall[T], seat int, fn func(context.Context) (T, error)) answer[T] {
+	for !f.wait(ctx, key, c, seat) {
+		var err error
+		if ctx.Err() != nil {
+			err = f.wrap("do", key, contextError(ctx))
+		} else {
+			c, seat, err = f.board(ctx, key, fn)
 		}
-		<-c.done // a panic must come out somewhere
+		if err != nil {
+			return answer[T]{Result: Result[T]{Err: err}}
+		}
 	}
 	if c.panicked != nil {
 		panic(c.panicked)
 	}
-	r := Result[T]{c.val, c.err, c.callers > 1 || c.others}
+	r := Result[T]{c.val, c.err, c.callers > 1 || c.foreign || c.others}
 	if c.gone {
 		r.Err = f.wrap("do", key, errGoexit)
 	}
 	return answer[T]{r, c.gone}
+}
+
+// wait waits until the call has ended, and reports whether what it ended with is for the
+// caller in this seat. It is not if the result may have been written before he asked, or the
+// key may have been forgotten before.
+func (f *Flight[T]) wait(ctx context.Context, key string, c *flightCall[T], seat int) bool {
+	for split := c.split; ; split = nil {
+		select {
+		case <-c.done:
+			return seat <= c.entitled
+		case <-ctx.Done():
+			if f.leave(ctx, key, c) {
+				return false
+			}
+			<-c.done // a panic must come out somewhere
+			return seat <= c.entitled
+		case <-split:
+			if seat > c.seated && f.leave(ctx, key, c) {
+				return false
+			}
+		}
+	}
 }
 
 // leave gives up for one caller, or reports false if the call has ended. The last one ends
@@ -191,7 +258,7 @@ func (f *Flight[T]) leave(ctx context.Context, key string, c *flightCall[T]) boo
 	if !last {
 		return true
 	}
-	c.cancel(context.Cause(ctx))
+	c.cancel(cmp.Or(context.Cause(ctx), context.Canceled))
 	// As with a mutex: with a healthy connection nothing is left when the call returns.
 	t := time.NewTimer(enter.Grace)
 	defer t.Stop()

@@ -23,6 +23,8 @@ type ear struct {
 	done   chan struct{} // closed when the rest is valid
 
 	data       []byte // of a result
+	since      int64  // zxid of what stood in the place when the wait began; 0 for not known
+	aboard     int    // so many had boarded before anything later can have been written
 	moved      bool   // the key has been forgotten since,
 	generation int64  // and is in this generation
 }
@@ -40,6 +42,7 @@ func (p *passenger[T]) listen(ctx context.Context, stop context.CancelCauseFunc)
 		defer t.Stop()
 		select {
 		case <-t.C:
+		case <-p.c.joined: // he was in time only if it is known soon what he was in time for
 		case <-ctx.Done():
 			return
 		}
@@ -70,7 +73,16 @@ func (e *ear) satisfied() bool {
 type hearing[T any] struct {
 	p     *passenger[T]
 	e     *ear
-	since int64 // zxid of what stood in the place when the wait began; 0 for not known yet
+	split bool // the key has been forgotten since the wait began
+}
+
+// generation is that of the key, as the leader of the servers knows it.
+func (h *hearing[T]) generation(ctx context.Context, e *zkconn.Epoch) (int64, error) {
+	if err := e.Sync(ctx, h.p.f.door.Full(h.p.dir)); err != nil {
+		return 0, err
+	}
+	g, _, err := h.p.f.generationOf(ctx, e, h.p.dir)
+	return g, err
 }
 
 // in listens in one ZooKeeper session.
@@ -104,12 +116,11 @@ func (h *hearing[T]) hear(ctx context.Context, e *zkconn.Epoch) (bool, error) {
 		return false, err
 	}
 	place := h.p.f.door.Full(h.p.place())
-	if h.since == 0 {
+	aboard := h.e.aboard
+	if h.e.since == 0 {
 		// What had been written anywhere before the call began must not pass for news.
-		if err := e.Sync(ctx, place); err != nil {
-			return false, err
-		}
-		g, err := h.p.f.generationOf(ctx, e, h.p.dir)
+		aboard = h.p.f.seats(h.p.c)
+		g, err := h.generation(ctx, e)
 		if err != nil {
 			return false, err
 		}
@@ -127,19 +138,38 @@ func (h *hearing[T]) hear(ctx context.Context, e *zkconn.Epoch) (bool, error) {
 		return false, err
 	}
 	defer w.Stop()
-	if heard, err := h.read(ctx, e, place); heard || err != nil {
-		return heard, err
-	}
-	select {
-	case n := <-news:
-		if n == zkconn.Changed {
-			return h.read(ctx, e, place)
+	joined := h.p.c.joined
+	for {
+		if heard, err := h.read(ctx, e, place); heard || err != nil {
+			return heard, err
 		}
-		return false, nil
-	case <-ctx.Done():
-		return false, context.Cause(ctx)
-	case <-e.Over():
-		return false, zkconn.ErrOver
+		h.e.aboard = aboard // nothing had been written when they came
+		if h.split {
+			joined = nil // nobody joins any more
+		}
+		select {
+		case n := <-news:
+			if n == zkconn.Changed {
+				return h.read(ctx, e, place)
+			}
+			return false, nil
+		case <-joined:
+			// The same for those who have joined since, as many as there are.
+			now := h.p.f.seats(h.p.c)
+			g, err := h.generation(ctx, e)
+			if err != nil {
+				return false, err
+			}
+			if h.split = g != h.p.generation; h.split {
+				h.p.f.divide(h.p.c, h.p.key, aboard)
+			} else {
+				aboard = now
+			}
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		case <-e.Over():
+			return false, zkconn.ErrOver
+		}
 	}
 }
 
@@ -149,10 +179,10 @@ func (h *hearing[T]) read(ctx context.Context, e *zkconn.Epoch, place string) (b
 	if err != nil {
 		return false, err
 	}
-	if h.since == 0 {
-		h.since = st.Mzxid
+	if h.e.since == 0 {
+		h.e.since = st.Mzxid
 	}
-	if st.Mzxid > h.since && len(data) > 0 {
+	if st.Mzxid > h.e.since && len(data) > 0 {
 		h.e.data = data
 	}
 	return h.e.data != nil, nil
@@ -161,7 +191,9 @@ func (h *hearing[T]) read(ctx context.Context, e *zkconn.Epoch, place string) (b
 // sight is what whoever is granted must know.
 type sight struct {
 	generation int64  // of the key
+	version    int32  // of its directory, which every Forget raises
 	data       []byte // of the result that was written since he queued, nil for none
+	mzxid      int64  // of that
 	stale      bool   // there is an older result
 }
 
@@ -184,7 +216,7 @@ func (p *passenger[T]) look(ctx context.Context, t zksync.Token) (s sight, err e
 func (p *passenger[T]) lookIn(ctx context.Context, e *zkconn.Epoch, t zksync.Token) (s sight, err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
-		s.generation, err = p.f.generationOf(ctx, e, p.dir)
+		s.generation, s.version, err = p.f.generationOf(ctx, e, p.dir)
 		return err
 	})
 	g.Go(func() error {
@@ -193,7 +225,7 @@ func (p *passenger[T]) lookIn(ctx context.Context, e *zkconn.Epoch, t zksync.Tok
 		case err != nil || len(data) == 0:
 			return err
 		case st.Mzxid > t.Zxid:
-			s.data = data
+			s.data, s.mzxid = data, st.Mzxid
 		default:
 			s.stale = true
 		}
@@ -209,12 +241,13 @@ type keyState struct {
 }
 
 // generationOf reads the generation of the key whose directory is dir.
-func (f *Flight[T]) generationOf(ctx context.Context, e *zkconn.Epoch, dir string) (int64, error) {
-	data, _, err := e.Get(ctx, f.door.Full(dir))
+func (f *Flight[T]) generationOf(ctx context.Context, e *zkconn.Epoch, dir string) (generation int64, version int32, err error) {
+	data, st, err := e.Get(ctx, f.door.Full(dir))
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return parseGeneration(dir, data)
+	generation, err = parseGeneration(dir, data)
+	return generation, st.Version, err
 }
 
 // parseGeneration reads the data of a key's directory; the first generation needs none.

@@ -103,9 +103,9 @@ func (r *flightResult) fail(text string) {
 	r.Error = &text
 }
 
-// arrive reads a result that somebody else has written.
-func (p *passenger[T]) arrive(data []byte) (landing[T], error) {
-	l := landing[T]{others: true}
+// arrive reads a result that somebody else has written, for the first so many who boarded.
+func (p *passenger[T]) arrive(data []byte, entitled int) (landing[T], error) {
+	l := landing[T]{foreign: true, entitled: entitled}
 	var r flightResult
 	if err := json.Unmarshal(data, &r); err != nil || r.Error == nil && r.Value == nil {
 		return l, fmt.Errorf("%w: node %s is not a result of this package", zksync.ErrMisuse, p.place())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"strconv"
 	"time"
@@ -18,6 +19,8 @@ type landing[T any] struct {
 	val      T
 	err      error
 	others   bool        // others in the cluster got, or will get, the result
+	foreign  bool        // fn ran elsewhere
+	entitled int         // it is for the first so many who boarded
 	panicked *panicError // with which fn ended
 	gone     bool        // fn called runtime.Goexit
 }
@@ -47,6 +50,7 @@ type passenger[T any] struct {
 	key        string
 	dir        string // of the key
 	generation int64
+	forgotten  bool // while it ran
 }
 
 // place is the directory of the generation, whose data is the newest result in it.
@@ -71,6 +75,9 @@ func (f *Flight[T]) fly(c *flightCall[T], key string, fn func(context.Context) (
 		if err != nil {
 			l.err = f.wrap("do", key, err)
 		}
+		if !l.foreign && !p.forgotten || l.panicked != nil || l.gone {
+			l.entitled = math.MaxInt
+		}
 		f.land(c, key, l)
 		return
 	}
@@ -79,6 +86,7 @@ func (f *Flight[T]) fly(c *flightCall[T], key string, fn func(context.Context) (
 // travel queues for the key once: it ends with a result that was written meanwhile, or with a run.
 func (p *passenger[T]) travel() (landing[T], error) {
 	wait, cancel := context.WithCancelCause(p.c.ctx)
+	aboard := p.f.seats(p.c) // before the servers can know
 	e := p.listen(wait, cancel)
 	lease, err := zksync.NewMutex(p.f.s, p.queue(), p.f.opts...).LockContext(wait)
 	close(e.enough)
@@ -94,20 +102,31 @@ func (p *passenger[T]) travel() (landing[T], error) {
 		if e.moved {
 			return landing[T]{}, p.move(e.generation)
 		}
-		return p.arrive(e.data)
+		return p.arrive(e.data, max(aboard, e.aboard))
 	}
 	if err != nil {
 		return landing[T]{}, err
 	}
-	return p.turn(lease)
+	return p.turn(lease, func(s sight) int {
+		if e.since == 0 || s.mzxid <= e.since {
+			return aboard // what the ear knows is of later results
+		}
+		return max(aboard, e.aboard)
+	})
 }
 
-// turn is what whoever is granted does: it runs, unless there is a result for those who waited.
-func (p *passenger[T]) turn(lease *zksync.Lease) (l landing[T], err error) {
+// turn is what whoever is granted does: it runs, unless there is a result for those who
+// waited. entitled tells who that is.
+func (p *passenger[T]) turn(lease *zksync.Lease, entitled func(sight) int) (l landing[T], err error) {
 	looked := false
 	// How the lease ended matters to nobody any more once this has returned: what depends
 	// on it has been written under its guard.
 	_ = door.Scope(p.c.ctx, lease, func(ctx context.Context, lease *zksync.Lease) error {
+		select {
+		case <-p.c.joined:
+		default:
+		}
+		aboard := p.f.seats(p.c) // before the servers are asked whether the key is forgotten
 		var s sight
 		if s, err = p.look(ctx, lease.Token()); err != nil {
 			return err
@@ -117,10 +136,11 @@ func (p *passenger[T]) turn(lease *zksync.Lease) (l landing[T], err error) {
 		case s.generation != p.generation:
 			err = p.move(s.generation)
 		case s.data != nil:
-			l, err = p.arrive(s.data)
+			l, err = p.arrive(s.data, entitled(s))
 		default:
 			close(p.c.running)
-			l, err = p.run(ctx, lease, s.stale)
+			l, err = p.run(ctx, lease, s, aboard)
+			l.entitled = aboard
 		}
 		return nil
 	})
@@ -131,13 +151,16 @@ func (p *passenger[T]) turn(lease *zksync.Lease) (l landing[T], err error) {
 }
 
 // run calls the function under the lease and gives its result to those who wait.
-func (p *passenger[T]) run(ctx context.Context, lease *zksync.Lease, stale bool) (landing[T], error) {
+func (p *passenger[T]) run(ctx context.Context, lease *zksync.Lease, s sight, aboard int) (landing[T], error) {
+	heeding := p.heed(ctx, s, aboard)
 	l := p.call(context.WithValue(ctx, leaseKey{}, lease))
+	heeding()
+	p.f.closeDoors(p.c, p.key) // before anybody can have the result
 	if l.err != nil && p.c.ctx.Err() != nil {
 		return l, nil // nobody here waits any more, and fn has heeded that: let the next one run
 	}
 	data, bad := p.encode(lease, l)
-	others, err := p.give(lease, data, stale)
+	others, err := p.give(lease, data, s)
 	l.others = others
 	switch {
 	case l.err != nil || l.panicked != nil || l.gone:
@@ -172,19 +195,24 @@ func (p *passenger[T]) call(ctx context.Context) (l landing[T]) {
 }
 
 // give writes the result for those who queue, if anybody does. That is the end of the run:
-// who queued before gets the result, who comes later does not. stale tells that an older
-// result is still there.
-func (p *passenger[T]) give(lease *zksync.Lease, data []byte, stale bool) (others bool, err error) {
+// who queued before gets the result, who comes later does not.
+func (p *passenger[T]) give(lease *zksync.Lease, data []byte, s sight) (others bool, err error) {
 	// The answer to a write, empty though it is, tells how many there were at that very
-	// moment. Mostly there is nobody, and the result need not travel.
-	res, err := insist(lease, &zk.SetDataRequest{Path: p.queue(), Version: -1})
+	// moment. Mostly there is nobody, and the result need not travel. And it is applied only
+	// if nobody has made the servers forget the key meanwhile.
+	stock := &zk.SetDataRequest{Path: p.queue(), Version: -1}
+	res, err := insist(lease, stock, &zk.CheckVersionRequest{Path: p.dir, Version: s.version})
+	if errors.Is(err, zk.ErrBadVersion) {
+		p.forgotten = true
+		res, err = insist(lease, stock)
+	}
 	switch {
 	case errors.Is(err, zksync.ErrLost):
 		return false, err
 	case err != nil || len(res) == 0 || res[0].Stat == nil || res[0].Stat.NumChildren > 1:
 		_, err = insist(lease, &zk.SetDataRequest{Path: p.place(), Data: data, Version: -1})
 		return err == nil, err
-	case stale:
+	case s.stale:
 		// Nobody has any use for it: those whom it was for were ahead in the queue. Should this
 		// fail, the next one does it, or it goes with its directory.
 		_, _ = lease.Guard(&zk.SetDataRequest{Path: p.place(), Version: -1})
@@ -194,12 +222,12 @@ func (p *passenger[T]) give(lease *zksync.Lease, data []byte, stale bool) (other
 
 // insist has a write applied that may be applied twice. While the lease holds nobody else
 // writes there.
-func insist(lease *zksync.Lease, op *zk.SetDataRequest) (res []zk.MultiResponse, err error) {
+func insist(lease *zksync.Lease, ops ...any) (res []zk.MultiResponse, err error) {
 	// A server that breaks the connection whenever it sees this request will not change
 	// its mind.
 	const tries = 8
 	for pause, n := 5*time.Millisecond, 1; ; n++ {
-		res, err = lease.Guard(op)
+		res, err = lease.Guard(ops...)
 		if errors.Is(err, zksync.ErrReleased) {
 			err = zksync.ErrClosed // only the end of the session releases it while the function runs
 		}
