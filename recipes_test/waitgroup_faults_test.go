@@ -200,12 +200,12 @@ func TestWhatAWaitGroupCosts(t *testing.T) {
 		require.Equal(t, 1, v.costs(func() { first.Add(-2) }))
 		require.Equal(t, 2, v.costs(func() { first.Add(1) }))
 		for range 4 {
-			require.Equal(t, 1, v.costs(second.Done))
+			require.LessOrEqual(t, v.costs(second.Done), 1+3, "the wait may look for another sentinel")
 		}
 		var waits sync.WaitGroup
-		require.Equal(t, 3, v.costs(func() { waits.Go(waiter.Wait) }), "sync, list, and one request for two watches")
-		require.Equal(t, 1, v.costs(second.Done))
-		require.LessOrEqual(t, v.costs(func() { first.Done(); waits.Wait() }), 3+3, "done, the end of the round, who died; and perhaps another sentinel")
+		require.Equal(t, 3, v.costs(func() { waits.Go(func() { _ = waiter.WaitContext(context.Background()) }) }), "sync, list, and one request for two watches")
+		require.LessOrEqual(t, v.costs(second.Done), 1+3, "the wait may look for another sentinel")
+		require.LessOrEqual(t, v.costs(func() { first.Done(); waits.Wait() }), 3+3, "done, the end, who died; and perhaps another sentinel")
 		require.Equal(t, 3, v.costs(waiter.Wait), "sync, list, who died")
 		require.Equal(t, 3, v.costs(func() { _, _ = waiter.Count(context.Background()) }))
 	})

@@ -54,17 +54,8 @@ type outcome struct {
 
 // run claims the action, runs it, and has the phaser advance.
 func (a *action) run(ctx context.Context, begun bool) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	hook := a.e.OnLost(func(error) { cancel(zksync.ErrLost) })
-	defer hook.Stop()
-	go func() {
-		select {
-		case <-a.p.door.Closed():
-			cancel(zksync.ErrClosed)
-		case <-ctx.Done():
-		}
-	}()
+	ctx, stop := a.p.inSession(ctx, a.e)
+	defer stop()
 	registered, ours, err := a.claim(ctx, begun)
 	if err != nil || !ours {
 		a.out <- outcome{err: err}
@@ -80,6 +71,21 @@ func (a *action) run(ctx context.Context, begun bool) {
 	returned = true
 	next, err := a.finish(ctx, turn{after(a.phase), ended})
 	a.out <- outcome{next: next, err: err}
+}
+
+// inSession returns a context that ends with ctx, with the ZooKeeper session of e, cause
+// zksync.ErrLost, and when the session is closed.
+func (p *Phaser) inSession(ctx context.Context, e *zkconn.Epoch) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	hook := e.OnLost(func(error) { cancel(zksync.ErrLost) })
+	go func() {
+		select {
+		case <-p.door.Closed():
+			cancel(zksync.ErrClosed)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { hook.Stop(); cancel(nil) }
 }
 
 // panicked gives up the claim, so that another one may try, and passes the panic on; x is nil

@@ -71,14 +71,14 @@ func (p *Phaser) turnTo(ctx context.Context, e *zkconn.Epoch, to turn, ops ...an
 		case err == nil:
 			p.heard(to.phase)
 			if to.ended {
-				p.clear(ctx, e, to.phase)
+				p.clear(e, to.phase)
 			}
 			return &to, nil
 		case errors.As(err, &refused) && isConflict(err):
 			// Perhaps by ourselves: the answer to the first of several tries was lost.
 			t, err := p.learnNow(ctx, e)
 			if err == nil && t.ended {
-				p.clear(ctx, e, t.phase)
+				p.clear(e, t.phase)
 			}
 			return nil, err
 		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
@@ -126,7 +126,7 @@ func (p *Phaser) await(ctx context.Context, e *zkconn.Epoch, phase int) (turn, e
 		}
 		if t, err := p.learnNow(ctx, e); err != nil || t.ended || t.phase != phase {
 			if t.ended {
-				p.clear(ctx, e, t.phase)
+				p.clear(e, t.phase)
 			}
 			return t, err
 		}

@@ -277,7 +277,7 @@ func (p *Phaser) whyNot(ctx context.Context, e *zkconn.Epoch, x *party) (turn, e
 	case err != nil:
 		return t, err
 	case t.ended:
-		p.clear(ctx, e, t.phase)
+		p.clear(e, t.phase)
 		return t, nil
 	case before(t.phase, x.at):
 		x.unsure = false

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/go-menagerie/menagerie/internal/enter"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -124,7 +123,7 @@ func (p *Phaser) terminate(ctx context.Context, e *zkconn.Epoch) error {
 			return err
 		}
 		if t.ended {
-			p.clear(ctx, e, t.phase)
+			p.clear(e, t.phase)
 			return nil
 		}
 		_, err = e.StartMulti(
@@ -135,7 +134,7 @@ func (p *Phaser) terminate(ctx context.Context, e *zkconn.Epoch) error {
 		var refused *zkconn.TxnError
 		switch {
 		case err == nil:
-			p.clear(ctx, e, t.phase)
+			p.clear(e, t.phase)
 			return nil
 		case errors.As(err, &refused) && isConflict(err): // it has advanced, or terminated
 		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
@@ -150,7 +149,7 @@ func (p *Phaser) terminate(ctx context.Context, e *zkconn.Epoch) error {
 
 // clear removes what nobody needs any more when the phaser has terminated in a phase: our own
 // parties, and the directories, if nobody else is in them.
-func (p *Phaser) clear(ctx context.Context, e *zkconn.Epoch, phase int) {
+func (p *Phaser) clear(e *zkconn.Epoch, phase int) {
 	p.mu.Lock()
 	var ours []zkconn.Litter
 	for _, x := range p.parties {
@@ -161,12 +160,34 @@ func (p *Phaser) clear(ctx context.Context, e *zkconn.Epoch, phase int) {
 	}
 	p.parties, p.lost = nil, false
 	p.mu.Unlock()
-	deadline := time.Now().Add(enter.Grace)
-	for _, l := range ours {
-		enter.Settle(e, e.Reap(l), time.Until(deadline))
+	done := make(chan struct{})
+	if !p.door.Spawn(func() {
+		defer close(done)
+		p.sweep(e, ours, phase)
+	}) {
+		return // the session is being closed, and the parties end with it
+	}
+	enter.Settle(e, done, enter.Grace)
+}
+
+// sweep removes parties, and then the directories of a phase, unless somebody else is in them:
+// he will do it.
+func (p *Phaser) sweep(e *zkconn.Epoch, parties []zkconn.Litter, phase int) {
+	ctx, stop := p.inSession(context.Background(), e)
+	defer stop()
+	var gone []<-chan struct{}
+	for _, l := range parties {
+		gone = append(gone, e.Reap(l))
+	}
+	for _, done := range gone {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return
+		}
 	}
 	for _, dir := range []string{p.arrivals(phase), p.arrivals(after(phase))} {
-		_ = e.Delete(ctx, dir) // refused if somebody is in it: he will do it
+		_ = e.Delete(ctx, dir)
 	}
 }
 
