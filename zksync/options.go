@@ -194,10 +194,13 @@ func WithLeaseFraction(f float64) Option {
 }
 
 // WithSessionFile keeps the id and password of the session in a file (mode 0600)
-// until Close. A process that was killed and starts again with the same file ends
-// its dead predecessor's session on the servers, so nobody waits out the timeout
-// for what it held. The file is locked while its owner lives: a second living
-// process with the same file gets ErrMisuse, never the first one's session.
+// until the servers have confirmed its end, which Close asks for. A process that was
+// killed, or closed its session while the servers could not be reached, and starts
+// again with the same file ends its dead predecessor's session on the servers, so
+// nobody waits out the timeout for what it held. Neither a Connect that fails nor
+// another crash forgets the predecessor. The file is locked while its owner lives: a
+// second living process with the same file gets ErrMisuse, never the first one's
+// session.
 func WithSessionFile(path string) Option {
 	return sessionOption("WithSessionFile", func(s *settings) { s.file = path })
 }

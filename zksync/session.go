@@ -30,7 +30,7 @@ type Session struct {
 	chroot  string
 	host    string
 	logger  *slog.Logger
-	file    *sessionFile
+	estate  *estate // nil without a session file
 
 	// ctx ends, with ErrClosed as its cause, when Close begins. Everything that the
 	// session starts hangs on it and is joined by work.
@@ -72,14 +72,11 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Session, err
 	s := newSession(set, list, chroot)
 	config := s.config()
 	if set.file != "" {
-		file, previous, err := openSessionFile(set.file)
-		if err != nil {
+		if s.estate, err = openEstate(set.file, list, s.logger); err != nil {
 			return fail(err)
 		}
-		s.file = file
-		if previous != nil {
-			config.Predecessor = &zkconn.Credentials{ID: previous.ID, Passwd: previous.Password}
-		}
+		config.Predecessors = s.estate.inherited()
+		config.OnSession, config.OnEnded = s.estate.add, s.estate.remove
 	}
 	s.client = zkconn.Open(config)
 	if err := s.first(ctx); err != nil {
@@ -107,7 +104,6 @@ func (s *Session) config() zkconn.Config {
 	return zkconn.Config{
 		Servers: s.servers, Timeout: s.set.timeout, Auth: s.set.auth,
 		Dial: s.dialer(), LeaseFraction: s.set.fraction, Logger: s.logger,
-		OnSession: s.keep,
 	}
 }
 
@@ -138,18 +134,6 @@ func (s *Session) dialer() func(context.Context, string, string) (net.Conn, erro
 			return nil, err
 		}
 		return conn, nil
-	}
-}
-
-// keep stores what a successor needs to end this session.
-func (s *Session) keep(id int64, passwd []byte) {
-	if s.file == nil {
-		return
-	}
-	saved := savedSession{ID: id, Password: passwd, Servers: strings.Join(s.servers, ",")}
-	if err := s.file.save(saved); err != nil {
-		s.logger.Error("cannot keep the session for a successor; after a crash others wait out the timeout",
-			"file", s.set.file, "error", err)
 	}
 }
 
@@ -265,10 +249,10 @@ func (s *Session) Conn() *zk.Conn {
 // Close releases every lease, ends the ZooKeeper session on the servers, and joins
 // every goroutine of the session. Whoever waits in a call of it gets ErrClosed at
 // once. When the servers cannot be reached, it tries for two seconds and then
-// leaves the session to its timeout; of a connection that is [Tap]ped it removes the
-// nodes, and what is left after two seconds goes as soon as the connection allows. It
-// may be called more than once and always returns the same; an error concerns the
-// session file only.
+// leaves the session to its timeout, or to whoever finds it in the session file; of a
+// connection that is [Tap]ped it removes the nodes, and what is left after two seconds
+// goes as soon as the connection allows. It may be called more than once and always
+// returns the same; an error concerns the session file only.
 func (s *Session) Close() error {
 	s.closing.Do(func() {
 		s.mu.Lock()
@@ -288,8 +272,8 @@ func (s *Session) Close() error {
 		s.client.Stop()
 		s.work.Wait()
 		s.client.Finish()
-		if s.file != nil {
-			s.result = errors.Join(s.file.clear(), s.file.close())
+		if s.estate != nil {
+			s.result = s.estate.close()
 		}
 	})
 	return s.result

@@ -16,13 +16,13 @@ import (
 type savedSession struct {
 	ID       int64
 	Password []byte
-	Servers  string // the connect string, so that it is not tried on another ensemble
+	Servers  string // of the connect string, for whoever reads the file
 }
 
-// sessionFile keeps the savedSession of this process for its successor. It is
-// locked against other processes, and other Sessions of this one, from open to
-// close; the operating system unlocks it when the process dies, however it dies.
-// That lock is the proof that the session found in the file has no living owner.
+// sessionFile keeps the sessions of this process for its successor. It is locked
+// against other processes, and other Sessions of this one, from open to close; the
+// operating system unlocks it when the process dies, however it dies. That lock is the
+// proof that the sessions found in the file have no living owner.
 type sessionFile struct{ file *os.File }
 
 // maxSessionFile is far above what save writes. A larger file is not ours.
@@ -32,11 +32,11 @@ const maxSessionFile = 64 << 10
 var errSessionFileLocked = errors.New("locked by another process")
 
 // openSessionFile opens and locks the file, creating it if it is missing, and
-// returns the session that the last process left in it: nil after a clean end, and
-// nil if the content is not what save wrote, since a process may have died while
-// writing and that must not keep its successor from starting. An error wraps
-// ErrMisuse if somebody else has the file open or if it cannot be kept private.
-func openSessionFile(path string) (*sessionFile, *savedSession, error) {
+// returns the sessions that the last process left in it, the oldest first: none after
+// a clean end, and none if the content is not what save wrote, since a process may
+// have died while writing and that must not keep its successor from starting. An error
+// wraps ErrMisuse if somebody else has the file open or if it cannot be kept private.
+func openSessionFile(path string) (*sessionFile, []savedSession, error) {
 	file, err := openLocked(path)
 	if errors.Is(err, errSessionFileLocked) {
 		return nil, nil, fmt.Errorf("zksync: session file %s: another living process, or another session "+
@@ -50,26 +50,38 @@ func openSessionFile(path string) (*sessionFile, *savedSession, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("zksync: session file %s: %w", showPath(path), errors.Join(err, f.close()))
 	}
-	return f, decodeSession(content), nil
+	return f, decodeSessions(content), nil
 }
 
-// sessionLine is the content of the file. The id is written as ZooKeeper's own
-// tools show it.
+// sessionLine is the content of the file: the newest session, and those before it of
+// which the end is not certain, the oldest first.
 type sessionLine struct {
+	sessionKey
+	Servers string       `json:"servers"`
+	Earlier []sessionKey `json:"earlier,omitempty"`
+}
+
+// sessionKey is what it takes to end a session. The id is written as ZooKeeper's own
+// tools show it.
+type sessionKey struct {
 	Session  string `json:"session"`
 	Password []byte `json:"password"`
-	Servers  string `json:"servers"`
 }
 
-// save replaces the content with s. The line is written in one piece over the
-// old one and only then cut to its length, so that a process killed at any moment
-// leaves the old line or the new one: whatever follows the first line is ignored.
-func (f *sessionFile) save(s savedSession) error {
-	line, err := json.Marshal(sessionLine{
-		Session:  "0x" + strconv.FormatUint(uint64(s.ID), 16),
-		Password: s.Password,
-		Servers:  s.Servers,
-	})
+func keyOf(s savedSession) sessionKey {
+	return sessionKey{"0x" + strconv.FormatUint(uint64(s.ID), 16), s.Password}
+}
+
+// save replaces the content with the given sessions, the oldest first. The line is
+// written in one piece over the old one and only then cut to its length, so that a
+// process killed at any moment leaves the old line or the new one: whatever follows
+// the first line is ignored. Of the servers only the newest session's are kept.
+func (f *sessionFile) save(earlier []savedSession, s savedSession) error {
+	content := sessionLine{sessionKey: keyOf(s), Servers: s.Servers}
+	for _, old := range earlier {
+		content.Earlier = append(content.Earlier, keyOf(old))
+	}
+	line, err := json.Marshal(content)
 	if err != nil {
 		return f.failed("save", err)
 	}
@@ -113,17 +125,21 @@ func (f *sessionFile) failed(op string, err error) error {
 	return fmt.Errorf("zksync: %s session file %s: %w", op, showPath(f.file.Name()), err)
 }
 
-// decodeSession returns nil unless content begins with a line that save wrote.
-func decodeSession(content []byte) *savedSession {
+// decodeSessions returns nil unless content begins with a line that save wrote.
+func decodeSessions(content []byte) []savedSession {
 	text, _, complete := bytes.Cut(content, []byte("\n"))
 	var line sessionLine
 	if !complete || len(content) > maxSessionFile || json.Unmarshal(text, &line) != nil {
 		return nil
 	}
-	// Base 0 takes the "0x" and refuses a bare number, which nobody here wrote.
-	id, err := strconv.ParseUint(line.Session, 0, 64)
-	if err != nil || id == 0 || line.Session != "0x"+strconv.FormatUint(id, 16) || len(line.Password) == 0 {
-		return nil
+	var sessions []savedSession
+	for _, k := range append(line.Earlier, line.sessionKey) {
+		// Base 0 takes the "0x" and refuses a bare number, which nobody here wrote.
+		id, err := strconv.ParseUint(k.Session, 0, 64)
+		if err != nil || id == 0 || k.Session != "0x"+strconv.FormatUint(id, 16) || len(k.Password) == 0 {
+			return nil
+		}
+		sessions = append(sessions, savedSession{ID: int64(id), Password: k.Password, Servers: line.Servers})
 	}
-	return &savedSession{ID: int64(id), Password: line.Password, Servers: line.Servers}
+	return sessions
 }

@@ -16,7 +16,7 @@ import (
 
 func sessionPath(t *testing.T) string { return filepath.Join(t.TempDir(), "session") }
 
-func mustOpen(t *testing.T, path string) (*sessionFile, *savedSession) {
+func mustOpen(t *testing.T, path string) (*sessionFile, []savedSession) {
 	t.Helper()
 	f, previous, err := openSessionFile(path)
 	require.NoError(t, err)
@@ -29,7 +29,7 @@ func TestASavedSessionIsFoundByTheNextOpener(t *testing.T) {
 	f, previous := mustOpen(t, path)
 	require.Nil(t, previous, "nothing was there")
 	want := savedSession{ID: 0x1234_5678_9abc_def0, Password: []byte("0123456789abcdef"), Servers: "zk1:2181,zk2/app"}
-	require.NoError(t, f.save(want))
+	require.NoError(t, f.save(nil, want))
 	require.NoError(t, f.close())
 	require.NoError(t, f.close(), "closing again does nothing")
 
@@ -38,42 +38,60 @@ func TestASavedSessionIsFoundByTheNextOpener(t *testing.T) {
 	require.Equal(t, `{"session":"0x123456789abcdef0","password":"MDEyMzQ1Njc4OWFiY2RlZg==","servers":"zk1:2181,zk2/app"}`+"\n", string(content))
 
 	_, previous = mustOpen(t, path)
-	require.Equal(t, &want, previous)
+	require.Equal(t, []savedSession{want}, previous)
+}
+
+func TestEarlierSessionsAreKeptInTheirOrder(t *testing.T) {
+	path := sessionPath(t)
+	f, _ := mustOpen(t, path)
+	want := []savedSession{
+		{ID: 3, Password: []byte("p"), Servers: "s"},
+		{ID: 1, Password: []byte("q"), Servers: "s"},
+		{ID: 2, Password: []byte("r"), Servers: "s"},
+	}
+	require.NoError(t, f.save(want[:2], want[2]))
+	require.NoError(t, f.close())
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, `{"session":"0x2","password":"cg==","servers":"s","earlier":[`+
+		`{"session":"0x3","password":"cA=="},{"session":"0x1","password":"cQ=="}]}`+"\n", string(content))
+	_, previous := mustOpen(t, path)
+	require.Equal(t, want, previous)
 }
 
 func TestANegativeSessionIDIsKept(t *testing.T) {
 	path := sessionPath(t)
 	f, _ := mustOpen(t, path)
 	want := savedSession{ID: -2, Password: []byte{0}}
-	require.NoError(t, f.save(want))
+	require.NoError(t, f.save(nil, want))
 	require.NoError(t, f.close())
 	_, previous := mustOpen(t, path)
-	require.Equal(t, &want, previous)
+	require.Equal(t, []savedSession{want}, previous)
 }
 
 func TestALaterSaveReplacesALongerOne(t *testing.T) {
 	path := sessionPath(t)
 	f, _ := mustOpen(t, path)
-	require.NoError(t, f.save(savedSession{ID: 1, Password: []byte("p"), Servers: strings.Repeat("long,", 100)}))
+	require.NoError(t, f.save(nil, savedSession{ID: 1, Password: []byte("p"), Servers: strings.Repeat("long,", 100)}))
 	want := savedSession{ID: 2, Password: []byte("q"), Servers: "s"}
-	require.NoError(t, f.save(want))
+	require.NoError(t, f.save(nil, want))
 	require.NoError(t, f.close())
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, 1, bytes.Count(content, []byte("\n")))
 	_, previous := mustOpen(t, path)
-	require.Equal(t, &want, previous)
+	require.Equal(t, []savedSession{want}, previous)
 }
 
 func TestAClearedFileHoldsNoSessionAndTakesANewOne(t *testing.T) {
 	path := sessionPath(t)
 	f, _ := mustOpen(t, path)
-	require.NoError(t, f.save(savedSession{ID: 1, Password: []byte("p")}))
+	require.NoError(t, f.save(nil, savedSession{ID: 1, Password: []byte("p")}))
 	require.NoError(t, f.clear())
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Empty(t, content)
-	require.NoError(t, f.save(savedSession{ID: 2, Password: []byte("q")}))
+	require.NoError(t, f.save(nil, savedSession{ID: 2, Password: []byte("q")}))
 	require.NoError(t, f.clear())
 	require.NoError(t, f.close())
 	_, previous := mustOpen(t, path)
@@ -82,8 +100,8 @@ func TestAClearedFileHoldsNoSessionAndTakesANewOne(t *testing.T) {
 
 func TestContentThatSaveDidNotWriteIsNoSession(t *testing.T) {
 	good := `{"session":"0x1","password":"cA==","servers":"s"}` + "\n"
-	require.NotNil(t, decodeSession([]byte(good)))
-	require.NotNil(t, decodeSession([]byte(good+`tail of a longer line"}`+"\n")), "killed before the file was cut")
+	require.NotNil(t, decodeSessions([]byte(good)))
+	require.NotNil(t, decodeSessions([]byte(good+`tail of a longer line"}`+"\n")), "killed before the file was cut")
 	for _, content := range []string{
 		"", "\n", "garbage\n", "\x00\x00\x00\n", "null\n", "{}\n", "[]\n",
 		good[:len(good)-1], good[:len(good)/2], "\n" + good, "x" + good,
@@ -97,9 +115,11 @@ func TestContentThatSaveDidNotWriteIsNoSession(t *testing.T) {
 		`{"session":"0x1","password":""}` + "\n",
 		`{"session":"0x1"}` + "\n",
 		`{"session":"0x1","password":"!"}` + "\n",
+		`{"session":"0x1","password":"cA==","earlier":[{"session":"0x0","password":"cA=="}]}` + "\n",
+		`{"session":"0x1","password":"cA==","earlier":{}}` + "\n",
 		good + strings.Repeat("x", maxSessionFile),
 	} {
-		require.Nil(t, decodeSession([]byte(content)), "%.100q", content)
+		require.Nil(t, decodeSessions([]byte(content)), "%.100q", content)
 	}
 }
 
@@ -109,13 +129,13 @@ func TestAFileFullOfGarbageIsOpenedAndReused(t *testing.T) {
 	f, previous := mustOpen(t, path)
 	require.Nil(t, previous)
 	want := savedSession{ID: 3, Password: []byte("p"), Servers: "s"}
-	require.NoError(t, f.save(want))
+	require.NoError(t, f.save(nil, want))
 	require.NoError(t, f.close())
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	require.Less(t, info.Size(), int64(200))
 	_, previous = mustOpen(t, path)
-	require.Equal(t, &want, previous)
+	require.Equal(t, []savedSession{want}, previous)
 }
 
 // However far a save got, a successor sees the old session, the new one or none;
@@ -133,7 +153,7 @@ func TestADeathDuringASaveNeverMixesSessions(t *testing.T) {
 			defer func() { require.NoError(t, os.RemoveAll(dir)) }()
 			f, _, err := openSessionFile(filepath.Join(dir, "session"))
 			require.NoError(t, err)
-			require.NoError(t, f.save(s))
+			require.NoError(t, f.save(nil, s))
 			require.NoError(t, f.close())
 			content, err := os.ReadFile(filepath.Join(dir, "session"))
 			require.NoError(t, err)
@@ -145,11 +165,11 @@ func TestADeathDuringASaveNeverMixesSessions(t *testing.T) {
 		// The write is one piece; what can be seen is either none of it or all of it,
 		// with the rest of a longer old line behind.
 		notCut := append(bytes.Clone(written), old[min(len(written), len(old)):]...)
-		require.Equal(t, &before, decodeSession(old))
-		require.Equal(t, &after, decodeSession(notCut))
+		require.Equal(t, []savedSession{before}, decodeSessions(old))
+		require.Equal(t, []savedSession{after}, decodeSessions(notCut))
 		// A file system that lost its tail with the power leaves no session.
 		lost := rapid.IntRange(0, len(written)-1).Draw(t, "kept")
-		require.Nil(t, decodeSession(written[:lost]))
+		require.Nil(t, decodeSessions(written[:lost]))
 	})
 }
 
@@ -157,19 +177,19 @@ func TestASessionTooLargeForTheFileIsRefusedAndTheOldOneKept(t *testing.T) {
 	path := sessionPath(t)
 	f, _ := mustOpen(t, path)
 	want := savedSession{ID: 1, Password: []byte("p")}
-	require.NoError(t, f.save(want))
-	err := f.save(savedSession{ID: 2, Password: []byte("p"), Servers: strings.Repeat("s", maxSessionFile)})
+	require.NoError(t, f.save(nil, want))
+	err := f.save(nil, savedSession{ID: 2, Password: []byte("p"), Servers: strings.Repeat("s", maxSessionFile)})
 	require.ErrorIs(t, err, ErrMisuse)
 	require.NoError(t, f.close())
 	_, previous := mustOpen(t, path)
-	require.Equal(t, &want, previous)
+	require.Equal(t, []savedSession{want}, previous)
 }
 
 func TestUsingAClosedFileIsAnErrorThatNamesIt(t *testing.T) {
 	path := sessionPath(t)
 	f, _ := mustOpen(t, path)
 	require.NoError(t, f.close())
-	err := f.save(savedSession{ID: 1, Password: []byte("p")})
+	err := f.save(nil, savedSession{ID: 1, Password: []byte("p")})
 	require.ErrorIs(t, err, os.ErrClosed)
 	require.ErrorContains(t, err, path)
 	err = f.clear()
@@ -180,7 +200,7 @@ func TestUsingAClosedFileIsAnErrorThatNamesIt(t *testing.T) {
 func TestASecondSessionOfTheSameProcessIsRefused(t *testing.T) {
 	path := sessionPath(t)
 	f, _ := mustOpen(t, path)
-	require.NoError(t, f.save(savedSession{ID: 1, Password: []byte("p")}))
+	require.NoError(t, f.save(nil, savedSession{ID: 1, Password: []byte("p")}))
 	for range 3 {
 		_, _, err := openSessionFile(path)
 		require.ErrorIs(t, err, ErrMisuse)
@@ -217,7 +237,7 @@ func TestSessionFileOwnerProcess(t *testing.T) {
 		fmt.Printf("refused: %v\n", err)
 		return
 	}
-	require.NoError(t, f.save(savedSession{ID: int64(os.Getpid()), Password: []byte("secret"), Servers: "zk"}))
+	require.NoError(t, f.save(nil, savedSession{ID: int64(os.Getpid()), Password: []byte("secret"), Servers: "zk"}))
 	fmt.Printf("owner, previous %t\n", previous != nil)
 	_, err = bufio.NewReader(os.Stdin).ReadString('\n')
 	require.Error(t, err, "standard input was closed")
@@ -268,7 +288,7 @@ func TestALivingProcessKeepsItsFileAndADeadOneHandsItOver(t *testing.T) {
 	require.NoError(t, cmd.Process.Kill()) // SIGKILL: it has no chance to clean up
 	finish()
 	_, previous := mustOpen(t, path)
-	require.Equal(t, &savedSession{ID: int64(cmd.Process.Pid), Password: []byte("secret"), Servers: "zk"}, previous)
+	require.Equal(t, []savedSession{{ID: int64(cmd.Process.Pid), Password: []byte("secret"), Servers: "zk"}}, previous)
 }
 
 func TestAnotherProcessIsRefusedWhileThisOneHoldsTheFile(t *testing.T) {
@@ -277,7 +297,7 @@ func TestAnotherProcessIsRefusedWhileThisOneHoldsTheFile(t *testing.T) {
 	_, finish, said := startOwner(t, path)
 	finish()
 	require.Contains(t, said, "refused: zksync: session file "+path)
-	require.NoError(t, f.save(savedSession{ID: 9, Password: []byte("p")}))
+	require.NoError(t, f.save(nil, savedSession{ID: 9, Password: []byte("p")}))
 	require.NoError(t, f.close())
 
 	_, finish, said = startOwner(t, path)
@@ -309,11 +329,12 @@ func TestTheLockIsNotInheritedByChildren(t *testing.T) {
 	mustOpen(t, path)
 }
 
-func FuzzDecodeSession(f *testing.F) {
+func FuzzDecodeSessions(f *testing.F) {
 	f.Add([]byte(`{"session":"0x1","password":"cA==","servers":"s"}` + "\n"))
+	f.Add([]byte(`{"session":"0x1","password":"cA==","servers":"s","earlier":[{"session":"0x2","password":"cA=="}]}` + "\n"))
 	f.Add([]byte("garbage"))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		if s := decodeSession(content); s != nil {
+		for _, s := range decodeSessions(content) {
 			require.NotZero(t, s.ID)
 			require.NotEmpty(t, s.Password)
 		}

@@ -119,8 +119,9 @@ func TestWhatATappedSessionCouldNotRemoveGoesAsSoonAsItsConnectionAllows(t *test
 		require.LessOrEqual(t, time.Since(healed), 3*time.Second, "the client itself pauses for a second between attempts")
 		require.NoError(t, l.Unlock())
 		for _, p := range paths {
-			srv.CheckChildren(t, p)
+			srv.WaitChildren(t, p, 0)
 		}
+		require.LessOrEqual(t, time.Since(healed), 3*time.Second)
 		require.Equal(t, id, conn.SessionID(), "it is not that its session ended")
 	})
 }

@@ -26,23 +26,15 @@ func (e *Epoch) remains() *Credentials {
 	return &Credentials{e.id, e.passwd}
 }
 
-// bury ends a session of the past as soon as e is connected. It gives up after
-// three attempts, since the servers will end the session themselves.
-func (c *Client) bury(e *Epoch, dead Credentials) {
-	c.runs.Add(1)
-	go func() {
-		defer c.runs.Done()
-		ctx, cancel := c.untilStopping(context.Background())
-		defer cancel()
-		for range 3 {
-			if e.Await(ctx) != nil {
-				return
-			}
-			if c.endOne(e.address(), dead) == nil {
-				return
-			}
-		}
-	}()
+// ended passes on that the servers have confirmed the end of a session.
+func (c *Client) ended(id int64) {
+	if id == 0 {
+		return // there never was one
+	}
+	c.graves.remove(id)
+	if c.cfg.OnEnded != nil {
+		c.cfg.OnEnded(id)
+	}
 }
 
 // endOne makes one attempt, which Close lets finish as it does that at its own session.
@@ -77,16 +69,17 @@ func (e *Epoch) address() string {
 }
 
 // endUnreached ends the session of an epoch that closed without a connection. It
-// tries one server after the other until ctx ends.
-func (c *Client) endUnreached(ctx context.Context, e *Epoch) {
+// tries one server after the other until ctx ends, and returns the one that did it.
+func (c *Client) endUnreached(ctx context.Context, e *Epoch) (addr string) {
 	dead := e.remains()
 	if dead == nil || e.endedCleanly() {
-		return
+		c.ended(e.ID())
+		return ""
 	}
 	for tries := 1; ; tries++ {
 		addr, _ := e.hosts.Next()
 		if c.endSession(ctx, addr, *dead) == nil {
-			return
+			return addr
 		}
 		if tries%e.hosts.Len() != 0 {
 			continue
@@ -96,7 +89,7 @@ func (c *Client) endUnreached(ctx context.Context, e *Epoch) {
 		case <-t.C:
 		case <-ctx.Done():
 			t.Stop()
-			return
+			return ""
 		}
 	}
 }
@@ -124,14 +117,20 @@ func (c *Client) endSession(ctx context.Context, addr string, dead Credentials) 
 	err = c.resumeAndClose(conn, dead)
 	if err == nil || errors.Is(err, errNotSession) {
 		c.cfg.Logger.Debug("ended a session of the past", "session", fmt.Sprintf("0x%x", dead.ID), "result", err)
+		c.ended(dead.ID)
 		return nil
 	}
 	return err
 }
 
+// resumeAndClose sends both requests at once. A server looks at the second after the
+// session was resumed, and if only the first got through, or its answer did not, then
+// the attempt would have kept the session alive.
 func (c *Client) resumeAndClose(conn net.Conn, dead Credentials) error {
-	hello := connectRequest(int32(c.cfg.Timeout/time.Millisecond), dead.ID, dead.Passwd)
-	if _, err := conn.Write(appendFrame(nil, hello)); err != nil {
+	const xid = 1
+	frames := appendFrame(nil, connectRequest(int32(c.cfg.Timeout/time.Millisecond), dead.ID, dead.Passwd))
+	frames = append(frames, appendFrame(nil, requestHeader(xid, opClose))...)
+	if _, err := conn.Write(frames); err != nil {
 		return err
 	}
 	body, err := readFrame(conn, maxConnectReply)
@@ -145,13 +144,27 @@ func (c *Client) resumeAndClose(conn net.Conn, dead Credentials) error {
 	if reply.id != dead.ID {
 		return errNotSession
 	}
-	if _, err := conn.Write(appendFrame(nil, requestHeader(1, opClose))); err != nil {
-		return err
-	}
 	// The answer comes after the session's nodes are gone. Without one, the next
 	// attempt will be told whether the session still exists.
-	_, err = readFrame(conn, maxFrame)
-	return err
+	for {
+		body, err := readFrame(conn, maxFrame)
+		if err != nil {
+			return err
+		}
+		r := &juteReader{b: body}
+		answered, _, code := r.int32(), r.int64(), r.int32()
+		switch {
+		case r.err != nil:
+			return r.err
+		case answered != xid:
+			continue
+		case code == codeSessionExpired:
+			return errNotSession
+		case code != 0:
+			return fmt.Errorf("the end of the session was answered with error %d", code)
+		}
+		return nil
+	}
 }
 
 func readFrame(r io.Reader, limit uint32) ([]byte, error) {

@@ -36,7 +36,8 @@ type Client struct {
 	stopping chan struct{} // closed when Close begins
 	stop     sync.Once
 	rest     sync.Once
-	runs     sync.WaitGroup // the run loop and the burials
+	runs     sync.WaitGroup // the run loop and what it starts
+	graves   graves
 
 	mu      sync.Mutex
 	state   State
@@ -58,7 +59,7 @@ func Open(cfg Config) *Client {
 	}
 	c := &Client{
 		cfg: cfg, pace: newPace(cfg.Timeout),
-		stopping: make(chan struct{}), moved: make(chan struct{}),
+		graves: newGraves(), stopping: make(chan struct{}), moved: make(chan struct{}),
 		subs: make(map[*Subscription]struct{}),
 	}
 	c.runs.Add(1)
@@ -69,15 +70,15 @@ func Open(cfg Config) *Client {
 // run opens one epoch after the other.
 func (c *Client) run() {
 	defer c.runs.Done()
-	predecessor := c.cfg.Predecessor
+	dead := c.cfg.Predecessors
 	for n := int64(1); ; n++ {
 		e, err := c.open(n)
 		if err != nil {
 			c.refuse(err)
 			return
 		}
-		if predecessor != nil {
-			c.bury(e, *predecessor)
+		for _, d := range dead {
+			c.bury(d)
 		}
 		select {
 		case <-e.over:
@@ -91,7 +92,11 @@ func (c *Client) run() {
 			defer c.runs.Done()
 			e.shutdown(false)
 		}()
-		predecessor = e.remains()
+		if dead = nil; e.remains() != nil {
+			dead = []Credentials{*e.remains()}
+		} else {
+			c.ended(e.ID())
+		}
 		stopping := c.stopping
 		if c.Refused() != nil {
 			stopping = done // there will be no other epoch
@@ -100,7 +105,7 @@ func (c *Client) run() {
 		case <-stopping:
 			ctx, cancel := context.WithTimeout(context.Background(), closing)
 			defer cancel()
-			c.endUnreached(ctx, e)
+			c.endAll(ctx, e)
 			return
 		default:
 		}
@@ -112,8 +117,10 @@ func (c *Client) end(e *Epoch) {
 	ctx, cancel := context.WithTimeout(context.Background(), closing)
 	defer cancel()
 	if e.Linked() {
+		addr := e.address()
 		e.shutdown(true)
 		c.endUnreached(ctx, e) // if there was no answer
+		c.buryRest(ctx, addr)
 		return
 	}
 	down := make(chan struct{})
@@ -121,7 +128,7 @@ func (c *Client) end(e *Epoch) {
 		defer close(down)
 		e.shutdown(false)
 	}()
-	c.endUnreached(ctx, e)
+	c.endAll(ctx, e)
 	<-down
 }
 

@@ -21,10 +21,14 @@ type Config struct {
 	Dial          func(ctx context.Context, network, address string) (net.Conn, error)
 	LeaseFraction float64 // of the timeout, after which leases end; 0 for all of it
 	Logger        *slog.Logger
-	// OnSession is told of every new session before it is used.
+	// OnSession is told of every new session before it is used, and again whenever it is
+	// connected.
 	OnSession func(id int64, passwd []byte)
-	// Predecessor is the session of a dead process, to be ended on the servers.
-	Predecessor *Credentials
+	// OnEnded is told once the servers have confirmed that a session is gone: one that
+	// OnSession was told of, or a predecessor. It is not called after Close.
+	OnEnded func(id int64)
+	// Predecessors are the sessions of dead processes, to be ended on the servers.
+	Predecessors []Credentials
 }
 
 // Credentials are what it takes to resume or end a session.
