@@ -1,6 +1,7 @@
 package zkconn
 
 import (
+	"errors"
 	"reflect"
 	"sync"
 	"time"
@@ -99,6 +100,9 @@ func (e *Epoch) adoptedSweep(l Litter) error {
 		return gone(err)
 	}
 	names, _, err := e.conn.Children(l.Dir)
+	if errors.Is(err, zk.ErrNoAuth) {
+		return nil // see sweep
+	}
 	if err != nil {
 		return gone(err)
 	}

@@ -143,3 +143,32 @@ func TestTheReaperOfAnAdoptedConnectionGoesOnThroughLostOnesAfterClose(t *testin
 		require.Equal(t, e.ID(), conn.SessionID())
 	})
 }
+
+// Whoever may create but not list finds nothing; asking again for as long as the session lives, once for
+// every attempt, would not change that.
+func TestTheReaperDoesNotLookForEverWhereItMayNotLook(t *testing.T) {
+	for name, epoch := range map[string]func(*testing.T, *zktest.Server) *zkconn.Epoch{
+		"own connection": func(t *testing.T, srv *zktest.Server) *zkconn.Epoch {
+			_, e := open(t, srv)
+			return e
+		},
+		"adopted": func(t *testing.T, srv *zktest.Server) *zkconn.Epoch {
+			_, _, e := adopt(t, srv)
+			return e
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Run(t)
+				e := epoch(t, srv)
+				create := zk.WorldACL(zk.PermCreate | zk.PermDelete)
+				require.NoError(t, e.CreateContainer(t.Context(), "/d", nil, create))
+				make1(t, e, "/d/_c_1-lock-0")
+				make1(t, e, "/d/_c_2-lock-1")
+				reaped(t, e.Reap(zkconn.Litter{Dir: "/d", Prefix: "_c_1-"}), time.Second)
+				reaped(t, e.Reap(zkconn.Litter{Dir: "/d", Node: "/d/_c_2-lock-1"}), time.Second)
+				srv.CheckChildren(t, "/d", "_c_1-lock-0")
+			})
+		})
+	}
+}
