@@ -3,6 +3,7 @@ package recipes_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"time"
 
@@ -118,5 +119,32 @@ func TestADoubleBarrierAndALatchNeedNoRightToWriteData(t *testing.T) {
 			require.True(t, errors.Is(err, zk.ErrNoAuth), "%v", err)
 			require.NoError(t, ls[0].Reset(ctx))
 		}
+	})
+}
+
+func TestCancelledWaitsAtADoubleBarrierOrALatchLeaveNothing(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		b, full := zkbarrier.NewDoubleBarrier(s, doublePath, 2), v.doubles(1, 2)[0]
+		l := zkbarrier.NewLatch(s, latchPath, 1)
+		v.round(b, full)
+		v.remaining(l, 1)
+		before := runtime.NumGoroutine()
+		for range 300 {
+			ctx, cancel := context.WithCancel(context.Background())
+			calls := []*attempt{waits(ctx, b.Enter), waits(ctx, l.Wait)}
+			v.quiet()
+			cancel()
+			for _, a := range calls {
+				require.ErrorIs(t, v.failed(a), context.Canceled)
+			}
+			require.Empty(t, v.children(doubleParties))
+		}
+		v.quiet()
+		require.LessOrEqual(t, runtime.NumGoroutine(), before)
+		require.LessOrEqual(t, v.srv.Watches(), 2, "one of each, which the server drops when its node goes")
+		v.round(b, full)
+		require.NoError(t, l.CountDown(context.Background()))
+		require.Zero(t, v.srv.Watches())
 	})
 }

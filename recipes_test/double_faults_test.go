@@ -138,10 +138,10 @@ func (v *env) struckMeeting(b blow, nth int) (struck bool) {
 	return struck
 }
 
-// aWhile is enough for a session to end, and for who waits for it to notice.
+// aWhile is enough for who waits to look again.
 func (v *env) aWhile() {
 	v.t.Helper()
-	time.Sleep(25 * time.Second)
+	time.Sleep(12 * time.Second)
 	v.quiet()
 }
 

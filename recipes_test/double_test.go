@@ -56,8 +56,7 @@ func (v *env) nonePasses(all []*attempt) {
 	v.t.Helper()
 	v.quiet()
 	if v.virtual {
-		time.Sleep(30 * time.Second)
-		v.quiet()
+		v.aWhile()
 	}
 	for i, a := range all {
 		require.True(v.t, a.pending(), "%d has passed: %v", i, a.err)
