@@ -143,7 +143,7 @@ func (p *Phaser) await(ctx context.Context, e *zkconn.Epoch, phase int) (turn, e
 // stand looks at who has still to arrive, and has the phaser advance if nobody has: then it
 // returns what it is in. Otherwise it returns a node to watch, "" without one.
 func (p *Phaser) stand(ctx context.Context, e *zkconn.Epoch, phase int) (sentinel string, next *turn, err error) {
-	names, stat, err := e.Children(ctx, p.arrivals(phase))
+	names, _, err := e.Children(ctx, p.arrivals(phase))
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		if p.onAdvance == nil {
@@ -158,8 +158,6 @@ func (p *Phaser) stand(ctx context.Context, e *zkconn.Epoch, phase int) (sentine
 		return "", nil, err
 	case len(names) > 0:
 		return p.arrivals(phase) + "/" + names[rand.N(len(names))], nil, nil
-	case stat.Cversion == 0:
-		return "", nil, nil // nobody has been registered yet
 	}
 	next, err = p.follow(ctx, e, phase, -1, 0)
 	return "", next, err
