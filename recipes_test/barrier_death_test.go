@@ -2,7 +2,6 @@ package recipes_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"sync/atomic"
@@ -48,6 +47,9 @@ func (v *env) oneDies(place int, victim *zksync.Session, opts ...zkbarrier.Barri
 	v.t.Helper()
 	spare = v.barriers(5, opts...)
 	for i := range 4 {
+		if i == 3 { // the others have looked around by now
+			pause(v.t, v, 2500*time.Millisecond)
+		}
 		if i == place {
 			dead = await(context.Background(), zkbarrier.NewBarrier(victim, barrierPath, 5, opts...))
 		} else {
@@ -203,206 +205,6 @@ func (v *env) inTime(cond func() bool) {
 	for start := time.Now(); !cond(); <-time.After(time.Second) {
 		require.Less(v.t, time.Since(start), time.Minute)
 	}
-}
-
-func TestADeathOfWhoRunsTheActionBreaksAStrictBarrierAndIsMadeGoodAtATolerantOne(t *testing.T) {
-	eachKind(t, func(t *testing.T, v *env, opts ...zkbarrier.BarrierOption) {
-		tolerant := len(opts) > 0
-		running := make(chan struct{}, 5)
-		var told atomic.Value
-		var ran atomic.Int32
-		action := zkbarrier.WithAction(func(ctx context.Context) error {
-			running <- struct{}{}
-			if ran.Add(1) > 1 {
-				return nil
-			}
-			<-ctx.Done()
-			told.Store(context.Cause(ctx))
-			return ctx.Err()
-		})
-		opts = append(opts, action)
-		s := v.session()
-		bs := v.barriers(3, opts...)
-		others := awaitAll(context.Background(), bs[:2]...)
-		v.gathered(bs[2], 2)
-		runner := await(context.Background(), zkbarrier.NewBarrier(s, barrierPath, 3, opts...))
-		v.awaits(running, "the action")
-		v.expire(s)
-		if tolerant { // it comes again, is the last again, and runs it again
-			v.leave(append(others, runner)...)
-			require.EqualValues(t, 2, ran.Load())
-		} else {
-			v.brokenFor(others...)
-			v.brokenFor(runner)
-			require.ErrorIs(t, runner.err, context.Canceled, "what the action said")
-		}
-		require.ErrorIs(t, told.Load().(error), zksync.ErrLost)
-		v.emptied()
-	})
-}
-
-// Each of those who wait may die while the action runs, also the one next to the runner.
-func TestADeathWhileTheActionRunsBreaksAStrictBarrier(t *testing.T) {
-	for place := range 2 {
-		t.Run(fmt.Sprint("place ", place), func(t *testing.T) {
-			each(t, func(t *testing.T, v *env) {
-				victim, kill := v.mortal()
-				running := make(chan struct{})
-				action := zkbarrier.WithAction(func(ctx context.Context) error {
-					close(running)
-					select {
-					case <-ctx.Done():
-					case <-time.After(time.Hour):
-					}
-					return context.Cause(ctx)
-				})
-				bs := v.barriers(3, action)
-				bs[place] = zkbarrier.NewBarrier(victim, barrierPath, 3, action)
-				var all []*awaiting
-				for i, b := range bs {
-					all = append(all, await(context.Background(), b))
-					if i < 2 {
-						v.gathered(bs[2], i+1)
-					}
-				}
-				v.awaits(running, "the action")
-				start := time.Now()
-				heal := kill()
-				v.brokenFor(all[1-place], all[2])
-				v.within(start, dying+v.span(100*time.Millisecond, 4*time.Second), "noticing the death")
-				heal()
-				v.brokenFor(all[place])
-				v.emptied()
-			})
-		})
-	}
-}
-
-func TestAPartyThatGivesUpWhileTheActionRuns(t *testing.T) {
-	eachKind(t, func(t *testing.T, v *env, opts ...zkbarrier.BarrierOption) {
-		tolerant := len(opts) > 0
-		var runs atomic.Int32
-		opts = append(opts, zkbarrier.WithAction(func(ctx context.Context) error {
-			runs.Add(1)
-			select {
-			case <-time.After(5 * time.Second):
-				return nil
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		}))
-		bs := v.barriers(3, opts...)
-		patient := await(context.Background(), bs[0])
-		v.gathered(bs[2], 1)
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		other := await(ctx, bs[1])
-		v.gathered(bs[2], 2)
-		last := await(context.Background(), bs[2])
-		v.inTime(func() bool { return runs.Load() == 1 })
-		start := time.Now()
-		cancel()
-		v.awaits(other.done, "Await to return")
-		require.ErrorIs(t, other.err, context.Canceled)
-		v.atOnce(start, "giving up")
-		if !tolerant {
-			v.brokenFor(patient, last)
-			v.emptied()
-			return
-		}
-		// Somebody who comes now belongs to the next generation, though there seems to be room.
-		late := await(context.Background(), bs[1])
-		v.awaits(last.done, "Await to return")
-		v.awaits(patient.done, "Await to return")
-		require.NoError(t, errors.Join(last.err, patient.err))
-		require.Equal(t, []int{2, 0}, []int{patient.index, last.index})
-		v.gathered(bs[0], 1)
-		require.True(t, late.pending(), "%v", late.err)
-		require.EqualValues(t, 1, runs.Load())
-		v.leave(append(awaitAll(context.Background(), bs[0], bs[2]), late)...)
-		require.EqualValues(t, 2, runs.Load())
-	})
-}
-
-// tripped has a party cut off while its generation is completed, until its session is over.
-func (v *env) tripped(later func(bs []*zkbarrier.Barrier), opts ...zkbarrier.BarrierOption) *awaiting {
-	v.t.Helper()
-	s, kill := v.mortal()
-	bs := v.barriers(2, opts...)
-	slow := await(context.Background(), zkbarrier.NewBarrier(s, barrierPath, 2, opts...))
-	v.gathered(bs[0], 1)
-	heal := kill()
-	_, err := bs[0].Await(context.Background())
-	require.NoError(v.t, err)
-	later(bs)
-	pause(v.t, v, 2*dying)
-	require.True(v.t, slow.pending(), "%v", slow.err)
-	heal()
-	v.awaits(slow.done, "Await to return")
-	return slow
-}
-
-func TestAcceptance064APartyThatLostItsSessionIsToldThatItsGenerationWasComplete(t *testing.T) {
-	for _, later := range []int{0, 10} {
-		t.Run(fmt.Sprint(later, " generations later"), func(t *testing.T) {
-			eachKind(t, func(t *testing.T, v *env, opts ...zkbarrier.BarrierOption) {
-				a := v.tripped(func(bs []*zkbarrier.Barrier) {
-					for i := range later {
-						if i%3 == 0 {
-							require.NoError(t, bs[0].Reset(context.Background()))
-						}
-						v.leave(awaitAll(context.Background(), bs...)...)
-					}
-				}, opts...)
-				require.NoError(t, a.err)
-				require.Equal(t, 1, a.index)
-			})
-		})
-	}
-}
-
-func TestAPartyThatLostItsSessionLongAgoIsToldThatNobodyKnows(t *testing.T) {
-	each(t, func(t *testing.T, v *env) {
-		a := v.tripped(func(bs []*zkbarrier.Barrier) {
-			for range 40 {
-				v.leave(awaitAll(context.Background(), bs...)...)
-			}
-		})
-		require.ErrorIs(t, a.err, zksync.ErrSessionExpired)
-		require.NotErrorIs(t, a.err, zksync.ErrBroken)
-		require.Equal(t, -1, a.index)
-		require.Len(t, v.children(barrierPath), 2+32, "the ends of 32 generations")
-	})
-}
-
-// As long as its session lives, its own node tells a party whether it was let go.
-func TestAcceptance064ASlowWaiterIsToldThoughTheRecordOfItsGenerationIsGone(t *testing.T) {
-	each(t, func(t *testing.T, v *env) {
-		s := v.session(zksync.WithTimeout(time.Minute))
-		bs := v.barriers(2)
-		slow := await(context.Background(), zkbarrier.NewBarrier(s, barrierPath, 2))
-		v.gathered(bs[0], 1)
-		heal := v.partition(s)
-		_, err := bs[0].Await(context.Background())
-		require.NoError(t, err)
-		for range 40 {
-			v.leave(awaitAll(context.Background(), bs...)...)
-		}
-		heal()
-		v.awaits(slow.done, "Await to return")
-		require.NoError(t, slow.err)
-		require.Equal(t, 1, slow.index)
-
-		slow = await(context.Background(), zkbarrier.NewBarrier(s, barrierPath, 2))
-		v.gathered(bs[0], 1)
-		heal = v.partition(s)
-		require.NoError(t, bs[0].Reset(context.Background()))
-		for range 40 {
-			v.leave(awaitAll(context.Background(), bs...)...)
-		}
-		heal()
-		v.brokenFor(slow)
-	})
 }
 
 // A request that is applied twice makes two nodes of one party. They count as one.

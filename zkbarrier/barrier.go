@@ -58,12 +58,12 @@ func WithAction(action func(ctx context.Context) error) BarrierOption {
 func Tolerant() BarrierOption { return func(b *Barrier) { b.tolerant = true } }
 
 // maxParties keeps the transaction in which all leave below what the servers accept, 1 MB.
-const maxParties = 4000
+const maxParties = 2000
 
 // NewBarrier names a barrier of a number of parties by a path of its own, which is created when
 // first needed. The first who uses it stores that number there; everybody else must say the
 // same, else the first call fails with zksync.ErrMisuse. It does no I/O. A malformed path, parties
-// below 1 or above 4000, or a nil session is reported by the first call as zksync.ErrMisuse.
+// below 1 or above 2000, or a nil session is reported by the first call as zksync.ErrMisuse.
 func NewBarrier(s *zksync.Session, path string, parties int, opts ...BarrierOption) *Barrier {
 	b := &Barrier{path: path, parties: parties, door: door.Open(s, path)}
 	for _, o := range opts {

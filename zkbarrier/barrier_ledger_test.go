@@ -36,6 +36,7 @@ type ledger struct {
 	ends    map[int64]*end
 	resets  []int // when the barrier was whole again
 	unread  []int64
+	claims  []claimed
 	actions []*actionRun
 }
 
@@ -55,7 +56,13 @@ type entry struct {
 type node struct {
 	generation int64
 	arrival
-	deleted int
+	created, deleted int
+}
+
+// claimed is a party's word that the action is its own.
+type claimed struct {
+	at   int
+	path string
 }
 
 // end is how a generation ended.
@@ -96,9 +103,11 @@ func (l *ledger) commit(txn zktest.Txn) {
 		case isParty && c.Kind == zktest.Created:
 			_, of, _ := strings.Cut(path.Base(path.Dir(c.Path)), "-")
 			g, _ := strconv.ParseInt(of, 10, 64)
-			l.nodes[c.Path] = &node{generation: g, arrival: a}
+			l.nodes[c.Path] = &node{generation: g, arrival: a, created: now}
 		case isParty && c.Kind == zktest.Deleted:
 			l.nodes[c.Path].deleted = now
+		case isParty && c.Kind == zktest.DataChanged:
+			l.claims = append(l.claims, claimed{now, c.Path}) // if it is not deleted at once
 		case err == nil && kind == "ended" && c.Kind == zktest.Created:
 			l.ends[g] = &end{at: now}
 			l.unread = append(l.unread, g)
@@ -223,6 +232,12 @@ func (l *ledger) checkPassed(name string, g int64, e *end) {
 	if l.b.action == nil {
 		return
 	}
+	if l.b.tolerant {
+		require.True(l.t, slices.ContainsFunc(l.claims, func(c claimed) bool {
+			return l.nodes[c.path].deleted == e.at && c.at < e.at && slices.Contains(e.Passed, l.nodes[c.path].attempt) &&
+				l.there(g, c.at, e.Passed)
+		}), "%s: generation %d: nobody claimed when all were there", name, g)
+	}
 	runs := 0
 	for _, r := range l.actions {
 		if slices.Contains(e.Passed, r.by.call.attempt) && r.end > 0 && r.end <= e.at && r.err == nil {
@@ -234,6 +249,18 @@ func (l *ledger) checkPassed(name string, g int64, e *end) {
 	} else {
 		require.Equal(l.t, 1, runs, "%s: generation %d: the action", name, g)
 	}
+}
+
+// there reports whether all of the attempts had a node at a certain time. mu is held.
+func (l *ledger) there(g int64, at int, attempts []string) bool {
+	return !slices.ContainsFunc(attempts, func(a string) bool {
+		for _, n := range l.nodes {
+			if n.generation == g && n.attempt == a && n.created < at && (n.deleted == 0 || n.deleted > at) {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // checkCall: a call that was counted returns its index, or gave up; a call that returns an index was counted; one that

@@ -35,13 +35,13 @@ func (c *barrierCall) release(ctx context.Context, e *zkconn.Epoch) (step, error
 // other members. Of two claims that both stand each would have the other's maker among its members,
 // since nobody comes in ahead of a party; so only one can be made.
 func (c *barrierCall) claim(ctx context.Context, e *zkconn.Epoch) (step, error) {
-	ops := []any{&zk.CheckVersionRequest{Path: c.b.base(), Version: c.st.version}}
-	// The own nodes come first: then a claim whose answer was lost is told by their version, whatever
-	// has become of the others.
-	for _, a := range c.crowd.all {
-		if a.attempt == c.attempt {
-			ops = append(ops, &zk.SetDataRequest{Path: c.sibling(a), Data: c.b.door.Owner()})
-		}
+	if stale, err := c.dropTwins(ctx, e); stale || err != nil {
+		return c.look, err
+	}
+	ops := []any{
+		&zk.CheckVersionRequest{Path: c.b.base(), Version: c.st.version},
+		// This comes before all that others can change: so a claim whose answer was lost is told by the version.
+		&zk.SetDataRequest{Path: c.node.Path, Data: c.b.door.Owner()},
 	}
 	for _, m := range c.members {
 		if m.attempt != c.attempt {
@@ -68,6 +68,21 @@ func (c *barrierCall) claim(ctx context.Context, e *zkconn.Epoch) (step, error) 
 		return c.look, nil
 	}
 	return next, err
+}
+
+// dropTwins deletes the party's other nodes: a claim stands or falls with one node, at one place. That of an
+// earlier session may bear a claim for others, who were there then.
+func (c *barrierCall) dropTwins(ctx context.Context, e *zkconn.Epoch) (found bool, err error) {
+	for _, a := range c.crowd.all {
+		if a.attempt != c.attempt || a.name == c.node.Name {
+			continue
+		}
+		found = true
+		if err := e.Delete(ctx, c.sibling(a)); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return found, err
+		}
+	}
+	return found, nil
 }
 
 // sibling is the path of a node of this generation.

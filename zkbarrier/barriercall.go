@@ -63,7 +63,7 @@ func (c *barrierCall) pass(place int) (step, error) {
 
 // run is the call in one session.
 func (c *barrierCall) run(ctx context.Context, e *zkconn.Epoch) error {
-	c.node = nil
+	c.node, c.acted = nil, false // what a claim was made by has gone with its session
 	next := c.arrive
 	if c.tries > 0 {
 		c.died = true
@@ -146,101 +146,6 @@ func (c *barrierCall) remember(ctx context.Context, e *zkconn.Epoch) (step, erro
 	return c.arrive, nil
 }
 
-// arrive makes the party's node.
-func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error) {
-	st, err := c.b.state(ctx, e)
-	if err == nil && st.Broken {
-		st, err = c.b.learn(ctx, e, true) // there may have been a Reset
-	}
-	if err != nil {
-		return nil, err
-	}
-	if c.tries > 0 && st.Generation != c.st.Generation {
-		f, next, err := c.settle(ctx, e)
-		if f == open && err == nil {
-			return c.arrive, nil
-		}
-		return next, err
-	}
-	if st.Broken {
-		return c.fail()
-	}
-	c.st = st
-	dir := c.b.dir(st.Generation)
-	n, err := enter.Make(ctx, e, enter.Spec{
-		Dir: dir, ACL: c.b.door.ACL(), Flags: zk.FlagEphemeral | zk.FlagSequence, Plain: &c.b.plain,
-		Name: func(uuid string) string { return arrivalPrefix(uuid, c.attempt) },
-		Data: c.b.door.Owner,
-		Before: func() []any {
-			c.tries++
-			return []any{
-				&zk.CheckVersionRequest{Path: c.b.base(), Version: st.version},
-				&zk.CheckVersionRequest{Path: dir, Version: -1},
-			}
-		},
-	})
-	var refused *enter.Refused
-	if errors.As(err, &refused) {
-		return c.refused(ctx, e, refused)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return c.arrived(n)
-}
-
-// refused is an arrival in a generation that has ended, for all that is known.
-func (c *barrierCall) refused(ctx context.Context, e *zkconn.Epoch, r *enter.Refused) (step, error) {
-	if c.tries > 1 { // an earlier one may have been counted
-		f, place, _, err := c.b.fate(ctx, e, c.st, c.attempt)
-		switch {
-		case err != nil:
-			return nil, err
-		case f == passed:
-			return c.pass(place)
-		case f == broken && !c.died:
-			c.tries = 0 // its node would be there
-		case f != open:
-			_, next, err := c.settle(ctx, e)
-			return next, err
-		}
-	}
-	now, err := c.b.learn(ctx, e, true)
-	if err != nil {
-		return nil, err
-	}
-	if r.Index == 1 && now == c.st { // somebody deleted the directory by hand
-		_, err := e.Create(ctx, c.b.dir(now.Generation), nil, 0, c.b.door.ACL())
-		if err != nil && !errors.Is(err, zk.ErrNodeExists) && !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent) {
-			return nil, err
-		}
-	}
-	if c.tries <= 1 {
-		c.begin(now)
-	}
-	return c.arrive, nil
-}
-
-// arrived decides by the directory's Stat, as of the arrival, whether all are there.
-func (c *barrierCall) arrived(n *enter.Node) (step, error) {
-	a, ok := parseArrival(n.Name)
-	if !ok {
-		return nil, fmt.Errorf("the servers made node %q, which is not what was asked for", n.Name)
-	}
-	c.node, c.seq, c.extra, c.blocker = n, a.seq, false, ""
-	switch {
-	case n.Dir == nil:
-		return c.look, nil
-	case n.Dir.NumChildren == 1:
-		return c.orStay(c.judge(gather([]string{n.Name}, n.Dir)))
-	case int(n.Dir.NumChildren) >= c.b.parties:
-		return c.look, nil
-	case !c.b.tolerant && int(n.Dir.NumChildren) != a.seq+1:
-		return c.breakUp, nil // somebody who had come before is gone
-	}
-	return c.stay, nil
-}
-
 // look decides by the list of those who are there.
 func (c *barrierCall) look(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	g, err := c.b.gathering(ctx, e, c.st.Generation)
@@ -300,6 +205,7 @@ func (c *barrierCall) vanish(ctx context.Context, e *zkconn.Epoch) (step, error)
 	case err != nil || f != open:
 		return next, err
 	case c.b.tolerant || c.extra: // deleted by hand
+		c.acted = false
 		return c.arrive, nil
 	}
 	return c.breakUp, nil

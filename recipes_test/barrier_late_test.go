@@ -1,0 +1,155 @@
+package recipes_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+func TestAcceptance064ASlowWaiterOfACompleteGenerationIsNeverToldThatItBroke(t *testing.T) {
+	eachKind(t, func(t *testing.T, v *env, opts ...zkbarrier.BarrierOption) {
+		s := v.session(zksync.WithTimeout(20 * time.Second))
+		slow := zkbarrier.NewBarrier(s, barrierPath, 2, opts...)
+		bs := v.barriers(2, opts...)
+		a := await(context.Background(), slow)
+		v.gathered(bs[0], 1)
+		heal := v.partition(s)
+		_, err := bs[0].Await(context.Background())
+		require.NoError(t, err)
+		for range 3 { // it sleeps through later generations, one of which breaks
+			v.leave(awaitAll(context.Background(), bs...)...)
+		}
+		other := await(context.Background(), bs[0])
+		v.gathered(bs[1], 1)
+		require.NoError(t, bs[1].Reset(context.Background()))
+		v.brokenFor(other)
+		require.True(t, a.pending())
+		heal()
+		v.awaits(a.done, "Await to return")
+		require.NoError(t, a.err)
+		require.Equal(t, 1, a.index)
+	})
+}
+
+func TestAcceptance126AnAwaitSurvivesAReconnect(t *testing.T) {
+	for name, outage := range away {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, v *env) {
+				s := v.session(zksync.WithTimeout(8 * time.Second))
+				bs := v.barriers(3)
+				a := await(context.Background(), zkbarrier.NewBarrier(s, barrierPath, 3))
+				v.gathered(bs[0], 1)
+				b := await(context.Background(), bs[0])
+				v.gathered(bs[1], 2)
+				outage(t, v, s)
+				v.connected(s)
+				v.quiet()
+				require.True(t, a.pending() && b.pending(), "%v %v", a.err, b.err)
+				v.leave(a, b, await(context.Background(), bs[1]))
+			})
+		})
+	}
+}
+
+// tripped has a party cut off while its generation is completed, until its session is over.
+func (v *env) tripped(later func(bs []*zkbarrier.Barrier), opts ...zkbarrier.BarrierOption) *awaiting {
+	v.t.Helper()
+	s, kill := v.mortal()
+	bs := v.barriers(2, opts...)
+	slow := await(context.Background(), zkbarrier.NewBarrier(s, barrierPath, 2, opts...))
+	v.gathered(bs[0], 1)
+	heal := kill()
+	_, err := bs[0].Await(context.Background())
+	require.NoError(v.t, err)
+	later(bs)
+	pause(v.t, v, 2*dying)
+	require.True(v.t, slow.pending(), "%v", slow.err)
+	heal()
+	v.awaits(slow.done, "Await to return")
+	return slow
+}
+
+func TestAcceptance064APartyThatLostItsSessionIsToldThatItsGenerationWasComplete(t *testing.T) {
+	for _, later := range []int{0, 10} {
+		t.Run(fmt.Sprint(later, " generations later"), func(t *testing.T) {
+			eachKind(t, func(t *testing.T, v *env, opts ...zkbarrier.BarrierOption) {
+				a := v.tripped(func(bs []*zkbarrier.Barrier) {
+					for i := range later {
+						if i%3 == 0 {
+							require.NoError(t, bs[0].Reset(context.Background()))
+						}
+						v.leave(awaitAll(context.Background(), bs...)...)
+					}
+				}, opts...)
+				require.NoError(t, a.err)
+				require.Equal(t, 1, a.index)
+			})
+		})
+	}
+}
+
+func TestAPartyThatLostItsSessionLongAgoIsToldThatNobodyKnows(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		a := v.tripped(func(bs []*zkbarrier.Barrier) {
+			for range 40 {
+				v.leave(awaitAll(context.Background(), bs...)...)
+			}
+		})
+		require.ErrorIs(t, a.err, zksync.ErrSessionExpired)
+		require.NotErrorIs(t, a.err, zksync.ErrBroken)
+		require.Equal(t, -1, a.index)
+		require.Len(t, v.children(barrierPath), 2+32, "the ends of 32 generations")
+	})
+}
+
+// As long as its session lives, its own node tells a party whether it was let go.
+func TestAcceptance064ASlowWaiterIsToldThoughTheRecordOfItsGenerationIsGone(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		s := v.session(zksync.WithTimeout(time.Minute))
+		bs := v.barriers(2)
+		slow := await(context.Background(), zkbarrier.NewBarrier(s, barrierPath, 2))
+		v.gathered(bs[0], 1)
+		heal := v.cutOff(s)
+		_, err := bs[0].Await(context.Background())
+		require.NoError(t, err)
+		for range 40 {
+			v.leave(awaitAll(context.Background(), bs...)...)
+		}
+		heal()
+		v.awaits(slow.done, "Await to return")
+		require.NoError(t, slow.err)
+		require.Equal(t, 1, slow.index)
+
+		slow = await(context.Background(), zkbarrier.NewBarrier(s, barrierPath, 2))
+		v.gathered(bs[0], 1)
+		heal = v.cutOff(s)
+		require.NoError(t, bs[0].Reset(context.Background()))
+		for range 40 {
+			v.leave(awaitAll(context.Background(), bs...)...)
+		}
+		heal()
+		v.brokenFor(slow)
+	})
+}
+
+// With so many, the transaction in which all leave is too large to tell each by a change of its node.
+func TestABarrierOfAThousandAndOneParties(t *testing.T) {
+	eachKind(t, func(t *testing.T, v *env, opts ...zkbarrier.BarrierOption) {
+		const parties = 1001
+		var all []*awaiting
+		for range 7 {
+			b := zkbarrier.NewBarrier(v.session(zksync.WithTimeout(30*time.Second)), barrierPath, parties, opts...)
+			for range parties / 7 {
+				all = append(all, await(context.Background(), b))
+			}
+		}
+		v.leave(all...)
+		v.emptied()
+	})
+}
