@@ -91,12 +91,14 @@ func TestThoseWhoJoinAWaiterAreThreeRequestsForAllThatComeAtATime(t *testing.T) 
 		for range 3 {
 			require.Equal(t, 3, v.costs(func() {
 				all = append(all, asks(context.Background(), fs[1], v.never))
+				time.Sleep(time.Second)
 			}))
 		}
 		require.LessOrEqual(t, v.costs(func() {
 			for range 100 {
 				all = append(all, asks(context.Background(), fs[1], v.never))
 			}
+			time.Sleep(time.Second)
 		}), 2*3)
 		close(g.finish)
 		for _, p := range all {

@@ -2,6 +2,7 @@ package recipes_test
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/zkonce"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 const flightForgotten = flightDir + "/1/lock"
@@ -141,4 +143,64 @@ func TestAForgottenKeyIsReapedLikeAnyOther(t *testing.T) {
 		require.EqualValues(t, 3, runs.Load())
 		require.True(t, v.exists(flightLock))
 	})
+}
+
+// The process in which the old run ends has not heard of the Forget.
+func TestARunThatWasForgottenUnheardIsForNobodyWhoAskedSince(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		f, other := zkonce.NewFlight[string](s, flightPath), v.flights(1)[0]
+		old := newGate("old")
+		first := asks(context.Background(), f, old.run)
+		v.awaits(old.began, "the function")
+		heal := v.srv.Partition(s.ID())
+		require.NoError(t, other.Forget(context.Background(), flightKey))
+		time.Sleep(100 * time.Millisecond)
+		late := asks(context.Background(), f, says("new"))
+		time.Sleep(100 * time.Millisecond)
+		close(old.finish)
+		time.Sleep(100 * time.Millisecond)
+		heal()
+		v.gets(first, "old", true)
+		v.gets(late, "new", false)
+	})
+}
+
+// The process that runs does not know yet that its result has been written, and others have it.
+func TestAResultThatOthersHaveIsForNobodyWhoAsksWhereItCameFrom(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		f, other := zkonce.NewFlight[string](s, flightPath), v.flights(1)[0]
+		g := newGate("old")
+		first := asks(context.Background(), f, g.run)
+		v.awaits(g.began, "the function")
+		waiter := asks(context.Background(), other, v.never)
+		v.queued(flightLock, 2)
+		time.Sleep(100 * time.Millisecond)
+		var heal func()
+		v.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+			if heal == nil && slices.Contains(q.Paths, flightDir+"/0") {
+				heal = v.srv.DropReplies(s.ID())
+			}
+			return zktest.Verdict{}
+		})
+		close(g.finish)
+		v.gets(waiter, "old", true)
+		require.False(t, closed(first.done))
+		time.Sleep(100 * time.Millisecond)
+		late := asks(context.Background(), f, says("new"))
+		time.Sleep(100 * time.Millisecond)
+		heal()
+		v.gets(first, "old", true)
+		v.gets(late, "new", false)
+	})
+}
+
+func closed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
 }

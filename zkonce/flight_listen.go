@@ -138,14 +138,20 @@ func (h *hearing[T]) hear(ctx context.Context, e *zkconn.Epoch) (bool, error) {
 		return false, err
 	}
 	defer w.Stop()
-	joined := h.p.c.joined
+	if heard, err := h.read(ctx, e, place); heard || err != nil {
+		return heard, err
+	}
+	h.e.aboard = aboard // nothing had been written when they came
+	return h.stay(ctx, e, place, news)
+}
+
+// stay waits for the watch. Whoever joins meanwhile is admitted, at once or, so that a crowd
+// does not cost more than a few, with all that come in the next moment.
+func (h *hearing[T]) stay(ctx context.Context, e *zkconn.Epoch, place string, news <-chan zkconn.News) (bool, error) {
+	joined, rest := h.p.c.joined, (<-chan time.Time)(nil)
 	for {
-		if heard, err := h.read(ctx, e, place); heard || err != nil {
-			return heard, err
-		}
-		h.e.aboard = aboard // nothing had been written when they came
 		if h.split {
-			joined = nil // nobody joins any more
+			joined, rest = nil, nil // nobody joins any more
 		}
 		select {
 		case n := <-news:
@@ -153,24 +159,39 @@ func (h *hearing[T]) hear(ctx context.Context, e *zkconn.Epoch) (bool, error) {
 				return h.read(ctx, e, place)
 			}
 			return false, nil
+		case <-rest:
+			joined = h.p.c.joined
 		case <-joined:
-			// The same for those who have joined since, as many as there are.
-			now := h.p.f.seats(h.p.c)
-			g, err := h.generation(ctx, e)
-			if err != nil {
-				return false, err
+			if heard, err := h.admit(ctx, e, place); heard || err != nil {
+				return heard, err
 			}
-			if h.split = g != h.p.generation; h.split {
-				h.p.f.divide(h.p.c, h.p.key, aboard)
-			} else {
-				aboard = now
-			}
+			joined, rest = nil, time.After(listenAfter)
 		case <-ctx.Done():
 			return false, context.Cause(ctx)
 		case <-e.Over():
 			return false, zkconn.ErrOver
 		}
 	}
+}
+
+// admit finds out for all who have joined whether they were in time: no result has been
+// written yet, and the key not been forgotten.
+func (h *hearing[T]) admit(ctx context.Context, e *zkconn.Epoch, place string) (bool, error) {
+	aboard := h.p.f.seats(h.p.c)
+	g, err := h.generation(ctx, e)
+	if err != nil {
+		return false, err
+	}
+	if g != h.p.generation {
+		h.split = true
+		h.p.f.divide(h.p.c, h.p.key, h.e.aboard)
+		return false, nil
+	}
+	heard, err := h.read(ctx, e, place)
+	if !heard && err == nil {
+		h.e.aboard = aboard
+	}
+	return heard, err
 }
 
 // read takes a result if it was written since the wait began.
