@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -146,5 +147,49 @@ func TestCancelledWaitsAtADoubleBarrierOrALatchLeaveNothing(t *testing.T) {
 		v.round(b, full)
 		require.NoError(t, l.CountDown(context.Background()))
 		require.Zero(t, v.srv.Watches())
+	})
+}
+
+func TestNeverMoreThanNAreInsideHoweverManyCome(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		const n, rounds = 3, 40
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		var inside, most, passed atomic.Int32
+		step := func(b *zkbarrier.DoubleBarrier) error {
+			if err := b.Enter(ctx); err != nil {
+				return err
+			}
+			now := inside.Add(1)
+			for m := most.Load(); now > m && !most.CompareAndSwap(m, now); m = most.Load() {
+				continue
+			}
+			runtime.Gosched()
+			if passed.Add(1) == n*rounds {
+				cancel()
+			}
+			inside.Add(-1)
+			return b.Leave(ctx)
+		}
+		ended := make(chan error, 8)
+		for range 4 {
+			s := v.session()
+			for range cap(ended) / 4 {
+				go func() {
+					b := zkbarrier.NewDoubleBarrier(s, doublePath, n)
+					err := step(b)
+					for err == nil {
+						err = step(b)
+					}
+					ended <- err
+				}()
+			}
+		}
+		for range cap(ended) {
+			require.ErrorIs(t, <-ended, context.Canceled)
+		}
+		require.GreaterOrEqual(t, passed.Load(), int32(n*rounds))
+		require.LessOrEqual(t, most.Load(), int32(n))
+		v.queued(doubleParties, 0)
 	})
 }

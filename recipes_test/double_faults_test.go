@@ -34,6 +34,7 @@ func blows() []blow {
 		{name: "duplicate", verdict: zktest.Verdict{Fate: zktest.Duplicate}},
 		{name: "hold", verdict: zktest.Verdict{Delay: 5 * time.Second}},
 		{name: "hold-then-lose-reply", verdict: zktest.Verdict{Fate: zktest.LoseReply, Delay: delay}},
+		{name: "unclear", verdict: zktest.Verdict{Fate: zktest.Fail, Code: -4}},
 		{name: "disconnect", drops: true},
 		{name: "expire-before", verdict: zktest.Verdict{Delay: delay}, deadly: true},
 		{name: "expire-after", deadly: true},
