@@ -505,3 +505,37 @@ func TestPhasesBeginAgainAfterTheLastNumber(t *testing.T) {
 		v.census(ps[1], 1, 2)
 	})
 }
+
+func TestGroupsAndPhasersWorkOnAnAdoptedConnection(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		var sessions []*zksync.Session
+		for range 2 {
+			s, err := zksync.Tap(context.Background(), v.srv.Connect(t, 10*time.Second))
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, s.Close()) })
+			sessions = append(sessions, s)
+		}
+		a, b := zkbarrier.NewWaitGroup(sessions[0], groupPath), zkbarrier.NewWaitGroup(sessions[1], groupPath)
+		a.Add(2)
+		b.Add(1)
+		w := waits(context.Background(), b.WaitContext)
+		time.Sleep(time.Second)
+		require.True(t, w.pending())
+		a.Done()
+		b.Done()
+		b.Done()
+		v.passes(w)
+		p, q := zkbarrier.NewPhaser(sessions[0], phaserPath), zkbarrier.NewPhaser(sessions[1], phaserPath)
+		v.gives(0, p.Register)
+		v.gives(0, q.Register)
+		for round := range 3 {
+			w := phase(context.Background(), p.ArriveAndAwaitAdvance)
+			time.Sleep(time.Second)
+			v.gives(round+1, q.ArriveAndAwaitAdvance)
+			v.arrives(w, round+1)
+		}
+		v.gives(3, p.ArriveAndDeregister)
+		v.gives(3, q.ArriveAndDeregister)
+		v.gives(terminated+4, q.Phase)
+	})
+}
