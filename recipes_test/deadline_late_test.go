@@ -63,3 +63,24 @@ func TestAcceptance113RunKeepsItsDeadlineWhileItAwaitsTheConfirmation(t *testing
 		v.later()
 	})
 }
+
+// A writer who reads on unlocks during a disconnect, and reads once more before the servers could be asked.
+func TestOneMoreReadWhileADowngradeIsUnderWay(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		m := v.rrw(s)
+		m.Lock()
+		m.RLock()
+		heal := v.srv.Partition(s.ID())
+		time.AfterFunc(4*time.Second, heal)
+		m.Unlock()
+		m.RLock()
+		time.Sleep(10 * time.Second)
+		require.Equal(t, 2, m.ReadHoldCount())
+		require.Len(t, v.children(lockPath), 1)
+		m.RUnlock()
+		m.RUnlock()
+		v.later()
+		require.Empty(t, v.children(lockPath))
+	})
+}

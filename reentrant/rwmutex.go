@@ -66,6 +66,10 @@ func (l *levels) add(leased bool, n int) {
 
 func (l levels) all() int { return l.mirror + l.leased }
 
+// valid reports whether w can be proved to be held. While it turns into a read hold, its lease
+// is none that proves anything; what comes of it is known when that has ended.
+func (w *writeHold) valid() bool { return w.turning || w.lease.Valid() }
+
 type lostLevels struct{ writes, reads int }
 
 // NewRWMutex makes rw reentrant. Use rw itself no more.
@@ -262,7 +266,7 @@ func (m *RWMutex) bury(o owner) {
 // replaceLost takes a write hold that was lost out of the way. mu is held.
 func (m *RWMutex) replaceLost() {
 	w := m.write
-	if w == nil || w.lease.Valid() {
+	if w == nil || w.valid() {
 		return
 	}
 	m.owe(w.owner, lostLevels{w.writes.mirror, w.reads.mirror})

@@ -215,7 +215,7 @@ func (m *RWMutex) HeldByCurrent() bool { return m.HoldCount() > 0 }
 func (m *RWMutex) held(o owner) (writes, reads int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if w := m.write; w != nil && w.owner == o && w.lease.Valid() {
+	if w := m.write; w != nil && w.owner == o && w.valid() {
 		return w.writes.all(), w.reads.all()
 	}
 	if r := m.reads[o]; r != nil && r.lease.Valid() {

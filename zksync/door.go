@@ -32,11 +32,7 @@ func init() {
 		return access{newSingles(s.(*Session), path, "", KindLock, opts.([]Option))}
 	}
 	door.ProvideRelease(func(ctx context.Context, l *Lease) {
-		if ctx.Err() != nil {
-			l.giveBack(cleanupGrace)
-		} else {
-			_ = l.Unlock()
-		}
+		_ = l.unlockWithin(ctx)
 	})
 	door.ProvideGuard(func(ctx context.Context, l *Lease, ops []any) ([]zk.MultiResponse, error) {
 		return l.guardWithin(ctx, ops)

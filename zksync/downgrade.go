@@ -66,6 +66,7 @@ func (r *readers) Downgrade(ctx context.Context, l *Lease) (*Lease, error) {
 func (r *readers) stay(ctx context.Context, l *Lease, read *place, sent bool, err error) error {
 	p := l.p
 	if sent {
+		p.e.Doubt(r.q.dir, read.self.name, p.e.Connection())
 		read.leave(0)
 	} else {
 		read.forget()

@@ -116,5 +116,8 @@ func (p *place) vanished(b books) {
 	if h := p.hook.Load(); h != nil {
 		h.Stop()
 	}
+	// It is gone, mostly. But what a server says that is not true must not leave it behind, held
+	// by nobody, for as long as the session lives.
+	p.e.Reap(zkconn.Litter{Dir: p.q.dir, Node: p.node})
 	b.lost(p)
 }

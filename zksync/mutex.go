@@ -150,14 +150,37 @@ func (l *Lease) scope(ctx context.Context, f func(context.Context, *Lease) error
 	stop := context.AfterFunc(l.Context(), func() { cancel(l.Err()) })
 	defer stop()
 	defer func() {
-		if outer.Err() != nil {
-			l.giveBack(cleanupGrace) // the caller's time is up; Unlock below waits no more
-		}
-		if lost := l.Unlock(); err == nil {
+		if lost := l.unlockWithin(outer); err == nil {
 			err = lost
 		}
 	}()
 	return f(ctx, l)
+}
+
+// unlockWithin is Unlock for a caller with a context: when that has ended, it waits no longer
+// than the cleaning up may take, and leaves the rest to a goroutine of its own.
+func (l *Lease) unlockWithin(ctx context.Context) error {
+	if ctx.Done() == nil {
+		return l.Unlock()
+	}
+	done := make(chan error, 1)
+	go func() { done <- l.Unlock() }() // it ends within a second
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(cleanupGrace)
+	defer grace.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-grace.C:
+	}
+	if err := l.Err(); err != ErrReleased {
+		return &Error{Op: "unlock", Path: l.p.q.path(), Err: err}
+	}
+	return nil
 }
 
 // Contenders lists who holds and who waits for m, in order. It is a snapshot of

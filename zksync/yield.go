@@ -3,6 +3,7 @@ package zksync
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/go-menagerie/menagerie/internal/door"
 	"github.com/go-menagerie/menagerie/internal/enter"
@@ -76,6 +77,7 @@ func (c *cohort) trade(ctx context.Context, l *Lease, seat door.Seat) (*zkconn.E
 	}
 	// Nobody knows whether it was applied. Both nodes go.
 	c.given(l)
+	p.e.Doubt(seat.Dir, strings.TrimPrefix(seat.Node, seat.Dir+"/"), p.e.Connection())
 	p.e.Reap(zkconn.Litter{Dir: seat.Dir, Node: seat.Node})
 	p.leave(0)
 	return nil, nil, c.q.failure(ctx, err)

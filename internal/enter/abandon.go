@@ -11,6 +11,7 @@ import (
 // abandon leaves a node of which only the request is known to the reaper. create is
 // the index of the create in the transaction.
 func (s *Spec) abandon(e *zkconn.Epoch, uuid string, call *zkconn.Call[[]zk.MultiResponse], create int) {
+	e.Doubt(s.Dir, Prefix(uuid), e.Connection())
 	done := e.Reap(zkconn.Litter{
 		Dir: s.Dir, Prefix: Prefix(uuid), Pending: call.Done(),
 		Outcome: func() (string, bool) {

@@ -10,11 +10,15 @@ import (
 )
 
 // find looks for a node whose create got no answer. Sync first: the server that
-// we are connected to now may not have heard of a create that another one took,
-// while one that is still unapplied by then never will be, because a session that
-// moved has its old connection's requests refused.
+// we are connected to now may not have heard of a create that another one took.
+// One that is still unapplied by then is refused while the session is with another server;
+// should it come back, the epoch looks again.
 func (s *Spec) find(ctx context.Context, e *zkconn.Epoch, uuid string) (*Node, error) {
+	at := e.Connection()
 	n, err := s.lookUp(ctx, e, uuid)
+	if n == nil {
+		e.Doubt(s.Dir, Prefix(uuid), at)
+	}
 	if err != nil {
 		Abandon(e, s.Dir, uuid)
 		return nil, err
@@ -47,10 +51,7 @@ func (s *Spec) lookUp(ctx context.Context, e *zkconn.Epoch, uuid string) (*Node,
 
 // synced lists a directory as the leader knows it; one that does not exist is empty.
 func synced(ctx context.Context, e *zkconn.Epoch, dir string) ([]string, error) {
-	if err := e.Sync(ctx, dir); err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return nil, err
-	}
-	names, _, err := e.Children(ctx, dir)
+	names, err := e.SyncedChildren(ctx, dir)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -21,6 +22,9 @@ type Epoch struct {
 	hosts  *hosts
 	hub    hub
 	clock  leaseClock
+	seen   atomic.Int64 // the greatest zxid that a server has told
+	doubts doubts
+	xids   atomic.Uint32 // of our own requests, over all connections: see wire.expect
 	calls  sync.WaitGroup
 
 	over chan struct{} // closed when the session ended or cannot be proved alive
@@ -206,7 +210,18 @@ func (e *Epoch) greeted(w *wire, r connectReply, sent time.Time) error {
 	close(e.linked)
 	e.mu.Unlock()
 	e.client.connected(e)
+	e.lookAgain()
 	return nil
+}
+
+// see is told of the zxid of every answer; events have none.
+func (e *Epoch) see(zxid int64) {
+	for {
+		seen := e.seen.Load()
+		if zxid <= seen || e.seen.CompareAndSwap(seen, zxid) {
+			return
+		}
+	}
 }
 
 // acknowledged is told by the wire of the send time of an answered request, and whether

@@ -22,8 +22,9 @@ import (
 // to the leader every half tick; the reports and our requests that the leader
 // must answer go through one channel in order. So for who depends on it, only the
 // answer to such a request (a write, or a sync) is proof, and not of itself but of
-// what the follower had heard at least one report earlier. How long a report takes is
-// not known here; T is at least two ticks, so lag = T/4 is half a tick or more.
+// what the follower had heard at least one report before that was sent: what it had
+// answered by then. How long a report takes is not known here; T is at least two ticks,
+// so lag = T/4 is half a tick or more.
 //
 // A margin for clocks that drift and for timers that run late is taken off T.
 type leaseClock struct {
@@ -31,11 +32,11 @@ type leaseClock struct {
 	span   time.Duration // how long an answer proves the session alive to who does not depend on it
 	term   time.Duration // the same from proved on
 	lag    time.Duration
-	heard  time.Time   // send time of the newest acknowledged request
-	proved time.Time   // of the newest request that the leader is known to have counted
-	recent []time.Time // of acknowledged requests after that, oldest first
-	needs  int         // who depend on proved
-	over   bool        // final: a late reply cannot revive a lost lease
+	heard  time.Time // send time of the newest acknowledged request
+	proved time.Time // of the newest request that the leader is known to have counted
+	recent []settled // to requests after that, oldest first
+	needs  int       // who depend on proved
+	over   bool      // final: a late reply cannot revive a lost lease
 	timer  *time.Timer
 	fire   func() // called once, without mu, when the proof runs out
 }
@@ -95,21 +96,24 @@ func (c *leaseClock) advance(sent time.Time, led bool) {
 		c.heard = sent
 	}
 	// A few are enough: an older one proves less, and nothing wrong.
-	if last := len(c.recent) - 1; last < 0 || sent.Sub(c.recent[last]) >= c.lag/32 {
-		c.recent = append(c.recent, sent)
+	if last := len(c.recent) - 1; last < 0 || sent.Sub(c.recent[last].sent) >= c.lag/32 {
+		c.recent = append(c.recent, settled{sent, time.Now()})
 	}
-	i := 0 // how many of them had been reported when the leader saw this one
-	for i < len(c.recent) && c.recent[i].Sub(sent) <= -c.lag {
+	i := 0 // how many of them had been reported when this one was sent
+	for i < len(c.recent) && sent.Sub(c.recent[i].came) >= c.lag {
 		i++
 	}
 	if i == 0 {
 		return
 	}
-	if led && c.recent[i-1].After(c.proved) {
-		c.proved = c.recent[i-1]
+	if led && c.recent[i-1].sent.After(c.proved) {
+		c.proved = c.recent[i-1].sent
 	}
 	c.recent = c.recent[i-1:] // the next answer may prove the newest of them
 }
+
+// settled is a request that was answered.
+type settled struct{ sent, came time.Time }
 
 // sustain makes the clock count from what the leader is known to have counted, until
 // settle. It reports whether it did not before.

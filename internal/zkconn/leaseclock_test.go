@@ -119,10 +119,12 @@ func TestOnlyWhatTheLeaderHadToAnswerProvesTheSessionToWhoDependsOnIt(t *testing
 		require.True(t, c.sustain())
 		require.False(t, c.sustain())
 		at := func(s float64) time.Time { return began.Add(time.Duration(s * float64(time.Second))) }
-		time.Sleep(10 * time.Second)
+		time.Sleep(2 * time.Second)
 		c.advance(at(2), false)
-		c.advance(at(3), false)
-		c.advance(at(7), true) // proves what was sent at 2 s and reported until 7 s; nothing of 3 s
+		time.Sleep(time.Second)
+		c.advance(at(2.5), false) // answered at 3 s
+		time.Sleep(7 * time.Second)
+		c.advance(at(7), true) // proves what was answered at 2 s and reported until 7 s; nothing later
 		c.advance(at(9), false)
 		time.Sleep(11*time.Second - time.Nanosecond)
 		require.True(t, c.valid())
@@ -181,5 +183,24 @@ func TestProofThatHasRunOutIsMissedAtOnce(t *testing.T) {
 		require.False(t, c.valid())
 		synctest.Wait()
 		require.Equal(t, time.Now(), *fired)
+	})
+}
+
+// The way to the follower stalls from 2 s to 7 s; what was sent meanwhile arrives, and is answered, at once at 7 s. The follower
+// heard nothing after 1 s that it can have reported before it passed the sync on: between two requests that arrive together
+// there is no report, however far apart they were sent.
+func TestOnlyWhatWasAnsweredAReportAgoIsProof(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &leaseClock{fire: func() {}}
+		zero := time.Now()
+		c.start(zero, 10*time.Second, 0)
+		defer c.stop()
+		c.sustain()
+		time.Sleep(time.Second)
+		c.advance(time.Now(), false) // a ping at 1 s, answered at once
+		time.Sleep(6 * time.Second)
+		c.advance(zero.Add(2*time.Second), false)        // a ping sent at 2 s
+		c.advance(zero.Add(4600*time.Millisecond), true) // a sync sent at 4.6 s
+		require.Equal(t, time.Second, c.proved.Sub(zero))
 	})
 }

@@ -85,10 +85,7 @@ func (e *Epoch) sweep(l Litter) error {
 		return gone(e.Delete(ctx, l.Node))
 	}
 	// Another server than the one that took the create may not have heard of it yet.
-	if err := e.Sync(ctx, l.Dir); err != nil {
-		return gone(err)
-	}
-	names, _, err := e.Children(ctx, l.Dir)
+	names, err := e.SyncedChildren(ctx, l.Dir)
 	if errors.Is(err, zk.ErrNoAuth) {
 		return nil // nothing can be found that may not be looked for
 	}

@@ -102,6 +102,10 @@ func (w *wire) sendNow(r *ownRequest, body []byte) {
 }
 
 // expect enters r into the books; it fails on a closed connection.
+//
+// No xid comes twice in a session, whichever connection it is on: servers find the request that
+// a committed transaction belongs to by session and xid. One that was under way when the
+// connection was lost would be taken for the new one, and answer it (seen on real servers).
 func (w *wire) expect(r *ownRequest) (xid int32, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,18 +113,15 @@ func (w *wire) expect(r *ownRequest) (xid int32, ok bool) {
 		return 0, false
 	}
 	for {
-		if w.lastOwn < firstOwn {
-			w.lastOwn = firstOwn
-		}
-		w.lastOwn++ // wraps to a negative number, and so back to the start
-		_, ours := w.own[w.lastOwn]
-		_, theirs := w.sent[w.lastOwn]
-		if !ours && !theirs && w.lastOwn > firstOwn {
+		xid = firstOwn + 1 + int32((w.epoch.xids.Add(1)-1)%(firstOwn-2))
+		_, ours := w.own[xid]
+		_, theirs := w.sent[xid]
+		if !ours && !theirs {
 			break
 		}
 	}
-	w.own[w.lastOwn] = r
-	return w.lastOwn, true
+	w.own[xid] = r
+	return xid, true
 }
 
 // answered handles a reply to a request of our own; ok is false if it is none.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -40,7 +41,6 @@ type wire struct {
 	sent     map[int32]sentRequest
 	pings    []time.Time           // send times of unanswered pings, oldest first
 	own      map[int32]*ownRequest // see send
-	lastOwn  int32
 	backlog  []unsent
 	closed   bool
 }
@@ -67,8 +67,24 @@ func newWire(raw net.Conn, e *Epoch, addr string, deadline time.Time) *wire {
 // Write implements net.Conn. b is exactly one frame. The send time is taken
 // before the frame leaves: the lease clock must never be ahead of the server.
 func (w *wire) Write(b []byte) (int, error) {
-	w.note(b, time.Now())
+	if w.note(b, time.Now()) {
+		b = w.greet(b)
+	}
 	return w.put(b)
+}
+
+// greet writes into the handshake what the session has seen, so that a server which lags
+// behind refuses it: only so are reads in order across connections. The client knows of
+// answers to its own requests only.
+func (w *wire) greet(b []byte) []byte {
+	const at, end = 8, 16 // behind the frame's length and the protocol's version
+	if len(b) < end {
+		return b
+	}
+	b = slices.Clone(b)
+	zxid := max(int64(binary.BigEndian.Uint64(b[at:end])), w.epoch.seen.Load())
+	binary.BigEndian.PutUint64(b[at:end], uint64(zxid))
+	return b
 }
 
 // put writes one frame, not interleaved with frames of the wire's own. The client
@@ -85,25 +101,27 @@ func (w *wire) put(b []byte) (int, error) {
 	return n, err
 }
 
-// note enters an outgoing frame of the client's into the books.
-func (w *wire) note(b []byte, now time.Time) {
+// note enters an outgoing frame of the client's into the books, and reports whether it is the
+// handshake.
+func (w *wire) note(b []byte, now time.Time) (greeting bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.open {
 		w.greeting = now
-		return
+		return true
 	}
 	r := &juteReader{b: b}
 	r.int32()
 	xid, op := r.int32(), r.int32()
 	if r.err != nil {
-		return
+		return false
 	}
 	if xid == xidPing {
 		w.pings = append(w.pings, now)
-		return
+		return false
 	}
 	w.sent[xid] = sentRequest{at: now, op: op}
+	return false
 }
 
 // inject sends a frame that the client knows nothing of.
@@ -201,7 +219,8 @@ func (w *wire) received(body []byte) error {
 		return net.ErrClosed
 	}
 	r := &juteReader{b: body}
-	xid, _, code := r.int32(), r.int64(), r.int32()
+	xid, zxid, code := r.int32(), r.int64(), r.int32()
+	w.epoch.see(zxid)
 	switch {
 	case xid == xidEvent:
 		kind, _, path := r.int32(), r.int32(), r.string()
