@@ -539,3 +539,25 @@ func TestGroupsAndPhasersWorkOnAnAdoptedConnection(t *testing.T) {
 		v.gives(terminated+4, q.Phase)
 	})
 }
+
+// The calls end with their contexts, and have not asked in a spin.
+func TestNodesThatWereRemovedByHandDoNotMakeAPhaserSpin(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		ps := v.phasers(2)
+		v.gives(0, ps[0].Register)
+		v.remove(phaserPath + "/wait-0")
+		v.srv.Create(phaserPath+"/phase-0/by-hand", nil, 0, 0)
+		for _, f := range []func(context.Context) (int, error){
+			ps[0].Arrive, ps[1].Register, ps[0].ArriveAndAwaitAdvance,
+			func(ctx context.Context) (int, error) { return ps[1].AwaitAdvance(ctx, 0) },
+		} {
+			n := v.costs(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				_, err := f(ctx)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+			})
+			require.Less(t, n, 1000)
+		}
+	})
+}

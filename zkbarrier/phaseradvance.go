@@ -110,10 +110,12 @@ func (p *Phaser) heard(phase int) {
 func (p *Phaser) await(ctx context.Context, e *zkconn.Epoch, phase int) (turn, error) {
 	slow := max(e.Timeout()/3, lookPause)
 	sentinel := ""
+	var rest rest
 	for look := lookPause; ; {
 		if err := e.Await(ctx); err != nil {
 			return turn{}, err
 		}
+		began := time.Now()
 		n, err := p.listen(ctx, e, phase, sentinel, slow, look)
 		switch {
 		case err != nil:
@@ -136,6 +138,11 @@ func (p *Phaser) await(ctx context.Context, e *zkconn.Epoch, phase int) (turn, e
 		}
 		if next != nil {
 			return *next, nil
+		}
+		if time.Since(began) > look {
+			rest = 0
+		} else if err := rest.take(ctx, e); err != nil {
+			return turn{}, err
 		}
 	}
 }

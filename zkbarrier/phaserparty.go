@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-menagerie/menagerie/internal/enter"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -23,6 +24,7 @@ func (p *Phaser) register(ctx context.Context, e *zkconn.Epoch, n int) (t turn, 
 	known := p.phase > 0 || len(p.parties) > 0
 	p.mu.Unlock()
 	var made []*party
+	var rest rest
 	for first := true; ; first = false {
 		if !first || !known || n == 0 {
 			if t, err = p.learn(ctx, e); err != nil || t.ended || n == 0 {
@@ -47,11 +49,27 @@ func (p *Phaser) register(ctx context.Context, e *zkconn.Epoch, n int) (t turn, 
 		if err = p.refreshed(ctx, e, t.phase); err != nil {
 			break
 		}
+		if err = rest.take(ctx, e); err != nil {
+			break
+		}
 	}
 	for _, x := range made {
 		e.Reap(zkconn.Litter{Dir: p.arrivals(x.at), Node: p.node(x)})
 	}
 	return t, err
+}
+
+// rest is a pause between tries that grows. The first try comes at once: mostly something has just
+// changed. But where somebody has removed nodes by hand, the servers must not be asked in a spin.
+type rest time.Duration
+
+func (r *rest) take(ctx context.Context, e *zkconn.Epoch) error {
+	d := time.Duration(*r)
+	*r = rest(min(max(2*d, pause), time.Second))
+	if d == 0 {
+		return nil
+	}
+	return enter.Sleep(ctx, e, jittered(d))
 }
 
 // refreshed waits, after a refusal in a phase, until this server knows of what the refusal was
@@ -156,6 +174,7 @@ func (p *Phaser) isThere(ctx context.Context, e *zkconn.Epoch, node string) (boo
 // is the last. t is that at which it arrived, or tells that the phaser has terminated. next is
 // what it is in after an advance that was made here.
 func (p *Phaser) arriveOnce(ctx context.Context, e *zkconn.Epoch, x *party, leave bool) (t turn, next *turn, arrived bool, err error) {
+	var rest rest
 	for {
 		if err := e.Await(ctx); err != nil {
 			return t, nil, false, err
@@ -170,6 +189,9 @@ func (p *Phaser) arriveOnce(ctx context.Context, e *zkconn.Epoch, x *party, leav
 		if !moved {
 			if left, registered, err = p.move(ctx, e, x, leave); errors.Is(err, errAgain) {
 				if t, err = p.whyNot(ctx, e, x); err != nil || t.ended {
+					return t, nil, false, err
+				}
+				if err := rest.take(ctx, e); err != nil {
 					return t, nil, false, err
 				}
 				continue
