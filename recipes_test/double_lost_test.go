@@ -69,6 +69,23 @@ func TestARoundGoesOnWithoutAPartyWhoseSessionIsLost(t *testing.T) {
 	})
 }
 
+// Its arrival was never answered, but its node tells that it was there.
+func TestARoundGoesOnWithoutAPartyThatNeverHeardOfItsArrival(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		bs := append(v.doubles(2, 3), zkbarrier.NewDoubleBarrier(s, doublePath, 3))
+		v.round(bs...)
+		heal := v.srv.DropReplies(s.ID())
+		defer heal()
+		deaf := enters(bs[2])
+		v.settled(doubleParties, 1)
+		v.allPass(enters(bs[:2]...))
+		require.ErrorIs(t, v.failed(deaf[0]), zksync.ErrSessionExpired)
+		v.allPass(leaves(bs[:2]...))
+		v.round(bs...)
+	})
+}
+
 func TestAPartyWhoseSessionWasLostInsideIsToldSo(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
 		s := v.session()

@@ -55,6 +55,7 @@ type seat struct {
 	epoch  *zkconn.Epoch
 	left   bool // its node is gone, or is the reaper's
 	dead   bool // it was gone before, with the session
+	ghost  bool // its node is that of an Enter that failed
 }
 
 // NewDoubleBarrier names a double barrier of n parties by a path of its own, which is created when
@@ -85,7 +86,7 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 	if _, err := b.begin(false); err != nil {
 		return wrap("enter", b.path, err)
 	}
-	s := &seat{node: b.ghost.node, epoch: b.ghost.epoch}
+	s := &seat{node: b.ghost.node, epoch: b.ghost.epoch, ghost: true}
 	err := b.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		return b.enter(ctx, e, s)
 	})

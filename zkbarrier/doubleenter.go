@@ -15,14 +15,15 @@ import (
 // enter takes a seat. When it fails, s tells which node may be left: that of a session that was
 // lost, or one that could not be removed at once.
 func (b *DoubleBarrier) enter(ctx context.Context, e *zkconn.Epoch, s *seat) error {
-	if s.round != 0 {
-		s.before = s.round
-	}
 	if s.node != "" { // it must not count besides the next one
 		if _, err := b.depart(ctx, e, s); err != nil {
 			return err
 		}
 	}
+	if s.round != 0 && !s.ghost {
+		s.before = s.round
+	}
+	s.ghost = false
 	err := b.sit(ctx, e, s)
 	if err != nil && s.node != "" && !errors.Is(err, zkconn.ErrOver) {
 		done := e.Reap(zkconn.Litter{Dir: b.parties(), Node: s.node})
@@ -105,7 +106,7 @@ func (b *DoubleBarrier) look(ctx context.Context, e *zkconn.Epoch, s *seat) erro
 		return err
 	}
 	if came := (int(dir.Cversion) + int(dir.NumChildren)) / 2; came > b.n {
-		return fmt.Errorf("%w: the round opened, for %d of %d parties; this may not be one of them",
+		return fmt.Errorf("%w: the round opened for %d parties, and %d had come; this may not be one of them",
 			zksync.ErrBroken, b.n, came)
 	}
 	s.count = 0 // it is one of them, and has nothing to open

@@ -44,16 +44,19 @@ func (b *DoubleBarrier) depart(ctx context.Context, e *zkconn.Epoch, s *seat) (o
 	s.node, s.left = "", true
 	// In the node's own session nobody else removes it: then it was this request, the last time.
 	s.dead = gone && e.Number() != s.epoch.Number()
+	var dir *zk.Stat
 	if !gone && len(res) > 1 && res[1].Stat != nil {
-		return b.last(ctx, e, res[1].Stat)
+		dir = res[1].Stat
+	} else {
+		there := false
+		if dir, there, err = e.Exists(ctx, b.parties()); err != nil {
+			return false, err
+		}
+		if !there || s.round != dir.Czxid && (s.round != 0 || gone) {
+			return true, nil
+		}
 	}
-	dir, there, err := e.Exists(ctx, b.parties())
-	switch {
-	case err != nil:
-		return false, err
-	case !there || s.round != dir.Czxid:
-		return true, nil
-	}
+	s.round = dir.Czxid // in a lost session that may not have been known
 	return b.last(ctx, e, dir)
 }
 

@@ -39,21 +39,6 @@ func (b *DoubleBarrier) gathering() string { return fmt.Sprintf("%s/gathering-%d
 // waits for its end cannot mistake the next round for his own.
 func (b *DoubleBarrier) opened(round int64) string { return fmt.Sprintf("%s/open-%x", b.base(), round) }
 
-// transact makes a transaction, that may be made twice, until its outcome is known.
-func transact(ctx context.Context, e *zkconn.Epoch, ops ...any) (res []zk.MultiResponse, err error) {
-	err = insist(ctx, e, func() error {
-		res, err = e.StartMulti(ops...).Wait(ctx, e)
-		return err
-	})
-	return res, err
-}
-
-// refusedAt reports whether a transaction was refused because of its operation at this index, for this reason.
-func refusedAt(err error, index int, reason error) bool {
-	var t *zkconn.TxnError
-	return errors.As(err, &t) && t.Index == index && errors.Is(t, reason)
-}
-
 // learn looks whether a round is open, and then at its directory. It makes what is missing.
 func (b *DoubleBarrier) learn(ctx context.Context, e *zkconn.Epoch) (dir *zk.Stat, open bool, err error) {
 	for {

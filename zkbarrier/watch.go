@@ -105,3 +105,18 @@ func wrap(op, path string, err error) error {
 
 // pauseFor waits for a moment before a request that got no usable answer is repeated.
 func pauseFor(ctx context.Context, e *zkconn.Epoch) error { return enter.Sleep(ctx, e, pause) }
+
+// transact makes a transaction, that may be made twice, until its outcome is known.
+func transact(ctx context.Context, e *zkconn.Epoch, ops ...any) (res []zk.MultiResponse, err error) {
+	err = insist(ctx, e, func() error {
+		res, err = e.StartMulti(ops...).Wait(ctx, e)
+		return err
+	})
+	return res, err
+}
+
+// refusedAt reports whether a transaction was refused because of its operation at this index, for this reason.
+func refusedAt(err error, index int, reason error) bool {
+	var t *zkconn.TxnError
+	return errors.As(err, &t) && t.Index == index && errors.Is(t, reason)
+}
