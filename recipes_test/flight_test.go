@@ -527,3 +527,28 @@ func TestDoChanSendsWhatDoReturns(t *testing.T) {
 
 // panicsWithGoexit is what a test's own FailNow does.
 func panicsWithGoexit() { runtime.Goexit() }
+
+// The contender of his process queued before the result was written, but he asked after that.
+func TestWhoJoinsAContenderAfterTheResultWasWrittenDoesNotGetIt(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		fs := v.flights(2)
+		g := newGate("old")
+		first := asks(context.Background(), fs[0], g.run)
+		v.awaits(g.began, "the function")
+		dying := v.session()
+		cut := asks(context.Background(), zkonce.NewFlight[string](dying, flightPath), v.never)
+		v.queued(flightLock, 2)
+		heal := v.srv.Partition(dying.ID()) // it stays in the queue, ahead of the next one
+		waiter := asks(context.Background(), fs[1], v.never)
+		v.queued(flightLock, 3)
+		close(g.finish) // before the waiter listens
+		v.gets(first, "old", true)
+		time.Sleep(time.Second)
+		late := asks(context.Background(), fs[1], says("new"))
+		time.Sleep(time.Second)
+		heal()
+		v.gets(cut, "old", true)
+		v.gets(waiter, "old", true)
+		v.gets(late, "new", false)
+	})
+}
