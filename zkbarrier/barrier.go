@@ -20,13 +20,14 @@ import (
 //
 // A Barrier is safe for use by many goroutines; each call of Await is a party of its own.
 type Barrier struct {
-	path     string
-	parties  int
-	tolerant bool
-	action   func(context.Context) error
-	door     door.Access
-	plain    atomic.Bool
-	misuse   error
+	path      string
+	parties   int
+	tolerant  bool
+	action    func(context.Context) error
+	announced int // up to so many parties, each is told by a change of its own node, so that it need not ask
+	door      door.Access
+	plain     atomic.Bool
+	misuse    error
 
 	mu    sync.Mutex
 	known *barrierState // what was last heard; every arrival has the servers check it
@@ -57,15 +58,19 @@ func WithAction(action func(ctx context.Context) error) BarrierOption {
 // Once the action runs, who takes part is settled: a party that gives up then is not waited for.
 func Tolerant() BarrierOption { return func(b *Barrier) { b.tolerant = true } }
 
-// maxParties keeps the transaction in which all leave below what the servers accept, 1 MB.
-const maxParties = 2000
+// maxParties keeps the transaction in which all leave below what the servers accept, 1 MB; and so does
+// announced, by which it gets two operations for each party.
+const (
+	maxParties = 2000
+	announced  = 1000
+)
 
 // NewBarrier names a barrier of a number of parties by a path of its own, which is created when
 // first needed. The first who uses it stores that number there; everybody else must say the
 // same, else the first call fails with zksync.ErrMisuse. It does no I/O. A malformed path, parties
 // below 1 or above 2000, or a nil session is reported by the first call as zksync.ErrMisuse.
 func NewBarrier(s *zksync.Session, path string, parties int, opts ...BarrierOption) *Barrier {
-	b := &Barrier{path: path, parties: parties, door: door.Open(s, path)}
+	b := &Barrier{path: path, parties: parties, announced: announced, door: door.Open(s, path)}
 	for _, o := range opts {
 		o(b)
 	}

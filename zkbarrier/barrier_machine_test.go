@@ -80,7 +80,7 @@ func TestRandomUseAndFaultsOfTheBarrierAgreeWithAPlainModel(t *testing.T) {
 func newMachine(t testing.TB, how setting) *machine {
 	m := &machine{sc: newScene(t, how), t: t, next: map[int64][]zktest.Verdict{}}
 	own := NewBarrier(m.sc.s[0], testPath, 3) // another object of the same session
-	own.tolerant, own.action = m.sc.bs[0].tolerant, m.sc.bs[0].action
+	own.tolerant, own.action, own.announced = m.sc.bs[0].tolerant, m.sc.bs[0].action, m.sc.bs[0].announced
 	for _, b := range []*Barrier{m.sc.bs[0], own, m.sc.bs[1], m.sc.bs[1], m.sc.bs[1], m.sc.bs[2], m.sc.bs[2]} {
 		m.workers = append(m.workers, &worker{b: b, cancel: func() {}})
 	}

@@ -125,7 +125,7 @@ func (c *barrierCall) whileOpen(parent context.Context, e *zkconn.Epoch, f func(
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		if enter.Sleep(ctx, e, guardPause(e)) == nil && c.sawTheEnd(ctx, e) {
+		if enter.Sleep(ctx, e, c.b.guardPause(e)) == nil && c.sawTheEnd(ctx, e) {
 			cancel(zksync.ErrBroken)
 		}
 	}()

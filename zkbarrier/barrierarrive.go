@@ -47,7 +47,10 @@ func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error)
 	if errors.As(err, &refused) {
 		return c.refused(ctx, e, refused)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, enter.ErrGone):
+		return c.vanish, nil // on an adopted connection others may be quicker than the look at the own node
+	case err != nil:
 		return nil, err
 	}
 	return c.arrived(n)

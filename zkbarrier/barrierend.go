@@ -73,10 +73,6 @@ func outdated(err error) bool {
 		(errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNotEmpty))
 }
 
-// announced is up to how many parties each is told by a change of its own node, so that it need not ask.
-// With more, the transaction would be too large.
-const announced = 1000
-
 // release lets the members go: it deletes all nodes of the generation, the members' with a word before
 // if each of them knows his place by his number. Deleting a member's node proves that it was there.
 func (b *Barrier) release(st barrierState, members []arrival, g gathering) []any {
@@ -85,7 +81,7 @@ func (b *Barrier) release(st barrierState, members []arrival, g gathering) []any
 	ids := make([]string, len(members))
 	for i, m := range members {
 		ids[i] = m.attempt
-		member[m.name] = len(members) <= announced && regular(members)
+		member[m.name] = len(members) <= b.announced && regular(members)
 	}
 	var ops []any
 	// The last one first: a party hears of itself before it hears of the one that it watches.

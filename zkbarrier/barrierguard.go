@@ -31,11 +31,14 @@ type sighting struct {
 	err  error
 }
 
-func guardPause(e *zkconn.Epoch) time.Duration { return min(time.Second, e.Timeout()/4) }
+// guardPause is longer for very many parties: what each of them lists is as long as they are many.
+func (b *Barrier) guardPause(e *zkconn.Epoch) time.Duration {
+	return min(max(time.Second, time.Duration(b.parties)*10*time.Millisecond), e.Timeout()/4)
+}
 
 func (c *barrierCall) newGuard(ctx context.Context, e *zkconn.Epoch) *guard {
 	g := &guard{
-		pause: guardPause(e),
+		pause: c.b.guardPause(e),
 		died:  make(chan struct{}, 1), came: make(chan struct{}, 1), seen: make(chan sighting, 1),
 	}
 	g.ctx, g.cancel = context.WithCancel(ctx)
