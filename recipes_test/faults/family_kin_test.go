@@ -27,10 +27,6 @@ type kin struct {
 	proper map[*attempt][]error
 	grace  map[*attempt]time.Duration // how much later than its limit a call may come back; slack without
 	wrongs []string
-
-	// What a play has to remember until its end; the play itself is played by many at a time.
-	watched  *audience
-	archived *archive
 }
 
 // stake is one hold as the party that got it sees it.

@@ -167,6 +167,7 @@ func useOnce(t testing.TB, s *zksync.Session) {
 
 func oncePlays() []play {
 	scene := func(name string, act func(k *kin, a *archive, o []*zkonce.Once)) play {
+		var kept *archive
 		return play{name: name, clients: 2, before: func(w *world) {
 			there(w)
 			w.srv.Create(onceLock, nil, 0, 0)
@@ -175,10 +176,10 @@ func oncePlays() []play {
 			for _, c := range k.clients {
 				os = append(os, zkonce.New(c.s, lockDir))
 			}
-			k.archived = newArchive(k)
-			act(k, k.archived, os)
+			kept = newArchive(k)
+			act(k, kept, os)
 		}, after: func(k *kin) {
-			k.archived.review()
+			kept.review()
 			require.Empty(k.t, k.wrongs, "%s", lazily(k.tale))
 		}}
 	}

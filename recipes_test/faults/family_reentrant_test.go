@@ -196,10 +196,7 @@ func (k *kin) writeThenRead(m *reentrant.RWMutex) {
 		m.RUnlock() // of what was lost
 		return
 	}
-	reads := w // without a connection it stays the write hold until there is one
-	if r.Token() != w.token {
-		reads = k.holds("reads on", lockDir, r)
-	}
+	reads := k.holds("reads on", lockDir, r)
 	time.Sleep(20 * ms)
 	end(reads)
 	m.RUnlock()

@@ -3,6 +3,7 @@ package faults_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/zksemaphore"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 const semQueue = lockDir + "/queue"
@@ -47,6 +49,23 @@ func semaphores(k *kin, permits int64) (out []*zksemaphore.Weighted) {
 	return out
 }
 
+// keeps checks that the servers count at least so many permits for a session, if that lives.
+func (k *kin) keeps(party string, session, n int64) {
+	if !slices.ContainsFunc(k.srv.Sessions(), func(s zktest.Session) bool { return s.ID == session }) {
+		return
+	}
+	_, holding := k.lines[semQueue].now()
+	var counted int64
+	for _, s := range holding {
+		if s.owner == session {
+			counted += s.weight
+		}
+	}
+	if counted < n {
+		k.wrong("%s has %d permits, and the servers count %d", party, n, counted)
+	}
+}
+
 // permits asks for some.
 func permits(w *zksemaphore.Weighted, n int64) func(context.Context) (*zksync.Lease, error) {
 	return func(ctx context.Context) (*zksync.Lease, error) { return w.AcquireLease(ctx, n) }
@@ -70,10 +89,13 @@ func semaphorePlays() []play {
 				if k.call(k.clients[0], "four", 0, func(ctx context.Context) error { return w[0].Acquire(ctx, 4) }) != nil {
 					return
 				}
+				session, left := k.clients[0].s.ID(), int64(4)
 				for _, n := range []int64{1, 2, 1} {
 					time.Sleep(15 * ms)
 					began := time.Now()
 					w[0].Release(n)
+					left -= n
+					k.keeps("four", session, left)
 					if took := time.Since(began); took > 2*time.Second+slack {
 						k.wrong("Release took %v", took)
 					}
