@@ -69,13 +69,13 @@ func steps(t *testing.T, v *env, action bool) func(name string) {
 
 func TestEveryFaultLeavesThePhaserSound(t *testing.T) {
 	for _, action := range []bool{false, true} {
-		everyFault(t, 60, func(t *testing.T, v *env) func(string) { return steps(t, v, action) })
+		everyFault(t, 50, func(t *testing.T, v *env) func(string) { return steps(t, v, action) })
 	}
 }
 
 func TestEveryDisconnectLeavesThePhaserSound(t *testing.T) {
 	for _, action := range []bool{false, true} {
-		everyTrouble(t, 60, map[string]func(*env, int64){"disconnect": disconnects}, func(t *testing.T, v *env) func(string, func()) {
+		everyTrouble(t, 50, map[string]func(*env, int64){"disconnect": disconnects}, func(t *testing.T, v *env) func(string, func()) {
 			run := steps(t, v, action)
 			return func(name string, _ func()) { run(name) }
 		})
