@@ -25,7 +25,6 @@ type kin struct {
 	kmu    sync.Mutex
 	stakes []*stake
 	proper map[*attempt][]error
-	grace  map[*attempt]time.Duration // how much later than its limit a call may come back; slack without
 	wrongs []string
 }
 
@@ -42,7 +41,7 @@ type stake struct {
 }
 
 func newKin(w *world) *kin {
-	return &kin{world: w, lines: make(map[string]*line), proper: make(map[*attempt][]error), grace: make(map[*attempt]time.Duration)}
+	return &kin{world: w, lines: make(map[string]*line), proper: make(map[*attempt][]error)}
 }
 
 // queue has the server's history of a directory followed.
@@ -62,11 +61,6 @@ func (k *kin) do(start time.Duration, f func()) {
 // call makes one call of a client within its time, and enters into the book what comes of
 // it. proper are the errors that are no failure.
 func (k *kin) call(c *client, party string, wait time.Duration, f func(context.Context) error, proper ...error) error {
-	return k.scope(c, party, wait, slack, f, proper...)
-}
-
-// scope is call for what runs a function under a lease, which takes its time to come back.
-func (k *kin) scope(c *client, party string, wait, late time.Duration, f func(context.Context) error, proper ...error) error {
 	if wait == 0 {
 		wait = patient
 	}
@@ -74,7 +68,7 @@ func (k *kin) scope(c *client, party string, wait, late time.Duration, f func(co
 	defer cancel()
 	a := k.book.asking(party, wait, false)
 	k.kmu.Lock()
-	k.proper[a], k.grace[a] = proper, late
+	k.proper[a] = proper
 	k.kmu.Unlock()
 	c.mu.Lock()
 	c.cancels[a] = cancel

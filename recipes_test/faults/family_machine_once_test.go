@@ -38,9 +38,7 @@ func TestRandomUseAndFaultsOfTheOnceAgreeWithAPlainModel(t *testing.T) {
 				a := m.pick(t, anybody)
 				wait := patience(t)
 				a.has("reset", func() {
-					_ = m.k.scope(a.c, a.name, wait, 2*timeout, func(ctx context.Context) error {
-						return unsettled(os[a.object].Reset(ctx))
-					}, zksync.ErrLost)
+					_ = m.k.call(a.c, a.name, wait, os[a.object].Reset, zksync.ErrLost)
 				})
 			},
 			"look": func(t *rapid.T) {
@@ -70,7 +68,7 @@ func TestRandomUseAndFaultsOfTheOnceAgreeWithAPlainModel(t *testing.T) {
 // wants asks for the result, and makes one or an error.
 func (a *archive) wants(who *actor, o *zkonce.Once, wait, takes time.Duration, fails bool) {
 	mine, began := "", time.Now()
-	_ = a.k.scope(who.c, who.name, wait, 2*timeout+takes, func(ctx context.Context) error {
+	_ = a.k.call(who.c, who.name, wait, func(ctx context.Context) error {
 		value, err := o.DoContext(ctx, func(ctx context.Context) ([]byte, error) {
 			mine = a.run(ctx, who.name, takes)
 			if fails {
@@ -85,7 +83,7 @@ func (a *archive) wants(who *actor, o *zkonce.Once, wait, takes time.Duration, f
 		default:
 			a.fresh(who.name, string(value), began)
 		}
-		return unsettled(err)
+		return err
 	}, zksync.ErrLost, context.Canceled, errRefused)
 }
 

@@ -47,7 +47,9 @@ func (l level) writes() bool { return !l.reads }
 func (n *nest) all() int { return n.count(func(level) bool { return true }) }
 
 // alive tells whether the hold can be proved at this instant.
-func (n *nest) alive() bool { return n.hold != nil && n.hold.Valid() }
+func (n *nest) alive() bool {
+	return n.hold != nil && (n.hold.Valid() || n.doubt && n.hold.Err() == nil)
+}
 
 // underlying is the lease of the whole hold.
 func (n *nest) underlying() *zksync.Lease {
@@ -98,15 +100,14 @@ func (n *nest) enters(reads bool, lease *zksync.Lease, wasAlive bool, began time
 
 // takes asks for one level more.
 func (n *nest) takes(reads, leased, try bool, wait time.Duration) {
-	if n.refresh(); n.doubt {
-		return
-	}
+	n.refresh()
 	was, refuse := n.alive(), false
 	if was && !reads && n.count(level.writes) == 0 {
 		refuse = true // a reader
 	}
 	began := time.Now()
 	lease, got, err := n.ask(reads, leased, try, wait)
+	n.refresh()
 	switch {
 	case got && refuse && n.alive():
 		n.m.k.wrong("%s: a reader got the write lock", n.a.name)
@@ -254,7 +255,7 @@ func (n *nest) agrees() {
 	} else {
 		writes, reads = n.rw.HoldCount(), n.rw.ReadHoldCount()
 	}
-	if was != n.alive() || n.hold == nil || n.doubt {
+	if was != n.alive() || n.hold == nil {
 		return
 	}
 	wantWrites, wantReads := n.count(level.writes), n.all()-n.count(level.writes)

@@ -27,7 +27,7 @@ func (k *kin) reviewErrands() {
 	t.Helper()
 	refused := k.any(func(f fault) bool { return f.refuses })
 	for _, a := range k.book.attempts {
-		require.False(t, a.answered.After(a.limit.Add(k.grace[a])), "%s came back %v late\n%s", a.party, a.answered.Sub(a.limit), lazily(k.tale))
+		require.False(t, a.answered.After(a.limit.Add(slack)), "%s came back %v late\n%s", a.party, a.answered.Sub(a.limit), lazily(k.tale))
 		switch {
 		case a.err == nil, slices.ContainsFunc(k.proper[a], func(p error) bool { return errors.Is(a.err, p) }):
 		case a.cancelled:
