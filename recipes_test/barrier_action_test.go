@@ -204,3 +204,32 @@ func TestAPartyThatGivesUpWhileTheActionRuns(t *testing.T) {
 		require.EqualValues(t, 2, runs.Load())
 	})
 }
+
+// One who has come too early for the next generation, and gives up, does no harm to the one whose action runs.
+func TestAnExtraPartyThatGivesUpLeavesTheOthersInPeace(t *testing.T) {
+	eachKind(t, func(t *testing.T, v *env, opts ...zkbarrier.BarrierOption) {
+		running, finish := make(chan struct{}, 2), make(chan struct{})
+		bs := v.barriers(2, append(opts, zkbarrier.WithAction(func(ctx context.Context) error {
+			running <- struct{}{}
+			select {
+			case <-finish:
+			case <-ctx.Done():
+			}
+			return context.Cause(ctx)
+		}))...)
+		both := awaitAll(context.Background(), bs...)
+		v.awaits(running, "the action")
+		ctx, cancel := context.WithTimeout(context.Background(), v.span(300*time.Millisecond, time.Second))
+		defer cancel()
+		_, err := bs[0].Await(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		v.broken(bs[1], false)
+		pause(t, v, 2*time.Second) // those who wait have looked around
+		early := await(context.Background(), bs[0])
+		v.quiet()
+		close(finish)
+		v.leave(both...)
+		v.leave(early, await(context.Background(), bs[1]))
+		v.emptied()
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -133,6 +134,17 @@ func (v *env) emptied() {
 	}
 }
 
+// directories is how many generations have one.
+func (v *env) directories() (n int) {
+	v.t.Helper()
+	for _, name := range v.children(barrierPath) {
+		if strings.HasPrefix(name, "parties-") {
+			n++
+		}
+	}
+	return n
+}
+
 func TestAcceptance055ABarrierOfOnePassesAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
 		for _, opts := range [][]zkbarrier.BarrierOption{nil, {zkbarrier.Tolerant()}} {
@@ -247,6 +259,7 @@ func TestAcceptance059And060AResetBreaksTheWaitOfAllAndTheBarrierIsUsableAgain(t
 			v.brokenFor(all...)
 			v.broken(bs[0], false)
 			v.emptied()
+			v.inTime(func() bool { return v.directories() == 1 }) // that of the open generation
 			v.leave(awaitAll(context.Background(), bs...)...)
 		}
 		require.NoError(t, bs[0].Reset(context.Background())) // with nobody waiting
