@@ -112,20 +112,7 @@ func (m *latchMachine) actions() map[string]func(*rapid.T) {
 			}
 			require.Equal(m.t, want, n, m.srv.Tree())
 		},
-		"reset": func(t *rapid.T) {
-			require.NoError(m.t, m.ls[which(t)].Reset(context.Background()))
-			m.settle()
-			for _, a := range m.waits {
-				require.False(m.t, a.pending(), "stranded")
-				if m.open {
-					require.NoError(m.t, a.err)
-				} else {
-					require.ErrorIs(m.t, a.err, zksync.ErrBroken)
-				}
-			}
-			m.resets++
-			m.counted, m.open, m.waits = make([]int, 3), false, nil
-		},
+		"reset": func(t *rapid.T) { m.reset(which(t)) },
 		"strike": func(t *rapid.T) {
 			i := which(t)
 			id := m.ss[i].ID()
@@ -156,6 +143,21 @@ func (m *latchMachine) actions() map[string]func(*rapid.T) {
 			m.settle()
 		},
 	}
+}
+
+func (m *latchMachine) reset(i int) {
+	require.NoError(m.t, m.ls[i].Reset(context.Background()))
+	m.settle()
+	for _, a := range m.waits {
+		require.False(m.t, a.pending(), "stranded")
+		if m.open {
+			require.NoError(m.t, a.err)
+		} else {
+			require.ErrorIs(m.t, a.err, zksync.ErrBroken)
+		}
+	}
+	m.resets++
+	m.counted, m.open, m.waits = make([]int, 3), false, nil
 }
 
 func (m *latchMachine) left() int {
