@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/zkbarrier"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 func TestAcceptance064ASlowWaiterOfACompleteGenerationIsNeverToldThatItBroke(t *testing.T) {
@@ -135,6 +136,65 @@ func TestAcceptance064ASlowWaiterIsToldThoughTheRecordOfItsGenerationIsGone(t *t
 		}
 		heal()
 		v.brokenFor(slow)
+	})
+}
+
+// A party that cannot be told yet is not one that waits.
+func TestNobodyWaitsAtABrokenBarrier(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		s := v.session(zksync.WithTimeout(20 * time.Second))
+		bs := v.barriers(3)
+		slow := await(context.Background(), zkbarrier.NewBarrier(s, barrierPath, 3))
+		v.gathered(bs[0], 1)
+		heal := v.partition(s)
+		ctx, _ := soon(t)
+		_, err := bs[0].Await(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		v.broken(bs[1], true)
+		v.waitingAt(bs[1], 0)
+		heal()
+		v.brokenFor(slow)
+		v.emptied()
+	})
+}
+
+// All had come when its context ended; that news was on its way.
+func TestAPartyWhoseContextEndsAtThatVeryMomentLeavesWithTheOthers(t *testing.T) {
+	for _, opts := range [][]zkbarrier.BarrierOption{nil, {zkbarrier.Tolerant()}} {
+		inProcess(t, func(t *testing.T, v *env) {
+			s := v.session()
+			bs := v.barriers(2, opts...)
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			a := await(ctx, zkbarrier.NewBarrier(s, barrierPath, 2, opts...))
+			v.gathered(bs[0], 1)
+			v.srv.Delay(s.ID(), 0, 10*time.Millisecond)
+			last := await(context.Background(), bs[0])
+			time.Sleep(5 * time.Millisecond)
+			require.True(t, a.pending(), "%v", a.err)
+			cancel()
+			v.leave(a, last)
+			v.broken(bs[1], false)
+			v.emptied()
+		})
+	}
+}
+
+// A server that is slow to list keeps nobody from leaving.
+func TestAPartyThatLooksAfterAnotherLeavesWithoutAnAnswer(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		bs := v.barriers(2)
+		a := await(context.Background(), zkbarrier.NewBarrier(s, barrierPath, 2))
+		v.gathered(bs[0], 1)
+		held := v.srv.Intercept(zktest.On(zktest.GetChildren, barrierPath+"/**").Session(s.ID()).Hold())
+		time.Sleep(2 * time.Second)
+		require.Equal(t, 1, held.Held())
+		start := time.Now()
+		v.leave(a, await(context.Background(), bs[0]))
+		v.atOnce(start, "leaving")
+		held.Remove()
+		v.emptied()
 	})
 }
 
