@@ -467,3 +467,36 @@ func TestRandomUseOfAPhaserWhoseSessionsEnd(t *testing.T) {
 		})
 	})
 }
+
+func TestTheWaitsOfAPhaserLeaveNothing(t *testing.T) {
+	eachAlone(t, func(t *testing.T, v *env) {
+		p, waiter := zkbarrier.NewPhaser(calm(v), phaserPath), zkbarrier.NewPhaser(calm(v), phaserPath)
+		watches := v.watches()
+		v.gives(0, p.Register)
+		v.gives(0, waiter.Phase)
+		v.quiet()
+		goroutines, _ := v.goroutines()
+		for range 200 {
+			ctx, cancel := context.WithCancel(context.Background())
+			w := phase(ctx, func(ctx context.Context) (int, error) { return waiter.AwaitAdvance(ctx, 0) })
+			cancel()
+			require.ErrorIs(t, v.failed(w.attempt), context.Canceled)
+			ctx, cancel = context.WithCancel(context.Background())
+			r := phase(ctx, waiter.Register)
+			cancel()
+			<-r.done
+			if r.err == nil {
+				v.gives(0, waiter.ArriveAndDeregister)
+			}
+		}
+		v.queued(phaserPath+"/phase-0", 1)
+		v.quiet()
+		v.goroutinesBack(goroutines)
+		require.LessOrEqual(t, v.watches(), watches+3)
+		v.census(p, 0, 1)
+		v.gives(0, p.ArriveAndDeregister)
+		v.quiet()
+		require.LessOrEqual(t, v.watches(), watches)
+		v.nothingLeft(phaserPath)
+	})
+}
