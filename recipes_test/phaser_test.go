@@ -561,3 +561,37 @@ func TestNodesThatWereRemovedByHandDoNotMakeAPhaserSpin(t *testing.T) {
 		}
 	})
 }
+
+func TestCallsOfGroupsAndPhasersEndThoughTheServersAreFrozen(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session(zksync.WithTimeout(time.Minute))
+		g, p := zkbarrier.NewWaitGroup(s, groupPath), zkbarrier.NewPhaser(s, phaserPath)
+		g.Add(2)
+		v.gives(0, func(ctx context.Context) (int, error) { return p.BulkRegister(ctx, 2) })
+		calls := []func(context.Context) error{
+			func(ctx context.Context) error { return g.AddContext(ctx, 1) },
+			g.WaitContext,
+			g.DoneContext,
+			func(ctx context.Context) error { _, err := g.Count(ctx); return err },
+			func(ctx context.Context) error { _, err := p.Register(ctx); return err },
+			func(ctx context.Context) error { _, err := p.ArriveAndAwaitAdvance(ctx); return err },
+			func(ctx context.Context) error { _, err := p.AwaitAdvance(ctx, 0); return err },
+			func(ctx context.Context) error { _, err := p.ArrivedParties(ctx); return err },
+			p.ForceTermination,
+		}
+		for i, f := range calls {
+			v.srv.Freeze()
+			ctx, start := soon(t)
+			require.ErrorIs(t, f(ctx), context.DeadlineExceeded, i)
+			require.LessOrEqual(t, time.Since(start), deadline+100*time.Millisecond, i)
+			v.srv.Thaw()
+			v.quiet()
+		}
+		v.later()
+		v.working(g, 1) // added and taken back; and one is done
+		g.Done()
+		require.NoError(t, p.ForceTermination(context.Background()))
+		v.gives(terminated, p.Arrive)
+		v.nothingLeft(phaserPath)
+	})
+}
