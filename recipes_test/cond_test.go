@@ -602,7 +602,7 @@ func TestEverySessionFaultLeavesTheConditionSound(t *testing.T) {
 // The cost: a wait is one request to give the lock up and three to wait, of which those who are not
 // first need two; a signal is three, none of which depends on how many wait.
 func TestAcceptance115WhatConditionsCost(t *testing.T) {
-	eachAlone(t, func(t *testing.T, v *env) {
+	inProcess(t, func(t *testing.T, v *env) {
 		calmSide := func() *side {
 			m := zksync.NewMutex(calm(v), lockPath)
 			return &side{m: m, c: zkcond.New(m, condPath)}

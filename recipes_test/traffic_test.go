@@ -32,10 +32,11 @@ type cableConn struct {
 	in   *bufio.Reader
 	rest []byte // of a frame that was read, what the client has not taken yet
 
-	mu      sync.Mutex // also keeps frames whole that leave
-	hailed  bool       // the client has sent its handshake,
-	open    bool       // the servers have answered it
-	asked   int        // requests that the servers have not answered
+	mu      sync.Mutex   // also keeps frames whole that leave
+	beats   map[int32]bool // syncs that were sent as heartbeats, by xid
+	hailed  bool         // the client has sent its handshake,
+	open    bool         // the servers have answered it
+	asked   int          // requests that the servers have not answered
 	flushed []chan struct{}
 }
 
@@ -74,15 +75,25 @@ func (c *cableConn) Write(b []byte) (int, error) {
 	switch {
 	case !c.hailed:
 		c.hailed = true
-	case xidOf(b) != xidPing:
-		c.asked++
-	default:
+	case heartbeat(b):
 		c.cable.pinged()
+		if xidOf(b) != xidPing {
+			if c.beats == nil {
+				c.beats = make(map[int32]bool)
+			}
+			c.beats[xidOf(b)] = true
+		}
+		return c.Conn.Write(b)
+	default:
+		c.asked++
 	}
-	if xidOf(b) != xidPing {
-		c.cable.count()
-	}
+	c.cable.count()
 	return c.Conn.Write(b)
+}
+
+// heartbeat recognises a ping, and the sync of "/" that reaches the leader.
+func heartbeat(frame []byte) bool {
+	return xidOf(frame) == xidPing || len(frame) == 17 && frame[11] == 9 && frame[16] == '/'
 }
 
 func (c *cableConn) Close() error {
@@ -111,6 +122,9 @@ func (c *cableConn) arrived(frame []byte) bool {
 		c.open = true
 		c.cable.greeted(frame)
 	case xidOf(frame) == xidPing:
+		return true
+	case c.beats[xidOf(frame)]:
+		delete(c.beats, xidOf(frame))
 		return true
 	case xidOf(frame) == xidFlush:
 		close(c.flushed[0])
