@@ -76,6 +76,8 @@ func (c *Cond) Wait() {
 // is reentrant all its levels are given up, and restored: the leases of the other levels end
 // too, but their Unlocks still count.
 //
+// ctx must not be one that ends with l, as that which Do gives to its function.
+//
 // A lease is returned whenever the lock is held, and only then, also with an error:
 //   - when ctx ends, it locks again if that is possible within 40 ms, and returns the lease
 //     with an error that wraps the context's; a signal that was for it goes to another one.
@@ -178,7 +180,7 @@ func (c *Cond) wait(ctx context.Context, l *zksync.Lease) (*zksync.Lease, error)
 		return kept, err
 	case err != nil && l == nil && errors.Is(err, zksync.ErrLost):
 		return s.Regain(ctx) // the mirror form has no other way to return
-	case err != nil && ctx.Err() != nil:
+	case err != nil && ctx.Err() != nil && !errors.Is(err, zksync.ErrLost) && !errors.Is(err, zksync.ErrClosed):
 		return c.late(ctx, s, err)
 	case err != nil:
 		s.Forfeit()

@@ -83,7 +83,10 @@ func (c *Cond) write(ctx context.Context, e *zkconn.Epoch, s signals, version in
 	}
 	ops := append(before, &zk.SetDataRequest{Path: c.base(), Data: data, Version: version})
 	_, err = e.StartMulti(ops...).Wait(ctx, e)
+	var refused *zkconn.TxnError
 	switch {
+	case errors.As(err, &refused) && refused.Index == len(before) && errors.Is(err, zk.ErrNoNode):
+		return errAgain // the last one who waited has left, and the directory with him
 	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zkconn.ErrNotSent):
 		return errAgain
 	case zkconn.Unknown(err):

@@ -43,7 +43,8 @@ func (m monitor) Suspend(ctx context.Context, l *zksync.Lease, seat door.Seat) (
 	if err != nil {
 		return nil, nil, err
 	}
-	mirror := l == nil
+	// Also if it is given by its lease: the hold through Lock is what it is.
+	mirror := l == nil || m.rw.isMirror(l)
 	if mirror {
 		m.rw.left() // before the servers know, as in Unlock
 	}
@@ -55,6 +56,13 @@ func (m monitor) Suspend(ctx context.Context, l *zksync.Lease, seat door.Seat) (
 		m.rw.entered()
 	}
 	return s, kept, err
+}
+
+// isMirror reports whether l is the lease of the hold through Lock.
+func (rw *RWMutex) isMirror(l *zksync.Lease) bool {
+	rw.mu.Lock()
+	defer rw.mu.Unlock()
+	return rw.writing && l == rw.write.Lease()
 }
 
 // suspension is that of a hold through Lock.

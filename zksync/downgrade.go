@@ -114,13 +114,14 @@ func (p *place) swapKnown(ctx context.Context, old *place, data []byte, acl []zk
 			return sent, err
 		}
 		call := p.e.StartMulti(ops...)
-		_, err := call.Wait(ctx, p.e)
+		if _, err := call.Wait(ctx, p.e); !answered(call) {
+			return true, err // ctx or the epoch ended first
+		}
+		_, err := call.Result() // also if ctx ended at the very same time
 		var refused *zkconn.TxnError
 		switch {
 		case err == nil, errors.Is(err, zk.ErrNodeExists): // applied before; the name is ours alone
 			return true, nil
-		case !answered(call):
-			return true, err // ctx or the epoch ended first
 		case errors.Is(err, zk.ErrNoNode):
 			return true, errGone // the write node was deleted: so was the right to read
 		case zkconn.Unknown(err):

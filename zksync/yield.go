@@ -22,11 +22,8 @@ import (
 // Goroutines of this process that wait queue anew, rather than have the place handed on:
 // its node is what the transaction removes.
 func (c *cohort) yield(ctx context.Context, l *Lease, seat door.Seat) (e *zkconn.Epoch, kept *Lease, err error) {
-	if ctx.Err() != nil {
-		if l.Err() == nil {
-			kept = l
-		}
-		return nil, kept, contextError(ctx)
+	if ctx.Err() != nil && l.Err() == nil {
+		return nil, l, contextError(ctx)
 	}
 	if !l.p.e.Valid() || l.p.gone.Load() && l.Err() == nil {
 		l.finish(ErrLost)
@@ -38,18 +35,36 @@ func (c *cohort) yield(ctx context.Context, l *Lease, seat door.Seat) (e *zkconn
 		c.unlockLost(l)
 		return nil, nil, l.Err()
 	}
+	if !c.detach(l) {
+		return nil, nil, ErrReleased // by somebody else at this very moment
+	}
 	open := c.q.s.within(func() {
 		bounded, cancel := c.q.s.bounded(ctx)
 		defer cancel()
 		e, kept, err = c.trade(bounded, l, seat)
 	})
 	if !open {
+		c.given(l)
+		l.p.leave(0)
 		return nil, nil, ErrClosed
 	}
 	if err != nil && c.q.s.ctx.Err() != nil {
 		err = ErrClosed
 	}
 	return e, kept, err
+}
+
+// detach takes the place of l out of the books, so that whatever becomes of l meanwhile hands it to
+// nobody: its node is about to go. The hold stays there and keeps this process's others out.
+func (c *cohort) detach(l *Lease) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.hold != l || c.place != l.p {
+		return false
+	}
+	c.place = nil
+	c.stopIdle()
+	return true
 }
 
 // trade is the part of yield after the lease has ended.
@@ -96,7 +111,10 @@ func (p *place) swapFor(ctx context.Context, seat door.Seat) (sent bool, err err
 			return sent, err
 		}
 		call := p.e.StartMulti(ops...)
-		_, err := call.Wait(ctx, p.e)
+		if _, err := call.Wait(ctx, p.e); !answered(call) {
+			return true, err // ctx or the epoch ended first
+		}
+		_, err := call.Result() // also if ctx ended at the very same time
 		var refused *zkconn.TxnError
 		switch {
 		case err == nil:
@@ -121,51 +139,38 @@ func (p *place) swapFor(ctx context.Context, seat door.Seat) (sent bool, err err
 		case errors.As(err, &refused):
 			return sent, refused.Err
 		default:
-			return true, err // ctx or the epoch ended first
+			return true, err
 		}
 	}
 }
 
-// given notes that nobody here holds, nor has the place, any more.
+// given notes that nobody here holds any more.
 func (c *cohort) given(l *Lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.place == l.p {
-		c.place = nil
-		c.stopIdle()
-	}
 	if c.hold == l {
 		c.hold = nil
 	}
 	c.advance()
 }
 
-// regrant holds the place of l, which has ended, again: with the next token. It returns nil
-// if the place was lost meanwhile.
+// regrant holds the place of l, which has ended, again: with the next token. It returns nil, and
+// gives the place up, if it cannot be held again.
 func (c *cohort) regrant(l *Lease) *Lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.place != l.p || c.hold != l || l.p.gone.Load() {
-		if c.hold == l {
-			c.hold = nil
-			c.advance()
+	if c.hold == l && !l.p.gone.Load() && !c.unsettled(l) {
+		kept := newLease(l.ctx, c, l.p, c.passes+1, l.mirror)
+		if c.q.s.remember(kept) {
+			kept.boundBy(c.set.maxHold)
+			c.place, c.hold, c.passes = l.p, kept, c.passes+1
+			return kept
 		}
-		return nil
 	}
-	if c.unsettled(l) {
+	if c.hold == l {
 		c.hold = nil
-		c.giveUp()
-		c.advance()
-		return nil
 	}
-	c.passes++
-	kept := newLease(l.ctx, c, l.p, c.passes, l.mirror)
-	if !c.q.s.remember(kept) {
-		c.hold = nil
-		c.giveUp()
-		return nil
-	}
-	kept.boundBy(c.set.maxHold)
-	c.hold = kept
-	return kept
+	l.p.leave(0)
+	c.advance()
+	return nil
 }

@@ -341,8 +341,21 @@ func (e *Epoch) shutdown(graceful bool) {
 		time.Sleep(time.Millisecond)
 	}
 	close(e.hosts.quit)
-	for range e.events { // closed when the client's loop has ended
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range e.events { // closed when the client's loop has ended
+		}
+		<-closed
+	}()
+	// The loop may stand still for ever if somebody else was using the client at this moment:
+	// it puts three answers where there is room for two. Then it is left; it holds nothing of ours
+	// but a connection that is closed.
+	patience := time.NewTimer(2 * time.Second)
+	defer patience.Stop()
+	select {
+	case <-ended:
+	case <-patience.C:
 	}
-	<-closed
 	e.calls.Wait()
 }
