@@ -201,7 +201,7 @@ func (sc *scene) clean(t testing.TB, name string) {
 	require.Equal(t, 1, dirs, "%s: directories of past generations: %v", name, sc.srv.Children(testPath))
 }
 
-// full is asked for when there is time: else one of six cases is run.
+// full is asked for when there is time: else one of twelve cases is run.
 var full = os.Getenv("MENAGERIE_FULL") == "1"
 
 func TestEveryFaultAtEveryRequestLeavesTheBarrierSound(t *testing.T) {
@@ -211,7 +211,7 @@ func TestEveryFaultAtEveryRequestLeavesTheBarrierSound(t *testing.T) {
 				t.Parallel()
 				for k, b := range blows {
 					for nth, more := 1, true; more && !t.Failed(); nth++ {
-						if full || (i+j+k+nth)%6 == 0 {
+						if full || (i+j+k+nth)%12 == 0 {
 							more = meetUnder(t, how, gap, nth, b)
 						}
 					}
