@@ -99,14 +99,14 @@ func (a *audience) attended(t testing.TB) {
 
 func electionPlays() []play {
 	scene := func(name string, act func(k *kin)) play {
-		var a *audience
 		return play{
 			name: name, clients: 3, before: there, queues: onlyLocks, use: useElection,
 			act: func(k *kin) {
-				a = k.watch(k.clients[2])
+				k.watched = k.watch(k.clients[2])
 				act(k)
 			},
 			after: func(k *kin) {
+				a := k.watched
 				for deadline := time.Now().Add(timeout + again); a.leads() != "" && time.Now().Before(deadline); {
 					time.Sleep(slack)
 				}

@@ -26,6 +26,10 @@ type kin struct {
 	stakes []*stake
 	proper map[*attempt][]error
 	wrongs []string
+
+	// What a play has to remember until its end: the play itself is played by many at a time.
+	watched  *audience
+	archived *archive
 }
 
 // stake is one hold as the party that got it sees it.

@@ -159,7 +159,6 @@ func useOnce(t testing.TB, s *zksync.Session) {
 
 func oncePlays() []play {
 	scene := func(name string, act func(k *kin, a *archive, o []*zkonce.Once)) play {
-		var kept *archive
 		return play{name: name, clients: 2, before: func(w *world) {
 			there(w)
 			w.srv.Create(onceLock, nil, 0, 0)
@@ -168,10 +167,10 @@ func oncePlays() []play {
 			for _, c := range k.clients {
 				os = append(os, zkonce.New(c.s, lockDir))
 			}
-			kept = newArchive(k)
-			act(k, kept, os)
+			k.archived = newArchive(k)
+			act(k, k.archived, os)
 		}, after: func(k *kin) {
-			kept.review()
+			k.archived.review()
 			require.Empty(k.t, k.wrongs, "%s", lazily(k.tale))
 		}}
 	}
