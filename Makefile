@@ -13,8 +13,8 @@ PARALLEL ?= 4
 # The suites run in-process unless this holds a connect string; only test-ensemble sets it.
 export MENAGERIE_TEST_SERVERS =
 
-# A package may take ten minutes each time.
-gotest = $(GO) test -count=$(COUNT) -timeout=$(COUNT)0m $(TESTFLAGS)
+# A package may take fifteen minutes each time.
+gotest = $(GO) test -count=$(COUNT) -timeout=$$((15 * $(COUNT)))m $(TESTFLAGS)
 
 .DEFAULT_GOAL := help
 

@@ -32,11 +32,11 @@ type cableConn struct {
 	in   *bufio.Reader
 	rest []byte // of a frame that was read, what the client has not taken yet
 
-	mu      sync.Mutex   // also keeps frames whole that leave
+	mu      sync.Mutex     // also keeps frames whole that leave
 	beats   map[int32]bool // syncs that were sent as heartbeats, by xid
-	hailed  bool         // the client has sent its handshake,
-	open    bool         // the servers have answered it
-	asked   int          // requests that the servers have not answered
+	hailed  bool           // the client has sent its handshake,
+	open    bool           // the servers have answered it
+	asked   int            // requests that the servers have not answered
 	flushed []chan struct{}
 }
 
