@@ -191,11 +191,13 @@ func (s *Session) State() State { return publicState(s.client.State()) }
 
 // Changes returns every change of the state after the call, in order and without
 // loss however slow the caller is. The sequence blocks until there is a next
-// change; it ends when ctx does and after [Closed]. It can be ranged over once.
+// change; it ends when ctx does and after [Closed]. It is to be ranged over once: changes are
+// kept for it until then, or until ctx ends.
 func (s *Session) Changes(ctx context.Context) iter.Seq[State] {
 	sub := s.client.Subscribe()
-	context.AfterFunc(ctx, sub.Stop)
+	forget := context.AfterFunc(ctx, sub.Stop)
 	return func(yield func(State) bool) {
+		defer forget()
 		defer sub.Stop()
 		for {
 			next, err := sub.Next(ctx)
