@@ -241,10 +241,12 @@ func TestAcceptance042SignalWakesTheOldestAndBroadcastAllInOrder(t *testing.T) {
 		ws[4].signals()
 		v.awaits(done[0], "the oldest")
 		v.settled(condPath, 3)
+		start := time.Now()
 		ws[4].broadcasts()
 		for _, d := range done[1:] {
 			v.awaits(d, "the others")
 		}
+		v.atOnce(start, "each hears of the one before")
 		require.Equal(t, []int{0, 1, 2, 3}, order)
 		v.queued(condPath, 0)
 		ws[4].signals() // nobody waits: nothing is kept for later
