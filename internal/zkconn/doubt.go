@@ -19,8 +19,9 @@ import (
 // looked for again after every reconnect, on which a sync stands behind whatever is left in the
 // queue of that server, for as long as the session could have been moved about.
 type doubts struct {
-	mu     sync.Mutex
-	listed map[doubt]time.Time // until when
+	mu             sync.Mutex
+	looking, again bool
+	listed         map[doubt]time.Time // until when
 }
 
 type doubt struct{ dir, prefix string }
@@ -67,27 +68,49 @@ func (d *doubts) current() map[string][]string {
 	return dirs
 }
 
-// lookAgain is called when there is a new connection.
+// lookAgain is called when there is a new connection. One goroutine looks, however many
+// connections come: those that do not live long enough for a look must not get more to do each.
 func (e *Epoch) lookAgain() {
-	if len(e.doubts.current()) == 0 || !e.begin() {
+	e.doubts.mu.Lock()
+	e.doubts.again = true
+	begin := !e.doubts.looking && len(e.doubts.listed) > 0 && e.begin()
+	if begin {
+		e.doubts.looking = true
+	}
+	e.doubts.mu.Unlock()
+	if !begin {
 		return
 	}
 	go func() {
 		defer e.calls.Done()
-		for dir := range e.doubts.current() {
-			names, err := e.SyncedChildren(context.Background(), dir) // bounded by the epoch
-			if err != nil {
-				continue // gone with its directory, or there is another connection to come
+		for {
+			e.doubts.mu.Lock()
+			if !e.doubts.again || e.Cause() != nil {
+				e.doubts.looking = false
+				e.doubts.mu.Unlock()
+				return
 			}
-			for _, prefix := range e.doubts.current()[dir] {
-				for _, n := range names {
-					if strings.HasPrefix(n, prefix) {
-						e.Reap(Litter{Dir: dir, Node: dir + "/" + n})
-					}
+			e.doubts.again = false
+			e.doubts.mu.Unlock()
+			e.lookOnce()
+		}
+	}()
+}
+
+func (e *Epoch) lookOnce() {
+	for dir := range e.doubts.current() {
+		names, err := e.SyncedChildren(context.Background(), dir) // bounded by the epoch
+		if err != nil {
+			continue // gone with its directory, or there is another connection to come
+		}
+		for _, prefix := range e.doubts.current()[dir] {
+			for _, n := range names {
+				if strings.HasPrefix(n, prefix) {
+					e.Reap(Litter{Dir: dir, Node: dir + "/" + n})
 				}
 			}
 		}
-	}()
+	}
 }
 
 // SyncedChildren lists the children of path as the leader of the servers knew them at some
