@@ -71,8 +71,14 @@ func (c *cable) unplug() {
 	}
 }
 
-// plug ends unplug and refuse.
+// plug ends unplug and refuse. Connections that have lost something in the hole are reset: TCP
+// delivers all or nothing.
 func (c *cable) plug() {
+	for _, conn := range c.open() {
+		if conn.lossy.Load() {
+			_ = conn.Close()
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.refused = false

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -31,6 +32,8 @@ type cableConn struct {
 
 	in   *bufio.Reader
 	rest []byte // of a frame that was read, what the client has not taken yet
+
+	lossy atomic.Bool // something was written into a hole
 
 	mu      sync.Mutex     // also keeps frames whole that leave
 	beats   map[int32]bool // syncs that were sent as heartbeats, by xid
@@ -68,6 +71,7 @@ func (c *cableConn) Read(b []byte) (int, error) {
 // Write is given whole frames: it is the product's wire that writes.
 func (c *cableConn) Write(b []byte) (int, error) {
 	if !c.cable.whole() {
+		c.lossy.Store(true)
 		return len(b), nil
 	}
 	c.mu.Lock()

@@ -53,6 +53,7 @@ type request[T any] struct {
 	decode func(*juteReader) (T, error)
 	client func(*zk.Conn) (T, error)
 	arms   []watchKey
+	beat   bool // a heartbeat
 }
 
 // start sends a request, without waiting for a connection if there is none.
@@ -70,7 +71,7 @@ func start[T any](e *Epoch, r request[T]) *Call[T] {
 		close(c.done)
 		return c
 	}
-	w.send(&ownRequest{op: r.op, arms: r.arms, end: func(body []byte, err error) {
+	w.send(&ownRequest{op: r.op, arms: r.arms, beat: r.beat, end: func(body []byte, err error) {
 		if c.err = err; err == nil {
 			c.val, c.err = r.decode(&juteReader{b: body})
 		}

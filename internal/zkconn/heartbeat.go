@@ -64,7 +64,9 @@ func (e *Epoch) beat() bool {
 		return false
 	}
 	if e.clock.sustained() {
-		start(e, syncRequest(Heartbeat)) // the answer is told to the clock, and to nobody else
+		r := syncRequest(Heartbeat)
+		r.beat = true
+		start(e, r) // the answer is told to the clock, and to nobody else
 		return true
 	}
 	e.mu.Lock()

@@ -18,6 +18,7 @@ const firstOwn = 1 << 30
 type ownRequest struct {
 	at   time.Time
 	op   int32
+	beat bool                         // a heartbeat, which may be answered at any time
 	end  func(body []byte, err error) // called once, in the goroutine that reads or closes
 	arms []watchKey                   // the watches that a success sets
 }
@@ -121,6 +122,9 @@ func (w *wire) expect(r *ownRequest) (xid int32, ok bool) {
 		}
 	}
 	w.own[xid] = r
+	if !r.beat {
+		w.order = append(w.order, xid)
+	}
 	return xid, true
 }
 
@@ -129,9 +133,20 @@ func (w *wire) answered(xid, code int32, body []byte) (ok bool, err error) {
 	w.mu.Lock()
 	r, ok := w.own[xid]
 	delete(w.own, xid)
+	skipped := ok && !r.beat && (len(w.order) == 0 || w.order[0] != xid)
+	if ok && !r.beat && !skipped {
+		w.order = w.order[1:]
+	}
 	w.mu.Unlock()
 	if !ok {
 		return false, nil
+	}
+	if skipped {
+		// Servers answer one session in the order of its requests, so one before this, or its
+		// answer, has been lost on the way: whoever waits for it would wait for ever.
+		err := fmt.Errorf("%s answered a request before those that were sent earlier", w.addr)
+		r.end(nil, &unknownError{err})
+		return true, err
 	}
 	if code == 0 {
 		if err := checkReply(r.op, body); err != nil {

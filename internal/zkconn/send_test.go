@@ -37,3 +37,23 @@ func TestRequestsGoOutInTheOrderInWhichTheyWereSent(t *testing.T) {
 		require.Empty(t, w.backlog)
 	})
 }
+
+// An answer that skips a request tells that the request, or its answer, was lost on the way.
+func TestAnAnswerThatSkipsARequestEndsTheConnection(t *testing.T) {
+	client, server := net.Pipe()
+	defer server.Close()
+	w := newWire(client, &Epoch{cfg: &Config{Timeout: 10 * time.Second}}, "zk", time.Time{})
+	w.open = true
+	var outcomes []error
+	for op := range int32(3) {
+		r := &ownRequest{op: opDelete, beat: op == 1, end: func(_ []byte, err error) { outcomes = append(outcomes, err) }}
+		_, ok := w.expect(r)
+		require.True(t, ok)
+	}
+	require.Equal(t, []int32{firstOwn + 1, firstOwn + 3}, w.order, "the heartbeat may overtake")
+	ok, err := w.answered(firstOwn+3, 0, nil)
+	require.True(t, ok)
+	require.ErrorContains(t, err, "before those that were sent earlier")
+	require.Len(t, outcomes, 1)
+	require.True(t, Unknown(outcomes[0]))
+}

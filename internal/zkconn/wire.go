@@ -41,6 +41,7 @@ type wire struct {
 	sent     map[int32]sentRequest
 	pings    []time.Time           // send times of unanswered pings, oldest first
 	own      map[int32]*ownRequest // see send
+	order    []int32               // xids in own, oldest first, but for heartbeats
 	backlog  []unsent
 	closed   bool
 }
