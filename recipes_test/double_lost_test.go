@@ -151,7 +151,6 @@ func TestTheOthersOpenARoundWhoseOpenerIsStuck(t *testing.T) {
 		start := time.Now()
 		v.allPass(first)
 		v.within(start, 10*time.Second, "who waits finds out")
-		require.True(t, last[0].pending())
 		stuck.Release()
 		v.allPass(last)
 		v.allPass(leaves(bs...))

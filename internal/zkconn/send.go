@@ -162,6 +162,10 @@ func (w *wire) answered(xid, code int32, body []byte) (ok bool, err error) {
 		}
 	}
 	w.expiredBy(code)
+	if r.beat {
+		r.end(body, nil)
+		return true, w.overdue()
+	}
 	switch code {
 	case 0:
 		r.end(body, nil)
@@ -171,6 +175,22 @@ func (w *wire) answered(xid, code int32, body []byte) (ok bool, err error) {
 		r.end(nil, classify(codeError(code)))
 	}
 	return true, nil
+}
+
+// overdue is asked when a heartbeat was answered. A request that waits for much longer than that has
+// been lost on the way, or its answer has: by something between us and the server that
+// does not deliver all or nothing. Another connection finds out what became of it.
+func (w *wire) overdue() error {
+	limit := 2 * w.epoch.Timeout() / 3
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.order) == 0 || w.own[w.order[0]] == nil {
+		return nil
+	}
+	if late := time.Since(w.own[w.order[0]].at); late > limit {
+		return fmt.Errorf("%s answers heartbeats, but not a request of %v ago", w.addr, late.Round(time.Millisecond))
+	}
+	return nil
 }
 
 // drop ends every request of our own that was not answered.

@@ -233,6 +233,9 @@ func (w *wire) received(body []byte) error {
 		w.epoch.hub.event(kind, string(path))
 	case xid == xidPing:
 		w.ponged()
+		if err := w.overdue(); err != nil {
+			return err
+		}
 	case xid == xidAuth:
 		if code != 0 {
 			w.epoch.client.refuse(fmt.Errorf("%w: %s answered the credentials with error %d", ErrAuth, w.addr, code))
