@@ -117,7 +117,7 @@ func (e *Epoch) lookOnce() {
 // instant of the call. Both the sync and the listing are answered on one connection: the next one
 // may be to a server that was never synced.
 func (e *Epoch) SyncedChildren(ctx context.Context, path string) ([]string, error) {
-	for {
+	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
 		if err := e.Await(ctx); err != nil {
 			return nil, err
 		}
@@ -126,9 +126,12 @@ func (e *Epoch) SyncedChildren(ctx context.Context, path string) ([]string, erro
 			return nil, err
 		}
 		names, _, err := e.Children(ctx, path)
-		if e.connection() != at && (err == nil || errors.Is(err, zk.ErrNoNode)) {
-			continue
+		if e.connection() == at || err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return names, err
 		}
-		return names, err
+		// Where connections do not live for two requests, asking at once makes it no better.
+		if err := e.pause(ctx, pause); err != nil {
+			return nil, err
+		}
 	}
 }
