@@ -17,9 +17,10 @@ import (
 
 // churn is a semaphore under many who come, go, give up, are cut off and die.
 type churn struct {
-	v       *env
-	permits int64
-	end     time.Time
+	sessions []*zksync.Session
+	v        *env
+	permits  int64
+	end      time.Time
 
 	mu     sync.Mutex
 	held   map[*zksync.Lease]held
@@ -27,6 +28,7 @@ type churn struct {
 	grants map[int]int // by session
 	lost   int
 	wrong  []string
+	doomed map[int]int64 // sessions that are ended by force
 }
 
 // held is what one of them believes to hold.
@@ -45,12 +47,13 @@ func (v *env) soak() time.Duration {
 
 func TestAcceptance077AtMostAsManyPermitsAreHeldUnderChurn(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
-		c := &churn{v: v, permits: 5, end: time.Now().Add(v.soak()), held: make(map[*zksync.Lease]held), grants: make(map[int]int)}
-		var sessions []*zksync.Session
+		c := &churn{v: v, permits: 5, end: time.Now().Add(v.soak()), held: make(map[*zksync.Lease]held), grants: make(map[int]int), doomed: make(map[int]int64)}
+		for range 6 {
+			c.sessions = append(c.sessions, v.session(zksync.WithTimeout(4*time.Second)))
+		}
+		sessions := c.sessions
 		var all sync.WaitGroup
-		for i := range 6 {
-			s := v.session(zksync.WithTimeout(4 * time.Second))
-			sessions = append(sessions, s)
+		for i, s := range sessions {
 			w := zksemaphore.NewWeighted(s, semPath, c.permits)
 			for j := range 2 {
 				rnd := rand.New(rand.NewPCG(uint64(i), uint64(j)))
@@ -99,6 +102,9 @@ func (c *churn) enter(session int, l *zksync.Lease, n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.grants[session]++
+	if c.sessions[session].ID() == c.doomed[session] {
+		return // granted in the very moment in which its session is ended by force
+	}
 	c.held[l] = held{session, n}
 	var sum int64
 	for l, h := range c.held {
@@ -125,6 +131,7 @@ func (c *churn) leave(l *zksync.Lease) {
 func (c *churn) dies(session int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.doomed[session] = c.sessions[session].ID()
 	for l, h := range c.held {
 		if h.session == session {
 			delete(c.held, l)
