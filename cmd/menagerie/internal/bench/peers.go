@@ -164,11 +164,22 @@ func dialPlain(ctx context.Context, at site) (*plainConn, error) {
 }
 
 // close ends the session and waits until the library has done so: it closes the channel of
-// events at the very end.
+// events at the very end. It never does if a request was under way at a bad moment, when it has three
+// answers for a channel with room for two; then it is left.
 func (c *plainConn) close() {
 	c.stop()
 	c.shut()
-	for range c.events {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range c.events {
+		}
+	}()
+	patience := time.NewTimer(2 * time.Second)
+	defer patience.Stop()
+	select {
+	case <-ended:
+	case <-patience.C:
 	}
 }
 
