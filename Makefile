@@ -13,6 +13,10 @@ PARALLEL ?= 4
 # The suites run in-process unless this holds a connect string; only test-ensemble sets it.
 export MENAGERIE_TEST_SERVERS =
 
+# The generated tests draw the same programs on every machine, so that a change is not judged by luck.
+# RAPID_SEED=0 draws others each time; that is how to look for more.
+export RAPID_SEED ?= 1
+
 # A package may take fifteen minutes each time.
 gotest = $(GO) test -count=$(COUNT) -timeout=$$((15 * $(COUNT)))m $(TESTFLAGS)
 

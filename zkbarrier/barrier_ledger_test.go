@@ -43,6 +43,7 @@ type ledger struct {
 // entry is one call of Await.
 type entry struct {
 	call       *barrierCall
+	attempt    string // read here: the call writes its own again and again
 	ctx        context.Context
 	began, end int // by the ledger's clock; end is 0 while it runs
 	ended      time.Time
@@ -119,7 +120,8 @@ func (l *ledger) commit(txn zktest.Txn) {
 
 // start calls Await, in a goroutine.
 func (l *ledger) start(ctx context.Context, b *Barrier) *entry {
-	c := &entry{call: newBarrierCall(b), epoch: func() int64 { return l.epochs(b) }}
+	call := newBarrierCall(b)
+	c := &entry{call: call, attempt: call.attempt, epoch: func() int64 { return l.epochs(b) }}
 	c.epochs[0] = c.epoch()
 	c.ctx = context.WithValue(ctx, entryKey{}, c)
 	l.mu.Lock()
@@ -240,7 +242,7 @@ func (l *ledger) checkPassed(name string, g int64, e *end) {
 	}
 	runs := 0
 	for _, r := range l.actions {
-		if slices.Contains(e.Passed, r.by.call.attempt) && r.end > 0 && r.end <= e.at && r.err == nil {
+		if slices.Contains(e.Passed, r.by.attempt) && r.end > 0 && r.end <= e.at && r.err == nil {
 			runs++
 		}
 	}
@@ -267,7 +269,7 @@ func (l *ledger) there(g int64, at int, attempts []string) bool {
 // was told that the barrier is broken was there when it was. mu is held.
 func (l *ledger) checkCall(name string, c *entry, places map[string]int) {
 	l.t.Helper()
-	place, counted := places[c.call.attempt]
+	place, counted := places[c.attempt]
 	if c.end == 0 {
 		require.True(l.t, c.limit.IsZero() || !time.Now().After(c.limit.Add(100*time.Millisecond)), "%s: outstays its context", name)
 		return
