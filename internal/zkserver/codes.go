@@ -8,31 +8,40 @@ type Op int32
 // The operations that a client can send, and the two that only appear in logs
 // and hooks: OpConnect and OpClose name the session transactions.
 const (
-	OpNotification    Op = 0
-	OpCreate          Op = 1
-	OpDelete          Op = 2
-	OpExists          Op = 3
-	OpGetData         Op = 4
-	OpSetData         Op = 5
-	OpGetACL          Op = 6
-	OpSetACL          Op = 7
-	OpGetChildren     Op = 8
-	OpSync            Op = 9
-	OpPing            Op = 11
-	OpGetChildren2    Op = 12
-	OpCheck           Op = 13
-	OpMulti           Op = 14
-	OpCreate2         Op = 15
-	OpCreateContainer Op = 19
-	OpDeleteContainer Op = 20
-	OpCreateTTL       Op = 21
-	OpMultiRead       Op = 22
-	OpAuth            Op = 100
-	OpSetWatches      Op = 101
-	OpConnect         Op = -10
-	OpClose           Op = -11
-	opError           Op = -1
-	opCreateSession   Op = -1 << 31 // never on the wire, see conn.decode
+	OpNotification         Op = 0
+	OpCreate               Op = 1
+	OpDelete               Op = 2
+	OpExists               Op = 3
+	OpGetData              Op = 4
+	OpSetData              Op = 5
+	OpGetACL               Op = 6
+	OpSetACL               Op = 7
+	OpGetChildren          Op = 8
+	OpSync                 Op = 9
+	OpPing                 Op = 11
+	OpGetChildren2         Op = 12
+	OpCheck                Op = 13
+	OpMulti                Op = 14
+	OpCreate2              Op = 15
+	OpReconfig             Op = 16
+	OpCheckWatches         Op = 17
+	OpRemoveWatches        Op = 18
+	OpCreateContainer      Op = 19
+	OpDeleteContainer      Op = 20
+	OpCreateTTL            Op = 21
+	OpMultiRead            Op = 22
+	OpAuth                 Op = 100
+	OpSetWatches           Op = 101
+	OpSASL                 Op = 102
+	OpGetEphemerals        Op = 103
+	OpGetAllChildrenNumber Op = 104
+	OpSetWatches2          Op = 105
+	OpAddWatch             Op = 106
+	OpWhoAmI               Op = 107
+	OpConnect              Op = -10
+	OpClose                Op = -11
+	opError                Op = -1
+	opCreateSession        Op = -1 << 31 // never on the wire, see conn.decode
 )
 
 var opNames = map[Op]string{
@@ -42,6 +51,10 @@ var opNames = map[Op]string{
 	OpMulti: "multi", OpCreate2: "create2", OpCreateContainer: "createContainer",
 	OpDeleteContainer: "deleteContainer", OpCreateTTL: "createTTL", OpMultiRead: "multiRead",
 	OpAuth: "setAuth", OpSetWatches: "setWatches", OpConnect: "connect", OpClose: "closeSession",
+	OpReconfig: "reconfig", OpSASL: "sasl", OpWhoAmI: "whoAmI",
+	OpGetEphemerals: "getEphemerals", OpGetAllChildrenNumber: "getAllChildrenNumber",
+	OpCheckWatches: "checkWatches", OpRemoveWatches: "removeWatches",
+	OpSetWatches2: "setWatches2", OpAddWatch: "addWatch",
 }
 
 // String returns the name that the ZooKeeper documentation uses.

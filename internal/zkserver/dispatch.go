@@ -200,7 +200,14 @@ func (c *conn) unknown(r *request) {
 	c.shut()
 }
 
+// known tells whether the server serves an operation. Others are answered "unimplemented".
 func known(op Op) bool {
-	_, ok := opNames[op]
-	return ok && op != OpConnect
+	switch op {
+	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpDeleteContainer, OpSetData, OpSetACL,
+		OpExists, OpGetData, OpGetACL, OpGetChildren, OpGetChildren2, OpSync, OpCheck, OpMulti, OpMultiRead,
+		OpAuth, OpPing, OpClose,
+		OpSetWatches:
+		return true
+	}
+	return false
 }
