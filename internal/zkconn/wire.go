@@ -12,9 +12,12 @@ import (
 	"time"
 )
 
-// maxFrame bounds a reply. Servers bound what they store to 1 MB a node; listings
-// may be larger.
-const maxFrame = 4 << 20
+// maxFrame bounds what a server may send at once: it stores no more than 1 MB a node. Only a
+// listing that was asked for may be longer, up to maxListing: those are a million contenders.
+const (
+	maxFrame   = 4 << 20
+	maxListing = 64 << 20
+)
 
 // keepBuffer is how large a buffer a connection keeps between frames.
 const keepBuffer = 16 << 10
@@ -158,11 +161,14 @@ func (w *wire) next() error {
 	w.mu.Lock()
 	open := w.open
 	w.mu.Unlock()
-	limit, least := maxFrame, headerSize
-	if !open {
-		limit, least = maxConnectReply, 0
-	}
 	n := int64(binary.BigEndian.Uint32(prefix[:]))
+	limit, least := maxFrame, headerSize
+	switch {
+	case !open:
+		limit, least = maxConnectReply, 0
+	case n > maxFrame && w.listing():
+		limit = maxListing
+	}
 	if n < int64(least) || n > int64(limit) {
 		return w.violation(fmt.Errorf("a frame of %d bytes (at most %d are taken)", int32(n), limit))
 	}
@@ -170,8 +176,7 @@ func (w *wire) next() error {
 		w.buf = nil // one long listing must not be remembered for ever
 	}
 	w.buf = append(w.buf[:0], prefix[:]...)
-	w.buf = append(w.buf, make([]byte, n)...)
-	if _, err := io.ReadFull(w.in, w.buf[4:]); err != nil {
+	if err := w.fill(n); err != nil {
 		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 			err = fmt.Errorf("connection cut in the middle of a frame: %w", io.ErrUnexpectedEOF)
 		}
@@ -181,6 +186,32 @@ func (w *wire) next() error {
 		return w.greeted(w.buf[4:])
 	}
 	return w.received(w.buf[4:])
+}
+
+// fill appends n bytes to the buffer, which grows as they come: what a length promises costs
+// nothing yet.
+func (w *wire) fill(n int64) error {
+	for n > 0 {
+		have, more := len(w.buf), min(n, maxFrame)
+		w.buf = slices.Grow(w.buf, int(more))[:have+int(more)]
+		if _, err := io.ReadFull(w.in, w.buf[have:]); err != nil {
+			return err
+		}
+		n -= more
+	}
+	return nil
+}
+
+// listing reports whether what comes next is the answer to a listing of our own.
+func (w *wire) listing() bool {
+	head, err := w.in.Peek(4)
+	if err != nil {
+		return false // which the read that follows meets too
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.own[int32(binary.BigEndian.Uint32(head))]
+	return r != nil && (r.op == opGetChildren || r.op == opGetChildren2)
 }
 
 // greeted handles the connect reply.

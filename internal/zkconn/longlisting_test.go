@@ -1,0 +1,62 @@
+package zkconn
+
+import (
+	"encoding/binary"
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A queue of a hundred thousand is slow, but its listing must not end the sessions of all who wait.
+func TestAListingOfAHundredThousandNamesIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPeer(t)
+		c, e, s := connectedTo(t, p)
+		const n = 100_000
+		body := appendInt32(nil, n)
+		for i := range n {
+			body = appendString(body, fmt.Sprintf("_c_9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d-lock-%010d", i))
+		}
+		body = append(body, make([]byte, statSize)...)
+		require.Greater(t, len(body), maxFrame)
+		names := make(chan []string)
+		go func() {
+			got, _, err := e.Children(t.Context(), "/lock")
+			require.NoError(t, err)
+			names <- got
+		}()
+		xid, op, _ := s.next()
+		require.EqualValues(t, opGetChildren2, op)
+		s.reply(xid, 0, body)
+		require.Len(t, <-names, n)
+		require.NoError(t, e.Cause())
+		s.close(c)
+	})
+}
+
+// Nothing else is that long, nor is a listing without an end.
+func TestAFrameThatIsLongerThanItsKindMayBeEndsTheSession(t *testing.T) {
+	for name, how := range map[string]struct {
+		ask  func(*testing.T, *Epoch)
+		size uint32
+	}{
+		"data":    {func(t *testing.T, e *Epoch) { _, _, _ = e.Exists(t.Context(), "/node") }, maxFrame + 1},
+		"listing": {func(t *testing.T, e *Epoch) { _, _, _ = e.Children(t.Context(), "/lock") }, maxListing + 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPeer(t)
+				c, e, s := connectedTo(t, p)
+				go how.ask(t, e)
+				xid, _, _ := s.next()
+				_, err := s.conn.Write(appendInt32(binary.BigEndian.AppendUint32(nil, how.size), xid))
+				require.NoError(t, err)
+				<-e.Over()
+				require.ErrorContains(t, e.Cause(), "bytes (at most")
+				s.close(c)
+			})
+		})
+	}
+}
