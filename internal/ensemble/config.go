@@ -2,8 +2,10 @@ package ensemble
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +28,11 @@ type Config struct {
 
 	// HeapMB is the largest Java heap of one server in megabytes, by default 512.
 	HeapMB int
+
+	// Properties are more Java system properties, for what a server does not take from its
+	// configuration file or does by default otherwise: "znode.container.checkIntervalMs" for example,
+	// or "zookeeper.extendedTypesEnabled".
+	Properties map[string]string
 
 	_ struct{} // fields will be added: name them
 }
@@ -55,6 +62,11 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.HeapMB < 0 {
 		return c, fmt.Errorf("ensemble: a heap of %d megabytes", c.HeapMB)
+	}
+	for key := range c.Properties {
+		if key == "" || strings.Contains(key, "=") {
+			return c, fmt.Errorf("ensemble: %q is not the name of a system property", key)
+		}
 	}
 	return c, nil
 }
@@ -92,6 +104,15 @@ func (c Config) file(id int, dataDir string, ports []int) string {
 		}
 	}
 	return b.String()
+}
+
+// properties returns the options of the Java machine for Properties.
+func (c Config) properties() []string {
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(c.Properties)) {
+		out = append(out, "-D"+key+"="+c.Properties[key])
+	}
+	return out
 }
 
 // Every server owns three neighbouring entries in the list of ports.

@@ -192,6 +192,14 @@ func TestMntrCountsWhatClientsDo(t *testing.T) {
 	require.NotEmpty(t, counters["zk_packets_received"])
 }
 
+func TestServersGetTheConfiguredSystemProperties(t *testing.T) {
+	e := ensemble.ForTestConfig(t, ensemble.Config{Properties: map[string]string{
+		"zookeeper.extendedTypesEnabled": "true",
+	}})
+	_, err := connect(t, e.Connect()).CreateTTL("/ttl", nil, zk.FlagTTL, zk.WorldACL(zk.PermAll), time.Hour)
+	require.NoError(t, err, "without the property it is answered: unimplemented")
+}
+
 func TestAConfigurationThatMakesNoSenseIsRefused(t *testing.T) {
 	for name, cfg := range map[string]ensemble.Config{
 		"two servers":       {Servers: 2},
@@ -199,6 +207,7 @@ func TestAConfigurationThatMakesNoSenseIsRefused(t *testing.T) {
 		"no tick":           {Tick: time.Microsecond},
 		"timeouts reversed": {MaxSessionTimeout: time.Millisecond},
 		"negative heap":     {HeapMB: -1},
+		"no property name":  {Properties: map[string]string{"a=b": "c"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ensemble.Start(t.Context(), cfg)

@@ -131,9 +131,10 @@ func (e *missingError) Error() string {
 // Unwrap makes the error match ErrNotInstalled.
 func (e *missingError) Unwrap() error { return ErrNotInstalled }
 
-// command returns the command of a server that works in dir.
-func (in installation) command(heapMB int, dir, configFile string) *exec.Cmd {
-	cmd := exec.Command(in.java,
+// command returns the command of a server that works in dir. properties are -D options, which win
+// over the ones that every server gets.
+func (in installation) command(heapMB int, properties []string, dir, configFile string) *exec.Cmd {
+	args := []string{
 		fmt.Sprintf("-Xmx%dm", heapMB),
 		"-XX:+UseSerialGC", // the others start threads by the core, for heaps of another size
 		"-XX:-UsePerfData", // no files outside dir
@@ -143,7 +144,9 @@ func (in installation) command(heapMB int, dir, configFile string) *exec.Cmd {
 		"-Dorg.slf4j.simpleLogger.showDateTime=true",
 		"-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
 		"-cp", in.classPath,
-		"org.apache.zookeeper.server.quorum.QuorumPeerMain", configFile)
+	}
+	args = append(args, properties...)
+	cmd := exec.Command(in.java, append(args, "org.apache.zookeeper.server.quorum.QuorumPeerMain", configFile)...)
 	cmd.Dir = dir
 	return cmd
 }

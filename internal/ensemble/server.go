@@ -24,6 +24,7 @@ type Server struct {
 	dir    string
 	in     installation
 	heapMB int
+	props  []string // -D options
 	parent *parent
 
 	mu      sync.Mutex // guards what follows
@@ -38,6 +39,7 @@ func newServer(id int, dir string, cfg Config, in installation, p *parent, ports
 		dir:    dir,
 		in:     in,
 		heapMB: cfg.HeapMB,
+		props:  cfg.properties(),
 		parent: p,
 	}
 }
@@ -156,7 +158,7 @@ func (s *Server) launch() error {
 	if err != nil {
 		return s.fail(err)
 	}
-	p, err := s.parent.start(s.in.command(s.heapMB, s.dir, s.configFile()), log)
+	p, err := s.parent.start(s.in.command(s.heapMB, s.props, s.dir, s.configFile()), log)
 	if err != nil {
 		return s.fail(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -82,6 +83,17 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	flags.DurationVar(&opts.config.Tick, "tick", 500*time.Millisecond, "tickTime; the shortest session timeout is two of it")
 	flags.DurationVar(&opts.config.MaxSessionTimeout, "max-session-timeout", time.Minute, "longest session timeout that is granted")
 	flags.BoolVar(&opts.config.ForceSync, "force-sync", false, "wait for the disk at every write, as production does")
+	flags.Func("D", "a Java system property, `name=value`; may be repeated", func(s string) error {
+		name, value, ok := strings.Cut(s, "=")
+		if !ok || name == "" {
+			return errors.New("want name=value")
+		}
+		if opts.config.Properties == nil {
+			opts.config.Properties = map[string]string{}
+		}
+		opts.config.Properties[name] = value
+		return nil
+	})
 	flags.BoolVar(&opts.install, "install", false, "install Java and ZooKeeper with apt-get if they are missing")
 	flags.BoolVar(&opts.installOnly, "install-only", false, "the same, and start nothing")
 	err := flags.Parse(args)

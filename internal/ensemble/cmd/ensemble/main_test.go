@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"net"
 	"os"
 	"strings"
@@ -99,7 +100,7 @@ func TestASignalDuringTheStartEndsIt(t *testing.T) {
 }
 
 func TestBadArgumentsAreOneLineAndExitCode2(t *testing.T) {
-	for _, args := range [][]string{{"-servers", "many"}, {"-no-such-flag"}, {"-tick", "5"}} {
+	for _, args := range [][]string{{"-servers", "many"}, {"-no-such-flag"}, {"-tick", "5"}, {"-D", "name"}} {
 		var stdout, stderr bytes.Buffer
 		require.Equal(t, 2, run(args, &stdout, &stderr, nil))
 		require.Equal(t, 1, strings.Count(stderr.String(), "\n"), stderr.String())
@@ -108,6 +109,12 @@ func TestBadArgumentsAreOneLineAndExitCode2(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	require.Equal(t, 1, run([]string{"-servers", "2"}, &stdout, &stderr, nil))
 	require.Equal(t, "ensemble: 2 servers: only 1 and 3 are supported\n", stderr.String())
+}
+
+func TestSystemPropertiesAreReadFromRepeatedFlags(t *testing.T) {
+	opts, err := parse([]string{"-D", "a.b=c=d", "-D", "e=", "--", "true"}, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"a.b": "c=d", "e": ""}, opts.config.Properties)
 }
 
 func TestHelpShowsExamplesAndEveryFlag(t *testing.T) {
