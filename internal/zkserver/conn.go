@@ -91,7 +91,7 @@ func (c *conn) send(frame []byte) {
 		c.abort()
 		return
 	}
-	at := c.srv.now()
+	at := time.Now()
 	if l := c.srv.links[c.claimed]; l != nil {
 		at = at.Add(l.replyDelay)
 	}
@@ -202,7 +202,7 @@ func (c *conn) nextOut() (batch []byte, n int, wait time.Duration) {
 		}
 		return nil, 0, forever
 	}
-	now := s.now()
+	now := time.Now()
 	for n < len(c.out) && len(batch) < 64<<10 && !c.out[n].at.After(now) {
 		if n == 0 {
 			batch = c.out[0].frame

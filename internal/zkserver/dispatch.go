@@ -1,5 +1,7 @@
 package zkserver
 
+import "time"
+
 // handle takes one arrival that is due. It runs on the pump, one at a time per connection.
 func (c *conn) handle(a *arrival) {
 	s := c.srv
@@ -103,7 +105,7 @@ func (c *conn) judge(a *arrival, v Verdict) {
 			a.hold = make(chan struct{})
 		}
 		if v.Delay > 0 {
-			a.until = c.srv.now().Add(v.Delay)
+			a.until = time.Now().Add(v.Delay)
 		}
 		r.fate, r.code = v.Then, v.failure()
 		c.in = append([]*arrival{a}, c.in...)

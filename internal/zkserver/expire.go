@@ -17,7 +17,7 @@ func (s *Server) touch(sess *session, timeout time.Duration) {
 // armExpiry sets the timer for a boundary. Renewed sessions leave stale, early timers
 // behind: when one fires, it finds nothing to do and the next is set.
 func (s *Server) armExpiry(at time.Duration) {
-	if s.closed || s.stopped {
+	if s.closed || s.stopped || s.clock.manual {
 		return
 	}
 	if s.expiryTimer != nil {
@@ -71,9 +71,12 @@ func (s *Server) expire(sess *session, reply chan<- *request) {
 	s.submit(&request{call: Call{Op: OpClose}, session: sess.id, internal: true, received: s.now(), reply: reply})
 }
 
+// nothingToReap tells that no node can become due for removal.
+func (s *Server) nothingToReap() bool { return len(s.tree.containers) == 0 }
+
 // armReaper sets the timer for the next container check, if there is anything to check.
 func (s *Server) armReaper() {
-	if s.reapTimer != nil || len(s.tree.containers) == 0 || s.stopped || s.closed {
+	if s.reapTimer != nil || s.nothingToReap() || s.stopped || s.closed || s.clock.manual {
 		return
 	}
 	every := s.cfg.ContainerInterval

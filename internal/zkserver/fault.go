@@ -80,7 +80,7 @@ func (s *Server) healed(id int64, l *link) {
 
 // resend lets the frames arrive that were sent into a black hole.
 func (c *conn) resend() {
-	at := c.srv.now().Add(retransmission)
+	at := time.Now().Add(retransmission)
 	for _, a := range c.in {
 		if a.walled && a.resent.IsZero() {
 			a.resent = at

@@ -96,7 +96,7 @@ func (s *Server) averageLatency() string {
 }
 
 func (s *Server) observeLatency(r *request) {
-	d := s.now().Sub(r.received)
+	d := max(0, s.now().Sub(r.received)) // the clock may have been set back meanwhile
 	if s.stats.latencyCount == 0 || d < s.stats.latencyMin {
 		s.stats.latencyMin = d
 	}

@@ -25,7 +25,7 @@ func (c *conn) readLoop() {
 			_ = c.nc.SetReadDeadline(time.Time{})
 		}
 		s.mu.Lock()
-		a.at = s.now()
+		a.at = time.Now()
 		c.claim(a)
 		l := s.links[c.claimed]
 		a.walled = l != nil && l.blockRequests > 0
@@ -142,7 +142,7 @@ func (c *conn) nextIn() (a *arrival, wait time.Duration, hold <-chan struct{}) {
 	}
 	head := c.in[0]
 	if head.hold != nil {
-		if wait := head.remaining(s.now()); wait != 0 {
+		if wait := head.remaining(time.Now()); wait != 0 {
 			if i := c.overtaker(); i > 0 {
 				return c.takeIn(i), 0, nil
 			}
@@ -186,7 +186,7 @@ func (c *conn) transit(a *arrival) time.Duration {
 	if at.Before(a.resent) {
 		at = a.resent
 	}
-	return max(0, at.Sub(s.now()))
+	return max(0, time.Until(at))
 }
 
 // overtaker finds the first heartbeat, or the end of the stream, that may be handled

@@ -24,7 +24,7 @@ func (s *Server) Sessions() []SessionInfo {
 	for _, sess := range s.sessions {
 		info := SessionInfo{
 			ID: sess.id, Timeout: sess.timeout, LastHeard: sess.lastHeard,
-			Expires: s.start.Add(sess.bucket), Connected: sess.conn != nil,
+			Expires: s.clock.at(sess.bucket), Connected: sess.conn != nil,
 			Ephemerals: slices.Sorted(slices.Values(s.tree.ephemerals[sess.id].list())),
 		}
 		if sess.conn != nil {

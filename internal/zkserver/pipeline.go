@@ -6,7 +6,7 @@ import "time"
 // prepared and committed in one go; with it, later requests are prepared against what is outstanding.
 func (s *Server) submit(r *request) {
 	s.prepare(r)
-	now := s.now()
+	now := time.Now()
 	if r.write() && s.cfg.CommitLatency > 0 {
 		r.due = now.Add(s.cfg.CommitLatency)
 	} else if len(s.pending) == 0 {
@@ -43,13 +43,17 @@ func (s *Server) commitDue() {
 }
 
 func (s *Server) commitPending() {
-	now := s.now()
+	now := time.Now()
 	for len(s.pending) > 0 && !s.pending[0].due.After(now) {
-		r := s.pending[0]
-		s.pending[0] = nil
-		s.pending = s.pending[1:]
-		s.finish(r)
+		s.finishFirst()
 	}
+}
+
+func (s *Server) finishFirst() {
+	r := s.pending[0]
+	s.pending[0] = nil
+	s.pending = s.pending[1:]
+	s.finish(r)
 }
 
 // finish commits a write or executes a read, and sends the reply.

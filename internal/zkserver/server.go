@@ -26,6 +26,8 @@ type Config struct {
 	HandshakeTimeout time.Duration
 	// MaxFrame is the largest request accepted; 1 MB less one byte if zero, as in the real server.
 	MaxFrame int
+	// ManualClock lets the server's clock stand still but for Advance.
+	ManualClock bool
 	// Logger is told about refused and dropped connections; silent if nil.
 	Logger *slog.Logger
 
@@ -73,7 +75,7 @@ var ErrClosed = errors.New("zkserver: server closed")
 type Server struct {
 	cfg   Config
 	log   *slog.Logger
-	start time.Time
+	clock clock
 	stats counters
 
 	mu          sync.Mutex
@@ -116,18 +118,13 @@ func New(cfg Config) *Server {
 	cfg = cfg.withDefaults()
 	now := time.Now()
 	return &Server{
-		cfg: cfg, log: cfg.Logger, start: now,
+		cfg: cfg, log: cfg.Logger, clock: clock{start: now, manual: cfg.ManualClock},
 		tree: newTree(), watches: newWatches(), out: newOutstanding(),
 		sessions: map[int64]*session{}, lastSession: firstSessionID(now), expiry: newExpiryQueue(cfg.Tick),
 		links: map[int64]*link{}, conns: map[*conn]struct{}{}, listeners: map[net.Listener]struct{}{},
 		done: make(chan struct{}),
 	}
 }
-
-func (s *Server) now() time.Time { return time.Now() }
-
-// elapsed is the server's own clock: sessions expire by it.
-func (s *Server) elapsed() time.Duration { return time.Since(s.start) }
 
 // Serve accepts connections until l fails or the server is closed, and closes l. It
 // returns [ErrClosed] after Close.
