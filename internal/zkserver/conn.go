@@ -150,6 +150,7 @@ func (c *conn) abort() {
 	c.out = nil
 	_ = c.nc.Close()
 	delete(c.srv.conns, c)
+	c.tell(false)
 	poke(c.wake)
 	poke(c.owake)
 }

@@ -60,10 +60,17 @@ func (s *Server) Node(path string) (NodeInfo, bool) {
 	if n == nil {
 		return NodeInfo{}, false
 	}
+	info := n.describe()
+	info.Data, info.ACL = slices.Clone(info.Data), slices.Clone(info.ACL)
+	return info, true
+}
+
+// describe shares data and ACL with the node.
+func (n *node) describe() NodeInfo {
 	return NodeInfo{
-		Data: slices.Clone(n.data), Stat: n.visible(), ACL: slices.Clone(n.acl),
+		Data: n.data, Stat: n.visible(), ACL: n.acl,
 		Container: n.stat.owner == ContainerOwner, Sequence: n.stat.cversion,
-	}, true
+	}
 }
 
 // Children returns the sorted names of a node's children, and whether the node exists.

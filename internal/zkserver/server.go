@@ -1,7 +1,6 @@
 package zkserver
 
 import (
-	"errors"
 	"log/slog"
 	"net"
 	"sync"
@@ -43,6 +42,8 @@ type Config struct {
 	// OnCommit sees each transaction at the instant of its commit, in order, before any
 	// reply or watch event leaves.
 	OnCommit func(Txn)
+	// OnConn sees connections come and go.
+	OnConn func(ConnEvent)
 	// OnExpired sees each session that expires, before its ephemerals go.
 	OnExpired func(id int64, at time.Time)
 }
@@ -66,9 +67,6 @@ func (cfg Config) withDefaults() Config {
 	}
 	return cfg
 }
-
-// ErrClosed is returned by Serve after Close.
-var ErrClosed = errors.New("zkserver: server closed")
 
 // Server is an in-process ZooKeeper. Make one with [New]; all methods may be called
 // concurrently.
@@ -107,6 +105,7 @@ type Server struct {
 type counters struct {
 	received, sent atomic.Int64
 	notifications  int64 // guarded by Server.mu, like the rest
+	accepted       int64
 	latencyCount   int64
 	latencySum     time.Duration
 	latencyMin     time.Duration
@@ -124,52 +123,6 @@ func New(cfg Config) *Server {
 		links: map[int64]*link{}, conns: map[*conn]struct{}{}, listeners: map[net.Listener]struct{}{},
 		done: make(chan struct{}),
 	}
-}
-
-// Serve accepts connections until l fails or the server is closed, and closes l. It
-// returns [ErrClosed] after Close.
-func (s *Server) Serve(l net.Listener) error {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		_ = l.Close()
-		return ErrClosed
-	}
-	s.listeners[l] = struct{}{}
-	s.mu.Unlock()
-	defer func() {
-		_ = l.Close()
-		s.mu.Lock()
-		delete(s.listeners, l)
-		s.mu.Unlock()
-	}()
-	for {
-		nc, err := l.Accept()
-		if err != nil {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			if s.closed {
-				return ErrClosed
-			}
-			return err
-		}
-		s.ServeConn(nc)
-	}
-}
-
-// ServeConn serves one connection, which it owns from now on. It returns at once. A
-// stopped or closed server closes the connection.
-func (s *Server) ServeConn(nc net.Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed || s.stopped {
-		_ = nc.Close()
-		return
-	}
-	c := s.newConn(nc)
-	s.conns[c] = struct{}{}
-	s.spawn(c.readLoop)
-	s.spawn(c.writeLoop)
 }
 
 // spawn starts a goroutine that Close waits for. Callers hold mu.

@@ -57,6 +57,9 @@ type Request struct {
 	Code    Code     // the result; of a multi the first failure
 	Created string   // the name of the node that a create made, with its sequence number
 	Fate    Fate
+	// Of a connect that was granted: the timeout, and whether the session is an old one.
+	Timeout time.Duration
+	Resumed bool
 }
 
 // record describes the request in its present state.
@@ -67,6 +70,9 @@ func (r *request) record() Request {
 	}
 	if len(q.Paths) > 0 {
 		q.Path = q.Paths[0]
+	}
+	if r.call.Op == OpConnect && r.conn != nil {
+		q.Timeout, q.Resumed = r.conn.timeout, r.call.connect.session != 0
 	}
 	for i := range r.call.Subs {
 		q.Ops = append(q.Ops, r.call.Subs[i].Op)
