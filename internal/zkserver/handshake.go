@@ -112,6 +112,6 @@ func (s *Server) newSessionID() int64 {
 	return s.lastSession
 }
 
-func firstSessionID(start time.Time) int64 {
-	return int64(uint64(start.UnixMilli())<<24>>8 | 1<<56)
+func firstSessionID(start time.Time, server int) int64 {
+	return int64(uint64(start.UnixMilli())<<24>>8 | uint64(server)<<56)
 }

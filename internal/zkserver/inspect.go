@@ -28,7 +28,7 @@ func (s *Server) Sessions() []SessionInfo {
 			Ephemerals: slices.Sorted(slices.Values(s.tree.ephemerals[sess.id].list())),
 		}
 		if sess.conn != nil {
-			info.Watches = s.watches.of(sess.conn)
+			info.Watches = sess.conn.srv.watches.of(sess.conn)
 		}
 		out = append(out, info)
 	}

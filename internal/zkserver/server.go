@@ -76,16 +76,11 @@ type Server struct {
 	clock clock
 	stats counters
 
-	mu          sync.Mutex
+	*history // with the lock that guards what follows
+
 	tree        *tree
 	watches     *watches
-	out         *outstanding
-	pending     []*request // submitted, not finished; oldest first
-	zxid        int64      // the last one given out
-	sessions    map[int64]*session
 	lastSession int64
-	expiry      *expiryQueue
-	expiryAt    time.Duration // when expiryTimer is due; 0 when unset
 	links       map[int64]*link
 	conns       map[*conn]struct{}
 	listeners   map[net.Listener]struct{}
@@ -95,7 +90,7 @@ type Server struct {
 	epoch       int           // counts stops: nothing of an earlier one may still run
 	done        chan struct{} // closed by Close
 
-	expiryTimer, commitTimer, reapTimer *time.Timer
+	reapTimer *time.Timer
 
 	// wg counts the goroutines of connections. It is only added to under mu while
 	// closed is false, so that Close cannot miss one.
@@ -118,8 +113,7 @@ func New(cfg Config) *Server {
 	now := time.Now()
 	return &Server{
 		cfg: cfg, log: cfg.Logger, clock: clock{start: now, manual: cfg.ManualClock},
-		tree: newTree(), watches: newWatches(), out: newOutstanding(),
-		sessions: map[int64]*session{}, lastSession: firstSessionID(now), expiry: newExpiryQueue(cfg.Tick),
+		history: newHistory(cfg.Tick), tree: newTree(), watches: newWatches(), lastSession: firstSessionID(now, 1),
 		links: map[int64]*link{}, conns: map[*conn]struct{}{}, listeners: map[net.Listener]struct{}{},
 		done: make(chan struct{}),
 	}

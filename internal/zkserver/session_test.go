@@ -170,6 +170,6 @@ func TestPasswordsAndSessionIdsLookLikeTheRealOnes(t *testing.T) {
 	require.Len(t, password(1), 16)
 	require.Equal(t, password(77), password(77))
 	require.NotEqual(t, password(77), password(78))
-	id := firstSessionID(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	id := firstSessionID(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), 1)
 	require.Equal(t, int64(1), id>>56)
 }
