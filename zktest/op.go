@@ -3,7 +3,7 @@ package zktest
 import "github.com/go-menagerie/menagerie/internal/zkserver"
 
 // Op is a kind of request, as rules and counters see it. Variants of one operation
-// count as one: Create stands for create, create2 and createContainer, GetChildren for
+// count as one: Create stands for create, create2 and createContainer, GetChildren and SetWatches for
 // both versions.
 type Op int
 
@@ -29,13 +29,18 @@ const (
 	Ping
 	CloseSession
 	Connect
+	// AddWatch asks for a persistent watch, recursive or not.
+	AddWatch
+	CheckWatches
+	RemoveWatches
 	// Other is any operation that the server does not know.
 	Other
 )
 
 var opNames = [...]string{
 	"any", "create", "delete", "exists", "getData", "setData", "getACL", "setACL", "getChildren", "sync", "check",
-	"multi", "multiRead", "setWatches", "setAuth", "ping", "closeSession", "connect", "other",
+	"multi", "multiRead", "setWatches", "setAuth", "ping", "closeSession", "connect",
+	"addWatch", "checkWatches", "removeWatches", "other",
 }
 
 // String returns the name of the operation in ZooKeeper's documentation.
@@ -53,8 +58,9 @@ var opOf = map[zkserver.Op]Op{
 	zkserver.OpGetACL: GetACL, zkserver.OpSetACL: SetACL,
 	zkserver.OpGetChildren: GetChildren, zkserver.OpGetChildren2: GetChildren,
 	zkserver.OpSync: Sync, zkserver.OpCheck: Check, zkserver.OpMulti: Multi, zkserver.OpMultiRead: MultiRead,
-	zkserver.OpSetWatches: SetWatches, zkserver.OpAuth: SetAuth, zkserver.OpPing: Ping,
+	zkserver.OpSetWatches: SetWatches, zkserver.OpSetWatches2: SetWatches, zkserver.OpAuth: SetAuth, zkserver.OpPing: Ping,
 	zkserver.OpClose: CloseSession, zkserver.OpConnect: Connect,
+	zkserver.OpAddWatch: AddWatch, zkserver.OpCheckWatches: CheckWatches, zkserver.OpRemoveWatches: RemoveWatches,
 }
 
 func fromWire(op zkserver.Op) Op {

@@ -68,7 +68,7 @@ func BenchmarkTrigger(b *testing.B) {
 			who := make([]countingWatcher, n)
 			for b.Loop() {
 				for i := range who {
-					w.data.add("/n", &who[i])
+					w.data.add("/n", &who[i], oneShot)
 				}
 				w.changed("/n", nil)
 			}

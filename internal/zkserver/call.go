@@ -1,7 +1,5 @@
 package zkserver
 
-import "slices"
-
 // Call is one decoded operation: what a request, or one part of a multi, asks for.
 // Only the fields that the operation has are set.
 type Call struct {
@@ -14,7 +12,8 @@ type Call struct {
 	Version int32
 	Watch   bool
 	Subs    []Call      // the parts of a multi
-	Watches *watchLists // of setWatches
+	Watches *watchLists // of setWatches and setWatches2
+	Kind    int32       // of watches: the mode of an addWatch, the type of a checkWatches or removeWatches
 
 	connect *connectRequest // of a connect
 
@@ -23,12 +22,6 @@ type Call struct {
 	// bad marks a body that could not be decoded: the request is still prepared,
 	// and costs a zxid if it is a write, because the real server reads the body that late.
 	bad bool
-}
-
-// watchLists is the body of setWatches.
-type watchLists struct {
-	relative           int64
-	data, exist, child []string
 }
 
 // Paths returns the paths that the call names, in order; for a multi those of its parts.
@@ -41,7 +34,7 @@ func (c *Call) Paths() []string {
 		}
 		return out
 	case c.Watches != nil:
-		return slices.Concat(c.Watches.data, c.Watches.exist, c.Watches.child)
+		return c.Watches.paths()
 	case c.Path == "" || c.Op == OpAuth:
 		return nil
 	}
@@ -55,8 +48,8 @@ func decodeCall(op Op, body []byte) Call {
 	switch op {
 	case OpMulti, OpMultiRead:
 		c.decodeSubs(d)
-	case OpSetWatches:
-		c.Watches = &watchLists{relative: d.int64(), data: d.strings(), exist: d.strings(), child: d.strings()}
+	case OpSetWatches, OpSetWatches2:
+		c.Watches = decodeWatchLists(d, op == OpSetWatches2)
 	default:
 		c.decodeBody(d)
 	}
@@ -80,6 +73,8 @@ func (c *Call) decodeBody(d *decoder) {
 		c.Path, c.Data, c.Version = d.nullable(), d.buffer(), d.int32()
 	case OpExists, OpGetData, OpGetChildren, OpGetChildren2:
 		c.Path, c.Watch = d.string(), d.bool()
+	case OpAddWatch, OpCheckWatches, OpRemoveWatches:
+		c.Path, c.Kind = d.string(), d.int32()
 	case OpGetACL:
 		c.Path = d.string()
 	case OpSync:

@@ -80,7 +80,7 @@ func TestAnAnnouncedFrameIsNotAllocatedBeforeItArrives(t *testing.T) {
 var wireOps = []Op{
 	OpCreate, OpDelete, OpExists, OpGetData, OpSetData, OpGetACL, OpSetACL, OpGetChildren, OpSync, OpPing,
 	OpGetChildren2, OpCheck, OpMulti, OpCreate2, OpCreateContainer, OpDeleteContainer, OpCreateTTL, OpMultiRead,
-	OpAuth, OpSetWatches, OpClose, OpConnect, opError, opCreateSession, 99,
+	OpAuth, OpSetWatches, OpSetWatches2, OpAddWatch, OpCheckWatches, OpRemoveWatches, OpClose, OpConnect, opError, opCreateSession, 99,
 }
 
 func FuzzDecodeCall(f *testing.F) {

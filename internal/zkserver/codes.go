@@ -86,6 +86,7 @@ const (
 	CodeInvalidACL           Code = -114
 	CodeAuthFailed           Code = -115
 	CodeSessionMoved         Code = -118
+	CodeNoWatcher            Code = -121
 )
 
 // EventType is the kind of a watch event.

@@ -208,7 +208,7 @@ func known(op Op) bool {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpDeleteContainer, OpSetData, OpSetACL,
 		OpExists, OpGetData, OpGetACL, OpGetChildren, OpGetChildren2, OpSync, OpCheck, OpMulti, OpMultiRead,
 		OpAuth, OpPing, OpClose,
-		OpSetWatches:
+		OpSetWatches, OpSetWatches2, OpAddWatch, OpCheckWatches, OpRemoveWatches:
 		return true
 	}
 	return false

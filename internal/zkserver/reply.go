@@ -93,8 +93,14 @@ func (s *Server) read(r *request, e *encoder) Code {
 		} else {
 			e.string(c.Path)
 		}
-	case OpSetWatches:
+	case OpSetWatches, OpSetWatches2:
 		s.watches.restore(s.tree, c.Watches, r.conn)
+	case OpAddWatch:
+		return s.addWatch(r, e)
+	case OpCheckWatches:
+		return s.watches.check(c.Path, c.Kind)
+	case OpRemoveWatches:
+		return s.watches.remove(c.Path, c.Kind, r.conn)
 	case OpMultiRead:
 		return s.readMulti(r, e)
 	default:
@@ -111,7 +117,7 @@ func (s *Server) readExists(r *request, e *encoder) Code {
 		}
 	}
 	if r.call.Watch {
-		s.watches.data.add(path, r.conn)
+		s.watches.data.add(path, r.conn, oneShot)
 	}
 	n := s.tree.nodes[path]
 	if n == nil {
@@ -136,7 +142,7 @@ func (s *Server) readData(r *request, c *Call, e *encoder) Code {
 		return code
 	}
 	if c.Watch {
-		s.watches.data.add(c.Path, r.conn)
+		s.watches.data.add(c.Path, r.conn, oneShot)
 	}
 	e.buffer(n.data)
 	e.stat(n.visible())
@@ -149,7 +155,7 @@ func (s *Server) readChildren(r *request, c *Call, e *encoder) Code {
 		return code
 	}
 	if c.Watch {
-		s.watches.child.add(c.Path, r.conn)
+		s.watches.child.add(c.Path, r.conn, oneShot)
 	}
 	e.strings(n.children.list())
 	if c.Op == OpGetChildren2 {

@@ -1,0 +1,234 @@
+package zkserver
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The modes of addWatch, and events in short.
+const (
+	modePersistent int32 = 0
+	modeRecursive  int32 = 1
+)
+
+func kindBody(path string, kind int32) func(*encoder) { return versionBody(path, kind) }
+
+// events returns what has come for a client, as "created /path", in order. The ping is answered
+// behind it.
+func (w *wire) events() []string {
+	w.t.Helper()
+	w.send(OpPing, nil)
+	names := map[EventType]string{
+		EventCreated: "created ", EventDeleted: "deleted ", EventDataChanged: "changed ", EventChildrenChanged: "children ",
+	}
+	out := []string{}
+	for {
+		r := w.next()
+		if r.xid == xidPing {
+			return out
+		}
+		require.Equal(w.t, xidWatch, r.xid)
+		kind := names[EventType(r.body.int32())]
+		require.Equal(w.t, stateSyncConnected, r.body.int32())
+		out = append(out, kind+r.body.string())
+	}
+}
+
+// tour changes /n in every way there is, and /n/k below it, and returns what a client hears of it.
+func tour(by, hears *wire) []string {
+	for _, step := range []struct {
+		op   Op
+		body func(*encoder)
+	}{
+		{OpSetData, setBody("/n", nil, -1)}, {OpSetData, setBody("/n", nil, -1)},
+		{OpCreate, createBody("/n/k", nil, OpenACL(), 0)}, {OpCreate, createBody("/n/k/g", nil, OpenACL(), 0)},
+		{OpSetData, setBody("/n/k", nil, -1)}, {OpDelete, versionBody("/n/k/g", -1)}, {OpDelete, versionBody("/n/k", -1)},
+		{OpDelete, versionBody("/n", -1)}, {OpCreate, createBody("/n", nil, OpenACL(), 0)},
+	} {
+		require.Equal(by.t, CodeOK, by.do(step.op, step.body).code, "%v", step.op)
+	}
+	return hears.events()
+}
+
+func TestAPersistentWatchStaysAndHearsOfItsNodeAndOfTheChildrensNumber(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		a, b := join(t, s, 10*time.Second), join(t, s, 10*time.Second)
+		b.create("/n", nil, 0)
+		r := a.do(OpAddWatch, kindBody("/n", modePersistent))
+		require.Equal(t, CodeOK, r.code)
+		require.Equal(t, []byte{0, 0, 0, 0}, r.body.b, "the reply repeats the result in its body")
+		require.Equal(t, 2, s.WatchesOn("/n"), "it counts as a data and as a child watch")
+		for range 3 {
+			require.Equal(t, []string{
+				"changed /n", "changed /n", "children /n", "children /n", "deleted /n", "created /n",
+			}, tour(b, a))
+		}
+		require.Equal(t, 2, s.Watches())
+	})
+}
+
+func TestARecursiveWatchHearsOfTheWholeSubtreeButNotOfChildrensNumbers(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		a, b := join(t, s, 10*time.Second), join(t, s, 10*time.Second)
+		b.create("/n", nil, 0)
+		a.do(OpAddWatch, kindBody("/n", modeRecursive))
+		b.create("/nn", nil, 0)
+		b.create("/nn/k", nil, 0)
+		for range 2 {
+			require.Equal(t, []string{
+				"changed /n", "changed /n", "created /n/k", "created /n/k/g", "changed /n/k", "deleted /n/k/g", "deleted /n/k",
+				"deleted /n", "created /n",
+			}, tour(b, a))
+		}
+		require.Equal(t, 2, s.WatchesOn("/n"))
+		require.Zero(t, s.WatchesOn("/n/k"))
+	})
+}
+
+func TestAClientHasOneWatchPerPathAndTheLastModeCounts(t *testing.T) {
+	get := func(w *wire) { w.do(OpGetData, watchBody("/n", true)) }
+	children := func(w *wire) { w.do(OpGetChildren, watchBody("/n", true)) }
+	add := func(mode int32) func(*wire) { return func(w *wire) { w.do(OpAddWatch, kindBody("/n", mode)) } }
+	all := []string{
+		"changed /n", "changed /n", "created /n/k", "created /n/k/g", "changed /n/k", "deleted /n/k/g", "deleted /n/k",
+		"deleted /n", "created /n",
+	}
+	for name, c := range map[string]struct {
+		set  []func(*wire)
+		want []string
+	}{
+		"an ordinary watch is absorbed by a persistent one": {[]func(*wire){get, children, add(0)}, []string{
+			"changed /n", "changed /n", "children /n", "children /n", "deleted /n", "created /n"}},
+		"and by a recursive one":                                  {[]func(*wire){get, children, add(1)}, all},
+		"recursive replaces persistent":                           {[]func(*wire){add(0), add(1)}, all},
+		"persistent replaces recursive":                           {[]func(*wire){add(1), add(0)}, []string{"changed /n", "changed /n", "children /n", "children /n", "deleted /n", "created /n"}},
+		"a getData makes the data half go with its event":         {[]func(*wire){add(0), get}, []string{"changed /n", "children /n", "children /n", "deleted /n"}},
+		"a getChildren makes the child half go with its event":    {[]func(*wire){add(0), children}, []string{"changed /n", "changed /n", "children /n", "deleted /n", "created /n"}},
+		"of a recursive one the child half still hears deletions": {[]func(*wire){add(1), get}, []string{"changed /n", "deleted /n/k/g", "deleted /n/k", "deleted /n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, Config{}, func(t *testing.T, s *Server) {
+				a, b := join(t, s, 10*time.Second), join(t, s, 10*time.Second)
+				b.create("/n", nil, 0)
+				for _, f := range c.set {
+					f(a)
+				}
+				require.Equal(t, c.want, tour(b, a))
+			})
+		})
+	}
+}
+
+func TestAnEventReachesAClientOnceHoweverManyOfItsWatchesItMeets(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		a, b := join(t, s, 10*time.Second), join(t, s, 10*time.Second)
+		b.create("/r", nil, 0)
+		b.create("/r/a", nil, 0)
+		a.do(OpAddWatch, kindBody("/", modeRecursive))
+		a.do(OpAddWatch, kindBody("/r", modeRecursive))
+		a.do(OpAddWatch, kindBody("/r/a", modePersistent))
+		a.do(OpExists, watchBody("/r/a/z", true))
+		b.create("/r/a/z", nil, 0)
+		require.Equal(t, []string{"created /r/a/z", "children /r/a"}, a.events())
+		require.Zero(t, s.WatchesOn("/r/a/z"), "the ordinary watch has had its event")
+		a.do(OpGetData, watchBody("/r/a/z", true))
+		a.do(OpGetChildren, watchBody("/r/a/z", true))
+		b.do(OpDelete, versionBody("/r/a/z", -1))
+		b.do(OpDelete, versionBody("/r/a", -1))
+		b.do(OpDelete, versionBody("/r", -1))
+		require.Equal(t, []string{"deleted /r/a/z", "children /r/a", "deleted /r/a", "deleted /r"}, a.events())
+		require.Zero(t, s.WatchesOn("/r/a/z"))
+	})
+}
+
+func TestTheRootCanBeWatchedForEverToo(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		a, b, c := join(t, s, 10*time.Second), join(t, s, 10*time.Second), join(t, s, 10*time.Second)
+		a.do(OpAddWatch, kindBody("/", modePersistent))
+		b.do(OpAddWatch, kindBody("/", modeRecursive))
+		c.create("/q", nil, 0)
+		c.create("/q/w", nil, 0)
+		c.do(OpSetData, setBody("/", nil, -1))
+		require.Equal(t, []string{"children /", "changed /"}, a.events())
+		require.Equal(t, []string{"created /q", "created /q/w", "changed /"}, b.events())
+	})
+}
+
+func TestEphemeralsContainersAndMultisShowInARecursiveWatch(t *testing.T) {
+	inBubble(t, Config{Tick: time.Second, ContainerInterval: time.Minute}, func(t *testing.T, s *Server) {
+		a, b := join(t, s, 20*time.Second), join(t, s, 5*time.Second)
+		a.do(OpAddWatch, kindBody("/", modeRecursive))
+		b.create("/e", nil, FlagEphemeral)
+		b.do(OpCreateContainer, createBody("/c", nil, OpenACL(), flagContainer))
+		b.create("/c/k", nil, 0)
+		b.do(OpDelete, versionBody("/c/k", -1))
+		b.do(OpMulti, multiBody(
+			part(OpCreate, createBody("/m", nil, OpenACL(), 0)), part(OpDelete, versionBody("/m", -1))))
+		b.do(OpMulti, multiBody(
+			part(OpCreate, createBody("/m", nil, OpenACL(), 0)), part(OpCheck, versionBody("/gone", -1))))
+		require.Equal(t, []string{
+			"created /e", "created /c", "created /c/k", "deleted /c/k", "created /m", "deleted /m",
+		}, a.events(), "a multi that fails shows nothing")
+		var heard []string
+		for range 13 {
+			time.Sleep(5 * time.Second)
+			heard = append(heard, a.events()...)
+		}
+		require.Equal(t, []string{"deleted /e", "deleted /c"}, heard, "b has said nothing more: its session expires")
+	})
+}
+
+func TestWhoMayNotReadANodeHearsNothingOfItButKeepsThePersistentWatch(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		owner, stranger := join(t, s, 10*time.Second), join(t, s, 10*time.Second)
+		require.Equal(t, CodeOK, owner.auth("digest", "u:p").code)
+		owner.do(OpAddWatch, kindBody("/", modeRecursive))
+		stranger.do(OpAddWatch, kindBody("/", modeRecursive))
+		stranger.do(OpAddWatch, kindBody("/secret", modePersistent))
+		secret := []ACL{{PermAll, ID{"auth", ""}}}
+		owner.send(OpCreate, createBody("/secret", nil, secret, 0))
+		owner.requireEvent(EventCreated, "/secret")
+		require.Equal(t, CodeOK, owner.next().code)
+		owner.send(OpCreate, createBody("/secret/open", nil, OpenACL(), 0))
+		owner.requireEvent(EventCreated, "/secret/open")
+		require.Equal(t, CodeOK, owner.next().code)
+		require.Equal(t, []string{"created /secret/open"}, stranger.events(), "not the children of a node that it may not read")
+		require.Equal(t, 2, s.WatchesOn("/secret"))
+	})
+}
+
+func TestEventsPrecedeTheReplyOfTheirOwnCauseInTheOrderOfTheChanges(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		w := join(t, s, 10*time.Second)
+		w.do(OpAddWatch, kindBody("/", modeRecursive))
+		w.do(OpAddWatch, kindBody("/p", modePersistent))
+		w.send(OpMulti, multiBody(
+			part(OpCreate, createBody("/p", nil, OpenACL(), 0)), part(OpCreate, createBody("/p/k", nil, OpenACL(), 0))))
+		w.requireEvent(EventCreated, "/p")
+		w.requireEvent(EventCreated, "/p/k")
+		w.requireEvent(EventChildrenChanged, "/p")
+		require.Equal(t, w.xid, w.next().xid)
+	})
+}
+
+func TestWatchesOfEveryKindGoWithTheConnection(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		old, other := join(t, s, 10*time.Second), join(t, s, 10*time.Second)
+		for i := range int32(2) {
+			old.do(OpAddWatch, kindBody(fmt.Sprint("/", i), i))
+		}
+		old.do(OpExists, watchBody("/e", true))
+		require.Equal(t, 5, s.Sessions()[0].Watches)
+		moved := dial(t, s)
+		moved.connect(10*time.Second, old.id, old.pass, 0)
+		synctest.Wait()
+		require.Zero(t, s.Watches(), "the session lives on, without watches")
+		other.create("/0", nil, 0)
+		require.Empty(t, moved.events())
+		require.Equal(t, 0, s.watches.data.recursive)
+	})
+}

@@ -1,0 +1,110 @@
+package zkserver
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// restoreBody is the body of a setWatches (three lists) or a setWatches2 (five).
+func restoreBody(relative int64, lists ...[]string) func(*encoder) {
+	return func(e *encoder) {
+		e.int64(relative)
+		for _, l := range lists {
+			e.strings(l)
+		}
+	}
+}
+
+func TestSetWatchesTwoAlsoBringsPersistentWatchesBackWithoutWhatTheyMissed(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		a, b := join(t, s, 10*time.Second), join(t, s, 10*time.Second)
+		a.create("/n", nil, 0)
+		seen := a.create("/d", nil, 0).zxid
+		_ = a.nc.Close()
+		b.do(OpSetData, setBody("/n", nil, -1))
+		b.do(OpSetData, setBody("/d", nil, -1))
+		b.create("/new", nil, 0)
+
+		again := dial(t, s)
+		again.connect(10*time.Second, a.id, a.pass, seen)
+		again.send(OpSetWatches2, restoreBody(seen,
+			[]string{"/d", "/gone"}, []string{"/new", "/missing"}, []string{"/n"}, []string{"/n", "/lost"}, []string{"/new"}))
+		again.requireEvent(EventDataChanged, "/d")
+		again.requireEvent(EventDeleted, "/gone")
+		again.requireEvent(EventCreated, "/new")
+		r := again.next()
+		require.Equal(t, CodeOK, r.code)
+		require.Empty(t, r.body.b)
+		require.Equal(t, []string{"/lost", "/missing", "/n", "/new"}, s.WatchedPaths())
+		require.Equal(t, []string{"changed /n", "changed /n", "children /n", "children /n", "deleted /n", "created /n"}, tour(b, again),
+			"the persistent watch on /n has taken the place of the child watch")
+		b.create("/new/k", nil, 0)
+		b.create("/lost", nil, 0)
+		require.Equal(t, []string{"created /new/k", "created /lost"}, again.events())
+	})
+}
+
+func TestSetWatchesGoesByTheZxidThatTheClientHasSeen(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		a := join(t, s, 10*time.Second)
+		a.create("/n", nil, 0)
+		a.create("/n/k", nil, 0)
+		changed := a.do(OpSetData, setBody("/n", nil, -1)).zxid
+		for relative, want := range map[int64][]string{
+			changed - 2: {"changed /n", "children /n"}, changed - 1: {"changed /n"}, changed: {}, 1 << 40: {},
+		} {
+			a.send(OpSetWatches2, restoreBody(relative, []string{"/n"}, nil, []string{"/n"}, nil, nil))
+			got := []string{}
+			for r := a.next(); r.xid == xidWatch; r = a.next() {
+				kind := EventType(r.body.int32())
+				r.body.int32()
+				got = append(got, map[EventType]string{EventDataChanged: "changed ", EventChildrenChanged: "children "}[kind]+r.body.string())
+			}
+			require.Equal(t, want, got, "relative to %d", relative-changed)
+			require.Equal(t, 2-len(want), s.WatchesOn("/n"))
+			a.do(OpRemoveWatches, kindBody("/n", watchesOfAnyKind))
+		}
+	})
+}
+
+func TestListsOfWatchesThatLieAboutTheirLengthSetNothing(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		w := join(t, s, 10*time.Second)
+		lists := restoreBody(1<<40, []string{"/"}, []string{"/x"}, nil, nil)
+		for name, last := range map[string]func(*encoder){
+			"too long":    func(e *encoder) { e.int32(70_000_000) },
+			"null":        func(e *encoder) { e.int32(-1) },
+			"missing":     func(*encoder) {},
+			"null string": func(e *encoder) { e.int32(1); e.int32(-1) },
+			"half string": func(e *encoder) { e.int32(1); e.int32(9); e.b = append(e.b, "/abc"...) },
+		} {
+			r := w.do(OpSetWatches2, func(e *encoder) { lists(e); last(e) })
+			require.Equal(t, CodeMarshalling, r.code, name)
+			require.Zero(t, s.Watches(), name)
+		}
+		require.Equal(t, CodeOK, w.do(OpSetWatches2, func(e *encoder) { lists(e); e.int32(-7) }).code, "a negative length is no elements")
+		require.Equal(t, CodeOK, w.do(OpSetWatches, func(e *encoder) { lists(e) }).code, "setWatches does not look at what follows")
+		require.Equal(t, 2, s.Watches())
+	})
+}
+
+func TestMoreWatchesThanFitIntoAPacketEndTheConnection(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		w := join(t, s, 10*time.Second)
+		long := "/" + string(bytes.Repeat([]byte("x"), 1<<19))
+		e := newFrame(1 << 21)
+		e.int32(1)
+		e.int32(int32(OpSetWatches2))
+		restoreBody(0, []string{long, long}, nil, nil, nil, nil)(e)
+		_, err := w.nc.Write(e.frame())
+		require.Error(t, err, "the server does not read to the end")
+		w.requireClosed()
+		fits := join(t, s, 10*time.Second)
+		fits.send(OpSetWatches2, restoreBody(0, nil, []string{long[:1<<18]}, []string{long[:1<<18]}, nil, nil))
+		fits.requireEvent(EventDeleted, long[:1<<18])
+		require.Equal(t, CodeOK, fits.next().code)
+	})
+}
