@@ -2,7 +2,6 @@ package zkserver
 
 import (
 	"net"
-	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -26,13 +25,18 @@ type conn struct {
 	timeout       time.Duration
 	ids           []ID
 
-	in      []*arrival
+	in      arrivals
 	pumping bool
 	wake    chan struct{}
+	stalled bool // the reader waits for room
+	room    chan struct{}
 
-	out      []departure
+	out      fifo[departure]
 	outBytes int
+	choked   bool // too many replies are unread: no further request is handled
+	drowned  bool // too many events are unread
 	owake    chan struct{}
+	batch    *[]byte // the writer's
 
 	closing bool // detached from the engine: what is queued still leaves, then the connection is closed
 	aborted bool // nc is closed
@@ -40,28 +44,18 @@ type conn struct {
 	received, sent atomic.Int64 // packets
 }
 
-// arrival is something that came in: a frame, a four-letter word or the end of the stream.
-type arrival struct {
-	frame  []byte
-	word   string
-	eof    bool
-	at     time.Time
-	walled bool      // it came in while a partition kept it from the server
-	resent time.Time // when it arrives after the partition
-
-	// Set once the request has been decoded and judged:
-	req   *request
-	hold  <-chan struct{}
-	until time.Time
-}
-
 type departure struct {
 	frame []byte
 	at    time.Time
 }
 
-// maxQueued bounds the replies and events that a peer may leave unread.
-const maxQueued = 64 << 20
+// A peer that does not read its replies is not served any further when maxUnread bytes wait for it, and
+// is read from no further either, until half of them have left. Watch events cannot wait: at maxQueued bytes
+// the connection is dropped. A real server keeps everything, until it has no memory left.
+const (
+	maxUnread = 4 << 20
+	maxQueued = 16 << 20
+)
 
 func (s *Server) newConn(nc net.Conn) *conn {
 	remote := "127.0.0.1"
@@ -70,7 +64,7 @@ func (s *Server) newConn(nc net.Conn) *conn {
 	}
 	return &conn{
 		srv: s, epoch: s.epoch, nc: nc, remote: remote, ids: []ID{{Scheme: "ip", Name: remote}},
-		wake: make(chan struct{}, 1), owake: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), owake: make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
 }
 
@@ -81,27 +75,24 @@ func poke(ch chan struct{}) {
 	}
 }
 
-// send queues a frame. It never blocks; a peer that does not read is cut off.
+// send queues a frame, which nobody may change any more. It never blocks.
 func (c *conn) send(frame []byte) {
-	if c.closing {
-		return
-	}
-	if c.outBytes += len(frame); c.outBytes > maxQueued {
-		c.srv.log.Warn("connection dropped: peer does not read", "session", c.session)
-		c.abort()
+	if c.closing || c.drowned {
 		return
 	}
 	at := time.Now()
 	if l := c.srv.links[c.claimed]; l != nil {
 		at = at.Add(l.replyDelay)
 	}
-	c.out = append(c.out, departure{frame: frame, at: at})
+	c.out.push(departure{frame: frame, at: at})
+	c.outBytes += len(frame)
+	c.choked = c.choked || c.outBytes > maxUnread
 	poke(c.owake)
 }
 
 // notify sends a watch event.
 func (c *conn) notify(t EventType, path string, acl []ACL) {
-	if c.closing || checkACL(acl, PermRead, c.ids) != CodeOK {
+	if c.closing || c.drowned || checkACL(acl, PermRead, c.ids) != CodeOK {
 		return
 	}
 	e := newFrame(32 + len(path))
@@ -113,6 +104,19 @@ func (c *conn) notify(t EventType, path string, acl []ACL) {
 	e.string(path)
 	c.srv.stats.notifications++
 	c.send(e.frame())
+	if c.outBytes > maxQueued {
+		c.srv.log.Warn("connection dropped: peer does not read its events", "session", c.session)
+		c.drown()
+	}
+}
+
+// drown cuts the connection off and forgets what is queued. The rest is left to the writer: whoever sends an
+// event is in the middle of a change of the watches.
+func (c *conn) drown() {
+	c.drowned = true
+	c.out.drop()
+	_ = c.nc.Close()
+	poke(c.owake)
 }
 
 // detach takes the connection away from its session and forgets its watches.
@@ -147,77 +151,13 @@ func (c *conn) abort() {
 		return
 	}
 	c.aborted = true
-	c.out = nil
+	c.out.drop()
 	_ = c.nc.Close()
 	delete(c.srv.conns, c)
 	c.tell(false)
 	poke(c.wake)
 	poke(c.owake)
-}
-
-// writeLoop sends what is queued, in order and not before its time.
-func (c *conn) writeLoop() {
-	s := c.srv
-	for {
-		s.mu.Lock()
-		batch, n, wait := c.nextOut()
-		if batch == nil && wait == 0 {
-			c.abort()
-		}
-		done := c.aborted
-		if c.closing && batch != nil {
-			c.hurry() // a fault may have kept the frames back since shut
-		}
-		s.mu.Unlock()
-		if done {
-			return
-		}
-		if batch == nil {
-			c.await(c.owake, wait, nil)
-			continue
-		}
-		if _, err := c.nc.Write(batch); err != nil {
-			s.mu.Lock()
-			c.abort()
-			s.mu.Unlock()
-			return
-		}
-		c.sent.Add(int64(n))
-		s.stats.sent.Add(int64(n))
-	}
-}
-
-// forever is the wait for something that only an event can end.
-const forever time.Duration = -1
-
-// nextOut returns the frames that may leave now, joined; or how long to wait; or
-// neither when the connection is to be closed.
-func (c *conn) nextOut() (batch []byte, n int, wait time.Duration) {
-	s := c.srv
-	if l := s.links[c.claimed]; s.frozen || l != nil && l.blockReplies > 0 {
-		return nil, 0, forever
-	}
-	if len(c.out) == 0 {
-		if c.closing {
-			return nil, 0, 0
-		}
-		return nil, 0, forever
-	}
-	now := time.Now()
-	for n < len(c.out) && len(batch) < 64<<10 && !c.out[n].at.After(now) {
-		if n == 0 {
-			batch = c.out[0].frame
-		} else {
-			batch = append(batch, c.out[n].frame...)
-		}
-		n++
-	}
-	if n == 0 {
-		return nil, 0, c.out[0].at.Sub(now)
-	}
-	c.outBytes -= len(batch)
-	c.out = slices.Delete(c.out, 0, n)
-	return batch, n, 0
+	poke(c.room)
 }
 
 // await blocks until the channel is poked, the hold is over or the time has passed.

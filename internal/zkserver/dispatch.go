@@ -108,7 +108,7 @@ func (c *conn) judge(a *arrival, v Verdict) {
 			a.until = time.Now().Add(v.Delay)
 		}
 		r.fate, r.code = v.Then, v.failure()
-		c.in = append([]*arrival{a}, c.in...)
+		c.in.putBack(a)
 		return
 	case FateFailed:
 		r.code = v.failure()

@@ -1,7 +1,6 @@
 package zkserver
 
 import (
-	"slices"
 	"time"
 )
 
@@ -81,7 +80,7 @@ func (s *Server) healed(id int64, l *link) {
 // resend lets the frames arrive that were sent into a black hole.
 func (c *conn) resend() {
 	at := time.Now().Add(retransmission)
-	for _, a := range c.in {
+	for a := range c.in.all {
 		if a.walled && a.resent.IsZero() {
 			a.resent = at
 		}
@@ -90,7 +89,7 @@ func (c *conn) resend() {
 
 // unwall drops those frames when the client has closed the connection.
 func (c *conn) unwall() {
-	c.in = slices.DeleteFunc(c.in, func(a *arrival) bool { return a.walled })
+	c.in.drop(func(a *arrival) bool { return a.walled })
 }
 
 // SetDelay gives a client's network a latency in each direction, from now on. Zero takes

@@ -43,7 +43,7 @@ func (s *Server) stat(b *strings.Builder) {
 	fmt.Fprintf(b, "Zookeeper version: %s-menagerie, built in the process\nClients:\n", Version)
 	for c := range s.conns {
 		fmt.Fprintf(b, " /%s[1](queued=%d,recved=%d,sent=%d)\n",
-			c.nc.RemoteAddr(), len(c.in), c.received.Load(), c.sent.Load())
+			c.nc.RemoteAddr(), c.in.queue.len(), c.received.Load(), c.sent.Load())
 	}
 	b.WriteByte('\n')
 	s.vitals(b)

@@ -1,6 +1,7 @@
 package zkserver
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -10,17 +11,18 @@ import (
 
 var errFrameSize = errors.New("zkserver: frame length out of range")
 
-// maxInbox bounds the frames that wait in front of a hold or a partition.
-const maxInbox = 64 << 20
+// maxInbox is how much may wait in front of a hold, a partition or a frozen server before nothing more
+// is read from the connection.
+const maxInbox = 16 << 20
 
 // readLoop takes frames off the wire. It goes on reading while the server is frozen or
 // the peer is partitioned, as the operating system's buffers would.
 func (c *conn) readLoop() {
 	s := c.srv
 	_ = c.nc.SetReadDeadline(time.Now().Add(s.cfg.HandshakeTimeout))
-	bytes := 0
+	r := bufio.NewReaderSize(c.nc, 4<<10)
 	for first := true; ; first = false {
-		a := c.readArrival(first)
+		a := c.readArrival(r, first)
 		if first {
 			_ = c.nc.SetReadDeadline(time.Time{})
 		}
@@ -32,13 +34,7 @@ func (c *conn) readLoop() {
 		if a.eof {
 			c.unwall()
 		}
-		if len(c.in) == 0 {
-			bytes = 0
-		}
-		c.in = append(c.in, a)
-		if bytes += len(a.frame); bytes > maxInbox {
-			c.abort()
-		}
+		c.in.push(a)
 		stop := a.eof || a.word != "" || c.aborted
 		run := !c.pumping
 		c.pumping = true
@@ -51,20 +47,38 @@ func (c *conn) readLoop() {
 		if stop {
 			return
 		}
+		c.waitForRoom()
+	}
+}
+
+// waitForRoom keeps the reader from reading on while too much waits: in front of a fault, or because
+// the peer does not read its replies. Then the peer's own writes block at last.
+func (c *conn) waitForRoom() {
+	s := c.srv
+	for {
+		s.mu.Lock()
+		c.stalled = !c.aborted && !s.closed && c.in.front() != nil && (c.choked || c.in.bytes > maxInbox)
+		stalled := c.stalled
+		s.mu.Unlock()
+		if !stalled {
+			return
+		}
+		c.await(c.room, forever, nil)
 	}
 }
 
 // readArrival reads one frame; any error is the end of the stream.
-func (c *conn) readArrival(first bool) *arrival {
-	var head [4]byte
-	if _, err := io.ReadFull(c.nc, head[:]); err != nil {
+func (c *conn) readArrival(r *bufio.Reader, first bool) *arrival {
+	head, err := r.Peek(4)
+	if err != nil {
 		return &arrival{eof: true}
 	}
-	if first && isWord(string(head[:])) {
-		return &arrival{word: string(head[:])}
+	if first && isWord(string(head)) {
+		return &arrival{word: string(head)}
 	}
-	n := int32(binary.BigEndian.Uint32(head[:]))
-	frame, err := readFrame(c.nc, n, c.srv.cfg.MaxFrame)
+	n := int32(binary.BigEndian.Uint32(head))
+	_, _ = r.Discard(4)
+	frame, err := readFrame(r, n, c.srv.cfg.MaxFrame)
 	if err != nil {
 		return &arrival{eof: true}
 	}
@@ -77,7 +91,7 @@ func readFrame(r io.Reader, n int32, limit int) ([]byte, error) {
 	if n < 0 || int(n) > limit {
 		return nil, errFrameSize
 	}
-	const step = 16 << 10
+	const step = 4 << 10
 	buf := make([]byte, 0, min(int(n), step))
 	for len(buf) < int(n) {
 		have := len(buf)
@@ -132,48 +146,62 @@ func (c *conn) pump(inline bool) {
 func (c *conn) nextIn() (a *arrival, wait time.Duration, hold <-chan struct{}) {
 	s := c.srv
 	if s.closed || c.aborted {
-		c.in = c.heldOnly()
+		c.heldOnly()
 	}
-	if len(c.in) == 0 {
+	head := c.in.front()
+	switch {
+	case head == nil:
 		return nil, 0, nil
-	}
-	if s.frozen {
+	case s.frozen:
 		return nil, forever, nil
+	case head.hold != nil:
+		wait, hold = head.remaining(time.Now()), head.hold
+	default:
+		wait = c.transit(head)
 	}
-	head := c.in[0]
-	if head.hold != nil {
-		if wait := head.remaining(time.Now()); wait != 0 {
-			if i := c.overtaker(); i > 0 {
-				return c.takeIn(i), 0, nil
+	if wait == 0 {
+		return c.takeIn(head), 0, nil
+	}
+	if head.hold != nil { // the session stays alive, a disconnect is noticed
+		if a := c.in.overtaker(); a != nil {
+			travel := c.transit(a)
+			if travel == 0 {
+				return c.takeIn(a), 0, nil
 			}
-			return nil, wait, head.hold
+			wait = sooner(wait, travel)
 		}
-		return c.takeIn(0), 0, nil
 	}
-	if wait := c.transit(head); wait != 0 {
-		return nil, wait, nil
-	}
-	return c.takeIn(0), 0, nil
+	return nil, wait, hold
 }
 
-func (c *conn) takeIn(i int) *arrival {
-	a := c.in[i]
-	c.in = slices.Delete(c.in, i, i+1)
+// sooner returns the shorter of two waits.
+func sooner(a, b time.Duration) time.Duration {
+	if a == forever || b != forever && b < a {
+		return b
+	}
 	return a
 }
 
-// heldOnly keeps the held requests: the server has them, so they outlive the connection.
-func (c *conn) heldOnly() []*arrival {
-	if c.srv.closed || c.epoch != c.srv.epoch {
-		return nil
+func (c *conn) takeIn(a *arrival) *arrival {
+	if c.stalled {
+		poke(c.room)
 	}
-	return slices.DeleteFunc(c.in, func(a *arrival) bool { return a.hold == nil })
+	return c.in.take(a)
+}
+
+// heldOnly keeps the held requests: the server has them, so they outlive the connection.
+func (c *conn) heldOnly() {
+	if c.srv.closed || c.epoch != c.srv.epoch {
+		c.in = arrivals{}
+		return
+	}
+	c.in.drop(func(a *arrival) bool { return a.hold == nil })
 }
 
 // transit returns how long a frame still travels: 0 when it has arrived.
 func (c *conn) transit(a *arrival) time.Duration {
 	s := c.srv
-	if c.greeted && !c.ready && !a.eof {
+	if (c.greeted && !c.ready || c.choked) && !a.eof {
 		return forever
 	}
 	at := a.at
@@ -189,18 +217,6 @@ func (c *conn) transit(a *arrival) time.Duration {
 	return max(0, time.Until(at))
 }
 
-// overtaker finds the first heartbeat, or the end of the stream, that may be handled
-// although the request in front is held: the session stays alive, a disconnect is noticed.
-func (c *conn) overtaker() int {
-	for i := 1; i < len(c.in); i++ {
-		a := c.in[i]
-		if (a.eof || isHeartbeat(a.frame)) && a.hold == nil && c.transit(a) == 0 {
-			return i
-		}
-	}
-	return 0
-}
-
 // remaining returns how long a judged request is still held.
 func (a *arrival) remaining(now time.Time) time.Duration {
 	select {
@@ -212,19 +228,4 @@ func (a *arrival) remaining(now time.Time) time.Duration {
 		return forever
 	}
 	return max(0, a.until.Sub(now))
-}
-
-// isHeartbeat recognises a ping, and the sync of "/" with which sessions of this module let the
-// leader know that they live.
-func isHeartbeat(frame []byte) bool {
-	if len(frame) < 8 {
-		return false
-	}
-	switch Op(int32(binary.BigEndian.Uint32(frame[4:]))) {
-	case OpPing:
-		return len(frame) == 8
-	case OpSync:
-		return string(frame[8:]) == "\x00\x00\x00\x01/"
-	}
-	return false
 }

@@ -1,0 +1,109 @@
+package zkserver
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// arrival is something that came in: a frame, a four-letter word or the end of the stream.
+type arrival struct {
+	frame  []byte
+	word   string
+	eof    bool
+	at     time.Time
+	walled bool      // it came in while a partition kept it from the server
+	resent time.Time // when it arrives after the partition
+	gone   bool      // it was taken out of its turn
+
+	// Set once the request has been decoded and judged:
+	req   *request
+	hold  <-chan struct{}
+	until time.Time
+}
+
+// arrivals is what has come in on a connection and is not handled yet, oldest first.
+type arrivals struct {
+	queue  fifo[*arrival]
+	urgent fifo[*arrival] // those of the queue that may overtake, and some that are gone
+	bytes  int
+}
+
+func (q *arrivals) push(a *arrival) {
+	q.queue.push(a)
+	q.bytes += len(a.frame)
+	if a.eof || isHeartbeat(a.frame) {
+		q.urgent.push(a)
+	}
+}
+
+// front returns the oldest arrival, nil if there is none.
+func (q *arrivals) front() *arrival {
+	for q.queue.len() > 0 {
+		if a := *q.queue.at(0); !a.gone {
+			return a
+		}
+		q.queue.pop()
+	}
+	return nil
+}
+
+// overtaker returns the oldest heartbeat, or the end of the stream, that is not judged yet.
+func (q *arrivals) overtaker() *arrival {
+	for q.urgent.len() > 0 {
+		if a := *q.urgent.at(0); !a.gone && a.req == nil {
+			return a
+		}
+		q.urgent.pop()
+	}
+	return nil
+}
+
+// take removes an arrival. One that is not the oldest leaves its place when its turn comes.
+func (q *arrivals) take(a *arrival) *arrival {
+	a.gone = true
+	q.bytes -= len(a.frame)
+	return a
+}
+
+// putBack makes an arrival that was taken the oldest again. It may have left its place in the middle, which
+// stays empty: so it is another arrival from now on.
+func (q *arrivals) putBack(a *arrival) {
+	again := *a
+	again.gone = false
+	q.bytes += len(a.frame)
+	q.queue.putBack(&again)
+}
+
+// drop removes the arrivals that f selects.
+func (q *arrivals) drop(f func(*arrival) bool) {
+	for a := range q.all {
+		if f(a) {
+			q.take(a)
+			a.frame = nil
+		}
+	}
+}
+
+// all yields what is there, oldest first.
+func (q *arrivals) all(yield func(*arrival) bool) {
+	for i := range q.queue.len() {
+		if a := *q.queue.at(i); !a.gone && !yield(a) {
+			return
+		}
+	}
+}
+
+// isHeartbeat recognises a ping, and the sync of "/" with which sessions of this module let the
+// leader know that they live.
+func isHeartbeat(frame []byte) bool {
+	if len(frame) < 8 {
+		return false
+	}
+	switch Op(int32(binary.BigEndian.Uint32(frame[4:]))) {
+	case OpPing:
+		return len(frame) == 8
+	case OpSync:
+		return string(frame[8:]) == "\x00\x00\x00\x01/"
+	}
+	return false
+}
