@@ -109,7 +109,7 @@ func (b *Barrier) learn(ctx context.Context, e *zkconn.Epoch, sync bool) (st bar
 		if err != nil {
 			return st, err
 		}
-		if err := json.Unmarshal(data, &st); err != nil || st.Parties < 1 {
+		if !decodeTerms(data, &st, "parties", "generation") || st.Parties < 1 {
 			return st, fmt.Errorf("%w: the base node is not that of a barrier; use a path of its own", zksync.ErrMisuse)
 		}
 		if st.Parties != b.parties {

@@ -54,7 +54,7 @@ func (b *DoubleBarrier) learn(ctx context.Context, e *zkconn.Epoch) (dir *zk.Sta
 			return nil, false, err
 		}
 		var t doubleTerms
-		if err := json.Unmarshal(data, &t); err != nil || t.Parties < 1 {
+		if !decodeTerms(data, &t, "parties") || t.Parties < 1 {
 			return nil, false, fmt.Errorf("%w: the base node is not that of a double barrier; use a path of its own",
 				zksync.ErrMisuse)
 		}

@@ -14,8 +14,10 @@ import (
 // tally is one event on its way. Its node has no sequence number, so that it is one event
 // however often it is asked for, and in however many sessions.
 type tally struct {
-	name   string
-	unsure bool // a request was not answered
+	name    string
+	unsure  bool      // a request was not answered
+	counted bool      // a request was answered: the event counts
+	asked   latchView // of that request: others may have made newer views known since
 }
 
 func newTally() *tally { return &tally{name: enter.Prefix(enter.NewUUID()) + "-count"} }
@@ -25,7 +27,11 @@ var errNotClosed = errors.New("not closed")
 
 // countDown counts the event, unless the latch is open, and opens it if that was the last.
 func (l *Latch) countDown(ctx context.Context, e *zkconn.Epoch, t *tally) error {
-	for v := l.known(); ; {
+	v := l.known()
+	if t.unsure || t.counted { // in a session that is over
+		v = t.asked
+	}
+	for {
 		n, err := l.count(ctx, e, v, t)
 		if err == nil && n >= l.total {
 			return l.open(ctx, e, v)
@@ -37,7 +43,11 @@ func (l *Latch) countDown(ctx context.Context, e *zkconn.Epoch, t *tally) error 
 		if err != nil || now == v {
 			return err
 		}
-		if t.unsure && now.generation != v.generation {
+		switch {
+		case now.generation == v.generation:
+		case t.counted:
+			return nil
+		case t.unsure:
 			counted, err := l.settle(ctx, e, v, t)
 			if err != nil || counted {
 				return err
@@ -68,6 +78,7 @@ func (l *Latch) count(ctx context.Context, e *zkconn.Epoch, v latchView, t *tall
 		res, err := l.ask(ctx, e, v, t, node)
 		switch {
 		case err == nil && len(res) > 2 && res[2].Stat != nil && e.Ordered():
+			t.counted, t.asked = true, v
 			return int(res[2].Stat.NumChildren), nil
 		case err == nil, refusedAt(err, 1, zk.ErrNodeExists):
 			mine, err := l.mine(ctx, e, node)
@@ -75,6 +86,7 @@ func (l *Latch) count(ctx context.Context, e *zkconn.Epoch, v latchView, t *tall
 				return 0, err
 			}
 			if mine {
+				t.counted, t.asked = true, v
 				return l.counted(ctx, e, v)
 			}
 		case refusedAt(err, 0, zk.ErrNoNode):
@@ -106,7 +118,9 @@ func (l *Latch) ask(ctx context.Context, e *zkconn.Epoch, v latchView, t *tally,
 	}
 	err = insist(ctx, e, func() error {
 		res, err = e.StartMulti(ops...).Wait(ctx, e)
-		t.unsure = t.unsure || zkconn.Unknown(err) || errors.Is(err, zkconn.ErrOver)
+		if zkconn.Unknown(err) || errors.Is(err, zkconn.ErrOver) {
+			t.unsure, t.asked = true, v
+		}
 		return err
 	})
 	return res, err

@@ -80,7 +80,7 @@ func (l *Latch) learn(ctx context.Context, e *zkconn.Epoch) (st latchState, err 
 		if err != nil {
 			return st, err
 		}
-		if err := json.Unmarshal(data, &st); err != nil || st.Total < 1 {
+		if !decodeTerms(data, &st, "total", "generation") || st.Total < 1 {
 			return st, fmt.Errorf("%w: the base node is not that of a latch; use a path of its own", zksync.ErrMisuse)
 		}
 		if st.Total != l.total {

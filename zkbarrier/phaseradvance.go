@@ -45,7 +45,11 @@ func (p *Phaser) advance(ctx context.Context, e *zkconn.Epoch, phase, registered
 	if p.onAdvance != nil {
 		return p.act(ctx, e, phase, false)
 	}
-	return p.turnTo(ctx, e, turn{after(phase), registered == 0}, &zk.DeleteRequest{Path: p.arrivals(phase), Version: -1})
+	ops := []any{&zk.DeleteRequest{Path: p.arrivals(phase), Version: -1}}
+	if registered == 0 { // is still true: somebody may have been registered and have arrived since
+		ops = append(ops, &zk.DeleteRequest{Path: p.arrivals(after(phase)), Version: -1})
+	}
+	return p.turnTo(ctx, e, turn{after(phase), registered == 0}, ops...)
 }
 
 // turnTo makes the transaction of an advance, with what it has to begin with. It returns what

@@ -179,9 +179,9 @@ func (p *Phaser) arriveOnce(ctx context.Context, e *zkconn.Epoch, x *party, leav
 		if err := e.Await(ctx); err != nil {
 			return t, nil, false, err
 		}
-		moved := false
+		moved, parted := false, false
 		if x.unsure {
-			if moved, err = p.locate(ctx, e, x, leave); err != nil {
+			if moved, parted, err = p.locate(ctx, e, x, leave); err != nil {
 				return t, nil, false, err
 			}
 		}
@@ -203,6 +203,9 @@ func (p *Phaser) arriveOnce(ctx context.Context, e *zkconn.Epoch, x *party, leav
 		t = turn{phase: x.at}
 		p.moved(x, leave)
 		next, err = p.follow(ctx, e, t.phase, left, registered)
+		if parted && err == nil && next == nil { // and if that phase is over, it was one of the next
+			next, err = p.follow(ctx, e, after(t.phase), -1, 0)
+		}
 		return t, next, true, err
 	}
 }
@@ -256,54 +259,4 @@ func (p *Phaser) move(ctx context.Context, e *zkconn.Epoch, x *party, leave bool
 	}
 	x.unsure = false
 	return -1, 0, err
-}
-
-// locate finds out whether a party has arrived of which that is in doubt.
-func (p *Phaser) locate(ctx context.Context, e *zkconn.Epoch, x *party, leave bool) (moved bool, err error) {
-	moved, err = p.isThere(ctx, e, p.nextNode(x))
-	if err != nil || moved {
-		if moved && leave { // it had arrived by a call that left it registered
-			moved, x.leaving = true, true
-			err = e.Delete(ctx, p.nextNode(x))
-			if errors.Is(err, zk.ErrNoNode) {
-				err = nil
-			}
-		}
-		return moved, err
-	}
-	_, here, err := e.Exists(ctx, p.node(x))
-	switch {
-	case err != nil:
-		return false, err
-	case here:
-		x.unsure, x.leaving = false, false
-		return false, nil
-	case x.leaving:
-		return true, nil
-	}
-	t, err := p.learn(ctx, e)
-	if err != nil || t.ended {
-		return false, err
-	}
-	p.mu.Lock()
-	p.lost = true
-	p.mu.Unlock()
-	p.forget(x) // somebody removed its node by hand
-	return false, errDetached
-}
-
-// whyNot finds out why an arrival was refused: nil means that it should be tried again.
-func (p *Phaser) whyNot(ctx context.Context, e *zkconn.Epoch, x *party) (turn, error) {
-	t, err := p.learnNow(ctx, e)
-	switch {
-	case err != nil:
-		return t, err
-	case t.ended:
-		p.clear(e, t.phase)
-		return t, nil
-	case before(t.phase, x.at):
-		x.unsure = false
-		return t, errArrived
-	}
-	return turn{}, nil
 }

@@ -61,7 +61,7 @@ func (p *Phaser) peek(ctx context.Context, e *zkconn.Epoch) (t turn, ok bool, er
 		return t, false, err
 	}
 	var s phaserState
-	if err := json.Unmarshal(data, &s); err != nil || s.Phase < 0 {
+	if !decodeTerms(data, &s, "phase") || s.Phase < 0 {
 		return t, false, fmt.Errorf("%w: the base node is not that of a phaser; use a path of its own", zksync.ErrMisuse)
 	}
 	if s.Action != (p.onAdvance != nil) {

@@ -1,0 +1,54 @@
+package recipes_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// The answer to an event is lost, the latch is reset, another goroutine that uses the same object
+// sees that, and then the session ends: in the next one the object knows the new generation only.
+func TestAcceptance053AnEventCountsOnceThoughItsObjectHasSeenTheResetMeanwhile(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		l, other := zkbarrier.NewLatch(s, latchPath, 2), v.latches(1, 2)[0]
+		v.remaining(l, 2)
+		v.strike(1, zktest.LoseReply)
+		counts := waits(context.Background(), l.CountDown)
+		v.quiet()
+		require.True(t, counts.pending())
+		v.remaining(other, 1)
+		require.NoError(t, other.Reset(context.Background()))
+		v.remaining(l, 2)
+		require.True(t, counts.pending())
+		v.srv.Expire(s.ID())
+		v.awaits(counts.done, "the call to return")
+		require.NoError(t, counts.err)
+		v.remaining(other, 2)
+	})
+}
+
+// The last event has been counted, and the session ends before the latch is open; somebody resets it.
+func TestAcceptance053ALastEventThatOpenedNothingBeforeAResetDoesNotCountAfterIt(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		l, other := zkbarrier.NewLatch(s, latchPath, 2), v.latches(1, 2)[0]
+		require.NoError(t, other.CountDown(context.Background()))
+		v.remaining(l, 1)
+		v.strike(2, zktest.LoseRequest)
+		heal := v.srv.Refuse()
+		counts := waits(context.Background(), l.CountDown)
+		v.quiet()
+		require.True(t, counts.pending())
+		v.srv.Expire(s.ID())
+		require.NoError(t, other.Reset(context.Background()))
+		heal()
+		v.awaits(counts.done, "the call to return")
+		require.NoError(t, counts.err)
+		v.remaining(other, 2)
+	})
+}
