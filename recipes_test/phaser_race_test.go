@@ -3,6 +3,7 @@ package recipes_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -78,4 +79,37 @@ func TestAnArrivalAtTheNextPhaseNoticesThatThePhaseIsOver(t *testing.T) {
 			v.gives(terminated+3, p.Phase)
 		})
 	}
+}
+
+// The request of an arrival lingers in a server after its connection was lost, and is applied between
+// the two looks with which its party finds out what became of it.
+func TestAnArrivalThatIsAppliedWhileItsPartyLooksForItStands(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		p, other := zkbarrier.NewPhaser(s, phaserPath), v.phasers(1)[0]
+		v.gives(0, p.Register)
+		v.gives(0, other.Register)
+		held := v.srv.Intercept(zktest.On(zktest.Multi, "**").Session(s.ID()).Times(1).Hold())
+		looks := 0
+		v.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+			if q.Op != zktest.Exists || q.Session != s.ID() {
+				return zktest.Verdict{}
+			}
+			if looks++; looks > 1 {
+				return zktest.Verdict{}
+			}
+			time.AfterFunc(time.Millisecond, held.Release) // behind the first look
+			return zktest.Verdict{}
+		})
+		v.srv.Delay(s.ID(), 2*time.Millisecond, 2*time.Millisecond)
+		arrives := phase(context.Background(), p.Arrive)
+		require.NoError(t, held.WaitHeld(t.Context()))
+		v.srv.Disconnect(s.ID())
+		v.arrives(arrives, 0)
+		v.census(other, 1, 1)
+		v.gives(0, other.Arrive)
+		v.gives(1, other.Arrive)
+		v.gives(1, p.Arrive)
+		v.gives(2, other.Phase)
+	})
 }

@@ -11,7 +11,16 @@ import (
 // locate finds out whether a party has arrived of which that is in doubt. parted tells that it
 // had arrived by a call that left it registered, and that it is deregistered now.
 func (p *Phaser) locate(ctx context.Context, e *zkconn.Epoch, x *party, leave bool) (moved, parted bool, err error) {
-	moved, err = p.isThere(ctx, e, p.nextNode(x))
+	// First where it comes from: it goes the other way only, perhaps between the two looks.
+	here, err := p.isThere(ctx, e, p.node(x))
+	if err != nil {
+		return false, false, err
+	}
+	if here {
+		x.unsure, x.leaving = false, false
+		return false, false, nil
+	}
+	_, moved, err = e.Exists(ctx, p.nextNode(x))
 	switch {
 	case err != nil:
 		return false, false, err
@@ -23,14 +32,6 @@ func (p *Phaser) locate(ctx context.Context, e *zkconn.Epoch, x *party, leave bo
 		return true, true, err
 	case moved:
 		return true, false, nil
-	}
-	_, here, err := e.Exists(ctx, p.node(x))
-	switch {
-	case err != nil:
-		return false, false, err
-	case here:
-		x.unsure, x.leaving = false, false
-		return false, false, nil
 	case x.leaving:
 		return true, true, nil
 	}

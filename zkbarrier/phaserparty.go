@@ -150,6 +150,7 @@ func isAnswered(call *zkconn.Call[[]zk.MultiResponse]) bool {
 // takeBack has the parties removed that a request makes whose outcome nobody waits for. call is
 // nil if it is over.
 func (p *Phaser) takeBack(e *zkconn.Epoch, phase int, prefix string, call *zkconn.Call[[]zk.MultiResponse]) {
+	e.Doubt(p.arrivals(phase), prefix, e.Connection()) // it may linger in a server that we come back to
 	l := zkconn.Litter{Dir: p.arrivals(phase), Prefix: prefix}
 	if call != nil {
 		l.Pending = call.Done()
