@@ -27,7 +27,7 @@ import (
 // If that ends, because the process died or was cut off for too long, the party is
 // deregistered, and the phase advances if all others have arrived. Whoever waits notices that
 // as soon as the servers do, or within a third of the session timeout; with nobody waiting the
-// next one who waits does. The process whose party it was, if it lives, gets zksync.ErrLost
+// next one who waits, or arrives, does. The process whose party it was, if it lives, gets zksync.ErrLost
 // (and zksync.ErrSessionExpired) from its next arrival, and registers again or gives up.
 type Phaser struct {
 	path      string
