@@ -45,14 +45,7 @@ func join(t testing.TB, s *Server, timeout time.Duration) *wire {
 
 // connect does the handshake; id and password are what the server answers.
 func (w *wire) connect(timeout time.Duration, id int64, pass []byte, lastZxid int64) {
-	e := newFrame(64)
-	e.int32(0)
-	e.int64(lastZxid)
-	e.int32(int32(timeout.Milliseconds()))
-	e.int64(id)
-	e.buffer(pass)
-	e.bool(false)
-	w.write(e.frame())
+	w.write(connectFrame(timeout, id, pass, lastZxid))
 	frame, err := w.read()
 	require.NoError(w.t, err)
 	d := &decoder{b: frame}
@@ -62,6 +55,17 @@ func (w *wire) connect(timeout time.Duration, id int64, pass []byte, lastZxid in
 	require.False(w.t, d.bool())
 	require.NoError(w.t, d.err)
 	require.Empty(w.t, d.b)
+}
+
+func connectFrame(timeout time.Duration, id int64, pass []byte, lastZxid int64) []byte {
+	e := newFrame(64)
+	e.int32(0)
+	e.int64(lastZxid)
+	e.int32(int32(timeout.Milliseconds()))
+	e.int64(id)
+	e.buffer(pass)
+	e.bool(false)
+	return e.frame()
 }
 
 func (w *wire) write(frame []byte) {
@@ -228,4 +232,11 @@ func newServer(t testing.TB, cfg Config) *Server {
 	s := New(cfg)
 	t.Cleanup(s.Close)
 	return s
+}
+
+// connections returns how many connections the server has.
+func connections(s *Server) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns)
 }
