@@ -115,6 +115,7 @@ func (c *conn) notify(t EventType, path string, acl []ACL) {
 func (c *conn) drown() {
 	c.drowned = true
 	c.out.drop()
+	c.outBytes = 0
 	_ = c.nc.Close()
 	poke(c.owake)
 }
@@ -152,6 +153,7 @@ func (c *conn) abort() {
 	}
 	c.aborted = true
 	c.out.drop()
+	c.outBytes = 0
 	_ = c.nc.Close()
 	delete(c.srv.conns, c)
 	c.tell(false)
