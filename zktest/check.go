@@ -2,39 +2,151 @@ package zktest
 
 import (
 	"bytes"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 )
 
-// CheckNode fails t unless the node exists and has the data.
+// What the Check methods show of data that differs.
+const checkedData = 200
+
+// complain fails t and shows what the server looks like.
+func (s *Server) complain(t testing.TB, format string, args ...any) {
+	t.Helper()
+	t.Errorf("zktest: %s\n%s", fmt.Sprintf(format, args...), s.situation())
+}
+
+// CheckNode fails t unless the node exists and has the data; nil and empty are the same. Like all Check methods it looks at
+// the server as it is now, lets the test go on, and shows tree and last requests.
 func (s *Server) CheckNode(t testing.TB, path string, data []byte) {
 	t.Helper()
 	n, ok := s.zk.Node(path)
 	switch {
 	case !ok:
-		t.Errorf("zktest: no node %s in\n%s", path, s.Tree())
+		s.complain(t, "no node %s", shown(path))
 	case !bytes.Equal(n.Data, data):
-		t.Errorf("zktest: node %s has data %q, want %q", path, n.Data, data)
+		s.complain(t, "node %s has data %s, want %s", shown(path), wanted(n.Data), wanted(data))
 	}
+}
+
+func wanted(d []byte) string {
+	if len(d) == 0 {
+		return "none"
+	}
+	return dataText(d, checkedData)
 }
 
 // CheckNoNode fails t if the node exists.
 func (s *Server) CheckNoNode(t testing.TB, path string) {
 	t.Helper()
-	if _, ok := s.zk.Node(path); ok {
-		t.Errorf("zktest: unexpected node %s in\n%s", path, s.Tree())
+	if s.zk.ChildCount(path) >= 0 {
+		s.complain(t, "there is a node %s", shown(path))
 	}
 }
 
-// CheckChildren fails t unless the node exists and has exactly these children, in any order.
+// CheckChildren fails t unless the node exists and has exactly these children, in any order. Without
+// names it has none.
 func (s *Server) CheckChildren(t testing.TB, path string, names ...string) {
 	t.Helper()
 	have, ok := s.zk.Children(path)
-	want := slices.Sorted(slices.Values(names))
-	switch {
-	case !ok:
-		t.Errorf("zktest: no node %s in\n%s", path, s.Tree())
-	case !slices.Equal(have, want):
-		t.Errorf("zktest: children of %s are %q, want %q", path, have, want)
+	if !ok {
+		s.complain(t, "no node %s", shown(path))
+		return
+	}
+	s.checkSet(t, "children of "+shown(path), have, names)
+}
+
+// checkSet compares two sets and names what is missing and what is too many.
+func (s *Server) checkSet(t testing.TB, what string, have, want []string) {
+	t.Helper()
+	want = slices.Sorted(slices.Values(want))
+	if slices.Equal(have, want) {
+		return
+	}
+	missing := slices.DeleteFunc(slices.Clone(want), func(x string) bool { return slices.Contains(have, x) })
+	extra := slices.DeleteFunc(slices.Clone(have), func(x string) bool { return slices.Contains(want, x) })
+	s.complain(t, "%s: %s, want %s; missing: %s, too many: %s", what, listed(have), listed(want), listed(missing), listed(extra))
+}
+
+// listed shows at most as many names as a message can bear.
+func listed(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	const most = 30
+	text := cut(strings.Join(mapped(names[:min(len(names), most)], shown), " "), 3*reportedLine)
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+func mapped[A, B any](in []A, f func(A) B) []B {
+	out := make([]B, len(in))
+	for i, x := range in {
+		out[i] = f(x)
+	}
+	return out
+}
+
+// CheckTree fails t unless the node at root and everything below it are exactly these: data by path, as
+// [Server.Contents] returns them. It names what is missing, what is too many, and what has other data.
+func (s *Server) CheckTree(t testing.TB, root string, want map[string]string) {
+	t.Helper()
+	have := s.Contents(root)
+	var missing, extra, differ []string
+	for _, p := range slices.Sorted(maps.Keys(want)) {
+		switch data, ok := have[p]; {
+		case !ok:
+			missing = append(missing, p)
+		case data != want[p]:
+			differ = append(differ, fmt.Sprintf("%s has data %s, want %s", p, wanted([]byte(data)), wanted([]byte(want[p]))))
+		}
+	}
+	for _, p := range slices.Sorted(maps.Keys(have)) {
+		if _, ok := want[p]; !ok {
+			extra = append(extra, p)
+		}
+	}
+	if len(missing)+len(extra)+len(differ) > 0 {
+		s.complain(t, "nodes of %s: missing: %s, too many: %s, different: %s",
+			shown(root), listed(missing), listed(extra), listed(differ))
+	}
+}
+
+// CheckEphemerals fails t unless the session lives and owns exactly these ephemeral nodes, in any
+// order.
+func (s *Server) CheckEphemerals(t testing.TB, session int64, paths ...string) {
+	t.Helper()
+	for _, x := range s.Sessions() {
+		if x.ID == session {
+			s.checkSet(t, "ephemerals of session "+hex(session), x.Ephemerals, paths)
+			return
+		}
+	}
+	s.complain(t, "no session %s; those that live: %s", hex(session), listed(s.sessionIDs()))
+}
+
+// CheckSessions fails t unless exactly these sessions live, in any order, connected or not.
+func (s *Server) CheckSessions(t testing.TB, ids ...int64) {
+	t.Helper()
+	s.checkSet(t, "sessions", s.sessionIDs(), mapped(ids, hex))
+}
+
+// sessionIDs returns the sessions that live, as text in the order of text.
+func (s *Server) sessionIDs() []string {
+	ids := mapped(s.Sessions(), func(x Session) string { return hex(x.ID) })
+	slices.Sort(ids)
+	return ids
+}
+
+// CheckWatches fails t unless there are n watches on the path, of all kinds and all clients. It shows
+// which paths are watched.
+func (s *Server) CheckWatches(t testing.TB, path string, n int) {
+	t.Helper()
+	if have := s.WatchesOn(path); have != n {
+		s.complain(t, "%d watches on %s, want %d; watched: %s", have, shown(path), n, listed(s.WatchedPaths()))
 	}
 }

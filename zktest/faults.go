@@ -74,7 +74,7 @@ func (s *Server) restart(keep bool) {
 	s.netMu.Lock()
 	defer s.netMu.Unlock()
 	s.stopped = false
-	s.listen()
+	s.reopen()
 	s.wake()
 }
 
@@ -94,7 +94,14 @@ func (s *Server) Refuse() (allow func()) {
 		}
 		allowed = true
 		s.refusals--
-		s.listen()
+		s.reopen()
+	}
+}
+
+// reopen opens the port again. It is called with netMu held.
+func (s *Server) reopen() {
+	if err := s.listen(); err != nil {
+		s.errorf("%v: somebody has taken the port meanwhile", err)
 	}
 }
 

@@ -78,6 +78,7 @@ func (s *Server) committed(t zkserver.Txn) {
 func (s *Server) expired(id int64, at time.Time) {
 	s.mu.Lock()
 	hooks := s.onExpired
+	s.say(at, "session %s expired", hex(id))
 	s.mu.Unlock()
 	for _, f := range hooks {
 		f(id, at)

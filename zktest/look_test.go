@@ -52,7 +52,7 @@ func TestLeftoversFailTheTestAndSayWhatTheyAre(t *testing.T) {
 		tb.finish()
 		require.Len(t, tb.errors, 1)
 		for _, want := range []string{
-			fmt.Sprintf("session 0x%x", conn.SessionID()), "ephemeral /dir/e", "1 watches on /dir", "  /dir\n", "create /dir/e", "getChildren /dir",
+			fmt.Sprintf("session 0x%x", conn.SessionID()), "ephemeral /dir/e", "watches on /dir: 1", "  /dir\n", "create /dir/e", "getChildren /dir",
 		} {
 			require.Contains(t, tb.errors[0], want)
 		}
@@ -106,7 +106,7 @@ func TestTheServerCanBeLookedIntoAndChangedWithoutAClient(t *testing.T) {
 		srv.Create("/c", nil, zk.FlagContainer, 0)
 		srv.Set("/a", []byte("ho"))
 		require.Equal(t, strings.Join([]string{
-			"/", `  /a "ho"`, fmt.Sprintf("    /e ephemeral 0x%x", conn.SessionID()), "    /s-0000000000 2 bytes", "  /c container", "",
+			"/", `  /a "ho"`, fmt.Sprintf("    /e ephemeral 0x%x", conn.SessionID()), "    /s-0000000000 2 bytes 0001", "  /c container", "",
 		}, "\n"), srv.Tree())
 		n := node(t, srv, "/a")
 		require.Equal(t, "ho", string(n.Data))
@@ -149,7 +149,7 @@ func TestWhatCannotBeDoneWithoutAClientFailsTheTest(t *testing.T) {
 		require.Contains(t, tb.errors[0], "no such node")
 		srv.Stop()
 		srv.Set("/", nil)
-		require.Contains(t, tb.errors[5], "server is down")
+		require.Contains(t, tb.errors[5], "server is stopped")
 		tb.finish()
 	})
 }

@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"time"
@@ -13,6 +14,7 @@ type Option func(*options)
 
 type options struct {
 	cfg     zkserver.Config
+	tls     *tls.Config
 	verbose func(line string)
 	lenient bool
 }
@@ -53,12 +55,6 @@ func WithContainerInterval(d time.Duration) Option {
 // default is 10 s.
 func WithHandshakeTimeout(d time.Duration) Option {
 	return func(o *options) { o.cfg.HandshakeTimeout = d }
-}
-
-// WithVerbose prints every request, with [testing.TB.Log] for instance. print is called
-// while the server is locked and must not call it.
-func WithVerbose(print func(args ...any)) Option {
-	return func(o *options) { o.verbose = func(line string) { print(line) } }
 }
 
 // WithLogger sends the server's own messages, about refused and dropped connections, to l.

@@ -36,19 +36,25 @@ func requestOf(q zkserver.Request) Request {
 	return r
 }
 
-// String returns one line for failure messages.
+// maxPaths is how many paths of a multi its line shows.
+const maxPaths = 8
+
+// String returns one line for failure messages: time, session, number, operation, paths, outcome.
 func (r Request) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s 0x%x #%d %s", r.Time.Format("15:04:05.000"), r.Session, r.Xid, r.Op)
-	for i, p := range r.Paths {
+	fmt.Fprintf(&b, "%s %s #%d %s", stamp(r.Time), hex(r.Session), r.Xid, r.Op)
+	for i, p := range r.Paths[:min(len(r.Paths), maxPaths)] {
 		b.WriteByte(' ')
 		if i < len(r.Ops) {
 			b.WriteString(r.Ops[i].String() + ":")
 		}
-		b.WriteString(p)
+		b.WriteString(shown(p))
+	}
+	if more := len(r.Paths) - maxPaths; more > 0 {
+		fmt.Fprintf(&b, " and %d more", more)
 	}
 	if r.Created != "" && r.Created != r.Path {
-		b.WriteString(" -> " + r.Created)
+		b.WriteString(" -> " + shown(r.Created))
 	}
 	fmt.Fprintf(&b, " zxid=0x%x code=%d", r.Zxid, r.Code)
 	if r.Fate != "" {
@@ -114,7 +120,5 @@ func (s *Server) onRequest(q zkserver.Request) {
 	}
 	s.log = append(s.log, r)
 	s.signal()
-	if s.opts.verbose != nil {
-		s.opts.verbose(r.String())
-	}
+	s.sayRequest(r, q)
 }

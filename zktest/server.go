@@ -18,6 +18,9 @@ type Server struct {
 	tb   testing.TB // nil for a server that Start made
 	opts options
 
+	bubble    bool // made in a synctest bubble
+	elsewhere sync.Once
+
 	mu        sync.Mutex // taken inside the engine's lock by hooks: never call the engine with it held
 	counts    map[Op]int
 	log       []Request
@@ -49,12 +52,13 @@ func Run(t testing.TB, opts ...Option) *Server {
 // Start starts a server that belongs to no test: the caller closes it, nobody checks for leftovers,
 // and methods that would fail the test panic. For TestMain, examples and programs.
 func Start(opts ...Option) *Server {
-	s := &Server{opts: newOptions(opts), counts: map[Op]int{}}
+	s := &Server{opts: newOptions(opts), counts: map[Op]int{}, bubble: inBubble()}
 	cfg := s.opts.cfg
 	cfg.Intercept = s.intercept
 	cfg.OnRequest = s.onRequest
 	cfg.OnCommit = s.committed
 	cfg.OnExpired = s.expired
+	cfg.OnConn = s.connection
 	s.zk = zkserver.New(cfg)
 	return s
 }
@@ -92,54 +96,18 @@ func (s *Server) Close() {
 	s.serving.Wait()
 }
 
-// Addr returns the server's address on TCP loopback, "127.0.0.1:port". The port is opened by the first
-// call. Do not use it inside a synctest bubble: time does not advance there
-// while a goroutine waits for a socket. Use [Server.Dial].
-func (s *Server) Addr() string {
-	s.netMu.Lock()
-	defer s.netMu.Unlock()
-	if s.addr == "" {
-		s.addr = "127.0.0.1:0"
-		s.listen()
-	}
-	return s.addr
-}
-
-// listen opens the port if it should be open. It is called with netMu held.
-func (s *Server) listen() {
-	if s.listener != nil || s.addr == "" || s.stopped || s.refusals > 0 {
-		return
-	}
-	l, err := net.Listen("tcp", s.addr)
-	if err != nil {
-		s.errorf("zktest: cannot listen: %v", err)
-		return
-	}
-	s.listener = l
-	s.addr = l.Addr().String()
-	s.serving.Add(1)
-	go func() {
-		defer s.serving.Done()
-		_ = s.zk.Serve(l) // ends when the port is closed, which is not an error here
-	}()
-}
-
-// unlisten closes the port. It is called with netMu held.
-func (s *Server) unlisten() {
-	if s.listener != nil {
-		_ = s.listener.Close()
-		s.listener = nil
-	}
-}
-
 // Dial opens a connection in memory. It has the signature of a go-zookeeper Dialer and ignores
-// its arguments. A server that is stopped or refuses connections fails it as a closed port would.
+// its arguments, and does not block. A server that is stopped, closed or refuses connections fails it as a closed port would.
+// The client must be in the synctest bubble that the server was made in, or both in none: else Dial fails, and the test with it.
 func (s *Server) Dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	s.netMu.Lock()
 	refused := s.stopped || s.refusals > 0
 	s.netMu.Unlock()
 	if refused {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
+	}
+	if err := s.sameBubble(); err != nil {
+		return nil, err
 	}
 	client, server := net.Pipe()
 	s.zk.ServeConn(server)

@@ -1,7 +1,9 @@
 package zktest
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"testing"
 	"time"
 )
@@ -29,9 +31,10 @@ func (s *Server) nextChange() <-chan struct{} {
 	return s.changed
 }
 
-// WaitFor waits until cond is true. It asks again after every request and every transaction, so it
-// neither polls nor misses a state that lasts until the next one. It returns the context's error if
-// that ends first.
+// WaitFor waits until cond is true. It asks again after every request, every transaction, and every connection that comes or
+// goes, so it neither polls nor misses a state that lasts until the next one. It returns the context's error if
+// that ends first. cond runs on the calling goroutine, may call the server, and should look at nothing but the server: nobody
+// says when anything else has changed.
 func (s *Server) WaitFor(ctx context.Context, cond func() bool) error {
 	for {
 		changed := s.nextChange() // before cond, so that no change between the two is lost
@@ -49,23 +52,77 @@ func (s *Server) WaitFor(ctx context.Context, cond func() bool) error {
 // patience is how long the Wait methods without a context wait; virtual time inside a bubble.
 const patience = time.Minute
 
-// WaitChildren waits until the node has n children; -1 means that it does not exist. It fails t at
-// once when that takes more than a minute.
-func (s *Server) WaitChildren(t testing.TB, path string, n int) {
+// Wait waits until cond is true, like [Server.WaitFor], and fails t at once when that takes more than a minute: what says in the
+// message what was waited for. In a synctest bubble the minute is virtual. Call it, and all Wait methods, from the goroutine of the test.
+//
+//	srv.Wait(t, "both workers have a session", func() bool { return len(srv.Sessions()) == 2 })
+func (s *Server) Wait(t testing.TB, what string, cond func() bool) {
+	t.Helper()
+	s.await(t, cond, func() string { return what })
+}
+
+// await waits; describe says, when it was in vain, what was waited for and what is there instead.
+func (s *Server) await(t testing.TB, cond func() bool, describe func() string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := s.WaitFor(ctx, func() bool { return s.zk.ChildCount(path) == n }); err != nil {
-		t.Fatalf("zktest: %s has %d children, want %d:\n%s", path, s.zk.ChildCount(path), n, s.Tree())
+	if err := s.WaitFor(ctx, cond); err != nil {
+		t.Fatalf("zktest: waited %v in vain: %s\n%s", patience, describe(), s.situation())
 	}
 }
 
 // WaitNode waits until the node exists. It fails t at once when that takes more than a minute.
 func (s *Server) WaitNode(t testing.TB, path string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if err := s.WaitFor(ctx, func() bool { return s.zk.ChildCount(path) >= 0 }); err != nil {
-		t.Fatalf("zktest: no node %s in\n%s", path, s.Tree())
-	}
+	s.await(t, func() bool { return s.zk.ChildCount(path) >= 0 }, func() string { return "no node " + shown(path) })
+}
+
+// WaitNoNode waits until the node does not exist. It fails t at once when that takes more than a minute.
+func (s *Server) WaitNoNode(t testing.TB, path string) {
+	t.Helper()
+	s.await(t, func() bool { return s.zk.ChildCount(path) < 0 }, func() string { return "there still is a node " + shown(path) })
+}
+
+// WaitData waits until the node exists and has the data. It fails t at once when that takes more than a minute.
+func (s *Server) WaitData(t testing.TB, path string, data []byte) {
+	t.Helper()
+	s.await(t, func() bool {
+		n, ok := s.zk.Node(path)
+		return ok && bytes.Equal(n.Data, data)
+	}, func() string {
+		n, ok := s.zk.Node(path)
+		if !ok {
+			return "no node " + shown(path)
+		}
+		return fmt.Sprintf("node %s has data %s, want %s", shown(path), wanted(n.Data), wanted(data))
+	})
+}
+
+// WaitChildren waits until the node has n children; -1 means that it does not exist. It fails t at
+// once when that takes more than a minute.
+func (s *Server) WaitChildren(t testing.TB, path string, n int) {
+	t.Helper()
+	s.await(t, func() bool { return s.zk.ChildCount(path) == n }, func() string {
+		if have := s.zk.ChildCount(path); have >= 0 {
+			return fmt.Sprintf("%s has %d children, want %d", shown(path), have, n)
+		}
+		return fmt.Sprintf("no node %s, want %d children", shown(path), n)
+	})
+}
+
+// WaitSessions waits until n sessions live, connected or not. It fails t at once when that takes more than a minute.
+func (s *Server) WaitSessions(t testing.TB, n int) {
+	t.Helper()
+	s.await(t, func() bool { return len(s.Sessions()) == n }, func() string {
+		return fmt.Sprintf("sessions %s, want %d", listed(s.sessionIDs()), n)
+	})
+}
+
+// WaitWatches waits until there are n watches on the path, of all kinds and all clients: that a client has begun to
+// wait for something. It fails t at once when that takes more than a minute.
+func (s *Server) WaitWatches(t testing.TB, path string, n int) {
+	t.Helper()
+	s.await(t, func() bool { return s.zk.WatchesOn(path) == n }, func() string {
+		return fmt.Sprintf("%d watches on %s, want %d; watched: %s", s.zk.WatchesOn(path), shown(path), n, listed(s.WatchedPaths()))
+	})
 }

@@ -2,6 +2,7 @@ package zktest
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 
@@ -10,8 +11,8 @@ import (
 
 // Create makes a node without a client, with open ACL and without access checks. flags are those of
 // go-zookeeper ([zk.FlagEphemeral], [zk.FlagSequence], [zk.FlagContainer] for a container); owner
-// is the session of an ephemeral node. It returns the node's path, and fails the test if it cannot
-// be made.
+// is the session of an ephemeral node. Watches fire. It returns the node's path, and fails the test if it cannot
+// be made: it exists, its parent does not (see [Server.Load]), or the server is down.
 func (s *Server) Create(path string, data []byte, flags int32, owner int64) string {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -20,42 +21,62 @@ func (s *Server) Create(path string, data []byte, flags int32, owner int64) stri
 	if flags == zk.FlagContainer {
 		c.Op = zkserver.OpCreateContainer
 	}
+	if flags == zk.FlagEphemeral || flags == zk.FlagEphemeral|zk.FlagSequence {
+		if ids := s.sessionIDs(); !slices.Contains(ids, hex(owner)) {
+			s.errorf("zktest: create %s: no session %s to own the ephemeral; those that live: %s", shown(path), hex(owner), listed(ids))
+			return ""
+		}
+	}
 	created, code := s.zk.Do(c, owner)
 	if code != zkserver.CodeOK {
-		s.errorf("zktest: create %s: %v", path, errorOf(code))
+		s.cannot("create", path, code)
 		return ""
 	}
 	return created
 }
 
-// Set changes a node's data without a client, whatever its version. It fails the test if there is
+// Set changes a node's data without a client, whatever its version. Watches fire. It fails the test if there is
 // no such node.
 func (s *Server) Set(path string, data []byte) {
 	if s.tb != nil {
 		s.tb.Helper()
 	}
-	c := zkserver.Call{Op: zkserver.OpSetData, Path: path, Data: data, Version: -1}
-	if _, code := s.zk.Do(c, 0); code != zkserver.CodeOK {
-		s.errorf("zktest: set %s: %v", path, errorOf(code))
-	}
+	s.do("set", zkserver.Call{Op: zkserver.OpSetData, Path: path, Data: data, Version: -1})
 }
 
-// Delete removes a node without a client, whatever its version. It fails the test if there is no
-// such node or it has children.
+// Delete removes a node without a client, whatever its version. Watches fire. It fails the test if there is no
+// such node or it has children; [Server.DeleteAll] removes those too.
 func (s *Server) Delete(path string) {
 	if s.tb != nil {
 		s.tb.Helper()
 	}
-	c := zkserver.Call{Op: zkserver.OpDelete, Path: path, Version: -1}
-	if _, code := s.zk.Do(c, 0); code != zkserver.CodeOK {
-		s.errorf("zktest: delete %s: %v", path, errorOf(code))
+	s.do("delete", zkserver.Call{Op: zkserver.OpDelete, Path: path, Version: -1})
+}
+
+// do runs an operation without a client and fails the test if it fails.
+func (s *Server) do(verb string, c zkserver.Call) bool {
+	if s.tb != nil {
+		s.tb.Helper()
 	}
+	_, code := s.zk.Do(c, 0)
+	if code != zkserver.CodeOK {
+		s.cannot(verb, c.Path, code)
+	}
+	return code == zkserver.CodeOK
+}
+
+func (s *Server) cannot(verb, path string, code zkserver.Code) {
+	if s.tb != nil {
+		s.tb.Helper()
+	}
+	s.errorf("zktest: %s %s: %v\n%s", verb, shown(path), errorOf(code), s.situation())
 }
 
 var codeText = map[zkserver.Code]string{
-	zkserver.CodeBadArguments: "bad arguments", zkserver.CodeNoNode: "no such node", zkserver.CodeNodeExists: "node exists",
+	zkserver.CodeBadArguments: "bad arguments: the server's own node, unknown flags, or a path that does not start with a slash, ends with one, or has an empty or relative part",
+	zkserver.CodeNoNode:       "no such node, or no parent for it", zkserver.CodeNodeExists: "node exists",
 	zkserver.CodeNotEmpty: "node has children", zkserver.CodeNoChildrenEphemeral: "ephemerals have no children",
-	zkserver.CodeSessionExpired: "server is down",
+	zkserver.CodeSessionExpired: "server is stopped or closed, or there is no such session",
 }
 
 func errorOf(code zkserver.Code) error {

@@ -80,4 +80,3 @@ func (s *Server) ServeConn(nc net.Conn) {
 	s.spawn(c.readLoop)
 	s.spawn(c.writeLoop)
 }
-

@@ -1,0 +1,141 @@
+package zktest
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver"
+)
+
+// RunAddr is [Run] with an address to listen on, such as "127.0.0.1:2181", for clients that cannot be told another. It
+// fails t at once if it cannot listen there. Tests that run at the same time need different ports:
+// prefer Run and [Server.Addr], which takes a free one.
+func RunAddr(t testing.TB, addr string, opts ...Option) *Server {
+	t.Helper()
+	s := Run(t, opts...)
+	if err := s.listenOn(addr); err != nil {
+		t.Fatalf("%v; Run and Addr take a free port", err)
+	}
+	return s
+}
+
+// StartAddr is [Start] with an address to listen on. Port 0 is a free one; [Server.Addr] tells which.
+func StartAddr(addr string, opts ...Option) (*Server, error) {
+	s := Start(opts...)
+	if err := s.listenOn(addr); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Server) listenOn(addr string) error {
+	s.netMu.Lock()
+	defer s.netMu.Unlock()
+	s.addr = addr
+	err := s.listen()
+	if err != nil {
+		s.addr = ""
+	}
+	return err
+}
+
+// WithTLS makes the port of [Server.Addr] speak TLS; cfg has the server's certificate, and may ask clients for theirs.
+// Connections in memory, as of [Server.Connect] and [Server.Dial], stay plain. What a client's certificate says gives it no rights.
+func WithTLS(cfg *tls.Config) Option {
+	return func(o *options) { o.tls = cfg }
+}
+
+// Addr returns the server's address on TCP loopback, "127.0.0.1:port". The port is opened by the first
+// call, unless [RunAddr] or [StartAddr] have said which. It stays the same when the server is restarted. Give the address to any client, in any
+// language. It fails the test if there is no free port.
+//
+// Inside a synctest bubble it fails the test: time does not advance there while a goroutine waits for a
+// socket. Use [Server.Connect], [Server.Session] or [Server.Dial].
+func (s *Server) Addr() string {
+	if s.tb != nil {
+		s.tb.Helper()
+	}
+	s.netMu.Lock()
+	defer s.netMu.Unlock()
+	if inBubble() {
+		s.errorf("zktest: Addr inside a synctest bubble, where time stands still while somebody waits for a socket: " +
+			"connect with Server.Connect, Server.Session or Server.Dial")
+		return "127.0.0.1:0"
+	}
+	if s.addr == "" {
+		s.addr = "127.0.0.1:0"
+		if err := s.listen(); err != nil {
+			s.errorf("%v", err)
+		}
+	}
+	return s.addr
+}
+
+// listen opens the port if it should be open. It is called with netMu held.
+func (s *Server) listen() error {
+	if s.listener != nil || s.addr == "" || s.stopped || s.refusals > 0 {
+		return nil
+	}
+	if c := s.opts.tls; c != nil && len(c.Certificates) == 0 && c.GetCertificate == nil && c.GetConfigForClient == nil {
+		return errors.New("zktest: WithTLS: the configuration has no certificate for the server")
+	}
+	l, err := net.Listen("tcp", s.addr)
+	if err != nil {
+		return fmt.Errorf("zktest: %w", err)
+	}
+	s.addr = l.Addr().String()
+	if s.opts.tls != nil {
+		l = &tlsListener{Listener: l, cfg: s.opts.tls}
+	}
+	s.listener = l
+	s.serving.Add(1)
+	go func() {
+		defer s.serving.Done()
+		_ = s.zk.Serve(l) // ends when the port is closed, which is not an error here
+	}()
+	return nil
+}
+
+// unlisten closes the port. It is called with netMu held.
+func (s *Server) unlisten() {
+	if s.listener != nil {
+		_ = s.listener.Close()
+		s.listener = nil
+	}
+}
+
+// Serve accepts connections from a listener that the caller has made, a Unix socket for instance, and closes it in the end. It
+// blocks until the server is closed, and then returns nil, or until the listener fails, and returns why. While the
+// server is stopped connections are closed as they come; [Server.Refuse] does not concern them.
+func (s *Server) Serve(l net.Listener) error {
+	err := s.zk.Serve(l)
+	if errors.Is(err, zkserver.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// tlsListener makes connections that speak TLS. The handshake happens when the server first reads, within the time
+// that a connection may stay silent.
+type tlsListener struct {
+	net.Listener
+	cfg *tls.Config
+}
+
+func (l *tlsListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return abrupt{tls.Server(c, l.cfg)}, nil
+}
+
+// abrupt closes without the farewell of TLS, which may block for seconds when the peer does not read: the
+// server is locked when it closes connections.
+type abrupt struct{ *tls.Conn }
+
+func (c abrupt) Close() error { return c.NetConn().Close() }

@@ -1,0 +1,95 @@
+package zktest
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver"
+)
+
+// Load makes nodes without a client: data by path. Parents that are missing are made, empty; a node that exists gets the
+// data. All are persistent and open to everybody. Each is a transaction of its own, in the order of the
+// paths. It fails the test at a path that cannot be made, and leaves out the rest.
+//
+//	srv.Load(map[string]string{"/app/config": "v1", "/app/workers": ""})
+func (s *Server) Load(nodes map[string]string) {
+	if s.tb != nil {
+		s.tb.Helper()
+	}
+	for _, p := range slices.Sorted(maps.Keys(nodes)) {
+		if !s.put(p, []byte(nodes[p])) {
+			return
+		}
+	}
+}
+
+// put makes one node with its parents, or sets its data.
+func (s *Server) put(p string, data []byte) bool {
+	if s.tb != nil {
+		s.tb.Helper()
+	}
+	if s.zk.ChildCount(p) >= 0 {
+		return s.do("load", zkserver.Call{Op: zkserver.OpSetData, Path: p, Data: data, Version: -1})
+	}
+	if parent := path.Dir(p); strings.HasPrefix(p, "/") && parent != p && s.zk.ChildCount(parent) < 0 {
+		if !s.put(parent, nil) {
+			return false
+		}
+	}
+	return s.do("load", zkserver.Call{Op: zkserver.OpCreate, Path: p, Data: data, ACL: zkserver.OpenACL()})
+}
+
+// Contents returns the data of the node at root and of everything below it, by path, as they were at one
+// instant: what [Server.Load] takes. The server's own nodes under /zookeeper are left out, and so is "/" if it has no
+// data. It is empty if there is no such node.
+func (s *Server) Contents(root string) map[string]string {
+	out := map[string]string{}
+	s.zk.Walk(root, func(p string, n zkserver.NodeInfo) bool {
+		if !own(p) && (p != "/" || len(n.Data) > 0) {
+			out[p] = string(n.Data)
+		}
+		return true
+	})
+	return out
+}
+
+// own tells whether a node is the server's own.
+func own(p string) bool { return p == "/zookeeper" || strings.HasPrefix(p, "/zookeeper/") }
+
+// DeleteAll removes a node and everything below it without a client, children first, each in a
+// transaction of its own. With "/" it removes everything but the server's own nodes; sessions stay. It does
+// nothing if there is no such node.
+func (s *Server) DeleteAll(root string) {
+	if s.tb != nil {
+		s.tb.Helper()
+	}
+	var paths []string
+	s.zk.Walk(root, func(p string, _ zkserver.NodeInfo) bool {
+		if p != "/" && !own(p) {
+			paths = append(paths, p)
+		}
+		return true
+	})
+	for _, p := range slices.Backward(paths) { // a walk shows parents first
+		if !s.do("delete", zkserver.Call{Op: zkserver.OpDelete, Path: p, Version: -1}) {
+			return
+		}
+	}
+}
+
+// SetACL changes who may do what with a node, without a client and whatever its version. It fails the test if there
+// is no such node, or the ACL is empty or invalid.
+func (s *Server) SetACL(path string, acl ...zk.ACL) {
+	if s.tb != nil {
+		s.tb.Helper()
+	}
+	c := zkserver.Call{Op: zkserver.OpSetACL, Path: path, Version: -1}
+	for _, a := range acl {
+		c.ACL = append(c.ACL, zkserver.ACL{Perms: a.Perms, ID: zkserver.ID{Scheme: a.Scheme, Name: a.ID}})
+	}
+	s.do("set the ACL of", c)
+}

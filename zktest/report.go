@@ -1,0 +1,217 @@
+package zktest
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver"
+)
+
+// How much a failure message shows: enough to see what happened, and never a log file full.
+const (
+	reportedNodes    = 60
+	reportedSessions = 20
+	reportedOwned    = 10 // ephemerals of one session
+	reportedWatches  = 20
+	reportedRequests = 20
+	reportedData     = 60  // bytes of a node's data, in a tree
+	reportedLine     = 300 // runes of a line
+)
+
+const everything = int(^uint(0) >> 1)
+
+// Tree returns the nodes as indented text, without the server's own under /zookeeper, as they were at one instant. A line has
+// the node's name, what kind it is (container, or ephemeral and whose), its ACL unless everybody may do
+// everything, and its data: the first 60 bytes as a string if they are text, else the first 16 in hexadecimal.
+func (s *Server) Tree() string { return s.tree(everything) }
+
+// Dump returns all that there is to see, for a person: the state of the server, tree, sessions with ephemerals, watches, and the
+// last 20 requests. The format may change.
+func (s *Server) Dump() string {
+	open, total := s.zk.Connections()
+	return fmt.Sprintf("server: %s, zxid 0x%x, %d connections (%d in all), %d requests, %d watch events\n",
+		stamp(s.Now()), s.Zxid(), open, total, s.Requests(), s.Notifications()) +
+		"tree:\n" + s.Tree() + s.sessionText(everything, everything) + s.watchText(everything) +
+		"last requests:\n" + s.lastRequests(reportedRequests)
+}
+
+// situation is what failure messages end with.
+func (s *Server) situation() string {
+	return "tree:\n" + s.tree(reportedNodes) + "last requests:\n" + s.lastRequests(reportedRequests)
+}
+
+// leftovers describes what a test has left behind; empty for nothing.
+func (s *Server) leftovers() string {
+	if s.opts.lenient {
+		return ""
+	}
+	left := s.sessionText(reportedSessions, reportedOwned) + s.watchText(reportedWatches)
+	if left == "" {
+		return ""
+	}
+	return left + s.situation()
+}
+
+func (s *Server) tree(limit int) string {
+	var b strings.Builder
+	n := 0
+	s.zk.Walk("/", func(p string, info zkserver.NodeInfo) bool {
+		if own(p) {
+			return true
+		}
+		if n++; n <= limit {
+			depth := strings.Count(p, "/")
+			if p == "/" {
+				depth = 0
+			}
+			line := strings.Repeat("  ", depth) + "/" + nodeText(p, info)
+			if limit != everything {
+				line = cut(line, reportedLine)
+			}
+			b.WriteString(line + "\n")
+		}
+		return true
+	})
+	tell(&b, n-limit, "nodes")
+	return b.String()
+}
+
+func nodeText(p string, n zkserver.NodeInfo) string {
+	line := ""
+	if p != "/" {
+		line = shown(path.Base(p))
+	}
+	switch owner := n.Stat.EphemeralOwner; {
+	case n.Container:
+		line += " container"
+	case owner != 0:
+		line += " ephemeral " + hex(owner)
+	}
+	if !slices.Equal(n.ACL, zkserver.OpenACL()) {
+		line += " " + aclText(n.ACL)
+	}
+	if len(n.Data) > 0 {
+		line += " " + dataText(n.Data, reportedData)
+	}
+	return line
+}
+
+// aclText writes permissions as the command line client of ZooKeeper does.
+func aclText(acl []zkserver.ACL) string {
+	var parts []string
+	for _, a := range acl {
+		perms := ""
+		for i, c := range "rwcda" {
+			if a.Perms&(1<<i) != 0 {
+				perms += string(c)
+			}
+		}
+		parts = append(parts, shown(a.ID.Scheme+":"+a.ID.Name+":"+perms))
+	}
+	return "acl " + strings.Join(parts, ",")
+}
+
+// dataText shows data as a string if it is text, else in hexadecimal.
+func dataText(d []byte, limit int) string {
+	if !isText(d) {
+		const most = 16
+		if len(d) > most {
+			return fmt.Sprintf("%d bytes %x...", len(d), d[:most])
+		}
+		return fmt.Sprintf("%d bytes %x", len(d), d)
+	}
+	if len(d) <= limit {
+		return strconv.Quote(string(d))
+	}
+	for !utf8.RuneStart(d[limit]) {
+		limit--
+	}
+	return fmt.Sprintf("%q... (%d bytes)", d[:limit], len(d))
+}
+
+func isText(d []byte) bool {
+	return utf8.Valid(d) && !strings.ContainsFunc(string(d), func(r rune) bool {
+		return !unicode.IsPrint(r) && r != '\n' && r != '\t' && r != '\r'
+	})
+}
+
+// shown quotes a path that would otherwise spoil the message.
+func shown(p string) string {
+	if !utf8.ValidString(p) || strings.ContainsFunc(p, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(p)
+	}
+	return p
+}
+
+// sessionText lists sessions with their ephemerals; empty if there are none.
+func (s *Server) sessionText(limit, ephemerals int) string {
+	var b strings.Builder
+	sessions := s.Sessions()
+	for _, x := range sessions[:min(len(sessions), limit)] {
+		state := "connected"
+		if !x.Connected {
+			state = "not connected"
+		}
+		fmt.Fprintf(&b, "session %s: %s, timeout %v, last heard %s, expires %s, watches %d\n",
+			hex(x.ID), state, x.Timeout, stamp(x.LastHeard), stamp(x.Expires), x.Watches)
+		for _, p := range x.Ephemerals[:min(len(x.Ephemerals), ephemerals)] {
+			fmt.Fprintf(&b, "  ephemeral %s\n", cut(shown(p), reportedLine))
+		}
+		tell(&b, len(x.Ephemerals)-ephemerals, "ephemerals")
+	}
+	tell(&b, len(sessions)-limit, "sessions")
+	return b.String()
+}
+
+// watchText lists the watched paths; empty if there are none.
+func (s *Server) watchText(limit int) string {
+	var b strings.Builder
+	paths := s.zk.WatchedPaths()
+	for _, p := range paths[:min(len(paths), limit)] {
+		fmt.Fprintf(&b, "watches on %s: %d\n", cut(shown(p), reportedLine), s.WatchesOn(p))
+	}
+	tell(&b, len(paths)-limit, "watched paths")
+	return b.String()
+}
+
+// tell says how much was left out.
+func tell(b *strings.Builder, more int, of string) {
+	if more > 0 {
+		fmt.Fprintf(b, "  ... and %d more %s\n", more, of)
+	}
+}
+
+// lastRequests returns the end of the log, without heartbeats.
+func (s *Server) lastRequests(n int) string {
+	s.mu.Lock()
+	var last []Request
+	for i := len(s.log) - 1; i >= 0 && len(last) < n; i-- {
+		if s.log[i].Op != Ping && !s.log[i].heartbeat() {
+			last = append(last, s.log[i])
+		}
+	}
+	s.mu.Unlock()
+	if len(last) == 0 {
+		return "  none\n"
+	}
+	var b strings.Builder
+	for _, r := range slices.Backward(last) {
+		fmt.Fprintf(&b, "  %s\n", cut(r.String(), reportedLine))
+	}
+	return b.String()
+}
+
+func cut(line string, limit int) string {
+	if r := []rune(line); len(r) > limit {
+		return string(r[:limit]) + "..."
+	}
+	return line
+}
+
+func stamp(t time.Time) string { return t.Format("15:04:05.000") }

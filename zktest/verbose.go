@@ -1,0 +1,53 @@
+package zktest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver"
+)
+
+// WithVerbose prints what happens, a line each, with [testing.TB.Log] for instance: every request when it is finished or lost, heartbeats too;
+// sessions that are opened, resumed or expired; connections that come and go. print is called
+// while the server is locked and must not call it.
+//
+// With t.Log of a test, end every client before the test ends, as Connect and Session do: a late line would panic.
+func WithVerbose(print func(args ...any)) Option {
+	return func(o *options) { o.verbose = func(line string) { print(line) } }
+}
+
+// say prints a line of its own. It is called with mu held.
+func (s *Server) say(at time.Time, format string, args ...any) {
+	if s.opts.verbose != nil {
+		s.opts.verbose(stamp(at) + " " + fmt.Sprintf(format, args...))
+	}
+}
+
+// sayRequest is called with mu held.
+func (s *Server) sayRequest(r Request, q zkserver.Request) {
+	if s.opts.verbose == nil {
+		return
+	}
+	s.opts.verbose(cut(r.String(), 2*reportedLine))
+	switch {
+	case r.Op != Connect || r.Code != 0:
+	case q.Resumed:
+		s.say(r.Time, "session %s resumed, timeout %v", hex(r.Session), q.Timeout)
+	default:
+		s.say(r.Time, "session %s opened, timeout %v", hex(r.Session), q.Timeout)
+	}
+}
+
+func (s *Server) connection(e zkserver.ConnEvent) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.signal()
+	switch {
+	case e.Open:
+		s.say(e.Time, "connection from %s", e.Remote)
+	case e.Session != 0:
+		s.say(e.Time, "connection from %s closed, session %s", e.Remote, hex(e.Session))
+	default:
+		s.say(e.Time, "connection from %s closed", e.Remote)
+	}
+}
