@@ -51,13 +51,25 @@ func ipMatches(addr, want string) bool {
 	return ip != nil && ip.Equal(have)
 }
 
+// Both of these are beyond anything that a client needs, and keep a hostile one from making the server compare
+// or keep more than it has sent: each "auth" entry of a list becomes as many entries as there are identities.
+const (
+	maxIDs = 100
+	maxACL = 100_000
+)
+
 // fixACL checks a list that a client wants to set and replaces the "auth" scheme by the
 // identities that the client has proved.
 func fixACL(acl []ACL, ids []ID) ([]ACL, Code) {
 	var out []ACL
-	for i, a := range acl {
-		if slices.Contains(acl[:i], a) {
+	seen := make(map[ACL]struct{}, len(acl))
+	for _, a := range acl {
+		if _, dup := seen[a]; dup {
 			continue
+		}
+		seen[a] = struct{}{}
+		if len(out) > maxACL {
+			break
 		}
 		switch {
 		case a.ID.Scheme == "world" && a.ID.Name == "anyone":
@@ -80,7 +92,7 @@ func fixACL(acl []ACL, ids []ID) ([]ACL, Code) {
 			return nil, CodeInvalidACL
 		}
 	}
-	if len(out) == 0 {
+	if len(out) == 0 || len(out) > maxACL {
 		return nil, CodeInvalidACL
 	}
 	return out, CodeOK

@@ -180,6 +180,9 @@ func (c *conn) auth(r *request) {
 		return
 	}
 	id, code := authenticate(r.call.Path, r.call.Data, c.remote)
+	if len(c.ids) >= maxIDs {
+		code = CodeAuthFailed
+	}
 	r.code = code
 	s.finished(r)
 	if r.fate == FateReplyLost {

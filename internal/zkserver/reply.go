@@ -178,6 +178,10 @@ func (s *Server) readACL(r *request, e *encoder) Code {
 	return CodeOK
 }
 
+// maxReply bounds what a multiRead collects: no client takes more, and a request of 1 MB can ask for 50 000 times
+// a node's data, for which a real server has no memory.
+const maxReply = 64 << 20
+
 // readMulti answers each part on its own; a failing part does not touch the others.
 func (s *Server) readMulti(r *request, e *encoder) Code {
 	result := CodeOK
@@ -201,6 +205,11 @@ func (s *Server) readMulti(r *request, e *encoder) Code {
 		}
 		multiHeader(e, c.Op, false, CodeOK)
 		e.b = append(e.b, part.b...)
+		if len(e.b) > maxReply {
+			s.log.Warn("connection dropped: a multiRead asks for too much", "session", r.session)
+			r.fate = FateReplyLost
+			return CodeMarshalling
+		}
 	}
 	multiHeader(e, opError, true, -1)
 	return result

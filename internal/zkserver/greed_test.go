@@ -1,0 +1,185 @@
+package zkserver
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// heap returns the memory in use for objects and stacks, without garbage.
+func heap() int {
+	runtime.GC()
+	runtime.GC() // the first one fills the pools' victims
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapInuse + m.StackInuse)
+}
+
+// A real server allocates the megabyte when it sees the length.
+func TestAnAnnouncedMegabyteCostsNothingUntilItArrives(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		const n = 1000
+		before := heap()
+		for i := range n {
+			w := dial(t, s)
+			if i%2 == 0 {
+				w.connect(20*time.Second, 0, nil, 0)
+			}
+			w.write([]byte{0x00, 0x0f, 0xff, 0xff})
+			w.write(make([]byte, 100)) // the beginning
+		}
+		synctest.Wait()
+		require.Equal(t, n, connections(s))
+		require.Less(t, (heap()-before)/n, 100_000, "bytes for a connection with all that it needs")
+	})
+}
+
+func TestConnectionsThatAreGoneLeaveNothingBehind(t *testing.T) {
+	inBubble(t, Config{Tick: time.Second}, func(t *testing.T, s *Server) {
+		round := func() {
+			for range 1000 {
+				w := join(t, s, 4*time.Second)
+				w.do(OpAddWatch, kindBody("/x", modeRecursive))
+				w.create("/e-", make([]byte, 1000), FlagEphemeral|FlagSequential)
+				_ = w.nc.Close()
+			}
+			time.Sleep(10 * time.Second)
+			require.Zero(t, connections(s)+len(s.Sessions())+s.Watches())
+		}
+		round()
+		before := heap()
+		for range 5 {
+			round()
+		}
+		// What the bubble and the test keep of the pipes is far below what 5000 sessions have taken.
+		require.Less(t, (heap()-before)/5000, 2000)
+	})
+}
+
+func TestCountsThatPromiseTheMoonAreMalformed(t *testing.T) {
+	vector := func(e *encoder) { e.int32(math.MaxInt32) }
+	for name, c := range map[string]struct {
+		op   Op
+		body func(*encoder)
+	}{
+		"a path":         {OpExists, func(e *encoder) { e.int32(math.MaxInt32) }},
+		"data":           {OpSetData, func(e *encoder) { e.string("/"); e.int32(math.MaxInt32) }},
+		"an acl":         {OpCreate, func(e *encoder) { e.string("/a"); e.buffer(nil); vector(e) }},
+		"a new acl":      {OpSetACL, func(e *encoder) { e.string("/"); vector(e) }},
+		"a scheme":       {OpCreate, func(e *encoder) { e.string("/a"); e.buffer(nil); e.int32(1); e.int32(31); vector(e) }},
+		"data watches":   {OpSetWatches, func(e *encoder) { e.int64(0); vector(e) }},
+		"child watches":  {OpSetWatches, func(e *encoder) { e.int64(0); e.int32(0); e.int32(0); vector(e) }},
+		"many watches":   {OpSetWatches2, func(e *encoder) { e.int64(0); vector(e) }},
+		"recursive ones": {OpSetWatches2, func(e *encoder) { e.int64(0); e.b = append(e.b, make([]byte, 16)...); vector(e) }},
+		"a part":         {OpMulti, part(OpCreate, func(e *encoder) { e.string("/a"); e.buffer(nil); vector(e) })},
+		"a part to read": {OpMultiRead, part(OpGetData, func(e *encoder) { vector(e) })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, Config{}, func(t *testing.T, s *Server) {
+				w := join(t, s, 10*time.Second)
+				var m0, m1 runtime.MemStats
+				runtime.ReadMemStats(&m0)
+				r := w.do(c.op, c.body)
+				runtime.ReadMemStats(&m1)
+				require.Equal(t, CodeMarshalling, r.code)
+				require.Less(t, m1.TotalAlloc-m0.TotalAlloc, uint64(1<<20))
+				require.Equal(t, CodeOK, w.create("/alive", nil, 0).code)
+			})
+		})
+	}
+}
+
+// full fills a request of the largest size with as many copies of a record as there is room for.
+func full(head func(*encoder), record func(*encoder, int), room int) (body []byte, n int) {
+	e := &encoder{}
+	head(e)
+	for one := 0; len(e.b)+one+room < 1<<20; n++ {
+		before := len(e.b)
+		record(e, n)
+		one = len(e.b) - before
+	}
+	return e.b, n
+}
+
+func TestTheLargestRequestsOfEachKindAreHandledInPassing(t *testing.T) {
+	tail := func(e *encoder) { multiHeader(e, opError, true, -1) }
+	none := func(*encoder) {}
+	acl, aclN := full(none, func(e *encoder, i int) { e.int32(int32(i + 1)); e.string("ip"); e.string("1.2.3.4") }, 100)
+	auth, authN := full(none, func(e *encoder, i int) { e.int32(int32(i + 1)); e.string("auth"); e.string("") }, 100)
+	checks, _ := full(none, func(e *encoder, _ int) { multiHeader(e, OpCheck, false, -1); e.string("/"); e.int32(-1) }, 100)
+	creates, _ := full(none, func(e *encoder, _ int) {
+		multiHeader(e, OpCreate, false, -1)
+		createBody("/s-", nil, OpenACL(), FlagSequential)(e)
+	}, 100)
+	fails := append(bytes.Clone(checks[:len(checks)-4]), 0, 0, 0, 99)
+	watches, watchN := full(none, func(e *encoder, i int) { e.string(fmt.Sprint(i)) }, 100)
+	reads, _ := full(none, func(e *encoder, _ int) { multiHeader(e, OpGetChildren, false, -1); e.string("/"); e.bool(true) }, 100)
+	raw := func(b []byte) func(*encoder) { return func(e *encoder) { e.b = append(e.b, b...) } }
+	list := func(b []byte, n int) func(*encoder) { return func(e *encoder) { e.int32(int32(n)); raw(b)(e) } }
+	for _, c := range []struct {
+		name string
+		op   Op
+		code Code
+		body func(*encoder)
+	}{
+		{"access lists", OpCreate, CodeOK, func(e *encoder) { e.string("/l"); e.buffer(nil); list(acl, aclN)(e); e.int32(0) }},
+		{"lists of whoever I am", OpCreate, CodeInvalidACL, func(e *encoder) { e.string("/m"); e.buffer(nil); list(auth, authN)(e); e.int32(0) }},
+		{"checks", OpMulti, CodeOK, func(e *encoder) { raw(checks)(e); tail(e) }},
+		{"creates", OpMulti, CodeOK, func(e *encoder) { raw(creates)(e); tail(e) }},
+		{"parts, the last of which fails", OpMulti, CodeOK, func(e *encoder) { raw(fails)(e); tail(e) }},
+		{"watches", OpSetWatches, CodeOK, func(e *encoder) { e.int64(0); e.int32(0); list(watches, watchN)(e); e.int32(0) }},
+		{"recursive watches", OpSetWatches2, CodeOK, func(e *encoder) { e.int64(0); raw(make([]byte, 16))(e); list(watches, watchN)(e) }},
+		{"reads", OpMultiRead, CodeOK, func(e *encoder) { raw(reads)(e); tail(e) }},
+		{"one path of many elements", OpExists, CodeNoNode, watchBody(string(bytes.Repeat([]byte("/x"), 500_000)), true)},
+		{"a create of such a path", OpCreate, CodeNoNode, createBody(string(bytes.Repeat([]byte("/x"), 500_000)), nil, OpenACL(), 0)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newServer(t, Config{})
+			w := join(t, s, 40*time.Second)
+			for i := range maxIDs - 1 {
+				auth := func(e *encoder) { e.int32(0); e.string("digest"); e.buffer(fmt.Append(nil, i)) }
+				require.Equal(t, CodeOK, w.do(OpAuth, auth).code)
+			}
+			begin := time.Now()
+			require.Equal(t, c.code, w.do(c.op, c.body).code)
+			// Tens of milliseconds; what grows with the square takes minutes.
+			require.Less(t, time.Since(begin), 5*time.Second)
+		})
+	}
+}
+
+func TestAClientHasAHundredIdentitiesAtMost(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		w := join(t, s, 40*time.Second)
+		for i := range maxIDs {
+			r := w.do(OpAuth, func(e *encoder) { e.int32(0); e.string("digest"); e.buffer(fmt.Append(nil, i)) })
+			if i < maxIDs-1 { // its address is one
+				require.Equal(t, CodeOK, r.code)
+				continue
+			}
+			require.Equal(t, CodeAuthFailed, r.code)
+		}
+		w.requireClosed()
+	})
+}
+
+func TestAReadOfManyThingsIsBounded(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		w := join(t, s, 40*time.Second)
+		w.create("/big", make([]byte, 1_000_000), 0)
+		bomb, _ := full(func(*encoder) {}, func(e *encoder, _ int) { part(OpGetData, watchBody("/big", false))(e) }, 100)
+		var m0, m1 runtime.MemStats
+		runtime.ReadMemStats(&m0)
+		w.send(OpMultiRead, func(e *encoder) { e.b = append(e.b, bomb...); multiHeader(e, opError, true, -1) })
+		w.requireClosed()
+		runtime.ReadMemStats(&m1)
+		require.Less(t, m1.TotalAlloc-m0.TotalAlloc, uint64(10*maxReply))
+		require.Equal(t, CodeOK, join(t, s, 40*time.Second).create("/alive", nil, 0).code)
+	})
+}
