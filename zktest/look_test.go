@@ -77,27 +77,6 @@ func TestACleanTestLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestChecksReportWhatDiffers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t)
-		srv.Create("/a", []byte("x"), 0, 0)
-		srv.Create("/a/b", nil, 0, 0)
-		tb := &fakeTB{TB: t}
-		srv.CheckNode(tb, "/a", []byte("x"))
-		srv.CheckNode(tb, "/a/b", nil)
-		srv.CheckNoNode(tb, "/c")
-		srv.CheckChildren(tb, "/a", "b")
-		srv.CheckChildren(tb, "/a/b")
-		require.Empty(t, tb.errors)
-		srv.CheckNode(tb, "/a", []byte("y"))
-		srv.CheckNode(tb, "/c", nil)
-		srv.CheckNoNode(tb, "/a")
-		srv.CheckChildren(tb, "/a", "b", "c")
-		srv.CheckChildren(tb, "/c")
-		require.Len(t, tb.errors, 5)
-	})
-}
-
 func TestTheServerCanBeLookedIntoAndChangedWithoutAClient(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, conn *zk.Conn) {
 		require.Equal(t, "/a", srv.Create("/a", []byte("hi"), 0, 0))
@@ -133,24 +112,6 @@ func TestTheServerCanBeLookedIntoAndChangedWithoutAClient(t *testing.T) {
 		srv.Delete("/a/e")
 		require.Equal(t, zk.EventNodeDeleted, (<-events).Type)
 		require.Equal(t, 1, srv.Notifications())
-	})
-}
-
-func TestWhatCannotBeDoneWithoutAClientFailsTheTest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tb := &fakeTB{TB: t}
-		srv := zktest.Run(tb)
-		srv.Set("/nope", nil)
-		srv.Delete("/nope")
-		srv.Delete("/zookeeper")
-		srv.SetSequence("/nope", 1)
-		require.Empty(t, srv.Create("/nope/x", nil, 0, 0))
-		require.Len(t, tb.errors, 5)
-		require.Contains(t, tb.errors[0], "no such node")
-		srv.Stop()
-		srv.Set("/", nil)
-		require.Contains(t, tb.errors[5], "server is stopped")
-		tb.finish()
 	})
 }
 
@@ -209,18 +170,6 @@ func TestWaitingForAStateNeedsNoPolling(t *testing.T) {
 	})
 }
 
-func TestWaitingInVainFailsTheTestAfterAMinute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t)
-		tb := &fakeTB{TB: t}
-		start := time.Now()
-		require.Panics(t, func() { srv.WaitNode(tb, "/nope") })
-		require.Panics(t, func() { srv.WaitChildren(tb, "/", 7) })
-		require.Equal(t, 2*time.Minute, time.Since(start))
-		require.Len(t, tb.errors, 2)
-	})
-}
-
 func TestHooksSeeEachTransactionAtItsInstant(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, conn *zk.Conn) {
 		start := time.Now()
@@ -261,14 +210,4 @@ func TestAtTheSequenceLimitConcurrentCreatesGoNegative(t *testing.T) {
 		_, err := conn.Create("/q/a-", nil, zk.FlagSequence, open)
 		require.ErrorIs(t, err, zk.ErrNodeExists, "a quiet repeat of the same name collides")
 	}, zktest.WithCommitLatency(time.Millisecond))
-}
-
-func TestVerboseTellsEveryRequest(t *testing.T) {
-	var lines []string
-	record := func(args ...any) { lines = append(lines, fmt.Sprint(args...)) }
-	inBubble(t, func(t *testing.T, srv *zktest.Server, conn *zk.Conn) {
-		mustCreate(t, conn, "/verbose", 0)
-	}, zktest.WithVerbose(record), zktest.WithContainerInterval(time.Second), zktest.WithHandshakeTimeout(time.Second),
-		zktest.WithTimeoutLimits(time.Second, time.Minute))
-	require.Contains(t, strings.Join(lines, "\n"), "create /verbose zxid=0x2")
 }

@@ -1,0 +1,130 @@
+package zktest_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+func TestChecksReportWhatDiffers(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, conn *zk.Conn) {
+		srv.Load(map[string]string{"/a": "x", "/a/b": ""})
+		mustCreate(t, conn, "/e", zk.FlagEphemeral)
+		_, _, _, err := conn.GetW("/a")
+		require.NoError(t, err)
+		id := conn.SessionID()
+		passes := &fakeTB{TB: t}
+		srv.CheckNode(passes, "/a", []byte("x"))
+		srv.CheckNode(passes, "/a/b", nil)
+		srv.CheckNoNode(passes, "/c")
+		srv.CheckChildren(passes, "/a", "b")
+		srv.CheckChildren(passes, "/", "zookeeper", "e", "a")
+		srv.CheckChildren(passes, "/a/b")
+		srv.CheckEphemerals(passes, id, "/e")
+		srv.CheckSessions(passes, id)
+		srv.CheckWatches(passes, "/a", 1)
+		srv.CheckWatches(passes, "/e", 0)
+		srv.CheckTree(passes, "/a", map[string]string{"/a": "x", "/a/b": ""})
+		require.Empty(t, passes.errors)
+
+		for _, c := range []struct {
+			check func(testing.TB)
+			says  string
+		}{
+			{func(t testing.TB) { srv.CheckNode(t, "/a", []byte("y")) }, `node /a has data "x", want "y"`},
+			{func(t testing.TB) { srv.CheckNode(t, "/a", []byte{1}) }, `node /a has data "x", want 1 bytes 01`},
+			{func(t testing.TB) { srv.CheckNode(t, "/a/b", []byte("y")) }, `node /a/b has data none, want "y"`},
+			{func(t testing.TB) { srv.CheckNode(t, "/c", nil) }, "no node /c\n"},
+			{func(t testing.TB) { srv.CheckNoNode(t, "/a") }, "there is a node /a\n"},
+			{func(t testing.TB) { srv.CheckChildren(t, "/a", "c", "b") }, "children of /a: b, want b c; missing: c, too many: none"},
+			{func(t testing.TB) { srv.CheckChildren(t, "/a") }, "children of /a: b, want none; missing: none, too many: b"},
+			{func(t testing.TB) { srv.CheckChildren(t, "/c") }, "no node /c\n"},
+			{func(t testing.TB) { srv.CheckEphemerals(t, id, "/e", "/f") }, fmt.Sprintf("ephemerals of session 0x%x: /e, want /e /f; missing: /f", id)},
+			{func(t testing.TB) { srv.CheckEphemerals(t, 7) }, fmt.Sprintf("no session 0x7; those that live: 0x%x", id)},
+			{func(t testing.TB) { srv.CheckSessions(t) }, fmt.Sprintf("sessions: 0x%x, want none", id)},
+			{func(t testing.TB) { srv.CheckWatches(t, "/e", 1) }, "0 watches on /e, want 1; watched: /a\n"},
+			{func(t testing.TB) { srv.CheckTree(t, "/a", map[string]string{"/a": "y", "/a/c": ""}) },
+				`nodes of /a: missing: /a/c, too many: /a/b, different: /a has data "x", want "y"`},
+		} {
+			tb := &fakeTB{TB: t}
+			c.check(tb)
+			require.Len(t, tb.errors, 1, c.says)
+			require.Contains(t, tb.errors[0], "zktest: "+c.says)
+			require.Contains(t, tb.errors[0], "\ntree:\n/\n  /a \"x\"\n    /b\n")
+			require.Contains(t, tb.errors[0], "\nlast requests:\n")
+			require.Contains(t, tb.errors[0], " create /e ")
+		}
+	})
+}
+
+func TestWaitsEndWithTheStateTheyWaitFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		start := time.Now()
+		var conn *zk.Conn
+		connected := make(chan struct{})
+		go func() {
+			time.Sleep(time.Second)
+			conn = srv.Connect(t, 10*time.Second)
+			close(connected)
+		}()
+		srv.WaitSessions(t, 1)
+		require.Equal(t, time.Second, time.Since(start))
+		<-connected
+		mustCreate(t, conn, "/n", 0)
+		go func() {
+			time.Sleep(time.Second)
+			_, _, _, err := conn.GetW("/n")
+			require.NoError(t, err)
+			time.Sleep(time.Second)
+			srv.Set("/n", []byte("x"))
+			time.Sleep(time.Second)
+			srv.Delete("/n")
+			time.Sleep(time.Second)
+			srv.Disconnect(conn.SessionID())
+		}()
+		srv.WaitWatches(t, "/n", 1)
+		require.Equal(t, 2*time.Second, time.Since(start))
+		srv.WaitData(t, "/n", []byte("x"))
+		require.Equal(t, 3*time.Second, time.Since(start))
+		srv.CheckWatches(t, "/n", 0)
+		srv.WaitNoNode(t, "/n")
+		require.Equal(t, 4*time.Second, time.Since(start))
+		srv.Wait(t, "the client has been cut off", func() bool { return !srv.Sessions()[0].Connected })
+		require.Equal(t, 5*time.Second, time.Since(start))
+		srv.Wait(t, "the client is back", func() bool { return srv.Sessions()[0].Connected })
+	})
+}
+
+func TestWaitingInVainFailsTheTestAfterAMinute(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, conn *zk.Conn) {
+		srv.Load(map[string]string{"/n": "x"})
+		for _, c := range []struct {
+			wait func(testing.TB)
+			says string
+		}{
+			{func(t testing.TB) { srv.WaitNode(t, "/nope") }, "no node /nope"},
+			{func(t testing.TB) { srv.WaitNoNode(t, "/n") }, "there still is a node /n"},
+			{func(t testing.TB) { srv.WaitChildren(t, "/", 7) }, "/ has 2 children, want 7"},
+			{func(t testing.TB) { srv.WaitChildren(t, "/nope", 1) }, "no node /nope, want 1 children"},
+			{func(t testing.TB) { srv.WaitData(t, "/n", nil) }, `node /n has data "x", want none`},
+			{func(t testing.TB) { srv.WaitData(t, "/nope", nil) }, "no node /nope"},
+			{func(t testing.TB) { srv.WaitSessions(t, 0) }, fmt.Sprintf("sessions 0x%x, want 0", conn.SessionID())},
+			{func(t testing.TB) { srv.WaitWatches(t, "/n", 1) }, "0 watches on /n, want 1; watched: none"},
+			{func(t testing.TB) { srv.Wait(t, "the impossible", func() bool { return false }) }, "the impossible"},
+		} {
+			tb := &fakeTB{TB: t}
+			start := time.Now()
+			require.Panics(t, func() { c.wait(tb) })
+			require.Equal(t, time.Minute, time.Since(start))
+			require.Len(t, tb.errors, 1)
+			require.Contains(t, tb.errors[0], "zktest: waited 1m0s in vain: "+c.says+"\ntree:\n/\n  /n \"x\"\nlast requests:\n")
+		}
+	})
+}
