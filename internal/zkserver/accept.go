@@ -66,11 +66,11 @@ func (s *Server) pauseAccepting() {
 }
 
 // ServeConn serves one connection, which it owns from now on. It returns at once. A
-// stopped or closed server closes the connection.
+// stopped or closed server, or a member without a leader, closes the connection.
 func (s *Server) ServeConn(nc net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.stopped {
+	if s.closed || s.stopped || s.member != nil && s.member.role == looking {
 		_ = nc.Close()
 		return
 	}

@@ -18,6 +18,8 @@ type Txn struct {
 	Op      Op
 	Code    Code // a failed request is a transaction without changes
 	Changes []Change
+	// First tells that no other member of the ensemble has applied it yet.
+	First bool
 }
 
 // commit is the second stage: it applies what was prepared.
@@ -39,6 +41,7 @@ func (s *Server) commit(r *request) {
 		s.tree.zxid = r.zxid
 	}
 	s.out.commit(r.zxid)
+	t.First = s.isFirst(r.zxid)
 	if s.cfg.OnCommit != nil {
 		s.cfg.OnCommit(t)
 	}

@@ -67,8 +67,11 @@ func (s *Server) SetTime(t time.Time) {
 func (s *Server) Advance(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if l := s.orderer(); l != nil {
+		s = l
+	}
 	target := s.elapsed() + d
-	if s.frozen || s.stopped || s.closed {
+	if s.idle() {
 		s.clock.reach(target)
 		return
 	}
@@ -110,12 +113,18 @@ func (s *Server) nextDue() time.Duration {
 // heartbeats renews the sessions whose clients can be heard.
 func (s *Server) heartbeats() {
 	for _, sess := range s.sessions {
-		if l := s.links[sess.id]; sess.conn == nil || sess.closing || l != nil && l.blockRequests > 0 {
+		if c := sess.conn; c == nil || sess.closing || !c.audible() {
 			continue
 		}
 		sess.lastHeard = s.now()
 		s.touch(sess, sess.timeout)
 	}
+}
+
+// audible tells whether what the client sends reaches who decides about its session.
+func (c *conn) audible() bool {
+	l := c.srv.links[c.claimed]
+	return (l == nil || l.blockRequests == 0) && (c.srv.member == nil || c.srv.inContact())
 }
 
 // rearm sets the timers anew after the clock has been moved.

@@ -25,6 +25,8 @@ type conn struct {
 	timeout       time.Duration
 	ids           []ID
 
+	line []*request // in an ensemble: submitted and not answered, oldest first
+
 	in      arrivals
 	pumping bool
 	wake    chan struct{}

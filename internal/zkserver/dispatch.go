@@ -85,6 +85,10 @@ func (c *conn) accept(r *request) bool {
 	if r.call.Op == OpAuth {
 		return true
 	}
+	if !s.leads() { // a follower does not know
+		s.heardOf(c.session, c.timeout)
+		return true
+	}
 	sess := s.sessions[c.session]
 	if sess == nil || sess.closing {
 		return false

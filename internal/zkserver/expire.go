@@ -30,7 +30,7 @@ func (s *Server) armExpiry(at time.Duration) {
 func (s *Server) expiryDue() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.frozen || s.stopped || s.closed {
+	if s.idle() {
 		return
 	}
 	s.runExpiry()
@@ -76,7 +76,7 @@ func (s *Server) nothingToReap() bool { return len(s.tree.containers) == 0 }
 
 // armReaper sets the timer for the next container check, if there is anything to check.
 func (s *Server) armReaper() {
-	if s.reapTimer != nil || s.nothingToReap() || s.stopped || s.closed || s.clock.manual {
+	if s.reapTimer != nil || s.nothingToReap() || s.stopped || s.closed || s.clock.manual || !s.leads() {
 		return
 	}
 	every := s.cfg.ContainerInterval
@@ -86,11 +86,11 @@ func (s *Server) armReaper() {
 func (s *Server) reapDue() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.reapTimer = nil
-	if s.stopped || s.closed {
+	if s.stopped || s.closed || !s.leads() {
 		return
 	}
-	if !s.frozen {
+	s.reapTimer = nil
+	if !s.idle() {
 		s.reap()
 	}
 	s.armReaper()

@@ -122,12 +122,13 @@ func (s *Server) Disconnect(id int64) bool {
 func (s *Server) Expire(id int64) bool {
 	s.mu.Lock()
 	sess := s.sessions[id]
-	if sess == nil || sess.closing || s.closed || s.stopped {
+	l := s.orderer()
+	if sess == nil || sess.closing || l == nil {
 		s.mu.Unlock()
 		return false
 	}
 	done := make(chan *request, 1)
-	s.expire(sess, done)
+	l.expire(sess, done)
 	s.mu.Unlock()
 	<-done
 	return true
@@ -139,6 +140,9 @@ func (s *Server) Freeze() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.frozen = true
+	if s.member != nil {
+		s.member.ens.review()
+	}
 }
 
 // Thaw lets a frozen server go on. What is due expires first; then what was sent meanwhile
@@ -153,9 +157,13 @@ func (s *Server) Thaw() {
 	if s.stopped || s.closed {
 		return
 	}
-	s.commitPending()
-	s.runExpiry()
-	s.armCommit()
+	if s.member != nil {
+		s.thawed()
+	} else {
+		s.commitPending()
+		s.runExpiry()
+		s.armCommit()
+	}
 	for c := range s.conns {
 		poke(c.wake)
 		poke(c.owake)

@@ -54,7 +54,7 @@ func (s *Server) vitals(b *strings.Builder) {
 		s.stats.latencyMin.Milliseconds(), s.averageLatency(), s.stats.latencyMax.Milliseconds())
 	fmt.Fprintf(b, "Received: %d\nSent: %d\nConnections: %d\nOutstanding: %d\n",
 		s.stats.received.Load(), s.stats.sent.Load(), len(s.conns), len(s.pending))
-	fmt.Fprintf(b, "Zxid: 0x%x\nMode: standalone\nNode count: %d\n", s.tree.zxid, s.nodeCount())
+	fmt.Fprintf(b, "Zxid: 0x%x\nMode: %s\nNode count: %d\n", s.tree.zxid, s.mode(), s.nodeCount())
 }
 
 // mntr prints the monitoring values under the names of the real server.
@@ -64,7 +64,7 @@ func (s *Server) mntr(b *strings.Builder) {
 		val any
 	}{
 		{"version", Version + "-menagerie, built in the process"},
-		{"server_state", "standalone"},
+		{"server_state", s.mode()},
 		{"avg_latency", s.averageLatency()},
 		{"max_latency", s.stats.latencyMax.Milliseconds()},
 		{"min_latency", s.stats.latencyMin.Milliseconds()},

@@ -38,6 +38,12 @@ func (c *conn) connect(r *request, q connectRequest) {
 	}
 	c.timeout = min(max(time.Duration(q.timeout)*time.Millisecond, s.cfg.MinTimeout), s.cfg.MaxTimeout)
 	if q.session == 0 {
+		if s.member != nil { // the leader begins the session
+			c.session = s.newSessionID()
+			c.claimed, r.session = c.session, c.session
+			s.submit(r)
+			return
+		}
 		sess := &session{id: s.newSessionID(), timeout: c.timeout, conn: c, lastHeard: s.now()}
 		s.sessions[sess.id] = sess
 		c.session, c.claimed = sess.id, sess.id
@@ -52,6 +58,10 @@ func (c *conn) connect(r *request, q connectRequest) {
 // reconnect moves an existing session to this connection. The connection that it had is
 // closed before the password is looked at, as the real server does.
 func (s *Server) reconnect(c *conn, r *request, q connectRequest) {
+	if s.member != nil {
+		s.revalidate(c, r, q)
+		return
+	}
 	sess := s.sessions[q.session]
 	if sess != nil && sess.conn != nil {
 		sess.conn.shut()

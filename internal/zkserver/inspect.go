@@ -148,7 +148,10 @@ func (s *Server) Zxid() int64 {
 func (s *Server) SetZxid(z int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.zxid, s.tree.zxid = z, z
+	s.zxid = z
+	for _, v := range s.views() {
+		v.tree.zxid = z
+	}
 }
 
 // SetSequence sets the number that the next sequential child of a node gets. It
@@ -156,27 +159,29 @@ func (s *Server) SetZxid(z int64) {
 func (s *Server) SetSequence(path string, n int32) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	nd := s.tree.nodes[path]
-	if nd == nil {
-		return false
+	found := false
+	for _, v := range s.views() {
+		if nd := v.tree.nodes[path]; nd != nil {
+			nd.stat.cversion, found = n, true
+		}
 	}
-	nd.stat.cversion = n
 	if c := s.out.byPath[path]; c != nil && c.stat != nil {
 		c.stat.cversion = n
 	}
-	return true
+	return found
 }
 
 // Do runs an operation without a client and without access checks, and waits until it is committed.
 // It returns the path of the node that a create made. session is the owner of an ephemeral node.
 func (s *Server) Do(c Call, session int64) (string, Code) {
 	s.mu.Lock()
-	if s.closed || s.stopped {
+	l := s.orderer()
+	if l == nil || s.member != nil && !s.inContact() {
 		s.mu.Unlock()
 		return "", CodeSessionExpired
 	}
 	done := make(chan *request, 1)
-	s.submit(&request{call: c, session: session, internal: true, received: s.now(), reply: done})
+	l.submit(&request{call: c, session: session, internal: true, received: s.now(), reply: done})
 	s.mu.Unlock()
 	r := <-done
 	if len(r.txn) > 0 {

@@ -108,6 +108,18 @@ func (s *nameSet) list() []string {
 	return out
 }
 
+// copy returns the same set, in the same order.
+func (s *nameSet) copy() *nameSet {
+	if s == nil {
+		return nil
+	}
+	c := &nameSet{table: make([][]string, len(s.table)), n: s.n}
+	for i, bucket := range s.table {
+		c.table[i] = slices.Clone(bucket)
+	}
+	return c
+}
+
 // clone copies the set as the JVM does: into a table sized for its number of elements, which
 // may order them differently.
 func (s *nameSet) clone() *nameSet {

@@ -5,6 +5,10 @@ import "time"
 // submit takes a request through both stages. Without a commit latency it is
 // prepared and committed in one go; with it, later requests are prepared against what is outstanding.
 func (s *Server) submit(r *request) {
+	if s.member != nil {
+		s.enter(r)
+		return
+	}
 	s.prepare(r)
 	now := time.Now()
 	if r.write() && s.cfg.CommitLatency > 0 {
@@ -21,7 +25,7 @@ func (s *Server) submit(r *request) {
 
 // armCommit sets the timer for the oldest request that waits for its commit.
 func (s *Server) armCommit() {
-	if len(s.pending) == 0 || s.frozen || s.stopped {
+	if len(s.pending) == 0 || s.idle() {
 		return
 	}
 	if s.commitTimer != nil {
@@ -34,8 +38,11 @@ func (s *Server) armCommit() {
 func (s *Server) commitDue() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.leads() {
+		return
+	}
 	s.commitTimer = nil
-	if s.frozen || s.stopped {
+	if s.idle() {
 		return
 	}
 	s.commitPending()
@@ -58,12 +65,21 @@ func (s *Server) finishFirst() {
 
 // finish commits a write or executes a read, and sends the reply.
 func (s *Server) finish(r *request) {
+	if s.member != nil {
+		s.publish(r)
+		return
+	}
 	if r.write() {
 		if r.call.Op == OpClose {
 			s.dropSession(r)
 		}
 		s.commit(r)
 	}
+	s.deliver(r)
+}
+
+// deliver sends the reply to a request, reading what it asks for.
+func (s *Server) deliver(r *request) {
 	if r.call.Op == OpConnect {
 		s.finishConnect(r)
 		return
@@ -76,6 +92,10 @@ func (s *Server) finish(r *request) {
 	s.observeLatency(r)
 	s.finished(r)
 	if r.mute {
+		return
+	}
+	if r.moved() { // a matter of the connection, not of the request
+		r.conn.shut()
 		return
 	}
 	if r.fate == FateReplyLost {

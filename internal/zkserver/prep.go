@@ -84,6 +84,8 @@ func (s *Server) checkSession(r *request) Code {
 		return CodeUnknownSession
 	case sess.closing:
 		return CodeSessionExpired
+	case !sess.belongsTo(r.origin):
+		return CodeSessionMoved
 	}
 	return CodeOK
 }

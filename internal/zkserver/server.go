@@ -73,7 +73,7 @@ func (cfg Config) withDefaults() Config {
 type Server struct {
 	cfg   Config
 	log   *slog.Logger
-	clock clock
+	clock *clock
 	stats counters
 
 	*history // with the lock that guards what follows
@@ -91,6 +91,8 @@ type Server struct {
 	done        chan struct{} // closed by Close
 
 	reapTimer *time.Timer
+
+	member *member // nil for a server on its own
 
 	// wg counts the goroutines of connections. It is only added to under mu while
 	// closed is false, so that Close cannot miss one.
@@ -112,7 +114,7 @@ func New(cfg Config) *Server {
 	cfg = cfg.withDefaults()
 	now := time.Now()
 	return &Server{
-		cfg: cfg, log: cfg.Logger, clock: clock{start: now, manual: cfg.ManualClock},
+		cfg: cfg, log: cfg.Logger, clock: &clock{start: now, manual: cfg.ManualClock},
 		history: newHistory(cfg.Tick), tree: newTree(), watches: newWatches(), lastSession: firstSessionID(now, 1),
 		links: map[int64]*link{}, conns: map[*conn]struct{}{}, listeners: map[net.Listener]struct{}{},
 		done: make(chan struct{}),
@@ -139,12 +141,22 @@ func (s *Server) Close() {
 		s.closed = true
 		close(s.done)
 	}
-	s.halt()
+	s.takeDown()
 	for l := range s.listeners {
 		_ = l.Close()
 	}
 	s.mu.Unlock()
 	s.wg.Wait()
+}
+
+// takeDown is the end of everything that runs. A member leaves the others.
+func (s *Server) takeDown() {
+	if s.member == nil {
+		s.halt()
+		return
+	}
+	s.member.ens.leave(s)
+	s.member.ens.review()
 }
 
 // halt drops connections, timers and everything that is not committed.
@@ -181,7 +193,7 @@ func (s *Server) Stop() {
 		return
 	}
 	s.stopped = true
-	s.halt()
+	s.takeDown()
 }
 
 // Restart brings a stopped (or running) server back. With keep it has its data and
@@ -193,8 +205,12 @@ func (s *Server) Restart(keep bool) {
 	if s.closed {
 		return
 	}
-	s.halt()
+	s.takeDown()
 	s.stopped, s.frozen = false, false
+	if s.member != nil {
+		s.comeBack(keep)
+		return
+	}
 	s.expiry = newExpiryQueue(s.cfg.Tick)
 	if !keep {
 		s.tree, s.sessions, s.zxid = newTree(), map[int64]*session{}, 0

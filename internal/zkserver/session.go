@@ -11,8 +11,17 @@ type session struct {
 	timeout   time.Duration
 	closing   bool // its close is prepared; it accepts nothing any more
 	conn      *conn
+	owner     *Server // in an ensemble: the member that speaks for it; nil until one has
 	lastHeard time.Time
 	bucket    time.Duration // expiry boundary it is filed under, 0 for none
+}
+
+// belongsTo tells whether a member may speak for the session. If none did so far it may from now on.
+func (s *session) belongsTo(member *Server) bool {
+	if s.owner == nil {
+		s.owner = member
+	}
+	return s.owner == member
 }
 
 // expiryQueue files sessions under the tick boundary at which they expire. A session

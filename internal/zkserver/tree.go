@@ -1,6 +1,9 @@
 package zkserver
 
-import "strings"
+import (
+	"maps"
+	"strings"
+)
 
 // persisted is the part of a node's status that transactions change. Its cversion
 // counts creates only; the visible one is derived in node.stat.
@@ -41,6 +44,24 @@ type tree struct {
 	containers map[string]struct{}
 	dataSize   int64 // bytes of paths and data
 	zxid       int64 // of the last transaction applied
+}
+
+// copy returns a tree with the same nodes, as a member gets it that has nothing.
+func (t *tree) copy() *tree {
+	c := *t
+	c.nodes = make(map[string]*node, len(t.nodes))
+	for path, n := range t.nodes {
+		d := *n // data and ACLs are never changed in place
+		d.children = n.children.copy()
+		c.nodes[path] = &d
+	}
+	c.nodes[""] = c.nodes["/"]
+	c.containers = maps.Clone(t.containers)
+	c.ephemerals = make(map[int64]*nameSet, len(t.ephemerals))
+	for id, set := range t.ephemerals {
+		c.ephemerals[id] = set.copy()
+	}
+	return &c
 }
 
 // The nodes that every server has, and that cannot be deleted.

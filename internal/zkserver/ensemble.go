@@ -1,0 +1,202 @@
+package zkserver
+
+import "time"
+
+// EnsembleConfig says how the members of an ensemble work together. The zero value has the defaults
+// of a real one in proportion to the tick.
+type EnsembleConfig struct {
+	// SyncLimit is how long a member that is cut off takes to notice; 5 ticks if zero.
+	SyncLimit time.Duration
+	// Election is how long those who noticed need to agree on a leader; a tenth of a tick if zero.
+	Election time.Duration
+	// Unled starts the ensemble without waiting for an election: the member of this index leads.
+	Leader int
+}
+
+// Ensemble is several servers with one history. Each member is a [Server] with its own network,
+// clients and watches, and a tree of its own into which it applies the common transactions in their order.
+// One of them leads: it alone orders transactions and decides about sessions.
+//
+// Everything is guarded by the lock of the history.
+type Ensemble struct {
+	*history
+	cfg     EnsembleConfig
+	n       int
+	members []*Server
+	leader  *Server // the last one elected that has not given up since; it need not be reachable
+	term    int     // counts leaders
+	ballot  *time.Timer
+
+	log       []*request // committed writes and syncs, in order, that some member has not applied
+	base      int        // how many were there before those
+	announced int64      // highest zxid that was committed
+	closed    bool
+}
+
+// NewEnsemble returns n running members, configured by member, that listen nowhere yet. The ticks of
+// all must be the same.
+func NewEnsemble(n int, member func(i int) Config, cfg EnsembleConfig) *Ensemble {
+	e := &Ensemble{n: n}
+	for i := range n {
+		s := New(member(i))
+		if i == 0 {
+			e.history = s.history
+		}
+		s.history, s.clock = e.history, e.clockOf(s)
+		s.lastSession = firstSessionID(s.clock.start, i+1)
+		s.member = newMember(e, i)
+		e.members = append(e.members, s)
+	}
+	tick := e.members[0].cfg.Tick
+	if cfg.SyncLimit <= 0 {
+		cfg.SyncLimit = 5 * tick
+	}
+	if cfg.Election <= 0 {
+		cfg.Election = tick / 10
+	}
+	e.cfg = cfg
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.takeOver(e.members[cfg.Leader])
+	e.review()
+	return e
+}
+
+// clockOf makes the members share the first one's clock.
+func (e *Ensemble) clockOf(s *Server) *clock {
+	if len(e.members) == 0 {
+		return s.clock
+	}
+	return e.members[0].clock
+}
+
+// Member returns a server by its index.
+func (e *Ensemble) Member(i int) *Server { return e.members[i] }
+
+// Leader returns the index of the member that leads, or -1. A leader that has been cut off from too many
+// others leads until it notices.
+func (e *Ensemble) Leader() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.leader == nil {
+		return -1
+	}
+	return e.leader.member.index
+}
+
+// Serving tells whether a member serves clients: it leads, or follows, or has not noticed yet
+// that it does not.
+func (e *Ensemble) Serving(i int) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	m := e.members[i]
+	return m.member.role != looking && !m.stopped && !m.frozen
+}
+
+// Quorate tells whether there is a leader that can commit.
+func (e *Ensemble) Quorate() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.quorate()
+}
+
+// quorate tells whether the leader is in contact with the majority, itself included.
+func (e *Ensemble) quorate() bool {
+	n := 0
+	for _, m := range e.members {
+		if m.inContact() {
+			n++
+		}
+	}
+	return n > e.n/2
+}
+
+// reached returns the members that hear of a proposal made now, as bits.
+func (e *Ensemble) reached() uint64 {
+	var set uint64
+	for _, m := range e.members {
+		if m.inContact() {
+			set |= 1 << m.member.index
+		}
+	}
+	return set
+}
+
+// Close closes all members.
+func (e *Ensemble) Close() {
+	e.mu.Lock()
+	e.closed = true
+	stopTimer(&e.ballot)
+	e.stopLeading()
+	e.forget(e.pending)
+	e.pending = nil
+	e.mu.Unlock()
+	for _, m := range e.members {
+		m.Close()
+	}
+}
+
+// forget tells those who wait inside the process that their requests come to nothing.
+func (e *Ensemble) forget(lost []*request) {
+	for _, r := range lost {
+		if r.reply != nil {
+			r.code = CodeSessionExpired
+			r.reply <- r
+		}
+	}
+}
+
+// stopLeading stops what only a leader does.
+func (e *Ensemble) stopLeading() {
+	stopTimer(&e.expiryTimer)
+	stopTimer(&e.commitTimer)
+	e.expiryAt = 0
+	if e.leader != nil {
+		stopTimer(&e.leader.reapTimer)
+	}
+}
+
+func stopTimer(t **time.Timer) {
+	if *t != nil {
+		(*t).Stop()
+		*t = nil
+	}
+}
+
+// idle tells whether the server does nothing by itself: no commits, no expiry.
+func (s *Server) idle() bool {
+	return s.frozen || s.stopped || s.closed || s.member != nil && (!s.leads() || !s.member.ens.quorate())
+}
+
+// orderer returns the server that can give a request its place in the history; nil if none can.
+func (s *Server) orderer() *Server {
+	if s.member == nil {
+		if s.closed || s.stopped {
+			return nil
+		}
+		return s
+	}
+	if l := s.member.ens.leader; l != nil && !l.idle() {
+		return l
+	}
+	return nil
+}
+
+// views returns all servers of the history.
+func (s *Server) views() []*Server {
+	if s.member == nil {
+		return []*Server{s}
+	}
+	return s.member.ens.members
+}
+
+// mode is what the server says about itself.
+func (s *Server) mode() string {
+	switch {
+	case s.member == nil:
+		return "standalone"
+	case s.leads():
+		return "leader"
+	}
+	return "follower"
+}

@@ -1,0 +1,207 @@
+package zkserver
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// inEnsemble runs f in virtual time with three members of which the last leads.
+func inEnsemble(t *testing.T, cfg Config, f func(t *testing.T, e *Ensemble)) {
+	t.Helper()
+	if cfg.Tick == 0 {
+		cfg.Tick = time.Second
+	}
+	synctest.Test(t, func(t *testing.T) {
+		e := NewEnsemble(3, func(int) Config { return cfg }, EnsembleConfig{Leader: 2})
+		t.Cleanup(e.Close)
+		f(t, e)
+	})
+}
+
+func TestEveryMemberSeesOneHistory(t *testing.T) {
+	inEnsemble(t, Config{}, func(t *testing.T, e *Ensemble) {
+		a, b := join(t, e.Member(0), 10*time.Second), join(t, e.Member(1), 10*time.Second)
+		require.NotEqual(t, a.id>>56, b.id>>56, "ids tell the server")
+		r := a.create("/n", []byte("x"), 0)
+		require.Equal(t, CodeOK, r.code)
+		require.EqualValues(t, 1<<32+3, r.zxid, "two sessions and a create")
+		require.Equal(t, CodeOK, b.do(OpSetData, setBody("/n", []byte("y"), 0)).code)
+		for i := range 3 {
+			n, ok := e.Member(i).Node("/n")
+			require.True(t, ok)
+			require.Equal(t, "y", string(n.Data))
+			require.EqualValues(t, 1<<32+4, e.Member(i).Zxid())
+		}
+		require.EqualValues(t, 1, a.stat("/n").Version)
+	})
+}
+
+func TestALaggingMemberReadsThePastAndItsOwnWritesWait(t *testing.T) {
+	inEnsemble(t, Config{}, func(t *testing.T, e *Ensemble) {
+		slow, fast := join(t, e.Member(0), 10*time.Second), join(t, e.Member(1), 10*time.Second)
+		fast.create("/n", nil, 0)
+		slow.do(OpGetData, watchBody("/n", true))
+		catchUp, ok := e.Lag(0)
+		require.True(t, ok)
+		require.Equal(t, CodeOK, fast.do(OpSetData, setBody("/n", []byte("new"), -1)).code)
+		require.Zero(t, slow.stat("/n").Version, "a stale read, and no event before it")
+		slow.send(OpSync, pathBody("/n"))
+		slow.send(OpSetData, setBody("/n", []byte("own"), 1))
+		slow.send(OpExists, watchBody("/n", false))
+		synctest.Wait()
+		require.Equal(t, int32(2), fast.stat("/n").Version, "the write has been committed")
+		catchUp()
+		slow.requireEvent(EventDataChanged, "/n")
+		sync, own, read := slow.next(), slow.next(), slow.next()
+		require.Equal(t, sync.xid+1, own.xid)
+		require.Equal(t, own.xid+1, read.xid)
+		require.Equal(t, int32(2), decodeStat(read.body).Version)
+		catchUp()
+	})
+}
+
+func TestAClientThatHasSeenMoreThanALaggingMemberIsRefusedThere(t *testing.T) {
+	inEnsemble(t, Config{}, func(t *testing.T, e *Ensemble) {
+		w := join(t, e.Member(1), 10*time.Second)
+		_, ok := e.Lag(0)
+		require.True(t, ok)
+		seen := w.create("/n", nil, 0).zxid
+		again := dial(t, e.Member(0))
+		again.hello(10*time.Second, w.id, w.pass, seen)
+		again.requireClosed()
+		other := dial(t, e.Member(2))
+		other.connect(10*time.Second, w.id, w.pass, seen)
+		require.Equal(t, w.id, other.id)
+		_, ok = e.Lag(2)
+		require.False(t, ok, "the leader does not lag")
+	})
+}
+
+func TestAWriteFromWhereTheSessionWasIsRefused(t *testing.T) {
+	inEnsemble(t, Config{}, func(t *testing.T, e *Ensemble) {
+		w := join(t, e.Member(0), 10*time.Second)
+		moved := dial(t, e.Member(1))
+		moved.connect(10*time.Second, w.id, w.pass, 0)
+		require.Equal(t, CodeNoNode, w.do(OpExists, watchBody("/n", false)).code, "nobody tells the old server, and reads need nobody")
+		before := e.Member(2).Zxid()
+		w.send(OpCreate, createBody("/n", nil, OpenACL(), 0))
+		w.requireClosed()
+		require.Equal(t, before+1, e.Member(2).Zxid(), "it costs a transaction")
+		require.Equal(t, CodeOK, moved.create("/n", nil, 0).code)
+	})
+}
+
+func TestACutOffFollowerAnswersReadsUntilItNotices(t *testing.T) {
+	inEnsemble(t, Config{}, func(t *testing.T, e *Ensemble) {
+		start := time.Now()
+		w, other := join(t, e.Member(0), 10*time.Second), join(t, e.Member(1), 10*time.Second)
+		heal := e.Isolate(0)
+		other.create("/n", nil, 0)
+		time.Sleep(4 * time.Second)
+		require.Equal(t, CodeNoNode, w.do(OpExists, watchBody("/n", false)).code)
+		w.ping()
+		require.True(t, e.Serving(0))
+		w.send(OpSync, pathBody("/"))
+		w.requireClosed()
+		require.Equal(t, 5*time.Second, time.Since(start), "five ticks")
+		require.False(t, e.Serving(0))
+		dial(t, e.Member(0)).requireClosed()
+		heal()
+		require.True(t, e.Serving(0))
+		again := dial(t, e.Member(0))
+		again.connect(10*time.Second, w.id, w.pass, 0)
+		require.Equal(t, w.id, again.id)
+		require.Equal(t, CodeOK, again.do(OpExists, watchBody("/n", false)).code)
+	})
+}
+
+func TestWhatAFollowerSentInAShortPartitionArrives(t *testing.T) {
+	inEnsemble(t, Config{}, func(t *testing.T, e *Ensemble) {
+		w := join(t, e.Member(0), 10*time.Second)
+		heal := e.Isolate(0)
+		w.send(OpCreate, createBody("/n", nil, OpenACL(), 0))
+		time.Sleep(4 * time.Second)
+		_, ok := e.Member(2).Node("/n")
+		require.False(t, ok)
+		heal()
+		heal()
+		require.Equal(t, CodeOK, w.next().code)
+		time.Sleep(9 * time.Second)
+		require.True(t, e.Serving(0))
+		require.Equal(t, CodeOK, w.do(OpExists, watchBody("/n", false)).code)
+	})
+}
+
+func TestSessionsOfACutOffFollowerExpireByTheLeadersClock(t *testing.T) {
+	inEnsemble(t, Config{}, func(t *testing.T, e *Ensemble) {
+		w := join(t, e.Member(0), 4*time.Second)
+		w.create("/e", nil, FlagEphemeral)
+		e.Isolate(0)
+		start := time.Now()
+		for range 4 {
+			time.Sleep(time.Second)
+			w.ping() // it knows of nothing
+		}
+		_, ok := e.Member(2).Node("/e")
+		require.True(t, ok)
+		time.Sleep(999 * time.Millisecond)
+		require.Equal(t, CodeOK, w.do(OpExists, watchBody("/e", false)).code, "nor of the expiry")
+		w.requireClosed()
+		require.Equal(t, 5*time.Second, time.Since(start))
+		_, ok = e.Member(2).Node("/e")
+		require.False(t, ok)
+	})
+}
+
+func TestFollowersReportWhomTheyHeardEachHalfTick(t *testing.T) {
+	inEnsemble(t, Config{}, func(t *testing.T, e *Ensemble) {
+		start := time.Now()
+		w := join(t, e.Member(0), 4*time.Second)
+		require.Equal(t, start.Add(5*time.Second), e.Member(2).Sessions()[0].Expires)
+		time.Sleep(2600 * time.Millisecond)
+		w.ping()
+		require.Equal(t, start.Add(5*time.Second), e.Member(2).Sessions()[0].Expires)
+		time.Sleep(400 * time.Millisecond)
+		synctest.Wait()
+		require.Equal(t, start.Add(8*time.Second), e.Member(2).Sessions()[0].Expires, "counted from the report")
+		l := join(t, e.Member(2), 4*time.Second)
+		time.Sleep(2 * time.Second)
+		l.ping()
+		require.Equal(t, start.Add(10*time.Second), e.Member(2).Sessions()[1].Expires, "the leader hears by itself")
+	})
+}
+
+func TestEveryWriteNeedsTheLeader(t *testing.T) {
+	s := newServer(t, Config{})
+	for op := range opNames {
+		if op == OpDeleteContainer || op == OpSync || !known(op) {
+			continue
+		}
+		r := &request{call: Call{Op: op, connect: &connectRequest{}}, internal: true}
+		s.mu.Lock()
+		s.prepare(r)
+		s.mu.Unlock()
+		require.Equal(t, r.write(), forwarded(op), "%v", op)
+	}
+}
+
+func (w *wire) ping() {
+	w.t.Helper()
+	w.send(OpPing, nil)
+	require.Equal(w.t, xidPing, w.next().xid)
+}
+
+// hello is connect for a client that expects no answer.
+func (w *wire) hello(timeout time.Duration, id int64, pass []byte, lastZxid int64) {
+	e := newFrame(64)
+	e.int32(0)
+	e.int64(lastZxid)
+	e.int32(int32(timeout.Milliseconds()))
+	e.int64(id)
+	e.buffer(pass)
+	e.bool(false)
+	w.write(e.frame())
+}

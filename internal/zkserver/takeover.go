@@ -1,0 +1,98 @@
+package zkserver
+
+import "time"
+
+// takeOver makes a member the leader. Proposals that have reached it are committed, others never
+// will be. Every session gets its full timeout again, and belongs to the server that it is next seen at.
+func (e *Ensemble) takeOver(s *Server) {
+	e.stopLeading()
+	stopTimer(&e.ballot)
+	e.term++
+	m := s.member
+	m.lags, m.lagID = 0, m.lagID+1
+	m.role, m.term, e.leader = leading, e.term, s
+	if m.blank {
+		e.startAnew(s)
+	}
+	for m.applied < e.base+len(e.log) {
+		s.applyNext()
+	}
+	m.received = m.applied
+	proposed := e.pending
+	e.pending = nil
+	for i, r := range proposed {
+		if r.reached&(1<<m.index) != 0 {
+			s.publish(r)
+		} else {
+			e.forget(proposed[i : i+1])
+		}
+	}
+	e.out = newOutstanding()
+	e.zxid = (max(e.zxid, s.tree.zxid)>>epochBits + 1) << epochBits
+	s.tree.zxid = e.zxid
+	e.expiry = newExpiryQueue(s.cfg.Tick)
+	for _, sess := range e.sessions {
+		sess.bucket, sess.closing, sess.conn, sess.owner = 0, false, nil, nil
+		s.touch(sess, sess.timeout)
+	}
+	s.armReaper()
+	e.admit() // or it would find that it has no majority
+}
+
+// startAnew is the end of the history: all who could vote had lost their data.
+func (e *Ensemble) startAnew(s *Server) {
+	e.forget(e.pending)
+	e.pending, e.log = nil, nil
+	e.sessions = map[int64]*session{}
+	s.member.blank, s.member.applied = false, e.base
+	for _, o := range e.members {
+		if o != s {
+			o.member.blank = true
+		}
+	}
+}
+
+// admit lets those who look for a leader follow the one there is.
+func (e *Ensemble) admit() {
+	l := e.leader
+	if l == nil || l.member.role != leading || !l.connected() {
+		return
+	}
+	for _, s := range e.members {
+		if s.member.role == looking && s.connected() {
+			e.admitOne(s)
+		}
+	}
+}
+
+// admitOne brings a member up to date before it serves anybody.
+func (e *Ensemble) admitOne(s *Server) {
+	m, l := s.member, e.leader
+	m.role, m.term, m.lostAt = following, e.term, time.Time{}
+	if m.blank {
+		s.tree = l.tree.copy()
+		m.blank, m.applied = false, l.member.applied
+	}
+	m.received = e.base + len(e.log)
+	for m.applied < m.received {
+		s.applyNext()
+	}
+	for _, r := range e.pending {
+		r.reached |= 1 << m.index
+	}
+	e.trim()
+}
+
+// rolledOver is called for each proposal: with the last zxid of an epoch the leader gives up instead of
+// proposing, so that there is an election and a new epoch. A standalone server counts on.
+func (s *Server) rolledOver(r *request) bool {
+	const last = 1<<epochBits - 1
+	if r.zxid&last != last {
+		return false
+	}
+	e := s.member.ens
+	e.forget([]*request{r})
+	e.leave(s)
+	e.review()
+	return true
+}
