@@ -2,8 +2,10 @@ package zkserver
 
 import (
 	"bytes"
+	"maps"
 	"net"
 	"runtime"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -76,60 +78,8 @@ func TestAnAnnouncedFrameIsNotAllocatedBeforeItArrives(t *testing.T) {
 	require.Equal(t, big, got)
 }
 
-// wireOps are all operations with a body.
-var wireOps = []Op{
-	OpCreate, OpDelete, OpExists, OpGetData, OpSetData, OpGetACL, OpSetACL, OpGetChildren, OpSync, OpPing,
-	OpGetChildren2, OpCheck, OpMulti, OpCreate2, OpCreateContainer, OpDeleteContainer, OpCreateTTL, OpMultiRead,
-	OpAuth, OpSetWatches, OpSetWatches2, OpAddWatch, OpCheckWatches, OpRemoveWatches, OpClose, OpConnect, opError, opCreateSession, 99,
-}
-
-func FuzzDecodeCall(f *testing.F) {
-	e := &encoder{}
-	createBody("/a", []byte("x"), OpenACL(), 3)(e)
-	f.Add(1, e.b)
-	m := &encoder{}
-	multiBody(part(OpCreate, createBody("/a", nil, OpenACL(), 0)), part(OpCheck, versionBody("/a", 1)))(m)
-	f.Add(14, m.b)
-	f.Fuzz(func(t *testing.T, op int, body []byte) {
-		c := decodeCall(Op(op), bytes.Clone(body))
-		if c.bad {
-			return
-		}
-		size := len(c.Path) + len(c.Data)
-		for _, p := range c.Paths() {
-			size += len(p)
-		}
-		require.LessOrEqual(t, size, 2*len(body)+1, "a call holds no more than its frame")
-		decodeConnect(body)
-	})
-}
-
-// FuzzSession plays arbitrary bytes to a server, behind a proper handshake or instead of
-// it. Nothing may panic, and the server must go on serving others.
-func FuzzSession(f *testing.F) {
-	f.Add(false, []byte("ruok"))
-	f.Add(true, []byte{0, 0, 0, 8, 0, 0, 0, 1, 0, 0, 0, 11})
-	e := newFrame(64)
-	e.int32(1)
-	e.int32(int32(OpMulti))
-	multiBody(part(OpCreate, createBody("/a", nil, OpenACL(), 3)))(e)
-	f.Add(true, e.frame())
-	f.Fuzz(func(t *testing.T, greet bool, stream []byte) {
-		synctest.Test(t, func(t *testing.T) {
-			s := newServer(t, Config{})
-			w := dial(t, s)
-			if greet {
-				w.connect(4*time.Second, 0, nil, 0)
-			}
-			go drain(w.nc)
-			_, _ = w.nc.Write(stream) // the server may close before it has read everything
-			synctest.Wait()
-			_ = w.nc.Close()
-			other := join(t, s, 10*time.Second)
-			require.Equal(t, CodeOK, other.create("/alive", nil, 0).code, "the server still serves")
-		})
-	})
-}
+// wireOps are all operations that have a name, and some that have none, in order.
+var wireOps = append(slices.Sorted(maps.Keys(opNames)), opError, opCreateSession, 99)
 
 func drain(c net.Conn) {
 	buf := make([]byte, 4096)

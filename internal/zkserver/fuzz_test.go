@@ -1,0 +1,134 @@
+package zkserver
+
+import (
+	"bytes"
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func FuzzDecodeCall(f *testing.F) {
+	for _, c := range wellFormed {
+		e := &encoder{}
+		c.body(e)
+		f.Add(int32(c.op), e.b)
+		f.Add(int32(c.op), e.b[:len(e.b)/2])
+	}
+	for _, op := range wireOps {
+		f.Add(int32(op), []byte{0x7f, 0xff, 0xff, 0xff})
+		f.Add(int32(op), bytes.Repeat([]byte{0xff}, 40))
+		f.Add(int32(op), make([]byte, 40))
+	}
+	f.Fuzz(func(t *testing.T, op int32, body []byte) {
+		frame := bytes.Clone(body)
+		c := decodeCall(Op(op), frame)
+		clear(frame)
+		decodeConnect(body)
+		if c.bad {
+			require.Equal(t, Call{Op: Op(op), bad: true}, c)
+			return
+		}
+		require.Equal(t, decodeCall(Op(op), bytes.Clone(body)), c, "a call keeps nothing of its frame")
+		text, items := holds(reflect.ValueOf(c))
+		require.LessOrEqual(t, text, len(body), "a call holds no more than its frame")
+		require.LessOrEqual(t, items, len(body)/4, "each string or record of a list takes four bytes at least")
+		require.LessOrEqual(t, len(c.Paths()), 1+len(body)/4)
+	})
+}
+
+// holds returns how many bytes of text a value holds, and how many elements its lists have.
+func holds(v reflect.Value) (text, items int) {
+	sum := func(w reflect.Value) {
+		t, i := holds(w)
+		text, items = text+t, items+i
+	}
+	switch v.Kind() {
+	case reflect.String:
+		return v.Len(), 0
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return holds(v.Elem())
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return v.Len(), 0
+		}
+		items = v.Len()
+		for i := range v.Len() {
+			sum(v.Index(i))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			sum(v.Field(i))
+		}
+	}
+	return text, items
+}
+
+// FuzzSession plays a script to a server: see script. Nothing may panic; what clients have left
+// goes with their sessions; the tree stays consistent; and the server goes on serving others.
+func FuzzSession(f *testing.F) {
+	for _, seed := range scripts {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, play []byte) {
+		if len(play) > 2000 {
+			return // nothing new, only slower
+		}
+		synctest.Test(t, func(t *testing.T) {
+			p := &script{rest: play}
+			cfg := Config{Tick: time.Second}
+			if p.next()&1 == 1 {
+				cfg.CommitLatency = 10 * time.Millisecond
+			}
+			s := newServer(t, cfg)
+			p.run(t, s)
+			time.Sleep(time.Minute) // longer than any session lives
+			requireNothingLeft(t, s)
+			other := join(t, s, 10*time.Second)
+			other.stat("/zookeeper") // the server still serves
+		})
+	})
+}
+
+func requireNothingLeft(t *testing.T, s *Server) {
+	require.Empty(t, s.Sessions())
+	require.Zero(t, s.Watches())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	require.Empty(t, s.conns)
+	require.Empty(t, s.pending)
+	require.Empty(t, s.out.queue)
+	require.Empty(t, s.out.byPath)
+	require.Empty(t, s.watches.data.byWatcher)
+	require.Empty(t, s.watches.child.byWatcher)
+	require.Empty(t, s.tree.ephemerals)
+	requireConsistent(t, s.tree)
+}
+
+// requireConsistent compares what the tree keeps twice.
+func requireConsistent(t *testing.T, tr *tree) {
+	kids, size := 0, 0
+	containers := map[string]struct{}{}
+	for path, n := range tr.nodes {
+		if path == "" {
+			continue
+		}
+		kids += n.children.len()
+		size += len(path) + len(n.data)
+		if n.stat.owner == ContainerOwner {
+			containers[path] = struct{}{}
+		}
+		require.False(t, isEphemeral(n.stat.owner), path)
+		if path != "/" {
+			parent, name := splitPath(path)
+			require.True(t, tr.nodes[parent].children.has(name), path)
+		}
+	}
+	require.Equal(t, len(tr.nodes)-2, kids, "every node but the root is somebody's child")
+	require.EqualValues(t, size, tr.dataSize)
+	require.Equal(t, containers, tr.containers)
+}
