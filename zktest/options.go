@@ -57,6 +57,12 @@ func WithHandshakeTimeout(d time.Duration) Option {
 	return func(o *options) { o.cfg.HandshakeTimeout = d }
 }
 
+// WithFourLetterWords sets which four-letter words are answered; the others are refused as a real server refuses
+// what is not in its whitelist. The default is all of them, a real server's is "srvr".
+func WithFourLetterWords(words ...string) Option {
+	return func(o *options) { o.cfg.FourLetterWords = append([]string{}, words...) }
+}
+
 // WithLogger sends the server's own messages, about refused and dropped connections, to l.
 func WithLogger(l *slog.Logger) Option {
 	return func(o *options) { o.cfg.Logger = l }

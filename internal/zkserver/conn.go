@@ -2,7 +2,6 @@ package zkserver
 
 import (
 	"net"
-	"sync/atomic"
 	"time"
 )
 
@@ -43,7 +42,9 @@ type conn struct {
 	closing bool // detached from the engine: what is queued still leaves, then the connection is closed
 	aborted bool // nc is closed
 
-	received, sent atomic.Int64 // packets
+	number int64 // connections are counted from 1
+	word   bool  // a four-letter word has come
+	stats  connStats
 }
 
 type departure struct {
@@ -65,7 +66,7 @@ func (s *Server) newConn(nc net.Conn) *conn {
 		remote = a.IP.String()
 	}
 	return &conn{
-		srv: s, epoch: s.epoch, nc: nc, remote: remote, ids: []ID{{Scheme: "ip", Name: remote}},
+		srv: s, number: s.stats.accepted + 1, stats: connStats{established: s.now()}, epoch: s.epoch, nc: nc, remote: remote, ids: []ID{{Scheme: "ip", Name: remote}},
 		wake: make(chan struct{}, 1), owake: make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
 }
@@ -105,7 +106,7 @@ func (c *conn) notify(t EventType, path string, acl []ACL) {
 	e.int32(stateSyncConnected)
 	e.string(path)
 	c.srv.stats.notifications++
-	c.send(e.frame())
+	c.respond(e.frame())
 	if c.outBytes > maxQueued {
 		c.srv.log.Warn("connection dropped: peer does not read its events", "session", c.session)
 		c.drown()

@@ -24,8 +24,7 @@ func (c *conn) handle(a *arrival) {
 // handleFrame decodes a frame, has it judged by the interceptor and acts on the verdict.
 func (c *conn) handleFrame(a *arrival) {
 	s := c.srv
-	c.received.Add(1)
-	s.stats.received.Add(1)
+	c.arrived(4 + len(a.frame))
 	r, ok := c.decode(a.frame)
 	s.mu.Lock()
 	if !ok {
@@ -173,7 +172,7 @@ func (c *conn) sendHeader(xid int32, zxid int64, code Code) {
 	e.int32(xid)
 	e.int64(zxid)
 	e.int32(int32(code))
-	c.send(e.frame())
+	c.respond(e.frame())
 }
 
 // auth adds an identity to the connection. It does not pass through the pipeline.

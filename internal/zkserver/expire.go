@@ -67,6 +67,7 @@ func (s *Server) expire(sess *session, reply chan<- *request) {
 	if s.cfg.OnExpired != nil {
 		s.cfg.OnExpired(sess.id, s.now())
 	}
+	s.stats.expired++
 	s.log.Info("session expired", "session", sess.id)
 	s.submit(&request{call: Call{Op: OpClose}, session: sess.id, internal: true, received: s.now(), reply: reply})
 }

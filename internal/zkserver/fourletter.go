@@ -2,18 +2,28 @@ package zkserver
 
 import (
 	"fmt"
+	"runtime"
+	"slices"
 	"strings"
-	"time"
 )
 
 // Version is what the server says it is: the version whose behaviour it reproduces.
 const Version = "3.8.0"
 
-var words = map[string]func(*Server, *strings.Builder){
-	"ruok": func(_ *Server, b *strings.Builder) { b.WriteString("imok") },
-	"srvr": (*Server).srvr,
-	"stat": (*Server).stat,
-	"mntr": (*Server).mntr,
+const fullVersion = Version + "-menagerie, built in the process"
+
+// words are the four-letter words that the server knows.
+var words map[string]func(*Server, *strings.Builder)
+
+func init() { // the words themselves refer to the table
+	words = map[string]func(*Server, *strings.Builder){
+		"ruok": func(_ *Server, b *strings.Builder) { b.WriteString("imok") },
+		"isro": func(_ *Server, b *strings.Builder) { b.WriteString("rw") },
+		"srvr": (*Server).srvr, "stat": (*Server).stat, "mntr": (*Server).mntr, "cons": (*Server).cons,
+		"wchs": (*Server).wchs, "wchc": (*Server).wchc, "wchp": (*Server).wchp,
+		"dump": (*Server).dump, "conf": (*Server).conf, "envi": (*Server).envi, "dirs": (*Server).dirs,
+		"srst": (*Server).srst, "crst": (*Server).crst,
+	}
 }
 
 func isWord(s string) bool {
@@ -24,83 +34,74 @@ func isWord(s string) bool {
 // handleWord answers a four-letter word and closes the connection.
 func (c *conn) handleWord(word string) {
 	s := c.srv
-	s.stats.received.Add(1)
-	c.received.Add(1)
+	c.arrived(len(word))
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	c.word = true
 	var b strings.Builder
-	words[word](s, &b)
+	if allowed := s.cfg.FourLetterWords; allowed != nil && !slices.Contains(allowed, word) && !slices.Contains(allowed, "*") {
+		fmt.Fprintf(&b, "%s is not executed because it is not in the whitelist.\n", word)
+	} else {
+		words[word](s, &b)
+	}
 	c.send([]byte(b.String()))
 	c.shut()
 }
 
 func (s *Server) srvr(b *strings.Builder) {
-	fmt.Fprintf(b, "Zookeeper version: %s-menagerie, built in the process\n", Version)
+	fmt.Fprintf(b, "Zookeeper version: %s\n", fullVersion)
 	s.vitals(b)
 }
 
 func (s *Server) stat(b *strings.Builder) {
-	fmt.Fprintf(b, "Zookeeper version: %s-menagerie, built in the process\nClients:\n", Version)
-	for c := range s.conns {
-		fmt.Fprintf(b, " /%s[1](queued=%d,recved=%d,sent=%d)\n",
-			c.nc.RemoteAddr(), c.in.queue.len(), c.received.Load(), c.sent.Load())
+	fmt.Fprintf(b, "Zookeeper version: %s\nClients:\n", fullVersion)
+	queued := s.queued()
+	for _, c := range s.connections() {
+		c.describe(b, queued[c], true)
 	}
 	b.WriteByte('\n')
 	s.vitals(b)
 }
 
 func (s *Server) vitals(b *strings.Builder) {
-	fmt.Fprintf(b, "Latency min/avg/max: %d/%s/%d\n",
-		s.stats.latencyMin.Milliseconds(), s.averageLatency(), s.stats.latencyMax.Milliseconds())
+	k := &s.stats
+	fmt.Fprintf(b, "Latency min/avg/max: %d/%s/%d\n", k.latency.low, k.latency.average(), k.latency.high)
 	fmt.Fprintf(b, "Received: %d\nSent: %d\nConnections: %d\nOutstanding: %d\n",
-		s.stats.received.Load(), s.stats.sent.Load(), len(s.conns), len(s.pending))
-	fmt.Fprintf(b, "Zxid: 0x%x\nMode: %s\nNode count: %d\n", s.tree.zxid, s.mode(), s.nodeCount())
-}
-
-// mntr prints the monitoring values under the names of the real server.
-func (s *Server) mntr(b *strings.Builder) {
-	for _, kv := range []struct {
-		key string
-		val any
-	}{
-		{"version", Version + "-menagerie, built in the process"},
-		{"server_state", s.mode()},
-		{"avg_latency", s.averageLatency()},
-		{"max_latency", s.stats.latencyMax.Milliseconds()},
-		{"min_latency", s.stats.latencyMin.Milliseconds()},
-		{"packets_received", s.stats.received.Load()},
-		{"packets_sent", s.stats.sent.Load()},
-		{"num_alive_connections", len(s.conns)},
-		{"outstanding_requests", len(s.pending)},
-		{"uptime", s.elapsed().Milliseconds()},
-		{"znode_count", s.nodeCount()},
-		{"watch_count", s.watches.count()},
-		{"ephemerals_count", s.tree.ephemeralCount()},
-		{"approximate_data_size", s.tree.dataSize},
-		{"global_sessions", len(s.sessions)},
-		{"local_sessions", 0},
-	} {
-		fmt.Fprintf(b, "zk_%s\t%v\n", kv.key, kv.val)
-	}
+		k.received.Load(), k.sent.Load(), len(s.conns), s.unanswered())
+	fmt.Fprintf(b, "Zxid: 0x%x\nMode: %s\nNode count: %d\n", uint64(s.tree.zxid), s.mode(), s.nodeCount())
 }
 
 // nodeCount counts the root twice, as the real server does.
 func (s *Server) nodeCount() int { return len(s.tree.nodes) }
 
-func (s *Server) averageLatency() string {
-	if s.stats.latencyCount == 0 {
-		return "0.0"
-	}
-	ms := float64(s.stats.latencySum) / float64(time.Millisecond) / float64(s.stats.latencyCount)
-	return fmt.Sprintf("%.4f", ms)
+func (s *Server) srst(b *strings.Builder) {
+	s.stats.reset()
+	*s.watches.fired = firings{}
+	b.WriteString("Server stats reset.\n")
 }
 
-func (s *Server) observeLatency(r *request) {
-	d := max(0, s.now().Sub(r.received)) // the clock may have been set back meanwhile
-	if s.stats.latencyCount == 0 || d < s.stats.latencyMin {
-		s.stats.latencyMin = d
+func (s *Server) crst(b *strings.Builder) {
+	for c := range s.conns {
+		c.stats.reset()
 	}
-	s.stats.latencyMax = max(s.stats.latencyMax, d)
-	s.stats.latencyCount++
-	s.stats.latencySum += d
+	b.WriteString("Connection stats reset.\n")
+}
+
+// conf prints the settings under the names of a real server, whose files this one does not have.
+func (s *Server) conf(b *strings.Builder) {
+	fmt.Fprintf(b, "clientPort=%d\nsecureClientPort=-1\n", s.port())
+	b.WriteString("dataDir=\ndataDirSize=0\ndataLogDir=\ndataLogSize=0\n")
+	fmt.Fprintf(b, "tickTime=%d\nmaxClientCnxns=0\n", s.cfg.Tick.Milliseconds())
+	fmt.Fprintf(b, "minSessionTimeout=%d\nmaxSessionTimeout=%d\n", s.cfg.MinTimeout.Milliseconds(), s.cfg.MaxTimeout.Milliseconds())
+	b.WriteString("clientPortListenBacklog=-1\nserverId=0\n")
+}
+
+// envi prints what there is of a real server's environment: this one does not run in a Java machine.
+func (s *Server) envi(b *strings.Builder) {
+	fmt.Fprintf(b, "Environment:\nzookeeper.version=%s\nhost.name=localhost\n", fullVersion)
+	fmt.Fprintf(b, "go.version=%s\nos.name=%s\nos.arch=%s\n", runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+func (s *Server) dirs(b *strings.Builder) {
+	b.WriteString("datadir_size: 0\nlogdir_size: 0\n")
 }

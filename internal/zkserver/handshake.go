@@ -31,6 +31,7 @@ func decodeConnect(frame []byte) (connectRequest, bool) {
 func (c *conn) connect(r *request, q connectRequest) {
 	s := c.srv
 	c.greeted = true
+	s.stats.connects++
 	if q.lastZxid > s.tree.zxid {
 		s.log.Info("connection refused: client has seen a later zxid", "client", q.lastZxid, "server", s.tree.zxid)
 		c.abort()

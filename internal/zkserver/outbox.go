@@ -26,6 +26,7 @@ func (c *conn) writeLoop() {
 			c.await(c.owake, wait, nil)
 			continue
 		}
+		c.left(n)
 		_, err := c.nc.Write(batch)
 		c.written()
 		if err != nil {
@@ -34,8 +35,6 @@ func (c *conn) writeLoop() {
 			s.mu.Unlock()
 			return
 		}
-		c.sent.Add(int64(n))
-		s.stats.sent.Add(int64(n))
 	}
 }
 

@@ -81,6 +81,7 @@ func (s *Server) finish(r *request) {
 // deliver sends the reply to a request, reading what it asks for.
 func (s *Server) deliver(r *request) {
 	if r.call.Op == OpConnect {
+		s.observe(r)
 		s.finishConnect(r)
 		return
 	}
@@ -89,7 +90,10 @@ func (s *Server) deliver(r *request) {
 		return
 	}
 	frame := s.answer(r)
-	s.observeLatency(r)
+	s.observe(r)
+	if r.call.Op != OpPing {
+		s.stats.answered += int64(len(frame) - 4)
+	}
 	s.finished(r)
 	if r.mute {
 		return
@@ -102,7 +106,7 @@ func (s *Server) deliver(r *request) {
 		r.conn.abort()
 		return
 	}
-	r.conn.send(frame)
+	r.conn.respond(frame)
 	if r.call.Op == OpClose {
 		r.conn.shut()
 	}

@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -27,6 +26,9 @@ type Config struct {
 	MaxFrame int
 	// ManualClock lets the server's clock stand still but for Advance.
 	ManualClock bool
+	// FourLetterWords are the words that are answered; the others are refused by name. nil is all of them, as
+	// is "*"; a real server's default is "srvr".
+	FourLetterWords []string
 	// Logger is told about refused and dropped connections; silent if nil.
 	Logger *slog.Logger
 
@@ -97,16 +99,6 @@ type Server struct {
 	// wg counts the goroutines of connections. It is only added to under mu while
 	// closed is false, so that Close cannot miss one.
 	wg sync.WaitGroup
-}
-
-type counters struct {
-	received, sent atomic.Int64
-	notifications  int64 // guarded by Server.mu, like the rest
-	accepted       int64
-	latencyCount   int64
-	latencySum     time.Duration
-	latencyMin     time.Duration
-	latencyMax     time.Duration
 }
 
 // New returns a running server that listens nowhere yet.

@@ -4,11 +4,18 @@ package zkserver
 // and child watches. A persistent watch is in both.
 type watches struct {
 	data, child *watchTable
+	fired       *firings // by both
 }
 
 func newWatches() *watches {
-	return &watches{data: newWatchTable(), child: newWatchTable()}
+	f := &firings{}
+	return &watches{data: newWatchTable(f), child: newWatchTable(f), fired: f}
 }
+
+// firings count, by kind of event, how many watchers each event concerned.
+type firings [EventChildrenChanged + 1]summary
+
+func (f *firings) of(t EventType) *summary { return &f[t] }
 
 func (w *watches) created(path, parent string, acl, parentACL []ACL) {
 	w.data.trigger(EventCreated, path, acl, nil)

@@ -37,12 +37,13 @@ type watchTable struct {
 	// byWatcher has an entry for whoever has ever had a watch here, until drop: the
 	// real server counts those when it reports how many connections watch.
 	byWatcher map[watcher]map[string]struct{}
+	fired     *firings
 	n         int // watches
 	recursive int // those of mode recursive
 }
 
-func newWatchTable() *watchTable {
-	return &watchTable{byPath: map[string]map[watcher]watchMode{}, byWatcher: map[watcher]map[string]struct{}{}}
+func newWatchTable(f *firings) *watchTable {
+	return &watchTable{byPath: map[string]map[watcher]watchMode{}, byWatcher: map[watcher]map[string]struct{}{}, fired: f}
 }
 
 func (w *watchTable) add(path string, who watcher, mode watchMode) {
@@ -127,6 +128,9 @@ func (w *watchTable) trigger(t EventType, path string, acl []ACL, skip map[watch
 				}
 			}
 		}
+	}
+	if len(concerned) > 0 {
+		w.fired.of(t).add(int64(len(concerned)))
 	}
 	for who := range concerned {
 		if _, told := skip[who]; !told {
