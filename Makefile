@@ -52,6 +52,7 @@ bench: zookeeper ## benchmarks, in-process and against one real server
 	$(GO) test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...
 	$(GO) build -o bin/menagerie ./cmd/menagerie
 	bin/ensemble -servers 1 -- bin/menagerie bench
+	bin/ensemble -servers 1 -- $(GO) run ./internal/zkserver/speed
 
 .PHONY: lint
 lint: bin/staticcheck ## formatting, go vet, staticcheck, and whether it compiles elsewhere
