@@ -134,8 +134,8 @@ func TestTheLogHasEveryRequestWithItsOutcome(t *testing.T) {
 			"0 connect zxid=0x1 code=0",
 			"1 create /q zxid=0x2 code=0",
 			"2 create /q/n- -> /q/n-0000000000 zxid=0x3 code=0",
-			"3 create /q zxid=0x4 code=-110",
-			"4 multi create:/x check:/q zxid=0x5 code=-103",
+			"3 create /q zxid=0x4 code=-110 nodeExists",
+			"4 multi create:/x check:/q zxid=0x5 code=-103 badVersion",
 			"5 getData /q zxid=0x0 code=0",
 		}, lines)
 		require.Equal(t, 5, srv.Requests())

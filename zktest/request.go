@@ -36,6 +36,14 @@ func requestOf(q zkserver.Request) Request {
 	return r
 }
 
+// codeNames are the names of result codes in ZooKeeper's documentation.
+var codeNames = map[int32]string{
+	-2: "runtimeInconsistency", -4: "connectionLoss", -5: "marshallingError", -6: "unimplemented", -7: "operationTimeout", -8: "badArguments",
+	-101: "noNode", -102: "noAuth", -103: "badVersion", -108: "noChildrenForEphemerals", -110: "nodeExists", -111: "notEmpty",
+	-112: "sessionExpired", -113: "invalidCallback", -114: "invalidACL", -115: "authFailed", -118: "sessionMoved", -119: "notReadOnly",
+	-121: "noWatcher", -122: "requestTimeout", -125: "quotaExceeded", -127: "throttled",
+}
+
 // maxPaths is how many paths of a multi its line shows.
 const maxPaths = 8
 
@@ -57,6 +65,9 @@ func (r Request) String() string {
 		b.WriteString(" -> " + shown(r.Created))
 	}
 	fmt.Fprintf(&b, " zxid=0x%x code=%d", r.Zxid, r.Code)
+	if name, ok := codeNames[r.Code]; ok {
+		b.WriteString(" " + name)
+	}
 	if r.Fate != "" {
 		b.WriteString(" [" + r.Fate + "]")
 	}

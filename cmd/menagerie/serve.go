@@ -6,50 +6,65 @@ import (
 	"net"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 func (a *app) serveCommand() *cobra.Command {
 	listen := defaultServers
 	var tick positiveDuration = 2e9
+	verbose := false
 	cmd := &cobra.Command{
 		Use:   "serve [--listen HOST:PORT]",
-		Short: "Run an in-process ZooKeeper for other processes",
-		Long: `Runs an in-process ZooKeeper for other processes: for trying things out and for tests.
+		Short: "Run an in-process ZooKeeper for other processes; it keeps nothing",
+		Long: `Runs an in-process ZooKeeper for other processes: for trying things out and for tests. It is the
+server of Go package zktest.
 
 It keeps nothing: when it ends, all nodes and sessions are gone. Once it is ready it prints
-"listening on HOST:PORT". It ends with Ctrl-C or SIGTERM, exit code 0.`,
+"listening on HOST:PORT". It ends with Ctrl-C, SIGTERM or SIGHUP, exit code 0, and does not wait for
+its clients.`,
 		Example: `  menagerie serve
   menagerie serve --listen 127.0.0.1:0          # any free port
-  menagerie serve --tick 200ms                  # session timeouts from 400ms to 4s`,
+  menagerie serve --tick 200ms                  # session timeouts from 400ms to 4s
+  menagerie serve --verbose 2>requests.log      # what clients do, a line each`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("servers") {
 				return usage("serve is itself a server, --servers has no meaning here: say where with --listen")
 			}
-			return a.serve(cmd, listen, zkserver.Config{Tick: tick.value()})
+			return a.serve(cmd, listen, a.serveOptions(tick.value(), verbose))
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", listen, "address to listen on; port 0 picks a free one")
 	cmd.Flags().Var(&tick, "tick", "tick time: session timeouts are between 2 and 20 ticks")
+	cmd.Flags().BoolVar(&verbose, "verbose", false, "print requests, heartbeats too, sessions and connections to standard error, a line each")
 	return cmd
 }
 
-func (a *app) serve(cmd *cobra.Command, address string, cfg zkserver.Config) error {
+// serveOptions makes the server behave as a real one with that tick does.
+func (a *app) serveOptions(tick time.Duration, verbose bool) []zktest.Option {
+	opts := []zktest.Option{zktest.WithTick(tick), zktest.WithTimeoutLimits(2*tick, 20*tick)}
+	if verbose {
+		opts = append(opts, zktest.WithVerbose(func(args ...any) { fmt.Fprintln(a.stderr, args...) }))
+	}
+	return opts
+}
+
+func (a *app) serve(cmd *cobra.Command, address string, opts []zktest.Option) error {
 	ctx, stop := signalContext(cmd.Context())
 	defer stop()
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return listenError(address, err)
 	}
-	srv := zkserver.New(cfg)
+	srv := zktest.Start(opts...)
+	fmt.Fprintln(a.stderr, "an in-process ZooKeeper: it keeps nothing, all data is gone when it ends")
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(l) }()
 	fmt.Fprintf(a.stdout, "listening on %s\n", l.Addr())
-	fmt.Fprintln(a.stderr, "an in-process ZooKeeper: it keeps nothing, all data is gone when it ends")
 	select {
 	case err := <-failed:
 		srv.Close()

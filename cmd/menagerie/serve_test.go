@@ -5,6 +5,7 @@ package main
 import (
 	"net"
 	"os"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,9 +14,9 @@ import (
 )
 
 // serving starts serve on a free port and returns its address once it is ready.
-func serving(t *testing.T) (*program, string) {
+func serving(t *testing.T, flags ...string) (*program, string) {
 	t.Helper()
-	p := start(t, "serve", "--listen", "127.0.0.1:0", "--tick", "50ms")
+	p := start(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--tick", "50ms"}, flags...)...)
 	p.prints("\n")
 	addr, ok := strings.CutPrefix(p.stdout.String(), "listening on ")
 	require.True(t, ok, p.stdout.String())
@@ -49,3 +50,42 @@ func TestServeNamesThePortThatIsInUse(t *testing.T) {
 	_, addr := serving(t)
 	run(t, "serve", "--listen", addr).failed(exitFailure, addr, "in use", "--listen")
 }
+
+func TestServeSaysBeforehandThatItKeepsNothing(t *testing.T) {
+	t.Parallel()
+	p := run(t, "serve", "--help")
+	p.succeeded()
+	require.Contains(t, p.stdout.String(), "keeps nothing")
+	q, addr := serving(t)
+	require.Contains(t, q.stderr.String(), "keeps nothing")
+	run(t, "lock", "/kept", "--servers", addr, "--", "true").succeeded()
+	require.NotContains(t, q.stderr.String(), "/kept", "requests are printed with --verbose only")
+}
+
+func TestServeVerboseTellsRequestsSessionsAndConnections(t *testing.T) {
+	t.Parallel()
+	p, addr := serving(t, "--verbose")
+	h := holder(t, &server{addr: addr}, "/watched")
+	h.signal(syscall.SIGKILL)
+	h.wait()
+	expired := regexp.MustCompile(`session (0x[0-9a-f]+) expired\n`)
+	require.Eventually(t, func() bool { return expired.MatchString(p.stderr.String()) }, patience, pause, "%s", lazy{&p.stderr})
+	id := expired.FindStringSubmatch(p.stderr.String())[1]
+	clock := `(?m)^\d\d:\d\d:\d\d\.\d{3} `
+	for _, line := range []string{
+		clock + `connection from 127\.0\.0\.1:\d+$`,
+		clock + id + ` #0 connect zxid=0x1 code=0$`,
+		clock + `session ` + id + ` opened, timeout 1s$`,
+		clock + id + ` #\d+ create /watched zxid=0x\d code=0$`,
+		clock + `connection from 127\.0\.0\.1:\d+ closed, session ` + id + `$`,
+		clock + id + ` #0 closeSession zxid=0x`,
+	} {
+		require.Regexp(t, line, p.stderr.String())
+	}
+	require.Equal(t, "listening on "+addr+"\n", p.stdout.String(), "what programs read stays as it is")
+}
+
+// lazy is a buffer whose contents are looked at when they are printed.
+type lazy struct{ b *buffer }
+
+func (l lazy) String() string { return l.b.String() }
