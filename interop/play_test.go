@@ -1,0 +1,123 @@
+package interop
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// expected is how a scenario ends, on the real server and on ours.
+type expected struct {
+	result string
+	left   string       // nodes under its path that stay; separated by spaces
+	spoil  *zktest.Rule // makes it harder on our server, where that can be had
+}
+
+// play runs all scenarios of a program on both servers and looks how they end.
+func play(t *testing.T, library string, p *program, want map[string]expected) {
+	require.ElementsMatch(t, slices.Collect(maps.Keys(want)), p.scenarios)
+	t.Run("zktest", func(t *testing.T) {
+		t.Parallel()
+		f := newFake(t)
+		for _, e := range want {
+			if e.spoil != nil {
+				f.srv.Intercept(e.spoil)
+			}
+		}
+		playOn(t, library, p, "fake", f, want)
+		for _, r := range f.srv.Log() {
+			require.NotEqual(t, int32(-6), r.Code, "unimplemented: %v", r)
+		}
+	})
+	t.Run("ZooKeeper", func(t *testing.T) {
+		t.Parallel()
+		playOn(t, library, p, "real", newGenuine(t), want)
+	})
+}
+
+func playOn(t *testing.T, library string, p *program, prefix string, on target, want map[string]expected) {
+	outcomes := map[string]<-chan outcome{}
+	for name := range want {
+		if name != "restart" {
+			outcomes[name] = p.start(prefix+"-"+name, name, on)
+		}
+	}
+	conn := connect(t, on)
+	check := func(t *testing.T, name string) {
+		require.Equal(t, want[name].result, await(t, outcomes[name]))
+		awaitEqual(t, want[name].left, func() string { return strings.Join(left(t, conn, "/"+library+"-"+name), " ") })
+	}
+	for _, name := range slices.Sorted(maps.Keys(outcomes)) {
+		t.Run(name, func(t *testing.T) { check(t, name) })
+	}
+	if _, ok := want["restart"]; ok {
+		// By itself: it would cut the connections of the others, too.
+		t.Run("restart", func(t *testing.T) {
+			outcomes["restart"] = p.start(prefix+"-restart", "restart", on)
+			check(t, "restart")
+		})
+	}
+	// Only our own session is left. Some clients do not wait until the server has closed theirs.
+	for name, n := range map[string]int{"zk_global_sessions": 1, "zk_watch_count": 0, "zk_ephemerals_count": 0} {
+		awaitEqual(t, n, func() int { return gauge(t, on, name) })
+	}
+}
+
+// awaitEqual waits until a value is as it should be: containers are removed after a while.
+func awaitEqual[T comparable](t *testing.T, want T, get func() T) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; <-time.After(10 * time.Millisecond) {
+		got := get()
+		if got == want || time.Now().After(end) {
+			require.Equal(t, want, got)
+			return
+		}
+	}
+}
+
+// connect opens a session to look at nodes with.
+func connect(t *testing.T, on target) *zk.Conn {
+	t.Helper()
+	conn, events, err := zk.Connect([]string{on.addr()}, time.Minute, zk.WithLogInfo(false), zk.WithLogger(quiet{}))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		conn.Close()
+		for range events {
+		}
+	})
+	return conn
+}
+
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+
+// left lists the nodes below a path.
+func left(t *testing.T, conn *zk.Conn, root string) []string {
+	var found []string
+	var walk func(p string)
+	walk = func(p string) {
+		names, _, err := conn.Children(p)
+		if err == zk.ErrNoNode {
+			return
+		}
+		require.NoError(t, err)
+		if p != root {
+			found = append(found, strings.TrimPrefix(p, root+"/"))
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			walk(path.Join(p, name))
+		}
+	}
+	walk(root)
+	return found
+}

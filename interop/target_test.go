@@ -1,0 +1,190 @@
+package interop
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/ensemble"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// target is a server that the foreign programs use, and that can be broken.
+type target interface {
+	addr() string
+	// Both know a session by its id and password, as a client does.
+	disconnect(session int64, password []byte) error
+	expire(session int64, password []byte) error
+	restart() error
+}
+
+// breakServer does what a program asks for, in its words.
+func breakServer(on target, verb string, args []string) error {
+	if verb == "restart" {
+		return on.restart()
+	}
+	if len(args) != 2 {
+		return fmt.Errorf("want a session and its password, not %q", args)
+	}
+	session, err := strconv.ParseUint(args[0], 16, 64)
+	if err != nil {
+		return err
+	}
+	password, err := hex.DecodeString(args[1])
+	if err != nil {
+		return err
+	}
+	switch verb {
+	case "disconnect":
+		return on.disconnect(int64(session), password)
+	case "expire":
+		return on.expire(int64(session), password)
+	}
+	return fmt.Errorf("unknown request %q", verb)
+}
+
+// containerInterval is how often both servers look for empty containers and for nodes that are too old.
+const containerInterval = 200 * time.Millisecond
+
+// fake is the in-process server.
+type fake struct{ srv *zktest.Server }
+
+func newFake(t *testing.T) *fake {
+	return &fake{zktest.Run(t, zktest.WithContainerInterval(containerInterval), zktest.WithTick(500*time.Millisecond))}
+}
+
+func (f *fake) addr() string { return f.srv.Addr() }
+
+func (f *fake) disconnect(session int64, _ []byte) error {
+	return known(session, f.srv.Disconnect(session))
+}
+
+func (f *fake) expire(session int64, _ []byte) error {
+	return known(session, f.srv.Expire(session))
+}
+
+func known(session int64, ok bool) error {
+	if !ok {
+		return fmt.Errorf("the server does not know session %x", session)
+	}
+	return nil
+}
+
+func (f *fake) restart() error {
+	f.srv.Restart()
+	return nil
+}
+
+// genuine is a real ZooKeeper.
+type genuine struct {
+	t      *testing.T
+	server *ensemble.Server
+}
+
+func newGenuine(t *testing.T) *genuine {
+	e := ensemble.ForTestConfig(t, ensemble.Config{Properties: map[string]string{
+		"zookeeper.extendedTypesEnabled": "true",
+		"znode.container.checkIntervalMs": strconv.FormatInt(
+			containerInterval.Milliseconds(), 10),
+	}})
+	require.Len(t, e.Servers(), 1)
+	return &genuine{t: t, server: e.Servers()[0]}
+}
+
+func (g *genuine) addr() string { return g.server.Addr() }
+
+// disconnect takes the session over, whereupon the server drops the connection that it was on,
+// and lets go of it.
+func (g *genuine) disconnect(session int64, password []byte) error {
+	c, err := g.resume(session, password)
+	if err != nil {
+		return err
+	}
+	return c.Close()
+}
+
+// expire takes the session over and closes it. Its old client learns it as it would learn of an expiry.
+func (g *genuine) expire(session int64, password []byte) error {
+	c, err := g.resume(session, password)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	closeSession := []byte{0, 0, 0, 8, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xf5}
+	if _, err := c.Write(closeSession); err != nil {
+		return err
+	}
+	_, err = io.ReadFull(c, make([]byte, 4+16))
+	return err
+}
+
+// resume connects with a session that exists.
+func (g *genuine) resume(session int64, password []byte) (net.Conn, error) {
+	c, err := net.Dial("tcp", g.addr())
+	if err != nil {
+		return nil, err
+	}
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
+	var body []byte
+	body = binary.BigEndian.AppendUint32(body, 0) // protocol version
+	body = binary.BigEndian.AppendUint64(body, 0) // last zxid seen: any server will do
+	body = binary.BigEndian.AppendUint32(body, 10_000)
+	body = binary.BigEndian.AppendUint64(body, uint64(session))
+	body = binary.BigEndian.AppendUint32(body, uint32(len(password)))
+	body = append(append(body, password...), 0) // not read-only
+	if _, err = c.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)); err == nil {
+		err = g.granted(c, session)
+	}
+	if err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (g *genuine) granted(c net.Conn, session int64) error {
+	answer := make([]byte, 4+4+4+8+4+16+1)
+	if _, err := io.ReadFull(c, answer); err != nil {
+		return err
+	}
+	return known(session, int64(binary.BigEndian.Uint64(answer[12:])) == session)
+}
+
+func (g *genuine) restart() error {
+	if err := g.server.Kill(); err != nil {
+		return err
+	}
+	return g.server.Start(g.t.Context())
+}
+
+// gauge reads one number of the server's statistics.
+func gauge(t *testing.T, on target, name string) int {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", on.addr())
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = io.WriteString(c, "mntr")
+	require.NoError(t, err)
+	answer, err := io.ReadAll(c)
+	require.NoError(t, err)
+	for _, line := range strings.Split(string(answer), "\n") {
+		if value, ok := strings.CutPrefix(line, name+"\t"); ok {
+			n, err := strconv.Atoi(value)
+			require.NoError(t, err)
+			return n
+		}
+	}
+	t.Fatalf("the server does not tell its %s", name)
+	return 0
+}
