@@ -7,7 +7,7 @@ import (
 func TestKazooWorks(t *testing.T) {
 	t.Parallel()
 	peers(t)
-	play(t, "kazoo", startProgram(t, "/usr/bin/python3", "python/recipes.py"), kazooScenarios)
+	play(t, "kazoo", startProgram(t, "/usr/bin/python3", "-B", "python/recipes.py"), kazooScenarios)
 }
 
 // The results are those of the real server. kazoo never removes the parents that it makes.
