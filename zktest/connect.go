@@ -13,10 +13,14 @@ import (
 // reconnects without a pause unless the server refuses. Cleanup closes it and waits for its goroutines.
 func (s *Server) Connect(t testing.TB, timeout time.Duration) *zk.Conn {
 	t.Helper()
-	d := &dialer{srv: s}
+	return connect(t, timeout, &dialer{open: s.Dial, hosts: []string{"zktest"}})
+}
+
+func connect(t testing.TB, timeout time.Duration, d *dialer) *zk.Conn {
+	t.Helper()
 	ready := make(chan struct{})
 	var once sync.Once
-	conn, events, err := zk.Connect([]string{"zktest"}, timeout,
+	conn, events, err := zk.Connect(d.hosts, timeout,
 		zk.WithDialer(d.dial), zk.WithHostProvider(d), zk.WithLogger(discard{}), zk.WithLogInfo(false),
 		zk.WithEventCallback(func(e zk.Event) {
 			if e.State == zk.StateHasSession {
@@ -45,11 +49,13 @@ func (s *Server) Connect(t testing.TB, timeout time.Duration) *zk.Conn {
 // dialer closes the client's previous connection before it opens the next: the client
 // forgets to when its session has expired.
 type dialer struct {
-	srv *Server
+	open  func(network, addr string, timeout time.Duration) (net.Conn, error)
+	hosts []string
 
 	mu     sync.Mutex
+	next   int // of the hosts, around
 	last   net.Conn
-	tried  bool // since the last session
+	tried  int // since the last session
 	closed bool
 }
 
@@ -63,7 +69,7 @@ func (d *dialer) dial(network, addr string, timeout time.Duration) (net.Conn, er
 	if d.closed {
 		return nil, net.ErrClosed
 	}
-	c, err := d.srv.Dial(network, addr, timeout)
+	c, err := d.open(network, addr, timeout)
 	if err != nil {
 		return nil, err
 	}
@@ -81,24 +87,26 @@ func (d *dialer) close() {
 	}
 }
 
-// Init, Len, Next and Connected make the dialer a host list of one server, which needs no DNS. The
-// list has "ended" when the attempt before has not led to a session: that makes the client pause
+// Init, Len, Next and Connected make the dialer a host list that needs no DNS and is not shuffled. The
+// list has "ended" when one attempt at each has not led to a session: that makes the client pause
 // for a second, fail what waits and notice that it was closed.
 func (d *dialer) Init([]string) error { return nil }
-func (d *dialer) Len() int            { return 1 }
+func (d *dialer) Len() int            { return len(d.hosts) }
 
 func (d *dialer) Next() (string, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	again := d.tried
-	d.tried = true
-	return "zktest", again
+	again := d.tried > 0 && d.tried%len(d.hosts) == 0
+	d.tried++
+	host := d.hosts[d.next%len(d.hosts)]
+	d.next++
+	return host, again
 }
 
 func (d *dialer) Connected() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.tried = false
+	d.tried = 0
 }
 
 type discard struct{}

@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"slices"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/zkserver"
@@ -61,6 +62,9 @@ var kindOf = map[zkserver.Op]ChangeKind{
 func (s *Server) committed(t zkserver.Txn) {
 	s.mu.Lock()
 	hooks := s.onCommit
+	if t.First {
+		hooks = slices.Concat(s.onFirst, hooks)
+	}
 	s.signal()
 	s.mu.Unlock()
 	if len(hooks) == 0 {

@@ -17,6 +17,8 @@ type options struct {
 	tls     *tls.Config
 	verbose func(line string)
 	lenient bool
+
+	ensemble zkserver.EnsembleConfig
 }
 
 func newOptions(opts []Option) options {
@@ -61,6 +63,18 @@ func WithHandshakeTimeout(d time.Duration) Option {
 // what is not in its whitelist. The default is all of them, a real server's is "srvr".
 func WithFourLetterWords(words ...string) Option {
 	return func(o *options) { o.cfg.FourLetterWords = append([]string{}, words...) }
+}
+
+// WithSyncLimit sets how long a member of an [Ensemble] takes to notice that it is cut off from the others. The default is
+// five ticks, which many real ensembles have. A server on its own does not mind.
+func WithSyncLimit(d time.Duration) Option {
+	return func(o *options) { o.ensemble.SyncLimit = d }
+}
+
+// WithElectionTime sets how long the members of an [Ensemble] need to elect a leader once they have noticed that
+// they need one. The default is a tenth of a tick.
+func WithElectionTime(d time.Duration) Option {
+	return func(o *options) { o.ensemble.Election = d }
 }
 
 // WithLogger sends the server's own messages, about refused and dropped connections, to l.

@@ -157,7 +157,7 @@ func matchElem(pattern, elem string) bool {
 
 // Interception is a rule at work.
 type Interception struct {
-	srv  *Server
+	srvs []*Server
 	rule Rule
 	j    *judge
 
@@ -176,10 +176,14 @@ type holding struct {
 // Intercept puts a rule to work until [Interception.Remove] or the end of the test. Of several
 // rules that would act on a request the one that was put to work first does; every rule counts its
 // matches. A rule may be put to work several times and counts anew each time.
-func (s *Server) Intercept(r *Rule) *Interception {
-	in := &Interception{srv: s, rule: *r, changed: make(chan struct{})}
+func (s *Server) Intercept(r *Rule) *Interception { return intercept(r, s) }
+
+func intercept(r *Rule, srvs ...*Server) *Interception {
+	in := &Interception{srvs: srvs, rule: *r, changed: make(chan struct{})}
 	in.j = &judge{decide: in.decide}
-	s.addJudge(in.j)
+	for _, s := range srvs {
+		s.addJudge(in.j)
+	}
 	return in
 }
 
@@ -217,7 +221,9 @@ func (in *Interception) signal() {
 
 // Remove takes the rule back and releases what it holds.
 func (in *Interception) Remove() {
-	in.srv.removeJudge(in.j)
+	for _, s := range in.srvs {
+		s.removeJudge(in.j)
+	}
 	in.Release()
 }
 

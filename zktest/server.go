@@ -27,6 +27,7 @@ type Server struct {
 	judges    []*judge
 	onExpired []func(int64, time.Time)
 	onCommit  []func(Txn)
+	onFirst   []func(Txn)   // for those that no other member of the ensemble has committed before
 	changed   chan struct{} // closed at the next request or commit, then replaced; nil while nobody waits
 
 	netMu    sync.Mutex
@@ -52,15 +53,24 @@ func Run(t testing.TB, opts ...Option) *Server {
 // Start starts a server that belongs to no test: the caller closes it, nobody checks for leftovers,
 // and methods that would fail the test panic. For TestMain, examples and programs.
 func Start(opts ...Option) *Server {
-	s := &Server{opts: newOptions(opts), counts: map[Op]int{}, bubble: inBubble()}
+	s := newServer(newOptions(opts))
+	s.zk = zkserver.New(s.config())
+	return s
+}
+
+func newServer(opts options) *Server {
+	return &Server{opts: opts, counts: map[Op]int{}, bubble: inBubble()}
+}
+
+// config is what the engine is to do, and to tell the server.
+func (s *Server) config() zkserver.Config {
 	cfg := s.opts.cfg
 	cfg.Intercept = s.intercept
 	cfg.OnRequest = s.onRequest
 	cfg.OnCommit = s.committed
 	cfg.OnExpired = s.expired
 	cfg.OnConn = s.connection
-	s.zk = zkserver.New(cfg)
-	return s
+	return cfg
 }
 
 // errorf reports that the test asked for something impossible.

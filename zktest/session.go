@@ -14,8 +14,12 @@ import (
 // The test fails at once if there is no session.
 func (s *Server) Session(t testing.TB, opts ...zksync.Option) *zksync.Session {
 	t.Helper()
-	all := append([]zksync.Option{zksync.WithDialer(s.DialContext)}, opts...)
-	sess, err := zksync.Connect(context.Background(), "zktest:2181", all...)
+	return session(t, "zktest:2181", append([]zksync.Option{zksync.WithDialer(s.DialContext)}, opts...))
+}
+
+func session(t testing.TB, servers string, opts []zksync.Option) *zksync.Session {
+	t.Helper()
+	sess, err := zksync.Connect(context.Background(), servers, opts...)
 	if err != nil {
 		t.Fatalf("zktest: %v", err)
 	}

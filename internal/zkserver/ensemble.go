@@ -9,8 +9,10 @@ type EnsembleConfig struct {
 	SyncLimit time.Duration
 	// Election is how long those who noticed need to agree on a leader; a tenth of a tick if zero.
 	Election time.Duration
-	// Unled starts the ensemble without waiting for an election: the member of this index leads.
+	// Leader is the index of the member that leads at first, without an election.
 	Leader int
+	// OnElected is told of each member that takes over. It runs while the state is locked.
+	OnElected func(i int, at time.Time)
 }
 
 // Ensemble is several servers with one history. Each member is a [Server] with its own network,
@@ -91,6 +93,16 @@ func (e *Ensemble) Serving(i int) bool {
 	defer e.mu.Unlock()
 	m := e.members[i]
 	return m.member.role != looking && !m.stopped && !m.frozen
+}
+
+// At returns the index of the member that a session is connected to, or -1.
+func (e *Ensemble) At(id int64) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if sess := e.sessions[id]; sess != nil && sess.conn != nil {
+		return sess.conn.srv.member.index
+	}
+	return -1
 }
 
 // Quorate tells whether there is a leader that can commit.

@@ -37,6 +37,9 @@ func (e *Ensemble) takeOver(s *Server) {
 	}
 	s.armReaper()
 	e.admit() // or it would find that it has no majority
+	if e.cfg.OnElected != nil {
+		e.cfg.OnElected(m.index, s.now())
+	}
 }
 
 // startAnew is the end of the history: all who could vote had lost their data.

@@ -1,0 +1,185 @@
+package zktest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver"
+)
+
+// Ensemble is several servers with one history, for tests of what clients see when servers lag, are cut off from each
+// other, or elect a leader. Make one with [RunEnsemble] or [StartEnsemble]. All methods may be called
+// concurrently.
+//
+// Each member is a [Server] with its own network, connections, watches, interceptors and counters, and with its own view
+// of the history: reads are answered, and watches fire, by what that member has applied. Sessions belong to
+// the ensemble. One member leads: it orders all writes, decides about sessions, and answers every sync. A
+// write is committed when the leader is in contact with a majority, and then applied by each member that
+// hears of it; its client is answered when the member that it is connected to has applied it.
+//
+// It is modelled on the real server: followers answer heartbeats and reads on their own, and tell
+// the leader each half tick whom they have heard. A member that is cut off notices only after the sync limit
+// ([WithSyncLimit]), and goes on until then. Without a leader a member drops its clients and serves nobody. Those
+// who can reach each other, if they are a majority, agree on a leader in the time of an election
+// ([WithElectionTime]); it is the one that has seen most, and among equals the last. Proposals that it has seen are
+// committed, others are lost; a new epoch begins, so zxids jump; and every session gets its full timeout again. A client that has
+// seen more than a member is refused there. What is sent on behalf of a session from a member that it
+// has left is refused by the leader, and the connection closed.
+//
+// Not modelled: time on the wire between members; observers; reconfiguration; members that
+// notice a loss at different instants or one direction of a connection only; a leader that has been cut
+// off does not expire sessions, which nobody could tell from outside.
+type Ensemble struct {
+	zk      *zkserver.Ensemble
+	tb      testing.TB
+	opts    options
+	servers []*Server
+	elected signals
+	placed  signals // only counts: which member the next session starts at
+}
+
+// RunEnsemble starts n servers that live as long as the test; the last one leads. Cleanup closes
+// them, and fails the test if sessions, ephemeral nodes or watches are left over. Options apply to all of them. It
+// may be called inside a testing/synctest bubble.
+func RunEnsemble(t testing.TB, n int, opts ...Option) *Ensemble {
+	t.Helper()
+	if n < 1 || n > 63 {
+		t.Fatalf("zktest: RunEnsemble: %d servers", n)
+	}
+	e := newEnsemble(t, n, opts)
+	t.Cleanup(e.finish)
+	return e
+}
+
+// StartEnsemble is [RunEnsemble] without a test: the caller closes it, and methods that would fail a test panic, as it does itself
+// unless n is between 1 and 63.
+func StartEnsemble(n int, opts ...Option) *Ensemble {
+	if n < 1 || n > 63 {
+		panic(fmt.Sprintf("zktest: StartEnsemble: %d servers", n))
+	}
+	return newEnsemble(nil, n, opts)
+}
+
+func newEnsemble(tb testing.TB, n int, opts []Option) *Ensemble {
+	e := &Ensemble{tb: tb, opts: newOptions(opts)}
+	for range n {
+		s := newServer(e.opts)
+		s.tb = tb
+		e.servers = append(e.servers, s)
+	}
+	cfg := e.opts.ensemble
+	cfg.Leader = n - 1
+	cfg.OnElected = e.elected.tell
+	e.zk = zkserver.NewEnsemble(n, func(i int) zkserver.Config { return e.servers[i].config() }, cfg)
+	for i, s := range e.servers {
+		s.zk = e.zk.Member(i)
+	}
+	return e
+}
+
+func (e *Ensemble) finish() {
+	e.tb.Helper()
+	left := e.leftovers()
+	e.Close()
+	if left != "" {
+		e.tb.Errorf("zktest: left over at the end of the test:\n%s", left)
+	}
+}
+
+// leftovers looks at the sessions once, and at the watches and requests of each member.
+func (e *Ensemble) leftovers() string {
+	if e.opts.lenient {
+		return ""
+	}
+	left := e.servers[0].sessionText(reportedSessions, reportedOwned)
+	for i, s := range e.servers {
+		if w := s.watchText(reportedWatches); w != "" {
+			left += fmt.Sprintf("at member %d:\n%s", i, w)
+		}
+	}
+	if left == "" {
+		return ""
+	}
+	for i, s := range e.servers {
+		left += fmt.Sprintf("member %d: %s", i, s.situation())
+	}
+	return left
+}
+
+// Close closes all members. It is idempotent. An ensemble made by [RunEnsemble] need not be closed.
+func (e *Ensemble) Close() {
+	e.zk.Close()
+	for _, s := range e.servers {
+		s.Close()
+	}
+}
+
+func (e *Ensemble) errorf(format string, args ...any) {
+	if e.tb != nil {
+		e.tb.Helper()
+	}
+	e.servers[0].errorf(format, args...)
+}
+
+// Len returns the number of members.
+func (e *Ensemble) Len() int { return len(e.servers) }
+
+// Server returns a member by its index, from 0: to look at what it has applied, to connect to it alone, or to do
+// to it what can be done to a server on its own. Of a member
+//
+//   - [Server.Stop], [Server.Restart] and [Server.Freeze] concern the others, who notice: at once that it stopped, after the sync
+//     limit that it is frozen. With [Server.RestartEmpty] it comes back without its data and gets all from the leader. A
+//     leader that is stopped, or frozen for longer, has another one elected;
+//   - [Server.Expire], [Server.Sessions], [Server.Advance], [Server.SetZxid] and [Server.SetSequence] concern the ensemble,
+//     whichever member they are called on;
+//   - [Server.Create], [Server.Set] and [Server.Delete] are done when the leader has committed them; they fail the test if
+//     the member cannot reach one that can;
+//   - [Server.OnCommit] sees a transaction when this member applies it; see [Ensemble.OnCommit];
+//   - [Server.Partition] and the other faults of the network concern the way between the client and this member.
+func (e *Ensemble) Server(i int) *Server { return e.servers[i] }
+
+// Leader returns the index of the leader, or -1 if there is none. A leader that was cut off leads until it notices.
+func (e *Ensemble) Leader() int { return e.zk.Leader() }
+
+// Serving tells whether a member serves clients: it leads or follows, or has not noticed yet that it does not.
+func (e *Ensemble) Serving(i int) bool { return e.zk.Serving(i) }
+
+// At returns the index of the member that a session is connected to, or -1.
+func (e *Ensemble) At(id int64) int { return e.zk.At(id) }
+
+// ElectLeader makes a member the leader, at once. As after any election all clients are dropped by all
+// members. It fails the test if the member cannot reach a majority.
+func (e *Ensemble) ElectLeader(i int) {
+	if e.tb != nil {
+		e.tb.Helper()
+	}
+	if !e.zk.Elect(i) {
+		e.errorf("zktest: ElectLeader: member %d cannot reach a majority", i)
+	}
+}
+
+// Lag makes a follower stop applying what is committed, until catchUp. It serves on: reads there show the past
+// and watches do not fire; writes through it are committed and applied everywhere else, but answered only when it has
+// caught up, and so is a sync; a new session, too, has to wait; clients that have seen more are refused. As on a real server heartbeats stay
+// behind what the same client waits for, so it gives up the connection when that takes longer than it bears silence. If the
+// member becomes the leader it catches up first, and lags no more. The test fails if it is the leader, who cannot lag.
+func (e *Ensemble) Lag(i int) (catchUp func()) {
+	if e.tb != nil {
+		e.tb.Helper()
+	}
+	catchUp, ok := e.zk.Lag(i)
+	if !ok {
+		e.errorf("zktest: Lag: member %d leads", i)
+		return func() {}
+	}
+	return catchUp
+}
+
+// Isolate cuts a member off from all others, not from its clients, until heal, which may be called twice. Until it notices, after
+// the sync limit, a follower goes on: it answers heartbeats and reads, and what needs the leader waits. If it is
+// healed before, that arrives. If not, it drops its clients and refuses connections until it is healed; then it catches up. The
+// leader hears nothing of its clients meanwhile, so their sessions expire unless they go elsewhere.
+//
+// A leader that is cut off goes on likewise: it answers syncs, too, and commits nothing. The others notice when it does, drop their
+// clients and elect another.
+func (e *Ensemble) Isolate(i int) (heal func()) { return e.zk.Isolate(i) }

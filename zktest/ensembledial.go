@@ -1,0 +1,83 @@
+package zktest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// Servers returns an address for each member, "192.0.2.1:2181" and so on. They stand for
+// connections in memory: only [Ensemble.Dial] and [Ensemble.DialContext] know them. Being numbers they need no DNS, so zk.Connect
+// takes them with zk.WithDialer(e.Dial), inside a bubble too.
+func (e *Ensemble) Servers() []string {
+	var out []string
+	for i := range e.servers {
+		out = append(out, fmt.Sprintf("192.0.2.%d:2181", i+1))
+	}
+	return out
+}
+
+// Addrs returns the members' addresses on TCP loopback; see [Server.Addr].
+func (e *Ensemble) Addrs() []string {
+	var out []string
+	for _, s := range e.servers {
+		out = append(out, s.Addr())
+	}
+	return out
+}
+
+// Dial opens a connection in memory to the member that addr names, one of [Ensemble.Servers]. It has the signature of a
+// go-zookeeper Dialer. A member that is stopped refuses; one that has no leader closes the connection.
+func (e *Ensemble) Dial(network, addr string, timeout time.Duration) (net.Conn, error) {
+	for i, name := range e.Servers() {
+		if name == addr {
+			return e.servers[i].Dial(network, addr, timeout)
+		}
+	}
+	return nil, &net.OpError{Op: "dial", Net: network, Err: &net.AddrError{Err: "no member of the ensemble", Addr: addr}}
+}
+
+// DialContext is [Ensemble.Dial] for [zksync.WithDialer].
+func (e *Ensemble) DialContext(_ context.Context, network, addr string) (net.Conn, error) {
+	return e.Dial(network, addr, 0)
+}
+
+// Session is [Server.Session] for the ensemble. Of several sessions the first starts at member 0, the second at
+// member 1, and so on around; see [Ensemble.SessionAt].
+func (e *Ensemble) Session(t testing.TB, opts ...zksync.Option) *zksync.Session {
+	t.Helper()
+	return e.SessionAt(t, e.placed.count()%len(e.servers), opts...)
+}
+
+// SessionAt opens a session at member i. Whenever it has to connect again it dials the next member, around the
+// ensemble: where a client goes is no matter of luck here. For one that stays use [Server.Session] of a member, for one that chooses by itself
+// zksync.Connect with [Ensemble.Servers] and [Ensemble.DialContext].
+func (e *Ensemble) SessionAt(t testing.TB, i int, opts ...zksync.Option) *zksync.Session {
+	t.Helper()
+	tour := &dialer{open: e.Dial, hosts: e.Servers(), next: i}
+	dial := func(_ context.Context, network, _ string) (net.Conn, error) {
+		addr, _ := tour.Next()
+		return e.Dial(network, addr, 0)
+	}
+	all := append([]zksync.Option{zksync.WithDialer(dial)}, opts...)
+	return session(t, strings.Join(e.Servers(), ","), all)
+}
+
+// Connect is [Server.Connect] for the ensemble. It places clients as [Ensemble.Session] does.
+func (e *Ensemble) Connect(t testing.TB, timeout time.Duration) *zk.Conn {
+	t.Helper()
+	return e.ConnectAt(t, e.placed.count()%len(e.servers), timeout)
+}
+
+// ConnectAt is [Ensemble.Connect] with the member to start at.
+func (e *Ensemble) ConnectAt(t testing.TB, i int, timeout time.Duration) *zk.Conn {
+	t.Helper()
+	return connect(t, timeout, &dialer{open: e.Dial, hosts: e.Servers(), next: i})
+}

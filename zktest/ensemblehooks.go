@@ -1,0 +1,140 @@
+package zktest
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+)
+
+// signals tells those who wait, and those who asked to be told, of elections.
+type signals struct {
+	mu      sync.Mutex
+	n       int
+	hooks   []func(leader int, at time.Time)
+	changed chan struct{}
+}
+
+// tell is called while the ensemble is locked.
+func (g *signals) tell(leader int, at time.Time) {
+	g.mu.Lock()
+	hooks := g.hooks
+	if g.changed != nil {
+		close(g.changed)
+		g.changed = nil
+	}
+	g.mu.Unlock()
+	for _, f := range hooks {
+		f(leader, at)
+	}
+}
+
+func (g *signals) wait() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.changed == nil {
+		g.changed = make(chan struct{})
+	}
+	return g.changed
+}
+
+// count numbers its calls from 0.
+func (g *signals) count() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.n++
+	return g.n - 1
+}
+
+// OnElected has f called when a member takes over as leader, with the instant. f runs while the servers are locked: it must be
+// quick and must not call them.
+func (e *Ensemble) OnElected(f func(leader int, at time.Time)) {
+	e.elected.mu.Lock()
+	defer e.elected.mu.Unlock()
+	e.elected.hooks = append(e.elected.hooks, f)
+}
+
+// WaitLeader waits until there is a leader that can commit, and returns its index. It fails t at once when that takes
+// more than a minute.
+func (e *Ensemble) WaitLeader(t testing.TB) int {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for {
+		changed := e.elected.wait()
+		if e.zk.Quorate() {
+			return e.Leader()
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			t.Fatalf("zktest: no leader within %v", patience)
+		}
+	}
+}
+
+// OnCommit has f called for each transaction when it is committed: when the first member, the leader, applies it. In all else it
+// is [Server.OnCommit].
+func (e *Ensemble) OnCommit(f func(Txn)) {
+	for _, s := range e.servers {
+		s.mu.Lock()
+		s.onFirst = append(s.onFirst, f)
+		s.mu.Unlock()
+	}
+}
+
+// OnSessionExpired is [Server.OnSessionExpired]: called once for each session, by whichever member leads.
+func (e *Ensemble) OnSessionExpired(f func(id int64, at time.Time)) {
+	for _, s := range e.servers {
+		s.OnSessionExpired(f)
+	}
+}
+
+// Intercept puts a rule to work on all members, which count together.
+func (e *Ensemble) Intercept(r *Rule) *Interception { return intercept(r, e.servers...) }
+
+// InterceptFunc is [Server.InterceptFunc] on all members.
+func (e *Ensemble) InterceptFunc(f func(*Request) Verdict) (remove func()) {
+	var removes []func()
+	for _, s := range e.servers {
+		removes = append(removes, s.InterceptFunc(f))
+	}
+	return func() { all(removes) }
+}
+
+func all(fs []func()) {
+	for _, f := range fs {
+		f()
+	}
+}
+
+// Partition makes the network between a client and all members a black hole: [Server.Partition] on each.
+func (e *Ensemble) Partition(id int64) (heal func()) {
+	var heals []func()
+	for _, s := range e.servers {
+		heals = append(heals, s.Partition(id))
+	}
+	return func() { all(heals) }
+}
+
+// Disconnect drops the connection of a session, at whichever member; see [Ensemble.Session] for where it goes. It
+// reports whether there was one.
+func (e *Ensemble) Disconnect(id int64) bool {
+	found := false
+	for _, s := range e.servers {
+		found = s.Disconnect(id) || found
+	}
+	return found
+}
+
+// Expire ends a session; see [Server.Expire]. It reports false also if there is no leader that could.
+func (e *Ensemble) Expire(id int64) bool { return e.servers[0].Expire(id) }
+
+// Requests returns how many requests have arrived at all members; see [Server.Requests].
+func (e *Ensemble) Requests() int {
+	n := 0
+	for _, s := range e.servers {
+		n += s.Requests()
+	}
+	return n
+}
