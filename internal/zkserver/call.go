@@ -115,8 +115,10 @@ func (c *Call) decodeSubs(d *decoder) {
 
 func (c *Call) reads() bool { return c.Op == OpGetChildren || c.Op == OpGetData }
 
-// asPart turns a create into what it is inside a multi: there the flags decide, not the type.
+// asPart turns a request into what it is inside a multi: of a create the flags decide, not the type, and a
+// read sets no watch.
 func (c *Call) asPart(d *decoder) {
+	c.Watch = false
 	switch c.Op {
 	case OpCreate, OpCreate2, OpCreateContainer:
 		c.Op = OpCreate

@@ -113,3 +113,12 @@ func TestWhoMayNotReadANodeLosesTheWatchWithoutAnEvent(t *testing.T) {
 		require.Equal(t, CodeOK, stranger.do(OpExists, watchBody("/secret", false)).code, "the next frame is the reply")
 	})
 }
+
+func TestAReadInsideAMultiSetsNoWatch(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		w := join(t, s, 10*time.Second)
+		r := w.do(OpMultiRead, multiBody(part(OpGetData, watchBody("/", true)), part(OpGetChildren, watchBody("/", true))))
+		require.Equal(t, CodeOK, r.code)
+		require.Zero(t, s.Watches())
+	})
+}
