@@ -142,11 +142,11 @@ func (s *Server) sessionIDs() []string {
 	return ids
 }
 
-// CheckWatches fails t unless there are n watches on the path, of all kinds and all clients. It shows
-// which paths are watched.
+// CheckWatches fails t unless there are n watches on the path, of all kinds and all clients, counted as
+// [Server.Watches] does. It shows who watches what.
 func (s *Server) CheckWatches(t testing.TB, path string, n int) {
 	t.Helper()
 	if have := s.WatchesOn(path); have != n {
-		s.complain(t, "%d watches on %s, want %d; watched: %s", have, shown(path), n, listed(s.WatchedPaths()))
+		s.complain(t, "%d watches on %s, want %d\n%s", have, shown(path), n, strings.TrimSuffix(s.watchText(reportedWatches), "\n"))
 	}
 }

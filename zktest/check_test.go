@@ -48,7 +48,7 @@ func TestChecksReportWhatDiffers(t *testing.T) {
 			{func(t testing.TB) { srv.CheckEphemerals(t, id, "/e", "/f") }, fmt.Sprintf("ephemerals of session 0x%x: /e, want /e /f; missing: /f", id)},
 			{func(t testing.TB) { srv.CheckEphemerals(t, 7) }, fmt.Sprintf("no session 0x7; those that live: 0x%x", id)},
 			{func(t testing.TB) { srv.CheckSessions(t) }, fmt.Sprintf("sessions: 0x%x, want none", id)},
-			{func(t testing.TB) { srv.CheckWatches(t, "/e", 1) }, "0 watches on /e, want 1; watched: /a\n"},
+			{func(t testing.TB) { srv.CheckWatches(t, "/e", 1) }, fmt.Sprintf("0 watches on /e, want 1\nwatch on /a: data, session 0x%x\n", id)},
 			{func(t testing.TB) { srv.CheckTree(t, "/a", map[string]string{"/a": "y", "/a/c": ""}) },
 				`nodes of /a: missing: /a/c, too many: /a/b, different: /a has data "x", want "y"`},
 		} {
@@ -115,7 +115,7 @@ func TestWaitingInVainFailsTheTestAfterAMinute(t *testing.T) {
 			{func(t testing.TB) { srv.WaitData(t, "/n", nil) }, `node /n has data "x", want none`},
 			{func(t testing.TB) { srv.WaitData(t, "/nope", nil) }, "no node /nope"},
 			{func(t testing.TB) { srv.WaitSessions(t, 0) }, fmt.Sprintf("sessions 0x%x, want 0", conn.SessionID())},
-			{func(t testing.TB) { srv.WaitWatches(t, "/n", 1) }, "0 watches on /n, want 1; watched: none"},
+			{func(t testing.TB) { srv.WaitWatches(t, "/n", 1) }, "0 watches on /n, want 1"},
 			{func(t testing.TB) { srv.Wait(t, "the impossible", func() bool { return false }) }, "the impossible"},
 		} {
 			tb := &fakeTB{TB: t}

@@ -60,19 +60,6 @@ func (s *Server) Sessions() []Session {
 	return out
 }
 
-// Watches returns the number of watches that are set on the server. A client that watches a node
-// twice has one watch there; data and child watches count apart.
-func (s *Server) Watches() int { return s.zk.Watches() }
-
-// WatchesOn returns the number of watches on a path, of all kinds and all clients.
-func (s *Server) WatchesOn(path string) int { return s.zk.WatchesOn(path) }
-
-// Notifications returns the number of watch events that the server has sent.
-func (s *Server) Notifications() int { return s.zk.Notifications() }
-
-// WatchedPaths returns the paths that somebody watches, sorted.
-func (s *Server) WatchedPaths() []string { return s.zk.WatchedPaths() }
-
 // Connections returns how many connections are open, with or without a session.
 func (s *Server) Connections() int {
 	open, _ := s.zk.Connections()

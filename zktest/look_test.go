@@ -52,7 +52,7 @@ func TestLeftoversFailTheTestAndSayWhatTheyAre(t *testing.T) {
 		tb.finish()
 		require.Len(t, tb.errors, 1)
 		for _, want := range []string{
-			fmt.Sprintf("session 0x%x", conn.SessionID()), "ephemeral /dir/e", "watches on /dir: 1", "  /dir\n", "create /dir/e", "getChildren /dir",
+			fmt.Sprintf("session 0x%x", conn.SessionID()), "ephemeral /dir/e", "watch on /dir: children, session 0x", "  /dir\n", "create /dir/e", "getChildren /dir",
 		} {
 			require.Contains(t, tb.errors[0], want)
 		}
@@ -109,6 +109,8 @@ func TestTheServerCanBeLookedIntoAndChangedWithoutAClient(t *testing.T) {
 		require.Equal(t, time.Now(), s.LastHeard)
 		require.Equal(t, 1, srv.Watches())
 		require.Equal(t, 1, srv.WatchesOn("/a/e"))
+		require.Equal(t, []string{"/a/e"}, srv.WatchedPaths())
+		require.Equal(t, []zktest.Watch{{Path: "/a/e", Session: conn.SessionID(), Kind: zktest.DataWatch}}, srv.WatchList())
 		srv.Delete("/a/e")
 		require.Equal(t, zk.EventNodeDeleted, (<-events).Type)
 		require.Equal(t, 1, srv.Notifications())

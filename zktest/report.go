@@ -169,17 +169,6 @@ func (s *Server) sessionText(limit, ephemerals int) string {
 	return b.String()
 }
 
-// watchText lists the watched paths; empty if there are none.
-func (s *Server) watchText(limit int) string {
-	var b strings.Builder
-	paths := s.zk.WatchedPaths()
-	for _, p := range paths[:min(len(paths), limit)] {
-		fmt.Fprintf(&b, "watches on %s: %d\n", cut(shown(p), reportedLine), s.WatchesOn(p))
-	}
-	tell(&b, len(paths)-limit, "watched paths")
-	return b.String()
-}
-
 // tell says how much was left out.
 func tell(b *strings.Builder, more int, of string) {
 	if more > 0 {

@@ -48,7 +48,7 @@ func TestADumpHasEverythingThereIsToSee(t *testing.T) {
 		for _, want := range []string{
 			"server: 00:01:01.000, zxid 0x3, 1 connections (2 in all), 3 requests, 0 watch events\n",
 			"tree:\n/\n  /dir\n    /e ephemeral 0x", fmt.Sprintf("session 0x%x: connected, timeout 10s, ", conn.SessionID()), "  ephemeral /dir/e\n",
-			"/dir", "last requests:\n", "create /dir/e zxid=0x3 code=0\n",
+			fmt.Sprintf("watch on /dir: children, session 0x%x\n", conn.SessionID()), "last requests:\n", "create /dir/e zxid=0x3 code=0\n",
 		} {
 			require.Contains(t, dump, want)
 		}

@@ -1,0 +1,24 @@
+package zkserver
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheListOfWatchesHasEachOnce(t *testing.T) {
+	s := newServer(t, Config{})
+	a, b := join(t, s, 10*time.Second), join(t, s, 10*time.Second)
+	ids := []int64{s.Sessions()[0].ID, s.Sessions()[1].ID}
+	a.create("/n", nil, 0)
+	b.do(OpGetData, watchBody("/n", true))
+	b.do(OpGetChildren2, watchBody("/n", true))
+	a.do(OpExists, watchBody("/m", true))
+	a.do(OpAddWatch, kindBody("/n", 0))
+	a.do(OpAddWatch, kindBody("/", 1))
+	require.Equal(t, []WatchInfo{
+		{"/", ids[0], WatchRecursive}, {"/m", ids[0], WatchData},
+		{"/n", ids[0], WatchPersistent}, {"/n", ids[1], WatchData}, {"/n", ids[1], WatchChildren},
+	}, s.WatchList())
+}

@@ -1,0 +1,73 @@
+package zktest
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver"
+)
+
+// WatchKind is what a watch sees, and how long it lives.
+type WatchKind int
+
+// The kinds of watches.
+const (
+	// DataWatch is set by exists and getData. It is gone after one change of the node.
+	DataWatch = WatchKind(zkserver.WatchData)
+	// ChildWatch is set by getChildren. It is gone after one change of the children.
+	ChildWatch = WatchKind(zkserver.WatchChildren)
+	// PersistentWatch is set by addWatch, and stays.
+	PersistentWatch = WatchKind(zkserver.WatchPersistent)
+	// RecursiveWatch is set by addWatch, stays, and sees everything below its path too.
+	RecursiveWatch = WatchKind(zkserver.WatchRecursive)
+)
+
+var watchKindNames = [...]string{DataWatch: "data", ChildWatch: "children", PersistentWatch: "persistent", RecursiveWatch: "recursive"}
+
+// String returns "data", "children", "persistent" or "recursive".
+func (k WatchKind) String() string {
+	if k < 0 || int(k) >= len(watchKindNames) {
+		return "watch?"
+	}
+	return watchKindNames[k]
+}
+
+// Watch is a watch of one session.
+type Watch struct {
+	Path    string
+	Session int64
+	Kind    WatchKind
+}
+
+// WatchList returns the watches that are set on the server, ordered by path, session and kind.
+func (s *Server) WatchList() []Watch {
+	return mapped(s.zk.WatchList(), func(w zkserver.WatchInfo) Watch {
+		return Watch{Path: w.Path, Session: w.Session, Kind: WatchKind(w.Kind)}
+	})
+}
+
+// Watches returns the number of watches that are set on the server. A client that watches a node
+// twice has one watch there; data and child watches count apart, and a persistent one counts as
+// both, as in the figures of a real server. [Server.WatchList] has it once.
+func (s *Server) Watches() int { return s.zk.Watches() }
+
+// WatchesOn returns the number of watches on a path, of all kinds and all clients, counted as
+// [Server.Watches] does.
+func (s *Server) WatchesOn(path string) int { return s.zk.WatchesOn(path) }
+
+// WatchedPaths returns the paths that somebody watches, sorted.
+func (s *Server) WatchedPaths() []string { return s.zk.WatchedPaths() }
+
+// Notifications returns the number of watch events that the server has sent.
+func (s *Server) Notifications() int { return s.zk.Notifications() }
+
+// watchText lists the watches; empty if there are none.
+func (s *Server) watchText(limit int) string {
+	var b strings.Builder
+	list := s.WatchList()
+	for _, w := range list[:min(len(list), limit)] {
+		fmt.Fprintf(&b, "watch on %s: %v, session %s\n", cut(shown(w.Path), reportedLine), w.Kind, hex(w.Session))
+	}
+	tell(&b, len(list)-limit, "watches")
+	return b.String()
+}
