@@ -86,6 +86,48 @@ func TestARoundGoesOnWithoutAPartyThatNeverHeardOfItsArrival(t *testing.T) {
 	})
 }
 
+// Neither an answer nor a node tells whether it was there: the session had ended before it could look.
+func TestAPartyThatMayHaveBeenCountedInALostSessionIsToldSo(t *testing.T) {
+	for name, meanwhile := range map[string]func(v *env, others []*zkbarrier.DoubleBarrier){
+		"open": func(*env, []*zkbarrier.DoubleBarrier) {},
+		"over": func(v *env, others []*zkbarrier.DoubleBarrier) { v.allPass(leaves(others...)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inProcess(t, func(t *testing.T, v *env) {
+				s := v.session()
+				bs := append(v.doubles(2, 3), zkbarrier.NewDoubleBarrier(s, doublePath, 3))
+				v.round(bs...)
+				defer v.srv.DropReplies(s.ID())()
+				deaf := enters(bs[2])
+				v.settled(doubleParties, 1)
+				v.allPass(enters(bs[:2]...))
+				v.srv.Expire(s.ID())
+				meanwhile(v, bs[:2])
+				require.ErrorIs(t, v.failed(deaf[0]), zksync.ErrSessionExpired)
+				if name == "open" {
+					v.allPass(leaves(bs[:2]...))
+				}
+				v.round(bs...)
+			})
+		})
+	}
+}
+
+func TestAPartyWhoseSessionWasLostBeforeTheRoundOpenedComesAgain(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		bs := append(v.doubles(2, 3), zkbarrier.NewDoubleBarrier(s, doublePath, 3))
+		v.round(bs...)
+		defer v.srv.DropReplies(s.ID())()
+		deaf := enters(bs[2])
+		v.settled(doubleParties, 1)
+		v.srv.Expire(s.ID())
+		v.settled(doubleParties, 1)
+		v.allPass(append(deaf, enters(bs[:2]...)...))
+		v.allPass(leaves(bs...))
+	})
+}
+
 func TestAPartyWhoseSessionWasLostInsideIsToldSo(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
 		s := v.session()

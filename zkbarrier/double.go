@@ -51,6 +51,7 @@ type seat struct {
 	node   string // on the servers; empty if there is none
 	round  int64  // see [DoubleBarrier.parties]; 0 while it is not known
 	before int64  // the round to which it had come in a session that was lost
+	since  int64  // the newest transaction that was known when it came
 	count  int    // of the parties that were there when this one had come
 	epoch  *zkconn.Epoch
 	left   bool // its node is gone, or is the reaper's

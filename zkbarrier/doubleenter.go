@@ -23,6 +23,9 @@ func (b *DoubleBarrier) enter(ctx context.Context, e *zkconn.Epoch, s *seat) err
 	if s.round != 0 && !s.ghost {
 		s.before = s.round
 	}
+	if s.before == unknownRound {
+		return errWithout
+	}
 	s.ghost = false
 	err := b.sit(ctx, e, s)
 	if err != nil && s.node != "" && !errors.Is(err, zkconn.ErrOver) {
@@ -41,6 +44,8 @@ func (b *DoubleBarrier) enter(ctx context.Context, e *zkconn.Epoch, s *seat) err
 	return err
 }
 
+var errWithout = fmt.Errorf("%w: the round went on without this party", zksync.ErrSessionExpired)
+
 // sit comes, and comes again, until a round opens with s.
 func (b *DoubleBarrier) sit(ctx context.Context, e *zkconn.Epoch, s *seat) error {
 	for {
@@ -48,7 +53,7 @@ func (b *DoubleBarrier) sit(ctx context.Context, e *zkconn.Epoch, s *seat) error
 		var full *enter.Refused
 		switch {
 		case s.before != 0 && (errors.As(err, &full) || err == nil && (s.round != s.before || s.count > b.n)):
-			return fmt.Errorf("%w: the round went on without this party", zksync.ErrSessionExpired)
+			return errWithout
 		case errors.As(err, &full):
 			if err := b.outside(ctx, e); err != nil {
 				return err
@@ -66,7 +71,7 @@ func (b *DoubleBarrier) sit(ctx context.Context, e *zkconn.Epoch, s *seat) error
 // arrive makes the party's node while a round gathers, else it fails with *enter.Refused. The
 // node has no sequence number: a request that arrives twice must not count as two parties.
 func (b *DoubleBarrier) arrive(ctx context.Context, e *zkconn.Epoch, s *seat) error {
-	s.epoch, s.round, s.left, s.dead = e, 0, false, false
+	s.epoch, s.round, s.since, s.left, s.dead = e, 0, e.Seen(), false, false
 	n, err := enter.Make(ctx, e, enter.Spec{
 		Dir: b.parties(), ACL: b.door.ACL(), Flags: zk.FlagEphemeral, Plain: &b.plain, Data: b.door.Owner,
 		Name: func(uuid string) string {

@@ -52,12 +52,28 @@ func (b *DoubleBarrier) depart(ctx context.Context, e *zkconn.Epoch, s *seat) (o
 		if dir, there, err = e.Exists(ctx, b.parties()); err != nil {
 			return false, err
 		}
+		if there && gone && s.round == 0 {
+			s.round = s.mayHaveBeenOf(dir)
+		}
 		if !there || s.round != dir.Czxid && (s.round != 0 || gone) {
 			return true, nil
 		}
 	}
 	s.round = dir.Czxid // in a lost session that may not have been known
 	return b.last(ctx, e, dir)
+}
+
+// unknownRound is that of a party which may have been counted in a round that is over.
+const unknownRound = -1
+
+// mayHaveBeenOf is the round of a node whose creation was never answered and which is gone with its
+// session. If the directory was there before it was asked for, then it is this one, if any. Otherwise
+// there has been a round since, in which it may have been counted.
+func (s *seat) mayHaveBeenOf(dir *zk.Stat) int64 {
+	if dir.Czxid <= s.since {
+		return dir.Czxid
+	}
+	return unknownRound
 }
 
 // last ends the round if dir, its directory, is empty.

@@ -214,6 +214,10 @@ func (e *Epoch) greeted(w *wire, r connectReply, sent time.Time) error {
 	return nil
 }
 
+// Seen is the newest transaction that answers of this session have told of: whatever an answer
+// showed was there by then. 0 on an adopted connection.
+func (e *Epoch) Seen() int64 { return e.seen.Load() }
+
 // see is told of the zxid of every answer; events have none.
 func (e *Epoch) see(zxid int64) {
 	for {
