@@ -11,8 +11,9 @@ type Node struct {
 	Data      []byte
 	Stat      zk.Stat
 	ACL       []zk.ACL
-	Container bool  // it is removed when it has become empty
-	Sequence  int32 // the number that the next sequential child gets
+	Container bool          // it is removed when it has become empty
+	TTL       time.Duration // it is removed when it is empty and was not written for so long; 0 for never
+	Sequence  int32         // the number that the next sequential child gets
 }
 
 // Node returns a copy of a node, and whether it exists.
@@ -26,7 +27,7 @@ func (s *Server) Node(path string) (Node, bool) {
 		Version: n.Stat.Version, Cversion: n.Stat.Cversion, Aversion: n.Stat.Aversion,
 		EphemeralOwner: n.Stat.EphemeralOwner, DataLength: n.Stat.DataLength,
 		NumChildren: n.Stat.NumChildren, Pzxid: n.Stat.Pzxid,
-	}, Container: n.Container, Sequence: n.Sequence}
+	}, Container: n.Container, TTL: n.TTL, Sequence: n.Sequence}
 	for _, a := range n.ACL {
 		out.ACL = append(out.ACL, zk.ACL{Perms: a.Perms, Scheme: a.ID.Scheme, ID: a.ID.Name})
 	}

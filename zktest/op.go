@@ -3,8 +3,8 @@ package zktest
 import "github.com/go-menagerie/menagerie/internal/zkserver"
 
 // Op is a kind of request, as rules and counters see it. Variants of one operation
-// count as one: Create stands for create, create2 and createContainer, GetChildren and SetWatches for
-// both versions.
+// count as one: Create stands for create, create2, createContainer and createTTL, GetChildren and SetWatches for
+// both versions, SetAuth for SASL too.
 type Op int
 
 // The kinds of requests.
@@ -33,6 +33,10 @@ const (
 	AddWatch
 	CheckWatches
 	RemoveWatches
+	GetEphemerals
+	GetAllChildrenNumber
+	WhoAmI
+	Reconfig
 	// Other is any operation that the server does not know.
 	Other
 )
@@ -40,7 +44,8 @@ const (
 var opNames = [...]string{
 	"any", "create", "delete", "exists", "getData", "setData", "getACL", "setACL", "getChildren", "sync", "check",
 	"multi", "multiRead", "setWatches", "setAuth", "ping", "closeSession", "connect",
-	"addWatch", "checkWatches", "removeWatches", "other",
+	"addWatch", "checkWatches", "removeWatches",
+	"getEphemerals", "getAllChildrenNumber", "whoAmI", "reconfig", "other",
 }
 
 // String returns the name of the operation in ZooKeeper's documentation.
@@ -61,6 +66,8 @@ var opOf = map[zkserver.Op]Op{
 	zkserver.OpSetWatches: SetWatches, zkserver.OpSetWatches2: SetWatches, zkserver.OpAuth: SetAuth, zkserver.OpPing: Ping,
 	zkserver.OpClose: CloseSession, zkserver.OpConnect: Connect,
 	zkserver.OpAddWatch: AddWatch, zkserver.OpCheckWatches: CheckWatches, zkserver.OpRemoveWatches: RemoveWatches,
+	zkserver.OpGetEphemerals: GetEphemerals, zkserver.OpGetAllChildrenNumber: GetAllChildrenNumber,
+	zkserver.OpWhoAmI: WhoAmI, zkserver.OpReconfig: Reconfig, zkserver.OpSASL: SetAuth,
 }
 
 func fromWire(op zkserver.Op) Op {

@@ -47,10 +47,22 @@ func WithCommitLatency(d time.Duration) Option {
 	return func(o *options) { o.cfg.CommitLatency = d }
 }
 
-// WithContainerInterval sets how often containers that have become empty are removed. The default is
-// one minute, as in a real server.
+// WithContainerInterval sets how often containers that have become empty, and nodes whose time to live is
+// over, are removed. The default is one minute, as in a real server.
 func WithContainerInterval(d time.Duration) Option {
 	return func(o *options) { o.cfg.ContainerInterval = d }
+}
+
+// WithUnusedContainers lets containers that never had a child be removed too, when they are older than d
+// (znode.container.maxNeverUsedIntervalMs). By default they stay, as in a real server.
+func WithUnusedContainers(d time.Duration) Option {
+	return func(o *options) { o.cfg.ContainerUnused = d }
+}
+
+// WithExtendedTypes allows nodes with a time to live (zookeeper.extendedTypesEnabled). By default a request
+// to create one is answered "unimplemented", as by a real server.
+func WithExtendedTypes() Option {
+	return func(o *options) { o.cfg.ExtendedTypes = true }
 }
 
 // WithHandshakeTimeout sets how long a connection may stay silent before its first request. The

@@ -90,6 +90,8 @@ func nodeText(p string, n zkserver.NodeInfo) string {
 	switch owner := n.Stat.EphemeralOwner; {
 	case n.Container:
 		line += " container"
+	case n.TTL > 0:
+		line += " ttl " + n.TTL.String()
 	case owner != 0:
 		line += " ephemeral " + hex(owner)
 	}

@@ -3,9 +3,7 @@ package zkserver
 import (
 	"crypto/sha1"
 	"encoding/base64"
-	"net"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -38,19 +36,6 @@ func idMatches(id ID, want string) bool {
 	return id.Name == want
 }
 
-// ipMatches compares an address with "addr" or "addr/bits".
-func ipMatches(addr, want string) bool {
-	have := net.ParseIP(addr)
-	if have == nil {
-		return false
-	}
-	if _, block, err := net.ParseCIDR(want); err == nil {
-		return block.Contains(have)
-	}
-	ip := net.ParseIP(want)
-	return ip != nil && ip.Equal(have)
-}
-
 // Both of these are beyond anything that a client needs, and keep a hostile one from making the server compare
 // or keep more than it has sent: each "auth" entry of a list becomes as many entries as there are identities.
 const (
@@ -72,6 +57,8 @@ func fixACL(acl []ACL, ids []ID) ([]ACL, Code) {
 			break
 		}
 		switch {
+		case a.ID.Name == nullName && a.ID.known():
+			return nil, CodeMarshalling // the real server stumbles over it
 		case a.ID.Scheme == "world" && a.ID.Name == "anyone":
 			out = append(out, a)
 		case a.ID.Scheme == "auth":
@@ -98,20 +85,18 @@ func fixACL(acl []ACL, ids []ID) ([]ACL, Code) {
 	return out, CodeOK
 }
 
+// known tells whether the scheme of an ID is one whose names the server looks at.
+func (id ID) known() bool {
+	return id.Scheme == "world" || id.Scheme == "digest" || id.Scheme == "ip"
+}
+
 func validID(id ID) bool {
 	switch id.Scheme {
 	case "digest":
 		return strings.Count(strings.TrimRight(id.Name, ":"), ":") == 1
 	case "ip":
-		addr, bits, masked := strings.Cut(id.Name, "/")
-		if ip := net.ParseIP(addr); ip == nil || strings.Contains(addr, ":") {
-			return false // the real server knows IPv4 only
-		}
-		if !masked {
-			return true
-		}
-		n, err := strconv.Atoi(bits)
-		return err == nil && n >= 0 && n <= 32
+		_, _, ok := parseBlock(id.Name)
+		return ok
 	}
 	return false
 }
@@ -144,7 +129,10 @@ func (id ID) bucket() int {
 func authenticate(scheme string, cred []byte, remote string) (ID, Code) {
 	switch scheme {
 	case "digest":
-		return ID{Scheme: "digest", Name: Digest(string(cred))}, CodeOK
+		if cred == nil {
+			return ID{}, CodeAuthFailed
+		}
+		return ID{Scheme: "digest", Name: Digest(text(cred))}, CodeOK
 	case "ip":
 		return ID{Scheme: "ip", Name: remote}, CodeOK
 	}

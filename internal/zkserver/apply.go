@@ -49,7 +49,7 @@ func (s *Server) commit(r *request) {
 
 func (s *Server) apply(r *request, op *txnOp, t *Txn) Code {
 	switch op.op {
-	case OpCreate, OpCreate2, OpCreateContainer:
+	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
 		return s.applyCreate(r, op, t)
 	case OpDelete, OpDeleteContainer:
 		return s.applyDelete(op.path, r.zxid, t)
@@ -87,7 +87,7 @@ func (s *Server) applyCreate(r *request, op *txnOp, t *Txn) Code {
 	}
 	op.stat = s.tree.nodes[op.path].visible()
 	t.Changes = append(t.Changes, Change{Op: OpCreate, Path: op.path, Owner: op.owner, Czxid: r.zxid})
-	if op.owner == ContainerOwner {
+	if op.owner == ContainerOwner || isTTL(op.owner) {
 		s.armReaper()
 	}
 	parent, _ := splitPath(op.path)

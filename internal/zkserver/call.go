@@ -15,9 +15,11 @@ type Call struct {
 	Watches *watchLists // of setWatches and setWatches2
 	Kind    int32       // of watches: the mode of an addWatch, the type of a checkWatches or removeWatches
 
+	Timeout int32 // milliseconds, of a connect request inside a session
+
 	connect *connectRequest // of a connect
 
-	null bool // a sync without a path
+	null bool // a sync without a path, or a part of a multi without one
 
 	// bad marks a body that could not be decoded: the request is still prepared,
 	// and costs a zxid if it is a write, because the real server reads the body that late.
@@ -75,14 +77,27 @@ func (c *Call) decodeBody(d *decoder) {
 		c.Path, c.Watch = d.string(), d.bool()
 	case OpAddWatch, OpCheckWatches, OpRemoveWatches:
 		c.Path, c.Kind = d.string(), d.int32()
-	case OpGetACL:
+	case OpGetACL, OpGetAllChildrenNumber:
 		c.Path = d.string()
+	case OpGetEphemerals:
+		c.Path = d.nullable()
+	case OpReconfig:
+		d.nullable() // servers to join, to leave, and to have
+		d.nullable()
+		d.nullable()
+		d.int64()
+	case OpSASL:
+		if c.Data = d.buffer(); c.Data == nil {
+			d.fail()
+		}
+	case opCreateSession:
+		c.Timeout = d.int32()
 	case OpSync:
 		c.null = len(d.b) >= 4 && string(d.b[:4]) == "\xff\xff\xff\xff"
 		c.Path = d.nullable()
 	case OpAuth:
 		d.int32() // type, unused
-		c.Path, c.Data = d.string(), d.buffer()
+		c.Path, c.Data = d.nullable(), d.buffer()
 	case OpSetACL:
 		c.Path, c.ACL, c.Version = d.nullable(), d.acl(), d.int32()
 	}
@@ -91,11 +106,12 @@ func (c *Call) decodeBody(d *decoder) {
 // decodeSubs decodes the parts of a multi, each behind a header of type, done and
 // error. The last header has done set.
 func (c *Call) decodeSubs(d *decoder) {
+	d.lax = true
 	for d.err == nil {
 		op, done := Op(d.int32()), d.bool()
 		d.int32()
 		if done || d.err != nil {
-			return
+			break
 		}
 		switch op {
 		case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpSetData, OpCheck, OpGetChildren, OpGetData:
@@ -103,30 +119,40 @@ func (c *Call) decodeSubs(d *decoder) {
 			d.fail()
 			return
 		}
+		d.null = false
 		sub := Call{Op: op}
 		sub.decodeBody(d)
 		sub.asPart(d)
 		if len(c.Subs) > 0 && c.Subs[0].reads() != sub.reads() || c.Op == OpMulti && sub.reads() {
 			d.fail() // reads and writes do not mix
 		}
+		c.null = c.null || sub.null
 		c.Subs = append(c.Subs, sub)
 	}
 }
 
 func (c *Call) reads() bool { return c.Op == OpGetChildren || c.Op == OpGetData }
 
-// asPart turns a request into what it is inside a multi: of a create the flags decide, not the type, and a
-// read sets no watch.
+// asPart turns a request into what it is inside a multi: of a create the flags decide, not the type, and
+// a read sets no watch.
 func (c *Call) asPart(d *decoder) {
-	c.Watch = false
+	c.null, c.Watch = d.null, false
+	ttl := c.Flags == flagTTL || c.Flags == flagTTLSeq
 	switch c.Op {
 	case OpCreate, OpCreate2, OpCreateContainer:
-		c.Op = OpCreate
-		switch c.Flags {
-		case flagContainer:
-			c.Op = OpCreateContainer
-		case flagTTL, flagTTLSeq:
+		if ttl {
 			d.fail() // the time to live is missing
 		}
+	case OpCreateTTL:
+		if ttl {
+			return
+		}
+		c.TTL = 0
+	default:
+		return
+	}
+	c.Op = OpCreate
+	if c.Flags == flagContainer {
+		c.Op = OpCreateContainer
 	}
 }

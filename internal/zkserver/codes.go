@@ -41,7 +41,7 @@ const (
 	OpConnect              Op = -10
 	OpClose                Op = -11
 	opError                Op = -1
-	opCreateSession        Op = -1 << 31 // never on the wire, see conn.decode
+	opCreateSession        Op = -1 << 31 // OpConnect inside a session, see conn.decode
 )
 
 var opNames = map[Op]string{
@@ -51,7 +51,7 @@ var opNames = map[Op]string{
 	OpMulti: "multi", OpCreate2: "create2", OpCreateContainer: "createContainer",
 	OpDeleteContainer: "deleteContainer", OpCreateTTL: "createTTL", OpMultiRead: "multiRead",
 	OpAuth: "setAuth", OpSetWatches: "setWatches", OpConnect: "connect", OpClose: "closeSession",
-	OpReconfig: "reconfig", OpSASL: "sasl", OpWhoAmI: "whoAmI",
+	opCreateSession: "createSession", OpReconfig: "reconfig", OpSASL: "sasl", OpWhoAmI: "whoAmI",
 	OpGetEphemerals: "getEphemerals", OpGetAllChildrenNumber: "getAllChildrenNumber",
 	OpCheckWatches: "checkWatches", OpRemoveWatches: "removeWatches",
 	OpSetWatches2: "setWatches2", OpAddWatch: "addWatch",
@@ -86,6 +86,7 @@ const (
 	CodeInvalidACL           Code = -114
 	CodeAuthFailed           Code = -115
 	CodeSessionMoved         Code = -118
+	CodeReconfigDisabled     Code = -123
 	CodeNoWatcher            Code = -121
 )
 

@@ -63,7 +63,7 @@ const (
 func (s *Server) newConn(nc net.Conn) *conn {
 	remote := "127.0.0.1"
 	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
-		remote = a.IP.String()
+		remote = hostAddress(a.IP)
 	}
 	return &conn{
 		srv: s, number: s.stats.accepted + 1, stats: connStats{established: s.now()}, epoch: s.epoch, nc: nc, remote: remote, ids: []ID{{Scheme: "ip", Name: remote}},

@@ -65,8 +65,11 @@ func (c *conn) decode(frame []byte) (*request, bool) {
 	if d.err != nil {
 		return nil, false
 	}
-	if op == OpConnect {
-		op = opCreateSession // a second connect request, or rather what a peer made up to look like one
+	switch op {
+	case OpConnect:
+		op = opCreateSession // a second connect request, inside the session
+	case opCreateSession:
+		op = opError // nobody knows it, as it is on the wire
 	}
 	r.session = c.session
 	r.call = decodeCall(op, d.b)
@@ -81,7 +84,7 @@ func (c *conn) accept(r *request) bool {
 		return false
 	}
 	r.ids = c.ids
-	if r.call.Op == OpAuth {
+	if r.call.Op == OpAuth || r.call.Op == OpSASL {
 		return true
 	}
 	if !s.leads() { // a follower does not know
@@ -116,8 +119,9 @@ func (c *conn) judge(a *arrival, v Verdict) {
 	case FateFailed:
 		r.code = v.failure()
 	case FateDuplicate:
-		if r.call.Op == OpConnect || r.call.Op == OpAuth {
-			r.fate = FateNormal // these do not pass through the history
+		switch r.call.Op {
+		case OpConnect, opCreateSession, OpAuth, OpSASL:
+			r.fate = FateNormal // there is nothing that could happen twice
 		}
 	}
 	c.proceed(a)
@@ -143,6 +147,8 @@ func (c *conn) proceed(a *arrival) {
 		c.connect(r, *r.call.connect)
 	case r.call.Op == OpAuth:
 		c.auth(r)
+	case r.call.Op == OpSASL:
+		c.sasl(r)
 	case !known(r.call.Op):
 		c.unknown(r)
 	default:
@@ -199,6 +205,24 @@ func (c *conn) auth(r *request) {
 	c.ids = withID(c.ids, id)
 }
 
+// sasl answers a token of a SASL handshake as a server does that is not configured for it: with none.
+func (c *conn) sasl(r *request) {
+	if r.call.bad {
+		c.abort()
+		return
+	}
+	c.srv.finished(r)
+	if r.fate == FateReplyLost {
+		c.abort()
+	}
+	e := newFrame(20)
+	e.int32(r.xid)
+	e.int64(0)
+	e.int32(0)
+	e.buffer(nil)
+	c.send(e.frame())
+}
+
 // unknown answers an operation that the server does not know and, as the real one, closes
 // the connection.
 func (c *conn) unknown(r *request) {
@@ -213,7 +237,8 @@ func known(op Op) bool {
 	switch op {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpDeleteContainer, OpSetData, OpSetACL,
 		OpExists, OpGetData, OpGetACL, OpGetChildren, OpGetChildren2, OpSync, OpCheck, OpMulti, OpMultiRead,
-		OpAuth, OpPing, OpClose,
+		OpAuth, OpSASL, OpPing, OpClose, opCreateSession, OpReconfig,
+		OpGetEphemerals, OpGetAllChildrenNumber, OpWhoAmI,
 		OpSetWatches, OpSetWatches2, OpAddWatch, OpCheckWatches, OpRemoveWatches:
 		return true
 	}

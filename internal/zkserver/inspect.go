@@ -48,6 +48,8 @@ type NodeInfo struct {
 	ACL  []ACL
 	// Container tells that the node is removed when it has become empty.
 	Container bool
+	// TTL is the node's time to live: it is removed when it has no children and was not written for so long. 0 for none.
+	TTL time.Duration
 	// Sequence is the number that the next sequential child gets.
 	Sequence int32
 }
@@ -69,7 +71,7 @@ func (s *Server) Node(path string) (NodeInfo, bool) {
 func (n *node) describe() NodeInfo {
 	return NodeInfo{
 		Data: n.data, Stat: n.visible(), ACL: n.acl,
-		Container: n.stat.owner == ContainerOwner, Sequence: n.stat.cversion,
+		Container: n.stat.owner == ContainerOwner, TTL: ttlOf(n.stat.owner), Sequence: n.stat.cversion,
 	}
 }
 

@@ -13,8 +13,10 @@ var errMalformed = errors.New("zkserver: malformed record")
 // never allocates more than the frame holds; after the first error every
 // read returns a zero value and err stays set.
 type decoder struct {
-	b   []byte
-	err error
+	b    []byte
+	err  error
+	lax  bool // string lets a null string pass
+	null bool // a null string was seen where it is let pass
 }
 
 func (d *decoder) fail() {
@@ -67,24 +69,35 @@ func (d *decoder) buffer() []byte {
 	return append(make([]byte, 0, len(p)), p...)
 }
 
-// string returns a string. A null string is an error here: the real server
-// dereferences it and answers with a marshalling error.
-func (d *decoder) string() string {
+// text returns a string, and whether it was a null one.
+func (d *decoder) text() (s string, null bool) {
 	n := d.int32()
 	if d.err != nil {
-		return ""
+		return "", false
 	}
-	return string(d.take(int(n)))
+	if n == -1 {
+		return "", true
+	}
+	return text(d.take(int(n))), false
+}
+
+// string returns a string. A null string is an error, unless the decoder is lax: the real server
+// dereferences it and answers with a marshalling error.
+func (d *decoder) string() string {
+	s, null := d.text()
+	if null && !d.lax {
+		d.fail()
+	}
+	d.null = d.null || null
+	return s
 }
 
 // nullable returns a string, and "" for a null one: some operations of the real server
 // judge a null path instead of stumbling over it.
 func (d *decoder) nullable() string {
-	if len(d.b) >= 4 && int32(binary.BigEndian.Uint32(d.b)) == -1 {
-		d.take(4)
-		return ""
-	}
-	return d.string()
+	s, null := d.text()
+	d.null = d.null || null
+	return s
 }
 
 // count reads the length of a vector whose elements take at least size bytes each, so
@@ -122,7 +135,13 @@ func (d *decoder) acl() []ACL {
 	}
 	out := make([]ACL, 0, n)
 	for range n {
-		out = append(out, ACL{Perms: d.int32(), ID: ID{Scheme: d.nullable(), Name: d.nullable()}})
+		a := ACL{Perms: d.int32()}
+		a.ID.Scheme, _ = d.text()
+		name, null := d.text()
+		if a.ID.Name = name; null {
+			a.ID.Name = nullName
+		}
+		out = append(out, a)
 	}
 	return out
 }
@@ -164,8 +183,9 @@ func (e *encoder) buffer(v []byte) {
 }
 
 func (e *encoder) string(v string) {
-	e.int32(int32(len(v)))
-	e.b = append(e.b, v...)
+	start := len(e.b)
+	e.b = appendText(append(e.b, 0, 0, 0, 0), v)
+	binary.BigEndian.PutUint32(e.b[start:], uint32(len(e.b)-start-4))
 }
 
 func (e *encoder) strings(v []string) {

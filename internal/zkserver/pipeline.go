@@ -85,6 +85,14 @@ func (s *Server) deliver(r *request) {
 		s.finishConnect(r)
 		return
 	}
+	if r.call.Op == opCreateSession && r.code == CodeOK && r.conn != nil && !r.conn.closing {
+		if sess := s.sessions[r.session]; sess != nil {
+			s.touch(sess, time.Duration(max(0, r.call.Timeout))*time.Millisecond)
+		}
+		s.observe(r)
+		s.finishConnect(r)
+		return
+	}
 	if r.conn == nil || r.conn.closing {
 		s.finished(r)
 		return

@@ -7,7 +7,11 @@ func (s *Server) prepare(r *request) {
 	r.when = s.now()
 	switch r.call.Op {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpDeleteContainer, OpSetData, OpSetACL,
-		OpMulti, OpCheck, OpConnect, OpClose:
+		OpMulti, OpCheck, OpConnect, OpClose, OpReconfig, opCreateSession:
+		if r.call.Op == OpReconfig && r.call.bad {
+			r.code = CodeMarshalling // the one write whose body the real server reads first
+			return
+		}
 		s.zxid++
 		r.zxid = s.zxid
 	default:
@@ -19,6 +23,10 @@ func (s *Server) prepare(r *request) {
 		r.code = CodeBadArguments // the server's own operation; the real one misreads it when a client sends it
 	case r.call.bad:
 		r.code = CodeMarshalling
+	case r.call.Op == OpMulti && r.call.null:
+		// The real server stumbles before it has begun the transaction: the zxid is lost, and the error comes as
+		// from a read.
+		r.zxid, r.code = 0, CodeMarshalling
 	case r.call.Op == OpMulti:
 		s.prepareMulti(r)
 	default:
@@ -66,8 +74,10 @@ func (s *Server) prepareOp(r *request, c *Call) (txnOp, Code) {
 		return s.prepareSetACL(r, c)
 	case OpCheck:
 		return s.prepareCheck(r, c)
-	case OpConnect:
+	case OpConnect, opCreateSession:
 		return txnOp{op: OpConnect}, CodeOK
+	case OpReconfig:
+		return txnOp{}, CodeReconfigDisabled
 	case OpClose:
 		return s.prepareClose(r), CodeOK
 	}

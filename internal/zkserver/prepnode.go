@@ -5,7 +5,7 @@ import "fmt"
 // prepareCreate follows the order of checks of the real server; which of two errors a
 // client sees depends on it.
 func (s *Server) prepareCreate(r *request, c *Call) (txnOp, Code) {
-	if code := checkCreateFlags(c); code != CodeOK {
+	if code := s.checkCreateFlags(c); code != CodeOK {
 		return txnOp{}, code
 	}
 	if code := s.checkSession(r); code != CodeOK {
@@ -61,22 +61,19 @@ func sequential(flags int32) bool {
 	return flags == FlagSequential || flags == FlagSequential|FlagEphemeral || flags == flagTTLSeq
 }
 
-func checkCreateFlags(c *Call) Code {
-	switch {
-	case c.Flags < 0 || c.Flags > flagTTLSeq:
+func (s *Server) checkCreateFlags(c *Call) Code {
+	if c.Flags < 0 || c.Flags > flagTTLSeq {
 		return CodeBadArguments
-	case c.Op == OpCreateTTL && c.Flags != flagTTL && c.Flags != flagTTLSeq:
-		return CodeBadArguments
-	case c.Flags == flagTTL, c.Flags == flagTTLSeq:
-		return CodeUnimplemented // the real server refuses TTL nodes unless it is configured for them
 	}
-	return CodeOK
+	return s.checkTTL(c)
 }
 
 func owner(c *Call, session int64) int64 {
 	switch {
 	case c.Op == OpCreateContainer:
 		return ContainerOwner
+	case c.Op == OpCreateTTL:
+		return ttlMark | c.TTL
 	case c.Flags&FlagEphemeral != 0:
 		return session
 	}

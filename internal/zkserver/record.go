@@ -21,6 +21,9 @@ type ID struct {
 	Name   string
 }
 
+// nullName stands for a name that a client has left out. Nothing that is decoded can be equal to it.
+const nullName = "\xff"
+
 // ACL grants permissions to an ID.
 type ACL struct {
 	Perms int32

@@ -6,7 +6,7 @@ import "time"
 func forwarded(op Op) bool {
 	switch op {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpDeleteContainer, OpSetData, OpSetACL,
-		OpMulti, OpCheck, OpConnect, OpClose, OpSync:
+		OpMulti, OpCheck, OpConnect, OpClose, OpReconfig, opCreateSession, OpSync:
 		return true
 	}
 	return false

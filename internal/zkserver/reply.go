@@ -18,6 +18,9 @@ func (s *Server) answer(r *request) []byte {
 		if r.call.Op != OpMultiRead { // there the real server leaves the body in
 			body.b = body.b[:4+16]
 		}
+		if r.call.Op == OpMulti && r.call.null {
+			multiHeader(body, opError, true, -1)
+		}
 		tail := encoder{b: body.b[:4+12]}
 		tail.int32(int32(r.code))
 	}
@@ -29,7 +32,7 @@ func (s *Server) encodeResult(r *request, e *encoder) Code {
 	switch r.call.Op {
 	case OpCreate:
 		e.string(r.txn[0].path)
-	case OpCreate2, OpCreateContainer:
+	case OpCreate2, OpCreateContainer, OpCreateTTL:
 		e.string(r.txn[0].path)
 		e.stat(r.txn[0].stat)
 	case OpSetData, OpSetACL:
@@ -47,14 +50,14 @@ func encodeMulti(txn []txnOp, e *encoder) {
 	for i := range txn {
 		op := &txn[i]
 		kind := op.op
-		if kind == OpCreateContainer {
+		if kind == OpCreateContainer || kind == OpCreateTTL {
 			kind = OpCreate2
 		}
 		multiHeader(e, kind, false, op.code)
 		switch op.op {
 		case OpCreate:
 			e.string(op.path)
-		case OpCreateContainer:
+		case OpCreateContainer, OpCreateTTL:
 			e.string(op.path)
 			e.stat(op.stat)
 		case OpSetData:
@@ -103,6 +106,12 @@ func (s *Server) read(r *request, e *encoder) Code {
 		return s.watches.remove(c.Path, c.Kind, r.conn)
 	case OpMultiRead:
 		return s.readMulti(r, e)
+	case OpGetEphemerals:
+		e.strings(s.ephemeralsUnder(r.session, c.Path))
+	case OpGetAllChildrenNumber:
+		return s.readDescendants(r, e)
+	case OpWhoAmI:
+		encodeIdentities(r.ids, e)
 	default:
 		return CodeUnimplemented
 	}
@@ -182,21 +191,21 @@ func (s *Server) readACL(r *request, e *encoder) Code {
 // a node's data, for which a real server has no memory.
 const maxReply = 64 << 20
 
-// readMulti answers each part on its own; a failing part does not touch the others.
+// readMulti answers each part on its own; a failing part does not touch the others. What is no read, and
+// a part without a path, is an error of the whole, which leaves the answers before it in.
 func (s *Server) readMulti(r *request, e *encoder) Code {
-	result := CodeOK
+	defer func() { multiHeader(e, opError, true, -1) }()
 	for i := range r.call.Subs {
 		c := &r.call.Subs[i]
 		part := encoder{}
 		var code Code
-		switch c.Op {
-		case OpGetData:
+		switch {
+		case c.null || !c.reads():
+			return CodeMarshalling
+		case c.Op == OpGetData:
 			code = s.readData(r, c, &part)
-		case OpGetChildren:
-			code = s.readChildren(r, c, &part)
 		default:
-			result = CodeMarshalling // a write; the parts do not mix, so there is no read here
-			continue
+			code = s.readChildren(r, c, &part)
 		}
 		if code != CodeOK {
 			multiHeader(e, opError, false, code)
@@ -211,6 +220,5 @@ func (s *Server) readMulti(r *request, e *encoder) Code {
 			return CodeMarshalling
 		}
 	}
-	multiHeader(e, opError, true, -1)
-	return result
+	return CodeOK
 }

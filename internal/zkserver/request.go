@@ -45,3 +45,8 @@ type txnOp struct {
 	code     Code // why this op failed; op is then opError
 	stat     Stat // after the change, for the reply
 }
+
+// creates tells whether the change makes a node.
+func (o *txnOp) creates() bool {
+	return o.op == OpCreate || o.op == OpCreate2 || o.op == OpCreateContainer || o.op == OpCreateTTL
+}

@@ -15,8 +15,12 @@ type Config struct {
 	Tick time.Duration
 	// MinTimeout and MaxTimeout bound session timeouts; 2 and 20 ticks if zero.
 	MinTimeout, MaxTimeout time.Duration
-	// ContainerInterval is how often empty containers are removed; 60 s if zero.
+	// ContainerInterval is how often empty containers and nodes whose time to live is over are removed; 60 s if zero.
 	ContainerInterval time.Duration
+	// ContainerUnused is the time after which a container that never had a child is removed too; never if zero.
+	ContainerUnused time.Duration
+	// ExtendedTypes allows nodes with a time to live, which a server must be configured for.
+	ExtendedTypes bool
 	// CommitLatency is the time between the arrival of a write and its commit; requests that
 	// arrive meanwhile are in flight together. With zero a write is committed as it arrives.
 	CommitLatency time.Duration

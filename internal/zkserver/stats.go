@@ -95,7 +95,7 @@ func (s *Server) observe(r *request) {
 }
 
 var shortNames = map[Op]string{
-	OpConnect: "SESS", OpClose: "CLOS", OpPing: "PING", OpSync: "SYNC", OpCheck: "CHEC",
+	OpConnect: "SESS", opCreateSession: "SESS", OpReconfig: "RECO", OpClose: "CLOS", OpPing: "PING", OpSync: "SYNC", OpCheck: "CHEC",
 	OpCreate: "CREA", OpCreate2: "CREA", OpCreateContainer: "CREA", OpCreateTTL: "CREA",
 	OpDelete: "DELE", OpDeleteContainer: "DELE", OpSetData: "SETD", OpSetACL: "SETA", OpMulti: "MULT", OpMultiRead: "MLTR",
 	OpExists: "EXIS", OpGetData: "GETD", OpGetACL: "GETA", OpGetChildren: "GETC", OpGetChildren2: "GETC",

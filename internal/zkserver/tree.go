@@ -1,7 +1,6 @@
 package zkserver
 
 import (
-	"maps"
 	"strings"
 )
 
@@ -23,11 +22,11 @@ type node struct {
 
 // visible returns the node's status as clients see it. The child version counts
 // creates and deletes there: every create that is not matched by a present child was
-// followed by a delete. A container looks like a persistent node.
+// followed by a delete. A container, and a node with a time to live, look like a persistent node.
 func (n *node) visible() Stat {
 	kids := int32(n.children.len())
 	s := n.stat
-	if s.owner == ContainerOwner {
+	if !isEphemeral(s.owner) {
 		s.owner = 0
 	}
 	return Stat{
@@ -41,9 +40,10 @@ func (n *node) visible() Stat {
 type tree struct {
 	nodes      map[string]*node // the root is "/" and "", as a top-level node's parent is ""
 	ephemerals map[int64]*nameSet
-	containers map[string]struct{}
-	dataSize   int64 // bytes of paths and data
-	zxid       int64 // of the last transaction applied
+	containers *nameSet
+	ttls       *nameSet // nodes with a time to live
+	dataSize   int64    // bytes of paths and data
+	zxid       int64    // of the last transaction applied
 }
 
 // copy returns a tree with the same nodes, as a member gets it that has nothing.
@@ -56,7 +56,7 @@ func (t *tree) copy() *tree {
 		c.nodes[path] = &d
 	}
 	c.nodes[""] = c.nodes["/"]
-	c.containers = maps.Clone(t.containers)
+	c.containers, c.ttls = t.containers.copy(), t.ttls.copy()
 	c.ephemerals = make(map[int64]*nameSet, len(t.ephemerals))
 	for id, set := range t.ephemerals {
 		c.ephemerals[id] = set.copy()
@@ -68,7 +68,7 @@ func (t *tree) copy() *tree {
 var specialPaths = map[string]bool{"/": true, "/zookeeper": true, "/zookeeper/quota": true, "/zookeeper/config": true}
 
 func newTree() *tree {
-	t := &tree{nodes: map[string]*node{}, ephemerals: map[int64]*nameSet{}, containers: map[string]struct{}{}}
+	t := &tree{nodes: map[string]*node{}, ephemerals: map[int64]*nameSet{}, containers: newNameSet(16), ttls: newNameSet(16)}
 	fresh := func(path string, acl []ACL, children ...string) *node {
 		n := &node{data: []byte{}, acl: acl}
 		for _, c := range children {
@@ -107,9 +107,9 @@ func showParent(parent string) string {
 	return parent
 }
 
-// isEphemeral tells whether owner is a session: neither nobody nor the container mark.
+// isEphemeral tells whether owner is a session: neither nobody nor the mark of a container or a time to live.
 func isEphemeral(owner int64) bool {
-	return owner != 0 && owner != ContainerOwner
+	return owner != 0 && owner != ContainerOwner && !isTTL(owner)
 }
 
 // create adds a node. parentCversion is the counter that preparation assigned to the
@@ -134,7 +134,9 @@ func (t *tree) create(path string, data []byte, acl []ACL, owner int64, parentCv
 	t.dataSize += int64(len(path) + len(data))
 	switch {
 	case owner == ContainerOwner:
-		t.containers[path] = struct{}{}
+		t.containers.add(path)
+	case isTTL(owner):
+		t.ttls.add(path)
 	case owner != 0:
 		set := t.ephemerals[owner]
 		if set == nil {
@@ -162,7 +164,9 @@ func (t *tree) remove(path string, zxid int64) Code {
 	t.dataSize -= int64(len(path) + len(n.data))
 	switch {
 	case n.stat.owner == ContainerOwner:
-		delete(t.containers, path)
+		t.containers.remove(path)
+	case isTTL(n.stat.owner):
+		t.ttls.remove(path)
 	case n.stat.owner != 0:
 		if set := t.ephemerals[n.stat.owner]; set != nil {
 			set.remove(path)

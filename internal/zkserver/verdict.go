@@ -82,7 +82,7 @@ func (r *request) record() Request {
 		if q.Code == CodeOK {
 			q.Code = op.code
 		}
-		if q.Created == "" && (op.op == OpCreate || op.op == OpCreate2 || op.op == OpCreateContainer) {
+		if q.Created == "" && op.creates() {
 			q.Created = op.path
 		}
 	}

@@ -1,0 +1,38 @@
+package zkserver
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAddressesInACLsAreJudgedAsByTheRealServer(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		w := join(t, s, 10*time.Second)
+		grants := func(name string) Code {
+			created := w.do(OpCreate, createBody("/ip-", nil, []ACL{{Perms: PermAll, ID: ID{Scheme: "ip", Name: name}}}, FlagSequential))
+			if created.code != CodeOK {
+				return created.code
+			}
+			return w.do(OpGetData, watchBody(created.body.string(), false)).code
+		}
+		for _, name := range []string{"127.0.0.1", "127.0.0.1/32", "127.0.0.1/8", "127.0.0.1/0", "1.2.3.4/0", "127.255.0.1/8",
+			"127.0.0.0/31", "127.0.0.01", "0127.0.0.1", "+127.0.0.1", "127.0.0.1/+8", "127.0.0.1/08"} {
+			require.Equal(t, CodeOK, grants(name), name)
+		}
+		for _, name := range []string{"10.0.0.0/8", "192.168.0.0/16", "127.0.0.2/31", "127.0.0.128/25", "127.0.0.2"} {
+			require.Equal(t, CodeNoAuth, grants(name), name)
+		}
+		for _, name := range []string{"", "/", "/8", "1.2.3", "1.2.3.4.5", "256.1.1.1", "-1.0.0.1", "::1", "::1/128", "fe80::/10",
+			"::ffff:127.0.0.1", "localhost", "127.0.0.1/33", "127.0.0.1/-1", "127.0.0.1/", "127.0.0.1/a", "127.0.0.1/8/9",
+			" 127.0.0.1", "127.0.0.1 ", "127.0.0.1.", "127..0.1", "127.0.0.1/0.0.0.0"} {
+			require.Equal(t, CodeInvalidACL, grants(name), name)
+		}
+	})
+}
+
+func TestWhoConnectsFromAnIPv6AddressMatchesNoAddress(t *testing.T) {
+	require.False(t, ipMatches("0:0:0:0:0:0:0:1", "0.0.0.0/0"))
+	require.True(t, ipMatches("10.1.2.3", "0.0.0.0/0"))
+}

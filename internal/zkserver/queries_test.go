@@ -1,0 +1,93 @@
+package zkserver
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestASessionCanListItsEphemeralsByTheBeginningOfTheirPaths(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		w, other := join(t, s, 10*time.Second), join(t, s, 10*time.Second)
+		require.Empty(t, w.do(OpGetEphemerals, pathBody("")).body.strings())
+		w.create("/a", nil, 0)
+		for _, path := range []string{"/e1", "/e2", "/ab", "/a/x"} {
+			w.create(path, nil, FlagEphemeral)
+		}
+		other.create("/e9", nil, FlagEphemeral)
+		all := []string{"/ab", "/e1", "/e2", "/a/x"} // the order of a real server
+		for prefix, want := range map[string][]string{
+			"": all, "/": all, " / ": all, "\t": all, "\x00": all,
+			"/e": {"/e1", "/e2"}, "/a": {"/ab", "/a/x"}, "/a/": {"/a/x"}, "/e1": {"/e1"},
+			"/e1/": nil, "e": nil, "//": nil, " /e": nil, "\u3000": nil,
+		} {
+			require.Equal(t, want, w.do(OpGetEphemerals, pathBody(prefix)).body.strings(), "%q", prefix)
+		}
+		require.Equal(t, all, w.do(OpGetEphemerals, func(e *encoder) { e.int32(-1) }).body.strings(), "no prefix")
+		require.Equal(t, CodeMarshalling, w.do(OpGetEphemerals, nil).code)
+		require.Equal(t, CodeOK, w.do(OpExists, watchBody("/", false)).code, "and the connection lives")
+	})
+}
+
+func TestAllChildrenAreCountedAtAnyDepth(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		w := join(t, s, 10*time.Second)
+		for _, path := range []string{"/n", "/n/a", "/n/a/b", "/n/ab", "/nx"} {
+			w.create(path, nil, 0)
+		}
+		count := func(path string) int32 {
+			r := w.do(OpGetAllChildrenNumber, pathBody(path))
+			require.Equal(t, CodeOK, r.code, path)
+			return r.body.int32()
+		}
+		require.EqualValues(t, 3, count("/n"))
+		require.EqualValues(t, 1, count("/n/a"))
+		require.EqualValues(t, 0, count("/nx"))
+		require.EqualValues(t, 8, count("/"), "with /zookeeper, /zookeeper/quota and /zookeeper/config")
+		require.EqualValues(t, 9, count(""), "an oddity of the real server: the root is below no name")
+
+		for _, path := range []string{"/nope", "n", "/n/", "//"} {
+			require.Equal(t, CodeNoNode, w.do(OpGetAllChildrenNumber, pathBody(path)).code, path)
+		}
+		writeOnly := []ACL{{Perms: PermWrite, ID: ID{Scheme: "world", Name: "anyone"}}}
+		w.do(OpCreate, createBody("/n/w", nil, writeOnly, 0))
+		require.Equal(t, CodeNoAuth, w.do(OpGetAllChildrenNumber, pathBody("/n/w")).code)
+		require.EqualValues(t, 4, count("/n"), "what may not be read is counted")
+	})
+}
+
+func TestAClientCanAskWhoItIs(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		w := join(t, s, 10*time.Second)
+		who := func() (ids []ID) {
+			r := w.do(OpWhoAmI, nil)
+			for range r.body.int32() {
+				ids = append(ids, ID{Scheme: r.body.string(), Name: r.body.string()})
+			}
+			require.NoError(t, r.body.err)
+			return ids
+		}
+		require.Equal(t, []ID{{Scheme: "ip", Name: "127.0.0.1"}}, who())
+		w.auth("digest", "bob:pw")
+		require.Equal(t, []ID{{Scheme: "digest", Name: "bob"}, {Scheme: "ip", Name: "127.0.0.1"}}, who(), "no password is shown")
+		for _, cred := range []string{"alice:pw", "bob:pw2", "nopw", "a:b:c", ":x", "bob:pw"} {
+			require.Equal(t, CodeOK, w.auth("digest", cred).code)
+		}
+		require.Equal(t, CodeOK, w.auth("ip", "anything").code)
+		var names []string
+		for _, id := range who() {
+			names = append(names, id.Name)
+		}
+		require.Equal(t, []string{"bob", "bob", "a", "nopw", "127.0.0.1", "alice", ""}, names, "in the order of a real server's table")
+	})
+}
+
+func TestAddressesAreWrittenAsByTheJVM(t *testing.T) {
+	for in, want := range map[string]string{
+		"127.0.0.1": "127.0.0.1", "::ffff:10.1.2.3": "10.1.2.3", "::1": "0:0:0:0:0:0:0:1", "fe80::a:0": "fe80:0:0:0:0:0:a:0",
+	} {
+		require.Equal(t, want, hostAddress(net.ParseIP(in)))
+	}
+}

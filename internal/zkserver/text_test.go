@@ -1,0 +1,54 @@
+package zkserver
+
+import (
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// What a real server gives back for a path that is not UTF-8.
+func TestBytesThatAreNoTextAreReplacedAsByTheJVM(t *testing.T) {
+	const r = "\uFFFD"
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		w := join(t, s, 10*time.Second)
+		for in, want := range map[string]string{
+			"/\xff": "/" + r, "/a\xc3": "/a" + r, "/\xe2\x82": "/" + r, "/\xed\xa0\x80": "/" + r,
+			"/\xc0\x80": "/" + r + r, "/\xf0\x82\x82\xac": "/" + r + r + r + r, "/\xe2\x28\xa1": "/" + r + "(" + r,
+			"/\xf8\x88\x80\x80\x80": "/" + r + r + r + r + r, "/\xed\xa0\xbd\xed\xb8\x80": "/" + r + r,
+			"/\xf4\x90\x80\x80": "/" + r + r + r + r, "/\xf0\x9f\x98": "/" + r, "/\xf0\x9fx": "/" + r + "x",
+			"/\xe0\x80\x80": "/" + r + r + r, "/\xf1\xff": "/" + r + r, "/\x80\x80": "/" + r + r,
+			"/\u00e9\u9fff": "/\u00e9\u9fff",
+		} {
+			got := w.do(OpSync, func(e *encoder) { e.buffer([]byte(in)) }).body.string()
+			require.Equal(t, want, got, "%q", in)
+		}
+	})
+}
+
+func TestCharactersOutsideTheBasicPlaneAreSentAsTwoHalves(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		w := join(t, s, 10*time.Second)
+		got := w.do(OpSync, pathBodyRaw("/\U0001F600!")).body.buffer()
+		require.Equal(t, "/\xed\xa0\xbd\xed\xb8\x80!", string(got))
+		require.Equal(t, CodeBadArguments, w.create("/\U0001F600", nil, 0).code, "no node can have such a name")
+	})
+}
+
+func pathBodyRaw(path string) func(*encoder) {
+	return func(e *encoder) { e.buffer([]byte(path)) }
+}
+
+func TestTextIsAlwaysUTF8AndUTF8IsLeftAlone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := rapid.SliceOf(rapid.ByteRange(0, 255)).Draw(t, "bytes")
+		got := text(p)
+		require.True(t, utf8.ValidString(got))
+		if utf8.Valid(p) {
+			require.Equal(t, string(p), got)
+		}
+		require.NotEqual(t, nullName, got)
+	})
+}

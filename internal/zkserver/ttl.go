@@ -1,0 +1,37 @@
+package zkserver
+
+import "time"
+
+// The owner of a node with a time to live has the first byte set, and the milliseconds in the last five.
+const (
+	ttlMark int64 = -1 << 56
+	maxTTL  int64 = 1<<40 - 1
+)
+
+func isTTL(owner int64) bool { return owner&ttlMark == ttlMark }
+
+// ttlOf returns the time to live that an owner stands for; 0 for any other owner.
+func ttlOf(owner int64) time.Duration {
+	if !isTTL(owner) {
+		return 0
+	}
+	return time.Duration(owner&maxTTL) * time.Millisecond
+}
+
+// checkTTL checks the time to live of a create. A request that has no field for it has none, which is
+// wrong with the flags of such a node; the other way round it is superfluous.
+func (s *Server) checkTTL(c *Call) Code {
+	if c.Flags != flagTTL && c.Flags != flagTTLSeq {
+		if c.Op == OpCreateTTL {
+			return CodeBadArguments
+		}
+		return CodeOK
+	}
+	switch {
+	case !s.cfg.ExtendedTypes:
+		return CodeUnimplemented
+	case c.Op != OpCreateTTL || c.TTL <= 0 || c.TTL > maxTTL:
+		return CodeBadArguments
+	}
+	return CodeOK
+}
