@@ -1,9 +1,11 @@
 package zktest_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
-	"math"
+	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,40 +15,105 @@ import (
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
-// In a test, Run is all there is to do.
+// In a test, Run is all there is to do. What it started ends with the test.
 func ExampleRun() {
-	TestSomething := func(t *testing.T) {
+	TestRegister := func(t *testing.T) {
 		srv := zktest.Run(t)
 		conn := srv.Connect(t, 10*time.Second)
-		if _, err := conn.Create("/n", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+		if _, err := conn.Create("/me", []byte("here"), zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
 			t.Fatal(err)
 		}
-		srv.CheckNode(t, "/n", nil)
+		srv.CheckNode(t, "/me", []byte("here"))
 	}
-	_ = TestSomething
-	// Output:
+	goTest(TestRegister)
+	// Output: ok
 }
 
-// Inside a bubble time is virtual: an hour passes in no time, and instants are exact.
+// Inside a bubble time is virtual: an hour passes in no time, and instants are exact. A session with a
+// timeout of 10 s expires at the first tick after 10 s of silence.
 func ExampleRun_synctest() {
 	TestExpiry := func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Run(t, zktest.WithTick(time.Second))
 			conn := srv.Connect(t, 10*time.Second)
 			time.Sleep(time.Hour) // heartbeats keep the session
-			heal := srv.Partition(conn.SessionID())
-			time.Sleep(11 * time.Second)
-			synctest.Wait()
-			if len(srv.Sessions()) != 0 {
-				t.Error("session should have expired")
+			if _, _, err := conn.Exists("/"); err != nil {
+				t.Fatal(err)
 			}
+			start := time.Now() // of the silence
+			srv.OnSessionExpired(func(_ int64, at time.Time) {
+				fmt.Println("expired after", at.Sub(start))
+			})
+			heal := srv.Partition(conn.SessionID())
+			srv.WaitSessions(t, 0)
 			heal()
+			srv.WaitSessions(t, 1) // the client has got another
 		})
 	}
-	_ = TestExpiry
+	goTest(TestExpiry)
 	// Output:
+	// expired after 11s
+	// ok
 }
 
+// Any client can be tested that takes an address: here a program that was only given that, and
+// asks a question of four letters.
+func ExampleServer_Addr() {
+	TestOtherProgram := func(t *testing.T) {
+		srv := zktest.Run(t)
+		srv.Load(map[string]string{"/app/config": "v1"})
+		c, err := net.Dial("tcp", srv.Addr()) // exec.Command("java", ..., srv.Addr()) is no different
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		fmt.Fprint(c, "srvr")
+		for lines := bufio.NewScanner(c); lines.Scan(); {
+			if strings.HasPrefix(lines.Text(), "Mode") {
+				fmt.Println(lines.Text())
+			}
+		}
+	}
+	goTest(TestOtherProgram)
+	// Output:
+	// Mode: standalone
+	// ok
+}
+
+// For clients on TCP, which cannot live in a bubble, the clock is moved by hand.
+func ExampleServer_Advance() {
+	TestFailover := func(t *testing.T) {
+		srv := zktest.Run(t, zktest.WithManualClock())
+		leader, standby := dialFor(t, srv), dialFor(t, srv)
+		if _, err := leader.Create("/leader", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+		_, _, gone, err := standby.ExistsW("/leader")
+		if err != nil {
+			t.Fatal(err)
+		}
+		heal := srv.Partition(leader.SessionID())
+		defer heal()
+		srv.Advance(11 * time.Second) // the standby can be heard: it keeps its session
+		fmt.Println((<-gone).Type, srv.Children("/"))
+	}
+	goTest(TestFailover)
+	// Output:
+	// EventNodeDeleted [zookeeper]
+	// ok
+}
+
+func ExampleServer_SetTime() {
+	srv := zktest.Start(zktest.WithManualClock())
+	defer srv.Close()
+	srv.SetTime(time.Date(2038, 1, 19, 3, 14, 8, 0, time.UTC))
+	srv.Create("/n", nil, 0, 0)
+	n, _ := srv.Node("/n")
+	fmt.Println(n.Stat.Ctime)
+	// Output: 2147483648000
+}
+
+// Without a test, a program or TestMain closes the server itself.
 func ExampleStart() {
 	srv := zktest.Start(zktest.WithTimeoutLimits(time.Second, time.Minute))
 	defer srv.Close()
@@ -57,159 +124,46 @@ func ExampleStart() {
 	// Output: /n-0000000000 <nil>
 }
 
-func ExampleServer() {
-	srv := zktest.Start()
-	defer srv.Close()
-	conn, done := dial(srv)
-	defer done()
-	srv.Create("/config", []byte("v1"), 0, 0) // without a client
-	_, _, events, _ := conn.GetW("/config")
-	srv.Set("/config", []byte("v2"))
-	fmt.Println((<-events).Type, srv.Requests(), srv.Notifications())
-	fmt.Print(srv.Tree())
-	// Output:
-	// EventNodeDataChanged 1 1
-	// /
-	//   /config "v2"
-}
-
-func ExampleServer_SetSequence() {
-	srv := zktest.Start()
-	defer srv.Close()
-	srv.Create("/q", nil, 0, 0)
-	srv.SetSequence("/q", math.MaxInt32)
-	fmt.Println(srv.Create("/q/a-", nil, zk.FlagSequence, 0))
-	fmt.Println(srv.Create("/q/b-", nil, zk.FlagSequence, 0)) // one after the other, the limit repeats
-	// Output:
-	// /q/a-2147483647
-	// /q/b-2147483647
-}
-
-func ExampleRule() {
-	srv := zktest.Start()
-	defer srv.Close()
-	conn, done := dial(srv)
-	defer done()
-	srv.Create("/locks", nil, 0, 0)
-	srv.Intercept(zktest.On(zktest.Create, "/locks/**").Nth(2).LoseReply())
-	for range 2 {
-		_, err := conn.Create("/locks/a-", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll))
-		fmt.Println(err)
-	}
-	fmt.Println(srv.Children("/locks")) // the second one is there, although its creator does not know
-	// Output:
-	// <nil>
-	// zk: connection closed
-	// [a-0000000000 a-0000000001]
-}
-
-func ExampleInterception() {
-	srv := zktest.Start()
-	defer srv.Close()
-	conn, done := dial(srv)
-	defer done()
-	creates := srv.Intercept(zktest.On(zktest.Create, "/slow").Hold())
-	created := make(chan error)
-	go func() {
-		_, err := conn.Create("/slow", nil, 0, zk.WorldACL(zk.PermAll))
-		created <- err
-	}()
-	_ = creates.WaitHeld(context.Background())
-	fmt.Println("held:", creates.Held(), srv.Children("/"))
-	creates.Release()
-	fmt.Println("released:", <-created, srv.Children("/"))
-	// Output:
-	// held: 1 [zookeeper]
-	// released: <nil> [slow zookeeper]
-}
-
-func ExampleVerdict() {
-	srv := zktest.Start()
-	defer srv.Close()
-	conn, done := dial(srv)
-	defer done()
-	remove := srv.InterceptFunc(func(r *zktest.Request) zktest.Verdict {
-		if r.Op == zktest.GetData {
-			return zktest.Verdict{Fate: zktest.Fail, Code: -102}
-		}
-		return zktest.Verdict{}
-	})
-	_, _, err := conn.Get("/")
-	fmt.Println(err)
-	remove()
-	_, _, err = conn.Get("/")
-	fmt.Println(err)
-	// Output:
-	// zk: not authenticated
-	// <nil>
-}
-
-func ExampleRequest() {
-	srv := zktest.Start()
-	defer srv.Close()
-	conn, done := dial(srv)
-	defer done()
-	_, _ = conn.Create("/n", nil, 0, zk.WorldACL(zk.PermAll))
-	_, _ = conn.Create("/n", nil, 0, zk.WorldACL(zk.PermAll))
-	for _, r := range srv.Log() {
-		fmt.Println(r.Op, r.Paths, r.Zxid, r.Code)
-	}
-	// Output:
-	// connect [] 1 0
-	// create [/n] 2 0
-	// create [/n] 3 -110
-}
-
-func ExampleNode() {
-	srv := zktest.Start()
-	defer srv.Close()
-	srv.Create("/n", []byte("x"), 0, 0)
-	n, ok := srv.Node("/n")
-	fmt.Println(ok, string(n.Data), n.Stat.Czxid, n.ACL)
-	// Output: true x 1 [{31 world anyone}]
-}
-
-func ExampleSession() {
-	srv := zktest.Start()
-	defer srv.Close()
-	conn, done := dial(srv)
-	defer done()
-	_, _ = conn.Create("/e", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
-	for _, s := range srv.Sessions() {
-		fmt.Println(s.ID == conn.SessionID(), s.Timeout, s.Ephemerals, s.Connected)
-	}
-	// Output: true 10s [/e] true
-}
-
-func ExampleTxn() {
-	srv := zktest.Start()
-	defer srv.Close()
-	srv.OnCommit(func(x zktest.Txn) {
-		for _, c := range x.Changes {
-			if c.Kind == zktest.Deleted {
-				fmt.Println(x.Zxid, x.Op, "deletes", c.Path)
-			}
-		}
-	})
-	srv.Create("/n", nil, 0, 0)
-	srv.Delete("/n")
-	// Output: 2 delete deletes /n
-}
-
-// dial returns a client over TCP that has a session, and a function that closes it.
-func dial(srv *zktest.Server) (*zk.Conn, func()) {
-	conn, events, err := zk.Connect([]string{srv.Addr()}, 10*time.Second, zk.WithLogInfo(false), zk.WithLogger(quiet{}))
+func ExampleStartAddr() {
+	srv, err := zktest.StartAddr("127.0.0.1:0") // or a port that clients expect, 2181 for instance
 	if err != nil {
-		panic(err)
+		fmt.Println(err)
+		return
 	}
-	for e := range events {
-		if e.State == zk.StateHasSession {
-			break
-		}
-	}
-	return conn, func() {
-		conn.Close()
-		for range events {
-		}
-	}
+	defer srv.Close()
+	host, _, _ := net.SplitHostPort(srv.Addr())
+	fmt.Println(host)
+	// Output: 127.0.0.1
+}
+
+// A test waits for a state, not for a while.
+func ExampleServer_WaitFor() {
+	srv := zktest.Start()
+	defer srv.Close()
+	conn, done := dial(srv)
+	defer done()
+	go func() {
+		_, _ = conn.Create("/ready", nil, 0, zk.WorldACL(zk.PermAll))
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	err := srv.WaitFor(ctx, func() bool {
+		_, ok := srv.Node("/ready")
+		return ok
+	})
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+func ExampleOption() {
+	srv := zktest.Start(
+		zktest.WithTick(2*time.Second), // that of a real server
+		zktest.WithTimeoutLimits(4*time.Second, 40*time.Second),
+	)
+	defer srv.Close()
+	conn, done := dial(srv) // asks for 10 s
+	defer done()
+	_, _, _ = conn.Exists("/")
+	fmt.Println(srv.Sessions()[0].Timeout)
+	// Output: 10s
 }
