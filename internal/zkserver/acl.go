@@ -108,23 +108,6 @@ func Digest(credentials string) string {
 	return user + ":" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// withID adds a proved identity. The order, which shows when the "auth" scheme is replaced by
-// several identities, is that of the real server's hash table.
-func withID(ids []ID, id ID) []ID {
-	if slices.Contains(ids, id) {
-		return ids
-	}
-	ids = append(slices.Clip(ids), id)
-	slices.SortStableFunc(ids, func(a, b ID) int { return a.bucket() - b.bucket() })
-	return ids
-}
-
-// bucket is the place of an identity in a JVM hash table of the initial size.
-func (id ID) bucket() int {
-	h := 37*(37*17+javaHash(id.Scheme)) + javaHash(id.Name)
-	return int((h ^ h>>16) & 15)
-}
-
 // authenticate returns the identity that an auth packet proves, or [CodeAuthFailed].
 func authenticate(scheme string, cred []byte, remote string) (ID, Code) {
 	switch scheme {

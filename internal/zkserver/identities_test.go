@@ -1,0 +1,40 @@
+package zkserver
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The orders are what a real server said to whoAmI.
+func TestManyIdentitiesAreInTheOrderOfARealServersTable(t *testing.T) {
+	ids := []ID{{Scheme: "ip", Name: "127.0.0.1"}}
+	want := map[int]string{
+		11: "5 2 8 9 3 10 ip 7 1 0 4 6",
+		14: "5 2 8 9 12 3 10 ip 7 11 13 1 0 4 6",
+		23: "2 10 ip 18 11 13 15 22 19 4 6 5 8 9 12 3 14 20 21 7 16 1 17 0",
+		26: "25 2 10 ip 18 11 13 15 22 19 4 6 23 5 8 9 24 12 3 14 20 21 7 16 1 17 0",
+	}
+	for n := range 27 {
+		if order, ok := want[n]; ok {
+			require.Equal(t, order, namesOf(ids), "%d users", n)
+		}
+		id := ID{Scheme: "digest", Name: Digest(fmt.Sprintf("user%d:pw", n))}
+		before := namesOf(ids)
+		more := withID(ids, id)
+		require.Equal(t, before, namesOf(ids), "the list that requests in flight have stays as it is")
+		require.Equal(t, more, withID(more, id), "nobody is in it twice")
+		ids = more
+	}
+}
+
+func namesOf(ids []ID) string {
+	var names []string
+	for _, id := range ids {
+		user, _, _ := strings.Cut(id.Name, ":")
+		names = append(names, strings.Replace(strings.TrimPrefix(user, "user"), "127.0.0.1", "ip", 1))
+	}
+	return strings.Join(names, " ")
+}

@@ -1,0 +1,104 @@
+package zkserver
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestOperationsThatARealServerDoesNotServeAreRefusedAndTheConnectionClosed(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		first := join(t, s, 10*time.Second)
+		for _, op := range []Op{OpNotification, 10, 23, 24, 25, 50, 99, 108, 1000, opError, -2, -3, -4, -12, 1<<31 - 1, opCreateSession} {
+			w := join(t, s, 10*time.Second)
+			before := s.Zxid()
+			r := w.do(op, nil)
+			require.Equal(t, CodeUnimplemented, r.code, op)
+			require.EqualValues(t, -1, r.zxid, op)
+			w.requireClosed()
+			require.Equal(t, before, s.Zxid(), op)
+			back := dial(t, s)
+			back.connect(10*time.Second, w.id, w.pass, 0)
+			require.Equal(t, w.id, back.id, "the session lives on")
+		}
+		first.stat("/")
+	})
+}
+
+func TestReconfigIsDisabled(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		w := join(t, s, 10*time.Second)
+		before := s.Zxid()
+		r := w.do(OpReconfig, func(e *encoder) { e.string("server.1=a"); e.int32(-1); e.string(""); e.int64(-1) })
+		require.Equal(t, CodeReconfigDisabled, r.code)
+		require.Equal(t, before+1, s.Zxid())
+		require.Equal(t, CodeMarshalling, w.do(OpReconfig, nil).code)
+		require.Equal(t, before+1, s.Zxid(), "the one malformed write that costs no zxid")
+	})
+}
+
+func TestASASLTokenIsAnsweredWithNone(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		w := join(t, s, 10*time.Second)
+		r := w.do(OpSASL, func(e *encoder) { e.buffer([]byte("token")) })
+		require.Equal(t, CodeOK, r.code)
+		require.Zero(t, r.zxid)
+		require.EqualValues(t, -1, r.body.int32())
+		require.Empty(t, r.body.b)
+		for name, body := range map[string]func(*encoder){
+			"none": nil, "null": func(e *encoder) { e.int32(-1) }, "negative": func(e *encoder) { e.int32(-5) },
+			"short": func(e *encoder) { e.int32(100) },
+		} {
+			t.Log(name)
+			w := join(t, s, 10*time.Second)
+			w.send(OpSASL, body)
+			w.requireClosed()
+		}
+	})
+}
+
+func TestAConnectRequestWithinASessionIsAnsweredAsOneAndCountsForTheTimeout(t *testing.T) {
+	inBubble(t, Config{Tick: time.Second}, func(t *testing.T, s *Server) {
+		w := join(t, s, 10*time.Second)
+		before := s.Zxid()
+		w.send(OpConnect, func(e *encoder) { e.int32(3000) })
+		frame, err := w.read()
+		require.NoError(t, err)
+		d := &decoder{b: frame}
+		require.Zero(t, d.int32())
+		require.EqualValues(t, 10_000, d.int32())
+		require.Equal(t, w.id, d.int64())
+		require.Equal(t, w.pass, d.buffer())
+		require.False(t, d.bool())
+		require.Empty(t, d.b)
+		require.Equal(t, before+1, s.Zxid())
+		require.Equal(t, CodeMarshalling, w.do(OpConnect, nil).code)
+		require.Equal(t, before+2, s.Zxid())
+
+		w.send(OpConnect, func(e *encoder) { e.int32(3000) })
+		_, err = w.read()
+		require.NoError(t, err)
+		time.Sleep(4*time.Second - time.Millisecond)
+		synctest.Wait()
+		require.Len(t, s.Sessions(), 1)
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		require.Empty(t, s.Sessions(), "until the next request, which asks for 10 s again")
+	})
+}
+
+func TestWhatARequestCarriesBeyondItsEndIsIgnored(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		w := join(t, s, 10*time.Second)
+		junk := func(body func(*encoder)) func(*encoder) {
+			return func(e *encoder) { body(e); e.string("junk") }
+		}
+		require.Equal(t, CodeOK, w.do(OpCreate, junk(createBody("/n", nil, OpenACL(), 0))).code)
+		require.Equal(t, CodeOK, w.do(OpGetEphemerals, junk(pathBody("/"))).code)
+		require.Equal(t, CodeOK, w.do(OpGetAllChildrenNumber, junk(pathBody("/n"))).code)
+		require.Equal(t, CodeOK, w.do(OpWhoAmI, junk(pathBody(""))).code)
+		require.Equal(t, CodeOK, w.do(OpMulti, junk(multiBody(part(OpDelete, versionBody("/n", 0))))).code)
+	})
+}
