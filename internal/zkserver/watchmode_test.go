@@ -232,3 +232,15 @@ func TestWatchesOfEveryKindGoWithTheConnection(t *testing.T) {
 		require.Equal(t, 0, s.watches.data.recursive)
 	})
 }
+
+func TestAnEventCostsNothingForWatchesThatItDoesNotConcern(t *testing.T) {
+	cost := func(others int) float64 {
+		w := newWatches()
+		for i := range others {
+			w.keep(fmt.Sprintf("/other/%d", i), &countingWatcher{}, recursive)
+		}
+		w.keep("/r", &countingWatcher{}, recursive)
+		return testing.AllocsPerRun(100, func() { w.changed("/r/a/b/c", nil) })
+	}
+	require.InDelta(t, cost(10), cost(10_000), 0.5)
+}

@@ -124,7 +124,7 @@ func (w *watchTable) trigger(t EventType, path string, acl []ACL, skip map[watch
 		for up, ok := above(path); ok; up, ok = above(up) {
 			for who, mode := range w.byPath[up] {
 				if mode == recursive {
-					add(who, w.recursive)
+					add(who, len(w.byPath[up]))
 				}
 			}
 		}
