@@ -146,6 +146,8 @@ func (f *fields) result(code int32) {
 		f.string("path")
 	case 14, 22:
 		f.parts()
+	case 106:
+		f.plain("error", f.r.i32())
 	case 104:
 		f.plain("count", f.r.i32())
 	case 107:

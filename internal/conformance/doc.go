@@ -32,8 +32,8 @@
 //   - fence, event and ended, which wait for what comes unasked;
 //   - drop, which cuts the connection, and close, which ends the session.
 //
-// The world has join, dial (with client.greet for the connect request), resume, and say, which puts any
-// text into the transcript.
+// The world has join, dial (with client.greet for the connect request), resume, restart (in scenarios of the way
+// owning), and offRecord for what shall not enter the transcript.
 //
 // Nothing is read in the background and nothing is waited for by the clock: a frame enters the transcript
 // when the scenario waits on its connection. So a transcript is the same each time if the scenario

@@ -23,9 +23,9 @@ func init() {
 		told("getAllChildrenNumber of paths that are not valid", allChildren(""), allChildren("x"), allChildren("~/"), allChildren("~//"), allChildren(null))
 		told("getAllChildrenNumber of what may not be read", create("~/n", "", persistent), create("~/n/c", "", persistent),
 			setACL("~/n", -1, anyone(permAll&^permRead)), allChildren("~/n"), allChildren("~"))
-		persistentWatches()
-		removals()
 	})
+	persistentWatches()
+	removals()
 }
 
 func persistentWatches() {

@@ -43,8 +43,12 @@ func (w *world) note(who, dir, what string, f []field) {
 	w.entries = append(w.entries, entry{who: who, dir: dir, what: what, fields: f})
 }
 
-// say puts a line into the transcript.
-func (w *world) say(what string) { w.note("", "-", what, nil) }
+// offRecord does something that leaves no trace in the transcript.
+func (w *world) offRecord(f func()) {
+	frames, entries := w.frames, w.entries
+	f()
+	w.frames, w.entries = frames, entries
+}
 
 // giveUp ends the scenario on this server.
 func (w *world) giveUp(who, why string) {
@@ -80,7 +84,7 @@ func (w *world) resume(name string, s *session, seen int64) *client {
 
 // restart restarts the server, which must be the scenario's own.
 func (w *world) restart() {
-	w.say("restart")
+	w.note("", ">", "restart", nil)
 	w.srv.restart()
 }
 
@@ -129,8 +133,10 @@ func newWorld(t testing.TB, srv server, base string, exact bool) *world {
 // close ends every session and removes the scenario's nodes, so that the next one finds the server as
 // this one has found it.
 func (w *world) close() {
-	frames, entries := w.frames, w.entries
-	defer func() { w.frames, w.entries = frames, entries }()
+	w.offRecord(w.clean)
+}
+
+func (w *world) clean() {
 	for _, c := range w.clients {
 		if !c.gone {
 			_ = c.nc.Close()

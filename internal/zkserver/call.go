@@ -75,8 +75,10 @@ func (c *Call) decodeBody(d *decoder) {
 		c.Path, c.Data, c.Version = d.nullable(), d.buffer(), d.int32()
 	case OpExists, OpGetData, OpGetChildren, OpGetChildren2:
 		c.Path, c.Watch = d.string(), d.bool()
-	case OpAddWatch, OpCheckWatches, OpRemoveWatches:
+	case OpCheckWatches:
 		c.Path, c.Kind = d.string(), d.int32()
+	case OpAddWatch, OpRemoveWatches:
+		c.Path, c.Kind = d.nullable(), d.int32()
 	case OpGetACL, OpGetAllChildrenNumber:
 		c.Path = d.string()
 	case OpGetEphemerals:
