@@ -90,7 +90,7 @@ func init() {
 			x.fence()
 		}
 	})
-	add("watches go with the connection", func(w *world) {
+	add("one-shot watches go with the connection", func(w *world) {
 		a, b := w.join("A"), w.join("B")
 		a.do(create("~/n", "", persistent))
 		b.all(get("~/n", true), list("~", true))

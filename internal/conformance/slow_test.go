@@ -13,7 +13,7 @@ func init() {
 			a.event()
 		}
 		a.all(list2("~", false), list2("~/p", false))
-		b.ended()
+		w.offRecord(b.ended)
 		w.resume("C", b.session, 0).ended()
 	})
 	addAs(shared, "a session whose connection was cut expires", func(w *world) {
