@@ -2,28 +2,26 @@ package conformance
 
 // Operations that came with later versions of the protocol.
 func init() {
-	pending(func() {
-		told("whoAmI", whoAmI(), auth("digest", alice), whoAmI(), auth("digest", bob), whoAmI(), auth("ip", ""), whoAmI())
-		told("whoAmI with a body", malformed(107, "whoAmI", func(r *record) { r.raw("body") }), exists("~", false))
-		add("getEphemerals", func(w *world) {
-			a, b := w.join("A"), w.join("B")
-			a.do(ephemerals("~"))
-			for _, n := range []string{"~/one", "~/two", "~/three", "~/four", "~/five", "~/six"} {
-				a.do(create(n, "", ephemeral))
-			}
-			a.all(create("~/p", "", persistent), create("~/p/e", "", ephemeral), create("~/px", "", ephemeral))
-			b.all(create("~/p/b", "", ephemeral), ephemerals("~"))
-			a.all(ephemerals("~"), ephemerals("~/p"), ephemerals("~/p/e"), ephemerals("~/x"), ephemerals("~/t"), ephemerals("~/"))
-		})
-		told("getEphemerals of paths that are not valid", ephemerals(""), ephemerals("x"), ephemerals("~/"), ephemerals("~//"), ephemerals(null))
-		told("getEphemerals of what may not be read", create("~/n", "", persistent), create("~/n/e", "", ephemeral), setACL("~/n", -1, grant{permAll, "digest", aliceID}),
-			ephemerals("~/n"), ephemerals("~"))
-		told("getAllChildrenNumber", allChildren("~"), create("~/a", "", persistent), allChildren("~"), create("~/a/b", "", persistent), create("~/a/b/c", "", ephemeral),
-			create("~/ab", "", persistent), allChildren("~"), allChildren("~/a"), allChildren("~/a/b/c"), allChildren("~/x"), remove("~/a/b/c", -1), allChildren("~"))
-		told("getAllChildrenNumber of paths that are not valid", allChildren(""), allChildren("x"), allChildren("~/"), allChildren("~//"), allChildren(null))
-		told("getAllChildrenNumber of what may not be read", create("~/n", "", persistent), create("~/n/c", "", persistent),
-			setACL("~/n", -1, anyone(permAll&^permRead)), allChildren("~/n"), allChildren("~"))
+	told("whoAmI", whoAmI(), auth("digest", alice), whoAmI(), auth("digest", bob), whoAmI(), auth("ip", ""), whoAmI())
+	told("whoAmI with a body", malformed(107, "whoAmI", func(r *record) { r.raw("body") }), exists("~", false))
+	add("getEphemerals", func(w *world) {
+		a, b := w.join("A"), w.join("B")
+		a.do(ephemerals("~"))
+		for _, n := range []string{"~/one", "~/two", "~/three", "~/four", "~/five", "~/six"} {
+			a.do(create(n, "", ephemeral))
+		}
+		a.all(create("~/p", "", persistent), create("~/p/e", "", ephemeral), create("~/px", "", ephemeral))
+		b.all(create("~/p/b", "", ephemeral), ephemerals("~"))
+		a.all(ephemerals("~"), ephemerals("~/p"), ephemerals("~/p/e"), ephemerals("~/x"), ephemerals("~/t"), ephemerals("~/"))
 	})
+	told("getEphemerals of paths that are not valid", ephemerals(""), ephemerals("x"), ephemerals("~/"), ephemerals("~//"), ephemerals(null))
+	told("getEphemerals of what may not be read", create("~/n", "", persistent), create("~/n/e", "", ephemeral), setACL("~/n", -1, grant{permAll, "digest", aliceID}),
+		ephemerals("~/n"), ephemerals("~"))
+	told("getAllChildrenNumber", allChildren("~"), create("~/a", "", persistent), allChildren("~"), create("~/a/b", "", persistent), create("~/a/b/c", "", ephemeral),
+		create("~/ab", "", persistent), allChildren("~"), allChildren("~/a"), allChildren("~/a/b/c"), allChildren("~/x"), remove("~/a/b/c", -1), allChildren("~"))
+	told("getAllChildrenNumber of paths that are not valid", allChildren(""), allChildren("x"), allChildren("~/"), allChildren("~//"), allChildren(null))
+	told("getAllChildrenNumber of what may not be read", create("~/n", "", persistent), create("~/n/c", "", persistent),
+		setACL("~/n", -1, anyone(permAll&^permRead), grant{permAll, "digest", aliceID}), allChildren("~/n"), allChildren("~"))
 	persistentWatches()
 	removals()
 }

@@ -13,8 +13,6 @@ type scenario struct {
 	name string
 	run  func(w *world)
 	way  way
-
-	pending bool // it is about operations that are being added
 }
 
 // way says what a scenario needs.
@@ -35,18 +33,6 @@ func addAs(how way, name string, run func(w *world)) {
 	scenarios = append(scenarios, scenario{name: name, run: run, way: how})
 }
 
-// pending adds scenarios that are left out without the flag -newer.
-func pending(add func()) {
-	from := len(scenarios)
-	add()
-	for i := range scenarios[from:] {
-		scenarios[from+i].pending = true
-	}
-}
-
-// newer adds those scenarios.
-var newer = flag.Bool("newer", false, "compare the operations that are being added, too")
-
 // compared counts what was compared, for the summary.
 var compared struct{ scenarios, programs, frames atomic.Int64 }
 
@@ -58,9 +44,6 @@ func TestBothServersAnswerTheSameInEveryScenario(t *testing.T) {
 			t.Fatalf("two scenarios are called %q", s.name)
 		}
 		names[s.name] = true
-		if s.pending && !*newer {
-			continue
-		}
 		base := fmt.Sprintf("/s%03d", i)
 		t.Run(strings.ReplaceAll(s.name, "/", "|"), func(t *testing.T) {
 			switch s.way {

@@ -91,7 +91,7 @@ func init() {
 		a.all(addWatch("~", modeRecursive), addWatch("~/n", modePersistent))
 		a.do(multi(create("~/m", "", persistent), set("~/n", "x", -1), create("~/n/k", "", persistent), remove("~/n/k", -1), remove("~/m", -1)))
 	})
-	add("the root can be watched", func(w *world) {
+	addAs(owning, "the root can be watched", func(w *world) {
 		a, b := w.join("A"), w.join("B")
 		a.all(get("/", true), list("/", true), exists("/", true))
 		b.all(set("/", "", -1), create("/watchroot", "", persistent), remove("/watchroot", -1))
@@ -104,7 +104,7 @@ func init() {
 		a.fence()
 		a.do(removeWatches("/", typeAny))
 	})
-	add("an exists watch may be on a path that no node can have", func(w *world) {
+	addAs(owning, "an exists watch may be on a path that no node can have", func(w *world) {
 		a := w.join("A")
 		for _, p := range []string{"", "abc", "/a/", "//", "/./x", "/../y"} {
 			a.do(exists(p, true))
