@@ -33,7 +33,7 @@
 //   - drop, which cuts the connection, and close, which ends the session.
 //
 // The world has join, dial (with client.greet for the connect request), resume, restart (in scenarios of the way
-// owning), and offRecord for what shall not enter the transcript.
+// owning), say, which puts any text into the transcript, and offRecord for what shall not enter it.
 //
 // Nothing is read in the background and nothing is waited for by the clock: a frame enters the transcript
 // when the scenario waits on its connection. So a transcript is the same each time if the scenario

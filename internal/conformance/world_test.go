@@ -43,6 +43,9 @@ func (w *world) note(who, dir, what string, f []field) {
 	w.entries = append(w.entries, entry{who: who, dir: dir, what: what, fields: f})
 }
 
+// say puts a line into the transcript.
+func (w *world) say(what string) { w.note("", "-", what, nil) }
+
 // offRecord does something that leaves no trace in the transcript.
 func (w *world) offRecord(f func()) {
 	frames, entries := w.frames, w.entries
