@@ -209,7 +209,7 @@ func (g *phaserGame) terminate(a *phaserActor, limit time.Duration) {
 // arrive has an actor arrive in one of the forms.
 func (g *phaserGame) arrive(a *phaserActor, what string, limit time.Duration, f func(*Phaser) func(context.Context) (int, error)) {
 	var mine []string
-	e := g.session(a.p)
+	e := session(a.p.door.Client())
 	a.p.mu.Lock()
 	mortal := a.p.lost || e < 0 || !a.alone
 	for _, x := range a.p.parties {
@@ -221,21 +221,11 @@ func (g *phaserGame) arrive(a *phaserActor, what string, limit time.Duration, f 
 		if !errors.Is(c.err, zksync.ErrMisuse) && !errors.Is(c.err, zksync.ErrLost) {
 			return
 		}
-		g.book.must(!errors.Is(c.err, zksync.ErrLost) || mortal || e != g.session(a.p), "%s: lost, and its session lives: %v", what, c.err)
+		g.book.must(!errors.Is(c.err, zksync.ErrLost) || mortal || e != session(a.p.door.Client()), "%s: lost, and its session lives: %v", what, c.err)
 		for _, name := range mine {
 			g.book.must(!a.alone || errors.Is(c.err, zksync.ErrLost) || !g.book.stayed(name, c.began, c.end), "%s: %v, though %s could", what, c.err, name)
 		}
 	})
-}
-
-// session numbers that of an object, -1 for none.
-func (g *phaserGame) session(p *Phaser) int64 {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if e, err := p.door.Client().Epoch(ctx); err == nil {
-		return e.Number()
-	}
-	return -1
 }
 
 // returned checks what a call returns. mu is held.

@@ -70,7 +70,7 @@ func (g *phaserGame) untouched(phase int) bool {
 func (g *phaserGame) inventory() {
 	epochs := map[*Phaser]int64{}
 	for p := range g.objects() {
-		epochs[p] = g.epoch(p.door.Client()).Number()
+		epochs[p] = session(p.door.Client())
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -2,13 +2,10 @@ package zkbarrier
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,45 +17,6 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
-
-// house is one process: a session, until it dies.
-type house struct {
-	s    *zksync.Session
-	dead atomic.Bool
-
-	mu    sync.Mutex
-	conns []net.Conn
-}
-
-// dial is how it reaches the server while it lives.
-func (h *house) dial(srv *zktest.Server) func(context.Context, string, string) (net.Conn, error) {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		if h.dead.Load() {
-			return nil, errors.New("the process is dead")
-		}
-		c, err := srv.DialContext(ctx, network, address)
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if err != nil {
-			return nil, err
-		}
-		if h.dead.Load() { // meanwhile
-			c.Close()
-		}
-		h.conns = append(h.conns, c)
-		return c, nil
-	}
-}
-
-// dies cuts all connections, for ever.
-func (h *house) dies() {
-	h.dead.Store(true)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, c := range h.conns {
-		c.Close()
-	}
-}
 
 // weather is what befalls three processes that use one server.
 type weather struct {
@@ -124,12 +82,6 @@ func (w *weather) build() *house {
 
 // tick advances the clock. mu is held.
 func (w *weather) tick() int { w.clock++; return w.clock }
-
-func (w *weather) now() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.tick()
-}
 
 // start calls f in a goroutine. limit 0 is no limit.
 func (w *weather) start(h *house, what string, limit time.Duration, f func(context.Context) (int, error), after func(*errand)) *errand {
@@ -220,6 +172,13 @@ func (w *weather) moves() map[string]func(*rapid.T) {
 		},
 		"restart":   func(*rapid.T) { srv.Restart() },
 		"slow down": func(t *rapid.T) { srv.Delay(w.id(t), someTime(t)/4, someTime(t)/4) },
+		"lose an answer and the session": func(t *rapid.T) {
+			id, d := w.id(t), someTime(t)/10
+			w.mu.Lock()
+			w.next[id] = append(w.next[id], zktest.Verdict{Fate: zktest.LoseReply})
+			w.mu.Unlock()
+			w.faults = append(w.faults, time.AfterFunc(d, func() { srv.Expire(id) }))
+		},
 		"strike": func(t *rapid.T) {
 			id, after := w.id(t), rapid.IntRange(0, 3).Draw(t, "after")
 			v := rapid.SampledFrom(fates).Draw(t, "fate")
@@ -279,13 +238,14 @@ func (w *weather) home() {
 	synctest.Wait()
 }
 
-// epoch is the session of the moment of a living process; all is calm.
-func (w *weather) epoch(client *zkconn.Client) *zkconn.Epoch {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	e, err := client.Epoch(ctx)
-	require.NoError(w.t, err)
-	return e
+// session numbers the ZooKeeper session of a client, -1 for none.
+func session(client *zkconn.Client) int64 {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if e, err := client.Epoch(ctx); err == nil {
+		return e.Number()
+	}
+	return -1
 }
 
 // lazy is a long text that is made when it is printed.
