@@ -34,7 +34,7 @@ func (e *Ensemble) Lag(i int) (catchUp func(), ok bool) {
 	defer e.mu.Unlock()
 	s := e.members[i]
 	m := s.member
-	if m.role == leading {
+	if s.leads() {
 		return nil, false
 	}
 	m.lags++

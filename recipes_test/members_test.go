@@ -1,0 +1,90 @@
+package recipes_test
+
+import (
+	"context"
+	"os"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/ensemble"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// amongMembers runs f in virtual time on an ensemble of n in-process servers, the last of which leads. What it is about,
+// followers that lag or are cut off, cannot be had from real servers at a given instant.
+func amongMembers(t *testing.T, n int, tick time.Duration, f func(t *testing.T, e *zktest.Ensemble)) {
+	t.Helper()
+	if os.Getenv(ensemble.ServersEnv) != "" {
+		t.Skip("injects faults between the servers, so it ran with the in-process tests")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		f(t, zktest.RunEnsemble(t, n, zktest.WithTick(tick)))
+	})
+}
+
+// tenures is what was granted and when it ended, as the holders know it.
+type tenures struct {
+	mu   sync.Mutex
+	held []*tenure
+}
+
+type tenure struct {
+	lease       *zksync.Lease
+	begin, over time.Time // over is zero while it lasts
+}
+
+// take records a lease. Nobody else's may be valid at that instant, and its token must be the greatest so far.
+func (b *tenures) take(t testing.TB, l *zksync.Lease) *tenure {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	x := &tenure{lease: l, begin: time.Now()}
+	if l.Valid() { // or it has been lost since, and says so
+		for _, o := range b.held {
+			require.False(t, o.lease.Valid(), "granted %v while %v is valid", l.Token(), o.lease.Token())
+			require.Positive(t, l.Token().Compare(o.lease.Token()), "tokens must grow")
+		}
+	}
+	b.held = append(b.held, x)
+	return x
+}
+
+// watch notes when a lease ends.
+func (b *tenures) watch(x *tenure) {
+	go func() {
+		<-x.lease.Done()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		x.over = time.Now()
+	}()
+}
+
+func (b *tenures) times(i int) (begin, over time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if i >= len(b.held) {
+		return time.Time{}, time.Time{}
+	}
+	return b.held[i].begin, b.held[i].over
+}
+
+// hold locks in the background and keeps what it gets.
+func (b *tenures) hold(t testing.TB, s *zksync.Session) {
+	go func() {
+		l, err := zksync.NewMutex(s, lockPath).LockContext(context.Background())
+		if err == nil {
+			b.watch(b.take(t, l))
+		}
+	}()
+}
+
+func (b *tenures) count() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.held)
+}
