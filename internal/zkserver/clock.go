@@ -78,7 +78,9 @@ func (s *Server) Advance(d time.Duration) {
 	for at := s.nextDue(); at != 0 && at <= target; at = s.nextDue() {
 		s.commitAll()
 		s.clock.reach(at)
-		s.heartbeats()
+		for sess := range s.expiry.buckets[at] {
+			s.heartbeat(sess) // the others' come in time later
+		}
 		s.runExpiry()
 		if at%s.cfg.ContainerInterval == 0 {
 			s.reap()
@@ -86,7 +88,9 @@ func (s *Server) Advance(d time.Duration) {
 		s.commitAll()
 	}
 	s.clock.reach(target)
-	s.heartbeats()
+	for _, sess := range s.sessions {
+		s.heartbeat(sess)
+	}
 	s.rearm()
 }
 
@@ -110,15 +114,13 @@ func (s *Server) nextDue() time.Duration {
 	return min(at, reap)
 }
 
-// heartbeats renews the sessions whose clients can be heard.
-func (s *Server) heartbeats() {
-	for _, sess := range s.sessions {
-		if c := sess.conn; c == nil || sess.closing || !c.audible() {
-			continue
-		}
-		sess.lastHeard = s.now()
-		s.touch(sess, sess.timeout)
+// heartbeat renews a session whose client can be heard.
+func (s *Server) heartbeat(sess *session) {
+	if c := sess.conn; c == nil || sess.closing || !c.audible() {
+		return
 	}
+	sess.lastHeard = s.now()
+	s.touch(sess, sess.timeout)
 }
 
 // audible tells whether what the client sends reaches who decides about its session.

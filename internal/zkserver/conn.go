@@ -78,6 +78,20 @@ func poke(ch chan struct{}) {
 	}
 }
 
+// present makes the connection one of a session's client.
+func (c *conn) present(id int64) {
+	if c.aborted {
+		return
+	}
+	c.claimed = id
+	of := c.srv.clients[id]
+	if of == nil {
+		of = map[*conn]struct{}{}
+		c.srv.clients[id] = of
+	}
+	of[c] = struct{}{}
+}
+
 // send queues a frame, which nobody may change any more. It never blocks.
 func (c *conn) send(frame []byte) {
 	if c.closing || c.drowned {
@@ -159,6 +173,11 @@ func (c *conn) abort() {
 	c.outBytes = 0
 	_ = c.nc.Close()
 	delete(c.srv.conns, c)
+	if of := c.srv.clients[c.claimed]; len(of) > 1 {
+		delete(of, c)
+	} else {
+		delete(c.srv.clients, c.claimed)
+	}
 	c.tell(false)
 	poke(c.wake)
 	poke(c.owake)

@@ -62,10 +62,7 @@ const retransmission = time.Millisecond
 
 // healed lets the connections of a client go on.
 func (s *Server) healed(id int64, l *link) {
-	for c := range s.conns {
-		if c.claimed != id {
-			continue
-		}
+	for c := range s.clients[id] {
 		if l.blockRequests == 0 {
 			c.resend()
 		}
@@ -108,8 +105,8 @@ func (s *Server) Disconnect(id int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := false
-	for c := range s.conns {
-		if c.session == id && id != 0 {
+	for c := range s.clients[id] {
+		if c.session == id {
 			c.abort()
 			found = true
 		}

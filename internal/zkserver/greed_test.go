@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// heap returns the memory in use for objects and stacks, without garbage.
-func heap() int {
+// inUse returns the memory in use for objects and stacks, without garbage.
+func inUse() int {
 	runtime.GC()
 	runtime.GC() // the first one fills the pools' victims
 	var m runtime.MemStats
@@ -25,7 +25,7 @@ func heap() int {
 func TestAnAnnouncedMegabyteCostsNothingUntilItArrives(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		const n = 1000
-		before := heap()
+		before := inUse()
 		for i := range n {
 			w := dial(t, s)
 			if i%2 == 0 {
@@ -36,7 +36,7 @@ func TestAnAnnouncedMegabyteCostsNothingUntilItArrives(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Equal(t, n, connections(s))
-		require.Less(t, (heap()-before)/n, 100_000, "bytes for a connection with all that it needs")
+		require.Less(t, (inUse()-before)/n, 100_000, "bytes for a connection with all that it needs")
 	})
 }
 
@@ -53,12 +53,12 @@ func TestConnectionsThatAreGoneLeaveNothingBehind(t *testing.T) {
 			require.Zero(t, connections(s)+len(s.Sessions())+s.Watches())
 		}
 		round()
-		before := heap()
+		before := inUse()
 		for range 5 {
 			round()
 		}
 		// What the bubble and the test keep of the pipes is far below what 5000 sessions have taken.
-		require.Less(t, (heap()-before)/5000, 2000)
+		require.Less(t, (inUse()-before)/5000, 2000)
 	})
 }
 

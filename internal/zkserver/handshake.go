@@ -41,13 +41,15 @@ func (c *conn) connect(r *request, q connectRequest) {
 	if q.session == 0 {
 		if s.member != nil { // the leader begins the session
 			c.session = s.newSessionID()
-			c.claimed, r.session = c.session, c.session
+			c.present(c.session)
+			r.session = c.session
 			s.submit(r)
 			return
 		}
 		sess := &session{id: s.newSessionID(), timeout: c.timeout, conn: c, lastHeard: s.now()}
 		s.sessions[sess.id] = sess
-		c.session, c.claimed = sess.id, sess.id
+		c.session = sess.id
+		c.present(sess.id)
 		s.touch(sess, c.timeout)
 		r.session = sess.id
 		s.submit(r)

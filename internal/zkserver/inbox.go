@@ -109,8 +109,8 @@ func (c *conn) claim(a *arrival) {
 	if c.claimed != 0 || a.frame == nil || c.greeted {
 		return
 	}
-	if req, ok := decodeConnect(a.frame); ok {
-		c.claimed = req.session
+	if req, ok := decodeConnect(a.frame); ok && req.session != 0 {
+		c.present(req.session)
 	}
 }
 

@@ -101,7 +101,7 @@ func (s *Server) comeBack(keep bool) {
 // revalidate moves an existing session to a connection of this member. Only the leader knows whether
 // it still lives; another member that has a connection of it is not told.
 func (s *Server) revalidate(c *conn, r *request, q connectRequest) {
-	for old := range s.conns {
+	for old := range s.clients[q.session] {
 		if old != c && old.session == q.session {
 			old.shut()
 		}

@@ -1,7 +1,7 @@
 package zkserver
 
 import (
-	"slices"
+	"math/bits"
 	"unicode/utf16"
 )
 
@@ -9,14 +9,31 @@ import (
 // server's hash set does. A client that forgets to sort a listing must see the
 // same jumble here as in production; an insertion-ordered or sorted answer would hide the bug.
 type nameSet struct {
-	table [][]string // power of two buckets, each in insertion order
+	table []bucket // a power of two
+	used  []uint64 // a bit for each bucket that is not empty: a table never shrinks
 	n     int
+	index map[string]*entry // once there was a long bucket, as names with one hash make it; else nil
+}
+
+// bucket is a list of names in insertion order.
+type bucket struct{ first, last *entry }
+
+type entry struct {
+	name       string
+	prev, next *entry
 }
 
 // newNameSet returns a set whose table starts with the given number of buckets,
 // a power of two.
 func newNameSet(buckets int) *nameSet {
-	return &nameSet{table: make([][]string, buckets)}
+	s := &nameSet{}
+	s.allocate(buckets)
+	return s
+}
+
+func (s *nameSet) allocate(buckets int) {
+	s.table = make([]bucket, buckets)
+	s.used = make([]uint64, (buckets+63)/64)
 }
 
 // nameHash is the hash of a string in a JVM hash table: the high bits are folded in.
@@ -45,36 +62,83 @@ func javaHash(s string) uint32 {
 	return h
 }
 
-func (s *nameSet) bucket(name string) int {
+func (s *nameSet) place(name string) int {
 	return int(nameHash(name)) & (len(s.table) - 1)
 }
 
 func (s *nameSet) has(name string) bool {
-	return s != nil && slices.Contains(s.table[s.bucket(name)], name)
+	if s == nil {
+		return false
+	}
+	e, _ := s.find(name)
+	return e != nil
 }
 
+// find returns the entry of a name, nil if there is none, and how many others were looked at.
+func (s *nameSet) find(name string) (e *entry, others int) {
+	if s.index != nil {
+		return s.index[name], 0
+	}
+	for e = s.table[s.place(name)].first; e != nil && e.name != name; e = e.next {
+		others++
+	}
+	return e, others
+}
+
+// longBucket is the number of names in a bucket at which the JVM's hash table, too, does something about it.
+const longBucket = 8
+
 func (s *nameSet) add(name string) {
-	i := s.bucket(name)
-	if slices.Contains(s.table[i], name) {
+	e, others := s.find(name)
+	if e != nil {
 		return
 	}
-	s.table[i] = append(s.table[i], name)
+	e = &entry{name: name}
+	s.link(e)
 	s.n++
+	if s.index != nil {
+		s.index[name] = e
+	}
+	if others >= longBucket {
+		s.lengthen()
+	}
 	if s.n > len(s.table)*3/4 {
 		s.grow()
 	}
 }
 
+// lengthen is called when a bucket has become long. A small table grows then, as the JVM's does.
+func (s *nameSet) lengthen() {
+	if len(s.table) < 64 {
+		s.grow()
+		return
+	}
+	s.index = make(map[string]*entry, 2*s.n)
+	for e := range s.all {
+		s.index[e.name] = e
+	}
+}
+
+func (s *nameSet) link(e *entry) {
+	i := s.place(e.name)
+	b := &s.table[i]
+	e.prev, e.next = b.last, nil
+	if b.last == nil {
+		b.first = e
+		s.used[i/64] |= 1 << (i % 64)
+	} else {
+		b.last.next = e
+	}
+	b.last = e
+}
+
 // grow doubles the table. Walking the old buckets in order keeps the relative
 // order inside each new bucket, as the JVM's resize does.
 func (s *nameSet) grow() {
-	old := s.table
-	s.table = make([][]string, 2*len(old))
-	for _, b := range old {
-		for _, name := range b {
-			i := s.bucket(name)
-			s.table[i] = append(s.table[i], name)
-		}
+	old := *s
+	s.allocate(2 * len(old.table))
+	for e := range old.all {
+		s.link(e)
 	}
 }
 
@@ -82,10 +146,41 @@ func (s *nameSet) remove(name string) {
 	if s == nil {
 		return
 	}
-	b := s.bucket(name)
-	if i := slices.Index(s.table[b], name); i >= 0 {
-		s.table[b] = slices.Delete(s.table[b], i, i+1)
-		s.n--
+	e, _ := s.find(name)
+	if e == nil {
+		return
+	}
+	i := s.place(name)
+	b := &s.table[i]
+	if e.prev == nil {
+		b.first = e.next
+	} else {
+		e.prev.next = e.next
+	}
+	if e.next == nil {
+		b.last = e.prev
+	} else {
+		e.next.prev = e.prev
+	}
+	if b.first == nil {
+		s.used[i/64] &^= 1 << (i % 64)
+	}
+	delete(s.index, name)
+	s.n--
+}
+
+// all yields the entries in table order. The one that is yielded may be linked elsewhere meanwhile.
+func (s *nameSet) all(yield func(*entry) bool) {
+	for w, word := range s.used {
+		for ; word != 0; word &= word - 1 {
+			for e := s.table[w*64+bits.TrailingZeros64(word)].first; e != nil; {
+				next := e.next
+				if !yield(e) {
+					return
+				}
+				e = next
+			}
+		}
 	}
 }
 
@@ -102,8 +197,8 @@ func (s *nameSet) list() []string {
 		return nil
 	}
 	out := make([]string, 0, s.n)
-	for _, b := range s.table {
-		out = append(out, b...)
+	for e := range s.all {
+		out = append(out, e.name)
 	}
 	return out
 }
@@ -113,9 +208,10 @@ func (s *nameSet) copy() *nameSet {
 	if s == nil {
 		return nil
 	}
-	c := &nameSet{table: make([][]string, len(s.table)), n: s.n}
-	for i, bucket := range s.table {
-		c.table[i] = slices.Clone(bucket)
+	c := newNameSet(len(s.table))
+	c.n = s.n
+	for e := range s.all {
+		c.link(&entry{name: e.name})
 	}
 	return c
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 func TestChildrenAreListedInTheOrderOfARealServer(t *testing.T) {
@@ -56,4 +57,61 @@ func TestNameHashesAreThoseOfTheJVM(t *testing.T) {
 	require.EqualValues(t, 96354, javaHash("abc"))
 	require.EqualValues(t, 228, javaHash("ä"))
 	require.EqualValues(t, uint32(0xd83d)*31+0xde00, javaHash("\U0001F600"), "over UTF-16 units")
+}
+
+// Recorded from a JVM. Nine names with one hash make a table of 16 grow, though it is not full.
+func TestNamesWithOneHashMakeASmallTableGrow(t *testing.T) {
+	s := newNameSet(8)
+	for i := range 9 {
+		s.add(sameHash(i))
+	}
+	for _, name := range []string{"v7", "a0", "j3"} {
+		s.add(name)
+	}
+	var short []string
+	for _, name := range s.list() {
+		short = append(short, name[:min(len(name), 8)])
+	}
+	require.Equal(t, []string{
+		"v7", "j3", "a0", "AaAaAaAa", "BBAaAaAa", "AaBBAaAa", "BBBBAaAa", "AaAaBBAa", "BBAaBBAa", "AaBBBBAa", "BBBBBBAa", "AaAaAaBB",
+	}, short)
+}
+
+func TestTheOrderOfNamesIsThatOfTheTableWhateverWasRemoved(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newNameSet(8)
+		var model [][]string // buckets
+		model = make([][]string, 8)
+		n := 0
+		place := func(name string) int { return int(nameHash(name)) & (len(model) - 1) }
+		for range rapid.IntRange(0, 200).Draw(t, "steps") {
+			name := rapid.OneOf(rapid.StringN(0, 3, -1), rapid.Map(rapid.IntRange(0, 40), sameHash)).Draw(t, "name")
+			i := place(name)
+			at := slices.Index(model[i], name)
+			if rapid.IntRange(0, 3).Draw(t, "remove") == 0 {
+				s.remove(name)
+				if at >= 0 {
+					model[i] = slices.Delete(model[i], at, at+1)
+					n--
+				}
+			} else {
+				s.add(name)
+				if at < 0 {
+					model[i] = append(model[i], name)
+					n++
+					for grow := len(model[i]) > 8 && len(model) < 64; grow || n > len(model)*3/4; grow = false {
+						old := model
+						model = make([][]string, 2*len(old))
+						for _, name := range slices.Concat(old...) {
+							model[place(name)] = append(model[place(name)], name)
+						}
+					}
+				}
+			}
+			require.Equal(t, n, s.len())
+			require.Equal(t, slices.Concat(model...), s.list())
+			require.Equal(t, slices.Concat(model...), s.copy().list())
+			require.Equal(t, slices.Contains(model[place(name)], name), s.has(name))
+		}
+	})
 }

@@ -8,6 +8,19 @@ type change struct {
 	stat *persisted // nil: the node will be gone
 	kids int
 	acl  []ACL
+	was  int64 // owner of a node that will be gone
+}
+
+// session returns whose ephemerals the change concerns, 0 for nobody's.
+func (c *change) session() int64 {
+	owner := c.was
+	if c.stat != nil {
+		owner = c.stat.owner
+	}
+	if !isEphemeral(owner) {
+		return 0
+	}
+	return owner
 }
 
 // duplicate starts the change that transaction zxid makes on top of c.
@@ -24,17 +37,38 @@ func (c *change) duplicate(zxid int64) *change {
 // It is why sequence numbers at the limit depend on timing: the counter in a change
 // wraps, the one in the tree never goes back.
 type outstanding struct {
-	queue  []*change
-	byPath map[string]*change
+	queue     []*change
+	byPath    map[string]*change
+	bySession map[int64][]*change // the part of the queue that concerns a session's ephemerals
 }
 
 func newOutstanding() *outstanding {
-	return &outstanding{byPath: map[string]*change{}}
+	return &outstanding{byPath: map[string]*change{}, bySession: map[int64][]*change{}}
 }
 
 func (o *outstanding) add(c *change) {
 	o.queue = append(o.queue, c)
 	o.byPath[c.path] = c
+	if id := c.session(); id != 0 {
+		o.bySession[id] = append(o.bySession[id], c)
+	}
+}
+
+// cut takes the oldest or the newest change of a session out of the index.
+func (o *outstanding) cut(c *change, oldest bool) {
+	id := c.session()
+	if id == 0 {
+		return
+	}
+	of := o.bySession[id]
+	switch {
+	case len(of) == 1:
+		delete(o.bySession, id)
+	case oldest:
+		o.bySession[id] = of[1:]
+	default:
+		o.bySession[id] = of[:len(of)-1]
+	}
 }
 
 // commit forgets the changes up to a transaction that has been applied.
@@ -45,6 +79,7 @@ func (o *outstanding) commit(zxid int64) {
 		if o.byPath[c.path] == c {
 			delete(o.byPath, c.path)
 		}
+		o.cut(c, true)
 		o.queue[i] = nil
 	}
 	o.queue = o.queue[i:]
@@ -77,6 +112,7 @@ func (o *outstanding) pending(subs []Call) map[string]*change {
 func (o *outstanding) rollback(zxid int64, saved map[string]*change) {
 	for n := len(o.queue); n > 0 && o.queue[n-1].zxid == zxid; n = len(o.queue) {
 		delete(o.byPath, o.queue[n-1].path)
+		o.cut(o.queue[n-1], false)
 		o.queue = o.queue[:n-1]
 	}
 	if len(o.queue) == 0 {

@@ -188,10 +188,10 @@ func (s *Server) prepareClose(r *request) txnOp {
 	if set := s.tree.ephemerals[r.session]; set != nil {
 		paths = set.clone()
 	}
-	for _, c := range s.out.queue {
+	for _, c := range s.out.bySession[r.session] {
 		if c.stat == nil {
 			paths.remove(c.path)
-		} else if c.stat.owner == r.session {
+		} else {
 			paths.add(c.path)
 		}
 	}
@@ -204,7 +204,7 @@ func (s *Server) prepareClose(r *request) txnOp {
 				s.out.add(rec)
 			}
 		}
-		s.out.add(&change{zxid: r.zxid, path: p})
+		s.out.add(&change{zxid: r.zxid, path: p, was: r.session})
 	}
 	if sess := s.sessions[r.session]; sess != nil {
 		sess.closing = true

@@ -105,7 +105,7 @@ func (s *Server) prepareDelete(r *request, c *Call) (txnOp, Code) {
 	if rec.kids > 0 {
 		return txnOp{}, CodeNotEmpty
 	}
-	s.outstandingDelete(r, parent, c.Path)
+	s.outstandingDelete(r, parent, c.Path, rec.stat.owner)
 	return txnOp{op: OpDelete, path: c.Path}, CodeOK
 }
 
@@ -128,14 +128,15 @@ func (s *Server) prepareReap(r *request, c *Call) (txnOp, Code) {
 	if code != CodeOK {
 		return txnOp{}, code
 	}
-	s.outstandingDelete(r, parent, c.Path)
+	s.outstandingDelete(r, parent, c.Path, rec.stat.owner)
 	return txnOp{op: OpDeleteContainer, path: c.Path}, CodeOK
 }
 
-func (s *Server) outstandingDelete(r *request, parent *change, path string) {
+// outstandingDelete takes a node away that belongs, or belonged, to the session was.
+func (s *Server) outstandingDelete(r *request, parent *change, path string, was int64) {
 	parent = parent.duplicate(r.zxid)
 	parent.kids--
 	parent.stat.pzxid = r.zxid
 	s.out.add(parent)
-	s.out.add(&change{zxid: r.zxid, path: path})
+	s.out.add(&change{zxid: r.zxid, path: path, was: was})
 }

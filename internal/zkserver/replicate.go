@@ -127,7 +127,7 @@ func (s *Server) applyNext() {
 
 // hangUp closes the connections of a session that ends; not that on which the client has asked for it.
 func (s *Server) hangUp(r *request) {
-	for c := range s.conns {
+	for c := range s.clients[r.session] {
 		if c.session == r.session && c != r.conn {
 			c.shut()
 		}

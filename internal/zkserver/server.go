@@ -89,6 +89,7 @@ type Server struct {
 	lastSession int64
 	links       map[int64]*link
 	conns       map[*conn]struct{}
+	clients     map[int64]map[*conn]struct{} // those of conns that have presented a session id, by that
 	listeners   map[net.Listener]struct{}
 	frozen      bool
 	stopped     bool
@@ -112,7 +113,7 @@ func New(cfg Config) *Server {
 	return &Server{
 		cfg: cfg, log: cfg.Logger, clock: &clock{start: now, manual: cfg.ManualClock},
 		history: newHistory(cfg.Tick), tree: newTree(), watches: newWatches(), lastSession: firstSessionID(now, 1),
-		links: map[int64]*link{}, conns: map[*conn]struct{}{}, listeners: map[net.Listener]struct{}{},
+		links: map[int64]*link{}, conns: map[*conn]struct{}{}, clients: map[int64]map[*conn]struct{}{}, listeners: map[net.Listener]struct{}{},
 		done: make(chan struct{}),
 	}
 }
