@@ -17,13 +17,13 @@ import (
 
 // amongMembers runs f in virtual time on an ensemble of n in-process servers, the last of which leads. What it is about,
 // followers that lag or are cut off, cannot be had from real servers at a given instant.
-func amongMembers(t *testing.T, n int, tick time.Duration, f func(t *testing.T, e *zktest.Ensemble)) {
+func amongMembers(t *testing.T, n int, tick time.Duration, f func(t *testing.T, e *zktest.Ensemble), opts ...zktest.Option) {
 	t.Helper()
 	if os.Getenv(ensemble.ServersEnv) != "" {
 		t.Skip("injects faults between the servers, so it ran with the in-process tests")
 	}
 	synctest.Test(t, func(t *testing.T) {
-		f(t, zktest.RunEnsemble(t, n, zktest.WithTick(tick)))
+		f(t, zktest.RunEnsemble(t, n, append([]zktest.Option{zktest.WithTick(tick)}, opts...)...))
 	})
 }
 

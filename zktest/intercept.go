@@ -67,6 +67,8 @@ type Verdict struct {
 	Delay time.Duration
 	// Hold parks the request until it is closed.
 	Hold <-chan struct{}
+	// Queued keeps it in the server's queue; see [Rule.Queued].
+	Queued bool
 }
 
 // InterceptFunc lets f decide about every request, of every kind, until remove is called. f may be
@@ -90,6 +92,7 @@ func (v Verdict) wire() zkserver.Verdict {
 	w := zkserver.Verdict{Fate: fate, Code: zkserver.Code(v.Code)}
 	if v.Delay > 0 || v.Hold != nil {
 		w.Fate, w.Then, w.Delay, w.Release = zkserver.FateHeld, fate, v.Delay, v.Hold
+		w.Queued = v.Queued
 	}
 	return w
 }

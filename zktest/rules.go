@@ -2,6 +2,7 @@ package zktest
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -61,19 +62,31 @@ func (r *Rule) Error(code int32) *Rule {
 	return r.then(zkserver.FateFailed)
 }
 
-// Delay lets the request wait in the server for d. Later requests of the same connection wait
-// behind it; heartbeats do not. The request survives its connection.
+// Delay lets the request wait for d. It is Hold with a time after which the request is released.
 func (r *Rule) Delay(d time.Duration) *Rule {
 	r.verdict.Delay = d
 	return r.park()
 }
 
-// Hold parks the request in the server until it is released through the [Interception]. Later
-// requests of the same connection wait behind it; heartbeats do not. A request that is held
-// survives its connection: it is applied on release, as one that lingers in a slow server would be.
+// Hold parks the request until it is released through the [Interception]. Later requests of the same
+// connection wait behind it; heartbeats do not.
+//
+// It waits on its connection, as if the server had not read it yet. When the client has given the connection up it is
+// still applied on release, as long as the client has not come back to this server: then it is
+// dropped, as what is left unread on a connection is. In an [Ensemble] it is refused on release if the session is at another member by then. See
+// [Rule.Queued] for one that the server has read.
 func (r *Rule) Hold() *Rule {
 	r.verdict.Delay = 0
 	return r.park()
+}
+
+// Queued makes Hold and Delay keep the request in the server's queue instead of on its connection: the server
+// has read it. It is applied on release even when the client has come back on another connection, whose requests, but for
+// heartbeats, wait behind it, as they do in a real server. So in an [Ensemble] a create can be applied
+// after its client has been elsewhere, and looked there in vain; while it is elsewhere it is refused.
+func (r *Rule) Queued() *Rule {
+	r.verdict.Queued = true
+	return r
 }
 
 func (r *Rule) then(f zkserver.Fate) *Rule {
@@ -209,9 +222,17 @@ func (in *Interception) decide(q *Request, taken bool) (zkserver.Verdict, bool) 
 		h := &holding{release: make(chan struct{})}
 		in.held = append(in.held, h)
 		in.signal()
-		v.Release = h.release
+		v.Release, v.OnDrop = h.release, func() { in.forget(h) }
 	}
 	return v, true
+}
+
+// forget is called when the server has dropped a request that was held.
+func (in *Interception) forget(h *holding) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.held = slices.DeleteFunc(in.held, func(x *holding) bool { return x == h })
+	in.signal()
 }
 
 func (in *Interception) signal() {
@@ -247,7 +268,7 @@ func (in *Interception) ReleaseOne() bool {
 	return true
 }
 
-// Held returns the number of requests that are held.
+// Held returns the number of requests that are held, without those that the server has dropped.
 func (in *Interception) Held() int {
 	in.mu.Lock()
 	defer in.mu.Unlock()

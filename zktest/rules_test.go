@@ -106,21 +106,6 @@ func TestHeldRequestsRunInTheOrderOfRelease(t *testing.T) {
 
 func other2(t *testing.T, srv *zktest.Server) *zk.Conn { return srv.Connect(t, 10*time.Second) }
 
-func TestAHeldRequestOutlivesItsConnection(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server, conn *zk.Conn) {
-		in := srv.Intercept(zktest.On(zktest.Create, "/late").Hold())
-		done := createAsync(conn, "/late", 0)
-		require.NoError(t, in.WaitHeld(context.Background()))
-		srv.Disconnect(conn.SessionID())
-		require.ErrorIs(t, <-done, zk.ErrConnectionClosed)
-		found, _, err := conn.Exists("/late")
-		require.NoError(t, err)
-		require.False(t, found)
-		in.Release()
-		srv.WaitNode(t, "/late")
-	})
-}
-
 func TestAHeldRequestDiesWithItsServer(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, conn *zk.Conn) {
 		in := srv.Intercept(zktest.On(zktest.Create, "/late").Hold())

@@ -17,8 +17,10 @@ type arrival struct {
 
 	// Set once the request has been decoded and judged:
 	req   *request
-	hold  <-chan struct{}
-	until time.Time
+	hold   <-chan struct{}
+	until  time.Time
+	queued bool // it is in the server's queue, and not only on its connection
+	onDrop func()
 }
 
 // arrivals is what has come in on a connection and is not handled yet, oldest first.

@@ -24,6 +24,9 @@ type conn struct {
 	timeout       time.Duration
 	ids           []ID
 
+	behind *conn // the session's connection before, whose queued requests come first
+	heir   *conn // the one after; this one is done with but for them
+
 	line []*request // in an ensemble: submitted and not answered, oldest first
 
 	in      arrivals

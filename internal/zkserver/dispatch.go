@@ -114,6 +114,7 @@ func (c *conn) judge(a *arrival, v Verdict) {
 			a.until = time.Now().Add(v.Delay)
 		}
 		r.fate, r.code = v.Then, v.failure()
+		a.queued, a.onDrop = v.Queued, v.OnDrop
 		c.in.putBack(a)
 		return
 	case FateFailed:
@@ -132,6 +133,13 @@ func (c *conn) proceed(a *arrival) {
 	s, r := c.srv, a.req
 	if s.closed || c.epoch != s.epoch {
 		return
+	}
+	if c.heir != nil {
+		defer c.wakeHeirs()
+		if a.hold != nil && !a.queued {
+			c.drop(a)
+			return
+		}
 	}
 	switch {
 	case r.fate == FateRequestLost:

@@ -48,6 +48,7 @@ func (c *conn) connect(r *request, q connectRequest) {
 		}
 		sess := &session{id: s.newSessionID(), timeout: c.timeout, conn: c, lastHeard: s.now()}
 		s.sessions[sess.id] = sess
+		sess.setLatest(c)
 		c.session = sess.id
 		c.present(sess.id)
 		s.touch(sess, c.timeout)
@@ -66,9 +67,7 @@ func (s *Server) reconnect(c *conn, r *request, q connectRequest) {
 		return
 	}
 	sess := s.sessions[q.session]
-	if sess != nil && sess.conn != nil {
-		sess.conn.shut()
-	}
+	s.supersede(q.session, c)
 	c.session = q.session
 	if sess == nil || sess.closing || !bytes.Equal(q.password, password(q.session)) {
 		r.code = CodeSessionExpired

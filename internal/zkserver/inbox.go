@@ -145,7 +145,7 @@ func (c *conn) pump(inline bool) {
 // neither when nothing is left.
 func (c *conn) nextIn() (a *arrival, wait time.Duration, hold <-chan struct{}) {
 	s := c.srv
-	if s.closed || c.aborted {
+	if s.closed || c.aborted || c.heir != nil {
 		c.heldOnly()
 	}
 	head := c.in.front()
@@ -156,13 +156,15 @@ func (c *conn) nextIn() (a *arrival, wait time.Duration, hold <-chan struct{}) {
 		return nil, forever, nil
 	case head.hold != nil:
 		wait, hold = head.remaining(time.Now()), head.hold
+	case c.behind.holdsBack():
+		wait = forever
 	default:
 		wait = c.transit(head)
 	}
 	if wait == 0 {
 		return c.takeIn(head), 0, nil
 	}
-	if head.hold != nil { // the session stays alive, a disconnect is noticed
+	if head.hold != nil || c.behind.holdsBack() { // the session stays alive, a disconnect is noticed
 		if a := c.in.overtaker(); a != nil {
 			travel := c.transit(a)
 			if travel == 0 {
@@ -195,7 +197,12 @@ func (c *conn) heldOnly() {
 		c.in = arrivals{}
 		return
 	}
-	c.in.drop(func(a *arrival) bool { return a.hold == nil })
+	for a := range c.in.all {
+		if a.hold != nil && c.heir != nil && !a.queued {
+			c.drop(a)
+		}
+	}
+	c.in.drop(func(a *arrival) bool { return a.hold == nil || c.heir != nil && !a.queued })
 }
 
 // transit returns how long a frame still travels: 0 when it has arrived.

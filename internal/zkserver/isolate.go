@@ -106,6 +106,7 @@ func (s *Server) revalidate(c *conn, r *request, q connectRequest) {
 			old.shut()
 		}
 	}
+	s.supersede(q.session, c)
 	c.session = q.session
 	if !bytes.Equal(q.password, password(q.session)) {
 		r.code = CodeSessionExpired

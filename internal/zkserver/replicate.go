@@ -67,6 +67,7 @@ func (s *Server) lead(r *request) {
 func (s *Server) track(r *request) {
 	c := r.conn
 	sess := &session{id: r.session, timeout: c.timeout, lastHeard: s.now(), owner: r.origin}
+	sess.setLatest(c)
 	if !c.closing {
 		sess.conn = c
 	}

@@ -19,9 +19,12 @@ const (
 	// FateHeld parks the request, and those behind it on its connection, until Release
 	// is closed or Delay is over. Heartbeats pass it.
 	FateHeld
+	// FateDropped is what becomes of a held request whose client has come back on another connection. It is no
+	// verdict.
+	FateDropped
 )
 
-var fateNames = [...]string{"", "request lost", "reply lost", "duplicate", "failed by rule", "held"}
+var fateNames = [...]string{"", "request lost", "reply lost", "duplicate", "failed by rule", "held", "dropped: its client has a new connection"}
 
 // String returns a short description for logs; nothing for FateNormal.
 func (f Fate) String() string { return fateNames[f] }
@@ -33,6 +36,10 @@ type Verdict struct {
 	Delay   time.Duration   // with FateHeld: release after this time; 0 never
 	Release <-chan struct{} // with FateHeld: release when closed; may be nil
 	Then    Fate            // with FateHeld: what happens on release
+	// Queued makes a held request one that the server has read: see conn.supersede.
+	Queued bool
+	// OnDrop is called, with the server locked, when a held request is dropped instead.
+	OnDrop func()
 }
 
 // failure returns the code of a request that is to fail, now or when it is released.

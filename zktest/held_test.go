@@ -1,0 +1,130 @@
+package zktest_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+func TestAHeldRequestIsAppliedIfItsClientHasNotComeBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, conn *zk.Conn) {
+		in := srv.Intercept(zktest.On(zktest.Create, "/late").Hold())
+		done := createAsync(conn, "/late", 0)
+		require.NoError(t, in.WaitHeld(context.Background()))
+		allow := srv.Refuse()
+		srv.Disconnect(conn.SessionID())
+		require.ErrorIs(t, <-done, zk.ErrConnectionClosed)
+		require.Equal(t, 1, in.Held())
+		in.Release()
+		srv.WaitNode(t, "/late")
+		allow()
+		time.Sleep(2 * time.Second) // or the client is not there to end its session
+	})
+}
+
+func TestAHeldRequestIsDroppedWhenItsClientComesBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, conn *zk.Conn) {
+		in := srv.Intercept(zktest.On(zktest.Create, "/late").Hold())
+		delayed := srv.Intercept(zktest.On(zktest.Create, "/later").Delay(time.Second))
+		done := createAsync(conn, "/late", 0)
+		require.NoError(t, in.WaitHeld(context.Background()))
+		srv.Disconnect(conn.SessionID())
+		require.ErrorIs(t, <-done, zk.ErrConnectionClosed)
+		done = createAsync(conn, "/later", 0)
+		synctest.Wait()
+		require.Equal(t, 1, delayed.Fired())
+		require.Zero(t, in.Held())
+		srv.Disconnect(conn.SessionID())
+		require.ErrorIs(t, <-done, zk.ErrConnectionClosed)
+		_, _, err := conn.Exists("/")
+		require.NoError(t, err)
+		in.Release()
+		time.Sleep(2 * time.Second)
+		srv.CheckChildren(t, "/", "zookeeper")
+		dropped := 0
+		for _, q := range srv.Log() {
+			if q.Fate == "dropped: its client has a new connection" {
+				dropped++
+			}
+		}
+		require.Equal(t, 2, dropped)
+	})
+}
+
+func TestAQueuedRequestIsAppliedBeforeThoseOfTheNewConnection(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, conn *zk.Conn) {
+		in := srv.Intercept(zktest.On(zktest.Create, "/late").Hold().Queued())
+		done := createAsync(conn, "/late", 0)
+		require.NoError(t, in.WaitHeld(context.Background()))
+		for range 3 { // the third connection waits as well as the second
+			srv.Disconnect(conn.SessionID())
+			synctest.Wait()
+		}
+		require.ErrorIs(t, <-done, zk.ErrConnectionClosed)
+		behind := createAsync(conn, "/behind", 0)
+		require.True(t, pending(behind))
+		time.Sleep(time.Minute)
+		require.Equal(t, 1, in.Held(), "heartbeats go by")
+		srv.CheckNoNode(t, "/behind")
+		in.Release()
+		require.NoError(t, <-behind)
+		require.Less(t, node(t, srv, "/late").Stat.Czxid, node(t, srv, "/behind").Stat.Czxid)
+	})
+}
+
+// In an ensemble the leader refuses what comes from where the session is not any more; and applies it when
+// the session is there again.
+func TestAQueuedRequestIsRefusedWhileItsSessionIsElsewhere(t *testing.T) {
+	for _, back := range []bool{false, true} {
+		inTrio(t, func(t *testing.T, e *zktest.Ensemble) {
+			conn := e.ConnectAt(t, 0, 10*time.Second)
+			in := e.Intercept(zktest.On(zktest.Create, "/late").Hold().Queued())
+			done := createAsync(conn, "/late", 0)
+			require.NoError(t, in.WaitHeld(context.Background()))
+			e.Disconnect(conn.SessionID())
+			require.ErrorIs(t, <-done, zk.ErrConnectionClosed)
+			found, _, err := conn.Exists("/late")
+			require.NoError(t, err)
+			require.False(t, found)
+			require.Equal(t, 1, e.At(conn.SessionID()))
+			if back {
+				for range 2 {
+					e.Disconnect(conn.SessionID())
+					synctest.Wait()
+				}
+				require.Equal(t, 0, e.At(conn.SessionID()))
+			}
+			in.Release()
+			_, err = conn.Sync("/")
+			require.NoError(t, err)
+			found, _, err = conn.Exists("/late")
+			require.NoError(t, err)
+			require.Equal(t, back, found)
+		})
+	}
+}
+
+// A proposal that was made before the session moved is committed after it.
+func TestAWriteUnderWayIsCommittedAfterItsSessionHasMoved(t *testing.T) {
+	inTrio(t, func(t *testing.T, e *zktest.Ensemble) {
+		conn := e.ConnectAt(t, 0, 10*time.Second)
+		done := createAsync(conn, "/late", 0)
+		synctest.Wait()
+		e.Disconnect(conn.SessionID())
+		require.ErrorIs(t, <-done, zk.ErrConnectionClosed)
+		found, _, err := conn.Exists("/late")
+		require.NoError(t, err)
+		require.False(t, found, "looked for in vain")
+		_, err = conn.Sync("/")
+		require.NoError(t, err)
+		found, _, err = conn.Exists("/late")
+		require.NoError(t, err)
+		require.True(t, found)
+	}, zktest.WithCommitLatency(time.Second))
+}
