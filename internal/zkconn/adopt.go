@@ -52,6 +52,7 @@ func (c *Client) attend() {
 			return
 		}
 		e.attend()
+		<-e.told // see run
 		select {
 		case <-c.stopping:
 			return
@@ -95,7 +96,7 @@ func (c *Client) tryRecognise(n int64) *Epoch {
 	e := &Epoch{
 		client: c, cfg: &c.cfg, number: n, conn: conn, adopted: true,
 		id: conn.SessionID(), timeout: timeout,
-		over: make(chan struct{}), dead: make(chan struct{}),
+		over: make(chan struct{}), told: make(chan struct{}), dead: make(chan struct{}),
 		linked: make(chan struct{}), onLost: make(map[*LossHook]struct{}),
 		wanted: make(chan struct{}, 1),
 	}

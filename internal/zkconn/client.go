@@ -82,6 +82,9 @@ func (c *Client) run() {
 		}
 		select {
 		case <-e.over:
+			// The next epoch ends this session on the servers, which then grant to another. By then every
+			// holder has been told, however long the goroutine that tells them is kept from running.
+			<-e.told
 		case <-c.stopping:
 			c.end(e)
 			return
@@ -136,7 +139,7 @@ func (c *Client) end(e *Epoch) {
 func (c *Client) open(n int64) (*Epoch, error) {
 	e := &Epoch{
 		client: c, cfg: &c.cfg, number: n,
-		over: make(chan struct{}), dead: make(chan struct{}),
+		over: make(chan struct{}), told: make(chan struct{}), dead: make(chan struct{}),
 		linked: make(chan struct{}),
 		onLost: make(map[*LossHook]struct{}),
 		wanted: make(chan struct{}, 1),

@@ -28,6 +28,7 @@ type Epoch struct {
 	calls  sync.WaitGroup
 
 	over chan struct{} // closed when the session ended or cannot be proved alive
+	told chan struct{} // closed when everybody who asked has been told of that
 	dead chan struct{} // closed when the client library must not dial again
 
 	wanted chan struct{} // somebody depends on heartbeats; see Sustain
@@ -284,6 +285,7 @@ func (e *Epoch) lose(cause error) {
 	for h := range hooks {
 		h.fn(cause)
 	}
+	close(e.told)
 	e.clock.stop()
 	e.kill()
 }

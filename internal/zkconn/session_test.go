@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -357,4 +358,23 @@ func TestCloseEndsTheSessionsOfThePastThatItFindsLeft(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The servers grant to another as soon as the old session is ended on them.
+func TestALostSessionIsEndedOnTheServersOnlyWhenEverybodyHasBeenTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		c, e := open(t, srv)
+		id := e.ID()
+		defer srv.DropReplies(id)() // the servers still hear it, so it does not expire
+		told := make(chan bool)
+		e.OnLost(func(error) {
+			time.Sleep(time.Second) // as if the machine had no time for this goroutine
+			told <- slices.ContainsFunc(srv.Sessions(), func(s zktest.Session) bool { return s.ID == id })
+		})
+		require.True(t, <-told, "ended before the holder was told")
+		nextEpoch(t, c, e)
+		time.Sleep(time.Second)
+		require.False(t, slices.ContainsFunc(srv.Sessions(), func(s zktest.Session) bool { return s.ID == id }))
+	})
 }
