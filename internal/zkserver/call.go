@@ -149,7 +149,6 @@ func (c *Call) asPart(d *decoder) {
 		if ttl {
 			return
 		}
-		c.TTL = 0
 	default:
 		return
 	}

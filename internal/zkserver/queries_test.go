@@ -1,7 +1,9 @@
 package zkserver
 
 import (
+	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +30,28 @@ func TestASessionCanListItsEphemeralsByTheBeginningOfTheirPaths(t *testing.T) {
 		require.Equal(t, all, w.do(OpGetEphemerals, func(e *encoder) { e.int32(-1) }).body.strings(), "no prefix")
 		require.Equal(t, CodeMarshalling, w.do(OpGetEphemerals, nil).code)
 		require.Equal(t, CodeOK, w.do(OpExists, watchBody("/", false)).code, "and the connection lives")
+	})
+}
+
+func TestEphemeralsAreListedInTheOrderOfACopyOfARealServersTable(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		w := join(t, s, 10*time.Second)
+		for n := range 30 {
+			w.create(fmt.Sprintf("/e%d", n), nil, FlagEphemeral)
+		}
+		for n := range 30 {
+			if n%4 != 0 {
+				w.do(OpDelete, versionBody(fmt.Sprintf("/e%d", n), -1))
+			}
+		}
+		require.Equal(t, strings.Fields("/e12 /e20 /e8 /e28 /e0 /e16 /e24 /e4"), w.do(OpGetEphemerals, pathBody("")).body.strings())
+		w.do(OpDelete, versionBody("/e0", -1))
+		w.do(OpDelete, versionBody("/e4", -1))
+		for _, same := range []string{"/Aa", "/BB", "/AaAa", "/BBBB", "/AaBB", "/BBAa"} { // of equal hashes
+			w.create(same, nil, FlagEphemeral)
+		}
+		require.Equal(t, strings.Fields("/e12 /e20 /e8 /e28 /e16 /e24 /Aa /BB /AaAa /BBBB /AaBB /BBAa"),
+			w.do(OpGetEphemerals, pathBody("")).body.strings())
 	})
 }
 

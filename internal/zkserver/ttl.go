@@ -30,7 +30,7 @@ func (s *Server) checkTTL(c *Call) Code {
 	switch {
 	case !s.cfg.ExtendedTypes:
 		return CodeUnimplemented
-	case c.Op != OpCreateTTL || c.TTL <= 0 || c.TTL > maxTTL:
+	case c.TTL <= 0 || c.TTL > maxTTL:
 		return CodeBadArguments
 	}
 	return CodeOK

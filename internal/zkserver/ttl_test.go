@@ -62,11 +62,30 @@ func TestChildrenKeepANodeWithATimeToLive(t *testing.T) {
 		time.Sleep(25 * time.Second)
 		synctest.Wait()
 		require.Equal(t, 1, s.ChildCount("/n"))
+		require.EqualValues(t, 4, s.Zxid(), "its removal is not even tried")
 		require.Equal(t, CodeOK, other.do(OpClose, nil).code)
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		require.Equal(t, -1, s.ChildCount("/n"), "a child does not renew it")
 	})
+}
+
+func TestACopyOfATreeLivesAndDiesByItself(t *testing.T) {
+	a := newTree()
+	create := func(tr *tree, path string, owner int64) {
+		require.Equal(t, CodeOK, tr.create(path, nil, nil, owner, 1, 1, 0))
+	}
+	create(a, "/ttl", ttlMark|1000)
+	create(a, "/box", ContainerOwner)
+	b := a.copy()
+	create(b, "/ttl2", ttlMark|1000)
+	create(b, "/box2", ContainerOwner)
+	require.Equal(t, CodeOK, b.remove("/ttl", 2))
+	require.Equal(t, CodeOK, b.remove("/box", 2))
+	require.Equal(t, []string{"/ttl"}, a.ttls.list())
+	require.Equal(t, []string{"/box"}, a.containers.list())
+	require.Equal(t, []string{"/ttl2"}, b.ttls.list())
+	require.Equal(t, []string{"/box2"}, b.containers.list())
 }
 
 func TestWithoutExtendedTypesATimeToLiveIsUnimplemented(t *testing.T) {
