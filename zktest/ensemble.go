@@ -84,6 +84,7 @@ func (e *Ensemble) finish() {
 	if left != "" {
 		e.tb.Errorf("zktest: left over at the end of the test:\n%s", left)
 	}
+	e.opts.tellSeed(e.tb)
 }
 
 // leftovers looks at the sessions once, and at the watches and requests of each member.

@@ -17,6 +17,7 @@ type options struct {
 	tls     *tls.Config
 	verbose func(line string)
 	lenient bool
+	seeded  bool
 
 	ensemble zkserver.EnsembleConfig
 }
@@ -25,6 +26,9 @@ func newOptions(opts []Option) options {
 	o := options{cfg: zkserver.Config{Tick: 50 * time.Millisecond, MaxTimeout: time.Hour}}
 	for _, opt := range opts {
 		opt(&o)
+	}
+	if err := o.chooseSeed(); err != nil {
+		panic(err)
 	}
 	return o
 }

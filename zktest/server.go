@@ -90,6 +90,7 @@ func (s *Server) finish() {
 	if left != "" {
 		s.tb.Errorf("zktest: left over at the end of the test:\n%s", left)
 	}
+	s.opts.tellSeed(s.tb)
 }
 
 // Close drops all connections, joins all goroutines and forgets everything. It is idempotent. A

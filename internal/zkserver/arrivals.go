@@ -16,7 +16,7 @@ type arrival struct {
 	gone   bool      // it was taken out of its turn
 
 	// Set once the request has been decoded and judged:
-	req   *request
+	req    *request
 	hold   <-chan struct{}
 	until  time.Time
 	queued bool // it is in the server's queue, and not only on its connection

@@ -104,6 +104,7 @@ func (c *conn) send(frame []byte) {
 	if l := c.srv.links[c.claimed]; l != nil {
 		at = at.Add(l.replyDelay)
 	}
+	at = at.Add(c.jitter())
 	c.out.push(departure{frame: frame, at: at})
 	c.outBytes += len(frame)
 	c.choked = c.choked || c.outBytes > maxUnread

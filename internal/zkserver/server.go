@@ -33,6 +33,9 @@ type Config struct {
 	// FourLetterWords are the words that are answered; the others are refused by name. nil is all of them, as
 	// is "*"; a real server's default is "srvr".
 	FourLetterWords []string
+	// Reordering is the longest that a reply or event is kept back; each by another time, drawn with the Seed.
+	Reordering time.Duration
+	Seed       uint64
 	// Logger is told about refused and dropped connections; silent if nil.
 	Logger *slog.Logger
 

@@ -1,0 +1,58 @@
+package zktest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// SeedEnv names the environment variable with the seed of servers that have [WithReordering] and no [WithSeed].
+const SeedEnv = "ZKTEST_SEED"
+
+// WithReordering keeps each reply and each watch event back for a time of its own, at most limit. So clients
+// hear of the same change, and have their requests answered, in ever different orders, while what goes to one client stays in order: as it is
+// on a network, and as it hardly ever is on a test machine.
+//
+// The times are drawn with a seed: that of [WithSeed], or of the environment variable ZKTEST_SEED, or a
+// random one. A test that fails prints it. In a synctest bubble the same seed gives the same times: they depend on
+// which session it is, counted in the order in which they were opened, and on how many messages it got before.
+func WithReordering(limit time.Duration) Option {
+	return func(o *options) { o.cfg.Reordering = limit }
+}
+
+// WithSeed sets the seed of [WithReordering].
+func WithSeed(seed uint64) Option {
+	return func(o *options) { o.cfg.Seed, o.seeded = seed, true }
+}
+
+// chooseSeed sets a seed where one is needed and none is given.
+func (o *options) chooseSeed() error {
+	if o.cfg.Reordering <= 0 || o.seeded {
+		return nil
+	}
+	o.cfg.Seed = rand.Uint64()
+	text, ok := os.LookupEnv(SeedEnv)
+	if !ok {
+		return nil
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return fmt.Errorf("zktest: %s=%q is no seed", SeedEnv, text)
+	}
+	o.cfg.Seed = seed
+	return nil
+}
+
+// tellSeed says how a failed test can be repeated.
+func (o *options) tellSeed(t testing.TB) {
+	t.Helper()
+	if o.cfg.Reordering > 0 && t.Failed() {
+		t.Logf("zktest: the replies were reordered with seed %d; %s=%[1]d, or WithSeed, repeats that", o.cfg.Seed, SeedEnv)
+	}
+}
+
+// Seed returns the seed of [WithReordering].
+func (s *Server) Seed() uint64 { return s.opts.cfg.Seed }
