@@ -9,15 +9,22 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Connect returns a go-zookeeper client that has a session. It is connected in memory, and
-// reconnects without a pause unless the server refuses. Cleanup closes it and waits for its goroutines.
+// Connect returns a go-zookeeper client that has a session; timeout is what it asks for, within [WithTimeoutLimits]. It is connected in memory, and
+// reconnects without a pause unless the server refuses. Cleanup closes it and waits for its goroutines. Connect fails t at once
+// if there is no session within timeout, or 10 s if that is longer. For a client with other options use zk.Connect and [Server.Dial].
 func (s *Server) Connect(t testing.TB, timeout time.Duration) *zk.Conn {
 	t.Helper()
+	if inBubble() != s.bubble {
+		t.Fatal(errElsewhere)
+	}
 	return connect(t, timeout, &dialer{open: s.Dial, hosts: []string{"zktest"}})
 }
 
 func connect(t testing.TB, timeout time.Duration, d *dialer) *zk.Conn {
 	t.Helper()
+	if timeout <= 0 {
+		t.Fatalf("zktest: Connect with a session timeout of %v: want 10*time.Second, for instance", timeout)
+	}
 	ready := make(chan struct{})
 	var once sync.Once
 	conn, events, err := zk.Connect(d.hosts, timeout,
@@ -41,7 +48,7 @@ func connect(t testing.TB, timeout time.Duration, d *dialer) *zk.Conn {
 	select {
 	case <-ready:
 	case <-patience.C:
-		t.Fatalf("zktest: no session within %v", max(timeout, 10*time.Second))
+		t.Fatalf("zktest: no session within %v: is the server closed, stopped or frozen, does it refuse, or is Connect intercepted?", max(timeout, 10*time.Second))
 	}
 	return conn
 }

@@ -62,6 +62,13 @@ func StartEnsemble(n int, opts ...Option) *Ensemble {
 
 func newEnsemble(tb testing.TB, n int, opts []Option) *Ensemble {
 	e := &Ensemble{tb: tb, opts: newOptions(opts)}
+	if err := e.opts.check(); err != nil {
+		if tb == nil {
+			panic(err.Error())
+		}
+		tb.Helper()
+		tb.Fatal(err)
+	}
 	for range n {
 		s := newServer(e.opts)
 		s.tb = tb

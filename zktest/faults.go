@@ -10,7 +10,10 @@ func (s *Server) Expire(id int64) bool { return s.zk.Expire(id) }
 // ExpireSilently is Expire for a client that is partitioned and does not learn: what it sends
 // vanishes and nothing reaches it until heal is called.
 func (s *Server) ExpireSilently(id int64) (heal func()) {
-	heal = s.Partition(id)
+	if s.tb != nil {
+		s.tb.Helper()
+	}
+	heal = s.block("ExpireSilently", id, true, true)
 	s.zk.Expire(id)
 	return heal
 }
@@ -27,17 +30,36 @@ func (s *Server) Disconnect(id int64) bool { return s.zk.Disconnect(id) }
 // then arrives (a millisecond later), if the connection is still open on both sides; what the
 // client sent on a connection that it has given up never does. Several partitions of one client
 // last until all are healed.
-func (s *Server) Partition(id int64) (heal func()) { return s.zk.Block(id, true, true) }
+func (s *Server) Partition(id int64) (heal func()) { return s.block("Partition", id, true, true) }
 
 // DropRequests is half of [Server.Partition]: the server hears nothing from the client.
-func (s *Server) DropRequests(id int64) (heal func()) { return s.zk.Block(id, true, false) }
+func (s *Server) DropRequests(id int64) (heal func()) {
+	return s.block("DropRequests", id, true, false)
+}
 
 // DropReplies is half of [Server.Partition]: requests arrive and are applied, but replies and
 // events do not reach the client.
-func (s *Server) DropReplies(id int64) (heal func()) { return s.zk.Block(id, false, true) }
+func (s *Server) DropReplies(id int64) (heal func()) { return s.block("DropReplies", id, false, true) }
+
+func (s *Server) block(what string, id int64, requests, replies bool) (heal func()) {
+	if s.tb != nil {
+		s.tb.Helper()
+	}
+	if !s.someone(what, id) {
+		return func() {}
+	}
+	return s.zk.Block(id, requests, replies)
+}
 
 // Delay gives a client's network a latency in each direction. Zero takes it away.
-func (s *Server) Delay(id int64, request, reply time.Duration) { s.zk.SetDelay(id, request, reply) }
+func (s *Server) Delay(id int64, request, reply time.Duration) {
+	if s.tb != nil {
+		s.tb.Helper()
+	}
+	if s.someone("Delay", id) {
+		s.zk.SetDelay(id, request, reply)
+	}
+}
 
 // Freeze stops the server as SIGSTOP would: connections are accepted, but nothing is read,
 // answered, committed or expired until thaw (or [Server.Thaw]) is called. Then what is due expires
@@ -69,6 +91,16 @@ func (s *Server) Restart() { s.restart(true) }
 func (s *Server) RestartEmpty() { s.restart(false) }
 
 func (s *Server) restart(keep bool) {
+	if s.tb != nil {
+		s.tb.Helper()
+	}
+	s.netMu.Lock()
+	closed := s.closed
+	s.netMu.Unlock()
+	if closed {
+		s.errorf("zktest: the server is closed and cannot be restarted; Stop it instead of Close")
+		return
+	}
 	s.Stop()
 	s.zk.Restart(keep)
 	s.netMu.Lock()

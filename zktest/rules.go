@@ -189,11 +189,26 @@ type holding struct {
 // Intercept puts a rule to work until [Interception.Remove] or the end of the test. Of several
 // rules that would act on a request the one that was put to work first does; every rule counts its
 // matches. A rule may be put to work several times and counts anew each time.
-func (s *Server) Intercept(r *Rule) *Interception { return intercept(r, s) }
+//
+// A rule that can never match, because its pattern does not start with a slash for instance, fails the test.
+func (s *Server) Intercept(r *Rule) *Interception {
+	if s.tb != nil {
+		s.tb.Helper()
+	}
+	return intercept(r, s)
+}
 
 func intercept(r *Rule, srvs ...*Server) *Interception {
-	in := &Interception{srvs: srvs, rule: *r, changed: make(chan struct{})}
+	in := &Interception{srvs: srvs, changed: make(chan struct{})}
 	in.j = &judge{decide: in.decide}
+	if err := r.check(); err != nil {
+		if tb := srvs[0].tb; tb != nil {
+			tb.Helper()
+		}
+		srvs[0].errorf("%v", err)
+		return in
+	}
+	in.rule = *r
 	for _, s := range srvs {
 		s.addJudge(in.j)
 	}

@@ -12,7 +12,9 @@ import (
 )
 
 // Server is a ZooKeeper server for one test. Make one with [Run] or [Start]. All methods may be called
-// concurrently, except from hooks and interceptors where said.
+// concurrently; from hooks, which run while the server is locked, none. Those that take a testing.TB fail that, as
+// [testing.TB] says which goroutine may: from the test's own. Others that fail the test fail the one that [Run] was given, or panic. No method
+// blocks, but those whose names begin with Wait, Connect, Session, Serve and Close.
 type Server struct {
 	zk   *zkserver.Server
 	tb   testing.TB // nil for a server that Start made
@@ -35,6 +37,7 @@ type Server struct {
 	addr     string
 	refusals int
 	stopped  bool
+	closed   bool
 	serving  sync.WaitGroup
 }
 
@@ -44,16 +47,29 @@ type Server struct {
 // testing/synctest bubble.
 func Run(t testing.TB, opts ...Option) *Server {
 	t.Helper()
-	s := Start(opts...)
+	o := newOptions(opts)
+	if err := o.check(); err != nil {
+		t.Fatal(err)
+	}
+	s := start(o)
 	s.tb = t
 	t.Cleanup(s.finish)
 	return s
 }
 
 // Start starts a server that belongs to no test: the caller closes it, nobody checks for leftovers,
-// and methods that would fail the test panic. For TestMain, examples and programs.
+// and methods that would fail the test panic, as it does itself if options contradict each other. For TestMain, examples
+// and programs.
 func Start(opts ...Option) *Server {
-	s := newServer(newOptions(opts))
+	o := newOptions(opts)
+	if err := o.check(); err != nil {
+		panic(err.Error())
+	}
+	return start(o)
+}
+
+func start(o options) *Server {
+	s := newServer(o)
 	s.zk = zkserver.New(s.config())
 	return s
 }
@@ -93,12 +109,12 @@ func (s *Server) finish() {
 	s.opts.tellSeed(s.tb)
 }
 
-// Close drops all connections, joins all goroutines and forgets everything. It is idempotent. A
-// server made by [Run] need not be closed.
+// Close drops all connections and waits until no goroutine of the server runs any more. It is idempotent. Tree, sessions and log can
+// still be looked at; nobody can connect, and nothing be changed. A server made by [Run] need not be closed.
 func (s *Server) Close() {
 	s.zk.Close() // ends Serve as well
 	s.netMu.Lock()
-	s.stopped = true
+	s.stopped, s.closed = true, true
 	if s.listener != nil {
 		_ = s.listener.Close()
 		s.listener = nil

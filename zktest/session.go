@@ -11,17 +11,22 @@ import (
 // Session opens a zksync session to the server and closes it when the test ends,
 // before the server looks for leftovers. It goes over an in-memory connection, so
 // it works inside a synctest bubble; options may override that and anything else.
-// The test fails at once if there is no session.
+// It fails t at once if there is no session within a minute.
 func (s *Server) Session(t testing.TB, opts ...zksync.Option) *zksync.Session {
 	t.Helper()
+	if inBubble() != s.bubble {
+		t.Fatal(errElsewhere)
+	}
 	return session(t, "zktest:2181", append([]zksync.Option{zksync.WithDialer(s.DialContext)}, opts...))
 }
 
 func session(t testing.TB, servers string, opts []zksync.Option) *zksync.Session {
 	t.Helper()
-	sess, err := zksync.Connect(context.Background(), servers, opts...)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	sess, err := zksync.Connect(ctx, servers, opts...)
 	if err != nil {
-		t.Fatalf("zktest: %v", err)
+		t.Fatalf("zktest: no session within %v: %v; is the server closed, stopped or frozen, does it refuse, or is Connect intercepted?", patience, err)
 	}
 	t.Cleanup(func() {
 		if err := sess.Close(); err != nil {

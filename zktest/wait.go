@@ -72,21 +72,32 @@ func (s *Server) await(t testing.TB, cond func() bool, describe func() string) {
 	}
 }
 
+// mustBePossible fails t at once if no node can have the path.
+func (s *Server) mustBePossible(t testing.TB, path string) {
+	t.Helper()
+	if err := wrongPath(path); err != nil {
+		t.Fatalf("zktest: %v", err)
+	}
+}
+
 // WaitNode waits until the node exists. It fails t at once when that takes more than a minute.
 func (s *Server) WaitNode(t testing.TB, path string) {
 	t.Helper()
+	s.mustBePossible(t, path)
 	s.await(t, func() bool { return s.zk.ChildCount(path) >= 0 }, func() string { return "no node " + shown(path) })
 }
 
 // WaitNoNode waits until the node does not exist. It fails t at once when that takes more than a minute.
 func (s *Server) WaitNoNode(t testing.TB, path string) {
 	t.Helper()
+	s.mustBePossible(t, path)
 	s.await(t, func() bool { return s.zk.ChildCount(path) < 0 }, func() string { return "there still is a node " + shown(path) })
 }
 
 // WaitData waits until the node exists and has the data. It fails t at once when that takes more than a minute.
 func (s *Server) WaitData(t testing.TB, path string, data []byte) {
 	t.Helper()
+	s.mustBePossible(t, path)
 	s.await(t, func() bool {
 		n, ok := s.zk.Node(path)
 		return ok && bytes.Equal(n.Data, data)
@@ -103,6 +114,7 @@ func (s *Server) WaitData(t testing.TB, path string, data []byte) {
 // once when that takes more than a minute.
 func (s *Server) WaitChildren(t testing.TB, path string, n int) {
 	t.Helper()
+	s.mustBePossible(t, path)
 	s.await(t, func() bool { return s.zk.ChildCount(path) == n }, func() string {
 		if have := s.zk.ChildCount(path); have >= 0 {
 			return fmt.Sprintf("%s has %d children, want %d", shown(path), have, n)

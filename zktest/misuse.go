@@ -1,0 +1,92 @@
+package zktest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What follows finds tests that ask for something that makes no sense, or that could never fail, and
+// tells them what they may have meant.
+
+// check finds options that contradict each other or themselves.
+func (o *options) check() error {
+	for _, d := range []struct {
+		option string
+		value  time.Duration
+		least  time.Duration
+	}{
+		{"WithTick", o.cfg.Tick, 1},
+		{"WithCommitLatency", o.cfg.CommitLatency, 0},
+		{"WithContainerInterval", o.cfg.ContainerInterval, 0},
+		{"WithHandshakeTimeout", o.cfg.HandshakeTimeout, 0},
+	} {
+		if d.value < d.least {
+			return fmt.Errorf("zktest: %s(%v): want more", d.option, d.value)
+		}
+	}
+	shortest, longest := o.cfg.MinTimeout, o.cfg.MaxTimeout
+	if shortest == 0 {
+		shortest = 2 * o.cfg.Tick
+	}
+	if shortest < 0 || longest < shortest {
+		return fmt.Errorf("zktest: session timeouts from %v to %v: set WithTimeoutLimits, or a shorter WithTick", shortest, longest)
+	}
+	return nil
+}
+
+// wrongPath says what is wrong with a path that no node can have; nil if nothing is.
+func wrongPath(p string) error {
+	wrong := ""
+	switch {
+	case p == "/":
+	case !strings.HasPrefix(p, "/"):
+		wrong = "does not start with a slash"
+	case strings.HasSuffix(p, "/"):
+		wrong = "ends with a slash"
+	case strings.Contains(p, "//") || strings.Contains(p+"/", "/./") || strings.Contains(p+"/", "/../"):
+		wrong = "has an empty or relative part"
+	}
+	if wrong == "" {
+		return nil
+	}
+	return fmt.Errorf("no node can have the path %q: it %s", cut(p, reportedLine), wrong)
+}
+
+// possible fails t if no node can have the path: what is asked of it would be answered "no node" for ever.
+func (s *Server) possible(t testing.TB, path string) bool {
+	t.Helper()
+	if err := wrongPath(path); err != nil {
+		s.complain(t, "%v", err)
+		return false
+	}
+	return true
+}
+
+// someone fails the test if id is that of no session: that of a client that has none yet.
+func (s *Server) someone(what string, id int64) bool {
+	if s.tb != nil {
+		s.tb.Helper()
+	}
+	if id == 0 {
+		s.errorf("zktest: %s(0): no session has this id; that of a client is 0 until it is connected", what)
+	}
+	return id != 0
+}
+
+// check finds rules that never match, or cannot act.
+func (r *Rule) check() error {
+	switch {
+	case r == nil:
+		return errors.New("zktest: Intercept(nil): make a rule with On")
+	case r.pattern != "" && r.pattern != "**" && !strings.HasPrefix(r.pattern, "/"):
+		return fmt.Errorf("zktest: On(%v, %q) matches no path: a pattern starts with a slash, or is \"**\"", r.op, r.pattern)
+	case len(r.pattern) > 1 && strings.HasSuffix(r.pattern, "/"):
+		return fmt.Errorf("zktest: On(%v, %q) matches no path: it ends with a slash; \"%s*\" matches the children", r.op, r.pattern, r.pattern)
+	case r.nth < 0 || r.times < 0:
+		return fmt.Errorf("zktest: On(%v, %q).Nth(%d).Times(%d): they count from 1; 0 is as if they were not there", r.op, r.pattern, r.nth, r.times)
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package zktest_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+func (f *fakeTB) Fatal(args ...any) {
+	f.Errorf("%s", fmt.Sprint(args...))
+	panic("fatal")
+}
+
+func TestAMisuseFailsTheTestAndNamesTheFix(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tb := &fakeTB{TB: t}
+		srv := zktest.Run(tb)
+		srv.Load(map[string]string{"/a/b": ""})
+		for _, c := range []struct {
+			do    func()
+			fatal bool
+			says  string
+		}{
+			{do: func() { srv.CheckNode(tb, "a", nil) }, says: `no node can have the path "a": it does not start with a slash`},
+			{do: func() { srv.CheckNoNode(tb, "a") }, says: `no node can have the path "a"`},
+			{do: func() { srv.CheckNoNode(tb, "/a/b/") }, says: `no node can have the path "/a/b/": it ends with a slash`},
+			{do: func() { srv.CheckNoNode(tb, "/a//b") }, says: `it has an empty or relative part`},
+			{do: func() { srv.CheckNoNode(tb, "/a/..") }, says: `it has an empty or relative part`},
+			{do: func() { srv.CheckNoNode(tb, "") }, says: `no node can have the path ""`},
+			{do: func() { srv.CheckTree(tb, "a", nil) }, says: `no node can have the path "a"`},
+			{do: func() { srv.CheckChildren(tb, "/a", "/a/b") }, says: `"/a/b" is a path; children are named without their parent`},
+			{do: func() { srv.WaitNode(tb, "a") }, fatal: true, says: `no node can have the path "a"`},
+			{do: func() { srv.WaitNoNode(tb, "a") }, fatal: true, says: `no node can have the path "a"`},
+			{do: func() { srv.WaitData(tb, "a", nil) }, fatal: true, says: `no node can have the path "a"`},
+			{do: func() { srv.WaitChildren(tb, "a", -1) }, fatal: true, says: `no node can have the path "a"`},
+			{do: func() { srv.Partition(0)() }, says: "Partition(0): no session has this id; that of a client is 0 until it is connected"},
+			{do: func() { srv.DropRequests(0)() }, says: "DropRequests(0)"},
+			{do: func() { srv.DropReplies(0)() }, says: "DropReplies(0)"},
+			{do: func() { srv.ExpireSilently(0)() }, says: "ExpireSilently(0)"},
+			{do: func() { srv.Delay(0, time.Second, 0) }, says: "Delay(0)"},
+			{do: func() { srv.Intercept(nil).Remove() }, says: "Intercept(nil): make a rule with On"},
+			{do: func() { srv.Intercept(zktest.On(zktest.Create, "locks/*")).Remove() }, says: `On(create, "locks/*") matches no path: a pattern starts with a slash`},
+			{do: func() { srv.Intercept(zktest.On(zktest.Create, "/locks/")).Remove() }, says: `"/locks/*" matches the children`},
+			{do: func() { srv.Intercept(zktest.On(zktest.Create, "**").Nth(-1)).Remove() }, says: "they count from 1"},
+			{do: func() { srv.Connect(tb, 0) }, fatal: true, says: "Connect with a session timeout of 0s"},
+			{do: func() { srv.Stop(); srv.Connect(tb, time.Second) }, fatal: true, says: "no session within 10s: is the server closed, stopped or frozen"},
+			{do: func() { srv.Session(tb) }, fatal: true, says: "no session within 1m0s: zksync: "},
+			{do: func() { srv.Close(); srv.Restart() }, says: "the server is closed and cannot be restarted; Stop it instead of Close"},
+		} {
+			tb.errors = nil
+			if c.fatal {
+				require.Panics(t, c.do, c.says)
+			} else {
+				c.do()
+			}
+			require.Len(t, tb.errors, 1, c.says)
+			require.Contains(t, tb.errors[0], c.says)
+		}
+		tb.finish()
+	})
+}
+
+func TestOptionsThatMakeNoSenseFailTheTest(t *testing.T) {
+	t.Parallel()
+	for says, opts := range map[string][]zktest.Option{
+		"zktest: WithTick(0s): want more":                                              {zktest.WithTick(0)},
+		"zktest: WithTick(-1s): want more":                                             {zktest.WithTick(-time.Second)},
+		"zktest: WithCommitLatency(-1s): want more":                                    {zktest.WithCommitLatency(-time.Second)},
+		"zktest: session timeouts from 2s to 1s: set WithTimeoutLimits":                {zktest.WithTimeoutLimits(2*time.Second, time.Second)},
+		"zktest: session timeouts from 2h0m0s to 1h0m0s: set WithTimeoutLimits, or a ": {zktest.WithTick(time.Hour)},
+	} {
+		tb := &fakeTB{TB: t}
+		require.Panics(t, func() { zktest.Run(tb, opts...) })
+		require.Contains(t, tb.errors[0], says)
+		require.Panics(t, func() { zktest.RunEnsemble(tb, 3, opts...) })
+		require.Contains(t, tb.errors[1], says)
+		require.Panics(t, func() { zktest.Start(opts...) })
+		require.Panics(t, func() { zktest.StartEnsemble(3, opts...) })
+	}
+}
+
+func TestConnectingFromAnotherBubbleFailsAtOnce(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	synctest.Test(t, func(t *testing.T) {
+		tb := &fakeTB{TB: t}
+		require.Panics(t, func() { srv.Connect(tb, time.Second) })
+		require.Panics(t, func() { srv.Session(tb) })
+		require.Contains(t, tb.errors[0], "call Run inside synctest.Test, with the bubble's t")
+		require.Contains(t, tb.errors[1], "call Run inside synctest.Test, with the bubble's t")
+	})
+}
+
+func TestAClosedServerCanStillBeLookedAt(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	srv.Load(map[string]string{"/a": "x"})
+	srv.Close()
+	srv.Close()
+	srv.CheckNode(t, "/a", []byte("x"))
+	require.Len(t, srv.Log(), 1)
+	_, err := srv.Dial("", "", 0)
+	require.ErrorContains(t, err, "connection refused")
+}
