@@ -10,10 +10,7 @@ func (s *Server) Expire(id int64) bool { return s.zk.Expire(id) }
 // ExpireSilently is Expire for a client that is partitioned and does not learn: what it sends
 // vanishes and nothing reaches it until heal is called.
 func (s *Server) ExpireSilently(id int64) (heal func()) {
-	if s.tb != nil {
-		s.tb.Helper()
-	}
-	heal = s.block("ExpireSilently", id, true, true)
+	heal = s.Partition(id)
 	s.zk.Expire(id)
 	return heal
 }
@@ -30,36 +27,22 @@ func (s *Server) Disconnect(id int64) bool { return s.zk.Disconnect(id) }
 // then arrives (a millisecond later), if the connection is still open on both sides; what the
 // client sent on a connection that it has given up never does. Several partitions of one client
 // last until all are healed.
-func (s *Server) Partition(id int64) (heal func()) { return s.block("Partition", id, true, true) }
+//
+// The id 0, here and in the other faults of the network, stands for all connections that have no session yet: nobody
+// new gets through.
+func (s *Server) Partition(id int64) (heal func()) { return s.zk.Block(id, true, true) }
 
 // DropRequests is half of [Server.Partition]: the server hears nothing from the client.
 func (s *Server) DropRequests(id int64) (heal func()) {
-	return s.block("DropRequests", id, true, false)
+	return s.zk.Block(id, true, false)
 }
 
 // DropReplies is half of [Server.Partition]: requests arrive and are applied, but replies and
 // events do not reach the client.
-func (s *Server) DropReplies(id int64) (heal func()) { return s.block("DropReplies", id, false, true) }
+func (s *Server) DropReplies(id int64) (heal func()) { return s.zk.Block(id, false, true) }
 
-func (s *Server) block(what string, id int64, requests, replies bool) (heal func()) {
-	if s.tb != nil {
-		s.tb.Helper()
-	}
-	if !s.someone(what, id) {
-		return func() {}
-	}
-	return s.zk.Block(id, requests, replies)
-}
-
-// Delay gives a client's network a latency in each direction. Zero takes it away.
-func (s *Server) Delay(id int64, request, reply time.Duration) {
-	if s.tb != nil {
-		s.tb.Helper()
-	}
-	if s.someone("Delay", id) {
-		s.zk.SetDelay(id, request, reply)
-	}
-}
+// Delay gives a client's network a latency in each direction, from now on. Zero takes it away.
+func (s *Server) Delay(id int64, request, reply time.Duration) { s.zk.SetDelay(id, request, reply) }
 
 // Freeze stops the server as SIGSTOP would: connections are accepted, but nothing is read,
 // answered, committed or expired until thaw (or [Server.Thaw]) is called. Then what is due expires

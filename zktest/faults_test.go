@@ -268,3 +268,15 @@ func TestWatchesOfASilentPartitionAreCaughtUp(t *testing.T) {
 		require.Equal(t, zk.EventNodeDataChanged, (<-events).Type)
 	})
 }
+
+func TestAPartitionOfNobodyKeepsNewClientsAway(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, conn *zk.Conn) {
+		heal := srv.Partition(0)
+		time.AfterFunc(3*time.Second, heal)
+		start := time.Now()
+		srv.Connect(t, 10*time.Second)
+		require.Less(t, 3*time.Second, time.Since(start))
+		_, _, err := conn.Exists("/")
+		require.NoError(t, err, "who has a session goes on")
+	})
+}

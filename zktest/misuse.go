@@ -65,17 +65,6 @@ func (s *Server) possible(t testing.TB, path string) bool {
 	return true
 }
 
-// someone fails the test if id is that of no session: that of a client that has none yet.
-func (s *Server) someone(what string, id int64) bool {
-	if s.tb != nil {
-		s.tb.Helper()
-	}
-	if id == 0 {
-		s.errorf("zktest: %s(0): no session has this id; that of a client is 0 until it is connected", what)
-	}
-	return id != 0
-}
-
 // check finds rules that never match, or cannot act.
 func (r *Rule) check() error {
 	switch {

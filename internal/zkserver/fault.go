@@ -62,7 +62,14 @@ const retransmission = time.Millisecond
 
 // healed lets the connections of a client go on.
 func (s *Server) healed(id int64, l *link) {
-	for c := range s.clients[id] {
+	of := s.clients[id]
+	if id == 0 { // those that have no session yet are on nobody's list
+		of = s.conns
+	}
+	for c := range of {
+		if c.claimed != id {
+			continue
+		}
 		if l.blockRequests == 0 {
 			c.resend()
 		}
