@@ -126,5 +126,5 @@ func TestAWriteUnderWayIsCommittedAfterItsSessionHasMoved(t *testing.T) {
 		found, _, err = conn.Exists("/late")
 		require.NoError(t, err)
 		require.True(t, found)
-	}, zktest.WithCommitLatency(time.Second))
+	}, zktest.WithCommitLatency(500*time.Millisecond)) // the client waits a second for the answer to its close
 }
