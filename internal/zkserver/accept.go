@@ -66,11 +66,12 @@ func (s *Server) pauseAccepting() {
 }
 
 // ServeConn serves one connection, which it owns from now on. It returns at once. A
-// stopped or closed server, or a member without a leader, closes the connection.
+// stopped or closed server closes the connection; a member without a leader does so when something comes that is
+// not a four-letter word.
 func (s *Server) ServeConn(nc net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.stopped || s.member != nil && s.member.role == looking {
+	if s.closed || s.stopped {
 		_ = nc.Close()
 		return
 	}

@@ -27,7 +27,8 @@ func (c *conn) handleFrame(a *arrival) {
 	c.arrived(4 + len(a.frame))
 	r, ok := c.decode(a.frame)
 	s.mu.Lock()
-	if !ok {
+	if !ok || !s.serving() {
+		ok = false
 		c.abort()
 	}
 	if ok && r.call.Op != OpConnect && !c.accept(r) {

@@ -108,7 +108,9 @@ func TestACutOffFollowerAnswersReadsUntilItNotices(t *testing.T) {
 		w.requireClosed()
 		require.Equal(t, 5*time.Second, time.Since(start), "five ticks")
 		require.False(t, e.Serving(0))
-		dial(t, e.Member(0)).requireClosed()
+		refused := dial(t, e.Member(0))
+		refused.send(OpPing, nil) // whatever a client begins with
+		refused.requireClosed()
 		heal()
 		require.True(t, e.Serving(0))
 		again := dial(t, e.Member(0))

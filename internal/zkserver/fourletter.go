@@ -41,8 +41,12 @@ func (c *conn) handleWord(word string) {
 	var b strings.Builder
 	if allowed := s.cfg.FourLetterWords; allowed != nil && !slices.Contains(allowed, word) && !slices.Contains(allowed, "*") {
 		fmt.Fprintf(&b, "%s is not executed because it is not in the whitelist.\n", word)
-	} else {
+	} else if s.serving() || word == "ruok" || word == "envi" {
 		words[word](s, &b)
+	} else if word == "isro" {
+		b.WriteString("null")
+	} else {
+		b.WriteString("This ZooKeeper instance is not currently serving requests\n")
 	}
 	c.send([]byte(b.String()))
 	c.shut()
@@ -93,7 +97,7 @@ func (s *Server) conf(b *strings.Builder) {
 	b.WriteString("dataDir=\ndataDirSize=0\ndataLogDir=\ndataLogSize=0\n")
 	fmt.Fprintf(b, "tickTime=%d\nmaxClientCnxns=0\n", s.cfg.Tick.Milliseconds())
 	fmt.Fprintf(b, "minSessionTimeout=%d\nmaxSessionTimeout=%d\n", s.cfg.MinTimeout.Milliseconds(), s.cfg.MaxTimeout.Milliseconds())
-	b.WriteString("clientPortListenBacklog=-1\nserverId=0\n")
+	fmt.Fprintf(b, "clientPortListenBacklog=-1\nserverId=%d\n", s.number())
 }
 
 // envi prints what there is of a real server's environment: this one does not run in a Java machine.

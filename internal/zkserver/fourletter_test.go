@@ -217,3 +217,44 @@ func TestAveragesAreWrittenAsJavaWritesThem(t *testing.T) {
 		require.Equal(t, want, s.average(), "%+v", s)
 	}
 }
+
+func TestTheWordsOfAMemberTellItsPlaceInTheEnsemble(t *testing.T) {
+	inEnsemble(t, Config{}, func(t *testing.T, e *Ensemble) {
+		w := join(t, e.Member(0), 10*time.Second)
+		w.create("/e", nil, FlagEphemeral)
+		for i, place := range []string{"following - broadcast", "following - broadcast", "leading - broadcast"} {
+			v := mntr(t, e.Member(i))
+			require.Equal(t, place, v["peer_state"])
+			require.Equal(t, "3", v["quorum_size"])
+			require.Equal(t, map[bool]string{true: "2"}[i == 2], v["synced_followers"])
+			require.Equal(t, map[bool]string{true: "2"}[i == 2], v["learners"])
+			require.Equal(t, "1", v["global_sessions"])
+			require.Contains(t, ask(t, e.Member(i), "conf"), fmt.Sprintf("serverId=%d\n", i+1))
+		}
+		sid := fmt.Sprintf("0x%x", w.id)
+		require.Contains(t, ask(t, e.Member(0), "dump"), "SessionTracker dump:\nGlobal Sessions(1):\n"+sid+"\t10000ms\nephemeral nodes dump:\nSessions with Ephemerals (1):\n"+sid+":\n\t/e\n")
+		require.Contains(t, ask(t, e.Member(2), "dump"), "SessionTracker dump:\nSession Sets (1)/(1):\n")
+		require.Equal(t, "0", mntr(t, e.Member(1))["outstanding_requests"])
+	})
+}
+
+func TestAMemberWithoutALeaderAnswersNothingButWords(t *testing.T) {
+	inEnsemble(t, Config{}, func(t *testing.T, e *Ensemble) {
+		waiting := dial(t, e.Member(0))
+		heal := e.Isolate(0)
+		time.Sleep(6 * time.Second)
+		require.False(t, e.Serving(0))
+		waiting.requireClosed()
+		for _, word := range []string{"srvr", "stat", "mntr", "cons", "wchs", "wchc", "wchp", "dump", "conf", "dirs", "srst", "crst"} {
+			require.Equal(t, "This ZooKeeper instance is not currently serving requests\n", ask(t, e.Member(0), word), word)
+		}
+		require.Equal(t, "imok", ask(t, e.Member(0), "ruok"))
+		require.Equal(t, "null", ask(t, e.Member(0), "isro"))
+		require.Contains(t, ask(t, e.Member(0), "envi"), "Environment:\n")
+		early := dial(t, e.Member(0))
+		heal()
+		early.connect(10*time.Second, 0, nil, 0)
+		require.NotZero(t, early.id, "whoever came before there was a leader may begin afterwards")
+		require.Contains(t, ask(t, e.Member(0), "srvr"), "Mode: follower\n")
+	})
+}

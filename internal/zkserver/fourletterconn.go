@@ -108,8 +108,13 @@ func (s *Server) dump(b *strings.Builder) {
 			names++
 		}
 	}
-	b.WriteString("SessionTracker dump:\nSession ")
-	s.dumpSets(b, sets, names)
+	b.WriteString("SessionTracker dump:\n")
+	if s.leads() {
+		b.WriteString("Session ")
+		s.dumpSets(b, sets, names)
+	} else {
+		s.dumpGlobal(b)
+	}
 	fmt.Fprintf(b, "ephemeral nodes dump:\nSessions with Ephemerals (%d):\n", len(s.tree.ephemerals))
 	for _, id := range slices.Sorted(maps.Keys(s.tree.ephemerals)) {
 		fmt.Fprintf(b, "0x%x:\n", uint64(id))

@@ -12,6 +12,9 @@ func (s *Server) mntr(b *strings.Builder) {
 	put := func(key string, val any) { fmt.Fprintf(b, "zk_%s\t%v\n", key, val) }
 	put("version", fullVersion)
 	put("server_state", s.mode())
+	if s.member != nil {
+		put("peer_state", s.place())
+	}
 	put("ephemerals_count", s.tree.ephemeralCount())
 	put("num_alive_connections", len(s.conns))
 	put("avg_latency", k.latency.average())
@@ -26,13 +29,22 @@ func (s *Server) mntr(b *strings.Builder) {
 	put("packets_sent", k.sent.Load())
 	put("packets_received", k.received.Load())
 	put("max_client_response_size", high)
+	if s.member != nil && s.leads() {
+		put("synced_followers", s.followers())
+	}
 	put("watch_count", s.watches.count())
 	put("min_latency", k.latency.low)
 	put("approximate_data_size", s.tree.dataSize)
 	put("local_sessions", 0)
 	put("uptime", s.elapsed().Milliseconds())
 	put("max_latency", k.latency.high)
+	if s.member != nil && s.leads() {
+		put("learners", s.followers())
+	}
 	put("min_client_response_size", low)
+	if s.member != nil {
+		put("quorum_size", s.member.ens.n)
+	}
 	put("bytes_received_count", k.bytesReceived.Load())
 	put("connection_request_count", k.connects)
 	put("response_bytes", k.answered)
