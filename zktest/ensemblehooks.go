@@ -117,6 +117,24 @@ func (e *Ensemble) Partition(id int64) (heal func()) {
 	return func() { all(heals) }
 }
 
+// SetError is [Server.SetError] on all members.
+func (e *Ensemble) SetError(code int32, ops ...Op) (clear func()) {
+	return setError(code, ops, e.servers...)
+}
+
+// Pin has only member i let the client of a session in, until unpin: if it is connected to another member that connection is closed, and
+// new ones that ask for the session there are, too. So any client, however it chooses, ends up at member i, if it can
+// reach it, and has seen no more than that.
+func (e *Ensemble) Pin(id int64, i int) (unpin func()) {
+	var ends []func()
+	for k, s := range e.servers {
+		if k != i {
+			ends = append(ends, s.zk.Exile(id))
+		}
+	}
+	return func() { all(ends) }
+}
+
 // Disconnect drops the connection of a session, at whichever member; see [Ensemble.Session] for where it goes. It
 // reports whether there was one.
 func (e *Ensemble) Disconnect(id int64) bool {

@@ -28,8 +28,8 @@ func ExampleRunEnsemble() {
 			heal()
 		})
 	}
-	_ = TestHandover
-	// Output:
+	goTest(TestHandover)
+	// Output: ok
 }
 
 func ExampleEnsemble_Lag() {
@@ -56,4 +56,43 @@ func ExampleEnsemble_ElectLeader() {
 	// Output:
 	// member 2, zxid 0x100000000
 	// member 0, zxid 0x200000000
+}
+
+// Whichever servers a client chooses, it can be had at a certain one.
+func ExampleEnsemble_Pin() {
+	goTest(func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			e := zktest.RunEnsemble(t, 3)
+			conn := e.ConnectAt(t, 0, 10*time.Second)
+			unpin := e.Pin(conn.SessionID(), 2)
+			time.Sleep(time.Second)
+			fmt.Println(e.At(conn.SessionID()))
+			unpin()
+		})
+	})
+	// Output:
+	// 2
+	// ok
+}
+
+// The other two elect a leader and go on; the one that is alone serves until it notices.
+func ExampleEnsemble_Isolate() {
+	goTest(func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			e := zktest.RunEnsemble(t, 3, zktest.WithSyncLimit(5*time.Second), zktest.WithElectionTime(time.Second))
+			heal := e.Isolate(2)
+			for range 3 {
+				fmt.Println("leader:", e.Leader(), "member 2 serves:", e.Serving(2))
+				time.Sleep(3 * time.Second)
+			}
+			heal()
+			fmt.Println("leader:", e.Leader(), "member 2 serves:", e.Serving(2))
+		})
+	})
+	// Output:
+	// leader: 2 member 2 serves: true
+	// leader: 2 member 2 serves: true
+	// leader: 1 member 2 serves: false
+	// leader: 1 member 2 serves: true
+	// ok
 }

@@ -120,6 +120,22 @@ func (s *Server) reopen() {
 	}
 }
 
+// SetError makes requests fail with an error code, such as -4 for "connection loss", until clear is called: those of the given
+// kinds, or all that a client's caller asks for ([Any]). A request that fails so is not applied. Clients stay connected, since
+// what they send on their own goes by. Rules that were put to work before come first; see [Rule.Error] for errors of single requests.
+func (s *Server) SetError(code int32, ops ...Op) (clear func()) { return setError(code, ops, s) }
+
+func setError(code int32, ops []Op, srvs ...*Server) (clear func()) {
+	if len(ops) == 0 {
+		ops = []Op{Any}
+	}
+	var removes []func()
+	for _, op := range ops {
+		removes = append(removes, intercept(On(op, "**").Error(code), srvs...).Remove)
+	}
+	return func() { all(removes) }
+}
+
 // SetSequence sets the number that the next sequential node under parent gets. At the limit,
 // 2147483647, the server counts as a real one does: creates that come one after the other all get
 // 2147483647, those that are in flight together (see [WithCommitLatency]), or parts of one multi,

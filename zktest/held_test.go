@@ -128,3 +128,92 @@ func TestAWriteUnderWayIsCommittedAfterItsSessionHasMoved(t *testing.T) {
 		require.True(t, found)
 	}, zktest.WithCommitLatency(500*time.Millisecond)) // the client waits a second for the answer to its close
 }
+
+func TestADelayedReplyKeepsBackWhatFollowsItToTheSameClient(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, conn *zk.Conn) {
+		other := srv.Connect(t, 10*time.Second)
+		in := srv.Intercept(zktest.On(zktest.Create, "/n").DelayReply(2 * time.Second))
+		_, _, events, err := conn.ExistsW("/m")
+		require.NoError(t, err)
+		start := time.Now()
+		done := createAsync(conn, "/n", 0)
+		require.True(t, pending(done))
+		srv.CheckNode(t, "/n", nil)
+		mustCreate(t, other, "/m", 0)
+		require.Zero(t, time.Since(start), "others are not concerned")
+		require.True(t, pending(events))
+		require.NoError(t, <-done)
+		require.Equal(t, zk.EventNodeCreated, (<-events).Type)
+		require.Equal(t, 2*time.Second, time.Since(start))
+		require.Equal(t, 1, in.Fired())
+
+		in.Remove()
+		remove := srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict { return zktest.Verdict{DelayReply: time.Second} })
+		_, _, err = conn.Exists("/n")
+		require.NoError(t, err)
+		require.Equal(t, 3*time.Second, time.Since(start))
+		remove()
+	})
+}
+
+func TestADelayedHandshake(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, conn *zk.Conn) {
+		srv.Intercept(zktest.On(zktest.Connect, "**").Times(1).DelayReply(2 * time.Second))
+		start := time.Now()
+		srv.Disconnect(conn.SessionID())
+		synctest.Wait()
+		_, _, err := conn.Exists("/")
+		require.NoError(t, err)
+		require.Equal(t, 2*time.Second, time.Since(start))
+	})
+}
+
+func TestSetErrorFailsWhatItIsToldUntilItIsCleared(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, conn *zk.Conn) {
+		restore := srv.SetError(-4, zktest.Create, zktest.Delete)
+		_, err := conn.Create("/n", nil, 0, open)
+		require.ErrorContains(t, err, "-4")
+		_, _, err = conn.Exists("/n")
+		require.NoError(t, err)
+		restore()
+		mustCreate(t, conn, "/n", 0)
+		restore = srv.SetError(-102)
+		_, _, err = conn.Exists("/n")
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		time.Sleep(time.Minute)
+		require.Equal(t, zk.StateHasSession, conn.State(), "heartbeats are not concerned")
+		restore()
+		restore()
+		_, _, err = conn.Exists("/n")
+		require.NoError(t, err)
+	})
+}
+
+func TestAPinnedSessionGoesWhereItIsTold(t *testing.T) {
+	inTrio(t, func(t *testing.T, e *zktest.Ensemble) {
+		conn := e.ConnectAt(t, 0, 10*time.Second)
+		other := e.ConnectAt(t, 0, 10*time.Second)
+		id := conn.SessionID()
+		for _, i := range []int{2, 1, 0} {
+			unpin := e.Pin(id, i)
+			time.Sleep(2 * time.Second)
+			require.Equal(t, i, e.At(id))
+			require.Equal(t, id, conn.SessionID())
+			unpin()
+			unpin()
+		}
+		require.Equal(t, 0, e.At(other.SessionID()))
+		restore := e.SetError(-102, zktest.Exists)
+		_, _, err := conn.Exists("/")
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		restore()
+		unpin := e.Pin(id, 2)
+		e.Server(2).Stop()
+		time.Sleep(5 * time.Second)
+		require.Equal(t, -1, e.At(id), "the only one that would let it in is down")
+		unpin()
+		e.Server(2).Restart()
+		time.Sleep(2 * time.Second)
+		require.Equal(t, id, conn.SessionID())
+	})
+}

@@ -65,6 +65,8 @@ type Verdict struct {
 	Code int32
 	// Delay parks the request for this time first.
 	Delay time.Duration
+	// DelayReply keeps the reply back for this time.
+	DelayReply time.Duration
 	// Hold parks the request until it is closed.
 	Hold <-chan struct{}
 	// Queued keeps it in the server's queue; see [Rule.Queued].
@@ -79,7 +81,7 @@ func (s *Server) InterceptFunc(f func(*Request) Verdict) (remove func()) {
 			return zkserver.Verdict{}, false
 		}
 		v := f(q).wire()
-		return v, v.Fate != zkserver.FateNormal
+		return v, v.Fate != zkserver.FateNormal || v.ReplyDelay > 0
 	}}
 	s.addJudge(j)
 	return func() { s.removeJudge(j) }
@@ -89,7 +91,7 @@ func (v Verdict) wire() zkserver.Verdict {
 	fate := [...]zkserver.Fate{
 		zkserver.FateNormal, zkserver.FateRequestLost, zkserver.FateReplyLost, zkserver.FateDuplicate, zkserver.FateFailed,
 	}[v.Fate]
-	w := zkserver.Verdict{Fate: fate, Code: zkserver.Code(v.Code)}
+	w := zkserver.Verdict{Fate: fate, Code: zkserver.Code(v.Code), ReplyDelay: v.DelayReply}
 	if v.Delay > 0 || v.Hold != nil {
 		w.Fate, w.Then, w.Delay, w.Release = zkserver.FateHeld, fate, v.Delay, v.Hold
 		w.Queued = v.Queued

@@ -11,9 +11,9 @@ import (
 )
 
 // Rule selects requests and says what happens to them. Make one with [On], narrow it with Nth,
-// Times and Session, give it a verdict with LoseRequest, LoseReply, Duplicate, Delay, Error or
+// Times and Session, give it a verdict with LoseRequest, LoseReply, Duplicate, Delay, DelayReply, Error or
 // Hold, and pass it to [Server.Intercept]. Hold and Delay combine with another verdict, which then
-// happens on release. A rule without a verdict only counts.
+// happens on release, and with DelayReply. A rule without a verdict only counts.
 type Rule struct {
 	op      Op
 	pattern string
@@ -78,6 +78,13 @@ func (r *Rule) Delay(d time.Duration) *Rule {
 func (r *Rule) Hold() *Rule {
 	r.verdict.Delay = 0
 	return r.park()
+}
+
+// DelayReply applies the request at once and keeps the reply back for d, and with it what the server has to
+// say to the same client afterwards.
+func (r *Rule) DelayReply(d time.Duration) *Rule {
+	r.verdict.ReplyDelay = d
+	return r
 }
 
 // Queued makes Hold and Delay keep the request in the server's queue instead of on its connection: the server
@@ -225,7 +232,7 @@ func (in *Interception) decide(q *Request, taken bool) (zkserver.Verdict, bool) 
 	defer in.mu.Unlock()
 	in.matched++
 	v := in.rule.verdict
-	counts := v.Fate == zkserver.FateNormal
+	counts := v.Fate == zkserver.FateNormal && v.ReplyDelay == 0
 	if taken && !counts || !in.rule.acts(in.matched) {
 		return zkserver.Verdict{}, false
 	}

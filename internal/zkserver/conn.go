@@ -111,6 +111,14 @@ func (c *conn) send(frame []byte) {
 	poke(c.owake)
 }
 
+// keepBack delays the frame that was queued last.
+func (c *conn) keepBack(d time.Duration) {
+	if d > 0 && c.out.len() > 0 {
+		last := c.out.at(c.out.len() - 1)
+		last.at = last.at.Add(d)
+	}
+}
+
 // notify sends a watch event.
 func (c *conn) notify(t EventType, path string, acl []ACL) {
 	if c.closing || c.drowned || checkACL(acl, PermRead, c.ids) != CodeOK {

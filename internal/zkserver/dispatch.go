@@ -104,7 +104,7 @@ func (c *conn) accept(r *request) bool {
 // judge acts on a verdict: now, or later when the request is held.
 func (c *conn) judge(a *arrival, v Verdict) {
 	r := a.req
-	r.fate = v.Fate
+	r.fate, r.late = v.Fate, v.ReplyDelay
 	switch v.Fate {
 	case FateHeld:
 		a.hold = v.Release

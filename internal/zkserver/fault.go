@@ -11,6 +11,7 @@ type link struct {
 	blockReplies  int
 	requestDelay  time.Duration
 	replyDelay    time.Duration
+	exiles        int // of faults that keep the client from connecting here
 }
 
 // Block makes a client's network a black hole, for what it sends, for what is sent to it,
@@ -104,6 +105,28 @@ func (s *Server) SetDelay(id int64, request, reply time.Duration) {
 	l := s.linkOf(id)
 	l.requestDelay, l.replyDelay = request, reply
 	s.healed(id, l)
+}
+
+// Exile closes the connections of a session's client, and each new one that it opens with that session, until end.
+func (s *Server) Exile(id int64) (end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.linkOf(id)
+	l.exiles++
+	for c := range s.clients[id] {
+		c.abort()
+	}
+	ended := false
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if ended {
+			return
+		}
+		ended = true
+		l.exiles--
+		s.healed(id, l)
+	}
 }
 
 // Disconnect drops the connection of a session; the session lives on. It reports whether

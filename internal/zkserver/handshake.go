@@ -32,6 +32,10 @@ func (c *conn) connect(r *request, q connectRequest) {
 	s := c.srv
 	c.greeted = true
 	s.stats.connects++
+	if l := s.links[c.claimed]; l != nil && l.exiles > 0 {
+		c.abort()
+		return
+	}
 	if q.lastZxid > s.tree.zxid {
 		s.log.Info("connection refused: client has seen a later zxid", "client", q.lastZxid, "server", s.tree.zxid)
 		c.abort()
@@ -110,6 +114,7 @@ func (s *Server) finishConnect(r *request) {
 		return
 	}
 	c.send(e.frame())
+	c.keepBack(r.late)
 	if !valid {
 		c.shut()
 		return

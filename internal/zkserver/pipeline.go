@@ -115,6 +115,7 @@ func (s *Server) deliver(r *request) {
 		return
 	}
 	r.conn.respond(frame)
+	r.conn.keepBack(r.late)
 	if r.call.Op == OpClose {
 		r.conn.shut()
 	}

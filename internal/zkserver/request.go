@@ -22,6 +22,7 @@ type request struct {
 	txn   []txnOp
 	due   time.Time // when the commit is allowed to happen
 	fate  Fate
+	late  time.Duration   // by how much the reply is kept back
 	mute  bool            // applied, but never answered: the first of a duplicated pair
 	reply chan<- *request // tells an internal caller that the request is finished
 }

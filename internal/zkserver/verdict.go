@@ -36,6 +36,8 @@ type Verdict struct {
 	Delay   time.Duration   // with FateHeld: release after this time; 0 never
 	Release <-chan struct{} // with FateHeld: release when closed; may be nil
 	Then    Fate            // with FateHeld: what happens on release
+	// ReplyDelay keeps the reply back, and what follows it on the connection.
+	ReplyDelay time.Duration
 	// Queued makes a held request one that the server has read: see conn.supersede.
 	Queued bool
 	// OnDrop is called, with the server locked, when a held request is dropped instead.
