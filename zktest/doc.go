@@ -3,10 +3,18 @@
 //
 //	srv := zktest.Run(t)                     // closed by Cleanup, which fails t if sessions or watches are left over
 //	conn := srv.Connect(t, 10*time.Second)   // a go-zookeeper client with a session
+//	srv.Load(map[string]string{"/app/config": "v1"})
+//	...
+//	srv.CheckNode(t, "/app/config", []byte("v2"))
 //
 // Any other client connects to [Server.Addr] over TCP, or through [Server.Dial] in
-// memory. Everything works inside a testing/synctest bubble over Dial: sessions then expire by
-// virtual time, and tests can assert exact instants.
+// memory. It keeps nothing.
+//
+// # Time
+//
+// Everything works inside a testing/synctest bubble over Dial: sessions then expire by
+// virtual time, and tests can assert exact instants. For clients on TCP the test moves the server's
+// clock: [WithManualClock], [Server.Advance].
 //
 // # Faults
 //
@@ -16,11 +24,14 @@
 //
 //	srv.Intercept(zktest.On(zktest.Create, "/locks/**").Nth(2).LoseReply())
 //
+// [RunEnsemble] starts several servers with one history, which lag, lose each other and elect leaders.
+//
 // # Looking inside
 //
-// [Server.Node], [Server.Tree], [Server.Sessions], [Server.Watches], [Server.Requests] and
-// [Server.Log] look without a client; [Server.CheckNode] and others assert; [Server.WaitFor] and
-// [Server.WaitChildren] wait without polling; [Server.OnCommit] sees each transaction at its instant.
+// [Server.Node], [Server.Tree], [Server.Sessions], [Server.WatchList], [Server.Requests] and
+// [Server.Log] look without a client, [Server.Dump] shows everything; [Server.CheckNode] and others assert; [Server.WaitNode],
+// [Server.WaitFor] and others wait without polling; [Server.OnCommit] sees each transaction at its instant.
 //
-// What is implemented, and how it differs from a real server, is listed in docs/zktest.md.
+// What is implemented, and how it differs from a real server, is listed in docs/zktest.md, with a table for those who
+// know miniredis.
 package zktest
