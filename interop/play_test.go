@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -17,8 +18,16 @@ import (
 // expected is how a scenario ends, on the real server and on ours.
 type expected struct {
 	result string
-	left   string       // nodes under its path that stay; separated by spaces
-	spoil  *zktest.Rule // makes it harder on our server, where that can be had
+	left   string         // nodes under its path that stay; separated by spaces
+	spoil  []*zktest.Rule // what goes wrong meanwhile on our server, where that can be had
+}
+
+// lose makes requests lose their answers: the first that matches each rule, unless that says which.
+func lose(rules ...*zktest.Rule) []*zktest.Rule {
+	for _, r := range rules {
+		r.Times(1).LoseReply()
+	}
+	return rules
 }
 
 // play runs all scenarios of a program on both servers and looks how they end.
@@ -27,12 +36,16 @@ func play(t *testing.T, library string, p *program, want map[string]expected) {
 	t.Run("zktest", func(t *testing.T) {
 		t.Parallel()
 		f := newFake(t)
-		for _, e := range want {
-			if e.spoil != nil {
-				f.srv.Intercept(e.spoil)
+		spoiled := map[string]*zktest.Interception{}
+		for name, e := range want {
+			for i, rule := range e.spoil {
+				spoiled[fmt.Sprint(name, i)] = f.srv.Intercept(rule)
 			}
 		}
 		playOn(t, library, p, "fake", f, want)
+		for name, in := range spoiled {
+			require.Equal(t, 1, in.Fired(), name)
+		}
 		for _, r := range f.srv.Log() {
 			require.NotEqual(t, int32(-6), r.Code, "unimplemented: %v", r)
 		}

@@ -59,7 +59,8 @@ const containerInterval = 200 * time.Millisecond
 type fake struct{ srv *zktest.Server }
 
 func newFake(t *testing.T) *fake {
-	return &fake{zktest.Run(t, zktest.WithContainerInterval(containerInterval), zktest.WithTick(500*time.Millisecond))}
+	return &fake{zktest.Run(t, zktest.WithContainerInterval(containerInterval), zktest.WithTick(500*time.Millisecond),
+		zktest.WithExtendedTypes())}
 }
 
 func (f *fake) addr() string { return f.srv.Addr() }

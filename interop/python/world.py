@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from kazoo.client import KazooClient
 
 # How long anything may take, in seconds.
-PATIENCE = 30
+PATIENCE = 60
 
 _output = threading.Lock()
 
