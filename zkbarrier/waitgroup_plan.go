@@ -42,8 +42,9 @@ type edit struct {
 // over, so that they find out that they did.
 func (d *edit) removes() bool { return d.now.left() == 0 && len(d.now.Taken) == 0 }
 
-// plan decides how to change the count by delta.
-func (g *WaitGroup) plan(ctx context.Context, e *zkconn.Epoch, delta int) (*plan, error) {
+// plan decides how to change the count by delta. undone is the epoch of the members that are taken
+// back, nil for any other change.
+func (g *WaitGroup) plan(ctx context.Context, e *zkconn.Epoch, delta int, undone *zkconn.Epoch) (*plan, error) {
 	if g.own != nil && !g.own.isSure() {
 		if err := g.refresh(ctx, e); err != nil {
 			return nil, err
@@ -59,7 +60,7 @@ func (g *WaitGroup) plan(ctx context.Context, e *zkconn.Epoch, delta int) (*plan
 		now.N += delta
 		p.put(g, edit{id: g.own.id, h: g.own, old: &old, now: now}, old.left() > 0)
 	default:
-		if err := g.search(ctx, e, p, -delta); err != nil {
+		if err := g.search(ctx, e, p, -delta, undone); err != nil {
 			return nil, err
 		}
 	}
@@ -175,8 +176,9 @@ func (g *WaitGroup) keep(d *edit) {
 }
 
 // search plans n calls of Done, of members as they come: our own, oldest first, those of others
-// that live, the dead.
-func (g *WaitGroup) search(ctx context.Context, e *zkconn.Epoch, p *plan, n int) error {
+// that live, the dead. What is taken back are members of the epoch in which they were added: were a
+// dead one taken for one of them, it would live on with nobody to say that it is done.
+func (g *WaitGroup) search(ctx context.Context, e *zkconn.Epoch, p *plan, n int, undone *zkconn.Epoch) error {
 	if err := synced(ctx, e, g.base()); err != nil {
 		return err
 	}
@@ -189,9 +191,15 @@ func (g *WaitGroup) search(ctx context.Context, e *zkconn.Epoch, p *plan, n int)
 	ours := make(map[string]*holding)
 	var order []string
 	for _, h := range append(slices.Clone(g.lost), g.own) {
-		if h != nil {
-			ours[h.id], order = h, append(order, h.id)
+		switch {
+		case h == nil:
+			continue
+		case h.epoch == undone:
+			order = slices.Insert(order, 0, h.id)
+		default:
+			order = append(order, h.id)
 		}
+		ours[h.id] = h
 	}
 	listedOthers := false
 	for i := 0; n > 0; i++ {
