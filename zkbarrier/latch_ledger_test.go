@@ -63,19 +63,19 @@ func (l *latchLedger) commit(txn zktest.Txn) {
 		case strings.HasPrefix(name, "closed-") && c.Kind == zktest.Deleted:
 			opens = true
 		case strings.HasPrefix(name, "closed-") && now > 0 && c.Path != l.closed(was.generation):
-			l.must(c.Path == l.closed(was.generation+1), "%s comes after generation %d", name, was.generation)
+			l.w.must(c.Path == l.closed(was.generation+1), "%s comes after generation %d", name, was.generation)
 			was.til = now
 			l.terms = append(l.terms, &latchTerm{generation: was.generation + 1, from: now, there: map[string]int64{}})
 		case kind == "counts" && strings.HasSuffix(name, "-count"):
 			of, _, _ = strings.Cut(of, "/")
 			g, err := strconv.Atoi(of)
-			l.must(err == nil, "a count in %s", dir)
+			l.w.must(err == nil, "a count in %s", dir)
 			l.event(c, name, g)
 		}
 	}
 	if opens && was.til != now {
 		was.opened = now
-		l.must(len(was.there) >= l.total || l.ephemeral && was.most >= l.total, "it opens after %d of %d", len(was.there), l.total)
+		l.w.must(len(was.there) >= l.total || l.ephemeral && was.most >= l.total, "it opens after %d of %d", len(was.there), l.total)
 	}
 	x := l.term()
 	n := max(l.total-len(x.there), 0)
@@ -91,27 +91,21 @@ func (l *latchLedger) closed(generation int) string {
 
 // event follows one node.
 func (l *latchLedger) event(c zktest.Change, name string, g int) {
-	l.must(g < len(l.terms), "an event in generation %d", g)
+	l.w.must(g < len(l.terms), "an event in generation %d", g)
 	x := l.terms[g]
 	if c.Kind == zktest.Deleted {
 		delete(x.there, name)
 		return
 	}
-	l.must(x == l.term() && x.opened == 0, "an event is counted when nothing is to be counted")
+	l.w.must(x == l.term() && x.opened == 0, "an event is counted when nothing is to be counted")
 	before := l.events[name]
 	if before != nil && before != x {
 		_, kept := before.there[name]
-		l.must(l.ephemeral && !kept, "an event is counted in generations %d and %d", before.generation, g)
+		l.w.must(l.ephemeral && !kept, "an event is counted in generations %d and %d", before.generation, g)
 	}
 	l.events[name] = x
 	x.there[name] = c.Owner
 	x.most = max(x.most, len(x.there))
-}
-
-func (l *latchLedger) must(ok bool, format string, args ...any) {
-	if !ok {
-		l.w.wrong = append(l.w.wrong, fmt.Sprintf(format, args...))
-	}
 }
 
 // resetIn counts the resets in an interval.

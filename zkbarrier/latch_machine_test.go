@@ -99,7 +99,7 @@ func (g *latchGame) uses() map[string]func(*rapid.T) {
 			a := g.pick(t)
 			a.c = g.start(g.houses[a.place], "reset", g.patience(t), noNumber(a.l.Reset), func(c *errand) {
 				if g.proper(c) {
-					g.book.must(g.book.resetIn(c.began, c.end) > 0, "a reset that was none")
+					g.must(g.book.resetIn(c.began, c.end) > 0, "a reset that was none")
 				}
 			})
 		},
@@ -107,7 +107,7 @@ func (g *latchGame) uses() map[string]func(*rapid.T) {
 			a := g.pick(t)
 			a.c = g.start(g.houses[a.place], "look", g.patience(t), a.l.Count, func(c *errand) {
 				if g.proper(c) {
-					g.book.must(g.book.remained(c.n, c.began, c.end), "%d remaining, which never were", c.n)
+					g.must(g.book.remained(c.n, c.began, c.end), "%d remaining, which never were", c.n)
 				}
 			})
 		},
@@ -139,11 +139,11 @@ func (g *latchGame) count(t *rapid.T) {
 		return 0, a.l.in(ctx, "count-down", func(ctx context.Context, e *zkconn.Epoch) error { return a.l.countDown(ctx, e, event) })
 	}, func(c *errand) {
 		if errors.Is(c.err, zksync.ErrBroken) {
-			g.book.must(int64(g.book.term().generation) > known+1, "nobody can tell of an event, with one reset since the object looked")
+			g.must(int64(g.book.term().generation) > known+1, "nobody can tell of an event, with one reset since the object looked")
 			return
 		}
 		if g.proper(c) {
-			g.book.must(g.book.events[event.name] != nil || g.book.openIn(c.began, c.end), "an event was lost")
+			g.must(g.book.events[event.name] != nil || g.book.openIn(c.began, c.end), "an event was lost")
 			g.book.done[event.name] = doneIn{a.l.door.Client(), session(a.l.door.Client())}
 		}
 	})
@@ -153,11 +153,11 @@ func (g *latchGame) wait(t *rapid.T) {
 	a := g.pick(t)
 	a.c = g.start(g.houses[a.place], "wait", g.patience(t), noNumber(a.l.Wait), func(c *errand) {
 		if errors.Is(c.err, zksync.ErrBroken) {
-			g.book.must(g.book.resetIn(c.began, c.end) > 0, "broken, and nobody reset it")
+			g.must(g.book.resetIn(c.began, c.end) > 0, "broken, and nobody reset it")
 			return
 		}
 		if g.proper(c) {
-			g.book.must(g.book.openIn(c.began, c.end), "it went through a closed latch")
+			g.must(g.book.openIn(c.began, c.end), "it went through a closed latch")
 		}
 	})
 }
@@ -167,7 +167,7 @@ func (g *latchGame) proper(c *errand) bool {
 	if c.in.dead.Load() || c.err != nil && c.ctx.Err() != nil && errors.Is(c.err, context.Cause(c.ctx)) {
 		return false
 	}
-	g.book.must(c.err == nil, "%s: an error out of place: %v", c.what, c.err)
+	g.must(c.err == nil, "%s: an error out of place: %v", c.what, c.err)
 	return c.err == nil
 }
 

@@ -1,7 +1,6 @@
 package zkbarrier
 
 import (
-	"fmt"
 	"path"
 	"slices"
 	"strconv"
@@ -68,17 +67,17 @@ func (l *phaserLedger) commit(txn zktest.Txn) {
 		switch {
 		case strings.HasPrefix(name, "party-"):
 			n, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(dir, "phase-"), "/"))
-			l.must(err == nil, "a party in %s", dir)
+			l.w.must(err == nil, "a party in %s", dir)
 			l.party(now, c, name, n, txn, left)
 		case c.Path == testPath+"/action" && c.Kind == zktest.Created:
 			l.claimed = l.in(after(l.phase))
-			l.must(l.in(l.phase) == 0, "an action is claimed in phase %d before all have arrived", l.phase)
+			l.w.must(l.in(l.phase) == 0, "an action is claimed in phase %d before all have arrived", l.phase)
 		case c.Kind == zktest.Deleted && (name == "action" || kind == "phase" && of == strconv.Itoa(l.phase)):
 			counted = true
 		case c.Path == testPath+"/open" && c.Kind == zktest.Deleted:
 			terminated = true
 		case kind == "wait" && c.Kind == zktest.Deleted:
-			l.must(of == strconv.Itoa(l.phase), "phase %s ends in phase %d", of, l.phase)
+			l.w.must(of == strconv.Itoa(l.phase), "phase %s ends in phase %d", of, l.phase)
 			over = true
 		}
 	}
@@ -94,7 +93,7 @@ func (l *phaserLedger) commit(txn zktest.Txn) {
 func (l *phaserLedger) party(now int, c zktest.Change, name string, n int, txn zktest.Txn, left map[string]*seated) {
 	x := l.parties[name]
 	if c.Kind == zktest.Deleted {
-		l.must(x != nil && x.phase == n, "%s leaves a directory in which it is not", name)
+		l.w.must(x != nil && x.phase == n, "%s leaves a directory in which it is not", name)
 		if x == nil {
 			return
 		}
@@ -105,13 +104,13 @@ func (l *phaserLedger) party(now int, c zktest.Change, name string, n int, txn z
 		}
 		return
 	}
-	l.must(x == nil, "%s is there twice", name)
-	l.must(!l.ended, "%s comes after the end", name)
+	l.w.must(x == nil, "%s is there twice", name)
+	l.w.must(!l.ended, "%s comes after the end", name)
 	was := left[name]
 	if was == nil {
-		l.must(n == l.phase, "%s is registered for %d in phase %d", name, n, l.phase)
+		l.w.must(n == l.phase, "%s is registered for %d in phase %d", name, n, l.phase)
 	} else {
-		l.must(was.phase == l.phase && n == after(was.phase), "%s goes from %d to %d in phase %d", name, was.phase, n, l.phase)
+		l.w.must(was.phase == l.phase && n == after(was.phase), "%s goes from %d to %d in phase %d", name, was.phase, n, l.phase)
 	}
 	l.parties[name] = &seated{name: name, session: c.Owner, phase: n, since: now}
 }
@@ -136,31 +135,25 @@ func (l *phaserLedger) in(phase int) (n int) {
 // turn is an advance or a termination, which may be forced.
 func (l *phaserLedger) turn(now int, terminated, forced bool) {
 	late, next := l.in(l.phase), l.in(after(l.phase))
-	l.must(!forced || l.forcing > 0, "nobody has it terminate")
+	l.w.must(!forced || l.forcing > 0, "nobody has it terminate")
 	if !forced {
-		l.must(late == 0, "phase %d ends and %d have still to arrive", l.phase, late)
+		l.w.must(late == 0, "phase %d ends and %d have still to arrive", l.phase, late)
 	}
 	if !forced && !l.action {
-		l.must(!terminated || next == 0, "terminated over the heads of %d parties", next)
+		l.w.must(!terminated || next == 0, "terminated over the heads of %d parties", next)
 	}
 	if !forced && l.action {
 		ran := false
 		for _, r := range l.runs {
 			ran = ran || r.phase == l.phase && r.end > 0 && r.ended == terminated
 		}
-		l.must(ran, "phase %d ends without the action", l.phase)
+		l.w.must(ran, "phase %d ends without the action", l.phase)
 	}
 	l.ended = terminated
 	if !forced {
 		l.phase = after(l.phase)
 	}
 	l.history = append(l.history, phaseAt{now, turn{l.phase, l.ended}.number()})
-}
-
-func (l *phaserLedger) must(ok bool, format string, args ...any) {
-	if !ok {
-		l.w.wrong = append(l.w.wrong, fmt.Sprintf(format, args...))
-	}
 }
 
 // was reports whether the phaser was in a phase at some time.

@@ -92,9 +92,9 @@ func (g *phaserGame) advance(ctx context.Context, phase, registered int) bool {
 	r := &phaserRun{phase: phase, registered: registered}
 	g.mu.Lock()
 	g.book.runs = append(g.book.runs, r)
-	g.book.must(phase == g.book.phase || ctx.Err() != nil, "the action of phase %d runs in phase %d", phase, g.book.phase)
-	g.book.must(registered <= g.book.claimed, "%d are registered, and %d were", registered, g.book.claimed)
-	g.book.must(registered >= g.book.in(after(phase)) || ctx.Err() != nil, "%d are registered, not %d", g.book.in(after(phase)), registered)
+	g.must(phase == g.book.phase || ctx.Err() != nil, "the action of phase %d runs in phase %d", phase, g.book.phase)
+	g.must(registered <= g.book.claimed, "%d are registered, and %d were", registered, g.book.claimed)
+	g.must(registered >= g.book.in(after(phase)) || ctx.Err() != nil, "%d are registered, not %d", g.book.in(after(phase)), registered)
 	g.mu.Unlock()
 	select {
 	case <-time.After(300 * time.Millisecond):
@@ -188,7 +188,7 @@ func (g *phaserGame) await(a *phaserActor, from int, limit time.Duration) {
 	a.c = g.start(g.houses[a.place], "await", limit, func(ctx context.Context) (int, error) { return a.p.AwaitAdvance(ctx, from) },
 		func(c *errand) {
 			g.returned(c, false)
-			g.book.must(c.err != nil || c.n != from, "a wait for the end of %d returns in it", from)
+			g.must(c.err != nil || c.n != from, "a wait for the end of %d returns in it", from)
 		})
 }
 
@@ -199,7 +199,7 @@ func (g *phaserGame) terminate(a *phaserActor, limit time.Duration) {
 	a.c = g.start(g.houses[a.place], "terminate", limit, func(ctx context.Context) (int, error) {
 		return math.MinInt32, a.p.ForceTermination(ctx)
 	}, func(c *errand) {
-		g.book.must(c.err == nil && g.book.ended || c.err != nil && c.ctx.Err() != nil, "terminated: %v", c.err)
+		g.must(c.err == nil && g.book.ended || c.err != nil && c.ctx.Err() != nil, "terminated: %v", c.err)
 		if c.err == nil {
 			g.book.forcing--
 		}
@@ -221,9 +221,9 @@ func (g *phaserGame) arrive(a *phaserActor, what string, limit time.Duration, f 
 		if !errors.Is(c.err, zksync.ErrMisuse) && !errors.Is(c.err, zksync.ErrLost) {
 			return
 		}
-		g.book.must(!errors.Is(c.err, zksync.ErrLost) || mortal || e != session(a.p.door.Client()), "%s: lost, and its session lives: %v", what, c.err)
+		g.must(!errors.Is(c.err, zksync.ErrLost) || mortal || e != session(a.p.door.Client()), "%s: lost, and its session lives: %v", what, c.err)
 		for _, name := range mine {
-			g.book.must(!a.alone || errors.Is(c.err, zksync.ErrLost) || !g.book.stayed(name, c.began, c.end), "%s: %v, though %s could", what, c.err, name)
+			g.must(!a.alone || errors.Is(c.err, zksync.ErrLost) || !g.book.stayed(name, c.began, c.end), "%s: %v, though %s could", what, c.err, name)
 		}
 	})
 }
@@ -235,10 +235,10 @@ func (g *phaserGame) returned(c *errand, arrival bool) {
 	}
 	switch {
 	case c.err == nil && !arrival || c.err == nil && c.what == "wait" || c.err == nil && c.n < 0:
-		g.book.must(g.book.was(c.n, c.began, c.end), "%s returns phase %d, in which it was not", c.what, c.n)
+		g.must(g.book.was(c.n, c.began, c.end), "%s returns phase %d, in which it was not", c.what, c.n)
 	case c.err == nil, c.ctx.Err() != nil && errors.Is(c.err, context.Cause(c.ctx)):
 	case arrival && (errors.Is(c.err, zksync.ErrLost) || errors.Is(c.err, zksync.ErrMisuse)):
 	default:
-		g.book.must(false, "%s: an error out of place: %v", c.what, c.err)
+		g.must(false, "%s: an error out of place: %v", c.what, c.err)
 	}
 }

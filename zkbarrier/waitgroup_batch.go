@@ -8,6 +8,9 @@ type batch struct {
 	delta   int
 	tried   *plan // whose outcome is in doubt
 	done    bool
+
+	lingers *zkconn.Epoch // an earlier try may yet be applied in this one: see linger
+	made    *holding      // the record that it would make
 }
 
 // undone is the epoch of the members that the batch takes back, nil if it does something else.
@@ -26,7 +29,7 @@ func (g *WaitGroup) next() *batch {
 	b := &batch{}
 	for len(g.asked) > 0 {
 		c := g.asked[0]
-		alone := c.undoes != nil || c.delta < 0 && -(b.delta+c.delta) > g.sure()
+		alone := c.undoes != nil || c.ghost != nil || c.delta < 0 && -(b.delta+c.delta) > g.sure()
 		if len(b.changes) > 0 && (alone || (c.delta < 0) != (b.delta < 0)) {
 			break
 		}

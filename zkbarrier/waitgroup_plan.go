@@ -42,9 +42,9 @@ type edit struct {
 // over, so that they find out that they did.
 func (d *edit) removes() bool { return d.now.left() == 0 && len(d.now.Taken) == 0 }
 
-// plan decides how to change the count by delta. undone is the epoch of the members that are taken
-// back, nil for any other change.
-func (g *WaitGroup) plan(ctx context.Context, e *zkconn.Epoch, delta int, undone *zkconn.Epoch) (*plan, error) {
+// plan decides how to make a batch.
+func (g *WaitGroup) plan(ctx context.Context, e *zkconn.Epoch, b *batch) (*plan, error) {
+	delta := b.delta
 	if g.own != nil && !g.own.isSure() {
 		if err := g.refresh(ctx, e); err != nil {
 			return nil, err
@@ -53,14 +53,17 @@ func (g *WaitGroup) plan(ctx context.Context, e *zkconn.Epoch, delta int, undone
 	p := &plan{epoch: e}
 	switch {
 	case delta > 0 && g.own == nil:
-		h := &holding{id: enter.NewUUID(), epoch: e}
+		h := b.made // the same again, if it lingers: it cannot be made twice
+		if h == nil || h.epoch != e {
+			h = &holding{id: enter.NewUUID(), epoch: e}
+		}
 		p.put(g, edit{id: h.id, h: h, now: g.fresh(delta)}, false)
 	case delta > 0 || -delta <= g.sure():
 		old, now := g.own.rec, g.own.rec
 		now.N += delta
 		p.put(g, edit{id: g.own.id, h: g.own, old: &old, now: now}, old.left() > 0)
 	default:
-		if err := g.search(ctx, e, p, -delta, undone); err != nil {
+		if err := g.search(ctx, e, p, -delta, b.undone()); err != nil {
 			return nil, err
 		}
 	}

@@ -20,7 +20,8 @@ import (
 // change is one call that changes the count.
 type change struct {
 	delta   int
-	undoes  *change // only if that was written
+	undoes  *change  // only if that was written
+	ghost   *holding // instead of a change: a record that may have come by itself, see linger
 	written chan struct{}
 
 	withdrawn bool // guarded by WaitGroup.mu
@@ -144,6 +145,9 @@ func (g *WaitGroup) writeBatch(b *batch) error {
 			g.own.spare = -1
 			g.lost, g.own = append(g.lost, g.own), nil
 		}
+		if ghost := b.changes[0].ghost; ghost != nil {
+			return g.exorcise(ctx, e, ghost)
+		}
 		return g.apply(ctx, e, b)
 	})
 	if b.done { // what was left to do, others do
@@ -156,7 +160,10 @@ func (g *WaitGroup) writeBatch(b *batch) error {
 var errWithdrawn = errors.New("withdrawn")
 
 // prune takes out of a batch what need not be sent any more.
-func (g *WaitGroup) prune(b *batch) {
+func (g *WaitGroup) prune(e *zkconn.Epoch, b *batch) {
+	if b.lingers == e {
+		return // what lingers is all of it
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	b.changes = slices.DeleteFunc(b.changes, func(c *change) bool {
@@ -194,6 +201,11 @@ func (g *WaitGroup) attempt(ctx context.Context, e *zkconn.Epoch, b *batch) erro
 		return err
 	}
 	if b.tried != nil {
+		// In this order: if it is not made by the second look, the next plan, from the first look, is the
+		// same. So only one of the two can be made, should the one before linger in a server.
+		if err := g.refresh(ctx, e); err != nil {
+			return err
+		}
 		applied, err := g.settle(ctx, e, b.tried)
 		if err != nil {
 			return err
@@ -203,14 +215,11 @@ func (g *WaitGroup) attempt(ctx context.Context, e *zkconn.Epoch, b *batch) erro
 			return nil
 		}
 		b.tried = nil
-		if err := g.refresh(ctx, e); err != nil {
-			return err
-		}
 	}
-	if g.prune(b); b.done {
+	if g.prune(e, b); b.done {
 		return nil
 	}
-	p, err := g.plan(ctx, e, b.delta, b.undone())
+	p, err := g.plan(ctx, e, b)
 	if err != nil {
 		return err
 	}
@@ -247,8 +256,12 @@ func (g *WaitGroup) commit(ctx context.Context, e *zkconn.Epoch, b *batch, p *pl
 		return true, p.open(ctx, e, g)
 	case errors.As(err, &refused) && p.opening && errors.Is(err, zk.ErrNodeExists):
 		return false, errAgain // somebody else was quicker; or this very request, sent twice
-	case errors.As(err, &refused) && isConflict(err), zkconn.Unknown(err):
+	case errors.As(err, &refused) && isConflict(err):
 		p.refused = refused
+		return false, errAgain
+	case zkconn.Unknown(err):
+		p.refused = nil
+		g.linger(e, b, p)
 		return false, errAgain
 	case errors.Is(err, zk.ErrSessionExpired):
 		return false, zkconn.ErrOver

@@ -31,7 +31,8 @@ type weather struct {
 	wrong []string
 	next  map[int64][]zktest.Verdict // for the next requests of a session
 	luck  *rand.Rand
-	hop   int // requests take less than so many milliseconds, so that those of several processes overlap
+	alone bool // no request is applied twice: no ZooKeeper client repeats one
+	hop   int  // requests take less than so many milliseconds, so that those of several processes overlap
 	calls []*errand
 }
 
@@ -182,6 +183,9 @@ func (w *weather) moves() map[string]func(*rapid.T) {
 		"strike": func(t *rapid.T) {
 			id, after := w.id(t), rapid.IntRange(0, 3).Draw(t, "after")
 			v := rapid.SampledFrom(fates).Draw(t, "fate")
+			if w.alone && v.Fate == zktest.Duplicate {
+				v.Fate = zktest.LoseReply
+			}
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.next[id] = append(append(w.next[id], make([]zktest.Verdict, after)...), v)
@@ -205,7 +209,7 @@ func (w *weather) check() {
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	require.Empty(w.t, w.wrong)
+	require.Empty(w.t, w.wrong, "%s", lazy(w.story))
 	for _, c := range w.calls {
 		if c.end == 0 && !c.limit.IsZero() && !c.in.dead.Load() {
 			require.False(w.t, time.Now().After(c.limit.Add(100*time.Millisecond)), "%s outstays its context", c.what)
@@ -236,6 +240,13 @@ func (w *weather) home() {
 	}
 	time.Sleep(20 * time.Second)
 	synctest.Wait()
+}
+
+// must notes what should not be. mu is held.
+func (w *weather) must(ok bool, format string, args ...any) {
+	if !ok {
+		w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
+	}
 }
 
 // session numbers the ZooKeeper session of a client, -1 for none.
