@@ -140,10 +140,11 @@ func (g *groupGame) uses() map[string]func(*rapid.T) {
 	add := func(t *rapid.T) { g.add(g.pick(t), rapid.IntRange(1, 3).Draw(t, "members"), g.patience(t)) }
 	done := func(t *rapid.T) {
 		a := g.pick(t)
-		if len(a.m.members) == 0 {
+		n := g.left(a)
+		if n == 0 {
 			t.Skip("it has no members")
 		}
-		g.done(a, rapid.IntRange(1, len(a.m.members)).Draw(t, "done"), g.patience(t))
+		g.done(a, rapid.IntRange(1, n).Draw(t, "done"), g.patience(t))
 	}
 	wait := func(t *rapid.T) { g.wait(g.pick(t), g.patience(t)) }
 	return map[string]func(*rapid.T){
@@ -151,10 +152,7 @@ func (g *groupGame) uses() map[string]func(*rapid.T) {
 		"all are done": func(t *rapid.T) {
 			limit := g.patience(t)
 			for _, a := range g.actors {
-				g.mu.Lock()
-				n := len(a.m.members)
-				g.mu.Unlock()
-				if n > 0 && !g.runs(a.c) {
+				if n := g.left(a); n > 0 && !g.runs(a.c) {
 					g.done(a, n, limit)
 				}
 			}
@@ -168,6 +166,13 @@ func (g *groupGame) uses() map[string]func(*rapid.T) {
 		},
 		"settle": g.settle,
 	}
+}
+
+// left is how many members of an actor's WaitGroup are not done.
+func (g *groupGame) left(a *groupActor) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(a.m.members)
 }
 
 func (g *groupGame) add(a *groupActor, n int, limit time.Duration) {
