@@ -6,6 +6,7 @@ import "fmt"
 const (
 	alice, aliceID = "u:p", "u:Jq7wMyA/w2Vd5WIDAKdu4OIIFEQ="
 	bob            = "v:q"
+	rootID         = "root:qiTlqPLK7XM2ht3HMn02qRpkKIE=" // of who cleans up
 )
 
 // everything is what each operation is tried with; it is for a node that has a child.

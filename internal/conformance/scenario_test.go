@@ -13,6 +13,7 @@ type scenario struct {
 	name string
 	run  func(w *world)
 	way  way
+	with settings // of its own servers
 }
 
 // way says what a scenario needs.
@@ -33,11 +34,16 @@ func addAs(how way, name string, run func(w *world)) {
 	scenarios = append(scenarios, scenario{name: name, run: run, way: how})
 }
 
+// addWith adds a scenario that has servers of its own, with settings.
+func addWith(with settings, name string, run func(w *world)) {
+	scenarios = append(scenarios, scenario{name: name, run: run, way: owning, with: with})
+}
+
 // compared counts what was compared, for the summary.
 var compared struct{ scenarios, programs, frames atomic.Int64 }
 
 func TestBothServersAnswerTheSameInEveryScenario(t *testing.T) {
-	real, own := startReal(t), startOwn(t)
+	real, own := startReal(t, settings{}), startOwn(t, settings{})
 	names := map[string]bool{}
 	for i, s := range scenarios {
 		if names[s.name] {
@@ -54,7 +60,7 @@ func TestBothServersAnswerTheSameInEveryScenario(t *testing.T) {
 				both(t, real, own, base, false, s.run)
 			case owning:
 				t.Parallel()
-				both(t, startReal(t), startOwn(t), base, true, s.run)
+				both(t, startReal(t, s.with), startOwn(t, s.with), base, true, s.run)
 			}
 			compared.scenarios.Add(1)
 		})

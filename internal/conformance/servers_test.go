@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"net"
+	"strconv"
 	"testing"
 	"time"
 
@@ -24,9 +25,31 @@ type realServer struct {
 	e *ensemble.Ensemble
 }
 
-func startReal(t testing.TB) *realServer {
+// settings are what can be different from one pair of servers to another.
+type settings struct {
+	extended bool          // nodes with a time to live are allowed
+	reaping  time.Duration // how often empty containers and old nodes are removed; practically never if zero
+}
+
+// never is longer than any test takes.
+const never = 24 * time.Hour
+
+func (s settings) interval() time.Duration {
+	if s.reaping == 0 {
+		return never
+	}
+	return s.reaping
+}
+
+func startReal(t testing.TB, s settings) *realServer {
 	t.Helper()
-	return &realServer{t: t, e: ensemble.ForTestConfig(t, ensemble.Config{Servers: 1, Tick: tick, MaxSessionTimeout: maxTimeout})}
+	return &realServer{t: t, e: ensemble.ForTestConfig(t, ensemble.Config{
+		Servers: 1, Tick: tick, MaxSessionTimeout: maxTimeout,
+		Properties: map[string]string{
+			"zookeeper.extendedTypesEnabled":  strconv.FormatBool(s.extended),
+			"znode.container.checkIntervalMs": strconv.FormatInt(s.interval().Milliseconds(), 10),
+		},
+	})}
 }
 
 func (s *realServer) dial() (net.Conn, error) {
@@ -45,10 +68,12 @@ type ownServer struct {
 	zk *zkserver.Server
 }
 
-func startOwn(t testing.TB) *ownServer {
-	s := zkserver.New(zkserver.Config{Tick: tick, MaxTimeout: maxTimeout})
-	t.Cleanup(s.Close)
-	return &ownServer{zk: s}
+func startOwn(t testing.TB, s settings) *ownServer {
+	zk := zkserver.New(zkserver.Config{
+		Tick: tick, MaxTimeout: maxTimeout, ContainerInterval: s.interval(), ExtendedTypes: s.extended,
+	})
+	t.Cleanup(zk.Close)
+	return &ownServer{zk: zk}
 }
 
 func (s *ownServer) dial() (net.Conn, error) {

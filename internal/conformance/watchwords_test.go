@@ -173,7 +173,7 @@ func TestEveryMonitoringValueIsOneOfTheRealServersAndInItsOrder(t *testing.T) {
 		}
 		return out
 	}
-	real, ours := keys(startReal(t)), keys(startOwn(t))
+	real, ours := keys(startReal(t, settings{})), keys(startOwn(t, settings{}))
 	require.NotEmpty(t, ours)
 	for _, key := range ours {
 		i := slices.Index(real, key)

@@ -1,0 +1,155 @@
+package conformance
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// A program is what so many sessions do, one at a time.
+const (
+	players = 3
+	length  = players * 30
+)
+
+// usual is how many programs run unless -rapid.checks says otherwise.
+const usual = "50"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	given := map[string]bool{}
+	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	for name, value := range map[string]string{"rapid.checks": usual, "rapid.nofailfile": "true", "rapid.shrinktime": "1ns"} {
+		if !given[name] {
+			_ = flag.Set(name, value) // the flags of rapid are there, or the build fails
+		}
+	}
+	code := m.Run()
+	fmt.Printf("compared: %d scenarios, %d programs, %d frames of each server\n",
+		compared.scenarios.Load(), compared.programs.Load(), compared.frames.Load()/2)
+	os.Exit(code)
+}
+
+// player is one session of a program, on whatever connection it has.
+type player struct {
+	w    *world
+	name string
+	c    *client
+}
+
+func (p *player) reopen() {
+	p.c.close()
+	p.c = p.w.join(p.name)
+}
+
+func (p *player) move() {
+	old := p.c
+	p.c = p.w.resume(p.name, old.session, old.seen)
+	old.ended()
+}
+
+func (p *player) comeBack() {
+	p.c.drop()
+	p.c = p.w.resume(p.name, p.c.session, p.c.seen)
+}
+
+// perform runs a program and looks at everything that it leaves behind.
+func perform(steps program) func(w *world) {
+	return func(w *world) {
+		var all [players]*player
+		for i := range all {
+			name := string(rune('A' + i))
+			all[i] = &player{w: w, name: name, c: w.join(name)}
+		}
+		for _, s := range steps {
+			s.run(all[s.who])
+		}
+		for _, p := range all {
+			p.c.fence()
+		}
+		root := w.join("R")
+		root.do(auth("digest", "root:root"))
+		for _, n := range nodes {
+			root.all(get(n, false), list2(n, false), getACL(n))
+		}
+		for _, p := range all {
+			p.c.close()
+			root.do(list2("~/a", false))
+		}
+	}
+}
+
+// program is a number of steps that is drawn in one go.
+type program []step
+
+// GoString is how rapid shows a program.
+func (p program) GoString() string {
+	var b strings.Builder
+	for _, s := range p {
+		fmt.Fprintf(&b, "\n    %c %s", 'A'+s.who, s.what)
+	}
+	return b.String()
+}
+
+func drawProgram(t *rapid.T) program {
+	p := make(program, length)
+	for i := range p {
+		p[i] = drawStep(t)
+	}
+	return p
+}
+
+// TestBothServersAnswerTheSameInGeneratedPrograms compares programs that nobody has thought of. One that
+// fails is reduced to the steps that matter.
+func TestBothServersAnswerTheSameInGeneratedPrograms(t *testing.T) {
+	with := settings{extended: true}
+	real, own := startReal(t, with), startOwn(t, with)
+	differ := func(p program) string {
+		left := transcript(t, real, "/p", true, perform(p))
+		right := transcript(t, own, "/p", true, perform(p))
+		if last := left[len(left)-1]; strings.Contains(last, " ! ") {
+			return "the program did not get to its end: " + last
+		}
+		return difference(left, right)
+	}
+	var failed program
+	defer func() {
+		if failed != nil {
+			failed = reduce(failed, func(p program) bool { return differ(p) != "" })
+			t.Logf("the steps that matter:%#v\n%s", failed, differ(failed))
+		}
+	}()
+	rapid.Check(t, func(rt *rapid.T) {
+		p := rapid.Custom(drawProgram).Draw(rt, "program")
+		compared.programs.Add(1)
+		if differ(p) != "" {
+			failed = p
+			rt.Fatal("the servers differ")
+		}
+	})
+}
+
+// reduce takes steps out of a program for as long as it fails without them: first many at a time, then
+// single ones. Rapid could do it too, but would not come to an end in reasonable time: it tries to make
+// numbers smaller, which here mean something else each.
+func reduce(p program, fails func(program) bool) program {
+	for n := len(p) / 2; n > 0; {
+		cut := false
+		for i := 0; i+n <= len(p); {
+			if less := slices.Delete(slices.Clone(p), i, i+n); fails(less) {
+				p, cut = less, true
+			} else {
+				i += n
+			}
+		}
+		if !cut || n > 1 {
+			n /= 2
+		}
+	}
+	return p
+}
