@@ -169,10 +169,15 @@ func (c *client) ended() {
 	}
 }
 
-// drop closes the connection from this side; the session lives on.
+// drop closes the connection from this side; the session lives on. It waits until the server has noticed: a
+// real server that notices when the session has moved on already takes the new connection for closed.
 func (c *client) drop() {
 	c.w.note(c.name, ">", "drops the connection", nil)
 	c.gone = true
+	if tcp, ok := c.nc.(*net.TCPConn); ok && tcp.CloseWrite() == nil {
+		_ = tcp.SetReadDeadline(time.Now().Add(patience))
+		_, _ = io.Copy(io.Discard, tcp)
+	}
 	_ = c.nc.Close()
 }
 

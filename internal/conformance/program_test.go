@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -17,14 +19,19 @@ const (
 	length  = players * 30
 )
 
-// usual is how many programs run unless -rapid.checks says otherwise.
-const usual = "50"
+// lanes is how many programs run at a time, each on a pair of servers of its own. A program waits more than it
+// works. It is the same everywhere, so that a seed means the same programs everywhere.
+const lanes = 4
+
+// programs is how many programs are compared; the default is for every day.
+var programs = flag.Int("programs", 48, "compare so many generated programs")
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	given := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	for name, value := range map[string]string{"rapid.checks": usual, "rapid.nofailfile": "true", "rapid.shrinktime": "1ns"} {
+	rounds := (*programs + lanes - 1) / lanes
+	for name, value := range map[string]string{"rapid.checks": strconv.Itoa(rounds), "rapid.nofailfile": "true", "rapid.shrinktime": "1ns"} {
 		if !given[name] {
 			_ = flag.Set(name, value) // the flags of rapid are there, or the build fails
 		}
@@ -104,32 +111,54 @@ func drawProgram(t *rapid.T) program {
 	return p
 }
 
+// pair is a real server and ours, for one program at a time.
+type pair struct {
+	t         testing.TB
+	real, own server
+}
+
+func startPair(t testing.TB, with settings) *pair {
+	return &pair{t: t, real: startReal(t, with), own: startOwn(t, with)}
+}
+
+// differ runs a program on both and returns what is different.
+func (s *pair) differ(p program) string {
+	left := transcript(s.t, s.real, "/p", true, perform(p))
+	right := transcript(s.t, s.own, "/p", true, perform(p))
+	if last := left[len(left)-1]; strings.Contains(last, " ! ") {
+		return "the program did not get to its end:\n" + strings.Join(left[max(0, len(left)-12):], "\n") + difference(left, right)
+	}
+	return difference(left, right)
+}
+
 // TestBothServersAnswerTheSameInGeneratedPrograms compares programs that nobody has thought of. One that
 // fails is reduced to the steps that matter.
 func TestBothServersAnswerTheSameInGeneratedPrograms(t *testing.T) {
-	with := settings{extended: true}
-	real, own := startReal(t, with), startOwn(t, with)
-	differ := func(p program) string {
-		left := transcript(t, real, "/p", true, perform(p))
-		right := transcript(t, own, "/p", true, perform(p))
-		if last := left[len(left)-1]; strings.Contains(last, " ! ") {
-			return "the program did not get to its end: " + last
-		}
-		return difference(left, right)
+	pairs := make([]*pair, lanes)
+	for i := range pairs {
+		pairs[i] = startPair(t, settings{extended: true})
 	}
 	var failed program
 	defer func() {
 		if failed != nil {
-			failed = reduce(failed, func(p program) bool { return differ(p) != "" })
-			t.Logf("the steps that matter:%#v\n%s", failed, differ(failed))
+			failed = reduce(failed, func(p program) bool { return pairs[0].differ(p) != "" })
+			t.Logf("the steps that matter:%#v\n%s", failed, pairs[0].differ(failed))
 		}
 	}()
 	rapid.Check(t, func(rt *rapid.T) {
-		p := rapid.Custom(drawProgram).Draw(rt, "program")
-		compared.programs.Add(1)
-		if differ(p) != "" {
-			failed = p
-			rt.Fatal("the servers differ")
+		drawn := rapid.SliceOfN(rapid.Custom(drawProgram), lanes, lanes).Draw(rt, "programs")
+		diffs := make([]string, lanes)
+		var lane sync.WaitGroup
+		for i := range drawn {
+			lane.Go(func() { diffs[i] = pairs[i].differ(drawn[i]) })
+		}
+		lane.Wait()
+		compared.programs.Add(lanes)
+		for i, diff := range diffs {
+			if diff != "" {
+				failed = drawn[i]
+				rt.Fatalf("the servers differ: %s", diff)
+			}
 		}
 	})
 }

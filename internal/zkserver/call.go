@@ -142,9 +142,7 @@ func (c *Call) asPart(d *decoder) {
 	ttl := c.Flags == flagTTL || c.Flags == flagTTLSeq
 	switch c.Op {
 	case OpCreate, OpCreate2, OpCreateContainer:
-		if ttl {
-			d.fail() // the time to live is missing
-		}
+		c.bad = ttl // the time to live is missing, which the real server notices when it is this part's turn
 	case OpCreateTTL:
 		if ttl {
 			return

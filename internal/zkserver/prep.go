@@ -39,10 +39,16 @@ func (s *Server) prepare(r *request) {
 }
 
 // prepareMulti prepares the parts under one zxid. After the first failure the parts
-// before it answer "ok" although they are not applied, the rest "runtime inconsistency".
+// before it answer "ok" although they are not applied, the rest "runtime inconsistency". A part that cannot be
+// understood fails the whole, unless a part before it has.
 func (s *Server) prepareMulti(r *request) {
 	saved := s.out.pending(r.call.Subs)
 	for i := range r.call.Subs {
+		if r.call.Subs[i].bad {
+			s.out.rollback(r.zxid, saved)
+			r.txn, r.code = nil, CodeMarshalling
+			return
+		}
 		op, code := s.prepareOp(r, &r.call.Subs[i])
 		if code != CodeOK {
 			s.out.rollback(r.zxid, saved)
