@@ -47,6 +47,13 @@ test-race: compiler ## the in-process tests with the race detector
 test-ensemble: compiler zookeeper ## the recipes' tests with -race on three real ZooKeeper servers
 	MENAGERIE_TEST_ENSEMBLE=3 bin/ensemble -servers 3 -- $(gotest) -race -parallel $(PARALLEL) ./recipes_test
 
+# How many generated programs "make conformance" compares.
+PROGRAMS ?= 2000
+
+.PHONY: conformance
+conformance: zookeeper ## the in-process server against a real one: every scenario and 2000 programs
+	MENAGERIE_REQUIRE_ENSEMBLE=1 $(GO) -C internal/conformance test -count=$(COUNT) -timeout=$$((15 * $(COUNT)))m $(TESTFLAGS) -programs $(PROGRAMS)
+
 .PHONY: bench
 bench: zookeeper ## benchmarks, in-process and against one real server
 	$(GO) test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...

@@ -13,8 +13,9 @@ type step struct {
 	run  func(p *player)
 }
 
-// The nodes that programs work on are few, so that the sessions get in each other's way.
-var nodes = []string{"~/a", "~/b", "~/a/x", "~/a/y", "~/a/x/1", "~/b/z", "~", "~/a/s-0000000000", "~/a/s-0000000001", "~/c", "~/c/k"}
+// The nodes that programs work on are few, so that the sessions get in each other's way. The
+// first one is never removed.
+var nodes = []string{"~", "~/a", "~/b", "~/a/x", "~/a/y", "~/a/x/1", "~/b/z", "~/a/s-0000000000", "~/a/s-0000000001", "~/c", "~/c/k"}
 
 // lists of access control. Whoever cleans up is in each.
 var lists = [][]grant{
@@ -54,7 +55,7 @@ func drawCreate(t *rapid.T) op {
 	case 6:
 		return container(drawPath(t), "")
 	case 7:
-		return createTTL(drawPath(t), "", flags, 60000)
+		return createTTL(drawPath(t), "", pick[int32](t, "ttl", ttlFlag, ttlFlag, ttlSeqFlag, flags), 60000)
 	}
 	return o
 }
@@ -65,7 +66,7 @@ func drawWrite(t *rapid.T) op {
 	case 0, 1, 2, 3:
 		return drawCreate(t)
 	case 4, 5:
-		return remove(drawPath(t), drawVersion(t))
+		return remove(pick(t, "gone", nodes[1:]...), drawVersion(t))
 	default:
 		return set(drawPath(t), drawData(t), drawVersion(t))
 	}

@@ -73,6 +73,7 @@ func perform(steps program) func(w *world) {
 			name := string(rune('A' + i))
 			all[i] = &player{w: w, name: name, c: w.join(name)}
 		}
+		all[0].c.all(create("~/a", "", persistent), create("~/b", "", persistent), create("~/a/x", "", persistent), container("~/c", ""))
 		for _, s := range steps {
 			s.run(all[s.who])
 		}
