@@ -135,6 +135,7 @@ func (s *pair) differ(p program) string {
 // TestBothServersAnswerTheSameInGeneratedPrograms compares programs that nobody has thought of. One that
 // fails is reduced to the steps that matter.
 func TestBothServersAnswerTheSameInGeneratedPrograms(t *testing.T) {
+	t.Parallel()
 	pairs := make([]*pair, lanes)
 	for i := range pairs {
 		pairs[i] = startPair(t, settings{extended: true})

@@ -43,6 +43,7 @@ func addWith(with settings, name string, run func(w *world)) {
 var compared struct{ scenarios, programs, frames atomic.Int64 }
 
 func TestBothServersAnswerTheSameInEveryScenario(t *testing.T) {
+	t.Parallel()
 	real, own := startReal(t, settings{}), startOwn(t, settings{})
 	names := map[string]bool{}
 	for i, s := range scenarios {

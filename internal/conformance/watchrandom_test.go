@@ -74,7 +74,8 @@ func restoring(back int64, lists, more []string) func(*world, *client) *client {
 }
 
 func TestRandomProgramsOfWatchesHearTheSameOnBothServers(t *testing.T) {
-	real, own := startReal(t), startOwn(t)
+	t.Parallel()
+	real, own := startReal(t, settings{}), startOwn(t, settings{})
 	n := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		steps := rapid.SliceOfN(rapid.Custom(drawWatchStep), 10, 30).Draw(rt, "program")

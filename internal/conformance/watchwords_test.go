@@ -93,7 +93,7 @@ func (w *world) comparable(line string) string {
 var numbered16 = regexp.MustCompile(`(Zxid: |lzxid=)0x[0-9a-f]{1,15}\b`)
 
 func init() {
-	add("the words that count", func(w *world) {
+	addAs(owning, "the words that count", func(w *world) {
 		a, b := w.join("A"), w.join("B")
 		w.ask("srst")
 		w.ask("crst")
@@ -110,7 +110,7 @@ func init() {
 		w.ask("xxxx")
 		w.ask("srvr")
 	})
-	add("the words about watches", func(w *world) {
+	addAs(owning, "the words about watches", func(w *world) {
 		a, b, c := w.join("A"), w.join("B"), w.join("C")
 		ask := func() {
 			for _, name := range []string{"wchs", "wchc", "wchp"} {
@@ -127,7 +127,7 @@ func init() {
 		b.close()
 		ask()
 	})
-	add("the words about sessions and settings", func(w *world) {
+	addAs(owning, "the words about sessions and settings", func(w *world) {
 		a, b := w.join("A"), w.join("B")
 		a.all(create("~/e", "", ephemeral), create("~/f", "", ephemeral))
 		b.do(create("~/g", "", ephemeral))
@@ -135,7 +135,7 @@ func init() {
 			w.ask(name)
 		}
 	})
-	add("the monitoring values", func(w *world) {
+	addAs(owning, "the monitoring values", func(w *world) {
 		a, b := w.join("A"), w.join("B")
 		values := []string{ // without outstanding_requests, which is -1 for a moment now and then in a real server
 			"server_state", "ephemerals_count", "num_alive_connections", "znode_count", "global_sessions",
