@@ -79,7 +79,7 @@ func ExampleEnsemble_Pin() {
 func ExampleEnsemble_Isolate() {
 	goTest(func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			e := zktest.RunEnsemble(t, 3, zktest.WithSyncLimit(5*time.Second), zktest.WithElectionTime(time.Second))
+			e := zktest.RunEnsemble(t, 3, zktest.WithSyncLimit(5*time.Second), zktest.WithElectionTime(500*time.Millisecond))
 			heal := e.Isolate(2)
 			for range 3 {
 				fmt.Println("leader:", e.Leader(), "member 2 serves:", e.Serving(2))
