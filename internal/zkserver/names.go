@@ -13,6 +13,7 @@ type nameSet struct {
 	used  []uint64 // a bit for each bucket that is not empty: a table never shrinks
 	n     int
 	index map[string]*entry // once there was a long bucket, as names with one hash make it; else nil
+	wire  []byte            // the listing as replies have it, until the set changes; nil for not known
 }
 
 // bucket is a list of names in insertion order.
@@ -96,6 +97,7 @@ func (s *nameSet) add(name string) {
 	e = &entry{name: name}
 	s.link(e)
 	s.n++
+	s.wire = nil
 	if s.index != nil {
 		s.index[name] = e
 	}
@@ -167,6 +169,7 @@ func (s *nameSet) remove(name string) {
 	}
 	delete(s.index, name)
 	s.n--
+	s.wire = nil
 }
 
 // all yields the entries in table order. The one that is yielded may be linked elsewhere meanwhile.
@@ -201,6 +204,24 @@ func (s *nameSet) list() []string {
 		out = append(out, e.name)
 	}
 	return out
+}
+
+// appendTo appends the listing to a reply. Contenders for one thing list the same names again and again: they are
+// put together once.
+func (s *nameSet) appendTo(e *encoder) {
+	if s.len() == 0 {
+		e.int32(0)
+		return
+	}
+	if s.wire == nil {
+		l := encoder{b: make([]byte, 0, 4+32*s.n)}
+		l.int32(int32(s.n))
+		for x := range s.all {
+			l.string(x.name)
+		}
+		s.wire = l.b
+	}
+	e.b = append(e.b, s.wire...)
 }
 
 // copy returns the same set, in the same order.

@@ -166,7 +166,7 @@ func (s *Server) readChildren(r *request, c *Call, e *encoder) Code {
 	if c.Watch {
 		s.watches.child.add(c.Path, r.conn, oneShot)
 	}
-	e.strings(n.children.list())
+	n.children.appendTo(e)
 	if c.Op == OpGetChildren2 {
 		e.stat(n.visible())
 	}

@@ -33,7 +33,7 @@ func (c *scaled) perElement(t testing.TB, n, tries int) time.Duration {
 }
 
 func TestNothingCostsMoreForEachTheMoreThereAre(t *testing.T) {
-	const few, many = 1000, 10_000
+	const few, many = 500, 5000
 	for _, c := range scales {
 		t.Run(c.name, func(t *testing.T) {
 			one := max(c.perElement(t, few, 3), time.Microsecond/10)
@@ -214,6 +214,26 @@ var scales = []scaled{
 			close(release)
 			for range n + 1 {
 				w.next()
+			}
+		}
+	}, plenty},
+	{"hand over from one to the next in line", func(t testing.TB, n int) func() {
+		s := newServer(t, Config{})
+		w := join(t, s, 40*time.Second)
+		line := make([]string, n)
+		for i := range line {
+			line[i] = w.create("/n-", nil, FlagSequential|FlagEphemeral).body.string()
+			if i > 0 {
+				w.do(OpExists, watchBody(line[i-1], true))
+			}
+		}
+		return func() {
+			for _, path := range line {
+				w.send(OpDelete, versionBody(path, -1))
+				if path != line[n-1] {
+					w.requireEvent(EventDeleted, path)
+				}
+				require.Equal(t, CodeOK, w.next().code)
 			}
 		}
 	}, plenty},
