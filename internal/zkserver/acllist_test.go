@@ -85,6 +85,28 @@ func TestListsOfPermissionsAreJudgedAsByTheRealServer(t *testing.T) {
 	}
 }
 
+func TestComparingEntriesStumblesOverWhatIsNull(t *testing.T) {
+	none, nameless := ID{nullName, "x"}, ID{"auth", nullName}
+	world := ID{"world", "anyone"}
+	ids := []ID{{"digest", "u:h"}}
+	for name, c := range map[string]struct {
+		list []ACL
+		code Code
+	}{
+		"no scheme behind the same permissions":      {[]ACL{{1, world}, {1, none}}, CodeMarshalling},
+		"no scheme behind others":                    {[]ACL{{1, world}, {2, none}}, CodeInvalidACL},
+		"no scheme in front":                         {[]ACL{{1, none}, {1, world}}, CodeInvalidACL},
+		"no name behind the same scheme":             {[]ACL{{1, ID{"auth", "y"}}, {1, nameless}}, CodeMarshalling},
+		"no name behind other permissions":           {[]ACL{{2, ID{"auth", "y"}}, {1, nameless}}, CodeOK},
+		"no name behind another scheme":              {[]ACL{{1, world}, {1, nameless}}, CodeOK},
+		"no name in front":                           {[]ACL{{1, nameless}, {1, ID{"auth", "y"}}}, CodeOK},
+		"behind an entry that is wrong for its part": {[]ACL{{1, ID{"foo", "y"}}, {1, none}}, CodeMarshalling},
+	} {
+		_, code := fixACL(c.list, ids)
+		require.Equal(t, c.code, code, name)
+	}
+}
+
 func TestANullListIsAnEmptyOne(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		w := join(t, s, 10*time.Second)

@@ -19,7 +19,7 @@ type Call struct {
 
 	connect *connectRequest // of a connect
 
-	null bool // a sync without a path, or a part of a multi without one
+	null bool // a sync or a create without a path, or a multi with a part without one
 
 	// bad marks a body that could not be decoded: the request is still prepared,
 	// and costs a zxid if it is a write, because the real server reads the body that late.
@@ -64,9 +64,11 @@ func decodeCall(op Op, body []byte) Call {
 func (c *Call) decodeBody(d *decoder) {
 	switch c.Op {
 	case OpCreate, OpCreate2, OpCreateContainer:
-		c.Path, c.Data, c.ACL, c.Flags = d.string(), d.buffer(), d.acl(), d.int32()
+		c.Path, c.Data, c.ACL, c.Flags = d.nullable(), d.buffer(), d.acl(), d.int32()
+		c.null = d.null
 	case OpCreateTTL:
-		c.Path, c.Data, c.ACL, c.Flags, c.TTL = d.string(), d.buffer(), d.acl(), d.int32(), d.int64()
+		c.Path, c.Data, c.ACL, c.Flags, c.TTL = d.nullable(), d.buffer(), d.acl(), d.int32(), d.int64()
+		c.null = d.null
 	case OpDelete:
 		c.Path, c.Version = d.string(), d.int32()
 	case OpCheck:
@@ -124,7 +126,7 @@ func (c *Call) decodeSubs(d *decoder) {
 		d.null = false
 		sub := Call{Op: op}
 		sub.decodeBody(d)
-		sub.asPart(d)
+		sub.asPart(d.null)
 		if len(c.Subs) > 0 && c.Subs[0].reads() != sub.reads() || c.Op == OpMulti && sub.reads() {
 			d.fail() // reads and writes do not mix
 		}
@@ -137,8 +139,8 @@ func (c *Call) reads() bool { return c.Op == OpGetChildren || c.Op == OpGetData 
 
 // asPart turns a request into what it is inside a multi: of a create the flags decide, not the type, and
 // a read sets no watch.
-func (c *Call) asPart(d *decoder) {
-	c.null, c.Watch = d.null, false
+func (c *Call) asPart(null bool) {
+	c.null, c.Watch = null, false
 	ttl := c.Flags == flagTTL || c.Flags == flagTTLSeq
 	switch c.Op {
 	case OpCreate, OpCreate2, OpCreateContainer:

@@ -136,10 +136,11 @@ func (d *decoder) acl() []ACL {
 	out := make([]ACL, 0, n)
 	for range n {
 		a := ACL{Perms: d.int32()}
-		a.ID.Scheme, _ = d.text()
-		name, null := d.text()
-		if a.ID.Name = name; null {
-			a.ID.Name = nullName
+		for _, s := range []*string{&a.ID.Scheme, &a.ID.Name} {
+			var null bool
+			if *s, null = d.text(); null {
+				*s = nullName
+			}
 		}
 		out = append(out, a)
 	}

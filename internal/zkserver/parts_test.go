@@ -35,6 +35,34 @@ func TestAPartWithoutAPathIsAnErrorOfTheWholeAndLosesItsZxid(t *testing.T) {
 	})
 }
 
+func TestAnErrorThatIsNoAnswerOfAPartIsOneOfTheWholeIfThatPartIsReached(t *testing.T) {
+	open := OpenACL()
+	stumble := map[string]func(*encoder){
+		"a time to live without a field for it": part(OpCreate2, createBody("/n", nil, open, flagTTLSeq)),
+		"a list that cannot be compared": part(OpCreate, func(e *encoder) {
+			e.string("/n")
+			e.buffer(nil)
+			aclBody([]ACL{open[0], {PermAll, ID{nullName, "x"}}})(e)
+			e.int32(0)
+		}),
+	}
+	inBubble(t, Config{ExtendedTypes: true}, func(t *testing.T, s *Server) {
+		w := join(t, s, 10*time.Second)
+		for name, p := range stumble {
+			before := s.Zxid()
+			r := w.do(OpMulti, multiBody(part(OpCreate, createBody("/first", nil, open, 0)), p))
+			require.Equal(t, CodeMarshalling, r.code, name)
+			require.Equal(t, before+1, r.zxid, name)
+			require.Empty(t, r.body.b, name)
+			r = w.do(OpMulti, multiBody(part(OpDelete, versionBody("/nope", -1)), p))
+			require.Equal(t, []Code{CodeNoNode, CodeRuntimeInconsistency}, multiCodes(t, r.body), name)
+		}
+		_, ok := s.Node("/first")
+		require.False(t, ok)
+		require.Equal(t, "/s-0000000000", w.create("/s-", nil, FlagSequential).body.string(), "nothing of it is outstanding")
+	})
+}
+
 func TestWhatMayNotBeAPartMakesTheWholeMultiMalformed(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		w := join(t, s, 10*time.Second)

@@ -44,14 +44,13 @@ func (s *Server) prepare(r *request) {
 func (s *Server) prepareMulti(r *request) {
 	saved := s.out.pending(r.call.Subs)
 	for i := range r.call.Subs {
-		if r.call.Subs[i].bad {
-			s.out.rollback(r.zxid, saved)
-			r.txn, r.code = nil, CodeMarshalling
-			return
-		}
 		op, code := s.prepareOp(r, &r.call.Subs[i])
 		if code != CodeOK {
 			s.out.rollback(r.zxid, saved)
+			if code == CodeMarshalling { // not of this part, but of the whole
+				r.txn, r.code = nil, code
+				return
+			}
 			r.txn = make([]txnOp, len(r.call.Subs))
 			for j := range r.txn {
 				r.txn[j] = txnOp{op: opError}
@@ -67,6 +66,9 @@ func (s *Server) prepareMulti(r *request) {
 }
 
 func (s *Server) prepareOp(r *request, c *Call) (txnOp, Code) {
+	if c.bad {
+		return txnOp{}, CodeMarshalling
+	}
 	switch c.Op {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
 		return s.prepareCreate(r, c)

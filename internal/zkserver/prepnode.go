@@ -11,6 +11,9 @@ func (s *Server) prepareCreate(r *request, c *Call) (txnOp, Code) {
 	if code := s.checkSession(r); code != CodeOK {
 		return txnOp{}, code
 	}
+	if c.null {
+		return txnOp{}, CodeMarshalling
+	}
 	parentPath, code := parentForCreate(c.Path)
 	if code != CodeOK {
 		return txnOp{}, code

@@ -21,7 +21,7 @@ type ID struct {
 	Name   string
 }
 
-// nullName stands for a name that a client has left out. Nothing that is decoded can be equal to it.
+// nullName stands for a scheme or a name that a client has left out. No text that is decoded is equal to it.
 const nullName = "\xff"
 
 // ACL grants permissions to an ID.

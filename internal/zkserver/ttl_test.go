@@ -95,6 +95,8 @@ func TestWithoutExtendedTypesATimeToLiveIsUnimplemented(t *testing.T) {
 			require.Equal(t, CodeUnimplemented, w.do(OpCreateTTL, ttlBody("/n", time.Second, flags)).code)
 			require.Equal(t, CodeUnimplemented, w.do(OpCreateTTL, ttlBody("bad", 0, flags)).code, "it is checked before all else")
 			require.Equal(t, CodeUnimplemented, w.create("/n", nil, flags).code)
+			noPath := nullPath(func(e *encoder) { e.buffer(nil); e.acl(OpenACL()); e.int32(flags) })
+			require.Equal(t, CodeUnimplemented, w.do(OpCreate, noPath).code)
 		}
 		r := w.do(OpMulti, multiBody(part(OpCreateTTL, ttlBody("/n", time.Second, flagTTL))))
 		require.Equal(t, []Code{CodeUnimplemented}, multiCodes(t, r.body))
