@@ -15,6 +15,33 @@ import (
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
+// What becomes of a leader whose network is cut, to the instant and without waiting for it.
+func Example() {
+	TestFailover := func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { // time is virtual
+			srv := zktest.Run(t) // fails t if a session, ephemeral or watch is left over
+			leader, standby := srv.Connect(t, 10*time.Second), srv.Connect(t, 10*time.Second)
+			if _, err := leader.Create("/leader", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+				t.Fatal(err)
+			}
+			_, _, gone, err := standby.ExistsW("/leader")
+			if err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			heal := srv.Partition(leader.SessionID()) // silence, as when a cable is pulled
+			fmt.Println((<-gone).Type, "after", time.Since(start))
+			srv.CheckNoNode(t, "/leader")
+			heal()
+			srv.WaitSessions(t, 2) // it is back, as somebody new
+		})
+	}
+	goTest(TestFailover)
+	// Output:
+	// EventNodeDeleted after 10.05s
+	// ok
+}
+
 // In a test, Run is all there is to do. What it started ends with the test.
 func ExampleRun() {
 	TestRegister := func(t *testing.T) {
