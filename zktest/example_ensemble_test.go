@@ -84,6 +84,7 @@ func ExampleEnsemble_Isolate() {
 			for range 3 {
 				fmt.Println("leader:", e.Leader(), "member 2 serves:", e.Serving(2))
 				time.Sleep(3 * time.Second)
+				synctest.Wait() // what happens at this instant has happened
 			}
 			heal()
 			fmt.Println("leader:", e.Leader(), "member 2 serves:", e.Serving(2))
