@@ -91,31 +91,48 @@ var dirs atomic.Int64
 // measure runs a workload for a while under a new directory and returns how many operations were
 // completed in which time.
 func measure(dial func() (net.Conn, error), l workload, at load, d time.Duration) (int, time.Duration, error) {
-	dir := fmt.Sprintf("/speed-%d-%d", time.Now().UnixNano(), dirs.Add(1))
-	clients := make([]*client, at.conns)
-	for i := range clients {
-		c, err := open(dial)
-		if err != nil {
-			return 0, 0, err
-		}
-		defer c.close()
-		clients[i] = c
-	}
-	if err := clients[0].furnish(dir, l.children); err != nil {
+	clients, dir, err := prepare(dial, l, at)
+	defer leave(clients)
+	if err != nil {
 		return 0, 0, err
 	}
+	begin := time.Now()
+	n, err := together(clients, l, dir, at, func(done int) bool { return done%32 == 0 && time.Since(begin) > d })
+	return n, time.Since(begin), err
+}
+
+// prepare opens the connections and makes the nodes, in a new directory.
+func prepare(dial func() (net.Conn, error), l workload, at load) (clients []*client, dir string, err error) {
+	dir = fmt.Sprintf("/speed-%d-%d", time.Now().UnixNano(), dirs.Add(1))
+	for range at.conns {
+		c, err := open(dial)
+		if err != nil {
+			return clients, dir, err
+		}
+		clients = append(clients, c)
+	}
+	return clients, dir, clients[0].furnish(dir, l.children)
+}
+
+func leave(clients []*client) {
+	for _, c := range clients {
+		c.close()
+	}
+}
+
+// together lets each connection work until enough says so about the number of its operations.
+func together(clients []*client, l workload, dir string, at load, enough func(done int) bool) (int, error) {
 	var done atomic.Int64
 	var g errgroup.Group
-	begin := time.Now()
 	for _, c := range clients {
 		g.Go(func() error {
-			n, err := c.work(l, dir, at.window, begin.Add(d))
+			n, err := c.work(l, dir, at.window, enough)
 			done.Add(int64(n))
 			return err
 		})
 	}
 	err := g.Wait()
-	return int(done.Load()), time.Since(begin), err
+	return int(done.Load()), err
 }
 
 // furnish makes the nodes that a workload expects.
@@ -136,11 +153,12 @@ func (c *client) furnish(dir string, children int) error {
 	return nil
 }
 
-// work keeps a number of lanes busy until the end and waits for their last replies.
-func (c *client) work(l workload, dir string, lanes int, end time.Time) (done int, err error) {
+// work keeps a number of lanes busy until there is enough, and waits for their last replies.
+func (c *client) work(l workload, dir string, lanes int, enough func(done int) bool) (done int, err error) {
 	for lane := range lanes {
 		l.request(c, dir, int32(lane), nil)
 	}
+	over := false
 	for busy := lanes; busy > 0; {
 		if c.r.Buffered() == 0 && len(c.out) > 0 {
 			if err := c.flush(); err != nil {
@@ -151,14 +169,12 @@ func (c *client) work(l workload, dir string, lanes int, end time.Time) (done in
 		if err != nil {
 			return done, err
 		}
-		over := done%32 == 0 && time.Now().After(end) || end.IsZero()
-		if over {
-			end = time.Time{}
+		over = over || enough(done)
+		switch {
+		case over:
 			busy--
 			done++
-			continue
-		}
-		if l.request(c, dir, lane, body) {
+		case l.request(c, dir, lane, body):
 			done++
 		}
 	}
