@@ -35,6 +35,7 @@ type tenures struct {
 
 type tenure struct {
 	lease       *zksync.Lease
+	shares      int64     // 0 for all of it
 	begin, over time.Time // over is zero while it lasts
 }
 
@@ -52,6 +53,23 @@ func (b *tenures) take(t testing.TB, l *zksync.Lease) *tenure {
 	}
 	b.held = append(b.held, x)
 	return x
+}
+
+// share records a lease of n of so many shares, or of any number of them if limit is 0. No more may be valid at that instant, and
+// nobody may have all.
+func (b *tenures) share(t testing.TB, l *zksync.Lease, n, limit int64) {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	sum := n
+	for _, o := range b.held {
+		if o.lease.Valid() && l.Valid() {
+			require.NotZero(t, o.shares, "granted %v while %v is valid", l.Token(), o.lease.Token())
+			sum += o.shares
+		}
+	}
+	require.True(t, limit == 0 || sum <= limit, "%d of %d held when %v was granted", sum, limit, l.Token())
+	b.held = append(b.held, &tenure{lease: l, shares: n, begin: time.Now()})
 }
 
 // watch notes when a lease ends.

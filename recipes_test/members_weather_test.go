@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/go-menagerie/menagerie/zkrwmutex"
+	"github.com/go-menagerie/menagerie/zksemaphore"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -50,15 +52,60 @@ func (w *weather) clear() {
 	}
 }
 
-// takesTurns has a session lock, hold and unlock until the context ends.
-func takesTurns(ctx context.Context, t testing.TB, book *tenures, s *zksync.Session, hold time.Duration) {
+// lockers take turns with a mutex.
+func lockers(t testing.TB, book *tenures, s *zksync.Session, _ int) func(context.Context) (*zksync.Lease, error) {
 	m := zksync.NewMutex(s, lockPath)
-	for ctx.Err() == nil {
+	return func(ctx context.Context) (*zksync.Lease, error) {
 		l, err := m.LockContext(ctx)
+		if err == nil {
+			book.take(t, l)
+		}
+		return l, err
+	}
+}
+
+// visitors share a lock: two write, two read.
+func visitors(t testing.TB, book *tenures, s *zksync.Session, i int) func(context.Context) (*zksync.Lease, error) {
+	rw := zkrwmutex.New(s, lockPath)
+	if i%2 == 0 {
+		return func(ctx context.Context) (*zksync.Lease, error) {
+			l, err := rw.LockContext(ctx)
+			if err == nil {
+				book.take(t, l)
+			}
+			return l, err
+		}
+	}
+	return func(ctx context.Context) (*zksync.Lease, error) {
+		l, err := rw.RLockContext(ctx)
+		if err == nil {
+			book.share(t, l, 1, 0)
+		}
+		return l, err
+	}
+}
+
+// customers want one or two of two permits.
+func customers(t testing.TB, book *tenures, s *zksync.Session, i int) func(context.Context) (*zksync.Lease, error) {
+	const permits = 2
+	w := zksemaphore.NewWeighted(s, semPath, permits)
+	n := int64(1 + i%permits)
+	return func(ctx context.Context) (*zksync.Lease, error) {
+		l, err := w.AcquireLease(ctx, n)
+		if err == nil {
+			book.share(t, l, n, permits)
+		}
+		return l, err
+	}
+}
+
+// takesTurns has a session get, hold and give back until the context ends.
+func takesTurns(ctx context.Context, get func(context.Context) (*zksync.Lease, error), hold time.Duration) {
+	for ctx.Err() == nil {
+		l, err := get(ctx)
 		if err != nil {
 			continue
 		}
-		book.take(t, l)
 		time.Sleep(hold)
 		_ = l.Unlock() // the weather may have taken it
 		time.Sleep(time.Millisecond)
@@ -88,11 +135,28 @@ func TestNoTwoHoldInAnyWeatherBetweenTheServers(t *testing.T) {
 		return
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		rapid.SyncTest(rt, func(rt *rapid.T) { storm(rapidly{t, rt}) })
+		rapid.SyncTest(rt, func(rt *rapid.T) { storm(rapidly{t, rt}, lockers) })
 	})
 }
 
-func storm(t rapidly) {
+// The same for what may be shared.
+func TestNoTooManyShareInAnyWeatherBetweenTheServers(t *testing.T) {
+	if !modelled(t) {
+		return
+	}
+	for name, crowd := range map[string]crowd{"readers and writers": visitors, "permits": customers} {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) {
+				rapid.SyncTest(rt, func(rt *rapid.T) { storm(rapidly{t, rt}, crowd) })
+			})
+		})
+	}
+}
+
+// crowd makes what a session does in its turn.
+type crowd func(t testing.TB, book *tenures, s *zksync.Session, i int) func(context.Context) (*zksync.Lease, error)
+
+func storm(t rapidly, who crowd) {
 	n := rapid.SampledFrom([]int{3, 3, 5}).Draw(t.t, "members")
 	tick := rapid.SampledFrom([]time.Duration{100 * time.Millisecond, time.Second, 2 * time.Second}).Draw(t.t, "tick")
 	timeout := time.Duration(rapid.IntRange(2, 10).Draw(t.t, "ticks")) * tick
@@ -104,7 +168,7 @@ func storm(t rapidly) {
 	var turns sync.WaitGroup
 	for i := range 4 {
 		s := w.e.Session(t, zksync.WithTimeout(timeout))
-		turns.Go(func() { takesTurns(ctx, t, &book, s, time.Duration(i+1)*tick/3) })
+		turns.Go(func() { takesTurns(ctx, who(t, &book, s, i), time.Duration(i+1)*tick/3) })
 	}
 	for _, b := range mishaps {
 		time.Sleep(b.wait)

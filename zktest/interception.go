@@ -1,0 +1,162 @@
+package zktest
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver"
+)
+
+// Interception is a rule at work.
+type Interception struct {
+	srvs []*Server
+	rule Rule
+	j    *judge
+
+	mu      sync.Mutex
+	matched int
+	fired   int
+	held    []*holding
+	changed chan struct{} // closed at the next change of held, then replaced
+}
+
+// holding is one request that is held.
+type holding struct {
+	release chan struct{}
+}
+
+// Intercept puts a rule to work until [Interception.Remove] or the end of the test. Of several
+// rules that would act on a request the one that was put to work first does; every rule counts its
+// matches. A rule may be put to work several times and counts anew each time.
+//
+// A rule that can never match, because its pattern does not start with a slash for instance, fails the test.
+func (s *Server) Intercept(r *Rule) *Interception {
+	if s.tb != nil {
+		s.tb.Helper()
+	}
+	return intercept(r, s)
+}
+
+func intercept(r *Rule, srvs ...*Server) *Interception {
+	in := &Interception{srvs: srvs, changed: make(chan struct{})}
+	in.j = &judge{decide: in.decide}
+	if err := r.check(); err != nil {
+		if tb := srvs[0].tb; tb != nil {
+			tb.Helper()
+		}
+		srvs[0].errorf("%v", err)
+		return in
+	}
+	in.rule = *r
+	for _, s := range srvs {
+		s.addJudge(in.j)
+	}
+	return in
+}
+
+// decide counts a match and returns the verdict if the rule acts on it. taken says that an
+// earlier rule acts already.
+func (in *Interception) decide(q *Request, taken bool) (zkserver.Verdict, bool) {
+	if !in.rule.matches(q) {
+		return zkserver.Verdict{}, false
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.matched++
+	v := in.rule.verdict
+	counts := v.Fate == zkserver.FateNormal && v.ReplyDelay == 0
+	if taken && !counts || !in.rule.acts(in.matched) {
+		return zkserver.Verdict{}, false
+	}
+	in.fired++
+	if counts {
+		return v, false
+	}
+	if v.Fate == zkserver.FateHeld && v.Delay == 0 {
+		h := &holding{release: make(chan struct{})}
+		in.held = append(in.held, h)
+		in.signal()
+		v.Release, v.OnDrop = h.release, func() { in.forget(h) }
+	}
+	return v, true
+}
+
+// forget is called when the server has dropped a request that was held.
+func (in *Interception) forget(h *holding) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.held = slices.DeleteFunc(in.held, func(x *holding) bool { return x == h })
+	in.signal()
+}
+
+func (in *Interception) signal() {
+	close(in.changed)
+	in.changed = make(chan struct{})
+}
+
+// Remove takes the rule back and releases what it holds.
+func (in *Interception) Remove() {
+	for _, s := range in.srvs {
+		s.removeJudge(in.j)
+	}
+	in.Release()
+}
+
+// Release lets everything go that is held. Later matches are held again.
+func (in *Interception) Release() {
+	for in.ReleaseOne() {
+	}
+}
+
+// ReleaseOne lets the request go that has been held for longest. It reports whether there
+// was one.
+func (in *Interception) ReleaseOne() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if len(in.held) == 0 {
+		return false
+	}
+	close(in.held[0].release)
+	in.held = in.held[1:]
+	in.signal()
+	return true
+}
+
+// Held returns the number of requests that are held, without those that the server has dropped.
+func (in *Interception) Held() int {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return len(in.held)
+}
+
+// Fired returns how often the rule has acted.
+func (in *Interception) Fired() int {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.fired
+}
+
+// Matched returns how many requests the rule has matched, whether it acted on them or not.
+func (in *Interception) Matched() int {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.matched
+}
+
+// WaitHeld waits until at least one request is held. It returns the context's error if it ends first.
+func (in *Interception) WaitHeld(ctx context.Context) error {
+	for {
+		in.mu.Lock()
+		n, changed := len(in.held), in.changed
+		in.mu.Unlock()
+		if n > 0 {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
