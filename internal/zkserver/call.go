@@ -80,7 +80,11 @@ func (c *Call) decodeBody(d *decoder) {
 	case OpCheckWatches:
 		c.Path, c.Kind = d.string(), d.int32()
 	case OpAddWatch, OpRemoveWatches:
-		c.Path, c.Kind = d.nullable(), d.int32()
+		c.Path = d.nullable()
+		if d.null {
+			c.Path = nullName // the real server keeps it apart from the empty path
+		}
+		c.Kind = d.int32()
 	case OpGetACL, OpGetAllChildrenNumber:
 		c.Path = d.string()
 	case OpGetEphemerals:

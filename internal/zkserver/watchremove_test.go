@@ -112,3 +112,13 @@ func TestCheckWatchesStumblesOverPathsWithoutASlashWhereARealServerDoes(t *testi
 		require.Equal(t, CodeNoWatcher, check("//"))
 	})
 }
+
+func TestAWatchOnTheEmptyPathIsNotOneOnNone(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, s *Server) {
+		w := join(t, s, 10*time.Second)
+		require.Equal(t, CodeOK, w.do(OpAddWatch, kindBody("", 0)).code)
+		none := func(e *encoder) { e.int32(-1); e.int32(3) }
+		require.Equal(t, CodeNoWatcher, w.do(OpRemoveWatches, none).code)
+		require.Equal(t, CodeOK, w.do(OpRemoveWatches, kindBody("", 3)).code)
+	})
+}
