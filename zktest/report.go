@@ -182,9 +182,12 @@ func tell(b *strings.Builder, more int, of string) {
 func (s *Server) lastRequests(n int) string {
 	s.mu.Lock()
 	var last []Request
-	for i := len(s.log) - 1; i >= 0 && len(last) < n; i-- {
-		if s.log[i].Op != Ping && !s.log[i].heartbeat() {
-			last = append(last, s.log[i])
+	for r := range s.log.newest {
+		if r.Op != Ping && !r.heartbeat() {
+			last = append(last, *r)
+		}
+		if len(last) == n {
+			break
 		}
 	}
 	s.mu.Unlock()

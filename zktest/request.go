@@ -110,26 +110,21 @@ func (s *Server) RequestsBy(op Op) int {
 	return sum
 }
 
-// maxLog bounds the log; the older half is dropped when it is full.
-const maxLog = 200_000
-
 // Log returns the requests that are finished or lost, in the order in which that
 // happened: heartbeats and connects too. Requests made with [Server.Create] and the like
-// appear with session 0. The server keeps at least the last 100 000.
+// appear with session 0. The server keeps at least the last 100 000, unless their paths take more
+// than 64 MB.
 func (s *Server) Log() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.log)
+	return s.log.all()
 }
 
 func (s *Server) onRequest(q zkserver.Request) {
 	r := requestOf(q)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.log) >= maxLog {
-		s.log = slices.Clone(s.log[maxLog/2:])
-	}
-	s.log = append(s.log, r)
+	s.log.add(r)
 	s.signal()
 	s.sayRequest(r, q)
 }

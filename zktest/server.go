@@ -25,7 +25,7 @@ type Server struct {
 
 	mu        sync.Mutex // taken inside the engine's lock by hooks: never call the engine with it held
 	counts    map[Op]int
-	log       []Request
+	log       requestLog
 	judges    []*judge
 	onExpired []func(int64, time.Time)
 	onCommit  []func(Txn)

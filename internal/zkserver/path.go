@@ -1,9 +1,6 @@
 package zkserver
 
-import (
-	"strings"
-	"unicode/utf16"
-)
+import "strings"
 
 // validPath applies the real server's rules for node paths: absolute, no empty, "."
 // or ".." element, no trailing slash, and no control or private characters.
@@ -17,23 +14,23 @@ func validPath(path string) bool {
 	if strings.HasSuffix(path, "/") {
 		return false
 	}
-	for _, elem := range strings.Split(path[1:], "/") {
+	for elem := range strings.SplitSeq(path[1:], "/") {
 		if elem == "" || elem == "." || elem == ".." {
 			return false
 		}
 	}
-	for _, u := range utf16.Encode([]rune(path)) {
-		if badUnit(u) {
+	for _, c := range path {
+		if badCharacter(c) {
 			return false
 		}
 	}
 	return true
 }
 
-// badUnit tells whether a UTF-16 unit may not occur in a path. The real server looks at
-// units, not characters, so everything outside the basic plane is refused.
-func badUnit(u uint16) bool {
-	return u <= 0x1f || u >= 0x7f && u <= 0x9f || u >= 0xd800 && u <= 0xf8ff || u >= 0xfff0
+// badCharacter tells whether a character may not occur in a path. The real server looks at
+// UTF-16 units, so everything outside the basic plane is refused, as halves of a pair.
+func badCharacter(c rune) bool {
+	return c <= 0x1f || c >= 0x7f && c <= 0x9f || c >= 0xd800 && c <= 0xf8ff || c >= 0xfff0
 }
 
 // parentForCreate returns the parent of a path to create, which need not be valid yet.

@@ -19,15 +19,14 @@ type scaled struct {
 	most    int // elements; more would only be slow to prepare
 }
 
-// perElement returns the least time of several tries, divided by the number of elements: whatever else the
-// machine does makes a try slower, never faster.
+// perElement returns the least processor time of several tries, divided by the number of elements.
 func (c *scaled) perElement(t testing.TB, n, tries int) time.Duration {
 	best := time.Duration(math.MaxInt64)
 	for range tries {
 		work := c.prepare(t, n)
-		begin := time.Now()
+		begin := processorTime()
 		work()
-		best = min(best, time.Since(begin))
+		best = min(best, processorTime()-begin)
 	}
 	return best / time.Duration(n)
 }
