@@ -4,6 +4,9 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+
+	"github.com/go-menagerie/menagerie/internal/ensemble"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // peers leaves a test out where the other libraries are not installed.
@@ -21,20 +24,32 @@ func peers(t *testing.T) {
 }
 
 func TestMutexesOfFourLibrariesExcludeEachOther(t *testing.T) {
+	t.Parallel()
 	peers(t)
-	a := newArena(t)
-	a.curator("lock", 60)
-	a.kazoo("lock-name", 60)
-	a.gozk(60)
-	a.mutex(60)
-	a.mutex(60)
-	a.check()
+	contend := func(t *testing.T, servers string) {
+		a := newArena(t, servers)
+		a.curator("lock", 60)
+		a.kazoo("lock-name", 60)
+		a.gozk(60)
+		a.mutex(60)
+		a.mutex(60)
+		a.check()
+	}
+	t.Run("ZooKeeper", func(t *testing.T) {
+		t.Parallel()
+		contend(t, ensemble.ForTest(t, 1).Connect())
+	})
+	t.Run("zktest", func(t *testing.T) {
+		t.Parallel()
+		contend(t, zktest.Run(t).Addr())
+	})
 }
 
 // Stock kazoo calls its nodes by a name that Curator does not understand; we do.
 func TestOurMutexAndStockKazooExcludeEachOther(t *testing.T) {
+	t.Parallel()
 	peers(t)
-	a := newArena(t)
+	a := newArena(t, ensemble.ForTest(t, 1).Connect())
 	a.kazoo("lock", 60)
 	a.kazoo("lock", 60)
 	a.mutex(60)
@@ -43,8 +58,9 @@ func TestOurMutexAndStockKazooExcludeEachOther(t *testing.T) {
 }
 
 func TestReadersAndWritersOfCuratorAndOursExcludeEachOther(t *testing.T) {
+	t.Parallel()
 	peers(t)
-	a := newArena(t)
+	a := newArena(t, ensemble.ForTest(t, 1).Connect())
 	a.curator("write", 40)
 	a.curator("read", 60)
 	a.writer(40)

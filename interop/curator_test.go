@@ -43,6 +43,7 @@ var curatorScenarios = map[string]expected{
 	"cut-cache":                {result: "SUSPENDED RECONNECTED, 3 nodes", left: "a b"},
 	"cut-holder":               {result: "SUSPENDED RECONNECTED, early false, taken true"},
 	"cut-leader":               {result: "leader, not leader, leader"},
+	"cut-watches":              {result: "NodeChildrenChanged /, NodeCreated /b, NodeDataChanged /a, NodeDataChanged /later", left: "a b below below/child later"},
 	"double-barrier":           {result: "wrong 0, alone false", left: "barrier lonely"},
 	"downgrade":                {result: "read before false, read after true, write false"},
 	"expired-cache":            {result: "2 nodes", left: "b"},

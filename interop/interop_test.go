@@ -14,7 +14,6 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/ensemble"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -22,7 +21,7 @@ import (
 // patience is how long the whole of one test may take.
 const patience = 4 * time.Minute
 
-// arena is one lock on a real server, and the file that it guards.
+// arena is one lock on a server, and the file that it guards.
 type arena struct {
 	t       *testing.T
 	ctx     context.Context
@@ -33,11 +32,11 @@ type arena struct {
 	writes  int
 }
 
-func newArena(t *testing.T) *arena {
+func newArena(t *testing.T, servers string) *arena {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	a := &arena{
-		t: t, ctx: ctx, servers: ensemble.ForTest(t, 1).Connect(), path: "/shared/lock",
+		t: t, ctx: ctx, servers: servers, path: "/shared/lock",
 		file: filepath.Join(t.TempDir(), "number"),
 	}
 	require.NoError(t, os.WriteFile(a.file, []byte("0 0\n"), 0o600))

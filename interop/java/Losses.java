@@ -1,9 +1,12 @@
 import java.util.Map;
+import java.util.SortedSet;
+import java.util.TreeSet;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.Future;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.api.CuratorWatcher;
 import org.apache.curator.framework.recipes.barriers.DistributedBarrier;
 import org.apache.curator.framework.recipes.cache.CuratorCache;
 import org.apache.curator.framework.recipes.leader.LeaderLatch;
@@ -13,7 +16,10 @@ import org.apache.curator.framework.recipes.nodes.GroupMember;
 import org.apache.curator.framework.recipes.nodes.PersistentNode;
 import org.apache.curator.framework.recipes.shared.SharedCount;
 import org.apache.curator.framework.state.ConnectionState;
+import org.apache.zookeeper.AddWatchMode;
 import org.apache.zookeeper.CreateMode;
+import org.apache.zookeeper.Watcher;
+import org.apache.zookeeper.Watcher.Event.EventType;
 
 /** How the recipes recover from lost connections, lost sessions and a server that comes back. */
 final class Losses {
@@ -24,6 +30,7 @@ final class Losses {
         scenarios.put("expired-leader", Losses::expiredLeader);
         scenarios.put("cut-leader", Losses::cutLeader);
         scenarios.put("cut-cache", Losses::cutCache);
+        scenarios.put("cut-watches", Losses::cutWatches);
         scenarios.put("expired-cache", Losses::expiredCache);
         scenarios.put("expired-nodes", Losses::expiredNodes);
         scenarios.put("restart", Losses::restart);
@@ -154,6 +161,42 @@ final class Losses {
         other.setData().forPath(w.path + "/b", "3".getBytes());
         World.until("the watch lives", () -> new String(cache.get(w.path + "/b").get().getData()).equals("3"));
         return seen + ", " + cache.size() + " nodes";
+    }
+
+    /** Watches of every kind outlive the connection, and what they missed is told, but to persistent ones. */
+    static String cutWatches(World w) throws Exception {
+        CuratorFramework cut = w.client();
+        CuratorFramework other = w.client();
+        BlockingQueue<String> states = states(cut);
+        BlockingQueue<String> events = new LinkedBlockingQueue<>();
+        CuratorWatcher once = e -> {
+            if (e.getType() != EventType.None) {
+                events.add(Watches.describe(w, e));
+            }
+        };
+        other.create().creatingParentsIfNeeded().forPath(w.path + "/a", "0".getBytes());
+        other.create().forPath(w.path + "/later", "0".getBytes());
+        other.create().forPath(w.path + "/below");
+        cut.getData().usingWatcher(once).forPath(w.path + "/a");
+        cut.getData().usingWatcher(once).forPath(w.path + "/later");
+        cut.checkExists().usingWatcher(once).forPath(w.path + "/b");
+        cut.getChildren().usingWatcher(once).forPath(w.path);
+        BlockingQueue<String> below = new LinkedBlockingQueue<>();
+        Watcher lasting = e -> below.add(Watches.describe(w, e));
+        cut.watchers().add().withMode(AddWatchMode.PERSISTENT_RECURSIVE).usingWatcher(lasting).forPath(w.path + "/below");
+        w.disconnect(cut);
+        other.setData().forPath(w.path + "/a", "1".getBytes());
+        other.create().forPath(w.path + "/b");
+        SortedSet<String> heard = new TreeSet<>();
+        for (int i = 0; i < 3; i++) {
+            heard.add(World.take(events));
+        }
+        World.until("connected", () -> World.take(states).equals("RECONNECTED"));
+        other.setData().forPath(w.path + "/later", "1".getBytes());
+        heard.add(World.take(events));
+        other.create().forPath(w.path + "/below/child");
+        World.until("the lasting watch lives", () -> World.take(below).equals("NodeCreated /below/child"));
+        return String.join(", ", heard) + (events.isEmpty() ? "" : " and more");
     }
 
     /** After an expiry the cache sets its watch again and catches up. */
