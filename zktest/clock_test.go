@@ -140,3 +140,30 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 	require.Contains(t, tb.errors[0], "time does not go back")
 	tb.finish()
 }
+
+func TestTheClockOfAnEnsembleCanBeMovedByHand(t *testing.T) {
+	inTrio(t, func(t *testing.T, e *zktest.Ensemble) {
+		live, cut := e.ConnectAt(t, 0, 10*time.Second), e.ConnectAt(t, 1, 10*time.Second)
+		mustCreate(t, live, "/live", zk.FlagEphemeral)
+		mustCreate(t, cut, "/cut", zk.FlagEphemeral)
+		heal := e.Partition(cut.SessionID())
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		e.Server(0).CheckNode(t, "/cut", nil)
+		e.Server(1).Advance(9 * time.Second)
+		e.Server(0).CheckNode(t, "/cut", nil)
+		e.Server(1).Advance(time.Minute)
+		for i := range e.Len() {
+			e.Server(i).CheckChildren(t, "/", "live", "zookeeper")
+		}
+		e.Server(e.Leader()).Stop()
+		e.WaitLeader(t)
+		synctest.Wait()
+		e.Server(0).CheckChildren(t, "/", "live", "zookeeper")
+		heal()
+		time.Sleep(time.Minute) // of which the servers' clocks know nothing
+		synctest.Wait()
+		e.Server(0).Advance(time.Minute)
+		e.Server(0).CheckChildren(t, "/", "live", "zookeeper")
+	}, zktest.WithManualClock())
+}

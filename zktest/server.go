@@ -13,8 +13,10 @@ import (
 
 // Server is a ZooKeeper server for one test. Make one with [Run] or [Start]. All methods may be called
 // concurrently; from hooks, which run while the server is locked, none. Those that take a testing.TB fail that, as
-// [testing.TB] says which goroutine may: from the test's own. Others that fail the test fail the one that [Run] was given, or panic. No method
-// blocks, but those whose names begin with Wait, Connect, Session, Serve and Close.
+// [testing.TB] says which goroutine may: from the test's own. Others that fail the test fail the one that [Run] was given, or panic.
+//
+// No method blocks, but Wait..., Connect, Session, Serve, Close, and those that change the tree or end a session: they wait for their commit, which
+// with [WithCommitLatency] takes that long, or until a frozen server is thawed.
 type Server struct {
 	zk   *zkserver.Server
 	tb   testing.TB // nil for a server that Start made
@@ -142,7 +144,7 @@ func (s *Server) Dial(network, addr string, _ time.Duration) (net.Conn, error) {
 }
 
 // ServeConn serves a connection that the caller made, one end of a [net.Pipe] for
-// instance. The server owns it from now on.
+// instance, and returns at once. The server owns it from now on; if it is stopped or closed it closes the connection.
 func (s *Server) ServeConn(c net.Conn) {
 	s.zk.ServeConn(c)
 }
