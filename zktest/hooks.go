@@ -38,7 +38,7 @@ type Txn struct {
 
 // OnCommit has f called for every transaction at the instant of its commit, in order, before any
 // reply or watch event of it leaves the server. f runs while the server is locked: it must be quick
-// and must not call the server. In a bubble Txn.Time is the exact virtual instant at which the
+// and must not call the server, which fails the test. In a bubble Txn.Time is the exact virtual instant at which the
 // server granted or deleted something.
 func (s *Server) OnCommit(f func(Txn)) {
 	s.mu.Lock()
@@ -74,9 +74,11 @@ func (s *Server) committed(t zkserver.Txn) {
 	for _, c := range t.Changes {
 		out.Changes = append(out.Changes, Change{Kind: kindOf[c.Op], Path: c.Path, Owner: c.Owner, Czxid: c.Czxid})
 	}
-	for _, f := range hooks {
-		f(out)
-	}
+	s.zk.RunHook(func() {
+		for _, f := range hooks {
+			f(out)
+		}
+	})
 }
 
 func (s *Server) expired(id int64, at time.Time) {
@@ -84,7 +86,12 @@ func (s *Server) expired(id int64, at time.Time) {
 	hooks := s.onExpired
 	s.say(at, "session %s expired", hex(id))
 	s.mu.Unlock()
-	for _, f := range hooks {
-		f(id, at)
+	if len(hooks) == 0 {
+		return
 	}
+	s.zk.RunHook(func() {
+		for _, f := range hooks {
+			f(id, at)
+		}
+	})
 }

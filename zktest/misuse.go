@@ -79,3 +79,15 @@ func (r *Rule) check() error {
 	}
 	return nil
 }
+
+// calledFromHook fails the test of whoever calls the server from a hook. The call itself is let through: that
+// the test would stand still for ever is less of a help.
+func (s *Server) calledFromHook() {
+	if s.tb != nil {
+		s.tb.Helper()
+	}
+	s.hooked.Do(func() {
+		s.errorf("zktest: a hook (OnCommit, OnSessionExpired, OnElected) called the server, which is locked while hooks run: " +
+			"let it note what it sees, and look at the server afterwards")
+	})
+}

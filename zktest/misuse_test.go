@@ -102,3 +102,49 @@ func TestAClosedServerCanStillBeLookedAt(t *testing.T) {
 	_, err := srv.Dial("", "", 0)
 	require.ErrorContains(t, err, "connection refused")
 }
+
+func TestAHookThatCallsTheServerFailsTheTestAndNothingHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tb := &fakeTB{TB: t}
+		srv := zktest.Run(tb)
+		var trees []string
+		srv.OnCommit(func(zktest.Txn) { trees = append(trees, srv.Tree()) })
+		srv.OnSessionExpired(func(int64, time.Time) { srv.Sessions() })
+		srv.Create("/a", nil, 0, 0)
+		conn := srv.Connect(t, 10*time.Second)
+		srv.Expire(conn.SessionID())
+		synctest.Wait()
+		require.Len(t, tb.errors, 1, "it says so once")
+		require.Contains(t, tb.errors[0], "a hook (OnCommit, OnSessionExpired, OnElected) called the server")
+		require.Greater(t, len(trees), 2)
+		srv.CheckNode(t, "/a", nil)
+	})
+}
+
+func TestAHookMayRunWhileOthersCallTheServer(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	seen, look := make(chan bool), make(chan bool)
+	srv.OnCommit(func(zktest.Txn) {
+		look <- true
+		<-seen
+	})
+	go srv.Create("/a", nil, 0, 0)
+	<-look
+	looked := make(chan string)
+	go func() { looked <- srv.Tree() }() // waits for the lock, as it should
+	seen <- true
+	require.Equal(t, "/\n  /a\n", <-looked)
+}
+
+func TestAHookOfAnElectionMustNotCallTheEnsemble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tb := &fakeTB{TB: t}
+		e := zktest.RunEnsemble(tb, 3)
+		e.OnElected(func(int, time.Time) { e.Leader() })
+		e.ElectLeader(0)
+		require.Len(t, tb.errors, 1)
+		require.Contains(t, tb.errors[0], "called the server")
+		tb.finish()
+	})
+}

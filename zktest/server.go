@@ -24,6 +24,7 @@ type Server struct {
 
 	bubble    bool // made in a synctest bubble
 	elsewhere sync.Once
+	hooked    sync.Once
 
 	mu        sync.Mutex // taken inside the engine's lock by hooks: never call the engine with it held
 	counts    map[Op]int
@@ -88,6 +89,7 @@ func (s *Server) config() zkserver.Config {
 	cfg.OnCommit = s.committed
 	cfg.OnExpired = s.expired
 	cfg.OnConn = s.connection
+	cfg.OnMisuse = s.calledFromHook
 	return cfg
 }
 

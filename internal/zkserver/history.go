@@ -1,14 +1,11 @@
 package zkserver
 
-import (
-	"sync"
-	"time"
-)
+import "time"
 
 // history is where the order of transactions and the life of sessions are decided: what the members
 // of an ensemble have in common. What a server has applied of it so far is its tree.
 type history struct {
-	mu sync.Mutex // guards this and the state of the servers that share it
+	mu lock // guards this and the state of the servers that share it
 
 	out      *outstanding
 	pending  []*request // submitted, not finished; oldest first

@@ -51,6 +51,8 @@ type Config struct {
 	// OnCommit sees each transaction at the instant of its commit, in order, before any
 	// reply or watch event leaves.
 	OnCommit func(Txn)
+	// OnMisuse is called when what RunHook runs calls the server.
+	OnMisuse func()
 	// OnConn sees connections come and go.
 	OnConn func(ConnEvent)
 	// OnExpired sees each session that expires, before its ephemerals go.
@@ -113,12 +115,14 @@ type Server struct {
 func New(cfg Config) *Server {
 	cfg = cfg.withDefaults()
 	now := time.Now()
-	return &Server{
+	s := &Server{
 		cfg: cfg, log: cfg.Logger, clock: &clock{start: now, manual: cfg.ManualClock},
 		history: newHistory(cfg.Tick), tree: newTree(), watches: newWatches(), lastSession: firstSessionID(now, 1),
 		links: map[int64]*link{}, conns: map[*conn]struct{}{}, clients: map[int64]map[*conn]struct{}{}, listeners: map[net.Listener]struct{}{},
 		done: make(chan struct{}),
 	}
+	s.mu.misuse = cfg.OnMisuse
+	return s
 }
 
 // spawn starts a goroutine that Close waits for. Callers hold mu.

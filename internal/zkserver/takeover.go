@@ -38,7 +38,7 @@ func (e *Ensemble) takeOver(s *Server) {
 	s.armReaper()
 	e.admit() // or it would find that it has no majority
 	if e.cfg.OnElected != nil {
-		e.cfg.OnElected(m.index, s.now())
+		s.RunHook(func() { e.cfg.OnElected(m.index, s.now()) })
 	}
 }
 
