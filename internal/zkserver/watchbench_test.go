@@ -2,6 +2,7 @@ package zkserver
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -111,6 +112,21 @@ func BenchmarkRestoreManyWatches(b *testing.B) {
 				w.drop(who)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(2*n), "ns/watch")
+		})
+	}
+}
+
+// The ancestors of a node are climbed at a cost proportional to its depth.
+func BenchmarkEventDeepBelowARecursiveWatch(b *testing.B) {
+	for _, depth := range []int{100, 1_000, 10_000} {
+		b.Run(fmt.Sprint(depth), func(b *testing.B) {
+			w, who := newWatches(), &countingWatcher{}
+			w.keep("/n", who, recursive)
+			path := strings.Repeat("/n", depth)
+			for b.Loop() {
+				w.changed(path, nil)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(depth), "ns/level")
 		})
 	}
 }

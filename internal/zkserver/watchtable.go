@@ -38,12 +38,12 @@ type watchTable struct {
 	// real server counts those when it reports how many connections watch.
 	byWatcher map[watcher]map[string]struct{}
 	fired     *firings
-	n         int // watches
-	recursive int // those of mode recursive
+	n         int         // watches
+	recursive map[int]int // how many recursive ones there are on paths of each length
 }
 
 func newWatchTable(f *firings) *watchTable {
-	return &watchTable{byPath: map[string]map[watcher]watchMode{}, byWatcher: map[watcher]map[string]struct{}{}, fired: f}
+	return &watchTable{byPath: map[string]map[watcher]watchMode{}, byWatcher: map[watcher]map[string]struct{}{}, recursive: map[int]int{}, fired: f}
 }
 
 func (w *watchTable) add(path string, who watcher, mode watchMode) {
@@ -53,12 +53,12 @@ func (w *watchTable) add(path string, who watcher, mode watchMode) {
 		w.byPath[path] = ws
 	}
 	if old, dup := ws[who]; dup {
-		w.forget(old)
+		w.forget(path, old)
 	}
 	ws[who] = mode
 	w.n++
 	if mode == recursive {
-		w.recursive++
+		w.recursive[len(path)]++
 	}
 	ps := w.byWatcher[who]
 	if ps == nil {
@@ -69,10 +69,13 @@ func (w *watchTable) add(path string, who watcher, mode watchMode) {
 }
 
 // forget uncounts a watch that is removed or replaced.
-func (w *watchTable) forget(mode watchMode) {
+func (w *watchTable) forget(path string, mode watchMode) {
 	w.n--
-	if mode == recursive {
-		w.recursive--
+	if mode != recursive {
+		return
+	}
+	if w.recursive[len(path)]--; w.recursive[len(path)] == 0 {
+		delete(w.recursive, len(path))
 	}
 }
 
@@ -83,7 +86,7 @@ func (w *watchTable) remove(path string, who watcher) bool {
 	if !ok {
 		return false
 	}
-	w.forget(mode)
+	w.forget(path, mode)
 	delete(ws, who)
 	if len(ws) == 0 {
 		delete(w.byPath, path)
@@ -120,8 +123,11 @@ func (w *watchTable) trigger(t EventType, path string, acl []ACL, skip map[watch
 			w.remove(path, who)
 		}
 	}
-	if w.recursive > 0 && t != EventChildrenChanged {
+	if len(w.recursive) > 0 && t != EventChildrenChanged {
 		for up, ok := above(path); ok; up, ok = above(up) {
+			if w.recursive[len(up)] == 0 {
+				continue // to look up every ancestor of a deep node takes the square of its depth
+			}
 			for who, mode := range w.byPath[up] {
 				if mode == recursive {
 					add(who, len(w.byPath[up]))
@@ -159,7 +165,7 @@ func (w *watchTable) watched(path string) (found, ok bool) {
 	if path == "" {
 		return false, true
 	}
-	if !strings.Contains(path, "/") || path[0] != '/' && w.recursive > 0 && len(w.byPath[path]) == 0 {
+	if !strings.Contains(path, "/") || path[0] != '/' && len(w.recursive) > 0 && len(w.byPath[path]) == 0 {
 		return false, false
 	}
 	return len(w.byPath[path]) > 0, true
