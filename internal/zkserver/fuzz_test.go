@@ -88,7 +88,11 @@ func FuzzSession(f *testing.F) {
 			cfg.ExtendedTypes = flags&2 == 2
 			s := newServer(t, cfg)
 			p.run(t, s)
-			time.Sleep(time.Minute) // longer than any session lives
+			time.Sleep(time.Minute) // longer than a session lives unless it has asked for more with a second connect
+			for _, left := range s.Sessions() {
+				time.Sleep(time.Until(left.Expires))
+			}
+			synctest.Wait()
 			requireNothingLeft(t, s)
 			other := join(t, s, 10*time.Second)
 			other.stat("/zookeeper") // the server still serves
