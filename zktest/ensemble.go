@@ -69,9 +69,9 @@ func newEnsemble(tb testing.TB, n int, opts []Option) *Ensemble {
 		tb.Helper()
 		tb.Fatal(err)
 	}
-	for range n {
+	for i := range n {
 		s := newServer(e.opts)
-		s.tb = tb
+		s.tb, s.name = tb, fmt.Sprintf("member %d: ", i)
 		e.servers = append(e.servers, s)
 	}
 	cfg := e.opts.ensemble

@@ -206,3 +206,12 @@ func TestTheClientsOwnHostListFindsTheServers(t *testing.T) {
 		require.Error(t, err)
 	})
 }
+
+func TestWhatAnEnsemblePrintsTellsTheMember(t *testing.T) {
+	var lines []string
+	e := zktest.StartEnsemble(2, zktest.WithVerbose(func(args ...any) { lines = append(lines, args[0].(string)) }))
+	e.Server(1).Create("/n", nil, 0, 0)
+	e.Close()
+	require.Len(t, lines, 1)
+	require.Regexp(t, `^member 1: .* create /n`, lines[0])
+}

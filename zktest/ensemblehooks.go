@@ -137,13 +137,7 @@ func (e *Ensemble) Pin(id int64, i int) (unpin func()) {
 
 // Disconnect drops the connection of a session, at whichever member; see [Ensemble.Session] for where it goes. It
 // reports whether there was one.
-func (e *Ensemble) Disconnect(id int64) bool {
-	found := false
-	for _, s := range e.servers {
-		found = s.Disconnect(id) || found
-	}
-	return found
-}
+func (e *Ensemble) Disconnect(id int64) bool { return e.zk.Disconnect(id) }
 
 // Expire ends a session; see [Server.Expire]. It reports false also if there is no leader that could.
 func (e *Ensemble) Expire(id int64) bool { return e.servers[0].Expire(id) }

@@ -19,6 +19,7 @@ import (
 // with [WithCommitLatency] takes that long, or until a frozen server is thawed.
 type Server struct {
 	zk   *zkserver.Server
+	name string     // of a member of an ensemble, in what WithVerbose prints
 	tb   testing.TB // nil for a server that Start made
 	opts options
 

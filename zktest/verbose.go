@@ -19,7 +19,7 @@ func WithVerbose(print func(args ...any)) Option {
 // say prints a line of its own. It is called with mu held.
 func (s *Server) say(at time.Time, format string, args ...any) {
 	if s.opts.verbose != nil {
-		s.opts.verbose(stamp(at) + " " + fmt.Sprintf(format, args...))
+		s.opts.verbose(s.name + stamp(at) + " " + fmt.Sprintf(format, args...))
 	}
 }
 
@@ -28,7 +28,7 @@ func (s *Server) sayRequest(r Request, q zkserver.Request) {
 	if s.opts.verbose == nil {
 		return
 	}
-	s.opts.verbose(cut(r.String(), 2*reportedLine))
+	s.opts.verbose(s.name + cut(r.String(), 2*reportedLine))
 	switch {
 	case r.Op != Connect || r.Code != 0:
 	case q.Resumed:

@@ -26,6 +26,7 @@ type conn struct {
 
 	behind *conn // the session's connection before, whose queued requests come first
 	heir   *conn // the one after; this one is done with but for them
+	inHand bool  // an arrival was taken and is being handled
 
 	line []*request // in an ensemble: submitted and not answered, oldest first
 

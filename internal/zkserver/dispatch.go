@@ -136,7 +136,6 @@ func (c *conn) proceed(a *arrival) {
 		return
 	}
 	if c.heir != nil {
-		defer c.wakeHeirs()
 		if a.hold != nil && !a.queued {
 			c.drop(a)
 			return

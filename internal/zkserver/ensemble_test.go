@@ -94,6 +94,45 @@ func TestAWriteFromWhereTheSessionWasIsRefused(t *testing.T) {
 	})
 }
 
+// As seen on three real servers.
+func TestTheLeaderAlsoRefusesToReadForASessionThatHasLeftIt(t *testing.T) {
+	inEnsemble(t, Config{}, func(t *testing.T, e *Ensemble) {
+		w := join(t, e.Member(2), 10*time.Second)
+		moved := dial(t, e.Member(0))
+		moved.connect(10*time.Second, w.id, w.pass, 0)
+		before := e.Member(2).Zxid()
+		w.send(OpExists, watchBody("/", false))
+		w.requireClosed()
+		require.Equal(t, before, e.Member(2).Zxid(), "a read costs nothing")
+		follower := join(t, e.Member(1), 10*time.Second)
+		again := dial(t, e.Member(2))
+		again.connect(10*time.Second, follower.id, follower.pass, 0)
+		require.Equal(t, CodeOK, follower.do(OpSync, pathBody("/")).code, "a follower's sync names no owner")
+		follower.send(OpSetData, setBody("/", nil, -1))
+		follower.requireClosed()
+		require.Equal(t, CodeOK, again.do(OpSetData, setBody("/", nil, -1)).code)
+	})
+}
+
+func TestTheClockOfAnEnsembleCanBeMoved(t *testing.T) {
+	inEnsemble(t, Config{ManualClock: true}, func(t *testing.T, e *Ensemble) {
+		gone, here := join(t, e.Member(0), 10*time.Second), join(t, e.Member(1), 10*time.Second)
+		gone.create("/gone", nil, FlagEphemeral)
+		here.create("/here", nil, FlagEphemeral)
+		require.NoError(t, gone.nc.Close())
+		synctest.Wait()
+		time.Sleep(time.Hour)
+		require.Len(t, e.Member(0).Sessions(), 2, "it stands still")
+		e.Member(0).Advance(time.Minute)
+		require.Len(t, e.Member(0).Sessions(), 1)
+		names, _ := e.Member(1).Children("/")
+		require.Equal(t, []string{"here", "zookeeper"}, names)
+		e.Isolate(1)
+		e.Member(0).Advance(time.Minute)
+		require.Empty(t, e.Member(0).Sessions(), "the leader cannot hear it")
+	})
+}
+
 func TestACutOffFollowerAnswersReadsUntilItNotices(t *testing.T) {
 	inEnsemble(t, Config{}, func(t *testing.T, e *Ensemble) {
 		start := time.Now()

@@ -134,6 +134,10 @@ func (s *Server) Exile(id int64) (end func()) {
 func (s *Server) Disconnect(id int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.disconnect(id)
+}
+
+func (s *Server) disconnect(id int64) bool {
 	found := false
 	for c := range s.clients[id] {
 		if c.session == id {

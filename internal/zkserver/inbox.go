@@ -145,6 +145,8 @@ func (c *conn) pump(inline bool) {
 // neither when nothing is left.
 func (c *conn) nextIn() (a *arrival, wait time.Duration, hold <-chan struct{}) {
 	s := c.srv
+	c.inHand = false
+	c.wakeHeirs()
 	if s.closed || c.aborted || c.heir != nil {
 		c.heldOnly()
 	}
@@ -188,6 +190,7 @@ func (c *conn) takeIn(a *arrival) *arrival {
 	if c.stalled {
 		poke(c.room)
 	}
+	c.inHand = true
 	return c.in.take(a)
 }
 

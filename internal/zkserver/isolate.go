@@ -78,6 +78,17 @@ func (e *Ensemble) Elect(i int) bool {
 	return true
 }
 
+// Disconnect drops the connections that a session has now, at any member. It reports whether there was one.
+func (e *Ensemble) Disconnect(id int64) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	found := false
+	for _, s := range e.members {
+		found = s.disconnect(id) || found
+	}
+	return found
+}
+
 // thawed lets a member go on that others may have given up meanwhile.
 func (s *Server) thawed() {
 	m := s.member

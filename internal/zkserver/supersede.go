@@ -41,6 +41,9 @@ func (s *session) setLatest(c *conn) (before *conn) {
 // holdsBack tells whether a connection has requests in the server's queue that come before those of its heir.
 func (c *conn) holdsBack() bool {
 	for ; c != nil; c = c.behind {
+		if c.inHand {
+			return true // it may be one of those, or become one
+		}
 		for a := range c.in.all {
 			if a.queued {
 				return true
