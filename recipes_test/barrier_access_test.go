@@ -1,0 +1,116 @@
+package recipes_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// uses are the first calls that somebody makes of each type, by name.
+func uses(s *zksync.Session, path string) map[string]func(context.Context) error {
+	noPhase := func(f func(context.Context) (int, error)) func(context.Context) error {
+		return func(ctx context.Context) error { _, err := f(ctx); return err }
+	}
+	latch, gate := zkbarrier.NewLatch(s, path, 2), zkbarrier.NewGate(s, path)
+	double, barrier := zkbarrier.NewDoubleBarrier(s, path, 2), zkbarrier.NewBarrier(s, path, 2)
+	group, phaser := zkbarrier.NewWaitGroup(s, path), zkbarrier.NewPhaser(s, path)
+	return map[string]func(context.Context) error{
+		"Latch.CountDown": latch.CountDown, "Latch.Reset": latch.Reset, "Latch.Wait": latch.Wait, "Latch.Count": noPhase(latch.Count),
+		"Gate.Set":            gate.Set,
+		"DoubleBarrier.Enter": double.Enter,
+		"Barrier.Await":       noPhase(barrier.Await), "Barrier.Waiting": noPhase(barrier.Waiting), "Barrier.Reset": barrier.Reset,
+		"WaitGroup.AddContext": func(ctx context.Context) error { return group.AddContext(ctx, 1) },
+		"Phaser.Register":      noPhase(phaser.Register), "Phaser.AwaitAdvance": func(ctx context.Context) error { _, err := phaser.AwaitAdvance(ctx, 0); return err },
+		"Phaser.ForceTermination": phaser.ForceTermination,
+	}
+}
+
+// Nobody may create anything there.
+func TestABarrierInADirectoryWithoutPermissionSaysSo(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		v.put("/closed/x", "")
+		_, err := s.Conn().SetACL("/closed", zk.WorldACL(zk.PermRead), -1)
+		require.NoError(t, err)
+		for name, use := range uses(s, "/closed/a") {
+			ctx, cancel := context.WithTimeout(context.Background(), v.patience())
+			start := time.Now()
+			err := use(ctx)
+			cancel()
+			assert.True(t, errors.Is(err, zk.ErrNoAuth), "%s: %v after %v", name, err, time.Since(start))
+		}
+	})
+}
+
+// The directory of the barrier itself is somebody else's.
+func TestABarrierThatMayNotBeReadOrWrittenSaysSo(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		v.put("/closed/x", "")
+		_, err := s.Conn().Create("/closed/a", nil, 0, zk.DigestACL(zk.PermAll, "somebody", "else"))
+		require.NoError(t, err)
+		for name, use := range uses(s, "/closed/a") {
+			ctx, cancel := context.WithTimeout(context.Background(), v.patience())
+			start := time.Now()
+			err := use(ctx)
+			cancel()
+			assert.True(t, errors.Is(err, zk.ErrNoAuth), "%s: %v after %v", name, err, time.Since(start))
+		}
+	})
+}
+
+// A session that is closed ends every wait, with ErrClosed.
+func TestAClosedSessionEndsEveryWait(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		ctx := context.Background()
+		s, other := v.session(), v.session()
+		gate := zkbarrier.NewGate(other, "/waits/gate")
+		require.NoError(t, gate.Set(ctx))
+		group := zkbarrier.NewWaitGroup(other, "/waits/group")
+		require.NoError(t, group.AddContext(ctx, 1))
+		phaser := zkbarrier.NewPhaser(other, "/waits/phaser")
+		v.gives(0, phaser.Register)
+		inside := []*zkbarrier.DoubleBarrier{zkbarrier.NewDoubleBarrier(s, "/waits/inside", 2), zkbarrier.NewDoubleBarrier(other, "/waits/inside", 2)}
+		v.allPass([]*attempt{waits(ctx, inside[0].Enter), waits(ctx, inside[1].Enter)})
+		p := zkbarrier.NewPhaser(s, "/waits/phaser")
+		v.gives(0, p.Register)
+		begun := map[string]*attempt{
+			"Latch.Wait":          waits(ctx, zkbarrier.NewLatch(s, "/waits/latch", 2).Wait),
+			"Gate.Wait":           waits(ctx, zkbarrier.NewGate(s, "/waits/gate").Wait),
+			"DoubleBarrier.Enter": waits(ctx, zkbarrier.NewDoubleBarrier(s, "/waits/double", 2).Enter),
+			"DoubleBarrier.Leave": waits(ctx, inside[0].Leave),
+			"Barrier.Await":       awaits(zkbarrier.NewBarrier(s, "/waits/barrier", 2).Await),
+			"tolerant Barrier":    awaits(zkbarrier.NewBarrier(s, "/waits/tolerant", 2, zkbarrier.Tolerant()).Await),
+			"WaitGroup.Wait":      waits(ctx, zkbarrier.NewWaitGroup(s, "/waits/group").WaitContext),
+			"Phaser.Arrive":       awaits(p.ArriveAndAwaitAdvance),
+			"Phaser.AwaitAdvance": awaits(func(ctx context.Context) (int, error) { return p.AwaitAdvance(ctx, 0) }),
+		}
+		v.quiet()
+		for name, a := range begun {
+			require.True(t, a.pending(), name)
+		}
+		start := time.Now()
+		require.NoError(t, s.Close())
+		for name, a := range begun {
+			assert.ErrorIs(t, v.failed(a), zksync.ErrClosed, name)
+		}
+		v.within(start, 3*time.Second, "the end of all waits")
+		// Nothing of it is left to disturb anybody.
+		require.NoError(t, inside[1].Leave(ctx))
+		v.gives(1, phaser.ArriveAndAwaitAdvance)
+		require.NoError(t, group.DoneContext(ctx))
+		require.Empty(t, v.children("/waits/double/parties"))
+	})
+}
+
+func awaits(f func(context.Context) (int, error)) *attempt {
+	return waits(context.Background(), func(ctx context.Context) error { _, err := f(ctx); return err })
+}
