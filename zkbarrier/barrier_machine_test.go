@@ -3,6 +3,7 @@ package zkbarrier
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,7 +49,7 @@ func TestRandomUseAndFaultsOfTheBarrierAgreeWithAPlainModel(t *testing.T) {
 	steps, passed, broke := 0, 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		rapid.SyncTest(rt, func(rt *rapid.T) {
-			m := newMachine(inRapid{t, rt}, rapid.SampledFrom(settings).Draw(rt, "setting"))
+			m := newMachine(inRapid{t, rt}, rt, rapid.SampledFrom(settings).Draw(rt, "setting"))
 			actions := m.actions()
 			for name, f := range actions {
 				actions[name] = func(rt *rapid.T) {
@@ -77,9 +78,11 @@ func TestRandomUseAndFaultsOfTheBarrierAgreeWithAPlainModel(t *testing.T) {
 	require.NotZero(t, broke)
 }
 
-func newMachine(t testing.TB, how setting) *machine {
+func newMachine(t testing.TB, rt *rapid.T, how setting) *machine {
 	m := &machine{sc: newScene(t, how), t: t, next: map[int64][]zktest.Verdict{}}
-	own := NewBarrier(m.sc.s[0], testPath, 3) // another object of the same session
+	luck := rand.New(rand.NewPCG(1, rapid.Uint64().Draw(rt, "luck")))
+	hop := rapid.SampledFrom([]int{1, 5, 20}).Draw(rt, "hop") // so that requests of several parties overlap
+	own := NewBarrier(m.sc.s[0], testPath, 3)                 // another object of the same session
 	own.tolerant, own.action, own.announced = m.sc.bs[0].tolerant, m.sc.bs[0].action, m.sc.bs[0].announced
 	for _, b := range []*Barrier{m.sc.bs[0], own, m.sc.bs[1], m.sc.bs[1], m.sc.bs[1], m.sc.bs[2], m.sc.bs[2]} {
 		m.workers = append(m.workers, &worker{b: b, cancel: func() {}})
@@ -93,7 +96,7 @@ func newMachine(t testing.TB, how setting) *machine {
 		defer m.sc.book.mu.Unlock()
 		queue := m.next[q.Session]
 		if len(queue) == 0 {
-			return zktest.Verdict{}
+			return zktest.Verdict{Delay: time.Duration(luck.IntN(hop)) * time.Millisecond}
 		}
 		m.next[q.Session] = queue[1:]
 		return queue[0]
@@ -125,13 +128,20 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		"freeze":       func(t *rapid.T) { m.heal(t, srv.Freeze()) },
 		"slow down":    func(t *rapid.T) { srv.Delay(m.session(t), someTime(t)/4, someTime(t)/4) },
 		"strike": func(t *rapid.T) {
-			fate := rapid.SampledFrom([]zktest.Fate{zktest.LoseRequest, zktest.LoseReply, zktest.Duplicate, zktest.Fail}).Draw(t, "fate")
-			id := m.session(t)
+			id, after, fate := m.session(t), rapid.IntRange(0, 3).Draw(t, "after"), rapid.SampledFrom(fates).Draw(t, "fate")
 			m.sc.book.mu.Lock()
 			defer m.sc.book.mu.Unlock()
-			m.next[id] = append(m.next[id], zktest.Verdict{Fate: fate, Code: -1})
+			m.next[id] = append(append(m.next[id], make([]zktest.Verdict, after)...), fate)
 		},
-		"settle": m.settle,
+		"lose an answer and the session": func(t *rapid.T) {
+			id := m.session(t)
+			m.sc.book.mu.Lock()
+			m.next[id] = append(m.next[id], zktest.Verdict{Fate: zktest.LoseReply})
+			m.sc.book.mu.Unlock()
+			m.faults = append(m.faults, time.AfterFunc(someTime(t)/10, func() { srv.Expire(id) }))
+		},
+		"restart": func(*rapid.T) { srv.Restart() },
+		"settle":  m.settle,
 	}
 }
 

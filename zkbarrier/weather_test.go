@@ -150,14 +150,16 @@ func (w *weather) heal(t *rapid.T, f func()) {
 	w.faults = append(w.faults, time.AfterFunc(someTime(t), f))
 }
 
+// fates are what may befall a request; one that is delayed survives its connection.
+var fates = []zktest.Verdict{
+	{Fate: zktest.LoseRequest}, {Fate: zktest.LoseReply}, {Fate: zktest.Duplicate}, {Fate: zktest.Fail, Code: -1},
+	{Fate: zktest.Fail, Code: -4}, {Delay: 30 * time.Millisecond}, {Delay: 3 * time.Second},
+	{Delay: 4 * time.Second, Fate: zktest.LoseReply}, {Delay: 20 * time.Millisecond, Fate: zktest.Duplicate},
+}
+
 // moves are the faults.
 func (w *weather) moves() map[string]func(*rapid.T) {
 	srv := w.srv
-	fates := []zktest.Verdict{
-		{Fate: zktest.LoseRequest}, {Fate: zktest.LoseReply}, {Fate: zktest.Duplicate}, {Fate: zktest.Fail, Code: -1},
-		{Fate: zktest.Fail, Code: -4}, {Delay: 30 * time.Millisecond}, {Delay: 3 * time.Second},
-		{Delay: 4 * time.Second, Fate: zktest.LoseReply}, {Delay: 20 * time.Millisecond, Fate: zktest.Duplicate},
-	}
 	return map[string]func(*rapid.T){
 		"advance":      func(t *rapid.T) { time.Sleep(someTime(t)) },
 		"advance a ms": func(*rapid.T) { time.Sleep(time.Millisecond) },
