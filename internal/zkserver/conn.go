@@ -125,15 +125,8 @@ func (c *conn) notify(t EventType, path string, acl []ACL) {
 	if c.closing || c.drowned || checkACL(acl, PermRead, c.ids) != CodeOK {
 		return
 	}
-	e := newFrame(32 + len(path))
-	e.int32(xidWatch)
-	e.int64(-1)
-	e.int32(0)
-	e.int32(int32(t))
-	e.int32(stateSyncConnected)
-	e.string(path)
 	c.srv.stats.notifications++
-	c.respond(e.frame())
+	c.respond(c.srv.event.of(t, path))
 	if c.outBytes > maxQueued {
 		c.srv.log.Warn("connection dropped: peer does not read its events", "session", c.session)
 		c.drown()

@@ -91,6 +91,7 @@ type Server struct {
 
 	tree        *tree
 	watches     *watches
+	event       eventFrame
 	lastSession int64
 	links       map[int64]*link
 	conns       map[*conn]struct{}
