@@ -21,6 +21,7 @@ func (o *options) check() error {
 		{"WithTick", o.cfg.Tick, 1},
 		{"WithCommitLatency", o.cfg.CommitLatency, 0},
 		{"WithContainerInterval", o.cfg.ContainerInterval, 0},
+		{"WithUnusedContainers", o.cfg.ContainerUnused, 0},
 		{"WithHandshakeTimeout", o.cfg.HandshakeTimeout, 0},
 	} {
 		if d.value < d.least {

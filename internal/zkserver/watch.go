@@ -95,10 +95,29 @@ func (w *watches) check(path string, kind int32) Code {
 	return code
 }
 
+// nowhere tells whether a request is about a watch on no path, and the client has one. The real server lets it have
+// one, and stumbles over it when it looks for it.
+func (w *watches) nowhere(path string, who watcher) bool {
+	if path != nullName {
+		return false
+	}
+	_, found := w.data.byPath[path][who]
+	return found
+}
+
+// mistaken tells whether a watch to add is on no path and the client has one that stays on the empty path. They have
+// the same hash in the real server, which stumbles when it compares them.
+func (w *watches) mistaken(path string, who watcher, mode watchMode) bool {
+	if path != nullName {
+		return false
+	}
+	return w.data.byPath[""][who] != oneShot || mode == persistent && w.child.byPath[""][who] != oneShot
+}
+
 // remove answers removeWatches. A persistent watch can be removed by half.
 func (w *watches) remove(path string, kind int32, who watcher) Code {
 	tables := w.kind(kind)
-	if tables == nil {
+	if tables == nil || w.nowhere(path, who) {
 		return CodeMarshalling
 	}
 	code := CodeNoWatcher
@@ -114,7 +133,7 @@ func (w *watches) remove(path string, kind int32, who watcher) Code {
 // client may read it: access is checked when there is an event.
 func (s *Server) addWatch(r *request, e *encoder) Code {
 	mode, ok := modeOnWire(r.call.Kind)
-	if !ok {
+	if !ok || s.watches.nowhere(r.call.Path, r.conn) || s.watches.mistaken(r.call.Path, r.conn, mode) {
 		return CodeMarshalling
 	}
 	s.watches.keep(r.call.Path, r.conn, mode)

@@ -120,5 +120,18 @@ func TestAWatchOnTheEmptyPathIsNotOneOnNone(t *testing.T) {
 		none := func(e *encoder) { e.int32(-1); e.int32(3) }
 		require.Equal(t, CodeNoWatcher, w.do(OpRemoveWatches, none).code)
 		require.Equal(t, CodeOK, w.do(OpRemoveWatches, kindBody("", 3)).code)
+
+		add := func(e *encoder) { e.int32(-1); e.int32(0) }
+		w.do(OpAddWatch, kindBody("", 0))
+		require.Equal(t, CodeMarshalling, w.do(OpAddWatch, add).code, "it takes the one for the other")
+		w.do(OpGetData, watchBody("", true)) // the watch on the children stays for ever, that on the data does no longer
+		require.Equal(t, CodeMarshalling, w.do(OpAddWatch, add).code)
+		require.Equal(t, CodeOK, w.do(OpRemoveWatches, kindBody("", 3)).code)
+		require.Equal(t, CodeOK, w.do(OpAddWatch, add).code)
+		require.Equal(t, CodeMarshalling, w.do(OpAddWatch, add).code, "what it has it cannot find")
+		require.Equal(t, CodeMarshalling, w.do(OpRemoveWatches, none).code)
+		other := join(t, s, 10*time.Second)
+		require.Equal(t, CodeNoWatcher, other.do(OpRemoveWatches, none).code)
+		require.Equal(t, CodeOK, other.do(OpAddWatch, add).code)
 	})
 }
