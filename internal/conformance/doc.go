@@ -32,7 +32,7 @@
 //   - fence, event and ended, which wait for what comes unasked;
 //   - drop, which cuts the connection, and close, which ends the session.
 //
-// The world has join, dial (with client.greet for the connect request), resume, restart (in scenarios of the way
+// The world has join, dial (with client.greet for the connect request), resume, restart and setSequence (in scenarios of the way
 // owning), say, which puts any text into the transcript, and offRecord for what shall not enter it.
 //
 // Nothing is read in the background and nothing is waited for by the clock: a frame enters the transcript

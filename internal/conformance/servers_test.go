@@ -63,6 +63,12 @@ func (s *realServer) restart() {
 	require.NoError(s.t, s.e.StartServers(ctx))
 }
 
+func (s *realServer) setSequence(path string, n int32) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	require.NoError(s.t, s.e.SetSequence(ctx, path, n))
+}
+
 // ownServer is the server in this process.
 type ownServer struct {
 	zk *zkserver.Server
@@ -83,3 +89,8 @@ func (s *ownServer) dial() (net.Conn, error) {
 }
 
 func (s *ownServer) restart() { s.zk.Restart(true) }
+
+func (s *ownServer) setSequence(path string, n int32) {
+	s.zk.SetSequence(path, n)
+	s.restart()
+}

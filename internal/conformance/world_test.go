@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"fmt"
 	"net"
 	"testing"
 	"time"
@@ -10,6 +11,9 @@ import (
 type server interface {
 	dial() (net.Conn, error)
 	restart() // stops and starts it again, with its data
+
+	// setSequence restarts it with another number for the next sequential child of a node.
+	setSequence(path string, n int32)
 }
 
 // entry is one line of a transcript.
@@ -89,6 +93,13 @@ func (w *world) resume(name string, s *session, seen int64) *client {
 func (w *world) restart() {
 	w.note("", ">", "restart", nil)
 	w.srv.restart()
+}
+
+// setSequence restarts the server, which must be the scenario's own, and lets the next sequential child of a node
+// have a number.
+func (w *world) setSequence(path string, n int32) {
+	w.note("", ">", fmt.Sprintf("restart, and %s counts on from %d", path, n), nil)
+	w.srv.setSequence(expand(path, w.base), n)
 }
 
 // sessionOf remembers a session, so that cleaning up can end it.
