@@ -52,7 +52,7 @@ PROGRAMS ?= 2000
 
 .PHONY: conformance
 conformance: zookeeper ## the in-process server against a real one: every scenario and 2000 programs
-	MENAGERIE_REQUIRE_ENSEMBLE=1 $(GO) -C internal/conformance test -count=$(COUNT) -timeout=$$((15 * $(COUNT)))m $(TESTFLAGS) -programs $(PROGRAMS)
+	MENAGERIE_REQUIRE_ENSEMBLE=1 $(GO) -C internal/conformance test -count=$(COUNT) -timeout=$$((15 * $(COUNT)))m $(TESTFLAGS) -full -programs $(PROGRAMS)
 
 .PHONY: bench
 bench: zookeeper ## benchmarks, in-process and against one real server

@@ -12,7 +12,7 @@ const (
 // everything is what each operation is tried with; it is for a node that has a child.
 func everything(node string) []op {
 	return []op{
-		exists(node, false), get(node, false), list(node, false), list2(node, false), getACL(node), syncOf(node),
+		exists(node, false), get(node, false), list(node, false), list2(node, false), getACL(node), syncOf(node), allChildren(node),
 		multiRead(get(node, false), list(node, false)), check(node, 77),
 		set(node, "new", -1), multi(set(node, "newer", -1)), multi(check(node, -1)),
 		create(node+"/n", "", persistent), create2(node+"/e", "", ephemeral), container(node+"/c", ""), create(node+"/s-", "", sequential),
@@ -24,14 +24,17 @@ func everything(node string) []op {
 }
 
 func init() {
-	for perms, name := range map[int32]string{
-		0: "nothing", permRead: "read", permWrite: "write", permCreate: "create", permDelete: "delete", permAdmin: "admin",
-		permAll &^ permRead: "all but read", permAll &^ permWrite: "all but write", permAll &^ permCreate: "all but create",
-		permAll &^ permDelete: "all but delete", permAll &^ permAdmin: "all but admin", 32: "an unknown permission", 63: "more than all",
+	for _, may := range []struct {
+		perms int32
+		name  string
+	}{
+		{0, "nothing"}, {permRead, "read"}, {permWrite, "write"}, {permCreate, "create"}, {permDelete, "delete"}, {permAdmin, "admin"},
+		{permAll &^ permRead, "all but read"}, {permAll &^ permWrite, "all but write"}, {permAll &^ permCreate, "all but create"},
+		{permAll &^ permDelete, "all but delete"}, {permAll &^ permAdmin, "all but admin"}, {32, "an unknown permission"}, {63, "more than all"},
 	} {
-		add("each operation where everybody may: "+name, func(w *world) {
+		add("each operation where everybody may: "+may.name, func(w *world) {
 			a := w.join("A")
-			a.all(create("~/n", "", persistent), create("~/n/child", "", persistent), setACL("~/n", -1, anyone(perms), grant{permAll, "digest", aliceID}))
+			a.all(create("~/n", "", persistent), create("~/n/child", "", persistent), setACL("~/n", -1, anyone(may.perms), grant{permAll, "digest", aliceID}))
 			a.all(everything("~/n")...)
 		})
 	}

@@ -13,7 +13,7 @@ type scenario struct {
 	name string
 	run  func(w *world)
 	way  way
-	with settings // of its own servers
+	with settings
 }
 
 // way says what a scenario needs.
@@ -22,21 +22,35 @@ type way int
 const (
 	alone  way = iota // runs while nobody else does, so that zxids are compared exactly
 	shared            // takes its time: runs together with others; zxids are compared by their order
-	owning            // restarts the server, so both are its own
+	owning            // alone, and it restarts the server or changes the root: on servers that are there for that
+	seldom            // like owning, and costs so much that it runs only with the flag -full
 )
+
+var full = flag.Bool("full", false, "run the scenarios that are left out otherwise because they start servers again and again")
 
 var scenarios []scenario
 
 // add adds a scenario to the suite. Call it from an init function of the file that holds the scenarios.
 func add(name string, run func(w *world)) { addAs(alone, name, run) }
 
-func addAs(how way, name string, run func(w *world)) {
-	scenarios = append(scenarios, scenario{name: name, run: run, way: how})
+func addAs(how way, name string, run func(w *world)) { addWith(settings{}, how, name, run) }
+
+// addWith adds a scenario that runs on servers with settings.
+func addWith(with settings, how way, name string, run func(w *world)) {
+	scenarios = append(scenarios, scenario{name: strings.ReplaceAll(name, "/", "|"), run: run, way: how, with: with})
 }
 
-// addWith adds a scenario that has servers of its own, with settings.
-func addWith(with settings, name string, run func(w *world)) {
-	scenarios = append(scenarios, scenario{name: name, run: run, way: owning, with: with})
+// home names the servers that a scenario runs on.
+func (s scenario) home() string {
+	switch {
+	case s.with.reaping != 0:
+		return "hasty"
+	case s.with.extended:
+		return "extended"
+	case s.way == owning, s.way == seldom:
+		return "own"
+	}
+	return "plain"
 }
 
 // compared counts what was compared, for the summary.
@@ -44,26 +58,31 @@ var compared struct{ scenarios, programs, frames atomic.Int64 }
 
 func TestBothServersAnswerTheSameInEveryScenario(t *testing.T) {
 	t.Parallel()
-	real, own := startReal(t, settings{}), startOwn(t, settings{})
+	homes := map[string][]scenario{}
 	names := map[string]bool{}
-	for i, s := range scenarios {
+	for _, s := range scenarios {
 		if names[s.name] {
 			t.Fatalf("two scenarios are called %q", s.name)
 		}
 		names[s.name] = true
-		base := fmt.Sprintf("/s%03d", i)
-		t.Run(strings.ReplaceAll(s.name, "/", "|"), func(t *testing.T) {
-			switch s.way {
-			case alone:
-				both(t, real, own, base, true, s.run)
-			case shared:
-				t.Parallel()
-				both(t, real, own, base, false, s.run)
-			case owning:
-				t.Parallel()
-				both(t, startReal(t, s.with), startOwn(t, s.with), base, true, s.run)
+		if s.way == seldom && !*full {
+			continue
+		}
+		homes[s.home()] = append(homes[s.home()], s)
+	}
+	for name, here := range homes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			servers := startPair(t, here[0].with)
+			for i, s := range here {
+				t.Run(s.name, func(t *testing.T) {
+					if s.way == shared {
+						t.Parallel()
+					}
+					both(t, servers.real, servers.own, fmt.Sprintf("/s%03d", i), s.way != shared, s.run)
+					compared.scenarios.Add(1)
+				})
 			}
-			compared.scenarios.Add(1)
 		})
 	}
 }

@@ -42,8 +42,8 @@ func init() {
 // nearTheEnd are scenarios about the end of the counter: what is applied one after the other stays there, what is
 // in flight together goes on below zero.
 func nearTheEnd() {
-	at := func(n int32, name string, then func(a *client)) {
-		addAs(owning, name, func(w *world) {
+	at := func(how way, n int32, name string, then func(a *client)) {
+		addAs(how, name, func(w *world) {
 			w.join("A").do(create("~/p", "", persistent))
 			w.setSequence("~/p", n)
 			a := w.join("A")
@@ -51,22 +51,22 @@ func nearTheEnd() {
 			a.all(exists("~/p", false), list("~/p", false))
 		})
 	}
-	at(2147483645, "the last sequence numbers", func(a *client) {
+	at(seldom, 2147483645, "the last sequence numbers", func(a *client) {
 		for range 5 {
 			a.do(create("~/p/n-", "", sequential))
 		}
 		a.all(create("~/p/m-", "", ephemeralSeq), create("~/p/plain", "", persistent), remove("~/p/plain", -1), create("~/p/o-", "", sequential))
 	})
-	at(2147483646, "the last sequence numbers within one transaction", func(a *client) {
+	at(owning, 2147483646, "the last sequence numbers within one transaction", func(a *client) {
 		a.all(multi(create("~/p/a-", "", sequential), create("~/p/b-", "", sequential), create("~/p/c-", "", ephemeralSeq), create("~/p/d-", "", sequential)),
 			exists("~/p", false), create("~/p/e-", "", sequential), multi(create("~/p/f-", "", sequential), create("~/p/g-", "", sequential)))
 	})
-	at(-3, "sequence numbers below zero", func(a *client) {
+	at(seldom, -3, "sequence numbers below zero", func(a *client) {
 		for range 5 {
 			a.do(create("~/p/n-", "", sequential))
 		}
 	})
-	at(1073741824, "the status of a node with very many changes of children", func(a *client) {
+	at(seldom, 1073741824, "the status of a node with very many changes of children", func(a *client) {
 		a.all(create("~/p/n", "", persistent), exists("~/p", false), remove("~/p/n", -1))
 	})
 }

@@ -53,7 +53,7 @@ func init() {
 		b.close()
 		w.join("C").do(list2("~", false))
 	})
-	addAs(owning, "watches do not survive a restart", func(w *world) {
+	addAs(seldom, "watches do not survive a restart", func(w *world) {
 		a := w.join("A")
 		a.all(create("~/n", "x", persistent), get("~/n", true), list("~", true), addWatch("~", modeRecursive))
 		w.restart()
@@ -61,7 +61,7 @@ func init() {
 		b := w.resume("B", a.session, a.seen)
 		b.all(set("~/n", "y", -1), create("~/m", "", persistent))
 	})
-	addAs(owning, "a session that has ended stays so after a restart", func(w *world) {
+	addAs(seldom, "a session that has ended stays so after a restart", func(w *world) {
 		a, b := w.join("A"), w.join("B")
 		b.do(create("~/e", "", ephemeral))
 		b.close()
@@ -70,7 +70,7 @@ func init() {
 		w.resume("C", b.session, 0).ended()
 		w.resume("D", a.session, 0).do(list2("~", false))
 	})
-	addAs(owning, "a multi and a failed write before a restart", func(w *world) {
+	addAs(seldom, "a multi and a failed write before a restart", func(w *world) {
 		a := w.join("A")
 		a.all(multi(create("~/a", "", persistent), create("~/a/b", "", ephemeral)), multi(create("~/c", "", persistent), remove("~/x", -1)), create("~/x/y", "", persistent))
 		w.restart()
@@ -78,7 +78,7 @@ func init() {
 		b := w.resume("B", a.session, a.seen)
 		b.all(list2("~", false), list2("~/a", false), exists("~/a/b", false), create("~/d", "", persistent))
 	})
-	addAs(owning, "the list of children after a restart", func(w *world) {
+	addAs(seldom, "the list of children after a restart", func(w *world) {
 		a := w.join("A")
 		for _, n := range []string{"AaAa", "BBBB", "AaBB", "BBAa", "zebra", "yak", "x-ray", "wolf"} {
 			a.do(create("~/"+n, "", persistent))

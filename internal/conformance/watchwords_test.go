@@ -102,7 +102,7 @@ func (w *world) comparable(line string) string {
 var numbered16 = regexp.MustCompile(`(Zxid: |lzxid=)0x[0-9a-f]{1,15}\b`)
 
 func init() {
-	addAs(owning, "the words that count", func(w *world) {
+	add("the words that count", func(w *world) {
 		a, b := w.join("A"), w.join("B")
 		w.ask("srst")
 		w.ask("crst")
@@ -119,7 +119,7 @@ func init() {
 		w.ask("xxxx")
 		w.ask("srvr")
 	})
-	addAs(owning, "the words about watches", func(w *world) {
+	add("the words about watches", func(w *world) {
 		a, b, c := w.join("A"), w.join("B"), w.join("C")
 		before := w.watches()
 		ask := func() {
@@ -137,7 +137,7 @@ func init() {
 		b.close()
 		ask()
 	})
-	addAs(owning, "the words about sessions and settings", func(w *world) {
+	add("the words about sessions and settings", func(w *world) {
 		a, b := w.join("A"), w.join("B")
 		a.all(create("~/e", "", ephemeral), create("~/f", "", ephemeral))
 		b.do(create("~/g", "", ephemeral))
@@ -145,7 +145,7 @@ func init() {
 			w.ask(name)
 		}
 	})
-	addAs(owning, "the monitoring values", func(w *world) {
+	add("the monitoring values", func(w *world) {
 		a, b := w.join("A"), w.join("B")
 		values := []string{ // without outstanding_requests, which is -1 for a moment now and then in a real server
 			"server_state", "ephemerals_count", "num_alive_connections", "znode_count", "global_sessions",
