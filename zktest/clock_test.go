@@ -167,3 +167,20 @@ func TestTheClockOfAnEnsembleCanBeMovedByHand(t *testing.T) {
 		e.Server(0).CheckChildren(t, "/", "live", "zookeeper")
 	}, zktest.WithManualClock())
 }
+
+func TestAdvanceBringsTheNextLookAtContainersNearer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		srv.Create("/box", nil, zk.FlagContainer, 0)
+		srv.Create("/box/n", nil, 0, 0)
+		srv.Delete("/box/n")
+		srv.Advance(50 * time.Second)
+		srv.CheckNode(t, "/box", nil)
+		time.Sleep(10*time.Second - time.Millisecond)
+		synctest.Wait()
+		srv.CheckNode(t, "/box", nil)
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		srv.CheckNoNode(t, "/box")
+	})
+}
