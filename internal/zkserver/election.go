@@ -26,6 +26,7 @@ func (e *Ensemble) review() {
 	}
 	e.admit()
 	e.callBallot()
+	e.trim()
 	if l := e.leader; l != nil && !l.frozen && e.quorate() {
 		l.commitPending()
 		l.runExpiry()
