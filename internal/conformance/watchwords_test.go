@@ -144,6 +144,24 @@ func init() {
 		for _, name := range []string{"dump", "conf", "dirs"} {
 			w.ask(name)
 		}
+		// Who has had many ephemerals keeps the table for them: it decides about the order.
+		b.do(addWatch("~", modeRecursive))
+		for i := range 60 {
+			a.do(create(fmt.Sprintf("~/e%d", i), "", ephemeral))
+		}
+		for i := range 60 {
+			a.do(remove(fmt.Sprintf("~/e%d", i), -1))
+		}
+		a.do(remove("~/f", -1))
+		w.ask("dump")
+		for i := range 9 {
+			a.do(create(fmt.Sprintf("~/h%d", i), "", ephemeral))
+		}
+		a.do(ephemerals("~"))
+		w.ask("dump")
+		a.close()
+		b.fence()
+		w.ask("dump")
 	})
 	add("the monitoring values", func(w *world) {
 		a, b := w.join("A"), w.join("B")

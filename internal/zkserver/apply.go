@@ -76,6 +76,7 @@ func (s *Server) apply(r *request, op *txnOp, t *Txn) Code {
 		for _, p := range op.paths {
 			s.applyDelete(p, r.zxid, t) // a node that is gone already is no obstacle
 		}
+		delete(s.tree.ephemerals, r.session)
 	}
 	return CodeOK
 }

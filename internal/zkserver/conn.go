@@ -70,7 +70,7 @@ func (s *Server) newConn(nc net.Conn) *conn {
 		remote = hostAddress(a.IP)
 	}
 	return &conn{
-		srv: s, number: s.stats.accepted + 1, stats: connStats{established: s.now()}, epoch: s.epoch, nc: nc, remote: remote, ids: []ID{{Scheme: "ip", Name: remote}},
+		srv: s, number: s.stats.accepted + 1, stats: connStats{established: s.now(), lastOp: "null"}, epoch: s.epoch, nc: nc, remote: remote, ids: []ID{{Scheme: "ip", Name: remote}},
 		wake: make(chan struct{}, 1), owake: make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
 }

@@ -75,6 +75,11 @@ func TestConsTellsWhatEachConnectionDidLast(t *testing.T) {
 		require.Contains(t, line(), "lop=PING,")
 		require.Equal(t, "Connection stats reset.\n", ask(t, s, "crst"))
 		require.Equal(t, fmt.Sprintf(" /pipe[1](queued=0,recved=0,sent=0,sid=0x%x,lop=NA,est=%d,to=10000,lzxid=0xffffffffffffffff,lresp=0,llat=0,minlat=0,avglat=0,maxlat=0)\n", a.id, epoch), line())
+		_ = a.nc.Close()
+		again := dial(t, s)
+		again.connect(10*time.Second, a.id, a.pass, 0)
+		require.Contains(t, line(), "lop=null,est=", "a connection that has not asked for anything yet")
+		require.Contains(t, line(), ",to=10000,lcxid=0x0,lzxid=0x0,lresp=0,llat=0,minlat=0,avglat=0,maxlat=0)\n")
 		require.Equal(t, " /pipe[0](queued=0,recved=1,sent=0)\n\n", strings.SplitN(ask(t, s, "cons"), "\n", 2)[1])
 	})
 }

@@ -58,17 +58,16 @@ func (c *conn) describe(b *strings.Builder, queued int, brief bool) {
 	k := &c.stats
 	fmt.Fprintf(b, " %s[%d](queued=%d,recved=%d,sent=%d", c.address(), c.interest(), queued, k.received.Load(), k.sent.Load())
 	if !brief && c.session != 0 && !c.word {
-		op, xid, zxid := "NA", "", int64(-1)
-		if k.lastOp != "" {
-			op, xid, zxid = k.lastOp, fmt.Sprintf(",lcxid=0x%x", k.lastXid), k.lastZxid
+		fmt.Fprintf(b, ",sid=0x%x,lop=%s,est=%d,to=%d", uint64(c.session), k.lastOp, k.established.UnixMilli(), c.timeout.Milliseconds())
+		if k.lastXid >= 0 {
+			fmt.Fprintf(b, ",lcxid=0x%x", k.lastXid)
 		}
-		fmt.Fprintf(b, ",sid=0x%x,lop=%s,est=%d,to=%d%s", uint64(c.session), op, k.established.UnixMilli(), c.timeout.Milliseconds(), xid)
 		average := int64(0)
 		if k.latency.n > 0 {
 			average = k.latency.sum / k.latency.n
 		}
 		fmt.Fprintf(b, ",lzxid=0x%x,lresp=%d,llat=%d,minlat=%d,avglat=%d,maxlat=%d",
-			uint64(zxid), k.lastResponse.Milliseconds(), k.lastLatency, k.latency.low, average, k.latency.high)
+			uint64(k.lastZxid), k.lastResponse.Milliseconds(), k.lastLatency, k.latency.low, average, k.latency.high)
 	}
 	b.WriteString(")\n")
 }

@@ -40,7 +40,7 @@ func (k *counters) reset() {
 type connStats struct {
 	received, sent atomic.Int64 // packets
 	established    time.Time
-	lastOp         string // "" before the first
+	lastOp         string // "null" before the first, "NA" after a reset
 	lastXid        int64
 	lastZxid       int64
 	lastResponse   time.Duration // since the start of the server
@@ -52,7 +52,7 @@ type connStats struct {
 func (k *connStats) reset() {
 	k.received.Store(0)
 	k.sent.Store(0)
-	k.lastOp, k.lastXid, k.lastZxid, k.lastResponse, k.lastLatency, k.latency = "", 0, 0, 0, 0, summary{}
+	k.lastOp, k.lastXid, k.lastZxid, k.lastResponse, k.lastLatency, k.latency = "NA", -1, -1, 0, 0, summary{}
 }
 
 // arrived counts a packet of that many bytes.
@@ -90,7 +90,9 @@ func (s *Server) observe(r *request) {
 	}
 	k := &r.conn.stats
 	k.lastOp, k.lastZxid, k.lastResponse, k.lastLatency = shortName(r), s.tree.zxid, s.elapsed(), ms
-	k.lastXid = max(int64(r.xid), k.lastXid) // a heartbeat's is negative
+	if r.xid >= 0 { // a heartbeat's is negative
+		k.lastXid = int64(r.xid)
+	}
 	k.latency.add(ms)
 }
 

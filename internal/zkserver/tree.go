@@ -169,10 +169,7 @@ func (t *tree) remove(path string, zxid int64) Code {
 		t.ttls.remove(path)
 	case n.stat.owner != 0:
 		if set := t.ephemerals[n.stat.owner]; set != nil {
-			set.remove(path)
-			if set.len() == 0 {
-				delete(t.ephemerals, n.stat.owner)
-			}
+			set.remove(path) // an empty set stays until the session ends, and so does the size of its table
 		}
 	}
 	return CodeOK
