@@ -87,6 +87,12 @@ func WithSyncLimit(d time.Duration) Option {
 	return func(o *options) { o.ensemble.SyncLimit = d }
 }
 
+// WithLeaderLimit sets how long a leader of an [Ensemble] that has lost the majority takes to notice and to step down, if not
+// the sync limit. Until then it answers reads, heartbeats and syncs, even when another member leads already, and commits nothing.
+func WithLeaderLimit(d time.Duration) Option {
+	return func(o *options) { o.ensemble.LeaderLimit = d }
+}
+
 // WithElectionTime sets how long the members of an [Ensemble] need to elect a leader once they have noticed that
 // they need one. The default is a tenth of a tick.
 func WithElectionTime(d time.Duration) Option {

@@ -76,7 +76,15 @@ func (s *Server) suspect() {
 	if m.notice != nil || s.frozen || s.stopped {
 		return
 	}
-	m.notice = time.AfterFunc(m.ens.cfg.SyncLimit-time.Since(m.lostAt), s.noticeDue)
+	m.notice = time.AfterFunc(m.patience()-time.Since(m.lostAt), s.noticeDue)
+}
+
+// patience is how long a member takes to notice that it has no contact.
+func (m *member) patience() time.Duration {
+	if m.role == leading {
+		return m.ens.cfg.LeaderLimit
+	}
+	return m.ens.cfg.SyncLimit
 }
 
 func (s *Server) noticeDue() {

@@ -40,6 +40,26 @@ func TestAnotherMemberTakesOverFromALeaderThatIsCutOff(t *testing.T) {
 	})
 }
 
+func TestADeposedLeaderThatHasNotNoticedAnswersSyncsUntilSomethingIsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := NewEnsemble(3, func(int) Config { return Config{Tick: time.Second} }, EnsembleConfig{Leader: 2, LeaderLimit: 8 * time.Second})
+		t.Cleanup(e.Close)
+		w := join(t, e.Member(2), 10*time.Second)
+		start := time.Now()
+		e.Isolate(2)
+		time.Sleep(6 * time.Second)
+		synctest.Wait()
+		require.Equal(t, 1, e.Leader())
+		require.Equal(t, CodeOK, e.set("/", 0))
+		require.Equal(t, CodeOK, w.do(OpSync, pathBody("/")).code)
+		require.Zero(t, w.stat("/").Version, "it knows nothing of the other leader's writes")
+		w.send(OpSetData, setBody("/", nil, -1))
+		w.send(OpSync, pathBody("/"))
+		w.requireClosed()
+		require.Equal(t, 8*time.Second, time.Since(start))
+	})
+}
+
 // set changes a node without a client, at a member.
 func (e *Ensemble) set(path string, i int) Code {
 	_, code := e.Member(i).Do(Call{Op: OpSetData, Path: path, Version: -1}, 0)

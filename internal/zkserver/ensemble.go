@@ -7,6 +7,8 @@ import "time"
 type EnsembleConfig struct {
 	// SyncLimit is how long a member that is cut off takes to notice; 5 ticks if zero.
 	SyncLimit time.Duration
+	// LeaderLimit is the same for a leader that has lost the majority; SyncLimit if zero.
+	LeaderLimit time.Duration
 	// Election is how long those who noticed need to agree on a leader; a tenth of a tick if zero.
 	Election time.Duration
 	// Leader is the index of the member that leads at first, without an election.
@@ -52,6 +54,9 @@ func NewEnsemble(n int, member func(i int) Config, cfg EnsembleConfig) *Ensemble
 	tick := e.members[0].cfg.Tick
 	if cfg.SyncLimit <= 0 {
 		cfg.SyncLimit = 5 * tick
+	}
+	if cfg.LeaderLimit <= 0 {
+		cfg.LeaderLimit = cfg.SyncLimit
 	}
 	if cfg.Election <= 0 {
 		cfg.Election = tick / 10

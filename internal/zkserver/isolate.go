@@ -92,7 +92,7 @@ func (e *Ensemble) Disconnect(id int64) bool {
 // thawed lets a member go on that others may have given up meanwhile.
 func (s *Server) thawed() {
 	m := s.member
-	if !m.lostAt.IsZero() && time.Since(m.lostAt) >= m.ens.cfg.SyncLimit {
+	if !m.lostAt.IsZero() && time.Since(m.lostAt) >= m.patience() {
 		m.ens.leave(s)
 	}
 	m.ens.review()

@@ -46,6 +46,11 @@ func (s *Server) leads() bool {
 	return s.member == nil || s.member.ens.leader == s
 }
 
+// deposed tells whether another member leads by now, which this one has not noticed.
+func (s *Server) deposed() bool {
+	return s.member.role == leading && !s.leads()
+}
+
 // inContact tells whether a member and the leader can talk. A leader has contact with itself.
 func (s *Server) inContact() bool {
 	m := s.member

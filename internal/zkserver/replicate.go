@@ -22,6 +22,8 @@ func (s *Server) enter(r *request) {
 	r.origin = s
 	r.conn.line = append(r.conn.line, r)
 	switch {
+	case r.call.Op == OpSync && s.deposed() && len(s.member.uplink) == 0:
+		r.when = s.now() // it believes that it leads, and nothing is under way
 	case forwarded(r.call.Op):
 		r.waits = true
 		s.toLeader(func(l *Server) { l.lead(r) })
