@@ -89,7 +89,7 @@ func (e *Ensemble) finish() {
 	left := e.leftovers()
 	e.Close()
 	if left != "" {
-		e.tb.Errorf("zktest: left over at the end of the test:\n%s", left)
+		e.tb.Errorf("%s\n%s", leftOver, left)
 	}
 	e.opts.tellSeed(e.tb)
 }

@@ -194,3 +194,35 @@ func ExampleOption() {
 	fmt.Println(srv.Sessions()[0].Timeout)
 	// Output: 10s
 }
+
+// A client with options of its own works in a bubble, too, if its address needs no DNS.
+func ExampleServer_Dial() {
+	TestReconnect := func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Run(t)
+			conn, events, err := zk.Connect([]string{"127.0.0.1:2181"}, 10*time.Second,
+				zk.WithDialer(srv.Dial), zk.WithLogInfo(false), zk.WithMaxBufferSize(1<<20))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				conn.Close()
+				for range events { // its goroutines have ended, too
+				}
+			}()
+			srv.WaitSessions(t, 1)
+			srv.Stop()
+			time.Sleep(time.Minute)
+			srv.Restart()
+			_, _, err = conn.Exists("/")
+			for ; err != nil; _, _, err = conn.Exists("/") {
+				time.Sleep(time.Second)
+			}
+			fmt.Println(conn.State())
+		})
+	}
+	goTest(TestReconnect)
+	// Output:
+	// StateHasSession
+	// ok
+}

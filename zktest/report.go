@@ -46,6 +46,9 @@ func (s *Server) situation() string {
 	return "tree:\n" + s.tree(reportedNodes) + "last requests:\n" + s.lastRequests(reportedRequests)
 }
 
+// leftOver begins the message about what a test has left behind.
+const leftOver = "zktest: left over at the end of the test; close clients before it ends, or allow it with WithLeftovers:"
+
 // leftovers describes what a test has left behind; empty for nothing.
 func (s *Server) leftovers() string {
 	if s.opts.lenient {

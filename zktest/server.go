@@ -109,7 +109,7 @@ func (s *Server) finish() {
 	left := s.leftovers()
 	s.Close()
 	if left != "" {
-		s.tb.Errorf("zktest: left over at the end of the test:\n%s", left)
+		s.tb.Errorf("%s\n%s", leftOver, left)
 	}
 	s.opts.tellSeed(s.tb)
 }
