@@ -1,4 +1,6 @@
+import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -33,28 +35,41 @@ final class Barriers {
         return "open " + open + ", early " + early + ", through " + through;
     }
 
-    /** Nobody is inside before all are, nobody is out before all leave. */
+    /**
+     * Nobody is inside before all are. Who arrives while the last one does may miss it and wait for ever, and who
+     * leaves may be out early: so the last one comes when the others wait, and leaving is only done.
+     */
     static String doubleBarrier(World w) throws Exception {
         AtomicInteger entering = new AtomicInteger();
-        AtomicInteger leaving = new AtomicInteger();
-        AtomicInteger wrong = new AtomicInteger();
+        AtomicInteger early = new AtomicInteger();
+        AtomicInteger left = new AtomicInteger();
         int parties = 4;
+        CountDownLatch waiting = new CountDownLatch(parties - 1);
         // Not containers: leave() fails if an empty one is removed while it looks.
         CuratorFramework client = w.client();
         client.create().creatingParentsIfNeeded().forPath(w.path + "/barrier");
         client.create().forPath(w.path + "/lonely");
         w.together(parties, i -> {
-            DistributedDoubleBarrier barrier = new DistributedDoubleBarrier(w.client(), w.path + "/barrier", parties);
+            DistributedDoubleBarrier barrier = new DistributedDoubleBarrier(w.client(), w.path + "/barrier", parties) {
+                @Override
+                protected List<String> getChildrenForEntering() throws Exception {
+                    // It holds the lock that it gives up only by waiting.
+                    waiting.countDown();
+                    return super.getChildrenForEntering();
+                }
+            };
+            if (i == parties - 1 && !waiting.await(World.PATIENCE, TimeUnit.SECONDS)) {
+                throw new IllegalStateException("the others do not wait");
+            }
             entering.incrementAndGet();
             barrier.enter();
-            wrong.addAndGet(entering.get() == parties ? 0 : 1);
-            leaving.incrementAndGet();
+            early.addAndGet(entering.get() == parties ? 0 : 1);
             barrier.leave();
-            wrong.addAndGet(leaving.get() == parties ? 0 : 1);
+            left.incrementAndGet();
         });
         DistributedDoubleBarrier lonely = new DistributedDoubleBarrier(client, w.path + "/lonely", 2);
         boolean alone = lonely.enter(50, TimeUnit.MILLISECONDS);
         lonely.leave();
-        return "wrong " + wrong + ", alone " + alone;
+        return "early " + early + ", left " + left + ", alone " + alone;
     }
 }
