@@ -21,7 +21,7 @@ type careless struct {
 	pass []byte
 }
 
-// opens a connection with a new session, or resumes the one it had.
+// open makes a connection with a new session, or resumes the one it had.
 func (w *careless) open(s *Server) {
 	if w.nc != nil {
 		_ = w.nc.Close()
@@ -36,16 +36,22 @@ func (w *careless) open(s *Server) {
 	e.int64(w.id)
 	e.buffer(w.pass)
 	e.bool(false)
+	greeted := make(chan []byte, 1)
 	go func() {
 		_, _ = client.Write(e.frame())
 		head := make([]byte, 4+4+4+8+4+16)
 		if _, err := io.ReadFull(client, head); err == nil {
-			d := &decoder{b: head[12:]}
-			w.id, w.pass = d.int64(), d.buffer()
+			greeted <- head[12:]
 		}
 		_, _ = io.Copy(io.Discard, client)
 	}()
 	synctest.Wait()
+	select {
+	case id := <-greeted:
+		d := &decoder{b: id}
+		w.id, w.pass = d.int64(), d.buffer()
+	default: // it hangs, or was refused
+	}
 }
 
 func (w *careless) send(op Op, body func(*encoder)) {
