@@ -81,35 +81,36 @@ func TestAnArrivalAtTheNextPhaseNoticesThatThePhaseIsOver(t *testing.T) {
 	}
 }
 
-// The request of an arrival lingers in a server after its connection was lost, and is applied between
-// the two looks with which its party finds out what became of it.
+// The request of an arrival lies in the queue of a server while its session goes to another one; and it is applied
+// between the two looks with which its party finds out what became of it, because the session comes back.
 func TestAnArrivalThatIsAppliedWhileItsPartyLooksForItStands(t *testing.T) {
-	inProcess(t, func(t *testing.T, v *env) {
-		s := v.session()
-		p, other := zkbarrier.NewPhaser(s, phaserPath), v.phasers(1)[0]
-		v.gives(0, p.Register)
-		v.gives(0, other.Register)
-		held := v.srv.Intercept(zktest.On(zktest.Multi, "**").Session(s.ID()).Times(1).Hold())
-		looks := 0
-		v.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
-			if q.Op != zktest.Exists || q.Session != s.ID() {
-				return zktest.Verdict{}
-			}
-			if looks++; looks > 1 {
-				return zktest.Verdict{}
-			}
-			time.AfterFunc(time.Millisecond, held.Release) // behind the first look
-			return zktest.Verdict{}
-		})
-		v.srv.Delay(s.ID(), 2*time.Millisecond, 2*time.Millisecond)
+	amongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
+		s := e.SessionAt(t, 0, zksync.WithTimeout(10*time.Second))
+		p, other := zkbarrier.NewPhaser(s, phaserPath), zkbarrier.NewPhaser(e.SessionAt(t, 2), phaserPath)
+		gives := func(want int, f func(context.Context) (int, error)) {
+			n, err := f(context.Background())
+			require.NoError(t, err)
+			require.Equal(t, want, n)
+		}
+		gives(0, p.Register)
+		gives(0, other.Register)
+		held := e.Intercept(zktest.On(zktest.Multi, "**").Session(s.ID()).Nth(1).Hold().Queued())
+		second := e.Intercept(zktest.On(zktest.Exists, phaserPath+"/phase-*/*").Session(s.ID()).Nth(2).Times(3).Hold())
 		arrives := phase(context.Background(), p.Arrive)
 		require.NoError(t, held.WaitHeld(t.Context()))
-		v.srv.Disconnect(s.ID())
-		v.arrives(arrives, 0)
-		v.census(other, 1, 1)
-		v.gives(0, other.Arrive)
-		v.gives(1, other.Arrive)
-		v.gives(1, p.Arrive)
-		v.gives(2, other.Phase)
+		e.Disconnect(s.ID())
+		time.Sleep(100 * time.Millisecond)
+		comesBack(t, e, s)
+		held.Release()
+		second.Release()
+		<-arrives.done
+		require.NoError(t, arrives.err)
+		require.Equal(t, 0, arrives.phase)
+		gives(1, other.ArrivedParties)
+		gives(1, other.UnarrivedParties)
+		gives(0, other.Arrive)
+		gives(1, other.Arrive)
+		gives(1, p.Arrive)
+		gives(2, other.Phase)
 	})
 }

@@ -3,55 +3,76 @@ package recipes_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
-// The request of an Add lingers in a server after its connection was lost, and is applied when another one
-// has added the member, when the member is done, or when the Add has been taken back.
+// comesBack has a session go round the members until it is where it began.
+func comesBack(t *testing.T, e *zktest.Ensemble, s *zksync.Session) {
+	t.Helper()
+	for range 2 {
+		e.Disconnect(s.ID())
+		time.Sleep(100 * time.Millisecond)
+	}
+	require.Equal(t, 0, e.At(s.ID()))
+}
+
+// The request of an Add lies in the queue of a server while its session goes to another one, and is applied when the
+// session comes back: when another request has added the member, when the member is done, when its round is over, or
+// when the Add has been taken back.
 func TestAnAddThatLingersInAServerCountsOnce(t *testing.T) {
 	for _, when := range []string{"added", "done", "taken back", "the round is over"} {
 		t.Run(when, func(t *testing.T) {
-			inProcess(t, func(t *testing.T, v *env) {
-				s := v.session()
-				g, other := zkbarrier.NewWaitGroup(s, groupPath), v.groups(1)[0]
-				require.NoError(t, other.AddContext(context.Background(), 1))
-				held := v.srv.Intercept(zktest.On(zktest.Multi, "**").Session(s.ID()).Times(1).Hold())
-				ctx, cancel := context.WithCancel(context.Background())
+			amongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
+				background := context.Background()
+				s := e.SessionAt(t, 0, zksync.WithTimeout(10*time.Second))
+				g, other := zkbarrier.NewWaitGroup(s, groupPath), zkbarrier.NewWaitGroup(e.SessionAt(t, 2), groupPath)
+				counts := func(want int) {
+					n, err := other.Count(background)
+					require.NoError(t, err)
+					require.Equal(t, want, n)
+				}
+				require.NoError(t, other.AddContext(background, 1))
+				held := e.Intercept(zktest.On(zktest.Multi, "**").Session(s.ID()).Nth(1).Hold().Queued())
+				ctx, cancel := context.WithCancel(background)
 				adds := waits(ctx, func(ctx context.Context) error { return g.AddContext(ctx, 1) })
 				require.NoError(t, held.WaitHeld(t.Context()))
 				if when == "taken back" {
 					cancel()
-					v.awaits(adds.done, "the call to return")
+					<-adds.done
 				}
-				v.srv.Disconnect(s.ID())
+				e.Disconnect(s.ID())
+				time.Sleep(100 * time.Millisecond)
 				if when != "taken back" {
-					v.passes(adds)
+					<-adds.done
+					require.NoError(t, adds.err)
 				}
 				cancel()
-				time.Sleep(100 * time.Millisecond)
 				if when == "done" || when == "the round is over" {
-					require.NoError(t, g.DoneContext(context.Background()))
+					require.NoError(t, g.DoneContext(background))
 				}
 				if when == "the round is over" {
-					require.NoError(t, other.DoneContext(context.Background()))
-					require.NoError(t, other.AddContext(context.Background(), 1))
+					require.NoError(t, other.DoneContext(background))
+					require.NoError(t, other.AddContext(background, 1))
 				}
+				comesBack(t, e, s)
 				held.Release()
-				v.later()
+				synctest.Wait()
 				if when == "added" {
-					v.working(other, 2)
-					require.NoError(t, g.DoneContext(context.Background()))
+					counts(2)
+					require.NoError(t, g.DoneContext(background))
 				}
-				v.working(other, 1)
-				require.NoError(t, other.DoneContext(context.Background()))
-				require.NoError(t, other.WaitContext(context.Background()))
-				v.later()
-				v.nothingLeft(groupPath)
+				time.Sleep(20 * time.Second) // two session timeouts
+				counts(1)
+				require.NoError(t, other.DoneContext(background))
+				require.NoError(t, other.WaitContext(background))
+				require.Empty(t, e.Server(0).Children(groupPath))
 			})
 		})
 	}
