@@ -152,7 +152,7 @@ func init() {
 		for i := range 60 {
 			a.do(remove(fmt.Sprintf("~/e%d", i), -1))
 		}
-		a.do(remove("~/f", -1))
+		a.all(remove("~/e", -1), remove("~/f", -1))
 		w.ask("dump")
 		for i := range 9 {
 			a.do(create(fmt.Sprintf("~/h%d", i), "", ephemeral))
