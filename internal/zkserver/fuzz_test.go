@@ -109,6 +109,7 @@ func requireNothingLeft(t *testing.T, s *Server) {
 	require.Empty(t, s.pending)
 	require.Empty(t, s.out.queue)
 	require.Empty(t, s.out.byPath)
+	require.Empty(t, s.out.bySession)
 	require.Empty(t, s.watches.data.byWatcher)
 	require.Empty(t, s.watches.child.byWatcher)
 	require.Empty(t, s.tree.ephemerals)

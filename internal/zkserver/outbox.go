@@ -70,8 +70,7 @@ func (c *conn) nextOut() (batch []byte, n int, wait time.Duration) {
 	c.outBytes -= size
 	if c.choked && c.outBytes <= maxUnread/2 {
 		c.choked = false
-		poke(c.wake)
-		poke(c.room)
+		poke(c.wake) // whoever takes a request then also makes room for more
 	}
 	return batch, n, 0
 }
