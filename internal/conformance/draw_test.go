@@ -138,6 +138,20 @@ func drawRequest(t *rapid.T) op {
 	return check(drawPath(t), 99) // a check that succeeds is not answered by the real server
 }
 
+// drawBurst draws what may be in flight together with others: what the answer to the next request depends on
+// only when it has been applied, not when it is on its way, is left out.
+func drawBurst(t *rapid.T) op {
+	switch rapid.IntRange(0, 3).Draw(t, "burst") {
+	case 0:
+		return drawRead(t)
+	case 1:
+		return drawWatchOp(t)
+	case 2:
+		return multi(some(t, drawPart)...)
+	}
+	return drawWrite(t)
+}
+
 func drawPaths(t *rapid.T) []string {
 	paths := make([]string, rapid.IntRange(0, 3).Draw(t, "paths"))
 	for i := range paths {
@@ -153,9 +167,12 @@ func drawStep(t *rapid.T) step {
 	switch n := rapid.IntRange(0, 39).Draw(t, "step"); {
 	case n == 0:
 		s.what, s.run = "", func(*player) {}
-	case n < 36:
+	case n < 35:
 		o := drawRequest(t)
 		s.what, s.run = o.String(), func(p *player) { p.c.do(o) }
+	case n == 35:
+		all := some(t, drawBurst)
+		s.what, s.run = fmt.Sprintf("in flight together: %v", all), func(p *player) { p.burst(all) }
 	case n == 36:
 		s.what, s.run = "closes its session and opens another", (*player).reopen
 	case n == 37:

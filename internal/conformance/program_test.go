@@ -54,6 +54,15 @@ func (p *player) reopen() {
 	p.c = p.w.join(p.name)
 }
 
+// burst sends several requests without waiting for the answers.
+func (p *player) burst(all []op) {
+	var last int32
+	for _, o := range all {
+		last = p.c.send(o)
+	}
+	p.c.await(last)
+}
+
 func (p *player) move() {
 	old := p.c
 	p.c = p.w.resume(p.name, old.session, old.seen)
