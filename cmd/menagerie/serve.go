@@ -16,7 +16,7 @@ import (
 func (a *app) serveCommand() *cobra.Command {
 	listen := defaultServers
 	var tick positiveDuration = 2e9
-	verbose := false
+	verbose, extended := false, false
 	cmd := &cobra.Command{
 		Use:   "serve [--listen HOST:PORT]",
 		Short: "Run an in-process ZooKeeper for other processes; it keeps nothing",
@@ -35,18 +35,22 @@ its clients.`,
 			if cmd.Flags().Changed("servers") {
 				return usage("serve is itself a server, --servers has no meaning here: say where with --listen")
 			}
-			return a.serve(cmd, listen, a.serveOptions(tick.value(), verbose))
+			return a.serve(cmd, listen, a.serveOptions(tick.value(), verbose, extended))
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", listen, "address to listen on; port 0 picks a free one")
 	cmd.Flags().Var(&tick, "tick", "tick time: session timeouts are between 2 and 20 ticks")
 	cmd.Flags().BoolVar(&verbose, "verbose", false, "print requests, heartbeats too, sessions and connections to standard error, a line each")
+	cmd.Flags().BoolVar(&extended, "extended-types", false, "allow nodes with a time to live, as a real server does with zookeeper.extendedTypesEnabled")
 	return cmd
 }
 
 // serveOptions makes the server behave as a real one with that tick does.
-func (a *app) serveOptions(tick time.Duration, verbose bool) []zktest.Option {
+func (a *app) serveOptions(tick time.Duration, verbose, extended bool) []zktest.Option {
 	opts := []zktest.Option{zktest.WithTick(tick), zktest.WithTimeoutLimits(2*tick, 20*tick)}
+	if extended {
+		opts = append(opts, zktest.WithExtendedTypes())
+	}
 	if verbose {
 		opts = append(opts, zktest.WithVerbose(func(args ...any) { fmt.Fprintln(a.stderr, args...) }))
 	}

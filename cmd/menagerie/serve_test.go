@@ -9,7 +9,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 )
 
@@ -83,6 +85,27 @@ func TestServeVerboseTellsRequestsSessionsAndConnections(t *testing.T) {
 		require.Regexp(t, line, p.stderr.String())
 	}
 	require.Equal(t, "listening on "+addr+"\n", p.stdout.String(), "what programs read stays as it is")
+}
+
+func TestServeMakesNodesWithATimeToLiveWhenAsked(t *testing.T) {
+	t.Parallel()
+	for _, allowed := range []bool{true, false} {
+		flags := []string{"--extended-types"}
+		if !allowed {
+			flags = nil
+		}
+		_, addr := serving(t, flags...)
+		conn, events, err := zk.Connect([]string{addr}, time.Second, zk.WithLogInfo(false))
+		require.NoError(t, err)
+		for e := range events {
+			if e.State == zk.StateHasSession {
+				break
+			}
+		}
+		_, err = conn.CreateTTL("/lease", nil, zk.FlagTTL, zk.WorldACL(zk.PermAll), time.Hour)
+		require.Equal(t, allowed, err == nil, "%v", err)
+		conn.Close()
+	}
 }
 
 // lazy is a buffer whose contents are looked at when they are printed.
