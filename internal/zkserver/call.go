@@ -131,9 +131,10 @@ func (c *Call) decodeSubs(d *decoder) {
 		sub := Call{Op: op}
 		sub.decodeBody(d)
 		sub.asPart(d.null)
-		if len(c.Subs) > 0 && c.Subs[0].reads() != sub.reads() || c.Op == OpMulti && sub.reads() {
+		if len(c.Subs) > 0 && c.Subs[0].reads() != sub.reads() {
 			d.fail() // reads and writes do not mix
 		}
+		sub.bad = sub.bad || c.Op == OpMulti && sub.reads()
 		c.null = c.null || sub.null
 		c.Subs = append(c.Subs, sub)
 	}

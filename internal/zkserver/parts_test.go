@@ -30,6 +30,11 @@ func TestAPartWithoutAPathIsAnErrorOfTheWholeAndLosesItsZxid(t *testing.T) {
 			require.Equal(t, CodeOK, w.do(OpSetData, setBody("/", nil, -1)).code)
 			require.Equal(t, before+2, s.Zxid(), "and its number is not given again")
 		}
+		before := s.Zxid()
+		r := w.do(OpMulti, multiBody(part(OpGetData, nullPath(func(e *encoder) { e.bool(false) }))))
+		require.Equal(t, CodeMarshalling, r.code)
+		require.Equal(t, before, r.zxid, "that is found before it shows that this is no write")
+		require.Empty(t, multiCodes(t, r.body))
 		_, ok := s.Node("/n")
 		require.False(t, ok)
 	})
