@@ -84,6 +84,9 @@ func init() {
 	told("setAuth without a scheme", auth(null, "x"), exists("~", false))
 	told("setAuth without credentials", auth("digest", null), exists("~", false))
 	told("setAuth with the auth scheme", auth("auth", "x"), exists("~", false))
+}
+
+func init() {
 	told("setAuth with the sasl scheme", auth("sasl", "x"), exists("~", false))
 	told("setAuth with the super scheme", auth("super", "x"), exists("~", false))
 	add("the list at the time of the operation counts", func(w *world) {

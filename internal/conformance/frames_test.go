@@ -66,6 +66,9 @@ func init() {
 		a.all(set("~/n", strings.Repeat("x", 1<<20-1-overhead), -1), get("~/n", false))
 		a.do(set("~/n", "short", -1))
 	})
+}
+
+func init() {
 	add("the longest connect request", func(w *world) {
 		a := w.dial("A")
 		a.greet(hello{password: make([]byte, 1<<20-1-29)})

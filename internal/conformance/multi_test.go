@@ -60,6 +60,9 @@ func init() {
 		a := w.join("A")
 		a.all(multi(repeated(100, create("~/n-", "", sequential))...), exists("~", false), list("~", false))
 	})
+}
+
+func init() {
 	add("watches of one transaction fire in the order of its parts", func(w *world) {
 		a, b := w.join("A"), w.join("B")
 		a.all(create("~/1", "", persistent), create("~/2", "", persistent), create("~/3", "", persistent))

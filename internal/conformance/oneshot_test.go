@@ -58,6 +58,9 @@ func init() {
 		a.all(remove("~/n", -1), create("~/n", "", persistent), create("~/n/c", "", persistent))
 		b.fence()
 	})
+}
+
+func init() {
 	add("a read that fails sets no watch, but exists does", func(w *world) {
 		a, b := w.join("A"), w.join("B")
 		b.all(get("~/n", true), list("~/n", true), list2("~/n", true))
@@ -115,6 +118,9 @@ func init() {
 		b.close()
 		a.do(list2("~", false))
 	})
+}
+
+func init() {
 	add("fifty watches fire in the order of the changes", func(w *world) {
 		a, b := w.join("A"), w.join("B")
 		for range 50 {

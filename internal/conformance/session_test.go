@@ -61,6 +61,9 @@ func init() {
 		b.close()
 		w.join("C").do(list2("~", false))
 	})
+}
+
+func init() {
 	add("a session moves to another connection, and the old one is closed", func(w *world) {
 		a := w.join("A")
 		a.do(create("~/e", "", ephemeral))
@@ -113,6 +116,9 @@ func init() {
 			b.ended()
 		}
 	})
+}
+
+func init() {
 	add("resuming by an old client, without the read-only flag", func(w *world) {
 		a := w.join("A")
 		a.drop()
@@ -168,6 +174,9 @@ func init() {
 		a.greeted()
 		a.do(exists("~", false))
 	})
+}
+
+func init() {
 	add("a password whose length is a lie", func(w *world) {
 		for _, n := range []int32{-2, 1000, 1 << 30, -1 << 31} {
 			a := w.dial("A")

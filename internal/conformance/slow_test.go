@@ -61,6 +61,9 @@ func init() {
 		b := w.resume("B", a.session, a.seen)
 		b.all(set("~/n", "y", -1), create("~/m", "", persistent))
 	})
+}
+
+func init() {
 	addAs(seldom, "a session that has ended stays so after a restart", func(w *world) {
 		a, b := w.join("A"), w.join("B")
 		b.do(create("~/e", "", ephemeral))
