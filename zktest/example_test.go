@@ -211,6 +211,7 @@ func ExampleServer_Dial() {
 				}
 			}()
 			srv.WaitSessions(t, 1)
+			synctest.Wait() // the client knows of it, too
 			srv.Stop()
 			time.Sleep(time.Minute)
 			srv.Restart()
