@@ -69,6 +69,9 @@ func init() {
 		a.do(multiRead(get("~/n", true), list("~/n", true)))
 		tour(b, a)
 	})
+}
+
+func init() {
 	add("a change of data does not fire the watches of children, nor of the parent", func(w *world) {
 		a, b := w.join("A"), w.join("B")
 		b.all(create("~/n", "", persistent), create("~/n/k", "", persistent))

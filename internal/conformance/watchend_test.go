@@ -39,6 +39,9 @@ func init() {
 		b.event()
 		b.fence()
 	})
+}
+
+func init() {
 	addAs(shared, "watches of an expired session are gone", func(w *world) {
 		a, b := w.dial("A"), w.join("B")
 		a.greet(hello{timeout: 1000})

@@ -51,6 +51,9 @@ func init() {
 			a.all(checkWatches("~/n", typeChildren), checkWatches("~/n", typeData), removeWatches("~/n", typeChildren), removeWatches("~/n", typeData))
 		})
 	}
+}
+
+func init() {
 	add("one event for nested watches of one client", func(w *world) {
 		a, b := w.join("A"), w.join("B")
 		b.all(create("~/n", "", persistent), create("~/n/k", "", persistent))

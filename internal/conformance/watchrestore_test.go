@@ -56,6 +56,9 @@ func init() {
 		a.do(remove("~/n/k", -1))
 		a.do(setWatches(before, []string{"~/n"}, none(), []string{"~/n"}))
 	})
+}
+
+func init() {
 	add("the events of setWatches are not asked for permission", func(w *world) {
 		a, b := w.join("A"), w.join("B")
 		b.do(auth("digest", "u:p"))

@@ -137,6 +137,9 @@ func init() {
 		b.close()
 		ask()
 	})
+}
+
+func init() {
 	add("the words about sessions and settings", func(w *world) {
 		a, b := w.join("A"), w.join("B")
 		a.all(create("~/e", "", ephemeral), create("~/f", "", ephemeral))
