@@ -26,9 +26,9 @@ import (
 // seen more than a member is refused there. What is sent on behalf of a session from a member that it
 // has left is refused by the leader, and the connection closed.
 //
-// Not modelled: time on the wire between members; observers; reconfiguration; members that
-// notice a loss at different instants or one direction of a connection only; a leader that has been cut
-// off does not expire sessions, which nobody could tell from outside.
+// Not modelled: time on the wire between members; observers; reconfiguration; a cut between some members only, or in one
+// direction; members that notice a loss at different instants, except for the leader ([WithLeaderLimit]). A leader that has lost the
+// majority does not expire sessions, which nobody could tell from outside.
 type Ensemble struct {
 	zk      *zkserver.Ensemble
 	tb      testing.TB

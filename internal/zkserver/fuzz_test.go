@@ -86,7 +86,7 @@ func FuzzSession(f *testing.F) {
 				cfg.CommitLatency = 10 * time.Millisecond
 			}
 			cfg.ExtendedTypes = flags&2 == 2
-			s := newServer(t, cfg)
+			s := fuzzed(t, cfg, flags>>2)
 			p.run(t, s)
 			time.Sleep(time.Minute) // longer than a session lives unless it has asked for more with a second connect
 			for _, left := range s.Sessions() {
@@ -98,6 +98,16 @@ func FuzzSession(f *testing.F) {
 			other.stat("/zookeeper") // the server still serves
 		})
 	})
+}
+
+// fuzzed returns a server on its own, or a member of an ensemble: a follower or the leader.
+func fuzzed(t *testing.T, cfg Config, kind byte) *Server {
+	if kind%3 == 0 {
+		return newServer(t, cfg)
+	}
+	e := NewEnsemble(2, func(int) Config { return cfg }, EnsembleConfig{Leader: 1})
+	t.Cleanup(e.Close)
+	return e.Member(int(kind%3) - 1)
 }
 
 func requireNothingLeft(t *testing.T, s *Server) {
