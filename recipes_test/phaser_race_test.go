@@ -114,3 +114,40 @@ func TestAnArrivalThatIsAppliedWhileItsPartyLooksForItStands(t *testing.T) {
 		gives(2, other.Phase)
 	})
 }
+
+// The request of a registration lies in the queue of a server while another one is made elsewhere; it is applied when
+// the party has left, and nobody knows of the party that it makes.
+func TestARegistrationThatLingersInAServerCountsOnce(t *testing.T) {
+	for _, leave := range []bool{false, true} {
+		amongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
+			s := e.SessionAt(t, 0, zksync.WithTimeout(10*time.Second))
+			p, other := zkbarrier.NewPhaser(s, phaserPath), zkbarrier.NewPhaser(e.SessionAt(t, 2), phaserPath)
+			gives := func(want int, f func(context.Context) (int, error)) {
+				n, err := f(context.Background())
+				require.NoError(t, err)
+				require.Equal(t, want, n)
+			}
+			gives(0, other.Register)
+			held := e.Intercept(zktest.On(zktest.Multi, "**").Session(s.ID()).Nth(1).Hold().Queued())
+			registers := phase(context.Background(), p.Register)
+			require.NoError(t, held.WaitHeld(t.Context()))
+			e.Disconnect(s.ID())
+			<-registers.done
+			require.NoError(t, registers.err)
+			arrived := 1
+			if leave {
+				gives(0, p.ArriveAndDeregister)
+				arrived = 0
+			} else {
+				gives(0, p.Arrive)
+			}
+			comesBack(t, e, s)
+			held.Release()
+			time.Sleep(time.Second)
+			gives(1, other.UnarrivedParties)
+			gives(arrived, other.ArrivedParties)
+			gives(0, other.Arrive)
+			gives(1, other.Phase)
+		})
+	}
+}

@@ -123,6 +123,9 @@ func (p *Phaser) registerSome(ctx context.Context, e *zkconn.Epoch, phase, n int
 			return nil, err
 		}
 		// The answer was lost, or is that to a request that arrived twice.
+		for _, x := range some {
+			x.lingers = true
+		}
 		there, err := p.isThere(ctx, e, p.node(some[0]))
 		if err != nil {
 			p.takeBack(e, phase, prefix, nil)
@@ -213,6 +216,10 @@ func (p *Phaser) arriveOnce(ctx context.Context, e *zkconn.Epoch, x *party, leav
 
 // moved enters an arrival into the books.
 func (p *Phaser) moved(x *party, leave bool) {
+	if x.lingers { // where it is no more
+		x.epoch.Doubt(p.arrivals(x.at), x.name, x.epoch.Connection())
+		x.lingers = false
+	}
 	p.mu.Lock()
 	x.at, x.unsure = after(x.at), false
 	p.mu.Unlock()
