@@ -144,13 +144,40 @@ func (e *Ensemble) Len() int { return len(e.servers) }
 //     the member cannot reach one that can;
 //   - [Server.OnCommit] sees a transaction when this member applies it; see [Ensemble.OnCommit];
 //   - [Server.Partition] and the other faults of the network concern the way between the client and this member.
-func (e *Ensemble) Server(i int) *Server { return e.servers[i] }
+func (e *Ensemble) Server(i int) *Server {
+	if e.tb != nil {
+		e.tb.Helper()
+	}
+	e.has("Server", i)
+	return e.servers[i]
+}
+
+// has fails the test at once if there is no member i.
+func (e *Ensemble) has(what string, i int) {
+	if e.tb != nil {
+		e.tb.Helper()
+	}
+	if i >= 0 && i < len(e.servers) {
+		return
+	}
+	text := fmt.Sprintf("zktest: %s: no member %d; there are 0 to %d", what, i, len(e.servers)-1)
+	if e.tb == nil {
+		panic(text)
+	}
+	e.tb.Fatal(text)
+}
 
 // Leader returns the index of the leader, or -1 if there is none. A leader that was cut off leads until it notices.
 func (e *Ensemble) Leader() int { return e.zk.Leader() }
 
 // Serving tells whether a member serves clients: it leads or follows, or has not noticed yet that it does not.
-func (e *Ensemble) Serving(i int) bool { return e.zk.Serving(i) }
+func (e *Ensemble) Serving(i int) bool {
+	if e.tb != nil {
+		e.tb.Helper()
+	}
+	e.has("Serving", i)
+	return e.zk.Serving(i)
+}
 
 // At returns the index of the member that a session is connected to, or -1.
 func (e *Ensemble) At(id int64) int { return e.zk.At(id) }
@@ -161,6 +188,7 @@ func (e *Ensemble) ElectLeader(i int) {
 	if e.tb != nil {
 		e.tb.Helper()
 	}
+	e.has("ElectLeader", i)
 	if !e.zk.Elect(i) {
 		e.errorf("zktest: ElectLeader: member %d cannot reach a majority", i)
 	}
@@ -175,6 +203,7 @@ func (e *Ensemble) Lag(i int) (catchUp func()) {
 	if e.tb != nil {
 		e.tb.Helper()
 	}
+	e.has("Lag", i)
 	catchUp, ok := e.zk.Lag(i)
 	if !ok {
 		e.errorf("zktest: Lag: member %d leads", i)
@@ -190,4 +219,10 @@ func (e *Ensemble) Lag(i int) (catchUp func()) {
 //
 // A leader that is cut off goes on likewise: it answers syncs, too, and commits nothing. The others notice when it does, drop their
 // clients and elect another.
-func (e *Ensemble) Isolate(i int) (heal func()) { return e.zk.Isolate(i) }
+func (e *Ensemble) Isolate(i int) (heal func()) {
+	if e.tb != nil {
+		e.tb.Helper()
+	}
+	e.has("Isolate", i)
+	return e.zk.Isolate(i)
+}

@@ -61,6 +61,7 @@ func (e *Ensemble) Session(t testing.TB, opts ...zksync.Option) *zksync.Session 
 // zksync.Connect with [Ensemble.Servers] and [Ensemble.DialContext].
 func (e *Ensemble) SessionAt(t testing.TB, i int, opts ...zksync.Option) *zksync.Session {
 	t.Helper()
+	e.has("SessionAt", i)
 	tour := &dialer{open: e.Dial, hosts: e.Servers(), next: i}
 	dial := func(_ context.Context, network, _ string) (net.Conn, error) {
 		addr, _ := tour.Next()
@@ -79,5 +80,6 @@ func (e *Ensemble) Connect(t testing.TB, timeout time.Duration) *zk.Conn {
 // ConnectAt is [Ensemble.Connect] with the member to start at.
 func (e *Ensemble) ConnectAt(t testing.TB, i int, timeout time.Duration) *zk.Conn {
 	t.Helper()
+	e.has("ConnectAt", i)
 	return connect(t, timeout, &dialer{open: e.Dial, hosts: e.Servers(), next: i})
 }

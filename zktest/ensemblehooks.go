@@ -126,6 +126,10 @@ func (e *Ensemble) SetError(code int32, ops ...Op) (clear func()) {
 // new ones that ask for the session there are, too. So any client, however it chooses, ends up at member i, if it can
 // reach it, and has seen no more than that.
 func (e *Ensemble) Pin(id int64, i int) (unpin func()) {
+	if e.tb != nil {
+		e.tb.Helper()
+	}
+	e.has("Pin", i)
 	var ends []func()
 	for k, s := range e.servers {
 		if k != i {

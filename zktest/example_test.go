@@ -201,7 +201,7 @@ func ExampleServer_Dial() {
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Run(t)
 			conn, events, err := zk.Connect([]string{"127.0.0.1:2181"}, 10*time.Second,
-				zk.WithDialer(srv.Dial), zk.WithLogInfo(false), zk.WithMaxBufferSize(1<<20))
+				zk.WithDialer(srv.Dial), zk.WithLogger(quiet{}), zk.WithMaxBufferSize(1<<20))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -211,7 +211,7 @@ func ExampleServer_Dial() {
 				}
 			}()
 			srv.WaitSessions(t, 1)
-			synctest.Wait() // the client knows of it, too
+			synctest.Wait() // the client has heard of it
 			srv.Stop()
 			time.Sleep(time.Minute)
 			srv.Restart()

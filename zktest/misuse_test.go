@@ -149,3 +149,22 @@ func TestAHookOfAnElectionMustNotCallTheEnsemble(t *testing.T) {
 		tb.finish()
 	})
 }
+
+func TestAMemberThatIsNotThereFailsTheTest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tb := &fakeTB{TB: t}
+		e := zktest.RunEnsemble(tb, 3)
+		for what, do := range map[string]func(i int){
+			"Server": func(i int) { e.Server(i) }, "Serving": func(i int) { e.Serving(i) }, "ElectLeader": e.ElectLeader,
+			"Lag": func(i int) { e.Lag(i) }, "Isolate": func(i int) { e.Isolate(i) }, "Pin": func(i int) { e.Pin(1, i) },
+			"ConnectAt": func(i int) { e.ConnectAt(t, i, time.Second) }, "SessionAt": func(i int) { e.SessionAt(t, i) },
+		} {
+			for _, i := range []int{-1, 3} {
+				tb.errors = nil
+				require.Panics(t, func() { do(i) }, what)
+				require.Equal(t, []string{fmt.Sprintf("zktest: %s: no member %d; there are 0 to 2", what, i)}, tb.errors)
+			}
+		}
+		tb.finish()
+	})
+}

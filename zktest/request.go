@@ -13,7 +13,7 @@ import (
 // Request describes one request: to interceptors before it runs, and in [Server.Log] after.
 type Request struct {
 	Time    time.Time // when the server received it
-	Session int64     // whose it is; for Connect the session that the client wants back, or 0
+	Session int64     // whose it is; of a Connect the one that the client wants back, or 0, and in the log the one that it got
 	Xid     int32
 	Op      Op
 	Path    string   // as the client sent it; of a multi the first part's

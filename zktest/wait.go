@@ -123,7 +123,7 @@ func (s *Server) WaitChildren(t testing.TB, path string, n int) {
 	})
 }
 
-// WaitSessions waits until n sessions live, connected or not. It fails t at once when that takes more than a minute.
+// WaitSessions waits until n sessions live, connected or not. The client of a new one may not have heard of it yet. It fails t at once when that takes more than a minute.
 func (s *Server) WaitSessions(t testing.TB, n int) {
 	t.Helper()
 	s.await(t, func() bool { return len(s.Sessions()) == n }, func() string {
