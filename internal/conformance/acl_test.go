@@ -67,6 +67,7 @@ func init() {
 		{permAll, "ip", ""}, {permAll, "ip", "300.1.1.1"}, {permAll, "ip", "127.0.0.1/33"}, {permAll, "ip", "127.0.0.1/-1"}, {permAll, "ip", "::1"},
 		{permAll, "ip", "127.0.0"}, {permAll, "ip", "127.0.0.1/x"}, {permAll, "ip", "10.0.0.0/8"}, {permAll, "ip", "127.0.0.1/0"}, {permAll, "ip", "127.0.0.1/"},
 		{permAll, "auth", ""}, {permAll, "auth", "anything"}, {permAll, "super", "x"}, {permAll, "sasl", "x"}, {permAll, "x509", "x"},
+		{permAll, null, "anyone"}, {permAll, "world", null}, {permAll, "digest", null}, {permAll, "ip", null}, {permAll, "auth", null}, {permAll, null, null},
 		{0, "world", "anyone"}, {-1, "world", "anyone"},
 	} {
 		told(fmt.Sprintf("is this an entry: %d %q %q", bad.perms, bad.scheme, bad.id),

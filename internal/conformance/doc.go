@@ -50,5 +50,7 @@
 //   - a time is shown as "ok" if it is that of the transaction that it should be the time of;
 //   - session ids (s1) and passwords (p1) are numbered in the order of their first appearance.
 //
+// Few differences are kept on purpose; addKept lists them, each with its reason.
+//
 // go test -show prints the transcripts of equal scenarios too: a way to ask the real server something.
 package conformance
