@@ -42,3 +42,19 @@ func TestAnAddThatIsTakenBackIsNotMistakenForAMemberThatDied(t *testing.T) {
 		})
 	}
 }
+
+// The answer to an Add is lost, the session ends, and the Done of the last of its members arrives twice.
+func TestADoneForTheDeadThatArrivesTwiceIsNoMisuse(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		g, other := zkbarrier.NewWaitGroup(s, groupPath), v.groups(1)[0]
+		require.NoError(t, other.AddContext(context.Background(), 1))
+		v.strike(1, zktest.LoseReply)
+		require.NoError(t, g.AddContext(context.Background(), 1))
+		v.srv.Expire(s.ID())
+		v.later()
+		v.srv.Intercept(zktest.On(zktest.Multi, "**").Nth(1).Duplicate())
+		require.NoError(t, g.DoneContext(context.Background()))
+		v.working(other, 1)
+	})
+}

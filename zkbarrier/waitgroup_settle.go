@@ -53,7 +53,7 @@ func (g *WaitGroup) settleGone(ctx context.Context, e *zkconn.Epoch, p *plan, d 
 		// Nobody removes a record from which somebody took before the round is over. With the
 		// round over it was made, or does not matter any more.
 		return round != p.round, nil
-	case round != 0 && round == d.h.round:
+	case round != 0 && (round == d.h.round || d.h.round == 0 && round == p.round): // nobody else removes it
 		return d.removes(), nil
 	}
 	v, _, err := g.readVerdict(ctx, e)
