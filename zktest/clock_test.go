@@ -119,6 +119,7 @@ func TestTheTimeOfDayCanBeSet(t *testing.T) {
 	conn := dialTCP(t, srv)
 	day := time.Date(1999, 12, 31, 23, 59, 59, 0, time.UTC)
 	srv.SetTime(day)
+	require.True(t, srv.Sessions()[0].LastHeard.Equal(day), "it was heard of no time ago, whatever time it is")
 	mustCreate(t, conn, "/a", 0)
 	require.Equal(t, day.UnixMilli(), node(t, srv, "/a").Stat.Ctime)
 	require.True(t, srv.Sessions()[0].LastHeard.Equal(day))
