@@ -183,8 +183,8 @@ func drawStep(t *rapid.T) step {
 		both := rapid.Bool().Draw(t, "setWatches2")
 		s.what = fmt.Sprintf("comes back after a disconnect and sets watches: %v %v %v %v %v", data, exist, child, stay, deep)
 		s.run = func(p *player) {
+			since := p.c.seen - int64(back) // of the old connection: the new one has seen nothing yet
 			p.comeBack()
-			since := p.c.seen - int64(back)
 			if both {
 				p.c.do(setWatches2(since, data, exist, child, stay, deep))
 			} else {
