@@ -72,8 +72,11 @@ func (p *player) burst(all []op) {
 	p.c.await(last)
 }
 
+// move takes the session to another connection while the old one is open. What the old one should still hear is
+// waited for: a real server that closes it throws away what it has not sent yet.
 func (p *player) move() {
 	old := p.c
+	old.fence()
 	p.c = p.w.resume(p.name, old.session, old.seen)
 	old.ended()
 }
