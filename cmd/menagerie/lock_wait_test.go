@@ -34,6 +34,7 @@ func TestWaitGivesUpInTimeAndLeavesNoNode(t *testing.T) {
 	before := time.Now()
 	p := run(t, "lock", "/a", "--wait", "400ms", "--servers", s.addr, "--", "echo", "ran")
 	p.failed(exitNotObtained, "/a", s.addr, "400ms")
+	require.NotContains(t, p.stderr.String(), "reached")
 	require.GreaterOrEqual(t, time.Since(before), 300*time.Millisecond)
 	require.Empty(t, p.stdout.String())
 	require.Equal(t, 1, s.ChildCount("/a"))
@@ -42,7 +43,7 @@ func TestWaitGivesUpInTimeAndLeavesNoNode(t *testing.T) {
 func TestWaitCoversConnecting(t *testing.T) {
 	t.Parallel()
 	addr := nobody(t)
-	run(t, "lock", "/a", "--wait", "300ms", "--servers", addr, "--", "true").failed(exitNotObtained, addr, "300ms")
+	run(t, "lock", "/a", "--wait", "300ms", "--servers", addr, "--", "true").failed(exitNotObtained, addr, "300ms", "no server could be reached")
 	// An explicit --timeout still bounds how long nobody is tried.
 	run(t, "lock", "/a", "--wait", "10m", "--timeout", "300ms", "--servers", addr, "--", "true").failed(exitFailure, "cannot reach", addr)
 }

@@ -69,7 +69,7 @@ func (a *app) waiting(ctx context.Context, o lockOptions, name string, f func(*v
 	}
 	s, err := a.connect(ctx, o.tryServers, zksync.WithName(name))
 	if err != nil {
-		return a.notObtained(ctx, o, err)
+		return a.notObtained(ctx, o, false, err)
 	}
 	defer goodbye(s)
 
@@ -97,7 +97,7 @@ func (a *app) waiting(ctx context.Context, o lockOptions, name string, f func(*v
 	case err == nil || errors.As(err, &coded):
 		return err
 	case bounded.Err() != nil:
-		return a.notObtained(ctx, o, a.contextError(context.Cause(bounded), o.tryServers, ""))
+		return a.notObtained(ctx, o, s.State() == zksync.Connected, a.contextError(context.Cause(bounded), o.tryServers, ""))
 	}
 	return a.sessionError(err)
 }
@@ -124,13 +124,18 @@ func giveUpUnreachable(ctx context.Context, s *zksync.Session, limit time.Durati
 	}
 }
 
-// notObtained picks the exit code when the wait is over without the lock.
-func (a *app) notObtained(ctx context.Context, o lockOptions, err error) error {
+// notObtained picks the exit code when the wait is over without the lock, whether or not a server
+// could be reached at its end: who looks for a holder in vain should know.
+func (a *app) notObtained(ctx context.Context, o lockOptions, reachable bool, err error) error {
 	if i, ok := interrupted(ctx); ok {
 		return exitWith(i.exitCode(), "%v while waiting for %s", i, o.path)
 	}
 	if errors.Is(context.Cause(ctx), errNotInTime) {
-		return exitWith(exitNotObtained, "%s on %s was not obtained within %v", o.path, a.target(), o.wait)
+		why := ""
+		if !reachable {
+			why = ", as no server could be reached: is one running there?"
+		}
+		return exitWith(exitNotObtained, "%s on %s was not obtained within %v%s", o.path, a.target(), o.wait, why)
 	}
 	return err
 }
