@@ -17,6 +17,9 @@ func (s *Server) Connect(t testing.TB, timeout time.Duration) *zk.Conn {
 	if inBubble() != s.bubble {
 		t.Fatal(errElsewhere)
 	}
+	if s.isClosed() {
+		t.Fatal(errClosed)
+	}
 	return connect(t, timeout, &dialer{open: s.Dial, hosts: []string{"zktest"}})
 }
 

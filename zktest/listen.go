@@ -11,7 +11,7 @@ import (
 )
 
 // RunAddr is [Run] with an address to listen on, such as "127.0.0.1:2181", for clients that cannot be told another. It
-// fails t at once if it cannot listen there. Tests that run at the same time need different ports:
+// fails t at once if it cannot listen there, or inside a synctest bubble. Tests that run at the same time need different ports:
 // prefer Run and [Server.Addr], which takes a free one.
 func RunAddr(t testing.TB, addr string, opts ...Option) *Server {
 	t.Helper()
@@ -33,6 +33,9 @@ func StartAddr(addr string, opts ...Option) (*Server, error) {
 }
 
 func (s *Server) listenOn(addr string) error {
+	if inBubble() {
+		return errSocket
+	}
 	s.netMu.Lock()
 	defer s.netMu.Unlock()
 	s.addr = addr
@@ -49,11 +52,14 @@ func WithTLS(cfg *tls.Config) Option {
 	return func(o *options) { o.tls = cfg }
 }
 
+var errSocket = errors.New("zktest: a port inside a synctest bubble, where time stands still while somebody waits for a socket: " +
+	"connect with Server.Connect, Server.Session or Server.Dial")
+
 // Addr returns the server's address on TCP loopback, "127.0.0.1:port". The port is opened by the first
 // call, unless [RunAddr] or [StartAddr] have said which. It stays the same when the server is restarted. Give the address to any client, in any
 // language. It fails the test if there is no free port.
 //
-// Inside a synctest bubble it fails the test: time does not advance there while a goroutine waits for a
+// Once the server is closed it has no address, unless it had one before, and this fails the test. Inside a synctest bubble it does, too: time does not advance there while a goroutine waits for a
 // socket. Use [Server.Connect], [Server.Session] or [Server.Dial].
 func (s *Server) Addr() string {
 	if s.tb != nil {
@@ -62,17 +68,34 @@ func (s *Server) Addr() string {
 	s.netMu.Lock()
 	defer s.netMu.Unlock()
 	if inBubble() {
-		s.errorf("zktest: Addr inside a synctest bubble, where time stands still while somebody waits for a socket: " +
-			"connect with Server.Connect, Server.Session or Server.Dial")
+		s.errorf("%v", errSocket)
+		return "127.0.0.1:0"
+	}
+	if s.addr == "" && s.closed {
+		s.errorf("zktest: Addr of a server that is closed")
 		return "127.0.0.1:0"
 	}
 	if s.addr == "" {
 		s.addr = "127.0.0.1:0"
-		if err := s.listen(); err != nil {
+		if err := s.choosePort(); err != nil {
 			s.errorf("%v", err)
 		}
 	}
 	return s.addr
+}
+
+// choosePort finds a free port, and opens it unless the server is down or refuses: then it is closed until that is over.
+// It is called with netMu held.
+func (s *Server) choosePort() error {
+	if !s.stopped && s.refusals == 0 {
+		return s.listen()
+	}
+	l, err := net.Listen("tcp", s.addr)
+	if err != nil {
+		return fmt.Errorf("zktest: %w", err)
+	}
+	s.addr = l.Addr().String()
+	return l.Close()
 }
 
 // listen opens the port if it should be open. It is called with netMu held.

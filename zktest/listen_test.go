@@ -170,3 +170,20 @@ func TestAServerFromOutsideTheBubbleFailsTheTestAndSaysSo(t *testing.T) {
 	require.Contains(t, tb.errors[0], "made outside of the synctest bubble")
 	tb.finish()
 }
+
+func TestAServerThatIsDownHasAPortThatIsClosed(t *testing.T) {
+	t.Parallel()
+	for _, down := range []func(*zktest.Server) (up func()){
+		func(srv *zktest.Server) func() { srv.Stop(); return srv.Restart },
+		func(srv *zktest.Server) func() { return srv.Refuse() },
+	} {
+		srv := zktest.Run(t)
+		up := down(srv)
+		addr := srv.Addr()
+		_, err := net.Dial("tcp", addr)
+		require.ErrorContains(t, err, "connection refused", addr)
+		up()
+		require.Equal(t, addr, srv.Addr())
+		require.Equal(t, "imok", word(t, srv, "ruok"))
+	}
+}

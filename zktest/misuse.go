@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver"
 )
 
 // What follows finds tests that ask for something that makes no sense, or that could never fail, and
@@ -77,6 +79,22 @@ func (r *Rule) check() error {
 		return fmt.Errorf("zktest: On(%v, %q) matches no path: it ends with a slash; \"%s*\" matches the children", r.op, r.pattern, r.pattern)
 	case r.nth < 0 || r.times < 0:
 		return fmt.Errorf("zktest: On(%v, %q).Nth(%d).Times(%d): they count from 1; 0 is as if they were not there", r.op, r.pattern, r.nth, r.times)
+	case r.pattern != "" && r.pattern != "**" && r.op.pathless():
+		return fmt.Errorf("zktest: On(%v, %q) matches nothing: such a request has no path; the pattern is \"**\"", r.op, r.pattern)
+	}
+	return checkVerdict(r.verdict)
+}
+
+// checkVerdict finds verdicts that do nothing, or ask for what cannot be done.
+func checkVerdict(v zkserver.Verdict) error {
+	fails := v.Fate == zkserver.FateFailed || v.Fate == zkserver.FateHeld && v.Then == zkserver.FateFailed
+	switch {
+	case fails && v.Code == zkserver.CodeOK:
+		return errors.New("zktest: an error with code 0, which is success")
+	case v.Queued && v.Fate != zkserver.FateHeld:
+		return errors.New("zktest: Queued without Hold or Delay: nothing would wait")
+	case v.Delay < 0 || v.ReplyDelay < 0:
+		return fmt.Errorf("zktest: a delay of %v", min(v.Delay, v.ReplyDelay))
 	}
 	return nil
 }

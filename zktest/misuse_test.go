@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/zktest"
@@ -42,6 +43,16 @@ func TestAMisuseFailsTheTestAndNamesTheFix(t *testing.T) {
 			{do: func() { srv.Intercept(zktest.On(zktest.Create, "locks/*")).Remove() }, says: `On(create, "locks/*") matches no path: a pattern starts with a slash`},
 			{do: func() { srv.Intercept(zktest.On(zktest.Create, "/locks/")).Remove() }, says: `"/locks/*" matches the children`},
 			{do: func() { srv.Intercept(zktest.On(zktest.Create, "**").Nth(-1)).Remove() }, says: "they count from 1"},
+			{do: func() { srv.Intercept(zktest.On(zktest.Ping, "/a").LoseReply()).Remove() }, says: `On(ping, "/a") matches nothing: such a request has no path; the pattern is "**"`},
+			{do: func() { srv.Intercept(zktest.On(zktest.Create, "**").Error(0)).Remove() }, says: "an error with code 0, which is success"},
+			{do: func() { srv.SetError(0) }, says: "an error with code 0, which is success"},
+			{do: func() { srv.Intercept(zktest.On(zktest.Create, "**").LoseReply().Queued()).Remove() }, says: "Queued without Hold or Delay"},
+			{do: func() { srv.Intercept(zktest.On(zktest.Create, "**").Delay(-time.Second)).Remove() }, says: "a delay of -1s"},
+			{do: func() { srv.Intercept(zktest.On(zktest.Create, "**").DelayReply(-time.Second)).Remove() }, says: "a delay of -1s"},
+			{do: func() { srv.SetACL("/a") }, says: "set the ACL of /a: an ACL that is empty or invalid"},
+			{do: func() { srv.Create("/ttl", nil, 5, 0) }, says: "create /ttl: nodes with a time to live need WithExtendedTypes"},
+			{do: func() { srv.Addr() }, says: "a port inside a synctest bubble, where time stands still"},
+			{do: func() { zktest.RunAddr(tb, "127.0.0.1:0") }, fatal: true, says: "a port inside a synctest bubble, where time stands still"},
 			{do: func() { srv.Connect(tb, 0) }, fatal: true, says: "Connect with a session timeout of 0s"},
 			{do: func() { srv.Stop(); srv.Connect(tb, time.Second) }, fatal: true, says: "no session within 10s: is the server closed, stopped or frozen"},
 			{do: func() { srv.Session(tb) }, fatal: true, says: "no session within 1m0s: zksync: "},
@@ -78,6 +89,59 @@ func TestOptionsThatMakeNoSenseFailTheTest(t *testing.T) {
 		require.Panics(t, func() { zktest.Start(opts...) })
 		require.Panics(t, func() { zktest.StartEnsemble(3, opts...) })
 	}
+}
+
+func TestConnectingToAClosedServerFailsAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tb := &fakeTB{TB: t}
+		srv := zktest.Run(tb)
+		srv.Close()
+		began := time.Now()
+		require.Panics(t, func() { srv.Connect(tb, time.Second) })
+		require.Panics(t, func() { srv.Session(tb) })
+		require.Zero(t, time.Since(began))
+		require.Equal(t, []string{"zktest: the server is closed", "zktest: the server is closed"}, tb.errors)
+	})
+}
+
+func TestTheAddressOfAClosedServerFailsTheTest(t *testing.T) {
+	t.Parallel()
+	tb := &fakeTB{TB: t}
+	srv := zktest.Run(tb)
+	srv.Close()
+	srv.Addr()
+	require.Equal(t, []string{"zktest: Addr of a server that is closed"}, tb.errors)
+}
+
+// An assertion that fails in a hook ends the goroutine that runs it; here a panic does, which can be caught.
+func TestAfterAHookThatPanicsTheServerCanBeClosed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.WithLeftovers())
+		conn := srv.Connect(t, 10*time.Second)
+		fail := func() { panic("the test's own") }
+		srv.OnCommit(func(zktest.Txn) { fail() })
+		srv.OnSessionExpired(func(int64, time.Time) { fail() })
+		require.PanicsWithValue(t, "the test's own", func() { srv.Create("/a", nil, 0, 0) })
+		require.PanicsWithValue(t, "the test's own", func() { srv.Expire(conn.SessionID()) })
+		require.Contains(t, srv.Tree(), "/a")
+		fail = func() {}
+		srv.Close()
+	})
+}
+
+func TestADelayOfZeroIsNone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		conn := srv.Connect(t, 10*time.Second)
+		srv.Intercept(zktest.On(zktest.Create, "/a").Delay(0))
+		began := time.Now()
+		_, err := conn.Create("/a", nil, 0, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		require.Zero(t, time.Since(began))
+	})
 }
 
 func TestConnectingFromAnotherBubbleFailsAtOnce(t *testing.T) {

@@ -77,6 +77,15 @@ func fromWire(op zkserver.Op) Op {
 	return Other
 }
 
+// pathless tells whether requests of this kind have no path that a pattern could match.
+func (o Op) pathless() bool {
+	switch o {
+	case Connect, Ping, CloseSession, SetAuth, WhoAmI, Reconfig, Other:
+		return true
+	}
+	return false
+}
+
 // asked tells whether requests of this kind are what a client's caller asked for.
 func (o Op) asked() bool {
 	switch o {

@@ -59,8 +59,11 @@ func (r *Rule) Error(code int32) *Rule {
 	return r.then(zkserver.FateFailed)
 }
 
-// Delay lets the request wait for d. It is Hold with a time after which the request is released.
+// Delay lets the request wait for d. It is Hold with a time after which the request is released. Zero is no delay.
 func (r *Rule) Delay(d time.Duration) *Rule {
+	if d == 0 {
+		return r
+	}
 	r.verdict.Delay = d
 	return r.park()
 }

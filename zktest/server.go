@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -126,6 +127,14 @@ func (s *Server) Close() {
 	}
 	s.netMu.Unlock()
 	s.serving.Wait()
+}
+
+var errClosed = errors.New("zktest: the server is closed")
+
+func (s *Server) isClosed() bool {
+	s.netMu.Lock()
+	defer s.netMu.Unlock()
+	return s.closed
 }
 
 // Dial opens a connection in memory. It has the signature of a go-zookeeper Dialer and ignores

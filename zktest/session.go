@@ -17,6 +17,9 @@ func (s *Server) Session(t testing.TB, opts ...zksync.Option) *zksync.Session {
 	if inBubble() != s.bubble {
 		t.Fatal(errElsewhere)
 	}
+	if s.isClosed() {
+		t.Fatal(errClosed)
+	}
 	return session(t, "zktest:2181", append([]zksync.Option{zksync.WithDialer(s.DialContext)}, opts...))
 }
 

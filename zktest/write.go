@@ -76,6 +76,8 @@ var codeText = map[zkserver.Code]string{
 	zkserver.CodeBadArguments: "bad arguments: the server's own node, unknown flags, or a path that does not start with a slash, ends with one, or has an empty or relative part",
 	zkserver.CodeNoNode:       "no such node, or no parent for it", zkserver.CodeNodeExists: "node exists",
 	zkserver.CodeNotEmpty: "node has children", zkserver.CodeNoChildrenEphemeral: "ephemerals have no children",
+	zkserver.CodeInvalidACL:     "an ACL that is empty or invalid; the scheme \"auth\" needs a client",
+	zkserver.CodeUnimplemented:  "nodes with a time to live need WithExtendedTypes and a client",
 	zkserver.CodeSessionExpired: "server is stopped or closed, or there is no such session",
 }
 

@@ -14,8 +14,8 @@ func (c *conn) handle(a *arrival) {
 		c.handleWord(a.word)
 	case a.req != nil: // judged before, and now released
 		s.mu.Lock()
+		defer s.mu.Unlock()
 		c.proceed(a)
-		s.mu.Unlock()
 	default:
 		c.handleFrame(a)
 	}

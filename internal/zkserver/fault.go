@@ -151,17 +151,24 @@ func (s *Server) disconnect(id int64) bool {
 // Expire ends a session on the server now, as if its timeout had passed, and waits until
 // its ephemerals are gone. It reports whether there was such a session.
 func (s *Server) Expire(id int64) bool {
+	done := make(chan *request, 1)
+	if !s.condemn(id, done) {
+		return false
+	}
+	<-done
+	return true
+}
+
+// condemn begins to expire a session, if there is one.
+func (s *Server) condemn(id int64, done chan<- *request) bool {
 	s.mu.Lock()
+	defer s.mu.Unlock() // whatever the hooks do
 	sess := s.sessions[id]
 	l := s.orderer()
 	if sess == nil || sess.closing || l == nil {
-		s.mu.Unlock()
 		return false
 	}
-	done := make(chan *request, 1)
 	l.expire(sess, done)
-	s.mu.Unlock()
-	<-done
 	return true
 }
 

@@ -176,18 +176,26 @@ func (s *Server) SetSequence(path string, n int32) bool {
 // Do runs an operation without a client and without access checks, and waits until it is committed.
 // It returns the path of the node that a create made. session is the owner of an ephemeral node.
 func (s *Server) Do(c Call, session int64) (string, Code) {
-	s.mu.Lock()
-	l := s.orderer()
-	if l == nil || s.member != nil && !s.inContact() {
-		s.mu.Unlock()
+	done := make(chan *request, 1)
+	if !s.undertake(c, session, done) {
 		return "", CodeSessionExpired
 	}
-	done := make(chan *request, 1)
-	l.submit(&request{call: c, session: session, internal: true, received: s.now(), reply: done})
-	s.mu.Unlock()
 	r := <-done
 	if len(r.txn) > 0 {
 		return r.txn[0].path, r.code
 	}
 	return "", r.code
+}
+
+// undertake submits an operation of Do. It reports false if nobody can commit it. A hook may end the goroutine, as a
+// failing assertion does: the lock is free after that, too.
+func (s *Server) undertake(c Call, session int64, done chan<- *request) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.orderer()
+	if l == nil || s.member != nil && !s.inContact() {
+		return false
+	}
+	l.submit(&request{call: c, session: session, internal: true, received: s.now(), reply: done})
+	return true
 }
