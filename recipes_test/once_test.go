@@ -140,6 +140,37 @@ func TestOnceValuesTravel(t *testing.T) {
 	})
 }
 
+// The commonest of all OnceValues return an error as their second result.
+func TestAnErrorTravelsAsItsTextAndIsItselfWhereItWasReturned(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		broken := errors.New("no such file")
+		here := zkonce.OnceValues(v.session(), "/once/c", func() (int, error) { return 3, broken })
+		elsewhere := zkonce.OnceValues(v.session(), "/once/c", func() (int, error) { return 4, nil })
+		for range 2 {
+			n, err := here()
+			require.Equal(t, 3, n)
+			require.Same(t, broken, err)
+			n, err = elsewhere()
+			require.Equal(t, 3, n)
+			require.EqualError(t, err, "no such file")
+		}
+		fine := func() func() (int, error) {
+			return zkonce.OnceValues(v.session(), "/once/d", func() (int, error) { return 5, nil })
+		}
+		for _, f := range []func() (int, error){fine(), fine()} {
+			n, err := f()
+			require.Equal(t, 5, n)
+			require.NoError(t, err)
+		}
+		alone := func() func() error { return zkonce.OnceValue(v.session(), "/once/e", func() error { return broken }) }
+		require.Same(t, broken, alone()())
+		require.EqualError(t, alone()(), "no such file")
+		other := zkonce.OnceValue(v.session(), "/once/e", func() int { return 1 })
+		require.PanicsWithError(t, `zksync: once /once/e: misuse: what is kept has another type: `+
+			`json: cannot unmarshal string into Go value of type int`, func() { other() })
+	})
+}
+
 func TestAfterAResetItRunsAgainAndEverybodyHearsOfIt(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
 		os := v.onces(2)

@@ -1,6 +1,7 @@
 package zkonce
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -63,19 +64,22 @@ func OnceFunc(s *zksync.Session, path string, f func(), opts ...zksync.Option) f
 }
 
 // OnceValue returns a function that returns what f returned, wherever in the cluster it
-// ran: like sync.OnceValue. The value travels as JSON. It panics like [Once.Do] and, if f
+// ran: like sync.OnceValue. The value travels as JSON; an error, where T is the type error,
+// as its text, and is itself only where f ran. Like everything that f returns it is kept: to
+// try again after an error, use [Once.DoContext]. It panics like [Once.Do] and, if f
 // panicked, like [OnceFunc].
 func OnceValue[T any](s *zksync.Session, path string, f func() T, opts ...zksync.Option) func() T {
 	o := New(s, path, opts...)
+	var values carrier[T]
 	var mu sync.Mutex
 	var local any // the value of a panic here
-	return func() (value T) {
+	return func() T {
 		var panicked any
-		r, err := o.once(func() (data []byte) {
+		r, err := o.once(func() []byte {
 			defer func() { panicked = recover() }()
-			data, err := json.Marshal(f())
+			data, err := values.pack(f())
 			if err != nil {
-				panic(fmt.Sprintf("zkonce: the result of %s cannot be kept: %v", path, err))
+				panic(unfit(path, err))
 			}
 			return data
 		}, &panicked)
@@ -94,27 +98,46 @@ func OnceValue[T any](s *zksync.Session, path string, f func() T, opts ...zksync
 			}
 			panic(*r.Panic)
 		}
-		if err := json.Unmarshal(r.Value, &value); err != nil {
-			panic(o.wrap("once", fmt.Errorf("%w: what is kept is no %T: %w", zksync.ErrMisuse, value, err)))
+		value, err := values.unpack(r.Value)
+		if err != nil {
+			panic(o.wrap("once", unlike(err)))
 		}
 		return value
 	}
 }
 
-// OnceValues is OnceValue for two results: like sync.OnceValues. An error as T2 travels as
-// JSON like everything else, which few errors survive; use [Once.DoContext] for what may
-// fail.
+// OnceValues is OnceValue for two results, the second of which often is an error: like
+// sync.OnceValues.
 func OnceValues[T1, T2 any](s *zksync.Session, path string, f func() (T1, T2), opts ...zksync.Option) func() (T1, T2) {
-	type pair struct {
-		First  T1
-		Second T2
-	}
+	var firsts carrier[T1]
+	var seconds carrier[T2]
+	type pair struct{ First, Second json.RawMessage }
 	both := OnceValue(s, path, func() pair {
 		a, b := f()
-		return pair{a, b}
+		first, err1 := firsts.pack(a)
+		second, err2 := seconds.pack(b)
+		if err := cmp.Or(err1, err2); err != nil {
+			panic(unfit(path, err))
+		}
+		return pair{first, second}
 	}, opts...)
 	return func() (T1, T2) {
 		p := both()
-		return p.First, p.Second
+		a, err1 := firsts.unpack(p.First)
+		b, err2 := seconds.unpack(p.Second)
+		if err := cmp.Or(err1, err2); err != nil {
+			panic(&zksync.Error{Op: "once", Path: path, Err: unlike(err)})
+		}
+		return a, b
 	}
+}
+
+// unfit is the panic of a function whose result JSON cannot carry.
+func unfit(path string, err error) string {
+	return fmt.Sprintf("zkonce: the result of %s cannot be kept: %v", path, err)
+}
+
+// unlike is the reason when what is kept is the result of another kind of function.
+func unlike(err error) error {
+	return fmt.Errorf("%w: what is kept has another type: %w", zksync.ErrMisuse, err)
 }
