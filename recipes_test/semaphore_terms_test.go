@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/go-menagerie/menagerie/zksemaphore"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -238,4 +239,20 @@ func TestAWaiterForPermitsReadsTheTermsAgainAfterADisconnect(t *testing.T) {
 			require.NoError(t, v.granted(waiting).Unlock())
 		})
 	}
+}
+
+func TestTheSemaphorePanicsAsThatOfXSyncDoes(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		for _, w := range []interface {
+			Acquire(ctx context.Context, n int64) error
+			TryAcquire(n int64) bool
+			Release(n int64)
+		}{v.sems(1, 3)[0], semaphore.NewWeighted(3)} {
+			require.NoError(t, w.Acquire(context.Background(), 1))
+			require.PanicsWithValue(t, "semaphore: n < 0", func() { _ = w.Acquire(context.Background(), -1) })
+			require.PanicsWithValue(t, "semaphore: n < 0", func() { w.TryAcquire(-1) })
+			require.PanicsWithValue(t, "semaphore: n < 0", func() { w.Release(-1) })
+			w.Release(1)
+		}
+	})
 }

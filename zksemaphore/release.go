@@ -19,7 +19,7 @@ type hold struct {
 }
 
 // Release gives n permits back that Acquire or TryAcquire got. It panics if this
-// Weighted holds fewer: permits that another process, another object, or a lease holds
+// Weighted holds fewer, or n is below 0: permits that another process, another object, or a lease holds
 // are not its own to give. Which of several holds the permits come from does not matter
 // to anybody else; those that were lost meanwhile come first, because whoever had them
 // may be the one who calls. It blocks like [zksync.Lease.Unlock], and for one request
@@ -29,6 +29,7 @@ type hold struct {
 // then they may count more as held, never less. Servers that refuse to take part of a
 // hold back get it together with the rest.
 func (w *Weighted) Release(n int64) {
+	checkSign(n)
 	if n == 0 {
 		return
 	}
@@ -46,7 +47,7 @@ func (w *Weighted) Release(n int64) {
 func (w *Weighted) take(n int64) (whole []*zksync.Lease, under []<-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if n < 0 || n > w.total() {
+	if n > w.total() {
 		panic("semaphore: released more than held") // in x/sync's words
 	}
 	ended, part := w.choose(n)

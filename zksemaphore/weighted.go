@@ -75,8 +75,9 @@ func (w *Weighted) Do(ctx context.Context, n int64, f func(ctx context.Context, 
 }
 
 // Acquire waits for n permits and returns nil, or fails like AcquireLease, with ctx's
-// error among others. As in x/sync, n of 0 succeeds at once.
+// error among others. As in x/sync, n of 0 succeeds at once, and n below 0 panics.
 func (w *Weighted) Acquire(ctx context.Context, n int64) error {
+	checkSign(n)
 	if n == 0 {
 		return ctx.Err()
 	}
@@ -91,8 +92,9 @@ func (w *Weighted) Acquire(ctx context.Context, n int64) error {
 // did. It blocks for two requests, four when it succeeds, but no longer than a third of
 // the session timeout, and reports false at once while the servers cannot be reached. It
 // panics, with a *zksync.Error, if the session is closed or the call can never succeed,
-// since there is no error to return.
+// since there is no error to return, and as in x/sync if n is below 0.
 func (w *Weighted) TryAcquire(n int64) bool {
+	checkSign(n)
 	if n == 0 {
 		return true
 	}
@@ -110,6 +112,13 @@ func (w *Weighted) TryAcquire(n int64) bool {
 		return false
 	}
 	panic(w.wrap("try-acquire", err))
+}
+
+// checkSign panics in x/sync's words where that does, before anything else.
+func checkSign(n int64) {
+	if n < 0 {
+		panic("semaphore: n < 0")
+	}
 }
 
 // trying bounds an attempt without a context.
