@@ -24,6 +24,9 @@ func TestAcceptance031AReentrantReaderIsRefusedTheWriteLock(t *testing.T) {
 		require.False(t, m.TryLock())
 		_, err := m.LockContext(context.Background())
 		require.ErrorIs(t, err, zksync.ErrUpgrade)
+		var named *zksync.Error
+		require.ErrorAs(t, err, &named)
+		require.Equal(t, []string{"lock", lockPath}, []string{named.Op, named.Path})
 		require.Equal(t, 1, m.ReadHoldCount())
 		m.RUnlock()
 		m.Lock()
@@ -149,5 +152,48 @@ func TestReentrantLeasesCountEachForItself(t *testing.T) {
 		require.True(t, again.Valid())
 		require.NoError(t, again.Unlock())
 		v.queued(lockPath, 0)
+	})
+}
+
+func TestScopesOfAReentrantRWMutexNest(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		m, other := v.rrw(v.session()), v.rws(1)[0]
+		fine := func(context.Context, *zksync.Lease) error { return nil }
+		require.NoError(t, m.Do(context.Background(), func(ctx context.Context, w *zksync.Lease) error {
+			require.True(t, m.HeldByOwner(ctx))
+			require.NoError(t, m.RDo(ctx, func(ctx context.Context, r *zksync.Lease) error {
+				require.Equal(t, w.Token(), r.Token())
+				require.Equal(t, []int{1, 1}, []int{m.HoldCountContext(ctx), m.ReadHoldCountContext(ctx)})
+				return m.Do(ctx, fine)
+			}))
+			require.False(t, other.TryRLock())
+			return nil
+		}))
+		require.NoError(t, m.RDo(context.Background(), func(ctx context.Context, _ *zksync.Lease) error {
+			require.False(t, m.HeldByOwner(ctx))
+			require.ErrorIs(t, m.Do(ctx, fine), zksync.ErrUpgrade)
+			require.True(t, other.TryRLock())
+			other.RUnlock()
+			return nil
+		}))
+		require.PanicsWithValue(t, "boom", func() {
+			_ = m.Do(context.Background(), func(context.Context, *zksync.Lease) error { panic("boom") })
+		})
+		v.queued(lockPath, 0)
+	})
+}
+
+func TestAScopeOfAReentrantRWMutexEndsWithItsLease(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		for _, do := range []func(context.Context, func(context.Context, *zksync.Lease) error) error{v.rrw(s).Do, v.rrw(s).RDo} {
+			err := do(context.Background(), func(ctx context.Context, _ *zksync.Lease) error {
+				v.srv.Expire(s.ID())
+				<-ctx.Done()
+				require.ErrorIs(t, context.Cause(ctx), zksync.ErrLost)
+				return nil
+			})
+			require.ErrorIs(t, err, zksync.ErrLost)
+		}
 	})
 }

@@ -141,24 +141,8 @@ func (m *Mutex) acquire(ctx context.Context, first getter, try bool) (*zksync.Le
 // so that calls inside with that context are nested, and ends with the lease and
 // with ctx. A ctx without an owner gets a new one. Otherwise it is like
 // [zksync.Mutex.Do].
-func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, l *zksync.Lease) error) (err error) {
-	if _, ok := ctx.Value(ownerKey{}).(owner); !ok {
-		ctx = WithOwner(ctx)
-	}
-	l, err := m.LockContext(ctx)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stop := context.AfterFunc(l.Context(), func() { cancel(l.Err()) })
-	defer stop()
-	defer func() {
-		if lost := l.Unlock(); err == nil {
-			err = lost
-		}
-	}()
-	return f(ctx, l)
+func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, l *zksync.Lease) error) error {
+	return scope(ctx, m.LockContext, f)
 }
 
 // HoldCount is how many levels the calling goroutine holds in the mirror form and,

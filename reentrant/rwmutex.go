@@ -2,7 +2,6 @@ package reentrant
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/nest"
@@ -201,8 +200,10 @@ func (m *RWMutex) lockAgain(o owner, f form) (*writeHold, error) {
 	case m.write != nil && m.write.owner == o && m.write.writes.all() > 0:
 		m.write.writes.add(f.leased, 1)
 		return m.write, nil
-	case m.write != nil && m.write.owner == o, m.reads[o] != nil:
-		return nil, fmt.Errorf("reentrant: %v holds the lock for reading: %w", o, zksync.ErrUpgrade)
+	case m.write != nil && m.write.owner == o:
+		return nil, refused(o, m.write.lease, f)
+	case m.reads[o] != nil:
+		return nil, refused(o, m.reads[o].lease, f)
 	}
 	return nil, nil
 }

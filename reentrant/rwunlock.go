@@ -208,6 +208,21 @@ func (m *RWMutex) ReadHoldCount() int {
 	return r
 }
 
+// HoldCountContext is HoldCount for the owner in ctx.
+func (m *RWMutex) HoldCountContext(ctx context.Context) int {
+	w, _ := m.held(ownerOf(ctx))
+	return w
+}
+
+// ReadHoldCountContext is ReadHoldCount for the owner in ctx.
+func (m *RWMutex) ReadHoldCountContext(ctx context.Context) int {
+	_, r := m.held(ownerOf(ctx))
+	return r
+}
+
+// HeldByOwner is HeldByCurrent for the owner in ctx.
+func (m *RWMutex) HeldByOwner(ctx context.Context) bool { return m.HoldCountContext(ctx) > 0 }
+
 // HeldByCurrent reports whether the calling goroutine can be proved to hold m for
 // writing at this instant.
 func (m *RWMutex) HeldByCurrent() bool { return m.HoldCount() > 0 }

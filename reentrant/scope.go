@@ -1,0 +1,53 @@
+package reentrant
+
+import (
+	"context"
+	"fmt"
+	"path"
+
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// scope runs f while the owner in ctx, a new one if there is none, has what lock locks.
+func scope(ctx context.Context, lock getter, f func(ctx context.Context, l *zksync.Lease) error) (err error) {
+	if _, ok := ctx.Value(ownerKey{}).(owner); !ok {
+		ctx = WithOwner(ctx)
+	}
+	l, err := lock(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(l.Context(), func() { cancel(l.Err()) })
+	defer stop()
+	defer func() {
+		if lost := l.Unlock(); err == nil {
+			err = lost
+		}
+	}()
+	return f(ctx, l)
+}
+
+// refused is the error of asking for the write lock while o reads under l.
+func refused(o owner, l *zksync.Lease, f form) error {
+	op := "lock"
+	if f.try {
+		op = "try-lock"
+	}
+	return &zksync.Error{Op: op, Path: path.Dir(l.Path()), Err: fmt.Errorf("%w: %v holds it for reading", zksync.ErrUpgrade, o)}
+}
+
+// Do runs f while the owner in ctx holds m for writing; the context that f gets carries
+// the owner, so that calls inside with that context are nested, and ends with the lease
+// and with ctx. A ctx without an owner gets a new one. Otherwise it is like
+// [zkrwmutex.RWMutex.Do]; it fails with zksync.ErrUpgrade, without having run f, if the
+// owner holds m for reading only.
+func (m *RWMutex) Do(ctx context.Context, f func(ctx context.Context, l *zksync.Lease) error) error {
+	return scope(ctx, m.LockContext, f)
+}
+
+// RDo is Do for reading: it is nested in a hold of either kind.
+func (m *RWMutex) RDo(ctx context.Context, f func(ctx context.Context, l *zksync.Lease) error) error {
+	return scope(ctx, m.RLockContext, f)
+}
