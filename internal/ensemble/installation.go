@@ -139,6 +139,7 @@ func (in installation) command(heapMB int, properties []string, dir, configFile 
 		"-XX:+UseSerialGC", // the others start threads by the core, for heaps of another size
 		"-XX:-UsePerfData", // no files outside dir
 		"-Djava.awt.headless=true",
+		"-Dfile.encoding=UTF-8", // of credentials, whatever the locale: 3.8 reads them in the machine's own
 		"-Dzookeeper.jmx.log4j.disable=true",
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 		"-Dorg.slf4j.simpleLogger.showDateTime=true",
