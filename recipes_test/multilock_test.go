@@ -106,3 +106,25 @@ func TestAMultiLockOfOnePathTwiceIsMisuse(t *testing.T) {
 		}
 	})
 }
+
+func TestATryAtAMultiLockTakesAllOrNothing(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		s, other := v.session(), v.session()
+		both := zksync.MultiLock(zksync.NewMutex(s, "/multi/b"), zksync.NewMutex(s, "/multi/a"))
+		a, b := zksync.NewMutex(other, "/multi/a"), zksync.NewMutex(other, "/multi/b")
+		b.Lock()
+		require.False(t, both.TryLock())
+		require.True(t, a.TryLock(), "the first one was given back")
+		a.Unlock()
+		b.Unlock()
+		require.True(t, both.TryLock())
+		require.False(t, a.TryLock())
+		require.False(t, b.TryLock())
+		both.Unlock()
+		require.True(t, a.TryLock())
+		a.Unlock()
+		require.Panics(t, func() { zksync.MultiLock().TryLock() })
+		require.NoError(t, s.Close())
+		require.Panics(t, func() { both.TryLock() })
+	})
+}

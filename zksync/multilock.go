@@ -14,7 +14,7 @@ type Multi struct {
 	all []*Mutex
 
 	mu   sync.Mutex
-	held Leases // through Lock, in the order in which they were locked
+	held Leases // through Lock or TryLock, in the order in which they were locked
 }
 
 // MultiLock makes one lock of several: all of them or none. They are locked in the order
@@ -165,7 +165,37 @@ func (m *Multi) Lock() {
 	}
 }
 
-// Unlock unlocks what Lock locked, the latest first. It panics if that is nothing.
+// TryLock locks all of them if nobody holds or waits for any, and reports whether it did.
+// It blocks for the servers' answers, but no longer than a third of the shortest session
+// timeout, and reports false at once while servers cannot be reached. It panics like Lock.
+func (m *Multi) TryLock() bool {
+	if err := m.misuse(); err != nil {
+		panic(err)
+	}
+	patience := m.all[0].c.q.s.patience()
+	for _, x := range m.all {
+		s := x.c.q.s
+		if x.c.misuse == nil && s.ctx.Err() == nil && s.State() != Connected {
+			return false
+		}
+		patience = min(patience, s.patience())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	held, err := m.TryLockContext(ctx)
+	switch {
+	case err == nil:
+		m.mu.Lock()
+		m.held = held
+		m.mu.Unlock()
+		return true
+	case errors.Is(err, ErrNotAcquired), errors.Is(err, ErrLost), errors.Is(err, context.DeadlineExceeded):
+		return false
+	}
+	panic(err)
+}
+
+// Unlock unlocks what Lock or TryLock locked, the latest first. It panics if that is nothing.
 func (m *Multi) Unlock() {
 	m.mu.Lock()
 	held := m.held
