@@ -51,6 +51,14 @@ func init() {
 		a.do(remove("~/n", -1))
 		b.fence()
 	})
+	add("data and child watch of a node that is removed: both are gone when it is made again", func(w *world) {
+		a, b := w.join("A"), w.join("B")
+		a.do(create("~/n", "", persistent))
+		b.all(get("~/n", true), list("~/n", true))
+		a.all(remove("~/n", -1), create("~/n", "", persistent), create("~/n/c", "", persistent), set("~/n", "", -1))
+		b.fence()
+		b.all(checkWatches("~/n", typeChildren), checkWatches("~/n", typeData))
+	})
 	add("a child watch of a node that is removed and made again", func(w *world) {
 		a, b := w.join("A"), w.join("B")
 		a.do(create("~/n", "", persistent))
