@@ -51,6 +51,7 @@ func (s *Server) CheckNoNode(t testing.TB, path string) {
 
 // CheckChildren fails t unless the node exists and has exactly these children, in any order. Without
 // names it has none.
+// The root has the child "zookeeper", too; [Server.CheckTree] leaves it out.
 func (s *Server) CheckChildren(t testing.TB, path string, names ...string) {
 	t.Helper()
 	if !s.possible(t, path) {

@@ -109,7 +109,7 @@ func (e *Ensemble) leftovers() string {
 		return ""
 	}
 	for i, s := range e.servers {
-		left += fmt.Sprintf("member %d: %s", i, s.situation())
+		left += fmt.Sprintf("member %d: %s%s", i, s.faultsText(), s.situation())
 	}
 	return left
 }

@@ -36,6 +36,7 @@ func (s *Server) Node(path string) (Node, bool) {
 
 // Children returns the names of a node's children, sorted; nil if there are none or the node does
 // not exist.
+// The root has the child "zookeeper", as clients see it.
 func (s *Server) Children(path string) []string {
 	names, _ := s.zk.Children(path)
 	return names

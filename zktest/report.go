@@ -58,7 +58,28 @@ func (s *Server) leftovers() string {
 	if left == "" {
 		return ""
 	}
-	return left + s.situation()
+	return left + s.faultsText() + s.situation()
+}
+
+// faultsText lists the faults that are at work. They may be why something is left over: clients that Cleanup has closed
+// could not say so to the server.
+func (s *Server) faultsText() string {
+	faults := s.zk.Deaf()
+	s.netMu.Lock()
+	if s.refusals > 0 {
+		faults = append(faults, "connections are refused")
+	}
+	s.netMu.Unlock()
+	s.mu.Lock()
+	if n := len(s.judges); n > 0 {
+		faults = append(faults, fmt.Sprintf("requests are intercepted (%d)", n))
+	}
+	s.mu.Unlock()
+	if len(faults) == 0 {
+		return ""
+	}
+	return cut("faults still at work, so that the end of a client may not have been heard: "+strings.Join(faults, ", "), reportedLine) +
+		"\n(heal, thaw, restart or remove them at the end of the test)\n"
 }
 
 func (s *Server) tree(limit int) string {

@@ -112,6 +112,7 @@ func (s *Server) WaitData(t testing.TB, path string, data []byte) {
 
 // WaitChildren waits until the node has n children; -1 means that it does not exist. It fails t at
 // once when that takes more than a minute.
+// The root has the child "zookeeper", too.
 func (s *Server) WaitChildren(t testing.TB, path string, n int) {
 	t.Helper()
 	s.mustBePossible(t, path)

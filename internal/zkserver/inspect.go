@@ -1,6 +1,8 @@
 package zkserver
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -198,4 +200,25 @@ func (s *Server) undertake(c Call, session int64, done chan<- *request) bool {
 	}
 	l.submit(&request{call: c, session: session, internal: true, received: s.now(), reply: done})
 	return true
+}
+
+// Deaf tells, in words, why clients may not be heard: what a test has done to the server and its network.
+func (s *Server) Deaf() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var why []string
+	switch {
+	case s.closed:
+		why = append(why, "the server is closed")
+	case s.stopped:
+		why = append(why, "the server is stopped")
+	case s.frozen:
+		why = append(why, "the server is frozen")
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.links)) {
+		if s.links[id].blockRequests > 0 {
+			why = append(why, fmt.Sprintf("0x%x is partitioned", id))
+		}
+	}
+	return why
 }
