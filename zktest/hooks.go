@@ -84,8 +84,8 @@ func (s *Server) committed(t zkserver.Txn) {
 func (s *Server) expired(id int64, at time.Time) {
 	s.mu.Lock()
 	hooks := s.onExpired
-	s.say(at, "session %s expired", hex(id))
 	s.mu.Unlock()
+	s.say(at, "session %s expired", hex(id))
 	if len(hooks) == 0 {
 		return
 	}

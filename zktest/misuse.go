@@ -106,7 +106,7 @@ func (s *Server) calledFromHook() {
 		s.tb.Helper()
 	}
 	s.hooked.Do(func() {
-		s.errorf("zktest: a hook (OnCommit, OnSessionExpired, OnElected) called the server, which is locked while hooks run: " +
+		s.errorf("zktest: a hook (OnCommit, OnSessionExpired, OnElected, WithVerbose) called the server, which is locked while hooks run: " +
 			"let it note what it sees, and look at the server afterwards")
 	})
 }

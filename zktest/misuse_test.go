@@ -180,7 +180,7 @@ func TestAHookThatCallsTheServerFailsTheTestAndNothingHangs(t *testing.T) {
 		srv.Expire(conn.SessionID())
 		synctest.Wait()
 		require.Len(t, tb.errors, 1, "it says so once")
-		require.Contains(t, tb.errors[0], "a hook (OnCommit, OnSessionExpired, OnElected) called the server")
+		require.Contains(t, tb.errors[0], "a hook (OnCommit, OnSessionExpired, OnElected, WithVerbose) called the server")
 		require.Greater(t, len(trees), 2)
 		srv.CheckNode(t, "/a", nil)
 	})
@@ -230,5 +230,26 @@ func TestAMemberThatIsNotThereFailsTheTest(t *testing.T) {
 			}
 		}
 		tb.finish()
+	})
+}
+
+func TestAPrinterThatCallsTheServerFailsTheTestAndNothingHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tb := &fakeTB{TB: t}
+		var srv *zktest.Server
+		look := func() {}
+		srv = zktest.Run(tb, zktest.WithVerbose(func(...any) { look() }))
+		look = func() { srv.Tree(); srv.Log() }
+		srv.Create("/a", nil, 0, 0)
+		conn := srv.Connect(t, 10*time.Second)
+		srv.Expire(conn.SessionID())
+		synctest.Wait()
+		require.Len(t, tb.errors, 1)
+		require.Contains(t, tb.errors[0], "OnElected, WithVerbose) called the server")
+		look = func() { panic("the test's own") }
+		require.Panics(t, func() { srv.Create("/b", nil, 0, 0) })
+		look = func() {}
+		require.Contains(t, srv.Tree(), "/b")
 	})
 }

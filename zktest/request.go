@@ -123,8 +123,8 @@ func (s *Server) Log() []Request {
 func (s *Server) onRequest(q zkserver.Request) {
 	r := requestOf(q)
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.log.add(r)
 	s.signal()
+	s.mu.Unlock()
 	s.sayRequest(r, q)
 }

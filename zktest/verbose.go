@@ -9,26 +9,30 @@ import (
 
 // WithVerbose prints what happens, a line each, with [testing.TB.Log] for instance: every request when it is finished or lost, heartbeats too;
 // sessions that are opened, resumed or expired; connections that come and go. print is called
-// while the server is locked and must not call it.
+// while the server is locked and must not call it, which fails the test.
 //
 // With t.Log of a test, end every client before the test ends, as Connect and Session do: a late line would panic.
 func WithVerbose(print func(args ...any)) Option {
 	return func(o *options) { o.verbose = func(line string) { print(line) } }
 }
 
-// say prints a line of its own. It is called with mu held.
+// say prints a line of its own.
 func (s *Server) say(at time.Time, format string, args ...any) {
 	if s.opts.verbose != nil {
-		s.opts.verbose(s.name + stamp(at) + " " + fmt.Sprintf(format, args...))
+		s.print(s.name + stamp(at) + " " + fmt.Sprintf(format, args...))
 	}
 }
 
-// sayRequest is called with mu held.
+// print is called from the engine's hooks, whose lock keeps the lines in order, and without mu: what prints may end its goroutine.
+func (s *Server) print(line string) {
+	s.zk.RunHook(func() { s.opts.verbose(line) })
+}
+
 func (s *Server) sayRequest(r Request, q zkserver.Request) {
 	if s.opts.verbose == nil {
 		return
 	}
-	s.opts.verbose(s.name + cut(r.String(), 2*reportedLine))
+	s.print(s.name + cut(r.String(), 2*reportedLine))
 	switch {
 	case r.Op != Connect || r.Code != 0:
 	case q.Resumed:
@@ -40,8 +44,8 @@ func (s *Server) sayRequest(r Request, q zkserver.Request) {
 
 func (s *Server) connection(e zkserver.ConnEvent) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.signal()
+	s.mu.Unlock()
 	switch {
 	case e.Open:
 		s.say(e.Time, "connection from %s", e.Remote)
