@@ -65,7 +65,7 @@ func init() {
 		{permAll, "world", "somebody"}, {permAll, "world", ""}, {permAll, "nothing", "x"}, {permAll, "", ""}, {permAll, "digest", "no-colon"},
 		{permAll, "digest", "a:b:c"}, {permAll, "digest", ""}, {permAll, "digest", ":"}, {permAll, "digest", "a:"}, {permAll, "digest", ":b"},
 		{permAll, "ip", ""}, {permAll, "ip", "300.1.1.1"}, {permAll, "ip", "127.0.0.1/33"}, {permAll, "ip", "127.0.0.1/-1"}, {permAll, "ip", "::1"},
-		{permAll, "ip", "127.0.0"}, {permAll, "ip", "127.0.0.1/x"}, {permAll, "ip", "10.0.0.0/8"}, {permAll, "ip", "127.0.0.1/0"}, {permAll, "ip", "127.0.0.1/"},
+		{permAll, "ip", "127.0.0"}, {permAll, "ip", "127.0.0.1/x"}, {permAll, "ip", "10.0.0.0/8"}, {permAll, "ip", "127.0.0.1/0"}, {permAll, "ip", "127.0.0.1/"}, {permAll, "ip", "𝟏𝟐𝟕.0.0.1"},
 		{permAll, "auth", ""}, {permAll, "auth", "anything"}, {permAll, "super", "x"}, {permAll, "sasl", "x"}, {permAll, "x509", "x"},
 		{permAll, null, "anyone"}, {permAll, "world", null}, {permAll, "digest", null}, {permAll, "ip", null}, {permAll, "auth", null}, {permAll, null, null},
 		{0, "world", "anyone"}, {-1, "world", "anyone"},
@@ -111,7 +111,9 @@ func init() {
 	})
 	told("ip entries that match", createACL("~/a", "x", persistent, []grant{{permAll, "ip", "127.0.0.1"}}), get("~/a", false),
 		createACL("~/b", "x", persistent, []grant{{permAll, "ip", "127.0.0.0/8"}}), get("~/b", false),
-		createACL("~/c", "x", persistent, []grant{{permAll, "ip", "127.255.255.255/1"}}), get("~/c", false))
+		createACL("~/c", "x", persistent, []grant{{permAll, "ip", "127.255.255.255/1"}}), get("~/c", false),
+		createACL("~/d", "x", persistent, []grant{{permAll, "ip", "١٢٧.0.0.1"}}), get("~/d", false), // digits of any script
+		createACL("~/e", "x", persistent, []grant{{permAll, "ip", "127.0.0.2/１６"}}), get("~/e", false))
 	told("ip entries that do not match", createACL("~/a", "x", persistent, []grant{{permAll, "ip", "127.0.0.2"}}), get("~/a", false),
 		createACL("~/b", "x", persistent, []grant{{permAll, "ip", "126.0.0.0/8"}}), get("~/b", false),
 		createACL("~/c", "x", persistent, []grant{{permAll, "ip", "127.0.0.2/31"}}), get("~/c", false))
