@@ -2,11 +2,13 @@ package recipes_test
 
 import (
 	"context"
+	"encoding/binary"
 	"net"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/zksync"
@@ -17,10 +19,17 @@ import (
 type swallower struct {
 	net.Conn
 	next *atomic.Bool
+	op   uint32 // loses these only, as long as next is set; 0 for any, and one
 }
 
 func (s swallower) Write(b []byte) (int, error) {
-	if s.next.CompareAndSwap(true, false) {
+	lost := false
+	if s.op == 0 {
+		lost = s.next.CompareAndSwap(true, false)
+	} else if len(b) >= 12 && binary.BigEndian.Uint32(b[8:]) == s.op {
+		lost = s.next.Load()
+	}
+	if lost {
 		return len(b), nil
 	}
 	return s.Conn.Write(b)
@@ -33,7 +42,7 @@ func TestARequestThatIsSwallowedIsMissedInTime(t *testing.T) {
 		var swallow atomic.Bool
 		s := v.session(zksync.WithTimeout(9*time.Second), zksync.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
 			c, err := v.srv.DialContext(ctx, network, addr)
-			return swallower{c, &swallow}, err
+			return swallower{c, &swallow, 0}, err
 		}))
 		m, other := zksync.NewMutex(s, lockPath), v.mutexes(1)[0]
 		l := v.lock(m)
@@ -49,5 +58,32 @@ func TestARequestThatIsSwallowedIsMissedInTime(t *testing.T) {
 		require.LessOrEqual(t, time.Since(start), 9*time.Second)
 		m.Unlock()
 		v.queued(lockPath, 0)
+	})
+}
+
+// A tapped connection's client library never gives such a request up, so others are made beside it.
+func TestADeletionThatIsSwallowedOnATappedConnectionIsMadeAgain(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		const deletion = 2
+		var swallow atomic.Bool
+		conn, _, err := zk.Connect([]string{"127.0.0.1:2181"}, 9*time.Second, zk.WithLogInfo(false),
+			zk.WithDialer(func(network, addr string, d time.Duration) (net.Conn, error) {
+				c, err := v.srv.Dial(network, addr, d)
+				return swallower{c, &swallow, deletion}, err
+			}))
+		require.NoError(t, err)
+		defer conn.Close()
+		s, err := zksync.Tap(context.Background(), conn)
+		require.NoError(t, err)
+		defer s.Close()
+		l := v.lock(zksync.NewMutex(s, lockPath))
+		v.quiet()
+		swallow.Store(true)
+		require.NoError(t, l.Unlock())
+		time.Sleep(1500 * time.Millisecond)
+		swallow.Store(false)
+		start := time.Now()
+		require.NoError(t, v.lock(v.mutexes(1)[0]).Unlock())
+		require.LessOrEqual(t, time.Since(start), 20*time.Second)
 	})
 }

@@ -69,9 +69,7 @@ func (r *errands) finished() <-chan struct{} {
 func (e *Epoch) adoptedReap(l Litter) {
 	defer e.client.errands.end()
 	if l.Pending != nil {
-		select {
-		case <-l.Pending:
-		case <-e.client.abandon:
+		if !e.adoptedOutcome(l) {
 			return
 		}
 		path, unknown := l.Outcome()
@@ -80,7 +78,7 @@ func (e *Epoch) adoptedReap(l Litter) {
 		}
 		l.Node = path
 	}
-	for pause := 20 * time.Millisecond; e.adoptedSweep(l) != nil; pause = min(2*pause, time.Second) {
+	for pause := 20 * time.Millisecond; e.adoptedAttempt(l) != nil; pause = min(2*pause, time.Second) {
 		t := time.NewTimer(pause)
 		select {
 		case <-t.C:
@@ -90,6 +88,44 @@ func (e *Epoch) adoptedReap(l Litter) {
 		}
 	}
 }
+
+// adoptedOutcome waits until the request that makes the node has been answered or given up; it reports
+// false if the connection was closed first. The client library never gives up what was lost on a
+// living connection, so meanwhile the node is looked for: what it sends is answered in order.
+func (e *Epoch) adoptedOutcome(l Litter) bool {
+	t := time.NewTicker(e.timeout)
+	defer t.Stop()
+	for {
+		select {
+		case <-l.Pending:
+			return true
+		case <-e.client.abandon:
+			return false
+		case <-t.C:
+			_ = e.adoptedAttempt(l) // the last word is that of the answer
+		}
+	}
+}
+
+// adoptedAttempt is one attempt of adoptedSweep. It is left to itself after a session timeout, when a
+// request or an answer has been lost on a living connection; the next attempt may be made beside it,
+// because no name is used twice.
+func (e *Epoch) adoptedAttempt(l Litter) error {
+	swept := make(chan error, 1)
+	go func() { swept <- e.adoptedSweep(l) }()
+	t := time.NewTimer(e.timeout)
+	defer t.Stop()
+	select {
+	case err := <-swept:
+		return err
+	case <-e.client.abandon:
+		return nil
+	case <-t.C:
+		return errNoAnswer
+	}
+}
+
+var errNoAnswer = errors.New("no answer in a session timeout")
 
 // adoptedSweep removes the litter once. It returns nil when nothing of it is left.
 func (e *Epoch) adoptedSweep(l Litter) error {
