@@ -135,7 +135,7 @@ func (a *app) notObtained(ctx context.Context, o lockOptions, reachable bool, er
 		if !reachable {
 			why = ", as no server could be reached: is one running there?"
 		}
-		return exitWith(exitNotObtained, "%s on %s was not obtained within %v%s", o.path, a.target(), o.wait, why)
+		return exitWith(exitNotObtained, "gave up waiting for %s on %s after %v%s", o.path, a.target(), o.wait, why)
 	}
 	return err
 }

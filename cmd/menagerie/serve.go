@@ -68,7 +68,11 @@ func (a *app) serve(cmd *cobra.Command, address string, opts []zktest.Option) er
 	fmt.Fprintln(a.stderr, "an in-process ZooKeeper: it keeps nothing, all data is gone when it ends")
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(l) }()
-	fmt.Fprintf(a.stdout, "listening on %s\n", l.Addr())
+	if _, err := fmt.Fprintf(a.stdout, "listening on %s\n", l.Addr()); err != nil {
+		srv.Close()
+		<-failed
+		return failure("serve on %s: nobody could be told that it is ready: %v", l.Addr(), err)
+	}
 	select {
 	case err := <-failed:
 		srv.Close()
