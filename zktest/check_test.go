@@ -127,3 +127,18 @@ func TestWaitingInVainFailsTheTestAfterAMinute(t *testing.T) {
 		}
 	})
 }
+
+func TestWaitingForSomethingOfAClosedServerFailsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start()
+		time.AfterFunc(time.Second, srv.Close)
+		start := time.Now()
+		tb := &fakeTB{TB: t}
+		require.Panics(t, func() { srv.WaitNode(tb, "/n") })
+		require.Equal(t, time.Second, time.Since(start), "as soon as it is closed")
+		require.Contains(t, tb.errors[0], "the server is closed, so this does not come any more: no node /n")
+		require.Error(t, srv.WaitFor(t.Context(), func() bool { return false }))
+		require.NoError(t, srv.WaitFor(t.Context(), func() bool { return true }))
+		require.Equal(t, time.Second, time.Since(start))
+	})
+}

@@ -127,6 +127,7 @@ func (s *Server) Close() {
 	}
 	s.netMu.Unlock()
 	s.serving.Wait()
+	s.wake() // who waits for something would wait in vain
 }
 
 var errClosed = errors.New("zktest: the server is closed")

@@ -3,6 +3,7 @@ package zktest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -34,13 +35,17 @@ func (s *Server) nextChange() <-chan struct{} {
 
 // WaitFor waits until cond is true. It asks again after every request, every transaction, and every connection that comes or
 // goes, so it neither polls nor misses a state that lasts until the next one. It returns the context's error if
-// that ends first. cond runs on the calling goroutine, may call the server, and should look at nothing but the server: nobody
+// that ends first, and an error at once when the server is closed. cond runs on the calling goroutine, may call the server, and should look at nothing but the server: nobody
 // says when anything else has changed.
 func (s *Server) WaitFor(ctx context.Context, cond func() bool) error {
 	for {
 		changed := s.nextChange() // before cond, so that no change between the two is lost
+		over := s.isClosed()      // before cond, which then sees the last that there was
 		if cond() {
 			return nil
+		}
+		if over {
+			return errClosed
 		}
 		select {
 		case <-changed:
@@ -67,7 +72,11 @@ func (s *Server) await(t testing.TB, cond func() bool, describe func() string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := s.WaitFor(ctx, cond); err != nil {
+	err := s.WaitFor(ctx, cond)
+	switch {
+	case errors.Is(err, errClosed):
+		t.Fatalf("%v, so this does not come any more: %s\n%s", err, describe(), s.situation())
+	case err != nil:
 		t.Fatalf("zktest: waited %v in vain: %s\n%s", patience, describe(), s.situation())
 	}
 }
