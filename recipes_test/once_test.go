@@ -3,6 +3,7 @@ package recipes_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -248,5 +249,24 @@ func TestEveryFaultLeavesTheOnceSound(t *testing.T) {
 			v.later()
 			require.Empty(t, v.srv.Children(oncePath+"/lock"), name)
 		}
+	})
+}
+
+// Unlike with sync.Once: while a goroutine ends nothing can be kept for the cluster. It must not keep the lock either.
+func TestAFunctionThatEndsItsGoroutineIsRunByTheNext(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		os := v.onces(2)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			os[0].Do(runtime.Goexit)
+			t.Error("it goes on")
+		}()
+		v.awaits(ended, "the end of the goroutine")
+		runs := 0
+		os[1].Do(func() { runs++ })
+		os[0].Do(func() { runs++ })
+		require.Equal(t, 1, runs)
+		v.queued(oncePath+"/lock", 0)
 	})
 }

@@ -13,7 +13,8 @@ import (
 
 // Do calls f if and only if nobody in the cluster has, and waits until it has returned,
 // wherever it runs. As with sync.Once, a function that panics counts as done, and Do
-// panics in the goroutine that ran it only. It waits for ever, through disconnects and
+// panics in the goroutine that ran it only; unlike there, one that calls runtime.Goexit does
+// not, and the next who asks runs it. It waits for ever, through disconnects and
 // lost sessions; it panics with a *zksync.Error if the session is closed, the path is
 // malformed, or the servers refuse for good.
 //
