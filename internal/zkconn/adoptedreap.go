@@ -68,8 +68,9 @@ func (r *errands) finished() <-chan struct{} {
 // that is in, until it is gone or the connection was closed.
 func (e *Epoch) adoptedReap(l Litter) {
 	defer e.client.errands.end()
+	running := make(chan struct{}, attempts)
 	if l.Pending != nil {
-		if !e.adoptedOutcome(l) {
+		if !e.adoptedOutcome(l, running) {
 			return
 		}
 		path, unknown := l.Outcome()
@@ -78,7 +79,7 @@ func (e *Epoch) adoptedReap(l Litter) {
 		}
 		l.Node = path
 	}
-	for pause := 20 * time.Millisecond; e.adoptedAttempt(l) != nil; pause = min(2*pause, time.Second) {
+	for pause := 20 * time.Millisecond; e.adoptedAttempt(l, running) != nil; pause = min(2*pause, time.Second) {
 		t := time.NewTimer(pause)
 		select {
 		case <-t.C:
@@ -92,7 +93,7 @@ func (e *Epoch) adoptedReap(l Litter) {
 // adoptedOutcome waits until the request that makes the node has been answered or given up; it reports
 // false if the connection was closed first. The client library never gives up what was lost on a
 // living connection, so meanwhile the node is looked for: what it sends is answered in order.
-func (e *Epoch) adoptedOutcome(l Litter) bool {
+func (e *Epoch) adoptedOutcome(l Litter, running chan struct{}) bool {
 	t := time.NewTicker(e.timeout)
 	defer t.Stop()
 	for {
@@ -102,17 +103,26 @@ func (e *Epoch) adoptedOutcome(l Litter) bool {
 		case <-e.client.abandon:
 			return false
 		case <-t.C:
-			_ = e.adoptedAttempt(l) // the last word is that of the answer
+			_ = e.adoptedAttempt(l, running) // the last word is that of the answer
 		}
 	}
 }
 
 // adoptedAttempt is one attempt of adoptedSweep. It is left to itself after a session timeout, when a
 // request or an answer has been lost on a living connection; the next attempt may be made beside it,
-// because no name is used twice.
-func (e *Epoch) adoptedAttempt(l Litter) error {
+// because no name is used twice. As many as running has room for are under way at a time: a client library
+// that stands still must not collect goroutines.
+func (e *Epoch) adoptedAttempt(l Litter, running chan struct{}) error {
+	select {
+	case running <- struct{}{}:
+	case <-e.client.abandon:
+		return nil
+	}
 	swept := make(chan error, 1)
-	go func() { swept <- e.adoptedSweep(l) }()
+	go func() {
+		swept <- e.adoptedSweep(l)
+		<-running
+	}()
 	t := time.NewTimer(e.timeout)
 	defer t.Stop()
 	select {
@@ -124,6 +134,9 @@ func (e *Epoch) adoptedAttempt(l Litter) error {
 		return errNoAnswer
 	}
 }
+
+// attempts is how many of them may be under way.
+const attempts = 16
 
 var errNoAnswer = errors.New("no answer in a session timeout")
 

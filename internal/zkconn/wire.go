@@ -188,8 +188,8 @@ func (w *wire) next() error {
 	return w.received(w.buf[4:])
 }
 
-// fill appends n bytes to the buffer, which grows as they come: what a length promises costs
-// nothing yet.
+// fill appends n bytes to the buffer, which grows as they come: a length that is only promised costs
+// no more than maxFrame.
 func (w *wire) fill(n int64) error {
 	for n > 0 {
 		have, more := len(w.buf), min(n, maxFrame)
