@@ -73,7 +73,9 @@ func NewDoubleBarrier(s *zksync.Session, path string, n int) *DoubleBarrier {
 
 // Enter returns when n parties have entered, this one among them. It waits through disconnects.
 // When its session is lost it enters anew, unless the round has opened meanwhile: with or without
-// this party, it goes on without it, and Enter fails with zksync.ErrSessionExpired.
+// this party, it goes on without it, and Enter fails with zksync.ErrSessionExpired. So does an Enter
+// whose request was never answered, because the session was over by then for instance, if a round
+// has ended since this party last heard from the servers: it may have been counted in that one.
 //
 // It also fails when ctx ends (the error wraps the context's) or the session is closed
 // (zksync.ErrClosed). A party whose Enter has failed is outside, and does not count: its node is
