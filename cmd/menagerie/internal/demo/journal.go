@@ -11,13 +11,15 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// event is what a line of the journal says has happened.
+// event is what a line of the journal says has happened. Between two lines of one hold the process
+// looks at its lease: each but lost, kill and die says that it was valid after the line before.
 type event string
 
 const (
 	entered event = "enter" // the lock was granted
 	wrote   event = "write" // the file has been written
-	left    event = "leave" // about to unlock, and the lease is still valid
+	holds   event = "hold"  // in the middle of a hold
+	left    event = "leave" // about to unlock
 	lost    event = "lost"  // the lease is no longer valid; nothing is written under it from here on
 	killed  event = "kill"  // the process was killed by the demo and is dead
 	died    event = "die"   // the process was killed by somebody else and is dead

@@ -40,10 +40,16 @@ func (r Result) Problem() string {
 
 // hold is one grant that has not ended yet.
 type hold struct {
-	// others counts the grants that came while this one was open, and othersAtWrite how
-	// many of them there were when this hold last wrote.
-	others        int
-	othersAtWrite int
+	others  int // grants that came while this one was open
+	noted   int // of them, those before its last line
+	certain int // of them, those before a line after which the lease was still valid, or a write
+}
+
+// goesOn is for a line that is written only after a look at the lease, which was valid: so it was
+// at the line before.
+func (o *hold) goesOn() {
+	o.certain = max(o.certain, o.noted)
+	o.noted = o.others
 }
 
 // history replays a journal.
@@ -59,51 +65,79 @@ type history struct {
 // judge counts holds, overlaps and losses, and checks that tokens grew in the order of the
 // grants.
 //
-// A hold lasts until it is left, or until its process was killed by the demo, which knows
-// when that was. A process that lost its lease cannot say when it stopped to hold (it may
-// have been asleep), and one that somebody else killed cannot say anything: their holds
-// overlap with a later one if they have still written anything after the later one began.
+// Two holds overlap if the later one began before the earlier one had ended for certain. What a
+// process says of itself proves that it held at the line before, because it looks at its lease
+// between the two; when it wrote the line it may have been asleep since that look, and lost the lease. The
+// same goes for one that was killed: by the time that anybody notes its death, its session may be
+// over. But whatever it wrote to the file when a later hold had begun is an overlap. A grant of
+// which nothing followed, because the process was asleep and had lost it when it came to say so, says
+// nothing of others either.
 func judge(entries []entry) history {
 	h := history{open: map[int]*hold{}, ordered: true}
-	for _, e := range entries {
+	used := usedGrants(entries)
+	for i, e := range entries {
 		switch e.event {
 		case entered:
-			h.enter(e)
-		case wrote:
+			h.enter(e, used[i])
+		case holds, wrote:
 			if o := h.open[e.pid]; o != nil {
-				o.othersAtWrite = o.others
+				o.goesOn()
+				if e.event == wrote {
+					o.certain = o.others
+				}
 			}
-		case left, killed:
-			h.end(e.pid, func(o *hold) int { return o.others })
-		case lost, died:
+		case left:
+			if o := h.open[e.pid]; o != nil {
+				o.goesOn()
+			}
+			h.end(e.pid)
+		case lost, died, killed:
 			if e.event == lost {
 				h.lost++
 			}
-			h.end(e.pid, func(o *hold) int { return o.othersAtWrite })
+			h.end(e.pid)
 		}
 	}
-	for pid := range h.open { // a process that never ended its hold held it to the end
-		h.end(pid, func(o *hold) int { return o.others })
+	for pid := range h.open {
+		h.end(pid)
 	}
 	return h
 }
 
-func (h *history) enter(e entry) {
-	h.holds++
-	if h.holds > 1 && e.token.Compare(h.newest) <= 0 {
-		h.ordered = false
+// usedGrants are the lines with grants whose lease was still valid behind that line.
+func usedGrants(entries []entry) map[int]bool {
+	used, newest := map[int]bool{}, map[int]int{} // newest is by pid
+	for i, e := range entries {
+		switch e.event {
+		case entered:
+			newest[e.pid] = i
+		case holds, wrote, left:
+			if g, ok := newest[e.pid]; ok {
+				used[g] = true
+			}
+		}
 	}
-	h.newest = e.token
-	for _, o := range h.open {
-		o.others++
+	return used
+}
+
+func (h *history) enter(e entry, used bool) {
+	h.holds++
+	if used {
+		if e.token.Compare(h.newest) <= 0 {
+			h.ordered = false
+		}
+		h.newest = e.token
+		for _, o := range h.open {
+			o.others++
+		}
 	}
 	h.open[e.pid] = &hold{}
 }
 
-// end closes the open hold of pid; overlaps says with how many others it overlapped.
-func (h *history) end(pid int, overlaps func(*hold) int) {
+// end closes the open hold of pid.
+func (h *history) end(pid int) {
 	if o := h.open[pid]; o != nil {
-		h.overlaps += overlaps(o)
+		h.overlaps += o.certain
 		delete(h.open, pid)
 	}
 }

@@ -38,19 +38,23 @@ func TestHoldsThatOverlapAreCounted(t *testing.T) {
 		lines    []string
 		overlaps int
 	}{
-		"two at once":               {[]string{"enter 1 5", "enter 2 7", "leave 1 5", "leave 2 7"}, 1},
-		"one inside the other":      {[]string{"enter 1 5", "enter 2 7", "leave 2 7", "leave 1 5"}, 1},
-		"three at once":             {[]string{"enter 1 5", "enter 2 7", "enter 3 9", "leave 1 5", "leave 2 7", "leave 3 9"}, 3},
-		"never left":                {[]string{"enter 1 5", "enter 2 7"}, 1},
-		"killed too late":           {[]string{"enter 1 5", "enter 2 7", "leave 2 7", "kill 1"}, 1},
-		"killed in time":            {[]string{"enter 1 5", "kill 1", "enter 2 7", "leave 2 7"}, 0},
+		"two at once":               {[]string{"enter 1 5", "enter 2 7", "hold 1 5", "leave 1 5", "hold 2 7", "leave 2 7"}, 1},
+		"one inside the other":      {[]string{"enter 1 5", "enter 2 7", "hold 2 7", "leave 2 7", "hold 1 5", "leave 1 5"}, 1},
+		"three at once":             {[]string{"enter 1 5", "enter 2 7", "enter 3 9", "hold 1 5", "leave 1 5", "hold 2 7", "leave 2 7", "hold 3 9", "leave 3 9"}, 3},
+		"asleep before it left":     {[]string{"enter 1 5", "hold 1 5", "enter 2 7", "hold 2 7", "leave 2 7", "leave 1 5"}, 0},
+		"asleep, and held again":    {[]string{"enter 1 5", "hold 1 5", "enter 2 7", "hold 1 5", "leave 2 7", "leave 1 5"}, 1},
+		"never left":                {[]string{"enter 1 5", "hold 1 5", "enter 2 7", "hold 2 7", "hold 1 5", "hold 1 5"}, 1},
+		"killed when it held":       {[]string{"enter 1 5", "enter 2 7", "hold 1 5", "hold 1 5", "leave 2 7", "kill 1"}, 1},
+		"its death noted late":      {[]string{"enter 1 5", "write 1 5", "hold 1 5", "enter 2 7", "leave 2 7", "kill 1"}, 0},
+		"a grant noted too late":    {[]string{"enter 2 7", "hold 2 7", "enter 1 5", "lost 1 5", "hold 2 7", "leave 2 7"}, 0},
+		"killed in time":            {[]string{"enter 1 5", "hold 1 5", "kill 1", "enter 2 7", "leave 2 7"}, 0},
 		"killed outside a hold":     {[]string{"enter 1 5", "leave 1 5", "kill 1", "enter 2 7", "leave 2 7"}, 0},
-		"lost and idle since":       {[]string{"enter 1 5", "enter 2 7", "lost 1 5", "leave 2 7"}, 0},
+		"lost and idle since":       {[]string{"enter 1 5", "enter 2 7", "hold 1 5", "lost 1 5", "leave 2 7"}, 0},
 		"lost, had written before":  {[]string{"enter 1 5", "write 1 5", "enter 2 7", "leave 2 7", "lost 1 5"}, 0},
 		"lost and written after":    {[]string{"enter 1 5", "enter 2 7", "write 1 5", "lost 1 5", "leave 2 7"}, 1},
 		"died and idle since":       {[]string{"enter 1 5", "enter 2 7", "die 1", "leave 2 7"}, 0},
 		"died and written after":    {[]string{"enter 1 5", "enter 2 7", "write 1 5", "die 1", "leave 2 7"}, 1},
-		"a successor of a lost one": {[]string{"enter 1 5", "lost 1 5", "enter 1 7", "enter 2 9", "leave 1 7", "leave 2 9"}, 1},
+		"a successor of a lost one": {[]string{"enter 1 5", "lost 1 5", "enter 1 7", "enter 2 9", "hold 1 7", "leave 1 7", "hold 2 9", "leave 2 9"}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.overlaps, judge(story(t, c.lines...)).overlaps)
@@ -67,6 +71,7 @@ func TestTokensMustGrowWithEveryGrant(t *testing.T) {
 		"same":                    {[]string{"enter 1 5", "leave 1 5", "enter 2 5", "leave 2 5"}, false},
 		"shrank":                  {[]string{"enter 1 5", "leave 1 5", "enter 2 4", "leave 2 4"}, false},
 		"shrank from one process": {[]string{"enter 1 9", "leave 1 9", "enter 1 5", "leave 1 5"}, false},
+		"noted too late":          {[]string{"enter 2 7", "hold 2 7", "enter 1 5", "lost 1 5", "leave 2 7"}, true},
 		"nothing granted":         {nil, true},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.grew, judge(story(t, c.lines...)).ordered) })

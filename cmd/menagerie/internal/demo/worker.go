@@ -17,6 +17,9 @@ import (
 // workers inside at once would be sure to lose an increment.
 const compute = 500 * time.Microsecond
 
+// haltNote is how often a halted worker says that it holds.
+const haltNote = 5 * time.Millisecond
+
 // Stages of a hold at which a worker can be told to stop and wait for its death.
 const (
 	beforeWrite = "before"
@@ -140,6 +143,11 @@ func (w *worker) round(ctx context.Context) error {
 		return err
 	}
 	if lease.Valid() {
+		if err := w.note(holds, lease); err != nil {
+			return err
+		}
+	}
+	if lease.Valid() {
 		return w.note(left, lease)
 	}
 	w.say(wordLost, w.rounds)
@@ -159,7 +167,9 @@ func (w *worker) increment(ctx context.Context, lease *zksync.Lease) error {
 		return nil // the predecessor died when it had done everything
 	}
 	time.Sleep(compute)
-	w.halt(ctx, beforeWrite, w.rounds+1)
+	if err := w.halt(ctx, lease, beforeWrite, w.rounds+1); err != nil {
+		return err
+	}
 	if err := w.fence(lease); err != nil {
 		return err
 	}
@@ -173,7 +183,9 @@ func (w *worker) increment(ctx context.Context, lease *zksync.Lease) error {
 	if err := w.note(wrote, lease); err != nil {
 		return err
 	}
-	w.halt(ctx, afterWrite, w.rounds)
+	if err := w.halt(ctx, lease, afterWrite, w.rounds); err != nil {
+		return err
+	}
 	w.say(wordRound, w.rounds)
 	return nil
 }
@@ -194,12 +206,24 @@ func (w *worker) fence(lease *zksync.Lease) error {
 }
 
 // halt reports a hold and waits for the end of this process, in the round and at the stage
-// that the parent has chosen.
-func (w *worker) halt(ctx context.Context, stage string, round int) {
-	if round == w.cfg.HaltRound && stage == w.cfg.HaltStage {
-		w.say(wordHolding, round)
-		<-ctx.Done()
+// that the parent has chosen. As long as it lives it goes on saying that it holds.
+func (w *worker) halt(ctx context.Context, lease *zksync.Lease, stage string, round int) error {
+	if round != w.cfg.HaltRound || stage != w.cfg.HaltStage {
+		return nil
 	}
+	w.say(wordHolding, round)
+	for lease.Valid() {
+		if err := w.note(holds, lease); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(haltNote):
+		}
+	}
+	<-ctx.Done()
+	return nil
 }
 
 func (w *worker) note(what event, lease *zksync.Lease) error {
