@@ -135,8 +135,10 @@ func TestADisconnectedSessionLives(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, conn *zk.Conn) {
 		mustCreate(t, conn, "/e", zk.FlagEphemeral)
 		id := conn.SessionID()
+		heal := srv.Refuse() // or the client may be back before anybody looks
 		require.True(t, srv.Disconnect(id))
 		require.False(t, srv.Sessions()[0].Connected)
+		heal()
 		synctest.Wait() // or the client writes into the closed pipe
 		_, _, err := conn.Exists("/e")
 		require.NoError(t, err)
