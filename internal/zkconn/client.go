@@ -6,21 +6,8 @@ import (
 	"log/slog"
 	"net"
 	"sync"
-	"time"
 
 	"github.com/go-zookeeper/zk"
-)
-
-// State is what a client knows of its session.
-type State int
-
-// The states of a client's session.
-const (
-	Connecting State = iota
-	Connected
-	Suspended // disconnected; the session may be alive
-	Lost      // the session ended or can no longer be proved alive
-	Closed
 )
 
 // Client keeps one session alive at a time and opens the next when it ends.
@@ -115,26 +102,6 @@ func (c *Client) run() {
 	}
 }
 
-// end ends the last epoch and its session, in two seconds at most.
-func (c *Client) end(e *Epoch) {
-	ctx, cancel := context.WithTimeout(context.Background(), closing)
-	defer cancel()
-	if e.Linked() {
-		addr := e.address()
-		e.shutdown(true)
-		c.endUnreached(ctx, e) // if there was no answer
-		c.buryRest(ctx, addr)
-		return
-	}
-	down := make(chan struct{})
-	go func() { // the client library can take a second to notice
-		defer close(down)
-		e.shutdown(false)
-	}()
-	c.endAll(ctx, e)
-	<-down
-}
-
 // open starts the client library for one epoch.
 func (c *Client) open(n int64) (*Epoch, error) {
 	e := &Epoch{
@@ -209,13 +176,6 @@ func (c *Client) Current() *Epoch {
 	return e
 }
 
-// State is the state of the newest session.
-func (c *Client) State() State {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.state
-}
-
 // LastError is why the newest attempt to connect failed; nil if none did.
 func (c *Client) LastError() error {
 	c.mu.Lock()
@@ -251,103 +211,9 @@ func (c *Client) Refused() error {
 	return c.refused
 }
 
-// connected, suspended and lost are told by the epoch.
-
-func (c *Client) connected(e *Epoch) {
-	if c.cfg.OnSession != nil {
-		e.mu.Lock()
-		id, passwd := e.id, e.passwd
-		e.mu.Unlock()
-		c.cfg.OnSession(id, passwd)
-	}
-	c.enter(e, Connected)
-}
-
-func (c *Client) suspended(e *Epoch) { c.enter(e, Suspended) }
-
-func (c *Client) lost(e *Epoch) {
-	if e.ID() != 0 {
-		c.enter(e, Lost)
-	}
-}
-
-// enter moves to a state that epoch e found itself in. Whoever speaks for an older
-// epoch than the last that spoke is late and ignored. A lost epoch stays lost, and
-// Closed is final.
-func (c *Client) enter(e *Epoch, s State) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	same := c.entered == e
-	if c.state == Closed || same && c.state == s || c.entered != nil && e.number < c.entered.number {
-		return
-	}
-	if s != Lost && e.Cause() != nil {
-		return
-	}
-	if !same && c.entered != nil && c.state != Lost {
-		c.become(Lost) // the old epoch's own word is still on its way
-	}
-	c.entered = e
-	c.become(s)
-}
-
-// become sets the state and tells everybody. mu is held.
-func (c *Client) become(s State) {
-	c.state = s
-	c.wake()
-	for sub := range c.subs {
-		sub.push(s)
-	}
-}
-
-// wake releases everybody who waits for a change. mu is held.
-func (c *Client) wake() {
-	close(c.moved)
-	c.moved = make(chan struct{})
-}
-
 // done is a channel that is closed.
 var done = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
 }()
-
-// closing limits how long Close tries to reach a server, to end the session there.
-const closing = 2 * time.Second
-
-// Close is Stop and Finish.
-func (c *Client) Close() {
-	c.Stop()
-	c.Finish()
-}
-
-// Stop ends the session on the servers, if one can be reached within two seconds;
-// that of an adopted connection is left alone. Whoever waits is told ErrClosed
-// first.
-func (c *Client) Stop() {
-	c.stop.Do(func() {
-		c.mu.Lock()
-		c.become(Closed)
-		c.mu.Unlock()
-		close(c.stopping)
-	})
-	c.runs.Wait()
-}
-
-// Finish gives the reaper of an adopted connection two seconds to finish what Stop
-// leaves to it. What it could not do by then it does later, in the background, when the
-// connection allows: see adoptedreap.go for how that ends.
-func (c *Client) Finish() {
-	c.rest.Do(func() {
-		t := time.NewTimer(closing)
-		defer t.Stop()
-		select {
-		case <-c.errands.finished():
-		case <-t.C:
-		}
-		if c.finish != nil {
-			c.finish()
-		}
-	})
-}

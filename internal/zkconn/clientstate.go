@@ -1,0 +1,75 @@
+package zkconn
+
+// State is what a client knows of its session.
+type State int
+
+// The states of a client's session.
+const (
+	Connecting State = iota
+	Connected
+	Suspended // disconnected; the session may be alive
+	Lost      // the session ended or can no longer be proved alive
+	Closed
+)
+
+// State is the state of the newest session.
+func (c *Client) State() State {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state
+}
+
+// connected, suspended and lost are told by the epoch.
+
+func (c *Client) connected(e *Epoch) {
+	if c.cfg.OnSession != nil {
+		e.mu.Lock()
+		id, passwd := e.id, e.passwd
+		e.mu.Unlock()
+		c.cfg.OnSession(id, passwd)
+	}
+	c.enter(e, Connected)
+}
+
+func (c *Client) suspended(e *Epoch) { c.enter(e, Suspended) }
+
+func (c *Client) lost(e *Epoch) {
+	if e.ID() != 0 {
+		c.enter(e, Lost)
+	}
+}
+
+// enter moves to a state that epoch e found itself in. Whoever speaks for an older
+// epoch than the last that spoke is late and ignored. A lost epoch stays lost, and
+// Closed is final.
+func (c *Client) enter(e *Epoch, s State) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	same := c.entered == e
+	if c.state == Closed || same && c.state == s || c.entered != nil && e.number < c.entered.number {
+		return
+	}
+	if s != Lost && e.Cause() != nil {
+		return
+	}
+	if !same && c.entered != nil && c.state != Lost {
+		c.become(Lost) // the old epoch's own word is still on its way
+	}
+	c.entered = e
+	c.become(s)
+}
+
+// become sets the state and tells everybody. mu is held.
+func (c *Client) become(s State) {
+	c.state = s
+	c.wake()
+	for sub := range c.subs {
+		sub.push(s)
+	}
+}
+
+// wake releases everybody who waits for a change. mu is held.
+func (c *Client) wake() {
+	close(c.moved)
+	c.moved = make(chan struct{})
+}

@@ -1,0 +1,129 @@
+package zkconn
+
+import "time"
+
+// LossHook is one registration of [Epoch.OnLost].
+type LossHook struct {
+	e  *Epoch
+	fn func(cause error)
+}
+
+// OnLost has fn called, once and in the goroutine that finds out, when the epoch
+// is over; at once if it is already. fn must not block.
+func (e *Epoch) OnLost(fn func(cause error)) *LossHook {
+	h := &LossHook{e, fn}
+	e.mu.Lock()
+	cause := e.cause
+	if cause == nil {
+		e.onLost[h] = struct{}{}
+	}
+	e.mu.Unlock()
+	if cause != nil {
+		fn(cause)
+	}
+	return h
+}
+
+// Stop ends the registration; it does not wait for a call that runs.
+func (h *LossHook) Stop() {
+	h.e.mu.Lock()
+	defer h.e.mu.Unlock()
+	delete(h.e.onLost, h)
+}
+
+// lose ends the epoch: leases first, then the connection.
+func (e *Epoch) lose(cause error) {
+	e.mu.Lock()
+	if e.cause != nil {
+		e.mu.Unlock()
+		return
+	}
+	e.cause = cause
+	hooks := e.onLost
+	e.onLost = nil
+	close(e.over)
+	e.mu.Unlock()
+	e.client.lost(e) // whoever is told of the loss finds the session lost
+	for h := range hooks {
+		h.fn(cause)
+	}
+	close(e.told)
+	e.clock.stop()
+	e.kill()
+}
+
+// kill cuts the connection and keeps the client library from dialling again.
+func (e *Epoch) kill() {
+	e.mu.Lock()
+	w := e.wire
+	first := !e.killed
+	e.killed = true
+	e.mu.Unlock()
+	if first {
+		close(e.dead)
+	}
+	if e.adopted {
+		return
+	}
+	if w != nil {
+		// In a goroutine of its own would be simpler to reason about, but the caller
+		// may be the wire's reader, which then just finds its connection closed.
+		w.fail(ErrOver)
+	}
+	e.hosts.kill()
+}
+
+// endedCleanly reports whether the session was ended on the servers by Close.
+func (e *Epoch) endedCleanly() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.ended
+}
+
+// shutdown joins everything that the epoch started. With graceful set and a
+// connection at hand it ends the session on the servers first.
+func (e *Epoch) shutdown(graceful bool) {
+	e.mu.Lock()
+	e.draining = true
+	linked := e.wire != nil
+	e.mu.Unlock()
+	closed := make(chan struct{})
+	quit := func() {
+		defer close(closed)
+		e.conn.Close() // sends closeSession and waits for the answer, at most a second
+	}
+	if graceful && linked {
+		go quit()
+		<-closed
+	}
+	e.lose(ErrClosed)
+	e.kill()
+	if !graceful || !linked {
+		// Close queues a closeSession that will never be sent, and waits a second for
+		// its answer, unless the client's loop comes by to fail what is queued. So let
+		// the loop, whose connection is gone, get to our dialer, where it stands until
+		// quit is closed, and let the request be queued meanwhile. If either takes longer
+		// than a millisecond, all that is lost is the second.
+		time.Sleep(time.Millisecond)
+		go quit()
+		time.Sleep(time.Millisecond)
+	}
+	close(e.hosts.quit)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range e.events { // closed when the client's loop has ended
+		}
+		<-closed
+	}()
+	// The loop may stand still for ever if somebody else was using the client at this moment:
+	// it puts three answers where there is room for two. Then it is left; it holds nothing of ours
+	// but a connection that is closed.
+	patience := time.NewTimer(2 * time.Second)
+	defer patience.Stop()
+	select {
+	case <-ended:
+	case <-patience.C:
+	}
+	e.calls.Wait()
+}

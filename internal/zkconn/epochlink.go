@@ -1,0 +1,107 @@
+package zkconn
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// greeted is told of a connect reply by the wire, before the client sees it.
+func (e *Epoch) greeted(w *wire, r connectReply, sent time.Time) error {
+	if r.id == 0 {
+		e.mu.Lock()
+		fresh := e.id == 0
+		e.expired = true
+		e.mu.Unlock()
+		if fresh {
+			return w.violation(errors.New("no session id in the answer to a request for a new session"))
+		}
+		e.lose(fmt.Errorf("%w: %s says that it expired", ErrOver, w.addr))
+		return nil // the client must see it, to forget the session
+	}
+	// What the last connection's watches stood for ended with it. This comes before
+	// anything of the new connection is looked at, so no subscriber can mistake an
+	// old watch for one that the new server holds.
+	e.hub.cut()
+	e.mu.Lock()
+	old := e.wire
+	e.mu.Unlock()
+	if old != nil { // whoever closed it has not got round to reporting it
+		e.disconnected(old, ErrOver, true)
+	}
+	e.telling.Lock()
+	defer e.telling.Unlock()
+	e.mu.Lock()
+	if e.id != 0 && e.id != r.id {
+		e.mu.Unlock()
+		return w.violation(fmt.Errorf("session 0x%x was asked for, 0x%x came", e.id, r.id))
+	}
+	if e.killed {
+		e.mu.Unlock()
+		return ErrOver
+	}
+	e.id, e.passwd = r.id, r.passwd
+	e.timeout = time.Duration(r.timeout) * time.Millisecond
+	e.wire = w
+	e.serial++
+	e.clock.start(sent, e.timeout, e.cfg.LeaseFraction)
+	close(e.linked)
+	e.mu.Unlock()
+	e.client.connected(e)
+	e.lookAgain()
+	return nil
+}
+
+// Seen is the newest transaction that answers of this session have told of: whatever an answer
+// showed was there by then. 0 on an adopted connection.
+func (e *Epoch) Seen() int64 { return e.seen.Load() }
+
+// see is told of the zxid of every answer; events have none.
+func (e *Epoch) see(zxid int64) {
+	for {
+		seen := e.seen.Load()
+		if zxid <= seen || e.seen.CompareAndSwap(seen, zxid) {
+			return
+		}
+	}
+}
+
+// acknowledged is told by the wire of the send time of an answered request, and whether
+// the answer came from the leader.
+func (e *Epoch) acknowledged(sent time.Time, led bool) {
+	e.clock.advance(sent, led)
+	e.client.pace.good()
+}
+
+// disconnected is told by the wire, once, that a connection is no more.
+func (e *Epoch) disconnected(w *wire, err error, open bool) {
+	e.hub.cut()
+	killed := e.unlink(w)
+	if !killed {
+		e.client.note(fmt.Errorf("%s: %w", w.addr, err))
+		e.cfg.Logger.Debug("connection lost", "server", w.addr, "error", err)
+	}
+	var broken *violationError
+	if errors.As(err, &broken) && open {
+		e.lose(fmt.Errorf("%w: %w", ErrOver, err))
+	}
+}
+
+// unlink takes w out of use, if it is the current connection, and tells the client.
+// It reports whether the epoch was killed before, when nobody needs to be told.
+func (e *Epoch) unlink(w *wire) (killed bool) {
+	e.telling.Lock()
+	defer e.telling.Unlock()
+	e.mu.Lock()
+	current := e.wire == w
+	if current {
+		e.wire = nil
+		e.linked = make(chan struct{})
+	}
+	killed = e.killed
+	e.mu.Unlock()
+	if current && !killed {
+		e.client.suspended(e)
+	}
+	return killed
+}

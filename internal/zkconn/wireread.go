@@ -1,0 +1,224 @@
+package zkconn
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"time"
+)
+
+// maxFrame bounds what a server may send at once: it stores no more than 1 MB a node. Only a
+// listing that was asked for may be longer, up to maxListing: those are a million contenders.
+const (
+	maxFrame   = 4 << 20
+	maxListing = 64 << 20
+)
+
+// keepBuffer is how large a buffer a connection keeps between frames.
+const keepBuffer = 16 << 10
+
+// Read implements net.Conn.
+func (w *wire) Read(p []byte) (int, error) {
+	for len(w.rest) == 0 {
+		if err := w.next(); err != nil {
+			w.fail(err)
+			return 0, err
+		}
+	}
+	n := copy(p, w.rest)
+	w.rest = w.rest[n:]
+	return n, nil
+}
+
+// next reads one frame, checks it, enters it into the books and makes it
+// available to the client, unless it answers a frame of our own.
+func (w *wire) next() error {
+	var prefix [4]byte
+	if _, err := io.ReadFull(w.in, prefix[:]); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	open := w.open
+	w.mu.Unlock()
+	n := int64(binary.BigEndian.Uint32(prefix[:]))
+	limit, least := maxFrame, headerSize
+	switch {
+	case !open:
+		limit, least = maxConnectReply, 0
+	case n > maxFrame && w.listing():
+		limit = maxListing
+	}
+	if n < int64(least) || n > int64(limit) {
+		return w.violation(fmt.Errorf("a frame of %d bytes (at most %d are taken)", int32(n), limit))
+	}
+	if cap(w.buf) > keepBuffer && n < keepBuffer {
+		w.buf = nil // one long listing must not be remembered for ever
+	}
+	w.buf = append(w.buf[:0], prefix[:]...)
+	if err := w.fill(n); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+			err = fmt.Errorf("connection cut in the middle of a frame: %w", io.ErrUnexpectedEOF)
+		}
+		return err
+	}
+	if !open {
+		return w.greeted(w.buf[4:])
+	}
+	return w.received(w.buf[4:])
+}
+
+// fill appends n bytes to the buffer, which grows as they come: a length that is only promised costs
+// no more than maxFrame.
+func (w *wire) fill(n int64) error {
+	for n > 0 {
+		have, more := len(w.buf), min(n, maxFrame)
+		w.buf = slices.Grow(w.buf, int(more))[:have+int(more)]
+		if _, err := io.ReadFull(w.in, w.buf[have:]); err != nil {
+			return err
+		}
+		n -= more
+	}
+	return nil
+}
+
+// listing reports whether what comes next is the answer to a listing of our own.
+func (w *wire) listing() bool {
+	head, err := w.in.Peek(4)
+	if err != nil {
+		return false // which the read that follows meets too
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.own[int32(binary.BigEndian.Uint32(head))]
+	return r != nil && (r.op == opGetChildren || r.op == opGetChildren2)
+}
+
+// greeted handles the connect reply.
+func (w *wire) greeted(body []byte) error {
+	reply, err := parseConnectReply(body)
+	if err != nil {
+		return w.violation(err)
+	}
+	_ = w.raw.SetDeadline(time.Time{})
+	w.mu.Lock()
+	w.open = true
+	sent := w.greeting
+	w.mu.Unlock()
+	if reply.id != 0 {
+		// Before the client can send anything: it never re-sends credentials itself
+		// (its way of doing so can wedge it for ever).
+		for _, a := range w.epoch.cfg.Auth {
+			if err := w.inject(authRequest(a)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := w.epoch.greeted(w, reply, sent); err != nil {
+		return err
+	}
+	w.rest = w.buf
+	return nil
+}
+
+// received handles any other frame, unless the connection was given up: what it still says
+// must not be mistaken for news of the next one.
+func (w *wire) received(body []byte) error {
+	w.mu.Lock()
+	closed := w.closed
+	w.mu.Unlock()
+	if closed {
+		return net.ErrClosed
+	}
+	r := &juteReader{b: body}
+	xid, zxid, code := r.int32(), r.int64(), r.int32()
+	w.epoch.see(zxid)
+	switch {
+	case xid == xidEvent:
+		kind, _, path := r.int32(), r.int32(), r.string()
+		if r.err != nil {
+			return w.violation(fmt.Errorf("malformed watch event: %w", r.err))
+		}
+		// In this goroutine, before anything that follows on the wire is looked at:
+		// the queue relies on hearing of departures in the order of the server's history.
+		w.epoch.hub.event(kind, string(path))
+	case xid == xidPing:
+		w.ponged()
+		if err := w.overdue(); err != nil {
+			return err
+		}
+	case xid == xidAuth:
+		if code != 0 {
+			w.epoch.client.refuse(fmt.Errorf("%w: %s answered the credentials with error %d", ErrAuth, w.addr, code))
+		}
+		return nil // the client would only log it
+	default:
+		return w.replied(xid, code, r.b)
+	}
+	w.rest = w.buf
+	return nil
+}
+
+func (w *wire) ponged() {
+	w.mu.Lock()
+	var sent time.Time
+	if len(w.pings) > 0 {
+		sent, w.pings = w.pings[0], w.pings[1:]
+	}
+	w.mu.Unlock()
+	if !sent.IsZero() {
+		w.epoch.acknowledged(sent, false)
+	}
+}
+
+func (w *wire) replied(xid, code int32, body []byte) error {
+	if ok, err := w.answered(xid, code, body); ok {
+		return err
+	}
+	w.mu.Lock()
+	s, ok := w.sent[xid]
+	delete(w.sent, xid)
+	w.mu.Unlock()
+	if !ok {
+		// A second answer to one request may mean that it was applied twice. Nobody
+		// could find the twin, so the session must end, and the twin with it.
+		return w.violation(fmt.Errorf("an answer to a request that was not sent or was answered already (xid %d)", xid))
+	}
+	if code == 0 {
+		if err := checkReply(s.op, body); err != nil {
+			return w.violation(err)
+		}
+	}
+	w.epoch.acknowledged(s.at, led(s.op, code))
+	if s.op == opClose {
+		w.epoch.mu.Lock()
+		w.epoch.ended = true
+		w.epoch.mu.Unlock()
+	}
+	w.expiredBy(code)
+	w.rest = w.buf
+	return nil
+}
+
+// expiredBy ends the epoch if the code of an answer says that the session is gone.
+func (w *wire) expiredBy(code int32) {
+	if code == codeSessionExpired {
+		w.epoch.lose(fmt.Errorf("%w: %s says that it expired", ErrOver, w.addr))
+	}
+}
+
+// codeSessionExpired in the header of a reply: the session is gone.
+const codeSessionExpired = -112
+
+// violation makes err one that ends the session if there is one: what else the
+// stream said cannot be trusted either.
+func (w *wire) violation(err error) error {
+	return &violationError{fmt.Errorf("%s broke the protocol: %w", w.addr, err)}
+}
+
+type violationError struct{ err error }
+
+func (e *violationError) Error() string { return e.err.Error() }
+func (e *violationError) Unwrap() error { return e.err }
