@@ -31,44 +31,61 @@ func selfSigned(t *testing.T) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// A TLS terminator in front of the server stops reading, as a frozen process whose buffers are full does. Closing
-// a TLS connection writes an alert, which waits five seconds for room.
+// terminator ends TLS in front of a server, and can stop reading, as a frozen process whose buffers are full does.
+type terminator struct {
+	srv    *zktest.Server
+	cert   tls.Certificate
+	frozen atomic.Bool
+	thawed chan struct{}
+}
+
+// dial connects to the server through the terminator.
+func (f *terminator) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	back, err := f.srv.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	a, b := net.Pipe()
+	front := tls.Server(b, &tls.Config{Certificates: []tls.Certificate{f.cert}})
+	go func() { _, _ = io.Copy(front, back); b.Close() }()
+	go f.pass(front, back)
+	return a, nil
+}
+
+// pass hands on what the client says, unless it is frozen.
+func (f *terminator) pass(front, back net.Conn) {
+	defer back.Close()
+	buf := make([]byte, 64<<10)
+	for {
+		f.stand()
+		n, err := front.Read(buf)
+		f.stand()
+		if err != nil {
+			return
+		}
+		if _, err := back.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// stand waits for the thaw, if there is frost.
+func (f *terminator) stand() {
+	if f.frozen.Load() {
+		<-f.thawed
+	}
+}
+
+func (f *terminator) thaw() {
+	close(f.thawed)
+	f.frozen.Store(false)
+}
+
+// Closing a TLS connection writes an alert, which waits five seconds for room.
 func TestATLSConnectionThatTakesNothingDoesNotHoldCallersUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t)
-		cert := selfSigned(t)
-		var frozen atomic.Bool
-		thawed := make(chan struct{})
-		dial := func(ctx context.Context, network, address string) (net.Conn, error) {
-			back, err := srv.DialContext(ctx, network, address)
-			if err != nil {
-				return nil, err
-			}
-			a, b := net.Pipe()
-			front := tls.Server(b, &tls.Config{Certificates: []tls.Certificate{cert}})
-			go func() { _, _ = io.Copy(front, back); b.Close() }()
-			go func() {
-				defer back.Close()
-				buf := make([]byte, 64<<10)
-				for {
-					if frozen.Load() {
-						<-thawed
-					}
-					n, err := front.Read(buf)
-					if frozen.Load() {
-						<-thawed
-					}
-					if err != nil {
-						return
-					}
-					if _, err := back.Write(buf[:n]); err != nil {
-						return
-					}
-				}
-			}()
-			return a, nil
-		}
-		s, err := zksync.Connect(context.Background(), "zk:2181", zksync.WithTimeout(30*time.Second), zksync.WithDialer(dial),
+		f := &terminator{srv: zktest.Run(t), cert: selfSigned(t), thawed: make(chan struct{})}
+		s, err := zksync.Connect(context.Background(), "zk:2181", zksync.WithTimeout(30*time.Second), zksync.WithDialer(f.dial),
 			zksync.WithTLS(&tls.Config{InsecureSkipVerify: true}))
 		require.NoError(t, err)
 		m := zksync.NewMutex(s, "/locks/a")
@@ -76,7 +93,7 @@ func TestATLSConnectionThatTakesNothingDoesNotHoldCallersUp(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, l.Unlock())
 		synctest.Wait()
-		frozen.Store(true)
+		f.frozen.Store(true)
 		// One byte frame to get the reader out of its Read and into the freeze.
 		go func() { // whatever it takes
 			ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
@@ -97,8 +114,7 @@ func TestATLSConnectionThatTakesNothingDoesNotHoldCallersUp(t *testing.T) {
 		_, err = m.LockContext(ctx)
 		took := time.Since(start)
 		other := <-panicked
-		close(thawed)
-		frozen.Store(false)
+		f.thaw()
 		require.Error(t, err)
 		require.NoError(t, s.Close())
 		assert.LessOrEqual(t, took, 110*time.Millisecond)
