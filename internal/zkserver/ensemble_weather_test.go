@@ -84,81 +84,101 @@ func view(s *Server) string {
 // all have the same tree.
 func TestTheMembersAgreeAfterAnyWeather(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		rapid.SyncTest(rt, func(rt *rapid.T) { agree(t, rt) })
+		rapid.SyncTest(rt, func(rt *rapid.T) { agree(rt) })
 	})
 }
 
-func agree(t *testing.T, rt *rapid.T) {
+func agree(rt *rapid.T) {
 	n := rapid.SampledFrom([]int{1, 2, 3, 5}).Draw(rt, "members")
-	latency := rapid.SampledFrom([]time.Duration{0, 0, 300 * time.Millisecond}).Draw(rt, "latency")
-	var history []int64        // as committed
-	seen := make([][]int64, n) // as applied by each member
-	e := NewEnsemble(n, func(i int) Config {
-		return Config{Tick: time.Second, CommitLatency: latency, OnCommit: func(x Txn) {
-			if x.First {
-				history = append(history, x.Zxid)
-			}
-			seen[i] = append(seen[i], x.Zxid)
-		}}
-	}, EnsembleConfig{Leader: n - 1})
-	defer e.Close()
-	clients := make([]careless, 3)
-	undo := map[string]func(){}
-	paths := []string{"/a", "/b", "/a/c", "/b/d"}
+	w := newWeather(n, rapid.SampledFrom([]time.Duration{0, 0, 300 * time.Millisecond}).Draw(rt, "latency"))
+	defer w.e.Close()
 	for range rapid.IntRange(1, 60).Draw(rt, "steps") {
-		i := rapid.IntRange(0, n-1).Draw(rt, "member")
-		w := &clients[rapid.IntRange(0, len(clients)-1).Draw(rt, "client")]
-		path := rapid.SampledFrom(paths).Draw(rt, "path")
-		what := rapid.SampledFrom([]string{
-			"connect", "connect", "create", "create", "create", "set", "delete", "multi", "close",
-			"lag", "isolate", "freeze", "stop", "empty", "elect", "pass", "pass",
-		}).Draw(rt, "what")
-		if w.nc == nil {
-			w.open(e.Member(i))
-		}
-		switch what {
-		case "connect":
-			w.open(e.Member(i))
-		case "create":
-			flags := rapid.SampledFrom([]int32{0, FlagEphemeral, FlagSequential, FlagEphemeral | FlagSequential}).Draw(rt, "flags")
-			w.send(OpCreate2, createBody(path, []byte(what), OpenACL(), flags))
-		case "set":
-			w.send(OpSetData, setBody(path, []byte{byte(i)}, -1))
-		case "delete":
-			w.send(OpDelete, versionBody(path, -1))
-		case "multi":
-			w.send(OpMulti, multiBody(part(OpCreate, createBody(path, nil, OpenACL(), 0)), part(OpDelete, versionBody("/b", -1))))
-		case "close":
-			w.send(OpClose, func(*encoder) {})
-			w.id, w.pass = 0, nil
-		case "elect":
-			e.Elect(i)
-		case "pass":
-			time.Sleep(time.Duration(rapid.IntRange(1, 12000).Draw(rt, "ms")) * time.Millisecond)
-		default:
-			mishap(e, i, what, undo)
-		}
+		w.step(rt)
 	}
-	for _, f := range undo {
+	for _, f := range w.undo {
 		f()
 	}
 	time.Sleep(30 * time.Second) // elections, and the end of sessions
 	synctest.Wait()
-	require.True(rt, e.Quorate())
-	want := view(e.Member(0))
-	for i := range n {
-		require.Equal(rt, want, view(e.Member(i)), "member %d", i)
-		requireWithin(rt, history, seen[i])
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	require.Empty(rt, e.log, "all have applied all")
-	require.Empty(rt, e.pending)
-	for i := range clients {
-		if clients[i].nc != nil {
-			_ = clients[i].nc.Close()
+	w.check(rt)
+	for i := range w.clients {
+		if w.clients[i].nc != nil {
+			_ = w.clients[i].nc.Close()
 		}
 	}
+}
+
+// weather is an ensemble, clients that do not care how it fares, and what each member applied.
+type weather struct {
+	e       *Ensemble
+	n       int
+	clients []careless
+	undo    map[string]func() // ends the mishaps that are under way
+	history []int64           // as committed
+	seen    [][]int64         // as applied by each member
+}
+
+func newWeather(n int, latency time.Duration) *weather {
+	w := &weather{n: n, clients: make([]careless, 3), undo: map[string]func(){}, seen: make([][]int64, n)}
+	w.e = NewEnsemble(n, func(i int) Config {
+		return Config{Tick: time.Second, CommitLatency: latency, OnCommit: func(x Txn) {
+			if x.First {
+				w.history = append(w.history, x.Zxid)
+			}
+			w.seen[i] = append(w.seen[i], x.Zxid)
+		}}
+	}, EnsembleConfig{Leader: n - 1})
+	return w
+}
+
+// step lets one client do something, or something happen to one member.
+func (w *weather) step(rt *rapid.T) {
+	i := rapid.IntRange(0, w.n-1).Draw(rt, "member")
+	c := &w.clients[rapid.IntRange(0, len(w.clients)-1).Draw(rt, "client")]
+	path := rapid.SampledFrom([]string{"/a", "/b", "/a/c", "/b/d"}).Draw(rt, "path")
+	what := rapid.SampledFrom([]string{
+		"connect", "connect", "create", "create", "create", "set", "delete", "multi", "close",
+		"lag", "isolate", "freeze", "stop", "empty", "elect", "pass", "pass",
+	}).Draw(rt, "what")
+	if c.nc == nil {
+		c.open(w.e.Member(i))
+	}
+	switch what {
+	case "connect":
+		c.open(w.e.Member(i))
+	case "create":
+		flags := rapid.SampledFrom([]int32{0, FlagEphemeral, FlagSequential, FlagEphemeral | FlagSequential}).Draw(rt, "flags")
+		c.send(OpCreate2, createBody(path, []byte(what), OpenACL(), flags))
+	case "set":
+		c.send(OpSetData, setBody(path, []byte{byte(i)}, -1))
+	case "delete":
+		c.send(OpDelete, versionBody(path, -1))
+	case "multi":
+		c.send(OpMulti, multiBody(part(OpCreate, createBody(path, nil, OpenACL(), 0)), part(OpDelete, versionBody("/b", -1))))
+	case "close":
+		c.send(OpClose, func(*encoder) {})
+		c.id, c.pass = 0, nil
+	case "elect":
+		w.e.Elect(i)
+	case "pass":
+		time.Sleep(time.Duration(rapid.IntRange(1, 12000).Draw(rt, "ms")) * time.Millisecond)
+	default:
+		mishap(w.e, i, what, w.undo)
+	}
+}
+
+// check requires that, now that all is calm, every member has the same tree, by way of the same history.
+func (w *weather) check(rt *rapid.T) {
+	require.True(rt, w.e.Quorate())
+	want := view(w.e.Member(0))
+	for i := range w.n {
+		require.Equal(rt, want, view(w.e.Member(i)), "member %d", i)
+		requireWithin(rt, w.history, w.seen[i])
+	}
+	w.e.mu.Lock()
+	defer w.e.mu.Unlock()
+	require.Empty(rt, w.e.log, "all have applied all")
+	require.Empty(rt, w.e.pending)
 }
 
 // mishap lets something happen to a member, or takes it back.
