@@ -1,0 +1,127 @@
+package recipes_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zkonce"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+func TestTheDeathOfTheRunnerOfAFlightLetsTheNextOneRun(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		dying := v.session()
+		g := newGate("stale")
+		first := asks(context.Background(), zkonce.NewFlight[string](dying, flightPath), g.run)
+		v.awaits(g.began, "the function")
+		fs := v.flights(2)
+		second := asks(context.Background(), fs[0], says("fresh"))
+		v.queued(flightLock, 2)
+		third := asks(context.Background(), fs[1], v.never)
+		v.queued(flightLock, 3)
+		heal := v.srv.Partition(dying.ID())
+		v.awaits(g.ctx.Done(), "the end of the lease")
+		require.ErrorIs(t, context.Cause(g.ctx), zksync.ErrLost)
+		v.gets(second, "fresh", true)
+		v.gets(third, "fresh", true)
+		heal()
+		close(g.finish)
+		v.awaits(first.done, "Do")
+		require.ErrorIs(t, first.err, zksync.ErrLost)
+		require.Equal(t, "stale", first.value, "what it has found out may be of use")
+		require.False(t, first.shared)
+		v.later()
+		require.Empty(t, v.children(flightLock))
+	})
+}
+
+func TestAResultReachesThoseBehindADeadWaiterAtOnce(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		g := newGate("fresh")
+		fs := v.flights(2)
+		first := asks(context.Background(), fs[0], g.run)
+		v.awaits(g.began, "the function")
+		dying := v.session()
+		cut := asks(context.Background(), zkonce.NewFlight[string](dying, flightPath), says("late"))
+		v.queued(flightLock, 2)
+		third := asks(context.Background(), fs[1], v.never)
+		v.queued(flightLock, 3)
+		time.Sleep(time.Second)
+		heal := v.srv.Partition(dying.ID())
+		start := time.Now()
+		close(g.finish)
+		v.gets(first, "fresh", true)
+		v.gets(third, "fresh", true)
+		v.took(start, 0, "the result")
+		time.Sleep(time.Second)
+		heal()
+		v.gets(cut, "fresh", true)
+	})
+}
+
+func TestWhoComesAfterTheResultWasWrittenRunsAnew(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		fs := v.flights(3)
+		g := newGate("old")
+		first := asks(context.Background(), fs[0], g.run)
+		v.awaits(g.began, "the function")
+		slow := v.session()
+		waiter := asks(context.Background(), zkonce.NewFlight[string](slow, flightPath), v.never)
+		v.queued(flightLock, 2)
+		time.Sleep(time.Second)
+		// The result comes, but the waiter cannot be told and stays in the queue.
+		heal := v.srv.Partition(slow.ID())
+		close(g.finish)
+		v.gets(first, "old", true)
+		late := asks(context.Background(), fs[1], says("new"))
+		v.queued(flightLock, 2)
+		time.Sleep(time.Second)
+		heal()
+		v.gets(waiter, "old", true)
+		v.gets(late, "new", false)
+		require.Empty(t, v.data(flightDir+"/0"), "a result that nobody waits for any more is removed")
+	})
+}
+
+func TestAWaiterWhoCannotListenGetsTheResultWhenItIsHisTurn(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		fs := v.flights(2)
+		g := newGate("fresh")
+		first := asks(context.Background(), fs[0], g.run)
+		v.awaits(g.began, "the function")
+		waiter := asks(context.Background(), fs[1], v.never)
+		v.queued(flightLock, 2)
+		// No time passes in which it could begin to listen.
+		close(g.finish)
+		v.gets(first, "fresh", true)
+		v.gets(waiter, "fresh", true)
+	})
+}
+
+// The contender of his process queued before the result was written, but he asked after that.
+func TestWhoJoinsAContenderAfterTheResultWasWrittenDoesNotGetIt(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		fs := v.flights(2)
+		g := newGate("old")
+		first := asks(context.Background(), fs[0], g.run)
+		v.awaits(g.began, "the function")
+		dying := v.session()
+		cut := asks(context.Background(), zkonce.NewFlight[string](dying, flightPath), v.never)
+		v.queued(flightLock, 2)
+		heal := v.srv.Partition(dying.ID()) // it stays in the queue, ahead of the next one
+		waiter := asks(context.Background(), fs[1], v.never)
+		v.queued(flightLock, 3)
+		close(g.finish) // before the waiter listens
+		v.gets(first, "old", true)
+		time.Sleep(time.Second)
+		late := asks(context.Background(), fs[1], says("new"))
+		time.Sleep(time.Second)
+		heal()
+		v.gets(cut, "old", true)
+		v.gets(waiter, "old", true)
+		v.gets(late, "new", false)
+	})
+}

@@ -1,0 +1,107 @@
+package recipes_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zkbarrier"
+)
+
+func TestWhatAPhaserCosts(t *testing.T) {
+	eachAlone(t, func(t *testing.T, v *env) {
+		const parties = 10
+		var ps []*zkbarrier.Phaser
+		for range parties {
+			ps = append(ps, zkbarrier.NewPhaser(calm(v), phaserPath))
+		}
+		v.put("/phasers", "")
+		require.Equal(t, 4, v.costs(func() { v.gives(0, ps[0].Register) }), "look, found it, look, register")
+		for _, p := range ps[1:] {
+			require.Equal(t, 2, v.costs(func() { v.gives(0, p.Register) }), "look, register")
+		}
+		require.Equal(t, 1, v.costs(func() { v.gives(0, ps[0].Register) }))
+		require.Equal(t, 1, v.costs(func() { v.gives(0, ps[0].ArriveAndDeregister) }))
+		for round := range 3 {
+			n := v.costs(func() {
+				for _, p := range ps[1:] {
+					require.Equal(t, 1, v.costs(func() { v.gives(round, p.Arrive) }))
+				}
+				require.Equal(t, 2, v.costs(func() { v.gives(round, ps[0].Arrive) }), "and the advance")
+			})
+			require.Equal(t, parties+1, n)
+		}
+		n := v.costs(func() {
+			var all sync.WaitGroup
+			for _, p := range ps[1:] {
+				all.Go(func() { v.gives(4, p.ArriveAndAwaitAdvance) })
+			}
+			v.quiet()
+			v.gives(4, ps[0].ArriveAndAwaitAdvance)
+			all.Wait()
+		})
+		require.Equal(t, 2*parties, n, "an arrival and a watch each, and the last one's advance")
+	})
+}
+
+// However many wait and however many of them arrive, each is woken by few events.
+func TestThoseWhoWaitAtAPhaserAreWokenOnce(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		const parties = 40
+		var ps []*zkbarrier.Phaser
+		for range parties {
+			p := zkbarrier.NewPhaser(calm(v), phaserPath)
+			v.gives(0, p.Register)
+			ps = append(ps, p)
+		}
+		var all sync.WaitGroup
+		for _, p := range ps[:parties/2] {
+			all.Go(func() { v.gives(1, p.ArriveAndAwaitAdvance) })
+		}
+		time.Sleep(5 * time.Minute) // long enough for sentinels
+		v.quiet()
+		n := v.costs(func() {
+			for _, p := range ps[parties/2:] {
+				v.gives(0, p.Arrive)
+			}
+			all.Wait()
+		})
+		require.LessOrEqual(t, n, parties/2+1+4*parties/2, "the arrivals, the advance, and each of those who wait looks once")
+	})
+}
+
+func TestTheWaitsOfAPhaserLeaveNothing(t *testing.T) {
+	eachAlone(t, func(t *testing.T, v *env) {
+		p, waiter := zkbarrier.NewPhaser(calm(v), phaserPath), zkbarrier.NewPhaser(calm(v), phaserPath)
+		watches := v.watches()
+		v.gives(0, p.Register)
+		v.gives(0, waiter.Phase)
+		v.quiet()
+		goroutines, _ := v.goroutines()
+		for range 200 {
+			ctx, cancel := context.WithCancel(context.Background())
+			w := phase(ctx, func(ctx context.Context) (int, error) { return waiter.AwaitAdvance(ctx, 0) })
+			cancel()
+			require.ErrorIs(t, v.failed(w.attempt), context.Canceled)
+			ctx, cancel = context.WithCancel(context.Background())
+			r := phase(ctx, waiter.Register)
+			cancel()
+			<-r.done
+			if r.err == nil {
+				v.gives(0, waiter.ArriveAndDeregister)
+			}
+		}
+		v.queued(phaserPath+"/phase-0", 1)
+		v.quiet()
+		v.goroutinesBack(goroutines)
+		require.LessOrEqual(t, v.watches(), watches+3)
+		v.census(p, 0, 1)
+		v.gives(0, p.ArriveAndDeregister)
+		v.quiet()
+		require.LessOrEqual(t, v.watches(), watches)
+		v.nothingLeft(phaserPath)
+	})
+}

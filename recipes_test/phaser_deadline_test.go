@@ -1,0 +1,104 @@
+package recipes_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+func TestEveryCallOfAPhaserEndsWithItsContext(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session(zksync.WithTimeout(time.Minute))
+		p, other := zkbarrier.NewPhaser(s, phaserPath), v.phasers(1)[0]
+		v.gives(0, other.Register)
+		v.gives(0, p.Register)
+		calls := []func(context.Context) (int, error){
+			p.Register, p.Phase, p.RegisteredParties, p.ArrivedParties, p.UnarrivedParties,
+			func(ctx context.Context) (int, error) { return p.AwaitAdvance(ctx, 0) },
+			func(ctx context.Context) (int, error) { _, err := p.Terminated(ctx); return -1, err },
+			func(ctx context.Context) (int, error) { return -1, p.ForceTermination(ctx) },
+			p.Arrive, p.ArriveAndAwaitAdvance,
+		}
+		for i, f := range calls {
+			heal := v.srv.Partition(s.ID())
+			ctx, start := soon(t)
+			n, err := f(ctx)
+			require.LessOrEqual(t, time.Since(start), deadline+100*time.Millisecond, i)
+			require.ErrorIs(t, err, context.DeadlineExceeded, i)
+			require.Equal(t, -1, n, i)
+			heal()
+			v.later()
+		}
+		v.gives(0, p.ArriveAndDeregister) // once, whatever became of the others
+		v.census(other, 0, 1)
+		ctx, _ := soon(t)
+		q := v.phasers(1)[0]
+		v.gives(0, q.Register)
+		n, err := q.ArriveAndAwaitAdvance(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Zero(t, n, "it has arrived")
+		v.gives(1, other.ArriveAndAwaitAdvance)
+		v.gives(1, q.Arrive)
+	})
+}
+
+// The calls end with their contexts, and have not asked in a spin.
+func TestNodesThatWereRemovedByHandDoNotMakeAPhaserSpin(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		ps := v.phasers(2)
+		v.gives(0, ps[0].Register)
+		v.remove(phaserPath + "/wait-0")
+		v.srv.Create(phaserPath+"/phase-0/by-hand", nil, 0, 0)
+		for _, f := range []func(context.Context) (int, error){
+			ps[0].Arrive, ps[1].Register, ps[0].ArriveAndAwaitAdvance,
+			func(ctx context.Context) (int, error) { return ps[1].AwaitAdvance(ctx, 0) },
+		} {
+			n := v.costs(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				_, err := f(ctx)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+			})
+			require.Less(t, n, 1000)
+		}
+	})
+}
+
+func TestCallsOfGroupsAndPhasersEndThoughTheServersAreFrozen(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session(zksync.WithTimeout(time.Minute))
+		g, p := zkbarrier.NewWaitGroup(s, groupPath), zkbarrier.NewPhaser(s, phaserPath)
+		g.Add(2)
+		v.gives(0, func(ctx context.Context) (int, error) { return p.BulkRegister(ctx, 2) })
+		calls := []func(context.Context) error{
+			func(ctx context.Context) error { return g.AddContext(ctx, 1) },
+			g.WaitContext,
+			g.DoneContext,
+			func(ctx context.Context) error { _, err := g.Count(ctx); return err },
+			func(ctx context.Context) error { _, err := p.Register(ctx); return err },
+			func(ctx context.Context) error { _, err := p.ArriveAndAwaitAdvance(ctx); return err },
+			func(ctx context.Context) error { _, err := p.AwaitAdvance(ctx, 0); return err },
+			func(ctx context.Context) error { _, err := p.ArrivedParties(ctx); return err },
+			p.ForceTermination,
+		}
+		for i, f := range calls {
+			v.srv.Freeze()
+			ctx, start := soon(t)
+			require.ErrorIs(t, f(ctx), context.DeadlineExceeded, i)
+			require.LessOrEqual(t, time.Since(start), deadline+100*time.Millisecond, i)
+			v.srv.Thaw()
+			v.quiet()
+		}
+		v.later()
+		v.working(g, 1) // added and taken back; and one is done
+		g.Done()
+		require.NoError(t, p.ForceTermination(context.Background()))
+		v.gives(terminated, p.Arrive)
+		v.nothingLeft(phaserPath)
+	})
+}

@@ -1,0 +1,112 @@
+package recipes_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+func TestThePhaseGoesOnWithoutAPartyThatDied(t *testing.T) {
+	for _, arrived := range []bool{false, true} {
+		inProcess(t, func(t *testing.T, v *env) {
+			ps := v.phasers(2)
+			dying := v.session()
+			p := zkbarrier.NewPhaser(dying, phaserPath)
+			v.gives(0, ps[0].Register)
+			v.gives(0, ps[1].Register)
+			v.gives(0, p.Register)
+			waiters := []*phased{phase(context.Background(), ps[0].ArriveAndAwaitAdvance), phase(context.Background(), ps[1].ArriveAndAwaitAdvance)}
+			if arrived {
+				v.gives(0, p.Arrive)
+				for i, w := range waiters { // both: who asks again before has not arrived twice
+					v.arrives(w, 1)
+					waiters[i] = phase(context.Background(), ps[i].ArriveAndAwaitAdvance)
+				}
+			}
+			v.later()
+			require.True(t, waiters[0].pending())
+			v.srv.Expire(dying.ID())
+			start := time.Now()
+			want := 1
+			if arrived {
+				want = 2
+			}
+			for _, w := range waiters {
+				v.arrives(w, want)
+			}
+			require.LessOrEqual(t, time.Since(start), 100*time.Millisecond)
+			v.census(ps[0], 0, 2)
+			v.later()
+			_, err := p.Arrive(context.Background())
+			require.ErrorIs(t, err, zksync.ErrLost)
+			require.ErrorIs(t, err, zksync.ErrSessionExpired)
+			v.gives(want, p.Register)
+			v.gives(want, p.ArriveAndDeregister)
+		})
+	}
+}
+
+func TestAPartyWhoseSessionEndsWhileItWaitsIsTold(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		p, other := zkbarrier.NewPhaser(s, phaserPath), v.phasers(1)[0]
+		v.gives(0, p.Register)
+		v.gives(0, other.Register)
+		w := phase(context.Background(), p.ArriveAndAwaitAdvance)
+		watching := phase(context.Background(), func(ctx context.Context) (int, error) {
+			return zkbarrier.NewPhaser(s, phaserPath).AwaitAdvance(ctx, 0)
+		})
+		v.quiet()
+		v.srv.Expire(s.ID())
+		require.ErrorIs(t, v.failed(w.attempt), zksync.ErrLost)
+		v.later()
+		require.True(t, watching.pending())
+		v.gives(1, other.ArriveAndAwaitAdvance)
+		v.arrives(watching, 1)
+		v.census(other, 0, 1)
+	})
+}
+
+func TestTheDeathOfAllPartiesTerminates(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		watcher := v.phasers(1)[0]
+		var sessions []*zksync.Session
+		var ps []*zkbarrier.Phaser
+		for range 3 {
+			s := v.session()
+			sessions, ps = append(sessions, s), append(ps, zkbarrier.NewPhaser(s, phaserPath))
+			v.gives(0, ps[len(ps)-1].Register)
+		}
+		v.gives(0, ps[0].Arrive)
+		w := phase(context.Background(), func(ctx context.Context) (int, error) { return watcher.AwaitAdvance(ctx, 0) })
+		v.later()
+		for _, s := range sessions {
+			v.srv.Expire(s.ID())
+		}
+		v.arrives(w, terminated+1)
+		v.nothingLeft(phaserPath)
+	})
+}
+
+func TestAClosedSessionEndsTheCallsOfAPhaser(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		p, other := zkbarrier.NewPhaser(s, phaserPath), v.phasers(1)[0]
+		v.gives(0, p.Register)
+		v.gives(0, other.Register)
+		w := phase(context.Background(), p.ArriveAndAwaitAdvance)
+		v.quiet()
+		require.NoError(t, s.Close())
+		require.ErrorIs(t, v.failed(w.attempt), zksync.ErrClosed)
+		_, err := p.Register(context.Background())
+		require.ErrorIs(t, err, zksync.ErrClosed)
+		_, err = p.Arrive(context.Background())
+		require.ErrorIs(t, err, zksync.ErrClosed)
+		v.gives(1, other.ArriveAndAwaitAdvance)
+	})
+}

@@ -1,0 +1,243 @@
+package recipes_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// job is a plain model of a phaser: how many parties of each object have still to arrive, and
+// how many have.
+type job struct {
+	*crew
+	ps            []*zkbarrier.Phaser
+	phase         int
+	ended         bool
+	left, arrived [3]int
+	waiters       []jobWait
+}
+
+type jobWait struct {
+	*phased
+	from int
+}
+
+func sum(n [3]int) int { return n[0] + n[1] + n[2] }
+
+// want is the phase as users see it.
+func (j *job) want() int {
+	if j.ended {
+		return terminated + j.phase
+	}
+	return j.phase
+}
+
+// advance is what happens after an arrival.
+func (j *job) advance() {
+	if !j.ended && sum(j.left) == 0 {
+		j.ended = sum(j.arrived) == 0
+		j.phase++
+		j.left, j.arrived = j.arrived, [3]int{}
+	}
+}
+
+func (j *job) gives(want int, f func(context.Context) (int, error)) {
+	n, err := f(context.Background())
+	require.NoError(j.t, err)
+	require.Equal(j.t, want, n)
+}
+
+// arrive arrives through object i in one of the forms.
+func (j *job) arrive(i int, leave bool, f func(context.Context) (int, error)) {
+	if j.left[i] == 0 && !j.ended {
+		_, err := f(context.Background())
+		require.ErrorIs(j.t, err, zksync.ErrMisuse)
+		return
+	}
+	j.gives(j.want(), f)
+	if j.ended {
+		return
+	}
+	j.left[i]--
+	if !leave {
+		j.arrived[i]++
+	}
+	j.advance()
+}
+
+func TestRandomUseOfAPhaserAgreesWithAPlainModel(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		rapid.SyncTest(rt, func(rt *rapid.T) {
+			j := &job{crew: newCrew(ofRapid{t, rt})}
+			for _, s := range j.sessions {
+				j.ps = append(j.ps, zkbarrier.NewPhaser(s, phaserPath))
+			}
+			actions := j.faults(map[string]func(*rapid.T){
+				"register": func(t *rapid.T) {
+					i, n := j.one(t), rapid.IntRange(1, 3).Draw(t, "n")
+					j.gives(j.want(), func(ctx context.Context) (int, error) { return j.ps[i].BulkRegister(ctx, n) })
+					if !j.ended {
+						j.left[i] += n
+					}
+				},
+				"arrive":       func(t *rapid.T) { i := j.one(t); j.arrive(i, false, j.ps[i].Arrive) },
+				"arrive again": func(t *rapid.T) { i := j.one(t); j.arrive(i, false, j.ps[i].Arrive) },
+				"leave":        func(t *rapid.T) { i := j.one(t); j.arrive(i, true, j.ps[i].ArriveAndDeregister) },
+				"arrive and wait": func(t *rapid.T) {
+					i := j.one(t)
+					if j.left[i] == 0 || j.ended {
+						t.Skip("nobody is left here")
+					}
+					last := sum(j.left) == 1
+					w := phase(context.Background(), j.ps[i].ArriveAndAwaitAdvance)
+					j.waiters = append(j.waiters, jobWait{w, j.phase})
+					j.calm() // until it has arrived
+					require.Equal(j.t, !last, w.pending())
+					j.left[i]--
+					j.arrived[i]++
+					j.advance()
+				},
+				"await": func(t *rapid.T) {
+					i, from := j.one(t), j.phase
+					w := phase(context.Background(), func(ctx context.Context) (int, error) { return j.ps[i].AwaitAdvance(ctx, from) })
+					j.waiters = append(j.waiters, jobWait{w, from})
+					if j.ended {
+						<-w.done
+					}
+				},
+				"await in a hurry": func(t *rapid.T) {
+					ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+					defer cancel()
+					start := time.Now()
+					_, err := j.ps[j.one(t)].AwaitAdvance(ctx, j.phase)
+					require.LessOrEqual(j.t, time.Since(start), 150*time.Millisecond)
+					require.True(j.t, errors.Is(err, context.DeadlineExceeded) || j.ended && err == nil, "%v", err)
+				},
+				"all arrive at once": func(*rapid.T) {
+					var all sync.WaitGroup
+					want := j.want()
+					if j.ended || sum(j.left) == 0 {
+						return
+					}
+					for i, p := range j.ps {
+						for range j.left[i] {
+							all.Go(func() { j.gives(want, p.Arrive) })
+							j.arrived[i]++
+						}
+						j.left[i] = 0
+					}
+					all.Wait()
+					j.advance()
+				},
+				"settle": j.settle,
+			})
+			if rapid.IntRange(0, 3).Draw(rt, "may be terminated") == 0 {
+				actions["terminate"] = func(t *rapid.T) {
+					require.NoError(j.t, j.ps[j.one(t)].ForceTermination(context.Background()))
+					j.ended = true
+				}
+			}
+			rt.Repeat(actions)
+			j.settle(rt)
+		})
+	})
+}
+
+// settle waits until everything is quiet, and compares.
+func (j *job) settle(*rapid.T) {
+	j.calm()
+	j.gives(j.want(), j.ps[0].Phase)
+	if !j.ended {
+		j.gives(sum(j.left), j.ps[1].UnarrivedParties)
+		j.gives(sum(j.arrived), j.ps[2].ArrivedParties)
+	}
+	var pending []jobWait
+	for _, w := range j.waiters {
+		if w.pending() {
+			require.True(j.t, w.from == j.phase && !j.ended, "it waits for the end of phase %d in phase %d", w.from, j.want())
+			pending = append(pending, w)
+			continue
+		}
+		require.NoError(j.t, w.err)
+		require.NotEqual(j.t, w.from, w.phase)
+		require.True(j.t, w.phase < 0 && j.ended || w.phase > w.from && w.phase <= j.phase, "phase %d after %d, now %d", w.phase, w.from, j.want())
+	}
+	j.waiters = pending
+	if j.ended {
+		for _, p := range j.ps { // whoever has parties hears of the end, and removes them
+			j.gives(j.want(), p.Arrive)
+		}
+		require.Empty(j.t, j.srv.Children(phaserPath))
+	}
+}
+
+// With sessions that end: nobody waits for ever for the dead, and whoever lost his party is
+// told.
+func TestRandomUseOfAPhaserWhoseSessionsEnd(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		rapid.SyncTest(rt, func(rt *rapid.T) {
+			c := newCrew(ofRapid{t, rt})
+			action := rapid.Bool().Draw(rt, "action")
+			var mu sync.Mutex
+			var last int
+			var opts []zkbarrier.PhaserOption
+			if action {
+				opts = append(opts, zkbarrier.WithOnAdvance(func(_ context.Context, phase, _ int) bool {
+					mu.Lock()
+					defer mu.Unlock()
+					require.GreaterOrEqual(c.t, phase, last)
+					require.LessOrEqual(c.t, phase, last+1)
+					last = phase
+					return false
+				}))
+			}
+			var stop atomic.Bool
+			var all sync.WaitGroup
+			var rounds atomic.Int32
+			for _, s := range c.sessions {
+				p := zkbarrier.NewPhaser(s, phaserPath, opts...)
+				all.Go(func() {
+					for !stop.Load() {
+						n, err := p.Register(context.Background())
+						require.NoError(c.t, err)
+						for err == nil && n >= 0 && !stop.Load() {
+							before := n
+							if n, err = p.ArriveAndAwaitAdvance(context.Background()); err == nil && n >= 0 {
+								require.Equal(c.t, before+1, n)
+								rounds.Add(1)
+							}
+							time.Sleep(3 * time.Second)
+						}
+						if n < 0 && err == nil {
+							return // all others had died
+						}
+						require.True(c.t, err == nil || errors.Is(err, zksync.ErrLost), "%v", err)
+					}
+					_, err := p.ArriveAndDeregister(context.Background())
+					require.True(c.t, err == nil || errors.Is(err, zksync.ErrLost) || errors.Is(err, zksync.ErrMisuse), "%v", err)
+				})
+			}
+			rt.Repeat(c.faults(map[string]func(*rapid.T){
+				"expire":  func(t *rapid.T) { c.srv.Expire(c.sessions[c.one(t)].ID()) },
+				"advance": func(t *rapid.T) { time.Sleep(time.Duration(rapid.IntRange(1, 3000).Draw(t, "ms")) * time.Millisecond) },
+			}))
+			c.calm()
+			before := rounds.Load()
+			time.Sleep(time.Minute)
+			ended, err := zkbarrier.NewPhaser(c.sessions[0], phaserPath, opts...).Terminated(context.Background())
+			require.NoError(c.t, err)
+			require.True(c.t, ended || rounds.Load() > before, "it does not go on")
+			stop.Store(true)
+			all.Wait()
+		})
+	})
+}

@@ -1,0 +1,180 @@
+package recipes_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+func TestTheDeadAreReportedAndNotWaitedFor(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		gs := v.groups(2)
+		dying := v.session(zksync.WithName("loader-7"))
+		require.NoError(t, zkbarrier.NewWaitGroup(dying, groupPath).AddContext(context.Background(), 2))
+		gs[0].Add(1)
+		early := waits(context.Background(), gs[1].WaitContext)
+		mirror := make(chan struct{})
+		go func() { gs[1].Wait(); close(mirror) }()
+		v.quiet()
+		v.expire(dying)
+		v.queued(groupPath+"/round/alive", 1)
+		v.quiet()
+		require.True(t, early.pending(), "one is still at work")
+		all, err := gs[0].Members(context.Background())
+		require.NoError(t, err)
+		require.Len(t, all, 2)
+		v.working(gs[0], 1)
+		gs[0].Done()
+		v.awaits(mirror, "Wait")
+		for _, err := range []error{v.failed(early), gs[0].WaitContext(context.Background()), gs[1].WaitContext(context.Background())} {
+			require.ErrorIs(t, err, zksync.ErrBroken)
+			require.ErrorContains(t, err, "loader-7")
+			var dead *zkbarrier.DeadMembersError
+			require.ErrorAs(t, err, &dead)
+			require.Len(t, dead.Members, 1)
+			require.Equal(t, 2, dead.Members[0].N)
+			require.Equal(t, "loader-7", dead.Members[0].Name)
+			require.NotEmpty(t, dead.Members[0].Host)
+			require.NotZero(t, dead.Members[0].PID)
+		}
+		v.nothingLeft(groupPath, "dead")
+
+		// The next round is another one.
+		gs[1].Add(1)
+		w := waits(context.Background(), gs[0].WaitContext)
+		v.quiet()
+		require.True(t, w.pending())
+		gs[1].Done()
+		v.passes(w)
+		require.NoError(t, gs[1].WaitContext(context.Background()))
+		v.nothingLeft(groupPath, "dead")
+	})
+}
+
+func TestTheDeathOfTheLastMemberEndsTheWaitAsSoonAsTheServersKnow(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		g := v.groups(1)[0]
+		var sessions []*zksync.Session
+		for range 5 {
+			s := v.session()
+			sessions = append(sessions, s)
+			zkbarrier.NewWaitGroup(s, groupPath).Add(1)
+		}
+		w := waits(context.Background(), g.WaitContext)
+		v.quiet()
+		for _, s := range sessions {
+			v.srv.Expire(s.ID())
+		}
+		start := time.Now()
+		err := v.failed(w)
+		require.LessOrEqual(t, time.Since(start), 100*time.Millisecond)
+		var dead *zkbarrier.DeadMembersError
+		require.ErrorAs(t, err, &dead)
+		require.Len(t, dead.Members, 5)
+	})
+}
+
+// The process did nothing wrong, whatever became of its session.
+func TestADoneAfterTheSessionWasLost(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		for _, told := range []bool{false, true} {
+			s := v.session()
+			g, other := zkbarrier.NewWaitGroup(s, groupPath), v.groups(1)[0]
+			g.Add(2)
+			other.Add(1)
+			v.srv.Expire(s.ID())
+			v.later()
+			if told {
+				other.Done()
+				require.ErrorIs(t, other.WaitContext(context.Background()), zksync.ErrBroken)
+				other.Add(1) // another round: what follows is not for its members
+			}
+			g.Done()
+			g.Add(1)
+			g.Done() // still of the first ones
+			v.working(other, 2)
+			g.Done()
+			v.working(other, 1)
+			other.Done()
+			require.NoError(t, other.WaitContext(context.Background()))
+			require.Panics(t, g.Done)
+		}
+	})
+}
+
+func TestALateDoneOfAnotherForTheDeadIsNoMisuse(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		gs := v.groups(2)
+		zkbarrier.NewWaitGroup(s, groupPath).Add(3) // the coordinator, who dies
+		gs[0].Done()
+		v.srv.Expire(s.ID())
+		require.NoError(t, s.Close())
+		gs[0].Done() // of a dead member, of which nobody was told yet
+		require.ErrorContains(t, gs[1].WaitContext(context.Background()), "died without Done")
+		gs[0].Done() // of one that was reported
+		gs[0].Add(1)
+		gs[0].Done()
+		require.PanicsWithValue(t, "zkbarrier: negative WaitGroup counter", gs[0].Done)
+	})
+}
+
+func TestGoContextTellsAMemberOfItsDeath(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		g := zkbarrier.NewWaitGroup(s, groupPath)
+		cause := make(chan error, 1)
+		require.NoError(t, g.GoContext(context.Background(), func(ctx context.Context) {
+			<-ctx.Done()
+			cause <- context.Cause(ctx)
+		}))
+		v.srv.Expire(s.ID())
+		require.ErrorIs(t, <-cause, zksync.ErrLost)
+		v.later()
+		require.NoError(t, v.groups(1)[0].WaitContext(context.Background()), "it said that it was done before anybody asked")
+	})
+}
+
+func TestAWaitOfAWaitGroupOutlivesItsSession(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		g := v.groups(1)[0]
+		g.Add(1)
+		w := waits(context.Background(), zkbarrier.NewWaitGroup(s, groupPath).WaitContext)
+		v.quiet()
+		v.srv.Disconnect(s.ID())
+		time.Sleep(time.Second)
+		v.srv.Expire(s.ID())
+		time.Sleep(time.Second)
+		require.True(t, w.pending())
+		g.Done()
+		v.passes(w)
+	})
+}
+
+// Of a round that is over nothing is learned from what happened since.
+func TestAWaiterThatWasAwayLearnsWhoDiedInItsRound(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session(zksync.WithTimeout(time.Minute))
+		gs := v.groups(2)
+		dying := v.session(zksync.WithName("first"))
+		zkbarrier.NewWaitGroup(dying, groupPath).Add(1)
+		w := waits(context.Background(), zkbarrier.NewWaitGroup(s, groupPath).WaitContext)
+		v.quiet()
+		heal := v.srv.Partition(s.ID())
+		v.srv.Expire(dying.ID())
+		require.ErrorContains(t, gs[0].WaitContext(context.Background()), "first")
+		gs[1].Add(1)
+		gs[1].Done()
+		gs[1].Add(1)
+		require.True(t, w.pending())
+		heal()
+		require.ErrorContains(t, v.failed(w), "first")
+		gs[1].Done()
+	})
+}
