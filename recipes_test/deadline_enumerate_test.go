@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,47 +15,63 @@ import (
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
-// Every call is struck by everything that servers and networks do to it, at each of its requests, and ends in time.
-func TestAcceptance113EveryCallEndsInTimeWhateverItsServersDo(t *testing.T) {
-	type op struct {
-		name string
-		prep func(v *env, s *zksync.Session) func(ctx context.Context)
-	}
-	held := func(v *env, kind string) {
-		o := v.session()
-		switch kind {
-		case "m":
-			v.lock(zksync.NewMutex(o, lockPath))
-		case "r":
-			_, _ = zkrwmutex.New(o, lockPath).RLockContext(context.Background())
-		case "s":
-			_, _ = zksemaphore.NewWeighted(o, semPath, 3).AcquireLease(context.Background(), 2)
-		}
-	}
-	ops := []op{
+// bounded is a call that must end in time. prep does what comes before it, while all is well.
+type bounded struct {
+	name string
+	prep func(v *env, s *zksync.Session) func(ctx context.Context)
+}
+
+// holdLock, holdRead and holdPermits have somebody else be there first.
+
+func holdLock(v *env) { v.lock(zksync.NewMutex(v.session(), lockPath)) }
+
+func holdRead(v *env) { _, _ = zkrwmutex.New(v.session(), lockPath).RLockContext(context.Background()) }
+
+func holdPermits(v *env) {
+	_, _ = zksemaphore.NewWeighted(v.session(), semPath, 3).AcquireLease(context.Background(), 2)
+}
+
+// boundedLocks are the calls of a mutex, and of several.
+func boundedLocks() []bounded {
+	return []bounded{
 		{"lock fresh", func(v *env, s *zksync.Session) func(context.Context) {
 			return func(ctx context.Context) { _, _ = zksync.NewMutex(s, "/x/y/z").LockContext(ctx) }
 		}},
 		{"lock held", func(v *env, s *zksync.Session) func(context.Context) {
-			held(v, "m")
+			holdLock(v)
 			return func(ctx context.Context) { _, _ = zksync.NewMutex(s, lockPath).LockContext(ctx) }
 		}},
 		{"lock at the limit", func(v *env, s *zksync.Session) func(context.Context) {
 			v.put(lockPath, "")
 			v.srv.SetSequence(lockPath, math.MaxInt32)
-			held(v, "m")
+			holdLock(v)
 			return func(ctx context.Context) { _, _ = zksync.NewMutex(s, lockPath).LockContext(ctx) }
 		}},
 		{"two local", func(v *env, s *zksync.Session) func(context.Context) {
-			held(v, "m")
+			holdLock(v)
 			m := zksync.NewMutex(s, lockPath)
 			return func(ctx context.Context) { go m.LockContext(ctx); _, _ = m.LockContext(ctx) }
 		}},
 		{"try", func(v *env, s *zksync.Session) func(context.Context) {
 			return func(ctx context.Context) { _, _ = zksync.NewMutex(s, lockPath).TryLockContext(ctx) }
 		}},
+		{"contenders", func(v *env, s *zksync.Session) func(context.Context) {
+			holdLock(v)
+			return func(ctx context.Context) { _, _ = zksync.Contenders(ctx, s, lockPath) }
+		}},
+		{"multi", func(v *env, s *zksync.Session) func(context.Context) {
+			return func(ctx context.Context) {
+				_, _ = zksync.MultiLock(zksync.NewMutex(s, "/a"), zksync.NewMutex(s, "/b"), zksync.NewMutex(s, "/c")).LockContext(ctx)
+			}
+		}},
+	}
+}
+
+// boundedReads are the calls of a read-write lock.
+func boundedReads() []bounded {
+	return []bounded{
 		{"write behind read", func(v *env, s *zksync.Session) func(context.Context) {
-			held(v, "r")
+			holdRead(v)
 			return func(ctx context.Context) { _, _ = zkrwmutex.New(s, lockPath).LockContext(ctx) }
 		}},
 		{"read", func(v *env, s *zksync.Session) func(context.Context) {
@@ -78,92 +95,113 @@ func TestAcceptance113EveryCallEndsInTimeWhateverItsServersDo(t *testing.T) {
 			}()
 			return func(ctx context.Context) { _, _ = rw.Downgrade(ctx, l) }
 		}},
+	}
+}
+
+// boundedPermits are the calls of a semaphore.
+func boundedPermits() []bounded {
+	return []bounded{
 		{"acquire", func(v *env, s *zksync.Session) func(context.Context) {
 			return func(ctx context.Context) { _, _ = zksemaphore.NewWeighted(s, semPath, 3).AcquireLease(ctx, 2) }
 		}},
 		{"acquire held", func(v *env, s *zksync.Session) func(context.Context) {
-			held(v, "s")
+			holdPermits(v)
 			return func(ctx context.Context) { _, _ = zksemaphore.NewWeighted(s, semPath, 3).AcquireLease(ctx, 2) }
 		}},
 		{"acquire too many", func(v *env, s *zksync.Session) func(context.Context) {
-			held(v, "s")
+			holdPermits(v)
 			return func(ctx context.Context) { _, _ = zksemaphore.NewWeighted(s, semPath, 3).AcquireLease(ctx, 5) }
 		}},
 		{"resize", func(v *env, s *zksync.Session) func(context.Context) {
-			held(v, "s")
+			holdPermits(v)
 			return func(ctx context.Context) { _ = zksemaphore.NewWeighted(s, semPath, 3).Resize(ctx, 5) }
 		}},
 		{"available", func(v *env, s *zksync.Session) func(context.Context) {
 			return func(ctx context.Context) { _, _ = zksemaphore.NewWeighted(s, semPath, 3).Available(ctx) }
 		}},
-		{"contenders", func(v *env, s *zksync.Session) func(context.Context) {
-			held(v, "m")
-			return func(ctx context.Context) { _, _ = zksync.Contenders(ctx, s, lockPath) }
-		}},
-		{"multi", func(v *env, s *zksync.Session) func(context.Context) {
-			return func(ctx context.Context) {
-				_, _ = zksync.MultiLock(zksync.NewMutex(s, "/a"), zksync.NewMutex(s, "/b"), zksync.NewMutex(s, "/c")).LockContext(ctx)
-			}
-		}},
 	}
-	faults := []string{"hold", "freeze", "partition", "dropreplies", "droprequests", "refuse", "losereply then refuse", "error -1"}
-	for _, o := range ops {
-		for _, f := range faults {
+}
+
+// plight is what befalls a session from one of its requests on.
+type plight struct {
+	v     *env
+	what  string
+	first int32 // the request that is struck
+	id    int64 // the session
+	n     atomic.Int32
+	gate  chan struct{} // closed when what is held may go on
+	undo  func()
+}
+
+// plights are all there are. "hold" and "error -1" strike every request from the first on.
+var plights = []string{"hold", "freeze", "partition", "dropreplies", "droprequests", "refuse", "losereply then refuse", "error -1"}
+
+// strike is asked what becomes of each request.
+func (p *plight) strike(q *zktest.Request) zktest.Verdict {
+	if q.Session != p.id || q.Op == zktest.Ping || q.Op == zktest.Connect || q.Op == zktest.CloseSession {
+		return zktest.Verdict{}
+	}
+	i := p.n.Add(1)
+	switch {
+	case p.what == "hold" && i >= p.first:
+		return zktest.Verdict{Hold: p.gate}
+	case p.what == "error -1" && i >= p.first:
+		return zktest.Verdict{Fate: zktest.Fail, Code: -1}
+	case i == p.first:
+		return p.begin()
+	}
+	return zktest.Verdict{}
+}
+
+// begin lets that happen to the session which lasts until it is undone.
+func (p *plight) begin() zktest.Verdict {
+	switch p.what {
+	case "freeze":
+		p.undo = p.v.srv.Freeze()
+	case "partition":
+		p.undo = p.v.srv.Partition(p.id)
+	case "dropreplies":
+		p.undo = p.v.srv.DropReplies(p.id)
+	case "droprequests":
+		p.undo = p.v.srv.DropRequests(p.id)
+	case "refuse":
+		p.undo = p.v.srv.Refuse()
+		go p.v.srv.Disconnect(p.id)
+	case "losereply then refuse":
+		p.undo = p.v.srv.Refuse()
+		return zktest.Verdict{Fate: zktest.LoseReply}
+	}
+	return zktest.Verdict{}
+}
+
+// endsInTime makes the call while its session is struck at request k.
+func (c bounded) endsInTime(t *testing.T, v *env, what string, k int) {
+	s := v.session()
+	run := c.prep(v, s)
+	v.quiet()
+	p := &plight{v: v, what: what, first: int32(k), id: s.ID(), gate: make(chan struct{})}
+	remove := v.srv.InterceptFunc(p.strike)
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	run(ctx)
+	if took := time.Since(start); took > 150*time.Millisecond {
+		t.Errorf("took %v", took)
+	}
+	remove()
+	close(p.gate)
+	if p.undo != nil {
+		p.undo()
+	}
+}
+
+// Every call is struck by everything that servers and networks do to it, at each of its requests, and ends in time.
+func TestAcceptance113EveryCallEndsInTimeWhateverItsServersDo(t *testing.T) {
+	for _, c := range slices.Concat(boundedLocks(), boundedReads(), boundedPermits()) {
+		for _, what := range plights {
 			for k := 1; k <= 8; k++ {
-				t.Run(fmt.Sprintf("%s/%s/%d", o.name, f, k), func(t *testing.T) {
-					inProcess(t, func(t *testing.T, v *env) {
-						s := v.session()
-						run := o.prep(v, s)
-						v.quiet()
-						var n atomic.Int32
-						var undo func()
-						gate := make(chan struct{})
-						id := s.ID()
-						remove := v.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
-							if q.Session != id || q.Op == zktest.Ping || q.Op == zktest.Connect || q.Op == zktest.CloseSession {
-								return zktest.Verdict{}
-							}
-							i := int(n.Add(1))
-							if f == "hold" && i >= k {
-								return zktest.Verdict{Hold: gate}
-							}
-							if f == "error -1" && i >= k {
-								return zktest.Verdict{Fate: zktest.Fail, Code: -1}
-							}
-							if i != k {
-								return zktest.Verdict{}
-							}
-							switch f {
-							case "freeze":
-								undo = v.srv.Freeze()
-							case "partition":
-								undo = v.srv.Partition(id)
-							case "dropreplies":
-								undo = v.srv.DropReplies(id)
-							case "droprequests":
-								undo = v.srv.DropRequests(id)
-							case "refuse":
-								undo = v.srv.Refuse()
-								go v.srv.Disconnect(id)
-							case "losereply then refuse":
-								undo = v.srv.Refuse()
-								return zktest.Verdict{Fate: zktest.LoseReply}
-							}
-							return zktest.Verdict{}
-						})
-						ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-						defer cancel()
-						start := time.Now()
-						run(ctx)
-						if took := time.Since(start); took > 150*time.Millisecond {
-							t.Errorf("took %v", took)
-						}
-						remove()
-						close(gate)
-						if undo != nil {
-							undo()
-						}
-					})
+				t.Run(fmt.Sprintf("%s/%s/%d", c.name, what, k), func(t *testing.T) {
+					inProcess(t, func(t *testing.T, v *env) { c.endsInTime(t, v, what, k) })
 				})
 			}
 		}

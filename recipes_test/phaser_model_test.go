@@ -82,74 +82,88 @@ func TestRandomUseOfAPhaserAgreesWithAPlainModel(t *testing.T) {
 				j.ps = append(j.ps, zkbarrier.NewPhaser(s, phaserPath))
 			}
 			actions := j.faults(map[string]func(*rapid.T){
-				"register": func(t *rapid.T) {
-					i, n := j.one(t), rapid.IntRange(1, 3).Draw(t, "n")
-					j.gives(j.want(), func(ctx context.Context) (int, error) { return j.ps[i].BulkRegister(ctx, n) })
-					if !j.ended {
-						j.left[i] += n
-					}
-				},
-				"arrive":       func(t *rapid.T) { i := j.one(t); j.arrive(i, false, j.ps[i].Arrive) },
-				"arrive again": func(t *rapid.T) { i := j.one(t); j.arrive(i, false, j.ps[i].Arrive) },
-				"leave":        func(t *rapid.T) { i := j.one(t); j.arrive(i, true, j.ps[i].ArriveAndDeregister) },
-				"arrive and wait": func(t *rapid.T) {
-					i := j.one(t)
-					if j.left[i] == 0 || j.ended {
-						t.Skip("nobody is left here")
-					}
-					last := sum(j.left) == 1
-					w := phase(context.Background(), j.ps[i].ArriveAndAwaitAdvance)
-					j.waiters = append(j.waiters, jobWait{w, j.phase})
-					j.calm() // until it has arrived
-					require.Equal(j.t, !last, w.pending())
-					j.left[i]--
-					j.arrived[i]++
-					j.advance()
-				},
-				"await": func(t *rapid.T) {
-					i, from := j.one(t), j.phase
-					w := phase(context.Background(), func(ctx context.Context) (int, error) { return j.ps[i].AwaitAdvance(ctx, from) })
-					j.waiters = append(j.waiters, jobWait{w, from})
-					if j.ended {
-						<-w.done
-					}
-				},
-				"await in a hurry": func(t *rapid.T) {
-					ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-					defer cancel()
-					start := time.Now()
-					_, err := j.ps[j.one(t)].AwaitAdvance(ctx, j.phase)
-					require.LessOrEqual(j.t, time.Since(start), 150*time.Millisecond)
-					require.True(j.t, errors.Is(err, context.DeadlineExceeded) || j.ended && err == nil, "%v", err)
-				},
-				"all arrive at once": func(*rapid.T) {
-					var all sync.WaitGroup
-					want := j.want()
-					if j.ended || sum(j.left) == 0 {
-						return
-					}
-					for i, p := range j.ps {
-						for range j.left[i] {
-							all.Go(func() { j.gives(want, p.Arrive) })
-							j.arrived[i]++
-						}
-						j.left[i] = 0
-					}
-					all.Wait()
-					j.advance()
-				},
-				"settle": j.settle,
+				"register":           j.register,
+				"arrive":             func(t *rapid.T) { i := j.one(t); j.arrive(i, false, j.ps[i].Arrive) },
+				"arrive again":       func(t *rapid.T) { i := j.one(t); j.arrive(i, false, j.ps[i].Arrive) },
+				"leave":              func(t *rapid.T) { i := j.one(t); j.arrive(i, true, j.ps[i].ArriveAndDeregister) },
+				"arrive and wait":    j.arriveAndWait,
+				"await":              j.await,
+				"await in a hurry":   j.awaitInAHurry,
+				"all arrive at once": j.arriveAll,
+				"settle":             j.settle,
 			})
 			if rapid.IntRange(0, 3).Draw(rt, "may be terminated") == 0 {
-				actions["terminate"] = func(t *rapid.T) {
-					require.NoError(j.t, j.ps[j.one(t)].ForceTermination(context.Background()))
-					j.ended = true
-				}
+				actions["terminate"] = j.terminate
 			}
 			rt.Repeat(actions)
 			j.settle(rt)
 		})
 	})
+}
+
+func (j *job) register(t *rapid.T) {
+	i, n := j.one(t), rapid.IntRange(1, 3).Draw(t, "n")
+	j.gives(j.want(), func(ctx context.Context) (int, error) { return j.ps[i].BulkRegister(ctx, n) })
+	if !j.ended {
+		j.left[i] += n
+	}
+}
+
+// arriveAndWait returns once the party has arrived; what it waits for is checked later.
+func (j *job) arriveAndWait(t *rapid.T) {
+	i := j.one(t)
+	if j.left[i] == 0 || j.ended {
+		t.Skip("nobody is left here")
+	}
+	last := sum(j.left) == 1
+	w := phase(context.Background(), j.ps[i].ArriveAndAwaitAdvance)
+	j.waiters = append(j.waiters, jobWait{w, j.phase})
+	j.calm() // until it has arrived
+	require.Equal(j.t, !last, w.pending())
+	j.left[i]--
+	j.arrived[i]++
+	j.advance()
+}
+
+func (j *job) await(t *rapid.T) {
+	i, from := j.one(t), j.phase
+	w := phase(context.Background(), func(ctx context.Context) (int, error) { return j.ps[i].AwaitAdvance(ctx, from) })
+	j.waiters = append(j.waiters, jobWait{w, from})
+	if j.ended {
+		<-w.done
+	}
+}
+
+func (j *job) awaitInAHurry(t *rapid.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	_, err := j.ps[j.one(t)].AwaitAdvance(ctx, j.phase)
+	require.LessOrEqual(j.t, time.Since(start), 150*time.Millisecond)
+	require.True(j.t, errors.Is(err, context.DeadlineExceeded) || j.ended && err == nil, "%v", err)
+}
+
+// arriveAll has every party that is left arrive, at the same time.
+func (j *job) arriveAll(*rapid.T) {
+	var all sync.WaitGroup
+	want := j.want()
+	if j.ended || sum(j.left) == 0 {
+		return
+	}
+	for i, p := range j.ps {
+		for range j.left[i] {
+			all.Go(func() { j.gives(want, p.Arrive) })
+			j.arrived[i]++
+		}
+		j.left[i] = 0
+	}
+	all.Wait()
+	j.advance()
+}
+
+func (j *job) terminate(t *rapid.T) {
+	require.NoError(j.t, j.ps[j.one(t)].ForceTermination(context.Background()))
+	j.ended = true
 }
 
 // settle waits until everything is quiet, and compares.

@@ -12,87 +12,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/zkbarrier"
 	"github.com/go-menagerie/menagerie/zksync"
-	"github.com/go-menagerie/menagerie/zktest"
 )
-
-// ofRapid makes a test of rapid's pass for one of the testing package.
-type ofRapid struct {
-	testing.TB
-	t *rapid.T
-}
-
-func (r ofRapid) Helper()                           { r.t.Helper() }
-func (r ofRapid) Cleanup(f func())                  { r.t.Cleanup(f) }
-func (r ofRapid) Fatalf(format string, args ...any) { r.t.Fatalf(format, args...) }
-func (r ofRapid) FailNow()                          { r.t.FailNow() }
-func (r ofRapid) Logf(format string, args ...any)   { r.t.Logf(format, args...) }
-func (r ofRapid) Failed() bool                      { return r.t.Failed() }
-func (r ofRapid) Errorf(format string, args ...any) {
-	r.TB.Logf(format, args...)
-	r.t.Errorf(format, args...)
-}
-
-// crew is three sessions on one in-process server, and what is done to them.
-type crew struct {
-	t        testing.TB
-	srv      *zktest.Server
-	sessions []*zksync.Session
-	fates    [3][]zktest.Fate // of the next requests of each session
-	mu       sync.Mutex
-}
-
-func newCrew(t testing.TB) *crew {
-	c := &crew{t: t, srv: zktest.Run(t)}
-	for range 3 {
-		c.sessions = append(c.sessions, c.srv.Session(t, zksync.WithTimeout(10*time.Second)))
-	}
-	c.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
-		if q.Op == zktest.Connect || q.Op == zktest.Ping || q.Op == zktest.CloseSession {
-			return zktest.Verdict{}
-		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		for i, s := range c.sessions {
-			if s.ID() == q.Session && len(c.fates[i]) > 0 {
-				fate := c.fates[i][0]
-				c.fates[i] = c.fates[i][1:]
-				return zktest.Verdict{Fate: fate, Code: -1}
-			}
-		}
-		return zktest.Verdict{}
-	})
-	return c
-}
-
-// faults are actions that change nothing of what a model says.
-func (c *crew) faults(actions map[string]func(*rapid.T)) map[string]func(*rapid.T) {
-	actions["disconnect"] = func(t *rapid.T) { c.srv.Disconnect(c.sessions[c.one(t)].ID()) }
-	actions["isolate for a while"] = func(t *rapid.T) {
-		heal := c.srv.Partition(c.sessions[c.one(t)].ID())
-		time.AfterFunc(time.Duration(rapid.IntRange(1, 4).Draw(t, "seconds"))*time.Second, heal)
-	}
-	actions["strike"] = func(t *rapid.T) {
-		i := c.one(t)
-		fate := rapid.SampledFrom([]zktest.Fate{zktest.LoseRequest, zktest.LoseReply, zktest.Duplicate, zktest.Fail}).Draw(t, "fate")
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		for range rapid.IntRange(0, 3).Draw(t, "after") {
-			c.fates[i] = append(c.fates[i], zktest.Continue)
-		}
-		c.fates[i] = append(c.fates[i], fate)
-	}
-	return actions
-}
-
-func (c *crew) one(t *rapid.T) int { return rapid.IntRange(0, 2).Draw(t, "session") }
-
-// calm ends what was prepared, and what is under way.
-func (c *crew) calm() {
-	c.mu.Lock()
-	c.fates = [3][]zktest.Fate{}
-	c.mu.Unlock()
-	time.Sleep(time.Minute)
-}
 
 // roster is a plain model of a group: the members of each session, dead and living, and the
 // round's waiters.
@@ -122,72 +42,80 @@ func TestRandomUseOfAWaitGroupAgreesWithAPlainModel(t *testing.T) {
 				r.gs = append(r.gs, zkbarrier.NewWaitGroup(s, groupPath))
 			}
 			rt.Repeat(r.faults(map[string]func(*rapid.T){
-				"add": func(t *rapid.T) {
-					i, n := r.one(t), rapid.IntRange(1, 3).Draw(t, "n")
-					if r.count() == 0 {
-						r.rounds++
-					}
-					require.NoError(r.t, r.gs[i].AddContext(context.Background(), n))
-					r.own[i] += n
-				},
-				"done": func(t *rapid.T) { r.done(t, r.one(t), 1) },
-				"add a negative number": func(t *rapid.T) {
-					r.done(t, r.one(t), rapid.IntRange(2, 4).Draw(t, "n"))
-				},
-				"done of all at once": func(t *rapid.T) {
-					var all sync.WaitGroup
-					for i := range r.gs {
-						for range r.own[i] {
-							all.Go(func() { require.NoError(r.t, r.gs[i].DoneContext(context.Background())) })
-						}
-						r.own[i] = 0
-					}
-					all.Wait()
-					r.settle(t)
-				},
-				"wait": func(t *rapid.T) {
-					if r.vague {
-						r.settle(t)
-					}
-					w := waits(context.Background(), r.gs[r.one(t)].WaitContext)
-					if r.count() == 0 { // at once, whatever is added next
-						<-w.done
-						r.waiters = append(r.waiters, roundWait{w, 0})
-						return
-					}
-					r.waiters = append(r.waiters, roundWait{w, r.rounds})
-				},
-				"wait in a hurry": func(t *rapid.T) {
-					ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-					defer cancel()
-					start := time.Now()
-					err := r.gs[r.one(t)].WaitContext(ctx)
-					require.LessOrEqual(r.t, time.Since(start), 150*time.Millisecond)
-					if r.count() > 0 && !r.vague {
-						require.ErrorIs(r.t, err, context.DeadlineExceeded)
-					}
-				},
-				"a cancelled add": func(t *rapid.T) {
-					ctx, cancel := context.WithTimeout(context.Background(), time.Duration(rapid.IntRange(0, 3).Draw(t, "ms"))*time.Millisecond)
-					defer cancel()
-					i := r.one(t)
-					if err := r.gs[i].AddContext(ctx, 1); err != nil {
-						r.vague = true // it may be added, until it is taken back
-						return
-					}
-					if r.count() == 0 {
-						r.rounds++
-					}
-					r.own[i]++
-				},
-				"count":  r.look,
-				"settle": r.settle,
+				"add":                   r.add,
+				"done":                  func(t *rapid.T) { r.done(t, r.one(t), 1) },
+				"add a negative number": func(t *rapid.T) { r.done(t, r.one(t), rapid.IntRange(2, 4).Draw(t, "n")) },
+				"done of all at once":   r.doneAll,
+				"wait":                  r.wait,
+				"wait in a hurry":       r.waitInAHurry,
+				"a cancelled add":       r.cancelledAdd,
+				"count":                 r.look,
+				"settle":                r.settle,
 			}))
 			r.settle(rt)
 			steps++
 		})
 	})
 	t.Logf("%d runs", steps)
+}
+
+func (r *roster) add(t *rapid.T) {
+	i, n := r.one(t), rapid.IntRange(1, 3).Draw(t, "n")
+	if r.count() == 0 {
+		r.rounds++
+	}
+	require.NoError(r.t, r.gs[i].AddContext(context.Background(), n))
+	r.own[i] += n
+}
+
+func (r *roster) doneAll(t *rapid.T) {
+	var all sync.WaitGroup
+	for i := range r.gs {
+		for range r.own[i] {
+			all.Go(func() { require.NoError(r.t, r.gs[i].DoneContext(context.Background())) })
+		}
+		r.own[i] = 0
+	}
+	all.Wait()
+	r.settle(t)
+}
+
+func (r *roster) wait(t *rapid.T) {
+	if r.vague {
+		r.settle(t)
+	}
+	w := waits(context.Background(), r.gs[r.one(t)].WaitContext)
+	if r.count() == 0 { // at once, whatever is added next
+		<-w.done
+		r.waiters = append(r.waiters, roundWait{w, 0})
+		return
+	}
+	r.waiters = append(r.waiters, roundWait{w, r.rounds})
+}
+
+func (r *roster) waitInAHurry(t *rapid.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	err := r.gs[r.one(t)].WaitContext(ctx)
+	require.LessOrEqual(r.t, time.Since(start), 150*time.Millisecond)
+	if r.count() > 0 && !r.vague {
+		require.ErrorIs(r.t, err, context.DeadlineExceeded)
+	}
+}
+
+func (r *roster) cancelledAdd(t *rapid.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(rapid.IntRange(0, 3).Draw(t, "ms"))*time.Millisecond)
+	defer cancel()
+	i := r.one(t)
+	if err := r.gs[i].AddContext(ctx, 1); err != nil {
+		r.vague = true // it may be added, until it is taken back
+		return
+	}
+	if r.count() == 0 {
+		r.rounds++
+	}
+	r.own[i]++
 }
 
 // done says that n members are done, through the WaitGroup of session i.
