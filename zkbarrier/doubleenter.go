@@ -20,8 +20,8 @@ func (b *DoubleBarrier) enter(ctx context.Context, e *zkconn.Epoch, s *seat) err
 			return err
 		}
 	}
-	if s.round != 0 && !s.ghost {
-		s.before = s.round
+	if s.before == 0 && s.round != 0 && !s.ghost {
+		s.before = s.round // the first counts: it is in that one that the others may have taken it for one of them
 	}
 	if s.before == unknownRound {
 		return errWithout

@@ -41,7 +41,7 @@ func (b *DoubleBarrier) depart(ctx context.Context, e *zkconn.Epoch, s *seat) (o
 	if err != nil && !gone {
 		return false, err
 	}
-	s.node, s.left = "", true
+	s.left = true
 	// In the node's own session nobody else removes it: then it was this request, the last time.
 	s.dead = gone && e.Number() != s.epoch.Number()
 	var dir *zk.Stat
@@ -52,14 +52,17 @@ func (b *DoubleBarrier) depart(ctx context.Context, e *zkconn.Epoch, s *seat) (o
 		if dir, there, err = e.Exists(ctx, b.parties()); err != nil {
 			return false, err
 		}
-		if there && gone && s.round == 0 {
-			s.round = s.mayHaveBeenOf(dir)
+		if there && gone && s.round == 0 && !s.ghost {
+			if s.round, err = b.mayHaveBeenOf(ctx, e, s, dir); err != nil {
+				return false, err
+			}
 		}
+		s.node = "" // not before it is known what it has been: whoever does not know asks again
 		if !there || s.round != dir.Czxid && (s.round != 0 || gone) {
 			return true, nil
 		}
 	}
-	s.round = dir.Czxid // in a lost session that may not have been known
+	s.node, s.round = "", dir.Czxid // in a lost session that may not have been known
 	return b.last(ctx, e, dir)
 }
 
@@ -67,13 +70,22 @@ func (b *DoubleBarrier) depart(ctx context.Context, e *zkconn.Epoch, s *seat) (o
 const unknownRound = -1
 
 // mayHaveBeenOf is the round of a node whose creation was never answered and which is gone with its
-// session. If the directory was there before it was asked for, then it is this one, if any. Otherwise
-// there has been a round since, in which it may have been counted.
-func (s *seat) mayHaveBeenOf(dir *zk.Stat) int64 {
+// session. If the directory was there before it was asked for, then it is this one, if any. So it is if
+// the directory was made together with the base node, for the first round of all; a party that had just
+// connected knows of no transaction before its own. Otherwise there has been a round since, in which
+// it may have been counted.
+func (b *DoubleBarrier) mayHaveBeenOf(ctx context.Context, e *zkconn.Epoch, s *seat, dir *zk.Stat) (int64, error) {
 	if dir.Czxid <= s.since {
-		return dir.Czxid
+		return dir.Czxid, nil
 	}
-	return unknownRound
+	base, there, err := e.Exists(ctx, b.base())
+	switch {
+	case err != nil:
+		return 0, err
+	case there && base.Czxid == dir.Czxid:
+		return dir.Czxid, nil
+	}
+	return unknownRound, nil
 }
 
 // last ends the round if dir, its directory, is empty.
