@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"path"
 
+	"github.com/go-menagerie/menagerie/internal/door"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
 // scope runs f while the owner in ctx, a new one if there is none, has what lock locks.
-func scope(ctx context.Context, lock getter, f func(ctx context.Context, l *zksync.Lease) error) (err error) {
+func scope(ctx context.Context, lock getter, f func(ctx context.Context, l *zksync.Lease) error) error {
 	if _, ok := ctx.Value(ownerKey{}).(owner); !ok {
 		ctx = WithOwner(ctx)
 	}
@@ -17,16 +18,7 @@ func scope(ctx context.Context, lock getter, f func(ctx context.Context, l *zksy
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stop := context.AfterFunc(l.Context(), func() { cancel(l.Err()) })
-	defer stop()
-	defer func() {
-		if lost := l.Unlock(); err == nil {
-			err = lost
-		}
-	}()
-	return f(ctx, l)
+	return door.Scope(ctx, l, f)
 }
 
 // refused is the error of asking for the write lock while o reads under l.

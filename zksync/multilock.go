@@ -85,17 +85,37 @@ func (m *Multi) misuse() error {
 	return nil
 }
 
-// giveBack unlocks what an attempt has got that failed; all at once if its time is up.
+// giveBack unlocks what an attempt has got that failed, the latest first; all at once from when its
+// time is up.
 func (ls Leases) giveBack(ctx context.Context) {
-	if ctx.Err() == nil {
-		_ = ls.Unlock()
-		return
+	for len(ls) > 0 && ctx.Err() == nil {
+		last := len(ls) - 1
+		ls[last].giveBack(cleanupGrace) // ctx may end while it waits
+		ls = ls[:last]
 	}
 	var all sync.WaitGroup
 	for _, l := range ls {
 		all.Go(func() { l.giveBack(cleanupGrace) })
 	}
 	all.Wait()
+}
+
+// unlockWithin is Unlock for a caller with a context, as that of a single lease is: once that has
+// ended, the rest go at once.
+func (ls Leases) unlockWithin(ctx context.Context) error {
+	errs := make([]error, len(ls))
+	at := len(ls)
+	for at > 0 && ctx.Err() == nil {
+		at--
+		errs[at] = ls[at].unlockWithin(ctx)
+	}
+	var rest sync.WaitGroup
+	for i := range at {
+		rest.Go(func() { errs[i] = ls[i].unlockWithin(ctx) })
+	}
+	rest.Wait()
+	slices.Reverse(errs)
+	return errors.Join(errs...)
 }
 
 // Leases are those of a [Multi], in the order of their paths.
@@ -133,6 +153,7 @@ func (m *Multi) Do(ctx context.Context, f func(ctx context.Context, leases Lease
 	if err != nil {
 		return err
 	}
+	outer := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	for _, l := range held {
@@ -140,7 +161,7 @@ func (m *Multi) Do(ctx context.Context, f func(ctx context.Context, leases Lease
 		defer stop()
 	}
 	defer func() {
-		if lost := held.Unlock(); err == nil {
+		if lost := held.unlockWithin(outer); err == nil {
 			err = lost
 		}
 	}()
