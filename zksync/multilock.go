@@ -39,22 +39,22 @@ func (m *Mutex) key() string {
 // bounds the whole. If one cannot be locked, those that were are unlocked, the latest
 // first, and the error is that of the one: see [Mutex.LockContext].
 func (m *Multi) LockContext(ctx context.Context) (Leases, error) {
-	return m.acquire(ctx, (*Mutex).LockContext)
+	return m.acquire(ctx, (*Mutex).lock, false)
 }
 
 // TryLockContext locks all of them if nobody holds or waits for any, else it fails with
 // ErrNotAcquired and holds none. Otherwise it is like [Mutex.TryLockContext].
 func (m *Multi) TryLockContext(ctx context.Context) (Leases, error) {
-	return m.acquire(ctx, (*Mutex).TryLockContext)
+	return m.acquire(ctx, (*Mutex).tryLock, false)
 }
 
-func (m *Multi) acquire(ctx context.Context, lock func(*Mutex, context.Context) (*Lease, error)) (Leases, error) {
+func (m *Multi) acquire(ctx context.Context, lock func(*Mutex, context.Context, bool) (*Lease, error), mirror bool) (Leases, error) {
 	if err := m.misuse(); err != nil {
 		return nil, err
 	}
 	var held Leases
 	for _, mutex := range m.all {
-		l, err := lock(mutex, ctx)
+		l, err := lock(mutex, ctx, mirror)
 		if err == nil {
 			held = append(held, l)
 			err = held.Err() // one may have been lost while the next was waited for
@@ -169,10 +169,11 @@ func (m *Multi) Do(ctx context.Context, f func(ctx context.Context, leases Lease
 }
 
 // Lock locks all of them. It waits for ever and panics like [Mutex.Lock]. If one is lost
-// while another is waited for, it begins anew.
+// while another is waited for, it begins anew. When one is lost later, other processes may lock it;
+// goroutines of this process that use the same mutexes cannot until Unlock.
 func (m *Multi) Lock() {
 	for {
-		held, err := m.LockContext(context.Background())
+		held, err := m.acquire(context.Background(), (*Mutex).lock, true)
 		if errors.Is(err, ErrLost) {
 			continue
 		}
@@ -203,7 +204,7 @@ func (m *Multi) TryLock() bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	held, err := m.TryLockContext(ctx)
+	held, err := m.acquire(ctx, (*Mutex).tryLock, true)
 	switch {
 	case err == nil:
 		m.mu.Lock()

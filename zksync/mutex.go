@@ -35,8 +35,8 @@ func NewMutex(s *Session, path string, opts ...Option) *Mutex {
 // lost, other processes may lock; goroutines of this process that use m cannot
 // until Unlock. [Mutex.Lease] tells of the loss.
 func (m *Mutex) Lock() {
-	if _, err := m.c.acquire(context.Background(), true); err != nil {
-		panic(m.wrap("lock", err))
+	if _, err := m.lock(context.Background(), true); err != nil {
+		panic(err)
 	}
 }
 
@@ -51,14 +51,14 @@ func (m *Mutex) TryLock() bool {
 	if m.c.misuse == nil && s.ctx.Err() == nil && s.State() != Connected {
 		return false
 	}
-	_, err := m.c.try(ctx, true)
+	_, err := m.tryLock(ctx, true)
 	switch {
 	case err == nil:
 		return true
 	case errors.Is(err, ErrNotAcquired), errors.Is(err, context.DeadlineExceeded):
 		return false
 	}
-	panic(m.wrap("try-lock", err))
+	panic(err)
 }
 
 // patience is how long a call without a context may wait for an answer that needs
@@ -93,20 +93,30 @@ func (m *Mutex) Lease() *Lease { return m.c.current() }
 // servers, or will be as soon as the connection allows. ctx governs the waiting
 // only: the lease outlives it.
 func (m *Mutex) LockContext(ctx context.Context) (*Lease, error) {
-	return m.acquire(ctx, "lock", m.c.acquire)
+	return m.lock(ctx, false)
 }
 
 // TryLockContext locks m if nobody holds or waits for it and returns the lease, or
 // ErrNotAcquired. It waits for the servers' answers, not for other holders; ctx
 // bounds that. Otherwise it fails like LockContext.
 func (m *Mutex) TryLockContext(ctx context.Context) (*Lease, error) {
-	return m.acquire(ctx, "try-lock", m.c.try)
+	return m.tryLock(ctx, false)
 }
 
-func (m *Mutex) acquire(ctx context.Context, op string, get func(context.Context, bool) (*Lease, error)) (*Lease, error) {
-	l, err := get(ctx, false)
+// lock is LockContext; mirror marks a hold of the form without leases.
+func (m *Mutex) lock(ctx context.Context, mirror bool) (*Lease, error) {
+	l, err := m.c.acquire(ctx, mirror)
 	if err != nil {
-		return nil, m.wrap(op, err)
+		return nil, m.wrap("lock", err)
+	}
+	return l, nil
+}
+
+// tryLock is to lock as TryLockContext is to LockContext.
+func (m *Mutex) tryLock(ctx context.Context, mirror bool) (*Lease, error) {
+	l, err := m.c.try(ctx, mirror)
+	if err != nil {
+		return nil, m.wrap("try-lock", err)
 	}
 	return l, nil
 }
