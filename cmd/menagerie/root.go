@@ -62,10 +62,7 @@ Servers are named like ZooKeeper clients do it, chroot included: zk1:2181,zk2:21
 			if len(args) == 0 {
 				return cmd.Help()
 			}
-			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-				return usage("unknown command %q, did you mean %s?", args[0], strings.Join(near, " or "))
-			}
-			return usage("unknown command %q", args[0])
+			return unknownCommand(cmd, args[0])
 		},
 	}
 	root.SetOut(a.stdout)
@@ -76,6 +73,7 @@ Servers are named like ZooKeeper clients do it, chroot included: zk1:2181,zk2:21
 	flags.Var(&a.timeout, "timeout",
 		"session timeout to ask for; also how long an unreachable server is tried")
 	root.AddCommand(a.demoCommand(), a.demoWorkerCommand(), a.serveCommand(), a.lockCommand(), a.rlockCommand(), a.semCommand(), a.electCommand(), a.onceCommand(), a.barrierCommand(), a.lsCommand(), a.benchCommand())
+	strictBuiltins(root)
 	return root
 }
 

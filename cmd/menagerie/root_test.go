@@ -50,6 +50,8 @@ func TestWrongCommandLinesEndWithTwoAndOneLine(t *testing.T) {
 	}{
 		"unknown command":              {[]string{"lokc"}, `unknown command "lokc", did you mean lock?`},
 		"unknown command, far away":    {[]string{"xyzzy"}, `unknown command "xyzzy"`},
+		"help for an unknown command":  {[]string{"help", "lokc"}, `unknown command "lokc", did you mean lock?`},
+		"completion of unknown shell":  {[]string{"completion", "tcsh"}, `cannot complete for "tcsh", want bash, fish, powershell or zsh`},
 		"unknown flag":                 {[]string{"ls", "/a", "--nope"}, "unknown flag: --nope"},
 		"flag without a value":         {[]string{"ls", "/a", "--servers"}, "flag needs an argument"},
 		"timeout of zero":              {[]string{"ls", "/a", "--timeout", "0"}, "more than zero"},
