@@ -155,7 +155,8 @@ func (l *Lease) finishAs(err error) error {
 	return l.Err()
 }
 
-// finish ends the lease once, and reports whether this call did.
+// finish ends the lease once, and reports whether this call did. When it returns the holder has been
+// told, whoever does that: the servers may be left to grant to others from here on.
 func (l *Lease) finish(err error) bool {
 	l.mu.Lock()
 	first := l.err == nil
@@ -165,6 +166,7 @@ func (l *Lease) finish(err error) bool {
 	bound := l.bound
 	l.mu.Unlock()
 	if !first {
+		<-l.ctx.Done() // whoever was first is about to cancel it
 		return false
 	}
 	l.cancel(err)
