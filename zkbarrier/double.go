@@ -59,12 +59,18 @@ type seat struct {
 	ghost  bool // its node is that of an Enter that failed
 }
 
+// DoubleBarrierOption changes a default of a [DoubleBarrier]. There is none yet.
+type DoubleBarrierOption func(*DoubleBarrier)
+
 // NewDoubleBarrier names a double barrier of n parties by a path of its own, which is created when
 // first needed. The first who uses it stores n there; everybody else must say the same, else Enter
 // fails with zksync.ErrMisuse. It does no I/O. A malformed path, an n below 1, or a nil
 // session is reported by the first call as zksync.ErrMisuse.
-func NewDoubleBarrier(s *zksync.Session, path string, n int) *DoubleBarrier {
+func NewDoubleBarrier(s *zksync.Session, path string, n int, opts ...DoubleBarrierOption) *DoubleBarrier {
 	b := &DoubleBarrier{path: path, n: n, door: door.Open(s, path)}
+	for _, o := range opts {
+		o(b)
+	}
 	if n < 1 {
 		b.misuse = fmt.Errorf("%w: a double barrier of %d parties; it needs one at least", zksync.ErrMisuse, n)
 	}

@@ -19,11 +19,18 @@ type Gate struct {
 	door door.Access
 }
 
+// GateOption changes a default of a [Gate]. There is none yet.
+type GateOption func(*Gate)
+
 // NewGate names a gate by the path of a directory of its own, which is created when first
 // needed. It does no I/O. A malformed path or a nil session is reported by the first call
 // as zksync.ErrMisuse.
-func NewGate(s *zksync.Session, path string) *Gate {
-	return &Gate{path: path, door: door.Open(s, path)}
+func NewGate(s *zksync.Session, path string, opts ...GateOption) *Gate {
+	g := &Gate{path: path, door: door.Open(s, path)}
+	for _, o := range opts {
+		o(g)
+	}
+	return g
 }
 
 // Set closes the gate; closing one that is closed changes nothing. It blocks through
