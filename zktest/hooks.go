@@ -41,6 +41,10 @@ type Txn struct {
 // and must not call the server, which fails the test. In a bubble Txn.Time is the exact virtual instant at which the
 // server granted or deleted something.
 func (s *Server) OnCommit(f func(Txn)) {
+	if f == nil {
+		s.errorf("zktest: OnCommit(nil): nothing to call")
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.onCommit = append(s.onCommit, f)
@@ -50,6 +54,10 @@ func (s *Server) OnCommit(f func(Txn)) {
 // closes its session. f runs while the server is locked: it must be quick and must not call the
 // server.
 func (s *Server) OnSessionExpired(f func(id int64, at time.Time)) {
+	if f == nil {
+		s.errorf("zktest: OnSessionExpired(nil): nothing to call")
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.onExpired = append(s.onExpired, f)

@@ -62,10 +62,14 @@ func own(p string) bool { return p == "/zookeeper" || strings.HasPrefix(p, "/zoo
 
 // DeleteAll removes a node and everything below it without a client, children first, each in a
 // transaction of its own. With "/" it removes everything but the server's own nodes; sessions stay. It does
-// nothing if there is no such node.
+// nothing if there is no such node, and fails the test if there can be none.
 func (s *Server) DeleteAll(root string) {
 	if s.tb != nil {
 		s.tb.Helper()
+	}
+	if err := wrongPath(root); err != nil {
+		s.errorf("zktest: DeleteAll: %v", err)
+		return
 	}
 	var paths []string
 	s.zk.Walk(root, func(p string, _ zkserver.NodeInfo) bool {

@@ -125,6 +125,9 @@ func (s *Server) WaitData(t testing.TB, path string, data []byte) {
 func (s *Server) WaitChildren(t testing.TB, path string, n int) {
 	t.Helper()
 	s.mustBePossible(t, path)
+	if n < -1 {
+		t.Fatalf("zktest: WaitChildren(%s, %d): a node has 0 children or more; -1 is for one that does not exist", path, n)
+	}
 	s.await(t, func() bool { return s.zk.ChildCount(path) == n }, func() string {
 		if have := s.zk.ChildCount(path); have >= 0 {
 			return fmt.Sprintf("%s has %d children, want %d", shown(path), have, n)
