@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -73,9 +74,11 @@ func (f *fake) expire(session int64, _ []byte) error {
 	return known(session, f.srv.Expire(session))
 }
 
+var errUnknown = errors.New("the server does not know this session")
+
 func known(session int64, ok bool) error {
 	if !ok {
-		return fmt.Errorf("the server does not know session %x", session)
+		return fmt.Errorf("%w: %x", errUnknown, session)
 	}
 	return nil
 }
@@ -114,17 +117,33 @@ func (g *genuine) disconnect(session int64, password []byte) error {
 }
 
 // expire takes the session over and closes it. Its old client learns it as it would learn of an expiry.
+//
+// That client may come back in between, on a connection of its own. Then the server closes that one and the
+// session, and leaves ours without an answer: so it is over when the server does not know it any more.
 func (g *genuine) expire(session int64, password []byte) error {
-	c, err := g.resume(session, password)
-	if err != nil {
-		return err
+	const tries = 10
+	for n := 1; ; n++ {
+		c, err := g.resume(session, password)
+		if n > 1 && errors.Is(err, errUnknown) {
+			return nil
+		}
+		if err == nil {
+			err = closeOn(c)
+		}
+		if err == nil || n == tries || errors.Is(err, errUnknown) {
+			return err
+		}
 	}
+}
+
+func closeOn(c net.Conn) error {
 	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(5 * time.Second))
 	closeSession := []byte{0, 0, 0, 8, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xf5}
 	if _, err := c.Write(closeSession); err != nil {
 		return err
 	}
-	_, err = io.ReadFull(c, make([]byte, 4+16))
+	_, err := io.ReadFull(c, make([]byte, 4+16))
 	return err
 }
 

@@ -111,12 +111,19 @@ func (e *Epoch) adoptedOutcome(l Litter, running chan struct{}) bool {
 // adoptedAttempt is one attempt of adoptedSweep. It is left to itself after a session timeout, when a
 // request or an answer has been lost on a living connection; the next attempt may be made beside it,
 // because no name is used twice. As many as running has room for are under way at a time: a client library
-// that stands still must not collect goroutines.
+// that stands still must not collect goroutines. None is begun on a connection that was closed: a
+// request that the client library takes while it closes can have it stand still for ever.
 func (e *Epoch) adoptedAttempt(l Litter, running chan struct{}) error {
 	select {
 	case running <- struct{}{}:
 	case <-e.client.abandon:
 		return nil
+	}
+	select {
+	case <-e.client.abandon: // which is what has made the room: see below
+		<-running
+		return nil
+	default:
 	}
 	swept := make(chan error, 1)
 	go func() {
