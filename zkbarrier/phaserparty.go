@@ -13,7 +13,7 @@ import (
 
 // atOnce is how many parties are registered in one request: what the servers take at a time is
 // bounded.
-const atOnce = 256
+const atOnce = 256 // in three digits: no name may begin with another one, see moved
 
 // register registers n parties. As soon as one of them is, the phase cannot end, so they have
 // it in common.
@@ -94,7 +94,7 @@ func (p *Phaser) registerSome(ctx context.Context, e *zkconn.Epoch, phase, n int
 	some := make([]*party, n)
 	ops := []any{&zk.CheckVersionRequest{Path: p.wait(phase), Version: -1}}
 	for i := range some {
-		some[i] = &party{name: fmt.Sprintf("%s-%d", prefix, i), epoch: e, at: phase}
+		some[i] = &party{name: fmt.Sprintf("%s-%03d", prefix, i), epoch: e, at: phase}
 		ops = append(ops, &zk.CreateRequest{Path: p.node(some[i]), Data: p.door.Owner(), Acl: p.door.ACL(), Flags: zk.FlagEphemeral})
 	}
 	for {
