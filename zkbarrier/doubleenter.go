@@ -21,7 +21,7 @@ func (b *DoubleBarrier) enter(ctx context.Context, e *zkconn.Epoch, s *seat) err
 		}
 	}
 	if s.before == 0 && s.round != 0 && !s.ghost {
-		s.before = s.round // the first counts: it is in that one that the others may have taken it for one of them
+		s.before = s.round // the first counts: in that one the others may have gone on without it
 	}
 	if s.before == unknownRound {
 		return errWithout
