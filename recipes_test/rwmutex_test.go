@@ -174,3 +174,30 @@ func TestAcceptance034EveryReadLockNeedsItsOwnUnlock(t *testing.T) {
 		require.PanicsWithValue(t, "zkrwmutex: Unlock of unlocked RWMutex", rw[0].Unlock)
 	})
 }
+
+// Nobody waits for the others to settle: a writer's blocker leaves while the writer still looks
+// whether that one is the head.
+func TestAcceptance115AQueueOfWritersThatHoldForNoTimeDrainsWithinTheBudget(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		rw := v.rws(14)
+		for range 10 {
+			held := v.get(rw[0].LockContext)
+			for i, w := range rw[1:] {
+				f := w.LockContext
+				if i >= 3 {
+					f = w.RLockContext
+				}
+				go func() {
+					if l, err := f(context.Background()); err == nil {
+						_ = l.Unlock() // as soon as it is granted
+					}
+				}()
+				v.settled(lockPath, i+2)
+			}
+			requests := v.requests()
+			require.NoError(t, held.Unlock())
+			v.settled(lockPath, 0)
+			require.LessOrEqual(t, v.requests()-requests, 26)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package zksync
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -30,23 +31,33 @@ import (
 // errList means that the entry must look at the directory again.
 var errList = errors.New("zksync: list again")
 
+// errScouted is errList after the departure of a scout: nothing is in doubt.
+var errScouted = fmt.Errorf("%w: the scout left", errList)
+
 // lookAgain is the pause before a read that got no usable answer is repeated.
 const lookAgain = 5 * time.Millisecond
 
 // contend waits until the place is granted, the own node is gone (errGone), ctx
 // ends, or the epoch is over. It leaves no subscription behind.
 func (p *place) contend(ctx context.Context) error {
+	n := newNews(p.self.name)
+	defer func() { n.stop() }()
 	for {
-		if err := p.round(ctx); !errors.Is(err, errList) {
+		err := p.round(ctx, n)
+		if !errors.Is(err, errList) {
 			return err
+		}
+		// After a scout's departure the subscriptions go on: the blocker may leave during
+		// the listing, and without them it would take another request to hear of that.
+		if !errors.Is(err, errScouted) || p.q.terms != nil {
+			n.stop()
+			n = newNews(p.self.name)
 		}
 	}
 }
 
-// round is one listing and what can be concluded from it.
-func (p *place) round(ctx context.Context) error {
-	n := newNews(p.self.name)
-	defer n.stop()
+// round is one listing and what can be concluded from it and from the news since.
+func (p *place) round(ctx context.Context, n *news) error {
 	if t := p.q.terms; t != nil {
 		if changed, err := t.follow(ctx, p.e, n); err != nil || changed {
 			return p.relearn(ctx, err)
@@ -182,7 +193,7 @@ func (p *place) without(ahead []entry, departed []string, more bool) ([]entry, e
 		return left, nil
 	case scouted:
 		// Off the critical path, learn whether the blockers are the last.
-		return nil, errList
+		return nil, errScouted
 	case len(next) == 0, len(blockers) == 1 && (more || len(left) > 1):
 		// Of the new blocker we know that it was there at the listing. One read would
 		// tell more of it, and the next one of the next; one listing tells all.

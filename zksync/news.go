@@ -42,7 +42,7 @@ func (n *news) hold(w []*zkconn.Watch) {
 }
 
 // wasWritten reports whether the entry was, or may have been, written to since the
-// listing that showed it.
+// first listing that showed it.
 func (n *news) wasWritten(name string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
