@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -63,18 +64,25 @@ func playOn(t *testing.T, library string, p *program, prefix string, on target, 
 			outcomes[name] = p.start(prefix+"-"+name, name, on)
 		}
 	}
-	conn := connect(t, on)
+	conn, hangUp := connect(t, on)
+	defer func() { hangUp() }()
 	check := func(t *testing.T, name string) {
-		require.Equal(t, want[name].result, await(t, outcomes[name]))
 		awaitEqual(t, want[name].left, func() string { return strings.Join(left(t, conn, "/"+library+"-"+name), " ") })
 	}
 	for _, name := range slices.Sorted(maps.Keys(outcomes)) {
-		t.Run(name, func(t *testing.T) { check(t, name) })
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, want[name].result, await(t, outcomes[name]))
+			check(t, name)
+		})
 	}
 	if _, ok := want["restart"]; ok {
-		// By itself: it would cut the connections of the others, too.
+		// By itself: it would cut the connections of the others, too. Our own is not there meanwhile: a server
+		// that starts may leave a handshake without an answer, for which go-zookeeper waits for more
+		// than six session timeouts.
+		hangUp()
 		t.Run("restart", func(t *testing.T) {
-			outcomes["restart"] = p.start(prefix+"-restart", "restart", on)
+			require.Equal(t, want["restart"].result, await(t, p.start(prefix+"-restart", "restart", on)))
+			conn, hangUp = connect(t, on)
 			check(t, "restart")
 		})
 	}
@@ -96,17 +104,16 @@ func awaitEqual[T comparable](t *testing.T, want T, get func() T) {
 	}
 }
 
-// connect opens a session to look at nodes with.
-func connect(t *testing.T, on target) *zk.Conn {
+// connect opens a session to look at nodes with, and returns how to end it.
+func connect(t *testing.T, on target) (conn *zk.Conn, hangUp func()) {
 	t.Helper()
 	conn, events, err := zk.Connect([]string{on.addr()}, time.Minute, zk.WithLogInfo(false), zk.WithLogger(quiet{}))
 	require.NoError(t, err)
-	t.Cleanup(func() {
+	return conn, sync.OnceFunc(func() {
 		conn.Close()
 		for range events {
 		}
 	})
-	return conn
 }
 
 type quiet struct{}
