@@ -35,7 +35,14 @@ type hold struct {
 }
 
 // NewMutex makes m reentrant. Use m itself no more.
-func NewMutex(m *zksync.Mutex) *Mutex { return &Mutex{m: m, lost: make(map[owner]int)} }
+//
+// A nil m is reported by the first call as zksync.ErrMisuse.
+func NewMutex(m *zksync.Mutex) *Mutex {
+	if m == nil {
+		m = zksync.NewMutex(nil, "/")
+	}
+	return &Mutex{m: m, lost: make(map[owner]int)}
+}
 
 // Lock locks m for the calling goroutine, or counts one level more if that goroutine
 // holds it. A first level waits for ever and panics like [zksync.Mutex.Lock]; a

@@ -72,7 +72,12 @@ func (w *writeHold) valid() bool { return w.turning || w.lease.Valid() }
 type lostLevels struct{ writes, reads int }
 
 // NewRWMutex makes rw reentrant. Use rw itself no more.
+//
+// A nil rw is reported by the first call as zksync.ErrMisuse.
 func NewRWMutex(rw *zkrwmutex.RWMutex) *RWMutex {
+	if rw == nil {
+		rw = zkrwmutex.New(nil, "/")
+	}
 	return &RWMutex{rw: rw, reads: make(map[owner]*readHold), lost: make(map[owner]lostLevels)}
 }
 
