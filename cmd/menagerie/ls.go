@@ -23,8 +23,8 @@ func (a *app) lsCommand() *cobra.Command {
 
 It works for every kind of queue: mutexes, read and write locks, semaphores, also those of
 Curator, kazoo and go-zookeeper. What it shows may be out of date by the time it is printed.
-A path that does not exist is a lock that nobody holds. Without --servers it looks at
-` + defaultServers + `.`,
+A path that does not exist is a lock that nobody holds; the queue of a "once" is PATH/lock.
+Without --servers it looks at ` + defaultServers + `.`,
 		Example: `  menagerie ls /locks/nightly
   menagerie ls /locks/nightly --json | jq '.[0].owner.host'
   menagerie --servers zk1:2181,zk2:2181/app ls /locks/nightly`,
