@@ -197,6 +197,19 @@ func (e *Epoch) link(up bool) {
 	}
 }
 
+// usable is an adopted connection for one request, unless its owner has closed it. A request that the
+// client library takes after that can have its goroutine stand still for ever, when it cannot be
+// written: it tells the request three times that it has failed, and has room for two. That of a request which is
+// on its way while the owner calls Close cannot be helped from here.
+func (e *Epoch) usable() (*zk.Conn, error) {
+	select {
+	case <-e.client.abandon:
+		return nil, ErrNotSent
+	default:
+		return e.conn, nil
+	}
+}
+
 // Ordered reports whether news of different watches comes in the order of the
 // server's history, and whether a create is sure to run in this epoch's session.
 // It is false for an adopted connection.
@@ -210,11 +223,16 @@ func (e *Epoch) adoptedWatch(key watchKey) {
 // armAdopted sets one watch through the client and has its news told. It returns
 // the children, of a child watch.
 func (e *Epoch) armAdopted(key watchKey) (names []string, err error) {
+	conn, err := e.usable()
+	if err != nil {
+		e.hub.fire(key, Cut)
+		return nil, err
+	}
 	var ch <-chan zk.Event
 	if key.children {
-		names, _, ch, err = e.conn.ChildrenW(key.path)
+		names, _, ch, err = conn.ChildrenW(key.path)
 	} else {
-		_, _, ch, err = e.conn.GetW(key.path)
+		_, _, ch, err = conn.GetW(key.path)
 	}
 	switch {
 	case errors.Is(err, zk.ErrNoNode):

@@ -36,6 +36,22 @@ func TestAnAdoptedConnectionKeepsItsSessionWhenItsClientIsClosed(t *testing.T) {
 	})
 }
 
+func TestNothingIsAskedOfAnAdoptedConnectionThatItsOwnerHasClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn, _, e := adopt(t, zktest.Run(t))
+		synctest.Wait()
+		conn.Close()
+		// Those that the client library takes nevertheless fail with another error: of eight it would take some.
+		for range 8 {
+			_, err := e.StartDelete("/a").Wait(t.Context(), e)
+			require.ErrorIs(t, err, zkconn.ErrNotSent)
+		}
+		told := make(chan zkconn.News, 1)
+		e.WatchAll([]string{"/a"}, func(_ string, n zkconn.News) { told <- n }, nil)
+		require.Equal(t, zkconn.Cut, <-told)
+	})
+}
+
 func TestAnAdoptedConnectionsNewSessionIsAnotherEpoch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)

@@ -48,7 +48,7 @@ func TestTheReaperOfAnAdoptedConnectionCollectsNoGoroutines(t *testing.T) {
 		done := e.Reap(zkconn.Litter{Dir: "/d", Node: "/d/_c_1-lock-0"})
 		time.Sleep(5 * timeout)
 		require.Greater(t, lost.Load(), int32(3), "it is tried again")
-		time.Sleep(100*timeout + time.Millisecond) // not when a heartbeat is sent: see startAdopted
+		time.Sleep(100*timeout + time.Millisecond) // not when a heartbeat is sent: see usable
 		require.EqualValues(t, 16, lost.Load())
 		unfinished(t, done)
 		conn.Close()

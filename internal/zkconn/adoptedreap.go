@@ -111,19 +111,12 @@ func (e *Epoch) adoptedOutcome(l Litter, running chan struct{}) bool {
 // adoptedAttempt is one attempt of adoptedSweep. It is left to itself after a session timeout, when a
 // request or an answer has been lost on a living connection; the next attempt may be made beside it,
 // because no name is used twice. As many as running has room for are under way at a time: a client library
-// that stands still must not collect goroutines. None is begun on a connection that was closed: a
-// request that the client library takes while it closes can have it stand still for ever.
+// that stands still must not collect goroutines.
 func (e *Epoch) adoptedAttempt(l Litter, running chan struct{}) error {
 	select {
 	case running <- struct{}{}:
 	case <-e.client.abandon:
 		return nil
-	}
-	select {
-	case <-e.client.abandon: // which is what has made the room: see below
-		<-running
-		return nil
-	default:
 	}
 	swept := make(chan error, 1)
 	go func() {
@@ -150,12 +143,19 @@ var errNoAnswer = errors.New("no answer in a session timeout")
 // adoptedSweep removes the litter once. It returns nil when nothing of it is left.
 func (e *Epoch) adoptedSweep(l Litter) error {
 	if l.Node != "" {
-		return gone(e.conn.Delete(l.Node, -1))
+		return e.adoptedDelete(l.Node)
 	}
-	if _, err := e.conn.Sync(l.Dir); err != nil {
+	conn, err := e.usable()
+	if err != nil {
+		return err
+	}
+	if _, err := conn.Sync(l.Dir); err != nil {
 		return gone(err)
 	}
-	names, _, err := e.conn.Children(l.Dir)
+	if conn, err = e.usable(); err != nil {
+		return err
+	}
+	names, _, err := conn.Children(l.Dir)
 	if errors.Is(err, zk.ErrNoAuth) {
 		return nil // see sweep
 	}
@@ -163,9 +163,17 @@ func (e *Epoch) adoptedSweep(l Litter) error {
 		return gone(err)
 	}
 	for _, n := range litterIn(names, l.Prefix) {
-		if err := gone(e.conn.Delete(l.Dir+"/"+n, -1)); err != nil {
+		if err := e.adoptedDelete(l.Dir + "/" + n); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (e *Epoch) adoptedDelete(node string) error {
+	conn, err := e.usable()
+	if err != nil {
+		return err
+	}
+	return gone(conn.Delete(node, -1))
 }

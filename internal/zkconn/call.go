@@ -82,21 +82,13 @@ func start[T any](e *Epoch, r request[T]) *Call[T] {
 
 // startAdopted hands a request to the client library in a goroutine, since it
 // cannot be given up there.
-//
-// A connection that its owner has closed gets none: a request that the client library takes
-// then can have its goroutine stand still for ever, when it cannot be written. (It tells a request
-// three times that it has failed, and has room for two.) That of a request which is on its way while the
-// owner calls Close cannot be helped from here.
 func startAdopted[T any](e *Epoch, c *Call[T], op int32, f func(*zk.Conn) (T, error)) {
-	select {
-	case <-e.client.abandon:
-		c.err = ErrNotSent
-		close(c.done)
-		return
-	default:
+	conn, err := e.usable()
+	if err == nil && !e.begin() {
+		err = ErrOver
 	}
-	if !e.begin() {
-		c.err = ErrOver
+	if err != nil {
+		c.err = err
 		close(c.done)
 		return
 	}
@@ -104,9 +96,9 @@ func startAdopted[T any](e *Epoch, c *Call[T], op int32, f func(*zk.Conn) (T, er
 		defer e.calls.Done()
 		defer close(c.done)
 		sent := time.Now()
-		v, err := f(e.conn)
+		v, err := f(conn)
 		c.val, c.err = v, classify(err)
-		if !Unknown(c.err) && e.conn.SessionID() == e.id {
+		if !Unknown(c.err) && conn.SessionID() == e.id {
 			e.clock.advance(sent, led(op, 0)) // before the client sent it, if it waited in between
 		}
 	}()
