@@ -119,7 +119,8 @@ func (g *genuine) disconnect(session int64, password []byte) error {
 // expire takes the session over and closes it. Its old client learns it as it would learn of an expiry.
 //
 // That client may come back in between, on a connection of its own. Then the server closes that one and the
-// session, and leaves ours without an answer: so it is over when the server does not know it any more.
+// session, and leaves ours without an answer: so it is over when the server does not know it any more, and
+// each try waits for its answer for twice as long as the one before.
 func (g *genuine) expire(session int64, password []byte) error {
 	const tries = 10
 	for n := 1; ; n++ {
@@ -128,7 +129,7 @@ func (g *genuine) expire(session int64, password []byte) error {
 			return nil
 		}
 		if err == nil {
-			err = closeOn(c)
+			err = closeOn(c, 50*time.Millisecond<<n)
 		}
 		if err == nil || n == tries || errors.Is(err, errUnknown) {
 			return err
@@ -136,9 +137,9 @@ func (g *genuine) expire(session int64, password []byte) error {
 	}
 }
 
-func closeOn(c net.Conn) error {
+func closeOn(c net.Conn, patience time.Duration) error {
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(patience))
 	closeSession := []byte{0, 0, 0, 8, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xf5}
 	if _, err := c.Write(closeSession); err != nil {
 		return err

@@ -3,7 +3,6 @@ package recipes_test
 import (
 	"context"
 	"encoding/binary"
-	"io"
 	"net"
 	"slices"
 	"strings"
@@ -198,42 +197,43 @@ const (
 )
 
 // endSession resumes a session on a connection of its own, as whoever knows its password can, and closes
-// it. Its owner, whose connection that ends, may resume it in between: so it is over only when the servers
-// refuse to resume it.
+// it. Its owner, whose connection that ends, may resume it in between. Then the servers leave ours without
+// an answer, even if they do as it asks. So it is over when they refuse to resume it, and each try waits
+// for its answers for twice as long as the one before.
 func (v *env) endSession(greet []byte) {
 	v.t.Helper()
+	patience := 50 * time.Millisecond
+	v.eventually(func() bool {
+		patience *= 2
+		return v.resumeAndClose(greet, patience)
+	}, "the session does not end")
+}
+
+// resumeAndClose sends both requests in one piece, lest the owner find time between them. It tells whether
+// the session was gone already.
+func (v *env) resumeAndClose(greet []byte, patience time.Duration) (gone bool) {
+	v.t.Helper()
+	addr, _, _ := strings.Cut(v.servers, ",")
+	conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
+	require.NoError(v.t, err)
+	defer conn.Close()
+	require.NoError(v.t, conn.SetDeadline(time.Now().Add(patience)))
 	hello := make([]byte, 4+8+4, 64)                      // protocol, last zxid, timeout
 	binary.BigEndian.PutUint32(hello[12:], 10_000)        // milliseconds
 	hello = append(hello, greet[greetID:greetSize]...)    // id and password
 	closing := []byte{0, 0, 0, 1, 0xff, 0xff, 0xff, 0xf5} // xid 1, closeSession is -11
-	v.eventually(func() bool {
-		addr, _, _ := strings.Cut(v.servers, ",")
-		conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
-		require.NoError(v.t, err)
-		defer conn.Close()
-		require.NoError(v.t, conn.SetDeadline(time.Now().Add(10*time.Second)))
-		reply, err := exchange(conn, hello)
-		if err != nil || len(reply) < greetSize-4 {
-			return false
-		}
-		if binary.BigEndian.Uint64(reply[greetID-4:]) == 0 {
-			return true
-		}
-		_, _ = exchange(conn, closing)
+	if _, err := conn.Write(append(framed(hello), framed(closing)...)); err != nil {
 		return false
-	}, "the session does not end")
+	}
+	reply, err := readFrame(conn)
+	if err != nil || len(reply) < greetSize {
+		return false
+	}
+	gone = binary.BigEndian.Uint64(reply[greetID:]) == 0
+	_, _ = readFrame(conn) // nothing is said about a session that is gone, the connection just ends
+	return gone
 }
 
-// exchange sends one frame and reads the next.
-func exchange(conn net.Conn, body []byte) ([]byte, error) {
-	if _, err := conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)); err != nil {
-		return nil, err
-	}
-	var size [4]byte
-	if _, err := io.ReadFull(conn, size[:]); err != nil {
-		return nil, err
-	}
-	answer := make([]byte, binary.BigEndian.Uint32(size[:]))
-	_, err := io.ReadFull(conn, answer)
-	return answer, err
+func framed(body []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
 }
