@@ -16,7 +16,7 @@ func TestAWaitThatIsOverEndsNothingAnyMore(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	a := &app{servers: s.addr, timeout: positiveDuration(defaultTimeout), stdout: io.Discard, stderr: io.Discard}
-	o := lockOptions{path: "/a", wait: time.Since(started) + time.Second}
+	o := lockOptions{path: "/a", wait: time.Since(started) + 3*time.Second}
 	require.NoError(t, a.waiting(context.Background(), o, "test", func(w *vigil) error {
 		require.NoError(t, w.end())
 		<-time.After(time.Until(started.Add(o.wait)) + 50*time.Millisecond)
