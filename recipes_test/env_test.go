@@ -126,12 +126,13 @@ func (v *env) mutexes(n int, opts ...zksync.Option) []*zksync.Mutex {
 
 func (v *env) connectString() string { return v.servers + v.chroot }
 
-// patience is how long something may take that is expected to happen.
+// patience is how long something may take that is expected to happen: a limit for what hangs, and no
+// measure of how fast anything is.
 func (v *env) patience() time.Duration {
 	if v.virtual {
 		return time.Hour
 	}
-	return 30 * time.Second
+	return 2 * time.Minute
 }
 
 // slack is by how much something may come later than it should. In virtual time that is what a call
