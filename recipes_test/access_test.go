@@ -81,6 +81,7 @@ func TestAcceptance139EveryPathIsRefusedClearlyOrWorks(t *testing.T) {
 				require.NoError(t, listing)
 				require.Len(t, v.children(row.path), 1)
 				require.NoError(t, l.Unlock())
+				v.left(row.path, 0, "unlocked")
 				require.True(t, m.TryLock())
 				m.Unlock()
 				continue

@@ -47,7 +47,7 @@ func TestAcceptance113CallsOfABarrierKeepTheirDeadlineInEveryOutage(t *testing.T
 		for _, known := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
 				eachOutage(t, func(t *testing.T, v *env, begin func(*env, *zksync.Session) func()) {
-					s := v.session(zksync.WithTimeout(4 * time.Second))
+					s := v.session(zksync.WithTimeout(v.span(4*time.Second, lifetime)))
 					b := zkbarrier.NewBarrier(s, barrierPath, 2)
 					if known {
 						v.waitingAt(b, 0)
@@ -92,11 +92,11 @@ func (v *env) usable(s *zksync.Session, b *zkbarrier.Barrier) {
 // An outage that begins while a party waits.
 func TestAcceptance113AWaitAtABarrierKeepsItsDeadlineInEveryOutage(t *testing.T) {
 	eachOutage(t, func(t *testing.T, v *env, begin func(*env, *zksync.Session) func()) {
-		s := v.session(zksync.WithTimeout(4 * time.Second))
+		s := v.session(zksync.WithTimeout(v.span(4*time.Second, lifetime)))
 		b := zkbarrier.NewBarrier(s, barrierPath, 2)
 		v.waitingAt(b, 0)
 		start := time.Now()
-		long := v.span(deadline, 3*time.Second)
+		long := v.ample(deadline) // to arrive in, too
 		ctx, cancel := context.WithTimeout(context.Background(), long)
 		defer cancel()
 		a := await(ctx, b)
@@ -113,7 +113,7 @@ func TestAcceptance113AWaitAtABarrierKeepsItsDeadlineInEveryOutage(t *testing.T)
 // Whoever gave up during an outage breaks the barrier as soon as it can.
 func TestAPartyThatGaveUpDuringAnOutageBreaksTheBarrierAfterIt(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
-		s := v.session(zksync.WithTimeout(20 * time.Second))
+		s := v.session(zksync.WithTimeout(v.span(20*time.Second, lifetime)))
 		bs := v.barriers(3)
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()

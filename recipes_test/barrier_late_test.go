@@ -15,7 +15,7 @@ import (
 
 func TestAcceptance064ASlowWaiterOfACompleteGenerationIsNeverToldThatItBroke(t *testing.T) {
 	eachKind(t, func(t *testing.T, v *env, opts ...zkbarrier.BarrierOption) {
-		s := v.session(zksync.WithTimeout(20 * time.Second))
+		s := v.session(zksync.WithTimeout(v.span(20*time.Second, lifetime)))
 		slow := zkbarrier.NewBarrier(s, barrierPath, 2, opts...)
 		bs := v.barriers(2, opts...)
 		a := await(context.Background(), slow)
@@ -42,7 +42,7 @@ func TestAcceptance126AnAwaitSurvivesAReconnect(t *testing.T) {
 	for name, outage := range away {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(t *testing.T, v *env) {
-				s := v.session(zksync.WithTimeout(8 * time.Second))
+				s := v.session(zksync.WithTimeout(v.span(8*time.Second, 16*time.Second)))
 				bs := v.barriers(3)
 				a := await(context.Background(), zkbarrier.NewBarrier(s, barrierPath, 3))
 				v.gathered(bs[0], 1)
@@ -142,12 +142,13 @@ func TestAcceptance064ASlowWaiterIsToldThoughTheRecordOfItsGenerationIsGone(t *t
 // A party that cannot be told yet is not one that waits.
 func TestNobodyWaitsAtABrokenBarrier(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
-		s := v.session(zksync.WithTimeout(20 * time.Second))
+		s := v.session(zksync.WithTimeout(v.span(20*time.Second, lifetime)))
 		bs := v.barriers(3)
 		slow := await(context.Background(), zkbarrier.NewBarrier(s, barrierPath, 3))
 		v.gathered(bs[0], 1)
 		heal := v.partition(s)
-		ctx, _ := soon(t)
+		ctx, cancel := context.WithTimeout(context.Background(), v.ample(deadline)) // to arrive in, too
+		defer cancel()
 		_, err := bs[0].Await(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		v.broken(bs[1], true)

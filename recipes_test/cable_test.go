@@ -25,6 +25,7 @@ type cable struct {
 	moved   int              // frames that passed, but for heartbeats: see quiet
 	flushes int              // requests of flush, which the servers count
 	pings   int              // heartbeats that left, which the servers count too
+	slow    int              // requests whose answers took longer than patient
 }
 
 func (c *cable) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -214,7 +215,7 @@ func (v *env) endSession(greet []byte) {
 func (v *env) resumeAndClose(greet []byte, patience time.Duration) (gone bool) {
 	v.t.Helper()
 	addr, _, _ := strings.Cut(v.servers, ",")
-	conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
+	conn, err := net.DialTimeout("tcp", addr, v.patience())
 	require.NoError(v.t, err)
 	defer conn.Close()
 	require.NoError(v.t, conn.SetDeadline(time.Now().Add(patience)))

@@ -21,25 +21,25 @@ func TestAcceptance115WhatConditionsCost(t *testing.T) {
 		v.put(condPath, "")
 		other := calmSide()
 		held := v.lock(other.m)
-		require.Equal(t, 1, v.costs(func() { require.NoError(t, other.c.SignalContext(context.Background(), held)) }), "nobody waits")
+		v.costs(1, func() { require.NoError(t, other.c.SignalContext(context.Background(), held)) }, "nobody waits")
 		require.NoError(t, held.Unlock())
 		var as []*attempt
 		for i, want := range []int{4, 3, 3} {
 			w := calmSide()
 			l := v.lock(w.m)
-			require.Equal(t, want, v.costs(func() {
+			v.costs(want, func() {
 				as = append(as, call(context.Background(), func(ctx context.Context) (*zksync.Lease, error) { return w.c.WaitContext(ctx, l) }))
 				v.queued(condPath, i+1)
-			}), "waiter %d", i)
+			}, "waiter %d", i)
 		}
 		held = v.lock(other.m)
 		// Three for the signal; the one it wakes reads it, queues for the lock, and watches.
-		require.Equal(t, 3+1+3, v.costs(func() { require.NoError(t, other.c.SignalContext(context.Background(), held)) }))
+		v.costs(3+1+3, func() { require.NoError(t, other.c.SignalContext(context.Background(), held)) })
 		// Unlock, then the signal is used up; the next waiter lists, watches, and reads.
-		require.Equal(t, 1+1+3, v.costs(func() {
+		v.costs(1+1+3, func() {
 			require.NoError(t, held.Unlock())
 			v.granted(as[0])
-		}))
+		})
 		require.NoError(t, as[0].lease.Unlock())
 		held = v.lock(other.m)
 		require.NoError(t, other.c.BroadcastContext(context.Background(), held))

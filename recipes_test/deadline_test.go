@@ -33,7 +33,8 @@ func TestAcceptance007LockWithADeadlineOnAHeldLockEndsInTimeAndLeavesNoNode(t *t
 		require.ErrorAs(t, err, &e)
 		require.Equal(t, "lock", e.Op)
 		require.Equal(t, lockPath, e.Path)
-		require.Equal(t, before, v.children(lockPath), "a node was left when the call returned")
+		v.left(lockPath, len(before), "a node was left when the call returned")
+		require.Equal(t, before, v.children(lockPath))
 		require.True(t, held.Valid())
 		require.NoError(t, held.Unlock())
 		require.NoError(t, v.lock(ms[1]).Unlock())
@@ -54,7 +55,7 @@ func TestAcceptance008CancellingAWaiterRemovesItsNodeAndDoesNotDisturbTheQueue(t
 		cancel(nil)
 		require.ErrorIs(t, v.failed(middle), context.Canceled)
 		v.took(start, 0, "the cancelled call")
-		require.Len(t, v.children(lockPath), 3, "a node was left when the call returned")
+		v.left(lockPath, 3, "a node was left when the call returned")
 		v.quiet()
 		require.True(t, first.pending())
 		require.True(t, last.pending(), "a cancelled entry promoted its successor")
@@ -134,7 +135,7 @@ func TestAcceptance023WakeUpsThatDoNotFreeTheLockDoNotMoveTheDeadline(t *testing
 		v.queued(lockPath, 2)
 		blocker := begin(ctx, ms[2])
 		v.queued(lockPath, 3)
-		limit := v.span(deadline, 3*time.Second) // to queue in, too
+		limit := v.ample(deadline) // to queue in, too
 		start := time.Now()
 		late, end := context.WithTimeout(context.Background(), limit)
 		defer end()
@@ -146,7 +147,7 @@ func TestAcceptance023WakeUpsThatDoNotFreeTheLockDoNotMoveTheDeadline(t *testing
 		v.took(start, limit, "LockContext")
 		require.Error(t, v.failed(scout))
 		require.Error(t, v.failed(blocker))
-		require.Len(t, v.children(lockPath), 1)
+		v.left(lockPath, 1, "only the holder stays")
 		require.NoError(t, held.Unlock())
 	})
 }

@@ -10,18 +10,19 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// away disconnects a session for a while that is shorter than its timeout.
+// away disconnects a session for a while that is shorter than its timeout, and leaves time for a stall of
+// the server to which it comes back.
 var away = map[string]func(t *testing.T, v *env, s *zksync.Session){
 	"for a moment": func(t *testing.T, v *env, s *zksync.Session) { v.disconnect(s) },
-	"for half the timeout": func(t *testing.T, v *env, s *zksync.Session) {
+	"for long": func(t *testing.T, v *env, s *zksync.Session) {
 		heal := v.cutOff(s)
 		defer heal()
-		pause(t, v, s.Timeout()/2)
+		pause(t, v, v.span(s.Timeout()/2, s.Timeout()/3))
 	},
 	"into a black hole": func(t *testing.T, v *env, s *zksync.Session) {
 		heal := v.partition(s)
 		defer heal()
-		pause(t, v, s.Timeout()/2)
+		pause(t, v, v.span(s.Timeout()/2, s.Timeout()/3))
 	},
 }
 
@@ -37,14 +38,14 @@ func TestAcceptance017ADisconnectShorterThanTheTimeoutCostsTheHolderNothing(t *t
 	for name, outage := range away {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(t *testing.T, v *env) {
-				s := v.session(zksync.WithTimeout(8 * time.Second))
+				s := v.session(zksync.WithTimeout(v.span(8*time.Second, 16*time.Second)))
 				l := v.lock(zksync.NewMutex(s, lockPath))
 				told := l.Done()
 				next := v.line(v.mutexes(1)...)[0]
 				before, id := v.children(lockPath), s.ID()
 				outage(t, v, s)
 				v.connected(s)
-				pause(t, v, s.Timeout()/2) // longer than what was left of the lease
+				pause(t, v, v.span(s.Timeout()/2, 2*s.Timeout()/3)) // longer than what was left of the lease
 				require.Equal(t, id, s.ID())
 				require.True(t, l.Valid())
 				require.NoError(t, l.Err())
@@ -64,7 +65,7 @@ func TestAcceptance017ADisconnectShorterThanTheTimeoutCostsAWaiterNothing(t *tes
 			each(t, func(t *testing.T, v *env) {
 				ms := v.mutexes(3)
 				holder := v.lock(ms[0])
-				s := v.session(zksync.WithTimeout(8 * time.Second))
+				s := v.session(zksync.WithTimeout(v.span(8*time.Second, 16*time.Second)))
 				waiter, node := v.waiting(context.Background(), zksync.NewMutex(s, lockPath))
 				behind, _ := v.waiting(context.Background(), ms[1])
 				outage(t, v, s)
@@ -89,7 +90,7 @@ func TestAcceptance017AWaiterFindsOutWhatHappenedWhileItWasAway(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
 		ms := v.mutexes(3)
 		holder := v.lock(ms[0])
-		s := v.session(zksync.WithTimeout(8 * time.Second))
+		s := v.session(zksync.WithTimeout(v.span(8*time.Second, 16*time.Second)))
 		waiter, node := v.waiting(context.Background(), zksync.NewMutex(s, lockPath))
 		heal := v.cutOff(s)
 		require.NoError(t, holder.Unlock())

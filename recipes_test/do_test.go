@@ -26,10 +26,10 @@ func TestDoRunsItsFunctionUnderTheLockAndUnlocks(t *testing.T) {
 		})
 		require.NoError(t, err)
 		require.ErrorIs(t, held.Err(), zksync.ErrReleased)
-		require.Empty(t, v.children(lockPath))
+		v.left(lockPath, 0, "unlocked")
 		err = ms[0].Do(context.Background(), func(context.Context, *zksync.Lease) error { return errTest })
 		require.ErrorIs(t, err, errTest)
-		require.Empty(t, v.children(lockPath))
+		v.left(lockPath, 0, "unlocked")
 	})
 }
 
@@ -39,7 +39,7 @@ func TestDoUnlocksWhenItsFunctionPanics(t *testing.T) {
 		require.PanicsWithValue(t, errTest, func() {
 			_ = m.Do(context.Background(), func(context.Context, *zksync.Lease) error { panic(errTest) })
 		})
-		require.Empty(t, v.children(lockPath))
+		v.left(lockPath, 0, "unlocked")
 		require.NoError(t, v.lock(m).Unlock())
 	})
 }
@@ -69,7 +69,7 @@ func TestDoPassesTheCallersContextOn(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
 		m := v.mutexes(1)[0]
 		type key struct{}
-		limit := v.span(deadline, 2*time.Second) // to lock in, too
+		limit := v.ample(deadline) // to lock in, too
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		defer cancel()

@@ -96,7 +96,7 @@ func (v *env) session(opts ...zksync.Option) *zksync.Session {
 		return v.srv.Session(v.t, opts...)
 	}
 	c := &cable{}
-	all := append([]zksync.Option{zksync.WithDialer(c.dial)}, opts...)
+	all := append([]zksync.Option{zksync.WithDialer(c.dial), zksync.WithTimeout(lifetime)}, opts...)
 	ctx, cancel := context.WithTimeout(context.Background(), v.patience())
 	defer cancel()
 	s, err := zksync.Connect(ctx, v.connectString(), all...)
@@ -133,17 +133,6 @@ func (v *env) patience() time.Duration {
 		return time.Hour
 	}
 	return 2 * time.Minute
-}
-
-// slack is by how much something may come later than it should. In virtual time that is what a call
-// may overrun its deadline by. Real time is for telling a call that ends by itself from one that waits
-// for the servers to end a session, which takes several times as long: a machine may be busy, and three
-// servers on it write to one disk.
-func (v *env) slack() time.Duration {
-	if v.virtual {
-		return 100 * time.Millisecond
-	}
-	return 2500 * time.Millisecond
 }
 
 // span is a duration that in real time is longer, because something has to happen meanwhile that in
@@ -268,7 +257,7 @@ func (v *env) within(start time.Time, limit time.Duration, what string) {
 }
 
 // atOnce checks that something took no time; in real time, that it did not wait for a session to end:
-// those that it could wait for live for longer, by three seconds at least.
+// those that it could wait for live for longer, by five seconds at least.
 func (v *env) atOnce(start time.Time, what string) {
 	v.t.Helper()
 	v.within(start, v.span(0, 4*time.Second), what)

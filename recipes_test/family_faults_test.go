@@ -90,7 +90,7 @@ func TestEveryFaultLeavesTheSemaphoreSound(t *testing.T) {
 			require.LessOrEqual(t, most, int64(3), name)
 			v.later()
 			require.Empty(t, v.srv.Children(semQueue), name)
-			require.EqualValues(t, 3, v.available(sems[0]), name)
+			v.available(3, sems[0])
 		}
 	})
 }

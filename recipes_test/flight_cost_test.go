@@ -37,9 +37,9 @@ func TestAFlightWithoutOthersIsSixRequests(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		f := v.calmFlights(1)[0]
 		v.gets(asks(context.Background(), f, says("first")), "first", false)
-		require.Equal(t, 6, v.costs(func() {
+		v.costs(6, func() {
 			v.gets(asks(context.Background(), f, v.saysAtLast("x")), "x", false)
-		}))
+		})
 	})
 }
 
@@ -52,19 +52,19 @@ func TestAWaiterForAFlightIsNineRequests(t *testing.T) {
 		v.gets(asks(context.Background(), fs[0], says("first")), "first", false)
 		g := newGate("x")
 		var first, second *trip
-		require.Equal(t, 4, v.costs(func() {
+		v.costs(4, func() {
 			first = asks(context.Background(), fs[0], g.run)
 			v.awaits(g.began, "the function")
-		}))
-		require.Equal(t, 7, v.costs(func() {
+		})
+		v.costs(7, func() {
 			second = asks(context.Background(), fs[1], v.never)
 			time.Sleep(time.Second)
-		}))
-		require.Equal(t, 3+2, v.costs(func() {
+		})
+		v.costs(3+2, func() {
 			close(g.finish)
 			v.gets(first, "x", true)
 			v.gets(second, "x", true)
-		}))
+		})
 	})
 }
 
@@ -73,7 +73,7 @@ func TestGoroutinesOfOneProcessAreOneContenderForAFlight(t *testing.T) {
 		f := v.calmFlights(1)[0]
 		v.gets(asks(context.Background(), f, says("first")), "first", false)
 		// Two more than alone, to hear of a Forget.
-		require.Equal(t, 6+2, v.costs(func() {
+		v.costs(6+2, func() {
 			g := newGate("x")
 			all := []*trip{asks(context.Background(), f, g.run)}
 			v.awaits(g.began, "the function")
@@ -85,7 +85,7 @@ func TestGoroutinesOfOneProcessAreOneContenderForAFlight(t *testing.T) {
 			for _, p := range all {
 				v.gets(p, "x", true)
 			}
-		}))
+		})
 	})
 }
 
@@ -98,17 +98,17 @@ func TestThoseWhoJoinAWaiterAreThreeRequestsForAllThatComeAtATime(t *testing.T) 
 		all = append(all, asks(context.Background(), fs[1], v.never))
 		time.Sleep(time.Second)
 		for range 3 {
-			require.Equal(t, 3, v.costs(func() {
+			v.costs(3, func() {
 				all = append(all, asks(context.Background(), fs[1], v.never))
 				time.Sleep(time.Second)
-			}))
+			})
 		}
-		require.LessOrEqual(t, v.costs(func() {
+		v.costsAtMost(2*3, func() {
 			for range 100 {
 				all = append(all, asks(context.Background(), fs[1], v.never))
 			}
 			time.Sleep(time.Second)
-		}), 2*3)
+		})
 		close(g.finish)
 		for _, p := range all {
 			v.gets(p, "x", true)
@@ -122,10 +122,10 @@ func TestForgetIsFourRequestsThreeWhereNothingRuns(t *testing.T) {
 		g := newGate("x")
 		first := asks(context.Background(), f, g.run)
 		v.awaits(g.began, "the function")
-		require.Equal(t, 4, v.costs(func() { require.NoError(t, f.Forget(context.Background(), flightKey)) }))
+		v.costs(4, func() { require.NoError(t, f.Forget(context.Background(), flightKey)) })
 		close(g.finish)
 		v.gets(first, "x", false)
-		require.LessOrEqual(t, v.costs(func() { require.NoError(t, f.Forget(context.Background(), flightKey)) }), 3)
+		v.costsAtMost(3, func() { require.NoError(t, f.Forget(context.Background(), flightKey)) })
 	})
 }
 
@@ -144,7 +144,7 @@ func TestAOnceIsSixRequestsAndTwoWhereItIsDone(t *testing.T) {
 				require.Equal(t, "x", string(value))
 			}
 		}
-		require.Equal(t, 6, v.costs(do(o)))
-		require.Equal(t, 2, v.costs(do(zkonce.New(calm(v), oncePath))))
+		v.costs(6, do(o))
+		v.costs(2, do(zkonce.New(calm(v), oncePath)))
 	})
 }

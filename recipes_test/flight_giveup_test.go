@@ -35,7 +35,7 @@ func TestOneWhoGivesUpDoesNotEndTheRunForOthers(t *testing.T) {
 func TestWhenAllHaveGivenUpTheFunctionIsToldAndTheNextOneRuns(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
 		fs := v.flights(2)
-		ctx, cancel := context.WithTimeout(context.Background(), v.span(500*time.Millisecond, 2*time.Second))
+		ctx, cancel := context.WithTimeout(context.Background(), v.ample(500*time.Millisecond))
 		defer cancel()
 		began, proceed := make(chan struct{}), make(chan struct{})
 		var cause error
@@ -51,7 +51,7 @@ func TestWhenAllHaveGivenUpTheFunctionIsToldAndTheNextOneRuns(t *testing.T) {
 		second := asks(context.Background(), fs[1], says("second"))
 		v.queued(flightLock, 2)
 		v.awaits(first.done, "Do")
-		v.took(start, v.span(500*time.Millisecond, 2*time.Second), "Do, though the function goes on")
+		v.took(start, v.ample(500*time.Millisecond), "Do, though the function goes on")
 		require.ErrorIs(t, first.err, context.DeadlineExceeded)
 		again := asks(context.Background(), fs[0], says("again"))
 		v.queued(flightLock, 3)
@@ -75,7 +75,7 @@ func TestAWaiterForAFlightObeysItsDeadlineAndLeavesNothing(t *testing.T) {
 		v.took(start, 500*time.Millisecond, "Do")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.False(t, shared)
-		require.Len(t, v.children(flightLock), 1)
+		v.left(flightLock, 1, "it gave up")
 		close(g.finish)
 		v.gets(first, "fresh", false)
 	})

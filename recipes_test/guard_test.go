@@ -62,7 +62,7 @@ func TestAcceptance116AGuardedWriteIsRefusedOnceTheNodeIsGone(t *testing.T) {
 func TestAcceptance116AGuardedWriteThatTheServersHoldBackUntilTheNodeIsGoneIsRefused(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
 		v.put(account, "0")
-		s := v.session(zksync.WithTimeout(2 * time.Second))
+		s := v.session(zksync.WithTimeout(v.span(2*time.Second, 8*time.Second)))
 		l := v.lock(zksync.NewMutex(s, lockPath))
 		heal := v.partition(s)
 		result := make(chan error, 1)

@@ -19,23 +19,23 @@ func TestALatchTakesOneRequestForAnEventAndTwoForAWait(t *testing.T) {
 
 		a, b, c := latch(), latch(), latch()
 		var waiting *attempt
-		require.Equal(t, 2, v.costs(func() { waiting = waits(ctx, c.Wait) }))
-		require.Equal(t, 1, v.costs(count(a)))
-		require.Equal(t, 1, v.costs(count(a)))
-		require.Equal(t, 3, v.costs(func() { v.remaining(b, 1) }))
-		require.Equal(t, 2, v.costs(func() { count(b)(); v.passes(waiting) }), "the last event, and nothing for who waits")
+		v.costs(2, func() { waiting = waits(ctx, c.Wait) })
+		v.costs(1, count(a))
+		v.costs(1, count(a))
+		v.costs(3, func() { v.remaining(b, 1) })
+		v.costs(2, func() { count(b)(); v.passes(waiting) }, "the last event, and nothing for who waits")
 
-		require.Equal(t, 4, v.costs(count(a)), "it has to find out that the latch is open")
-		require.Equal(t, 2, v.costs(count(a)), "and now to make sure")
-		require.Equal(t, 3, v.costs(wait(a)))
-		require.Equal(t, 5, v.costs(wait(b)), "and for the first time")
+		v.costs(4, count(a), "it has to find out that the latch is open")
+		v.costs(2, count(a), "and now to make sure")
+		v.costs(3, wait(a))
+		v.costs(5, wait(b), "and for the first time")
 
 		require.NoError(t, latch().Reset(ctx))
-		require.Equal(t, 3, v.costs(count(a)), "somebody else had reset it")
-		require.Equal(t, 1, v.costs(count(a)))
-		require.Equal(t, 4, v.costs(func() { waiting = waits(ctx, c.Wait) }))
-		require.Equal(t, 2, v.costs(func() { count(a)(); v.passes(waiting) }))
-		require.Equal(t, 3, v.costs(wait(a)))
+		v.costs(3, count(a), "somebody else had reset it")
+		v.costs(1, count(a))
+		v.costs(4, func() { waiting = waits(ctx, c.Wait) })
+		v.costs(2, func() { count(a)(); v.passes(waiting) })
+		v.costs(3, wait(a))
 	})
 }
 
@@ -47,12 +47,12 @@ func TestAGateTakesOneRequestToSetOrLiftAndTwoToWait(t *testing.T) {
 		g, other := gate(), gate()
 		var waiting *attempt
 		for range 2 {
-			require.Equal(t, 1, v.costs(func() { require.NoError(t, g.Set(ctx)) }))
-			require.Equal(t, 1, v.costs(func() { require.NoError(t, other.Set(ctx)) }), "again")
-			require.Equal(t, 2, v.costs(func() { waiting = waits(ctx, other.Wait) }))
-			require.Equal(t, 1, v.costs(func() { require.NoError(t, g.Lift(ctx)); v.passes(waiting) }))
-			require.Equal(t, 1, v.costs(func() { require.NoError(t, g.Lift(ctx)) }), "again")
-			require.Equal(t, 2, v.costs(func() { require.NoError(t, other.Wait(ctx)) }))
+			v.costs(1, func() { require.NoError(t, g.Set(ctx)) })
+			v.costs(1, func() { require.NoError(t, other.Set(ctx)) }, "again")
+			v.costs(2, func() { waiting = waits(ctx, other.Wait) })
+			v.costs(1, func() { require.NoError(t, g.Lift(ctx)); v.passes(waiting) })
+			v.costs(1, func() { require.NoError(t, g.Lift(ctx)) }, "again")
+			v.costs(2, func() { require.NoError(t, other.Wait(ctx)) })
 		}
 	})
 }

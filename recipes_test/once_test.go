@@ -199,11 +199,11 @@ func TestAResultThatIsKnownCostsNoRequest(t *testing.T) {
 		o := zkonce.New(calm(v), oncePath)
 		o.Do(func() {})
 		o.Do(func() {})
-		require.Zero(t, v.costs(func() {
+		v.costs(0, func() {
 			for range 10 {
 				o.Do(func() {})
 			}
-		}))
+		})
 	})
 }
 

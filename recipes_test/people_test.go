@@ -82,7 +82,7 @@ func mortal(v *env, opts ...zksync.Option) (s *zksync.Session, crash func()) {
 func TestASuccessorWithTheSameSessionFileFreesWhatItsPredecessorHeld(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
 		dir := t.TempDir()
-		s, crash := mortal(v, zksync.WithSessionFile(dir+"/first"), zksync.WithTimeout(8*time.Second))
+		s, crash := mortal(v, zksync.WithSessionFile(dir+"/first"), zksync.WithTimeout(v.span(8*time.Second, 20*time.Second)))
 		l := v.lock(zksync.NewMutex(s, lockPath))
 		next := v.line(v.mutexes(1)...)[0]
 
@@ -122,12 +122,12 @@ func TestASessionFileBelongsToOneSessionAtATime(t *testing.T) {
 
 func TestALeaseFractionEndsLeasesBeforeTheServersEndTheSession(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
-		const timeout = 4 * time.Second
+		timeout := v.span(4*time.Second, 24*time.Second)
 		s := v.session(zksync.WithTimeout(timeout), zksync.WithLeaseFraction(0.5))
 		l := v.lock(zksync.NewMutex(s, lockPath))
 		told := l.Done()
 		next := v.line(v.mutexes(1)...)[0]
-		pause(t, v, timeout) // renewed all the time
+		pause(t, v, 3*timeout/4) // renewed all the time
 		require.True(t, l.Valid())
 		start := time.Now()
 		heal := v.partition(s)

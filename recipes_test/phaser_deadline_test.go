@@ -58,7 +58,7 @@ func TestNodesThatWereRemovedByHandDoNotMakeAPhaserSpin(t *testing.T) {
 			ps[0].Arrive, ps[1].Register, ps[0].ArriveAndAwaitAdvance,
 			func(ctx context.Context) (int, error) { return ps[1].AwaitAdvance(ctx, 0) },
 		} {
-			n := v.costs(func() {
+			n := v.counted(func() {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 				defer cancel()
 				_, err := f(ctx)

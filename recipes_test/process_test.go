@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 // is told to.
 func contend(servers string) error {
 	ctx := context.Background()
-	s, err := zksync.Connect(ctx, servers, zksync.WithTimeout(2*time.Second))
+	s, err := zksync.Connect(ctx, servers, zksync.WithTimeout(8*time.Second))
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func promptly(t *testing.T, fault func(v *env, s *zksync.Session) (heal func()))
 func promptlyOnce(t *testing.T, v *env, fault func(v *env, s *zksync.Session) (heal func()),
 	call func(context.Context, *zksync.Session, *zksync.Mutex) error) {
 	t.Helper()
-	s := v.session(zksync.WithTimeout(4 * time.Second))
+	s := v.session(zksync.WithTimeout(v.span(4*time.Second, lifetime)))
 	m := zksync.NewMutex(s, lockPath)
 	require.NoError(t, v.lock(m).Unlock())
 	heal := fault(v, s)

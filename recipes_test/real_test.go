@@ -97,15 +97,35 @@ func (v *env) requests() int {
 	if v.srv != nil {
 		return v.srv.Requests() + v.srv.RequestsBy(zktest.SetWatches)
 	}
-	sum := 0
-	for addr := range strings.SplitSeq(v.servers, ",") {
-		sum += v.mntr(addr)["zk_packets_received"]
-		sum -= asked[addr]
-	}
+	var sum int
+	v.eventually(func() bool {
+		own := v.ownRequests()
+		sum = -own
+		for addr := range strings.SplitSeq(v.servers, ",") {
+			sum += v.mntr(addr)["zk_packets_received"]
+			sum -= asked[addr]
+		}
+		return !v.beating() && own == v.ownRequests()
+	}, "heartbeats are not answered")
+	return sum
+}
+
+// ownRequests is how many of the packets are none of the recipes' requests.
+func (v *env) ownRequests() int {
 	v.adminCable.mu.Lock()
 	pings := v.adminCable.pings
 	v.adminCable.mu.Unlock()
-	return sum - pings - v.tally(func(c *cable) int { return c.flushes + c.pings })
+	return pings + v.tally(func(c *cable) int { return c.flushes + c.pings })
+}
+
+// beating tells whether a heartbeat is under way, which the servers may have counted already, or not.
+func (v *env) beating() bool {
+	for _, conn := range append(v.wires(), v.adminCable.open()...) {
+		if conn.beating() {
+			return true
+		}
+	}
+	return false
 }
 
 // events is how many watch events the servers have sent.
@@ -144,10 +164,10 @@ var asked = map[string]int{}
 // mntr asks one server for its counters.
 func (v *env) mntr(addr string) map[string]int {
 	v.t.Helper()
-	conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
+	conn, err := net.DialTimeout("tcp", addr, v.patience())
 	require.NoError(v.t, err)
 	defer conn.Close()
-	require.NoError(v.t, conn.SetDeadline(time.Now().Add(5*time.Second)))
+	require.NoError(v.t, conn.SetDeadline(time.Now().Add(v.patience())))
 	_, err = io.WriteString(conn, "mntr")
 	require.NoError(v.t, err)
 	asked[addr]++

@@ -77,7 +77,7 @@ func TestAcceptance035AStreamOfReadersDoesNotStarveAWriter(t *testing.T) {
 		for range 10 {
 			start := time.Now()
 			l := v.get(rw[2].LockContext)
-			v.within(start, 50*time.Millisecond, "the write lock")
+			v.within(start, v.span(50*time.Millisecond, 10*time.Second), "the write lock")
 			require.NoError(t, l.Unlock())
 		}
 		stop()

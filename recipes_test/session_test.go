@@ -56,7 +56,7 @@ func (l *listener) counted(lost, connected int) bool {
 
 func TestAcceptance108EveryListenerSeesEveryChangeOnceAndInOrder(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
-		const timeout = 4 * time.Second
+		timeout := v.span(4*time.Second, 12*time.Second)
 		s := v.session(zksync.WithTimeout(timeout))
 		all := make([]*listener, 20)
 		for i := range all {
@@ -79,7 +79,7 @@ func TestAcceptance108EveryListenerSeesEveryChangeOnceAndInOrder(t *testing.T) {
 		v.expire(s)
 		v.eventually(func() bool { return all[0].counted(1, 2) }, "an expiry")
 		heal := v.partition(s)
-		pause(t, v, 2*timeout)
+		pause(t, v, v.span(2*timeout, 5*timeout/4))
 		heal()
 		v.eventually(func() bool { return all[0].counted(2, 3) }, "a partition")
 		stop()
@@ -120,8 +120,8 @@ func inOrder(t *testing.T, seen []zksync.State) {
 
 func TestAcceptance109ASessionThatNeverConnectsIsNotReportedLost(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
-		const timeout = time.Second
-		outage := v.span(30*time.Minute, 4*timeout)
+		timeout := v.span(time.Second, 4*time.Second)
+		outage := v.span(30*time.Minute, 2*timeout)
 		opts := []zksync.Option{zksync.WithTimeout(timeout)}
 		var allow func()
 		if v.virtual {

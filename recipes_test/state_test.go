@@ -25,6 +25,7 @@ func TestTheStateIsConnectedAfterManyDisconnects(t *testing.T) {
 		}
 		v.quiet()
 		require.Equal(t, zksync.Connected, s.State())
+		v.left(lockPath, 0, "unlocked")
 		require.True(t, m.TryLock())
 		m.Unlock()
 	})

@@ -68,14 +68,26 @@ func TestAcceptance077AtMostAsManyPermitsAreHeldUnderChurn(t *testing.T) {
 			require.Positive(t, c.grants[i], "session %d has starved", i)
 		}
 		v.queued(semQueue, 0)
-		require.Equal(t, c.permits, v.available(zksemaphore.NewWeighted(v.session(), semPath, c.permits)))
+		v.available(c.permits, zksemaphore.NewWeighted(v.session(), semPath, c.permits))
 		t.Logf("grants by session: %v, %d lost", c.grants, c.lost)
 	})
 }
 
+// over tells when the churn ends: when its time is over, but on real servers, which may have stood still for all
+// of it, not before it has come to what is asked of it.
+func (c *churn) over() bool {
+	late := time.Since(c.end)
+	if late < 0 || c.v.virtual {
+		return late >= 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return late > c.v.patience() || c.most == c.permits && len(c.grants) == len(c.sessions)
+}
+
 // customer asks for permits again and again, mostly without much patience.
 func (c *churn) customer(session int, w *zksemaphore.Weighted, rnd *rand.Rand) {
-	for time.Now().Before(c.end) {
+	for !c.over() {
 		n := 1 + rnd.Int64N(3)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(5+rnd.IntN(2000))*time.Millisecond)
 		l, err := w.AcquireLease(ctx, n)
@@ -153,7 +165,7 @@ func (c *churn) victim(i int) int {
 func (c *churn) trouble(sessions []*zksync.Session, rnd *rand.Rand) {
 	heals := make([]func(), len(sessions))
 	until := make([]time.Time, len(sessions))
-	for time.Now().Before(c.end) {
+	for !c.over() {
 		<-time.After(time.Duration(20+rnd.IntN(300)) * time.Millisecond)
 		for i, heal := range heals {
 			if heal != nil && time.Now().After(until[i]) {

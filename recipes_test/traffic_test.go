@@ -39,7 +39,9 @@ type cableConn struct {
 	beats   map[int32]bool // syncs that were sent as heartbeats, by xid
 	hailed  bool           // the client has sent its handshake,
 	open    bool           // the servers have answered it
-	asked   int            // requests that the servers have not answered
+	asked   int            // requests that the servers have not answered,
+	since   []time.Time    // and when they left
+	pulse   int            // heartbeats that the servers have not answered
 	flushed []chan struct{}
 }
 
@@ -81,6 +83,7 @@ func (c *cableConn) Write(b []byte) (int, error) {
 		c.hailed = true
 	case heartbeat(b):
 		c.cable.pinged()
+		c.pulse++
 		if xidOf(b) != xidPing {
 			if c.beats == nil {
 				c.beats = make(map[int32]bool)
@@ -90,6 +93,7 @@ func (c *cableConn) Write(b []byte) (int, error) {
 		return c.Conn.Write(b)
 	default:
 		c.asked++
+		c.since = append(c.since, time.Now())
 	}
 	c.cable.count()
 	return c.Conn.Write(b)
@@ -126,8 +130,10 @@ func (c *cableConn) arrived(frame []byte) bool {
 		c.open = true
 		c.cable.greeted(frame)
 	case xidOf(frame) == xidPing:
+		c.pulse--
 		return true
 	case c.beats[xidOf(frame)]:
+		c.pulse--
 		delete(c.beats, xidOf(frame))
 		return true
 	case xidOf(frame) == xidFlush:
@@ -136,6 +142,10 @@ func (c *cableConn) arrived(frame []byte) bool {
 		return false
 	case xidOf(frame) != xidEvent:
 		c.asked--
+		if len(c.since) > 0 { // they are answered in order
+			c.cable.answered(time.Since(c.since[0]))
+			c.since = c.since[1:]
+		}
 	}
 	c.cable.count()
 	return true
@@ -146,6 +156,13 @@ func (c *cableConn) busy() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.asked > 0
+}
+
+// beating tells whether the answer to a heartbeat is due.
+func (c *cableConn) beating() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pulse > 0
 }
 
 // flush asks the server to catch up with its leader. When that is answered, everything that the

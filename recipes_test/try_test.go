@@ -16,13 +16,13 @@ func TestAcceptance006TryLockTakesAFreeLock(t *testing.T) {
 		require.NotNil(t, ms[0].Lease())
 		require.Len(t, v.children(lockPath), 1)
 		ms[0].Unlock()
-		require.Empty(t, v.children(lockPath))
+		v.left(lockPath, 0, "unlocked")
 
 		l, err := ms[1].TryLockContext(context.Background())
 		require.NoError(t, err)
 		require.True(t, l.Valid())
 		require.NoError(t, l.Unlock())
-		require.Empty(t, v.children(lockPath))
+		v.left(lockPath, 0, "unlocked")
 	})
 }
 
@@ -42,10 +42,12 @@ func TestAcceptance006TryLockOnAHeldLockFailsAndLeavesNoNode(t *testing.T) {
 			require.False(t, m.TryLock(), name)
 			_, err := m.TryLockContext(context.Background())
 			require.ErrorIs(t, err, zksync.ErrNotAcquired, name)
+			v.left(lockPath, len(before), name)
 			require.Equal(t, before, v.children(lockPath), name)
 		}
 		require.NoError(t, held.Unlock())
 		for name, m := range others {
+			v.left(lockPath, 0, "unlocked")
 			require.True(t, m.TryLock(), "after the release: %s", name)
 			m.Unlock()
 		}
@@ -62,6 +64,7 @@ func TestAcceptance006TryLockDoesNotOvertakeAWaiter(t *testing.T) {
 		l := v.granted(waiter)
 		require.False(t, ms[2].TryLock())
 		require.NoError(t, l.Unlock())
+		v.left(lockPath, 0, "unlocked")
 		require.True(t, ms[2].TryLock())
 		ms[2].Unlock()
 	})

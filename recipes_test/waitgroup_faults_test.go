@@ -194,20 +194,20 @@ func TestWhatAWaitGroupCosts(t *testing.T) {
 	eachAlone(t, func(t *testing.T, v *env) {
 		first, second, waiter := zkbarrier.NewWaitGroup(calm(v), groupPath), zkbarrier.NewWaitGroup(calm(v), groupPath), zkbarrier.NewWaitGroup(calm(v), groupPath)
 		v.put(groupPath, "")
-		require.Equal(t, 3, v.costs(func() { first.Add(1) }), "the first of a round: one is refused; and a watch")
-		require.Equal(t, 2, v.costs(func() { second.Add(5) }), "the first of a process: and a watch")
-		require.Equal(t, 1, v.costs(func() { first.Add(1) }))
-		require.Equal(t, 1, v.costs(func() { first.Add(-2) }))
-		require.Equal(t, 2, v.costs(func() { first.Add(1) }))
+		v.costs(3, func() { first.Add(1) }, "the first of a round: one is refused; and a watch")
+		v.costs(2, func() { second.Add(5) }, "the first of a process: and a watch")
+		v.costs(1, func() { first.Add(1) })
+		v.costs(1, func() { first.Add(-2) })
+		v.costs(2, func() { first.Add(1) })
 		for range 4 {
-			require.LessOrEqual(t, v.costs(second.Done), 1+3, "the wait may look for another sentinel")
+			v.costsAtMost(1+3, second.Done, "the wait may look for another sentinel")
 		}
 		var waits sync.WaitGroup
-		require.Equal(t, 3, v.costs(func() { waits.Go(func() { _ = waiter.WaitContext(context.Background()) }) }), "sync, list, and one request for two watches")
-		require.LessOrEqual(t, v.costs(second.Done), 1+3, "the wait may look for another sentinel")
-		require.LessOrEqual(t, v.costs(func() { first.Done(); waits.Wait() }), 3+3, "done, the end, who died; and perhaps another sentinel")
-		require.Equal(t, 3, v.costs(waiter.Wait), "sync, list, who died")
-		require.Equal(t, 3, v.costs(func() { _, _ = waiter.Count(context.Background()) }))
+		v.costs(3, func() { waits.Go(func() { _ = waiter.WaitContext(context.Background()) }) }, "sync, list, and one request for two watches")
+		v.costsAtMost(1+3, second.Done, "the wait may look for another sentinel")
+		v.costsAtMost(3+3, func() { first.Done(); waits.Wait() }, "done, the end, who died; and perhaps another sentinel")
+		v.costs(3, waiter.Wait, "sync, list, who died")
+		v.costs(3, func() { _, _ = waiter.Count(context.Background()) })
 	})
 }
 
@@ -220,21 +220,21 @@ func TestManyGoroutinesOfAProcessShareTheRequestsOfAWaitGroup(t *testing.T) {
 		v.quiet() // its watch is not one of the requests that are counted
 		v.srv.Delay(s.ID(), 10*time.Millisecond, 10*time.Millisecond)
 		const many = 100
-		require.LessOrEqual(t, v.costs(func() {
+		v.costsAtMost(2, func() {
 			var all sync.WaitGroup
 			for range many {
 				all.Go(func() { g.Add(1) })
 			}
 			all.Wait()
-		}), 2)
+		})
 		v.working(g, many+1)
-		require.LessOrEqual(t, v.costs(func() {
+		v.costsAtMost(2, func() {
 			var all sync.WaitGroup
 			for range many {
 				all.Go(g.Done)
 			}
 			all.Wait()
-		}), 2)
+		})
 		g.Done()
 	})
 }
@@ -256,7 +256,7 @@ func TestAWaitIsWokenByFewOfManyMembers(t *testing.T) {
 		}
 		v.quiet()
 		require.LessOrEqual(t, v.srv.Watches(), many+2*waiters)
-		n := v.costs(func() {
+		n := v.counted(func() {
 			for _, g := range gs {
 				g.Done()
 			}

@@ -1,0 +1,70 @@
+package recipes_test
+
+import (
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A real server may stand still for seconds, for its disk or its garbage, and so may this process. This file is
+// what tests in real time allow for that, so that only the product can fail them. In virtual time nothing is.
+
+// lifetime is the timeout of a session on real servers unless the test asks for another one: so long that no
+// stall of a server, or of this process, ends it, and that waiting for its end is told from waiting for a
+// stalled server. See slack.
+const lifetime = 30 * time.Second
+
+// slack is by how much something may come later than it should. In virtual time that is what a call
+// may overrun its deadline by. Real time is for telling a call that ends by itself from one that waits
+// for the servers to end a session, which takes several times as long: a server may stand still for
+// seconds, for its disk or its garbage, and so may this process.
+func (v *env) slack() time.Duration {
+	if v.virtual {
+		return 100 * time.Millisecond
+	}
+	return 6 * time.Second
+}
+
+// ample is a deadline before which something has to happen. In real time that may take as long as a
+// server stands still.
+func (v *env) ample(virtual time.Duration) time.Duration {
+	return v.span(virtual, 8*time.Second)
+}
+
+// patient is how long nobody in the recipes begins to do anything else about what it waits for.
+const patient = 5 * time.Millisecond
+
+func (c *cable) answered(took time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if took > patient {
+		c.slow++
+	}
+}
+
+// left checks that a directory has n children at this instant. In real time a call that returned within its
+// bound may have left the removal of its node to a server that stands still, so there it comes to that.
+func (v *env) left(dir string, n int, what string) {
+	v.t.Helper()
+	if v.virtual {
+		require.Len(v.t, v.children(dir), n, what)
+		return
+	}
+	v.queued(dir, n)
+}
+
+// agrees checks an answer of the recipe at this instant, or, for the same reason, that it comes to it.
+func agrees[T comparable](v *env, want T, ask func() (T, error), what string) {
+	v.t.Helper()
+	if v.virtual {
+		got, err := ask()
+		require.NoError(v.t, err)
+		require.Equal(v.t, want, got, what)
+		return
+	}
+	v.eventually(func() bool {
+		got, err := ask()
+		require.NoError(v.t, err)
+		return got == want
+	}, "%s: not %v", what, want)
+}
