@@ -67,9 +67,9 @@ func TestWhoDoesNotComeInTimeEndsTheMeetingForAllAndTheNextOneWorks(t *testing.T
 	patient := start(t, "barrier", "/b", "--parties", "3", "--servers", s.addr, "--", "echo", "ran")
 	s.waiting(t, "/b", 1)
 	before := time.Now()
-	hasty := run(t, "barrier", "/b", "--parties", "3", "--wait", "600ms", "--servers", s.addr, "--", "echo", "ran")
-	hasty.failed(exitNotObtained, "/b", s.addr, "600ms")
-	require.GreaterOrEqual(t, time.Since(before), 400*time.Millisecond)
+	hasty := run(t, "barrier", "/b", "--parties", "3", "--wait", "3s", "--servers", s.addr, "--", "echo", "ran")
+	hasty.failed(exitNotObtained, "/b", s.addr, "3s")
+	require.GreaterOrEqual(t, time.Since(before), 2*time.Second)
 	patient.failed(exitFailure, "/b", "gave up", "all 3")
 	require.Empty(t, patient.stdout.String()+hasty.stdout.String())
 	requireMeeting(t, s)
@@ -109,7 +109,7 @@ func TestAPartyThatDiedIsReplaced(t *testing.T) {
 	s := startServer(t)
 	var all []*program
 	for i := range 2 {
-		all = append(all, start(t, "barrier", "/b", "--parties", "3", "--timeout", "500ms", "--servers", s.addr))
+		all = append(all, start(t, "barrier", "/b", "--parties", "3", "--timeout", "3s", "--servers", s.addr))
 		s.waiting(t, "/b", i+1)
 	}
 	require.NoError(t, all[0].cmd.Process.Kill())
@@ -121,7 +121,7 @@ func TestAPartyThatDiedIsReplaced(t *testing.T) {
 		p.succeeded()
 	}
 	// All die, and the next run works.
-	last := start(t, "barrier", "/b", "--parties", "3", "--timeout", "500ms", "--servers", s.addr)
+	last := start(t, "barrier", "/b", "--parties", "3", "--timeout", "3s", "--servers", s.addr)
 	s.waiting(t, "/b", 1)
 	require.NoError(t, last.cmd.Process.Kill())
 	s.waiting(t, "/b", 0)

@@ -50,7 +50,7 @@ func TestDemoWithAKilledHolderLosesNothing(t *testing.T) {
 	s := startServer(t)
 	tmp := t.TempDir()
 	for range 3 { // the kill falls before or after the write, at random
-		p := startIn(t, tmp, "demo", "--workers", "4", "--rounds", "25", "--kill", "--json", "--timeout", "500ms", "--servers", s.addr)
+		p := startIn(t, tmp, "demo", "--workers", "4", "--rounds", "25", "--kill", "--json", "--timeout", "3s", "--servers", s.addr)
 		require.Equal(t, 0, p.wait(), p.stderr.String())
 		require.Equal(t, demoResult{Workers: 4, Rounds: 25, Expected: 100, Counter: 100, TokensMonotonic: true, Killed: 1}, p.lastLine())
 		require.Contains(t, p.stderr.String(), "SIGKILL")
@@ -64,30 +64,30 @@ func TestDemoWithAKilledHolderLosesNothing(t *testing.T) {
 func TestDemoOfOneRoundOfOneWorkerSurvivesItsDeath(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p := run(t, "demo", "--workers", "1", "--rounds", "1", "--kill", "--json", "--timeout", "500ms", "--servers", s.addr)
+	p := run(t, "demo", "--workers", "1", "--rounds", "1", "--kill", "--json", "--timeout", "3s", "--servers", s.addr)
 	require.Equal(t, demoResult{Workers: 1, Rounds: 1, Expected: 1, Counter: 1, TokensMonotonic: true, Killed: 1}, p.lastLine())
 }
 
 func TestDemoSurvivesAWorkerKilledByHand(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p := start(t, "demo", "--workers", "2", "--rounds", "200", "--json", "--timeout", "500ms", "--servers", s.addr)
+	p := start(t, "demo", "--workers", "2", "--rounds", "1500", "--json", "--timeout", "3s", "--servers", s.addr)
 	pids := workersOf(t, p, 2)
 	require.NoError(t, syscall.Kill(pids[0], syscall.SIGKILL))
 	require.Equal(t, 0, p.wait(), p.stderr.String())
-	require.Equal(t, demoResult{Workers: 2, Rounds: 200, Expected: 400, Counter: 400, TokensMonotonic: true, Killed: 1}, p.lastLine())
+	require.Equal(t, demoResult{Workers: 2, Rounds: 1500, Expected: 3000, Counter: 3000, TokensMonotonic: true, Killed: 1}, p.lastLine())
 }
 
 func TestDemoSurvivesARestartOfItsServer(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p := start(t, "demo", "--workers", "3", "--rounds", "150", "--json", "--timeout", "2s", "--servers", s.addr)
+	p := start(t, "demo", "--workers", "3", "--rounds", "1000", "--json", "--timeout", "5s", "--servers", s.addr)
 	workersOf(t, p, 3)
 	s.Stop()
 	s.Restart(true)
 	require.Equal(t, 0, p.wait(), p.stderr.String())
 	r := p.lastLine()
-	require.Equal(t, 450, r.Counter)
+	require.Equal(t, 3000, r.Counter)
 	require.Zero(t, r.Overlaps)
 	require.True(t, r.TokensMonotonic)
 }

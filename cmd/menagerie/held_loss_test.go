@@ -38,9 +38,9 @@ func TestWhateverIsHeldIsWaitedForAsLongAsWasSaid(t *testing.T) {
 			first := start(t, args(c.holds, s, "--", "sh", "-c", "echo holding; exec sleep 600")...)
 			first.prints("holding")
 			before := time.Now()
-			p := run(t, args(c.waits, s, "--wait", "400ms", "--", "echo", "ran")...)
-			p.failed(exitNotObtained, "/p", s.addr, "400ms")
-			require.GreaterOrEqual(t, time.Since(before), 300*time.Millisecond)
+			p := run(t, args(c.waits, s, "--wait", "3s", "--", "echo", "ran")...)
+			p.failed(exitNotObtained, "/p", s.addr, "3s")
+			require.GreaterOrEqual(t, time.Since(before), 2*time.Second)
 			require.Empty(t, p.stdout.String())
 			require.Len(t, contenders(t, s.addr, "/p"), 1)
 			w := start(t, args(c.waits, s, "--wait", "10m", "--", "sh", "-c", "echo $MENAGERIE_PATH $MENAGERIE_TOKEN")...)
@@ -62,11 +62,11 @@ func TestWhateverIsLostEndsTheCommandWith76AndItsGroupAfterGrace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := startServer(t)
-			p := start(t, args(c.holds, s, "--timeout", "500ms", "--grace", "300ms", "--",
+			p := start(t, args(c.holds, s, "--timeout", "3s", "--grace", "300ms", "--",
 				"sh", "-c", `trap '' TERM; sleep 600 & echo "grandchild $!."; wait; sleep 600`)...)
 			p.prints(".")
 			s.Close()
-			p.failed(exitLost, "/p", s.addr, "lost", "session timeout of 500ms")
+			p.failed(exitLost, "/p", s.addr, "lost", "session timeout of 3s")
 			requireGone(t, grandchild(t, p))
 		})
 	}

@@ -17,10 +17,10 @@ func TestALostLockEndsTheCommandWith76(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	// The command would like to end with 0.
-	p := start(t, "lock", "/a", "--servers", s.addr, "--timeout", "500ms", "--", "sh", "-c", `exec 2>/dev/null; trap 'exit 0' TERM; echo holding; while :; do sleep 0.01; done`)
+	p := start(t, "lock", "/a", "--servers", s.addr, "--timeout", "3s", "--", "sh", "-c", `exec 2>/dev/null; trap 'exit 0' TERM; echo holding; while :; do sleep 0.01; done`)
 	p.prints("holding")
 	s.Close()
-	p.failed(exitLost, "/a", s.addr, "lost", "session timeout of 500ms")
+	p.failed(exitLost, "/a", s.addr, "lost", "session timeout of 3s")
 }
 
 func TestALockWhoseNodeIsDeletedIsLost(t *testing.T) {
@@ -37,7 +37,7 @@ func TestALockWhoseNodeIsDeletedIsLost(t *testing.T) {
 func TestACommandThatIgnoresTheLossIsKilledWithItsWholeGroupAfterGrace(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p := start(t, "lock", "/a", "--servers", s.addr, "--timeout", "500ms", "--grace", "300ms", "--",
+	p := start(t, "lock", "/a", "--servers", s.addr, "--timeout", "3s", "--grace", "300ms", "--",
 		"sh", "-c", `trap '' TERM; sleep 600 & echo "grandchild $!."; wait; sleep 600`)
 	p.prints(".")
 	s.Close()
@@ -48,7 +48,7 @@ func TestACommandThatIgnoresTheLossIsKilledWithItsWholeGroupAfterGrace(t *testin
 func TestAStubbornGrandchildIsKilledAlthoughTheCommandHasEnded(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p := start(t, "lock", "/a", "--servers", s.addr, "--timeout", "500ms", "--grace", "300ms", "--",
+	p := start(t, "lock", "/a", "--servers", s.addr, "--timeout", "3s", "--grace", "300ms", "--",
 		"sh", "-c", `(trap '' TERM; exec sleep 600) & echo "grandchild $!."; wait`)
 	p.prints(".")
 	s.Close()
@@ -59,7 +59,7 @@ func TestAStubbornGrandchildIsKilledAlthoughTheCommandHasEnded(t *testing.T) {
 func TestAKilledHolderTakesItsCommandAlongAndIsSucceeded(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	h := start(t, "lock", "/a", "--servers", s.addr, "--timeout", "500ms", "--",
+	h := start(t, "lock", "/a", "--servers", s.addr, "--timeout", "3s", "--",
 		"sh", "-c", `echo "grandchild $$. $MENAGERIE_TOKEN"; exec sleep 600`)
 	h.prints("-")
 	w := start(t, "lock", "/a", "--servers", s.addr, "--", "sh", "-c", "echo $MENAGERIE_TOKEN")

@@ -77,8 +77,8 @@ func TestWhileAnotherOneRunsATryEndsWith75AndAWaitTakesOver(t *testing.T) {
 	first.prints("running")
 	run(t, "once", "/m", "--try", "--servers", s.addr, "--", "echo", "ran").failed(exitNotObtained, "/m", "somebody else is running")
 	before := time.Now()
-	run(t, "once", "/m", "--wait", "400ms", "--servers", s.addr, "--", "echo", "ran").failed(exitNotObtained, "/m", "400ms")
-	require.GreaterOrEqual(t, time.Since(before), 300*time.Millisecond)
+	run(t, "once", "/m", "--wait", "3s", "--servers", s.addr, "--", "echo", "ran").failed(exitNotObtained, "/m", "3s")
+	require.GreaterOrEqual(t, time.Since(before), 2*time.Second)
 	require.Equal(t, 1, s.ChildCount("/m/lock"))
 	next := start(t, "once", "/m", "--wait", "10m", "--servers", s.addr, "--", "echo", "ran")
 	s.queued(t, "/m/lock", 2)
@@ -104,14 +104,14 @@ func TestAnInterruptedWaiterForAOnceLeavesNoNode(t *testing.T) {
 func TestACommandMayTakeLongerThanTheWait(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	run(t, "once", "/m", "--wait", "2s", "--servers", s.addr, "--", "sleep", "2.5").succeeded()
+	run(t, "once", "/m", "--wait", "4s", "--servers", s.addr, "--", "sleep", "4.5").succeeded()
 	run(t, "once", "/m", "--servers", s.addr, "--", "echo", "ran").wasDoneBefore("by sleep")
 }
 
 func TestALostTurnOfAOnceEndsTheCommandWith76(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p := start(t, "once", "/m", "--servers", s.addr, "--timeout", "500ms", "--grace", "300ms", "--",
+	p := start(t, "once", "/m", "--servers", s.addr, "--timeout", "3s", "--grace", "300ms", "--",
 		"sh", "-c", `trap '' TERM; sleep 600 & echo "grandchild $!."; wait; sleep 600`)
 	p.prints(".")
 	s.Close()
@@ -146,7 +146,7 @@ func TestResetForgetsThatItWasDone(t *testing.T) {
 	}
 	first := start(t, "once", "/m", "--servers", s.addr, "--", "sh", "-c", "echo running; exec sleep 600")
 	first.prints("running")
-	run(t, "once", "/m", "--reset", "--wait", "300ms", "--servers", s.addr).failed(exitNotObtained, "/m", "300ms")
+	run(t, "once", "/m", "--reset", "--wait", "3s", "--servers", s.addr).failed(exitNotObtained, "/m", "3s")
 }
 
 func TestOnceUnderstandsResultsOfPrograms(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 // serving starts serve on a free port and returns its address once it is ready.
 func serving(t *testing.T, flags ...string) (*program, string) {
 	t.Helper()
-	p := start(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--tick", "50ms"}, flags...)...)
+	p := start(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--tick", "150ms"}, flags...)...)
 	p.prints("\n")
 	addr, ok := strings.CutPrefix(p.stdout.String(), "listening on ")
 	require.True(t, ok, p.stdout.String())
@@ -77,7 +77,7 @@ func TestServeVerboseTellsRequestsSessionsAndConnections(t *testing.T) {
 	for _, line := range []string{
 		clock + `connection from 127\.0\.0\.1:\d+$`,
 		clock + id + ` #0 connect zxid=0x1 code=0$`,
-		clock + `session ` + id + ` opened, timeout 1s$`,
+		clock + `session ` + id + ` opened, timeout 3s$`,
 		clock + id + ` #\d+ create /watched zxid=0x\d code=0$`,
 		clock + `connection from 127\.0\.0\.1:\d+ closed, session ` + id + `$`,
 		clock + id + ` #0 closeSession zxid=0x`,
@@ -95,7 +95,7 @@ func TestServeMakesNodesWithATimeToLiveWhenAsked(t *testing.T) {
 			flags = nil
 		}
 		_, addr := serving(t, flags...)
-		conn, events, err := zk.Connect([]string{addr}, time.Second, zk.WithLogInfo(false))
+		conn, events, err := zk.Connect([]string{addr}, 30*time.Second, zk.WithLogInfo(false))
 		require.NoError(t, err)
 		for e := range events {
 			if e.State == zk.StateHasSession {

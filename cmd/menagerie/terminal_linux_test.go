@@ -121,7 +121,7 @@ func TestAJobThatWasStoppedForTooLongDoesNotRunOn(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	script := fmt.Sprintf(`set -m
-%s lock /a --servers %s --timeout 300ms -- sh -c 'trap "echo told; exit 0" TERM CONT; echo ready; read x; echo "ran on"'
+%s lock /a --servers %s --timeout 3s -- sh -c 'trap "echo told; exit 0" TERM CONT; echo ready; read x; echo "ran on"'
 echo "status $?"
 read y
 fg >/dev/null

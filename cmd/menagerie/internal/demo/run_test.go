@@ -69,8 +69,8 @@ func serve(t *testing.T) string {
 
 func config(t *testing.T) Config {
 	return Config{
-		Servers: serve(t), Timeout: 500 * time.Millisecond, Path: "/demo", Workers: 3, Rounds: 20,
-		Patience: 30 * time.Second, Command: asProcess, Out: io.Discard,
+		Servers: serve(t), Timeout: 3 * time.Second, Path: "/demo", Workers: 3, Rounds: 20,
+		Patience: 2 * time.Minute, Command: asProcess, Out: io.Discard,
 	}
 }
 
