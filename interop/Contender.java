@@ -21,7 +21,7 @@ public class Contender {
         int rounds = Integer.parseInt(args[3]);
         Path file = Path.of(args[4]);
         try (CuratorFramework client =
-                CuratorFrameworkFactory.newClient(args[0], 10000, 10000, new ExponentialBackoffRetry(100, 10))) {
+                CuratorFrameworkFactory.newClient(args[0], 30000, 10000, new ExponentialBackoffRetry(100, 10))) {
             client.start();
             InterProcessMutex lock = new InterProcessMutex(client, path);
             InterProcessReadWriteLock both = new InterProcessReadWriteLock(client, path);
@@ -29,8 +29,8 @@ public class Contender {
             for (int i = 0; i < rounds; i++) {
                 InterProcessMutex mine =
                         kind.equals("lock") ? lock : kind.equals("read") ? both.readLock() : both.writeLock();
-                if (!mine.acquire(40, TimeUnit.SECONDS)) {
-                    throw new IllegalStateException("not acquired within 40 s");
+                if (!mine.acquire(120, TimeUnit.SECONDS)) {
+                    throw new IllegalStateException("not acquired within 120 s");
                 }
                 if (kind.equals("read")) {
                     check(file);

@@ -45,14 +45,14 @@ def add(name):
 
 def main():
     servers, path, kind, rounds, name = sys.argv[1:]
-    client = KazooClient(hosts=servers, timeout=10)
-    client.start(timeout=30)
+    client = KazooClient(hosts=servers, timeout=30)
+    client.start(timeout=120)
     make = {"lock": Lock, "lock-name": NamedLock}[kind]
     print("ready", flush=True)
     for _ in range(int(rounds)):
         lock = make(client, path, "python", extra_lock_patterns=OTHERS)
-        if not lock.acquire(timeout=40):
-            raise SystemExit("not acquired within 40 s")
+        if not lock.acquire(timeout=120):
+            raise SystemExit("not acquired within 120 s")
         add(name)
         lock.release()
     client.stop()

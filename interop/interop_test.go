@@ -21,6 +21,9 @@ import (
 // patience is how long the whole of one test may take.
 const patience = 4 * time.Minute
 
+// lifetime is the timeout of every session, also in the foreign programs: no stall of a server ends one.
+const lifetime = 30 * time.Second
+
 // arena is one lock on a server, and the file that it guards.
 type arena struct {
 	t       *testing.T
@@ -83,7 +86,7 @@ func (a *arena) kazoo(kind string, rounds int) {
 
 // ours takes the lock by a form of this module.
 func (a *arena) ours(name string, rounds int, writes bool, form func(s *zksync.Session) func(context.Context, func() error) error) {
-	s, err := zksync.Connect(a.ctx, a.servers)
+	s, err := zksync.Connect(a.ctx, a.servers, zksync.WithTimeout(lifetime))
 	require.NoError(a.t, err)
 	a.t.Cleanup(func() { require.NoError(a.t, s.Close()) })
 	do := form(s)
@@ -148,7 +151,7 @@ func (a *arena) downgrader(rounds int) {
 
 // gozk takes the lock in go-zookeeper.
 func (a *arena) gozk(rounds int) {
-	conn, _, err := zk.Connect(strings.Split(a.servers, ","), 10*time.Second, zk.WithLogInfo(false))
+	conn, _, err := zk.Connect(strings.Split(a.servers, ","), lifetime, zk.WithLogInfo(false))
 	require.NoError(a.t, err)
 	a.t.Cleanup(conn.Close)
 	a.start("go-zookeeper's Lock", rounds, true, func() error {

@@ -92,10 +92,11 @@ func playOn(t *testing.T, library string, p *program, prefix string, on target, 
 	}
 }
 
-// awaitEqual waits until a value is as it should be: containers are removed after a while.
+// awaitEqual waits until a value is as it should be: containers are removed after a while, and so is the session of
+// a client whose farewell the server has not heard.
 func awaitEqual[T comparable](t *testing.T, want T, get func() T) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; <-time.After(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
 		got := get()
 		if got == want || time.Now().After(end) {
 			require.Equal(t, want, got)

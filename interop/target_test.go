@@ -190,7 +190,7 @@ func (g *genuine) restart() error {
 // gauge reads one number of the server's statistics.
 func gauge(t *testing.T, on target, name string) int {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", on.addr())
 	require.NoError(t, err)
