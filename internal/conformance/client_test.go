@@ -11,7 +11,7 @@ import (
 
 // patience is how long a server may be silent when it should say something. No scenario gets that far
 // unless a server hangs.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // reserved xids
 const (

@@ -27,7 +27,7 @@ func connect(t testing.TB, servers string) *zk.Conn {
 			if e.State == zk.StateHasSession {
 				return conn
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			require.Fail(t, "no session", servers)
 		}
 	}

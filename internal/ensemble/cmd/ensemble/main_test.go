@@ -81,7 +81,7 @@ func TestWithoutACommandItServesUntilASignal(t *testing.T) {
 	n, err := reader.Read(line)
 	require.NoError(t, err)
 	addr := strings.TrimSpace(string(line[:n]))
-	conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
+	conn, err := net.DialTimeout("tcp", addr, time.Minute)
 	require.NoError(t, err)
 	require.NoError(t, conn.Close())
 	signals <- os.Interrupt
