@@ -48,7 +48,7 @@ var answers = []error{
 }
 
 // local are errors that the client returns before it sends anything.
-var local = []error{zk.ErrInvalidPath, zk.ErrInvalidFlags, zk.ErrShortBuffer, zk.ErrNoServer}
+var local = []error{zk.ErrInvalidPath, zk.ErrInvalidFlags, zk.ErrShortBuffer}
 
 // errUnimplemented is code -6; the client has no name for it.
 var errUnimplemented = errors.New("zkconn: the server does not know the operation")
@@ -61,18 +61,25 @@ func Unimplemented(err error) bool {
 	return err != nil && (errors.Is(err, errUnimplemented) || strings.Contains(err.Error(), unimplemented))
 }
 
-// classify turns what the client returned into one of three: nil, an answer of
-// the server (not applied), or an unknownError. ErrConnectionClosed alone stands
+// classify turns what the client returned into one of four: nil, an answer of
+// the server (not applied), ErrNotSent, or an unknownError. ErrConnectionClosed alone stands
 // for four different things and a write error comes raw from the socket, so
 // everything that is not known to be harmless counts as unknown.
 func classify(err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, zk.ErrNoServer):
+		return ErrNotSent // the client tried all servers in vain and gave up what was waiting
 	case isOneOf(err, answers), isOneOf(err, local), Unimplemented(err), errors.Is(err, ErrNotSent):
 		return err
 	}
 	return &unknownError{err}
+}
+
+// proves reports whether err is the answer of a server to which the session is alive.
+func proves(err error) bool {
+	return err == nil || Unimplemented(err) || isOneOf(err, answers) && !errors.Is(err, zk.ErrSessionExpired)
 }
 
 func isOneOf(err error, set []error) bool {
