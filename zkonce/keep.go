@@ -15,10 +15,11 @@ import (
 
 // turn is what one call does while it holds the lock.
 type turn struct {
-	o     *Once
-	lease *zksync.Lease
-	kept  *outcome // known to be kept
-	doubt *outcome // ours, if nobody knows whether it is kept or will be
+	o      *Once
+	lease  *zksync.Lease
+	kept   *outcome // known to be kept
+	doubt  *outcome // ours, if nobody knows whether it is kept or will be
+	missed bool     // the session was lost before anything began: another turn will come
 }
 
 // take runs f, unless there is an outcome.
@@ -27,19 +28,33 @@ func (t *turn) take(ctx context.Context, l *zksync.Lease, f func(context.Context
 	// The lock was given to us after the result of the one before was written, so this
 	// server knows of it.
 	r, err := t.o.kept(ctx)
+	if r != nil {
+		t.kept = r
+		return nil
+	}
+	if ended := l.Err(); ended != nil {
+		return t.over(ended) // rather than what it made of ctx, which is not the caller's
+	}
 	if err != nil {
 		return err
 	}
-	if r == nil {
-		if r, err = f(context.WithValue(ctx, leaseKey{}, l)); err != nil {
-			return err
-		}
-		if err := t.keep(ctx, r); err != nil {
-			return err
-		}
+	if r, err = f(context.WithValue(ctx, leaseKey{}, l)); err != nil {
+		return err
+	}
+	if err := t.keep(ctx, r); err != nil {
+		return err
 	}
 	t.kept = r
 	return nil
+}
+
+// over is the error of a turn whose lease has ended before f began.
+func (t *turn) over(ended error) error {
+	if errors.Is(ended, zksync.ErrReleased) {
+		return zksync.ErrClosed // only the end of the session releases it while we hold it
+	}
+	t.missed = !errors.Is(ended, zksync.ErrMaxHold)
+	return ended
 }
 
 // keep writes the outcome, if the lease still holds.

@@ -120,9 +120,13 @@ func (o *Once) do(ctx context.Context, f func(context.Context) (*outcome, error)
 	if r, err := o.kept(ctx); r != nil || err != nil {
 		return r, err
 	}
-	t := &turn{o: o}
-	err := o.m.Do(ctx, func(ctx context.Context, l *zksync.Lease) error { return t.take(ctx, l, f) })
-	return t.result(ctx, err)
+	for {
+		t := &turn{o: o}
+		err := o.m.Do(ctx, func(ctx context.Context, l *zksync.Lease) error { return t.take(ctx, l, f) })
+		if !t.missed {
+			return t.result(ctx, err)
+		}
+	}
 }
 
 func (o *Once) wrap(op string, err error) error {

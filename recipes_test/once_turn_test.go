@@ -1,0 +1,86 @@
+package recipes_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zkonce"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// beforeTheFunction calls f when the one whose turn it is asks whether somebody was quicker. It
+// asked once before, when it came.
+func (v *env) beforeTheFunction(f func()) {
+	asked := 0
+	v.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+		if q.Op != zktest.Multi && q.Op != zktest.Sync && len(q.Paths) == 1 && q.Paths[0] == onceResult {
+			if asked++; asked == 2 {
+				f()
+				return zktest.Verdict{Fate: zktest.LoseRequest}
+			}
+		}
+		return zktest.Verdict{}
+	})
+}
+
+// Nothing has begun, so there is nothing to tell the caller of: least of all that his context ended.
+func TestATurnThatIsLostBeforeTheFunctionBeginsComesAgain(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		v.beforeTheFunction(func() { time.AfterFunc(time.Minute, v.srv.Partition(s.ID())) })
+		runs := 0
+		value, err := zkonce.New(s, oncePath).DoContext(context.Background(), func(context.Context) ([]byte, error) {
+			runs++
+			return []byte("x"), nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, "x", string(value))
+		require.Equal(t, 1, runs)
+	})
+}
+
+func TestATurnThatIsTriedAndLostBeforeTheFunctionBeginsIsToldAsALoss(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		v.beforeTheFunction(func() { time.AfterFunc(time.Minute, v.srv.Partition(s.ID())) })
+		_, err := zkonce.New(s, oncePath).TryDoContext(context.Background(), func(context.Context) ([]byte, error) {
+			require.Fail(t, "it has no turn")
+			return nil, nil
+		})
+		require.ErrorIs(t, err, zksync.ErrLost)
+		require.NotErrorIs(t, err, context.Canceled, "the caller's context lives")
+		time.Sleep(2 * time.Minute)
+	})
+}
+
+func TestACloseBeforeTheFunctionBeginsIsTold(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		closed := make(chan struct{})
+		v.beforeTheFunction(func() { go func() { defer close(closed); s.Close() }() })
+		_, err := zkonce.New(s, oncePath).DoContext(context.Background(), func(context.Context) ([]byte, error) {
+			return []byte("x"), nil
+		})
+		require.ErrorIs(t, err, zksync.ErrClosed)
+		require.NotErrorIs(t, err, context.Canceled, "the caller's context lives")
+		<-closed
+	})
+}
+
+// A bound on the hold that the servers' answer exceeds is not tried again and again.
+func TestABoundOnTheHoldThatEndsBeforeTheFunctionBeginsIsTold(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		v.beforeTheFunction(func() { time.AfterFunc(5*time.Second, v.srv.Partition(s.ID())) })
+		_, err := zkonce.New(s, oncePath, zksync.WithMaxHold(time.Second)).DoContext(context.Background(), func(context.Context) ([]byte, error) {
+			return []byte("x"), nil
+		})
+		require.ErrorIs(t, err, zksync.ErrMaxHold)
+		require.NotErrorIs(t, err, context.Canceled, "the caller's context lives")
+		time.Sleep(2 * time.Minute)
+	})
+}
