@@ -203,7 +203,7 @@ func TestAPartyOfATolerantBarrierOutlivesItsSession(t *testing.T) {
 func (v *env) inTime(cond func() bool) {
 	v.t.Helper()
 	for start := time.Now(); !cond(); <-time.After(time.Second) {
-		require.Less(v.t, time.Since(start), time.Minute)
+		require.Less(v.t, time.Since(start), v.span(time.Minute, v.patience()))
 	}
 }
 

@@ -114,7 +114,8 @@ func jittery(v *env, n int) []*zksync.Session {
 	for i := range ss {
 		ss[i] = v.session()
 		if v.virtual {
-			delay := func() time.Duration { return time.Duration(rand.IntN(3000)) * time.Microsecond }
+			rnd := rand.New(rand.NewPCG(uint64(n), uint64(i)))
+			delay := func() time.Duration { return time.Duration(rnd.IntN(3000)) * time.Microsecond }
 			v.srv.Delay(ss[i].ID(), delay(), delay())
 		}
 	}

@@ -57,10 +57,11 @@ func TestEveryPeerIsMeasuredInEveryScenario(t *testing.T) {
 		require.Positive(t, r.P50)
 		require.GreaterOrEqual(t, r.P99, r.P50)
 	}
-	// What the locks are known to cost when nobody else is there.
-	require.Equal(t, 2.0, rows[0].RequestsPerOp)
-	require.Equal(t, 3.0, rows[1].RequestsPerOp)
-	require.Equal(t, 2.0, rows[2].RequestsPerOp)
+	// What the locks are known to cost when nobody else is there. One request more is made by whoever has waited
+	// for the answer to an Unlock for a second, on a machine that stood still.
+	for i, known := range []float64{2, 3, 2} {
+		require.InDelta(t, known, rows[i].RequestsPerOp, 0.4)
+	}
 	left, _ := srv.Children("/")
 	require.Equal(t, []string{"zookeeper"}, left)
 	require.Empty(t, srv.Sessions())
