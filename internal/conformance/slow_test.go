@@ -2,11 +2,15 @@ package conformance
 
 import "time"
 
+// brief is the timeout in milliseconds of a session that shall end by itself. What a scenario does before has to be
+// done by then, even if a server or the test stands still for a while; so is it with the times to live.
+const brief = 5000
+
 // Scenarios that take their time, or restart the server.
 func init() {
 	addAs(shared, "a session that is not heard of expires", func(w *world) {
 		a, b := w.join("A"), w.dial("B")
-		b.greet(hello{timeout: 1000})
+		b.greet(hello{timeout: brief})
 		b.all(create("~/one", "", ephemeral), create("~/two", "", ephemeral), create("~/p", "", persistent), create("~/p/three", "", ephemeral))
 		a.all(exists("~/one", true), get("~/two", true), list("~/p", true), list("~", true))
 		for range 4 {
@@ -18,7 +22,7 @@ func init() {
 	})
 	addAs(shared, "a session whose connection was cut expires", func(w *world) {
 		a, b := w.join("A"), w.dial("B")
-		b.greet(hello{timeout: 1000})
+		b.greet(hello{timeout: brief})
 		b.do(create("~/e", "", ephemeral))
 		a.do(exists("~/e", true))
 		b.drop()
@@ -28,13 +32,13 @@ func init() {
 	})
 	addAs(shared, "pings keep a session alive", func(w *world) {
 		a, b := w.join("A"), w.dial("B")
-		b.greet(hello{timeout: 1000})
+		b.greet(hello{timeout: brief})
 		b.do(create("~/e", "", ephemeral))
 		a.do(exists("~/e", true))
 		w.offRecord(func() {
 			beat := time.NewTicker(200 * time.Millisecond)
 			defer beat.Stop()
-			for range 13 {
+			for range 33 {
 				<-beat.C
 				b.fence()
 			}

@@ -34,13 +34,13 @@ func init() {
 	})
 	addWith(soon, shared, "a node with a time to live goes when that is over", func(w *world) {
 		a := w.join("A")
-		a.all(createTTL("~/t", "x", ttlFlag, 2000), get("~/t", false), exists("~/t", true), list("~", true))
+		a.all(createTTL("~/t", "x", ttlFlag, 6000), get("~/t", false), exists("~/t", true), list("~", true))
 		a.event()
 		a.all(exists("~/t", false), list2("~", false))
 	})
 	addWith(soon, shared, "a node with a time to live goes even if it never had a child, and one with children stays", func(w *world) {
 		a := w.join("A")
-		a.all(createTTL("~/parent", "", ttlFlag, 2000), create("~/parent/n", "", persistent), createTTL("~/t", "", ttlSeqFlag, 2500), exists("~/t0000000001", true))
+		a.all(createTTL("~/parent", "", ttlFlag, 6000), create("~/parent/n", "", persistent), createTTL("~/t", "", ttlSeqFlag, 7000), exists("~/t0000000001", true))
 		a.event()
 		a.all(list2("~", false), exists("~/parent", true), remove("~/parent/n", -1))
 		a.event()

@@ -30,7 +30,7 @@ func init() {
 	})
 	addAs(shared, "an expired session fires for its ephemerals", func(w *world) {
 		a, b := w.dial("A"), w.join("B")
-		a.greet(hello{timeout: 1000})
+		a.greet(hello{timeout: brief})
 		a.all(create("~/n", "", persistent), create("~/n/e", "", ephemeral))
 		b.all(get("~/n/e", true), list("~/n", true), addWatch("~", modeRecursive))
 		a.drop()
@@ -44,7 +44,7 @@ func init() {
 func init() {
 	addAs(shared, "watches of an expired session are gone", func(w *world) {
 		a, b := w.dial("A"), w.join("B")
-		a.greet(hello{timeout: 1000})
+		a.greet(hello{timeout: brief})
 		a.all(exists("~/n", true), addWatch("~/r", modeRecursive))
 		b.do(exists("~/gone", true))
 		a.do(create("~/gone", "", ephemeral))
