@@ -8,7 +8,7 @@ COUNT ?= 1
 TESTFLAGS ?=
 
 # How many tests share the real servers at a time. They wait more than they work.
-PARALLEL ?= 4
+PARALLEL ?= 8
 
 # The suites run in-process unless this holds a connect string; only test-ensemble sets it.
 export MENAGERIE_TEST_SERVERS =
