@@ -66,6 +66,9 @@ func (v *env) nonePasses(all []*attempt) {
 // round has all of them enter and leave, one after the other.
 func (v *env) round(bs ...*zkbarrier.DoubleBarrier) {
 	v.t.Helper()
+	if !v.virtual { // the node of one whose Enter has failed may go a while later, and counts until then
+		v.queued(doubleParties, 0)
+	}
 	for _, f := range []func(...*zkbarrier.DoubleBarrier) []*attempt{enters, leaves} {
 		first := f(bs[:len(bs)-1]...)
 		v.nonePasses(first)
