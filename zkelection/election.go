@@ -85,7 +85,7 @@ func (e *Election) Run(ctx context.Context, f func(ctx context.Context, l *zksyn
 		_, err = door.Guard(ctx, l)
 		if ctx.Err() != nil {
 			door.Release(ctx, l)
-			return e.wrap("campaign", context.Cause(ctx))
+			return e.wrap("campaign", contextError(ctx))
 		}
 		if err != nil {
 			door.Release(ctx, l)
@@ -99,6 +99,15 @@ func (e *Election) Run(ctx context.Context, f func(ctx context.Context, l *zksyn
 			return err
 		}
 	}
+}
+
+// contextError is the error of an ended context with its cause.
+func contextError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
 }
 
 // passing reports whether a confirmation failed for a reason that may be another one the
