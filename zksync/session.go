@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -42,8 +44,8 @@ type Session struct {
 	closed bool
 	leases map[*Lease]struct{} // held now
 
-	closing sync.Once
-	result  error
+	over   chan struct{} // closed when Close has done what it could
+	result error         // of Close, once over is closed
 }
 
 // Connect opens a session with the servers of a ZooKeeper connect string
@@ -91,6 +93,7 @@ func newSession(set settings, servers []string, chroot string) *Session {
 		set: set, servers: servers, chroot: chroot,
 		logger: set.logger,
 		leases: make(map[*Lease]struct{}),
+		over:   make(chan struct{}),
 	}
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
@@ -253,31 +256,33 @@ func (s *Session) Conn() *zk.Conn {
 // once. When the servers cannot be reached, it tries for two seconds and then
 // leaves the session to its timeout, or to whoever finds it in the session file; of a
 // connection that is [Tap]ped it removes the nodes, and what is left after two seconds
-// goes as soon as the connection allows. It may be called more than once and always
-// returns the same; an error concerns the session file only.
+// goes as soon as the connection allows. It may be called more than once, and by several at
+// once; all return together, and the same. An error concerns the session file only.
 func (s *Session) Close() error {
-	s.closing.Do(func() {
-		s.mu.Lock()
-		s.closed = true
-		held := make([]*Lease, 0, len(s.leases))
-		for l := range s.leases {
-			held = append(held, l)
-		}
-		s.mu.Unlock()
-		s.stop(ErrClosed)
-		// Holders are told before the servers can grant to anybody else.
-		for _, l := range held {
-			l.finish(ErrReleased)
-		}
-		// Of a connection that is tapped the ZooKeeper session stays, but not our part in
-		// it: all places are lost at once, and their nodes left to the reaper.
-		s.client.Stop()
-		s.work.Wait()
-		s.client.Finish()
-		if s.estate != nil {
-			s.result = s.estate.close()
-		}
-	})
+	s.mu.Lock()
+	first := !s.closed
+	s.closed = true
+	held := slices.Collect(maps.Keys(s.leases))
+	s.mu.Unlock()
+	if !first {
+		// Not a sync.Once: time would stand still in the synctest bubble of whoever waits for one.
+		<-s.over
+		return s.result
+	}
+	defer close(s.over)
+	s.stop(ErrClosed)
+	// Holders are told before the servers can grant to anybody else.
+	for _, l := range held {
+		l.finish(ErrReleased)
+	}
+	// Of a connection that is tapped the ZooKeeper session stays, but not our part in
+	// it: all places are lost at once, and their nodes left to the reaper.
+	s.client.Stop()
+	s.work.Wait()
+	s.client.Finish()
+	if s.estate != nil {
+		s.result = s.estate.close()
+	}
 	return s.result
 }
 

@@ -110,17 +110,9 @@ func forPeople(err error) string {
 }
 
 // goodbye ends the session, in bounded time whatever the servers do. If the connection is
-// down at this moment it waits a little: when a server comes back in time, what the
+// down at this moment Close tries for a little: when a server comes back in time, what the
 // session has on the servers need not wait for the session to expire.
 func goodbye(s *zksync.Session) {
-	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
-	defer cancel()
-	changes := s.Changes(ctx)
-	if s.State() == zksync.Suspended {
-		for range changes { // connected again, or lost, or out of time
-			break
-		}
-	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
