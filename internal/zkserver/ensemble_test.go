@@ -197,6 +197,24 @@ func TestSessionsOfACutOffFollowerExpireByTheLeadersClock(t *testing.T) {
 	})
 }
 
+// Only the leader's timers end sessions, whoever has been asked to begin one anew.
+func TestSessionsExpireAfterOneIsBegunAnewThroughAFollower(t *testing.T) {
+	for _, timeout := range []int32{-1, 3000, 60_000} {
+		inEnsemble(t, Config{}, func(t *testing.T, e *Ensemble) {
+			start := time.Now()
+			other := join(t, e.Member(2), 10*time.Second)
+			w := join(t, e.Member(0), 4*time.Second)
+			w.send(OpConnect, func(e *encoder) { e.int32(timeout) })
+			_, err := w.read()
+			require.NoError(t, err)
+			w.requireClosed()
+			require.Equal(t, 5*time.Second, time.Since(start), "the report of its member counts four seconds anew")
+			other.requireClosed()
+			require.Equal(t, 11*time.Second, time.Since(start))
+		})
+	}
+}
+
 func TestFollowersReportWhomTheyHeardEachHalfTick(t *testing.T) {
 	inEnsemble(t, Config{}, func(t *testing.T, e *Ensemble) {
 		start := time.Now()

@@ -14,6 +14,13 @@ func (s *Server) touch(sess *session, timeout time.Duration) {
 	}
 }
 
+// renew has a session whose client has asked to begin it, within it, expire after the timeout that it names.
+func (s *Server) renew(r *request) {
+	if sess := s.sessions[r.session]; sess != nil {
+		s.touch(sess, time.Duration(max(0, r.call.Timeout))*time.Millisecond)
+	}
+}
+
 // armExpiry sets the timer for a boundary. Renewed sessions leave stale, early timers
 // behind: when one fires, it finds nothing to do and the next is set.
 func (s *Server) armExpiry(at time.Duration) {

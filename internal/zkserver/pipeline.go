@@ -86,8 +86,8 @@ func (s *Server) deliver(r *request) {
 		return
 	}
 	if r.call.Op == opCreateSession && r.code == CodeOK && r.conn != nil && !r.conn.closing {
-		if sess := s.sessions[r.session]; sess != nil {
-			s.touch(sess, time.Duration(max(0, r.call.Timeout))*time.Millisecond)
+		if s.member == nil { // or the leader has done so, when it committed it
+			s.renew(r)
 		}
 		s.observe(r)
 		s.finishConnect(r)

@@ -86,6 +86,9 @@ func (s *Server) publish(r *request) {
 			s.expiry.remove(sess)
 		}
 	}
+	if r.call.Op == opCreateSession && r.code == CodeOK {
+		s.renew(r) // not by whoever answers it: only the leader's timers end sessions
+	}
 	e.log = append(e.log, r)
 	s.follow()
 	if r.conn == nil {
