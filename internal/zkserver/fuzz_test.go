@@ -92,6 +92,7 @@ func FuzzSession(f *testing.F) {
 			for _, left := range s.Sessions() {
 				time.Sleep(time.Until(left.Expires) + time.Second) // its end takes as long as a commit
 			}
+			time.Sleep(50 * time.Millisecond) // what the reaper has begun at this very instant does, too
 			requireNothingLeft(t, s)
 			other := join(t, s, 10*time.Second)
 			other.stat("/zookeeper") // the server still serves
