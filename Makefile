@@ -7,8 +7,10 @@ GO ?= go
 COUNT ?= 1
 TESTFLAGS ?=
 
-# How many tests share the real servers at a time. They wait more than they work.
-PARALLEL ?= 8
+# How many tests share the real servers at a time, and how many packages are tested at a time. Both wait
+# for servers, processes and timers more than they work.
+PARALLEL ?= 16
+PACKAGES ?= 4
 
 # The suites run in-process unless this holds a connect string; only test-ensemble sets it.
 export MENAGERIE_TEST_SERVERS =
@@ -18,7 +20,7 @@ export MENAGERIE_TEST_SERVERS =
 export RAPID_SEED ?= 1
 
 # A package may take fifteen minutes each time.
-gotest = $(GO) test -count=$(COUNT) -timeout=$$((15 * $(COUNT)))m $(TESTFLAGS)
+gotest = $(GO) test -p $(PACKAGES) -count=$(COUNT) -timeout=$$((15 * $(COUNT)))m $(TESTFLAGS)
 
 .DEFAULT_GOAL := help
 
