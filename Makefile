@@ -9,7 +9,7 @@ TESTFLAGS ?=
 
 # How many tests share the real servers at a time, and how many packages are tested at a time. Both wait
 # for servers, processes and timers more than they work.
-PARALLEL ?= 16
+PARALLEL ?= 8
 PACKAGES ?= 4
 
 # The suites run in-process unless this holds a connect string; only test-ensemble sets it.

@@ -57,17 +57,17 @@ func TestAcceptance115AGenerationOfTenPartiesIsTwentyOneRequests(t *testing.T) {
 		eachAlone(t, func(t *testing.T, v *env) {
 			bs := v.calmBarriers(10, opts...)
 			for range 3 {
-				got, calm := v.undisturbed(func() { v.meet(bs) })
+				got := v.counted(func() { v.meet(bs) })
 				if v.virtual {
 					require.Equal(t, 10+9+2, got)
 				}
 				// On a busy machine each may have begun to look after another.
 				require.GreaterOrEqual(t, got, 10+9+2)
-				require.True(t, got <= 10+9+2+3*9 || !calm, "%d requests", got)
+				require.LessOrEqual(t, got, 10+9+2+3*9)
 				// In a rush some are told to leave before they wait, and ask why their node is gone.
-				got, calm = v.undisturbed(func() { v.leave(awaitAll(context.Background(), bs...)...) })
+				got = v.counted(func() { v.leave(awaitAll(context.Background(), bs...)...) })
 				require.GreaterOrEqual(t, got, 10+9+2)
-				require.True(t, got <= 10+9+2+3*9 || !calm, "%d requests", got)
+				require.LessOrEqual(t, got, 10+9+2+3*9)
 			}
 		})
 	}

@@ -25,7 +25,6 @@ type cable struct {
 	moved   int              // frames that passed, but for heartbeats: see quiet
 	flushes int              // requests of flush, which the servers count
 	pings   int              // heartbeats that left, which the servers count too
-	slow    int              // requests whose answers took longer than patient
 }
 
 func (c *cable) dial(ctx context.Context, network, address string) (net.Conn, error) {

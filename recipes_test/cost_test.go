@@ -29,37 +29,13 @@ func (v *env) counted(f func()) int {
 // costs checks how many requests f makes.
 func (v *env) costs(want int, f func(), why ...any) {
 	v.t.Helper()
-	if got, calm := v.undisturbed(f); calm {
-		require.Equal(v.t, want, got, why...)
-	}
+	require.Equal(v.t, want, v.counted(f), why...)
 }
 
 // costsAtMost checks that f makes no more requests than that.
 func (v *env) costsAtMost(most int, f func(), why ...any) {
 	v.t.Helper()
-	if got, calm := v.undisturbed(f); calm {
-		require.LessOrEqual(v.t, got, most, why...)
-	}
-}
-
-// undisturbed counts, and tells whether the number means anything: whoever has waited for longer than the
-// shortest pause of the recipes may look for what it waits for, or leave what it began to the reaper, and a
-// real server or this process may stand still for longer than that at any time.
-func (v *env) undisturbed(f func()) (requests int, calm bool) {
-	v.t.Helper()
-	if v.virtual {
-		return v.counted(f), true
-	}
-	slow := func() int { return v.tally(func(c *cable) int { return c.slow }) }
-	late := lateness(v.t)
-	before := slow()
-	requests = v.counted(f)
-	answers, timers := slow()-before, late()
-	calm = answers == 0 && timers < patient
-	if !calm {
-		v.t.Logf("%d requests, not checked: %d answers took longer than %v, and a timer came %v late", requests, answers, patient, timers)
-	}
-	return requests, calm
+	require.LessOrEqual(v.t, v.counted(f), most, why...)
 }
 
 func TestAcceptance115AnUncontendedLockAndUnlockAreTwoRequests(t *testing.T) {

@@ -182,7 +182,7 @@ func TestAcceptance117APartitionedHolderIsToldBeforeAnotherIsGranted(t *testing.
 					require.True(t, lost.Before(next.at), "told %v and granted %v after the cut, timers up to %v late",
 						lost.Sub(cut), next.at.Sub(cut), delay)
 				}
-				require.GreaterOrEqual(t, lost.Sub(cut), v.span(timeout/4, timeout/8), "given up too early")
+				require.GreaterOrEqual(t, lost.Sub(cut), timeout/4, "given up too early")
 				require.ErrorIs(t, l.Unlock(), zksync.ErrLost)
 				heal()
 				require.True(t, after.Valid())
@@ -195,7 +195,7 @@ func TestAcceptance117APartitionedHolderIsToldBeforeAnotherIsGranted(t *testing.
 // lateness measures by how much the timers of this process run late at most, until it is asked. The lease
 // clock allows for a margin; a machine that is late by more closes Done when it gets to it, and only Valid,
 // which looks at the clock, is still right.
-func lateness(t testing.TB) (most func() time.Duration) {
+func lateness(t *testing.T) (most func() time.Duration) {
 	stop, result := make(chan struct{}), make(chan time.Duration)
 	go func() {
 		const tick = 5 * time.Millisecond

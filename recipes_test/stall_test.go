@@ -11,35 +11,23 @@ import (
 
 // lifetime is the timeout of a session on real servers unless the test asks for another one: so long that no
 // stall of a server, or of this process, ends it, and that waiting for its end is told from waiting for a
-// stalled server. See slack.
+// stalled server.
 const lifetime = 30 * time.Second
 
 // slack is by how much something may come later than it should. In virtual time that is what a call
 // may overrun its deadline by. Real time is for telling a call that ends by itself from one that waits
-// for the servers to end a session, which takes several times as long: a server may stand still for
-// seconds, for its disk or its garbage, and so may this process.
+// for the servers to end a session, which takes many times as long: a machine may be busy.
 func (v *env) slack() time.Duration {
 	if v.virtual {
 		return 100 * time.Millisecond
 	}
-	return 6 * time.Second
+	return time.Second
 }
 
 // ample is a deadline before which something has to happen. In real time that may take as long as a
 // server stands still.
 func (v *env) ample(virtual time.Duration) time.Duration {
 	return v.span(virtual, 8*time.Second)
-}
-
-// patient is how long nobody in the recipes begins to do anything else about what it waits for.
-const patient = 5 * time.Millisecond
-
-func (c *cable) answered(took time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if took > patient {
-		c.slow++
-	}
 }
 
 // left checks that a directory has n children at this instant. In real time a call that returned within its

@@ -39,8 +39,7 @@ type cableConn struct {
 	beats   map[int32]bool // syncs that were sent as heartbeats, by xid
 	hailed  bool           // the client has sent its handshake,
 	open    bool           // the servers have answered it
-	asked   int            // requests that the servers have not answered,
-	since   []time.Time    // and when they left
+	asked   int            // requests that the servers have not answered
 	pulse   int            // heartbeats that the servers have not answered
 	flushed []chan struct{}
 }
@@ -93,7 +92,6 @@ func (c *cableConn) Write(b []byte) (int, error) {
 		return c.Conn.Write(b)
 	default:
 		c.asked++
-		c.since = append(c.since, time.Now())
 	}
 	c.cable.count()
 	return c.Conn.Write(b)
@@ -142,10 +140,6 @@ func (c *cableConn) arrived(frame []byte) bool {
 		return false
 	case xidOf(frame) != xidEvent:
 		c.asked--
-		if len(c.since) > 0 { // they are answered in order
-			c.cable.answered(time.Since(c.since[0]))
-			c.since = c.since[1:]
-		}
 	}
 	c.cable.count()
 	return true

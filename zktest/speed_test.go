@@ -10,7 +10,7 @@ import (
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
-// The fastest tenth of many is not impressed by what else the machine does.
+// The middle one of many is not impressed by what else the machine does.
 func TestAServerStartsAndListensInLessThanAMillisecond(t *testing.T) {
 	took := make([]time.Duration, 201)
 	for i := range took {
@@ -21,7 +21,7 @@ func TestAServerStartsAndListensInLessThanAMillisecond(t *testing.T) {
 		srv.Close()
 	}
 	slices.Sort(took)
-	require.Less(t, took[len(took)/10], time.Millisecond)
+	require.Less(t, took[len(took)/2], time.Millisecond)
 }
 
 func BenchmarkStart(b *testing.B) {

@@ -199,7 +199,7 @@ func TestSessionsOfACutOffFollowerExpireByTheLeadersClock(t *testing.T) {
 
 // Only the leader's timers end sessions, whoever has been asked to begin one anew.
 func TestSessionsExpireAfterOneIsBegunAnewThroughAFollower(t *testing.T) {
-	for _, timeout := range []int32{-1, 3000, 60_000} {
+	for timeout, expires := range map[int32]time.Duration{-1: time.Second, 3000: 4 * time.Second, 60_000: 61 * time.Second} {
 		inEnsemble(t, Config{}, func(t *testing.T, e *Ensemble) {
 			start := time.Now()
 			other := join(t, e.Member(2), 10*time.Second)
@@ -207,6 +207,7 @@ func TestSessionsExpireAfterOneIsBegunAnewThroughAFollower(t *testing.T) {
 			w.send(OpConnect, func(e *encoder) { e.int32(timeout) })
 			_, err := w.read()
 			require.NoError(t, err)
+			require.Equal(t, start.Add(expires), e.Member(2).Sessions()[0].Expires)
 			w.requireClosed()
 			require.Equal(t, 5*time.Second, time.Since(start), "the report of its member counts four seconds anew")
 			other.requireClosed()
