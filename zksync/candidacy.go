@@ -24,14 +24,7 @@ func (c candidacy) Try(ctx context.Context) (*Lease, error) { return c.g.try(ctx
 // List reads the first candidates in order, at most limit.
 func (c candidacy) List(ctx context.Context, e *zkconn.Epoch, limit int) ([]door.Candidate, error) {
 	q := c.g.q
-	names, _, err := e.Children(ctx, q.dir)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	entries, err := q.entries(ctx, e, names, nil)
+	entries, err := q.list(ctx, e)
 	if err != nil {
 		return nil, err
 	}

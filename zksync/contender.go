@@ -59,10 +59,10 @@ func Contenders(ctx context.Context, s *Session, path string) ([]Contender, erro
 		if err != nil {
 			return wrap(q.failure(ctx, err))
 		}
-		list, err := q.contenders(ctx, e)
-		if err == nil && len(list) == 0 {
-			below := &queue{s: s, dir: q.dir + "/queue"} // there, if this is a semaphore
-			list, err = below.contenders(ctx, e)
+		var list []Contender
+		at, entries, err := q.locate(ctx, e)
+		if err == nil {
+			list, err = at.describe(ctx, e, entries)
 		}
 		switch {
 		case err == nil:
@@ -74,18 +74,43 @@ func Contenders(ctx context.Context, s *Session, path string) ([]Contender, erro
 	}
 }
 
-func (q *queue) contenders(ctx context.Context, e *zkconn.Epoch) ([]Contender, error) {
+// permitQueue is where the queue of a semaphore is, below its path.
+const permitQueue = "/queue"
+
+// locate lists the queue of the lock at q's directory: the one there, or else, because the
+// lock may be a semaphore, the one below. It returns the queue that the entries are in.
+func (q *queue) locate(ctx context.Context, e *zkconn.Epoch) (*queue, []entry, error) {
+	entries, err := q.list(ctx, e)
+	if err != nil || len(entries) > 0 {
+		return q, entries, err
+	}
+	below := &queue{s: q.s, dir: q.dir + permitQueue}
+	entries, err = below.list(ctx, e)
+	return below, entries, err
+}
+
+// list reads the entries in order; none if there is no directory.
+func (q *queue) list(ctx context.Context, e *zkconn.Epoch) ([]entry, error) {
 	names, _, err := e.Children(ctx, q.dir)
 	if errors.Is(err, zk.ErrNoNode) {
-		return []Contender{}, nil
+		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	entries, err := q.entries(ctx, e, names, nil)
+	return q.entries(ctx, e, names, nil)
+}
+
+func (q *queue) contenders(ctx context.Context, e *zkconn.Epoch) ([]Contender, error) {
+	entries, err := q.list(ctx, e)
 	if err != nil {
 		return nil, err
 	}
+	return q.describe(ctx, e, entries)
+}
+
+// describe reads the entries' nodes.
+func (q *queue) describe(ctx context.Context, e *zkconn.Epoch, entries []entry) ([]Contender, error) {
 	list := make([]Contender, len(entries))
 	present := make([]bool, len(entries))
 	g, gctx := errgroup.WithContext(ctx)
@@ -162,19 +187,25 @@ func (q *queue) capacity(ctx context.Context, e *zkconn.Epoch, entries []entry) 
 	if q.terms != nil {
 		return q.terms.capacity(), nil
 	}
+	t, err := q.storedTerms(ctx, e, entries)
+	return t.capacity(), err
+}
+
+// storedTerms reads what all agreed on who queue here.
+func (q *queue) storedTerms(ctx context.Context, e *zkconn.Epoch, entries []entry) (storedTerms, error) {
 	if !slices.ContainsFunc(entries, func(en entry) bool { return en.kind == KindPermit }) {
 		return unlimited, nil
 	}
 	data, _, err := e.Get(ctx, parentOf(q.dir))
 	if err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNoAuth) {
-		return 0, err
+		return storedTerms{}, err
 	}
-	var s storedTerms
-	if json.Unmarshal(data, &s) != nil || s.capacity() <= 0 {
+	var t storedTerms
+	if json.Unmarshal(data, &t) != nil || t.capacity() <= 0 {
 		return unlimited, nil
 	}
-	return s.capacity(), nil
+	return t, nil
 }
 
-// unlimited is the capacity where it is not known.
-const unlimited = 1<<63 - 1
+// unlimited are the terms where they are not known.
+var unlimited = storedTerms{Permits: 1<<63 - 1}

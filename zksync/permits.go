@@ -18,7 +18,7 @@ type permits struct {
 }
 
 func newPermits(s *Session, path string, n int64, opts []Option) *permits {
-	g := newSingles(s, path, "/queue", KindPermit, opts)
+	g := newSingles(s, path, permitQueue, KindPermit, opts)
 	t := newTerms(g.q.s.full(path), n)
 	if g.misuse == nil && n <= 0 {
 		g.misuse = fmt.Errorf("%w: a semaphore of %d permits; it needs one at least", ErrMisuse, n)
@@ -208,11 +208,7 @@ func (s *permits) Available(ctx context.Context) (free int64, err error) {
 		if err := q.terms.read(ctx, e, q.acl); err != nil {
 			return err
 		}
-		names, _, err := e.Children(ctx, q.dir)
-		if err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return err
-		}
-		entries, err := q.entries(ctx, e, names, nil)
+		entries, err := q.list(ctx, e)
 		if err != nil {
 			return err
 		}

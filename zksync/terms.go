@@ -49,6 +49,10 @@ func (t storedTerms) capacity() int64 {
 	return t.Permits
 }
 
+// most is how many permits there ever were: every hold fits into that, also one from before
+// there were fewer.
+func (t storedTerms) most() int64 { return max(t.Most, t.Permits, t.Capacity) }
+
 // capacity is how many permits there are, as far as this request knows.
 func (t *terms) capacity() int64 { return t.now.permits }
 
@@ -123,7 +127,7 @@ func (t *terms) read(ctx context.Context, e *zkconn.Epoch, acl []zk.ACL) error {
 			continue
 		case old == nil:
 			r.version, r.mzxid, r.permits = st.Version, st.Mzxid, s.capacity()
-			r.most = max(s.Most, s.Permits, s.Capacity)
+			r.most = s.most()
 			r = t.latest.put(r)
 		}
 		if !r.stale.Load() {
