@@ -133,10 +133,7 @@ func (c *cohort) advance() {
 		if c.join != nil {
 			return // its end comes here again
 		}
-		if c.place != nil && c.place.gone.Load() {
-			c.dropLost() // lost is on its way here
-		}
-		if c.place == nil {
+		if !c.hasPlace() {
 			c.startJoin(nil, nil)
 			return
 		}
@@ -147,7 +144,17 @@ func (c *cohort) advance() {
 	}
 }
 
-// grantTo gives the place to w. mu is held; there is a place and no holder.
+// hasPlace reports whether there is a place to grant. One whose loss is on its way here, but
+// has not come yet, is forgotten: a lease of it would never be told. Every grant on a place that
+// the books have had before asks this first, under the same lock. mu is held.
+func (c *cohort) hasPlace() bool {
+	if c.place != nil && c.place.gone.Load() {
+		c.dropLost()
+	}
+	return c.place != nil
+}
+
+// grantTo gives the place to w. mu is held; there is a place, see hasPlace, and no holder.
 func (c *cohort) grantTo(w *waiter) {
 	l := newLease(w.ctx, c, c.place, c.passes, w.mirror)
 	if !c.q.s.remember(l) {

@@ -28,7 +28,7 @@ func (c *cohort) attempt(ctx context.Context, mirror bool) (*Lease, error) {
 		c.mu.Unlock()
 		return nil, ErrNotAcquired
 	}
-	if c.place != nil {
+	if c.hasPlace() {
 		c.stopIdle()
 		c.grantTo(w)
 		c.mu.Unlock()

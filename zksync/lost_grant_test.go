@@ -1,0 +1,67 @@
+package zksync
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+)
+
+// unreachable is a session that never has a connection.
+func unreachable() *Session {
+	s := newSession(settings{}, nil, "")
+	s.client = &zkconn.Client{}
+	return s
+}
+
+// losing is a place of q whose loss has begun: nobody has been told yet.
+func losing(q *queue) *place {
+	p := &place{q: q, e: &zkconn.Epoch{}}
+	p.gone.Store(true)
+	return p
+}
+
+// The first thing that a loss does is to mark the place. Whoever is granted that place
+// afterwards may be overlooked by what the loss does next, which looks for the holder once.
+func TestNothingIsGrantedOnAPlaceWhoseLossIsOnItsWay(t *testing.T) {
+	ask := func(f func(context.Context, bool) (*Lease, error)) (*Lease, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		return f(ctx, false)
+	}
+	mutex := func() *cohort { return newCohort(unreachable(), "lock", "/a", KindLock, 1, mutexPolicy, nil) }
+	for name, granted := range map[string]func() (*Lease, error){
+		"try": func() (*Lease, error) {
+			c := mutex()
+			c.place = losing(c.q)
+			return ask(c.try)
+		},
+		"acquire": func() (*Lease, error) {
+			c := mutex()
+			c.place = losing(c.q)
+			return ask(c.acquire)
+		},
+		"readers": func() (*Lease, error) {
+			r := newReaders(mutex())
+			r.current = &batch{place: losing(r.q), until: time.Now().Add(time.Hour), holds: map[*Lease]struct{}{}}
+			return ask(r.Acquire)
+		},
+		"a reader's try": func() (*Lease, error) {
+			r := newReaders(mutex())
+			r.current = &batch{place: losing(r.q), until: time.Now().Add(time.Hour), holds: map[*Lease]struct{}{}}
+			return ask(r.Try)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, err := granted()
+				require.Nil(t, l, "a lease of a place that is being lost")
+				require.Error(t, err)
+			})
+		})
+	}
+}
