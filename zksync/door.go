@@ -31,6 +31,7 @@ func init() {
 	door.OpenWith = func(s any, path string, opts any) door.Access {
 		return access{newSingles(s.(*Session), path, "", KindLock, opts.([]Option))}
 	}
+	door.CloseWithin = func(s any, d time.Duration) error { return s.(*Session).closeWithin(d) }
 	door.ProvideRelease(func(ctx context.Context, l *Lease) {
 		_ = l.unlockWithin(ctx)
 	})

@@ -258,7 +258,10 @@ func (s *Session) Conn() *zk.Conn {
 // connection that is [Tap]ped it removes the nodes, and what is left after two seconds
 // goes as soon as the connection allows. It may be called more than once, and by several at
 // once; all return together, and the same. An error concerns the session file only.
-func (s *Session) Close() error {
+func (s *Session) Close() error { return s.closeWithin(zkconn.Closing) }
+
+// closeWithin is Close that spends d at most on servers which do not answer.
+func (s *Session) closeWithin(d time.Duration) error {
 	s.mu.Lock()
 	first := !s.closed
 	s.closed = true
@@ -277,9 +280,9 @@ func (s *Session) Close() error {
 	}
 	// Of a connection that is tapped the ZooKeeper session stays, but not our part in
 	// it: all places are lost at once, and their nodes left to the reaper.
-	s.client.Stop()
+	s.client.Stop(d)
 	s.work.Wait()
-	s.client.Finish()
+	s.client.Finish(d)
 	if s.estate != nil {
 		s.result = s.estate.close()
 	}

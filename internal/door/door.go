@@ -8,6 +8,7 @@ package door
 
 import (
 	"context"
+	"time"
 
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
@@ -103,6 +104,9 @@ var (
 	scope, guard, release any
 	// Open gives access to a session, for the recipe at path.
 	Open func(s any, path string) Access
+	// CloseWithin is Close of a session for a caller whose time is up: it spends d at most on servers
+	// that do not answer. A goroutine of the client library may outlive it by a second.
+	CloseWithin func(s any, d time.Duration) error
 )
 
 // ScopeFunc runs f under a lease and unlocks: see zksync.Mutex.Do.

@@ -30,7 +30,7 @@ func Adopt(cfg Config, conn *zk.Conn) *Client {
 	c := &Client{
 		cfg: cfg, pace: newPace(cfg.Timeout), adopted: conn,
 		stopping: make(chan struct{}), moved: make(chan struct{}),
-		subs: make(map[*Subscription]struct{}),
+		subs: make(map[*Subscription]struct{}), exhaust: func() {},
 	}
 	if c.abandon = closedBy(conn); c.abandon == nil {
 		// A client library that does not let us see its end: better an orphan in its

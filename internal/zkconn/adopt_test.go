@@ -90,7 +90,7 @@ func TestTheReaperOfAnAdoptedConnectionOutlivesItsEpoch(t *testing.T) {
 		conn, c, e := adopt(t, srv)
 		dir(t, e, "_c_1-lock-0")
 		done := e.Reap(zkconn.Litter{Dir: "/d", Node: "/d/_c_1-lock-0"})
-		c.Stop()
+		c.Stop(zkconn.Closing)
 		reaped(t, done, time.Second)
 		srv.CheckChildren(t, "/d")
 		_, _, err := conn.Exists("/")

@@ -39,7 +39,7 @@ func (c *Client) ended(id int64) {
 
 // endOne makes one attempt, which Close lets finish as it does that at its own session.
 func (c *Client) endOne(addr string, dead Credentials) error {
-	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	ctx, cancel := context.WithTimeout(c.patience, Closing)
 	defer cancel()
 	return c.endSession(ctx, addr, dead)
 }

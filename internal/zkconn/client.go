@@ -26,6 +26,9 @@ type Client struct {
 	runs     sync.WaitGroup // the run loop and what it starts
 	graves   graves
 
+	patience context.Context // ends when nothing may be tried any more to end sessions
+	exhaust  context.CancelFunc
+
 	mu      sync.Mutex
 	state   State
 	epoch   *Epoch        // the newest
@@ -49,6 +52,7 @@ func Open(cfg Config) *Client {
 		graves: newGraves(), stopping: make(chan struct{}), moved: make(chan struct{}),
 		subs: make(map[*Subscription]struct{}),
 	}
+	c.patience, c.exhaust = context.WithCancel(context.Background())
 	c.runs.Add(1)
 	go c.run()
 	return c
@@ -93,7 +97,7 @@ func (c *Client) run() {
 		}
 		select {
 		case <-stopping:
-			ctx, cancel := context.WithTimeout(context.Background(), closing)
+			ctx, cancel := context.WithTimeout(c.patience, Closing)
 			defer cancel()
 			c.endAll(ctx, e)
 			return

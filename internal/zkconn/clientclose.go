@@ -1,19 +1,14 @@
 package zkconn
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
-// end ends the last epoch and its session, in two seconds at most.
+// end ends the last epoch and its session, as long as there is patience.
 func (c *Client) end(e *Epoch) {
-	ctx, cancel := context.WithTimeout(context.Background(), closing)
-	defer cancel()
 	if e.Linked() {
 		addr := e.address()
 		e.shutdown(true)
-		c.endUnreached(ctx, e) // if there was no answer
-		c.buryRest(ctx, addr)
+		c.endUnreached(c.patience, e) // if there was no answer
+		c.buryRest(c.patience, addr)
 		return
 	}
 	down := make(chan struct{})
@@ -21,38 +16,37 @@ func (c *Client) end(e *Epoch) {
 		defer close(down)
 		e.shutdown(false)
 	}()
-	c.endAll(ctx, e)
+	c.endAll(c.patience, e)
 	<-down
 }
 
-// closing limits how long Close tries to reach a server, to end the session there.
-const closing = 2 * time.Second
+// Closing limits how long Close tries to reach a server, to end the session there.
+const Closing = 2 * time.Second
 
 // Close is Stop and Finish.
 func (c *Client) Close() {
-	c.Stop()
-	c.Finish()
+	c.Stop(Closing)
+	c.Finish(Closing)
 }
 
-// Stop ends the session on the servers, if one can be reached within two seconds;
-// that of an adopted connection is left alone. Whoever waits is told ErrClosed
-// first.
-func (c *Client) Stop() {
+// Stop ends the session on the servers, if one can be reached within d; that of an
+// adopted connection is left alone. Whoever waits is told ErrClosed first.
+func (c *Client) Stop(d time.Duration) {
 	c.stop.Do(func() {
 		c.mu.Lock()
 		c.become(Closed)
 		c.mu.Unlock()
+		time.AfterFunc(d, c.exhaust)
 		close(c.stopping)
 	})
 	c.runs.Wait()
 }
 
-// Finish gives the reaper of an adopted connection two seconds to finish what Stop
-// leaves to it. What it could not do by then it does later, in the background, when the
+// Finish gives the reaper of an adopted connection d to finish what Stop leaves to it. What it could not do by then it does later, in the background, when the
 // connection allows: see adoptedreap.go for how that ends.
-func (c *Client) Finish() {
+func (c *Client) Finish(d time.Duration) {
 	c.rest.Do(func() {
-		t := time.NewTimer(closing)
+		t := time.NewTimer(d)
 		defer t.Stop()
 		select {
 		case <-c.errands.finished():

@@ -81,7 +81,7 @@ func (e *Epoch) endedCleanly() bool {
 }
 
 // shutdown joins everything that the epoch started. With graceful set and a
-// connection at hand it ends the session on the servers first.
+// connection at hand it ends the session on the servers first, while the client has patience.
 func (e *Epoch) shutdown(graceful bool) {
 	e.mu.Lock()
 	e.draining = true
@@ -94,7 +94,10 @@ func (e *Epoch) shutdown(graceful bool) {
 	}
 	if graceful && linked {
 		go quit()
-		<-closed
+		select {
+		case <-closed:
+		case <-e.client.patience.Done():
+		}
 	}
 	e.lose(ErrClosed)
 	e.kill()
@@ -114,7 +117,10 @@ func (e *Epoch) shutdown(graceful bool) {
 		defer close(ended)
 		for range e.events { // closed when the client's loop has ended
 		}
-		<-closed
+		select {
+		case <-closed:
+		case <-e.client.patience.Done(): // it waits for an answer that nobody will give, for a second
+		}
 	}()
 	// The loop may stand still for ever if somebody else was using the client at this moment:
 	// it puts three answers where there is room for two. Then it is left; it holds nothing of ours
