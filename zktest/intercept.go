@@ -81,7 +81,7 @@ func (s *Server) InterceptFunc(f func(*Request) Verdict) (remove func()) {
 			return zkserver.Verdict{}, false
 		}
 		v := f(q).wire()
-		return v, v.Fate != zkserver.FateNormal || v.ReplyDelay > 0
+		return v, v.Acts()
 	}}
 	s.addJudge(j)
 	return func() { s.removeJudge(j) }
@@ -91,10 +91,8 @@ func (v Verdict) wire() zkserver.Verdict {
 	fate := [...]zkserver.Fate{
 		zkserver.FateNormal, zkserver.FateRequestLost, zkserver.FateReplyLost, zkserver.FateDuplicate, zkserver.FateFailed,
 	}[v.Fate]
-	w := zkserver.Verdict{Fate: fate, Code: zkserver.Code(v.Code), ReplyDelay: v.DelayReply}
-	if v.Delay > 0 || v.Hold != nil {
-		w.Fate, w.Then, w.Delay, w.Release = zkserver.FateHeld, fate, v.Delay, v.Hold
-		w.Queued = v.Queued
+	return zkserver.Verdict{
+		Fate: fate, Code: zkserver.Code(v.Code), ReplyDelay: v.DelayReply,
+		Hold: v.Delay > 0 || v.Hold != nil, Delay: v.Delay, Release: v.Hold, Queued: v.Queued,
 	}
-	return w
 }

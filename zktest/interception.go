@@ -65,21 +65,17 @@ func (in *Interception) decide(q *Request, taken bool) (zkserver.Verdict, bool) 
 	defer in.mu.Unlock()
 	in.matched++
 	v := in.rule.verdict
-	counts := v.Fate == zkserver.FateNormal && v.ReplyDelay == 0
-	if taken && !counts || !in.rule.acts(in.matched) {
+	if taken && v.Acts() || !in.rule.acts(in.matched) {
 		return zkserver.Verdict{}, false
 	}
 	in.fired++
-	if counts {
-		return v, false
-	}
-	if v.Fate == zkserver.FateHeld && v.Delay == 0 {
+	if v.Hold && v.Delay == 0 {
 		h := &holding{release: make(chan struct{})}
 		in.held = append(in.held, h)
 		in.signal()
 		v.Release, v.OnDrop = h.release, func() { in.forget(h) }
 	}
-	return v, true
+	return v, v.Acts()
 }
 
 // forget is called when the server has dropped a request that was held.

@@ -87,11 +87,10 @@ func (r *Rule) check() error {
 
 // checkVerdict finds verdicts that do nothing, or ask for what cannot be done.
 func checkVerdict(v zkserver.Verdict) error {
-	fails := v.Fate == zkserver.FateFailed || v.Fate == zkserver.FateHeld && v.Then == zkserver.FateFailed
 	switch {
-	case fails && v.Code == zkserver.CodeOK:
+	case v.Fate == zkserver.FateFailed && v.Code == zkserver.CodeOK:
 		return errors.New("zktest: an error with code 0, which is success")
-	case v.Queued && v.Fate != zkserver.FateHeld:
+	case v.Queued && !v.Hold:
 		return errors.New("zktest: Queued without Hold or Delay: nothing would wait")
 	case v.Delay < 0 || v.ReplyDelay < 0:
 		return fmt.Errorf("zktest: a delay of %v", min(v.Delay, v.ReplyDelay))

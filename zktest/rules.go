@@ -49,7 +49,8 @@ func (r *Rule) LoseRequest() *Rule { return r.then(zkserver.FateRequestLost) }
 func (r *Rule) LoseReply() *Rule { return r.then(zkserver.FateReplyLost) }
 
 // Duplicate applies the request twice, as a client that blindly repeats it would. Only the
-// last reply is sent: whoever repeats a request does so because the first reply was lost.
+// last reply is sent: whoever repeats a request does so because the first reply was lost. What concerns the connection
+// itself, Connect and SetAuth, happens once all the same.
 func (r *Rule) Duplicate() *Rule { return r.then(zkserver.FateDuplicate) }
 
 // Error answers with an error code, such as -110 for "node exists", and applies nothing. For
@@ -64,8 +65,8 @@ func (r *Rule) Delay(d time.Duration) *Rule {
 	if d == 0 {
 		return r
 	}
-	r.verdict.Delay = d
-	return r.park()
+	r.verdict.Hold, r.verdict.Delay = true, d
+	return r
 }
 
 // Hold parks the request until it is released through the [Interception]. Later requests of the same
@@ -76,8 +77,8 @@ func (r *Rule) Delay(d time.Duration) *Rule {
 // dropped, as what is left unread on a connection is. In an [Ensemble] it is refused on release if the session is at another member by then. See
 // [Rule.Queued] for one that the server has read.
 func (r *Rule) Hold() *Rule {
-	r.verdict.Delay = 0
-	return r.park()
+	r.verdict.Hold, r.verdict.Delay = true, 0
+	return r
 }
 
 // DelayReply applies the request at once and keeps the reply back for d, and with it what the server has to
@@ -96,21 +97,7 @@ func (r *Rule) Queued() *Rule {
 	return r
 }
 
-func (r *Rule) then(f zkserver.Fate) *Rule {
-	if r.verdict.Fate == zkserver.FateHeld {
-		r.verdict.Then = f
-		return r
-	}
-	r.verdict.Fate = f
-	return r
-}
-
-func (r *Rule) park() *Rule {
-	if r.verdict.Fate != zkserver.FateHeld {
-		r.verdict.Then, r.verdict.Fate = r.verdict.Fate, zkserver.FateHeld
-	}
-	return r
-}
+func (r *Rule) then(f zkserver.Fate) *Rule { r.verdict.Fate = f; return r }
 
 func (r *Rule) matches(q *Request) bool {
 	if r.session != 0 && q.Session != r.session || !q.is(r.op) {

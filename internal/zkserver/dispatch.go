@@ -104,29 +104,21 @@ func (c *conn) accept(r *request) bool {
 // judge acts on a verdict: now, or later when the request is held.
 func (c *conn) judge(a *arrival, v Verdict) {
 	r := a.req
-	r.fate, r.late = v.Fate, v.ReplyDelay
-	switch v.Fate {
-	case FateHeld:
-		a.hold = v.Release
-		if a.hold == nil {
-			a.hold = make(chan struct{})
-		}
-		if v.Delay > 0 {
-			a.until = time.Now().Add(v.Delay)
-		}
-		r.fate, r.code = v.Then, v.failure()
-		a.queued, a.onDrop = v.Queued, v.OnDrop
-		c.in.putBack(a)
+	r.fate, r.code = v.fateOf(r.call.Op)
+	r.late = v.ReplyDelay
+	if !v.Hold {
+		c.proceed(a)
 		return
-	case FateFailed:
-		r.code = v.failure()
-	case FateDuplicate:
-		switch r.call.Op {
-		case OpConnect, opCreateSession, OpAuth, OpSASL:
-			r.fate = FateNormal // there is nothing that could happen twice
-		}
 	}
-	c.proceed(a)
+	a.hold = v.Release
+	if a.hold == nil {
+		a.hold = make(chan struct{})
+	}
+	if v.Delay > 0 {
+		a.until = time.Now().Add(v.Delay)
+	}
+	a.queued, a.onDrop = v.Queued, v.OnDrop
+	c.in.putBack(a)
 }
 
 // proceed lets a judged request run.

@@ -130,7 +130,7 @@ func TestAHeldRequestIsOutstanding(t *testing.T) {
 	release := make(chan struct{})
 	cfg := Config{Intercept: func(r *Request) Verdict {
 		if r.Op == OpSync {
-			return Verdict{Fate: FateHeld, Release: release}
+			return Verdict{Hold: true, Release: release}
 		}
 		return Verdict{}
 	}}

@@ -106,11 +106,8 @@ func (s *Server) finishConnect(r *request) {
 	if c.readOnlyAware {
 		e.bool(false)
 	}
-	switch r.fate {
-	case FateReplyLost:
+	if r.fate == FateReplyLost {
 		c.abort()
-		return
-	case FateDuplicate:
 		return
 	}
 	c.send(e.frame())

@@ -148,7 +148,7 @@ var scales = []scaled{
 		release := make(chan struct{})
 		s := newServer(t, Config{Intercept: func(r *Request) Verdict {
 			if r.Path == "/" {
-				return Verdict{Fate: FateHeld, Release: release}
+				return Verdict{Hold: true, Release: release}
 			}
 			return Verdict{}
 		}})

@@ -112,7 +112,7 @@ func TestWhatWaitsInFrontOfAHoldIsBoundedAndHandledInOrder(t *testing.T) {
 	release := make(chan struct{})
 	cfg := Config{Tick: time.Second, Intercept: func(r *Request) Verdict {
 		if r.Path == "/0" {
-			return Verdict{Fate: FateHeld, Release: release}
+			return Verdict{Hold: true, Release: release}
 		}
 		return Verdict{}
 	}}
@@ -143,7 +143,7 @@ func TestHeartbeatsPassAHoldHoweverMuchWaits(t *testing.T) {
 	cfg := Config{Tick: time.Second, Intercept: func(r *Request) Verdict {
 		if r.Op == OpExists {
 			held++
-			return Verdict{Fate: FateHeld, Delay: time.Millisecond}
+			return Verdict{Hold: true, Delay: time.Millisecond}
 		}
 		return Verdict{}
 	}}

@@ -12,30 +12,30 @@ const (
 	FateRequestLost
 	// FateReplyLost applies the request and drops the connection instead of replying.
 	FateReplyLost
-	// FateDuplicate applies the request twice; only the last reply is sent.
+	// FateDuplicate applies the request twice; only the last reply is sent. What cannot happen twice, such as a
+	// connect, runs once.
 	FateDuplicate
 	// FateFailed answers with [Verdict.Code]; the request is not applied.
 	FateFailed
-	// FateHeld parks the request, and those behind it on its connection, until Release
-	// is closed or Delay is over. Heartbeats pass it.
-	FateHeld
 	// FateDropped is what becomes of a held request whose client has come back on another connection. It is no
 	// verdict.
 	FateDropped
 )
 
-var fateNames = [...]string{"", "request lost", "reply lost", "duplicate", "failed by rule", "held", "dropped: its client has a new connection"}
+var fateNames = [...]string{"", "request lost", "reply lost", "duplicate", "failed by rule", "dropped: its client has a new connection"}
 
 // String returns a short description for logs; nothing for FateNormal.
 func (f Fate) String() string { return fateNames[f] }
 
 // Verdict is an interceptor's decision about one request. The zero value lets it run.
 type Verdict struct {
-	Fate    Fate
-	Code    Code            // with FateFailed
-	Delay   time.Duration   // with FateHeld: release after this time; 0 never
-	Release <-chan struct{} // with FateHeld: release when closed; may be nil
-	Then    Fate            // with FateHeld: what happens on release
+	Fate Fate
+	Code Code // with FateFailed
+	// Hold parks the request before it meets its fate, and those behind it on its connection, until Release is closed or
+	// Delay is over. Heartbeats pass it.
+	Hold    bool
+	Delay   time.Duration   // with Hold: release after this time; 0 never
+	Release <-chan struct{} // with Hold: release when closed; may be nil
 	// ReplyDelay keeps the reply back, and what follows it on the connection.
 	ReplyDelay time.Duration
 	// Queued makes a held request one that the server has read: see conn.supersede.
@@ -44,12 +44,23 @@ type Verdict struct {
 	OnDrop func()
 }
 
-// failure returns the code of a request that is to fail, now or when it is released.
-func (v Verdict) failure() Code {
-	if v.Fate == FateFailed || v.Then == FateFailed {
-		return v.Code
+// Acts tells whether the verdict does anything to a request.
+func (v Verdict) Acts() bool { return v.Fate != FateNormal || v.Hold || v.ReplyDelay > 0 }
+
+// fateOf returns what a verdict makes of a request, now or on release, and with which code it fails.
+func (v Verdict) fateOf(op Op) (Fate, Code) {
+	switch {
+	case v.Fate == FateFailed:
+		return FateFailed, v.Code
+	case v.Fate == FateDuplicate && !repeatable(op):
+		return FateNormal, CodeOK
 	}
-	return CodeOK
+	return v.Fate, CodeOK
+}
+
+// repeatable tells whether an operation can happen twice: not if it concerns the connection itself.
+func repeatable(op Op) bool {
+	return known(op) && op != OpConnect && op != opCreateSession && op != OpAuth && op != OpSASL
 }
 
 // Request describes a request to interceptors and, once it is finished, to
