@@ -257,5 +257,5 @@ func (p *place) scout(ahead, blockers []entry) (name string, ok bool) {
 	return next[0].name, true
 }
 
-// path is the directory's path as the session's user knows it.
-func (q *queue) path() string { return strings.TrimPrefix(q.dir, q.s.chroot) }
+// path is the primitive's path as the session's user knows it.
+func (q *queue) path() string { return strings.TrimSuffix(q.s.local(q.dir), q.sub) }

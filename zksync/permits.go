@@ -43,15 +43,18 @@ func (s *permits) Acquire(ctx context.Context, n int64, mirror bool) (*Lease, er
 	if err := s.check(n); err != nil {
 		return nil, err
 	}
-	for q := s.request(n); ; {
-		l, err := s.g.get(ctx, mirror, func(ctx context.Context) (*place, error) { return s.obtain(ctx, q) })
-		if !errors.Is(err, errTooBig) {
-			return l, err
+	q := s.request(n)
+	return s.g.get(ctx, mirror, func(ctx context.Context) (*place, error) {
+		for {
+			p, err := s.obtain(ctx, q)
+			if !errors.Is(err, errTooBig) {
+				return p, err
+			}
+			if err := q.awaitTerms(ctx); err != nil {
+				return nil, err
+			}
 		}
-		if err := q.awaitTerms(ctx); err != nil {
-			return nil, err
-		}
-	}
+	})
 }
 
 // Try acquires n permits if they can be had at once, else it fails with ErrNotAcquired.
@@ -59,13 +62,16 @@ func (s *permits) Try(ctx context.Context, n int64, mirror bool) (*Lease, error)
 	if err := s.check(n); err != nil {
 		return nil, err
 	}
-	for q := s.request(n); ; {
-		l, err := s.g.get(ctx, mirror, func(ctx context.Context) (*place, error) { return s.tryObtain(ctx, q) })
-		if !errors.Is(err, ErrNotAcquired) || !q.terms.now.stale.Load() {
-			return l, err
+	q := s.request(n)
+	return s.g.get(ctx, mirror, func(ctx context.Context) (*place, error) {
+		for {
+			p, err := s.tryObtain(ctx, q)
+			if !errors.Is(err, ErrNotAcquired) || !q.terms.now.stale.Load() {
+				return p, err
+			}
+			// It was refused under terms that have changed meanwhile.
 		}
-		// It was refused under terms that have changed meanwhile.
-	}
+	})
 }
 
 // obtain waits for a place. On a connection that does not tell in order what happened, it

@@ -21,6 +21,7 @@ import (
 type queue struct {
 	s      *Session
 	dir    string // on the servers, chroot included
+	sub    string // its end, where the queue is below the primitive's path
 	kind   Kind
 	weight int64
 	grant  policy

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/zksemaphore"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -116,3 +117,54 @@ func (slowTracer) AcquireStart(ctx context.Context, _ zksync.AcquireStartData) c
 }
 func (slowTracer) AcquireEnd(context.Context, zksync.AcquireEndData) {}
 func (slowTracer) Lost(context.Context, zksync.LossData)             { time.Sleep(time.Hour) }
+
+// A request for more permits than there are waits outside the queue, and tries again.
+func TestATracerIsToldOnceOfARequestThatWaitsForAResize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		d := &diary{}
+		w := zksemaphore.NewWeighted(srv.Session(t, zksync.WithTracer(d)), "/sem", 1)
+		d.take()
+		for want := int64(2); want <= 3; want++ {
+			time.AfterFunc(time.Second, func() { _ = w.Resize(t.Context(), want) })
+			l, err := w.AcquireLease(t.Context(), want)
+			require.NoError(t, err)
+			require.NoError(t, l.Unlock())
+			require.Equal(t, []string{
+				"start permit /sem",
+				"end true after 1s, error <nil>, epoch 1, ours yes",
+				"release /sem after 0s, ours yes",
+			}, d.take())
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := w.AcquireLease(ctx, 4)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, []string{
+			"start permit /sem",
+			"end false after 1s, error context deadline exceeded, epoch 0, ours yes",
+		}, d.take())
+	})
+}
+
+func TestATracerIsToldOnceOfAnAttemptDuringAResize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		d := &diary{}
+		other := zksemaphore.NewWeighted(srv.Session(t), "/sem", 1)
+		held, err := other.AcquireLease(t.Context(), 1)
+		require.NoError(t, err)
+		w := zksemaphore.NewWeighted(srv.Session(t, zksync.WithTracer(d)), "/sem", 1)
+		d.take()
+		srv.Intercept(zktest.On(zktest.GetChildren, "/sem/queue").Nth(1).Delay(time.Second))
+		time.AfterFunc(time.Second/2, func() { _ = other.Resize(t.Context(), 2) })
+		l, err := w.TryAcquireLease(t.Context(), 1)
+		require.NoError(t, err)
+		require.Equal(t, []string{
+			"start permit /sem",
+			"end true after 1s, error <nil>, epoch 1, ours yes",
+		}, d.take())
+		require.NoError(t, l.Unlock())
+		require.NoError(t, held.Unlock())
+	})
+}

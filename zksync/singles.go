@@ -35,7 +35,7 @@ func newSingles(s *Session, path, sub string, kind Kind, opts []Option) *singles
 	}
 	g.set, g.misuse = set, err
 	g.q = &queue{
-		s: s, dir: s.full(path) + sub, kind: kind, weight: 1, grant: policyFor(kind, 1),
+		s: s, dir: s.full(path) + sub, sub: sub, kind: kind, weight: 1, grant: policyFor(kind, 1),
 		acl: set.acl, name: set.name, readOnlyDir: new(atomic.Bool),
 	}
 	if len(g.q.acl) == 0 {
