@@ -68,6 +68,9 @@ func TestAClientGetsItsSessionWhateverBecomesOfItsConnect(t *testing.T) {
 		conn := srv.Connect(t, 10*time.Second)
 		require.Equal(t, after, time.Since(start))
 		require.Equal(t, 1, in.Fired())
+		for _, q := range srv.Log() {
+			require.NotEqual(t, "duplicate", q.Fate, "it happens once, and the log says so")
+		}
 		mustCreate(t, conn, "/n", 0)
 	})
 }
