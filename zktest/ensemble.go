@@ -61,14 +61,15 @@ func StartEnsemble(n int, opts ...Option) *Ensemble {
 }
 
 func newEnsemble(tb testing.TB, n int, opts []Option) *Ensemble {
-	e := &Ensemble{tb: tb, opts: newOptions(opts)}
-	if err := e.opts.check(); err != nil {
+	o, err := newOptions(opts)
+	if err != nil {
 		if tb == nil {
 			panic(err.Error())
 		}
 		tb.Helper()
 		tb.Fatal(err)
 	}
+	e := &Ensemble{tb: tb, opts: o}
 	for i := range n {
 		s := newServer(e.opts)
 		s.tb, s.name = tb, fmt.Sprintf("member %d: ", i)

@@ -49,6 +49,12 @@ func (g *signals) count() int {
 // OnElected has f called when a member takes over as leader, with the instant. f runs while the servers are locked: it must be
 // quick and must not call them.
 func (e *Ensemble) OnElected(f func(leader int, at time.Time)) {
+	if e.tb != nil {
+		e.tb.Helper()
+	}
+	if e.servers[0].missing("Ensemble.OnElected", f == nil) {
+		return
+	}
 	e.elected.mu.Lock()
 	defer e.elected.mu.Unlock()
 	e.elected.hooks = append(e.elected.hooks, f)
@@ -76,6 +82,12 @@ func (e *Ensemble) WaitLeader(t testing.TB) int {
 // OnCommit has f called for each transaction when it is committed: when the first member, the leader, applies it. In all else it
 // is [Server.OnCommit].
 func (e *Ensemble) OnCommit(f func(Txn)) {
+	if e.tb != nil {
+		e.tb.Helper()
+	}
+	if e.servers[0].missing("Ensemble.OnCommit", f == nil) {
+		return
+	}
 	for _, s := range e.servers {
 		s.mu.Lock()
 		s.onFirst = append(s.onFirst, f)
@@ -85,6 +97,12 @@ func (e *Ensemble) OnCommit(f func(Txn)) {
 
 // OnSessionExpired is [Server.OnSessionExpired]: called once for each session, by whichever member leads.
 func (e *Ensemble) OnSessionExpired(f func(id int64, at time.Time)) {
+	if e.tb != nil {
+		e.tb.Helper()
+	}
+	if e.servers[0].missing("Ensemble.OnSessionExpired", f == nil) {
+		return
+	}
 	for _, s := range e.servers {
 		s.OnSessionExpired(f)
 	}
@@ -95,6 +113,12 @@ func (e *Ensemble) Intercept(r *Rule) *Interception { return intercept(r, e.serv
 
 // InterceptFunc is [Server.InterceptFunc] on all members.
 func (e *Ensemble) InterceptFunc(f func(*Request) Verdict) (remove func()) {
+	if e.tb != nil {
+		e.tb.Helper()
+	}
+	if e.servers[0].missing("Ensemble.InterceptFunc", f == nil) {
+		return func() {}
+	}
 	var removes []func()
 	for _, s := range e.servers {
 		removes = append(removes, s.InterceptFunc(f))

@@ -41,8 +41,10 @@ type Txn struct {
 // and must not call the server, which fails the test. In a bubble Txn.Time is the exact virtual instant at which the
 // server granted or deleted something.
 func (s *Server) OnCommit(f func(Txn)) {
-	if f == nil {
-		s.errorf("zktest: OnCommit(nil): nothing to call")
+	if s.tb != nil {
+		s.tb.Helper()
+	}
+	if s.missing("OnCommit", f == nil) {
 		return
 	}
 	s.mu.Lock()
@@ -54,8 +56,10 @@ func (s *Server) OnCommit(f func(Txn)) {
 // closes its session. f runs while the server is locked: it must be quick and must not call the
 // server.
 func (s *Server) OnSessionExpired(f func(id int64, at time.Time)) {
-	if f == nil {
-		s.errorf("zktest: OnSessionExpired(nil): nothing to call")
+	if s.tb != nil {
+		s.tb.Helper()
+	}
+	if s.missing("OnSessionExpired", f == nil) {
 		return
 	}
 	s.mu.Lock()

@@ -76,6 +76,12 @@ type Verdict struct {
 // InterceptFunc lets f decide about every request, of every kind, until remove is called. f may be
 // called by several connections at once, must not block, and may call the server except to wait.
 func (s *Server) InterceptFunc(f func(*Request) Verdict) (remove func()) {
+	if s.tb != nil {
+		s.tb.Helper()
+	}
+	if s.missing("InterceptFunc", f == nil) {
+		return func() {}
+	}
 	j := &judge{decide: func(q *Request, taken bool) (zkserver.Verdict, bool) {
 		if taken {
 			return zkserver.Verdict{}, false

@@ -15,6 +15,9 @@ import (
 
 // check finds options that contradict each other or themselves.
 func (o *options) check() error {
+	if o.wrong != nil {
+		return o.wrong
+	}
 	for _, d := range []struct {
 		option string
 		value  time.Duration
@@ -96,6 +99,17 @@ func checkVerdict(v zkserver.Verdict) error {
 		return fmt.Errorf("zktest: a delay of %v", min(v.Delay, v.ReplyDelay))
 	}
 	return nil
+}
+
+// missing fails the test if a function that is to be called later is nil.
+func (s *Server) missing(what string, isNil bool) bool {
+	if s.tb != nil {
+		s.tb.Helper()
+	}
+	if isNil {
+		s.errorf("zktest: %s(nil): nothing to call", what)
+	}
+	return isNil
 }
 
 // calledFromHook fails the test of whoever calls the server from a hook. The call itself is let through: that

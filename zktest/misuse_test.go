@@ -257,3 +257,39 @@ func TestAPrinterThatCallsTheServerFailsTheTestAndNothingHangs(t *testing.T) {
 		require.Contains(t, srv.Tree(), "/b")
 	})
 }
+
+func TestAFunctionThatIsMissingIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tb := &fakeTB{TB: t}
+		srv, e := zktest.Run(tb), zktest.RunEnsemble(tb, 3)
+		for says, do := range map[string]func(){
+			"zktest: OnCommit(nil): nothing to call":                  func() { srv.OnCommit(nil) },
+			"zktest: OnSessionExpired(nil): nothing to call":          func() { srv.OnSessionExpired(nil) },
+			"zktest: InterceptFunc(nil): nothing to call":             func() { srv.InterceptFunc(nil)() },
+			"zktest: Ensemble.OnCommit(nil): nothing to call":         func() { e.OnCommit(nil) },
+			"zktest: Ensemble.OnSessionExpired(nil): nothing to call": func() { e.OnSessionExpired(nil) },
+			"zktest: Ensemble.OnElected(nil): nothing to call":        func() { e.OnElected(nil) },
+			"zktest: Ensemble.InterceptFunc(nil): nothing to call":    func() { e.InterceptFunc(nil)() },
+			"zktest: Intercept(nil): make a rule with On":             func() { e.Intercept(nil).Remove() },
+		} {
+			tb.errors = nil
+			do()
+			require.Equal(t, []string{says}, tb.errors)
+		}
+		mustCreate(t, srv.Connect(t, 10*time.Second), "/n", 0)
+		mustCreate(t, e.Connect(t, 10*time.Second), "/n", 0)
+		e.ElectLeader(0)
+		e.Expire(e.Connect(t, 10*time.Second).SessionID())
+	})
+}
+
+func TestAPrinterThatIsMissingIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	tb := &fakeTB{TB: t}
+	require.Panics(t, func() { zktest.Run(tb, zktest.WithVerbose(nil)) })
+	require.Panics(t, func() { zktest.RunEnsemble(tb, 3, zktest.WithVerbose(nil)) })
+	says := "zktest: WithVerbose(nil): nothing to call"
+	require.Equal(t, []string{says, says}, tb.errors)
+	require.PanicsWithValue(t, says, func() { zktest.Start(zktest.WithVerbose(nil)) })
+}

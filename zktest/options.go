@@ -18,19 +18,21 @@ type options struct {
 	verbose func(line string)
 	lenient bool
 	seeded  bool
+	wrong   error // what an option was given that it cannot work with
 
 	ensemble zkserver.EnsembleConfig
 }
 
-func newOptions(opts []Option) options {
+// newOptions returns the defaults as the options change them, or what is wrong with those.
+func newOptions(opts []Option) (options, error) {
 	o := options{cfg: zkserver.Config{Tick: 50 * time.Millisecond, MaxTimeout: time.Hour}}
 	for _, opt := range opts {
 		opt(&o)
 	}
-	if err := o.chooseSeed(); err != nil {
-		panic(err)
+	if err := o.check(); err != nil {
+		return o, err
 	}
-	return o
+	return o, o.chooseSeed()
 }
 
 // WithTick sets the tick: sessions expire at the first tick boundary after their timeout has

@@ -2,6 +2,7 @@ package zktest
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -17,7 +18,7 @@ const SeedEnv = "ZKTEST_SEED"
 // on a network, and as it hardly ever is on a test machine.
 //
 // The times are drawn with a seed: that of [WithSeed], or of the environment variable ZKTEST_SEED, or a
-// random one. A test that fails prints it. In a synctest bubble the same seed gives the same times: they depend on
+// random one. A variable that holds no number fails the test. A test that fails prints the seed. In a synctest bubble the same seed gives the same times: they depend on
 // which session it is, counted in the order in which they were opened, and on how many messages it got before.
 func WithReordering(limit time.Duration) Option {
 	return func(o *options) { o.cfg.Reordering = limit }
@@ -40,7 +41,7 @@ func (o *options) chooseSeed() error {
 	}
 	seed, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return fmt.Errorf("zktest: %s=%q is no seed", SeedEnv, text)
+		return fmt.Errorf("zktest: %s=%q is no seed: want a number from 0 to %d", SeedEnv, text, uint64(math.MaxUint64))
 	}
 	o.cfg.Seed = seed
 	return nil

@@ -78,7 +78,13 @@ func TestTheSeedMayComeFromTheEnvironment(t *testing.T) {
 	require.EqualValues(t, 7, zktest.Run(t, zktest.WithReordering(time.Millisecond), zktest.WithSeed(7)).Seed())
 	require.Zero(t, zktest.Run(t).Seed(), "nothing is drawn")
 	t.Setenv(zktest.SeedEnv, "xyz")
-	require.PanicsWithError(t, `zktest: ZKTEST_SEED="xyz" is no seed`, func() { zktest.Start(zktest.WithReordering(1)) })
+	says := `zktest: ZKTEST_SEED="xyz" is no seed: want a number from 0 to 18446744073709551615`
+	require.PanicsWithValue(t, says, func() { zktest.Start(zktest.WithReordering(1)) })
+	require.PanicsWithValue(t, says, func() { zktest.StartEnsemble(3, zktest.WithReordering(1)) })
+	tb := &fakeTB{TB: t}
+	require.PanicsWithValue(t, "fatal", func() { zktest.Run(tb, zktest.WithReordering(1)) }, "t fails")
+	require.PanicsWithValue(t, "fatal", func() { zktest.RunEnsemble(tb, 3, zktest.WithReordering(1)) })
+	require.Equal(t, []string{says, says}, tb.errors)
 }
 
 func TestAFailedTestTellsItsSeed(t *testing.T) {

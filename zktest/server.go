@@ -52,8 +52,8 @@ type Server struct {
 // testing/synctest bubble.
 func Run(t testing.TB, opts ...Option) *Server {
 	t.Helper()
-	o := newOptions(opts)
-	if err := o.check(); err != nil {
+	o, err := newOptions(opts)
+	if err != nil {
 		t.Fatal(err)
 	}
 	s := start(o)
@@ -66,8 +66,8 @@ func Run(t testing.TB, opts ...Option) *Server {
 // and methods that would fail the test panic, as it does itself if options contradict each other. For TestMain, examples
 // and programs.
 func Start(opts ...Option) *Server {
-	o := newOptions(opts)
-	if err := o.check(); err != nil {
+	o, err := newOptions(opts)
+	if err != nil {
 		panic(err.Error())
 	}
 	return start(o)

@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,7 +14,12 @@ import (
 //
 // With t.Log of a test, end every client before the test ends, as Connect and Session do: a late line would panic.
 func WithVerbose(print func(args ...any)) Option {
-	return func(o *options) { o.verbose = func(line string) { print(line) } }
+	return func(o *options) {
+		if print == nil {
+			o.wrong = errors.New("zktest: WithVerbose(nil): nothing to call")
+		}
+		o.verbose = func(line string) { print(line) }
+	}
 }
 
 // say prints a line of its own.
