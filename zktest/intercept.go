@@ -1,7 +1,9 @@
 package zktest
 
 import (
+	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/zkserver"
@@ -75,6 +77,8 @@ type Verdict struct {
 
 // InterceptFunc lets f decide about every request, of every kind, until remove is called. f may be
 // called by several connections at once, must not block, and may call the server except to wait.
+//
+// A verdict that makes no sense, such as Fail without a Code, fails the test, once, and the request runs.
 func (s *Server) InterceptFunc(f func(*Request) Verdict) (remove func()) {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -82,23 +86,34 @@ func (s *Server) InterceptFunc(f func(*Request) Verdict) (remove func()) {
 	if s.missing("InterceptFunc", f == nil) {
 		return func() {}
 	}
+	var wrong sync.Once
 	j := &judge{decide: func(q *Request, taken bool) (zkserver.Verdict, bool) {
 		if taken {
 			return zkserver.Verdict{}, false
 		}
-		v := f(q).wire()
+		v, err := f(q).wire()
+		if err != nil {
+			wrong.Do(func() { s.errorf("%v; an InterceptFunc returned it for %v %s", err, q.Op, shown(q.Path)) })
+			return zkserver.Verdict{}, false
+		}
 		return v, v.Acts()
 	}}
 	s.addJudge(j)
 	return func() { s.removeJudge(j) }
 }
 
-func (v Verdict) wire() zkserver.Verdict {
-	fate := [...]zkserver.Fate{
-		zkserver.FateNormal, zkserver.FateRequestLost, zkserver.FateReplyLost, zkserver.FateDuplicate, zkserver.FateFailed,
-	}[v.Fate]
-	return zkserver.Verdict{
-		Fate: fate, Code: zkserver.Code(v.Code), ReplyDelay: v.DelayReply,
+var wireFates = [...]zkserver.Fate{
+	Continue: zkserver.FateNormal, LoseRequest: zkserver.FateRequestLost, LoseReply: zkserver.FateReplyLost,
+	Duplicate: zkserver.FateDuplicate, Fail: zkserver.FateFailed,
+}
+
+func (v Verdict) wire() (zkserver.Verdict, error) {
+	if v.Fate < 0 || int(v.Fate) >= len(wireFates) {
+		return zkserver.Verdict{}, fmt.Errorf("zktest: no Fate has the number %d", v.Fate)
+	}
+	w := zkserver.Verdict{
+		Fate: wireFates[v.Fate], Code: zkserver.Code(v.Code), ReplyDelay: v.DelayReply,
 		Hold: v.Delay > 0 || v.Hold != nil, Delay: v.Delay, Release: v.Hold, Queued: v.Queued,
 	}
+	return w, checkVerdict(w)
 }

@@ -258,6 +258,48 @@ func TestAPrinterThatCallsTheServerFailsTheTestAndNothingHangs(t *testing.T) {
 	})
 }
 
+func TestAVerdictThatMakesNoSenseFailsTheTestAndTheRequestRuns(t *testing.T) {
+	t.Parallel()
+	for says, v := range map[string]zktest.Verdict{
+		"zktest: an error with code 0, which is success; an InterceptFunc returned it for create /n":           {Fate: zktest.Fail},
+		"zktest: no Fate has the number 5; an InterceptFunc returned it for create /n":                         {Fate: zktest.Fail + 1, Code: -4},
+		"zktest: no Fate has the number -1; an InterceptFunc returned it for create /n":                        {Fate: -1},
+		"zktest: a delay of -1s; an InterceptFunc returned it for create /n":                                   {Delay: -time.Second},
+		"zktest: a delay of -2s; an InterceptFunc returned it for create /n":                                   {DelayReply: -2 * time.Second},
+		"zktest: Queued without Hold or Delay: nothing would wait; an InterceptFunc returned it for create /n": {Queued: true},
+	} {
+		for _, ensemble := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				tb := &fakeTB{TB: t}
+				var srv *zktest.Server
+				judge := func(q *zktest.Request) zktest.Verdict {
+					if q.Op == zktest.Create {
+						return v
+					}
+					return zktest.Verdict{}
+				}
+				if ensemble {
+					e := zktest.RunEnsemble(tb, 3)
+					e.InterceptFunc(judge)
+					srv = e.Server(0)
+				} else {
+					srv = zktest.Run(tb)
+					srv.InterceptFunc(judge)
+				}
+				conn := srv.Connect(t, 10*time.Second)
+				start := time.Now()
+				mustCreate(t, conn, "/n", 0)
+				require.Zero(t, time.Since(start))
+				srv.CheckNode(t, "/n", nil)
+				require.Equal(t, []string{says}, tb.errors)
+				_, err := conn.Create("/n", nil, 0, open)
+				require.ErrorIs(t, err, zk.ErrNodeExists)
+				require.Len(t, tb.errors, 1, "it says so once")
+			})
+		}
+	}
+}
+
 func TestAFunctionThatIsMissingIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
