@@ -25,13 +25,10 @@ func (c *cohort) lost(p *place) {
 	p.gone.Store(true)
 	p.unsustain()
 	c.mu.Lock()
-	if c.place != p {
-		c.mu.Unlock()
-		return
-	}
 	l := c.hold
 	c.mu.Unlock()
-	// The holder first: nothing below may keep it from being told in time.
+	// The holder first: nothing below may keep it from being told in time. It is told also if its
+	// place is in nobody's books, because a wait inside, or a downgrade, is about to give it up.
 	if l != nil && l.p == p {
 		l.finish(ErrLost)
 	}
@@ -40,7 +37,7 @@ func (c *cohort) lost(p *place) {
 	if c.place == p {
 		c.dropLost()
 	}
-	if c.hold == l && l != nil && l.p == p && !l.mirror {
+	if l != nil && l.p == p && c.hold == l && !l.mirror {
 		c.hold = nil
 	}
 	c.advance()

@@ -28,15 +28,12 @@ func (c *cohort) yield(ctx context.Context, l *Lease, seat door.Seat) (e *zkconn
 	if !l.p.e.Valid() || l.p.gone.Load() && l.Err() == nil {
 		l.finish(ErrLost)
 	}
-	if !l.finish(ErrReleased) {
-		if err := l.Err(); err == ErrReleased {
-			return nil, nil, err
-		}
-		c.unlockLost(l)
-		return nil, nil, l.Err()
-	}
 	if !c.detach(l) {
-		return nil, nil, ErrReleased // by somebody else at this very moment
+		return nil, nil, c.overtaken(l)
+	}
+	if !l.finish(ErrReleased) { // what ended it found the place in nobody's books
+		l.p.leave(0)
+		return nil, nil, c.overtaken(l)
 	}
 	open := c.q.s.within(func() {
 		bounded, cancel := c.q.s.bounded(ctx)
@@ -54,8 +51,25 @@ func (c *cohort) yield(ctx context.Context, l *Lease, seat door.Seat) (e *zkconn
 	return e, kept, err
 }
 
+// overtaken is the error of one whose lease somebody else has ended, or is about to end.
+func (c *cohort) overtaken(l *Lease) error {
+	err := l.Err()
+	switch {
+	case err == nil:
+		return ErrReleased // another Wait, at this very moment
+	case err == ErrReleased && c.q.s.ctx.Err() != nil:
+		return ErrClosed
+	case err != ErrReleased:
+		c.unlockLost(l)
+	}
+	return err
+}
+
 // detach takes the place of l out of the books, so that whatever becomes of l meanwhile hands it to
 // nobody: its node is about to go. The hold stays there and keeps this process's others out.
+//
+// It comes before the lease ends. In the other order the session could be lost in between: then the
+// place would be gone and the hold stay, without anybody to end it.
 func (c *cohort) detach(l *Lease) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
