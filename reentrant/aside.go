@@ -23,7 +23,7 @@ func (m *Mutex) find(l *zksync.Lease) aside {
 func (m *Mutex) anyone() aside {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if h := m.hold; h != nil && mayAct(h.owner) {
+	if h := m.hold; h != nil && (h.owner == current() || h.levels > h.mirror) {
 		return mutexHold{m, h}
 	}
 	return nil
@@ -34,10 +34,6 @@ func inside(l, outer *zksync.Lease) bool {
 	o, nested := nest.Outer(l)
 	return nested && o == outer
 }
-
-// mayAct reports whether the calling goroutine may act for o: which goroutines share a
-// WithOwner nobody knows.
-func mayAct(o owner) bool { return o == current() || o.number != 0 }
 
 type mutexHold struct {
 	m *Mutex
@@ -97,7 +93,7 @@ func (m *RWMutex) find(l *zksync.Lease) aside {
 func (m *RWMutex) anyone() aside {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if w := m.write; w != nil && w.writes.all() > 0 && mayAct(w.owner) {
+	if w := m.write; w != nil && (w.writes.leased > 0 || w.writes.mirror > 0 && w.owner == current()) {
 		return rwHold{m, w}
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 )
 
 // claims keep the goroutines of one owner from beginning a hold at the same time: each would
-// queue, and the second would wait for its own owner. Only a [WithOwner] has several.
+// queue, and the second would wait for its own owner. An owner has several if it is in a context.
 type claims struct {
 	mu    sync.Mutex
 	owned map[owner]chan struct{} // closed when the claim ends

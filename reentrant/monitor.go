@@ -36,7 +36,8 @@ type suspender interface {
 	// find returns the hold that l is a level of or, without l, the one of the calling goroutine
 	// that has levels of the mirror form; nil if there is none.
 	find(l *zksync.Lease) aside
-	// anyone is find for whoever may act for the caller: its own hold, or that of a WithOwner.
+	// anyone is find for whoever may act under the hold: its owner, or, where there are leases,
+	// anybody, because which goroutines use them nobody knows.
 	anyone() aside
 }
 

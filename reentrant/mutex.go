@@ -53,6 +53,10 @@ func (m *Mutex) Lock() {
 	if m.again(o, true) != nil {
 		return
 	}
+	defer m.claims.claim(context.Background(), o, false)()
+	if m.again(o, true) != nil { // another goroutine of o has begun the hold
+		return
+	}
 	m.m.Lock()
 	m.enter(o, m.m.Lease(), true)
 }
@@ -144,9 +148,9 @@ func (m *Mutex) acquire(ctx context.Context, first getter, try bool) (*zksync.Le
 	}), nil
 }
 
-// Do runs f while the owner in ctx holds m; the context that f gets carries the owner,
-// so that calls inside with that context are nested, and ends with the lease and
-// with ctx. A ctx without an owner gets a new one. Otherwise it is like
+// Do runs f while the owner in ctx, or else the calling goroutine, holds m. The context that
+// f gets carries the owner, so that calls inside with that context are nested, whichever
+// goroutines make them, and ends with the lease and with ctx. Otherwise it is like
 // [zksync.Mutex.Do].
 func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, l *zksync.Lease) error) error {
 	return scope(ctx, m.LockContext, f)

@@ -9,11 +9,10 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// scope runs f while the owner in ctx, a new one if there is none, has what lock locks.
+// scope runs f while the owner in ctx, or else the goroutine, has what lock locks. The context
+// of f says whose it is, so that goroutines that f starts can act for the same owner.
 func scope(ctx context.Context, lock getter, f func(ctx context.Context, l *zksync.Lease) error) error {
-	if _, ok := ctx.Value(ownerKey{}).(owner); !ok {
-		ctx = WithOwner(ctx)
-	}
+	ctx = context.WithValue(ctx, ownerKey{}, ownerOf(ctx))
 	l, err := lock(ctx)
 	if err != nil {
 		return err
@@ -30,9 +29,9 @@ func refused(o owner, l *zksync.Lease, f form) error {
 	return &zksync.Error{Op: op, Path: path.Dir(l.Path()), Err: fmt.Errorf("%w: %v holds it for reading", zksync.ErrUpgrade, o)}
 }
 
-// Do runs f while the owner in ctx holds m for writing; the context that f gets carries
-// the owner, so that calls inside with that context are nested, and ends with the lease
-// and with ctx. A ctx without an owner gets a new one. Otherwise it is like
+// Do runs f while the owner in ctx, or else the calling goroutine, holds m for writing. The
+// context that f gets carries the owner, so that calls inside with that context are nested,
+// whichever goroutines make them, and ends with the lease and with ctx. Otherwise it is like
 // [zkrwmutex.RWMutex.Do]; it fails with zksync.ErrUpgrade, without having run f, if the
 // owner holds m for reading only.
 func (m *RWMutex) Do(ctx context.Context, f func(ctx context.Context, l *zksync.Lease) error) error {
