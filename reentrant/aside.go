@@ -14,7 +14,7 @@ func (m *Mutex) find(l *zksync.Lease) aside {
 	switch {
 	case h == nil:
 		return nil
-	case l == nil && h.owner == current() && h.mirror > 0, l != nil && inside(l, h.lease):
+	case l == nil && h.owner == current() && h.mirror > 0, l != nil && of(l, h.lease):
 		return mutexHold{m, h}
 	}
 	return nil
@@ -29,10 +29,10 @@ func (m *Mutex) anyone() aside {
 	return nil
 }
 
-// inside reports whether l is nested in outer.
-func inside(l, outer *zksync.Lease) bool {
-	o, nested := nest.Outer(l)
-	return nested && o == outer
+// of reports whether l is the lease of a hold, or that of one of its levels.
+func of(l, hold *zksync.Lease) bool {
+	outer, nested := nest.Outer(l)
+	return l == hold || nested && outer == hold
 }
 
 type mutexHold struct {
@@ -84,7 +84,7 @@ func (m *RWMutex) find(l *zksync.Lease) aside {
 	switch {
 	case w == nil || w.writes.all() == 0:
 		return nil
-	case l == nil && w.owner == current() && w.writes.mirror > 0, l != nil && inside(l, w.lease):
+	case l == nil && w.owner == current() && w.writes.mirror > 0, l != nil && of(l, w.lease):
 		return rwHold{m, w}
 	}
 	return nil

@@ -33,7 +33,7 @@ type monitor struct {
 
 // suspender is a lock whose levels can be put aside.
 type suspender interface {
-	// find returns the hold that l is a level of or, without l, the one of the calling goroutine
+	// find returns the hold that l is of, or a level of, or, without l, the one of the calling goroutine
 	// that has levels of the mirror form; nil if there is none.
 	find(l *zksync.Lease) aside
 	// anyone is find for whoever may act under the hold: its owner, or, where there are leases,
@@ -89,6 +89,9 @@ func (m monitor) Suspend(ctx context.Context, l *zksync.Lease, seat door.Seat) (
 	if l != nil && l.Err() != nil { // this level has been given back
 		return nil, nil, l.Err()
 	}
+	if l == h.outer() {
+		l = nil // no level of its own, which would need another lease
+	}
 	h.away()
 	s, kept, err := m.Monitor.Suspend(ctx, h.outer(), seat)
 	switch {
@@ -108,7 +111,7 @@ func (m monitor) Suspend(ctx context.Context, l *zksync.Lease, seat door.Seat) (
 }
 
 // restore puts all levels under a new lease of the wrapped lock and returns that of the level
-// that was l.
+// that was l, without l the new lease itself.
 func restore(ctx context.Context, h aside, outer, l *zksync.Lease) *zksync.Lease {
 	h.back(outer)
 	if l == nil {
@@ -121,7 +124,7 @@ func restore(ctx context.Context, h aside, outer, l *zksync.Lease) *zksync.Lease
 type suspension struct {
 	door.Suspension[*zksync.Lease]
 	h aside
-	l *zksync.Lease // whose level waits; nil in the mirror form
+	l *zksync.Lease // whose level waits; nil for the hold as a whole
 }
 
 func (s *suspension) Regain(ctx context.Context) (*zksync.Lease, error) {

@@ -74,7 +74,8 @@ func (c *Cond) Wait() {
 // WaitContext gives up the lock that is held under l, waits for a signal, and locks again; it
 // returns the new lease, with a greater token. l ends with zksync.ErrReleased. Where the lock
 // is reentrant all its levels are given up, and restored: the leases of the other levels end
-// too, but their Unlocks still count.
+// too, but their Unlocks still count. After Lock, l is the lock's Lease(); whoever then gets no
+// lease back holds nothing, and only the Unlocks of a reentrant lock are still to come.
 //
 // ctx must not be one that ends with l, as that which Do gives to its function.
 //
