@@ -167,8 +167,13 @@ func WithDialer(dial func(ctx context.Context, network, address string) (net.Con
 	return sessionOption("WithDialer", func(s *settings) { s.dial = dial })
 }
 
-// WithLogger has the session log to l: lost connections, lost sessions, nodes that
-// could not be removed at once. The default logs nothing.
+// WithLogger has the session log to l. The default logs nothing. What it logs:
+//   - Warn: the first failed attempt to connect, at once and with its cause ("cannot connect"); a
+//     place in a queue that was lost; a node that could not be removed at once.
+//   - Info: "connection lost" and "session lost" with the cause, the first attempt that fails
+//     after that, and "connected again" with how long it took (the attribute after).
+//   - Debug: every other attempt, one line each, and what the client library says.
+//   - Error: the servers refuse the session for good.
 func WithLogger(l *slog.Logger) Option {
 	return sessionOption("WithLogger", func(s *settings) { s.logger = l })
 }

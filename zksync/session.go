@@ -53,7 +53,8 @@ type Session struct {
 // are below the chroot, which is created when needed.
 //
 // It blocks until there is a ZooKeeper session or ctx ends; then the error names
-// the servers, wraps the context's error and says why the last attempt failed. A
+// the servers, wraps the context's error and says why the last attempt failed or, during
+// the first, how long that has waited. A
 // malformed connect string or option gives ErrMisuse at once, and so does a
 // session file that a living process uses. ctx is not used after Connect returned.
 func Connect(ctx context.Context, servers string, opts ...Option) (*Session, error) {
@@ -134,7 +135,7 @@ func (s *Session) dialer() func(context.Context, string, string) (net.Conn, erro
 		conn := tls.Client(raw, config)
 		if err := conn.HandshakeContext(ctx); err != nil {
 			raw.Close()
-			return nil, err
+			return nil, &zkconn.TLSError{Err: err}
 		}
 		return conn, nil
 	}
@@ -150,7 +151,7 @@ func (s *Session) first(ctx context.Context) error {
 		err = contextError(ctx)
 	}
 	if last := s.client.LastError(); last != nil && s.client.Refused() == nil {
-		err = fmt.Errorf("%w; the last attempt failed: %w", err, last)
+		err = fmt.Errorf("%w; %w", err, last)
 	}
 	return err
 }
@@ -170,8 +171,8 @@ func (s *Session) trace() {
 			if err != nil {
 				return
 			}
-			to := publicState(next)
-			t.StateChange(StateChangeData{From: from, To: to, Session: s.ID(), Epoch: s.epochNumber()})
+			to := publicState(next.To)
+			t.StateChange(StateChangeData{From: from, To: to, Session: next.Session, Epoch: uint64(next.Epoch)})
 			from = to
 		}
 	})
@@ -207,7 +208,7 @@ func (s *Session) Changes(ctx context.Context) iter.Seq[State] {
 			if err != nil {
 				return
 			}
-			st := publicState(next)
+			st := publicState(next.To)
 			if !yield(st) || st == Closed {
 				return
 			}
@@ -229,13 +230,6 @@ func (s *Session) Timeout() time.Duration {
 func (s *Session) ID() int64 {
 	if e := s.client.Current(); e != nil && e.Cause() == nil {
 		return e.ID()
-	}
-	return 0
-}
-
-func (s *Session) epochNumber() uint64 {
-	if e := s.client.Current(); e != nil {
-		return uint64(e.Number())
 	}
 	return 0
 }

@@ -88,6 +88,6 @@ type StateChangeData struct {
 	_       struct{}
 	From    State // 0 for the first change
 	To      State
-	Session int64 // ZooKeeper's id of the session, 0 when there is none
+	Session int64 // ZooKeeper's id of the session, of the lost one when To is Lost; 0 when there is none
 	Epoch   uint64
 }

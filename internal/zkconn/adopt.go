@@ -172,6 +172,7 @@ func (e *Epoch) attend() {
 
 var (
 	errSilent   = errors.Join(ErrOver, errors.New("no server acknowledged anything for too long"))
+	errDetached = errors.New("the adopted connection has none")
 	errReplaced = errors.Join(ErrOver, errors.New("the adopted connection has another session now"))
 )
 
@@ -191,9 +192,11 @@ func (e *Epoch) link(up bool) {
 	}
 	e.mu.Unlock()
 	if up {
+		e.client.linked(e, e.conn.Server())
 		e.client.connected(e)
 	} else {
 		e.client.suspended(e)
+		e.client.unlinked(e.conn.Server(), errDetached)
 	}
 }
 

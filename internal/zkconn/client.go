@@ -34,8 +34,8 @@ type Client struct {
 	epoch   *Epoch        // the newest
 	entered *Epoch        // the one that state is of
 	moved   chan struct{} // closed and replaced whenever state or epoch change
-	lastErr error         // of the newest failed attempt to connect
-	refused error         // the servers refuse us for good
+	tries   dialLog
+	refused error // the servers refuse us for good
 	subs    map[*Subscription]struct{}
 }
 
@@ -138,14 +138,6 @@ func (c *Client) open(n int64) (*Epoch, error) {
 	return e, nil
 }
 
-// zkLogger passes the client library's lines on at debug level: what matters of
-// them is reported by us, with the server and the cause.
-type zkLogger struct{ to *slog.Logger }
-
-func (l zkLogger) Printf(format string, args ...any) {
-	l.to.Debug("zk: " + fmt.Sprintf(format, args...))
-}
-
 // Epoch returns the newest epoch once it has a connection. It blocks until then,
 // until ctx ends, or the client is closed or refused for good.
 func (c *Client) Epoch(ctx context.Context) (*Epoch, error) {
@@ -178,19 +170,6 @@ func (c *Client) Current() *Epoch {
 		return nil
 	}
 	return e
-}
-
-// LastError is why the newest attempt to connect failed; nil if none did.
-func (c *Client) LastError() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.lastErr
-}
-
-func (c *Client) note(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.lastErr = err
 }
 
 // refuse records that trying again is pointless.

@@ -59,12 +59,19 @@ func (c *Client) enter(e *Epoch, s State) {
 	c.become(s)
 }
 
-// become sets the state and tells everybody. mu is held.
+// become sets the state, which is that of the epoch entered, and tells everybody. mu is held.
 func (c *Client) become(s State) {
+	change := Change{To: s}
+	if e := c.entered; e != nil {
+		change.Epoch = e.number
+		if s != Closed || c.state != Lost {
+			change.Session = e.ID()
+		}
+	}
 	c.state = s
 	c.wake()
 	for sub := range c.subs {
-		sub.push(s)
+		sub.push(change)
 	}
 }
 

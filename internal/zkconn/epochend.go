@@ -50,6 +50,7 @@ func (e *Epoch) lose(cause error) {
 	close(e.told)
 	e.clock.stop()
 	e.kill()
+	e.client.gone(e, cause)
 }
 
 // kill cuts the connection and keeps the client library from dialling again.

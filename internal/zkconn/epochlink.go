@@ -47,6 +47,7 @@ func (e *Epoch) greeted(w *wire, r connectReply, sent time.Time) error {
 	e.clock.start(sent, e.timeout, e.cfg.LeaseFraction)
 	close(e.linked)
 	e.mu.Unlock()
+	e.client.linked(e, w.addr)
 	e.client.connected(e)
 	e.lookAgain()
 	return nil
@@ -76,10 +77,8 @@ func (e *Epoch) acknowledged(sent time.Time, led bool) {
 // disconnected is told by the wire, once, that a connection is no more.
 func (e *Epoch) disconnected(w *wire, err error, open bool) {
 	e.hub.cut()
-	killed := e.unlink(w)
-	if !killed {
-		e.client.note(fmt.Errorf("%s: %w", w.addr, err))
-		e.cfg.Logger.Debug("connection lost", "server", w.addr, "error", err)
+	if killed := e.unlink(w, err); !killed && !open {
+		e.client.failed(w.addr, diagnoseHandshake(err, w.raw, attemptTimeout(e.cfg.Timeout, e.hosts.Len())))
 	}
 	var broken *violationError
 	if errors.As(err, &broken) && open {
@@ -87,9 +86,9 @@ func (e *Epoch) disconnected(w *wire, err error, open bool) {
 	}
 }
 
-// unlink takes w out of use, if it is the current connection, and tells the client.
+// unlink takes w out of use, if it is the current connection, and tells the client why.
 // It reports whether the epoch was killed before, when nobody needs to be told.
-func (e *Epoch) unlink(w *wire) (killed bool) {
+func (e *Epoch) unlink(w *wire, cause error) (killed bool) {
 	e.telling.Lock()
 	defer e.telling.Unlock()
 	e.mu.Lock()
@@ -102,6 +101,7 @@ func (e *Epoch) unlink(w *wire) (killed bool) {
 	e.mu.Unlock()
 	if current && !killed {
 		e.client.suspended(e)
+		e.client.unlinked(w.addr, cause)
 	}
 	return killed
 }

@@ -2,7 +2,6 @@ package zkconn
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -89,12 +88,17 @@ func (h *hosts) dial(network, addr string, _ time.Duration) (net.Conn, error) {
 		}
 	}()
 	deadline := time.Now().Add(limit)
+	e.client.trying("dialing", addr)
 	raw, err := e.cfg.Dial(ctx, network, addr)
 	if err != nil {
-		e.client.note(fmt.Errorf("%s: %w", addr, err))
-		e.cfg.Logger.Debug("cannot connect", "server", addr, "error", err)
+		select {
+		case <-h.dead: // which may be why it failed
+		default:
+			e.client.failed(addr, diagnoseDial(err, limit))
+		}
 		return nil, err
 	}
+	e.client.trying("connected to", addr)
 	w := newWire(raw, e, addr, deadline)
 	if !h.adopt(w) {
 		w.Close()

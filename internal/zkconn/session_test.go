@@ -94,10 +94,10 @@ func TestAReconnectKeepsTheSessionAndTheEpoch(t *testing.T) {
 		srv.Disconnect(id)
 		st, err := sub.Next(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, zkconn.Suspended, st)
+		require.Equal(t, zkconn.Change{To: zkconn.Suspended, Session: id, Epoch: 1}, st)
 		st, err = sub.Next(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, zkconn.Connected, st)
+		require.Equal(t, zkconn.Change{To: zkconn.Connected, Session: id, Epoch: 1}, st)
 		require.Equal(t, id, e.ID())
 		require.True(t, e.Valid())
 		same, err := c.Epoch(t.Context())
@@ -158,7 +158,7 @@ func TestStatesComeInOrderThroughALoss(t *testing.T) {
 		for _, w := range want {
 			st, err := sub.Next(t.Context())
 			require.NoError(t, err)
-			require.Equal(t, w, st)
+			require.Equal(t, w, st.To)
 		}
 	})
 }

@@ -5,6 +5,13 @@ import (
 	"sync"
 )
 
+// Change is a change of the state.
+type Change struct {
+	To      State
+	Session int64 // whose state it is: of a change to Lost, the one that was lost; 0 without one
+	Epoch   int64
+}
+
 // Subscription is one listener's queue of state changes. It is unbounded, so a
 // slow listener misses nothing and holds nobody up.
 type Subscription struct {
@@ -13,7 +20,7 @@ type Subscription struct {
 
 	client *Client
 	mu     sync.Mutex
-	queue  []State
+	queue  []Change
 	more   chan struct{} // buffered 1: there is something in the queue
 }
 
@@ -25,14 +32,14 @@ func (c *Client) Subscribe() *Subscription {
 	c.subs[s] = struct{}{}
 	s.From = c.state
 	if c.state == Closed {
-		s.push(Closed)
+		s.push(Change{To: Closed})
 	}
 	return s
 }
 
-func (s *Subscription) push(st State) {
+func (s *Subscription) push(c Change) {
 	s.mu.Lock()
-	s.queue = append(s.queue, st)
+	s.queue = append(s.queue, c)
 	s.mu.Unlock()
 	select {
 	case s.more <- struct{}{}:
@@ -41,20 +48,20 @@ func (s *Subscription) push(st State) {
 }
 
 // Next returns the next change. It blocks until there is one or ctx ends.
-func (s *Subscription) Next(ctx context.Context) (State, error) {
+func (s *Subscription) Next(ctx context.Context) (Change, error) {
 	for {
 		s.mu.Lock()
 		if len(s.queue) > 0 {
-			st := s.queue[0]
+			c := s.queue[0]
 			s.queue = s.queue[1:]
 			s.mu.Unlock()
-			return st, nil
+			return c, nil
 		}
 		s.mu.Unlock()
 		select {
 		case <-s.more:
 		case <-ctx.Done():
-			return 0, context.Cause(ctx)
+			return Change{}, context.Cause(ctx)
 		}
 	}
 }

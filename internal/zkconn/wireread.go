@@ -36,13 +36,18 @@ func (w *wire) Read(p []byte) (int, error) {
 // next reads one frame, checks it, enters it into the books and makes it
 // available to the client, unless it answers a frame of our own.
 func (w *wire) next() error {
-	var prefix [4]byte
-	if _, err := io.ReadFull(w.in, prefix[:]); err != nil {
-		return err
-	}
 	w.mu.Lock()
 	open := w.open
 	w.mu.Unlock()
+	var prefix [4]byte
+	if _, err := io.ReadFull(w.in, prefix[:]); err != nil {
+		if !open && isTimeout(err) {
+			if said := provoke(w.raw); said != nil {
+				return notZooKeeper(said)
+			}
+		}
+		return err
+	}
 	n := int64(binary.BigEndian.Uint32(prefix[:]))
 	limit, least := maxFrame, headerSize
 	switch {
@@ -50,6 +55,10 @@ func (w *wire) next() error {
 		limit, least = maxConnectReply, 0
 	case n > maxFrame && w.listing():
 		limit = maxListing
+	}
+	if !open && n > int64(limit) {
+		more, _ := w.in.Peek(w.in.Buffered())
+		return notZooKeeper(append(prefix[:], more...))
 	}
 	if n < int64(least) || n > int64(limit) {
 		return w.violation(fmt.Errorf("a frame of %d bytes (at most %d are taken)", int32(n), limit))

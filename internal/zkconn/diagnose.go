@@ -1,0 +1,155 @@
+package zkconn
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+)
+
+// Why an attempt to connect failed, in words for whoever has to mend it. The wording is the same in
+// the log and in the error of Connect; the error underneath can still be had with errors.As.
+
+// TLSError marks the end of a TLS handshake that failed, for a dialer to return.
+type TLSError struct{ Err error }
+
+func (e *TLSError) Error() string { return "TLS: " + e.Err.Error() }
+func (e *TLSError) Unwrap() error { return e.Err }
+
+// diagnosis is an error in other words.
+type diagnosis struct {
+	text string
+	err  error
+}
+
+func (d *diagnosis) Error() string { return d.text }
+func (d *diagnosis) Unwrap() error { return d.err }
+
+// diagnoseDial says why a dial failed; limit is how long the attempt had.
+func diagnoseDial(err error, limit time.Duration) error {
+	var secure *TLSError
+	switch {
+	case errors.As(err, &secure):
+		return diagnoseTLS(secure.Err, limit)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return &diagnosis{"connection refused: no server listens there", err}
+	case isTimeout(err):
+		return &diagnosis{fmt.Sprintf("silent: no answer to the dial in %v (is the host down, or a firewall in between?)", shown(limit)), err}
+	}
+	return err
+}
+
+// diagnoseTLS says why a TLS handshake failed, or what an alert in place of an answer means.
+func diagnoseTLS(err error, limit time.Duration) error {
+	var certificate *tls.CertificateVerificationError
+	var header tls.RecordHeaderError
+	text := ""
+	switch {
+	case errors.As(err, &certificate):
+		text = "the server's certificate is refused here: " + certificate.Err.Error()
+	case errors.As(err, &header):
+		text = "the server answers without TLS: is this its plain port?"
+	case isAlert(err):
+		text = "the server refuses the handshake: " + err.Error()
+	case isTimeout(err):
+		text = fmt.Sprintf("silent: no answer to the handshake in %v (is this a port without TLS?)", shown(limit))
+	case isClosed(err):
+		text = "the server closed the connection during the handshake: is this a port without TLS?"
+	default:
+		text = err.Error()
+	}
+	return &diagnosis{"TLS: " + text, err}
+}
+
+// diagnoseHandshake says why a connection came to nothing; limit is how long the attempt had.
+func diagnoseHandshake(err error, raw net.Conn, limit time.Duration) error {
+	var violation *violationError
+	_, secured := raw.(interface{ NetConn() net.Conn })
+	switch {
+	case errors.As(err, &violation):
+		return err
+	case isAlert(err):
+		return diagnoseTLS(err, limit)
+	case isTimeout(err):
+		return &diagnosis{fmt.Sprintf("silent: it accepted the connection and gave no answer in %v", shown(limit)), err}
+	case isClosed(err) && secured:
+		return &diagnosis{"it accepted the connection, then closed it: is there no quorum?", err}
+	case isClosed(err):
+		return &diagnosis{"it accepted the connection, then closed it: is there no quorum, or is this a port for TLS?", err}
+	}
+	return err
+}
+
+// diagnoseLoss says why a connection ended that was in use.
+func diagnoseLoss(err error) error {
+	switch {
+	case isTimeout(err):
+		return &diagnosis{"silent: no answer for too long", err}
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+		return &diagnosis{"the server closed it", err}
+	}
+	return err
+}
+
+// notZooKeeper is the error of a handshake that was answered with something else.
+func notZooKeeper(said []byte) error {
+	const alert, major = 0x15, 3
+	if len(said) > 1 && said[0] == alert && said[1] == major {
+		return errors.New("not ZooKeeper without TLS: it answered with a TLS alert, so this is a port for TLS")
+	}
+	line, _, _ := bytes.Cut(said[:min(len(said), 80)], []byte("\n"))
+	text := strings.TrimSpace(string(line))
+	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return fmt.Errorf("not ZooKeeper: it answered % x", said[:min(len(said), 16)])
+	}
+	return fmt.Errorf("not ZooKeeper: it answered %q", text)
+}
+
+// provoke has a server that is silent say what it is. Many that wait for a line of text which never
+// comes answer to the end of what we send. It costs a connection that is given up anyway.
+func provoke(raw net.Conn) (said []byte) {
+	half, ok := raw.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil || raw.SetReadDeadline(time.Now().Add(provokeWait)) != nil {
+		return nil
+	}
+	said = make([]byte, 80)
+	n, _ := raw.Read(said)
+	if n == 0 || said[0] == 0 { // a slow ZooKeeper after all
+		return nil
+	}
+	return said[:n]
+}
+
+const provokeWait = 100 * time.Millisecond
+
+func isTimeout(err error) bool {
+	var n net.Error
+	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &n) && n.Timeout()
+}
+
+// isAlert reports whether err is a TLS alert that the other side sent.
+func isAlert(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "remote error"
+}
+
+func isClosed(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe)
+}
+
+// shown rounds a duration to what people want to read.
+func shown(d time.Duration) time.Duration {
+	if d < time.Second {
+		return d.Round(10 * time.Millisecond)
+	}
+	return d.Round(100 * time.Millisecond)
+}

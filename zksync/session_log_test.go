@@ -1,0 +1,195 @@
+package zksync_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// logbook is a logger that keeps its lines, without their times.
+type logbook struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *logbook) Write(line []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(line)
+}
+
+func (b *logbook) logger(level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{Level: level,
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey || a.Key == "session" {
+				return slog.Attr{}
+			}
+			return a
+		}}))
+}
+
+// take returns the lines since the last call.
+func (b *logbook) take() []string {
+	synctest.Wait()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	lines := strings.Split(strings.TrimSuffix(b.text.String(), "\n"), "\n")
+	b.text.Reset()
+	if lines[0] == "" {
+		return nil
+	}
+	return lines
+}
+
+func TestAnOutageIsLoggedAtInfoAlthoughNothingIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		b := &logbook{}
+		s := srv.Session(t, zksync.WithTimeout(30*time.Second), zksync.WithLogger(b.logger(slog.LevelInfo)))
+		require.Empty(t, b.take())
+		allow := srv.Refuse()
+		srv.Disconnect(s.ID())
+		time.Sleep(3 * time.Second)
+		require.Equal(t, []string{
+			`level=INFO msg="connection lost" server=zktest:2181 error="the server closed it"`,
+			`level=INFO msg="cannot connect" server=zktest:2181 error="connection refused: no server listens there"`,
+		}, b.take())
+		allow()
+		time.Sleep(time.Second)
+		lines := b.take()
+		require.Len(t, lines, 1)
+		require.Regexp(t, `^level=INFO msg="connected again" server=zktest:2181 after=3(\.\d)?s$`, lines[0])
+	})
+}
+
+func TestALostSessionIsLoggedAtInfoAlthoughNothingIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		b := &logbook{}
+		s := srv.Session(t, zksync.WithTimeout(10*time.Second), zksync.WithLogger(b.logger(slog.LevelInfo)))
+		thaw := srv.Freeze()
+		time.Sleep(12 * time.Second)
+		lines := b.take()
+		require.Contains(t, strings.Join(lines, "\n"), `level=INFO msg="session lost" error="zkconn: the session is over: no server acknowledged anything for too long"`)
+		thaw()
+		time.Sleep(10 * time.Second)
+		lines = b.take()
+		require.Regexp(t, `^level=INFO msg="connected again" server=zktest:2181 after=`, lines[len(lines)-1])
+		require.Equal(t, zksync.Connected, s.State())
+	})
+}
+
+func TestTheFirstFailedAttemptIsAWarningAndEveryOtherOneLineAtDebug(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		defer srv.Refuse()()
+		b := &logbook{}
+		dials := 0
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err := zksync.Connect(ctx, "zk1", zksync.WithLogger(b.logger(slog.LevelDebug)),
+			zksync.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+				dials++
+				return srv.DialContext(ctx, network, address)
+			}))
+		require.ErrorContains(t, err, "the last attempt failed: zk1:2181: connection refused: no server listens there")
+		lines := b.take()
+		require.Greater(t, dials, 10)
+		require.Len(t, lines, dials)
+		rest := ` msg="cannot connect" server=zk1:2181 error="connection refused: no server listens there"`
+		require.Equal(t, "level=WARN"+rest, lines[0])
+		for _, l := range lines[1:] {
+			require.Equal(t, "level=DEBUG"+rest, l)
+		}
+	})
+}
+
+func TestEveryConnectionIsOneLineAtDebug(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		b := &logbook{}
+		s := srv.Session(t, zksync.WithLogger(b.logger(slog.LevelDebug)))
+		require.Equal(t, []string{`level=DEBUG msg=connected server=zktest:2181`}, b.take())
+		srv.Disconnect(s.ID())
+		time.Sleep(time.Second)
+		lines := b.take()
+		require.Len(t, lines, 2)
+		require.Equal(t, `level=INFO msg="connection lost" server=zktest:2181 error="the server closed it"`, lines[0])
+		require.Regexp(t, `^level=INFO msg="connected again" server=zktest:2181 after=\d+m?s$`, lines[1])
+		require.NoError(t, s.Close())
+		require.Empty(t, b.take())
+	})
+}
+
+func TestConnectThatGivesUpDuringTheFirstAttemptSaysWhatThatWaitsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		_, err := zksync.Connect(ctx, "zk1", zksync.WithDialer(func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "dialing zk1:2181: no answer for 2s")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.WithLeftovers())
+		defer srv.Freeze()()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		_, err := zksync.Connect(ctx, "zk1", zksync.WithDialer(srv.DialContext))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "connected to zk1:2181: no answer for 2s")
+	})
+}
+
+// changes notes what a tracer is told of a session's state.
+type changes struct {
+	slowTracer
+	mu   sync.Mutex
+	told []zksync.StateChangeData
+}
+
+func (c *changes) StateChange(data zksync.StateChangeData) {
+	time.Sleep(time.Second) // so slow that the next session is there before
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.told = append(c.told, data)
+}
+
+func TestAChangeOfStateNamesTheSessionThatItConcerns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		c := &changes{}
+		s := srv.Session(t, zksync.WithTracer(c))
+		first := s.ID()
+		srv.Expire(first)
+		time.Sleep(time.Minute)
+		second := s.ID()
+		require.NotEqual(t, first, second)
+		require.NoError(t, s.Close())
+		type change struct {
+			to      zksync.State
+			session int64
+			epoch   uint64
+		}
+		var told []change
+		for _, d := range c.told {
+			told = append(told, change{d.To, d.Session, d.Epoch})
+		}
+		require.Equal(t, []change{
+			{zksync.Suspended, first, 1}, {zksync.Lost, first, 1}, {zksync.Connected, second, 2}, {zksync.Closed, second, 2},
+		}, told)
+	})
+}
