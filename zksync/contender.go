@@ -51,27 +51,19 @@ func Contenders(ctx context.Context, s *Session, path string) ([]Contender, erro
 	if err := validatePath(path); err != nil {
 		return wrap(err)
 	}
-	ctx, cancel := s.bounded(ctx)
-	defer cancel()
 	q := &queue{s: s, dir: s.full(path)}
-	for {
-		e, err := s.client.Epoch(ctx)
-		if err != nil {
-			return wrap(q.failure(ctx, err))
-		}
-		var list []Contender
+	var list []Contender
+	err := q.in(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		at, entries, err := q.locate(ctx, e)
 		if err == nil {
 			list, err = at.describe(ctx, e, entries)
 		}
-		switch {
-		case err == nil:
-			return list, nil
-		case errors.Is(err, zkconn.ErrOver):
-		default:
-			return wrap(q.failure(ctx, err))
-		}
+		return err
+	})
+	if err != nil {
+		return wrap(err)
 	}
+	return list, nil
 }
 
 // permitQueue is where the queue of a semaphore is, below its path.

@@ -65,5 +65,5 @@ func (a access) In(ctx context.Context, f func(context.Context, *zkconn.Epoch) e
 	if ctx.Err() != nil {
 		return contextError(ctx)
 	}
-	return a.g.q.in(ctx, f)
+	return a.g.q.inUnjoined(ctx, f) // f may be the user's, who may close the session
 }

@@ -125,27 +125,6 @@ func (s *permits) check(n int64) error {
 	return nil
 }
 
-// in runs f in the session of the moment, again in the next one if that ends.
-func (q *queue) in(ctx context.Context, f func(ctx context.Context, e *zkconn.Epoch) error) error {
-	ctx, cancel := q.s.bounded(ctx)
-	defer cancel()
-	for {
-		e, err := q.s.client.Epoch(ctx)
-		if err == nil {
-			err = f(ctx, e)
-		}
-		switch {
-		case err == nil:
-			return nil
-		case q.s.ctx.Err() != nil:
-			return ErrClosed
-		case ctx.Err() == nil && errors.Is(err, zkconn.ErrOver):
-		default:
-			return q.failure(ctx, err)
-		}
-	}
-}
-
 // awaitTerms waits until there are as many permits as are asked for.
 func (q *queue) awaitTerms(ctx context.Context) error {
 	return q.in(ctx, func(ctx context.Context, e *zkconn.Epoch) error {

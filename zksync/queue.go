@@ -122,16 +122,45 @@ func (q *queue) anew(ctx context.Context, old *place) (p *place, alone bool, err
 	return q.enter(ctx, e, old)
 }
 
+// in runs f in the session of the moment, again in the next one if that ends. Close waits for it, so
+// f must run nothing that is the user's.
+func (q *queue) in(ctx context.Context, f func(ctx context.Context, e *zkconn.Epoch) error) error {
+	err := ErrClosed
+	q.s.within(func() { err = q.inUnjoined(ctx, f) })
+	return err
+}
+
+// inUnjoined is in, but Close does not wait for it.
+func (q *queue) inUnjoined(ctx context.Context, f func(ctx context.Context, e *zkconn.Epoch) error) error {
+	ctx, cancel := q.s.bounded(ctx)
+	defer cancel()
+	for {
+		e, err := q.s.client.Epoch(ctx)
+		if err == nil {
+			err = f(ctx, e)
+		}
+		switch {
+		case err == nil:
+			return nil
+		case q.s.ctx.Err() != nil:
+			return ErrClosed
+		case ctx.Err() == nil && errors.Is(err, zkconn.ErrOver):
+		default:
+			return q.failure(ctx, err)
+		}
+	}
+}
+
 // cleanupGrace is how long a call whose context has ended waits for its cleaning up.
 const cleanupGrace = enter.Grace
 
 // failure says what an ended attempt returns to its caller.
 func (q *queue) failure(ctx context.Context, err error) error {
 	switch {
+	case errors.Is(err, zkconn.ErrClosed), context.Cause(ctx) == ErrClosed: // see bounded
+		return ErrClosed
 	case ctx.Err() != nil:
 		return contextError(ctx)
-	case errors.Is(err, zkconn.ErrClosed):
-		return ErrClosed
 	case errors.Is(err, zk.ErrNoAuth):
 		return fmt.Errorf("the servers deny access: check WithAuth and the node's access control list: %w", err)
 	case errors.Is(err, zk.ErrNoChildrenForEphemerals):

@@ -252,19 +252,33 @@ func (r *readers) try(ctx context.Context, mirror bool) (*Lease, error) {
 		return w.lease, w.err
 	}
 	r.mu.Unlock()
-	ctx, cancel := r.q.s.bounded(ctx)
-	defer cancel()
-	p, err := r.q.tryAcquire(ctx)
-	if err != nil {
-		return nil, err
+	open := r.q.s.within(func() {
+		ctx, cancel := r.q.s.bounded(ctx)
+		defer cancel()
+		p, err := r.q.tryAcquire(ctx)
+		if err == nil {
+			p.guard(r)
+		}
+		r.tried(w, p, err)
+	})
+	if !open {
+		return nil, ErrClosed
 	}
-	p.guard(r)
+	return w.lease, w.err
+}
+
+// tried takes over what tryAcquire ended with.
+func (r *readers) tried(w *waiter, p *place, err error) {
+	if w.err = err; err != nil {
+		return
+	}
 	b := &batch{holds: make(map[*Lease]struct{})}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p.gone.Load() {
-		p.leave(0)                 // see joined
-		return nil, ErrNotAcquired // the session went with it at that very moment
+		p.leave(0)             // see joined
+		w.err = ErrNotAcquired // the session went with it at that very moment
+		return
 	}
 	r.put(b, p)
 	if !r.current.open() {
@@ -275,7 +289,6 @@ func (r *readers) try(ctx context.Context, mirror bool) (*Lease, error) {
 		r.drop(b)
 		p.leave(0)
 	}
-	return w.lease, w.err
 }
 
 // release implements books.

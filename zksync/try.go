@@ -39,14 +39,21 @@ func (c *cohort) attempt(ctx context.Context, mirror bool) (*Lease, error) {
 	c.join = j
 	c.mu.Unlock()
 	defer close(j.done)
-
-	ctx, cancel := c.q.s.bounded(ctx)
-	defer cancel()
-	p, err := c.q.tryAcquire(ctx)
-	if err == nil {
-		p.guard(c)
+	var l *Lease
+	var err error
+	open := c.q.s.within(func() {
+		ctx, cancel := c.q.s.bounded(ctx)
+		defer cancel()
+		p, failed := c.q.tryAcquire(ctx)
+		if failed == nil {
+			p.guard(c)
+		}
+		l, err = c.tried(w, p, failed)
+	})
+	if !open {
+		return c.tried(w, nil, ErrClosed)
 	}
-	return c.tried(w, p, err)
+	return l, err
 }
 
 // tried takes over what tryAcquire ended with.

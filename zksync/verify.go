@@ -30,25 +30,19 @@ func Verify(ctx context.Context, s *Session, path string, token Token) error {
 	if token.IsZero() {
 		return wrap(ErrStale)
 	}
-	ctx, cancel := s.bounded(ctx)
-	defer cancel()
 	q := &queue{s: s, dir: s.full(path)}
-	for {
-		e, err := s.client.Epoch(ctx)
-		if err != nil {
-			return wrap(q.failure(ctx, err))
-		}
-		holds, err := q.holds(ctx, e, token)
-		switch {
-		case err == nil && holds:
-			return nil
-		case err == nil:
-			return wrap(ErrStale)
-		case errors.Is(err, zkconn.ErrOver):
-		default:
-			return wrap(q.failure(ctx, err))
-		}
+	holds := false
+	err := q.in(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+		holds, err = q.holds(ctx, e, token)
+		return err
+	})
+	switch {
+	case err != nil:
+		return wrap(err)
+	case !holds:
+		return wrap(ErrStale)
 	}
+	return nil
 }
 
 // holds looks for a holder whose node was created by the token's transaction.
