@@ -189,14 +189,23 @@ func TestAcceptance137DigestACLsKeepStrangersOut(t *testing.T) {
 func TestAcceptance137ASchemeThatTheServersDoNotKnowIsAnErrorAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
-		s, err := zksync.Connect(t.Context(), "zk1", zksync.WithDialer(srv.DialContext), zksync.WithAuth("kerberos", []byte("x")))
-		if err == nil { // the refusal came after the handshake
-			defer s.Close()
-			start := time.Now()
-			_, err = zksync.NewMutex(s, "/locks/a").LockContext(t.Context())
-			require.Less(t, time.Since(start), time.Second)
-		}
+		_, err := zksync.Connect(t.Context(), "zk1", zksync.WithDialer(srv.DialContext), zksync.WithAuth("kerberos", []byte("x")))
 		require.ErrorContains(t, err, "credentials")
+	})
+}
+
+func TestConnectFailsWithASchemeThatTheServersDoNotKnowHoweverLateTheySaySo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		srv.Intercept(zktest.On(zktest.SetAuth, "**").DelayReply(100 * time.Millisecond))
+		start := time.Now()
+		_, err := zksync.Connect(t.Context(), "zk1", zksync.WithDialer(srv.DialContext),
+			zksync.WithAuth("digest", []byte("ann:secret")), zksync.WithAuth("kerberos", []byte("x")))
+		require.ErrorContains(t, err, `the servers do not know the scheme "kerberos"`)
+		require.NotContains(t, err.Error(), "digest")
+		require.NotContains(t, err.Error(), "-115")
+		require.Less(t, time.Since(start), 300*time.Millisecond)
+		require.Empty(t, srv.Sessions(), "nothing is left to expire")
 	})
 }
 

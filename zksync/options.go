@@ -135,7 +135,8 @@ func WithTimeout(d time.Duration) Option {
 
 // WithAuth presents a credential to the servers after every handshake, for
 // instance WithAuth("digest", []byte("user:password")). It may be given more than
-// once. A scheme or credential that the servers refuse makes Connect fail.
+// once. A scheme that the servers do not know, or a credential that they refuse, makes Connect
+// fail, and costs it one round trip to find out.
 func WithAuth(scheme string, cred []byte) Option {
 	return sessionOption("WithAuth", func(s *settings) {
 		s.auth = append(s.auth, zkconn.Auth{Scheme: scheme, Cred: slices.Clone(cred)})

@@ -53,6 +53,16 @@ func (e *Epoch) greeted(w *wire, r connectReply, sent time.Time) error {
 	return nil
 }
 
+// refused is told that a server has made or resumed the session, but refuses the credentials.
+func (e *Epoch) refused(r connectReply, err error) {
+	e.mu.Lock()
+	if e.id == 0 {
+		e.id, e.passwd = r.id, r.passwd // so that the session can be ended on the servers
+	}
+	e.mu.Unlock()
+	e.client.refuse(err)
+}
+
 // Seen is the newest transaction that answers of this session have told of: whatever an answer
 // showed was there by then. 0 on an adopted connection.
 func (e *Epoch) Seen() int64 { return e.seen.Load() }

@@ -111,24 +111,49 @@ func (w *wire) greeted(body []byte) error {
 	if err != nil {
 		return w.violation(err)
 	}
+	if reply.id != 0 {
+		if err := w.authenticate(reply); err != nil {
+			return err
+		}
+	}
 	_ = w.raw.SetDeadline(time.Time{})
 	w.mu.Lock()
 	w.open = true
 	sent := w.greeting
 	w.mu.Unlock()
-	if reply.id != 0 {
-		// Before the client can send anything: it never re-sends credentials itself
-		// (its way of doing so can wedge it for ever).
-		for _, a := range w.epoch.cfg.Auth {
-			if err := w.inject(authRequest(a)); err != nil {
-				return err
-			}
-		}
-	}
 	if err := w.epoch.greeted(w, reply, sent); err != nil {
 		return err
 	}
 	w.rest = w.buf
+	return nil
+}
+
+// authenticate presents the credentials and waits for what the server says to them: a session that
+// is refused them is of no use. It is part of the handshake, so nothing else is on the wire; the
+// client never re-sends credentials itself (its way of doing so can wedge it for ever).
+func (w *wire) authenticate(hello connectReply) error {
+	auth := w.epoch.cfg.Auth
+	for _, a := range auth {
+		if _, err := w.put(appendFrame(nil, authRequest(a))); err != nil {
+			return err
+		}
+	}
+	for _, a := range auth {
+		body, err := readFrame(w.in, maxConnectReply)
+		if err != nil {
+			return err
+		}
+		r := &juteReader{b: body}
+		xid, _, code := r.int32(), r.int64(), r.int32()
+		switch {
+		case r.err != nil || xid != xidAuth:
+			return w.violation(errors.New("credentials were not answered"))
+		case code != 0:
+			err := fmt.Errorf("%w: the servers do not know the scheme %q, or refuse what was presented for it", ErrAuth, a.Scheme)
+			w.epoch.refused(hello, err)
+			return err
+		}
+	}
 	return nil
 }
 
@@ -158,11 +183,6 @@ func (w *wire) received(body []byte) error {
 		if err := w.overdue(); err != nil {
 			return err
 		}
-	case xid == xidAuth:
-		if code != 0 {
-			w.epoch.client.refuse(fmt.Errorf("%w: %s answered the credentials with error %d", ErrAuth, w.addr, code))
-		}
-		return nil // the client would only log it
 	default:
 		return w.replied(xid, code, r.b)
 	}
