@@ -142,7 +142,7 @@ func (m *Mutex) acquire(ctx context.Context, first getter, try bool) (*zksync.Le
 		}
 		h = m.enter(o, l, false)
 	}
-	return nest.Lease(ctx, h.lease, func() {
+	return nest.Lease(ctx, mutexHold{m, h}.outer(), func() {
 		m.mu.Lock()
 		m.down(h)
 	}), nil
@@ -249,8 +249,9 @@ func (m *Mutex) down(h *hold) {
 	if last && m.hold == h {
 		m.hold = nil // before the lock is given up, or the next holder's entry could be wiped out
 	}
+	l := h.lease
 	m.mu.Unlock()
 	if last {
-		_ = h.lease.Unlock() // a loss has been told through the leases
+		_ = l.Unlock() // a loss has been told through the leases
 	}
 }

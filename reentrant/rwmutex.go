@@ -139,7 +139,10 @@ func (m *RWMutex) lockLease(ctx context.Context, first getter, f form) (*zksync.
 	if err != nil {
 		return nil, err
 	}
-	return nest.Lease(ctx, h.lease, func() { m.unlock(h, true) }), nil
+	return nest.Lease(ctx, rwHold{m, h}.outer(), func() {
+		m.mu.Lock()
+		m.unlock(h, true)
+	}), nil
 }
 
 func (m *RWMutex) rlockLease(ctx context.Context, first getter, f form) (*zksync.Lease, error) {
@@ -149,9 +152,15 @@ func (m *RWMutex) rlockLease(ctx context.Context, first getter, f form) (*zksync
 	case err != nil:
 		return nil, err
 	case w != nil:
-		return nest.Lease(ctx, w.lease, func() { m.runlockInside(w, true) }), nil
+		return nest.Lease(ctx, rwHold{m, w}.outer(), func() {
+			m.mu.Lock()
+			m.runlockInside(w, true)
+		}), nil
 	}
-	return nest.Lease(ctx, r.lease, func() { m.runlock(o, r, true) }), nil
+	return nest.Lease(ctx, r.lease, func() {
+		m.mu.Lock()
+		m.runlock(o, r, true)
+	}), nil
 }
 
 // lock adds a level to the write hold of o, or begins one.

@@ -20,8 +20,7 @@ func (m *RWMutex) Unlock() {
 	w := m.write
 	switch {
 	case w != nil && w.owner == o && w.writes.mirror > 0:
-		m.mu.Unlock()
-		m.unlock(w, false)
+		m.unlock(w, false) // unlocks mu
 	case m.lost[o].writes > 0:
 		m.owe(o, lostLevels{writes: -1})
 		m.mu.Unlock()
@@ -42,11 +41,9 @@ func (m *RWMutex) RUnlock() {
 	w, r := m.write, m.reads[o]
 	switch {
 	case w != nil && w.owner == o && w.reads.mirror > 0:
-		m.mu.Unlock()
-		m.runlockInside(w, false)
+		m.runlockInside(w, false) // unlocks mu
 	case r != nil && r.reads.mirror > 0:
-		m.mu.Unlock()
-		m.runlock(o, r, false)
+		m.runlock(o, r, false) // unlocks mu
 	case m.lost[o].reads > 0:
 		m.owe(o, lostLevels{reads: -1})
 		m.mu.Unlock()
@@ -59,9 +56,9 @@ func (m *RWMutex) RUnlock() {
 // downgrading is how long an Unlock waits for its downgrade.
 const downgrading = time.Second
 
-// unlock takes one write level off w.
+// unlock takes one write level off w. mu is held, and is released: whoever found the level has
+// to take it before w can be replaced, because w was lost, and what it has left be owed.
 func (m *RWMutex) unlock(w *writeHold, leased bool) {
-	m.mu.Lock()
 	w.writes.add(leased, -1)
 	m.settle(w)
 }
@@ -71,9 +68,8 @@ func (m *RWMutex) settle(w *writeHold) {
 	switch {
 	case w.turning || w.writes.all() > 0 || w.reads.leased > 0:
 		m.mu.Unlock() // while it turns into a read hold, what it turns into is settled
-	case w.reads.mirror > 0:
+	case w.reads.mirror > 0 && m.write == w:
 		w.turning = true
-		m.mu.Unlock()
 		m.downgrade(w)
 	default:
 		m.end(w)
@@ -85,18 +81,21 @@ func (m *RWMutex) end(w *writeHold) {
 	if m.write == w {
 		m.write = nil // before the lock is given up, or the next holder's entry could be wiped out
 	}
+	l := w.lease
 	m.mu.Unlock()
-	_ = w.lease.Unlock() // a loss has been told through the leases
+	_ = l.Unlock() // a loss has been told through the leases
 }
 
 // downgrade turns a write hold whose owner only reads any more into a read hold. Without a
 // connection that takes until there is one: the owner goes on reading, and must not be left
-// with nothing meanwhile, so it stays exclusive until then.
+// with nothing meanwhile, so it stays exclusive until then. mu is held, and is released.
 func (m *RWMutex) downgrade(w *writeHold) {
+	l := w.lease
+	m.mu.Unlock()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		m.turned(w)
+		m.turned(w, l)
 	}()
 	t := time.NewTimer(downgrading)
 	defer t.Stop()
@@ -107,8 +106,8 @@ func (m *RWMutex) downgrade(w *writeHold) {
 }
 
 // turned ends when the session does, at the latest.
-func (m *RWMutex) turned(w *writeHold) {
-	l, err := m.rw.Downgrade(context.Background(), w.lease)
+func (m *RWMutex) turned(w *writeHold, l *zksync.Lease) {
+	l, err := m.rw.Downgrade(context.Background(), l)
 	m.mu.Lock()
 	w.turning = false
 	if err != nil {
@@ -134,24 +133,20 @@ func (m *RWMutex) turned(w *writeHold) {
 	m.mu.Unlock()
 }
 
-// runlockInside takes one read level off a write hold.
+// runlockInside takes one read level off a write hold, or off what that was downgraded to. mu is
+// held, and is released. The hold need not be in the books: whoever waits for a condition has put
+// it aside, to restore what is left of it.
 func (m *RWMutex) runlockInside(w *writeHold, leased bool) {
-	m.mu.Lock()
-	if m.write != w { // downgraded since, or lost
-		r := w.became
-		m.mu.Unlock()
-		if r != nil {
-			m.runlock(w.owner, r, leased)
-		}
+	if w.became != nil {
+		m.runlock(w.owner, w.became, leased)
 		return
 	}
 	w.reads.add(leased, -1)
 	m.settle(w)
 }
 
-// runlock takes one level off a read hold.
+// runlock takes one level off a read hold. mu is held, and is released.
 func (m *RWMutex) runlock(o owner, r *readHold, leased bool) {
-	m.mu.Lock()
 	r.reads.add(leased, -1)
 	last := r.reads.all() == 0
 	if last && m.reads[o] == r {
