@@ -41,6 +41,7 @@ type action struct {
 	e     *zkconn.Epoch
 	phase int
 	id    string // the data of its claim
+	since int32  // the version of the base node that the claim made
 	out   chan outcome
 	left  chan struct{} // closed when nobody waits for its outcome any more
 }
@@ -108,6 +109,10 @@ func (a *action) panicked(ctx context.Context, x any) {
 
 // claim makes this session the one that runs the action. From then on nobody can be registered
 // until the phaser has advanced, because the directory for that is gone.
+//
+// A delete of the claim may be made again, or lie in a server's queue, until somebody else has made a claim of the
+// same name. So every claim writes to the base node, and what deletes one checks that nobody has written since: the
+// base node is never deleted, so no two claims have the same version of it.
 func (a *action) claim(ctx context.Context, begun bool) (registered int, ours bool, err error) {
 	p, e := a.p, a.e
 	next := p.arrivals(after(a.phase))
@@ -116,18 +121,20 @@ func (a *action) claim(ctx context.Context, begun bool) (registered int, ours bo
 		ops = append(ops, &zk.DeleteRequest{Path: p.arrivals(a.phase), Version: -1})
 	}
 	ops = append(ops, &zk.CreateRequest{Path: p.claim(), Data: []byte(a.id), Acl: p.door.ACL(), Flags: zk.FlagEphemeral},
+		&zk.SetDataRequest{Path: p.base(), Data: p.encode(turn{phase: a.phase}), Version: -1},
 		&zk.SetDataRequest{Path: next, Version: -1})
 	for {
 		if err := e.Await(ctx); err != nil {
 			return 0, false, err
 		}
 		res, err := e.StartMulti(ops...).Wait(ctx, e)
-		if err == nil {
+		if err == nil && res[len(res)-2].Stat != nil {
+			a.since = res[len(res)-2].Stat.Version
 			return children(res[len(res)-1].Stat), true, nil
 		}
 		var refused *zkconn.TxnError
 		switch {
-		case errors.As(err, &refused) && isConflict(err), zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
+		case err == nil, errors.As(err, &refused) && isConflict(err), zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
 		case errors.Is(err, zk.ErrSessionExpired):
 			return 0, false, zkconn.ErrOver
 		default:
@@ -148,11 +155,25 @@ func (a *action) claim(ctx context.Context, begun bool) (registered int, ours bo
 	}
 }
 
-// holds reports whether the claim is this one's.
+// holds reports whether the claim is this one's, and notes the version of the base node that goes with it.
 func (a *action) holds(ctx context.Context) (bool, error) {
 	if err := synced(ctx, a.e, a.p.base()); err != nil {
 		return false, err
 	}
+	ours, err := a.isOurs(ctx)
+	if err != nil || !ours {
+		return false, err
+	}
+	_, stat, err := a.e.Get(ctx, a.p.base())
+	if err != nil {
+		return false, err
+	}
+	a.since = stat.Version
+	return a.isOurs(ctx) // and so it was when the version was read
+}
+
+// isOurs reports whether the claim is this one's, as far as this server knows.
+func (a *action) isOurs(ctx context.Context) (bool, error) {
 	data, _, err := a.e.Get(ctx, a.p.claim())
 	if errors.Is(err, zk.ErrNoNode) {
 		return false, nil
@@ -160,21 +181,37 @@ func (a *action) holds(ctx context.Context) (bool, error) {
 	return err == nil && string(data) == a.id, err
 }
 
+// unclaim deletes the claim, and none that was made later.
+func (a *action) unclaim() []any {
+	return []any{
+		&zk.CheckVersionRequest{Path: a.p.base(), Version: a.since},
+		&zk.DeleteRequest{Path: a.p.claim(), Version: -1},
+	}
+}
+
 // giveUp removes the claim, if it is this one's.
 func (a *action) giveUp(ctx context.Context) error {
-	ours, err := a.holds(ctx)
-	if err != nil || !ours {
-		return err
+	var rest rest
+	for {
+		_, err := transact(ctx, a.e, a.unclaim()...)
+		if !refusedAt(err, 0, zk.ErrBadVersion) {
+			if refusedAt(err, 1, zk.ErrNoNode) {
+				return nil
+			}
+			return err
+		}
+		if ours, err := a.holds(ctx); err != nil || !ours { // else somebody has terminated the phaser
+			return err
+		}
+		if err := rest.take(ctx, a.e); err != nil {
+			return err
+		}
 	}
-	if err := a.e.Delete(ctx, a.p.claim()); !errors.Is(err, zk.ErrNoNode) {
-		return err
-	}
-	return nil
 }
 
 // finish has the phaser advance after the action.
 func (a *action) finish(ctx context.Context, to turn) (next *turn, err error) {
-	next, err = a.p.turnTo(ctx, a.e, to, &zk.DeleteRequest{Path: a.p.claim(), Version: -1})
+	next, err = a.p.turnTo(ctx, a.e, to, a.unclaim()...)
 	if err == nil && next == nil {
 		err = a.giveUp(ctx) // somebody has terminated it meanwhile
 	}
