@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/go-menagerie/menagerie/internal/door"
@@ -27,6 +28,9 @@ type Latch struct {
 	plain     atomic.Bool // we may not write to the directory of the counts
 	misuse    error
 	seen      atomic.Pointer[latchView]
+
+	mu   sync.Mutex
+	done chan struct{} // of the wait for all calls of Done, while there is one
 }
 
 // LatchOption changes a default of a [Latch].
@@ -161,16 +165,29 @@ func (l *Latch) news(ctx context.Context, e *zkconn.Epoch, v latchView, begun **
 }
 
 // Done is closed when the latch has opened. It stays open when waiting ends without that:
-// on a Reset, or when the session is closed.
+// on a Reset, or when the session is closed. Call it again after a Reset. All calls share one wait, and one channel,
+// until that ends.
 func (l *Latch) Done() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.done != nil {
+		return l.done
+	}
 	done := make(chan struct{})
-	l.door.Spawn(func() {
+	begun := l.door.Spawn(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		if l.Wait(ctx) == nil {
+		err := l.Wait(ctx)
+		l.mu.Lock()
+		l.done = nil // what becomes of the latch from here on, another wait tells
+		l.mu.Unlock()
+		if err == nil {
 			close(done)
 		}
 	})
+	if begun {
+		l.done = done
+	}
 	return done
 }
 

@@ -1,0 +1,59 @@
+package recipes_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// Done in a loop over a select is called as often as anything else happens.
+func TestCallsOfDoneShareOneWaitOfTheirLatch(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		ctx := context.Background()
+		ls := v.latches(2, 1)
+		l := ls[0]
+		v.remaining(l, 1)
+		v.quiet()
+		goroutines, _ := v.goroutines()
+		var before []<-chan struct{}
+		v.costs(2, func() {
+			for range 1000 {
+				before = append(before, l.Done())
+			}
+		}, "those of one wait")
+		v.goroutinesBack(goroutines + 1)
+		require.LessOrEqual(t, v.srv.Watches(), 1)
+
+		require.NoError(t, ls[1].Reset(ctx))
+		v.quiet()
+		after := l.Done()
+		v.quiet()
+		require.NoError(t, ls[1].CountDown(ctx))
+		v.quiet()
+		require.True(t, isClosed(after))
+		for _, done := range before {
+			require.False(t, isClosed(done), "a Reset ended that wait")
+		}
+		done := l.Done()
+		v.quiet()
+		require.True(t, isClosed(done), "it is open")
+		require.NoError(t, ls[1].Reset(ctx))
+		done = l.Done()
+		v.quiet()
+		require.False(t, isClosed(done), "it is closed again")
+		require.NoError(t, l.CountDown(ctx))
+		v.quiet()
+		require.True(t, isClosed(done))
+		v.goroutinesBack(goroutines)
+	})
+}
