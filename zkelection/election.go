@@ -35,9 +35,11 @@ type Election struct {
 }
 
 // New names an election by the path of its directory, which is created when first
-// needed and belongs to the election. It does no I/O. A malformed path, an option that is
-// not one of a lock, or a nil session is reported by the first call as zksync.ErrMisuse.
-// Of self, ID and Data count.
+// needed and belongs to the election. Curator's LeaderSelector may stand for it as well, its
+// LeaderLatch must not: it would lead beside us. Where one is seen, all calls but Contenders fail
+// with zksync.ErrMisuse; see docs/interop.md for what cannot be seen. New does no I/O. A
+// malformed path, an option that is not one of a lock, or a nil session is reported by the
+// first call as zksync.ErrMisuse. Of self, ID and Data count.
 func New(s *zksync.Session, path string, self Candidate, opts ...zksync.Option) *Election {
 	self.Data = slices.Clone(self.Data)
 	core := door.NewCandidacy(s, path, door.Candidate{ID: self.ID, Data: self.Data}, opts)

@@ -32,7 +32,8 @@ type Weighted struct {
 
 // NewWeighted names a semaphore of n permits by the path of its base node. The first who
 // uses it stores n there; everybody else must say the same n, or that of the latest
-// Resize, else the first call fails with zksync.ErrMisuse. It does no I/O. A malformed
+// Resize, else the first call fails with zksync.ErrMisuse. So it does where a semaphore of Curator
+// or kazoo is seen at the path, which would grant the same permits. It does no I/O. A malformed
 // path, n below 1, an option that is not one of a lock, or a nil session is reported by
 // the first call as zksync.ErrMisuse.
 func NewWeighted(s *zksync.Session, path string, n int64, opts ...zksync.Option) *Weighted {

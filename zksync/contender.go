@@ -87,6 +87,9 @@ func (q *queue) list(ctx context.Context, e *zkconn.Epoch) ([]entry, error) {
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
 	}
+	if err == nil {
+		err = q.rival.refuse(names)
+	}
 	if err != nil {
 		return nil, err
 	}

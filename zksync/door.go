@@ -19,6 +19,7 @@ func init() {
 	}
 	door.NewCandidacy = func(s any, path string, c door.Candidate, opts any) any {
 		g := newSingles(s.(*Session), path, "", KindLock, opts.([]Option))
+		g.q.rival = latches
 		g.q.extras = extras{candidate: c.ID, data: c.Data}
 		return door.Candidacy[*Lease](candidacy{g})
 	}

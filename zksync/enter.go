@@ -26,6 +26,13 @@ func (q *queue) enter(ctx context.Context, e *zkconn.Epoch, old *place) (p *plac
 			}
 		}
 		p, alone, err = q.enterOnce(ctx, e, old)
+		if err == nil && q.terms != nil && p.first {
+			// What the base node's one child was until now, the queue or a rival's, nobody knew.
+			if err = leases.refuseAt(ctx, e, q.terms.node); err != nil {
+				p.leave(cleanupGrace)
+				return nil, false, err
+			}
+		}
 		var refused *enter.Refused
 		if q.terms == nil || !errors.As(err, &refused) {
 			return p, alone, err
@@ -82,5 +89,7 @@ func (q *queue) entered(n *enter.Node) (p *place, alone bool, err error) {
 	}
 	self.czxid = n.Czxid
 	alone = n.Dir != nil && n.Dir.NumChildren == 1 && len(q.grant(nil, self)) == 0
-	return newPlace(q, n.Epoch, self, n.Path, !alone), alone, nil
+	p = newPlace(q, n.Epoch, self, n.Path, !alone)
+	p.first = n.Dir != nil && n.Dir.Cversion == 1
+	return p, alone, nil
 }

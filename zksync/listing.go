@@ -27,6 +27,9 @@ func (p *place) ahead(ctx context.Context) ([]entry, error) {
 		}
 		return nil, err
 	}
+	if err := p.q.rival.refuse(names); err != nil {
+		return nil, err
+	}
 	entries, err := p.q.entries(ctx, p.e, p.notBehind(names), p.czxids())
 	if err != nil {
 		return nil, err

@@ -29,6 +29,7 @@ type queue struct {
 	name   string
 	extras extras
 	terms  *terms // nil unless all who queue must agree on something
+	rival  *rival // whose nodes must not be in the directory, nil if any may
 
 	// readOnlyDir is set once the servers refused to let us write the directory's
 	// data. Then an entry is a plain create, and a listing tells what the
@@ -44,6 +45,7 @@ type place struct {
 	node  string
 	known map[string]int64 // czxids of entries, where they had to be asked for
 
+	first  bool // nobody has been in the queue's directory before, since it was made
 	hook   atomic.Pointer[zkconn.LossHook]
 	unseen bool        // it was not alone when it entered, and no listing has shown the queue since
 	gone   atomic.Bool // the place is lost: nothing may be granted on it any more

@@ -170,6 +170,9 @@ func (t *terms) stored(ctx context.Context, e *zkconn.Epoch, acl []zk.ACL) (s st
 			}
 			continue
 		}
+		if err == nil && (st.NumChildren > 1 || st.NumChildren > 0 && len(data) == 0) { // more than our queue
+			err = leases.refuseAt(ctx, e, t.node)
+		}
 		if err != nil {
 			return s, nil, err
 		}

@@ -148,14 +148,7 @@ func (q *queue) free(ctx context.Context, e *zkconn.Epoch) (bool, error) {
 	if err := e.Sync(ctx, q.dir); err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return false, err
 	}
-	names, _, err := e.Children(ctx, q.dir)
-	if errors.Is(err, zk.ErrNoNode) {
-		return true, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	entries, err := q.entries(ctx, e, names, nil)
+	entries, err := q.list(ctx, e)
 	if err != nil {
 		return false, err
 	}
