@@ -215,3 +215,27 @@ func TestGivingUpAtAnyRequestLeavesTheFlightSound(t *testing.T) {
 		}
 	}
 }
+
+// The answer to the write of a result is lost, and it is written again when others have had it already.
+func TestAResultThatIsWrittenAgainIsNotForWhoCameInBetween(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		fs := v.flights(3)
+		old, fresh := newGate("old"), newGate("new")
+		first := asks(context.Background(), fs[0], old.run)
+		v.awaits(old.began, "the function")
+		second := asks(context.Background(), fs[1], v.never)
+		v.settled(flightLock, 2)
+		time.Sleep(time.Second) // it listens
+		v.srv.Intercept(zktest.On(zktest.SetData, flightDir+"/0").Nth(1).LoseReply())
+		again := v.srv.Intercept(zktest.On(zktest.SetData, flightDir+"/0").Nth(2).Hold())
+		close(old.finish)
+		v.gets(second, "old", true)
+		third := asks(context.Background(), fs[2], fresh.run)
+		v.settled(flightLock, 2)
+		again.Release()
+		v.gets(first, "old", true)
+		v.awaits(fresh.began, "the function of the one who came later")
+		close(fresh.finish)
+		v.gets(third, "new", false)
+	})
+}

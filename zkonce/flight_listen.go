@@ -215,6 +215,7 @@ type sight struct {
 	version    int32  // of its directory, which every Forget raises
 	data       []byte // of the result that was written since he queued, nil for none
 	mzxid      int64  // of that
+	written    int32  // the version of the node of results
 	stale      bool   // there is an older result
 }
 
@@ -242,6 +243,9 @@ func (p *passenger[T]) lookIn(ctx context.Context, e *zkconn.Epoch, t zksync.Tok
 	})
 	g.Go(func() error {
 		data, st, err := e.Get(ctx, p.f.door.Full(p.place()))
+		if err == nil {
+			s.written = st.Version
+		}
 		switch {
 		case err != nil || len(data) == 0:
 			return err

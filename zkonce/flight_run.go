@@ -210,7 +210,11 @@ func (p *passenger[T]) give(lease *zksync.Lease, data []byte, s sight) (others b
 	case errors.Is(err, zksync.ErrLost):
 		return false, err
 	case err != nil || len(res) == 0 || res[0].Stat == nil || res[0].Stat.NumChildren > 1:
-		_, err = insist(lease, &zk.SetDataRequest{Path: p.place(), Data: data, Version: -1})
+		_, err = insist(lease, &zk.SetDataRequest{Path: p.place(), Data: data, Version: s.written})
+		if errors.Is(err, zk.ErrBadVersion) {
+			// It was written, and the answer lost. Written again it would be for those, too, who came in between.
+			err = nil
+		}
 		return err == nil, err
 	case s.stale:
 		// Nobody has any use for it: those whom it was for were ahead in the queue. Should this
