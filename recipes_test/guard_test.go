@@ -150,3 +150,37 @@ func TestAHoldIsNotHandedOnWhileAGuardedWriteIsUnderWay(t *testing.T) {
 		require.NoError(t, after.Unlock())
 	})
 }
+
+// Which of the operations failed, and where.
+func TestARefusedGuardNamesTheOperationAndItsPath(t *testing.T) {
+	each(t, func(t *testing.T, v *env) {
+		v.put(account, "0")
+		l := v.lock(v.mutexes(1)[0])
+		for _, c := range []struct {
+			op   any
+			name string
+			path string
+			err  error
+		}{
+			{&zk.CreateRequest{Path: account, Acl: zk.WorldACL(zk.PermAll)}, "guarded create", account, zk.ErrNodeExists},
+			{&zk.SetDataRequest{Path: account, Version: 7}, "guarded set", account, zk.ErrBadVersion},
+			{&zk.DeleteRequest{Path: "/data", Version: -1}, "guarded delete", "/data", zk.ErrNotEmpty},
+			{&zk.CheckVersionRequest{Path: "/nowhere", Version: -1}, "guarded check", "/nowhere", zk.ErrNoNode},
+		} {
+			_, err := l.Guard(write("1"), c.op, write("2"))
+			require.ErrorIs(t, err, c.err)
+			require.False(t, zksync.Ambiguous(err))
+			var named *zksync.Error
+			require.ErrorAs(t, err, &named)
+			require.Equal(t, []string{c.name, c.path}, []string{named.Op, named.Path})
+			require.Equal(t, "0", v.data(account))
+		}
+		_, err := l.Guard("SET x")
+		require.ErrorIs(t, err, zksync.ErrMisuse)
+		require.NoError(t, l.Unlock())
+		_, err = l.Guard(write("1"))
+		var named *zksync.Error
+		require.ErrorAs(t, err, &named)
+		require.Equal(t, []string{"guard", lockPath}, []string{named.Op, named.Path}, "it is the lease that failed")
+	})
+}

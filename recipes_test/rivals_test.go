@@ -104,10 +104,13 @@ func TestALockIgnoresALeaderLatch(t *testing.T) {
 
 // semaphoreCalls is every call of a semaphore that takes permits or counts them.
 var semaphoreCalls = map[string]func(ctx context.Context, w *zksemaphore.Weighted) error{
-	"Acquire":    func(ctx context.Context, w *zksemaphore.Weighted) error { return w.Acquire(ctx, 1) },
-	"TryAcquire": func(ctx context.Context, w *zksemaphore.Weighted) error { _, err := w.TryAcquireLease(ctx, 1); return err },
-	"Available":  func(ctx context.Context, w *zksemaphore.Weighted) error { _, err := w.Available(ctx); return err },
-	"Resize":     func(ctx context.Context, w *zksemaphore.Weighted) error { return w.Resize(ctx, 2) },
+	"Acquire": func(ctx context.Context, w *zksemaphore.Weighted) error { return w.Acquire(ctx, 1) },
+	"TryAcquire": func(ctx context.Context, w *zksemaphore.Weighted) error {
+		_, err := w.TryAcquireLease(ctx, 1)
+		return err
+	},
+	"Available": func(ctx context.Context, w *zksemaphore.Weighted) error { _, err := w.Available(ctx); return err },
+	"Resize":    func(ctx context.Context, w *zksemaphore.Weighted) error { return w.Resize(ctx, 2) },
 }
 
 // foreignPermits is what the semaphores of others have below their path.

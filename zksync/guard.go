@@ -18,24 +18,40 @@ import (
 //
 // It returns ErrLost if the node is gone or the lease was lost, ErrReleased after
 // Unlock, ErrMisuse for an operation of another type, and the servers' error if one
-// of the operations fails; then nothing was applied. If the connection is lost
+// of the operations fails: then nothing was applied, and Op and Path of the *Error are that
+// operation's ("guarded create", for instance). If the connection is lost
 // meanwhile, nobody knows: the error satisfies [Ambiguous]. It blocks until the
 // servers answer, through a disconnect before the request is sent, and no longer
 // than the lease lives.
 func (l *Lease) Guard(ops ...any) ([]zk.MultiResponse, error) {
-	res, err := l.guard(ops)
-	if err != nil {
-		return nil, &Error{Op: "guard", Path: l.p.q.path(), Err: err}
+	res, err := l.guardWithin(context.Background(), ops)
+	if err == nil {
+		return res, nil
 	}
-	return res, nil
+	if refused, ok := err.(*zkconn.TxnError); ok { // not one inside an error that says less
+		op, path := nameOf(ops[refused.Index])
+		return nil, &Error{Op: "guarded " + op, Path: path, Err: refused.Err}
+	}
+	return nil, &Error{Op: "guard", Path: l.p.q.path(), Err: err}
 }
 
-func (l *Lease) guard(ops []any) ([]zk.MultiResponse, error) {
-	return l.guardWithin(context.Background(), ops)
+// nameOf names an operation that can be guarded, and the path that it is about.
+func nameOf(op any) (name, path string) {
+	switch r := op.(type) {
+	case *zk.CreateRequest:
+		return "create", r.Path
+	case *zk.SetDataRequest:
+		return "set", r.Path
+	case *zk.DeleteRequest:
+		return "delete", r.Path
+	case *zk.CheckVersionRequest:
+		return "check", r.Path
+	}
+	return "", ""
 }
 
 // guardWithin is Guard for a caller with a context: when that ends after the request was sent,
-// nobody knows.
+// nobody knows. An operation that the servers refuse is a *zkconn.TxnError, with its index in ops.
 func (l *Lease) guardWithin(ctx context.Context, ops []any) ([]zk.MultiResponse, error) {
 	if l.nested != nil {
 		if err := l.Err(); err != nil {
@@ -76,6 +92,8 @@ func (l *Lease) guardWithin(ctx context.Context, ops []any) ([]zk.MultiResponse,
 	case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, zk.ErrNoNode):
 		l.p.vanished(l.b)
 		return nil, ErrLost
+	case errors.As(err, &refused) && refused.Index > 0:
+		return nil, &zkconn.TxnError{Index: refused.Index - 1, Err: refused.Err}
 	case errors.As(err, &refused):
 		return nil, refused.Err
 	case errors.Is(err, zkconn.ErrOver), l.ctx.Err() != nil:

@@ -235,7 +235,9 @@ func (s *Session) ID() int64 {
 }
 
 // Conn is the escape hatch: the client connection of the current ZooKeeper
-// session. It dies with that session, so do not keep it; a request on a dead one
+// session. It knows nothing of the session's chroot: its requests take, and return, the paths
+// on the servers, chroot included, where everything else of this module ([Lease.Guard], too)
+// leaves that out. It dies with that session, so do not keep it; a request on a dead one
 // fails with zk.ErrConnectionClosed. Do not close it. It is nil after a [Tap]ped
 // connection was closed and before the first session.
 func (s *Session) Conn() *zk.Conn {

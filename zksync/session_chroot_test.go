@@ -44,5 +44,14 @@ func TestPathsOfASessionAreBelowItsChrootAndNeverShowIt(t *testing.T) {
 	require.Equal(t, "/data-0000000001", res[0].String)
 	_, made := srv.Node("/team/app/data-0000000001")
 	require.True(t, made)
+
+	_, err = l.Guard(&zk.SetDataRequest{Path: "/data-0000000001", Version: 7})
+	require.EqualError(t, err, "zksync: guarded set /data-0000000001: zk: version conflict")
+
+	// The client connection below knows nothing of chroots.
+	_, _, err = s.Conn().Get("/data-0000000001")
+	require.ErrorIs(t, err, zk.ErrNoNode)
+	_, _, err = s.Conn().Get("/team/app/data-0000000001")
+	require.NoError(t, err)
 	require.NoError(t, l.Unlock())
 }
