@@ -114,7 +114,7 @@ func (b *Barrier) breakUp(ctx context.Context, e *zkconn.Epoch, st barrierState)
 
 // reset begins the next generation. from is the one in which the call began, or -1.
 func (b *Barrier) reset(ctx context.Context, e *zkconn.Epoch, from *int64) error {
-	for {
+	for rest := rest(0); ; {
 		st, err := b.learn(ctx, e, true)
 		if err != nil {
 			return err
@@ -129,6 +129,9 @@ func (b *Barrier) reset(ctx context.Context, e *zkconn.Epoch, from *int64) error
 			err = b.breakUp(ctx, e, st)
 		}
 		if err != nil && !outdated(err) {
+			return err
+		}
+		if err := rest.take(ctx, e); err != nil {
 			return err
 		}
 	}

@@ -136,7 +136,7 @@ func (b *Barrier) found(ctx context.Context, e *zkconn.Epoch) error {
 	}, b.beginning(0)...))
 	switch {
 	case errors.Is(err, zk.ErrNodeExists):
-		return nil
+		return synced(ctx, e, b.base()) // this server has to hear of it
 	case errors.Is(err, zk.ErrNoNode):
 		return enter.MakeDir(ctx, e, parentOf(b.base()), b.door.ACL())
 	}

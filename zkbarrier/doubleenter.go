@@ -48,21 +48,23 @@ var errWithout = fmt.Errorf("%w: the round went on without this party", zksync.E
 
 // sit comes, and comes again, until a round opens with s.
 func (b *DoubleBarrier) sit(ctx context.Context, e *zkconn.Epoch, s *seat) error {
-	for {
+	for rest := rest(0); ; {
 		err := b.arrive(ctx, e, s)
 		var full *enter.Refused
 		switch {
 		case s.before != 0 && (errors.As(err, &full) || err == nil && (s.round != s.before || s.count > b.n)):
 			return errWithout
 		case errors.As(err, &full):
-			if err := b.outside(ctx, e); err != nil {
-				return err
+			if err = b.outside(ctx, e); err == nil {
+				err = errAgain
 			}
-			continue
 		case err == nil:
 			err = b.gather(ctx, e, s)
 		}
 		if !errors.Is(err, errAgain) {
+			return err
+		}
+		if err := rest.take(ctx, e); err != nil {
 			return err
 		}
 	}

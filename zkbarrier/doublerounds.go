@@ -89,7 +89,7 @@ func (b *DoubleBarrier) found(ctx context.Context, e *zkconn.Epoch) (made bool, 
 	)
 	switch {
 	case errors.Is(err, zk.ErrNodeExists):
-		return false, nil
+		return false, synced(ctx, e, b.base()) // this server has to hear of it
 	case errors.Is(err, zk.ErrNoNode):
 		return false, enter.MakeDir(ctx, e, parentOf(b.base()), b.door.ACL())
 	}

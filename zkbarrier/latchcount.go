@@ -74,7 +74,7 @@ func (l *Latch) settle(ctx context.Context, e *zkconn.Epoch, v latchView, t *tal
 // count makes the node of the event and returns how many there are, while the latch is closed.
 func (l *Latch) count(ctx context.Context, e *zkconn.Epoch, v latchView, t *tally) (int, error) {
 	node := l.counts(v.generation) + "/" + t.name
-	for {
+	for rest := rest(0); ; {
 		res, err := l.ask(ctx, e, v, t, node)
 		switch {
 		case err == nil && len(res) > 2 && res[2].Stat != nil && e.Ordered():
@@ -97,6 +97,9 @@ func (l *Latch) count(ctx context.Context, e *zkconn.Epoch, v latchView, t *tall
 			}
 		case refusedAt(err, 2, zk.ErrNoAuth) && !l.plain.Swap(true):
 		default:
+			return 0, err
+		}
+		if err := rest.take(ctx, e); err != nil {
 			return 0, err
 		}
 	}

@@ -105,7 +105,7 @@ func (l *Latch) found(ctx context.Context, e *zkconn.Epoch) error {
 	)
 	switch {
 	case errors.Is(err, zk.ErrNodeExists):
-		return nil
+		return synced(ctx, e, l.base()) // this server has to hear of it
 	case errors.Is(err, zk.ErrNoNode):
 		return enter.MakeDir(ctx, e, parentOf(l.base()), l.door.ACL())
 	}

@@ -112,7 +112,10 @@ func (p *Phaser) registerSome(ctx context.Context, e *zkconn.Epoch, phase, n int
 		}
 		var refused *zkconn.TxnError
 		switch {
-		case errors.Is(err, zkconn.ErrNotSent):
+		case errors.Is(err, zkconn.ErrNotSent): // the connection was lost, and not everybody has been told yet
+			if err := pauseFor(ctx, e); err != nil {
+				return nil, err
+			}
 			continue
 		case errors.As(err, &refused) && errors.Is(err, zk.ErrNoNode):
 			return nil, errAgain

@@ -117,7 +117,7 @@ func (p *Phaser) found(ctx context.Context, e *zkconn.Epoch) error {
 
 // terminate terminates the phaser.
 func (p *Phaser) terminate(ctx context.Context, e *zkconn.Epoch) error {
-	for {
+	for rest := rest(0); ; {
 		t, err := p.learnNow(ctx, e)
 		if err != nil {
 			return err
@@ -136,12 +136,12 @@ func (p *Phaser) terminate(ctx context.Context, e *zkconn.Epoch) error {
 		case err == nil:
 			p.clear(e, t.phase)
 			return nil
-		case errors.As(err, &refused) && isConflict(err): // it has advanced, or terminated
-		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
-			if err := enter.Sleep(ctx, e, pause); err != nil {
-				return err
-			}
+		case errors.As(err, &refused) && isConflict(err), // it has advanced, or terminated
+			zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
 		default:
+			return err
+		}
+		if err := rest.take(ctx, e); err != nil {
 			return err
 		}
 	}
@@ -251,7 +251,7 @@ func (p *Phaser) census(ctx context.Context) (unarrived, arrived int, err error)
 		if err := synced(ctx, e, p.base()); err != nil {
 			return err
 		}
-		for {
+		for rest := rest(0); ; {
 			t, ok, err := p.peek(ctx, e)
 			if err != nil || !ok {
 				return err
@@ -275,6 +275,9 @@ func (p *Phaser) census(ctx context.Context) (unarrived, arrived int, err error)
 			if now == t && children(here) == children(again) && changes(here) == changes(again) {
 				unarrived, arrived = children(here), children(next)
 				return nil
+			}
+			if err := rest.take(ctx, e); err != nil {
+				return err
 			}
 		}
 	})
