@@ -10,7 +10,7 @@ import (
 )
 
 // Connect returns a go-zookeeper client that has a session; timeout is what it asks for, within [WithTimeoutLimits]. It is connected in memory, and
-// reconnects without a pause unless the server refuses. Cleanup closes it and waits for its goroutines. Connect fails t at once
+// reconnects without a pause unless the server refuses, or has ended ten connections at one instant. Cleanup closes it and waits for its goroutines. Connect fails t at once
 // if there is no session within timeout, or 10 s if that is longer. For a client with other options use zk.Connect and [Server.Dial].
 func (s *Server) Connect(t testing.TB, timeout time.Duration) *zk.Conn {
 	t.Helper()
@@ -66,6 +66,8 @@ type dialer struct {
 	next   int // of the hosts, around
 	last   net.Conn
 	tried  int // since the last session
+	now    time.Time
+	rush   int // attempts at this very instant
 	closed bool
 }
 
@@ -97,9 +99,15 @@ func (d *dialer) close() {
 	}
 }
 
+// maxRush is how many attempts there may be at one instant.
+const maxRush = 10
+
 // Init, Len, Next and Connected make the dialer a host list that needs no DNS and is not shuffled. The
 // list has "ended" when one attempt at each has not led to a session: that makes the client pause
 // for a second, fail what waits and notice that it was closed.
+//
+// It has so, too, after ten attempts at one instant, as there are in a bubble while a rule ends every connection: else
+// time would stand still.
 func (d *dialer) Init([]string) error { return nil }
 func (d *dialer) Len() int            { return len(d.hosts) }
 
@@ -108,6 +116,12 @@ func (d *dialer) Next() (string, bool) {
 	defer d.mu.Unlock()
 	again := d.tried > 0 && d.tried%len(d.hosts) == 0
 	d.tried++
+	if now := time.Now(); !now.Equal(d.now) {
+		d.now, d.rush = now, 0
+	}
+	if d.rush++; d.rush%maxRush == 0 {
+		again = true
+	}
 	host := d.hosts[d.next%len(d.hosts)]
 	d.next++
 	return host, again

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/zktest"
@@ -91,5 +92,21 @@ func TestAClientGetsItsSessionBackWhateverBecomesOfItsConnect(t *testing.T) {
 			_, err = conn.Create("/n", nil, 0, open)
 		}
 		require.Equal(t, after, time.Since(start))
+	})
+}
+
+func TestTimePassesForAClientWhoseEveryConnectionIsLost(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, srv *zktest.Server, conn *zk.Conn) {
+		_, _, _, err := conn.ExistsW("/n")
+		require.NoError(t, err)
+		in := srv.Intercept(zktest.On(zktest.SetWatches, "**").LoseReply())
+		srv.Disconnect(conn.SessionID())
+		time.Sleep(time.Second)
+		require.Less(t, in.Fired(), 100)
+		in.Remove()
+		time.Sleep(2 * time.Second)
+		mustCreate(t, conn, "/n", 0)
+		require.Equal(t, 1, srv.Notifications())
 	})
 }
