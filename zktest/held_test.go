@@ -217,3 +217,55 @@ func TestAPinnedSessionGoesWhereItIsTold(t *testing.T) {
 		require.Equal(t, id, conn.SessionID())
 	})
 }
+
+func TestAQueuedRequestThatIsDueDuringAFreezeRunsAtItsEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, conn *zk.Conn) {
+		srv.Intercept(zktest.On(zktest.Create, "/late").Delay(time.Second).Queued())
+		start := time.Now()
+		done := createAsync(conn, "/late", 0)
+		synctest.Wait()
+		srv.Disconnect(conn.SessionID())
+		require.ErrorIs(t, <-done, zk.ErrConnectionClosed)
+		synctest.Wait() // the client is back
+		thaw := srv.Freeze()
+		time.AfterFunc(2*time.Second, thaw)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		behind := createAsync(conn, "/behind", 0)
+		select {
+		case err := <-behind:
+			require.NoError(t, err)
+		case <-ctx.Done():
+			t.Fatal("the client hangs")
+		}
+		require.Equal(t, 2*time.Second, time.Since(start))
+		require.Less(t, node(t, srv, "/late").Stat.Czxid, node(t, srv, "/behind").Stat.Czxid)
+	})
+}
+
+func TestAQueuedRequestThatDiedWithItsServerKeepsNothingBack(t *testing.T) {
+	for _, end := range map[string]func(*zktest.Server){
+		"restart": (*zktest.Server).Restart,
+		"freeze":  func(srv *zktest.Server) { srv.Freeze(); srv.Restart() },
+	} {
+		inBubble(t, func(t *testing.T, srv *zktest.Server, conn *zk.Conn) {
+			in := srv.Intercept(zktest.On(zktest.Create, "/late").Hold().Queued())
+			done := createAsync(conn, "/late", 0)
+			require.NoError(t, in.WaitHeld(context.Background()))
+			for range 2 { // the connection that it came on is not the last one
+				srv.Disconnect(conn.SessionID())
+				synctest.Wait()
+			}
+			require.ErrorIs(t, <-done, zk.ErrConnectionClosed)
+			end(srv)
+			require.Zero(t, in.Held(), "it is gone")
+			time.Sleep(2 * time.Second)
+			behind := createAsync(conn, "/behind", 0)
+			require.False(t, pending(behind))
+			require.NoError(t, <-behind)
+			in.Release()
+			time.Sleep(time.Second)
+			srv.CheckNoNode(t, "/late")
+		})
+	}
+}

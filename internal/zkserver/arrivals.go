@@ -14,13 +14,6 @@ type arrival struct {
 	walled bool      // it came in while a partition kept it from the server
 	resent time.Time // when it arrives after the partition
 	gone   bool      // it was taken out of its turn
-
-	// Set once the request has been decoded and judged:
-	req    *request
-	hold   <-chan struct{}
-	until  time.Time
-	queued bool // it is in the server's queue, and not only on its connection
-	onDrop func()
 }
 
 // arrivals is what has come in on a connection and is not handled yet, oldest first.
@@ -49,10 +42,10 @@ func (q *arrivals) front() *arrival {
 	return nil
 }
 
-// overtaker returns the oldest heartbeat, or the end of the stream, that is not judged yet.
+// overtaker returns the oldest heartbeat, or the end of the stream; nil if there is neither.
 func (q *arrivals) overtaker() *arrival {
 	for q.urgent.len() > 0 {
-		if a := *q.urgent.at(0); !a.gone && a.req == nil {
+		if a := *q.urgent.at(0); !a.gone {
 			return a
 		}
 		q.urgent.pop()
@@ -65,15 +58,6 @@ func (q *arrivals) take(a *arrival) *arrival {
 	a.gone = true
 	q.bytes -= len(a.frame)
 	return a
-}
-
-// putBack makes an arrival that was taken the oldest again. It may have left its place in the middle, which
-// stays empty: so it is another arrival from now on.
-func (q *arrivals) putBack(a *arrival) {
-	again := *a
-	again.gone = false
-	q.bytes += len(a.frame)
-	q.queue.putBack(&again)
 }
 
 // drop removes the arrivals that f selects.

@@ -24,9 +24,7 @@ type conn struct {
 	timeout       time.Duration
 	ids           []ID
 
-	behind *conn // the session's connection before, whose queued requests come first
-	heir   *conn // the one after; this one is done with but for them
-	inHand bool  // an arrival was taken and is being handled
+	held *heldQueue // what rules hold of the session's requests here
 
 	line []*request // in an ensemble: submitted and not answered, oldest first
 
@@ -69,10 +67,12 @@ func (s *Server) newConn(nc net.Conn) *conn {
 	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
 		remote = hostAddress(a.IP)
 	}
-	return &conn{
+	c := &conn{
 		srv: s, number: s.stats.accepted + 1, stats: connStats{established: s.now(), lastOp: "null"}, epoch: s.epoch, nc: nc, remote: remote, ids: []ID{{Scheme: "ip", Name: remote}},
 		wake: make(chan struct{}, 1), owake: make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
+	c.held = newHeldQueue(c)
+	return c
 }
 
 func poke(ch chan struct{}) {
@@ -191,12 +191,12 @@ func (c *conn) abort() {
 }
 
 // await blocks until the channel is poked, the hold is over or the time has passed.
-func (c *conn) await(ch <-chan struct{}, wait time.Duration, hold <-chan struct{}) {
+func (s *Server) await(ch <-chan struct{}, wait time.Duration, hold <-chan struct{}) {
 	if wait < 0 {
 		select {
 		case <-ch:
 		case <-hold:
-		case <-c.srv.done:
+		case <-s.done:
 		}
 		return
 	}
@@ -205,7 +205,7 @@ func (c *conn) await(ch <-chan struct{}, wait time.Duration, hold <-chan struct{
 	select {
 	case <-ch:
 	case <-hold:
-	case <-c.srv.done:
+	case <-s.done:
 	case <-t.C:
 	}
 }

@@ -1,7 +1,5 @@
 package zkserver
 
-import "time"
-
 // handle takes one arrival that is due. It runs on the pump, one at a time per connection.
 func (c *conn) handle(a *arrival) {
 	s := c.srv
@@ -12,10 +10,6 @@ func (c *conn) handle(a *arrival) {
 		s.mu.Unlock()
 	case a.word != "":
 		c.handleWord(a.word)
-	case a.req != nil: // judged before, and now released
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		c.proceed(a)
 	default:
 		c.handleFrame(a)
 	}
@@ -34,11 +28,14 @@ func (c *conn) handleFrame(a *arrival) {
 	if ok && r.call.Op != OpConnect && !c.accept(r) {
 		ok = false
 	}
+	q := c.held
+	if ok {
+		q.judging++
+	}
 	s.mu.Unlock()
 	if !ok {
 		return
 	}
-	a.req = r
 	verdict := Verdict{}
 	if s.cfg.Intercept != nil {
 		info := r.record()
@@ -46,7 +43,11 @@ func (c *conn) handleFrame(a *arrival) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.judge(a, verdict)
+	q.judging--
+	c.judge(r, verdict)
+	if q.conn != c { // the client has come back meanwhile
+		poke(q.conn.wake)
+	}
 }
 
 // decode turns a frame into a request. It reports false for a frame that the real
@@ -102,49 +103,34 @@ func (c *conn) accept(r *request) bool {
 }
 
 // judge acts on a verdict: now, or later when the request is held.
-func (c *conn) judge(a *arrival, v Verdict) {
-	r := a.req
+func (c *conn) judge(r *request, v Verdict) {
 	r.fate, r.code = v.fateOf(r.call.Op)
 	r.late = v.ReplyDelay
-	if !v.Hold {
-		c.proceed(a)
+	if v.Hold {
+		c.held.hold(r, v)
 		return
 	}
-	a.hold = v.Release
-	if a.hold == nil {
-		a.hold = make(chan struct{})
-	}
-	if v.Delay > 0 {
-		a.until = time.Now().Add(v.Delay)
-	}
-	a.queued, a.onDrop = v.Queued, v.OnDrop
-	c.in.putBack(a)
+	c.proceed(r)
 }
 
 // proceed lets a judged request run.
-func (c *conn) proceed(a *arrival) {
-	s, r := c.srv, a.req
+func (c *conn) proceed(r *request) {
+	s := c.srv
 	if s.closed || c.epoch != s.epoch {
 		return
-	}
-	if c.heir != nil {
-		if a.hold != nil && !a.queued {
-			c.drop(a)
-			return
-		}
 	}
 	switch {
 	case r.fate == FateRequestLost:
 		s.finished(r)
 		c.abort()
-	case r.fate == FateFailed:
-		c.fail(r)
 	case r.call.Op == OpConnect:
 		if c.closing {
 			return
 		}
 		c.readOnlyAware = r.call.connect.readOnly
 		c.connect(r, *r.call.connect)
+	case r.fate == FateFailed:
+		s.submit(r) // its answer is due behind those to the requests before it
 	case r.call.Op == OpAuth:
 		c.auth(r)
 	case r.call.Op == OpSASL:
@@ -161,24 +147,14 @@ func (c *conn) proceed(a *arrival) {
 	}
 }
 
-// fail answers with an error that an interceptor made up.
-func (c *conn) fail(r *request) {
-	s := c.srv
-	if r.call.Op == OpConnect {
-		c.greeted = true
-		s.finishConnect(r)
-		return
-	}
-	s.finished(r)
-	c.sendHeader(r.xid, s.tree.zxid, r.code)
-}
-
-func (c *conn) sendHeader(xid int32, zxid int64, code Code) {
+// answerHeader answers with a header alone.
+func (c *conn) answerHeader(r *request, zxid int64) {
 	e := newFrame(16)
-	e.int32(xid)
+	e.int32(r.xid)
 	e.int64(zxid)
-	e.int32(int32(code))
+	e.int32(int32(r.code))
 	c.respond(e.frame())
+	c.keepBack(r.late)
 }
 
 // auth adds an identity to the connection. It does not pass through the pipeline.
@@ -197,7 +173,7 @@ func (c *conn) auth(r *request) {
 	if r.fate == FateReplyLost {
 		c.abort()
 	}
-	c.sendHeader(r.xid, 0, code)
+	c.answerHeader(r, 0)
 	if code != CodeOK {
 		c.shut()
 		return
@@ -221,6 +197,7 @@ func (c *conn) sasl(r *request) {
 	e.int32(0)
 	e.buffer(nil)
 	c.send(e.frame())
+	c.keepBack(r.late)
 }
 
 // unknown answers an operation that the server does not know and, as the real one, closes
@@ -228,7 +205,7 @@ func (c *conn) sasl(r *request) {
 func (c *conn) unknown(r *request) {
 	r.code = CodeUnimplemented
 	c.srv.finished(r)
-	c.sendHeader(r.xid, -1, CodeUnimplemented)
+	c.answerHeader(r, -1)
 	c.shut()
 }
 

@@ -129,10 +129,7 @@ func (e *Ensemble) leave(s *Server) {
 	stopTimer(&m.notice)
 	stopTimer(&m.report)
 	clear(m.heard)
-	s.epoch++ // nothing that is held here runs any more
-	for c := range s.conns {
-		c.abort()
-	}
+	s.disconnectAll()
 }
 
 // callBallot starts an election if a majority looks for a leader, and calls it off if not.

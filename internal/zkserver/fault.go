@@ -202,6 +202,9 @@ func (s *Server) Thaw() {
 		s.runExpiry()
 		s.armCommit()
 	}
+	for q := range s.holding { // also those whose connection is gone
+		poke(q.wake)
+	}
 	for c := range s.conns {
 		poke(c.wake)
 		poke(c.owake)

@@ -1,7 +1,6 @@
 package zkserver
 
-// fifo is a queue in which every operation costs the same however much waits. What is taken leaves its
-// place free for something that is put back.
+// fifo is a queue in which every operation costs the same however much waits.
 type fifo[T any] struct {
 	items []T
 	head  int
@@ -31,17 +30,6 @@ func (q *fifo[T]) pop() T {
 		q.items, q.head = q.items[:0], 0
 	}
 	return v
-}
-
-// putBack makes v the next to be taken.
-func (q *fifo[T]) putBack(v T) {
-	if q.head == 0 {
-		room := len(q.items) + 1
-		q.items = append(make([]T, room, 2*room), q.items...)
-		q.head = room
-	}
-	q.head--
-	q.items[q.head] = v
 }
 
 // drop forgets everything.

@@ -24,8 +24,15 @@ func (s *Server) queued() map[*conn]int {
 			n[r.conn]++
 		}
 	}
+	for q := range s.holding {
+		for _, h := range q.requests {
+			if !h.conn.aborted {
+				n[h.conn]++
+			}
+		}
+	}
 	for c := range s.conns {
-		if head := c.in.front(); head != nil && head.hold != nil {
+		if len(c.held.requests) > 0 {
 			for a := range c.in.all {
 				if a.frame != nil {
 					n[c]++

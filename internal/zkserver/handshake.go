@@ -31,6 +31,10 @@ func decodeConnect(frame []byte) (connectRequest, bool) {
 func (c *conn) connect(r *request, q connectRequest) {
 	s := c.srv
 	c.greeted = true
+	if r.fate == FateFailed {
+		s.finishConnect(r)
+		return
+	}
 	s.stats.connects++
 	if l := s.links[c.claimed]; l != nil && l.exiles > 0 {
 		c.abort()
@@ -52,7 +56,7 @@ func (c *conn) connect(r *request, q connectRequest) {
 		}
 		sess := &session{id: s.newSessionID(), timeout: c.timeout, conn: c, lastHeard: s.now()}
 		s.sessions[sess.id] = sess
-		sess.setLatest(c)
+		sess.heldOf(c)
 		c.session = sess.id
 		c.present(sess.id)
 		s.touch(sess, c.timeout)

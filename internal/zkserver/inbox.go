@@ -63,7 +63,7 @@ func (c *conn) waitForRoom() {
 		if !stalled {
 			return
 		}
-		c.await(c.room, forever, nil)
+		s.await(c.room, forever, nil)
 	}
 }
 
@@ -121,7 +121,7 @@ func (c *conn) pump(inline bool) {
 	s := c.srv
 	for {
 		s.mu.Lock()
-		a, wait, hold := c.nextIn()
+		a, wait := c.nextIn()
 		if a == nil && wait == 0 {
 			c.pumping = false
 			s.mu.Unlock()
@@ -134,78 +134,39 @@ func (c *conn) pump(inline bool) {
 		}
 		s.mu.Unlock()
 		if a == nil {
-			c.await(c.wake, wait, hold)
+			s.await(c.wake, wait, nil)
 			continue
 		}
 		c.handle(a)
 	}
 }
 
-// nextIn returns the arrival to handle now; or how long the first one has to wait; or
+// nextIn returns the arrival to handle now; or how long the next one has to wait; or
 // neither when nothing is left.
-func (c *conn) nextIn() (a *arrival, wait time.Duration, hold <-chan struct{}) {
+func (c *conn) nextIn() (a *arrival, wait time.Duration) {
 	s := c.srv
-	c.inHand = false
-	c.wakeHeirs()
-	if s.closed || c.aborted || c.heir != nil {
-		c.heldOnly()
+	if s.closed || c.aborted || c.held.conn != c {
+		c.in = arrivals{}
 	}
-	head := c.in.front()
+	a = c.in.front()
 	switch {
-	case head == nil:
-		return nil, 0, nil
+	case a == nil:
+		return nil, 0
 	case s.frozen:
-		return nil, forever, nil
-	case head.hold != nil:
-		wait, hold = head.remaining(time.Now()), head.hold
-	case c.behind.holdsBack():
-		wait = forever
-	default:
-		wait = c.transit(head)
+		return nil, forever
+	case c.held.holdsBack():
+		a = c.in.overtaker() // the session stays alive, a disconnect is noticed
 	}
-	if wait == 0 {
-		return c.takeIn(head), 0, nil
+	if a == nil {
+		return nil, forever
 	}
-	if head.hold != nil || c.behind.holdsBack() { // the session stays alive, a disconnect is noticed
-		if a := c.in.overtaker(); a != nil {
-			travel := c.transit(a)
-			if travel == 0 {
-				return c.takeIn(a), 0, nil
-			}
-			wait = sooner(wait, travel)
-		}
+	if wait = c.transit(a); wait != 0 {
+		return nil, wait
 	}
-	return nil, wait, hold
-}
-
-// sooner returns the shorter of two waits.
-func sooner(a, b time.Duration) time.Duration {
-	if a == forever || b != forever && b < a {
-		return b
-	}
-	return a
-}
-
-func (c *conn) takeIn(a *arrival) *arrival {
 	if c.stalled {
 		poke(c.room)
 	}
-	c.inHand = true
-	return c.in.take(a)
-}
-
-// heldOnly keeps the held requests: the server has them, so they outlive the connection.
-func (c *conn) heldOnly() {
-	if c.srv.closed || c.epoch != c.srv.epoch {
-		c.in = arrivals{}
-		return
-	}
-	for a := range c.in.all {
-		if a.hold != nil && c.heir != nil && !a.queued {
-			c.drop(a)
-		}
-	}
-	c.in.drop(func(a *arrival) bool { return a.hold == nil || c.heir != nil && !a.queued })
+	return c.in.take(a), 0
 }
 
 // transit returns how long a frame still travels: 0 when it has arrived.
@@ -225,17 +186,4 @@ func (c *conn) transit(a *arrival) time.Duration {
 		at = a.resent
 	}
 	return max(0, time.Until(at))
-}
-
-// remaining returns how long a judged request is still held.
-func (a *arrival) remaining(now time.Time) time.Duration {
-	select {
-	case <-a.hold:
-		return 0
-	default:
-	}
-	if a.until.IsZero() {
-		return forever
-	}
-	return max(0, a.until.Sub(now))
 }

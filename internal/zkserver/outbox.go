@@ -23,7 +23,7 @@ func (c *conn) writeLoop() {
 			return
 		}
 		if batch == nil {
-			c.await(c.owake, wait, nil)
+			s.await(c.owake, wait, nil)
 			continue
 		}
 		c.left(n)

@@ -97,6 +97,11 @@ func (s *Server) deliver(r *request) {
 		s.finished(r)
 		return
 	}
+	if r.fate == FateFailed {
+		s.finished(r)
+		r.conn.answerHeader(r, s.tree.zxid)
+		return
+	}
 	frame := s.answer(r)
 	s.observe(r)
 	if r.call.Op != OpPing {

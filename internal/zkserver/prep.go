@@ -5,6 +5,9 @@ package zkserver
 // write costs a zxid too.
 func (s *Server) prepare(r *request) {
 	r.when = s.now()
+	if r.fate == FateFailed {
+		return // by a rule
+	}
 	switch r.call.Op {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpDeleteContainer, OpSetData, OpSetACL,
 		OpMulti, OpCheck, OpConnect, OpClose, OpReconfig, opCreateSession:

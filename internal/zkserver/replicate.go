@@ -22,6 +22,8 @@ func (s *Server) enter(r *request) {
 	r.origin = s
 	r.conn.line = append(r.conn.line, r)
 	switch {
+	case r.fate == FateFailed: // by a rule, here
+		r.when = s.now()
 	case r.call.Op == OpSync && s.deposed() && len(s.member.uplink) == 0:
 		r.when = s.now() // it believes that it leads, and nothing is under way
 	case forwarded(r.call.Op):
@@ -69,7 +71,7 @@ func (s *Server) lead(r *request) {
 func (s *Server) track(r *request) {
 	c := r.conn
 	sess := &session{id: r.session, timeout: c.timeout, lastHeard: s.now(), owner: r.origin}
-	sess.setLatest(c)
+	sess.heldOf(c)
 	if !c.closing {
 		sess.conn = c
 	}

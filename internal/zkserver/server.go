@@ -97,6 +97,7 @@ type Server struct {
 	conns       map[*conn]struct{}
 	clients     map[int64]map[*conn]struct{} // those of conns that have presented a session id, by that
 	listeners   map[net.Listener]struct{}
+	holding     map[*heldQueue]struct{} // those with requests
 	frozen      bool
 	stopped     bool
 	closed      bool
@@ -119,7 +120,7 @@ func New(cfg Config) *Server {
 	s := &Server{
 		cfg: cfg, log: cfg.Logger, clock: &clock{start: now, manual: cfg.ManualClock},
 		history: newHistory(cfg.Tick), tree: newTree(), watches: newWatches(), lastSession: firstSessionID(now, 1),
-		links: map[int64]*link{}, conns: map[*conn]struct{}{}, clients: map[int64]map[*conn]struct{}{}, listeners: map[net.Listener]struct{}{},
+		links: map[int64]*link{}, conns: map[*conn]struct{}{}, clients: map[int64]map[*conn]struct{}{}, listeners: map[net.Listener]struct{}{}, holding: map[*heldQueue]struct{}{},
 		done: make(chan struct{}),
 	}
 	s.mu.misuse = cfg.OnMisuse
@@ -173,10 +174,7 @@ func (s *Server) halt() {
 		}
 	}
 	s.expiryAt = 0
-	s.epoch++
-	for c := range s.conns {
-		c.abort()
-	}
+	s.disconnectAll()
 	for _, r := range s.pending {
 		if r.reply != nil {
 			r.code = CodeSessionExpired
@@ -186,6 +184,17 @@ func (s *Server) halt() {
 	s.pending = nil
 	s.out = newOutstanding()
 	s.zxid = s.tree.zxid
+}
+
+// disconnectAll drops all connections, and what is held: nothing that came in so far runs any more.
+func (s *Server) disconnectAll() {
+	s.epoch++
+	for c := range s.conns {
+		c.abort()
+	}
+	for q := range s.holding {
+		q.clear()
+	}
 }
 
 // Stop takes the server off the network as a crash would: connections drop, writes that are not

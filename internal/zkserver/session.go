@@ -11,9 +11,9 @@ type session struct {
 	timeout   time.Duration
 	closing   bool // its close is prepared; it accepts nothing any more
 	conn      *conn
-	frames    uint64  // sent to its client, where that is counted
-	latest    []*conn // the newest on each member, even if it is closed
-	owner     *Server // in an ensemble: the member that speaks for it; nil until one has
+	frames    uint64       // sent to its client, where that is counted
+	held      []*heldQueue // on each member
+	owner     *Server      // in an ensemble: the member that speaks for it; nil until one has
 	lastHeard time.Time
 	bucket    time.Duration // expiry boundary it is filed under, 0 for none
 }
