@@ -34,7 +34,22 @@ type Config struct {
 	// or "zookeeper.extendedTypesEnabled".
 	Properties map[string]string
 
+	// TLS, if not nil, gives every server a second port, for TLS: see [Server.SecureAddr].
+	TLS *TLS
+
 	_ struct{} // fields will be added: name them
+}
+
+// TLS are the files of servers that speak it, in PEM form.
+type TLS struct {
+	// KeyFile has the server's key (PKCS #8) and, behind it, its certificate.
+	KeyFile string
+
+	// TrustFile has the authorities of the clients' certificates.
+	TrustFile string
+
+	// ClientAuth has the servers refuse clients without a certificate.
+	ClientAuth bool
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -97,6 +112,16 @@ func (c Config) file(id int, dataDir string, ports []int) string {
 	line("4lw.commands.whitelist", "*")
 	line("preAllocSize", 1024) // kilobytes; the default would reserve 64 MB per log file
 	line("forceSync", map[bool]string{true: "yes", false: "no"}[c.ForceSync])
+	if c.TLS != nil {
+		line("secureClientPort", securePort(ports, id))
+		line("serverCnxnFactory", "org.apache.zookeeper.server.NettyServerCnxnFactory")
+		line("ssl.keyStore.location", filepath.ToSlash(c.TLS.KeyFile))
+		line("ssl.keyStore.type", "PEM")
+		line("ssl.trustStore.location", filepath.ToSlash(c.TLS.TrustFile))
+		line("ssl.trustStore.type", "PEM")
+		line("ssl.clientAuth", map[bool]string{true: "need", false: "none"}[c.TLS.ClientAuth])
+		line("authProvider.x509", "org.apache.zookeeper.server.auth.X509AuthenticationProvider")
+	}
 	if c.Servers > 1 {
 		for i := 1; i <= c.Servers; i++ {
 			line(fmt.Sprintf("server.%d", i),
@@ -115,11 +140,12 @@ func (c Config) properties() []string {
 	return out
 }
 
-// Every server owns three neighbouring entries in the list of ports.
-const portsPerServer = 3
+// Every server owns four neighbouring entries in the list of ports.
+const portsPerServer = 4
 
 func clientPort(ports []int, id int) int   { return ports[(id-1)*portsPerServer] }
 func quorumPort(ports []int, id int) int   { return ports[(id-1)*portsPerServer+1] }
 func electionPort(ports []int, id int) int { return ports[(id-1)*portsPerServer+2] }
+func securePort(ports []int, id int) int   { return ports[(id-1)*portsPerServer+3] }
 
 func loopbackAddr(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }

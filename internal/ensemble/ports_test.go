@@ -65,8 +65,8 @@ func takePort(t *testing.T, index int) (source func(int) (*reservation, error), 
 func TestAnEnsembleMovesToOtherPortsWhenOneOfItsOwnIsTaken(t *testing.T) {
 	for name, c := range map[string]struct{ servers, port int }{
 		"client port of a standalone server": {1, 0},
-		"client port of three":               {3, 3},
-		"election port of three":             {3, 5},
+		"client port of three":               {3, portsPerServer},
+		"election port of three":             {3, portsPerServer + 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			Require(t)

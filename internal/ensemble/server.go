@@ -21,6 +21,7 @@ var (
 type Server struct {
 	id     int
 	addr   string
+	secure string
 	dir    string
 	in     installation
 	heapMB int
@@ -36,6 +37,7 @@ func newServer(id int, dir string, cfg Config, in installation, p *parent, ports
 	return &Server{
 		id:     id,
 		addr:   loopbackAddr(clientPort(ports, id)),
+		secure: loopbackAddr(securePort(ports, id)),
 		dir:    dir,
 		in:     in,
 		heapMB: cfg.HeapMB,
@@ -60,6 +62,9 @@ func (s *Server) logFile() string    { return filepath.Join(s.dir, "log") }
 
 // Addr returns the address for clients, host:port. It never changes.
 func (s *Server) Addr() string { return s.addr }
+
+// SecureAddr returns the address for clients that speak TLS, where [Config] has that.
+func (s *Server) SecureAddr() string { return s.secure }
 
 // Pid returns the process id of the running server, 0 if it is not running.
 func (s *Server) Pid() int {
