@@ -47,17 +47,16 @@ Without --servers PATH is on ` + defaultServers + `.
 
 Exit codes: that of CMD (128+n if signal n ended it), or
     0  all have come
-    1  somebody else gave up; or servers unreachable for --timeout, or another failure
+    1  somebody else gave up; or servers unreachable for --connect-timeout, or another failure
     2  wrong command line, or others have said another number of --parties
    75  not all came in time (--wait)
   126  CMD cannot be executed
   127  CMD was not found
   130  interrupted while waiting (143 by SIGTERM, 129 by SIGHUP)
 With any of them CMD did not run.`,
-		Example: `  menagerie barrier /jobs/nightly/loaded --parties 3 --wait 1h -- ./aggregate.sh
-  ./load.sh && menagerie barrier /jobs/nightly/loaded --parties 3 && ./aggregate.sh
-  menagerie barrier /jobs/shards --parties 8 -- sh -c './work --shard "$MENAGERIE_INDEX" --of 8'
-  menagerie barrier /jobs/shards --parties 8 --json | jq .index`,
+		Example: `  menagerie barrier /jobs/loaded --parties 2 --wait 1h & menagerie barrier /jobs/loaded --parties 2; wait
+  for i in 1 2; do menagerie barrier /jobs/shards --parties 2 -- sh -c 'echo $MENAGERIE_INDEX' & done; wait
+  menagerie barrier /jobs/alone --parties 1 --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.wait, o.parties = wait.value(), int(parties)
 			if err := a.barrierArguments(cmd, args, &o); err != nil {
@@ -67,8 +66,8 @@ With any of them CMD did not run.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.Var(&parties, "parties", "how many have to come (required)")
-	flags.Var(&wait, "wait", "wait this long, counted from the start of the process (default: for ever)")
+	flags.Var(&parties, "parties", "`N` have to come (required)")
+	flags.Var(&wait, "wait", "wait `D` at most, counted from the start of the process (default: for ever)")
 	flags.BoolVar(&o.asJSON, "json", false, `print {"index":...,"parties":...} when all have come; not with CMD`)
 	a.explainDash(cmd)
 	return cmd
@@ -91,9 +90,7 @@ func (a *app) barrierArguments(cmd *cobra.Command, args []string, o *barrierOpti
 	case o.asJSON && len(o.argv) > 0:
 		return usage("--json and CMD exclude each other: standard output is CMD's")
 	}
-	if o.wait == 0 || timeoutGiven(cmd) {
-		o.tryServers = a.timeout.value()
-	}
+	o.patience = a.patience(cmd, o.wait)
 	return checkPath(o.path)
 }
 

@@ -160,7 +160,7 @@ func TestWrongCommandLinesOfBarrier(t *testing.T) {
 		})
 	}
 	addr := nobody(t)
-	run(t, "barrier", "/a", "--parties", "2", "--servers", addr, "--timeout", "300ms").failed(exitFailure, addr, "within 300ms")
+	run(t, "barrier", "/a", "--parties", "2", "--servers", addr, "--connect-timeout", "300ms").failed(exitFailure, addr, "within 300ms")
 	run(t, "barrier", "/a", "--parties", "2", "--servers", addr, "--wait", "300ms").failed(exitNotObtained, addr, "300ms")
 	run(t, "barrier", "/a", "--parties", "2", "--servers", addr, "--", "no-such-command-anywhere").failed(exitNotFound, "no-such-command-anywhere")
 	s := startServer(t)

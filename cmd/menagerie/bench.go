@@ -20,7 +20,7 @@ func (a *app) benchCommand() *cobra.Command {
 	clients := countList{1, 2, 8, 32}
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "bench [--duration D] [--clients N,N...]",
+		Use:   "bench [--duration D] [--clients N,N...] [--json]",
 		Short: "Measure this lock, go-zookeeper's and the floor",
 		Long: `Measures three peers in one run, in short slices that alternate:
 
@@ -36,15 +36,15 @@ requests_per_op counts what the clients send to the servers, pings aside.
 
 Without --servers it measures an in-process ZooKeeper: no disk, no network, so the numbers are
 not those of a real ensemble.`,
-		Example: `  menagerie bench
-  menagerie bench --servers zk1:2181,zk2:2181,zk3:2181 --duration 10s
-  menagerie bench --clients 1,8 --json | jq '.[] | select(.peer == "menagerie")'`,
+		Example: `  menagerie bench --clients 1,8 --duration 1s
+  menagerie bench --servers 127.0.0.1:2181 --clients 2 --duration 1s
+  menagerie bench --clients 1 --duration 500ms --json`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.bench(cmd, bench.Config{Duration: duration.value(), Clients: clients}, asJSON)
 		},
 	}
-	cmd.Flags().Var(&duration, "duration", "time for each peer and number of clients")
+	cmd.Flags().Var(&duration, "duration", "measure each peer and number of clients for `D`")
 	cmd.Flags().Var(&clients, "clients", "numbers of clients to measure")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print an array of objects")
 	return cmd
@@ -62,12 +62,16 @@ func (a *app) bench(cmd *cobra.Command, cfg bench.Config, asJSON bool) error {
 		a.servers = address
 		fmt.Fprintln(a.stderr, "no --servers given: measuring an in-process ZooKeeper; a real ensemble has other numbers")
 	}
-	s, err := a.connect(ctx, a.timeout.value())
+	s, err := a.connect(ctx, a.connectTimeout.value())
 	if err != nil {
 		return err
 	}
 	defer goodbye(s)
 	cfg.Servers, cfg.Timeout = a.servers, a.timeout.value()
+	cfg.Secured = bench.Secured{TLS: a.tlsConfig, ACL: a.nodeACL}
+	for _, c := range a.credentials {
+		cfg.Secured.Auth = append(cfg.Secured.Auth, bench.Credential{Scheme: c.scheme, Secret: []byte(c.secret)})
+	}
 	cfg.Note = func(line string) { fmt.Fprintln(a.stderr, line) }
 	rows, err := bench.Run(ctx, s.Conn(), cfg)
 	var i *interruption

@@ -33,18 +33,22 @@ func (a *app) target() string {
 	return a.servers
 }
 
-// timeoutGiven reports whether --timeout was on the command line.
-func timeoutGiven(cmd *cobra.Command) bool { return cmd.Flags().Changed("timeout") }
+// patience is how long a command tries to reach the servers at first; zero means as long as ctx
+// allows. Who gives a time for everything means it for connecting too, unless there is a
+// --connect-timeout that says otherwise.
+func (a *app) patience(cmd *cobra.Command, wait time.Duration) time.Duration {
+	if wait > 0 && !cmd.Flags().Changed("connect-timeout") {
+		return 0
+	}
+	return a.connectTimeout.value()
+}
 
 // connect opens a session, for which it takes at most limit; zero means as long as ctx
 // allows. Errors are ready to be reported.
 func (a *app) connect(ctx context.Context, limit time.Duration, opts ...zksync.Option) (*zksync.Session, error) {
-	bounded, cancel := ctx, context.CancelFunc(func() {})
-	if limit > 0 {
-		bounded, cancel = context.WithTimeoutCause(ctx, limit, errUnreachable)
-	}
+	bounded, cancel := within(ctx, limit)
 	defer cancel()
-	opts = append([]zksync.Option{zksync.WithTimeout(a.timeout.value())}, opts...)
+	opts = append(append(a.options(), zksync.WithLogger(a.logger())), opts...)
 	s, err := zksync.Connect(bounded, a.target(), opts...)
 	if err == nil {
 		return s, nil
@@ -55,22 +59,36 @@ func (a *app) connect(ctx context.Context, limit time.Duration, opts ...zksync.O
 	return nil, a.sessionError(err)
 }
 
-// lastReason finds in an error of Connect why the last attempt failed, or returns "".
-func lastReason(err error) string {
-	var dns *net.DNSError
-	var errno syscall.Errno
-	switch {
-	case errors.As(err, &dns):
-		return fmt.Sprintf(" (%s: %s)", dns.Name, dns.Err)
-	case errors.As(err, &errno):
-		return fmt.Sprintf(" (%v)", errno)
+// within bounds what needs the servers; zero is no bound.
+func within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	if limit == 0 {
+		return ctx, func() {}
 	}
-	return ""
+	return context.WithTimeoutCause(ctx, limit, errUnreachable)
+}
+
+// lastReason finds in an error of Connect, which wraps that of its context and it, what became of
+// the attempts to connect; nil if nothing did.
+func lastReason(err error) error {
+	for err != nil {
+		switch e := err.(type) {
+		case interface{ Unwrap() []error }:
+			all := e.Unwrap()
+			if err = all[0]; len(all) > 1 {
+				return all[len(all)-1]
+			}
+		case interface{ Unwrap() error }:
+			err = e.Unwrap()
+		default:
+			return nil
+		}
+	}
+	return nil
 }
 
 // contextError words the cause with which a context ended; why may say more about
 // unreachable servers.
-func (a *app) contextError(cause error, limit time.Duration, why string) error {
+func (a *app) contextError(cause error, limit time.Duration, why error) error {
 	var i *interruption
 	switch {
 	case errors.As(cause, &i):
@@ -81,9 +99,18 @@ func (a *app) contextError(cause error, limit time.Duration, why string) error {
 	return failure("%v", cause)
 }
 
-func (a *app) unreachable(limit time.Duration, why string) error {
-	return failure("cannot reach %s within %v%s: is a server running there? "+
-		"Start one with \"menagerie serve\" or name yours with --servers", a.described(), limit, why)
+func (a *app) unreachable(limit time.Duration, why error) error {
+	text := fmt.Sprintf("cannot reach %s within %v", a.described(), limit)
+	var dns *net.DNSError
+	unknown := why == nil || errors.Is(why, errUnreachable)
+	if !unknown {
+		text += " (" + strings.TrimPrefix(forPeople(why), "the last attempt failed: ") + ")"
+	}
+	// Of others there is a server, and the reason says what is wrong with it.
+	if unknown || errors.Is(why, syscall.ECONNREFUSED) || errors.As(why, &dns) {
+		text += `: is a server running there? Start one with "menagerie serve" or name yours with --servers`
+	}
+	return failure("%s", text)
 }
 
 // described is target, with a hint when nobody chose it.
@@ -106,23 +133,17 @@ func (a *app) sessionError(err error) error {
 // programmer where it came from and a user of the command nothing.
 func forPeople(err error) string {
 	s := strings.TrimSuffix(err.Error(), ": "+zksync.ErrMisuse.Error())
-	return strings.NewReplacer("zksync: ", "", "zkconn: ", "").Replace(s)
+	return people.Replace(s)
 }
+
+// people has flags where the library names its options.
+var people = strings.NewReplacer("zksync: ", "", "zkconn: ", "",
+	"WithAuth", "--auth", "WithACL", "--acl", "WithTLS", "--tls", "WithTimeout", "--timeout")
 
 // goodbye ends the session, in bounded time whatever the servers do. If the connection is
 // down at this moment Close tries for a little: when a server comes back in time, what the
 // session has on the servers need not wait for the session to expire.
-func goodbye(s *zksync.Session) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = s.Close() // a session that cannot be ended now expires
-	}()
-	select {
-	case <-done:
-	case <-time.After(closeLimit):
-	}
-}
+func goodbye(s *zksync.Session) { _ = s.Close() } // a session that cannot be ended now expires
 
 // endSignals are the signals that ask a command to end.
 var endSignals = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}

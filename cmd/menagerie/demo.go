@@ -32,7 +32,7 @@ func (a *app) demoCommand() *cobra.Command {
 	workers, rounds := count(4), count(100)
 	var kill, asJSON bool
 	cmd := &cobra.Command{
-		Use:   "demo [--workers N] [--rounds N] [--kill]",
+		Use:   "demo [--workers N] [--rounds N] [--kill] [--json]",
 		Short: "Watch several processes take turns under one lock",
 		Long: `Starts N worker processes that increment one unprotected file under one lock, and then meet.
 
@@ -46,14 +46,14 @@ unless --timeout is given. --json makes the last line of standard output an obje
   {"workers":4,"rounds":100,"expected":400,"counter":400,"overlaps":0,"tokens_monotonic":true,"killed":1}`,
 		Example: `  menagerie demo
   menagerie demo --workers 8 --rounds 50 --kill
-  menagerie demo --servers zk1:2181,zk2:2181,zk3:2181 --kill
-  menagerie demo --kill --json | tail -n 1 | jq .counter`,
+  menagerie demo --servers 127.0.0.1:2181 --kill
+  menagerie demo --kill --json | tail -n 1`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if workers > demo.MaxWorkers || rounds > demo.MaxRounds {
 				return usage("at most %d workers and %d rounds", demo.MaxWorkers, demo.MaxRounds)
 			}
-			if !timeoutGiven(cmd) {
+			if !cmd.Flags().Changed("timeout") {
 				a.timeout = positiveDuration(demoTimeout)
 			}
 			cfg := demo.Config{Workers: int(workers), Rounds: int(rounds), Kill: kill, Out: a.stdout}
@@ -63,8 +63,8 @@ unless --timeout is given. --json makes the last line of standard output an obje
 			return a.demo(cmd, cfg, asJSON)
 		},
 	}
-	cmd.Flags().Var(&workers, "workers", "number of worker processes")
-	cmd.Flags().Var(&rounds, "rounds", "increments of each worker")
+	cmd.Flags().Var(&workers, "workers", "number `N` of worker processes")
+	cmd.Flags().Var(&rounds, "rounds", "increments `N` of each worker")
 	cmd.Flags().BoolVar(&kill, "kill", false, "kill one holder in the middle of its hold")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON on the last line of standard output, progress on standard error")
 	return cmd
@@ -73,10 +73,6 @@ unless --timeout is given. --json makes the last line of standard output an obje
 func (a *app) demo(cmd *cobra.Command, cfg demo.Config, asJSON bool) error {
 	ctx, stop := signalContext(cmd.Context())
 	defer stop()
-	limit := a.timeout.value()
-	if !timeoutGiven(cmd) {
-		limit = defaultTimeout
-	}
 	if a.servers == "" {
 		address, end, err := inProcess(zkserver.Config{Tick: 100 * time.Millisecond, MaxTimeout: time.Minute})
 		if err != nil {
@@ -86,7 +82,7 @@ func (a *app) demo(cmd *cobra.Command, cfg demo.Config, asJSON bool) error {
 		a.servers = address
 		fmt.Fprintf(cfg.Out, "no --servers given: started an in-process ZooKeeper on %s, which keeps nothing\n", address)
 	}
-	s, err := a.connect(ctx, limit, zksync.WithName("demo"))
+	s, err := a.connect(ctx, a.connectTimeout.value(), zksync.WithName("demo"))
 	if err != nil {
 		return err
 	}
@@ -99,7 +95,12 @@ func (a *app) demo(cmd *cobra.Command, cfg demo.Config, asJSON bool) error {
 	cfg.Path = fmt.Sprintf("/menagerie-demo-%08x", rand.Uint32())
 	cfg.Patience = demoPatience + 3*s.Timeout()
 	cfg.Live = isTerminal(cfg.Out)
-	cfg.Command = func(w demo.WorkerConfig) *exec.Cmd { return exec.Command(program, workerArgs(w)...) }
+	cfg.Command = func(w demo.WorkerConfig) *exec.Cmd {
+		args, env := a.inherited()
+		worker := exec.Command(program, append(workerArgs(w), args...)...)
+		worker.Env = append(os.Environ(), env...)
+		return worker
+	}
 	defer removeNode(s, chroot(a.servers)+cfg.Path)
 	fmt.Fprintf(cfg.Out, "%d processes, %d rounds each, one unprotected file, one lock: %s on %s (session timeout %v)\n",
 		cfg.Workers, cfg.Rounds, cfg.Path, a.servers, s.Timeout())
@@ -205,7 +206,7 @@ func (a *app) demoWorkerCommand() *cobra.Command {
 		Hidden: true,
 		Args:   noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			w.Servers, w.Timeout = a.servers, a.timeout.value()
+			w.Servers, w.Timeout, w.Options = a.servers, a.timeout.value(), a.options()
 			ctx, cancel := context.WithCancel(cmd.Context())
 			defer cancel()
 			if err := demo.Work(ctx, w, os.Stdin, a.stdout); err != nil {
@@ -230,7 +231,7 @@ const workerName = "demo-worker"
 // workerArgs is the command line that demoWorkerCommand reads.
 func workerArgs(w demo.WorkerConfig) []string {
 	return []string{
-		workerName, "--servers", w.Servers, "--timeout", w.Timeout.String(), "--path", w.Path, "--dir", w.Dir,
+		workerName, "--path", w.Path, "--dir", w.Dir,
 		"--index", strconv.Itoa(w.Index), "--workers", strconv.Itoa(w.Workers), "--rounds", strconv.Itoa(w.Rounds),
 		"--halt-round", strconv.Itoa(w.HaltRound), "--halt-stage", w.HaltStage,
 	}

@@ -17,14 +17,14 @@ func (a *app) electCommand() *cobra.Command {
 		long: `Start it on every machine that may do the work: one runs CMD, and when it ends, dies or is cut
 off, the one that has waited longest does. A leader that lost the leadership ends with 76;
 whatever started it (systemd, say) starts it again, as a candidate.`,
-		example: `  menagerie elect /elections/scheduler -- ./scheduler
-  menagerie elect /elections/scheduler --id "$(hostname -f):8080" -- ./scheduler`,
+		example: `  menagerie elect /elections/scheduler -- sleep 1
+  menagerie elect /elections/scheduler --id "$(uname -n):8080" -- sleep 1`,
 		forms: func(s *zksync.Session, path string) (wait, try form) {
 			e := zkelection.New(s, path, zkelection.Candidate{ID: id})
 			return e.Campaign, e.TryCampaign
 		},
 	})
-	cmd.Flags().StringVar(&id, "id", defaultID(), "the candidate's name, which package zkelection shows to others")
+	cmd.Flags().StringVar(&id, "id", defaultID(), "the candidate's `name`, which \"ls\" and package zkelection show")
 	return cmd
 }
 

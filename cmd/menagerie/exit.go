@@ -17,6 +17,7 @@ import (
 const (
 	exitFailure     = 1
 	exitUsage       = 2
+	exitNoSuchPath  = 4
 	exitNotObtained = 75
 	exitLost        = 76
 	exitCannotRun   = 126
@@ -86,7 +87,7 @@ func report(w io.Writer, cmd *cobra.Command, err error) int {
 	}
 	var coded *exitError
 	if !errors.As(err, &coded) {
-		coded = &exitError{code: exitUsage, err: err}
+		coded = &exitError{code: exitUsage, err: flagError(err)}
 	}
 	if coded.err == nil {
 		return coded.code
@@ -97,6 +98,27 @@ func report(w io.Writer, cmd *cobra.Command, err error) int {
 	}
 	fmt.Fprintf(w, "menagerie: %s\n", line)
 	return coded.code
+}
+
+// flagError words what is wrong with a flag. What pflag says of one that it does not know repeats
+// the argument, in which there may be a secret: somebody has written -auth=digest:me:secret.
+func flagError(err error) error {
+	var unknown interface {
+		error
+		GetSpecifiedName() string
+		GetSpecifiedShortnames() string
+	}
+	var malformed interface {
+		error
+		GetSpecifiedFlag() string
+	}
+	switch {
+	case errors.As(err, &malformed):
+		return errors.New("bad syntax of a flag, want --name or --name=value")
+	case errors.As(err, &unknown) && len(unknown.GetSpecifiedShortnames()) > 1:
+		return fmt.Errorf("unknown flag -%s: flags of more than one letter begin with two dashes", unknown.GetSpecifiedName())
+	}
+	return err
 }
 
 // oneLine makes sure that whatever a library put into an error stays on one line.

@@ -25,8 +25,15 @@ const maxDuration = 24 * time.Hour
 // ZooKeeper counts in), at most a day.
 type positiveDuration time.Duration
 
-func (d *positiveDuration) String() string { return time.Duration(*d).String() }
-func (d *positiveDuration) Type() string   { return "duration" }
+func (d *positiveDuration) Type() string { return "duration" }
+
+// String is empty for zero, which stands for a flag without a default: help shows none then.
+func (d *positiveDuration) String() string {
+	if *d == 0 {
+		return ""
+	}
+	return time.Duration(*d).String()
+}
 
 func (d *positiveDuration) Set(s string) error {
 	v, err := time.ParseDuration(s)

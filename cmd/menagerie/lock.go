@@ -16,9 +16,9 @@ type lockOptions struct {
 	wait  time.Duration
 	try   bool
 	grace time.Duration
-	// tryServers is how long unreachable servers are tried; zero means as long as wait.
-	tryServers time.Duration
-	forms      forms
+	// patience is how long unreachable servers are tried at first; zero means as long as wait.
+	patience time.Duration
+	forms    forms
 }
 
 // form gets a lease.
@@ -40,10 +40,10 @@ type held struct {
 func (a *app) lockCommand() *cobra.Command {
 	return a.heldCommand(held{
 		name: "lock", short: "Run a command while holding a lock", what: "the lock PATH",
-		example: `  menagerie lock /locks/nightly -- ./backup.sh --full
-  menagerie lock /locks/nightly --try -- ./backup.sh || echo "somebody else is at it"
-  menagerie lock /locks/deploy --wait 5m -- sh -c 'echo "token $MENAGERIE_TOKEN"; make deploy'
-  menagerie --servers zk1:2181,zk2:2181,zk3:2181/app lock /locks/deploy -- make deploy`,
+		example: `  menagerie lock /locks/nightly -- sleep 1
+  menagerie lock /locks/nightly --try -- sleep 1 || echo "somebody else is at it"
+  menagerie lock /locks/deploy --wait 5m -- sh -c 'echo "token $MENAGERIE_TOKEN"'
+  menagerie --servers 127.0.0.1:2181/app lock -v /locks/deploy -- date`,
 		forms: func(s *zksync.Session, path string) (wait, try form) {
 			m := zksync.NewMutex(s, path)
 			return m.LockContext, m.TryLockContext
@@ -60,10 +60,9 @@ func (a *app) heldCommand(h held) *cobra.Command {
 		Use:   h.name + " PATH " + h.flags + "[--wait D | --try] [--grace D] -- CMD ARGS...",
 		Short: h.short,
 		Long: "Runs CMD while holding " + h.what + ", and gives it back when CMD has ended.\n\n" + h.long +
-			`CMD finds in its environment MENAGERIE_PATH, and MENAGERIE_TOKEN, a text that sorts after
-that of every earlier holder: whatever CMD writes to should refuse an older token than
-it has seen. CMD runs in a process group of its own; SIGINT, SIGTERM, SIGHUP and SIGQUIT are
-passed on to it.
+			`CMD finds in its environment MENAGERIE_PATH, and MENAGERIE_TOKEN, a fencing token: let whatever
+CMD writes to refuse a smaller one than the greatest it has seen. CMD runs in a process group
+of its own; SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to it.
 
 Should it be lost (the servers cannot be reached for longer than the session timeout),
 the whole group gets SIGTERM, and SIGKILL if it is not gone after --grace.
@@ -71,7 +70,7 @@ the whole group gets SIGTERM, and SIGKILL if it is not gone after --grace.
 Without --servers PATH is on ` + defaultServers + `.
 
 Exit codes: that of CMD (128+n if signal n ended it), or
-    1  servers unreachable for --timeout, or another failure; CMD did not run
+    1  servers unreachable for --connect-timeout, or another failure; CMD did not run
     2  wrong command line; CMD did not run
    75  not free (--try) or not obtained in time (--wait); CMD did not run
    76  lost while CMD ran, whatever CMD's own exit code was
@@ -100,9 +99,9 @@ func (a *app) waitFlags(cmd *cobra.Command) (given func() lockOptions) {
 	grace := graceDuration(5 * time.Second)
 	var try bool
 	flags := cmd.Flags()
-	flags.Var(&wait, "wait", "wait this long, counted from the start of the process (default: for ever)")
+	flags.Var(&wait, "wait", "wait `D` at most, counted from the start of the process (default: for ever)")
 	flags.BoolVar(&try, "try", false, "do not wait at all")
-	flags.Var(&grace, "grace", "time for CMD between SIGTERM and SIGKILL after a loss")
+	flags.Var(&grace, "grace", "give CMD `D` between SIGTERM and SIGKILL after a loss")
 	a.explainDash(cmd)
 	return func() lockOptions {
 		return lockOptions{wait: wait.value(), try: try, grace: time.Duration(grace)}
@@ -113,7 +112,7 @@ func (a *app) waitFlags(cmd *cobra.Command) (given func() lockOptions) {
 func (a *app) explainDash(cmd *cobra.Command) {
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		if !slices.Contains(a.args, "--") {
-			return usage("%v; put -- in front of CMD if that belongs to CMD", err)
+			return usage("%v; put -- in front of CMD if that belongs to CMD", flagError(err))
 		}
 		return err
 	})
@@ -130,11 +129,7 @@ func (a *app) lockOptions(cmd *cobra.Command, args []string, o lockOptions) (loc
 	if o.wait > 0 && o.try {
 		return o, usage("--wait and --try exclude each other: choose one")
 	}
-	// Somebody who gives a time for everything means it for connecting too, unless there
-	// is a --timeout that says otherwise.
-	if o.wait == 0 || timeoutGiven(cmd) {
-		o.tryServers = a.timeout.value()
-	}
+	o.patience = a.patience(cmd, o.wait)
 	return o, nil
 }
 

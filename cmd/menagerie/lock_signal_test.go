@@ -33,7 +33,7 @@ func TestAnInterruptedConnectorEnds(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
 	require.NoError(t, err)
 	defer l.Close()
-	w := start(t, "lock", "/a", "--timeout", "10m", "--servers", l.Addr().String(), "--", "true")
+	w := start(t, "lock", "/a", "--connect-timeout", "10m", "--servers", l.Addr().String(), "--", "true")
 	c, err := l.Accept()
 	require.NoError(t, err)
 	defer c.Close()

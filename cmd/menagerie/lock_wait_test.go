@@ -3,6 +3,7 @@
 package main
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/zkserver"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -44,8 +46,8 @@ func TestWaitCoversConnecting(t *testing.T) {
 	t.Parallel()
 	addr := nobody(t)
 	run(t, "lock", "/a", "--wait", "300ms", "--servers", addr, "--", "true").failed(exitNotObtained, addr, "300ms", "no server could be reached")
-	// An explicit --timeout still bounds how long nobody is tried.
-	run(t, "lock", "/a", "--wait", "10m", "--timeout", "300ms", "--servers", addr, "--", "true").failed(exitFailure, "cannot reach", addr)
+	// An explicit --connect-timeout still bounds how long nobody is tried.
+	run(t, "lock", "/a", "--wait", "10m", "--connect-timeout", "300ms", "--servers", addr, "--", "true").failed(exitFailure, "cannot reach", addr)
 }
 
 func TestAWaiterGetsTheLockWhenItIsReleased(t *testing.T) {
@@ -61,14 +63,25 @@ func TestAWaiterGetsTheLockWhenItIsReleased(t *testing.T) {
 	require.Zero(t, s.ChildCount("/a"))
 }
 
-func TestAWaiterWithoutServersGivesUpAfterTheTimeout(t *testing.T) {
+func TestAWaiterWithoutATimeOutlastsAnyOutage(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	holder(t, s, "/a", "--grace", "1ms")
-	w := start(t, "lock", "/a", "--timeout", "3s", "--servers", s.addr, "--", "true")
+	w := start(t, "lock", "/a", "--connect-timeout", "1s", "--servers", s.addr, "--", "echo", "ran")
 	s.queued(t, "/a", 2)
 	s.Close()
-	w.failed(exitFailure, "cannot reach", s.addr)
+	select {
+	case <-w.done:
+		require.Fail(t, "gave up", w.stderr.String())
+	case <-time.After(5 * time.Second): // longer than its --connect-timeout, and than the session of the holder
+	}
+	l, err := net.Listen("tcp", s.addr)
+	require.NoError(t, err)
+	again := zkserver.New(zkserver.Config{Tick: 50 * time.Millisecond, MaxTimeout: time.Minute})
+	go func() { _ = again.Serve(l) }()
+	t.Cleanup(again.Close)
+	require.Equal(t, 0, w.wait(), w.stderr.String())
+	require.Equal(t, "ran\n", w.stdout.String())
 }
 
 func TestCompetingLocksNeverOverlap(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/child"
+	"github.com/go-menagerie/menagerie/internal/door"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -17,6 +18,10 @@ const (
 	tokenEnv = "MENAGERIE_TOKEN"
 	pathEnv  = "MENAGERIE_PATH"
 )
+
+// waitGrace is how long after --wait the session ends at the latest: no more than that is spent on
+// servers that do not answer.
+const waitGrace = 200 * time.Millisecond
 
 // runLock is the whole of lock, and of what is like it: find CMD, get the lock, run CMD, release.
 func (a *app) runLock(ctx context.Context, o lockOptions) error {
@@ -67,17 +72,19 @@ func (a *app) waiting(ctx context.Context, o lockOptions, name string, f func(*v
 		ctx, cancel = context.WithDeadlineCause(ctx, started.Add(o.wait), errNotInTime)
 		defer cancel()
 	}
-	s, err := a.connect(ctx, o.tryServers, zksync.WithName(name))
+	s, err := a.connect(ctx, o.patience, zksync.WithName(name))
 	if err != nil {
-		return a.notObtained(ctx, o, false, err)
+		return a.notObtained(ctx, o, unreached, err)
 	}
-	defer goodbye(s)
+	leave := closeLimit
+	defer func() { _ = door.CloseWithin(s, leave) }() // a session that cannot be ended now expires
 
-	bounded, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	if o.tryServers > 0 {
-		go giveUpUnreachable(bounded, s, o.tryServers, cancel)
+	// Who waits outlasts any outage; who only asks does not wait for an answer for ever.
+	bounded, cancel := ctx, context.CancelFunc(func() {})
+	if o.try {
+		bounded, cancel = within(ctx, o.patience)
 	}
+	defer cancel()
 	w := &vigil{s: s, signals: signals}
 	lasting, finish := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer finish(nil)
@@ -96,45 +103,28 @@ func (a *app) waiting(ctx context.Context, o lockOptions, name string, f func(*v
 	switch {
 	case err == nil || errors.As(err, &coded):
 		return err
+	case errors.Is(context.Cause(bounded), errNotInTime):
+		why := unreached
+		if s.State() == zksync.Connected {
+			why = ""
+		}
+		leave = max(time.Until(started.Add(o.wait+waitGrace)), time.Millisecond)
+		return a.notObtained(ctx, o, why, nil)
 	case bounded.Err() != nil:
-		return a.notObtained(ctx, o, s.State() == zksync.Connected, a.contextError(context.Cause(bounded), o.tryServers, ""))
+		return a.notObtained(ctx, o, "", a.contextError(context.Cause(bounded), o.patience, nil))
 	}
 	return a.sessionError(err)
 }
 
-// giveUpUnreachable cancels when the session has been without a server for limit.
-func giveUpUnreachable(ctx context.Context, s *zksync.Session, limit time.Duration, cancel context.CancelCauseFunc) {
-	timer := time.AfterFunc(limit, func() { cancel(errUnreachable) })
-	timer.Stop()
-	defer timer.Stop()
-	changes := s.Changes(ctx)
-	down := s.State() != zksync.Connected
-	if down {
-		timer.Reset(limit)
-	}
-	for state := range changes {
-		switch {
-		case state == zksync.Connected:
-			down = false
-			timer.Stop()
-		case !down: // Lost after Suspended does not start the time anew
-			down = true
-			timer.Reset(limit)
-		}
-	}
-}
+// unreached is why somebody looks for a holder in vain.
+const unreached = ", as no server could be reached: is one running there?"
 
-// notObtained picks the exit code when the wait is over without the lock, whether or not a server
-// could be reached at its end: who looks for a holder in vain should know.
-func (a *app) notObtained(ctx context.Context, o lockOptions, reachable bool, err error) error {
+// notObtained picks the exit code when the wait is over without the lock, and says why.
+func (a *app) notObtained(ctx context.Context, o lockOptions, why string, err error) error {
 	if i, ok := interrupted(ctx); ok {
 		return exitWith(i.exitCode(), "%v while waiting for %s", i, o.path)
 	}
 	if errors.Is(context.Cause(ctx), errNotInTime) {
-		why := ""
-		if !reachable {
-			why = ", as no server could be reached: is one running there?"
-		}
 		return exitWith(exitNotObtained, "gave up waiting for %s on %s after %v%s", o.path, a.target(), o.wait, why)
 	}
 	return err

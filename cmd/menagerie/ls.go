@@ -50,17 +50,17 @@ func onePath(_ *cobra.Command, args []string) error {
 func (a *app) list(cmd *cobra.Command, path string, asJSON bool) error {
 	ctx, stop := signalContext(cmd.Context())
 	defer stop()
-	s, err := a.connect(ctx, a.timeout.value())
+	s, err := a.connect(ctx, a.connectTimeout.value())
 	if err != nil {
 		return err
 	}
 	defer goodbye(s)
-	bounded, cancel := context.WithTimeoutCause(ctx, a.timeout.value(), errUnreachable)
+	bounded, cancel := context.WithTimeoutCause(ctx, a.connectTimeout.value(), errUnreachable)
 	defer cancel()
 	contenders, err := zksync.Contenders(bounded, s, path)
 	if err != nil {
 		if bounded.Err() != nil {
-			return a.contextError(context.Cause(bounded), a.timeout.value(), "")
+			return a.contextError(context.Cause(bounded), a.connectTimeout.value(), nil)
 		}
 		return a.sessionError(err)
 	}

@@ -82,7 +82,7 @@ func TestTheEnvironmentNamesTheServers(t *testing.T) {
 	_, ok := s.Children("/a")
 	require.True(t, ok)
 	// A flag wins.
-	run(t, "ls", "/a", "--servers", nobody(t), "--timeout", "200ms").failed(exitFailure, "cannot reach")
+	run(t, "ls", "/a", "--servers", nobody(t), "--connect-timeout", "200ms").failed(exitFailure, "cannot reach")
 }
 
 func TestAChrootIsHonoured(t *testing.T) {

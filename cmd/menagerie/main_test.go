@@ -47,7 +47,9 @@ func buildAndRun(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
 		return 1
 	}
-	os.Unsetenv(serversEnv)
+	for _, name := range []string{serversEnv, authEnv, tlsEnv, tlsEnv + "_CA", tlsEnv + "_CERT", tlsEnv + "_KEY", tlsEnv + "_SERVER_NAME", tlsEnv + "_INSECURE"} {
+		os.Unsetenv(name)
+	}
 	hearSignals()
 	return m.Run()
 }
@@ -170,11 +172,15 @@ func (p *program) prints(text string) {
 		"%q is not printed; stdout: %s stderr: %s", text, p.stdout.String(), p.stderr.String())
 }
 
-// failed checks exit code and that the complaint is one line, with all the fragments in it.
+// failed checks exit code and that the complaint is one line, with all the fragments in it. Before it
+// may stand that nobody could be reached.
 func (p *program) failed(code int, fragments ...string) {
 	p.t.Helper()
 	require.Equal(p.t, code, p.wait(), "stderr: %s", p.stderr.String())
 	line := p.stderr.String()
+	for first, rest, ok := strings.Cut(line, "\n"); ok && strings.HasPrefix(first, "menagerie: cannot connect to "); first, rest, ok = strings.Cut(line, "\n") {
+		line = rest
+	}
 	require.True(p.t, strings.HasPrefix(line, "menagerie: "), "stderr: %s", line)
 	require.Equal(p.t, 1, strings.Count(line, "\n"), "not one line: %s", line)
 	for _, f := range fragments {

@@ -24,8 +24,8 @@ when and where it was done. --reset forgets that.
 "Once" is as much as can be had: if whoever runs CMD dies, or is cut off for longer than the
 session timeout, the next one runs it, after whatever the first one has done. So make CMD
 safe to be begun again. It finds in its environment MENAGERIE_PATH, and MENAGERIE_TOKEN, a
-text that sorts after that of every earlier run: whatever CMD writes to should refuse an
-older token than it has seen. CMD runs in a process group of its own; SIGINT, SIGTERM,
+fencing token: let whatever CMD writes to refuse a smaller one than the greatest it has
+seen. CMD runs in a process group of its own; SIGINT, SIGTERM,
 SIGHUP and SIGQUIT are passed on to it.
 
 Should the turn be lost (the servers cannot be reached for longer than the session timeout),
@@ -35,16 +35,16 @@ Without --servers PATH is on ` + defaultServers + `.
 
 Exit codes: that of CMD (128+n if signal n ended it), or
     0  done, by CMD now or by somebody before
-    1  servers unreachable for --timeout, or another failure
+    1  servers unreachable for --connect-timeout, or another failure
     2  wrong command line; CMD did not run
    75  another one runs it (--try), or still did so at the end of --wait; CMD did not run
    76  lost while CMD ran, or before its success could be recorded
   126  CMD cannot be executed
   127  CMD was not found
   130  interrupted while waiting (143 by SIGTERM, 129 by SIGHUP)`,
-		Example: `  menagerie once /migrations/42 -- ./migrate.sh 42
-  menagerie once /migrations/42 --wait 10m -- ./migrate.sh 42 && exec ./server
-  menagerie once "/reports/$(date +%F)" --try -- ./report.sh
+		Example: `  menagerie once /migrations/42 -- echo migrating
+  menagerie once /migrations/42 --wait 10m -- echo migrating && echo "now it is done"
+  menagerie once "/reports/$(date +%F)" --try -- date
   menagerie once /migrations/42 --reset`,
 	}
 	given := a.waitFlags(cmd)
@@ -101,12 +101,17 @@ func wasDone(path string, kept []byte) string {
 	return text
 }
 
-// printable takes out of a text what could move the cursor of a terminal.
-func printable(s string) string {
-	return shorten(strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
+// clean takes out of a text what could move the cursor of a terminal, and what is too much of it.
+func clean(s string) string {
+	const most = 253 // the longest name that DNS knows
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) && r != unicode.ReplacementChar {
 			return r
 		}
 		return -1
-	}, s))
+	}, s)
+	return strings.ToValidUTF8(s[:min(len(s), most)], "")
 }
+
+// printable is what of a text fits into a sentence.
+func printable(s string) string { return shorten(clean(s)) }

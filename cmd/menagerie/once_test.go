@@ -181,8 +181,8 @@ func TestWrongCommandLinesOfOnce(t *testing.T) {
 		})
 	}
 	addr := nobody(t)
-	run(t, "once", "/a", "--servers", addr, "--timeout", "300ms", "--", "true").failed(exitFailure, addr, "within 300ms")
+	run(t, "once", "/a", "--servers", addr, "--connect-timeout", "300ms", "--", "true").failed(exitFailure, addr, "within 300ms")
 	run(t, "once", "/a", "--servers", addr, "--wait", "300ms", "--", "true").failed(exitNotObtained, addr, "300ms")
-	run(t, "once", "/a", "--servers", addr, "--timeout", "300ms", "--reset").failed(exitFailure, addr, "within 300ms")
+	run(t, "once", "/a", "--servers", addr, "--connect-timeout", "300ms", "--reset").failed(exitFailure, addr, "within 300ms")
 	run(t, "once", "/a", "--servers", addr, "--", "no-such-command-anywhere").failed(exitNotFound, "no-such-command-anywhere")
 }

@@ -65,9 +65,7 @@ func (a *app) onceReset(cmd *cobra.Command, args []string, o lockOptions) error 
 		return usage("--reset and --try exclude each other: --reset waits while one runs, use --wait")
 	}
 	o.path = args[0]
-	if o.wait == 0 || timeoutGiven(cmd) {
-		o.tryServers = a.timeout.value()
-	}
+	o.patience = a.patience(cmd, o.wait)
 	return a.waiting(cmd.Context(), o, "once", func(w *vigil) error {
 		return zkonce.New(w.s, o.path).Reset(w.ctx)
 	})

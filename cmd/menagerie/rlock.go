@@ -12,8 +12,8 @@ func (a *app) rlockCommand() *cobra.Command {
 		long: `Any number of readers hold it together. A reader waits for everybody who came before it and
 holds alone: "menagerie lock PATH", or writers of package zkrwmutex or of Curator's
 InterProcessReadWriteLock on the same path.`,
-		example: `  menagerie rlock /locks/dataset -- ./report.sh        # many at a time
-  menagerie lock /locks/dataset -- ./import.sh          # alone`,
+		example: `  menagerie rlock /locks/dataset -- sleep 1     # many at a time
+  menagerie lock /locks/dataset -- sleep 1      # alone`,
 		forms: func(s *zksync.Session, path string) (wait, try form) {
 			rw := zkrwmutex.New(s, path)
 			return rw.RLockContext, rw.TryRLockContext

@@ -3,31 +3,22 @@ package main
 import (
 	"context"
 	"io"
-	"os"
 	"runtime/debug"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 )
 
-const (
-	serversEnv     = "MENAGERIE_SERVERS"
-	defaultServers = "127.0.0.1:2181"
-	defaultTimeout = 10 * time.Second
-)
-
-// app is what all commands share: where to write and the flags of the root.
+// app is what all commands share: where to write, and how to reach the servers.
 type app struct {
 	args           []string // as given, for the one question pflag cannot answer (see commandOf)
 	stdout, stderr io.Writer
-	servers        string
-	timeout        positiveDuration
+	connection
 }
 
 // execute runs one command line and returns the exit code of the process.
 func execute(args []string, stdout, stderr io.Writer) int {
-	a := &app{args: args, stdout: stdout, stderr: stderr, timeout: positiveDuration(defaultTimeout)}
+	a := &app{args: args, stdout: stdout, stderr: stderr}
 	root := a.rootCommand()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(context.Background())
@@ -41,10 +32,10 @@ func (a *app) rootCommand() *cobra.Command {
 		Long: `Distributed locks on ZooKeeper: try them, use them from the shell, look at them, measure them.
 
 Servers are named like ZooKeeper clients do it, chroot included: zk1:2181,zk2:2181,zk3:2181/app`,
-		Example: `  menagerie demo --kill
-  menagerie serve --listen 127.0.0.1:2181
-  menagerie lock /locks/nightly --wait 5m -- ./backup.sh --full
-  menagerie ls /locks/nightly`,
+		Example: `  menagerie serve &                                     # a ZooKeeper to play with
+  menagerie lock /locks/nightly --wait 5m -- sleep 1    # one at a time in the cluster
+  menagerie ls -r                                       # who holds, who waits
+  menagerie demo --kill                                 # see it hold while a process dies`,
 		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -52,11 +43,10 @@ Servers are named like ZooKeeper clients do it, chroot included: zk1:2181,zk2:21
 		// How many letters a name may be off and still be suggested.
 		SuggestionsMinimumDistance: 2,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			// A script whose variable is empty must not end up on another server.
-			if cmd.Flags().Changed("servers") && strings.TrimSpace(a.servers) == "" {
-				return usage("--servers is empty: name the servers, or leave the flag out")
+			if !connects(cmd) {
+				return nil
 			}
-			return nil
+			return a.resolve(cmd)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -67,14 +57,26 @@ Servers are named like ZooKeeper clients do it, chroot included: zk1:2181,zk2:21
 	}
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	flags := root.PersistentFlags()
-	flags.StringVar(&a.servers, "servers", os.Getenv(serversEnv),
-		"ZooKeeper servers, as host:port,host:port/chroot (environment: "+serversEnv+")")
-	flags.Var(&a.timeout, "timeout",
-		"session timeout to ask for; also how long an unreachable server is tried")
+	a.register(root)
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "Global Flags:", "Flags of the connection (in brackets: the environment, which a flag overrides):", 1))
 	root.AddCommand(a.demoCommand(), a.demoWorkerCommand(), a.serveCommand(), a.lockCommand(), a.rlockCommand(), a.semCommand(), a.electCommand(), a.onceCommand(), a.barrierCommand(), a.lsCommand(), a.benchCommand())
 	strictBuiltins(root)
+	for _, c := range root.Commands() {
+		c.DisableFlagsInUseLine = true // our usage lines have them where they belong
+	}
 	return root
+}
+
+// connects reports whether a command has to do with servers of others.
+func connects(cmd *cobra.Command) bool {
+	for cmd.HasParent() && cmd.Parent().HasParent() {
+		cmd = cmd.Parent() // completion has commands of its own
+	}
+	switch cmd.Name() {
+	case "serve", "completion", "help":
+		return false
+	}
+	return cmd.HasParent()
 }
 
 // version names the build: the module version of a "go install", else the commit.

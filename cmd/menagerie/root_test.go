@@ -63,11 +63,10 @@ func TestWrongCommandLinesEndWithTwoAndOneLine(t *testing.T) {
 		"bad port":                     {[]string{"ls", "/a", "--servers", "zk:99999"}, "bad port"},
 		"empty servers":                {[]string{"demo", "--servers", ""}, "--servers is empty"},
 		"chroot twice":                 {[]string{"ls", "/a", "--servers", "zk1:2181/a,zk2:2181/a"}, "chroot once"},
-		"ls without path":              {[]string{"ls"}, "PATH is missing"},
 		"ls with two paths":            {[]string{"ls", "/a", "/b"}, `found "/b" too`},
 		"relative path":                {[]string{"ls", "a"}, "does not start with a slash"},
 		"empty path":                   {[]string{"ls", ""}, "PATH is empty"},
-		"root":                         {[]string{"ls", "/"}, "is the root"},
+		"root":                         {[]string{"lock", "/", "--", "true"}, "is the root"},
 		"slash at the end":             {[]string{"ls", "/a/"}, "ends with a slash"},
 		"double slash":                 {[]string{"ls", "/a//b"}, "empty or relative part"},
 		"dots":                         {[]string{"ls", "/a/../b"}, "empty or relative part"},
@@ -115,7 +114,7 @@ func TestAnUnreachableServerIsTriedForTheTimeoutAndNamed(t *testing.T) {
 	for _, args := range [][]string{
 		{"ls", "/a"}, {"lock", "/a", "--", "true"}, {"lock", "--try", "/a", "--", "true"}, {"demo"}, {"bench"},
 	} {
-		p := run(t, append([]string{"--servers", addr, "--timeout", "300ms"}, args...)...)
+		p := run(t, append([]string{"--servers", addr, "--connect-timeout", "300ms"}, args...)...)
 		p.failed(exitFailure, addr, "within 300ms", "connection refused", "menagerie serve", "--servers")
 	}
 }

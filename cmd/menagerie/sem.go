@@ -15,16 +15,16 @@ func (a *app) semCommand() *cobra.Command {
 		what: "K of the N permits of the semaphore PATH",
 		long: `The first who uses it stores N at PATH; everybody else must say the same. The order is that in
 which the requests came, so one for many permits is not starved by those for few.`,
-		example: `  menagerie sem /deploy/restarts --permits 2 -- systemctl restart web    # two at a time in the cluster
-  menagerie sem /gpu --permits 8 --weight 3 --wait 1h -- ./train.sh`,
+		example: `  menagerie sem /deploy/restarts --permits 2 -- sleep 1      # two at a time in the cluster
+  menagerie sem /gpu --permits 8 --weight 3 --wait 1h -- sleep 1`,
 		forms: func(s *zksync.Session, path string) (wait, try form) {
 			w := zksemaphore.NewWeighted(s, path, permits)
 			return func(ctx context.Context) (*zksync.Lease, error) { return w.AcquireLease(ctx, weight) },
 				func(ctx context.Context) (*zksync.Lease, error) { return w.TryAcquireLease(ctx, weight) }
 		},
 	})
-	cmd.Flags().Int64Var(&permits, "permits", 0, "how many permits there are (required)")
-	cmd.Flags().Int64Var(&weight, "weight", 1, "how many of them CMD needs")
+	cmd.Flags().Int64Var(&permits, "permits", 0, "there are `N` permits (required)")
+	cmd.Flags().Int64Var(&weight, "weight", 1, "CMD needs `K` of them")
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {

@@ -18,28 +18,34 @@ func (a *app) serveCommand() *cobra.Command {
 	var tick positiveDuration = 2e9
 	verbose, extended := false, false
 	cmd := &cobra.Command{
-		Use:   "serve [--listen HOST:PORT]",
+		Use:   "serve [--listen HOST:PORT] [--tick D] [--extended-types] [--verbose]",
 		Short: "Run an in-process ZooKeeper for other processes; it keeps nothing",
 		Long: `Runs an in-process ZooKeeper for other processes: for trying things out and for tests. It is the
-server of Go package zktest.
+server of Go package zktest. Others reach it with --servers HOST:PORT, and without on ` + defaultServers + `.
 
 It keeps nothing: when it ends, all nodes and sessions are gone. Once it is ready it prints
 "listening on HOST:PORT". It ends with Ctrl-C, SIGTERM or SIGHUP, exit code 0, and does not wait for
 its clients.`,
-		Example: `  menagerie serve
+		Example: `  menagerie serve &
   menagerie serve --listen 127.0.0.1:0          # any free port
   menagerie serve --tick 200ms                  # session timeouts from 400ms to 4s
   menagerie serve --verbose 2>requests.log      # what clients do, a line each`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("servers") {
-				return usage("serve is itself a server, --servers has no meaning here: say where with --listen")
+			for _, name := range connectionFlags {
+				if cmd.Flags().Changed(name) {
+					return usage("serve is itself a server, --%s has no meaning here: say where with --listen", name)
+				}
 			}
 			return a.serve(cmd, listen, a.serveOptions(tick.value(), verbose, extended))
 		},
 	}
+	// Without those of a connection.
+	before, rest, _ := strings.Cut(cmd.UsageTemplate(), "{{if .HasAvailableInheritedFlags}}")
+	_, after, _ := strings.Cut(rest, "{{end}}")
+	cmd.SetUsageTemplate(before + after)
 	cmd.Flags().StringVar(&listen, "listen", listen, "address to listen on; port 0 picks a free one")
-	cmd.Flags().Var(&tick, "tick", "tick time: session timeouts are between 2 and 20 ticks")
+	cmd.Flags().Var(&tick, "tick", "tick time `D`: session timeouts are between 2 and 20 ticks")
 	cmd.Flags().BoolVar(&verbose, "verbose", false, "print requests, heartbeats too, sessions and connections to standard error, a line each")
 	cmd.Flags().BoolVar(&extended, "extended-types", false, "allow nodes with a time to live, as a real server does with zookeeper.extendedTypesEnabled")
 	return cmd

@@ -15,7 +15,8 @@ import (
 func TestAWaitThatIsOverEndsNothingAnyMore(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	a := &app{servers: s.addr, timeout: positiveDuration(defaultTimeout), stdout: io.Discard, stderr: io.Discard}
+	a := &app{stdout: io.Discard, stderr: io.Discard}
+	a.servers, a.timeout = s.addr, positiveDuration(defaultTimeout)
 	o := lockOptions{path: "/a", wait: time.Since(started) + 3*time.Second}
 	require.NoError(t, a.waiting(context.Background(), o, "test", func(w *vigil) error {
 		require.NoError(t, w.end())

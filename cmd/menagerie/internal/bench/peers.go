@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"sync"
@@ -31,8 +32,28 @@ type client interface {
 type site struct {
 	servers string // as given, chroot included
 	timeout time.Duration
+	secured Secured
 	path    string // below the chroot
 	meter   *meter
+}
+
+// below is the place of that name below this one.
+func (at site) below(name string) site {
+	at.path += "/" + name
+	return at
+}
+
+// dial opens a connection on which requests are counted: above TLS, or they could not be told.
+func (at site) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	dial := (&net.Dialer{}).DialContext
+	if at.secured.TLS != nil {
+		dial = (&tls.Dialer{Config: at.secured.TLS}).DialContext
+	}
+	c, err := dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return at.meter.wrap(c), nil
 }
 
 type opener func(ctx context.Context, at site) (client, error)
@@ -54,15 +75,11 @@ type menagerieClient struct {
 }
 
 func openMenagerie(ctx context.Context, at site) (client, error) {
-	var d net.Dialer
-	s, err := zksync.Connect(ctx, at.servers, zksync.WithTimeout(at.timeout),
-		zksync.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-			c, err := d.DialContext(ctx, network, address)
-			if err != nil {
-				return nil, err
-			}
-			return at.meter.wrap(c), nil
-		}))
+	opts := []zksync.Option{zksync.WithTimeout(at.timeout), zksync.WithDialer(at.dial), zksync.WithACL(at.secured.acl()...)}
+	for _, c := range at.secured.Auth {
+		opts = append(opts, zksync.WithAuth(c.Scheme, c.Secret))
+	}
+	s, err := zksync.Connect(ctx, at.servers, opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +107,7 @@ func openLock(ctx context.Context, at site) (client, error) {
 		return nil, err
 	}
 	_, root := splitServers(at.servers)
-	return &lockClient{plainConn: c, lock: zk.NewLock(c.conn, root+at.path, zk.WorldACL(zk.PermAll))}, nil
+	return &lockClient{plainConn: c, lock: zk.NewLock(c.conn, root+at.path, at.secured.acl())}, nil
 }
 
 func (c *lockClient) acquire(context.Context) error { return c.lock.Lock() }
@@ -102,6 +119,7 @@ func (c *lockClient) release() error { return c.lock.Unlock() }
 type floorClient struct {
 	*plainConn
 	prefix string
+	acl    []zk.ACL
 	node   string
 }
 
@@ -111,11 +129,11 @@ func openFloor(ctx context.Context, at site) (client, error) {
 		return nil, err
 	}
 	_, root := splitServers(at.servers)
-	return &floorClient{plainConn: c, prefix: root + at.path + "/floor-"}, nil
+	return &floorClient{plainConn: c, prefix: root + at.path + "/floor-", acl: at.secured.acl()}, nil
 }
 
 func (c *floorClient) acquire(context.Context) (err error) {
-	c.node, err = c.conn.Create(c.prefix, nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+	c.node, err = c.conn.Create(c.prefix, nil, zk.FlagEphemeral|zk.FlagSequence, c.acl)
 	return err
 }
 
@@ -134,11 +152,9 @@ type plainConn struct {
 func dialPlain(ctx context.Context, at site) (*plainConn, error) {
 	servers, _ := splitServers(at.servers)
 	dial := func(network, address string, timeout time.Duration) (net.Conn, error) {
-		c, err := net.DialTimeout(network, address, timeout)
-		if err != nil {
-			return nil, err
-		}
-		return at.meter.wrap(c), nil
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		defer cancel()
+		return at.dial(ctx, network, address)
 	}
 	conn, events, err := zk.Connect(servers, at.timeout, zk.WithDialer(dial), zk.WithLogger(silent{}), zk.WithLogInfo(false))
 	if err != nil {
@@ -156,11 +172,26 @@ func dialPlain(ctx context.Context, at site) (*plainConn, error) {
 				return nil, fmt.Errorf("bench: the connection to %s was closed", at.servers)
 			}
 			if e.State == zk.StateHasSession {
+				if err := c.present(at.secured.Auth); err != nil {
+					c.stop = func() bool { return true }
+					c.close()
+					return nil, err
+				}
 				c.stop = context.AfterFunc(ctx, c.shut)
 				return c, nil
 			}
 		}
 	}
+}
+
+// present shows the servers the credentials.
+func (c *plainConn) present(auth []Credential) error {
+	for _, cred := range auth {
+		if err := c.conn.AddAuth(cred.Scheme, cred.Secret); err != nil {
+			return fmt.Errorf("bench: credential of scheme %s: %w", cred.Scheme, err)
+		}
+	}
+	return nil
 }
 
 // close ends the session and waits until the library has done so: it closes the channel of

@@ -2,10 +2,12 @@ package bench
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -15,10 +17,32 @@ import (
 type Config struct {
 	Servers  string
 	Timeout  time.Duration // of the sessions
+	Secured  Secured
 	Duration time.Duration // for each peer and number of clients
 	Clients  []int
 	// Note is called with a line before each number of clients.
 	Note func(string)
+}
+
+// Secured says how to reach servers that do not let everybody do everything. The zero value is
+// for those that do.
+type Secured struct {
+	TLS  *tls.Config
+	Auth []Credential
+	ACL  []zk.ACL // of nodes; nil for open ones
+}
+
+// Credential is what the servers are shown after every handshake.
+type Credential struct {
+	Scheme string
+	Secret []byte
+}
+
+func (s Secured) acl() []zk.ACL {
+	if s.ACL == nil {
+		return zk.WorldACL(zk.PermAll)
+	}
+	return s.ACL
 }
 
 // Row is a result. The names in JSON are part of the command's interface.
@@ -42,19 +66,24 @@ func Run(ctx context.Context, conn *zk.Conn, cfg Config) ([]Row, error) {
 	_, root := splitServers(cfg.Servers)
 	base := fmt.Sprintf("/menagerie-bench-%08x", rand.Uint32())
 	defer removeTree(conn, root+base)
-	if err := makeNode(conn, root+base); err != nil {
+	if err := makeNode(conn, root+base, cfg.Secured.acl()); err != nil {
 		return nil, err
 	}
+	start := site{servers: cfg.Servers, timeout: cfg.Timeout, secured: cfg.Secured, path: base}
 	first := min(warmUp, cfg.Duration)
 	cfg.Note(fmt.Sprintf("warming up: %v for each of %d peers", first, len(peers)))
-	if err := warm(ctx, root, conn, site{servers: cfg.Servers, timeout: cfg.Timeout, path: base + "/warm-up"}, first); err != nil {
+	if err := warm(ctx, root, conn, start.below("warm-up"), first); err != nil {
 		return nil, err
 	}
 	var rows []Row
 	for _, n := range cfg.Clients {
-		cfg.Note(fmt.Sprintf("%s, %d sessions: %v for each of %d peers", scenario(n), n, cfg.Duration, len(peers)))
-		at := site{servers: cfg.Servers, timeout: cfg.Timeout, path: fmt.Sprintf("%s/%d", base, n)}
-		if err := makeNode(conn, root+at.path); err != nil {
+		sessions := "sessions"
+		if n == 1 {
+			sessions = "session"
+		}
+		cfg.Note(fmt.Sprintf("%s, %d %s: %v for each of %d peers", scenario(n), n, sessions, cfg.Duration, len(peers)))
+		at := start.below(strconv.Itoa(n))
+		if err := makeNode(conn, root+at.path, at.secured.acl()); err != nil {
 			return nil, err
 		}
 		part, err := compare(ctx, root, conn, at, n, cfg.Duration)
@@ -73,7 +102,7 @@ func Run(ctx context.Context, conn *zk.Conn, cfg Config) ([]Row, error) {
 const warmUp = 2 * time.Second
 
 func warm(ctx context.Context, root string, conn *zk.Conn, at site, d time.Duration) error {
-	if err := makeNode(conn, root+at.path); err != nil {
+	if err := makeNode(conn, root+at.path, at.secured.acl()); err != nil {
 		return err
 	}
 	_, err := compare(ctx, root, conn, at, 4, d)
@@ -85,16 +114,15 @@ func compare(ctx context.Context, root string, conn *zk.Conn, at site, n int, d 
 	rounds := max(1, int(math.Round(float64(d)/float64(sliceLength))))
 	total := make([]sample, len(peers))
 	for _, p := range peers {
-		if err := makeNode(conn, root+at.path+"/"+p.name); err != nil {
+		if err := makeNode(conn, root+at.path+"/"+p.name, at.secured.acl()); err != nil {
 			return nil, err
 		}
 	}
 	for round := range rounds {
 		for i := range peers {
 			turn := (round + i) % len(peers)
-			p, here := peers[turn], at
-			here.path += "/" + p.name
-			s, err := runSlice(ctx, p.open, here, n, d/time.Duration(rounds))
+			p := peers[turn]
+			s, err := runSlice(ctx, p.open, at.below(p.name), n, d/time.Duration(rounds))
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
@@ -145,8 +173,8 @@ func round(v float64, digits int) float64 {
 	return math.Round(v*scale) / scale
 }
 
-func makeNode(conn *zk.Conn, path string) error {
-	_, err := conn.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
+func makeNode(conn *zk.Conn, path string, acl []zk.ACL) error {
+	_, err := conn.Create(path, nil, 0, acl)
 	if err != nil && err != zk.ErrNodeExists {
 		return fmt.Errorf("bench: cannot create %s: %w", path, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/go-menagerie/menagerie/zksync"
@@ -30,8 +31,9 @@ const (
 type WorkerConfig struct {
 	Servers string
 	Timeout time.Duration
-	Path    string // of the lock
-	Dir     string // where counter and journal are
+	Options []zksync.Option // more of the session, which do not travel
+	Path    string          // of the lock
+	Dir     string          // where counter and journal are
 	Index   int
 	Workers int
 	Rounds  int
@@ -79,8 +81,10 @@ func Work(ctx context.Context, cfg WorkerConfig, in io.Reader, out io.Writer) er
 		return err
 	}
 	defer w.close()
-	s, err := zksync.Connect(ctx, cfg.Servers, zksync.WithTimeout(cfg.Timeout),
-		zksync.WithName(fmt.Sprintf("demo worker %d", cfg.Index)))
+	opts := slices.Concat(cfg.Options, []zksync.Option{
+		zksync.WithTimeout(cfg.Timeout), zksync.WithName(fmt.Sprintf("demo worker %d", cfg.Index)),
+	})
+	s, err := zksync.Connect(ctx, cfg.Servers, opts...)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,281 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/spf13/cobra"
+
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+const (
+	serversEnv     = "MENAGERIE_SERVERS"
+	defaultServers = "127.0.0.1:2181"
+	defaultTimeout = 10 * time.Second
+	// defaultConnectTimeout is the patience with servers that cannot be reached at all.
+	defaultConnectTimeout = 10 * time.Second
+
+	authEnv = "MENAGERIE_AUTH"
+	tlsEnv  = "MENAGERIE_TLS"
+)
+
+// connection is how all commands reach the servers: the flags that say so, with what the
+// environment says where there is no flag, and what has been made of them.
+type connection struct {
+	servers        string
+	timeout        positiveDuration
+	connectTimeout positiveDuration
+	auth           []string // SCHEME:CRED or @FILE
+	acl            string
+	tls            tlsFlags
+	verbosity      int
+
+	credentials []credential // what auth says
+	tlsConfig   *tls.Config  // nil without TLS
+	nodeACL     []zk.ACL     // nil for that of zksync
+}
+
+type tlsFlags struct {
+	on, insecure              bool
+	ca, cert, key, serverName string
+}
+
+// credential is what the servers are shown.
+type credential struct{ scheme, secret string }
+
+// register declares the flags. Those that are secret or name files are not checked before resolve,
+// in words that do not repeat them.
+func (c *connection) register(root *cobra.Command) {
+	c.timeout, c.connectTimeout = positiveDuration(defaultTimeout), positiveDuration(defaultConnectTimeout)
+	flags := root.PersistentFlags()
+	flags.StringVar(&c.servers, "servers", os.Getenv(serversEnv), "`HOST:PORT,...` and a chroot, as zk1:2181,zk2:2181/app ("+serversEnv+")")
+	flags.Var(&c.timeout, "timeout", "session timeout `D` to ask for")
+	flags.Var(&c.connectTimeout, "connect-timeout", "try for `D` to reach the servers at first")
+	flags.StringArrayVar(&c.auth, "auth", nil, "credential `SCHEME:CRED`, or @FILE of such lines ("+authEnv+"); repeatable")
+	flags.StringVar(&c.acl, "acl", "", "`ACCESS` to nodes that are made: open, creator or digest:USER:HASH:PERMS,...")
+	flags.BoolVar(&c.tls.on, "tls", false, "speak TLS; so do all of the next ("+tlsEnv+")")
+	flags.StringVar(&c.tls.ca, "tls-ca", "", "`FILE` with the authorities to trust ("+tlsEnv+"_CA)")
+	flags.StringVar(&c.tls.cert, "tls-cert", "", "`FILE` with the certificate to show ("+tlsEnv+"_CERT)")
+	flags.StringVar(&c.tls.key, "tls-key", "", "`FILE` with its key ("+tlsEnv+"_KEY)")
+	flags.StringVar(&c.tls.serverName, "tls-server-name", "", "`NAME` that their certificates must have ("+tlsEnv+"_SERVER_NAME)")
+	flags.BoolVar(&c.tls.insecure, "tls-insecure", false, "trust any server ("+tlsEnv+"_INSECURE)")
+	flags.CountVarP(&c.verbosity, "verbose", "v", "tell about waiting and outages; -vv tells more")
+}
+
+// connectionFlags are those that say where servers are and how to reach them.
+var connectionFlags = []string{"servers", "timeout", "connect-timeout", "auth", "acl",
+	"tls", "tls-ca", "tls-cert", "tls-key", "tls-server-name", "tls-insecure"}
+
+// resolve reads what the flags name. Errors are ready to be reported, and have no secrets in them.
+func (c *connection) resolve(cmd *cobra.Command) error {
+	// A script whose variable is empty must not end up on another server, or without its credential.
+	for _, name := range []string{"servers", "acl", "tls-ca", "tls-cert", "tls-key", "tls-server-name"} {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && strings.TrimSpace(f.Value.String()) == "" {
+			return usage("--%s is empty: give it a value, or leave the flag out", name)
+		}
+	}
+	var err error
+	if c.credentials, err = readCredentials(cmd.Flags().Changed("auth"), c.auth); err != nil {
+		return err
+	}
+	if c.tlsConfig, err = c.tls.config(cmd.Flags().Changed); err != nil {
+		return err
+	}
+	c.nodeACL, err = parseACL(c.acl)
+	if err == nil && c.acl == "creator" && len(c.credentials) == 0 && c.tls.cert == "" {
+		return usage("--acl creator is for whoever has shown a credential: give one with --auth or --tls-cert")
+	}
+	return err
+}
+
+// options are those of a session for this connection.
+func (c *connection) options() []zksync.Option {
+	opts := []zksync.Option{zksync.WithTimeout(c.timeout.value())}
+	for _, cred := range c.credentials {
+		opts = append(opts, zksync.WithAuth(cred.scheme, []byte(cred.secret)))
+	}
+	if c.tlsConfig != nil {
+		opts = append(opts, zksync.WithTLS(c.tlsConfig))
+	}
+	if c.nodeACL != nil {
+		opts = append(opts, zksync.WithACL(c.nodeACL...))
+	}
+	return opts
+}
+
+// inherited is the connection for a process of ours, with the secrets where a list of processes does
+// not show them.
+func (c *connection) inherited() (args, env []string) {
+	args = []string{"--servers", c.servers, "--timeout", c.timeout.String()}
+	for name, value := range map[string]string{
+		"acl": c.acl, "tls-ca": c.tls.ca, "tls-cert": c.tls.cert, "tls-key": c.tls.key, "tls-server-name": c.tls.serverName,
+	} {
+		if value != "" {
+			args = append(args, "--"+name, value)
+		}
+	}
+	if c.tlsConfig != nil {
+		args = append(args, "--tls", "--tls-insecure="+strconv.FormatBool(c.tls.insecure))
+	}
+	lines := make([]string, len(c.credentials))
+	for i, cred := range c.credentials {
+		lines[i] = cred.scheme + ":" + cred.secret
+	}
+	return args, []string{authEnv + "=" + strings.Join(lines, "\n")}
+}
+
+// readCredentials reads the values of --auth, or else of the environment.
+func readCredentials(given bool, values []string) (all []credential, err error) {
+	source := "--auth"
+	if !given {
+		source, values = authEnv, strings.Split(os.Getenv(authEnv), "\n")
+	}
+	for _, v := range values {
+		if v == "" && !given {
+			continue
+		}
+		name, isFile := strings.CutPrefix(v, "@")
+		if !isFile {
+			cred, ok := parseCredential(v)
+			if !ok {
+				return nil, usage("%s is not SCHEME:CRED, such as digest:USER:PASSWORD, and not @FILE", source)
+			}
+			all = append(all, cred)
+			continue
+		}
+		more, err := credentialsOf(source, name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, more...)
+	}
+	return all, nil
+}
+
+// credentialsOf reads a file of credentials: one a line, empty lines and those that begin with # left out.
+func credentialsOf(source, name string) (all []credential, err error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, cannotRead(source, name, err)
+	}
+	for i, line := range strings.Split(string(data), "\n") {
+		line = strings.TrimSuffix(line, "\r")
+		if strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		cred, ok := parseCredential(line)
+		if !ok {
+			return nil, usage("%s: line %d of %s is not SCHEME:CRED, such as digest:USER:PASSWORD", source, i+1, shorten(name))
+		}
+		all = append(all, cred)
+	}
+	if len(all) == 0 {
+		return nil, usage("%s: %s has no credential in it, want a line SCHEME:CRED such as digest:USER:PASSWORD", source, shorten(name))
+	}
+	return all, nil
+}
+
+func parseCredential(s string) (credential, bool) {
+	scheme, secret, ok := strings.Cut(s, ":")
+	ok = ok && scheme != "" && secret != "" && !strings.ContainsAny(scheme, " \t@")
+	if scheme == "digest" {
+		user, _, colon := strings.Cut(secret, ":")
+		ok = ok && colon && user != ""
+	}
+	return credential{scheme, secret}, ok
+}
+
+func cannotRead(source, name string, err error) error {
+	var why *os.PathError
+	if errors.As(err, &why) {
+		err = why.Err
+	}
+	return usage("%s: cannot read the file %q: %v", source, shorten(name), err)
+}
+
+// config is what the flags and the environment say of TLS; nil if nothing.
+func (f *tlsFlags) config(changed func(string) bool) (*tls.Config, error) {
+	// From here on a value's source is its flag, or the variable that stands in for it.
+	from := map[string]string{}
+	text := func(flag string, value *string) {
+		from[flag] = "--" + flag
+		env := "MENAGERIE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+		if !changed(flag) && os.Getenv(env) != "" {
+			*value, from[flag] = os.Getenv(env), env
+		}
+	}
+	onOff := func(flag string, value *bool) error {
+		word := strconv.FormatBool(*value)
+		text(flag, &word)
+		var err error
+		if *value, err = strconv.ParseBool(word); err != nil {
+			return usage("%s is %q, want true or false", from[flag], shorten(word))
+		}
+		return nil
+	}
+	text("tls-ca", &f.ca)
+	text("tls-cert", &f.cert)
+	text("tls-key", &f.key)
+	text("tls-server-name", &f.serverName)
+	if err := errors.Join(onOff("tls", &f.on), onOff("tls-insecure", &f.insecure)); err != nil {
+		return nil, err
+	}
+	if changed("tls") && !f.on { // this once, whatever the environment says
+		for flag := range from {
+			if flag != "tls" && changed(flag) {
+				return nil, usage("--tls=false and --%s exclude each other: leave one out", flag)
+			}
+		}
+		*f = tlsFlags{}
+	}
+	switch {
+	case *f == tlsFlags{}:
+		return nil, nil
+	case f.key == "" && f.cert != "":
+		return nil, usage("%s without a key: name the file that has it with --tls-key", from["tls-cert"])
+	case f.cert == "" && f.key != "":
+		return nil, usage("%s without a certificate: name the file that has it with --tls-cert", from["tls-key"])
+	}
+	c := &tls.Config{ServerName: f.serverName, InsecureSkipVerify: f.insecure}
+	if f.ca != "" {
+		pem, err := os.ReadFile(f.ca)
+		if err != nil {
+			return nil, cannotRead(from["tls-ca"], f.ca, err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, usage("%s: the file %q has no certificate in PEM form (-----BEGIN CERTIFICATE-----)", from["tls-ca"], shorten(f.ca))
+		}
+	}
+	if f.cert != "" {
+		pair, err := loadPair(from, f.cert, f.key)
+		if err != nil {
+			return nil, err
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
+
+func loadPair(from map[string]string, cert, key string) (tls.Certificate, error) {
+	var pems [2][]byte
+	for i, file := range [2]struct{ flag, name string }{{"tls-cert", cert}, {"tls-key", key}} {
+		var err error
+		if pems[i], err = os.ReadFile(file.name); err != nil {
+			return tls.Certificate{}, cannotRead(from[file.flag], file.name, err)
+		}
+	}
+	pair, err := tls.X509KeyPair(pems[0], pems[1])
+	if err != nil {
+		return pair, usage("%s and %s: the files %q and %q are not a certificate and its key in PEM form: %s",
+			from["tls-cert"], from["tls-key"], shorten(cert), shorten(key), strings.TrimPrefix(err.Error(), "tls: "))
+	}
+	return pair, nil
+}

@@ -1,0 +1,44 @@
+//go:build unix
+
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/ensemble"
+)
+
+func TestARealServerIsReachedOverTLSAndWithCredentials(t *testing.T) {
+	t.Parallel()
+	ensemble.Require(t)
+	ours := newAuthority(t)
+	srv, client := ours.issue(t, "localhost"), ours.issue(t, "client")
+	for _, mutual := range []bool{false, true} {
+		e := ensemble.ForTestConfig(t, ensemble.Config{TLS: &ensemble.TLS{
+			KeyFile: srv.both, TrustFile: ours.file, ClientAuth: mutual,
+		}})
+		secure := e.Servers()[0].SecureAddr()
+		flags := []string{"--servers", secure, "--tls-ca", ours.file}
+		if mutual {
+			run(t, append([]string{"ls", "/a", "--connect-timeout", "3s"}, flags...)...).failed(exitFailure, secure, "TLS: ", "refuses the handshake")
+			flags = append(flags, "--tls-cert", client.cert, "--tls-key", client.key)
+			// The certificate is a credential, too.
+			run(t, append(append([]string{"lock"}, flags...), "/mine", "--acl", "creator", "--", "true")...).succeeded()
+			run(t, "lock", "/mine", "--servers", e.Connect(), "--", "true").failed(exitFailure, "/mine", "--auth")
+		}
+		p := run(t, append(append([]string{"lock"}, flags...), "/a", "--auth", "digest:me:secret", "--acl", "creator", "--", "echo", "ran")...)
+		p.succeeded()
+		require.Equal(t, "ran\n", p.stdout.String())
+		// What was made with a credential is nobody else's, over the plain port neither.
+		run(t, "lock", "/a", "--servers", e.Connect(), "--", "true").failed(exitFailure, "/a", "--auth")
+		run(t, "lock", "/a", "--servers", e.Connect(), "--auth", "digest:me:secret", "--", "true").succeeded()
+		run(t, "ls", "/a", "--servers", e.Connect(), "--auth", "digest:me:secret").succeeded()
+		// A port is one or the other.
+		run(t, "ls", "/a", "--servers", secure, "--connect-timeout", "3s").failed(exitFailure, secure)
+		run(t, "ls", "/a", "--servers", e.Connect(), "--tls-ca", ours.file, "--connect-timeout", "3s").failed(exitFailure, e.Connect(), "TLS")
+		other := newAuthority(t)
+		run(t, "ls", "/a", "--servers", secure, "--tls-ca", other.file, "--connect-timeout", "3s").failed(exitFailure, secure, "unknown authority")
+	}
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+)
+
+// logger is what sessions log to: lines for people on standard error. Without -v these are what
+// somebody who waits has to know, with it outages too, with -vv everything.
+func (a *app) logger() *slog.Logger {
+	levels := []slog.Level{slog.LevelWarn, slog.LevelInfo, slog.LevelDebug}
+	return slog.New(&teller{w: a.stderr, level: levels[min(a.verbosity, len(levels)-1)]})
+}
+
+// teller is a slog.Handler that writes "menagerie: connected again after 3s".
+type teller struct {
+	w     io.Writer
+	level slog.Level
+}
+
+// reported are messages of which the command says itself, in the line with which it ends, what
+// came of them.
+var reported = []string{"the servers refuse this client", "lease lost", "own node was deleted by somebody else"}
+
+func (t *teller) Enabled(_ context.Context, l slog.Level) bool { return l >= t.level }
+func (t *teller) WithAttrs([]slog.Attr) slog.Handler           { return t }
+func (t *teller) WithGroup(string) slog.Handler                { return t }
+
+func (t *teller) Handle(_ context.Context, r slog.Record) error {
+	if t.level >= slog.LevelWarn && slices.Contains(reported, r.Message) {
+		return nil
+	}
+	_, err := fmt.Fprintf(t.w, "menagerie: %s\n", oneLine(people.Replace(told(r))))
+	return err
+}
+
+// told words a record.
+func told(r slog.Record) string {
+	said := map[string]string{}
+	var rest string
+	r.Attrs(func(at slog.Attr) bool {
+		said[at.Key] = at.Value.String()
+		rest += ", " + at.Key + " " + at.Value.String()
+		return true
+	})
+	switch r.Message {
+	case "cannot connect":
+		text := "cannot connect to " + said["server"] + ": " + said["error"]
+		if r.Level >= slog.LevelWarn {
+			text += "; trying on"
+		}
+		return text
+	case "connection lost", "session lost":
+		return r.Message + ": " + said["error"]
+	case "connected again":
+		return r.Message + " after " + said["after"]
+	}
+	return r.Message + rest
+}
