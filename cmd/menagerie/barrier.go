@@ -113,7 +113,7 @@ func (a *app) runBarrier(ctx context.Context, o barrierOptions) error {
 		case errors.Is(err, zksync.ErrBroken):
 			return failure("somebody gave up at %s on %s before all %d had come", o.path, a.target(), o.parties)
 		case err != nil && w.ctx.Err() != nil:
-			tellOthers(b)
+			tellOthers(w.s, b)
 			return err
 		case err != nil:
 			return err
@@ -132,11 +132,19 @@ func (a *app) runBarrier(ctx context.Context, o barrierOptions) error {
 }
 
 // tellOthers breaks the meeting for whoever waits and begins a new one. When the servers
-// cannot be reached now, the others are not told, and wait as long as they were going to.
-func tellOthers(b *zkbarrier.Barrier) {
+// do not answer now, the others are not told, and wait as long as they were going to.
+func tellOthers(s *zksync.Session, b *zkbarrier.Barrier) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
-	_ = b.Reset(ctx)
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		_ = b.Reset(ctx)
+	}()
+	if !answered(s) {
+		cancel()
+	}
+	<-told
 }
 
 func (a *app) printIndex(o barrierOptions, index int) error {

@@ -27,6 +27,11 @@ func TestACredentialMakesNodesWhoseDoorsItOpens(t *testing.T) {
 
 	for _, args := range [][]string{{"lock", "/mine", "--", "true"}, {"once", "/mine/x", "--", "true"}, {"ls", "/mine"}} {
 		p := run(t, append([]string{"--servers", s.addr}, args...)...)
+		if args[0] == "ls" {
+			p.succeeded()
+			require.Contains(t, p.stdout.String(), "may not be read", "and no word of holders")
+			continue
+		}
 		p.failed(exitFailure, "/mine", "the servers deny access", "--auth")
 		require.NotContains(t, p.stderr.String(), "WithAuth")
 	}
@@ -68,14 +73,14 @@ func TestACredentialIsNeverPrinted(t *testing.T) {
 		args []string
 		says string
 	}{
-		"no scheme":                {[]string{"ls", "/a", "--auth", secret}, "--auth is not SCHEME:CRED"},
-		"no password":              {[]string{"ls", "/a", "--auth", "digest:" + secret}, "--auth is not SCHEME:CRED"},
-		"a file with no scheme":    {[]string{"ls", "/a", "--auth", "@" + file}, "line 1 of " + file},
-		"one dash":                 {[]string{"ls", "/a", "-auth=digest:me:" + secret}, "two dashes"},
+		"no scheme":                {[]string{"ls", "--auth", secret}, "--auth is not SCHEME:CRED"},
+		"no password":              {[]string{"ls", "--auth", "digest:" + secret}, "--auth is not SCHEME:CRED"},
+		"a file with no scheme":    {[]string{"ls", "--auth", "@" + file}, "line 1 of " + file},
+		"one dash":                 {[]string{"ls", "-auth=digest:me:" + secret}, "two dashes"},
 		"one dash, before CMD":     {[]string{"lock", "/a", "-auth=digest:me:" + secret, "true"}, "two dashes"},
-		"a flag without a name":    {[]string{"ls", "/a", "--=digest:me:" + secret}, "bad syntax"},
-		"a password for the hash":  {[]string{"ls", "/a", "--acl", "digest:me:" + secret + ":r"}, "HASH of entry 1 of --acl"},
-		"an access list of no use": {[]string{"ls", "/a", "--acl", secret}, "want open, creator, or digest:"},
+		"a flag without a name":    {[]string{"ls", "--=digest:me:" + secret}, "bad syntax"},
+		"a password for the hash":  {[]string{"ls", "--acl", "digest:me:" + secret + ":r"}, "HASH of entry 1 of --acl"},
+		"an access list of no use": {[]string{"ls", "--acl", secret}, "want open, creator, or digest:"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -152,7 +157,7 @@ func TestWrongValuesOfTheConnectionAreNamedWithTheFix(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			startWith(t, c.env, append([]string{"ls", "/a"}, c.args...)...).failed(exitUsage, append(c.says, "--help")...)
+			startWith(t, c.env, append([]string{"ls"}, c.args...)...).failed(exitUsage, append(c.says, "--help")...)
 		})
 	}
 	// What does not connect does not care.
@@ -193,13 +198,13 @@ func TestServersAreReachedOverTLS(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := run(t, append([]string{"ls", "/a", "--servers", addr, "--connect-timeout", "2s"}, c.flags...)...)
+			p := run(t, append([]string{"ls", "--servers", addr, "--connect-timeout", "2s"}, c.flags...)...)
 			p.failed(exitFailure, addr, "within 2s", c.says)
 			require.Contains(t, p.stderr.String(), "menagerie: cannot connect to "+addr+": ", "told at once")
 		})
 	}
 	// Off for once, whatever the environment says.
-	startWith(t, []string{tlsEnv + "_CA=" + others.file}, "ls", "/a", "--servers", s.addr, "--tls=false").succeeded()
+	startWith(t, []string{tlsEnv + "_CA=" + others.file}, "ls", "--servers", s.addr, "--tls=false").succeeded()
 }
 
 func TestServersThatWantACertificateGetOne(t *testing.T) {
@@ -207,9 +212,9 @@ func TestServersThatWantACertificateGetOne(t *testing.T) {
 	s := startServer(t)
 	ours := newAuthority(t)
 	addr, id := ours.serveTLS(t, s, true), ours.issue(t, "client")
-	p := run(t, "ls", "/a", "--servers", addr, "--tls-ca", ours.file, "--connect-timeout", "2s")
+	p := run(t, "ls", "--servers", addr, "--tls-ca", ours.file, "--connect-timeout", "2s")
 	p.failed(exitFailure, addr, "TLS: ", "certificate required")
-	run(t, "ls", "/a", "--servers", addr, "--tls-ca", ours.file, "--tls-cert", id.cert, "--tls-key", id.key).succeeded()
+	run(t, "ls", "--servers", addr, "--tls-ca", ours.file, "--tls-cert", id.cert, "--tls-key", id.key).succeeded()
 	startWith(t, []string{tlsEnv + "_CA=" + ours.file, tlsEnv + "_CERT=" + id.cert, tlsEnv + "_KEY=" + id.key},
 		"bench", "--servers", addr, "--duration", "50ms", "--clients", "1,2", "--auth", "digest:me:secret", "--acl", "creator").finished()
 }
@@ -236,7 +241,9 @@ func TestOutagesAreToldOnRequest(t *testing.T) {
 	run(t, "lock", "/used", "--servers", s.addr, "--", "true").succeeded()
 	holder(t, s, "/a")
 	w := start(t, "lock", "/a", "-v", "--servers", s.addr, "--", "true")
-	s.queued(t, "/a", 2)
+	w.complains("menagerie: waiting for /a: 1st in line, held by ")
+	second := start(t, "lock", "/a", "-v", "--servers", s.addr, "--", "true")
+	second.complains("menagerie: waiting for /a: 2nd in line, held by ")
 	for _, c := range s.Sessions() {
 		s.Disconnect(c.ID)
 	}
@@ -244,7 +251,12 @@ func TestOutagesAreToldOnRequest(t *testing.T) {
 	w.complains("menagerie: connected again after ")
 	w.signal(syscall.SIGINT)
 	require.Equal(t, 130, w.wait())
-	loud := start(t, "ls", "/used", "-vv", "--servers", s.addr)
+	second.complains("menagerie: waiting for /a: 1st in line, held by ")
+	second.signal(syscall.SIGINT)
+	require.Equal(t, 130, second.wait())
+	require.NotContains(t, second.stderr.String(), "level=")
+
+	loud := start(t, "ls", "-vv", "--servers", s.addr)
 	loud.finished()
 	require.Contains(t, loud.stderr.String(), "menagerie: connected")
 }

@@ -38,7 +38,7 @@ func (a *app) runLock(ctx context.Context, o lockOptions) error {
 		lease, err := get(w.ctx)
 		switch {
 		case errors.Is(err, zksync.ErrNotAcquired):
-			return exitWith(exitNotObtained, "%s is not free", o.path)
+			return exitWith(exitNotObtained, "%s is not free%s", o.path, heldNow(w.s, o.path, time.Second))
 		case err != nil:
 			return err
 		}
@@ -86,6 +86,10 @@ func (a *app) waiting(ctx context.Context, o lockOptions, name string, f func(*v
 	}
 	defer cancel()
 	w := &vigil{s: s, signals: signals}
+	quiet := a.narrate(s, o.path)
+	defer quiet()
+	held, forget := whoHolds(s, o)
+	defer forget()
 	lasting, finish := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer finish(nil)
 	ended := context.AfterFunc(bounded, func() { finish(context.Cause(bounded)) })
@@ -93,6 +97,8 @@ func (a *app) waiting(ctx context.Context, o lockOptions, name string, f func(*v
 	w.ctx = lasting
 	w.end = func() error {
 		stopListening() // from here on signals are f's
+		quiet()
+		forget()
 		if !ended() {
 			return context.Cause(bounded)
 		}
@@ -106,7 +112,7 @@ func (a *app) waiting(ctx context.Context, o lockOptions, name string, f func(*v
 	case errors.Is(context.Cause(bounded), errNotInTime):
 		why := unreached
 		if s.State() == zksync.Connected {
-			why = ""
+			why = <-held
 		}
 		leave = max(time.Until(started.Add(o.wait+waitGrace)), time.Millisecond)
 		return a.notObtained(ctx, o, why, nil)

@@ -1,39 +1,69 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"io"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-func (a *app) lsCommand() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "ls PATH",
-		Short: "Show who holds a lock and who waits for it",
-		Long: `Shows the holders and waiters of a lock in the order of their turn.
+// lsOptions is the command line of ls.
+type lsOptions struct {
+	path                         string
+	asJSON, long, recurse, watch bool
+}
 
-It works for every kind of queue: mutexes, read and write locks, semaphores, also those of
-Curator, kazoo and go-zookeeper. What it shows may be out of date by the time it is printed.
-A path that does not exist is a lock that nobody holds; the queue of a "once" is PATH/lock.
-Without --servers it looks at ` + defaultServers + `.`,
-		Example: `  menagerie ls /locks/nightly
+func (a *app) lsCommand() *cobra.Command {
+	var o lsOptions
+	cmd := &cobra.Command{
+		Use:   "ls [PATH] [-l] [-r] [--watch] [--json]",
+		Short: "Show what is at a path: who holds, who waits",
+		Long: `Shows what is at PATH, told by its nodes: of a lock, read-write lock, semaphore or election the
+holders and waiters in the order of their turn, those of Curator, kazoo and go-zookeeper
+too; of a once, barrier, double barrier, latch, gate, phaser, wait group, condition or flight
+how it is and who takes part; of a directory, what is below it. PATH is the root (of the
+chroot) if it is left out.
+
+What it shows may be out of date by the time it is printed, and some things leave the same
+nodes: it says so. Without -l no line is longer than 100 columns: what is cut ends with "...".
+
+Exit codes:
+    0  shown
+    1  servers unreachable for --connect-timeout, or another failure
+    2  wrong command line
+    4  PATH does not exist
+  130  interrupted (143 by SIGTERM, 129 by SIGHUP), which is how --watch ends`,
+		Example: `  menagerie lock /locks/nightly -- sleep 5 &
+  menagerie ls /locks/nightly
+  menagerie ls -r
   menagerie ls /locks/nightly --json | jq '.[0].owner.host'
-  menagerie --servers zk1:2181,zk2:2181/app ls /locks/nightly`,
-		Args: onePath,
+  menagerie ls /locks --watch`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.list(cmd, args[0], asJSON)
+			switch len(args) {
+			case 0:
+				o.path = "/"
+			default:
+				if o.path = args[0]; o.path != "/" {
+					if err := onePath(cmd, args); err != nil {
+						return err
+					}
+				}
+			}
+			return a.list(cmd, o)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print an array of objects")
+	flags := cmd.Flags()
+	flags.BoolVar(&o.asJSON, "json", false, "print an array of objects; with --watch one on each line")
+	flags.BoolVarP(&o.long, "long", "l", false, "nodes and sessions too, and nothing cut")
+	flags.BoolVarP(&o.recurse, "recursive", "r", false, "everything below, too")
+	flags.BoolVar(&o.watch, "watch", false, "print it again whenever it has changed, until interrupted")
 	return cmd
 }
 
@@ -47,7 +77,14 @@ func onePath(_ *cobra.Command, args []string) error {
 	return usage("want one PATH, found %q too", args[1])
 }
 
-func (a *app) list(cmd *cobra.Command, path string, asJSON bool) error {
+// view is what ls has seen.
+type view struct {
+	target *object // nil if there is nothing
+	below  []*object
+	chroot string // that does not exist either
+}
+
+func (a *app) list(cmd *cobra.Command, o lsOptions) error {
 	ctx, stop := signalContext(cmd.Context())
 	defer stop()
 	s, err := a.connect(ctx, a.connectTimeout.value())
@@ -55,131 +92,202 @@ func (a *app) list(cmd *cobra.Command, path string, asJSON bool) error {
 		return err
 	}
 	defer goodbye(s)
-	bounded, cancel := context.WithTimeoutCause(ctx, a.connectTimeout.value(), errUnreachable)
-	defer cancel()
-	contenders, err := zksync.Contenders(bounded, s, path)
-	if err != nil {
-		if bounded.Err() != nil {
-			return a.contextError(context.Cause(bounded), a.connectTimeout.value(), nil)
+	// Servers may fall silent before the first answer, too.
+	bounded, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silent := time.AfterFunc(a.connectTimeout.value(), func() { cancel(errUnreachable) })
+	defer silent.Stop()
+	var last []byte
+	first := true
+	err = follow(bounded, s, redraw, o.watch, func(ctx context.Context, l *look) error {
+		v, err := l.view(ctx, o)
+		if err != nil {
+			return err
 		}
-		return a.sessionError(err)
+		silent.Stop()
+		var frame bytes.Buffer
+		if err := a.show(&frame, v, o); err != nil && (first || !o.watch) {
+			_, _ = a.stdout.Write(frame.Bytes())
+			return err
+		} else if err != nil {
+			frame.WriteString(err.Error() + "\n") // it was there, and may come again
+		}
+		if !first && bytes.Equal(frame.Bytes(), last) {
+			return nil
+		}
+		err = a.printFrame(frame.Bytes(), first, o)
+		first, last = false, frame.Bytes()
+		return err
+	})
+	var coded *exitError
+	switch {
+	case err == nil || errors.As(err, &coded):
+		return err
+	case bounded.Err() != nil:
+		return a.contextError(context.Cause(bounded), a.connectTimeout.value(), nil)
 	}
-	if asJSON {
-		return printJSON(a.stdout, contenderRows(path, contenders))
+	return a.sessionError(err)
+}
+
+// redraw is the shortest time between two frames of --watch.
+const redraw = 100 * time.Millisecond
+
+// follow calls show with a look at the servers, and again whenever something that it has read has
+// changed, but not more often than every pause. Without again it does so once.
+func follow(ctx context.Context, s *zksync.Session, pause time.Duration, again bool, show func(context.Context, *look) error) error {
+	return looking(ctx, s, func(ctx context.Context, l *look) error {
+		for {
+			if again {
+				l.changed = make(chan struct{}, 1)
+			}
+			err := show(ctx, l)
+			switch {
+			case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
+				// A watch is not set again when the connection is lost meanwhile.
+				if err := l.epoch.Await(ctx); err != nil {
+					return err
+				}
+			case err != nil || !again:
+				return err
+			default:
+				select {
+				case <-l.changed:
+				case <-l.epoch.Over():
+					return zkconn.ErrOver
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+			}
+			l.stop()
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	})
+}
+
+// view looks at what is to be shown.
+func (l *look) view(ctx context.Context, o lsOptions) (*view, error) {
+	l.full = true
+	n, err := l.node(ctx, o.path)
+	if err != nil {
+		return nil, err
 	}
-	return printContenders(a.stdout, path, contenderRows(path, contenders), time.Now())
-}
-
-// contenderRow is one entry of ls --json. Its names are part of the interface.
-type contenderRow struct {
-	Position int             `json:"position"`
-	Kind     zksync.Kind     `json:"kind"`
-	State    zksync.Standing `json:"state"`
-	Owner    ownerRow        `json:"owner"`
-	Since    string          `json:"since"`
-	Session  string          `json:"session"`
-	Token    string          `json:"token"`
-	Node     string          `json:"node"`
-
-	since time.Time
-}
-
-type ownerRow struct {
-	Host string `json:"host"`
-	PID  int    `json:"pid"`
-	Name string `json:"name"`
-}
-
-// contenderRows is never nil, so that an empty queue is [] in JSON.
-func contenderRows(path string, contenders []zksync.Contender) []contenderRow {
-	rows := make([]contenderRow, 0, len(contenders))
-	for _, c := range contenders {
-		rows = append(rows, contenderRow{
-			Position: c.Position,
-			Kind:     c.Kind,
-			State:    c.State,
-			Owner:    ownerRow{Host: c.Owner.Host, PID: c.Owner.PID, Name: c.Owner.Name},
-			Since:    timestamp(c.Since),
-			Session:  fmt.Sprintf("0x%x", uint64(c.Session)),
-			Token:    tokenText(c.Token),
-			Node:     fullNode(path, c.Node),
-			since:    c.Since,
-		})
+	if n == nil {
+		return l.missing(ctx, o.path)
 	}
-	return rows
-}
-
-func timestamp(t time.Time) string {
-	if t.IsZero() {
-		return ""
+	v := new(view)
+	if v.target, err = l.describe(ctx, n); err != nil {
+		return nil, err
 	}
-	return t.Format(time.RFC3339)
+	l.full = o.long || o.asJSON
+	return v, l.descend(ctx, n, v.target, o.recurse, &v.below)
 }
 
-func tokenText(t zksync.Token) string {
-	if t.IsZero() {
-		return ""
+// descend adds what is below n and no part of it.
+func (l *look) descend(ctx context.Context, n *node, o *object, recurse bool, all *[]*object) error {
+	return l.each(ctx, n, o.rest, func(c *node) error {
+		found, err := l.describe(ctx, c)
+		if err != nil {
+			return err
+		}
+		*all = append(*all, found)
+		if !recurse {
+			return nil
+		}
+		return l.descend(ctx, c, found, recurse, all)
+	})
+}
+
+// missing is the view of nothing. If it shall be told when that changes, somebody above must be
+// watched: the servers keep the watch of a node that may never come.
+func (l *look) missing(ctx context.Context, path string) (*view, error) {
+	v := new(view)
+	root := l.onServers("/")
+	if _, there, err := l.epoch.Exists(ctx, root); err != nil {
+		return nil, err
+	} else if !there {
+		v.chroot = root
 	}
-	return t.String()
-}
-
-func fullNode(path, node string) string {
-	if strings.HasPrefix(node, "/") {
-		return node
+	for full := l.onServers(path); l.changed != nil && full != "/"; {
+		full = parentOf(full)
+		if err := absent(l.watch(ctx, full, true)); err != nil {
+			return nil, err
+		}
+		if _, there, err := l.epoch.Exists(ctx, full); err != nil || there {
+			return v, err
+		}
 	}
-	return path + "/" + node
+	return v, nil
 }
 
-func printJSON(w io.Writer, v any) error {
+func parentOf(path string) string {
+	for i := len(path) - 1; i > 0; i-- {
+		if path[i] == '/' {
+			return path[:i]
+		}
+	}
+	return "/"
+}
+
+// show prints a view. Its error is that of ls when there is nothing.
+func (a *app) show(w *bytes.Buffer, v *view, o lsOptions) error {
+	if o.asJSON {
+		if err := printView(w, v, o); err != nil {
+			return err
+		}
+	} else if v.target != nil {
+		writeView(w, v, o, time.Now())
+	}
+	switch {
+	case v.target != nil:
+		return nil
+	case v.chroot != "":
+		return exitWith(exitNoSuchPath, "%s does not exist, and neither does the chroot %s", shorten(o.path), shorten(v.chroot))
+	}
+	return exitWith(exitNoSuchPath, "%s does not exist", shorten(o.path))
+}
+
+// printView prints the view for programs.
+func printView(w *bytes.Buffer, v *view, o lsOptions) error {
+	var all any
+	switch {
+	case v.target == nil:
+		all = []object{}
+	case v.target.queue && !o.recurse:
+		all = v.target.Entries
+	case v.target.State == "directory" && !o.recurse:
+		all = append([]*object{}, v.below...)
+	default:
+		all = append([]*object{v.target}, v.below...)
+	}
+	return writeJSON(w, all, !o.watch)
+}
+
+func printJSON(w io.Writer, v any) error { return writeJSON(w, v, true) }
+
+func writeJSON(w io.Writer, v any, indent bool) error {
 	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
+	if indent {
+		enc.SetIndent("", "  ")
+	}
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return failure("cannot write the output: %v", err)
-	}
-	return nil
+	return outputError(enc.Encode(v))
 }
 
-func printContenders(w io.Writer, path string, rows []contenderRow, now time.Time) error {
-	if len(rows) == 0 {
-		_, err := fmt.Fprintf(w, "nobody holds or waits for %s\n", path)
-		return outputError(err)
+// printFrame prints what --watch shows: on a terminal in place of the last frame.
+func (a *app) printFrame(frame []byte, first bool, o lsOptions) error {
+	switch {
+	case !o.watch || o.asJSON:
+	case isTerminal(a.stdout):
+		frame = append([]byte("\x1b[H\x1b[2J"), frame...)
+	case !first:
+		frame = append([]byte("\n"), frame...)
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "POS\tKIND\tSTATE\tOWNER\tSINCE\tSESSION\tTOKEN\tNODE")
-	for _, r := range rows {
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
-			r.Position, r.Kind, r.State, r.Owner, age(r.since, now), r.Session, dash(r.Token), r.Node)
-	}
-	return outputError(t.Flush())
-}
-
-// String is the owner for people: name, then where it runs. zksync has cleaned both of
-// what could move the cursor of a terminal.
-func (o ownerRow) String() string {
-	var parts []string
-	if o.Name != "" {
-		parts = append(parts, o.Name)
-	}
-	if o.Host != "" || o.PID != 0 {
-		parts = append(parts, fmt.Sprintf("%s:%d", o.Host, o.PID))
-	}
-	return dash(strings.Join(parts, "@"))
-}
-
-// age is a time stamp with how long ago that is.
-func age(t, now time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	return fmt.Sprintf("%s (%v)", t.Format(time.RFC3339), now.Sub(t).Round(time.Second))
-}
-
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
+	_, err := a.stdout.Write(frame)
+	return outputError(err)
 }
 
 func outputError(err error) error {

@@ -12,18 +12,25 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAnEmptyOrMissingQueueIsNoError(t *testing.T) {
+func TestAnUnusedQueueIsNoErrorAndAMissingOneIsToldApart(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	run(t, "lock", "/used", "--servers", s.addr, "--", "true").succeeded()
-	for _, path := range []string{"/used", "/never/used"} {
-		p := run(t, "ls", path, "--servers", s.addr)
-		p.succeeded()
-		require.Equal(t, "nobody holds or waits for "+path+"\n", p.stdout.String())
-		p = run(t, "ls", "--json", path, "--servers", s.addr)
-		p.succeeded()
-		require.Equal(t, "[]\n", p.stdout.String())
-	}
+	p := run(t, "ls", "/used", "--servers", s.addr)
+	p.succeeded()
+	require.Regexp(t, `^nobody holds or waits for /used; empty: .* or anything else\n$`, p.stdout.String())
+	p = run(t, "ls", "--json", "/used", "--servers", s.addr)
+	p.succeeded()
+	require.Equal(t, "[]\n", p.stdout.String())
+
+	p = run(t, "ls", "/never/used", "--servers", s.addr)
+	p.failed(exitNoSuchPath, "/never/used does not exist")
+	require.Empty(t, p.stdout.String())
+	p = run(t, "ls", "--json", "/never/used", "--servers", s.addr)
+	p.failed(exitNoSuchPath, "/never/used does not exist")
+	require.Equal(t, "[]\n", p.stdout.String(), "still an array for whoever reads it")
+	run(t, "ls", "/used", "--servers", s.addr+"/app").failed(exitNoSuchPath, "/used does not exist", "the chroot /app")
+	run(t, "ls", "--servers", s.addr+"/app").failed(exitNoSuchPath, "/ does not exist", "the chroot /app")
 }
 
 func TestHolderAndWaitersAreListedInOrder(t *testing.T) {
@@ -65,7 +72,7 @@ func TestHolderAndWaitersAreListedInOrder(t *testing.T) {
 	}
 	require.Regexp(t, `^[0-9a-f]{16}-[0-9a-f]{8}$`, rows[0].Token)
 
-	table := run(t, "ls", "/locks/a", "--servers", s.addr)
+	table := run(t, "ls", "-l", "/locks/a", "--servers", s.addr)
 	table.succeeded()
 	lines := strings.Split(strings.TrimSuffix(table.stdout.String(), "\n"), "\n")
 	require.Len(t, lines, 3)

@@ -22,7 +22,7 @@ func TestARealServerIsReachedOverTLSAndWithCredentials(t *testing.T) {
 		secure := e.Servers()[0].SecureAddr()
 		flags := []string{"--servers", secure, "--tls-ca", ours.file}
 		if mutual {
-			run(t, append([]string{"ls", "/a", "--connect-timeout", "3s"}, flags...)...).failed(exitFailure, secure, "TLS: ", "refuses the handshake")
+			run(t, append([]string{"ls", "--connect-timeout", "3s"}, flags...)...).failed(exitFailure, secure, "TLS: ", "refuses the handshake")
 			flags = append(flags, "--tls-cert", client.cert, "--tls-key", client.key)
 			// The certificate is a credential, too.
 			run(t, append(append([]string{"lock"}, flags...), "/mine", "--acl", "creator", "--", "true")...).succeeded()
@@ -36,9 +36,9 @@ func TestARealServerIsReachedOverTLSAndWithCredentials(t *testing.T) {
 		run(t, "lock", "/a", "--servers", e.Connect(), "--auth", "digest:me:secret", "--", "true").succeeded()
 		run(t, "ls", "/a", "--servers", e.Connect(), "--auth", "digest:me:secret").succeeded()
 		// A port is one or the other.
-		run(t, "ls", "/a", "--servers", secure, "--connect-timeout", "3s").failed(exitFailure, secure)
-		run(t, "ls", "/a", "--servers", e.Connect(), "--tls-ca", ours.file, "--connect-timeout", "3s").failed(exitFailure, e.Connect(), "TLS")
+		run(t, "ls", "--servers", secure, "--connect-timeout", "3s").failed(exitFailure, secure)
+		run(t, "ls", "--servers", e.Connect(), "--tls-ca", ours.file, "--connect-timeout", "3s").failed(exitFailure, e.Connect(), "TLS")
 		other := newAuthority(t)
-		run(t, "ls", "/a", "--servers", secure, "--tls-ca", other.file, "--connect-timeout", "3s").failed(exitFailure, secure, "unknown authority")
+		run(t, "ls", "--servers", secure, "--tls-ca", other.file, "--connect-timeout", "3s").failed(exitFailure, secure, "unknown authority")
 	}
 }

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// kind is something that ls knows by its nodes, which docs/layout.md describes.
+type kind struct {
+	name string
+	// looks reports whether a node looks like that.
+	looks func(n *node) bool
+	// describe says how it is. It may find out that it is something else after all, and say that.
+	describe func(ctx context.Context, l *look, n *node, o *object) error
+	// part reports whether a child belongs to it. What does not is something of its own.
+	part func(child string) bool
+}
+
+// kinds are tried in this order: first those whose base node says what it is, then those that only
+// the names of their children give away. The last one is for what is left.
+var kinds = []kind{
+	{"system", func(n *node) bool { return n.path == "/zookeeper" || strings.HasPrefix(n.path, "/zookeeper/") }, describeSystem, any_},
+	{"semaphore", hasKeys("permits", "capacity?", "most?"), describeSemaphore, named("queue")},
+	{"latch", hasKeys("total", "generation"), describeLatch, like(`counts-\d+|closed-\d+-of-\d+`)},
+	{"barrier", hasKeys("parties", "generation", "tolerant?", "broken?"), describeBarrier, like(`parties-\d+|open-\d+|ended-\d+`)},
+	{"double barrier", hasKeys("parties"), describeDouble, like(`parties|gathering-\d+|open-[0-9a-f]+`)},
+	{"phaser", hasKeys("phase", "terminated?", "action?"), describePhaser, like(`open|action|wait-\d+|phase-\d+`)},
+	{"condition", isCondition, describeCondition, like(waitName)},
+	{"lock", isQueue, describeQueue, entryName.MatchString},
+	{"wait group", only("round", "dead"), describeWaitGroup, named("round", "dead")},
+	{"gate", only("closed"), describeGate, named("closed")},
+	{"once", only("lock", "result"), describeOnce, named("lock", "result")},
+	{"flight key", isFlightKey, describeFlightKey, like(`\d+`)},
+	{"node", func(n *node) bool { return len(n.children) == 0 }, describeNode, none},
+	{"directory", func(*node) bool { return true }, describeDirectory, none},
+}
+
+// describe says what n is, and how.
+func (l *look) describe(ctx context.Context, n *node) (*object, error) {
+	for _, k := range kinds {
+		if !k.looks(n) {
+			continue
+		}
+		o := &object{Path: n.path, Kind: k.name, Entries: []contenderRow{}}
+		for _, child := range n.children {
+			if !k.part(child) {
+				o.rest = append(o.rest, child)
+			}
+		}
+		err := k.describe(ctx, l, n, o)
+		return o, err
+	}
+	panic("menagerie: a node of no kind") // the last one is for all
+}
+
+// hasKeys wants the node's data to be a JSON object with these keys and no others; those with a
+// question mark may be missing.
+func hasKeys(keys ...string) func(*node) bool {
+	return func(n *node) bool {
+		var object map[string]json.RawMessage
+		if json.Unmarshal(n.data, &object) != nil || object == nil {
+			return false
+		}
+		for _, k := range keys {
+			name, optional := strings.CutSuffix(k, "?")
+			if _, there := object[name]; !there && !optional {
+				return false
+			}
+			delete(object, name)
+		}
+		return len(object) == 0
+	}
+}
+
+// only wants the node to have children, all of these names.
+func only(names ...string) func(*node) bool {
+	return func(n *node) bool {
+		return len(n.children) > 0 && !slices.ContainsFunc(n.children, func(c string) bool { return !slices.Contains(names, c) })
+	}
+}
+
+func named(names ...string) func(string) bool {
+	return func(child string) bool { return slices.Contains(names, child) }
+}
+
+func like(pattern string) func(string) bool {
+	return regexp.MustCompile(`^(?:` + pattern + `)$`).MatchString
+}
+
+func any_(string) bool { return true }
+func none(string) bool { return false }
+
+func isQueue(n *node) bool { return slices.ContainsFunc(n.children, entryName.MatchString) }
+
+const waitName = `_c_[0-9a-f-]{32,36}-wait-[0-9a-f]{16}-[0-9a-f]{8}`
+
+var isWaiter = like(waitName)
+
+func isCondition(n *node) bool {
+	return slices.ContainsFunc(n.children, isWaiter) || hasKeys("signals", "by?")(n)
+}
+
+// isFlightKey wants what a flight has below a key: a generation's directory, of a number that the
+// key's data tells.
+func isFlightKey(n *node) bool {
+	digits := like(`0|[1-9]\d*`)
+	if len(n.children) == 0 || slices.ContainsFunc(n.children, func(c string) bool { return !digits(c) }) {
+		return false
+	}
+	return len(n.data) == 0 && slices.Equal(n.children, []string{"0"}) || hasKeys("generation")(n)
+}
+
+// decoded reads the data of a base node, whose keys have been looked at.
+func decoded[T any](n *node) (v T) {
+	_ = json.Unmarshal(n.data, &v) // what is of another type stays zero
+	return v
+}
+
+func describeSystem(_ context.Context, _ *look, n *node, o *object) error {
+	o.State, o.Detail = "system", "the servers' own"
+	return nil
+}
+
+func describeNode(_ context.Context, _ *look, n *node, o *object) error {
+	owner := ownerOf(n.data)
+	who := contenderRow{Owner: ownerRow{Host: owner.Host, PID: owner.PID, Name: owner.Name}}
+	switch {
+	case n.denied:
+		o.State, o.Detail = "denied", "may not be read by us: see --auth"
+	case n.stat.EphemeralOwner != 0 && (owner.Host != "" || owner.PID != 0):
+		o.State, o.Detail = "ephemeral", fmt.Sprintf("%s of %s, of session %s", plural(int64(len(n.data)), "byte"), who.who(), sessionText(n.stat.EphemeralOwner))
+	case n.stat.EphemeralOwner != 0:
+		o.State, o.Detail = "ephemeral", fmt.Sprintf("%s, of session %s", plural(int64(len(n.data)), "byte"), sessionText(n.stat.EphemeralOwner))
+	case len(n.data) > 0:
+		o.State, o.Detail = "node", fmt.Sprintf("%s of data, nothing below", plural(int64(len(n.data)), "byte"))
+	default:
+		// Locks, elections, open gates and others leave the same: nothing but their directory.
+		o.Kind, o.State, o.queue = "empty", "empty", true
+		o.Detail = "empty: a free lock or election, an open gate, or anything else"
+	}
+	return nil
+}
+
+func describeDirectory(ctx context.Context, l *look, n *node, o *object) error {
+	o.State, o.Detail = "directory", plural(int64(len(n.children)), "node")+" below"
+	if n.denied {
+		o.State, o.Detail = "denied", "may not be read by us: see --auth"
+	}
+	// A flight is a directory of its keys, and nothing else tells it.
+	keys, unused := 0, 0
+	if len(n.data) == 0 && len(n.children) <= maxKeys {
+		err := l.each(ctx, n, n.children, func(c *node) error {
+			switch {
+			case isFlightKey(c):
+				keys++
+			case len(c.data) == 0 && len(c.children) == 0 && c.stat.EphemeralOwner == 0:
+				unused++
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if keys > 0 && keys+unused == len(n.children) {
+		o.Kind, o.State, o.Detail = "flight", "flight", plural(int64(keys), "key")
+	}
+	return nil
+}
+
+// maxKeys bounds what is read to tell a flight from a directory.
+const maxKeys = 64

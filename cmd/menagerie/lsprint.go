@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// maxColumns is how wide ls prints without -l.
+const maxColumns = 100
+
+// writeView prints a view for people.
+func writeView(w *bytes.Buffer, v *view, o lsOptions, now time.Time) {
+	t := v.target
+	switch {
+	case t.Kind == "empty":
+		writeLine(w, o.long, "nobody holds or waits for "+t.Path+"; "+t.Detail)
+	case t.Kind == "lock" && len(t.Entries) == 0:
+		writeLine(w, o.long, "nobody holds or waits for "+t.Path)
+	case t.State == "directory" && len(v.below) > 0 && !o.recurse:
+	case t.Kind == "lock" || t.Kind == "rwlock": // the rows say it all
+	default:
+		writeLine(w, o.long, headline(t))
+	}
+	writeEntries(w, t, o.long, now)
+	if len(v.below) == 0 {
+		return
+	}
+	if t.State != "directory" {
+		fmt.Fprintf(w, "also below it:\n")
+	}
+	if o.long {
+		for _, b := range v.below {
+			writeLine(w, true, headline(b))
+			writeEntries(w, b, true, now)
+		}
+		return
+	}
+	rows := [][]string{{"PATH", "KIND", "STATE"}}
+	for _, b := range v.below {
+		rows = append(rows, []string{b.Path, b.Kind, b.Detail})
+	}
+	writeTable(w, rows, maxColumns, 2, 0)
+}
+
+func headline(o *object) string { return o.Path + ": " + o.Kind + ", " + o.Detail }
+
+func writeLine(w *bytes.Buffer, long bool, line string) {
+	if !long {
+		line = cut(line, maxColumns)
+	}
+	fmt.Fprintln(w, line)
+}
+
+// writeEntries prints who takes part, in the columns that are not empty.
+func writeEntries(w *bytes.Buffer, o *object, long bool, now time.Time) {
+	if len(o.Entries) == 0 {
+		return
+	}
+	columns := []struct {
+		name string
+		show bool
+		cell func(contenderRow) string
+	}{
+		{"POS", true, func(r contenderRow) string { return strconv.Itoa(r.Position) }},
+		{"KIND", true, func(r contenderRow) string { return string(r.Kind) }},
+		{"STATE", true, func(r contenderRow) string { return string(r.State) }},
+		{"PERMITS", some(o, func(r contenderRow) bool { return r.Permits > 0 }), func(r contenderRow) string { return strconv.FormatInt(r.Permits, 10) }},
+		{"ID", some(o, func(r contenderRow) bool { return r.ID != "" }), func(r contenderRow) string { return r.ID }},
+		{"OWNER", true, func(r contenderRow) string { return r.Owner.String() }},
+		{"SINCE", true, func(r contenderRow) string { return age(r.since, now, long) }},
+		{"SESSION", long, func(r contenderRow) string { return dash(r.Session) }},
+		{"TOKEN", some(o, func(r contenderRow) bool { return r.Token != "" }), func(r contenderRow) string { return dash(r.Token) }},
+		{"NODE", long, func(r contenderRow) string { return r.Node }},
+	}
+	rows := make([][]string, 1+len(o.Entries))
+	owner, id := -1, -1
+	for _, c := range columns {
+		if !c.show {
+			continue
+		}
+		switch c.name {
+		case "OWNER":
+			owner = len(rows[0])
+		case "ID":
+			id = len(rows[0])
+		}
+		rows[0] = append(rows[0], c.name)
+		for i, r := range o.Entries {
+			rows[i+1] = append(rows[i+1], c.cell(r))
+		}
+	}
+	limit := maxColumns
+	if long {
+		limit = 0
+	}
+	writeTable(w, rows, limit, owner, id)
+}
+
+func some(o *object, f func(contenderRow) bool) bool {
+	for _, r := range o.Entries {
+		if f(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// writeTable prints rows in columns. If that is wider than limit, the flexible columns are cut, the
+// first one first; a limit of 0 is none.
+func writeTable(w *bytes.Buffer, rows [][]string, limit int, flexible ...int) {
+	const gap, narrowest = 2, 8
+	widths := make([]int, len(rows[0]))
+	total := -gap
+	for c := range widths {
+		for _, r := range rows {
+			widths[c] = max(widths[c], utf8.RuneCountInString(r[c]))
+		}
+		total += widths[c] + gap
+	}
+	for _, c := range flexible {
+		if limit == 0 || total <= limit || c < 0 {
+			continue
+		}
+		less := min(total-limit, max(0, widths[c]-narrowest))
+		widths[c] -= less
+		total -= less
+	}
+	for _, r := range rows {
+		var line strings.Builder
+		for c, cell := range r {
+			cell = cut(cell, widths[c])
+			line.WriteString(cell)
+			line.WriteString(strings.Repeat(" ", widths[c]-utf8.RuneCountInString(cell)+gap))
+		}
+		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
+	}
+}
+
+// cut shortens a text to n characters, and shows that it has.
+func cut(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return string([]rune(s)[:max(0, n-3)]) + "..."
+}
+
+// age is a time stamp with how long ago that is: of today the time only, unless it is to be long.
+func age(t, now time.Time, long bool) string {
+	if t.IsZero() {
+		return "-"
+	}
+	t = t.UTC()
+	layout := "2006-01-02"
+	switch {
+	case long:
+		layout = time.RFC3339
+	case now.Sub(t).Abs() < 24*time.Hour:
+		layout = "15:04:05Z"
+	}
+	return fmt.Sprintf("%s (%s)", t.Format(layout), shortly(now.Sub(t)))
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

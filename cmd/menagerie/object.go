@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// object is what ls says of one path. Its names in JSON are part of the interface.
+type object struct {
+	Path   string `json:"path"`
+	Kind   string `json:"kind"`
+	State  string `json:"state"`  // a word for programs
+	Detail string `json:"detail"` // a phrase for people
+	// How many of how many: permits held, parties that have come, events counted.
+	Count *int64 `json:"count,omitempty"`
+	Total *int64 `json:"total,omitempty"`
+	// Who takes part, in order: contenders of a queue, parties, members. Of what is only listed
+	// they may be left out.
+	Entries []contenderRow `json:"entries"`
+
+	queue bool     // the entries are a queue, and ls --json prints them alone
+	rest  []string // children that are no part of it: something else
+}
+
+func (o *object) of(count, total int64) { o.Count, o.Total = &count, &total }
+
+// holders and waiters are the entries that do.
+func (o *object) in(state zksync.Standing) (rows []contenderRow) {
+	for _, r := range o.Entries {
+		if r.State == state {
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+// contenderRow is one entry of ls --json. Its names are part of the interface.
+type contenderRow struct {
+	Position int             `json:"position"`
+	Kind     zksync.Kind     `json:"kind"`
+	State    zksync.Standing `json:"state"`
+	Owner    ownerRow        `json:"owner"`
+	Since    string          `json:"since"`
+	Session  string          `json:"session"`
+	Token    string          `json:"token"`
+	Node     string          `json:"node"`
+	ID       string          `json:"id,omitempty"`      // of a candidate
+	Permits  int64           `json:"permits,omitempty"` // of an entry of a semaphore
+
+	since time.Time
+}
+
+type ownerRow struct {
+	Host string `json:"host"`
+	PID  int    `json:"pid"`
+	Name string `json:"name"`
+}
+
+// String is the owner for people: name, then where it runs. zksync has cleaned both of
+// what could move the cursor of a terminal.
+func (o ownerRow) String() string {
+	var parts []string
+	if o.Name != "" {
+		parts = append(parts, o.Name)
+	}
+	if o.Host != "" || o.PID != 0 {
+		parts = append(parts, fmt.Sprintf("%s:%d", o.Host, o.PID))
+	}
+	return dash(strings.Join(parts, "@"))
+}
+
+// who is the owner in a sentence: "web-3 pid 4711".
+func (r contenderRow) who() string {
+	var parts []string
+	if r.Owner.Host != "" {
+		parts = append(parts, r.Owner.Host)
+	}
+	if r.Owner.PID != 0 {
+		parts = append(parts, fmt.Sprintf("pid %d", r.Owner.PID))
+	}
+	switch {
+	case len(parts) > 0:
+		return strings.Join(parts, " ")
+	case r.Owner.Name != "":
+		return r.Owner.Name
+	case r.Session != "":
+		return "session " + r.Session
+	}
+	return "somebody"
+}
+
+// forHow is how long that has been so: " for 12s".
+func forHow(since, now time.Time) string {
+	if since.IsZero() {
+		return ""
+	}
+	return " for " + shortly(now.Sub(since))
+}
+
+// shortly rounds a duration to what matters. Clocks differ, so it may be negative.
+func shortly(d time.Duration) string {
+	d = max(d, 0).Round(time.Second)
+	day := 24 * time.Hour
+	switch {
+	case d >= 2*day:
+		return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return d.String()
+}
+
+// heldBy says who holds: the first, and how many others.
+func heldBy(holders []contenderRow, now time.Time) string {
+	if len(holders) == 0 {
+		return ""
+	}
+	others := ""
+	if n := len(holders) - 1; n > 0 {
+		others = " and " + plural(int64(n), "other")
+	}
+	return "held by " + holders[0].who() + forHow(holders[0].since, now) + others
+}
+
+// plural counts in words: "1 node", "2 nodes".
+func plural(n int64, what string) string {
+	switch {
+	case n == 1:
+		return "1 " + what
+	case strings.HasSuffix(what, "y"):
+		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(what, "y"))
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// entryName is what the node of a contender looks like; see parseEntry in package zksync.
+var entryName = regexp.MustCompile(`^(?:_c_(?:[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})` +
+	`(?:-lock-|-__READ__|-__WRIT__|-permit-([1-9][0-9]*)-)|[0-9a-fA-F]{32}(?:__lock__|__rlock__|-lock-))(?:[0-9]{10}|-[0-9]{9,10})$`)
+
+// contenders are the rows of a queue.
+func (l *look) contenders(ctx context.Context, path string) ([]contenderRow, error) {
+	list, err := zksync.Contenders(ctx, l.s, path)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]contenderRow, len(list)) // never nil, so that an empty queue is [] in JSON
+	for i, c := range list {
+		rows[i] = contenderRow{
+			Position: c.Position,
+			Kind:     c.Kind,
+			State:    c.State,
+			Owner:    ownerRow{Host: c.Owner.Host, PID: c.Owner.PID, Name: c.Owner.Name},
+			Since:    timestamp(c.Since),
+			Session:  sessionText(c.Session),
+			Token:    tokenText(c.Token),
+			Node:     c.Node,
+			since:    c.Since,
+		}
+		if m := entryName.FindStringSubmatch(c.Node[strings.LastIndexByte(c.Node, '/')+1:]); m != nil && m[1] != "" {
+			rows[i].Permits, _ = strconv.ParseInt(m[1], 10, 64) // zksync has read it, too
+		}
+	}
+	return rows, nil
+}
+
+// ownerData is what our nodes say of whose they are. Of a candidate that is also its id.
+type ownerData struct {
+	Host, Name, ID string
+	PID            int
+	Since          time.Time
+}
+
+// ownerOf reads the data of a node of ours, as far as it can be read; it is cleaned of what could
+// move the cursor of a terminal.
+func ownerOf(data []byte) ownerData {
+	var o ownerData
+	if json.Unmarshal(data, &o) != nil {
+		return ownerData{}
+	}
+	o.Host, o.Name, o.ID = clean(o.Host), clean(o.Name), clean(o.ID)
+	return o
+}
+
+// party is the row of a node that is no contender: nobody waits for its turn.
+func party(n *node, kind zksync.Kind, state zksync.Standing, position int) contenderRow {
+	o := ownerOf(n.data)
+	if o.Since.IsZero() {
+		o.Since = time.UnixMilli(n.stat.Ctime)
+	}
+	return contenderRow{
+		Position: position, Kind: kind, State: state,
+		Owner: ownerRow{Host: o.Host, PID: o.PID, Name: o.Name},
+		Since: timestamp(o.Since), Session: sessionText(n.stat.EphemeralOwner), Node: n.path, since: o.Since,
+	}
+}
+
+func sessionText(id int64) string {
+	if id == 0 {
+		return ""
+	}
+	return fmt.Sprintf("0x%x", uint64(id))
+}
+
+func timestamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+func tokenText(t zksync.Token) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.String()
+}

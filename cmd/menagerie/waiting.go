@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// sightLimit is how long after --wait an answer of the servers still counts.
+const sightLimit = 150 * time.Millisecond
+
+// whoHolds looks, shortly before the time of --wait is over, who is to be named then. forget is
+// for a wait that is over.
+func whoHolds(s *zksync.Session, o lockOptions) (held <-chan string, forget func() bool) {
+	if o.wait == 0 {
+		return nil, func() bool { return false }
+	}
+	early := min(o.wait/2, time.Second)
+	text := make(chan string, 1)
+	look := time.AfterFunc(time.Until(started.Add(o.wait-early)), func() { text <- heldNow(s, o.path, early+sightLimit) })
+	return text, look.Stop
+}
+
+// heldNow says by whom path is held, and for how long: ": held by web-3 pid 4711 for 12s". It takes
+// at most limit.
+func heldNow(s *zksync.Session, path string, limit time.Duration) (text string) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	_ = follow(ctx, s, 0, false, func(ctx context.Context, l *look) error { // without it, less is said
+		o, err := l.object(ctx, path)
+		if o == nil || err != nil {
+			return err
+		}
+		if held := heldBy(o.in(zksync.Held), time.Now()); held != "" {
+			text = ": " + held
+		}
+		return nil
+	})
+	if ctx.Err() != nil {
+		return ", and no server answers"
+	}
+	return text
+}
+
+// answered reports whether a server answers at once.
+func answered(s *zksync.Session) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), sightLimit)
+	defer cancel()
+	return looking(ctx, s, func(ctx context.Context, l *look) error {
+		_, _, err := l.epoch.Exists(ctx, "/")
+		return err
+	}) == nil
+}
+
+// object is what is at path; nil if there is nothing.
+func (l *look) object(ctx context.Context, path string) (*object, error) {
+	n, err := l.node(ctx, path)
+	if n == nil || err != nil {
+		return nil, err
+	}
+	return l.describe(ctx, n)
+}
+
+// narrate tells on standard error, for -v, where in the line this session stands at path, and
+// whom it waits for, whenever that changes. The function that it returns ends that.
+func (a *app) narrate(s *zksync.Session, path string) (end func()) {
+	if a.verbosity == 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if !rest(ctx, narrateAfter) {
+			return
+		}
+		var last string
+		_ = follow(ctx, s, narrateEvery, true, func(ctx context.Context, l *look) error { // nobody depends on it
+			o, err := l.object(ctx, path)
+			if o == nil || err != nil {
+				return err
+			}
+			session := sessionText(s.ID())
+			if now := o.gist(session); now != last && o.awaited(session) {
+				last = now
+				fmt.Fprintf(a.stderr, "menagerie: waiting for %s: %s\n", path, o.standing(session))
+			}
+			return nil
+		})
+	}()
+	return func() { cancel(); <-ended }
+}
+
+const (
+	// narrateAfter is how long somebody waits before that is worth a look.
+	narrateAfter = 100 * time.Millisecond
+	// narrateEvery is the shortest time between two looks: each reads the whole queue.
+	narrateEvery = time.Second
+)
+
+func rest(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// line is where a session stands among those who wait: "2nd in line"; "" if it does not wait for
+// its turn.
+func (o *object) line(session string) string {
+	for i, r := range o.in(zksync.Waiting) {
+		if r.Session == session && r.Token != "" {
+			return ordinal(i+1) + " in line"
+		}
+	}
+	return ""
+}
+
+func ordinal(n int) string {
+	suffix := "th"
+	if n%100 < 11 || n%100 > 13 {
+		switch n % 10 {
+		case 1:
+			suffix = "st"
+		case 2:
+			suffix = "nd"
+		case 3:
+			suffix = "rd"
+		}
+	}
+	return strconv.Itoa(n) + suffix
+}
+
+// standing is what a waiter wants to know: where it stands, and what it waits for.
+func (o *object) standing(session string) string {
+	text := o.Detail
+	if held := heldBy(o.in(zksync.Held), time.Now()); held != "" {
+		text = held
+	}
+	if place := o.line(session); place != "" {
+		return place + ", " + text
+	}
+	return text
+}
+
+// awaited reports whether the session waits: for its turn, if that is what one waits for here.
+func (o *object) awaited(session string) bool {
+	return o.line(session) != "" || len(o.in(zksync.Held)) == 0 && o.State == "waiting"
+}
+
+// gist is what of standing changes by more than the passing of time.
+func (o *object) gist(session string) string {
+	gist := o.line(session) + o.State
+	if o.Count != nil {
+		gist += fmt.Sprint(" ", *o.Count)
+	}
+	for _, r := range o.in(zksync.Held) {
+		gist += " " + r.Node
+	}
+	return gist
+}
