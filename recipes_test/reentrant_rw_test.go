@@ -197,3 +197,21 @@ func TestAScopeOfAReentrantRWMutexEndsWithItsLease(t *testing.T) {
 		}
 	})
 }
+
+// The downgrade waits for a connection while the owner gives its last level back, and wants to write again.
+func TestWhoHasUnlockedAllLevelsDuringADowngradeMayLockAgain(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		m := v.rrw(s)
+		m.Lock()
+		m.RLock()
+		heal := v.srv.Partition(s.ID())
+		m.Unlock()
+		m.RUnlock()
+		time.AfterFunc(time.Second, heal)
+		require.NotPanics(t, m.Lock)
+		require.Equal(t, 1, m.HoldCount())
+		m.Unlock()
+		v.queued(lockPath, 0)
+	})
+}

@@ -214,7 +214,7 @@ func (m *RWMutex) lockAgain(o owner, f form) (*writeHold, error) {
 	case m.write != nil && m.write.owner == o && m.write.writes.all() > 0:
 		m.write.writes.add(f.leased, 1)
 		return m.write, nil
-	case m.write != nil && m.write.owner == o:
+	case m.write != nil && m.write.owner == o && m.write.reads.all() > 0:
 		return nil, refused(o, m.write.lease, f)
 	case m.reads[o] != nil:
 		return nil, refused(o, m.reads[o].lease, f)
