@@ -163,6 +163,6 @@ func (s *Server) sessionIDs() []string {
 func (s *Server) CheckWatches(t testing.TB, path string, n int) {
 	t.Helper()
 	if have := s.WatchesOn(path); have != n {
-		s.complain(t, "%d watches on %s, want %d\n%s", have, shown(path), n, strings.TrimSuffix(s.watchText(reportedWatches), "\n"))
+		s.complain(t, "%d watches on %s, want %d\n%s", have, shown(path), n, strings.TrimSuffix(watchText(s.WatchList(), reportedWatches), "\n"))
 	}
 }

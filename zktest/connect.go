@@ -20,10 +20,12 @@ func (s *Server) Connect(t testing.TB, timeout time.Duration) *zk.Conn {
 	if s.isClosed() {
 		t.Fatal(errClosed)
 	}
-	return connect(t, timeout, &dialer{open: s.Dial, hosts: []string{"zktest"}})
+	o := &owner{srvs: []*Server{s}}
+	open := func(network, _ string) (net.Conn, error) { return s.dial(network, o.joined) }
+	return connect(t, timeout, o, &dialer{open: open, hosts: []string{"zktest"}})
 }
 
-func connect(t testing.TB, timeout time.Duration, d *dialer) *zk.Conn {
+func connect(t testing.TB, timeout time.Duration, o *owner, d *dialer) *zk.Conn {
 	t.Helper()
 	if timeout <= 0 {
 		t.Fatalf("zktest: Connect with a session timeout of %v: want 10*time.Second, for instance", timeout)
@@ -41,6 +43,7 @@ func connect(t testing.TB, timeout time.Duration, d *dialer) *zk.Conn {
 		t.Fatalf("zktest: connect: %v", err)
 	}
 	t.Cleanup(func() {
+		o.closed(false)
 		conn.Close()
 		d.close()
 		for range events { // closed when the client's loop has ended
@@ -59,7 +62,7 @@ func connect(t testing.TB, timeout time.Duration, d *dialer) *zk.Conn {
 // dialer closes the client's previous connection before it opens the next: the client
 // forgets to when its session has expired.
 type dialer struct {
-	open  func(network, addr string, timeout time.Duration) (net.Conn, error)
+	open  func(network, addr string) (net.Conn, error)
 	hosts []string
 
 	mu     sync.Mutex
@@ -71,7 +74,7 @@ type dialer struct {
 	closed bool
 }
 
-func (d *dialer) dial(network, addr string, timeout time.Duration) (net.Conn, error) {
+func (d *dialer) dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.last != nil {
@@ -81,7 +84,7 @@ func (d *dialer) dial(network, addr string, timeout time.Duration) (net.Conn, er
 	if d.closed {
 		return nil, net.ErrClosed
 	}
-	c, err := d.open(network, addr, timeout)
+	c, err := d.open(network, addr)
 	if err != nil {
 		return nil, err
 	}

@@ -100,9 +100,9 @@ func (e *Ensemble) leftovers() string {
 	if e.opts.lenient {
 		return ""
 	}
-	left := e.servers[0].sessionText(reportedSessions, reportedOwned)
+	left := e.servers[0].leftSessions()
 	for i, s := range e.servers {
-		if w := s.watchText(reportedWatches); w != "" {
+		if w := s.leftWatches(); w != "" {
 			left += fmt.Sprintf("at member %d:\n%s", i, w)
 		}
 	}
@@ -161,11 +161,7 @@ func (e *Ensemble) has(what string, i int) {
 	if i >= 0 && i < len(e.servers) {
 		return
 	}
-	text := fmt.Sprintf("zktest: %s: no member %d; there are 0 to %d", what, i, len(e.servers)-1)
-	if e.tb == nil {
-		panic(text)
-	}
-	e.tb.Fatal(text)
+	e.servers[0].fatalf("zktest: %s: no member %d; there are 0 to %d", what, i, len(e.servers)-1)
 }
 
 // Leader returns the index of the leader, or -1 if there is none. A leader that was cut off leads until it notices.

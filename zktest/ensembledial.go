@@ -35,10 +35,14 @@ func (e *Ensemble) Addrs() []string {
 
 // Dial opens a connection in memory to the member that addr names, one of [Ensemble.Servers]. It has the signature of a
 // go-zookeeper Dialer. A member that is stopped refuses; one that has no leader closes the connection.
-func (e *Ensemble) Dial(network, addr string, timeout time.Duration) (net.Conn, error) {
+func (e *Ensemble) Dial(network, addr string, _ time.Duration) (net.Conn, error) {
+	return e.dial(network, addr, nil)
+}
+
+func (e *Ensemble) dial(network, addr string, joined func(id int64)) (net.Conn, error) {
 	for i, name := range e.Servers() {
 		if name == addr {
-			return e.servers[i].Dial(network, addr, timeout)
+			return e.servers[i].dial(network, joined)
 		}
 	}
 	return nil, &net.OpError{Op: "dial", Net: network, Err: &net.AddrError{Err: "no member of the ensemble", Addr: addr}}
@@ -62,13 +66,13 @@ func (e *Ensemble) Session(t testing.TB, opts ...zksync.Option) *zksync.Session 
 func (e *Ensemble) SessionAt(t testing.TB, i int, opts ...zksync.Option) *zksync.Session {
 	t.Helper()
 	e.has("SessionAt", i)
-	tour := &dialer{open: e.Dial, hosts: e.Servers(), next: i}
+	o := &owner{srvs: e.servers}
+	tour := &dialer{hosts: e.Servers(), next: i}
 	dial := func(_ context.Context, network, _ string) (net.Conn, error) {
 		addr, _ := tour.Next()
-		return e.Dial(network, addr, 0)
+		return e.dial(network, addr, o.joined)
 	}
-	all := append([]zksync.Option{zksync.WithDialer(dial)}, opts...)
-	return session(t, strings.Join(e.Servers(), ","), all)
+	return session(t, strings.Join(e.Servers(), ","), o, dial, opts)
 }
 
 // Connect is [Server.Connect] for the ensemble. It places clients as [Ensemble.Session] does.
@@ -81,5 +85,7 @@ func (e *Ensemble) Connect(t testing.TB, timeout time.Duration) *zk.Conn {
 func (e *Ensemble) ConnectAt(t testing.TB, i int, timeout time.Duration) *zk.Conn {
 	t.Helper()
 	e.has("ConnectAt", i)
-	return connect(t, timeout, &dialer{open: e.Dial, hosts: e.Servers(), next: i})
+	o := &owner{srvs: e.servers}
+	open := func(network, addr string) (net.Conn, error) { return e.dial(network, addr, o.joined) }
+	return connect(t, timeout, o, &dialer{open: open, hosts: e.Servers(), next: i})
 }

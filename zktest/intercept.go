@@ -12,6 +12,7 @@ import (
 // judge decides about requests; rules and interceptor functions are both one.
 type judge struct {
 	decide func(q *Request, taken bool) (zkserver.Verdict, bool)
+	spent  func() bool // it acts on nothing any more
 }
 
 func (s *Server) addJudge(j *judge) {
@@ -87,7 +88,7 @@ func (s *Server) InterceptFunc(f func(*Request) Verdict) (remove func()) {
 		return func() {}
 	}
 	var wrong sync.Once
-	j := &judge{decide: func(q *Request, taken bool) (zkserver.Verdict, bool) {
+	j := &judge{spent: func() bool { return false }, decide: func(q *Request, taken bool) (zkserver.Verdict, bool) {
 		if taken {
 			return zkserver.Verdict{}, false
 		}

@@ -40,7 +40,7 @@ func (s *Server) Intercept(r *Rule) *Interception {
 
 func intercept(r *Rule, srvs ...*Server) *Interception {
 	in := &Interception{srvs: srvs, changed: make(chan struct{})}
-	in.j = &judge{decide: in.decide}
+	in.j = &judge{decide: in.decide, spent: in.spent}
 	if err := r.check(); err != nil {
 		if tb := srvs[0].tb; tb != nil {
 			tb.Helper()
@@ -76,6 +76,14 @@ func (in *Interception) decide(q *Request, taken bool) (zkserver.Verdict, bool) 
 		v.Release, v.OnDrop = h.release, func() { in.forget(h) }
 	}
 	return v, v.Acts()
+}
+
+// spent tells whether the rule neither holds anything nor will act any more.
+func (in *Interception) spent() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	_, last := in.rule.span()
+	return in.matched >= last && len(in.held) == 0
 }
 
 // forget is called when the server has dropped a request that was held.

@@ -57,9 +57,9 @@ var errSocket = errors.New("zktest: a port inside a synctest bubble, where time 
 
 // Addr returns the server's address on TCP loopback, "127.0.0.1:port". The port is opened by the first
 // call, unless [RunAddr] or [StartAddr] have said which. It stays the same when the server is restarted. Give the address to any client, in any
-// language. It fails the test if there is no free port.
+// language. It fails the test at once if there is no free port.
 //
-// Once the server is closed it has no address, unless it had one before, and this fails the test. Inside a synctest bubble it does, too: time does not advance there while a goroutine waits for a
+// Once the server is closed it has no address, unless it had one before, and this fails the test at once. Inside a synctest bubble it does, too: time does not advance there while a goroutine waits for a
 // socket. Use [Server.Connect], [Server.Session] or [Server.Dial].
 func (s *Server) Addr() string {
 	if s.tb != nil {
@@ -67,18 +67,16 @@ func (s *Server) Addr() string {
 	}
 	s.netMu.Lock()
 	defer s.netMu.Unlock()
-	if inBubble() {
-		s.errorf("%v", errSocket)
-		return "127.0.0.1:0"
-	}
-	if s.addr == "" && s.closed {
-		s.errorf("zktest: Addr of a server that is closed")
-		return "127.0.0.1:0"
-	}
-	if s.addr == "" {
+	switch {
+	case inBubble():
+		s.fatalf("%v", errSocket)
+	case s.addr == "" && s.closed:
+		s.fatalf("zktest: Addr of a server that is closed")
+	case s.addr == "":
 		s.addr = "127.0.0.1:0"
 		if err := s.choosePort(); err != nil {
-			s.errorf("%v", err)
+			s.addr = ""
+			s.fatalf("%v", err)
 		}
 	}
 	return s.addr

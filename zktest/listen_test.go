@@ -150,7 +150,7 @@ func TestAddrInABubbleFailsTheTestAndSaysWhatToUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tb := &fakeTB{TB: t}
 		srv := zktest.Run(tb)
-		srv.Addr()
+		require.Panics(t, func() { srv.Addr() }, "fatal: a client of that address would have a socket, and the bubble deadlock")
 		require.Len(t, tb.errors, 1)
 		require.Contains(t, tb.errors[0], "Server.Connect, Server.Session or Server.Dial")
 		tb.finish()

@@ -55,7 +55,7 @@ func TestAMisuseFailsTheTestAndNamesTheFix(t *testing.T) {
 			{do: func() { srv.Intercept(zktest.On(zktest.Create, "**").DelayReply(-time.Second)).Remove() }, says: "a delay of -1s"},
 			{do: func() { srv.SetACL("/a") }, says: "set the ACL of /a: an ACL that is empty or invalid"},
 			{do: func() { srv.Create("/ttl", nil, 5, 0) }, says: "create /ttl: nodes with a time to live need WithExtendedTypes"},
-			{do: func() { srv.Addr() }, says: "a port inside a synctest bubble, where time stands still"},
+			{do: func() { srv.Addr() }, fatal: true, says: "a port inside a synctest bubble, where time stands still"},
 			{do: func() { zktest.RunAddr(tb, "127.0.0.1:0") }, fatal: true, says: "a port inside a synctest bubble, where time stands still"},
 			{do: func() { srv.Connect(tb, 0) }, fatal: true, says: "Connect with a session timeout of 0s"},
 			{do: func() { srv.Stop(); srv.Connect(tb, time.Second) }, fatal: true, says: "no session within 10s: is the server closed, stopped or frozen"},
@@ -114,7 +114,7 @@ func TestTheAddressOfAClosedServerFailsTheTest(t *testing.T) {
 	tb := &fakeTB{TB: t}
 	srv := zktest.Run(tb)
 	srv.Close()
-	srv.Addr()
+	require.Panics(t, func() { srv.Addr() }, "fatal")
 	require.Equal(t, []string{"zktest: Addr of a server that is closed"}, tb.errors)
 }
 

@@ -37,7 +37,7 @@ func (s *Server) Dump() string {
 	open, total := s.zk.Connections()
 	return fmt.Sprintf("server: %s, zxid 0x%x, %d connections (%d in all), %d requests, %d watch events\n",
 		stamp(s.Now()), s.Zxid(), open, total, s.Requests(), s.Notifications()) +
-		"tree:\n" + s.Tree() + s.sessionText(everything, everything) + s.watchText(everything) +
+		"tree:\n" + s.Tree() + sessionText(s.Sessions(), everything, everything) + watchText(s.WatchList(), everything) +
 		"last requests:\n" + s.lastRequests(reportedRequests)
 }
 
@@ -54,11 +54,23 @@ func (s *Server) leftovers() string {
 	if s.opts.lenient {
 		return ""
 	}
-	left := s.sessionText(reportedSessions, reportedOwned) + s.watchText(reportedWatches)
+	left := s.leftSessions() + s.leftWatches()
 	if left == "" {
 		return ""
 	}
 	return left + s.faultsText() + s.situation()
+}
+
+// leftSessions lists the sessions that a test has left behind.
+func (s *Server) leftSessions() string {
+	left := slices.DeleteFunc(s.Sessions(), func(x Session) bool { return s.hasGivenUp(x.ID) })
+	return sessionText(left, reportedSessions, reportedOwned)
+}
+
+// leftWatches lists the watches that a test has left behind.
+func (s *Server) leftWatches() string {
+	left := slices.DeleteFunc(s.WatchList(), func(w Watch) bool { return s.hasGivenUp(w.Session) })
+	return watchText(left, reportedWatches)
 }
 
 // faultsText lists the faults that are at work. They may be why something is left over: clients that Cleanup has closed
@@ -71,7 +83,13 @@ func (s *Server) faultsText() string {
 	}
 	s.netMu.Unlock()
 	s.mu.Lock()
-	if n := len(s.judges); n > 0 {
+	n := 0
+	for _, j := range s.judges {
+		if !j.spent() {
+			n++
+		}
+	}
+	if n > 0 {
 		faults = append(faults, fmt.Sprintf("requests are intercepted (%d)", n))
 	}
 	s.mu.Unlock()
@@ -176,9 +194,8 @@ func shown(p string) string {
 }
 
 // sessionText lists sessions with their ephemerals; empty if there are none.
-func (s *Server) sessionText(limit, ephemerals int) string {
+func sessionText(sessions []Session, limit, ephemerals int) string {
 	var b strings.Builder
-	sessions := s.Sessions()
 	for _, x := range sessions[:min(len(sessions), limit)] {
 		state := "connected"
 		if !x.Connected {

@@ -119,14 +119,20 @@ func (r *Rule) matches(q *Request) bool {
 
 // acts tells whether the rule acts on its n-th match.
 func (r *Rule) acts(n int) bool {
-	first, last := 1, int(^uint(0)>>1)
+	first, last := r.span()
+	return n >= first && n <= last
+}
+
+// span returns the first and the last match on which the rule acts.
+func (r *Rule) span() (first, last int) {
+	first, last = 1, everything
 	if r.nth > 0 {
 		first, last = r.nth, r.nth
 	}
 	if r.times > 0 {
 		last = first + r.times - 1
 	}
-	return n >= first && n <= last
+	return first, last
 }
 
 // matchPath tells whether a path matches a pattern of [On].

@@ -30,6 +30,7 @@ type Server struct {
 
 	mu        sync.Mutex // taken inside the engine's lock by hooks: never call the engine with it held
 	counts    map[Op]int
+	givenUp   map[int64]bool // sessions that our own clients have given up
 	log       requestLog
 	judges    []*judge
 	onExpired []func(int64, time.Time)
@@ -80,7 +81,7 @@ func start(o options) *Server {
 }
 
 func newServer(opts options) *Server {
-	return &Server{opts: opts, counts: map[Op]int{}, bubble: inBubble()}
+	return &Server{opts: opts, counts: map[Op]int{}, givenUp: map[int64]bool{}, bubble: inBubble()}
 }
 
 // config is what the engine is to do, and to tell the server.
@@ -102,6 +103,15 @@ func (s *Server) errorf(format string, args ...any) {
 	}
 	s.tb.Helper()
 	s.tb.Errorf(format, args...)
+}
+
+// fatalf is errorf where the test cannot go on. It does not return.
+func (s *Server) fatalf(format string, args ...any) {
+	if s.tb == nil {
+		panic(fmt.Sprintf(format, args...))
+	}
+	s.tb.Helper()
+	s.tb.Fatalf(format, args...)
 }
 
 // finish is the Cleanup of Run.
@@ -142,6 +152,10 @@ func (s *Server) isClosed() bool {
 // its arguments, and does not block. A server that is stopped, closed or refuses connections fails it as a closed port would.
 // The client must be in the synctest bubble that the server was made in, or both in none: else Dial fails, and the test with it.
 func (s *Server) Dial(network, addr string, _ time.Duration) (net.Conn, error) {
+	return s.dial(network, nil)
+}
+
+func (s *Server) dial(network string, joined func(id int64)) (net.Conn, error) {
 	s.netMu.Lock()
 	refused := s.stopped || s.refusals > 0
 	s.netMu.Unlock()
@@ -152,7 +166,7 @@ func (s *Server) Dial(network, addr string, _ time.Duration) (net.Conn, error) {
 		return nil, err
 	}
 	client, server := net.Pipe()
-	s.zk.ServeConn(server)
+	s.zk.ServeClient(server, joined)
 	return client, nil
 }
 

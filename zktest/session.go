@@ -11,7 +11,8 @@ import (
 // Session opens a zksync session to the server and closes it when the test ends,
 // before the server looks for leftovers. It goes over an in-memory connection, so
 // it works inside a synctest bubble; options may override that and anything else.
-// It fails t at once if there is no session within a minute.
+// It fails t at once if there is no session within a minute. ZooKeeper sessions that it was told are lost may be left over on
+// the server: it cannot end them.
 func (s *Server) Session(t testing.TB, opts ...zksync.Option) *zksync.Session {
 	t.Helper()
 	if inBubble() != s.bubble {
@@ -20,11 +21,14 @@ func (s *Server) Session(t testing.TB, opts ...zksync.Option) *zksync.Session {
 	if s.isClosed() {
 		t.Fatal(errClosed)
 	}
-	return session(t, "zktest:2181", append([]zksync.Option{zksync.WithDialer(s.DialContext)}, opts...))
+	o := &owner{srvs: []*Server{s}}
+	dial := func(_ context.Context, network, _ string) (net.Conn, error) { return s.dial(network, o.joined) }
+	return session(t, "zktest:2181", o, dial, opts)
 }
 
-func session(t testing.TB, servers string, opts []zksync.Option) *zksync.Session {
+func session(t testing.TB, servers string, o *owner, dial func(ctx context.Context, network, addr string) (net.Conn, error), opts []zksync.Option) *zksync.Session {
 	t.Helper()
+	opts = append([]zksync.Option{zksync.WithDialer(dial)}, opts...)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	sess, err := zksync.Connect(ctx, servers, opts...)
@@ -32,6 +36,7 @@ func session(t testing.TB, servers string, opts []zksync.Option) *zksync.Session
 		t.Fatalf("zktest: no session within %v: %v; is the server closed, stopped or frozen, does it refuse, or is Connect intercepted?", patience, err)
 	}
 	t.Cleanup(func() {
+		o.closed(sess.ID() == 0 && sess.State() != zksync.Closed)
 		if err := sess.Close(); err != nil {
 			t.Errorf("zktest: closing the session: %v", err)
 		}

@@ -149,6 +149,6 @@ func (s *Server) WaitSessions(t testing.TB, n int) {
 func (s *Server) WaitWatches(t testing.TB, path string, n int) {
 	t.Helper()
 	s.await(t, func() bool { return s.zk.WatchesOn(path) == n }, func() string {
-		return strings.TrimSuffix(fmt.Sprintf("%d watches on %s, want %d\n%s", s.zk.WatchesOn(path), shown(path), n, s.watchText(reportedWatches)), "\n")
+		return strings.TrimSuffix(fmt.Sprintf("%d watches on %s, want %d\n%s", s.zk.WatchesOn(path), shown(path), n, watchText(s.WatchList(), reportedWatches)), "\n")
 	})
 }

@@ -62,9 +62,8 @@ func (s *Server) WatchedPaths() []string { return s.zk.WatchedPaths() }
 func (s *Server) Notifications() int { return s.zk.Notifications() }
 
 // watchText lists the watches; empty if there are none.
-func (s *Server) watchText(limit int) string {
+func watchText(list []Watch, limit int) string {
 	var b strings.Builder
-	list := s.WatchList()
 	for _, w := range list[:min(len(list), limit)] {
 		fmt.Fprintf(&b, "watch on %s: %v, session %s\n", cut(shown(w.Path), reportedLine), w.Kind, hex(w.Session))
 	}

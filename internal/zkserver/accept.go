@@ -68,7 +68,11 @@ func (s *Server) pauseAccepting() {
 // ServeConn serves one connection, which it owns from now on. It returns at once. A
 // stopped or closed server closes the connection; a member without a leader does so when something comes that is
 // not a four-letter word.
-func (s *Server) ServeConn(nc net.Conn) {
+func (s *Server) ServeConn(nc net.Conn) { s.ServeClient(nc, nil) }
+
+// ServeClient is ServeConn for a client of which joined, if it is not nil, is told each session that it begins. joined runs while
+// the server is locked.
+func (s *Server) ServeClient(nc net.Conn, joined func(id int64)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || s.stopped {
@@ -76,6 +80,7 @@ func (s *Server) ServeConn(nc net.Conn) {
 		return
 	}
 	c := s.newConn(nc)
+	c.joined = joined
 	s.conns[c] = struct{}{}
 	c.tell(true)
 	s.spawn(c.readLoop)

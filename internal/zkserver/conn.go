@@ -16,6 +16,8 @@ type conn struct {
 	nc     net.Conn
 	remote string // address without port, as the ip scheme sees it
 
+	joined func(id int64) // is told a session that begins here; may be nil
+
 	claimed       int64 // session id that the peer presented or was given; faults go by it
 	greeted       bool  // the connect request has arrived
 	readOnlyAware bool  // the peer expects the read-only flag in the connect reply

@@ -46,25 +46,23 @@ func (c *conn) connect(r *request, q connectRequest) {
 		return
 	}
 	c.timeout = min(max(time.Duration(q.timeout)*time.Millisecond, s.cfg.MinTimeout), s.cfg.MaxTimeout)
-	if q.session == 0 {
-		if s.member != nil { // the leader begins the session
-			c.session = s.newSessionID()
-			c.present(c.session)
-			r.session = c.session
-			s.submit(r)
-			return
-		}
-		sess := &session{id: s.newSessionID(), timeout: c.timeout, conn: c, lastHeard: s.now()}
-		s.sessions[sess.id] = sess
-		sess.heldOf(c)
-		c.session = sess.id
-		c.present(sess.id)
-		s.touch(sess, c.timeout)
-		r.session = sess.id
-		s.submit(r)
+	if q.session != 0 {
+		s.reconnect(c, r, q)
 		return
 	}
-	s.reconnect(c, r, q)
+	c.session = s.newSessionID()
+	c.present(c.session)
+	if c.joined != nil {
+		c.joined(c.session)
+	}
+	r.session = c.session
+	if s.member == nil { // else the leader begins the session
+		sess := &session{id: c.session, timeout: c.timeout, conn: c, lastHeard: s.now()}
+		s.sessions[sess.id] = sess
+		sess.heldOf(c)
+		s.touch(sess, c.timeout)
+	}
+	s.submit(r)
 }
 
 // reconnect moves an existing session to this connection. The connection that it had is
