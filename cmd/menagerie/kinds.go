@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/go-zookeeper/zk"
 )
 
 // kind is something that ls knows by its nodes, which docs/layout.md describes.
@@ -52,6 +55,9 @@ func (l *look) describe(ctx context.Context, n *node) (*object, error) {
 			}
 		}
 		err := k.describe(ctx, l, n, o)
+		if errors.Is(err, zk.ErrNoAuth) { // of a part of it, so nothing is known
+			o.State, o.Detail, err = "denied", denied, nil
+		}
 		return o, err
 	}
 	panic("menagerie: a node of no kind") // the last one is for all
@@ -120,6 +126,9 @@ func decoded[T any](n *node) (v T) {
 	return v
 }
 
+// denied is said of what the servers do not let us read.
+const denied = "may not be read by us: see --auth"
+
 func describeSystem(_ context.Context, _ *look, n *node, o *object) error {
 	o.State, o.Detail = "system", "the servers' own"
 	return nil
@@ -130,7 +139,7 @@ func describeNode(_ context.Context, _ *look, n *node, o *object) error {
 	who := contenderRow{Owner: ownerRow{Host: owner.Host, PID: owner.PID, Name: owner.Name}}
 	switch {
 	case n.denied:
-		o.State, o.Detail = "denied", "may not be read by us: see --auth"
+		o.State, o.Detail = "denied", denied
 	case n.stat.EphemeralOwner != 0 && (owner.Host != "" || owner.PID != 0):
 		o.State, o.Detail = "ephemeral", fmt.Sprintf("%s of %s, of session %s", plural(int64(len(n.data)), "byte"), who.who(), sessionText(n.stat.EphemeralOwner))
 	case n.stat.EphemeralOwner != 0:
@@ -148,7 +157,7 @@ func describeNode(_ context.Context, _ *look, n *node, o *object) error {
 func describeDirectory(ctx context.Context, l *look, n *node, o *object) error {
 	o.State, o.Detail = "directory", plural(int64(len(n.children)), "node")+" below"
 	if n.denied {
-		o.State, o.Detail = "denied", "may not be read by us: see --auth"
+		o.State, o.Detail = "denied", denied
 	}
 	// A flight is a directory of its keys, and nothing else tells it.
 	keys, unused := 0, 0

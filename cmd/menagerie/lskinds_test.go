@@ -216,6 +216,28 @@ func TestEveryKindOfRecipeIsToldByItsNodes(t *testing.T) {
 	})
 }
 
+func TestWhatMayNotBeReadIsToldAsThatAndHidesNothingElse(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	conn := s.session(t).Conn()
+	mine := []zk.ACL{{Perms: zk.PermAll, Scheme: "digest", ID: "me:" + hash}}
+	for _, c := range []struct {
+		path, data string
+		acl        []zk.ACL
+	}{
+		{"/r", "", zk.WorldACL(zk.PermAll)}, {"/r/all", "x", mine}, {"/r/open", "x", zk.WorldACL(zk.PermAll)},
+		{"/r/half", `{"permits":2}`, zk.WorldACL(zk.PermAll)}, {"/r/half/queue", "", mine},
+	} {
+		_, err := conn.Create(c.path, []byte(c.data), 0, c.acl)
+		require.NoError(t, err)
+	}
+	out := s.ls(t, "-r", "/r")
+	require.Regexp(t, `(?m)^/r/all +node +may not be read by us: see --auth$`, out)
+	require.Regexp(t, `(?m)^/r/half +semaphore +may not be read by us: see --auth$`, out)
+	require.Regexp(t, `(?m)^/r/open +node +1 byte`, out)
+	require.Contains(t, s.ls(t, "/r/half", "--auth", "digest:me:secret"), "0 of 2 permits held")
+}
+
 func TestNoLineIsTooWideUnlessItIsToBeLong(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -293,20 +315,28 @@ func TestNobodyLooksAgainBeforeSomethingHasChanged(t *testing.T) {
 				return err
 			})
 		}()
-		require.Equal(t, "held", <-looks)
+		next := func() string {
+			select {
+			case state := <-looks:
+				return state
+			case <-time.After(time.Hour):
+				return "no look"
+			}
+		}
+		require.Equal(t, "held", next())
 		time.Sleep(time.Hour)
 		require.Empty(t, looks)
 		changed := time.Now()
 		require.NoError(t, l.Unlock())
-		require.Equal(t, "empty", <-looks)
+		require.Equal(t, "empty", next())
 		require.Equal(t, time.Second, time.Since(changed))
 		srv.Disconnect(watcher.ID())
-		require.Equal(t, "empty", <-looks, "something may have happened meanwhile")
+		require.Equal(t, "empty", next(), "something may have happened meanwhile")
 		srv.Expire(watcher.ID())
-		require.Equal(t, "empty", <-looks, "in the next session")
+		require.Equal(t, "empty", next(), "in the next session")
 		_, err = m.LockContext(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, "held", <-looks)
+		require.Equal(t, "held", next())
 		cancel()
 		require.ErrorIs(t, <-done, context.Canceled)
 	})
