@@ -54,6 +54,8 @@ func (b *DoubleBarrier) sit(ctx context.Context, e *zkconn.Epoch, s *seat) error
 		switch {
 		case s.before != 0 && (errors.As(err, &full) || err == nil && (s.round != s.before || s.count > b.n)):
 			return errWithout
+		case errors.As(err, &full) && !errors.Is(full.Err, zk.ErrNoNode): // we may not read what the servers check
+			return full.Err
 		case errors.As(err, &full):
 			if err = b.outside(ctx, e); err == nil {
 				err = errAgain

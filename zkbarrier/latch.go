@@ -157,7 +157,19 @@ func (l *Latch) news(ctx context.Context, e *zkconn.Epoch, v latchView, begun **
 	if e.Ordered() {
 		*begun = &v
 	}
-	n, err := await(ctx, e, told, func() error { return l.openIfDone(ctx, e, v) })
+	n, err := await(ctx, e, told, func() error {
+		if err := l.openIfDone(ctx, e, v); err != nil {
+			return err
+		}
+		_, there, err := e.Exists(ctx, l.closed(v.generation))
+		if err == nil && !there {
+			err = errGone // see untilGone
+		}
+		return err
+	})
+	if errors.Is(err, errGone) {
+		return zkconn.Missing, nil
+	}
 	if n == zkconn.Gone && !e.Ordered() { // what came before that, nobody has told
 		n = zkconn.Missing
 	}

@@ -33,9 +33,32 @@ func insist(ctx context.Context, e *zkconn.Epoch, f func() error) error {
 	}
 }
 
+// errGone means that a node is not there any more, which nobody has told.
+var errGone = errors.New("gone")
+
 // untilGone waits until there is no node at path. check, if not nil, is called when nothing
 // was heard for a session timeout; an error of it ends the wait.
+//
+// Then it also asks whether the node is there: a server that tells nobody of the end of a node that he may not read
+// (3.8 with its later security fixes) would leave us asleep for ever.
 func untilGone(ctx context.Context, e *zkconn.Epoch, path string, check func() error) error {
+	seen := int64(0) // the czxid of the node
+	look := func() error {
+		if check != nil {
+			if err := check(); err != nil {
+				return err
+			}
+		}
+		st, there, err := e.Exists(ctx, path)
+		switch {
+		case err != nil:
+			return err
+		case !there, seen != 0 && st.Czxid != seen:
+			return errGone
+		}
+		seen = st.Czxid
+		return nil
+	}
 	for {
 		if err := e.Await(ctx); err != nil {
 			return err
@@ -53,8 +76,11 @@ func untilGone(ctx context.Context, e *zkconn.Epoch, path string, check func() e
 		case err != nil:
 			return err
 		}
-		n, err := await(ctx, e, told, check)
+		n, err := await(ctx, e, told, look)
 		w.Stop()
+		if errors.Is(err, errGone) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -64,7 +90,7 @@ func untilGone(ctx context.Context, e *zkconn.Epoch, path string, check func() e
 	}
 }
 
-// await waits for news.
+// await waits for news. check is called when nothing was heard for a session timeout, and its error ends the wait.
 func await(ctx context.Context, e *zkconn.Epoch, told <-chan zkconn.News, check func() error) (zkconn.News, error) {
 	quiet := time.NewTicker(max(e.Timeout(), time.Millisecond))
 	defer quiet.Stop()
@@ -77,10 +103,8 @@ func await(ctx context.Context, e *zkconn.Epoch, told <-chan zkconn.News, check 
 		case <-e.Over():
 			return 0, zkconn.ErrOver
 		case <-quiet.C:
-			if check != nil {
-				if err := check(); err != nil {
-					return 0, err
-				}
+			if err := check(); err != nil {
+				return 0, err
 			}
 		}
 	}
