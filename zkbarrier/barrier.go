@@ -18,6 +18,11 @@ import (
 // [Barrier.Reset], when a party gives up waiting (its context ends), when its session ends
 // although it still waits, and when the action fails. See [Tolerant] for the other way.
 //
+// A party exists only while it waits. One that dies between two steps is not known to the barrier: the others wait for
+// it until the first of their contexts ends, and then all of them get zksync.ErrBroken at once. So give Await a
+// context that ends. Where a death between two steps must be noticed by itself, use a [Phaser] (the parties are
+// registered, and one that dies is not waited for any more) or a [DoubleBarrier] (whose Leave does not wait for the dead).
+//
 // A Barrier is safe for use by many goroutines; each call of Await is a party of its own.
 type Barrier struct {
 	path      string
@@ -58,8 +63,8 @@ func WithAction(action func(ctx context.Context) error) BarrierOption {
 // Once the action runs, who takes part is settled: a party that gives up then is not waited for.
 func Tolerant() BarrierOption { return func(b *Barrier) { b.tolerant = true } }
 
-// maxParties keeps the transaction in which all leave below what the servers accept, 1 MB; and so does
-// announced, by which it gets two operations for each party.
+// maxParties keeps the transaction in which all leave below what the servers accept, 1 MB, if the path is
+// short; and so does announced, by which it gets two operations for each party. See fit for long paths.
 const (
 	maxParties = 2000
 	announced  = 1000
@@ -68,7 +73,9 @@ const (
 // NewBarrier names a barrier of a number of parties by a path of its own, which is created when
 // first needed. The first who uses it stores that number there; everybody else must say the
 // same, else the first call fails with zksync.ErrMisuse. It does no I/O. A malformed path, parties
-// below 1 or above 2000, or a nil session is reported by the first call as zksync.ErrMisuse.
+// below 1 or above 2000, or a nil session is reported by the first call as zksync.ErrMisuse; and so are more parties
+// than the servers let go at once, which is 1 MB for the paths of all parties, each some 120 bytes longer than the
+// barrier's, chroot included.
 func NewBarrier(s *zksync.Session, path string, parties int, opts ...BarrierOption) *Barrier {
 	b := &Barrier{path: path, parties: parties, announced: announced, door: door.Open(s, path)}
 	for _, o := range opts {
@@ -76,6 +83,8 @@ func NewBarrier(s *zksync.Session, path string, parties int, opts ...BarrierOpti
 	}
 	if parties < 1 || parties > maxParties {
 		b.misuse = fmt.Errorf("%w: a barrier of %d parties; it can have 1 to %d", zksync.ErrMisuse, parties, maxParties)
+	} else if b.door.Misuse() == nil {
+		b.fit()
 	}
 	return b
 }
