@@ -1,0 +1,35 @@
+package recipes_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zkbarrier"
+)
+
+// A worker is killed between two steps: it is in no generation then.
+func TestADeathBetweenTwoStepsBreaksTheBarrierWhenTheFirstContextEnds(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		victim, kill := v.mortal()
+		bs := append(v.barriers(3)[:2:2], zkbarrier.NewBarrier(victim, barrierPath, 3))
+		v.meet(bs)
+		heal := kill()
+		defer heal()
+		hasty, cancel := context.WithTimeout(context.Background(), time.Hour)
+		defer cancel()
+		start := time.Now()
+		first, second := await(hasty, bs[0]), await(context.Background(), bs[1])
+		time.Sleep(time.Hour - time.Second)
+		require.True(t, first.pending() && second.pending(), "nobody tells them")
+		v.awaits(first.done, "Await to return")
+		require.ErrorIs(t, first.err, context.DeadlineExceeded)
+		require.Equal(t, time.Hour, time.Since(start))
+		v.brokenFor(second)
+		require.Equal(t, time.Hour, time.Since(start))
+		v.brokenFor(await(context.Background(), bs[1]))
+		require.Equal(t, time.Hour, time.Since(start))
+	})
+}
