@@ -22,6 +22,7 @@ func (c *Cond) base() string { return c.door.Full(c.path) }
 // check that the hold is still there: at worst somebody is woken in vain.
 func (c *Cond) signal(ctx context.Context, l *zksync.Lease, all bool) error {
 	attempt := enter.NewUUID() // finds the signal after a lost reply
+	pace := enter.Pace{Free: 1}
 	for first := true; ; first = false {
 		err := c.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 			// The server of the session in which the lock was granted knows of everybody who
@@ -37,6 +38,7 @@ func (c *Cond) signal(ctx context.Context, l *zksync.Lease, all bool) error {
 		if !errors.Is(err, errAgain) {
 			return err
 		}
+		_ = pace.Rest(ctx, nil) // the next attempt finds out whether ctx has ended
 	}
 }
 
@@ -87,12 +89,7 @@ func (c *Cond) write(ctx context.Context, e *zkconn.Epoch, s signals, version in
 	switch {
 	case errors.As(err, &refused) && refused.Index == len(before) && errors.Is(err, zk.ErrNoNode):
 		return errAgain // the last one who waited has left, and the directory with him
-	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zkconn.ErrNotSent):
-		return errAgain
-	case zkconn.Unknown(err):
-		if err := enter.Sleep(ctx, e, pause); err != nil {
-			return err
-		}
+	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zkconn.ErrNotSent), zkconn.Unknown(err):
 		return errAgain
 	}
 	return err

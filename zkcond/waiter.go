@@ -145,12 +145,12 @@ func (w *waiter) consume(ctx context.Context, l *zksync.Lease) {
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, consumeWithin)
 	defer cancel()
-	for {
+	for pace := (enter.Pace{Free: 1}); ; {
 		err := w.tryConsume(ctx, l)
 		if err == nil {
 			return
 		}
-		if !errors.Is(err, errAgain) {
+		if !errors.Is(err, errAgain) || pace.Rest(ctx, w.e) != nil {
 			w.leave()
 			return
 		}

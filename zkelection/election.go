@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/enter"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -77,7 +78,7 @@ func (e *Election) TryCampaign(ctx context.Context) (*zksync.Lease, error) {
 // lost while f ran, Run waits for f to return and campaigns again, whatever f returned. Run
 // ends with ctx, too, and fails like Campaign.
 func (e *Election) Run(ctx context.Context, f func(ctx context.Context, l *zksync.Lease) error) error {
-	for {
+	for pace := (enter.Pace{}); ; {
 		l, err := e.Campaign(ctx)
 		if err != nil {
 			return err
@@ -92,6 +93,7 @@ func (e *Election) Run(ctx context.Context, f func(ctx context.Context, l *zksyn
 		if err != nil {
 			door.Release(ctx, l)
 			if passing(err) {
+				_ = pace.Rest(ctx, nil) // Campaign finds out whether ctx has ended
 				continue
 			}
 			return e.wrap("campaign", err) // the servers refuse, and would again

@@ -45,7 +45,7 @@ type observer struct {
 
 // observe watches in one ZooKeeper session.
 func (o *observer) observe(ctx context.Context, ep *zkconn.Epoch) error {
-	for {
+	for pace := (enter.Pace{}); ; {
 		if err := ep.Await(ctx); err != nil {
 			return err
 		}
@@ -55,16 +55,16 @@ func (o *observer) observe(ctx context.Context, ep *zkconn.Epoch) error {
 			w.Stop()
 		}
 		switch {
-		case errors.Is(err, zk.ErrNoNode), errors.Is(err, errMoved): // it was quicker
-			continue
-		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
-			if err := enter.Sleep(ctx, ep, pause); err != nil {
+		case errors.Is(err, zk.ErrNoNode), errors.Is(err, errMoved), // it was quicker
+			zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
+			if err := pace.Rest(ctx, ep); err != nil {
 				return err
 			}
 			continue
 		case err != nil:
 			return err
 		}
+		pace = enter.Pace{}
 		select {
 		case <-moved:
 		case <-ctx.Done():

@@ -68,8 +68,12 @@ var errAgain = errors.New("zkonce: try again")
 func (f *Flight[T]) fly(c *flightCall[T], key string, fn func(context.Context) (T, error)) {
 	p := &passenger[T]{f: f, c: c, fn: fn, key: key, dir: f.path + "/" + nodeName(key), generation: f.generation(key)}
 	for {
+		generation := p.generation
 		l, err := p.travel()
 		if errors.Is(err, errMoved) || errors.Is(err, errAgain) {
+			if p.generation == generation {
+				rest(p.c.ctx)
+			}
 			continue
 		}
 		if err != nil {

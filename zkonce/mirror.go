@@ -53,6 +53,7 @@ func (o *Once) once(f func() []byte, panicked *any) (*outcome, error) {
 		if !errors.Is(err, zksync.ErrLost) && !zksync.Ambiguous(err) {
 			return r, err
 		}
+		rest(context.Background())
 	}
 }
 

@@ -98,7 +98,7 @@ func (o *Once) Reset(ctx context.Context) error {
 		})
 		// And with the next lease too: what was asked for under this one is over by then.
 		lost := errors.Is(err, zksync.ErrLost) && !errors.Is(err, zksync.ErrMaxHold)
-		again = !removed && ctx.Err() == nil && (lost || zksync.Ambiguous(err))
+		again = !removed && ctx.Err() == nil && (lost || zksync.Ambiguous(err)) && rest(ctx)
 	}
 	o.forget()
 	switch {
@@ -126,6 +126,7 @@ func (o *Once) do(ctx context.Context, f func(context.Context) (*outcome, error)
 		if !t.missed {
 			return t.result(ctx, err)
 		}
+		rest(ctx) // the next turn finds out whether ctx has ended
 	}
 }
 

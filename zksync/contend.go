@@ -42,11 +42,22 @@ const lookAgain = 5 * time.Millisecond
 func (p *place) contend(ctx context.Context) error {
 	n := newNews(p.self.name)
 	defer func() { n.stop() }()
+	var pace enter.Pace
+	var last []entry
 	for {
-		err := p.round(ctx, n)
+		seen, err := p.round(ctx, n)
 		if !errors.Is(err, errList) {
 			return err
 		}
+		// Something has changed, mostly. If not, whatever sent us here again will do so again.
+		if sameEntries(seen, last) {
+			if err := pace.Rest(ctx, p.e); err != nil {
+				return err
+			}
+		} else {
+			pace = enter.Pace{}
+		}
+		last = seen
 		// After a scout's departure the subscriptions go on: the blocker may leave during
 		// the listing, and without them it would take another request to hear of that.
 		if !errors.Is(err, errScouted) || p.q.terms != nil {
@@ -56,21 +67,23 @@ func (p *place) contend(ctx context.Context) error {
 	}
 }
 
-// round is one listing and what can be concluded from it and from the news since.
-func (p *place) round(ctx context.Context, n *news) error {
+// round is one listing and what can be concluded from it and from the news since. It returns what it
+// kept of the listing.
+func (p *place) round(ctx context.Context, n *news) (seen []entry, err error) {
 	if t := p.q.terms; t != nil {
 		if changed, err := t.follow(ctx, p.e, n); err != nil || changed {
-			return p.relearn(ctx, err)
+			return nil, p.relearn(ctx, err)
 		}
 	}
 	ahead, err := p.ahead(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(p.q.grant(ahead, p.self)) == 0 {
-		return nil // this very listing showed the own node, and nothing in its way
+		return nil, nil // this very listing showed the own node, and nothing in its way
 	}
 	ahead, more := p.near(ahead)
+	seen = ahead
 	for {
 		p.watch(n, ahead)
 		departed, err := n.wait(ctx, p.e)
@@ -78,16 +91,16 @@ func (p *place) round(ctx context.Context, n *news) error {
 			err = p.check(ctx, ahead)
 		}
 		if err != nil {
-			return err
+			return seen, err
 		}
 		if err := p.believe(ahead, departed, n.wasWritten); err != nil {
-			return err
+			return seen, err
 		}
 		if ahead, err = p.without(ahead, departed, more); err != nil {
-			return err
+			return seen, err
 		}
 		if len(p.q.grant(ahead, p.self)) == 0 {
-			return n.sound(p.e)
+			return seen, n.sound(p.e)
 		}
 	}
 }

@@ -109,7 +109,7 @@ func (p *place) swapKnown(ctx context.Context, old *place, data []byte, acl []zk
 		&zk.SetDataRequest{Path: old.node, Version: -1}, // announced: see place.believe
 		&zk.DeleteRequest{Path: old.node, Version: -1},
 	}
-	for {
+	for pace := (enter.Pace{}); ; {
 		if err := p.e.Await(ctx); err != nil {
 			return sent, err
 		}
@@ -126,13 +126,13 @@ func (p *place) swapKnown(ctx context.Context, old *place, data []byte, acl []zk
 			return true, errGone // the write node was deleted: so was the right to read
 		case zkconn.Unknown(err):
 			sent = true
-			if err := enter.Sleep(ctx, p.e, lookAgain); err != nil {
-				return sent, err
-			}
 		case errors.Is(err, zkconn.ErrNotSent):
 		case errors.As(err, &refused):
 			return sent, refused.Err
 		default:
+			return sent, err
+		}
+		if err := pace.Rest(ctx, p.e); err != nil {
 			return sent, err
 		}
 	}

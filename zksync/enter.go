@@ -16,7 +16,7 @@ import (
 // granted at all: nobody else is in the queue, and nobody can get ahead of us any more. old is given up
 // whatever comes.
 func (q *queue) enter(ctx context.Context, e *zkconn.Epoch, old *place) (p *place, alone bool, err error) {
-	for {
+	for pace := (enter.Pace{}); ; {
 		if q.terms != nil {
 			if err := q.terms.learn(ctx, e, q.acl); err != nil {
 				return nil, false, err
@@ -40,6 +40,9 @@ func (q *queue) enter(ctx context.Context, e *zkconn.Epoch, old *place) (p *plac
 		q.terms.forget() // they have changed, or the base node has gone
 		if err := e.Sync(ctx, q.terms.node); err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return nil, false, err // or this server would go on telling the old ones
+		}
+		if err := pace.Rest(ctx, e); err != nil {
+			return nil, false, err
 		}
 	}
 }

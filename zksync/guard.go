@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-menagerie/menagerie/internal/enter"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -125,6 +126,9 @@ func (l *Lease) transact(ctx context.Context, ops []any) ([]zk.MultiResponse, er
 		// the way the request may lie and be applied under whoever holds the node by then.
 		if !errors.Is(err, zkconn.ErrNotSent) {
 			return res, err
+		}
+		if enter.Sleep(ctx, l.p.e, lookAgain) != nil {
+			return nil, errNotYet
 		}
 	}
 }

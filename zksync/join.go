@@ -28,7 +28,7 @@ func (c *cohort) inPerson(ctx context.Context, w *waiter) (run func()) {
 		defer close(j.done)
 		ctx, cancel := c.q.s.bounded(ctx)
 		defer cancel()
-		p, alone, err := c.q.anew(ctx, nil)
+		_, p, alone, err := c.q.anew(ctx, nil)
 		if err == nil && !alone {
 			err = p.contend(ctx)
 		}

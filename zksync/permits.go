@@ -45,13 +45,16 @@ func (s *permits) Acquire(ctx context.Context, n int64, mirror bool) (*Lease, er
 	}
 	q := s.request(n)
 	return s.g.get(ctx, mirror, func(ctx context.Context) (*place, error) {
-		for {
+		for pace := (enter.Pace{Free: 1}); ; {
 			p, err := s.obtain(ctx, q)
 			if !errors.Is(err, errTooBig) {
 				return p, err
 			}
 			if err := q.awaitTerms(ctx); err != nil {
 				return nil, err
+			}
+			if pace.Rest(ctx, nil) != nil {
+				return nil, contextError(ctx)
 			}
 		}
 	})
@@ -64,12 +67,15 @@ func (s *permits) Try(ctx context.Context, n int64, mirror bool) (*Lease, error)
 	}
 	q := s.request(n)
 	return s.g.get(ctx, mirror, func(ctx context.Context) (*place, error) {
-		for {
+		for pace := (enter.Pace{Free: 1}); ; {
 			p, err := s.tryObtain(ctx, q)
 			if !errors.Is(err, ErrNotAcquired) || !q.terms.now.stale.Load() {
 				return p, err
 			}
 			// It was refused under terms that have changed meanwhile.
+			if pace.Rest(ctx, nil) != nil {
+				return nil, q.failure(ctx, err)
+			}
 		}
 	})
 }
@@ -77,7 +83,7 @@ func (s *permits) Try(ctx context.Context, n int64, mirror bool) (*Lease, error)
 // obtain waits for a place. On a connection that does not tell in order what happened, it
 // asks whether the terms are still those under which it was granted.
 func (s *permits) obtain(ctx context.Context, q *queue) (*place, error) {
-	for {
+	for pace := (enter.Pace{}); ; {
 		p, err := q.obtain(ctx, s.g, nil, nil)
 		if err != nil || p.e.Ordered() {
 			return p, err
@@ -88,6 +94,9 @@ func (s *permits) obtain(ctx context.Context, q *queue) (*place, error) {
 		}
 		p.leave(cleanupGrace)
 		if err != nil && !errors.Is(err, zkconn.ErrOver) {
+			return nil, q.failure(ctx, err)
+		}
+		if err := pace.Rest(ctx, p.e); ctx.Err() != nil {
 			return nil, q.failure(ctx, err)
 		}
 	}
@@ -128,11 +137,12 @@ func (s *permits) check(n int64) error {
 // awaitTerms waits until there are as many permits as are asked for.
 func (q *queue) awaitTerms(ctx context.Context) error {
 	return q.in(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
-		for {
+		for pace := (enter.Pace{Free: 1}); ; {
 			told := newNews("")
 			changed, err := q.terms.follow(ctx, e, told)
 			if err == nil && !changed && q.terms.capacity() < q.weight {
 				_, err = told.wait(ctx, e)
+				pace = enter.Pace{Free: 1}
 			}
 			told.stop()
 			if err != nil && !errors.Is(err, errList) && !errors.Is(err, errQuiet) {
@@ -143,6 +153,9 @@ func (q *queue) awaitTerms(ctx context.Context) error {
 			}
 			if q.terms.capacity() >= q.weight {
 				return nil
+			}
+			if err := pace.Rest(ctx, e); err != nil {
+				return err
 			}
 		}
 	})
@@ -158,7 +171,7 @@ func (s *permits) Resize(ctx context.Context, n int64) error {
 	}
 	t := s.t.request()
 	return s.g.q.in(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
-		for {
+		for pace := (enter.Pace{Free: 1}); ; {
 			if err := t.read(ctx, e, s.g.q.acl); err != nil {
 				return err
 			}
@@ -167,13 +180,12 @@ func (s *permits) Resize(ctx context.Context, n int64) error {
 			}
 			_, err := t.store(ctx, e, storedTerms{Permits: t.declared, Capacity: n, Most: max(t.now.most, n)}, t.now.version)
 			switch {
-			case err == nil, errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode), errors.Is(err, zkconn.ErrNotSent):
+			case err == nil, errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode), errors.Is(err, zkconn.ErrNotSent), zkconn.Unknown(err):
 				// Look what came of it.
-			case zkconn.Unknown(err):
-				if err := enter.Sleep(ctx, e, lookAgain); err != nil {
-					return err
-				}
 			default:
+				return err
+			}
+			if err := pace.Rest(ctx, e); err != nil {
 				return err
 			}
 		}

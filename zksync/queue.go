@@ -86,10 +86,13 @@ var errGone = enter.ErrGone
 // is a granted place that is given up in the same transaction; entered, if not nil,
 // is one that waits already.
 func (q *queue) acquire(ctx context.Context, old, entered *place) (*place, error) {
-	for {
+	for pace := (enter.Pace{}); ; {
 		p, alone, err := entered, false, error(nil)
+		var e *zkconn.Epoch
 		if p == nil {
-			p, alone, err = q.anew(ctx, old)
+			e, p, alone, err = q.anew(ctx, old)
+		} else {
+			e = p.e
 		}
 		old, entered = nil, nil
 		if err == nil && !alone {
@@ -107,21 +110,25 @@ func (q *queue) acquire(ctx context.Context, old, entered *place) (*place, error
 		default:
 			return nil, q.failure(ctx, err)
 		}
+		if err := pace.Rest(ctx, e); ctx.Err() != nil {
+			return nil, q.failure(ctx, err)
+		}
 	}
 }
 
-// anew enters the queue in the session of the moment, giving up old in the same
+// anew enters the queue in the session e of the moment, giving up old in the same
 // transaction if it belongs to that session.
-func (q *queue) anew(ctx context.Context, old *place) (p *place, alone bool, err error) {
-	e, err := q.s.client.Epoch(ctx)
+func (q *queue) anew(ctx context.Context, old *place) (e *zkconn.Epoch, p *place, alone bool, err error) {
+	e, err = q.s.client.Epoch(ctx)
 	if old != nil && (err != nil || old.e != e) {
 		old.leave(0)
 		old = nil
 	}
 	if err != nil {
-		return nil, false, err
+		return nil, nil, false, err
 	}
-	return q.enter(ctx, e, old)
+	p, alone, err = q.enter(ctx, e, old)
+	return e, p, alone, err
 }
 
 // in runs f in the session of the moment, again in the next one if that ends. Close waits for it, so
@@ -136,7 +143,7 @@ func (q *queue) in(ctx context.Context, f func(ctx context.Context, e *zkconn.Ep
 func (q *queue) inUnjoined(ctx context.Context, f func(ctx context.Context, e *zkconn.Epoch) error) error {
 	ctx, cancel := q.s.bounded(ctx)
 	defer cancel()
-	for {
+	for pace := (enter.Pace{}); ; {
 		e, err := q.s.client.Epoch(ctx)
 		if err == nil {
 			err = f(ctx, e)
@@ -150,6 +157,7 @@ func (q *queue) inUnjoined(ctx context.Context, f func(ctx context.Context, e *z
 		default:
 			return q.failure(ctx, err)
 		}
+		_ = pace.Rest(ctx, e)
 	}
 }
 

@@ -106,7 +106,7 @@ func (t *terms) learn(ctx context.Context, e *zkconn.Epoch, acl []zk.ACL) error 
 
 // read reads the terms, or writes them if nobody has.
 func (t *terms) read(ctx context.Context, e *zkconn.Epoch, acl []zk.ACL) error {
-	for {
+	for pace := (enter.Pace{Free: 1}); ; {
 		old := t.latest.in(e)
 		r := old
 		if r == nil { // watched before it is read, so that no change falls in between
@@ -124,7 +124,7 @@ func (t *terms) read(ctx context.Context, e *zkconn.Epoch, acl []zk.ACL) error {
 			return err
 		case old != nil && old.mzxid != st.Mzxid:
 			old.stale.Store(true) // we will be told so
-			continue
+			r = old
 		case old == nil:
 			r.version, r.mzxid, r.permits = st.Version, st.Mzxid, s.capacity()
 			r.most = s.most()
@@ -134,12 +134,15 @@ func (t *terms) read(ctx context.Context, e *zkconn.Epoch, acl []zk.ACL) error {
 			t.now, t.known = r, true
 			return nil
 		}
+		if err := pace.Rest(ctx, e); err != nil {
+			return err
+		}
 	}
 }
 
 // watched begins a reading: it has the base node watched, and made if it is not there.
 func (t *terms) watched(ctx context.Context, e *zkconn.Epoch, acl []zk.ACL) (*reading, error) {
-	for {
+	for made, pace := (enter.Pace{Free: 1}), (enter.Pace{}); ; {
 		if err := e.Await(ctx); err != nil {
 			return nil, err
 		}
@@ -150,9 +153,11 @@ func (t *terms) watched(ctx context.Context, e *zkconn.Epoch, acl []zk.ACL) (*re
 			r.watch = w
 			return r, nil
 		case errors.Is(err, zk.ErrNoNode):
-			err = t.found(ctx, e, acl)
+			if err = t.found(ctx, e, acl); err == nil {
+				err = made.Rest(ctx, e)
+			}
 		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
-			err = enter.Sleep(ctx, e, lookAgain)
+			err = pace.Rest(ctx, e)
 		}
 		if err != nil {
 			return nil, err
@@ -162,13 +167,11 @@ func (t *terms) watched(ctx context.Context, e *zkconn.Epoch, acl []zk.ACL) (*re
 
 // stored reads what is stored, and checks that it is what we were told.
 func (t *terms) stored(ctx context.Context, e *zkconn.Epoch, acl []zk.ACL) (s storedTerms, st *zk.Stat, err error) {
-	for synced := false; ; {
+	for synced, pace := false, (enter.Pace{Free: 2}); ; {
 		data, st, err := e.Get(ctx, t.node)
-		if errors.Is(err, zk.ErrNoNode) {
-			if err := t.found(ctx, e, acl); err != nil {
-				return s, nil, err
-			}
-			continue
+		missing := errors.Is(err, zk.ErrNoNode)
+		if missing {
+			err = t.found(ctx, e, acl)
 		}
 		if err == nil && (st.NumChildren > 1 || st.NumChildren > 0 && len(data) == 0) { // more than our queue
 			err = leases.refuseAt(ctx, e, t.node)
@@ -176,8 +179,13 @@ func (t *terms) stored(ctx context.Context, e *zkconn.Epoch, acl []zk.ACL) (s st
 		if err != nil {
 			return s, nil, err
 		}
-		if len(data) == 0 { // made as somebody's directory
+		if !missing && len(data) == 0 { // made as somebody's directory
 			if _, err := t.store(ctx, e, storedTerms{Permits: t.declared}, st.Version); err != nil && !errors.Is(err, zk.ErrBadVersion) && !zkconn.Unknown(err) {
+				return s, nil, err
+			}
+		}
+		if len(data) == 0 {
+			if err := pace.Rest(ctx, e); err != nil {
 				return s, nil, err
 			}
 			continue

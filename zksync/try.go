@@ -90,7 +90,7 @@ func (s *Session) bounded(ctx context.Context) (context.Context, context.CancelF
 // trace for others to queue behind. The Sync makes the answer that of the leader:
 // a lock that was released before the call, by whomever, is found free.
 func (q *queue) tryAcquire(ctx context.Context) (*place, error) {
-	for {
+	for pace := (enter.Pace{}); ; {
 		e, err := q.s.client.Epoch(ctx)
 		if err != nil {
 			return nil, q.failure(ctx, err)
@@ -104,12 +104,12 @@ func (q *queue) tryAcquire(ctx context.Context) (*place, error) {
 		case errors.Is(err, errGone), errors.Is(err, zkconn.ErrOver):
 		case errors.Is(err, errList), zkconn.Unknown(err):
 			// An answer that settles nothing. Only ctx ends that, if the server will not.
-			if err := enter.Sleep(ctx, e, lookAgain); err != nil && !errors.Is(err, zkconn.ErrOver) {
-				return nil, q.failure(ctx, err)
-			}
 		case errors.Is(err, ErrNotAcquired), errors.Is(err, errTooBig):
 			return nil, ErrNotAcquired
 		default:
+			return nil, q.failure(ctx, err)
+		}
+		if err := pace.Rest(ctx, e); ctx.Err() != nil {
 			return nil, q.failure(ctx, err)
 		}
 	}

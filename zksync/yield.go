@@ -120,7 +120,7 @@ func (p *place) swapFor(ctx context.Context, seat door.Seat) (sent bool, err err
 		&zk.DeleteRequest{Path: p.node, Version: -1},
 		&zk.CreateRequest{Path: seat.Node, Data: seat.Data, Acl: seat.ACL, Flags: zk.FlagEphemeral},
 	}
-	for {
+	for made, pace := (enter.Pace{Free: 1}), (enter.Pace{}); ; {
 		if err := p.e.Await(ctx); err != nil {
 			return sent, err
 		}
@@ -144,12 +144,14 @@ func (p *place) swapFor(ctx context.Context, seat door.Seat) (sent bool, err err
 			if err := enter.MakeDir(ctx, p.e, seat.Dir, seat.ACL); err != nil {
 				return sent, err
 			}
-		case zkconn.Unknown(err):
-			sent = true
-			if err := enter.Sleep(ctx, p.e, lookAgain); err != nil {
+			if err := made.Rest(ctx, p.e); err != nil {
 				return sent, err
 			}
-		case errors.Is(err, zkconn.ErrNotSent):
+		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
+			sent = sent || zkconn.Unknown(err)
+			if err := pace.Rest(ctx, p.e); err != nil {
+				return sent, err
+			}
 		case errors.As(err, &refused):
 			return sent, refused.Err
 		default:

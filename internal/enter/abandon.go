@@ -49,8 +49,12 @@ func Settle(e *zkconn.Epoch, done <-chan struct{}, d time.Duration) {
 	}
 }
 
-// Sleep waits for d, or until ctx or the epoch ends.
+// Sleep waits for d, or until ctx or the epoch ends; e may be nil.
 func Sleep(ctx context.Context, e *zkconn.Epoch, d time.Duration) error {
+	var over <-chan struct{}
+	if e != nil {
+		over = e.Over()
+	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -58,7 +62,7 @@ func Sleep(ctx context.Context, e *zkconn.Epoch, d time.Duration) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-e.Over():
+	case <-over:
 		return zkconn.ErrOver
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
@@ -15,7 +14,7 @@ import (
 // MakeDir creates a directory and its parents, leaf first: mostly only the leaf
 // is missing. They are containers, so that empty ones disappear.
 func MakeDir(ctx context.Context, e *zkconn.Epoch, dir string, acl []zk.ACL) error {
-	for {
+	for pace, made := (Pace{}), (Pace{Free: 1}); ; {
 		if err := e.Await(ctx); err != nil {
 			return err
 		}
@@ -34,10 +33,13 @@ func MakeDir(ctx context.Context, e *zkconn.Epoch, dir string, acl []zk.ACL) err
 			if err := MakeDir(ctx, e, parent, acl); err != nil {
 				return err
 			}
+			if err := made.Rest(ctx, e); err != nil { // not the first time, unless it is gone again
+				return err
+			}
 		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
 			// Creating it again is harmless; the pause is for a server that keeps
 			// answering nonsense.
-			if err := Sleep(ctx, e, 5*time.Millisecond); err != nil {
+			if err := pace.Rest(ctx, e); err != nil {
 				return err
 			}
 		default:

@@ -148,11 +148,8 @@ func (e *Epoch) attend() {
 			return
 		case <-t.C:
 		}
-		if id := e.conn.SessionID(); id != e.id {
-			e.mu.Lock()
-			e.expired = true
-			e.mu.Unlock()
-			e.lose(errReplaced)
+		if e.conn.SessionID() != e.id {
+			e.replaced()
 			return
 		}
 		up := e.conn.State() == zk.StateHasSession
@@ -168,6 +165,15 @@ func (e *Epoch) attend() {
 			go e.ask()
 		}
 	}
+}
+
+// replaced is called by whoever finds that the connection's session is another one. Nobody waits for
+// the next look at it: what is asked meanwhile would be answered in the next session.
+func (e *Epoch) replaced() {
+	e.mu.Lock()
+	e.expired = true
+	e.mu.Unlock()
+	e.lose(errReplaced)
 }
 
 var (

@@ -98,7 +98,10 @@ func startAdopted[T any](e *Epoch, c *Call[T], op int32, f func(*zk.Conn) (T, er
 		sent := time.Now()
 		v, err := f(conn)
 		c.val, c.err = v, classify(err)
-		if proves(c.err) && conn.SessionID() == e.id {
+		switch {
+		case conn.SessionID() != e.id:
+			e.replaced()
+		case proves(c.err):
 			e.clock.advance(sent, led(op, 0)) // before the client sent it, if it waited in between
 		}
 	}()

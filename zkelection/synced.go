@@ -3,14 +3,10 @@ package zkelection
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
-
-// pause is that before a read that got no usable answer is repeated.
-const pause = 5 * time.Millisecond
 
 // synced waits until the server has caught up with the leader; a directory that does
 // not exist is none to catch up with.

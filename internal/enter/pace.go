@@ -1,0 +1,29 @@
+package enter
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+)
+
+// Pace keeps a loop from trying again without a pause. Where nothing but the answers of the servers
+// ends a loop, servers that always answer the same would be asked in a spin. The zero Pace is
+// ready to use.
+type Pace struct {
+	// Free is how often there is no pause: what was in the way has been dealt with, mostly.
+	Free  int
+	pause time.Duration
+}
+
+// Rest waits before another attempt: 5 ms at first, then twice as long each time, up to a second.
+// It returns early, with an error, when ctx or the epoch e of the last attempt ends; e may be nil. In
+// the next epoch things are different, so that is no reason to wait.
+func (p *Pace) Rest(ctx context.Context, e *zkconn.Epoch) error {
+	if p.Free > 0 {
+		p.Free--
+		return nil
+	}
+	p.pause = min(max(2*p.pause, 5*time.Millisecond), time.Second)
+	return Sleep(ctx, e, p.pause)
+}

@@ -1,0 +1,62 @@
+package zksync_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zksemaphore"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// Servers that give the same useless answer again and again are asked some ten times a second at most once
+// it is clear that they do. A call that spins does not end in a bubble at all.
+func TestServersThatAlwaysAnswerTheSameAreNotAskedInASpin(t *testing.T) {
+	const noNode, badVersion = -101, -103
+	calls := map[string]struct {
+		op   zktest.Op
+		code int32
+		call func(ctx context.Context, s *zksync.Session) error
+	}{
+		"Lock: no such directory, though it was made": {zktest.Multi, noNode, func(ctx context.Context, s *zksync.Session) error {
+			_, err := zksync.NewMutex(s, "/locks/a").LockContext(ctx)
+			return err
+		}},
+		"TryLock: no such directory, though it was made": {zktest.Multi, noNode, func(ctx context.Context, s *zksync.Session) error {
+			_, err := zksync.NewMutex(s, "/locks/a").TryLockContext(ctx)
+			return err
+		}},
+		"Resize: the terms have changed": {zktest.Multi, badVersion, func(ctx context.Context, s *zksync.Session) error {
+			return zksemaphore.NewWeighted(s, "/sem", 3).Resize(ctx, 4)
+		}},
+		"Acquire: the base node does not exist, though it was made": {zktest.GetData, noNode, func(ctx context.Context, s *zksync.Session) error {
+			return zksemaphore.NewWeighted(s, "/sem", 3).Acquire(ctx, 1)
+		}},
+		"Lock: the own node is gone": {zktest.GetChildren, noNode, func(ctx context.Context, s *zksync.Session) error {
+			_, err := zksync.NewMutex(s, "/busy").LockContext(ctx)
+			return err
+		}},
+	}
+	for name, c := range calls {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Run(t)
+				_, err := zksync.NewMutex(srv.Session(t), "/busy").LockContext(t.Context())
+				require.NoError(t, err)
+				s := srv.Session(t)
+				clear := srv.SetError(c.code, c.op)
+				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+				defer cancel()
+				before := srv.Requests()
+				require.Error(t, c.call(ctx, s))
+				require.ErrorIs(t, ctx.Err(), context.DeadlineExceeded, "it went on trying")
+				require.Less(t, srv.Requests()-before, 100)
+				clear()
+			})
+		})
+	}
+}
