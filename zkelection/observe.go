@@ -45,7 +45,7 @@ type observer struct {
 
 // observe watches in one ZooKeeper session.
 func (o *observer) observe(ctx context.Context, ep *zkconn.Epoch) error {
-	for pace := (enter.Pace{}); ; {
+	for pace := (enter.Pace{Free: 1}); ; {
 		if err := ep.Await(ctx); err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func (o *observer) observe(ctx context.Context, ep *zkconn.Epoch) error {
 		case err != nil:
 			return err
 		}
-		pace = enter.Pace{}
+		pace = enter.Pace{Free: 1} // the directory had to be made, or somebody was quicker
 		select {
 		case <-moved:
 		case <-ctx.Done():
