@@ -71,7 +71,7 @@ func (r *readers) stay(ctx context.Context, l *Lease, read *place, sent bool, er
 	} else {
 		read.forget()
 		p.doubts.Add(-1)
-		p.turning.Store(false)
+		p.turnBack()
 	}
 	switch {
 	case r.q.s.ctx.Err() != nil: // Close has released the lease
@@ -83,14 +83,12 @@ func (r *readers) stay(ctx context.Context, l *Lease, read *place, sent bool, er
 		return ErrLost
 	case errors.Is(err, errGone):
 		p.turning.Store(false)
-		p.vanished(r.write)
+		p.vanished()
 		return ErrLost
 	case sent, ctx.Err() != nil: // also if nothing was sent: a caller whose time is up has one rule
 		l.giveBack(cleanupGrace)
 		return r.q.failure(ctx, err)
 	}
-	// What the watch said meanwhile was not listened to.
-	r.q.s.spawn(func() { p.watchOwn(l.ctx, r.write) })
 	return r.q.failure(ctx, err)
 }
 
@@ -145,11 +143,9 @@ func (r *readers) takeOver(ctx context.Context, c *cohort, l *Lease, p *place, t
 	w := &waiter{ctx: ctx, mirror: l.mirror, ready: make(chan struct{})}
 	b := &batch{holds: make(map[*Lease]struct{}), passes: token.Seq}
 	c.mu.Lock()
-	held := c.hold == l && c.place == l.p
+	held := c.hold == l && c.place == l.p && !l.p.gone.Load()
 	if held {
-		if h := l.p.hook.Load(); h != nil {
-			h.Stop()
-		}
+		l.p.unguard()
 		c.place = nil
 		c.stopIdle()
 		if p != l.p {
@@ -170,7 +166,7 @@ func (r *readers) takeOver(ctx context.Context, c *cohort, l *Lease, p *place, t
 	}
 	r.grantTo(b, w)
 	r.mu.Unlock()
-	p.guard(r) // if the session is over by now, this very call tells the new lease
+	p.guard(r) // if the place has been lost by now, this very call tells the new lease
 	l.finish(ErrReleased)
 	c.mu.Lock()
 	if c.hold == l {

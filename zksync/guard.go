@@ -91,7 +91,7 @@ func (l *Lease) guardWithin(ctx context.Context, ops []any) ([]zk.MultiResponse,
 	case zkconn.Unknown(err):
 		return nil, ambiguous(err)
 	case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, zk.ErrNoNode):
-		l.p.vanished(l.b)
+		l.p.vanished()
 		return nil, ErrLost
 	case errors.As(err, &refused) && refused.Index > 0:
 		return nil, &zkconn.TxnError{Index: refused.Index - 1, Err: refused.Err}

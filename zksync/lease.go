@@ -24,7 +24,6 @@ type Lease struct {
 	since  time.Time
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	watch  sync.Once
 	bound  *time.Timer // of WithMaxHold
 	nested *nested     // nil for the lease of a grant
 
@@ -77,20 +76,23 @@ func (l *Lease) boundBy(d time.Duration) {
 func (l *Lease) Token() Token { return l.token }
 
 // Context has the values of the acquiring context, but is cancelled only when the
-// lease ends; context.Cause then is ErrLost, ErrReleased or ErrMaxHold. The first
-// call of Context or Done has the lease's node watched, which costs one request in
-// the background; from then on, removal of the node by somebody else ends the
-// lease too.
+// lease ends; context.Cause then is ErrLost, ErrReleased or ErrMaxHold. For the removal
+// of the node by somebody else see [Lease.Done].
 func (l *Lease) Context() context.Context {
-	l.watchNode()
+	l.p.watchOwn()
 	return l.ctx
 }
 
 // Done is closed when the lease ends; Err tells why. When the session is lost it
-// is closed before the servers can grant to anybody else. See [Lease.Context] for
-// the removal of the node.
+// is closed before the servers can grant to anybody else.
+//
+// When somebody removes the lease's node by hand the servers grant to the next at once,
+// and Done is closed as soon as this process hears of it: at once if the node is watched
+// by then, and no later than a second after it was removed, as long as there is a
+// connection. The node is watched, which costs one request in the background, from the
+// first call of Context or Done on, or when it has been held for half a second.
 func (l *Lease) Done() <-chan struct{} {
-	l.watchNode()
+	l.p.watchOwn()
 	return l.ctx.Done()
 }
 
@@ -103,7 +105,9 @@ func (l *Lease) Err() error {
 }
 
 // Valid reports whether the lease can be proved to be held at this very instant. It
-// reads clocks and asks nobody. It is false while a downgrade of the lease is under way, since
+// reads clocks and asks nobody. So it may be true for up to a second after somebody has
+// removed the lease's node by hand, and while there is no connection: see [Lease.Done].
+// It is false while a downgrade of the lease is under way, since
 // others may be reading by then. Between its return and whatever the caller does
 // next the process may be paused, so it is no substitute for fencing.
 func (l *Lease) Valid() bool {
@@ -199,20 +203,6 @@ func (l *Lease) traceEnd(err error) {
 		s.logger.Warn("lease lost", "path", l.p.q.path(), "token", l.token.String(), "held", held, "cause", l.p.e.Cause())
 		if t, ok := s.set.tracer.(LossTracer); ok {
 			t.Lost(l.ctx, LossData{Path: l.p.q.path(), Kind: l.p.q.kind, Token: l.token, Held: held, Err: err, Epoch: epoch})
-		}
-	})
-}
-
-// watchNode has the own node watched from the first call on. The plain path of
-// lock and unlock never comes here and keeps its two requests.
-func (l *Lease) watchNode() {
-	if l.nested != nil {
-		l.nested.outer.watchNode()
-		return
-	}
-	l.watch.Do(func() {
-		if l.Err() == nil {
-			l.p.q.s.spawn(func() { l.p.watchOwn(l.ctx, l.b) })
 		}
 	})
 }

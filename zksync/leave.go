@@ -23,13 +23,11 @@ func (p *place) leave(grace time.Duration) {
 	p.e.Reap(zkconn.Litter{Dir: p.q.dir, Node: p.node})
 }
 
-// forget marks the place as given up.
+// forget marks the place as given up, or lost.
 func (p *place) forget() {
 	p.gone.Store(true)
 	p.unsustain()
-	if h := p.hook.Load(); h != nil {
-		h.Stop()
-	}
+	p.unguard()
 }
 
 // remove deletes the node and reports whether the servers confirmed that it is

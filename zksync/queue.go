@@ -45,8 +45,7 @@ type place struct {
 	node  string
 	known map[string]int64 // czxids of entries, where they had to be asked for
 
-	first  bool // nobody has been in the queue's directory before, since it was made
-	hook   atomic.Pointer[zkconn.LossHook]
+	first  bool        // nobody has been in the queue's directory before, since it was made
 	unseen bool        // it was not alone when it entered, and no listing has shown the queue since
 	gone   atomic.Bool // the place is lost: nothing may be granted on it any more
 
@@ -58,8 +57,11 @@ type place struct {
 	// counts its session as alive.
 	settle func() // nil of one that was made up
 
-	// turning is set while we replace the node ourselves, so that its removal is no loss.
-	turning atomic.Bool
+	// turning is set while we replace the node ourselves, so that its removal is no loss. missed
+	// is set when something was told of the node: see turnBack.
+	turning, missed atomic.Bool
+
+	guarding atomic.Pointer[guarding] // nil until it is granted
 }
 
 // newPlace is an entry that has just been made.

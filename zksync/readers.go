@@ -315,8 +315,7 @@ func (r *readers) unlockLost(*Lease) {}
 
 // lost implements books.
 func (r *readers) lost(p *place) {
-	p.gone.Store(true)
-	p.unsustain()
+	p.forget()
 	r.mu.Lock()
 	b := r.granted[p]
 	var held []*Lease

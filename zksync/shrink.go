@@ -41,7 +41,7 @@ func (s *permits) Shrink(ctx context.Context, l *Lease, n int64) (_ *Lease, ok b
 			return next, true, err
 		case lookErr == nil:
 			p.unsustain()
-			old.turning.Store(false)
+			old.turnBack()
 			return nil, false, nil
 		}
 	}

@@ -135,8 +135,7 @@ func (g *singles) unlockLost(*Lease) {}
 
 // lost implements books.
 func (g *singles) lost(p *place) {
-	p.gone.Store(true)
-	p.unsustain()
+	p.forget()
 	g.mu.Lock()
 	l := g.held[p]
 	delete(g.held, p)

@@ -97,7 +97,7 @@ func (c *cohort) trade(ctx context.Context, l *Lease, seat door.Seat) (*zkconn.E
 		p.e.Reap(zkconn.Litter{Dir: seat.Dir, Node: seat.Node})
 		return nil, nil, ErrLost
 	case !sent && c.q.s.ctx.Err() == nil:
-		p.turning.Store(false)
+		p.turnBack()
 		kept := c.regrant(l)
 		if kept == nil {
 			return nil, nil, ErrLost
