@@ -19,8 +19,9 @@ import (
 //
 // It queues like the wrapped lock, on the same paths and with the same others, Curator's
 // InterProcessReadWriteLock among them. Share one RWMutex per path in a process. It
-// is safe for use by many goroutines. Unlike [Mutex], a lost hold does not keep other
-// goroutines of this process out until it is unlocked.
+// is safe for use by many goroutines. A hold that began with Lock or RLock and was lost keeps those
+// goroutines of this process out that it would conflict with, until its last Unlock or its
+// owner locks anew.
 type RWMutex struct {
 	rw *zkrwmutex.RWMutex
 
@@ -87,7 +88,7 @@ func NewRWMutex(rw *zkrwmutex.RWMutex) *RWMutex {
 // wraps zksync.ErrUpgrade if the goroutine holds m for reading only. If the hold was lost
 // meanwhile it queues anew, and what it returns from is the first level of a new hold.
 func (m *RWMutex) Lock() {
-	if _, err := m.lock(context.Background(), current(), m.rw.LockContext, mirrorLock); err != nil {
+	if _, err := m.lock(context.Background(), current(), m.dropIn(false, false), mirrorLock); err != nil {
 		panic(err)
 	}
 }
@@ -95,7 +96,7 @@ func (m *RWMutex) Lock() {
 // RLock locks m for reading for the calling goroutine, or counts one level more if that
 // holds it for reading or writing. Otherwise it is like Lock.
 func (m *RWMutex) RLock() {
-	if _, _, err := m.rlock(context.Background(), current(), m.rw.RLockContext, mirrorLock); err != nil {
+	if _, _, err := m.rlock(context.Background(), current(), m.dropIn(true, false), mirrorLock); err != nil {
 		panic(err)
 	}
 }
@@ -275,6 +276,7 @@ func (m *RWMutex) bury(o owner) {
 	if r := m.reads[o]; r != nil && !r.lease.Valid() {
 		m.owe(o, lostLevels{reads: r.reads.mirror})
 		delete(m.reads, o)
+		_ = r.lease.Unlock() // see replaceLost
 	}
 }
 
@@ -286,6 +288,9 @@ func (m *RWMutex) replaceLost() {
 	}
 	m.owe(w.owner, lostLevels{w.writes.mirror, w.reads.mirror})
 	m.write = nil
+	// A lost hold of the mirror form keeps the goroutines of this process out until it is
+	// unlocked. Its owner is here and about to queue, so it keeps nobody out.
+	_ = w.lease.Unlock()
 }
 
 // owe notes levels of the mirror form that were lost: their Unlocks are still to come. A

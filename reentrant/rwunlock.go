@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/door"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -158,21 +159,28 @@ func (m *RWMutex) runlock(o owner, r *readHold, leased bool) {
 	}
 }
 
-// TryLock is Lock without waiting. It blocks for the servers' answers, a second at
-// most, and panics like Lock.
+// TryLock is Lock without waiting: a first level is like [zkrwmutex.RWMutex.TryLock], a further
+// one succeeds at once. It reports false, too, if the goroutine holds m for reading only.
 func (m *RWMutex) TryLock() bool {
-	ctx, cancel := context.WithTimeout(context.Background(), trying)
-	defer cancel()
-	_, err := m.lock(ctx, current(), m.rw.TryLockContext, mirrorTry)
+	_, err := m.lock(context.Background(), current(), m.dropIn(false, true), mirrorTry)
 	return tried(err)
 }
 
 // TryRLock is RLock without waiting, otherwise like TryLock.
 func (m *RWMutex) TryRLock() bool {
-	ctx, cancel := context.WithTimeout(context.Background(), trying)
-	defer cancel()
-	_, _, err := m.rlock(ctx, current(), m.rw.TryRLockContext, mirrorTry)
+	_, _, err := m.rlock(context.Background(), current(), m.dropIn(true, true), mirrorTry)
 	return tried(err)
+}
+
+// dropIn gets the lease of a first level of the form without leases. It panics where that does.
+func (m *RWMutex) dropIn(read, try bool) getter {
+	return func(context.Context) (*zksync.Lease, error) {
+		l, ok := door.DropIn(m.rw, read, try)
+		if !ok {
+			return nil, zksync.ErrNotAcquired
+		}
+		return l.(*zksync.Lease), nil
+	}
 }
 
 // tried reports whether a Try form succeeded. It panics on errors that trying again would
@@ -181,14 +189,11 @@ func tried(err error) bool {
 	switch {
 	case err == nil:
 		return true
-	case errors.Is(err, zksync.ErrNotAcquired), errors.Is(err, context.DeadlineExceeded), errors.Is(err, zksync.ErrUpgrade):
+	case errors.Is(err, zksync.ErrNotAcquired), errors.Is(err, zksync.ErrUpgrade):
 		return false
 	}
 	panic(err)
 }
-
-// trying bounds how long a Try form waits for answers.
-const trying = time.Second
 
 // HoldCount is how many write levels the calling goroutine holds; 0 if the hold was lost.
 func (m *RWMutex) HoldCount() int {

@@ -2,44 +2,63 @@ package zkrwmutex
 
 import (
 	"context"
-	"errors"
 	"sync"
 
+	"github.com/go-menagerie/menagerie/internal/door"
 	"github.com/go-menagerie/menagerie/zksync"
 )
+
+func init() {
+	door.DropIn = func(rw any, read, try bool) (any, bool) { return rw.(*RWMutex).dropIn(read, try) }
+}
+
+// dropIn locks like Lock, RLock and their Try forms, and leaves the books to the caller.
+func (rw *RWMutex) dropIn(read, try bool) (l *zksync.Lease, ok bool) {
+	switch {
+	case read && try:
+		return rw.tryRead()
+	case read:
+		return rw.lockRead(), true
+	case try:
+		ok = rw.write.TryLock()
+	default:
+		rw.read.Close()
+		rw.write.Lock()
+		ok = true
+	}
+	if !ok {
+		return nil, false
+	}
+	return rw.write.Lease(), true
+}
 
 // Lock locks rw for writing. It waits for ever, through disconnects and lost sessions.
 // It panics, with a *zksync.Error, if the session is closed, the path is malformed, or
 // the servers refuse for good, since there is no error to return. When the hold is
-// lost, other processes may lock; goroutines of this process that use Lock or RLock
-// cannot until Unlock. [RWMutex.Lease] tells of the loss.
+// lost, other processes may lock; goroutines of this process that use rw cannot, in
+// either form, until Unlock. [RWMutex.Lease] tells of the loss.
 //
 // As with sync.RWMutex, a goroutine that holds rw for reading and calls Lock waits for
 // itself for ever: use the context form, or package reentrant, which refuse it.
 func (rw *RWMutex) Lock() {
-	rw.read.Close()
-	rw.write.Lock()
+	rw.dropIn(false, false)
 	rw.entered()
 }
 
 // entered begins a hold of Lock that the servers have granted.
 func (rw *RWMutex) entered() {
-	rw.local.Lock()
 	rw.mu.Lock()
+	defer rw.mu.Unlock()
 	rw.writing = true
-	rw.mu.Unlock()
 }
 
 // left ends a hold of Lock, and reports whether there was one. It comes before the servers
 // know: after, the next writer of this process may be there.
 func (rw *RWMutex) left() bool {
 	rw.mu.Lock()
+	defer rw.mu.Unlock()
 	locked := rw.writing
 	rw.writing = false
-	rw.mu.Unlock()
-	if locked {
-		rw.local.Unlock()
-	}
 	return locked
 }
 
@@ -48,17 +67,11 @@ func (rw *RWMutex) left() bool {
 // the session timeout, and reports false at once while the servers cannot be reached.
 // It panics like Lock.
 func (rw *RWMutex) TryLock() bool {
-	if !rw.write.TryLock() {
-		return false
+	_, ok := rw.dropIn(false, true)
+	if ok {
+		rw.entered()
 	}
-	if !rw.local.TryLock() {
-		rw.write.Unlock()
-		return false
-	}
-	rw.mu.Lock()
-	rw.writing = true
-	rw.mu.Unlock()
-	return true
+	return ok
 }
 
 // Unlock unlocks rw for writing. It panics if rw is not locked through Lock or TryLock.
@@ -72,37 +85,34 @@ func (rw *RWMutex) Unlock() {
 }
 
 // RLock locks rw for reading. It waits for ever for the writers who queued before, and
-// panics like Lock.
-func (rw *RWMutex) RLock() {
-	l, err := rw.read.Acquire(context.Background(), true)
+// panics like Lock. When the hold is lost, writers of this process that use rw are kept out
+// until RUnlock.
+func (rw *RWMutex) RLock() { rw.reading(rw.lockRead()) }
+
+func (rw *RWMutex) lockRead() *zksync.Lease {
+	l, err := rw.rlock(context.Background(), "read-lock", rw.read.Acquire, true)
 	if err != nil {
-		panic(rw.wrap("read-lock", err))
+		panic(err)
 	}
-	rw.local.RLock()
-	rw.reading(l)
+	return l
 }
 
 // TryRLock locks rw for reading if no writer holds or waits for it, and reports whether
 // it did. Otherwise it is like TryLock.
 func (rw *RWMutex) TryRLock() bool {
-	if rw.s != nil && rw.s.State() != zksync.Connected && rw.s.State() != zksync.Closed {
-		return false
+	l, ok := rw.tryRead()
+	if ok {
+		rw.reading(l)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), rw.patience())
-	defer cancel()
-	l, err := rw.read.Try(ctx, true)
-	switch {
-	case errors.Is(err, zksync.ErrNotAcquired), errors.Is(err, context.DeadlineExceeded):
-		return false
-	case err != nil:
-		panic(rw.wrap("try-read-lock", err))
-	}
-	if !rw.local.TryRLock() {
-		_ = l.Unlock()
-		return false
-	}
-	rw.reading(l)
-	return true
+	return ok
+}
+
+func (rw *RWMutex) tryRead() (l *zksync.Lease, ok bool) {
+	ok = door.Briefly(rw.s, func(ctx context.Context) (err error) {
+		l, err = rw.rlock(ctx, "try-read-lock", rw.read.Try, true)
+		return err
+	})
+	return l, ok
 }
 
 func (rw *RWMutex) reading(l *zksync.Lease) {
@@ -125,7 +135,6 @@ func (rw *RWMutex) RUnlock() {
 	l := rw.readers[0]
 	rw.readers = rw.readers[1:]
 	rw.mu.Unlock()
-	rw.local.RUnlock()
 	_ = l.Unlock() // a loss has been told through the lease
 }
 

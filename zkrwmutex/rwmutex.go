@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/go-menagerie/menagerie/internal/door"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -29,11 +28,6 @@ type RWMutex struct {
 	write *zksync.Mutex
 	read  door.Readers[*zksync.Lease]
 	s     *zksync.Session
-
-	// local excludes goroutines of this process whose hold was lost while they did not
-	// know: their critical sections run on, and share this process's memory. Only the
-	// mirror form needs it; otherwise the servers have excluded already.
-	local sync.RWMutex
 
 	mu      sync.Mutex
 	readers []*zksync.Lease // of RLock, oldest first
@@ -82,18 +76,18 @@ func (rw *RWMutex) TryLockContext(ctx context.Context) (*zksync.Lease, error) {
 // queued before, and otherwise behaves and fails like LockContext. The leases of
 // readers who share a node have the same token.
 func (rw *RWMutex) RLockContext(ctx context.Context) (*zksync.Lease, error) {
-	return rw.rlock(ctx, "read-lock", rw.read.Acquire)
+	return rw.rlock(ctx, "read-lock", rw.read.Acquire, false)
 }
 
 // TryRLockContext locks rw for reading if no writer holds or waits for it and returns
 // the lease, else zksync.ErrNotAcquired. Otherwise it is like TryLockContext.
 func (rw *RWMutex) TryRLockContext(ctx context.Context) (*zksync.Lease, error) {
-	return rw.rlock(ctx, "try-read-lock", rw.read.Try)
+	return rw.rlock(ctx, "try-read-lock", rw.read.Try, false)
 }
 
-func (rw *RWMutex) rlock(ctx context.Context, op string, get func(context.Context, bool) (*zksync.Lease, error)) (*zksync.Lease, error) {
+func (rw *RWMutex) rlock(ctx context.Context, op string, get func(context.Context, bool) (*zksync.Lease, error), mirror bool) (*zksync.Lease, error) {
 	h := &readHold{rw: rw}
-	l, err := get(context.WithValue(ctx, rw, h), false)
+	l, err := get(context.WithValue(ctx, rw, h), mirror)
 	if err != nil {
 		return nil, rw.wrap(op, err)
 	}
@@ -156,13 +150,4 @@ func (rw *RWMutex) wrap(op string, err error) error {
 		return err
 	}
 	return &zksync.Error{Op: op, Path: rw.path, Err: err}
-}
-
-// patience is how long a Try form without a context waits for an answer that needs
-// nobody else's cooperation.
-func (rw *RWMutex) patience() time.Duration {
-	if rw.s == nil {
-		return 0
-	}
-	return max(rw.s.Timeout()/3, 10*time.Millisecond)
 }

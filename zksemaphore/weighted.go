@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/go-menagerie/menagerie/internal/door"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -16,6 +15,9 @@ import (
 // for many permits is not starved by those for few behind it. Each request is one node on
 // the servers, however many permits it asks for; a process that dies frees exactly
 // what it held, when its session ends.
+//
+// Permits bound what all machines share, and protect nothing of this process: unlike a lost hold of a
+// lock, one of Acquire keeps nobody out.
 //
 // Acquire, TryAcquire and Release are those of x/sync. AcquireLease, TryAcquireLease and Do
 // give a [zksync.Lease] that tells of a loss. Both forms may be mixed. It is safe for
@@ -99,20 +101,13 @@ func (w *Weighted) TryAcquire(n int64) bool {
 	if n == 0 {
 		return true
 	}
-	if w.s != nil && w.s.State() != zksync.Connected && w.s.State() != zksync.Closed {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), w.trying())
-	defer cancel()
-	l, err := w.permits.Try(ctx, n, true)
-	switch {
-	case err == nil:
-		w.held(l, n)
-		return true
-	case errors.Is(err, zksync.ErrNotAcquired), errors.Is(err, context.DeadlineExceeded):
-		return false
-	}
-	panic(w.wrap("try-acquire", err))
+	return door.Briefly(w.s, func(ctx context.Context) error {
+		l, err := w.permits.Try(ctx, n, true)
+		if err == nil {
+			w.held(l, n)
+		}
+		return w.wrap("try-acquire", err)
+	})
 }
 
 // checkSign panics in x/sync's words where that does, before anything else.
@@ -120,14 +115,6 @@ func checkSign(n int64) {
 	if n < 0 {
 		panic("semaphore: n < 0")
 	}
-}
-
-// trying bounds an attempt without a context.
-func (w *Weighted) trying() time.Duration {
-	if w.s == nil {
-		return 0
-	}
-	return max(w.s.Timeout()/3, 10*time.Millisecond)
 }
 
 func (w *Weighted) held(l *zksync.Lease, n int64) {

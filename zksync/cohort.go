@@ -48,7 +48,9 @@ type waiter struct {
 // acquire waits for the lease: through disconnects and lost sessions, until ctx
 // ends, the session is closed, or trying again would not mend it.
 func (c *cohort) acquire(ctx context.Context, mirror bool) (*Lease, error) {
-	return c.q.traced(ctx, func(ctx context.Context) (*Lease, error) { return c.await(ctx, mirror) })
+	return c.q.traced(ctx, func(ctx context.Context) (*Lease, error) {
+		return c.q.admitted(ctx, func() (*Lease, error) { return c.await(ctx, mirror) })
+	})
 }
 
 func (c *cohort) await(ctx context.Context, mirror bool) (*Lease, error) {
@@ -114,10 +116,8 @@ func (c *cohort) withdraw(w *waiter, err error) error {
 	c.mu.Unlock()
 	select {
 	case <-w.ready:
-		if w.lease != nil && w.lease.finishAs(ErrReleased) == ErrReleased {
-			c.release(w.lease, cleanupGrace) // the caller's time is up
-		} else if w.lease != nil {
-			c.unlockLost(w.lease)
+		if w.lease != nil {
+			w.lease.giveBack(cleanupGrace) // the caller's time is up
 		}
 		return err
 	default:

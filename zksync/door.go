@@ -14,6 +14,7 @@ func init() {
 		c := newCohort(s.(*Session), "lock", path, KindWrite, 1, writerPolicy, opts.([]Option))
 		return &Mutex{c}, door.Readers[*Lease](newReaders(c))
 	}
+	door.Briefly = func(s any, try func(context.Context) error) bool { return s.(*Session).briefly(try) }
 	door.NewPermits = func(s any, path string, n int64, opts any) any {
 		return door.Permits[*Lease](newPermits(s.(*Session), path, n, opts.([]Option)))
 	}

@@ -53,6 +53,9 @@ func newLease(ctx context.Context, b books, p *place, passes uint32, mirror bool
 		token: Token{Zxid: p.self.czxid, Seq: passes},
 	}
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	if mirror {
+		p.q.kept.add(l)
+	}
 	return l
 }
 
@@ -172,6 +175,9 @@ func (l *Lease) finish(err error) bool {
 	if !first {
 		<-l.ctx.Done() // whoever was first is about to cancel it
 		return false
+	}
+	if err == ErrReleased {
+		l.p.q.kept.remove(l)
 	}
 	l.cancel(err)
 	if l.nested != nil {

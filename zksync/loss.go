@@ -35,6 +35,7 @@ func (c *cohort) dropLost() {
 // the other goroutines of this object out until then: its critical section runs
 // on, whatever the servers say, and they share its memory.
 func (c *cohort) unlockLost(l *Lease) {
+	c.q.kept.remove(l)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.hold == l {

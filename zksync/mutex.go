@@ -45,13 +45,25 @@ func (m *Mutex) Lock() {
 // session timeout, and reports false at once while the servers cannot be reached.
 // It panics like Lock.
 func (m *Mutex) TryLock() bool {
-	s := m.c.q.s
-	ctx, cancel := context.WithTimeout(context.Background(), s.patience())
-	defer cancel()
-	if m.c.misuse == nil && s.ctx.Err() == nil && s.State() != Connected {
+	if m.c.misuse != nil {
+		panic(m.wrap("try-lock", m.c.misuse))
+	}
+	return m.c.q.s.briefly(func(ctx context.Context) error {
+		_, err := m.tryLock(ctx, true)
+		return err
+	})
+}
+
+// briefly makes an attempt of a form without leases, which has no context, and reports whether it
+// succeeded. It reports false at once while the servers cannot be reached, and waits for their
+// answers no longer than a third of the session timeout. It panics on errors that trying again would not mend.
+func (s *Session) briefly(try func(context.Context) error) bool {
+	if s != nil && s.client != nil && s.ctx.Err() == nil && s.State() != Connected {
 		return false
 	}
-	_, err := m.tryLock(ctx, true)
+	ctx, cancel := context.WithTimeout(context.Background(), s.patience())
+	defer cancel()
+	err := try(ctx)
 	switch {
 	case err == nil:
 		return true
@@ -64,7 +76,7 @@ func (m *Mutex) TryLock() bool {
 // patience is how long a call without a context may wait for an answer that needs
 // nobody else's cooperation.
 func (s *Session) patience() time.Duration {
-	if s.client == nil {
+	if s == nil || s.client == nil {
 		return 0
 	}
 	return max(s.Timeout()/3, 10*time.Millisecond)

@@ -29,6 +29,7 @@ type queue struct {
 	name   string
 	extras extras
 	terms  *terms // nil unless all who queue must agree on something
+	kept   *kept  // nil but of a read-write lock
 	rival  *rival // whose nodes must not be in the directory, nil if any may
 
 	// readOnlyDir is set once the servers refused to let us write the directory's

@@ -37,6 +37,7 @@ type batch struct {
 const shareFor = defaultHandoverIn
 
 func newReaders(write *cohort) *readers {
+	write.q.kept = new(kept)
 	q := *write.q
 	q.kind, q.grant = KindRead, readerPolicy
 	return &readers{q: &q, set: write.set, misuse: write.misuse, write: write, granted: make(map[*place]*batch)}
@@ -58,7 +59,9 @@ func (r *readers) Close() {
 
 // Acquire waits for a read lease, like cohort.acquire.
 func (r *readers) Acquire(ctx context.Context, mirror bool) (*Lease, error) {
-	return r.q.traced(ctx, func(ctx context.Context) (*Lease, error) { return r.acquire(ctx, mirror) })
+	return r.q.traced(ctx, func(ctx context.Context) (*Lease, error) {
+		return r.q.admitted(ctx, func() (*Lease, error) { return r.acquire(ctx, mirror) })
+	})
 }
 
 func (r *readers) acquire(ctx context.Context, mirror bool) (*Lease, error) {
@@ -221,8 +224,7 @@ func (r *readers) withdraw(b *batch, w *waiter, err error) error {
 	select {
 	case <-w.ready:
 		if w.lease != nil {
-			w.lease.finishAs(ErrReleased)
-			r.release(w.lease, cleanupGrace) // the caller's time is up
+			w.lease.giveBack(cleanupGrace) // the caller's time is up
 		}
 		return err
 	default:
@@ -234,7 +236,9 @@ func (r *readers) withdraw(b *batch, w *waiter, err error) error {
 // Try acquires a read lease if no writer holds or waits, and returns ErrNotAcquired
 // otherwise. It waits for the servers' answers only.
 func (r *readers) Try(ctx context.Context, mirror bool) (*Lease, error) {
-	return r.q.traced(ctx, func(ctx context.Context) (*Lease, error) { return r.try(ctx, mirror) })
+	return r.q.traced(ctx, func(ctx context.Context) (*Lease, error) {
+		return r.q.admittedNow(func() (*Lease, error) { return r.try(ctx, mirror) })
+	})
 }
 
 func (r *readers) try(ctx context.Context, mirror bool) (*Lease, error) {
@@ -311,7 +315,7 @@ func (r *readers) release(l *Lease, grace time.Duration) {
 }
 
 // unlockLost implements books. A lease that ended by a bound has been released then.
-func (r *readers) unlockLost(*Lease) {}
+func (r *readers) unlockLost(l *Lease) { r.q.kept.remove(l) }
 
 // lost implements books.
 func (r *readers) lost(p *place) {

@@ -12,7 +12,9 @@ import (
 // try acquires the lease if nobody holds or waits for it, here or elsewhere, and
 // returns ErrNotAcquired otherwise. It waits for the servers' answers only.
 func (c *cohort) try(ctx context.Context, mirror bool) (*Lease, error) {
-	return c.q.traced(ctx, func(ctx context.Context) (*Lease, error) { return c.attempt(ctx, mirror) })
+	return c.q.traced(ctx, func(ctx context.Context) (*Lease, error) {
+		return c.q.admittedNow(func() (*Lease, error) { return c.attempt(ctx, mirror) })
+	})
 }
 
 func (c *cohort) attempt(ctx context.Context, mirror bool) (*Lease, error) {

@@ -102,6 +102,12 @@ var (
 	// NewCandidacy makes a Candidacy.
 	NewCandidacy          func(s any, path string, c Candidate, opts any) any
 	scope, guard, release any
+	// Briefly makes an attempt of a form without leases by the rule that all locks have: see
+	// zksync.Mutex.TryLock. It reports whether it succeeded, and panics on errors that trying again would not mend.
+	Briefly func(s any, try func(context.Context) error) bool
+	// DropIn locks a *zkrwmutex.RWMutex in its form without leases, for who counts levels of his own:
+	// it gives the *zksync.Lease, which that one unlocks. zkrwmutex sets it.
+	DropIn func(rw any, read, try bool) (lease any, ok bool)
 	// Open gives access to a session, for the recipe at path.
 	Open func(s any, path string) Access
 	// CloseWithin is Close of a session for a caller whose time is up: it spends d at most on servers

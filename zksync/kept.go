@@ -1,0 +1,119 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// kept are the holds of a read-write lock that began in the form without leases, from the grant to
+// the Unlock. One that was lost meanwhile keeps out whoever of this process would conflict with it, because its
+// critical section runs on, whatever the servers say, and shares this process's memory. Writers keep
+// each other out by the hold that stays in the cohort; this is for the rest.
+//
+// Whoever is granted waits here behind them. While none is lost nobody ever does: the servers
+// have excluded already.
+type kept struct {
+	mu    sync.Mutex
+	holds map[*Lease]struct{}
+	freed chan struct{} // closed when one of them is unlocked
+}
+
+// errLostInside means that a lease was lost while it waited for a hold that had been lost before.
+var errLostInside = errors.New("zksync: lost before it was used")
+
+// add notes a hold that begins.
+func (k *kept) add(l *Lease) {
+	if k == nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.holds == nil {
+		k.holds, k.freed = make(map[*Lease]struct{}), make(chan struct{})
+	}
+	k.holds[l] = struct{}{}
+}
+
+// remove is the Unlock of l, before the servers know of it.
+func (k *kept) remove(l *Lease) {
+	if k == nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, ok := k.holds[l]; ok {
+		delete(k.holds, l)
+		close(k.freed)
+		k.freed = make(chan struct{})
+	}
+}
+
+// against is closed when one who asks for the kind, or was granted l, should look again whether a
+// hold keeps him out; it is nil if none does.
+func (k *kept) against(kind Kind, l *Lease) <-chan struct{} {
+	if k == nil {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for h := range k.holds {
+		if h != l && (kind != KindRead || h.p.q.kind != KindRead) {
+			return k.freed
+		}
+	}
+	return nil
+}
+
+// admit waits, with a lease that was just granted, for the holds of this process that still run,
+// because they were lost. If it cannot wait, the lease is given back.
+func (q *queue) admit(ctx context.Context, l *Lease) error {
+	for {
+		freed := q.kept.against(q.kind, l)
+		if freed == nil {
+			return nil
+		}
+		var err error
+		select {
+		case <-freed:
+			continue
+		case <-ctx.Done():
+			err = contextError(ctx)
+		case <-q.s.ctx.Done():
+			err = ErrClosed
+		case <-l.ctx.Done(): // it must not keep out those for whom it waits
+			err = errLostInside
+		}
+		l.giveBack(cleanupGrace)
+		return err
+	}
+}
+
+// admitted is get, which waits for a lease, and then admit.
+func (q *queue) admitted(ctx context.Context, get func() (*Lease, error)) (*Lease, error) {
+	for {
+		l, err := get()
+		if err == nil {
+			err = q.admit(ctx, l)
+		}
+		switch {
+		case err == nil:
+			return l, nil
+		case err != errLostInside:
+			return nil, err
+		}
+	}
+}
+
+// admittedNow is get, which does not wait for others, if nobody is kept out.
+func (q *queue) admittedNow(get func() (*Lease, error)) (*Lease, error) {
+	if q.kept.against(q.kind, nil) != nil {
+		return nil, ErrNotAcquired
+	}
+	l, err := get()
+	if err == nil && q.kept.against(q.kind, l) != nil {
+		l.giveBack(cleanupGrace)
+		return nil, ErrNotAcquired
+	}
+	return l, err
+}
