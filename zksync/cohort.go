@@ -263,7 +263,7 @@ func (c *cohort) current() *Lease {
 }
 
 // newCohort checks what a constructor was given. An error waits for the first call.
-func newCohort(s *Session, op, path string, kind Kind, weight int64, grant policy, opts []Option) *cohort {
+func newCohort(s *Session, path string, kind Kind, grant policy, opts []Option) *cohort {
 	c := &cohort{}
 	fail := func(err error) *cohort {
 		c.misuse = err
@@ -276,7 +276,7 @@ func newCohort(s *Session, op, path string, kind Kind, weight int64, grant polic
 	set, err := lockSettings(s.set, opts)
 	c.set = set
 	c.q = &queue{
-		s: s, dir: s.full(path), kind: kind, weight: weight, grant: grant,
+		s: s, dir: s.full(path), kind: kind, weight: 1, grant: grant,
 		acl: set.acl, name: set.name, readOnlyDir: new(atomic.Bool),
 	}
 	if len(c.q.acl) == 0 {

@@ -11,7 +11,7 @@ import (
 
 func init() {
 	door.RW = func(s any, path string, opts any) (write, read any) {
-		c := newCohort(s.(*Session), "lock", path, KindWrite, 1, writerPolicy, opts.([]Option))
+		c := newCohort(s.(*Session), path, KindWrite, writerPolicy, opts.([]Option))
 		return &Mutex{c}, door.Readers[*Lease](newReaders(c))
 	}
 	door.Briefly = func(s any, try func(context.Context) error) bool { return s.(*Session).briefly(try) }

@@ -33,7 +33,7 @@ func TestNothingIsGrantedOnAPlaceWhoseLossIsOnItsWay(t *testing.T) {
 		defer cancel()
 		return f(ctx, false)
 	}
-	mutex := func() *cohort { return newCohort(unreachable(), "lock", "/a", KindLock, 1, mutexPolicy, nil) }
+	mutex := func() *cohort { return newCohort(unreachable(), "/a", KindLock, mutexPolicy, nil) }
 	for name, granted := range map[string]func() (*Lease, error){
 		"try": func() (*Lease, error) {
 			c := mutex()

@@ -26,7 +26,7 @@ type Mutex struct{ c *cohort }
 // malformed path, an option that is not one of a lock, or a nil session is
 // reported by the first call as ErrMisuse.
 func NewMutex(s *Session, path string, opts ...Option) *Mutex {
-	return &Mutex{newCohort(s, "lock", path, KindLock, 1, mutexPolicy, opts)}
+	return &Mutex{newCohort(s, path, KindLock, mutexPolicy, opts)}
 }
 
 // Lock locks m. It waits for ever, through disconnects and lost sessions. It panics

@@ -81,38 +81,6 @@ func runeProblem(path string, at int, r rune) string {
 	return ""
 }
 
-// joinPath returns the path of the child name of dir, which may be the root.
-func joinPath(dir, name string) string {
-	if dir == "/" {
-		return "/" + name
-	}
-	return dir + "/" + name
-}
-
-// splitPath is the inverse of joinPath for every valid path.
-func splitPath(path string) (parent, name string) {
-	slash := strings.LastIndexByte(path, '/')
-	if slash <= 0 {
-		return "/", path[slash+1:]
-	}
-	return path[:slash], path[slash+1:]
-}
-
-// parents returns path and all nodes above it except the root, top down: the
-// order in which they have to be created.
-func parents(path string) []string {
-	var all []string
-	for i := 1; i < len(path); i++ {
-		if path[i] == '/' {
-			all = append(all, path[:i])
-		}
-	}
-	if len(path) > 1 {
-		all = append(all, path)
-	}
-	return all
-}
-
 // quotedLen is how many characters of a text that may be anything are shown in
 // an error.
 const quotedLen = 80

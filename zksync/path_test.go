@@ -122,41 +122,6 @@ func TestEveryCharacterIsJudgedAsTheServersJudgeIt(t *testing.T) {
 	}
 }
 
-func TestSplittingUndoesJoining(t *testing.T) {
-	for _, c := range []struct{ parent, name, path string }{
-		{"/", "a", "/a"}, {"/a", "b", "/a/b"}, {"/a/b", "c", "/a/b/c"},
-	} {
-		require.Equal(t, c.path, joinPath(c.parent, c.name))
-		parent, name := splitPath(c.path)
-		require.Equal(t, c.parent, parent)
-		require.Equal(t, c.name, name)
-	}
-	parent, name := splitPath("/")
-	require.Equal(t, "/", parent)
-	require.Empty(t, name)
-}
-
-func TestParentsComeTopDownAndEndWithThePath(t *testing.T) {
-	require.Equal(t, []string{"/a", "/a/b", "/a/b/c"}, parents("/a/b/c"))
-	require.Equal(t, []string{"/a"}, parents("/a"))
-	require.Empty(t, parents("/"))
-	require.Empty(t, parents(""))
-}
-
-func TestEveryParentIsOneNameLonger(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		names := rapid.SliceOfN(rapid.StringMatching(`[a-z]{1,3}`), 1, 6).Draw(t, "names")
-		path := "/" + strings.Join(names, "/")
-		all := parents(path)
-		require.Len(t, all, len(names))
-		for i, p := range all {
-			parent, name := splitPath(p)
-			require.Equal(t, names[i], name)
-			require.Equal(t, p, joinPath(parent, name))
-		}
-	})
-}
-
 func FuzzValidatePath(f *testing.F) {
 	for _, path := range []string{"", "/", "/a", "/a/../b", "/a\x00", "/\xff", "/\U0001f512", "/zookeeper"} {
 		f.Add(path)

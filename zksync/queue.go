@@ -12,7 +12,7 @@ import (
 )
 
 // queue is a directory of ephemeral sequential nodes, one per entry: the one
-// primitive under everything else. See DESIGN in docs/layout.md for the nodes.
+// primitive under everything else. docs/layout.md describes the nodes.
 //
 // The protocol goes back to the lock recipe of the ZooKeeper documentation. The
 // one-request entry (a transaction that also writes to the directory, so that its

@@ -3,6 +3,7 @@ package zksync_test
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -90,6 +91,37 @@ func TestATracerIsToldOfEverythingInOrder(t *testing.T) {
 		}, d.take())
 	})
 }
+
+// What is documented is told, also when the servers cannot be asked to take the lease back.
+func TestATracerIsToldEverythingOfARelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		told := &releases{}
+		s := srv.Session(t, zksync.WithTracer(told))
+		for _, cut := range []func() func(){func() func() { return func() {} }, srv.Refuse} {
+			l, err := zksync.NewMutex(s, "/locks/a").LockContext(t.Context())
+			require.NoError(t, err)
+			time.Sleep(time.Millisecond)
+			heal := cut()
+			srv.Disconnect(s.ID())
+			require.NoError(t, l.Unlock())
+			heal()
+			data := reflect.ValueOf(told.last)
+			for i := 1; i < data.NumField(); i++ {
+				require.False(t, data.Field(i).IsZero(), data.Type().Field(i).Name)
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}
+
+// releases keeps the last release.
+type releases struct {
+	diary
+	last zksync.ReleaseData
+}
+
+func (r *releases) Release(_ context.Context, data zksync.ReleaseData) { r.last = data }
 
 // A tracer that takes its time holds up nobody who must be told of a loss.
 func TestASlowTracerDelaysNoLoss(t *testing.T) {

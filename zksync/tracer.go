@@ -25,8 +25,9 @@ type Tracer interface {
 
 // ReleaseTracer is an optional part of a [Tracer].
 type ReleaseTracer interface {
-	// Release is called when a holder has given its lease back. ctx is that of
-	// the lease.
+	// Release is called when a holder has given its lease back, before the servers are
+	// asked to do so: the session goes on asking until they have, and the release
+	// cannot fail. ctx is that of the lease.
 	Release(ctx context.Context, data ReleaseData)
 }
 
@@ -68,7 +69,6 @@ type ReleaseData struct {
 	Kind  Kind
 	Token Token
 	Held  time.Duration // since the grant
-	Err   error         // not nil if the servers have not confirmed it; they will be asked again
 	Epoch uint64
 }
 
