@@ -39,7 +39,7 @@ func TestALatchTakesOneRequestForAnEventAndTwoForAWait(t *testing.T) {
 	})
 }
 
-func TestAGateTakesOneRequestToSetOrLiftAndTwoToWait(t *testing.T) {
+func TestAGateTakesOneRequestToSetAndTwoToLiftOrWait(t *testing.T) {
 	eachAlone(t, func(t *testing.T, v *env) {
 		ctx := context.Background()
 		gate := func() *zkbarrier.Gate { return zkbarrier.NewGate(calm(v), "/gates/db") }
@@ -50,7 +50,7 @@ func TestAGateTakesOneRequestToSetOrLiftAndTwoToWait(t *testing.T) {
 			v.costs(1, func() { require.NoError(t, g.Set(ctx)) })
 			v.costs(1, func() { require.NoError(t, other.Set(ctx)) }, "again")
 			v.costs(2, func() { waiting = waits(ctx, other.Wait) })
-			v.costs(1, func() { require.NoError(t, g.Lift(ctx)); v.passes(waiting) })
+			v.costs(2, func() { require.NoError(t, g.Lift(ctx)); v.passes(waiting) }, "one of them marks the node that the other deletes")
 			v.costs(1, func() { require.NoError(t, g.Lift(ctx)) }, "again")
 			v.costs(2, func() { require.NoError(t, other.Wait(ctx)) })
 		}

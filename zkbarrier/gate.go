@@ -55,14 +55,45 @@ func (g *Gate) Set(ctx context.Context) error {
 }
 
 // Lift opens the gate and lets everybody through who waits; opening one that is open
-// changes nothing. It blocks and fails like Set.
+// changes nothing. It blocks and fails like Set. Whatever happens to its requests, it opens what was
+// closed by a Set that came before, and never undoes one that came after. It costs two requests, one if the gate
+// is open.
 func (g *Gate) Lift(ctx context.Context) error {
+	marked := int64(0) // when the node that is to go was marked, in a session that is over
 	return wrap("lift", g.path, g.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
-		if err := e.Delete(ctx, g.node()); !errors.Is(err, zk.ErrNoNode) {
+		if marked != 0 { // was it deleted, or did the mark end with its session?
+			now, err := g.closedAt(ctx, e)
+			if err != nil || now == 0 || now > marked {
+				return err
+			}
+		}
+		id, err := putMark(ctx, e, g.node(), g.door.ACL())
+		if errors.Is(err, zk.ErrNoNode) {
+			return nil
+		}
+		if err == nil {
+			// What was there by then is older, and what is made after the delete is not.
+			if marked = e.Seen(); !e.Ordered() {
+				marked, err = g.closedAt(ctx, e)
+			}
+		}
+		if err != nil {
 			return err
 		}
-		return nil
+		return deleteMarked(ctx, e, g.node(), id)
 	}))
+}
+
+// closedAt is the zxid of the Set that closed the gate, 0 if it is open.
+func (g *Gate) closedAt(ctx context.Context, e *zkconn.Epoch) (int64, error) {
+	if err := synced(ctx, e, g.door.Full(g.path)); err != nil {
+		return 0, err
+	}
+	st, closed, err := e.Exists(ctx, g.node())
+	if err != nil || !closed {
+		return 0, err
+	}
+	return st.Czxid, nil
 }
 
 // Wait returns when the gate is open: at once, or when it is lifted. A gate that was
@@ -82,10 +113,8 @@ func (g *Gate) Wait(ctx context.Context) error {
 // instant of the call.
 func (g *Gate) IsSet(ctx context.Context) (closed bool, err error) {
 	err = g.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
-		if err := synced(ctx, e, g.door.Full(g.path)); err != nil {
-			return err
-		}
-		_, closed, err = e.Exists(ctx, g.node())
+		at, err := g.closedAt(ctx, e)
+		closed = at != 0
 		return err
 	})
 	return closed, wrap("look", g.path, err)

@@ -1,0 +1,78 @@
+package zkbarrier
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// A node that many know by its name must not be deleted by that name alone. A delete whose answer was lost is made
+// again, or lies in a server's queue, and it may be applied when somebody has made a new node of the same name. The
+// servers can check the version of a node, but that of every new node is 0, so a version does not tell one from its
+// successor.
+//
+// A child does. It is made under one node, and its name is used only once. So the child and the node are deleted in
+// one transaction, which the servers refuse for any other node. Until then they refuse to delete the node without
+// the child.
+
+// mark is the path of the child by which one node of that name is known.
+func mark(node, id string) string { return node + "/" + id }
+
+// putMark marks whatever node is there by that name, and returns the id of the mark. The error is zk.ErrNoNode
+// if there is none. The mark ends with the session.
+func putMark(ctx context.Context, e *zkconn.Epoch, node string, acl []zk.ACL) (id string, err error) {
+	err = insist(ctx, e, func() error {
+		id = enter.NewUUID() // a new one for each request: one that got no answer may yet mark a later node
+		call := e.StartMulti(&zk.CreateRequest{Path: mark(node, id), Acl: acl, Flags: zk.FlagEphemeral})
+		_, err := call.Wait(ctx, e)
+		if !isAnswered(call) || zkconn.Unknown(err) {
+			e.Doubt(node, id, e.Connection())
+			e.Reap(zkconn.Litter{Dir: node, Prefix: id, Pending: call.Done(), Outcome: func() (string, bool) {
+				_, err := call.Result()
+				return "", err == nil || zkconn.Unknown(err)
+			}})
+		}
+		if refusedAt(err, 0, zk.ErrNodeExists) {
+			return nil // by this very request, which arrived twice
+		}
+		return err
+	})
+	return id, err
+}
+
+// deleteMarked deletes the node that has this mark, with the marks of others. It succeeds also if that node has
+// gone meanwhile. If it fails, the mark is removed.
+func deleteMarked(ctx context.Context, e *zkconn.Epoch, node, id string) error {
+	others := []string(nil)
+	err := insist(ctx, e, func() error {
+		ops := []any{&zk.DeleteRequest{Path: mark(node, id), Version: -1}}
+		for _, o := range others {
+			ops = append(ops, &zk.DeleteRequest{Path: mark(node, o), Version: -1})
+		}
+		_, err := e.StartMulti(append(ops, &zk.DeleteRequest{Path: node, Version: -1})...).Wait(ctx, e)
+		switch {
+		case refusedAt(err, 0, zk.ErrNoNode):
+			return nil
+		case !isConflict(err):
+			return err
+		}
+		names, _, err := e.Children(ctx, node) // somebody else deletes it, too, or has given that up
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+		others = others[:0]
+		for _, n := range names {
+			if n != id {
+				others = append(others, n)
+			}
+		}
+		return errAgain
+	})
+	if err != nil {
+		enter.Settle(e, e.Reap(zkconn.Litter{Dir: node, Node: mark(node, id)}), enter.Grace)
+	}
+	return err
+}
