@@ -4,7 +4,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeSet;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.Executors;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.recipes.nodes.GroupMember;
@@ -46,20 +48,25 @@ final class Nodes {
         return "created " + created + ", gone " + gone;
     }
 
-    /** The node outlives its time to live while it is kept alive, and not for long after. */
+    /**
+     * The node outlives its time to live while it is kept alive, and not for long after. It is touched ten times in
+     * that time, so that a busy machine may forget nine of them.
+     */
     static String ttlNode(World w) throws Exception {
         CuratorFramework other = w.client();
         String path = w.path + "/node";
-        PersistentTtlNode node = new PersistentTtlNode(w.client(), path, 600, "a".getBytes());
+        String child = PersistentTtlNode.DEFAULT_CHILD_NODE_NAME;
+        ScheduledExecutorService clock = Executors.newSingleThreadScheduledExecutor();
+        PersistentTtlNode node = new PersistentTtlNode(w.client(), clock, path, 5000, "a".getBytes(), child, 10);
         node.start();
         boolean created = node.waitForInitialCreate(World.PATIENCE, TimeUnit.SECONDS);
-        String touched = path + "/" + PersistentTtlNode.DEFAULT_CHILD_NODE_NAME;
         World.until("it was kept alive", () -> {
-            var stat = other.checkExists().forPath(touched);
-            return stat != null && stat.getVersion() >= 3;
+            var stat = other.checkExists().forPath(path + "/" + child);
+            return stat != null && stat.getVersion() >= 12;
         });
         String data = new String(other.getData().forPath(path));
         node.close();
+        clock.shutdown();
         World.until("its time is over", () -> other.checkExists().forPath(path) == null);
         return "created " + created + ", data " + data;
     }
