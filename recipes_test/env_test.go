@@ -45,10 +45,12 @@ type env struct {
 // with others.
 func each(t *testing.T, f func(t *testing.T, v *env), opts ...zktest.Option) {
 	t.Helper()
-	if os.Getenv(ensemble.ServersEnv) != "" {
+	if servers := os.Getenv(ensemble.ServersEnv); servers != "" {
 		t.Parallel()
+		f(t, realEnv(t, servers))
+		return
 	}
-	eachAlone(t, f, opts...)
+	bubble(t, f, opts)
 }
 
 // eachAlone is each for tests that count what whole servers, or the process, do: nothing else runs then.
