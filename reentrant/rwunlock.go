@@ -94,15 +94,24 @@ func (m *RWMutex) downgrade(w *writeHold) {
 	l := w.lease
 	m.mu.Unlock()
 	done := make(chan struct{})
-	go func() {
+	m.spawn(func() {
 		defer close(done)
 		m.turned(w, l)
-	}()
+	})
 	t := time.NewTimer(downgrading)
 	defer t.Stop()
 	select {
 	case <-done:
 	case <-t.C:
+	}
+}
+
+// spawn runs f in a goroutine that Close of the session joins; in this one once that has begun, when
+// no request takes time.
+func (m *RWMutex) spawn(f func()) {
+	session := door.MonitorOf[*zksync.Lease](m.rw).Session()
+	if !door.Open(session, "/").Spawn(f) {
+		f()
 	}
 }
 

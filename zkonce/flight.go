@@ -145,6 +145,9 @@ func (f *Flight[T]) board(ctx context.Context, key string, fn func(context.Conte
 	defer f.mu.Unlock()
 	c = f.calls[key]
 	if c == nil {
+		if !f.door.Begin() {
+			return nil, 0, f.wrap("do", key, zksync.ErrClosed)
+		}
 		c = &flightCall[T]{running: make(chan struct{}), joined: make(chan struct{}, 1), split: make(chan struct{}), done: make(chan struct{})}
 		c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 		f.calls[key] = c

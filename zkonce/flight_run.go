@@ -51,6 +51,7 @@ type passenger[T any] struct {
 	dir        string // of the key
 	generation int64
 	forgotten  bool // while it ran
+	joined     bool // by Close of the session
 }
 
 // place is the directory of the generation, whose data is the newest result in it.
@@ -66,7 +67,8 @@ var errAgain = errors.New("zkonce: try again")
 
 // fly gets a result for everybody who asks for key in this process.
 func (f *Flight[T]) fly(c *flightCall[T], key string, fn func(context.Context) (T, error)) {
-	p := &passenger[T]{f: f, c: c, fn: fn, key: key, dir: f.path + "/" + nodeName(key), generation: f.generation(key)}
+	p := &passenger[T]{f: f, c: c, fn: fn, key: key, dir: f.path + "/" + nodeName(key), generation: f.generation(key), joined: true}
+	defer p.unjoin()
 	for {
 		generation := p.generation
 		l, err := p.travel()
@@ -175,8 +177,19 @@ func (p *passenger[T]) run(ctx context.Context, lease *zksync.Lease, s sight, ab
 	return l, bad
 }
 
-// call calls the function in a goroutine of its own, which may end in every way.
+// unjoin has Close of the session not wait for this goroutine any more.
+func (p *passenger[T]) unjoin() {
+	if p.joined {
+		p.f.door.End()
+	}
+	p.joined = false
+}
+
+// call calls the function in a goroutine of its own, which may end in every way. Close does not wait
+// for it: it ends when it likes, and may close the session itself.
 func (p *passenger[T]) call(ctx context.Context) (l landing[T]) {
+	p.unjoin()
+	defer func() { p.joined = p.f.door.Begin() }()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

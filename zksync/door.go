@@ -56,6 +56,8 @@ func (a access) Client() *zkconn.Client   { return a.g.q.s.client }
 func (a access) Full(path string) string  { return a.g.q.s.full(path) }
 func (a access) Local(path string) string { return a.g.q.s.local(path) }
 func (a access) Spawn(f func()) bool      { return a.g.q.s.spawn(f) }
+func (a access) Begin() bool              { return a.g.q.s.begin() }
+func (a access) End()                     { a.g.q.s.work.Done() }
 func (a access) Closed() <-chan struct{}  { return a.g.q.s.ctx.Done() }
 func (a access) ACL() []zk.ACL            { return a.g.q.acl }
 func (a access) Owner() []byte            { return encodeOwner(a.g.q.owner(), time.Now()) }

@@ -86,6 +86,10 @@ type Access interface {
 	// Spawn runs f in a goroutine that the session's Close joins, or reports false once
 	// that has begun. Closed is closed then.
 	Spawn(f func()) bool
+	// Begin has Close wait for End, or reports false once that has begun: Spawn for who is not always to be
+	// waited for, because it runs what is the user's in between.
+	Begin() bool
+	End()
 	Closed() <-chan struct{}
 	ACL() []zk.ACL
 	// Owner is the data of a node that says whose it is.

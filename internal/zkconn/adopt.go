@@ -162,7 +162,7 @@ func (e *Epoch) attend() {
 		}
 		if up && time.Since(last) >= beat {
 			last = time.Now()
-			go e.ask()
+			e.client.runs.Go(func() { e.ask() })
 		}
 	}
 }
@@ -226,7 +226,11 @@ func (e *Epoch) Ordered() bool { return !e.adopted }
 
 // adoptedWatch sets one watch through the client, in the background.
 func (e *Epoch) adoptedWatch(key watchKey) {
-	go func() { _, _ = e.armAdopted(key) }() // a failure is told as news
+	e.client.errands.begin() // the client library does not let go of it before it has an answer
+	go func() {
+		defer e.client.errands.end()
+		_, _ = e.armAdopted(key) // a failure is told as news
+	}()
 }
 
 // armAdopted sets one watch through the client and has its news told. It returns
@@ -251,13 +255,13 @@ func (e *Epoch) armAdopted(key watchKey) (names []string, err error) {
 		e.hub.fire(key, Cut)
 		return nil, classify(err)
 	}
-	go func() {
+	e.client.background(func() {
 		select {
 		case ev := <-ch:
 			e.hub.fire(key, newsOf(ev.Type))
 		case <-e.client.stopping:
 		}
-	}()
+	})
 	return names, nil
 }
 

@@ -28,7 +28,8 @@ func closedBy(conn *zk.Conn) <-chan struct{} {
 	return *(*chan struct{})(f.Addr().UnsafePointer())
 }
 
-// errands counts what the reaper of an adopted connection has still to do. Unlike a
+// errands counts what the reaper of an adopted connection has still to do, and requests of ours that its
+// client library has not answered. Unlike a
 // sync.WaitGroup it may be added to while somebody waits.
 type errands struct {
 	mu   sync.Mutex

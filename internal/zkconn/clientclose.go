@@ -42,6 +42,16 @@ func (c *Client) Stop(d time.Duration) {
 	c.runs.Wait()
 }
 
+// background runs f, which ends when stopping is closed, in a goroutine that Stop joins; or not at
+// all, once that has begun.
+func (c *Client) background(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state != Closed { // Stop waits after that only
+		c.runs.Go(f)
+	}
+}
+
 // Finish gives the reaper of an adopted connection d to finish what Stop leaves to it. What it could not do by then it does later, in the background, when the
 // connection allows: see adoptedreap.go for how that ends.
 func (c *Client) Finish(d time.Duration) {

@@ -1,0 +1,132 @@
+package zksync_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/reentrant"
+	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zkonce"
+	"github.com/go-menagerie/menagerie/zkrwmutex"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// running counts the goroutines in whose stack there is the function.
+func running(function string) (n int) {
+	all := make([]byte, 8<<20)
+	for g := range strings.SplitSeq(string(all[:runtime.Stack(all, true)]), "\n\n") {
+		if strings.Contains(g, function+"(") || strings.Contains(g, function+".func") {
+			n++
+		}
+	}
+	return n
+}
+
+// waiting has n goroutines wait for latches that never open, through a tapped connection.
+func waiting(t *testing.T, srv *zktest.Server, n int) (*zk.Conn, *zksync.Session) {
+	t.Helper()
+	conn, s, _ := tapped(t, srv, 0)
+	for i := range n {
+		latch := zkbarrier.NewLatch(s, fmt.Sprintf("/latches/%d", i), 1)
+		go func() { _ = latch.Wait(t.Context()) }()
+	}
+	return conn, s
+}
+
+// Not a moment later: whoever closes a session may end the process, or the test.
+func TestCloseJoinsWhatWatchesThroughATappedConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		_, s := waiting(t, srv, 100)
+		synctest.Wait()
+		require.GreaterOrEqual(t, running("armAdopted"), 100)
+		require.NoError(t, s.Close())
+		require.Zero(t, running("armAdopted"))
+	})
+}
+
+// The client library does not let go of a request before it has an answer.
+func TestCloseWaitsForTheAnswersThatATappedConnectionOwes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		conn, s := waiting(t, srv, 0)
+		srv.Delay(conn.SessionID(), 0, 300*time.Millisecond)
+		latch := zkbarrier.NewLatch(s, "/latches/a", 1)
+		go func() { _ = latch.Wait(t.Context()) }()
+		for running("armAdopted") == 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		require.NoError(t, s.Close())
+		require.Zero(t, running("armAdopted"))
+	})
+}
+
+func TestCloseJoinsADowngradeThatIsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		s := srv.Session(t)
+		m := reentrant.NewRWMutex(zkrwmutex.New(s, "/locks/a"))
+		m.Lock()
+		m.RLock()
+		heal := srv.Partition(s.ID())
+		m.Unlock() // it downgrades, and returns after a second without an answer
+		require.Equal(t, 1, running("reentrant.(*RWMutex).turned"))
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			_ = s.Close()
+		}()
+		synctest.Wait()
+		heal()
+		<-closed
+		require.Zero(t, running("reentrant.(*RWMutex).turned"))
+		m.RUnlock()
+	})
+}
+
+// Close does not wait for what is the user's, who may call it there.
+func TestTheFunctionOfAFlightMayCloseTheSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		s := srv.Session(t)
+		f := zkonce.NewFlight[int](s, "/flights")
+		_, err, _ := f.Do(context.Background(), "key", func(context.Context) (int, error) { return 1, s.Close() })
+		require.ErrorIs(t, err, zksync.ErrClosed)
+		_, err, _ = f.Do(context.Background(), "key", func(context.Context) (int, error) { return 1, nil })
+		require.ErrorIs(t, err, zksync.ErrClosed)
+	})
+}
+
+func TestCloseJoinsAFlightThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		other := zkonce.NewFlight[int](srv.Session(t), "/flights")
+		end := make(chan struct{})
+		go other.Do(context.Background(), "key", func(context.Context) (int, error) { <-end; return 1, nil })
+		synctest.Wait()
+		s := srv.Session(t)
+		f := zkonce.NewFlight[int](s, "/flights")
+		waits := make(chan error, 1)
+		go func() {
+			_, err, _ := f.Do(context.Background(), "key", func(context.Context) (int, error) { return 2, nil })
+			waits <- err
+		}()
+		time.Sleep(time.Second)
+		require.Empty(t, waits)
+		require.Equal(t, 2, running("passenger[...]).travel"))
+		require.NoError(t, s.Close())
+		require.Equal(t, 1, running("passenger[...]).travel"), "the other one's")
+		require.ErrorIs(t, <-waits, zksync.ErrClosed)
+		close(end)
+		synctest.Wait()
+	})
+}
