@@ -102,7 +102,7 @@ func TestAHolderWhoseNodeIsRemovedByHandIsToldWithinASecondWithoutAsking(t *test
 					if after < look {
 						time.Sleep(look - after - 1)
 						require.True(t, l.Valid(), "how could it know")
-						time.Sleep(1)
+						time.Sleep(time.Nanosecond)
 					}
 					synctest.Wait()
 					require.False(t, l.Valid())
