@@ -148,8 +148,9 @@ func TestTheLargestRequestsOfEachKindAreHandledInPassing(t *testing.T) {
 			}
 			begin := time.Now()
 			require.Equal(t, c.code, w.do(c.op, c.body).code)
-			// Tens of milliseconds; what grows with the square takes minutes.
-			require.Less(t, time.Since(begin), 5*time.Second)
+			// Tens of milliseconds of the processor; what grows with the square takes minutes of it. A test
+			// that shares two cores with a dozen others was seen to get a tenth of one.
+			require.Less(t, time.Since(begin), time.Minute)
 		})
 	}
 }
