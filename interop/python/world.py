@@ -109,6 +109,14 @@ class Events(queue.Queue):
     def take_all(self, n):
         return [self.take() for _ in range(n)]
 
+    def take_loss(self):
+        """Takes what was heard up to the new session, and returns the last three of it: a client that is quick
+        to reconnect is SUSPENDED and CONNECTED once more before the server has ended its session."""
+        seen = [self.take()]
+        while seen[-1] != "LOST":
+            seen.append(self.take())
+        return seen[-2:] + [self.take()]
+
 
 def until(what, condition):
     end = time.monotonic() + PATIENCE
