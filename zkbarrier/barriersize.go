@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-zookeeper/zk"
 )
 
 // maxTransaction is what the servers accept in one request: jute.maxbuffer, if nobody has changed it.
@@ -30,11 +31,17 @@ func (b *Barrier) leaveSize(each int) int {
 	)
 	path := op + len(b.base()) + len("/parties") + generation
 	node := path + len("/") + len(arrivalPrefix("12345678-1234-1234-1234-123456789012", "1234567890123456")) + len("2147483647")
-	acl := 4
-	for _, a := range b.door.ACL() {
-		acl += 4 + 4 + len(a.Scheme) + 4 + len(a.ID)
-	}
+	acl := aclSize(b.door.ACL())
 	state := len(barrierState{Parties: b.parties, Tolerant: true, Broken: true}.encode()) + generation
 	record := len(`{"passed":[]}`) + b.parties*(attemptSize+len(`"",`))
 	return (b.parties+twins)*each*node + others*(path+acl) + state + record + op
+}
+
+// aclSize is how much an ACL takes in a request.
+func aclSize(acl []zk.ACL) int {
+	size := 4
+	for _, a := range acl {
+		size += 4 + 4 + len(a.Scheme) + 4 + len(a.ID)
+	}
+	return size
 }

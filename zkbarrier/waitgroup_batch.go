@@ -8,6 +8,7 @@ type batch struct {
 	delta   int
 	tried   *plan // whose outcome is in doubt
 	done    bool
+	late    bool // there was a round already when it was to begin one
 
 	lingers *zkconn.Epoch // an earlier try may yet be applied in this one: see linger
 	made    *holding      // the record that it would make

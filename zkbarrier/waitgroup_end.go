@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -20,6 +19,7 @@ const (
 // verdict is the data of the node dead: the latest rounds with deaths, oldest first.
 type verdict struct {
 	Rounds []toll `json:"rounds"`
+	Ending int64  `json:"ending,omitempty"` // the round whose records are being removed; what is said of it is not complete
 }
 
 // toll is who died in a round.
@@ -64,8 +64,11 @@ func (v *verdict) find(id string) *victim {
 	return nil
 }
 
-// error is what the toll has WaitContext say.
+// error is what the toll has WaitContext say, nil if nobody died.
 func (t *toll) error() *DeadMembersError {
+	if len(t.Dead)+t.More == 0 {
+		return nil
+	}
 	err := &DeadMembersError{More: t.More}
 	for _, d := range t.Dead {
 		r := record{N: d.N, Host: d.Host, PID: d.PID, Name: d.Name}
@@ -93,6 +96,14 @@ func (g *WaitGroup) readVerdict(ctx context.Context, e *zkconn.Epoch) (v verdict
 // has begun since.
 func (g *WaitGroup) report(ctx context.Context, e *zkconn.Epoch, round int64) (*DeadMembersError, error) {
 	v, stat, err := g.readVerdict(ctx, e)
+	if err == nil && v.Ending != 0 {
+		if round == 0 {
+			round = v.Ending
+		}
+		if err = g.end(ctx, e); err == nil {
+			v, stat, err = g.readVerdict(ctx, e)
+		}
+	}
 	if err != nil || stat == nil {
 		return nil, err
 	}
@@ -119,105 +130,12 @@ func (g *WaitGroup) endIfOver(ctx context.Context, e *zkconn.Epoch, p *plan) err
 		return nil
 	}
 	if p.told && p.tombs == 0 {
-		if err := g.remove(ctx, e, nil); err == nil {
+		_, err := e.StartMulti(g.removal(true)...).Wait(ctx, e)
+		if err == nil {
 			return nil
 		}
 	}
 	return g.end(ctx, e)
-}
-
-// end ends the round unless somebody is alive, and writes down who died in it. Any number may
-// do so at once.
-func (g *WaitGroup) end(ctx context.Context, e *zkconn.Epoch) error {
-	for {
-		if err := e.Await(ctx); err != nil {
-			return err
-		}
-		if err := synced(ctx, e, g.base()); err != nil {
-			return err
-		}
-		alive, round, err := g.listed(ctx, e, g.alive())
-		if err != nil || round == 0 || len(alive) > 0 {
-			return err
-		}
-		ops, dead, err := g.tombstones(ctx, e)
-		if err != nil {
-			return err
-		}
-		if len(dead) > 0 {
-			op, err := g.condemn(ctx, e, toll{Round: round, Dead: dead})
-			if err != nil {
-				return err
-			}
-			ops = append(ops, op)
-		}
-		err = g.remove(ctx, e, ops)
-		var refused *zkconn.TxnError
-		switch {
-		case err == nil:
-			return nil
-		case errors.As(err, &refused) && isConflict(err), zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
-		default:
-			return err
-		}
-		if err := enter.Sleep(ctx, e, jittered(2*pause)); err != nil {
-			return err
-		}
-	}
-}
-
-// remove removes the round, with what else there is to be done. The servers refuse if anybody
-// is alive, or has a record that ops do not remove.
-func (g *WaitGroup) remove(ctx context.Context, e *zkconn.Epoch, ops []any) error {
-	for _, dir := range []string{g.alive(), g.members(), g.round()} {
-		ops = append(ops, &zk.DeleteRequest{Path: dir, Version: -1})
-	}
-	_, err := e.StartMulti(ops...).Wait(ctx, e)
-	return err
-}
-
-// tombstones plans to remove all records, and returns those of the dead.
-func (g *WaitGroup) tombstones(ctx context.Context, e *zkconn.Epoch) (ops []any, dead []victim, err error) {
-	ids, _, err := g.listed(ctx, e, g.members())
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, id := range ids {
-		r, err := g.read(ctx, e, id)
-		if err != nil {
-			return nil, nil, err
-		}
-		version := int32(-1)
-		if r != nil {
-			version = r.version
-			if m := r.member(true); m.N > 0 {
-				dead = append(dead, victim{ID: id, N: m.N, Own: r.N, Host: m.Host, PID: m.PID, Name: m.Name, Since: cleaned(r.Since)})
-			}
-		}
-		ops = append(ops, &zk.DeleteRequest{Path: g.record(id), Version: version})
-	}
-	return ops, dead, nil
-}
-
-// condemn plans to write down who died.
-func (g *WaitGroup) condemn(ctx context.Context, e *zkconn.Epoch, t toll) (any, error) {
-	v, stat, err := g.readVerdict(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	if more := len(t.Dead) - keptDead; more > 0 {
-		t.Dead, t.More = t.Dead[:keptDead], more
-	}
-	v.Rounds = append(v.Rounds, t)
-	v.Rounds = v.Rounds[max(len(v.Rounds)-keptRounds, 0):]
-	data, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	if stat == nil {
-		return &zk.CreateRequest{Path: g.verdict(), Data: data, Acl: g.door.ACL()}, nil
-	}
-	return &zk.SetDataRequest{Path: g.verdict(), Data: data, Version: stat.Version}, nil
 }
 
 // WaitContext waits until no living member is left: at once if there is none. If members died

@@ -88,8 +88,9 @@ func (g *WaitGroup) fresh(n int) (r record) {
 // put adds an edit. lives tells if the record has a node in alive.
 func (p *plan) put(g *WaitGroup, d edit, lives bool) {
 	if len(p.ops) == 0 && d.old != nil {
-		// So that a refusal tells whether the round was still there: see settleGone.
-		p.ops = append(p.ops, &zk.CheckVersionRequest{Path: g.members(), Version: -1})
+		// No record of a round that is closed may change. And a refusal tells whether the round was still there: see
+		// settleGone.
+		p.ops = append(p.ops, &zk.CheckVersionRequest{Path: g.alive(), Version: -1})
 	}
 	d.op = len(p.ops)
 	path := g.record(d.id)

@@ -255,9 +255,20 @@ func (g *WaitGroup) commit(ctx context.Context, e *zkconn.Epoch, b *batch, p *pl
 		b.tried = nil
 		return true, p.open(ctx, e, g)
 	case errors.As(err, &refused) && p.opening && errors.Is(err, zk.ErrNodeExists):
+		if b.late { // it is not one that somebody else has just begun: it is closed
+			if err := g.end(ctx, e); err != nil {
+				return false, err
+			}
+		}
+		b.late = true
 		return false, errAgain // somebody else was quicker; or this very request, sent twice
 	case errors.As(err, &refused) && isConflict(err):
 		p.refused = refused
+		if refused.Index == 0 && errors.Is(err, zk.ErrNoNode) { // the round is over, and may be closed
+			if err := g.end(ctx, e); err != nil {
+				return false, err
+			}
+		}
 		return false, errAgain
 	case zkconn.Unknown(err):
 		p.refused = nil

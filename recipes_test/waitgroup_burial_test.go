@@ -1,0 +1,130 @@
+package recipes_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// ofTheDead adds two members to a group in each of so many WaitGroups, and has them die.
+func (v *env) ofTheDead(path string, n int) (die func()) {
+	s := calm(v)
+	for range n {
+		zkbarrier.NewWaitGroup(s, path).Add(2)
+	}
+	return func() { v.srv.Expire(s.ID()) }
+}
+
+// reports checks that an error reports so many records of dead members, and returns how many members it names.
+func reports(t testing.TB, n int, err error) (members int) {
+	t.Helper()
+	var dead *zkbarrier.DeadMembersError
+	require.ErrorAs(t, err, &dead)
+	require.Equal(t, n, len(dead.Members)+dead.More)
+	require.Len(t, dead.Members, min(n, 64))
+	for _, m := range dead.Members {
+		members += m.N
+	}
+	return members
+}
+
+// The servers accept no more than 1 MB in one request.
+func TestARoundWhoseRecordsTakeMoreThanOneRequestEnds(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		path := "/" + strings.Repeat("x", 64_000)
+		die := v.ofTheDead(path, 40)
+		g := zkbarrier.NewWaitGroup(calm(v), path)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		w := waits(ctx, g.WaitContext)
+		v.quiet()
+		requests := v.counted(func() {
+			die()
+			<-w.done
+		})
+		reports(t, 40, w.err)
+		require.LessOrEqual(t, requests, 40+12*6)
+		v.nothingLeft(path, "dead")
+		reports(t, 40, g.WaitContext(ctx))
+		g.Add(1)
+		g.Done()
+		require.NoError(t, g.WaitContext(ctx))
+	})
+}
+
+func TestOneOfManyWaitersReadsTheRecordsOfTheDead(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		const members, waiters = 200, 50
+		die := v.ofTheDead(groupPath, members)
+		var all []*attempt
+		for range waiters {
+			all = append(all, waits(context.Background(), zkbarrier.NewWaitGroup(calm(v), groupPath).WaitContext))
+		}
+		v.quiet()
+		n := v.counted(func() {
+			die()
+			for _, w := range all {
+				reports(t, members, v.failed(w))
+			}
+		})
+		t.Logf("%d requests", n)
+		// For each: two looks, the verdict, the refusal, another look, a watch, and the report.
+		require.LessOrEqual(t, n, waiters*16+members+5*members/16)
+		v.nothingLeft(groupPath, "dead")
+	})
+}
+
+// Whoever closes the round is cut off at any of its transactions. Who waits, adds, or is done goes on for him.
+func TestARoundThatIsClosedEndsThoughWhoeverRemovesItsRecordsDies(t *testing.T) {
+	for nth := 1; nth <= 5; nth++ {
+		for _, how := range []string{"waits", "adds", "done"} {
+			inProcess(t, func(t *testing.T, v *env) {
+				name := fmt.Sprintf("cut off at transaction %d, another one %s", nth, how)
+				die := v.ofTheDead(groupPath, 60)
+				first, other := calm(v), zkbarrier.NewWaitGroup(calm(v), groupPath)
+				lost, seen := first.ID(), atomic.Int32{}
+				v.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+					if q.Session == lost && (q.Op == zktest.Multi && int(seen.Add(1)) >= nth || int(seen.Load()) >= nth) {
+						return zktest.Verdict{Fate: zktest.LoseRequest}
+					}
+					return zktest.Verdict{}
+				})
+				w := waits(context.Background(), zkbarrier.NewWaitGroup(first, groupPath).WaitContext)
+				v.quiet()
+				die()
+				time.Sleep(time.Second)
+				require.True(t, w.pending(), name)
+				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+				defer cancel()
+				members := 2 * 60
+				switch how {
+				case "adds":
+					require.NoError(t, other.AddContext(ctx, 1), name)
+				case "done":
+					require.NoError(t, other.DoneContext(ctx), name)
+					if nth == 1 {
+						members-- // the round was open
+					}
+				}
+				if how == "adds" {
+					other.Done()
+				}
+				if how == "adds" && nth > 1 { // in the next round
+					require.NoError(t, other.WaitContext(ctx), name)
+				} else {
+					require.Equal(t, members, reports(t, 60, other.WaitContext(ctx)), name)
+				}
+				require.Equal(t, members, reports(t, 60, v.failed(w)), name)
+				v.nothingLeft(groupPath, "dead")
+			})
+		}
+	}
+}
