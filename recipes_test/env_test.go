@@ -36,6 +36,7 @@ type env struct {
 	admin   *zksync.Session // above the chroot, on real servers
 
 	adminCable cable
+	standstill time.Duration // of this process when the test began, on real servers
 
 	mu     sync.Mutex
 	cables map[*zksync.Session]*cable

@@ -22,7 +22,7 @@ import (
 // realEnv is a chroot of its own on real servers, removed at the end of the test.
 func realEnv(t *testing.T, servers string) *env {
 	t.Helper()
-	v := &env{t: t, servers: servers, chroot: "/recipes-" + rand.Text()}
+	v := &env{t: t, servers: servers, chroot: "/recipes-" + rand.Text(), standstill: standstill()}
 	ctx, cancel := context.WithTimeout(context.Background(), v.patience())
 	defer cancel()
 	admin, err := zksync.Connect(ctx, servers, zksync.WithTimeout(time.Minute), zksync.WithDialer(v.adminCable.dial))

@@ -1,6 +1,8 @@
 package recipes_test
 
 import (
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -16,13 +18,37 @@ const lifetime = 30 * time.Second
 
 // slack is by how much something may come later than it should. In virtual time that is what a call
 // may overrun its deadline by. Real time is for telling a call that ends by itself from one that waits
-// for the servers to end a session, which takes many times as long: a machine may be busy.
+// for the servers to end a session, which takes many times as long: a machine may be busy. What this process
+// was kept from running meanwhile comes on top, because no call can return in that time.
 func (v *env) slack() time.Duration {
 	if v.virtual {
 		return 100 * time.Millisecond
 	}
-	return time.Second
+	return time.Second + v.stoodStill()
 }
+
+// stoodStill is for how long this process was kept from running since the test began.
+func (v *env) stoodStill() time.Duration { return standstill() - v.standstill }
+
+// standstill is for how long this process was kept from running since the first call. A goroutine that does
+// nothing but sleep finds out: it adds up by how much it woke too late.
+var standstill = func() func() time.Duration {
+	var total atomic.Int64
+	observe := sync.OnceFunc(func() {
+		go func() {
+			const nap = 5 * time.Millisecond
+			for {
+				start := time.Now()
+				time.Sleep(nap)
+				total.Add(int64(time.Since(start) - nap))
+			}
+		}()
+	})
+	return func() time.Duration {
+		observe()
+		return time.Duration(total.Load())
+	}
+}()
 
 // ample is a deadline before which something has to happen. In real time that may take as long as a
 // server stands still.
