@@ -37,6 +37,11 @@ type Config struct {
 	// TLS, if not nil, gives every server a second port, for TLS: see [Server.SecureAddr].
 	TLS *TLS
 
+	// Networks puts each server into a network namespace of its own, and their clients (see
+	// [Ensemble.StartClient]) into another, so that what one sends to another can be cut off
+	// ([Ensemble.Cut]). It needs what [CanCut] looks for.
+	Networks bool
+
 	_ struct{} // fields will be added: name them
 }
 
@@ -105,7 +110,7 @@ func (c Config) file(id int, dataDir string, ports []int) string {
 	line("minSessionTimeout", 2*c.Tick.Milliseconds())
 	line("maxSessionTimeout", c.MaxSessionTimeout.Milliseconds())
 	line("dataDir", filepath.ToSlash(dataDir)) // a backslash is an escape in a properties file
-	line("clientPortAddress", loopback)
+	line("clientPortAddress", c.host(id))
 	line("clientPort", clientPort(ports, id))
 	line("maxClientCnxns", 0) // every client of a test has the same address
 	line("admin.enableServer", false)
@@ -125,7 +130,7 @@ func (c Config) file(id int, dataDir string, ports []int) string {
 	if c.Servers > 1 {
 		for i := 1; i <= c.Servers; i++ {
 			line(fmt.Sprintf("server.%d", i),
-				fmt.Sprintf("%s:%d:%d", loopback, quorumPort(ports, i), electionPort(ports, i)))
+				fmt.Sprintf("%s:%d:%d", c.host(i), quorumPort(ports, i), electionPort(ports, i)))
 		}
 	}
 	return b.String()
@@ -147,5 +152,13 @@ func clientPort(ports []int, id int) int   { return ports[(id-1)*portsPerServer]
 func quorumPort(ports []int, id int) int   { return ports[(id-1)*portsPerServer+1] }
 func electionPort(ports []int, id int) int { return ports[(id-1)*portsPerServer+2] }
 func securePort(ports []int, id int) int   { return ports[(id-1)*portsPerServer+3] }
+
+// host is where a server listens.
+func (c Config) host(id int) string {
+	if c.Networks {
+		return address(id)
+	}
+	return loopback
+}
 
 func loopbackAddr(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }

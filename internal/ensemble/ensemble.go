@@ -40,8 +40,10 @@ const (
 // All methods may be called concurrently.
 type Ensemble struct {
 	dir     string
+	lock    *os.File // says that dir is in use
 	servers []*Server
 	parent  *parent
+	network *network // nil unless the servers are in networks of their own
 	close   sync.Once
 	closed  error // written once under close
 }
@@ -79,13 +81,24 @@ func startOnce(ctx context.Context, cfg Config, in installation, reserve func(in
 		return nil, fmt.Errorf("ensemble: %w", err)
 	}
 	defer ports.release()
-	dir, err := os.MkdirTemp("", "zk-ensemble-")
+	dir, err := os.MkdirTemp("", dirPattern)
 	if err != nil {
 		return nil, fmt.Errorf("ensemble: %w", err)
 	}
 	e := &Ensemble{dir: dir, parent: newParent()}
+	if e.lock, err = lockFolder(dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("ensemble: %w", err), e.Close())
+	}
+	if cfg.Networks {
+		if e.network, err = newNetwork(cfg.Servers); err != nil {
+			return nil, errors.Join(err, e.Close())
+		}
+	}
 	for id := 1; id <= cfg.Servers; id++ {
 		s := newServer(id, filepath.Join(dir, fmt.Sprintf("server%d", id)), cfg, in, e.parent, ports.numbers)
+		if e.network != nil {
+			s.parent, s.ask = e.network.places[id], e.network.ask
+		}
 		if err := s.writeFiles(cfg, ports.numbers); err != nil {
 			return nil, errors.Join(fmt.Errorf("ensemble: %w", err), e.Close())
 		}
@@ -161,6 +174,9 @@ func (e *Ensemble) StartServers(ctx context.Context) error {
 	return e.launch(ctx, true)
 }
 
+// Dir returns the temporary folder of the ensemble, which is removed when it is closed.
+func (e *Ensemble) Dir() string { return e.dir }
+
 // Logs returns the last n lines that each server has logged, under a heading per server.
 func (e *Ensemble) Logs(n int) string {
 	var b strings.Builder
@@ -174,10 +190,20 @@ func (e *Ensemble) Logs(n int) string {
 // that could not be removed or a process that could not be killed.
 func (e *Ensemble) Close() error {
 	e.close.Do(func() {
-		e.parent.stop() // first, so that nothing starts behind our back
+		// First, so that nothing starts behind our back.
+		e.parent.stop()
+		for _, s := range e.servers {
+			s.parent.stop()
+		}
 		var errs []error
 		for _, s := range e.servers {
 			errs = append(errs, s.Kill())
+		}
+		if e.network != nil {
+			e.network.close()
+		}
+		if e.lock != nil {
+			e.lock.Close()
 		}
 		errs = append(errs, os.RemoveAll(e.dir))
 		e.closed = errors.Join(errs...)

@@ -35,7 +35,7 @@ var errNotServing = errors.New("server is not serving")
 func (s *Server) FourLetter(ctx context.Context, word string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, wordLimit)
 	defer cancel()
-	answer, err := ask(ctx, s.addr, word)
+	answer, err := s.ask(ctx, s.addr, word)
 	if ctx.Err() != nil && err != nil {
 		err = ctx.Err() // which the failed read only follows from
 	}

@@ -62,21 +62,57 @@ type parent struct {
 }
 
 func newParent() *parent {
-	p := &parent{work: make(chan func()), quit: make(chan struct{}), done: make(chan struct{})}
+	p := makeParent()
 	go func() {
 		defer close(p.done)
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		for {
-			select {
-			case f := <-p.work:
-				f()
-			case <-p.quit:
-				return
-			}
-		}
+		p.serve()
 	}()
 	return p
+}
+
+// newParentIn is newParent with a thread that enter has changed for good, so that no other goroutine may have it:
+// it ends with the parent.
+func newParentIn(enter func() error) (*parent, error) {
+	p := makeParent()
+	entered := make(chan error)
+	go func() {
+		defer close(p.done)
+		runtime.LockOSThread()
+		err := enter()
+		entered <- err
+		if err == nil {
+			p.serve()
+		}
+	}()
+	return p, <-entered
+}
+
+func makeParent() *parent {
+	return &parent{work: make(chan func()), quit: make(chan struct{}), done: make(chan struct{})}
+}
+
+func (p *parent) serve() {
+	for {
+		select {
+		case f := <-p.work:
+			f()
+		case <-p.quit:
+			return
+		}
+	}
+}
+
+// do runs f on the thread and returns what it returns.
+func (p *parent) do(f func() error) error {
+	result := make(chan error, 1)
+	select {
+	case p.work <- func() { result <- f() }:
+		return <-result
+	case <-p.done:
+		return errClosed
+	}
 }
 
 // stop returns when no process can be started any more.
@@ -98,13 +134,7 @@ func (p *parent) stopped() bool {
 func (p *parent) start(cmd *exec.Cmd, log *os.File) (*process, error) {
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = serverAttributes()
-	started := make(chan error, 1)
-	select {
-	case p.work <- func() { started <- cmd.Start() }:
-	case <-p.done:
-		return nil, errClosed
-	}
-	if err := <-started; err != nil {
+	if err := p.do(cmd.Start); err != nil {
 		return nil, err
 	}
 	proc := &process{cmd: cmd, exited: make(chan struct{})}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -21,6 +22,7 @@ var (
 type Server struct {
 	id     int
 	addr   string
+	ask    func(ctx context.Context, addr, word string) (string, error) // a four-letter word
 	secure string
 	dir    string
 	in     installation
@@ -36,8 +38,9 @@ type Server struct {
 func newServer(id int, dir string, cfg Config, in installation, p *parent, ports []int) *Server {
 	return &Server{
 		id:     id,
-		addr:   loopbackAddr(clientPort(ports, id)),
-		secure: loopbackAddr(securePort(ports, id)),
+		addr:   net.JoinHostPort(cfg.host(id), strconv.Itoa(clientPort(ports, id))),
+		ask:    ask,
+		secure: net.JoinHostPort(cfg.host(id), strconv.Itoa(securePort(ports, id))),
 		dir:    dir,
 		in:     in,
 		heapMB: cfg.HeapMB,

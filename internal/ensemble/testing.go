@@ -31,7 +31,7 @@ func Require(t testing.TB) {
 	err := installed()
 	switch {
 	case err == nil:
-	case !errors.Is(err, ErrNotInstalled) || required():
+	case !errors.Is(err, ErrNotInstalled) || Required():
 		t.Fatal(err)
 	default:
 		// The one skip that the house allows: "go test ./..." shall work with nothing but Go, and
@@ -40,7 +40,9 @@ func Require(t testing.TB) {
 	}
 }
 
-func required() bool {
+// Required tells whether the environment says that a test that needs real servers, or what else can be installed, must
+// run.
+func Required() bool {
 	return os.Getenv("CI") == "true" || os.Getenv(RequireEnv) == "1" || os.Getenv(EnsembleEnv) != ""
 }
 
@@ -55,6 +57,9 @@ func ForTest(t testing.TB, n int) *Ensemble {
 func ForTestConfig(t testing.TB, cfg Config) *Ensemble {
 	t.Helper()
 	Require(t)
+	for _, dir := range RemoveLeftovers() {
+		t.Logf("removed %s, which a run that was killed had left", dir)
+	}
 	e, err := Start(t.Context(), cfg)
 	if err != nil {
 		var failed *StartError
