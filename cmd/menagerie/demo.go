@@ -31,13 +31,14 @@ const demoPatience = time.Minute
 func (a *app) demoCommand() *cobra.Command {
 	workers, rounds := count(4), count(100)
 	var kill, asJSON bool
+	var limit positiveDuration
 	cmd := &cobra.Command{
-		Use:   "demo [--workers N] [--rounds N] [--kill] [--json]",
+		Use:   "demo [--workers N] [--rounds N | --for DURATION] [--kill] [--json]",
 		Short: "Watch several processes take turns under one lock",
 		Long: `Starts N worker processes that increment one unprotected file under one lock, and then meet.
 
 With --kill one of them gets SIGKILL in the middle of its hold; another process takes its
-place. You may also kill workers yourself. At the end there is a verdict: the counter must be
+place. You may also kill workers yourself, or servers. At the end there is a verdict: the counter must be
 exact, no two holds may have overlapped, and every grant must have had a greater token than
 the one before. Exit code 1 if not.
 
@@ -56,7 +57,10 @@ unless --timeout is given. --json makes the last line of standard output an obje
 			if !cmd.Flags().Changed("timeout") {
 				a.timeout = positiveDuration(demoTimeout)
 			}
-			cfg := demo.Config{Workers: int(workers), Rounds: int(rounds), Kill: kill, Out: a.stdout}
+			cfg := demo.Config{Workers: int(workers), Rounds: int(rounds), For: limit.value(), Kill: kill, Out: a.stdout}
+			if cmd.Flags().Changed("for") {
+				cfg.Rounds = demo.MaxRounds
+			}
 			if asJSON {
 				cfg.Out = a.stderr
 			}
@@ -65,6 +69,8 @@ unless --timeout is given. --json makes the last line of standard output an obje
 	}
 	cmd.Flags().Var(&workers, "workers", "number `N` of worker processes")
 	cmd.Flags().Var(&rounds, "rounds", "increments `N` of each worker")
+	cmd.Flags().Var(&limit, "for", "go on for a `DURATION` instead, however many rounds that is")
+	cmd.MarkFlagsMutuallyExclusive("rounds", "for")
 	cmd.Flags().BoolVar(&kill, "kill", false, "kill one holder in the middle of its hold")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON on the last line of standard output, progress on standard error")
 	return cmd
@@ -102,8 +108,12 @@ func (a *app) demo(cmd *cobra.Command, cfg demo.Config, asJSON bool) error {
 		return worker
 	}
 	defer removeNode(s, chroot(a.servers)+cfg.Path)
-	fmt.Fprintf(cfg.Out, "%d processes, %d rounds each, one unprotected file, one lock: %s on %s (session timeout %v)\n",
-		cfg.Workers, cfg.Rounds, cfg.Path, a.servers, s.Timeout())
+	howLong := fmt.Sprintf("%d rounds each", cfg.Rounds)
+	if cfg.For > 0 {
+		howLong = fmt.Sprintf("for %v", cfg.For)
+	}
+	fmt.Fprintf(cfg.Out, "%d processes, %s, one unprotected file, one lock: %s on %s (session timeout %v)\n",
+		cfg.Workers, howLong, cfg.Path, a.servers, s.Timeout())
 	result, err := demo.Run(ctx, cfg)
 	if err != nil {
 		return demoError(err, a.servers)

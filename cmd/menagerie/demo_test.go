@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -152,4 +153,23 @@ func requireEmpty(t *testing.T, dir string) {
 	require.Empty(t, left)
 	_, err = os.Stat(dir)
 	require.NoError(t, err)
+}
+
+func TestADemoForAWhileEndsThenWithHoweverManyRounds(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	start := time.Now()
+	p := run(t, "demo", "--workers", "3", "--for", "1s", "--json", "--timeout", "3s", "--servers", s.addr)
+	require.Equal(t, 0, p.wait(), p.stderr.String())
+	require.GreaterOrEqual(t, time.Since(start), time.Second)
+	require.Contains(t, p.stderr.String(), "3 processes, for 1s")
+	require.Contains(t, p.stderr.String(), "all 3 workers have met")
+	r := p.lastLine()
+	require.GreaterOrEqual(t, r.Counter, 3, "each has one round at least, to read how many it has done")
+	require.Equal(t, demoResult{Workers: 3, Rounds: r.Rounds, Expected: r.Counter, Counter: r.Counter, TokensMonotonic: true}, r)
+}
+
+func TestADemoIsLimitedByRoundsOrByTime(t *testing.T) {
+	t.Parallel()
+	run(t, "demo", "--rounds", "5", "--for", "1s").failed(2, "[rounds for]")
 }

@@ -12,6 +12,9 @@ import (
 	"time"
 )
 
+// earlyRound is the round of which a holder is killed where nobody knows how many rounds there will be.
+const earlyRound = 5
+
 // ErrStalled is returned when nothing has happened for so long that nothing will.
 var ErrStalled = errors.New("demo: no progress")
 
@@ -24,6 +27,8 @@ type Config struct {
 
 	Workers int
 	Rounds  int
+	// For is after how long the workers begin no more rounds, however many they have done; 0 is never.
+	For time.Duration
 	// Kill has one holder killed in the middle of its hold.
 	Kill bool
 	// Patience is how long nothing may happen; it covers a restart of the servers.
@@ -46,6 +51,7 @@ type demo struct {
 	team     []*process // by worker
 	alive    int        // processes that have not been waited for
 	killed   int
+	enough   bool // no more rounds
 	released bool // the meeting has taken place
 	// victim is the worker that is killed while it holds, in its round haltRound; -1 for
 	// none (any more).
@@ -76,6 +82,9 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 	if cfg.Kill {
 		d.victim = rand.IntN(cfg.Workers)
 		d.haltRound = (cfg.Rounds + 1) / 2
+		if cfg.For > 0 {
+			d.haltRound = min(d.haltRound, earlyRound)
+		}
 		d.haltStage = []string{beforeWrite, afterWrite}[rand.IntN(2)]
 	}
 	err = d.play(ctx)
@@ -96,12 +105,18 @@ func (d *demo) play(ctx context.Context) error {
 	}
 	stalled := time.NewTimer(d.cfg.Patience)
 	defer stalled.Stop()
+	var over <-chan time.Time
+	if d.cfg.For > 0 {
+		over = time.After(d.cfg.For)
+	}
 	for d.alive > 0 {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-stalled.C:
-			return fmt.Errorf("%w for %v, %d of %d rounds done", ErrStalled, d.cfg.Patience, d.done(), d.expected())
+			return fmt.Errorf("%w for %v, %s rounds done", ErrStalled, d.cfg.Patience, share(d.done(), " of ", d.goal()))
+		case <-over:
+			d.callItEnough()
 		case m := <-d.messages:
 			if !m.ended {
 				stalled.Reset(d.cfg.Patience)
@@ -132,7 +147,19 @@ func (d *demo) start(i int) error {
 	}
 	d.team[i] = p
 	d.alive++
+	if d.enough {
+		p.enough()
+	}
 	return nil
+}
+
+// callItEnough has all workers begin no more rounds.
+func (d *demo) callItEnough() {
+	d.enough = true
+	d.screen.note("time is over after %d rounds", d.done())
+	for _, p := range d.team {
+		p.enough()
+	}
 }
 
 func (d *demo) hear(m message) error {
@@ -143,7 +170,7 @@ func (d *demo) hear(m message) error {
 		return d.ended(p, m.err)
 	case m.word == wordRound:
 		p.rounds = m.n
-		d.screen.progress(d.done(), d.expected(), d.alive)
+		d.screen.progress(d.done(), d.goal(), d.alive)
 	case m.word == wordHolding:
 		d.screen.note("worker %d (pid %d) holds the lock in round %d, %s its write: killing it with SIGKILL",
 			p.index, p.pid(), m.n, d.haltStage)
@@ -152,7 +179,7 @@ func (d *demo) hear(m message) error {
 	case m.word == wordLost:
 		d.screen.note("worker %d (pid %d) lost its lease: the lock may be somebody else's by now", p.index, p.pid())
 	case m.word == wordMeet:
-		p.arrived, p.rounds = true, d.cfg.Rounds
+		p.arrived, p.rounds = true, m.n
 		d.meet()
 	}
 	return nil
@@ -222,7 +249,21 @@ func (d *demo) dismissAll() {
 	}
 }
 
-func (d *demo) expected() int { return d.cfg.Workers * d.cfg.Rounds }
+// goal is how many rounds there will be, 0 if nobody knows.
+func (d *demo) goal() int {
+	if d.cfg.For > 0 {
+		return 0
+	}
+	return d.cfg.Workers * d.cfg.Rounds
+}
+
+// expected is what the counter must be at the end.
+func (d *demo) expected() int {
+	if d.enough {
+		return d.done()
+	}
+	return d.cfg.Workers * d.cfg.Rounds
+}
 
 func (d *demo) done() int {
 	sum := 0

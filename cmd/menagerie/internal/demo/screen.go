@@ -3,6 +3,7 @@ package demo
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 )
 
@@ -27,18 +28,26 @@ func (s *screen) note(format string, args ...any) {
 	fmt.Fprintf(s.w, format+"\n", args...)
 }
 
-// progress shows how much is done.
-func (s *screen) progress(done, expected, alive int) {
+// share is how much is done of a goal, if there is one.
+func share(done int, of string, goal int) string {
+	if goal == 0 {
+		return strconv.Itoa(done)
+	}
+	return fmt.Sprintf("%d%s%d", done, of, goal)
+}
+
+// progress shows how much is done. A goal of 0 is none.
+func (s *screen) progress(done, goal, alive int) {
 	every := 2 * time.Second
 	if s.live {
 		every = 100 * time.Millisecond
 	}
 	now := time.Now()
-	if now.Sub(s.shown) < every && done < expected {
+	if now.Sub(s.shown) < every && done != goal {
 		return
 	}
 	s.shown = now
-	line := fmt.Sprintf("  %d/%d rounds, %d processes, %.1fs", done, expected, alive, now.Sub(s.started).Seconds())
+	line := fmt.Sprintf("  %s rounds, %d processes, %.1fs", share(done, "/", goal), alive, now.Sub(s.started).Seconds())
 	if !s.live {
 		fmt.Fprintln(s.w, line)
 		return

@@ -15,7 +15,8 @@ const (
 	wordRound   = "round"   // a round is done
 	wordHolding = "holding" // holding, and waiting to be killed
 	wordLost    = "lost"    // a lease was lost, the round will be repeated
-	wordMeet    = "meet"    // all rounds are done, waiting for the others
+	wordMeet    = "meet"    // so many rounds are done and no more will be, waiting for the others
+	wordEnough  = "enough"  // to the worker: no more rounds
 	wordGo      = "go"      // to the worker: everybody is here
 )
 
@@ -80,6 +81,9 @@ func (p *process) kill() { _ = p.cmd.Process.Kill() }
 
 // dismiss tells the worker that the demo is over.
 func (p *process) dismiss() { _ = p.in.Close() }
+
+// enough has the worker begin no more rounds.
+func (p *process) enough() { _, _ = io.WriteString(p.in, wordEnough+"\n") }
 
 // release ends the meeting for this worker.
 func (p *process) release() { _, _ = io.WriteString(p.in, wordGo+"\n") }

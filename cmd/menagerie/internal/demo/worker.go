@@ -60,27 +60,26 @@ type worker struct {
 	// would hide a lost increment.
 	rounds  int
 	unknown bool
+	// enough is closed when no more rounds shall begin, met when all have met.
+	enough chan struct{}
+	met    chan struct{}
 }
 
 // Work is the life of a worker process: its rounds, then the meeting. It tells the parent
-// on out what happens, one word and a number per line, and hears from it on in: "go" is the
-// end of the meeting, the end of the stream is the end of the demo.
+// on out what happens, one word and a number per line, and hears from it on in: "enough" is the end of the
+// rounds, "go" the end of the meeting, the end of the stream the end of the demo.
 func Work(ctx context.Context, cfg WorkerConfig, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	met := make(chan struct{})
-	go func() {
-		defer cancel()
-		if line, _ := bufio.NewReader(in).ReadString('\n'); line == wordGo+"\n" {
-			close(met)
-			return
-		}
-	}()
 	w, err := newWorker(cfg, out)
 	if err != nil {
 		return err
 	}
 	defer w.close()
+	go func() {
+		defer cancel()
+		w.listen(in)
+	}()
 	opts := slices.Concat(cfg.Options, []zksync.Option{
 		zksync.WithTimeout(cfg.Timeout), zksync.WithName(fmt.Sprintf("demo worker %d", cfg.Index)),
 	})
@@ -90,22 +89,38 @@ func Work(ctx context.Context, cfg WorkerConfig, in io.Reader, out io.Writer) er
 	}
 	defer s.Close()
 	w.mutex = zksync.NewMutex(s, cfg.Path)
-	for w.unknown || w.rounds < cfg.Rounds {
+	for w.unknown || w.rounds < cfg.Rounds && !isClosed(w.enough) {
 		if err := w.round(ctx); err != nil {
 			return err
 		}
 	}
-	w.say(wordMeet, 0)
-	select {
-	case <-met:
+	w.say(wordMeet, w.rounds)
+	<-ctx.Done()
+	if isClosed(w.met) {
 		return nil
-	case <-ctx.Done():
-		select {
-		case <-met: // the meeting and the end of the context come together
-			return nil
-		default:
-			return ctx.Err()
+	}
+	return ctx.Err()
+}
+
+// listen hears what the parent says, up to the end of the meeting.
+func (w *worker) listen(in io.Reader) {
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		switch lines.Text() {
+		case wordEnough:
+			close(w.enough)
+		case wordGo:
+			close(w.met)
+			return
 		}
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -119,7 +134,10 @@ func newWorker(cfg WorkerConfig, out io.Writer) (*worker, error) {
 		_ = file.close()
 		return nil, err
 	}
-	return &worker{cfg: cfg, out: out, file: file, journal: journal, unknown: true}, nil
+	return &worker{
+		cfg: cfg, out: out, file: file, journal: journal, unknown: true,
+		enough: make(chan struct{}), met: make(chan struct{}),
+	}, nil
 }
 
 func (w *worker) close() {
