@@ -37,7 +37,7 @@ build: ## compile everything; the commands go to bin
 	$(GO) build -o bin/ ./...
 
 .PHONY: test
-test: compiler zookeeper ## all tests with the race detector: in-process, and beside that on three real servers
+test: compiler zookeeper network ## all tests with the race detector: in-process, and beside that on three real servers
 	$(GO) test -race -c -o /dev/null ./recipes_test # which both need
 	MENAGERIE_REQUIRE_ENSEMBLE=1 $(MAKE) -j 2 test-race test-ensemble
 
@@ -55,6 +55,15 @@ test-ensemble: compiler zookeeper ## the recipes' tests with -race on three real
 
 # How many generated programs "make conformance" compares.
 PROGRAMS ?= 2000
+
+# How long "make chaos" lasts, and which faults in which order: by default others each time.
+CHAOS ?= 3m
+CHAOS_SEED ?=
+
+.PHONY: chaos
+chaos: compiler zookeeper network ## a demo on three real servers while they are killed, frozen and cut off
+	MENAGERIE_REQUIRE_ENSEMBLE=1 MENAGERIE_CHAOS=$(CHAOS) MENAGERIE_CHAOS_SEED=$(CHAOS_SEED) \
+		$(GO) test -race -count=$(COUNT) -timeout=1h -v -run 'TestDemoIsRightThroughChaosAmongThreeRealServers' $(TESTFLAGS) ./cmd/menagerie
 
 .PHONY: conformance
 conformance: zookeeper ## the in-process server against a real one: every scenario and 2000 programs
@@ -85,6 +94,11 @@ compiler:
 zookeeper:
 	@$(GO) build -o bin/ensemble ./internal/ensemble/cmd/ensemble
 	@bin/ensemble -install-only || { echo "without ZooKeeper: make test-unit" >&2; exit 1; }
+
+# The chaos test cuts connections if it is root: without that it only kills and freezes servers, and says so.
+.PHONY: network
+network:
+	@test "$$(id -u)" != 0 || .ci/apt-install ip iproute2
 
 # Built rather than run by "go tool", which would want the tools in the root module's go.mod.
 bin/staticcheck: tools/go.mod tools/go.sum

@@ -124,12 +124,18 @@ func start(t *testing.T, args ...string) *program {
 // startWith is start with more environment variables.
 func startWith(t *testing.T, env []string, args ...string) *program {
 	t.Helper()
+	return startBy((*exec.Cmd).Start, t, env, args...)
+}
+
+// startBy is startWith for programs that somebody else starts.
+func startBy(starter func(*exec.Cmd) error, t *testing.T, env []string, args ...string) *program {
+	t.Helper()
 	p := &program{t: t, cmd: exec.Command(binary, args...), done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	// CMD may leave a process behind that has the pipes open.
 	p.cmd.WaitDelay = 5 * time.Second
-	require.NoError(t, p.cmd.Start())
+	require.NoError(t, starter(p.cmd))
 	go func() {
 		defer close(p.done)
 		_ = p.cmd.Wait() // the exit code tells
