@@ -29,9 +29,20 @@ var (
 // session has asked for was done in the order in which it was asked.
 func TestAfterAnyStormOfFaultsEveryClientIsServedInOrder(t *testing.T) {
 	t.Parallel()
+	eachStorm(t, 1)
+}
+
+// In an ensemble what is left of a session at a member that it has left may run when it comes back, or be refused: there the order is
+// not looked at.
+func TestAfterAnyStormOfFaultsOverAnEnsembleEveryClientIsServed(t *testing.T) {
+	t.Parallel()
+	eachStorm(t, 3)
+}
+
+func eachStorm(t *testing.T, members int) {
 	for seed := range *stormSeeds {
 		seed += *stormFirst
-		synctest.Test(t, func(t *testing.T) { newStorm(t, seed).run() })
+		synctest.Test(t, func(t *testing.T) { newStorm(t, seed, members).run() })
 		if t.Failed() {
 			t.Fatalf("seed %d: -storm %[1]d -storms 1 repeats it", seed)
 		}
@@ -42,14 +53,15 @@ func TestAfterAnyStormOfFaultsEveryClientIsServedInOrder(t *testing.T) {
 type storm struct {
 	t       *testing.T
 	luck    *rand.Rand
-	srv     *zktest.Server
+	e       *zktest.Ensemble // nil for one server on its own
+	srv     *zktest.Server   // or the member that the next fault is to meet
 	clients []*stormClient
 	undo    []func()
 	story   []string
 	start   time.Time
 }
 
-func newStorm(t *testing.T, seed int) *storm {
+func newStorm(t *testing.T, seed, members int) *storm {
 	s := &storm{t: t, luck: rand.New(rand.NewPCG(uint64(seed), 0)), start: time.Now()}
 	var opts []zktest.Option
 	if s.luck.IntN(3) == 0 {
@@ -58,11 +70,18 @@ func newStorm(t *testing.T, seed int) *storm {
 	if s.luck.IntN(3) == 0 {
 		opts = append(opts, zktest.WithReordering(time.Duration(1+s.luck.IntN(100))*time.Millisecond), zktest.WithSeed(uint64(seed)))
 	}
-	s.srv = zktest.Run(t, opts...)
+	connect := func(timeout time.Duration) *zk.Conn { return s.e.Connect(t, timeout) }
+	if members > 1 {
+		s.e = zktest.RunEnsemble(t, members, append(opts, zktest.WithTick(time.Second))...)
+		s.srv = s.e.Server(0)
+	} else {
+		s.srv = zktest.Run(t, opts...)
+		connect = func(timeout time.Duration) *zk.Conn { return s.srv.Connect(t, timeout) }
+	}
 	for i := range 1 + s.luck.IntN(4) {
 		timeout := []time.Duration{2, 4, 10, 60}[s.luck.IntN(4)] * time.Second
 		s.clients = append(s.clients, &stormClient{
-			i: i, conn: s.srv.Connect(t, timeout), luck: rand.New(rand.NewPCG(uint64(seed), uint64(1+i))), over: make(chan struct{}),
+			i: i, conn: connect(timeout), luck: rand.New(rand.NewPCG(uint64(seed), uint64(1+i))), over: make(chan struct{}),
 		})
 	}
 	return s
@@ -144,7 +163,9 @@ func (s *storm) run() {
 			s.fail("client %d is answered after %v: %v", c.i, took, err)
 		}
 	}
-	s.checkOrder()
+	if s.e == nil {
+		s.checkOrder()
+	}
 	time.Sleep(70 * time.Second) // sessions whose begin no client has heard of end
 }
 
@@ -161,129 +182,6 @@ func (s *storm) fail(format string, args ...any) {
 	for _, c := range s.clients {
 		c.stop.Store(true)
 	}
-}
-
-// step begins or ends a fault, or lets time pass.
-func (s *storm) step() {
-	c := s.clients[s.luck.IntN(len(s.clients))]
-	id := c.conn.SessionID()
-	switch k := s.luck.IntN(20); {
-	case k < 6:
-		d := time.Duration(s.luck.IntN(1500)) * time.Millisecond
-		s.say("wait %v", d)
-		time.Sleep(d)
-	case k < 10:
-		if len(s.undo) > 0 {
-			s.end(s.luck.IntN(len(s.undo)))
-		}
-	case k < 14:
-		s.intercept(id)
-	case k < 16:
-		s.say("disconnect %d", c.i)
-		s.srv.Disconnect(id)
-	default:
-		s.fault(c, id)
-	}
-	if s.luck.IntN(2) == 0 {
-		synctest.Wait()
-	}
-}
-
-func (s *storm) end(i int) {
-	f := s.undo[i]
-	s.undo = append(s.undo[:i:i], s.undo[i+1:]...)
-	f()
-}
-
-func (s *storm) ends(what string, f func()) {
-	s.undo = append(s.undo, func() {
-		s.say("end of %s", what)
-		f()
-	})
-}
-
-func (s *storm) fault(c *stormClient, id int64) {
-	d := time.Duration(s.luck.IntN(800)) * time.Millisecond
-	what := fmt.Sprintf("%s %d", []string{
-		"freeze", "freeze", "freeze", "stop", "restart", "partition", "drop requests of", "drop replies of", "delay", "refuse", "expire",
-	}[s.luck.IntN(11)], c.i)
-	s.say("%s", what)
-	switch strings.Fields(what)[0] {
-	case "freeze":
-		s.ends(what, s.srv.Freeze())
-	case "stop":
-		s.srv.Stop()
-		s.ends(what, s.srv.Restart)
-	case "restart":
-		s.srv.Restart()
-	case "partition":
-		s.ends(what, s.srv.Partition(id))
-	case "drop":
-		if strings.Contains(what, "requests") {
-			s.ends(what, s.srv.DropRequests(id))
-		} else {
-			s.ends(what, s.srv.DropReplies(id))
-		}
-	case "delay":
-		s.srv.Delay(id, d, d/2)
-		s.ends(what, func() { s.srv.Delay(id, 0, 0) })
-	case "refuse":
-		s.ends(what, s.srv.Refuse())
-	case "expire":
-		go s.srv.Expire(id) // it waits for a thaw
-	}
-}
-
-// intercept puts a rule to work that says any of all that a rule can say.
-func (s *storm) intercept(id int64) {
-	op := []zktest.Op{
-		zktest.Any, zktest.Any, zktest.Create, zktest.Delete, zktest.Exists, zktest.GetData, zktest.Multi, zktest.Connect,
-		zktest.Ping, zktest.SetWatches, zktest.CloseSession,
-	}[s.luck.IntN(11)]
-	rule := zktest.On(op, "**")
-	what := fmt.Sprintf("rule On(%v)", op)
-	put := func(text string, f func()) {
-		what += text
-		f()
-	}
-	if s.luck.IntN(2) == 0 {
-		n := 1 + s.luck.IntN(3)
-		put(fmt.Sprintf(".Times(%d)", n), func() { rule.Times(n) })
-	}
-	if s.luck.IntN(3) == 0 {
-		n := 1 + s.luck.IntN(4)
-		put(fmt.Sprintf(".Nth(%d)", n), func() { rule.Nth(n) })
-	}
-	if s.luck.IntN(3) == 0 {
-		put(".Session", func() { rule.Session(id) })
-	}
-	switch s.luck.IntN(8) {
-	case 0:
-		put(".LoseRequest()", func() { rule.LoseRequest() })
-	case 1, 2:
-		put(".LoseReply()", func() { rule.LoseReply() })
-	case 3:
-		put(".Duplicate()", func() { rule.Duplicate() })
-	case 4:
-		put(".Error(-4)", func() { rule.Error(-4) })
-	}
-	d := time.Duration(1+s.luck.IntN(3000)) * time.Millisecond
-	switch s.luck.IntN(6) {
-	case 0:
-		put(".Hold()", func() { rule.Hold() })
-	case 1:
-		put(".Hold().Queued()", func() { rule.Hold().Queued() })
-	case 2:
-		put(fmt.Sprintf(".Delay(%v)", d), func() { rule.Delay(d) })
-	case 3, 4:
-		put(fmt.Sprintf(".Delay(%v).Queued()", d), func() { rule.Delay(d).Queued() })
-	}
-	if s.luck.IntN(4) == 0 {
-		put(fmt.Sprintf(".DelayReply(%v)", d), func() { rule.DelayReply(d) })
-	}
-	s.say("%s", what)
-	in := s.srv.Intercept(rule)
-	s.ends(what, in.Remove)
 }
 
 // checkOrder requires that the requests of each session ran in the order in which its client made them. What was lost or dropped did not run.
