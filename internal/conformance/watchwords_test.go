@@ -69,6 +69,8 @@ var variable = []struct {
 	// A real server counts a packet a moment after it has left, and then listens again.
 	{regexp.MustCompile(`\[\d\]\(queued=\d+`), "[N](queued=N"},
 	{regexp.MustCompile(`(sent=|Sent: )\d+`), "${1}N"},
+	// It also counts a request a moment after it has handed it on, so one that is done already may be missing.
+	{regexp.MustCompile(`^Outstanding: -\d+`), "Outstanding: 0"},
 	{regexp.MustCompile(`^(Zookeeper version:|Latency min/avg/max:) .*`), "$1 ..."},
 	{regexp.MustCompile(`^\d+ expire at .*`), "expire:"}, // one tick's, or two
 	{regexp.MustCompile(`Session Sets \(\d+\)`), "Session Sets (n)"},
