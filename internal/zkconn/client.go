@@ -170,11 +170,9 @@ func (c *Client) newest() *Epoch {
 
 // Current is the newest epoch that had a session, connected or not; nil if none had.
 func (c *Client) Current() *Epoch {
-	e := c.newest()
-	if e == nil || e.ID() == 0 {
-		return nil
-	}
-	return e
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.entered
 }
 
 // refuse records that trying again is pointless.
