@@ -211,6 +211,7 @@ func (c *cohort) release(l *Lease, grace time.Duration) {
 		c.mu.Unlock()
 	case len(c.waiters) > 0:
 		old := c.place
+		old.gone.Store(true) // its removal, which is part of that request, is told before the answer
 		c.place = nil
 		c.startJoin(old, nil)
 		c.mu.Unlock()

@@ -9,14 +9,15 @@ import (
 // kept are the holds of a read-write lock that began in the form without leases, from the grant to
 // the Unlock. One that was lost meanwhile keeps out whoever of this process would conflict with it, because its
 // critical section runs on, whatever the servers say, and shares this process's memory. Writers keep
-// each other out by the hold that stays in the cohort; this is for the rest.
+// each other out by the hold that stays in the cohort; this is for a reader and a writer.
 //
 // Whoever is granted waits here behind them. While none is lost nobody ever does: the servers
 // have excluded already.
 type kept struct {
-	mu    sync.Mutex
-	holds map[*Lease]struct{}
-	freed chan struct{} // closed when one of them is unlocked
+	mu      sync.Mutex
+	holds   map[*Lease]struct{}
+	writers int           // how many of them are no reads
+	freed   chan struct{} // closed when one of them is unlocked; nil while nobody waits for that
 }
 
 // errLostInside means that a lease was lost while it waited for a hold that had been lost before.
@@ -30,9 +31,12 @@ func (k *kept) add(l *Lease) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.holds == nil {
-		k.holds, k.freed = make(map[*Lease]struct{}), make(chan struct{})
+		k.holds = make(map[*Lease]struct{})
 	}
 	k.holds[l] = struct{}{}
+	if l.p.q.kind != KindRead {
+		k.writers++
+	}
 }
 
 // remove is the Unlock of l, before the servers know of it.
@@ -42,10 +46,16 @@ func (k *kept) remove(l *Lease) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if _, ok := k.holds[l]; ok {
-		delete(k.holds, l)
+	if _, ok := k.holds[l]; !ok {
+		return
+	}
+	delete(k.holds, l)
+	if l.p.q.kind != KindRead {
+		k.writers--
+	}
+	if k.freed != nil {
 		close(k.freed)
-		k.freed = make(chan struct{})
+		k.freed = nil
 	}
 }
 
@@ -57,12 +67,19 @@ func (k *kept) against(kind Kind, l *Lease) <-chan struct{} {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for h := range k.holds {
-		if h != l && (kind != KindRead || h.p.q.kind != KindRead) {
-			return k.freed
-		}
+	n := len(k.holds)
+	if kind == KindRead {
+		n = k.writers
+	} else if _, own := k.holds[l]; own {
+		n--
 	}
-	return nil
+	if n == 0 {
+		return nil
+	}
+	if k.freed == nil {
+		k.freed = make(chan struct{})
+	}
+	return k.freed
 }
 
 // admit waits, with a lease that was just granted, for the holds of this process that still run,

@@ -67,17 +67,19 @@ func (p *place) watchOwn() {
 // setWatch looks at the node, as soon as there is a connection, and has it watched if it is there.
 func (p *place) setWatch() {
 	ctx := p.q.s.ctx
+	var pace enter.Pace
 	for p.e.Await(ctx) == nil && !p.gone.Load() {
 		_, err := p.e.Watch(ctx, p.node, p.hear)
 		switch {
+		case err == nil:
+			return
 		case errors.Is(err, zk.ErrNoNode):
 			p.vanished()
-		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
-			if enter.Sleep(ctx, p.e, lookAgain) == nil {
-				continue
-			}
+			return
 		}
-		return // watched, or gone, or the epoch or the session ended
+		if pace.Rest(ctx, p.e) != nil {
+			return // the epoch or the session ended
+		}
 	}
 }
 

@@ -14,9 +14,11 @@ type Pace struct {
 	// Free is how often there is no pause: what was in the way has been dealt with, mostly.
 	Free  int
 	pause time.Duration
+	last  time.Time // when the newest pause ended
 }
 
-// Rest waits before another attempt: 5 ms at first, then twice as long each time, up to a second.
+// Rest waits before another attempt: 5 ms at first, then twice as long each time, up to a second; 5 ms again
+// after an attempt that took a second, which is a pause by itself.
 // It returns early, with an error, when ctx or the epoch e of the last attempt ends; e may be nil. In
 // the next epoch things are different, so that is no reason to wait.
 func (p *Pace) Rest(ctx context.Context, e *zkconn.Epoch) error {
@@ -24,6 +26,10 @@ func (p *Pace) Rest(ctx context.Context, e *zkconn.Epoch) error {
 		p.Free--
 		return nil
 	}
+	if time.Since(p.last) >= time.Second {
+		p.pause = 0
+	}
 	p.pause = min(max(2*p.pause, 5*time.Millisecond), time.Second)
+	defer func() { p.last = time.Now() }()
 	return Sleep(ctx, e, p.pause)
 }

@@ -198,11 +198,12 @@ func (e *Epoch) link(up bool) {
 	}
 	e.mu.Unlock()
 	if up {
-		e.client.linked(e, e.conn.Server())
+		log := e.client.linked(e, e.conn.Server())
 		e.client.connected(e)
+		log()
 	} else {
 		e.client.suspended(e)
-		e.client.unlinked(e.conn.Server(), errDetached)
+		e.client.unlinked(e.conn.Server(), errDetached)()
 	}
 }
 
@@ -238,7 +239,7 @@ func (e *Epoch) adoptedWatch(key watchKey) {
 func (e *Epoch) armAdopted(key watchKey) (names []string, err error) {
 	conn, err := e.usable()
 	if err != nil {
-		e.hub.fire(key, Cut)
+		e.cutLater(key)
 		return nil, err
 	}
 	var ch <-chan zk.Event
@@ -246,13 +247,22 @@ func (e *Epoch) armAdopted(key watchKey) (names []string, err error) {
 		names, _, ch, err = conn.ChildrenW(key.path)
 	} else {
 		_, _, ch, err = conn.GetW(key.path)
+		if errors.Is(err, zk.ErrNoAuth) { // exists needs no permission
+			var there bool
+			if there, _, ch, err = conn.ExistsW(key.path); err == nil && !there {
+				err = zk.ErrNoNode
+			}
+		}
+	}
+	if conn.SessionID() != e.id {
+		e.replaced()
 	}
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		e.hub.fire(key, Gone)
 		return nil, err
 	case err != nil:
-		e.hub.fire(key, Cut)
+		e.cutLater(key)
 		return nil, classify(err)
 	}
 	e.client.background(func() {
@@ -273,4 +283,12 @@ func newsOf(t zk.EventType) News {
 		return Changed
 	}
 	return Cut // the session ended, or the connection was closed
+}
+
+// cutLater tells of a watch that could not be set, when attend has had time to see whether the connection is gone.
+func (e *Epoch) cutLater(key watchKey) {
+	ctx, stop := e.client.untilStopping(context.Background())
+	defer stop()
+	_ = e.pause(ctx, e.client.glance())
+	e.hub.fire(key, Cut)
 }

@@ -57,33 +57,36 @@ func (c *Client) failed(server string, cause error) {
 	c.cfg.Logger.Log(context.Background(), level, "cannot connect", "server", server, "error", cause)
 }
 
-// linked is told of every connection that is past its handshake.
-func (c *Client) linked(e *Epoch, server string) {
+// linked is told of every connection that is past its handshake. What it returns logs that. It is called
+// without any lock: the logger is the user's, may block, and may close the session.
+func (c *Client) linked(e *Epoch, server string) (log func()) {
 	c.mu.Lock()
 	a := &c.tries
 	again, down := a.up, a.down
-	a.since, a.known, a.up, a.down = time.Time{}, false, true, time.Time{}
+	*a = dialLog{up: true}
 	c.mu.Unlock()
 	args := []any{"server", server, "session", sessionID(e.ID())}
-	if !again {
-		c.cfg.Logger.Debug("connected", args...)
-	} else if !down.IsZero() {
-		c.cfg.Logger.Info("connected again", append(args, "after", shown(time.Since(down)))...)
+	switch {
+	case !again:
+		return func() { c.cfg.Logger.Debug("connected", args...) }
+	case !down.IsZero():
+		args = append(args, "after", shown(time.Since(down)))
+		return func() { c.cfg.Logger.Info("connected again", args...) }
 	}
+	return func() {}
 }
 
-// unlinked is told of the loss of a connection past its handshake.
-func (c *Client) unlinked(server string, cause error) {
+// unlinked is told of the loss of a connection past its handshake. What it returns logs that, as linked's.
+func (c *Client) unlinked(server string, cause error) (log func()) {
 	cause = diagnoseLoss(cause)
 	c.fell()
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.tries.err = fmt.Errorf("%s: %w", server, cause)
-	closed := c.state == Closed
-	c.mu.Unlock()
-	if closed {
-		return
+	if c.state == Closed {
+		return func() {}
 	}
-	c.cfg.Logger.Info("connection lost", "server", server, "error", cause)
+	return func() { c.cfg.Logger.Info("connection lost", "server", server, "error", cause) }
 }
 
 // gone is told of the loss of a session. It logs, so whoever holds must have been told before.

@@ -29,16 +29,27 @@ func (e *Epoch) greeted(w *wire, r connectReply, sent time.Time) error {
 	if old != nil { // whoever closed it has not got round to reporting it
 		e.disconnected(old, ErrOver, true)
 	}
+	log, err := e.use(w, r, sent)
+	if err != nil {
+		return err
+	}
+	log()
+	e.lookAgain()
+	return nil
+}
+
+// use has w be the connection from now on, and tells the client. What it returns logs that.
+func (e *Epoch) use(w *wire, r connectReply, sent time.Time) (log func(), err error) {
 	e.telling.Lock()
 	defer e.telling.Unlock()
 	e.mu.Lock()
 	if e.id != 0 && e.id != r.id {
 		e.mu.Unlock()
-		return w.violation(fmt.Errorf("session 0x%x was asked for, 0x%x came", e.id, r.id))
+		return nil, w.violation(fmt.Errorf("session 0x%x was asked for, 0x%x came", e.id, r.id))
 	}
 	if e.killed {
 		e.mu.Unlock()
-		return ErrOver
+		return nil, ErrOver
 	}
 	e.id, e.passwd = r.id, r.passwd
 	e.timeout = time.Duration(r.timeout) * time.Millisecond
@@ -47,10 +58,9 @@ func (e *Epoch) greeted(w *wire, r connectReply, sent time.Time) error {
 	e.clock.start(sent, e.timeout, e.cfg.LeaseFraction)
 	close(e.linked)
 	e.mu.Unlock()
-	e.client.linked(e, w.addr)
+	log = e.client.linked(e, w.addr)
 	e.client.connected(e)
-	e.lookAgain()
-	return nil
+	return log, nil
 }
 
 // refused is told that a server has made or resumed the session, but refuses the credentials.
@@ -87,7 +97,9 @@ func (e *Epoch) acknowledged(sent time.Time, led bool) {
 // disconnected is told by the wire, once, that a connection is no more.
 func (e *Epoch) disconnected(w *wire, err error, open bool) {
 	e.hub.cut()
-	if killed := e.unlink(w, err); !killed && !open {
+	killed, log := e.unlink(w, err)
+	log()
+	if !killed && !open {
 		e.client.failed(w.addr, diagnoseHandshake(err, w.raw, attemptTimeout(e.cfg.Timeout, e.hosts.Len())))
 	}
 	var broken *violationError
@@ -97,8 +109,8 @@ func (e *Epoch) disconnected(w *wire, err error, open bool) {
 }
 
 // unlink takes w out of use, if it is the current connection, and tells the client why.
-// It reports whether the epoch was killed before, when nobody needs to be told.
-func (e *Epoch) unlink(w *wire, cause error) (killed bool) {
+// It reports whether the epoch was killed before, when nobody needs to be told, and returns what logs it.
+func (e *Epoch) unlink(w *wire, cause error) (killed bool, log func()) {
 	e.telling.Lock()
 	defer e.telling.Unlock()
 	e.mu.Lock()
@@ -111,7 +123,7 @@ func (e *Epoch) unlink(w *wire, cause error) (killed bool) {
 	e.mu.Unlock()
 	if current && !killed {
 		e.client.suspended(e)
-		e.client.unlinked(w.addr, cause)
+		return killed, e.client.unlinked(w.addr, cause)
 	}
-	return killed
+	return killed, func() {}
 }

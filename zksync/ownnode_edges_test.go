@@ -1,0 +1,172 @@
+package zksync_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// lines is a log that is read while it is written.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func (l *lines) option() zksync.Option {
+	return zksync.WithLogger(slog.New(slog.NewTextHandler(l, nil)))
+}
+
+// Whoever hands the lock on after a long hold queues anew, and removes the old node in the same transaction.
+func TestQueueingAnewAfterALongHoldIsNoRemovalBySomebodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log lines
+		srv := zktest.Run(t)
+		s := srv.Session(t, zksync.WithTimeout(time.Hour), log.option())
+		m := zksync.NewMutex(s, "/locks/a")
+		l, err := m.LockContext(t.Context())
+		require.NoError(t, err)
+		for range 20 {
+			time.Sleep(time.Second)
+			next := make(chan *zksync.Lease)
+			go func() {
+				l, _ := m.LockContext(context.Background())
+				next <- l
+			}()
+			synctest.Wait()
+			before := srv.Requests()
+			require.NoError(t, l.Unlock())
+			l = <-next
+			synctest.Wait()
+			require.Equal(t, 1, srv.Requests()-before)
+		}
+		require.NoError(t, l.Unlock())
+		require.NotContains(t, log.String(), "deleted by somebody else")
+	})
+}
+
+func TestTheOwnNodeIsWatchedOnATappedConnectionAlthoughItMayNotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		conn := reconnecting(t, srv)
+		acl := zk.ACL{Perms: zk.PermAll &^ zk.PermRead, Scheme: "world", ID: "anyone"}
+		s, err := zksync.Tap(t.Context(), conn, zksync.WithACL(acl))
+		require.NoError(t, err)
+		srv.Load(map[string]string{"/locks/a": ""})
+		l, err := zksync.NewMutex(s, "/locks/a").LockContext(t.Context())
+		require.NoError(t, err)
+		before := srv.Requests()
+		time.Sleep(time.Second) // it would never end if somebody tried again without a pause
+		require.Less(t, srv.Requests()-before, 20)
+		require.NoError(t, l.Unlock())
+		require.NoError(t, s.Close())
+	})
+}
+
+func TestATappedConnectionThatIsClosedBeforeTheOwnNodeIsWatchedCostsNoSpin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.WithLeftovers())
+		conn := reconnecting(t, srv)
+		s, err := zksync.Tap(t.Context(), conn)
+		require.NoError(t, err)
+		time.Sleep(100 * time.Millisecond)
+		_, err = zksync.NewMutex(s, "/locks/a").LockContext(t.Context())
+		require.NoError(t, err)
+		time.Sleep(450 * time.Millisecond)
+		conn.Close()
+		time.Sleep(time.Second) // as above
+		require.NoError(t, s.Close())
+	})
+}
+
+// Hours lie between its reconnects, so none of them is a reason for a pause.
+func TestAWaiterHearsOfItsGrantAtOnceHoweverOftenItHasReconnected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		holder, err := zksync.NewMutex(srv.Session(t), "/locks/a").LockContext(t.Context())
+		require.NoError(t, err)
+		s := srv.Session(t)
+		got := make(chan *zksync.Lease, 1)
+		go func() {
+			l, _ := zksync.NewMutex(s, "/locks/a").LockContext(context.Background())
+			got <- l
+		}()
+		srv.WaitChildren(t, "/locks/a", 2)
+		for range 13 {
+			time.Sleep(10 * time.Minute)
+			srv.Disconnect(s.ID())
+		}
+		time.Sleep(50 * time.Millisecond)
+		require.Equal(t, zksync.Connected, s.State())
+		start := time.Now()
+		require.NoError(t, holder.Unlock())
+		l := <-got
+		require.Zero(t, time.Since(start))
+		require.NoError(t, l.Unlock())
+	})
+}
+
+func TestTheEndOfATappedSessionIsNoRemovalBySomebodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log lines
+		srv := zktest.Run(t, zktest.WithLeftovers())
+		conn := reconnecting(t, srv)
+		s, err := zksync.Tap(t.Context(), conn, log.option())
+		require.NoError(t, err)
+		l, err := zksync.NewMutex(s, "/locks/a").LockContext(t.Context())
+		require.NoError(t, err)
+		time.Sleep(2 * time.Second)
+		srv.Expire(conn.SessionID())
+		<-l.Done()
+		require.ErrorIs(t, l.Err(), zksync.ErrLost)
+		time.Sleep(time.Second)
+		require.NotContains(t, log.String(), "deleted by somebody else")
+		require.NoError(t, s.Close())
+	})
+}
+
+// closer closes the session when it hears that the connection is back.
+type closer struct {
+	slog.Handler
+	s *zksync.Session
+}
+
+func (c *closer) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "connected again" {
+		return c.s.Close()
+	}
+	return nil
+}
+
+func TestALoggerMayCloseTheSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.WithLeftovers())
+		c := &closer{Handler: slog.NewTextHandler(io.Discard, nil)}
+		c.s = srv.Session(t, zksync.WithLogger(slog.New(c)))
+		srv.Disconnect(c.s.ID())
+		time.Sleep(time.Minute)
+		require.Equal(t, zksync.Closed, c.s.State())
+	})
+}
