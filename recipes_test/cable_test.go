@@ -23,8 +23,7 @@ type cable struct {
 	conns   []*cableConn
 	greets  map[int64][]byte // the connect reply of each session: see greetID
 	moved   int              // frames that passed, but for heartbeats: see quiet
-	flushes int              // requests of flush, which the servers count
-	pings   int              // heartbeats that left, which the servers count too
+	sent    []int32          // operations that were asked for, but for heartbeats
 }
 
 func (c *cable) dial(ctx context.Context, network, address string) (net.Conn, error) {

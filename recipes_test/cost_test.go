@@ -21,8 +21,10 @@ func (v *env) counted(f func()) int {
 	v.t.Helper()
 	v.quiet()
 	before := v.requests()
+	tell := v.tellOperations()
 	f()
 	v.quiet()
+	tell()
 	return v.requests() - before
 }
 

@@ -35,8 +35,7 @@ type env struct {
 	chroot  string
 	admin   *zksync.Session // above the chroot, on real servers
 
-	adminCable cable
-	standstill time.Duration // of this process when the test began, on real servers
+	late time.Duration // by which the pulse of this process was late when the test began, on real servers
 
 	mu     sync.Mutex
 	cables map[*zksync.Session]*cable

@@ -22,10 +22,11 @@ import (
 // realEnv is a chroot of its own on real servers, removed at the end of the test.
 func realEnv(t *testing.T, servers string) *env {
 	t.Helper()
-	v := &env{t: t, servers: servers, chroot: "/recipes-" + rand.Text(), standstill: standstill()}
+	startPulse()
+	v := &env{t: t, servers: servers, chroot: "/recipes-" + rand.Text(), late: time.Duration(pulse.late.Load())}
 	ctx, cancel := context.WithTimeout(context.Background(), v.patience())
 	defer cancel()
-	admin, err := zksync.Connect(ctx, servers, zksync.WithTimeout(time.Minute), zksync.WithDialer(v.adminCable.dial))
+	admin, err := zksync.Connect(ctx, servers, zksync.WithTimeout(time.Minute))
 	require.NoError(t, err)
 	v.admin = admin
 	v.adminCreate(v.chroot, "")
@@ -89,43 +90,25 @@ func (v *env) adminRemoveAll(node string) {
 	}
 }
 
-// requests is how many requests the servers have received. On the in-process server that is what was
-// asked for, and the watches that were set, without heartbeats and handshakes; on real ones everything
-// that came in, except heartbeats and what the test itself asked in order to know.
+// requests is how many requests the servers were sent by the recipes, and the watches that were set anew, without
+// heartbeats and handshakes.
 func (v *env) requests() int {
 	v.t.Helper()
 	if v.srv != nil {
 		return v.srv.Requests() + v.srv.RequestsBy(zktest.SetWatches)
 	}
-	var sum int
-	v.eventually(func() bool {
-		own := v.ownRequests()
-		sum = -own
-		for addr := range strings.SplitSeq(v.servers, ",") {
-			sum += v.mntr(addr)["zk_packets_received"]
-			sum -= asked[addr]
-		}
-		return !v.beating() && own == v.ownRequests()
-	}, "heartbeats are not answered")
-	return sum
+	return v.tally(func(c *cable) int { return len(c.sent) })
 }
 
-// ownRequests is how many of the packets are none of the recipes' requests.
-func (v *env) ownRequests() int {
-	v.adminCable.mu.Lock()
-	pings := v.adminCable.pings
-	v.adminCable.mu.Unlock()
-	return pings + v.tally(func(c *cable) int { return c.flushes + c.pings })
-}
-
-// beating tells whether a heartbeat is under way, which the servers may have counted already, or not.
-func (v *env) beating() bool {
-	for _, conn := range append(v.wires(), v.adminCable.open()...) {
-		if conn.beating() {
-			return true
-		}
+// tellOperations returns what logs the operations that each session asks real servers for from now on: a test
+// that fails shows them.
+func (v *env) tellOperations() func() {
+	from := map[*cable]int{}
+	v.tally(func(c *cable) int { from[c] = len(c.sent); return 0 })
+	return func() {
+		v.t.Helper()
+		v.tally(func(c *cable) int { v.t.Logf("operations: %v", c.sent[from[c]:]); return 0 })
 	}
-	return false
 }
 
 // events is how many watch events the servers have sent.
@@ -157,10 +140,6 @@ func (v *env) watches() int {
 	return sum
 }
 
-// asked counts the questions put to each server so far: each is a packet too, and none of them should
-// be visible in a difference. Only tests that run alone count.
-var asked = map[string]int{}
-
 // mntr asks one server for its counters.
 func (v *env) mntr(addr string) map[string]int {
 	v.t.Helper()
@@ -170,7 +149,6 @@ func (v *env) mntr(addr string) map[string]int {
 	require.NoError(v.t, conn.SetDeadline(time.Now().Add(v.patience())))
 	_, err = io.WriteString(conn, "mntr")
 	require.NoError(v.t, err)
-	asked[addr]++
 	counters := map[string]int{}
 	lines := bufio.NewScanner(conn)
 	for lines.Scan() {

@@ -28,27 +28,30 @@ func (v *env) slack() time.Duration {
 }
 
 // stoodStill is for how long this process was kept from running since the test began.
-func (v *env) stoodStill() time.Duration { return standstill() - v.standstill }
+func (v *env) stoodStill() time.Duration { return time.Duration(pulse.late.Load()) - v.late }
 
-// standstill is for how long this process was kept from running since the first call. A goroutine that does
-// nothing but sleep finds out: it adds up by how much it woke too late.
-var standstill = func() func() time.Duration {
-	var total atomic.Int64
-	observe := sync.OnceFunc(func() {
+// pulse tells how fast this process gets on: a goroutine of its own does nothing but sleep, wake and count.
+var pulse struct {
+	naps  atomic.Int64
+	late  atomic.Int64 // by how much all of them were too long
+	start sync.Once
+}
+
+// nap is how long one should be.
+const nap = 5 * time.Millisecond
+
+func startPulse() {
+	pulse.start.Do(func() {
 		go func() {
-			const nap = 5 * time.Millisecond
 			for {
 				start := time.Now()
 				time.Sleep(nap)
-				total.Add(int64(time.Since(start) - nap))
+				pulse.late.Add(int64(time.Since(start) - nap))
+				pulse.naps.Add(1)
 			}
 		}()
 	})
-	return func() time.Duration {
-		observe()
-		return time.Duration(total.Load())
-	}
-}()
+}
 
 // ample is a deadline before which something has to happen. In real time that may take as long as a
 // server stands still.

@@ -40,7 +40,6 @@ type cableConn struct {
 	hailed  bool           // the client has sent its handshake,
 	open    bool           // the servers have answered it
 	asked   int            // requests that the servers have not answered
-	pulse   int            // heartbeats that the servers have not answered
 	flushed []chan struct{}
 }
 
@@ -81,8 +80,6 @@ func (c *cableConn) Write(b []byte) (int, error) {
 	case !c.hailed:
 		c.hailed = true
 	case heartbeat(b):
-		c.cable.pinged()
-		c.pulse++
 		if xidOf(b) != xidPing {
 			if c.beats == nil {
 				c.beats = make(map[int32]bool)
@@ -92,6 +89,7 @@ func (c *cableConn) Write(b []byte) (int, error) {
 		return c.Conn.Write(b)
 	default:
 		c.asked++
+		c.cable.asked(opOf(b))
 	}
 	c.cable.count()
 	return c.Conn.Write(b)
@@ -128,10 +126,8 @@ func (c *cableConn) arrived(frame []byte) bool {
 		c.open = true
 		c.cable.greeted(frame)
 	case xidOf(frame) == xidPing:
-		c.pulse--
 		return true
 	case c.beats[xidOf(frame)]:
-		c.pulse--
 		delete(c.beats, xidOf(frame))
 		return true
 	case xidOf(frame) == xidFlush:
@@ -152,13 +148,6 @@ func (c *cableConn) busy() bool {
 	return c.asked > 0
 }
 
-// beating tells whether the answer to a heartbeat is due.
-func (c *cableConn) beating() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.pulse > 0
-}
-
 // flush asks the server to catch up with its leader. When that is answered, everything that the
 // servers had to say to this client when they were asked has arrived before.
 func (c *cableConn) flush() (answered <-chan struct{}) {
@@ -174,18 +163,15 @@ func (c *cableConn) flush() (answered <-chan struct{}) {
 	xid := int32(xidFlush)
 	binary.BigEndian.PutUint32(frame[4:], uint32(xid))
 	c.flushed = append(c.flushed, done)
-	c.cable.mu.Lock()
-	c.cable.flushes++
-	c.cable.mu.Unlock()
 	_ = c.Conn.SetWriteDeadline(time.Time{}) // that of the client's last frame may be over
 	_, _ = c.Conn.Write(frame)               // or the client finds out too
 	return done
 }
 
-func (c *cable) pinged() {
+func (c *cable) asked(op int32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pings++
+	c.sent = append(c.sent, op)
 }
 
 func (c *cable) count() {
@@ -217,6 +203,14 @@ func xidOf(frame []byte) int32 {
 	return int32(binary.BigEndian.Uint32(frame[4:]))
 }
 
+// opOf reads the operation of a request.
+func opOf(frame []byte) int32 {
+	if len(frame) < 12 {
+		return 0
+	}
+	return int32(binary.BigEndian.Uint32(frame[8:]))
+}
+
 // wires lists the connections of all sessions of the test.
 func (v *env) wires() []*cableConn {
 	v.mu.Lock()
@@ -242,21 +236,21 @@ func (v *env) tally(what func(*cable) int) (sum int) {
 	return sum
 }
 
-// lull is how long nothing may happen until it is believed that nothing will: time for a client to
-// make up its mind about what has arrived. It waits neither for the network nor for the servers.
-const lull = 50 * time.Millisecond
+// lull is for how many naps nothing may happen until it is believed that nothing will: time for a client to
+// make up its mind about what has arrived. It waits neither for the network nor for the servers, but it has to be
+// let run, and is no slower then than whoever naps.
+const lull = 10
 
 // quietWires waits until the servers have told every client everything, every request is answered,
 // and the clients have no more to ask.
 func (v *env) quietWires() {
 	v.t.Helper()
-	var last int
-	var since time.Time
+	last, since := -1, int64(0)
 	v.eventually(func() bool {
 		moved := v.tally(func(c *cable) int { return c.moved })
-		if moved != last || since.IsZero() {
+		if moved != last {
 			v.flush()
-			last, since = v.tally(func(c *cable) int { return c.moved }), time.Now()
+			last, since = v.tally(func(c *cable) int { return c.moved }), pulse.naps.Load()
 			return false
 		}
 		for _, conn := range v.wires() {
@@ -264,7 +258,7 @@ func (v *env) quietWires() {
 				return false
 			}
 		}
-		return time.Since(since) >= lull
+		return pulse.naps.Load()-since >= lull
 	}, "requests do not cease")
 }
 
