@@ -31,12 +31,15 @@ const (
 	// chaosTimeout is longer than the servers need to give up one of them (ten ticks, five seconds).
 	chaosTimeout = 6 * time.Second
 
+	// longHold is how long some holds last: longer than a lease does when nobody answers for its session.
+	longHold = 5 * time.Second
+
 	// calm is for how long the demo goes on when all faults are over. Each worker has to finish its round then.
 	calm = 10 * time.Second
 
 	// recovery is the time within which somebody has to hold the lock after the last fault: the servers notice the
-	// last ones that were cut off (five seconds), elect, take the killed one in, and end the
-	// session of the last holder (six). A busy machine gets as much again.
+	// last ones that were cut off (five seconds), elect, take the killed one in, and end the session of the last
+	// holder (six), or it holds for long. A busy machine gets as much again.
 	recovery = 30 * time.Second
 )
 
@@ -46,7 +49,7 @@ func TestDemoIsRightThroughChaosAmongThreeRealServers(t *testing.T) {
 	e := ensemble.ForTestConfig(t, ensemble.Config{Servers: 3, Networks: canCut(t)})
 	t.Logf("%v of faults; again with %s=%v %s=%d", span, chaosEnv, span, chaosSeedEnv, seed)
 	p := startBy(e.StartClient, t, []string{"TMPDIR=" + e.Dir()}, "demo", "--workers", "4", "--for", (span + calm).String(), "--kill", "--json",
-		"--timeout", chaosTimeout.String(), "--servers", e.Connect())
+		"--long", longHold.String(), "--timeout", chaosTimeout.String(), "--servers", e.Connect())
 	workersOf(t, p, 4)
 	c := &chaos{t: t, e: e, rng: rand.New(rand.NewPCG(seed, 0)), begin: time.Now(), starts: map[*ensemble.Server]chan struct{}{}}
 	t.Cleanup(c.await)

@@ -31,7 +31,7 @@ const demoPatience = time.Minute
 func (a *app) demoCommand() *cobra.Command {
 	workers, rounds := count(4), count(100)
 	var kill, asJSON bool
-	var limit positiveDuration
+	var limit, long positiveDuration
 	cmd := &cobra.Command{
 		Use:   "demo [--workers N] [--rounds N | --for DURATION] [--kill] [--json]",
 		Short: "Watch several processes take turns under one lock",
@@ -57,7 +57,7 @@ unless --timeout is given. --json makes the last line of standard output an obje
 			if !cmd.Flags().Changed("timeout") {
 				a.timeout = positiveDuration(demoTimeout)
 			}
-			cfg := demo.Config{Workers: int(workers), Rounds: int(rounds), For: limit.value(), Kill: kill, Out: a.stdout}
+			cfg := demo.Config{Workers: int(workers), Rounds: int(rounds), For: limit.value(), Long: long.value(), Kill: kill, Out: a.stdout}
 			if cmd.Flags().Changed("for") {
 				cfg.Rounds = demo.MaxRounds
 			}
@@ -71,6 +71,8 @@ unless --timeout is given. --json makes the last line of standard output an obje
 	cmd.Flags().Var(&rounds, "rounds", "increments `N` of each worker")
 	cmd.Flags().Var(&limit, "for", "go on for a `DURATION` instead, however many rounds that is")
 	cmd.MarkFlagsMutuallyExclusive("rounds", "for")
+	cmd.Flags().Var(&long, "long", "let one hold in two hundred last for a `DURATION`") // for tests
+	_ = cmd.Flags().MarkHidden("long")
 	cmd.Flags().BoolVar(&kill, "kill", false, "kill one holder in the middle of its hold")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON on the last line of standard output, progress on standard error")
 	return cmd
@@ -233,6 +235,7 @@ func (a *app) demoWorkerCommand() *cobra.Command {
 	flags.IntVar(&w.Rounds, "rounds", 0, "increments")
 	flags.IntVar(&w.HaltRound, "halt-round", 0, "round in which to wait for SIGKILL")
 	flags.StringVar(&w.HaltStage, "halt-stage", "", "where in that round")
+	flags.DurationVar(&w.Long, "long", 0, "how long some holds last")
 	return cmd
 }
 
@@ -243,6 +246,6 @@ func workerArgs(w demo.WorkerConfig) []string {
 	return []string{
 		workerName, "--path", w.Path, "--dir", w.Dir,
 		"--index", strconv.Itoa(w.Index), "--workers", strconv.Itoa(w.Workers), "--rounds", strconv.Itoa(w.Rounds),
-		"--halt-round", strconv.Itoa(w.HaltRound), "--halt-stage", w.HaltStage,
+		"--halt-round", strconv.Itoa(w.HaltRound), "--halt-stage", w.HaltStage, "--long", w.Long.String(),
 	}
 }

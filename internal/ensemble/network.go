@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+	"sync"
 )
 
 // network is a router and the places that it connects: network namespaces, each of which belongs to a thread of
@@ -17,6 +18,9 @@ import (
 type network struct {
 	router *parent
 	places []*parent // by server id; the clients are at 0
+
+	mu   sync.Mutex
+	cuts map[[2]int]int // how often each is cut, by the places from and to
 }
 
 // ErrNoNetwork is returned where network namespaces cannot be had: on another system than Linux, or without
@@ -37,7 +41,7 @@ func CanCut() error {
 func address(place int) string { return fmt.Sprintf("10.0.%d.2", place) }
 
 func newNetwork(servers int) (_ *network, err error) {
-	n := &network{}
+	n := &network{cuts: map[[2]int]int{}}
 	defer func() {
 		if err != nil {
 			n.close()
@@ -130,17 +134,44 @@ func (e *Ensemble) StartClient(cmd *exec.Cmd) error {
 func (e *Ensemble) Networks() bool { return e.network != nil }
 
 // Cut has everything that is sent from one server to another lost on its way, from now on and until [Ensemble.Heal];
-// not what is sent back. nil stands for the clients. It is an error without [Config.Networks].
-func (e *Ensemble) Cut(from, to *Server) error { return e.route("add", from, to) }
+// not what is sent back. nil stands for the clients. What was cut twice has to be healed twice. It is an error without
+// [Config.Networks].
+func (e *Ensemble) Cut(from, to *Server) error {
+	return e.cut(from, to, func(cuts int) (int, string) {
+		if cuts == 0 {
+			return 1, "add"
+		}
+		return cuts + 1, ""
+	})
+}
 
 // Heal ends a Cut.
-func (e *Ensemble) Heal(from, to *Server) error { return e.route("del", from, to) }
+func (e *Ensemble) Heal(from, to *Server) error {
+	return e.cut(from, to, func(cuts int) (int, string) {
+		if cuts == 1 {
+			return 0, "del"
+		}
+		return max(cuts-1, 0), ""
+	})
+}
 
-func (e *Ensemble) route(verb string, from, to *Server) error {
-	if e.network == nil {
+// cut changes how often a direction is cut, and the router's rules if that says with which verb.
+func (e *Ensemble) cut(from, to *Server, change func(cuts int) (after int, verb string)) error {
+	n := e.network
+	if n == nil {
 		return errors.New("ensemble: the servers have no networks of their own")
 	}
-	return ip(e.network.router, fmt.Sprintf("rule %s pref 100 iif to%d to %s blackhole", verb, place(from), address(place(to))))
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	way := [2]int{place(from), place(to)}
+	after, verb := change(n.cuts[way])
+	if verb != "" {
+		if err := ip(n.router, fmt.Sprintf("rule %s pref 100 iif to%d to %s blackhole", verb, way[0], address(way[1]))); err != nil {
+			return err
+		}
+	}
+	n.cuts[way] = after
+	return nil
 }
 
 func place(s *Server) int {

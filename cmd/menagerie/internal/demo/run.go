@@ -29,6 +29,8 @@ type Config struct {
 	Rounds  int
 	// For is after how long the workers begin no more rounds, however many they have done; 0 is never.
 	For time.Duration
+	// Long is how long some holds last, at random; 0 is for none.
+	Long time.Duration
 	// Kill has one holder killed in the middle of its hold.
 	Kill bool
 	// Patience is how long nothing may happen; it covers a restart of the servers.
@@ -133,7 +135,7 @@ func (d *demo) play(ctx context.Context) error {
 func (d *demo) start(i int) error {
 	w := WorkerConfig{
 		Servers: d.cfg.Servers, Timeout: d.cfg.Timeout, Path: d.cfg.Path, Dir: d.dir,
-		Index: i, Workers: d.cfg.Workers, Rounds: d.cfg.Rounds,
+		Index: i, Workers: d.cfg.Workers, Rounds: d.cfg.Rounds, Long: d.cfg.Long,
 	}
 	if i == d.victim {
 		w.HaltRound, w.HaltStage = d.haltRound, d.haltStage

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,7 +19,10 @@ import (
 // workers inside at once would be sure to lose an increment.
 const compute = 500 * time.Microsecond
 
-// haltNote is how often a halted worker says that it holds.
+// longEvery is how many holds there are for each long one.
+const longEvery = 200
+
+// haltNote is how often a worker that halts, or holds for long, says that it holds.
 const haltNote = 5 * time.Millisecond
 
 // Stages of a hold at which a worker can be told to stop and wait for its death.
@@ -41,6 +45,8 @@ type WorkerConfig struct {
 	// be killed, at HaltStage; 0 is never.
 	HaltRound int
 	HaltStage string
+	// Long is how long one hold in longEvery lasts, at random; 0 is for none.
+	Long time.Duration
 }
 
 const (
@@ -189,6 +195,11 @@ func (w *worker) increment(ctx context.Context, lease *zksync.Lease) error {
 		return nil // the predecessor died when it had done everything
 	}
 	time.Sleep(compute)
+	if w.cfg.Long > 0 && rand.IntN(longEvery) == 0 {
+		if err := w.hold(ctx, lease, time.After(w.cfg.Long)); err != nil {
+			return err
+		}
+	}
 	if err := w.halt(ctx, lease, beforeWrite, w.rounds+1); err != nil {
 		return err
 	}
@@ -234,6 +245,15 @@ func (w *worker) halt(ctx context.Context, lease *zksync.Lease, stage string, ro
 		return nil
 	}
 	w.say(wordHolding, round)
+	if err := w.hold(ctx, lease, nil); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// hold says again and again that it holds, for as long as that is so, or until it is enough.
+func (w *worker) hold(ctx context.Context, lease *zksync.Lease, enough <-chan time.Time) error {
 	for lease.Valid() {
 		if err := w.note(holds, lease); err != nil {
 			return err
@@ -241,10 +261,11 @@ func (w *worker) halt(ctx context.Context, lease *zksync.Lease, stage string, ro
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-enough:
+			return nil
 		case <-time.After(haltNote):
 		}
 	}
-	<-ctx.Done()
 	return nil
 }
 
