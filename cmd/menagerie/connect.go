@@ -53,8 +53,11 @@ func (a *app) connect(ctx context.Context, limit time.Duration, opts ...zksync.O
 	if err == nil {
 		return s, nil
 	}
-	if bounded.Err() != nil {
-		return nil, a.contextError(context.Cause(bounded), limit, lastReason(err))
+	switch cause := context.Cause(bounded); {
+	case errors.Is(cause, errNotInTime): // of which the caller says what it waited for
+		return nil, errors.Join(cause, lastReason(err))
+	case cause != nil:
+		return nil, a.contextError(cause, limit, lastReason(err))
 	}
 	return nil, a.sessionError(err)
 }
@@ -100,17 +103,29 @@ func (a *app) contextError(cause error, limit time.Duration, why error) error {
 }
 
 func (a *app) unreachable(limit time.Duration, why error) error {
-	text := fmt.Sprintf("cannot reach %s within %v", a.described(), limit)
-	var dns *net.DNSError
-	unknown := why == nil || errors.Is(why, errUnreachable)
-	if !unknown {
-		text += " (" + strings.TrimPrefix(forPeople(why), "the last attempt failed: ") + ")"
+	if errors.Is(why, errUnreachable) { // that is no reason
+		why = nil
 	}
-	// Of others there is a server, and the reason says what is wrong with it.
-	if unknown || errors.Is(why, syscall.ECONNREFUSED) || errors.As(why, &dns) {
+	text := fmt.Sprintf("cannot reach %s within %v", a.described(), limit) + because(why)
+	if why == nil || nobodyThere(why) {
 		text += `: is a server running there? Start one with "menagerie serve" or name yours with --servers`
 	}
 	return failure("%s", text)
+}
+
+// because is a reason of lastReason's, for the end of a sentence.
+func because(why error) string {
+	if why == nil {
+		return ""
+	}
+	return " (" + strings.TrimPrefix(forPeople(why), "the last attempt failed: ") + ")"
+}
+
+// nobodyThere reports whether a reason is that of servers that are not there. Of others there is a
+// server, and the reason says what is wrong with it.
+func nobodyThere(why error) bool {
+	var dns *net.DNSError
+	return errors.Is(why, syscall.ECONNREFUSED) || errors.As(why, &dns)
 }
 
 // described is target, with a hint when nobody chose it.

@@ -50,6 +50,22 @@ func TestWaitCoversConnecting(t *testing.T) {
 	run(t, "lock", "/a", "--wait", "10m", "--connect-timeout", "300ms", "--servers", addr, "--", "true").failed(exitFailure, "cannot reach", addr)
 }
 
+// Of servers that are there and do not answer, the line with which a wait ends says what they did; it asks whether one
+// is running only where there may be none.
+func TestAWaitThatEndsBeforeTheFirstAttemptSaysWhatTheServersDid(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel takes connections, nobody says anything
+	require.NoError(t, err)
+	defer l.Close()
+	for _, args := range [][]string{{"lock", "/a", "--", "true"}, {"once", "/a", "--", "true"}} {
+		p := run(t, append([]string{args[0], "--wait", "500ms", "--servers", l.Addr().String()}, args[1:]...)...)
+		p.failed(exitNotObtained, "no server could be reached (", ": no answer for ")
+		require.NotContains(t, p.stderr.String(), "running there")
+	}
+	p := run(t, "lock", "/a", "--wait", "500ms", "--servers", nobody(t), "--", "true")
+	p.failed(exitNotObtained, "no server could be reached (", "connection refused", "is a server running there?")
+}
+
 func TestAWaiterGetsTheLockWhenItIsReleased(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)

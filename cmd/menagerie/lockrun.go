@@ -74,7 +74,7 @@ func (a *app) waiting(ctx context.Context, o lockOptions, name string, f func(*v
 	}
 	s, err := a.connect(ctx, o.patience, zksync.WithName(name))
 	if err != nil {
-		return a.notObtained(ctx, o, unreached, err)
+		return a.notObtained(ctx, o, unreached(lastReason(err)), err)
 	}
 	leave := closeLimit
 	defer func() { _ = door.CloseWithin(s, leave) }() // a session that cannot be ended now expires
@@ -110,7 +110,7 @@ func (a *app) waiting(ctx context.Context, o lockOptions, name string, f func(*v
 	case err == nil || errors.As(err, &coded):
 		return err
 	case errors.Is(context.Cause(bounded), errNotInTime):
-		why := unreached
+		why := unreached(nil)
 		if s.State() == zksync.Connected {
 			why = <-held
 		}
@@ -123,7 +123,13 @@ func (a *app) waiting(ctx context.Context, o lockOptions, name string, f func(*v
 }
 
 // unreached is why somebody looks for a holder in vain.
-const unreached = ", as no server could be reached: is one running there?"
+func unreached(why error) string {
+	text := ", as no server could be reached" + because(why)
+	if nobodyThere(why) {
+		text += ": is a server running there?"
+	}
+	return text
+}
 
 // notObtained picks the exit code when the wait is over without the lock, and says why.
 func (a *app) notObtained(ctx context.Context, o lockOptions, why string, err error) error {
