@@ -119,9 +119,12 @@ func describeSemaphore(ctx context.Context, l *look, n *node, o *object) (err er
 	return nil
 }
 
+// isMark knows the names below a gate's closed node: somebody lifts the gate, or has just died.
+var isMark = like(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
 func describeGate(ctx context.Context, l *look, n *node, o *object) error {
 	return l.each(ctx, n, n.children, func(c *node) error {
-		if c.stat.EphemeralOwner != 0 || len(c.children) > 0 {
+		if c.stat.EphemeralOwner != 0 || slices.ContainsFunc(c.children, func(name string) bool { return !isMark(name) }) {
 			*o = object{Path: n.path, Kind: "directory", Entries: o.Entries, rest: n.children}
 			return describeDirectory(ctx, l, n, o)
 		}
