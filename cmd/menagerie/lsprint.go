@@ -43,7 +43,7 @@ func writeView(w *bytes.Buffer, v *view, o lsOptions, now time.Time) {
 	for _, b := range v.below {
 		rows = append(rows, []string{b.Path, b.Kind, b.Detail})
 	}
-	writeTable(w, rows, maxColumns, 2, 0)
+	writeTable(w, rows, maxColumns, flexible{0, 40, cutMiddle}, flexible{2, narrowest, cut})
 }
 
 func headline(o *object) string { return o.Path + ": " + o.Kind + ", " + o.Detail }
@@ -97,7 +97,7 @@ func writeEntries(w *bytes.Buffer, o *object, long bool, now time.Time) {
 	if long {
 		limit = 0
 	}
-	writeTable(w, rows, limit, owner, id)
+	writeTable(w, rows, limit, flexible{id, narrowest, cut}, flexible{owner, narrowest, cut})
 }
 
 func some(o *object, f func(contenderRow) bool) bool {
@@ -109,11 +109,21 @@ func some(o *object, f func(contenderRow) bool) bool {
 	return false
 }
 
+// flexible is a column that may be cut, if it is not -1, and to how many characters.
+type flexible struct {
+	column, narrowest int
+	cut               func(string, int) string
+}
+
+// narrowest is how narrow a column may become of which not much needs to be read.
+const narrowest = 8
+
 // writeTable prints rows in columns. If that is wider than limit, the flexible columns are cut, the
 // first one first; a limit of 0 is none.
-func writeTable(w *bytes.Buffer, rows [][]string, limit int, flexible ...int) {
-	const gap, narrowest = 2, 8
+func writeTable(w *bytes.Buffer, rows [][]string, limit int, flex ...flexible) {
+	const gap = 2
 	widths := make([]int, len(rows[0]))
+	cuts := make(map[int]func(string, int) string)
 	total := -gap
 	for c := range widths {
 		for _, r := range rows {
@@ -121,18 +131,21 @@ func writeTable(w *bytes.Buffer, rows [][]string, limit int, flexible ...int) {
 		}
 		total += widths[c] + gap
 	}
-	for _, c := range flexible {
-		if limit == 0 || total <= limit || c < 0 {
+	for _, f := range flex {
+		if limit == 0 || total <= limit || f.column < 0 {
 			continue
 		}
-		less := min(total-limit, max(0, widths[c]-narrowest))
-		widths[c] -= less
+		less := min(total-limit, max(0, widths[f.column]-f.narrowest))
+		widths[f.column] -= less
 		total -= less
+		cuts[f.column] = f.cut
 	}
 	for _, r := range rows {
 		var line strings.Builder
 		for c, cell := range r {
-			cell = cut(cell, widths[c])
+			if fit := cuts[c]; fit != nil {
+				cell = fit(cell, widths[c])
+			}
 			line.WriteString(cell)
 			line.WriteString(strings.Repeat(" ", widths[c]-utf8.RuneCountInString(cell)+gap))
 		}
@@ -146,6 +159,16 @@ func cut(s string, n int) string {
 		return s
 	}
 	return string([]rune(s)[:max(0, n-3)]) + "..."
+}
+
+// cutMiddle is cut for a path, whose end tells most.
+func cutMiddle(s string, n int) string {
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	head := max(0, n-3) / 3
+	return string(r[:head]) + "..." + string(r[len(r)-max(0, n-3-head):])
 }
 
 // age is a time stamp with how long ago that is: of today the time only, unless it is to be long.
