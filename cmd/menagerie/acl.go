@@ -36,8 +36,7 @@ func parseACL(s string) ([]zk.ACL, error) {
 		}
 		perms, ok := parsePermissions(parts[3])
 		if !ok {
-			return nil, usage("the PERMS of entry %d of --acl are %q, want letters of cdrwa: create, delete, read, write, admin",
-				i+1, shorten(parts[3]))
+			return nil, usage("the PERMS of entry %d of --acl are not letters of cdrwa: create, delete, read, write, admin", i+1)
 		}
 		list = append(list, zk.ACL{Perms: perms, Scheme: "digest", ID: parts[1] + ":" + parts[2]})
 	}

@@ -163,6 +163,9 @@ func readCredentials(given bool, values []string) (all []credential, err error) 
 func credentialsOf(source, name string) (all []credential, err error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
+		if _, ok := parseCredential(name); ok || strings.Count(name, ":") > 1 { // it may be a secret
+			return nil, usage("%s: cannot read the file that is named after the @; SCHEME:CRED is written without @", source)
+		}
 		return nil, cannotRead(source, name, err)
 	}
 	for i, line := range strings.Split(string(data), "\n") {

@@ -80,6 +80,10 @@ func TestACredentialIsNeverPrinted(t *testing.T) {
 		"one dash, before CMD":     {[]string{"lock", "/a", "-auth=digest:me:" + secret, "true"}, "two dashes"},
 		"a flag without a name":    {[]string{"ls", "--=digest:me:" + secret}, "bad syntax"},
 		"a password for the hash":  {[]string{"ls", "--acl", "digest:me:" + secret + ":r"}, "HASH of entry 1 of --acl"},
+		"a password for the perms": {[]string{"ls", "--acl", "digest:me:" + hash + ":" + secret}, "PERMS of entry 1 of --acl"},
+		"a credential for a file":  {[]string{"ls", "--auth", "@digest:me:" + secret}, "SCHEME:CRED is written without @"},
+		"one of no known scheme":   {[]string{"ls", "--auth", "@plain:" + secret}, "SCHEME:CRED is written without @"},
+		"one with a typing error":  {[]string{"ls", "--auth", "@@digest:me:" + secret}, "SCHEME:CRED is written without @"},
 		"an access list of no use": {[]string{"ls", "--acl", secret}, "want open, creator, or digest:"},
 	} {
 		t.Run(name, func(t *testing.T) {
