@@ -6,9 +6,13 @@ import (
 	"context"
 	"io"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // What begins when the wait is over must not end with the time for waiting.
@@ -30,4 +34,34 @@ func TestAWaitThatIsOverEndsNothingAnyMore(t *testing.T) {
 		return w.end()
 	}), &coded)
 	require.Equal(t, exitNotObtained, coded.code)
+}
+
+// One release may not have everybody who tells about waiting read the whole queue.
+func TestTellingAboutWaitingMakesNoHerd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		held, err := zksync.NewMutex(srv.Session(t), "/a").LockContext(t.Context())
+		require.NoError(t, err)
+		const waiters = 20
+		var told [waiters]buffer
+		for i := range waiters {
+			s := srv.Session(t)
+			background(t, func(ctx context.Context) { _, _ = zksync.NewMutex(s, "/a").LockContext(ctx) })
+			synctest.Wait()
+			a := &app{stderr: &told[i]}
+			a.verbosity = 1
+			t.Cleanup(a.narrate(s, "/a"))
+			time.Sleep(10 * time.Second)
+			require.Contains(t, told[i].String(), ordinal(i+1)+" in line")
+		}
+		time.Sleep(time.Minute)
+		idle := srv.Requests()
+		time.Sleep(3 * time.Second)
+		idle = srv.Requests() - idle
+		before := srv.Requests()
+		require.NoError(t, held.Unlock())
+		time.Sleep(3 * time.Second)
+		require.Less(t, srv.Requests()-before-idle, 200)
+		require.Contains(t, told[1].String(), "1st in line")
+	})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -79,11 +80,11 @@ func (a *app) narrate(s *zksync.Session, path string) (end func()) {
 		}
 		var last string
 		_ = follow(ctx, s, narrateEvery, true, func(ctx context.Context, l *look) error { // nobody depends on it
-			o, err := l.object(ctx, path)
+			session := sessionText(s.ID())
+			o, err := l.ofWaiter(ctx, path, session)
 			if o == nil || err != nil {
 				return err
 			}
-			session := sessionText(s.ID())
 			if now := o.gist(session); now != last && o.awaited(session) {
 				last = now
 				fmt.Fprintf(a.stderr, "menagerie: waiting for %s: %s\n", path, o.standing(session))
@@ -92,6 +93,43 @@ func (a *app) narrate(s *zksync.Session, path string) (end func()) {
 		})
 	}()
 	return func() { cancel(); <-ended }
+}
+
+// ofWaiter is object, and has the look's changed told of what concerns the session. For one that waits
+// in a line this is not the whole line, which all who wait would read again after each release: it is
+// the entry just ahead and the one halfway to the head. So at most three are told when an entry goes.
+func (l *look) ofWaiter(ctx context.Context, path, session string) (*object, error) {
+	changed := l.changed
+	l.changed = nil
+	o, err := l.object(ctx, path)
+	l.changed = changed
+	if err != nil {
+		return nil, err
+	}
+	if o == nil || o.line(session) == "" {
+		return l.object(ctx, path)
+	}
+	own := slices.IndexFunc(o.Entries, func(r contenderRow) bool { return r.State == zksync.Waiting && r.Session == session && r.Token != "" })
+	if own == 0 {
+		return o, nil // nobody is ahead who could go
+	}
+	for _, i := range slices.Compact([]int{(own - 1) / 2, own - 1}) {
+		full := l.onServers(o.Entries[i].Node)
+		if err := l.watch(ctx, full, false); err != nil {
+			return nil, err
+		}
+		_, there, err := l.epoch.Exists(ctx, full)
+		if err != nil {
+			return nil, err
+		}
+		if !there { // it went before the watch was set
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		}
+	}
+	return o, nil
 }
 
 const (
