@@ -107,6 +107,9 @@ func (m *storm) calmNests(who map[*actor]*nest) {
 		n := who[a]
 		switch {
 		case a.does() != "":
+			if besideLost(who, a) {
+				blind++ // it may have been granted, and waits for the end of that hold
+			}
 		case n.hold == nil && len(n.levels) > 0:
 			blind++
 		case n.hold == nil || n.hold.Err() != nil:
@@ -125,4 +128,15 @@ func (m *storm) calmNests(who map[*actor]*nest) {
 		}
 	}
 	require.LessOrEqual(t, len(queue), len(m.actors), "%s", lazily(m.k.tale))
+}
+
+// besideLost reports whether another owner of a's process has not unlocked yet what it has lost.
+func besideLost(who map[*actor]*nest, a *actor) bool {
+	for b, n := range who {
+		if b != a && b.c == a.c && n.hold != nil && n.hold.Err() != nil &&
+			max(n.mirrored(false), n.mirrored(true)) >= 0 {
+			return true
+		}
+	}
+	return false
 }
