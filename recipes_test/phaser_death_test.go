@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/zkbarrier"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 func TestThePhaseGoesOnWithoutAPartyThatDied(t *testing.T) {
@@ -108,5 +109,33 @@ func TestAClosedSessionEndsTheCallsOfAPhaser(t *testing.T) {
 		_, err = p.Arrive(context.Background())
 		require.ErrorIs(t, err, zksync.ErrClosed)
 		v.gives(1, other.ArriveAndAwaitAdvance)
+	})
+}
+
+// The owner of a tapped connection goes on with the session that could not be proved to live for a while.
+func TestAPartyThatIsLostIsDeregisteredThoughItsTappedSessionLivesOn(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		conn := v.srv.Connect(t, 6*time.Second)
+		s, err := zksync.Tap(context.Background(), conn)
+		require.NoError(t, err)
+		defer s.Close()
+		slow, other := zkbarrier.NewPhaser(s, phaserPath), zkbarrier.NewPhaser(v.session(), phaserPath)
+		v.gives(0, slow.Register)
+		v.gives(0, other.Register)
+		id := s.ID()
+		held := v.srv.Intercept(zktest.On(zktest.Sync, "/").Session(id).Hold())
+		lost := phase(context.Background(), slow.ArriveAndAwaitAdvance)
+		time.Sleep(7 * time.Second)
+		held.Remove()
+		v.awaits(lost.done, "the lost party")
+		require.ErrorIs(t, lost.err, zksync.ErrLost)
+		require.Equal(t, id, conn.SessionID())
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		for n := range 2 {
+			next, err := other.ArriveAndAwaitAdvance(ctx)
+			require.NoError(t, err)
+			require.Equal(t, n+1, next)
+		}
 	})
 }

@@ -88,7 +88,8 @@ func (p *Phaser) refuse(ctx context.Context, reason error) (int, error) {
 	return -1, err
 }
 
-// detach forgets the parties of other sessions than e.
+// detach forgets the parties of other sessions than e. Where the session lives on, as that of a tapped
+// connection may although it could not be proved to for a while, their nodes do, too, and go now.
 func (p *Phaser) detach(e *zkconn.Epoch) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,8 +97,13 @@ func (p *Phaser) detach(e *zkconn.Epoch) {
 	for _, x := range p.parties {
 		if x.epoch == e {
 			kept = append(kept, x)
-		} else {
-			p.lost = true
+			continue
+		}
+		p.lost = true
+		if x.epoch.ID() == e.ID() {
+			for _, at := range []int{x.at, after(x.at)} { // an arrival may be under way
+				e.Reap(zkconn.Litter{Dir: p.arrivals(at), Node: p.arrivals(at) + "/" + x.name})
+			}
 		}
 	}
 	clear(p.parties[len(kept):])
