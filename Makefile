@@ -40,6 +40,7 @@ build: ## compile everything; the commands go to bin
 test: compiler zookeeper network ## all tests with the race detector: in-process, and beside that on three real servers
 	$(GO) test -race -c -o /dev/null ./recipes_test # which both need
 	MENAGERIE_REQUIRE_ENSEMBLE=1 $(MAKE) -j 2 test-race test-ensemble
+	$(MAKE) storm # once more without the race detector: with connections that are tapped
 
 .PHONY: test-unit
 test-unit: ## the tests that need nothing but Go: no race detector, no ZooKeeper
@@ -52,6 +53,15 @@ test-race: compiler ## the in-process tests with the race detector
 .PHONY: test-ensemble
 test-ensemble: compiler zookeeper ## the recipes' tests with -race on three real ZooKeeper servers
 	MENAGERIE_TEST_ENSEMBLE=3 bin/ensemble -servers 3 -- $(gotest) -race -parallel $(PARALLEL) ./recipes_test
+
+# How many seeds "make storm" plays, and from which one on; SEED=n alone repeats that one and prints all that was done.
+SEEDS ?=
+SEED ?=
+
+.PHONY: storm
+storm: ## random use of all recipes under random faults: SEEDS=10000 for more than 200, SEED=n for that one
+	$(GO) test -c -o bin/storm $(TESTFLAGS) ./recipes_test/storm
+	MENAGERIE_STORM_SEED=$(SEED) MENAGERIE_STORM_SEEDS=$(or $(SEEDS),$(if $(SEED),,200)) bin/storm -test.timeout=0 $(if $(SEED),-test.v)
 
 # How many generated programs "make conformance" compares.
 PROGRAMS ?= 2000

@@ -1,0 +1,99 @@
+package storm_test
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+const gatePath = "/storm/gate"
+
+// gates is one gate, and the history of it.
+type gates struct {
+	mu  sync.Mutex
+	ops []porcupine.Operation
+}
+
+// passage is what was done to a gate, or seen of it.
+type passage struct {
+	sets, lifts bool
+	closed      bool // as it was seen
+}
+
+// gateModel is open or closed.
+var gateModel = porcupine.Model{
+	Init: func() any { return false },
+	Step: func(state, input, _ any) (bool, any) {
+		p := input.(passage)
+		switch {
+		case p.sets:
+			return true, true
+		case p.lifts:
+			return true, false
+		default:
+			return state.(bool) == p.closed, state
+		}
+	},
+}
+
+func joinGate(*world) *part {
+	x := &gates{}
+	return &part{actors: 4, act: x.act, release: x.release, use: x.use}
+}
+
+func (x *gates) object(a *actor) *zkbarrier.Gate {
+	return thing(a.h, "gate", func(s *zksync.Session) *zkbarrier.Gate { return zkbarrier.NewGate(s, gatePath) })
+}
+
+// note enters what a call did. What failed to look says nothing, what failed to change may yet do it.
+func (x *gates) note(c *call, p passage) {
+	op := porcupine.Operation{Input: p, Call: c.from, Return: c.to}
+	if c.err != nil {
+		if !p.sets && !p.lifts {
+			return
+		}
+		op.Return = never
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.ops = append(x.ops, op)
+}
+
+func (x *gates) act(a *actor) {
+	g := x.object(a)
+	switch a.rnd.IntN(6) {
+	case 0, 1:
+		x.note(a.ask("Set", g.Set), passage{sets: true})
+	case 2:
+		x.lift(a)
+	case 3, 4:
+		var p passage
+		x.note(a.ask("IsSet", func(ctx context.Context) (err error) { p.closed, err = g.IsSet(ctx); return err }), p)
+		if p.closed && a.oneIn(2) {
+			x.lift(a)
+		}
+	default:
+		x.note(a.ask("Wait", g.Wait), passage{})
+	}
+}
+
+func (x *gates) lift(a *actor) { x.note(a.ask("Lift", x.object(a).Lift), passage{lifts: true}) }
+
+func (x *gates) release(a *actor) { x.lift(a) }
+
+// use looks back: the history must be that of one gate.
+func (x *gates) use(w *world) {
+	w.all("Lift at last", 1, func(ctx context.Context, a *actor, _ int) error {
+		return x.object(a).Lift(ctx)
+	})
+	w.all("Wait at last", len(w.houses), func(ctx context.Context, a *actor, _ int) error { return x.object(a).Wait(ctx) })
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	result := porcupine.CheckOperationsTimeout(gateModel, x.ops, time.Minute)
+	w.must(result == porcupine.Ok, "the history of the gate is that of no gate (%v)", result)
+}

@@ -1,0 +1,184 @@
+package storm_test
+
+import (
+	"time"
+
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// fault is one thing that goes wrong, for d where it lasts.
+type fault struct {
+	name   string
+	often  int
+	strike func(f *forecast, h *house, d time.Duration)
+}
+
+// forecast is the goroutine that makes the faults.
+type forecast struct {
+	*actor
+	srv    *zktest.Server
+	frozen time.Time // or down, until then
+}
+
+// blow makes faults, one after the other, until the storm is over.
+func (w *world) blow() {
+	f := &forecast{actor: &actor{w: w, rnd: w.stream(2)}, srv: w.srv}
+	var lots []fault
+	for _, x := range faults {
+		for range x.often {
+			lots = append(lots, x)
+		}
+	}
+	pace := []time.Duration{300 * ms, time.Second, 3 * time.Second}[f.rnd.IntN(3)]
+	for end := time.Now().Add(lasts); time.Now().Before(end) && !w.spoilt.Load(); time.Sleep(f.upTo(pace)) {
+		h := w.houses[f.rnd.IntN(len(w.houses))]
+		d := f.upTo([]time.Duration{50 * ms, time.Second, 12 * time.Second}[f.rnd.IntN(3)])
+		x := lots[f.rnd.IntN(len(lots))]
+		w.tell("FAULT %s, %s %x, %v", x.name, h, h.id(), d)
+		x.strike(f, h, d)
+	}
+}
+
+// later ends a fault, and before the storm is.
+func (f *forecast) later(d time.Duration, heal func()) {
+	f.w.healing.Add(1)
+	time.AfterFunc(d, func() {
+		defer f.w.healing.Done()
+		heal()
+	})
+}
+
+// down tells whether the server does not answer anybody; until then nothing else is done to all.
+func (f *forecast) down(d time.Duration) bool {
+	if time.Now().Before(f.frozen) {
+		return true
+	}
+	f.frozen = time.Now().Add(d)
+	return false
+}
+
+var faults = []fault{
+	{"expire", 3, func(f *forecast, h *house, _ time.Duration) {
+		id := h.id()
+		f.w.meter.doom(id)
+		f.srv.Expire(id)
+	}},
+	{"expire silently", 1, func(f *forecast, h *house, d time.Duration) {
+		id := h.id()
+		f.w.meter.doom(id)
+		f.later(d, f.srv.ExpireSilently(id))
+	}},
+	{"disconnect", 4, func(f *forecast, h *house, _ time.Duration) { f.srv.Disconnect(h.id()) }},
+	{"partition", 4, func(f *forecast, h *house, d time.Duration) { f.later(d, f.srv.Partition(h.id())) }},
+	{"make mute", 2, func(f *forecast, h *house, d time.Duration) { f.later(d, f.srv.DropRequests(h.id())) }},
+	{"make deaf", 2, func(f *forecast, h *house, d time.Duration) { f.later(d, f.srv.DropReplies(h.id())) }},
+	{"freeze", 2, func(f *forecast, _ *house, d time.Duration) {
+		if !f.down(d) {
+			f.later(d, f.srv.Freeze())
+		}
+	}},
+	{"restart", 1, func(f *forecast, _ *house, _ time.Duration) {
+		if !f.down(0) {
+			f.srv.Restart()
+		}
+	}},
+	{"stop", 1, func(f *forecast, _ *house, d time.Duration) {
+		if !f.down(d) {
+			f.srv.Stop()
+			f.later(d, f.srv.Restart)
+		}
+	}},
+	{"slow down", 2, func(f *forecast, h *house, d time.Duration) {
+		h.slow(f.upTo(max(d/8, 2*ms)), f.upTo(max(d/8, 2*ms)))
+		f.later(d, h.calm)
+	}},
+	{"strike", 12, (*forecast).fate},
+	{"lose a reply, hold the repetition", 4, func(f *forecast, h *house, d time.Duration) {
+		f.w.meter.strike(h.id(), &strike{op: f.kind(), skip: f.rnd.IntN(2), Verdict: zktest.Verdict{Fate: zktest.LoseReply}, then: &zktest.Verdict{Hold: f.opens(d)}})
+	}},
+	{"lose a reply and the session", 2, func(f *forecast, h *house, d time.Duration) {
+		id := h.id()
+		f.w.meter.strike(id, &strike{op: f.kind(), Verdict: zktest.Verdict{Fate: zktest.LoseReply}})
+		f.later(d/4, func() {
+			f.w.meter.doom(id)
+			f.srv.Expire(id)
+		})
+	}},
+	{"cancel", 6, (*forecast).cancels},
+	{"close", 1, func(f *forecast, h *house, _ time.Duration) {
+		if h.closing.CompareAndSwap(false, true) {
+			f.w.healing.Go(func() {
+				defer h.closing.Store(false)
+				h.close()
+				h.open()
+			})
+		}
+	}},
+	{"remove a node", 2, (*forecast).removes},
+}
+
+// kind draws a kind of request.
+func (f *forecast) kind() zktest.Op {
+	return []zktest.Op{zktest.Any, zktest.Create, zktest.Delete, zktest.Multi, zktest.GetChildren, zktest.SetData, zktest.Sync}[f.rnd.IntN(7)]
+}
+
+// opens is a channel that is closed after d.
+func (f *forecast) opens(d time.Duration) <-chan struct{} {
+	c := make(chan struct{})
+	f.later(d, func() { close(c) })
+	return c
+}
+
+// fate strikes one request.
+func (f *forecast) fate(h *house, d time.Duration) {
+	fates := []zktest.Verdict{
+		{Fate: zktest.LoseRequest}, {Fate: zktest.LoseReply}, {Fate: zktest.Duplicate}, {Delay: d}, {DelayReply: d},
+		{Delay: d, Fate: zktest.LoseReply}, {Delay: d, Fate: zktest.LoseRequest}, {Delay: d, Queued: true},
+		{Delay: d, Queued: true, Fate: zktest.LoseReply}, {Hold: nil},
+	}
+	v := fates[f.rnd.IntN(len(fates))]
+	if v.Fate == zktest.Duplicate && f.w.single {
+		v.Fate = zktest.LoseReply
+	}
+	if v == (zktest.Verdict{}) {
+		v.Hold = f.opens(d)
+	}
+	f.w.meter.strike(h.id(), &strike{op: f.kind(), skip: f.rnd.IntN(3), Verdict: v})
+}
+
+// cancels ends the context of a call.
+func (f *forecast) cancels(_ *house, _ time.Duration) {
+	luck := f.rnd.Uint64()
+	f.w.mu.Lock()
+	var some []*call
+	for _, c := range f.w.calls {
+		if c.cancel != nil && time.Now().Before(c.limit) {
+			some = append(some, c)
+		}
+	}
+	if len(some) == 0 {
+		f.w.mu.Unlock()
+		return
+	}
+	c := some[luck%uint64(len(some))]
+	c.limit = time.Now()
+	f.w.mu.Unlock()
+	f.w.tell("%s is cancelled", c)
+	c.cancel()
+}
+
+// removes deletes a node by hand.
+func (f *forecast) removes(_ *house, _ time.Duration) {
+	luck := f.rnd.Uint64()
+	for _, p := range f.w.parts {
+		names := f.srv.Children(p.deletable)
+		if p.deletable == "" || len(names) == 0 {
+			continue
+		}
+		node := p.deletable + "/" + names[luck%uint64(len(names))]
+		f.w.tell("%s is removed", node)
+		f.w.meter.remove(node)
+		f.w.healing.Go(func() { _ = f.w.admin.conn.Delete(node, -1) }) // it may have gone meanwhile
+		return
+	}
+}
