@@ -109,7 +109,6 @@ func (c *Client) tryRecognise(n int64) *Epoch {
 	c.epoch = e
 	c.mu.Unlock()
 	e.clock.startAdopted(sent, timeout, c.cfg.LeaseFraction)
-	e.heartbeat()
 	e.link(true)
 	return e
 }
@@ -157,7 +156,11 @@ func (e *Epoch) attend() {
 		if up != e.Linked() {
 			e.link(up)
 		}
-		if up && time.Since(last) >= pause {
+		beat := pause
+		if e.clock.sustained() {
+			beat = min(pause, e.timeout/16)
+		}
+		if up && time.Since(last) >= beat {
 			last = time.Now()
 			e.client.runs.Go(func() { e.ask() })
 		}
@@ -167,7 +170,10 @@ func (e *Epoch) attend() {
 // replaced is called by whoever finds that the connection's session is another one. Nobody waits for
 // the next look at it: what is asked meanwhile would be answered in the next session.
 func (e *Epoch) replaced() {
-	if e.client.newest() != e {
+	e.client.mu.Lock()
+	current := e.client.epoch == e
+	e.client.mu.Unlock()
+	if !current {
 		return // that is only being recognised
 	}
 	e.mu.Lock()
