@@ -29,7 +29,6 @@ type meter struct {
 	strikes map[int64][]*strike
 	hop     int // requests take less than so many milliseconds
 	rnd     *rand.Rand
-	held    []chan struct{}
 	owners  map[string]int64 // of nodes
 	doomed  map[int64]bool   // sessions that were ended by force
 	removed map[string]bool  // nodes that were removed by hand
