@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/go-menagerie/menagerie/zkbarrier"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -50,7 +49,7 @@ func ExampleBarrier() {
 	// merged the results of step 2
 }
 
-// Whoever does not come in time breaks the barrier for all, until somebody resets it.
+// Whoever gives up breaks the barrier for all who wait, until somebody resets it.
 func ExampleBarrier_Reset() {
 	srv := zktest.Start()
 	defer srv.Close()
@@ -62,13 +61,19 @@ func ExampleBarrier_Reset() {
 	}
 	defer s.Close()
 
-	b := zkbarrier.NewBarrier(s, "/batch/steps", 2)
-	impatient, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
-	defer cancel()
+	b := zkbarrier.NewBarrier(s, "/batch/steps", 3)
+	patient := make(chan error)
+	go func() { _, err := b.Await(ctx); patient <- err }()
+	impatient, giveUp := context.WithCancel(ctx) // context.WithTimeout, in earnest
+	go func() {
+		for n := 0; n < 2; { // who gives up before it has arrived breaks nothing
+			n, _ = b.Waiting(ctx)
+		}
+		giveUp()
+	}()
 	_, err = b.Await(impatient)
-	fmt.Println(errors.Is(err, context.DeadlineExceeded))
-	_, err = b.Await(ctx)
-	fmt.Println(errors.Is(err, zksync.ErrBroken))
+	fmt.Println(errors.Is(err, context.Canceled))
+	fmt.Println(errors.Is(<-patient, zksync.ErrBroken))
 	fmt.Println(b.Reset(ctx))
 	broken, err := b.Broken(ctx)
 	fmt.Println(broken, err)
