@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"time"
 )
@@ -36,13 +37,15 @@ func (s *Server) FourLetter(ctx context.Context, word string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, wordLimit)
 	defer cancel()
 	answer, err := s.ask(ctx, s.addr, word)
-	if ctx.Err() != nil && err != nil {
+	switch {
+	case err == nil:
+		return answer, nil
+	case ctx.Err() != nil:
 		err = ctx.Err() // which the failed read only follows from
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = context.DeadlineExceeded // the dial has a timer of its own for it, which was first
 	}
-	if err != nil {
-		return "", fmt.Errorf("ensemble: %s %s: %w", word, s.addr, err)
-	}
-	return answer, nil
+	return "", fmt.Errorf("ensemble: %s %s: %w", word, s.addr, err)
 }
 
 func ask(ctx context.Context, addr, word string) (string, error) {
