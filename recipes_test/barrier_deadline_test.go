@@ -140,10 +140,7 @@ func TestABarrierWorksOnAnAdoptedConnection(t *testing.T) {
 			ctx := context.Background()
 			var bs []*zkbarrier.Barrier
 			for range 3 {
-				s, err := zksync.Tap(ctx, v.srv.Connect(t, 10*time.Second))
-				require.NoError(t, err)
-				t.Cleanup(func() { require.NoError(t, s.Close()) })
-				bs = append(bs, zkbarrier.NewBarrier(s, barrierPath, 3, opts...))
+				bs = append(bs, zkbarrier.NewBarrier(v.tapped(), barrierPath, 3, opts...))
 			}
 			for range 3 {
 				v.leave(awaitAll(ctx, bs...)...)

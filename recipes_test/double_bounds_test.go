@@ -70,9 +70,7 @@ func TestADoubleBarrierAndALatchWorkOnAnAdoptedConnection(t *testing.T) {
 		var bs []*zkbarrier.DoubleBarrier
 		var ls []*zkbarrier.Latch
 		for range 2 {
-			s, err := zksync.Tap(ctx, v.srv.Connect(t, 10*time.Second))
-			require.NoError(t, err)
-			defer func() { require.NoError(t, s.Close()) }()
+			s := v.tapped()
 			bs = append(bs, zkbarrier.NewDoubleBarrier(s, doublePath, 3))
 			ls = append(ls, zkbarrier.NewLatch(s, latchPath, 2, zkbarrier.Ephemeral()))
 		}

@@ -121,6 +121,19 @@ func (v *env) session(opts ...zksync.Option) *zksync.Session {
 	return s
 }
 
+// tapped opens a session, which ends with the test, on a connection that is not ours. As soon as that is there its
+// library looks at which watches to set again, while answers may come: a data race of its own. So it is waited until
+// it has looked, before anybody asks anything.
+func (v *env) tapped() *zksync.Session {
+	v.t.Helper()
+	conn := v.srv.Connect(v.t, 10*time.Second)
+	v.quiet()
+	s, err := zksync.Tap(context.Background(), conn)
+	require.NoError(v.t, err)
+	v.t.Cleanup(func() { require.NoError(v.t, s.Close()) })
+	return s
+}
+
 // mutexes opens n sessions and names the same lock through each.
 func (v *env) mutexes(n int, opts ...zksync.Option) []*zksync.Mutex {
 	v.t.Helper()

@@ -221,13 +221,7 @@ func TestPhasesBeginAgainAfterTheLastNumber(t *testing.T) {
 
 func TestGroupsAndPhasersWorkOnAnAdoptedConnection(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
-		var sessions []*zksync.Session
-		for range 2 {
-			s, err := zksync.Tap(context.Background(), v.srv.Connect(t, 10*time.Second))
-			require.NoError(t, err)
-			t.Cleanup(func() { require.NoError(t, s.Close()) })
-			sessions = append(sessions, s)
-		}
+		sessions := []*zksync.Session{v.tapped(), v.tapped()}
 		a, b := zkbarrier.NewWaitGroup(sessions[0], groupPath), zkbarrier.NewWaitGroup(sessions[1], groupPath)
 		a.Add(2)
 		b.Add(1)
