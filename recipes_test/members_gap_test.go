@@ -37,7 +37,7 @@ func TestALeaseEndsBeforeTheLeaderGrantsWhatAFollowerThatIsCutOffStillShows(t *t
 		synctest.Wait()
 		granted, _ = book.times(1)
 		_, lost := book.times(0)
-		require.Equal(t, 13300*time.Millisecond, lost.Sub(start), "3.8 seconds after what had been reported for sure")
+		require.Equal(t, 13050*time.Millisecond, lost.Sub(start), "3.8 seconds after what had been reported for sure")
 		require.Equal(t, 16*time.Second, granted.Sub(start), "the first tick after the report and the timeout")
 		found, _, err := fooled.Exists("/mine")
 		require.NoError(t, err)

@@ -30,11 +30,11 @@ func (v *env) lastHeard(id int64) time.Time {
 }
 
 // proof is until when a holder on a fast network can know that the servers keep its session: what they have
-// heard of it counts if it was a quarter of the timeout before something that only the leader answers.
+// heard of it counts if it was a quarter of the timeout before the last but one that only the leader answers.
 func (v *env) proof(id int64, timeout time.Duration) time.Time {
 	v.t.Helper()
 	var heard []time.Time
-	var led, proved time.Time
+	var led, before, proved time.Time
 	for _, q := range v.srv.Log() {
 		if q.Session != id || q.Op == zktest.Connect {
 			continue
@@ -42,11 +42,11 @@ func (v *env) proof(id int64, timeout time.Duration) time.Time {
 		heard = append(heard, q.Time)
 		switch q.Op {
 		case zktest.Sync, zktest.Multi, zktest.Create, zktest.Delete, zktest.SetData:
-			led = q.Time
+			led, before = q.Time, led
 		}
 	}
 	for _, at := range heard {
-		if led.Sub(at) >= timeout/4 {
+		if before.Sub(at) >= timeout/4 {
 			proved = at
 		}
 	}

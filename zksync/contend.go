@@ -85,6 +85,9 @@ func (p *place) round(ctx context.Context, n *news) (seen []entry, err error) {
 	ahead, more := p.near(ahead)
 	seen = ahead
 	for {
+		if p.settle == nil && p.mayBeNext(ahead, more) {
+			p.settle = p.e.Sustain()
+		}
 		p.watch(n, ahead)
 		departed, err := n.wait(ctx, p.e)
 		if errors.Is(err, errQuiet) {
@@ -103,6 +106,16 @@ func (p *place) round(ctx context.Context, n *news) (seen []entry, err error) {
 			return seen, n.sound(p.e)
 		}
 	}
+}
+
+// mayBeNext reports whether the departure of a blocker would be the grant. The heaviest comes first, so
+// if its departure is not enough, no other's is. more tells that there are others in the way.
+func (p *place) mayBeNext(ahead []entry, more bool) bool {
+	if more {
+		return false
+	}
+	first := p.q.grant(ahead, p.self)[:1]
+	return len(p.q.grant(withoutEntries(ahead, first), p.self)) == 0
 }
 
 // relearn reads the terms again and has the entry begin anew under them.

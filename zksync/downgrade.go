@@ -46,6 +46,7 @@ func (r *readers) Downgrade(ctx context.Context, l *Lease) (*Lease, error) {
 	self.kind, self.uuid = KindRead, enter.NewUUID()
 	self.name = entryPrefix(KindRead, self.uuid, 1) + formatSequence(p.self.seq)
 	read := newPlace(r.q, p.e, self, r.q.dir+"/"+self.name, false)
+	read.undepend = read.e.Inherit()
 	data := encodeNode(r.q.owner(), time.Now(), extras{token: token})
 	// With the lease as well, so that a loss ends the call.
 	bounded, cancel := context.WithCancelCause(ctx)

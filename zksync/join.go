@@ -29,11 +29,8 @@ func (c *cohort) inPerson(ctx context.Context, w *waiter) (run func()) {
 		ctx, cancel := c.q.s.bounded(ctx)
 		defer cancel()
 		_, p, alone, err := c.q.anew(ctx, nil)
-		if err == nil && !alone {
-			err = p.contend(ctx)
-		}
-		if err == nil && !p.e.Valid() {
-			err = zkconn.ErrOver
+		if err == nil {
+			err = p.await(ctx, alone)
 		}
 		if err == nil {
 			p.guard(c)

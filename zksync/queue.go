@@ -54,9 +54,10 @@ type place struct {
 	// those without an answer.
 	doubts atomic.Int32
 
-	// settle ends what the place needs of the epoch: proof that the leader of the servers
-	// counts its session as alive.
-	settle func() // nil of one that was made up
+	// What the place needs of the epoch is proof that the leader of the servers counts its session as
+	// alive: settle ends asking for it, since the place may be the next, and undepend depending on
+	// it, since it was granted. Each is nil before.
+	settle, undepend func()
 
 	// turning is set while we replace the node ourselves, so that its removal is no loss. missed
 	// is set when something was told of the node: see turnBack.
@@ -67,13 +68,25 @@ type place struct {
 
 // newPlace is an entry that has just been made.
 func newPlace(q *queue, e *zkconn.Epoch, self entry, node string, unseen bool) *place {
-	return &place{q: q, e: e, self: self, node: node, unseen: unseen, settle: e.Sustain()}
+	return &place{q: q, e: e, self: self, node: node, unseen: unseen}
 }
 
-// unsustain ends that.
+// depend waits until a place that nothing is in the way of can be held: until it is proved that the
+// leader of the servers counts its session as alive. Then the servers have not ended it, nor
+// removed its node, and cannot before the lease clock says so. A place that was known to be the next has asked
+// for that proof while it waited, so it is there, and no request stands between the release and the
+// grant; if it became the next a moment ago, the answer is on its way.
+func (p *place) depend(ctx context.Context) (err error) {
+	p.undepend, err = p.e.Depend(ctx)
+	return err
+}
+
+// unsustain ends all that.
 func (p *place) unsustain() {
-	if p.settle != nil {
-		p.settle()
+	for _, end := range []func(){p.settle, p.undepend} {
+		if end != nil {
+			end()
+		}
 	}
 }
 
@@ -98,16 +111,14 @@ func (q *queue) acquire(ctx context.Context, old, entered *place) (*place, error
 			e = p.e
 		}
 		old, entered = nil, nil
-		if err == nil && !alone {
-			if err = p.contend(ctx); err != nil {
+		if err == nil {
+			if err = p.await(ctx, alone); err != nil {
 				p.leave(cleanupGrace)
 			}
 		}
 		switch {
-		case err == nil && p.e.Valid():
-			return p, nil
 		case err == nil:
-			p.leave(0)
+			return p, nil
 		case errors.Is(err, errGone), errors.Is(err, zkconn.ErrOver):
 			q.s.logger.Warn("lost the place in a queue, queueing anew", "path", q.s.local(q.dir), "cause", err)
 		default:
@@ -117,6 +128,16 @@ func (q *queue) acquire(ctx context.Context, old, entered *place) (*place, error
 			return nil, q.failure(ctx, err)
 		}
 	}
+}
+
+// await waits until the place can be held; alone says that nobody else was in the queue.
+func (p *place) await(ctx context.Context, alone bool) error {
+	if !alone {
+		if err := p.contend(ctx); err != nil {
+			return err
+		}
+	}
+	return p.depend(ctx)
 }
 
 // anew enters the queue in the session e of the moment, giving up old in the same

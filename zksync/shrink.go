@@ -57,7 +57,7 @@ func (s *permits) successor(old *place, permits int64) *place {
 	p.self.uuid, p.self.weight = enter.NewUUID(), permits
 	p.self.name = entryPrefix(KindPermit, p.self.uuid, permits) + formatSequence(old.self.seq)
 	p.node = s.g.q.dir + "/" + p.self.name
-	p.settle = p.e.Sustain()
+	p.undepend = p.e.Inherit()
 	return p
 }
 

@@ -98,11 +98,14 @@ func (q *queue) tryAcquire(ctx context.Context) (*place, error) {
 			return nil, q.failure(ctx, err)
 		}
 		p, err := q.tryIn(ctx, e)
+		if err == nil {
+			if err = p.depend(ctx); err != nil {
+				p.leave(cleanupGrace)
+			}
+		}
 		switch {
-		case err == nil && p.e.Valid():
-			return p, nil
 		case err == nil:
-			p.leave(0)
+			return p, nil
 		case errors.Is(err, errGone), errors.Is(err, zkconn.ErrOver):
 		case errors.Is(err, errList), zkconn.Unknown(err):
 			// An answer that settles nothing. Only ctx ends that, if the server will not.

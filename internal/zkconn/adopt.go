@@ -109,6 +109,7 @@ func (c *Client) tryRecognise(n int64) *Epoch {
 	c.epoch = e
 	c.mu.Unlock()
 	e.clock.startAdopted(sent, timeout, c.cfg.LeaseFraction)
+	e.heartbeat()
 	e.link(true)
 	return e
 }
@@ -156,11 +157,7 @@ func (e *Epoch) attend() {
 		if up != e.Linked() {
 			e.link(up)
 		}
-		beat := pause
-		if e.clock.sustained() {
-			beat = min(pause, e.timeout/16)
-		}
-		if up && time.Since(last) >= beat {
+		if up && time.Since(last) >= pause {
 			last = time.Now()
 			e.client.runs.Go(func() { e.ask() })
 		}
@@ -170,10 +167,7 @@ func (e *Epoch) attend() {
 // replaced is called by whoever finds that the connection's session is another one. Nobody waits for
 // the next look at it: what is asked meanwhile would be answered in the next session.
 func (e *Epoch) replaced() {
-	e.client.mu.Lock()
-	current := e.client.epoch == e
-	e.client.mu.Unlock()
-	if !current {
+	if e.client.newest() != e {
 		return // that is only being recognised
 	}
 	e.mu.Lock()

@@ -102,7 +102,7 @@ func startAdopted[T any](e *Epoch, c *Call[T], op int32, f func(*zk.Conn) (T, er
 		case conn.SessionID() != e.id:
 			e.replaced()
 		case proves(c.err):
-			e.clock.advance(sent, led(op, 0)) // before the client sent it, if it waited in between
+			e.settled(sent, led(op, 0)) // before the client sent it, if it waited in between
 		}
 	}()
 }

@@ -161,6 +161,13 @@ func (c *Client) Epoch(ctx context.Context) (*Epoch, error) {
 	}
 }
 
+// newest is the newest epoch; nil before the first.
+func (c *Client) newest() *Epoch {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.epoch
+}
+
 // Current is the newest epoch that had a session, connected or not; nil if none had.
 func (c *Client) Current() *Epoch {
 	c.mu.Lock()

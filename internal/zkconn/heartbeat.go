@@ -1,6 +1,7 @@
 package zkconn
 
 import (
+	"context"
 	"sync"
 	"time"
 )
@@ -15,59 +16,112 @@ func (e *Epoch) heartbeat() {
 	}
 	go func() {
 		defer e.calls.Done()
-		for e.beat() {
+		for first, more := false, true; more; {
+			first, more = e.beat(first)
 		}
 	}()
 }
 
-// Sustain has the epoch prove, until end is called, that the leader of the servers counts the
-// session as alive: it ends when that can be proved no more. Whoever holds or queues for
-// something needs it. end may be called more than once.
+// Sustain has the epoch ask, until end is called, for proof that the leader of the servers counts the
+// session as alive; if none comes for as long as it would last, the epoch ends. Whoever may be the
+// next to hold something needs it, so that the proof is there when its turn comes. One is enough for all.
+// end may be called more than once.
 func (e *Epoch) Sustain() (end func()) {
 	if e.clock.sustain() {
-		select {
-		case e.wanted <- struct{}{}:
-		default: // it is awake
-		}
+		e.wake()
 	}
 	return sync.OnceFunc(e.clock.settle)
 }
 
-// beat waits until the next sign of life is due, and gives it. It reports whether there is a
-// next one.
-func (e *Epoch) beat() bool {
+// wake has the heart beat at once, if that is of use.
+func (e *Epoch) wake() {
+	select {
+	case e.wanted <- struct{}{}:
+	default: // it is awake
+	}
+}
+
+// settled tells the clock of a request that was answered, sent at sent, and by the leader or not.
+func (e *Epoch) settled(sent time.Time, led bool) {
+	if e.clock.advance(sent, led) {
+		e.wake()
+	}
+}
+
+// Depend waits until there is such proof, and has the epoch end, until end is called, as soon as there is
+// none any more. Whoever holds something needs it. It asks nothing of the servers if there is proof, and
+// otherwise blocks for a round trip, mostly, until ctx ends, or the epoch is over. end may be
+// called more than once.
+func (e *Epoch) Depend(ctx context.Context) (end func(), err error) {
+	settle := e.Sustain()
+	for {
+		ok, more := e.clock.depend()
+		if ok {
+			return sync.OnceFunc(func() {
+				e.clock.undepend()
+				settle()
+			}), nil
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			settle()
+			return nil, context.Cause(ctx)
+		case <-e.over:
+			settle()
+			return nil, ErrOver
+		}
+	}
+}
+
+// Inherit is Depend for whoever takes over from one that depends already.
+func (e *Epoch) Inherit() (end func()) {
+	settle := e.Sustain()
+	e.clock.inherit()
+	return sync.OnceFunc(func() {
+		e.clock.undepend()
+		settle()
+	})
+}
+
+// beat waits until the next sign of life is due, and gives it. It does not wait for the answer, or a slow link would
+// keep the next one from being sent in time. It reports whether there is a next one, and whether that
+// is the first that anybody wants.
+func (e *Epoch) beat(first bool) (next, more bool) {
 	f := e.cfg.LeaseFraction
 	sustained, pinging := e.clock.sustained(), f > 0 && f < 1
 	if !sustained && !pinging {
 		select {
 		case <-e.wanted:
-			return true
+			return true, true
 		case <-e.dead:
-			return false
+			return false, false
 		}
 	}
 	timeout := e.Timeout()
 	if timeout == 0 {
 		timeout = e.cfg.Timeout
 	}
-	pause := leaseSpan(timeout, f) / 3
+	pause := max(leaseSpan(timeout, f)/3, 5*time.Millisecond)
 	if sustained {
-		pause = min(pause, timeout/16)
+		pause = min(pause, e.clock.next(first))
 	}
-	t := time.NewTimer(max(pause, 5*time.Millisecond))
+	t := time.NewTimer(pause)
 	defer t.Stop()
 	select {
 	case <-t.C:
 	case <-e.wanted:
-		return true
+		return true, true
 	case <-e.dead:
-		return false
+		return false, false
 	}
 	if e.clock.sustained() {
-		r := syncRequest(Heartbeat)
-		r.beat = true
-		start(e, r) // the answer is told to the clock, and to nobody else
-		return true
+		if !e.adopted || e.Linked() { // what an adopted connection is given without one, it keeps
+			r := syncRequest(Heartbeat)
+			r.beat = true
+			start(e, r) // the answer is told to the clock, and to nobody else
+		}
+		return false, true
 	}
 	e.mu.Lock()
 	w := e.wire
@@ -75,7 +129,7 @@ func (e *Epoch) beat() bool {
 	if pinging && w != nil {
 		_ = w.inject(requestHeader(xidPing, opPing)) // a failed write ends the connection by itself
 	}
-	return true
+	return false, true
 }
 
 // Heartbeat is the path that sessions sync as a sign of life.

@@ -1,6 +1,7 @@
 package zkconn
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -18,25 +19,39 @@ import (
 // "The servers" is the leader, and most clients talk to a follower. That answers
 // pings and reads by itself, and goes on doing so for seconds after it was cut off
 // from the leader, which meanwhile expires the session (measured on a real
-// ensemble: two holders for nine seconds). What it hears from us it reports
-// to the leader every half tick; the reports and our requests that the leader
-// must answer go through one channel in order. So for who depends on it, only the
-// answer to such a request (a write, or a sync) is proof, and not of itself but of
-// what the follower had heard at least one report before that was sent: what it had
-// answered by then. How long a report takes is not known here; T is at least two ticks,
-// so lag = T/4 is half a tick or more.
+// ensemble: two holders for nine seconds). Every half tick the leader pings its
+// followers, and each answers with a report of whom it has heard since the last one. These pings and
+// reports, our requests that the leader must answer (writes and syncs), and its answers, go through
+// one channel in order. So take two such requests, the second sent when the first was answered. What the leader
+// sent before the first answer, its last ping included, reached the follower before that answer did; so the follower made
+// its report on that ping before it passed the second request on, and the leader had that report
+// when it answered the second. That ping was sent half a tick before the first request, or later.
+// T is at least two ticks, so lag = T/4 is half a tick or more. provenBy draws the conclusion.
+//
+// One answer alone proves nothing: the first request after a follower was out of touch may
+// overtake the report, and the leader may expire the session in between.
 //
 // A margin for clocks that drift and for timers that run late is taken off T.
+//
+// Who wants proof and who depends on it are two things. Whoever may be granted next wants it:
+// from then on heartbeats fetch it, and that it is not there yet is no loss, because nothing is
+// held. Whoever holds depends on it, and can begin to only while it is valid (depend): so there is
+// never a lease without proof, and never a session given up for proof that nobody had asked for.
 type leaseClock struct {
 	mu     sync.Mutex
 	span   time.Duration // how long an answer proves the session alive to who does not depend on it
 	term   time.Duration // the same from proved on
 	lag    time.Duration
-	heard  time.Time // send time of the newest acknowledged request
-	proved time.Time // of the newest request that the leader is known to have counted
-	recent []settled // to requests after that, oldest first
-	needs  int       // who depend on proved
-	over   bool      // final: a late reply cannot revive a lost lease
+	beats  time.Duration // the greatest interval of heartbeats
+	heard  time.Time     // send time of the newest acknowledged request
+	proved time.Time     // the leader is known to have counted the session as alive then, or later
+	recent []settled     // requests that a later one may prove, in the order of their answers
+	trip   time.Duration // how long the newest one took to be answered
+	wants  int           // who want proof
+	since  time.Time     // when the first of them came
+	needs  int           // who depend on it; each of them wants it too
+	over   bool          // final: a late reply cannot revive a lost lease
+	more   chan struct{} // closed when the proof gets newer; nil while nobody waits for that
 	timer  *time.Timer
 	fire   func() // called once, without mu, when the proof runs out
 }
@@ -64,8 +79,11 @@ func (c *leaseClock) start(sent time.Time, timeout time.Duration, fraction float
 	if c.over {
 		return
 	}
-	c.heard, c.proved, c.recent = sent, sent, nil
+	now := time.Now()
+	c.heard, c.proved, c.recent = sent, sent, []settled{{sent, now, true}}
 	c.span, c.term, c.lag = leaseSpan(timeout, fraction), leaseSpan(timeout, 0), timeout/4
+	c.beats, c.trip = timeout/16, now.Sub(sent)
+	c.tell()
 	if c.timer == nil {
 		c.timer = time.AfterFunc(c.left(time.Now()), c.check)
 		return
@@ -85,69 +103,187 @@ func (c *leaseClock) startAdopted(sent time.Time, timeout time.Duration, fractio
 }
 
 // advance records that the request sent at sent was acknowledged, and whether the leader had
-// to take part.
-func (c *leaseClock) advance(sent time.Time, led bool) {
+// to take part. It reports whether a heartbeat at once would be worth it: it would
+// prove what nothing has proved yet, and somebody wants that.
+func (c *leaseClock) advance(sent time.Time, led bool) (hurry bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.left(time.Now()) <= 0 {
-		return
+	now := time.Now()
+	if c.over || c.left(now) <= 0 {
+		return false
 	}
 	if sent.After(c.heard) {
-		c.heard = sent
+		c.heard, c.trip = sent, now.Sub(sent)
 	}
-	// A few are enough: an older one proves less, and nothing wrong.
-	if last := len(c.recent) - 1; last < 0 || sent.Sub(c.recent[last].sent) >= c.lag/32 {
-		c.recent = append(c.recent, settled{sent, time.Now()})
+	if led {
+		if p := c.provenBy(sent); p.After(c.proved) {
+			c.proved = p
+			c.tell()
+		}
 	}
-	i := 0 // how many of them had been reported when this one was sent
-	for i < len(c.recent) && sent.Sub(c.recent[i].came) >= c.lag {
-		i++
-	}
-	if i == 0 {
-		return
-	}
-	if led && c.recent[i-1].sent.After(c.proved) {
-		c.proved = c.recent[i-1].sent
-	}
-	c.recent = c.recent[i-1:] // the next answer may prove the newest of them
+	c.note(settled{sent, now, led})
+	return led && c.wants > 0 && c.worthwhile(now)
 }
 
 // settled is a request that was answered.
-type settled struct{ sent, came time.Time }
+type settled struct {
+	sent, came time.Time
+	led        bool // by the leader
+}
 
-// sustain makes the clock count from what the leader is known to have counted, until
-// settle. It reports whether it did not before.
+// note keeps what later requests may prove. A few are enough of each kind: an older one proves less, and
+// nothing wrong. Those that are older than a term prove nothing any more.
+func (c *leaseClock) note(s settled) {
+	for _, r := range slices.Backward(c.recent) {
+		if r.led || !s.led {
+			if s.sent.Sub(r.sent) < c.lag/32 {
+				return
+			}
+			break
+		}
+	}
+	for len(c.recent) > 0 && s.came.Sub(c.recent[0].sent) >= c.term {
+		c.recent = c.recent[1:]
+	}
+	c.recent = append(c.recent, s)
+}
+
+// provenBy is an instant since which the leader has counted the session as alive, if it has answered a request that was sent
+// at sent: the earlier of two. The one is a lag before the newest request that the leader had answered by then: no earlier
+// was the report that counts. The other is when that was sent what the follower had answered a lag before:
+// it cannot report what it has not heard, and over a slow or stalled link it hears late.
+//
+// Followers that are slow to report, or cut off for any time, are so allowed for, and links to clients that are slow; not
+// a link to the client that stalls and, right after it, a follower that does.
+func (c *leaseClock) provenBy(sent time.Time) time.Time {
+	var report, heard time.Time
+	for _, r := range slices.Backward(c.recent) {
+		if report.IsZero() && r.led && !r.came.After(sent) {
+			report = r.sent.Add(-c.lag)
+		}
+		if heard.IsZero() && sent.Sub(r.came) >= c.lag {
+			heard = r.sent
+		}
+		if !report.IsZero() && !heard.IsZero() {
+			break
+		}
+	}
+	if heard.Before(report) {
+		return heard
+	}
+	return report
+}
+
+// worthwhile reports whether a heartbeat now would prove enough to go on, where what is proved is not enough.
+func (c *leaseClock) worthwhile(now time.Time) bool {
+	return c.proof(now) < c.lag && c.term-elapsed(c.provenBy(now), now) >= c.lag
+}
+
+// tell wakes those who wait for proof. mu is held.
+func (c *leaseClock) tell() {
+	if c.more != nil {
+		close(c.more)
+		c.more = nil
+	}
+}
+
+// sustain has the clock ask for proof, until settle. It reports whether nobody wanted any before.
 func (c *leaseClock) sustain() (first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.needs++
-	if c.needs == 1 && !c.over && c.timer != nil {
-		c.timer.Reset(max(c.left(time.Now()), 0))
+	c.wants++
+	if c.wants == 1 {
+		c.since = time.Now()
 	}
-	return c.needs == 1
+	return c.wants == 1
 }
 
 func (c *leaseClock) settle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.needs--
+	c.wants--
 }
 
-// sustained reports whether anybody depends on proof.
+// depend counts one in who depends on proof, until undepend, if there is any: then it reports
+// true. Otherwise it returns a channel that is closed when there may be. Its caller wants proof.
+//
+// What is proved must also go on to be: either there is time enough for the next heartbeats, or they have been
+// under way for so long that the next proof is, too.
+func (c *leaseClock) depend() (ok bool, more <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	flows := c.proof(now) >= c.lag || now.Sub(c.since) >= c.lag+2*c.trip+2*c.interval()
+	if !c.over && c.timer != nil && flows && c.left(now) > 0 && c.proof(now) > 0 {
+		c.needs++
+		c.timer.Reset(c.left(now))
+		return true, nil
+	}
+	if c.more == nil {
+		c.more = make(chan struct{})
+	}
+	return false, c.more
+}
+
+// inherit is depend, without looking for proof.
+func (c *leaseClock) inherit() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.needs++
+}
+
+func (c *leaseClock) undepend() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.needs--; c.needs == 0 {
+		c.since = time.Now() // whoever still wants proof has lost nothing while it is on its way
+	}
+}
+
+// sustained reports whether anybody wants proof.
 func (c *leaseClock) sustained() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.needs > 0
+	return c.wants > 0
 }
 
-// left is how much of the proof remains.
+// next is how long the next heartbeat may wait: not at all if it is the first and the proof is about to run out.
+func (c *leaseClock) next(first bool) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if first && c.proof(time.Now()) < c.lag {
+		return 0
+	}
+	return c.interval()
+}
+
+// interval is that between heartbeats. Between two proofs there is a report, two round trips (of what is
+// proved, and of what proves it) and two intervals: of what is sent when to be proved, and when to
+// prove it. Together that must be less than the term. So on a slow link they are closer, down to a
+// fifth of what is usual; and before it is too late for what was sent while the link was fast yet.
+func (c *leaseClock) interval() time.Duration {
+	spare := (c.term-c.lag-c.beats)/2 - c.trip
+	return max(min(max(spare, c.beats/5), c.beats), leastBeat)
+}
+
+// leastBeat bounds the interval where session timeouts are very short.
+const leastBeat = 5 * time.Millisecond
+
+// left is how long the session counts as alive yet: for one who depends on proof until that runs
+// out, for one who only wants it until none has come for longer than the slowest link that will do needs.
 func (c *leaseClock) left(now time.Time) time.Duration {
 	left := c.span - elapsed(c.heard, now)
-	if c.needs > 0 {
-		left = min(left, c.term-elapsed(c.proved, now))
+	switch {
+	case c.needs > 0:
+		left = min(left, c.proof(now))
+	case c.wants > 0:
+		left = min(left, max(c.proof(now), c.term+c.lag-elapsed(c.since, now)))
 	}
 	return left
 }
+
+// proof is how much remains of what the leader is known to have counted.
+func (c *leaseClock) proof(now time.Time) time.Duration { return c.term - elapsed(c.proved, now) }
 
 // elapsed is the time since then. Linux's monotonic clock stands still while the machine is
 // suspended and the wall clock does not, so the longer of the two counts; a wall clock set back

@@ -118,13 +118,16 @@ func TestOnlyWhatTheLeaderHadToAnswerProvesTheSessionToWhoDependsOnIt(t *testing
 		c.start(began, 20*time.Second, 0) // 19 s, reports take 5 s
 		require.True(t, c.sustain())
 		require.False(t, c.sustain())
+		depending(t, c)
 		at := func(s float64) time.Time { return began.Add(time.Duration(s * float64(time.Second))) }
 		time.Sleep(2 * time.Second)
 		c.advance(at(2), false)
 		time.Sleep(time.Second)
 		c.advance(at(2.5), false) // answered at 3 s
-		time.Sleep(7 * time.Second)
-		c.advance(at(7), true) // proves what was answered at 2 s and reported until 7 s; nothing later
+		time.Sleep(4 * time.Second)
+		c.advance(at(7), true)
+		time.Sleep(3 * time.Second)
+		c.advance(at(7), true) // proves what was answered at 2 s and reported until the one before; nothing later
 		c.advance(at(9), false)
 		time.Sleep(11*time.Second - time.Nanosecond)
 		require.True(t, c.valid())
@@ -140,11 +143,12 @@ func TestTheProofForgetsNothingThatTheNextAnswerNeeds(t *testing.T) {
 		began := time.Now()
 		c.start(began, 20*time.Second, 0)
 		c.sustain()
-		for i := range 400 { // a request every 50 ms, 20 s long, and only the last is one for the leader
+		depending(t, c)
+		for i := range 400 { // a request every 50 ms, 20 s long, and only the last two and two half-way are for the leader
 			time.Sleep(50 * time.Millisecond)
-			c.advance(time.Now(), i == 399 || i == 200)
+			c.advance(time.Now(), i == 199 || i == 200 || i >= 398)
 		}
-		require.Less(t, len(c.recent), 40)
+		require.Less(t, len(c.recent), 130, "one in 5 s / 32, for 19 s")
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		// Of those until 15 s ago the newest that was kept: one in 5 s / 32.
@@ -159,8 +163,10 @@ func TestWhoDependsOnProofNoMoreIsNotKeptFromIt(t *testing.T) {
 		began := time.Now()
 		c.start(began, 20*time.Second, 0)
 		c.sustain()
+		depending(t, c)
 		time.Sleep(10 * time.Second)
 		c.advance(time.Now(), false)
+		c.undepend()
 		c.settle()
 		time.Sleep(15 * time.Second)
 		require.True(t, c.valid())
@@ -170,20 +176,103 @@ func TestWhoDependsOnProofNoMoreIsNotKeptFromIt(t *testing.T) {
 	})
 }
 
-// Whoever comes to depend on proof that has run out is told at once.
-func TestProofThatHasRunOutIsMissedAtOnce(t *testing.T) {
+// Proof that nobody has asked for is missed by nobody: whoever wants to depend on it waits, and the session
+// ends only if there is none for as long as it lasts.
+func TestProofThatHasRunOutIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, fired := clock()
-		c.start(time.Now(), 20*time.Second, 0)
+		began := time.Now()
+		c.start(began, 20*time.Second, 0)
 		time.Sleep(10 * time.Second)
 		c.advance(time.Now(), false)
 		time.Sleep(10 * time.Second)
-		require.True(t, c.valid())
 		c.sustain()
-		require.False(t, c.valid())
+		ok, more := c.depend()
+		require.False(t, ok)
+		require.True(t, c.valid())
+		require.True(t, c.advance(time.Now(), true), "the next one may prove something")
+		ok, _ = c.depend()
+		require.False(t, ok)
+		require.False(t, c.advance(time.Now(), true)) // proves what was answered at 10 s
+		<-more
+		depending(t, c)
+		time.Sleep(9*time.Second - time.Nanosecond)
+		require.True(t, c.valid())
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
-		require.Equal(t, time.Now(), *fired)
+		require.Equal(t, began.Add(29*time.Second), *fired)
 	})
+}
+
+func TestProofThatDoesNotComeEndsTheSessionOfWhoWantsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, fired := clock()
+		c.start(time.Now(), 20*time.Second, 0)
+		for range 10 {
+			time.Sleep(6 * time.Second)
+			c.advance(time.Now(), false)
+		}
+		wanted := time.Now()
+		c.sustain()
+		for range 10 {
+			time.Sleep(6 * time.Second)
+			c.advance(time.Now(), false)
+		}
+		synctest.Wait()
+		require.Equal(t, wanted.Add(24*time.Second), *fired)
+	})
+}
+
+// A ping passes by a write that waits for its commit: what the write proves must still be there.
+func TestAnAnswerThatOvertakesTakesNoProofAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := clock()
+		zero := time.Now()
+		c.start(zero, 20*time.Second, 0)
+		defer c.stop()
+		for range 10 { // a ping every 6.6 s: only they keep the session
+			time.Sleep(6600 * time.Millisecond)
+			c.advance(time.Now(), false)
+		}
+		c.advance(time.Now(), true)
+		time.Sleep(time.Second)
+		entry := time.Now()
+		time.Sleep(5600 * time.Millisecond)
+		c.advance(time.Now(), false) // the ping overtakes
+		time.Sleep(100 * time.Millisecond)
+		c.advance(entry, true)
+		c.sustain()
+		require.Equal(t, 59400*time.Millisecond, c.proved.Sub(zero), "of the ping before the last one before the entry")
+	})
+}
+
+// The leader does not hear from a follower, nor of its clients, for 15 s. The first request that reaches it again may overtake
+// the follower's report, and the session may be over before that comes: pings that the follower has answered prove
+// nothing yet. The second request comes after the report.
+func TestTheFirstAnswerAfterTheLeaderWasOutOfReachProvesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := clock()
+		zero := time.Now()
+		c.start(zero, 20*time.Second, 0)
+		defer c.stop()
+		c.sustain()
+		for range 3 {
+			time.Sleep(5 * time.Second)
+			c.advance(time.Now(), false)
+		}
+		require.False(t, c.advance(zero.Add(time.Second), true), "sent when the cut began")
+		require.True(t, c.advance(time.Now(), true))
+		require.Zero(t, c.proved.Sub(zero))
+		require.False(t, c.advance(time.Now(), true))
+		require.Equal(t, 10*time.Second, c.proved.Sub(zero), "of the ping that was answered half a tick before the first, or more")
+	})
+}
+
+// depending has one more depend on proof.
+func depending(t *testing.T, c *leaseClock) {
+	t.Helper()
+	ok, _ := c.depend()
+	require.True(t, ok)
 }
 
 // The way to the follower stalls from 2 s to 7 s; what was sent meanwhile arrives, and is answered, at once at 7 s. The follower
@@ -196,11 +285,14 @@ func TestOnlyWhatWasAnsweredAReportAgoIsProof(t *testing.T) {
 		c.start(zero, 10*time.Second, 0)
 		defer c.stop()
 		c.sustain()
+		depending(t, c)
 		time.Sleep(time.Second)
 		c.advance(time.Now(), false) // a ping at 1 s, answered at once
 		time.Sleep(6 * time.Second)
 		c.advance(zero.Add(2*time.Second), false)        // a ping sent at 2 s
 		c.advance(zero.Add(4600*time.Millisecond), true) // a sync sent at 4.6 s
+		require.Zero(t, c.proved.Sub(zero))
+		c.advance(time.Now(), true)
 		require.Equal(t, time.Second, c.proved.Sub(zero))
 	})
 }

@@ -99,12 +99,13 @@ func (s *Server) noticeDue() {
 	m.ens.review()
 }
 
-// regain ends a loss of contact that was too short to be noticed: what was sent meanwhile arrives.
+// regain ends a loss of contact that was too short to be noticed: what was sent meanwhile arrives. That is, from
+// the leader, heartbeats too, which the member answers before it passes on any answer that was sent after them.
 func (s *Server) regain() {
 	m := s.member
 	stopTimer(&m.notice)
-	m.lostAt = time.Time{}
 	if m.role != following {
+		m.lostAt = time.Time{}
 		return
 	}
 	for i := range m.ens.pending {
@@ -115,6 +116,10 @@ func (s *Server) regain() {
 	for _, send := range uplink {
 		send(m.ens.leader)
 	}
+	if !m.lostAt.IsZero() {
+		s.reportHeard()
+	}
+	m.lostAt = time.Time{}
 	s.follow()
 }
 

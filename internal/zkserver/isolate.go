@@ -95,6 +95,9 @@ func (s *Server) thawed() {
 	if !m.lostAt.IsZero() && time.Since(m.lostAt) >= m.patience() {
 		m.ens.leave(s)
 	}
+	if s.leads() && m.ens.quorate() {
+		s.runExpiry() // what is due; then what others have sent arrives
+	}
 	m.ens.review()
 }
 
