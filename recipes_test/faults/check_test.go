@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -17,6 +18,7 @@ import (
 func (w *world) check() {
 	t := w.t
 	t.Helper()
+	synctest.Wait() // so that nobody writes into the book any more
 	w.checkDeadlines()
 	w.checkExclusion()
 	w.checkTokens()
@@ -35,23 +37,23 @@ func (w *world) checkDeadlines() {
 	t.Helper()
 	refused := w.any(func(f fault) bool { return f.refuses })
 	for _, a := range w.book.attempts {
-		require.False(t, a.answered.After(a.limit.Add(slack)), "%s came back %v late\n%s", a.party, a.answered.Sub(a.limit), w.story())
+		require.False(t, a.answered.After(a.limit.Add(slack)), "%s came back %v late\n%s", a.party, a.answered.Sub(a.limit), lazily(w.story))
 		switch {
 		case a.err == nil:
 		case a.try && errors.Is(a.err, zksync.ErrNotAcquired):
 		case a.cancelled:
-			require.ErrorIs(t, a.err, context.Canceled, "%s\n%s", a.party, w.story())
+			require.ErrorIs(t, a.err, context.Canceled, "%s\n%s", a.party, lazily(w.story))
 		case refused && !errors.Is(a.err, context.DeadlineExceeded):
 		default:
-			require.False(t, a.answered.Before(a.limit), "%s gave up early: %v\n%s", a.party, a.err, w.story())
-			require.ErrorIs(t, a.err, context.DeadlineExceeded, "%s\n%s", a.party, w.story())
-			require.NotEqual(t, patient, a.limit.Sub(a.asked), "%s has starved\n%s", a.party, w.story())
+			require.False(t, a.answered.Before(a.limit), "%s gave up early: %v\n%s", a.party, a.err, lazily(w.story))
+			require.ErrorIs(t, a.err, context.DeadlineExceeded, "%s\n%s", a.party, lazily(w.story))
+			require.NotEqual(t, patient, a.limit.Sub(a.asked), "%s has starved\n%s", a.party, lazily(w.story))
 		}
 	}
 	for _, h := range w.book.holds {
-		require.LessOrEqual(t, h.took, time.Second+slack, "the Unlock of %s\n%s", h.party, w.story())
+		require.LessOrEqual(t, h.took, time.Second+slack, "the Unlock of %s\n%s", h.party, lazily(w.story))
 		if h.err != nil {
-			require.ErrorIs(t, h.err, zksync.ErrLost, "%s\n%s", h.party, w.story())
+			require.ErrorIs(t, h.err, zksync.ErrLost, "%s\n%s", h.party, lazily(w.story))
 		}
 	}
 }
@@ -79,17 +81,17 @@ func (w *world) checkExclusion() {
 	slices.SortStableFunc(holds, func(a, b *hold) int { return a.granted.Compare(b.granted) })
 	for i, h := range holds {
 		end := w.book.end(h)
-		require.False(t, end.IsZero(), "%s never ended\n%s", h.party, w.story())
+		require.False(t, end.IsZero(), "%s never ended\n%s", h.party, lazily(w.story))
 		// A session that was ended behind its client's back can even be granted to, by news that was on its
 		// way, after another one: then only the server's history below tells who came first.
 		if i+1 < len(holds) && late == 0 {
-			require.False(t, end.After(holds[i+1].granted), "%s and %s both held\n%s", h.party, holds[i+1].party, w.story())
+			require.False(t, end.After(holds[i+1].granted), "%s and %s both held\n%s", h.party, holds[i+1].party, lazily(w.story))
 		}
 		from, next, ok := w.book.reign(h.node)
-		require.True(t, ok, "%s holds by a node that never was first\n%s", h.party, w.story())
-		require.False(t, h.granted.Before(from), "%s held before its node was first\n%s", h.party, w.story())
+		require.True(t, ok, "%s holds by a node that never was first\n%s", h.party, lazily(w.story))
+		require.False(t, h.granted.Before(from), "%s held before its node was first\n%s", h.party, lazily(w.story))
 		if !next.IsZero() {
-			require.False(t, end.After(next.Add(late)), "%s was told %v after the server granted to another\n%s", h.party, end.Sub(next), w.story())
+			require.False(t, end.After(next.Add(late)), "%s was told %v after the server granted to another\n%s", h.party, end.Sub(next), lazily(w.story))
 		}
 	}
 }
@@ -102,9 +104,9 @@ func (w *world) checkTokens() {
 	late := w.told()
 	for i, h := range w.book.holds {
 		for _, before := range w.book.holds[:i] {
-			require.NotEqual(t, before.token, h.token, "%s and %s\n%s", before.party, h.party, w.story())
+			require.NotEqual(t, before.token, h.token, "%s and %s\n%s", before.party, h.party, lazily(w.story))
 			if late == 0 || h.granted.After(before.granted.Add(late)) {
-				require.Positive(t, h.token.Compare(before.token), "%s after %s\n%s", h.party, before.party, w.story())
+				require.Positive(t, h.token.Compare(before.token), "%s after %s\n%s", h.party, before.party, lazily(w.story))
 			}
 		}
 	}
@@ -122,7 +124,7 @@ func (w *world) checkOrphans() {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	err := w.srv.WaitFor(ctx, func() bool { return len(w.srv.Children(lockDir)) == 0 })
-	require.NoError(t, err, "left behind %v\n%s", w.srv.Children(lockDir), w.story())
+	require.NoError(t, err, "left behind %v\n%s", w.srv.Children(lockDir), lazily(w.story))
 }
 
 // checkNextLock: a client that comes now gets the lock at once, in no more than the requests that it takes.
@@ -134,11 +136,11 @@ func (w *world) checkNextLock() {
 	defer cancel()
 	before, began := w.srv.Requests(), time.Now()
 	l, err := zksync.NewMutex(s, lockDir).LockContext(ctx)
-	require.NoError(t, err, "the next lock\n%s", w.story())
-	require.Zero(t, time.Since(began), "the next lock took its time\n%s", w.story())
-	require.LessOrEqual(t, w.srv.Requests()-before, 5, "the next lock\n%s", w.story())
+	require.NoError(t, err, "the next lock\n%s", lazily(w.story))
+	require.Zero(t, time.Since(began), "the next lock took its time\n%s", lazily(w.story))
+	require.LessOrEqual(t, w.srv.Requests()-before, 5, "the next lock\n%s", lazily(w.story))
 	for _, h := range w.book.holds {
-		require.Positive(t, l.Token().Compare(h.token), "the next lock after %s\n%s", h.party, w.story())
+		require.Positive(t, l.Token().Compare(h.token), "the next lock after %s\n%s", h.party, lazily(w.story))
 	}
 	require.NoError(t, l.Unlock())
 	require.NoError(t, s.Close())

@@ -50,7 +50,7 @@ func run(t *testing.T, sc scenario, plans []plan, normal time.Duration) result {
 			for _, p := range plans {
 				lasts += p.fault.lasts
 			}
-			require.LessOrEqual(t, res.took, lasts, "took longer than the fault explains\n%s", w.story())
+			require.LessOrEqual(t, res.took, lasts, "took longer than the fault explains\n%s", lazily(w.story))
 		}
 		w.check()
 		w.close()

@@ -34,7 +34,7 @@ func TestASlowAnswerProvesNoMoreThanItsRequest(t *testing.T) {
 				w.finish()
 				w.check()
 				require.Len(t, w.book.holds, 2)
-				require.NotZero(t, w.book.lost[w.book.holds[0].token], "the holder was never told\n%s", w.story())
+				require.NotZero(t, w.book.lost[w.book.holds[0].token], "the holder was never told\n%s", lazily(w.story))
 				w.close()
 			})
 		})
@@ -57,7 +57,7 @@ func TestASlowHandshakeProvesNoMoreThanItsRequest(t *testing.T) {
 		w.isolate(slow, 30*time.Second)
 		w.finish()
 		w.check()
-		require.NotZero(t, w.book.lost[w.book.holds[0].token], "the holder was never told\n%s", w.story())
+		require.NotZero(t, w.book.lost[w.book.holds[0].token], "the holder was never told\n%s", lazily(w.story))
 		w.close()
 	})
 }
@@ -75,7 +75,7 @@ func TestAWatchEventDoesNotProlongALease(t *testing.T) {
 		w.later(5*time.Second, func() { w.srv.Set(lockDir+"/"+w.srv.Children(lockDir)[0], []byte("written to")) })
 		w.finish()
 		w.checkExclusion()
-		require.NotZero(t, w.book.lost[w.book.holds[0].token], "the holder was never told\n%s", w.story())
+		require.NotZero(t, w.book.lost[w.book.holds[0].token], "the holder was never told\n%s", lazily(w.story))
 		w.close()
 	})
 }
