@@ -26,6 +26,11 @@ export GOGC ?= 400
 # A package may take twelve minutes each time; on two cores the longest needs seven. One that hangs then shows where before .ci/run ends it.
 gotest = $(GO) test -p $(PACKAGES) -count=$(COUNT) -timeout=$$((12 * $(COUNT)))m $(TESTFLAGS)
 
+# Packages that play thousands of generated programs, and every fault at every request. The race detector makes them
+# five times as dear: "make test" plays a part of the programs with it (-short), and then all without it.
+GENERATED = ./recipes_test ./recipes_test/faults ./recipes_test/storm ./zkbarrier
+others = $$($(GO) list ./... | grep -vE '/(recipes_test|zkbarrier)(/|$$)')
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -37,31 +42,35 @@ build: ## compile everything; the commands go to bin
 	$(GO) build -o bin/ ./...
 
 .PHONY: test
-test: compiler zookeeper network ## all tests with the race detector: in-process, and beside that on three real servers
-	$(GO) test -race -c -o /dev/null ./recipes_test # which both need
-	MENAGERIE_REQUIRE_ENSEMBLE=1 $(MAKE) -j 2 test-race test-ensemble
-	$(MAKE) storm # once more without the race detector: with connections that are tapped
+test: compiler zookeeper network ## all tests: in-process, also with the race detector, and beside that on three real servers
+	MENAGERIE_REQUIRE_ENSEMBLE=1 $(MAKE) -j 2 test-in-process test-ensemble
+
+.PHONY: test-in-process
+test-in-process: compiler ## all tests with the race detector, of the generated programs a part; and then all of those without it
+	$(gotest) -race $(others)
+	$(gotest) -race -short $(GENERATED)
+	$(gotest) $(GENERATED)
 
 .PHONY: test-unit
 test-unit: ## the tests that need nothing but Go: no race detector, no ZooKeeper
 	$(gotest) ./...
 
 .PHONY: test-race
-test-race: compiler ## the in-process tests with the race detector
+test-race: compiler ## all in-process tests with the race detector, and all generated programs, too: six minutes and more
 	$(gotest) -race ./...
 
 .PHONY: test-ensemble
-test-ensemble: compiler zookeeper ## the recipes' tests with -race on three real ZooKeeper servers
-	MENAGERIE_TEST_ENSEMBLE=3 bin/ensemble -servers 3 -- $(gotest) -race -parallel $(PARALLEL) ./recipes_test
+test-ensemble: zookeeper ## the recipes' tests on three real ZooKeeper servers
+	MENAGERIE_TEST_ENSEMBLE=3 bin/ensemble -servers 3 -- $(gotest) -parallel $(PARALLEL) ./recipes_test
 
 # How many seeds "make storm" plays, and from which one on; SEED=n alone repeats that one and prints all that was done.
 SEEDS ?=
 SEED ?=
 
 .PHONY: storm
-storm: ## random use of all recipes under random faults: SEEDS=10000 for more than 200, SEED=n for that one
+storm: ## random use of all recipes under random faults: SEEDS=10000 for more than 400, SEED=n for that one
 	$(GO) test -c -o bin/storm $(TESTFLAGS) ./recipes_test/storm
-	MENAGERIE_STORM_SEED=$(SEED) MENAGERIE_STORM_SEEDS=$(or $(SEEDS),$(if $(SEED),,200)) bin/storm -test.timeout=0 $(if $(SEED),-test.v)
+	MENAGERIE_STORM_SEED=$(SEED) MENAGERIE_STORM_SEEDS=$(or $(SEEDS),$(if $(SEED),,400)) bin/storm -test.timeout=0 $(if $(SEED),-test.v)
 
 # How many generated programs "make conformance" compares.
 PROGRAMS ?= 2000

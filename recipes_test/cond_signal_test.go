@@ -18,7 +18,7 @@ import (
 // afterwards finds him.
 func TestAcceptance041ASignalSentRightAfterTheReleaseIsNeverLost(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
-		rounds := 10000
+		rounds := rounds(10000)
 		if !v.virtual {
 			rounds = 200
 		}

@@ -163,6 +163,6 @@ func TestAcceptance004TwoGoroutinesEachOnThreeSessionsIncrementWithoutLoss(t *te
 
 func TestAcceptance004LoadOfTenSessionsAThousandTimesEach(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
-		increments(t, v, 1000, v.mutexes(10)...)
+		increments(t, v, rounds(1000), v.mutexes(10)...)
 	})
 }

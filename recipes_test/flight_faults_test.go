@@ -113,10 +113,13 @@ func TestEveryBlowLeavesTheFlightSound(t *testing.T) {
 	const requests = 32
 	for name, blow := range flightBlows() {
 		for nth := 1; nth <= requests; nth++ {
+			name := fmt.Sprintf("%s at request %d", name, nth)
+			if !drawn(t, name) {
+				continue
+			}
 			inProcess(t, func(t *testing.T, v *env) {
 				fs := v.flights(3)
 				v.quiet()
-				name := fmt.Sprintf("%s at request %d", name, nth)
 				var n atomic.Int32
 				v.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
 					switch q.Op {
@@ -169,10 +172,13 @@ func TestEveryBlowLeavesTheFlightSound(t *testing.T) {
 func TestGivingUpAtAnyRequestLeavesTheFlightSound(t *testing.T) {
 	for nth := 1; nth <= 32; nth++ {
 		for who := range 3 {
+			name := fmt.Sprintf("%d gives up at request %d", who, nth)
+			if !drawn(t, name) {
+				continue
+			}
 			inProcess(t, func(t *testing.T, v *env) {
 				fs := v.flights(3)
 				v.quiet()
-				name := fmt.Sprintf("%d gives up at request %d", who, nth)
 				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 				defer cancel()
 				his, giveUp := context.WithCancel(ctx)

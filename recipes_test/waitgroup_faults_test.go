@@ -24,6 +24,9 @@ func everyTrouble(t *testing.T, requests int, happens map[string]func(v *env, se
 	for what, happen := range happens {
 		for nth := 1; nth <= requests; nth++ {
 			for _, after := range []bool{false, true} {
+				if !drawn(t, what, nth, after) {
+					continue
+				}
 				inProcess(t, func(t *testing.T, v *env) {
 					run := f(t, v)
 					v.quiet()

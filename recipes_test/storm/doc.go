@@ -9,7 +9,7 @@
 // A recipe is one file: what its goroutines do, what must be true of it, and how it is used when all is well.
 //
 // With the race detector nobody taps a connection, because the client library races with itself there; make test
-// plays the same seeds without it as well.
+// plays the same seeds without it as well, and ten times as many.
 //
 // MENAGERIE_STORM_SEEDS is the number of seeds, from MENAGERIE_STORM_SEED on, which alone repeats one seed and
 // prints everything that was done.

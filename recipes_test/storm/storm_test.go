@@ -19,8 +19,8 @@ var recipes = []recipe{
 	{"election", joinElection}, {"multi", joinMulti}, {"reentrant", joinReentrant},
 }
 
-// usual is how many seeds are played where nobody says otherwise.
-const usual = 200
+// usual is how many seeds are played where nobody says otherwise; -short, which is for the race detector, plays a tenth.
+const usual = 400
 
 // endless is how long a seed may take of real time: none takes a tenth of that, on a busy machine either.
 const endless = 2 * time.Minute
@@ -28,6 +28,9 @@ const endless = 2 * time.Minute
 func TestStorm(t *testing.T) {
 	first, single := number(t, "MENAGERIE_STORM_SEED", 1)
 	n, many := number(t, "MENAGERIE_STORM_SEEDS", usual)
+	if testing.Short() && !many {
+		n = usual / 10
+	}
 	if single && !many {
 		n = 1
 	}
