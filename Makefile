@@ -41,6 +41,9 @@ help: ## list the targets
 build: ## compile everything; the commands go to bin
 	$(GO) build -o bin/ ./...
 
+# Most Java machines of the tests live for seconds: what the second compiler does for them comes too late.
+test test-in-process test-ensemble: export JDK_JAVA_OPTIONS ?= -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+
 .PHONY: test
 test: compiler zookeeper network ## all tests: in-process, also with the race detector, and beside that on three real servers
 	MENAGERIE_REQUIRE_ENSEMBLE=1 $(MAKE) -j 2 test-in-process test-ensemble
