@@ -139,3 +139,39 @@ func TestAPartyThatIsLostIsDeregisteredThoughItsTappedSessionLivesOn(t *testing.
 		}
 	})
 }
+
+// The function of WithOnAdvance runs in a session that cannot be proved to live for a while, and goes on. Its phase does not advance by
+// that, and the claim to run it must go, or nobody else could.
+func TestTheClaimOfALostActionGoesThoughItsTappedSessionLivesOn(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		conn := v.srv.Connect(t, 6*time.Second)
+		s, err := zksync.Tap(context.Background(), conn)
+		require.NoError(t, err)
+		defer s.Close()
+		runs := make(chan struct{}, 1)
+		slow := zkbarrier.NewPhaser(s, phaserPath, zkbarrier.WithOnAdvance(func(ctx context.Context, _, _ int) bool {
+			runs <- struct{}{}
+			<-ctx.Done()
+			return false
+		}))
+		other := zkbarrier.NewPhaser(v.session(), phaserPath, zkbarrier.WithOnAdvance(func(context.Context, int, int) bool { return false }))
+		v.gives(0, slow.Register)
+		v.gives(0, other.Register)
+		_, err = other.Arrive(context.Background())
+		require.NoError(t, err)
+		id := s.ID()
+		held := v.srv.Intercept(zktest.On(zktest.Sync, "/").Session(id).Hold())
+		lost := phase(context.Background(), slow.ArriveAndAwaitAdvance)
+		<-runs
+		time.Sleep(7 * time.Second)
+		held.Remove()
+		v.awaits(lost.done, "the lost party")
+		require.ErrorIs(t, lost.err, zksync.ErrLost)
+		require.Equal(t, id, conn.SessionID())
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		next, err := other.AwaitAdvance(ctx, 0)
+		require.NoError(t, err)
+		require.Equal(t, 1, next)
+	})
+}

@@ -44,6 +44,8 @@ type action struct {
 	since int32  // the version of the base node that the claim made
 	out   chan outcome
 	left  chan struct{} // closed when nobody waits for its outcome any more
+
+	unsettled bool // its claim may still be there
 }
 
 // outcome is how an action ended.
@@ -55,13 +57,22 @@ type outcome struct {
 
 // run claims the action, runs it, and has the phaser advance.
 func (a *action) run(ctx context.Context, begun bool) {
+	whole := ctx
 	ctx, stop := a.p.inSession(ctx, a.e)
 	defer stop()
 	registered, ours, err := a.claim(ctx, begun)
 	if err != nil || !ours {
 		a.out <- outcome{err: err}
+		if err != nil {
+			a.retract(whole) // a claim may have been made all the same
+		}
 		return
 	}
+	defer func() {
+		if a.unsettled {
+			a.retract(whole)
+		}
+	}()
 	returned := false
 	defer func() {
 		if !returned {
@@ -71,7 +82,20 @@ func (a *action) run(ctx context.Context, begun bool) {
 	ended := a.p.onAdvance(ctx, a.phase, registered)
 	returned = true
 	next, err := a.finish(ctx, turn{after(a.phase), ended})
+	a.unsettled = err != nil
 	a.out <- outcome{next: next, err: err}
+}
+
+// retract gives up the claim of an action whose session was lost. Where the session lives on, as that of a tapped
+// connection may although it could not be proved to for a while, the claim does, too, and nobody else could claim the action.
+func (a *action) retract(ctx context.Context) {
+	_ = a.p.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		if e.ID() != a.e.ID() {
+			return nil // the claim has gone with its session
+		}
+		a.e = e
+		return a.giveUp(ctx)
+	})
 }
 
 // inSession returns a context that ends with ctx, with the ZooKeeper session of e, cause
@@ -92,10 +116,11 @@ func (p *Phaser) inSession(ctx context.Context, e *zkconn.Epoch) (_ context.Cont
 // panicked gives up the claim, so that another one may try, and passes the panic on; x is nil
 // if the function called runtime.Goexit.
 func (a *action) panicked(ctx context.Context, x any) {
-	_ = a.giveUp(ctx)
+	a.unsettled = a.giveUp(ctx) != nil
 	select {
 	case <-a.left:
 		if x != nil {
+			a.unsettled = false // the process ends, and the session with it
 			panic(x)
 		}
 	default:
