@@ -60,3 +60,18 @@ func TestServersThatAlwaysAnswerTheSameAreNotAskedInASpin(t *testing.T) {
 		})
 	}
 }
+
+// The news that the base node is gone may come after the answer that it is.
+func TestABaseNodeThatIsGoneBeforeThatIsToldIsMadeAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		sem := zksemaphore.NewWeighted(srv.Session(t), "/sem", 3)
+		_, err := sem.Available(t.Context())
+		require.NoError(t, err)
+		const noNode = -101
+		srv.Intercept(zktest.On(zktest.GetData, "/sem").Error(noNode).Times(2))
+		free, err := sem.Available(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, int64(3), free)
+	})
+}

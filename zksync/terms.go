@@ -173,7 +173,7 @@ func (t *terms) stored(ctx context.Context, e *zkconn.Epoch, acl []zk.ACL) (s st
 		if missing {
 			err = t.found(ctx, e, acl)
 		}
-		if err == nil && (st.NumChildren > 1 || st.NumChildren > 0 && len(data) == 0) { // more than our queue
+		if err == nil && !missing && (st.NumChildren > 1 || st.NumChildren > 0 && len(data) == 0) { // more than our queue
 			err = leases.refuseAt(ctx, e, t.node)
 		}
 		if err != nil {
