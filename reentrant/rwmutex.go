@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/go-menagerie/menagerie/internal/door"
 	"github.com/go-menagerie/menagerie/internal/nest"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -31,6 +32,8 @@ type RWMutex struct {
 	// lost counts, per owner, the Unlocks and RUnlocks still to come for holds that were
 	// lost and have been replaced.
 	lost map[owner]lostLevels
+	// discarded is closed when the lost hold that was replaced last has been given up; nil if there was none.
+	discarded chan struct{}
 
 	claims claims
 }
@@ -182,6 +185,7 @@ func (m *RWMutex) lock(ctx context.Context, o owner, first getter, f form) (*wri
 	if w, err := m.lockAgain(o, f); w != nil || err != nil {
 		return w, err
 	}
+	m.clear(ctx)
 	l, err := first(ctx)
 	if err != nil {
 		return nil, err
@@ -240,6 +244,7 @@ func (m *RWMutex) rlock(ctx context.Context, o owner, first getter, f form) (*wr
 	if w, r := m.rlockAgain(o, f); w != nil || r != nil {
 		return w, r, nil
 	}
+	m.clear(ctx)
 	l, err := first(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -276,7 +281,7 @@ func (m *RWMutex) bury(o owner) {
 	if r := m.reads[o]; r != nil && !r.lease.Valid() {
 		m.owe(o, lostLevels{reads: r.reads.mirror})
 		delete(m.reads, o)
-		_ = r.lease.Unlock() // see replaceLost
+		m.discard(r.lease)
 	}
 }
 
@@ -290,7 +295,33 @@ func (m *RWMutex) replaceLost() {
 	m.write = nil
 	// A lost hold of the mirror form keeps the goroutines of this process out until it is
 	// unlocked. Its owner is here and about to queue, so it keeps nobody out.
-	_ = w.lease.Unlock()
+	m.discard(w.lease)
+}
+
+// discard gives a lost hold up in the background: without a connection that may take a second, and mu is held.
+func (m *RWMutex) discard(l *zksync.Lease) {
+	done := make(chan struct{})
+	m.discarded = done
+	f := func() {
+		defer close(done)
+		_ = l.Unlock()
+	}
+	if !door.Open(door.MonitorOf[*zksync.Lease](m.rw).Session(), "/").Spawn(f) {
+		go f() // it ends with the session, which is being closed
+	}
+}
+
+// clear waits until the lost hold that was found last has been given up.
+func (m *RWMutex) clear(ctx context.Context) {
+	m.mu.Lock()
+	done := m.discarded
+	m.mu.Unlock()
+	if done != nil {
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // owe notes levels of the mirror form that were lost: their Unlocks are still to come. A
