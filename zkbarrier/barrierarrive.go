@@ -85,7 +85,7 @@ func (c *barrierCall) refused(ctx context.Context, e *zkconn.Epoch, r *enter.Ref
 	if c.tries <= 1 {
 		c.begin(now)
 	}
-	return c.arrive, nil
+	return c.arrive, c.pace.Rest(ctx, e)
 }
 
 // arrived decides by the directory's Stat, as of the arrival, whether all are there.

@@ -16,6 +16,7 @@ type barrierCall struct {
 	b       *Barrier
 	attempt string
 
+	pace  enter.Pace   // of attempts to arrive, and to break the generation
 	st    barrierState // of the generation in which it is, or tries to be
 	tries int          // arrivals in that generation that may have been made, in any session
 	died  bool         // some of them in a session that is over
@@ -40,7 +41,7 @@ type barrierCall struct {
 type step func(context.Context, *zkconn.Epoch) (step, error)
 
 func newBarrierCall(b *Barrier) *barrierCall {
-	return &barrierCall{b: b, attempt: newAttempt()}
+	return &barrierCall{b: b, attempt: newAttempt(), pace: enter.Pace{Free: 2}}
 }
 
 // finish ends the call with a result that is the generation's, and not an error of the way.
@@ -124,7 +125,7 @@ func (c *barrierCall) settle(ctx context.Context, e *zkconn.Epoch) (fate, step, 
 
 // begin forgets what was true of another generation only.
 func (c *barrierCall) begin(st barrierState) {
-	*c = barrierCall{b: c.b, attempt: c.attempt, st: st}
+	*c = barrierCall{b: c.b, attempt: c.attempt, pace: c.pace, st: st}
 }
 
 // remember tells by the own node how a generation ended of which there is no record any more.
@@ -206,7 +207,7 @@ func (c *barrierCall) vanish(ctx context.Context, e *zkconn.Epoch) (step, error)
 		return next, err
 	case c.b.tolerant || c.extra: // deleted by hand
 		c.acted = false
-		return c.arrive, nil
+		return c.arrive, c.pace.Rest(ctx, e)
 	}
 	return c.breakUp, nil
 }
@@ -222,7 +223,7 @@ func (c *barrierCall) breakUp(ctx context.Context, e *zkconn.Epoch) (step, error
 	}
 	f, next, err := c.settle(ctx, e)
 	if f == open && err == nil {
-		return c.breakUp, nil // by the version that it has now
+		return c.breakUp, c.pace.Rest(ctx, e) // by the version that it has now
 	}
 	return next, err
 }

@@ -63,7 +63,7 @@ func (c *barrierCall) giveUp(ctx context.Context, e *zkconn.Epoch) int {
 
 // ruin breaks the generation, unless it has ended.
 func (c *barrierCall) ruin(ctx context.Context, e *zkconn.Epoch) int {
-	for {
+	for pace := (enter.Pace{Free: 1}); ; {
 		err := c.b.breakUp(ctx, e, c.st)
 		if err == nil || !outdated(err) && !errors.Is(err, zk.ErrNodeExists) {
 			return c.clear(ctx, e)
@@ -72,7 +72,7 @@ func (c *barrierCall) ruin(ctx context.Context, e *zkconn.Epoch) int {
 		switch {
 		case err == nil && f == passed:
 			return place
-		case err != nil || f != open:
+		case err != nil || f != open || pace.Rest(ctx, e) != nil:
 			return c.clear(ctx, e)
 		}
 		c.st = now

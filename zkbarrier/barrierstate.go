@@ -98,10 +98,13 @@ func (b *Barrier) learn(ctx context.Context, e *zkconn.Epoch, sync bool) (st bar
 			return st, err
 		}
 	}
-	for {
+	for pace := founding(); ; {
 		data, stat, err := e.Get(ctx, b.base())
 		if errors.Is(err, zk.ErrNoNode) {
 			if err := b.found(ctx, e); err != nil {
+				return st, err
+			}
+			if err := pace.Rest(ctx, e); err != nil {
 				return st, err
 			}
 			continue

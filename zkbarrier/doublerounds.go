@@ -41,11 +41,14 @@ func (b *DoubleBarrier) opened(round int64) string { return fmt.Sprintf("%s/open
 
 // learn looks whether a round is open, and then at its directory. It makes what is missing.
 func (b *DoubleBarrier) learn(ctx context.Context, e *zkconn.Epoch) (dir *zk.Stat, open bool, err error) {
-	for {
+	for pace := founding(); ; {
 		data, _, err := e.Get(ctx, b.base())
 		if errors.Is(err, zk.ErrNoNode) {
 			made, err := b.found(ctx, e)
 			if err != nil || made {
+				return nil, false, err
+			}
+			if err := pace.Rest(ctx, e); err != nil {
 				return nil, false, err
 			}
 			continue
@@ -71,6 +74,9 @@ func (b *DoubleBarrier) learn(ctx context.Context, e *zkconn.Epoch) (dir *zk.Sta
 			return dir, true, err
 		}
 		if err := enter.MakeDir(ctx, e, b.parties(), b.door.ACL()); err != nil {
+			return nil, false, err
+		}
+		if err := pace.Rest(ctx, e); err != nil {
 			return nil, false, err
 		}
 	}

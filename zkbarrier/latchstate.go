@@ -69,10 +69,13 @@ func (l *Latch) look(ctx context.Context, e *zkconn.Epoch) (latchView, error) {
 
 // learn reads the state, or writes it if nobody has.
 func (l *Latch) learn(ctx context.Context, e *zkconn.Epoch) (st latchState, err error) {
-	for {
+	for pace := founding(); ; {
 		data, stat, err := e.Get(ctx, l.base())
 		if errors.Is(err, zk.ErrNoNode) {
 			if err := l.found(ctx, e); err != nil {
+				return st, err
+			}
+			if err := pace.Rest(ctx, e); err != nil {
 				return st, err
 			}
 			continue

@@ -148,7 +148,7 @@ func (a *action) claim(ctx context.Context, begun bool) (registered int, ours bo
 	ops = append(ops, &zk.CreateRequest{Path: p.claim(), Data: []byte(a.id), Acl: p.door.ACL(), Flags: zk.FlagEphemeral},
 		&zk.SetDataRequest{Path: p.base(), Data: p.encode(turn{phase: a.phase}), Version: -1},
 		&zk.SetDataRequest{Path: next, Version: -1})
-	for {
+	for pace := (enter.Pace{}); ; {
 		if err := e.Await(ctx); err != nil {
 			return 0, false, err
 		}
@@ -174,7 +174,7 @@ func (a *action) claim(ctx context.Context, begun bool) (registered int, ours bo
 		if refused != nil {
 			return 0, false, nil
 		}
-		if err := enter.Sleep(ctx, e, pause); err != nil {
+		if err := pace.Rest(ctx, e); err != nil {
 			return 0, false, err
 		}
 	}

@@ -65,7 +65,7 @@ func (p *Phaser) turnTo(ctx context.Context, e *zkconn.Epoch, to turn, ops ...an
 		ops = append(ops, &zk.CreateRequest{Path: p.wait(to.phase), Acl: p.door.ACL()},
 			&zk.CreateRequest{Path: p.arrivals(after(to.phase)), Acl: p.door.ACL()})
 	}
-	for {
+	for pace := (enter.Pace{}); ; {
 		if err := e.Await(ctx); err != nil {
 			return nil, err
 		}
@@ -91,7 +91,7 @@ func (p *Phaser) turnTo(ctx context.Context, e *zkconn.Epoch, to turn, ops ...an
 		default:
 			return nil, err
 		}
-		if err := enter.Sleep(ctx, e, pause); err != nil {
+		if err := pace.Rest(ctx, e); err != nil {
 			return nil, err
 		}
 	}

@@ -97,7 +97,7 @@ func (p *Phaser) registerSome(ctx context.Context, e *zkconn.Epoch, phase, n int
 		some[i] = &party{name: fmt.Sprintf("%s-%03d", prefix, i), epoch: e, at: phase}
 		ops = append(ops, &zk.CreateRequest{Path: p.node(some[i]), Data: p.door.Owner(), Acl: p.door.ACL(), Flags: zk.FlagEphemeral})
 	}
-	for {
+	for pace := (enter.Pace{}); ; {
 		if err := e.Await(ctx); err != nil {
 			return nil, err
 		}
@@ -113,7 +113,7 @@ func (p *Phaser) registerSome(ctx context.Context, e *zkconn.Epoch, phase, n int
 		var refused *zkconn.TxnError
 		switch {
 		case errors.Is(err, zkconn.ErrNotSent): // the connection was lost, and not everybody has been told yet
-			if err := pauseFor(ctx, e); err != nil {
+			if err := pace.Rest(ctx, e); err != nil {
 				return nil, err
 			}
 			continue
@@ -137,7 +137,7 @@ func (p *Phaser) registerSome(ctx context.Context, e *zkconn.Epoch, phase, n int
 		if there {
 			return some, nil
 		}
-		if err := enter.Sleep(ctx, e, pause); err != nil {
+		if err := pace.Rest(ctx, e); err != nil {
 			return nil, err
 		}
 	}

@@ -73,7 +73,7 @@ func (p *Phaser) peek(ctx context.Context, e *zkconn.Epoch) (t turn, ok bool, er
 
 // learn reads the state, or founds the phaser. The server may lag.
 func (p *Phaser) learn(ctx context.Context, e *zkconn.Epoch) (turn, error) {
-	for {
+	for pace := founding(); ; {
 		if err := e.Await(ctx); err != nil {
 			return turn{}, err
 		}
@@ -82,6 +82,9 @@ func (p *Phaser) learn(ctx context.Context, e *zkconn.Epoch) (turn, error) {
 			return t, err
 		}
 		if err := p.found(ctx, e); err != nil {
+			return t, err
+		}
+		if err := pace.Rest(ctx, e); err != nil {
 			return t, err
 		}
 	}

@@ -182,7 +182,7 @@ func (g *WaitGroup) apply(ctx context.Context, e *zkconn.Epoch, b *batch) error 
 	for wait := pause; !b.done; wait = min(2*wait, time.Second) {
 		if err := g.attempt(ctx, e, b); err == nil {
 			break
-		} else if !errors.Is(err, errAgain) {
+		} else if !errors.Is(err, errAgain) && !zkconn.Unknown(err) { // a read may get answers that settle nothing, too
 			return err
 		}
 		if err := enter.Sleep(ctx, e, jittered(wait)); err != nil {
@@ -223,9 +223,12 @@ func (g *WaitGroup) attempt(ctx context.Context, e *zkconn.Epoch, b *batch) erro
 	if err != nil {
 		return err
 	}
-	for {
+	for pace := founding(); ; {
 		again, err := g.commit(ctx, e, b, p)
 		if !again || err != nil {
+			return err
+		}
+		if err := pace.Rest(ctx, e); err != nil {
 			return err
 		}
 	}

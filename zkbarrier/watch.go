@@ -14,12 +14,16 @@ import (
 // pause is that before a request that got no usable answer is repeated.
 const pause = 5 * time.Millisecond
 
+// founding is the pace at which the nodes of a path are made that nobody has used: first its parent, then they. Where servers go on
+// saying that there are none, they must not be asked in a spin.
+func founding() enter.Pace { return enter.Pace{Free: 2} }
+
 // errAgain means that a request should be made again.
 var errAgain = errors.New("again")
 
 // insist makes a request that may be made twice until its outcome is known.
 func insist(ctx context.Context, e *zkconn.Epoch, f func() error) error {
-	for {
+	for pace := (enter.Pace{}); ; {
 		if err := e.Await(ctx); err != nil {
 			return err
 		}
@@ -27,7 +31,7 @@ func insist(ctx context.Context, e *zkconn.Epoch, f func() error) error {
 		if !errors.Is(err, errAgain) && !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent) {
 			return err
 		}
-		if err := enter.Sleep(ctx, e, pause); err != nil {
+		if err := pace.Rest(ctx, e); err != nil {
 			return err
 		}
 	}
@@ -59,7 +63,7 @@ func untilGone(ctx context.Context, e *zkconn.Epoch, path string, check func() e
 		seen = st.Czxid
 		return nil
 	}
-	for {
+	for pace := (enter.Pace{}); ; {
 		if err := e.Await(ctx); err != nil {
 			return err
 		}
@@ -69,7 +73,7 @@ func untilGone(ctx context.Context, e *zkconn.Epoch, path string, check func() e
 		case errors.Is(err, zk.ErrNoNode):
 			return nil
 		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
-			if err := enter.Sleep(ctx, e, pause); err != nil {
+			if err := pace.Rest(ctx, e); err != nil {
 				return err
 			}
 			continue

@@ -69,13 +69,13 @@ func (w *waiter) await(ctx context.Context) error {
 	}) {
 		return zksync.ErrClosed
 	}
-	for {
+	for pace := (enter.Pace{}); ; {
 		signalled, err := w.look(ctx)
 		if signalled {
 			return nil
 		}
 		if zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent) {
-			err = enter.Sleep(ctx, w.e, pause)
+			err = pace.Rest(ctx, w.e)
 		}
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/enter"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
 )
@@ -69,12 +70,12 @@ var errAgain = errors.New("zkonce: try again")
 func (f *Flight[T]) fly(c *flightCall[T], key string, fn func(context.Context) (T, error)) {
 	p := &passenger[T]{f: f, c: c, fn: fn, key: key, dir: f.path + "/" + nodeName(key), generation: f.generation(key), joined: true}
 	defer p.unjoin()
-	for {
+	for pace := (enter.Pace{}); ; {
 		generation := p.generation
 		l, err := p.travel()
 		if errors.Is(err, errMoved) || errors.Is(err, errAgain) {
 			if p.generation == generation {
-				rest(p.c.ctx)
+				_ = pace.Rest(p.c.ctx, nil) // the next attempt finds out whether it has ended
 			}
 			continue
 		}

@@ -67,7 +67,7 @@ func (t *turn) keep(ctx context.Context, r *outcome) error {
 	if err != nil {
 		return err
 	}
-	for {
+	for pace := (enter.Pace{}); ; {
 		err := t.o.guarded(ctx, t.lease, &zk.CreateRequest{Path: t.o.result(), Data: data, Acl: t.o.door.ACL()})
 		if err == nil || !zksync.Ambiguous(err) && !errors.Is(err, zk.ErrNodeExists) {
 			return err // but of an attempt before this one it may be unknown
@@ -87,7 +87,7 @@ func (t *turn) keep(ctx context.Context, r *outcome) error {
 		}
 		// It was not applied, or this server does not know of it yet: asking again is
 		// harmless as long as the lease holds.
-		if !rest(ctx) {
+		if pace.Rest(ctx, nil) != nil {
 			return err
 		}
 	}
@@ -177,15 +177,3 @@ func (u unanswered) Unwrap() error { return u.error }
 
 // Ambiguous is what [zksync.Ambiguous] looks for.
 func (unanswered) Ambiguous() bool { return true }
-
-// rest pauses before something is asked for again, and reports whether ctx goes on.
-func rest(ctx context.Context) bool {
-	t := time.NewTimer(pause)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

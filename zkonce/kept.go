@@ -34,7 +34,7 @@ func (o *Once) kept(ctx context.Context) (r *outcome, err error) {
 
 // ask reads the outcome, through disconnects.
 func (o *Once) ask(ctx context.Context, e *zkconn.Epoch) (*outcome, error) {
-	for {
+	for pace := (enter.Pace{}); ; {
 		if err := e.Await(ctx); err != nil {
 			return nil, err
 		}
@@ -42,7 +42,7 @@ func (o *Once) ask(ctx context.Context, e *zkconn.Epoch) (*outcome, error) {
 		if !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent) {
 			return r, err
 		}
-		if err := enter.Sleep(ctx, e, pause); err != nil {
+		if err := pace.Rest(ctx, e); err != nil {
 			return nil, err
 		}
 	}

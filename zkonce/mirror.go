@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/go-menagerie/menagerie/internal/enter"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -39,7 +40,7 @@ func (o *Once) Do(f func()) {
 // *panicked if it did.
 func (o *Once) once(f func() []byte, panicked *any) (*outcome, error) {
 	var ours *outcome
-	for {
+	for pace := (enter.Pace{}); ; {
 		r, err := o.do(context.Background(), func(context.Context) (*outcome, error) {
 			if ours == nil {
 				ours = &outcome{Value: f()}
@@ -53,7 +54,7 @@ func (o *Once) once(f func() []byte, panicked *any) (*outcome, error) {
 		if !errors.Is(err, zksync.ErrLost) && !zksync.Ambiguous(err) {
 			return r, err
 		}
-		rest(context.Background())
+		_ = pace.Rest(context.Background(), nil)
 	}
 }
 

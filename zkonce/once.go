@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/enter"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
 )
@@ -85,20 +86,21 @@ func (o *Once) Done(ctx context.Context) (bool, error) {
 func (o *Once) Reset(ctx context.Context) error {
 	removed := false
 	var err error
+	var pace enter.Pace
 	for again := true; again; {
 		err = o.m.Do(ctx, func(ctx context.Context, l *zksync.Lease) error {
-			for {
+			for pace := (enter.Pace{}); ; {
 				err := o.guarded(ctx, l, &zk.DeleteRequest{Path: o.result(), Version: -1})
 				removed = err == nil || errors.Is(err, zk.ErrNoNode)
 				// Asking again is harmless as long as the lease holds.
-				if removed || !zksync.Ambiguous(err) || !rest(ctx) {
+				if removed || !zksync.Ambiguous(err) || pace.Rest(ctx, nil) != nil {
 					return err
 				}
 			}
 		})
 		// And with the next lease too: what was asked for under this one is over by then.
 		lost := errors.Is(err, zksync.ErrLost) && !errors.Is(err, zksync.ErrMaxHold)
-		again = !removed && ctx.Err() == nil && (lost || zksync.Ambiguous(err)) && rest(ctx)
+		again = !removed && ctx.Err() == nil && (lost || zksync.Ambiguous(err)) && pace.Rest(ctx, nil) == nil
 	}
 	o.forget()
 	switch {
@@ -120,13 +122,13 @@ func (o *Once) do(ctx context.Context, f func(context.Context) (*outcome, error)
 	if r, err := o.kept(ctx); r != nil || err != nil {
 		return r, err
 	}
-	for {
+	for pace := (enter.Pace{}); ; {
 		t := &turn{o: o}
 		err := o.m.Do(ctx, func(ctx context.Context, l *zksync.Lease) error { return t.take(ctx, l, f) })
 		if !t.missed {
 			return t.result(ctx, err)
 		}
-		rest(ctx) // the next turn finds out whether ctx has ended
+		_ = pace.Rest(ctx, nil) // the next turn finds out whether ctx has ended
 	}
 }
 
