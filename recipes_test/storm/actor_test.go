@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-menagerie/menagerie/zkonce"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
@@ -151,6 +153,7 @@ func (a *actor) judge(c *call, limit time.Time, may []error) {
 		a.w.must(over, "%s: %v, and its context has not ended", c, c.err)
 	case errors.Is(c.err, zksync.ErrClosed), errors.Is(c.err, zksync.ErrReleased): // Close releases
 		a.w.must(a.h.years() > 0, "%s: %v, and no session was closed", c, c.err)
+	case errors.Is(c.err, zk.ErrSessionMoved): // see harps
 	case slices.ContainsFunc(may, func(e error) bool { return errors.Is(c.err, e) }):
 	default:
 		a.w.must(false, "%s: %v", c, c.err)

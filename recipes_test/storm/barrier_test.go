@@ -41,7 +41,7 @@ func joinBarrier(w *world) *part {
 	if w.rnd.IntN(3) == 0 {
 		x.opts = append(x.opts, zkbarrier.WithAction(x.action))
 	}
-	return &part{actors: x.n + w.rnd.IntN(2), act: x.act, release: x.release, use: x.use}
+	return &part{actors: x.n + w.rnd.IntN(2), act: x.act, release: x.release, use: x.use, base: barrierPath}
 }
 
 func (x *barriers) object(a *actor) *zkbarrier.Barrier {

@@ -22,7 +22,7 @@ type doubles struct {
 
 func joinDouble(w *world) *part {
 	x := &doubles{n: 2 + w.rnd.IntN(2), inside: map[*actor]int64{}}
-	return &part{actors: x.n + w.rnd.IntN(2), act: x.act, release: x.release, use: x.use}
+	return &part{actors: x.n + w.rnd.IntN(2), act: x.act, release: x.release, use: x.use, base: doublePath}
 }
 
 // object is the actor's own: one stands for one party.

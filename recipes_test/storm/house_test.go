@@ -192,6 +192,11 @@ func newAdmin(w *world) *house {
 	return h
 }
 
+// removes deletes a node, in the background.
+func (h *house) removes(node string) {
+	h.w.healing.Go(func() { _ = h.conn.Delete(node, -1) }) // it may have gone meanwhile
+}
+
 // calm takes away what the network still does.
 func (h *house) calm() {
 	h.mu.Lock()

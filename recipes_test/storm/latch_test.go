@@ -33,7 +33,7 @@ func joinLatch(w *world) *part {
 	if w.rnd.IntN(3) == 0 {
 		x.opts = append(x.opts, zkbarrier.Ephemeral())
 	}
-	return &part{actors: 4, act: x.act, release: x.release, use: x.use}
+	return &part{actors: 4, act: x.act, release: x.release, use: x.use, base: latchPath}
 }
 
 func (x *latches) object(a *actor) *zkbarrier.Latch {

@@ -32,6 +32,7 @@ type meter struct {
 	owners  map[string]int64 // of nodes
 	doomed  map[int64]bool   // sessions that were ended by force
 	removed map[string]bool  // nodes that were removed by hand
+	chased  map[int64]string // directories in which a session's nodes are removed as soon as they are there
 }
 
 // rate is what a session has sent.
@@ -48,11 +49,12 @@ type strike struct {
 	skip int
 	zktest.Verdict
 	then *zktest.Verdict // befalls the same request when it is repeated
+	all  bool            // it befalls all of the kind, until it is taken away
 }
 
 func newMeter(w *world) *meter {
 	return &meter{w: w, rates: map[int64]*rate{}, dials: map[*house]*rate{}, strikes: map[int64][]*strike{}, owners: map[string]int64{},
-		doomed: map[int64]bool{}, removed: map[string]bool{}, hop: []int{0, 1, 3, 20}[w.rnd.IntN(4)], rnd: w.stream(1)}
+		doomed: map[int64]bool{}, removed: map[string]bool{}, chased: map[int64]string{}, hop: []int{0, 1, 3, 20}[w.rnd.IntN(4)], rnd: w.stream(1)}
 }
 
 // counts counts one more, and tells what is too many.
@@ -103,7 +105,9 @@ func (m *meter) judge(q *zktest.Request) zktest.Verdict {
 		if s.skip--; s.skip >= 0 {
 			break
 		}
-		m.strikes[q.Session] = slices.Delete(m.strikes[q.Session], i, i+1)
+		if !s.all {
+			m.strikes[q.Session] = slices.Delete(m.strikes[q.Session], i, i+1)
+		}
 		if s.then != nil {
 			m.strikes[q.Session] = append(m.strikes[q.Session], &strike{op: q.Op, path: q.Path, Verdict: *s.then})
 		}
@@ -138,6 +142,13 @@ func (m *meter) strike(session int64, s *strike) {
 	m.strikes[session] = append(m.strikes[session], s)
 }
 
+// spare takes a strike away.
+func (m *meter) spare(session int64, s *strike) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.strikes[session] = slices.DeleteFunc(m.strikes[session], func(x *strike) bool { return x == s })
+}
+
 // calm forgets what has not struck.
 func (m *meter) calm() {
 	m.mu.Lock()
@@ -152,8 +163,19 @@ func (m *meter) commit(t zktest.Txn) {
 	for _, c := range t.Changes {
 		if c.Kind == zktest.Created && c.Owner != 0 {
 			m.owners[c.Path] = c.Owner
+			if path.Dir(c.Path) == m.chased[c.Owner] {
+				m.removed[c.Path] = true
+				m.w.admin.removes(c.Path)
+			}
 		}
 	}
+}
+
+// chase has a session's nodes in a directory removed by hand as soon as they are there; none if dir is empty.
+func (m *meter) chase(session int64, dir string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.chased[session] = dir
 }
 
 // excused tells whether a lease may be valid although the servers have granted to somebody else: its

@@ -25,7 +25,7 @@ type permits struct {
 func joinSemaphore(w *world) *part {
 	x := &permits{first: 3 + w.rnd.Int64N(3), resizes: map[int]int64{}}
 	x.stated = x.first
-	return &part{actors: 4 + w.rnd.IntN(4), act: x.act, release: x.release, use: x.use, queues: []string{semPath + "/queue"}, deletable: semPath + "/queue"}
+	return &part{actors: 4 + w.rnd.IntN(4), act: x.act, release: x.release, use: x.use, queues: []string{semPath + "/queue"}, deletable: semPath + "/queue", base: semPath}
 }
 
 func (x *permits) object(a *actor) *zksemaphore.Weighted {

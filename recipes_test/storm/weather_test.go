@@ -115,6 +115,8 @@ var faults = []fault{
 		}
 	}},
 	{"remove a node", 2, (*forecast).removes},
+	{"remove all nodes", 2, (*forecast).chases},
+	{"answer the same again and again", 3, (*forecast).harps},
 }
 
 // kind draws a kind of request.
@@ -144,6 +146,29 @@ func (f *forecast) fate(h *house, d time.Duration) {
 		v.Hold = f.opens(d)
 	}
 	f.w.meter.strike(h.id(), &strike{op: f.kind(), skip: f.rnd.IntN(3), Verdict: v})
+}
+
+// harps has the server give the same answer, which settles nothing, to all requests of a kind; or say of a base node that there is none.
+func (f *forecast) harps(h *house, d time.Duration) {
+	const noNode, sessionMoved = -101, -118
+	s := &strike{op: f.kind(), all: true, Verdict: zktest.Verdict{Fate: zktest.Fail, Code: sessionMoved}}
+	if base := f.w.parts[f.rnd.IntN(len(f.w.parts))].base; base != "" && f.rnd.IntN(2) == 0 {
+		s.op, s.path, s.Code = zktest.GetData, base, noNode
+	}
+	id := h.id()
+	f.w.tell("every %v %s of %x gets %d", s.op, s.path, id, s.Code)
+	f.w.meter.strike(id, s)
+	f.later(d, func() { f.w.meter.spare(id, s) })
+}
+
+// chases removes all that a session queues, as soon as it does.
+func (f *forecast) chases(h *house, d time.Duration) {
+	if p := f.w.parts[f.rnd.IntN(len(f.w.parts))]; p.deletable != "" {
+		id := h.id()
+		f.w.tell("all of %x in %s is removed", id, p.deletable)
+		f.w.meter.chase(id, p.deletable)
+		f.later(d, func() { f.w.meter.chase(id, "") })
+	}
 }
 
 // cancels ends the context of a call.
@@ -178,7 +203,7 @@ func (f *forecast) removes(_ *house, _ time.Duration) {
 		node := p.deletable + "/" + names[luck%uint64(len(names))]
 		f.w.tell("%s is removed", node)
 		f.w.meter.remove(node)
-		f.w.healing.Go(func() { _ = f.w.admin.conn.Delete(node, -1) }) // it may have gone meanwhile
+		f.w.admin.removes(node)
 		return
 	}
 }

@@ -38,6 +38,7 @@ type part struct {
 
 	queues    []string // directories in which nothing is left at the end
 	deletable string   // the directory in which nodes may be deleted by hand; none if empty
+	base      string   // the node that says what all who use it must agree on; none if empty
 	single    bool     // no request may be applied twice: no ZooKeeper client repeats one
 }
 
