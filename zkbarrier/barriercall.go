@@ -183,10 +183,10 @@ func (c *barrierCall) judge(g gathering) step {
 	switch {
 	case len(g.parties) < n:
 		return nil
-	case c.b.tolerant && c.extra:
+	case c.extra: // of a strict barrier, too: all before it may die
 		c.blocker = c.b.dir(c.st.Generation) + "/" + g.parties[n-1].name
 		return nil
-	case c.extra || !c.b.tolerant && c.place < n-1:
+	case !c.b.tolerant && c.place < n-1:
 		return nil // the last one sees to it
 	}
 	c.members, c.crowd = g.parties[:n], g
