@@ -2,6 +2,9 @@ package storm_test
 
 import (
 	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/go-menagerie/menagerie/zkcond"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -68,8 +71,8 @@ func (x condition) mirror(a *actor) {
 	if a.oneIn(2) {
 		what, f = "Broadcast", x.c.Broadcast
 	}
-	if c := a.say(what, f); c.err == nil {
-		a.mirror(condLock, x.m)
+	if c := a.say(what, f); c.err == nil || errors.Is(c.err, zk.ErrSessionMoved) && x.m.Lease() != nil {
+		a.mirror(condLock, x.m) // it is held where the servers gave an answer that settles nothing, too
 	}
 }
 

@@ -58,7 +58,7 @@ func (x *onces) run(a *actor) string {
 	value := fmt.Sprintf("%s.%d", a.name, x.n)
 	x.runs[value] = x.ended
 	x.mu.Unlock()
-	time.Sleep(a.upTo(80 * ms)) // it may go on for as long after its context
+	time.Sleep(a.upTo(50 * ms)) // it may go on for as long after its context
 	return value
 }
 
