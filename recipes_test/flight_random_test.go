@@ -206,6 +206,8 @@ func TestFlightsAtRandomAgreeWithTheirHistory(t *testing.T) {
 		runs += len(b.runs["a"]) + len(b.runs["b"])
 		shared += b.shared
 	})
-	require.Positive(t, shared)
+	if !testing.Short() { // then they may be too few
+		require.Positive(t, shared)
+	}
 	t.Logf("%d runs, %d results shared", runs, shared)
 }

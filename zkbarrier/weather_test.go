@@ -50,6 +50,14 @@ type errand struct {
 	after      func(c *errand) // when it has returned; mu is held
 }
 
+// cameTo checks that the programs came to what they are for. With -short they may be too few for that.
+func cameTo(t *testing.T, counts ...int) {
+	t.Helper()
+	if !testing.Short() {
+		require.NotContains(t, counts, 0)
+	}
+}
+
 func newWeather(t testing.TB, rt *rapid.T) *weather {
 	w := &weather{t: t, srv: zktest.Run(t), next: map[int64][]zktest.Verdict{}}
 	w.luck = rand.New(rand.NewPCG(1, rapid.Uint64().Draw(rt, "luck")))
