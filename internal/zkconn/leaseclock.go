@@ -38,22 +38,23 @@ import (
 // held. Whoever holds depends on it, and can begin to only while it is valid (depend): so there is
 // never a lease without proof, and never a session given up for proof that nobody had asked for.
 type leaseClock struct {
-	mu     sync.Mutex
-	span   time.Duration // how long an answer proves the session alive to who does not depend on it
-	term   time.Duration // the same from proved on
-	lag    time.Duration
-	beats  time.Duration // the greatest interval of heartbeats
-	heard  time.Time     // send time of the newest acknowledged request
-	proved time.Time     // the leader is known to have counted the session as alive then, or later
-	recent []settled     // requests that a later one may prove, in the order of their answers
-	trip   time.Duration // how long the newest one took to be answered
-	wants  int           // who want proof
-	since  time.Time     // when the first of them came
-	needs  int           // who depend on it; each of them wants it too
-	over   bool          // final: a late reply cannot revive a lost lease
-	more   chan struct{} // closed when the proof gets newer; nil while nobody waits for that
-	timer  *time.Timer
-	fire   func() // called once, without mu, when the proof runs out
+	mu      sync.Mutex
+	span    time.Duration // how long an answer proves the session alive to who does not depend on it
+	term    time.Duration // the same from proved on
+	lag     time.Duration
+	beats   time.Duration // the greatest interval of heartbeats
+	heard   time.Time     // send time of the newest acknowledged request
+	proved  time.Time     // the leader is known to have counted the session as alive then, or later
+	recent  []settled     // requests that a later one may prove, in the order of their answers
+	trip    time.Duration // how long the newest one took to be answered
+	wants   int           // who want proof
+	since   time.Time     // when the first of them came
+	hurried time.Time     // when advance asked for a heartbeat at once
+	needs   int           // who depend on it; each of them wants it too
+	over    bool          // final: a late reply cannot revive a lost lease
+	more    chan struct{} // closed when the proof gets newer; nil while nobody waits for that
+	timer   *time.Timer
+	fire    func() // called once, without mu, when the proof runs out
 }
 
 // margin is what is taken off the session timeout: a twentieth, at least 10 ms.
@@ -122,7 +123,11 @@ func (c *leaseClock) advance(sent time.Time, led bool) (hurry bool) {
 		}
 	}
 	c.note(settled{sent, now, led})
-	return led && c.wants > 0 && c.worthwhile(now)
+	if !led || c.wants == 0 || now.Sub(c.hurried) < c.interval() || !c.worthwhile(now) {
+		return false
+	}
+	c.hurried = now // or each answer would lead to another request, for ever, on a link where all come late
+	return true
 }
 
 // settled is a request that was answered.
