@@ -93,8 +93,8 @@ func (c *leaseClock) start(sent time.Time, timeout time.Duration, fraction float
 	c.timer.Reset(max(c.left(time.Now()), 0))
 }
 
-// startAdopted begins with a session that is there already: a sync sent at sent was answered.
-// So the leader has counted what was reported before, and in that the newest ping, which
+// startAdopted begins with a session that is there already: a sync sent at sent was answered, and so was another one
+// that was sent after that. So the leader has counted what was reported before, and in that the newest ping, which
 // the client sends every third of the timeout.
 func (c *leaseClock) startAdopted(sent time.Time, timeout time.Duration, fraction float64) {
 	c.start(sent, timeout, fraction)
@@ -154,29 +154,24 @@ func (c *leaseClock) note(s settled) {
 }
 
 // provenBy is an instant since which the leader has counted the session as alive, if it has answered a request that was sent
-// at sent: the earlier of two. The one is a lag before the newest request that the leader had answered by then: no earlier
-// was the report that counts. The other is when that was sent what the follower had answered a lag before:
-// it cannot report what it has not heard, and over a slow or stalled link it hears late.
+// at sent: when the newest request was sent that was both sent a lag before the newest one that the leader had answered by
+// then (no earlier was the report that counts), and answered a lag before sent (the follower cannot report what it
+// has not heard, and over a slow or stalled link it hears late). It is always that of a request, for the report that
+// counts may be empty: then the leader has counted the session with an earlier one.
 //
 // Followers that are slow to report, or cut off for any time, are so allowed for, and links to clients that are slow; not
 // a link to the client that stalls and, right after it, a follower that does.
-func (c *leaseClock) provenBy(sent time.Time) time.Time {
-	var report, heard time.Time
+func (c *leaseClock) provenBy(sent time.Time) (counted time.Time) {
+	var before time.Time
 	for _, r := range slices.Backward(c.recent) {
-		if report.IsZero() && r.led && !r.came.After(sent) {
-			report = r.sent.Add(-c.lag)
+		if before.IsZero() && r.led && !r.came.After(sent) {
+			before = r.sent
 		}
-		if heard.IsZero() && sent.Sub(r.came) >= c.lag {
-			heard = r.sent
-		}
-		if !report.IsZero() && !heard.IsZero() {
-			break
+		if r.sent.After(counted) && before.Sub(r.sent) >= c.lag && sent.Sub(r.came) >= c.lag {
+			counted = r.sent
 		}
 	}
-	if heard.Before(report) {
-		return heard
-	}
-	return report
+	return counted
 }
 
 // worthwhile reports whether a heartbeat now would prove enough to go on, where what is proved is not enough.
@@ -218,7 +213,7 @@ func (c *leaseClock) depend() (ok bool, more <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	flows := c.proof(now) >= c.lag || now.Sub(c.since) >= c.lag+2*c.trip+2*c.interval()
+	flows := c.proof(now) >= c.lag && c.trip <= c.lag/2 || now.Sub(c.since) >= c.lag+2*c.trip+3*c.interval()
 	if !c.over && c.timer != nil && flows && c.left(now) > 0 && c.proof(now) > 0 {
 		c.needs++
 		c.timer.Reset(c.left(now))

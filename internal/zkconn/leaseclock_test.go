@@ -268,6 +268,26 @@ func TestTheFirstAnswerAfterTheLeaderWasOutOfReachProvesNothing(t *testing.T) {
 	})
 }
 
+// The leader's heartbeats reach the follower at 4.95 s and 9.95 s, and the next one, sent at 14.95 s, late. The report at 9.95 s is empty,
+// for the pings came at 3.4 s and 10 s: so the leader has counted the session at 4.95 s, and nothing since.
+func TestAReportThatMayBeEmptyProvesOnlyWhatCameBeforeIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := clock()
+		zero := time.Now()
+		c.start(zero, 20*time.Second, 0) // two ticks
+		defer c.stop()
+		at := func(d time.Duration, led bool) {
+			time.Sleep(time.Until(zero.Add(d)))
+			c.advance(time.Now(), led)
+		}
+		at(3400*time.Millisecond, false)
+		at(10*time.Second, false)
+		at(14900*time.Millisecond, true)
+		at(15100*time.Millisecond, true)
+		require.Equal(t, 3400*time.Millisecond, c.proved.Sub(zero))
+	})
+}
+
 // depending has one more depend on proof.
 func depending(t *testing.T, c *leaseClock) {
 	t.Helper()
