@@ -208,7 +208,7 @@ func TestTheFirstLockAfterAPauseCostsOneMoreRequest(t *testing.T) {
 				took, ops = lock()
 				require.Equal(t, trip, took)
 				require.Equal(t, []zktest.Op{zktest.Multi}, ops)
-				time.Sleep(4 * time.Second)
+				time.Sleep(2400 * time.Millisecond) // less than a quarter of the timeout
 			}
 		}
 		srv.Delay(s.ID(), 0, 0)

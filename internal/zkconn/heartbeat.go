@@ -118,7 +118,7 @@ func (e *Epoch) beat(first bool) (next, more bool) {
 		}
 	}
 	if e.clock.sustained() {
-		if !e.adopted || e.Linked() { // what an adopted connection is given without one, it keeps
+		if !e.adopted || e.Linked() { // without a connection the client library of an adopted one would keep it, and send all of them later
 			r := syncRequest(Heartbeat)
 			r.beat = true
 			start(e, r) // the answer is told to the clock, and to nobody else

@@ -22,7 +22,7 @@ import (
 // ensemble: two holders for nine seconds). Every half tick the leader pings its
 // followers, and each answers with a report of whom it has heard since the last one. These pings and
 // reports, our requests that the leader must answer (writes and syncs), and its answers, go through
-// one channel in order. So take two such requests, the second sent when the first was answered. What the leader
+// one channel in order. So take two such requests, the second sent after the first was answered. What the leader
 // sent before the first answer, its last ping included, reached the follower before that answer did; so the follower made
 // its report on that ping before it passed the second request on, and the leader had that report
 // when it answered the second. That ping was sent half a tick before the first request, or later.
@@ -176,8 +176,11 @@ func (c *leaseClock) provenBy(sent time.Time) (counted time.Time) {
 
 // worthwhile reports whether a heartbeat now would prove enough to go on, where what is proved is not enough.
 func (c *leaseClock) worthwhile(now time.Time) bool {
-	return c.proof(now) < c.lag && c.term-elapsed(c.provenBy(now), now) >= c.lag
+	return c.proof(now) < c.enough() && c.term-elapsed(c.provenBy(now), now) >= c.enough()
 }
+
+// enough is how much must remain of the proof for heartbeats that begin now, an interval apart, to bring the next one in time.
+func (c *leaseClock) enough() time.Duration { return min(c.lag, 4*c.trip+c.interval()) }
 
 // tell wakes those who wait for proof. mu is held.
 func (c *leaseClock) tell() {
@@ -207,13 +210,13 @@ func (c *leaseClock) settle() {
 // depend counts one in who depends on proof, until undepend, if there is any: then it reports
 // true. Otherwise it returns a channel that is closed when there may be. Its caller wants proof.
 //
-// What is proved must also go on to be: either there is time enough for the next heartbeats, or they have been
+// A lease that is granted must not be lost at once. So either enough of the proof remains, or heartbeats have been
 // under way for so long that the next proof is, too.
 func (c *leaseClock) depend() (ok bool, more <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	flows := c.proof(now) >= c.lag && c.trip <= c.lag/2 || now.Sub(c.since) >= c.lag+2*c.trip+3*c.interval()
+	flows := c.proof(now) >= c.enough() && c.trip <= c.lag/2 || now.Sub(c.since) >= c.lag+2*c.trip+3*c.interval()
 	if !c.over && c.timer != nil && flows && c.left(now) > 0 && c.proof(now) > 0 {
 		c.needs++
 		c.timer.Reset(c.left(now))
@@ -251,16 +254,15 @@ func (c *leaseClock) sustained() bool {
 func (c *leaseClock) next(first bool) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if first && c.proof(time.Now()) < c.lag {
+	if first && c.proof(time.Now()) < c.enough() {
 		return 0
 	}
 	return c.interval()
 }
 
-// interval is that between heartbeats. Between two proofs there is a report, two round trips (of what is
-// proved, and of what proves it) and two intervals: of what is sent when to be proved, and when to
-// prove it. Together that must be less than the term. So on a slow link they are closer, down to a
-// fifth of what is usual; and before it is too late for what was sent while the link was fast yet.
+// interval is that between heartbeats. When a proof comes, what it proves was sent a lag, two round trips and up to two
+// intervals ago, and the next one comes an interval later. Together that must be less than the term. So
+// on a slow link heartbeats are closer, down to a fifth of what is usual.
 func (c *leaseClock) interval() time.Duration {
 	spare := (c.term-c.lag-c.beats)/2 - c.trip
 	return max(min(max(spare, c.beats/5), c.beats), leastBeat)
@@ -269,8 +271,8 @@ func (c *leaseClock) interval() time.Duration {
 // leastBeat bounds the interval where session timeouts are very short.
 const leastBeat = 5 * time.Millisecond
 
-// left is how long the session counts as alive yet: for one who depends on proof until that runs
-// out, for one who only wants it until none has come for longer than the slowest link that will do needs.
+// left is how long the session counts as alive yet. Whoever depends on proof has until it runs out. Whoever only wants it
+// waits for it for a term and a lag: over the slowest link that will do it takes no longer.
 func (c *leaseClock) left(now time.Time) time.Duration {
 	left := c.span - elapsed(c.heard, now)
 	switch {
