@@ -102,8 +102,10 @@ func (c *Client) tryRecognise(n int64) *Epoch {
 	}
 	e.clock.fire = func() { e.lose(errSilent) }
 	sent := time.Now()
-	if !e.ask() || !e.ask() || conn.SessionID() != e.id { // one answer proves nothing: see leaseClock
-		return nil
+	for range 2 { // one answer proves nothing: see leaseClock
+		if !e.ask() || conn.SessionID() != e.id {
+			return nil
+		}
 	}
 	c.mu.Lock()
 	c.epoch = e
