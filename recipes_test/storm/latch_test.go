@@ -120,6 +120,7 @@ func (x *latches) use(w *world) {
 		if early := time.Since(began) < time.Duration(x.total-1)*time.Second; early && err == nil {
 			err = fmt.Errorf("opened after %v", time.Since(began))
 		}
+		w.must(time.Since(began) < time.Duration(x.total)*time.Second, "latch: woken %v after the first event", time.Since(began))
 		return err
 	})
 }
