@@ -4,16 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"time"
 
 	"github.com/go-menagerie/menagerie/internal/enter"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
 )
-
-// pause is that before a request that got no usable answer is repeated.
-const pause = 5 * time.Millisecond
 
 // base is the condition's node on the servers.
 func (c *Cond) base() string { return c.door.Full(c.path) }
