@@ -24,7 +24,8 @@ export RAPID_SEED ?= 1
 export GOGC ?= 400
 
 # A package may take twelve minutes each time; on two cores the longest needs seven. One that hangs then shows where before .ci/run ends it.
-gotest = $(GO) test -p $(PACKAGES) -count=$(COUNT) -timeout=$$((12 * $(COUNT)))m $(TESTFLAGS)
+# "make lint" vets, and more than "go test" would.
+gotest = $(GO) test -vet=off -p $(PACKAGES) -count=$(COUNT) -timeout=$$((12 * $(COUNT)))m $(TESTFLAGS)
 
 # Packages that play thousands of generated programs, and every fault at every request. The race detector makes them
 # five times as dear: "make test" plays a part of the programs with it (-short), and then all without it.
