@@ -16,7 +16,7 @@ import (
 // time, and hundreds in a second where it takes a millisecond or two.
 const (
 	perInstant = 150
-	perSecond  = 400
+	perSecond  = 800
 )
 
 // meter stands between the clients and the server: it counts, and has faults strike.
