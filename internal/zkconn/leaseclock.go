@@ -52,7 +52,7 @@ type leaseClock struct {
 	hurried time.Time     // when advance asked for a heartbeat at once
 	needs   int           // who depend on it; each of them wants it too
 	over    bool          // final: a late reply cannot revive a lost lease
-	more    chan struct{} // closed when the proof gets newer; nil while nobody waits for that
+	more    chan struct{} // closed by the next answer; nil while nobody waits for that
 	timer   *time.Timer
 	fire    func() // called once, without mu, when the proof runs out
 }
@@ -119,9 +119,9 @@ func (c *leaseClock) advance(sent time.Time, led bool) (hurry bool) {
 	if led {
 		if p := c.provenBy(sent); p.After(c.proved) {
 			c.proved = p
-			c.tell()
 		}
 	}
+	c.tell()
 	c.note(settled{sent, now, led})
 	if !led || c.wants == 0 || now.Sub(c.hurried) < c.interval() || !c.worthwhile(now) {
 		return false
@@ -208,7 +208,7 @@ func (c *leaseClock) settle() {
 }
 
 // depend counts one in who depends on proof, until undepend, if there is any: then it reports
-// true. Otherwise it returns a channel that is closed when there may be. Its caller wants proof.
+// true. Otherwise it returns a channel that is closed by the next answer. Its caller wants proof.
 //
 // A lease that is granted must not be lost at once. So either enough of the proof remains, or heartbeats have been
 // under way for so long that the next proof is, too.
