@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/zkbarrier"
@@ -112,6 +113,20 @@ func TestAClosedSessionEndsTheCallsOfAPhaser(t *testing.T) {
 	})
 }
 
+// isLostArriving has p arrive while the servers tell its session, of a connection that is tapped, too little to prove that it
+// lives. It does all the same.
+func (v *env) isLostArriving(p *zkbarrier.Phaser, s *zksync.Session, conn *zk.Conn) {
+	v.t.Helper()
+	id := s.ID()
+	held := v.srv.Intercept(zktest.On(zktest.Sync, "/").Session(id).Hold())
+	lost := phase(context.Background(), p.ArriveAndAwaitAdvance)
+	time.Sleep(7 * time.Second)
+	held.Remove()
+	v.awaits(lost.done, "the lost party")
+	require.ErrorIs(v.t, lost.err, zksync.ErrLost)
+	require.Equal(v.t, id, conn.SessionID())
+}
+
 // The owner of a tapped connection goes on with the session that could not be proved to live for a while.
 func TestAPartyThatIsLostIsDeregisteredThoughItsTappedSessionLivesOn(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
@@ -122,14 +137,7 @@ func TestAPartyThatIsLostIsDeregisteredThoughItsTappedSessionLivesOn(t *testing.
 		slow, other := zkbarrier.NewPhaser(s, phaserPath), zkbarrier.NewPhaser(v.session(), phaserPath)
 		v.gives(0, slow.Register)
 		v.gives(0, other.Register)
-		id := s.ID()
-		held := v.srv.Intercept(zktest.On(zktest.Sync, "/").Session(id).Hold())
-		lost := phase(context.Background(), slow.ArriveAndAwaitAdvance)
-		time.Sleep(7 * time.Second)
-		held.Remove()
-		v.awaits(lost.done, "the lost party")
-		require.ErrorIs(t, lost.err, zksync.ErrLost)
-		require.Equal(t, id, conn.SessionID())
+		v.isLostArriving(slow, s, conn)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		for n := range 2 {
@@ -148,9 +156,7 @@ func TestTheClaimOfALostActionGoesThoughItsTappedSessionLivesOn(t *testing.T) {
 		s, err := zksync.Tap(context.Background(), conn)
 		require.NoError(t, err)
 		defer s.Close()
-		runs := make(chan struct{}, 1)
 		slow := zkbarrier.NewPhaser(s, phaserPath, zkbarrier.WithOnAdvance(func(ctx context.Context, _, _ int) bool {
-			runs <- struct{}{}
 			<-ctx.Done()
 			return false
 		}))
@@ -159,15 +165,7 @@ func TestTheClaimOfALostActionGoesThoughItsTappedSessionLivesOn(t *testing.T) {
 		v.gives(0, other.Register)
 		_, err = other.Arrive(context.Background())
 		require.NoError(t, err)
-		id := s.ID()
-		held := v.srv.Intercept(zktest.On(zktest.Sync, "/").Session(id).Hold())
-		lost := phase(context.Background(), slow.ArriveAndAwaitAdvance)
-		<-runs
-		time.Sleep(7 * time.Second)
-		held.Remove()
-		v.awaits(lost.done, "the lost party")
-		require.ErrorIs(t, lost.err, zksync.ErrLost)
-		require.Equal(t, id, conn.SessionID())
+		v.isLostArriving(slow, s, conn)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		next, err := other.AwaitAdvance(ctx, 0)
