@@ -20,7 +20,7 @@ func (s *Server) Connect(t testing.TB, timeout time.Duration) *zk.Conn {
 	if s.isClosed() {
 		t.Fatal(errClosed)
 	}
-	o := &owner{srvs: []*Server{s}}
+	o := newOwner(s)
 	open := func(network, _ string) (net.Conn, error) { return s.dial(network, o.joined) }
 	return connect(t, timeout, o, &dialer{open: open, hosts: []string{"zktest"}})
 }
@@ -43,7 +43,7 @@ func connect(t testing.TB, timeout time.Duration, o *owner, d *dialer) *zk.Conn 
 		t.Fatalf("zktest: connect: %v", err)
 	}
 	t.Cleanup(func() {
-		o.closed(false)
+		o.close(false)
 		conn.Close()
 		d.close()
 		for range events { // closed when the client's loop has ended

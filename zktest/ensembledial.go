@@ -66,7 +66,7 @@ func (e *Ensemble) Session(t testing.TB, opts ...zksync.Option) *zksync.Session 
 func (e *Ensemble) SessionAt(t testing.TB, i int, opts ...zksync.Option) *zksync.Session {
 	t.Helper()
 	e.has("SessionAt", i)
-	o := &owner{srvs: e.servers}
+	o := newOwner(e.servers...)
 	tour := &dialer{hosts: e.Servers(), next: i}
 	dial := func(_ context.Context, network, _ string) (net.Conn, error) {
 		addr, _ := tour.Next()
@@ -85,7 +85,7 @@ func (e *Ensemble) Connect(t testing.TB, timeout time.Duration) *zk.Conn {
 func (e *Ensemble) ConnectAt(t testing.TB, i int, timeout time.Duration) *zk.Conn {
 	t.Helper()
 	e.has("ConnectAt", i)
-	o := &owner{srvs: e.servers}
+	o := newOwner(e.servers...)
 	open := func(network, addr string) (net.Conn, error) { return e.dial(network, addr, o.joined) }
 	return connect(t, timeout, o, &dialer{open: open, hosts: e.Servers(), next: i})
 }

@@ -30,7 +30,7 @@ type Server struct {
 
 	mu        sync.Mutex // taken inside the engine's lock by hooks: never call the engine with it held
 	counts    map[Op]int
-	givenUp   map[int64]bool // sessions that our own clients have given up
+	owners    []*owner // of our own clients
 	log       requestLog
 	judges    []*judge
 	onExpired []func(int64, time.Time)
@@ -81,7 +81,7 @@ func start(o options) *Server {
 }
 
 func newServer(opts options) *Server {
-	return &Server{opts: opts, counts: map[Op]int{}, givenUp: map[int64]bool{}, bubble: inBubble()}
+	return &Server{opts: opts, counts: map[Op]int{}, bubble: inBubble()}
 }
 
 // config is what the engine is to do, and to tell the server.

@@ -21,7 +21,7 @@ func (s *Server) Session(t testing.TB, opts ...zksync.Option) *zksync.Session {
 	if s.isClosed() {
 		t.Fatal(errClosed)
 	}
-	o := &owner{srvs: []*Server{s}}
+	o := newOwner(s)
 	dial := func(_ context.Context, network, _ string) (net.Conn, error) { return s.dial(network, o.joined) }
 	return session(t, "zktest:2181", o, dial, opts)
 }
@@ -36,7 +36,7 @@ func session(t testing.TB, servers string, o *owner, dial func(ctx context.Conte
 		t.Fatalf("zktest: no session within %v: %v; is the server closed, stopped or frozen, does it refuse, or is Connect intercepted?", patience, err)
 	}
 	t.Cleanup(func() {
-		o.closed(sess.ID() == 0 && sess.State() != zksync.Closed)
+		o.close(sess.ID() == 0 && sess.State() != zksync.Closed)
 		if err := sess.Close(); err != nil {
 			t.Errorf("zktest: closing the session: %v", err)
 		}
