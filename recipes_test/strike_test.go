@@ -29,21 +29,22 @@ func everyFault(t *testing.T, requests int, f func(t *testing.T, v *env) (run fu
 	}
 }
 
-// drawn tells whether a case of an enumeration is run: each of them, or with -short one in five, always the
-// same ones. That is for the race detector, which finds in a few cases what it would find in all of them.
+// drawn tells whether a case of an enumeration is run: each of them, or with -short one in ten, always the
+// same ones. That is for the race detector, which finds in a few cases what it would find in all of them. The
+// Makefile knows by their names which tests are played in full without it.
 func drawn(t *testing.T, what ...any) bool {
 	if !testing.Short() {
 		return true
 	}
 	sum := fnv.New32a()
 	fmt.Fprintln(sum, append(what, t.Name())...)
-	return sum.Sum32()%5 == 0
+	return sum.Sum32()%10 == 0
 }
 
-// rounds is how often something is done that is done n times, with -short a fifth of that.
+// rounds is how often something is done that is done n times, with -short a tenth of that.
 func rounds(n int) int {
 	if testing.Short() {
-		return n / 5
+		return n / 10
 	}
 	return n
 }

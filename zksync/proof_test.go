@@ -93,7 +93,7 @@ func onALink(t *testing.T, f func(t *testing.T, s *zksync.Session, T time.Durati
 }
 
 // longEnough is many heartbeats, which is as good as for ever: nothing is random.
-const longEnough = 40
+const longEnough = 12
 
 // bound is just below a third. At that the client library gives up an idle connection: it pings after a third
 // of the timeout, and waits for two thirds.

@@ -18,7 +18,7 @@ func inUse() int {
 	runtime.GC() // the first one fills the pools' victims
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return int(m.HeapInuse + m.StackInuse)
+	return int(m.HeapAlloc + m.StackInuse)
 }
 
 // A real server allocates the megabyte when it sees the length.

@@ -62,14 +62,14 @@ func run(t *testing.T, sc scenario, plans []plan, normal time.Duration) result {
 // part is the share of the cases of a variant that is run when there is little time.
 const part = 3
 
-// drawn draws the cases that are run: one in so many, of which -short leaves one in five. That is for the race detector,
+// drawn draws the cases that are run: one in so many, of which -short leaves one in ten. That is for the race detector,
 // which finds in a few cases what it would find in all of them. The choice is always the same.
 func drawn(rnd *rand.Rand, oneIn int) bool {
 	if full {
 		return true
 	}
 	if testing.Short() {
-		oneIn *= 5
+		oneIn *= 10
 	}
 	return rnd.IntN(oneIn) == 0
 }
