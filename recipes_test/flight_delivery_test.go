@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/zkonce"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 func TestTheDeathOfTheRunnerOfAFlightLetsTheNextOneRun(t *testing.T) {
@@ -123,5 +124,28 @@ func TestWhoJoinsAContenderAfterTheResultWasWrittenDoesNotGetIt(t *testing.T) {
 		v.gets(cut, "old", true)
 		v.gets(waiter, "old", true)
 		v.gets(late, "new", false)
+	})
+}
+
+// What was told in a session that has ended says nothing of what the next one will be told.
+func TestAResultThatWasAnnouncedInASessionThatEndedKeepsNobodyWaiting(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		running, waiting := v.session(), v.session()
+		g := newGate("old")
+		first := asks(context.Background(), zkonce.NewFlight[string](running, flightPath), g.run)
+		v.awaits(g.began, "the function")
+		// The waiter is told of the result before it has looked at what was there when it came.
+		v.srv.Intercept(zktest.On(zktest.GetData, flightDir+"/0").Session(waiting.ID()).Nth(2).Hold())
+		unlock := v.srv.Intercept(zktest.On(zktest.Delete, flightLock+"/*").Session(running.ID()).Hold())
+		second := asks(context.Background(), zkonce.NewFlight[string](waiting, flightPath), says("new"))
+		v.queued(flightLock, 2)
+		time.Sleep(time.Second)
+		close(g.finish)
+		time.Sleep(time.Second)
+		v.srv.Expire(waiting.ID())
+		time.Sleep(time.Second)
+		unlock.Release()
+		v.gets(first, "old", true)
+		v.gets(second, "new", false)
 	})
 }

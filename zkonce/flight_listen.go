@@ -18,9 +18,9 @@ import (
 // ear hears of a result while its owner queues. Without it, each would have to wait until
 // all ahead have left, also those that have died, for a result that has been there for long.
 type ear struct {
-	enough chan struct{} // closed when the owner waits no longer
-	told   atomic.Bool   // that the place has changed: what is there is worth waiting for
-	done   chan struct{} // closed when the rest is valid
+	enough chan struct{}               // closed when the owner waits no longer
+	told   atomic.Pointer[atomic.Bool] // by the watch of the moment; nil without one
+	done   chan struct{}               // closed when the rest is valid
 
 	data       []byte // of a result
 	since      int64  // zxid of what stood in the place when the wait began; 0 for not known
@@ -60,6 +60,12 @@ var (
 	errEnough = errors.New("zkonce: enough") // ends listening
 )
 
+// announced reports whether the place is known to have changed: what is there is worth waiting for.
+func (e *ear) announced() bool {
+	told := e.told.Load()
+	return told != nil && told.Load()
+}
+
 func (e *ear) satisfied() bool {
 	select {
 	case <-e.enough:
@@ -95,7 +101,6 @@ func (h *hearing[T]) in(ctx context.Context, e *zkconn.Epoch) error {
 		if heard || err != nil && !again(err) {
 			return err
 		}
-		h.e.told.Store(false) // before enough is looked at: see travel
 		if h.e.satisfied() {
 			return errEnough
 		}
@@ -129,9 +134,13 @@ func (h *hearing[T]) hear(ctx context.Context, e *zkconn.Epoch) (bool, error) {
 			return true, nil
 		}
 	}
+	// What this watch has told, or tells late, says nothing of the next one.
+	told := &atomic.Bool{}
+	h.e.told.Store(told)
+	defer h.e.told.Store(nil) // before enough is looked at: see travel
 	news := make(chan zkconn.News, 1)
 	w, err := e.Watch(ctx, place, func(n zkconn.News) {
-		h.e.told.Store(n == zkconn.Changed) // before the wire tells of a grant
+		told.Store(n == zkconn.Changed) // before the wire tells of a grant
 		news <- n
 	})
 	if err != nil {

@@ -97,7 +97,7 @@ func (p *passenger[T]) travel() (landing[T], error) {
 	e := p.listen(wait, cancel)
 	lease, err := zksync.NewMutex(p.f.s, p.queue(), p.f.opts...).LockContext(wait)
 	close(e.enough)
-	if err != nil || !e.told.Load() {
+	if err != nil || !e.announced() {
 		cancel(nil)
 	}
 	<-e.done // a result that has been announced is worth one read; looking for it takes two
