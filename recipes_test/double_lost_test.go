@@ -240,3 +240,25 @@ func TestALeaverDoesNotTakeTheNextRoundForItsOwn(t *testing.T) {
 		v.allPass(leaves(bs[2:]...))
 	})
 }
+
+// The owner of a tapped connection goes on with the session that could not be proved to live for a while, and nobody enters through
+// that object again.
+func TestAPartyThatGivesUpInALostSessionIsRemovedThoughItsTappedSessionLivesOn(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		conn := v.srv.Connect(t, 6*time.Second)
+		s, err := zksync.Tap(context.Background(), conn)
+		require.NoError(t, err)
+		defer s.Close()
+		ctx, cancel := context.WithCancel(context.Background())
+		lost := waits(ctx, zkbarrier.NewDoubleBarrier(s, doublePath, 2).Enter)
+		v.settled(doubleParties, 1)
+		id := s.ID()
+		held := v.srv.Intercept(zktest.On(zktest.Sync, "/").Session(id).Hold())
+		time.Sleep(7 * time.Second)
+		cancel()
+		require.ErrorIs(t, v.failed(lost), context.Canceled)
+		held.Remove()
+		v.settled(doubleParties, 0)
+		require.Equal(t, id, conn.SessionID())
+	})
+}

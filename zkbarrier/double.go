@@ -101,6 +101,7 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 	})
 	b.ghost = seat{}
 	if err != nil {
+		b.withdraw(s)
 		b.ghost, s = *s, nil
 	}
 	b.end(s)

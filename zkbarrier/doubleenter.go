@@ -27,21 +27,26 @@ func (b *DoubleBarrier) enter(ctx context.Context, e *zkconn.Epoch, s *seat) err
 		return errWithout
 	}
 	s.ghost = false
-	err := b.sit(ctx, e, s)
-	if err != nil && s.node != "" && !errors.Is(err, zkconn.ErrOver) {
-		done := e.Reap(zkconn.Litter{Dir: b.parties(), Node: s.node})
-		if s.round != 0 { // else enter.Make has waited already
-			enter.Settle(e, done, enter.Grace)
-		}
-		select {
-		case <-done:
-			if e.Cause() == nil {
-				s.node = ""
-			}
-		default:
-		}
+	return b.sit(ctx, e, s)
+}
+
+// withdraw removes the node of an Enter that failed. Also where its session was lost: that of a tapped connection may
+// live on, and the node with it.
+func (b *DoubleBarrier) withdraw(s *seat) {
+	if s.node == "" || s.ghost { // an earlier Enter has seen to that
+		return
 	}
-	return err
+	done := s.epoch.Reap(zkconn.Litter{Dir: b.parties(), Node: s.node})
+	if s.round != 0 { // else enter.Make has waited already
+		enter.Settle(s.epoch, done, enter.Grace)
+	}
+	select {
+	case <-done:
+		if s.epoch.Cause() == nil {
+			s.node = ""
+		}
+	default:
+	}
 }
 
 var errWithout = fmt.Errorf("%w: the round went on without this party", zksync.ErrSessionExpired)
