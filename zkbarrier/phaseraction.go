@@ -180,21 +180,29 @@ func (a *action) claim(ctx context.Context, begun bool) (registered int, ours bo
 	}
 }
 
-// holds reports whether the claim is this one's, and notes the version of the base node that goes with it.
-func (a *action) holds(ctx context.Context) (bool, error) {
-	if err := synced(ctx, a.e, a.p.base()); err != nil {
-		return false, err
-	}
-	ours, err := a.isOurs(ctx)
-	if err != nil || !ours {
-		return false, err
-	}
-	_, stat, err := a.e.Get(ctx, a.p.base())
-	if err != nil {
-		return false, err
-	}
-	a.since = stat.Version
-	return a.isOurs(ctx) // and so it was when the version was read
+// holds finds out whether the claim is this one's, and notes the version of the base node that goes with it. It goes on
+// until it knows: a claim that nobody knows of would keep everybody from running the action.
+func (a *action) holds(ctx context.Context) (ours bool, err error) {
+	err = insist(ctx, a.e, func() error {
+		err := synced(ctx, a.e, a.p.base())
+		if err == nil {
+			ours, err = a.isOurs(ctx)
+		}
+		if err != nil || !ours {
+			return err
+		}
+		_, stat, err := a.e.Get(ctx, a.p.base())
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			return errAgain // the claim was below it a moment ago
+		case err != nil:
+			return err
+		}
+		a.since = stat.Version
+		ours, err = a.isOurs(ctx) // and so it was when the version was read
+		return err
+	})
+	return ours, err
 }
 
 // isOurs reports whether the claim is this one's, as far as this server knows.
