@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
 	"github.com/go-menagerie/menagerie/zkbarrier"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -35,6 +38,34 @@ func TestAClaimOfAnActionIsFoundOutHoweverLongThatTakes(t *testing.T) {
 				wrong.Remove()
 				v.arrives(last, 1)
 				v.arrives(waiting, 1)
+			})
+		})
+	}
+}
+
+// The party has arrived, and then it cannot be found out whether it was the last.
+func TestAnErrorAfterAnArrivalComesWithItsPhase(t *testing.T) {
+	for name, c := range map[string]struct {
+		call       func(*zkbarrier.Phaser) func(context.Context) (int, error)
+		registered int
+	}{
+		"arrive": {func(p *zkbarrier.Phaser) func(context.Context) (int, error) { return p.Arrive }, 2},
+		"leave":  {func(p *zkbarrier.Phaser) func(context.Context) (int, error) { return p.ArriveAndDeregister }, 1},
+		"await":  {func(p *zkbarrier.Phaser) func(context.Context) (int, error) { return p.ArriveAndAwaitAdvance }, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inProcess(t, func(t *testing.T, v *env) {
+				ps := v.phasers(2)
+				v.gives(0, ps[0].Register)
+				v.gives(0, ps[1].Register)
+				v.srv.Intercept(zktest.On(zktest.Delete, phaserPath+"/phase-0/*").LoseReply().Times(1))
+				moved := v.srv.Intercept(zktest.On(zktest.Sync, phaserPath).Nth(3).Times(100).Error(sessionMoved))
+				n, err := c.call(ps[0])(context.Background())
+				require.ErrorIs(t, err, zk.ErrSessionMoved)
+				require.Equal(t, 0, n, "it has arrived")
+				moved.Remove()
+				v.gives(1, ps[1].UnarrivedParties)
+				v.gives(c.registered, ps[1].RegisteredParties)
 			})
 		})
 	}

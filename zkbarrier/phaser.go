@@ -23,7 +23,8 @@ import (
 // # Parties
 //
 // A party is registered through one Phaser object and arrives through that one: share it among
-// the goroutines of a process. It belongs to the ZooKeeper session in which it was registered.
+// the goroutines of a process. Whatever an arrival or AwaitAdvance fails with, it stays registered, until
+// ArriveAndDeregister. It belongs to the ZooKeeper session in which it was registered.
 // If that ends, because the process died or was cut off for too long, the party is
 // deregistered, and the phase advances if all others have arrived. Whoever waits notices that
 // as soon as the servers do, or within a third of the session timeout; with nobody waiting the
@@ -154,9 +155,11 @@ func (p *Phaser) BulkRegister(ctx context.Context, n int) (phase int, err error)
 //
 // Without a party that is registered through this Phaser, or if all that are have arrived at
 // this phase, it fails with zksync.ErrMisuse, and with zksync.ErrLost if they were deregistered
-// because their session ended. It also fails when ctx ends (the error wraps the context's) or
-// the session is closed (zksync.ErrClosed). When ctx ended it may be repeated: whatever became
-// of the first call, the party arrives once.
+// because their session ended. It also fails when ctx ends (the error wraps the context's), the
+// session is closed (zksync.ErrClosed), or the servers' answers settle nothing again and again
+// (see [zksync.Ambiguous]). If the phase that comes with the error is -1 the call may be repeated: whatever became
+// of the first one, the party arrives once. Any other phase is that of the arrival, which stands; a
+// repetition would arrive at the next one.
 func (p *Phaser) Arrive(ctx context.Context) (phase int, err error) {
 	phase, err = p.arrive(ctx, false, false)
 	return phase, wrap("arrive", p.path, err)
@@ -170,11 +173,9 @@ func (p *Phaser) ArriveAndDeregister(ctx context.Context) (phase int, err error)
 }
 
 // ArriveAndAwaitAdvance arrives, waits for the others, and returns the next phase, negative if
-// the phaser has terminated. It fails like Arrive. Once it has arrived, the arrival stands: if
-// ctx ends while it waits, the phase that it returns with the error is that of the arrival, for
-// AwaitAdvance; a repetition would arrive at the next one. If ctx ended before, that phase is
-// -1, and a repetition arrives once. If the session ends while it waits, the party is
-// deregistered and the error is zksync.ErrLost.
+// the phaser has terminated. It fails like Arrive. If that is while it waits, the phase that it
+// returns with the error is that of the arrival, for AwaitAdvance. If the session ends while it
+// waits, the party is deregistered and the error is zksync.ErrLost.
 //
 // With n parties who wait a phase costs about 2n requests, and each is woken by one event.
 func (p *Phaser) ArriveAndAwaitAdvance(ctx context.Context) (phase int, err error) {
@@ -185,8 +186,9 @@ func (p *Phaser) ArriveAndAwaitAdvance(ctx context.Context) (phase int, err erro
 // AwaitAdvance waits until the phaser has advanced from phase, and returns the phase that it is
 // in then, negative if it has terminated. If it is in another phase it returns at once; a
 // negative phase is returned as it is. Anybody may wait, a party or not. It waits through
-// disconnects and lost sessions and fails when ctx ends (the error wraps the context's) or the
-// session is closed (zksync.ErrClosed).
+// disconnects and lost sessions and fails when ctx ends (the error wraps the context's), the
+// session is closed (zksync.ErrClosed), or the servers' answers settle nothing again and again
+// (see [zksync.Ambiguous]). It may be repeated.
 func (p *Phaser) AwaitAdvance(ctx context.Context, phase int) (next int, err error) {
 	if phase < 0 {
 		return phase, nil

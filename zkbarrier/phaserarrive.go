@@ -68,12 +68,12 @@ func (p *Phaser) arrive(ctx context.Context, leave, await bool) (phase int, err 
 		return err
 	})
 	switch {
-	case err == nil, arrived && await:
-		return t.number(), err
-	case arrived && ctx.Err() != nil: // what is left to do others do
+	case err != nil && !arrived:
+		return -1, err
+	case !await && ctx.Err() != nil: // what is left to do others do
 		return t.number(), nil
 	}
-	return -1, err
+	return t.number(), err
 }
 
 // refuse is what an arrival without a party comes to: nothing if the phaser has terminated.
