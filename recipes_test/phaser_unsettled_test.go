@@ -70,3 +70,25 @@ func TestAnErrorAfterAnArrivalComesWithItsPhase(t *testing.T) {
 		})
 	}
 }
+
+// It had arrived by a call whose answer was lost, and the request that deregisters it gets no answer that settles anything.
+func TestAPartyThatBeganToLeaveLeavesByWhateverArrivalComesNext(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		ps := v.phasers(2)
+		v.gives(0, ps[0].Register)
+		v.gives(0, ps[1].Register)
+		v.srv.Intercept(zktest.On(zktest.Delete, phaserPath+"/phase-0/*").LoseReply().Times(1))
+		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+		defer cancel()
+		n, err := ps[0].Arrive(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, -1, n)
+		moved := v.srv.Intercept(zktest.On(zktest.Delete, phaserPath+"/phase-1/*").Error(sessionMoved))
+		n, err = ps[0].ArriveAndDeregister(context.Background())
+		require.ErrorIs(t, err, zk.ErrSessionMoved)
+		require.Equal(t, -1, n)
+		moved.Remove()
+		v.gives(0, ps[0].Arrive)
+		v.census(ps[1], 0, 1)
+	})
+}
