@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-menagerie/menagerie/zkbarrier"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -111,7 +113,7 @@ func (x *phasers) act(a *actor) {
 		if c.err == nil {
 			x.reached(c, me, phase)
 		}
-		if !again(c) || errors.Is(c.err, errOwn) {
+		if !again(c) || phase >= 0 {
 			return // it is not registered any more
 		}
 	}
@@ -125,9 +127,10 @@ func own(err error) error {
 	return err
 }
 
-// again tells whether a call was given up: it may be repeated.
+// again tells whether a call has left its party registered: it may be repeated, unless the party has arrived.
 func again(c *call) bool {
-	return errors.Is(c.err, context.DeadlineExceeded) || errors.Is(c.err, context.Canceled) || errors.Is(c.err, errOwn)
+	return errors.Is(c.err, context.DeadlineExceeded) || errors.Is(c.err, context.Canceled) ||
+		errors.Is(c.err, zk.ErrSessionMoved) || errors.Is(c.err, errOwn)
 }
 
 // step arrives and waits for the others.
@@ -145,11 +148,7 @@ func (x *phasers) step(a *actor, p *zkbarrier.Phaser, me *party) bool {
 			return false
 		}
 		if phase >= 0 {
-			break
-		}
-		if errors.Is(c.err, errOwn) {
-			phase = me.owes - 1 // it has arrived
-			break
+			break // it has arrived
 		}
 	}
 	for {
