@@ -101,9 +101,28 @@ func (silent) Printf(string, ...any) {}
 type line struct {
 	h *house
 
+	ending atomic.Bool // Close has been called
+
 	mu     sync.Mutex
 	last   net.Conn
 	closed bool
+}
+
+// wire is one connection of it. From Close on it does not tell the client library that something could not be written: a
+// request that begins then, as the library's own for its watches does after a handshake that took until then, fails
+// for having begun so late, for that, and for the end of the connection. The library has room for two of these.
+type wire struct {
+	net.Conn
+	line *line
+}
+
+func (c wire) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	if err != nil && c.line.ending.Load() {
+		_ = c.Conn.Close() // the reader is told
+		return len(b), nil
+	}
+	return n, err
 }
 
 // dial closes the client's previous connection first: it forgets to when its session has expired.
@@ -116,10 +135,11 @@ func (n *line) dial(network, address string, timeout time.Duration) (net.Conn, e
 		return nil, net.ErrClosed
 	}
 	c, err := n.h.w.srv.Dial(network, address, timeout)
-	if err == nil {
-		n.last = c
+	if err != nil {
+		return nil, err
 	}
-	return c, err
+	n.last = c
+	return wire{c, n}, nil
 }
 
 // close ends a handshake that hangs in a partition; the client would wait for it.
@@ -180,6 +200,7 @@ func (h *house) close() {
 // hangUp closes a connection that was tapped, if there is one.
 func hangUp(conn *zk.Conn, line *line) {
 	if conn != nil {
+		line.ending.Store(true)
 		conn.Close()
 		line.close()
 	}
