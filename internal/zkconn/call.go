@@ -112,9 +112,10 @@ func startAdopted[T any](e *Epoch, c *Call[T], op int32, f func(*zk.Conn) (T, er
 //
 // An unknown outcome on a connection that still stands is an error code that has
 // no name, or one that passes; a few are overlooked, with growing pauses, before
-// it is returned.
+// it is returned. An adopted connection that was lost may seem to stand until it is looked at, and be back by
+// then; there the error tells.
 func retry[T any](ctx context.Context, e *Epoch, r request[T]) (T, error) {
-	const overlooked = 4
+	const overlooked, mostPause = 4, time.Second / 4
 	for odd, pause := 0, 5*time.Millisecond; ; {
 		if err := e.Await(ctx); err != nil {
 			var none T
@@ -135,13 +136,16 @@ func retry[T any](ctx context.Context, e *Epoch, r request[T]) (T, error) {
 		if at == 0 || e.connection() != at {
 			continue // the connection was lost: wait for the next
 		}
-		if odd++; odd > overlooked {
+		if !e.adopted || !unanswered(err) {
+			odd++
+		}
+		if odd > overlooked {
 			return v, err
 		}
 		if perr := e.pause(ctx, pause); perr != nil {
 			return v, perr
 		}
-		pause *= 2
+		pause = min(2*pause, mostPause)
 	}
 }
 

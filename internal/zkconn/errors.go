@@ -77,6 +77,13 @@ func classify(err error) error {
 	return &unknownError{err}
 }
 
+// unanswered reports whether err, which leaves open what became of a request on an adopted connection,
+// is what the client library makes of a lost connection. It may be any error, since one of a write comes raw
+// from the socket; so it is one that is none of the codes with which a server answers.
+func unanswered(err error) bool {
+	return !errors.Is(err, zk.ErrSessionMoved) && !errors.Is(err, zk.ErrNothing) && !strings.Contains(err.Error(), "unknown error: ")
+}
+
 // proves reports whether err is the answer of a server to which the session is alive.
 func proves(err error) bool {
 	return err == nil || Unimplemented(err) || isOneOf(err, answers) && !errors.Is(err, zk.ErrSessionExpired)
