@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/reentrant"
+	"github.com/go-menagerie/menagerie/zksemaphore"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -83,4 +85,47 @@ func TestOneMoreReadWhileADowngradeIsUnderWay(t *testing.T) {
 		v.later()
 		require.Empty(t, v.children(lockPath))
 	})
+}
+
+// Close has begun, and waits for the servers, when the function of a scope returns.
+func TestAcceptance113AScopeWhoseSessionIsBeingClosedKeepsItsDeadline(t *testing.T) {
+	scopes := map[string]func(v *env, s *zksync.Session, ctx context.Context, f func()) error{
+		"Mutex": func(_ *env, s *zksync.Session, ctx context.Context, f func()) error {
+			return zksync.NewMutex(s, lockPath).Do(ctx, func(context.Context, *zksync.Lease) error { f(); return nil })
+		},
+		"reentrant.Mutex": func(_ *env, s *zksync.Session, ctx context.Context, f func()) error {
+			m := reentrant.NewMutex(zksync.NewMutex(s, lockPath))
+			return m.Do(ctx, func(context.Context, *zksync.Lease) error { f(); return nil })
+		},
+		"MultiLock": func(_ *env, s *zksync.Session, ctx context.Context, f func()) error {
+			m := zksync.MultiLock(zksync.NewMutex(s, lockPath), zksync.NewMutex(s, "/locks/b"))
+			return m.Do(ctx, func(context.Context, zksync.Leases) error { f(); return nil })
+		},
+		"Weighted": func(_ *env, s *zksync.Session, ctx context.Context, f func()) error {
+			w := zksemaphore.NewWeighted(s, semPath, 2)
+			return w.Do(ctx, 1, func(context.Context, *zksync.Lease) error { f(); return nil })
+		},
+		"Election": func(v *env, s *zksync.Session, ctx context.Context, f func()) error {
+			return v.candidate(s, 0).Run(ctx, func(context.Context, *zksync.Lease) error { f(); return nil })
+		},
+	}
+	for name, scope := range scopes {
+		t.Run(name, func(t *testing.T) {
+			inProcess(t, func(t *testing.T, v *env) {
+				s := v.session()
+				ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+				defer cancel()
+				closed := make(chan error, 1)
+				start := time.Now()
+				_ = scope(v, s, ctx, func() {
+					v.srv.DropReplies(s.ID())
+					go func() { closed <- s.Close() }()
+					v.quiet()
+				})
+				require.LessOrEqual(t, time.Since(start), 400*time.Millisecond)
+				require.NoError(t, <-closed)
+				v.later()
+			})
+		})
+	}
 }

@@ -186,8 +186,9 @@ func (l *Lease) unlockWithin(ctx context.Context) error {
 		return l.Unlock()
 	}
 	done := make(chan error, 1)
-	if !l.p.q.s.spawn(func() { done <- l.Unlock() }) { // it ends within a second
-		return l.Unlock() // with the session closed, at once
+	unlock := func() { done <- l.Unlock() } // it ends within a second
+	if !l.p.q.s.spawn(unlock) {
+		go unlock() // or with the session, which is being closed
 	}
 	select {
 	case err := <-done:
