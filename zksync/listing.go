@@ -39,7 +39,7 @@ func (p *place) ahead(ctx context.Context) ([]entry, error) {
 	if !found {
 		return nil, errGone
 	}
-	if p.twins(entries) || self.name != p.self.name {
+	if p.twins(ctx, entries) || self.name != p.self.name {
 		return nil, errList
 	}
 	return ahead, nil
@@ -62,12 +62,20 @@ func (p *place) notBehind(names []string) []string {
 }
 
 // twins hands every entry of our uuid but our own to the reaper: a request that
-// was applied twice made it, and nobody else would ever remove it.
-func (p *place) twins(entries []entry) (found bool) {
+// was applied twice made it, and nobody else would ever remove it. It waits a moment for that, so that the next
+// listing does not show them, but not when ctx has ended: there is more to give up then.
+func (p *place) twins(ctx context.Context, entries []entry) (found bool) {
+	ctx, cancel := context.WithTimeout(ctx, cleanupGrace)
+	defer cancel()
 	for _, e := range entries {
-		if e.uuid == p.self.uuid && e.name != p.self.name {
-			enter.Settle(p.e, p.e.Reap(zkconn.Litter{Dir: p.q.dir, Node: p.q.dir + "/" + e.name}), cleanupGrace)
-			found = true
+		if e.uuid != p.self.uuid || e.name == p.self.name {
+			continue
+		}
+		found = true
+		select {
+		case <-p.e.Reap(zkconn.Litter{Dir: p.q.dir, Node: p.q.dir + "/" + e.name}):
+		case <-ctx.Done():
+		case <-p.e.Over():
 		}
 	}
 	return found
