@@ -118,6 +118,36 @@ func TestAWaiterThatListsAfterAResizeGoesByIt(t *testing.T) {
 	})
 }
 
+// Whoever is granted behind it has counted it among those who hold, which the servers' order decides.
+func TestWhoseTurnHadComeBeforeAResizeGoesInThoughItHearsOfThatLater(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		ctx := context.Background()
+		w := v.sems(3, 5)
+		s := v.session()
+		five := v.granted(want(ctx, w[0], 5))
+		far := want(ctx, zksemaphore.NewWeighted(s, semPath, 5), 2)
+		v.settled(semQueue, 2)
+		behind := want(ctx, w[1], 3)
+		v.settled(semQueue, 3)
+
+		v.srv.Delay(s.ID(), 0, time.Second)
+		require.NoError(t, five.Unlock())
+		three := v.granted(behind)
+		require.NoError(t, w[2].Resize(ctx, 2))
+		require.True(t, far.pending(), "it has not heard of its turn")
+		late := want(ctx, w[2], 1)
+		time.Sleep(2 * time.Second)
+		two := v.granted(far)
+		require.True(t, three.Valid() && two.Valid())
+		require.True(t, late.pending())
+		require.NoError(t, two.Unlock())
+		v.quiet()
+		require.True(t, late.pending(), "four of two would be held")
+		require.NoError(t, three.Unlock())
+		require.NoError(t, v.granted(late).Unlock())
+	})
+}
+
 // The same, of an attempt that does not wait: it enters behind somebody who came between its two looks.
 func TestAnAttemptThatListsAfterAResizeGoesByIt(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {

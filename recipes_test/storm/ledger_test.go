@@ -18,6 +18,7 @@ type hold struct {
 	path   string
 	shared bool  // among those that are shared too
 	weight int64 // permits; 0 for locks
+	limit  int64 // of these, the most that there were while it was asked for
 	l      *zksync.Lease
 	stale  time.Time // since when it has not been valid
 }
@@ -32,7 +33,7 @@ type ledger struct {
 // many permits there were at most while it was asked for.
 func (a *actor) granted(path string, l *zksync.Lease, shared bool, weight, limit int64) *hold {
 	w := a.w
-	h := &hold{a: a, path: path, shared: shared, weight: weight, l: l}
+	h := &hold{a: a, path: path, shared: shared, weight: weight, limit: limit, l: l}
 	w.mu.Lock()
 	b := w.books[path]
 	if b == nil {
@@ -57,12 +58,13 @@ func (a *actor) granted(path string, l *zksync.Lease, shared bool, weight, limit
 		b.written = l.Token()
 	}
 	w.mu.Unlock()
-	w.exclude(path, limit, h)
+	w.exclude(path, h)
 	return h
 }
 
-// exclude looks whether the holds that are valid now go together with one of them.
-func (w *world) exclude(path string, limit int64, h *hold) {
+// exclude looks whether the holds that are valid now go together with one of them. Of permits that is a matter of
+// the one that queued last, which was granted while all the others stood ahead of it: see Weighted.Resize.
+func (w *world) exclude(path string, h *hold) {
 	if w.meter.excused(h.l) {
 		return
 	}
@@ -70,17 +72,21 @@ func (w *world) exclude(path string, limit int64, h *hold) {
 	holds := slices.Clone(w.books[path].holds)
 	w.mu.Unlock()
 	var sum int64
+	last := h
 	for _, o := range holds {
 		if w.meter.excused(o.l) || !o.l.Valid() {
 			continue
 		}
 		sum += o.weight
+		if o.l.Token().Compare(last.l.Token()) > 0 {
+			last = o
+		}
 		if o == h || o.weight > 0 || o.shared && h.shared {
 			continue
 		}
 		w.must(!h.l.Valid(), "%s: %s (%s) and %s (%s) both hold", path, h.a.name, h.l.Path(), o.a.name, o.l.Path())
 	}
-	w.must(h.weight == 0 || sum <= limit, "%s: %d permits of %d are held", path, sum, limit)
+	w.must(h.weight == 0 || sum <= last.limit, "%s: %d permits of %d are held", path, sum, last.limit)
 }
 
 // ends takes a hold out, before its lease is given back.
@@ -154,7 +160,7 @@ func (w *world) watch(done <-chan struct{}) {
 				h.stale = time.Now().Add(time.Hour)
 			}
 			if h.l.Valid() && h.weight == 0 {
-				w.exclude(h.path, 0, h)
+				w.exclude(h.path, h)
 			}
 		}
 	}

@@ -19,7 +19,7 @@ type permits struct {
 	mu      sync.Mutex
 	stated  int64         // what it may be
 	resizes map[int]int64 // what it may become, or may have been, by the resize
-	n       int
+	all     []int64       // what each resize was to make it
 }
 
 func joinSemaphore(w *world) *part {
@@ -52,22 +52,32 @@ func (x *permits) act(a *actor) {
 	}
 }
 
-// get acquires. How many permits there are while it asks is the bound for what is held when it has them.
+// get acquires. The most permits that there are while it asks is the bound for what it and those ahead hold.
 func (x *permits) get(a *actor, what string, n int64, f func(context.Context, int64) (*zksync.Lease, error)) {
-	most := x.most()
+	most, resizes := x.most()
 	var l *zksync.Lease
 	c := a.ask(what, func(ctx context.Context) (err error) { l, err = f(ctx, n); return err }, zksync.ErrNotAcquired)
 	if c.err == nil {
-		a.keep(a.granted(semPath, l, true, n, max(most, x.most())))
+		a.keep(a.granted(semPath, l, true, n, max(most, x.mostSince(resizes))))
 	}
 }
 
-// most is how many permits there may be now.
-func (x *permits) most() int64 {
+// most is how many permits there may be now, and how many resizes have begun.
+func (x *permits) most() (most int64, resizes int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	most := x.stated
+	most = x.stated
 	for _, n := range x.resizes {
+		most = max(most, n)
+	}
+	return most, len(x.all)
+}
+
+// mostSince is how many permits there may have been at most by the resizes after the first so many.
+func (x *permits) mostSince(resizes int) (most int64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, n := range x.all[resizes:] {
 		most = max(most, n)
 	}
 	return most
@@ -77,8 +87,8 @@ func (x *permits) most() int64 {
 func (x *permits) resizeTo(a *actor, n int64, patience time.Duration) {
 	x.mu.Lock()
 	alone := len(x.resizes) == 0
-	x.n++
-	me := x.n
+	me := len(x.all)
+	x.all = append(x.all, n)
 	x.resizes[me] = n
 	x.mu.Unlock()
 	c := a.askFor(patience, fmt.Sprint("Resize ", n), func(ctx context.Context) error { return x.object(a).Resize(ctx, n) })
