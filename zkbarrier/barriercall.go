@@ -75,7 +75,12 @@ func (c *barrierCall) run(ctx context.Context, e *zkconn.Epoch) error {
 		next, err = next(ctx, e)
 	}
 	switch {
-	case err == nil && c.err == nil, errors.Is(err, zkconn.ErrOver):
+	case err == nil && c.err == nil:
+		return nil
+	case errors.Is(err, zkconn.ErrOver):
+		if c.node != nil { // the session of a tapped connection may live on, and the node with it
+			c.sweep(ctx, e)
+		}
 		return err
 	case err == nil:
 		c.leave(e, (*barrierCall).clear)
