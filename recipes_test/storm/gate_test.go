@@ -22,24 +22,28 @@ type gates struct {
 // passage is what was done to a gate, or seen of it.
 type passage struct {
 	sets, lifts bool
+	again       bool // what a Set may do besides, as long as it has not returned: close what was lifted since
 	closed      bool // as it was seen
 }
 
 // gateModel is open or closed.
-var gateModel = porcupine.Model{
-	Init: func() any { return false },
-	Step: func(state, input, _ any) (bool, any) {
+var gateModel = (&porcupine.NondeterministicModel{
+	Init: func() []any { return []any{false} },
+	Step: func(state, input, _ any) []any {
 		p := input.(passage)
 		switch {
+		case p.again:
+			return []any{state, true}
 		case p.sets:
-			return true, true
+			return []any{true}
 		case p.lifts:
-			return true, false
-		default:
-			return state.(bool) == p.closed, state
+			return []any{false}
+		case state.(bool) == p.closed:
+			return []any{state}
 		}
+		return nil
 	},
-}
+}).ToModel()
 
 func joinGate(*world) *part {
 	x := &gates{}
@@ -62,6 +66,9 @@ func (x *gates) note(c *call, p passage) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.ops = append(x.ops, op)
+	if p.sets {
+		x.ops = append(x.ops, porcupine.Operation{Input: passage{again: true}, Call: c.from, Return: c.to})
+	}
 }
 
 func (x *gates) act(a *actor) {
