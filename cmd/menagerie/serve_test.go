@@ -82,7 +82,8 @@ func TestServeVerboseTellsRequestsSessionsAndConnections(t *testing.T) {
 		clock + `connection from 127\.0\.0\.1:\d+ closed, session ` + id + `$`,
 		clock + id + ` #0 closeSession zxid=0x`,
 	} {
-		require.Regexp(t, line, p.stderr.String())
+		told := regexp.MustCompile(line) // the last of them comes behind that of the expiry
+		require.Eventually(t, func() bool { return told.MatchString(p.stderr.String()) }, patience, pause, "%s\n%s", line, lazy{&p.stderr})
 	}
 	require.Equal(t, "listening on "+addr+"\n", p.stdout.String(), "what programs read stays as it is")
 }
