@@ -76,9 +76,7 @@ func playOn(t *testing.T, library string, p *program, prefix string, on target, 
 		})
 	}
 	if _, ok := want["restart"]; ok {
-		// By itself: it would cut the connections of the others, too. Our own is not there meanwhile: a server
-		// that starts may leave a handshake without an answer, for which go-zookeeper waits for more
-		// than six session timeouts.
+		// By itself: it would cut the connections of the others, too, and our own.
 		hangUp()
 		t.Run("restart", func(t *testing.T) {
 			require.Equal(t, want["restart"].result, await(t, p.start(prefix+"-restart", "restart", on)))

@@ -10,6 +10,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -88,10 +89,13 @@ func (f *fake) restart() error {
 	return nil
 }
 
-// genuine is a real ZooKeeper.
+// genuine is a real ZooKeeper. Clients connect to it through a door of ours, which is shut while it starts: a server may
+// leave whoever connects then without an answer, and some clients wait for that until their session has expired.
 type genuine struct {
-	t      *testing.T
-	server *ensemble.Server
+	t        *testing.T
+	server   *ensemble.Server
+	door     net.Listener
+	starting sync.RWMutex
 }
 
 func newGenuine(t *testing.T) *genuine {
@@ -101,10 +105,44 @@ func newGenuine(t *testing.T) *genuine {
 			containerInterval.Milliseconds(), 10),
 	}})
 	require.Len(t, e.Servers(), 1)
-	return &genuine{t: t, server: e.Servers()[0]}
+	door, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = door.Close() })
+	g := &genuine{t: t, server: e.Servers()[0], door: door}
+	go g.admit()
+	return g
 }
 
-func (g *genuine) addr() string { return g.server.Addr() }
+func (g *genuine) addr() string { return g.door.Addr().String() }
+
+func (g *genuine) admit() {
+	for {
+		c, err := g.door.Accept()
+		if err != nil {
+			return
+		}
+		go g.connect(c)
+	}
+}
+
+// connect hands a client's connection on to the server, until one of them closes it.
+func (g *genuine) connect(c net.Conn) {
+	defer c.Close()
+	if !g.starting.TryRLock() {
+		return
+	}
+	server, err := net.Dial("tcp", g.server.Addr())
+	g.starting.RUnlock()
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	go func() {
+		_, _ = io.Copy(server, c)
+		_ = server.Close()
+	}()
+	_, _ = io.Copy(c, server)
+}
 
 // disconnect takes the session over, whereupon the server drops the connection that it was on,
 // and lets go of it.
@@ -181,6 +219,8 @@ func (g *genuine) granted(c net.Conn, session int64) error {
 }
 
 func (g *genuine) restart() error {
+	g.starting.Lock()
+	defer g.starting.Unlock()
 	if err := g.server.Kill(); err != nil {
 		return err
 	}
