@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/enter"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -97,16 +98,21 @@ func (l *Latch) wait(ctx context.Context, e *zkconn.Epoch, begun **latchView) er
 			return err
 		}
 	}
-	for {
+	for pace := (enter.Pace{}); ; {
 		v := l.known()
 		if *begun != nil {
 			v = **begun
 		}
 		news, err := l.news(ctx, e, v, begun)
-		if err != nil || news == zkconn.Gone {
+		switch {
+		case errors.Is(err, errAgain):
+			if err := pace.Rest(ctx, e); err != nil {
+				return err
+			}
+			continue
+		case err != nil, news == zkconn.Gone:
 			return err
-		}
-		if news == zkconn.Cut {
+		case news == zkconn.Cut:
 			continue
 		}
 		now, err := l.look(ctx, e)
@@ -149,7 +155,7 @@ func (l *Latch) news(ctx context.Context, e *zkconn.Epoch, v latchView, begun **
 	case errors.Is(err, zk.ErrNoNode):
 		return zkconn.Missing, nil
 	case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
-		return zkconn.Cut, pauseFor(ctx, e)
+		return 0, errAgain
 	case err != nil:
 		return 0, err
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-menagerie/menagerie/internal/enter"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -23,7 +24,7 @@ func (l *Latch) Reset(ctx context.Context) error {
 				return err
 			}
 		}
-		for {
+		for pace := (enter.Pace{}); ; {
 			st, err := l.learn(ctx, e)
 			if err != nil {
 				return err
@@ -34,23 +35,28 @@ func (l *Latch) Reset(ctx context.Context) error {
 				return nil
 			}
 			from = st.Generation
-			if err := l.turn(ctx, e, st); err != nil {
+			if done, err := l.turn(ctx, e, st); err != nil {
+				return err
+			} else if done {
+				continue
+			}
+			if err := pace.Rest(ctx, e); err != nil {
 				return err
 			}
 		}
 	})
 }
 
-// turn tries to begin the next generation.
-func (l *Latch) turn(ctx context.Context, e *zkconn.Epoch, st latchState) error {
+// turn tries to begin the next generation, and reports whether it did.
+func (l *Latch) turn(ctx context.Context, e *zkconn.Epoch, st latchState) (done bool, err error) {
 	data, err := json.Marshal(latchState{Total: st.Total, Generation: st.Generation + 1})
 	if err != nil {
-		return err
+		return false, err
 	}
 	was := l.closed(st.Generation)
 	_, closed, err := e.Exists(ctx, was)
 	if err != nil {
-		return err
+		return false, err
 	}
 	ops := []any{
 		&zk.SetDataRequest{Path: l.base(), Data: data, Version: st.stat.Version},
@@ -62,14 +68,12 @@ func (l *Latch) turn(ctx context.Context, e *zkconn.Epoch, st latchState) error 
 	}
 	_, err = e.StartMulti(ops...).Wait(ctx, e)
 	switch {
-	case err == nil:
-		return nil
 	case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent),
 		// It may have opened, or been reset, since the state was read.
 		errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNodeExists):
-		return pauseFor(ctx, e)
+		return false, nil
 	}
-	return err
+	return err == nil, err
 }
 
 // sweep removes what was counted before the generation before this one; of that somebody may

@@ -28,6 +28,9 @@ func TestServersThatAlwaysAnswerTheSameAreNotAskedInASpin(t *testing.T) {
 		"Latch: no such directory, though it was made": {zktest.Multi, func(ctx context.Context, s *zksync.Session) error {
 			return zkbarrier.NewLatch(s, "/latches/a", 2).Reset(ctx)
 		}},
+		"Latch: the next generation is refused": {zktest.Multi, func(ctx context.Context, s *zksync.Session) error {
+			return zkbarrier.NewLatch(s, "/used", 2).Reset(ctx)
+		}},
 		"Barrier: the base node does not exist, though it was made": {zktest.GetData, func(ctx context.Context, s *zksync.Session) error {
 			_, err := zkbarrier.NewBarrier(s, "/barrier", 2).Await(ctx)
 			return err
@@ -59,6 +62,7 @@ func TestServersThatAlwaysAnswerTheSameAreNotAskedInASpin(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Run(t)
 				s := srv.Session(t)
+				require.NoError(t, zkbarrier.NewLatch(s, "/used", 2).Reset(t.Context()))
 				asksWithPauses(t, srv, c.op, noNode, func(ctx context.Context) error { return c.call(ctx, s) })
 			})
 		})

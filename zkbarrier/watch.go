@@ -131,9 +131,6 @@ func wrap(op, path string, err error) error {
 	return &zksync.Error{Op: op, Path: path, Err: err}
 }
 
-// pauseFor waits for a moment before a request that got no usable answer is repeated.
-func pauseFor(ctx context.Context, e *zkconn.Epoch) error { return enter.Sleep(ctx, e, pause) }
-
 // transact makes a transaction, that may be made twice, until its outcome is known.
 func transact(ctx context.Context, e *zkconn.Epoch, ops ...any) (res []zk.MultiResponse, err error) {
 	err = insist(ctx, e, func() error {
