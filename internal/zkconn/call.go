@@ -113,7 +113,7 @@ func startAdopted[T any](e *Epoch, c *Call[T], op int32, f func(*zk.Conn) (T, er
 // An unknown outcome on a connection that still stands is an error code that has
 // no name, or one that passes; a few are overlooked, with growing pauses, before
 // it is returned. An adopted connection that was lost may seem to stand until it is looked at, and be back by
-// then; there the error tells.
+// then; there the error tells whether it was lost.
 func retry[T any](ctx context.Context, e *Epoch, r request[T]) (T, error) {
 	const overlooked, mostPause = 4, time.Second / 4
 	for odd, pause := 0, 5*time.Millisecond; ; {

@@ -81,7 +81,7 @@ func classify(err error) error {
 // is what the client library makes of a lost connection. It may be any error, since one of a write comes raw
 // from the socket; so it is one that is none of the codes with which a server answers.
 func unanswered(err error) bool {
-	return !errors.Is(err, zk.ErrSessionMoved) && !errors.Is(err, zk.ErrNothing) && !strings.Contains(err.Error(), "unknown error: ")
+	return !isOneOf(err, []error{zk.ErrSessionMoved, zk.ErrNothing, zk.ErrClosing}) && !strings.Contains(err.Error(), "unknown error: ")
 }
 
 // proves reports whether err is the answer of a server to which the session is alive.
