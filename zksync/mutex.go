@@ -185,6 +185,9 @@ func (l *Lease) unlockWithin(ctx context.Context) error {
 	if ctx.Done() == nil {
 		return l.Unlock()
 	}
+	if l.nested == nil {
+		l.finishAs(ErrReleased) // at once, however late the goroutine begins
+	}
 	done := make(chan error, 1)
 	unlock := func() { done <- l.Unlock() } // it ends within a second
 	if !l.p.q.s.spawn(unlock) {
@@ -202,7 +205,7 @@ func (l *Lease) unlockWithin(ctx context.Context) error {
 		return err
 	case <-grace.C:
 	}
-	if err := l.Err(); err != ErrReleased {
+	if err := l.Err(); err != nil && err != ErrReleased {
 		return &Error{Op: "unlock", Path: l.p.q.path(), Err: err}
 	}
 	return nil
