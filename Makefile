@@ -29,9 +29,10 @@ gotest = $(GO) test -vet=off -p $(PACKAGES) -count=$(COUNT) -timeout=$$((12 * $(
 
 # Packages that play thousands of generated programs, and every fault at every request. The race detector makes them
 # five times as dear: "make test" plays a part of the programs with it (-short), and then all without it. Those are the
-# tests with one of these words in their names; what asks for -short elsewhere is not played in full.
+# tests with one of these words in their names; of others that ask for -short, or are not built with the race
+# detector, nothing more is played.
 GENERATED = ./recipes_test ./recipes_test/faults ./recipes_test/storm ./zkbarrier
-generated = Every|Any|Random|Storm|Whenever|Acceptance(004|041|114|117)
+generated = Every|Any|Random|Storm|Whenever|Handshake|Acceptance(004|041|114|117)
 others = $$($(GO) list ./... | grep -vE '/(recipes_test|zkbarrier)(/|$$)')
 
 .DEFAULT_GOAL := help
