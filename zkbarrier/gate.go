@@ -36,7 +36,7 @@ func NewGate(s *zksync.Session, path string, opts ...GateOption) *Gate {
 // Set closes the gate; closing one that is closed changes nothing. It blocks through
 // disconnects until the servers confirm it, ctx ends (the error wraps the context's, and it
 // is unknown whether the gate was closed), or the session is closed (zksync.ErrClosed). A request
-// whose answer is lost is sent again, so until Set returns it may close what somebody has lifted since it began.
+// whose answer is lost is sent again, so until Set returns it may close what somebody has lifted since Set began.
 func (g *Gate) Set(ctx context.Context) error {
 	return wrap("set", g.path, g.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		return insist(ctx, e, func() error {

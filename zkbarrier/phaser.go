@@ -23,8 +23,8 @@ import (
 // # Parties
 //
 // A party is registered through one Phaser object and arrives through that one: share it among
-// the goroutines of a process. Whatever an arrival or AwaitAdvance fails with, it stays registered, until
-// ArriveAndDeregister. It belongs to the ZooKeeper session in which it was registered.
+// the goroutines of a process. It stays registered until ArriveAndDeregister, also when an arrival or AwaitAdvance
+// fails because ctx ended or the servers' answers settled nothing. It belongs to the ZooKeeper session in which it was registered.
 // If that ends, because the process died or was cut off for too long, the party is
 // deregistered, and the phase advances if all others have arrived. Whoever waits notices that
 // as soon as the servers do, or within a third of the session timeout; with nobody waiting the
@@ -157,7 +157,7 @@ func (p *Phaser) BulkRegister(ctx context.Context, n int) (phase int, err error)
 // this phase, it fails with zksync.ErrMisuse, and with zksync.ErrLost if they were deregistered
 // because their session ended. It also fails when ctx ends (the error wraps the context's), the
 // session is closed (zksync.ErrClosed), or the servers' answers settle nothing again and again
-// (see [zksync.Ambiguous]). If the phase that comes with the error is -1 the call may be repeated: whatever became
+// (see [zksync.Ambiguous]). If one of these comes with a phase of -1 the call may be repeated: whatever became
 // of the first one, the party arrives once. Any other phase is that of the arrival, which stands; a
 // repetition would arrive at the next one.
 func (p *Phaser) Arrive(ctx context.Context) (phase int, err error) {

@@ -24,7 +24,7 @@ func (p *Phaser) locate(ctx context.Context, e *zkconn.Epoch, x *party, leave bo
 	switch {
 	case err != nil:
 		return false, false, err
-	case moved && (leave || x.leaving): // once it was to be deleted that may yet be done
+	case moved && (leave || x.leaving): // an earlier call may have sent the delete
 		x.leaving = true
 		if err = e.Delete(ctx, p.nextNode(x)); errors.Is(err, zk.ErrNoNode) {
 			err = nil

@@ -14,8 +14,8 @@ import (
 
 // Forget has the cluster forget about a key, as singleflight's Forget does for a process:
 // calls of Do that begin after it has returned, anywhere, run the function rather than wait
-// for a run that is under way. That run goes on, and whoever waited for it gets its result;
-// so two may run at a time, the later one with the greater token.
+// for a run that began before it was called. That run goes on, and whoever waited for it gets its result;
+// so two may run at a time, the later one with the greater token. A run that begins during the call may be shared.
 //
 // It blocks through disconnects until ctx ends (the error wraps the context's) or the
 // session is closed (zksync.ErrClosed); it is then unknown whether the key is forgotten.

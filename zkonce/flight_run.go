@@ -96,6 +96,8 @@ func (p *passenger[T]) travel() (landing[T], error) {
 	aboard := p.f.seats(p.c) // before the servers can know
 	e := p.listen(wait, cancel)
 	lease, err := zksync.NewMutex(p.f.s, p.queue(), p.f.opts...).LockContext(wait)
+	// The listener takes back what was announced, and then looks whether this is enough; here it is the other way round.
+	// So one of the two notices the other.
 	close(e.enough)
 	if err != nil || !e.announced() {
 		cancel(nil)

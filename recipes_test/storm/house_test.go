@@ -108,9 +108,9 @@ type line struct {
 	closed bool
 }
 
-// wire is one connection of it. From Close on it does not tell the client library that something could not be written: a
-// request that begins then, as the library's own for its watches does after a handshake that took until then, fails
-// for having begun so late, for that, and for the end of the connection. The library has room for two of these.
+// wire is one connection of it. From Close on it does not tell the client library that something could not be written. When
+// a handshake ends after Close, the library asks for its watches and tells that request of three failures: that Close
+// came first, that it could not be written, and that the connection has ended. It has room for two, and waits for ever.
 type wire struct {
 	net.Conn
 	line *line
