@@ -31,6 +31,9 @@ func (c *barrierCall) leave(e *zkconn.Epoch, how func(*barrierCall, context.Cont
 		}()
 		place <- how(&gone, ctx, e)
 	})
+	if !begun && c.node != nil { // the session is being closed; that of a tapped connection lives on, and the node with it
+		c.reap(e)
+	}
 	if !begun || !e.Linked() {
 		return -1
 	}
@@ -103,12 +106,16 @@ func (c *barrierCall) clear(ctx context.Context, e *zkconn.Epoch) int {
 	return -1
 }
 
-// sweep removes the party's node, and its twin if a request that was applied twice made one.
+// sweep removes the party's node and waits for that.
 func (c *barrierCall) sweep(ctx context.Context, e *zkconn.Epoch) {
-	done := e.Reap(zkconn.Litter{Dir: c.b.dir(c.st.Generation), Prefix: enter.Prefix(c.node.UUID)})
 	select {
-	case <-done:
+	case <-c.reap(e):
 	case <-ctx.Done():
 	case <-e.Over():
 	}
+}
+
+// reap has the party's node removed, and its twin if a request that was applied twice made one.
+func (c *barrierCall) reap(e *zkconn.Epoch) <-chan struct{} {
+	return e.Reap(zkconn.Litter{Dir: c.b.dir(c.st.Generation), Prefix: enter.Prefix(c.node.UUID)})
 }
