@@ -37,3 +37,27 @@ func TestAPartyThatWaitsAtABarrierIsGoneWhenItsTappedSessionCloses(t *testing.T)
 		})
 	}
 }
+
+func TestPartiesOfAPhaserAreGoneWhenTheirTappedSessionCloses(t *testing.T) {
+	for name, arrive := range map[string]bool{"registered": false, "waiting": true} {
+		t.Run(name, func(t *testing.T) {
+			for range 20 {
+				inProcess(t, func(t *testing.T, v *env) {
+					s, other := v.tapped(), v.phasers(1)[0]
+					p := zkbarrier.NewPhaser(s, phaserPath)
+					v.gives(0, func(ctx context.Context) (int, error) { return p.BulkRegister(ctx, 2) })
+					v.gives(0, other.Register)
+					if arrive {
+						closing := phase(context.Background(), p.ArriveAndAwaitAdvance)
+						defer func() { require.ErrorIs(t, v.failed(closing.attempt), zksync.ErrClosed) }()
+						v.quiet()
+					}
+					others := phase(context.Background(), other.ArriveAndAwaitAdvance)
+					v.quiet()
+					v.closesLeavingNothing(s)
+					v.arrives(others, 1)
+				})
+			}
+		})
+	}
+}

@@ -45,6 +45,7 @@ type Phaser struct {
 type party struct {
 	name  string
 	epoch *zkconn.Epoch
+	hook  *zkconn.LossHook
 	at    int  // the phase at which it has to arrive next
 	busy  bool // somebody arrives for it
 

@@ -2,6 +2,7 @@ package zkbarrier
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -88,36 +89,44 @@ func (p *Phaser) refuse(ctx context.Context, reason error) (int, error) {
 	return -1, err
 }
 
-// detach forgets the parties of other sessions than e. Where the session lives on, as that of a tapped
-// connection may although it could not be proved to for a while, their nodes do, too, and go now.
+// detach forgets the parties of other sessions than e; see remove for their nodes.
 func (p *Phaser) detach(e *zkconn.Epoch) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	kept := p.parties[:0]
-	for _, x := range p.parties {
-		if x.epoch == e {
-			kept = append(kept, x)
-			continue
-		}
-		p.lost = true
-		if x.epoch.ID() == e.ID() {
-			for _, at := range []int{x.at, after(x.at)} { // an arrival may be under way
-				e.Reap(zkconn.Litter{Dir: p.arrivals(at), Node: p.arrivals(at) + "/" + x.name})
-			}
-		}
-	}
-	clear(p.parties[len(kept):])
-	p.parties = kept
+	had := len(p.parties)
+	p.parties = slices.DeleteFunc(p.parties, func(x *party) bool { return x.epoch != e })
+	p.lost = p.lost || len(p.parties) < had
 }
 
 // forget drops a party.
 func (p *Phaser) forget(x *party) {
+	x.hook.Stop()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, y := range p.parties {
-		if x == y {
-			p.parties = append(p.parties[:i], p.parties[i+1:]...)
-			return
-		}
+	p.parties = slices.DeleteFunc(p.parties, func(y *party) bool { return x == y })
+}
+
+// own enters parties that were registered into the books. If their session is lost, or is being closed, and lives on,
+// as that of a tapped connection may, then their nodes do, too, and go at once.
+func (p *Phaser) own(e *zkconn.Epoch, some []*party) {
+	for _, x := range some {
+		x.hook = e.OnLost(func(error) {
+			if !e.Ordered() {
+				p.remove(x)
+			}
+		})
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.parties, p.lost = append(p.parties, some...), false
+}
+
+// remove has the node of a party removed. An arrival may be under way: it finds nothing to move once the node is not
+// where it comes from, so it goes there first.
+func (p *Phaser) remove(x *party) (done <-chan struct{}) {
+	p.mu.Lock()
+	from, to := p.arrivals(x.at), p.arrivals(after(x.at))
+	p.mu.Unlock()
+	gone := x.epoch.Reap(zkconn.Litter{Dir: from, Node: from + "/" + x.name})
+	return x.epoch.Reap(zkconn.Litter{Dir: to, Pending: gone, Outcome: func() (string, bool) { return to + "/" + x.name, false }})
 }

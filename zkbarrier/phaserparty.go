@@ -34,9 +34,7 @@ func (p *Phaser) register(ctx context.Context, e *zkconn.Epoch, n int) (t turn, 
 		var some []*party
 		some, err = p.registerSome(ctx, e, t.phase, min(n-len(made), atOnce))
 		if made = append(made, some...); err == nil && len(made) == n {
-			p.mu.Lock()
-			p.parties, p.lost = append(p.parties, made...), false
-			p.mu.Unlock()
+			p.own(e, made)
 			return t, nil
 		}
 		if err == nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-menagerie/menagerie/internal/enter"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -154,13 +155,7 @@ func (p *Phaser) terminate(ctx context.Context, e *zkconn.Epoch) error {
 // parties, and the directories, if nobody else is in them.
 func (p *Phaser) clear(e *zkconn.Epoch, phase int) {
 	p.mu.Lock()
-	var ours []zkconn.Litter
-	for _, x := range p.parties {
-		if x.epoch == e { // in the one directory, or in the other if its arrival is in doubt
-			ours = append(ours, zkconn.Litter{Dir: p.arrivals(x.at), Node: p.node(x)},
-				zkconn.Litter{Dir: p.arrivals(after(x.at)), Node: p.nextNode(x)})
-		}
-	}
+	ours := slices.DeleteFunc(p.parties, func(x *party) bool { return x.epoch != e })
 	p.parties, p.lost = nil, false
 	p.mu.Unlock()
 	done := make(chan struct{})
@@ -168,19 +163,20 @@ func (p *Phaser) clear(e *zkconn.Epoch, phase int) {
 		defer close(done)
 		p.sweep(e, ours, phase)
 	}) {
-		return // the session is being closed, and the parties end with it
+		return // the session is being closed, and the parties end with it: see own
 	}
 	enter.Settle(e, done, enter.Grace)
 }
 
 // sweep removes parties, and then the directories of a phase, unless somebody else is in them:
 // he will do it.
-func (p *Phaser) sweep(e *zkconn.Epoch, parties []zkconn.Litter, phase int) {
+func (p *Phaser) sweep(e *zkconn.Epoch, parties []*party, phase int) {
 	ctx, stop := p.inSession(context.Background(), e)
 	defer stop()
 	var gone []<-chan struct{}
-	for _, l := range parties {
-		gone = append(gone, e.Reap(l))
+	for _, x := range parties {
+		gone = append(gone, p.remove(x))
+		x.hook.Stop()
 	}
 	for _, done := range gone {
 		select {
