@@ -3,6 +3,7 @@ package recipes_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -60,4 +61,58 @@ func TestPartiesOfAPhaserAreGoneWhenTheirTappedSessionCloses(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestMembersOfAWaitGroupAreDeadWhenTheirTappedSessionCloses(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s, other := v.tapped(), v.groups(1)[0]
+		require.NoError(t, zkbarrier.NewWaitGroup(s, groupPath).AddContext(context.Background(), 2))
+		w := waits(context.Background(), other.WaitContext)
+		v.quiet()
+		v.closesLeavingNothing(s)
+		var dead *zkbarrier.DeadMembersError
+		require.ErrorAs(t, v.failed(w), &dead)
+		require.Equal(t, 2, dead.Members[0].N)
+	})
+}
+
+func TestAPartyThatHasEnteredADoubleBarrierIsGoneWhenItsTappedSessionCloses(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s, other := v.tapped(), v.doubles(1, 2)[0]
+		b := zkbarrier.NewDoubleBarrier(s, doublePath, 2)
+		v.allPass(enters(b, other))
+		w := leaves(other)
+		v.nonePasses(w)
+		v.closesLeavingNothing(s)
+		v.allPass(w)
+	})
+}
+
+func TestAPartyThatEntersADoubleBarrierIsGoneWhenItsTappedSessionCloses(t *testing.T) {
+	for range 20 {
+		inProcess(t, func(t *testing.T, v *env) {
+			s := v.tapped()
+			w := enters(zkbarrier.NewDoubleBarrier(s, doublePath, 2))
+			v.settled(doubleParties, 1)
+			v.closesLeavingNothing(s)
+			require.ErrorIs(t, v.failed(w[0]), zksync.ErrClosed)
+		})
+	}
+}
+
+// The answer is on its way: whether the member was added nobody finds out any more.
+func TestAMemberThatIsBeingAddedIsGoneWhenItsTappedSessionCloses(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.tapped()
+		v.groups(1)[0].Add(1)
+		g := zkbarrier.NewWaitGroup(s, groupPath)
+		v.srv.Delay(s.ID(), 0, 100*time.Millisecond)
+		w := waits(context.Background(), func(ctx context.Context) error { return g.AddContext(ctx, 1) })
+		time.Sleep(50 * time.Millisecond)
+		id := s.ID()
+		require.NoError(t, s.Close())
+		require.ErrorIs(t, v.failed(w), zksync.ErrClosed)
+		v.later()
+		v.srv.CheckEphemerals(t, id)
+	})
 }

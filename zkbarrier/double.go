@@ -54,9 +54,10 @@ type seat struct {
 	since  int64  // the newest transaction that was known when it came
 	count  int    // of the parties that were there when this one had come
 	epoch  *zkconn.Epoch
-	left   bool // its node is gone, or is the reaper's
-	dead   bool // it was gone before, with the session
-	ghost  bool // its node is that of an Enter that failed
+	left   bool   // its node is gone, or is the reaper's
+	dead   bool   // it was gone before, with the session
+	ghost  bool   // its node is that of an Enter that failed
+	forget func() // see atClose
 }
 
 // DoubleBarrierOption changes a default of a [DoubleBarrier]. There is none yet.
@@ -103,6 +104,8 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 	if err != nil {
 		b.withdraw(s)
 		b.ghost, s = *s, nil
+	} else {
+		s.forget = atClose(b.door, s.epoch, b.parties(), s.node)
 	}
 	b.end(s)
 	return wrap("enter", b.path, err)
@@ -128,6 +131,7 @@ func (b *DoubleBarrier) Leave(ctx context.Context) error {
 		enter.Settle(s.epoch, s.epoch.Reap(zkconn.Litter{Dir: b.parties(), Node: s.node}), enter.Grace)
 		s.left = true
 	}
+	s.forget()
 	if err == nil || s.dead {
 		s = nil
 	}

@@ -55,7 +55,7 @@ func (g *WaitGroup) plan(ctx context.Context, e *zkconn.Epoch, b *batch) (*plan,
 	case delta > 0 && g.own == nil:
 		h := b.made // the same again, if it lingers: it cannot be made twice
 		if h == nil || h.epoch != e {
-			h = &holding{id: enter.NewUUID(), epoch: e}
+			h = &holding{id: enter.NewUUID(), epoch: e, forget: func() {}}
 		}
 		p.put(g, edit{id: h.id, h: h, now: g.fresh(delta)}, false)
 	case delta > 0 || -delta <= g.sure():
@@ -168,6 +168,10 @@ func (g *WaitGroup) keep(d *edit) {
 	gone := d.old != nil && d.removes()
 	if d.now.left() > 0 && (d.old == nil || d.old.left() == 0) {
 		d.h.guard(g)
+		d.h.forget = atClose(g.door, d.h.epoch, g.alive(), g.life(d.h.id))
+	}
+	if d.now.left() == 0 {
+		d.h.forget()
 	}
 	switch {
 	case d.old == nil && d.h.epoch != nil && !slices.Contains(g.lost, d.h):

@@ -93,6 +93,7 @@ func (g *WaitGroup) refresh(ctx context.Context, e *zkconn.Epoch) error {
 	}
 	switch {
 	case r == nil:
+		h.forget()
 		g.own = nil
 	case r.left() > 0 && !slices.Contains(alive, h.id): // somebody removed it by hand: they are dead
 		h.spare = -1
@@ -122,6 +123,7 @@ func (g *WaitGroup) excuse(ctx context.Context, e *zkconn.Epoch, p *plan, h *hol
 	excused := min(n, h.spare)
 	p.excused = append(p.excused, func() {
 		if h.spare -= excused; h.spare == 0 {
+			h.forget()
 			g.lost = slices.DeleteFunc(g.lost, func(l *holding) bool { return l == h })
 		}
 	})

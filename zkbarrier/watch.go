@@ -3,8 +3,10 @@ package zkbarrier
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/door"
 	"github.com/go-menagerie/menagerie/internal/enter"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -144,4 +146,24 @@ func transact(ctx context.Context, e *zkconn.Epoch, ops ...any) (res []zk.MultiR
 func refusedAt(err error, index int, reason error) bool {
 	var t *zkconn.TxnError
 	return errors.As(err, &t) && t.Index == index && errors.Is(t, reason)
+}
+
+// atClose has a node removed when the session is closed, unless forget is called before. That of a tapped connection
+// lives on, and the node with it; of any other the node goes with the session.
+func atClose(d door.Access, e *zkconn.Epoch, dir, node string) (forget func()) {
+	if e.Ordered() {
+		return func() {}
+	}
+	forgotten := make(chan struct{})
+	litter := zkconn.Litter{Dir: dir, Node: node}
+	if !d.Spawn(func() {
+		select {
+		case <-d.Closed():
+			e.Reap(litter)
+		case <-forgotten:
+		}
+	}) {
+		e.Reap(litter)
+	}
+	return sync.OnceFunc(func() { close(forgotten) })
 }

@@ -18,7 +18,8 @@ import (
 // not close the connection before. What could not be removed in two seconds, because
 // the servers cannot be reached, is removed in the background as soon as they can: by a
 // goroutine that ends when that is done or the connection is closed, whichever is
-// first. Until then others are kept out, as by any holder they cannot hear of.
+// first. Until then others are kept out, as by any holder they cannot hear of. What an
+// ephemeral latch of package zkbarrier has counted stays until the connection is closed.
 //
 // A connection of one's own with [Connect] is better where there is a choice. Of an
 // adopted one the frames cannot be seen, so that acquiring costs a request more, a
