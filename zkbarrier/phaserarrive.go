@@ -2,6 +2,7 @@ package zkbarrier
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -89,13 +90,24 @@ func (p *Phaser) refuse(ctx context.Context, reason error) (int, error) {
 	return -1, err
 }
 
-// detach forgets the parties of other sessions than e; see remove for their nodes.
+// detach forgets the parties of other sessions than e. Where the session lives on, as that of a tapped
+// connection may although it could not be proved to for a while, their nodes do, too, and go now.
 func (p *Phaser) detach(e *zkconn.Epoch) {
+	var gone []*party
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	had := len(p.parties)
-	p.parties = slices.DeleteFunc(p.parties, func(x *party) bool { return x.epoch != e })
-	p.lost = p.lost || len(p.parties) < had
+	p.parties = slices.DeleteFunc(p.parties, func(x *party) bool {
+		if x.epoch != e {
+			gone = append(gone, x)
+		}
+		return x.epoch != e
+	})
+	p.lost = p.lost || len(gone) > 0
+	p.mu.Unlock()
+	for _, x := range gone {
+		if x.epoch.ID() == e.ID() {
+			p.remove(x)
+		}
+	}
 }
 
 // forget drops a party.
@@ -106,12 +118,12 @@ func (p *Phaser) forget(x *party) {
 	p.parties = slices.DeleteFunc(p.parties, func(y *party) bool { return x == y })
 }
 
-// own enters parties that were registered into the books. If their session is lost, or is being closed, and lives on,
-// as that of a tapped connection may, then their nodes do, too, and go at once.
+// own enters parties that were registered into the books. If the session is closed, that of a tapped connection lives on,
+// and their nodes with it: nobody will call detach, so they go at once.
 func (p *Phaser) own(e *zkconn.Epoch, some []*party) {
 	for _, x := range some {
-		x.hook = e.OnLost(func(error) {
-			if !e.Ordered() {
+		x.hook = e.OnLost(func(cause error) {
+			if errors.Is(cause, zkconn.ErrClosed) && !e.Ordered() {
 				p.remove(x)
 			}
 		})
