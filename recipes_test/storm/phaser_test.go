@@ -30,6 +30,8 @@ type phasers struct {
 type party struct {
 	n       int
 	session int64
+	h       *house
+	age     int // of the house: Close takes the party out at once, and the session may take its time
 	owes    int // the phase at which it has not begun to arrive
 }
 
@@ -89,12 +91,12 @@ func (x *phasers) act(a *actor) {
 	x.mu.Unlock()
 	p := x.object(a, n)
 	var phase int
-	id := a.h.id()
+	id, age := a.h.id(), a.h.years()
 	c := a.ask("Register", func(ctx context.Context) (err error) { phase, err = p.Register(ctx); return own(err) }, errOwn)
 	if c.err != nil || x.over(n, phase) {
 		return
 	}
-	me := &party{n: n, session: id, owes: phase}
+	me := &party{n: n, session: id, h: a.h, age: age, owes: phase}
 	if id == a.h.id() { // else nobody knows which session it is of
 		x.mu.Lock()
 		x.parties = append(x.parties, me)
@@ -171,7 +173,7 @@ func (x *phasers) reached(c *call, me *party, phase int) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, o := range x.parties {
-		early := o.n == me.n && phase > o.owes && c.a.w.lives(o.session)
+		early := o.n == me.n && phase > o.owes && c.a.w.lives(o.session) && o.h.years() == o.age
 		c.a.w.must(!early, "%s: phase %d, and a party has not arrived at phase %d", c, phase, o.owes)
 	}
 	for _, o := range x.runs {
