@@ -148,6 +148,30 @@ func TestAPartyThatIsLostIsDeregisteredThoughItsTappedSessionLivesOn(t *testing.
 	})
 }
 
+// What removes a lost party looks for it again while the answer to its first request is missing.
+func TestAPartyThatIsLostTakesNoOtherPartyAlong(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		conn := v.srv.Connect(t, 6*time.Second)
+		s, err := zksync.Tap(context.Background(), conn)
+		require.NoError(t, err)
+		defer s.Close()
+		slow := zkbarrier.NewPhaser(s, phaserPath)
+		others := v.phasers(2)
+		for _, p := range append([]*zkbarrier.Phaser{slow}, others...) {
+			v.gives(0, p.Register)
+		}
+		held := v.srv.Intercept(zktest.On(zktest.Delete, phaserPath+"/phase-1/*").Session(s.ID()).Hold())
+		v.isLostArriving(slow, s, conn) // its node is in phase-1 now
+		v.gives(0, others[0].Arrive)
+		v.gives(0, others[1].Arrive)
+		v.gives(1, others[0].Arrive) // its node is in phase-2
+		time.Sleep(20 * time.Second)
+		held.Remove()
+		v.arrives(phase(context.Background(), others[1].ArriveAndAwaitAdvance), 2)
+		v.gives(2, others[0].RegisteredParties)
+	})
+}
+
 // The function of WithOnAdvance runs in a session that cannot be proved to live for a while, and goes on. Its phase does not advance by
 // that, and the claim to run it must go, or nobody else could.
 func TestTheClaimOfALostActionGoesThoughItsTappedSessionLivesOn(t *testing.T) {

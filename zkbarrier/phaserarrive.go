@@ -140,5 +140,5 @@ func (p *Phaser) remove(x *party) (done <-chan struct{}) {
 	from, to := p.arrivals(x.at), p.arrivals(after(x.at))
 	p.mu.Unlock()
 	gone := x.epoch.Reap(zkconn.Litter{Dir: from, Node: from + "/" + x.name})
-	return x.epoch.Reap(zkconn.Litter{Dir: to, Pending: gone, Outcome: func() (string, bool) { return to + "/" + x.name, false }})
+	return x.epoch.Reap(zkconn.Litter{Dir: to, Prefix: x.name, Pending: gone, Outcome: func() (string, bool) { return to + "/" + x.name, false }})
 }

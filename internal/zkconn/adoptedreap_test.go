@@ -172,3 +172,21 @@ func TestTheReaperDoesNotLookForEverWhereItMayNotLook(t *testing.T) {
 		})
 	}
 }
+
+// The reaper also looks while the request that makes the node is pending.
+func TestTheReaperRemovesNothingIfItWasToldNoName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		conn, c, e := adopt(t, srv)
+		dir(t, e, "_c_1-lock-0")
+		pending := make(chan struct{})
+		done := e.Reap(zkconn.Litter{Dir: "/d", Pending: pending, Outcome: func() (string, bool) { return "", false }})
+		time.Sleep(3 * timeout)
+		close(pending)
+		reaped(t, done, time.Second)
+		reaped(t, e.Reap(zkconn.Litter{Dir: "/d"}), time.Second)
+		srv.CheckChildren(t, "/d", "_c_1-lock-0")
+		c.Close()
+		conn.Close()
+	})
+}

@@ -13,7 +13,7 @@ import (
 // Litter is a node that its maker has given up on, or may have made.
 type Litter struct {
 	Dir    string // the node's directory
-	Prefix string // of its name; unique to the attempt that made it
+	Prefix string // of its name; unique to the attempt that made it; without one nothing is looked for
 	Node   string // its full path; empty while only Dir and Prefix are known
 
 	// Pending, if not nil, is closed when the request that makes the node has been
@@ -100,8 +100,9 @@ func (e *Epoch) sweep(l Litter) error {
 	return nil
 }
 
+// litterIn picks the names that begin with prefix: none without one, since all of them would.
 func litterIn(names []string, prefix string) []string {
-	return slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, prefix) })
+	return slices.DeleteFunc(names, func(n string) bool { return prefix == "" || !strings.HasPrefix(n, prefix) })
 }
 
 // gone takes an error of a deletion or listing; a node that is not there is what
