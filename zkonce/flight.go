@@ -98,6 +98,8 @@ func NewFlight[T any](s *zksync.Session, path string, opts ...zksync.Option) *Fl
 // Otherwise Do fails when ctx ends (the error wraps the context's), the session is closed
 // (zksync.ErrClosed), or the result cannot be given to others: T is not fit for JSON, or
 // takes more than some 800 KB of it (zksync.ErrMisuse, with v, and for the others, too).
+// If eight attempts to write the result get no answer, or none that settles anything, the error
+// satisfies [zksync.Ambiguous], and v is what fn returned: others may have got it, or may run anew.
 //
 // If fn panics, so does Do, for everybody who waits in this process; if fn calls
 // runtime.Goexit, their goroutines end. Others get a [*RemoteError]: no process dies of
