@@ -31,7 +31,8 @@ type house struct {
 	conn   *zk.Conn // if tapped
 	line   *line    // of that
 	things map[string]any
-	age    int // how many sessions were closed
+	harped time.Time // until when servers gave answers that settle nothing
+	age    int       // how many sessions were closed
 	ids    map[int64]bool
 }
 
@@ -171,6 +172,21 @@ func (h *house) years() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.age
+}
+
+// unsettle notes that requests will get answers for d that settle nothing.
+func (h *house) unsettle(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.harped = time.Now().Add(d)
+}
+
+// unsettledSince tells whether such answers may be the cause of what was told since a time. It may be a goroutine that was there
+// before who got them, and went on trying for a second or two.
+func (h *house) unsettledSince(t time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return t.Before(h.harped.Add(2 * time.Second))
 }
 
 // thing is an object that the goroutines of a process share, until its session is closed.

@@ -157,6 +157,7 @@ func (f *forecast) harps(h *house, d time.Duration) {
 	}
 	id := h.id()
 	f.w.tell("every %v %s of %x gets %d", s.op, s.path, id, s.Code)
+	h.unsettle(d)
 	f.w.meter.strike(id, s)
 	f.later(d, func() { f.w.meter.spare(id, s) })
 }
