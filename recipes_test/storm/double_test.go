@@ -17,11 +17,11 @@ type doubles struct {
 	n int
 
 	mu     sync.Mutex
-	inside map[*actor]int64 // and by which session
+	inside map[*actor]tie // and by which session
 }
 
 func joinDouble(w *world) *part {
-	x := &doubles{n: 2 + w.rnd.IntN(2), inside: map[*actor]int64{}}
+	x := &doubles{n: 2 + w.rnd.IntN(2), inside: map[*actor]tie{}}
 	return &part{actors: x.n + w.rnd.IntN(2), act: x.act, release: x.release, use: x.use, base: doublePath}
 }
 
@@ -36,12 +36,12 @@ func (x *doubles) act(a *actor) { x.round(a, a.patience()) }
 
 func (x *doubles) round(a *actor, patience time.Duration) {
 	b := x.object(a)
-	id := a.h.id()
+	t := a.h.tie()
 	if c := a.askFor(patience, "Enter", b.Enter, zksync.ErrSessionExpired, zksync.ErrBroken); c.err != nil {
 		return
 	}
-	if id == a.h.id() { // else nobody knows by which it is there
-		x.enters(a, id)
+	if t == a.h.tie() { // else nobody knows by which it is there
+		x.enters(a, t)
 	}
 	a.rest()
 	x.mu.Lock()
@@ -51,13 +51,13 @@ func (x *doubles) round(a *actor, patience time.Duration) {
 }
 
 // enters looks whether more than n are inside.
-func (x *doubles) enters(a *actor, id int64) {
+func (x *doubles) enters(a *actor, t tie) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.inside[a] = id
+	x.inside[a] = t
 	n := 0
-	for _, session := range x.inside {
-		if a.w.lives(session) {
+	for _, t := range x.inside {
+		if t.holds() {
 			n++
 		}
 	}

@@ -178,7 +178,9 @@ func (h *house) years() int {
 func (h *house) unsettle(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.harped = time.Now().Add(d)
+	if until := time.Now().Add(d); until.After(h.harped) {
+		h.harped = until
+	}
 }
 
 // unsettledSince tells whether such answers may be the cause of what was told since a time. It may be a goroutine that was there
@@ -188,6 +190,18 @@ func (h *house) unsettledSince(t time.Time) bool {
 	defer h.mu.Unlock()
 	return t.Before(h.harped.Add(2 * time.Second))
 }
+
+// tie is what a process has on the servers by its session of a time. From Close on it goes, though the session of a tapped
+// connection goes on for a while.
+type tie struct {
+	h       *house
+	session int64
+	age     int
+}
+
+func (h *house) tie() tie { return tie{h, h.id(), h.years()} }
+
+func (t tie) holds() bool { return t.h.years() == t.age && t.h.w.lives(t.session) }
 
 // thing is an object that the goroutines of a process share, until its session is closed.
 func thing[T any](h *house, key string, make func(s *zksync.Session) T) T {

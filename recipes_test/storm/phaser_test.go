@@ -28,11 +28,9 @@ type phasers struct {
 
 // party is one that is registered for certain.
 type party struct {
-	n       int
-	session int64
-	h       *house
-	age     int // of the house: Close takes the party out at once, and the session may take its time
-	owes    int // the phase at which it has not begun to arrive
+	n    int
+	by   tie
+	owes int // the phase at which it has not begun to arrive
 }
 
 // advance is a function of WithOnAdvance that runs.
@@ -91,13 +89,13 @@ func (x *phasers) act(a *actor) {
 	x.mu.Unlock()
 	p := x.object(a, n)
 	var phase int
-	id, age := a.h.id(), a.h.years()
+	t := a.h.tie()
 	c := a.ask("Register", func(ctx context.Context) (err error) { phase, err = p.Register(ctx); return own(err) }, errOwn)
 	if c.err != nil || x.over(n, phase) {
 		return
 	}
-	me := &party{n: n, session: id, h: a.h, age: age, owes: phase}
-	if id == a.h.id() { // else nobody knows which session it is of
+	me := &party{n: n, by: t, owes: phase}
+	if t == a.h.tie() { // else nobody knows which session it is of
 		x.mu.Lock()
 		x.parties = append(x.parties, me)
 		x.mu.Unlock()
@@ -173,7 +171,7 @@ func (x *phasers) reached(c *call, me *party, phase int) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, o := range x.parties {
-		early := o.n == me.n && phase > o.owes && c.a.w.lives(o.session) && o.h.years() == o.age
+		early := o.n == me.n && phase > o.owes && o.by.holds()
 		c.a.w.must(!early, "%s: phase %d, and a party has not arrived at phase %d", c, phase, o.owes)
 	}
 	for _, o := range x.runs {

@@ -19,7 +19,7 @@ type groups struct {
 
 // crew are the members of one process in one session.
 type crew struct {
-	session     int64
+	tie
 	added, done int // Adds that have returned, Dones that have begun
 }
 
@@ -44,14 +44,14 @@ func (x *groups) act(a *actor) {
 
 // work is a member, for a while.
 func (x *groups) work(a *actor, g *zkbarrier.WaitGroup) {
-	id := a.h.id()
+	t := a.h.tie()
 	if c := a.ask("AddContext", func(ctx context.Context) error { return g.AddContext(ctx, 1) }, zksync.ErrBroken); c.err != nil {
 		return
 	}
-	if id == a.h.id() { // else nobody knows which session it is of
+	if t == a.h.tie() { // else nobody knows which session it is of
 		x.mu.Lock()
-		if b := x.books[a.h]; b == nil || b.session != id {
-			x.books[a.h] = &crew{session: id}
+		if b := x.books[a.h]; b == nil || b.tie != t {
+			x.books[a.h] = &crew{tie: t}
 		}
 		x.books[a.h].added++
 		x.mu.Unlock()
@@ -85,7 +85,7 @@ func (x *groups) wait(a *actor, g *zkbarrier.WaitGroup) {
 	defer x.mu.Unlock()
 	for h, b := range before {
 		now := x.books[h]
-		early := now.session == b.session && b.added > now.done && a.w.lives(b.session)
+		early := now.tie == b.tie && b.added > now.done && b.holds()
 		a.w.must(!early, "%s: returned while %s had a member at least", c, h)
 	}
 }
