@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/zkbarrier"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // closesLeavingNothing closes the session of a tapped connection, which lives on without a node of ours.
@@ -61,6 +62,48 @@ func TestPartiesOfAPhaserAreGoneWhenTheirTappedSessionCloses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// losesLease has the servers tell the session that p is of, of a connection that is tapped, too little to prove that it lives. It
+// does all the same.
+func (v *env) losesLease(s *zksync.Session, p *zkbarrier.Phaser) {
+	v.t.Helper()
+	id := s.ID()
+	held := v.srv.Intercept(zktest.On(zktest.Sync, "/").Session(id).Hold())
+	ctx, cancel := context.WithCancel(context.Background())
+	waiting := phase(ctx, func(ctx context.Context) (int, error) { return p.AwaitAdvance(ctx, 0) })
+	time.Sleep(s.Timeout() + time.Second)
+	cancel()
+	require.ErrorIs(v.t, v.failed(waiting.attempt), context.Canceled)
+	held.Remove()
+	v.quiet()
+	require.Equal(v.t, id, s.ID())
+}
+
+func TestPartiesOfAPhaserAreGoneWhenTheirTappedSessionIsLostAndClosed(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s, other := v.tapped(), v.phasers(1)[0]
+		p := zkbarrier.NewPhaser(s, phaserPath)
+		v.gives(0, func(ctx context.Context) (int, error) { return p.BulkRegister(ctx, 2) })
+		v.gives(0, other.Register)
+		v.losesLease(s, p)
+		v.census(other, 0, 3)
+		others := phase(context.Background(), other.ArriveAndAwaitAdvance)
+		v.closesLeavingNothing(s)
+		v.arrives(others, 1)
+	})
+}
+
+func TestPartiesOfAPhaserThatWereLostAreGoneWhenItTerminates(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.tapped()
+		p := zkbarrier.NewPhaser(s, phaserPath)
+		v.gives(0, p.Register)
+		v.losesLease(s, p)
+		require.NoError(t, p.ForceTermination(context.Background()))
+		v.quiet()
+		v.srv.CheckEphemerals(t, s.ID())
+	})
 }
 
 func TestMembersOfAWaitGroupAreDeadWhenTheirTappedSessionCloses(t *testing.T) {

@@ -46,8 +46,9 @@ type party struct {
 	name  string
 	epoch *zkconn.Epoch
 	hook  *zkconn.LossHook
-	at    int  // the phase at which it has to arrive next
-	busy  bool // somebody arrives for it
+	gone  chan struct{} // closed when it is dropped
+	at    int           // the phase at which it has to arrive next
+	busy  bool          // somebody arrives for it
 
 	// A call ended while the request was under way, so it may have arrived.
 	unsure  bool

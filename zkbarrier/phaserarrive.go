@@ -93,14 +93,8 @@ func (p *Phaser) refuse(ctx context.Context, reason error) (int, error) {
 // detach forgets the parties of other sessions than e. Where the session lives on, as that of a tapped
 // connection may although it could not be proved to for a while, their nodes do, too, and go now.
 func (p *Phaser) detach(e *zkconn.Epoch) {
-	var gone []*party
 	p.mu.Lock()
-	p.parties = slices.DeleteFunc(p.parties, func(x *party) bool {
-		if x.epoch != e {
-			gone = append(gone, x)
-		}
-		return x.epoch != e
-	})
+	gone := p.drop(func(x *party) bool { return x.epoch != e })
 	p.lost = p.lost || len(gone) > 0
 	p.mu.Unlock()
 	for _, x := range gone {
@@ -115,22 +109,52 @@ func (p *Phaser) forget(x *party) {
 	x.hook.Stop()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.parties = slices.DeleteFunc(p.parties, func(y *party) bool { return x == y })
+	p.drop(func(y *party) bool { return x == y })
 }
 
-// own enters parties that were registered into the books. If the session is closed, that of a tapped connection lives on,
-// and their nodes with it: nobody will call detach, so they go at once.
+// drop takes parties out of the books. p.mu is held.
+func (p *Phaser) drop(which func(*party) bool) (dropped []*party) {
+	p.parties = slices.DeleteFunc(p.parties, func(x *party) bool {
+		if !which(x) {
+			return false
+		}
+		close(x.gone)
+		dropped = append(dropped, x)
+		return true
+	})
+	return dropped
+}
+
+// own enters parties that were registered into the books. When the session is closed, that of a tapped connection lives on,
+// and their nodes with it: nobody will call detach, so they go then.
 func (p *Phaser) own(e *zkconn.Epoch, some []*party) {
 	for _, x := range some {
 		x.hook = e.OnLost(func(cause error) {
-			if errors.Is(cause, zkconn.ErrClosed) && !e.Ordered() {
+			switch {
+			case e.Ordered():
+			case errors.Is(cause, zkconn.ErrClosed):
 				p.remove(x)
+			default: // it was lost, and may be closed before anybody calls
+				p.removeAtClose(x)
 			}
 		})
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.parties, p.lost = append(p.parties, some...), false
+}
+
+// removeAtClose has a party removed when the session is closed, unless it is dropped before.
+func (p *Phaser) removeAtClose(x *party) {
+	if !p.door.Spawn(func() {
+		select {
+		case <-p.door.Closed():
+			p.remove(x)
+		case <-x.gone:
+		}
+	}) {
+		p.remove(x)
+	}
 }
 
 // remove has the node of a party removed. An arrival may be under way: it finds nothing to move once the node is not
@@ -140,5 +164,6 @@ func (p *Phaser) remove(x *party) (done <-chan struct{}) {
 	from, to := p.arrivals(x.at), p.arrivals(after(x.at))
 	p.mu.Unlock()
 	gone := x.epoch.Reap(zkconn.Litter{Dir: from, Node: from + "/" + x.name})
-	return x.epoch.Reap(zkconn.Litter{Dir: to, Prefix: x.name, Pending: gone, Outcome: func() (string, bool) { return to + "/" + x.name, false }})
+	next := to + "/" + x.name
+	return x.epoch.Reap(zkconn.Litter{Dir: to, Node: next, Pending: gone, Outcome: func() (string, bool) { return next, false }})
 }

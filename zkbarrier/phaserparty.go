@@ -92,7 +92,7 @@ func (p *Phaser) registerSome(ctx context.Context, e *zkconn.Epoch, phase, n int
 	some := make([]*party, n)
 	ops := []any{&zk.CheckVersionRequest{Path: p.wait(phase), Version: -1}}
 	for i := range some {
-		some[i] = &party{name: fmt.Sprintf("%s-%03d", prefix, i), epoch: e, at: phase}
+		some[i] = &party{name: fmt.Sprintf("%s-%03d", prefix, i), epoch: e, gone: make(chan struct{}), at: phase}
 		ops = append(ops, &zk.CreateRequest{Path: p.node(some[i]), Data: p.door.Owner(), Acl: p.door.ACL(), Flags: zk.FlagEphemeral})
 	}
 	for pace := (enter.Pace{}); ; {

@@ -155,9 +155,10 @@ func (p *Phaser) terminate(ctx context.Context, e *zkconn.Epoch) error {
 // parties, and the directories, if nobody else is in them.
 func (p *Phaser) clear(e *zkconn.Epoch, phase int) {
 	p.mu.Lock()
-	ours := slices.DeleteFunc(p.parties, func(x *party) bool { return x.epoch != e })
-	p.parties, p.lost = nil, false
+	all := p.drop(func(*party) bool { return true })
+	p.lost = false
 	p.mu.Unlock()
+	ours := slices.DeleteFunc(all, func(x *party) bool { return x.epoch.ID() != e.ID() })
 	done := make(chan struct{})
 	if !p.door.Spawn(func() {
 		defer close(done)

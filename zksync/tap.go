@@ -19,14 +19,18 @@ import (
 // the servers cannot be reached, is removed in the background as soon as they can: by a
 // goroutine that ends when that is done or the connection is closed, whichever is
 // first. Until then others are kept out, as by any holder they cannot hear of. What an
-// ephemeral latch of package zkbarrier has counted stays until the connection is closed.
+// ephemeral latch of package zkbarrier has counted stays until the connection is closed,
+// and so may the claim of a phaser whose function of WithOnAdvance is to run, or runs, then.
 //
 // A connection of one's own with [Connect] is better where there is a choice. Of an
 // adopted one the frames cannot be seen, so that acquiring costs a request more, a
 // hand-over costs a listing, the lease is kept alive by requests of its own four
 // times per session timeout, WithLinger is ignored, and the client's own weaknesses
 // remain (a second's pause before a lone server is dialled again, a data race when
-// it re-sends watches). Exclusion, loss and fencing are the same.
+// it re-sends watches). If it is lost while a node is being made, and comes back to the
+// server that has kept the request, the node may be made then, after it was looked for in
+// vain: a connection of one's own is searched again, but here such a node stays until the
+// connection is closed. Exclusion, loss and fencing are the same.
 //
 // The session timeout is what the servers granted to the connection; WithTimeout,
 // if given, bounds it from above. Options about connecting (WithAuth, WithTLS,
