@@ -129,3 +129,26 @@ func TestAcceptance113AScopeWhoseSessionIsBeingClosedKeepsItsDeadline(t *testing
 		})
 	}
 }
+
+// Close has given the hold up, and its owner, who locks again, finds it lost. The servers have not answered to that yet.
+func TestAcceptance113AFurtherLevelOfALockWhoseSessionIsBeingClosedKeepsItsDeadline(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		m := reentrant.NewMutex(zksync.NewMutex(s, lockPath))
+		owner := reentrant.WithOwner(context.Background())
+		_, err := m.LockContext(owner)
+		require.NoError(t, err)
+		v.srv.DropReplies(s.ID())
+		closed := make(chan error, 1)
+		go func() { closed <- s.Close() }()
+		v.quiet()
+		ctx, cancel := context.WithTimeout(owner, 100*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		_, err = m.LockContext(ctx)
+		require.Error(t, err)
+		require.LessOrEqual(t, time.Since(start), 150*time.Millisecond)
+		require.NoError(t, <-closed)
+		v.later()
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/go-menagerie/menagerie/internal/door"
 	"github.com/go-menagerie/menagerie/internal/nest"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -50,11 +51,11 @@ func NewMutex(m *zksync.Mutex) *Mutex {
 // what it returns from is the first level of a new hold.
 func (m *Mutex) Lock() {
 	o := current()
-	if m.again(o, true) != nil {
+	if m.again(context.Background(), o, true) != nil {
 		return
 	}
 	defer m.claims.claim(context.Background(), o, false)()
-	if m.again(o, true) != nil { // another goroutine of o has begun the hold
+	if m.again(context.Background(), o, true) != nil { // another goroutine of o has begun the hold
 		return
 	}
 	m.m.Lock()
@@ -65,7 +66,7 @@ func (m *Mutex) Lock() {
 // reports whether the calling goroutine holds one level more.
 func (m *Mutex) TryLock() bool {
 	o := current()
-	if m.again(o, true) != nil {
+	if m.again(context.Background(), o, true) != nil {
 		return true
 	}
 	if !m.m.TryLock() {
@@ -123,7 +124,7 @@ func (m *Mutex) acquire(ctx context.Context, first getter, try bool) (*zksync.Le
 	if ctx.Err() != nil {
 		return first(ctx) // for its error
 	}
-	h := m.again(o, false)
+	h := m.again(ctx, o, false)
 	if h == nil {
 		end := m.claims.claim(ctx, o, try)
 		switch {
@@ -133,7 +134,7 @@ func (m *Mutex) acquire(ctx context.Context, first getter, try bool) (*zksync.Le
 			return nil, busy(o)
 		}
 		defer end()
-		h = m.again(o, false) // the one who had the claim may have begun the hold
+		h = m.again(ctx, o, false) // the one who had the claim may have begun the hold
 	}
 	if h == nil {
 		l, err := first(ctx)
@@ -197,7 +198,7 @@ func (m *Mutex) levels(o owner) int {
 
 // again counts a further level if o holds, and returns its hold. It returns nil if o
 // has to queue; what it held and lost is out of the way then.
-func (m *Mutex) again(o owner, mirror bool) *hold {
+func (m *Mutex) again(ctx context.Context, o owner, mirror bool) *hold {
 	m.mu.Lock()
 	h := m.hold
 	if h == nil || h.owner != o {
@@ -216,7 +217,7 @@ func (m *Mutex) again(o owner, mirror bool) *hold {
 	m.mu.Unlock()
 	// A lost hold of the mirror form keeps the goroutines of this process out until it
 	// is unlocked. Its owner is here and about to queue, so it keeps nobody out.
-	_ = h.lease.Unlock()
+	door.Release(ctx, h.lease)
 	return nil
 }
 
