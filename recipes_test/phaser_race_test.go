@@ -115,6 +115,35 @@ func TestAnArrivalThatIsAppliedWhileItsPartyLooksForItStands(t *testing.T) {
 	})
 }
 
+// The first request waits in the server that took it when the caller gives up, in a pause between two attempts.
+func TestARegistrationThatWasGivenUpAndLingersInAServerDoesNotCount(t *testing.T) {
+	amongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
+		s := e.SessionAt(t, 0, zksync.WithTimeout(10*time.Second))
+		p, other := zkbarrier.NewPhaser(s, phaserPath), zkbarrier.NewPhaser(e.SessionAt(t, 2), phaserPath)
+		_, err := other.Register(context.Background())
+		require.NoError(t, err)
+		held := e.Intercept(zktest.On(zktest.Multi, "**").Session(s.ID()).Nth(1).Hold().Queued())
+		ctx, cancel := context.WithCancel(context.Background())
+		e.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+			if q.Op == zktest.Exists && q.Session == s.ID() { // whether it was made
+				time.AfterFunc(time.Millisecond, cancel)
+			}
+			return zktest.Verdict{}
+		})
+		registers := phase(ctx, p.Register)
+		require.NoError(t, held.WaitHeld(t.Context()))
+		e.Disconnect(s.ID())
+		<-registers.done
+		require.ErrorIs(t, registers.err, context.Canceled)
+		comesBack(t, e, s)
+		held.Release()
+		time.Sleep(time.Second)
+		n, err := other.UnarrivedParties(context.Background())
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+	})
+}
+
 // The request of a registration lies in the queue of a server while another one is made elsewhere; it is applied when
 // the party has left, and nobody knows of the party that it makes.
 func TestARegistrationThatLingersInAServerCountsOnce(t *testing.T) {

@@ -87,7 +87,7 @@ func (p *Phaser) refreshed(ctx context.Context, e *zkconn.Epoch, phase int) erro
 
 // registerSome makes one transaction. errAgain means that the phaser is not in that phase, or
 // about to advance.
-func (p *Phaser) registerSome(ctx context.Context, e *zkconn.Epoch, phase, n int) ([]*party, error) {
+func (p *Phaser) registerSome(ctx context.Context, e *zkconn.Epoch, phase, n int) (_ []*party, err error) {
 	prefix := "party-" + enter.NewUUID()
 	some := make([]*party, n)
 	ops := []any{&zk.CheckVersionRequest{Path: p.wait(phase), Version: -1}}
@@ -95,6 +95,12 @@ func (p *Phaser) registerSome(ctx context.Context, e *zkconn.Epoch, phase, n int
 		some[i] = &party{name: fmt.Sprintf("%s-%03d", prefix, i), epoch: e, gone: make(chan struct{}), at: phase}
 		ops = append(ops, &zk.CreateRequest{Path: p.node(some[i]), Data: p.door.Owner(), Acl: p.door.ACL(), Flags: zk.FlagEphemeral})
 	}
+	var pending *zkconn.Call[[]zk.MultiResponse]
+	defer func() {
+		if err != nil && (pending != nil || some[0].lingers) {
+			p.takeBack(e, phase, prefix, pending)
+		}
+	}()
 	for pace := (enter.Pace{}); ; {
 		if err := e.Await(ctx); err != nil {
 			return nil, err
@@ -102,7 +108,7 @@ func (p *Phaser) registerSome(ctx context.Context, e *zkconn.Epoch, phase, n int
 		call := e.StartMulti(ops...)
 		_, err := call.Wait(ctx, e)
 		if !isAnswered(call) {
-			p.takeBack(e, phase, prefix, call)
+			pending = call
 			return nil, err
 		}
 		if _, err = call.Result(); err == nil {
@@ -129,7 +135,6 @@ func (p *Phaser) registerSome(ctx context.Context, e *zkconn.Epoch, phase, n int
 		}
 		there, err := p.isThere(ctx, e, p.node(some[0]))
 		if err != nil {
-			p.takeBack(e, phase, prefix, nil)
 			return nil, err
 		}
 		if there {
