@@ -90,11 +90,12 @@ func (p *Phaser) refuse(ctx context.Context, reason error) (int, error) {
 	return -1, err
 }
 
-// detach forgets the parties of other sessions than e. Where the session lives on, as that of a tapped
-// connection may although it could not be proved to for a while, their nodes do, too, and go now.
+// detach forgets the parties of sessions before e; others may have registered in a later one while this call came here. Where
+// the session lives on, as that of a tapped connection may although it could not be proved to for a while, their nodes do, too,
+// and go now.
 func (p *Phaser) detach(e *zkconn.Epoch) {
 	p.mu.Lock()
-	gone := p.drop(func(x *party) bool { return x.epoch != e })
+	gone := p.drop(func(x *party) bool { return x.epoch.Number() < e.Number() })
 	p.lost = p.lost || len(gone) > 0
 	p.mu.Unlock()
 	for _, x := range gone {

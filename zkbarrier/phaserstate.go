@@ -164,7 +164,10 @@ func (p *Phaser) clear(e *zkconn.Epoch, phase int) {
 		defer close(done)
 		p.sweep(e, ours, phase)
 	}) {
-		return // the session is being closed, and the parties end with it: see own
+		for _, x := range ours { // the session is being closed: see own
+			p.remove(x)
+		}
+		return
 	}
 	enter.Settle(e, done, enter.Grace)
 }
