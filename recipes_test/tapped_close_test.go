@@ -71,9 +71,18 @@ func (v *env) losesLease(s *zksync.Session, p *zkbarrier.Phaser) {
 	id := s.ID()
 	held := v.srv.Intercept(zktest.On(zktest.Sync, "/").Session(id).Hold())
 	ctx, cancel := context.WithCancel(context.Background())
+	lost := make(chan bool)
+	go func() {
+		was := false
+		for state := range s.Changes(ctx) {
+			was = was || state == zksync.Lost
+		}
+		lost <- was
+	}()
 	waiting := phase(ctx, func(ctx context.Context) (int, error) { return p.AwaitAdvance(ctx, 0) })
 	time.Sleep(s.Timeout() + time.Second)
 	cancel()
+	require.True(v.t, <-lost)
 	require.ErrorIs(v.t, v.failed(waiting.attempt), context.Canceled)
 	held.Remove()
 	v.quiet()

@@ -13,7 +13,7 @@ import (
 // Litter is a node that its maker has given up on, or may have made.
 type Litter struct {
 	Dir    string // the node's directory
-	Prefix string // of its name; unique to the attempt that made it; without one nothing is looked for
+	Prefix string // of its name; unique to the attempt that made it; without one nothing is removed
 	Node   string // its full path; empty while only Dir and Prefix are known
 
 	// Pending, if not nil, is closed when the request that makes the node has been

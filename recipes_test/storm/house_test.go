@@ -191,8 +191,8 @@ func (h *house) unsettledSince(t time.Time) bool {
 	return t.Before(h.harped.Add(2 * time.Second))
 }
 
-// tie is what a process has on the servers by its session of a time. From Close on it goes, though the session of a tapped
-// connection goes on for a while.
+// tie is what a process has on the servers by its session of a time. That of a tapped connection goes on for a while after Close has
+// begun, but what it had goes.
 type tie struct {
 	h       *house
 	session int64
@@ -201,7 +201,9 @@ type tie struct {
 
 func (h *house) tie() tie { return tie{h, h.id(), h.years()} }
 
-func (t tie) holds() bool { return t.h.years() == t.age && t.h.w.lives(t.session) }
+func (t tie) holds() bool {
+	return (!t.h.tapped || t.h.years() == t.age) && t.h.w.lives(t.session)
+}
 
 // thing is an object that the goroutines of a process share, until its session is closed.
 func thing[T any](h *house, key string, make func(s *zksync.Session) T) T {
