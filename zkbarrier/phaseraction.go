@@ -86,12 +86,12 @@ func (a *action) run(ctx context.Context, begun bool) {
 	a.out <- outcome{next: next, err: err}
 }
 
-// retract gives up the claim of an action whose session was lost. Where the session lives on, as that of a tapped
-// connection may although it could not be proved to for a while, the claim does, too, and nobody else could claim the action.
+// retract gives up the claim of an action whose session was lost. On a tapped connection it may live on, for the reasons that a
+// party's node may: see detach. Nobody else could claim the action.
 func (a *action) retract(ctx context.Context) {
 	_ = a.p.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
-		if e.ID() != a.e.ID() {
-			return nil // the claim has gone with its session
+		if e.Ordered() {
+			return nil // the claim goes with its session
 		}
 		a.e = e
 		return a.giveUp(ctx)

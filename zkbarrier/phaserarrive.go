@@ -90,18 +90,16 @@ func (p *Phaser) refuse(ctx context.Context, reason error) (int, error) {
 	return -1, err
 }
 
-// detach forgets the parties of sessions before e; others may have registered in a later one while this call came here. Where
-// the session lives on, as that of a tapped connection may although it could not be proved to for a while, their nodes do, too,
-// and go now.
+// detach forgets the parties of sessions before e; others may have registered in a later one while this call came here. On a
+// tapped connection the session may live on, although it could not be proved to for a while, or have been another one already when
+// they were registered, which is told late. Then their nodes live, too, and go now.
 func (p *Phaser) detach(e *zkconn.Epoch) {
 	p.mu.Lock()
 	gone := p.drop(func(x *party) bool { return x.epoch.Number() < e.Number() })
 	p.lost = p.lost || len(gone) > 0
 	p.mu.Unlock()
 	for _, x := range gone {
-		if x.epoch.ID() == e.ID() {
-			p.remove(x)
-		}
+		p.remove(x)
 	}
 }
 

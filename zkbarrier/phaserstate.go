@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/go-menagerie/menagerie/internal/enter"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -155,10 +154,9 @@ func (p *Phaser) terminate(ctx context.Context, e *zkconn.Epoch) error {
 // parties, and the directories, if nobody else is in them.
 func (p *Phaser) clear(e *zkconn.Epoch, phase int) {
 	p.mu.Lock()
-	all := p.drop(func(*party) bool { return true })
+	ours := p.drop(func(*party) bool { return true })
 	p.lost = false
 	p.mu.Unlock()
-	ours := slices.DeleteFunc(all, func(x *party) bool { return x.epoch.ID() != e.ID() })
 	done := make(chan struct{})
 	if !p.door.Spawn(func() {
 		defer close(done)
