@@ -11,8 +11,9 @@ import (
 // Verify asks the servers whether token is still that of a current holder of the
 // lock, election or semaphore at path: the check that a resource can make which cannot store tokens. It
 // returns nil if it is, and ErrStale if the holder released, lost, or never held.
-// The answer is the leader's as of some instant during the call; what happens
-// after, only [Fence] and [Lease.Guard] can rule out. Local hand-overs, the
+// The answer is the leader's as of some instant during the call, or of the moment before if
+// the session is with the leader itself, which does not wait until it has applied what the
+// others have. What happens after, only [Fence] and [Lease.Guard] can rule out. Local hand-overs, the
 // token's Seq, are not known to the servers and not compared.
 //
 // It blocks for a Sync, a listing and one read per holder, for a semaphore one listing and one
