@@ -82,6 +82,17 @@ func TestAWaitGroupOnATappedConnectionDoesNotAskInASpin(t *testing.T) {
 	})
 }
 
+// All who wait try to close a round that is over, and servers may refuse for a while.
+func TestARoundThatCannotBeClosedIsNotTriedInASpin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		s, dies := srv.Session(t), srv.Session(t)
+		require.NoError(t, zkbarrier.NewWaitGroup(dies, "/group").AddContext(t.Context(), 1))
+		srv.Expire(dies.ID())
+		asksWithPauses(t, srv, zktest.Multi, -118, zkbarrier.NewWaitGroup(s, "/group").WaitContext)
+	})
+}
+
 // A Done is said for certain, so answers that settle nothing must not end it.
 func TestADoneOutlastsAnswersThatSettleNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/go-menagerie/menagerie/internal/enter"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -30,7 +31,7 @@ type remains struct {
 // do so at once.
 func (g *WaitGroup) end(ctx context.Context, e *zkconn.Epoch) error {
 	mine, last := false, -1
-	for {
+	for wait := 2 * pause; ; {
 		if err := e.Await(ctx); err != nil {
 			return err
 		}
@@ -61,9 +62,10 @@ func (g *WaitGroup) end(ctx context.Context, e *zkconn.Epoch) error {
 		case !errors.Is(err, zkconn.ErrNotSent):
 			return err
 		}
-		if err := enter.Sleep(ctx, e, jittered(2*pause)); err != nil {
+		if err := enter.Sleep(ctx, e, jittered(wait)); err != nil {
 			return err
 		}
+		wait = min(2*wait, time.Second)
 	}
 }
 
