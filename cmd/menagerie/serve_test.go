@@ -20,6 +20,8 @@ func serving(t *testing.T, flags ...string) (*program, string) {
 	t.Helper()
 	p := start(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--tick", "150ms"}, flags...)...)
 	p.prints("\n")
+	// It is printed before, but what comes through two pipes is read in any order.
+	require.Eventually(t, func() bool { return strings.Contains(p.stderr.String(), "keeps nothing") }, patience, pause, "%s", lazy{&p.stderr})
 	addr, ok := strings.CutPrefix(p.stdout.String(), "listening on ")
 	require.True(t, ok, p.stdout.String())
 	return p, strings.TrimSuffix(addr, "\n")
