@@ -33,7 +33,7 @@ type env struct {
 
 	servers string // without chroot; empty inside a bubble, where there are no sockets
 	chroot  string
-	admin   *zksync.Session // above the chroot, on real servers
+	admin   *zksync.Session // above the chroot, with the leader of real servers
 
 	late time.Duration // by which the pulse of this process was late when the test began, on real servers
 

@@ -2,7 +2,6 @@ package recipes_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -111,26 +110,17 @@ func TestAcceptance116AnOldTransactionMustNotPassUnderTheSuccessorsHoldOfTheSame
 
 func TestAcceptance116VerifyTellsTheNewestGrantFromOlderOnes(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
-		ctx := context.Background()
 		s := v.session()
-		// A real leader does not wait until it has applied what the others have, if it is asked itself.
-		stale := func(l *zksync.Lease) {
-			v.eventually(func() bool {
-				err := zksync.Verify(ctx, s, lockPath, l.Token())
-				require.True(t, err == nil && !v.virtual || errors.Is(err, zksync.ErrStale), "%v", err)
-				return err != nil
-			}, "a token that is not stale")
-		}
 		ms := v.mutexes(2)
 		l := v.lock(ms[0])
-		require.NoError(t, zksync.Verify(ctx, s, lockPath, l.Token()))
+		v.verified(nil, s, lockPath, l.Token())
 		next := v.line(ms[1])[0]
 		v.remove(l.Path())
 		after := v.granted(next)
-		stale(l)
-		require.NoError(t, zksync.Verify(ctx, s, lockPath, after.Token()))
+		v.verified(zksync.ErrStale, s, lockPath, l.Token())
+		v.verified(nil, s, lockPath, after.Token())
 		require.NoError(t, after.Unlock())
-		stale(after)
+		v.verified(zksync.ErrStale, s, lockPath, after.Token())
 		_ = l.Unlock()
 	})
 }

@@ -10,10 +10,11 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// verified checks what Verify says of a token of the semaphore.
-func (v *env) verified(want error, s *zksync.Session, token zksync.Token) {
+// verified checks what Verify says of a token.
+func (v *env) verified(want error, s *zksync.Session, path string, token zksync.Token) {
 	v.t.Helper()
-	require.ErrorIs(v.t, zksync.Verify(context.Background(), s, semPath, token), want)
+	v.catchUp()
+	require.ErrorIs(v.t, zksync.Verify(context.Background(), s, path, token), want)
 }
 
 func TestAcceptance116VerifyKnowsTheTokensOfASemaphore(t *testing.T) {
@@ -22,21 +23,21 @@ func TestAcceptance116VerifyKnowsTheTokensOfASemaphore(t *testing.T) {
 		s := v.session()
 		first := v.granted(want(context.Background(), w[0], 2))
 		second := v.granted(want(context.Background(), w[1], 1))
-		v.verified(nil, s, first.Token())
-		v.verified(nil, s, second.Token())
+		v.verified(nil, s, semPath, first.Token())
+		v.verified(nil, s, semPath, second.Token())
 		third := want(context.Background(), w[0], 1)
 		v.settled(semQueue, 3)
 		list, err := w[1].Contenders(context.Background())
 		require.NoError(t, err)
-		v.verified(zksync.ErrStale, s, list[2].Token) // it waits
+		v.verified(zksync.ErrStale, s, semPath, list[2].Token) // it waits
 		require.NoError(t, first.Unlock())
-		v.verified(zksync.ErrStale, s, first.Token())
-		v.verified(nil, s, second.Token())
+		v.verified(zksync.ErrStale, s, semPath, first.Token())
+		v.verified(nil, s, semPath, second.Token())
 		l := v.granted(third)
-		v.verified(nil, s, l.Token())
+		v.verified(nil, s, semPath, l.Token())
 		require.NoError(t, l.Unlock())
 		require.NoError(t, second.Unlock())
-		v.verified(zksync.ErrStale, s, second.Token())
+		v.verified(zksync.ErrStale, s, semPath, second.Token())
 	})
 }
 
@@ -46,9 +47,9 @@ func TestVerifyKnowsAHoldFromBeforeThereWereFewerPermits(t *testing.T) {
 		s := v.session()
 		l := v.granted(want(context.Background(), w[0], 3))
 		require.NoError(t, w[1].Resize(context.Background(), 1))
-		v.verified(nil, s, l.Token())
+		v.verified(nil, s, semPath, l.Token())
 		require.NoError(t, l.Unlock())
-		v.verified(zksync.ErrStale, s, l.Token())
+		v.verified(zksync.ErrStale, s, semPath, l.Token())
 	})
 }
 
@@ -67,10 +68,10 @@ func TestVerifyKnowsTheRestOfAHold(t *testing.T) {
 		require.NoError(t, err)
 		require.NotEqual(t, before.Node, list[0].Node)
 		require.Equal(t, before.Token, list[0].Token)
-		v.verified(nil, s, before.Token)
+		v.verified(nil, s, semPath, before.Token)
 		w.Release(2)
 		v.left(semQueue, 0, "released")
-		v.verified(zksync.ErrStale, s, before.Token)
+		v.verified(zksync.ErrStale, s, semPath, before.Token)
 	})
 }
 
@@ -86,7 +87,7 @@ func TestVerifyAsksASyncAListingAndOneReadForEachHolder(t *testing.T) {
 		w := zksemaphore.NewWeighted(s, semPath, 2)
 		first := v.granted(want(context.Background(), w, 1))
 		second := v.granted(want(context.Background(), w, 1))
-		v.costs(6, func() { v.verified(nil, s, second.Token()) }, "a second listing, and the number of permits")
+		v.costs(6, func() { v.verified(nil, s, semPath, second.Token()) }, "a second listing, and the number of permits")
 		require.NoError(t, first.Unlock())
 		require.NoError(t, second.Unlock())
 	})
