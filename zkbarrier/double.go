@@ -57,7 +57,7 @@ type seat struct {
 	left   bool   // its node is gone, or is the reaper's
 	dead   bool   // it was gone before, with the session
 	ghost  bool   // its node is that of an Enter that failed
-	forget func() // see atClose
+	forget func() // see nodeAtClose
 }
 
 // DoubleBarrierOption changes a default of a [DoubleBarrier]. There is none yet.
@@ -105,7 +105,7 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 		b.withdraw(s)
 		b.ghost, s = *s, nil
 	} else {
-		s.forget = atClose(b.door, s.epoch, b.parties(), s.node)
+		s.forget = nodeAtClose(b.door, s.epoch, b.parties(), s.node)
 	}
 	b.end(s)
 	return wrap("enter", b.path, err)

@@ -134,26 +134,13 @@ func (p *Phaser) own(e *zkconn.Epoch, some []*party) {
 			case errors.Is(cause, zkconn.ErrClosed):
 				p.remove(x)
 			default: // it was lost, and may be closed before anybody calls
-				p.removeAtClose(x)
+				atClose(p.door, x.gone, func() { p.remove(x) })
 			}
 		})
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.parties, p.lost = append(p.parties, some...), false
-}
-
-// removeAtClose has a party removed when the session is closed, unless it is dropped before.
-func (p *Phaser) removeAtClose(x *party) {
-	if !p.door.Spawn(func() {
-		select {
-		case <-p.door.Closed():
-			p.remove(x)
-		case <-x.gone:
-		}
-	}) {
-		p.remove(x)
-	}
 }
 
 // remove has the node of a party removed. An arrival may be under way: it finds nothing to move once the node is not

@@ -157,29 +157,25 @@ func (p *Phaser) clear(e *zkconn.Epoch, phase int) {
 	ours := p.drop(func(*party) bool { return true })
 	p.lost = false
 	p.mu.Unlock()
-	done := make(chan struct{})
-	if !p.door.Spawn(func() {
-		defer close(done)
-		p.sweep(e, ours, phase)
-	}) {
-		for _, x := range ours { // the session is being closed: see own
-			p.remove(x)
-		}
-		return
-	}
-	enter.Settle(e, done, enter.Grace)
-}
-
-// sweep removes parties, and then the directories of a phase, unless somebody else is in them:
-// he will do it.
-func (p *Phaser) sweep(e *zkconn.Epoch, parties []*party, phase int) {
-	ctx, stop := p.inSession(context.Background(), e)
-	defer stop()
 	var gone []<-chan struct{}
-	for _, x := range parties {
+	for _, x := range ours {
 		gone = append(gone, p.remove(x))
 		x.hook.Stop()
 	}
+	done := make(chan struct{})
+	if p.door.Spawn(func() {
+		defer close(done)
+		p.sweep(e, gone, phase)
+	}) {
+		enter.Settle(e, done, enter.Grace)
+	}
+}
+
+// sweep removes the directories of a phase when parties are gone, unless somebody else is in them:
+// he will do it.
+func (p *Phaser) sweep(e *zkconn.Epoch, gone []<-chan struct{}, phase int) {
+	ctx, stop := p.inSession(context.Background(), e)
+	defer stop()
 	for _, done := range gone {
 		select {
 		case <-done:

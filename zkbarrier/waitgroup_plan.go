@@ -168,7 +168,7 @@ func (g *WaitGroup) keep(d *edit) {
 	gone := d.old != nil && d.removes()
 	if d.now.left() > 0 && (d.old == nil || d.old.left() == 0) {
 		d.h.guard(g)
-		d.h.forget = atClose(g.door, d.h.epoch, g.alive(), g.life(d.h.id))
+		d.h.forget = nodeAtClose(g.door, d.h.epoch, g.alive(), g.life(d.h.id))
 	}
 	if d.now.left() == 0 {
 		d.h.forget()

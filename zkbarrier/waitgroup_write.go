@@ -60,7 +60,7 @@ type holding struct {
 	known   bool   // rec is what was last written here; others may have written since
 	guarded bool
 	stale   atomic.Bool // its node in alive may be gone: others said that all are done, and the round may be over
-	forget  func()      // see atClose
+	forget  func()      // see nodeAtClose
 	spare   int         // of a record that was reported: how many Done calls for it change nothing; -1 if not known
 }
 
@@ -157,7 +157,7 @@ func (g *WaitGroup) writeBatch(b *batch) error {
 	if errors.Is(err, zksync.ErrClosed) && b.tried != nil { // nobody settles any more whether it was made
 		for _, d := range b.tried.edits {
 			if d.h != nil {
-				atClose(g.door, d.h.epoch, g.alive(), g.life(d.h.id))
+				nodeAtClose(g.door, d.h.epoch, g.alive(), g.life(d.h.id))
 			}
 		}
 	}

@@ -148,22 +148,26 @@ func refusedAt(err error, index int, reason error) bool {
 	return errors.As(err, &t) && t.Index == index && errors.Is(t, reason)
 }
 
-// atClose has a node removed when the session is closed, unless forget is called before. That of a tapped connection
+// nodeAtClose has a node removed when the session is closed, unless forget is called before. That of a tapped connection
 // lives on, and the node with it; of any other the node goes with the session.
-func atClose(d door.Access, e *zkconn.Epoch, dir, node string) (forget func()) {
+func nodeAtClose(d door.Access, e *zkconn.Epoch, dir, node string) (forget func()) {
 	if e.Ordered() {
 		return func() {}
 	}
 	forgotten := make(chan struct{})
-	litter := zkconn.Litter{Dir: dir, Node: node}
+	atClose(d, forgotten, func() { e.Reap(zkconn.Litter{Dir: dir, Node: node}) })
+	return sync.OnceFunc(func() { close(forgotten) })
+}
+
+// atClose has remove called when the session is closed, unless forgotten is closed before.
+func atClose(d door.Access, forgotten <-chan struct{}, remove func()) {
 	if !d.Spawn(func() {
 		select {
 		case <-d.Closed():
-			e.Reap(litter)
+			remove()
 		case <-forgotten:
 		}
 	}) {
-		e.Reap(litter)
+		remove()
 	}
-	return sync.OnceFunc(func() { close(forgotten) })
 }
