@@ -20,7 +20,8 @@ import (
 // goroutine that ends when that is done or the connection is closed, whichever is
 // first. Until then others are kept out, as by any holder they cannot hear of. What an
 // ephemeral latch of package zkbarrier has counted stays until the connection is closed,
-// and so may the claim of a phaser whose function of WithOnAdvance is to run, or runs, then.
+// and so may a phaser's claim to run the function of WithOnAdvance, if it is made or held
+// when the session is lost or closed.
 //
 // A connection of one's own with [Connect] is better where there is a choice. Of an
 // adopted one the frames cannot be seen, so that acquiring costs a request more, a
