@@ -152,3 +152,29 @@ func TestAcceptance113AFurtherLevelOfALockWhoseSessionIsBeingClosedKeepsItsDeadl
 		v.later()
 	})
 }
+
+// The servers are slow to answer what comes after: the removal of the node that is gone, and the next attempt.
+func TestAcceptance113AContenderWhoseNodeIsRemovedAtTheLastMomentKeepsItsDeadline(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		held := v.lock(v.mutexes(1)[0])
+		m := v.mutexes(1)[0]
+		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		a := begin(ctx, m)
+		v.queued(lockPath, 2)
+		hold := v.srv.Intercept(zktest.On(zktest.Delete, lockPath+"/*").Times(1).Delay(5 * time.Second))
+		time.Sleep(299*time.Millisecond - time.Since(start))
+		for _, name := range v.children(lockPath) {
+			if node := lockPath + "/" + name; node != held.Path() {
+				v.remove(node)
+			}
+		}
+		v.awaits(a.done, "LockContext")
+		require.Equal(t, 1, hold.Fired())
+		require.ErrorIs(t, a.err, context.DeadlineExceeded)
+		require.LessOrEqual(t, a.at.Sub(start), 350*time.Millisecond)
+		require.NoError(t, held.Unlock())
+		v.later()
+	})
+}

@@ -10,8 +10,11 @@ import (
 )
 
 // leave gives the place up. The node's removal is the reaper's until it is
-// confirmed; leave waits for that no longer than grace.
+// confirmed; leave waits for that no longer than grace, and not if the place is lost.
 func (p *place) leave(grace time.Duration) {
+	if p.gone.Load() {
+		grace = 0
+	}
 	p.forget()
 	if p.unseen {
 		// A request that was applied twice left a twin, which only a listing shows.

@@ -134,6 +134,9 @@ func (q *queue) acquire(ctx context.Context, old, entered *place) (*place, error
 func (p *place) await(ctx context.Context, alone bool) error {
 	if !alone {
 		if err := p.contend(ctx); err != nil {
+			if errors.Is(err, errGone) {
+				p.forget()
+			}
 			return err
 		}
 	}
