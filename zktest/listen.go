@@ -7,6 +7,7 @@ import (
 	"net"
 	"testing"
 
+	"github.com/go-menagerie/menagerie/internal/loopback"
 	"github.com/go-menagerie/menagerie/internal/zkserver"
 )
 
@@ -73,7 +74,7 @@ func (s *Server) Addr() string {
 	case s.addr == "" && s.closed:
 		s.fatalf("zktest: Addr of a server that is closed")
 	case s.addr == "":
-		s.addr = "127.0.0.1:0"
+		s.addr = anyPort
 		if err := s.choosePort(); err != nil {
 			s.addr = ""
 			s.fatalf("%v", err)
@@ -88,12 +89,28 @@ func (s *Server) choosePort() error {
 	if !s.stopped && s.refusals == 0 {
 		return s.listen()
 	}
-	l, err := net.Listen("tcp", s.addr)
+	l, err := s.open()
 	if err != nil {
-		return fmt.Errorf("zktest: %w", err)
+		return err
+	}
+	return l.Close()
+}
+
+// anyPort is the address of a server that nobody told another.
+var anyPort = loopback.Addr(0)
+
+// open opens the port, and keeps its number. It is called with netMu held.
+func (s *Server) open() (l net.Listener, err error) {
+	if s.addr == anyPort {
+		l, err = loopback.Listen()
+	} else {
+		l, err = net.Listen("tcp", s.addr)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("zktest: %w", err)
 	}
 	s.addr = l.Addr().String()
-	return l.Close()
+	return l, nil
 }
 
 // listen opens the port if it should be open. It is called with netMu held.
@@ -104,11 +121,10 @@ func (s *Server) listen() error {
 	if c := s.opts.tls; c != nil && len(c.Certificates) == 0 && c.GetCertificate == nil && c.GetConfigForClient == nil {
 		return errors.New("zktest: WithTLS: the configuration has no certificate for the server")
 	}
-	l, err := net.Listen("tcp", s.addr)
+	l, err := s.open()
 	if err != nil {
-		return fmt.Errorf("zktest: %w", err)
+		return err
 	}
-	s.addr = l.Addr().String()
 	if s.opts.tls != nil {
 		l = &tlsListener{Listener: l, cfg: s.opts.tls}
 	}

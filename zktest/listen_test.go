@@ -10,6 +10,7 @@ import (
 	"math/big"
 	"net"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/loopback"
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
@@ -44,6 +46,21 @@ func TestAServerListensWhereItIsTold(t *testing.T) {
 	srv.Close()
 	srv = zktest.RunAddr(t, addr)
 	require.Equal(t, "imok", word(t, srv, "ruok"))
+}
+
+// A client that looks for a server that is down could get its port as that of its own end.
+func TestNoClientGetsThePortOfAServerThatIsDown(t *testing.T) {
+	t.Parallel()
+	for _, addr := range []func(*zktest.Server) string{
+		(*zktest.Server).Addr,
+		func(s *zktest.Server) string { s.Stop(); return s.Addr() },
+	} {
+		_, port, err := net.SplitHostPort(addr(zktest.Run(t)))
+		require.NoError(t, err)
+		number, err := strconv.Atoi(port)
+		require.NoError(t, err)
+		require.Less(t, number, loopback.Outgoing())
+	}
 }
 
 func TestAPortThatIsTakenDuringARestartFailsTheTest(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/loopback"
 	"github.com/go-menagerie/menagerie/internal/zkserver"
 )
 
@@ -75,7 +75,7 @@ type server struct {
 // may not let a process run, or this one, in which the server is, for a second or two.
 func startServer(t *testing.T) *server {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := loopback.Listen()
 	require.NoError(t, err)
 	s := &server{
 		Server: zkserver.New(zkserver.Config{Tick: 50 * time.Millisecond, MaxTimeout: time.Minute}),
@@ -100,7 +100,7 @@ func (s *server) queued(t *testing.T, path string, n int) {
 // nobody returns the address of a port that nobody listens on.
 func nobody(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := loopback.Listen()
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
 	return l.Addr().String()

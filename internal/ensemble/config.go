@@ -3,12 +3,12 @@ package ensemble
 import (
 	"fmt"
 	"maps"
-	"net"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/go-menagerie/menagerie/internal/loopback"
 )
 
 // Config describes an ensemble. The zero value is one server with short session timeouts.
@@ -158,7 +158,5 @@ func (c Config) host(id int) string {
 	if c.Networks {
 		return address(id)
 	}
-	return loopback
+	return loopback.Host
 }
-
-func loopbackAddr(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }

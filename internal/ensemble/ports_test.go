@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/loopback"
 )
 
 func TestReservedPortsAreDifferentAndHeldUntilReleased(t *testing.T) {
@@ -16,33 +18,15 @@ func TestReservedPortsAreDifferentAndHeldUntilReleased(t *testing.T) {
 	for _, port := range r.numbers {
 		require.False(t, seen[port])
 		seen[port] = true
-		_, err := net.Listen("tcp", loopbackAddr(port))
+		_, err := net.Listen("tcp", loopback.Addr(port))
 		require.Error(t, err)
 	}
 	require.Len(t, seen, 9)
 
 	r.release()
-	l, err := net.Listen("tcp", loopbackAddr(r.numbers[0]))
+	l, err := net.Listen("tcp", loopback.Addr(r.numbers[0]))
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
-}
-
-func TestReservedPortsLieBelowTheRangeOfOutgoingConnections(t *testing.T) {
-	r, err := reserve(20, 30000)
-	require.NoError(t, err)
-	defer r.release()
-	for _, port := range r.numbers {
-		require.GreaterOrEqual(t, port, 15000)
-		require.Less(t, port, 30000)
-	}
-}
-
-func TestWhereThatRangeLeavesNoRoomTheSystemChoosesThePorts(t *testing.T) {
-	r, err := reserve(3, 1024)
-	require.NoError(t, err)
-	defer r.release()
-	require.Len(t, r.numbers, 3)
-	require.NotContains(t, r.numbers, 0)
 }
 
 // takePort is a source of ports of which, the first time, one is somebody else's.

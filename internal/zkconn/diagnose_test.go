@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/loopback"
 )
 
 // firstFailure connects to addr and returns the line that is logged of the first failed attempt.
@@ -112,7 +114,7 @@ func tlsServer(t *testing.T, change func(*tls.Config)) (addr string, trust *x509
 func TestTheFirstFailedAttemptSaysWhatIsWrong(t *testing.T) {
 	unchanged := func(*tls.Config) {}
 	closedPort := func() string {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := loopback.Listen()
 		require.NoError(t, err)
 		defer l.Close()
 		return l.Addr().String()

@@ -1,0 +1,42 @@
+package loopback
+
+import (
+	"net"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func port(t *testing.T, l net.Listener, err error) int {
+	t.Helper()
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func TestPortsLieBelowTheRangeOfOutgoingConnections(t *testing.T) {
+	for range 20 {
+		l, err := listenBelow(30000)
+		p := port(t, l, err)
+		require.GreaterOrEqual(t, p, 15000)
+		require.Less(t, p, 30000)
+	}
+	l, err := Listen()
+	require.Less(t, port(t, l, err), Outgoing())
+}
+
+func TestWhereThatRangeLeavesNoRoomTheSystemChoosesThePort(t *testing.T) {
+	l, err := listenBelow(1024)
+	require.NotZero(t, port(t, l, err))
+}
+
+func TestAPortThatIsTakenIsPassedOver(t *testing.T) {
+	const limit = 2060 // from 1030 on
+	seen := map[int]bool{}
+	for range 100 {
+		l, err := listenBelow(limit)
+		p := port(t, l, err)
+		require.False(t, seen[p])
+		seen[p] = true
+	}
+}
