@@ -2,6 +2,7 @@ package recipes_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -283,5 +284,27 @@ func TestTheSemaphorePanicsAsThatOfXSyncDoes(t *testing.T) {
 			require.PanicsWithValue(t, "semaphore: n < 0", func() { w.Release(-1) })
 			w.Release(1)
 		}
+	})
+}
+
+// A Resize has been applied, and before its answer is here another one is confirmed. Two that insisted would never end.
+func TestAResizeThatIsDoneTakesNoLaterOneBack(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		ctx := context.Background()
+		far := v.session()
+		w, slow := v.sems(1, 5)[0], zksemaphore.NewWeighted(far, semPath, 5)
+		require.NoError(t, w.Resize(ctx, 4))
+		require.True(t, slow.TryAcquire(1)) // learns the terms
+		slow.Release(1)
+		v.srv.Delay(far.ID(), 100*time.Millisecond, 100*time.Millisecond)
+		done := make(chan error, 1)
+		start := time.Now()
+		go func() { done <- slow.Resize(ctx, 2) }()
+		v.eventually(func() bool { return strings.Contains(v.data(semPath), `"capacity":2`) }, "it is not applied")
+		require.NoError(t, w.Resize(ctx, 3))
+		require.NoError(t, <-done)
+		v.took(start, 400*time.Millisecond, "Resize, a reading and a write,")
+		v.later()
+		require.Contains(t, v.data(semPath), `"capacity":3`)
 	})
 }

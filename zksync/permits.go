@@ -180,7 +180,10 @@ func (s *permits) Resize(ctx context.Context, n int64) error {
 			}
 			_, err := t.store(ctx, e, storedTerms{Permits: t.declared, Capacity: n, Most: max(t.now.most, n)}, t.now.version)
 			switch {
-			case err == nil, errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode), errors.Is(err, zkconn.ErrNotSent), zkconn.Unknown(err):
+			case err == nil: // that others may have changed it since is no reason to do it again
+				t.now.stale.Store(true) // an adopted connection may tell that later than this answer
+				return nil
+			case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode), errors.Is(err, zkconn.ErrNotSent), zkconn.Unknown(err):
 				// Look what came of it.
 			default:
 				return err
