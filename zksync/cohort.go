@@ -96,20 +96,22 @@ func (c *cohort) free() bool {
 	return c.hold == nil && c.place == nil && c.join == nil && len(c.waiters) == 1
 }
 
-// remove takes w off the waiters. mu is held.
-func (c *cohort) remove(w *waiter) {
-	if i := slices.Index(c.waiters, w); i >= 0 {
+// remove takes w off the waiters, if it is one. mu is held.
+func (c *cohort) remove(w *waiter) (was bool) {
+	i := slices.Index(c.waiters, w)
+	if i >= 0 {
 		c.waiters = slices.Delete(c.waiters, i, i+1)
 	}
+	return i >= 0
 }
 
 // withdraw takes a waiter out. If it was granted in the meantime, it pretends not
 // to have noticed and passes the grant on.
 func (c *cohort) withdraw(w *waiter, err error) error {
 	c.mu.Lock()
-	c.remove(w)
 	var done <-chan struct{}
-	if len(c.waiters) == 0 && c.join != nil {
+	// Whose own attempt has ended has cleaned up, and waits for nobody else's.
+	if c.remove(w) && len(c.waiters) == 0 && c.join != nil {
 		c.join.cancel(errNobody)
 		done = c.join.done
 	}
