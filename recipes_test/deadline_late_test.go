@@ -2,12 +2,14 @@ package recipes_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/reentrant"
+	"github.com/go-menagerie/menagerie/zkcond"
 	"github.com/go-menagerie/menagerie/zksemaphore"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
@@ -164,6 +166,7 @@ func TestAcceptance113AContenderWhoseNodeIsRemovedAtTheLastMomentKeepsItsDeadlin
 		a := begin(ctx, m)
 		v.queued(lockPath, 2)
 		hold := v.srv.Intercept(zktest.On(zktest.Delete, lockPath+"/*").Times(1).Delay(5 * time.Second))
+		attempts := v.srv.RequestsBy(zktest.Multi)
 		time.Sleep(299*time.Millisecond - time.Since(start))
 		for _, name := range v.children(lockPath) {
 			if node := lockPath + "/" + name; node != held.Path() {
@@ -174,7 +177,72 @@ func TestAcceptance113AContenderWhoseNodeIsRemovedAtTheLastMomentKeepsItsDeadlin
 		require.Equal(t, 1, hold.Fired())
 		require.ErrorIs(t, a.err, context.DeadlineExceeded)
 		require.LessOrEqual(t, a.at.Sub(start), 350*time.Millisecond)
-		require.NoError(t, held.Unlock())
 		v.later()
+		require.Equal(t, attempts+1, v.srv.RequestsBy(zktest.Multi), "it was too late to notice")
+		require.NoError(t, held.Unlock())
+		v.queued(lockPath, 0)
 	})
+}
+
+// Its own attempt has ended, and cleans up, when another goroutine begins one that does not wait.
+func TestAcceptance113AWaiterWaitsForNoAttemptOfAnother(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		held := v.lock(v.mutexes(1)[0])
+		m := v.mutexes(1)[0]
+		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		a := begin(ctx, m)
+		v.queued(lockPath, 2)
+		slow := v.srv.Intercept(zktest.On(zktest.Delete, lockPath+"/*").Times(1).Delay(5 * time.Second))
+		time.Sleep(340*time.Millisecond - time.Since(start))
+		other := call(context.Background(), m.TryLockContext)
+		v.awaits(a.done, "LockContext")
+		require.True(t, other.pending())
+		require.Equal(t, 1, slow.Fired())
+		require.ErrorIs(t, a.err, context.DeadlineExceeded)
+		require.LessOrEqual(t, a.at.Sub(start), 350*time.Millisecond)
+		v.awaits(other.done, "TryLockContext")
+		require.ErrorIs(t, other.err, zksync.ErrNotAcquired)
+		require.NoError(t, held.Unlock())
+		v.queued(lockPath, 0)
+	})
+}
+
+// All of its levels were given back while it waited, so it gives the lock back that it has locked again.
+func TestAcceptance113AWaitThatHasNoLevelLeftKeepsItsDeadline(t *testing.T) {
+	type locker interface {
+		sync.Locker
+		LockContext(ctx context.Context) (*zksync.Lease, error)
+	}
+	locks := map[string]func(v *env) locker{
+		"Mutex":   func(v *env) locker { return reentrant.NewMutex(v.mutexes(1)[0]) },
+		"RWMutex": func(v *env) locker { return v.rrw(v.session()) },
+	}
+	for name, lock := range locks {
+		t.Run(name, func(t *testing.T) {
+			inProcess(t, func(t *testing.T, v *env) {
+				m := lock(v)
+				c := zkcond.New(m, condPath)
+				owner := reentrant.WithOwner(context.Background())
+				l, err := m.LockContext(owner)
+				require.NoError(t, err)
+				inner, err := m.LockContext(owner)
+				require.NoError(t, err)
+				ctx, cancel := context.WithTimeout(owner, 300*time.Millisecond)
+				defer cancel()
+				start := time.Now()
+				a := call(ctx, func(ctx context.Context) (*zksync.Lease, error) { return c.WaitContext(ctx, inner) })
+				v.queued(condPath, 1)
+				require.NoError(t, inner.Unlock())
+				require.NoError(t, l.Unlock())
+				slow := v.srv.Intercept(zktest.On(zktest.Delete, lockPath+"/*").Delay(5 * time.Second))
+				v.awaits(a.done, "WaitContext")
+				require.Positive(t, slow.Fired())
+				require.LessOrEqual(t, a.at.Sub(start), 400*time.Millisecond)
+				slow.Remove()
+				v.queued(lockPath, 0)
+			})
+		})
+	}
 }

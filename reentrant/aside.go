@@ -1,6 +1,9 @@
 package reentrant
 
 import (
+	"context"
+
+	"github.com/go-menagerie/menagerie/internal/door"
 	"github.com/go-menagerie/menagerie/internal/nest"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -54,7 +57,7 @@ func (a mutexHold) away() {
 	}
 }
 
-func (a mutexHold) back(l *zksync.Lease) {
+func (a mutexHold) back(ctx context.Context, l *zksync.Lease) {
 	a.m.mu.Lock()
 	a.h.lease = l
 	empty := a.h.levels == 0 // the leases of all levels were given back while it waited
@@ -63,7 +66,7 @@ func (a mutexHold) back(l *zksync.Lease) {
 	}
 	a.m.mu.Unlock()
 	if empty {
-		_ = l.Unlock()
+		door.Release(ctx, l)
 	}
 }
 
@@ -118,7 +121,7 @@ func (a rwHold) away() {
 	}
 }
 
-func (a rwHold) back(l *zksync.Lease) {
+func (a rwHold) back(ctx context.Context, l *zksync.Lease) {
 	a.m.mu.Lock()
 	a.w.lease = l
 	empty := a.w.writes.all()+a.w.reads.all() == 0
@@ -128,7 +131,7 @@ func (a rwHold) back(l *zksync.Lease) {
 	}
 	a.m.mu.Unlock()
 	if empty {
-		_ = l.Unlock()
+		door.Release(ctx, l)
 	}
 }
 

@@ -46,8 +46,9 @@ type aside interface {
 	outer() *zksync.Lease
 	// away takes the hold out of the books, before the servers know.
 	away()
-	// back puts it there again, under another lease of the wrapped lock.
-	back(l *zksync.Lease)
+	// back puts it there again, under another lease of the wrapped lock. If no level is left, it releases
+	// that within the time that a caller with ctx has.
+	back(ctx context.Context, l *zksync.Lease)
 	// lose counts its levels as lost.
 	lose()
 }
@@ -98,7 +99,7 @@ func (m monitor) Suspend(ctx context.Context, l *zksync.Lease, seat door.Seat) (
 	case s != nil:
 		return &suspension{s, h, l}, nil, err
 	case kept == h.outer(): // not even begun
-		h.back(kept)
+		h.back(ctx, kept)
 		if l != nil {
 			kept = l
 		}
@@ -113,7 +114,7 @@ func (m monitor) Suspend(ctx context.Context, l *zksync.Lease, seat door.Seat) (
 // restore puts all levels under a new lease of the wrapped lock and returns that of the level
 // that was l, without l the new lease itself.
 func restore(ctx context.Context, h aside, outer, l *zksync.Lease) *zksync.Lease {
-	h.back(outer)
+	h.back(ctx, outer)
 	if l == nil {
 		return outer
 	}
