@@ -95,9 +95,11 @@ func TestAResultThatWasKeptIsReturnedThoughTheLeaseIsLostAfterwards(t *testing.T
 			}
 		})
 		v.srv.Intercept(zktest.On(zktest.Create, onceResult).Times(1).LoseReply())
+		again := v.srv.Intercept(zktest.On(zktest.Connect, "**").Delay(time.Second)) // by then the node is gone
 		value, err := o.DoContext(context.Background(), func(context.Context) ([]byte, error) { return []byte("x"), nil })
 		require.NoError(t, err)
 		require.Equal(t, "x", string(value))
+		require.Equal(t, 1, again.Fired())
 	})
 }
 
