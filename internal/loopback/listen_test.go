@@ -21,8 +21,11 @@ func TestPortsLieBelowTheRangeOfOutgoingConnections(t *testing.T) {
 		require.GreaterOrEqual(t, p, 15000)
 		require.Less(t, p, 30000)
 	}
+	low := Outgoing()
 	l, err := Listen()
-	require.Less(t, port(t, l, err), Outgoing())
+	if p := port(t, l, err); low > 2*privileged+1 { // a machine may leave no room below it
+		require.Less(t, p, low)
+	}
 }
 
 func TestWhereThatRangeLeavesNoRoomTheSystemChoosesThePort(t *testing.T) {
