@@ -287,6 +287,22 @@ func TestTheSemaphorePanicsAsThatOfXSyncDoes(t *testing.T) {
 	})
 }
 
+// The client library of a tapped connection hands the answer and the news of the change to different goroutines.
+func TestAnAttemptOnATappedConnectionGoesByItsOwnResize(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		ctx := context.Background()
+		w := zksemaphore.NewWeighted(v.tapped(), semPath, 2)
+		for range 300 {
+			require.NoError(t, w.Resize(ctx, 3))
+			require.True(t, w.TryAcquire(3))
+			w.Release(3)
+			require.NoError(t, w.Resize(ctx, 2))
+			require.True(t, w.TryAcquire(2)) // learns the terms
+			w.Release(2)
+		}
+	})
+}
+
 // A Resize has been applied, and before its answer is here another one is confirmed. Two that insisted would never end.
 func TestAResizeThatIsDoneTakesNoLaterOneBack(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
