@@ -168,7 +168,9 @@ func (b *DoubleBarrier) outside(ctx context.Context, e *zkconn.Epoch) error {
 		if err != nil || !open {
 			return err
 		}
-		if dir.Czxid == last { // open without a mark: somebody removed it by hand
+		// The directory was the same before and after the last look, so its round was open, and yet there was no mark:
+		// somebody removed it by hand.
+		if dir.Czxid == last {
 			_, err := e.Create(ctx, b.opened(last), nil, 0, b.door.ACL())
 			if err != nil && !errors.Is(err, zk.ErrNodeExists) && !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent) {
 				return err

@@ -39,7 +39,8 @@ func (b *DoubleBarrier) gathering() string { return fmt.Sprintf("%s/gathering-%d
 // waits for its end cannot mistake the next round for his own.
 func (b *DoubleBarrier) opened(round int64) string { return fmt.Sprintf("%s/open-%x", b.base(), round) }
 
-// learn looks whether a round is open, and then at its directory. It makes what is missing.
+// learn looks at the directory, and then whether a round is open: that of the directory, or a later one, if it
+// has ended since. It makes what is missing.
 func (b *DoubleBarrier) learn(ctx context.Context, e *zkconn.Epoch) (dir *zk.Stat, open bool, err error) {
 	for pace := founding(); ; {
 		data, _, err := e.Get(ctx, b.base())
@@ -65,13 +66,13 @@ func (b *DoubleBarrier) learn(ctx context.Context, e *zkconn.Epoch) (dir *zk.Sta
 			return nil, false, fmt.Errorf("%w: the double barrier is one of %d parties, not %d; use the same number everywhere",
 				zksync.ErrMisuse, t.Parties, b.n)
 		}
-		_, gathering, err := e.Exists(ctx, b.gathering())
-		if err != nil || gathering {
+		dir, there, err := e.Exists(ctx, b.parties())
+		if err != nil {
 			return nil, false, err
 		}
-		dir, there, err := e.Exists(ctx, b.parties())
-		if err != nil || there {
-			return dir, true, err
+		_, gathering, err := e.Exists(ctx, b.gathering())
+		if err != nil || gathering || there {
+			return dir, !gathering, err
 		}
 		if err := enter.MakeDir(ctx, e, b.parties(), b.door.ACL()); err != nil {
 			return nil, false, err
@@ -140,11 +141,17 @@ func (b *DoubleBarrier) over(ctx context.Context, e *zkconn.Epoch, round int64) 
 	return err == nil, err
 }
 
-// overIfEmpty ends a round whose last parties died, or could not finish what they began.
+// overIfEmpty ends a round whose last parties died, or could not finish what they began. errGone means that it had ended
+// before: a mark that is there all the same was made by hand, or for one that had been removed by hand.
 func (b *DoubleBarrier) overIfEmpty(ctx context.Context, e *zkconn.Epoch, round int64) error {
 	dir, there, err := e.Exists(ctx, b.parties())
-	if err != nil || !there || dir.Czxid != round || dir.NumChildren > 0 {
+	switch {
+	case err != nil || !there:
 		return err
+	case dir.Czxid > round:
+		return errGone
+	case dir.Czxid < round || dir.NumChildren > 0: // a server that lags does not know of the round yet
+		return nil
 	}
 	_, err = b.over(ctx, e, round)
 	return err
