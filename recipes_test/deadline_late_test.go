@@ -245,3 +245,33 @@ func TestAcceptance113AWaitThatHasNoLevelLeftKeepsItsDeadline(t *testing.T) {
 		})
 	}
 }
+
+// The same of one that is signalled just before its time is up: it locks again, gives that back, and uses the signal up.
+func TestAcceptance113AWaitThatIsSignalledLateAndHasNoLevelLeftKeepsItsDeadline(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		m := reentrant.NewMutex(zksync.NewMutex(s, lockPath))
+		c := zkcond.New(m, condPath)
+		owner := reentrant.WithOwner(context.Background())
+		l, err := m.LockContext(owner)
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(owner, 300*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		a := call(ctx, func(ctx context.Context) (*zksync.Lease, error) { return c.WaitContext(ctx, l) })
+		v.queued(condPath, 1)
+		require.NoError(t, l.Unlock())
+		other := v.mutexes(1)[0]
+		held := v.lock(other)
+		slow := v.srv.Intercept(zktest.On(zktest.Delete, lockPath+"/*").Session(s.ID()).Delay(5 * time.Second))
+		time.Sleep(290*time.Millisecond - time.Since(start))
+		require.NoError(t, zkcond.New(other, condPath).SignalContext(context.Background(), held))
+		require.NoError(t, held.Unlock())
+		v.awaits(a.done, "WaitContext")
+		require.Positive(t, slow.Fired())
+		require.LessOrEqual(t, a.at.Sub(start), 400*time.Millisecond)
+		slow.Remove()
+		v.queued(lockPath, 0)
+		v.queued(condPath, 0)
+	})
+}

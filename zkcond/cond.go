@@ -208,7 +208,7 @@ func (c *Cond) woken(ctx context.Context, s door.Suspension[*zksync.Lease], w *w
 	again, err := s.Regain(late)
 	switch {
 	case err == nil && signalled:
-		w.consume(ctx, again)
+		w.consume(late, again)
 		return again, nil
 	case err == nil:
 		enter.Settle(w.e, w.leave(), settleWithin)

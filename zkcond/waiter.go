@@ -141,8 +141,6 @@ func (w *waiter) read(ctx context.Context) (reading, error) {
 // consume uses the signal up, under the lock. If it cannot be found out whether that was done,
 // the node goes and the signal is for the next one who waited: he is woken in vain at worst.
 func (w *waiter) consume(ctx context.Context, l *zksync.Lease) {
-	ctx, stop := extend(ctx, regainWithin)
-	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, consumeWithin)
 	defer cancel()
 	for pace := (enter.Pace{Free: 1}); ; {
