@@ -2,7 +2,7 @@ package zksync
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/nest"
@@ -12,7 +12,7 @@ import (
 // several acquisitions of one owner, each of which is unlocked by itself.
 type nested struct {
 	outer  *Lease
-	once   sync.Once
+	given  atomic.Bool // the level has been given back, or moved: who sets it goes on, and nobody waits for that
 	unlock func()
 }
 
@@ -30,7 +30,9 @@ func (nesting) Outer(inner *Lease) (*Lease, bool) {
 
 func (nesting) Move(ctx context.Context, inner, outer *Lease) *Lease {
 	unlock := func() {} // inner was unlocked meanwhile, and its level with it
-	inner.nested.once.Do(func() { unlock = inner.nested.unlock })
+	if !inner.nested.given.Swap(true) {
+		unlock = inner.nested.unlock
+	}
 	return newNested(ctx, outer, unlock)
 }
 
@@ -60,7 +62,9 @@ func newNested(ctx context.Context, outer *Lease, unlock func()) *Lease {
 // on being told once.
 func (l *Lease) unlockNested() error {
 	ended := l.finishAs(ErrReleased)
-	l.nested.once.Do(l.nested.unlock)
+	if !l.nested.given.Swap(true) {
+		l.nested.unlock()
+	}
 	if ended != ErrReleased {
 		return &Error{Op: "unlock", Path: l.p.q.path(), Err: ended}
 	}

@@ -16,8 +16,7 @@ import (
 // The level counts as given back as soon as its Unlock has begun, which may have to wait for the servers. In real time,
 // because time stands still in the bubble of whoever waits for a mutex.
 func TestANestedLeaseIsMovedWhileItsUnlockWaits(t *testing.T) {
-	srv := zktest.Start()
-	defer srv.Close()
+	srv := zktest.Run(t)
 	held, err := zksync.NewMutex(srv.Session(t), "/locks/nested").LockContext(context.Background())
 	require.NoError(t, err)
 	var unlocks atomic.Int32
