@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -322,5 +323,25 @@ func TestAResizeThatIsDoneTakesNoLaterOneBack(t *testing.T) {
 		v.took(start, 400*time.Millisecond, "Resize, a reading and a write,")
 		v.later()
 		require.Contains(t, v.data(semPath), `"capacity":3`)
+	})
+}
+
+// What a server reads that has not heard of the latest Resize is no reason to leave one out.
+func TestAResizeIsNotTakenForDoneBecauseItsServerLags(t *testing.T) {
+	amongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
+		ctx := t.Context()
+		w, late := zksemaphore.NewWeighted(e.SessionAt(t, 1), semPath, 5), zksemaphore.NewWeighted(e.SessionAt(t, 0), semPath, 5)
+		require.True(t, late.TryAcquire(1)) // learns the terms
+		late.Release(1)
+		catchUp := e.Lag(0)
+		require.NoError(t, w.Resize(ctx, 4))
+		done := make(chan error, 1)
+		go func() { done <- late.Resize(ctx, 5) }()
+		synctest.Wait()
+		catchUp()
+		require.NoError(t, <-done)
+		free, err := w.Available(ctx)
+		require.NoError(t, err)
+		require.EqualValues(t, 5, free)
 	})
 }

@@ -171,12 +171,20 @@ func (s *permits) Resize(ctx context.Context, n int64) error {
 	}
 	t := s.t.request()
 	return s.g.q.in(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
-		for pace := (enter.Pace{Free: 1}); ; {
+		for synced, pace := false, (enter.Pace{Free: 1}); ; {
 			if err := t.read(ctx, e, s.g.q.acl); err != nil {
 				return err
 			}
 			if t.now.permits == n {
-				return nil
+				if synced {
+					return nil
+				}
+				// This server may not have heard of a Resize yet.
+				if err := e.Sync(ctx, t.node); err != nil && !errors.Is(err, zk.ErrNoNode) {
+					return err
+				}
+				synced = true
+				continue
 			}
 			_, err := t.store(ctx, e, storedTerms{Permits: t.declared, Capacity: n, Most: max(t.now.most, n)}, t.now.version)
 			switch {
