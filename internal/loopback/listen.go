@@ -17,8 +17,8 @@ const Host = "127.0.0.1"
 // tell its own.
 const dynamicPorts = 49152
 
-// privileged is the last port that only the system's own servers may open.
-const privileged = 1024
+// unprivileged is the first port that not only the system's own servers may open.
+const unprivileged = 1024
 
 // Listen opens a free TCP port below the range from which the system numbers outgoing connections. A server keeps
 // its port while it is down, and in that range any client's connection could take it, even one that is looking for
@@ -31,7 +31,7 @@ func Addr(port int) string { return net.JoinHostPort(Host, strconv.Itoa(port)) }
 // listenBelow opens a port in the upper half of those below limit, or whatever the system gives
 // when next to nothing is below it.
 func listenBelow(limit int) (net.Listener, error) {
-	if low := limit / 2; low > privileged {
+	if low := limit / 2; low >= unprivileged {
 		for range 100 {
 			if l, err := net.Listen("tcp", Addr(low+rand.IntN(limit-low))); err == nil {
 				return l, nil
