@@ -110,7 +110,8 @@ func (c *cohort) remove(w *waiter) (was bool) {
 func (c *cohort) withdraw(w *waiter, err error) error {
 	c.mu.Lock()
 	var done <-chan struct{}
-	// Whose own attempt has ended has cleaned up, and waits for nobody else's.
+	// A waiter that is no longer in the list has cleaned up after its own attempt; a join that runs now is
+	// somebody else's.
 	if c.remove(w) && len(c.waiters) == 0 && c.join != nil {
 		c.join.cancel(errNobody)
 		done = c.join.done
