@@ -100,10 +100,10 @@ func (s *server) queued(t *testing.T, path string, n int) {
 // nobody returns the address of a port that nobody listens on.
 func nobody(t *testing.T) string {
 	t.Helper()
-	l, err := loopback.Listen()
+	addr, free, err := loopback.Refusing()
 	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return l.Addr().String()
+	t.Cleanup(free)
+	return addr
 }
 
 // program is a running menagerie.

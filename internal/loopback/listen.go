@@ -25,6 +25,21 @@ const unprivileged = 1024
 // that very server.
 func Listen() (net.Listener, error) { return listenBelow(Outgoing()) }
 
+// Refusing returns the address of a port at which nobody listens, nor can anybody before free is called: a connection
+// of our own leaves from it. A port that was only closed would go to whoever asks for one next.
+func Refusing() (addr string, free func(), err error) {
+	l, err := net.Listen("tcp", Addr(0))
+	if err != nil {
+		return "", nil, err
+	}
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		l.Close()
+		return "", nil, err
+	}
+	return c.LocalAddr().String(), func() { c.Close(); l.Close() }, nil
+}
+
 // Addr is the address of a port.
 func Addr(port int) string { return net.JoinHostPort(Host, strconv.Itoa(port)) }
 

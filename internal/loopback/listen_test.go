@@ -42,3 +42,13 @@ func TestAPortThatIsTakenIsPassedOver(t *testing.T) {
 		require.Less(t, p, limit, "the system chose it")
 	}
 }
+
+func TestNobodyListensAtARefusingPortNorCan(t *testing.T) {
+	addr, free, err := Refusing()
+	require.NoError(t, err)
+	defer free()
+	_, err = net.Listen("tcp", addr)
+	require.Error(t, err)
+	_, err = net.Dial("tcp", addr)
+	require.ErrorContains(t, err, "refused")
+}

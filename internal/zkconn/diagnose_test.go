@@ -113,19 +113,16 @@ func tlsServer(t *testing.T, change func(*tls.Config)) (addr string, trust *x509
 
 func TestTheFirstFailedAttemptSaysWhatIsWrong(t *testing.T) {
 	unchanged := func(*tls.Config) {}
-	closedPort := func() string {
-		l, err := loopback.Listen()
-		require.NoError(t, err)
-		defer l.Close()
-		return l.Addr().String()
-	}
 	cases := []struct {
 		name string
 		want string
 		run  func(t *testing.T) (addr string, secure *tls.Config)
 	}{
 		{"refused", "connection refused: no server listens there", func(*testing.T) (string, *tls.Config) {
-			return closedPort(), nil
+			addr, free, err := loopback.Refusing()
+			require.NoError(t, err)
+			t.Cleanup(free)
+			return addr, nil
 		}},
 		{"accepted, then closed", "it accepted the connection, then closed it: is there no quorum, or is this a port for TLS?", func(t *testing.T) (string, *tls.Config) {
 			return listening(t, func(net.Conn) {}), nil
