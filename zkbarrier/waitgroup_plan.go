@@ -265,6 +265,13 @@ func (g *WaitGroup) take(ctx context.Context, e *zkconn.Epoch, p *plan, id strin
 	}
 	now := *r
 	taken := min(n, r.left())
+	if taken == r.left() && !lives {
+		// The members may have been added since the listing. Their node in alive comes and goes in transactions that
+		// write the record. So after the record it shows what belongs to its version.
+		if _, lives, err = e.Exists(ctx, g.life(id)); err != nil {
+			return n, err
+		}
+	}
 	if h != nil {
 		now.N -= taken
 	} else {
