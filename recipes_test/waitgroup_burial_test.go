@@ -128,3 +128,49 @@ func TestARoundThatIsClosedEndsThoughWhoeverRemovesItsRecordsDies(t *testing.T) 
 		}
 	}
 }
+
+// Whoever removes the records of a closed round is away for so long between two listings that another one removes the
+// rest, and many add themselves to the next round. It must not take these for the dead.
+func TestWhoWasAwayDuringABurialTakesNobodyOfTheNextRoundForDead(t *testing.T) {
+	for nth := 1; nth <= 2; nth++ {
+		inProcess(t, func(t *testing.T, v *env) {
+			name := fmt.Sprintf("held at listing %d", nth)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+			defer cancel()
+			die := v.ofTheDead(groupPath, 40)
+			s, other := calm(v), v.groups(1)[0] // which goes on sooner than s takes its connection for lost
+			away, held, release := s.ID(), make(chan struct{}), make(chan struct{})
+			var closed, listings atomic.Int32
+			v.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+				switch {
+				case q.Session != away:
+				case q.Op == zktest.Multi:
+					closed.Store(1)
+				case q.Op == zktest.GetChildren && closed.Load() == 1 && int(listings.Add(1)) == nth:
+					close(held)
+					return zktest.Verdict{Hold: release}
+				}
+				return zktest.Verdict{}
+			})
+			w := waits(ctx, zkbarrier.NewWaitGroup(s, groupPath).WaitContext)
+			v.quiet()
+			die()
+			<-held
+			reports(t, 40, other.WaitContext(ctx))
+			var gs []*zkbarrier.WaitGroup
+			for range 40 {
+				g := zkbarrier.NewWaitGroup(calm(v), groupPath)
+				require.NoError(t, g.AddContext(ctx, 1), name)
+				gs = append(gs, g)
+			}
+			close(release)
+			reports(t, 40, v.failed(w))
+			v.working(other, 40)
+			for _, g := range gs {
+				require.NoError(t, g.DoneContext(ctx), name)
+			}
+			require.NoError(t, other.WaitContext(ctx), name)
+			v.nothingLeft(groupPath, "dead")
+		})
+	}
+}

@@ -74,12 +74,14 @@ func (g *WaitGroup) look(ctx context.Context, e *zkconn.Epoch) (*remains, error)
 	if err := synced(ctx, e, g.base()); err != nil {
 		return nil, err
 	}
-	alive, open, err := g.listed(ctx, e, g.alive())
-	if err != nil || len(alive) > 0 {
+	// The records first: those of a round that begins later are not among them. So if alive is removed then, they are
+	// all of a round that is closed, or over.
+	ids, round, err := g.listed(ctx, e, g.members())
+	if err != nil {
 		return nil, err
 	}
-	ids, round, err := g.listed(ctx, e, g.members())
-	if err != nil || open != round && open != 0 && round != 0 || open == 0 && round == 0 {
+	alive, open, err := g.listed(ctx, e, g.alive())
+	if err != nil || len(alive) > 0 || open != round && open != 0 && round != 0 || open == 0 && round == 0 {
 		return nil, err
 	}
 	return &remains{round: max(open, round), ids: ids, closed: open == 0}, nil
