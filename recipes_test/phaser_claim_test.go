@@ -73,3 +73,54 @@ func TestAClaimThatIsGivenUpTwiceTakesNobodyElsesAway(t *testing.T) {
 		remove()
 	})
 }
+
+// The first who runs the function panics. Another one claims it after that; the request lies in the queue of a server
+// while its session goes elsewhere, where the claim is refused, because somebody else has made one. It is applied when
+// that one has given its claim up, and nobody would run the function by it.
+func TestAClaimThatLingersInAServerIsNotMadeAfterSomebodyElses(t *testing.T) {
+	amongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
+		var calls atomic.Int32
+		second := make(chan struct{})
+		onAdvance := zkbarrier.WithOnAdvance(func(context.Context, int, int) bool {
+			switch calls.Add(1) {
+			case 1:
+				panic("first")
+			case 2:
+				<-second
+				panic("second")
+			}
+			return false
+		})
+		s := e.SessionAt(t, 0, zksync.WithTimeout(10*time.Second))
+		p := zkbarrier.NewPhaser(s, phaserPath, onAdvance)
+		other := zkbarrier.NewPhaser(e.SessionAt(t, 2, zksync.WithTimeout(10*time.Second)), phaserPath, onAdvance)
+		_, err := other.Register(t.Context())
+		require.NoError(t, err)
+		require.PanicsWithValue(t, "first", func() { _, _ = other.Arrive(t.Context()) })
+
+		claims := e.Intercept(zktest.On(zktest.Create, phaserPath+"/action").Session(s.ID()))
+		held := e.Intercept(zktest.On(zktest.Create, phaserPath+"/action").Session(s.ID()).Nth(1).Hold().Queued())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		waits := phase(ctx, func(ctx context.Context) (int, error) { return p.AwaitAdvance(ctx, 0) })
+		require.NoError(t, held.WaitHeld(t.Context()))
+		panicked := make(chan any, 1)
+		go func() {
+			defer func() { panicked <- recover() }()
+			_, _ = other.AwaitAdvance(ctx, 0)
+		}()
+		time.Sleep(5 * time.Second)
+		require.EqualValues(t, 2, calls.Load(), "the other one runs the function")
+		e.Disconnect(s.ID())
+		time.Sleep(100 * time.Millisecond)
+		require.Equal(t, 2, claims.Matched(), "the claim was made again, and refused")
+		comesBack(t, e, s)
+		close(second)
+		require.Equal(t, "second", <-panicked)
+		held.Release()
+		<-waits.done
+		require.NoError(t, waits.err)
+		require.Equal(t, 1, waits.phase)
+		require.EqualValues(t, 3, calls.Load())
+	})
+}

@@ -142,11 +142,20 @@ func (a *action) claim(ctx context.Context, begun bool) (registered int, ours bo
 	p, e := a.p, a.e
 	next := p.arrivals(after(a.phase))
 	ops := []any{&zk.CheckVersionRequest{Path: p.wait(a.phase), Version: -1}}
+	version := int32(-1)
 	if !begun {
 		ops = append(ops, &zk.DeleteRequest{Path: p.arrivals(a.phase), Version: -1})
+	} else {
+		// The directory cannot be deleted again, so it is the version that keeps a request of ours, which may linger in a
+		// server, from being applied when somebody else has claimed the action and given that up: nobody would run it.
+		stat, there, err := e.Exists(ctx, p.base())
+		if err != nil || !there {
+			return 0, false, err
+		}
+		version = stat.Version
 	}
 	ops = append(ops, &zk.CreateRequest{Path: p.claim(), Data: []byte(a.id), Acl: p.door.ACL(), Flags: zk.FlagEphemeral},
-		&zk.SetDataRequest{Path: p.base(), Data: p.encode(turn{phase: a.phase}), Version: -1},
+		&zk.SetDataRequest{Path: p.base(), Data: p.encode(turn{phase: a.phase}), Version: version},
 		&zk.SetDataRequest{Path: next, Version: -1})
 	for pace := (enter.Pace{}); ; {
 		if err := e.Await(ctx); err != nil {
