@@ -52,6 +52,9 @@ func (p *Phaser) register(ctx context.Context, e *zkconn.Epoch, n int) (t turn, 
 		}
 	}
 	for _, x := range made {
+		if x.lingers { // the request may be applied again when its party is gone
+			e.Doubt(p.arrivals(x.at), x.name, e.Connection())
+		}
 		e.Reap(zkconn.Litter{Dir: p.arrivals(x.at), Node: p.node(x)})
 	}
 	return t, err
