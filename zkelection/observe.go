@@ -41,10 +41,12 @@ type observer struct {
 	yield func(Candidate, error) bool
 	told  bool // something, of which last is the newest
 	last  Candidate
+	stale bool // what was told may be newer than what the server of this session knows
 }
 
 // observe watches in one ZooKeeper session.
 func (o *observer) observe(ctx context.Context, ep *zkconn.Epoch) error {
+	o.stale = o.told
 	for pace := (enter.Pace{Free: 1}); ; {
 		if err := ep.Await(ctx); err != nil {
 			return err
@@ -78,6 +80,12 @@ func (o *observer) observe(ctx context.Context, ep *zkconn.Epoch) error {
 
 // look tells who leads, if that has changed, and watches for the next change.
 func (o *observer) look(ctx context.Context, ep *zkconn.Epoch, tell func(zkconn.News)) (*zkconn.Watch, error) {
+	if o.stale {
+		if err := ep.Sync(ctx, o.e.door.Full(o.e.path)); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return nil, err
+		}
+		o.stale = false
+	}
 	list, err := o.e.core.List(ctx, ep, 1)
 	if err != nil {
 		return nil, err
