@@ -166,3 +166,47 @@ func TestAMaximumHoldEndsTheRestOfARelease(t *testing.T) {
 		holder.Release(2)
 	})
 }
+
+// The request that gives a part back lies in the queue of a server while its session goes elsewhere, where it is
+// refused. So the hold stays what it was; or it ends, if it cannot be found out whether a part was given back. The request
+// is applied when the session comes back: then nobody has what it leaves of the hold.
+func TestAPartThatIsGivenBackLateLeavesNoPermitsTaken(t *testing.T) {
+	for _, ends := range []bool{false, true} {
+		amongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
+			s := e.SessionAt(t, 0, zksync.WithTimeout(10*time.Second))
+			holder := zksemaphore.NewWeighted(s, semPath, 3)
+			other := zksemaphore.NewWeighted(e.SessionAt(t, 2), semPath, 3)
+			require.NoError(t, holder.Acquire(t.Context(), 3))
+			allow := e.Server(2).Refuse()
+			late := e.Intercept(zktest.On(zktest.Create, semQueue+"/*").Session(s.ID()).Nth(1).Hold().Queued())
+			refused := e.Intercept(zktest.On(zktest.Create, semQueue+"/*").Session(s.ID()).Nth(2).Error(-102)) // NoAuth
+			if ends {
+				e.Intercept(zktest.On(zktest.Exists, semQueue+"/*-permit-2-*").Session(s.ID()).Nth(1).Error(-102))
+				e.Intercept(zktest.On(zktest.Delete, semQueue+"/*-permit-3-*").Session(s.ID()).Nth(3).LoseRequest())
+			}
+			released := make(chan struct{})
+			go func() {
+				defer close(released)
+				holder.Release(1)
+			}()
+			require.NoError(t, late.WaitHeld(t.Context()))
+			e.Disconnect(s.ID())
+			time.Sleep(100 * time.Millisecond)
+			require.Equal(t, 1, refused.Fired())
+			if !ends {
+				e.Disconnect(s.ID())
+				time.Sleep(100 * time.Millisecond)
+			}
+			require.Equal(t, 0, e.At(s.ID()))
+			require.Len(t, e.Server(2).Children(semQueue), 1)
+			late.Release()
+			allow()
+			<-released
+			time.Sleep(time.Second)
+			require.Empty(t, e.Server(2).Children(semQueue))
+			free, err := other.Available(t.Context())
+			require.NoError(t, err)
+			require.EqualValues(t, 3, free)
+		})
+	}
+}

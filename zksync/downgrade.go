@@ -56,7 +56,7 @@ func (r *readers) Downgrade(ctx context.Context, l *Lease) (*Lease, error) {
 	// was not: nobody else of this process may have the place.
 	p.doubts.Add(1)
 	p.turning.Store(true)
-	sent, err := read.swapKnown(bounded, p, data, r.q.acl)
+	sent, err := read.swap(bounded, p, data, r.q.acl)
 	if err == nil {
 		return r.takeOver(ctx, c, l, read, token)
 	}
@@ -94,15 +94,9 @@ func (r *readers) stay(ctx context.Context, l *Lease, read *place, sent bool, er
 }
 
 // swap puts the node of p in the place of old's. After a lost reply it looks: both
-// names are known, so asking again is harmless.
-func (p *place) swap(ctx context.Context, old *place, data []byte, acl []zk.ACL) error {
-	_, err := p.swapKnown(ctx, old, data, acl)
-	return err
-}
-
-// swapKnown is swap; sent is whether it may have been, or may yet be, applied although there is
-// an error.
-func (p *place) swapKnown(ctx context.Context, old *place, data []byte, acl []zk.ACL) (sent bool, err error) {
+// names are known, so asking again is harmless. sent is whether it may have been, or may
+// yet be, applied although there is an error.
+func (p *place) swap(ctx context.Context, old *place, data []byte, acl []zk.ACL) (sent bool, err error) {
 	ops := []any{
 		&zk.CreateRequest{Path: p.node, Data: data, Acl: acl, Flags: zk.FlagEphemeral},
 		&zk.SetDataRequest{Path: old.node, Version: -1}, // announced: see place.believe

@@ -27,7 +27,8 @@ func (s *permits) Shrink(ctx context.Context, l *Lease, n int64) (_ *Lease, ok b
 	defer cancel()
 	old.turning.Store(true)
 	data := encodeNode(s.g.q.owner(), l.since, extras{token: l.token})
-	err = p.swap(ctx, old, data, s.g.q.acl)
+	sent, err := p.swap(ctx, old, data, s.g.q.acl)
+	at, refused := p.e.Connection(), false
 	switch {
 	case err == nil:
 		next, err := s.succeed(l, p)
@@ -35,17 +36,20 @@ func (s *permits) Shrink(ctx context.Context, l *Lease, n int64) (_ *Lease, ok b
 	case ctx.Err() == nil && !errors.Is(err, errGone) && !errors.Is(err, zkconn.ErrOver):
 		// Refused; but an attempt before, without an answer, may have been applied.
 		_, there, lookErr := p.e.Exists(ctx, p.node)
-		switch {
-		case lookErr == nil && there:
+		if lookErr == nil && there {
 			next, err := s.succeed(l, p)
 			return next, true, err
-		case lookErr == nil:
-			p.unsustain()
-			old.turnBack()
-			return nil, false, nil
 		}
+		refused = lookErr == nil
+	}
+	if sent { // and may yet be applied, when nobody knows of the rest
+		p.e.Doubt(s.g.q.dir, p.self.name, at)
 	}
 	p.unsustain()
+	if refused {
+		old.turnBack()
+		return nil, false, nil
+	}
 	p.e.Reap(zkconn.Litter{Dir: s.g.q.dir, Node: p.node})
 	_ = l.Unlock()
 	return nil, true, s.g.q.failure(ctx, err)
