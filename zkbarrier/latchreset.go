@@ -19,10 +19,10 @@ import (
 func (l *Latch) Reset(ctx context.Context) error {
 	var from int64 = -1
 	return l.in(ctx, "reset", func(ctx context.Context, e *zkconn.Epoch) error {
-		if from < 0 { // a Reset that came before this call is not the one that was asked for
-			if err := synced(ctx, e, l.base()); err != nil {
-				return err
-			}
+		// A Reset that came before this call is not the one that was asked for. And the server of a new session may be behind
+		// what the session before has read: it must not tell of that as if it came later.
+		if err := synced(ctx, e, l.base()); err != nil {
+			return err
 		}
 		for pace := (enter.Pace{}); ; {
 			st, err := l.learn(ctx, e)

@@ -1,0 +1,64 @@
+package recipes_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// renewAtLagging ends the session of a client at member 1 of four. Member 2 says so, and the next session begins at member
+// 3, which drops the connection before it has told the client of anything. So member 0 does not refuse the client, however
+// much it lags.
+func renewAtLagging(t *testing.T, e *zktest.Ensemble, s *zksync.Session) {
+	t.Helper()
+	begun := make(map[int64]bool)
+	for _, x := range e.Server(3).Sessions() {
+		begun[x.ID] = true
+	}
+	remove := e.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+		if q.Op == zktest.Connect || begun[q.Session] {
+			return zktest.Verdict{}
+		}
+		begun[q.Session] = true
+		return zktest.Verdict{Fate: zktest.LoseRequest}
+	})
+	defer remove()
+	require.True(t, e.Expire(s.ID()))
+	time.Sleep(100 * time.Millisecond)
+	synctest.Wait()
+	require.Equal(t, 0, e.At(s.ID()))
+}
+
+func stillToCome(t *testing.T, l *zkbarrier.Latch, want int) {
+	t.Helper()
+	n, err := l.Count(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, want, n)
+}
+
+func TestAResetOfALatchIsNotTakenForDoneBecauseItsNextServerLags(t *testing.T) {
+	amongMembers(t, 4, time.Second, func(t *testing.T, e *zktest.Ensemble) {
+		other := zkbarrier.NewLatch(e.SessionAt(t, 3), latchPath, 2)
+		stillToCome(t, other, 2) // makes the nodes
+		s := e.SessionAt(t, 1)
+		l := zkbarrier.NewLatch(s, latchPath, 2)
+		catchUp := e.Lag(0)
+		require.NoError(t, other.Reset(t.Context()))
+		require.NoError(t, other.CountDown(t.Context()))
+		lost := e.Intercept(zktest.On(zktest.Multi, latchPath+"/**").Session(s.ID()).Hold())
+		reset := waits(t.Context(), l.Reset)
+		require.NoError(t, lost.WaitHeld(t.Context()))
+		renewAtLagging(t, e, s)
+		require.True(t, reset.pending())
+		catchUp()
+		<-reset.done
+		require.NoError(t, reset.err)
+		stillToCome(t, other, 2)
+	})
+}
