@@ -1,6 +1,7 @@
 package recipes_test
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,4 +62,38 @@ func TestAResetOfALatchIsNotTakenForDoneBecauseItsNextServerLags(t *testing.T) {
 		require.NoError(t, reset.err)
 		stillToCome(t, other, 2)
 	})
+}
+
+// The server may catch up at once, or after it has said that the node is not there which says that the latch is closed.
+func TestAWaitAtALatchIsNotMisledByALaggingServerInItsNextSession(t *testing.T) {
+	for _, between := range []bool{false, true} {
+		t.Run(fmt.Sprintf("catches up between two reads: %t", between), func(t *testing.T) {
+			amongMembers(t, 4, time.Second, func(t *testing.T, e *zktest.Ensemble) {
+				other := zkbarrier.NewLatch(e.SessionAt(t, 3), latchPath, 1)
+				stillToCome(t, other, 1)
+				s := e.SessionAt(t, 1)
+				l := zkbarrier.NewLatch(s, latchPath, 1)
+				catchUp := e.Lag(0)
+				require.NoError(t, other.Reset(t.Context()))
+				wait := waits(t.Context(), l.Wait)
+				synctest.Wait()
+				require.True(t, wait.pending())
+				look := zktest.On(zktest.GetData, latchPath)
+				if between {
+					look.Hold()
+				}
+				held := e.Intercept(look)
+				renewAtLagging(t, e, s)
+				catchUp()
+				time.Sleep(100 * time.Millisecond)
+				held.Remove()
+				time.Sleep(100 * time.Millisecond)
+				synctest.Wait()
+				require.True(t, wait.pending(), "the latch is closed: %v", wait.err)
+				require.NoError(t, other.CountDown(t.Context()))
+				<-wait.done
+				require.NoError(t, wait.err)
+			})
+		})
+	}
 }

@@ -93,10 +93,8 @@ func (l *Latch) Wait(ctx context.Context) error {
 
 // wait is Wait in one ZooKeeper session. begun is the generation in which it waits, once it does.
 func (l *Latch) wait(ctx context.Context, e *zkconn.Epoch, begun **latchView) error {
-	if *begun == nil {
-		if err := l.begin(ctx, e, begun); err != nil {
-			return err
-		}
+	if err := l.begin(ctx, e, begun); err != nil {
+		return err
 	}
 	for pace := (enter.Pace{}); ; {
 		v := l.known()
@@ -127,9 +125,10 @@ func (l *Latch) wait(ctx context.Context, e *zkconn.Epoch, begun **latchView) er
 	}
 }
 
-// begin makes sure that a Reset that came before the wait is seen.
+// begin makes sure that a Reset that came before the wait is seen. In a later session that is the one that began the
+// generation in which it waits: a server that has not heard of it does not have the node that is there while it is closed.
 func (l *Latch) begin(ctx context.Context, e *zkconn.Epoch, begun **latchView) error {
-	if err := synced(ctx, e, l.base()); err != nil || e.Ordered() {
+	if err := synced(ctx, e, l.base()); err != nil || e.Ordered() || *begun != nil {
 		return err
 	}
 	// Here a watch does not tell whether its node was there.
