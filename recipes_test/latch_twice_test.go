@@ -2,11 +2,13 @@ package recipes_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
@@ -51,4 +53,41 @@ func TestAcceptance053ALastEventThatOpenedNothingBeforeAResetDoesNotCountAfterIt
 		require.NoError(t, counts.err)
 		v.remaining(other, 2)
 	})
+}
+
+// The event is looked for while somebody removes the generation in which it was counted: its node is gone, and the
+// directory is still there. The session may end before it has been looked for that, too.
+func TestAcceptance053AnEventIsNotCountedAgainWhileItsGenerationIsRemoved(t *testing.T) {
+	for _, dies := range []bool{false, true} {
+		t.Run(fmt.Sprintf("the session ends: %t", dies), func(t *testing.T) {
+			inProcess(t, func(t *testing.T, v *env) {
+				s := v.session()
+				l, other := zkbarrier.NewLatch(s, latchPath, 2), v.latches(1, 2)[0]
+				v.remaining(l, 2)
+				v.strike(1, zktest.LoseReply)
+				heal := v.srv.Refuse()
+				counts := waits(context.Background(), l.CountDown)
+				v.quiet()
+				require.NoError(t, other.Reset(context.Background()))
+				look := v.srv.Intercept(zktest.On(zktest.Exists, latchPath+"/counts-0/*").Nth(1).Hold())
+				removal := v.srv.Intercept(zktest.On(zktest.Delete, latchPath+"/counts-0").Nth(1).Hold())
+				heal()
+				require.NoError(t, look.WaitHeld(t.Context()))
+				require.NoError(t, other.Reset(context.Background()))
+				require.NoError(t, removal.WaitHeld(t.Context()))
+				require.Empty(t, v.srv.Children(latchPath+"/counts-0"))
+				if dies {
+					next := v.srv.Intercept(zktest.On(zktest.Exists, latchPath+"/counts-0").Nth(1).Hold())
+					look.Release()
+					require.NoError(t, next.WaitHeld(t.Context()))
+					v.srv.Expire(s.ID())
+				}
+				look.Release()
+				v.awaits(counts.done, "the call to return")
+				removal.Release()
+				require.ErrorIs(t, counts.err, zksync.ErrBroken)
+				v.remaining(other, 2)
+			})
+		})
+	}
 }

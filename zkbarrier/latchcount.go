@@ -64,10 +64,14 @@ func (l *Latch) settle(ctx context.Context, e *zkconn.Epoch, v latchView, t *tal
 		return counted, err
 	}
 	_, kept, err := e.Exists(ctx, l.counts(v.generation)) // after the look for the node
-	if err == nil && !kept {
+	if err != nil {
+		return false, err
+	}
+	now, err := l.look(ctx, e) // a directory is removed after its nodes
+	if err == nil && (!kept || now.generation > v.generation+1) {
 		err = fmt.Errorf("%w: reset again before it was known whether the event had been counted", zksync.ErrBroken)
 	}
-	t.unsure = false
+	t.unsure = err != nil
 	return false, err
 }
 
