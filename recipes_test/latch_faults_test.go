@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -137,6 +138,57 @@ func TestAcceptance050AnEphemeralCountEndsWithTheSessionThatCounts(t *testing.T)
 		v.remaining(l, 1)
 		v.later()
 		v.remaining(l, 1)
+	})
+}
+
+// The session that counted is given up, and its node is still there. What the next session does about that may lie in
+// the queue of a server while the session goes to another one, and be applied when it comes back.
+func TestAcceptance050ARequestThatLingersTakesNoEphemeralCountBack(t *testing.T) {
+	amongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
+		const timeout = 10 * time.Second
+		latchAt := func(i int) (*zkbarrier.Latch, *zksync.Session) {
+			s := e.SessionAt(t, i, zksync.WithTimeout(timeout))
+			return zkbarrier.NewLatch(s, latchPath, 2, zkbarrier.Ephemeral()), s
+		}
+		other, _ := latchAt(2)
+		stillToCome(t, other, 2) // makes the nodes
+		l, s := latchAt(0)
+		first, heal := s.ID(), func() {}
+		e.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+			if q.Op != zktest.Multi || q.Session != first {
+				return zktest.Verdict{}
+			}
+			heal = e.Partition(first) // so nobody can end that session
+			return zktest.Verdict{Fate: zktest.LoseReply}
+		})
+		defer func() { heal() }()
+		late := e.Intercept(zktest.On(zktest.Delete, latchPath+"/counts-0/*").Nth(1).Hold().Queued())
+		start := time.Now()
+		counts := waits(t.Context(), l.CountDown)
+		for s.ID() == first {
+			time.Sleep(10 * time.Millisecond)
+		}
+		require.Len(t, e.Server(2).Children(latchPath+"/counts-0"), 1)
+		for counts.pending() && late.Held() == 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if late.Held() > 0 {
+			at := e.At(s.ID())
+			e.Disconnect(s.ID())
+			<-counts.done
+			for e.At(s.ID()) != at {
+				e.Disconnect(s.ID())
+				time.Sleep(100 * time.Millisecond)
+			}
+			late.Release()
+			time.Sleep(100 * time.Millisecond)
+		}
+		<-counts.done
+		require.NoError(t, counts.err)
+		require.LessOrEqual(t, time.Since(start), timeout+3*time.Second, "the old session has gone, and a second or two later that is seen")
+		stillToCome(t, other, 1)
+		time.Sleep(2 * timeout)
+		stillToCome(t, other, 1)
 	})
 }
 

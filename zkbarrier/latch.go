@@ -38,7 +38,8 @@ type Latch struct {
 type LatchOption func(*Latch)
 
 // Ephemeral has counts end with the session of whoever counted, as long as the latch has
-// not opened. By default a count stays, whatever becomes of the process.
+// not opened. By default a count stays, whatever becomes of the process. A CountDown whose session is lost on the way
+// may have to wait until the servers have ended that.
 func Ephemeral() LatchOption { return func(l *Latch) { l.ephemeral = true } }
 
 // NewLatch names a latch of total events by a path of its own, which is created when first

@@ -133,19 +133,14 @@ func (l *Latch) ask(ctx context.Context, e *zkconn.Epoch, v latchView, t *tally,
 	return res, err
 }
 
-// mine reports whether the node counts. An ephemeral one of another session will not for long, so it is removed.
+// mine reports whether the node counts for this session. An ephemeral one of another session goes with that, and nobody
+// removes it before: a delete that is applied late would also remove the next node of that name, which is to stay.
 func (l *Latch) mine(ctx context.Context, e *zkconn.Epoch, node string) (bool, error) {
 	if !l.ephemeral {
 		return true, nil
 	}
 	st, there, err := e.Exists(ctx, node)
-	if err != nil || !there || st.EphemeralOwner == e.ID() {
-		return there, err
-	}
-	if err := e.Delete(ctx, node); err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return false, err
-	}
-	return false, nil
+	return there && st.EphemeralOwner == e.ID(), err
 }
 
 // counted is how many events have been counted.
