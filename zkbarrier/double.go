@@ -89,9 +89,10 @@ func NewDoubleBarrier(s *zksync.Session, path string, n int, opts ...DoubleBarri
 // removed, at once with a healthy connection. Had the last party come before that was
 // done, the round opens all the same, for the others.
 //
-// If the round opened while the answer to this party's request was lost, and more than n have
-// come to it, nobody can tell whether this party is one of the n. Then it withdraws, and Enter
-// fails with zksync.ErrBroken.
+// If the answer to this party's request was lost, or tells no number because it may not write to the
+// directory of the parties, it counts later. If the round has opened by then, more than n have come to it, and
+// some of them have gone, it may be that nobody can tell whether this party is one of the n. Then it withdraws,
+// and Enter fails with zksync.ErrBroken.
 func (b *DoubleBarrier) Enter(ctx context.Context) error {
 	if _, err := b.begin(false); err != nil {
 		return wrap("enter", b.path, err)

@@ -1,6 +1,7 @@
 package zkbarrier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,16 +116,43 @@ func (b *DoubleBarrier) look(ctx context.Context, e *zkconn.Epoch, s *seat) erro
 		return errAgain
 	}
 	s.round, s.count = dir.Czxid, int(dir.NumChildren)
+	later := 0
+	if s.count > b.n { // some may have come after s
+		if dir, later, err = b.rank(ctx, e, s); err != nil || s.count > b.n {
+			return err
+		}
+	}
 	_, gathering, err := e.Exists(ctx, b.gathering()) // after the count: nobody had left by then
 	if err != nil || gathering {
 		return err
 	}
-	if came := (int(dir.Cversion) + int(dir.NumChildren)) / 2; came > b.n {
-		return fmt.Errorf("%w: the round opened for %d parties, and %d had come; this may not be one of them",
+	if came := (int(dir.Cversion)+int(dir.NumChildren))/2 - later; came > b.n {
+		return fmt.Errorf("%w: the round opened for %d parties, and %d may have come by then; this may not be one of them",
 			zksync.ErrBroken, b.n, came)
 	}
 	s.count = 0 // it is one of them, and has nothing to open
 	return nil
+}
+
+// rank sets s.count to how many are there that came no later than s. It tells how many are there that came later, and the
+// directory with them: whoever had gone by then, or went during this, may have come before s.
+func (b *DoubleBarrier) rank(ctx context.Context, e *zkconn.Epoch, s *seat) (dir *zk.Stat, later int, err error) {
+	mine, in, err := e.Exists(ctx, s.node)
+	if err != nil || !in {
+		return nil, 0, cmp.Or(err, errAgain)
+	}
+	names, dir, err := e.Children(ctx, b.parties())
+	s.count = 0
+	for i := 0; i < len(names) && err == nil; i++ {
+		var st *zk.Stat
+		st, in, err = e.Exists(ctx, b.parties()+"/"+names[i])
+		if in && st.Czxid <= mine.Czxid {
+			s.count++
+		} else if in {
+			later++
+		}
+	}
+	return dir, later, err
 }
 
 // gather waits for the round to open; whoever came last opens it. errAgain means that s is to come again.
