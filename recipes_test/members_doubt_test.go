@@ -1,12 +1,14 @@
 package recipes_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/zkbarrier"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -46,6 +48,62 @@ func TestANodeThatIsMadeWhenTheSessionComesBackToAServerIsRemoved(t *testing.T) 
 		require.Equal(t, start, granted.at)
 		require.NoError(t, granted.Unlock())
 	})
+}
+
+// Likewise, but the node is that of a party, which has arrived again by then. It is the same party, and its nodes have one
+// name: a strict barrier would take the removal of one for a death.
+func TestAnArrivalThatIsAppliedWhenTheSessionComesBackBreaksNoStrictBarrier(t *testing.T) {
+	for _, others := range []string{"come before it", "come behind it", "are told that it gave up"} {
+		t.Run("the others "+others, func(t *testing.T) {
+			amongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
+				s := e.SessionAt(t, 0, zksync.WithTimeout(10*time.Second))
+				bs := []*zkbarrier.Barrier{zkbarrier.NewBarrier(s, barrierPath, 3)}
+				for range 2 {
+					bs = append(bs, zkbarrier.NewBarrier(e.SessionAt(t, 2), barrierPath, 3))
+				}
+				for _, a := range awaitAll(t.Context(), bs...) {
+					<-a.done
+					require.NoError(t, a.err)
+				}
+				late := e.Intercept(zktest.On(zktest.Create, barrierPath+"/*/*").Nth(1).Hold().Queued())
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				all := awaitAll(ctx, bs[0])
+				require.NoError(t, late.WaitHeld(t.Context()))
+				e.Disconnect(s.ID())
+				time.Sleep(100 * time.Millisecond)
+				require.Equal(t, 1, e.At(s.ID()), "it looked there in vain, and has arrived anew")
+				if others != "come behind it" {
+					all = append(all, await(t.Context(), bs[1]))
+				}
+				for range 2 {
+					time.Sleep(100 * time.Millisecond)
+					e.Disconnect(s.ID())
+				}
+				time.Sleep(100 * time.Millisecond)
+				require.Equal(t, 0, e.At(s.ID()))
+				late.Release()
+				time.Sleep(3 * time.Second)
+				if others == "are told that it gave up" {
+					cancel()
+					<-all[0].done
+					<-all[1].done
+					require.ErrorIs(t, all[0].err, context.Canceled)
+					require.ErrorIs(t, all[1].err, zksync.ErrBroken)
+					synctest.Wait()
+					require.ElementsMatch(t, []string{"ended-0", "ended-1"}, e.Server(2).Children(barrierPath), "nothing of it is left")
+					return
+				}
+				for len(all) < 3 {
+					all = append(all, await(t.Context(), bs[len(all)]))
+				}
+				for _, a := range all {
+					<-a.done
+					require.NoError(t, a.err)
+				}
+			})
+		})
+	}
 }
 
 // A create that was proposed before its session moved is committed after it.

@@ -34,7 +34,7 @@ func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error)
 	n, err := enter.Make(ctx, e, enter.Spec{
 		Dir: dir, ACL: c.b.door.ACL(), Flags: zk.FlagEphemeral | zk.FlagSequence, Plain: &c.b.plain,
 		Name: func(uuid string) string { return arrivalPrefix(uuid, c.attempt) },
-		Data: c.b.door.Owner,
+		Data: c.b.door.Owner, Twins: !c.b.tolerant, // a gap in the numbers is a death
 		Before: func() []any {
 			c.tries++
 			return []any{

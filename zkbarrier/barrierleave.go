@@ -101,6 +101,10 @@ func (c *barrierCall) stepAside(ctx context.Context, e *zkconn.Epoch) int {
 func (c *barrierCall) clear(ctx context.Context, e *zkconn.Epoch) int {
 	if c.node != nil {
 		c.sweep(ctx, e)
+		if c.tries > 1 { // one that got no answer may have made another node, later
+			c.crowd, _ = c.b.gathering(ctx, e, c.st.Generation)
+			_, _ = c.dropTwins(ctx, e)
+		}
 		_ = e.Delete(ctx, c.b.dir(c.st.Generation)) // it fails for all others; Reset looks after it too
 	}
 	return -1

@@ -16,7 +16,7 @@ import (
 func (s *Spec) find(ctx context.Context, e *zkconn.Epoch, uuid string) (*Node, error) {
 	at := e.Connection()
 	n, err := s.lookUp(ctx, e, uuid)
-	if n == nil {
+	if n == nil && (err != nil || !s.Twins) {
 		e.Doubt(s.Dir, Prefix(uuid), at)
 	}
 	if err != nil {
