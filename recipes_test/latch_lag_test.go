@@ -2,6 +2,7 @@ package recipes_test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,11 +19,14 @@ import (
 // much it lags.
 func renewAtLagging(t *testing.T, e *zktest.Ensemble, s *zksync.Session) {
 	t.Helper()
+	var mu sync.Mutex // members decide about requests at the same time
 	begun := make(map[int64]bool)
 	for _, x := range e.Server(3).Sessions() {
 		begun[x.ID] = true
 	}
 	remove := e.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+		mu.Lock()
+		defer mu.Unlock()
 		if q.Op == zktest.Connect || begun[q.Session] {
 			return zktest.Verdict{}
 		}

@@ -134,8 +134,8 @@ func (b *DoubleBarrier) look(ctx context.Context, e *zkconn.Epoch, s *seat) erro
 	return nil
 }
 
-// rank sets s.count to how many are there that came no later than s. It tells how many are there that came later, and the
-// directory with them: whoever had gone by then, or went during this, may have come before s.
+// rank sets s.count to how many of those still there came no later than s, n+1 at most. It tells how many of them came
+// later, and the directory with them: whoever had gone by then, or went during this, may have come before s.
 func (b *DoubleBarrier) rank(ctx context.Context, e *zkconn.Epoch, s *seat) (dir *zk.Stat, later int, err error) {
 	mine, in, err := e.Exists(ctx, s.node)
 	if err != nil || !in {
@@ -143,7 +143,7 @@ func (b *DoubleBarrier) rank(ctx context.Context, e *zkconn.Epoch, s *seat) (dir
 	}
 	names, dir, err := e.Children(ctx, b.parties())
 	s.count = 0
-	for i := 0; i < len(names) && err == nil; i++ {
+	for i := 0; i < len(names) && err == nil && s.count <= b.n; i++ { // more than n are enough to know
 		var st *zk.Stat
 		st, in, err = e.Exists(ctx, b.parties()+"/"+names[i])
 		if in && st.Czxid <= mine.Czxid {

@@ -39,7 +39,7 @@ type LatchOption func(*Latch)
 
 // Ephemeral has counts end with the session of whoever counted, as long as the latch has
 // not opened. By default a count stays, whatever becomes of the process. A CountDown whose session is lost on the way
-// may have to wait until the servers have ended that.
+// may have to wait until the servers have ended that session.
 func Ephemeral() LatchOption { return func(l *Latch) { l.ephemeral = true } }
 
 // NewLatch names a latch of total events by a path of its own, which is created when first
@@ -126,8 +126,8 @@ func (l *Latch) wait(ctx context.Context, e *zkconn.Epoch, begun **latchView) er
 	}
 }
 
-// begin makes sure that a Reset that came before the wait is seen. In a later session that is the one that began the
-// generation in which it waits: a server that has not heard of it does not have the node that is there while it is closed.
+// begin makes sure that a Reset that came before the wait is seen. In a later session, what must be seen is the Reset that
+// began the generation in which it waits: a server that has not heard of it lacks the node that is there while it is closed.
 func (l *Latch) begin(ctx context.Context, e *zkconn.Epoch, begun **latchView) error {
 	if err := synced(ctx, e, l.base()); err != nil || e.Ordered() || *begun != nil {
 		return err

@@ -133,8 +133,8 @@ func (l *Latch) ask(ctx context.Context, e *zkconn.Epoch, v latchView, t *tally,
 	return res, err
 }
 
-// mine reports whether the node counts for this session. An ephemeral one of another session goes with that, and nobody
-// removes it before: a delete that is applied late would also remove the next node of that name, which is to stay.
+// mine reports whether the node counts for this session. An ephemeral one of another session goes with its session, and
+// nobody removes it before: a delete that is applied late would also remove the next node of that name, which is to stay.
 func (l *Latch) mine(ctx context.Context, e *zkconn.Epoch, node string) (bool, error) {
 	if !l.ephemeral {
 		return true, nil

@@ -20,7 +20,7 @@ func (l *Latch) Reset(ctx context.Context) error {
 	var from int64 = -1
 	return l.in(ctx, "reset", func(ctx context.Context, e *zkconn.Epoch) error {
 		// A Reset that came before this call is not the one that was asked for. And the server of a new session may be behind
-		// what the session before has read: it must not tell of that as if it came later.
+		// what the session before has read: it must not pass an older Reset off as a later one.
 		if err := synced(ctx, e, l.base()); err != nil {
 			return err
 		}

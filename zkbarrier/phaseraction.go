@@ -148,8 +148,12 @@ func (a *action) claim(ctx context.Context, begun bool) (registered int, ours bo
 	} else {
 		// The directory cannot be deleted again, so it is the version that keeps a request of ours, which may linger in a
 		// server, from being applied when somebody else has claimed the action and given that up: nobody would run it.
+		// A claim that is there when the version is known may be part of it.
 		stat, there, err := e.Exists(ctx, p.base())
 		if err != nil || !there {
+			return 0, false, err
+		}
+		if _, taken, err := e.Exists(ctx, p.claim()); err != nil || taken {
 			return 0, false, err
 		}
 		version = stat.Version

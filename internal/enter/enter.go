@@ -28,8 +28,8 @@ type Spec struct {
 	// applied. It may be nil.
 	Tried func(applied bool)
 
-	// Twins says that another node of the same kind, which a lost request makes when it has been looked for in vain, is to stay:
-	// whoever makes the nodes knows them all by their names, and would mistake its removal for a departure.
+	// Twins says that a node is to stay which a lost request makes after it was looked for in vain: whoever makes the
+	// nodes knows all of an attempt by their names, and would mistake the removal of one for a departure.
 	Twins bool
 
 	// Plain is set once the servers refused to let us write the directory's data.
