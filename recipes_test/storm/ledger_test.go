@@ -46,18 +46,19 @@ func (a *actor) granted(path string, l *zksync.Lease, shared bool, weight, limit
 	if !l.Valid() {
 		return h // it may have been lost long ago: nothing follows from it
 	}
-	if weight == 0 && !w.meter.excused(l) {
-		w.must(l.Token().Compare(b.written) > 0 && (shared || l.Token().Compare(b.seen) > 0), "%s: token %s of %s is not greater than %s, %s",
-			path, l.Token(), a.name, b.written, b.seen)
-	}
 	w.mu.Lock()
-	if l.Token().Compare(b.seen) > 0 {
+	written, seen := b.written, b.seen
+	if l.Token().Compare(seen) > 0 {
 		b.seen = l.Token()
 	}
-	if !shared && l.Token().Compare(b.written) > 0 {
+	if !shared && l.Token().Compare(written) > 0 {
 		b.written = l.Token()
 	}
 	w.mu.Unlock()
+	if weight == 0 && !w.meter.excused(l) {
+		w.must(l.Token().Compare(written) > 0 && (shared || l.Token().Compare(seen) > 0), "%s: token %s of %s is not greater than %s, %s",
+			path, l.Token(), a.name, written, seen)
+	}
 	w.exclude(path, h)
 	return h
 }
