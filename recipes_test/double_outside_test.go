@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/zkbarrier"
@@ -129,5 +130,98 @@ func TestTheMarkOfARoundThatIsOverKeepsNobodyForLong(t *testing.T) {
 		v.within(start, lifetime, "a wait outside for the end of a round that is over")
 		v.allPass(append(waiting[1:], enters(bs[1])...))
 		v.allPass(leaves(bs[1:]...))
+	})
+}
+
+// Its answer was lost. It was in time, but by when it counts, one more has come. If both of these withdraw, the first is in alone.
+func TestAPartyThatCountsAfterOneTooManyHasComeIsInIfItWasInTime(t *testing.T) {
+	for _, opens := range []string{"after it has counted", "while it counts"} {
+		t.Run("the round opens "+opens, func(t *testing.T) {
+			inProcess(t, func(t *testing.T, v *env) {
+				bs := v.doubles(3, 2)
+				v.round(bs[:2]...)
+				v.round(bs[1:]...)
+				first := enters(bs[0])
+				v.settled(doubleParties, 1)
+				v.strike(1, zktest.LoseReply)
+				heal := v.srv.Refuse()
+				second := enters(bs[1])
+				v.settled(doubleParties, 2)
+				opening := v.srv.Intercept(zktest.On(zktest.Delete, doublePath+"/gathering-2").Nth(1).Hold())
+				third := enters(bs[2])
+				v.settled(doubleParties, 3)
+				require.Equal(t, 1, opening.Held(), "it has come, and has opened nothing yet")
+				if opens == "while it counts" {
+					look := v.srv.Intercept(zktest.On(zktest.Exists, doublePath+"/gathering-2").Nth(1).Hold())
+					heal()
+					v.eventually(func() bool { return look.Held() == 1 }, "it does not count")
+					opening.Release()
+					v.settled(doubleParties, 2)
+					look.Release()
+				}
+				heal()
+				v.allPass(append(first, second...))
+				opening.Release()
+				v.nonePasses(third)
+				require.Len(t, v.children(doubleParties), 2)
+				v.allPass(leaves(bs[:2]...))
+				v.allPass(append(third, enters(bs[0])...))
+				v.allPass(leaves(bs[0], bs[2]))
+			})
+		})
+	}
+}
+
+// All who came before it are still there when it counts, so it is no matter that the round has opened.
+func TestAPartyThatCountsAndWasOneTooManyForSureComesAgain(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		bs := v.doubles(3, 2)
+		v.round(bs[:2]...)
+		v.round(bs[1:]...)
+		opening := v.srv.Intercept(zktest.On(zktest.Delete, doublePath+"/gathering-2").Nth(1).Hold())
+		in := append(enters(bs[0]), enters(bs[1])...)
+		v.settled(doubleParties, 2)
+		v.strike(1, zktest.LoseReply)
+		heal := v.srv.Refuse()
+		late := enters(bs[2])
+		v.settled(doubleParties, 3)
+		opening.Release()
+		v.allPass(in)
+		heal()
+		v.nonePasses(late)
+		require.Len(t, v.children(doubleParties), 2)
+		v.allPass(leaves(bs[:2]...))
+		v.allPass(append(late, enters(bs[0])...))
+		v.allPass(leaves(bs[0], bs[2]))
+	})
+}
+
+// Who may not write to the directory is not told how many there are, and always counts later.
+func TestPartiesThatMayNotWriteDataAreInInTheOrderOfArrival(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		acl := append(zk.DigestACL(zk.PermAll, "ann", "secret"), zk.WorldACL(zk.PermRead|zk.PermCreate|zk.PermDelete)...)
+		var bs []*zkbarrier.DoubleBarrier
+		for range 3 {
+			bs = append(bs, zkbarrier.NewDoubleBarrier(v.session(zksync.WithACL(acl...)), doublePath, 2))
+		}
+		v.round(bs[:2]...)
+		v.round(bs[1:]...)
+		counts := v.srv.Intercept(zktest.On(zktest.Exists, doubleParties).Times(3).Hold())
+		early := append(enters(bs[0]), enters(bs[1])...)
+		v.settled(doubleParties, 2)
+		in := v.children(doubleParties)
+		late := enters(bs[2])
+		v.settled(doubleParties, 3)
+		require.Equal(t, 3, counts.Held())
+		opening := v.srv.Intercept(zktest.On(zktest.Delete, doublePath+"/gathering-2").Hold())
+		counts.Release()
+		v.quiet()
+		opening.Remove() // not before all have counted: if the third has gone, the second may not be able to tell who was in time
+		v.allPass(early)
+		v.nonePasses(late)
+		require.ElementsMatch(t, in, v.children(doubleParties), "nobody had to come again")
+		v.allPass(leaves(bs[:2]...))
+		v.allPass(append(late, enters(bs[0])...))
+		v.allPass(leaves(bs[0], bs[2]))
 	})
 }

@@ -128,8 +128,9 @@ func (w *Weighted) held(l *zksync.Lease, n int64) {
 // hold, and let no waiter in until those ahead of it in the queue have given back enough. A holder behind a
 // waiter was granted when there were more permits. So the waiter's turn had come by then, even if it learns of that
 // only after the Resize, and that holder does not count. Of several at the same time the one that is
-// applied last counts; one whose answer was lost is applied again, unless the semaphore has that number by then. It blocks for a few
-// requests, through disconnects, until ctx ends or the session is closed.
+// applied last counts; one whose answer was lost is applied again, unless the semaphore has that number by then.
+// One to the number that there is waits until this server has caught up. It blocks for a few requests, through
+// disconnects, until ctx ends or the session is closed.
 func (w *Weighted) Resize(ctx context.Context, n int64) error {
 	return w.wrap("resize", w.permits.Resize(ctx, n))
 }
