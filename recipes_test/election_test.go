@@ -33,6 +33,7 @@ func (v *env) candidate(s *zksync.Session, i int) *zkelection.Election {
 
 func (v *env) leads(e *zkelection.Election, id string) {
 	v.t.Helper()
+	v.catchUp()
 	c, err := e.Leader(context.Background())
 	require.NoError(v.t, err)
 	require.Equal(v.t, id, c.ID)

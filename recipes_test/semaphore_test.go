@@ -234,6 +234,7 @@ func TestAcceptance078ANumberThatContradictsTheStoredOneIsMisuse(t *testing.T) {
 		require.ErrorIs(t, err, zksync.ErrMisuse)
 		require.ErrorContains(t, err, "3 permits, not 4")
 		require.NoError(t, w.Resize(context.Background(), 4))
+		v.catchUp()
 		require.NoError(t, other.Acquire(context.Background(), 1), "that is what it has now")
 		v.available(2, w)
 		other.Release(1)

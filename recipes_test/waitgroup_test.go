@@ -27,6 +27,7 @@ func (v *env) groups(n int) []*zkbarrier.WaitGroup {
 // working checks how many members are not done.
 func (v *env) working(g *zkbarrier.WaitGroup, want int) {
 	v.t.Helper()
+	v.catchUp()
 	n, err := g.Count(context.Background())
 	require.NoError(v.t, err)
 	require.Equal(v.t, want, n)
