@@ -150,7 +150,7 @@ func TestADeathWhileTheActionRunsBreaksAStrictBarrier(t *testing.T) {
 				start := time.Now()
 				heal := kill()
 				v.brokenFor(all[1-place], all[2])
-				v.within(start, dying+v.span(100*time.Millisecond, 4*time.Second), "noticing the death")
+				v.within(start, dying+100*time.Millisecond, "noticing the death")
 				heal()
 				v.brokenFor(all[place])
 				v.emptied()

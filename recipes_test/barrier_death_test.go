@@ -70,7 +70,7 @@ func TestAcceptance063TheDeathOfAPartyBreaksAStrictBarrierForAllOthers(t *testin
 				heal := kill()
 				v.brokenFor(others...)
 				// The servers may have heard of it a third of the timeout before; it ends at a tick after that.
-				v.within(start, dying+v.span(100*time.Millisecond, 4*time.Second), "noticing the death")
+				v.within(start, dying+100*time.Millisecond, "noticing the death")
 				v.broken(spare[4], true)
 				heal()
 				v.brokenFor(dead)
