@@ -3,6 +3,7 @@ package recipes_test
 import (
 	"context"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -178,9 +179,10 @@ func TestAResultThatOthersHaveIsForNobodyWhoAsksWhereItCameFrom(t *testing.T) {
 		v.queued(flightLock, 2)
 		time.Sleep(100 * time.Millisecond)
 		var heal func()
+		var drop sync.Once
 		v.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
-			if heal == nil && slices.Contains(q.Paths, flightDir+"/0") {
-				heal = v.srv.DropReplies(s.ID())
+			if slices.Contains(q.Paths, flightDir+"/0") {
+				drop.Do(func() { heal = v.srv.DropReplies(s.ID()) })
 			}
 			return zktest.Verdict{}
 		})

@@ -182,20 +182,29 @@ func TestTheFirstLockAfterAPauseCostsOneMoreRequest(t *testing.T) {
 		m.Lock()
 		m.Unlock()
 		srv.Delay(s.ID(), 0, trip)
+		var mu sync.Mutex
 		var asked []zktest.Op
 		srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+			mu.Lock()
+			defer mu.Unlock()
 			if q.Op != zktest.Ping {
 				asked = append(asked, q.Op)
 			}
 			return zktest.Verdict{}
 		})
+		sofar := func() (ops []zktest.Op) { // and begins anew
+			mu.Lock()
+			defer mu.Unlock()
+			ops, asked = asked, nil
+			return ops
+		}
 		lock := func() (took time.Duration, ops []zktest.Op) {
 			synctest.Wait()
-			asked = nil
+			sofar()
 			start := time.Now()
 			l, err := m.LockContext(t.Context())
 			require.NoError(t, err)
-			took, ops = time.Since(start), asked
+			took, ops = time.Since(start), sofar()
 			require.NoError(t, l.Unlock())
 			return took, ops
 		}
