@@ -27,9 +27,19 @@ var onlyOnce = map[string]string{onceLock: ""}
 type archive struct {
 	k *kin
 
+	entering sync.Mutex // taken before the server's lock and mu
+	pmu      sync.Mutex // taken with the server's lock held
+	pending  []keeping
+
 	mu   sync.Mutex
 	kept []relic
 	runs int
+}
+
+// keeping is a change of the result, as the server commits it.
+type keeping struct {
+	kind zktest.ChangeKind
+	at   time.Time
 }
 
 // relic is a result and how long it was kept.
@@ -43,12 +53,25 @@ func newArchive(k *kin) *archive {
 	k.srv.OnCommit(func(t zktest.Txn) {
 		for _, c := range t.Changes {
 			if c.Path == onceResult {
-				kind, at := c.Kind, t.Time
-				go a.changed(kind, at) // the server is locked
+				a.pmu.Lock()
+				a.pending = append(a.pending, keeping{c.Kind, t.Time})
+				a.pmu.Unlock()
+				go a.next() // the server is locked
 			}
 		}
 	})
 	return a
+}
+
+// next enters the oldest change: each has one call, and they may come in any order.
+func (a *archive) next() {
+	a.entering.Lock()
+	defer a.entering.Unlock()
+	a.pmu.Lock()
+	c := a.pending[0]
+	a.pending = a.pending[1:]
+	a.pmu.Unlock()
+	a.changed(c.kind, c.at)
 }
 
 func (a *archive) changed(kind zktest.ChangeKind, at time.Time) {
