@@ -45,9 +45,9 @@ func TestWaitGivesUpInTimeAndLeavesNoNode(t *testing.T) {
 func TestWaitCoversConnecting(t *testing.T) {
 	t.Parallel()
 	addr := nobody(t)
-	run(t, "lock", "/a", "--wait", "300ms", "--servers", addr, "--", "true").failed(exitNotObtained, addr, "300ms", "no server could be reached")
+	run(t, "lock", "/a", "--wait", "2s", "--servers", addr, "--", "true").failed(exitNotObtained, addr, "2s", "no server could be reached")
 	// An explicit --connect-timeout still bounds how long nobody is tried.
-	run(t, "lock", "/a", "--wait", "10m", "--connect-timeout", "300ms", "--servers", addr, "--", "true").failed(exitFailure, "cannot reach", addr)
+	run(t, "lock", "/a", "--wait", "10m", "--connect-timeout", "2s", "--servers", addr, "--", "true").failed(exitFailure, "cannot reach", addr)
 }
 
 // Of servers that are there and do not answer, the line with which a wait ends says what they did; it asks whether one
@@ -58,11 +58,11 @@ func TestAWaitThatEndsBeforeTheFirstAttemptSaysWhatTheServersDid(t *testing.T) {
 	require.NoError(t, err)
 	defer l.Close()
 	for _, args := range [][]string{{"lock", "/a", "--", "true"}, {"once", "/a", "--", "true"}} {
-		p := run(t, append([]string{args[0], "--wait", "500ms", "--servers", l.Addr().String()}, args[1:]...)...)
+		p := run(t, append([]string{args[0], "--wait", "3s", "--servers", l.Addr().String()}, args[1:]...)...)
 		p.failed(exitNotObtained, "no server could be reached (", ": no answer for ")
 		require.NotContains(t, p.stderr.String(), "running there")
 	}
-	p := run(t, "lock", "/a", "--wait", "500ms", "--servers", nobody(t), "--", "true")
+	p := run(t, "lock", "/a", "--wait", "3s", "--servers", nobody(t), "--", "true")
 	p.failed(exitNotObtained, "no server could be reached (", "connection refused", "is a server running there?")
 }
 

@@ -114,7 +114,7 @@ func TestAnUnreachableServerIsTriedForTheTimeoutAndNamed(t *testing.T) {
 	for _, args := range [][]string{
 		{"ls", "/a"}, {"lock", "/a", "--", "true"}, {"lock", "--try", "/a", "--", "true"}, {"demo"}, {"bench"},
 	} {
-		p := run(t, append([]string{"--servers", addr, "--connect-timeout", "300ms"}, args...)...)
-		p.failed(exitFailure, addr, "within 300ms", "connection refused", "menagerie serve", "--servers")
+		p := run(t, append([]string{"--servers", addr, "--connect-timeout", "2s"}, args...)...)
+		p.failed(exitFailure, addr, "within 2s", "connection refused", "menagerie serve", "--servers")
 	}
 }
