@@ -128,7 +128,8 @@ func provoke(raw net.Conn) (said []byte) {
 	return said[:n]
 }
 
-const provokeWait = 100 * time.Millisecond
+// provokeWait is how long it may take for that.
+var provokeWait = 100 * time.Millisecond
 
 func isTimeout(err error) bool {
 	var n net.Error

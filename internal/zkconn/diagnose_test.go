@@ -22,12 +22,15 @@ import (
 	"github.com/go-menagerie/menagerie/internal/loopback"
 )
 
+// A server of the tests may have to wait for a processor before it can answer.
+func init() { provokeWait = 2 * time.Second }
+
 // firstFailure connects to addr and returns the line that is logged of the first failed attempt.
 func firstFailure(t *testing.T, addr string, secure *tls.Config) string {
 	t.Helper()
 	lines := make(chan string, 1)
 	cfg := Config{
-		Servers: []string{addr}, Timeout: time.Second,
+		Servers: []string{addr}, Timeout: 10 * time.Second, // half of it for an attempt
 		Logger: slog.New(slog.NewTextHandler(writerFunc(func(b []byte) {
 			select {
 			case lines <- string(b):
@@ -127,7 +130,7 @@ func TestTheFirstFailedAttemptSaysWhatIsWrong(t *testing.T) {
 		{"accepted, then closed", "it accepted the connection, then closed it: is there no quorum, or is this a port for TLS?", func(t *testing.T) (string, *tls.Config) {
 			return listening(t, func(net.Conn) {}), nil
 		}},
-		{"silent", "silent: it accepted the connection and gave no answer in 500ms", func(t *testing.T) (string, *tls.Config) {
+		{"silent", "silent: it accepted the connection and gave no answer in 5s", func(t *testing.T) (string, *tls.Config) {
 			return listening(t, hold), nil
 		}},
 		{"an HTTP server", `not ZooKeeper: it answered \"HTTP/1.1 400 Bad Request\"`, func(t *testing.T) (string, *tls.Config) {
@@ -166,7 +169,7 @@ func TestTheFirstFailedAttemptSaysWhatIsWrong(t *testing.T) {
 				hold(conn)
 			}), &tls.Config{ServerName: "zk"}
 		}},
-		{"a silent server, with TLS", "TLS: silent: no answer to the handshake in 500ms", func(t *testing.T) (string, *tls.Config) {
+		{"a silent server, with TLS", "TLS: silent: no answer to the handshake in 5s", func(t *testing.T) (string, *tls.Config) {
 			return listening(t, hold), &tls.Config{ServerName: "zk"}
 		}},
 		{"a certificate of an unknown authority", "TLS: the server's certificate is refused here: x509: certificate signed by unknown authority", func(t *testing.T) (string, *tls.Config) {
