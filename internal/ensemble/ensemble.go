@@ -25,8 +25,9 @@ import (
 
 const (
 	// startLimit bounds one start of a server, so that a start fails even under a context that never
-	// ends. Three virtual machines on two busy cores need about a tenth of it.
-	startLimit = 60 * time.Second
+	// ends. Three virtual machines on two busy cores need a thirtieth of it; one that was killed at the wrong
+	// moment may take more than a minute until the others take it in.
+	startLimit = 3 * time.Minute
 
 	// stopLimit is how long a server may take to end by itself before it is killed.
 	stopLimit = 10 * time.Second

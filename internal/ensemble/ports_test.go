@@ -58,7 +58,7 @@ func TestAnEnsembleMovesToOtherPortsWhenOneOfItsOwnIsTaken(t *testing.T) {
 			e, err := start(t.Context(), Config{Servers: c.servers}, source)
 			require.NoError(t, err)
 			defer func() { require.NoError(t, e.Close()) }()
-			require.Equal(t, 2, *calls)
+			require.GreaterOrEqual(t, *calls, 2) // others may take ports, too
 			_, err = e.Leader(t.Context())
 			require.NoError(t, err)
 		})
