@@ -18,7 +18,7 @@ func TestWatchesSeeWhatBothServersRemoveOnTheirOwn(t *testing.T) {
 		Tick: tick, MaxTimeout: maxTimeout, ContainerInterval: 200 * time.Millisecond, ExtendedTypes: true,
 	})
 	t.Cleanup(zk.Close)
-	both(t, real, &ownServer{zk: zk}, "/reap", true, func(w *world) {
+	both(t, real, &ownServer{zk: zk}, "/reap", false, func(w *world) {
 		a, b, c := w.join("A"), w.join("B"), w.join("C")
 		// No fence in between: what the server does on its own may come before or after the answer to it.
 		hear := func(x *client, events int) {
