@@ -59,14 +59,19 @@ func (s *Server) Thaw() { s.zk.Thaw() }
 // expires. Data and sessions are kept for [Server.Restart].
 func (s *Server) Stop() {
 	s.netMu.Lock()
+	defer s.netMu.Unlock()
+	s.stop()
+}
+
+// stop is called with netMu held.
+func (s *Server) stop() {
 	s.stopped = true
 	s.unlisten()
-	s.netMu.Unlock()
 	s.zk.Stop()
 }
 
 // Restart brings the server back on the same port with the same data and sessions, which get
-// their full timeout again. A running server is stopped first.
+// their full timeout again. A running server is stopped first; nobody who comes by [Server.Dial] is refused in between.
 func (s *Server) Restart() { s.restart(true) }
 
 // RestartEmpty is Restart without data and sessions. Clients find that the server is behind what
@@ -78,16 +83,13 @@ func (s *Server) restart(keep bool) {
 		s.tb.Helper()
 	}
 	s.netMu.Lock()
-	closed := s.closed
-	s.netMu.Unlock()
-	if closed {
+	defer s.netMu.Unlock()
+	if s.closed {
 		s.errorf("zktest: the server is closed and cannot be restarted; Stop it instead of Close")
 		return
 	}
-	s.Stop()
+	s.stop()
 	s.zk.Restart(keep)
-	s.netMu.Lock()
-	defer s.netMu.Unlock()
 	s.stopped = false
 	s.reopen()
 	s.wake()

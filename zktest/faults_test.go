@@ -282,3 +282,16 @@ func TestAPartitionOfNobodyKeepsNewClientsAway(t *testing.T) {
 		require.NoError(t, err, "who has a session goes on")
 	})
 }
+
+// Nobody is refused between the end of the old server and the start of the new one: when a client is back would
+// depend on the machine's speed, since it waits for a second then.
+func TestAClientIsBackAtTheInstantOfARestart(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, conn *zk.Conn) {
+		for range 500 {
+			srv.Restart()
+			synctest.Wait()
+			require.Equal(t, zk.StateHasSession, conn.State())
+			time.Sleep(time.Millisecond) // a client that connects ten times at one instant pauses
+		}
+	})
+}

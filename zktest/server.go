@@ -157,9 +157,8 @@ func (s *Server) Dial(network, addr string, _ time.Duration) (net.Conn, error) {
 
 func (s *Server) dial(network string, joined func(id int64)) (net.Conn, error) {
 	s.netMu.Lock()
-	refused := s.stopped || s.refusals > 0
-	s.netMu.Unlock()
-	if refused {
+	defer s.netMu.Unlock()
+	if s.stopped || s.refusals > 0 {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
 	}
 	if err := s.sameBubble(); err != nil {
