@@ -221,6 +221,7 @@ func (v *env) remove(node string) {
 		return
 	}
 	require.NoError(v.t, v.admin.Conn().Delete(v.chroot+node, -1))
+	v.flush() // some recipes look without a sync
 }
 
 // put makes a persistent node by hand, and its parents.
@@ -234,6 +235,7 @@ func (v *env) put(node string, data string) {
 		return
 	}
 	v.adminCreate(v.chroot+node, data)
+	v.flush()
 }
 
 func (v *env) exists(node string) bool {

@@ -262,9 +262,11 @@ func (v *env) quietWires() {
 	}, "requests do not cease")
 }
 
-// flush waits until what the servers have to say has arrived, wherever it can.
+// flush waits until every client's server has what any server has confirmed by now, and what the servers have to say
+// of it has arrived, wherever it can.
 func (v *env) flush() {
 	v.t.Helper()
+	v.catchUp()
 	answered := map[*cableConn]<-chan struct{}{}
 	for _, conn := range v.wires() {
 		answered[conn] = conn.flush()
