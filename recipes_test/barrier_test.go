@@ -98,7 +98,7 @@ func (v *env) broken(b *zkbarrier.Barrier, want bool) {
 		agrees(v, want, func() (bool, error) { return b.Broken(context.Background()) }, "broken")
 		return
 	}
-	v.catchUp()
+	v.flush()
 	got, err := b.Broken(context.Background())
 	require.NoError(v.t, err)
 	require.False(v.t, got, "broken")

@@ -33,7 +33,7 @@ func (v *env) candidate(s *zksync.Session, i int) *zkelection.Election {
 
 func (v *env) leads(e *zkelection.Election, id string) {
 	v.t.Helper()
-	v.catchUp()
+	v.flush()
 	c, err := e.Leader(context.Background())
 	require.NoError(v.t, err)
 	require.Equal(v.t, id, c.ID)
@@ -61,6 +61,7 @@ func TestAcceptance103ExactlyOneLeadsAndThenTheOldestOther(t *testing.T) {
 			}
 			require.NoError(t, l.Unlock())
 		}
+		v.flush()
 		_, err := es[0].Leader(context.Background())
 		require.ErrorIs(t, err, zksync.ErrNoLeader)
 	})

@@ -45,7 +45,9 @@ func TestAcceptance116AGuardedWriteIsRefusedOnceTheNodeIsGone(t *testing.T) {
 		l := v.lock(ms[0])
 		v.remove(l.Path())
 		next := v.lock(ms[1])
-		require.NoError(t, l.Err(), "the lease does not know")
+		if v.virtual { // else the lease's own watch, which comes after half a second, may have told it
+			require.NoError(t, l.Err(), "the lease does not know")
+		}
 		_, err := l.Guard(write("old"))
 		require.ErrorIs(t, err, zksync.ErrLost)
 		require.False(t, zksync.Ambiguous(err))

@@ -36,7 +36,7 @@ func (v *env) passes(a *attempt) {
 
 func (v *env) remaining(l *zkbarrier.Latch, want int) {
 	v.t.Helper()
-	v.catchUp()
+	v.flush()
 	n, err := l.Count(context.Background())
 	require.NoError(v.t, err)
 	require.Equal(v.t, want, n)
@@ -180,7 +180,7 @@ func TestAGateIsOpenUntilItIsSet(t *testing.T) {
 		for range 2 {
 			require.NoError(t, gates[0].Set(context.Background()))
 			require.NoError(t, gates[1].Set(context.Background()), "again")
-			v.catchUp()
+			v.flush()
 			closed, err := gates[2].IsSet(context.Background())
 			require.NoError(t, err)
 			require.True(t, closed)

@@ -37,6 +37,7 @@ func TestATryAtAOnceDoesNotWait(t *testing.T) {
 		v.atOnce(start, "TryDoContext")
 		close(finish)
 		running.Wait()
+		v.flush()
 		for _, o := range os {
 			value, err := o.TryDoContext(context.Background(), never)
 			require.NoError(t, err)

@@ -27,7 +27,7 @@ func (v *env) phasers(n int, opts ...zkbarrier.PhaserOption) []*zkbarrier.Phaser
 // gives calls f and checks what it returns.
 func (v *env) gives(want int, f func(context.Context) (int, error)) {
 	v.t.Helper()
-	v.catchUp()
+	v.flush()
 	n, err := f(context.Background())
 	require.NoError(v.t, err)
 	require.Equal(v.t, want, n)

@@ -34,7 +34,7 @@ func TestAcceptance032ADowngradeKeepsWritersOutAndLetsReadersIn(t *testing.T) {
 			read, err = rw[0].Downgrade(context.Background(), write)
 			require.NoError(t, err)
 			require.NoError(t, zksync.Verify(context.Background(), v.session(), lockPath, read.Token()))
-			v.catchUp()
+			v.flush()
 			list, err := rw[1].Contenders(context.Background())
 			require.NoError(t, err)
 			require.Len(t, list, 1)

@@ -190,6 +190,7 @@ func TestAnAttemptKnowsOfTheResizeOfAnother(t *testing.T) {
 		w := v.sems(2, 2)
 		require.False(t, w[1].TryAcquire(3))
 		require.NoError(t, w[0].Resize(ctx, 4))
+		v.flush()
 		require.True(t, w[1].TryAcquire(3))
 		require.NoError(t, w[0].Resize(ctx, 3))
 		require.False(t, w[0].TryAcquire(1))

@@ -13,7 +13,7 @@ import (
 // verified checks what Verify says of a token.
 func (v *env) verified(want error, s *zksync.Session, path string, token zksync.Token) {
 	v.t.Helper()
-	v.catchUp()
+	v.flush()
 	require.ErrorIs(v.t, zksync.Verify(context.Background(), s, path, token), want)
 }
 

@@ -46,6 +46,7 @@ func TestTheDeadAreReportedAndNotWaitedFor(t *testing.T) {
 
 		// The next round is another one.
 		gs[1].Add(1)
+		v.flush()
 		w := waits(context.Background(), gs[0].WaitContext)
 		v.quiet()
 		require.True(t, w.pending())

@@ -27,7 +27,7 @@ func (v *env) groups(n int) []*zkbarrier.WaitGroup {
 // working checks how many members are not done.
 func (v *env) working(g *zkbarrier.WaitGroup, want int) {
 	v.t.Helper()
-	v.catchUp()
+	v.flush()
 	n, err := g.Count(context.Background())
 	require.NoError(v.t, err)
 	require.Equal(v.t, want, n)
@@ -74,6 +74,7 @@ func TestMembersMayBeAddedWhileOthersWait(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
 		gs := v.groups(3)
 		gs[0].Add(1)
+		v.flush()
 		w := waits(context.Background(), gs[2].WaitContext)
 		v.quiet()
 		for range 3 {
@@ -112,6 +113,7 @@ func TestADoneMayComeFromAnywhere(t *testing.T) {
 		gs := v.groups(4)
 		gs[0].Add(6) // by whoever hands out the work
 		gs[3].Add(1)
+		v.flush()
 		var all sync.WaitGroup
 		for _, g := range gs[1:3] {
 			for range 2 {
