@@ -202,8 +202,8 @@ func TestServersAreReachedOverTLS(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := run(t, append([]string{"ls", "--servers", addr, "--connect-timeout", "2s"}, c.flags...)...)
-			p.failed(exitFailure, addr, "within 2s", c.says)
+			p := run(t, append([]string{"ls", "--servers", addr, "--connect-timeout", "5s"}, c.flags...)...)
+			p.failed(exitFailure, addr, "within 5s", c.says)
 			require.Contains(t, p.stderr.String(), "menagerie: cannot connect to "+addr+": ", "told at once")
 		})
 	}
@@ -216,7 +216,7 @@ func TestServersThatWantACertificateGetOne(t *testing.T) {
 	s := startServer(t)
 	ours := newAuthority(t)
 	addr, id := ours.serveTLS(t, s, true), ours.issue(t, "client")
-	p := run(t, "ls", "--servers", addr, "--tls-ca", ours.file, "--connect-timeout", "2s")
+	p := run(t, "ls", "--servers", addr, "--tls-ca", ours.file, "--connect-timeout", "5s")
 	p.failed(exitFailure, addr, "TLS: ", "certificate required")
 	run(t, "ls", "--servers", addr, "--tls-ca", ours.file, "--tls-cert", id.cert, "--tls-key", id.key).succeeded()
 	startWith(t, []string{tlsEnv + "_CA=" + ours.file, tlsEnv + "_CERT=" + id.cert, tlsEnv + "_KEY=" + id.key},

@@ -15,7 +15,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/zkserver"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -85,17 +84,13 @@ func TestAWaiterWithoutATimeOutlastsAnyOutage(t *testing.T) {
 	holder(t, s, "/a", "--grace", "1ms")
 	w := start(t, "lock", "/a", "--connect-timeout", "1s", "--servers", s.addr, "--", "echo", "ran")
 	s.queued(t, "/a", 2)
-	s.Close()
+	s.Stop()
 	select {
 	case <-w.done:
 		require.Fail(t, "gave up", w.stderr.String())
 	case <-time.After(5 * time.Second): // longer than its --connect-timeout, and than the session of the holder
 	}
-	l, err := net.Listen("tcp", s.addr)
-	require.NoError(t, err)
-	again := zkserver.New(zkserver.Config{Tick: 50 * time.Millisecond, MaxTimeout: time.Minute})
-	go func() { _ = again.Serve(l) }()
-	t.Cleanup(again.Close)
+	s.Restart(false)
 	require.Equal(t, 0, w.wait(), w.stderr.String())
 	require.Equal(t, "ran\n", w.stdout.String())
 }
