@@ -57,10 +57,11 @@ func TestEveryPeerIsMeasuredInEveryScenario(t *testing.T) {
 		require.Positive(t, r.P50)
 		require.GreaterOrEqual(t, r.P99, r.P50)
 	}
-	// What the locks are known to cost when nobody else is there.
-	require.Equal(t, 2.0, rows[0].RequestsPerOp)
-	require.Equal(t, 3.0, rows[1].RequestsPerOp)
-	require.Equal(t, 2.0, rows[2].RequestsPerOp)
+	// What the locks are known to cost when nobody else is there; whoever is kept from running for half a second while
+	// he holds one asks for more.
+	require.InDelta(t, 2.0, rows[0].RequestsPerOp, 0.2)
+	require.InDelta(t, 3.0, rows[1].RequestsPerOp, 0.2)
+	require.InDelta(t, 2.0, rows[2].RequestsPerOp, 0.2)
 	left, _ := srv.Children("/")
 	require.Equal(t, []string{"zookeeper"}, left)
 	require.Empty(t, srv.Sessions())

@@ -96,7 +96,7 @@ func work(ctx context.Context, clients []client, d time.Duration) (sample, error
 
 func loop(ctx context.Context, c client, until time.Time) (sample, error) {
 	var s sample
-	for time.Now().Before(until) && ctx.Err() == nil {
+	for (s.ops == 0 || time.Now().Before(until)) && ctx.Err() == nil { // a rate of none says nothing
 		start := time.Now()
 		if err := c.acquire(ctx); err != nil {
 			return s, fmt.Errorf("acquire: %w", err)
