@@ -69,12 +69,14 @@ func TestASessionThatItsClientHasGivenUpIsNotLeftOver(t *testing.T) {
 				id := s.ID()
 				heal := e.Partition(id)
 				<-l.Done()
+				lives := func() { e.Server(0).CheckEphemerals(t, id, e.Server(0).Sessions()[0].Ephemerals...) }
 				if healed {
-					heal()
+					lives()
+					heal() // its client may end it now
 				} else {
 					time.Sleep(5 * time.Second)
+					lives()
 				}
-				e.Server(0).CheckEphemerals(t, id, e.Server(0).Sessions()[0].Ephemerals...) // it lives
 				tb.finish()
 				require.Empty(t, tb.errors, name)
 			})
