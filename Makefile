@@ -50,22 +50,13 @@ test test-in-process test-ensemble: export JDK_JAVA_OPTIONS ?= -XX:TieredStopAtL
 
 .PHONY: test
 test: compiler zookeeper network ## all tests: in-process, also with the race detector, and beside that on three real servers
-	MENAGERIE_REQUIRE_ENSEMBLE=1 $(MAKE) -j 3 test-in-process test-ensemble
+	MENAGERIE_REQUIRE_ENSEMBLE=1 $(MAKE) -j 2 test-in-process test-ensemble
 
-# What is generated runs in virtual time, so a busy machine does it no harm: it is played both ways at once, two
-# packages of each. The rest waits for real time and comes before it.
 .PHONY: test-in-process
-test-in-process: test-generated-race test-generated ## all tests with the race detector, of the generated programs a part, and all of those without it
-
-.PHONY: test-rest
-test-rest: compiler
+test-in-process: compiler ## all tests with the race detector, of the generated programs a part; then all of those without it
 	$(gotest) -race $(others)
-
-.PHONY: test-generated-race test-generated
-test-generated-race: test-rest
-	$(gotest) -p 2 -race -short $(GENERATED)
-test-generated: test-rest
-	$(gotest) -p 2 -run '$(generated)' $(GENERATED)
+	$(gotest) -race -short $(GENERATED)
+	$(gotest) -run '$(generated)' $(GENERATED)
 
 .PHONY: test-unit
 test-unit: ## the tests that need nothing but Go: no race detector, no ZooKeeper
@@ -111,19 +102,12 @@ bench: zookeeper ## benchmarks, in-process and against one real server
 	bin/ensemble -servers 1 -- bin/menagerie bench
 	bin/ensemble -servers 1 -- $(GO) run ./internal/zkserver/speed
 
+# Elsewhere nothing is run, so what makes programs fast or lets a debugger in is left out.
 .PHONY: lint
-lint: ## formatting, go vet, staticcheck, and whether it compiles elsewhere
+lint: bin/staticcheck ## formatting, go vet, staticcheck, and whether it compiles elsewhere
 	@unformatted=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .) && test -z "$$unformatted" || { echo "gofmt -w needed for:" $$unformatted >&2; exit 1; }
-	$(MAKE) -j 2 vet elsewhere
-
-.PHONY: vet
-vet: bin/staticcheck
 	$(GO) vet ./...
 	bin/staticcheck ./...
-
-# Nothing of this is run, so what makes programs fast or lets a debugger in is left out.
-.PHONY: elsewhere
-elsewhere:
 	GOOS=darwin $(GO) build -gcflags='all=-N -l -dwarf=false' -ldflags=-w ./...
 	GOOS=windows $(GO) build -gcflags='all=-N -l -dwarf=false' -ldflags=-w ./...
 
