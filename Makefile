@@ -102,14 +102,12 @@ bench: zookeeper ## benchmarks, in-process and against one real server
 	bin/ensemble -servers 1 -- bin/menagerie bench
 	bin/ensemble -servers 1 -- $(GO) run ./internal/zkserver/speed
 
-# Elsewhere nothing is run, so what makes programs fast or lets a debugger in is left out.
 .PHONY: lint
-lint: bin/staticcheck ## formatting, go vet, staticcheck, and whether it compiles elsewhere
+lint: bin/staticcheck bin/typecheck ## formatting, go vet, staticcheck, and whether it compiles elsewhere
 	@unformatted=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .) && test -z "$$unformatted" || { echo "gofmt -w needed for:" $$unformatted >&2; exit 1; }
 	$(GO) vet ./...
 	bin/staticcheck ./...
-	GOOS=darwin $(GO) build -gcflags='all=-N -l -dwarf=false' -ldflags=-w ./...
-	GOOS=windows $(GO) build -gcflags='all=-N -l -dwarf=false' -ldflags=-w ./...
+	bin/typecheck darwin windows
 
 # The race detector is linked by the C compiler.
 .PHONY: compiler
@@ -130,4 +128,8 @@ network:
 # Built rather than run by "go tool", which would want the tools in the root module's go.mod.
 bin/staticcheck: tools/go.mod tools/go.sum
 	$(GO) -C tools build -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
+	@touch $@
+
+bin/typecheck: tools/go.mod tools/go.sum tools/typecheck/main.go
+	$(GO) -C tools build -o ../bin/typecheck ./typecheck
 	@touch $@
