@@ -59,9 +59,10 @@ func TestEveryPeerIsMeasuredInEveryScenario(t *testing.T) {
 	}
 	// What the locks are known to cost when nobody else is there; whoever is kept from running for half a second while
 	// he holds one asks for more.
-	require.InDelta(t, 2.0, rows[0].RequestsPerOp, 0.2)
-	require.InDelta(t, 3.0, rows[1].RequestsPerOp, 0.2)
-	require.InDelta(t, 2.0, rows[2].RequestsPerOp, 0.2)
+	for i, least := range []float64{2, 3, 2} {
+		require.GreaterOrEqual(t, rows[i].RequestsPerOp, least)
+		require.LessOrEqual(t, rows[i].RequestsPerOp, least+0.2)
+	}
 	left, _ := srv.Children("/")
 	require.Equal(t, []string{"zookeeper"}, left)
 	require.Empty(t, srv.Sessions())
