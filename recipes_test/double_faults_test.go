@@ -160,16 +160,18 @@ func (v *env) meeting(ms []*member, b blow, story string) {
 	ms[2].do(ms[2].b.Enter)
 	v.aWhile()
 	in := 0
+	var failed []*member // found before the first comes again, because that may open the round for the others
 	for _, m := range ms {
-		if m.came(v, b, story) {
+		switch {
+		case m.came(v, b, story):
 			in++
+		case !m.call.pending():
+			failed = append(failed, m)
 		}
 	}
-	if in == 0 { // whoever failed comes again
-		for _, m := range ms {
-			if !m.call.pending() {
-				m.do(m.b.Enter)
-			}
+	if in == 0 {
+		for _, m := range failed {
+			m.do(m.b.Enter)
 		}
 		v.aWhile()
 	}
