@@ -103,9 +103,10 @@ bench: zookeeper ## benchmarks, in-process and against one real server
 	bin/ensemble -servers 1 -- $(GO) run ./internal/zkserver/speed
 
 .PHONY: lint
-lint: bin/staticcheck bin/typecheck ## formatting, go vet, staticcheck, and whether it compiles elsewhere
+lint: bin/staticcheck bin/typecheck ## formatting, go vet, staticcheck, and the types for macOS and Windows
 	@unformatted=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .) && test -z "$$unformatted" || { echo "gofmt -w needed for:" $$unformatted >&2; exit 1; }
 	$(GO) vet ./...
+	$(GO) -C tools vet ./...
 	bin/staticcheck ./...
 	bin/typecheck darwin windows
 

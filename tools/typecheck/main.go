@@ -1,11 +1,11 @@
-// Command typecheck tells whether the packages below the current directory, and their tests, compile on the operating
-// systems that it is given:
+// Command typecheck checks the types of the packages below the current directory, and of their tests, for each operating
+// system that it is given:
 //
 //	typecheck darwin windows
 //
-// It has their types checked from sources. To compile for another system takes four times as much of the processor's
-// time, because the standard library is compiled for it, too; and "go build" leaves out the tests. What only the compiler
-// finds, such as a function without a body, is not found. It prints what is wrong and ends with 1 then.
+// It prints what is wrong, and then ends with 1. On a new machine "go build" takes four times as much of the processor's
+// time, because it compiles the standard library for that system first; and it leaves out the tests. What only the
+// compiler or the linker finds is not found: a function without a body, or a command without a main function.
 package main
 
 import (
@@ -24,15 +24,18 @@ func main() {
 	for _, goos := range os.Args[1:] {
 		pkgs, err := packages.Load(&packages.Config{
 			Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |
-				packages.NeedDeps | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedSyntax,
+				packages.NeedDeps | packages.NeedTypes,
 			Env:   append(os.Environ(), "GOOS="+goos, "CGO_ENABLED=0"),
 			Tests: true,
 		}, "./...")
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "typecheck: %s: %v\n", goos, err)
 			code = 1
-		} else if n := packages.PrintErrors(pkgs); n > 0 {
-			fmt.Fprintf(os.Stderr, "typecheck: %s: %d errors\n", goos, n)
+		} else if len(pkgs) == 0 {
+			fmt.Fprintf(os.Stderr, "typecheck: %s: no packages below the current directory\n", goos)
+			code = 1
+		} else if packages.PrintErrors(pkgs) > 0 {
+			fmt.Fprintf(os.Stderr, "typecheck: the above is wrong on %s\n", goos)
 			code = 1
 		}
 	}
