@@ -57,11 +57,11 @@ func TestEveryPeerIsMeasuredInEveryScenario(t *testing.T) {
 		require.Positive(t, r.P50)
 		require.GreaterOrEqual(t, r.P99, r.P50)
 	}
-	// What the locks are known to cost when nobody else is there; whoever is kept from running for half a second while
-	// he holds one asks for more.
+	// What each peer's lock costs when nobody else is there. Menagerie's asks once more when it is held for half a
+	// second, which happens if the machine does not let this process run.
 	for i, least := range []float64{2, 3, 2} {
-		require.GreaterOrEqual(t, rows[i].RequestsPerOp, least)
-		require.LessOrEqual(t, rows[i].RequestsPerOp, least+0.2)
+		require.GreaterOrEqual(t, rows[i].RequestsPerOp, least, rows[i].Peer)
+		require.LessOrEqual(t, rows[i].RequestsPerOp, least+0.2, rows[i].Peer)
 	}
 	left, _ := srv.Children("/")
 	require.Equal(t, []string{"zookeeper"}, left)
