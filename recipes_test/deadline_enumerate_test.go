@@ -189,6 +189,7 @@ func (c bounded) endsInTime(t *testing.T, v *env, what string, k int) {
 		t.Errorf("took %v", took)
 	}
 	remove()
+	v.quiet() // a request that p was asked about before that may be striking still
 	close(p.gate)
 	if p.undo != nil {
 		p.undo()

@@ -188,7 +188,7 @@ func TestAResultThatOthersHaveIsForNobodyWhoAsksWhereItCameFrom(t *testing.T) {
 		})
 		close(g.finish)
 		v.gets(waiter, "old", true)
-		require.False(t, closed(first.done))
+		require.False(t, isClosed(first.done))
 		time.Sleep(100 * time.Millisecond)
 		late := asks(context.Background(), f, says("new"))
 		time.Sleep(100 * time.Millisecond)
@@ -196,13 +196,4 @@ func TestAResultThatOthersHaveIsForNobodyWhoAsksWhereItCameFrom(t *testing.T) {
 		v.gets(first, "old", true)
 		v.gets(late, "new", false)
 	})
-}
-
-func closed(done <-chan struct{}) bool {
-	select {
-	case <-done:
-		return true
-	default:
-		return false
-	}
 }

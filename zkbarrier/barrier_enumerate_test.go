@@ -144,9 +144,11 @@ func (sc *scene) play(t testing.TB, name string, gap time.Duration) {
 	time.Sleep(time.Minute)
 	synctest.Wait()
 	sc.book.check(name)
-	for i, b := range sc.bs {
-		if _, err := sc.book.result(calls[i]); err != nil && sc.book.pending() > 0 {
-			calls = append(calls, sc.book.start(context.Background(), b))
+	if sc.book.pending() > 0 { // asked once: the first to come again may let the others go
+		for i, b := range sc.bs {
+			if _, err := sc.book.result(calls[i]); err != nil {
+				calls = append(calls, sc.book.start(context.Background(), b))
+			}
 		}
 	}
 	time.Sleep(20 * time.Second)
