@@ -14,12 +14,15 @@ import (
 
 // goroutines counts those of the bubble, or of the process in real time. runtime.NumGoroutine counts one of
 // the runtime's own as well while it runs a finalizer.
+//
+// Call quiet before the first count: a session that has just begun, as the administrator's, may be of use before the
+// last of its goroutines has been started.
 func (v *env) goroutines() (n int, stacks string) {
-	if !v.virtual {
-		return runtime.NumGoroutine(), ""
-	}
 	all := make([]byte, 4<<20)
 	stacks = string(all[:runtime.Stack(all, true)])
+	if !v.virtual {
+		return runtime.NumGoroutine(), stacks
+	}
 	return strings.Count(stacks, ", synctest bubble "), stacks
 }
 
@@ -27,6 +30,12 @@ func (v *env) goroutines() (n int, stacks string) {
 func (v *env) goroutinesBack(before int) {
 	v.t.Helper()
 	if !v.virtual {
+		defer func() {
+			if v.t.Failed() {
+				n, stacks := v.goroutines()
+				v.t.Logf("%d now:\n%s", n, stacks)
+			}
+		}()
 		v.eventually(func() bool { return runtime.NumGoroutine() <= before }, "goroutines are left over, %d before", before)
 		return
 	}

@@ -162,6 +162,7 @@ func TestAcceptance110NoGoroutineRemainsAfterClose(t *testing.T) {
 	for name, fault := range faultsBeforeClose {
 		t.Run(name, func(t *testing.T) {
 			eachAlone(t, func(t *testing.T, v *env) {
+				v.quiet()
 				before, _ := v.goroutines()
 				s := v.session()
 				m := zksync.NewMutex(s, lockPath)
