@@ -12,11 +12,10 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// goroutines counts those of the bubble, or of the process in real time. runtime.NumGoroutine counts one of
-// the runtime's own as well while it runs a finalizer.
+// goroutines counts those of the bubble, or of the process in real time. In real time the stacks are of a moment before.
 //
-// Call quiet before the first count: a session that has just begun, as the administrator's, may be of use before the
-// last of its goroutines has been started.
+// Call quiet before the first count: a session that has just begun, such as the administrator's, answers before it has
+// started its heartbeat.
 func (v *env) goroutines() (n int, stacks string) {
 	all := make([]byte, 4<<20)
 	stacks = string(all[:runtime.Stack(all, true)])

@@ -23,7 +23,7 @@ type Server struct {
 	id     int
 	addr   string
 	ask    func(ctx context.Context, addr, word string) (string, error) // a four-letter word
-	secure string
+	secure string                                                       // the address for TLS, empty without
 	dir    string
 	in     installation
 	heapMB int
@@ -36,11 +36,15 @@ type Server struct {
 }
 
 func newServer(id int, dir string, cfg Config, in installation, p *parent, ports []int) *Server {
+	secure := ""
+	if cfg.TLS != nil {
+		secure = net.JoinHostPort(cfg.host(id), strconv.Itoa(securePort(ports, id)))
+	}
 	return &Server{
 		id:     id,
 		addr:   net.JoinHostPort(cfg.host(id), strconv.Itoa(clientPort(ports, id))),
 		ask:    ask,
-		secure: net.JoinHostPort(cfg.host(id), strconv.Itoa(securePort(ports, id))),
+		secure: secure,
 		dir:    dir,
 		in:     in,
 		heapMB: cfg.HeapMB,
@@ -66,7 +70,7 @@ func (s *Server) logFile() string    { return filepath.Join(s.dir, "log") }
 // Addr returns the address for clients, host:port. It never changes.
 func (s *Server) Addr() string { return s.addr }
 
-// SecureAddr returns the address for clients that speak TLS, where [Config] has that.
+// SecureAddr returns the address for clients that speak TLS, empty where [Config] does not have that.
 func (s *Server) SecureAddr() string { return s.secure }
 
 // Pid returns the process id of the running server, 0 if it is not running.
@@ -220,11 +224,13 @@ func (s *Server) look(ctx context.Context, keepTrying bool) (serving bool, err e
 }
 
 // serves tells whether the server answers, and that it is this one: when another process took the
-// port, that may well be a ZooKeeper too.
+// port, that may well be a ZooKeeper too. The port for TLS opens after the other one; until then the server says
+// that it is -1.
 func (s *Server) serves(ctx context.Context) bool {
 	if _, err := s.probe(ctx); err != nil {
 		return false
 	}
 	conf, err := s.pairs(ctx, "conf", "=")
-	return err == nil && strings.HasPrefix(conf["dataDir"], filepath.ToSlash(s.dataDir()))
+	return err == nil && strings.HasPrefix(conf["dataDir"], filepath.ToSlash(s.dataDir())) &&
+		(s.secure == "" || strings.HasSuffix(s.secure, ":"+conf["secureClientPort"]))
 }
