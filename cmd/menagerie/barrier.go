@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -113,7 +114,7 @@ func (a *app) runBarrier(ctx context.Context, o barrierOptions) error {
 		case errors.Is(err, zksync.ErrBroken):
 			return failure("somebody gave up at %s on %s before all %d had come", o.path, a.target(), o.parties)
 		case err != nil && w.ctx.Err() != nil:
-			tellOthers(w.s, b)
+			tellOthers(w, b)
 			return err
 		case err != nil:
 			return err
@@ -131,9 +132,13 @@ func (a *app) runBarrier(ctx context.Context, o barrierOptions) error {
 	})
 }
 
-// tellOthers breaks the meeting for whoever waits and begins a new one. When the servers
-// do not answer now, the others are not told, and wait as long as they were going to.
-func tellOthers(s *zksync.Session, b *zkbarrier.Barrier) {
+// tellOthers breaks the meeting for whoever waits and begins a new one. When no server answers soon, the
+// others are not told, and wait as long as they were going to.
+func tellOthers(w *vigil, b *zkbarrier.Barrier) {
+	soon := time.Second // the servers may be far away, or busy
+	if errors.Is(context.Cause(w.ctx), errNotInTime) {
+		soon = 400 * time.Millisecond // half a second after --wait the process has ended
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
 	told := make(chan struct{})
@@ -141,7 +146,7 @@ func tellOthers(s *zksync.Session, b *zkbarrier.Barrier) {
 		defer close(told)
 		_ = b.Reset(ctx)
 	}()
-	if !answered(s) {
+	if !answered(w.s, soon) {
 		cancel()
 	}
 	<-told

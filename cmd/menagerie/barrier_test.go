@@ -91,6 +91,21 @@ func TestAnInterruptedPartyEndsTheMeetingForAllAndTheNextOneWorks(t *testing.T) 
 	requireMeeting(t, s)
 }
 
+func TestAnInterruptedPartyTellsTheOthersOverASlowLink(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	leaves := start(t, "barrier", "/b", "--parties", "3", "--servers", s.addr)
+	s.waiting(t, "/b", 1)
+	for _, session := range s.Sessions() {
+		s.SetDelay(session.ID, 0, 300*time.Millisecond)
+	}
+	stays := start(t, "barrier", "/b", "--parties", "3", "--servers", s.addr)
+	s.waiting(t, "/b", 2)
+	leaves.signal(syscall.SIGINT)
+	leaves.failed(130, "/b", "interrupted")
+	stays.failed(exitFailure, "/b", "gave up")
+}
+
 // requireMeeting has three meet at /b.
 func requireMeeting(t *testing.T, s *server) {
 	t.Helper()

@@ -46,9 +46,9 @@ func heldNow(s *zksync.Session, path string, limit time.Duration) (text string) 
 	return text
 }
 
-// answered reports whether a server answers at once.
-func answered(s *zksync.Session) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), sightLimit)
+// answered reports whether a server answers within limit.
+func answered(s *zksync.Session, limit time.Duration) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	return looking(ctx, s, func(ctx context.Context, l *look) error {
 		_, _, err := l.epoch.Exists(ctx, "/")
