@@ -106,6 +106,17 @@ func TestAnInterruptedPartyTellsTheOthersOverASlowLink(t *testing.T) {
 	stays.failed(exitFailure, "/b", "gave up")
 }
 
+func TestAnInterruptedPartyEndsThoughTheServersAreSilent(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	p := start(t, "barrier", "/b", "--parties", "3", "--servers", s.addr)
+	s.waiting(t, "/b", 1)
+	s.Freeze()
+	defer s.Thaw()
+	p.signal(syscall.SIGINT)
+	p.failed(130, "/b", "interrupted")
+}
+
 // requireMeeting has three meet at /b.
 func requireMeeting(t *testing.T, s *server) {
 	t.Helper()

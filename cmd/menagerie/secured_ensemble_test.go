@@ -26,7 +26,8 @@ func TestARealServerIsReachedOverTLSAndWithCredentials(t *testing.T) {
 			flags = append(flags[:len(flags):len(flags)], "--tls-cert", client.cert, "--tls-key", client.key)
 		}
 		// A server that has just started takes seconds for its first handshake, and the command may say so.
-		require.Zero(t, run(t, append([]string{"ls"}, flags...)...).wait())
+		first := run(t, append([]string{"ls"}, flags...)...)
+		require.Zero(t, first.wait(), first.stderr.String())
 		if mutual {
 			// The certificate is a credential, too.
 			run(t, append(append([]string{"lock"}, flags...), "/mine", "--acl", "creator", "--", "true")...).succeeded()
