@@ -23,7 +23,7 @@ type Server struct {
 	id     int
 	addr   string
 	ask    func(ctx context.Context, addr, word string) (string, error) // a four-letter word
-	secure string                                                       // the address for TLS, empty without
+	secure string
 	dir    string
 	in     installation
 	heapMB int
