@@ -82,7 +82,7 @@ func TestACallThatMeetsCloseFailsWithErrClosedAndNothingElse(t *testing.T) {
 		start := time.Now()
 		go func() { closed <- s.Close() }()
 		err := <-ended
-		v.within(start, 50*time.Millisecond, "ending the call, with an entry that is in doubt") // enter.Grace
+		v.within(start, 50*time.Millisecond, "ending the call, with an entry that is in doubt") // node.Grace
 		heal()
 		require.ErrorIs(t, err, zksync.ErrClosed)
 		require.NotErrorIs(t, err, context.Canceled)

@@ -32,7 +32,7 @@ type ledger struct {
 	mu      sync.Mutex
 	clock   int
 	calls   []*entry
-	nodes   map[string]*node // of parties, by path
+	nodes   map[string]*crossing // of parties, by path
 	ends    map[int64]*end
 	resets  []int // when the barrier was whole again
 	unread  []int64
@@ -54,7 +54,7 @@ type entry struct {
 	epochs     [2]int64 // numbers its session, when it began and when it ended
 }
 
-type node struct {
+type crossing struct {
 	generation int64
 	arrival
 	created, deleted int
@@ -80,7 +80,7 @@ type actionRun struct {
 }
 
 func newLedger(t testing.TB, srv *zktest.Server, b *Barrier) *ledger {
-	l := &ledger{t: t, srv: srv, n: b.parties, b: b, nodes: map[string]*node{}, ends: map[int64]*end{}}
+	l := &ledger{t: t, srv: srv, n: b.parties, b: b, nodes: map[string]*crossing{}, ends: map[int64]*end{}}
 	srv.OnCommit(l.commit)
 	return l
 }
@@ -104,7 +104,7 @@ func (l *ledger) commit(txn zktest.Txn) {
 		case isParty && c.Kind == zktest.Created:
 			_, of, _ := strings.Cut(path.Base(path.Dir(c.Path)), "-")
 			g, _ := strconv.ParseInt(of, 10, 64)
-			l.nodes[c.Path] = &node{generation: g, arrival: a, created: now}
+			l.nodes[c.Path] = &crossing{generation: g, arrival: a, created: now}
 		case isParty && c.Kind == zktest.Deleted:
 			l.nodes[c.Path].deleted = now
 		case isParty && c.Kind == zktest.DataChanged:
@@ -206,13 +206,13 @@ func (l *ledger) read(name string) {
 func (l *ledger) checkPassed(name string, g int64, e *end) {
 	l.t.Helper()
 	require.Len(l.t, e.Passed, l.n, name)
-	var came []*node
+	var came []*crossing
 	for _, n := range l.nodes {
 		if n.generation == g {
 			came = append(came, n)
 		}
 	}
-	slices.SortFunc(came, func(a, b *node) int { return a.seq - b.seq })
+	slices.SortFunc(came, func(a, b *crossing) int { return a.seq - b.seq })
 	var first []string
 	there := map[string]bool{}
 	for _, n := range came {
@@ -253,7 +253,7 @@ func (l *ledger) checkPassed(name string, g int64, e *end) {
 	}
 }
 
-// there reports whether all of the attempts had a node at a certain time. mu is held.
+// there reports whether all of the attempts had a crossing at a certain time. mu is held.
 func (l *ledger) there(g int64, at int, attempts []string) bool {
 	return !slices.ContainsFunc(attempts, func(a string) bool {
 		for _, n := range l.nodes {

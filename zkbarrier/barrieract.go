@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -125,7 +125,7 @@ func (c *barrierCall) whileOpen(parent context.Context, e *zkconn.Epoch, f func(
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		if enter.Sleep(ctx, e, c.b.guardPause(e)) == nil && c.sawTheEnd(ctx, e) {
+		if node.Sleep(ctx, e, c.b.guardPause(e)) == nil && c.sawTheEnd(ctx, e) {
 			cancel(zksync.ErrBroken)
 		}
 	}()

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -31,7 +31,7 @@ func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error)
 	}
 	c.st = st
 	dir := c.b.dir(st.Generation)
-	n, err := enter.Make(ctx, e, enter.Spec{
+	n, err := node.Make(ctx, e, node.Spec{
 		Dir: dir, ACL: c.b.door.ACL(), Flags: zk.FlagEphemeral | zk.FlagSequence, Plain: &c.b.plain,
 		Name: func(uuid string) string { return arrivalPrefix(uuid, c.attempt) },
 		Data: c.b.door.Owner, Twins: !c.b.tolerant, // a gap in the numbers is a death
@@ -43,12 +43,12 @@ func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error)
 			}
 		},
 	})
-	var refused *enter.Refused
+	var refused *node.Refused
 	if errors.As(err, &refused) {
 		return c.refused(ctx, e, refused)
 	}
 	switch {
-	case errors.Is(err, enter.ErrGone):
+	case errors.Is(err, node.ErrGone):
 		return c.vanish, nil // on an adopted connection others may be quicker than the look at the own node
 	case err != nil:
 		return nil, err
@@ -57,7 +57,7 @@ func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error)
 }
 
 // refused is an arrival in a generation that has ended, for all that is known.
-func (c *barrierCall) refused(ctx context.Context, e *zkconn.Epoch, r *enter.Refused) (step, error) {
+func (c *barrierCall) refused(ctx context.Context, e *zkconn.Epoch, r *node.Refused) (step, error) {
 	if c.tries > 1 { // an earlier one may have been counted
 		f, place, _, err := c.b.fate(ctx, e, c.st, c.attempt)
 		switch {
@@ -89,7 +89,7 @@ func (c *barrierCall) refused(ctx context.Context, e *zkconn.Epoch, r *enter.Ref
 }
 
 // arrived decides by the directory's Stat, as of the arrival, whether all are there.
-func (c *barrierCall) arrived(n *enter.Node) (step, error) {
+func (c *barrierCall) arrived(n *node.Node) (step, error) {
 	a, ok := parseArrival(n.Name)
 	if !ok {
 		return nil, fmt.Errorf("the servers made node %q, which is not what was asked for", n.Name)

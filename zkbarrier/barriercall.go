@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -16,11 +16,11 @@ type barrierCall struct {
 	b       *Barrier
 	attempt string
 
-	pace  enter.Pace   // of attempts to arrive, and to break the generation
+	pace  node.Pace    // of attempts to arrive, and to break the generation
 	st    barrierState // of the generation in which it is, or tries to be
 	tries int          // arrivals in that generation that may have been made, in any session
 	died  bool         // some of them in a session that is over
-	node  *enter.Node  // nil until one is known, in the current session
+	node  *node.Node   // nil until one is known, in the current session
 	seq   int
 
 	extra   bool      // others were enough: it waits for the next generation
@@ -41,7 +41,7 @@ type barrierCall struct {
 type step func(context.Context, *zkconn.Epoch) (step, error)
 
 func newBarrierCall(b *Barrier) *barrierCall {
-	return &barrierCall{b: b, attempt: newAttempt(), pace: enter.Pace{Free: 2}}
+	return &barrierCall{b: b, attempt: newAttempt(), pace: node.Pace{Free: 2}}
 }
 
 // finish ends the call with a result that is the generation's, and not an error of the way.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -23,10 +23,10 @@ type arrival struct {
 // attemptSize is that of an attempt's name: enough that two never are the same.
 const attemptSize = 16
 
-func newAttempt() string { return strings.ReplaceAll(enter.NewUUID(), "-", "")[:attemptSize] }
+func newAttempt() string { return strings.ReplaceAll(node.NewUUID(), "-", "")[:attemptSize] }
 
 func arrivalPrefix(uuid, attempt string) string {
-	return enter.Prefix(uuid) + "-party-" + attempt + "-"
+	return node.Prefix(uuid) + "-party-" + attempt + "-"
 }
 
 func parseArrival(name string) (a arrival, ok bool) {

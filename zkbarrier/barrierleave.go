@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -66,7 +66,7 @@ func (c *barrierCall) giveUp(ctx context.Context, e *zkconn.Epoch) int {
 
 // ruin breaks the generation, unless it has ended.
 func (c *barrierCall) ruin(ctx context.Context, e *zkconn.Epoch) int {
-	for pace := (enter.Pace{Free: 1}); ; {
+	for pace := (node.Pace{Free: 1}); ; {
 		err := c.b.breakUp(ctx, e, c.st)
 		if err == nil || !outdated(err) && !errors.Is(err, zk.ErrNodeExists) {
 			return c.clear(ctx, e)
@@ -121,5 +121,5 @@ func (c *barrierCall) sweep(ctx context.Context, e *zkconn.Epoch) {
 
 // reap has the party's node removed, and its twin if a request that was applied twice made one.
 func (c *barrierCall) reap(e *zkconn.Epoch) <-chan struct{} {
-	return e.Reap(zkconn.Litter{Dir: c.b.dir(c.st.Generation), Prefix: enter.Prefix(c.node.UUID)})
+	return e.Reap(zkconn.Litter{Dir: c.b.dir(c.st.Generation), Prefix: node.Prefix(c.node.UUID)})
 }

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -141,7 +141,7 @@ func (b *Barrier) found(ctx context.Context, e *zkconn.Epoch) error {
 	case errors.Is(err, zk.ErrNodeExists):
 		return synced(ctx, e, b.base()) // this server has to hear of it
 	case errors.Is(err, zk.ErrNoNode):
-		return enter.MakeDir(ctx, e, parentOf(b.base()), b.door.ACL())
+		return node.MakeDir(ctx, e, parentOf(b.base()), b.door.ACL())
 	}
 	return err
 }

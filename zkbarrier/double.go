@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/go-menagerie/menagerie/internal/door"
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -129,7 +129,7 @@ func (b *DoubleBarrier) Leave(ctx context.Context) error {
 		return b.leave(ctx, e, s)
 	})
 	if !s.left { // ctx ended first
-		enter.Settle(s.epoch, s.epoch.Reap(zkconn.Litter{Dir: b.parties(), Node: s.node}), enter.Grace)
+		node.Settle(s.epoch, s.epoch.Reap(zkconn.Litter{Dir: b.parties(), Node: s.node}), node.Grace)
 		s.left = true
 	}
 	s.forget()

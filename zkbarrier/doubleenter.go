@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -38,8 +38,8 @@ func (b *DoubleBarrier) withdraw(s *seat) {
 		return
 	}
 	done := s.epoch.Reap(zkconn.Litter{Dir: b.parties(), Node: s.node})
-	if s.round != 0 { // else enter.Make has waited already
-		enter.Settle(s.epoch, done, enter.Grace)
+	if s.round != 0 { // else node.Make has waited already
+		node.Settle(s.epoch, done, node.Grace)
 	}
 	select {
 	case <-done:
@@ -56,7 +56,7 @@ var errWithout = fmt.Errorf("%w: the round went on without this party", zksync.E
 func (b *DoubleBarrier) sit(ctx context.Context, e *zkconn.Epoch, s *seat) error {
 	for rest := rest(0); ; {
 		err := b.arrive(ctx, e, s)
-		var full *enter.Refused
+		var full *node.Refused
 		switch {
 		case s.before != 0 && (errors.As(err, &full) || err == nil && (s.round != s.before || s.count > b.n)):
 			return errWithout
@@ -78,14 +78,14 @@ func (b *DoubleBarrier) sit(ctx context.Context, e *zkconn.Epoch, s *seat) error
 	}
 }
 
-// arrive makes the party's node while a round gathers, else it fails with *enter.Refused. The
+// arrive makes the party's node while a round gathers, else it fails with *node.Refused. The
 // node has no sequence number: a request that arrives twice must not count as two parties.
 func (b *DoubleBarrier) arrive(ctx context.Context, e *zkconn.Epoch, s *seat) error {
 	s.epoch, s.round, s.since, s.left, s.dead = e, 0, e.Seen(), false, false
-	n, err := enter.Make(ctx, e, enter.Spec{
+	n, err := node.Make(ctx, e, node.Spec{
 		Dir: b.parties(), ACL: b.door.ACL(), Flags: zk.FlagEphemeral, Plain: &b.plain, Data: b.door.Owner,
 		Name: func(uuid string) string {
-			name := enter.Prefix(uuid) + "-party"
+			name := node.Prefix(uuid) + "-party"
 			s.node = b.parties() + "/" + name
 			return name
 		},
@@ -95,7 +95,7 @@ func (b *DoubleBarrier) arrive(ctx context.Context, e *zkconn.Epoch, s *seat) er
 	case errors.Is(err, zk.ErrNodeExists): // by this very request, which arrived twice
 		return b.look(ctx, e, s)
 	case err != nil:
-		if errors.As(err, new(*enter.Refused)) {
+		if errors.As(err, new(*node.Refused)) {
 			s.node = ""
 		}
 		return err
@@ -213,7 +213,7 @@ func (b *DoubleBarrier) outside(ctx context.Context, e *zkconn.Epoch) error {
 		start := time.Now()
 		err = untilGone(ctx, e, b.opened(last), func() error { return b.overIfEmpty(ctx, e, last) })
 		if err == nil && time.Since(start) < pause {
-			err = enter.Sleep(ctx, e, pause)
+			err = node.Sleep(ctx, e, pause)
 		}
 		if err != nil {
 			return err

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -74,7 +74,7 @@ func (b *DoubleBarrier) learn(ctx context.Context, e *zkconn.Epoch) (dir *zk.Sta
 		if err != nil || gathering || there {
 			return dir, !gathering, err
 		}
-		if err := enter.MakeDir(ctx, e, b.parties(), b.door.ACL()); err != nil {
+		if err := node.MakeDir(ctx, e, b.parties(), b.door.ACL()); err != nil {
 			return nil, false, err
 		}
 		if err := pace.Rest(ctx, e); err != nil {
@@ -98,7 +98,7 @@ func (b *DoubleBarrier) found(ctx context.Context, e *zkconn.Epoch) (made bool, 
 	case errors.Is(err, zk.ErrNodeExists):
 		return false, synced(ctx, e, b.base()) // this server has to hear of it
 	case errors.Is(err, zk.ErrNoNode):
-		return false, enter.MakeDir(ctx, e, parentOf(b.base()), b.door.ACL())
+		return false, node.MakeDir(ctx, e, parentOf(b.base()), b.door.ACL())
 	}
 	return err == nil, err
 }

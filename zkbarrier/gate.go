@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/go-menagerie/menagerie/internal/door"
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -45,7 +45,7 @@ func (g *Gate) Set(ctx context.Context) error {
 			case errors.Is(err, zk.ErrNodeExists):
 				return nil
 			case errors.Is(err, zk.ErrNoNode):
-				if err := enter.MakeDir(ctx, e, g.door.Full(g.path), g.door.ACL()); err != nil {
+				if err := node.MakeDir(ctx, e, g.door.Full(g.path), g.door.ACL()); err != nil {
 					return err
 				}
 				return errAgain

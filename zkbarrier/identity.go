@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -23,14 +23,14 @@ func mark(node, id string) string { return node + "/" + id }
 
 // putMark marks whatever node is there by that name, and returns the id of the mark. The error is zk.ErrNoNode
 // if there is none. The mark ends with the session.
-func putMark(ctx context.Context, e *zkconn.Epoch, node string, acl []zk.ACL) (id string, err error) {
+func putMark(ctx context.Context, e *zkconn.Epoch, path string, acl []zk.ACL) (id string, err error) {
 	err = insist(ctx, e, func() error {
-		id = enter.NewUUID() // a new one for each request: one that got no answer may yet mark a later node
-		call := e.StartMulti(&zk.CreateRequest{Path: mark(node, id), Acl: acl, Flags: zk.FlagEphemeral})
+		id = node.NewUUID() // a new one for each request: one that got no answer may yet mark a later node
+		call := e.StartMulti(&zk.CreateRequest{Path: mark(path, id), Acl: acl, Flags: zk.FlagEphemeral})
 		_, err := call.Wait(ctx, e)
 		if !isAnswered(call) || zkconn.Unknown(err) {
-			e.Doubt(node, id, e.Connection())
-			e.Reap(zkconn.Litter{Dir: node, Prefix: id, Pending: call.Done(), Outcome: func() (string, bool) {
+			e.Doubt(path, id, e.Connection())
+			e.Reap(zkconn.Litter{Dir: path, Prefix: id, Pending: call.Done(), Outcome: func() (string, bool) {
 				_, err := call.Result()
 				return "", err == nil || zkconn.Unknown(err)
 			}})
@@ -45,21 +45,21 @@ func putMark(ctx context.Context, e *zkconn.Epoch, node string, acl []zk.ACL) (i
 
 // deleteMarked deletes the node that has this mark, with the marks of others. It succeeds also if that node has
 // gone meanwhile. If it fails, the mark is removed.
-func deleteMarked(ctx context.Context, e *zkconn.Epoch, node, id string) error {
+func deleteMarked(ctx context.Context, e *zkconn.Epoch, path, id string) error {
 	others := []string(nil)
 	err := insist(ctx, e, func() error {
-		ops := []any{&zk.DeleteRequest{Path: mark(node, id), Version: -1}}
+		ops := []any{&zk.DeleteRequest{Path: mark(path, id), Version: -1}}
 		for _, o := range others {
-			ops = append(ops, &zk.DeleteRequest{Path: mark(node, o), Version: -1})
+			ops = append(ops, &zk.DeleteRequest{Path: mark(path, o), Version: -1})
 		}
-		_, err := e.StartMulti(append(ops, &zk.DeleteRequest{Path: node, Version: -1})...).Wait(ctx, e)
+		_, err := e.StartMulti(append(ops, &zk.DeleteRequest{Path: path, Version: -1})...).Wait(ctx, e)
 		switch {
 		case refusedAt(err, 0, zk.ErrNoNode):
 			return nil
 		case !isConflict(err):
 			return err
 		}
-		names, _, err := e.Children(ctx, node) // somebody else deletes it, too, or has given that up
+		names, _, err := e.Children(ctx, path) // somebody else deletes it, too, or has given that up
 		if err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return err
 		}
@@ -72,7 +72,7 @@ func deleteMarked(ctx context.Context, e *zkconn.Epoch, node, id string) error {
 		return errAgain
 	})
 	if err != nil {
-		enter.Settle(e, e.Reap(zkconn.Litter{Dir: node, Node: mark(node, id)}), enter.Grace)
+		node.Settle(e, e.Reap(zkconn.Litter{Dir: path, Node: mark(path, id)}), node.Grace)
 	}
 	return err
 }

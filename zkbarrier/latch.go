@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/go-menagerie/menagerie/internal/door"
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -97,7 +97,7 @@ func (l *Latch) wait(ctx context.Context, e *zkconn.Epoch, begun **latchView) er
 	if err := l.begin(ctx, e, begun); err != nil {
 		return err
 	}
-	for pace := (enter.Pace{}); ; {
+	for pace := (node.Pace{}); ; {
 		v := l.known()
 		if *begun != nil {
 			v = **begun

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -20,7 +20,7 @@ type tally struct {
 	asked   latchView // of that request: others may have made newer views known since
 }
 
-func newTally() *tally { return &tally{name: enter.Prefix(enter.NewUUID()) + "-count"} }
+func newTally() *tally { return &tally{name: node.Prefix(node.NewUUID()) + "-count"} }
 
 // errNotClosed means that what is known of the latch is outdated: it is open, or was reset.
 var errNotClosed = errors.New("not closed")
@@ -77,15 +77,15 @@ func (l *Latch) settle(ctx context.Context, e *zkconn.Epoch, v latchView, t *tal
 
 // count makes the node of the event and returns how many there are, while the latch is closed.
 func (l *Latch) count(ctx context.Context, e *zkconn.Epoch, v latchView, t *tally) (int, error) {
-	node := l.counts(v.generation) + "/" + t.name
+	path := l.counts(v.generation) + "/" + t.name
 	for rest := rest(0); ; {
-		res, err := l.ask(ctx, e, v, t, node)
+		res, err := l.ask(ctx, e, v, t, path)
 		switch {
 		case err == nil && len(res) > 2 && res[2].Stat != nil && e.Ordered():
 			t.counted, t.asked = true, v
 			return int(res[2].Stat.NumChildren), nil
 		case err == nil, refusedAt(err, 1, zk.ErrNodeExists):
-			mine, err := l.mine(ctx, e, node)
+			mine, err := l.mine(ctx, e, path)
 			if err != nil {
 				return 0, err
 			}
@@ -96,7 +96,7 @@ func (l *Latch) count(ctx context.Context, e *zkconn.Epoch, v latchView, t *tall
 		case refusedAt(err, 0, zk.ErrNoNode):
 			return 0, errNotClosed
 		case refusedAt(err, 1, zk.ErrNoNode): // removed by hand
-			if err := enter.MakeDir(ctx, e, l.counts(v.generation), l.door.ACL()); err != nil {
+			if err := node.MakeDir(ctx, e, l.counts(v.generation), l.door.ACL()); err != nil {
 				return 0, err
 			}
 		case refusedAt(err, 2, zk.ErrNoAuth) && !l.plain.Swap(true):

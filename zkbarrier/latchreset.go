@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -24,7 +24,7 @@ func (l *Latch) Reset(ctx context.Context) error {
 		if err := synced(ctx, e, l.base()); err != nil {
 			return err
 		}
-		for pace := (enter.Pace{}); ; {
+		for pace := (node.Pace{}); ; {
 			st, err := l.learn(ctx, e)
 			if err != nil {
 				return err

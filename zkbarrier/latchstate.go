@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -110,7 +110,7 @@ func (l *Latch) found(ctx context.Context, e *zkconn.Epoch) error {
 	case errors.Is(err, zk.ErrNodeExists):
 		return synced(ctx, e, l.base()) // this server has to hear of it
 	case errors.Is(err, zk.ErrNoNode):
-		return enter.MakeDir(ctx, e, parentOf(l.base()), l.door.ACL())
+		return node.MakeDir(ctx, e, parentOf(l.base()), l.door.ACL())
 	}
 	return err
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -17,7 +17,7 @@ import (
 //
 // That happens in a goroutine that does not end with ctx: once it is claimed it is to be done.
 func (p *Phaser) act(ctx context.Context, e *zkconn.Epoch, phase int, begun bool) (next *turn, err error) {
-	a := &action{p: p, e: e, phase: phase, id: enter.NewUUID(), out: make(chan outcome, 1), left: make(chan struct{})}
+	a := &action{p: p, e: e, phase: phase, id: node.NewUUID(), out: make(chan outcome, 1), left: make(chan struct{})}
 	defer close(a.left)
 	if !p.door.Spawn(func() { a.run(context.WithoutCancel(ctx), begun) }) {
 		return nil, zksync.ErrClosed
@@ -161,7 +161,7 @@ func (a *action) claim(ctx context.Context, begun bool) (registered int, ours bo
 	ops = append(ops, &zk.CreateRequest{Path: p.claim(), Data: []byte(a.id), Acl: p.door.ACL(), Flags: zk.FlagEphemeral},
 		&zk.SetDataRequest{Path: p.base(), Data: p.encode(turn{phase: a.phase}), Version: version},
 		&zk.SetDataRequest{Path: next, Version: -1})
-	for pace := (enter.Pace{}); ; {
+	for pace := (node.Pace{}); ; {
 		if err := e.Await(ctx); err != nil {
 			return 0, false, err
 		}

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -65,7 +65,7 @@ func (p *Phaser) turnTo(ctx context.Context, e *zkconn.Epoch, to turn, ops ...an
 		ops = append(ops, &zk.CreateRequest{Path: p.wait(to.phase), Acl: p.door.ACL()},
 			&zk.CreateRequest{Path: p.arrivals(after(to.phase)), Acl: p.door.ACL()})
 	}
-	for pace := (enter.Pace{}); ; {
+	for pace := (node.Pace{}); ; {
 		if err := e.Await(ctx); err != nil {
 			return nil, err
 		}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -70,7 +70,7 @@ func (r *rest) take(ctx context.Context, e *zkconn.Epoch) error {
 	if d == 0 {
 		return nil
 	}
-	return enter.Sleep(ctx, e, jittered(d))
+	return node.Sleep(ctx, e, jittered(d))
 }
 
 // refreshed waits, after a refusal in a phase, until this server knows of what the refusal was
@@ -91,7 +91,7 @@ func (p *Phaser) refreshed(ctx context.Context, e *zkconn.Epoch, phase int) erro
 // registerSome makes one transaction. errAgain means that the phaser is not in that phase, or
 // about to advance.
 func (p *Phaser) registerSome(ctx context.Context, e *zkconn.Epoch, phase, n int) (_ []*party, err error) {
-	prefix := "party-" + enter.NewUUID()
+	prefix := "party-" + node.NewUUID()
 	some := make([]*party, n)
 	ops := []any{&zk.CheckVersionRequest{Path: p.wait(phase), Version: -1}}
 	for i := range some {
@@ -104,7 +104,7 @@ func (p *Phaser) registerSome(ctx context.Context, e *zkconn.Epoch, phase, n int
 			p.takeBack(e, phase, prefix, pending)
 		}
 	}()
-	for pace := (enter.Pace{}); ; {
+	for pace := (node.Pace{}); ; {
 		if err := e.Await(ctx); err != nil {
 			return nil, err
 		}
@@ -171,7 +171,7 @@ func (p *Phaser) takeBack(e *zkconn.Epoch, phase int, prefix string, call *zkcon
 			return "", err == nil || zkconn.Unknown(err)
 		}
 	}
-	enter.Settle(e, e.Reap(l), enter.Grace)
+	node.Settle(e, e.Reap(l), node.Grace)
 }
 
 // isThere reports whether there is a node, by what the leader of the servers knows.
@@ -267,7 +267,7 @@ func (p *Phaser) move(ctx context.Context, e *zkconn.Epoch, x *party, leave bool
 	case errors.As(err, &refused) && isConflict(err):
 		return -1, 0, errAgain
 	case zkconn.Unknown(err):
-		if err := enter.Sleep(ctx, e, pause); err != nil {
+		if err := node.Sleep(ctx, e, pause); err != nil {
 			return -1, 0, err
 		}
 		return -1, 0, errAgain

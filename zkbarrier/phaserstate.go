@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -111,9 +111,9 @@ func (p *Phaser) found(ctx context.Context, e *zkconn.Epoch) error {
 	case errors.Is(err, zk.ErrNodeExists):
 		return synced(ctx, e, p.base()) // this server has to hear of it
 	case errors.Is(err, zk.ErrNoNode):
-		return enter.MakeDir(ctx, e, parentOf(p.base()), p.door.ACL())
+		return node.MakeDir(ctx, e, parentOf(p.base()), p.door.ACL())
 	case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
-		return enter.Sleep(ctx, e, pause)
+		return node.Sleep(ctx, e, pause)
 	}
 	return err
 }
@@ -167,7 +167,7 @@ func (p *Phaser) clear(e *zkconn.Epoch, phase int) {
 		defer close(done)
 		p.sweep(e, gone, phase)
 	}) {
-		enter.Settle(e, done, enter.Grace)
+		node.Settle(e, done, node.Grace)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/door"
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -57,7 +57,7 @@ type WaitGroupOption func(*WaitGroup)
 // no I/O. A malformed path or a nil session is reported by the first call as zksync.ErrMisuse;
 // the calls of sync.WaitGroup's method set panic then.
 func NewWaitGroup(s *zksync.Session, path string, opts ...WaitGroupOption) *WaitGroup {
-	g := &WaitGroup{path: path, door: door.Open(s, path), id: enter.NewUUID()}
+	g := &WaitGroup{path: path, door: door.Open(s, path), id: node.NewUUID()}
 	for _, o := range opts {
 		o(g)
 	}

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -62,7 +62,7 @@ func (g *WaitGroup) end(ctx context.Context, e *zkconn.Epoch) error {
 		case !errors.Is(err, zkconn.ErrNotSent):
 			return err
 		}
-		if err := enter.Sleep(ctx, e, jittered(wait)); err != nil {
+		if err := node.Sleep(ctx, e, jittered(wait)); err != nil {
 			return err
 		}
 		wait = min(2*wait, time.Second)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -27,7 +27,7 @@ func (g *WaitGroup) linger(e *zkconn.Epoch, b *batch, p *plan) {
 	b.made = ghost
 	g.door.Spawn(func() {
 		for _, part := range []int{16, 16, 8, 4, 2} { // two session timeouts in all
-			if enter.Sleep(context.Background(), e, 2*e.Timeout()/time.Duration(part)) != nil {
+			if node.Sleep(context.Background(), e, 2*e.Timeout()/time.Duration(part)) != nil {
 				return // whatever lingers has ended with the session
 			}
 			<-g.ask(&change{ghost: ghost, written: make(chan struct{})}).written

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -55,7 +55,7 @@ func (g *WaitGroup) plan(ctx context.Context, e *zkconn.Epoch, b *batch) (*plan,
 	case delta > 0 && g.own == nil:
 		h := b.made // the same again, if it lingers: it cannot be made twice
 		if h == nil || h.epoch != e {
-			h = &holding{id: enter.NewUUID(), epoch: e, forget: func() {}}
+			h = &holding{id: node.NewUUID(), epoch: e, forget: func() {}}
 		}
 		p.put(g, edit{id: h.id, h: h, now: g.fresh(delta)}, false)
 	case delta > 0 || -delta <= g.sure():
@@ -120,7 +120,7 @@ func (p *plan) opens() bool { return len(p.edits) == 1 && p.edits[0].old == nil 
 // open adds what was missing: first the round, then the directory of the group.
 func (p *plan) open(ctx context.Context, e *zkconn.Epoch, g *WaitGroup) error {
 	if p.opening {
-		return enter.MakeDir(ctx, e, g.base(), g.door.ACL())
+		return node.MakeDir(ctx, e, g.base(), g.door.ACL())
 	}
 	p.opening = true
 	var round []any

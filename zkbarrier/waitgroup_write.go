@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -110,7 +110,7 @@ func (g *WaitGroup) withdraw(c *change) {
 		return
 	}
 	undo := g.ask(&change{delta: -c.delta, undoes: c, written: make(chan struct{})})
-	grace := time.NewTimer(enter.Grace)
+	grace := time.NewTimer(node.Grace)
 	defer grace.Stop()
 	select {
 	case <-undo.written:
@@ -193,7 +193,7 @@ func (g *WaitGroup) apply(ctx context.Context, e *zkconn.Epoch, b *batch) error 
 		} else if !errors.Is(err, errAgain) && !zkconn.Unknown(err) { // a read may get answers that settle nothing, too
 			return err
 		}
-		if err := enter.Sleep(ctx, e, jittered(wait)); err != nil {
+		if err := node.Sleep(ctx, e, jittered(wait)); err != nil {
 			return err
 		}
 	}

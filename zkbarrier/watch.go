@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/door"
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -18,14 +18,14 @@ const pause = 5 * time.Millisecond
 
 // founding is the pace at which the nodes of a path are made that nobody has used: first its parent, then they. Where servers go on
 // saying that there are none, they must not be asked in a spin.
-func founding() enter.Pace { return enter.Pace{Free: 2} }
+func founding() node.Pace { return node.Pace{Free: 2} }
 
 // errAgain means that a request should be made again.
 var errAgain = errors.New("again")
 
 // insist makes a request that may be made twice until its outcome is known.
 func insist(ctx context.Context, e *zkconn.Epoch, f func() error) error {
-	for pace := (enter.Pace{}); ; {
+	for pace := (node.Pace{}); ; {
 		if err := e.Await(ctx); err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ func untilGone(ctx context.Context, e *zkconn.Epoch, path string, check func() e
 		seen = st.Czxid
 		return nil
 	}
-	for pace := (enter.Pace{}); ; {
+	for pace := (node.Pace{}); ; {
 		if err := e.Await(ctx); err != nil {
 			return err
 		}

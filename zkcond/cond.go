@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/door"
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -197,7 +197,7 @@ func (c *Cond) wait(ctx context.Context, l *zksync.Lease) (*zksync.Lease, error)
 	}
 	gone := w.leave()
 	again, err := c.vain(ctx, s, err)
-	enter.Settle(w.e, gone, settleWithin) // mostly it is, behind the lock's own requests
+	node.Settle(w.e, gone, settleWithin) // mostly it is, behind the lock's own requests
 	return again, err
 }
 
@@ -211,13 +211,13 @@ func (c *Cond) woken(ctx context.Context, s door.Suspension[*zksync.Lease], w *w
 		w.consume(late, again)
 		return again, nil
 	case err == nil:
-		enter.Settle(w.e, w.leave(), settleWithin)
+		node.Settle(w.e, w.leave(), settleWithin)
 		return again, nil
 	case ctx.Err() != nil:
 		err = tooLate(contextError(ctx), err)
 	}
 	s.Forfeit()
-	enter.Settle(w.e, w.leave(), settleWithin)
+	node.Settle(w.e, w.leave(), settleWithin)
 	return nil, err
 }
 

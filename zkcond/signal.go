@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -17,8 +17,8 @@ func (c *Cond) base() string { return c.door.Full(c.path) }
 // signal adds a signal, under the hold of l. Its token decides whom it is for, so it needs no
 // check that the hold is still there: at worst somebody is woken in vain.
 func (c *Cond) signal(ctx context.Context, l *zksync.Lease, all bool) error {
-	attempt := enter.NewUUID() // finds the signal after a lost reply
-	pace := enter.Pace{Free: 1}
+	attempt := node.NewUUID() // finds the signal after a lost reply
+	pace := node.Pace{Free: 1}
 	for first := true; ; first = false {
 		err := c.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 			// The server of the session in which the lock was granted knows of everybody who

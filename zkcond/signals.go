@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -43,7 +43,7 @@ func parseSignals(data []byte) (s signals, err error) {
 const waitMark = "-wait-"
 
 func waiterName(uuid string, t zksync.Token) string {
-	return enter.Prefix(uuid) + waitMark + t.String()
+	return node.Prefix(uuid) + waitMark + t.String()
 }
 
 type waiting struct {
@@ -56,7 +56,7 @@ type waiting struct {
 func parseWaiters(names []string) (all []waiting) {
 	for _, n := range names {
 		_, text, ok := strings.Cut(n, waitMark)
-		if !ok || !strings.HasPrefix(n, enter.Prefix("")) {
+		if !ok || !strings.HasPrefix(n, node.Prefix("")) {
 			continue
 		}
 		if t, err := zksync.ParseToken(text); err == nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/door"
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -36,10 +36,10 @@ type reading struct {
 }
 
 // errGone means that our own node was deleted by somebody else.
-var errGone = enter.ErrGone
+var errGone = node.ErrGone
 
 func (c *Cond) newWaiter(held *zksync.Lease) *waiter {
-	return &waiter{c: c, token: held.Token(), name: waiterName(enter.NewUUID(), held.Token())}
+	return &waiter{c: c, token: held.Token(), name: waiterName(node.NewUUID(), held.Token())}
 }
 
 func (w *waiter) node() string { return w.c.base() + "/" + w.name }
@@ -69,7 +69,7 @@ func (w *waiter) await(ctx context.Context) error {
 	}) {
 		return zksync.ErrClosed
 	}
-	for pace := (enter.Pace{}); ; {
+	for pace := (node.Pace{}); ; {
 		signalled, err := w.look(ctx)
 		if signalled {
 			return nil
@@ -143,7 +143,7 @@ func (w *waiter) read(ctx context.Context) (reading, error) {
 func (w *waiter) consume(ctx context.Context, l *zksync.Lease) {
 	ctx, cancel := context.WithTimeout(ctx, consumeWithin)
 	defer cancel()
-	for pace := (enter.Pace{Free: 1}); ; {
+	for pace := (node.Pace{Free: 1}); ; {
 		err := w.tryConsume(ctx, l)
 		if err == nil {
 			return

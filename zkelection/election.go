@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/go-menagerie/menagerie/internal/door"
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -78,7 +78,7 @@ func (e *Election) TryCampaign(ctx context.Context) (*zksync.Lease, error) {
 // lost while f ran, Run waits for f to return and campaigns again, whatever f returned. Run
 // ends with ctx, too, and fails like Campaign.
 func (e *Election) Run(ctx context.Context, f func(ctx context.Context, l *zksync.Lease) error) error {
-	for pace := (enter.Pace{}); ; {
+	for pace := (node.Pace{}); ; {
 		l, err := e.Campaign(ctx)
 		if err != nil {
 			return err

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"iter"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -47,7 +47,7 @@ type observer struct {
 // observe watches in one ZooKeeper session.
 func (o *observer) observe(ctx context.Context, ep *zkconn.Epoch) error {
 	o.stale = o.told
-	for pace := (enter.Pace{Free: 1}); ; {
+	for pace := (node.Pace{Free: 1}); ; {
 		if err := ep.Await(ctx); err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func (o *observer) observe(ctx context.Context, ep *zkconn.Epoch) error {
 		case err != nil:
 			return err
 		}
-		pace = enter.Pace{Free: 1} // the directory had to be made, or somebody was quicker
+		pace = node.Pace{Free: 1} // the directory had to be made, or somebody was quicker
 		select {
 		case <-moved:
 		case <-ctx.Done():
@@ -101,7 +101,7 @@ func (o *observer) look(ctx context.Context, ep *zkconn.Epoch, tell func(zkconn.
 	dir := o.e.door.Full(o.e.path)
 	w, _, err := ep.WatchChildren(ctx, dir, tell)
 	if errors.Is(err, zk.ErrNoNode) {
-		if err := enter.MakeDir(ctx, ep, dir, o.e.door.ACL()); err != nil {
+		if err := node.MakeDir(ctx, ep, dir, o.e.door.ACL()); err != nil {
 			return nil, err
 		}
 		return nil, zk.ErrNoNode

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/door"
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -265,7 +265,7 @@ func (f *Flight[T]) leave(ctx context.Context, key string, c *flightCall[T]) boo
 	}
 	c.cancel(cmp.Or(context.Cause(ctx), context.Canceled))
 	// As with a mutex: with a healthy connection nothing is left when the call returns.
-	t := time.NewTimer(enter.Grace)
+	t := time.NewTimer(node.Grace)
 	defer t.Stop()
 	select {
 	case <-c.done:

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -30,7 +30,7 @@ func (f *Flight[T]) Forget(ctx context.Context, key string) error {
 			if !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent) {
 				return err
 			}
-			if err := enter.Sleep(ctx, e, pause); err != nil {
+			if err := node.Sleep(ctx, e, pause); err != nil {
 				return err
 			}
 		}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -27,7 +27,7 @@ func (p *passenger[T]) heed(ctx context.Context, s sight, aboard int) (end func(
 				if changed || err != nil && !again(err) {
 					return err
 				}
-				if err := enter.Sleep(ctx, e, pause); err != nil {
+				if err := node.Sleep(ctx, e, pause); err != nil {
 					return err
 				}
 			}

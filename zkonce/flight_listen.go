@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -104,7 +104,7 @@ func (h *hearing[T]) in(ctx context.Context, e *zkconn.Epoch) error {
 		if h.e.satisfied() {
 			return errEnough
 		}
-		if err := enter.Sleep(ctx, e, pause); err != nil {
+		if err := node.Sleep(ctx, e, pause); err != nil {
 			return err
 		}
 	}
@@ -236,7 +236,7 @@ func (p *passenger[T]) look(ctx context.Context, t zksync.Token) (s sight, err e
 			if s, err = p.lookIn(ctx, e, t); err == nil || !again(err) {
 				return err
 			}
-			if err := enter.Sleep(ctx, e, pause); err != nil {
+			if err := node.Sleep(ctx, e, pause); err != nil {
 				return err
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/door"
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
 )
@@ -70,7 +70,7 @@ var errAgain = errors.New("zkonce: try again")
 func (f *Flight[T]) fly(c *flightCall[T], key string, fn func(context.Context) (T, error)) {
 	p := &passenger[T]{f: f, c: c, fn: fn, key: key, dir: f.path + "/" + nodeName(key), generation: f.generation(key), joined: true}
 	defer p.unjoin()
-	for pace := (enter.Pace{}); ; {
+	for pace := (node.Pace{}); ; {
 		generation := p.generation
 		l, err := p.travel()
 		if errors.Is(err, errMoved) || errors.Is(err, errAgain) {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -62,12 +62,12 @@ func (t *turn) keep(ctx context.Context, r *outcome) error {
 	if len(r.Value) > maxValue {
 		return fmt.Errorf("%w: a result of %d bytes, at most %d can be kept", zksync.ErrMisuse, len(r.Value), maxValue)
 	}
-	r.By = enter.NewUUID()
+	r.By = node.NewUUID()
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	for pace := (enter.Pace{}); ; {
+	for pace := (node.Pace{}); ; {
 		err := t.o.guarded(ctx, t.lease, &zk.CreateRequest{Path: t.o.result(), Data: data, Acl: t.o.door.ACL()})
 		if err == nil || !zksync.Ambiguous(err) && !errors.Is(err, zk.ErrNodeExists) {
 			return err // but of an attempt before this one it may be unknown
@@ -123,19 +123,19 @@ func (t *turn) result(ctx context.Context, err error) (*outcome, error) {
 }
 
 // departed waits until a node is gone.
-func departed(ctx context.Context, e *zkconn.Epoch, node string) error {
-	if err := e.Sync(ctx, node); err != nil && !errors.Is(err, zk.ErrNoNode) {
+func departed(ctx context.Context, e *zkconn.Epoch, path string) error {
+	if err := e.Sync(ctx, path); err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return err
 	}
 	for wait := pause; ; wait = min(2*wait, time.Second) {
-		_, there, err := e.Exists(ctx, node)
+		_, there, err := e.Exists(ctx, path)
 		if err == nil && !there {
 			return nil
 		}
 		if err != nil && !zkconn.Unknown(err) {
 			return err
 		}
-		if err := enter.Sleep(ctx, e, wait); err != nil {
+		if err := node.Sleep(ctx, e, wait); err != nil {
 			return err
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -34,7 +34,7 @@ func (o *Once) kept(ctx context.Context) (r *outcome, err error) {
 
 // ask reads the outcome, through disconnects.
 func (o *Once) ask(ctx context.Context, e *zkconn.Epoch) (*outcome, error) {
-	for pace := (enter.Pace{}); ; {
+	for pace := (node.Pace{}); ; {
 		if err := e.Await(ctx); err != nil {
 			return nil, err
 		}

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -40,7 +40,7 @@ func (o *Once) Do(f func()) {
 // *panicked if it did.
 func (o *Once) once(f func() []byte, panicked *any) (*outcome, error) {
 	var ours *outcome
-	for pace := (enter.Pace{}); ; {
+	for pace := (node.Pace{}); ; {
 		r, err := o.do(context.Background(), func(context.Context) (*outcome, error) {
 			if ours == nil {
 				ours = &outcome{Value: f()}

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/door"
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
 )
@@ -86,10 +86,10 @@ func (o *Once) Done(ctx context.Context) (bool, error) {
 func (o *Once) Reset(ctx context.Context) error {
 	removed := false
 	var err error
-	var pace enter.Pace
+	var pace node.Pace
 	for again := true; again; {
 		err = o.m.Do(ctx, func(ctx context.Context, l *zksync.Lease) error {
-			for pace := (enter.Pace{}); ; {
+			for pace := (node.Pace{}); ; {
 				err := o.guarded(ctx, l, &zk.DeleteRequest{Path: o.result(), Version: -1})
 				removed = err == nil || errors.Is(err, zk.ErrNoNode)
 				// Asking again is harmless as long as the lease holds.
@@ -122,7 +122,7 @@ func (o *Once) do(ctx context.Context, f func(context.Context) (*outcome, error)
 	if r, err := o.kept(ctx); r != nil || err != nil {
 		return r, err
 	}
-	for pace := (enter.Pace{}); ; {
+	for pace := (node.Pace{}); ; {
 		t := &turn{o: o}
 		err := o.m.Do(ctx, func(ctx context.Context, l *zksync.Lease) error { return t.take(ctx, l, f) })
 		if !t.missed {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -42,7 +42,7 @@ const lookAgain = 5 * time.Millisecond
 func (p *place) contend(ctx context.Context) error {
 	n := newNews(p.self.name)
 	defer func() { n.stop() }()
-	var pace enter.Pace
+	var pace node.Pace
 	var last []entry
 	for {
 		seen, err := p.round(ctx, n)
@@ -55,7 +55,7 @@ func (p *place) contend(ctx context.Context) error {
 				return err
 			}
 		} else {
-			pace = enter.Pace{}
+			pace = node.Pace{}
 		}
 		last = seen
 		// After a scout's departure the subscriptions go on: the blocker may leave during
@@ -144,7 +144,7 @@ func (p *place) check(ctx context.Context, ahead []entry) error {
 		_, there, err := p.e.Exists(ctx, p.q.dir+"/"+b.name)
 		switch {
 		case zkconn.Unknown(err):
-			return enter.Sleep(ctx, p.e, lookAgain)
+			return node.Sleep(ctx, p.e, lookAgain)
 		case err != nil:
 			return err
 		case !there:
@@ -191,7 +191,7 @@ func (p *place) believe(ahead []entry, departed []string, written func(name stri
 		}
 		e := ahead[i]
 		turns := e.kind == KindWrite && p.self.exclusive() || e.kind == KindPermit && e.weight > 1
-		if turns && (!enter.Announces(e.uuid) || written(name)) {
+		if turns && (!node.Announces(e.uuid) || written(name)) {
 			return errList
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -43,7 +43,7 @@ func (r *readers) Downgrade(ctx context.Context, l *Lease) (*Lease, error) {
 		return r.takeOver(ctx, c, l, p, token)
 	}
 	self := p.self
-	self.kind, self.uuid = KindRead, enter.NewUUID()
+	self.kind, self.uuid = KindRead, node.NewUUID()
 	self.name = entryPrefix(KindRead, self.uuid, 1) + formatSequence(p.self.seq)
 	read := newPlace(r.q, p.e, self, r.q.dir+"/"+self.name, false)
 	read.undepend = read.e.Inherit()
@@ -102,7 +102,7 @@ func (p *place) swap(ctx context.Context, old *place, data []byte, acl []zk.ACL)
 		&zk.SetDataRequest{Path: old.node, Version: -1}, // announced: see place.believe
 		&zk.DeleteRequest{Path: old.node, Version: -1},
 	}
-	for pace := (enter.Pace{}); ; {
+	for pace := (node.Pace{}); ; {
 		if err := p.e.Await(ctx); err != nil {
 			return sent, err
 		}

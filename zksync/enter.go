@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -16,7 +16,7 @@ import (
 // granted at all: nobody else is in the queue, and nobody can get ahead of us any more. old is given up
 // whatever comes.
 func (q *queue) enter(ctx context.Context, e *zkconn.Epoch, old *place) (p *place, alone bool, err error) {
-	for pace := (enter.Pace{}); ; {
+	for pace := (node.Pace{}); ; {
 		if q.terms != nil {
 			if err := q.terms.learn(ctx, e, q.acl); err != nil {
 				return nil, false, err
@@ -33,7 +33,7 @@ func (q *queue) enter(ctx context.Context, e *zkconn.Epoch, old *place) (p *plac
 				return nil, false, err
 			}
 		}
-		var refused *enter.Refused
+		var refused *node.Refused
 		if q.terms == nil || !errors.As(err, &refused) {
 			return p, alone, err
 		}
@@ -48,7 +48,7 @@ func (q *queue) enter(ctx context.Context, e *zkconn.Epoch, old *place) (p *plac
 }
 
 func (q *queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *place) (p *place, alone bool, err error) {
-	n, err := enter.Make(ctx, e, enter.Spec{
+	n, err := node.Make(ctx, e, node.Spec{
 		Dir: q.dir, ACL: q.acl, Plain: q.readOnlyDir,
 		Name:  func(uuid string) string { return entryPrefix(q.kind, uuid, q.weight) },
 		Data:  func() []byte { return encodeNode(q.owner(), time.Now(), q.extras) },
@@ -84,10 +84,10 @@ func (q *queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *place) (p *
 }
 
 // entered makes a place of a node that was made.
-func (q *queue) entered(n *enter.Node) (p *place, alone bool, err error) {
+func (q *queue) entered(n *node.Node) (p *place, alone bool, err error) {
 	self, ok := parseEntry(n.Name)
 	if !ok || self.uuid != n.UUID {
-		enter.Abandon(n.Epoch, q.dir, n.UUID)
+		node.Abandon(n.Epoch, q.dir, n.UUID)
 		return nil, false, fmt.Errorf("the servers made node %q, which is not what was asked for", n.Name)
 	}
 	self.czxid = n.Czxid

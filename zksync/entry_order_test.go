@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 )
 
 func TestTheLimitIsNearBeforeTheNumbersRepeat(t *testing.T) {
@@ -57,7 +57,7 @@ func TestTheOrderIsThatOfCreationUpToTheLimitAndBeyond(t *testing.T) {
 		var created []entry
 		for range rapid.IntRange(2, 25).Draw(t, "creates") {
 			seq, czxid := server.create()
-			e, ok := parseEntry(entryPrefix(KindLock, enter.NewUUID(), 1) + formatSequence(seq))
+			e, ok := parseEntry(entryPrefix(KindLock, node.NewUUID(), 1) + formatSequence(seq))
 			require.True(t, ok)
 			e.czxid = czxid
 			created = append(created, e)
@@ -169,7 +169,7 @@ func TestTheEntriesAheadAreThoseBeforeOnesOwn(t *testing.T) {
 func BenchmarkAListingOf5000(b *testing.B) {
 	names := make([]string, 5000)
 	for i := range names {
-		names[i] = entryPrefix(KindLock, enter.NewUUID(), 1) + formatSequence(int32(i))
+		names[i] = entryPrefix(KindLock, node.NewUUID(), 1) + formatSequence(int32(i))
 	}
 	rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	b.ReportAllocs()

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 )
 
 const (
@@ -93,7 +93,7 @@ func TestOtherChildrenAreNoContenders(t *testing.T) {
 func TestAPrefixWithANumberFromTheServerIsParsedBack(t *testing.T) {
 	kinds := []Kind{KindLock, KindRead, KindWrite, KindPermit}
 	rapid.Check(t, func(t *rapid.T) {
-		want := entry{uuid: enter.NewUUID(), kind: rapid.SampledFrom(kinds).Draw(t, "kind"), weight: 1, seq: rapid.Int32().Draw(t, "seq")}
+		want := entry{uuid: node.NewUUID(), kind: rapid.SampledFrom(kinds).Draw(t, "kind"), weight: 1, seq: rapid.Int32().Draw(t, "seq")}
 		if want.kind == KindPermit {
 			want.weight = rapid.Int64Range(1, math.MaxInt64).Draw(t, "weight")
 		}
@@ -116,7 +116,7 @@ func TestUUIDsAreRandomVersionFourAndNeverRepeat(t *testing.T) {
 	form := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
 	seen := map[string]bool{}
 	for range 10_000 {
-		u := enter.NewUUID()
+		u := node.NewUUID()
 		require.Regexp(t, form, u)
 		require.False(t, seen[u])
 		seen[u] = true

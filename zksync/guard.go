@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -127,7 +127,7 @@ func (l *Lease) transact(ctx context.Context, ops []any) ([]zk.MultiResponse, er
 		if !errors.Is(err, zkconn.ErrNotSent) {
 			return res, err
 		}
-		if enter.Sleep(ctx, l.p.e, lookAgain) != nil {
+		if node.Sleep(ctx, l.p.e, lookAgain) != nil {
 			return nil, errNotYet
 		}
 	}

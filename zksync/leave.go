@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -37,7 +37,7 @@ func (p *place) forget() {
 // gone within d. It is the short way, without the reaper, of a healthy connection.
 func (p *place) remove(d time.Duration) bool {
 	call := p.e.StartDelete(p.node)
-	enter.Settle(p.e, call.Done(), d)
+	node.Settle(p.e, call.Done(), d)
 	select {
 	case <-call.Done():
 	default:

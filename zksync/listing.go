@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 	"golang.org/x/sync/errgroup"
@@ -20,7 +20,7 @@ func (p *place) ahead(ctx context.Context) ([]entry, error) {
 	}
 	if err != nil {
 		if zkconn.Unknown(err) {
-			if err := enter.Sleep(ctx, p.e, lookAgain); err != nil {
+			if err := node.Sleep(ctx, p.e, lookAgain); err != nil {
 				return nil, err
 			}
 			return nil, errList

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 )
 
 // Multi is several mutexes as one: see [MultiLock]. It is safe for use by many goroutines.
@@ -174,7 +174,7 @@ func (m *Multi) Do(ctx context.Context, f func(ctx context.Context, leases Lease
 // while another is waited for, it begins anew. When one is lost later, other processes may lock it;
 // goroutines of this process that use the same mutexes cannot until Unlock.
 func (m *Multi) Lock() {
-	for pace := (enter.Pace{}); ; {
+	for pace := (node.Pace{}); ; {
 		held, err := m.acquire(context.Background(), (*Mutex).lock, true)
 		if errors.Is(err, ErrLost) {
 			_ = pace.Rest(context.Background(), nil)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/door"
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -67,7 +67,7 @@ func (p *place) watchOwn() {
 // setWatch looks at the node, as soon as there is a connection, and has it watched if it is there.
 func (p *place) setWatch() {
 	ctx := p.q.s.ctx
-	var pace enter.Pace
+	var pace node.Pace
 	for p.e.Await(ctx) == nil && !p.gone.Load() {
 		_, err := p.e.Watch(ctx, p.node, p.hear)
 		switch {

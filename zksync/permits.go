@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -45,7 +45,7 @@ func (s *permits) Acquire(ctx context.Context, n int64, mirror bool) (*Lease, er
 	}
 	q := s.request(n)
 	return s.g.get(ctx, mirror, func(ctx context.Context) (*place, error) {
-		for pace := (enter.Pace{Free: 1}); ; {
+		for pace := (node.Pace{Free: 1}); ; {
 			p, err := s.obtain(ctx, q)
 			if !errors.Is(err, errTooBig) {
 				return p, err
@@ -67,7 +67,7 @@ func (s *permits) Try(ctx context.Context, n int64, mirror bool) (*Lease, error)
 	}
 	q := s.request(n)
 	return s.g.get(ctx, mirror, func(ctx context.Context) (*place, error) {
-		for pace := (enter.Pace{Free: 1}); ; {
+		for pace := (node.Pace{Free: 1}); ; {
 			p, err := s.tryObtain(ctx, q)
 			if !errors.Is(err, ErrNotAcquired) || !q.terms.now.stale.Load() {
 				return p, err
@@ -83,7 +83,7 @@ func (s *permits) Try(ctx context.Context, n int64, mirror bool) (*Lease, error)
 // obtain waits for a place. On a connection that does not tell in order what happened, it
 // asks whether the terms are still those under which it was granted.
 func (s *permits) obtain(ctx context.Context, q *queue) (*place, error) {
-	for pace := (enter.Pace{}); ; {
+	for pace := (node.Pace{}); ; {
 		p, err := q.obtain(ctx, s.g, nil, nil)
 		if err != nil || p.e.Ordered() {
 			return p, err
@@ -137,12 +137,12 @@ func (s *permits) check(n int64) error {
 // awaitTerms waits until there are as many permits as are asked for.
 func (q *queue) awaitTerms(ctx context.Context) error {
 	return q.in(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
-		for pace := (enter.Pace{Free: 1}); ; {
+		for pace := (node.Pace{Free: 1}); ; {
 			told := newNews("")
 			changed, err := q.terms.follow(ctx, e, told)
 			if err == nil && !changed && q.terms.capacity() < q.weight {
 				_, err = told.wait(ctx, e)
-				pace = enter.Pace{Free: 1}
+				pace = node.Pace{Free: 1}
 			}
 			told.stop()
 			if err != nil && !errors.Is(err, errList) && !errors.Is(err, errQuiet) {
@@ -171,7 +171,7 @@ func (s *permits) Resize(ctx context.Context, n int64) error {
 	}
 	t := s.t.request()
 	return s.g.q.in(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
-		for synced, pace := false, (enter.Pace{Free: 1}); ; {
+		for synced, pace := false, (node.Pace{Free: 1}); ; {
 			if err := t.read(ctx, e, s.g.q.acl); err != nil {
 				return err
 			}

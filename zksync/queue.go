@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -92,7 +92,7 @@ func (p *place) unsustain() {
 
 // errGone means that our own node vanished while the session lived: somebody
 // deleted it. That is a loss of the place, never a grant.
-var errGone = enter.ErrGone
+var errGone = node.ErrGone
 
 // acquire enters the queue and waits until the entry is granted. Through
 // disconnects it keeps its place, after the loss of the session it queues anew at
@@ -102,7 +102,7 @@ var errGone = enter.ErrGone
 // is a granted place that is given up in the same transaction; entered, if not nil,
 // is one that waits already.
 func (q *queue) acquire(ctx context.Context, old, entered *place) (*place, error) {
-	for pace := (enter.Pace{}); ; {
+	for pace := (node.Pace{}); ; {
 		p, alone, err := entered, false, error(nil)
 		var e *zkconn.Epoch
 		if p == nil {
@@ -170,7 +170,7 @@ func (q *queue) in(ctx context.Context, f func(ctx context.Context, e *zkconn.Ep
 func (q *queue) inUnjoined(ctx context.Context, f func(ctx context.Context, e *zkconn.Epoch) error) error {
 	ctx, cancel := q.s.bounded(ctx)
 	defer cancel()
-	for pace := (enter.Pace{}); ; {
+	for pace := (node.Pace{}); ; {
 		e, err := q.s.client.Epoch(ctx)
 		if err == nil {
 			err = f(ctx, e)
@@ -189,7 +189,7 @@ func (q *queue) inUnjoined(ctx context.Context, f func(ctx context.Context, e *z
 }
 
 // cleanupGrace is how long a call whose context has ended waits for its cleaning up.
-const cleanupGrace = enter.Grace
+const cleanupGrace = node.Grace
 
 // failure says what an ended attempt returns to its caller.
 func (q *queue) failure(ctx context.Context, err error) error {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -58,7 +58,7 @@ func (s *permits) Shrink(ctx context.Context, l *Lease, n int64) (_ *Lease, ok b
 // successor is a place for so many permits that is to take that of old.
 func (s *permits) successor(old *place, permits int64) *place {
 	p := &place{q: s.request(permits), e: old.e, self: old.self}
-	p.self.uuid, p.self.weight = enter.NewUUID(), permits
+	p.self.uuid, p.self.weight = node.NewUUID(), permits
 	p.self.name = entryPrefix(KindPermit, p.self.uuid, permits) + formatSequence(old.self.seq)
 	p.node = s.g.q.dir + "/" + p.self.name
 	p.undepend = p.e.Inherit()

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -106,7 +106,7 @@ func (t *terms) learn(ctx context.Context, e *zkconn.Epoch, acl []zk.ACL) error 
 
 // read reads the terms, or writes them if nobody has.
 func (t *terms) read(ctx context.Context, e *zkconn.Epoch, acl []zk.ACL) error {
-	for pace := (enter.Pace{Free: 1}); ; {
+	for pace := (node.Pace{Free: 1}); ; {
 		old := t.latest.in(e)
 		r := old
 		if r == nil { // watched before it is read, so that no change falls in between
@@ -142,7 +142,7 @@ func (t *terms) read(ctx context.Context, e *zkconn.Epoch, acl []zk.ACL) error {
 
 // watched begins a reading: it has the base node watched, and made if it is not there.
 func (t *terms) watched(ctx context.Context, e *zkconn.Epoch, acl []zk.ACL) (*reading, error) {
-	for made, pace := (enter.Pace{Free: 1}), (enter.Pace{}); ; {
+	for made, pace := (node.Pace{Free: 1}), (node.Pace{}); ; {
 		if err := e.Await(ctx); err != nil {
 			return nil, err
 		}
@@ -167,7 +167,7 @@ func (t *terms) watched(ctx context.Context, e *zkconn.Epoch, acl []zk.ACL) (*re
 
 // stored reads what is stored, and checks that it is what we were told.
 func (t *terms) stored(ctx context.Context, e *zkconn.Epoch, acl []zk.ACL) (s storedTerms, st *zk.Stat, err error) {
-	for synced, pace := false, (enter.Pace{Free: 2}); ; {
+	for synced, pace := false, (node.Pace{Free: 2}); ; {
 		data, st, err := e.Get(ctx, t.node)
 		missing := errors.Is(err, zk.ErrNoNode)
 		if missing {
@@ -220,9 +220,9 @@ func (t *terms) found(ctx context.Context, e *zkconn.Epoch, acl []zk.ACL) error 
 	case err == nil, errors.Is(err, zk.ErrNodeExists):
 		return nil
 	case errors.Is(err, zk.ErrNoNode):
-		return enter.MakeDir(ctx, e, parentOf(t.node), acl)
+		return node.MakeDir(ctx, e, parentOf(t.node), acl)
 	case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
-		return enter.Sleep(ctx, e, lookAgain)
+		return node.Sleep(ctx, e, lookAgain)
 	}
 	return err
 }
@@ -252,7 +252,7 @@ func (t *terms) follow(ctx context.Context, e *zkconn.Epoch, n *news) (changed b
 	w, err := e.Watch(ctx, t.node, func(zkconn.News) { n.retell() })
 	if err != nil {
 		if zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent) {
-			return true, enter.Sleep(ctx, e, lookAgain)
+			return true, node.Sleep(ctx, e, lookAgain)
 		}
 		if errors.Is(err, zk.ErrNoNode) {
 			return true, nil

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -92,7 +92,7 @@ func (s *Session) bounded(ctx context.Context) (context.Context, context.CancelF
 // trace for others to queue behind. The Sync makes the answer that of the leader:
 // a lock that was released before the call, by whomever, is found free.
 func (q *queue) tryAcquire(ctx context.Context) (*place, error) {
-	for pace := (enter.Pace{}); ; {
+	for pace := (node.Pace{}); ; {
 		e, err := q.s.client.Epoch(ctx)
 		if err != nil {
 			return nil, q.failure(ctx, err)

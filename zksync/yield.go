@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/go-menagerie/menagerie/internal/door"
-	"github.com/go-menagerie/menagerie/internal/enter"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -120,7 +120,7 @@ func (p *place) swapFor(ctx context.Context, seat door.Seat) (sent bool, err err
 		&zk.DeleteRequest{Path: p.node, Version: -1},
 		&zk.CreateRequest{Path: seat.Node, Data: seat.Data, Acl: seat.ACL, Flags: zk.FlagEphemeral},
 	}
-	for made, pace := (enter.Pace{Free: 1}), (enter.Pace{}); ; {
+	for made, pace := (node.Pace{Free: 1}), (node.Pace{}); ; {
 		if err := p.e.Await(ctx); err != nil {
 			return sent, err
 		}
@@ -141,7 +141,7 @@ func (p *place) swapFor(ctx context.Context, seat door.Seat) (sent bool, err err
 			}
 			return true, err
 		case errors.As(err, &refused) && refused.Index == 1 && errors.Is(err, zk.ErrNoNode):
-			if err := enter.MakeDir(ctx, p.e, seat.Dir, seat.ACL); err != nil {
+			if err := node.MakeDir(ctx, p.e, seat.Dir, seat.ACL); err != nil {
 				return sent, err
 			}
 			if err := made.Rest(ctx, p.e); err != nil {

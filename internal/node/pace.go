@@ -1,4 +1,4 @@
-package enter
+package node
 
 import (
 	"context"
