@@ -7,14 +7,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/zkflight"
 	"github.com/go-menagerie/menagerie/zkonce"
 )
 
-func (v *env) calmFlights(n int) []*zkonce.Flight[string] {
+func (v *env) calmFlights(n int) []*zkflight.Flight[string] {
 	v.t.Helper()
-	all := make([]*zkonce.Flight[string], n)
+	all := make([]*zkflight.Flight[string], n)
 	for i := range all {
-		all[i] = zkonce.NewFlight[string](calm(v), flightPath)
+		all[i] = zkflight.New[string](calm(v), flightPath)
 	}
 	return all
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkonce"
+	"github.com/go-menagerie/menagerie/zkflight"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -30,7 +30,7 @@ func TestAFlightObeysItsDeadlineWhateverTheServersDo(t *testing.T) {
 				if before {
 					mend = harm(v, s)
 				}
-				p := asks(ctx, zkonce.NewFlight[string](s, flightPath), v.never)
+				p := asks(ctx, zkflight.New[string](s, flightPath), v.never)
 				if !before {
 					v.queued(flightLock, 2)
 					time.Sleep(100 * time.Millisecond)
@@ -104,7 +104,7 @@ func TestWhoGivesUpWaitingForAFlightHasLeftWhenDoReturns(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		start := time.Now()
-		_, err, _ := zkonce.NewFlight[string](s, flightPath).Do(ctx, flightKey, v.never)
+		_, err, _ := zkflight.New[string](s, flightPath).Do(ctx, flightKey, v.never)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Len(t, v.children(flightLock), 1)
 		v.within(start, time.Second+20*time.Millisecond, "Do")

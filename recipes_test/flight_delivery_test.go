@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkonce"
+	"github.com/go-menagerie/menagerie/zkflight"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -16,7 +16,7 @@ func TestTheDeathOfTheRunnerOfAFlightLetsTheNextOneRun(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		dying := v.session()
 		g := newGate("stale")
-		first := asks(context.Background(), zkonce.NewFlight[string](dying, flightPath), g.run)
+		first := asks(context.Background(), zkflight.New[string](dying, flightPath), g.run)
 		v.awaits(g.began, "the function")
 		fs := v.flights(2)
 		second := asks(context.Background(), fs[0], says("fresh"))
@@ -46,7 +46,7 @@ func TestAResultReachesThoseBehindADeadWaiterAtOnce(t *testing.T) {
 		first := asks(context.Background(), fs[0], g.run)
 		v.awaits(g.began, "the function")
 		dying := v.session()
-		cut := asks(context.Background(), zkonce.NewFlight[string](dying, flightPath), says("late"))
+		cut := asks(context.Background(), zkflight.New[string](dying, flightPath), says("late"))
 		v.queued(flightLock, 2)
 		third := asks(context.Background(), fs[1], v.never)
 		v.queued(flightLock, 3)
@@ -70,7 +70,7 @@ func TestWhoComesAfterTheResultWasWrittenRunsAnew(t *testing.T) {
 		first := asks(context.Background(), fs[0], g.run)
 		v.awaits(g.began, "the function")
 		slow := v.session()
-		waiter := asks(context.Background(), zkonce.NewFlight[string](slow, flightPath), v.never)
+		waiter := asks(context.Background(), zkflight.New[string](slow, flightPath), v.never)
 		v.queued(flightLock, 2)
 		time.Sleep(time.Second)
 		// The result comes, but the waiter cannot be told and stays in the queue.
@@ -110,7 +110,7 @@ func TestWhoJoinsAContenderAfterTheResultWasWrittenDoesNotGetIt(t *testing.T) {
 		first := asks(context.Background(), fs[0], g.run)
 		v.awaits(g.began, "the function")
 		dying := v.session()
-		cut := asks(context.Background(), zkonce.NewFlight[string](dying, flightPath), v.never)
+		cut := asks(context.Background(), zkflight.New[string](dying, flightPath), v.never)
 		v.queued(flightLock, 2)
 		heal := v.srv.Partition(dying.ID()) // it stays in the queue, ahead of the next one
 		waiter := asks(context.Background(), fs[1], v.never)
@@ -132,12 +132,12 @@ func TestAResultThatWasAnnouncedInASessionThatEndedKeepsNobodyWaiting(t *testing
 	inProcess(t, func(t *testing.T, v *env) {
 		running, waiting := v.session(), v.session()
 		g := newGate("old")
-		first := asks(context.Background(), zkonce.NewFlight[string](running, flightPath), g.run)
+		first := asks(context.Background(), zkflight.New[string](running, flightPath), g.run)
 		v.awaits(g.began, "the function")
 		// The waiter is told of the result before it has looked at what was there when it came.
 		v.srv.Intercept(zktest.On(zktest.GetData, flightDir+"/0").Session(waiting.ID()).Nth(2).Hold())
 		unlock := v.srv.Intercept(zktest.On(zktest.Delete, flightLock+"/*").Session(running.ID()).Hold())
-		second := asks(context.Background(), zkonce.NewFlight[string](waiting, flightPath), says("new"))
+		second := asks(context.Background(), zkflight.New[string](waiting, flightPath), says("new"))
 		v.queued(flightLock, 2)
 		time.Sleep(time.Second)
 		close(g.finish)

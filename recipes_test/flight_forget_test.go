@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkonce"
+	"github.com/go-menagerie/menagerie/zkflight"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -32,8 +32,8 @@ func TestAfterForgetNobodyWaitsForTheOldRun(t *testing.T) {
 		fresh := newGate("new")
 		second := asks(context.Background(), fs[2], fresh.run)
 		v.awaits(fresh.began, "the function, although the old one still runs")
-		require.Positive(t, zkonce.Lease(fresh.ctx).Token().Compare(zkonce.Lease(old.ctx).Token()))
-		third := []*trip{asks(context.Background(), zkonce.NewFlight[string](v.session(), flightPath), v.never)}
+		require.Positive(t, zkflight.Lease(fresh.ctx).Token().Compare(zkflight.Lease(old.ctx).Token()))
+		third := []*trip{asks(context.Background(), zkflight.New[string](v.session(), flightPath), v.never)}
 		v.queued(flightForgotten, 2)
 		for i := range 2 { // where the old run goes on, and where it is waited for
 			third = append(third, asks(context.Background(), fs[i], v.never), asks(context.Background(), fs[i], v.never))
@@ -85,7 +85,7 @@ func TestAfterForgetAndADeathThereIsOneRunAgain(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		dying := v.session()
 		old := newGate("old")
-		first := asks(context.Background(), zkonce.NewFlight[string](dying, flightPath), old.run)
+		first := asks(context.Background(), zkflight.New[string](dying, flightPath), old.run)
 		v.awaits(old.began, "the function")
 		fs := v.flights(2)
 		waited := asks(context.Background(), fs[0], v.never)
@@ -110,7 +110,7 @@ func TestAfterForgetAndADeathThereIsOneRunAgain(t *testing.T) {
 func TestForgetObeysItsDeadline(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		s := v.session()
-		f := zkonce.NewFlight[string](s, flightPath)
+		f := zkflight.New[string](s, flightPath)
 		heal := v.srv.Partition(s.ID())
 		defer heal()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -150,7 +150,7 @@ func TestAForgottenKeyIsReapedLikeAnyOther(t *testing.T) {
 func TestARunThatWasForgottenUnheardIsForNobodyWhoAskedSince(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		s := v.session()
-		f, other := zkonce.NewFlight[string](s, flightPath), v.flights(1)[0]
+		f, other := zkflight.New[string](s, flightPath), v.flights(1)[0]
 		old := newGate("old")
 		first := asks(context.Background(), f, old.run)
 		v.awaits(old.began, "the function")
@@ -171,7 +171,7 @@ func TestARunThatWasForgottenUnheardIsForNobodyWhoAskedSince(t *testing.T) {
 func TestAResultThatOthersHaveIsForNobodyWhoAsksWhereItCameFrom(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		s := v.session()
-		f, other := zkonce.NewFlight[string](s, flightPath), v.flights(1)[0]
+		f, other := zkflight.New[string](s, flightPath), v.flights(1)[0]
 		g := newGate("old")
 		first := asks(context.Background(), f, g.run)
 		v.awaits(g.began, "the function")

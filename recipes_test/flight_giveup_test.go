@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkonce"
+	"github.com/go-menagerie/menagerie/zkflight"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -88,7 +88,7 @@ func TestClosingTheSessionEndsAFlight(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
 		fs := v.flights(2)
 		s := v.session()
-		runs := zkonce.NewFlight[string](s, flightPath)
+		runs := zkflight.New[string](s, flightPath)
 		began := make(chan struct{})
 		first := asks(context.Background(), runs, func(ctx context.Context) (string, error) {
 			close(began)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkonce"
+	"github.com/go-menagerie/menagerie/zkflight"
 )
 
 // Panics and the like.
@@ -42,7 +42,7 @@ func TestAPanicComesOutWhereverItIsWaitedForInTheProcess(t *testing.T) {
 		all.Wait()
 		require.EqualValues(t, 2, caught.Load())
 		v.awaits(other.done, "Do")
-		var remote *zkonce.RemoteError
+		var remote *zkflight.RemoteError
 		require.ErrorAs(t, other.err, &remote)
 		require.True(t, remote.Panicked)
 		require.Equal(t, errTest.Error(), remote.Text)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/go-menagerie/menagerie/zkonce"
+	"github.com/go-menagerie/menagerie/zkflight"
 )
 
 // A flight against what it is made of: the history of runs, calls and Forgets of each key, as the
@@ -88,7 +88,7 @@ func (b *logbook) forgotten(key string, from, to time.Time) bool {
 
 // fly is the function of a step.
 func (b *logbook) fly(ctx context.Context, s flightStep) (int, error) {
-	r := &sortie{began: time.Now(), token: zkonce.Lease(ctx).Token().String()}
+	r := &sortie{began: time.Now(), token: zkflight.Lease(ctx).Token().String()}
 	b.mu.Lock()
 	n := len(b.runs[s.key])
 	for i, earlier := range b.runs[s.key] {
@@ -140,7 +140,7 @@ func (b *logbook) judge(s flightStep, called time.Time, n int, err error, shared
 }
 
 // take does one step.
-func (b *logbook) take(v *env, s flightStep, f *zkonce.Flight[int], id int64) {
+func (b *logbook) take(v *env, s flightStep, f *zkflight.Flight[int], id int64) {
 	switch s.what {
 	case "do":
 		ctx, cancel := context.WithTimeout(context.Background(), s.patient)
@@ -180,11 +180,11 @@ func TestFlightsAtRandomAgreeWithTheirHistory(t *testing.T) {
 		steps := rapid.SliceOfN(rapid.Custom(drawFlightStep), 20, 100).Draw(rt, "steps")
 		b := &logbook{runs: make(map[string][]*sortie), forgets: make(map[string][]oblivion)}
 		inProcess(t, func(t *testing.T, v *env) {
-			var fs []*zkonce.Flight[int]
+			var fs []*zkflight.Flight[int]
 			var ids []int64
 			for range 3 {
 				s := v.session()
-				fs, ids = append(fs, zkonce.NewFlight[int](s, flightPath)), append(ids, s.ID())
+				fs, ids = append(fs, zkflight.New[int](s, flightPath)), append(ids, s.ID())
 			}
 			var all sync.WaitGroup
 			for _, s := range steps {

@@ -8,18 +8,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkonce"
+	"github.com/go-menagerie/menagerie/zkflight"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
 func TestAnErrorTravelsAsItsText(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
-		here := zkonce.NewFlight[string](v.session(zksync.WithName("billing")), flightPath)
+		here := zkflight.New[string](v.session(zksync.WithName("billing")), flightPath)
 		g := newGate("")
 		g.err = errTest
 		first := asks(context.Background(), here, g.run)
 		v.awaits(g.began, "the function")
-		token := zkonce.Lease(g.ctx).Token()
+		token := zkflight.Lease(g.ctx).Token()
 		other := asks(context.Background(), v.flights(1)[0], v.never)
 		v.queued(flightLock, 2)
 		close(g.finish)
@@ -28,7 +28,7 @@ func TestAnErrorTravelsAsItsText(t *testing.T) {
 		require.True(t, first.shared)
 		v.awaits(other.done, "Do")
 		require.True(t, other.shared)
-		var remote *zkonce.RemoteError
+		var remote *zkflight.RemoteError
 		require.ErrorAs(t, other.err, &remote)
 		require.NotErrorIs(t, other.err, zksync.ErrMisuse)
 		host, _ := os.Hostname()
@@ -58,7 +58,7 @@ func TestAResultThatCannotTravelIsAnErrorForEverybody(t *testing.T) {
 			require.ErrorContains(t, p.err, "bytes")
 		}
 		require.Len(t, first.value, 900<<10)
-		f := zkonce.NewFlight[func()](v.session(), flightPath)
+		f := zkflight.New[func()](v.session(), flightPath)
 		_, err, _ := f.Do(context.Background(), "other", func(context.Context) (func(), error) { return func() {}, nil })
 		require.ErrorIs(t, err, zksync.ErrMisuse)
 	})
@@ -87,7 +87,7 @@ func TestAResultOfAnotherTypeIsAnError(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			_, err, _ = zkonce.NewFlight[int](v.session(), flightPath).Do(context.Background(), flightKey, nil)
+			_, err, _ = zkflight.New[int](v.session(), flightPath).Do(context.Background(), flightKey, nil)
 		}()
 		v.queued(flightLock, 2)
 		close(g.finish)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkonce"
+	"github.com/go-menagerie/menagerie/zkflight"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -22,11 +22,11 @@ const (
 	flightLock = flightDir + "/0/lock"
 )
 
-func (v *env) flights(n int) []*zkonce.Flight[string] {
+func (v *env) flights(n int) []*zkflight.Flight[string] {
 	v.t.Helper()
-	all := make([]*zkonce.Flight[string], n)
+	all := make([]*zkflight.Flight[string], n)
 	for i := range all {
-		all[i] = zkonce.NewFlight[string](v.session(), flightPath)
+		all[i] = zkflight.New[string](v.session(), flightPath)
 	}
 	return all
 }
@@ -40,7 +40,7 @@ type trip struct {
 }
 
 // asks starts a call of Do.
-func asks(ctx context.Context, f *zkonce.Flight[string], fn func(context.Context) (string, error)) *trip {
+func asks(ctx context.Context, f *zkflight.Flight[string], fn func(context.Context) (string, error)) *trip {
 	p := &trip{done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
@@ -93,7 +93,7 @@ func TestWhoAsksWhileOneRunsGetsItsResult(t *testing.T) {
 		g := newGate("fresh")
 		first := asks(context.Background(), fs[0], g.run)
 		v.awaits(g.began, "the function")
-		require.True(t, zkonce.Lease(g.ctx).Valid())
+		require.True(t, zkflight.Lease(g.ctx).Valid())
 		var others []*trip
 		for i, f := range fs[1:] {
 			for range 3 {
@@ -157,22 +157,22 @@ func TestMisuseOfAFlightIsReportedByTheFirstCall(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
 		ctx := context.Background()
 		s := v.session()
-		for _, f := range []*zkonce.Flight[int]{
-			zkonce.NewFlight[int](nil, "/a"), zkonce.NewFlight[int](s, "a"), zkonce.NewFlight[int](s, "/"),
-			zkonce.NewFlight[int](s, "/a", zksync.WithTimeout(time.Second)),
+		for _, f := range []*zkflight.Flight[int]{
+			zkflight.New[int](nil, "/a"), zkflight.New[int](s, "a"), zkflight.New[int](s, "/"),
+			zkflight.New[int](s, "/a", zksync.WithTimeout(time.Second)),
 		} {
 			_, err, _ := f.Do(ctx, "k", nil)
 			require.ErrorIs(t, err, zksync.ErrMisuse)
 			require.ErrorIs(t, (<-f.DoChan(ctx, "k", nil)).Err, zksync.ErrMisuse)
 		}
-		require.ErrorIs(t, zkonce.NewFlight[int](s, "/").Forget(ctx, "k"), zksync.ErrMisuse)
+		require.ErrorIs(t, zkflight.New[int](s, "/").Forget(ctx, "k"), zksync.ErrMisuse)
 		over, cancel := context.WithCancel(ctx)
 		cancel()
-		_, err, _ := zkonce.NewFlight[int](s, "/a").Do(over, "k", nil)
+		_, err, _ := zkflight.New[int](s, "/a").Do(over, "k", nil)
 		require.ErrorIs(t, err, context.Canceled)
 		require.False(t, v.exists("/a"))
 		v.put("/b/k", "something else")
-		_, err, _ = zkonce.NewFlight[int](s, "/b").Do(ctx, "k", nil)
+		_, err, _ = zkflight.New[int](s, "/b").Do(ctx, "k", nil)
 		require.ErrorIs(t, err, zksync.ErrMisuse)
 	})
 }
@@ -189,7 +189,7 @@ func TestDoChanSendsWhatDoReturns(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, (<-b).Err, context.Canceled)
 		close(g.finish)
-		require.Equal(t, zkonce.Result[string]{Val: "fresh", Shared: true}, <-a)
+		require.Equal(t, zkflight.Result[string]{Val: "fresh", Shared: true}, <-a)
 		v.gets(c, "fresh", true)
 		r := <-f.DoChan(context.Background(), flightKey, func(context.Context) (string, error) { return "", errTest })
 		require.True(t, errors.Is(r.Err, errTest))

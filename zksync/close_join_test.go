@@ -14,7 +14,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/reentrant"
 	"github.com/go-menagerie/menagerie/zkbarrier"
-	"github.com/go-menagerie/menagerie/zkonce"
+	"github.com/go-menagerie/menagerie/zkflight"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
@@ -98,7 +98,7 @@ func TestTheFunctionOfAFlightMayCloseTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
 		s := srv.Session(t)
-		f := zkonce.NewFlight[int](s, "/flights")
+		f := zkflight.New[int](s, "/flights")
 		_, err, _ := f.Do(context.Background(), "key", func(context.Context) (int, error) { return 1, s.Close() })
 		require.ErrorIs(t, err, zksync.ErrClosed)
 		_, err, _ = f.Do(context.Background(), "key", func(context.Context) (int, error) { return 1, nil })
@@ -109,12 +109,12 @@ func TestTheFunctionOfAFlightMayCloseTheSession(t *testing.T) {
 func TestCloseJoinsAFlightThatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
-		other := zkonce.NewFlight[int](srv.Session(t), "/flights")
+		other := zkflight.New[int](srv.Session(t), "/flights")
 		end := make(chan struct{})
 		go other.Do(context.Background(), "key", func(context.Context) (int, error) { <-end; return 1, nil })
 		synctest.Wait()
 		s := srv.Session(t)
-		f := zkonce.NewFlight[int](s, "/flights")
+		f := zkflight.New[int](s, "/flights")
 		waits := make(chan error, 1)
 		go func() {
 			_, err, _ := f.Do(context.Background(), "key", func(context.Context) (int, error) { return 2, nil })

@@ -20,6 +20,7 @@ import (
 	"github.com/go-menagerie/menagerie/zkbarrier"
 	"github.com/go-menagerie/menagerie/zkcond"
 	"github.com/go-menagerie/menagerie/zkelection"
+	"github.com/go-menagerie/menagerie/zkflight"
 	"github.com/go-menagerie/menagerie/zkonce"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksemaphore"
@@ -190,7 +191,7 @@ func TestEveryKindOfRecipeIsToldByItsNodes(t *testing.T) {
 		s.says(t, "/r/cond", "condition, 1 waits, 0 signals not used up")
 	})
 	t.Run("flight", func(t *testing.T) {
-		f := zkonce.NewFlight[string](z, "/r/flight")
+		f := zkflight.New[string](z, "/r/flight")
 		background(all, func(ctx context.Context) {
 			_, _, _ = f.Do(ctx, "key", func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() })
 		})

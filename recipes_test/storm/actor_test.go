@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/go-menagerie/menagerie/zkonce"
+	"github.com/go-menagerie/menagerie/zkflight"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -145,7 +145,7 @@ func (a *actor) guarded(c *call, f func() error) (err error) {
 // judge looks whether an error is one that may be.
 func (a *actor) judge(c *call, limit time.Time, may []error) {
 	over := !limit.IsZero() && !c.ended.Before(limit)
-	var remote *zkonce.RemoteError // of a function that ran elsewhere
+	var remote *zkflight.RemoteError // of a function that ran elsewhere
 	ended := errors.Is(c.err, context.DeadlineExceeded) || errors.Is(c.err, context.Canceled)
 	switch {
 	case c.err == nil, errors.As(c.err, &remote):

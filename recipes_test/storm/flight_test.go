@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-menagerie/menagerie/zkonce"
+	"github.com/go-menagerie/menagerie/zkflight"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -25,8 +25,8 @@ func joinFlight(*world) *part {
 	return &part{actors: 5, act: x.act, use: x.use}
 }
 
-func (x *flights) object(a *actor) *zkonce.Flight[int64] {
-	return thing(a.h, "flight", func(s *zksync.Session) *zkonce.Flight[int64] { return zkonce.NewFlight[int64](s, flightPath) })
+func (x *flights) object(a *actor) *zkflight.Flight[int64] {
+	return thing(a.h, "flight", func(s *zksync.Session) *zkflight.Flight[int64] { return zkflight.New[int64](s, flightPath) })
 }
 
 func (x *flights) act(a *actor) {

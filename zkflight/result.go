@@ -1,4 +1,4 @@
-package zkonce
+package zkflight
 
 import (
 	"encoding/json"
@@ -29,7 +29,7 @@ func (e *RemoteError) Error() string {
 	if e.Owner.Name != "" {
 		where = e.Owner.Name + " on " + where
 	}
-	return fmt.Sprintf("zkonce: %s in %s: %s", verb, where, strings.TrimPrefix(e.Text, "zkonce: "))
+	return fmt.Sprintf("zkflight: %s in %s: %s", verb, where, strings.TrimPrefix(e.Text, "zkflight: "))
 }
 
 // Unwrap is zksync.ErrMisuse where the function's result could not be given to others,

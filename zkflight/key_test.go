@@ -1,4 +1,4 @@
-package zkonce
+package zkflight
 
 import (
 	"strings"
@@ -41,7 +41,7 @@ func TestEveryTextIsAKeyOfItsOwn(t *testing.T) {
 }
 
 func TestWhatIsKnownOfForgottenKeysIsBounded(t *testing.T) {
-	f := NewFlight[int](nil, "/a")
+	f := New[int](nil, "/a")
 	for i := range int64(3 * remembered) {
 		f.remember(strings.Repeat("x", int(i)), i+1)
 		require.LessOrEqual(t, len(f.generations), remembered)

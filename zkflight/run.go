@@ -1,4 +1,4 @@
-package zkonce
+package zkflight
 
 import (
 	"context"
@@ -27,7 +27,7 @@ type landing[T any] struct {
 }
 
 // errGoexit is what a call ends with whose function called runtime.Goexit.
-var errGoexit = errors.New("zkonce: the function called runtime.Goexit")
+var errGoexit = errors.New("zkflight: the function called runtime.Goexit")
 
 // panicError is what Do panics with: fn ran in another goroutine, whose stack would
 // otherwise be lost.
@@ -61,10 +61,10 @@ func (p *passenger[T]) place() string { return p.dir + "/" + strconv.FormatInt(p
 func (p *passenger[T]) queue() string { return p.place() + "/lock" }
 
 // errMoved means that the key is in another generation.
-var errMoved = errors.New("zkonce: forgotten")
+var errMoved = errors.New("zkflight: forgotten")
 
 // errAgain means that the place in the queue was lost before anything was done with it.
-var errAgain = errors.New("zkonce: try again")
+var errAgain = errors.New("zkflight: try again")
 
 // fly gets a result for everybody who asks for key in this process.
 func (f *Flight[T]) fly(c *flightCall[T], key string, fn func(context.Context) (T, error)) {

@@ -1,4 +1,4 @@
-package zkonce
+package zkflight
 
 import (
 	"context"

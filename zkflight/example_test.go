@@ -1,4 +1,4 @@
-package zkonce_test
+package zkflight_test
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/go-menagerie/menagerie/zkonce"
+	"github.com/go-menagerie/menagerie/zkflight"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -26,12 +26,12 @@ func ExampleFlight() {
 	var queries atomic.Int32
 	query := func(ctx context.Context) (profile, error) {
 		queries.Add(1)
-		// A query that takes its time. What writes would give zkonce.Lease(ctx).Token() along.
+		// A query that takes its time. What writes would give zkflight.Lease(ctx).Token() along.
 		err := srv.WaitFor(ctx, func() bool { return len(srv.Children("/refills/user:42/0/lock")) == 100 })
 		return profile{Name: "Grace"}, err
 	}
 
-	var instances []*zkonce.Flight[profile]
+	var instances []*zkflight.Flight[profile]
 	for range 100 {
 		s, err := zksync.Connect(ctx, srv.Addr())
 		if err != nil {
@@ -39,7 +39,7 @@ func ExampleFlight() {
 			return
 		}
 		defer s.Close()
-		instances = append(instances, zkonce.NewFlight[profile](s, "/refills"))
+		instances = append(instances, zkflight.New[profile](s, "/refills"))
 	}
 	var all sync.WaitGroup
 	var right atomic.Int32
@@ -68,7 +68,7 @@ func ExampleFlight_DoChan() {
 	}
 	defer s.Close()
 
-	f := zkonce.NewFlight[int](s, "/reports")
+	f := zkflight.New[int](s, "/reports")
 	rows := f.DoChan(ctx, "today", func(context.Context) (int, error) { return 1234, nil })
 	fmt.Println("meanwhile")
 	r := <-rows
@@ -91,7 +91,7 @@ func ExampleFlight_Forget() {
 	}
 	defer s.Close()
 
-	f := zkonce.NewFlight[string](s, "/prices")
+	f := zkflight.New[string](s, "/prices")
 	began, updated := make(chan struct{}), make(chan struct{})
 	before := f.DoChan(ctx, "bread", func(context.Context) (string, error) {
 		close(began)

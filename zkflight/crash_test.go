@@ -1,4 +1,4 @@
-package zkonce_test
+package zkflight_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkonce"
+	"github.com/go-menagerie/menagerie/zkflight"
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
@@ -17,11 +17,11 @@ import (
 const crashEnv = "MENAGERIE_TEST_CRASH"
 
 // crashes runs the test again in a process of its own, which must die of f's panic.
-func crashes(t *testing.T, f func(t *testing.T, fl *zkonce.Flight[int])) {
+func crashes(t *testing.T, f func(t *testing.T, fl *zkflight.Flight[int])) {
 	t.Helper()
 	if os.Getenv(crashEnv) != "" {
 		srv := zktest.Run(t)
-		f(t, zkonce.NewFlight[int](srv.Session(t), "/flights"))
+		f(t, zkflight.New[int](srv.Session(t), "/flights"))
 		time.Sleep(time.Minute) // the panic is on its way, in another goroutine
 		return
 	}
@@ -36,13 +36,13 @@ func crashes(t *testing.T, f func(t *testing.T, fl *zkonce.Flight[int])) {
 func panics(context.Context) (int, error) { panic("a panic of the function's own") }
 
 func TestAPanicForAChannelEndsTheProcess(t *testing.T) {
-	crashes(t, func(t *testing.T, f *zkonce.Flight[int]) {
+	crashes(t, func(t *testing.T, f *zkflight.Flight[int]) {
 		f.DoChan(context.Background(), "k", panics)
 	})
 }
 
 func TestAPanicThatNobodyWaitsForEndsTheProcess(t *testing.T) {
-	crashes(t, func(t *testing.T, f *zkonce.Flight[int]) {
+	crashes(t, func(t *testing.T, f *zkflight.Flight[int]) {
 		ctx, cancel := context.WithCancel(context.Background())
 		_, err, _ := f.Do(ctx, "k", func(ctx context.Context) (int, error) {
 			cancel()

@@ -1,4 +1,4 @@
-package zkonce
+package zkflight
 
 import (
 	"cmp"
@@ -17,7 +17,7 @@ import (
 // Flight suppresses duplicate calls in a cluster: the shape, and the meaning, of
 // golang.org/x/sync/singleflight.Group for many machines. While a function runs under a
 // key, whoever asks for the same key waits for that run and gets its result. Whoever asks
-// after the run has ended runs the function anew: unlike [Once], nothing is kept.
+// after the run has ended runs the function anew: unlike zkonce.Once, nothing is kept.
 //
 // Everybody who names the same path and key means the same thing, and must use the same
 // T, which travels as JSON. It is safe for use by many goroutines; those of one process
@@ -61,12 +61,12 @@ type flightCall[T any] struct {
 	ended   bool
 }
 
-// NewFlight names a group of keys by the path of its directory, which is created when
+// New names a group of keys by the path of its directory, which is created when
 // first needed and belongs to the group. It does no I/O. A malformed path, an option that
 // is not one of a lock, or a nil session is reported by the first call as
 // zksync.ErrMisuse. The options count for the locks under which functions run; those on
 // handing over and lingering mean nothing here.
-func NewFlight[T any](s *zksync.Session, path string, opts ...zksync.Option) *Flight[T] {
+func New[T any](s *zksync.Session, path string, opts ...zksync.Option) *Flight[T] {
 	// A place in the queue says since when its owner waits, which decides who gets a
 	// result. So none is ever handed over or kept.
 	opts = append(append([]zksync.Option(nil), opts...), zksync.WithHandover(0), zksync.WithLinger(0))
@@ -86,7 +86,7 @@ func NewFlight[T any](s *zksync.Session, path string, opts ...zksync.Option) *Fl
 // off for longer than the session timeout, or gives up because all who asked there have,
 // the next one in the queue runs fn: from the beginning, after whatever the first one has
 // done. A process that was paused may go on although another one runs by then: as with
-// Once, effects are fenced by the token of the lease that [Lease] finds in fn's context.
+// zkonce.Once, effects are fenced by the token of the lease that [Lease] finds in fn's context.
 //
 // The context that fn gets has the values of ctx. It ends when everybody in this process
 // who waits for the result has given up, and when the lease is lost, cause zksync.ErrLost.
@@ -306,4 +306,13 @@ func contextError(ctx context.Context) error {
 		return cause
 	}
 	return fmt.Errorf("%w: %w", err, cause)
+}
+
+type leaseKey struct{}
+
+// Lease is the lease under which a function of this package runs, by the context that it
+// got; nil in any other context. Its token goes along with every write.
+func Lease(ctx context.Context) *zksync.Lease {
+	l, _ := ctx.Value(leaseKey{}).(*zksync.Lease)
+	return l
 }

@@ -1,4 +1,4 @@
-package zkonce
+package zkflight
 
 import (
 	"context"
@@ -56,8 +56,8 @@ func (p *passenger[T]) listen(ctx context.Context, stop context.CancelCauseFunc)
 }
 
 var (
-	errHeard  = errors.New("zkonce: heard")  // ends a wait that is over
-	errEnough = errors.New("zkonce: enough") // ends listening
+	errHeard  = errors.New("zkflight: heard")  // ends a wait that is over
+	errEnough = errors.New("zkflight: enough") // ends listening
 )
 
 // announced reports whether the place is known to have changed: what is there is worth waiting for.
