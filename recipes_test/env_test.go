@@ -2,7 +2,7 @@
 // two places: on the in-process server in virtual time, where instants are exact, and, when
 // MENAGERIE_TEST_SERVERS holds a connect string, on those real servers in real time.
 //
-// The number in a test's name is that of the behaviour in the project's list of acceptance criteria.
+// The number in a test's name is that of a behaviour in docs/behaviours.md.
 package recipes_test
 
 import (

@@ -62,6 +62,30 @@ func TestWhenAllHaveGivenUpTheFunctionIsToldAndTheNextOneRuns(t *testing.T) {
 	})
 }
 
+func TestWhoAsksWhileAWaiterIsLeavingGetsTheResultAndNotItsError(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		g := newGate("fresh")
+		first := asks(context.Background(), v.flights(1)[0], g.run)
+		v.awaits(g.began, "the function")
+		s := v.session()
+		f := zkflight.New[string](s, flightPath)
+		ctx, cancel := context.WithCancel(context.Background())
+		second := asks(ctx, f, v.never)
+		v.queued(flightLock, 2)
+		v.quiet()
+		v.srv.Delay(s.ID(), 5*time.Millisecond, 5*time.Millisecond)
+		cancel()
+		v.quiet() // its node is still to be removed
+		third := asks(context.Background(), f, v.never)
+		v.awaits(second.done, "Do")
+		require.ErrorIs(t, second.err, context.Canceled)
+		time.Sleep(time.Second) // the third queues, and listens
+		close(g.finish)
+		v.gets(first, "fresh", true)
+		v.gets(third, "fresh", true)
+	})
+}
+
 func TestAWaiterForAFlightObeysItsDeadlineAndLeavesNothing(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
 		fs := v.flights(2)

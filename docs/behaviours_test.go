@@ -1,0 +1,132 @@
+// Package docs holds tests only: what the documents say of the tests is so.
+package docs
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// count is how many behaviours there are.
+const count = 140
+
+// toCome are the behaviours of recipes that do not exist yet: those alone have no test.
+var toCome = [][2]int{{79, 91}, {92, 102}, {133, 135}}
+
+var (
+	declared = regexp.MustCompile(`(?m)^func ((?:Test|Example|Fuzz|Benchmark)\w*)\(`)
+	named    = regexp.MustCompile("`((?:Test|Example|Fuzz|Benchmark)[A-Z_]\\w*)(?:/[^`]*)?`(\\.\\.\\.)?")
+	numbered = regexp.MustCompile(`^TestAcceptance(\d{3})(?:(And|To)(\d{3}))?`)
+	row      = regexp.MustCompile(`^\| (\d+) \|`)
+)
+
+func TestEveryBehaviourHasATestAndEveryTestOfOneIsListed(t *testing.T) {
+	listed := make(map[int][]string)
+	next := 0
+	for line := range strings.Lines(read(t, "behaviours.md")) {
+		m := row.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		n := number(t, m[1])
+		require.NotContains(t, listed, n, "behaviour %d has two rows", n)
+		if !comes(n) {
+			require.Greater(t, n, next, "the rows are in the order of their numbers")
+			next = n
+		}
+		listed[n] = names(line)
+	}
+	for n := 1; n <= count; n++ {
+		require.Contains(t, listed, n, "behaviour %d has no row", n)
+		assert.Equal(t, comes(n), len(listed[n]) == 0, "behaviour %d: to come, with tests %v", n, listed[n])
+	}
+	require.Len(t, listed, count)
+	for name := range tests(t) {
+		for _, n := range numbers(t, name) {
+			assert.Contains(t, listed[n], name, "behaviour %d does not list it", n)
+		}
+	}
+}
+
+func TestTheDocumentsNameOnlyTestsThatExist(t *testing.T) {
+	exist := tests(t)
+	files, err := filepath.Glob("*.md")
+	require.NoError(t, err)
+	for _, file := range append(files, "../README.md", "../CONTRIBUTING.md") {
+		for i, line := range strings.Split(read(t, file), "\n") {
+			for _, name := range names(line) {
+				assert.True(t, exist[name], "%s:%d: there is no %s", file, i+1, name)
+			}
+		}
+	}
+}
+
+// names returns the tests that a line names in code.
+func names(line string) (out []string) {
+	for _, m := range named.FindAllStringSubmatch(line, -1) {
+		out = append(out, m[1]+m[2])
+	}
+	return out
+}
+
+// numbers returns those of the behaviours that a test is of.
+func numbers(t *testing.T, name string) (out []int) {
+	m := numbered.FindStringSubmatch(name)
+	if m == nil {
+		return nil
+	}
+	first := number(t, m[1])
+	switch m[2] {
+	case "And":
+		return []int{first, number(t, m[3])}
+	case "To":
+		for n := first; n <= number(t, m[3]); n++ {
+			out = append(out, n)
+		}
+		return out
+	}
+	return []int{first}
+}
+
+func comes(n int) bool {
+	for _, r := range toCome {
+		if r[0] <= n && n <= r[1] {
+			return true
+		}
+	}
+	return false
+}
+
+// tests returns the names of all tests, examples, benchmarks and fuzz tests of the repository.
+func tests(t *testing.T) map[string]bool {
+	out := make(map[string]bool)
+	require.NoError(t, filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		for _, m := range declared.FindAllStringSubmatch(read(t, path), -1) {
+			out[m[1]] = true
+		}
+		return nil
+	}))
+	return out
+}
+
+func read(t *testing.T, file string) string {
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	return string(text)
+}
+
+func number(t *testing.T, s string) int {
+	n, err := strconv.Atoi(s)
+	require.NoError(t, err)
+	return n
+}
