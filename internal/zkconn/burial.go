@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
 // A session that this side has given up may live on at the servers, and its nodes
@@ -128,8 +130,8 @@ func (c *Client) endSession(ctx context.Context, addr string, dead Credentials) 
 // the attempt would have kept the session alive.
 func (c *Client) resumeAndClose(conn net.Conn, dead Credentials) error {
 	const xid = 1
-	frames := appendFrame(nil, connectRequest(int32(c.cfg.Timeout/time.Millisecond), dead.ID, dead.Passwd))
-	frames = append(frames, appendFrame(nil, requestHeader(xid, opClose))...)
+	frames := jute.AppendFrame(nil, connectRequest(int32(c.cfg.Timeout/time.Millisecond), dead.ID, dead.Passwd))
+	frames = append(frames, jute.AppendFrame(nil, requestHeader(xid, opClose))...)
 	if _, err := conn.Write(frames); err != nil {
 		return err
 	}
@@ -151,11 +153,11 @@ func (c *Client) resumeAndClose(conn net.Conn, dead Credentials) error {
 		if err != nil {
 			return err
 		}
-		r := &juteReader{b: body}
-		answered, _, code := r.int32(), r.int64(), r.int32()
+		r := jute.Decode(body)
+		answered, _, code := r.Int32(), r.Int64(), r.Int32()
 		switch {
-		case r.err != nil:
-			return r.err
+		case r.Err() != nil:
+			return r.Err()
 		case answered != xid:
 			continue
 		case code == codeSessionExpired:

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
 // Call is one request under way. A request that was sent happens, whether anybody
@@ -50,7 +52,7 @@ func wait[T any](ctx context.Context, e *Epoch, c *Call[T]) (T, error) {
 type request[T any] struct {
 	op     int32
 	body   []byte
-	decode func(*juteReader) (T, error)
+	decode func(*jute.Decoder) (T, error)
 	client func(*zk.Conn) (T, error)
 	arms   []watchKey
 	beat   bool // a heartbeat
@@ -73,7 +75,7 @@ func start[T any](e *Epoch, r request[T]) *Call[T] {
 	}
 	w.send(&ownRequest{op: r.op, arms: r.arms, beat: r.beat, end: func(body []byte, err error) {
 		if c.err = err; err == nil {
-			c.val, c.err = r.decode(&juteReader{b: body})
+			c.val, c.err = r.decode(jute.Decode(body))
 		}
 		close(c.done)
 	}}, r.body)

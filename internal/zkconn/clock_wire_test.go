@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
 // lostAt opens a client against a peer that shakes hands and then does what the test
@@ -58,7 +60,7 @@ func TestASlowAnswerProvesTheSessionAliveFromWhenItsRequestWasSent(t *testing.T)
 		require.EqualValues(t, opExists, op)
 		require.Equal(t, time.Second, time.Since(began))
 		time.Sleep(time.Second) // before the client's first ping
-		p.write(conn, answer(xid, 0, make([]byte, statSize)))
+		p.write(conn, answer(xid, 0, make([]byte, jute.StatSize)))
 		go func() {
 			for {
 				if _, err := readFrame(conn, maxFrame); err != nil {
@@ -79,8 +81,8 @@ func TestWatchEventsProveNothing(t *testing.T) {
 				}
 			}
 		}()
-		event := appendInt32(appendInt32(nil, eventData), 3)
-		event = appendString(event, "/a")
+		event := jute.AppendInt32(jute.AppendInt32(nil, eventData), 3)
+		event = jute.AppendText(event, "/a")
 		for range 5 {
 			time.Sleep(time.Second)
 			p.write(conn, answer(xidEvent, 0, event))

@@ -1,64 +1,47 @@
 package zkconn
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
 // Encoding and decoding of the requests that go past the client's queue. Decoders
 // get bodies that checkReply has passed, and still never read beyond their end.
 
-func appendInt32(dst []byte, v int32) []byte { return binary.BigEndian.AppendUint32(dst, uint32(v)) }
-
-func appendString(dst []byte, s string) []byte {
-	return append(appendInt32(dst, int32(len(s))), s...)
-}
-
-// appendData writes data; nil is the protocol's null.
-func appendData(dst, data []byte) []byte {
-	if data == nil {
-		return appendInt32(dst, -1)
-	}
-	return appendBuffer(dst, data)
-}
-
 func appendACL(dst []byte, acl []zk.ACL) []byte {
-	dst = appendInt32(dst, int32(len(acl)))
+	dst = jute.AppendInt32(dst, int32(len(acl)))
 	for _, a := range acl {
-		dst = appendInt32(dst, a.Perms)
-		dst = appendString(dst, a.Scheme)
-		dst = appendString(dst, a.ID)
+		dst = jute.AppendInt32(dst, a.Perms)
+		dst = jute.AppendText(dst, a.Scheme)
+		dst = jute.AppendText(dst, a.ID)
 	}
 	return dst
 }
 
 func appendCreate(dst []byte, r *zk.CreateRequest) []byte {
-	dst = appendString(dst, r.Path)
-	dst = appendData(dst, r.Data)
+	dst = jute.AppendText(dst, r.Path)
+	dst = jute.AppendBuffer(dst, r.Data)
 	dst = appendACL(dst, r.Acl)
-	return appendInt32(dst, r.Flags)
+	return jute.AppendInt32(dst, r.Flags)
 }
 
 func appendDelete(dst []byte, r *zk.DeleteRequest) []byte {
-	return appendInt32(appendString(dst, r.Path), r.Version)
+	return jute.AppendInt32(jute.AppendText(dst, r.Path), r.Version)
 }
 
 // readRequest is the body of exists, getData and getChildren2.
 func readRequest(path string, watch bool) []byte {
-	b := appendString(nil, path)
-	if watch {
-		return append(b, 1)
-	}
-	return append(b, 0)
+	return jute.AppendBool(jute.AppendText(nil, path), watch)
 }
 
 func appendOpHeader(dst []byte, op int32, done byte) []byte {
-	dst = appendInt32(dst, op)
+	dst = jute.AppendInt32(dst, op)
 	dst = append(dst, done)
-	return appendInt32(dst, -1)
+	return jute.AppendInt32(dst, -1)
 }
 
 // multiBody is the body of a transaction.
@@ -71,10 +54,10 @@ func multiBody(ops []any) ([]byte, error) {
 		case *zk.DeleteRequest:
 			b = appendDelete(appendOpHeader(b, opDelete, 0), r)
 		case *zk.SetDataRequest:
-			b = appendString(appendOpHeader(b, opSetData, 0), r.Path)
-			b = appendInt32(appendData(b, r.Data), r.Version)
+			b = jute.AppendText(appendOpHeader(b, opSetData, 0), r.Path)
+			b = jute.AppendInt32(jute.AppendBuffer(b, r.Data), r.Version)
 		case *zk.CheckVersionRequest:
-			b = appendInt32(appendString(appendOpHeader(b, opCheck, 0), r.Path), r.Version)
+			b = jute.AppendInt32(jute.AppendText(appendOpHeader(b, opCheck, 0), r.Path), r.Version)
 		default:
 			return nil, fmt.Errorf("zkconn: an operation of type %T in a transaction", op)
 		}
@@ -86,31 +69,31 @@ func multiBody(ops []any) ([]byte, error) {
 // not applied, the operations before the one that failed carry no error although
 // nothing was applied, and those after it a "runtime inconsistency".
 func decodeMulti(body []byte, n int) ([]zk.MultiResponse, error) {
-	r := &juteReader{b: body}
+	r := jute.Decode(body)
 	res := make([]zk.MultiResponse, 0, n)
 	var failed error
-	for r.err == nil {
-		kind, done := r.int32(), r.bool()
-		r.int32()
+	for r.Err() == nil {
+		kind, done := r.Int32(), r.Bool()
+		r.Int32()
 		if done {
 			break
 		}
 		var m zk.MultiResponse
 		switch kind {
 		case opCreate:
-			m.String = string(r.string())
+			m.String = string(r.Text())
 		case opSetData:
-			m.Stat = r.stat()
+			m.Stat = stat(r)
 		case opError:
-			if m.Error = codeError(r.int32()); m.Error != nil && failed == nil {
+			if m.Error = codeError(r.Int32()); m.Error != nil && failed == nil {
 				failed = &TxnError{Index: len(res), Err: m.Error}
 			}
 		}
 		res = append(res, m)
 	}
 	switch {
-	case r.err != nil:
-		return nil, &unknownError{r.err}
+	case r.Err() != nil:
+		return nil, &unknownError{r.Err()}
 	case failed != nil:
 		return nil, classify(failed)
 	case len(res) != n:
@@ -119,19 +102,16 @@ func decodeMulti(body []byte, n int) ([]zk.MultiResponse, error) {
 	return res, nil
 }
 
-func (r *juteReader) stat() *zk.Stat {
-	return &zk.Stat{
-		Czxid: r.int64(), Mzxid: r.int64(), Ctime: r.int64(), Mtime: r.int64(),
-		Version: r.int32(), Cversion: r.int32(), Aversion: r.int32(),
-		EphemeralOwner: r.int64(), DataLength: r.int32(), NumChildren: r.int32(), Pzxid: r.int64(),
-	}
+func stat(r *jute.Decoder) *zk.Stat {
+	st := zk.Stat(r.Stat())
+	return &st
 }
 
-func (r *juteReader) strings() []string {
-	n := r.count(4)
+func texts(r *jute.Decoder) []string {
+	n := count(r, 4)
 	all := make([]string, 0, n)
 	for range n {
-		all = append(all, string(r.string()))
+		all = append(all, string(r.Text()))
 	}
 	return all
 }
@@ -160,10 +140,10 @@ func codeError(code int32) error {
 // caller claims to know the nodes is the highest there is, so that no node counts
 // as changed since.
 func setWatchesBody(paths []string) []byte {
-	b := binary.BigEndian.AppendUint64(nil, math.MaxInt64)
-	b = appendInt32(b, int32(len(paths)))
+	b := jute.AppendInt64(nil, math.MaxInt64)
+	b = jute.AppendInt32(b, int32(len(paths)))
 	for _, p := range paths {
-		b = appendString(b, p)
+		b = jute.AppendText(b, p)
 	}
-	return binary.BigEndian.AppendUint64(b, 0) // no exist watches, no child watches
+	return jute.AppendInt64(b, 0) // no exist watches, no child watches
 }

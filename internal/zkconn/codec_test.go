@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
 // Our own frames must be those of the client library, byte for byte.
@@ -37,7 +39,7 @@ func TestOurRequestsAreEncodedAsTheClientEncodesThem(t *testing.T) {
 		"get":            {opGetData, readRequest("/a", false), func(c *zk.Conn) { _, _, _ = c.Get("/a") }},
 		"get watched":    {opGetData, readRequest("/a", true), func(c *zk.Conn) { _, _, _, _ = c.GetW("/a") }},
 		"children":       {opGetChildren2, readRequest("/a", false), func(c *zk.Conn) { _, _, _ = c.Children("/a") }},
-		"sync":           {opSync, appendString(nil, "/a"), func(c *zk.Conn) { _, _ = c.Sync("/a") }},
+		"sync":           {opSync, jute.AppendText(nil, "/a"), func(c *zk.Conn) { _, _ = c.Sync("/a") }},
 		"multi":          {opMulti, multi, func(c *zk.Conn) { _, _ = c.Multi(ops...) }},
 	}
 	for name, tc := range cases {
@@ -77,9 +79,9 @@ func TestAnOperationThatCannotBePartOfATransactionIsRefused(t *testing.T) {
 }
 
 func TestARefusedTransactionTellsWhichOperationFailed(t *testing.T) {
-	b := appendInt32(appendOpHeader(nil, opError, 0), 0)
-	b = appendInt32(appendOpHeader(b, opError, 0), -103)
-	b = appendInt32(appendOpHeader(b, opError, 0), -2) // the rest: "runtime inconsistency"
+	b := jute.AppendInt32(appendOpHeader(nil, opError, 0), 0)
+	b = jute.AppendInt32(appendOpHeader(b, opError, 0), -103)
+	b = jute.AppendInt32(appendOpHeader(b, opError, 0), -2) // the rest: "runtime inconsistency"
 	_, err := decodeMulti(appendOpHeader(b, -1, 1), 3)
 	var refused *TxnError
 	require.True(t, errors.As(err, &refused))
@@ -89,7 +91,7 @@ func TestARefusedTransactionTellsWhichOperationFailed(t *testing.T) {
 }
 
 func TestATransactionWithAResultMissingSettlesNothing(t *testing.T) {
-	b := appendString(appendOpHeader(nil, opCreate, 0), "/a")
+	b := jute.AppendText(appendOpHeader(nil, opCreate, 0), "/a")
 	_, err := decodeMulti(appendOpHeader(b, -1, 1), 2)
 	require.True(t, Unknown(err))
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
 // dialled notes when and what was dialled, and what becomes of it.
@@ -107,7 +109,7 @@ func TestAGreetingAloneDoesNotResetTheBackOff(t *testing.T) {
 				select {
 				case conn := <-p.dials:
 					if _, err := readFrame(conn, 1024); err == nil {
-						_, _ = conn.Write(appendFrame(nil, connectReplyBody(1, 10*time.Second)))
+						_, _ = conn.Write(jute.AppendFrame(nil, connectReplyBody(1, 10*time.Second)))
 					}
 					conn.Close()
 				case <-stop:

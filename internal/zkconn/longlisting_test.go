@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
 // A queue of a hundred thousand is slow, but its listing must not end the sessions of all who wait.
@@ -15,11 +17,11 @@ func TestAListingOfAHundredThousandNamesIsTaken(t *testing.T) {
 		p := newPeer(t)
 		c, e, s := connectedTo(t, p)
 		const n = 100_000
-		body := appendInt32(nil, n)
+		body := jute.AppendInt32(nil, n)
 		for i := range n {
-			body = appendString(body, fmt.Sprintf("_c_9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d-lock-%010d", i))
+			body = jute.AppendText(body, fmt.Sprintf("_c_9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d-lock-%010d", i))
 		}
-		body = append(body, make([]byte, statSize)...)
+		body = append(body, make([]byte, jute.StatSize)...)
 		require.Greater(t, len(body), maxFrame)
 		names := make(chan []string)
 		go func() {
@@ -51,7 +53,7 @@ func TestAFrameThatIsLongerThanItsKindMayBeEndsTheSession(t *testing.T) {
 				c, e, s := connectedTo(t, p)
 				go how.ask(t, e)
 				xid, _, _ := s.next()
-				_, err := s.conn.Write(appendInt32(binary.BigEndian.AppendUint32(nil, how.size), xid))
+				_, err := s.conn.Write(jute.AppendInt32(binary.BigEndian.AppendUint32(nil, how.size), xid))
 				require.NoError(t, err)
 				<-e.Over()
 				require.ErrorContains(t, e.Cause(), "bytes (at most")

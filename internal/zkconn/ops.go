@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
 // The operations of an epoch. Those that only read, and Delete, block through
@@ -26,9 +28,9 @@ func childrenRequest(path string) request[listing] {
 	}
 }
 
-func decodeListing(r *juteReader) (listing, error) {
-	names := r.strings()
-	return listing{names, r.stat()}, nil
+func decodeListing(r *jute.Decoder) (listing, error) {
+	names := texts(r)
+	return listing{names, stat(r)}, nil
 }
 
 // Children lists the children of path.
@@ -59,7 +61,7 @@ func existsRequest(path string) request[*zk.Stat] {
 	}
 }
 
-func decodeStat(r *juteReader) (*zk.Stat, error) { return r.stat(), nil }
+func decodeStat(r *jute.Decoder) (*zk.Stat, error) { return stat(r), nil }
 
 type content struct {
 	data []byte
@@ -70,9 +72,9 @@ type content struct {
 func (e *Epoch) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) {
 	v, err := retry(ctx, e, request[content]{
 		op: opGetData, body: readRequest(path, false),
-		decode: func(r *juteReader) (content, error) {
-			data := append([]byte(nil), r.buffer()...)
-			return content{data, r.stat()}, nil
+		decode: func(r *jute.Decoder) (content, error) {
+			data := append([]byte(nil), r.Buffer()...)
+			return content{data, stat(r)}, nil
 		},
 		client: func(c *zk.Conn) (content, error) {
 			data, st, err := c.Get(path)
@@ -90,12 +92,12 @@ func (e *Epoch) Sync(ctx context.Context, path string) error {
 
 func syncRequest(path string) request[struct{}] {
 	return request[struct{}]{
-		op: opSync, body: appendString(nil, path), decode: decodeNothing,
+		op: opSync, body: jute.AppendText(nil, path), decode: decodeNothing,
 		client: func(c *zk.Conn) (struct{}, error) { _, err := c.Sync(path); return struct{}{}, err },
 	}
 }
 
-func decodeNothing(*juteReader) (struct{}, error) { return struct{}{}, nil }
+func decodeNothing(*jute.Decoder) (struct{}, error) { return struct{}{}, nil }
 
 func deleteRequest(path string) request[struct{}] {
 	return request[struct{}]{
@@ -118,7 +120,7 @@ func (e *Epoch) StartDelete(path string) *Call[struct{}] { return start(e, delet
 func createRequest(op int32, r *zk.CreateRequest, client func(*zk.Conn) (string, error)) request[string] {
 	return request[string]{
 		op: op, body: appendCreate(nil, r), client: client,
-		decode: func(r *juteReader) (string, error) { return string(r.string()), nil },
+		decode: func(r *jute.Decoder) (string, error) { return string(r.Text()), nil },
 	}
 }
 
@@ -150,7 +152,7 @@ func (e *Epoch) StartMulti(ops ...any) *Call[[]zk.MultiResponse] {
 	}
 	return start(e, request[[]zk.MultiResponse]{
 		op: opMulti, body: body,
-		decode: func(r *juteReader) ([]zk.MultiResponse, error) { return decodeMulti(r.b, len(ops)) },
+		decode: func(r *jute.Decoder) ([]zk.MultiResponse, error) { return decodeMulti(r.Rest(), len(ops)) },
 		client: func(c *zk.Conn) ([]zk.MultiResponse, error) { return clientMulti(c, ops) },
 	})
 }

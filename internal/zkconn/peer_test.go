@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
 // peer is a server of which the test writes every byte. It is used inside a bubble.
@@ -51,12 +53,12 @@ func connectReplyBody(id int64, timeout time.Duration) []byte {
 	b := binary.BigEndian.AppendUint32(nil, 0)
 	b = binary.BigEndian.AppendUint32(b, uint32(timeout/time.Millisecond))
 	b = binary.BigEndian.AppendUint64(b, uint64(id))
-	return append(appendBuffer(b, make([]byte, 16)), 0)
+	return append(jute.AppendText(b, make([]byte, 16)), 0)
 }
 
 func (p *peer) write(conn net.Conn, body []byte) {
 	p.t.Helper()
-	_, err := conn.Write(appendFrame(nil, body))
+	_, err := conn.Write(jute.AppendFrame(nil, body))
 	require.NoError(p.t, err)
 }
 
@@ -65,16 +67,16 @@ func (p *peer) request(conn net.Conn) (xid, op int32, body []byte) {
 	p.t.Helper()
 	b, err := readFrame(conn, maxFrame)
 	require.NoError(p.t, err)
-	r := &juteReader{b: b}
-	xid, op = r.int32(), r.int32()
-	return xid, op, r.b
+	r := jute.Decode(b)
+	xid, op = r.Int32(), r.Int32()
+	return xid, op, r.Rest()
 }
 
 // answer is the body of a reply.
 func answer(xid int32, code int32, body []byte) []byte {
-	b := appendInt32(nil, xid)
+	b := jute.AppendInt32(nil, xid)
 	b = binary.BigEndian.AppendUint64(b, 7)
-	return append(appendInt32(b, code), body...)
+	return append(jute.AppendInt32(b, code), body...)
 }
 
 // serve answers everything on conn with success, until it is closed. Pings are
@@ -86,13 +88,13 @@ func (p *peer) serve(conn net.Conn) {
 			if err != nil {
 				return
 			}
-			r := &juteReader{b: b}
-			xid, op := r.int32(), r.int32()
+			r := jute.Decode(b)
+			xid, op := r.Int32(), r.Int32()
 			var body []byte
 			if op == opExists {
-				body = make([]byte, statSize)
+				body = make([]byte, jute.StatSize)
 			}
-			if _, err := conn.Write(appendFrame(nil, answer(xid, 0, body))); err != nil {
+			if _, err := conn.Write(jute.AppendFrame(nil, answer(xid, 0, body))); err != nil {
 				return
 			}
 		}

@@ -2,32 +2,35 @@ package zkconn
 
 import (
 	"encoding/binary"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
 // bodies are well-formed bodies of successful replies.
 func bodies() map[int32][][]byte {
-	stat := make([]byte, statSize)
-	name := appendString(nil, "/a/b")
-	multi := appendString(appendOpHeader(nil, opCreate, 0), "/a/b-0000000001")
+	stat := make([]byte, jute.StatSize)
+	name := jute.AppendText(nil, "/a/b")
+	multi := jute.AppendText(appendOpHeader(nil, opCreate, 0), "/a/b-0000000001")
 	multi = append(appendOpHeader(multi, opSetData, 0), stat...)
 	multi = appendOpHeader(multi, opDelete, 0)
 	multi = appendOpHeader(multi, opCheck, 0)
 	multi = appendOpHeader(multi, -1, 1)
-	refused := appendInt32(appendOpHeader(nil, opError, 0), 0)
-	refused = appendInt32(appendOpHeader(refused, opError, 0), -101)
+	refused := jute.AppendInt32(appendOpHeader(nil, opError, 0), 0)
+	refused = jute.AppendInt32(appendOpHeader(refused, opError, 0), -101)
 	refused = appendOpHeader(refused, -1, 1)
-	names := appendString(appendString(appendInt32(nil, 2), "a"), "bc")
+	names := jute.AppendText(jute.AppendText(jute.AppendInt32(nil, 2), "a"), "bc")
 	acl := appendACL(nil, nil)
 	return map[int32][][]byte{
 		opCreate: {name}, opCreateContainer: {name}, opCreateTTL: {name}, opSync: {name},
 		opExists: {stat}, opSetData: {stat}, opSetACL: {stat},
-		opGetData:      {append(appendBuffer(nil, []byte("data")), stat...), append(appendInt32(nil, -1), stat...)},
-		opReconfig:     {append(appendBuffer(nil, nil), stat...)},
+		opGetData:      {append(jute.AppendText(nil, []byte("data")), stat...), append(jute.AppendInt32(nil, -1), stat...)},
+		opReconfig:     {append(jute.AppendText(nil, ""), stat...)},
 		opGetACL:       {append(acl, stat...)},
-		opGetChildren:  {names, appendInt32(nil, 0)},
+		opGetChildren:  {names, jute.AppendInt32(nil, 0)},
 		opGetChildren2: {append(names, stat...)},
 		opMulti:        {multi, refused},
 		opDelete:       {nil}, opSetWatches: {nil},
@@ -54,18 +57,17 @@ func TestEveryTruncatedReplyIsRefused(t *testing.T) {
 
 func TestLengthsThatCannotBeAreRefused(t *testing.T) {
 	for _, hostile := range []int32{-2, -1 << 31, 1<<31 - 1, 1 << 20} {
-		length := appendInt32(nil, hostile)
-		r := &juteReader{b: make([]byte, 100)}
-		copy(r.b, length)
-		require.Zero(t, r.count(4), "nothing may be allocated for %d elements", hostile)
-		require.Error(t, r.err)
+		length := jute.AppendInt32(nil, hostile)
+		r := jute.Decode(append(slices.Clone(length), make([]byte, 96)...))
+		require.Zero(t, count(r, 4), "nothing may be allocated for %d elements", hostile)
+		require.Error(t, r.Err())
 		for _, op := range []int32{opCreate, opGetData, opGetACL, opGetChildren, opGetChildren2} {
 			require.Error(t, checkReply(op, append(length, make([]byte, 100)...)), "operation %d, length %d", op, hostile)
 		}
 		multi := append(appendOpHeader(nil, opCreate, 0), length...)
 		require.Error(t, checkReply(opMulti, append(multi, make([]byte, 100)...)))
 	}
-	require.Error(t, checkReply(opCreate, appendInt32(nil, -1)), "a name must not be null: the client slices by its length")
+	require.Error(t, checkReply(opCreate, jute.AppendInt32(nil, -1)), "a name must not be null: the client slices by its length")
 	require.Error(t, checkReply(opMulti, appendOpHeader(nil, 77, 0)), "a result of an unknown type")
 }
 
@@ -98,7 +100,7 @@ func FuzzReply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, op int32, body []byte) {
 		_, _ = parseConnectReply(body)
 		ok := checkReply(op, body) == nil
-		r := &juteReader{b: body}
+		r := jute.Decode(body)
 		switch op {
 		case opGetChildren2:
 			l, _ := decodeListing(r)
@@ -115,7 +117,7 @@ func FuzzReply(f *testing.F) {
 			return
 		}
 		if ok {
-			require.NoError(t, r.err)
+			require.NoError(t, r.Err())
 		}
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
 // script is one connection of a peer, answered by hand. Frames are read as they come, so
@@ -25,7 +27,7 @@ func newScript(p *peer, conn net.Conn) *script {
 			if err != nil {
 				return
 			}
-			if r := (&juteReader{b: b}); r.int32() != xidPing {
+			if r := jute.Decode(b); r.Int32() != xidPing {
 				s.frames <- b
 			}
 		}
@@ -38,9 +40,9 @@ func (s *script) next() (xid, op int32, body []byte) {
 	s.p.t.Helper()
 	b, ok := <-s.frames
 	require.True(s.p.t, ok, "the connection is closed")
-	r := &juteReader{b: b}
-	xid, op = r.int32(), r.int32()
-	return xid, op, r.b
+	r := jute.Decode(b)
+	xid, op = r.Int32(), r.Int32()
+	return xid, op, r.Rest()
 }
 
 // pending reports whether there is a request that has not been taken.
@@ -52,7 +54,7 @@ func (s *script) pending() bool {
 func (s *script) reply(xid, code int32, body []byte) { s.p.write(s.conn, answer(xid, code, body)) }
 
 func (s *script) event(kind int32, path string) {
-	s.p.write(s.conn, answer(xidEvent, 0, appendString(appendInt32(appendInt32(nil, kind), 3), path)))
+	s.p.write(s.conn, answer(xidEvent, 0, jute.AppendText(jute.AppendInt32(jute.AppendInt32(nil, kind), 3), path)))
 }
 
 func (s *script) close(c *Client) {

@@ -3,6 +3,8 @@ package zkconn
 import (
 	"fmt"
 	"time"
+
+	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
 // Requests of our own go onto the client's connection directly, past its queue: a
@@ -86,9 +88,9 @@ func (w *wire) sendNow(r *ownRequest, body []byte) {
 		return
 	}
 	frame := make([]byte, 0, 12+len(body))
-	frame = appendInt32(frame, int32(8+len(body)))
-	frame = appendInt32(frame, xid)
-	frame = appendInt32(frame, r.op)
+	frame = jute.AppendInt32(frame, int32(8+len(body)))
+	frame = jute.AppendInt32(frame, xid)
+	frame = jute.AppendInt32(frame, r.op)
 	frame = append(frame, body...)
 	if len(frame) <= smallFrame {
 		w.limitWrite(writeLimit)

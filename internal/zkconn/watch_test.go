@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
 // heard collects news in the order in which it is told.
@@ -157,7 +159,7 @@ func TestANodeThatMayNotBeReadIsWatchedByItsExistence(t *testing.T) {
 		s.reply(xid, -102, nil)
 		xid, op, _ := s.next()
 		require.EqualValues(t, opExists, op)
-		s.reply(xid, 0, make([]byte, statSize))
+		s.reply(xid, 0, make([]byte, jute.StatSize))
 		require.NoError(t, <-got)
 		s.event(eventDeleted, "/a")
 		require.Equal(t, []string{"/a gone"}, h.take())
@@ -178,8 +180,8 @@ func TestChildAndDataWatchesOfOnePathAreTwo(t *testing.T) {
 		}()
 		xid, op, _ := s.next()
 		require.EqualValues(t, opGetChildren2, op)
-		listing := appendString(appendInt32(nil, 1), "x")
-		s.reply(xid, 0, append(listing, make([]byte, statSize)...))
+		listing := jute.AppendText(jute.AppendInt32(nil, 1), "x")
+		s.reply(xid, 0, append(listing, make([]byte, jute.StatSize)...))
 		require.Equal(t, []string{"x"}, <-got)
 		s.event(eventData, "/d")
 		require.Empty(t, h.take())

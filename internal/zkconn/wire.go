@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
 // wire is the net.Conn that the client sees. It passes whole frames both ways and
@@ -101,10 +103,10 @@ func (w *wire) note(b []byte, now time.Time) (greeting bool) {
 		w.greeting = now
 		return true
 	}
-	r := &juteReader{b: b}
-	r.int32()
-	xid, op := r.int32(), r.int32()
-	if r.err != nil {
+	r := jute.Decode(b)
+	r.Int32()
+	xid, op := r.Int32(), r.Int32()
+	if r.Err() != nil {
 		return false
 	}
 	if xid == xidPing {
@@ -117,7 +119,7 @@ func (w *wire) note(b []byte, now time.Time) (greeting bool) {
 
 // inject sends a frame that the client knows nothing of.
 func (w *wire) inject(body []byte) error {
-	frame := appendFrame(nil, body)
+	frame := jute.AppendFrame(nil, body)
 	if len(body) >= 4 && int32(binary.BigEndian.Uint32(body)) == xidPing {
 		w.note(frame, time.Now())
 	}

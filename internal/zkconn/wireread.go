@@ -8,6 +8,8 @@ import (
 	"net"
 	"slices"
 	"time"
+
+	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
 // maxFrame bounds what a server may send at once: it stores no more than 1 MB a node. Only a
@@ -134,7 +136,7 @@ func (w *wire) greeted(body []byte) error {
 func (w *wire) authenticate(hello connectReply) error {
 	auth := w.epoch.cfg.Auth
 	for _, a := range auth {
-		if _, err := w.put(appendFrame(nil, authRequest(a))); err != nil {
+		if _, err := w.put(jute.AppendFrame(nil, authRequest(a))); err != nil {
 			return err
 		}
 	}
@@ -143,10 +145,10 @@ func (w *wire) authenticate(hello connectReply) error {
 		if err != nil {
 			return err
 		}
-		r := &juteReader{b: body}
-		xid, _, code := r.int32(), r.int64(), r.int32()
+		r := jute.Decode(body)
+		xid, _, code := r.Int32(), r.Int64(), r.Int32()
 		switch {
-		case r.err != nil || xid != xidAuth:
+		case r.Err() != nil || xid != xidAuth:
 			return w.violation(errors.New("credentials were not answered"))
 		case code != 0:
 			err := fmt.Errorf("%w: the servers do not know the scheme %q, or refuse what was presented for it", ErrAuth, a.Scheme)
@@ -166,14 +168,14 @@ func (w *wire) received(body []byte) error {
 	if closed {
 		return net.ErrClosed
 	}
-	r := &juteReader{b: body}
-	xid, zxid, code := r.int32(), r.int64(), r.int32()
+	r := jute.Decode(body)
+	xid, zxid, code := r.Int32(), r.Int64(), r.Int32()
 	w.epoch.see(zxid)
 	switch {
 	case xid == xidEvent:
-		kind, _, path := r.int32(), r.int32(), r.string()
-		if r.err != nil {
-			return w.violation(fmt.Errorf("malformed watch event: %w", r.err))
+		kind, _, path := r.Int32(), r.Int32(), r.Text()
+		if r.Err() != nil {
+			return w.violation(fmt.Errorf("malformed watch event: %w", r.Err()))
 		}
 		// In this goroutine, before anything that follows on the wire is looked at:
 		// the queue relies on hearing of departures in the order of the server's history.
@@ -184,7 +186,7 @@ func (w *wire) received(body []byte) error {
 			return err
 		}
 	default:
-		return w.replied(xid, code, r.b)
+		return w.replied(xid, code, r.Rest())
 	}
 	w.rest = w.buf
 	return nil

@@ -7,12 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func (w *wire) auth(scheme, cred string) reply {
+func (w *rawClient) auth(scheme, cred string) reply {
 	w.t.Helper()
-	return w.do(OpAuth, func(e *encoder) {
-		e.int32(0)
-		e.string(scheme)
-		e.buffer([]byte(cred))
+	return w.do(OpAuth, func(e *Encoder) {
+		e.Int32(0)
+		e.Text(scheme)
+		e.Buffer([]byte(cred))
 	})
 }
 
@@ -30,15 +30,15 @@ func TestEveryOperationNeedsItsPermission(t *testing.T) {
 		owner.do(OpCreate, createBody("/n/k", nil, OpenACL(), 0))
 
 		watch := true
-		denied := map[string]func(w *wire) reply{
-			"getData":     func(w *wire) reply { return w.do(OpGetData, watchBody("/n", watch)) },
-			"getChildren": func(w *wire) reply { return w.do(OpGetChildren2, watchBody("/n", watch)) },
-			"setData":     func(w *wire) reply { return w.do(OpSetData, setBody("/n", nil, -1)) },
-			"getACL":      func(w *wire) reply { return w.do(OpGetACL, pathBody("/n")) },
-			"create":      func(w *wire) reply { return w.create("/n/new", nil, 0) },
-			"delete":      func(w *wire) reply { return w.do(OpDelete, versionBody("/n/k", -1)) },
-			"setACL": func(w *wire) reply {
-				return w.do(OpSetACL, func(e *encoder) { e.string("/n"); e.acl(mine); e.int32(-1) })
+		denied := map[string]func(w *rawClient) reply{
+			"getData":     func(w *rawClient) reply { return w.do(OpGetData, watchBody("/n", watch)) },
+			"getChildren": func(w *rawClient) reply { return w.do(OpGetChildren2, watchBody("/n", watch)) },
+			"setData":     func(w *rawClient) reply { return w.do(OpSetData, setBody("/n", nil, -1)) },
+			"getACL":      func(w *rawClient) reply { return w.do(OpGetACL, pathBody("/n")) },
+			"create":      func(w *rawClient) reply { return w.create("/n/new", nil, 0) },
+			"delete":      func(w *rawClient) reply { return w.do(OpDelete, versionBody("/n/k", -1)) },
+			"setACL": func(w *rawClient) reply {
+				return w.do(OpSetACL, func(e *Encoder) { e.Text("/n"); e.ACL(mine); e.Int32(-1) })
 			},
 		}
 		for name, op := range denied {
@@ -96,6 +96,6 @@ func TestSomebodyWithoutAdminSeesNoDigests(t *testing.T) {
 		r := w.do(OpGetACL, pathBody("/n"))
 		require.Equal(t, CodeOK, r.code)
 		acl[1].ID.Name = "u:x"
-		require.Equal(t, acl, r.body.acl())
+		require.Equal(t, acl, r.body.ACL())
 	})
 }

@@ -8,17 +8,17 @@ import (
 )
 
 // aclBody makes an ACL list of which a null name can be a part.
-func aclBody(acl []ACL) func(*encoder) {
-	return func(e *encoder) {
-		e.int32(int32(len(acl)))
+func aclBody(acl []ACL) func(*Encoder) {
+	return func(e *Encoder) {
+		e.Int32(int32(len(acl)))
 		for _, a := range acl {
-			e.int32(a.Perms)
+			e.Int32(a.Perms)
 			for _, s := range []string{a.ID.Scheme, a.ID.Name} {
 				if s == nullName {
-					e.int32(-1)
+					e.Int32(-1)
 					continue
 				}
-				e.string(s)
+				e.Text(s)
 			}
 		}
 	}
@@ -70,9 +70,9 @@ func TestListsOfPermissionsAreJudgedAsByTheRealServer(t *testing.T) {
 			w.auth("digest", "al:q")
 			w.create("/set", nil, 0)
 			list := aclBody(c.asked)
-			r := w.do(OpCreate, func(e *encoder) { e.string("/new"); e.buffer(nil); list(e); e.int32(0) })
+			r := w.do(OpCreate, func(e *Encoder) { e.Text("/new"); e.Buffer(nil); list(e); e.Int32(0) })
 			require.Equal(t, c.code, r.code, name)
-			r = w.do(OpSetACL, func(e *encoder) { e.string("/set"); list(e); e.int32(0) })
+			r = w.do(OpSetACL, func(e *Encoder) { e.Text("/set"); list(e); e.Int32(0) })
 			require.Equal(t, c.code, r.code, name)
 			if c.code != CodeOK {
 				require.Equal(t, OpenACL(), mustNode(t, s, "/set").ACL)
@@ -111,7 +111,7 @@ func TestANullListIsAnEmptyOne(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		w := join(t, s, 10*time.Second)
 		for _, n := range []int32{-1, -2, 0} {
-			r := w.do(OpSetACL, func(e *encoder) { e.string("/"); e.int32(n); e.int32(-1) })
+			r := w.do(OpSetACL, func(e *Encoder) { e.Text("/"); e.Int32(n); e.Int32(-1) })
 			require.Equal(t, CodeInvalidACL, r.code)
 		}
 	})
@@ -127,19 +127,19 @@ func TestAuthOnlyStandsForProvedIdentities(t *testing.T) {
 }
 
 func TestCredentialsThatCannotBeRefuseTheConnection(t *testing.T) {
-	authBody := func(scheme string, cred []byte) func(*encoder) {
-		return func(e *encoder) {
-			e.int32(0)
+	authBody := func(scheme string, cred []byte) func(*Encoder) {
+		return func(e *Encoder) {
+			e.Int32(0)
 			if scheme == nullName {
-				e.int32(-1)
+				e.Int32(-1)
 			} else {
-				e.string(scheme)
+				e.Text(scheme)
 			}
-			e.buffer(cred)
+			e.Buffer(cred)
 		}
 	}
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
-		for name, body := range map[string]func(*encoder){
+		for name, body := range map[string]func(*Encoder){
 			"no credential": authBody("digest", nil), "no scheme": authBody(nullName, []byte("a:b")), "world": authBody("world", []byte("anyone")),
 			"auth": authBody("auth", []byte{}), "capitals": authBody("DIGEST", []byte("a:b")), "empty": authBody("", []byte{}),
 		} {
@@ -151,9 +151,9 @@ func TestCredentialsThatCannotBeRefuseTheConnection(t *testing.T) {
 			w.requireClosed()
 			require.Equal(t, before, s.Zxid())
 		}
-		for name, body := range map[string]func(*encoder){
-			"nothing": nil, "cut off": func(e *encoder) { e.int32(0); e.string("digest") },
-			"a negative length": func(e *encoder) { e.int32(0); e.string("digest"); e.int32(-7) },
+		for name, body := range map[string]func(*Encoder){
+			"nothing": nil, "cut off": func(e *Encoder) { e.Int32(0); e.Text("digest") },
+			"a negative length": func(e *Encoder) { e.Int32(0); e.Text("digest"); e.Int32(-7) },
 		} {
 			w := join(t, s, 10*time.Second)
 			w.send(OpAuth, body)

@@ -45,7 +45,7 @@ func (c *Call) Paths() []string {
 
 // decodeCall decodes a request body. It reports a malformed body in Call.bad.
 func decodeCall(op Op, body []byte) Call {
-	d := &decoder{b: body}
+	d := NewDecoder(body)
 	c := Call{Op: op}
 	switch op {
 	case OpMulti, OpMultiRead:
@@ -55,70 +55,70 @@ func decodeCall(op Op, body []byte) Call {
 	default:
 		c.decodeBody(d)
 	}
-	if d.err != nil {
+	if d.Err() != nil {
 		return Call{Op: op, bad: true}
 	}
 	return c
 }
 
-func (c *Call) decodeBody(d *decoder) {
+func (c *Call) decodeBody(d *Decoder) {
 	switch c.Op {
 	case OpCreate, OpCreate2, OpCreateContainer:
-		c.Path, c.Data, c.ACL, c.Flags = d.nullable(), d.buffer(), d.acl(), d.int32()
+		c.Path, c.Data, c.ACL, c.Flags = d.nullable(), d.Buffer(), d.ACL(), d.Int32()
 		c.null = d.null
 	case OpCreateTTL:
-		c.Path, c.Data, c.ACL, c.Flags, c.TTL = d.nullable(), d.buffer(), d.acl(), d.int32(), d.int64()
+		c.Path, c.Data, c.ACL, c.Flags, c.TTL = d.nullable(), d.Buffer(), d.ACL(), d.Int32(), d.Int64()
 		c.null = d.null
 	case OpDelete:
-		c.Path, c.Version = d.string(), d.int32()
+		c.Path, c.Version = d.Text(), d.Int32()
 	case OpCheck:
-		c.Path, c.Version = d.nullable(), d.int32()
+		c.Path, c.Version = d.nullable(), d.Int32()
 	case OpSetData:
-		c.Path, c.Data, c.Version = d.nullable(), d.buffer(), d.int32()
+		c.Path, c.Data, c.Version = d.nullable(), d.Buffer(), d.Int32()
 	case OpExists, OpGetData, OpGetChildren, OpGetChildren2:
-		c.Path, c.Watch = d.string(), d.bool()
+		c.Path, c.Watch = d.Text(), d.Bool()
 	case OpCheckWatches:
-		c.Path, c.Kind = d.string(), d.int32()
+		c.Path, c.Kind = d.Text(), d.Int32()
 	case OpAddWatch, OpRemoveWatches:
 		c.Path = d.nullable()
 		if d.null {
 			c.Path = nullName // the real server keeps it apart from the empty path
 		}
-		c.Kind = d.int32()
+		c.Kind = d.Int32()
 	case OpGetACL, OpGetAllChildrenNumber:
-		c.Path = d.string()
+		c.Path = d.Text()
 	case OpGetEphemerals:
 		c.Path = d.nullable()
 	case OpReconfig:
 		d.nullable() // servers to join, to leave, and to have
 		d.nullable()
 		d.nullable()
-		d.int64()
+		d.Int64()
 	case OpSASL:
-		if c.Data = d.buffer(); c.Data == nil {
+		if c.Data = d.Buffer(); c.Data == nil {
 			d.fail()
 		}
 	case opCreateSession:
-		c.Timeout = d.int32()
+		c.Timeout = d.Int32()
 	case OpSync:
-		c.null = len(d.b) >= 4 && string(d.b[:4]) == "\xff\xff\xff\xff"
+		c.null = len(d.Rest()) >= 4 && string(d.Rest()[:4]) == "\xff\xff\xff\xff"
 		c.Path = d.nullable()
 	case OpAuth:
-		d.int32() // type, unused
-		c.Path, c.Data = d.nullable(), d.buffer()
+		d.Int32() // type, unused
+		c.Path, c.Data = d.nullable(), d.Buffer()
 	case OpSetACL:
-		c.Path, c.ACL, c.Version = d.nullable(), d.acl(), d.int32()
+		c.Path, c.ACL, c.Version = d.nullable(), d.ACL(), d.Int32()
 	}
 }
 
 // decodeSubs decodes the parts of a multi, each behind a header of type, done and
 // error. The last header has done set.
-func (c *Call) decodeSubs(d *decoder) {
+func (c *Call) decodeSubs(d *Decoder) {
 	d.lax = true
-	for d.err == nil {
-		op, done := Op(d.int32()), d.bool()
-		d.int32()
-		if done || d.err != nil {
+	for d.Err() == nil {
+		op, done := Op(d.Int32()), d.Bool()
+		d.Int32()
+		if done || d.Err() != nil {
 			break
 		}
 		switch op {

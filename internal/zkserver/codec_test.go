@@ -11,50 +11,52 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
 func TestEveryRecordSurvivesEncodingAndDecoding(t *testing.T) {
-	e := &encoder{}
-	st := Stat{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
+	e := &Encoder{}
+	st := Stat{Czxid: 1, Mzxid: 2, Ctime: 3, Mtime: 4, Version: 5, Cversion: 6, Aversion: 7, EphemeralOwner: 8, DataLength: 9, NumChildren: 10, Pzxid: 11}
 	acl := []ACL{{PermRead, ID{"world", "anyone"}}, {PermAll, ID{"digest", "u:h"}}}
-	e.int32(-7)
-	e.int64(1 << 40)
-	e.bool(true)
-	e.buffer(nil)
-	e.buffer([]byte{})
-	e.string("ä")
-	e.strings([]string{"a", ""})
-	e.acl(acl)
-	e.stat(st)
-	d := &decoder{b: e.b}
-	require.EqualValues(t, -7, d.int32())
-	require.EqualValues(t, 1<<40, d.int64())
-	require.True(t, d.bool())
-	require.Nil(t, d.buffer())
-	require.Equal(t, []byte{}, d.buffer())
-	require.Equal(t, "ä", d.string())
-	require.Equal(t, []string{"a", ""}, d.strings())
-	require.Equal(t, acl, d.acl())
+	e.Int32(-7)
+	e.Int64(1 << 40)
+	e.Bool(true)
+	e.Buffer(nil)
+	e.Buffer([]byte{})
+	e.Text("ä")
+	e.Texts([]string{"a", ""})
+	e.ACL(acl)
+	e.Stat(st)
+	d := NewDecoder(e.B)
+	require.EqualValues(t, -7, d.Int32())
+	require.EqualValues(t, 1<<40, d.Int64())
+	require.True(t, d.Bool())
+	require.Nil(t, d.Buffer())
+	require.Equal(t, []byte{}, d.Buffer())
+	require.Equal(t, "ä", d.Text())
+	require.Equal(t, []string{"a", ""}, d.Texts())
+	require.Equal(t, acl, d.ACL())
 	require.Equal(t, st, decodeStat(d))
-	require.NoError(t, d.err)
-	require.Empty(t, d.b)
+	require.NoError(t, d.Err())
+	require.Empty(t, d.Rest())
 }
 
 func TestTheDecoderNeverReadsPastItsFrameNorBelievesALength(t *testing.T) {
 	for _, frame := range [][]byte{
 		nil, {0}, {0, 0, 0, 9}, {0x7f, 0xff, 0xff, 0xff}, {0xff, 0xff, 0xff, 0xfe}, {0, 0, 0, 2, 1},
 	} {
-		for name, read := range map[string]func(*decoder){
-			"string":  func(d *decoder) { d.string() },
-			"buffer":  func(d *decoder) { d.buffer() },
-			"int64":   func(d *decoder) { d.int64() },
-			"strings": func(d *decoder) { d.strings(); d.int32() },
-			"acl":     func(d *decoder) { d.acl(); d.int32() },
+		for name, read := range map[string]func(*Decoder){
+			"string":  func(d *Decoder) { d.Text() },
+			"buffer":  func(d *Decoder) { d.Buffer() },
+			"int64":   func(d *Decoder) { d.Int64() },
+			"strings": func(d *Decoder) { d.Texts(); d.Int32() },
+			"acl":     func(d *Decoder) { d.ACL(); d.Int32() },
 		} {
-			d := &decoder{b: frame}
+			d := NewDecoder(frame)
 			read(d)
-			require.ErrorIs(t, d.err, errMalformed, "%s of %x", name, frame)
-			require.Zero(t, d.int32(), "a failed decoder reads zeros")
+			require.ErrorIs(t, d.Err(), jute.ErrMalformed, "%s of %x", name, frame)
+			require.Zero(t, d.Int32(), "a failed decoder reads zeros")
 		}
 	}
 }
@@ -78,8 +80,8 @@ func TestAnAnnouncedFrameIsNotAllocatedBeforeItArrives(t *testing.T) {
 	require.Equal(t, big, got)
 }
 
-// wireOps are all operations that have a name, and some that have none, in order.
-var wireOps = append(slices.Sorted(maps.Keys(opNames)), opError, opCreateSession, 99)
+// allOps are all operations that have a name, and some that have none, in order.
+var allOps = append(slices.Sorted(maps.Keys(opNames)), opError, opCreateSession, 99)
 
 func drain(c net.Conn) {
 	buf := make([]byte, 4096)
@@ -93,10 +95,10 @@ func drain(c net.Conn) {
 func TestEveryOperationWithAnArbitraryBodyIsAnsweredOrCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, Config{})
-		for _, op := range wireOps {
+		for _, op := range allOps {
 			for n := range 40 {
 				w := join(t, s, 10*time.Second)
-				w.send(op, func(e *encoder) { e.b = append(e.b, bytes.Repeat([]byte{byte(n)}, n)...) })
+				w.send(op, func(e *Encoder) { e.B = append(e.B, bytes.Repeat([]byte{byte(n)}, n)...) })
 				frame, err := w.read()
 				if err == nil {
 					require.GreaterOrEqual(t, len(frame), 16, "op %v", op)

@@ -61,10 +61,10 @@ func (c *conn) decode(frame []byte) (*request, bool) {
 		r.session = q.session
 		return r, ok
 	}
-	d := &decoder{b: frame}
-	r.xid = d.int32()
-	op := Op(d.int32())
-	if d.err != nil {
+	d := NewDecoder(frame)
+	r.xid = d.Int32()
+	op := Op(d.Int32())
+	if d.Err() != nil {
 		return nil, false
 	}
 	switch op {
@@ -74,7 +74,7 @@ func (c *conn) decode(frame []byte) (*request, bool) {
 		op = opError // nobody knows it, as it is on the wire
 	}
 	r.session = c.session
-	r.call = decodeCall(op, d.b)
+	r.call = decodeCall(op, d.Rest())
 	return r, true
 }
 
@@ -149,11 +149,9 @@ func (c *conn) proceed(r *request) {
 
 // answerHeader answers with a header alone.
 func (c *conn) answerHeader(r *request, zxid int64) {
-	e := newFrame(16)
-	e.int32(r.xid)
-	e.int64(zxid)
-	e.int32(int32(r.code))
-	c.respond(e.frame())
+	e := NewFrame(16)
+	e.Header(r.xid, zxid, r.code)
+	c.respond(e.Frame())
 	c.keepBack(r.late)
 }
 
@@ -191,12 +189,10 @@ func (c *conn) sasl(r *request) {
 	if r.fate == FateReplyLost {
 		c.abort()
 	}
-	e := newFrame(20)
-	e.int32(r.xid)
-	e.int64(0)
-	e.int32(0)
-	e.buffer(nil)
-	c.send(e.frame())
+	e := NewFrame(20)
+	e.Header(r.xid, 0, CodeOK)
+	e.Buffer(nil)
+	c.send(e.Frame())
 	c.keepBack(r.late)
 }
 

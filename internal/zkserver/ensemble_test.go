@@ -204,7 +204,7 @@ func TestSessionsExpireAfterOneIsBegunAnewThroughAFollower(t *testing.T) {
 			start := time.Now()
 			other := join(t, e.Member(2), 10*time.Second)
 			w := join(t, e.Member(0), 4*time.Second)
-			w.send(OpConnect, func(e *encoder) { e.int32(timeout) })
+			w.send(OpConnect, func(e *Encoder) { e.Int32(timeout) })
 			_, err := w.read()
 			require.NoError(t, err)
 			require.Equal(t, start.Add(expires), e.Member(2).Sessions()[0].Expires)
@@ -248,20 +248,20 @@ func TestEveryWriteNeedsTheLeader(t *testing.T) {
 	}
 }
 
-func (w *wire) ping() {
+func (w *rawClient) ping() {
 	w.t.Helper()
 	w.send(OpPing, nil)
 	require.Equal(w.t, xidPing, w.next().xid)
 }
 
 // hello is connect for a client that expects no answer.
-func (w *wire) hello(timeout time.Duration, id int64, pass []byte, lastZxid int64) {
-	e := newFrame(64)
-	e.int32(0)
-	e.int64(lastZxid)
-	e.int32(int32(timeout.Milliseconds()))
-	e.int64(id)
-	e.buffer(pass)
-	e.bool(false)
-	w.write(e.frame())
+func (w *rawClient) hello(timeout time.Duration, id int64, pass []byte, lastZxid int64) {
+	e := NewFrame(64)
+	e.Int32(0)
+	e.Int64(lastZxid)
+	e.Int32(int32(timeout.Milliseconds()))
+	e.Int64(id)
+	e.Buffer(pass)
+	e.Bool(false)
+	w.write(e.Frame())
 }

@@ -29,16 +29,16 @@ func (w *careless) open(s *Server) {
 	client, server := net.Pipe()
 	s.ServeConn(server)
 	w.nc = client
-	e := newFrame(64)
-	e.int32(0)
-	e.int64(0)
-	e.int32(8000)
-	e.int64(w.id)
-	e.buffer(w.pass)
-	e.bool(false)
+	e := NewFrame(64)
+	e.Int32(0)
+	e.Int64(0)
+	e.Int32(8000)
+	e.Int64(w.id)
+	e.Buffer(w.pass)
+	e.Bool(false)
 	greeted := make(chan []byte, 1)
 	go func() {
-		_, _ = client.Write(e.frame())
+		_, _ = client.Write(e.Frame())
 		head := make([]byte, 4+4+4+8+4+16)
 		if _, err := io.ReadFull(client, head); err == nil {
 			greeted <- head[12:]
@@ -48,20 +48,20 @@ func (w *careless) open(s *Server) {
 	synctest.Wait()
 	select {
 	case id := <-greeted:
-		d := &decoder{b: id}
-		w.id, w.pass = d.int64(), d.buffer()
+		d := NewDecoder(id)
+		w.id, w.pass = d.Int64(), d.Buffer()
 	default: // it hangs, or was refused
 	}
 }
 
-func (w *careless) send(op Op, body func(*encoder)) {
+func (w *careless) send(op Op, body func(*Encoder)) {
 	w.xid++
-	e := newFrame(64)
-	e.int32(w.xid)
-	e.int32(int32(op))
+	e := NewFrame(64)
+	e.Int32(w.xid)
+	e.Int32(int32(op))
 	body(e)
 	_ = w.nc.SetWriteDeadline(time.Now().Add(time.Millisecond))
-	_, _ = w.nc.Write(e.frame())
+	_, _ = w.nc.Write(e.Frame())
 }
 
 // view is all that a member has applied, as text.
@@ -156,7 +156,7 @@ func (w *weather) step(rt *rapid.T) {
 	case "multi":
 		c.send(OpMulti, multiBody(part(OpCreate, createBody(path, nil, OpenACL(), 0)), part(OpDelete, versionBody("/b", -1))))
 	case "close":
-		c.send(OpClose, func(*encoder) {})
+		c.send(OpClose, func(*Encoder) {})
 		c.id, c.pass = 0, nil
 	case "elect":
 		w.e.Elect(i)

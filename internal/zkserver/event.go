@@ -10,14 +10,12 @@ type eventFrame struct {
 
 func (f *eventFrame) of(t EventType, path string) []byte {
 	if f.frame == nil || f.kind != t || f.path != path {
-		e := newFrame(32 + len(path))
-		e.int32(xidWatch)
-		e.int64(-1)
-		e.int32(0)
-		e.int32(int32(t))
-		e.int32(stateSyncConnected)
-		e.string(path)
-		*f = eventFrame{kind: t, path: path, frame: e.frame()}
+		e := NewFrame(32 + len(path))
+		e.Header(xidWatch, -1, CodeOK)
+		e.Int32(int32(t))
+		e.Int32(stateSyncConnected)
+		e.Text(path)
+		*f = eventFrame{kind: t, path: path, frame: e.Frame()}
 	}
 	return f.frame
 }

@@ -39,7 +39,7 @@ func TestARequestThatARuleFailsIsAnsweredBehindThoseBeforeIt(t *testing.T) {
 			r := w.next()
 			require.Equal(t, int32(2), r.xid)
 			require.Equal(t, CodeNoAuth, r.code)
-			require.Empty(t, r.body.b)
+			require.Empty(t, r.body.Rest())
 			require.Equal(t, 100*time.Millisecond, time.Since(began))
 			require.Equal(t, CodeNoAuth, w.do(OpExists, watchBody("/", false)).code)
 			require.Equal(t, 100*time.Millisecond, time.Since(began), "nothing is in front of it")
@@ -53,15 +53,15 @@ func TestAnyAnswerCanBeKeptBack(t *testing.T) {
 	all := func(*Request) Verdict { return late }
 	for name, c := range map[string]struct {
 		op        Op
-		body      func(*encoder)
+		body      func(*Encoder)
 		intercept func(*Request) Verdict
 	}{
 		"a read":     {OpExists, watchBody("/", false), all},
 		"a write":    {OpSetData, setBody("/", nil, -1), all},
 		"a ping":     {OpPing, nil, all},
 		"an error":   {OpExists, watchBody("/", false), failing(OpExists, late)},
-		"a setAuth":  {OpAuth, func(e *encoder) { e.int32(0); e.string("digest"); e.buffer([]byte("a:b")) }, all},
-		"a token":    {OpSASL, func(e *encoder) { e.buffer([]byte("x")) }, all},
+		"a setAuth":  {OpAuth, func(e *Encoder) { e.Int32(0); e.Text("digest"); e.Buffer([]byte("a:b")) }, all},
+		"a token":    {OpSASL, func(e *Encoder) { e.Buffer([]byte("x")) }, all},
 		"no such op": {99, nil, all},
 	} {
 		began := time.Duration(0)

@@ -159,7 +159,7 @@ func TestTheWordsAboutWatchesTellOfDataWatches(t *testing.T) {
 		a.do(OpGetChildren, watchBody("/", true))
 		b.do(OpExists, watchBody("/x", true))
 		require.Equal(t, "2 connections watching 2 paths\nTotal watches:3\n", ask(t, s, "wchs"))
-		sid := func(w *wire) string { return fmt.Sprintf("0x%x\n", w.id) }
+		sid := func(w *rawClient) string { return fmt.Sprintf("0x%x\n", w.id) }
 		require.Equal(t, sid(a)+"\t/x\n\t/y\n"+sid(b)+"\t/x\n\n", ask(t, s, "wchc"))
 		require.Equal(t, "/x\n\t"+sid(a)+"\t"+sid(b)+"/y\n\t"+sid(a)+"\n", ask(t, s, "wchp"))
 		b.send(OpCreate, createBody("/x", nil, OpenACL(), 0))
@@ -176,7 +176,7 @@ func TestDumpFilesSessionsAndConnectionsByTheInstantOfTheirExpiry(t *testing.T) 
 	inBubble(t, Config{Tick: 2 * time.Second}, func(t *testing.T, s *Server) {
 		a, b := join(t, s, 10*time.Second), join(t, s, 4*time.Second)
 		a.create("/e", nil, FlagEphemeral)
-		sid := func(w *wire) string { return fmt.Sprintf("0x%x", w.id) }
+		sid := func(w *rawClient) string { return fmt.Sprintf("0x%x", w.id) }
 		require.Equal(t, "SessionTracker dump:\nSession Sets (2)/(2):\n"+
 			"1 expire at Sat Jan 01 00:00:06 UTC 2000:\n\t"+sid(b)+"\n"+
 			"1 expire at Sat Jan 01 00:00:12 UTC 2000:\n\t"+sid(a)+"\n"+

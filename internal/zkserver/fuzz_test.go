@@ -12,12 +12,12 @@ import (
 
 func FuzzDecodeCall(f *testing.F) {
 	for _, c := range wellFormed {
-		e := &encoder{}
+		e := &Encoder{}
 		c.body(e)
-		f.Add(int32(c.op), e.b)
-		f.Add(int32(c.op), e.b[:len(e.b)/2])
+		f.Add(int32(c.op), e.B)
+		f.Add(int32(c.op), e.B[:len(e.B)/2])
 	}
-	for _, op := range wireOps {
+	for _, op := range allOps {
 		f.Add(int32(op), []byte{0x7f, 0xff, 0xff, 0xff})
 		f.Add(int32(op), bytes.Repeat([]byte{0xff}, 40))
 		f.Add(int32(op), make([]byte, 40))

@@ -65,8 +65,8 @@ func (p *script) step(i int, action byte) {
 	case 4:
 		p.send(i, p.bytes())
 	case 5: // any body
-		op := wireOps[int(p.next())%len(wireOps)]
-		p.request(i, op, func(e *encoder) { e.b = append(e.b, p.bytes()...) })
+		op := allOps[int(p.next())%len(allOps)]
+		p.request(i, op, func(e *Encoder) { e.B = append(e.B, p.bytes()...) })
 	case 6, 7, 8:
 		c := wellFormed[int(p.next())%len(wellFormed)]
 		p.request(i, c.op, c.body)
@@ -171,17 +171,17 @@ func (p *script) send(i int, b []byte) {
 	}
 }
 
-func (p *script) request(i int, op Op, body func(*encoder)) {
+func (p *script) request(i int, op Op, body func(*Encoder)) {
 	w := p.peers[i]
 	if w == nil {
 		return
 	}
 	w.xid++
-	e := newFrame(64)
-	e.int32(w.xid)
-	e.int32(int32(op))
+	e := NewFrame(64)
+	e.Int32(w.xid)
+	e.Int32(int32(op))
 	body(e)
-	p.send(i, e.frame())
+	p.send(i, e.Frame())
 }
 
 func (p *script) hangUp(i int) {

@@ -63,22 +63,22 @@ func TestConnectionsThatAreGoneLeaveNothingBehind(t *testing.T) {
 }
 
 func TestCountsThatPromiseTheMoonAreMalformed(t *testing.T) {
-	vector := func(e *encoder) { e.int32(math.MaxInt32) }
+	vector := func(e *Encoder) { e.Int32(math.MaxInt32) }
 	for name, c := range map[string]struct {
 		op   Op
-		body func(*encoder)
+		body func(*Encoder)
 	}{
-		"a path":         {OpExists, func(e *encoder) { e.int32(math.MaxInt32) }},
-		"data":           {OpSetData, func(e *encoder) { e.string("/"); e.int32(math.MaxInt32) }},
-		"an acl":         {OpCreate, func(e *encoder) { e.string("/a"); e.buffer(nil); vector(e) }},
-		"a new acl":      {OpSetACL, func(e *encoder) { e.string("/"); vector(e) }},
-		"a scheme":       {OpCreate, func(e *encoder) { e.string("/a"); e.buffer(nil); e.int32(1); e.int32(31); vector(e) }},
-		"data watches":   {OpSetWatches, func(e *encoder) { e.int64(0); vector(e) }},
-		"child watches":  {OpSetWatches, func(e *encoder) { e.int64(0); e.int32(0); e.int32(0); vector(e) }},
-		"many watches":   {OpSetWatches2, func(e *encoder) { e.int64(0); vector(e) }},
-		"recursive ones": {OpSetWatches2, func(e *encoder) { e.int64(0); e.b = append(e.b, make([]byte, 16)...); vector(e) }},
-		"a part":         {OpMulti, part(OpCreate, func(e *encoder) { e.string("/a"); e.buffer(nil); vector(e) })},
-		"a part to read": {OpMultiRead, part(OpGetData, func(e *encoder) { vector(e) })},
+		"a path":         {OpExists, func(e *Encoder) { e.Int32(math.MaxInt32) }},
+		"data":           {OpSetData, func(e *Encoder) { e.Text("/"); e.Int32(math.MaxInt32) }},
+		"an acl":         {OpCreate, func(e *Encoder) { e.Text("/a"); e.Buffer(nil); vector(e) }},
+		"a new acl":      {OpSetACL, func(e *Encoder) { e.Text("/"); vector(e) }},
+		"a scheme":       {OpCreate, func(e *Encoder) { e.Text("/a"); e.Buffer(nil); e.Int32(1); e.Int32(31); vector(e) }},
+		"data watches":   {OpSetWatches, func(e *Encoder) { e.Int64(0); vector(e) }},
+		"child watches":  {OpSetWatches, func(e *Encoder) { e.Int64(0); e.Int32(0); e.Int32(0); vector(e) }},
+		"many watches":   {OpSetWatches2, func(e *Encoder) { e.Int64(0); vector(e) }},
+		"recursive ones": {OpSetWatches2, func(e *Encoder) { e.Int64(0); e.B = append(e.B, make([]byte, 16)...); vector(e) }},
+		"a part":         {OpMulti, part(OpCreate, func(e *Encoder) { e.Text("/a"); e.Buffer(nil); vector(e) })},
+		"a part to read": {OpMultiRead, part(OpGetData, func(e *Encoder) { vector(e) })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, Config{}, func(t *testing.T, s *Server) {
@@ -96,46 +96,46 @@ func TestCountsThatPromiseTheMoonAreMalformed(t *testing.T) {
 }
 
 // full fills a request of the largest size with as many copies of a record as there is room for.
-func full(head func(*encoder), record func(*encoder, int), room int) (body []byte, n int) {
-	e := &encoder{}
+func full(head func(*Encoder), record func(*Encoder, int), room int) (body []byte, n int) {
+	e := &Encoder{}
 	head(e)
-	for one := 0; len(e.b)+one+room < 1<<20; n++ {
-		before := len(e.b)
+	for one := 0; len(e.B)+one+room < 1<<20; n++ {
+		before := len(e.B)
 		record(e, n)
-		one = len(e.b) - before
+		one = len(e.B) - before
 	}
-	return e.b, n
+	return e.B, n
 }
 
 func TestTheLargestRequestsOfEachKindAreHandledInPassing(t *testing.T) {
-	tail := func(e *encoder) { multiHeader(e, opError, true, -1) }
-	none := func(*encoder) {}
-	acl, aclN := full(none, func(e *encoder, i int) { e.int32(int32(i + 1)); e.string("ip"); e.string("1.2.3.4") }, 100)
-	auth, authN := full(none, func(e *encoder, i int) { e.int32(int32(i + 1)); e.string("auth"); e.string("") }, 100)
-	checks, _ := full(none, func(e *encoder, _ int) { multiHeader(e, OpCheck, false, -1); e.string("/"); e.int32(-1) }, 100)
-	creates, _ := full(none, func(e *encoder, _ int) {
+	tail := func(e *Encoder) { multiHeader(e, opError, true, -1) }
+	none := func(*Encoder) {}
+	acl, aclN := full(none, func(e *Encoder, i int) { e.Int32(int32(i + 1)); e.Text("ip"); e.Text("1.2.3.4") }, 100)
+	auth, authN := full(none, func(e *Encoder, i int) { e.Int32(int32(i + 1)); e.Text("auth"); e.Text("") }, 100)
+	checks, _ := full(none, func(e *Encoder, _ int) { multiHeader(e, OpCheck, false, -1); e.Text("/"); e.Int32(-1) }, 100)
+	creates, _ := full(none, func(e *Encoder, _ int) {
 		multiHeader(e, OpCreate, false, -1)
 		createBody("/s-", nil, OpenACL(), FlagSequential)(e)
 	}, 100)
 	fails := append(bytes.Clone(checks[:len(checks)-4]), 0, 0, 0, 99)
-	watches, watchN := full(none, func(e *encoder, i int) { e.string(fmt.Sprint(i)) }, 100)
-	reads, _ := full(none, func(e *encoder, _ int) { multiHeader(e, OpGetChildren, false, -1); e.string("/"); e.bool(true) }, 100)
-	raw := func(b []byte) func(*encoder) { return func(e *encoder) { e.b = append(e.b, b...) } }
-	list := func(b []byte, n int) func(*encoder) { return func(e *encoder) { e.int32(int32(n)); raw(b)(e) } }
+	watches, watchN := full(none, func(e *Encoder, i int) { e.Text(fmt.Sprint(i)) }, 100)
+	reads, _ := full(none, func(e *Encoder, _ int) { multiHeader(e, OpGetChildren, false, -1); e.Text("/"); e.Bool(true) }, 100)
+	raw := func(b []byte) func(*Encoder) { return func(e *Encoder) { e.B = append(e.B, b...) } }
+	list := func(b []byte, n int) func(*Encoder) { return func(e *Encoder) { e.Int32(int32(n)); raw(b)(e) } }
 	for _, c := range []struct {
 		name string
 		op   Op
 		code Code
-		body func(*encoder)
+		body func(*Encoder)
 	}{
-		{"access lists", OpCreate, CodeOK, func(e *encoder) { e.string("/l"); e.buffer(nil); list(acl, aclN)(e); e.int32(0) }},
-		{"lists of whoever I am", OpCreate, CodeInvalidACL, func(e *encoder) { e.string("/m"); e.buffer(nil); list(auth, authN)(e); e.int32(0) }},
-		{"checks", OpMulti, CodeOK, func(e *encoder) { raw(checks)(e); tail(e) }},
-		{"creates", OpMulti, CodeOK, func(e *encoder) { raw(creates)(e); tail(e) }},
-		{"parts, the last of which fails", OpMulti, CodeOK, func(e *encoder) { raw(fails)(e); tail(e) }},
-		{"watches", OpSetWatches, CodeOK, func(e *encoder) { e.int64(0); e.int32(0); list(watches, watchN)(e); e.int32(0) }},
-		{"recursive watches", OpSetWatches2, CodeOK, func(e *encoder) { e.int64(0); raw(make([]byte, 16))(e); list(watches, watchN)(e) }},
-		{"reads", OpMultiRead, CodeOK, func(e *encoder) { raw(reads)(e); tail(e) }},
+		{"access lists", OpCreate, CodeOK, func(e *Encoder) { e.Text("/l"); e.Buffer(nil); list(acl, aclN)(e); e.Int32(0) }},
+		{"lists of whoever I am", OpCreate, CodeInvalidACL, func(e *Encoder) { e.Text("/m"); e.Buffer(nil); list(auth, authN)(e); e.Int32(0) }},
+		{"checks", OpMulti, CodeOK, func(e *Encoder) { raw(checks)(e); tail(e) }},
+		{"creates", OpMulti, CodeOK, func(e *Encoder) { raw(creates)(e); tail(e) }},
+		{"parts, the last of which fails", OpMulti, CodeOK, func(e *Encoder) { raw(fails)(e); tail(e) }},
+		{"watches", OpSetWatches, CodeOK, func(e *Encoder) { e.Int64(0); e.Int32(0); list(watches, watchN)(e); e.Int32(0) }},
+		{"recursive watches", OpSetWatches2, CodeOK, func(e *Encoder) { e.Int64(0); raw(make([]byte, 16))(e); list(watches, watchN)(e) }},
+		{"reads", OpMultiRead, CodeOK, func(e *Encoder) { raw(reads)(e); tail(e) }},
 		{"one path of many elements", OpExists, CodeNoNode, watchBody(string(bytes.Repeat([]byte("/x"), 500_000)), true)},
 		{"a create of such a path", OpCreate, CodeNoNode, createBody(string(bytes.Repeat([]byte("/x"), 500_000)), nil, OpenACL(), 0)},
 	} {
@@ -143,7 +143,7 @@ func TestTheLargestRequestsOfEachKindAreHandledInPassing(t *testing.T) {
 			s := newServer(t, Config{})
 			w := join(t, s, 40*time.Second)
 			for i := range maxIDs - 1 {
-				auth := func(e *encoder) { e.int32(0); e.string("digest"); e.buffer(fmt.Append(nil, i)) }
+				auth := func(e *Encoder) { e.Int32(0); e.Text("digest"); e.Buffer(fmt.Append(nil, i)) }
 				require.Equal(t, CodeOK, w.do(OpAuth, auth).code)
 			}
 			begin := time.Now()
@@ -159,7 +159,7 @@ func TestAClientHasAHundredIdentitiesAtMost(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		w := join(t, s, 40*time.Second)
 		for i := range maxIDs {
-			r := w.do(OpAuth, func(e *encoder) { e.int32(0); e.string("digest"); e.buffer(fmt.Append(nil, i)) })
+			r := w.do(OpAuth, func(e *Encoder) { e.Int32(0); e.Text("digest"); e.Buffer(fmt.Append(nil, i)) })
 			if i < maxIDs-1 { // its address is one
 				require.Equal(t, CodeOK, r.code)
 				continue
@@ -174,10 +174,10 @@ func TestAReadOfManyThingsIsBounded(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		w := join(t, s, 40*time.Second)
 		w.create("/big", make([]byte, 1_000_000), 0)
-		bomb, _ := full(func(*encoder) {}, func(e *encoder, _ int) { part(OpGetData, watchBody("/big", false))(e) }, 100)
+		bomb, _ := full(func(*Encoder) {}, func(e *Encoder, _ int) { part(OpGetData, watchBody("/big", false))(e) }, 100)
 		var m0, m1 runtime.MemStats
 		runtime.ReadMemStats(&m0)
-		w.send(OpMultiRead, func(e *encoder) { e.b = append(e.b, bomb...); multiHeader(e, opError, true, -1) })
+		w.send(OpMultiRead, func(e *Encoder) { e.B = append(e.B, bomb...); multiHeader(e, opError, true, -1) })
 		w.requireClosed()
 		runtime.ReadMemStats(&m1)
 		require.Less(t, m1.TotalAlloc-m0.TotalAlloc, uint64(10*maxReply))

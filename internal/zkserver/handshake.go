@@ -14,14 +14,14 @@ type connectRequest struct {
 }
 
 func decodeConnect(frame []byte) (connectRequest, bool) {
-	d := &decoder{b: frame}
-	d.int32() // protocol version: the real server does not look at it either
-	q := connectRequest{lastZxid: d.int64(), timeout: d.int32(), session: d.int64(), password: d.buffer()}
-	if d.err != nil {
+	d := NewDecoder(frame)
+	d.Int32() // protocol version: the real server does not look at it either
+	q := connectRequest{lastZxid: d.Int64(), timeout: d.Int32(), session: d.Int64(), password: d.Buffer()}
+	if d.Err() != nil {
 		return q, false
 	}
-	if len(d.b) > 0 {
-		d.bool()
+	if len(d.Rest()) > 0 {
+		d.Bool()
 		q.readOnly = true
 	}
 	return q, true
@@ -94,25 +94,25 @@ func (s *Server) finishConnect(r *request) {
 	if c == nil || c.closing {
 		return
 	}
-	e := newFrame(40)
-	e.int32(0)
+	e := NewFrame(40)
+	e.Int32(0)
 	if valid {
-		e.int32(int32(c.timeout / time.Millisecond))
-		e.int64(c.session)
-		e.buffer(password(c.session))
+		e.Int32(int32(c.timeout / time.Millisecond))
+		e.Int64(c.session)
+		e.Buffer(password(c.session))
 	} else {
-		e.int32(0)
-		e.int64(0)
-		e.buffer(make([]byte, passwordLen))
+		e.Int32(0)
+		e.Int64(0)
+		e.Buffer(make([]byte, passwordLen))
 	}
 	if c.readOnlyAware {
-		e.bool(false)
+		e.Bool(false)
 	}
 	if r.fate == FateReplyLost {
 		c.abort()
 		return
 	}
-	c.send(e.frame())
+	c.send(e.Frame())
 	c.keepBack(r.late)
 	if !valid {
 		c.shut()

@@ -15,7 +15,7 @@ func TestAddressesInACLsAreJudgedAsByTheRealServer(t *testing.T) {
 			if created.code != CodeOK {
 				return created.code
 			}
-			return w.do(OpGetData, watchBody(created.body.string(), false)).code
+			return w.do(OpGetData, watchBody(created.body.Text(), false)).code
 		}
 		for _, name := range []string{"127.0.0.1", "127.0.0.1/32", "127.0.0.1/8", "127.0.0.1/0", "1.2.3.4/0", "127.255.0.1/8",
 			"127.0.0.0/31", "127.0.0.01", "0127.0.0.1", "+127.0.0.1", "127.0.0.1/+8", "127.0.0.1/08", "١٢٧.0.0.1", "127.0.0.1/３２"} {

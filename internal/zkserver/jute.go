@@ -2,89 +2,42 @@ package zkserver
 
 import (
 	"encoding/binary"
-	"errors"
+
+	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
-// errMalformed is what the decoder reports for every record that the frame does
-// not hold completely; the server answers it with [CodeMarshalling].
-var errMalformed = errors.New("zkserver: malformed record")
-
-// decoder reads jute records from one frame. It never reads past the frame and
-// never allocates more than the frame holds; after the first error every
-// read returns a zero value and err stays set.
-type decoder struct {
-	b    []byte
-	err  error
-	lax  bool // string lets a null string pass
+// Decoder reads the body of a request as the real server does. What it returns is a copy, and never larger than the
+// body; after the first error every read returns a zero value.
+type Decoder struct {
+	*jute.Decoder
+	lax  bool // Text lets a null string pass
 	null bool // a null string was seen where it is let pass
 }
 
-func (d *decoder) fail() {
-	d.b = nil
-	d.err = errMalformed
-}
+// NewDecoder returns a decoder of a body.
+func NewDecoder(body []byte) *Decoder { return &Decoder{Decoder: jute.Decode(body)} }
 
-func (d *decoder) take(n int) []byte {
-	if n < 0 || n > len(d.b) {
-		d.fail()
-		return nil
-	}
-	p := d.b[:n:n]
-	d.b = d.b[n:]
-	return p
-}
+func (d *Decoder) fail() { d.Fail(jute.ErrMalformed) }
 
-func (d *decoder) int32() int32 {
-	p := d.take(4)
+// Buffer returns a copy of a buffer; nil for a null one, as the data of a node can be.
+func (d *Decoder) Buffer() []byte {
+	p := d.Decoder.Buffer()
 	if p == nil {
-		return 0
-	}
-	return int32(binary.BigEndian.Uint32(p))
-}
-
-func (d *decoder) int64() int64 {
-	p := d.take(8)
-	if p == nil {
-		return 0
-	}
-	return int64(binary.BigEndian.Uint64(p))
-}
-
-func (d *decoder) bool() bool {
-	p := d.take(1)
-	return p != nil && p[0] != 0
-}
-
-// buffer returns a copy of a byte buffer; length -1 stands for nil, as in the
-// real protocol, where a node's data can be null.
-func (d *decoder) buffer() []byte {
-	n := d.int32()
-	if d.err != nil || n == -1 {
-		return nil
-	}
-	p := d.take(int(n))
-	if d.err != nil {
 		return nil
 	}
 	return append(make([]byte, 0, len(p)), p...)
 }
 
-// text returns a string, and whether it was a null one.
-func (d *decoder) text() (s string, null bool) {
-	n := d.int32()
-	if d.err != nil {
-		return "", false
-	}
-	if n == -1 {
-		return "", true
-	}
-	return text(d.take(int(n))), false
+// maybe returns a string, and whether it was a null one.
+func (d *Decoder) maybe() (s string, null bool) {
+	p := d.Decoder.Buffer()
+	return text(p), p == nil && d.Err() == nil
 }
 
-// string returns a string. A null string is an error, unless the decoder is lax: the real server
+// Text returns a string. A null one is an error, unless the decoder is lax: the real server
 // dereferences it and answers with a marshalling error.
-func (d *decoder) string() string {
-	s, null := d.text()
+func (d *Decoder) Text() string {
+	s, null := d.maybe()
 	if null && !d.lax {
 		d.fail()
 	}
@@ -94,51 +47,40 @@ func (d *decoder) string() string {
 
 // nullable returns a string, and "" for a null one: some operations of the real server
 // judge a null path instead of stumbling over it.
-func (d *decoder) nullable() string {
-	s, null := d.text()
+func (d *Decoder) nullable() string {
+	s, null := d.maybe()
 	d.null = d.null || null
 	return s
 }
 
-// count reads the length of a vector whose elements take at least size bytes each, so
-// that a lying length cannot make the caller allocate. A negative length means no elements.
-func (d *decoder) count(size int) int {
-	n := max(0, int(d.int32()))
-	if n > len(d.b)/size {
+// Texts returns a vector of strings; a null vector is an error, as a null string is.
+func (d *Decoder) Texts() []string {
+	n := d.Count(4)
+	if n == -1 {
 		d.fail()
-		return 0
 	}
-	return n
-}
-
-// strings returns a vector of strings; a null vector is an error, as a null string is.
-func (d *decoder) strings() []string {
-	if len(d.b) >= 4 && int32(binary.BigEndian.Uint32(d.b)) == -1 {
-		d.fail()
-		return nil
-	}
-	n := d.count(4)
-	if n == 0 {
+	if n <= 0 {
 		return nil
 	}
 	out := make([]string, 0, n)
 	for range n {
-		out = append(out, d.string())
+		out = append(out, d.Text())
 	}
 	return out
 }
 
-func (d *decoder) acl() []ACL {
-	n := d.count(12)
-	if n == 0 {
+// ACL returns an access control list. What a client has left out of it is [NullName].
+func (d *Decoder) ACL() []ACL {
+	n := d.Count(12)
+	if n <= 0 {
 		return nil
 	}
 	out := make([]ACL, 0, n)
 	for range n {
-		a := ACL{Perms: d.int32()}
+		a := ACL{Perms: d.Int32()}
 		for _, s := range []*string{&a.ID.Scheme, &a.ID.Name} {
 			var null bool
-			if *s, null = d.text(); null {
+			if *s, null = d.maybe(); null {
 				*s = nullName
 			}
 		}
@@ -147,74 +89,65 @@ func (d *decoder) acl() []ACL {
 	return out
 }
 
-// encoder appends jute records to a frame.
-type encoder struct {
-	b []byte
+// Encoder appends the fields of a reply to a frame.
+type Encoder struct {
+	B []byte
 }
 
-// newFrame starts a frame: four bytes are kept free for its length.
-func newFrame(size int) *encoder {
-	return &encoder{b: make([]byte, 4, 4+size)}
+// NewFrame starts a frame: four bytes are kept free for its length.
+func NewFrame(size int) *Encoder {
+	return &Encoder{B: make([]byte, 4, 4+size)}
 }
 
-// frame fills in the length and returns the finished frame.
-func (e *encoder) frame() []byte {
-	binary.BigEndian.PutUint32(e.b, uint32(len(e.b)-4))
-	return e.b
+// Frame fills in the length and returns the finished frame.
+func (e *Encoder) Frame() []byte {
+	binary.BigEndian.PutUint32(e.B, uint32(len(e.B)-4))
+	return e.B
 }
 
-func (e *encoder) int32(v int32) { e.b = binary.BigEndian.AppendUint32(e.b, uint32(v)) }
-func (e *encoder) int64(v int64) { e.b = binary.BigEndian.AppendUint64(e.b, uint64(v)) }
+// Int32 appends a number.
+func (e *Encoder) Int32(v int32) { e.B = jute.AppendInt32(e.B, v) }
 
-func (e *encoder) bool(v bool) {
-	if v {
-		e.b = append(e.b, 1)
-		return
-	}
-	e.b = append(e.b, 0)
+// Int64 appends a number.
+func (e *Encoder) Int64(v int64) { e.B = jute.AppendInt64(e.B, v) }
+
+// Bool appends a flag.
+func (e *Encoder) Bool(v bool) { e.B = jute.AppendBool(e.B, v) }
+
+// Buffer appends a buffer; nil is a null one.
+func (e *Encoder) Buffer(v []byte) { e.B = jute.AppendBuffer(e.B, v) }
+
+// Stat appends the status of a node.
+func (e *Encoder) Stat(s Stat) { e.B = jute.AppendStat(e.B, s) }
+
+// Text appends a string as the real server writes it.
+func (e *Encoder) Text(v string) {
+	start := len(e.B)
+	e.B = appendText(append(e.B, 0, 0, 0, 0), v)
+	binary.BigEndian.PutUint32(e.B[start:], uint32(len(e.B)-start-4))
 }
 
-func (e *encoder) buffer(v []byte) {
-	if v == nil {
-		e.int32(-1)
-		return
-	}
-	e.int32(int32(len(v)))
-	e.b = append(e.b, v...)
-}
-
-func (e *encoder) string(v string) {
-	start := len(e.b)
-	e.b = appendText(append(e.b, 0, 0, 0, 0), v)
-	binary.BigEndian.PutUint32(e.b[start:], uint32(len(e.b)-start-4))
-}
-
-func (e *encoder) strings(v []string) {
-	e.int32(int32(len(v)))
+// Texts appends a vector of strings.
+func (e *Encoder) Texts(v []string) {
+	e.Int32(int32(len(v)))
 	for _, s := range v {
-		e.string(s)
+		e.Text(s)
 	}
 }
 
-func (e *encoder) acl(v []ACL) {
-	e.int32(int32(len(v)))
+// ACL appends an access control list.
+func (e *Encoder) ACL(v []ACL) {
+	e.Int32(int32(len(v)))
 	for _, a := range v {
-		e.int32(a.Perms)
-		e.string(a.ID.Scheme)
-		e.string(a.ID.Name)
+		e.Int32(a.Perms)
+		e.Text(a.ID.Scheme)
+		e.Text(a.ID.Name)
 	}
 }
 
-func (e *encoder) stat(s Stat) {
-	e.int64(s.Czxid)
-	e.int64(s.Mzxid)
-	e.int64(s.Ctime)
-	e.int64(s.Mtime)
-	e.int32(s.Version)
-	e.int32(s.Cversion)
-	e.int32(s.Aversion)
-	e.int64(s.EphemeralOwner)
-	e.int32(s.DataLength)
-	e.int32(s.NumChildren)
-	e.int64(s.Pzxid)
+// Header appends the header of a reply.
+func (e *Encoder) Header(xid int32, zxid int64, code Code) {
+	e.Int32(xid)
+	e.Int64(zxid)
+	e.Int32(int32(code))
 }

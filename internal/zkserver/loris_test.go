@@ -11,7 +11,7 @@ import (
 
 // drip sends bytes one at a time, with a pause before each, for as long as the server takes them; done waits for
 // that.
-func (w *wire) drip(data []byte, pause time.Duration) (done func()) {
+func (w *rawClient) drip(data []byte, pause time.Duration) (done func()) {
 	var g sync.WaitGroup
 	g.Go(func() {
 		for i := range data {

@@ -208,20 +208,20 @@ func (s *nameSet) list() []string {
 
 // appendTo appends the listing to a reply. Contenders for one thing list the same names again and again: they are
 // put together once.
-func (s *nameSet) appendTo(e *encoder) {
+func (s *nameSet) appendTo(e *Encoder) {
 	if s.len() == 0 {
-		e.int32(0)
+		e.Int32(0)
 		return
 	}
 	if s.wire == nil {
-		l := encoder{b: make([]byte, 0, 4+32*s.n)}
-		l.int32(int32(s.n))
+		l := Encoder{B: make([]byte, 0, 4+32*s.n)}
+		l.Int32(int32(s.n))
 		for x := range s.all {
-			l.string(x.name)
+			l.Text(x.name)
 		}
-		s.wire = l.b
+		s.wire = l.B
 	}
-	e.b = append(e.b, s.wire...)
+	e.B = append(e.B, s.wire...)
 }
 
 // copy returns the same set, in the same order.

@@ -111,10 +111,10 @@ func TestTheOrderOfNamesIsThatOfTheTableWhateverWasRemoved(t *testing.T) {
 			require.Equal(t, n, s.len())
 			require.Equal(t, slices.Concat(model...), s.list())
 			if i%2 == 0 {
-				kept, fresh := &encoder{}, &encoder{}
+				kept, fresh := &Encoder{}, &Encoder{}
 				s.appendTo(kept)
-				fresh.strings(s.list())
-				require.Equal(t, fresh.b, kept.b)
+				fresh.Texts(s.list())
+				require.Equal(t, fresh.B, kept.B)
 			}
 			require.Equal(t, slices.Concat(model...), s.copy().list())
 			require.Equal(t, slices.Contains(model[place(name)], name), s.has(name))

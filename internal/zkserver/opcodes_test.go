@@ -31,7 +31,7 @@ func TestReconfigIsDisabled(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		w := join(t, s, 10*time.Second)
 		before := s.Zxid()
-		r := w.do(OpReconfig, func(e *encoder) { e.string("server.1=a"); e.int32(-1); e.string(""); e.int64(-1) })
+		r := w.do(OpReconfig, func(e *Encoder) { e.Text("server.1=a"); e.Int32(-1); e.Text(""); e.Int64(-1) })
 		require.Equal(t, CodeReconfigDisabled, r.code)
 		require.Equal(t, before+1, s.Zxid())
 		require.Equal(t, CodeMarshalling, w.do(OpReconfig, nil).code)
@@ -42,14 +42,14 @@ func TestReconfigIsDisabled(t *testing.T) {
 func TestASASLTokenIsAnsweredWithNone(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		w := join(t, s, 10*time.Second)
-		r := w.do(OpSASL, func(e *encoder) { e.buffer([]byte("token")) })
+		r := w.do(OpSASL, func(e *Encoder) { e.Buffer([]byte("token")) })
 		require.Equal(t, CodeOK, r.code)
 		require.Zero(t, r.zxid)
-		require.EqualValues(t, -1, r.body.int32())
-		require.Empty(t, r.body.b)
-		for name, body := range map[string]func(*encoder){
-			"none": nil, "null": func(e *encoder) { e.int32(-1) }, "negative": func(e *encoder) { e.int32(-5) },
-			"short": func(e *encoder) { e.int32(100) },
+		require.EqualValues(t, -1, r.body.Int32())
+		require.Empty(t, r.body.Rest())
+		for name, body := range map[string]func(*Encoder){
+			"none": nil, "null": func(e *Encoder) { e.Int32(-1) }, "negative": func(e *Encoder) { e.Int32(-5) },
+			"short": func(e *Encoder) { e.Int32(100) },
 		} {
 			t.Log(name)
 			w := join(t, s, 10*time.Second)
@@ -63,21 +63,21 @@ func TestAConnectRequestWithinASessionIsAnsweredAsOneAndCountsForTheTimeout(t *t
 	inBubble(t, Config{Tick: time.Second}, func(t *testing.T, s *Server) {
 		w := join(t, s, 10*time.Second)
 		before := s.Zxid()
-		w.send(OpConnect, func(e *encoder) { e.int32(3000) })
+		w.send(OpConnect, func(e *Encoder) { e.Int32(3000) })
 		frame, err := w.read()
 		require.NoError(t, err)
-		d := &decoder{b: frame}
-		require.Zero(t, d.int32())
-		require.EqualValues(t, 10_000, d.int32())
-		require.Equal(t, w.id, d.int64())
-		require.Equal(t, w.pass, d.buffer())
-		require.False(t, d.bool())
-		require.Empty(t, d.b)
+		d := NewDecoder(frame)
+		require.Zero(t, d.Int32())
+		require.EqualValues(t, 10_000, d.Int32())
+		require.Equal(t, w.id, d.Int64())
+		require.Equal(t, w.pass, d.Buffer())
+		require.False(t, d.Bool())
+		require.Empty(t, d.Rest())
 		require.Equal(t, before+1, s.Zxid())
 		require.Equal(t, CodeMarshalling, w.do(OpConnect, nil).code)
 		require.Equal(t, before+2, s.Zxid())
 
-		w.send(OpConnect, func(e *encoder) { e.int32(3000) })
+		w.send(OpConnect, func(e *Encoder) { e.Int32(3000) })
 		_, err = w.read()
 		require.NoError(t, err)
 		time.Sleep(4*time.Second - time.Millisecond)
@@ -92,8 +92,8 @@ func TestAConnectRequestWithinASessionIsAnsweredAsOneAndCountsForTheTimeout(t *t
 func TestWhatARequestCarriesBeyondItsEndIsIgnored(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		w := join(t, s, 10*time.Second)
-		junk := func(body func(*encoder)) func(*encoder) {
-			return func(e *encoder) { body(e); e.string("junk") }
+		junk := func(body func(*Encoder)) func(*Encoder) {
+			return func(e *Encoder) { body(e); e.Text("junk") }
 		}
 		require.Equal(t, CodeOK, w.do(OpCreate, junk(createBody("/n", nil, OpenACL(), 0))).code)
 		require.Equal(t, CodeOK, w.do(OpGetEphemerals, junk(pathBody("/"))).code)

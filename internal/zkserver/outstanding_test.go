@@ -9,7 +9,7 @@ import (
 )
 
 // inFlight lets two clients send requests that are all under way together, and returns when they are committed.
-func inFlight(t *testing.T, do func(t *testing.T, s *Server, a, b *wire)) {
+func inFlight(t *testing.T, do func(t *testing.T, s *Server, a, b *rawClient)) {
 	inBubble(t, Config{CommitLatency: 10 * time.Millisecond}, func(t *testing.T, s *Server) {
 		a, b := join(t, s, 10*time.Second), join(t, s, 10*time.Second)
 		require.Equal(t, CodeOK, a.create("/e", nil, FlagEphemeral).code)
@@ -29,7 +29,7 @@ func requireNobodyIsUnderWay(t *testing.T, s *Server) {
 }
 
 func TestASessionTakesWhatItHasUnderWayWithIt(t *testing.T) {
-	inFlight(t, func(t *testing.T, s *Server, a, b *wire) {
+	inFlight(t, func(t *testing.T, s *Server, a, b *rawClient) {
 		a.send(OpCreate, createBody("/f", nil, OpenACL(), FlagEphemeral))
 		a.send(OpClose, nil)
 		synctest.Wait()
@@ -43,7 +43,7 @@ func TestASessionTakesWhatItHasUnderWayWithIt(t *testing.T) {
 }
 
 func TestASessionLeavesWhatHasTakenThePlaceOfItsNode(t *testing.T) {
-	inFlight(t, func(t *testing.T, s *Server, a, b *wire) {
+	inFlight(t, func(t *testing.T, s *Server, a, b *rawClient) {
 		a.send(OpDelete, versionBody("/e", -1))
 		synctest.Wait()
 		b.send(OpCreate, createBody("/e", nil, OpenACL(), 0))
@@ -57,7 +57,7 @@ func TestASessionLeavesWhatHasTakenThePlaceOfItsNode(t *testing.T) {
 }
 
 func TestASessionDoesNotTakeWhatItHasFailedToMake(t *testing.T) {
-	inFlight(t, func(t *testing.T, s *Server, a, b *wire) {
+	inFlight(t, func(t *testing.T, s *Server, a, b *rawClient) {
 		a.send(OpMulti, multiBody(
 			part(OpDelete, versionBody("/e", -1)), part(OpCreate, createBody("/f", nil, OpenACL(), FlagEphemeral)),
 			part(OpCheck, versionBody("/no", 0)),

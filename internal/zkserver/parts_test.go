@@ -7,17 +7,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func nullPath(rest func(*encoder)) func(*encoder) {
-	return func(e *encoder) { e.int32(-1); rest(e) }
+func nullPath(rest func(*Encoder)) func(*Encoder) {
+	return func(e *Encoder) { e.Int32(-1); rest(e) }
 }
 
 func TestAPartWithoutAPathIsAnErrorOfTheWholeAndLosesItsZxid(t *testing.T) {
 	open := OpenACL()
-	rest := map[Op]func(*encoder){
-		OpCreate:  func(e *encoder) { e.buffer(nil); e.acl(open); e.int32(0) },
-		OpDelete:  func(e *encoder) { e.int32(-1) },
-		OpSetData: func(e *encoder) { e.buffer(nil); e.int32(-1) },
-		OpCheck:   func(e *encoder) { e.int32(-1) },
+	rest := map[Op]func(*Encoder){
+		OpCreate:  func(e *Encoder) { e.Buffer(nil); e.ACL(open); e.Int32(0) },
+		OpDelete:  func(e *Encoder) { e.Int32(-1) },
+		OpSetData: func(e *Encoder) { e.Buffer(nil); e.Int32(-1) },
+		OpCheck:   func(e *Encoder) { e.Int32(-1) },
 	}
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		w := join(t, s, 10*time.Second)
@@ -31,7 +31,7 @@ func TestAPartWithoutAPathIsAnErrorOfTheWholeAndLosesItsZxid(t *testing.T) {
 			require.Equal(t, before+2, s.Zxid(), "and its number is not given again")
 		}
 		before := s.Zxid()
-		r := w.do(OpMulti, multiBody(part(OpGetData, nullPath(func(e *encoder) { e.bool(false) }))))
+		r := w.do(OpMulti, multiBody(part(OpGetData, nullPath(func(e *Encoder) { e.Bool(false) }))))
 		require.Equal(t, CodeMarshalling, r.code)
 		require.Equal(t, before, r.zxid, "that is found before it shows that this is no write")
 		require.Empty(t, multiCodes(t, r.body))
@@ -42,13 +42,13 @@ func TestAPartWithoutAPathIsAnErrorOfTheWholeAndLosesItsZxid(t *testing.T) {
 
 func TestAnErrorThatIsNoAnswerOfAPartIsOneOfTheWholeIfThatPartIsReached(t *testing.T) {
 	open := OpenACL()
-	stumble := map[string]func(*encoder){
+	stumble := map[string]func(*Encoder){
 		"a time to live without a field for it": part(OpCreate2, createBody("/n", nil, open, flagTTLSeq)),
-		"a list that cannot be compared": part(OpCreate, func(e *encoder) {
-			e.string("/n")
-			e.buffer(nil)
+		"a list that cannot be compared": part(OpCreate, func(e *Encoder) {
+			e.Text("/n")
+			e.Buffer(nil)
 			aclBody([]ACL{open[0], {PermAll, ID{nullName, "x"}}})(e)
-			e.int32(0)
+			e.Int32(0)
 		}),
 	}
 	inBubble(t, Config{ExtendedTypes: true}, func(t *testing.T, s *Server) {
@@ -58,13 +58,13 @@ func TestAnErrorThatIsNoAnswerOfAPartIsOneOfTheWholeIfThatPartIsReached(t *testi
 			r := w.do(OpMulti, multiBody(part(OpCreate, createBody("/first", nil, open, 0)), p))
 			require.Equal(t, CodeMarshalling, r.code, name)
 			require.Equal(t, before+1, r.zxid, name)
-			require.Empty(t, r.body.b, name)
+			require.Empty(t, r.body.Rest(), name)
 			r = w.do(OpMulti, multiBody(part(OpDelete, versionBody("/nope", -1)), p))
 			require.Equal(t, []Code{CodeNoNode, CodeRuntimeInconsistency}, multiCodes(t, r.body), name)
 		}
 		_, ok := s.Node("/first")
 		require.False(t, ok)
-		require.Equal(t, "/s-0000000000", w.create("/s-", nil, FlagSequential).body.string(), "nothing of it is outstanding")
+		require.Equal(t, "/s-0000000000", w.create("/s-", nil, FlagSequential).body.Text(), "nothing of it is outstanding")
 	})
 }
 
@@ -72,9 +72,9 @@ func TestWhatMayNotBeAPartMakesTheWholeMultiMalformed(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		w := join(t, s, 10*time.Second)
 		ok := part(OpCreate, createBody("/n", nil, OpenACL(), 0))
-		none := func(*encoder) {}
-		for name, p := range map[string]func(*encoder){
-			"setACL":          part(OpSetACL, func(e *encoder) { e.string("/"); e.acl(OpenACL()); e.int32(-1) }),
+		none := func(*Encoder) {}
+		for name, p := range map[string]func(*Encoder){
+			"setACL":          part(OpSetACL, func(e *Encoder) { e.Text("/"); e.ACL(OpenACL()); e.Int32(-1) }),
 			"exists":          part(OpExists, watchBody("/", false)),
 			"getChildren2":    part(OpGetChildren2, watchBody("/", false)),
 			"getData":         part(OpGetData, watchBody("/", false)),
@@ -82,13 +82,13 @@ func TestWhatMayNotBeAPartMakesTheWholeMultiMalformed(t *testing.T) {
 			"multi":           part(OpMulti, multiBody()),
 			"sync":            part(OpSync, pathBody("/")),
 			"close":           part(OpClose, none),
-			"an error":        part(opError, func(e *encoder) { e.int32(-101) }),
+			"an error":        part(opError, func(e *Encoder) { e.Int32(-101) }),
 			"unknown":         part(99, none),
 		} {
 			before := s.Zxid()
 			r := w.do(OpMulti, multiBody(ok, p))
 			require.Equal(t, CodeMarshalling, r.code, name)
-			require.Empty(t, r.body.b, name)
+			require.Empty(t, r.body.Rest(), name)
 			require.Equal(t, before+1, s.Zxid(), "%s: it costs a zxid", name)
 			require.Equal(t, CodeMarshalling, w.do(OpMulti, multiBody(p)).code, name)
 		}
@@ -110,24 +110,24 @@ func TestAMultiWithoutPartsIsATransactionToo(t *testing.T) {
 }
 
 // readCodes reads the errors of the parts of a multiRead reply.
-func readCodes(t *testing.T, d *decoder) (codes []Code) {
+func readCodes(t *testing.T, d *Decoder) (codes []Code) {
 	for {
-		op, done, code := Op(d.int32()), d.bool(), Code(d.int32())
-		require.NoError(t, d.err)
+		op, done, code := Op(d.Int32()), d.Bool(), Code(d.Int32())
+		require.NoError(t, d.Err())
 		if done {
-			require.Empty(t, d.b)
+			require.Empty(t, d.Rest())
 			return codes
 		}
 		codes = append(codes, code)
 		switch op {
 		case OpGetData:
-			d.buffer()
+			d.Buffer()
 			decodeStat(d)
 		case OpGetChildren:
-			d.strings()
+			d.Texts()
 		default:
 			require.Equal(t, opError, op)
-			require.Equal(t, code, Code(d.int32()))
+			require.Equal(t, code, Code(d.Int32()))
 		}
 	}
 }
@@ -137,8 +137,8 @@ func TestEachPartOfAMultiReadHasItsOwnError(t *testing.T) {
 		w := join(t, s, 10*time.Second)
 		w.create("/n", nil, 0)
 		w.do(OpCreate, createBody("/secret", nil, []ACL{{Perms: PermWrite, ID: ID{Scheme: "world", Name: "anyone"}}}, 0))
-		get := func(path string) func(*encoder) { return part(OpGetData, watchBody(path, true)) }
-		list := func(path string) func(*encoder) { return part(OpGetChildren, watchBody(path, true)) }
+		get := func(path string) func(*Encoder) { return part(OpGetData, watchBody(path, true)) }
+		list := func(path string) func(*Encoder) { return part(OpGetChildren, watchBody(path, true)) }
 		before := s.Zxid()
 		r := w.do(OpMultiRead, multiBody(get("/n"), list("/n"), get("/nope"), list("/nope"), get("/secret"), list("/secret"), get("bad"), get("")))
 		require.Equal(t, CodeOK, r.code)
@@ -154,19 +154,19 @@ func TestAMultiReadOfWhatIsNoReadIsMalformed(t *testing.T) {
 		w := join(t, s, 10*time.Second)
 		get := part(OpGetData, watchBody("/", false))
 		create := part(OpCreate, createBody("/n", nil, OpenACL(), 0))
-		for _, parts := range [][]func(*encoder){
+		for _, parts := range [][]func(*Encoder){
 			{part(OpExists, watchBody("/", false))}, {part(OpGetChildren2, watchBody("/", false))}, {get, create}, {create, get},
 			{part(OpMultiRead, multiBody(get))},
 		} {
 			r := w.do(OpMultiRead, multiBody(parts...))
 			require.Equal(t, CodeMarshalling, r.code)
-			require.Empty(t, r.body.b)
+			require.Empty(t, r.body.Rest())
 		}
 		// These can be decoded, so the list of results has been begun when the error comes.
 		r := w.do(OpMultiRead, multiBody(create, create))
 		require.Equal(t, CodeMarshalling, r.code)
 		require.Empty(t, readCodes(t, r.body))
-		r = w.do(OpMultiRead, multiBody(get, get, part(OpGetData, nullPath(func(e *encoder) { e.bool(false) })), get))
+		r = w.do(OpMultiRead, multiBody(get, get, part(OpGetData, nullPath(func(e *Encoder) { e.Bool(false) })), get))
 		require.Equal(t, CodeMarshalling, r.code)
 		require.Equal(t, []Code{0, 0}, readCodes(t, r.body))
 	})

@@ -26,13 +26,13 @@ func (s *Server) ephemeralsUnder(session int64, prefix string) []string {
 func blank(r rune) bool { return r <= ' ' }
 
 // readDescendants counts the nodes below a path, at any depth.
-func (s *Server) readDescendants(r *request, e *encoder) Code {
+func (s *Server) readDescendants(r *request, e *Encoder) Code {
 	path := r.call.Path
 	if _, code := s.readable(r, path, PermRead); code != CodeOK {
 		return code
 	}
 	if path == "/" {
-		e.int32(int32(len(s.tree.nodes) - 2)) // the root counts twice, see nodeCount
+		e.Int32(int32(len(s.tree.nodes) - 2)) // the root counts twice, see nodeCount
 		return CodeOK
 	}
 	n := 0
@@ -41,19 +41,19 @@ func (s *Server) readDescendants(r *request, e *encoder) Code {
 			n++
 		}
 	}
-	e.int32(int32(n))
+	e.Int32(int32(n))
 	return CodeOK
 }
 
 // encodeIdentities tells a client who it is. Of a digest only the user is shown.
-func encodeIdentities(ids []ID, e *encoder) {
-	e.int32(int32(len(ids)))
+func encodeIdentities(ids []ID, e *Encoder) {
+	e.Int32(int32(len(ids)))
 	for _, id := range ids {
 		name := id.Name
 		if id.Scheme == "digest" {
 			name, _, _ = strings.Cut(name, ":")
 		}
-		e.string(id.Scheme)
-		e.string(name)
+		e.Text(id.Scheme)
+		e.Text(name)
 	}
 }

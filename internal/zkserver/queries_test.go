@@ -13,7 +13,7 @@ import (
 func TestASessionCanListItsEphemeralsByTheBeginningOfTheirPaths(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		w, other := join(t, s, 10*time.Second), join(t, s, 10*time.Second)
-		require.Empty(t, w.do(OpGetEphemerals, pathBody("")).body.strings())
+		require.Empty(t, w.do(OpGetEphemerals, pathBody("")).body.Texts())
 		w.create("/a", nil, 0)
 		for _, path := range []string{"/e1", "/e2", "/ab", "/a/x"} {
 			w.create(path, nil, FlagEphemeral)
@@ -25,9 +25,9 @@ func TestASessionCanListItsEphemeralsByTheBeginningOfTheirPaths(t *testing.T) {
 			"/e": {"/e1", "/e2"}, "/a": {"/ab", "/a/x"}, "/a/": {"/a/x"}, "/e1": {"/e1"},
 			"/e1/": nil, "e": nil, "//": nil, " /e": nil, "\u3000": nil,
 		} {
-			require.Equal(t, want, w.do(OpGetEphemerals, pathBody(prefix)).body.strings(), "%q", prefix)
+			require.Equal(t, want, w.do(OpGetEphemerals, pathBody(prefix)).body.Texts(), "%q", prefix)
 		}
-		require.Equal(t, all, w.do(OpGetEphemerals, func(e *encoder) { e.int32(-1) }).body.strings(), "no prefix")
+		require.Equal(t, all, w.do(OpGetEphemerals, func(e *Encoder) { e.Int32(-1) }).body.Texts(), "no prefix")
 		require.Equal(t, CodeMarshalling, w.do(OpGetEphemerals, nil).code)
 		require.Equal(t, CodeOK, w.do(OpExists, watchBody("/", false)).code, "and the connection lives")
 	})
@@ -44,14 +44,14 @@ func TestEphemeralsAreListedInTheOrderOfACopyOfARealServersTable(t *testing.T) {
 				w.do(OpDelete, versionBody(fmt.Sprintf("/e%d", n), -1))
 			}
 		}
-		require.Equal(t, strings.Fields("/e12 /e20 /e8 /e28 /e0 /e16 /e24 /e4"), w.do(OpGetEphemerals, pathBody("")).body.strings())
+		require.Equal(t, strings.Fields("/e12 /e20 /e8 /e28 /e0 /e16 /e24 /e4"), w.do(OpGetEphemerals, pathBody("")).body.Texts())
 		w.do(OpDelete, versionBody("/e0", -1))
 		w.do(OpDelete, versionBody("/e4", -1))
 		for _, same := range []string{"/Aa", "/BB", "/AaAa", "/BBBB", "/AaBB", "/BBAa"} { // of equal hashes
 			w.create(same, nil, FlagEphemeral)
 		}
 		require.Equal(t, strings.Fields("/e12 /e20 /e8 /e28 /e16 /e24 /Aa /BB /AaAa /BBBB /AaBB /BBAa"),
-			w.do(OpGetEphemerals, pathBody("")).body.strings())
+			w.do(OpGetEphemerals, pathBody("")).body.Texts())
 	})
 }
 
@@ -64,7 +64,7 @@ func TestAllChildrenAreCountedAtAnyDepth(t *testing.T) {
 		count := func(path string) int32 {
 			r := w.do(OpGetAllChildrenNumber, pathBody(path))
 			require.Equal(t, CodeOK, r.code, path)
-			return r.body.int32()
+			return r.body.Int32()
 		}
 		require.EqualValues(t, 3, count("/n"))
 		require.EqualValues(t, 1, count("/n/a"))
@@ -87,10 +87,10 @@ func TestAClientCanAskWhoItIs(t *testing.T) {
 		w := join(t, s, 10*time.Second)
 		who := func() (ids []ID) {
 			r := w.do(OpWhoAmI, nil)
-			for range r.body.int32() {
-				ids = append(ids, ID{Scheme: r.body.string(), Name: r.body.string()})
+			for range r.body.Int32() {
+				ids = append(ids, ID{Scheme: r.body.Text(), Name: r.body.Text()})
 			}
-			require.NoError(t, r.body.err)
+			require.NoError(t, r.body.Err())
 			return ids
 		}
 		require.Equal(t, []ID{{Scheme: "ip", Name: "127.0.0.1"}}, who())

@@ -8,13 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func (w *wire) container(path string) {
+func (w *rawClient) container(path string) {
 	w.t.Helper()
 	require.Equal(w.t, CodeOK, w.do(OpCreateContainer, createBody(path, nil, OpenACL(), flagContainer)).code)
 }
 
 // used makes a container that has had a child.
-func (w *wire) used(path string) {
+func (w *rawClient) used(path string) {
 	w.t.Helper()
 	w.container(path)
 	w.create(path+"/k", nil, 0)

@@ -1,19 +1,9 @@
 package zkserver
 
-// Stat is the node status of the protocol, field by field.
-type Stat struct {
-	Czxid          int64
-	Mzxid          int64
-	Ctime          int64 // milliseconds since the Unix epoch
-	Mtime          int64 // milliseconds since the Unix epoch
-	Version        int32
-	Cversion       int32 // creates and deletes of children, as clients see it
-	Aversion       int32
-	EphemeralOwner int64
-	DataLength     int32
-	NumChildren    int32
-	Pzxid          int64
-}
+import "github.com/go-menagerie/menagerie/internal/jute"
+
+// Stat is the node status of the protocol.
+type Stat = jute.Stat
 
 // ID names somebody within an authentication scheme.
 type ID struct {

@@ -3,40 +3,38 @@ package zkserver
 // answer executes a read, or encodes the outcome of a committed write, and returns the
 // reply frame. The header carries the zxid of the last transaction applied.
 func (s *Server) answer(r *request) []byte {
-	body := newFrame(64)
+	body := NewFrame(64)
 	xid := r.xid
 	if r.call.Op == OpPing {
 		xid = xidPing // whatever the client has sent
 	}
-	body.int32(xid)
-	body.int64(s.tree.zxid)
-	body.int32(0)
+	body.Header(xid, s.tree.zxid, CodeOK)
 	if r.code == CodeOK {
 		r.code = s.encodeResult(r, body)
 	}
 	if r.code != CodeOK {
 		if r.call.Op != OpMultiRead { // there the real server leaves the body in
-			body.b = body.b[:4+16]
+			body.B = body.B[:4+16]
 		}
 		if r.call.Op == OpMulti && r.call.null {
 			multiHeader(body, opError, true, -1)
 		}
-		tail := encoder{b: body.b[:4+12]}
-		tail.int32(int32(r.code))
+		tail := Encoder{B: body.B[:4+12]}
+		tail.Int32(int32(r.code))
 	}
-	return body.frame()
+	return body.Frame()
 }
 
 // encodeResult appends the body of a successful reply.
-func (s *Server) encodeResult(r *request, e *encoder) Code {
+func (s *Server) encodeResult(r *request, e *Encoder) Code {
 	switch r.call.Op {
 	case OpCreate:
-		e.string(r.txn[0].path)
+		e.Text(r.txn[0].path)
 	case OpCreate2, OpCreateContainer, OpCreateTTL:
-		e.string(r.txn[0].path)
-		e.stat(r.txn[0].stat)
+		e.Text(r.txn[0].path)
+		e.Stat(r.txn[0].stat)
 	case OpSetData, OpSetACL:
-		e.stat(r.txn[0].stat)
+		e.Stat(r.txn[0].stat)
 	case OpMulti:
 		encodeMulti(r.txn, e)
 	case OpDelete, OpDeleteContainer, OpClose, OpPing, OpCheck:
@@ -46,7 +44,7 @@ func (s *Server) encodeResult(r *request, e *encoder) Code {
 	return CodeOK
 }
 
-func encodeMulti(txn []txnOp, e *encoder) {
+func encodeMulti(txn []txnOp, e *Encoder) {
 	for i := range txn {
 		op := &txn[i]
 		kind := op.op
@@ -56,27 +54,27 @@ func encodeMulti(txn []txnOp, e *encoder) {
 		multiHeader(e, kind, false, op.code)
 		switch op.op {
 		case OpCreate:
-			e.string(op.path)
+			e.Text(op.path)
 		case OpCreateContainer, OpCreateTTL:
-			e.string(op.path)
-			e.stat(op.stat)
+			e.Text(op.path)
+			e.Stat(op.stat)
 		case OpSetData:
-			e.stat(op.stat)
+			e.Stat(op.stat)
 		case opError:
-			e.int32(int32(op.code))
+			e.Int32(int32(op.code))
 		}
 	}
 	multiHeader(e, opError, true, -1)
 }
 
-func multiHeader(e *encoder, op Op, done bool, code Code) {
-	e.int32(int32(op))
-	e.bool(done)
-	e.int32(int32(code))
+func multiHeader(e *Encoder, op Op, done bool, code Code) {
+	e.Int32(int32(op))
+	e.Bool(done)
+	e.Int32(int32(code))
 }
 
 // read executes a request that changes nothing but watches.
-func (s *Server) read(r *request, e *encoder) Code {
+func (s *Server) read(r *request, e *Encoder) Code {
 	c := &r.call
 	if c.bad {
 		return CodeMarshalling
@@ -92,9 +90,9 @@ func (s *Server) read(r *request, e *encoder) Code {
 		return s.readACL(r, e)
 	case OpSync:
 		if c.null {
-			e.int32(-1)
+			e.Int32(-1)
 		} else {
-			e.string(c.Path)
+			e.Text(c.Path)
 		}
 	case OpSetWatches, OpSetWatches2:
 		s.watches.restore(s.tree, c.Watches, r.conn)
@@ -107,7 +105,7 @@ func (s *Server) read(r *request, e *encoder) Code {
 	case OpMultiRead:
 		return s.readMulti(r, e)
 	case OpGetEphemerals:
-		e.strings(s.ephemeralsUnder(r.session, c.Path))
+		e.Texts(s.ephemeralsUnder(r.session, c.Path))
 	case OpGetAllChildrenNumber:
 		return s.readDescendants(r, e)
 	case OpWhoAmI:
@@ -118,7 +116,7 @@ func (s *Server) read(r *request, e *encoder) Code {
 	return CodeOK
 }
 
-func (s *Server) readExists(r *request, e *encoder) Code {
+func (s *Server) readExists(r *request, e *Encoder) Code {
 	path := r.call.Path
 	for i := range len(path) {
 		if path[i] == 0 {
@@ -132,7 +130,7 @@ func (s *Server) readExists(r *request, e *encoder) Code {
 	if n == nil {
 		return CodeNoNode
 	}
-	e.stat(n.visible())
+	e.Stat(n.visible())
 	return CodeOK
 }
 
@@ -145,7 +143,7 @@ func (s *Server) readable(r *request, path string, perm int32) (*node, Code) {
 	return n, s.allowed(r, n.acl, perm)
 }
 
-func (s *Server) readData(r *request, c *Call, e *encoder) Code {
+func (s *Server) readData(r *request, c *Call, e *Encoder) Code {
 	n, code := s.readable(r, c.Path, PermRead)
 	if code != CodeOK {
 		return code
@@ -153,12 +151,12 @@ func (s *Server) readData(r *request, c *Call, e *encoder) Code {
 	if c.Watch {
 		s.watches.data.add(c.Path, r.conn, oneShot)
 	}
-	e.buffer(n.data)
-	e.stat(n.visible())
+	e.Buffer(n.data)
+	e.Stat(n.visible())
 	return CodeOK
 }
 
-func (s *Server) readChildren(r *request, c *Call, e *encoder) Code {
+func (s *Server) readChildren(r *request, c *Call, e *Encoder) Code {
 	n, code := s.readable(r, c.Path, PermRead)
 	if code != CodeOK {
 		return code
@@ -168,12 +166,12 @@ func (s *Server) readChildren(r *request, c *Call, e *encoder) Code {
 	}
 	n.children.appendTo(e)
 	if c.Op == OpGetChildren2 {
-		e.stat(n.visible())
+		e.Stat(n.visible())
 	}
 	return CodeOK
 }
 
-func (s *Server) readACL(r *request, e *encoder) Code {
+func (s *Server) readACL(r *request, e *Encoder) Code {
 	n, code := s.readable(r, r.call.Path, PermRead|PermAdmin)
 	if code != CodeOK {
 		return code
@@ -182,8 +180,8 @@ func (s *Server) readACL(r *request, e *encoder) Code {
 	if s.allowed(r, acl, PermAdmin) != CodeOK {
 		acl = hideDigests(acl)
 	}
-	e.acl(acl)
-	e.stat(n.visible())
+	e.ACL(acl)
+	e.Stat(n.visible())
 	return CodeOK
 }
 
@@ -193,11 +191,11 @@ const maxReply = 64 << 20
 
 // readMulti answers each part on its own; a failing part does not touch the others. What is no read, and
 // a part without a path, is an error of the whole, which leaves the answers before it in.
-func (s *Server) readMulti(r *request, e *encoder) Code {
+func (s *Server) readMulti(r *request, e *Encoder) Code {
 	defer func() { multiHeader(e, opError, true, -1) }()
 	for i := range r.call.Subs {
 		c := &r.call.Subs[i]
-		part := encoder{}
+		part := Encoder{}
 		var code Code
 		switch {
 		case c.null || !c.reads():
@@ -209,12 +207,12 @@ func (s *Server) readMulti(r *request, e *encoder) Code {
 		}
 		if code != CodeOK {
 			multiHeader(e, opError, false, code)
-			e.int32(int32(code))
+			e.Int32(int32(code))
 			continue
 		}
 		multiHeader(e, c.Op, false, CodeOK)
-		e.b = append(e.b, part.b...)
-		if len(e.b) > maxReply {
+		e.B = append(e.B, part.B...)
+		if len(e.B) > maxReply {
 			s.log.Warn("connection dropped: a multiRead asks for too much", "session", r.session)
 			r.fate = FateReplyLost
 			return CodeMarshalling

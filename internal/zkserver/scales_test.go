@@ -89,7 +89,7 @@ var scales = []scaled{
 	{"connect, ask and leave", func(t testing.TB, n int) func() {
 		s := newServer(t, Config{})
 		return func() {
-			ws := make([]*wire, n)
+			ws := make([]*rawClient, n)
 			for i := range ws {
 				ws[i] = join(t, s, 40*time.Second)
 			}
@@ -169,7 +169,7 @@ var scales = []scaled{
 		w := join(t, s, 40*time.Second)
 		line := make([]string, n)
 		for i := range line {
-			line[i] = w.create("/n-", nil, FlagSequential|FlagEphemeral).body.string()
+			line[i] = w.create("/n-", nil, FlagSequential|FlagEphemeral).body.Text()
 			if i > 0 {
 				w.do(OpExists, watchBody(line[i-1], true))
 			}

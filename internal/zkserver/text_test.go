@@ -22,7 +22,7 @@ func TestBytesThatAreNoTextAreReplacedAsByTheJVM(t *testing.T) {
 			"/\xe0\x80\x80": "/" + r + r + r, "/\xf1\xff": "/" + r + r, "/\x80\x80": "/" + r + r,
 			"/\u00e9\u9fff": "/\u00e9\u9fff",
 		} {
-			got := w.do(OpSync, func(e *encoder) { e.buffer([]byte(in)) }).body.string()
+			got := w.do(OpSync, func(e *Encoder) { e.Buffer([]byte(in)) }).body.Text()
 			require.Equal(t, want, got, "%q", in)
 		}
 	})
@@ -31,14 +31,14 @@ func TestBytesThatAreNoTextAreReplacedAsByTheJVM(t *testing.T) {
 func TestCharactersOutsideTheBasicPlaneAreSentAsTwoHalves(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		w := join(t, s, 10*time.Second)
-		got := w.do(OpSync, pathBodyRaw("/\U0001F600!")).body.buffer()
+		got := w.do(OpSync, pathBodyRaw("/\U0001F600!")).body.Buffer()
 		require.Equal(t, "/\xed\xa0\xbd\xed\xb8\x80!", string(got))
 		require.Equal(t, CodeBadArguments, w.create("/\U0001F600", nil, 0).code, "no node can have such a name")
 	})
 }
 
-func pathBodyRaw(path string) func(*encoder) {
-	return func(e *encoder) { e.buffer([]byte(path)) }
+func pathBodyRaw(path string) func(*Encoder) {
+	return func(e *Encoder) { e.Buffer([]byte(path)) }
 }
 
 func TestTextIsAlwaysUTF8AndUTF8IsLeftAlone(t *testing.T) {

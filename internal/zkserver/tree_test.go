@@ -70,7 +70,7 @@ func TestAFailedWriteCostsAZxidAndARejectedReadDoesNot(t *testing.T) {
 			{w.create("/a/", nil, 0), CodeBadArguments, 11},
 			{w.create("/t", nil, flagTTL), CodeUnimplemented, 12},
 			{w.do(OpMulti, multiBody(part(OpCheck, versionBody("/a", 3)))), CodeOK, 13},
-			{w.do(OpCreate, func(e *encoder) { e.int32(99) }), CodeMarshalling, 14},
+			{w.do(OpCreate, func(e *Encoder) { e.Int32(99) }), CodeMarshalling, 14},
 		} {
 			require.Equal(t, c.code, c.r.code, "request %d", i)
 			require.Equal(t, c.zxid, c.r.zxid, "request %d", i)
@@ -132,9 +132,9 @@ func TestAFailedMultiGivesItsSequenceNumbersBack(t *testing.T) {
 		w.send(OpMulti, multiBody(
 			part(OpCreate, createBody("/q/n-", nil, open, FlagSequential)), part(OpCheck, versionBody("/nope", 0))))
 		w.send(OpCreate, createBody("/q/n-", nil, open, FlagSequential))
-		require.Equal(t, "/q/n-0000000000", w.next().body.string())
+		require.Equal(t, "/q/n-0000000000", w.next().body.Text())
 		require.Equal(t, []Code{CodeOK, CodeNoNode}, multiCodes(t, w.next().body))
-		require.Equal(t, "/q/n-0000000001", w.next().body.string())
+		require.Equal(t, "/q/n-0000000001", w.next().body.Text())
 	})
 }
 
@@ -148,7 +148,7 @@ func TestSequenceNumbersAtTheLimitDependOnWhatIsInFlight(t *testing.T) {
 			n++
 			w.send(OpCreate, createBody(fmt.Sprintf("/q/%c-", 'a'+n), nil, OpenACL(), FlagSequential))
 		}
-		made := func() string { return w.next().body.string() }
+		made := func() string { return w.next().body.Text() }
 
 		create()
 		require.Equal(t, "/q/b-2147483646", made())

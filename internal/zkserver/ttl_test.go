@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func ttlBody(path string, ttl time.Duration, flags int32) func(*encoder) {
-	return func(e *encoder) {
+func ttlBody(path string, ttl time.Duration, flags int32) func(*Encoder) {
+	return func(e *Encoder) {
 		createBody(path, []byte("x"), OpenACL(), flags)(e)
-		e.int64(ttl.Milliseconds())
+		e.Int64(ttl.Milliseconds())
 	}
 }
 
@@ -20,7 +20,7 @@ func TestANodeWithATimeToLiveGoesWhenItWasNotWrittenForSoLong(t *testing.T) {
 	inBubble(t, Config{ExtendedTypes: true, ContainerInterval: 10 * time.Second}, func(t *testing.T, s *Server) {
 		w := join(t, s, 40*time.Second)
 		r := w.do(OpCreateTTL, ttlBody("/idle", 15*time.Second, flagTTL))
-		require.Equal(t, "/idle", r.body.string())
+		require.Equal(t, "/idle", r.body.Text())
 		require.Zero(t, decodeStat(r.body).EphemeralOwner, "clients cannot tell it from a persistent node")
 		require.Equal(t, 15*time.Second, mustNode(t, s, "/idle").TTL)
 		w.do(OpCreateTTL, ttlBody("/written", 15*time.Second, flagTTL))
@@ -95,7 +95,7 @@ func TestWithoutExtendedTypesATimeToLiveIsUnimplemented(t *testing.T) {
 			require.Equal(t, CodeUnimplemented, w.do(OpCreateTTL, ttlBody("/n", time.Second, flags)).code)
 			require.Equal(t, CodeUnimplemented, w.do(OpCreateTTL, ttlBody("bad", 0, flags)).code, "it is checked before all else")
 			require.Equal(t, CodeUnimplemented, w.create("/n", nil, flags).code)
-			noPath := nullPath(func(e *encoder) { e.buffer(nil); e.acl(OpenACL()); e.int32(flags) })
+			noPath := nullPath(func(e *Encoder) { e.Buffer(nil); e.ACL(OpenACL()); e.Int32(flags) })
 			require.Equal(t, CodeUnimplemented, w.do(OpCreate, noPath).code)
 		}
 		r := w.do(OpMulti, multiBody(part(OpCreateTTL, ttlBody("/n", time.Second, flagTTL))))
@@ -110,7 +110,7 @@ func TestTheLimitsOfATimeToLive(t *testing.T) {
 		require.Equal(t, CodeOK, w.do(OpCreateTTL, ttlBody("/longest", longest, flagTTL)).code)
 		require.Equal(t, longest, mustNode(t, s, "/longest").TTL)
 		require.Equal(t, CodeOK, w.do(OpCreateTTL, ttlBody("/shortest", time.Millisecond, flagTTL)).code)
-		require.Equal(t, "/s-0000000002", w.do(OpCreateTTL, ttlBody("/s-", time.Hour, flagTTLSeq)).body.string())
+		require.Equal(t, "/s-0000000002", w.do(OpCreateTTL, ttlBody("/s-", time.Hour, flagTTLSeq)).body.Text())
 		for _, ttl := range []time.Duration{longest + time.Millisecond, 0, -time.Millisecond, math.MinInt64, math.MaxInt64} {
 			require.Equal(t, CodeBadArguments, w.do(OpCreateTTL, ttlBody("/n", ttl, flagTTL)).code, ttl)
 			require.Equal(t, CodeBadArguments, w.do(OpCreateTTL, ttlBody("/n", ttl, flagTTLSeq)).code, ttl)

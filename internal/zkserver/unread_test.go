@@ -48,7 +48,7 @@ func TestAPeerThatDoesNotReadItsRepliesIsNotServedAnyFurther(t *testing.T) {
 		for i := range asked { // who reads late has missed nothing
 			r := lazy.next()
 			require.EqualValues(t, i+1, r.xid)
-			require.Len(t, r.body.buffer(), size)
+			require.Len(t, r.body.Buffer(), size)
 		}
 		<-sent
 		require.Equal(t, CodeOK, lazy.do(OpExists, watchBody("/n", false)).code)
@@ -66,13 +66,13 @@ func TestAPeerThatNeverReadsGoesWithItsSession(t *testing.T) {
 		gone := make(chan time.Duration)
 		go func() {
 			for i := 0; ; i++ {
-				e := newFrame(32)
-				e.int32(1)
-				e.int32(int32([]Op{OpGetData, OpPing}[i%2]))
+				e := NewFrame(32)
+				e.Int32(1)
+				e.Int32(int32([]Op{OpGetData, OpPing}[i%2]))
 				if i%2 == 0 {
 					watchBody("/n", false)(e)
 				}
-				if _, err := lazy.nc.Write(e.frame()); err != nil {
+				if _, err := lazy.nc.Write(e.Frame()); err != nil {
 					gone <- time.Since(begin)
 					return
 				}
@@ -91,7 +91,7 @@ func TestAPeerThatDoesNotReadItsEventsIsDropped(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		long := "/" + strings.Repeat("x", 100_000)
 		lazy, keen, busy := join(t, s, 30*time.Second), join(t, s, 30*time.Second), join(t, s, 30*time.Second)
-		for _, w := range []*wire{lazy, keen} {
+		for _, w := range []*rawClient{lazy, keen} {
 			require.Equal(t, CodeOK, w.do(OpAddWatch, kindBody(long, modePersistent)).code)
 		}
 		go drain(keen.nc)

@@ -131,12 +131,12 @@ func (w *watches) remove(path string, kind int32, who watcher) Code {
 
 // addWatch executes the request of that name. The node need not exist, and nobody asks whether the
 // client may read it: access is checked when there is an event.
-func (s *Server) addWatch(r *request, e *encoder) Code {
+func (s *Server) addWatch(r *request, e *Encoder) Code {
 	mode, ok := modeOnWire(r.call.Kind)
 	if !ok || s.watches.nowhere(r.call.Path, r.conn) || s.watches.mistaken(r.call.Path, r.conn, mode) {
 		return CodeMarshalling
 	}
 	s.watches.keep(r.call.Path, r.conn, mode)
-	e.int32(0) // the body of the reply repeats the result
+	e.Int32(0) // the body of the reply repeats the result
 	return CodeOK
 }

@@ -69,11 +69,11 @@ func TestWatchesGoWithTheConnectionAndSetWatchesBringsThemBack(t *testing.T) {
 		again := dial(t, s)
 		again.connect(10*time.Second, a.id, a.pass, seen)
 		require.Equal(t, a.id, again.id)
-		again.send(OpSetWatches, func(e *encoder) {
-			e.int64(seen)
-			e.strings([]string{"/d0", "/d1", "/d2"})
-			e.strings([]string{"/e0", "/e1"})
-			e.strings([]string{"/c0", "/c1", "/c2"})
+		again.send(OpSetWatches, func(e *Encoder) {
+			e.Int64(seen)
+			e.Texts([]string{"/d0", "/d1", "/d2"})
+			e.Texts([]string{"/e0", "/e1"})
+			e.Texts([]string{"/c0", "/c1", "/c2"})
 		})
 		again.requireEvent(EventDataChanged, "/d1")
 		again.requireEvent(EventDeleted, "/d2")

@@ -15,11 +15,11 @@ const (
 	modeRecursive  int32 = 1
 )
 
-func kindBody(path string, kind int32) func(*encoder) { return versionBody(path, kind) }
+func kindBody(path string, kind int32) func(*Encoder) { return versionBody(path, kind) }
 
 // events returns what has come for a client, as "created /path", in order. The ping is answered
 // behind it.
-func (w *wire) events() []string {
+func (w *rawClient) events() []string {
 	w.t.Helper()
 	w.send(OpPing, nil)
 	names := map[EventType]string{
@@ -32,17 +32,17 @@ func (w *wire) events() []string {
 			return out
 		}
 		require.Equal(w.t, xidWatch, r.xid)
-		kind := names[EventType(r.body.int32())]
-		require.Equal(w.t, stateSyncConnected, r.body.int32())
-		out = append(out, kind+r.body.string())
+		kind := names[EventType(r.body.Int32())]
+		require.Equal(w.t, stateSyncConnected, r.body.Int32())
+		out = append(out, kind+r.body.Text())
 	}
 }
 
 // tour changes /n in every way there is, and /n/k below it, and returns what a client hears of it.
-func tour(by, hears *wire) []string {
+func tour(by, hears *rawClient) []string {
 	for _, step := range []struct {
 		op   Op
-		body func(*encoder)
+		body func(*Encoder)
 	}{
 		{OpSetData, setBody("/n", nil, -1)}, {OpSetData, setBody("/n", nil, -1)},
 		{OpCreate, createBody("/n/k", nil, OpenACL(), 0)}, {OpCreate, createBody("/n/k/g", nil, OpenACL(), 0)},
@@ -60,7 +60,7 @@ func TestAPersistentWatchStaysAndHearsOfItsNodeAndOfTheChildrensNumber(t *testin
 		b.create("/n", nil, 0)
 		r := a.do(OpAddWatch, kindBody("/n", modePersistent))
 		require.Equal(t, CodeOK, r.code)
-		require.Equal(t, []byte{0, 0, 0, 0}, r.body.b, "the reply repeats the result in its body")
+		require.Equal(t, []byte{0, 0, 0, 0}, r.body.Rest(), "the reply repeats the result in its body")
 		require.Equal(t, 2, s.WatchesOn("/n"), "it counts as a data and as a child watch")
 		for range 3 {
 			require.Equal(t, []string{
@@ -90,25 +90,27 @@ func TestARecursiveWatchHearsOfTheWholeSubtreeButNotOfChildrensNumbers(t *testin
 }
 
 func TestAClientHasOneWatchPerPathAndTheLastModeCounts(t *testing.T) {
-	get := func(w *wire) { w.do(OpGetData, watchBody("/n", true)) }
-	children := func(w *wire) { w.do(OpGetChildren, watchBody("/n", true)) }
-	add := func(mode int32) func(*wire) { return func(w *wire) { w.do(OpAddWatch, kindBody("/n", mode)) } }
+	get := func(w *rawClient) { w.do(OpGetData, watchBody("/n", true)) }
+	children := func(w *rawClient) { w.do(OpGetChildren, watchBody("/n", true)) }
+	add := func(mode int32) func(*rawClient) {
+		return func(w *rawClient) { w.do(OpAddWatch, kindBody("/n", mode)) }
+	}
 	all := []string{
 		"changed /n", "changed /n", "created /n/k", "created /n/k/g", "changed /n/k", "deleted /n/k/g", "deleted /n/k",
 		"deleted /n", "created /n",
 	}
 	for name, c := range map[string]struct {
-		set  []func(*wire)
+		set  []func(*rawClient)
 		want []string
 	}{
-		"an ordinary watch is absorbed by a persistent one": {[]func(*wire){get, children, add(0)}, []string{
+		"an ordinary watch is absorbed by a persistent one": {[]func(*rawClient){get, children, add(0)}, []string{
 			"changed /n", "changed /n", "children /n", "children /n", "deleted /n", "created /n"}},
-		"and by a recursive one":                                  {[]func(*wire){get, children, add(1)}, all},
-		"recursive replaces persistent":                           {[]func(*wire){add(0), add(1)}, all},
-		"persistent replaces recursive":                           {[]func(*wire){add(1), add(0)}, []string{"changed /n", "changed /n", "children /n", "children /n", "deleted /n", "created /n"}},
-		"a getData makes the data half go with its event":         {[]func(*wire){add(0), get}, []string{"changed /n", "children /n", "children /n", "deleted /n"}},
-		"a getChildren makes the child half go with its event":    {[]func(*wire){add(0), children}, []string{"changed /n", "changed /n", "children /n", "deleted /n", "created /n"}},
-		"of a recursive one the child half still hears deletions": {[]func(*wire){add(1), get}, []string{"changed /n", "deleted /n/k/g", "deleted /n/k", "deleted /n"}},
+		"and by a recursive one":                                  {[]func(*rawClient){get, children, add(1)}, all},
+		"recursive replaces persistent":                           {[]func(*rawClient){add(0), add(1)}, all},
+		"persistent replaces recursive":                           {[]func(*rawClient){add(1), add(0)}, []string{"changed /n", "changed /n", "children /n", "children /n", "deleted /n", "created /n"}},
+		"a getData makes the data half go with its event":         {[]func(*rawClient){add(0), get}, []string{"changed /n", "children /n", "children /n", "deleted /n"}},
+		"a getChildren makes the child half go with its event":    {[]func(*rawClient){add(0), children}, []string{"changed /n", "changed /n", "children /n", "deleted /n", "created /n"}},
+		"of a recursive one the child half still hears deletions": {[]func(*rawClient){add(1), get}, []string{"changed /n", "deleted /n/k/g", "deleted /n/k", "deleted /n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, Config{}, func(t *testing.T, s *Server) {

@@ -11,7 +11,7 @@ func TestRemoveWatchesTakesTheKindsThatItNamesAndTellsNobody(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		a, b, c := join(t, s, 10*time.Second), join(t, s, 10*time.Second), join(t, s, 10*time.Second)
 		c.create("/n", nil, 0)
-		for _, w := range []*wire{a, b} {
+		for _, w := range []*rawClient{a, b} {
 			w.do(OpGetData, watchBody("/n", true))
 			w.do(OpGetChildren, watchBody("/n", true))
 		}
@@ -81,7 +81,7 @@ func TestUnknownModesAndKindsAreMarshallingErrorsAndPathsAreNotLookedAt(t *testi
 			for _, kind := range []int32{-1, 4, 1 << 30, -1 << 31} {
 				r := w.do(op, kindBody("/n", kind))
 				require.Equal(t, CodeMarshalling, r.code, "%v %d", op, kind)
-				require.Empty(t, r.body.b)
+				require.Empty(t, r.body.Rest())
 			}
 			require.Equal(t, CodeMarshalling, w.do(op, pathBody("/n")).code, "%v without a kind", op)
 			require.Equal(t, CodeMarshalling, w.do(op, nil).code)
@@ -117,11 +117,11 @@ func TestAWatchOnTheEmptyPathIsNotOneOnNone(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		w := join(t, s, 10*time.Second)
 		require.Equal(t, CodeOK, w.do(OpAddWatch, kindBody("", 0)).code)
-		none := func(e *encoder) { e.int32(-1); e.int32(3) }
+		none := func(e *Encoder) { e.Int32(-1); e.Int32(3) }
 		require.Equal(t, CodeNoWatcher, w.do(OpRemoveWatches, none).code)
 		require.Equal(t, CodeOK, w.do(OpRemoveWatches, kindBody("", 3)).code)
 
-		add := func(e *encoder) { e.int32(-1); e.int32(0) }
+		add := func(e *Encoder) { e.Int32(-1); e.Int32(0) }
 		w.do(OpAddWatch, kindBody("", 0))
 		require.Equal(t, CodeMarshalling, w.do(OpAddWatch, add).code, "it takes the one for the other")
 		w.do(OpGetData, watchBody("", true)) // the watch on the children stays for ever, that on the data does no longer

@@ -10,10 +10,10 @@ type watchLists struct {
 }
 
 // decodeWatchLists decodes the body of a setWatches, or of a setWatches2.
-func decodeWatchLists(d *decoder, second bool) *watchLists {
-	l := &watchLists{relative: d.int64(), data: d.strings(), exist: d.strings(), child: d.strings()}
+func decodeWatchLists(d *Decoder, second bool) *watchLists {
+	l := &watchLists{relative: d.Int64(), data: d.Texts(), exist: d.Texts(), child: d.Texts()}
 	if second {
-		l.persistent, l.recursive = d.strings(), d.strings()
+		l.persistent, l.recursive = d.Texts(), d.Texts()
 	}
 	return l
 }

@@ -9,11 +9,11 @@ import (
 )
 
 // restoreBody is the body of a setWatches (three lists) or a setWatches2 (five).
-func restoreBody(relative int64, lists ...[]string) func(*encoder) {
-	return func(e *encoder) {
-		e.int64(relative)
+func restoreBody(relative int64, lists ...[]string) func(*Encoder) {
+	return func(e *Encoder) {
+		e.Int64(relative)
 		for _, l := range lists {
-			e.strings(l)
+			e.Texts(l)
 		}
 	}
 }
@@ -37,7 +37,7 @@ func TestSetWatchesTwoAlsoBringsPersistentWatchesBackWithoutWhatTheyMissed(t *te
 		again.requireEvent(EventCreated, "/new")
 		r := again.next()
 		require.Equal(t, CodeOK, r.code)
-		require.Empty(t, r.body.b)
+		require.Empty(t, r.body.Rest())
 		require.Equal(t, []string{"/lost", "/missing", "/n", "/new"}, s.WatchedPaths())
 		require.Equal(t, []string{"changed /n", "changed /n", "children /n", "children /n", "deleted /n", "created /n"}, tour(b, again),
 			"the persistent watch on /n has taken the place of the child watch")
@@ -59,9 +59,9 @@ func TestSetWatchesGoesByTheZxidThatTheClientHasSeen(t *testing.T) {
 			a.send(OpSetWatches2, restoreBody(relative, []string{"/n"}, nil, []string{"/n"}, nil, nil))
 			got := []string{}
 			for r := a.next(); r.xid == xidWatch; r = a.next() {
-				kind := EventType(r.body.int32())
-				r.body.int32()
-				got = append(got, map[EventType]string{EventDataChanged: "changed ", EventChildrenChanged: "children "}[kind]+r.body.string())
+				kind := EventType(r.body.Int32())
+				r.body.Int32()
+				got = append(got, map[EventType]string{EventDataChanged: "changed ", EventChildrenChanged: "children "}[kind]+r.body.Text())
 			}
 			require.Equal(t, want, got, "relative to %d", relative-changed)
 			require.Equal(t, 2-len(want), s.WatchesOn("/n"))
@@ -74,19 +74,19 @@ func TestListsOfWatchesThatLieAboutTheirLengthSetNothing(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		w := join(t, s, 10*time.Second)
 		lists := restoreBody(1<<40, []string{"/"}, []string{"/x"}, nil, nil)
-		for name, last := range map[string]func(*encoder){
-			"too long":    func(e *encoder) { e.int32(70_000_000) },
-			"null":        func(e *encoder) { e.int32(-1) },
-			"missing":     func(*encoder) {},
-			"null string": func(e *encoder) { e.int32(1); e.int32(-1) },
-			"half string": func(e *encoder) { e.int32(1); e.int32(9); e.b = append(e.b, "/abc"...) },
+		for name, last := range map[string]func(*Encoder){
+			"too long":    func(e *Encoder) { e.Int32(70_000_000) },
+			"null":        func(e *Encoder) { e.Int32(-1) },
+			"missing":     func(*Encoder) {},
+			"null string": func(e *Encoder) { e.Int32(1); e.Int32(-1) },
+			"half string": func(e *Encoder) { e.Int32(1); e.Int32(9); e.B = append(e.B, "/abc"...) },
 		} {
-			r := w.do(OpSetWatches2, func(e *encoder) { lists(e); last(e) })
+			r := w.do(OpSetWatches2, func(e *Encoder) { lists(e); last(e) })
 			require.Equal(t, CodeMarshalling, r.code, name)
 			require.Zero(t, s.Watches(), name)
 		}
-		require.Equal(t, CodeOK, w.do(OpSetWatches2, func(e *encoder) { lists(e); e.int32(-7) }).code, "a negative length is no elements")
-		require.Equal(t, CodeOK, w.do(OpSetWatches, func(e *encoder) { lists(e) }).code, "setWatches does not look at what follows")
+		require.Equal(t, CodeOK, w.do(OpSetWatches2, func(e *Encoder) { lists(e); e.Int32(-7) }).code, "a negative length is no elements")
+		require.Equal(t, CodeOK, w.do(OpSetWatches, func(e *Encoder) { lists(e) }).code, "setWatches does not look at what follows")
 		require.Equal(t, 2, s.Watches())
 	})
 }
@@ -95,11 +95,11 @@ func TestMoreWatchesThanFitIntoAPacketEndTheConnection(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		w := join(t, s, 10*time.Second)
 		long := "/" + string(bytes.Repeat([]byte("x"), 1<<19))
-		e := newFrame(1 << 21)
-		e.int32(1)
-		e.int32(int32(OpSetWatches2))
+		e := NewFrame(1 << 21)
+		e.Int32(1)
+		e.Int32(int32(OpSetWatches2))
 		restoreBody(0, []string{long, long}, nil, nil, nil, nil)(e)
-		_, err := w.nc.Write(e.frame())
+		_, err := w.nc.Write(e.Frame())
 		require.Error(t, err, "the server does not read to the end")
 		w.requireClosed()
 		fits := join(t, s, 10*time.Second)

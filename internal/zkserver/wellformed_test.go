@@ -3,24 +3,24 @@ package zkserver
 // wellFormed are requests of every kind on few paths, so that they meet.
 var wellFormed = func() []struct {
 	op   Op
-	body func(*encoder)
+	body func(*Encoder)
 } {
 	type form = struct {
 		op   Op
-		body func(*encoder)
+		body func(*Encoder)
 	}
 	forms := []form{
-		{OpPing, func(*encoder) {}},
-		{OpClose, func(*encoder) {}},
-		{OpWhoAmI, func(*encoder) {}},
-		{OpAuth, func(e *encoder) { e.int32(0); e.string("digest"); e.buffer([]byte("u:p")) }},
-		{OpAuth, func(e *encoder) { e.int32(0); e.string("none"); e.buffer(nil) }},
+		{OpPing, func(*Encoder) {}},
+		{OpClose, func(*Encoder) {}},
+		{OpWhoAmI, func(*Encoder) {}},
+		{OpAuth, func(e *Encoder) { e.Int32(0); e.Text("digest"); e.Buffer([]byte("u:p")) }},
+		{OpAuth, func(e *Encoder) { e.Int32(0); e.Text("none"); e.Buffer(nil) }},
 	}
-	lists := func(n int) func(*encoder) {
-		return func(e *encoder) {
-			e.int64(3)
+	lists := func(n int) func(*Encoder) {
+		return func(e *Encoder) {
+			e.Int64(3)
 			for range n {
-				e.strings([]string{"/a", "/a/b", "/x"})
+				e.Texts([]string{"/a", "/a/b", "/x"})
 			}
 		}
 	}
@@ -33,12 +33,12 @@ var wellFormed = func() []struct {
 
 func formsOn(path string) (forms []struct {
 	op   Op
-	body func(*encoder)
+	body func(*Encoder)
 }) {
-	add := func(op Op, body func(*encoder)) {
+	add := func(op Op, body func(*Encoder)) {
 		forms = append(forms, struct {
 			op   Op
-			body func(*encoder)
+			body func(*Encoder)
 		}{op, body})
 	}
 	for flags := range int32(7) {
@@ -47,11 +47,11 @@ func formsOn(path string) (forms []struct {
 	mine := []ACL{{PermAll, ID{"auth", ""}}}
 	add(OpCreate2, createBody(path+"/s-", nil, mine, FlagSequential|FlagEphemeral))
 	add(OpCreateContainer, createBody(path, nil, OpenACL(), flagContainer))
-	add(OpCreateTTL, func(e *encoder) { createBody(path, nil, OpenACL(), flagTTL)(e); e.int64(1000) })
+	add(OpCreateTTL, func(e *Encoder) { createBody(path, nil, OpenACL(), flagTTL)(e); e.Int64(1000) })
 	add(OpDelete, versionBody(path, -1))
 	add(OpDeleteContainer, pathBody(path))
 	add(OpSetData, setBody(path, make([]byte, 5000), -1))
-	add(OpSetACL, func(e *encoder) { e.string(path); e.acl(mine); e.int32(-1) })
+	add(OpSetACL, func(e *Encoder) { e.Text(path); e.ACL(mine); e.Int32(-1) })
 	add(OpCheck, versionBody(path, 0))
 	for _, op := range []Op{OpExists, OpGetData, OpGetChildren, OpGetChildren2} {
 		add(op, watchBody(path, true))
@@ -61,7 +61,7 @@ func formsOn(path string) (forms []struct {
 	}
 	for _, op := range []Op{OpAddWatch, OpCheckWatches, OpRemoveWatches} {
 		for kind := range int32(4) {
-			add(op, func(e *encoder) { e.string(path); e.int32(kind) })
+			add(op, func(e *Encoder) { e.Text(path); e.Int32(kind) })
 		}
 	}
 	add(OpMulti, multiBody(

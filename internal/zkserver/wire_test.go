@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// wire is a client that sees every frame.
-type wire struct {
+// rawClient is a client that sees every frame.
+type rawClient struct {
 	t    testing.TB
 	nc   net.Conn
 	xid  int32
@@ -24,19 +24,19 @@ type reply struct {
 	xid  int32
 	zxid int64
 	code Code
-	body *decoder
+	body *Decoder
 }
 
 // dial opens a connection in memory.
-func dial(t testing.TB, s *Server) *wire {
+func dial(t testing.TB, s *Server) *rawClient {
 	client, server := net.Pipe()
 	s.ServeConn(server)
 	t.Cleanup(func() { _ = client.Close() })
-	return &wire{t: t, nc: client}
+	return &rawClient{t: t, nc: client}
 }
 
 // join opens a new session.
-func join(t testing.TB, s *Server, timeout time.Duration) *wire {
+func join(t testing.TB, s *Server, timeout time.Duration) *rawClient {
 	w := dial(t, s)
 	w.connect(timeout, 0, nil, 0)
 	require.NotZero(t, w.id)
@@ -44,36 +44,36 @@ func join(t testing.TB, s *Server, timeout time.Duration) *wire {
 }
 
 // connect does the handshake; id and password are what the server answers.
-func (w *wire) connect(timeout time.Duration, id int64, pass []byte, lastZxid int64) {
+func (w *rawClient) connect(timeout time.Duration, id int64, pass []byte, lastZxid int64) {
 	w.write(connectFrame(timeout, id, pass, lastZxid))
 	frame, err := w.read()
 	require.NoError(w.t, err)
-	d := &decoder{b: frame}
-	d.int32()
-	w.took = time.Duration(d.int32()) * time.Millisecond
-	w.id, w.pass = d.int64(), d.buffer()
-	require.False(w.t, d.bool())
-	require.NoError(w.t, d.err)
-	require.Empty(w.t, d.b)
+	d := NewDecoder(frame)
+	d.Int32()
+	w.took = time.Duration(d.Int32()) * time.Millisecond
+	w.id, w.pass = d.Int64(), d.Buffer()
+	require.False(w.t, d.Bool())
+	require.NoError(w.t, d.Err())
+	require.Empty(w.t, d.Rest())
 }
 
 func connectFrame(timeout time.Duration, id int64, pass []byte, lastZxid int64) []byte {
-	e := newFrame(64)
-	e.int32(0)
-	e.int64(lastZxid)
-	e.int32(int32(timeout.Milliseconds()))
-	e.int64(id)
-	e.buffer(pass)
-	e.bool(false)
-	return e.frame()
+	e := NewFrame(64)
+	e.Int32(0)
+	e.Int64(lastZxid)
+	e.Int32(int32(timeout.Milliseconds()))
+	e.Int64(id)
+	e.Buffer(pass)
+	e.Bool(false)
+	return e.Frame()
 }
 
-func (w *wire) write(frame []byte) {
+func (w *rawClient) write(frame []byte) {
 	_, err := w.nc.Write(frame)
 	require.NoError(w.t, err)
 }
 
-func (w *wire) read() ([]byte, error) {
+func (w *rawClient) read() ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(w.nc, head[:]); err != nil {
 		return nil, err
@@ -84,28 +84,28 @@ func (w *wire) read() ([]byte, error) {
 }
 
 // send sends a request without waiting for the answer.
-func (w *wire) send(op Op, body func(*encoder)) {
+func (w *rawClient) send(op Op, body func(*Encoder)) {
 	w.xid++
-	e := newFrame(64)
-	e.int32(w.xid)
-	e.int32(int32(op))
+	e := NewFrame(64)
+	e.Int32(w.xid)
+	e.Int32(int32(op))
 	if body != nil {
 		body(e)
 	}
-	w.write(e.frame())
+	w.write(e.Frame())
 }
 
 // next reads one frame: a reply or an event.
-func (w *wire) next() reply {
+func (w *rawClient) next() reply {
 	w.t.Helper()
 	frame, err := w.read()
 	require.NoError(w.t, err)
-	d := &decoder{b: frame}
-	return reply{xid: d.int32(), zxid: d.int64(), code: Code(d.int32()), body: d}
+	d := NewDecoder(frame)
+	return reply{xid: d.Int32(), zxid: d.Int64(), code: Code(d.Int32()), body: d}
 }
 
 // do sends a request and reads the answer, which must be the next frame.
-func (w *wire) do(op Op, body func(*encoder)) reply {
+func (w *rawClient) do(op Op, body func(*Encoder)) reply {
 	w.t.Helper()
 	w.send(op, body)
 	r := w.next()
@@ -113,73 +113,73 @@ func (w *wire) do(op Op, body func(*encoder)) reply {
 	return r
 }
 
-func (w *wire) create(path string, data []byte, flags int32) reply {
+func (w *rawClient) create(path string, data []byte, flags int32) reply {
 	w.t.Helper()
 	return w.do(OpCreate, createBody(path, data, OpenACL(), flags))
 }
 
-func (w *wire) requireEvent(t EventType, path string) {
+func (w *rawClient) requireEvent(t EventType, path string) {
 	w.t.Helper()
 	r := w.next()
 	require.Equal(w.t, xidWatch, r.xid)
 	require.EqualValues(w.t, -1, r.zxid)
-	require.Equal(w.t, t, EventType(r.body.int32()))
-	require.Equal(w.t, stateSyncConnected, r.body.int32())
-	require.Equal(w.t, path, r.body.string())
+	require.Equal(w.t, t, EventType(r.body.Int32()))
+	require.Equal(w.t, stateSyncConnected, r.body.Int32())
+	require.Equal(w.t, path, r.body.Text())
 }
 
 // requireClosed expects that the server has nothing more to say.
-func (w *wire) requireClosed() {
+func (w *rawClient) requireClosed() {
 	w.t.Helper()
 	_, err := w.read()
 	require.ErrorIs(w.t, err, io.EOF)
 }
 
-func createBody(path string, data []byte, acl []ACL, flags int32) func(*encoder) {
-	return func(e *encoder) {
-		e.string(path)
-		e.buffer(data)
-		e.acl(acl)
-		e.int32(flags)
+func createBody(path string, data []byte, acl []ACL, flags int32) func(*Encoder) {
+	return func(e *Encoder) {
+		e.Text(path)
+		e.Buffer(data)
+		e.ACL(acl)
+		e.Int32(flags)
 	}
 }
 
-func pathBody(path string) func(*encoder) {
-	return func(e *encoder) { e.string(path) }
+func pathBody(path string) func(*Encoder) {
+	return func(e *Encoder) { e.Text(path) }
 }
 
-func watchBody(path string, watch bool) func(*encoder) {
-	return func(e *encoder) {
-		e.string(path)
-		e.bool(watch)
+func watchBody(path string, watch bool) func(*Encoder) {
+	return func(e *Encoder) {
+		e.Text(path)
+		e.Bool(watch)
 	}
 }
 
-func versionBody(path string, version int32) func(*encoder) {
-	return func(e *encoder) {
-		e.string(path)
-		e.int32(version)
+func versionBody(path string, version int32) func(*Encoder) {
+	return func(e *Encoder) {
+		e.Text(path)
+		e.Int32(version)
 	}
 }
 
-func setBody(path string, data []byte, version int32) func(*encoder) {
-	return func(e *encoder) {
-		e.string(path)
-		e.buffer(data)
-		e.int32(version)
+func setBody(path string, data []byte, version int32) func(*Encoder) {
+	return func(e *Encoder) {
+		e.Text(path)
+		e.Buffer(data)
+		e.Int32(version)
 	}
 }
 
 // part puts one operation into a multi.
-func part(op Op, body func(*encoder)) func(*encoder) {
-	return func(e *encoder) {
+func part(op Op, body func(*Encoder)) func(*Encoder) {
+	return func(e *Encoder) {
 		multiHeader(e, op, false, -1)
 		body(e)
 	}
 }
 
-func multiBody(parts ...func(*encoder)) func(*encoder) {
-	return func(e *encoder) {
+func multiBody(parts ...func(*Encoder)) func(*Encoder) {
+	return func(e *Encoder) {
 		for _, p := range parts {
 			p(e)
 		}
@@ -187,40 +187,34 @@ func multiBody(parts ...func(*encoder)) func(*encoder) {
 	}
 }
 
-func decodeStat(d *decoder) Stat {
-	return Stat{
-		Czxid: d.int64(), Mzxid: d.int64(), Ctime: d.int64(), Mtime: d.int64(),
-		Version: d.int32(), Cversion: d.int32(), Aversion: d.int32(), EphemeralOwner: d.int64(),
-		DataLength: d.int32(), NumChildren: d.int32(), Pzxid: d.int64(),
-	}
-}
+func decodeStat(d *Decoder) Stat { return d.Stat() }
 
 // multiCodes reads the error of each part of a multi reply.
-func multiCodes(t *testing.T, d *decoder) (codes []Code) {
+func multiCodes(t *testing.T, d *Decoder) (codes []Code) {
 	for {
-		op, done, code := Op(d.int32()), d.bool(), Code(d.int32())
-		require.NoError(t, d.err)
+		op, done, code := Op(d.Int32()), d.Bool(), Code(d.Int32())
+		require.NoError(t, d.Err())
 		if done {
-			require.Empty(t, d.b)
+			require.Empty(t, d.Rest())
 			return codes
 		}
 		codes = append(codes, code)
 		switch op {
 		case OpCreate:
-			d.string()
+			d.Text()
 		case OpCreate2:
-			d.string()
+			d.Text()
 			decodeStat(d)
 		case OpSetData:
 			decodeStat(d)
 		case opError:
-			require.Equal(t, code, Code(d.int32()))
+			require.Equal(t, code, Code(d.Int32()))
 		}
 	}
 }
 
 // stat returns the status of a node, or fails the test.
-func (w *wire) stat(path string) Stat {
+func (w *rawClient) stat(path string) Stat {
 	w.t.Helper()
 	r := w.do(OpExists, watchBody(path, false))
 	require.Equal(w.t, CodeOK, r.code)
