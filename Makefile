@@ -31,9 +31,9 @@ gotest = $(GO) test -vet=off -p $(PACKAGES) -count=$(COUNT) -timeout=$$((12 * $(
 # five times as dear: "make test" plays a part of the programs with it (-short), and then all without it. Those are the
 # tests with one of these words in their names; of others that ask for -short, or are not built with the race
 # detector, nothing more is played.
-GENERATED = ./recipes_test ./recipes_test/faults ./recipes_test/storm ./zkbarrier
+GENERATED = ./recipes_test ./recipes_test/faults ./recipes_test/storm ./zkbarrier ./zklatch ./zkphaser ./zkwaitgroup
 generated = Every|Any|Random|Storm|Whenever|Handshake|Acceptance(004|041|114|117)
-others = $$($(GO) list ./... | grep -vE '/(recipes_test|zkbarrier)(/|$$)')
+others = $$($(GO) list ./... | grep -vE '/(recipes_test|zkbarrier|zklatch|zkphaser|zkwaitgroup)(/|$$)')
 
 .DEFAULT_GOAL := help
 

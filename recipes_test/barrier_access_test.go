@@ -11,7 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zklatch"
+	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zkwaitgroup"
 )
 
 // uses are the first calls that somebody makes of each type, by name.
@@ -19,12 +22,12 @@ func uses(s *zksync.Session, path string) map[string]func(context.Context) error
 	noPhase := func(f func(context.Context) (int, error)) func(context.Context) error {
 		return func(ctx context.Context) error { _, err := f(ctx); return err }
 	}
-	latch, gate := zkbarrier.NewLatch(s, path, 2), zkbarrier.NewGate(s, path)
+	latch, gate := zklatch.New(s, path, 2), zklatch.NewGate(s, path)
 	double, barrier := zkbarrier.NewDoubleBarrier(s, path, 2), zkbarrier.NewBarrier(s, path, 2)
-	group, phaser := zkbarrier.NewWaitGroup(s, path), zkbarrier.NewPhaser(s, path)
+	group, phaser := zkwaitgroup.New(s, path), zkphaser.New(s, path)
 	return map[string]func(context.Context) error{
 		"Latch.CountDown": latch.CountDown, "Latch.Reset": latch.Reset, "Latch.Wait": latch.Wait, "Latch.Count": noPhase(latch.Count),
-		"Gate.Set":            gate.Set,
+		"Gate.Set":            gate.Close,
 		"DoubleBarrier.Enter": double.Enter,
 		"Barrier.Await":       noPhase(barrier.Await), "Barrier.Waiting": noPhase(barrier.Waiting), "Barrier.Reset": barrier.Reset,
 		"WaitGroup.AddContext": func(ctx context.Context) error { return group.AddContext(ctx, 1) },
@@ -72,24 +75,24 @@ func TestAClosedSessionEndsEveryWait(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
 		ctx := context.Background()
 		s, other := v.session(), v.session()
-		gate := zkbarrier.NewGate(other, "/waits/gate")
-		require.NoError(t, gate.Set(ctx))
-		group := zkbarrier.NewWaitGroup(other, "/waits/group")
+		gate := zklatch.NewGate(other, "/waits/gate")
+		require.NoError(t, gate.Close(ctx))
+		group := zkwaitgroup.New(other, "/waits/group")
 		require.NoError(t, group.AddContext(ctx, 1))
-		phaser := zkbarrier.NewPhaser(other, "/waits/phaser")
+		phaser := zkphaser.New(other, "/waits/phaser")
 		v.gives(0, phaser.Register)
 		inside := []*zkbarrier.DoubleBarrier{zkbarrier.NewDoubleBarrier(s, "/waits/inside", 2), zkbarrier.NewDoubleBarrier(other, "/waits/inside", 2)}
 		v.allPass([]*attempt{waits(ctx, inside[0].Enter), waits(ctx, inside[1].Enter)})
-		p := zkbarrier.NewPhaser(s, "/waits/phaser")
+		p := zkphaser.New(s, "/waits/phaser")
 		v.gives(0, p.Register)
 		begun := map[string]*attempt{
-			"Latch.Wait":          waits(ctx, zkbarrier.NewLatch(s, "/waits/latch", 2).Wait),
-			"Gate.Wait":           waits(ctx, zkbarrier.NewGate(s, "/waits/gate").Wait),
+			"Latch.Wait":          waits(ctx, zklatch.New(s, "/waits/latch", 2).Wait),
+			"Gate.Wait":           waits(ctx, zklatch.NewGate(s, "/waits/gate").Wait),
 			"DoubleBarrier.Enter": waits(ctx, zkbarrier.NewDoubleBarrier(s, "/waits/double", 2).Enter),
 			"DoubleBarrier.Leave": waits(ctx, inside[0].Leave),
 			"Barrier.Await":       awaits(zkbarrier.NewBarrier(s, "/waits/barrier", 2).Await),
 			"tolerant Barrier":    awaits(zkbarrier.NewBarrier(s, "/waits/tolerant", 2, zkbarrier.Tolerant()).Await),
-			"WaitGroup.Wait":      waits(ctx, zkbarrier.NewWaitGroup(s, "/waits/group").WaitContext),
+			"WaitGroup.Wait":      waits(ctx, zkwaitgroup.New(s, "/waits/group").WaitContext),
 			"Phaser.Arrive":       awaits(p.ArriveAndAwaitAdvance),
 			"Phaser.AwaitAdvance": awaits(func(ctx context.Context) (int, error) { return p.AwaitAdvance(ctx, 0) }),
 		}

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zklatch"
+	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -18,14 +20,14 @@ func TestAPathThatHoldsSomethingElseIsMisuseForEveryBarrier(t *testing.T) {
 		s := v.session()
 		ctx := context.Background()
 		owners := map[string]func(path string) error{
-			"latch":          func(path string) error { return zkbarrier.NewLatch(s, path, 2).CountDown(ctx) },
+			"latch":          func(path string) error { return zklatch.New(s, path, 2).CountDown(ctx) },
 			"double barrier": func(path string) error { return v.entersInVain(zkbarrier.NewDoubleBarrier(s, path, 2), path) },
 			"barrier": func(path string) error {
 				_, err := zkbarrier.NewBarrier(s, path, 2).Waiting(ctx)
 				return err
 			},
 			"phaser": func(path string) error {
-				_, err := zkbarrier.NewPhaser(s, path).Register(ctx)
+				_, err := zkphaser.New(s, path).Register(ctx)
 				return err
 			},
 			"text":   func(path string) error { v.put(path, "mine"); return nil },
@@ -34,14 +36,14 @@ func TestAPathThatHoldsSomethingElseIsMisuseForEveryBarrier(t *testing.T) {
 			"object": func(path string) error { v.put(path, `{"a":1}`); return nil },
 		}
 		comers := map[string]func(ctx context.Context, path string) error{
-			"latch":          func(ctx context.Context, path string) error { return zkbarrier.NewLatch(s, path, 2).CountDown(ctx) },
+			"latch":          func(ctx context.Context, path string) error { return zklatch.New(s, path, 2).CountDown(ctx) },
 			"double barrier": func(ctx context.Context, path string) error { return zkbarrier.NewDoubleBarrier(s, path, 2).Enter(ctx) },
 			"barrier": func(ctx context.Context, path string) error {
 				_, err := zkbarrier.NewBarrier(s, path, 2).Await(ctx)
 				return err
 			},
 			"phaser": func(ctx context.Context, path string) error {
-				_, err := zkbarrier.NewPhaser(s, path).Register(ctx)
+				_, err := zkphaser.New(s, path).Register(ctx)
 				return err
 			},
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zklatch"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -16,16 +17,16 @@ import (
 // before the wait begins, or after.
 func TestAWaitEndsThoughTheServersDoNotTellOfADeletion(t *testing.T) {
 	ctx := context.Background()
-	gate := func(s *zksync.Session) *zkbarrier.Gate { return zkbarrier.NewGate(s, "/gates/db") }
+	gate := func(s *zksync.Session) *zklatch.Gate { return zklatch.NewGate(s, "/gates/db") }
 	for name, begin := range map[string]func(v *env, s, other *zksync.Session) (node string, wait, open func(context.Context) error){
 		"gate": func(v *env, s, other *zksync.Session) (string, func(context.Context) error, func(context.Context) error) {
-			require.NoError(v.t, gate(other).Set(ctx))
-			return "/gates/db/closed", gate(s).Wait, gate(other).Lift
+			require.NoError(v.t, gate(other).Close(ctx))
+			return "/gates/db/closed", gate(s).Wait, gate(other).Open
 		},
 		"latch": func(v *env, s, other *zksync.Session) (string, func(context.Context) error, func(context.Context) error) {
-			l := zkbarrier.NewLatch(other, latchPath, 1)
+			l := zklatch.New(other, latchPath, 1)
 			v.remaining(l, 1)
-			return latchPath + "/closed-0-of-1", zkbarrier.NewLatch(s, latchPath, 1).Wait, l.CountDown
+			return latchPath + "/closed-0-of-1", zklatch.New(s, latchPath, 1).Wait, l.CountDown
 		},
 		"leaving a double barrier": func(v *env, s, other *zksync.Session) (string, func(context.Context) error, func(context.Context) error) {
 			a, b := zkbarrier.NewDoubleBarrier(s, doublePath, 2), zkbarrier.NewDoubleBarrier(other, doublePath, 2)

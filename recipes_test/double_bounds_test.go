@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zklatch"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -31,7 +32,7 @@ func TestEveryCallOfADoubleBarrierAndALatchEndsWithItsContext(t *testing.T) {
 				at := func(path string, n int) *zkbarrier.DoubleBarrier { return zkbarrier.NewDoubleBarrier(s, path, n) }
 				waiting, in, left, cold := at("/d/1", 2), at("/d/2", 1), at("/d/3", 2), at("/d/4", 1)
 				fresh := at("/d/1", 2)
-				l, open := zkbarrier.NewLatch(s, latchPath, 2), zkbarrier.NewLatch(s, "/latches/open", 1)
+				l, open := zklatch.New(s, latchPath, 2), zklatch.New(s, "/latches/open", 1)
 				require.NoError(t, in.Enter(context.Background()))
 				partner := zkbarrier.NewDoubleBarrier(other, "/d/3", 2)
 				v.allPass(enters(left, partner))
@@ -42,7 +43,7 @@ func TestEveryCallOfADoubleBarrierAndALatchEndsWithItsContext(t *testing.T) {
 				v.quiet()
 				heal := breaks(v, s)
 				var latch []func(context.Context) error
-				for _, l := range []*zkbarrier.Latch{l, open} {
+				for _, l := range []*zklatch.Latch{l, open} {
 					latch = append(latch, l.CountDown, l.Wait, l.Reset, func(ctx context.Context) error { _, err := l.Count(ctx); return err })
 				}
 				for _, f := range append(latch, in.Leave, cold.Enter, fresh.Enter) {
@@ -68,11 +69,11 @@ func TestADoubleBarrierAndALatchWorkOnAnAdoptedConnection(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		ctx := context.Background()
 		var bs []*zkbarrier.DoubleBarrier
-		var ls []*zkbarrier.Latch
+		var ls []*zklatch.Latch
 		for range 2 {
 			s := v.tapped()
 			bs = append(bs, zkbarrier.NewDoubleBarrier(s, doublePath, 3))
-			ls = append(ls, zkbarrier.NewLatch(s, latchPath, 2, zkbarrier.Ephemeral()))
+			ls = append(ls, zklatch.New(s, latchPath, 2, zklatch.Ephemeral()))
 		}
 		bs = append(bs, v.doubles(1, 3)...)
 		for range 3 {
@@ -101,10 +102,10 @@ func TestADoubleBarrierAndALatchNeedNoRightToWriteData(t *testing.T) {
 		ann := v.session(zksync.WithAuth("digest", []byte("ann:secret")), zksync.WithACL(acl...))
 		bob := v.session(zksync.WithACL(acl...))
 		var bs []*zkbarrier.DoubleBarrier
-		var ls []*zkbarrier.Latch
+		var ls []*zklatch.Latch
 		for _, s := range []*zksync.Session{ann, bob, bob} {
 			bs = append(bs, zkbarrier.NewDoubleBarrier(s, doublePath, 3))
-			ls = append(ls, zkbarrier.NewLatch(s, latchPath, 3))
+			ls = append(ls, zklatch.New(s, latchPath, 3))
 		}
 		for range 3 {
 			v.round(bs...)
@@ -125,7 +126,7 @@ func TestCancelledWaitsAtADoubleBarrierOrALatchLeaveNothing(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		s := v.session()
 		b, full := zkbarrier.NewDoubleBarrier(s, doublePath, 2), v.doubles(1, 2)[0]
-		l := zkbarrier.NewLatch(s, latchPath, 1)
+		l := zklatch.New(s, latchPath, 1)
 		v.round(b, full)
 		v.remaining(l, 1)
 		before := runtime.NumGoroutine()

@@ -6,15 +6,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zklatch"
 )
 
 func TestALatchTakesOneRequestForAnEventAndTwoForAWait(t *testing.T) {
 	eachAlone(t, func(t *testing.T, v *env) {
 		ctx := context.Background()
-		latch := func() *zkbarrier.Latch { return zkbarrier.NewLatch(calm(v), latchPath, 3) }
-		count := func(l *zkbarrier.Latch) func() { return func() { require.NoError(t, l.CountDown(ctx)) } }
-		wait := func(l *zkbarrier.Latch) func() { return func() { require.NoError(t, l.Wait(ctx)) } }
+		latch := func() *zklatch.Latch { return zklatch.New(calm(v), latchPath, 3) }
+		count := func(l *zklatch.Latch) func() { return func() { require.NoError(t, l.CountDown(ctx)) } }
+		wait := func(l *zklatch.Latch) func() { return func() { require.NoError(t, l.Wait(ctx)) } }
 		v.remaining(latch(), 3) // makes the nodes
 
 		a, b, c := latch(), latch(), latch()
@@ -42,16 +42,16 @@ func TestALatchTakesOneRequestForAnEventAndTwoForAWait(t *testing.T) {
 func TestAGateTakesOneRequestToSetAndTwoToLiftOrWait(t *testing.T) {
 	eachAlone(t, func(t *testing.T, v *env) {
 		ctx := context.Background()
-		gate := func() *zkbarrier.Gate { return zkbarrier.NewGate(calm(v), "/gates/db") }
+		gate := func() *zklatch.Gate { return zklatch.NewGate(calm(v), "/gates/db") }
 		v.put("/gates/db", "")
 		g, other := gate(), gate()
 		var waiting *attempt
 		for range 2 {
-			v.costs(1, func() { require.NoError(t, g.Set(ctx)) })
-			v.costs(1, func() { require.NoError(t, other.Set(ctx)) }, "again")
+			v.costs(1, func() { require.NoError(t, g.Close(ctx)) })
+			v.costs(1, func() { require.NoError(t, other.Close(ctx)) }, "again")
 			v.costs(2, func() { waiting = waits(ctx, other.Wait) })
-			v.costs(2, func() { require.NoError(t, g.Lift(ctx)); v.passes(waiting) }, "one of them marks the node that the other deletes")
-			v.costs(1, func() { require.NoError(t, g.Lift(ctx)) }, "again")
+			v.costs(2, func() { require.NoError(t, g.Open(ctx)); v.passes(waiting) }, "one of them marks the node that the other deletes")
+			v.costs(1, func() { require.NoError(t, g.Open(ctx)) }, "again")
 			v.costs(2, func() { require.NoError(t, other.Wait(ctx)) })
 		}
 	})

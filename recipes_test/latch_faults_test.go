@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zklatch"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -37,16 +37,16 @@ func (v *env) struckLatch(b blow, nth int, ephemeral bool) (struck bool) {
 	t := v.t
 	t.Helper()
 	story := fmt.Sprintf("%s at request %d, ephemeral: %t", b.name, nth, ephemeral)
-	var opts []zkbarrier.LatchOption
+	var opts []zklatch.LatchOption
 	if ephemeral {
-		opts = append(opts, zkbarrier.Ephemeral())
+		opts = append(opts, zklatch.Ephemeral())
 	}
-	ls := make([]*zkbarrier.Latch, 3)
+	ls := make([]*zklatch.Latch, 3)
 	cancels := make(map[int64]context.CancelFunc)
 	ctxs := make([]context.Context, 3)
 	for i := range ls {
 		s := v.session()
-		ls[i] = zkbarrier.NewLatch(s, latchPath, 3, opts...)
+		ls[i] = zklatch.New(s, latchPath, 3, opts...)
 		ctxs[i], cancels[s.ID()] = context.WithCancel(context.Background())
 		defer cancels[s.ID()]()
 	}
@@ -130,7 +130,7 @@ func TestAcceptance053AnEventCountsOnceThoughAResetHidTheAnswer(t *testing.T) {
 func TestAcceptance050AnEphemeralCountEndsWithTheSessionThatCounts(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		s := v.session()
-		l := zkbarrier.NewLatch(s, latchPath, 2, zkbarrier.Ephemeral())
+		l := zklatch.New(s, latchPath, 2, zklatch.Ephemeral())
 		v.remaining(l, 2)
 		heal := v.srv.DropReplies(s.ID())
 		defer heal()
@@ -146,9 +146,9 @@ func TestAcceptance050AnEphemeralCountEndsWithTheSessionThatCounts(t *testing.T)
 func TestAcceptance050ARequestThatLingersTakesNoEphemeralCountBack(t *testing.T) {
 	amongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
 		const timeout = 10 * time.Second
-		latchAt := func(i int) (*zkbarrier.Latch, *zksync.Session) {
+		latchAt := func(i int) (*zklatch.Latch, *zksync.Session) {
 			s := e.SessionAt(t, i, zksync.WithTimeout(timeout))
-			return zkbarrier.NewLatch(s, latchPath, 2, zkbarrier.Ephemeral()), s
+			return zklatch.New(s, latchPath, 2, zklatch.Ephemeral()), s
 		}
 		other, _ := latchAt(2)
 		stillToCome(t, other, 2) // makes the nodes

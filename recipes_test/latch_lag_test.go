@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zklatch"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -40,7 +40,7 @@ func renewAtLagging(t *testing.T, e *zktest.Ensemble, s *zksync.Session) {
 	require.Equal(t, 0, e.At(s.ID()))
 }
 
-func stillToCome(t *testing.T, l *zkbarrier.Latch, want int) {
+func stillToCome(t *testing.T, l *zklatch.Latch, want int) {
 	t.Helper()
 	n, err := l.Count(t.Context())
 	require.NoError(t, err)
@@ -49,10 +49,10 @@ func stillToCome(t *testing.T, l *zkbarrier.Latch, want int) {
 
 func TestAResetOfALatchIsNotTakenForDoneBecauseItsNextServerLags(t *testing.T) {
 	amongMembers(t, 4, time.Second, func(t *testing.T, e *zktest.Ensemble) {
-		other := zkbarrier.NewLatch(e.SessionAt(t, 3), latchPath, 2)
+		other := zklatch.New(e.SessionAt(t, 3), latchPath, 2)
 		stillToCome(t, other, 2) // makes the nodes
 		s := e.SessionAt(t, 1)
-		l := zkbarrier.NewLatch(s, latchPath, 2)
+		l := zklatch.New(s, latchPath, 2)
 		catchUp := e.Lag(0)
 		require.NoError(t, other.Reset(t.Context()))
 		require.NoError(t, other.CountDown(t.Context()))
@@ -73,10 +73,10 @@ func TestAWaitAtALatchIsNotMisledByALaggingServerInItsNextSession(t *testing.T) 
 	for _, between := range []bool{false, true} {
 		t.Run(fmt.Sprintf("catches up between two reads: %t", between), func(t *testing.T) {
 			amongMembers(t, 4, time.Second, func(t *testing.T, e *zktest.Ensemble) {
-				other := zkbarrier.NewLatch(e.SessionAt(t, 3), latchPath, 1)
+				other := zklatch.New(e.SessionAt(t, 3), latchPath, 1)
 				stillToCome(t, other, 1)
 				s := e.SessionAt(t, 1)
-				l := zkbarrier.NewLatch(s, latchPath, 1)
+				l := zklatch.New(s, latchPath, 1)
 				catchUp := e.Lag(0)
 				require.NoError(t, other.Reset(t.Context()))
 				wait := waits(t.Context(), l.Wait)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zklatch"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -23,7 +23,7 @@ type latchMachine struct {
 	total     int
 	ephemeral bool
 	ss        []*zksync.Session
-	ls        []*zkbarrier.Latch
+	ls        []*zklatch.Latch
 
 	counted []int // by each session
 	resets  int
@@ -59,14 +59,14 @@ func TestAcceptance047To053RandomUseOfALatchAgreesWithAPlainModel(t *testing.T) 
 func newLatchMachine(t testing.TB, total int, ephemeral bool) *latchMachine {
 	m := &latchMachine{t: t, srv: zktest.Run(t), total: total, ephemeral: ephemeral, counted: make([]int, 3),
 		seen: make([]int, 3), struck: make([]bool, 3)}
-	var opts []zkbarrier.LatchOption
+	var opts []zklatch.LatchOption
 	if ephemeral {
-		opts = append(opts, zkbarrier.Ephemeral())
+		opts = append(opts, zklatch.Ephemeral())
 	}
 	for range 3 {
 		s := m.srv.Session(t)
 		m.ss = append(m.ss, s)
-		m.ls = append(m.ls, zkbarrier.NewLatch(s, latchPath, total, opts...))
+		m.ls = append(m.ls, zklatch.New(s, latchPath, total, opts...))
 	}
 	m.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
 		switch q.Op {

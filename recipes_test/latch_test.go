@@ -8,17 +8,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zklatch"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
 const latchPath = "/latches/a"
 
-func (v *env) latches(n, total int, opts ...zkbarrier.LatchOption) []*zkbarrier.Latch {
+func (v *env) latches(n, total int, opts ...zklatch.LatchOption) []*zklatch.Latch {
 	v.t.Helper()
-	all := make([]*zkbarrier.Latch, n)
+	all := make([]*zklatch.Latch, n)
 	for i := range all {
-		all[i] = zkbarrier.NewLatch(v.session(), latchPath, total, opts...)
+		all[i] = zklatch.New(v.session(), latchPath, total, opts...)
 	}
 	return all
 }
@@ -34,7 +34,7 @@ func (v *env) passes(a *attempt) {
 	require.NoError(v.t, a.err)
 }
 
-func (v *env) remaining(l *zkbarrier.Latch, want int) {
+func (v *env) remaining(l *zklatch.Latch, want int) {
 	v.t.Helper()
 	v.flush()
 	n, err := l.Count(context.Background())
@@ -77,13 +77,13 @@ func TestAcceptance049AWaitObeysItsDeadline(t *testing.T) {
 func TestAcceptance050ACountOutlivesItsProcessUnlessItIsEphemeral(t *testing.T) {
 	for _, ephemeral := range []bool{false, true} {
 		inProcess(t, func(t *testing.T, v *env) {
-			var opts []zkbarrier.LatchOption
+			var opts []zklatch.LatchOption
 			if ephemeral {
-				opts = append(opts, zkbarrier.Ephemeral())
+				opts = append(opts, zklatch.Ephemeral())
 			}
 			l := v.latches(1, 2, opts...)[0]
 			dying := v.session()
-			require.NoError(t, zkbarrier.NewLatch(dying, latchPath, 2, opts...).CountDown(context.Background()))
+			require.NoError(t, zklatch.New(dying, latchPath, 2, opts...).CountDown(context.Background()))
 			v.remaining(l, 1)
 			v.srv.Expire(dying.ID())
 			v.quiet()
@@ -166,22 +166,22 @@ func TestAcceptance054AnotherTotalIsAnError(t *testing.T) {
 		require.ErrorIs(t, err, zksync.ErrMisuse)
 		require.ErrorContains(t, err, "2 events, not 3")
 		require.ErrorIs(t, v.latches(1, 0)[0].Wait(context.Background()), zksync.ErrMisuse)
-		require.ErrorIs(t, zkbarrier.NewLatch(nil, latchPath, 1).Wait(context.Background()), zksync.ErrMisuse)
+		require.ErrorIs(t, zklatch.New(nil, latchPath, 1).Wait(context.Background()), zksync.ErrMisuse)
 	})
 }
 
-func TestAGateIsOpenUntilItIsSet(t *testing.T) {
+func TestAGateIsOpenUntilItIsClosed(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
-		gates := make([]*zkbarrier.Gate, 3)
+		gates := make([]*zklatch.Gate, 3)
 		for i := range gates {
-			gates[i] = zkbarrier.NewGate(v.session(), "/gates/db")
+			gates[i] = zklatch.NewGate(v.session(), "/gates/db")
 		}
 		require.NoError(t, gates[0].Wait(context.Background()))
 		for range 2 {
-			require.NoError(t, gates[0].Set(context.Background()))
-			require.NoError(t, gates[1].Set(context.Background()), "again")
+			require.NoError(t, gates[0].Close(context.Background()))
+			require.NoError(t, gates[1].Close(context.Background()), "again")
 			v.flush()
-			closed, err := gates[2].IsSet(context.Background())
+			closed, err := gates[2].IsClosed(context.Background())
 			require.NoError(t, err)
 			require.True(t, closed)
 			var waiters []*attempt
@@ -192,8 +192,8 @@ func TestAGateIsOpenUntilItIsSet(t *testing.T) {
 			for _, w := range waiters {
 				require.True(t, w.pending())
 			}
-			require.NoError(t, gates[1].Lift(context.Background()))
-			require.NoError(t, gates[0].Lift(context.Background()), "again")
+			require.NoError(t, gates[1].Open(context.Background()))
+			require.NoError(t, gates[0].Open(context.Background()), "again")
 			for _, w := range waiters {
 				v.passes(w)
 			}
@@ -203,15 +203,15 @@ func TestAGateIsOpenUntilItIsSet(t *testing.T) {
 
 func TestEveryFaultLeavesTheGateSound(t *testing.T) {
 	everyFault(t, 16, func(t *testing.T, v *env) func(string) {
-		a, b := zkbarrier.NewGate(v.session(), "/gates/db"), zkbarrier.NewGate(v.session(), "/gates/db")
+		a, b := zklatch.NewGate(v.session(), "/gates/db"), zklatch.NewGate(v.session(), "/gates/db")
 		return func(name string) {
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 			defer cancel()
-			require.NoError(t, a.Set(ctx), name)
+			require.NoError(t, a.Close(ctx), name)
 			w := waits(ctx, b.Wait)
 			v.later()
 			require.True(t, w.pending(), name)
-			require.NoError(t, a.Lift(ctx), name)
+			require.NoError(t, a.Open(ctx), name)
 			v.awaits(w.done, "the wait to end")
 			require.NoError(t, w.err, name)
 		}
@@ -221,9 +221,9 @@ func TestEveryFaultLeavesTheGateSound(t *testing.T) {
 func TestAWaitAtALatchOrAGateOutlivesItsSession(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		s := v.session()
-		g := zkbarrier.NewGate(s, "/gates/db")
-		l := zkbarrier.NewLatch(s, latchPath, 1)
-		require.NoError(t, g.Set(context.Background()))
+		g := zklatch.NewGate(s, "/gates/db")
+		l := zklatch.New(s, latchPath, 1)
+		require.NoError(t, g.Close(context.Background()))
 		atGate, atLatch := waits(context.Background(), g.Wait), waits(context.Background(), l.Wait)
 		v.quiet()
 		v.srv.Disconnect(s.ID())
@@ -231,7 +231,7 @@ func TestAWaitAtALatchOrAGateOutlivesItsSession(t *testing.T) {
 		v.srv.Expire(s.ID())
 		time.Sleep(time.Second)
 		require.True(t, atGate.pending() && atLatch.pending(), fmt.Sprint(atGate.err, atLatch.err))
-		require.NoError(t, g.Lift(context.Background()))
+		require.NoError(t, g.Open(context.Background()))
 		require.NoError(t, l.CountDown(context.Background()))
 		v.passes(atGate)
 		v.passes(atLatch)

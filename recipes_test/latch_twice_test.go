@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zklatch"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -17,7 +17,7 @@ import (
 func TestAcceptance053AnEventCountsOnceThoughItsObjectHasSeenTheResetMeanwhile(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		s := v.session()
-		l, other := zkbarrier.NewLatch(s, latchPath, 2), v.latches(1, 2)[0]
+		l, other := zklatch.New(s, latchPath, 2), v.latches(1, 2)[0]
 		v.remaining(l, 2)
 		v.strike(1, zktest.LoseReply)
 		counts := waits(context.Background(), l.CountDown)
@@ -38,7 +38,7 @@ func TestAcceptance053AnEventCountsOnceThoughItsObjectHasSeenTheResetMeanwhile(t
 func TestAcceptance053ALastEventThatOpenedNothingBeforeAResetDoesNotCountAfterIt(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		s := v.session()
-		l, other := zkbarrier.NewLatch(s, latchPath, 2), v.latches(1, 2)[0]
+		l, other := zklatch.New(s, latchPath, 2), v.latches(1, 2)[0]
 		require.NoError(t, other.CountDown(context.Background()))
 		v.remaining(l, 1)
 		v.strike(2, zktest.LoseRequest)
@@ -62,7 +62,7 @@ func TestAcceptance053AnEventIsNotCountedAgainWhileItsGenerationIsRemoved(t *tes
 		t.Run(fmt.Sprintf("the session ends: %t", dies), func(t *testing.T) {
 			inProcess(t, func(t *testing.T, v *env) {
 				s := v.session()
-				l, other := zkbarrier.NewLatch(s, latchPath, 2), v.latches(1, 2)[0]
+				l, other := zklatch.New(s, latchPath, 2), v.latches(1, 2)[0]
 				v.remaining(l, 2)
 				v.strike(1, zktest.LoseReply)
 				heal := v.srv.Refuse()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -17,7 +17,7 @@ func TestTheActionRunsOncePerPhaseBeforeAnybodyGoesOn(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
 		var runs [4]atomic.Int32
 		var running atomic.Int32
-		action := zkbarrier.WithOnAdvance(func(ctx context.Context, phase, registered int) bool {
+		action := zkphaser.WithOnAdvance(func(ctx context.Context, phase, registered int) bool {
 			require.NoError(t, ctx.Err())
 			require.Equal(t, 3, registered)
 			running.Add(1)
@@ -55,7 +55,7 @@ func TestTheActionRunsOncePerPhaseBeforeAnybodyGoesOn(t *testing.T) {
 func TestARegistrationWaitsForTheAction(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
 		began, finish := make(chan struct{}, 9), make(chan struct{})
-		ps := v.phasers(2, zkbarrier.WithOnAdvance(func(context.Context, int, int) bool {
+		ps := v.phasers(2, zkphaser.WithOnAdvance(func(context.Context, int, int) bool {
 			began <- struct{}{}
 			<-finish
 			return false
@@ -85,7 +85,7 @@ func TestARegistrationWaitsForTheAction(t *testing.T) {
 func TestAPanicOfTheActionGoesToTheArrival(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
 		var tries atomic.Int32
-		ps := v.phasers(2, zkbarrier.WithOnAdvance(func(context.Context, int, int) bool {
+		ps := v.phasers(2, zkphaser.WithOnAdvance(func(context.Context, int, int) bool {
 			if tries.Add(1) == 1 {
 				panic("boom")
 			}
@@ -107,14 +107,14 @@ func TestAnotherOneRunsTheActionOfOneWhoDied(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		dying := v.session()
 		cause := make(chan error, 1)
-		first := zkbarrier.NewPhaser(dying, phaserPath, zkbarrier.WithOnAdvance(func(ctx context.Context, _, _ int) bool {
+		first := zkphaser.New(dying, phaserPath, zkphaser.WithOnAdvance(func(ctx context.Context, _, _ int) bool {
 			<-ctx.Done()
 			cause <- context.Cause(ctx)
 			return true // which nobody wants to know any more
 		}))
 		var mu sync.Mutex
 		var phases []int
-		others := v.phasers(3, zkbarrier.WithOnAdvance(func(_ context.Context, phase, registered int) bool {
+		others := v.phasers(3, zkphaser.WithOnAdvance(func(_ context.Context, phase, registered int) bool {
 			mu.Lock()
 			phases = append(phases, phase)
 			mu.Unlock()
@@ -146,7 +146,7 @@ func TestAnotherOneRunsTheActionOfOneWhoDied(t *testing.T) {
 // It runs to its end, and the arrival has been made.
 func TestTheActionDoesNotEndWithTheContextOfTheCall(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
-		p := v.phasers(1, zkbarrier.WithOnAdvance(func(ctx context.Context, _, _ int) bool {
+		p := v.phasers(1, zkphaser.WithOnAdvance(func(ctx context.Context, _, _ int) bool {
 			time.Sleep(time.Minute)
 			require.NoError(t, ctx.Err())
 			return false

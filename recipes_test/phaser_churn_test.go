@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
@@ -16,7 +16,7 @@ func TestACensusOfAPhaserDoesNotSpinWhilePartiesComeAndGo(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		v.gives(0, v.phasers(1)[0].Register)
 		s := v.session()
-		p := zkbarrier.NewPhaser(s, phaserPath)
+		p := zkphaser.New(s, phaserPath)
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		go func() {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -18,7 +18,7 @@ import (
 func TestAClaimThatIsGivenUpTwiceTakesNobodyElsesAway(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		var calls, running, most atomic.Int32
-		onAdvance := zkbarrier.WithOnAdvance(func(context.Context, int, int) bool {
+		onAdvance := zkphaser.WithOnAdvance(func(context.Context, int, int) bool {
 			most.Store(max(most.Load(), running.Add(1)))
 			defer running.Add(-1)
 			if calls.Add(1) == 1 {
@@ -28,10 +28,10 @@ func TestAClaimThatIsGivenUpTwiceTakesNobodyElsesAway(t *testing.T) {
 			return false
 		})
 		var sessions []*zksync.Session
-		var ps []*zkbarrier.Phaser
+		var ps []*zkphaser.Phaser
 		for range 3 {
 			sessions = append(sessions, v.session())
-			ps = append(ps, zkbarrier.NewPhaser(sessions[len(ps)], phaserPath, onAdvance))
+			ps = append(ps, zkphaser.New(sessions[len(ps)], phaserPath, onAdvance))
 		}
 		for _, p := range ps {
 			v.gives(0, p.Register)
@@ -91,7 +91,7 @@ func claimLingers(t *testing.T, look *zktest.Rule) {
 	amongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
 		var calls atomic.Int32
 		second := make(chan struct{})
-		onAdvance := zkbarrier.WithOnAdvance(func(context.Context, int, int) bool {
+		onAdvance := zkphaser.WithOnAdvance(func(context.Context, int, int) bool {
 			switch calls.Add(1) {
 			case 1:
 				panic("first")
@@ -102,8 +102,8 @@ func claimLingers(t *testing.T, look *zktest.Rule) {
 			return false
 		})
 		s := e.SessionAt(t, 0, zksync.WithTimeout(10*time.Second))
-		p := zkbarrier.NewPhaser(s, phaserPath, onAdvance)
-		other := zkbarrier.NewPhaser(e.SessionAt(t, 2, zksync.WithTimeout(10*time.Second)), phaserPath, onAdvance)
+		p := zkphaser.New(s, phaserPath, onAdvance)
+		other := zkphaser.New(e.SessionAt(t, 2, zksync.WithTimeout(10*time.Second)), phaserPath, onAdvance)
 		_, err := other.Register(t.Context())
 		require.NoError(t, err)
 		require.PanicsWithValue(t, "first", func() { _, _ = other.Arrive(t.Context()) })

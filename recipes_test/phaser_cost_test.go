@@ -8,15 +8,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zkphaser"
 )
 
 func TestWhatAPhaserCosts(t *testing.T) {
 	eachAlone(t, func(t *testing.T, v *env) {
 		const parties = 10
-		var ps []*zkbarrier.Phaser
+		var ps []*zkphaser.Phaser
 		for range parties {
-			ps = append(ps, zkbarrier.NewPhaser(calm(v), phaserPath))
+			ps = append(ps, zkphaser.New(calm(v), phaserPath))
 		}
 		v.put("/phasers", "")
 		v.costs(4, func() { v.gives(0, ps[0].Register) }, "look, found it, look, register")
@@ -49,9 +49,9 @@ func TestWhatAPhaserCosts(t *testing.T) {
 func TestThoseWhoWaitAtAPhaserAreWokenOnce(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		const parties = 40
-		var ps []*zkbarrier.Phaser
+		var ps []*zkphaser.Phaser
 		for range parties {
-			p := zkbarrier.NewPhaser(calm(v), phaserPath)
+			p := zkphaser.New(calm(v), phaserPath)
 			v.gives(0, p.Register)
 			ps = append(ps, p)
 		}
@@ -73,7 +73,7 @@ func TestThoseWhoWaitAtAPhaserAreWokenOnce(t *testing.T) {
 
 func TestTheWaitsOfAPhaserLeaveNothing(t *testing.T) {
 	eachAlone(t, func(t *testing.T, v *env) {
-		p, waiter := zkbarrier.NewPhaser(calm(v), phaserPath), zkbarrier.NewPhaser(calm(v), phaserPath)
+		p, waiter := zkphaser.New(calm(v), phaserPath), zkphaser.New(calm(v), phaserPath)
 		watches := v.watches()
 		v.gives(0, p.Register)
 		v.gives(0, waiter.Phase)

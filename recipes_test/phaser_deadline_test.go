@@ -7,14 +7,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zkwaitgroup"
 )
 
 func TestEveryCallOfAPhaserEndsWithItsContext(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		s := v.session(zksync.WithTimeout(time.Minute))
-		p, other := zkbarrier.NewPhaser(s, phaserPath), v.phasers(1)[0]
+		p, other := zkphaser.New(s, phaserPath), v.phasers(1)[0]
 		v.gives(0, other.Register)
 		v.gives(0, p.Register)
 		calls := []func(context.Context) (int, error){
@@ -72,7 +73,7 @@ func TestNodesThatWereRemovedByHandDoNotMakeAPhaserSpin(t *testing.T) {
 func TestCallsOfGroupsAndPhasersEndThoughTheServersAreFrozen(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		s := v.session(zksync.WithTimeout(time.Minute))
-		g, p := zkbarrier.NewWaitGroup(s, groupPath), zkbarrier.NewPhaser(s, phaserPath)
+		g, p := zkwaitgroup.New(s, groupPath), zkphaser.New(s, phaserPath)
 		g.Add(2)
 		v.gives(0, func(ctx context.Context) (int, error) { return p.BulkRegister(ctx, 2) })
 		calls := []func(context.Context) error{

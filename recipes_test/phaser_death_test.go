@@ -8,7 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -18,7 +18,7 @@ func TestThePhaseGoesOnWithoutAPartyThatDied(t *testing.T) {
 		inProcess(t, func(t *testing.T, v *env) {
 			ps := v.phasers(2)
 			dying := v.session()
-			p := zkbarrier.NewPhaser(dying, phaserPath)
+			p := zkphaser.New(dying, phaserPath)
 			v.gives(0, ps[0].Register)
 			v.gives(0, ps[1].Register)
 			v.gives(0, p.Register)
@@ -56,12 +56,12 @@ func TestThePhaseGoesOnWithoutAPartyThatDied(t *testing.T) {
 func TestAPartyWhoseSessionEndsWhileItWaitsIsTold(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		s := v.session()
-		p, other := zkbarrier.NewPhaser(s, phaserPath), v.phasers(1)[0]
+		p, other := zkphaser.New(s, phaserPath), v.phasers(1)[0]
 		v.gives(0, p.Register)
 		v.gives(0, other.Register)
 		w := phase(context.Background(), p.ArriveAndAwaitAdvance)
 		watching := phase(context.Background(), func(ctx context.Context) (int, error) {
-			return zkbarrier.NewPhaser(s, phaserPath).AwaitAdvance(ctx, 0)
+			return zkphaser.New(s, phaserPath).AwaitAdvance(ctx, 0)
 		})
 		v.quiet()
 		v.srv.Expire(s.ID())
@@ -78,10 +78,10 @@ func TestTheDeathOfAllPartiesTerminates(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		watcher := v.phasers(1)[0]
 		var sessions []*zksync.Session
-		var ps []*zkbarrier.Phaser
+		var ps []*zkphaser.Phaser
 		for range 3 {
 			s := v.session()
-			sessions, ps = append(sessions, s), append(ps, zkbarrier.NewPhaser(s, phaserPath))
+			sessions, ps = append(sessions, s), append(ps, zkphaser.New(s, phaserPath))
 			v.gives(0, ps[len(ps)-1].Register)
 		}
 		v.gives(0, ps[0].Arrive)
@@ -98,7 +98,7 @@ func TestTheDeathOfAllPartiesTerminates(t *testing.T) {
 func TestAClosedSessionEndsTheCallsOfAPhaser(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		s := v.session()
-		p, other := zkbarrier.NewPhaser(s, phaserPath), v.phasers(1)[0]
+		p, other := zkphaser.New(s, phaserPath), v.phasers(1)[0]
 		v.gives(0, p.Register)
 		v.gives(0, other.Register)
 		w := phase(context.Background(), p.ArriveAndAwaitAdvance)
@@ -115,7 +115,7 @@ func TestAClosedSessionEndsTheCallsOfAPhaser(t *testing.T) {
 
 // isLostArriving has p arrive while the servers tell its session, of a connection that is tapped, too little to prove that it
 // lives. It does all the same.
-func (v *env) isLostArriving(p *zkbarrier.Phaser, s *zksync.Session, conn *zk.Conn) {
+func (v *env) isLostArriving(p *zkphaser.Phaser, s *zksync.Session, conn *zk.Conn) {
 	v.t.Helper()
 	id := s.ID()
 	held := v.srv.Intercept(zktest.On(zktest.Sync, "/").Session(id).Hold())
@@ -134,7 +134,7 @@ func TestAPartyThatIsLostIsDeregisteredThoughItsTappedSessionLivesOn(t *testing.
 		s, err := zksync.Tap(context.Background(), conn)
 		require.NoError(t, err)
 		defer s.Close()
-		slow, other := zkbarrier.NewPhaser(s, phaserPath), zkbarrier.NewPhaser(v.session(), phaserPath)
+		slow, other := zkphaser.New(s, phaserPath), zkphaser.New(v.session(), phaserPath)
 		v.gives(0, slow.Register)
 		v.gives(0, other.Register)
 		v.isLostArriving(slow, s, conn)
@@ -155,9 +155,9 @@ func TestAPartyThatIsLostTakesNoOtherPartyAlong(t *testing.T) {
 		s, err := zksync.Tap(context.Background(), conn)
 		require.NoError(t, err)
 		defer s.Close()
-		slow := zkbarrier.NewPhaser(s, phaserPath)
+		slow := zkphaser.New(s, phaserPath)
 		others := v.phasers(2)
-		for _, p := range append([]*zkbarrier.Phaser{slow}, others...) {
+		for _, p := range append([]*zkphaser.Phaser{slow}, others...) {
 			v.gives(0, p.Register)
 		}
 		held := v.srv.Intercept(zktest.On(zktest.Delete, phaserPath+"/phase-1/*").Session(s.ID()).Hold())
@@ -180,11 +180,11 @@ func TestTheClaimOfALostActionGoesThoughItsTappedSessionLivesOn(t *testing.T) {
 		s, err := zksync.Tap(context.Background(), conn)
 		require.NoError(t, err)
 		defer s.Close()
-		slow := zkbarrier.NewPhaser(s, phaserPath, zkbarrier.WithOnAdvance(func(ctx context.Context, _, _ int) bool {
+		slow := zkphaser.New(s, phaserPath, zkphaser.WithOnAdvance(func(ctx context.Context, _, _ int) bool {
 			<-ctx.Done()
 			return false
 		}))
-		other := zkbarrier.NewPhaser(v.session(), phaserPath, zkbarrier.WithOnAdvance(func(context.Context, int, int) bool { return false }))
+		other := zkphaser.New(v.session(), phaserPath, zkphaser.WithOnAdvance(func(context.Context, int, int) bool { return false }))
 		v.gives(0, slow.Register)
 		v.gives(0, other.Register)
 		_, err = other.Arrive(context.Background())

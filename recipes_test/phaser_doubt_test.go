@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
@@ -16,7 +16,7 @@ import (
 func TestWhoeverIsLookedForAfterALostAnswerIsNotTakenForAnotherParty(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		s := v.session()
-		p, other := zkbarrier.NewPhaser(s, phaserPath), v.phasers(1)[0]
+		p, other := zkphaser.New(s, phaserPath), v.phasers(1)[0]
 		v.gives(0, other.Register)
 		lost := v.srv.Intercept(zktest.On(zktest.Multi, "**").Session(s.ID()).Nth(1).LoseReply())
 		v.gives(0, func(ctx context.Context) (int, error) { return p.BulkRegister(ctx, 12) })

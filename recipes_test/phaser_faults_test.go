@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -21,9 +21,9 @@ import (
 // without one.
 func steps(t *testing.T, v *env, action bool) func(name string) {
 	var runs [3]atomic.Int32
-	var opts []zkbarrier.PhaserOption
+	var opts []zkphaser.PhaserOption
 	if action {
-		opts = append(opts, zkbarrier.WithOnAdvance(func(_ context.Context, phase, registered int) bool {
+		opts = append(opts, zkphaser.WithOnAdvance(func(_ context.Context, phase, registered int) bool {
 			runs[phase].Add(1)
 			return registered == 0
 		}))
@@ -85,9 +85,9 @@ func TestEveryDisconnectLeavesThePhaserSound(t *testing.T) {
 func TestEveryExpiryLeavesThePhaserSound(t *testing.T) {
 	for _, action := range []bool{false, true} {
 		everyTrouble(t, 36, map[string]func(*env, int64){"expire": expires}, func(t *testing.T, v *env) func(string, func()) {
-			var opts []zkbarrier.PhaserOption
+			var opts []zkphaser.PhaserOption
 			if action {
-				opts = append(opts, zkbarrier.WithOnAdvance(func(_ context.Context, phase, registered int) bool { return false }))
+				opts = append(opts, zkphaser.WithOnAdvance(func(_ context.Context, phase, registered int) bool { return false }))
 			}
 			ps := v.phasers(3, opts...)
 			return func(name string, calm func()) {

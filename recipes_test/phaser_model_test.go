@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -19,7 +19,7 @@ import (
 // how many have.
 type job struct {
 	*crew
-	ps            []*zkbarrier.Phaser
+	ps            []*zkphaser.Phaser
 	phase         int
 	ended         bool
 	left, arrived [3]int
@@ -79,7 +79,7 @@ func TestRandomUseOfAPhaserAgreesWithAPlainModel(t *testing.T) {
 		rapid.SyncTest(rt, func(rt *rapid.T) {
 			j := &job{crew: newCrew(ofRapid{t, rt})}
 			for _, s := range j.sessions {
-				j.ps = append(j.ps, zkbarrier.NewPhaser(s, phaserPath))
+				j.ps = append(j.ps, zkphaser.New(s, phaserPath))
 			}
 			actions := j.faults(map[string]func(*rapid.T){
 				"register":           j.register,
@@ -203,9 +203,9 @@ func TestRandomUseOfAPhaserWhoseSessionsEnd(t *testing.T) {
 			action := rapid.Bool().Draw(rt, "action")
 			var mu sync.Mutex
 			var last int
-			var opts []zkbarrier.PhaserOption
+			var opts []zkphaser.PhaserOption
 			if action {
-				opts = append(opts, zkbarrier.WithOnAdvance(func(_ context.Context, phase, _ int) bool {
+				opts = append(opts, zkphaser.WithOnAdvance(func(_ context.Context, phase, _ int) bool {
 					mu.Lock()
 					defer mu.Unlock()
 					require.GreaterOrEqual(c.t, phase, last)
@@ -218,7 +218,7 @@ func TestRandomUseOfAPhaserWhoseSessionsEnd(t *testing.T) {
 			var all sync.WaitGroup
 			var rounds atomic.Int32
 			for _, s := range c.sessions {
-				p := zkbarrier.NewPhaser(s, phaserPath, opts...)
+				p := zkphaser.New(s, phaserPath, opts...)
 				all.Go(func() {
 					for !stop.Load() {
 						n, err := p.Register(context.Background())
@@ -247,7 +247,7 @@ func TestRandomUseOfAPhaserWhoseSessionsEnd(t *testing.T) {
 			c.calm()
 			before := rounds.Load()
 			time.Sleep(time.Minute)
-			ended, err := zkbarrier.NewPhaser(c.sessions[0], phaserPath, opts...).Terminated(context.Background())
+			ended, err := zkphaser.New(c.sessions[0], phaserPath, opts...).Terminated(context.Background())
 			require.NoError(c.t, err)
 			require.True(c.t, ended || rounds.Load() > before, "it does not go on")
 			stop.Store(true)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -64,13 +64,13 @@ func TestAPartyThatLeavesAfterAnArrivalInDoubtKeepsNobodyWaiting(t *testing.T) {
 func TestAnArrivalAtTheNextPhaseNoticesThatThePhaseIsOver(t *testing.T) {
 	for _, action := range []bool{false, true} {
 		inProcess(t, func(t *testing.T, v *env) {
-			var opts []zkbarrier.PhaserOption
+			var opts []zkphaser.PhaserOption
 			if action {
-				opts = append(opts, zkbarrier.WithOnAdvance(func(_ context.Context, _, registered int) bool { return registered == 0 }))
+				opts = append(opts, zkphaser.WithOnAdvance(func(_ context.Context, _, registered int) bool { return registered == 0 }))
 			}
 			p, dying := v.phasers(1, opts...)[0], v.session()
 			v.gives(0, p.Register)
-			v.gives(0, zkbarrier.NewPhaser(dying, phaserPath, opts...).Register)
+			v.gives(0, zkphaser.New(dying, phaserPath, opts...).Register)
 			v.gives(0, p.Arrive)
 			_, err := p.Arrive(context.Background())
 			require.ErrorIs(t, err, zksync.ErrMisuse, "the other one has still to arrive")
@@ -87,7 +87,7 @@ func TestAnArrivalAtTheNextPhaseNoticesThatThePhaseIsOver(t *testing.T) {
 func TestAnArrivalThatIsAppliedWhileItsPartyLooksForItStands(t *testing.T) {
 	amongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
 		s := e.SessionAt(t, 0, zksync.WithTimeout(10*time.Second))
-		p, other := zkbarrier.NewPhaser(s, phaserPath), zkbarrier.NewPhaser(e.SessionAt(t, 2), phaserPath)
+		p, other := zkphaser.New(s, phaserPath), zkphaser.New(e.SessionAt(t, 2), phaserPath)
 		gives := func(want int, f func(context.Context) (int, error)) {
 			n, err := f(context.Background())
 			require.NoError(t, err)
@@ -120,7 +120,7 @@ func TestAnArrivalThatIsAppliedWhileItsPartyLooksForItStands(t *testing.T) {
 func TestARegistrationThatWasGivenUpAndLingersInAServerDoesNotCount(t *testing.T) {
 	amongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
 		s := e.SessionAt(t, 0, zksync.WithTimeout(10*time.Second))
-		p, other := zkbarrier.NewPhaser(s, phaserPath), zkbarrier.NewPhaser(e.SessionAt(t, 2), phaserPath)
+		p, other := zkphaser.New(s, phaserPath), zkphaser.New(e.SessionAt(t, 2), phaserPath)
 		_, err := other.Register(context.Background())
 		require.NoError(t, err)
 		held := e.Intercept(zktest.On(zktest.Multi, "**").Session(s.ID()).Nth(1).Hold().Queued())
@@ -151,7 +151,7 @@ func TestARegistrationThatLingersInAServerCountsOnce(t *testing.T) {
 	for _, leave := range []bool{false, true} {
 		amongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
 			s := e.SessionAt(t, 0, zksync.WithTimeout(10*time.Second))
-			p, other := zkbarrier.NewPhaser(s, phaserPath), zkbarrier.NewPhaser(e.SessionAt(t, 2), phaserPath)
+			p, other := zkphaser.New(s, phaserPath), zkphaser.New(e.SessionAt(t, 2), phaserPath)
 			gives := func(want int, f func(context.Context) (int, error)) {
 				n, err := f(context.Background())
 				require.NoError(t, err)
@@ -187,7 +187,7 @@ func TestARegistrationThatLingersInAServerCountsOnce(t *testing.T) {
 func TestARegistrationInPartsThatLingersInAServerDoesNotCountOnceItIsTakenBack(t *testing.T) {
 	amongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
 		s := e.SessionAt(t, 0, zksync.WithTimeout(10*time.Second))
-		p, other := zkbarrier.NewPhaser(s, phaserPath), zkbarrier.NewPhaser(e.SessionAt(t, 2), phaserPath)
+		p, other := zkphaser.New(s, phaserPath), zkphaser.New(e.SessionAt(t, 2), phaserPath)
 		_, err := other.Register(t.Context())
 		require.NoError(t, err)
 		counts := func(want int) {

@@ -9,17 +9,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zkwaitgroup"
 )
 
 const phaserPath = "/phasers/a"
 
-func (v *env) phasers(n int, opts ...zkbarrier.PhaserOption) []*zkbarrier.Phaser {
+func (v *env) phasers(n int, opts ...zkphaser.PhaserOption) []*zkphaser.Phaser {
 	v.t.Helper()
-	all := make([]*zkbarrier.Phaser, n)
+	all := make([]*zkphaser.Phaser, n)
 	for i := range all {
-		all[i] = zkbarrier.NewPhaser(v.session(), phaserPath, opts...)
+		all[i] = zkphaser.New(v.session(), phaserPath, opts...)
 	}
 	return all
 }
@@ -34,7 +35,7 @@ func (v *env) gives(want int, f func(context.Context) (int, error)) {
 }
 
 // census checks how many parties have arrived and how many have not.
-func (v *env) census(p *zkbarrier.Phaser, arrived, unarrived int) {
+func (v *env) census(p *zkphaser.Phaser, arrived, unarrived int) {
 	v.t.Helper()
 	v.gives(arrived, p.ArrivedParties)
 	v.gives(unarrived, p.UnarrivedParties)
@@ -163,14 +164,14 @@ func TestAnArrivalWithoutAPartyIsMisuse(t *testing.T) {
 		v.gives(2, ps[0].ArriveAndDeregister)
 		v.gives(terminated+3, ps[0].Arrive)
 
-		_, err := zkbarrier.NewPhaser(nil, phaserPath).Register(context.Background())
+		_, err := zkphaser.New(nil, phaserPath).Register(context.Background())
 		require.ErrorIs(t, err, zksync.ErrMisuse)
-		_, err = zkbarrier.NewPhaser(nil, phaserPath).Arrive(context.Background())
+		_, err = zkphaser.New(nil, phaserPath).Arrive(context.Background())
 		require.ErrorIs(t, err, zksync.ErrMisuse)
 		_, err = ps[0].BulkRegister(context.Background(), -1)
 		require.ErrorIs(t, err, zksync.ErrMisuse)
 		v.put("/phasers/strange", "not a phaser")
-		_, err = zkbarrier.NewPhaser(v.session(), "/phasers/strange").Register(context.Background())
+		_, err = zkphaser.New(v.session(), "/phasers/strange").Register(context.Background())
 		require.ErrorIs(t, err, zksync.ErrMisuse)
 	})
 }
@@ -223,7 +224,7 @@ func TestPhasesBeginAgainAfterTheLastNumber(t *testing.T) {
 func TestGroupsAndPhasersWorkOnAnAdoptedConnection(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		sessions := []*zksync.Session{v.tapped(), v.tapped()}
-		a, b := zkbarrier.NewWaitGroup(sessions[0], groupPath), zkbarrier.NewWaitGroup(sessions[1], groupPath)
+		a, b := zkwaitgroup.New(sessions[0], groupPath), zkwaitgroup.New(sessions[1], groupPath)
 		a.Add(2)
 		b.Add(1)
 		w := waits(context.Background(), b.WaitContext)
@@ -233,7 +234,7 @@ func TestGroupsAndPhasersWorkOnAnAdoptedConnection(t *testing.T) {
 		b.Done()
 		b.Done()
 		v.passes(w)
-		p, q := zkbarrier.NewPhaser(sessions[0], phaserPath), zkbarrier.NewPhaser(sessions[1], phaserPath)
+		p, q := zkphaser.New(sessions[0], phaserPath), zkphaser.New(sessions[1], phaserPath)
 		v.gives(0, p.Register)
 		v.gives(0, q.Register)
 		for round := range 3 {

@@ -9,7 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
@@ -24,9 +24,9 @@ func TestAClaimOfAnActionIsFoundOutHoweverLongThatTakes(t *testing.T) {
 	for _, code := range []int32{noNode, sessionMoved} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			inProcess(t, func(t *testing.T, v *env) {
-				action := zkbarrier.WithOnAdvance(func(context.Context, int, int) bool { return false })
+				action := zkphaser.WithOnAdvance(func(context.Context, int, int) bool { return false })
 				s := v.session()
-				p, other := zkbarrier.NewPhaser(s, phaserPath, action), v.phasers(1, action)[0]
+				p, other := zkphaser.New(s, phaserPath, action), v.phasers(1, action)[0]
 				v.gives(0, p.Register)
 				v.gives(0, other.Register)
 				waiting := phase(context.Background(), other.ArriveAndAwaitAdvance)
@@ -46,12 +46,12 @@ func TestAClaimOfAnActionIsFoundOutHoweverLongThatTakes(t *testing.T) {
 // The party has arrived, and then it cannot be found out whether it was the last.
 func TestAnErrorAfterAnArrivalComesWithItsPhase(t *testing.T) {
 	for name, c := range map[string]struct {
-		call       func(*zkbarrier.Phaser) func(context.Context) (int, error)
+		call       func(*zkphaser.Phaser) func(context.Context) (int, error)
 		registered int
 	}{
-		"arrive": {func(p *zkbarrier.Phaser) func(context.Context) (int, error) { return p.Arrive }, 2},
-		"leave":  {func(p *zkbarrier.Phaser) func(context.Context) (int, error) { return p.ArriveAndDeregister }, 1},
-		"await":  {func(p *zkbarrier.Phaser) func(context.Context) (int, error) { return p.ArriveAndAwaitAdvance }, 2},
+		"arrive": {func(p *zkphaser.Phaser) func(context.Context) (int, error) { return p.Arrive }, 2},
+		"leave":  {func(p *zkphaser.Phaser) func(context.Context) (int, error) { return p.ArriveAndDeregister }, 1},
+		"await":  {func(p *zkphaser.Phaser) func(context.Context) (int, error) { return p.ArriveAndAwaitAdvance }, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inProcess(t, func(t *testing.T, v *env) {

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/reentrant"
-	"github.com/go-menagerie/menagerie/zkbarrier"
 	"github.com/go-menagerie/menagerie/zkelection"
+	"github.com/go-menagerie/menagerie/zklatch"
 	"github.com/go-menagerie/menagerie/zkonce"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksemaphore"
@@ -141,18 +141,18 @@ var reapedOthers = []reaped{
 		}
 	}},
 	{"a gate", []string{"/gates/db", "/gates"}, func(t *testing.T, v *env, s *zksync.Session) {
-		g := zkbarrier.NewGate(s, "/gates/db")
+		g := zklatch.NewGate(s, "/gates/db")
 		for range 2 {
-			require.NoError(t, g.Lift(background))
+			require.NoError(t, g.Open(background))
 			require.NoError(t, g.Wait(background))
-			require.NoError(t, g.Set(background))
-			closed, err := g.IsSet(background)
+			require.NoError(t, g.Close(background))
+			closed, err := g.IsClosed(background)
 			require.NoError(t, err)
 			require.True(t, closed)
 			w := waits(background, g.Wait)
-			require.NoError(t, g.Lift(background))
+			require.NoError(t, g.Open(background))
 			v.passes(w)
-			closed, err = g.IsSet(background)
+			closed, err = g.IsClosed(background)
 			require.NoError(t, err)
 			require.False(t, closed)
 		}

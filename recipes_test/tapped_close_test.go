@@ -8,8 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
+	"github.com/go-menagerie/menagerie/zkwaitgroup"
 )
 
 // closesLeavingNothing closes the session of a tapped connection, which lives on without a node of ours.
@@ -46,7 +48,7 @@ func TestPartiesOfAPhaserAreGoneWhenTheirTappedSessionCloses(t *testing.T) {
 			for range 20 {
 				inProcess(t, func(t *testing.T, v *env) {
 					s, other := v.tapped(), v.phasers(1)[0]
-					p := zkbarrier.NewPhaser(s, phaserPath)
+					p := zkphaser.New(s, phaserPath)
 					v.gives(0, func(ctx context.Context) (int, error) { return p.BulkRegister(ctx, 2) })
 					v.gives(0, other.Register)
 					if arrive {
@@ -66,7 +68,7 @@ func TestPartiesOfAPhaserAreGoneWhenTheirTappedSessionCloses(t *testing.T) {
 
 // losesLease has the servers tell the session that p is of, of a connection that is tapped, too little to prove that it lives. It
 // does all the same.
-func (v *env) losesLease(s *zksync.Session, p *zkbarrier.Phaser) {
+func (v *env) losesLease(s *zksync.Session, p *zkphaser.Phaser) {
 	v.t.Helper()
 	id := s.ID()
 	held := v.srv.Intercept(zktest.On(zktest.Sync, "/").Session(id).Hold())
@@ -92,7 +94,7 @@ func (v *env) losesLease(s *zksync.Session, p *zkbarrier.Phaser) {
 func TestPartiesOfAPhaserAreGoneWhenTheirTappedSessionIsLostAndClosed(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		s, other := v.tapped(), v.phasers(1)[0]
-		p := zkbarrier.NewPhaser(s, phaserPath)
+		p := zkphaser.New(s, phaserPath)
 		v.gives(0, func(ctx context.Context) (int, error) { return p.BulkRegister(ctx, 2) })
 		v.gives(0, other.Register)
 		v.losesLease(s, p)
@@ -106,7 +108,7 @@ func TestPartiesOfAPhaserAreGoneWhenTheirTappedSessionIsLostAndClosed(t *testing
 func TestPartiesOfAPhaserThatWereLostAreGoneWhenItTerminates(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		s := v.tapped()
-		p := zkbarrier.NewPhaser(s, phaserPath)
+		p := zkphaser.New(s, phaserPath)
 		v.gives(0, p.Register)
 		v.losesLease(s, p)
 		require.NoError(t, p.ForceTermination(context.Background()))
@@ -118,11 +120,11 @@ func TestPartiesOfAPhaserThatWereLostAreGoneWhenItTerminates(t *testing.T) {
 func TestMembersOfAWaitGroupAreDeadWhenTheirTappedSessionCloses(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		s, other := v.tapped(), v.groups(1)[0]
-		require.NoError(t, zkbarrier.NewWaitGroup(s, groupPath).AddContext(context.Background(), 2))
+		require.NoError(t, zkwaitgroup.New(s, groupPath).AddContext(context.Background(), 2))
 		w := waits(context.Background(), other.WaitContext)
 		v.quiet()
 		v.closesLeavingNothing(s)
-		var dead *zkbarrier.DeadMembersError
+		var dead *zkwaitgroup.DeadMembersError
 		require.ErrorAs(t, v.failed(w), &dead)
 		require.Equal(t, 2, dead.Members[0].N)
 	})
@@ -157,7 +159,7 @@ func TestAMemberThatIsBeingAddedIsGoneWhenItsTappedSessionCloses(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		s := v.tapped()
 		v.groups(1)[0].Add(1)
-		g := zkbarrier.NewWaitGroup(s, groupPath)
+		g := zkwaitgroup.New(s, groupPath)
 		v.srv.Delay(s.ID(), 0, 100*time.Millisecond)
 		w := waits(context.Background(), func(ctx context.Context) error { return g.AddContext(ctx, 1) })
 		time.Sleep(50 * time.Millisecond)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
 	"github.com/go-menagerie/menagerie/zktest"
+	"github.com/go-menagerie/menagerie/zkwaitgroup"
 )
 
 // Whoever is done for another has listed who lives when the other one adds a member, to a new record or to one whose
@@ -23,7 +23,7 @@ func TestADoneForAMemberThatWasAddedMeanwhileEndsItsLife(t *testing.T) {
 				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 				defer cancel()
 				s := calm(v)
-				doer, gs := zkbarrier.NewWaitGroup(s, groupPath), v.groups(3)
+				doer, gs := zkwaitgroup.New(s, groupPath), v.groups(3)
 				first, adder, waiter := gs[0], gs[1], gs[2]
 				require.NoError(t, adder.AddContext(ctx, 2))
 				require.NoError(t, waiter.DoneContext(ctx)) // so that the record stays when all its members are done
@@ -58,7 +58,7 @@ func TestWhoseMemberWasTakenMeanwhileMayAddOthers(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
 		s := calm(v)
-		doer, gs := zkbarrier.NewWaitGroup(s, groupPath), v.groups(4)
+		doer, gs := zkwaitgroup.New(s, groupPath), v.groups(4)
 		first, adder, last, waiter := gs[0], gs[1], gs[2], gs[3]
 		require.NoError(t, first.AddContext(ctx, 1))
 		lists := v.srv.Intercept(zktest.On(zktest.GetChildren, groupPath+"/round/members").Session(s.ID()).Nth(1).Hold())

@@ -10,15 +10,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
 	"github.com/go-menagerie/menagerie/zktest"
+	"github.com/go-menagerie/menagerie/zkwaitgroup"
 )
 
 // ofTheDead adds two members to a group in each of so many WaitGroups, and has them die.
 func (v *env) ofTheDead(path string, n int) (die func()) {
 	s := calm(v)
 	for range n {
-		zkbarrier.NewWaitGroup(s, path).Add(2)
+		zkwaitgroup.New(s, path).Add(2)
 	}
 	return func() { v.srv.Expire(s.ID()) }
 }
@@ -26,7 +26,7 @@ func (v *env) ofTheDead(path string, n int) (die func()) {
 // reports checks that an error reports so many records of dead members, and returns how many members it names.
 func reports(t testing.TB, n int, err error) (members int) {
 	t.Helper()
-	var dead *zkbarrier.DeadMembersError
+	var dead *zkwaitgroup.DeadMembersError
 	require.ErrorAs(t, err, &dead)
 	require.Equal(t, n, len(dead.Members)+dead.More)
 	require.Len(t, dead.Members, min(n, 64))
@@ -41,7 +41,7 @@ func TestARoundWhoseRecordsTakeMoreThanOneRequestEnds(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		path := "/" + strings.Repeat("x", 64_000)
 		die := v.ofTheDead(path, 40)
-		g := zkbarrier.NewWaitGroup(calm(v), path)
+		g := zkwaitgroup.New(calm(v), path)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		w := waits(ctx, g.WaitContext)
@@ -66,7 +66,7 @@ func TestOneOfManyWaitersReadsTheRecordsOfTheDead(t *testing.T) {
 		die := v.ofTheDead(groupPath, members)
 		var all []*attempt
 		for range waiters {
-			all = append(all, waits(context.Background(), zkbarrier.NewWaitGroup(calm(v), groupPath).WaitContext))
+			all = append(all, waits(context.Background(), zkwaitgroup.New(calm(v), groupPath).WaitContext))
 		}
 		v.quiet()
 		n := v.counted(func() {
@@ -89,7 +89,7 @@ func TestARoundThatIsClosedEndsThoughWhoeverRemovesItsRecordsDies(t *testing.T) 
 			inProcess(t, func(t *testing.T, v *env) {
 				name := fmt.Sprintf("cut off at transaction %d, another one %s", nth, how)
 				die := v.ofTheDead(groupPath, 60)
-				first, other := calm(v), zkbarrier.NewWaitGroup(calm(v), groupPath)
+				first, other := calm(v), zkwaitgroup.New(calm(v), groupPath)
 				lost, seen := first.ID(), atomic.Int32{}
 				v.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
 					if q.Session == lost && (q.Op == zktest.Multi && int(seen.Add(1)) >= nth || int(seen.Load()) >= nth) {
@@ -97,7 +97,7 @@ func TestARoundThatIsClosedEndsThoughWhoeverRemovesItsRecordsDies(t *testing.T) 
 					}
 					return zktest.Verdict{}
 				})
-				w := waits(context.Background(), zkbarrier.NewWaitGroup(first, groupPath).WaitContext)
+				w := waits(context.Background(), zkwaitgroup.New(first, groupPath).WaitContext)
 				v.quiet()
 				die()
 				time.Sleep(time.Second)
@@ -152,14 +152,14 @@ func TestWhoWasAwayDuringABurialTakesNobodyOfTheNextRoundForDead(t *testing.T) {
 				}
 				return zktest.Verdict{}
 			})
-			w := waits(ctx, zkbarrier.NewWaitGroup(s, groupPath).WaitContext)
+			w := waits(ctx, zkwaitgroup.New(s, groupPath).WaitContext)
 			v.quiet()
 			die()
 			<-held
 			reports(t, 40, other.WaitContext(ctx))
-			var gs []*zkbarrier.WaitGroup
+			var gs []*zkwaitgroup.WaitGroup
 			for range 40 {
-				g := zkbarrier.NewWaitGroup(calm(v), groupPath)
+				g := zkwaitgroup.New(calm(v), groupPath)
 				require.NoError(t, g.AddContext(ctx, 1), name)
 				gs = append(gs, g)
 			}

@@ -7,15 +7,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zkwaitgroup"
 )
 
 func TestTheDeadAreReportedAndNotWaitedFor(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
 		gs := v.groups(2)
 		dying := v.session(zksync.WithName("loader-7"))
-		require.NoError(t, zkbarrier.NewWaitGroup(dying, groupPath).AddContext(context.Background(), 2))
+		require.NoError(t, zkwaitgroup.New(dying, groupPath).AddContext(context.Background(), 2))
 		gs[0].Add(1)
 		early := waits(context.Background(), gs[1].WaitContext)
 		mirror := make(chan struct{})
@@ -34,7 +34,7 @@ func TestTheDeadAreReportedAndNotWaitedFor(t *testing.T) {
 		for _, err := range []error{v.failed(early), gs[0].WaitContext(context.Background()), gs[1].WaitContext(context.Background())} {
 			require.ErrorIs(t, err, zksync.ErrBroken)
 			require.ErrorContains(t, err, "loader-7")
-			var dead *zkbarrier.DeadMembersError
+			var dead *zkwaitgroup.DeadMembersError
 			require.ErrorAs(t, err, &dead)
 			require.Len(t, dead.Members, 1)
 			require.Equal(t, 2, dead.Members[0].N)
@@ -64,7 +64,7 @@ func TestTheDeathOfTheLastMemberEndsTheWaitAsSoonAsTheServersKnow(t *testing.T) 
 		for range 5 {
 			s := v.session()
 			sessions = append(sessions, s)
-			zkbarrier.NewWaitGroup(s, groupPath).Add(1)
+			zkwaitgroup.New(s, groupPath).Add(1)
 		}
 		w := waits(context.Background(), g.WaitContext)
 		v.quiet()
@@ -74,7 +74,7 @@ func TestTheDeathOfTheLastMemberEndsTheWaitAsSoonAsTheServersKnow(t *testing.T) 
 		start := time.Now()
 		err := v.failed(w)
 		require.LessOrEqual(t, time.Since(start), 100*time.Millisecond)
-		var dead *zkbarrier.DeadMembersError
+		var dead *zkwaitgroup.DeadMembersError
 		require.ErrorAs(t, err, &dead)
 		require.Len(t, dead.Members, 5)
 	})
@@ -85,7 +85,7 @@ func TestADoneAfterTheSessionWasLost(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		for _, told := range []bool{false, true} {
 			s := v.session()
-			g, other := zkbarrier.NewWaitGroup(s, groupPath), v.groups(1)[0]
+			g, other := zkwaitgroup.New(s, groupPath), v.groups(1)[0]
 			g.Add(2)
 			other.Add(1)
 			v.srv.Expire(s.ID())
@@ -112,7 +112,7 @@ func TestALateDoneOfAnotherForTheDeadIsNoMisuse(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		s := v.session()
 		gs := v.groups(2)
-		zkbarrier.NewWaitGroup(s, groupPath).Add(3) // the coordinator, who dies
+		zkwaitgroup.New(s, groupPath).Add(3) // the coordinator, who dies
 		gs[0].Done()
 		v.srv.Expire(s.ID())
 		require.NoError(t, s.Close())
@@ -121,14 +121,14 @@ func TestALateDoneOfAnotherForTheDeadIsNoMisuse(t *testing.T) {
 		gs[0].Done() // of one that was reported
 		gs[0].Add(1)
 		gs[0].Done()
-		require.PanicsWithValue(t, "zkbarrier: negative WaitGroup counter", gs[0].Done)
+		require.PanicsWithValue(t, "zkwaitgroup: negative WaitGroup counter", gs[0].Done)
 	})
 }
 
 func TestGoContextTellsAMemberOfItsDeath(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		s := v.session()
-		g := zkbarrier.NewWaitGroup(s, groupPath)
+		g := zkwaitgroup.New(s, groupPath)
 		cause := make(chan error, 1)
 		require.NoError(t, g.GoContext(context.Background(), func(ctx context.Context) {
 			<-ctx.Done()
@@ -146,7 +146,7 @@ func TestAWaitOfAWaitGroupOutlivesItsSession(t *testing.T) {
 		s := v.session()
 		g := v.groups(1)[0]
 		g.Add(1)
-		w := waits(context.Background(), zkbarrier.NewWaitGroup(s, groupPath).WaitContext)
+		w := waits(context.Background(), zkwaitgroup.New(s, groupPath).WaitContext)
 		v.quiet()
 		v.srv.Disconnect(s.ID())
 		time.Sleep(time.Second)
@@ -164,8 +164,8 @@ func TestAWaiterThatWasAwayLearnsWhoDiedInItsRound(t *testing.T) {
 		s := v.session(zksync.WithTimeout(time.Minute))
 		gs := v.groups(2)
 		dying := v.session(zksync.WithName("first"))
-		zkbarrier.NewWaitGroup(dying, groupPath).Add(1)
-		w := waits(context.Background(), zkbarrier.NewWaitGroup(s, groupPath).WaitContext)
+		zkwaitgroup.New(dying, groupPath).Add(1)
+		w := waits(context.Background(), zkwaitgroup.New(s, groupPath).WaitContext)
 		v.quiet()
 		heal := v.srv.Partition(s.ID())
 		v.srv.Expire(dying.ID())

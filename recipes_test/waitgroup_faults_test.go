@@ -11,9 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
+	"github.com/go-menagerie/menagerie/zkwaitgroup"
 )
 
 // everyTrouble runs f once for every request of the first that count, and has something happen
@@ -66,7 +66,7 @@ func disconnects(v *env, session int64) { v.srv.Disconnect(session) }
 func expires(v *env, session int64)     { v.srv.Expire(session) }
 
 // usable checks that the group begins and ends another round without anybody dead.
-func usable(ctx context.Context, t *testing.T, v *env, name string, gs ...*zkbarrier.WaitGroup) {
+func usable(ctx context.Context, t *testing.T, v *env, name string, gs ...*zkwaitgroup.WaitGroup) {
 	t.Helper()
 	for _, g := range gs {
 		require.NoError(t, g.AddContext(ctx, 1), name)
@@ -129,12 +129,12 @@ func TestEveryExpiryLeavesTheWaitGroupSound(t *testing.T) {
 			w := waits(ctx, gs[2].WaitContext)
 			require.NoError(t, gs[1].AddContext(ctx, 2), name)
 			var all sync.WaitGroup
-			for _, g := range []*zkbarrier.WaitGroup{gs[0], gs[1], gs[1]} {
+			for _, g := range []*zkwaitgroup.WaitGroup{gs[0], gs[1], gs[1]} {
 				all.Go(func() { require.NoError(t, g.DoneContext(ctx), name) })
 			}
 			all.Wait()
 			v.awaits(w.done, "the wait to end")
-			var dead *zkbarrier.DeadMembersError
+			var dead *zkwaitgroup.DeadMembersError
 			require.True(t, w.err == nil || errors.As(w.err, &dead), "%s: %v", name, w.err)
 			err := gs[0].WaitContext(ctx)
 			require.True(t, err == nil || errors.As(err, &dead), "%s: %v", name, err)
@@ -164,7 +164,7 @@ func TestEveryCancellationLeavesTheWaitGroupSound(t *testing.T) {
 				})
 				time.AfterFunc(time.Second, func() { close(held) })
 				want := 0
-				add := func(g *zkbarrier.WaitGroup, n int) {
+				add := func(g *zkwaitgroup.WaitGroup, n int) {
 					if g.AddContext(ctx, n) == nil {
 						want += n
 					}
@@ -195,7 +195,7 @@ func TestEveryCancellationLeavesTheWaitGroupSound(t *testing.T) {
 
 func TestWhatAWaitGroupCosts(t *testing.T) {
 	eachAlone(t, func(t *testing.T, v *env) {
-		first, second, waiter := zkbarrier.NewWaitGroup(calm(v), groupPath), zkbarrier.NewWaitGroup(calm(v), groupPath), zkbarrier.NewWaitGroup(calm(v), groupPath)
+		first, second, waiter := zkwaitgroup.New(calm(v), groupPath), zkwaitgroup.New(calm(v), groupPath), zkwaitgroup.New(calm(v), groupPath)
 		v.put(groupPath, "")
 		v.costs(3, func() { first.Add(1) }, "the first of a round: one is refused; and a watch")
 		v.costs(2, func() { second.Add(5) }, "the first of a process: and a watch")
@@ -218,7 +218,7 @@ func TestWhatAWaitGroupCosts(t *testing.T) {
 func TestManyGoroutinesOfAProcessShareTheRequestsOfAWaitGroup(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		s := calm(v)
-		g := zkbarrier.NewWaitGroup(s, groupPath)
+		g := zkwaitgroup.New(s, groupPath)
 		g.Add(1)
 		v.quiet() // its watch is not one of the requests that are counted
 		v.srv.Delay(s.ID(), 10*time.Millisecond, 10*time.Millisecond)
@@ -246,15 +246,15 @@ func TestManyGoroutinesOfAProcessShareTheRequestsOfAWaitGroup(t *testing.T) {
 func TestAWaitIsWokenByFewOfManyMembers(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		const many, waiters = 60, 5
-		var gs []*zkbarrier.WaitGroup
+		var gs []*zkwaitgroup.WaitGroup
 		for range many {
-			g := zkbarrier.NewWaitGroup(calm(v), groupPath)
+			g := zkwaitgroup.New(calm(v), groupPath)
 			g.Add(1)
 			gs = append(gs, g)
 		}
 		var all sync.WaitGroup
 		for range waiters {
-			g := zkbarrier.NewWaitGroup(calm(v), groupPath)
+			g := zkwaitgroup.New(calm(v), groupPath)
 			all.Go(g.Wait)
 		}
 		v.quiet()
@@ -273,7 +273,7 @@ func TestAWaitIsWokenByFewOfManyMembers(t *testing.T) {
 
 func TestTheWaitsOfAWaitGroupLeaveNothing(t *testing.T) {
 	eachAlone(t, func(t *testing.T, v *env) {
-		g, waiter := zkbarrier.NewWaitGroup(calm(v), groupPath), zkbarrier.NewWaitGroup(calm(v), groupPath)
+		g, waiter := zkwaitgroup.New(calm(v), groupPath), zkwaitgroup.New(calm(v), groupPath)
 		watches := v.watches()
 		g.Add(1)
 		v.quiet()

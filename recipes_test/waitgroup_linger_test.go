@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
+	"github.com/go-menagerie/menagerie/zkwaitgroup"
 )
 
 // comesBack has a session go round the members until it is where it began.
@@ -32,7 +32,7 @@ func TestAnAddThatLingersInAServerCountsOnce(t *testing.T) {
 			amongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
 				background := context.Background()
 				s := e.SessionAt(t, 0, zksync.WithTimeout(10*time.Second))
-				g, other := zkbarrier.NewWaitGroup(s, groupPath), zkbarrier.NewWaitGroup(e.SessionAt(t, 2), groupPath)
+				g, other := zkwaitgroup.New(s, groupPath), zkwaitgroup.New(e.SessionAt(t, 2), groupPath)
 				counts := func(want int) {
 					n, err := other.Count(background)
 					require.NoError(t, err)

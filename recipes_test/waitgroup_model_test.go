@@ -10,15 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zkwaitgroup"
 )
 
 // roster is a plain model of a group: the members of each session, dead and living, and the
 // round's waiters.
 type roster struct {
 	*crew
-	gs      []*zkbarrier.WaitGroup
+	gs      []*zkwaitgroup.WaitGroup
 	own     [3]int // that each WaitGroup added and that are not done
 	rounds  int
 	vague   bool // something is under way that the model does not show
@@ -39,7 +39,7 @@ func TestRandomUseOfAWaitGroupAgreesWithAPlainModel(t *testing.T) {
 		rapid.SyncTest(rt, func(rt *rapid.T) {
 			r := &roster{crew: newCrew(ofRapid{t, rt})}
 			for _, s := range r.sessions {
-				r.gs = append(r.gs, zkbarrier.NewWaitGroup(s, groupPath))
+				r.gs = append(r.gs, zkwaitgroup.New(s, groupPath))
 			}
 			rt.Repeat(r.faults(map[string]func(*rapid.T){
 				"add":                   r.add,
@@ -178,9 +178,9 @@ func TestRandomUseOfAWaitGroupWhoseSessionsEnd(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rapid.SyncTest(rt, func(rt *rapid.T) {
 			c := newCrew(ofRapid{t, rt})
-			var gs []*zkbarrier.WaitGroup
+			var gs []*zkwaitgroup.WaitGroup
 			for _, s := range c.sessions {
-				gs = append(gs, zkbarrier.NewWaitGroup(s, groupPath))
+				gs = append(gs, zkwaitgroup.New(s, groupPath))
 			}
 			var own [3]int
 			expired := false
@@ -212,7 +212,7 @@ func TestRandomUseOfAWaitGroupWhoseSessionsEnd(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
-			var dead *zkbarrier.DeadMembersError
+			var dead *zkwaitgroup.DeadMembersError
 			err := gs[0].WaitContext(ctx)
 			require.True(c.t, err == nil || expired && errors.As(err, &dead), "%v", err)
 			n, err := gs[1].Count(ctx)

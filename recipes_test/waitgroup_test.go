@@ -9,23 +9,23 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zkwaitgroup"
 )
 
 const groupPath = "/groups/a"
 
-func (v *env) groups(n int) []*zkbarrier.WaitGroup {
+func (v *env) groups(n int) []*zkwaitgroup.WaitGroup {
 	v.t.Helper()
-	all := make([]*zkbarrier.WaitGroup, n)
+	all := make([]*zkwaitgroup.WaitGroup, n)
 	for i := range all {
-		all[i] = zkbarrier.NewWaitGroup(v.session(), groupPath)
+		all[i] = zkwaitgroup.New(v.session(), groupPath)
 	}
 	return all
 }
 
 // working checks how many members are not done.
-func (v *env) working(g *zkbarrier.WaitGroup, want int) {
+func (v *env) working(g *zkwaitgroup.WaitGroup, want int) {
 	v.t.Helper()
 	v.flush()
 	n, err := g.Count(context.Background())
@@ -132,7 +132,7 @@ func TestADoneMayComeFromAnywhere(t *testing.T) {
 func TestMisuseOfAWaitGroupIsThatOfSync(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
 		gs := v.groups(2)
-		const negative = "zkbarrier: negative WaitGroup counter"
+		const negative = "zkwaitgroup: negative WaitGroup counter"
 		require.PanicsWithValue(t, negative, gs[0].Done)
 		require.ErrorIs(t, gs[0].DoneContext(context.Background()), zksync.ErrMisuse)
 		gs[0].Add(2)
@@ -144,17 +144,17 @@ func TestMisuseOfAWaitGroupIsThatOfSync(t *testing.T) {
 		require.PanicsWithValue(t, negative, gs[0].Done)
 		v.nothingLeft(groupPath)
 
-		nobody := zkbarrier.NewWaitGroup(nil, groupPath)
+		nobody := zkwaitgroup.New(nil, groupPath)
 		require.ErrorIs(t, nobody.WaitContext(context.Background()), zksync.ErrMisuse)
 		require.ErrorIs(t, nobody.AddContext(context.Background(), 1), zksync.ErrMisuse)
-		require.Panics(t, func() { zkbarrier.NewWaitGroup(v.session(), "no/slash").Add(1) })
+		require.Panics(t, func() { zkwaitgroup.New(v.session(), "no/slash").Add(1) })
 	})
 }
 
 func TestAClosedSessionEndsTheCallsOfAWaitGroup(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		s := v.session()
-		g, other := zkbarrier.NewWaitGroup(s, groupPath), v.groups(1)[0]
+		g, other := zkwaitgroup.New(s, groupPath), v.groups(1)[0]
 		other.Add(1)
 		w := waits(context.Background(), g.WaitContext)
 		v.quiet()
@@ -170,7 +170,7 @@ func TestAClosedSessionEndsTheCallsOfAWaitGroup(t *testing.T) {
 func TestEveryCallOfAWaitGroupEndsWithItsContext(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		s := v.session(zksync.WithTimeout(time.Minute))
-		g, other := zkbarrier.NewWaitGroup(s, groupPath), v.groups(1)[0]
+		g, other := zkwaitgroup.New(s, groupPath), v.groups(1)[0]
 		other.Add(3)
 		g.Add(2)
 		calls := map[string]func(context.Context) error{

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
 	"github.com/go-menagerie/menagerie/zktest"
+	"github.com/go-menagerie/menagerie/zkwaitgroup"
 )
 
 // A process whose member died, and that will not say that it is done, gives up an Add.
@@ -15,7 +15,7 @@ func TestAnAddThatIsTakenBackIsNotMistakenForAMemberThatDied(t *testing.T) {
 	for _, reported := range []bool{false, true} {
 		inProcess(t, func(t *testing.T, v *env) {
 			s := v.session()
-			g, other := zkbarrier.NewWaitGroup(s, groupPath), v.groups(1)[0]
+			g, other := zkwaitgroup.New(s, groupPath), v.groups(1)[0]
 			require.NoError(t, g.AddContext(context.Background(), 1))
 			if !reported {
 				require.NoError(t, other.AddContext(context.Background(), 1)) // who keeps the round going
@@ -23,7 +23,7 @@ func TestAnAddThatIsTakenBackIsNotMistakenForAMemberThatDied(t *testing.T) {
 			v.srv.Expire(s.ID())
 			v.later()
 			if reported {
-				require.ErrorAs(t, other.WaitContext(context.Background()), new(*zkbarrier.DeadMembersError))
+				require.ErrorAs(t, other.WaitContext(context.Background()), new(*zkwaitgroup.DeadMembersError))
 			}
 			ctx, cancel := context.WithCancel(context.Background())
 			v.strike(1, zktest.LoseReply)
@@ -47,7 +47,7 @@ func TestAnAddThatIsTakenBackIsNotMistakenForAMemberThatDied(t *testing.T) {
 func TestADoneForTheDeadThatArrivesTwiceIsNoMisuse(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		s := v.session()
-		g, other := zkbarrier.NewWaitGroup(s, groupPath), v.groups(1)[0]
+		g, other := zkwaitgroup.New(s, groupPath), v.groups(1)[0]
 		require.NoError(t, other.AddContext(context.Background(), 1))
 		v.strike(1, zktest.LoseReply)
 		require.NoError(t, g.AddContext(context.Background(), 1))

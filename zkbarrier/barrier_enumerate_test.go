@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/proving/weather"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -55,7 +56,7 @@ func newScene(t testing.TB, how setting) *scene {
 	for range 3 {
 		s := sc.srv.Session(t, zksync.WithTimeout(10*time.Second))
 		sc.s = append(sc.s, s)
-		sc.bs = append(sc.bs, NewBarrier(s, testPath, 3, opts...))
+		sc.bs = append(sc.bs, NewBarrier(s, weather.TestPath, 3, opts...))
 	}
 	sc.book = newLedger(t, sc.srv, sc.bs[0])
 	return sc
@@ -193,14 +194,14 @@ func (sc *scene) again(t testing.TB, name string) {
 // clean checks that of all generations nothing is left but their records, and the open one.
 func (sc *scene) clean(t testing.TB, name string) {
 	dirs := 0
-	for _, n := range sc.srv.Children(testPath) {
-		require.Empty(t, sc.srv.Children(testPath+"/"+n), "%s: %s", name, n)
+	for _, n := range sc.srv.Children(weather.TestPath) {
+		require.Empty(t, sc.srv.Children(weather.TestPath+"/"+n), "%s: %s", name, n)
 		var g int64
 		if _, err := fmt.Sscanf(n, "parties-%d", &g); err == nil {
 			dirs++
 		}
 	}
-	require.Equal(t, 1, dirs, "%s: directories of past generations: %v", name, sc.srv.Children(testPath))
+	require.Equal(t, 1, dirs, "%s: directories of past generations: %v", name, sc.srv.Children(weather.TestPath))
 }
 
 // full is asked for when there is time: else one of twelve cases is run.

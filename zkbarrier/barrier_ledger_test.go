@@ -15,11 +15,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/proving/weather"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
-
-const testPath = "/barriers/a"
 
 // ledger compares what the calls of Await return with what the server did: it follows every transaction, and
 // the record of every generation's end.
@@ -193,7 +192,7 @@ func (l *ledger) read(name string) {
 	l.unread = nil
 	l.mu.Unlock()
 	for _, g := range unread {
-		n, ok := l.srv.Node(fmt.Sprintf("%s/ended-%d", testPath, g))
+		n, ok := l.srv.Node(fmt.Sprintf("%s/ended-%d", weather.TestPath, g))
 		require.True(l.t, ok, "%s: the end of generation %d", name, g)
 		l.mu.Lock()
 		require.NoError(l.t, json.Unmarshal(n.Data, &l.ends[g].barrierRecord), name)

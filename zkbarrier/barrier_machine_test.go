@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/go-menagerie/menagerie/internal/proving/weather"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -31,25 +32,11 @@ type worker struct {
 	cancel context.CancelFunc
 }
 
-// inRapid makes a test of rapid's pass for one of the testing package.
-type inRapid struct {
-	testing.TB
-	t *rapid.T
-}
-
-func (r inRapid) Helper()                           { r.t.Helper() }
-func (r inRapid) Cleanup(f func())                  { r.t.Cleanup(f) }
-func (r inRapid) Fatalf(format string, args ...any) { r.t.Fatalf(format, args...) }
-func (r inRapid) FailNow()                          { r.t.FailNow() }
-func (r inRapid) Logf(format string, args ...any)   { r.t.Logf(format, args...) }
-func (r inRapid) Failed() bool                      { return r.t.Failed() }
-func (r inRapid) Errorf(format string, args ...any) { r.t.Errorf(format, args...) }
-
 func TestRandomUseAndFaultsOfTheBarrierAgreeWithAPlainModel(t *testing.T) {
 	steps, passed, broke := 0, 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		rapid.SyncTest(rt, func(rt *rapid.T) {
-			m := newMachine(inRapid{t, rt}, rt, rapid.SampledFrom(settings).Draw(rt, "setting"))
+			m := newMachine(weather.InRapid(t, rt), rt, rapid.SampledFrom(settings).Draw(rt, "setting"))
 			actions := m.actions()
 			for name, f := range actions {
 				actions[name] = func(rt *rapid.T) {
@@ -74,14 +61,14 @@ func TestRandomUseAndFaultsOfTheBarrierAgreeWithAPlainModel(t *testing.T) {
 		})
 	})
 	t.Logf("%d steps, %d generations passed, %d broke", steps, passed, broke)
-	cameTo(t, passed, broke)
+	weather.CameTo(t, passed, broke)
 }
 
 func newMachine(t testing.TB, rt *rapid.T, how setting) *machine {
 	m := &machine{sc: newScene(t, how), t: t, next: map[int64][]zktest.Verdict{}}
 	luck := rand.New(rand.NewPCG(1, rapid.Uint64().Draw(rt, "luck")))
 	hop := rapid.SampledFrom([]int{1, 5, 20}).Draw(rt, "hop") // so that requests of several parties overlap
-	own := NewBarrier(m.sc.s[0], testPath, 3)                 // another object of the same session
+	own := NewBarrier(m.sc.s[0], weather.TestPath, 3)         // another object of the same session
 	own.tolerant, own.action, own.announced = m.sc.bs[0].tolerant, m.sc.bs[0].action, m.sc.bs[0].announced
 	for _, b := range []*Barrier{m.sc.bs[0], own, m.sc.bs[1], m.sc.bs[1], m.sc.bs[1], m.sc.bs[2], m.sc.bs[2]} {
 		m.workers = append(m.workers, &worker{b: b, cancel: func() {}})
@@ -111,13 +98,13 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		"arrive three": func(t *rapid.T) { m.arrive(t); m.arrive(t); m.arrive(t) },
 		"cancel":       func(t *rapid.T) { m.worker(t, true).cancel() },
 		"reset": func(t *rapid.T) {
-			ctx, cancel := context.WithTimeout(context.Background(), someTime(t))
+			ctx, cancel := context.WithTimeout(context.Background(), weather.SomeTime(t))
 			defer cancel()
 			if err := m.sc.bs[rapid.IntRange(0, 2).Draw(t, "by")].Reset(ctx); err != nil {
 				require.ErrorIs(m.t, err, context.DeadlineExceeded)
 			}
 		},
-		"advance":      func(t *rapid.T) { time.Sleep(someTime(t)) },
+		"advance":      func(t *rapid.T) { time.Sleep(weather.SomeTime(t)) },
 		"advance a ms": func(*rapid.T) { time.Sleep(time.Millisecond) },
 		"disconnect":   func(t *rapid.T) { srv.Disconnect(m.session(t)) },
 		"expire":       func(t *rapid.T) { srv.Expire(m.session(t)) },
@@ -125,9 +112,9 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		"make deaf":    func(t *rapid.T) { m.heal(t, srv.DropReplies(m.session(t))) },
 		"make mute":    func(t *rapid.T) { m.heal(t, srv.DropRequests(m.session(t))) },
 		"freeze":       func(t *rapid.T) { m.heal(t, srv.Freeze()) },
-		"slow down":    func(t *rapid.T) { srv.Delay(m.session(t), someTime(t)/4, someTime(t)/4) },
+		"slow down":    func(t *rapid.T) { srv.Delay(m.session(t), weather.SomeTime(t)/4, weather.SomeTime(t)/4) },
 		"strike": func(t *rapid.T) {
-			id, after, fate := m.session(t), rapid.IntRange(0, 3).Draw(t, "after"), rapid.SampledFrom(fates).Draw(t, "fate")
+			id, after, fate := m.session(t), rapid.IntRange(0, 3).Draw(t, "after"), rapid.SampledFrom(weather.Fates).Draw(t, "fate")
 			m.sc.book.mu.Lock()
 			defer m.sc.book.mu.Unlock()
 			m.next[id] = append(append(m.next[id], make([]zktest.Verdict, after)...), fate)
@@ -137,16 +124,11 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			m.sc.book.mu.Lock()
 			m.next[id] = append(m.next[id], zktest.Verdict{Fate: zktest.LoseReply})
 			m.sc.book.mu.Unlock()
-			m.faults = append(m.faults, time.AfterFunc(someTime(t)/10, func() { srv.Expire(id) }))
+			m.faults = append(m.faults, time.AfterFunc(weather.SomeTime(t)/10, func() { srv.Expire(id) }))
 		},
 		"restart": func(*rapid.T) { srv.Restart() },
 		"settle":  m.settle,
 	}
-}
-
-func someTime(t *rapid.T) time.Duration {
-	unit := rapid.SampledFrom([]time.Duration{time.Millisecond, 50 * time.Millisecond, time.Second}).Draw(t, "unit")
-	return time.Duration(rapid.IntRange(1, 15).Draw(t, "times")) * unit
 }
 
 func (m *machine) session(t *rapid.T) int64 {
@@ -154,7 +136,7 @@ func (m *machine) session(t *rapid.T) int64 {
 }
 
 func (m *machine) heal(t *rapid.T, f func()) {
-	m.faults = append(m.faults, time.AfterFunc(someTime(t), f))
+	m.faults = append(m.faults, time.AfterFunc(weather.SomeTime(t), f))
 }
 
 // worker draws one that waits, or one that does not.
@@ -183,7 +165,7 @@ func (m *machine) arrive(t *rapid.T) {
 	w := m.worker(t, false)
 	ctx, cancel := context.WithCancel(context.Background())
 	if rapid.Bool().Draw(t, "hurried") {
-		ctx, cancel = context.WithTimeout(context.Background(), someTime(t))
+		ctx, cancel = context.WithTimeout(context.Background(), weather.SomeTime(t))
 	}
 	w.cancel = cancel
 	w.c = m.sc.book.start(ctx, w.b)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/door"
 	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -60,18 +61,12 @@ type seat struct {
 	forget func() // see nodeAtClose
 }
 
-// DoubleBarrierOption changes a default of a [DoubleBarrier]. There is none yet.
-type DoubleBarrierOption func(*DoubleBarrier)
-
 // NewDoubleBarrier names a double barrier of n parties by a path of its own, which is created when
 // first needed. The first who uses it stores n there; everybody else must say the same, else Enter
 // fails with zksync.ErrMisuse. It does no I/O. A malformed path, an n below 1, or a nil
 // session is reported by the first call as zksync.ErrMisuse.
-func NewDoubleBarrier(s *zksync.Session, path string, n int, opts ...DoubleBarrierOption) *DoubleBarrier {
-	b := &DoubleBarrier{path: path, n: n, door: door.Open(s, path)}
-	for _, o := range opts {
-		o(b)
-	}
+func NewDoubleBarrier(s *zksync.Session, path string, n int, opts ...zksync.Option) *DoubleBarrier {
+	b := &DoubleBarrier{path: path, n: n, door: door.OpenWith(s, path, opts)}
 	if n < 1 {
 		b.misuse = fmt.Errorf("%w: a double barrier of %d parties; it needs one at least", zksync.ErrMisuse, n)
 	}
@@ -106,7 +101,7 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 		b.withdraw(s)
 		b.ghost, s = *s, nil
 	} else {
-		s.forget = nodeAtClose(b.door, s.epoch, b.parties(), s.node)
+		s.forget = record.NodeAtClose(b.door, s.epoch, b.parties(), s.node)
 	}
 	b.end(s)
 	return wrap("enter", b.path, err)

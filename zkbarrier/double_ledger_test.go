@@ -5,12 +5,13 @@ import (
 	"path"
 	"strings"
 
+	"github.com/go-menagerie/menagerie/internal/proving/weather"
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // doubleLedger follows what the server does to the nodes of a double barrier.
 type doubleLedger struct {
-	w *weather
+	w *weather.World
 	n int
 
 	// All of this is guarded by w.mu.
@@ -36,33 +37,33 @@ type doubleChange struct {
 	n     int
 }
 
-func newDoubleLedger(w *weather, n int) *doubleLedger {
+func newDoubleLedger(w *weather.World, n int) *doubleLedger {
 	l := &doubleLedger{w: w, n: n, rounds: map[int64]*doubleRound{}}
-	w.srv.OnCommit(l.commit)
+	w.Srv.OnCommit(l.commit)
 	return l
 }
 
 func (l *doubleLedger) commit(txn zktest.Txn) {
-	l.w.mu.Lock()
-	defer l.w.mu.Unlock()
-	now := l.w.tick()
+	l.w.Mu.Lock()
+	defer l.w.Mu.Unlock()
+	now := l.w.Tick()
 	for _, c := range txn.Changes {
 		dir, name := path.Split(c.Path)
 		switch {
 		case c.Kind == zktest.DataChanged:
-		case dir == testPath+"/parties/":
+		case dir == weather.TestPath+"/parties/":
 			l.party(c, name)
-		case c.Path == testPath+"/parties" && c.Kind == zktest.Created:
+		case c.Path == weather.TestPath+"/parties" && c.Kind == zktest.Created:
 			if l.round != nil {
-				l.w.must(l.round.opened > 0, "a round is over before it has opened")
-				l.w.must(len(l.round.there) == 0, "a round is over and %d are in it", len(l.round.there))
+				l.w.Must(l.round.opened > 0, "a round is over before it has opened")
+				l.w.Must(len(l.round.there) == 0, "a round is over and %d are in it", len(l.round.there))
 				l.round.over = now
 			}
 			l.round = &doubleRound{number: txn.Zxid, there: map[string]int64{}}
 			l.rounds[txn.Zxid] = l.round
-		case c.Path == fmt.Sprintf("%s/gathering-%d", testPath, l.n) && c.Kind == zktest.Deleted:
+		case c.Path == fmt.Sprintf("%s/gathering-%d", weather.TestPath, l.n) && c.Kind == zktest.Deleted:
 			l.round.opened = now
-			l.w.must(l.round.most >= l.n, "a round opens for %d of %d", l.round.most, l.n)
+			l.w.Must(l.round.most >= l.n, "a round opens for %d of %d", l.round.most, l.n)
 		}
 	}
 	if l.round != nil {
@@ -73,12 +74,12 @@ func (l *doubleLedger) commit(txn zktest.Txn) {
 // party follows one party's node.
 func (l *doubleLedger) party(c zktest.Change, name string) {
 	r := l.round
-	l.w.must(strings.HasSuffix(name, "-party"), "%s in the directory of the parties", name)
+	l.w.Must(strings.HasSuffix(name, "-party"), "%s in the directory of the parties", name)
 	if c.Kind == zktest.Deleted {
 		delete(r.there, name)
 		return
 	}
-	l.w.must(r.opened == 0, "a party comes when the round is open")
+	l.w.Must(r.opened == 0, "a party comes when the round is open")
 	r.there[name] = c.Owner
 	r.came++
 	r.most = max(r.most, len(r.there))

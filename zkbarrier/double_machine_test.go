@@ -9,12 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/go-menagerie/menagerie/internal/proving/weather"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
 // doubleGame has six parties of three processes enter and leave, give up, die, and lose their sessions.
 type doubleGame struct {
-	*weather
+	*weather.World
 	book   *doubleLedger
 	guests []*doubleGuest
 }
@@ -22,8 +23,8 @@ type doubleGame struct {
 // doubleGuest is one party.
 type doubleGuest struct {
 	b  *DoubleBarrier
-	in *house
-	c  *errand
+	in *weather.House
+	c  *weather.Call
 
 	// Guarded by weather.mu.
 	inside  bool
@@ -35,15 +36,15 @@ func TestRandomUseAndFaultsOfTheDoubleBarrierAgreeWithAPlainModel(t *testing.T) 
 	steps, opened, over := 0, 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		rapid.SyncTest(rt, func(rt *rapid.T) {
-			g := newDoubleGame(inRapid{t, rt}, rt, rapid.IntRange(1, 4).Draw(rt, "n"))
-			moves := g.moves()
+			g := newDoubleGame(weather.InRapid(t, rt), rt, rapid.IntRange(1, 4).Draw(rt, "n"))
+			moves := g.Moves()
 			for name, f := range g.uses() {
 				moves[name] = f
 			}
 			for name, f := range moves {
 				moves[name] = func(rt *rapid.T) { f(rt); steps++ }
 			}
-			moves[""] = func(*rapid.T) { g.check() }
+			moves[""] = func(*rapid.T) { g.Check() }
 			rt.Repeat(moves)
 			g.settle(rt)
 			g.end()
@@ -54,13 +55,13 @@ func TestRandomUseAndFaultsOfTheDoubleBarrierAgreeWithAPlainModel(t *testing.T) 
 		})
 	})
 	t.Logf("%d steps, %d rounds opened, %d ended", steps, opened, over)
-	cameTo(t, opened, over)
+	weather.CameTo(t, opened, over)
 }
 
 func newDoubleGame(t testing.TB, rt *rapid.T, n int) *doubleGame {
-	g := &doubleGame{weather: newWeather(t, rt)}
-	g.book = newDoubleLedger(g.weather, n)
-	for i := range g.houses {
+	g := &doubleGame{World: weather.New(t, rt)}
+	g.book = newDoubleLedger(g.World, n)
+	for i := range g.Houses {
 		g.furnish(i)
 	}
 	return g
@@ -69,19 +70,19 @@ func newDoubleGame(t testing.TB, rt *rapid.T, n int) *doubleGame {
 // furnish gives a process two parties.
 func (g *doubleGame) furnish(i int) {
 	for range 2 {
-		g.guests = append(g.guests, &doubleGuest{b: NewDoubleBarrier(g.houses[i].s, testPath, g.book.n), in: g.houses[i]})
+		g.guests = append(g.guests, &doubleGuest{b: NewDoubleBarrier(g.Houses[i].S, weather.TestPath, g.book.n), in: g.Houses[i]})
 	}
 }
 
 // pick draws a party that is inside, or one that is not, and does nothing.
 func (g *doubleGame) idle(inside bool) (some []*doubleGuest) {
 	for _, x := range g.guests {
-		busy := g.runs(x.c)
-		g.mu.Lock()
+		busy := g.Runs(x.c)
+		g.Mu.Lock()
 		if !busy && x.inside == inside {
 			some = append(some, x)
 		}
-		g.mu.Unlock()
+		g.Mu.Unlock()
 	}
 	return some
 }
@@ -110,13 +111,13 @@ func (g *doubleGame) uses() map[string]func(*rapid.T) {
 			}
 		},
 		"give up": func(t *rapid.T) {
-			if all := g.pending(); len(all) > 0 {
-				all[rapid.IntRange(0, len(all)-1).Draw(t, "call")].cancel()
+			if all := g.Pending(); len(all) > 0 {
+				all[rapid.IntRange(0, len(all)-1).Draw(t, "call")].Cancel()
 			}
 		},
 		"die": func(t *rapid.T) {
 			i := rapid.IntRange(0, 2).Draw(t, "house")
-			was, _ := g.kill(t, i)
+			was, _ := g.Kill(t, i)
 			g.guests = slices.DeleteFunc(g.guests, func(x *doubleGuest) bool { return x.in == was })
 			g.furnish(i)
 		},
@@ -125,30 +126,30 @@ func (g *doubleGame) uses() map[string]func(*rapid.T) {
 }
 
 func (g *doubleGame) enter(x *doubleGuest, t *rapid.T) {
-	began := session(x.b.door.Client())
-	x.c = g.start(x.in, "enter", g.patience(t), noNumber(x.b.Enter), func(c *errand) {
+	began := weather.Session(x.b.door.Client())
+	x.c = g.Start(x.in, "enter", g.Patience(t), weather.NoNumber(x.b.Enter), func(c *weather.Call) {
 		switch {
-		case c.in.dead.Load(), c.ctx.Err() != nil && errors.Is(c.err, context.Cause(c.ctx)):
-		case errors.Is(c.err, zksync.ErrSessionExpired):
-			g.must(began != session(x.b.door.Client()), "%v, and it lives", c.err)
-		case errors.Is(c.err, zksync.ErrBroken):
-			g.must(slices.ContainsFunc(g.rounds(), func(r *doubleRound) bool {
-				return r.came > g.book.n && r.opened > 0 && (r.over == 0 || r.over >= c.began)
-			}), "%v, and nobody was one too many", c.err)
+		case c.In.Dead.Load(), c.Ctx.Err() != nil && errors.Is(c.Err, context.Cause(c.Ctx)):
+		case errors.Is(c.Err, zksync.ErrSessionExpired):
+			g.Must(began != weather.Session(x.b.door.Client()), "%v, and it lives", c.Err)
+		case errors.Is(c.Err, zksync.ErrBroken):
+			g.Must(slices.ContainsFunc(g.rounds(), func(r *doubleRound) bool {
+				return r.came > g.book.n && r.opened > 0 && (r.over == 0 || r.over >= c.Began)
+			}), "%v, and nobody was one too many", c.Err)
 		default:
-			g.must(c.err == nil, "an error out of place: %v", c.err)
+			g.Must(c.Err == nil, "an error out of place: %v", c.Err)
 		}
-		if c.err != nil {
+		if c.Err != nil {
 			return
 		}
 		// The connection may have been lost since, so the client cannot be asked for the session.
 		x.inside, x.round, x.session = true, x.b.seat.round, x.b.seat.epoch.Number()
 		r := g.book.rounds[x.round]
-		g.must(r != nil && r.opened > 0 && r.opened <= c.end, "it entered a round that is not open")
+		g.Must(r != nil && r.opened > 0 && r.opened <= c.End, "it entered a round that is not open")
 		if r != nil {
 			r.entered++
-			g.must(r.entered <= g.book.n, "%d have entered a round of %d", r.entered, g.book.n)
-			g.must(r.over == 0 || r.over >= c.began, "it entered a round that was over before")
+			g.Must(r.entered <= g.book.n, "%d have entered a round of %d", r.entered, g.book.n)
+			g.Must(r.over == 0 || r.over >= c.Began, "it entered a round that was over before")
 		}
 	})
 }
@@ -161,41 +162,41 @@ func (g *doubleGame) rounds() (all []*doubleRound) {
 }
 
 func (g *doubleGame) leave(x *doubleGuest, t *rapid.T) {
-	x.c = g.start(x.in, "leave", g.patience(t), noNumber(x.b.Leave), func(c *errand) {
+	x.c = g.Start(x.in, "leave", g.Patience(t), weather.NoNumber(x.b.Leave), func(c *weather.Call) {
 		x.inside = false
 		switch {
-		case c.in.dead.Load(), c.ctx.Err() != nil && errors.Is(c.err, context.Cause(c.ctx)):
-		case errors.Is(c.err, zksync.ErrSessionExpired):
-			g.must(x.session != session(x.b.door.Client()), "%v, and it lives", c.err)
+		case c.In.Dead.Load(), c.Ctx.Err() != nil && errors.Is(c.Err, context.Cause(c.Ctx)):
+		case errors.Is(c.Err, zksync.ErrSessionExpired):
+			g.Must(x.session != weather.Session(x.b.door.Client()), "%v, and it lives", c.Err)
 		default:
-			g.must(c.err == nil, "an error out of place: %v", c.err)
-			g.must(g.book.wasEmpty(x.round, c.began, c.end), "it has left, and somebody is still in round %d", x.round)
+			g.Must(c.Err == nil, "an error out of place: %v", c.Err)
+			g.Must(g.book.wasEmpty(x.round, c.Began, c.End), "it has left, and somebody is still in round %d", x.round)
 		}
 	})
 }
 
 // settle waits until all is quiet. Then everybody is where the server says, and waits for somebody.
 func (g *doubleGame) settle(*rapid.T) {
-	g.calm()
-	pending := g.pending()
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.Calm()
+	pending := g.Pending()
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
 	r := g.book.round
 	if r == nil {
-		require.Empty(g.t, pending)
+		require.Empty(g.T, pending)
 		return
 	}
 	entering, inside := map[int64]int{}, map[int64]int{}
 	for _, x := range g.guests {
 		switch {
-		case x.c != nil && x.c.end == 0 && x.c.what == "enter":
-			entering[x.in.s.ID()]++
-		case x.c != nil && x.c.end == 0:
-			require.NotZero(g.t, len(r.there), "it waits for nobody to leave\n%s", lazy(g.story))
-			require.Equal(g.t, r.number, x.round, "it waits for the end of another round\n%s", lazy(g.story))
-		case x.inside && x.session == session(x.b.door.Client()):
-			inside[x.in.s.ID()]++
-			require.Equal(g.t, r.number, x.round, "it is inside, and the round is over\n%s", lazy(g.story))
+		case x.c != nil && x.c.End == 0 && x.c.What == "enter":
+			entering[x.in.S.ID()]++
+		case x.c != nil && x.c.End == 0:
+			require.NotZero(g.T, len(r.there), "it waits for nobody to leave\n%s", weather.Lazy(g.Story))
+			require.Equal(g.T, r.number, x.round, "it waits for the end of another round\n%s", weather.Lazy(g.Story))
+		case x.inside && x.session == weather.Session(x.b.door.Client()):
+			inside[x.in.S.ID()]++
+			require.Equal(g.T, r.number, x.round, "it is inside, and the round is over\n%s", weather.Lazy(g.Story))
 		}
 	}
 	there := map[int64]int{}
@@ -203,24 +204,24 @@ func (g *doubleGame) settle(*rapid.T) {
 		there[owner]++
 	}
 	if r.opened == 0 {
-		require.Equal(g.t, entering, there, "who waits for the round to open\n%s", lazy(g.story))
-		require.Less(g.t, len(r.there), g.book.n, "all are there\n%s", lazy(g.story))
-		require.Empty(g.t, inside, "inside, and the round is not open\n%s", lazy(g.story))
+		require.Equal(g.T, entering, there, "who waits for the round to open\n%s", weather.Lazy(g.Story))
+		require.Less(g.T, len(r.there), g.book.n, "all are there\n%s", weather.Lazy(g.Story))
+		require.Empty(g.T, inside, "inside, and the round is not open\n%s", weather.Lazy(g.Story))
 		return
 	}
-	require.Equal(g.t, inside, there, "who is inside\n%s", lazy(g.story))
+	require.Equal(g.T, inside, there, "who is inside\n%s", weather.Lazy(g.Story))
 	if len(entering) > 0 {
-		require.NotEmpty(g.t, inside, "it waits outside for nobody\n%s", lazy(g.story))
+		require.NotEmpty(g.T, inside, "it waits outside for nobody\n%s", weather.Lazy(g.Story))
 	}
 }
 
 // end has everybody leave, and others enter.
 func (g *doubleGame) end() {
-	g.home()
+	g.Home()
 	for _, x := range g.guests {
-		g.mu.Lock()
+		g.Mu.Lock()
 		inside := x.inside
-		g.mu.Unlock()
+		g.Mu.Unlock()
 		if inside {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()
@@ -228,21 +229,21 @@ func (g *doubleGame) end() {
 			x.inside = false
 		}
 	}
-	g.calm()
-	var all []*errand
+	g.Calm()
+	var all []*weather.Call
 	for i := range g.book.n {
 		b := g.guests[i].b
-		all = append(all, g.start(g.guests[i].in, "round", 0, noNumber(func(ctx context.Context) error {
+		all = append(all, g.Start(g.guests[i].in, "round", 0, weather.NoNumber(func(ctx context.Context) error {
 			if err := b.Enter(ctx); err != nil {
 				return err
 			}
 			return b.Leave(ctx)
 		}), nil))
 	}
-	g.calm()
+	g.Calm()
 	for _, c := range all {
-		require.False(g.t, g.runs(c), "the next round\n%s", lazy(g.story))
-		require.NoError(g.t, c.err)
+		require.False(g.T, g.Runs(c), "the next round\n%s", weather.Lazy(g.Story))
+		require.NoError(g.T, c.Err)
 	}
-	require.Empty(g.t, g.srv.Children(testPath+"/parties"))
+	require.Empty(g.T, g.Srv.Children(weather.TestPath+"/parties"))
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/reentrant"
-	"github.com/go-menagerie/menagerie/zkbarrier"
 	"github.com/go-menagerie/menagerie/zkflight"
+	"github.com/go-menagerie/menagerie/zklatch"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
@@ -36,7 +36,7 @@ func waiting(t *testing.T, srv *zktest.Server, n int) (*zk.Conn, *zksync.Session
 	t.Helper()
 	conn, s, _ := tapped(t, srv, 0)
 	for i := range n {
-		latch := zkbarrier.NewLatch(s, fmt.Sprintf("/latches/%d", i), 1)
+		latch := zklatch.New(s, fmt.Sprintf("/latches/%d", i), 1)
 		go func() { _ = latch.Wait(t.Context()) }()
 	}
 	return conn, s
@@ -60,7 +60,7 @@ func TestCloseWaitsForTheAnswersThatATappedConnectionOwes(t *testing.T) {
 		srv := zktest.Run(t)
 		conn, s := waiting(t, srv, 0)
 		srv.Delay(conn.SessionID(), 0, 300*time.Millisecond)
-		latch := zkbarrier.NewLatch(s, "/latches/a", 1)
+		latch := zklatch.New(s, "/latches/a", 1)
 		go func() { _ = latch.Wait(t.Context()) }()
 		for running("armAdopted") == 0 {
 			time.Sleep(10 * time.Millisecond)

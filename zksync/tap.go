@@ -19,7 +19,7 @@ import (
 // the servers cannot be reached, is removed in the background as soon as they can: by a
 // goroutine that ends when that is done or the connection is closed, whichever is
 // first. Until then others are kept out, as by any holder they cannot hear of. What an
-// ephemeral latch of package zkbarrier has counted stays until the connection is closed,
+// ephemeral latch of package zklatch has counted stays until the connection is closed,
 // and so may a phaser's claim to run the function of WithOnAdvance, if it is made or held
 // when the session is lost or closed.
 //

@@ -21,11 +21,14 @@ import (
 	"github.com/go-menagerie/menagerie/zkcond"
 	"github.com/go-menagerie/menagerie/zkelection"
 	"github.com/go-menagerie/menagerie/zkflight"
+	"github.com/go-menagerie/menagerie/zklatch"
 	"github.com/go-menagerie/menagerie/zkonce"
+	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksemaphore"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
+	"github.com/go-menagerie/menagerie/zkwaitgroup"
 )
 
 // session is one of this process, whose recipes ls is shown.
@@ -154,24 +157,24 @@ func TestEveryKindOfRecipeIsToldByItsNodes(t *testing.T) {
 		s.says(t, "/r/double", "double barrier, open: 2 of 2 have not left")
 	})
 	t.Run("latch", func(t *testing.T) {
-		l := zkbarrier.NewLatch(z, "/r/latch", 2)
+		l := zklatch.New(z, "/r/latch", 2)
 		do(l.CountDown(ctx))
 		s.says(t, "/r/latch", "latch, closed: 1 of 2 events counted down")
 		do(l.CountDown(ctx))
 		s.says(t, "/r/latch", "latch, open: all of 2 events counted down")
 	})
 	t.Run("gate", func(t *testing.T) {
-		g := zkbarrier.NewGate(z, "/r/gate")
-		do(g.Set(ctx))
+		g := zklatch.NewGate(z, "/r/gate")
+		do(g.Close(ctx))
 		s.says(t, "/r/gate", "gate, closed by "+host)
 		_, err := z.Conn().Create("/r/gate/closed/01234567-89ab-8def-8123-456789abcdef", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 		do(err) // somebody who lifts it does that first
 		s.says(t, "/r/gate", "gate, closed by "+host)
-		do(g.Lift(ctx))
+		do(g.Open(ctx))
 		s.says(t, "/r/gate", "open gate, or anything else")
 	})
 	t.Run("phaser", func(t *testing.T) {
-		p := zkbarrier.NewPhaser(z, "/r/phaser")
+		p := zkphaser.New(z, "/r/phaser")
 		_, err := p.BulkRegister(ctx, 2)
 		do(err)
 		_, err = p.Arrive(ctx)
@@ -179,7 +182,7 @@ func TestEveryKindOfRecipeIsToldByItsNodes(t *testing.T) {
 		s.says(t, "/r/phaser", "phaser, phase 0: 1 of 2 have arrived")
 	})
 	t.Run("wait group", func(t *testing.T) {
-		g := zkbarrier.NewWaitGroup(z, "/r/group")
+		g := zkwaitgroup.New(z, "/r/group")
 		do(g.AddContext(ctx, 3))
 		s.says(t, "/r/group", "wait group, 3 members not done", "living")
 	})

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zklatch"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -100,12 +100,12 @@ func (g *keeper) opens(n int) (quiet bool) {
 }
 
 // looks asks whether the gate is closed.
-func (g *keeper) looks(c *client, gate *zkbarrier.Gate, wait time.Duration) {
+func (g *keeper) looks(c *client, gate *zklatch.Gate, wait time.Duration) {
 	began := time.Now()
 	_ = g.k.call(c, "looks", wait, func(ctx context.Context) error {
-		closed, err := gate.IsSet(ctx)
+		closed, err := gate.IsClosed(ctx)
 		if err == nil && !g.was(closed, began) {
-			g.k.wrong("IsSet says %v, which was not so from %v to %v", closed, began.Sub(g.k.began), time.Since(g.k.began))
+			g.k.wrong("IsClosed says %v, which was not so from %v to %v", closed, began.Sub(g.k.began), time.Since(g.k.began))
 		}
 		return err
 	})
@@ -113,28 +113,28 @@ func (g *keeper) looks(c *client, gate *zkbarrier.Gate, wait time.Duration) {
 
 func useGate(t testing.TB, s *zksync.Session) {
 	ctx := context.Background()
-	g := zkbarrier.NewGate(s, lockDir)
-	require.NoError(t, g.Set(ctx))
-	closed, err := g.IsSet(ctx)
+	g := zklatch.NewGate(s, lockDir)
+	require.NoError(t, g.Close(ctx))
+	closed, err := g.IsClosed(ctx)
 	require.NoError(t, err)
 	require.True(t, closed)
-	require.NoError(t, g.Lift(ctx))
+	require.NoError(t, g.Open(ctx))
 	require.NoError(t, g.Wait(ctx))
 }
 
 func gatePlays() []play {
 	return []play{{name: "gate: set, waited for, looked at, lifted", clients: 3, use: useGate, act: func(k *kin) {
 		g := newKeeper(k)
-		var gates []*zkbarrier.Gate
+		var gates []*zklatch.Gate
 		for _, c := range k.clients {
-			gates = append(gates, zkbarrier.NewGate(c.s, lockDir))
+			gates = append(gates, zklatch.NewGate(c.s, lockDir))
 		}
 		k.do(0, func() {
-			g.acts(k.clients[0], "set", 0, true, gates[0].Set)
+			g.acts(k.clients[0], "set", 0, true, gates[0].Close)
 			time.Sleep(60 * ms)
-			g.lifts(k.clients[0], "lift", 0, gates[0].Lift)
+			g.lifts(k.clients[0], "lift", 0, gates[0].Open)
 			for g.closed() { // cancelled
-				g.lifts(k.clients[0], "lift again", 0, gates[0].Lift)
+				g.lifts(k.clients[0], "lift again", 0, gates[0].Open)
 			}
 		})
 		for i, start := range []time.Duration{20 * ms, 80 * ms} {
@@ -143,8 +143,8 @@ func gatePlays() []play {
 		k.do(25*ms, func() {
 			g.looks(k.clients[2], gates[2], 0)
 			g.acts(k.clients[2], "hasty wait", 10*ms, false, gates[2].Wait)
-			g.acts(k.clients[2], "set by another", 0, true, gates[2].Set)
-			g.lifts(k.clients[2], "lifted by another", 0, gates[2].Lift)
+			g.acts(k.clients[2], "set by another", 0, true, gates[2].Close)
+			g.lifts(k.clients[2], "lifted by another", 0, gates[2].Open)
 			g.looks(k.clients[2], gates[2], 0)
 		})
 	}}}

@@ -8,24 +8,24 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zklatch"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
 func TestRandomUseAndFaultsOfTheGateAgreeWithAPlainModel(t *testing.T) {
 	inStorm(t, sort{before: there, use: func(t testing.TB, s *zksync.Session) {
-		require.NoError(t, zkbarrier.NewGate(s, lockDir).Lift(context.Background()))
+		require.NoError(t, zklatch.NewGate(s, lockDir).Open(context.Background()))
 		useGate(t, s)
 	}, enter: func(m *storm) (map[string]func(*rapid.T), func(), func(*actor) func()) {
 		g := newKeeper(m.k)
-		var gates []*zkbarrier.Gate
+		var gates []*zklatch.Gate
 		for i, c := range m.k.clients {
-			gates = append(gates, zkbarrier.NewGate(c.s, lockDir))
+			gates = append(gates, zklatch.NewGate(c.s, lockDir))
 			m.actor(i, i)
 			m.actor(i, i)
 		}
 		keeper := m.actor(0, 0) // who never waits, so that somebody is left to lift it
-		act := func(what string, closed bool, f func(*zkbarrier.Gate) func(context.Context) error) func(*rapid.T) {
+		act := func(what string, closed bool, f func(*zklatch.Gate) func(context.Context) error) func(*rapid.T) {
 			return func(t *rapid.T) {
 				a := m.pick(t, func(a *actor) bool { return what != "wait" || a != keeper })
 				wait := patience(t)
@@ -33,14 +33,14 @@ func TestRandomUseAndFaultsOfTheGateAgreeWithAPlainModel(t *testing.T) {
 			}
 		}
 		moves := map[string]func(*rapid.T){
-			"set": act("set", true, func(x *zkbarrier.Gate) func(context.Context) error { return x.Set }),
+			"set": act("set", true, func(x *zklatch.Gate) func(context.Context) error { return x.Close }),
 			"lift": func(t *rapid.T) {
 				a := m.pick(t, func(*actor) bool { return true })
 				wait := patience(t)
-				a.has("lift", func() { g.lifts(a.c, a.name, wait, gates[a.object].Lift) })
+				a.has("lift", func() { g.lifts(a.c, a.name, wait, gates[a.object].Open) })
 			},
-			"wait":     act("wait", false, func(x *zkbarrier.Gate) func(context.Context) error { return x.Wait }),
-			"wait too": act("wait", false, func(x *zkbarrier.Gate) func(context.Context) error { return x.Wait }),
+			"wait":     act("wait", false, func(x *zklatch.Gate) func(context.Context) error { return x.Wait }),
+			"wait too": act("wait", false, func(x *zklatch.Gate) func(context.Context) error { return x.Wait }),
 			"look": func(t *rapid.T) {
 				a := m.pick(t, func(*actor) bool { return true })
 				wait := patience(t)
@@ -57,7 +57,7 @@ func TestRandomUseAndFaultsOfTheGateAgreeWithAPlainModel(t *testing.T) {
 					t.Skip("it is open")
 				}
 				g.opens(1)
-				m.k.srv.DeleteAll(gateNode) // a Lift may have marked it
+				m.k.srv.DeleteAll(gateNode) // an Open may have marked it
 				g.opens(-1)
 			},
 		}
@@ -73,7 +73,7 @@ func TestRandomUseAndFaultsOfTheGateAgreeWithAPlainModel(t *testing.T) {
 		return moves, calm, func(a *actor) func() {
 			if g.closed() && !opens {
 				opens = true
-				return func() { g.lifts(a.c, a.name, time.Hour, gates[a.object].Lift) }
+				return func() { g.lifts(a.c, a.name, time.Hour, gates[a.object].Open) }
 			}
 			return nil
 		}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zklatch"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -50,8 +50,8 @@ func joinGate(*world) *part {
 	return &part{actors: 4, act: x.act, release: x.release, use: x.use}
 }
 
-func (x *gates) object(a *actor) *zkbarrier.Gate {
-	return thing(a.h, "gate", func(s *zksync.Session) *zkbarrier.Gate { return zkbarrier.NewGate(s, gatePath) })
+func (x *gates) object(a *actor) *zklatch.Gate {
+	return thing(a.h, "gate", func(s *zksync.Session) *zklatch.Gate { return zklatch.NewGate(s, gatePath) })
 }
 
 // note enters what a call did. What failed to look says nothing, what failed to change may yet do it.
@@ -75,12 +75,12 @@ func (x *gates) act(a *actor) {
 	g := x.object(a)
 	switch a.rnd.IntN(6) {
 	case 0, 1:
-		x.note(a.ask("Set", g.Set), passage{sets: true})
+		x.note(a.ask("Close", g.Close), passage{sets: true})
 	case 2:
 		x.lift(a)
 	case 3, 4:
 		var p passage
-		x.note(a.ask("IsSet", func(ctx context.Context) (err error) { p.closed, err = g.IsSet(ctx); return err }), p)
+		x.note(a.ask("IsClosed", func(ctx context.Context) (err error) { p.closed, err = g.IsClosed(ctx); return err }), p)
 		if p.closed && a.oneIn(2) {
 			x.lift(a)
 		}
@@ -89,14 +89,14 @@ func (x *gates) act(a *actor) {
 	}
 }
 
-func (x *gates) lift(a *actor) { x.note(a.ask("Lift", x.object(a).Lift), passage{lifts: true}) }
+func (x *gates) lift(a *actor) { x.note(a.ask("Open", x.object(a).Open), passage{lifts: true}) }
 
 func (x *gates) release(a *actor) { x.lift(a) }
 
 // use looks back: the history must be that of one gate.
 func (x *gates) use(w *world) {
-	w.all("Lift at last", 1, func(ctx context.Context, a *actor, _ int) error {
-		return x.object(a).Lift(ctx)
+	w.all("Open at last", 1, func(ctx context.Context, a *actor, _ int) error {
+		return x.object(a).Open(ctx)
 	})
 	w.all("Wait at last", len(w.houses), func(ctx context.Context, a *actor, _ int) error { return x.object(a).Wait(ctx) })
 	x.mu.Lock()

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zklatch"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -18,7 +18,7 @@ const never = int64(1) << 62
 // latches is one latch, and what was counted.
 type latches struct {
 	total int
-	opts  []zkbarrier.LatchOption
+	opts  []zklatch.LatchOption
 
 	mu     sync.Mutex
 	counts []*span
@@ -31,13 +31,13 @@ type span struct{ from, to int64 }
 func joinLatch(w *world) *part {
 	x := &latches{total: 2 + w.rnd.IntN(5)}
 	if w.rnd.IntN(3) == 0 {
-		x.opts = append(x.opts, zkbarrier.Ephemeral())
+		x.opts = append(x.opts, zklatch.Ephemeral())
 	}
 	return &part{actors: 4, act: x.act, release: x.release, use: x.use, base: latchPath}
 }
 
-func (x *latches) object(a *actor) *zkbarrier.Latch {
-	return thing(a.h, "latch", func(s *zksync.Session) *zkbarrier.Latch { return zkbarrier.NewLatch(s, latchPath, x.total, x.opts...) })
+func (x *latches) object(a *actor) *zklatch.Latch {
+	return thing(a.h, "latch", func(s *zksync.Session) *zklatch.Latch { return zklatch.New(s, latchPath, x.total, x.opts...) })
 }
 
 // begins enters a call into a list. It ends if it succeeds; else nobody knows whether it will.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -48,13 +48,13 @@ func joinPhaser(w *world) *part {
 func (x *phasers) path(n int) string { return fmt.Sprintf("/storm/phaser%d", n) }
 
 // object is the actor's own, so it knows which party arrives.
-func (x *phasers) object(a *actor, n int) *zkbarrier.Phaser {
-	return thing(a.h, a.name+x.path(n), func(s *zksync.Session) *zkbarrier.Phaser {
-		var opts []zkbarrier.PhaserOption
+func (x *phasers) object(a *actor, n int) *zkphaser.Phaser {
+	return thing(a.h, a.name+x.path(n), func(s *zksync.Session) *zkphaser.Phaser {
+		var opts []zkphaser.PhaserOption
 		if x.hooked {
-			opts = append(opts, zkbarrier.WithOnAdvance(func(ctx context.Context, phase, _ int) bool { return x.advances(ctx, a, n, phase) }))
+			opts = append(opts, zkphaser.WithOnAdvance(func(ctx context.Context, phase, _ int) bool { return x.advances(ctx, a, n, phase) }))
 		}
-		return zkbarrier.NewPhaser(s, x.path(n), opts...)
+		return zkphaser.New(s, x.path(n), opts...)
 	})
 }
 
@@ -134,7 +134,7 @@ func again(c *call) bool {
 }
 
 // step arrives and waits for the others.
-func (x *phasers) step(a *actor, p *zkbarrier.Phaser, me *party) bool {
+func (x *phasers) step(a *actor, p *zkphaser.Phaser, me *party) bool {
 	x.mu.Lock()
 	me.owes++ // from the beginning of the call on
 	x.mu.Unlock()

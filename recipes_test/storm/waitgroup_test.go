@@ -5,8 +5,8 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/go-menagerie/menagerie/zkbarrier"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zkwaitgroup"
 )
 
 const groupPath = "/storm/group"
@@ -28,8 +28,8 @@ func joinWaitGroup(*world) *part {
 	return &part{actors: 5, act: x.act, use: x.use, single: true}
 }
 
-func (x *groups) object(a *actor) *zkbarrier.WaitGroup {
-	return thing(a.h, "group", func(s *zksync.Session) *zkbarrier.WaitGroup { return zkbarrier.NewWaitGroup(s, groupPath) })
+func (x *groups) object(a *actor) *zkwaitgroup.WaitGroup {
+	return thing(a.h, "group", func(s *zksync.Session) *zkwaitgroup.WaitGroup { return zkwaitgroup.New(s, groupPath) })
 }
 
 func (x *groups) act(a *actor) {
@@ -43,7 +43,7 @@ func (x *groups) act(a *actor) {
 }
 
 // work is a member, for a while.
-func (x *groups) work(a *actor, g *zkbarrier.WaitGroup) {
+func (x *groups) work(a *actor, g *zkwaitgroup.WaitGroup) {
 	t := a.h.tie()
 	if c := a.ask("AddContext", func(ctx context.Context) error { return g.AddContext(ctx, 1) }, zksync.ErrBroken); c.err != nil {
 		return
@@ -70,7 +70,7 @@ func (x *groups) work(a *actor, g *zkbarrier.WaitGroup) {
 }
 
 // wait waits: a member that was there before and is not done after, and lives, is one too many.
-func (x *groups) wait(a *actor, g *zkbarrier.WaitGroup) {
+func (x *groups) wait(a *actor, g *zkwaitgroup.WaitGroup) {
 	before := map[*house]crew{}
 	x.mu.Lock()
 	for h, b := range x.books {

@@ -1,0 +1,223 @@
+package zkbarrier
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-zookeeper/zk"
+)
+
+// enter takes a seat. When it fails, s tells which node may be left: that of a session that was
+// lost, or one that could not be removed at once.
+func (b *DoubleBarrier) enter(ctx context.Context, e *zkconn.Epoch, s *seat) error {
+	if s.node != "" { // it must not count besides the next one
+		if _, err := b.depart(ctx, e, s); err != nil {
+			return err
+		}
+	}
+	if s.before == 0 && s.round != 0 && !s.ghost {
+		s.before = s.round // the first counts: in that one the others may have gone on without it
+	}
+	if s.before == unknownRound {
+		return errWithout
+	}
+	s.ghost = false
+	return b.sit(ctx, e, s)
+}
+
+// withdraw removes the node of an Enter that failed. Also where its session was lost: that of a tapped connection may
+// live on, and the node with it.
+func (b *DoubleBarrier) withdraw(s *seat) {
+	if s.node == "" || s.ghost { // an earlier Enter has seen to that
+		return
+	}
+	done := s.epoch.Reap(zkconn.Litter{Dir: b.parties(), Node: s.node})
+	if s.round != 0 { // else node.Make has waited already
+		node.Settle(s.epoch, done, node.Grace)
+	}
+	select {
+	case <-done:
+		if s.epoch.Cause() == nil {
+			s.node = ""
+		}
+	default:
+	}
+}
+
+var errWithout = fmt.Errorf("%w: the round went on without this party", zksync.ErrSessionExpired)
+
+// sit comes, and comes again, until a round opens with s.
+func (b *DoubleBarrier) sit(ctx context.Context, e *zkconn.Epoch, s *seat) error {
+	for rest := record.Rest(0); ; {
+		err := b.arrive(ctx, e, s)
+		var full *node.Refused
+		switch {
+		case s.before != 0 && (errors.As(err, &full) || err == nil && (s.round != s.before || s.count > b.n)):
+			return errWithout
+		case errors.As(err, &full) && !errors.Is(full.Err, zk.ErrNoNode): // we may not read what the servers check
+			return full.Err
+		case errors.As(err, &full):
+			if err = b.outside(ctx, e); err == nil {
+				err = record.ErrAgain
+			}
+		case err == nil:
+			err = b.gather(ctx, e, s)
+		}
+		if !errors.Is(err, record.ErrAgain) {
+			return err
+		}
+		if err := rest.Take(ctx, e); err != nil {
+			return err
+		}
+	}
+}
+
+// arrive makes the party's node while a round gathers, else it fails with *node.Refused. The
+// node has no sequence number: a request that arrives twice must not count as two parties.
+func (b *DoubleBarrier) arrive(ctx context.Context, e *zkconn.Epoch, s *seat) error {
+	s.epoch, s.round, s.since, s.left, s.dead = e, 0, e.Seen(), false, false
+	n, err := node.Make(ctx, e, node.Spec{
+		Dir: b.parties(), ACL: b.door.ACL(), Flags: zk.FlagEphemeral, Plain: &b.plain, Data: b.door.Owner,
+		Name: func(uuid string) string {
+			name := node.Prefix(uuid) + "-party"
+			s.node = b.parties() + "/" + name
+			return name
+		},
+		Before: func() []any { return []any{&zk.CheckVersionRequest{Path: b.gathering(), Version: -1}} },
+	})
+	switch {
+	case errors.Is(err, zk.ErrNodeExists): // by this very request, which arrived twice
+		return b.look(ctx, e, s)
+	case err != nil:
+		if errors.As(err, new(*node.Refused)) {
+			s.node = ""
+		}
+		return err
+	case n.Dir == nil:
+		return b.look(ctx, e, s)
+	}
+	s.round, s.count = n.Dir.Czxid, int(n.Dir.NumChildren)
+	return nil
+}
+
+// look finds out how many parties there are, where no answer has told.
+func (b *DoubleBarrier) look(ctx context.Context, e *zkconn.Epoch, s *seat) error {
+	dir, there, err := e.Exists(ctx, b.parties())
+	if err != nil {
+		return err
+	}
+	if !there {
+		return record.ErrAgain
+	}
+	s.round, s.count = dir.Czxid, int(dir.NumChildren)
+	later := 0
+	if s.count > b.n { // some may have come after s
+		if dir, later, err = b.rank(ctx, e, s); err != nil || s.count > b.n {
+			return err
+		}
+	}
+	_, gathering, err := e.Exists(ctx, b.gathering()) // after the count: nobody had left by then
+	if err != nil || gathering {
+		return err
+	}
+	if came := (int(dir.Cversion)+int(dir.NumChildren))/2 - later; came > b.n {
+		return fmt.Errorf("%w: the round opened for %d parties, and %d may have come by then; this may not be one of them",
+			zksync.ErrBroken, b.n, came)
+	}
+	s.count = 0 // it is one of them, and has nothing to open
+	return nil
+}
+
+// rank sets s.count to how many of those still there came no later than s, n+1 at most. It tells how many of them came
+// later, and the directory with them: whoever had gone by then, or went during this, may have come before s.
+func (b *DoubleBarrier) rank(ctx context.Context, e *zkconn.Epoch, s *seat) (dir *zk.Stat, later int, err error) {
+	mine, in, err := e.Exists(ctx, s.node)
+	if err != nil || !in {
+		return nil, 0, cmp.Or(err, record.ErrAgain)
+	}
+	names, dir, err := e.Children(ctx, b.parties())
+	s.count = 0
+	for i := 0; i < len(names) && err == nil && s.count <= b.n; i++ { // more than n are enough to know
+		var st *zk.Stat
+		st, in, err = e.Exists(ctx, b.parties()+"/"+names[i])
+		if in && st.Czxid <= mine.Czxid {
+			s.count++
+		} else if in {
+			later++
+		}
+	}
+	return dir, later, err
+}
+
+// gather waits for the round to open; whoever came last opens it. errAgain means that s is to come again.
+func (b *DoubleBarrier) gather(ctx context.Context, e *zkconn.Epoch, s *seat) error {
+	if s.count < b.n {
+		return record.UntilGone(ctx, e, b.gathering(), func() error { return b.check(ctx, e, s) })
+	}
+	if err := b.open(ctx, e, s); err != nil || s.count == b.n {
+		return err
+	}
+	if _, err := b.depart(ctx, e, s); err != nil { // there are n without it
+		return err
+	}
+	if err := b.outside(ctx, e); err != nil {
+		return err
+	}
+	return record.ErrAgain
+}
+
+// check is for a party that has not heard anything for long: the last one to come may not
+// have been able to open the round, or somebody may have removed its node.
+func (b *DoubleBarrier) check(ctx context.Context, e *zkconn.Epoch, s *seat) error {
+	_, mine, err := e.Exists(ctx, s.node)
+	if err != nil {
+		return err
+	}
+	if !mine {
+		return record.ErrAgain
+	}
+	dir, there, err := e.Exists(ctx, b.parties())
+	if err != nil || !there || int(dir.NumChildren) < b.n {
+		return err
+	}
+	return b.open(ctx, e, s)
+}
+
+// outside waits until a round gathers.
+func (b *DoubleBarrier) outside(ctx context.Context, e *zkconn.Epoch) error {
+	for last := int64(0); ; {
+		dir, open, err := b.learn(ctx, e)
+		if err != nil || !open {
+			return err
+		}
+		// The directory was the same before and after the last look, so its round was open, and yet there was no mark:
+		// somebody removed it by hand.
+		if dir.Czxid == last {
+			_, err := e.Create(ctx, b.opened(last), nil, 0, b.door.ACL())
+			if err != nil && !errors.Is(err, zk.ErrNodeExists) && !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent) {
+				return err
+			}
+		}
+		last = dir.Czxid
+		if dir.NumChildren == 0 { // of an earlier run, for instance
+			if over, err := b.over(ctx, e, last); err != nil || over {
+				return err
+			}
+		}
+		start := time.Now()
+		err = record.UntilGone(ctx, e, b.opened(last), func() error { return b.overIfEmpty(ctx, e, last) })
+		if err == nil && time.Since(start) < record.Pause {
+			err = node.Sleep(ctx, e, record.Pause)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,229 @@
+package zkphaser
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// follow does what follows an arrival: an advance, if nobody is left. It returns what the
+// phaser is in then, nil if it is not known to have advanced.
+func (p *Phaser) follow(ctx context.Context, e *zkconn.Epoch, phase, left, registered int) (next *turn, err error) {
+	if left < 0 { // nobody told
+		left, registered, err = p.roll(ctx, e, phase)
+	}
+	if err != nil || left != 0 {
+		return nil, err
+	}
+	return p.advance(ctx, e, phase, registered)
+}
+
+// roll counts who has still to arrive at a phase, and who has; left is -1 if the phase is over,
+// about to be, or if nobody has ever been registered in it.
+func (p *Phaser) roll(ctx context.Context, e *zkconn.Epoch, phase int) (left, arrived int, err error) {
+	if err := record.Synced(ctx, e, p.base()); err != nil {
+		return -1, 0, err
+	}
+	here, there, err := e.Exists(ctx, p.arrivals(phase))
+	if err != nil || !there || here.NumChildren == 0 && here.Cversion == 0 {
+		return -1, 0, err
+	}
+	next, _, err := e.Exists(ctx, p.arrivals(after(phase)))
+	return int(here.NumChildren), children(next), err
+}
+
+// advance has the phaser advance from a phase at which nobody is left to arrive, and returns
+// what it is in then. It returns nil if somebody else has had it advance or terminate, or was
+// registered first, or runs the action.
+func (p *Phaser) advance(ctx context.Context, e *zkconn.Epoch, phase, registered int) (next *turn, err error) {
+	if p.onAdvance != nil {
+		return p.act(ctx, e, phase, false)
+	}
+	ops := []any{&zk.DeleteRequest{Path: p.arrivals(phase), Version: -1}}
+	if registered == 0 { // is still true: somebody may have been registered and have arrived since
+		ops = append(ops, &zk.DeleteRequest{Path: p.arrivals(after(phase)), Version: -1})
+	}
+	return p.turnTo(ctx, e, turn{after(phase), registered == 0}, ops...)
+}
+
+// turnTo makes the transaction of an advance, with what it has to begin with. It returns what
+// the phaser is in then, or nil if it was refused, because somebody else was quicker.
+func (p *Phaser) turnTo(ctx context.Context, e *zkconn.Epoch, to turn, ops ...any) (*turn, error) {
+	from := (to.phase - 1) & math.MaxInt32
+	ops = append(ops, &zk.SetDataRequest{Path: p.base(), Data: p.encode(to), Version: -1})
+	if to.ended {
+		ops = append(ops, &zk.DeleteRequest{Path: p.open(), Version: -1}) // before wait: see await
+	}
+	ops = append(ops, &zk.DeleteRequest{Path: p.wait(from), Version: -1})
+	if !to.ended {
+		ops = append(ops, &zk.CreateRequest{Path: p.wait(to.phase), Acl: p.door.ACL()},
+			&zk.CreateRequest{Path: p.arrivals(after(to.phase)), Acl: p.door.ACL()})
+	}
+	for pace := (node.Pace{}); ; {
+		if err := e.Await(ctx); err != nil {
+			return nil, err
+		}
+		_, err := e.StartMulti(ops...).Wait(ctx, e)
+		var refused *zkconn.TxnError
+		switch {
+		case err == nil:
+			p.heard(to.phase)
+			if to.ended {
+				p.clear(e, to.phase)
+			}
+			return &to, nil
+		case errors.As(err, &refused) && record.Conflict(err):
+			// Perhaps by ourselves: the answer to the first of several tries was lost.
+			t, err := p.learnNow(ctx, e)
+			if err == nil && t.ended {
+				p.clear(e, t.phase)
+			}
+			return nil, err
+		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
+		case errors.Is(err, zk.ErrSessionExpired):
+			return nil, zkconn.ErrOver
+		default:
+			return nil, err
+		}
+		if err := pace.Rest(ctx, e); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// heard notes the phase that the phaser is in.
+func (p *Phaser) heard(phase int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.phase = phase
+}
+
+// await waits until the phaser has advanced from a phase, and returns what it is in then.
+//
+// One event ends it: whoever makes the phaser advance deletes wait. When it terminates, open is
+// deleted before, in the same transaction; the servers tell of both in that order, so no read
+// is needed to know which it was. That the last who was to arrive has died nobody tells. So if
+// it takes long, one of those who have still to arrive is watched, a random one: when the phase
+// is over, that one has left.
+func (p *Phaser) await(ctx context.Context, e *zkconn.Epoch, phase int) (turn, error) {
+	slow := max(e.Timeout()/3, record.LookPause)
+	sentinel := ""
+	var rest record.Rest
+	for look := record.LookPause; ; {
+		if err := e.Await(ctx); err != nil {
+			return turn{}, err
+		}
+		began := time.Now()
+		n, err := p.listen(ctx, e, phase, sentinel, slow, look)
+		switch {
+		case err != nil:
+			return turn{}, err
+		case n == departed: // some leave one by one
+			look = min(2*look, slow)
+		case n == advanced:
+			p.heard(after(phase))
+			return turn{phase: after(phase)}, nil
+		}
+		if t, err := p.learnNow(ctx, e); err != nil || t.ended || t.phase != phase {
+			if t.ended {
+				p.clear(e, t.phase)
+			}
+			return t, err
+		}
+		next := (*turn)(nil)
+		if sentinel, next, err = p.stand(ctx, e, phase); err != nil {
+			return turn{}, err
+		}
+		if next != nil {
+			return *next, nil
+		}
+		if time.Since(began) > look {
+			rest = 0
+		} else if err := rest.Take(ctx, e); err != nil {
+			return turn{}, err
+		}
+	}
+}
+
+// stand looks at who has still to arrive, and has the phaser advance if nobody has: then it
+// returns what it is in. Otherwise it returns a node to watch, "" without one.
+func (p *Phaser) stand(ctx context.Context, e *zkconn.Epoch, phase int) (sentinel string, next *turn, err error) {
+	names, _, err := e.Children(ctx, p.arrivals(phase))
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		if p.onAdvance == nil {
+			return "", nil, nil // it has advanced meanwhile
+		}
+		_, there, err := e.Exists(ctx, p.claim())
+		if err == nil && !there {
+			next, err = p.act(ctx, e, phase, true) // whoever had begun has died
+		}
+		return p.claim(), next, err
+	case err != nil:
+		return "", nil, err
+	case len(names) > 0:
+		return p.arrivals(phase) + "/" + names[rand.N(len(names))], nil, nil
+	}
+	next, err = p.follow(ctx, e, phase, -1, 0)
+	return "", next, err
+}
+
+// word is what a wait heard.
+type word int
+
+const (
+	nothing  word = iota // that would decide
+	departed             // the sentinel, and no more came of it
+	advanced             // by one phase
+)
+
+// listen waits for the end of a phase: at most slow, or look after the sentinel has changed.
+func (p *Phaser) listen(ctx context.Context, e *zkconn.Epoch, phase int, sentinel string, slow, look time.Duration) (word, error) {
+	paths := []string{p.open(), p.wait(phase)}
+	if sentinel != "" {
+		paths = append(paths, sentinel)
+		slow = max(e.Timeout(), slow)
+	}
+	type event struct {
+		path string
+		news zkconn.News
+	}
+	told := make(chan event, len(paths))
+	watches := e.WatchAll(paths, func(path string, n zkconn.News) { told <- event{path, n} }, nil)
+	defer func() {
+		for _, w := range watches {
+			w.Stop()
+		}
+	}()
+	t := time.NewTimer(slow)
+	defer t.Stop()
+	quiet := nothing
+	for {
+		select {
+		case w := <-told:
+			switch {
+			case w.news == zkconn.Cut, w.path == paths[0]:
+				return nothing, nil
+			case w.path == paths[1] && w.news == zkconn.Gone:
+				return advanced, nil
+			case w.path == paths[1]:
+				return nothing, nil
+			}
+			quiet = departed
+			t.Reset(look)
+		case <-t.C:
+			return quiet, nil
+		case <-ctx.Done():
+			return nothing, context.Cause(ctx)
+		case <-e.Over():
+			return nothing, zkconn.ErrOver
+		}
+	}
+}

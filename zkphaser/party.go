@@ -1,0 +1,256 @@
+package zkphaser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// atOnce is how many parties are registered in one request: what the servers take at a time is
+// bounded.
+const atOnce = 256 // in three digits: no name may begin with another one, see moved
+
+// register registers n parties. As soon as one of them is, the phase cannot end, so they have
+// it in common.
+func (p *Phaser) register(ctx context.Context, e *zkconn.Epoch, n int) (t turn, err error) {
+	p.detach(e)
+	p.mu.Lock()
+	t.phase = p.phase
+	known := p.phase > 0 || len(p.parties) > 0
+	p.mu.Unlock()
+	var made []*party
+	var rest record.Rest
+	for first := true; ; first = false {
+		if !first || !known || n == 0 {
+			if t, err = p.learn(ctx, e); err != nil || t.ended || n == 0 {
+				break
+			}
+		}
+		var some []*party
+		some, err = p.registerSome(ctx, e, t.phase, min(n-len(made), atOnce))
+		if made = append(made, some...); err == nil && len(made) == n {
+			p.own(e, made)
+			return t, nil
+		}
+		if err == nil {
+			known = true
+			continue
+		}
+		if !errors.Is(err, record.ErrAgain) {
+			break
+		}
+		if err = p.refreshed(ctx, e, t.phase); err != nil {
+			break
+		}
+		if err = rest.Take(ctx, e); err != nil {
+			break
+		}
+	}
+	for _, x := range made {
+		if x.lingers { // the request may be applied again when its party is gone
+			e.Doubt(p.arrivals(x.at), x.name, e.Connection())
+		}
+		e.Reap(zkconn.Litter{Dir: p.arrivals(x.at), Node: p.node(x)})
+	}
+	return t, err
+}
+
+// refreshed waits, after a refusal in a phase, until this server knows of what the refusal was
+// about. If that is that the phaser is about to advance, it waits for that.
+func (p *Phaser) refreshed(ctx context.Context, e *zkconn.Epoch, phase int) error {
+	t, err := p.learnNow(ctx, e)
+	if err != nil || t.ended || t.phase != phase {
+		return err
+	}
+	_, there, err := e.Exists(ctx, p.arrivals(phase))
+	if err != nil || there {
+		return err
+	}
+	_, err = p.await(ctx, e, phase)
+	return err
+}
+
+// registerSome makes one transaction. errAgain means that the phaser is not in that phase, or
+// about to advance.
+func (p *Phaser) registerSome(ctx context.Context, e *zkconn.Epoch, phase, n int) (_ []*party, err error) {
+	prefix := "party-" + node.NewUUID()
+	some := make([]*party, n)
+	ops := []any{&zk.CheckVersionRequest{Path: p.wait(phase), Version: -1}}
+	for i := range some {
+		some[i] = &party{name: fmt.Sprintf("%s-%03d", prefix, i), epoch: e, gone: make(chan struct{}), at: phase}
+		ops = append(ops, &zk.CreateRequest{Path: p.node(some[i]), Data: p.door.Owner(), Acl: p.door.ACL(), Flags: zk.FlagEphemeral})
+	}
+	var pending *zkconn.Call[[]zk.MultiResponse]
+	defer func() {
+		if err != nil && (pending != nil || some[0].lingers) {
+			p.takeBack(e, phase, prefix, pending)
+		}
+	}()
+	for pace := (node.Pace{}); ; {
+		if err := e.Await(ctx); err != nil {
+			return nil, err
+		}
+		call := e.StartMulti(ops...)
+		_, err := call.Wait(ctx, e)
+		if !record.Answered(call) {
+			pending = call
+			return nil, err
+		}
+		if _, err = call.Result(); err == nil {
+			return some, nil
+		}
+		var refused *zkconn.TxnError
+		switch {
+		case errors.Is(err, zkconn.ErrNotSent): // the connection was lost, and not everybody has been told yet
+			if err := pace.Rest(ctx, e); err != nil {
+				return nil, err
+			}
+			continue
+		case errors.As(err, &refused) && errors.Is(err, zk.ErrNoNode):
+			return nil, record.ErrAgain
+		case errors.Is(err, zk.ErrSessionExpired):
+			return nil, zkconn.ErrOver
+		case zkconn.Unknown(err), errors.Is(err, zk.ErrNodeExists):
+		default:
+			return nil, err
+		}
+		// The answer was lost, or is that to a request that arrived twice.
+		for _, x := range some {
+			x.lingers = true
+		}
+		there, err := p.isThere(ctx, e, p.node(some[0]))
+		if err != nil {
+			return nil, err
+		}
+		if there {
+			return some, nil
+		}
+		if err := pace.Rest(ctx, e); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// takeBack has the parties removed that a request makes whose outcome nobody waits for. call is
+// nil if it is over.
+func (p *Phaser) takeBack(e *zkconn.Epoch, phase int, prefix string, call *zkconn.Call[[]zk.MultiResponse]) {
+	e.Doubt(p.arrivals(phase), prefix, e.Connection()) // it may linger in a server that we come back to
+	l := zkconn.Litter{Dir: p.arrivals(phase), Prefix: prefix}
+	if call != nil {
+		l.Pending = call.Done()
+		l.Outcome = func() (string, bool) {
+			_, err := call.Result()
+			return "", err == nil || zkconn.Unknown(err)
+		}
+	}
+	node.Settle(e, e.Reap(l), node.Grace)
+}
+
+// isThere reports whether there is a node, by what the leader of the servers knows.
+func (p *Phaser) isThere(ctx context.Context, e *zkconn.Epoch, node string) (bool, error) {
+	if err := record.Synced(ctx, e, p.base()); err != nil {
+		return false, err
+	}
+	_, there, err := e.Exists(ctx, node)
+	return there, err
+}
+
+// arriveOnce has a party arrive, which it may have done already, and the phaser advance if it
+// is the last. t is that at which it arrived, or tells that the phaser has terminated. next is
+// what it is in after an advance that was made here.
+func (p *Phaser) arriveOnce(ctx context.Context, e *zkconn.Epoch, x *party, leave bool) (t turn, next *turn, arrived bool, err error) {
+	var rest record.Rest
+	for {
+		if err := e.Await(ctx); err != nil {
+			return t, nil, false, err
+		}
+		moved, parted := false, false
+		if x.unsure {
+			if moved, parted, err = p.locate(ctx, e, x, leave); err != nil {
+				return t, nil, false, err
+			}
+		}
+		left, registered := -1, 0
+		if !moved {
+			if left, registered, err = p.move(ctx, e, x, leave); errors.Is(err, record.ErrAgain) {
+				if t, err = p.whyNot(ctx, e, x); err != nil || t.ended {
+					return t, nil, false, err
+				}
+				if err := rest.Take(ctx, e); err != nil {
+					return t, nil, false, err
+				}
+				continue
+			}
+			if err != nil {
+				return t, nil, false, err
+			}
+		}
+		t = turn{phase: x.at}
+		p.moved(x, leave)
+		next, err = p.follow(ctx, e, t.phase, left, registered)
+		if parted && err == nil && next == nil { // and if that phase is over, it was one of the next
+			next, err = p.follow(ctx, e, after(t.phase), -1, 0)
+		}
+		return t, next, true, err
+	}
+}
+
+// moved enters an arrival into the books.
+func (p *Phaser) moved(x *party, leave bool) {
+	if x.lingers { // where it is no more
+		x.epoch.Doubt(p.arrivals(x.at), x.name, x.epoch.Connection())
+		x.lingers = false
+	}
+	p.mu.Lock()
+	x.at, x.unsure = after(x.at), false
+	p.mu.Unlock()
+	if leave || x.leaving {
+		p.forget(x)
+	}
+}
+
+// move makes the transaction of an arrival and tells how many have still to arrive, and how
+// many have. left is -1 if that is not known. errAgain means that it was refused, or may not
+// have been made.
+func (p *Phaser) move(ctx context.Context, e *zkconn.Epoch, x *party, leave bool) (left, arrived int, err error) {
+	ops := []any{&zk.CheckVersionRequest{Path: p.wait(x.at), Version: -1}, &zk.DeleteRequest{Path: p.node(x), Version: -1}}
+	if !leave {
+		ops = append(ops, &zk.CreateRequest{Path: p.nextNode(x), Data: p.door.Owner(), Acl: p.door.ACL(), Flags: zk.FlagEphemeral})
+	}
+	ops = append(ops, &zk.SetDataRequest{Path: p.arrivals(x.at), Version: -1},
+		&zk.SetDataRequest{Path: p.arrivals(after(x.at)), Version: -1})
+	x.unsure, x.leaving = true, leave
+	call := e.StartMulti(ops...)
+	if _, err := call.Wait(ctx, e); !record.Answered(call) {
+		return -1, 0, err
+	}
+	res, err := call.Result()
+	var refused *zkconn.TxnError
+	switch {
+	case err == nil:
+		here, next := res[len(res)-2].Stat, res[len(res)-1].Stat
+		if here == nil || next == nil {
+			return -1, 0, nil
+		}
+		return int(here.NumChildren), int(next.NumChildren), nil
+	case errors.Is(err, zkconn.ErrNotSent):
+		x.unsure = false
+		return -1, 0, record.ErrAgain
+	case errors.As(err, &refused) && record.Conflict(err):
+		return -1, 0, record.ErrAgain
+	case zkconn.Unknown(err):
+		if err := node.Sleep(ctx, e, record.Pause); err != nil {
+			return -1, 0, err
+		}
+		return -1, 0, record.ErrAgain
+	case errors.Is(err, zk.ErrSessionExpired):
+		return -1, 0, zkconn.ErrOver
+	}
+	x.unsure = false
+	return -1, 0, err
+}

@@ -1,0 +1,247 @@
+package zkwaitgroup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-zookeeper/zk"
+)
+
+// The nodes of a group. While a round lasts there is
+//
+//	round                 what those who wait watch; it is never written to
+//	round/members/<id>    the record of the members that one WaitGroup added in one session
+//	round/alive/<id>      ephemeral: its session lives, and a member of the record is not done
+//
+// and after a round with deaths, until the group is removed,
+//
+//	dead                  who died, in the latest rounds with deaths
+//
+// A record whose members are not all done and that has no node in alive is one of the dead.
+// That needs no clock and no listener: whoever is done says so in the transaction that removes
+// both nodes. And when alive is empty the round is over, which the Stat of alive tells in that
+// very transaction.
+func (g *WaitGroup) base() string            { return g.door.Full(g.path) }
+func (g *WaitGroup) round() string           { return g.base() + "/round" }
+func (g *WaitGroup) members() string         { return g.round() + "/members" }
+func (g *WaitGroup) alive() string           { return g.round() + "/alive" }
+func (g *WaitGroup) verdict() string         { return g.base() + "/dead" }
+func (g *WaitGroup) record(id string) string { return g.members() + "/" + id }
+func (g *WaitGroup) life(id string) string   { return g.alive() + "/" + id }
+
+// Member is what the servers know of the members that one WaitGroup added in one session.
+type Member struct {
+	zksync.Owner
+	// N is how many there are that are not done.
+	N int
+	// Dead tells that their session has ended.
+	Dead bool
+}
+
+// String is "host (pid 1, name)", with what is known, and the number of members if it is not 1.
+func (m Member) String() string {
+	var b strings.Builder
+	b.WriteString(cmpOr(m.Host, "unknown host"))
+	var about []string
+	if m.PID != 0 {
+		about = append(about, fmt.Sprint("pid ", m.PID))
+	}
+	if m.Name != "" {
+		about = append(about, m.Name)
+	}
+	if m.N > 1 {
+		about = append(about, fmt.Sprint(m.N, " members"))
+	}
+	if len(about) > 0 {
+		b.WriteString(" (" + strings.Join(about, ", ") + ")")
+	}
+	return b.String()
+}
+
+func cmpOr(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// DeadMembersError says who of a group died without being done. errors.Is(err,
+// zksync.ErrBroken) is true of it.
+type DeadMembersError struct {
+	// Members are the dead.
+	Members []Member
+	// More is how many records of dead members there were besides.
+	More int
+}
+
+// Error names the dead.
+func (e *DeadMembersError) Error() string {
+	names := make([]string, len(e.Members))
+	for i, m := range e.Members {
+		names[i] = m.String()
+	}
+	text := "zkwaitgroup: died without Done: " + strings.Join(names, "; ")
+	if e.More > 0 {
+		text += fmt.Sprintf("; and %d more", e.More)
+	}
+	return text
+}
+
+// Unwrap returns zksync.ErrBroken.
+func (e *DeadMembersError) Unwrap() error { return zksync.ErrBroken }
+
+// account is the data of a node in members.
+type account struct {
+	// N is how many members were added, less those that their own WaitGroup said are done. Only
+	// that writes it.
+	N int `json:"n"`
+	// Taken is how many others said are done, each under its own id. Each writes its own number
+	// only. So whoever's answer was lost finds out what became of the request.
+	Taken map[string]int `json:"taken,omitempty"`
+
+	Host  string `json:"host"`
+	PID   int    `json:"pid"`
+	Name  string `json:"name"`
+	Since string `json:"since"`
+
+	version int32
+}
+
+// left is how many members are not done.
+func (r *account) left() int {
+	n := r.N
+	for _, taken := range r.Taken {
+		n -= taken
+	}
+	return max(n, 0)
+}
+
+func (r *account) encode() []byte {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return nil // strings and numbers always marshal
+	}
+	return data
+}
+
+// member is the record for people. Node data is anybody's, so it is cleaned before it can reach
+// a terminal.
+func (r *account) member(dead bool) Member {
+	return Member{
+		Owner: zksync.Owner{Host: cleaned(r.Host), PID: max(r.PID, 0), Name: cleaned(r.Name)},
+		N:     r.left(), Dead: dead,
+	}
+}
+
+// cleaned keeps what is text, and not too much of it.
+func cleaned(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
+			return -1
+		}
+		return r
+	}, s)
+	const most = 253 // the longest name that DNS knows
+	for i := range s {
+		if i > most {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+// read reads a record, nil if there is none or the node is none of ours.
+func (g *WaitGroup) read(ctx context.Context, e *zkconn.Epoch, id string) (*account, error) {
+	data, stat, err := e.Get(ctx, g.record(id))
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := &account{version: stat.Version}
+	if json.Unmarshal(data, r) != nil {
+		return nil, nil
+	}
+	return r, nil
+}
+
+// listed is a directory of a round, as far as this server knows; zxid is that with which the
+// round began, 0 if there is none.
+func (g *WaitGroup) listed(ctx context.Context, e *zkconn.Epoch, dir string) (names []string, zxid int64, err error) {
+	names, stat, err := e.Children(ctx, dir)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	return names, stat.Czxid, nil
+}
+
+// Members lists the members that are not done, the dead of the round among them, in no order.
+// It is made of several reads, and need never have been exactly that while others add members
+// or are done.
+func (g *WaitGroup) Members(ctx context.Context) (all []Member, err error) {
+	err = g.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		all = nil
+		if err := record.Synced(ctx, e, g.base()); err != nil {
+			return err
+		}
+		ids, _, err := g.listed(ctx, e, g.members())
+		if err != nil {
+			return err
+		}
+		// After the records: what is added in between must not look dead.
+		alive, _, err := g.listed(ctx, e, g.alive())
+		if err != nil {
+			return err
+		}
+		living := setOf(alive)
+		for _, id := range ids {
+			r, err := g.read(ctx, e, id)
+			if err != nil {
+				return err
+			}
+			if r != nil && r.left() > 0 {
+				all = append(all, r.member(!living[id]))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, wrap("members", g.path, err)
+	}
+	return all, nil
+}
+
+func setOf(names []string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, n := range names {
+		set[n] = true
+	}
+	return set
+}
+
+// Count is how many living members are not done. It costs a read for each process that has
+// members; like Members it is made of several reads.
+func (g *WaitGroup) Count(ctx context.Context) (n int, err error) {
+	all, err := g.Members(ctx)
+	var named *zksync.Error
+	if errors.As(err, &named) {
+		named.Op = "count"
+	}
+	for _, m := range all {
+		if !m.Dead {
+			n += m.N
+		}
+	}
+	return n, err
+}
