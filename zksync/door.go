@@ -30,6 +30,7 @@ func init() {
 	door.Open = func(s any, path string) door.Access {
 		return access{newSingles(s.(*Session), path, "", KindLock, nil)}
 	}
+	door.OwnOption = func(name string) any { return option{use{name, false, false}, func(*settings) {}} }
 	door.OpenWith = func(s any, path string, opts any) door.Access {
 		return access{newSingles(s.(*Session), path, "", KindLock, opts.([]Option))}
 	}

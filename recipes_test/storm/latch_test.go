@@ -18,7 +18,7 @@ const never = int64(1) << 62
 // latches is one latch, and what was counted.
 type latches struct {
 	total int
-	opts  []zklatch.LatchOption
+	opts  []zksync.Option
 
 	mu     sync.Mutex
 	counts []*span
