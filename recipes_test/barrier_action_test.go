@@ -15,7 +15,7 @@ import (
 )
 
 func TestAcceptance062IndicesAreAPermutationAndTheActionRunsOnceBeforeAnybodyLeaves(t *testing.T) {
-	eachKind(t, func(t *testing.T, v *env, opts ...zksync.Option) {
+	eachKind(t, func(t *testing.T, v *env, opts ...zkbarrier.BarrierOption) {
 		const parties = 5
 		var runs, left atomic.Int32
 		action := zkbarrier.WithAction(func(context.Context) error {
@@ -47,7 +47,7 @@ func TestAFailedActionBreaksTheBarrier(t *testing.T) {
 		"error": func(context.Context) error { return failure },
 		"panic": func(context.Context) error { panic(failure) },
 	} {
-		for _, opts := range [][]zksync.Option{nil, {zkbarrier.Tolerant()}} {
+		for _, opts := range [][]zkbarrier.BarrierOption{nil, {zkbarrier.Tolerant()}} {
 			t.Run(fmt.Sprint(name, len(opts)), func(t *testing.T) {
 				each(t, func(t *testing.T, v *env) {
 					bs := v.barriers(3, append(opts, zkbarrier.WithAction(action))...)
@@ -87,7 +87,7 @@ func TestAResetEndsTheContextOfAnActionThatRuns(t *testing.T) {
 }
 
 func TestADeathOfWhoRunsTheActionBreaksAStrictBarrierAndIsMadeGoodAtATolerantOne(t *testing.T) {
-	eachKind(t, func(t *testing.T, v *env, opts ...zksync.Option) {
+	eachKind(t, func(t *testing.T, v *env, opts ...zkbarrier.BarrierOption) {
 		tolerant := len(opts) > 0
 		running := make(chan struct{}, 5)
 		var told atomic.Value
@@ -160,7 +160,7 @@ func TestADeathWhileTheActionRunsBreaksAStrictBarrier(t *testing.T) {
 }
 
 func TestAPartyThatGivesUpWhileTheActionRuns(t *testing.T) {
-	eachKind(t, func(t *testing.T, v *env, opts ...zksync.Option) {
+	eachKind(t, func(t *testing.T, v *env, opts ...zkbarrier.BarrierOption) {
 		tolerant := len(opts) > 0
 		var runs atomic.Int32
 		opts = append(opts, zkbarrier.WithAction(func(ctx context.Context) error {
@@ -207,7 +207,7 @@ func TestAPartyThatGivesUpWhileTheActionRuns(t *testing.T) {
 
 // One who has come too early for the next generation, and gives up, does no harm to the one whose action runs.
 func TestAnExtraPartyThatGivesUpLeavesTheOthersInPeace(t *testing.T) {
-	eachKind(t, func(t *testing.T, v *env, opts ...zksync.Option) {
+	eachKind(t, func(t *testing.T, v *env, opts ...zkbarrier.BarrierOption) {
 		running, finish := make(chan struct{}, 2), make(chan struct{})
 		bs := v.barriers(2, append(opts, zkbarrier.WithAction(func(ctx context.Context) error {
 			running <- struct{}{}

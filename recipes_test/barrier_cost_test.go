@@ -8,12 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/zkbarrier"
-	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // calmBarriers are parties whose sessions stay alive however busy the machine is, and who know the barrier's state.
-func (v *env) calmBarriers(n int, opts ...zksync.Option) []*zkbarrier.Barrier {
+func (v *env) calmBarriers(n int, opts ...zkbarrier.BarrierOption) []*zkbarrier.Barrier {
 	v.t.Helper()
 	all := make([]*zkbarrier.Barrier, n)
 	for i := range all {
@@ -54,7 +53,7 @@ func (v *env) meet(bs []*zkbarrier.Barrier) {
 
 // Ten arrivals, nine waits, and the last one's list and its word that all may leave, which also cleans up.
 func TestAcceptance115AGenerationOfTenPartiesIsTwentyOneRequests(t *testing.T) {
-	for _, opts := range [][]zksync.Option{nil, {zkbarrier.Tolerant()}} {
+	for _, opts := range [][]zkbarrier.BarrierOption{nil, {zkbarrier.Tolerant()}} {
 		eachAlone(t, func(t *testing.T, v *env) {
 			bs := v.calmBarriers(10, opts...)
 			for range 3 {

@@ -43,7 +43,7 @@ func (v *env) mortal() (s *zksync.Session, kill func() (heal func())) {
 }
 
 // oneDies has four of five parties wait, the victim among them in this place.
-func (v *env) oneDies(place int, victim *zksync.Session, opts ...zksync.Option) (dead *awaiting, others []*awaiting, spare []*zkbarrier.Barrier) {
+func (v *env) oneDies(place int, victim *zksync.Session, opts ...zkbarrier.BarrierOption) (dead *awaiting, others []*awaiting, spare []*zkbarrier.Barrier) {
 	v.t.Helper()
 	spare = v.barriers(5, opts...)
 	for i := range 4 {
@@ -143,7 +143,7 @@ func TestAcceptance063ATolerantBarrierWaitsForAReplacementOfADeadParty(t *testin
 		for _, action := range []bool{false, true} {
 			t.Run(fmt.Sprint("place ", place, action), func(t *testing.T) {
 				each(t, func(t *testing.T, v *env) {
-					opts := []zksync.Option{zkbarrier.Tolerant()}
+					opts := []zkbarrier.BarrierOption{zkbarrier.Tolerant()}
 					var runs atomic.Int32
 					if action {
 						opts = append(opts, zkbarrier.WithAction(func(context.Context) error { runs.Add(1); return nil }))
@@ -210,7 +210,7 @@ func (v *env) inTime(cond func() bool) {
 
 // A request that is applied twice makes two nodes of one party. They count as one.
 func TestADuplicatedArrivalCountsOnce(t *testing.T) {
-	for _, opts := range [][]zksync.Option{nil, {zkbarrier.Tolerant()}} {
+	for _, opts := range [][]zkbarrier.BarrierOption{nil, {zkbarrier.Tolerant()}} {
 		inProcess(t, func(t *testing.T, v *env) {
 			bs := v.barriers(3, opts...)
 			v.waitingAt(bs[0], 0)

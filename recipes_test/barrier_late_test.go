@@ -14,7 +14,7 @@ import (
 )
 
 func TestAcceptance064ASlowWaiterOfACompleteGenerationIsNeverToldThatItBroke(t *testing.T) {
-	eachKind(t, func(t *testing.T, v *env, opts ...zksync.Option) {
+	eachKind(t, func(t *testing.T, v *env, opts ...zkbarrier.BarrierOption) {
 		s := v.session(zksync.WithTimeout(v.span(20*time.Second, lifetime)))
 		slow := zkbarrier.NewBarrier(s, barrierPath, 2, opts...)
 		bs := v.barriers(2, opts...)
@@ -59,7 +59,7 @@ func TestAcceptance126AnAwaitSurvivesAReconnect(t *testing.T) {
 }
 
 // tripped has a party cut off while its generation is completed, until its session is over.
-func (v *env) tripped(later func(bs []*zkbarrier.Barrier), opts ...zksync.Option) *awaiting {
+func (v *env) tripped(later func(bs []*zkbarrier.Barrier), opts ...zkbarrier.BarrierOption) *awaiting {
 	v.t.Helper()
 	s, kill := v.mortal()
 	bs := v.barriers(2, opts...)
@@ -79,7 +79,7 @@ func (v *env) tripped(later func(bs []*zkbarrier.Barrier), opts ...zksync.Option
 func TestAcceptance064APartyThatLostItsSessionIsToldThatItsGenerationWasComplete(t *testing.T) {
 	for _, later := range []int{0, 10} {
 		t.Run(fmt.Sprint(later, " generations later"), func(t *testing.T) {
-			eachKind(t, func(t *testing.T, v *env, opts ...zksync.Option) {
+			eachKind(t, func(t *testing.T, v *env, opts ...zkbarrier.BarrierOption) {
 				a := v.tripped(func(bs []*zkbarrier.Barrier) {
 					for i := range later {
 						if i%3 == 0 {
@@ -161,7 +161,7 @@ func TestNobodyWaitsAtABrokenBarrier(t *testing.T) {
 
 // All had come when its context ended; that news was on its way.
 func TestAPartyWhoseContextEndsAtThatVeryMomentLeavesWithTheOthers(t *testing.T) {
-	for _, opts := range [][]zksync.Option{nil, {zkbarrier.Tolerant()}} {
+	for _, opts := range [][]zkbarrier.BarrierOption{nil, {zkbarrier.Tolerant()}} {
 		inProcess(t, func(t *testing.T, v *env) {
 			s := v.session()
 			bs := v.barriers(2, opts...)

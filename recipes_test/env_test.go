@@ -16,8 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/door"
 	"github.com/go-menagerie/menagerie/internal/ensemble"
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -58,9 +58,9 @@ func eachAlone(t *testing.T, f func(t *testing.T, v *env), opts ...zktest.Option
 	t.Helper()
 	if servers := os.Getenv(ensemble.ServersEnv); servers != "" {
 		// How long the test holds a lock there depends on the machine, and what it counts must not.
-		after := door.WatchAfter
-		t.Cleanup(func() { door.WatchAfter = after })
-		door.WatchAfter = time.Hour
+		after := queue.WatchAfter
+		t.Cleanup(func() { queue.WatchAfter = after })
+		queue.WatchAfter = time.Hour
 		f(t, realEnv(t, servers))
 		return
 	}

@@ -37,7 +37,7 @@ func (v *env) struckLatch(b blow, nth int, ephemeral bool) (struck bool) {
 	t := v.t
 	t.Helper()
 	story := fmt.Sprintf("%s at request %d, ephemeral: %t", b.name, nth, ephemeral)
-	var opts []zksync.Option
+	var opts []zklatch.LatchOption
 	if ephemeral {
 		opts = append(opts, zklatch.Ephemeral())
 	}

@@ -59,7 +59,7 @@ func TestAcceptance047To053RandomUseOfALatchAgreesWithAPlainModel(t *testing.T) 
 func newLatchMachine(t testing.TB, total int, ephemeral bool) *latchMachine {
 	m := &latchMachine{t: t, srv: zktest.Run(t), total: total, ephemeral: ephemeral, counted: make([]int, 3),
 		seen: make([]int, 3), struck: make([]bool, 3)}
-	var opts []zksync.Option
+	var opts []zklatch.LatchOption
 	if ephemeral {
 		opts = append(opts, zklatch.Ephemeral())
 	}

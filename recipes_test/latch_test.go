@@ -14,7 +14,7 @@ import (
 
 const latchPath = "/latches/a"
 
-func (v *env) latches(n, total int, opts ...zksync.Option) []*zklatch.Latch {
+func (v *env) latches(n, total int, opts ...zklatch.LatchOption) []*zklatch.Latch {
 	v.t.Helper()
 	all := make([]*zklatch.Latch, n)
 	for i := range all {
@@ -77,7 +77,7 @@ func TestAcceptance049AWaitObeysItsDeadline(t *testing.T) {
 func TestAcceptance050ACountOutlivesItsProcessUnlessItIsEphemeral(t *testing.T) {
 	for _, ephemeral := range []bool{false, true} {
 		inProcess(t, func(t *testing.T, v *env) {
-			var opts []zksync.Option
+			var opts []zklatch.LatchOption
 			if ephemeral {
 				opts = append(opts, zklatch.Ephemeral())
 			}

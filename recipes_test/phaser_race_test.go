@@ -64,7 +64,7 @@ func TestAPartyThatLeavesAfterAnArrivalInDoubtKeepsNobodyWaiting(t *testing.T) {
 func TestAnArrivalAtTheNextPhaseNoticesThatThePhaseIsOver(t *testing.T) {
 	for _, action := range []bool{false, true} {
 		inProcess(t, func(t *testing.T, v *env) {
-			var opts []zksync.Option
+			var opts []zkphaser.PhaserOption
 			if action {
 				opts = append(opts, zkphaser.WithOnAdvance(func(_ context.Context, _, registered int) bool { return registered == 0 }))
 			}

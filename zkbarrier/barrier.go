@@ -38,15 +38,8 @@ type Barrier struct {
 	known *barrierState // what was last heard; every arrival has the servers check it
 }
 
-// option is one that only NewBarrier takes.
-type option struct {
-	zksync.Option
-	set func(*Barrier)
-}
-
-func newOption(name string, set func(*Barrier)) zksync.Option {
-	return option{door.OwnOption(name).(zksync.Option), set}
-}
+// BarrierOption changes a default of a [Barrier].
+type BarrierOption func(*Barrier)
 
 // WithAction has the last party to arrive run action before anybody leaves. Its context ends with
 // that of the Await that runs it, and also (the cause is zksync.ErrBroken) when the
@@ -58,8 +51,8 @@ func newOption(name string, set func(*Barrier)) zksync.Option {
 // again when its runner died, or gave up, before all could leave.
 //
 // The action is this object's: give all parties the same, since any may be the last.
-func WithAction(action func(ctx context.Context) error) zksync.Option {
-	return newOption("WithAction", func(b *Barrier) { b.action = action })
+func WithAction(action func(ctx context.Context) error) BarrierOption {
+	return func(b *Barrier) { b.action = action }
 }
 
 // Tolerant keeps the barrier whole when a party gives up or dies while it waits: the others
@@ -68,7 +61,7 @@ func WithAction(action func(ctx context.Context) error) zksync.Option {
 // whoever says otherwise gets zksync.ErrMisuse.
 //
 // Once the action runs, who takes part is settled: a party that gives up then is not waited for.
-func Tolerant() zksync.Option { return newOption("Tolerant", func(b *Barrier) { b.tolerant = true }) }
+func Tolerant() BarrierOption { return func(b *Barrier) { b.tolerant = true } }
 
 // maxParties keeps the transaction in which all leave below what the servers accept, 1 MB, if the path is
 // short; and so does announced, by which it gets two operations for each party. See fit for long paths.
@@ -83,11 +76,10 @@ const (
 // below 1 or above 2000, or a nil session is reported by the first call as zksync.ErrMisuse; and so are more parties
 // than the servers let go at once, which is 1 MB for the paths of all parties, each some 120 bytes longer than the
 // barrier's, chroot included.
-func NewBarrier(s *zksync.Session, path string, parties int, opts ...zksync.Option) *Barrier {
-	own, rest := door.Own[option](opts)
-	b := &Barrier{path: path, parties: parties, announced: announced, door: door.OpenWith(s, path, rest)}
-	for _, o := range own {
-		o.set(b)
+func NewBarrier(s *zksync.Session, path string, parties int, opts ...BarrierOption) *Barrier {
+	b := &Barrier{path: path, parties: parties, announced: announced, door: door.Open(s, path)}
+	for _, o := range opts {
+		o(b)
 	}
 	if parties < 1 || parties > maxParties {
 		b.misuse = fmt.Errorf("%w: a barrier of %d parties; it can have 1 to %d", zksync.ErrMisuse, parties, maxParties)

@@ -35,28 +35,22 @@ type Latch struct {
 	done chan struct{} // of the wait for all calls of Done, while there is one
 }
 
-// option is one that only New takes.
-type option struct {
-	zksync.Option
-	set func(*Latch)
-}
+// LatchOption changes a default of a [Latch].
+type LatchOption func(*Latch)
 
 // Ephemeral has counts end with the session of whoever counted, as long as the latch has
 // not opened. By default a count stays, whatever becomes of the process. A CountDown whose session is lost on the way
 // may have to wait until the servers have ended that session.
-func Ephemeral() zksync.Option {
-	return option{door.OwnOption("Ephemeral").(zksync.Option), func(l *Latch) { l.ephemeral = true }}
-}
+func Ephemeral() LatchOption { return func(l *Latch) { l.ephemeral = true } }
 
 // New names a latch of total events by a path of its own, which is created when first
 // needed. The first who uses it stores total there; everybody else must say the same, else
 // the first call fails with zksync.ErrMisuse. It does no I/O. A malformed path, a total
 // below 1, or a nil session is reported by the first call as zksync.ErrMisuse.
-func New(s *zksync.Session, path string, total int, opts ...zksync.Option) *Latch {
-	own, rest := door.Own[option](opts)
-	l := &Latch{path: path, total: total, door: door.OpenWith(s, path, rest)}
-	for _, o := range own {
-		o.set(l)
+func New(s *zksync.Session, path string, total int, opts ...LatchOption) *Latch {
+	l := &Latch{path: path, total: total, door: door.Open(s, path)}
+	for _, o := range opts {
+		o(l)
 	}
 	if total < 1 {
 		l.misuse = fmt.Errorf("%w: a latch of %d events; it needs one at least", zksync.ErrMisuse, total)

@@ -17,7 +17,7 @@ import (
 type latchGame struct {
 	*weather.World
 	book   *latchLedger
-	opts   []zksync.Option
+	opts   []LatchOption
 	actors []*latchActor
 }
 

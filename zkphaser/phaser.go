@@ -58,11 +58,8 @@ type party struct {
 	lingers bool // a request that registers it may yet be applied, again
 }
 
-// option is one that only New takes.
-type option struct {
-	zksync.Option
-	set func(*Phaser)
-}
+// PhaserOption changes a default of a [Phaser].
+type PhaserOption func(*Phaser)
 
 // WithOnAdvance has f called when all have arrived, before anybody goes on and before anybody
 // else is registered: Java's onAdvance. registered is how many parties are left. If f returns
@@ -78,17 +75,16 @@ type option struct {
 //
 // All who use the phaser must have such a function, or none; otherwise the first call fails
 // with zksync.ErrMisuse.
-func WithOnAdvance(f func(ctx context.Context, phase, registered int) bool) zksync.Option {
-	return option{door.OwnOption("WithOnAdvance").(zksync.Option), func(p *Phaser) { p.onAdvance = f }}
+func WithOnAdvance(f func(ctx context.Context, phase, registered int) bool) PhaserOption {
+	return func(p *Phaser) { p.onAdvance = f }
 }
 
 // New names a phaser by a path of its own, which is created when first needed. It does no
 // I/O. A malformed path or a nil session is reported by the first call as zksync.ErrMisuse.
-func New(s *zksync.Session, path string, opts ...zksync.Option) *Phaser {
-	own, rest := door.Own[option](opts)
-	p := &Phaser{path: path, door: door.OpenWith(s, path, rest)}
-	for _, o := range own {
-		o.set(p)
+func New(s *zksync.Session, path string, opts ...PhaserOption) *Phaser {
+	p := &Phaser{path: path, door: door.Open(s, path)}
+	for _, o := range opts {
+		o(p)
 	}
 	return p
 }

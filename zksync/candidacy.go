@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -24,7 +25,7 @@ func (c candidacy) Try(ctx context.Context) (*Lease, error) { return c.g.try(ctx
 // List reads the first candidates in order, at most limit.
 func (c candidacy) List(ctx context.Context, e *zkconn.Epoch, limit int) ([]door.Candidate, error) {
 	q := c.g.q
-	entries, err := q.list(ctx, e)
+	entries, err := q.List(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -33,21 +34,20 @@ func (c candidacy) List(ctx context.Context, e *zkconn.Epoch, limit int) ([]door
 		if len(list) == limit {
 			break
 		}
-		node := q.dir + "/" + en.name
-		data, st, err := e.Get(ctx, node)
+		path := q.Dir + "/" + en.Name
+		data, st, err := e.Get(ctx, path)
 		if errors.Is(err, zk.ErrNoNode) {
 			continue // has left meanwhile
 		}
 		if err != nil {
 			return nil, err
 		}
-		x := decodeExtras(data)
-		if x.candidate == "" { // a contender that is none of ours, or a mutex on this path
-			owner, _ := decodeOwner(data)
-			x.candidate = owner.Name
+		x := node.Decode(data)
+		if x.ID == "" { // a contender that is none of ours, or a mutex on this path
+			x.ID = x.Name
 		}
 		list = append(list, door.Candidate{
-			ID: x.candidate, Data: x.data, Node: node, Session: st.EphemeralOwner, Zxid: st.Czxid,
+			ID: x.ID, Data: x.Data, Node: path, Session: st.EphemeralOwner, Zxid: st.Czxid,
 		})
 	}
 	return list, nil

@@ -5,10 +5,11 @@ import (
 	"math"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/go-zookeeper/zk"
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
 )
 
 // cohort is the goroutines of this process that share one object. It separates
@@ -20,13 +21,13 @@ import (
 // locally within a bound is that of cohort locks (Dice, Marathe, Shavit: Lock
 // Cohorting, 2012).
 type cohort struct {
-	q      *queue
-	set    settings
-	misuse error // of the constructor, reported by every call
+	*access
+	q    *queue.Queue
+	kept *kept // nil but of a read-write lock
 
 	mu      sync.Mutex
-	hold    *Lease // who in this process holds; a lost mirror hold stays until its Unlock
-	place   *place // granted and not given up; nil without one
+	hold    *Lease        // who in this process holds; a lost mirror hold stays until its Unlock
+	place   *queue.Ticket // granted and not given up; nil without one
 	granted time.Time
 	passes  uint32 // hand-overs since then
 	waiters []*waiter
@@ -48,8 +49,8 @@ type waiter struct {
 // acquire waits for the lease: through disconnects and lost sessions, until ctx
 // ends, the session is closed, or trying again would not mend it.
 func (c *cohort) acquire(ctx context.Context, mirror bool) (*Lease, error) {
-	return c.q.traced(ctx, func(ctx context.Context) (*Lease, error) {
-		return c.q.admitted(ctx, func() (*Lease, error) { return c.await(ctx, mirror) })
+	return c.traced(ctx, c.q.Kind, func(ctx context.Context) (*Lease, error) {
+		return c.kept.admitted(ctx, c.q.Kind, c.s, func() (*Lease, error) { return c.await(ctx, mirror) })
 	})
 }
 
@@ -58,7 +59,7 @@ func (c *cohort) await(ctx context.Context, mirror bool) (*Lease, error) {
 		return nil, c.misuse
 	}
 	if ctx.Err() != nil {
-		return nil, contextError(ctx) // before anything is created
+		return nil, errs.OfContext(ctx) // before anything is created
 	}
 	w := &waiter{ctx: ctx, mirror: mirror, ready: make(chan struct{})}
 	c.mu.Lock()
@@ -74,7 +75,7 @@ func (c *cohort) await(ctx context.Context, mirror bool) (*Lease, error) {
 		run = c.inPerson(ctx, w)
 	}
 	c.mu.Unlock()
-	if !c.q.s.within(run) {
+	if !c.s.within(run) {
 		c.mu.Lock()
 		c.join = nil
 		c.fail(ErrClosed)
@@ -84,8 +85,8 @@ func (c *cohort) await(ctx context.Context, mirror bool) (*Lease, error) {
 	case <-w.ready:
 		return w.lease, w.err
 	case <-ctx.Done():
-		return nil, c.withdraw(w, contextError(ctx))
-	case <-c.q.s.ctx.Done():
+		return nil, c.withdraw(w, errs.OfContext(ctx))
+	case <-c.s.ctx.Done():
 		return nil, c.withdraw(w, ErrClosed)
 	}
 }
@@ -120,7 +121,7 @@ func (c *cohort) withdraw(w *waiter, err error) error {
 	select {
 	case <-w.ready:
 		if w.lease != nil {
-			w.lease.giveBack(cleanupGrace) // the caller's time is up
+			w.lease.giveBack(node.Grace) // the caller's time is up
 		}
 		return err
 	default:
@@ -151,7 +152,7 @@ func (c *cohort) advance() {
 // has not come yet, is forgotten: a lease of it would never be told. Every grant on a place that
 // the books have had before asks this first, under the same lock. mu is held.
 func (c *cohort) hasPlace() bool {
-	if c.place != nil && c.place.gone.Load() {
+	if c.place != nil && c.place.Over() {
 		c.dropLost()
 	}
 	return c.place != nil
@@ -159,8 +160,11 @@ func (c *cohort) hasPlace() bool {
 
 // grantTo gives the place to w. mu is held; there is a place, see hasPlace, and no holder.
 func (c *cohort) grantTo(w *waiter) {
-	l := newLease(w.ctx, c, c.place, c.passes, w.mirror)
-	if !c.q.s.remember(l) {
+	l := newLease(w.ctx, c, c.access, c.place, c.passes, w.mirror)
+	if w.mirror {
+		c.kept.add(l)
+	}
+	if !c.s.remember(l) {
 		w.err = ErrClosed
 		close(w.ready)
 		return
@@ -172,7 +176,7 @@ func (c *cohort) grantTo(w *waiter) {
 }
 
 // take puts a granted place to use. mu is held.
-func (c *cohort) take(p *place) {
+func (c *cohort) take(p *queue.Ticket) {
 	c.place, c.passes, c.granted, c.quiet = p, 0, time.Now(), nil
 }
 
@@ -187,6 +191,9 @@ func (c *cohort) fail(err error) {
 
 // release implements books.
 func (c *cohort) release(l *Lease, grace time.Duration) {
+	if l.Err() == ErrReleased {
+		c.kept.remove(l)
+	}
 	c.mu.Lock()
 	if c.place != l.p {
 		if c.hold == l && !(l.mirror && l.Err() != ErrReleased) {
@@ -214,7 +221,7 @@ func (c *cohort) release(l *Lease, grace time.Duration) {
 		c.mu.Unlock()
 	case len(c.waiters) > 0:
 		old := c.place
-		old.gone.Store(true) // its removal, which is part of that request, is told before the answer
+		old.Retire() // its removal, which is part of that request, is told before the answer
 		c.place = nil
 		c.startJoin(old, nil)
 		c.mu.Unlock()
@@ -224,7 +231,7 @@ func (c *cohort) release(l *Lease, grace time.Duration) {
 		p := c.place
 		c.place = nil
 		c.mu.Unlock()
-		p.leave(grace)
+		p.Leave(grace)
 	}
 }
 
@@ -242,13 +249,13 @@ func (c *cohort) unsettled(l *Lease) bool {
 	l.mu.Lock()
 	guards := l.guards
 	l.mu.Unlock()
-	return guards > 0 || l.p.doubts.Load() > 0 || c.passes >= mostPasses
+	return guards > 0 || l.p.Doubtful() || c.passes >= mostPasses
 }
 
 // mayPass reports whether the place may go to the next waiter of this process. mu is held.
 func (c *cohort) mayPass(l *Lease) bool {
 	return !c.unsettled(l) && int(c.passes) < c.set.handover &&
-		time.Since(c.granted) < c.set.handoverIn && c.place.e.Valid() && !c.place.gone.Load()
+		time.Since(c.granted) < c.set.handoverIn && c.place.Epoch.Valid() && !c.place.Over()
 }
 
 // giveUp leaves the place in the background. mu is held.
@@ -256,7 +263,7 @@ func (c *cohort) giveUp() {
 	p := c.place
 	c.place = nil
 	c.stopIdle()
-	p.leave(0)
+	p.Leave(0)
 }
 
 // current is the lease of whoever in this process holds now, nil without one.
@@ -266,28 +273,8 @@ func (c *cohort) current() *Lease {
 	return c.hold
 }
 
-// newCohort checks what a constructor was given. An error waits for the first call.
-func newCohort(s *Session, path string, kind Kind, grant policy, opts []Option) *cohort {
-	c := &cohort{}
-	fail := func(err error) *cohort {
-		c.misuse = err
-		return c
-	}
-	if s == nil {
-		c.q = &queue{s: newSession(settings{}, nil, ""), dir: path, kind: kind}
-		return fail(errNoSession)
-	}
-	set, err := lockSettings(s.set, opts)
-	c.set = set
-	c.q = &queue{
-		s: s, dir: s.full(path), kind: kind, weight: 1, grant: grant,
-		acl: set.acl, name: set.name, readOnlyDir: new(atomic.Bool),
-	}
-	if len(c.q.acl) == 0 {
-		c.q.acl = zk.WorldACL(zk.PermAll)
-	}
-	if err != nil {
-		return fail(err)
-	}
-	return fail(validatePath(path))
+// newCohort makes the object of a lock of this kind. An error waits for the first call.
+func newCohort(s *Session, path string, kind Kind, grant queue.Policy, opts []Option) *cohort {
+	a := newAccess(s, path, opts)
+	return &cohort{access: a, q: a.queue("", kind, grant)}
 }

@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/node"
 )
 
 const defaultPort = "2181"
@@ -53,7 +56,7 @@ func chrootProblem(chroot string) string {
 	if strings.Contains(chroot, ",") {
 		return `has a comma after the first "/": write the chroot once, after the last server`
 	}
-	if why := pathProblem(chroot); why != "" {
+	if why := node.PathProblem(chroot); why != "" {
 		return "has a bad chroot, which " + why
 	}
 	return ""
@@ -71,7 +74,7 @@ func parseServer(entry string) (server, why string) {
 	// Digits only: ParseUint takes no sign, and a name such as "http" would be
 	// looked up by the dialer, long after this.
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", fmt.Sprintf("has the bad port %s: use a number from 1 to 65535", quoteShort(port))
+		return "", fmt.Sprintf("has the bad port %s: use a number from 1 to 65535", errs.Quote(port))
 	}
 	return net.JoinHostPort(host, port), ""
 }
@@ -82,20 +85,20 @@ func splitServer(entry string) (host, port, why string) {
 	case strings.HasPrefix(entry, "["):
 		address, rest, closed := strings.Cut(entry[1:], "]")
 		if !closed || !isIPv6(address) {
-			return "", "", fmt.Sprintf("has the bad IPv6 address %s: write [address]:port", quoteShort(entry))
+			return "", "", fmt.Sprintf("has the bad IPv6 address %s: write [address]:port", errs.Quote(entry))
 		}
 		if rest == "" {
 			return address, defaultPort, ""
 		}
 		if rest[0] != ':' {
-			return "", "", fmt.Sprintf(`has %s after "]": write [address]:port`, quoteShort(rest))
+			return "", "", fmt.Sprintf(`has %s after "]": write [address]:port`, errs.Quote(rest))
 		}
 		return address, rest[1:], ""
 	case colons > 1:
 		// Two colons can only be IPv6. Without brackets its last group cannot be
 		// told from a port, so all of it is the address.
 		if !isIPv6(entry) {
-			return "", "", fmt.Sprintf("has the bad address %s: write host:port, or [address]:port for IPv6", quoteShort(entry))
+			return "", "", fmt.Sprintf("has the bad address %s: write host:port, or [address]:port for IPv6", errs.Quote(entry))
 		}
 		return entry, defaultPort, ""
 	case colons == 0:
@@ -104,7 +107,7 @@ func splitServer(entry string) (host, port, why string) {
 		host, port, _ = strings.Cut(entry, ":")
 	}
 	if host == "" || strings.ContainsFunc(host, notInHost) {
-		return "", "", fmt.Sprintf("has the bad host %s: use a host name or an IP address", quoteShort(host))
+		return "", "", fmt.Sprintf("has the bad host %s: use a host name or an IP address", errs.Quote(host))
 	}
 	return host, port, ""
 }
@@ -121,5 +124,5 @@ func notInHost(r rune) bool {
 }
 
 func badConnectString(s, why string) error {
-	return fmt.Errorf("zksync: connect string %s %s: %w", quoteShort(s), why, ErrMisuse)
+	return fmt.Errorf("zksync: connect string %s %s: %w", errs.Quote(s), why, ErrMisuse)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/stretchr/testify/require"
 )
 
@@ -109,7 +110,7 @@ func FuzzParseConnectString(f *testing.F) {
 			require.True(t, n > 0 && n < 65536, port)
 		}
 		if chroot != "" {
-			require.NoError(t, validatePath(chroot))
+			require.NoError(t, node.ValidatePath(chroot))
 		}
 		// What was understood is understood the same when written out in full.
 		again, chroot2, err := parseConnectString(strings.Join(servers, ",") + chroot)

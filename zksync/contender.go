@@ -2,40 +2,48 @@ package zksync
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"os"
-	"slices"
-	"time"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
-	"github.com/go-zookeeper/zk"
-	"golang.org/x/sync/errgroup"
 )
 
-var processID = os.Getpid()
+// Kind is what an entry of a queue asks for: see [KindLock] and the others.
+type Kind = queue.Kind
 
-// Standing is whether a contender holds or waits.
-type Standing string
+const (
+	// KindLock asks to be alone, and never turns into anything else.
+	KindLock = queue.KindLock
+	// KindRead asks to be with other readers only.
+	KindRead = queue.KindRead
+	// KindWrite asks to be alone, and may become a reader in its place.
+	KindWrite = queue.KindWrite
+	// KindPermit asks for a number of permits.
+	KindPermit = queue.KindPermit
+)
+
+// Standing is whether a contender holds ([Held]) or waits ([Waiting]).
+type Standing = queue.Standing
 
 // What a contender does.
 const (
-	Held    Standing = "held"
-	Waiting Standing = "waiting"
+	Held    = queue.Held
+	Waiting = queue.Waiting
 )
 
 // Contender is one entry of a queue, for people and monitoring. It was true at the
-// server that was asked, at the time it was asked.
-type Contender struct {
-	Position int       // from 0, in the order of the queue
-	Kind     Kind      // what it asks for
-	State    Standing  // Held, or Waiting
-	Owner    Owner     // who says it is its owner
-	Session  int64     // the ZooKeeper session it belongs to
-	Since    time.Time // when it queued; by the owner's clock if it said so, else the server's
-	Token    Token     // the fencing token of its grant, without local hand-overs
-	Node     string    // the path of its node
-}
+// server that was asked, at the time it was asked. Its fields:
+//
+//	Position int       // from 0, in the order of the queue
+//	Kind     Kind      // what it asks for
+//	State    Standing  // Held, or Waiting
+//	Owner    Owner     // who says it is its owner
+//	Session  int64     // the ZooKeeper session it belongs to
+//	Since    time.Time // when it queued; by the owner's clock if it said so, else the server's
+//	Token    Token     // the fencing token of its grant, without local hand-overs
+//	Node     string    // the path of its node
+type Contender = queue.Contender
 
 // Contenders lists the entries of the queue at path in order, those of other
 // libraries included. The path of a semaphore stands for the queue below it. A path that
@@ -46,17 +54,20 @@ func Contenders(ctx context.Context, s *Session, path string) ([]Contender, erro
 		return nil, &Error{Op: "list", Path: path, Err: err}
 	}
 	if s == nil {
-		return wrap(errNoSession)
+		return wrap(errs.ErrNoSession)
 	}
-	if err := validatePath(path); err != nil {
+	if err := node.ValidatePath(path); err != nil {
 		return wrap(err)
 	}
-	q := &queue{s: s, dir: s.full(path)}
+	q := lookAt(s, path)
 	var list []Contender
-	err := q.in(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
-		at, entries, err := q.locate(ctx, e)
+	err := s.in(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		at, entries, err := q.Locate(ctx, e)
 		if err == nil {
-			list, err = at.describe(ctx, e, entries)
+			list, err = at.Describe(ctx, e, entries, func() (int64, error) {
+				t, err := at.Permits(ctx, e, entries)
+				return t.Now(), err
+			})
 		}
 		return err
 	})
@@ -66,141 +77,7 @@ func Contenders(ctx context.Context, s *Session, path string) ([]Contender, erro
 	return list, nil
 }
 
-// permitQueue is where the queue of a semaphore is, below its path.
-const permitQueue = "/queue"
-
-// locate lists the queue of the lock at q's directory: the one there, or else, because the
-// lock may be a semaphore, the one below. It returns the queue that the entries are in.
-func (q *queue) locate(ctx context.Context, e *zkconn.Epoch) (*queue, []entry, error) {
-	entries, err := q.list(ctx, e)
-	if err != nil || len(entries) > 0 {
-		return q, entries, err
-	}
-	below := &queue{s: q.s, dir: q.dir + permitQueue}
-	entries, err = below.list(ctx, e)
-	return below, entries, err
+// lookAt is the queue at one of the session's paths, for somebody who only looks.
+func lookAt(s *Session, path string) *queue.Queue {
+	return &queue.Queue{Dir: s.full(path), Shown: path}
 }
-
-// list reads the entries in order; none if there is no directory.
-func (q *queue) list(ctx context.Context, e *zkconn.Epoch) ([]entry, error) {
-	names, _, err := e.Children(ctx, q.dir)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil
-	}
-	if err == nil {
-		err = q.rival.refuse(names)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return q.entries(ctx, e, names, nil)
-}
-
-func (q *queue) contenders(ctx context.Context, e *zkconn.Epoch) ([]Contender, error) {
-	entries, err := q.list(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	return q.describe(ctx, e, entries)
-}
-
-// describe reads the entries' nodes.
-func (q *queue) describe(ctx context.Context, e *zkconn.Epoch, entries []entry) ([]Contender, error) {
-	list := make([]Contender, len(entries))
-	present := make([]bool, len(entries))
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(lookups)
-	for i, en := range entries {
-		g.Go(func() error {
-			c, there, err := q.contender(gctx, e, en)
-			list[i], present[i] = c, there
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	capacity, err := q.capacity(ctx, e, entries)
-	if err != nil {
-		return nil, err
-	}
-	return standing(entries, list, present, capacity), nil
-}
-
-// contender reads one entry's node.
-func (q *queue) contender(ctx context.Context, e *zkconn.Epoch, en entry) (Contender, bool, error) {
-	node := q.dir + "/" + en.name
-	data, st, err := e.Get(ctx, node)
-	if errors.Is(err, zk.ErrNoAuth) { // its data is nobody's business, its existence is
-		var there bool
-		if st, there, err = e.Exists(ctx, node); err == nil && !there {
-			err = zk.ErrNoNode
-		}
-	}
-	if errors.Is(err, zk.ErrNoNode) {
-		return Contender{}, false, nil
-	}
-	if err != nil {
-		return Contender{}, false, err
-	}
-	owner, since := decodeOwner(data)
-	token := decodeExtras(data).token // of a lease that the node took over
-	if token.IsZero() {
-		token.Zxid = st.Czxid
-	}
-	if since.IsZero() {
-		since = time.UnixMilli(st.Ctime)
-	}
-	return Contender{
-		Kind: en.kind, Owner: owner, Session: st.EphemeralOwner, Since: since,
-		Token: token, Node: q.s.local(node),
-	}, true, nil
-}
-
-// standing drops who has left meanwhile, and says of the others who holds.
-func standing(entries []entry, list []Contender, present []bool, capacity int64) []Contender {
-	var ahead []entry
-	left := make([]Contender, 0, len(list))
-	for i, en := range entries {
-		if !present[i] {
-			continue
-		}
-		c := list[i]
-		c.Position = len(left)
-		c.State = Waiting
-		if len(policyFor(en.kind, capacity)(ahead, en)) == 0 {
-			c.State = Held
-		}
-		ahead = append(ahead, en)
-		left = append(left, c)
-	}
-	return left
-}
-
-// capacity is how many permits there are in a queue, as far as entries ask for any.
-func (q *queue) capacity(ctx context.Context, e *zkconn.Epoch, entries []entry) (int64, error) {
-	if q.terms != nil {
-		return q.terms.capacity(), nil
-	}
-	t, err := q.storedTerms(ctx, e, entries)
-	return t.capacity(), err
-}
-
-// storedTerms reads what all agreed on who queue here.
-func (q *queue) storedTerms(ctx context.Context, e *zkconn.Epoch, entries []entry) (storedTerms, error) {
-	if !slices.ContainsFunc(entries, func(en entry) bool { return en.kind == KindPermit }) {
-		return unlimited, nil
-	}
-	data, _, err := e.Get(ctx, parentOf(q.dir))
-	if err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNoAuth) {
-		return storedTerms{}, err
-	}
-	var t storedTerms
-	if json.Unmarshal(data, &t) != nil || t.capacity() <= 0 {
-		return unlimited, nil
-	}
-	return t, nil
-}
-
-// unlimited are the terms where they are not known.
-var unlimited = storedTerms{Permits: 1<<63 - 1}

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
-	"github.com/go-zookeeper/zk"
 )
 
 // Downgrade turns a write lease into a read lease, in one transaction: it makes a read
@@ -33,30 +33,26 @@ func (r *readers) Downgrade(ctx context.Context, l *Lease) (*Lease, error) {
 		return nil, err
 	}
 	if ctx.Err() != nil {
-		return nil, contextError(ctx)
+		return nil, errs.OfContext(ctx)
 	}
 	p := l.p
 	token := Token{Zxid: l.token.Zxid, Seq: l.token.Seq + 1}
-	if exhausted(p.self.seq) {
+	if !p.Entry.Ordered() {
 		// There the creation zxid orders the queue, and the read node's would put it
 		// behind writers that wait. So the write node stays: others read a little later.
 		return r.takeOver(ctx, c, l, p, token)
 	}
-	self := p.self
-	self.kind, self.uuid = KindRead, node.NewUUID()
-	self.name = entryPrefix(KindRead, self.uuid, 1) + formatSequence(p.self.seq)
-	read := newPlace(r.q, p.e, self, r.q.dir+"/"+self.name, false)
-	read.undepend = read.e.Inherit()
-	data := encodeNode(r.q.owner(), time.Now(), extras{token: token})
+	read := r.q.Successor(p)
+	data := r.content(node.Content{Token: token}).Encode()
 	// With the lease as well, so that a loss ends the call.
 	bounded, cancel := context.WithCancelCause(ctx)
 	defer context.AfterFunc(l.ctx, func() { cancel(l.Err()) })()
 	defer cancel(nil)
 	// From here on the write node may be removed at any time, until a clear answer says that it
 	// was not: nobody else of this process may have the place.
-	p.doubts.Add(1)
-	p.turning.Store(true)
-	sent, err := read.swap(bounded, p, data, r.q.acl)
+	p.Doubt()
+	p.SetReplacing(true)
+	sent, err := p.ReplaceBy(bounded, read, data)
 	if err == nil {
 		return r.takeOver(ctx, c, l, read, token)
 	}
@@ -64,92 +60,53 @@ func (r *readers) Downgrade(ctx context.Context, l *Lease) (*Lease, error) {
 }
 
 // stay ends a downgrade that failed. sent is whether it may have been, or may yet be, applied.
-func (r *readers) stay(ctx context.Context, l *Lease, read *place, sent bool, err error) error {
+func (r *readers) stay(ctx context.Context, l *Lease, read *queue.Ticket, sent bool, err error) error {
 	p := l.p
 	if sent {
-		p.e.Doubt(r.q.dir, read.self.name, p.e.Connection())
-		read.leave(0)
+		p.Epoch.Doubt(r.q.Dir, read.Entry.Name, p.Epoch.Connection())
+		read.Leave(0)
 	} else {
-		read.forget()
-		p.doubts.Add(-1)
-		p.turnBack()
+		read.Forget()
+		p.Certain()
+		p.SetReplacing(false)
 	}
 	switch {
-	case r.q.s.ctx.Err() != nil: // Close has released the lease
+	case r.s.ctx.Err() != nil: // Close has released the lease
 		return ErrClosed
 	case l.Err() != nil:
 		return l.Err()
 	case errors.Is(err, zkconn.ErrOver):
 		l.finish(ErrLost)
 		return ErrLost
-	case errors.Is(err, errGone):
-		p.turning.Store(false)
-		p.vanished()
+	case errors.Is(err, queue.ErrGone):
+		p.Deleted()
 		return ErrLost
 	case sent, ctx.Err() != nil: // also if nothing was sent: a caller whose time is up has one rule
-		l.giveBack(cleanupGrace)
-		return r.q.failure(ctx, err)
+		l.giveBack(node.Grace)
+		return node.Reason(ctx, err)
 	}
-	return r.q.failure(ctx, err)
-}
-
-// swap puts the node of p in the place of old's. After a lost reply it looks: both
-// names are known, so asking again is harmless. sent is whether it may have been, or may
-// yet be, applied although there is an error.
-func (p *place) swap(ctx context.Context, old *place, data []byte, acl []zk.ACL) (sent bool, err error) {
-	ops := []any{
-		&zk.CreateRequest{Path: p.node, Data: data, Acl: acl, Flags: zk.FlagEphemeral},
-		&zk.SetDataRequest{Path: old.node, Version: -1}, // announced: see place.believe
-		&zk.DeleteRequest{Path: old.node, Version: -1},
-	}
-	for pace := (node.Pace{}); ; {
-		if err := p.e.Await(ctx); err != nil {
-			return sent, err
-		}
-		call := p.e.StartMulti(ops...)
-		if _, err := call.Wait(ctx, p.e); !answered(call) {
-			return true, err // ctx or the epoch ended first
-		}
-		_, err := call.Result() // also if ctx ended at the very same time
-		var refused *zkconn.TxnError
-		switch {
-		case err == nil, errors.Is(err, zk.ErrNodeExists): // applied before; the name is ours alone
-			return true, nil
-		case errors.Is(err, zk.ErrNoNode):
-			return true, errGone // the write node was deleted: so was the right to read
-		case zkconn.Unknown(err):
-			sent = true
-		case errors.Is(err, zkconn.ErrNotSent):
-		case errors.As(err, &refused):
-			return sent, refused.Err
-		default:
-			return sent, err
-		}
-		if err := pace.Rest(ctx, p.e); err != nil {
-			return sent, err
-		}
-	}
+	return node.Reason(ctx, err)
 }
 
 // takeOver enters the place that l has been turned into into the books of the readers,
 // before l ends.
-func (r *readers) takeOver(ctx context.Context, c *cohort, l *Lease, p *place, token Token) (*Lease, error) {
-	p.self.czxid = token.Zxid
+func (r *readers) takeOver(ctx context.Context, c *cohort, l *Lease, p *queue.Ticket, token Token) (*Lease, error) {
+	p.Entry.Czxid = token.Zxid
 	w := &waiter{ctx: ctx, mirror: l.mirror, ready: make(chan struct{})}
 	b := &batch{holds: make(map[*Lease]struct{}), passes: token.Seq}
 	c.mu.Lock()
-	held := c.hold == l && c.place == l.p && !l.p.gone.Load()
+	held := c.hold == l && c.place == l.p && !l.p.Over()
 	if held {
-		l.p.unguard()
+		l.p.IgnoreLoss()
 		c.place = nil
 		c.stopIdle()
 		if p != l.p {
-			l.p.unsustain()
+			l.p.DropProof()
 		}
 	}
 	c.mu.Unlock()
-	if !held || !l.p.e.Valid() {
-		p.leave(cleanupGrace)
+	if !held || !l.p.Epoch.Valid() {
+		p.Leave(node.Grace)
 		l.finish(ErrLost)
 		c.unlockLost(l)
 		return nil, l.Err()
@@ -161,8 +118,9 @@ func (r *readers) takeOver(ctx context.Context, c *cohort, l *Lease, p *place, t
 	}
 	r.grantTo(b, w)
 	r.mu.Unlock()
-	p.guard(r) // if the place has been lost by now, this very call tells the new lease
+	p.OnLoss(r.lost) // if the place has been lost by now, this very call tells the new lease
 	l.finish(ErrReleased)
+	r.kept.remove(l)
 	c.mu.Lock()
 	if c.hold == l {
 		c.hold = nil
@@ -170,7 +128,7 @@ func (r *readers) takeOver(ctx context.Context, c *cohort, l *Lease, p *place, t
 	c.advance()
 	c.mu.Unlock()
 	if w.err != nil {
-		p.leave(cleanupGrace)
+		p.Leave(node.Grace)
 	}
 	return w.lease, w.err
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/stretchr/testify/require"
 )
 
@@ -40,13 +41,13 @@ func TestAnErrorNamesOperationPathAndReason(t *testing.T) {
 		err  Error
 		want string
 	}{
-		{Error{"lock", "/a/b", context.Canceled}, "zksync: lock /a/b: context canceled"},
-		{Error{"connect", "", io.EOF}, "zksync: connect: EOF"},
-		{Error{"lock", "/a", nil}, "zksync: lock /a"},
-		{Error{"lock", "/a", ErrNotAcquired}, "zksync: lock /a: not acquired"},
-		{Error{"lock", "/ä b", io.EOF}, "zksync: lock /ä b: EOF"},
-		{Error{"lock", "/a\nzksync: fake", io.EOF}, `zksync: lock "/a\nzksync: fake": EOF`},
-		{Error{"do", "/a", &Error{"unlock", "/a", ErrLost}}, "zksync: do /a: unlock /a: lease lost"},
+		{Error{Op: "lock", Path: "/a/b", Err: context.Canceled}, "zksync: lock /a/b: context canceled"},
+		{Error{Op: "connect", Path: "", Err: io.EOF}, "zksync: connect: EOF"},
+		{Error{Op: "lock", Path: "/a", Err: nil}, "zksync: lock /a"},
+		{Error{Op: "lock", Path: "/a", Err: ErrNotAcquired}, "zksync: lock /a: not acquired"},
+		{Error{Op: "lock", Path: "/ä b", Err: io.EOF}, "zksync: lock /ä b: EOF"},
+		{Error{Op: "lock", Path: "/a\nzksync: fake", Err: io.EOF}, `zksync: lock "/a\nzksync: fake": EOF`},
+		{Error{Op: "do", Path: "/a", Err: &Error{Op: "unlock", Path: "/a", Err: ErrLost}}, "zksync: do /a: unlock /a: lease lost"},
 	} {
 		require.Equal(t, c.want, c.err.Error())
 	}
@@ -73,7 +74,7 @@ func (v verdict) Error() string   { return fmt.Sprintf("verdict %t", bool(v)) }
 func (v verdict) Ambiguous() bool { return bool(v) }
 
 func TestAmbiguousIsFoundAnywhereInTheTree(t *testing.T) {
-	unknown := ambiguous(io.ErrUnexpectedEOF)
+	unknown := errs.MarkAmbiguous(io.ErrUnexpectedEOF)
 	for name, c := range map[string]struct {
 		err  error
 		want bool
@@ -83,7 +84,7 @@ func TestAmbiguousIsFoundAnywhereInTheTree(t *testing.T) {
 		"every sentinel":                      {errors.Join(ErrLost, ErrMaxHold, ErrClosed), false},
 		"marked":                              {unknown, true},
 		"marked, then named":                  {&Error{Op: "lock", Path: "/a", Err: unknown}, true},
-		"named, then marked":                  {ambiguous(&Error{Op: "lock", Err: io.EOF}), true},
+		"named, then marked":                  {errs.MarkAmbiguous(&Error{Op: "lock", Err: io.EOF}), true},
 		"second of two joined":                {errors.Join(io.EOF, unknown), true},
 		"another package's":                   {fmt.Errorf("x: %w", verdict(true)), true},
 		"another package's, certain":          {fmt.Errorf("x: %w", verdict(false)), false},
@@ -95,8 +96,8 @@ func TestAmbiguousIsFoundAnywhereInTheTree(t *testing.T) {
 }
 
 func TestMarkingAsAmbiguousKeepsTheChainAndNil(t *testing.T) {
-	require.NoError(t, ambiguous(nil))
-	err := ambiguous(io.ErrUnexpectedEOF)
+	require.NoError(t, errs.MarkAmbiguous(nil))
+	err := errs.MarkAmbiguous(io.ErrUnexpectedEOF)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	require.EqualError(t, err, "unexpected EOF (it is unknown whether the servers applied it)")
 }

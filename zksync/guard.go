@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
@@ -33,7 +34,7 @@ func (l *Lease) Guard(ops ...any) ([]zk.MultiResponse, error) {
 		op, path := nameOf(ops[refused.Index])
 		return nil, &Error{Op: "guarded " + op, Path: path, Err: refused.Err}
 	}
-	return nil, &Error{Op: "guard", Path: l.p.q.path(), Err: err}
+	return nil, &Error{Op: "guard", Path: l.at.path, Err: err}
 }
 
 // nameOf names an operation that can be guarded, and the path that it is about.
@@ -61,8 +62,8 @@ func (l *Lease) guardWithin(ctx context.Context, ops []any) ([]zk.MultiResponse,
 		// The books of transactions under way are the hold's.
 		return l.nested.outer.guardWithin(ctx, ops)
 	}
-	s := l.p.q.s
-	all := []any{&zk.CheckVersionRequest{Path: l.p.node, Version: -1}}
+	s := l.at.s
+	all := []any{&zk.CheckVersionRequest{Path: l.p.Node, Version: -1}}
 	for _, op := range ops {
 		placed, err := s.placed(op)
 		if err != nil {
@@ -83,15 +84,15 @@ func (l *Lease) guardWithin(ctx context.Context, ops []any) ([]zk.MultiResponse,
 	case err == nil:
 		return s.unplaced(res[1:]), nil
 	case errors.Is(err, errNotYet) && ctx.Err() != nil && l.Err() == nil:
-		return nil, contextError(ctx)
+		return nil, errs.OfContext(ctx)
 	case errors.Is(err, errNotYet):
 		return nil, l.endedWith(zkconn.ErrOver)
 	case ctx.Err() != nil && l.Err() == nil:
-		return nil, ambiguous(contextError(ctx))
+		return nil, errs.MarkAmbiguous(errs.OfContext(ctx))
 	case zkconn.Unknown(err):
-		return nil, ambiguous(err)
+		return nil, errs.MarkAmbiguous(err)
 	case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, zk.ErrNoNode):
-		l.p.vanished()
+		l.p.Vanished()
 		return nil, ErrLost
 	case errors.As(err, &refused) && refused.Index > 0:
 		return nil, &zkconn.TxnError{Index: refused.Index - 1, Err: refused.Err}
@@ -99,9 +100,9 @@ func (l *Lease) guardWithin(ctx context.Context, ops []any) ([]zk.MultiResponse,
 		return nil, refused.Err
 	case errors.Is(err, zkconn.ErrOver), l.ctx.Err() != nil:
 		// The request may have been applied while the lease was still held.
-		return nil, ambiguous(l.endedWith(err))
+		return nil, errs.MarkAmbiguous(l.endedWith(err))
 	}
-	return nil, ambiguous(err)
+	return nil, errs.MarkAmbiguous(err)
 }
 
 // errNotYet means that the lease ended before the transaction could be sent.
@@ -109,17 +110,17 @@ var errNotYet = errors.New("zksync: not sent")
 
 // transact sends a transaction as soon as there is a connection.
 func (l *Lease) transact(ctx context.Context, ops []any) ([]zk.MultiResponse, error) {
-	for {
-		if l.p.e.Await(ctx) != nil {
+	for pace := (node.Pace{}); ; {
+		if l.p.Epoch.Await(ctx) != nil {
 			return nil, errNotYet
 		}
-		l.p.doubts.Add(1)
-		call := l.p.e.StartMulti(ops...)
-		res, err := call.Wait(ctx, l.p.e)
-		if answered(call) {
+		l.p.Doubt()
+		call := l.p.Epoch.StartMulti(ops...)
+		res, err := call.Wait(ctx, l.p.Epoch)
+		if call.Answered() {
 			res, err = call.Result()
 			if !zkconn.Unknown(err) {
-				l.p.doubts.Add(-1)
+				l.p.Certain()
 			}
 		}
 		// Without an answer there is doubt for as long as there is the node: somewhere on
@@ -127,18 +128,9 @@ func (l *Lease) transact(ctx context.Context, ops []any) ([]zk.MultiResponse, er
 		if !errors.Is(err, zkconn.ErrNotSent) {
 			return res, err
 		}
-		if node.Sleep(ctx, l.p.e, lookAgain) != nil {
+		if pace.Rest(ctx, l.p.Epoch) != nil {
 			return nil, errNotYet
 		}
-	}
-}
-
-func answered[T any](call *zkconn.Call[T]) bool {
-	select {
-	case <-call.Done():
-		return true
-	default:
-		return false
 	}
 }
 
@@ -162,7 +154,7 @@ func (l *Lease) beginGuard() error {
 	if l.err != nil {
 		return l.err
 	}
-	if !l.p.e.Valid() {
+	if !l.p.Epoch.Valid() {
 		return ErrLost
 	}
 	l.guards++

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -26,34 +28,34 @@ func (c *cohort) inPerson(ctx context.Context, w *waiter) (run func()) {
 	c.join = j
 	return func() {
 		defer close(j.done)
-		ctx, cancel := c.q.s.bounded(ctx)
+		ctx, cancel := c.s.bounded(ctx)
 		defer cancel()
-		_, p, alone, err := c.q.anew(ctx, nil)
+		_, p, alone, err := c.q.Enter(ctx, nil)
 		if err == nil {
-			err = p.await(ctx, alone)
+			err = p.Await(ctx, alone)
 		}
 		if err == nil {
-			p.guard(c)
+			p.OnLoss(c.lost)
 		}
 		if useless := c.cameBack(ctx, w, p, err); useless != nil {
-			useless.leave(cleanupGrace)
+			useless.Leave(node.Grace)
 		}
 	}
 }
 
 // cameBack takes over what w's own attempt ended with. It returns a place that is of no
 // use any more.
-func (c *cohort) cameBack(ctx context.Context, w *waiter, p *place, err error) (useless *place) {
+func (c *cohort) cameBack(ctx context.Context, w *waiter, p *queue.Ticket, err error) (useless *queue.Ticket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.join = nil
-	over := errors.Is(err, zkconn.ErrOver) || errors.Is(err, errGone)
+	over := errors.Is(err, zkconn.ErrOver) || errors.Is(err, queue.ErrGone)
 	switch {
-	case err == nil && !p.gone.Load():
+	case err == nil && !p.Over():
 		c.take(p)
 	case err == nil:
 		// Lost between the last look and here; lost() did not find it in place yet.
-	case c.q.s.ctx.Err() != nil:
+	case c.s.ctx.Err() != nil:
 		c.fail(ErrClosed)
 		useless = p
 	case ctx.Err() != nil:
@@ -64,10 +66,10 @@ func (c *cohort) cameBack(ctx context.Context, w *waiter, p *place, err error) (
 		}
 		useless = p
 	case !over:
-		c.fail(c.q.failure(ctx, err))
+		c.fail(node.Reason(ctx, err))
 		useless = p
 	default:
-		c.q.s.logger.Warn("lost the place in a queue, queueing anew", "path", c.q.path(), "cause", err)
+		c.s.logger.Warn("lost the place in a queue, queueing anew", "path", c.path, "cause", err)
 		useless = p
 	}
 	c.advance()
@@ -79,12 +81,12 @@ func (c *cohort) cameBack(ctx context.Context, w *waiter, p *place, err error) (
 
 // startJoin begins to get a place: by giving up old in the same request, or from one
 // that has been entered but not granted. mu is held.
-func (c *cohort) startJoin(old, entered *place) {
+func (c *cohort) startJoin(old, entered *queue.Ticket) {
 	run := c.newJoin(old, entered)
-	if !c.q.s.spawn(run) {
-		for _, p := range []*place{old, entered} {
+	if !c.s.spawn(run) {
+		for _, p := range []*queue.Ticket{old, entered} {
 			if p != nil {
-				p.leave(0)
+				p.Leave(0)
 			}
 		}
 		c.join = nil
@@ -93,49 +95,34 @@ func (c *cohort) startJoin(old, entered *place) {
 }
 
 // newJoin makes the acquisition that run carries out. mu is held.
-func (c *cohort) newJoin(old, entered *place) (run func()) {
-	ctx, cancel := context.WithCancelCause(c.q.s.ctx)
+func (c *cohort) newJoin(old, entered *queue.Ticket) (run func()) {
+	ctx, cancel := context.WithCancelCause(c.s.ctx)
 	j := &join{cancel: cancel, done: make(chan struct{})}
 	c.join = j
 	return func() {
 		defer cancel(nil)
 		defer close(j.done)
-		p, err := c.q.obtain(ctx, c, old, entered)
+		p, err := c.q.Obtain(ctx, c.lost, old, entered)
 		if unwanted := c.joined(j, p, err); unwanted != nil {
-			unwanted.leave(cleanupGrace)
-		}
-	}
-}
-
-// obtain acquires a place and has b told of the loss of its session.
-func (q *queue) obtain(ctx context.Context, b books, old, entered *place) (*place, error) {
-	for {
-		p, err := q.acquire(ctx, old, entered)
-		if err != nil {
-			return nil, err
-		}
-		old, entered = nil, nil
-		p.guard(b)
-		if !p.gone.Load() {
-			return p, nil
+			unwanted.Leave(node.Grace)
 		}
 	}
 }
 
 // joined takes over what a join ended with. It returns a place that nobody wants
 // any more.
-func (c *cohort) joined(j *join, p *place, err error) (unwanted *place) {
+func (c *cohort) joined(j *join, p *queue.Ticket, err error) (unwanted *queue.Ticket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.join = nil
 	switch {
-	case err == nil && p.gone.Load():
+	case err == nil && p.Over():
 		// Lost between the last look and here; lost() did not find it in place yet.
 	case err == nil:
 		c.take(p)
 	case errors.Is(err, errNobody):
 		// Whoever came since begins anew.
-	case c.q.s.ctx.Err() != nil:
+	case c.s.ctx.Err() != nil:
 		c.fail(ErrClosed)
 	default:
 		c.fail(err)
@@ -153,7 +140,7 @@ func awaitCleanup(done <-chan struct{}, err error) {
 	if done == nil || errors.Is(err, ErrClosed) {
 		return
 	}
-	t := time.NewTimer(cleanupGrace)
+	t := time.NewTimer(node.Grace)
 	defer t.Stop()
 	select {
 	case <-done:

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"sync"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/node"
 )
 
 // kept are the holds of a read-write lock that began in the form without leases, from the grant to
@@ -34,7 +37,7 @@ func (k *kept) add(l *Lease) {
 		k.holds = make(map[*Lease]struct{})
 	}
 	k.holds[l] = struct{}{}
-	if l.p.q.kind != KindRead {
+	if l.p.Entry.Kind != KindRead {
 		k.writers++
 	}
 }
@@ -50,7 +53,7 @@ func (k *kept) remove(l *Lease) {
 		return
 	}
 	delete(k.holds, l)
-	if l.p.q.kind != KindRead {
+	if l.p.Entry.Kind != KindRead {
 		k.writers--
 	}
 	if k.freed != nil {
@@ -84,9 +87,9 @@ func (k *kept) against(kind Kind, l *Lease) <-chan struct{} {
 
 // admit waits, with a lease that was just granted, for the holds of this process that still run,
 // because they were lost. If it cannot wait, the lease is given back.
-func (q *queue) admit(ctx context.Context, l *Lease) error {
+func (k *kept) admit(ctx context.Context, kind Kind, s *Session, l *Lease) error {
 	for {
-		freed := q.kept.against(q.kind, l)
+		freed := k.against(kind, l)
 		if freed == nil {
 			return nil
 		}
@@ -95,23 +98,23 @@ func (q *queue) admit(ctx context.Context, l *Lease) error {
 		case <-freed:
 			continue
 		case <-ctx.Done():
-			err = contextError(ctx)
-		case <-q.s.ctx.Done():
+			err = errs.OfContext(ctx)
+		case <-s.ctx.Done():
 			err = ErrClosed
 		case <-l.ctx.Done(): // it must not keep out those for whom it waits
 			err = errLostInside
 		}
-		l.giveBack(cleanupGrace)
+		l.giveBack(node.Grace)
 		return err
 	}
 }
 
 // admitted is get, which waits for a lease, and then admit.
-func (q *queue) admitted(ctx context.Context, get func() (*Lease, error)) (*Lease, error) {
+func (k *kept) admitted(ctx context.Context, kind Kind, s *Session, get func() (*Lease, error)) (*Lease, error) {
 	for {
 		l, err := get()
 		if err == nil {
-			err = q.admit(ctx, l)
+			err = k.admit(ctx, kind, s, l)
 		}
 		switch {
 		case err == nil:
@@ -123,13 +126,13 @@ func (q *queue) admitted(ctx context.Context, get func() (*Lease, error)) (*Leas
 }
 
 // admittedNow is get, which does not wait for others, if nobody is kept out.
-func (q *queue) admittedNow(get func() (*Lease, error)) (*Lease, error) {
-	if q.kept.against(q.kind, nil) != nil {
+func (k *kept) admittedNow(kind Kind, get func() (*Lease, error)) (*Lease, error) {
+	if k.against(kind, nil) != nil {
 		return nil, ErrNotAcquired
 	}
 	l, err := get()
-	if err == nil && q.kept.against(q.kind, l) != nil {
-		l.giveBack(cleanupGrace)
+	if err == nil && k.against(kind, l) != nil {
+		l.giveBack(node.Grace)
 		return nil, ErrNotAcquired
 	}
 	return l, err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/go-menagerie/menagerie/internal/queue"
 )
 
 // Lease is one hold: of a mutex, of a read or write lock, of permits. It belongs to
@@ -17,8 +19,9 @@ import (
 // paused process finds out when it goes on; what it does in between only fencing
 // can stop: see [Lease.Token] and [Lease.Guard].
 type Lease struct {
+	at     *access
 	b      books
-	p      *place
+	p      *queue.Ticket
 	token  Token
 	mirror bool // taken through a method set without leases: see cohort.hold
 	since  time.Time
@@ -42,20 +45,17 @@ type books interface {
 	// unlockLost is the Unlock of a lease that ended in another way before.
 	unlockLost(l *Lease)
 	// lost is called when the session of p is over, or its node was removed.
-	lost(p *place)
+	lost(p *queue.Ticket)
 }
 
 // newLease makes the lease of a grant. Values of the acquiring context are kept,
 // its end is not: it governed the waiting only.
-func newLease(ctx context.Context, b books, p *place, passes uint32, mirror bool) *Lease {
+func newLease(ctx context.Context, b books, at *access, p *queue.Ticket, passes uint32, mirror bool) *Lease {
 	l := &Lease{
-		b: b, p: p, mirror: mirror, since: time.Now(),
-		token: Token{Zxid: p.self.czxid, Seq: passes},
+		at: at, b: b, p: p, mirror: mirror, since: time.Now(),
+		token: Token{Zxid: p.Entry.Czxid, Seq: passes},
 	}
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	if mirror {
-		p.q.kept.add(l)
-	}
 	return l
 }
 
@@ -82,7 +82,7 @@ func (l *Lease) Token() Token { return l.token }
 // lease ends; context.Cause then is ErrLost, ErrReleased or ErrMaxHold. For the removal
 // of the node by somebody else see [Lease.Done].
 func (l *Lease) Context() context.Context {
-	l.p.watchOwn()
+	l.p.WatchOwn()
 	return l.ctx
 }
 
@@ -95,7 +95,7 @@ func (l *Lease) Context() context.Context {
 // connection. The node is watched, which costs one request in the background, from the
 // first call of Context or Done on, or when it has been held for half a second.
 func (l *Lease) Done() <-chan struct{} {
-	l.p.watchOwn()
+	l.p.WatchOwn()
 	return l.ctx.Done()
 }
 
@@ -114,11 +114,11 @@ func (l *Lease) Err() error {
 // others may be reading by then. Between its return and whatever the caller does
 // next the process may be paused, so it is no substitute for fencing.
 func (l *Lease) Valid() bool {
-	return l.Err() == nil && !l.p.turning.Load() && l.p.e.Valid()
+	return l.Err() == nil && !l.p.Replacing() && l.p.Epoch.Valid()
 }
 
 // Path is the path of the lease's own node.
-func (l *Lease) Path() string { return l.p.q.s.local(l.p.node) }
+func (l *Lease) Path() string { return l.p.ShownNode() }
 
 // Unlock gives the lease back. It waits for the servers' confirmation as long as
 // the connection is good, at most a second; if they cannot be asked now, the
@@ -133,7 +133,7 @@ func (l *Lease) Unlock() error {
 	ended := l.finishAs(ErrReleased)
 	if ended != nil && ended != ErrReleased {
 		l.b.unlockLost(l)
-		return &Error{Op: "unlock", Path: l.p.q.path(), Err: ended}
+		return &Error{Op: "unlock", Path: l.at.path, Err: ended}
 	}
 	l.b.release(l, unlockWait)
 	return nil
@@ -155,7 +155,7 @@ func (l *Lease) giveBack(grace time.Duration) {
 // finishAs ends the lease with err, or with ErrLost if it cannot be proved any more
 // that it was held until now. It returns the error that the lease has ended with.
 func (l *Lease) finishAs(err error) error {
-	if !l.p.e.Valid() || l.p.gone.Load() && l.Err() == nil {
+	if !l.p.Epoch.Valid() || l.p.Over() && l.Err() == nil {
 		err = ErrLost
 	}
 	l.finish(err)
@@ -176,9 +176,6 @@ func (l *Lease) finish(err error) bool {
 		<-l.ctx.Done() // whoever was first is about to cancel it
 		return false
 	}
-	if err == ErrReleased {
-		l.p.q.kept.remove(l)
-	}
 	l.cancel(err)
 	if l.nested != nil {
 		l.leaveOuter()
@@ -188,27 +185,27 @@ func (l *Lease) finish(err error) bool {
 	if bound != nil {
 		bound.Stop()
 	}
-	l.p.q.s.forget(l)
+	l.at.s.forget(l)
 	l.traceEnd(err)
 	return true
 }
 
 func (l *Lease) traceEnd(err error) {
-	s := l.p.q.s
+	s := l.at.s
 	held := time.Since(l.since)
-	epoch := uint64(l.p.e.Number())
+	epoch := uint64(l.p.Epoch.Number())
 	if err == ErrReleased { // in the goroutine that released
 		if t, ok := s.set.tracer.(ReleaseTracer); ok {
-			t.Release(l.ctx, ReleaseData{Path: l.p.q.path(), Kind: l.p.q.kind, Token: l.token, Held: held, Epoch: epoch})
+			t.Release(l.ctx, ReleaseData{Path: l.at.path, Kind: l.p.Entry.Kind, Token: l.token, Held: held, Epoch: epoch})
 		}
 		return
 	}
 	// A loss may strike many leases, and each must be told in time, whatever a logger
 	// or tracer does.
 	s.spawn(func() {
-		s.logger.Warn("lease lost", "path", l.p.q.path(), "token", l.token.String(), "held", held, "cause", l.p.e.Cause())
+		s.logger.Warn("lease lost", "path", l.at.path, "token", l.token.String(), "held", held, "cause", l.p.Epoch.Cause())
 		if t, ok := s.set.tracer.(LossTracer); ok {
-			t.Lost(l.ctx, LossData{Path: l.p.q.path(), Kind: l.p.q.kind, Token: l.token, Held: held, Err: err, Epoch: epoch})
+			t.Lost(l.ctx, LossData{Path: l.at.path, Kind: l.p.Entry.Kind, Token: l.token, Held: held, Err: err, Epoch: epoch})
 		}
 	})
 }

@@ -3,6 +3,7 @@ package zksync
 import (
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -17,7 +18,7 @@ type quiet struct{ crowded bool }
 // linger keeps the place after l, if that was asked for and nobody else is known to queue.
 // It reports whether the place is kept. mu is held.
 func (c *cohort) linger(l *Lease) bool {
-	if c.set.linger <= 0 || c.unsettled(l) || c.quiet != nil && c.quiet.crowded || !c.place.e.Valid() || !c.place.e.Ordered() {
+	if c.set.linger <= 0 || c.unsettled(l) || c.quiet != nil && c.quiet.crowded || !c.place.Epoch.Valid() || !c.place.Epoch.Ordered() {
 		return false
 	}
 	p := c.place
@@ -28,7 +29,7 @@ func (c *cohort) linger(l *Lease) bool {
 	if c.quiet == nil {
 		q := &quiet{}
 		c.quiet = q
-		if !c.q.s.spawn(func() { c.listen(p, q) }) {
+		if !c.s.spawn(func() { c.listen(p, q) }) {
 			i.timer.Stop()
 			c.idle = nil
 			return false
@@ -39,15 +40,15 @@ func (c *cohort) linger(l *Lease) bool {
 
 // listen watches who else queues. This is the only child watch that the package
 // ever sets on a directory that others share, and only the idle holder sets it.
-func (c *cohort) listen(p *place, q *quiet) {
-	_, names, err := p.e.WatchChildren(c.q.s.ctx, c.q.dir, func(zkconn.News) {
+func (c *cohort) listen(p *queue.Ticket, q *quiet) {
+	_, names, err := p.Epoch.WatchChildren(c.s.ctx, c.q.Dir, func(zkconn.News) {
 		// In the wire's goroutine, which must not wait for the requests that giving
 		// the place up may need.
-		c.q.s.spawn(func() { c.disturbed(p, q) })
+		c.s.spawn(func() { c.disturbed(p, q) })
 	})
 	others := 0
 	for _, n := range names {
-		if en, ok := parseEntry(n); ok && en.name != p.self.name {
+		if en, ok := queue.ParseEntry(n); ok && en.Name != p.Entry.Name {
 			others++
 		}
 	}
@@ -57,7 +58,7 @@ func (c *cohort) listen(p *place, q *quiet) {
 }
 
 // disturbed notes that somebody else queues, or that nobody would tell us.
-func (c *cohort) disturbed(p *place, q *quiet) {
+func (c *cohort) disturbed(p *queue.Ticket, q *quiet) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q.crowded = true
@@ -66,7 +67,7 @@ func (c *cohort) disturbed(p *place, q *quiet) {
 	}
 }
 
-func (c *cohort) endIdle(p *place, i *idle) {
+func (c *cohort) endIdle(p *queue.Ticket, i *idle) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.place == p && c.idle == i {

@@ -1,8 +1,10 @@
 package zksync
 
+import "github.com/go-menagerie/menagerie/internal/queue"
+
 // lost is called when the session of p is over, or its node was removed.
-func (c *cohort) lost(p *place) {
-	p.forget()
+func (c *cohort) lost(p *queue.Ticket) {
+	p.Forget()
 	c.mu.Lock()
 	l := c.hold
 	c.mu.Unlock()
@@ -24,8 +26,8 @@ func (c *cohort) lost(p *place) {
 
 // dropLost forgets a place that was lost. mu is held.
 func (c *cohort) dropLost() {
-	if p := c.place; !p.e.Ordered() {
-		p.leave(0) // an adopted connection's session may live on, and the node with it
+	if p := c.place; !p.Epoch.Ordered() {
+		p.Leave(0) // an adopted connection's session may live on, and the node with it
 	}
 	c.place = nil
 	c.stopIdle()
@@ -35,7 +37,7 @@ func (c *cohort) dropLost() {
 // the other goroutines of this object out until then: its critical section runs
 // on, whatever the servers say, and they share its memory.
 func (c *cohort) unlockLost(l *Lease) {
-	c.q.kept.remove(l)
+	c.kept.remove(l)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.hold == l {

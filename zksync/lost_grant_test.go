@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -19,9 +20,9 @@ func unreachable() *Session {
 }
 
 // losing is a place of q whose loss has begun: nobody has been told yet.
-func losing(q *queue) *place {
-	p := &place{q: q, e: &zkconn.Epoch{}}
-	p.gone.Store(true)
+func losing(q *queue.Queue) *queue.Ticket {
+	p := &queue.Ticket{Epoch: &zkconn.Epoch{}}
+	p.Retire()
 	return p
 }
 
@@ -33,7 +34,7 @@ func TestNothingIsGrantedOnAPlaceWhoseLossIsOnItsWay(t *testing.T) {
 		defer cancel()
 		return f(ctx, false)
 	}
-	mutex := func() *cohort { return newCohort(unreachable(), "/a", KindLock, mutexPolicy, nil) }
+	mutex := func() *cohort { return newCohort(unreachable(), "/a", KindLock, queue.MutexPolicy, nil) }
 	for name, granted := range map[string]func() (*Lease, error){
 		"try": func() (*Lease, error) {
 			c := mutex()

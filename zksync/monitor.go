@@ -11,8 +11,8 @@ import (
 // monitor implements door.Monitor: a condition's view of a mutex.
 type monitor struct{ c *cohort }
 
-func (m monitor) Session() any   { return m.c.q.s }
-func (m monitor) Path() string   { return m.c.q.path() }
+func (m monitor) Session() any   { return m.c.s }
+func (m monitor) Path() string   { return m.c.path }
 func (m monitor) Holder() *Lease { return m.c.current() }
 
 func (m monitor) Held(l *Lease) (*Lease, error) {

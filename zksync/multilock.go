@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 )
 
@@ -34,7 +35,7 @@ func (m *Mutex) key() string {
 	if m == nil {
 		return ""
 	}
-	return m.c.q.dir
+	return m.c.q.Dir
 }
 
 // LockContext locks all of them and returns their leases, in the order of their paths. ctx
@@ -81,7 +82,7 @@ func (m *Multi) misuse() error {
 			return fail("a nil Mutex")
 		}
 		if i > 0 && mutex.key() == m.all[i-1].key() {
-			return fail("path " + showPath(mutex.c.q.path()) + " is named twice: it would wait for itself")
+			return fail("path " + errs.ShowPath(mutex.c.path) + " is named twice: it would wait for itself")
 		}
 	}
 	return nil
@@ -92,12 +93,12 @@ func (m *Multi) misuse() error {
 func (ls Leases) giveBack(ctx context.Context) {
 	for len(ls) > 0 && ctx.Err() == nil {
 		last := len(ls) - 1
-		ls[last].giveBack(cleanupGrace) // ctx may end while it waits
+		ls[last].giveBack(node.Grace) // ctx may end while it waits
 		ls = ls[:last]
 	}
 	var all sync.WaitGroup
 	for _, l := range ls {
-		all.Go(func() { l.giveBack(cleanupGrace) })
+		all.Go(func() { l.giveBack(node.Grace) })
 	}
 	all.Wait()
 }
@@ -127,7 +128,7 @@ type Leases []*Lease
 func (ls Leases) Err() error {
 	for _, l := range ls {
 		if err := l.Err(); err != nil {
-			return &Error{Op: "multi-lock", Path: l.p.q.path(), Err: err}
+			return &Error{Op: "multi-lock", Path: l.at.path, Err: err}
 		}
 	}
 	return nil
@@ -197,9 +198,9 @@ func (m *Multi) TryLock() bool {
 	if err := m.misuse(); err != nil {
 		panic(err)
 	}
-	patience := m.all[0].c.q.s.patience()
+	patience := m.all[0].c.s.patience()
 	for _, x := range m.all {
-		s := x.c.q.s
+		s := x.c.s
 		if x.c.misuse == nil && s.ctx.Err() == nil && s.State() != Connected {
 			return false
 		}

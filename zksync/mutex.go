@@ -5,6 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
 )
 
 // Mutex is a mutual exclusion lock for many machines: sync.Mutex with a path. All
@@ -26,7 +30,7 @@ type Mutex struct{ c *cohort }
 // malformed path, an option that is not one of a lock, or a nil session is
 // reported by the first call as ErrMisuse.
 func NewMutex(s *Session, path string, opts ...Option) *Mutex {
-	return &Mutex{newCohort(s, path, KindLock, mutexPolicy, opts)}
+	return &Mutex{newCohort(s, path, KindLock, queue.MutexPolicy, opts)}
 }
 
 // Lock locks m. It waits for ever, through disconnects and lost sessions. It panics
@@ -48,7 +52,7 @@ func (m *Mutex) TryLock() bool {
 	if m.c.misuse != nil {
 		panic(m.wrap("try-lock", m.c.misuse))
 	}
-	return m.c.q.s.briefly(func(ctx context.Context) error {
+	return m.c.s.briefly(func(ctx context.Context) error {
 		_, err := m.tryLock(ctx, true)
 		return err
 	})
@@ -133,23 +137,6 @@ func (m *Mutex) tryLock(ctx context.Context, mirror bool) (*Lease, error) {
 	return l, nil
 }
 
-// traced tells the tracer, if there is one, of an acquisition.
-func (q *queue) traced(ctx context.Context, get func(context.Context) (*Lease, error)) (*Lease, error) {
-	t := q.s.set.tracer
-	if t == nil {
-		return get(ctx)
-	}
-	began := time.Now()
-	ctx = t.AcquireStart(ctx, AcquireStartData{Path: q.path(), Kind: q.kind})
-	l, err := get(ctx)
-	end := AcquireEndData{Path: q.path(), Kind: q.kind, Err: err, Waited: time.Since(began)}
-	if err == nil {
-		end.Token, end.Epoch = l.token, uint64(l.p.e.Number())
-	}
-	t.AcquireEnd(ctx, end)
-	return l, err
-}
-
 // Do runs f while holding m. The context that f gets ends with the lease, cause
 // ErrLost, and with ctx. Do unlocks when f returns or panics, and returns f's error;
 // if f returned nil although the lease was lost while it ran, it returns ErrLost.
@@ -190,7 +177,7 @@ func (l *Lease) unlockWithin(ctx context.Context) error {
 	}
 	done := make(chan error, 1)
 	unlock := func() { done <- l.Unlock() } // it ends within a second
-	if !l.p.q.s.spawn(unlock) {
+	if !l.at.s.spawn(unlock) {
 		go unlock() // or with the session, which is being closed
 	}
 	select {
@@ -198,7 +185,7 @@ func (l *Lease) unlockWithin(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 	}
-	grace := time.NewTimer(cleanupGrace)
+	grace := time.NewTimer(node.Grace)
 	defer grace.Stop()
 	select {
 	case err := <-done:
@@ -206,7 +193,7 @@ func (l *Lease) unlockWithin(ctx context.Context) error {
 	case <-grace.C:
 	}
 	if err := l.Err(); err != nil && err != ErrReleased {
-		return &Error{Op: "unlock", Path: l.p.q.path(), Err: err}
+		return &Error{Op: "unlock", Path: l.at.path, Err: err}
 	}
 	return nil
 }
@@ -218,7 +205,7 @@ func (m *Mutex) Contenders(ctx context.Context) ([]Contender, error) {
 	if m.c.misuse != nil {
 		return nil, m.wrap("list", m.c.misuse)
 	}
-	return Contenders(ctx, m.c.q.s, m.c.q.path())
+	return Contenders(ctx, m.c.s, m.c.path)
 }
 
 func (m *Mutex) wrap(op string, err error) error {
@@ -226,8 +213,8 @@ func (m *Mutex) wrap(op string, err error) error {
 	if errors.As(err, &e) {
 		return err
 	}
-	return &Error{Op: op, Path: m.c.q.path(), Err: err}
+	return &Error{Op: op, Path: m.c.path, Err: err}
 }
 
 // String names the mutex for messages.
-func (m *Mutex) String() string { return fmt.Sprintf("mutex %s", showPath(m.c.q.path())) }
+func (m *Mutex) String() string { return fmt.Sprintf("mutex %s", errs.ShowPath(m.c.path)) }

@@ -39,7 +39,7 @@ func (nesting) Move(ctx context.Context, inner, outer *Lease) *Lease {
 // newNested is described at nest.Lease.
 func newNested(ctx context.Context, outer *Lease, unlock func()) *Lease {
 	l := &Lease{
-		b: outer.b, p: outer.p, token: outer.token, since: time.Now(),
+		at: outer.at, b: outer.b, p: outer.p, token: outer.token, since: time.Now(),
 		nested: &nested{outer: outer, unlock: unlock},
 	}
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -66,7 +66,7 @@ func (l *Lease) unlockNested() error {
 		l.nested.unlock()
 	}
 	if ended != ErrReleased {
-		return &Error{Op: "unlock", Path: l.p.q.path(), Err: ended}
+		return &Error{Op: "unlock", Path: l.at.path, Err: ended}
 	}
 	return nil
 }

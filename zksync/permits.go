@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -18,23 +21,19 @@ type permits struct {
 }
 
 func newPermits(s *Session, path string, n int64, opts []Option) *permits {
-	g := newSingles(s, path, permitQueue, KindPermit, opts)
-	t := newTerms(g.q.s.full(path), n)
+	g := newSingles(s, path, queue.PermitQueue, KindPermit, opts)
+	t := newTerms(g.s.full(path), g.set.acl, n)
 	if g.misuse == nil && n <= 0 {
 		g.misuse = fmt.Errorf("%w: a semaphore of %d permits; it needs one at least", ErrMisuse, n)
 	}
 	return &permits{g, t}
 }
 
-// errTooBig means that more permits are asked for than there are.
-var errTooBig = errors.New("zksync: more permits than there are")
-
 // request is the queue as one request for n permits sees it, with terms of its own.
-func (s *permits) request(n int64) *queue {
-	q := *s.g.q
-	q.weight, q.terms = n, s.t.request()
-	q.grant = q.terms.grant
-	return &q
+func (s *permits) request(n int64) (*queue.Queue, *terms) {
+	q, t := *s.g.q, s.t.request()
+	q.Weight, q.Terms, q.Policy = n, t, t.grant
+	return &q, t
 }
 
 // Acquire waits for n permits. A request for more than there are waits outside the queue,
@@ -43,18 +42,18 @@ func (s *permits) Acquire(ctx context.Context, n int64, mirror bool) (*Lease, er
 	if err := s.check(n); err != nil {
 		return nil, err
 	}
-	q := s.request(n)
-	return s.g.get(ctx, mirror, func(ctx context.Context) (*place, error) {
+	q, t := s.request(n)
+	return s.g.get(ctx, mirror, func(ctx context.Context) (*queue.Ticket, error) {
 		for pace := (node.Pace{Free: 1}); ; {
-			p, err := s.obtain(ctx, q)
-			if !errors.Is(err, errTooBig) {
+			p, err := s.obtain(ctx, q, t)
+			if !errors.Is(err, queue.ErrTooBig) {
 				return p, err
 			}
-			if err := q.awaitTerms(ctx); err != nil {
+			if err := s.awaitTerms(ctx, t, n); err != nil {
 				return nil, err
 			}
 			if pace.Rest(ctx, nil) != nil {
-				return nil, contextError(ctx)
+				return nil, errs.OfContext(ctx)
 			}
 		}
 	})
@@ -65,16 +64,16 @@ func (s *permits) Try(ctx context.Context, n int64, mirror bool) (*Lease, error)
 	if err := s.check(n); err != nil {
 		return nil, err
 	}
-	q := s.request(n)
-	return s.g.get(ctx, mirror, func(ctx context.Context) (*place, error) {
+	q, t := s.request(n)
+	return s.g.get(ctx, mirror, func(ctx context.Context) (*queue.Ticket, error) {
 		for pace := (node.Pace{Free: 1}); ; {
-			p, err := s.tryObtain(ctx, q)
-			if !errors.Is(err, ErrNotAcquired) || !q.terms.now.stale.Load() {
+			p, err := s.tryObtain(ctx, q, t)
+			if !errors.Is(err, ErrNotAcquired) || !t.now.stale.Load() {
 				return p, err
 			}
 			// It was refused under terms that have changed meanwhile.
 			if pace.Rest(ctx, nil) != nil {
-				return nil, q.failure(ctx, err)
+				return nil, node.Reason(ctx, err)
 			}
 		}
 	})
@@ -82,46 +81,46 @@ func (s *permits) Try(ctx context.Context, n int64, mirror bool) (*Lease, error)
 
 // obtain waits for a place. On a connection that does not tell in order what happened, it
 // asks whether the terms are still those under which it was granted.
-func (s *permits) obtain(ctx context.Context, q *queue) (*place, error) {
+func (s *permits) obtain(ctx context.Context, q *queue.Queue, t *terms) (*queue.Ticket, error) {
 	for pace := (node.Pace{}); ; {
-		p, err := q.obtain(ctx, s.g, nil, nil)
-		if err != nil || p.e.Ordered() {
+		p, err := q.Obtain(ctx, s.g.lost, nil, nil)
+		if err != nil || p.Epoch.Ordered() {
 			return p, err
 		}
-		changed, err := q.terms.changed(ctx, p.e)
+		changed, err := t.changed(ctx, p.Epoch)
 		if err == nil && !changed {
 			return p, nil
 		}
-		p.leave(cleanupGrace)
+		p.Leave(node.Grace)
 		if err != nil && !errors.Is(err, zkconn.ErrOver) {
-			return nil, q.failure(ctx, err)
+			return nil, node.Reason(ctx, err)
 		}
-		if err := pace.Rest(ctx, p.e); ctx.Err() != nil {
-			return nil, q.failure(ctx, err)
+		if err := pace.Rest(ctx, p.Epoch); ctx.Err() != nil {
+			return nil, node.Reason(ctx, err)
 		}
 	}
 }
 
 // tryObtain is obtain for an attempt that does not wait.
-func (s *permits) tryObtain(ctx context.Context, q *queue) (*place, error) {
-	p, err := q.tryAcquire(ctx)
+func (s *permits) tryObtain(ctx context.Context, q *queue.Queue, t *terms) (*queue.Ticket, error) {
+	p, err := q.Try(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p.guard(s.g)
-	if p.e.Ordered() {
+	p.OnLoss(s.g.lost)
+	if p.Epoch.Ordered() {
 		return p, nil
 	}
-	changed, err := q.terms.changed(ctx, p.e)
+	changed, err := t.changed(ctx, p.Epoch)
 	if err == nil && !changed {
 		return p, nil
 	}
-	p.leave(cleanupGrace)
+	p.Leave(node.Grace)
 	if err == nil || errors.Is(err, zkconn.ErrOver) {
-		q.terms.now.stale.Store(true)
+		t.now.stale.Store(true)
 		return nil, ErrNotAcquired
 	}
-	return nil, q.failure(ctx, err)
+	return nil, node.Reason(ctx, err)
 }
 
 func (s *permits) check(n int64) error {
@@ -134,24 +133,26 @@ func (s *permits) check(n int64) error {
 	return nil
 }
 
-// awaitTerms waits until there are as many permits as are asked for.
-func (q *queue) awaitTerms(ctx context.Context) error {
-	return q.in(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+// awaitTerms waits until there are n permits.
+func (s *permits) awaitTerms(ctx context.Context, t *terms, n int64) error {
+	return s.g.s.in(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		for pace := (node.Pace{Free: 1}); ; {
-			told := newNews("")
-			changed, err := q.terms.follow(ctx, e, told)
-			if err == nil && !changed && q.terms.capacity() < q.weight {
-				_, err = told.wait(ctx, e)
+			told := make(chan struct{}, 1)
+			w, changed, err := t.Follow(ctx, e, func() { told <- struct{}{} }) // called once at most
+			if err == nil && !changed && !t.Fits(n) {
+				err = heard(ctx, e, told)
 				pace = node.Pace{Free: 1}
 			}
-			told.stop()
-			if err != nil && !errors.Is(err, errList) && !errors.Is(err, errQuiet) {
+			if w != nil {
+				w.Stop()
+			}
+			if err != nil {
 				return err
 			}
-			if err := q.terms.read(ctx, e, q.acl); err != nil {
+			if err := t.read(ctx, e); err != nil {
 				return err
 			}
-			if q.terms.capacity() >= q.weight {
+			if t.Fits(n) {
 				return nil
 			}
 			if err := pace.Rest(ctx, e); err != nil {
@@ -161,8 +162,23 @@ func (q *queue) awaitTerms(ctx context.Context) error {
 	})
 }
 
+// heard waits until something was told, but no longer than a server may keep silent about it.
+func heard(ctx context.Context, e *zkconn.Epoch, told <-chan struct{}) error {
+	t := time.NewTimer(e.Timeout())
+	defer t.Stop()
+	select {
+	case <-told:
+	case <-t.C:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-e.Over():
+		return zkconn.ErrOver
+	}
+	return nil
+}
+
 // Permits is how many permits a lease of this semaphore stands for.
-func (s *permits) Permits(l *Lease) int64 { return l.p.self.weight }
+func (s *permits) Permits(l *Lease) int64 { return l.p.Entry.Weight }
 
 // Resize changes how many permits there are, for everybody.
 func (s *permits) Resize(ctx context.Context, n int64) error {
@@ -170,9 +186,9 @@ func (s *permits) Resize(ctx context.Context, n int64) error {
 		return err
 	}
 	t := s.t.request()
-	return s.g.q.in(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	return s.g.s.in(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		for synced, pace := false, (node.Pace{Free: 1}); ; {
-			if err := t.read(ctx, e, s.g.q.acl); err != nil {
+			if err := t.read(ctx, e); err != nil {
 				return err
 			}
 			if t.now.permits == n {
@@ -186,7 +202,7 @@ func (s *permits) Resize(ctx context.Context, n int64) error {
 				synced = true
 				continue
 			}
-			_, err := t.store(ctx, e, storedTerms{Permits: t.declared, Capacity: n, Most: max(t.now.most, n)}, t.now.version)
+			_, err := t.store(ctx, e, queue.Permits{Declared: t.declared, Capacity: n, Most: max(t.now.most, n)}, t.now.version)
 			switch {
 			case err == nil: // that others may have changed it since is no reason to do it again
 				t.now.stale.Store(true) // an adopted connection may tell that later than this answer
@@ -208,19 +224,19 @@ func (s *permits) Available(ctx context.Context) (free int64, err error) {
 	if s.g.misuse != nil {
 		return 0, s.g.misuse
 	}
-	q := s.request(1)
-	err = q.in(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
-		if err := e.Sync(ctx, q.dir); err != nil && !errors.Is(err, zk.ErrNoNode) {
+	q, t := s.request(1)
+	err = s.g.s.in(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		if err := e.Sync(ctx, q.Dir); err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return err
 		}
-		if err := q.terms.read(ctx, e, q.acl); err != nil {
+		if err := t.read(ctx, e); err != nil {
 			return err
 		}
-		entries, err := q.list(ctx, e)
+		entries, err := q.List(ctx, e)
 		if err != nil {
 			return err
 		}
-		free = q.terms.free(entries)
+		free = t.free(entries)
 		return nil
 	})
 	return free, err
@@ -232,12 +248,12 @@ func (s *permits) Contenders(ctx context.Context) (any, error) {
 		return nil, s.g.misuse
 	}
 	var list []Contender
-	q := s.request(1)
-	err := q.in(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
-		if err := q.terms.read(ctx, e, q.acl); err != nil {
+	q, t := s.request(1)
+	err := s.g.s.in(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+		if err := t.read(ctx, e); err != nil {
 			return err
 		}
-		list, err = q.contenders(ctx, e)
+		list, err = q.Contenders(ctx, e, t.capacity())
 		return err
 	})
 	return list, err

@@ -5,6 +5,10 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
 )
 
 // readers is the goroutines of this process that share one object and may hold
@@ -12,21 +16,20 @@ import (
 // comes while it waits, or within a bound of its grant, holds with it. After that
 // the next one queues anew, so that writers that queue are not starved.
 type readers struct {
-	q      *queue
-	set    settings
-	misuse error
-
+	*access
+	q     *queue.Queue
+	kept  *kept
 	write *cohort
 
 	mu      sync.Mutex
 	current *batch // which a reader may join; nil without one
-	granted map[*place]*batch
+	granted map[*queue.Ticket]*batch
 }
 
 // batch is readers that share one entry.
 type batch struct {
-	place   *place // nil until it is granted
-	passes  uint32 // the Seq of its tokens
+	place   *queue.Ticket // nil until it is granted
+	passes  uint32        // the Seq of its tokens
 	until   time.Time
 	holds   map[*Lease]struct{}
 	waiters []*waiter
@@ -37,16 +40,16 @@ type batch struct {
 const shareFor = defaultHandoverIn
 
 func newReaders(write *cohort) *readers {
-	write.q.kept = new(kept)
+	write.kept = new(kept)
 	q := *write.q
-	q.kind, q.grant = KindRead, readerPolicy
-	return &readers{q: &q, set: write.set, misuse: write.misuse, write: write, granted: make(map[*place]*batch)}
+	q.Kind, q.Policy = KindRead, queue.ReaderPolicy
+	return &readers{access: write.access, q: &q, kept: write.kept, write: write, granted: make(map[*queue.Ticket]*batch)}
 }
 
 // open reports whether a reader may join b now. mu is held.
 func (b *batch) open() bool {
 	return b != nil && (b.place == nil ||
-		time.Now().Before(b.until) && !b.place.gone.Load() && b.place.e.Valid())
+		time.Now().Before(b.until) && !b.place.Over() && b.place.Epoch.Valid())
 }
 
 // Close keeps readers who come from now on out of the batch that is there: a writer
@@ -59,8 +62,8 @@ func (r *readers) Close() {
 
 // Acquire waits for a read lease, like cohort.acquire.
 func (r *readers) Acquire(ctx context.Context, mirror bool) (*Lease, error) {
-	return r.q.traced(ctx, func(ctx context.Context) (*Lease, error) {
-		return r.q.admitted(ctx, func() (*Lease, error) { return r.acquire(ctx, mirror) })
+	return r.traced(ctx, r.q.Kind, func(ctx context.Context) (*Lease, error) {
+		return r.kept.admitted(ctx, r.q.Kind, r.s, func() (*Lease, error) { return r.acquire(ctx, mirror) })
 	})
 }
 
@@ -69,7 +72,7 @@ func (r *readers) acquire(ctx context.Context, mirror bool) (*Lease, error) {
 		return nil, r.misuse
 	}
 	if ctx.Err() != nil {
-		return nil, contextError(ctx)
+		return nil, errs.OfContext(ctx)
 	}
 	w := &waiter{ctx: ctx, mirror: mirror, ready: make(chan struct{})}
 	r.mu.Lock()
@@ -92,8 +95,8 @@ func (r *readers) acquire(ctx context.Context, mirror bool) (*Lease, error) {
 	case <-w.ready:
 		return w.lease, w.err
 	case <-ctx.Done():
-		return nil, r.withdraw(b, w, contextError(ctx))
-	case <-r.q.s.ctx.Done():
+		return nil, r.withdraw(b, w, errs.OfContext(ctx))
+	case <-r.s.ctx.Done():
 		return nil, r.withdraw(b, w, ErrClosed)
 	}
 }
@@ -101,14 +104,14 @@ func (r *readers) acquire(ctx context.Context, mirror bool) (*Lease, error) {
 // newBatch begins to get an entry for a batch; nil once the session is closing. mu is
 // held.
 func (r *readers) newBatch() *batch {
-	ctx, cancel := context.WithCancelCause(r.q.s.ctx)
+	ctx, cancel := context.WithCancelCause(r.s.ctx)
 	b := &batch{holds: make(map[*Lease]struct{}), join: &join{cancel: cancel, done: make(chan struct{})}}
-	ok := r.q.s.spawn(func() {
+	ok := r.s.spawn(func() {
 		defer cancel(nil)
 		defer close(b.join.done)
-		p, err := r.q.obtain(ctx, r, nil, nil)
+		p, err := r.q.Obtain(ctx, r.lost, nil, nil)
 		if unwanted := r.joined(b, p, err); unwanted != nil {
-			unwanted.leave(cleanupGrace)
+			unwanted.Leave(node.Grace)
 		}
 	})
 	if !ok {
@@ -120,10 +123,10 @@ func (r *readers) newBatch() *batch {
 
 // joined takes over what the join of b ended with. It returns a place that nobody
 // wants any more.
-func (r *readers) joined(b *batch, p *place, err error) (unwanted *place) {
+func (r *readers) joined(b *batch, p *queue.Ticket, err error) (unwanted *queue.Ticket) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err == nil && p.gone.Load() && len(b.waiters) > 0 {
+	if err == nil && p.Over() && len(b.waiters) > 0 {
 		r.again(b) // lost between the last look and here
 		return p   // the session of an adopted connection may live on, and the node with it
 	}
@@ -164,7 +167,7 @@ func (r *readers) again(b *batch) {
 }
 
 // put enters a granted place into the books. mu is held.
-func (r *readers) put(b *batch, p *place) {
+func (r *readers) put(b *batch, p *queue.Ticket) {
 	b.place, b.until = p, time.Now().Add(shareFor)
 	r.granted[p] = b
 }
@@ -179,7 +182,7 @@ func (r *readers) drop(b *batch) {
 
 // fail ends all waits of b with err. mu is held.
 func (r *readers) fail(b *batch, err error) {
-	if r.q.s.ctx.Err() != nil {
+	if r.s.ctx.Err() != nil {
 		err = ErrClosed
 	}
 	for _, w := range b.waiters {
@@ -192,8 +195,11 @@ func (r *readers) fail(b *batch, err error) {
 // grantTo lets w hold with b. mu is held.
 func (r *readers) grantTo(b *batch, w *waiter) {
 	defer close(w.ready)
-	l := newLease(w.ctx, r, b.place, b.passes, w.mirror)
-	if !r.q.s.remember(l) {
+	l := newLease(w.ctx, r, r.access, b.place, b.passes, w.mirror)
+	if w.mirror {
+		r.kept.add(l)
+	}
+	if !r.s.remember(l) {
 		w.err = ErrClosed
 		return
 	}
@@ -224,7 +230,7 @@ func (r *readers) withdraw(b *batch, w *waiter, err error) error {
 	select {
 	case <-w.ready:
 		if w.lease != nil {
-			w.lease.giveBack(cleanupGrace) // the caller's time is up
+			w.lease.giveBack(node.Grace) // the caller's time is up
 		}
 		return err
 	default:
@@ -236,8 +242,8 @@ func (r *readers) withdraw(b *batch, w *waiter, err error) error {
 // Try acquires a read lease if no writer holds or waits, and returns ErrNotAcquired
 // otherwise. It waits for the servers' answers only.
 func (r *readers) Try(ctx context.Context, mirror bool) (*Lease, error) {
-	return r.q.traced(ctx, func(ctx context.Context) (*Lease, error) {
-		return r.q.admittedNow(func() (*Lease, error) { return r.try(ctx, mirror) })
+	return r.traced(ctx, r.q.Kind, func(ctx context.Context) (*Lease, error) {
+		return r.kept.admittedNow(r.q.Kind, func() (*Lease, error) { return r.try(ctx, mirror) })
 	})
 }
 
@@ -246,7 +252,7 @@ func (r *readers) try(ctx context.Context, mirror bool) (*Lease, error) {
 		return nil, r.misuse
 	}
 	if ctx.Err() != nil {
-		return nil, contextError(ctx)
+		return nil, errs.OfContext(ctx)
 	}
 	w := &waiter{ctx: ctx, mirror: mirror, ready: make(chan struct{})}
 	r.mu.Lock()
@@ -256,12 +262,12 @@ func (r *readers) try(ctx context.Context, mirror bool) (*Lease, error) {
 		return w.lease, w.err
 	}
 	r.mu.Unlock()
-	open := r.q.s.within(func() {
-		ctx, cancel := r.q.s.bounded(ctx)
+	open := r.s.within(func() {
+		ctx, cancel := r.s.bounded(ctx)
 		defer cancel()
-		p, err := r.q.tryAcquire(ctx)
+		p, err := r.q.Try(ctx)
 		if err == nil {
-			p.guard(r)
+			p.OnLoss(r.lost)
 		}
 		r.tried(w, p, err)
 	})
@@ -272,15 +278,15 @@ func (r *readers) try(ctx context.Context, mirror bool) (*Lease, error) {
 }
 
 // tried takes over what tryAcquire ended with.
-func (r *readers) tried(w *waiter, p *place, err error) {
+func (r *readers) tried(w *waiter, p *queue.Ticket, err error) {
 	if w.err = err; err != nil {
 		return
 	}
 	b := &batch{holds: make(map[*Lease]struct{})}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if p.gone.Load() {
-		p.leave(0)             // see joined
+	if p.Over() {
+		p.Leave(0)             // see joined
 		w.err = ErrNotAcquired // the session went with it at that very moment
 		return
 	}
@@ -291,12 +297,15 @@ func (r *readers) tried(w *waiter, p *place, err error) {
 	r.grantTo(b, w)
 	if w.err != nil {
 		r.drop(b)
-		p.leave(0)
+		p.Leave(0)
 	}
 }
 
 // release implements books.
 func (r *readers) release(l *Lease, grace time.Duration) {
+	if l.Err() == ErrReleased {
+		r.kept.remove(l)
+	}
 	r.mu.Lock()
 	b := r.granted[l.p]
 	if b == nil {
@@ -310,16 +319,16 @@ func (r *readers) release(l *Lease, grace time.Duration) {
 	}
 	r.mu.Unlock()
 	if last {
-		l.p.leave(grace)
+		l.p.Leave(grace)
 	}
 }
 
 // unlockLost implements books. A lease that ended by a bound has been released then.
-func (r *readers) unlockLost(l *Lease) { r.q.kept.remove(l) }
+func (r *readers) unlockLost(l *Lease) { r.kept.remove(l) }
 
 // lost implements books.
-func (r *readers) lost(p *place) {
-	p.forget()
+func (r *readers) lost(p *queue.Ticket) {
+	p.Forget()
 	r.mu.Lock()
 	b := r.granted[p]
 	var held []*Lease
@@ -333,8 +342,8 @@ func (r *readers) lost(p *place) {
 	for _, l := range held {
 		l.finish(ErrLost)
 	}
-	if b != nil && !p.e.Ordered() {
-		p.leave(0) // an adopted connection's session may live on, and the node with it
+	if b != nil && !p.Epoch.Ordered() {
+		p.Leave(0) // an adopted connection's session may live on, and the node with it
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -25,7 +27,7 @@ type rival struct {
 var latches = &rival{
 	node: func(name string) bool {
 		_, seq, found := strings.Cut(name, "-latch-")
-		_, numbered := parseSequence(seq)
+		_, numbered := queue.ParseSequence(seq)
 		return found && numbered
 	},
 	what: "Curator's LeaderLatch, which does not heed our candidates: both would lead",
@@ -36,8 +38,8 @@ var latches = &rival{
 // a uuid without dashes.
 var leases = &rival{
 	node: func(name string) bool {
-		uuid, rest := cutUUID(name, bareUUIDLen)
-		_, contends := parseEntry(name)
+		uuid, rest := queue.CutUUID(name, queue.BareUUIDLen)
+		_, contends := queue.ParseEntry(name)
 		return name == "leases" || contends || uuid != "" && rest == ""
 	},
 	what: "a semaphore of Curator or kazoo, which does not count our permits: both would grant them",
@@ -51,7 +53,7 @@ func (r *rival) refuse(children []string) error {
 	var found []string
 	for _, name := range children {
 		if r.node(name) {
-			found = append(found, quoteShort(name))
+			found = append(found, errs.Quote(name))
 		}
 	}
 	if len(found) == 0 {

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -70,7 +71,7 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Session, err
 		return fail(err)
 	}
 	if err := ctx.Err(); err != nil {
-		return fail(contextError(ctx))
+		return fail(errs.OfContext(ctx))
 	}
 	s := newSession(set, list, chroot)
 	config := s.config()
@@ -148,7 +149,7 @@ func (s *Session) first(ctx context.Context) error {
 		return nil
 	}
 	if ctx.Err() != nil {
-		err = contextError(ctx)
+		err = errs.OfContext(ctx)
 	}
 	if last := s.client.LastError(); last != nil && s.client.Refused() == nil {
 		err = fmt.Errorf("%w; %w", err, last)
@@ -323,13 +324,3 @@ func (s *Session) full(path string) string { return s.chroot + path }
 
 // local is the reverse of full.
 func (s *Session) local(path string) string { return strings.TrimPrefix(path, s.chroot) }
-
-// contextError is the error of an ended context such that errors.Is finds
-// context.Canceled or DeadlineExceeded even if it ended with a cause of its own.
-func contextError(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if cause == nil || errors.Is(cause, err) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", err, cause)
-}

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"strconv"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
 )
 
 // savedSession is what a process needs to end the ZooKeeper session of its dead
@@ -40,15 +42,15 @@ func openSessionFile(path string) (*sessionFile, []savedSession, error) {
 	file, err := openLocked(path)
 	if errors.Is(err, errSessionFileLocked) {
 		return nil, nil, fmt.Errorf("zksync: session file %s: another living process, or another session "+
-			"of this one, uses it; give each its own file: %w", showPath(path), ErrMisuse)
+			"of this one, uses it; give each its own file: %w", errs.ShowPath(path), ErrMisuse)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("zksync: session file %s: %w", showPath(path), err)
+		return nil, nil, fmt.Errorf("zksync: session file %s: %w", errs.ShowPath(path), err)
 	}
 	f := &sessionFile{file: file}
 	content, err := io.ReadAll(io.LimitReader(file, maxSessionFile+1))
 	if err != nil {
-		return nil, nil, fmt.Errorf("zksync: session file %s: %w", showPath(path), errors.Join(err, f.close()))
+		return nil, nil, fmt.Errorf("zksync: session file %s: %w", errs.ShowPath(path), errors.Join(err, f.close()))
 	}
 	return f, decodeSessions(content), nil
 }
@@ -122,7 +124,7 @@ func (f *sessionFile) failed(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("zksync: %s session file %s: %w", op, showPath(f.file.Name()), err)
+	return fmt.Errorf("zksync: %s session file %s: %w", op, errs.ShowPath(f.file.Name()), err)
 }
 
 // decodeSessions returns nil unless content begins with a line that save wrote.

@@ -3,85 +3,66 @@ package zksync
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/go-zookeeper/zk"
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/queue"
 )
 
 // singles grants leases each of which has an entry in the queue of its own: permits,
 // and candidates. Nothing is handed over inside the process.
 type singles struct {
-	q      *queue
-	set    settings
-	misuse error
+	*access
+	q *queue.Queue
 
 	mu   sync.Mutex
-	held map[*place]*Lease
+	held map[*queue.Ticket]*Lease
 }
 
-// newSingles checks what a constructor was given. An error waits for the first call.
-// sub is the queue's directory below path, "" for path itself.
+// newSingles is like newCohort. sub is the queue's directory below path, "" for path itself.
 func newSingles(s *Session, path, sub string, kind Kind, opts []Option) *singles {
-	g := &singles{held: make(map[*place]*Lease)}
-	if s == nil {
-		g.q = &queue{s: newSession(settings{}, nil, ""), dir: path, kind: kind}
-		g.misuse = errNoSession
-		return g
-	}
-	set, err := lockSettings(s.set, opts)
-	if err == nil {
-		err = validatePath(path)
-	}
-	g.set, g.misuse = set, err
-	g.q = &queue{
-		s: s, dir: s.full(path) + sub, sub: sub, kind: kind, weight: 1, grant: policyFor(kind, 1),
-		acl: set.acl, name: set.name, readOnlyDir: new(atomic.Bool),
-	}
-	if len(g.q.acl) == 0 {
-		g.q.acl = zk.WorldACL(zk.PermAll)
-	}
-	return g
+	a := newAccess(s, path, opts)
+	return &singles{access: a, q: a.queue(sub, kind, queue.PolicyFor(kind, 1)), held: make(map[*queue.Ticket]*Lease)}
 }
 
 // acquire waits for a lease, like cohort.acquire, for an entry as q describes it.
-func (g *singles) acquire(ctx context.Context, q *queue, mirror bool) (*Lease, error) {
-	return g.get(ctx, mirror, func(ctx context.Context) (*place, error) {
-		return q.obtain(ctx, g, nil, nil)
+func (g *singles) acquire(ctx context.Context, q *queue.Queue, mirror bool) (*Lease, error) {
+	return g.get(ctx, mirror, func(ctx context.Context) (*queue.Ticket, error) {
+		return q.Obtain(ctx, g.lost, nil, nil)
 	})
 }
 
 // try acquires a lease if it can be granted at once, and returns ErrNotAcquired
 // otherwise.
-func (g *singles) try(ctx context.Context, q *queue, mirror bool) (*Lease, error) {
-	return g.get(ctx, mirror, func(ctx context.Context) (*place, error) {
-		p, err := q.tryAcquire(ctx)
+func (g *singles) try(ctx context.Context, q *queue.Queue, mirror bool) (*Lease, error) {
+	return g.get(ctx, mirror, func(ctx context.Context) (*queue.Ticket, error) {
+		p, err := q.Try(ctx)
 		if err == nil {
-			p.guard(g)
+			p.OnLoss(g.lost)
 		}
 		return p, err
 	})
 }
 
-func (g *singles) get(ctx context.Context, mirror bool, place func(context.Context) (*place, error)) (*Lease, error) {
-	return g.q.traced(ctx, func(ctx context.Context) (*Lease, error) { return g.obtain(ctx, mirror, place) })
+func (g *singles) get(ctx context.Context, mirror bool, place func(context.Context) (*queue.Ticket, error)) (*Lease, error) {
+	return g.traced(ctx, g.q.Kind, func(ctx context.Context) (*Lease, error) { return g.obtain(ctx, mirror, place) })
 }
 
-func (g *singles) obtain(ctx context.Context, mirror bool, place func(context.Context) (*place, error)) (l *Lease, err error) {
+func (g *singles) obtain(ctx context.Context, mirror bool, place func(context.Context) (*queue.Ticket, error)) (l *Lease, err error) {
 	if g.misuse != nil {
 		return nil, g.misuse
 	}
 	if ctx.Err() != nil {
-		return nil, contextError(ctx)
+		return nil, errs.OfContext(ctx)
 	}
-	open := g.q.s.within(func() {
-		bounded, cancel := g.q.s.bounded(ctx)
+	open := g.s.within(func() {
+		bounded, cancel := g.s.bounded(ctx)
 		defer cancel()
 		p, perr := place(bounded)
 		switch {
 		case perr == nil:
 			l, err = g.take(ctx, p, mirror)
-		case g.q.s.ctx.Err() != nil:
+		case g.s.ctx.Err() != nil:
 			err = ErrClosed
 		default:
 			err = perr
@@ -94,13 +75,13 @@ func (g *singles) obtain(ctx context.Context, mirror bool, place func(context.Co
 }
 
 // take makes the lease of a granted place.
-func (g *singles) take(ctx context.Context, p *place, mirror bool) (*Lease, error) {
+func (g *singles) take(ctx context.Context, p *queue.Ticket, mirror bool) (*Lease, error) {
 	g.mu.Lock()
-	if !p.gone.Load() {
-		l := newLease(ctx, g, p, 0, mirror)
-		if !g.q.s.remember(l) {
+	if !p.Over() {
+		l := newLease(ctx, g, g.access, p, 0, mirror)
+		if !g.s.remember(l) {
 			g.mu.Unlock()
-			p.leave(0)
+			p.Leave(0)
 			return nil, ErrClosed
 		}
 		l.boundBy(g.set.maxHold)
@@ -111,8 +92,8 @@ func (g *singles) take(ctx context.Context, p *place, mirror bool) (*Lease, erro
 	g.mu.Unlock()
 	// The session went with it at that very moment, and the lease with the session; but that of
 	// an adopted connection may live on, and the node with it.
-	p.leave(0)
-	l := newLease(ctx, g, p, 0, mirror)
+	p.Leave(0)
+	l := newLease(ctx, g, g.access, p, 0, mirror)
 	l.finish(ErrLost)
 	return l, nil
 }
@@ -126,7 +107,7 @@ func (g *singles) release(l *Lease, grace time.Duration) {
 	}
 	g.mu.Unlock()
 	if held {
-		l.p.leave(grace)
+		l.p.Leave(grace)
 	}
 }
 
@@ -134,8 +115,8 @@ func (g *singles) release(l *Lease, grace time.Duration) {
 func (g *singles) unlockLost(*Lease) {}
 
 // lost implements books.
-func (g *singles) lost(p *place) {
-	p.forget()
+func (g *singles) lost(p *queue.Ticket) {
+	p.Forget()
 	g.mu.Lock()
 	l := g.held[p]
 	delete(g.held, p)
@@ -143,7 +124,7 @@ func (g *singles) lost(p *place) {
 	if l != nil {
 		l.finish(ErrLost)
 	}
-	if l != nil && !p.e.Ordered() {
-		p.leave(0) // an adopted connection's session may live on, and the node with it
+	if l != nil && !p.Epoch.Ordered() {
+		p.Leave(0) // an adopted connection's session may live on, and the node with it
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -56,7 +57,7 @@ func Tap(ctx context.Context, conn *zk.Conn, opts ...Option) (*Session, error) {
 	s.client = zkconn.Adopt(s.config(), conn)
 	if _, err := s.client.Epoch(ctx); err != nil {
 		closed := s.Close()
-		return fail(errors.Join(contextError(ctx), closed))
+		return fail(errors.Join(errs.OfContext(ctx), closed))
 	}
 	s.trace()
 	return s, nil

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -23,47 +26,47 @@ import (
 func Verify(ctx context.Context, s *Session, path string, token Token) error {
 	wrap := func(err error) error { return &Error{Op: "verify", Path: path, Err: err} }
 	if s == nil {
-		return wrap(errNoSession)
+		return wrap(errs.ErrNoSession)
 	}
-	if err := validatePath(path); err != nil {
+	if err := node.ValidatePath(path); err != nil {
 		return wrap(err)
 	}
 	if token.IsZero() {
 		return wrap(ErrStale)
 	}
-	q := &queue{s: s, dir: s.full(path)}
-	holds := false
-	err := q.in(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
-		holds, err = q.holds(ctx, e, token)
+	q := lookAt(s, path)
+	held := false
+	err := s.in(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+		held, err = holds(ctx, e, q, token)
 		return err
 	})
 	switch {
 	case err != nil:
 		return wrap(err)
-	case !holds:
+	case !held:
 		return wrap(ErrStale)
 	}
 	return nil
 }
 
 // holds looks for a holder whose node was created by the token's transaction.
-func (q *queue) holds(ctx context.Context, e *zkconn.Epoch, token Token) (bool, error) {
-	if err := e.Sync(ctx, q.dir); err != nil && !errors.Is(err, zk.ErrNoNode) {
+func holds(ctx context.Context, e *zkconn.Epoch, q *queue.Queue, token Token) (bool, error) {
+	if err := e.Sync(ctx, q.Dir); err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return false, err
 	}
-	q, entries, err := q.locate(ctx, e)
+	q, entries, err := q.Locate(ctx, e)
 	if err != nil {
 		return false, err
 	}
-	terms, err := q.storedTerms(ctx, e, entries)
+	terms, err := q.Permits(ctx, e, entries)
 	if err != nil {
 		return false, err
 	}
 	for i, en := range entries {
-		if len(policyFor(en.kind, terms.most())(entries[:i], en)) > 0 {
+		if len(queue.PolicyFor(en.Kind, terms.Ever())(entries[:i], en)) > 0 {
 			continue
 		}
-		c, there, err := q.contender(ctx, e, en)
+		c, there, err := q.Contender(ctx, e, en)
 		if err != nil {
 			return false, err
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/zkserver"
 )
 
@@ -53,8 +54,8 @@ func BenchmarkHandover(b *testing.B) {
 		sessions := benchSessions(b, servers, n)
 		for _, early := range []bool{true, false} {
 			b.Run(fmt.Sprintf("sessions=%d/early=%v", n, early), func(b *testing.B) {
-				scouting = early
-				defer func() { scouting = true }()
+				queue.Scouting = early
+				defer func() { queue.Scouting = true }()
 				handover(b, sessions)
 			})
 		}
@@ -136,10 +137,10 @@ func waiters(b *testing.B, holder *Mutex, n int, of func(i int) *Mutex) {
 
 // queued waits until all waiters wait: in the queue, or locally behind the holder.
 func queued(b *testing.B, holder *Mutex, places, n int) {
-	e, err := holder.c.q.s.client.Epoch(context.Background())
+	e, err := holder.c.s.client.Epoch(context.Background())
 	require.NoError(b, err)
 	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		st, _, err := e.Exists(context.Background(), holder.c.q.dir)
+		st, _, err := e.Exists(context.Background(), holder.c.q.Dir)
 		require.NoError(b, err)
 		holder.c.mu.Lock()
 		local := len(holder.c.waiters)

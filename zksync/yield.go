@@ -6,9 +6,10 @@ import (
 	"strings"
 
 	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
-	"github.com/go-zookeeper/zk"
 )
 
 // yield gives the hold of l up and makes seat in the same transaction: whoever is granted
@@ -23,29 +24,30 @@ import (
 // its node is what the transaction removes.
 func (c *cohort) yield(ctx context.Context, l *Lease, seat door.Seat) (e *zkconn.Epoch, kept *Lease, err error) {
 	if ctx.Err() != nil && l.Err() == nil {
-		return nil, l, contextError(ctx)
+		return nil, l, errs.OfContext(ctx)
 	}
-	if !l.p.e.Valid() || l.p.gone.Load() && l.Err() == nil {
+	if !l.p.Epoch.Valid() || l.p.Over() && l.Err() == nil {
 		l.finish(ErrLost)
 	}
 	if !c.detach(l) {
 		return nil, nil, c.overtaken(l)
 	}
 	if !l.finish(ErrReleased) { // what ended it found the place in nobody's books
-		l.p.leave(0)
+		l.p.Leave(0)
 		return nil, nil, c.overtaken(l)
 	}
-	open := c.q.s.within(func() {
-		bounded, cancel := c.q.s.bounded(ctx)
+	c.kept.remove(l)
+	open := c.s.within(func() {
+		bounded, cancel := c.s.bounded(ctx)
 		defer cancel()
 		e, kept, err = c.trade(bounded, l, seat)
 	})
 	if !open {
 		c.given(l)
-		l.p.leave(0)
+		l.p.Leave(0)
 		return nil, nil, ErrClosed
 	}
-	if err != nil && c.q.s.ctx.Err() != nil {
+	if err != nil && c.s.ctx.Err() != nil {
 		err = ErrClosed
 	}
 	return e, kept, err
@@ -57,7 +59,7 @@ func (c *cohort) overtaken(l *Lease) error {
 	switch {
 	case err == nil:
 		return ErrReleased // another Wait, at this very moment
-	case err == ErrReleased && c.q.s.ctx.Err() != nil:
+	case err == ErrReleased && c.s.ctx.Err() != nil:
 		return ErrClosed
 	case err != ErrReleased:
 		c.unlockLost(l)
@@ -84,80 +86,32 @@ func (c *cohort) detach(l *Lease) bool {
 // trade is the part of yield after the lease has ended.
 func (c *cohort) trade(ctx context.Context, l *Lease, seat door.Seat) (*zkconn.Epoch, *Lease, error) {
 	p := l.p
-	p.turning.Store(true) // the removal of the node is no loss
-	sent, err := p.swapFor(ctx, seat)
+	p.SetReplacing(true) // the removal of the node is no loss
+	sent, err := p.MakeWay(ctx, queue.Replacement{Dir: seat.Dir, Node: seat.Node, Data: seat.Data, ACL: seat.ACL})
 	switch {
 	case err == nil:
 		c.given(l)
-		p.forget()
-		return p.e, nil, nil
-	case errors.Is(err, errGone), errors.Is(err, zkconn.ErrOver):
+		p.Forget()
+		return p.Epoch, nil, nil
+	case errors.Is(err, queue.ErrGone), errors.Is(err, zkconn.ErrOver):
 		c.given(l)
-		p.leave(0)
-		p.e.Reap(zkconn.Litter{Dir: seat.Dir, Node: seat.Node})
+		p.Leave(0)
+		p.Epoch.Reap(zkconn.Litter{Dir: seat.Dir, Node: seat.Node})
 		return nil, nil, ErrLost
-	case !sent && c.q.s.ctx.Err() == nil:
-		p.turnBack()
+	case !sent && c.s.ctx.Err() == nil:
+		p.SetReplacing(false)
 		kept := c.regrant(l)
 		if kept == nil {
 			return nil, nil, ErrLost
 		}
-		return nil, kept, c.q.failure(ctx, err)
+		return nil, kept, node.Reason(ctx, err)
 	}
 	// Nobody knows whether it was applied. Both nodes go.
 	c.given(l)
-	p.e.Doubt(seat.Dir, strings.TrimPrefix(seat.Node, seat.Dir+"/"), p.e.Connection())
-	p.e.Reap(zkconn.Litter{Dir: seat.Dir, Node: seat.Node})
-	p.leave(0)
-	return nil, nil, c.q.failure(ctx, err)
-}
-
-// swapFor puts the seat into the place of the lock's own node. After a lost reply it looks:
-// the seat's name is known, so asking again is harmless. sent is whether a request may have
-// been, or may yet be, applied although there is an error.
-func (p *place) swapFor(ctx context.Context, seat door.Seat) (sent bool, err error) {
-	ops := []any{
-		&zk.DeleteRequest{Path: p.node, Version: -1},
-		&zk.CreateRequest{Path: seat.Node, Data: seat.Data, Acl: seat.ACL, Flags: zk.FlagEphemeral},
-	}
-	for made, pace := (node.Pace{Free: 1}), (node.Pace{}); ; {
-		if err := p.e.Await(ctx); err != nil {
-			return sent, err
-		}
-		call := p.e.StartMulti(ops...)
-		if _, err := call.Wait(ctx, p.e); !answered(call) {
-			return true, err // ctx or the epoch ended first
-		}
-		_, err := call.Result() // also if ctx ended at the very same time
-		var refused *zkconn.TxnError
-		switch {
-		case err == nil:
-			return true, nil
-		case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, zk.ErrNoNode):
-			// Applied before, or somebody deleted the node.
-			st, there, err := p.e.Exists(ctx, seat.Node)
-			if err == nil && (!there || st.EphemeralOwner != p.e.ID()) {
-				err = errGone
-			}
-			return true, err
-		case errors.As(err, &refused) && refused.Index == 1 && errors.Is(err, zk.ErrNoNode):
-			if err := node.MakeDir(ctx, p.e, seat.Dir, seat.ACL); err != nil {
-				return sent, err
-			}
-			if err := made.Rest(ctx, p.e); err != nil {
-				return sent, err
-			}
-		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
-			sent = sent || zkconn.Unknown(err)
-			if err := pace.Rest(ctx, p.e); err != nil {
-				return sent, err
-			}
-		case errors.As(err, &refused):
-			return sent, refused.Err
-		default:
-			return true, err
-		}
-	}
+	p.Epoch.Doubt(seat.Dir, strings.TrimPrefix(seat.Node, seat.Dir+"/"), p.Epoch.Connection())
+	p.Epoch.Reap(zkconn.Litter{Dir: seat.Dir, Node: seat.Node})
+	p.Leave(0)
+	return nil, nil, node.Reason(ctx, err)
 }
 
 // given notes that nobody here holds any more.
@@ -175,9 +129,12 @@ func (c *cohort) given(l *Lease) {
 func (c *cohort) regrant(l *Lease) *Lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.hold == l && !l.p.gone.Load() && !c.unsettled(l) {
-		kept := newLease(l.ctx, c, l.p, c.passes+1, l.mirror)
-		if c.q.s.remember(kept) {
+	if c.hold == l && !l.p.Over() && !c.unsettled(l) {
+		kept := newLease(l.ctx, c, c.access, l.p, c.passes+1, l.mirror)
+		if l.mirror {
+			c.kept.add(kept)
+		}
+		if c.s.remember(kept) {
 			kept.boundBy(c.set.maxHold)
 			c.place, c.hold, c.passes = l.p, kept, c.passes+1
 			return kept
@@ -186,7 +143,7 @@ func (c *cohort) regrant(l *Lease) *Lease {
 	if c.hold == l {
 		c.hold = nil
 	}
-	l.p.leave(0)
+	l.p.Leave(0)
 	c.advance()
 	return nil
 }

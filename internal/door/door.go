@@ -119,11 +119,6 @@ var (
 	CloseWithin func(s any, d time.Duration) error
 )
 
-// WatchAfter is how long a node is held before it is watched. With the time that a read takes it
-// stays below the second that is promised. Tests that count requests on a machine of any speed make
-// it longer.
-var WatchAfter = 500 * time.Millisecond
-
 // ScopeFunc runs f under a lease and unlocks: see zksync.Mutex.Do.
 type ScopeFunc[L any] func(ctx context.Context, l L, f func(context.Context, L) error) error
 

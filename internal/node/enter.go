@@ -112,7 +112,7 @@ func (s *Spec) try(ctx context.Context, e *zkconn.Epoch) (*Node, error) {
 	}
 	call := e.StartMulti(ops...)
 	_, ended := call.Wait(ctx, e)
-	if !answered(call) {
+	if !call.Answered() {
 		s.abandon(e, uuid, call, at) // ctx or the epoch ended first
 		s.tried(false)
 		return nil, ended
@@ -138,16 +138,6 @@ func (s *Spec) try(ctx context.Context, e *zkconn.Epoch) (*Node, error) {
 func (s *Spec) tried(applied bool) {
 	if s.Tried != nil {
 		s.Tried(applied)
-	}
-}
-
-// answered reports whether the outcome of a call is there.
-func answered[T any](call *zkconn.Call[T]) bool {
-	select {
-	case <-call.Done():
-		return true
-	default:
-		return false
 	}
 }
 

@@ -19,6 +19,16 @@ type Call[T any] struct {
 	err  error
 }
 
+// Answered reports whether the outcome is there: Result does not block then.
+func (c *Call[T]) Answered() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // Done is closed when the outcome is there, at the latest when the connection ends.
 func (c *Call[T]) Done() <-chan struct{} { return c.done }
 

@@ -52,6 +52,10 @@ func (c *Client) background(f func()) {
 	}
 }
 
+// Go runs f, which must end with the epoch, in a goroutine that closing the client joins; or not at
+// all, once that has begun. It does not block.
+func (e *Epoch) Go(f func()) { e.client.background(f) }
+
 // Finish gives the reaper of an adopted connection d to finish what Stop leaves to it. What it could not do by then it does later, in the background, when the
 // connection allows: see adoptedreap.go for how that ends.
 func (c *Client) Finish(d time.Duration) {

@@ -20,7 +20,7 @@ const lingers = 40 * time.Second
 // barriers is one barrier, and who was there when.
 type barriers struct {
 	n    int
-	opts []zksync.Option
+	opts []zkbarrier.BarrierOption
 
 	mu    sync.Mutex
 	there []*stay

@@ -18,7 +18,7 @@ const never = int64(1) << 62
 // latches is one latch, and what was counted.
 type latches struct {
 	total int
-	opts  []zksync.Option
+	opts  []zklatch.LatchOption
 
 	mu     sync.Mutex
 	counts []*span

@@ -1,44 +1,44 @@
-package zksync
+package queue
 
 import (
 	"cmp"
 	"slices"
 )
 
-// policy decides what an entry waits for. Given the entries ahead of self, in
+// Policy decides what an entry waits for. Given the entries ahead of self, in
 // queue order, it returns the blockers: the fewest that cannot all still be there
 // when self is granted. None means that self is granted.
 //
 // A caller waits until any blocker leaves, takes it out of ahead and asks again.
 // Nothing ever enters ahead of an existing entry, so ahead only shrinks, and an entry
 // that was granted once stays granted.
-type policy func(ahead []entry, self entry) (blockers []entry)
+type Policy func(ahead []Entry, self Entry) (blockers []Entry)
 
-// policyFor returns the rule by which an entry of this kind is granted. The
+// PolicyFor returns the rule by which an entry of this kind is granted. The
 // capacity is used for permits only. An unknown kind queues like a lock, which is
 // the strictest rule.
-func policyFor(kind Kind, capacity int64) policy {
+func PolicyFor(kind Kind, capacity int64) Policy {
 	switch kind {
 	case KindRead:
-		return readerPolicy
+		return ReaderPolicy
 	case KindWrite:
-		return writerPolicy
+		return WriterPolicy
 	case KindPermit:
-		return weightedPolicy(capacity)
+		return WeightedPolicy(capacity)
 	}
-	return mutexPolicy
+	return MutexPolicy
 }
 
-// mutexPolicy waits for the last one ahead: in strict order it leaves last.
-func mutexPolicy(ahead []entry, _ entry) []entry { return lastOf(ahead) }
+// MutexPolicy waits for the last one ahead: in strict order it leaves last.
+func MutexPolicy(ahead []Entry, _ Entry) []Entry { return lastOf(ahead) }
 
-// writerPolicy waits for the last one ahead, reader or writer. It need not be the
+// WriterPolicy waits for the last one ahead, reader or writer. It need not be the
 // last to leave, since readers hold together: then the caller finds another one.
-func writerPolicy(ahead []entry, _ entry) []entry { return lastOf(ahead) }
+func WriterPolicy(ahead []Entry, _ Entry) []Entry { return lastOf(ahead) }
 
-// readerPolicy waits for the last exclusive entry ahead; other readers do not
+// ReaderPolicy waits for the last exclusive entry ahead; other readers do not
 // matter, even those that wait.
-func readerPolicy(ahead []entry, _ entry) []entry {
+func ReaderPolicy(ahead []Entry, _ Entry) []Entry {
 	for i := len(ahead) - 1; i >= 0; i-- {
 		if ahead[i].exclusive() {
 			return ahead[i : i+1 : i+1]
@@ -47,7 +47,7 @@ func readerPolicy(ahead []entry, _ entry) []entry {
 	return nil
 }
 
-// weightedPolicy grants an entry as soon as it and everyone ahead of it fit into
+// WeightedPolicy grants an entry as soon as it and everyone ahead of it fit into
 // the capacity together. Whoever is ahead counts, whether granted or waiting, so a
 // big request that waits is not starved by small ones behind it.
 //
@@ -63,24 +63,24 @@ func readerPolicy(ahead []entry, _ entry) []entry {
 // lowered while it waited.)
 //
 // Entries that are not permits take none and are ignored.
-func weightedPolicy(capacity int64) policy {
-	return func(ahead []entry, self entry) []entry {
-		if self.weight > capacity {
-			return []entry{self}
+func WeightedPolicy(capacity int64) Policy {
+	return func(ahead []Entry, self Entry) []Entry {
+		if self.Weight > capacity {
+			return []Entry{self}
 		}
 		// Subtracting stays between 0 and the capacity, where a sum of weights that
 		// other processes chose could overflow.
-		free := capacity - self.weight
-		var tail []entry
+		free := capacity - self.Weight
+		var tail []Entry
 		for i := len(ahead) - 1; i >= 0; i-- {
-			if ahead[i].kind != KindPermit {
+			if ahead[i].Kind != KindPermit {
 				continue
 			}
 			tail = append(tail, ahead[i])
-			if over := ahead[i].weight - free; over > 0 {
+			if over := ahead[i].Weight - free; over > 0 {
 				return fewest(tail, over-1)
 			}
-			free -= ahead[i].weight
+			free -= ahead[i].Weight
 		}
 		return nil
 	}
@@ -89,18 +89,18 @@ func weightedPolicy(capacity int64) policy {
 // fewest reorders tail and leaves out as many entries as it can without leaving out
 // more than spare in weight: the lightest ones and, of equals, those that stand last in tail, which
 // are nearest to the head of the queue and leave first.
-func fewest(tail []entry, spare int64) []entry {
-	slices.SortStableFunc(tail, func(a, b entry) int { return cmp.Compare(b.weight, a.weight) })
+func fewest(tail []Entry, spare int64) []Entry {
+	slices.SortStableFunc(tail, func(a, b Entry) int { return cmp.Compare(b.Weight, a.Weight) })
 	for n := len(tail); ; n-- {
 		// Never all of them: together they weigh more than spare.
-		if tail[n-1].weight > spare {
+		if tail[n-1].Weight > spare {
 			return tail[:n:n]
 		}
-		spare -= tail[n-1].weight
+		spare -= tail[n-1].Weight
 	}
 }
 
-func lastOf(ahead []entry) []entry {
+func lastOf(ahead []Entry) []Entry {
 	if len(ahead) == 0 {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package zksync
+package queue
 
 import (
 	"fmt"
@@ -19,28 +19,28 @@ const (
 )
 
 func TestNamesOfContendersAreRecognised(t *testing.T) {
-	for name, want := range map[string]entry{
-		"_c_" + testUUID + "-lock-0000000007":        {uuid: testUUID, kind: KindLock, weight: 1, seq: 7},
-		"_c_" + testUUID + "-lock-2147483647":        {uuid: testUUID, kind: KindLock, weight: 1, seq: math.MaxInt32},
-		"_c_" + testUUID + "-lock--2147483648":       {uuid: testUUID, kind: KindLock, weight: 1, seq: math.MinInt32},
-		"_c_" + testUUID + "-lock--000000005":        {uuid: testUUID, kind: KindLock, weight: 1, seq: -5},
-		"_c_" + testUUID + "-__READ__0000000000":     {uuid: testUUID, kind: KindRead, weight: 1, seq: 0},
-		"_c_" + testUUID + "-__WRIT__-2147483647":    {uuid: testUUID, kind: KindWrite, weight: 1, seq: -2147483647},
-		"_c_" + testUUID + "-permit-1-0000000003":    {uuid: testUUID, kind: KindPermit, weight: 1, seq: 3},
-		"_c_" + testUUID + "-permit-250--2147483648": {uuid: testUUID, kind: KindPermit, weight: 250, seq: math.MinInt32},
-		"_c_" + testHex + "-lock-0000000012":         {uuid: testHex, kind: KindLock, weight: 1, seq: 12},
-		"_c_" + testHex + "-permit-2-0000000012":     {uuid: testHex, kind: KindPermit, weight: 2, seq: 12},
-		testHex + "__lock__0000000001":               {uuid: testHex, kind: KindWrite, weight: 1, seq: 1},
-		testHex + "__rlock__0000000001":              {uuid: testHex, kind: KindRead, weight: 1, seq: 1},
-		testHex + "__rlock__-2147483648":             {uuid: testHex, kind: KindRead, weight: 1, seq: math.MinInt32},
-		testHex + "-lock-0000000001":                 {uuid: testHex, kind: KindLock, weight: 1, seq: 1},
+	for name, want := range map[string]Entry{
+		"_c_" + testUUID + "-lock-0000000007":        {UUID: testUUID, Kind: KindLock, Weight: 1, Seq: 7},
+		"_c_" + testUUID + "-lock-2147483647":        {UUID: testUUID, Kind: KindLock, Weight: 1, Seq: math.MaxInt32},
+		"_c_" + testUUID + "-lock--2147483648":       {UUID: testUUID, Kind: KindLock, Weight: 1, Seq: math.MinInt32},
+		"_c_" + testUUID + "-lock--000000005":        {UUID: testUUID, Kind: KindLock, Weight: 1, Seq: -5},
+		"_c_" + testUUID + "-__READ__0000000000":     {UUID: testUUID, Kind: KindRead, Weight: 1, Seq: 0},
+		"_c_" + testUUID + "-__WRIT__-2147483647":    {UUID: testUUID, Kind: KindWrite, Weight: 1, Seq: -2147483647},
+		"_c_" + testUUID + "-permit-1-0000000003":    {UUID: testUUID, Kind: KindPermit, Weight: 1, Seq: 3},
+		"_c_" + testUUID + "-permit-250--2147483648": {UUID: testUUID, Kind: KindPermit, Weight: 250, Seq: math.MinInt32},
+		"_c_" + testHex + "-lock-0000000012":         {UUID: testHex, Kind: KindLock, Weight: 1, Seq: 12},
+		"_c_" + testHex + "-permit-2-0000000012":     {UUID: testHex, Kind: KindPermit, Weight: 2, Seq: 12},
+		testHex + "__lock__0000000001":               {UUID: testHex, Kind: KindWrite, Weight: 1, Seq: 1},
+		testHex + "__rlock__0000000001":              {UUID: testHex, Kind: KindRead, Weight: 1, Seq: 1},
+		testHex + "__rlock__-2147483648":             {UUID: testHex, Kind: KindRead, Weight: 1, Seq: math.MinInt32},
+		testHex + "-lock-0000000001":                 {UUID: testHex, Kind: KindLock, Weight: 1, Seq: 1},
 		"_c_" + testUUID + "-permit-9223372036854775807-0000000000": {
-			uuid: testUUID, kind: KindPermit, weight: math.MaxInt64},
+			UUID: testUUID, Kind: KindPermit, Weight: math.MaxInt64},
 		"_c_" + strings.ToUpper(testUUID) + "-lock-0000000007": {
-			uuid: strings.ToUpper(testUUID), kind: KindLock, weight: 1, seq: 7},
+			UUID: strings.ToUpper(testUUID), Kind: KindLock, Weight: 1, Seq: 7},
 	} {
-		want.name = name
-		got, ok := parseEntry(name)
+		want.Name = name
+		got, ok := ParseEntry(name)
 		require.True(t, ok, name)
 		require.Equal(t, want, got)
 	}
@@ -84,21 +84,21 @@ func TestOtherChildrenAreNoContenders(t *testing.T) {
 		"_C_" + testUUID + "-lock-0000000001",
 		strings.Repeat("_c_", 1000),
 	} {
-		e, ok := parseEntry(name)
+		e, ok := ParseEntry(name)
 		require.False(t, ok, "%q", name)
-		require.Equal(t, entry{}, e)
+		require.Equal(t, Entry{}, e)
 	}
 }
 
 func TestAPrefixWithANumberFromTheServerIsParsedBack(t *testing.T) {
 	kinds := []Kind{KindLock, KindRead, KindWrite, KindPermit}
 	rapid.Check(t, func(t *rapid.T) {
-		want := entry{uuid: node.NewUUID(), kind: rapid.SampledFrom(kinds).Draw(t, "kind"), weight: 1, seq: rapid.Int32().Draw(t, "seq")}
-		if want.kind == KindPermit {
-			want.weight = rapid.Int64Range(1, math.MaxInt64).Draw(t, "weight")
+		want := Entry{UUID: node.NewUUID(), Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Weight: 1, Seq: rapid.Int32().Draw(t, "seq")}
+		if want.Kind == KindPermit {
+			want.Weight = rapid.Int64Range(1, math.MaxInt64).Draw(t, "weight")
 		}
-		want.name = entryPrefix(want.kind, want.uuid, want.weight) + fmt.Sprintf("%010d", want.seq)
-		got, ok := parseEntry(want.name)
+		want.Name = entryPrefix(want.Kind, want.UUID, want.Weight) + fmt.Sprintf("%010d", want.Seq)
+		got, ok := ParseEntry(want.Name)
 		require.True(t, ok)
 		require.Equal(t, want, got)
 	})
@@ -126,7 +126,7 @@ func TestUUIDsAreRandomVersionFourAndNeverRepeat(t *testing.T) {
 func TestOnlyLocksAndWritersAreExclusive(t *testing.T) {
 	exclusive := map[Kind]bool{KindLock: true, KindWrite: true, KindRead: false, KindPermit: false}
 	for kind, want := range exclusive {
-		require.Equal(t, want, entry{kind: kind}.exclusive(), kind)
+		require.Equal(t, want, Entry{Kind: kind}.exclusive(), kind)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestOnlyTheServersOwnSpellingOfANumberIsASequence(t *testing.T) {
 			rapid.StringMatching(`[-+]?[0-9]{8,12}`),
 			rapid.Map(rapid.Int32(), formatSequence),
 		).Draw(t, "text")
-		n, ok := parseSequence(text)
+		n, ok := ParseSequence(text)
 		if ok {
 			require.Equal(t, text, formatSequence(n))
 			return
@@ -169,21 +169,21 @@ func FuzzParseEntry(f *testing.F) {
 	marks := regexp.MustCompile(`^(?:_c_(?:[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})` +
 		`(?:-lock-|-__READ__|-__WRIT__|-permit-([1-9][0-9]*)-)|[0-9a-fA-F]{32}(?:__lock__|__rlock__|-lock-))(-[0-9]{9,10}|[0-9]{10})$`)
 	f.Fuzz(func(t *testing.T, name string) {
-		e, ok := parseEntry(name)
+		e, ok := ParseEntry(name)
 		if !ok {
-			require.Equal(t, entry{}, e)
+			require.Equal(t, Entry{}, e)
 			return
 		}
-		require.Equal(t, name, e.name)
+		require.Equal(t, name, e.Name)
 		require.Regexp(t, marks, name)
-		require.True(t, strings.HasSuffix(name, fmt.Sprintf("%010d", e.seq)))
-		require.Contains(t, name, e.uuid)
-		require.Positive(t, e.weight)
-		if e.kind != KindPermit {
-			require.EqualValues(t, 1, e.weight)
+		require.True(t, strings.HasSuffix(name, fmt.Sprintf("%010d", e.Seq)))
+		require.Contains(t, name, e.UUID)
+		require.Positive(t, e.Weight)
+		if e.Kind != KindPermit {
+			require.EqualValues(t, 1, e.Weight)
 		}
-		if len(e.uuid) == uuidLen {
-			require.Equal(t, name, entryPrefix(e.kind, e.uuid, e.weight)+formatSequence(e.seq))
+		if len(e.UUID) == uuidLen {
+			require.Equal(t, name, entryPrefix(e.Kind, e.UUID, e.Weight)+formatSequence(e.Seq))
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package zksync
+package node
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -80,10 +81,10 @@ func TestTextThatIsNoTokenIsRefusedAndChangesNothing(t *testing.T) {
 		"8000000000000000-00000000", "ffffffffffffffff-00000000",
 	} {
 		token := Token{Zxid: 5, Seq: 6}
-		require.ErrorIs(t, token.UnmarshalText([]byte(text)), ErrMisuse, "%q", text)
+		require.ErrorIs(t, token.UnmarshalText([]byte(text)), errs.ErrMisuse, "%q", text)
 		require.Equal(t, Token{Zxid: 5, Seq: 6}, token)
 		_, err := ParseToken(text)
-		require.ErrorIs(t, err, ErrMisuse, "%q", text)
+		require.ErrorIs(t, err, errs.ErrMisuse, "%q", text)
 	}
 }
 
@@ -91,21 +92,21 @@ func TestBytesThatAreNoTokenAreRefusedAndChangeNothing(t *testing.T) {
 	negative := append([]byte{0x80}, make([]byte, 11)...)
 	for _, data := range [][]byte{nil, make([]byte, 11), make([]byte, 13), negative} {
 		token := Token{Zxid: 5, Seq: 6}
-		require.ErrorIs(t, token.UnmarshalBinary(data), ErrMisuse, "%x", data)
+		require.ErrorIs(t, token.UnmarshalBinary(data), errs.ErrMisuse, "%x", data)
 		require.Equal(t, Token{Zxid: 5, Seq: 6}, token)
 	}
 }
 
 func TestANegativeZxidIsNotMarshalled(t *testing.T) {
 	_, err := Token{Zxid: -1}.MarshalText()
-	require.ErrorIs(t, err, ErrMisuse)
+	require.ErrorIs(t, err, errs.ErrMisuse)
 	_, err = Token{Zxid: -1}.MarshalBinary()
-	require.ErrorIs(t, err, ErrMisuse)
+	require.ErrorIs(t, err, errs.ErrMisuse)
 }
 
 func TestAHugeTextIsNotRepeatedInTheError(t *testing.T) {
 	_, err := ParseToken(strings.Repeat("x", 1<<20))
-	require.ErrorIs(t, err, ErrMisuse)
+	require.ErrorIs(t, err, errs.ErrMisuse)
 	require.Less(t, len(err.Error()), 250)
 }
 

@@ -1,4 +1,4 @@
-package zksync
+package queue
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// news collects what the watches of one waiter say.
-type news struct {
+// events collects what the watches of one waiter say.
+type events struct {
 	self    string // the name of the own node
 	mu      sync.Mutex
 	asked   map[string]bool
@@ -22,12 +22,12 @@ type news struct {
 	ring    chan struct{}
 }
 
-func newNews(self string) *news {
-	return &news{self: self, asked: make(map[string]bool), written: make(map[string]bool), ring: make(chan struct{}, 1)}
+func newEvents(self string) *events {
+	return &events{self: self, asked: make(map[string]bool), written: make(map[string]bool), ring: make(chan struct{}, 1)}
 }
 
 // subscribe reports whether name is not subscribed to yet.
-func (n *news) subscribe(name string) bool {
+func (n *events) subscribe(name string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	first := !n.asked[name]
@@ -35,7 +35,7 @@ func (n *news) subscribe(name string) bool {
 	return first
 }
 
-func (n *news) hold(w []*zkconn.Watch) {
+func (n *events) hold(w []*zkconn.Watch) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.watches = append(n.watches, w...)
@@ -43,21 +43,21 @@ func (n *news) hold(w []*zkconn.Watch) {
 
 // wasWritten reports whether the entry was, or may have been, written to since the
 // first listing that showed it.
-func (n *news) wasWritten(name string) bool {
+func (n *events) wasWritten(name string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.written[name]
 }
 
 // sure is called in wire order, once the server is known to watch the own node.
-func (n *news) sure() {
+func (n *events) sure() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.watched = true
 }
 
 // tell is called in wire order and must not block.
-func (n *news) tell(name string, what zkconn.News) {
+func (n *events) tell(name string, what zkconn.News) {
 	n.mu.Lock()
 	switch {
 	case what == zkconn.Cut:
@@ -88,7 +88,7 @@ func (n *news) tell(name string, what zkconn.News) {
 
 // retell is called when something else than the queue changed that the entry's
 // conclusions rest on.
-func (n *news) retell() { n.tell("", zkconn.Cut) }
+func (n *events) retell() { n.tell("", zkconn.Cut) }
 
 // sound reports whether the conclusion drawn so far holds: nothing was said that
 // puts the own node or the connection in doubt. Because news comes in wire order,
@@ -96,7 +96,7 @@ func (n *news) retell() { n.tell("", zkconn.Cut) }
 // departure of the own node would have been heard as well.
 //
 // On a connection that gives no such order, only another listing can tell.
-func (n *news) sound(e *zkconn.Epoch) error {
+func (n *events) sound(e *zkconn.Epoch) error {
 	if !e.Ordered() {
 		return errList
 	}
@@ -105,12 +105,12 @@ func (n *news) sound(e *zkconn.Epoch) error {
 
 // doubt returns an error if something was said that ends the wait or calls for
 // another listing.
-func (n *news) doubt() error {
+func (n *events) doubt() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
 	case n.gone:
-		return errGone
+		return ErrGone
 	case n.cut:
 		return errList
 	}
@@ -118,7 +118,7 @@ func (n *news) doubt() error {
 }
 
 // wait waits for news and returns who departed; none means that a watch was spent.
-func (n *news) wait(ctx context.Context, e *zkconn.Epoch) ([]string, error) {
+func (n *events) wait(ctx context.Context, e *zkconn.Epoch) ([]string, error) {
 	t := time.NewTimer(e.Timeout())
 	defer t.Stop()
 	select {
@@ -140,7 +140,7 @@ func (n *news) wait(ctx context.Context, e *zkconn.Epoch) ([]string, error) {
 	return left, nil
 }
 
-func (n *news) stop() {
+func (n *events) stop() {
 	n.mu.Lock()
 	watches := n.watches
 	n.watches = nil

@@ -1,4 +1,4 @@
-package zksync
+package queue
 
 import (
 	"fmt"
@@ -14,11 +14,11 @@ import (
 // fits is the truth that they do not know: whether self may be in with all those
 // ahead of it.
 type queueModel struct {
-	present  []entry
+	present  []Entry
 	granted  map[string]bool
 	watching map[string][]string // waiter -> blockers
-	ruleFor  func(Kind) policy
-	fits     func(ahead []entry, self entry) bool
+	ruleFor  func(Kind) Policy
+	fits     func(ahead []Entry, self Entry) bool
 	wakes    int
 }
 
@@ -26,47 +26,47 @@ func newQueueModel(capacity int64) *queueModel {
 	return &queueModel{
 		granted:  map[string]bool{},
 		watching: map[string][]string{},
-		ruleFor:  func(kind Kind) policy { return policyFor(kind, capacity) },
-		fits:     func(ahead []entry, self entry) bool { return fitsByDefinition(ahead, self, capacity) },
+		ruleFor:  func(kind Kind) Policy { return PolicyFor(kind, capacity) },
+		fits:     func(ahead []Entry, self Entry) bool { return fitsByDefinition(ahead, self, capacity) },
 	}
 }
 
 // fitsByDefinition says in the plainest words when an entry may be granted.
-func fitsByDefinition(ahead []entry, self entry, capacity int64) bool {
-	sum := self.weight
+func fitsByDefinition(ahead []Entry, self Entry, capacity int64) bool {
+	sum := self.Weight
 	for _, e := range ahead {
-		if self.kind != KindPermit && (self.exclusive() || e.exclusive()) {
+		if self.Kind != KindPermit && (self.exclusive() || e.exclusive()) {
 			return false
 		}
-		if e.kind == KindPermit {
-			sum += e.weight
+		if e.Kind == KindPermit {
+			sum += e.Weight
 		}
 	}
-	return self.kind != KindPermit || sum <= capacity
+	return self.Kind != KindPermit || sum <= capacity
 }
 
-func (m *queueModel) ask(self entry) {
+func (m *queueModel) ask(self Entry) {
 	i := slices.Index(m.present, self)
-	blockers := m.ruleFor(self.kind)(slices.Clone(m.present[:i]), self)
-	delete(m.watching, self.name)
+	blockers := m.ruleFor(self.Kind)(slices.Clone(m.present[:i]), self)
+	delete(m.watching, self.Name)
 	if len(blockers) == 0 {
-		m.granted[self.name] = true
+		m.granted[self.Name] = true
 		return
 	}
-	m.watching[self.name] = namesOf(blockers)
+	m.watching[self.Name] = namesOf(blockers)
 }
 
-func (m *queueModel) enter(e entry) {
+func (m *queueModel) enter(e Entry) {
 	m.present = append(m.present, e)
 	m.ask(e)
 }
 
-func (m *queueModel) leave(e entry) {
-	m.present = slices.DeleteFunc(m.present, func(o entry) bool { return o == e })
-	delete(m.granted, e.name)
-	delete(m.watching, e.name)
+func (m *queueModel) leave(e Entry) {
+	m.present = slices.DeleteFunc(m.present, func(o Entry) bool { return o == e })
+	delete(m.granted, e.Name)
+	delete(m.watching, e.Name)
 	for _, waiter := range slices.Clone(m.present) {
-		if slices.Contains(m.watching[waiter.name], e.name) {
+		if slices.Contains(m.watching[waiter.Name], e.Name) {
 			m.wakes++
 			m.ask(waiter)
 		}
@@ -78,23 +78,23 @@ func (m *queueModel) leave(e entry) {
 func (m *queueModel) check(t require.TestingT) {
 	for i, self := range m.present {
 		ahead := m.present[:i]
-		if m.fits(ahead, self) != m.granted[self.name] {
-			require.Failf(t, "wrong", "%s granted: %t, in %v", self.name, m.granted[self.name], namesOf(m.present))
+		if m.fits(ahead, self) != m.granted[self.Name] {
+			require.Failf(t, "wrong", "%s granted: %t, in %v", self.Name, m.granted[self.Name], namesOf(m.present))
 		}
-		if m.granted[self.name] {
+		if m.granted[self.Name] {
 			continue
 		}
-		var blockers []entry
+		var blockers []Entry
 		for _, e := range m.present[:i+1] {
-			if slices.Contains(m.watching[self.name], e.name) {
+			if slices.Contains(m.watching[self.Name], e.Name) {
 				blockers = append(blockers, e)
 			}
 		}
-		if len(blockers) == 0 || len(blockers) != len(m.watching[self.name]) {
-			require.Failf(t, "wrong", "%s watches what is not ahead of it", self.name)
+		if len(blockers) == 0 || len(blockers) != len(m.watching[self.Name]) {
+			require.Failf(t, "wrong", "%s watches what is not ahead of it", self.Name)
 		}
 		if blockers[0] != self && m.fits(blockers, self) {
-			require.Failf(t, "wrong", "%s could be granted while its blockers are there", self.name)
+			require.Failf(t, "wrong", "%s could be granted while its blockers are there", self.Name)
 		}
 	}
 }
@@ -104,14 +104,14 @@ func (m *queueModel) checkPermits(t require.TestingT, capacity int64) {
 	var held int64
 	overtaken := false
 	for _, e := range m.present {
-		if !m.granted[e.name] {
+		if !m.granted[e.Name] {
 			overtaken = true
 			continue
 		}
 		if overtaken {
-			require.Failf(t, "wrong", "%s overtook", e.name)
+			require.Failf(t, "wrong", "%s overtook", e.Name)
 		}
-		held += e.weight
+		held += e.Weight
 	}
 	if held > capacity {
 		require.Failf(t, "wrong", "%d permits of %d are out", held, capacity)
@@ -119,7 +119,7 @@ func (m *queueModel) checkPermits(t require.TestingT, capacity int64) {
 }
 
 // everyOrder calls f with every permutation of all.
-func everyOrder(all []entry, f func([]entry)) {
+func everyOrder(all []Entry, f func([]Entry)) {
 	var walk func(int)
 	walk = func(k int) {
 		if k == len(all) {
@@ -136,8 +136,8 @@ func everyOrder(all []entry, f func([]entry)) {
 }
 
 // everyQueue calls f with every sequence of length n over choices.
-func everyQueue(choices []entry, n int, f func([]entry)) {
-	queue := make([]entry, n)
+func everyQueue(choices []Entry, n int, f func([]Entry)) {
+	queue := make([]Entry, n)
 	var walk func(int)
 	walk = func(k int) {
 		if k == n {
@@ -158,17 +158,17 @@ func TestEverySmallSemaphoreGrantsExactlyWhatFits(t *testing.T) {
 		if capacity > 2 {
 			length = 4 // there are more weights to choose from
 		}
-		var choices []entry
+		var choices []Entry
 		for w := range capacity + 1 { // one of them greater than the capacity
 			choices = append(choices, ofPermits(w+1))
 		}
-		everyQueue(choices, length, func(queue []entry) {
-			everyOrder(slices.Clone(queue), func(leaving []entry) { playOut(t, capacity, queue, leaving) })
+		everyQueue(choices, length, func(queue []Entry) {
+			everyOrder(slices.Clone(queue), func(leaving []Entry) { playOut(t, capacity, queue, leaving) })
 		})
 	}
 }
 
-func playOut(t *testing.T, capacity int64, queue, leaving []entry) {
+func playOut(t *testing.T, capacity int64, queue, leaving []Entry) {
 	m := newQueueModel(capacity)
 	for _, e := range queue {
 		m.enter(e)
@@ -184,8 +184,8 @@ func playOut(t *testing.T, capacity int64, queue, leaving []entry) {
 }
 
 func TestEverySmallQueueOfLocksReadersAndWritersIsRight(t *testing.T) {
-	everyQueue([]entry{aLock(), aRead(), aWrite()}, 5, func(queue []entry) {
-		everyOrder(slices.Clone(queue), func(leaving []entry) {
+	everyQueue([]Entry{aLock(), aRead(), aWrite()}, 5, func(queue []Entry) {
+		everyOrder(slices.Clone(queue), func(leaving []Entry) {
 			m := newQueueModel(0)
 			for _, e := range queue {
 				m.enter(e)
@@ -207,7 +207,7 @@ func TestASemaphoreUnderChurnGrantsExactlyWhatFits(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"enter": func(t *rapid.T) {
 				e := ofPermits(rapid.Int64Range(1, capacity+1).Draw(t, "weight"))
-				e.seq, e.name = int32(entered), fmt.Sprintf("permit-%d", entered)
+				e.Seq, e.Name = int32(entered), fmt.Sprintf("permit-%d", entered)
 				entered++
 				m.enter(e)
 			},
@@ -230,7 +230,7 @@ func TestOneReleaseWakesNoMoreWaitersThanThereArePermits(t *testing.T) {
 	m := newQueueModel(capacity)
 	for i := range 500 {
 		e := ofPermits(1)
-		e.seq, e.name = int32(i), fmt.Sprintf("permit-%d", i)
+		e.Seq, e.Name = int32(i), fmt.Sprintf("permit-%d", i)
 		m.enter(e)
 	}
 	for len(m.present) > capacity {
@@ -245,12 +245,12 @@ func TestAReleaseOfAMutexWakesExactlyOne(t *testing.T) {
 	m := newQueueModel(0)
 	for i := range 200 {
 		e := aLock()
-		e.seq, e.name = int32(i), fmt.Sprintf("lock-%d", i)
+		e.Seq, e.Name = int32(i), fmt.Sprintf("lock-%d", i)
 		m.enter(e)
 	}
 	for i := range 199 {
 		m.leave(m.present[0])
 		require.Equal(t, i+1, m.wakes)
-		require.True(t, m.granted[m.present[0].name])
+		require.True(t, m.granted[m.present[0].Name])
 	}
 }

@@ -1,4 +1,4 @@
-package zksync
+package queue
 
 import (
 	"cmp"
@@ -23,16 +23,16 @@ const (
 	KindPermit Kind = "permit"
 )
 
-// entry is one contender of a queue: an ephemeral sequential node, read from its
+// Entry is one contender of a queue: an ephemeral sequential node, read from its
 // name. Names of other libraries are understood as far as they queue in the same
 // directory by the same rules; see parseEntry.
-type entry struct {
-	name   string // the node's name, without its directory
-	uuid   string // chosen by the client per attempt; finds the node after a lost reply
-	kind   Kind
-	weight int64 // permits asked for; 1 for the other kinds
-	seq    int32
-	czxid  int64 // 0 until somebody has asked the servers
+type Entry struct {
+	Name   string // the node's name, without its directory
+	UUID   string // chosen by the client per attempt; finds the node after a lost reply
+	Kind   Kind
+	Weight int64 // permits asked for; 1 for the other kinds
+	Seq    int32
+	Czxid  int64 // 0 until somebody has asked the servers
 }
 
 // Kinds in node names. The first group stands after "_c_<uuid>" (Curator,
@@ -51,10 +51,10 @@ const (
 	protectedPrefix = "_c_"
 	permitMark      = "-permit-"
 	uuidLen         = 36 // 8-4-4-4-12
-	bareUUIDLen     = 32
+	BareUUIDLen     = 32
 )
 
-// parseEntry reads the name of a child of a queue. It reports false for every
+// ParseEntry reads the name of a child of a queue. It reports false for every
 // name that is not exactly of one of these forms, and such a child is no
 // contender:
 //
@@ -67,34 +67,34 @@ const (
 //	<32 hex>-lock-<seq>           kazoo, told to use that name
 //
 // where <uuid> is 8-4-4-4-12 or 32 hexadecimal digits.
-func parseEntry(name string) (entry, bool) {
-	e := entry{name: name, weight: 1}
+func ParseEntry(name string) (Entry, bool) {
+	e := Entry{Name: name, Weight: 1}
 	rest, protected := strings.CutPrefix(name, protectedPrefix)
 	marks := kazooMarks
 	if protected {
 		marks = protectedMarks
-		e.uuid, rest = cutUUID(rest, uuidLen)
+		e.UUID, rest = CutUUID(rest, uuidLen)
 	}
-	if e.uuid == "" {
-		e.uuid, rest = cutUUID(rest, bareUUIDLen)
+	if e.UUID == "" {
+		e.UUID, rest = CutUUID(rest, BareUUIDLen)
 	}
-	if e.uuid == "" {
-		return entry{}, false
+	if e.UUID == "" {
+		return Entry{}, false
 	}
-	e.kind, rest = cutMark(rest, marks)
-	if e.kind == "" && protected {
-		e.weight, rest = cutPermit(rest)
-		e.kind = KindPermit
+	e.Kind, rest = cutMark(rest, marks)
+	if e.Kind == "" && protected {
+		e.Weight, rest = cutPermit(rest)
+		e.Kind = KindPermit
 	}
 	var ok bool
-	if e.seq, ok = parseSequence(rest); !ok || e.kind == "" || e.weight < 1 {
-		return entry{}, false
+	if e.Seq, ok = ParseSequence(rest); !ok || e.Kind == "" || e.Weight < 1 {
+		return Entry{}, false
 	}
 	return e, true
 }
 
-// cutUUID splits a uuid of n characters off s, or returns "" and all of s.
-func cutUUID(s string, n int) (uuid, rest string) {
+// CutUUID splits a uuid of n characters off s, or returns "" and all of s.
+func CutUUID(s string, n int) (uuid, rest string) {
 	if len(s) < n {
 		return "", s
 	}
@@ -141,10 +141,10 @@ func formatSequence(n int32) string { return fmt.Sprintf("%010d", n) }
 // below -999999999, which are one longer.
 const sequenceLen = 10
 
-// parseSequence accepts exactly what formatSequence writes. It does not compare
+// ParseSequence accepts exactly what formatSequence writes. It does not compare
 // with that, because formatting every name of a long listing would cost more than
 // all the rest of reading it.
-func parseSequence(s string) (int32, bool) {
+func ParseSequence(s string) (int32, bool) {
 	if len(s) != 10 && len(s) != 11 {
 		return 0, false
 	}
@@ -175,7 +175,7 @@ func entryPrefix(kind Kind, uuid string, weight int64) string {
 }
 
 // exclusive reports whether e asks to be alone.
-func (e entry) exclusive() bool { return e.kind == KindLock || e.kind == KindWrite }
+func (e Entry) exclusive() bool { return e.Kind == KindLock || e.Kind == KindWrite }
 
 // limitMargin is how far before the end of the sequence numbers a queue starts to
 // be ordered by creation zxid: early enough that the change of order is tried out
@@ -191,6 +191,10 @@ func nearLimit(seq int32) bool { return seq < 0 || seq >= math.MaxInt32-limitMar
 // entry with such a number was created after every entry without.
 func exhausted(seq int32) bool { return seq < 0 || seq == math.MaxInt32 }
 
+// Ordered reports whether e's number says where it stands in the queue: then an entry of the same
+// number can take its place.
+func (e Entry) Ordered() bool { return !exhausted(e.Seq) }
+
 // sortEntries puts entries into the order in which the servers queued them.
 // byCzxid must be true, and the czxid of every entry with an exhausted number
 // known, as soon as nearLimit is true of any of them.
@@ -200,25 +204,25 @@ func exhausted(seq int32) bool { return seq < 0 || seq == math.MaxInt32 }
 // reason yet to look at zxids, and the zxid is wrong for one kind of node: the read
 // node of a downgraded writer takes the writer's place, and number, but is created
 // after writers that queue behind it.
-func sortEntries(entries []entry, byCzxid bool) {
-	slices.SortFunc(entries, func(a, b entry) int { return compareEntries(a, b, byCzxid) })
+func sortEntries(entries []Entry, byCzxid bool) {
+	slices.SortFunc(entries, func(a, b Entry) int { return compareEntries(a, b, byCzxid) })
 }
 
 // compareEntries is a total order: it returns 0 only for equal names. Entries of
 // one number are a writer and the read node that it left, or is about to leave, in
 // its place: the writer came first. Unknown zxids come first, so that an entry that
 // nobody could look up blocks rather than is overtaken.
-func compareEntries(a, b entry, byCzxid bool) int {
-	if byCzxid && (exhausted(a.seq) || exhausted(b.seq)) {
-		c := cmp.Or(compareBools(exhausted(a.seq), exhausted(b.seq)), cmp.Compare(a.czxid, b.czxid))
+func compareEntries(a, b Entry, byCzxid bool) int {
+	if byCzxid && (exhausted(a.Seq) || exhausted(b.Seq)) {
+		c := cmp.Or(compareBools(exhausted(a.Seq), exhausted(b.Seq)), cmp.Compare(a.Czxid, b.Czxid))
 		if c != 0 {
 			return c
 		}
 	}
-	if c := cmp.Compare(a.seq, b.seq); c != 0 {
+	if c := cmp.Compare(a.Seq, b.Seq); c != 0 {
 		return c
 	}
-	return cmp.Or(compareBools(b.exclusive(), a.exclusive()), strings.Compare(a.name, b.name))
+	return cmp.Or(compareBools(b.exclusive(), a.exclusive()), strings.Compare(a.Name, b.Name))
 }
 
 // compareBools puts false before true.
@@ -235,10 +239,10 @@ func compareBools(a, b bool) int {
 // entriesAhead finds the entry with the given uuid in a sorted queue and returns
 // it with those before it. ahead shares memory with sorted, capped so that
 // appending to it does not overwrite self.
-func entriesAhead(sorted []entry, uuid string) (ahead []entry, self entry, found bool) {
-	i := slices.IndexFunc(sorted, func(e entry) bool { return e.uuid == uuid })
+func entriesAhead(sorted []Entry, uuid string) (ahead []Entry, self Entry, found bool) {
+	i := slices.IndexFunc(sorted, func(e Entry) bool { return e.UUID == uuid })
 	if i < 0 {
-		return nil, entry{}, false
+		return nil, Entry{}, false
 	}
 	return sorted[:i:i], sorted[i], true
 }

@@ -1,4 +1,4 @@
-package zksync
+package queue
 
 import (
 	"testing"
@@ -12,22 +12,22 @@ func TestAcceptance111NamesAreParsedFilteredAndSortedBySequence(t *testing.T) {
 		"_c_" + b + "-lock-0000000010", "README", "_c_", "lock-x", "_c_" + a + "-lock-0000000009",
 		"lock-0000000001", "_c_" + c + "-lock-0000000100", "_c_" + a + "-other-0000000001",
 	}
-	var entries []entry
+	var entries []Entry
 	for _, name := range listing {
-		if e, ok := parseEntry(name); ok {
+		if e, ok := ParseEntry(name); ok {
 			entries = append(entries, e)
 		}
 	}
 	sortEntries(entries, false)
 	var order []int32
 	for _, e := range entries {
-		require.Equal(t, KindLock, e.kind)
-		order = append(order, e.seq)
+		require.Equal(t, KindLock, e.Kind)
+		order = append(order, e.Seq)
 	}
 	require.Equal(t, []int32{9, 10, 100}, order, "as numbers, not as text; nothing foreign")
 	ahead, self, found := entriesAhead(entries, b)
 	require.True(t, found)
-	require.Equal(t, int32(10), self.seq)
+	require.Equal(t, int32(10), self.Seq)
 	require.Len(t, ahead, 1)
 	_, _, found = entriesAhead(entries, "nobody")
 	require.False(t, found)

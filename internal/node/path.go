@@ -1,29 +1,30 @@
-package zksync
+package node
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
 )
 
 // maxPathLen bounds a path in bytes. The servers would take almost a megabyte,
 // but the path travels with every request, several times in a transaction.
 const maxPathLen = 64 << 10
 
-// validatePath checks that path can be the directory of a primitive. It accepts a
-// subset of what ZooKeeper's own PathUtils.validatePath accepts, so that a bad path
+// ValidatePath checks that path can be the directory of a primitive. It accepts a
+// subset of what ZooKeeper's own PathUtils.ValidatePath accepts, so that a bad path
 // fails here, at once and with a sentence, and not as a bare "bad arguments" from
 // a server. Errors wrap ErrMisuse.
-func validatePath(path string) error {
-	if why := pathProblem(path); why != "" {
-		return fmt.Errorf("zksync: path %s %s: %w", quoteShort(path), why, ErrMisuse)
+func ValidatePath(path string) error {
+	if why := PathProblem(path); why != "" {
+		return fmt.Errorf("zksync: path %s %s: %w", errs.Quote(path), why, errs.ErrMisuse)
 	}
 	return nil
 }
 
-// pathProblem returns what is wrong with path and the fix, or "".
-func pathProblem(path string) string {
+// PathProblem returns what is wrong with path and the fix, or "".
+func PathProblem(path string) string {
 	switch {
 	case path == "":
 		return `is empty: give an absolute path such as "/locks/orders"`
@@ -79,32 +80,4 @@ func runeProblem(path string, at int, r rune) string {
 		return fmt.Sprintf("the character %U, beyond the basic plane,", r)
 	}
 	return ""
-}
-
-// quotedLen is how many characters of a text that may be anything are shown in
-// an error.
-const quotedLen = 80
-
-// quoteShort quotes s for an error, at most its first quotedLen characters.
-func quoteShort(s string) string {
-	count := 0
-	for at := range s {
-		if count == quotedLen {
-			return strconv.Quote(s[:at]) + "..."
-		}
-		count++
-	}
-	return strconv.Quote(s)
-}
-
-// plainPathLen is up to where showPath shows a path as it is.
-const plainPathLen = 256
-
-// showPath returns the path as people write it if it is fit to be shown in one
-// line, and quoted and shortened otherwise.
-func showPath(path string) string {
-	if len(path) > plainPathLen || strconv.Quote(path) != `"`+path+`"` {
-		return quoteShort(path)
-	}
-	return path
 }

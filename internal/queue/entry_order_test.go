@@ -1,4 +1,4 @@
-package zksync
+package queue
 
 import (
 	"cmp"
@@ -54,12 +54,12 @@ func TestTheOrderIsThatOfCreationUpToTheLimitAndBeyond(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before := rapid.Int32Range(0, 12).Draw(t, "numbers left")
 		server := sequenceCounter{tree: math.MaxInt32 - before, zxid: 100}
-		var created []entry
+		var created []Entry
 		for range rapid.IntRange(2, 25).Draw(t, "creates") {
 			seq, czxid := server.create()
-			e, ok := parseEntry(entryPrefix(KindLock, node.NewUUID(), 1) + formatSequence(seq))
+			e, ok := ParseEntry(entryPrefix(KindLock, node.NewUUID(), 1) + formatSequence(seq))
 			require.True(t, ok)
-			e.czxid = czxid
+			e.Czxid = czxid
 			created = append(created, e)
 			if rapid.Bool().Draw(t, "quiet") {
 				server.settle()
@@ -93,31 +93,31 @@ func TestTheServersCounterIsModelledAsMeasured(t *testing.T) {
 
 func TestTheReadNodeOfADowngradeKeepsTheWritersPlace(t *testing.T) {
 	for _, base := range []int32{10, math.MaxInt32 - 100} {
-		writer := entry{name: "w1", kind: KindWrite, seq: base, czxid: 50}
-		queued := entry{name: "w2", kind: KindWrite, seq: base + 1, czxid: 51}
-		left := entry{name: "a-read", kind: KindRead, seq: base, czxid: 99} // created last, in w1's place
+		writer := Entry{Name: "w1", Kind: KindWrite, Seq: base, Czxid: 50}
+		queued := Entry{Name: "w2", Kind: KindWrite, Seq: base + 1, Czxid: 51}
+		left := Entry{Name: "a-read", Kind: KindRead, Seq: base, Czxid: 99} // created last, in w1's place
 		for _, byCzxid := range []bool{false, true} {
-			queue := []entry{queued, left, writer}
+			queue := []Entry{queued, left, writer}
 			sortEntries(queue, byCzxid)
-			require.Equal(t, []entry{writer, left, queued}, queue, "base %d, byCzxid %t", base, byCzxid)
+			require.Equal(t, []Entry{writer, left, queued}, queue, "base %d, byCzxid %t", base, byCzxid)
 		}
 	}
 }
 
 func TestAnEntryOfUnknownCreationBlocksAtTheLimit(t *testing.T) {
-	known := entry{name: "a", kind: KindLock, seq: math.MaxInt32, czxid: 7}
-	unknown := entry{name: "b", kind: KindLock, seq: math.MaxInt32}
-	queue := []entry{known, unknown}
+	known := Entry{Name: "a", Kind: KindLock, Seq: math.MaxInt32, Czxid: 7}
+	unknown := Entry{Name: "b", Kind: KindLock, Seq: math.MaxInt32}
+	queue := []Entry{known, unknown}
 	sortEntries(queue, true)
-	require.Equal(t, []entry{unknown, known}, queue)
+	require.Equal(t, []Entry{unknown, known}, queue)
 }
 
-func drawEntry(t *rapid.T) entry {
-	return entry{
-		name:  rapid.StringMatching(`[a-d]{1,2}`).Draw(t, "name"),
-		kind:  rapid.SampledFrom([]Kind{KindLock, KindRead, KindWrite, KindPermit}).Draw(t, "kind"),
-		seq:   rapid.SampledFrom([]int32{0, 1, 2, math.MaxInt32 - 1, math.MaxInt32, math.MinInt32, -1}).Draw(t, "seq"),
-		czxid: rapid.Int64Range(0, 3).Draw(t, "czxid"),
+func drawEntry(t *rapid.T) Entry {
+	return Entry{
+		Name:  rapid.StringMatching(`[a-d]{1,2}`).Draw(t, "name"),
+		Kind:  rapid.SampledFrom([]Kind{KindLock, KindRead, KindWrite, KindPermit}).Draw(t, "kind"),
+		Seq:   rapid.SampledFrom([]int32{0, 1, 2, math.MaxInt32 - 1, math.MaxInt32, math.MinInt32, -1}).Draw(t, "seq"),
+		Czxid: rapid.Int64Range(0, 3).Draw(t, "czxid"),
 	}
 }
 
@@ -125,13 +125,13 @@ func TestTheOrderIsTotal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		byCzxid := rapid.Bool().Draw(t, "byCzxid")
 		a, b, c := drawEntry(t), drawEntry(t), drawEntry(t)
-		order := func(x, y entry) int { return compareEntries(x, y, byCzxid) }
+		order := func(x, y Entry) int { return compareEntries(x, y, byCzxid) }
 		require.Zero(t, order(a, a))
 		require.Equal(t, order(a, b), -order(b, a))
 		if order(a, b) <= 0 && order(b, c) <= 0 {
 			require.LessOrEqual(t, order(a, c), 0)
 		}
-		if a.name != b.name {
+		if a.Name != b.Name {
 			require.NotZero(t, order(a, b))
 		}
 	})
@@ -140,7 +140,7 @@ func TestTheOrderIsTotal(t *testing.T) {
 func TestSortingDoesNotDependOnTheOrderOfTheListing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		byCzxid := rapid.Bool().Draw(t, "byCzxid")
-		queue := rapid.SliceOfNDistinct(rapid.Custom(drawEntry), 1, 12, func(e entry) string { return e.name }).Draw(t, "queue")
+		queue := rapid.SliceOfNDistinct(rapid.Custom(drawEntry), 1, 12, func(e Entry) string { return e.Name }).Draw(t, "queue")
 		shuffled := rapid.Permutation(queue).Draw(t, "shuffled")
 		sortEntries(queue, byCzxid)
 		sortEntries(shuffled, byCzxid)
@@ -149,16 +149,16 @@ func TestSortingDoesNotDependOnTheOrderOfTheListing(t *testing.T) {
 }
 
 func TestTheEntriesAheadAreThoseBeforeOnesOwn(t *testing.T) {
-	queue := []entry{{name: "a", uuid: "1"}, {name: "b", uuid: "2"}, {name: "c", uuid: "3"}}
+	queue := []Entry{{Name: "a", UUID: "1"}, {Name: "b", UUID: "2"}, {Name: "c", UUID: "3"}}
 	for i, own := range queue {
-		ahead, self, found := entriesAhead(queue, own.uuid)
+		ahead, self, found := entriesAhead(queue, own.UUID)
 		require.True(t, found)
 		require.Equal(t, own, self)
 		require.Equal(t, queue[:i], ahead)
 	}
 	ahead, _, _ := entriesAhead(queue, "2")
-	_ = append(ahead, entry{name: "overwrites"})
-	require.Equal(t, "b", queue[1].name)
+	_ = append(ahead, Entry{Name: "overwrites"})
+	require.Equal(t, "b", queue[1].Name)
 
 	_, _, found := entriesAhead(queue, "4")
 	require.False(t, found)
@@ -174,9 +174,9 @@ func BenchmarkAListingOf5000(b *testing.B) {
 	rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	b.ReportAllocs()
 	for b.Loop() {
-		queue := make([]entry, 0, len(names))
+		queue := make([]Entry, 0, len(names))
 		for _, name := range names {
-			if e, ok := parseEntry(name); ok {
+			if e, ok := ParseEntry(name); ok {
 				queue = append(queue, e)
 			}
 		}
@@ -185,12 +185,12 @@ func BenchmarkAListingOf5000(b *testing.B) {
 }
 
 func TestAListingInServerOrderIsLeftInPlace(t *testing.T) {
-	queue := make([]entry, 100)
+	queue := make([]Entry, 100)
 	for i := range queue {
-		queue[i] = entry{name: fmt.Sprint(100 - i), kind: KindLock, seq: int32(i)}
+		queue[i] = Entry{Name: fmt.Sprint(100 - i), Kind: KindLock, Seq: int32(i)}
 	}
 	want := slices.Clone(queue)
 	sortEntries(queue, false)
 	require.Equal(t, want, queue)
-	require.True(t, slices.IsSortedFunc(queue, func(a, b entry) int { return cmp.Compare(a.seq, b.seq) }))
+	require.True(t, slices.IsSortedFunc(queue, func(a, b Entry) int { return cmp.Compare(a.Seq, b.Seq) }))
 }

@@ -1,4 +1,4 @@
-package zksync
+package queue
 
 import (
 	"testing"
@@ -8,22 +8,22 @@ import (
 
 // Found by review: permits that a waiter forgets are missing from the sum that decides.
 func TestAWaiterForPermitsForgetsNobodyAhead(t *testing.T) {
-	self := entry{name: "self", kind: KindPermit, weight: 1}
-	p := &place{q: &queue{grant: weightedPolicy(10)}, self: self}
-	var ahead []entry
+	self := Entry{Name: "self", Kind: KindPermit, Weight: 1}
+	p := &Ticket{queue: &Queue{Policy: WeightedPolicy(10)}, Entry: self}
+	var ahead []Entry
 	for i, w := range []int64{1, 1, 9, 1} {
-		ahead = append(ahead, entry{name: string(rune('a' + i)), kind: KindPermit, weight: w})
+		ahead = append(ahead, Entry{Name: string(rune('a' + i)), Kind: KindPermit, Weight: w})
 	}
 	kept, more := p.near(ahead)
 	left, err := p.without(kept, []string{"d"}, more)
-	require.False(t, err == nil && len(p.q.grant(left, self)) == 0, "1+1+9+1 permits of 10")
+	require.False(t, err == nil && len(p.queue.Policy(left, self)) == 0, "1+1+9+1 permits of 10")
 }
 
 func TestAWaiterForALockRemembersOnlyWhatIsNear(t *testing.T) {
-	p := &place{q: &queue{grant: mutexPolicy}, self: entry{name: "self", kind: KindLock}}
-	var ahead []entry
+	p := &Ticket{queue: &Queue{Policy: MutexPolicy}, Entry: Entry{Name: "self", Kind: KindLock}}
+	var ahead []Entry
 	for _, n := range []string{"a", "b", "c", "d"} {
-		ahead = append(ahead, entry{name: n, kind: KindLock})
+		ahead = append(ahead, Entry{Name: n, Kind: KindLock})
 	}
 	kept, more := p.near(ahead)
 	require.True(t, more)

@@ -1,4 +1,4 @@
-package zksync
+package node
 
 import (
 	"math"
@@ -11,6 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
+
+func encodeOwner(o Owner, since time.Time) []byte { return Content{Owner: o, Since: since}.Encode() }
+
+func decodeOwner(data []byte) (Owner, time.Time) {
+	c := Decode(data)
+	return c.Owner, c.Since
+}
 
 func TestAnOwnerIsOneSmallJSONObject(t *testing.T) {
 	since := time.Date(2026, 3, 1, 12, 0, 0, 5, time.FixedZone("", 3600))

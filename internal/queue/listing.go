@@ -1,4 +1,4 @@
-package zksync
+package queue
 
 import (
 	"context"
@@ -13,33 +13,35 @@ import (
 )
 
 // ahead lists the queue and returns the entries ahead of our own, in order.
-func (p *place) ahead(ctx context.Context) ([]entry, error) {
-	names, _, err := p.e.Children(ctx, p.q.dir)
+func (p *Ticket) ahead(ctx context.Context) ([]Entry, error) {
+	names, _, err := p.Epoch.Children(ctx, p.queue.Dir)
 	if errors.Is(err, zk.ErrNoNode) {
-		return nil, errGone
+		return nil, ErrGone
 	}
 	if err != nil {
 		if zkconn.Unknown(err) {
-			if err := node.Sleep(ctx, p.e, lookAgain); err != nil {
+			if err := node.Sleep(ctx, p.Epoch, lookAgain); err != nil {
 				return nil, err
 			}
 			return nil, errList
 		}
 		return nil, err
 	}
-	if err := p.q.rival.refuse(names); err != nil {
-		return nil, err
+	if p.queue.Refuse != nil {
+		if err := p.queue.Refuse(names); err != nil {
+			return nil, err
+		}
 	}
-	entries, err := p.q.entries(ctx, p.e, p.notBehind(names), p.czxids())
+	entries, err := p.queue.entries(ctx, p.Epoch, p.notBehind(names), p.czxids())
 	if err != nil {
 		return nil, err
 	}
-	p.unseen = false
-	ahead, self, found := entriesAhead(entries, p.self.uuid)
+	p.maybeDuplicated = false
+	ahead, self, found := entriesAhead(entries, p.Entry.UUID)
 	if !found {
-		return nil, errGone
+		return nil, ErrGone
 	}
-	if p.twins(ctx, entries) || self.name != p.self.name {
+	if p.reapDuplicates(ctx, entries) || self.Name != p.Entry.Name {
 		return nil, errList
 	}
 	return ahead, nil
@@ -47,57 +49,57 @@ func (p *place) ahead(ctx context.Context) ([]entry, error) {
 
 // notBehind drops the names that are behind our own by their number alone, before
 // anything is made of them: near the head of a long queue that is nearly all.
-func (p *place) notBehind(names []string) []string {
-	if nearLimit(p.self.seq) {
+func (p *Ticket) notBehind(names []string) []string {
+	if nearLimit(p.Entry.Seq) {
 		return names
 	}
-	own := protectedPrefix + p.self.uuid
+	own := protectedPrefix + p.Entry.UUID
 	return slices.DeleteFunc(names, func(n string) bool {
 		if len(n) < sequenceLen || strings.HasPrefix(n, own) {
 			return false
 		}
-		seq, ok := parseSequence(n[len(n)-sequenceLen:])
-		return ok && seq > p.self.seq && !nearLimit(seq)
+		seq, ok := ParseSequence(n[len(n)-sequenceLen:])
+		return ok && seq > p.Entry.Seq && !nearLimit(seq)
 	})
 }
 
-// twins hands every entry of our uuid but our own to the reaper: a request that
+// reapDuplicates hands every entry of our uuid but our own to the reaper: a request that
 // was applied twice made it, and nobody else would ever remove it. It waits a moment for that, so that the next
 // listing does not show them, but not when ctx has ended: there is more to give up then.
-func (p *place) twins(ctx context.Context, entries []entry) (found bool) {
+func (p *Ticket) reapDuplicates(ctx context.Context, entries []Entry) (found bool) {
 	ctx, cancel := context.WithTimeout(ctx, cleanupGrace)
 	defer cancel()
 	for _, e := range entries {
-		if e.uuid != p.self.uuid || e.name == p.self.name {
+		if e.UUID != p.Entry.UUID || e.Name == p.Entry.Name {
 			continue
 		}
 		found = true
 		select {
-		case <-p.e.Reap(zkconn.Litter{Dir: p.q.dir, Node: p.q.dir + "/" + e.name}):
+		case <-p.Epoch.Reap(zkconn.Litter{Dir: p.queue.Dir, Node: p.queue.Dir + "/" + e.Name}):
 		case <-ctx.Done():
-		case <-p.e.Over():
+		case <-p.Epoch.Over():
 		}
 	}
 	return found
 }
 
-func (p *place) czxids() map[string]int64 {
+func (p *Ticket) czxids() map[string]int64 {
 	if p.known == nil {
 		p.known = make(map[string]int64)
 	}
-	p.known[p.self.name] = p.self.czxid
+	p.known[p.Entry.Name] = p.Entry.Czxid
 	return p.known
 }
 
 // entries picks the contenders out of a listing and puts them in order. Where
 // sequence numbers no longer order them it asks for creation zxids, once each.
-func (q *queue) entries(ctx context.Context, e *zkconn.Epoch, names []string, known map[string]int64) ([]entry, error) {
-	entries := make([]entry, 0, len(names))
+func (q *Queue) entries(ctx context.Context, e *zkconn.Epoch, names []string, known map[string]int64) ([]Entry, error) {
+	entries := make([]Entry, 0, len(names))
 	byCzxid := false
 	for _, n := range names {
-		if en, ok := parseEntry(n); ok {
-			en.czxid = known[n]
-			byCzxid = byCzxid || nearLimit(en.seq)
+		if en, ok := ParseEntry(n); ok {
+			en.Czxid = known[n]
+			byCzxid = byCzxid || nearLimit(en.Seq)
 			entries = append(entries, en)
 		}
 	}
@@ -105,7 +107,7 @@ func (q *queue) entries(ctx context.Context, e *zkconn.Epoch, names []string, kn
 		if err := q.fillCzxids(ctx, e, entries, known); err != nil {
 			return nil, err
 		}
-		entries = slices.DeleteFunc(entries, func(en entry) bool { return en.czxid < 0 })
+		entries = slices.DeleteFunc(entries, func(en Entry) bool { return en.Czxid < 0 })
 	}
 	sortEntries(entries, byCzxid)
 	return entries, nil
@@ -116,22 +118,22 @@ const lookups = 32
 
 // fillCzxids asks for the creation zxid of every entry that needs one; -1 marks an
 // entry that has left since.
-func (q *queue) fillCzxids(ctx context.Context, e *zkconn.Epoch, entries []entry, known map[string]int64) error {
+func (q *Queue) fillCzxids(ctx context.Context, e *zkconn.Epoch, entries []Entry, known map[string]int64) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(lookups)
 	for i := range entries {
-		if entries[i].czxid != 0 || !exhausted(entries[i].seq) {
+		if entries[i].Czxid != 0 || !exhausted(entries[i].Seq) {
 			continue
 		}
 		g.Go(func() error {
-			st, there, err := e.Exists(gctx, q.dir+"/"+entries[i].name)
+			st, there, err := e.Exists(gctx, q.Dir+"/"+entries[i].Name)
 			switch {
 			case err != nil:
 				return err
 			case there:
-				entries[i].czxid = st.Czxid
+				entries[i].Czxid = st.Czxid
 			default:
-				entries[i].czxid = -1
+				entries[i].Czxid = -1
 			}
 			return nil
 		})
@@ -140,8 +142,8 @@ func (q *queue) fillCzxids(ctx context.Context, e *zkconn.Epoch, entries []entry
 		return err
 	}
 	for _, en := range entries {
-		if en.czxid > 0 && known != nil {
-			known[en.name] = en.czxid
+		if en.Czxid > 0 && known != nil {
+			known[en.Name] = en.Czxid
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package zksync
+package node
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -16,7 +17,7 @@ func TestGoodPathsAreAccepted(t *testing.T) {
 		"/\uf900", "/\uffef", "/zookeeperx", "/a/zookeeper", "/a,b:c", `/a\b"`,
 		"/" + strings.Repeat("x", maxPathLen-1),
 	} {
-		require.NoError(t, validatePath(path), "%.90q", path)
+		require.NoError(t, ValidatePath(path), "%.90q", path)
 	}
 }
 
@@ -51,17 +52,17 @@ func TestBadPathsAreRefusedWithTheReasonAndTheFix(t *testing.T) {
 		"/a/b\xc3":           `has a byte that is not UTF-8 at byte 4`,
 		"/a/\x1b[31mred\x07": `path "/a/\x1b[31mred\a" has the control character U+001B at byte 3`,
 	} {
-		err := validatePath(path)
-		require.ErrorIs(t, err, ErrMisuse, "%q", path)
+		err := ValidatePath(path)
+		require.ErrorIs(t, err, errs.ErrMisuse, "%q", path)
 		require.ErrorContains(t, err, want, "%q", path)
 		require.NotContains(t, err.Error(), "\n")
 	}
 }
 
 func TestAnErrorShowsNoMoreThanTheBeginningOfAPath(t *testing.T) {
-	err := validatePath("/" + strings.Repeat("ä", 1<<20))
-	require.ErrorIs(t, err, ErrMisuse)
-	require.ErrorContains(t, err, `path "/`+strings.Repeat("ä", quotedLen-1)+`"... is 2097153 bytes long: stay within 65536`)
+	err := ValidatePath("/" + strings.Repeat("ä", 1<<20))
+	require.ErrorIs(t, err, errs.ErrMisuse)
+	require.ErrorContains(t, err, `path "/`+strings.Repeat("ä", 80-1)+`"... is 2097153 bytes long: stay within 65536`)
 }
 
 // javaRefuses is ZooKeeper's rule as its documentation and its server state it, in
@@ -102,11 +103,11 @@ func TestTheRuleIsThatOfTheServersPlusOurOwn(t *testing.T) {
 			rapid.String(),
 		).Draw(t, "path")
 		if !utf8.ValidString(path) {
-			require.Error(t, validatePath(path))
+			require.Error(t, ValidatePath(path))
 			return
 		}
 		own := path == "/" || path == "/zookeeper" || strings.HasPrefix(path, "/zookeeper/")
-		require.Equal(t, javaRefuses(path) || own, validatePath(path) != nil, "%q", path)
+		require.Equal(t, javaRefuses(path) || own, ValidatePath(path) != nil, "%q", path)
 	})
 }
 
@@ -116,8 +117,8 @@ func TestEveryCharacterIsJudgedAsTheServersJudgeIt(t *testing.T) {
 		if r > beyondTheBasicPlane {
 			r = min(r+1000, utf8.MaxRune)
 		}
-		if path := "/a" + string(r); utf8.ValidRune(r) && r != '/' && javaRefuses(path) != (validatePath(path) != nil) {
-			require.Failf(t, "judged differently", "%U: %v", r, validatePath(path))
+		if path := "/a" + string(r); utf8.ValidRune(r) && r != '/' && javaRefuses(path) != (ValidatePath(path) != nil) {
+			require.Failf(t, "judged differently", "%U: %v", r, ValidatePath(path))
 		}
 	}
 }
@@ -127,13 +128,13 @@ func FuzzValidatePath(f *testing.F) {
 		f.Add(path)
 	}
 	f.Fuzz(func(t *testing.T, path string) {
-		err := validatePath(path)
+		err := ValidatePath(path)
 		if err == nil {
 			require.False(t, javaRefuses(path), "%q", path)
 			require.True(t, utf8.ValidString(path))
 			return
 		}
-		require.ErrorIs(t, err, ErrMisuse)
+		require.ErrorIs(t, err, errs.ErrMisuse)
 		require.Less(t, len(err.Error()), 1024)
 		require.NotContains(t, err.Error(), "\n")
 	})

@@ -1,0 +1,123 @@
+package node
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Owner tells people who holds or waits: it is written into the node and shown by
+// the Contenders calls. Nothing is decided by it.
+type Owner struct {
+	// Host is the name of the machine, empty if it is not known.
+	Host string
+	// PID is the process id, 0 if it is not known.
+	PID int
+	// Name is what WithName set, or the data that another library put into its
+	// node; at most 64 characters, all printable.
+	Name string
+}
+
+// Limits of what is written into a node and of what is shown from one. Node data
+// is anybody's, so it is cleaned before it can reach a terminal.
+const (
+	maxOwnerName = 64
+	maxOwnerHost = 253 // the longest name that DNS knows
+	maxOwnerData = 4096
+)
+
+// Content is the data of a node: whose it is and, of some nodes, more. Nothing but the token is
+// ever decided by it.
+type Content struct {
+	Owner
+	Since time.Time // when it was made, by the owner's clock; zero if that is not known
+	Token Token     // of a lease that the node took over, else zero
+	ID    string    // of a candidate in an election, as he calls himself
+	Data  []byte    // what a candidate says of himself
+}
+
+// written is the form in which a Content is stored: one small JSON object.
+type written struct {
+	Host  string `json:"host"`
+	PID   int    `json:"pid"`
+	Name  string `json:"name"`
+	Since string `json:"since"`
+	Token string `json:"token,omitempty"`
+	ID    string `json:"id,omitempty"`
+	Data  []byte `json:"data,omitempty"`
+}
+
+// Encode returns the data of a node.
+func (c Content) Encode() []byte {
+	w := written{
+		Host:  printable(c.Host, maxOwnerHost),
+		PID:   c.PID,
+		Name:  printable(c.Name, maxOwnerName),
+		Since: c.Since.UTC().Format(time.RFC3339Nano),
+		ID:    c.ID,
+		Data:  c.Data,
+	}
+	if !c.Token.IsZero() {
+		w.Token = c.Token.String()
+	}
+	data, err := json.Marshal(w)
+	if err != nil {
+		return nil // strings and an int always marshal; a node without data would be fine
+	}
+	return data
+}
+
+// Decode reads the data of any node of a queue, ours or foreign. It never fails: what is not there or
+// cannot be read stays zero, and text that is not ours (Curator writes an address, kazoo an
+// identifier) becomes the name.
+func Decode(data []byte) Content {
+	text := Owner{Name: printable(string(data[:min(len(data), maxOwnerData)]), maxOwnerName)}
+	var fields struct{ Host, PID, Name, Since, Token, ID, Data json.RawMessage }
+	if json.Unmarshal(data, &fields) != nil {
+		return Content{Owner: text}
+	}
+	// Field by field, so that one of an unexpected type does not cost the others.
+	var c Content
+	readField(fields.Token, &c.Token)
+	readField(fields.ID, &c.ID)
+	readField(fields.Data, &c.Data)
+	if len(data) > maxOwnerData && c.ID == "" || fields.Host == nil && fields.PID == nil && fields.Name == nil {
+		c.Owner = text
+		return c
+	}
+	var since string
+	readField(fields.Host, &c.Host)
+	readField(fields.PID, &c.PID)
+	readField(fields.Name, &c.Name)
+	readField(fields.Since, &since)
+	c.Owner = Owner{Host: printable(c.Host, maxOwnerHost), PID: max(c.PID, 0), Name: printable(c.Name, maxOwnerName)}
+	if at, err := time.Parse(time.RFC3339Nano, since); err == nil {
+		c.Since = at
+	}
+	return c
+}
+
+// readField sets *to if raw holds a value of its type and leaves it zero if not.
+func readField[T any](raw json.RawMessage, to *T) {
+	var value T
+	if json.Unmarshal(raw, &value) == nil {
+		*to = value
+	}
+}
+
+// printable returns the first limit characters of s without those that are not
+// text: control characters, direction marks, bytes that are not UTF-8.
+func printable(s string, limit int) string {
+	var b strings.Builder
+	for count := 0; s != "" && count < limit; {
+		r, size := utf8.DecodeRuneInString(s)
+		s = s[size:]
+		if unicode.IsPrint(r) && !(r == utf8.RuneError && size == 1) {
+			b.WriteRune(r)
+			count++
+		}
+	}
+	return strings.TrimSpace(b.String())
+}

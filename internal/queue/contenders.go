@@ -1,0 +1,131 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/errgroup"
+)
+
+// Standing is whether a contender holds or waits.
+type Standing string
+
+// What a contender does.
+const (
+	Held    Standing = "held"
+	Waiting Standing = "waiting"
+)
+
+// Contender is one entry of a queue, for people and monitoring. It was true at the
+// server that was asked, at the time it was asked.
+type Contender struct {
+	Position int        // from 0, in the order of the queue
+	Kind     Kind       // what it asks for
+	State    Standing   // Held, or Waiting
+	Owner    node.Owner // who says it is its owner
+	Session  int64      // the ZooKeeper session it belongs to
+	Since    time.Time  // when it queued; by the owner's clock if it said so, else the server's
+	Token    node.Token // the fencing token of its grant, without local hand-overs
+	Node     string     // the path of its node
+}
+
+// List reads the entries in order; none if there is no directory.
+func (q *Queue) List(ctx context.Context, e *zkconn.Epoch) ([]Entry, error) {
+	names, _, err := e.Children(ctx, q.Dir)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	if err == nil && q.Refuse != nil {
+		err = q.Refuse(names)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return q.entries(ctx, e, names, nil)
+}
+
+// Contenders lists the entries in order, and says of each whether it holds if there are so many permits.
+func (q *Queue) Contenders(ctx context.Context, e *zkconn.Epoch, capacity int64) ([]Contender, error) {
+	entries, err := q.List(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	return q.Describe(ctx, e, entries, func() (int64, error) { return capacity, nil })
+}
+
+// Describe reads the entries' nodes, and then how many permits there are.
+func (q *Queue) Describe(ctx context.Context, e *zkconn.Epoch, entries []Entry, capacity func() (int64, error)) ([]Contender, error) {
+	list := make([]Contender, len(entries))
+	present := make([]bool, len(entries))
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(lookups)
+	for i, en := range entries {
+		g.Go(func() error {
+			c, there, err := q.Contender(gctx, e, en)
+			list[i], present[i] = c, there
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	permits, err := capacity()
+	if err != nil {
+		return nil, err
+	}
+	return standing(entries, list, present, permits), nil
+}
+
+// Contender reads one entry's node.
+func (q *Queue) Contender(ctx context.Context, e *zkconn.Epoch, en Entry) (Contender, bool, error) {
+	path := q.Dir + "/" + en.Name
+	data, st, err := e.Get(ctx, path)
+	if errors.Is(err, zk.ErrNoAuth) { // its data is nobody's business, its existence is
+		var there bool
+		if st, there, err = e.Exists(ctx, path); err == nil && !there {
+			err = zk.ErrNoNode
+		}
+	}
+	if errors.Is(err, zk.ErrNoNode) {
+		return Contender{}, false, nil
+	}
+	if err != nil {
+		return Contender{}, false, err
+	}
+	c := node.Decode(data)
+	token, since := c.Token, c.Since // the token of a lease that the node took over
+	if token.IsZero() {
+		token.Zxid = st.Czxid
+	}
+	if since.IsZero() {
+		since = time.UnixMilli(st.Ctime)
+	}
+	return Contender{
+		Kind: en.Kind, Owner: c.Owner, Session: st.EphemeralOwner, Since: since,
+		Token: token, Node: q.Shown + "/" + en.Name,
+	}, true, nil
+}
+
+// standing drops who has left meanwhile, and says of the others who holds.
+func standing(entries []Entry, list []Contender, present []bool, capacity int64) []Contender {
+	var ahead []Entry
+	left := make([]Contender, 0, len(list))
+	for i, en := range entries {
+		if !present[i] {
+			continue
+		}
+		c := list[i]
+		c.Position = len(left)
+		c.State = Waiting
+		if len(PolicyFor(en.Kind, capacity)(ahead, en)) == 0 {
+			c.State = Held
+		}
+		ahead = append(ahead, en)
+		left = append(left, c)
+	}
+	return left
+}

@@ -1,0 +1,95 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// enterIn puts an entry at the tail of the queue: one round trip. It reports alone
+// when the entry is the only child of the directory, which grants all that can be
+// granted at all: nobody else is in the queue, and nobody can get ahead of us any more. old is given up
+// whatever comes.
+func (q *Queue) enterIn(ctx context.Context, e *zkconn.Epoch, old *Ticket) (p *Ticket, alone bool, err error) {
+	for pace := (node.Pace{}); ; {
+		if q.Terms != nil {
+			if err := q.Terms.Learn(ctx, e); err != nil {
+				return nil, false, err
+			}
+			if !q.Terms.Fits(q.Weight) {
+				return nil, false, ErrTooBig
+			}
+		}
+		p, alone, err = q.enterOnce(ctx, e, old)
+		if err == nil && q.Terms != nil && p.first {
+			if err = q.Terms.Founded(ctx, e); err != nil {
+				p.Leave(cleanupGrace)
+				return nil, false, err
+			}
+		}
+		var refused *node.Refused
+		if q.Terms == nil || !errors.As(err, &refused) {
+			return p, alone, err
+		}
+		if err := q.Terms.Refused(ctx, e); err != nil {
+			return nil, false, err
+		}
+		if err := pace.Rest(ctx, e); err != nil {
+			return nil, false, err
+		}
+	}
+}
+
+func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (p *Ticket, alone bool, err error) {
+	n, err := node.Make(ctx, e, node.Spec{
+		Dir: q.Dir, ACL: q.ACL, Plain: q.readOnlyDir,
+		Name:  func(uuid string) string { return entryPrefix(q.Kind, uuid, q.Weight) },
+		Data:  q.Data,
+		Flags: zk.FlagEphemeral | zk.FlagSequence,
+		Before: func() []any {
+			if q.Terms != nil {
+				return q.Terms.Check()
+			}
+			if old == nil {
+				return nil
+			}
+			return []any{&zk.DeleteRequest{Path: old.Node, Version: -1}}
+		},
+		Tried: func(applied bool) {
+			if old == nil {
+				return
+			}
+			if applied {
+				old.Forget()
+			} else {
+				old.Leave(0) // only a clean answer says that the transaction removed it
+			}
+			old = nil
+		},
+	})
+	if old != nil {
+		old.Leave(0)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	return q.entered(n)
+}
+
+// entered makes a ticket of a node that was made.
+func (q *Queue) entered(n *node.Node) (p *Ticket, alone bool, err error) {
+	self, ok := ParseEntry(n.Name)
+	if !ok || self.UUID != n.UUID {
+		node.Abandon(n.Epoch, q.Dir, n.UUID)
+		return nil, false, fmt.Errorf("the servers made node %q, which is not what was asked for", n.Name)
+	}
+	self.Czxid = n.Czxid
+	alone = n.Dir != nil && n.Dir.NumChildren == 1 && len(q.Policy(nil, self)) == 0
+	p = newTicket(q, n.Epoch, self, n.Path, !alone)
+	p.first = n.Dir != nil && n.Dir.Cversion == 1
+	return p, alone, nil
+}

@@ -1,0 +1,214 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// Queue says where and for what to queue. Goroutines may share it; it must not change once it is used.
+type Queue struct {
+	Client *zkconn.Client
+	Logger *slog.Logger
+	Dir    string                     // on the servers; made when it is missing
+	Shown  string                     // the same directory as users know it, for logs and listings
+	Kind   Kind                       // of the entries that are made
+	Weight int64                      // how many permits they ask for; 1 for the other kinds
+	Policy Policy                     // by which they are granted
+	ACL    []zk.ACL                   // of the entries and of the directory
+	Data   func() []byte              // of an entry that is made now
+	Terms  Terms                      // nil unless all who queue must agree on something
+	Refuse func(names []string) error // an error if what is in the directory forbids to queue; nil if anything may be there
+
+	// readOnlyDir is set once the servers refused to let us write the directory's
+	// data. Then an entry is a plain create, and a listing tells what the
+	// transaction's Stat would have told.
+	readOnlyDir *atomic.Bool
+}
+
+// New returns a queue that can be entered.
+func New(q Queue) *Queue {
+	q.readOnlyDir = new(atomic.Bool)
+	return &q
+}
+
+// Ticket is an entry of ours in a queue. It lives and dies with one epoch.
+type Ticket struct {
+	queue *Queue
+	Epoch *zkconn.Epoch
+	Entry Entry // with its czxid, the fencing token
+	Node  string
+	known map[string]int64 // czxids of entries, where they had to be asked for
+
+	first           bool        // nobody has been in the queue's directory before, since it was made
+	maybeDuplicated bool        // it was not alone when it entered, and no listing has shown the queue since
+	gone            atomic.Bool // the ticket is lost: nothing may be granted on it any more
+
+	// doubts counts guarded transactions that may yet be applied as long as the node is there:
+	// those without an answer.
+	doubts atomic.Int32
+
+	// What the ticket needs of the epoch is proof that the leader of the servers counts its session as
+	// alive: settle ends asking for it, since the ticket may be the next, and undepend depending on
+	// it, since it was granted. Each is nil before.
+	settle, undepend func()
+
+	// replacing is set while we replace the node ourselves, so that its removal is no loss. missed
+	// is set when something was told of the node: see replacing.
+	replacing, eventMissed atomic.Bool
+
+	guarding atomic.Pointer[guarding] // nil until it is granted
+}
+
+// newTicket is an entry that has just been made.
+func newTicket(q *Queue, e *zkconn.Epoch, self Entry, node string, unseen bool) *Ticket {
+	return &Ticket{queue: q, Epoch: e, Entry: self, Node: node, maybeDuplicated: unseen}
+}
+
+// Over reports whether the ticket is of no use any more: it was given up, or its session or its node is gone.
+func (p *Ticket) Over() bool { return p.gone.Load() }
+
+// Retire ends the ticket before a request that removes its node is sent.
+func (p *Ticket) Retire() { p.gone.Store(true) }
+
+// Replacing reports whether the node is being replaced: others may be granted by then.
+func (p *Ticket) Replacing() bool { return p.replacing.Load() }
+
+// Doubtful reports whether a transaction that checks the node may yet be applied.
+func (p *Ticket) Doubtful() bool { return p.doubts.Load() > 0 }
+
+// Doubt notes a transaction that checks the node, and Certain that it was answered: until then the node
+// must not come to stand for another hold.
+func (p *Ticket) Doubt()   { p.doubts.Add(1) }
+func (p *Ticket) Certain() { p.doubts.Add(-1) }
+
+// depend waits until a ticket that nothing is in the way of can be held: until it is proved that the
+// leader of the servers counts its session as alive. Then the servers have not ended it, nor
+// removed its node, and cannot before the lease clock says so. A ticket that was known to be the next has asked
+// for that proof while it waited, so it is there, and no request stands between the release and the
+// grant; if it became the next a moment ago, the answer is on its way.
+func (p *Ticket) depend(ctx context.Context) (err error) {
+	p.undepend, err = p.Epoch.Depend(ctx)
+	return err
+}
+
+// DropProof ends all that.
+func (p *Ticket) DropProof() {
+	for _, end := range []func(){p.settle, p.undepend} {
+		if end != nil {
+			end()
+		}
+	}
+}
+
+// ErrGone means that our own node vanished while the session lived: somebody
+// deleted it. That is a loss of the ticket, never a grant.
+var ErrGone = node.ErrGone
+
+// acquire enters the queue and waits until the entry is granted. Through
+// disconnects it keeps its place, after the loss of the session it queues anew at
+// the tail. It returns the error of ctx, or one that trying again would not mend.
+// Whatever it returns, no entry is left behind other than that of the ticket
+// returned: what cannot be removed at once is left to the reaper. old, if not nil,
+// is a granted ticket that is given up in the same transaction; entered, if not nil,
+// is one that waits already.
+func (q *Queue) acquire(ctx context.Context, old, entered *Ticket) (*Ticket, error) {
+	for pace := (node.Pace{}); ; {
+		p, alone, err := entered, false, error(nil)
+		var e *zkconn.Epoch
+		if p == nil {
+			e, p, alone, err = q.Enter(ctx, old)
+		} else {
+			e = p.Epoch
+		}
+		old, entered = nil, nil
+		if err == nil {
+			if err = p.Await(ctx, alone); err != nil {
+				p.Leave(cleanupGrace)
+			}
+		}
+		switch {
+		case err == nil:
+			return p, nil
+		case errors.Is(err, ErrGone), errors.Is(err, zkconn.ErrOver):
+			q.Logger.Warn("lost the place in a queue, queueing anew", "path", q.Shown, "cause", err)
+		default:
+			return nil, node.Reason(ctx, err)
+		}
+		if err := pace.Rest(ctx, e); ctx.Err() != nil {
+			return nil, node.Reason(ctx, err)
+		}
+	}
+}
+
+// Obtain acquires a ticket and has lost told of its loss.
+func (q *Queue) Obtain(ctx context.Context, lost func(*Ticket), old, entered *Ticket) (*Ticket, error) {
+	for {
+		p, err := q.acquire(ctx, old, entered)
+		if err != nil {
+			return nil, err
+		}
+		old, entered = nil, nil
+		p.OnLoss(lost)
+		if !p.Over() {
+			return p, nil
+		}
+	}
+}
+
+// Await waits until the ticket can be held; alone says that nobody else was in the queue.
+func (p *Ticket) Await(ctx context.Context, alone bool) error {
+	if !alone {
+		if err := p.contend(ctx); err != nil {
+			if errors.Is(err, ErrGone) {
+				p.Forget()
+			}
+			return err
+		}
+	}
+	return p.depend(ctx)
+}
+
+// Enter enters the queue in the session e of the moment, giving up old in the same
+// transaction if it belongs to that session.
+func (q *Queue) Enter(ctx context.Context, old *Ticket) (e *zkconn.Epoch, p *Ticket, alone bool, err error) {
+	e, err = q.Client.Epoch(ctx)
+	if old != nil && (err != nil || old.Epoch != e) {
+		old.Leave(0)
+		old = nil
+	}
+	if err != nil {
+		return nil, nil, false, err
+	}
+	p, alone, err = q.enterIn(ctx, e, old)
+	return e, p, alone, err
+}
+
+// cleanupGrace is how long a call whose context has ended waits for its cleaning up.
+const cleanupGrace = node.Grace
+
+// Terms are something that all who queue must agree on, and that may change: how many permits there are.
+// They belong to one request, and are kept in a node that the queue knows nothing of.
+type Terms interface {
+	// Learn makes sure that they are known in e.
+	Learn(ctx context.Context, e *zkconn.Epoch) error
+	// Fits reports whether an entry of this weight can be granted at all, as far as they are known.
+	Fits(weight int64) bool
+	// Check is what the transaction that makes an entry begins with: that they are what they were.
+	Check() []any
+	// Founded is called after the first entry ever of a directory, which is given up if it fails.
+	Founded(ctx context.Context, e *zkconn.Epoch) error
+	// Forget has Learn read them anew; Refused does so after a transaction that was refused because of Check.
+	Forget()
+	Refused(ctx context.Context, e *zkconn.Epoch) error
+	// Follow has told called when they change, and reports whether they have since Learn.
+	Follow(ctx context.Context, e *zkconn.Epoch, told func()) (w *zkconn.Watch, changed bool, err error)
+}
+
+// ErrTooBig means that more is asked for than there is.
+var ErrTooBig = errors.New("zksync: more permits than there are")

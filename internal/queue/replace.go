@@ -1,0 +1,110 @@
+package queue
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// A holder may put another node in the place of its own, in one transaction: a read entry for a write
+// entry (a downgrade), a smaller request for permits, or a node outside the queue for which it gives
+// the lock up (a wait for a condition). Between the request and a clear answer its own node may go at
+// any time, and that is no loss: see replacing.
+
+// Successor is an entry of q that is to take the place of old, which queues in the same directory: it has
+// old's number, and so whoever is behind old is behind it. It is a ticket once it has replaced old.
+func (q *Queue) Successor(old *Ticket) *Ticket {
+	self := old.Entry
+	self.Kind, self.Weight, self.UUID = q.Kind, q.Weight, node.NewUUID()
+	self.Name = entryPrefix(q.Kind, self.UUID, q.Weight) + formatSequence(old.Entry.Seq)
+	p := newTicket(q, old.Epoch, self, q.Dir+"/"+self.Name, false)
+	p.undepend = p.Epoch.Inherit()
+	return p
+}
+
+// ReplaceBy puts the node of next in the place of p's. sent is whether it may have been, or may yet
+// be, applied although there is an error.
+func (p *Ticket) ReplaceBy(ctx context.Context, next *Ticket, data []byte) (sent bool, err error) {
+	return p.replace(ctx, Replacement{Dir: p.queue.Dir, Node: next.Node, Data: data, ACL: next.queue.ACL},
+		&zk.SetDataRequest{Path: p.Node, Version: -1}) // announced: see mayBeReplaced
+}
+
+// MakeWay puts the node w in the place of p's. Otherwise it is like ReplaceBy.
+func (p *Ticket) MakeWay(ctx context.Context, w Replacement) (sent bool, err error) {
+	return p.replace(ctx, w)
+}
+
+// Replacement is a node outside the queue: ephemeral, and of a name that nobody else has.
+type Replacement struct {
+	Dir, Node string // on the servers; node is in dir, which is made when it is missing
+	Data      []byte
+	ACL       []zk.ACL
+}
+
+// replace makes r and deletes p's node in one transaction, with the operations of before in between. After
+// a lost reply it asks again, which is harmless: r's name is ours alone, so if it is there the transaction
+// was applied.
+func (p *Ticket) replace(ctx context.Context, r Replacement, before ...any) (sent bool, err error) {
+	ops := []any{&zk.CreateRequest{Path: r.Node, Data: r.Data, Acl: r.ACL, Flags: zk.FlagEphemeral}}
+	ops = append(append(ops, before...), &zk.DeleteRequest{Path: p.Node, Version: -1})
+	for made, pace := (node.Pace{Free: 1}), (node.Pace{}); ; {
+		if err := p.Epoch.Await(ctx); err != nil {
+			return sent, err
+		}
+		call := p.Epoch.StartMulti(ops...)
+		if _, err := call.Wait(ctx, p.Epoch); !call.Answered() {
+			return true, err // ctx or the epoch ended first
+		}
+		_, err := call.Result() // also if ctx ended at the very same time
+		var refused *zkconn.TxnError
+		switch {
+		case err == nil:
+			return true, nil
+		case errors.Is(err, zk.ErrNodeExists):
+			return true, p.madeHere(ctx, r.Node)
+		case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, zk.ErrNoNode):
+			if err := node.MakeDir(ctx, p.Epoch, r.Dir, r.ACL); err != nil {
+				return sent, err
+			}
+			if err := made.Rest(ctx, p.Epoch); err != nil {
+				return sent, err
+			}
+		case errors.Is(err, zk.ErrNoNode):
+			return true, ErrGone // somebody deleted our own node, and with it the right to replace it
+		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
+			sent = sent || zkconn.Unknown(err)
+			if err := pace.Rest(ctx, p.Epoch); err != nil {
+				return sent, err
+			}
+		case errors.As(err, &refused):
+			return sent, refused.Err
+		default:
+			return sent, err
+		}
+	}
+}
+
+// madeHere is nil if the node that is there is one of this session. Requests of a connection of our own
+// run in no other; those of an adopted one may run in the next.
+func (p *Ticket) madeHere(ctx context.Context, path string) error {
+	if p.Epoch.Ordered() {
+		return nil
+	}
+	st, there, err := p.Epoch.Exists(ctx, path)
+	if err == nil && (!there || st.EphemeralOwner != p.Epoch.ID()) {
+		return ErrGone
+	}
+	return err
+}
+
+// SetReplacing says that p's node is about to be replaced, so that its removal is no loss; or that it was
+// not, nor will be.
+func (p *Ticket) SetReplacing(yes bool) {
+	p.replacing.Store(yes)
+	if !yes && p.eventMissed.Swap(false) {
+		p.Epoch.Go(p.setWatch) // something was told of the node meanwhile
+	}
+}

@@ -1,0 +1,83 @@
+package queue
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// Try looks before it enters: a failed attempt is two reads and leaves no
+// trace for others to queue behind. The Sync makes the answer that of the leader:
+// a lock that was released before the call, by whomever, is found free.
+func (q *Queue) Try(ctx context.Context) (*Ticket, error) {
+	for pace := (node.Pace{}); ; {
+		e, err := q.Client.Epoch(ctx)
+		if err != nil {
+			return nil, node.Reason(ctx, err)
+		}
+		p, err := q.tryIn(ctx, e)
+		if err == nil {
+			if err = p.depend(ctx); err != nil {
+				p.Leave(cleanupGrace)
+			}
+		}
+		switch {
+		case err == nil:
+			return p, nil
+		case errors.Is(err, ErrGone), errors.Is(err, zkconn.ErrOver):
+		case errors.Is(err, errList), zkconn.Unknown(err):
+			// An answer that settles nothing. Only ctx ends that, if the server will not.
+		case errors.Is(err, errs.ErrNotAcquired), errors.Is(err, ErrTooBig):
+			return nil, errs.ErrNotAcquired
+		default:
+			return nil, node.Reason(ctx, err)
+		}
+		if err := pace.Rest(ctx, e); ctx.Err() != nil {
+			return nil, node.Reason(ctx, err)
+		}
+	}
+}
+
+func (q *Queue) tryIn(ctx context.Context, e *zkconn.Epoch) (*Ticket, error) {
+	if q.Terms != nil {
+		if err := q.Terms.Learn(ctx, e); err != nil {
+			return nil, err
+		}
+	}
+	free, err := q.free(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if !free {
+		return nil, errs.ErrNotAcquired
+	}
+	p, alone, err := q.enterIn(ctx, e, nil)
+	if err != nil || alone {
+		return p, err
+	}
+	ahead, err := p.ahead(ctx)
+	if err == nil && len(q.Policy(ahead, p.Entry)) > 0 {
+		err = errs.ErrNotAcquired // somebody was quicker
+	}
+	if err != nil {
+		p.Leave(cleanupGrace)
+		return nil, err
+	}
+	return p, nil
+}
+
+// free reports whether an entry at the tail would be granted at once.
+func (q *Queue) free(ctx context.Context, e *zkconn.Epoch) (bool, error) {
+	if err := e.Sync(ctx, q.Dir); err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return false, err
+	}
+	entries, err := q.List(ctx, e)
+	if err != nil {
+		return false, err
+	}
+	return len(q.Policy(entries, Entry{Kind: q.Kind, Weight: q.Weight})) == 0, nil
+}
