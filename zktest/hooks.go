@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // ChangeKind is what a transaction did to a node.
@@ -67,8 +68,8 @@ func (s *Server) OnSessionExpired(f func(id int64, at time.Time)) {
 	s.onExpired = append(s.onExpired, f)
 }
 
-var kindOf = map[zkserver.Op]ChangeKind{
-	zkserver.OpCreate: Created, zkserver.OpDelete: Deleted, zkserver.OpSetData: DataChanged, zkserver.OpSetACL: ACLChanged,
+var kindOf = map[wire.Op]ChangeKind{
+	wire.OpCreate: Created, wire.OpDelete: Deleted, wire.OpSetData: DataChanged, wire.OpSetACL: ACLChanged,
 }
 
 func (s *Server) committed(t zkserver.Txn) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // judge decides about requests; rules and interceptor functions are both one.
@@ -113,7 +114,7 @@ func (v Verdict) wire() (zkserver.Verdict, error) {
 		return zkserver.Verdict{}, fmt.Errorf("zktest: no Fate has the number %d", v.Fate)
 	}
 	w := zkserver.Verdict{
-		Fate: wireFates[v.Fate], Code: zkserver.Code(v.Code), ReplyDelay: v.DelayReply,
+		Fate: wireFates[v.Fate], Code: wire.Code(v.Code), ReplyDelay: v.DelayReply,
 		Hold: v.Delay > 0 || v.Hold != nil, Delay: v.Delay, Release: v.Hold, Queued: v.Queued,
 	}
 	return w, checkVerdict(w)

@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // Load makes nodes without a client: data by path. Parents that are missing are made, empty; a node that exists gets the
@@ -33,14 +34,14 @@ func (s *Server) put(p string, data []byte) bool {
 		s.tb.Helper()
 	}
 	if s.zk.ChildCount(p) >= 0 {
-		return s.do("load", zkserver.Call{Op: zkserver.OpSetData, Path: p, Data: data, Version: -1})
+		return s.do("load", wire.Call{Op: wire.OpSetData, Path: p, Data: data, Version: -1})
 	}
 	if parent := path.Dir(p); strings.HasPrefix(p, "/") && parent != p && s.zk.ChildCount(parent) < 0 {
 		if !s.put(parent, nil) {
 			return false
 		}
 	}
-	return s.do("load", zkserver.Call{Op: zkserver.OpCreate, Path: p, Data: data, ACL: zkserver.OpenACL()})
+	return s.do("load", wire.Call{Op: wire.OpCreate, Path: p, Data: data, ACL: wire.OpenACL()})
 }
 
 // Contents returns the data of the node at root and of everything below it, by path, as they were at one
@@ -79,7 +80,7 @@ func (s *Server) DeleteAll(root string) {
 		return true
 	})
 	for _, p := range slices.Backward(paths) { // a walk shows parents first
-		if !s.do("delete", zkserver.Call{Op: zkserver.OpDelete, Path: p, Version: -1}) {
+		if !s.do("delete", wire.Call{Op: wire.OpDelete, Path: p, Version: -1}) {
 			return
 		}
 	}
@@ -91,9 +92,9 @@ func (s *Server) SetACL(path string, acl ...zk.ACL) {
 	if s.tb != nil {
 		s.tb.Helper()
 	}
-	c := zkserver.Call{Op: zkserver.OpSetACL, Path: path, Version: -1}
+	c := wire.Call{Op: wire.OpSetACL, Path: path, Version: -1}
 	for _, a := range acl {
-		c.ACL = append(c.ACL, zkserver.ACL{Perms: a.Perms, ID: zkserver.ID{Scheme: a.Scheme, Name: a.ID}})
+		c.ACL = append(c.ACL, wire.ACL{Perms: a.Perms, ID: wire.ID{Scheme: a.Scheme, Name: a.ID}})
 	}
 	s.do("set the ACL of", c)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // What follows finds tests that ask for something that makes no sense, or that could never fail, and
@@ -91,7 +92,7 @@ func (r *Rule) check() error {
 // checkVerdict finds verdicts that do nothing, or ask for what cannot be done.
 func checkVerdict(v zkserver.Verdict) error {
 	switch {
-	case v.Fate == zkserver.FateFailed && v.Code == zkserver.CodeOK:
+	case v.Fate == zkserver.FateFailed && v.Code == wire.CodeOK:
 		return errors.New("zktest: an error with code 0, which is success")
 	case v.Queued && !v.Hold:
 		return errors.New("zktest: Queued without Hold or Delay: nothing would wait")

@@ -1,6 +1,8 @@
 package zktest
 
-import "github.com/go-menagerie/menagerie/internal/zkserver"
+import (
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
+)
 
 // Op is a kind of request, as rules and counters see it. Variants of one operation
 // count as one: Create stands for create, create2, createContainer and createTTL, GetChildren and SetWatches for
@@ -56,21 +58,21 @@ func (o Op) String() string {
 	return opNames[o]
 }
 
-var opOf = map[zkserver.Op]Op{
-	zkserver.OpCreate: Create, zkserver.OpCreate2: Create, zkserver.OpCreateContainer: Create, zkserver.OpCreateTTL: Create,
-	zkserver.OpDelete: Delete, zkserver.OpDeleteContainer: Delete,
-	zkserver.OpExists: Exists, zkserver.OpGetData: GetData, zkserver.OpSetData: SetData,
-	zkserver.OpGetACL: GetACL, zkserver.OpSetACL: SetACL,
-	zkserver.OpGetChildren: GetChildren, zkserver.OpGetChildren2: GetChildren,
-	zkserver.OpSync: Sync, zkserver.OpCheck: Check, zkserver.OpMulti: Multi, zkserver.OpMultiRead: MultiRead,
-	zkserver.OpSetWatches: SetWatches, zkserver.OpSetWatches2: SetWatches, zkserver.OpAuth: SetAuth, zkserver.OpPing: Ping,
-	zkserver.OpClose: CloseSession, zkserver.OpConnect: Connect,
-	zkserver.OpAddWatch: AddWatch, zkserver.OpCheckWatches: CheckWatches, zkserver.OpRemoveWatches: RemoveWatches,
-	zkserver.OpGetEphemerals: GetEphemerals, zkserver.OpGetAllChildrenNumber: GetAllChildrenNumber,
-	zkserver.OpWhoAmI: WhoAmI, zkserver.OpReconfig: Reconfig, zkserver.OpSASL: SetAuth,
+var opOf = map[wire.Op]Op{
+	wire.OpCreate: Create, wire.OpCreate2: Create, wire.OpCreateContainer: Create, wire.OpCreateTTL: Create,
+	wire.OpDelete: Delete, wire.OpDeleteContainer: Delete,
+	wire.OpExists: Exists, wire.OpGetData: GetData, wire.OpSetData: SetData,
+	wire.OpGetACL: GetACL, wire.OpSetACL: SetACL,
+	wire.OpGetChildren: GetChildren, wire.OpGetChildren2: GetChildren,
+	wire.OpSync: Sync, wire.OpCheck: Check, wire.OpMulti: Multi, wire.OpMultiRead: MultiRead,
+	wire.OpSetWatches: SetWatches, wire.OpSetWatches2: SetWatches, wire.OpAuth: SetAuth, wire.OpPing: Ping,
+	wire.OpClose: CloseSession, wire.OpConnect: Connect,
+	wire.OpAddWatch: AddWatch, wire.OpCheckWatches: CheckWatches, wire.OpRemoveWatches: RemoveWatches,
+	wire.OpGetEphemerals: GetEphemerals, wire.OpGetAllChildrenNumber: GetAllChildrenNumber,
+	wire.OpWhoAmI: WhoAmI, wire.OpReconfig: Reconfig, wire.OpSASL: SetAuth,
 }
 
-func fromWire(op zkserver.Op) Op {
+func fromWire(op wire.Op) Op {
 	if o, ok := opOf[op]; ok {
 		return o
 	}

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // How much a failure message shows: enough to see what happened, and never a log file full.
@@ -137,7 +138,7 @@ func nodeText(p string, n zkserver.NodeInfo) string {
 	case owner != 0:
 		line += " ephemeral " + hex(owner)
 	}
-	if !slices.Equal(n.ACL, zkserver.OpenACL()) {
+	if !slices.Equal(n.ACL, wire.OpenACL()) {
 		line += " " + aclText(n.ACL)
 	}
 	if len(n.Data) > 0 {
@@ -147,7 +148,7 @@ func nodeText(p string, n zkserver.NodeInfo) string {
 }
 
 // aclText writes permissions as the command line client of ZooKeeper does.
-func aclText(acl []zkserver.ACL) string {
+func aclText(acl []wire.ACL) string {
 	var parts []string
 	for _, a := range acl {
 		perms := ""

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // Rule selects requests and says what happens to them. Make one with [On], narrow it with Nth,
@@ -56,7 +57,7 @@ func (r *Rule) Duplicate() *Rule { return r.then(zkserver.FateDuplicate) }
 // Error answers with an error code, such as -110 for "node exists", and applies nothing. For
 // Connect every code means that the session is refused as expired.
 func (r *Rule) Error(code int32) *Rule {
-	r.verdict.Code = zkserver.Code(code)
+	r.verdict.Code = wire.Code(code)
 	return r.then(zkserver.FateFailed)
 }
 

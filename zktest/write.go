@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // Create makes a node without a client, with open ACL and without access checks. flags are those of
@@ -17,9 +17,9 @@ func (s *Server) Create(path string, data []byte, flags int32, owner int64) stri
 	if s.tb != nil {
 		s.tb.Helper()
 	}
-	c := zkserver.Call{Op: zkserver.OpCreate, Path: path, Data: data, ACL: zkserver.OpenACL(), Flags: flags}
+	c := wire.Call{Op: wire.OpCreate, Path: path, Data: data, ACL: wire.OpenACL(), Flags: flags}
 	if flags == zk.FlagContainer {
-		c.Op = zkserver.OpCreateContainer
+		c.Op = wire.OpCreateContainer
 	}
 	if flags == zk.FlagEphemeral || flags == zk.FlagEphemeral|zk.FlagSequence {
 		if ids := s.sessionIDs(); !slices.Contains(ids, hex(owner)) {
@@ -28,7 +28,7 @@ func (s *Server) Create(path string, data []byte, flags int32, owner int64) stri
 		}
 	}
 	created, code := s.zk.Do(c, owner)
-	if code != zkserver.CodeOK {
+	if code != wire.CodeOK {
 		s.cannot("create", path, code)
 		return ""
 	}
@@ -41,7 +41,7 @@ func (s *Server) Set(path string, data []byte) {
 	if s.tb != nil {
 		s.tb.Helper()
 	}
-	s.do("set", zkserver.Call{Op: zkserver.OpSetData, Path: path, Data: data, Version: -1})
+	s.do("set", wire.Call{Op: wire.OpSetData, Path: path, Data: data, Version: -1})
 }
 
 // Delete removes a node without a client, whatever its version. Watches fire. It fails the test if there is no
@@ -50,38 +50,38 @@ func (s *Server) Delete(path string) {
 	if s.tb != nil {
 		s.tb.Helper()
 	}
-	s.do("delete", zkserver.Call{Op: zkserver.OpDelete, Path: path, Version: -1})
+	s.do("delete", wire.Call{Op: wire.OpDelete, Path: path, Version: -1})
 }
 
 // do runs an operation without a client and fails the test if it fails.
-func (s *Server) do(verb string, c zkserver.Call) bool {
+func (s *Server) do(verb string, c wire.Call) bool {
 	if s.tb != nil {
 		s.tb.Helper()
 	}
 	_, code := s.zk.Do(c, 0)
-	if code != zkserver.CodeOK {
+	if code != wire.CodeOK {
 		s.cannot(verb, c.Path, code)
 	}
-	return code == zkserver.CodeOK
+	return code == wire.CodeOK
 }
 
-func (s *Server) cannot(verb, path string, code zkserver.Code) {
+func (s *Server) cannot(verb, path string, code wire.Code) {
 	if s.tb != nil {
 		s.tb.Helper()
 	}
 	s.errorf("zktest: %s %s: %v\n%s", verb, shown(path), errorOf(code), s.situation())
 }
 
-var codeText = map[zkserver.Code]string{
-	zkserver.CodeBadArguments: "bad arguments: the server's own node, unknown flags, or a path that does not start with a slash, ends with one, or has an empty or relative part",
-	zkserver.CodeNoNode:       "no such node, or no parent for it", zkserver.CodeNodeExists: "node exists",
-	zkserver.CodeNotEmpty: "node has children", zkserver.CodeNoChildrenEphemeral: "ephemerals have no children",
-	zkserver.CodeInvalidACL:     "an ACL that is empty or invalid; the scheme \"auth\" needs a client",
-	zkserver.CodeUnimplemented:  "nodes with a time to live need WithExtendedTypes and a client",
-	zkserver.CodeSessionExpired: "server is stopped or closed, or there is no such session",
+var codeText = map[wire.Code]string{
+	wire.CodeBadArguments: "bad arguments: the server's own node, unknown flags, or a path that does not start with a slash, ends with one, or has an empty or relative part",
+	wire.CodeNoNode:       "no such node, or no parent for it", wire.CodeNodeExists: "node exists",
+	wire.CodeNotEmpty: "node has children", wire.CodeNoChildrenEphemeral: "ephemerals have no children",
+	wire.CodeInvalidACL:     "an ACL that is empty or invalid; the scheme \"auth\" needs a client",
+	wire.CodeUnimplemented:  "nodes with a time to live need WithExtendedTypes and a client",
+	wire.CodeSessionExpired: "server is stopped or closed, or there is no such session",
 }
 
-func errorOf(code zkserver.Code) error {
+func errorOf(code wire.Code) error {
 	if text, ok := codeText[code]; ok {
 		return fmt.Errorf("%s (%d)", text, code)
 	}

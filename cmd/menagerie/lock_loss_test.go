@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 func TestALostLockEndsTheCommandWith76(t *testing.T) {
@@ -29,7 +29,7 @@ func TestALockWhoseNodeIsDeletedIsLost(t *testing.T) {
 	p := holder(t, s, "/a")
 	names, _ := s.Children("/a")
 	require.Len(t, names, 1)
-	_, code := s.Do(zkserver.Call{Op: zkserver.OpDelete, Path: "/a/" + names[0], Version: -1}, 0)
+	_, code := s.Do(wire.Call{Op: wire.OpDelete, Path: "/a/" + names[0], Version: -1}, 0)
 	require.Zero(t, code)
 	p.failed(exitLost, "/a", "removed its node")
 }

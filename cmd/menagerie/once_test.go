@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // wasDoneBefore checks that CMD did not run because somebody had run it.
@@ -126,7 +126,7 @@ func TestAOnceWhoseNodeIsDeletedIsLostAndNotKept(t *testing.T) {
 	p.prints("running")
 	names, _ := s.Children("/m/lock")
 	require.Len(t, names, 1)
-	_, code := s.Do(zkserver.Call{Op: zkserver.OpDelete, Path: "/m/lock/" + names[0], Version: -1}, 0)
+	_, code := s.Do(wire.Call{Op: wire.OpDelete, Path: "/m/lock/" + names[0], Version: -1}, 0)
 	require.Zero(t, code)
 	p.failed(exitLost, "/m", "removed its node")
 	again := run(t, "once", "/m", "--servers", s.addr, "--", "echo", "ran")

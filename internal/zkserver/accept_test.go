@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // wobbly is a listener that fails before it gives each connection.
@@ -92,8 +94,8 @@ func TestAWalkShowsParentsFirstAndStopsWhenTold(t *testing.T) {
 	s := New(Config{})
 	defer s.Close()
 	for _, p := range []string{"/b", "/a", "/a/y", "/a/x"} {
-		_, code := s.Do(Call{Op: OpCreate, Path: p, ACL: OpenACL(), Data: []byte(p)}, 0)
-		require.Equal(t, CodeOK, code)
+		_, code := s.Do(wire.Call{Op: wire.OpCreate, Path: p, ACL: wire.OpenACL(), Data: []byte(p)}, 0)
+		require.Equal(t, wire.CodeOK, code)
 	}
 	var seen []string
 	s.Walk("/", func(p string, n NodeInfo) bool {

@@ -5,31 +5,34 @@ import (
 	"encoding/base64"
 	"slices"
 	"strings"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/jvm"
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // checkACL tells whether somebody with the given identities has any of the wanted
 // permissions. An empty list grants everything, as in the real server.
-func checkACL(acl []ACL, perm int32, ids []ID) Code {
-	if len(acl) == 0 || slices.ContainsFunc(ids, func(id ID) bool { return id.Scheme == "super" }) {
-		return CodeOK
+func checkACL(acl []wire.ACL, perm int32, ids []wire.ID) wire.Code {
+	if len(acl) == 0 || slices.ContainsFunc(ids, func(id wire.ID) bool { return id.Scheme == "super" }) {
+		return wire.CodeOK
 	}
 	for _, a := range acl {
 		if a.Perms&perm == 0 {
 			continue
 		}
 		if a.ID.Scheme == "world" && a.ID.Name == "anyone" {
-			return CodeOK
+			return wire.CodeOK
 		}
 		for _, id := range ids {
 			if id.Scheme == a.ID.Scheme && idMatches(id, a.ID.Name) {
-				return CodeOK
+				return wire.CodeOK
 			}
 		}
 	}
-	return CodeNoAuth
+	return wire.CodeNoAuth
 }
 
-func idMatches(id ID, want string) bool {
+func idMatches(id wire.ID, want string) bool {
 	if id.Scheme == "ip" {
 		return ipMatches(id.Name, want)
 	}
@@ -44,22 +47,22 @@ func Digest(credentials string) string {
 }
 
 // authenticate returns the identity that an auth packet proves, or [CodeAuthFailed].
-func authenticate(scheme string, cred []byte, remote string) (ID, Code) {
+func authenticate(scheme string, cred []byte, remote string) (wire.ID, wire.Code) {
 	switch scheme {
 	case "digest":
 		if cred == nil {
-			return ID{}, CodeAuthFailed
+			return wire.ID{}, wire.CodeAuthFailed
 		}
-		return ID{Scheme: "digest", Name: Digest(text(cred))}, CodeOK
+		return wire.ID{Scheme: "digest", Name: Digest(jvm.Text(cred))}, wire.CodeOK
 	case "ip":
-		return ID{Scheme: "ip", Name: remote}, CodeOK
+		return wire.ID{Scheme: "ip", Name: remote}, wire.CodeOK
 	}
-	return ID{}, CodeAuthFailed
+	return wire.ID{}, wire.CodeAuthFailed
 }
 
 // hideDigests replaces the password hash in digest entries; that is what somebody
 // with read but without admin permission gets to see.
-func hideDigests(acl []ACL) []ACL {
+func hideDigests(acl []wire.ACL) []wire.ACL {
 	out := slices.Clone(acl)
 	for i, a := range out {
 		if a.ID.Scheme == "digest" {

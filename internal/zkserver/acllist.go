@@ -1,6 +1,10 @@
 package zkserver
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
+)
 
 // Both of these are beyond anything that a client needs, and keep a hostile one from making the server compare
 // or keep more than it has sent: each "auth" entry of a list becomes as many entries as there are identities.
@@ -11,19 +15,19 @@ const (
 
 // fixACL checks a list that a client wants to set and replaces the "auth" scheme by the
 // identities that the client has proved.
-func fixACL(acl []ACL, ids []ID) ([]ACL, Code) {
+func fixACL(acl []wire.ACL, ids []wire.ID) ([]wire.ACL, wire.Code) {
 	acl, code := withoutDuplicates(acl)
-	if code != CodeOK {
+	if code != wire.CodeOK {
 		return nil, code
 	}
-	var out []ACL
+	var out []wire.ACL
 	for _, a := range acl {
 		if len(out) > maxACL {
 			break
 		}
 		switch {
-		case a.ID.Name == nullName && a.ID.known():
-			return nil, CodeMarshalling // the real server stumbles over it
+		case a.ID.Name == wire.NullName && known(a.ID):
+			return nil, wire.CodeMarshalling // the real server stumbles over it
 		case a.ID.Scheme == "world" && a.ID.Name == "anyone":
 			out = append(out, a)
 		case a.ID.Scheme == "auth":
@@ -33,36 +37,36 @@ func fixACL(acl []ACL, ids []ID) ([]ACL, Code) {
 					continue // an address is not a proof of identity
 				}
 				proved = true
-				out = append(out, ACL{Perms: a.Perms, ID: id})
+				out = append(out, wire.ACL{Perms: a.Perms, ID: id})
 			}
 			if !proved {
-				return nil, CodeInvalidACL
+				return nil, wire.CodeInvalidACL
 			}
 		case validID(a.ID):
 			out = append(out, a)
 		default:
-			return nil, CodeInvalidACL
+			return nil, wire.CodeInvalidACL
 		}
 	}
 	if len(out) == 0 || len(out) > maxACL {
-		return nil, CodeInvalidACL
+		return nil, wire.CodeInvalidACL
 	}
-	return out, CodeOK
+	return out, wire.CodeOK
 }
 
 // withoutDuplicates leaves out what is in a list twice. The real server compares each entry with those in front of
 // it: first the permissions, then the scheme, then the name. It stumbles when it gets to a null one.
-func withoutDuplicates(acl []ACL) ([]ACL, Code) {
-	out := make([]ACL, 0, len(acl))
-	seen := make(map[ACL]struct{}, len(acl))
+func withoutDuplicates(acl []wire.ACL) ([]wire.ACL, wire.Code) {
+	out := make([]wire.ACL, 0, len(acl))
+	seen := make(map[wire.ACL]struct{}, len(acl))
 	perms := make(map[int32]struct{})
-	schemes := make(map[ACL]struct{}) // names left out
+	schemes := make(map[wire.ACL]struct{}) // names left out
 	for _, a := range acl {
-		kind := ACL{Perms: a.Perms, ID: ID{Scheme: a.ID.Scheme}}
+		kind := wire.ACL{Perms: a.Perms, ID: wire.ID{Scheme: a.ID.Scheme}}
 		_, samePerms := perms[a.Perms]
 		_, sameScheme := schemes[kind]
-		if samePerms && a.ID.Scheme == nullName || sameScheme && a.ID.Name == nullName {
-			return nil, CodeMarshalling
+		if samePerms && a.ID.Scheme == wire.NullName || sameScheme && a.ID.Name == wire.NullName {
+			return nil, wire.CodeMarshalling
 		}
 		perms[a.Perms], schemes[kind] = struct{}{}, struct{}{}
 		if _, dup := seen[a]; dup {
@@ -71,15 +75,15 @@ func withoutDuplicates(acl []ACL) ([]ACL, Code) {
 		seen[a] = struct{}{}
 		out = append(out, a)
 	}
-	return out, CodeOK
+	return out, wire.CodeOK
 }
 
 // known tells whether the scheme of an ID is one whose names the server looks at.
-func (id ID) known() bool {
+func known(id wire.ID) bool {
 	return id.Scheme == "world" || id.Scheme == "digest" || id.Scheme == "ip"
 }
 
-func validID(id ID) bool {
+func validID(id wire.ID) bool {
 	switch id.Scheme {
 	case "digest":
 		return strings.Count(strings.TrimRight(id.Name, ":"), ":") == 1

@@ -1,10 +1,14 @@
 package zkserver
 
-import "time"
+import (
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
+)
 
 // Change is one node that a transaction touched.
 type Change struct {
-	Op    Op // create, delete, setData or setACL, whatever operation caused it
+	Op    wire.Op // create, delete, setData or setACL, whatever operation caused it
 	Path  string
 	Owner int64 // ephemeral owner of a created or deleted node
 	Czxid int64
@@ -15,8 +19,8 @@ type Txn struct {
 	Zxid    int64
 	Time    time.Time // the instant of the commit
 	Session int64     // who asked for it; 0 for the server itself
-	Op      Op
-	Code    Code // a failed request is a transaction without changes
+	Op      wire.Op
+	Code    wire.Code // a failed request is a transaction without changes
 	Changes []Change
 	// First tells that no other member of the ensemble has applied it yet.
 	First bool
@@ -27,13 +31,13 @@ func (s *Server) commit(r *request) {
 	t := Txn{Zxid: r.zxid, Time: s.now(), Session: r.session, Op: r.call.Op, Code: r.code}
 	for i := range r.txn {
 		op := &r.txn[i]
-		if op.op == opError {
-			if t.Code == CodeOK {
+		if op.op == wire.OpError {
+			if t.Code == wire.CodeOK {
 				t.Code = op.code
 			}
 			continue
 		}
-		if code := s.apply(r, op, &t); code != CodeOK && r.code == CodeOK {
+		if code := s.apply(r, op, &t); code != wire.CodeOK && r.code == wire.CodeOK {
 			r.code = code
 		}
 	}
@@ -47,62 +51,62 @@ func (s *Server) commit(r *request) {
 	}
 }
 
-func (s *Server) apply(r *request, op *txnOp, t *Txn) Code {
+func (s *Server) apply(r *request, op *txnOp, t *Txn) wire.Code {
 	switch op.op {
-	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
+	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL:
 		return s.applyCreate(r, op, t)
-	case OpDelete, OpDeleteContainer:
+	case wire.OpDelete, wire.OpDeleteContainer:
 		return s.applyDelete(op.path, r.zxid, t)
-	case OpSetData:
+	case wire.OpSetData:
 		n := s.tree.nodes[op.path]
 		if n == nil {
-			return CodeNoNode
+			return wire.CodeNoNode
 		}
 		s.tree.dataSize += int64(len(op.data) - len(n.data))
 		n.data = op.data
 		n.stat.mtime, n.stat.mzxid, n.stat.version = r.ms(), r.zxid, op.version
 		op.stat = n.visible()
-		t.Changes = append(t.Changes, Change{Op: OpSetData, Path: op.path, Owner: n.stat.owner, Czxid: n.stat.czxid})
+		t.Changes = append(t.Changes, Change{Op: wire.OpSetData, Path: op.path, Owner: n.stat.owner, Czxid: n.stat.czxid})
 		s.watches.changed(op.path, n.acl)
-	case OpSetACL:
+	case wire.OpSetACL:
 		n := s.tree.nodes[op.path]
 		if n == nil {
-			return CodeNoNode
+			return wire.CodeNoNode
 		}
 		n.acl, n.stat.aversion = op.acl, op.version
 		op.stat = n.visible()
-		t.Changes = append(t.Changes, Change{Op: OpSetACL, Path: op.path, Owner: n.stat.owner, Czxid: n.stat.czxid})
-	case OpClose:
+		t.Changes = append(t.Changes, Change{Op: wire.OpSetACL, Path: op.path, Owner: n.stat.owner, Czxid: n.stat.czxid})
+	case wire.OpClose:
 		for _, p := range op.paths {
 			s.applyDelete(p, r.zxid, t) // a node that is gone already is no obstacle
 		}
 		delete(s.tree.ephemerals, r.session)
 	}
-	return CodeOK
+	return wire.CodeOK
 }
 
-func (s *Server) applyCreate(r *request, op *txnOp, t *Txn) Code {
+func (s *Server) applyCreate(r *request, op *txnOp, t *Txn) wire.Code {
 	code := s.tree.create(op.path, op.data, op.acl, op.owner, op.cversion, r.zxid, r.ms())
-	if code != CodeOK {
+	if code != wire.CodeOK {
 		return code
 	}
 	op.stat = s.tree.nodes[op.path].visible()
-	t.Changes = append(t.Changes, Change{Op: OpCreate, Path: op.path, Owner: op.owner, Czxid: r.zxid})
-	if op.owner == ContainerOwner || isTTL(op.owner) {
+	t.Changes = append(t.Changes, Change{Op: wire.OpCreate, Path: op.path, Owner: op.owner, Czxid: r.zxid})
+	if op.owner == wire.ContainerOwner || isTTL(op.owner) {
 		s.armReaper()
 	}
 	parent, _ := splitPath(op.path)
 	s.watches.created(op.path, parent, op.acl, s.tree.nodes[parent].acl)
-	return CodeOK
+	return wire.CodeOK
 }
 
-func (s *Server) applyDelete(path string, zxid int64, t *Txn) Code {
+func (s *Server) applyDelete(path string, zxid int64, t *Txn) wire.Code {
 	n := s.tree.nodes[path]
-	if code := s.tree.remove(path, zxid); code != CodeOK {
+	if code := s.tree.remove(path, zxid); code != wire.CodeOK {
 		return code
 	}
-	t.Changes = append(t.Changes, Change{Op: OpDelete, Path: path, Owner: n.stat.owner, Czxid: n.stat.czxid})
+	t.Changes = append(t.Changes, Change{Op: wire.OpDelete, Path: path, Owner: n.stat.owner, Czxid: n.stat.czxid})
 	parent, _ := splitPath(path)
 	s.watches.deleted(path, parent, n.acl, s.tree.nodes[parent].acl)
-	return CodeOK
+	return wire.CodeOK
 }

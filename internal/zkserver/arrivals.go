@@ -3,6 +3,8 @@ package zkserver
 import (
 	"encoding/binary"
 	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // arrival is something that came in: a frame, a four-letter word or the end of the stream.
@@ -85,10 +87,10 @@ func isHeartbeat(frame []byte) bool {
 	if len(frame) < 8 {
 		return false
 	}
-	switch Op(int32(binary.BigEndian.Uint32(frame[4:]))) {
-	case OpPing:
+	switch wire.Op(int32(binary.BigEndian.Uint32(frame[4:]))) {
+	case wire.OpPing:
 		return len(frame) == 8
-	case OpSync:
+	case wire.OpSync:
 		return string(frame[8:]) == "\x00\x00\x00\x01/"
 	}
 	return false

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 func BenchmarkStart(b *testing.B) {
@@ -17,8 +19,8 @@ func BenchmarkCreateDelete(b *testing.B) {
 	defer s.Close()
 	w := join(b, s, time.Hour)
 	for b.Loop() {
-		w.create("/n", nil, FlagEphemeral)
-		w.do(OpDelete, versionBody("/n", -1))
+		w.create("/n", nil, wire.FlagEphemeral)
+		w.do(wire.OpDelete, versionBody("/n", -1))
 	}
 }
 
@@ -29,11 +31,11 @@ func BenchmarkCreateAmong(b *testing.B) {
 			s := New(Config{})
 			defer s.Close()
 			for range n {
-				s.Do(Call{Op: OpCreate, Path: "/n-", ACL: OpenACL(), Flags: FlagSequential}, 0)
+				s.Do(wire.Call{Op: wire.OpCreate, Path: "/n-", ACL: wire.OpenACL(), Flags: wire.FlagSequential}, 0)
 			}
 			for b.Loop() {
-				path, _ := s.Do(Call{Op: OpCreate, Path: "/x-", ACL: OpenACL(), Flags: FlagSequential}, 0)
-				s.Do(Call{Op: OpDelete, Path: path, Version: -1}, 0)
+				path, _ := s.Do(wire.Call{Op: wire.OpCreate, Path: "/x-", ACL: wire.OpenACL(), Flags: wire.FlagSequential}, 0)
+				s.Do(wire.Call{Op: wire.OpDelete, Path: path, Version: -1}, 0)
 			}
 		})
 	}
@@ -54,7 +56,7 @@ func BenchmarkTouchAmongSessions(b *testing.B) {
 			s.mu.Unlock()
 			w := join(b, s, time.Hour)
 			for b.Loop() {
-				w.do(OpExists, watchBody("/", false))
+				w.do(wire.OpExists, watchBody("/", false))
 			}
 		})
 	}
@@ -79,4 +81,4 @@ func BenchmarkTrigger(b *testing.B) {
 
 type countingWatcher struct{ n int }
 
-func (c *countingWatcher) notify(EventType, string, []ACL) { c.n++ }
+func (c *countingWatcher) notify(wire.EventType, string, []wire.ACL) { c.n++ }

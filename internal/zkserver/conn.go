@@ -3,6 +3,8 @@ package zkserver
 import (
 	"net"
 	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // conn is one client connection. Three goroutines at most serve it: a reader that never
@@ -24,7 +26,7 @@ type conn struct {
 	ready         bool  // the connect request has been answered: other requests may run
 	session       int64
 	timeout       time.Duration
-	ids           []ID
+	ids           []wire.ID
 
 	held *heldQueue // what rules hold of the session's requests here
 
@@ -70,7 +72,7 @@ func (s *Server) newConn(nc net.Conn) *conn {
 		remote = hostAddress(a.IP)
 	}
 	c := &conn{
-		srv: s, number: s.stats.accepted + 1, stats: connStats{established: s.now(), lastOp: "null"}, epoch: s.epoch, nc: nc, remote: remote, ids: []ID{{Scheme: "ip", Name: remote}},
+		srv: s, number: s.stats.accepted + 1, stats: connStats{established: s.now(), lastOp: "null"}, epoch: s.epoch, nc: nc, remote: remote, ids: []wire.ID{{Scheme: "ip", Name: remote}},
 		wake: make(chan struct{}, 1), owake: make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
 	c.held = newHeldQueue(c)
@@ -123,12 +125,12 @@ func (c *conn) keepBack(d time.Duration) {
 }
 
 // notify sends a watch event.
-func (c *conn) notify(t EventType, path string, acl []ACL) {
-	if c.closing || c.drowned || checkACL(acl, PermRead, c.ids) != CodeOK {
+func (c *conn) notify(t wire.EventType, path string, acl []wire.ACL) {
+	if c.closing || c.drowned || checkACL(acl, wire.PermRead, c.ids) != wire.CodeOK {
 		return
 	}
 	c.srv.stats.notifications++
-	c.respond(c.srv.event.of(t, path))
+	c.respond(c.srv.event.Of(t, path))
 	if c.outBytes > maxQueued {
 		c.srv.log.Warn("connection dropped: peer does not read its events", "session", c.session)
 		c.drown()

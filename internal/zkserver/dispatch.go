@@ -1,5 +1,7 @@
 package zkserver
 
+import "github.com/go-menagerie/menagerie/internal/zkserver/wire"
+
 // handle takes one arrival that is due. It runs on the pump, one at a time per connection.
 func (c *conn) handle(a *arrival) {
 	s := c.srv
@@ -25,7 +27,7 @@ func (c *conn) handleFrame(a *arrival) {
 		ok = false
 		c.abort()
 	}
-	if ok && r.call.Op != OpConnect && !c.accept(r) {
+	if ok && r.call.Op != wire.OpConnect && !c.accept(r) {
 		ok = false
 	}
 	q := c.held
@@ -56,25 +58,25 @@ func (c *conn) decode(frame []byte) (*request, bool) {
 	s := c.srv
 	r := &request{conn: c, received: s.now()}
 	if !c.greeted {
-		q, ok := decodeConnect(frame)
-		r.call = Call{Op: OpConnect, connect: &q}
-		r.session = q.session
+		q, ok := wire.DecodeConnect(frame)
+		r.call = wire.Call{Op: wire.OpConnect, Connect: &q}
+		r.session = q.Session
 		return r, ok
 	}
-	d := NewDecoder(frame)
+	d := wire.NewDecoder(frame)
 	r.xid = d.Int32()
-	op := Op(d.Int32())
+	op := wire.Op(d.Int32())
 	if d.Err() != nil {
 		return nil, false
 	}
 	switch op {
-	case OpConnect:
-		op = opCreateSession // a second connect request, inside the session
-	case opCreateSession:
-		op = opError // nobody knows it, as it is on the wire
+	case wire.OpConnect:
+		op = wire.OpCreateSession // a second connect request, inside the session
+	case wire.OpCreateSession:
+		op = wire.OpError // nobody knows it, as it is on the wire
 	}
 	r.session = c.session
-	r.call = decodeCall(op, d.Rest())
+	r.call = wire.DecodeCall(op, d.Rest())
 	return r, true
 }
 
@@ -86,7 +88,7 @@ func (c *conn) accept(r *request) bool {
 		return false
 	}
 	r.ids = c.ids
-	if r.call.Op == OpAuth || r.call.Op == OpSASL {
+	if r.call.Op == wire.OpAuth || r.call.Op == wire.OpSASL {
 		return true
 	}
 	if !s.leads() { // a follower does not know
@@ -123,19 +125,19 @@ func (c *conn) proceed(r *request) {
 	case r.fate == FateRequestLost:
 		s.finished(r)
 		c.abort()
-	case r.call.Op == OpConnect:
+	case r.call.Op == wire.OpConnect:
 		if c.closing {
 			return
 		}
-		c.readOnlyAware = r.call.connect.readOnly
-		c.connect(r, *r.call.connect)
+		c.readOnlyAware = r.call.Connect.ReadOnly
+		c.connect(r, *r.call.Connect)
 	case r.fate == FateFailed:
 		s.submit(r) // its answer is due behind those to the requests before it
-	case r.call.Op == OpAuth:
+	case r.call.Op == wire.OpAuth:
 		c.auth(r)
-	case r.call.Op == OpSASL:
+	case r.call.Op == wire.OpSASL:
 		c.sasl(r)
-	case !known(r.call.Op):
+	case !r.call.Op.Known():
 		c.unknown(r)
 	default:
 		if r.fate == FateDuplicate {
@@ -149,7 +151,7 @@ func (c *conn) proceed(r *request) {
 
 // answerHeader answers with a header alone.
 func (c *conn) answerHeader(r *request, zxid int64) {
-	e := NewFrame(16)
+	e := wire.NewFrame(16)
 	e.Header(r.xid, zxid, r.code)
 	c.respond(e.Frame())
 	c.keepBack(r.late)
@@ -158,13 +160,13 @@ func (c *conn) answerHeader(r *request, zxid int64) {
 // auth adds an identity to the connection. It does not pass through the pipeline.
 func (c *conn) auth(r *request) {
 	s := c.srv
-	if r.call.bad {
+	if r.call.Bad {
 		c.abort()
 		return
 	}
 	id, code := authenticate(r.call.Path, r.call.Data, c.remote)
 	if len(c.ids) >= maxIDs {
-		code = CodeAuthFailed
+		code = wire.CodeAuthFailed
 	}
 	r.code = code
 	s.finished(r)
@@ -172,7 +174,7 @@ func (c *conn) auth(r *request) {
 		c.abort()
 	}
 	c.answerHeader(r, 0)
-	if code != CodeOK {
+	if code != wire.CodeOK {
 		c.shut()
 		return
 	}
@@ -181,7 +183,7 @@ func (c *conn) auth(r *request) {
 
 // sasl answers a token of a SASL handshake as a server does that is not configured for it: with none.
 func (c *conn) sasl(r *request) {
-	if r.call.bad {
+	if r.call.Bad {
 		c.abort()
 		return
 	}
@@ -189,8 +191,8 @@ func (c *conn) sasl(r *request) {
 	if r.fate == FateReplyLost {
 		c.abort()
 	}
-	e := NewFrame(20)
-	e.Header(r.xid, 0, CodeOK)
+	e := wire.NewFrame(20)
+	e.Header(r.xid, 0, wire.CodeOK)
 	e.Buffer(nil)
 	c.send(e.Frame())
 	c.keepBack(r.late)
@@ -199,21 +201,8 @@ func (c *conn) sasl(r *request) {
 // unknown answers an operation that the server does not know and, as the real one, closes
 // the connection.
 func (c *conn) unknown(r *request) {
-	r.code = CodeUnimplemented
+	r.code = wire.CodeUnimplemented
 	c.srv.finished(r)
 	c.answerHeader(r, -1)
 	c.shut()
-}
-
-// known tells whether the server serves an operation. Others are answered "unimplemented".
-func known(op Op) bool {
-	switch op {
-	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpDeleteContainer, OpSetData, OpSetACL,
-		OpExists, OpGetData, OpGetACL, OpGetChildren, OpGetChildren2, OpSync, OpCheck, OpMulti, OpMultiRead,
-		OpAuth, OpSASL, OpPing, OpClose, opCreateSession, OpReconfig,
-		OpGetEphemerals, OpGetAllChildrenNumber, OpWhoAmI,
-		OpSetWatches, OpSetWatches2, OpAddWatch, OpCheckWatches, OpRemoveWatches:
-		return true
-	}
-	return false
 }

@@ -6,15 +6,17 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 func TestAnotherMemberTakesOverFromALeaderThatIsCutOff(t *testing.T) {
 	inEnsemble(t, Config{}, func(t *testing.T, e *Ensemble) {
 		old, w := join(t, e.Member(2), 10*time.Second), join(t, e.Member(0), 10*time.Second)
-		w.create("/e", nil, FlagEphemeral)
+		w.create("/e", nil, wire.FlagEphemeral)
 		heal := e.Isolate(2)
-		require.Equal(t, CodeOK, old.do(OpSync, pathBody("/")).code, "it asks nobody")
-		old.send(OpCreate, createBody("/lost", nil, OpenACL(), 0))
+		require.Equal(t, wire.CodeOK, old.do(wire.OpSync, pathBody("/")).code, "it asks nobody")
+		old.send(wire.OpCreate, createBody("/lost", nil, wire.OpenACL(), 0))
 		start := time.Now()
 		old.requireClosed()
 		require.Equal(t, 5*time.Second, time.Since(start))
@@ -24,7 +26,7 @@ func TestAnotherMemberTakesOverFromALeaderThatIsCutOff(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 1, e.Leader(), "of equals the last")
 		require.EqualValues(t, 2<<32, e.Member(1).Zxid(), "a new epoch")
-		require.Equal(t, CodeOK, e.set("/e", 1))
+		require.Equal(t, wire.CodeOK, e.set("/e", 1))
 		require.EqualValues(t, 2<<32+1, e.Member(0).Zxid())
 		require.Equal(t, start.Add(16*time.Second), e.Member(1).Sessions()[0].Expires, "the full timeout from the takeover")
 		heal()
@@ -50,26 +52,26 @@ func TestADeposedLeaderThatHasNotNoticedAnswersSyncsUntilSomethingIsUnderWay(t *
 		time.Sleep(6 * time.Second)
 		synctest.Wait()
 		require.Equal(t, 1, e.Leader())
-		require.Equal(t, CodeOK, e.set("/", 0))
-		require.Equal(t, CodeOK, w.do(OpSync, pathBody("/")).code)
+		require.Equal(t, wire.CodeOK, e.set("/", 0))
+		require.Equal(t, wire.CodeOK, w.do(wire.OpSync, pathBody("/")).code)
 		require.Zero(t, w.stat("/").Version, "it knows nothing of the other leader's writes")
-		w.send(OpSetData, setBody("/", nil, -1))
-		w.send(OpSync, pathBody("/"))
+		w.send(wire.OpSetData, setBody("/", nil, -1))
+		w.send(wire.OpSync, pathBody("/"))
 		w.requireClosed()
 		require.Equal(t, 8*time.Second, time.Since(start))
 	})
 }
 
 // set changes a node without a client, at a member.
-func (e *Ensemble) set(path string, i int) Code {
-	_, code := e.Member(i).Do(Call{Op: OpSetData, Path: path, Version: -1}, 0)
+func (e *Ensemble) set(path string, i int) wire.Code {
+	_, code := e.Member(i).Do(wire.Call{Op: wire.OpSetData, Path: path, Version: -1}, 0)
 	return code
 }
 
 func TestAProposalThatReachedTheNextLeaderSurvives(t *testing.T) {
 	inEnsemble(t, Config{CommitLatency: time.Second}, func(t *testing.T, e *Ensemble) {
 		w := join(t, e.Member(2), 10*time.Second)
-		w.send(OpCreate, createBody("/n", nil, OpenACL(), 0))
+		w.send(wire.OpCreate, createBody("/n", nil, wire.OpenACL(), 0))
 		synctest.Wait()
 		e.Member(2).Stop()
 		w.requireClosed()
@@ -93,18 +95,18 @@ func TestWithoutAMajorityNothingIsCommittedAndNobodyServes(t *testing.T) {
 		w := join(t, e.Member(2), 10*time.Second)
 		e.Member(0).Stop()
 		require.True(t, e.Quorate())
-		require.Equal(t, CodeOK, w.create("/a", nil, 0).code)
+		require.Equal(t, wire.CodeOK, w.create("/a", nil, 0).code)
 		e.Member(1).Stop()
 		w.requireClosed() // at once: the leader sees the connections closed
 		require.Equal(t, -1, e.Leader())
 		time.Sleep(time.Hour)
 		require.Len(t, e.Member(2).Sessions(), 1, "no leader, no expiry")
-		require.Equal(t, CodeSessionExpired, e.set("/a", 2))
+		require.Equal(t, wire.CodeSessionExpired, e.set("/a", 2))
 		e.Member(0).Restart(true)
 		time.Sleep(100 * time.Millisecond)
 		synctest.Wait()
 		require.Equal(t, 2, e.Leader())
-		require.Equal(t, CodeOK, e.set("/a", 0))
+		require.Equal(t, wire.CodeOK, e.set("/a", 0))
 		e.Member(1).Restart(false)
 		require.Equal(t, e.Member(0).Zxid(), e.Member(1).Zxid())
 		n, ok := e.Member(1).Node("/a")
@@ -117,7 +119,7 @@ func TestAFrozenLeaderIsReplacedAndStepsDownWhenItThaws(t *testing.T) {
 	inEnsemble(t, Config{}, func(t *testing.T, e *Ensemble) {
 		w := join(t, e.Member(2), 10*time.Second)
 		e.Member(2).Freeze()
-		w.send(OpCreate, createBody("/late", nil, OpenACL(), 0))
+		w.send(wire.OpCreate, createBody("/late", nil, wire.OpenACL(), 0))
 		time.Sleep(5100 * time.Millisecond)
 		synctest.Wait()
 		require.Equal(t, 1, e.Leader())
@@ -130,10 +132,10 @@ func TestAFrozenLeaderIsReplacedAndStepsDownWhenItThaws(t *testing.T) {
 		again := dial(t, e.Member(2))
 		again.connect(10*time.Second, w.id, w.pass, 0)
 		e.Member(2).Freeze()
-		again.send(OpCreate, createBody("/n", nil, OpenACL(), 0))
+		again.send(wire.OpCreate, createBody("/n", nil, wire.OpenACL(), 0))
 		time.Sleep(4 * time.Second)
 		e.Member(2).Thaw()
-		require.Equal(t, CodeOK, again.next().code)
+		require.Equal(t, wire.CodeOK, again.next().code)
 	})
 }
 
@@ -143,7 +145,7 @@ func TestTheEndOfAnEpochIsAnElection(t *testing.T) {
 		e.Member(0).SetZxid(1<<32 + 0xfffffffd)
 		r := w.create("/last", nil, 0)
 		require.EqualValues(t, 1<<32+0xfffffffe, r.zxid)
-		w.send(OpCreate, createBody("/n", nil, OpenACL(), 0))
+		w.send(wire.OpCreate, createBody("/n", nil, wire.OpenACL(), 0))
 		w.requireClosed()
 		_, ok := e.Member(2).Node("/n")
 		require.False(t, ok, "the leader gave up instead of proposing it")
@@ -164,7 +166,7 @@ func TestElectingMovesTheLeadershipAtOnce(t *testing.T) {
 		_, ok := e.Member(0).Node("/n")
 		require.True(t, ok, "what was committed stays")
 		catchUp()
-		require.Equal(t, CodeOK, e.set("/n", 0))
+		require.Equal(t, wire.CodeOK, e.set("/n", 0))
 		e.Isolate(1)
 		require.False(t, e.Elect(1))
 	})

@@ -1,6 +1,10 @@
 package zkserver
 
-import "time"
+import (
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
+)
 
 // EnsembleConfig says how the members of an ensemble work together. The zero value has the defaults
 // of a real one in proportion to the tick.
@@ -157,7 +161,7 @@ func (e *Ensemble) Close() {
 func (e *Ensemble) forget(lost []*request) {
 	for _, r := range lost {
 		if r.reply != nil {
-			r.code = CodeSessionExpired
+			r.code = wire.CodeSessionExpired
 			r.reply <- r
 		}
 	}

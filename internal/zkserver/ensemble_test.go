@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // inEnsemble runs f in virtual time with three members of which the last leads.
@@ -26,9 +28,9 @@ func TestEveryMemberSeesOneHistory(t *testing.T) {
 		a, b := join(t, e.Member(0), 10*time.Second), join(t, e.Member(1), 10*time.Second)
 		require.NotEqual(t, a.id>>56, b.id>>56, "ids tell the server")
 		r := a.create("/n", []byte("x"), 0)
-		require.Equal(t, CodeOK, r.code)
+		require.Equal(t, wire.CodeOK, r.code)
 		require.EqualValues(t, 1<<32+3, r.zxid, "two sessions and a create")
-		require.Equal(t, CodeOK, b.do(OpSetData, setBody("/n", []byte("y"), 0)).code)
+		require.Equal(t, wire.CodeOK, b.do(wire.OpSetData, setBody("/n", []byte("y"), 0)).code)
 		for i := range 3 {
 			n, ok := e.Member(i).Node("/n")
 			require.True(t, ok)
@@ -43,22 +45,22 @@ func TestALaggingMemberReadsThePastAndItsOwnWritesWait(t *testing.T) {
 	inEnsemble(t, Config{}, func(t *testing.T, e *Ensemble) {
 		slow, fast := join(t, e.Member(0), 10*time.Second), join(t, e.Member(1), 10*time.Second)
 		fast.create("/n", nil, 0)
-		slow.do(OpGetData, watchBody("/n", true))
+		slow.do(wire.OpGetData, watchBody("/n", true))
 		catchUp, ok := e.Lag(0)
 		require.True(t, ok)
-		require.Equal(t, CodeOK, fast.do(OpSetData, setBody("/n", []byte("new"), -1)).code)
+		require.Equal(t, wire.CodeOK, fast.do(wire.OpSetData, setBody("/n", []byte("new"), -1)).code)
 		require.Zero(t, slow.stat("/n").Version, "a stale read, and no event before it")
-		slow.send(OpSync, pathBody("/n"))
-		slow.send(OpSetData, setBody("/n", []byte("own"), 1))
-		slow.send(OpExists, watchBody("/n", false))
+		slow.send(wire.OpSync, pathBody("/n"))
+		slow.send(wire.OpSetData, setBody("/n", []byte("own"), 1))
+		slow.send(wire.OpExists, watchBody("/n", false))
 		synctest.Wait()
 		require.Equal(t, int32(2), fast.stat("/n").Version, "the write has been committed")
 		catchUp()
-		slow.requireEvent(EventDataChanged, "/n")
+		slow.requireEvent(wire.EventDataChanged, "/n")
 		sync, own, read := slow.next(), slow.next(), slow.next()
 		require.Equal(t, sync.xid+1, own.xid)
 		require.Equal(t, own.xid+1, read.xid)
-		require.Equal(t, int32(2), decodeStat(read.body).Version)
+		require.Equal(t, int32(2), read.body.Stat().Version)
 		catchUp()
 	})
 }
@@ -85,12 +87,12 @@ func TestAWriteFromWhereTheSessionWasIsRefused(t *testing.T) {
 		w := join(t, e.Member(0), 10*time.Second)
 		moved := dial(t, e.Member(1))
 		moved.connect(10*time.Second, w.id, w.pass, 0)
-		require.Equal(t, CodeNoNode, w.do(OpExists, watchBody("/n", false)).code, "nobody tells the old server, and reads need nobody")
+		require.Equal(t, wire.CodeNoNode, w.do(wire.OpExists, watchBody("/n", false)).code, "nobody tells the old server, and reads need nobody")
 		before := e.Member(2).Zxid()
-		w.send(OpCreate, createBody("/n", nil, OpenACL(), 0))
+		w.send(wire.OpCreate, createBody("/n", nil, wire.OpenACL(), 0))
 		w.requireClosed()
 		require.Equal(t, before+1, e.Member(2).Zxid(), "it costs a transaction")
-		require.Equal(t, CodeOK, moved.create("/n", nil, 0).code)
+		require.Equal(t, wire.CodeOK, moved.create("/n", nil, 0).code)
 	})
 }
 
@@ -101,24 +103,24 @@ func TestTheLeaderAlsoRefusesToReadForASessionThatHasLeftIt(t *testing.T) {
 		moved := dial(t, e.Member(0))
 		moved.connect(10*time.Second, w.id, w.pass, 0)
 		before := e.Member(2).Zxid()
-		w.send(OpExists, watchBody("/", false))
+		w.send(wire.OpExists, watchBody("/", false))
 		w.requireClosed()
 		require.Equal(t, before, e.Member(2).Zxid(), "a read costs nothing")
 		follower := join(t, e.Member(1), 10*time.Second)
 		again := dial(t, e.Member(2))
 		again.connect(10*time.Second, follower.id, follower.pass, 0)
-		require.Equal(t, CodeOK, follower.do(OpSync, pathBody("/")).code, "a follower's sync names no owner")
-		follower.send(OpSetData, setBody("/", nil, -1))
+		require.Equal(t, wire.CodeOK, follower.do(wire.OpSync, pathBody("/")).code, "a follower's sync names no owner")
+		follower.send(wire.OpSetData, setBody("/", nil, -1))
 		follower.requireClosed()
-		require.Equal(t, CodeOK, again.do(OpSetData, setBody("/", nil, -1)).code)
+		require.Equal(t, wire.CodeOK, again.do(wire.OpSetData, setBody("/", nil, -1)).code)
 	})
 }
 
 func TestTheClockOfAnEnsembleCanBeMoved(t *testing.T) {
 	inEnsemble(t, Config{ManualClock: true}, func(t *testing.T, e *Ensemble) {
 		gone, here := join(t, e.Member(0), 10*time.Second), join(t, e.Member(1), 10*time.Second)
-		gone.create("/gone", nil, FlagEphemeral)
-		here.create("/here", nil, FlagEphemeral)
+		gone.create("/gone", nil, wire.FlagEphemeral)
+		here.create("/here", nil, wire.FlagEphemeral)
 		require.NoError(t, gone.nc.Close())
 		synctest.Wait()
 		time.Sleep(time.Hour)
@@ -140,22 +142,22 @@ func TestACutOffFollowerAnswersReadsUntilItNotices(t *testing.T) {
 		heal := e.Isolate(0)
 		other.create("/n", nil, 0)
 		time.Sleep(4 * time.Second)
-		require.Equal(t, CodeNoNode, w.do(OpExists, watchBody("/n", false)).code)
+		require.Equal(t, wire.CodeNoNode, w.do(wire.OpExists, watchBody("/n", false)).code)
 		w.ping()
 		require.True(t, e.Serving(0))
-		w.send(OpSync, pathBody("/"))
+		w.send(wire.OpSync, pathBody("/"))
 		w.requireClosed()
 		require.Equal(t, 5*time.Second, time.Since(start), "five ticks")
 		require.False(t, e.Serving(0))
 		refused := dial(t, e.Member(0))
-		refused.send(OpPing, nil) // whatever a client begins with
+		refused.send(wire.OpPing, nil) // whatever a client begins with
 		refused.requireClosed()
 		heal()
 		require.True(t, e.Serving(0))
 		again := dial(t, e.Member(0))
 		again.connect(10*time.Second, w.id, w.pass, 0)
 		require.Equal(t, w.id, again.id)
-		require.Equal(t, CodeOK, again.do(OpExists, watchBody("/n", false)).code)
+		require.Equal(t, wire.CodeOK, again.do(wire.OpExists, watchBody("/n", false)).code)
 	})
 }
 
@@ -163,23 +165,23 @@ func TestWhatAFollowerSentInAShortPartitionArrives(t *testing.T) {
 	inEnsemble(t, Config{}, func(t *testing.T, e *Ensemble) {
 		w := join(t, e.Member(0), 10*time.Second)
 		heal := e.Isolate(0)
-		w.send(OpCreate, createBody("/n", nil, OpenACL(), 0))
+		w.send(wire.OpCreate, createBody("/n", nil, wire.OpenACL(), 0))
 		time.Sleep(4 * time.Second)
 		_, ok := e.Member(2).Node("/n")
 		require.False(t, ok)
 		heal()
 		heal()
-		require.Equal(t, CodeOK, w.next().code)
+		require.Equal(t, wire.CodeOK, w.next().code)
 		time.Sleep(9 * time.Second)
 		require.True(t, e.Serving(0))
-		require.Equal(t, CodeOK, w.do(OpExists, watchBody("/n", false)).code)
+		require.Equal(t, wire.CodeOK, w.do(wire.OpExists, watchBody("/n", false)).code)
 	})
 }
 
 func TestSessionsOfACutOffFollowerExpireByTheLeadersClock(t *testing.T) {
 	inEnsemble(t, Config{}, func(t *testing.T, e *Ensemble) {
 		w := join(t, e.Member(0), 4*time.Second)
-		w.create("/e", nil, FlagEphemeral)
+		w.create("/e", nil, wire.FlagEphemeral)
 		e.Isolate(0)
 		start := time.Now()
 		for range 4 {
@@ -189,7 +191,7 @@ func TestSessionsOfACutOffFollowerExpireByTheLeadersClock(t *testing.T) {
 		_, ok := e.Member(2).Node("/e")
 		require.True(t, ok)
 		time.Sleep(999 * time.Millisecond)
-		require.Equal(t, CodeOK, w.do(OpExists, watchBody("/e", false)).code, "nor of the expiry")
+		require.Equal(t, wire.CodeOK, w.do(wire.OpExists, watchBody("/e", false)).code, "nor of the expiry")
 		w.requireClosed()
 		require.Equal(t, 5*time.Second, time.Since(start))
 		_, ok = e.Member(2).Node("/e")
@@ -204,7 +206,7 @@ func TestSessionsExpireAfterOneIsBegunAnewThroughAFollower(t *testing.T) {
 			start := time.Now()
 			other := join(t, e.Member(2), 10*time.Second)
 			w := join(t, e.Member(0), 4*time.Second)
-			w.send(OpConnect, func(e *Encoder) { e.Int32(timeout) })
+			w.send(wire.OpConnect, func(e *wire.Encoder) { e.Int32(timeout) })
 			_, err := w.read()
 			require.NoError(t, err)
 			require.Equal(t, start.Add(expires), e.Member(2).Sessions()[0].Expires)
@@ -236,27 +238,27 @@ func TestFollowersReportWhomTheyHeardEachHalfTick(t *testing.T) {
 
 func TestEveryWriteNeedsTheLeader(t *testing.T) {
 	s := newServer(t, Config{})
-	for op := range opNames {
-		if op == OpDeleteContainer || op == OpSync || !known(op) {
+	for _, op := range wire.Ops() {
+		if op == wire.OpDeleteContainer || op == wire.OpSync || !op.Known() {
 			continue
 		}
-		r := &request{call: Call{Op: op, connect: &connectRequest{}}, internal: true}
+		r := &request{call: wire.Call{Op: op, Connect: &wire.ConnectRequest{}}, internal: true}
 		s.mu.Lock()
 		s.prepare(r)
 		s.mu.Unlock()
-		require.Equal(t, r.write(), forwarded(op), "%v", op)
+		require.Equal(t, r.write(), op.Writes(), "%v", op)
 	}
 }
 
 func (w *rawClient) ping() {
 	w.t.Helper()
-	w.send(OpPing, nil)
-	require.Equal(w.t, xidPing, w.next().xid)
+	w.send(wire.OpPing, nil)
+	require.Equal(w.t, wire.XidPing, w.next().xid)
 }
 
 // hello is connect for a client that expects no answer.
 func (w *rawClient) hello(timeout time.Duration, id int64, pass []byte, lastZxid int64) {
-	e := NewFrame(64)
+	e := wire.NewFrame(64)
 	e.Int32(0)
 	e.Int64(lastZxid)
 	e.Int32(int32(timeout.Milliseconds()))

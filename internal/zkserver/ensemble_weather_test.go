@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // careless is a client that sends and never waits for an answer.
@@ -29,7 +31,7 @@ func (w *careless) open(s *Server) {
 	client, server := net.Pipe()
 	s.ServeConn(server)
 	w.nc = client
-	e := NewFrame(64)
+	e := wire.NewFrame(64)
 	e.Int32(0)
 	e.Int64(0)
 	e.Int32(8000)
@@ -48,15 +50,15 @@ func (w *careless) open(s *Server) {
 	synctest.Wait()
 	select {
 	case id := <-greeted:
-		d := NewDecoder(id)
+		d := wire.NewDecoder(id)
 		w.id, w.pass = d.Int64(), d.Buffer()
 	default: // it hangs, or was refused
 	}
 }
 
-func (w *careless) send(op Op, body func(*Encoder)) {
+func (w *careless) send(op wire.Op, body func(*wire.Encoder)) {
 	w.xid++
-	e := NewFrame(64)
+	e := wire.NewFrame(64)
 	e.Int32(w.xid)
 	e.Int32(int32(op))
 	body(e)
@@ -147,16 +149,16 @@ func (w *weather) step(rt *rapid.T) {
 	case "connect":
 		c.open(w.e.Member(i))
 	case "create":
-		flags := rapid.SampledFrom([]int32{0, FlagEphemeral, FlagSequential, FlagEphemeral | FlagSequential}).Draw(rt, "flags")
-		c.send(OpCreate2, createBody(path, []byte(what), OpenACL(), flags))
+		flags := rapid.SampledFrom([]int32{0, wire.FlagEphemeral, wire.FlagSequential, wire.FlagEphemeral | wire.FlagSequential}).Draw(rt, "flags")
+		c.send(wire.OpCreate2, createBody(path, []byte(what), wire.OpenACL(), flags))
 	case "set":
-		c.send(OpSetData, setBody(path, []byte{byte(i)}, -1))
+		c.send(wire.OpSetData, setBody(path, []byte{byte(i)}, -1))
 	case "delete":
-		c.send(OpDelete, versionBody(path, -1))
+		c.send(wire.OpDelete, versionBody(path, -1))
 	case "multi":
-		c.send(OpMulti, multiBody(part(OpCreate, createBody(path, nil, OpenACL(), 0)), part(OpDelete, versionBody("/b", -1))))
+		c.send(wire.OpMulti, multiBody(part(wire.OpCreate, createBody(path, nil, wire.OpenACL(), 0)), part(wire.OpDelete, versionBody("/b", -1))))
 	case "close":
-		c.send(OpClose, func(*Encoder) {})
+		c.send(wire.OpClose, func(*wire.Encoder) {})
 		c.id, c.pass = 0, nil
 	case "elect":
 		w.e.Elect(i)

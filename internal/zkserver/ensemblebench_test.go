@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // What members cost: each applies everything.
@@ -14,8 +16,8 @@ func BenchmarkCreateDeleteInAnEnsemble(b *testing.B) {
 			defer e.Close()
 			w := join(b, e.Member(0), time.Hour)
 			for b.Loop() {
-				w.create("/n", nil, FlagEphemeral)
-				w.do(OpDelete, versionBody("/n", -1))
+				w.create("/n", nil, wire.FlagEphemeral)
+				w.do(wire.OpDelete, versionBody("/n", -1))
 			}
 		})
 	}

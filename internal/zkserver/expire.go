@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // touch renews a session.
@@ -76,5 +78,5 @@ func (s *Server) expire(sess *session, reply chan<- *request) {
 	}
 	s.stats.expired++
 	s.log.Info("session expired", "session", sess.id)
-	s.submit(&request{call: Call{Op: OpClose}, session: sess.id, internal: true, received: s.now(), reply: reply})
+	s.submit(&request{call: wire.Call{Op: wire.OpClose}, session: sess.id, internal: true, received: s.now(), reply: reply})
 }

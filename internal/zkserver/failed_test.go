@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // failing is an interceptor that fails every request of one kind.
-func failing(op Op, v Verdict) func(*Request) Verdict {
-	v.Fate, v.Code = FateFailed, CodeNoAuth
+func failing(op wire.Op, v Verdict) func(*Request) Verdict {
+	v.Fate, v.Code = FateFailed, wire.CodeNoAuth
 	return func(q *Request) Verdict {
 		if q.Op == op {
 			return v
@@ -21,7 +23,7 @@ func failing(op Op, v Verdict) func(*Request) Verdict {
 
 func TestARequestThatARuleFailsIsAnsweredBehindThoseBeforeIt(t *testing.T) {
 	t.Parallel()
-	cfg := Config{CommitLatency: 100 * time.Millisecond, Intercept: failing(OpExists, Verdict{})}
+	cfg := Config{CommitLatency: 100 * time.Millisecond, Intercept: failing(wire.OpExists, Verdict{})}
 	for name, start := range map[string]func(t *testing.T) *Server{
 		"alone": func(t *testing.T) *Server { return newServer(t, cfg) },
 		"follower": func(t *testing.T) *Server {
@@ -33,15 +35,15 @@ func TestARequestThatARuleFailsIsAnsweredBehindThoseBeforeIt(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := join(t, start(t), 10*time.Second)
 			began := time.Now()
-			w.send(OpCreate, createBody("/n", nil, OpenACL(), 0))
-			w.send(OpExists, watchBody("/", false))
+			w.send(wire.OpCreate, createBody("/n", nil, wire.OpenACL(), 0))
+			w.send(wire.OpExists, watchBody("/", false))
 			require.Equal(t, int32(1), w.next().xid, name)
 			r := w.next()
 			require.Equal(t, int32(2), r.xid)
-			require.Equal(t, CodeNoAuth, r.code)
+			require.Equal(t, wire.CodeNoAuth, r.code)
 			require.Empty(t, r.body.Rest())
 			require.Equal(t, 100*time.Millisecond, time.Since(began))
-			require.Equal(t, CodeNoAuth, w.do(OpExists, watchBody("/", false)).code)
+			require.Equal(t, wire.CodeNoAuth, w.do(wire.OpExists, watchBody("/", false)).code)
 			require.Equal(t, 100*time.Millisecond, time.Since(began), "nothing is in front of it")
 		})
 	}
@@ -52,21 +54,21 @@ func TestAnyAnswerCanBeKeptBack(t *testing.T) {
 	late := Verdict{ReplyDelay: time.Second}
 	all := func(*Request) Verdict { return late }
 	for name, c := range map[string]struct {
-		op        Op
-		body      func(*Encoder)
+		op        wire.Op
+		body      func(*wire.Encoder)
 		intercept func(*Request) Verdict
 	}{
-		"a read":     {OpExists, watchBody("/", false), all},
-		"a write":    {OpSetData, setBody("/", nil, -1), all},
-		"a ping":     {OpPing, nil, all},
-		"an error":   {OpExists, watchBody("/", false), failing(OpExists, late)},
-		"a setAuth":  {OpAuth, func(e *Encoder) { e.Int32(0); e.Text("digest"); e.Buffer([]byte("a:b")) }, all},
-		"a token":    {OpSASL, func(e *Encoder) { e.Buffer([]byte("x")) }, all},
+		"a read":     {wire.OpExists, watchBody("/", false), all},
+		"a write":    {wire.OpSetData, setBody("/", nil, -1), all},
+		"a ping":     {wire.OpPing, nil, all},
+		"an error":   {wire.OpExists, watchBody("/", false), failing(wire.OpExists, late)},
+		"a setAuth":  {wire.OpAuth, func(e *wire.Encoder) { e.Int32(0); e.Text("digest"); e.Buffer([]byte("a:b")) }, all},
+		"a token":    {wire.OpSASL, func(e *wire.Encoder) { e.Buffer([]byte("x")) }, all},
 		"no such op": {99, nil, all},
 	} {
 		began := time.Duration(0)
 		inBubble(t, Config{Intercept: func(q *Request) Verdict {
-			if q.Op == OpConnect {
+			if q.Op == wire.OpConnect {
 				return Verdict{}
 			}
 			return c.intercept(q)
@@ -83,7 +85,7 @@ func TestAnyAnswerCanBeKeptBack(t *testing.T) {
 
 func TestARefusedConnectIsAnsweredInFull(t *testing.T) {
 	t.Parallel()
-	inBubble(t, Config{Intercept: failing(OpConnect, Verdict{})}, func(t *testing.T, s *Server) {
+	inBubble(t, Config{Intercept: failing(wire.OpConnect, Verdict{})}, func(t *testing.T, s *Server) {
 		w := dial(t, s)
 		w.connect(10*time.Second, 0, nil, 0) // reads the read-only flag, too
 		require.Zero(t, w.id)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // ask sends a four-letter word on a connection of its own and returns the answer.
@@ -63,13 +65,13 @@ func TestConsTellsWhatEachConnectionDidLast(t *testing.T) {
 			return fmt.Sprintf(" /pipe[1](queued=%d,recved=%d,sent=%d,sid=0x%x,", n, m, m-n, a.id)
 		}
 		require.Equal(t, head(0, 1)+fmt.Sprintf("lop=SESS,est=%d,to=10000,lcxid=0x0,lzxid=0x1,lresp=30,llat=30,minlat=30,avglat=30,maxlat=30)\n", epoch), line())
-		a.send(OpCreate, createBody("/a", nil, OpenACL(), 0))
+		a.send(wire.OpCreate, createBody("/a", nil, wire.OpenACL(), 0))
 		require.Contains(t, line(), head(1, 2)+"lop=SESS,", "on its way")
-		require.Equal(t, CodeOK, a.next().code)
+		require.Equal(t, wire.CodeOK, a.next().code)
 		require.Contains(t, line(), "lop=CREA,")
-		require.Equal(t, CodeNodeExists, a.create("/a", nil, 0).code)
+		require.Equal(t, wire.CodeNodeExists, a.create("/a", nil, 0).code)
 		require.Contains(t, line(), "lop=NA,", "a write that failed has no name")
-		require.Equal(t, CodeNoNode, a.do(OpGetData, watchBody("/none", false)).code)
+		require.Equal(t, wire.CodeNoNode, a.do(wire.OpGetData, watchBody("/none", false)).code)
 		require.Equal(t, head(0, 4)+fmt.Sprintf("lop=GETD,est=%d,to=10000,lcxid=0x3,lzxid=0x3,lresp=90,llat=0,minlat=0,avglat=22,maxlat=30)\n", epoch), line())
 		a.events()
 		require.Contains(t, line(), "lop=PING,")
@@ -90,10 +92,10 @@ func TestMntrCountsPacketsBytesWatchesAndLatencies(t *testing.T) {
 		require.Equal(t, "Server stats reset.\n", ask(t, s, "srst"))
 		a, b := join(t, s, 10*time.Second), join(t, s, 4*time.Second)
 		a.create("/a", []byte("xyz"), 0)
-		a.do(OpGetData, watchBody("/a", true))
-		a.do(OpAddWatch, kindBody("/", modeRecursive))
-		b.create("/e", nil, FlagEphemeral)
-		b.do(OpSetData, setBody("/a", nil, -1))
+		a.do(wire.OpGetData, watchBody("/a", true))
+		a.do(wire.OpAddWatch, kindBody("/", modeRecursive))
+		b.create("/e", nil, wire.FlagEphemeral)
+		b.do(wire.OpSetData, setBody("/a", nil, -1))
 		require.Equal(t, []string{"created /e", "changed /a"}, a.events())
 		v := mntr(t, s)
 		for k, want := range map[string]string{
@@ -129,7 +131,7 @@ func TestMntrCountsPacketsBytesWatchesAndLatencies(t *testing.T) {
 func TestAHeldRequestIsOutstanding(t *testing.T) {
 	release := make(chan struct{})
 	cfg := Config{Intercept: func(r *Request) Verdict {
-		if r.Op == OpSync {
+		if r.Op == wire.OpSync {
 			return Verdict{Hold: true, Release: release}
 		}
 		return Verdict{}
@@ -138,8 +140,8 @@ func TestAHeldRequestIsOutstanding(t *testing.T) {
 		release = make(chan struct{})
 		s := newServer(t, cfg)
 		a := join(t, s, 10*time.Second)
-		a.send(OpSync, pathBody("/x"))
-		a.send(OpExists, watchBody("/", false))
+		a.send(wire.OpSync, pathBody("/x"))
+		a.send(wire.OpExists, watchBody("/", false))
 		require.Equal(t, "2", mntr(t, s)["outstanding_requests"])
 		require.Contains(t, ask(t, s, "stat"), "(queued=2,")
 		close(release)
@@ -154,16 +156,16 @@ func TestTheWordsAboutWatchesTellOfDataWatches(t *testing.T) {
 		a, b := join(t, s, 10*time.Second), join(t, s, 10*time.Second)
 		require.Equal(t, "0 connections watching 0 paths\nTotal watches:0\n", ask(t, s, "wchs"))
 		require.Equal(t, "\n", ask(t, s, "wchp"))
-		a.do(OpExists, watchBody("/x", true))
-		a.do(OpAddWatch, kindBody("/y", modePersistent))
-		a.do(OpGetChildren, watchBody("/", true))
-		b.do(OpExists, watchBody("/x", true))
+		a.do(wire.OpExists, watchBody("/x", true))
+		a.do(wire.OpAddWatch, kindBody("/y", modePersistent))
+		a.do(wire.OpGetChildren, watchBody("/", true))
+		b.do(wire.OpExists, watchBody("/x", true))
 		require.Equal(t, "2 connections watching 2 paths\nTotal watches:3\n", ask(t, s, "wchs"))
 		sid := func(w *rawClient) string { return fmt.Sprintf("0x%x\n", w.id) }
 		require.Equal(t, sid(a)+"\t/x\n\t/y\n"+sid(b)+"\t/x\n\n", ask(t, s, "wchc"))
 		require.Equal(t, "/x\n\t"+sid(a)+"\t"+sid(b)+"/y\n\t"+sid(a)+"\n", ask(t, s, "wchp"))
-		b.send(OpCreate, createBody("/x", nil, OpenACL(), 0))
-		b.requireEvent(EventCreated, "/x")
+		b.send(wire.OpCreate, createBody("/x", nil, wire.OpenACL(), 0))
+		b.requireEvent(wire.EventCreated, "/x")
 		b.next()
 		require.Equal(t, []string{"created /x", "children /"}, a.events())
 		require.Equal(t, "2 connections watching 1 paths\nTotal watches:1\n", ask(t, s, "wchs"), "who has watched counts on")
@@ -175,7 +177,7 @@ func TestTheWordsAboutWatchesTellOfDataWatches(t *testing.T) {
 func TestDumpFilesSessionsAndConnectionsByTheInstantOfTheirExpiry(t *testing.T) {
 	inBubble(t, Config{Tick: 2 * time.Second}, func(t *testing.T, s *Server) {
 		a, b := join(t, s, 10*time.Second), join(t, s, 4*time.Second)
-		a.create("/e", nil, FlagEphemeral)
+		a.create("/e", nil, wire.FlagEphemeral)
 		sid := func(w *rawClient) string { return fmt.Sprintf("0x%x", w.id) }
 		require.Equal(t, "SessionTracker dump:\nSession Sets (2)/(2):\n"+
 			"1 expire at Sat Jan 01 00:00:06 UTC 2000:\n\t"+sid(b)+"\n"+
@@ -226,7 +228,7 @@ func TestAveragesAreWrittenAsJavaWritesThem(t *testing.T) {
 func TestTheWordsOfAMemberTellItsPlaceInTheEnsemble(t *testing.T) {
 	inEnsemble(t, Config{}, func(t *testing.T, e *Ensemble) {
 		w := join(t, e.Member(0), 10*time.Second)
-		w.create("/e", nil, FlagEphemeral)
+		w.create("/e", nil, wire.FlagEphemeral)
 		for i, place := range []string{"following - broadcast", "following - broadcast", "leading - broadcast"} {
 			v := mntr(t, e.Member(i))
 			require.Equal(t, place, v["peer_state"])

@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 func FuzzDecodeCall(f *testing.F) {
 	for _, c := range wellFormed {
-		e := &Encoder{}
+		e := &wire.Encoder{}
 		c.body(e)
 		f.Add(int32(c.op), e.B)
 		f.Add(int32(c.op), e.B[:len(e.B)/2])
@@ -24,14 +26,14 @@ func FuzzDecodeCall(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, op int32, body []byte) {
 		frame := bytes.Clone(body)
-		c := decodeCall(Op(op), frame)
+		c := wire.DecodeCall(wire.Op(op), frame)
 		clear(frame)
-		decodeConnect(body)
-		if c.bad {
-			require.Equal(t, Call{Op: Op(op), bad: true}, c)
+		wire.DecodeConnect(body)
+		if c.Bad {
+			require.Equal(t, wire.Call{Op: wire.Op(op), Bad: true}, c)
 			return
 		}
-		require.Equal(t, decodeCall(Op(op), bytes.Clone(body)), c, "a call keeps nothing of its frame")
+		require.Equal(t, wire.DecodeCall(wire.Op(op), bytes.Clone(body)), c, "a call keeps nothing of its frame")
 		text, items := holds(reflect.ValueOf(c))
 		require.LessOrEqual(t, text, 3*len(body), "a call holds no more than its frame; a byte that is no text is replaced by three")
 		require.LessOrEqual(t, items, len(body)/4, "each string or record of a list takes four bytes at least")
@@ -137,7 +139,7 @@ func requireConsistent(t *testing.T, tr *tree) {
 		kids += n.children.len()
 		size += len(path) + len(n.data)
 		switch {
-		case n.stat.owner == ContainerOwner:
+		case n.stat.owner == wire.ContainerOwner:
 			containers = append(containers, path)
 		case isTTL(n.stat.owner):
 			ttls = append(ttls, path)

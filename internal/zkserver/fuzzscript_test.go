@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // script turns bytes into what up to four clients do, in order. Bytes that are missing at the end are zero.
@@ -66,7 +68,7 @@ func (p *script) step(i int, action byte) {
 		p.send(i, p.bytes())
 	case 5: // any body
 		op := allOps[int(p.next())%len(allOps)]
-		p.request(i, op, func(e *Encoder) { e.B = append(e.B, p.bytes()...) })
+		p.request(i, op, func(e *wire.Encoder) { e.B = append(e.B, p.bytes()...) })
 	case 6, 7, 8:
 		c := wellFormed[int(p.next())%len(wellFormed)]
 		p.request(i, c.op, c.body)
@@ -171,13 +173,13 @@ func (p *script) send(i int, b []byte) {
 	}
 }
 
-func (p *script) request(i int, op Op, body func(*Encoder)) {
+func (p *script) request(i int, op wire.Op, body func(*wire.Encoder)) {
 	w := p.peers[i]
 	if w == nil {
 		return
 	}
 	w.xid++
-	e := NewFrame(64)
+	e := wire.NewFrame(64)
 	e.Int32(w.xid)
 	e.Int32(int32(op))
 	body(e)

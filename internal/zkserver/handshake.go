@@ -3,32 +3,12 @@ package zkserver
 import (
 	"bytes"
 	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
-type connectRequest struct {
-	lastZxid int64
-	timeout  int32
-	session  int64
-	password []byte
-	readOnly bool // the client knows the read-only flag and wants to see it in the reply
-}
-
-func decodeConnect(frame []byte) (connectRequest, bool) {
-	d := NewDecoder(frame)
-	d.Int32() // protocol version: the real server does not look at it either
-	q := connectRequest{lastZxid: d.Int64(), timeout: d.Int32(), session: d.Int64(), password: d.Buffer()}
-	if d.Err() != nil {
-		return q, false
-	}
-	if len(d.Rest()) > 0 {
-		d.Bool()
-		q.readOnly = true
-	}
-	return q, true
-}
-
 // connect handles the first frame of a connection.
-func (c *conn) connect(r *request, q connectRequest) {
+func (c *conn) connect(r *request, q wire.ConnectRequest) {
 	s := c.srv
 	c.greeted = true
 	if r.fate == FateFailed {
@@ -40,13 +20,13 @@ func (c *conn) connect(r *request, q connectRequest) {
 		c.abort()
 		return
 	}
-	if q.lastZxid > s.tree.zxid {
-		s.log.Info("connection refused: client has seen a later zxid", "client", q.lastZxid, "server", s.tree.zxid)
+	if q.LastZxid > s.tree.zxid {
+		s.log.Info("connection refused: client has seen a later zxid", "client", q.LastZxid, "server", s.tree.zxid)
 		c.abort()
 		return
 	}
-	c.timeout = min(max(time.Duration(q.timeout)*time.Millisecond, s.cfg.MinTimeout), s.cfg.MaxTimeout)
-	if q.session != 0 {
+	c.timeout = min(max(time.Duration(q.Timeout)*time.Millisecond, s.cfg.MinTimeout), s.cfg.MaxTimeout)
+	if q.Session != 0 {
 		s.reconnect(c, r, q)
 		return
 	}
@@ -67,16 +47,16 @@ func (c *conn) connect(r *request, q connectRequest) {
 
 // reconnect moves an existing session to this connection. The connection that it had is
 // closed before the password is looked at, as the real server does.
-func (s *Server) reconnect(c *conn, r *request, q connectRequest) {
+func (s *Server) reconnect(c *conn, r *request, q wire.ConnectRequest) {
 	if s.member != nil {
 		s.revalidate(c, r, q)
 		return
 	}
-	sess := s.sessions[q.session]
-	s.supersede(q.session, c)
-	c.session = q.session
-	if sess == nil || sess.closing || !bytes.Equal(q.password, password(q.session)) {
-		r.code = CodeSessionExpired
+	sess := s.sessions[q.Session]
+	s.supersede(q.Session, c)
+	c.session = q.Session
+	if sess == nil || sess.closing || !bytes.Equal(q.Password, password(q.Session)) {
+		r.code = wire.CodeSessionExpired
 		s.finishConnect(r)
 		return
 	}
@@ -89,12 +69,12 @@ func (s *Server) reconnect(c *conn, r *request, q connectRequest) {
 // connection is closed.
 func (s *Server) finishConnect(r *request) {
 	c := r.conn
-	valid := r.code == CodeOK
+	valid := r.code == wire.CodeOK
 	s.finished(r)
 	if c == nil || c.closing {
 		return
 	}
-	e := NewFrame(40)
+	e := wire.NewFrame(40)
 	e.Int32(0)
 	if valid {
 		e.Int32(int32(c.timeout / time.Millisecond))

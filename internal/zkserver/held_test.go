@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // Heartbeats overtake what is held. A rule may hold them, too: then they are behind what was held before.
@@ -14,12 +16,12 @@ func TestHeldRequestsAreReleasedInTheOrderInWhichTheyCame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := map[int32]chan struct{}{1: make(chan struct{}), 2: make(chan struct{}), 3: make(chan struct{})}
 		s := newServer(t, Config{Intercept: func(q *Request) Verdict {
-			return Verdict{Hold: q.Op != OpConnect, Release: release[q.Xid]}
+			return Verdict{Hold: q.Op != wire.OpConnect, Release: release[q.Xid]}
 		}})
 		w := join(t, s, 10*time.Second)
-		w.send(OpExists, watchBody("/", false))
-		w.send(OpSync, pathBody("/"))
-		w.send(OpSync, pathBody("/"))
+		w.send(wire.OpExists, watchBody("/", false))
+		w.send(wire.OpSync, pathBody("/"))
+		w.send(wire.OpSync, pathBody("/"))
 		synctest.Wait()
 		close(release[2])
 		close(release[1])

@@ -1,16 +1,21 @@
 package zkserver
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/jvm"
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
+)
 
 // withID adds a proved identity. The order shows when the client asks who it is, and when the "auth" scheme is
 // replaced by several identities: it is that of the hash table in which the real server keeps them.
-func withID(ids []ID, id ID) []ID {
+func withID(ids []wire.ID, id wire.ID) []wire.ID {
 	if slices.Contains(ids, id) {
 		return ids
 	}
 	size := tableSize(len(ids))
 	i := 0
-	for i < len(ids) && ids[i].bucket(size) <= id.bucket(size) {
+	for i < len(ids) && bucketOf(ids[i], size) <= bucketOf(id, size) {
 		i++
 	}
 	ids = slices.Insert(slices.Clone(ids), i, id)
@@ -30,11 +35,11 @@ func tableSize(n int) int {
 }
 
 // rehash doubles the table: each bucket of the old one is divided between two of the new one.
-func rehash(ids []ID, size int) []ID {
-	var low, high []ID
+func rehash(ids []wire.ID, size int) []wire.ID {
+	var low, high []wire.ID
 	for len(ids) > 0 {
 		n := 1
-		for n < len(ids) && ids[n].bucket(size) == ids[0].bucket(size) {
+		for n < len(ids) && bucketOf(ids[n], size) == bucketOf(ids[0], size) {
 			n++
 		}
 		l, h := divide(ids[:n], size)
@@ -46,8 +51,8 @@ func rehash(ids []ID, size int) []ID {
 
 // divide tells the elements of a bucket apart by one more bit of their hash. The JVM moves the end of the
 // bucket as it is, as far as it stays together, and puts each of the others in front of what it has.
-func divide(bin []ID, size int) (low, high []ID) {
-	up := func(id ID) bool { return id.bucket(2*size) >= size }
+func divide(bin []wire.ID, size int) (low, high []wire.ID) {
+	up := func(id wire.ID) bool { return bucketOf(id, 2*size) >= size }
 	run := len(bin) - 1
 	for run > 0 && up(bin[run-1]) == up(bin[run]) {
 		run--
@@ -66,8 +71,8 @@ func divide(bin []ID, size int) (low, high []ID) {
 	return low, high
 }
 
-// bucket is the place of an identity in a JVM hash table with size buckets.
-func (id ID) bucket(size int) int {
-	h := 37*(37*17+javaHash(id.Scheme)) + javaHash(id.Name)
+// bucketOf is the place of an identity in a JVM hash table with size buckets.
+func bucketOf(id wire.ID, size int) int {
+	h := 37*(37*17+jvm.Hash(id.Scheme)) + jvm.Hash(id.Name)
 	return int(h^h>>16) & (size - 1)
 }

@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // The orders are what a real server said to whoAmI.
 func TestManyIdentitiesAreInTheOrderOfARealServersTable(t *testing.T) {
-	ids := []ID{{Scheme: "ip", Name: "127.0.0.1"}}
+	ids := []wire.ID{{Scheme: "ip", Name: "127.0.0.1"}}
 	want := map[int]string{
 		11: "5 2 8 9 3 10 ip 7 1 0 4 6",
 		14: "5 2 8 9 12 3 10 ip 7 11 13 1 0 4 6",
@@ -23,7 +25,7 @@ func TestManyIdentitiesAreInTheOrderOfARealServersTable(t *testing.T) {
 		if order, ok := want[n]; ok {
 			require.Equal(t, order, namesOf(ids), "%d users", n)
 		}
-		id := ID{Scheme: "digest", Name: Digest(fmt.Sprintf("user%d:pw", n))}
+		id := wire.ID{Scheme: "digest", Name: Digest(fmt.Sprintf("user%d:pw", n))}
 		before := namesOf(ids)
 		more := withID(ids, id)
 		require.Equal(t, before, namesOf(ids), "the list that requests in flight have stays as it is")
@@ -32,7 +34,7 @@ func TestManyIdentitiesAreInTheOrderOfARealServersTable(t *testing.T) {
 	}
 }
 
-func namesOf(ids []ID) string {
+func namesOf(ids []wire.ID) string {
 	var names []string
 	for _, id := range ids {
 		user, _, _ := strings.Cut(id.Name, ":")

@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 var errFrameSize = errors.New("zkserver: frame length out of range")
@@ -109,8 +111,8 @@ func (c *conn) claim(a *arrival) {
 	if c.claimed != 0 || a.frame == nil || c.greeted {
 		return
 	}
-	if req, ok := decodeConnect(a.frame); ok && req.session != 0 {
-		c.present(req.session)
+	if req, ok := wire.DecodeConnect(a.frame); ok && req.Session != 0 {
+		c.present(req.Session)
 	}
 }
 

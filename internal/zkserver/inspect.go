@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // SessionInfo describes a session.
@@ -46,8 +48,8 @@ func (s *Server) Sessions() []SessionInfo {
 // NodeInfo is a node as the server has it.
 type NodeInfo struct {
 	Data []byte
-	Stat Stat
-	ACL  []ACL
+	Stat wire.Stat
+	ACL  []wire.ACL
 	// Container tells that the node is removed when it has become empty.
 	Container bool
 	// TTL is the node's time to live: it is removed when it has no children and was not written for so long. 0 for none.
@@ -73,7 +75,7 @@ func (s *Server) Node(path string) (NodeInfo, bool) {
 func (n *node) describe() NodeInfo {
 	return NodeInfo{
 		Data: n.data, Stat: n.visible(), ACL: n.acl,
-		Container: n.stat.owner == ContainerOwner, TTL: ttlOf(n.stat.owner), Sequence: n.stat.cversion,
+		Container: n.stat.owner == wire.ContainerOwner, TTL: ttlOf(n.stat.owner), Sequence: n.stat.cversion,
 	}
 }
 
@@ -177,10 +179,10 @@ func (s *Server) SetSequence(path string, n int32) bool {
 
 // Do runs an operation without a client and without access checks, and waits until it is committed.
 // It returns the path of the node that a create made. session is the owner of an ephemeral node.
-func (s *Server) Do(c Call, session int64) (string, Code) {
+func (s *Server) Do(c wire.Call, session int64) (string, wire.Code) {
 	done := make(chan *request, 1)
 	if !s.undertake(c, session, done) {
-		return "", CodeSessionExpired
+		return "", wire.CodeSessionExpired
 	}
 	r := <-done
 	if len(r.txn) > 0 {
@@ -191,7 +193,7 @@ func (s *Server) Do(c Call, session int64) (string, Code) {
 
 // undertake submits an operation of Do. It reports false if nobody can commit it. A hook may end the goroutine, as a
 // failing assertion does: the lock is free after that, too.
-func (s *Server) undertake(c Call, session int64, done chan<- *request) bool {
+func (s *Server) undertake(c wire.Call, session int64, done chan<- *request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.orderer()

@@ -5,7 +5,8 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"unicode"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/jvm"
 )
 
 // ipMatches compares an address with "addr" or "addr/bits" of an ACL.
@@ -25,21 +26,8 @@ func parseBlock(s string) (addr uint64, bits int, ok bool) {
 	if addr, ok = parseV4(host); !ok || !masked {
 		return addr, 32, ok
 	}
-	n, err := parseInt(tail)
+	n, err := jvm.ParseInt(tail)
 	return addr, int(n), err == nil && n >= 0 && n <= 32
-}
-
-// parseInt parses a number as the JVM does, which takes the digits of every script, but for those beyond the basic plane.
-func parseInt(s string) (int64, error) {
-	ascii := strings.Map(func(r rune) rune {
-		for _, digits := range unicode.Nd.R16 { // each range is of whole tens
-			if lo := rune(digits.Lo); r >= lo && r <= rune(digits.Hi) {
-				return '0' + (r-lo)%10
-			}
-		}
-		return r
-	}, s)
-	return strconv.ParseInt(ascii, 10, 32)
 }
 
 // parseV4 parses four numbers as the JVM does, which takes leading zeros and plus signs.
@@ -50,7 +38,7 @@ func parseV4(s string) (uint64, bool) {
 	}
 	var addr uint64
 	for _, p := range parts {
-		n, err := parseInt(p)
+		n, err := jvm.ParseInt(p)
 		if err != nil || n < 0 || n > 255 {
 			return 0, false
 		}

@@ -3,6 +3,8 @@ package zkserver
 import (
 	"bytes"
 	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // Isolate cuts a member off from all others; its clients still reach it. Until it notices, after
@@ -114,16 +116,16 @@ func (s *Server) comeBack(keep bool) {
 
 // revalidate moves an existing session to a connection of this member. Only the leader knows whether
 // it still lives; another member that has a connection of it is not told.
-func (s *Server) revalidate(c *conn, r *request, q connectRequest) {
-	for old := range s.clients[q.session] {
-		if old != c && old.session == q.session {
+func (s *Server) revalidate(c *conn, r *request, q wire.ConnectRequest) {
+	for old := range s.clients[q.Session] {
+		if old != c && old.session == q.Session {
 			old.shut()
 		}
 	}
-	s.supersede(q.session, c)
-	c.session = q.session
-	if !bytes.Equal(q.password, password(q.session)) {
-		r.code = CodeSessionExpired
+	s.supersede(q.Session, c)
+	c.session = q.Session
+	if !bytes.Equal(q.Password, password(q.Session)) {
+		r.code = wire.CodeSessionExpired
 		s.finishConnect(r)
 		return
 	}
@@ -131,8 +133,8 @@ func (s *Server) revalidate(c *conn, r *request, q connectRequest) {
 		if c.closing {
 			return
 		}
-		if sess := s.sessions[q.session]; sess == nil || sess.closing {
-			r.code = CodeSessionExpired
+		if sess := s.sessions[q.Session]; sess == nil || sess.closing {
+			r.code = wire.CodeSessionExpired
 		} else {
 			sess.conn, sess.timeout, sess.lastHeard, sess.owner = c, c.timeout, s.now(), s
 			l.touch(sess, c.timeout)

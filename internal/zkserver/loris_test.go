@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // drip sends bytes one at a time, with a pause before each, for as long as the server takes them; done waits for
@@ -81,7 +83,7 @@ func TestHalfARequestDoesNotKeepASessionAlive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, Config{Tick: time.Second}, func(t *testing.T, s *Server) {
 				w := join(t, s, 4*time.Second)
-				w.create("/e", nil, FlagEphemeral)
+				w.create("/e", nil, wire.FlagEphemeral)
 				begin := time.Now()
 				w.write(c.at)
 				if c.pause > 0 {
@@ -106,7 +108,7 @@ func TestAPeerThatDoesNotTakeItsLastRepliesIsLeftAtTheDeadline(t *testing.T) {
 		word := dial(t, s)
 		word.write([]byte("srvr")) // and nobody reads the answer
 		goodbye := join(t, s, 4*time.Second)
-		goodbye.send(OpClose, nil)
+		goodbye.send(wire.OpClose, nil)
 		time.Sleep(10*time.Second - time.Nanosecond)
 		require.Equal(t, 2, connections(s))
 		time.Sleep(time.Nanosecond)

@@ -3,6 +3,8 @@ package zkserver
 import (
 	"fmt"
 	"strings"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // mntr prints the monitoring values under the names of the real server, in its order, without those
@@ -53,10 +55,10 @@ func (s *Server) mntr(b *strings.Builder) {
 		name string
 		of   *summary
 	}{
-		{"node_created_watch_count", s.watches.fired.of(EventCreated)},
-		{"node_deleted_watch_count", s.watches.fired.of(EventDeleted)},
-		{"node_children_watch_count", s.watches.fired.of(EventChildrenChanged)},
-		{"node_changed_watch_count", s.watches.fired.of(EventDataChanged)},
+		{"node_created_watch_count", s.watches.fired.of(wire.EventCreated)},
+		{"node_deleted_watch_count", s.watches.fired.of(wire.EventDeleted)},
+		{"node_children_watch_count", s.watches.fired.of(wire.EventChildrenChanged)},
+		{"node_changed_watch_count", s.watches.fired.of(wire.EventDataChanged)},
 		{"updatelatency", &k.updates},
 		{"readlatency", &k.reads},
 	} {

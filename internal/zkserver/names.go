@@ -2,7 +2,9 @@ package zkserver
 
 import (
 	"math/bits"
-	"unicode/utf16"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/jvm"
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // nameSet is a set of strings that iterates in the order in which the real
@@ -39,28 +41,8 @@ func (s *nameSet) allocate(buckets int) {
 
 // nameHash is the hash of a string in a JVM hash table: the high bits are folded in.
 func nameHash(s string) uint32 {
-	h := javaHash(s)
+	h := jvm.Hash(s)
 	return h ^ h>>16
-}
-
-// javaHash is the string hash of the JVM, over UTF-16 units.
-func javaHash(s string) uint32 {
-	var h uint32
-	ascii := true
-	for i := range len(s) {
-		if s[i] >= 0x80 {
-			ascii = false
-			break
-		}
-		h = 31*h + uint32(s[i])
-	}
-	if !ascii {
-		h = 0
-		for _, u := range utf16.Encode([]rune(s)) {
-			h = 31*h + uint32(u)
-		}
-	}
-	return h
 }
 
 func (s *nameSet) place(name string) int {
@@ -208,13 +190,13 @@ func (s *nameSet) list() []string {
 
 // appendTo appends the listing to a reply. Contenders for one thing list the same names again and again: they are
 // put together once.
-func (s *nameSet) appendTo(e *Encoder) {
+func (s *nameSet) appendTo(e *wire.Encoder) {
 	if s.len() == 0 {
 		e.Int32(0)
 		return
 	}
 	if s.wire == nil {
-		l := Encoder{B: make([]byte, 0, 4+32*s.n)}
+		l := wire.Encoder{B: make([]byte, 0, 4+32*s.n)}
 		l.Int32(int32(s.n))
 		for x := range s.all {
 			l.Text(x.name)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 func TestChildrenAreListedInTheOrderOfARealServer(t *testing.T) {
@@ -49,14 +51,6 @@ func TestANameSetIsASet(t *testing.T) {
 	require.Zero(t, none.len())
 	require.Nil(t, none.list())
 	none.remove("x")
-}
-
-func TestNameHashesAreThoseOfTheJVM(t *testing.T) {
-	require.EqualValues(t, 2112, javaHash("Aa"))
-	require.EqualValues(t, 2112, javaHash("BB"))
-	require.EqualValues(t, 96354, javaHash("abc"))
-	require.EqualValues(t, 228, javaHash("ä"))
-	require.EqualValues(t, uint32(0xd83d)*31+0xde00, javaHash("\U0001F600"), "over UTF-16 units")
 }
 
 // Recorded from a JVM. Nine names with one hash make a table of 16 grow, though it is not full.
@@ -111,7 +105,7 @@ func TestTheOrderOfNamesIsThatOfTheTableWhateverWasRemoved(t *testing.T) {
 			require.Equal(t, n, s.len())
 			require.Equal(t, slices.Concat(model...), s.list())
 			if i%2 == 0 {
-				kept, fresh := &Encoder{}, &Encoder{}
+				kept, fresh := &wire.Encoder{}, &wire.Encoder{}
 				s.appendTo(kept)
 				fresh.Texts(s.list())
 				require.Equal(t, fresh.B, kept.B)

@@ -6,16 +6,18 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 func TestOperationsThatARealServerDoesNotServeAreRefusedAndTheConnectionClosed(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		first := join(t, s, 10*time.Second)
-		for _, op := range []Op{OpNotification, 10, 23, 24, 25, 50, 99, 108, 1000, opError, -2, -3, -4, -12, 1<<31 - 1, opCreateSession} {
+		for _, op := range []wire.Op{wire.OpNotification, 10, 23, 24, 25, 50, 99, 108, 1000, wire.OpError, -2, -3, -4, -12, 1<<31 - 1, wire.OpCreateSession} {
 			w := join(t, s, 10*time.Second)
 			before := s.Zxid()
 			r := w.do(op, nil)
-			require.Equal(t, CodeUnimplemented, r.code, op)
+			require.Equal(t, wire.CodeUnimplemented, r.code, op)
 			require.EqualValues(t, -1, r.zxid, op)
 			w.requireClosed()
 			require.Equal(t, before, s.Zxid(), op)
@@ -31,10 +33,10 @@ func TestReconfigIsDisabled(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		w := join(t, s, 10*time.Second)
 		before := s.Zxid()
-		r := w.do(OpReconfig, func(e *Encoder) { e.Text("server.1=a"); e.Int32(-1); e.Text(""); e.Int64(-1) })
-		require.Equal(t, CodeReconfigDisabled, r.code)
+		r := w.do(wire.OpReconfig, func(e *wire.Encoder) { e.Text("server.1=a"); e.Int32(-1); e.Text(""); e.Int64(-1) })
+		require.Equal(t, wire.CodeReconfigDisabled, r.code)
 		require.Equal(t, before+1, s.Zxid())
-		require.Equal(t, CodeMarshalling, w.do(OpReconfig, nil).code)
+		require.Equal(t, wire.CodeMarshalling, w.do(wire.OpReconfig, nil).code)
 		require.Equal(t, before+1, s.Zxid(), "the one malformed write that costs no zxid")
 	})
 }
@@ -42,18 +44,18 @@ func TestReconfigIsDisabled(t *testing.T) {
 func TestASASLTokenIsAnsweredWithNone(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		w := join(t, s, 10*time.Second)
-		r := w.do(OpSASL, func(e *Encoder) { e.Buffer([]byte("token")) })
-		require.Equal(t, CodeOK, r.code)
+		r := w.do(wire.OpSASL, func(e *wire.Encoder) { e.Buffer([]byte("token")) })
+		require.Equal(t, wire.CodeOK, r.code)
 		require.Zero(t, r.zxid)
 		require.EqualValues(t, -1, r.body.Int32())
 		require.Empty(t, r.body.Rest())
-		for name, body := range map[string]func(*Encoder){
-			"none": nil, "null": func(e *Encoder) { e.Int32(-1) }, "negative": func(e *Encoder) { e.Int32(-5) },
-			"short": func(e *Encoder) { e.Int32(100) },
+		for name, body := range map[string]func(*wire.Encoder){
+			"none": nil, "null": func(e *wire.Encoder) { e.Int32(-1) }, "negative": func(e *wire.Encoder) { e.Int32(-5) },
+			"short": func(e *wire.Encoder) { e.Int32(100) },
 		} {
 			t.Log(name)
 			w := join(t, s, 10*time.Second)
-			w.send(OpSASL, body)
+			w.send(wire.OpSASL, body)
 			w.requireClosed()
 		}
 	})
@@ -63,10 +65,10 @@ func TestAConnectRequestWithinASessionIsAnsweredAsOneAndCountsForTheTimeout(t *t
 	inBubble(t, Config{Tick: time.Second}, func(t *testing.T, s *Server) {
 		w := join(t, s, 10*time.Second)
 		before := s.Zxid()
-		w.send(OpConnect, func(e *Encoder) { e.Int32(3000) })
+		w.send(wire.OpConnect, func(e *wire.Encoder) { e.Int32(3000) })
 		frame, err := w.read()
 		require.NoError(t, err)
-		d := NewDecoder(frame)
+		d := wire.NewDecoder(frame)
 		require.Zero(t, d.Int32())
 		require.EqualValues(t, 10_000, d.Int32())
 		require.Equal(t, w.id, d.Int64())
@@ -74,10 +76,10 @@ func TestAConnectRequestWithinASessionIsAnsweredAsOneAndCountsForTheTimeout(t *t
 		require.False(t, d.Bool())
 		require.Empty(t, d.Rest())
 		require.Equal(t, before+1, s.Zxid())
-		require.Equal(t, CodeMarshalling, w.do(OpConnect, nil).code)
+		require.Equal(t, wire.CodeMarshalling, w.do(wire.OpConnect, nil).code)
 		require.Equal(t, before+2, s.Zxid())
 
-		w.send(OpConnect, func(e *Encoder) { e.Int32(3000) })
+		w.send(wire.OpConnect, func(e *wire.Encoder) { e.Int32(3000) })
 		_, err = w.read()
 		require.NoError(t, err)
 		time.Sleep(4*time.Second - time.Millisecond)
@@ -92,13 +94,13 @@ func TestAConnectRequestWithinASessionIsAnsweredAsOneAndCountsForTheTimeout(t *t
 func TestWhatARequestCarriesBeyondItsEndIsIgnored(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		w := join(t, s, 10*time.Second)
-		junk := func(body func(*Encoder)) func(*Encoder) {
-			return func(e *Encoder) { body(e); e.Text("junk") }
+		junk := func(body func(*wire.Encoder)) func(*wire.Encoder) {
+			return func(e *wire.Encoder) { body(e); e.Text("junk") }
 		}
-		require.Equal(t, CodeOK, w.do(OpCreate, junk(createBody("/n", nil, OpenACL(), 0))).code)
-		require.Equal(t, CodeOK, w.do(OpGetEphemerals, junk(pathBody("/"))).code)
-		require.Equal(t, CodeOK, w.do(OpGetAllChildrenNumber, junk(pathBody("/n"))).code)
-		require.Equal(t, CodeOK, w.do(OpWhoAmI, junk(pathBody(""))).code)
-		require.Equal(t, CodeOK, w.do(OpMulti, junk(multiBody(part(OpDelete, versionBody("/n", 0))))).code)
+		require.Equal(t, wire.CodeOK, w.do(wire.OpCreate, junk(createBody("/n", nil, wire.OpenACL(), 0))).code)
+		require.Equal(t, wire.CodeOK, w.do(wire.OpGetEphemerals, junk(pathBody("/"))).code)
+		require.Equal(t, wire.CodeOK, w.do(wire.OpGetAllChildrenNumber, junk(pathBody("/n"))).code)
+		require.Equal(t, wire.CodeOK, w.do(wire.OpWhoAmI, junk(pathBody(""))).code)
+		require.Equal(t, wire.CodeOK, w.do(wire.OpMulti, junk(multiBody(part(wire.OpDelete, versionBody("/n", 0))))).code)
 	})
 }

@@ -1,5 +1,7 @@
 package zkserver
 
+import "github.com/go-menagerie/menagerie/internal/zkserver/wire"
+
 // change is what an uncommitted transaction will make of a node. Later
 // requests are prepared against the newest change of a node, or against the tree if there is none.
 type change struct {
@@ -7,7 +9,7 @@ type change struct {
 	path string
 	stat *persisted // nil: the node will be gone
 	kids int
-	acl  []ACL
+	acl  []wire.ACL
 	was  int64 // owner of a node that will be gone
 }
 
@@ -90,7 +92,7 @@ func (o *outstanding) commit(zxid int64) {
 
 // pending remembers the current changes of the paths of a multi and of their
 // parents, to be put back if the multi fails half-way.
-func (o *outstanding) pending(subs []Call) map[string]*change {
+func (o *outstanding) pending(subs []wire.Call) map[string]*change {
 	saved := map[string]*change{}
 	for i := range subs {
 		path := subs[i].Path
@@ -98,7 +100,7 @@ func (o *outstanding) pending(subs []Call) map[string]*change {
 			saved[path] = c
 		}
 		parent, code := parentForCreate(path)
-		if code != CodeOK {
+		if code != wire.CodeOK {
 			continue
 		}
 		if c := o.byPath[parent]; c != nil {
@@ -127,17 +129,17 @@ func (o *outstanding) rollback(zxid int64, saved map[string]*change) {
 }
 
 // record returns what a request that is prepared now finds at path.
-func (s *Server) record(path string) (*change, Code) {
+func (s *Server) record(path string) (*change, wire.Code) {
 	c := s.out.byPath[path]
 	if c == nil {
 		n := s.tree.nodes[path]
 		if n == nil {
-			return nil, CodeNoNode
+			return nil, wire.CodeNoNode
 		}
 		c = &change{zxid: -1, path: path, stat: &n.stat, kids: n.children.len(), acl: n.acl}
 	}
 	if c.stat == nil {
-		return nil, CodeNoNode
+		return nil, wire.CodeNoNode
 	}
-	return c, CodeOK
+	return c, wire.CodeOK
 }

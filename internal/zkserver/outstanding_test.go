@@ -6,15 +6,17 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // inFlight lets two clients send requests that are all under way together, and returns when they are committed.
 func inFlight(t *testing.T, do func(t *testing.T, s *Server, a, b *rawClient)) {
 	inBubble(t, Config{CommitLatency: 10 * time.Millisecond}, func(t *testing.T, s *Server) {
 		a, b := join(t, s, 10*time.Second), join(t, s, 10*time.Second)
-		require.Equal(t, CodeOK, a.create("/e", nil, FlagEphemeral).code)
+		require.Equal(t, wire.CodeOK, a.create("/e", nil, wire.FlagEphemeral).code)
 		do(t, s, a, b)
-		require.Equal(t, CodeOK, b.do(OpSync, pathBody("/")).code)
+		require.Equal(t, wire.CodeOK, b.do(wire.OpSync, pathBody("/")).code)
 		time.Sleep(time.Second)
 		requireNobodyIsUnderWay(t, s)
 	})
@@ -30,10 +32,10 @@ func requireNobodyIsUnderWay(t *testing.T, s *Server) {
 
 func TestASessionTakesWhatItHasUnderWayWithIt(t *testing.T) {
 	inFlight(t, func(t *testing.T, s *Server, a, b *rawClient) {
-		a.send(OpCreate, createBody("/f", nil, OpenACL(), FlagEphemeral))
-		a.send(OpClose, nil)
+		a.send(wire.OpCreate, createBody("/f", nil, wire.OpenACL(), wire.FlagEphemeral))
+		a.send(wire.OpClose, nil)
 		synctest.Wait()
-		require.Equal(t, CodeOK, b.create("/f", nil, 0).code, "it is as good as gone")
+		require.Equal(t, wire.CodeOK, b.create("/f", nil, 0).code, "it is as good as gone")
 		for _, path := range []string{"/e", "/f"} {
 			n, ok := s.Node(path)
 			require.Equal(t, path == "/f", ok, path)
@@ -44,12 +46,12 @@ func TestASessionTakesWhatItHasUnderWayWithIt(t *testing.T) {
 
 func TestASessionLeavesWhatHasTakenThePlaceOfItsNode(t *testing.T) {
 	inFlight(t, func(t *testing.T, s *Server, a, b *rawClient) {
-		a.send(OpDelete, versionBody("/e", -1))
+		a.send(wire.OpDelete, versionBody("/e", -1))
 		synctest.Wait()
-		b.send(OpCreate, createBody("/e", nil, OpenACL(), 0))
+		b.send(wire.OpCreate, createBody("/e", nil, wire.OpenACL(), 0))
 		synctest.Wait()
-		a.send(OpClose, nil)
-		require.Equal(t, CodeOK, b.next().code)
+		a.send(wire.OpClose, nil)
+		require.Equal(t, wire.CodeOK, b.next().code)
 		time.Sleep(time.Second)
 		_, ok := s.Node("/e")
 		require.True(t, ok)
@@ -58,15 +60,15 @@ func TestASessionLeavesWhatHasTakenThePlaceOfItsNode(t *testing.T) {
 
 func TestASessionDoesNotTakeWhatItHasFailedToMake(t *testing.T) {
 	inFlight(t, func(t *testing.T, s *Server, a, b *rawClient) {
-		a.send(OpMulti, multiBody(
-			part(OpDelete, versionBody("/e", -1)), part(OpCreate, createBody("/f", nil, OpenACL(), FlagEphemeral)),
-			part(OpCheck, versionBody("/no", 0)),
+		a.send(wire.OpMulti, multiBody(
+			part(wire.OpDelete, versionBody("/e", -1)), part(wire.OpCreate, createBody("/f", nil, wire.OpenACL(), wire.FlagEphemeral)),
+			part(wire.OpCheck, versionBody("/no", 0)),
 		))
 		synctest.Wait()
-		b.send(OpCreate, createBody("/f", nil, OpenACL(), 0))
+		b.send(wire.OpCreate, createBody("/f", nil, wire.OpenACL(), 0))
 		synctest.Wait()
-		a.send(OpClose, nil)
-		require.Equal(t, CodeOK, b.next().code)
+		a.send(wire.OpClose, nil)
+		require.Equal(t, wire.CodeOK, b.next().code)
 		time.Sleep(time.Second)
 		_, ok := s.Node("/f")
 		require.True(t, ok)

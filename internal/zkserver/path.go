@@ -1,6 +1,10 @@
 package zkserver
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
+)
 
 // validPath applies the real server's rules for node paths: absolute, no empty, "."
 // or ".." element, no trailing slash, and no control or private characters.
@@ -34,18 +38,18 @@ func badCharacter(c rune) bool {
 }
 
 // parentForCreate returns the parent of a path to create, which need not be valid yet.
-func parentForCreate(path string) (string, Code) {
+func parentForCreate(path string) (string, wire.Code) {
 	i := strings.LastIndexByte(path, '/')
 	if i < 0 || strings.IndexByte(path, 0) >= 0 {
-		return "", CodeBadArguments
+		return "", wire.CodeBadArguments
 	}
-	return path[:i], CodeOK
+	return path[:i], wire.CodeOK
 }
 
 // parentForDelete is parentForCreate for a path to delete: the server's own nodes stay.
-func parentForDelete(path string) (string, Code) {
+func parentForDelete(path string) (string, wire.Code) {
 	if specialPaths[path] {
-		return "", CodeBadArguments
+		return "", wire.CodeBadArguments
 	}
 	return parentForCreate(path)
 }

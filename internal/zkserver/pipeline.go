@@ -1,6 +1,10 @@
 package zkserver
 
-import "time"
+import (
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
+)
 
 // submit takes a request through both stages. Without a commit latency it is
 // prepared and committed in one go; with it, later requests are prepared against what is outstanding.
@@ -70,7 +74,7 @@ func (s *Server) finish(r *request) {
 		return
 	}
 	if r.write() {
-		if r.call.Op == OpClose {
+		if r.call.Op == wire.OpClose {
 			s.dropSession(r)
 		}
 		s.commit(r)
@@ -80,12 +84,12 @@ func (s *Server) finish(r *request) {
 
 // deliver sends the reply to a request, reading what it asks for.
 func (s *Server) deliver(r *request) {
-	if r.call.Op == OpConnect {
+	if r.call.Op == wire.OpConnect {
 		s.observe(r)
 		s.finishConnect(r)
 		return
 	}
-	if r.call.Op == opCreateSession && r.code == CodeOK && r.conn != nil && !r.conn.closing {
+	if r.call.Op == wire.OpCreateSession && r.code == wire.CodeOK && r.conn != nil && !r.conn.closing {
 		if s.member == nil { // or the leader has done so, when it committed it
 			s.renew(r)
 		}
@@ -104,7 +108,7 @@ func (s *Server) deliver(r *request) {
 	}
 	frame := s.answer(r)
 	s.observe(r)
-	if r.call.Op != OpPing {
+	if r.call.Op != wire.OpPing {
 		s.stats.answered += int64(len(frame) - 4)
 	}
 	s.finished(r)
@@ -121,7 +125,7 @@ func (s *Server) deliver(r *request) {
 	}
 	r.conn.respond(frame)
 	r.conn.keepBack(r.late)
-	if r.call.Op == OpClose {
+	if r.call.Op == wire.OpClose {
 		r.conn.shut()
 	}
 }

@@ -1,5 +1,7 @@
 package zkserver
 
+import "github.com/go-menagerie/menagerie/internal/zkserver/wire"
+
 // prepare is the first stage: it gives a write its zxid and decides, against the
 // outstanding changes, what its transaction will be or why it fails. A failing
 // write costs a zxid too.
@@ -8,34 +10,31 @@ func (s *Server) prepare(r *request) {
 	if r.fate == FateFailed {
 		return // by a rule
 	}
-	switch r.call.Op {
-	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpDeleteContainer, OpSetData, OpSetACL,
-		OpMulti, OpCheck, OpConnect, OpClose, OpReconfig, opCreateSession:
-		if r.call.Op == OpReconfig && r.call.bad {
-			r.code = CodeMarshalling // the one write whose body the real server reads first
-			return
-		}
-		s.zxid++
-		r.zxid = s.zxid
-	default:
+	switch {
+	case !r.call.Op.Writes():
 		r.code = s.checkSession(r)
 		return
+	case r.call.Op == wire.OpReconfig && r.call.Bad:
+		r.code = wire.CodeMarshalling // the one write whose body the real server reads first
+		return
 	}
+	s.zxid++
+	r.zxid = s.zxid
 	switch {
-	case r.call.Op == OpDeleteContainer && !r.internal:
-		r.code = CodeBadArguments // the server's own operation; the real one misreads it when a client sends it
-	case r.call.bad:
-		r.code = CodeMarshalling
-	case r.call.Op == OpMulti && r.call.null:
+	case r.call.Op == wire.OpDeleteContainer && !r.internal:
+		r.code = wire.CodeBadArguments // the server's own operation; the real one misreads it when a client sends it
+	case r.call.Bad:
+		r.code = wire.CodeMarshalling
+	case r.call.Op == wire.OpMulti && r.call.Null:
 		// The real server stumbles before it has begun the transaction: the zxid is lost, and the error comes as
 		// from a read.
-		r.zxid, r.code = 0, CodeMarshalling
-	case r.call.Op == OpMulti:
+		r.zxid, r.code = 0, wire.CodeMarshalling
+	case r.call.Op == wire.OpMulti:
 		s.prepareMulti(r)
 	default:
 		op, code := s.prepareOp(r, &r.call)
 		r.code = code
-		if code == CodeOK {
+		if code == wire.CodeOK {
 			r.txn = []txnOp{op}
 		}
 	}
@@ -48,17 +47,17 @@ func (s *Server) prepareMulti(r *request) {
 	saved := s.out.pending(r.call.Subs)
 	for i := range r.call.Subs {
 		op, code := s.prepareOp(r, &r.call.Subs[i])
-		if code != CodeOK {
+		if code != wire.CodeOK {
 			s.out.rollback(r.zxid, saved)
-			if code == CodeMarshalling { // not of this part, but of the whole
+			if code == wire.CodeMarshalling { // not of this part, but of the whole
 				r.txn, r.code = nil, code
 				return
 			}
 			r.txn = make([]txnOp, len(r.call.Subs))
 			for j := range r.txn {
-				r.txn[j] = txnOp{op: opError}
+				r.txn[j] = txnOp{op: wire.OpError}
 				if j > i {
-					r.txn[j].code = CodeRuntimeInconsistency
+					r.txn[j].code = wire.CodeRuntimeInconsistency
 				}
 			}
 			r.txn[i].code = code
@@ -68,88 +67,88 @@ func (s *Server) prepareMulti(r *request) {
 	}
 }
 
-func (s *Server) prepareOp(r *request, c *Call) (txnOp, Code) {
-	if c.bad {
-		return txnOp{}, CodeMarshalling
+func (s *Server) prepareOp(r *request, c *wire.Call) (txnOp, wire.Code) {
+	if c.Bad {
+		return txnOp{}, wire.CodeMarshalling
 	}
 	switch c.Op {
-	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
+	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL:
 		return s.prepareCreate(r, c)
-	case OpDelete:
+	case wire.OpDelete:
 		return s.prepareDelete(r, c)
-	case OpDeleteContainer:
+	case wire.OpDeleteContainer:
 		return s.prepareReap(r, c)
-	case OpSetData:
+	case wire.OpSetData:
 		return s.prepareSetData(r, c)
-	case OpSetACL:
+	case wire.OpSetACL:
 		return s.prepareSetACL(r, c)
-	case OpCheck:
+	case wire.OpCheck:
 		return s.prepareCheck(r, c)
-	case OpConnect, opCreateSession:
-		return txnOp{op: OpConnect}, CodeOK
-	case OpReconfig:
-		return txnOp{}, CodeReconfigDisabled
-	case OpClose:
-		return s.prepareClose(r), CodeOK
+	case wire.OpConnect, wire.OpCreateSession:
+		return txnOp{op: wire.OpConnect}, wire.CodeOK
+	case wire.OpReconfig:
+		return txnOp{}, wire.CodeReconfigDisabled
+	case wire.OpClose:
+		return s.prepareClose(r), wire.CodeOK
 	}
-	return txnOp{}, CodeUnimplemented // a read inside a multi
+	return txnOp{}, wire.CodeUnimplemented // a read inside a multi
 }
 
 // checkSession refuses a request whose session is unknown or being closed.
-func (s *Server) checkSession(r *request) Code {
+func (s *Server) checkSession(r *request) wire.Code {
 	if r.internal {
-		return CodeOK
+		return wire.CodeOK
 	}
 	switch sess := s.sessions[r.session]; {
 	case sess == nil:
-		return CodeUnknownSession
+		return wire.CodeUnknownSession
 	case sess.closing:
-		return CodeSessionExpired
+		return wire.CodeSessionExpired
 	case !sess.belongsTo(r.origin):
-		return CodeSessionMoved
+		return wire.CodeSessionMoved
 	}
-	return CodeOK
+	return wire.CodeOK
 }
 
-func (s *Server) allowed(r *request, acl []ACL, perm int32) Code {
+func (s *Server) allowed(r *request, acl []wire.ACL, perm int32) wire.Code {
 	if r.internal {
-		return CodeOK
+		return wire.CodeOK
 	}
 	return checkACL(acl, perm, r.ids)
 }
 
-func (s *Server) prepareSetData(r *request, c *Call) (txnOp, Code) {
-	rec, code := s.forUpdate(r, c.Path, PermWrite)
-	if code != CodeOK {
+func (s *Server) prepareSetData(r *request, c *wire.Call) (txnOp, wire.Code) {
+	rec, code := s.forUpdate(r, c.Path, wire.PermWrite)
+	if code != wire.CodeOK {
 		return txnOp{}, code
 	}
 	v, code := nextVersion(rec.stat.version, c.Version)
-	if code != CodeOK {
+	if code != wire.CodeOK {
 		return txnOp{}, code
 	}
 	rec = rec.duplicate(r.zxid)
 	rec.stat.version, rec.stat.mtime, rec.stat.mzxid = v, r.ms(), r.zxid
 	s.out.add(rec)
-	return txnOp{op: OpSetData, path: c.Path, data: c.Data, version: v}, CodeOK
+	return txnOp{op: wire.OpSetData, path: c.Path, data: c.Data, version: v}, wire.CodeOK
 }
 
-func (s *Server) prepareSetACL(r *request, c *Call) (txnOp, Code) {
-	if code := s.checkSession(r); code != CodeOK {
+func (s *Server) prepareSetACL(r *request, c *wire.Call) (txnOp, wire.Code) {
+	if code := s.checkSession(r); code != wire.CodeOK {
 		return txnOp{}, code
 	}
 	if !validPath(c.Path) {
-		return txnOp{}, CodeBadArguments
+		return txnOp{}, wire.CodeBadArguments
 	}
 	acl, code := fixACL(c.ACL, r.ids)
-	if code != CodeOK {
+	if code != wire.CodeOK {
 		return txnOp{}, code
 	}
-	rec, code := s.forUpdate(r, c.Path, PermAdmin)
-	if code != CodeOK {
+	rec, code := s.forUpdate(r, c.Path, wire.PermAdmin)
+	if code != wire.CodeOK {
 		return txnOp{}, code
 	}
 	v, code := nextVersion(rec.stat.aversion, c.Version)
-	if code != CodeOK {
+	if code != wire.CodeOK {
 		return txnOp{}, code
 	}
 	// The list itself is not put into the outstanding change: a 3.8 server checks
@@ -157,39 +156,39 @@ func (s *Server) prepareSetACL(r *request, c *Call) (txnOp, Code) {
 	rec = rec.duplicate(r.zxid)
 	rec.stat.aversion = v
 	s.out.add(rec)
-	return txnOp{op: OpSetACL, path: c.Path, acl: acl, version: v}, CodeOK
+	return txnOp{op: wire.OpSetACL, path: c.Path, acl: acl, version: v}, wire.CodeOK
 }
 
-func (s *Server) prepareCheck(r *request, c *Call) (txnOp, Code) {
-	rec, code := s.forUpdate(r, c.Path, PermRead)
-	if code != CodeOK {
+func (s *Server) prepareCheck(r *request, c *wire.Call) (txnOp, wire.Code) {
+	rec, code := s.forUpdate(r, c.Path, wire.PermRead)
+	if code != wire.CodeOK {
 		return txnOp{}, code
 	}
 	_, code = nextVersion(rec.stat.version, c.Version)
-	return txnOp{op: OpCheck, path: c.Path}, code
+	return txnOp{op: wire.OpCheck, path: c.Path}, code
 }
 
 // forUpdate runs the checks that setData, setACL and check share.
-func (s *Server) forUpdate(r *request, path string, perm int32) (*change, Code) {
-	if code := s.checkSession(r); code != CodeOK {
+func (s *Server) forUpdate(r *request, path string, perm int32) (*change, wire.Code) {
+	if code := s.checkSession(r); code != wire.CodeOK {
 		return nil, code
 	}
 	if !validPath(path) {
-		return nil, CodeBadArguments
+		return nil, wire.CodeBadArguments
 	}
 	rec, code := s.record(path)
-	if code != CodeOK {
+	if code != wire.CodeOK {
 		return nil, code
 	}
 	return rec, s.allowed(r, rec.acl, perm)
 }
 
 // nextVersion compares a version with the expected one, where -1 expects nothing.
-func nextVersion(have, want int32) (int32, Code) {
+func nextVersion(have, want int32) (int32, wire.Code) {
 	if want != -1 && want != have {
-		return 0, CodeBadVersion
+		return 0, wire.CodeBadVersion
 	}
-	return have + 1, CodeOK
+	return have + 1, wire.CodeOK
 }
 
 // prepareClose lists the ephemerals that go with the session, as of now: including those
@@ -206,10 +205,10 @@ func (s *Server) prepareClose(r *request) txnOp {
 			paths.add(c.path)
 		}
 	}
-	op := txnOp{op: OpClose, paths: paths.list()}
+	op := txnOp{op: wire.OpClose, paths: paths.list()}
 	for _, p := range op.paths {
-		if parent, code := parentForCreate(p); code == CodeOK {
-			if rec, code := s.record(parent); code == CodeOK {
+		if parent, code := parentForCreate(p); code == wire.CodeOK {
+			if rec, code := s.record(parent); code == wire.CodeOK {
 				rec = rec.duplicate(r.zxid)
 				rec.stat.pzxid = r.zxid
 				s.out.add(rec)

@@ -1,32 +1,36 @@
 package zkserver
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
+)
 
 // prepareCreate follows the order of checks of the real server; which of two errors a
 // client sees depends on it.
-func (s *Server) prepareCreate(r *request, c *Call) (txnOp, Code) {
-	if code := s.checkCreateFlags(c); code != CodeOK {
+func (s *Server) prepareCreate(r *request, c *wire.Call) (txnOp, wire.Code) {
+	if code := s.checkCreateFlags(c); code != wire.CodeOK {
 		return txnOp{}, code
 	}
-	if code := s.checkSession(r); code != CodeOK {
+	if code := s.checkSession(r); code != wire.CodeOK {
 		return txnOp{}, code
 	}
-	if c.null {
-		return txnOp{}, CodeMarshalling
+	if c.Null {
+		return txnOp{}, wire.CodeMarshalling
 	}
 	parentPath, code := parentForCreate(c.Path)
-	if code != CodeOK {
+	if code != wire.CodeOK {
 		return txnOp{}, code
 	}
 	acl, code := fixACL(c.ACL, r.ids)
-	if code != CodeOK {
+	if code != wire.CodeOK {
 		return txnOp{}, code
 	}
 	parent, code := s.record(parentPath)
-	if code != CodeOK {
+	if code != wire.CodeOK {
 		return txnOp{}, code
 	}
-	if code := s.allowed(r, parent.acl, PermCreate); code != CodeOK {
+	if code := s.allowed(r, parent.acl, wire.PermCreate); code != wire.CodeOK {
 		return txnOp{}, code
 	}
 	path := c.Path
@@ -34,13 +38,13 @@ func (s *Server) prepareCreate(r *request, c *Call) (txnOp, Code) {
 		path += sequenceSuffix(parent.stat.cversion)
 	}
 	if !validPath(path) {
-		return txnOp{}, CodeBadArguments
+		return txnOp{}, wire.CodeBadArguments
 	}
-	if _, code := s.record(path); code == CodeOK {
-		return txnOp{}, CodeNodeExists
+	if _, code := s.record(path); code == wire.CodeOK {
+		return txnOp{}, wire.CodeNodeExists
 	}
 	if isEphemeral(parent.stat.owner) {
-		return txnOp{}, CodeNoChildrenEphemeral
+		return txnOp{}, wire.CodeNoChildrenEphemeral
 	}
 	op := txnOp{op: c.Op, path: path, data: c.Data, acl: acl, cversion: parent.stat.cversion + 1}
 	op.owner = owner(c, r.session)
@@ -51,7 +55,7 @@ func (s *Server) prepareCreate(r *request, c *Call) (txnOp, Code) {
 	s.out.add(parent)
 	st := persisted{czxid: r.zxid, mzxid: r.zxid, pzxid: r.zxid, ctime: r.ms(), mtime: r.ms(), owner: op.owner}
 	s.out.add(&change{zxid: r.zxid, path: path, stat: &st, acl: acl})
-	return op, CodeOK
+	return op, wire.CodeOK
 }
 
 // sequenceSuffix formats a sequence number: ten digits, and a minus sign in front of
@@ -61,78 +65,78 @@ func sequenceSuffix(n int32) string {
 }
 
 func sequential(flags int32) bool {
-	return flags == FlagSequential || flags == FlagSequential|FlagEphemeral || flags == flagTTLSeq
+	return flags == wire.FlagSequential || flags == wire.FlagSequential|wire.FlagEphemeral || flags == wire.FlagTTLSequential
 }
 
-func (s *Server) checkCreateFlags(c *Call) Code {
-	if c.Flags < 0 || c.Flags > flagTTLSeq {
-		return CodeBadArguments
+func (s *Server) checkCreateFlags(c *wire.Call) wire.Code {
+	if c.Flags < 0 || c.Flags > wire.FlagTTLSequential {
+		return wire.CodeBadArguments
 	}
 	return s.checkTTL(c)
 }
 
-func owner(c *Call, session int64) int64 {
+func owner(c *wire.Call, session int64) int64 {
 	switch {
-	case c.Op == OpCreateContainer:
-		return ContainerOwner
-	case c.Op == OpCreateTTL:
+	case c.Op == wire.OpCreateContainer:
+		return wire.ContainerOwner
+	case c.Op == wire.OpCreateTTL:
 		return ttlMark | c.TTL
-	case c.Flags&FlagEphemeral != 0:
+	case c.Flags&wire.FlagEphemeral != 0:
 		return session
 	}
 	return 0
 }
 
-func (s *Server) prepareDelete(r *request, c *Call) (txnOp, Code) {
-	if code := s.checkSession(r); code != CodeOK {
+func (s *Server) prepareDelete(r *request, c *wire.Call) (txnOp, wire.Code) {
+	if code := s.checkSession(r); code != wire.CodeOK {
 		return txnOp{}, code
 	}
 	parentPath, code := parentForDelete(c.Path)
-	if code != CodeOK {
+	if code != wire.CodeOK {
 		return txnOp{}, code
 	}
 	parent, code := s.record(parentPath)
-	if code != CodeOK {
+	if code != wire.CodeOK {
 		return txnOp{}, code
 	}
-	if code := s.allowed(r, parent.acl, PermDelete); code != CodeOK {
+	if code := s.allowed(r, parent.acl, wire.PermDelete); code != wire.CodeOK {
 		return txnOp{}, code
 	}
 	rec, code := s.record(c.Path)
-	if code != CodeOK {
+	if code != wire.CodeOK {
 		return txnOp{}, code
 	}
-	if _, code := nextVersion(rec.stat.version, c.Version); code != CodeOK {
+	if _, code := nextVersion(rec.stat.version, c.Version); code != wire.CodeOK {
 		return txnOp{}, code
 	}
 	if rec.kids > 0 {
-		return txnOp{}, CodeNotEmpty
+		return txnOp{}, wire.CodeNotEmpty
 	}
 	s.outstandingDelete(r, parent, c.Path, rec.stat.owner)
-	return txnOp{op: OpDelete, path: c.Path}, CodeOK
+	return txnOp{op: wire.OpDelete, path: c.Path}, wire.CodeOK
 }
 
 // prepareReap removes a container that has become empty.
-func (s *Server) prepareReap(r *request, c *Call) (txnOp, Code) {
+func (s *Server) prepareReap(r *request, c *wire.Call) (txnOp, wire.Code) {
 	parentPath, code := parentForDelete(c.Path)
-	if code != CodeOK {
+	if code != wire.CodeOK {
 		return txnOp{}, code
 	}
 	rec, code := s.record(c.Path)
 	switch {
-	case code != CodeOK:
+	case code != wire.CodeOK:
 		return txnOp{}, code
 	case rec.kids > 0:
-		return txnOp{}, CodeNotEmpty
+		return txnOp{}, wire.CodeNotEmpty
 	case isEphemeral(rec.stat.owner):
-		return txnOp{}, CodeBadVersion
+		return txnOp{}, wire.CodeBadVersion
 	}
 	parent, code := s.record(parentPath)
-	if code != CodeOK {
+	if code != wire.CodeOK {
 		return txnOp{}, code
 	}
 	s.outstandingDelete(r, parent, c.Path, rec.stat.owner)
-	return txnOp{op: OpDeleteContainer, path: c.Path}, CodeOK
+	return txnOp{op: wire.OpDeleteContainer, path: c.Path}, wire.CodeOK
 }
 
 // outstandingDelete takes a node away that belongs, or belonged, to the session was.

@@ -1,6 +1,10 @@
 package zkserver
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
+)
 
 // ephemeralsUnder returns the ephemerals of a session whose path begins with prefix, which need not end
 // at a slash; all of them if there is nothing, or only the root, in prefix.
@@ -26,14 +30,14 @@ func (s *Server) ephemeralsUnder(session int64, prefix string) []string {
 func blank(r rune) bool { return r <= ' ' }
 
 // readDescendants counts the nodes below a path, at any depth.
-func (s *Server) readDescendants(r *request, e *Encoder) Code {
+func (s *Server) readDescendants(r *request, e *wire.Encoder) wire.Code {
 	path := r.call.Path
-	if _, code := s.readable(r, path, PermRead); code != CodeOK {
+	if _, code := s.readable(r, path, wire.PermRead); code != wire.CodeOK {
 		return code
 	}
 	if path == "/" {
 		e.Int32(int32(len(s.tree.nodes) - 2)) // the root counts twice, see nodeCount
-		return CodeOK
+		return wire.CodeOK
 	}
 	n := 0
 	for p := range s.tree.nodes {
@@ -42,11 +46,11 @@ func (s *Server) readDescendants(r *request, e *Encoder) Code {
 		}
 	}
 	e.Int32(int32(n))
-	return CodeOK
+	return wire.CodeOK
 }
 
 // encodeIdentities tells a client who it is. Of a digest only the user is shown.
-func encodeIdentities(ids []ID, e *Encoder) {
+func encodeIdentities(ids []wire.ID, e *wire.Encoder) {
 	e.Int32(int32(len(ids)))
 	for _, id := range ids {
 		name := id.Name

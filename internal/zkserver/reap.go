@@ -1,6 +1,10 @@
 package zkserver
 
-import "time"
+import (
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
+)
 
 // nothingToReap tells that no node can become due for removal.
 func (s *Server) nothingToReap() bool { return s.tree.containers.len() == 0 && s.tree.ttls.len() == 0 }
@@ -42,7 +46,7 @@ func (s *Server) reap() {
 		}
 	}
 	for _, path := range due.list() {
-		s.submit(&request{call: Call{Op: OpDeleteContainer, Path: path}, internal: true, received: s.now()})
+		s.submit(&request{call: wire.Call{Op: wire.OpDeleteContainer, Path: path}, internal: true, received: s.now()})
 	}
 }
 

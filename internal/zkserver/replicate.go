@@ -1,16 +1,10 @@
 package zkserver
 
-import "time"
+import (
+	"time"
 
-// forwarded tells whether an operation needs the leader: writes, because it orders them, and sync.
-func forwarded(op Op) bool {
-	switch op {
-	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpDeleteContainer, OpSetData, OpSetACL,
-		OpMulti, OpCheck, OpConnect, OpClose, OpReconfig, opCreateSession, OpSync:
-		return true
-	}
-	return false
-}
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
+)
 
 // enter takes a request into a member of an ensemble. Requests of one connection are answered in their order; a
 // read waits for nobody else's writes.
@@ -24,9 +18,9 @@ func (s *Server) enter(r *request) {
 	switch {
 	case r.fate == FateFailed: // by a rule, here
 		r.when = s.now()
-	case r.call.Op == OpSync && s.deposed() && len(s.member.uplink) == 0:
+	case r.call.Op == wire.OpSync && s.deposed() && len(s.member.uplink) == 0:
 		r.when = s.now() // it believes that it leads, and nothing is under way
-	case forwarded(r.call.Op):
+	case r.call.Op.Writes() || r.call.Op == wire.OpSync: // the leader orders them
 		r.waits = true
 		s.toLeader(func(l *Server) { l.lead(r) })
 	case s.leads():
@@ -41,9 +35,9 @@ func (s *Server) enter(r *request) {
 func (s *Server) lead(r *request) {
 	e := s.member.ens
 	switch r.call.Op {
-	case OpSync:
+	case wire.OpSync:
 		r.when = s.now() // the real leader does not look at the session: it answers behind its end, if there was one
-	case OpConnect:
+	case wire.OpConnect:
 		s.track(r)
 		s.prepare(r)
 	default:
@@ -82,13 +76,13 @@ func (s *Server) track(r *request) {
 // publish commits a request of which the majority knows: each member applies it when it gets to it.
 func (s *Server) publish(r *request) {
 	e := s.member.ens
-	if r.write() && r.call.Op == OpClose {
+	if r.write() && r.call.Op == wire.OpClose {
 		if sess := s.sessions[r.session]; sess != nil {
 			delete(s.sessions, r.session)
 			s.expiry.remove(sess)
 		}
 	}
-	if r.call.Op == opCreateSession && r.code == CodeOK {
+	if r.call.Op == wire.OpCreateSession && r.code == wire.CodeOK {
 		s.renew(r) // not by whoever answers it: only the leader's timers end sessions
 	}
 	e.log = append(e.log, r)
@@ -122,7 +116,7 @@ func (s *Server) applyNext() {
 	r := m.ens.log[m.applied-m.ens.base]
 	m.applied++
 	if r.write() {
-		if r.call.Op == OpClose {
+		if r.call.Op == wire.OpClose {
 			s.hangUp(r)
 		}
 		s.commit(r)
@@ -177,11 +171,11 @@ func (s *Server) isFirst(zxid int64) bool {
 
 // moved tells whether a request failed because its session has gone to another server.
 func (r *request) moved() bool {
-	if r.code == CodeSessionMoved {
+	if r.code == wire.CodeSessionMoved {
 		return true
 	}
 	for i := range r.txn {
-		if r.txn[i].code == CodeSessionMoved {
+		if r.txn[i].code == wire.CodeSessionMoved {
 			return true
 		}
 	}

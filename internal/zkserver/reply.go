@@ -1,126 +1,128 @@
 package zkserver
 
+import "github.com/go-menagerie/menagerie/internal/zkserver/wire"
+
 // answer executes a read, or encodes the outcome of a committed write, and returns the
 // reply frame. The header carries the zxid of the last transaction applied.
 func (s *Server) answer(r *request) []byte {
-	body := NewFrame(64)
+	body := wire.NewFrame(64)
 	xid := r.xid
-	if r.call.Op == OpPing {
-		xid = xidPing // whatever the client has sent
+	if r.call.Op == wire.OpPing {
+		xid = wire.XidPing // whatever the client has sent
 	}
-	body.Header(xid, s.tree.zxid, CodeOK)
-	if r.code == CodeOK {
+	body.Header(xid, s.tree.zxid, wire.CodeOK)
+	if r.code == wire.CodeOK {
 		r.code = s.encodeResult(r, body)
 	}
-	if r.code != CodeOK {
-		if r.call.Op != OpMultiRead { // there the real server leaves the body in
+	if r.code != wire.CodeOK {
+		if r.call.Op != wire.OpMultiRead { // there the real server leaves the body in
 			body.B = body.B[:4+16]
 		}
-		if r.call.Op == OpMulti && r.call.null {
-			multiHeader(body, opError, true, -1)
+		if r.call.Op == wire.OpMulti && r.call.Null {
+			multiHeader(body, wire.OpError, true, -1)
 		}
-		tail := Encoder{B: body.B[:4+12]}
+		tail := wire.Encoder{B: body.B[:4+12]}
 		tail.Int32(int32(r.code))
 	}
 	return body.Frame()
 }
 
 // encodeResult appends the body of a successful reply.
-func (s *Server) encodeResult(r *request, e *Encoder) Code {
+func (s *Server) encodeResult(r *request, e *wire.Encoder) wire.Code {
 	switch r.call.Op {
-	case OpCreate:
+	case wire.OpCreate:
 		e.Text(r.txn[0].path)
-	case OpCreate2, OpCreateContainer, OpCreateTTL:
+	case wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL:
 		e.Text(r.txn[0].path)
 		e.Stat(r.txn[0].stat)
-	case OpSetData, OpSetACL:
+	case wire.OpSetData, wire.OpSetACL:
 		e.Stat(r.txn[0].stat)
-	case OpMulti:
+	case wire.OpMulti:
 		encodeMulti(r.txn, e)
-	case OpDelete, OpDeleteContainer, OpClose, OpPing, OpCheck:
+	case wire.OpDelete, wire.OpDeleteContainer, wire.OpClose, wire.OpPing, wire.OpCheck:
 	default:
 		return s.read(r, e)
 	}
-	return CodeOK
+	return wire.CodeOK
 }
 
-func encodeMulti(txn []txnOp, e *Encoder) {
+func encodeMulti(txn []txnOp, e *wire.Encoder) {
 	for i := range txn {
 		op := &txn[i]
 		kind := op.op
-		if kind == OpCreateContainer || kind == OpCreateTTL {
-			kind = OpCreate2
+		if kind == wire.OpCreateContainer || kind == wire.OpCreateTTL {
+			kind = wire.OpCreate2
 		}
 		multiHeader(e, kind, false, op.code)
 		switch op.op {
-		case OpCreate:
+		case wire.OpCreate:
 			e.Text(op.path)
-		case OpCreateContainer, OpCreateTTL:
+		case wire.OpCreateContainer, wire.OpCreateTTL:
 			e.Text(op.path)
 			e.Stat(op.stat)
-		case OpSetData:
+		case wire.OpSetData:
 			e.Stat(op.stat)
-		case opError:
+		case wire.OpError:
 			e.Int32(int32(op.code))
 		}
 	}
-	multiHeader(e, opError, true, -1)
+	multiHeader(e, wire.OpError, true, -1)
 }
 
-func multiHeader(e *Encoder, op Op, done bool, code Code) {
+func multiHeader(e *wire.Encoder, op wire.Op, done bool, code wire.Code) {
 	e.Int32(int32(op))
 	e.Bool(done)
 	e.Int32(int32(code))
 }
 
 // read executes a request that changes nothing but watches.
-func (s *Server) read(r *request, e *Encoder) Code {
+func (s *Server) read(r *request, e *wire.Encoder) wire.Code {
 	c := &r.call
-	if c.bad {
-		return CodeMarshalling
+	if c.Bad {
+		return wire.CodeMarshalling
 	}
 	switch c.Op {
-	case OpExists:
+	case wire.OpExists:
 		return s.readExists(r, e)
-	case OpGetData:
+	case wire.OpGetData:
 		return s.readData(r, c, e)
-	case OpGetChildren, OpGetChildren2:
+	case wire.OpGetChildren, wire.OpGetChildren2:
 		return s.readChildren(r, c, e)
-	case OpGetACL:
+	case wire.OpGetACL:
 		return s.readACL(r, e)
-	case OpSync:
-		if c.null {
+	case wire.OpSync:
+		if c.Null {
 			e.Int32(-1)
 		} else {
 			e.Text(c.Path)
 		}
-	case OpSetWatches, OpSetWatches2:
+	case wire.OpSetWatches, wire.OpSetWatches2:
 		s.watches.restore(s.tree, c.Watches, r.conn)
-	case OpAddWatch:
+	case wire.OpAddWatch:
 		return s.addWatch(r, e)
-	case OpCheckWatches:
+	case wire.OpCheckWatches:
 		return s.watches.check(c.Path, c.Kind)
-	case OpRemoveWatches:
+	case wire.OpRemoveWatches:
 		return s.watches.remove(c.Path, c.Kind, r.conn)
-	case OpMultiRead:
+	case wire.OpMultiRead:
 		return s.readMulti(r, e)
-	case OpGetEphemerals:
+	case wire.OpGetEphemerals:
 		e.Texts(s.ephemeralsUnder(r.session, c.Path))
-	case OpGetAllChildrenNumber:
+	case wire.OpGetAllChildrenNumber:
 		return s.readDescendants(r, e)
-	case OpWhoAmI:
+	case wire.OpWhoAmI:
 		encodeIdentities(r.ids, e)
 	default:
-		return CodeUnimplemented
+		return wire.CodeUnimplemented
 	}
-	return CodeOK
+	return wire.CodeOK
 }
 
-func (s *Server) readExists(r *request, e *Encoder) Code {
+func (s *Server) readExists(r *request, e *wire.Encoder) wire.Code {
 	path := r.call.Path
 	for i := range len(path) {
 		if path[i] == 0 {
-			return CodeBadArguments
+			return wire.CodeBadArguments
 		}
 	}
 	if r.call.Watch {
@@ -128,24 +130,24 @@ func (s *Server) readExists(r *request, e *Encoder) Code {
 	}
 	n := s.tree.nodes[path]
 	if n == nil {
-		return CodeNoNode
+		return wire.CodeNoNode
 	}
 	e.Stat(n.visible())
-	return CodeOK
+	return wire.CodeOK
 }
 
 // readable finds a node that the client may read.
-func (s *Server) readable(r *request, path string, perm int32) (*node, Code) {
+func (s *Server) readable(r *request, path string, perm int32) (*node, wire.Code) {
 	n := s.tree.nodes[path]
 	if n == nil {
-		return nil, CodeNoNode
+		return nil, wire.CodeNoNode
 	}
 	return n, s.allowed(r, n.acl, perm)
 }
 
-func (s *Server) readData(r *request, c *Call, e *Encoder) Code {
-	n, code := s.readable(r, c.Path, PermRead)
-	if code != CodeOK {
+func (s *Server) readData(r *request, c *wire.Call, e *wire.Encoder) wire.Code {
+	n, code := s.readable(r, c.Path, wire.PermRead)
+	if code != wire.CodeOK {
 		return code
 	}
 	if c.Watch {
@@ -153,36 +155,36 @@ func (s *Server) readData(r *request, c *Call, e *Encoder) Code {
 	}
 	e.Buffer(n.data)
 	e.Stat(n.visible())
-	return CodeOK
+	return wire.CodeOK
 }
 
-func (s *Server) readChildren(r *request, c *Call, e *Encoder) Code {
-	n, code := s.readable(r, c.Path, PermRead)
-	if code != CodeOK {
+func (s *Server) readChildren(r *request, c *wire.Call, e *wire.Encoder) wire.Code {
+	n, code := s.readable(r, c.Path, wire.PermRead)
+	if code != wire.CodeOK {
 		return code
 	}
 	if c.Watch {
 		s.watches.child.add(c.Path, r.conn, oneShot)
 	}
 	n.children.appendTo(e)
-	if c.Op == OpGetChildren2 {
+	if c.Op == wire.OpGetChildren2 {
 		e.Stat(n.visible())
 	}
-	return CodeOK
+	return wire.CodeOK
 }
 
-func (s *Server) readACL(r *request, e *Encoder) Code {
-	n, code := s.readable(r, r.call.Path, PermRead|PermAdmin)
-	if code != CodeOK {
+func (s *Server) readACL(r *request, e *wire.Encoder) wire.Code {
+	n, code := s.readable(r, r.call.Path, wire.PermRead|wire.PermAdmin)
+	if code != wire.CodeOK {
 		return code
 	}
 	acl := n.acl
-	if s.allowed(r, acl, PermAdmin) != CodeOK {
+	if s.allowed(r, acl, wire.PermAdmin) != wire.CodeOK {
 		acl = hideDigests(acl)
 	}
 	e.ACL(acl)
 	e.Stat(n.visible())
-	return CodeOK
+	return wire.CodeOK
 }
 
 // maxReply bounds what a multiRead collects: no client takes more, and a request of 1 MB can ask for 50 000 times
@@ -191,32 +193,32 @@ const maxReply = 64 << 20
 
 // readMulti answers each part on its own; a failing part does not touch the others. What is no read, and
 // a part without a path, is an error of the whole, which leaves the answers before it in.
-func (s *Server) readMulti(r *request, e *Encoder) Code {
-	defer func() { multiHeader(e, opError, true, -1) }()
+func (s *Server) readMulti(r *request, e *wire.Encoder) wire.Code {
+	defer func() { multiHeader(e, wire.OpError, true, -1) }()
 	for i := range r.call.Subs {
 		c := &r.call.Subs[i]
-		part := Encoder{}
-		var code Code
+		part := wire.Encoder{}
+		var code wire.Code
 		switch {
-		case c.null || !c.reads():
-			return CodeMarshalling
-		case c.Op == OpGetData:
+		case c.Null || !c.Reads():
+			return wire.CodeMarshalling
+		case c.Op == wire.OpGetData:
 			code = s.readData(r, c, &part)
 		default:
 			code = s.readChildren(r, c, &part)
 		}
-		if code != CodeOK {
-			multiHeader(e, opError, false, code)
+		if code != wire.CodeOK {
+			multiHeader(e, wire.OpError, false, code)
 			e.Int32(int32(code))
 			continue
 		}
-		multiHeader(e, c.Op, false, CodeOK)
+		multiHeader(e, c.Op, false, wire.CodeOK)
 		e.B = append(e.B, part.B...)
 		if len(e.B) > maxReply {
 			s.log.Warn("connection dropped: a multiRead asks for too much", "session", r.session)
 			r.fate = FateReplyLost
-			return CodeMarshalling
+			return wire.CodeMarshalling
 		}
 	}
-	return CodeOK
+	return wire.CodeOK
 }

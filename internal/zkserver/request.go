@@ -1,14 +1,18 @@
 package zkserver
 
-import "time"
+import (
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
+)
 
 // request is one call on its way through the server. Guarded by Server.mu once submitted.
 type request struct {
-	call     Call
+	call     wire.Call
 	session  int64
 	xid      int32
 	conn     *conn // who waits for the reply; nil for the server's own requests
-	ids      []ID
+	ids      []wire.ID
 	received time.Time
 	internal bool // made by the server or a test: no session and no ACL is checked
 
@@ -18,7 +22,7 @@ type request struct {
 
 	zxid  int64 // of the transaction; 0 for a read
 	when  time.Time
-	code  Code // as prepared: what the transaction failed with
+	code  wire.Code // as prepared: what the transaction failed with
 	txn   []txnOp
 	due   time.Time // when the commit is allowed to happen
 	fate  Fate
@@ -35,19 +39,19 @@ func (r *request) ms() int64 { return r.when.UnixMilli() }
 
 // txnOp is one prepared change: everything is decided, applying it is mechanical.
 type txnOp struct {
-	op       Op
+	op       wire.Op
 	path     string
 	data     []byte
-	acl      []ACL
+	acl      []wire.ACL
 	owner    int64
 	cversion int32 // counter that a create gives to the parent
 	version  int32 // new version of a setData or setACL
 	paths    []string
-	code     Code // why this op failed; op is then opError
-	stat     Stat // after the change, for the reply
+	code     wire.Code // why this op failed; op is then opError
+	stat     wire.Stat // after the change, for the reply
 }
 
 // creates tells whether the change makes a node.
 func (o *txnOp) creates() bool {
-	return o.op == OpCreate || o.op == OpCreate2 || o.op == OpCreateContainer || o.op == OpCreateTTL
+	return o.op == wire.OpCreate || o.op == wire.OpCreate2 || o.op == wire.OpCreateContainer || o.op == wire.OpCreateTTL
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 const plenty = 100_000
@@ -15,16 +17,16 @@ const plenty = 100_000
 var scales = []scaled{
 	{"create under one parent", func(t testing.TB, n int) func() {
 		s := newServer(t, Config{})
-		return func() { s.fill(n, "/n-", FlagSequential, 0) }
+		return func() { s.fill(n, "/n-", wire.FlagSequential, 0) }
 	}, plenty},
 	{"delete under one parent", func(t testing.TB, n int) func() {
 		s := newServer(t, Config{})
-		paths := s.fill(n, "/n-", FlagSequential, 0)
+		paths := s.fill(n, "/n-", wire.FlagSequential, 0)
 		return func() { s.clear(paths) }
 	}, plenty},
 	{"list what few are left of many", func(t testing.TB, n int) func() {
 		s := newServer(t, Config{})
-		s.clear(s.fill(n, "/n-", FlagSequential, 0))
+		s.clear(s.fill(n, "/n-", wire.FlagSequential, 0))
 		return func() {
 			for range n {
 				s.Children("/")
@@ -50,21 +52,21 @@ var scales = []scaled{
 				s.make("/"+sameHash(i), 0, 0)
 			}
 			for i := range n {
-				s.Do(Call{Op: OpDelete, Path: "/" + sameHash(i), Version: -1}, 0)
+				s.Do(wire.Call{Op: wire.OpDelete, Path: "/" + sameHash(i), Version: -1}, 0)
 			}
 		}
 	}, 30_000},
 	{"close a session with ephemerals", func(t testing.TB, n int) func() {
 		s := newServer(t, Config{})
 		id := s.joinSilently(time.Hour)
-		s.fill(n, "/e-", FlagSequential|FlagEphemeral, id)
+		s.fill(n, "/e-", wire.FlagSequential|wire.FlagEphemeral, id)
 		return func() { require.True(t, s.Expire(id)) }
 	}, plenty},
 	{"close sessions while much is under way", func(t testing.TB, n int) func() {
 		s := newServer(t, Config{CommitLatency: time.Hour, ManualClock: true})
 		for range n {
 			id := s.joinSilently(time.Hour)
-			s.start(Call{Op: OpCreate, Path: "/e-", ACL: OpenACL(), Flags: FlagSequential | FlagEphemeral}, id)
+			s.start(wire.Call{Op: wire.OpCreate, Path: "/e-", ACL: wire.OpenACL(), Flags: wire.FlagSequential | wire.FlagEphemeral}, id)
 		}
 		return func() {
 			s.mu.Lock()
@@ -97,7 +99,7 @@ var scales = []scaled{
 				w.stat("/")
 			}
 			for _, w := range ws {
-				w.do(OpClose, nil)
+				w.do(wire.OpClose, nil)
 				_ = w.nc.Close()
 			}
 		}
@@ -125,13 +127,13 @@ var scales = []scaled{
 				s.watches.data.add("/n", c, oneShot)
 			}
 			s.mu.Unlock()
-			s.Do(Call{Op: OpSetData, Path: "/n", Version: -1}, 0)
+			s.Do(wire.Call{Op: wire.OpSetData, Path: "/n", Version: -1}, 0)
 			require.Equal(t, n, s.Notifications())
 		}
 	}, plenty},
 	{"watches of one on many nodes", func(t testing.TB, n int) func() {
 		s := newServer(t, Config{})
-		paths := s.fill(n, "/n-", FlagSequential, 0)
+		paths := s.fill(n, "/n-", wire.FlagSequential, 0)
 		c := s.deaf(1)[0]
 		return func() {
 			s.mu.Lock()
@@ -154,9 +156,9 @@ var scales = []scaled{
 		}})
 		w := join(t, s, 40*time.Second)
 		return func() {
-			w.send(OpExists, watchBody("/", false))
+			w.send(wire.OpExists, watchBody("/", false))
 			for range n {
-				w.send(OpExists, watchBody("/zookeeper", false))
+				w.send(wire.OpExists, watchBody("/zookeeper", false))
 			}
 			close(release)
 			for range n + 1 {
@@ -169,18 +171,18 @@ var scales = []scaled{
 		w := join(t, s, 40*time.Second)
 		line := make([]string, n)
 		for i := range line {
-			line[i] = w.create("/n-", nil, FlagSequential|FlagEphemeral).body.Text()
+			line[i] = w.create("/n-", nil, wire.FlagSequential|wire.FlagEphemeral).body.Text()
 			if i > 0 {
-				w.do(OpExists, watchBody(line[i-1], true))
+				w.do(wire.OpExists, watchBody(line[i-1], true))
 			}
 		}
 		return func() {
 			for _, path := range line {
-				w.send(OpDelete, versionBody(path, -1))
+				w.send(wire.OpDelete, versionBody(path, -1))
 				if path != line[n-1] {
-					w.requireEvent(EventDeleted, path)
+					w.requireEvent(wire.EventDeleted, path)
 				}
-				require.Equal(t, CodeOK, w.next().code)
+				require.Equal(t, wire.CodeOK, w.next().code)
 			}
 		}
 	}, plenty},
@@ -188,9 +190,9 @@ var scales = []scaled{
 		s := newServer(t, Config{ManualClock: true})
 		for i := range n {
 			path := fmt.Sprintf("/c%d", i)
-			s.Do(Call{Op: OpCreateContainer, Path: path, ACL: OpenACL(), Flags: flagContainer}, 0)
+			s.Do(wire.Call{Op: wire.OpCreateContainer, Path: path, ACL: wire.OpenACL(), Flags: wire.FlagContainer}, 0)
 			s.make(path+"/x", 0, 0)
-			s.Do(Call{Op: OpDelete, Path: path + "/x", Version: -1}, 0)
+			s.Do(wire.Call{Op: wire.OpDelete, Path: path + "/x", Version: -1}, 0)
 		}
 		return func() {
 			s.Advance(2 * time.Minute)
@@ -200,7 +202,7 @@ var scales = []scaled{
 }
 
 func (s *Server) make(path string, flags int32, owner int64) string {
-	created, _ := s.Do(Call{Op: OpCreate, Path: path, ACL: OpenACL(), Flags: flags}, owner)
+	created, _ := s.Do(wire.Call{Op: wire.OpCreate, Path: path, ACL: wire.OpenACL(), Flags: flags}, owner)
 	return created
 }
 
@@ -214,12 +216,12 @@ func (s *Server) fill(n int, path string, flags int32, owner int64) []string {
 
 func (s *Server) clear(paths []string) {
 	for _, p := range paths {
-		s.Do(Call{Op: OpDelete, Path: p, Version: -1}, 0)
+		s.Do(wire.Call{Op: wire.OpDelete, Path: p, Version: -1}, 0)
 	}
 }
 
 // start submits a request and does not wait for its commit.
-func (s *Server) start(c Call, session int64) {
+func (s *Server) start(c wire.Call, session int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.submit(&request{call: c, session: session, internal: true, received: s.now()})

@@ -5,6 +5,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // Config says how a server behaves. The zero value is a server with the defaults of a
@@ -91,7 +93,7 @@ type Server struct {
 
 	tree        *tree
 	watches     *watches
-	event       eventFrame
+	event       wire.EventFrame
 	lastSession int64
 	links       map[int64]*link
 	conns       map[*conn]struct{}
@@ -177,7 +179,7 @@ func (s *Server) halt() {
 	s.disconnectAll()
 	for _, r := range s.pending {
 		if r.reply != nil {
-			r.code = CodeSessionExpired
+			r.code = wire.CodeSessionExpired
 			r.reply <- r
 		}
 	}

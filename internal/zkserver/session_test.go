@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 func TestTimeoutsAreClampedToTicks(t *testing.T) {
@@ -31,10 +33,10 @@ func TestASessionExpiresAtTheFirstTickBoundaryAfterItsTimeout(t *testing.T) {
 			var expired time.Duration
 			s := newServer(t, Config{Tick: time.Second, OnExpired: func(_ int64, at time.Time) { expired = at.Sub(start) }})
 			w := join(t, s, 5*time.Second)
-			w.create("/e", nil, FlagEphemeral)
+			w.create("/e", nil, wire.FlagEphemeral)
 			time.Sleep(c.heard)
-			w.send(OpPing, nil)
-			require.Equal(t, xidPing, w.next().xid)
+			w.send(wire.OpPing, nil)
+			require.Equal(t, wire.XidPing, w.next().xid)
 			require.Equal(t, start.Add(c.expires), s.Sessions()[0].Expires)
 			w.requireClosed() // virtual time runs to the expiry
 			require.Equal(t, c.expires, expired)
@@ -51,7 +53,7 @@ func TestAnythingThatArrivesKeepsASessionAlive(t *testing.T) {
 		w := join(t, s, 4*time.Second)
 		for range 20 {
 			time.Sleep(3 * time.Second)
-			w.do(OpExists, watchBody("/", false))
+			w.do(wire.OpExists, watchBody("/", false))
 		}
 		require.Len(t, s.Sessions(), 1)
 	})
@@ -60,7 +62,7 @@ func TestAnythingThatArrivesKeepsASessionAlive(t *testing.T) {
 func TestASessionMovesToANewConnection(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		w := join(t, s, 10*time.Second)
-		w.create("/e", nil, FlagEphemeral)
+		w.create("/e", nil, wire.FlagEphemeral)
 		again := dial(t, s)
 		again.connect(8*time.Second, w.id, w.pass, 0)
 		require.Equal(t, w.id, again.id)
@@ -86,7 +88,7 @@ func TestASessionMovesToANewConnection(t *testing.T) {
 func TestAClientThatHasSeenMoreThanTheServerIsTurnedAway(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		w := dial(t, s)
-		e := NewFrame(64)
+		e := wire.NewFrame(64)
 		e.Int32(0)
 		e.Int64(1)
 		e.Int32(10000)
@@ -117,13 +119,18 @@ func TestFramesThatCannotBeClosesTheConnection(t *testing.T) {
 func TestTheLargestRequestIsOneMegabyteLessOne(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		w := join(t, s, 10*time.Second)
-		overhead := len(func() []byte { e := NewFrame(0); e.Int64(0); createBody("/a", nil, OpenACL(), 0)(e); return e.B[4:] }())
-		require.Equal(t, CodeOK, w.create("/a", make([]byte, 1<<20-1-overhead), 0).code)
+		overhead := len(func() []byte {
+			e := wire.NewFrame(0)
+			e.Int64(0)
+			createBody("/a", nil, wire.OpenACL(), 0)(e)
+			return e.B[4:]
+		}())
+		require.Equal(t, wire.CodeOK, w.create("/a", make([]byte, 1<<20-1-overhead), 0).code)
 		go func() { // the server closes after the length, before it has read the rest
-			e := NewFrame(0)
+			e := wire.NewFrame(0)
 			e.Int32(9)
-			e.Int32(int32(OpCreate))
-			createBody("/b", make([]byte, 1<<20-overhead), OpenACL(), 0)(e)
+			e.Int32(int32(wire.OpCreate))
+			createBody("/b", make([]byte, 1<<20-overhead), wire.OpenACL(), 0)(e)
 			_, _ = w.nc.Write(e.Frame())
 		}()
 		w.requireClosed()
@@ -134,7 +141,7 @@ func TestAnUnknownOperationIsRefusedAndTheConnectionClosed(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		w := join(t, s, 10*time.Second)
 		r := w.do(99, nil)
-		require.Equal(t, CodeUnimplemented, r.code)
+		require.Equal(t, wire.CodeUnimplemented, r.code)
 		require.EqualValues(t, -1, r.zxid)
 		w.requireClosed()
 	})
@@ -159,9 +166,9 @@ func TestAPeerThatDoesNotReadCannotHoldUpTheServer(t *testing.T) {
 		lazy, busy := join(t, s, 10*time.Second), join(t, s, 10*time.Second)
 		busy.create("/n", nil, 0)
 		for range 500 {
-			lazy.send(OpGetData, watchBody("/n", true)) // answers pile up
+			lazy.send(wire.OpGetData, watchBody("/n", true)) // answers pile up
 		}
-		require.Equal(t, CodeOK, busy.do(OpSetData, setBody("/n", []byte("x"), -1)).code)
+		require.Equal(t, wire.CodeOK, busy.do(wire.OpSetData, setBody("/n", []byte("x"), -1)).code)
 		require.Equal(t, int32(1), busy.stat("/n").Version)
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // counters are what the four-letter words report about the server. All but the atomic ones are
@@ -96,21 +98,12 @@ func (s *Server) observe(r *request) {
 	k.latency.add(ms)
 }
 
-var shortNames = map[Op]string{
-	OpConnect: "SESS", opCreateSession: "SESS", OpReconfig: "RECO", OpClose: "CLOS", OpPing: "PING", OpSync: "SYNC", OpCheck: "CHEC",
-	OpCreate: "CREA", OpCreate2: "CREA", OpCreateContainer: "CREA", OpCreateTTL: "CREA",
-	OpDelete: "DELE", OpDeleteContainer: "DELE", OpSetData: "SETD", OpSetACL: "SETA", OpMulti: "MULT", OpMultiRead: "MLTR",
-	OpExists: "EXIS", OpGetData: "GETD", OpGetACL: "GETA", OpGetChildren: "GETC", OpGetChildren2: "GETC",
-	OpGetAllChildrenNumber: "GETACN", OpGetEphemerals: "GETE", OpWhoAmI: "HOMI",
-	OpSetWatches: "SETW", OpSetWatches2: "STW2", OpAddWatch: "ADDW", OpCheckWatches: "CHKW", OpRemoveWatches: "REMW",
-}
-
 // shortName is how the word cons calls an operation. A write that failed has no name.
 func shortName(r *request) string {
-	if r.write() && r.code != CodeOK {
+	if r.write() && r.code != wire.CodeOK {
 		return "NA"
 	}
-	return shortNames[r.call.Op]
+	return r.call.Op.Short()
 }
 
 // summary is the count, sum and extremes of a series of numbers.

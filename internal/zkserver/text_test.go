@@ -3,10 +3,10 @@ package zkserver
 import (
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // What a real server gives back for a path that is not UTF-8.
@@ -22,7 +22,7 @@ func TestBytesThatAreNoTextAreReplacedAsByTheJVM(t *testing.T) {
 			"/\xe0\x80\x80": "/" + r + r + r, "/\xf1\xff": "/" + r + r, "/\x80\x80": "/" + r + r,
 			"/\u00e9\u9fff": "/\u00e9\u9fff",
 		} {
-			got := w.do(OpSync, func(e *Encoder) { e.Buffer([]byte(in)) }).body.Text()
+			got := w.do(wire.OpSync, func(e *wire.Encoder) { e.Buffer([]byte(in)) }).body.Text()
 			require.Equal(t, want, got, "%q", in)
 		}
 	})
@@ -31,24 +31,12 @@ func TestBytesThatAreNoTextAreReplacedAsByTheJVM(t *testing.T) {
 func TestCharactersOutsideTheBasicPlaneAreSentAsTwoHalves(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		w := join(t, s, 10*time.Second)
-		got := w.do(OpSync, pathBodyRaw("/\U0001F600!")).body.Buffer()
+		got := w.do(wire.OpSync, pathBodyRaw("/\U0001F600!")).body.Buffer()
 		require.Equal(t, "/\xed\xa0\xbd\xed\xb8\x80!", string(got))
-		require.Equal(t, CodeBadArguments, w.create("/\U0001F600", nil, 0).code, "no node can have such a name")
+		require.Equal(t, wire.CodeBadArguments, w.create("/\U0001F600", nil, 0).code, "no node can have such a name")
 	})
 }
 
-func pathBodyRaw(path string) func(*Encoder) {
-	return func(e *Encoder) { e.Buffer([]byte(path)) }
-}
-
-func TestTextIsAlwaysUTF8AndUTF8IsLeftAlone(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		p := rapid.SliceOf(rapid.ByteRange(0, 255)).Draw(t, "bytes")
-		got := text(p)
-		require.True(t, utf8.ValidString(got))
-		if utf8.Valid(p) {
-			require.Equal(t, string(p), got)
-		}
-		require.NotEqual(t, nullName, got)
-	})
+func pathBodyRaw(path string) func(*wire.Encoder) {
+	return func(e *wire.Encoder) { e.Buffer([]byte(path)) }
 }

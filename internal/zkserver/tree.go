@@ -2,6 +2,8 @@ package zkserver
 
 import (
 	"strings"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // persisted is the part of a node's status that transactions change. Its cversion
@@ -15,7 +17,7 @@ type persisted struct {
 
 type node struct {
 	data     []byte
-	acl      []ACL
+	acl      []wire.ACL
 	stat     persisted
 	children *nameSet // nil while there never was a child
 }
@@ -23,13 +25,13 @@ type node struct {
 // visible returns the node's status as clients see it. The child version counts
 // creates and deletes there: every create that is not matched by a present child was
 // followed by a delete. A container, and a node with a time to live, look like a persistent node.
-func (n *node) visible() Stat {
+func (n *node) visible() wire.Stat {
 	kids := int32(n.children.len())
 	s := n.stat
 	if !isEphemeral(s.owner) {
 		s.owner = 0
 	}
-	return Stat{
+	return wire.Stat{
 		Czxid: s.czxid, Mzxid: s.mzxid, Pzxid: s.pzxid, Ctime: s.ctime, Mtime: s.mtime,
 		Version: s.version, Cversion: s.cversion*2 - kids, Aversion: s.aversion,
 		EphemeralOwner: s.owner, DataLength: int32(len(n.data)), NumChildren: kids,
@@ -69,7 +71,7 @@ var specialPaths = map[string]bool{"/": true, "/zookeeper": true, "/zookeeper/qu
 
 func newTree() *tree {
 	t := &tree{nodes: map[string]*node{}, ephemerals: map[int64]*nameSet{}, containers: newNameSet(16), ttls: newNameSet(16)}
-	fresh := func(path string, acl []ACL, children ...string) *node {
+	fresh := func(path string, acl []wire.ACL, children ...string) *node {
 		n := &node{data: []byte{}, acl: acl}
 		for _, c := range children {
 			n.addChild(c)
@@ -78,10 +80,10 @@ func newTree() *tree {
 		t.dataSize += int64(len(path))
 		return n
 	}
-	t.nodes[""] = fresh("/", OpenACL(), "zookeeper")
-	fresh("/zookeeper", OpenACL(), "quota", "config")
-	fresh("/zookeeper/quota", OpenACL())
-	cfg := fresh("/zookeeper/config", []ACL{{Perms: PermRead, ID: ID{Scheme: "world", Name: "anyone"}}})
+	t.nodes[""] = fresh("/", wire.OpenACL(), "zookeeper")
+	fresh("/zookeeper", wire.OpenACL(), "quota", "config")
+	fresh("/zookeeper/quota", wire.OpenACL())
+	cfg := fresh("/zookeeper/config", []wire.ACL{{Perms: wire.PermRead, ID: wire.ID{Scheme: "world", Name: "anyone"}}})
 	cfg.stat.aversion = -1
 	return t
 }
@@ -109,19 +111,19 @@ func showParent(parent string) string {
 
 // isEphemeral tells whether owner is a session: neither nobody nor the mark of a container or a time to live.
 func isEphemeral(owner int64) bool {
-	return owner != 0 && owner != ContainerOwner && !isTTL(owner)
+	return owner != 0 && owner != wire.ContainerOwner && !isTTL(owner)
 }
 
 // create adds a node. parentCversion is the counter that preparation assigned to the
 // parent; it is only ever raised, so that at the limit of the counter it stands still.
-func (t *tree) create(path string, data []byte, acl []ACL, owner int64, parentCversion int32, zxid, ms int64) Code {
+func (t *tree) create(path string, data []byte, acl []wire.ACL, owner int64, parentCversion int32, zxid, ms int64) wire.Code {
 	parentName, name := splitPath(path)
 	parent := t.nodes[parentName]
 	if parent == nil {
-		return CodeNoNode
+		return wire.CodeNoNode
 	}
 	if parent.children.has(name) {
-		return CodeNodeExists
+		return wire.CodeNodeExists
 	}
 	if parentCversion > parent.stat.cversion {
 		parent.stat.cversion = parentCversion
@@ -133,7 +135,7 @@ func (t *tree) create(path string, data []byte, acl []ACL, owner int64, parentCv
 	}}
 	t.dataSize += int64(len(path) + len(data))
 	switch {
-	case owner == ContainerOwner:
+	case owner == wire.ContainerOwner:
 		t.containers.add(path)
 	case isTTL(owner):
 		t.ttls.add(path)
@@ -145,16 +147,16 @@ func (t *tree) create(path string, data []byte, acl []ACL, owner int64, parentCv
 		}
 		set.add(path)
 	}
-	return CodeOK
+	return wire.CodeOK
 }
 
 // remove deletes a node. The parent's pzxid never goes back.
-func (t *tree) remove(path string, zxid int64) Code {
+func (t *tree) remove(path string, zxid int64) wire.Code {
 	parentName, name := splitPath(path)
 	parent := t.nodes[parentName]
 	n := t.nodes[path]
 	if parent == nil || n == nil {
-		return CodeNoNode
+		return wire.CodeNoNode
 	}
 	parent.children.remove(name)
 	if zxid > parent.stat.pzxid {
@@ -163,7 +165,7 @@ func (t *tree) remove(path string, zxid int64) Code {
 	delete(t.nodes, path)
 	t.dataSize -= int64(len(path) + len(n.data))
 	switch {
-	case n.stat.owner == ContainerOwner:
+	case n.stat.owner == wire.ContainerOwner:
 		t.containers.remove(path)
 	case isTTL(n.stat.owner):
 		t.ttls.remove(path)
@@ -172,7 +174,7 @@ func (t *tree) remove(path string, zxid int64) Code {
 			set.remove(path) // an empty set stays until the session ends, and so does the size of its table
 		}
 	}
-	return CodeOK
+	return wire.CodeOK
 }
 
 func (t *tree) ephemeralCount() int {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // inBubble runs f in virtual time with a fresh server.
@@ -22,21 +24,21 @@ func TestStatCountsLikeTheRealServer(t *testing.T) {
 		start := time.Now().UnixMilli()
 		require.Equal(t, int64(2), w.create("/a", []byte("xyz"), 0).zxid)
 		time.Sleep(time.Second)
-		w.create("/a/s-", nil, FlagSequential)             // 3
-		w.create("/a/s-", nil, FlagSequential)             // 4
-		w.do(OpDelete, versionBody("/a/s-0000000000", -1)) // 5
-		w.do(OpSetData, setBody("/a", []byte("12345"), 0)) // 6
-		require.Equal(t, Stat{
+		w.create("/a/s-", nil, wire.FlagSequential)             // 3
+		w.create("/a/s-", nil, wire.FlagSequential)             // 4
+		w.do(wire.OpDelete, versionBody("/a/s-0000000000", -1)) // 5
+		w.do(wire.OpSetData, setBody("/a", []byte("12345"), 0)) // 6
+		require.Equal(t, wire.Stat{
 			Czxid: 2, Mzxid: 6, Pzxid: 5, Ctime: start, Mtime: start + 1000,
 			Version: 1, Cversion: 3, DataLength: 5, NumChildren: 1,
 		}, w.stat("/a"))
-		w.create("/a/s-", nil, FlagSequential) // 7
+		w.create("/a/s-", nil, wire.FlagSequential) // 7
 		require.Equal(t, int32(3), mustNode(t, s, "/a").Sequence, "the sequence counts creates only")
 		names, _ := s.Children("/a")
 		require.Equal(t, []string{"s-0000000001", "s-0000000002"}, names)
-		w.create("/e", nil, FlagEphemeral)
+		w.create("/e", nil, wire.FlagEphemeral)
 		require.Equal(t, w.id, w.stat("/e").EphemeralOwner)
-		w.do(OpCreateContainer, createBody("/c", nil, OpenACL(), 4))
+		w.do(wire.OpCreateContainer, createBody("/c", nil, wire.OpenACL(), 4))
 		require.Zero(t, w.stat("/c").EphemeralOwner, "clients cannot tell a container")
 		require.True(t, mustNode(t, s, "/c").Container)
 	})
@@ -54,23 +56,23 @@ func TestAFailedWriteCostsAZxidAndARejectedReadDoesNot(t *testing.T) {
 		w := join(t, s, 10*time.Second)
 		for i, c := range []struct {
 			r    reply
-			code Code
+			code wire.Code
 			zxid int64
 		}{
-			{w.create("/a/b", nil, 0), CodeNoNode, 2},
-			{w.create("/a", nil, 0), CodeOK, 3},
-			{w.create("/a", nil, 0), CodeNodeExists, 4},
-			{w.do(OpSetData, setBody("/a", nil, 7)), CodeBadVersion, 5},
-			{w.do(OpExists, watchBody("/b", false)), CodeNoNode, 5},
-			{w.create("/e", nil, FlagEphemeral), CodeOK, 6},
-			{w.create("/e/k", nil, 0), CodeNoChildrenEphemeral, 7},
-			{w.create("/a/b", nil, 0), CodeOK, 8},
-			{w.do(OpDelete, versionBody("/a", -1)), CodeNotEmpty, 9},
-			{w.do(OpDelete, versionBody("/zookeeper", -1)), CodeBadArguments, 10},
-			{w.create("/a/", nil, 0), CodeBadArguments, 11},
-			{w.create("/t", nil, flagTTL), CodeUnimplemented, 12},
-			{w.do(OpMulti, multiBody(part(OpCheck, versionBody("/a", 3)))), CodeOK, 13},
-			{w.do(OpCreate, func(e *Encoder) { e.Int32(99) }), CodeMarshalling, 14},
+			{w.create("/a/b", nil, 0), wire.CodeNoNode, 2},
+			{w.create("/a", nil, 0), wire.CodeOK, 3},
+			{w.create("/a", nil, 0), wire.CodeNodeExists, 4},
+			{w.do(wire.OpSetData, setBody("/a", nil, 7)), wire.CodeBadVersion, 5},
+			{w.do(wire.OpExists, watchBody("/b", false)), wire.CodeNoNode, 5},
+			{w.create("/e", nil, wire.FlagEphemeral), wire.CodeOK, 6},
+			{w.create("/e/k", nil, 0), wire.CodeNoChildrenEphemeral, 7},
+			{w.create("/a/b", nil, 0), wire.CodeOK, 8},
+			{w.do(wire.OpDelete, versionBody("/a", -1)), wire.CodeNotEmpty, 9},
+			{w.do(wire.OpDelete, versionBody("/zookeeper", -1)), wire.CodeBadArguments, 10},
+			{w.create("/a/", nil, 0), wire.CodeBadArguments, 11},
+			{w.create("/t", nil, wire.FlagTTL), wire.CodeUnimplemented, 12},
+			{w.do(wire.OpMulti, multiBody(part(wire.OpCheck, versionBody("/a", 3)))), wire.CodeOK, 13},
+			{w.do(wire.OpCreate, func(e *wire.Encoder) { e.Int32(99) }), wire.CodeMarshalling, 14},
 		} {
 			require.Equal(t, c.code, c.r.code, "request %d", i)
 			require.Equal(t, c.zxid, c.r.zxid, "request %d", i)
@@ -92,29 +94,29 @@ func TestPathsAreJudgedAsByTheRealServer(t *testing.T) {
 func TestAMultiIsAllOrNothingAndSaysWhichPartFailed(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		w := join(t, s, 10*time.Second)
-		open := OpenACL()
-		r := w.do(OpMulti, multiBody(
-			part(OpCreate, createBody("/a", nil, open, 0)),
-			part(OpCreate, createBody("/a/s-", nil, open, FlagSequential)),
-			part(OpCreate, createBody("/a/s-", nil, open, FlagSequential)),
-			part(OpSetData, setBody("/a", []byte("x"), 0)),
-			part(OpCheck, versionBody("/a", 1)),
-			part(OpDelete, versionBody("/a/s-0000000000", 0)),
-			part(OpCreateContainer, createBody("/c", nil, open, flagContainer)),
+		open := wire.OpenACL()
+		r := w.do(wire.OpMulti, multiBody(
+			part(wire.OpCreate, createBody("/a", nil, open, 0)),
+			part(wire.OpCreate, createBody("/a/s-", nil, open, wire.FlagSequential)),
+			part(wire.OpCreate, createBody("/a/s-", nil, open, wire.FlagSequential)),
+			part(wire.OpSetData, setBody("/a", []byte("x"), 0)),
+			part(wire.OpCheck, versionBody("/a", 1)),
+			part(wire.OpDelete, versionBody("/a/s-0000000000", 0)),
+			part(wire.OpCreateContainer, createBody("/c", nil, open, wire.FlagContainer)),
 		))
-		require.Equal(t, CodeOK, r.code)
-		require.Equal(t, []Code{0, 0, 0, 0, 0, 0, 0}, multiCodes(t, r.body))
+		require.Equal(t, wire.CodeOK, r.code)
+		require.Equal(t, []wire.Code{0, 0, 0, 0, 0, 0, 0}, multiCodes(t, r.body))
 		require.Equal(t, int64(2), w.stat("/a").Czxid, "one zxid for all")
 		require.Equal(t, int64(2), w.stat("/a/s-0000000001").Czxid)
 
 		before := s.Zxid()
-		r = w.do(OpMulti, multiBody(
-			part(OpCreate, createBody("/b", nil, open, 0)),
-			part(OpCreate, createBody("/a", nil, open, 0)),
-			part(OpSetData, setBody("/a", nil, -1)),
+		r = w.do(wire.OpMulti, multiBody(
+			part(wire.OpCreate, createBody("/b", nil, open, 0)),
+			part(wire.OpCreate, createBody("/a", nil, open, 0)),
+			part(wire.OpSetData, setBody("/a", nil, -1)),
 		))
-		require.Equal(t, CodeOK, r.code, "the header of a failed multi says ok")
-		require.Equal(t, []Code{CodeOK, CodeNodeExists, CodeRuntimeInconsistency}, multiCodes(t, r.body))
+		require.Equal(t, wire.CodeOK, r.code, "the header of a failed multi says ok")
+		require.Equal(t, []wire.Code{wire.CodeOK, wire.CodeNodeExists, wire.CodeRuntimeInconsistency}, multiCodes(t, r.body))
 		require.Equal(t, before+1, s.Zxid())
 		_, ok := s.Node("/b")
 		require.False(t, ok)
@@ -126,14 +128,14 @@ func TestAFailedMultiGivesItsSequenceNumbersBack(t *testing.T) {
 	inBubble(t, Config{CommitLatency: time.Millisecond}, func(t *testing.T, s *Server) {
 		w := join(t, s, 10*time.Second)
 		w.create("/q", nil, 0)
-		open := OpenACL()
+		open := wire.OpenACL()
 		// In flight together: a create, a multi that fails after a create, another create.
-		w.send(OpCreate, createBody("/q/n-", nil, open, FlagSequential))
-		w.send(OpMulti, multiBody(
-			part(OpCreate, createBody("/q/n-", nil, open, FlagSequential)), part(OpCheck, versionBody("/nope", 0))))
-		w.send(OpCreate, createBody("/q/n-", nil, open, FlagSequential))
+		w.send(wire.OpCreate, createBody("/q/n-", nil, open, wire.FlagSequential))
+		w.send(wire.OpMulti, multiBody(
+			part(wire.OpCreate, createBody("/q/n-", nil, open, wire.FlagSequential)), part(wire.OpCheck, versionBody("/nope", 0))))
+		w.send(wire.OpCreate, createBody("/q/n-", nil, open, wire.FlagSequential))
 		require.Equal(t, "/q/n-0000000000", w.next().body.Text())
-		require.Equal(t, []Code{CodeOK, CodeNoNode}, multiCodes(t, w.next().body))
+		require.Equal(t, []wire.Code{wire.CodeOK, wire.CodeNoNode}, multiCodes(t, w.next().body))
 		require.Equal(t, "/q/n-0000000001", w.next().body.Text())
 	})
 }
@@ -146,7 +148,7 @@ func TestSequenceNumbersAtTheLimitDependOnWhatIsInFlight(t *testing.T) {
 		n := 0
 		create := func() {
 			n++
-			w.send(OpCreate, createBody(fmt.Sprintf("/q/%c-", 'a'+n), nil, OpenACL(), FlagSequential))
+			w.send(wire.OpCreate, createBody(fmt.Sprintf("/q/%c-", 'a'+n), nil, wire.OpenACL(), wire.FlagSequential))
 		}
 		made := func() string { return w.next().body.Text() }
 
@@ -166,26 +168,26 @@ func TestSequenceNumbersAtTheLimitDependOnWhatIsInFlight(t *testing.T) {
 		require.Equal(t, "/q/g--2147483647", made())
 		create()
 		require.Equal(t, "/q/h-2147483647", made(), "and fall back when it is quiet")
-		w.send(OpMulti, multiBody(
-			part(OpCreate, createBody("/q/y-", nil, OpenACL(), FlagSequential)),
-			part(OpCreate, createBody("/q/z-", nil, OpenACL(), FlagSequential))))
-		require.Equal(t, []Code{CodeOK, CodeOK}, multiCodes(t, w.next().body))
+		w.send(wire.OpMulti, multiBody(
+			part(wire.OpCreate, createBody("/q/y-", nil, wire.OpenACL(), wire.FlagSequential)),
+			part(wire.OpCreate, createBody("/q/z-", nil, wire.OpenACL(), wire.FlagSequential))))
+		require.Equal(t, []wire.Code{wire.CodeOK, wire.CodeOK}, multiCodes(t, w.next().body))
 		names, _ := s.Children("/q")
 		require.Contains(t, names, "y-2147483647")
 		require.Contains(t, names, "z--2147483648", "parts of a multi are in flight together")
-		w.send(OpCreate, createBody("/q/h-", nil, OpenACL(), FlagSequential))
-		require.Equal(t, CodeNodeExists, w.next().code, "a repeated name collides")
+		w.send(wire.OpCreate, createBody("/q/h-", nil, wire.OpenACL(), wire.FlagSequential))
+		require.Equal(t, wire.CodeNodeExists, w.next().code, "a repeated name collides")
 	})
 }
 
 func TestEmptyContainersAreReapedAtTheInterval(t *testing.T) {
 	inBubble(t, Config{ContainerInterval: 30 * time.Second}, func(t *testing.T, s *Server) {
 		w := join(t, s, 40*time.Second)
-		w.do(OpCreateContainer, createBody("/used", nil, OpenACL(), flagContainer))
-		w.do(OpCreateContainer, createBody("/unused", nil, OpenACL(), flagContainer))
+		w.do(wire.OpCreateContainer, createBody("/used", nil, wire.OpenACL(), wire.FlagContainer))
+		w.do(wire.OpCreateContainer, createBody("/unused", nil, wire.OpenACL(), wire.FlagContainer))
 		w.create("/used/k", nil, 0)
 		time.Sleep(31 * time.Second)
-		w.do(OpDelete, versionBody("/used/k", -1))
+		w.do(wire.OpDelete, versionBody("/used/k", -1))
 		time.Sleep(29*time.Second - time.Millisecond)
 		require.Equal(t, 0, s.ChildCount("/used"))
 		time.Sleep(time.Millisecond)

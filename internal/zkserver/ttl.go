@@ -1,6 +1,10 @@
 package zkserver
 
-import "time"
+import (
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
+)
 
 // The owner of a node with a time to live has the first byte set, and the milliseconds in the last five.
 const (
@@ -20,18 +24,18 @@ func ttlOf(owner int64) time.Duration {
 
 // checkTTL checks the time to live of a create. A request that has no field for it has none, which is
 // wrong with the flags of such a node; the other way round it is superfluous.
-func (s *Server) checkTTL(c *Call) Code {
-	if c.Flags != flagTTL && c.Flags != flagTTLSeq {
-		if c.Op == OpCreateTTL {
-			return CodeBadArguments
+func (s *Server) checkTTL(c *wire.Call) wire.Code {
+	if c.Flags != wire.FlagTTL && c.Flags != wire.FlagTTLSequential {
+		if c.Op == wire.OpCreateTTL {
+			return wire.CodeBadArguments
 		}
-		return CodeOK
+		return wire.CodeOK
 	}
 	switch {
 	case !s.cfg.ExtendedTypes:
-		return CodeUnimplemented
+		return wire.CodeUnimplemented
 	case c.TTL <= 0 || c.TTL > maxTTL:
-		return CodeBadArguments
+		return wire.CodeBadArguments
 	}
-	return CodeOK
+	return wire.CodeOK
 }

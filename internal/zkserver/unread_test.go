@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // unread returns how many bytes wait for a session's client.
@@ -36,14 +38,14 @@ func TestAPeerThatDoesNotReadItsRepliesIsNotServedAnyFurther(t *testing.T) {
 		go func() {
 			defer close(sent)
 			for range asked {
-				lazy.send(OpGetData, watchBody("/n", false))
+				lazy.send(wire.OpGetData, watchBody("/n", false))
 			}
 		}()
 		synctest.Wait()
 		require.Greater(t, unread(s, lazy.id), maxUnread)
 		require.LessOrEqual(t, unread(s, lazy.id), maxUnread+size+1000, "one reply may be too much")
 		require.Less(t, waiting(s, lazy.id), 100, "nor is more read than one request")
-		require.Equal(t, CodeOK, busy.do(OpSetData, setBody("/n", make([]byte, size), 0)).code, "the others go on")
+		require.Equal(t, wire.CodeOK, busy.do(wire.OpSetData, setBody("/n", make([]byte, size), 0)).code, "the others go on")
 
 		for i := range asked { // who reads late has missed nothing
 			r := lazy.next()
@@ -51,7 +53,7 @@ func TestAPeerThatDoesNotReadItsRepliesIsNotServedAnyFurther(t *testing.T) {
 			require.Len(t, r.body.Buffer(), size)
 		}
 		<-sent
-		require.Equal(t, CodeOK, lazy.do(OpExists, watchBody("/n", false)).code)
+		require.Equal(t, wire.CodeOK, lazy.do(wire.OpExists, watchBody("/n", false)).code)
 		require.Zero(t, unread(s, lazy.id))
 	})
 }
@@ -61,14 +63,14 @@ func TestAPeerThatNeverReadsGoesWithItsSession(t *testing.T) {
 	inBubble(t, Config{Tick: time.Second}, func(t *testing.T, s *Server) {
 		lazy, other := join(t, s, 4*time.Second), join(t, s, 20*time.Second)
 		other.create("/n", make([]byte, 1_000_000), 0)
-		lazy.create("/e", nil, FlagEphemeral)
+		lazy.create("/e", nil, wire.FlagEphemeral)
 		begin := time.Now()
 		gone := make(chan time.Duration)
 		go func() {
 			for i := 0; ; i++ {
-				e := NewFrame(32)
+				e := wire.NewFrame(32)
 				e.Int32(1)
-				e.Int32(int32([]Op{OpGetData, OpPing}[i%2]))
+				e.Int32(int32([]wire.Op{wire.OpGetData, wire.OpPing}[i%2]))
 				if i%2 == 0 {
 					watchBody("/n", false)(e)
 				}
@@ -92,13 +94,13 @@ func TestAPeerThatDoesNotReadItsEventsIsDropped(t *testing.T) {
 		long := "/" + strings.Repeat("x", 100_000)
 		lazy, keen, busy := join(t, s, 30*time.Second), join(t, s, 30*time.Second), join(t, s, 30*time.Second)
 		for _, w := range []*rawClient{lazy, keen} {
-			require.Equal(t, CodeOK, w.do(OpAddWatch, kindBody(long, modePersistent)).code)
+			require.Equal(t, wire.CodeOK, w.do(wire.OpAddWatch, kindBody(long, modePersistent)).code)
 		}
 		go drain(keen.nc)
-		require.Equal(t, CodeOK, busy.create(long, nil, 0).code)
+		require.Equal(t, wire.CodeOK, busy.create(long, nil, 0).code)
 		for range maxQueued/len(long) + 2 {
 			require.LessOrEqual(t, unread(s, lazy.id), maxQueued)
-			require.Equal(t, CodeOK, busy.do(OpSetData, setBody(long, nil, -1)).code)
+			require.Equal(t, wire.CodeOK, busy.do(wire.OpSetData, setBody(long, nil, -1)).code)
 		}
 		synctest.Wait()
 		require.Equal(t, 2, connections(s), "the lazy one is cut off")
@@ -122,7 +124,7 @@ func TestWhatWaitsInFrontOfAHoldIsBoundedAndHandledInOrder(t *testing.T) {
 		w := join(t, s, 20*time.Second)
 		go func() {
 			for i := range n {
-				w.send(OpCreate, createBody(fmt.Sprintf("/%d", i), make([]byte, size), OpenACL(), 0))
+				w.send(wire.OpCreate, createBody(fmt.Sprintf("/%d", i), make([]byte, size), wire.OpenACL(), 0))
 			}
 		}()
 		synctest.Wait()
@@ -132,7 +134,7 @@ func TestWhatWaitsInFrontOfAHoldIsBoundedAndHandledInOrder(t *testing.T) {
 		for i := range n {
 			r := w.next()
 			require.EqualValues(t, i+1, r.xid)
-			require.Equal(t, CodeOK, r.code)
+			require.Equal(t, wire.CodeOK, r.code)
 		}
 		require.Zero(t, waiting(s, w.id))
 	})
@@ -141,7 +143,7 @@ func TestWhatWaitsInFrontOfAHoldIsBoundedAndHandledInOrder(t *testing.T) {
 func TestHeartbeatsPassAHoldHoweverMuchWaits(t *testing.T) {
 	held := 0
 	cfg := Config{Tick: time.Second, Intercept: func(r *Request) Verdict {
-		if r.Op == OpExists {
+		if r.Op == wire.OpExists {
 			held++
 			return Verdict{Hold: true, Delay: time.Millisecond}
 		}
@@ -151,11 +153,11 @@ func TestHeartbeatsPassAHoldHoweverMuchWaits(t *testing.T) {
 		w := join(t, s, 20*time.Second)
 		const n = 1000
 		for range n {
-			w.send(OpExists, watchBody("/", false))
-			w.send(OpPing, nil)
+			w.send(wire.OpExists, watchBody("/", false))
+			w.send(wire.OpPing, nil)
 		}
 		for range n {
-			require.Equal(t, xidPing, w.next().xid, "the pings first")
+			require.Equal(t, wire.XidPing, w.next().xid, "the pings first")
 		}
 		begin := time.Now()
 		for i := range n {

@@ -1,6 +1,10 @@
 package zkserver
 
-import "time"
+import (
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
+)
 
 // Fate is what an interceptor does to a request.
 type Fate int
@@ -30,7 +34,7 @@ func (f Fate) String() string { return fateNames[f] }
 // Verdict is an interceptor's decision about one request. The zero value lets it run.
 type Verdict struct {
 	Fate Fate
-	Code Code // with FateFailed
+	Code wire.Code // with FateFailed
 	// Hold parks the request before it meets its fate, and those behind it on its connection, until Release is closed or
 	// Delay is over. Heartbeats pass it.
 	Hold    bool
@@ -48,19 +52,19 @@ type Verdict struct {
 func (v Verdict) Acts() bool { return v.Fate != FateNormal || v.Hold || v.ReplyDelay > 0 }
 
 // fateOf returns what a verdict makes of a request, now or on release, and with which code it fails.
-func (v Verdict) fateOf(op Op) (Fate, Code) {
+func (v Verdict) fateOf(op wire.Op) (Fate, wire.Code) {
 	switch {
 	case v.Fate == FateFailed:
 		return FateFailed, v.Code
 	case v.Fate == FateDuplicate && !repeatable(op):
-		return FateNormal, CodeOK
+		return FateNormal, wire.CodeOK
 	}
-	return v.Fate, CodeOK
+	return v.Fate, wire.CodeOK
 }
 
 // repeatable tells whether an operation can happen twice: not if it concerns the connection itself.
-func repeatable(op Op) bool {
-	return known(op) && op != OpConnect && op != opCreateSession && op != OpAuth && op != OpSASL
+func repeatable(op wire.Op) bool {
+	return op.Known() && op != wire.OpConnect && op != wire.OpCreateSession && op != wire.OpAuth && op != wire.OpSASL
 }
 
 // Request describes a request to interceptors and, once it is finished, to
@@ -69,13 +73,13 @@ type Request struct {
 	Time    time.Time // when the server received it
 	Session int64
 	Xid     int32
-	Op      Op
-	Path    string   // as the client sent it; of a multi the first part's
-	Paths   []string // all paths; more than one only for a multi
-	Ops     []Op     // of a multi: the operations of its parts
-	Zxid    int64    // of the transaction; 0 for reads and before the request has run
-	Code    Code     // the result; of a multi the first failure
-	Created string   // the name of the node that a create made, with its sequence number
+	Op      wire.Op
+	Path    string    // as the client sent it; of a multi the first part's
+	Paths   []string  // all paths; more than one only for a multi
+	Ops     []wire.Op // of a multi: the operations of its parts
+	Zxid    int64     // of the transaction; 0 for reads and before the request has run
+	Code    wire.Code // the result; of a multi the first failure
+	Created string    // the name of the node that a create made, with its sequence number
 	Fate    Fate
 	// Of a connect that was granted: the timeout, and whether the session is an old one.
 	Timeout time.Duration
@@ -91,15 +95,15 @@ func (r *request) record() Request {
 	if len(q.Paths) > 0 {
 		q.Path = q.Paths[0]
 	}
-	if r.call.Op == OpConnect && r.conn != nil {
-		q.Timeout, q.Resumed = r.conn.timeout, r.call.connect.session != 0
+	if r.call.Op == wire.OpConnect && r.conn != nil {
+		q.Timeout, q.Resumed = r.conn.timeout, r.call.Connect.Session != 0
 	}
 	for i := range r.call.Subs {
 		q.Ops = append(q.Ops, r.call.Subs[i].Op)
 	}
 	for i := range r.txn {
 		op := &r.txn[i]
-		if q.Code == CodeOK {
+		if q.Code == wire.CodeOK {
 			q.Code = op.code
 		}
 		if q.Created == "" && op.creates() {

@@ -1,5 +1,7 @@
 package zkserver
 
+import "github.com/go-menagerie/menagerie/internal/zkserver/wire"
+
 // watches are the two tables of the server: data watches, which also serve exists,
 // and child watches. A persistent watch is in both.
 type watches struct {
@@ -13,24 +15,24 @@ func newWatches() *watches {
 }
 
 // firings count, by kind of event, how many watchers each event concerned.
-type firings [EventChildrenChanged + 1]summary
+type firings [wire.EventChildrenChanged + 1]summary
 
-func (f *firings) of(t EventType) *summary { return &f[t] }
+func (f *firings) of(t wire.EventType) *summary { return &f[t] }
 
-func (w *watches) created(path, parent string, acl, parentACL []ACL) {
-	w.data.trigger(EventCreated, path, acl, nil)
-	w.child.trigger(EventChildrenChanged, showParent(parent), parentACL, nil)
+func (w *watches) created(path, parent string, acl, parentACL []wire.ACL) {
+	w.data.trigger(wire.EventCreated, path, acl, nil)
+	w.child.trigger(wire.EventChildrenChanged, showParent(parent), parentACL, nil)
 }
 
 // deleted tells each watcher of the node once, even if it watched data and children.
-func (w *watches) deleted(path, parent string, acl, parentACL []ACL) {
-	told := w.data.trigger(EventDeleted, path, acl, nil)
-	w.child.trigger(EventDeleted, path, acl, told)
-	w.child.trigger(EventChildrenChanged, showParent(parent), parentACL, nil)
+func (w *watches) deleted(path, parent string, acl, parentACL []wire.ACL) {
+	told := w.data.trigger(wire.EventDeleted, path, acl, nil)
+	w.child.trigger(wire.EventDeleted, path, acl, told)
+	w.child.trigger(wire.EventChildrenChanged, showParent(parent), parentACL, nil)
 }
 
-func (w *watches) changed(path string, acl []ACL) {
-	w.data.trigger(EventDataChanged, path, acl, nil)
+func (w *watches) changed(path string, acl []wire.ACL) {
+	w.data.trigger(wire.EventDataChanged, path, acl, nil)
 }
 
 // keep adds a watch that outlives its events.
@@ -77,19 +79,19 @@ func (w *watches) kind(k int32) []*watchTable {
 }
 
 // check answers checkWatches.
-func (w *watches) check(path string, kind int32) Code {
+func (w *watches) check(path string, kind int32) wire.Code {
 	tables := w.kind(kind)
 	if tables == nil {
-		return CodeMarshalling
+		return wire.CodeMarshalling
 	}
-	code := CodeNoWatcher
+	code := wire.CodeNoWatcher
 	for _, t := range tables {
 		found, ok := t.watched(path)
 		if !ok {
-			return CodeMarshalling
+			return wire.CodeMarshalling
 		}
 		if found {
-			code = CodeOK
+			code = wire.CodeOK
 		}
 	}
 	return code
@@ -98,7 +100,7 @@ func (w *watches) check(path string, kind int32) Code {
 // nowhere tells whether a request is about a watch on no path, and the client has one. The real server lets it have
 // one, and stumbles over it when it looks for it.
 func (w *watches) nowhere(path string, who watcher) bool {
-	if path != nullName {
+	if path != wire.NullName {
 		return false
 	}
 	_, found := w.data.byPath[path][who]
@@ -108,22 +110,22 @@ func (w *watches) nowhere(path string, who watcher) bool {
 // mistaken tells whether a watch to add is on no path and the client has one that stays on the empty path. They have
 // the same hash in the real server, which stumbles when it compares them.
 func (w *watches) mistaken(path string, who watcher, mode watchMode) bool {
-	if path != nullName {
+	if path != wire.NullName {
 		return false
 	}
 	return w.data.byPath[""][who] != oneShot || mode == persistent && w.child.byPath[""][who] != oneShot
 }
 
 // remove answers removeWatches. A persistent watch can be removed by half.
-func (w *watches) remove(path string, kind int32, who watcher) Code {
+func (w *watches) remove(path string, kind int32, who watcher) wire.Code {
 	tables := w.kind(kind)
 	if tables == nil || w.nowhere(path, who) {
-		return CodeMarshalling
+		return wire.CodeMarshalling
 	}
-	code := CodeNoWatcher
+	code := wire.CodeNoWatcher
 	for _, t := range tables {
 		if t.remove(path, who) {
-			code = CodeOK
+			code = wire.CodeOK
 		}
 	}
 	return code
@@ -131,12 +133,12 @@ func (w *watches) remove(path string, kind int32, who watcher) Code {
 
 // addWatch executes the request of that name. The node need not exist, and nobody asks whether the
 // client may read it: access is checked when there is an event.
-func (s *Server) addWatch(r *request, e *Encoder) Code {
+func (s *Server) addWatch(r *request, e *wire.Encoder) wire.Code {
 	mode, ok := modeOnWire(r.call.Kind)
 	if !ok || s.watches.nowhere(r.call.Path, r.conn) || s.watches.mistaken(r.call.Path, r.conn, mode) {
-		return CodeMarshalling
+		return wire.CodeMarshalling
 	}
 	s.watches.keep(r.call.Path, r.conn, mode)
 	e.Int32(0) // the body of the reply repeats the result
-	return CodeOK
+	return wire.CodeOK
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // An event costs the same however many nodes are below a recursive watch, and however many watches there are
@@ -14,15 +16,15 @@ func BenchmarkEventBelowARecursiveWatch(b *testing.B) {
 		b.Run(fmt.Sprint(n, "-nodes"), func(b *testing.B) {
 			s := New(Config{})
 			defer s.Close()
-			s.Do(Call{Op: OpCreate, Path: "/r", ACL: OpenACL()}, 0)
+			s.Do(wire.Call{Op: wire.OpCreate, Path: "/r", ACL: wire.OpenACL()}, 0)
 			for i := range n {
-				s.Do(Call{Op: OpCreate, Path: fmt.Sprintf("/r/%d", i), ACL: OpenACL()}, 0)
+				s.Do(wire.Call{Op: wire.OpCreate, Path: fmt.Sprintf("/r/%d", i), ACL: wire.OpenACL()}, 0)
 			}
 			who := &countingWatcher{}
 			s.watches.keep("/r", who, recursive)
 			i := 0
 			for b.Loop() {
-				s.Do(Call{Op: OpSetData, Path: fmt.Sprintf("/r/%d", i%n), Version: -1}, 0)
+				s.Do(wire.Call{Op: wire.OpSetData, Path: fmt.Sprintf("/r/%d", i%n), Version: -1}, 0)
 				i++
 			}
 			if who.n != i {
@@ -72,11 +74,11 @@ func BenchmarkWatchersOnOneNode(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			s := New(Config{MaxTimeout: time.Hour})
 			defer s.Close()
-			s.Do(Call{Op: OpCreate, Path: "/n", ACL: OpenACL()}, 0)
+			s.Do(wire.Call{Op: wire.OpCreate, Path: "/n", ACL: wire.OpenACL()}, 0)
 			heard := make(chan struct{}, n)
 			for range n {
 				w := join(b, s, time.Hour)
-				w.do(OpAddWatch, kindBody("/n", modePersistent))
+				w.do(wire.OpAddWatch, kindBody("/n", modePersistent))
 				go func() {
 					for {
 						if _, err := w.read(); err != nil {
@@ -87,7 +89,7 @@ func BenchmarkWatchersOnOneNode(b *testing.B) {
 				}()
 			}
 			for b.Loop() {
-				s.Do(Call{Op: OpSetData, Path: "/n", Version: -1}, 0)
+				s.Do(wire.Call{Op: wire.OpSetData, Path: "/n", Version: -1}, 0)
 				for range n {
 					<-heard
 				}
@@ -102,10 +104,10 @@ func BenchmarkRestoreManyWatches(b *testing.B) {
 	for _, n := range []int{1_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			w, t, who := newWatches(), newTree(), &countingWatcher{}
-			lists := &watchLists{relative: 1 << 60}
+			lists := &wire.WatchLists{Relative: 1 << 60}
 			for i := range n {
-				lists.exist = append(lists.exist, fmt.Sprintf("/e/%d", i))
-				lists.recursive = append(lists.recursive, fmt.Sprintf("/r/%d", i))
+				lists.Exist = append(lists.Exist, fmt.Sprintf("/e/%d", i))
+				lists.Recursive = append(lists.Recursive, fmt.Sprintf("/r/%d", i))
 			}
 			for b.Loop() {
 				w.restore(t, lists, who)

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 func TestTheListOfWatchesHasEachOnce(t *testing.T) {
@@ -12,11 +14,11 @@ func TestTheListOfWatchesHasEachOnce(t *testing.T) {
 	a, b := join(t, s, 10*time.Second), join(t, s, 10*time.Second)
 	ids := []int64{s.Sessions()[0].ID, s.Sessions()[1].ID}
 	a.create("/n", nil, 0)
-	b.do(OpGetData, watchBody("/n", true))
-	b.do(OpGetChildren2, watchBody("/n", true))
-	a.do(OpExists, watchBody("/m", true))
-	a.do(OpAddWatch, kindBody("/n", 0))
-	a.do(OpAddWatch, kindBody("/", 1))
+	b.do(wire.OpGetData, watchBody("/n", true))
+	b.do(wire.OpGetChildren2, watchBody("/n", true))
+	a.do(wire.OpExists, watchBody("/m", true))
+	a.do(wire.OpAddWatch, kindBody("/n", 0))
+	a.do(wire.OpAddWatch, kindBody("/", 1))
 	require.Equal(t, []WatchInfo{
 		{"/", ids[0], WatchRecursive}, {"/m", ids[0], WatchData},
 		{"/n", ids[0], WatchPersistent}, {"/n", ids[1], WatchData}, {"/n", ids[1], WatchChildren},

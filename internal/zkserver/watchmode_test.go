@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // The modes of addWatch, and events in short.
@@ -15,25 +17,25 @@ const (
 	modeRecursive  int32 = 1
 )
 
-func kindBody(path string, kind int32) func(*Encoder) { return versionBody(path, kind) }
+func kindBody(path string, kind int32) func(*wire.Encoder) { return versionBody(path, kind) }
 
 // events returns what has come for a client, as "created /path", in order. The ping is answered
 // behind it.
 func (w *rawClient) events() []string {
 	w.t.Helper()
-	w.send(OpPing, nil)
-	names := map[EventType]string{
-		EventCreated: "created ", EventDeleted: "deleted ", EventDataChanged: "changed ", EventChildrenChanged: "children ",
+	w.send(wire.OpPing, nil)
+	names := map[wire.EventType]string{
+		wire.EventCreated: "created ", wire.EventDeleted: "deleted ", wire.EventDataChanged: "changed ", wire.EventChildrenChanged: "children ",
 	}
 	out := []string{}
 	for {
 		r := w.next()
-		if r.xid == xidPing {
+		if r.xid == wire.XidPing {
 			return out
 		}
-		require.Equal(w.t, xidWatch, r.xid)
-		kind := names[EventType(r.body.Int32())]
-		require.Equal(w.t, stateSyncConnected, r.body.Int32())
+		require.Equal(w.t, wire.XidWatch, r.xid)
+		kind := names[wire.EventType(r.body.Int32())]
+		require.Equal(w.t, wire.StateSyncConnected, r.body.Int32())
 		out = append(out, kind+r.body.Text())
 	}
 }
@@ -41,15 +43,15 @@ func (w *rawClient) events() []string {
 // tour changes /n in every way there is, and /n/k below it, and returns what a client hears of it.
 func tour(by, hears *rawClient) []string {
 	for _, step := range []struct {
-		op   Op
-		body func(*Encoder)
+		op   wire.Op
+		body func(*wire.Encoder)
 	}{
-		{OpSetData, setBody("/n", nil, -1)}, {OpSetData, setBody("/n", nil, -1)},
-		{OpCreate, createBody("/n/k", nil, OpenACL(), 0)}, {OpCreate, createBody("/n/k/g", nil, OpenACL(), 0)},
-		{OpSetData, setBody("/n/k", nil, -1)}, {OpDelete, versionBody("/n/k/g", -1)}, {OpDelete, versionBody("/n/k", -1)},
-		{OpDelete, versionBody("/n", -1)}, {OpCreate, createBody("/n", nil, OpenACL(), 0)},
+		{wire.OpSetData, setBody("/n", nil, -1)}, {wire.OpSetData, setBody("/n", nil, -1)},
+		{wire.OpCreate, createBody("/n/k", nil, wire.OpenACL(), 0)}, {wire.OpCreate, createBody("/n/k/g", nil, wire.OpenACL(), 0)},
+		{wire.OpSetData, setBody("/n/k", nil, -1)}, {wire.OpDelete, versionBody("/n/k/g", -1)}, {wire.OpDelete, versionBody("/n/k", -1)},
+		{wire.OpDelete, versionBody("/n", -1)}, {wire.OpCreate, createBody("/n", nil, wire.OpenACL(), 0)},
 	} {
-		require.Equal(by.t, CodeOK, by.do(step.op, step.body).code, "%v", step.op)
+		require.Equal(by.t, wire.CodeOK, by.do(step.op, step.body).code, "%v", step.op)
 	}
 	return hears.events()
 }
@@ -58,8 +60,8 @@ func TestAPersistentWatchStaysAndHearsOfItsNodeAndOfTheChildrensNumber(t *testin
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		a, b := join(t, s, 10*time.Second), join(t, s, 10*time.Second)
 		b.create("/n", nil, 0)
-		r := a.do(OpAddWatch, kindBody("/n", modePersistent))
-		require.Equal(t, CodeOK, r.code)
+		r := a.do(wire.OpAddWatch, kindBody("/n", modePersistent))
+		require.Equal(t, wire.CodeOK, r.code)
 		require.Equal(t, []byte{0, 0, 0, 0}, r.body.Rest(), "the reply repeats the result in its body")
 		require.Equal(t, 2, s.WatchesOn("/n"), "it counts as a data and as a child watch")
 		for range 3 {
@@ -75,7 +77,7 @@ func TestARecursiveWatchHearsOfTheWholeSubtreeButNotOfChildrensNumbers(t *testin
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		a, b := join(t, s, 10*time.Second), join(t, s, 10*time.Second)
 		b.create("/n", nil, 0)
-		a.do(OpAddWatch, kindBody("/n", modeRecursive))
+		a.do(wire.OpAddWatch, kindBody("/n", modeRecursive))
 		b.create("/nn", nil, 0)
 		b.create("/nn/k", nil, 0)
 		for range 2 {
@@ -90,10 +92,10 @@ func TestARecursiveWatchHearsOfTheWholeSubtreeButNotOfChildrensNumbers(t *testin
 }
 
 func TestAClientHasOneWatchPerPathAndTheLastModeCounts(t *testing.T) {
-	get := func(w *rawClient) { w.do(OpGetData, watchBody("/n", true)) }
-	children := func(w *rawClient) { w.do(OpGetChildren, watchBody("/n", true)) }
+	get := func(w *rawClient) { w.do(wire.OpGetData, watchBody("/n", true)) }
+	children := func(w *rawClient) { w.do(wire.OpGetChildren, watchBody("/n", true)) }
 	add := func(mode int32) func(*rawClient) {
-		return func(w *rawClient) { w.do(OpAddWatch, kindBody("/n", mode)) }
+		return func(w *rawClient) { w.do(wire.OpAddWatch, kindBody("/n", mode)) }
 	}
 	all := []string{
 		"changed /n", "changed /n", "created /n/k", "created /n/k/g", "changed /n/k", "deleted /n/k/g", "deleted /n/k",
@@ -130,18 +132,18 @@ func TestAnEventReachesAClientOnceHoweverManyOfItsWatchesItMeets(t *testing.T) {
 		a, b := join(t, s, 10*time.Second), join(t, s, 10*time.Second)
 		b.create("/r", nil, 0)
 		b.create("/r/a", nil, 0)
-		a.do(OpAddWatch, kindBody("/", modeRecursive))
-		a.do(OpAddWatch, kindBody("/r", modeRecursive))
-		a.do(OpAddWatch, kindBody("/r/a", modePersistent))
-		a.do(OpExists, watchBody("/r/a/z", true))
+		a.do(wire.OpAddWatch, kindBody("/", modeRecursive))
+		a.do(wire.OpAddWatch, kindBody("/r", modeRecursive))
+		a.do(wire.OpAddWatch, kindBody("/r/a", modePersistent))
+		a.do(wire.OpExists, watchBody("/r/a/z", true))
 		b.create("/r/a/z", nil, 0)
 		require.Equal(t, []string{"created /r/a/z", "children /r/a"}, a.events())
 		require.Zero(t, s.WatchesOn("/r/a/z"), "the ordinary watch has had its event")
-		a.do(OpGetData, watchBody("/r/a/z", true))
-		a.do(OpGetChildren, watchBody("/r/a/z", true))
-		b.do(OpDelete, versionBody("/r/a/z", -1))
-		b.do(OpDelete, versionBody("/r/a", -1))
-		b.do(OpDelete, versionBody("/r", -1))
+		a.do(wire.OpGetData, watchBody("/r/a/z", true))
+		a.do(wire.OpGetChildren, watchBody("/r/a/z", true))
+		b.do(wire.OpDelete, versionBody("/r/a/z", -1))
+		b.do(wire.OpDelete, versionBody("/r/a", -1))
+		b.do(wire.OpDelete, versionBody("/r", -1))
 		require.Equal(t, []string{"deleted /r/a/z", "children /r/a", "deleted /r/a", "deleted /r"}, a.events())
 		require.Zero(t, s.WatchesOn("/r/a/z"))
 	})
@@ -150,11 +152,11 @@ func TestAnEventReachesAClientOnceHoweverManyOfItsWatchesItMeets(t *testing.T) {
 func TestTheRootCanBeWatchedForEverToo(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		a, b, c := join(t, s, 10*time.Second), join(t, s, 10*time.Second), join(t, s, 10*time.Second)
-		a.do(OpAddWatch, kindBody("/", modePersistent))
-		b.do(OpAddWatch, kindBody("/", modeRecursive))
+		a.do(wire.OpAddWatch, kindBody("/", modePersistent))
+		b.do(wire.OpAddWatch, kindBody("/", modeRecursive))
 		c.create("/q", nil, 0)
 		c.create("/q/w", nil, 0)
-		c.do(OpSetData, setBody("/", nil, -1))
+		c.do(wire.OpSetData, setBody("/", nil, -1))
 		require.Equal(t, []string{"children /", "changed /"}, a.events())
 		require.Equal(t, []string{"created /q", "created /q/w", "changed /"}, b.events())
 	})
@@ -163,15 +165,15 @@ func TestTheRootCanBeWatchedForEverToo(t *testing.T) {
 func TestEphemeralsContainersAndMultisShowInARecursiveWatch(t *testing.T) {
 	inBubble(t, Config{Tick: time.Second, ContainerInterval: time.Minute}, func(t *testing.T, s *Server) {
 		a, b := join(t, s, 20*time.Second), join(t, s, 5*time.Second)
-		a.do(OpAddWatch, kindBody("/", modeRecursive))
-		b.create("/e", nil, FlagEphemeral)
-		b.do(OpCreateContainer, createBody("/c", nil, OpenACL(), flagContainer))
+		a.do(wire.OpAddWatch, kindBody("/", modeRecursive))
+		b.create("/e", nil, wire.FlagEphemeral)
+		b.do(wire.OpCreateContainer, createBody("/c", nil, wire.OpenACL(), wire.FlagContainer))
 		b.create("/c/k", nil, 0)
-		b.do(OpDelete, versionBody("/c/k", -1))
-		b.do(OpMulti, multiBody(
-			part(OpCreate, createBody("/m", nil, OpenACL(), 0)), part(OpDelete, versionBody("/m", -1))))
-		b.do(OpMulti, multiBody(
-			part(OpCreate, createBody("/m", nil, OpenACL(), 0)), part(OpCheck, versionBody("/gone", -1))))
+		b.do(wire.OpDelete, versionBody("/c/k", -1))
+		b.do(wire.OpMulti, multiBody(
+			part(wire.OpCreate, createBody("/m", nil, wire.OpenACL(), 0)), part(wire.OpDelete, versionBody("/m", -1))))
+		b.do(wire.OpMulti, multiBody(
+			part(wire.OpCreate, createBody("/m", nil, wire.OpenACL(), 0)), part(wire.OpCheck, versionBody("/gone", -1))))
 		require.Equal(t, []string{
 			"created /e", "created /c", "created /c/k", "deleted /c/k", "created /m", "deleted /m",
 		}, a.events(), "a multi that fails shows nothing")
@@ -187,17 +189,17 @@ func TestEphemeralsContainersAndMultisShowInARecursiveWatch(t *testing.T) {
 func TestWhoMayNotReadANodeHearsNothingOfItButKeepsThePersistentWatch(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		owner, stranger := join(t, s, 10*time.Second), join(t, s, 10*time.Second)
-		require.Equal(t, CodeOK, owner.auth("digest", "u:p").code)
-		owner.do(OpAddWatch, kindBody("/", modeRecursive))
-		stranger.do(OpAddWatch, kindBody("/", modeRecursive))
-		stranger.do(OpAddWatch, kindBody("/secret", modePersistent))
-		secret := []ACL{{PermAll, ID{"auth", ""}}}
-		owner.send(OpCreate, createBody("/secret", nil, secret, 0))
-		owner.requireEvent(EventCreated, "/secret")
-		require.Equal(t, CodeOK, owner.next().code)
-		owner.send(OpCreate, createBody("/secret/open", nil, OpenACL(), 0))
-		owner.requireEvent(EventCreated, "/secret/open")
-		require.Equal(t, CodeOK, owner.next().code)
+		require.Equal(t, wire.CodeOK, owner.auth("digest", "u:p").code)
+		owner.do(wire.OpAddWatch, kindBody("/", modeRecursive))
+		stranger.do(wire.OpAddWatch, kindBody("/", modeRecursive))
+		stranger.do(wire.OpAddWatch, kindBody("/secret", modePersistent))
+		secret := []wire.ACL{{Perms: wire.PermAll, ID: wire.ID{Scheme: "auth", Name: ""}}}
+		owner.send(wire.OpCreate, createBody("/secret", nil, secret, 0))
+		owner.requireEvent(wire.EventCreated, "/secret")
+		require.Equal(t, wire.CodeOK, owner.next().code)
+		owner.send(wire.OpCreate, createBody("/secret/open", nil, wire.OpenACL(), 0))
+		owner.requireEvent(wire.EventCreated, "/secret/open")
+		require.Equal(t, wire.CodeOK, owner.next().code)
 		require.Equal(t, []string{"created /secret/open"}, stranger.events(), "not the children of a node that it may not read")
 		require.Equal(t, 2, s.WatchesOn("/secret"))
 	})
@@ -206,13 +208,13 @@ func TestWhoMayNotReadANodeHearsNothingOfItButKeepsThePersistentWatch(t *testing
 func TestEventsPrecedeTheReplyOfTheirOwnCauseInTheOrderOfTheChanges(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		w := join(t, s, 10*time.Second)
-		w.do(OpAddWatch, kindBody("/", modeRecursive))
-		w.do(OpAddWatch, kindBody("/p", modePersistent))
-		w.send(OpMulti, multiBody(
-			part(OpCreate, createBody("/p", nil, OpenACL(), 0)), part(OpCreate, createBody("/p/k", nil, OpenACL(), 0))))
-		w.requireEvent(EventCreated, "/p")
-		w.requireEvent(EventCreated, "/p/k")
-		w.requireEvent(EventChildrenChanged, "/p")
+		w.do(wire.OpAddWatch, kindBody("/", modeRecursive))
+		w.do(wire.OpAddWatch, kindBody("/p", modePersistent))
+		w.send(wire.OpMulti, multiBody(
+			part(wire.OpCreate, createBody("/p", nil, wire.OpenACL(), 0)), part(wire.OpCreate, createBody("/p/k", nil, wire.OpenACL(), 0))))
+		w.requireEvent(wire.EventCreated, "/p")
+		w.requireEvent(wire.EventCreated, "/p/k")
+		w.requireEvent(wire.EventChildrenChanged, "/p")
 		require.Equal(t, w.xid, w.next().xid)
 	})
 }
@@ -221,9 +223,9 @@ func TestWatchesOfEveryKindGoWithTheConnection(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		old, other := join(t, s, 10*time.Second), join(t, s, 10*time.Second)
 		for i := range int32(2) {
-			old.do(OpAddWatch, kindBody(fmt.Sprint("/", i), i))
+			old.do(wire.OpAddWatch, kindBody(fmt.Sprint("/", i), i))
 		}
-		old.do(OpExists, watchBody("/e", true))
+		old.do(wire.OpExists, watchBody("/e", true))
 		require.Equal(t, 5, s.Sessions()[0].Watches)
 		moved := dial(t, s)
 		moved.connect(10*time.Second, old.id, old.pass, 0)

@@ -1,12 +1,16 @@
 package zkserver
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
+)
 
 // watcher receives watch events; a connection is one. acl is that of the node in question: who may
 // not read it is not told, and still loses the watch (the real server since 3.8.4, and Debian's
 // 3.8.0).
 type watcher interface {
-	notify(t EventType, path string, acl []ACL)
+	notify(t wire.EventType, path string, acl []wire.ACL)
 }
 
 // watchMode says how long a watch lives and what it sees.
@@ -105,7 +109,7 @@ func (w *watchTable) drop(who watcher) {
 
 // trigger tells everybody whom an event at path concerns, each once, except those in skip. One-shot watches
 // on the path go, also those of watchers in skip. It returns whom the event concerned.
-func (w *watchTable) trigger(t EventType, path string, acl []ACL, skip map[watcher]struct{}) map[watcher]struct{} {
+func (w *watchTable) trigger(t wire.EventType, path string, acl []wire.ACL, skip map[watcher]struct{}) map[watcher]struct{} {
 	var concerned map[watcher]struct{}
 	add := func(who watcher, others int) {
 		if concerned == nil {
@@ -115,7 +119,7 @@ func (w *watchTable) trigger(t EventType, path string, acl []ACL, skip map[watch
 	}
 	here := w.byPath[path]
 	for who, mode := range here {
-		if mode == recursive && t == EventChildrenChanged {
+		if mode == recursive && t == wire.EventChildrenChanged {
 			continue // it hears of the child itself
 		}
 		add(who, len(here))
@@ -123,7 +127,7 @@ func (w *watchTable) trigger(t EventType, path string, acl []ACL, skip map[watch
 			w.remove(path, who)
 		}
 	}
-	if len(w.recursive) > 0 && t != EventChildrenChanged {
+	if len(w.recursive) > 0 && t != wire.EventChildrenChanged {
 		for up, ok := above(path); ok; up, ok = above(up) {
 			if w.recursive[len(up)] == 0 {
 				continue // to look up every ancestor of a deep node takes the square of its depth

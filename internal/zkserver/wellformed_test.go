@@ -1,30 +1,32 @@
 package zkserver
 
+import "github.com/go-menagerie/menagerie/internal/zkserver/wire"
+
 // wellFormed are requests of every kind on few paths, so that they meet.
 var wellFormed = func() []struct {
-	op   Op
-	body func(*Encoder)
+	op   wire.Op
+	body func(*wire.Encoder)
 } {
 	type form = struct {
-		op   Op
-		body func(*Encoder)
+		op   wire.Op
+		body func(*wire.Encoder)
 	}
 	forms := []form{
-		{OpPing, func(*Encoder) {}},
-		{OpClose, func(*Encoder) {}},
-		{OpWhoAmI, func(*Encoder) {}},
-		{OpAuth, func(e *Encoder) { e.Int32(0); e.Text("digest"); e.Buffer([]byte("u:p")) }},
-		{OpAuth, func(e *Encoder) { e.Int32(0); e.Text("none"); e.Buffer(nil) }},
+		{wire.OpPing, func(*wire.Encoder) {}},
+		{wire.OpClose, func(*wire.Encoder) {}},
+		{wire.OpWhoAmI, func(*wire.Encoder) {}},
+		{wire.OpAuth, func(e *wire.Encoder) { e.Int32(0); e.Text("digest"); e.Buffer([]byte("u:p")) }},
+		{wire.OpAuth, func(e *wire.Encoder) { e.Int32(0); e.Text("none"); e.Buffer(nil) }},
 	}
-	lists := func(n int) func(*Encoder) {
-		return func(e *Encoder) {
+	lists := func(n int) func(*wire.Encoder) {
+		return func(e *wire.Encoder) {
 			e.Int64(3)
 			for range n {
 				e.Texts([]string{"/a", "/a/b", "/x"})
 			}
 		}
 	}
-	forms = append(forms, form{OpSetWatches, lists(3)}, form{OpSetWatches2, lists(5)})
+	forms = append(forms, form{wire.OpSetWatches, lists(3)}, form{wire.OpSetWatches2, lists(5)})
 	for _, path := range []string{"/", "/a", "/a/b", "/a/b/c", "/zookeeper", "", "a"} {
 		forms = append(forms, formsOn(path)...)
 	}
@@ -32,42 +34,42 @@ var wellFormed = func() []struct {
 }()
 
 func formsOn(path string) (forms []struct {
-	op   Op
-	body func(*Encoder)
+	op   wire.Op
+	body func(*wire.Encoder)
 }) {
-	add := func(op Op, body func(*Encoder)) {
+	add := func(op wire.Op, body func(*wire.Encoder)) {
 		forms = append(forms, struct {
-			op   Op
-			body func(*Encoder)
+			op   wire.Op
+			body func(*wire.Encoder)
 		}{op, body})
 	}
 	for flags := range int32(7) {
-		add(OpCreate, createBody(path, []byte("x"), OpenACL(), flags))
+		add(wire.OpCreate, createBody(path, []byte("x"), wire.OpenACL(), flags))
 	}
-	mine := []ACL{{PermAll, ID{"auth", ""}}}
-	add(OpCreate2, createBody(path+"/s-", nil, mine, FlagSequential|FlagEphemeral))
-	add(OpCreateContainer, createBody(path, nil, OpenACL(), flagContainer))
-	add(OpCreateTTL, func(e *Encoder) { createBody(path, nil, OpenACL(), flagTTL)(e); e.Int64(1000) })
-	add(OpDelete, versionBody(path, -1))
-	add(OpDeleteContainer, pathBody(path))
-	add(OpSetData, setBody(path, make([]byte, 5000), -1))
-	add(OpSetACL, func(e *Encoder) { e.Text(path); e.ACL(mine); e.Int32(-1) })
-	add(OpCheck, versionBody(path, 0))
-	for _, op := range []Op{OpExists, OpGetData, OpGetChildren, OpGetChildren2} {
+	mine := []wire.ACL{{Perms: wire.PermAll, ID: wire.ID{Scheme: "auth", Name: ""}}}
+	add(wire.OpCreate2, createBody(path+"/s-", nil, mine, wire.FlagSequential|wire.FlagEphemeral))
+	add(wire.OpCreateContainer, createBody(path, nil, wire.OpenACL(), wire.FlagContainer))
+	add(wire.OpCreateTTL, func(e *wire.Encoder) { createBody(path, nil, wire.OpenACL(), wire.FlagTTL)(e); e.Int64(1000) })
+	add(wire.OpDelete, versionBody(path, -1))
+	add(wire.OpDeleteContainer, pathBody(path))
+	add(wire.OpSetData, setBody(path, make([]byte, 5000), -1))
+	add(wire.OpSetACL, func(e *wire.Encoder) { e.Text(path); e.ACL(mine); e.Int32(-1) })
+	add(wire.OpCheck, versionBody(path, 0))
+	for _, op := range []wire.Op{wire.OpExists, wire.OpGetData, wire.OpGetChildren, wire.OpGetChildren2} {
 		add(op, watchBody(path, true))
 	}
-	for _, op := range []Op{OpGetACL, OpSync, OpGetEphemerals, OpGetAllChildrenNumber} {
+	for _, op := range []wire.Op{wire.OpGetACL, wire.OpSync, wire.OpGetEphemerals, wire.OpGetAllChildrenNumber} {
 		add(op, pathBody(path))
 	}
-	for _, op := range []Op{OpAddWatch, OpCheckWatches, OpRemoveWatches} {
+	for _, op := range []wire.Op{wire.OpAddWatch, wire.OpCheckWatches, wire.OpRemoveWatches} {
 		for kind := range int32(4) {
-			add(op, func(e *Encoder) { e.Text(path); e.Int32(kind) })
+			add(op, func(e *wire.Encoder) { e.Text(path); e.Int32(kind) })
 		}
 	}
-	add(OpMulti, multiBody(
-		part(OpCreate, createBody(path+"/m", nil, OpenACL(), FlagEphemeral)), part(OpSetData, setBody(path, nil, -1)),
-		part(OpDelete, versionBody(path+"/m", 0)), part(OpCheck, versionBody(path+"/b", -1)),
+	add(wire.OpMulti, multiBody(
+		part(wire.OpCreate, createBody(path+"/m", nil, wire.OpenACL(), wire.FlagEphemeral)), part(wire.OpSetData, setBody(path, nil, -1)),
+		part(wire.OpDelete, versionBody(path+"/m", 0)), part(wire.OpCheck, versionBody(path+"/b", -1)),
 	))
-	add(OpMultiRead, multiBody(part(OpGetData, watchBody(path, true)), part(OpGetChildren, watchBody(path, true))))
+	add(wire.OpMultiRead, multiBody(part(wire.OpGetData, watchBody(path, true)), part(wire.OpGetChildren, watchBody(path, true))))
 	return forms
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -22,7 +23,7 @@ func serve(t *testing.T) (*zkserver.Server, string, *atomic.Int64) {
 	requests := new(atomic.Int64)
 	srv := zkserver.New(zkserver.Config{OnRequest: func(r zkserver.Request) {
 		switch r.Op {
-		case zkserver.OpConnect, zkserver.OpClose, zkserver.OpPing:
+		case wire.OpConnect, wire.OpClose, wire.OpPing:
 		default:
 			requests.Add(1)
 		}
@@ -168,6 +169,6 @@ func TestConnectStringsAreSplitForThePlainClient(t *testing.T) {
 }
 
 // create makes a node that everybody may use.
-func create(path string) zkserver.Call {
-	return zkserver.Call{Op: zkserver.OpCreate, Path: path, ACL: zkserver.OpenACL()}
+func create(path string) wire.Call {
+	return wire.Call{Op: wire.OpCreate, Path: path, ACL: wire.OpenACL()}
 }

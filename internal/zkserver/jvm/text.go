@@ -1,13 +1,13 @@
-package zkserver
+package jvm
 
 import (
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
-// text turns the bytes of a string into what a JVM makes of them: what is not UTF-8 becomes U+FFFD. That
+// Text turns the bytes of a string into what a JVM makes of them: what is not UTF-8 becomes U+FFFD. That
 // shows: such a path is refused, and sync and getACL give the replacement back.
-func text(p []byte) string {
+func Text(p []byte) string {
 	if utf8.Valid(p) {
 		return string(p)
 	}
@@ -38,9 +38,9 @@ func malformed(p []byte) int {
 	return 3
 }
 
-// appendText appends a string as the real server writes it: by UTF-16 units, so that a character outside
+// AppendText appends a string as the real server writes it: by UTF-16 units, so that a character outside
 // the basic plane takes six bytes, which is not UTF-8. No path contains one, but ids do.
-func appendText(b []byte, s string) []byte {
+func AppendText(b []byte, s string) []byte {
 	for _, r := range s {
 		if r > 0xffff {
 			return appendUnits(b, s)

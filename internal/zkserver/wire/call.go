@@ -1,4 +1,4 @@
-package zkserver
+package wire
 
 // Call is one decoded operation: what a request, or one part of a multi, asks for.
 // Only the fields that the operation has are set.
@@ -12,18 +12,18 @@ type Call struct {
 	Version int32
 	Watch   bool
 	Subs    []Call      // the parts of a multi
-	Watches *watchLists // of setWatches and setWatches2
+	Watches *WatchLists // of setWatches and setWatches2
 	Kind    int32       // of watches: the mode of an addWatch, the type of a checkWatches or removeWatches
 
 	Timeout int32 // milliseconds, of a connect request inside a session
 
-	connect *connectRequest // of a connect
+	Connect *ConnectRequest // of a connect
 
-	null bool // a sync or a create without a path, or a multi with a part without one
+	Null bool // a sync or a create without a path, or a multi with a part without one
 
-	// bad marks a body that could not be decoded: the request is still prepared,
+	// Bad marks a body that could not be decoded: the request is still prepared,
 	// and costs a zxid if it is a write, because the real server reads the body that late.
-	bad bool
+	Bad bool
 }
 
 // Paths returns the paths that the call names, in order; for a multi those of its parts.
@@ -43,8 +43,8 @@ func (c *Call) Paths() []string {
 	return []string{c.Path}
 }
 
-// decodeCall decodes a request body. It reports a malformed body in Call.bad.
-func decodeCall(op Op, body []byte) Call {
+// DecodeCall decodes a request body. It reports a malformed body in Call.bad.
+func DecodeCall(op Op, body []byte) Call {
 	d := NewDecoder(body)
 	c := Call{Op: op}
 	switch op {
@@ -56,7 +56,7 @@ func decodeCall(op Op, body []byte) Call {
 		c.decodeBody(d)
 	}
 	if d.Err() != nil {
-		return Call{Op: op, bad: true}
+		return Call{Op: op, Bad: true}
 	}
 	return c
 }
@@ -65,10 +65,10 @@ func (c *Call) decodeBody(d *Decoder) {
 	switch c.Op {
 	case OpCreate, OpCreate2, OpCreateContainer:
 		c.Path, c.Data, c.ACL, c.Flags = d.nullable(), d.Buffer(), d.ACL(), d.Int32()
-		c.null = d.null
+		c.Null = d.null
 	case OpCreateTTL:
 		c.Path, c.Data, c.ACL, c.Flags, c.TTL = d.nullable(), d.Buffer(), d.ACL(), d.Int32(), d.Int64()
-		c.null = d.null
+		c.Null = d.null
 	case OpDelete:
 		c.Path, c.Version = d.Text(), d.Int32()
 	case OpCheck:
@@ -82,7 +82,7 @@ func (c *Call) decodeBody(d *Decoder) {
 	case OpAddWatch, OpRemoveWatches:
 		c.Path = d.nullable()
 		if d.null {
-			c.Path = nullName // the real server keeps it apart from the empty path
+			c.Path = NullName // the real server keeps it apart from the empty path
 		}
 		c.Kind = d.Int32()
 	case OpGetACL, OpGetAllChildrenNumber:
@@ -98,10 +98,10 @@ func (c *Call) decodeBody(d *Decoder) {
 		if c.Data = d.Buffer(); c.Data == nil {
 			d.fail()
 		}
-	case opCreateSession:
+	case OpCreateSession:
 		c.Timeout = d.Int32()
 	case OpSync:
-		c.null = len(d.Rest()) >= 4 && string(d.Rest()[:4]) == "\xff\xff\xff\xff"
+		c.Null = len(d.Rest()) >= 4 && string(d.Rest()[:4]) == "\xff\xff\xff\xff"
 		c.Path = d.nullable()
 	case OpAuth:
 		d.Int32() // type, unused
@@ -131,25 +131,25 @@ func (c *Call) decodeSubs(d *Decoder) {
 		sub := Call{Op: op}
 		sub.decodeBody(d)
 		sub.asPart(d.null)
-		if len(c.Subs) > 0 && c.Subs[0].reads() != sub.reads() {
+		if len(c.Subs) > 0 && c.Subs[0].Reads() != sub.Reads() {
 			d.fail() // reads and writes do not mix
 		}
-		sub.bad = sub.bad || c.Op == OpMulti && sub.reads()
-		c.null = c.null || sub.null
+		sub.Bad = sub.Bad || c.Op == OpMulti && sub.Reads()
+		c.Null = c.Null || sub.Null
 		c.Subs = append(c.Subs, sub)
 	}
 }
 
-func (c *Call) reads() bool { return c.Op == OpGetChildren || c.Op == OpGetData }
+func (c *Call) Reads() bool { return c.Op == OpGetChildren || c.Op == OpGetData }
 
 // asPart turns a request into what it is inside a multi: of a create the flags decide, not the type, and
 // a read sets no watch.
 func (c *Call) asPart(null bool) {
-	c.null, c.Watch = null, false
-	ttl := c.Flags == flagTTL || c.Flags == flagTTLSeq
+	c.Null, c.Watch = null, false
+	ttl := c.Flags == FlagTTL || c.Flags == FlagTTLSequential
 	switch c.Op {
 	case OpCreate, OpCreate2, OpCreateContainer:
-		c.bad = ttl // the time to live is missing, which the real server notices when it is this part's turn
+		c.Bad = ttl // the time to live is missing, which the real server notices when it is this part's turn
 	case OpCreateTTL:
 		if ttl {
 			return
@@ -158,7 +158,7 @@ func (c *Call) asPart(null bool) {
 		return
 	}
 	c.Op = OpCreate
-	if c.Flags == flagContainer {
+	if c.Flags == FlagContainer {
 		c.Op = OpCreateContainer
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // rawClient is a client that sees every frame.
@@ -23,8 +25,8 @@ type rawClient struct {
 type reply struct {
 	xid  int32
 	zxid int64
-	code Code
-	body *Decoder
+	code wire.Code
+	body *wire.Decoder
 }
 
 // dial opens a connection in memory.
@@ -48,7 +50,7 @@ func (w *rawClient) connect(timeout time.Duration, id int64, pass []byte, lastZx
 	w.write(connectFrame(timeout, id, pass, lastZxid))
 	frame, err := w.read()
 	require.NoError(w.t, err)
-	d := NewDecoder(frame)
+	d := wire.NewDecoder(frame)
 	d.Int32()
 	w.took = time.Duration(d.Int32()) * time.Millisecond
 	w.id, w.pass = d.Int64(), d.Buffer()
@@ -58,7 +60,7 @@ func (w *rawClient) connect(timeout time.Duration, id int64, pass []byte, lastZx
 }
 
 func connectFrame(timeout time.Duration, id int64, pass []byte, lastZxid int64) []byte {
-	e := NewFrame(64)
+	e := wire.NewFrame(64)
 	e.Int32(0)
 	e.Int64(lastZxid)
 	e.Int32(int32(timeout.Milliseconds()))
@@ -84,9 +86,9 @@ func (w *rawClient) read() ([]byte, error) {
 }
 
 // send sends a request without waiting for the answer.
-func (w *rawClient) send(op Op, body func(*Encoder)) {
+func (w *rawClient) send(op wire.Op, body func(*wire.Encoder)) {
 	w.xid++
-	e := NewFrame(64)
+	e := wire.NewFrame(64)
 	e.Int32(w.xid)
 	e.Int32(int32(op))
 	if body != nil {
@@ -100,12 +102,12 @@ func (w *rawClient) next() reply {
 	w.t.Helper()
 	frame, err := w.read()
 	require.NoError(w.t, err)
-	d := NewDecoder(frame)
-	return reply{xid: d.Int32(), zxid: d.Int64(), code: Code(d.Int32()), body: d}
+	d := wire.NewDecoder(frame)
+	return reply{xid: d.Int32(), zxid: d.Int64(), code: wire.Code(d.Int32()), body: d}
 }
 
 // do sends a request and reads the answer, which must be the next frame.
-func (w *rawClient) do(op Op, body func(*Encoder)) reply {
+func (w *rawClient) do(op wire.Op, body func(*wire.Encoder)) reply {
 	w.t.Helper()
 	w.send(op, body)
 	r := w.next()
@@ -115,16 +117,16 @@ func (w *rawClient) do(op Op, body func(*Encoder)) reply {
 
 func (w *rawClient) create(path string, data []byte, flags int32) reply {
 	w.t.Helper()
-	return w.do(OpCreate, createBody(path, data, OpenACL(), flags))
+	return w.do(wire.OpCreate, createBody(path, data, wire.OpenACL(), flags))
 }
 
-func (w *rawClient) requireEvent(t EventType, path string) {
+func (w *rawClient) requireEvent(t wire.EventType, path string) {
 	w.t.Helper()
 	r := w.next()
-	require.Equal(w.t, xidWatch, r.xid)
+	require.Equal(w.t, wire.XidWatch, r.xid)
 	require.EqualValues(w.t, -1, r.zxid)
-	require.Equal(w.t, t, EventType(r.body.Int32()))
-	require.Equal(w.t, stateSyncConnected, r.body.Int32())
+	require.Equal(w.t, t, wire.EventType(r.body.Int32()))
+	require.Equal(w.t, wire.StateSyncConnected, r.body.Int32())
 	require.Equal(w.t, path, r.body.Text())
 }
 
@@ -135,8 +137,8 @@ func (w *rawClient) requireClosed() {
 	require.ErrorIs(w.t, err, io.EOF)
 }
 
-func createBody(path string, data []byte, acl []ACL, flags int32) func(*Encoder) {
-	return func(e *Encoder) {
+func createBody(path string, data []byte, acl []wire.ACL, flags int32) func(*wire.Encoder) {
+	return func(e *wire.Encoder) {
 		e.Text(path)
 		e.Buffer(data)
 		e.ACL(acl)
@@ -144,26 +146,26 @@ func createBody(path string, data []byte, acl []ACL, flags int32) func(*Encoder)
 	}
 }
 
-func pathBody(path string) func(*Encoder) {
-	return func(e *Encoder) { e.Text(path) }
+func pathBody(path string) func(*wire.Encoder) {
+	return func(e *wire.Encoder) { e.Text(path) }
 }
 
-func watchBody(path string, watch bool) func(*Encoder) {
-	return func(e *Encoder) {
+func watchBody(path string, watch bool) func(*wire.Encoder) {
+	return func(e *wire.Encoder) {
 		e.Text(path)
 		e.Bool(watch)
 	}
 }
 
-func versionBody(path string, version int32) func(*Encoder) {
-	return func(e *Encoder) {
+func versionBody(path string, version int32) func(*wire.Encoder) {
+	return func(e *wire.Encoder) {
 		e.Text(path)
 		e.Int32(version)
 	}
 }
 
-func setBody(path string, data []byte, version int32) func(*Encoder) {
-	return func(e *Encoder) {
+func setBody(path string, data []byte, version int32) func(*wire.Encoder) {
+	return func(e *wire.Encoder) {
 		e.Text(path)
 		e.Buffer(data)
 		e.Int32(version)
@@ -171,28 +173,26 @@ func setBody(path string, data []byte, version int32) func(*Encoder) {
 }
 
 // part puts one operation into a multi.
-func part(op Op, body func(*Encoder)) func(*Encoder) {
-	return func(e *Encoder) {
+func part(op wire.Op, body func(*wire.Encoder)) func(*wire.Encoder) {
+	return func(e *wire.Encoder) {
 		multiHeader(e, op, false, -1)
 		body(e)
 	}
 }
 
-func multiBody(parts ...func(*Encoder)) func(*Encoder) {
-	return func(e *Encoder) {
+func multiBody(parts ...func(*wire.Encoder)) func(*wire.Encoder) {
+	return func(e *wire.Encoder) {
 		for _, p := range parts {
 			p(e)
 		}
-		multiHeader(e, opError, true, -1)
+		multiHeader(e, wire.OpError, true, -1)
 	}
 }
 
-func decodeStat(d *Decoder) Stat { return d.Stat() }
-
 // multiCodes reads the error of each part of a multi reply.
-func multiCodes(t *testing.T, d *Decoder) (codes []Code) {
+func multiCodes(t *testing.T, d *wire.Decoder) (codes []wire.Code) {
 	for {
-		op, done, code := Op(d.Int32()), d.Bool(), Code(d.Int32())
+		op, done, code := wire.Op(d.Int32()), d.Bool(), wire.Code(d.Int32())
 		require.NoError(t, d.Err())
 		if done {
 			require.Empty(t, d.Rest())
@@ -200,25 +200,25 @@ func multiCodes(t *testing.T, d *Decoder) (codes []Code) {
 		}
 		codes = append(codes, code)
 		switch op {
-		case OpCreate:
+		case wire.OpCreate:
 			d.Text()
-		case OpCreate2:
+		case wire.OpCreate2:
 			d.Text()
-			decodeStat(d)
-		case OpSetData:
-			decodeStat(d)
-		case opError:
-			require.Equal(t, code, Code(d.Int32()))
+			d.Stat()
+		case wire.OpSetData:
+			d.Stat()
+		case wire.OpError:
+			require.Equal(t, code, wire.Code(d.Int32()))
 		}
 	}
 }
 
 // stat returns the status of a node, or fails the test.
-func (w *rawClient) stat(path string) Stat {
+func (w *rawClient) stat(path string) wire.Stat {
 	w.t.Helper()
-	r := w.do(OpExists, watchBody(path, false))
-	require.Equal(w.t, CodeOK, r.code)
-	return decodeStat(r.body)
+	r := w.do(wire.OpExists, watchBody(path, false))
+	require.Equal(w.t, wire.CodeOK, r.code)
+	return r.body.Stat()
 }
 
 // newServer returns a server that Cleanup closes.

@@ -1,4 +1,4 @@
-package zkserver
+package wire
 
 import "github.com/go-menagerie/menagerie/internal/jute"
 
@@ -11,8 +11,8 @@ type ID struct {
 	Name   string
 }
 
-// nullName stands for a scheme or a name that a client has left out. No text that is decoded is equal to it.
-const nullName = "\xff"
+// NullName stands for a scheme or a name that a client has left out. No text that is decoded is equal to it.
+const NullName = "\xff"
 
 // ACL grants permissions to an ID.
 type ACL struct {

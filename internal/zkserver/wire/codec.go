@@ -1,9 +1,10 @@
-package zkserver
+package wire
 
 import (
 	"encoding/binary"
 
 	"github.com/go-menagerie/menagerie/internal/jute"
+	"github.com/go-menagerie/menagerie/internal/zkserver/jvm"
 )
 
 // Decoder reads the body of a request as the real server does. What it returns is a copy, and never larger than the
@@ -31,7 +32,7 @@ func (d *Decoder) Buffer() []byte {
 // maybe returns a string, and whether it was a null one.
 func (d *Decoder) maybe() (s string, null bool) {
 	p := d.Decoder.Buffer()
-	return text(p), p == nil && d.Err() == nil
+	return jvm.Text(p), p == nil && d.Err() == nil
 }
 
 // Text returns a string. A null one is an error, unless the decoder is lax: the real server
@@ -81,7 +82,7 @@ func (d *Decoder) ACL() []ACL {
 		for _, s := range []*string{&a.ID.Scheme, &a.ID.Name} {
 			var null bool
 			if *s, null = d.maybe(); null {
-				*s = nullName
+				*s = NullName
 			}
 		}
 		out = append(out, a)
@@ -123,7 +124,7 @@ func (e *Encoder) Stat(s Stat) { e.B = jute.AppendStat(e.B, s) }
 // Text appends a string as the real server writes it.
 func (e *Encoder) Text(v string) {
 	start := len(e.B)
-	e.B = appendText(append(e.B, 0, 0, 0, 0), v)
+	e.B = jvm.AppendText(append(e.B, 0, 0, 0, 0), v)
 	binary.BigEndian.PutUint32(e.B[start:], uint32(len(e.B)-start-4))
 }
 

@@ -1,6 +1,10 @@
-package zkserver
+package wire
 
-import "strconv"
+import (
+	"maps"
+	"slices"
+	"strconv"
+)
 
 // Op is the operation code of a request, as on the wire.
 type Op int32
@@ -40,8 +44,8 @@ const (
 	OpWhoAmI               Op = 107
 	OpConnect              Op = -10
 	OpClose                Op = -11
-	opError                Op = -1
-	opCreateSession        Op = -1 << 31 // OpConnect inside a session, see conn.decode
+	OpError                Op = -1
+	OpCreateSession        Op = -1 << 31 // OpConnect inside a session, see conn.decode
 )
 
 var opNames = map[Op]string{
@@ -51,11 +55,14 @@ var opNames = map[Op]string{
 	OpMulti: "multi", OpCreate2: "create2", OpCreateContainer: "createContainer",
 	OpDeleteContainer: "deleteContainer", OpCreateTTL: "createTTL", OpMultiRead: "multiRead",
 	OpAuth: "setAuth", OpSetWatches: "setWatches", OpConnect: "connect", OpClose: "closeSession",
-	opCreateSession: "createSession", OpReconfig: "reconfig", OpSASL: "sasl", OpWhoAmI: "whoAmI",
+	OpCreateSession: "createSession", OpReconfig: "reconfig", OpSASL: "sasl", OpWhoAmI: "whoAmI",
 	OpGetEphemerals: "getEphemerals", OpGetAllChildrenNumber: "getAllChildrenNumber",
 	OpCheckWatches: "checkWatches", OpRemoveWatches: "removeWatches",
 	OpSetWatches2: "setWatches2", OpAddWatch: "addWatch",
 }
+
+// Ops returns the operations that have a name, in order.
+func Ops() []Op { return slices.Sorted(maps.Keys(opNames)) }
 
 // String returns the name that the ZooKeeper documentation uses.
 func (o Op) String() string {
@@ -64,6 +71,41 @@ func (o Op) String() string {
 	}
 	return "op" + strconv.Itoa(int(o))
 }
+
+// Known tells whether the server serves the operation. Others are answered "unimplemented".
+func (o Op) Known() bool {
+	switch o {
+	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpDeleteContainer, OpSetData, OpSetACL,
+		OpExists, OpGetData, OpGetACL, OpGetChildren, OpGetChildren2, OpSync, OpCheck, OpMulti, OpMultiRead,
+		OpAuth, OpSASL, OpPing, OpClose, OpCreateSession, OpReconfig,
+		OpGetEphemerals, OpGetAllChildrenNumber, OpWhoAmI,
+		OpSetWatches, OpSetWatches2, OpAddWatch, OpCheckWatches, OpRemoveWatches:
+		return true
+	}
+	return false
+}
+
+// Writes tells whether the operation is a transaction, even if that only records a failure: it needs a zxid.
+func (o Op) Writes() bool {
+	switch o {
+	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpDeleteContainer, OpSetData, OpSetACL,
+		OpMulti, OpCheck, OpConnect, OpClose, OpReconfig, OpCreateSession:
+		return true
+	}
+	return false
+}
+
+var shortNames = map[Op]string{
+	OpConnect: "SESS", OpCreateSession: "SESS", OpReconfig: "RECO", OpClose: "CLOS", OpPing: "PING", OpSync: "SYNC", OpCheck: "CHEC",
+	OpCreate: "CREA", OpCreate2: "CREA", OpCreateContainer: "CREA", OpCreateTTL: "CREA",
+	OpDelete: "DELE", OpDeleteContainer: "DELE", OpSetData: "SETD", OpSetACL: "SETA", OpMulti: "MULT", OpMultiRead: "MLTR",
+	OpExists: "EXIS", OpGetData: "GETD", OpGetACL: "GETA", OpGetChildren: "GETC", OpGetChildren2: "GETC",
+	OpGetAllChildrenNumber: "GETACN", OpGetEphemerals: "GETE", OpWhoAmI: "HOMI",
+	OpSetWatches: "SETW", OpSetWatches2: "STW2", OpAddWatch: "ADDW", OpCheckWatches: "CHKW", OpRemoveWatches: "REMW",
+}
+
+// Short returns the name of the operation in what the four-letter word cons reports.
+func (o Op) Short() string { return shortNames[o] }
 
 // Code is a ZooKeeper result code, as on the wire; 0 is success.
 type Code int32
@@ -103,18 +145,18 @@ const (
 
 // Reserved xids, and the session state that every watch event carries.
 const (
-	xidWatch           int32 = -1
-	xidPing            int32 = -2
-	stateSyncConnected int32 = 3
+	XidWatch           int32 = -1
+	XidPing            int32 = -2
+	StateSyncConnected int32 = 3
 )
 
 // Flags of a create request.
 const (
-	FlagEphemeral  int32 = 1
-	FlagSequential int32 = 2
-	flagContainer  int32 = 4
-	flagTTL        int32 = 5
-	flagTTLSeq     int32 = 6
+	FlagEphemeral     int32 = 1
+	FlagSequential    int32 = 2
+	FlagContainer     int32 = 4
+	FlagTTL           int32 = 5
+	FlagTTLSequential int32 = 6
 )
 
 // ContainerOwner is the internal ephemeral owner of a container node; clients see 0.
