@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/internal/zkserver/access"
 )
 
 // A random program is a list of steps of three clients on a few nodes, among them a restricted one.
@@ -36,7 +36,7 @@ func drawWatchStep(t *rapid.T) watchStep {
 			return c
 		}
 	}
-	secret := []grant{{permAll, "digest", zkserver.Digest("u:p")}}
+	secret := []grant{{permAll, "digest", access.Digest("u:p")}}
 	steps := map[string]func(*world, *client) *client{
 		"exists": do(exists(path, true)), "get": do(get(path, true)), "list": do(list(path, true)), "list2": do(list2(path, true)),
 		"addWatch": do(addWatch(path, mode)), "addWatch2": do(addWatch(other, mode)),

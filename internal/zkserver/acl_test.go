@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/zkserver/access"
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
@@ -19,7 +20,7 @@ func (w *rawClient) auth(scheme, cred string) reply {
 }
 
 func TestTheDigestIsThatOfTheRealScheme(t *testing.T) {
-	require.Equal(t, "super:D/InIHSb7yEEbrWz8b9l71RjZJU=", Digest("super:test"))
+	require.Equal(t, "super:D/InIHSb7yEEbrWz8b9l71RjZJU=", access.Digest("super:test"))
 }
 
 func TestEveryOperationNeedsItsPermission(t *testing.T) {
@@ -28,7 +29,7 @@ func TestEveryOperationNeedsItsPermission(t *testing.T) {
 		require.Equal(t, wire.CodeOK, owner.auth("digest", "u:p").code)
 		mine := []wire.ACL{{Perms: wire.PermAll, ID: wire.ID{Scheme: "auth", Name: ""}}}
 		require.Equal(t, wire.CodeOK, owner.do(wire.OpCreate, createBody("/n", nil, mine, 0)).code)
-		require.Equal(t, []wire.ACL{{Perms: wire.PermAll, ID: wire.ID{Scheme: "digest", Name: Digest("u:p")}}}, mustNode(t, s, "/n").ACL)
+		require.Equal(t, []wire.ACL{{Perms: wire.PermAll, ID: wire.ID{Scheme: "digest", Name: access.Digest("u:p")}}}, mustNode(t, s, "/n").ACL)
 		owner.do(wire.OpCreate, createBody("/n/k", nil, wire.OpenACL(), 0))
 
 		watch := true
@@ -69,16 +70,16 @@ func TestAnACLThatCannotMeanAnythingIsRefused(t *testing.T) {
 		{Scheme: "world", Name: "x"}, {Scheme: "nope", Name: "x"}, {Scheme: "digest", Name: "x"}, {Scheme: "digest", Name: "a:b:c"}, {Scheme: "digest", Name: "a:"}, {Scheme: "ip", Name: "x"},
 		{Scheme: "ip", Name: "1.2.3.4/33"}, {Scheme: "ip", Name: "::1"}, {Scheme: "auth", Name: ""}, {Scheme: "", Name: ""},
 	} {
-		_, code := fixACL([]wire.ACL{{Perms: wire.PermAll, ID: bad}}, []wire.ID{{Scheme: "ip", Name: "127.0.0.1"}})
+		_, code := access.Resolve([]wire.ACL{{Perms: wire.PermAll, ID: bad}}, []wire.ID{{Scheme: "ip", Name: "127.0.0.1"}})
 		require.Equal(t, wire.CodeInvalidACL, code, "%v", bad)
 	}
-	_, code := fixACL(nil, nil)
+	_, code := access.Resolve(nil, nil)
 	require.Equal(t, wire.CodeInvalidACL, code)
-	got, code := fixACL([]wire.ACL{{Perms: 1, ID: wire.ID{Scheme: "ip", Name: "10.0.0.0/8"}}, {Perms: 1, ID: wire.ID{Scheme: "ip", Name: "10.0.0.0/8"}}, {Perms: 2, ID: wire.ID{Scheme: "digest", Name: "u:h"}}}, nil)
+	got, code := access.Resolve([]wire.ACL{{Perms: 1, ID: wire.ID{Scheme: "ip", Name: "10.0.0.0/8"}}, {Perms: 1, ID: wire.ID{Scheme: "ip", Name: "10.0.0.0/8"}}, {Perms: 2, ID: wire.ID{Scheme: "digest", Name: "u:h"}}}, nil)
 	require.Equal(t, wire.CodeOK, code)
 	require.Len(t, got, 2, "a repeated entry counts once")
-	require.Equal(t, wire.CodeOK, checkACL(got, wire.PermRead, []wire.ID{{Scheme: "ip", Name: "10.9.9.9"}}))
-	require.Equal(t, wire.CodeNoAuth, checkACL(got, wire.PermRead, []wire.ID{{Scheme: "ip", Name: "11.9.9.9"}}))
+	require.Equal(t, wire.CodeOK, access.Check(got, wire.PermRead, []wire.ID{{Scheme: "ip", Name: "10.9.9.9"}}))
+	require.Equal(t, wire.CodeNoAuth, access.Check(got, wire.PermRead, []wire.ID{{Scheme: "ip", Name: "11.9.9.9"}}))
 }
 
 func TestAnUnknownSchemeFailsAndClosesTheConnection(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/zkserver/access"
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
@@ -28,7 +29,7 @@ func aclBody(acl []wire.ACL) func(*wire.Encoder) {
 
 // The answers are those of a real server to somebody who is bob and al.
 func TestListsOfPermissionsAreJudgedAsByTheRealServer(t *testing.T) {
-	bob, al := wire.ID{Scheme: "digest", Name: Digest("bob:pw")}, wire.ID{Scheme: "digest", Name: Digest("al:q")}
+	bob, al := wire.ID{Scheme: "digest", Name: access.Digest("bob:pw")}, wire.ID{Scheme: "digest", Name: access.Digest("al:q")}
 	world := wire.ACL{Perms: wire.PermAll, ID: wire.ID{Scheme: "world", Name: "anyone"}}
 	both := []wire.ACL{{Perms: wire.PermAll, ID: bob}, {Perms: wire.PermAll, ID: al}}
 	one := func(scheme, name string) []wire.ACL {
@@ -106,7 +107,7 @@ func TestComparingEntriesStumblesOverWhatIsNull(t *testing.T) {
 		"no name in front":                           {[]wire.ACL{{Perms: 1, ID: nameless}, {Perms: 1, ID: wire.ID{Scheme: "auth", Name: "y"}}}, wire.CodeOK},
 		"behind an entry that is wrong for its part": {[]wire.ACL{{Perms: 1, ID: wire.ID{Scheme: "foo", Name: "y"}}, {Perms: 1, ID: none}}, wire.CodeMarshalling},
 	} {
-		_, code := fixACL(c.list, ids)
+		_, code := access.Resolve(c.list, ids)
 		require.Equal(t, c.code, code, name)
 	}
 }

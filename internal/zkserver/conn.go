@@ -4,6 +4,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/zkserver/access"
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
@@ -69,7 +70,7 @@ const (
 func (s *Server) newConn(nc net.Conn) *conn {
 	remote := "127.0.0.1"
 	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
-		remote = hostAddress(a.IP)
+		remote = access.HostAddress(a.IP)
 	}
 	c := &conn{
 		srv: s, number: s.stats.accepted + 1, stats: connStats{established: s.now(), lastOp: "null"}, epoch: s.epoch, nc: nc, remote: remote, ids: []wire.ID{{Scheme: "ip", Name: remote}},
@@ -126,7 +127,7 @@ func (c *conn) keepBack(d time.Duration) {
 
 // notify sends a watch event.
 func (c *conn) notify(t wire.EventType, path string, acl []wire.ACL) {
-	if c.closing || c.drowned || checkACL(acl, wire.PermRead, c.ids) != wire.CodeOK {
+	if c.closing || c.drowned || access.Check(acl, wire.PermRead, c.ids) != wire.CodeOK {
 		return
 	}
 	c.srv.stats.notifications++

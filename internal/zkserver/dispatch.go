@@ -1,6 +1,9 @@
 package zkserver
 
-import "github.com/go-menagerie/menagerie/internal/zkserver/wire"
+import (
+	"github.com/go-menagerie/menagerie/internal/zkserver/access"
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
+)
 
 // handle takes one arrival that is due. It runs on the pump, one at a time per connection.
 func (c *conn) handle(a *arrival) {
@@ -164,8 +167,8 @@ func (c *conn) auth(r *request) {
 		c.abort()
 		return
 	}
-	id, code := authenticate(r.call.Path, r.call.Data, c.remote)
-	if len(c.ids) >= maxIDs {
+	id, code := access.Authenticate(r.call.Path, r.call.Data, c.remote)
+	if len(c.ids) >= access.MaxIDs {
 		code = wire.CodeAuthFailed
 	}
 	r.code = code
@@ -178,7 +181,7 @@ func (c *conn) auth(r *request) {
 		c.shut()
 		return
 	}
-	c.ids = withID(c.ids, id)
+	c.ids = access.With(c.ids, id)
 }
 
 // sasl answers a token of a SASL handshake as a server does that is not configured for it: with none.

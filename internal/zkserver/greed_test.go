@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/zkserver/access"
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
@@ -146,7 +147,7 @@ func TestTheLargestRequestsOfEachKindAreHandledInPassing(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := newServer(t, Config{})
 			w := join(t, s, 40*time.Second)
-			for i := range maxIDs - 1 {
+			for i := range access.MaxIDs - 1 {
 				auth := func(e *wire.Encoder) { e.Int32(0); e.Text("digest"); e.Buffer(fmt.Append(nil, i)) }
 				require.Equal(t, wire.CodeOK, w.do(wire.OpAuth, auth).code)
 			}
@@ -162,9 +163,9 @@ func TestTheLargestRequestsOfEachKindAreHandledInPassing(t *testing.T) {
 func TestAClientHasAHundredIdentitiesAtMost(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		w := join(t, s, 40*time.Second)
-		for i := range maxIDs {
+		for i := range access.MaxIDs {
 			r := w.do(wire.OpAuth, func(e *wire.Encoder) { e.Int32(0); e.Text("digest"); e.Buffer(fmt.Append(nil, i)) })
-			if i < maxIDs-1 { // its address is one
+			if i < access.MaxIDs-1 { // its address is one
 				require.Equal(t, wire.CodeOK, r.code)
 				continue
 			}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/zkserver/access"
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
@@ -35,6 +36,6 @@ func TestAddressesInACLsAreJudgedAsByTheRealServer(t *testing.T) {
 }
 
 func TestWhoConnectsFromAnIPv6AddressMatchesNoAddress(t *testing.T) {
-	require.False(t, ipMatches("0:0:0:0:0:0:0:1", "0.0.0.0/0"))
-	require.True(t, ipMatches("10.1.2.3", "0.0.0.0/0"))
+	require.False(t, access.IpMatches("0:0:0:0:0:0:0:1", "0.0.0.0/0"))
+	require.True(t, access.IpMatches("10.1.2.3", "0.0.0.0/0"))
 }

@@ -1,6 +1,9 @@
 package zkserver
 
-import "github.com/go-menagerie/menagerie/internal/zkserver/wire"
+import (
+	"github.com/go-menagerie/menagerie/internal/zkserver/access"
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
+)
 
 // prepare is the first stage: it gives a write its zxid and decides, against the
 // outstanding changes, what its transaction will be or why it fails. A failing
@@ -114,7 +117,7 @@ func (s *Server) allowed(r *request, acl []wire.ACL, perm int32) wire.Code {
 	if r.internal {
 		return wire.CodeOK
 	}
-	return checkACL(acl, perm, r.ids)
+	return access.Check(acl, perm, r.ids)
 }
 
 func (s *Server) prepareSetData(r *request, c *wire.Call) (txnOp, wire.Code) {
@@ -139,7 +142,7 @@ func (s *Server) prepareSetACL(r *request, c *wire.Call) (txnOp, wire.Code) {
 	if !validPath(c.Path) {
 		return txnOp{}, wire.CodeBadArguments
 	}
-	acl, code := fixACL(c.ACL, r.ids)
+	acl, code := access.Resolve(c.ACL, r.ids)
 	if code != wire.CodeOK {
 		return txnOp{}, code
 	}

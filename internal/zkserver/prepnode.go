@@ -3,6 +3,7 @@ package zkserver
 import (
 	"fmt"
 
+	"github.com/go-menagerie/menagerie/internal/zkserver/access"
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
@@ -22,7 +23,7 @@ func (s *Server) prepareCreate(r *request, c *wire.Call) (txnOp, wire.Code) {
 	if code != wire.CodeOK {
 		return txnOp{}, code
 	}
-	acl, code := fixACL(c.ACL, r.ids)
+	acl, code := access.Resolve(c.ACL, r.ids)
 	if code != wire.CodeOK {
 		return txnOp{}, code
 	}

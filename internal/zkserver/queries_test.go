@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/zkserver/access"
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
@@ -114,6 +115,6 @@ func TestAddressesAreWrittenAsByTheJVM(t *testing.T) {
 	for in, want := range map[string]string{
 		"127.0.0.1": "127.0.0.1", "::ffff:10.1.2.3": "10.1.2.3", "::1": "0:0:0:0:0:0:0:1", "fe80::a:0": "fe80:0:0:0:0:0:a:0",
 	} {
-		require.Equal(t, want, hostAddress(net.ParseIP(in)))
+		require.Equal(t, want, access.HostAddress(net.ParseIP(in)))
 	}
 }

@@ -1,6 +1,9 @@
 package zkserver
 
-import "github.com/go-menagerie/menagerie/internal/zkserver/wire"
+import (
+	"github.com/go-menagerie/menagerie/internal/zkserver/access"
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
+)
 
 // answer executes a read, or encodes the outcome of a committed write, and returns the
 // reply frame. The header carries the zxid of the last transaction applied.
@@ -180,7 +183,7 @@ func (s *Server) readACL(r *request, e *wire.Encoder) wire.Code {
 	}
 	acl := n.acl
 	if s.allowed(r, acl, wire.PermAdmin) != wire.CodeOK {
-		acl = hideDigests(acl)
+		acl = access.HideDigests(acl)
 	}
 	e.ACL(acl)
 	e.Stat(n.visible())

@@ -1,4 +1,4 @@
-package zkserver
+package access
 
 import (
 	"slices"
@@ -7,9 +7,9 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
-// withID adds a proved identity. The order shows when the client asks who it is, and when the "auth" scheme is
+// With adds a proved identity. The order shows when the client asks who it is, and when the "auth" scheme is
 // replaced by several identities: it is that of the hash table in which the real server keeps them.
-func withID(ids []wire.ID, id wire.ID) []wire.ID {
+func With(ids []wire.ID, id wire.ID) []wire.ID {
 	if slices.Contains(ids, id) {
 		return ids
 	}

@@ -1,4 +1,4 @@
-package zkserver
+package access
 
 import (
 	"fmt"
@@ -27,9 +27,9 @@ func TestManyIdentitiesAreInTheOrderOfARealServersTable(t *testing.T) {
 		}
 		id := wire.ID{Scheme: "digest", Name: Digest(fmt.Sprintf("user%d:pw", n))}
 		before := namesOf(ids)
-		more := withID(ids, id)
+		more := With(ids, id)
 		require.Equal(t, before, namesOf(ids), "the list that requests in flight have stays as it is")
-		require.Equal(t, more, withID(more, id), "nobody is in it twice")
+		require.Equal(t, more, With(more, id), "nobody is in it twice")
 		ids = more
 	}
 }

@@ -1,4 +1,4 @@
-package zkserver
+package access
 
 import (
 	"strings"
@@ -9,13 +9,13 @@ import (
 // Both of these are beyond anything that a client needs, and keep a hostile one from making the server compare
 // or keep more than it has sent: each "auth" entry of a list becomes as many entries as there are identities.
 const (
-	maxIDs = 100
+	MaxIDs = 100
 	maxACL = 100_000
 )
 
-// fixACL checks a list that a client wants to set and replaces the "auth" scheme by the
+// Resolve checks a list that a client wants to set and replaces the "auth" scheme by the
 // identities that the client has proved.
-func fixACL(acl []wire.ACL, ids []wire.ID) ([]wire.ACL, wire.Code) {
+func Resolve(acl []wire.ACL, ids []wire.ID) ([]wire.ACL, wire.Code) {
 	acl, code := withoutDuplicates(acl)
 	if code != wire.CodeOK {
 		return nil, code

@@ -1,4 +1,4 @@
-package zkserver
+package access
 
 import (
 	"crypto/sha1"
@@ -10,9 +10,9 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
-// checkACL tells whether somebody with the given identities has any of the wanted
+// Check tells whether somebody with the given identities has any of the wanted
 // permissions. An empty list grants everything, as in the real server.
-func checkACL(acl []wire.ACL, perm int32, ids []wire.ID) wire.Code {
+func Check(acl []wire.ACL, perm int32, ids []wire.ID) wire.Code {
 	if len(acl) == 0 || slices.ContainsFunc(ids, func(id wire.ID) bool { return id.Scheme == "super" }) {
 		return wire.CodeOK
 	}
@@ -34,7 +34,7 @@ func checkACL(acl []wire.ACL, perm int32, ids []wire.ID) wire.Code {
 
 func idMatches(id wire.ID, want string) bool {
 	if id.Scheme == "ip" {
-		return ipMatches(id.Name, want)
+		return IpMatches(id.Name, want)
 	}
 	return id.Name == want
 }
@@ -46,8 +46,8 @@ func Digest(credentials string) string {
 	return user + ":" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// authenticate returns the identity that an auth packet proves, or [CodeAuthFailed].
-func authenticate(scheme string, cred []byte, remote string) (wire.ID, wire.Code) {
+// Authenticate returns the identity that an auth packet proves, or [CodeAuthFailed].
+func Authenticate(scheme string, cred []byte, remote string) (wire.ID, wire.Code) {
 	switch scheme {
 	case "digest":
 		if cred == nil {
@@ -60,9 +60,9 @@ func authenticate(scheme string, cred []byte, remote string) (wire.ID, wire.Code
 	return wire.ID{}, wire.CodeAuthFailed
 }
 
-// hideDigests replaces the password hash in digest entries; that is what somebody
+// HideDigests replaces the password hash in digest entries; that is what somebody
 // with read but without admin permission gets to see.
-func hideDigests(acl []wire.ACL) []wire.ACL {
+func HideDigests(acl []wire.ACL) []wire.ACL {
 	out := slices.Clone(acl)
 	for i, a := range out {
 		if a.ID.Scheme == "digest" {

@@ -1,4 +1,4 @@
-package zkserver
+package access
 
 import (
 	"encoding/binary"
@@ -9,8 +9,8 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkserver/jvm"
 )
 
-// ipMatches compares an address with "addr" or "addr/bits" of an ACL.
-func ipMatches(addr, want string) bool {
+// IpMatches compares an address with "addr" or "addr/bits" of an ACL.
+func IpMatches(addr, want string) bool {
 	have, ok := parseV4(addr)
 	if !ok {
 		return false
@@ -47,8 +47,8 @@ func parseV4(s string) (uint64, bool) {
 	return addr, true
 }
 
-// hostAddress writes an address as the JVM does: IPv6 without leaving out groups of zeros.
-func hostAddress(ip net.IP) string {
+// HostAddress writes an address as the JVM does: IPv6 without leaving out groups of zeros.
+func HostAddress(ip net.IP) string {
 	if v4 := ip.To4(); v4 != nil {
 		return v4.String()
 	}
