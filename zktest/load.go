@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/internal/zkserver/tree"
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
@@ -49,7 +49,7 @@ func (s *Server) put(p string, data []byte) bool {
 // data. It is empty if there is no such node.
 func (s *Server) Contents(root string) map[string]string {
 	out := map[string]string{}
-	s.zk.Walk(root, func(p string, n zkserver.NodeInfo) bool {
+	s.zk.Walk(root, func(p string, n tree.Info) bool {
 		if !own(p) && (p != "/" || len(n.Data) > 0) {
 			out[p] = string(n.Data)
 		}
@@ -73,7 +73,7 @@ func (s *Server) DeleteAll(root string) {
 		return
 	}
 	var paths []string
-	s.zk.Walk(root, func(p string, _ zkserver.NodeInfo) bool {
+	s.zk.Walk(root, func(p string, _ tree.Info) bool {
 		if p != "/" && !own(p) {
 			paths = append(paths, p)
 		}

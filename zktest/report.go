@@ -10,7 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/internal/zkserver/tree"
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
@@ -104,7 +104,7 @@ func (s *Server) faultsText() string {
 func (s *Server) tree(limit int) string {
 	var b strings.Builder
 	n := 0
-	s.zk.Walk("/", func(p string, info zkserver.NodeInfo) bool {
+	s.zk.Walk("/", func(p string, info tree.Info) bool {
 		if own(p) {
 			return true
 		}
@@ -125,7 +125,7 @@ func (s *Server) tree(limit int) string {
 	return b.String()
 }
 
-func nodeText(p string, n zkserver.NodeInfo) string {
+func nodeText(p string, n tree.Info) string {
 	line := ""
 	if p != "/" {
 		line = shown(path.Base(p))

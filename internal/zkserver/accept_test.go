@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/zkserver/tree"
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
@@ -98,7 +99,7 @@ func TestAWalkShowsParentsFirstAndStopsWhenTold(t *testing.T) {
 		require.Equal(t, wire.CodeOK, code)
 	}
 	var seen []string
-	s.Walk("/", func(p string, n NodeInfo) bool {
+	s.Walk("/", func(p string, n tree.Info) bool {
 		if len(n.Data) > 0 {
 			require.Equal(t, p, string(n.Data))
 		}
@@ -106,5 +107,5 @@ func TestAWalkShowsParentsFirstAndStopsWhenTold(t *testing.T) {
 		return p != "/b"
 	})
 	require.Equal(t, []string{"/", "/a", "/a/x", "/a/y", "/b"}, seen)
-	s.Walk("/nope", func(string, NodeInfo) bool { t.Error("there is nothing"); return true })
+	s.Walk("/nope", func(string, tree.Info) bool { t.Error("there is nothing"); return true })
 }

@@ -103,7 +103,7 @@ func (s *Server) commitAll() {
 // nextDue returns when the next session expires or the containers are looked at; 0 for never.
 func (s *Server) nextDue() time.Duration {
 	at := s.expiry.next()
-	if s.nothingToReap() {
+	if s.tree.Reapable() == 0 {
 		return at
 	}
 	every := s.cfg.ContainerInterval

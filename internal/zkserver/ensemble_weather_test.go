@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/go-menagerie/menagerie/internal/zkserver/tree"
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
@@ -69,16 +70,16 @@ func (w *careless) send(op wire.Op, body func(*wire.Encoder)) {
 // view is all that a member has applied, as text.
 func view(s *Server) string {
 	var b strings.Builder
-	s.Walk("/", func(p string, n NodeInfo) bool {
+	s.Walk("/", func(p string, n tree.Info) bool {
 		fmt.Fprintf(&b, "%s %q %+v %v %v\n", p, n.Data, n.Stat, n.ACL, n.Sequence)
 		return true
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, sess := range s.sessions {
-		fmt.Fprintf(&b, "%x %v\n", sess.id, s.tree.ephemerals[sess.id].list())
+		fmt.Fprintf(&b, "%x %v\n", sess.id, s.tree.Owned(sess.id))
 	}
-	fmt.Fprintf(&b, "%d bytes, %d containers, %d ephemerals", s.tree.dataSize, s.tree.containers.len(), s.tree.ephemeralCount())
+	fmt.Fprintf(&b, "%d bytes, %d to reap, %d ephemerals", s.tree.DataSize, s.tree.Reapable(), s.tree.EphemeralCount())
 	return b.String()
 }
 

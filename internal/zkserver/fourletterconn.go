@@ -121,10 +121,10 @@ func (s *Server) dump(b *strings.Builder) {
 	} else {
 		s.dumpGlobal(b)
 	}
-	fmt.Fprintf(b, "ephemeral nodes dump:\nSessions with Ephemerals (%d):\n", len(s.tree.ephemerals))
-	for _, id := range slices.Sorted(maps.Keys(s.tree.ephemerals)) {
+	fmt.Fprintf(b, "ephemeral nodes dump:\nSessions with Ephemerals (%d):\n", len(s.tree.Owners()))
+	for _, id := range s.tree.Owners() {
 		fmt.Fprintf(b, "0x%x:\n", uint64(id))
-		for _, path := range s.tree.ephemerals[id].list() {
+		for _, path := range s.tree.Owned(id) {
 			fmt.Fprintf(b, "\t%s\n", path)
 		}
 	}

@@ -119,39 +119,9 @@ func requireNothingLeft(t *testing.T, s *Server) {
 	defer s.mu.Unlock()
 	require.Empty(t, s.conns)
 	require.Empty(t, s.pending)
-	require.Empty(t, s.out.queue)
-	require.Empty(t, s.out.byPath)
-	require.Empty(t, s.out.bySession)
+	require.True(t, s.out.Idle())
 	require.Empty(t, s.watches.data.byWatcher)
 	require.Empty(t, s.watches.child.byWatcher)
-	require.Empty(t, s.tree.ephemerals)
-	requireConsistent(t, s.tree)
-}
-
-// requireConsistent compares what the tree keeps twice.
-func requireConsistent(t *testing.T, tr *tree) {
-	kids, size := 0, 0
-	var containers, ttls []string
-	for path, n := range tr.nodes {
-		if path == "" {
-			continue
-		}
-		kids += n.children.len()
-		size += len(path) + len(n.data)
-		switch {
-		case n.stat.owner == wire.ContainerOwner:
-			containers = append(containers, path)
-		case isTTL(n.stat.owner):
-			ttls = append(ttls, path)
-		}
-		require.False(t, isEphemeral(n.stat.owner), path)
-		if path != "/" {
-			parent, name := splitPath(path)
-			require.True(t, tr.nodes[parent].children.has(name), path)
-		}
-	}
-	require.Equal(t, len(tr.nodes)-2, kids, "every node but the root is somebody's child")
-	require.EqualValues(t, size, tr.dataSize)
-	require.ElementsMatch(t, containers, tr.containers.list())
-	require.ElementsMatch(t, ttls, tr.ttls.list())
+	require.Empty(t, s.tree.Owners())
+	require.NoError(t, s.tree.Check())
 }

@@ -20,8 +20,8 @@ func (c *conn) connect(r *request, q wire.ConnectRequest) {
 		c.abort()
 		return
 	}
-	if q.LastZxid > s.tree.zxid {
-		s.log.Info("connection refused: client has seen a later zxid", "client", q.LastZxid, "server", s.tree.zxid)
+	if q.LastZxid > s.tree.Zxid {
+		s.log.Info("connection refused: client has seen a later zxid", "client", q.LastZxid, "server", s.tree.Zxid)
 		c.abort()
 		return
 	}

@@ -1,13 +1,17 @@
 package zkserver
 
-import "time"
+import (
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/tree"
+)
 
 // history is where the order of transactions and the life of sessions are decided: what the members
 // of an ensemble have in common. What a server has applied of it so far is its tree.
 type history struct {
 	mu lock // guards this and the state of the servers that share it
 
-	out      *outstanding
+	out      *tree.Outstanding
 	pending  []*request // submitted, not finished; oldest first
 	zxid     int64      // the last one given out
 	sessions map[int64]*session
@@ -18,5 +22,5 @@ type history struct {
 }
 
 func newHistory(tick time.Duration) *history {
-	return &history{out: newOutstanding(), sessions: map[int64]*session{}, expiry: newExpiryQueue(tick)}
+	return &history{out: tree.NewOutstanding(), sessions: map[int64]*session{}, expiry: newExpiryQueue(tick)}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/zkserver/tree"
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
@@ -29,7 +30,7 @@ func (s *Server) Sessions() []SessionInfo {
 		info := SessionInfo{
 			ID: sess.id, Timeout: sess.timeout, LastHeard: sess.lastHeard,
 			Expires: s.clock.at(sess.bucket), Connected: sess.conn != nil,
-			Ephemerals: slices.Sorted(slices.Values(s.tree.ephemerals[sess.id].list())),
+			Ephemerals: slices.Sorted(slices.Values(s.tree.Owned(sess.id))),
 		}
 		if sess.conn != nil {
 			info.Watches = sess.conn.srv.watches.of(sess.conn)
@@ -45,62 +46,39 @@ func (s *Server) Sessions() []SessionInfo {
 	return out
 }
 
-// NodeInfo is a node as the server has it.
-type NodeInfo struct {
-	Data []byte
-	Stat wire.Stat
-	ACL  []wire.ACL
-	// Container tells that the node is removed when it has become empty.
-	Container bool
-	// TTL is the node's time to live: it is removed when it has no children and was not written for so long. 0 for none.
-	TTL time.Duration
-	// Sequence is the number that the next sequential child gets.
-	Sequence int32
-}
-
 // Node returns a copy of a node.
-func (s *Server) Node(path string) (NodeInfo, bool) {
+func (s *Server) Node(path string) (tree.Info, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := s.tree.nodes[path]
+	n := s.tree.Get(path)
 	if n == nil {
-		return NodeInfo{}, false
+		return tree.Info{}, false
 	}
-	info := n.describe()
+	info := n.Describe()
 	info.Data, info.ACL = slices.Clone(info.Data), slices.Clone(info.ACL)
 	return info, true
-}
-
-// describe shares data and ACL with the node.
-func (n *node) describe() NodeInfo {
-	return NodeInfo{
-		Data: n.data, Stat: n.visible(), ACL: n.acl,
-		Container: n.stat.owner == wire.ContainerOwner, TTL: ttlOf(n.stat.owner), Sequence: n.stat.cversion,
-	}
 }
 
 // Children returns the sorted names of a node's children, and whether the node exists.
 func (s *Server) Children(path string) ([]string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := s.tree.nodes[path]
+	n := s.tree.Get(path)
 	if n == nil {
 		return nil, false
 	}
-	names := n.children.list()
-	slices.Sort(names)
-	return names, true
+	return n.Names(), true
 }
 
 // ChildCount returns how many children a node has, or -1 if it does not exist.
 func (s *Server) ChildCount(path string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := s.tree.nodes[path]
+	n := s.tree.Get(path)
 	if n == nil {
 		return -1
 	}
-	return n.children.len()
+	return n.Count()
 }
 
 // Watches returns the number of watches that are set.
@@ -146,7 +124,7 @@ func (s *Server) Notifications() int {
 func (s *Server) Zxid() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.tree.zxid
+	return s.tree.Zxid
 }
 
 // SetZxid makes z the id of the last transaction, so that the next one gets z+1. Going
@@ -156,7 +134,7 @@ func (s *Server) SetZxid(z int64) {
 	defer s.mu.Unlock()
 	s.zxid = z
 	for _, v := range s.views() {
-		v.tree.zxid = z
+		v.tree.Zxid = z
 	}
 }
 
@@ -167,13 +145,9 @@ func (s *Server) SetSequence(path string, n int32) bool {
 	defer s.mu.Unlock()
 	found := false
 	for _, v := range s.views() {
-		if nd := v.tree.nodes[path]; nd != nil {
-			nd.stat.cversion, found = n, true
-		}
+		found = v.tree.SetSequence(path, n) || found
 	}
-	if c := s.out.byPath[path]; c != nil && c.stat != nil {
-		c.stat.cversion = n
-	}
+	s.out.SetSequence(path, n)
 	return found
 }
 
@@ -186,7 +160,7 @@ func (s *Server) Do(c wire.Call, session int64) (string, wire.Code) {
 	}
 	r := <-done
 	if len(r.txn) > 0 {
-		return r.txn[0].path, r.code
+		return r.txn[0].Path, r.code
 	}
 	return "", r.code
 }
@@ -223,4 +197,12 @@ func (s *Server) Deaf() []string {
 		}
 	}
 	return why
+}
+
+// Walk visits a node and everything below it, parents first, siblings by name, until visit returns false. All of it is one
+// state of the tree. The server is locked meanwhile: visit must not call it, nor change what it is shown.
+func (s *Server) Walk(root string, visit func(path string, n tree.Info) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tree.Walk(root, visit)
 }

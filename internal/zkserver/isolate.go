@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/zkserver/tree"
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
@@ -108,7 +109,7 @@ func (s *Server) comeBack(keep bool) {
 	e := s.member.ens
 	e.leave(s)
 	if !keep {
-		s.tree = newTree()
+		s.tree = tree.New()
 		s.member.blank = true
 	}
 	e.review()

@@ -17,11 +17,11 @@ func (s *Server) mntr(b *strings.Builder) {
 	if s.member != nil {
 		put("peer_state", s.place())
 	}
-	put("ephemerals_count", s.tree.ephemeralCount())
+	put("ephemerals_count", s.tree.EphemeralCount())
 	put("num_alive_connections", len(s.conns))
 	put("avg_latency", k.latency.average())
 	put("outstanding_requests", s.unanswered())
-	put("znode_count", s.nodeCount())
+	put("znode_count", s.tree.Size())
 	put("global_sessions", len(s.sessions))
 	last, low, high := k.last, k.responses.low, k.responses.high
 	if k.responses.n == 0 {
@@ -36,7 +36,7 @@ func (s *Server) mntr(b *strings.Builder) {
 	}
 	put("watch_count", s.watches.count())
 	put("min_latency", k.latency.low)
-	put("approximate_data_size", s.tree.dataSize)
+	put("approximate_data_size", s.tree.DataSize)
 	put("local_sessions", 0)
 	put("uptime", s.elapsed().Milliseconds())
 	put("max_latency", k.latency.high)

@@ -25,9 +25,7 @@ func inFlight(t *testing.T, do func(t *testing.T, s *Server, a, b *rawClient)) {
 func requireNobodyIsUnderWay(t *testing.T, s *Server) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	require.Empty(t, s.out.queue)
-	require.Empty(t, s.out.byPath)
-	require.Empty(t, s.out.bySession)
+	require.True(t, s.out.Idle())
 }
 
 func TestASessionTakesWhatItHasUnderWayWithIt(t *testing.T) {

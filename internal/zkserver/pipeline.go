@@ -103,7 +103,7 @@ func (s *Server) deliver(r *request) {
 	}
 	if r.fate == FateFailed {
 		s.finished(r)
-		r.conn.answerHeader(r, s.tree.zxid)
+		r.conn.answerHeader(r, s.tree.Zxid)
 		return
 	}
 	frame := s.answer(r)

@@ -175,7 +175,7 @@ func (r *request) moved() bool {
 		return true
 	}
 	for i := range r.txn {
-		if r.txn[i].code == wire.CodeSessionMoved {
+		if r.txn[i].Code == wire.CodeSessionMoved {
 			return true
 		}
 	}

@@ -2,6 +2,7 @@ package zkserver
 
 import (
 	"github.com/go-menagerie/menagerie/internal/zkserver/access"
+	"github.com/go-menagerie/menagerie/internal/zkserver/tree"
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
@@ -13,7 +14,7 @@ func (s *Server) answer(r *request) []byte {
 	if r.call.Op == wire.OpPing {
 		xid = wire.XidPing // whatever the client has sent
 	}
-	body.Header(xid, s.tree.zxid, wire.CodeOK)
+	body.Header(xid, s.tree.Zxid, wire.CodeOK)
 	if r.code == wire.CodeOK {
 		r.code = s.encodeResult(r, body)
 	}
@@ -34,12 +35,12 @@ func (s *Server) answer(r *request) []byte {
 func (s *Server) encodeResult(r *request, e *wire.Encoder) wire.Code {
 	switch r.call.Op {
 	case wire.OpCreate:
-		e.Text(r.txn[0].path)
+		e.Text(r.txn[0].Path)
 	case wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL:
-		e.Text(r.txn[0].path)
-		e.Stat(r.txn[0].stat)
+		e.Text(r.txn[0].Path)
+		e.Stat(r.txn[0].Stat)
 	case wire.OpSetData, wire.OpSetACL:
-		e.Stat(r.txn[0].stat)
+		e.Stat(r.txn[0].Stat)
 	case wire.OpMulti:
 		encodeMulti(r.txn, e)
 	case wire.OpDelete, wire.OpDeleteContainer, wire.OpClose, wire.OpPing, wire.OpCheck:
@@ -49,24 +50,24 @@ func (s *Server) encodeResult(r *request, e *wire.Encoder) wire.Code {
 	return wire.CodeOK
 }
 
-func encodeMulti(txn []txnOp, e *wire.Encoder) {
+func encodeMulti(txn []tree.Step, e *wire.Encoder) {
 	for i := range txn {
 		op := &txn[i]
-		kind := op.op
+		kind := op.Op
 		if kind == wire.OpCreateContainer || kind == wire.OpCreateTTL {
 			kind = wire.OpCreate2
 		}
-		multiHeader(e, kind, false, op.code)
-		switch op.op {
+		multiHeader(e, kind, false, op.Code)
+		switch op.Op {
 		case wire.OpCreate:
-			e.Text(op.path)
+			e.Text(op.Path)
 		case wire.OpCreateContainer, wire.OpCreateTTL:
-			e.Text(op.path)
-			e.Stat(op.stat)
+			e.Text(op.Path)
+			e.Stat(op.Stat)
 		case wire.OpSetData:
-			e.Stat(op.stat)
+			e.Stat(op.Stat)
 		case wire.OpError:
-			e.Int32(int32(op.code))
+			e.Int32(int32(op.Code))
 		}
 	}
 	multiHeader(e, wire.OpError, true, -1)
@@ -100,7 +101,7 @@ func (s *Server) read(r *request, e *wire.Encoder) wire.Code {
 			e.Text(c.Path)
 		}
 	case wire.OpSetWatches, wire.OpSetWatches2:
-		s.watches.restore(s.tree, c.Watches, r.conn)
+		s.watches.restore(s.tree.Changed, c.Watches, r.conn)
 	case wire.OpAddWatch:
 		return s.addWatch(r, e)
 	case wire.OpCheckWatches:
@@ -110,7 +111,7 @@ func (s *Server) read(r *request, e *wire.Encoder) wire.Code {
 	case wire.OpMultiRead:
 		return s.readMulti(r, e)
 	case wire.OpGetEphemerals:
-		e.Texts(s.ephemeralsUnder(r.session, c.Path))
+		e.Texts(s.tree.EphemeralsUnder(r.session, c.Path))
 	case wire.OpGetAllChildrenNumber:
 		return s.readDescendants(r, e)
 	case wire.OpWhoAmI:
@@ -131,21 +132,21 @@ func (s *Server) readExists(r *request, e *wire.Encoder) wire.Code {
 	if r.call.Watch {
 		s.watches.data.add(path, r.conn, oneShot)
 	}
-	n := s.tree.nodes[path]
+	n := s.tree.Get(path)
 	if n == nil {
 		return wire.CodeNoNode
 	}
-	e.Stat(n.visible())
+	e.Stat(n.Visible())
 	return wire.CodeOK
 }
 
 // readable finds a node that the client may read.
-func (s *Server) readable(r *request, path string, perm int32) (*node, wire.Code) {
-	n := s.tree.nodes[path]
+func (s *Server) readable(r *request, path string, perm int32) (*tree.Node, wire.Code) {
+	n := s.tree.Get(path)
 	if n == nil {
 		return nil, wire.CodeNoNode
 	}
-	return n, s.allowed(r, n.acl, perm)
+	return n, s.allowed(r, n.ACL, perm)
 }
 
 func (s *Server) readData(r *request, c *wire.Call, e *wire.Encoder) wire.Code {
@@ -156,8 +157,8 @@ func (s *Server) readData(r *request, c *wire.Call, e *wire.Encoder) wire.Code {
 	if c.Watch {
 		s.watches.data.add(c.Path, r.conn, oneShot)
 	}
-	e.Buffer(n.data)
-	e.Stat(n.visible())
+	e.Buffer(n.Data)
+	e.Stat(n.Visible())
 	return wire.CodeOK
 }
 
@@ -169,9 +170,9 @@ func (s *Server) readChildren(r *request, c *wire.Call, e *wire.Encoder) wire.Co
 	if c.Watch {
 		s.watches.child.add(c.Path, r.conn, oneShot)
 	}
-	n.children.appendTo(e)
+	n.AppendChildren(e)
 	if c.Op == wire.OpGetChildren2 {
-		e.Stat(n.visible())
+		e.Stat(n.Visible())
 	}
 	return wire.CodeOK
 }
@@ -181,12 +182,12 @@ func (s *Server) readACL(r *request, e *wire.Encoder) wire.Code {
 	if code != wire.CodeOK {
 		return code
 	}
-	acl := n.acl
+	acl := n.ACL
 	if s.allowed(r, acl, wire.PermAdmin) != wire.CodeOK {
 		acl = access.HideDigests(acl)
 	}
 	e.ACL(acl)
-	e.Stat(n.visible())
+	e.Stat(n.Visible())
 	return wire.CodeOK
 }
 

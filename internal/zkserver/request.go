@@ -3,6 +3,7 @@ package zkserver
 import (
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/zkserver/tree"
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
@@ -23,7 +24,7 @@ type request struct {
 	zxid  int64 // of the transaction; 0 for a read
 	when  time.Time
 	code  wire.Code // as prepared: what the transaction failed with
-	txn   []txnOp
+	txn   []tree.Step
 	due   time.Time // when the commit is allowed to happen
 	fate  Fate
 	late  time.Duration   // by how much the reply is kept back
@@ -36,22 +37,3 @@ func (r *request) write() bool { return r.zxid != 0 }
 
 // ms is the transaction time as nodes store it.
 func (r *request) ms() int64 { return r.when.UnixMilli() }
-
-// txnOp is one prepared change: everything is decided, applying it is mechanical.
-type txnOp struct {
-	op       wire.Op
-	path     string
-	data     []byte
-	acl      []wire.ACL
-	owner    int64
-	cversion int32 // counter that a create gives to the parent
-	version  int32 // new version of a setData or setACL
-	paths    []string
-	code     wire.Code // why this op failed; op is then opError
-	stat     wire.Stat // after the change, for the reply
-}
-
-// creates tells whether the change makes a node.
-func (o *txnOp) creates() bool {
-	return o.op == wire.OpCreate || o.op == wire.OpCreate2 || o.op == wire.OpCreateContainer || o.op == wire.OpCreateTTL
-}

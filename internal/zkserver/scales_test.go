@@ -49,10 +49,10 @@ var scales = []scaled{
 		s := newServer(t, Config{})
 		return func() {
 			for i := range n {
-				s.make("/"+sameHash(i), 0, 0)
+				s.make("/"+collision(i), 0, 0)
 			}
 			for i := range n {
-				s.Do(wire.Call{Op: wire.OpDelete, Path: "/" + sameHash(i), Version: -1}, 0)
+				s.Do(wire.Call{Op: wire.OpDelete, Path: "/" + collision(i), Version: -1}, 0)
 			}
 		}
 	}, 30_000},
@@ -75,7 +75,7 @@ var scales = []scaled{
 			}
 			s.mu.Unlock()
 			s.Advance(0)
-			require.Zero(t, len(s.tree.ephemerals))
+			require.Empty(t, s.tree.Owners())
 		}
 	}, plenty},
 	{"expire sessions one by one", func(t testing.TB, n int) func() {
@@ -196,7 +196,7 @@ var scales = []scaled{
 		}
 		return func() {
 			s.Advance(2 * time.Minute)
-			require.Zero(t, s.tree.containers.len())
+			require.Zero(t, s.tree.Reapable())
 		}
 	}, plenty},
 }
@@ -247,8 +247,8 @@ func (s *Server) deaf(n int) []*conn {
 	return conns
 }
 
-// sameHash returns the i-th of many names that have the same hash in a JVM.
-func sameHash(i int) string {
+// collision returns the i-th of many names that have the same hash in a JVM.
+func collision(i int) string {
 	var b strings.Builder
 	for range 17 {
 		b.WriteString([]string{"Aa", "BB"}[i&1])

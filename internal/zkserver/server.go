@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/zkserver/tree"
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
@@ -91,7 +92,7 @@ type Server struct {
 
 	*history // with the lock that guards what follows
 
-	tree        *tree
+	tree        *tree.Tree
 	watches     *watches
 	event       wire.EventFrame
 	lastSession int64
@@ -121,7 +122,7 @@ func New(cfg Config) *Server {
 	now := time.Now()
 	s := &Server{
 		cfg: cfg, log: cfg.Logger, clock: &clock{start: now, manual: cfg.ManualClock},
-		history: newHistory(cfg.Tick), tree: newTree(), watches: newWatches(), lastSession: firstSessionID(now, 1),
+		history: newHistory(cfg.Tick), tree: tree.New(), watches: newWatches(), lastSession: firstSessionID(now, 1),
 		links: map[int64]*link{}, conns: map[*conn]struct{}{}, clients: map[int64]map[*conn]struct{}{}, listeners: map[net.Listener]struct{}{}, holding: map[*heldQueue]struct{}{},
 		done: make(chan struct{}),
 	}
@@ -184,8 +185,8 @@ func (s *Server) halt() {
 		}
 	}
 	s.pending = nil
-	s.out = newOutstanding()
-	s.zxid = s.tree.zxid
+	s.out = tree.NewOutstanding()
+	s.zxid = s.tree.Zxid
 }
 
 // disconnectAll drops all connections, and what is held: nothing that came in so far runs any more.
@@ -229,7 +230,7 @@ func (s *Server) Restart(keep bool) {
 	}
 	s.expiry = newExpiryQueue(s.cfg.Tick)
 	if !keep {
-		s.tree, s.sessions, s.zxid = newTree(), map[int64]*session{}, 0
+		s.tree, s.sessions, s.zxid = tree.New(), map[int64]*session{}, 0
 		return
 	}
 	for _, sess := range s.sessions {

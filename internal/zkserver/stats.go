@@ -91,7 +91,7 @@ func (s *Server) observe(r *request) {
 		s.stats.reads.add(ms)
 	}
 	k := &r.conn.stats
-	k.lastOp, k.lastZxid, k.lastResponse, k.lastLatency = shortName(r), s.tree.zxid, s.elapsed(), ms
+	k.lastOp, k.lastZxid, k.lastResponse, k.lastLatency = shortName(r), s.tree.Zxid, s.elapsed(), ms
 	if r.xid >= 0 { // a heartbeat's is negative
 		k.lastXid = int64(r.xid)
 	}

@@ -1,6 +1,10 @@
 package zkserver
 
-import "time"
+import (
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/tree"
+)
 
 // takeOver makes a member the leader. Proposals that have reached it are committed, others never
 // will be. Every session gets its full timeout again, and belongs to the server that it is next seen at.
@@ -27,9 +31,9 @@ func (e *Ensemble) takeOver(s *Server) {
 			e.forget(proposed[i : i+1])
 		}
 	}
-	e.out = newOutstanding()
-	e.zxid = (max(e.zxid, s.tree.zxid)>>epochBits + 1) << epochBits
-	s.tree.zxid = e.zxid
+	e.out = tree.NewOutstanding()
+	e.zxid = (max(e.zxid, s.tree.Zxid)>>epochBits + 1) << epochBits
+	s.tree.Zxid = e.zxid
 	e.expiry = newExpiryQueue(s.cfg.Tick)
 	for _, sess := range e.sessions {
 		sess.bucket, sess.closing, sess.conn, sess.owner = 0, false, nil, nil
@@ -73,7 +77,7 @@ func (e *Ensemble) admitOne(s *Server) {
 	m, l := s.member, e.leader
 	m.role, m.term, m.lostAt = following, e.term, time.Time{}
 	if m.blank {
-		s.tree = l.tree.copy()
+		s.tree = l.tree.Copy()
 		m.blank, m.applied = false, l.member.applied
 	}
 	m.received = e.base + len(e.log)

@@ -72,24 +72,6 @@ func TestChildrenKeepANodeWithATimeToLive(t *testing.T) {
 	})
 }
 
-func TestACopyOfATreeLivesAndDiesByItself(t *testing.T) {
-	a := newTree()
-	create := func(tr *tree, path string, owner int64) {
-		require.Equal(t, wire.CodeOK, tr.create(path, nil, nil, owner, 1, 1, 0))
-	}
-	create(a, "/ttl", ttlMark|1000)
-	create(a, "/box", wire.ContainerOwner)
-	b := a.copy()
-	create(b, "/ttl2", ttlMark|1000)
-	create(b, "/box2", wire.ContainerOwner)
-	require.Equal(t, wire.CodeOK, b.remove("/ttl", 2))
-	require.Equal(t, wire.CodeOK, b.remove("/box", 2))
-	require.Equal(t, []string{"/ttl"}, a.ttls.list())
-	require.Equal(t, []string{"/box"}, a.containers.list())
-	require.Equal(t, []string{"/ttl2"}, b.ttls.list())
-	require.Equal(t, []string{"/box2"}, b.containers.list())
-}
-
 func TestWithoutExtendedTypesATimeToLiveIsUnimplemented(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		w := join(t, s, 40*time.Second)
@@ -162,6 +144,6 @@ func TestANodeWithATimeToLiveIsNobodysEphemeral(t *testing.T) {
 		require.Equal(t, wire.CodeOK, w.create("/n/k", nil, 0).code, "it may have children")
 		require.Equal(t, wire.CodeOK, w.do(wire.OpClose, nil).code)
 		require.Equal(t, 1, s.ChildCount("/n"))
-		require.Zero(t, s.tree.ephemeralCount())
+		require.Zero(t, s.tree.EphemeralCount())
 	})
 }

@@ -104,10 +104,10 @@ func (r *request) record() Request {
 	for i := range r.txn {
 		op := &r.txn[i]
 		if q.Code == wire.CodeOK {
-			q.Code = op.code
+			q.Code = op.Code
 		}
-		if q.Created == "" && op.creates() {
-			q.Created = op.path
+		if q.Created == "" && op.Creates() {
+			q.Created = op.Path
 		}
 	}
 	return q

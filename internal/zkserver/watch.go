@@ -21,14 +21,14 @@ func (f *firings) of(t wire.EventType) *summary { return &f[t] }
 
 func (w *watches) created(path, parent string, acl, parentACL []wire.ACL) {
 	w.data.trigger(wire.EventCreated, path, acl, nil)
-	w.child.trigger(wire.EventChildrenChanged, showParent(parent), parentACL, nil)
+	w.child.trigger(wire.EventChildrenChanged, parent, parentACL, nil)
 }
 
 // deleted tells each watcher of the node once, even if it watched data and children.
 func (w *watches) deleted(path, parent string, acl, parentACL []wire.ACL) {
 	told := w.data.trigger(wire.EventDeleted, path, acl, nil)
 	w.child.trigger(wire.EventDeleted, path, acl, told)
-	w.child.trigger(wire.EventChildrenChanged, showParent(parent), parentACL, nil)
+	w.child.trigger(wire.EventChildrenChanged, parent, parentACL, nil)
 }
 
 func (w *watches) changed(path string, acl []wire.ACL) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/zkserver/tree"
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
@@ -58,7 +59,7 @@ func BenchmarkTriggerPersistent(b *testing.B) {
 				for i := range who {
 					w.keep("/n", &who[i], watchMode(1+i%2))
 				}
-				w.deleted("/n", "", nil, nil)
+				w.deleted("/n", "/", nil, nil)
 				for i := range who {
 					w.drop(&who[i])
 				}
@@ -103,14 +104,14 @@ func BenchmarkWatchersOnOneNode(b *testing.B) {
 func BenchmarkRestoreManyWatches(b *testing.B) {
 	for _, n := range []int{1_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			w, t, who := newWatches(), newTree(), &countingWatcher{}
+			w, t, who := newWatches(), tree.New(), &countingWatcher{}
 			lists := &wire.WatchLists{Relative: 1 << 60}
 			for i := range n {
 				lists.Exist = append(lists.Exist, fmt.Sprintf("/e/%d", i))
 				lists.Recursive = append(lists.Recursive, fmt.Sprintf("/r/%d", i))
 			}
 			for b.Loop() {
-				w.restore(t, lists, who)
+				w.restore(t.Changed, lists, who)
 				w.drop(who)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(2*n), "ns/watch")

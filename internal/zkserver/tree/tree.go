@@ -1,6 +1,8 @@
-package zkserver
+package tree
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
@@ -15,17 +17,26 @@ type persisted struct {
 	owner                       int64
 }
 
-type node struct {
-	data     []byte
-	acl      []wire.ACL
+type Node struct {
+	Data     []byte
+	ACL      []wire.ACL
 	stat     persisted
 	children *nameSet // nil while there never was a child
 }
 
-// visible returns the node's status as clients see it. The child version counts
+// AppendChildren appends the names of the children to a reply.
+func (n *Node) AppendChildren(e *wire.Encoder) { n.children.appendTo(e) }
+
+// Names returns the names of the children, sorted; nil if there are none.
+func (n *Node) Names() []string { return slices.Sorted(slices.Values(n.children.list())) }
+
+// Count returns the number of children.
+func (n *Node) Count() int { return n.children.len() }
+
+// Visible returns the node's status as clients see it. The child version counts
 // creates and deletes there: every create that is not matched by a present child was
 // followed by a delete. A container, and a node with a time to live, look like a persistent node.
-func (n *node) visible() wire.Stat {
+func (n *Node) Visible() wire.Stat {
 	kids := int32(n.children.len())
 	s := n.stat
 	if !isEphemeral(s.owner) {
@@ -34,24 +45,24 @@ func (n *node) visible() wire.Stat {
 	return wire.Stat{
 		Czxid: s.czxid, Mzxid: s.mzxid, Pzxid: s.pzxid, Ctime: s.ctime, Mtime: s.mtime,
 		Version: s.version, Cversion: s.cversion*2 - kids, Aversion: s.aversion,
-		EphemeralOwner: s.owner, DataLength: int32(len(n.data)), NumChildren: kids,
+		EphemeralOwner: s.owner, DataLength: int32(len(n.Data)), NumChildren: kids,
 	}
 }
 
-// tree is the data tree: committed state only.
-type tree struct {
-	nodes      map[string]*node // the root is "/" and "", as a top-level node's parent is ""
+// Tree is the data tree: committed state only.
+type Tree struct {
+	nodes      map[string]*Node // the root is "/" and "", as a top-level node's parent is ""
 	ephemerals map[int64]*nameSet
 	containers *nameSet
 	ttls       *nameSet // nodes with a time to live
-	dataSize   int64    // bytes of paths and data
-	zxid       int64    // of the last transaction applied
+	DataSize   int64    // bytes of paths and data
+	Zxid       int64    // of the last transaction applied
 }
 
-// copy returns a tree with the same nodes, as a member gets it that has nothing.
-func (t *tree) copy() *tree {
+// Copy returns a tree with the same nodes, as a member gets it that has nothing.
+func (t *Tree) Copy() *Tree {
 	c := *t
-	c.nodes = make(map[string]*node, len(t.nodes))
+	c.nodes = make(map[string]*Node, len(t.nodes))
 	for path, n := range t.nodes {
 		d := *n // data and ACLs are never changed in place
 		d.children = n.children.copy()
@@ -69,15 +80,15 @@ func (t *tree) copy() *tree {
 // The nodes that every server has, and that cannot be deleted.
 var specialPaths = map[string]bool{"/": true, "/zookeeper": true, "/zookeeper/quota": true, "/zookeeper/config": true}
 
-func newTree() *tree {
-	t := &tree{nodes: map[string]*node{}, ephemerals: map[int64]*nameSet{}, containers: newNameSet(16), ttls: newNameSet(16)}
-	fresh := func(path string, acl []wire.ACL, children ...string) *node {
-		n := &node{data: []byte{}, acl: acl}
+func New() *Tree {
+	t := &Tree{nodes: map[string]*Node{}, ephemerals: map[int64]*nameSet{}, containers: newNameSet(16), ttls: newNameSet(16)}
+	fresh := func(path string, acl []wire.ACL, children ...string) *Node {
+		n := &Node{Data: []byte{}, ACL: acl}
 		for _, c := range children {
 			n.addChild(c)
 		}
 		t.nodes[path] = n
-		t.dataSize += int64(len(path))
+		t.DataSize += int64(len(path))
 		return n
 	}
 	t.nodes[""] = fresh("/", wire.OpenACL(), "zookeeper")
@@ -88,21 +99,21 @@ func newTree() *tree {
 	return t
 }
 
-func (n *node) addChild(name string) {
+func (n *Node) addChild(name string) {
 	if n.children == nil {
 		n.children = newNameSet(8)
 	}
 	n.children.add(name)
 }
 
-// splitPath returns the parent ("" for a top-level node) and the last element.
-func splitPath(path string) (parent, name string) {
+// SplitPath returns the parent ("" for a top-level node) and the last element.
+func SplitPath(path string) (parent, name string) {
 	i := strings.LastIndexByte(path, '/')
 	return path[:i], path[i+1:]
 }
 
-// showParent names a parent the way watches know it.
-func showParent(parent string) string {
+// ShowParent names a parent the way watches know it.
+func ShowParent(parent string) string {
 	if parent == "" {
 		return "/"
 	}
@@ -116,8 +127,8 @@ func isEphemeral(owner int64) bool {
 
 // create adds a node. parentCversion is the counter that preparation assigned to the
 // parent; it is only ever raised, so that at the limit of the counter it stands still.
-func (t *tree) create(path string, data []byte, acl []wire.ACL, owner int64, parentCversion int32, zxid, ms int64) wire.Code {
-	parentName, name := splitPath(path)
+func (t *Tree) create(path string, data []byte, acl []wire.ACL, owner int64, parentCversion int32, zxid, ms int64) wire.Code {
+	parentName, name := SplitPath(path)
 	parent := t.nodes[parentName]
 	if parent == nil {
 		return wire.CodeNoNode
@@ -130,10 +141,10 @@ func (t *tree) create(path string, data []byte, acl []wire.ACL, owner int64, par
 		parent.stat.pzxid = zxid
 	}
 	parent.addChild(name)
-	t.nodes[path] = &node{data: data, acl: acl, stat: persisted{
+	t.nodes[path] = &Node{Data: data, ACL: acl, stat: persisted{
 		czxid: zxid, mzxid: zxid, pzxid: zxid, ctime: ms, mtime: ms, owner: owner,
 	}}
-	t.dataSize += int64(len(path) + len(data))
+	t.DataSize += int64(len(path) + len(data))
 	switch {
 	case owner == wire.ContainerOwner:
 		t.containers.add(path)
@@ -151,8 +162,8 @@ func (t *tree) create(path string, data []byte, acl []wire.ACL, owner int64, par
 }
 
 // remove deletes a node. The parent's pzxid never goes back.
-func (t *tree) remove(path string, zxid int64) wire.Code {
-	parentName, name := splitPath(path)
+func (t *Tree) remove(path string, zxid int64) wire.Code {
+	parentName, name := SplitPath(path)
 	parent := t.nodes[parentName]
 	n := t.nodes[path]
 	if parent == nil || n == nil {
@@ -163,7 +174,7 @@ func (t *tree) remove(path string, zxid int64) wire.Code {
 		parent.stat.pzxid = zxid
 	}
 	delete(t.nodes, path)
-	t.dataSize -= int64(len(path) + len(n.data))
+	t.DataSize -= int64(len(path) + len(n.Data))
 	switch {
 	case n.stat.owner == wire.ContainerOwner:
 		t.containers.remove(path)
@@ -177,7 +188,26 @@ func (t *tree) remove(path string, zxid int64) wire.Code {
 	return wire.CodeOK
 }
 
-func (t *tree) ephemeralCount() int {
+// Get returns a node, nil if there is none.
+func (t *Tree) Get(path string) *Node { return t.nodes[path] }
+
+// SetSequence sets the number that the next sequential child of a node gets. It reports whether there is such a node.
+func (t *Tree) SetSequence(path string, n int32) bool {
+	nd := t.nodes[path]
+	if nd != nil {
+		nd.stat.cversion = n
+	}
+	return nd != nil
+}
+
+// Owners returns the sessions that have, or have had, ephemerals, in order.
+func (t *Tree) Owners() []int64 { return slices.Sorted(maps.Keys(t.ephemerals)) }
+
+// Owned returns the ephemerals of a session in the order of the real server.
+func (t *Tree) Owned(session int64) []string { return t.ephemerals[session].list() }
+
+// EphemeralCount counts the ephemerals of all sessions.
+func (t *Tree) EphemeralCount() int {
 	sum := 0
 	for _, set := range t.ephemerals {
 		sum += set.len()

@@ -1,4 +1,4 @@
-package zkserver
+package tree
 
 import "github.com/go-menagerie/menagerie/internal/zkserver/wire"
 
@@ -34,21 +34,21 @@ func (c *change) duplicate(zxid int64) *change {
 	return &d
 }
 
-// outstanding are the changes that are prepared but not committed, oldest first.
+// Outstanding are the changes that are prepared but not committed, oldest first.
 //
 // It is why sequence numbers at the limit depend on timing: the counter in a change
 // wraps, the one in the tree never goes back.
-type outstanding struct {
+type Outstanding struct {
 	queue     []*change
 	byPath    map[string]*change
 	bySession map[int64][]*change // the part of the queue that concerns a session's ephemerals
 }
 
-func newOutstanding() *outstanding {
-	return &outstanding{byPath: map[string]*change{}, bySession: map[int64][]*change{}}
+func NewOutstanding() *Outstanding {
+	return &Outstanding{byPath: map[string]*change{}, bySession: map[int64][]*change{}}
 }
 
-func (o *outstanding) add(c *change) {
+func (o *Outstanding) add(c *change) {
 	o.queue = append(o.queue, c)
 	o.byPath[c.path] = c
 	if id := c.session(); id != 0 {
@@ -57,7 +57,7 @@ func (o *outstanding) add(c *change) {
 }
 
 // cut takes the oldest or the newest change of a session out of the index.
-func (o *outstanding) cut(c *change, oldest bool) {
+func (o *Outstanding) cut(c *change, oldest bool) {
 	id := c.session()
 	if id == 0 {
 		return
@@ -73,8 +73,8 @@ func (o *outstanding) cut(c *change, oldest bool) {
 	}
 }
 
-// commit forgets the changes up to a transaction that has been applied.
-func (o *outstanding) commit(zxid int64) {
+// Commit forgets the changes up to a transaction that has been applied.
+func (o *Outstanding) Commit(zxid int64) {
 	i := 0
 	for ; i < len(o.queue) && o.queue[i].zxid <= zxid; i++ {
 		c := o.queue[i]
@@ -92,7 +92,7 @@ func (o *outstanding) commit(zxid int64) {
 
 // pending remembers the current changes of the paths of a multi and of their
 // parents, to be put back if the multi fails half-way.
-func (o *outstanding) pending(subs []wire.Call) map[string]*change {
+func (o *Outstanding) pending(subs []wire.Call) map[string]*change {
 	saved := map[string]*change{}
 	for i := range subs {
 		path := subs[i].Path
@@ -111,7 +111,7 @@ func (o *outstanding) pending(subs []wire.Call) map[string]*change {
 }
 
 // rollback takes back everything that transaction zxid has added.
-func (o *outstanding) rollback(zxid int64, saved map[string]*change) {
+func (o *Outstanding) rollback(zxid int64, saved map[string]*change) {
 	for n := len(o.queue); n > 0 && o.queue[n-1].zxid == zxid; n = len(o.queue) {
 		delete(o.byPath, o.queue[n-1].path)
 		o.cut(o.queue[n-1], false)
@@ -128,15 +128,25 @@ func (o *outstanding) rollback(zxid int64, saved map[string]*change) {
 	}
 }
 
+// SetSequence is that of the tree, for what is prepared now.
+func (o *Outstanding) SetSequence(path string, n int32) {
+	if c := o.byPath[path]; c != nil && c.stat != nil {
+		c.stat.cversion = n
+	}
+}
+
+// Idle tells whether nothing is prepared that is not committed.
+func (o *Outstanding) Idle() bool { return len(o.queue)+len(o.byPath)+len(o.bySession) == 0 }
+
 // record returns what a request that is prepared now finds at path.
-func (s *Server) record(path string) (*change, wire.Code) {
-	c := s.out.byPath[path]
+func (p *Proposal) record(path string) (*change, wire.Code) {
+	c := p.Out.byPath[path]
 	if c == nil {
-		n := s.tree.nodes[path]
+		n := p.Tree.nodes[path]
 		if n == nil {
 			return nil, wire.CodeNoNode
 		}
-		c = &change{zxid: -1, path: path, stat: &n.stat, kids: n.children.len(), acl: n.acl}
+		c = &change{zxid: -1, path: path, stat: &n.stat, kids: n.children.len(), acl: n.ACL}
 	}
 	if c.stat == nil {
 		return nil, wire.CodeNoNode

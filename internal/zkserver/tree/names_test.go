@@ -1,8 +1,9 @@
-package zkserver
+package tree
 
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -114,4 +115,14 @@ func TestTheOrderOfNamesIsThatOfTheTableWhateverWasRemoved(t *testing.T) {
 			require.Equal(t, slices.Contains(model[place(name)], name), s.has(name))
 		}
 	})
+}
+
+// sameHash returns the i-th of many names that have the same hash in a JVM.
+func sameHash(i int) string {
+	var b strings.Builder
+	for range 17 {
+		b.WriteString([]string{"Aa", "BB"}[i&1])
+		i >>= 1
+	}
+	return b.String()
 }

@@ -1,4 +1,4 @@
-package zkserver
+package tree
 
 import (
 	"time"
@@ -24,7 +24,7 @@ func ttlOf(owner int64) time.Duration {
 
 // checkTTL checks the time to live of a create. A request that has no field for it has none, which is
 // wrong with the flags of such a node; the other way round it is superfluous.
-func (s *Server) checkTTL(c *wire.Call) wire.Code {
+func (p *Proposal) checkTTL(c *wire.Call) wire.Code {
 	if c.Flags != wire.FlagTTL && c.Flags != wire.FlagTTLSequential {
 		if c.Op == wire.OpCreateTTL {
 			return wire.CodeBadArguments
@@ -32,7 +32,7 @@ func (s *Server) checkTTL(c *wire.Call) wire.Code {
 		return wire.CodeOK
 	}
 	switch {
-	case !s.cfg.ExtendedTypes:
+	case !p.Extended:
 		return wire.CodeUnimplemented
 	case c.TTL <= 0 || c.TTL > maxTTL:
 		return wire.CodeBadArguments
