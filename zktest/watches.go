@@ -5,32 +5,23 @@ import (
 	"strings"
 
 	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/internal/zkserver/watch"
 )
 
-// WatchKind is what a watch sees, and how long it lives.
-type WatchKind int
+// WatchKind is what a watch sees, and how long it lives. It has a String.
+type WatchKind = watch.Kind
 
 // The kinds of watches.
 const (
 	// DataWatch is set by exists and getData. It is gone after one change of the node.
-	DataWatch = WatchKind(zkserver.WatchData)
+	DataWatch = watch.Data
 	// ChildWatch is set by getChildren. It is gone after one change of the children.
-	ChildWatch = WatchKind(zkserver.WatchChildren)
+	ChildWatch = watch.Children
 	// PersistentWatch is set by addWatch, and stays.
-	PersistentWatch = WatchKind(zkserver.WatchPersistent)
+	PersistentWatch = watch.Persistent
 	// RecursiveWatch is set by addWatch, stays, and sees everything below its path too.
-	RecursiveWatch = WatchKind(zkserver.WatchRecursive)
+	RecursiveWatch = watch.Recursive
 )
-
-var watchKindNames = [...]string{DataWatch: "data", ChildWatch: "children", PersistentWatch: "persistent", RecursiveWatch: "recursive"}
-
-// String returns "data", "children", "persistent" or "recursive".
-func (k WatchKind) String() string {
-	if k < 0 || int(k) >= len(watchKindNames) {
-		return "watch?"
-	}
-	return watchKindNames[k]
-}
 
 // Watch is a watch of one session.
 type Watch struct {
@@ -41,9 +32,7 @@ type Watch struct {
 
 // WatchList returns the watches that are set on the server, ordered by path, session and kind.
 func (s *Server) WatchList() []Watch {
-	return mapped(s.zk.WatchList(), func(w zkserver.WatchInfo) Watch {
-		return Watch{Path: w.Path, Session: w.Session, Kind: WatchKind(w.Kind)}
-	})
+	return mapped(s.zk.WatchList(), func(w zkserver.WatchInfo) Watch { return Watch(w) })
 }
 
 // Watches returns the number of watches that are set on the server. A client that watches a node

@@ -61,24 +61,3 @@ func BenchmarkTouchAmongSessions(b *testing.B) {
 		})
 	}
 }
-
-// Firing n watches on one node costs time proportional to n.
-func BenchmarkTrigger(b *testing.B) {
-	for _, n := range []int{100, 10_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			w := newWatches()
-			who := make([]countingWatcher, n)
-			for b.Loop() {
-				for i := range who {
-					w.data.add("/n", &who[i], oneShot)
-				}
-				w.changed("/n", nil)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/watch")
-		})
-	}
-}
-
-type countingWatcher struct{ n int }
-
-func (c *countingWatcher) notify(wire.EventType, string, []wire.ACL) { c.n++ }

@@ -55,10 +55,10 @@ func (s *Server) commit(r *request) {
 func (s *Server) announce(c *tree.Change) {
 	switch parent, _ := tree.SplitPath(c.Path); c.Op {
 	case wire.OpCreate:
-		s.watches.created(c.Path, tree.ShowParent(parent), c.ACL, c.ParentACL)
+		s.watches.Created(c.Path, tree.ShowParent(parent), c.ACL, c.ParentACL)
 	case wire.OpDelete:
-		s.watches.deleted(c.Path, tree.ShowParent(parent), c.ACL, c.ParentACL)
+		s.watches.Deleted(c.Path, tree.ShowParent(parent), c.ACL, c.ParentACL)
 	case wire.OpSetData:
-		s.watches.changed(c.Path, c.ACL)
+		s.watches.Changed(c.Path, c.ACL)
 	}
 }

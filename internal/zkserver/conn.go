@@ -125,8 +125,8 @@ func (c *conn) keepBack(d time.Duration) {
 	}
 }
 
-// notify sends a watch event.
-func (c *conn) notify(t wire.EventType, path string, acl []wire.ACL) {
+// Notify sends a watch event.
+func (c *conn) Notify(t wire.EventType, path string, acl []wire.ACL) {
 	if c.closing || c.drowned || access.Check(acl, wire.PermRead, c.ids) != wire.CodeOK {
 		return
 	}
@@ -154,7 +154,7 @@ func (c *conn) detach() {
 		return
 	}
 	c.closing = true
-	c.srv.watches.drop(c)
+	c.srv.watches.Drop(c)
 	if sess := c.srv.sessions[c.session]; sess != nil && sess.conn == c {
 		sess.conn = nil
 	}

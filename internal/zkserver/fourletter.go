@@ -69,7 +69,7 @@ func (s *Server) stat(b *strings.Builder) {
 
 func (s *Server) vitals(b *strings.Builder) {
 	k := &s.stats
-	fmt.Fprintf(b, "Latency min/avg/max: %d/%s/%d\n", k.latency.low, k.latency.average(), k.latency.high)
+	fmt.Fprintf(b, "Latency min/avg/max: %d/%s/%d\n", k.latency.Low, k.latency.Average(), k.latency.High)
 	fmt.Fprintf(b, "Received: %d\nSent: %d\nConnections: %d\nOutstanding: %d\n",
 		k.received.Load(), k.sent.Load(), len(s.conns), s.unanswered())
 	fmt.Fprintf(b, "Zxid: 0x%x\nMode: %s\nNode count: %d\n", uint64(s.tree.Zxid), s.mode(), s.tree.Size())
@@ -77,7 +77,7 @@ func (s *Server) vitals(b *strings.Builder) {
 
 func (s *Server) srst(b *strings.Builder) {
 	s.stats.reset()
-	*s.watches.fired = firings{}
+	s.watches.ResetFirings()
 	b.WriteString("Server stats reset.\n")
 }
 

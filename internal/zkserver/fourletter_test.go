@@ -215,16 +215,6 @@ func TestAWordThatIsNotAllowedIsRefusedByNameAndStillCounted(t *testing.T) {
 	})
 }
 
-func TestAveragesAreWrittenAsJavaWritesThem(t *testing.T) {
-	for want, s := range map[string]summary{
-		"0.0": {}, "1.875": {n: 8, sum: 15}, "3.0": {n: 2, sum: 6}, "0.3333": {n: 3, sum: 1}, "0.6667": {n: 3, sum: 2},
-		"5.0E-4": {n: 2000, sum: 1}, "0.001": {n: 1000, sum: 1}, "0.0313": {n: 32, sum: 1}, "12.0001": {n: 10000, sum: 120001},
-		"1.0E-4": {n: 10001, sum: 1}, "1.0": {n: 100000, sum: 99999},
-	} {
-		require.Equal(t, want, s.average(), "%+v", s)
-	}
-}
-
 func TestTheWordsOfAMemberTellItsPlaceInTheEnsemble(t *testing.T) {
 	inEnsemble(t, Config{}, func(t *testing.T, e *Ensemble) {
 		w := join(t, e.Member(0), 10*time.Second)

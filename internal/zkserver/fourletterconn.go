@@ -70,11 +70,11 @@ func (c *conn) describe(b *strings.Builder, queued int, brief bool) {
 			fmt.Fprintf(b, ",lcxid=0x%x", k.lastXid)
 		}
 		average := int64(0)
-		if k.latency.n > 0 {
-			average = k.latency.sum / k.latency.n
+		if k.latency.N > 0 {
+			average = k.latency.Sum / k.latency.N
 		}
 		fmt.Fprintf(b, ",lzxid=0x%x,lresp=%d,llat=%d,minlat=%d,avglat=%d,maxlat=%d",
-			uint64(k.lastZxid), k.lastResponse.Milliseconds(), k.lastLatency, k.latency.low, average, k.latency.high)
+			uint64(k.lastZxid), k.lastResponse.Milliseconds(), k.lastLatency, k.latency.Low, average, k.latency.High)
 	}
 	b.WriteString(")\n")
 }

@@ -120,8 +120,8 @@ func requireNothingLeft(t *testing.T, s *Server) {
 	require.Empty(t, s.conns)
 	require.Empty(t, s.pending)
 	require.True(t, s.out.Idle())
-	require.Empty(t, s.watches.data.byWatcher)
-	require.Empty(t, s.watches.child.byWatcher)
+	require.Zero(t, s.watches.Count())
+	require.Empty(t, s.watches.DataByWatcher())
 	require.Empty(t, s.tree.Owners())
 	require.NoError(t, s.tree.Check())
 }

@@ -1,12 +1,15 @@
 package zkserver
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/zkserver/tree"
+	"github.com/go-menagerie/menagerie/internal/zkserver/watch"
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
@@ -33,7 +36,7 @@ func (s *Server) Sessions() []SessionInfo {
 			Ephemerals: slices.Sorted(slices.Values(s.tree.Owned(sess.id))),
 		}
 		if sess.conn != nil {
-			info.Watches = sess.conn.srv.watches.of(sess.conn)
+			info.Watches = sess.conn.srv.watches.Of(sess.conn)
 		}
 		out = append(out, info)
 	}
@@ -85,32 +88,51 @@ func (s *Server) ChildCount(path string) int {
 func (s *Server) Watches() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.watches.count()
+	return s.watches.Count()
 }
 
 // WatchesOn returns the number of watches on a path.
 func (s *Server) WatchesOn(path string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.watches.on(path)
+	return s.watches.On(path)
 }
 
 // WatchedPaths returns the paths that are watched, sorted.
 func (s *Server) WatchedPaths() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	set := map[string]bool{}
-	for _, t := range []*watchTable{s.watches.data, s.watches.child} {
-		for p := range t.byPath {
-			set[p] = true
-		}
+	return s.watches.Paths()
+}
+
+// WatchInfo is one watch of one session.
+type WatchInfo struct {
+	Path    string
+	Session int64
+	Kind    watch.Kind
+}
+
+// WatchList returns the watches that are set, by path, session and kind.
+func (s *Server) WatchList() []WatchInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []WatchInfo
+	s.watches.List(func(path string, who watch.Watcher, kind watch.Kind) bool {
+		out = append(out, WatchInfo{Path: path, Session: sessionOf(who), Kind: kind})
+		return true
+	})
+	slices.SortFunc(out, func(a, b WatchInfo) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), cmp.Compare(a.Session, b.Session), cmp.Compare(a.Kind, b.Kind))
+	})
+	return slices.Compact(out) // a persistent watch is in both tables
+}
+
+// sessionOf returns whose a watch is.
+func sessionOf(who watch.Watcher) int64 {
+	if c, ok := who.(*conn); ok {
+		return c.session
 	}
-	out := make([]string, 0, len(set))
-	for p := range set {
-		out = append(out, p)
-	}
-	slices.Sort(out)
-	return out
+	return 0
 }
 
 // Notifications returns the number of watch events queued so far.

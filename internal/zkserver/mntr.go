@@ -19,12 +19,12 @@ func (s *Server) mntr(b *strings.Builder) {
 	}
 	put("ephemerals_count", s.tree.EphemeralCount())
 	put("num_alive_connections", len(s.conns))
-	put("avg_latency", k.latency.average())
+	put("avg_latency", k.latency.Average())
 	put("outstanding_requests", s.unanswered())
 	put("znode_count", s.tree.Size())
 	put("global_sessions", len(s.sessions))
-	last, low, high := k.last, k.responses.low, k.responses.high
-	if k.responses.n == 0 {
+	last, low, high := k.last, k.responses.Low, k.responses.High
+	if k.responses.N == 0 {
 		last, low, high = -1, -1, -1
 	}
 	put("last_client_response_size", last)
@@ -34,12 +34,12 @@ func (s *Server) mntr(b *strings.Builder) {
 	if s.member != nil && s.leads() {
 		put("synced_followers", s.followers())
 	}
-	put("watch_count", s.watches.count())
-	put("min_latency", k.latency.low)
+	put("watch_count", s.watches.Count())
+	put("min_latency", k.latency.Low)
 	put("approximate_data_size", s.tree.DataSize)
 	put("local_sessions", 0)
 	put("uptime", s.elapsed().Milliseconds())
-	put("max_latency", k.latency.high)
+	put("max_latency", k.latency.High)
 	if s.member != nil && s.leads() {
 		put("learners", s.followers())
 	}
@@ -53,19 +53,19 @@ func (s *Server) mntr(b *strings.Builder) {
 	put("stale_sessions_expired", k.expired)
 	for _, m := range []struct {
 		name string
-		of   *summary
+		of   *wire.Summary
 	}{
-		{"node_created_watch_count", s.watches.fired.of(wire.EventCreated)},
-		{"node_deleted_watch_count", s.watches.fired.of(wire.EventDeleted)},
-		{"node_children_watch_count", s.watches.fired.of(wire.EventChildrenChanged)},
-		{"node_changed_watch_count", s.watches.fired.of(wire.EventDataChanged)},
+		{"node_created_watch_count", s.watches.Firings(wire.EventCreated)},
+		{"node_deleted_watch_count", s.watches.Firings(wire.EventDeleted)},
+		{"node_children_watch_count", s.watches.Firings(wire.EventChildrenChanged)},
+		{"node_changed_watch_count", s.watches.Firings(wire.EventDataChanged)},
 		{"updatelatency", &k.updates},
 		{"readlatency", &k.reads},
 	} {
-		put("avg_"+m.name, m.of.average())
-		put("min_"+m.name, m.of.low)
-		put("max_"+m.name, m.of.high)
-		put("cnt_"+m.name, m.of.n)
-		put("sum_"+m.name, m.of.sum)
+		put("avg_"+m.name, m.of.Average())
+		put("min_"+m.name, m.of.Low)
+		put("max_"+m.name, m.of.High)
+		put("cnt_"+m.name, m.of.N)
+		put("sum_"+m.name, m.of.Sum)
 	}
 }

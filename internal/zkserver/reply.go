@@ -101,13 +101,14 @@ func (s *Server) read(r *request, e *wire.Encoder) wire.Code {
 			e.Text(c.Path)
 		}
 	case wire.OpSetWatches, wire.OpSetWatches2:
-		s.watches.restore(s.tree.Changed, c.Watches, r.conn)
+		s.watches.Restore(s.tree.Changed, c.Watches, r.conn)
 	case wire.OpAddWatch:
-		return s.addWatch(r, e)
+		e.Int32(0) // the body of the reply repeats the result
+		return s.watches.Add(c.Path, c.Kind, r.conn)
 	case wire.OpCheckWatches:
-		return s.watches.check(c.Path, c.Kind)
+		return s.watches.Check(c.Path, c.Kind)
 	case wire.OpRemoveWatches:
-		return s.watches.remove(c.Path, c.Kind, r.conn)
+		return s.watches.Remove(c.Path, c.Kind, r.conn)
 	case wire.OpMultiRead:
 		return s.readMulti(r, e)
 	case wire.OpGetEphemerals:
@@ -130,7 +131,7 @@ func (s *Server) readExists(r *request, e *wire.Encoder) wire.Code {
 		}
 	}
 	if r.call.Watch {
-		s.watches.data.add(path, r.conn, oneShot)
+		s.watches.OnData(path, r.conn)
 	}
 	n := s.tree.Get(path)
 	if n == nil {
@@ -155,7 +156,7 @@ func (s *Server) readData(r *request, c *wire.Call, e *wire.Encoder) wire.Code {
 		return code
 	}
 	if c.Watch {
-		s.watches.data.add(c.Path, r.conn, oneShot)
+		s.watches.OnData(c.Path, r.conn)
 	}
 	e.Buffer(n.Data)
 	e.Stat(n.Visible())
@@ -168,7 +169,7 @@ func (s *Server) readChildren(r *request, c *wire.Call, e *wire.Encoder) wire.Co
 		return code
 	}
 	if c.Watch {
-		s.watches.child.add(c.Path, r.conn, oneShot)
+		s.watches.OnChildren(c.Path, r.conn)
 	}
 	n.AppendChildren(e)
 	if c.Op == wire.OpGetChildren2 {

@@ -124,7 +124,7 @@ var scales = []scaled{
 		return func() {
 			s.mu.Lock()
 			for _, c := range conns {
-				s.watches.data.add("/n", c, oneShot)
+				s.watches.OnData("/n", c)
 			}
 			s.mu.Unlock()
 			s.Do(wire.Call{Op: wire.OpSetData, Path: "/n", Version: -1}, 0)
@@ -140,9 +140,9 @@ var scales = []scaled{
 			defer s.mu.Unlock()
 			for range 2 {
 				for _, p := range paths {
-					s.watches.keep(p, c, recursive)
+					s.watches.Add(p, modeRecursive, c)
 				}
-				s.watches.drop(c)
+				s.watches.Drop(c)
 			}
 		}
 	}, plenty},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/zkserver/tree"
+	"github.com/go-menagerie/menagerie/internal/zkserver/watch"
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
@@ -93,7 +94,7 @@ type Server struct {
 	*history // with the lock that guards what follows
 
 	tree        *tree.Tree
-	watches     *watches
+	watches     *watch.Watches
 	event       wire.EventFrame
 	lastSession int64
 	links       map[int64]*link
@@ -122,7 +123,7 @@ func New(cfg Config) *Server {
 	now := time.Now()
 	s := &Server{
 		cfg: cfg, log: cfg.Logger, clock: &clock{start: now, manual: cfg.ManualClock},
-		history: newHistory(cfg.Tick), tree: tree.New(), watches: newWatches(), lastSession: firstSessionID(now, 1),
+		history: newHistory(cfg.Tick), tree: tree.New(), watches: watch.New(), lastSession: firstSessionID(now, 1),
 		links: map[int64]*link{}, conns: map[*conn]struct{}{}, clients: map[int64]map[*conn]struct{}{}, listeners: map[net.Listener]struct{}{}, holding: map[*heldQueue]struct{}{},
 		done: make(chan struct{}),
 	}

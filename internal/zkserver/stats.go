@@ -1,8 +1,6 @@
 package zkserver
 
 import (
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -17,13 +15,13 @@ type counters struct {
 
 	received, sent, bytesReceived atomic.Int64 // packets; a four-letter word is one
 
-	connects  int64   // connect requests
-	answered  int64   // bytes of replies to requests, without heartbeats
-	responses summary // sizes of everything that is sent in a session
-	last      int64   // the newest of them
-	latency   summary // of all requests, in milliseconds
-	reads     summary // the same, apart
-	updates   summary
+	connects  int64        // connect requests
+	answered  int64        // bytes of replies to requests, without heartbeats
+	responses wire.Summary // sizes of everything that is sent in a session
+	last      int64        // the newest of them
+	latency   wire.Summary // of all requests, in milliseconds
+	reads     wire.Summary // the same, apart
+	updates   wire.Summary
 	expired   int64 // sessions
 }
 
@@ -33,8 +31,8 @@ func (k *counters) reset() {
 		a.Store(0)
 	}
 	k.connects, k.answered, k.last, k.expired = 0, 0, 0, 0
-	for _, s := range []*summary{&k.responses, &k.latency, &k.reads, &k.updates} {
-		*s = summary{}
+	for _, s := range []*wire.Summary{&k.responses, &k.latency, &k.reads, &k.updates} {
+		*s = wire.Summary{}
 	}
 }
 
@@ -47,14 +45,14 @@ type connStats struct {
 	lastZxid       int64
 	lastResponse   time.Duration // since the start of the server
 	lastLatency    int64
-	latency        summary
+	latency        wire.Summary
 }
 
 // reset forgets everything but since when the connection exists, as the word crst does.
 func (k *connStats) reset() {
 	k.received.Store(0)
 	k.sent.Store(0)
-	k.lastOp, k.lastXid, k.lastZxid, k.lastResponse, k.lastLatency, k.latency = "NA", -1, -1, 0, 0, summary{}
+	k.lastOp, k.lastXid, k.lastZxid, k.lastResponse, k.lastLatency, k.latency = "NA", -1, -1, 0, 0, wire.Summary{}
 }
 
 // arrived counts a packet of that many bytes.
@@ -74,7 +72,7 @@ func (c *conn) left(n int) {
 func (c *conn) respond(frame []byte) {
 	k := &c.srv.stats
 	k.last = int64(len(frame) - 4)
-	k.responses.add(k.last)
+	k.responses.Add(k.last)
 	c.send(frame)
 }
 
@@ -84,18 +82,18 @@ func (s *Server) observe(r *request) {
 	if ms < 0 || r.conn == nil {
 		return // somebody has set the clock back, or nobody has waited
 	}
-	s.stats.latency.add(ms)
+	s.stats.latency.Add(ms)
 	if r.write() {
-		s.stats.updates.add(ms)
+		s.stats.updates.Add(ms)
 	} else {
-		s.stats.reads.add(ms)
+		s.stats.reads.Add(ms)
 	}
 	k := &r.conn.stats
 	k.lastOp, k.lastZxid, k.lastResponse, k.lastLatency = shortName(r), s.tree.Zxid, s.elapsed(), ms
 	if r.xid >= 0 { // a heartbeat's is negative
 		k.lastXid = int64(r.xid)
 	}
-	k.latency.add(ms)
+	k.latency.Add(ms)
 }
 
 // shortName is how the word cons calls an operation. A write that failed has no name.
@@ -104,34 +102,4 @@ func shortName(r *request) string {
 		return "NA"
 	}
 	return r.call.Op.Short()
-}
-
-// summary is the count, sum and extremes of a series of numbers.
-type summary struct{ n, sum, low, high int64 }
-
-func (s *summary) add(v int64) {
-	if s.n == 0 || v < s.low {
-		s.low = v
-	}
-	if s.n == 0 || v > s.high {
-		s.high = v
-	}
-	s.n++
-	s.sum += v
-}
-
-// average is rounded to four decimals and written as Java does it: 0.0, 1.875, 5.0E-4.
-func (s *summary) average() string {
-	if s.n == 0 {
-		return "0.0"
-	}
-	v := (s.sum*20_000 + s.n) / (2 * s.n) // in ten thousandths
-	if 0 < v && v < 10 {
-		return strconv.FormatInt(v, 10) + ".0E-4"
-	}
-	digits := strconv.FormatInt(v%10_000+10_000, 10)[1:]
-	if digits = strings.TrimRight(digits, "0"); digits == "" {
-		digits = "0"
-	}
-	return strconv.FormatInt(v/10_000, 10) + "." + digits
 }

@@ -2,11 +2,9 @@ package zkserver
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/zkserver/tree"
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
@@ -21,8 +19,8 @@ func BenchmarkEventBelowARecursiveWatch(b *testing.B) {
 			for i := range n {
 				s.Do(wire.Call{Op: wire.OpCreate, Path: fmt.Sprintf("/r/%d", i), ACL: wire.OpenACL()}, 0)
 			}
-			who := &countingWatcher{}
-			s.watches.keep("/r", who, recursive)
+			who := &tally{}
+			s.watches.Add("/r", modeRecursive, who)
 			i := 0
 			for b.Loop() {
 				s.Do(wire.Call{Op: wire.OpSetData, Path: fmt.Sprintf("/r/%d", i%n), Version: -1}, 0)
@@ -31,40 +29,6 @@ func BenchmarkEventBelowARecursiveWatch(b *testing.B) {
 			if who.n != i {
 				b.Fatalf("%d events of %d", who.n, i)
 			}
-		})
-	}
-	for _, n := range []int{10, 10_000} {
-		b.Run(fmt.Sprint(n, "-other-watches"), func(b *testing.B) {
-			w := newWatches()
-			others := make([]countingWatcher, n)
-			for i := range others {
-				w.keep(fmt.Sprintf("/other/%d", i), &others[i], recursive)
-			}
-			who := &countingWatcher{}
-			w.keep("/r", who, recursive)
-			for b.Loop() {
-				w.changed("/r/a/b/c", nil)
-			}
-		})
-	}
-}
-
-// One node's n watches, of every mode, are told and taken away at a cost proportional to n.
-func BenchmarkTriggerPersistent(b *testing.B) {
-	for _, n := range []int{100, 10_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			w := newWatches()
-			who := make([]countingWatcher, n)
-			for b.Loop() {
-				for i := range who {
-					w.keep("/n", &who[i], watchMode(1+i%2))
-				}
-				w.deleted("/n", "/", nil, nil)
-				for i := range who {
-					w.drop(&who[i])
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/watch")
 		})
 	}
 }
@@ -100,36 +64,7 @@ func BenchmarkWatchersOnOneNode(b *testing.B) {
 	}
 }
 
-// A client's many watches are set, brought back and forgotten at a cost proportional to their number.
-func BenchmarkRestoreManyWatches(b *testing.B) {
-	for _, n := range []int{1_000, 100_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			w, t, who := newWatches(), tree.New(), &countingWatcher{}
-			lists := &wire.WatchLists{Relative: 1 << 60}
-			for i := range n {
-				lists.Exist = append(lists.Exist, fmt.Sprintf("/e/%d", i))
-				lists.Recursive = append(lists.Recursive, fmt.Sprintf("/r/%d", i))
-			}
-			for b.Loop() {
-				w.restore(t.Changed, lists, who)
-				w.drop(who)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(2*n), "ns/watch")
-		})
-	}
-}
+// tally is a watcher that counts.
+type tally struct{ n int }
 
-// The ancestors of a node are climbed at a cost proportional to its depth.
-func BenchmarkEventDeepBelowARecursiveWatch(b *testing.B) {
-	for _, depth := range []int{100, 1_000, 10_000} {
-		b.Run(fmt.Sprint(depth), func(b *testing.B) {
-			w, who := newWatches(), &countingWatcher{}
-			w.keep("/n", who, recursive)
-			path := strings.Repeat("/n", depth)
-			for b.Loop() {
-				w.changed(path, nil)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(depth), "ns/level")
-		})
-	}
-}
+func (c *tally) Notify(wire.EventType, string, []wire.ACL) { c.n++ }

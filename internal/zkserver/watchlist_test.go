@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/zkserver/watch"
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
@@ -20,7 +21,7 @@ func TestTheListOfWatchesHasEachOnce(t *testing.T) {
 	a.do(wire.OpAddWatch, kindBody("/n", 0))
 	a.do(wire.OpAddWatch, kindBody("/", 1))
 	require.Equal(t, []WatchInfo{
-		{"/", ids[0], WatchRecursive}, {"/m", ids[0], WatchData},
-		{"/n", ids[0], WatchPersistent}, {"/n", ids[1], WatchData}, {"/n", ids[1], WatchChildren},
+		{"/", ids[0], watch.Recursive}, {"/m", ids[0], watch.Data},
+		{"/n", ids[0], watch.Persistent}, {"/n", ids[1], watch.Data}, {"/n", ids[1], watch.Children},
 	}, s.WatchList())
 }

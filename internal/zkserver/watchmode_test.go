@@ -233,18 +233,5 @@ func TestWatchesOfEveryKindGoWithTheConnection(t *testing.T) {
 		require.Zero(t, s.Watches(), "the session lives on, without watches")
 		other.create("/0", nil, 0)
 		require.Empty(t, moved.events())
-		require.Empty(t, s.watches.data.recursive)
 	})
-}
-
-func TestAnEventCostsNothingForWatchesThatItDoesNotConcern(t *testing.T) {
-	cost := func(others int) float64 {
-		w := newWatches()
-		for i := range others {
-			w.keep(fmt.Sprintf("/other/%d", i), &countingWatcher{}, recursive)
-		}
-		w.keep("/r", &countingWatcher{}, recursive)
-		return testing.AllocsPerRun(100, func() { w.changed("/r/a/b/c", nil) })
-	}
-	require.InDelta(t, cost(10), cost(10_000), 0.5)
 }

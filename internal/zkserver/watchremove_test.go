@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/zkserver/watch"
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
@@ -17,11 +18,11 @@ func TestRemoveWatchesTakesTheKindsThatItNamesAndTellsNobody(t *testing.T) {
 			w.do(wire.OpGetData, watchBody("/n", true))
 			w.do(wire.OpGetChildren, watchBody("/n", true))
 		}
-		require.Equal(t, wire.CodeOK, a.do(wire.OpRemoveWatches, kindBody("/n", watchesOnChildren)).code)
-		require.Equal(t, wire.CodeNoWatcher, a.do(wire.OpRemoveWatches, kindBody("/n", watchesOnChildren)).code)
+		require.Equal(t, wire.CodeOK, a.do(wire.OpRemoveWatches, kindBody("/n", watch.WatchesOnChildren)).code)
+		require.Equal(t, wire.CodeNoWatcher, a.do(wire.OpRemoveWatches, kindBody("/n", watch.WatchesOnChildren)).code)
 		require.Equal(t, 3, s.WatchesOn("/n"))
-		require.Equal(t, wire.CodeOK, a.do(wire.OpRemoveWatches, kindBody("/n", watchesOfAnyKind)).code, "one of the kinds is enough")
-		require.Equal(t, wire.CodeNoWatcher, a.do(wire.OpRemoveWatches, kindBody("/n", watchesOfAnyKind)).code)
+		require.Equal(t, wire.CodeOK, a.do(wire.OpRemoveWatches, kindBody("/n", watch.WatchesOfAnyKind)).code, "one of the kinds is enough")
+		require.Equal(t, wire.CodeNoWatcher, a.do(wire.OpRemoveWatches, kindBody("/n", watch.WatchesOfAnyKind)).code)
 		require.Equal(t, 2, s.WatchesOn("/n"))
 		c.do(wire.OpSetData, setBody("/n", nil, -1))
 		c.create("/n/k", nil, 0)
@@ -35,11 +36,11 @@ func TestAPersistentWatchCanBeRemovedByHalf(t *testing.T) {
 		mode, kind int32
 		want       []string
 	}{
-		{modePersistent, watchesOnChildren, []string{"changed /n", "changed /n", "deleted /n", "created /n"}},
-		{modePersistent, watchesOnData, []string{"children /n", "children /n", "deleted /n"}},
-		{modePersistent, watchesOfAnyKind, []string{}},
-		{modeRecursive, watchesOnData, []string{"deleted /n/k/g", "deleted /n/k", "deleted /n"}},
-		{modeRecursive, watchesOfAnyKind, []string{}},
+		{modePersistent, watch.WatchesOnChildren, []string{"changed /n", "changed /n", "deleted /n", "created /n"}},
+		{modePersistent, watch.WatchesOnData, []string{"children /n", "children /n", "deleted /n"}},
+		{modePersistent, watch.WatchesOfAnyKind, []string{}},
+		{modeRecursive, watch.WatchesOnData, []string{"deleted /n/k/g", "deleted /n/k", "deleted /n"}},
+		{modeRecursive, watch.WatchesOfAnyKind, []string{}},
 	} {
 		inBubble(t, Config{}, func(t *testing.T, s *Server) {
 			a, b := join(t, s, 10*time.Second), join(t, s, 10*time.Second)
@@ -55,11 +56,11 @@ func TestAnExistsWatchOnAMissingNodeIsADataWatch(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		a := join(t, s, 10*time.Second)
 		a.do(wire.OpExists, watchBody("/gone", true))
-		require.Equal(t, wire.CodeNoWatcher, a.do(wire.OpCheckWatches, kindBody("/gone", watchesOnChildren)).code)
-		require.Equal(t, wire.CodeOK, a.do(wire.OpCheckWatches, kindBody("/gone", watchesOnData)).code)
-		require.Equal(t, wire.CodeOK, a.do(wire.OpCheckWatches, kindBody("/gone", watchesOfAnyKind)).code)
-		require.Equal(t, wire.CodeNoWatcher, a.do(wire.OpRemoveWatches, kindBody("/gone", watchesOnChildren)).code)
-		require.Equal(t, wire.CodeOK, a.do(wire.OpRemoveWatches, kindBody("/gone", watchesOnData)).code)
+		require.Equal(t, wire.CodeNoWatcher, a.do(wire.OpCheckWatches, kindBody("/gone", watch.WatchesOnChildren)).code)
+		require.Equal(t, wire.CodeOK, a.do(wire.OpCheckWatches, kindBody("/gone", watch.WatchesOnData)).code)
+		require.Equal(t, wire.CodeOK, a.do(wire.OpCheckWatches, kindBody("/gone", watch.WatchesOfAnyKind)).code)
+		require.Equal(t, wire.CodeNoWatcher, a.do(wire.OpRemoveWatches, kindBody("/gone", watch.WatchesOnChildren)).code)
+		require.Equal(t, wire.CodeOK, a.do(wire.OpRemoveWatches, kindBody("/gone", watch.WatchesOnData)).code)
 		require.Zero(t, s.Watches())
 	})
 }
@@ -68,10 +69,10 @@ func TestCheckWatchesDoesNotTellWhoseWatchItFinds(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		a, b := join(t, s, 10*time.Second), join(t, s, 10*time.Second)
 		b.do(wire.OpExists, watchBody("/n", true))
-		require.Equal(t, wire.CodeOK, a.do(wire.OpCheckWatches, kindBody("/n", watchesOnData)).code, "as a 3.8 server does")
-		require.Equal(t, wire.CodeNoWatcher, a.do(wire.OpRemoveWatches, kindBody("/n", watchesOnData)).code)
+		require.Equal(t, wire.CodeOK, a.do(wire.OpCheckWatches, kindBody("/n", watch.WatchesOnData)).code, "as a 3.8 server does")
+		require.Equal(t, wire.CodeNoWatcher, a.do(wire.OpRemoveWatches, kindBody("/n", watch.WatchesOnData)).code)
 		a.do(wire.OpAddWatch, kindBody("/", modeRecursive))
-		require.Equal(t, wire.CodeNoWatcher, a.do(wire.OpCheckWatches, kindBody("/below", watchesOfAnyKind)).code,
+		require.Equal(t, wire.CodeNoWatcher, a.do(wire.OpCheckWatches, kindBody("/below", watch.WatchesOfAnyKind)).code,
 			"a recursive watch is on its own path only")
 	})
 }
@@ -94,7 +95,7 @@ func TestUnknownModesAndKindsAreMarshallingErrorsAndPathsAreNotLookedAt(t *testi
 		for _, p := range []string{"", "abc", "a/b", "/a/", "//", "/./x", "\x00"} {
 			require.Equal(t, wire.CodeOK, w.do(wire.OpAddWatch, kindBody(p, modePersistent)).code, "%q", p)
 			require.Equal(t, 2, s.Watches(), "%q", p)
-			require.Equal(t, wire.CodeOK, w.do(wire.OpRemoveWatches, kindBody(p, watchesOfAnyKind)).code, "%q", p)
+			require.Equal(t, wire.CodeOK, w.do(wire.OpRemoveWatches, kindBody(p, watch.WatchesOfAnyKind)).code, "%q", p)
 		}
 	})
 }
@@ -102,7 +103,9 @@ func TestUnknownModesAndKindsAreMarshallingErrorsAndPathsAreNotLookedAt(t *testi
 func TestCheckWatchesStumblesOverPathsWithoutASlashWhereARealServerDoes(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, s *Server) {
 		w := join(t, s, 10*time.Second)
-		check := func(path string) wire.Code { return w.do(wire.OpCheckWatches, kindBody(path, watchesOfAnyKind)).code }
+		check := func(path string) wire.Code {
+			return w.do(wire.OpCheckWatches, kindBody(path, watch.WatchesOfAnyKind)).code
+		}
 		require.Equal(t, wire.CodeNoWatcher, check(""))
 		require.Equal(t, wire.CodeMarshalling, check("abc"))
 		require.Equal(t, wire.CodeNoWatcher, check("a/b"))

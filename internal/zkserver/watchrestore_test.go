@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/zkserver/watch"
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
@@ -67,7 +68,7 @@ func TestSetWatchesGoesByTheZxidThatTheClientHasSeen(t *testing.T) {
 			}
 			require.Equal(t, want, got, "relative to %d", relative-changed)
 			require.Equal(t, 2-len(want), s.WatchesOn("/n"))
-			a.do(wire.OpRemoveWatches, kindBody("/n", watchesOfAnyKind))
+			a.do(wire.OpRemoveWatches, kindBody("/n", watch.WatchesOfAnyKind))
 		}
 	})
 }

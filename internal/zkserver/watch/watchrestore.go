@@ -1,25 +1,25 @@
-package zkserver
+package watch
 
 import "github.com/go-menagerie/menagerie/internal/zkserver/wire"
 
-// restore re-establishes the watches of a client that reconnected, and fires those
+// Restore re-establishes the watches of a client that reconnected, and fires those
 // whose node has changed since the last transaction that the client has seen. These events are
 // not subject to access control in the real server. For persistent watches nothing is made up: what
 // they missed is lost. changed returns in which transactions the data and the children of a node were changed last.
-func (w *watches) restore(changed func(path string) (data, children int64, ok bool), l *wire.WatchLists, who watcher) {
+func (w *Watches) Restore(changed func(path string) (data, children int64, ok bool), l *wire.WatchLists, who Watcher) {
 	for _, p := range l.Data {
 		switch at, _, ok := changed(p); {
 		case !ok:
-			who.notify(wire.EventDeleted, p, nil)
+			who.Notify(wire.EventDeleted, p, nil)
 		case at > l.Relative:
-			who.notify(wire.EventDataChanged, p, nil)
+			who.Notify(wire.EventDataChanged, p, nil)
 		default:
 			w.data.add(p, who, oneShot)
 		}
 	}
 	for _, p := range l.Exist {
 		if _, _, ok := changed(p); ok {
-			who.notify(wire.EventCreated, p, nil)
+			who.Notify(wire.EventCreated, p, nil)
 		} else {
 			w.data.add(p, who, oneShot)
 		}
@@ -27,9 +27,9 @@ func (w *watches) restore(changed func(path string) (data, children int64, ok bo
 	for _, p := range l.Child {
 		switch _, at, ok := changed(p); {
 		case !ok:
-			who.notify(wire.EventDeleted, p, nil)
+			who.Notify(wire.EventDeleted, p, nil)
 		case at > l.Relative:
-			who.notify(wire.EventChildrenChanged, p, nil)
+			who.Notify(wire.EventChildrenChanged, p, nil)
 		default:
 			w.child.add(p, who, oneShot)
 		}

@@ -1,4 +1,4 @@
-package zkserver
+package watch
 
 import (
 	"strings"
@@ -6,11 +6,11 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
-// watcher receives watch events; a connection is one. acl is that of the node in question: who may
+// Watcher receives watch events; a connection is one. acl is that of the node in question: who may
 // not read it is not told, and still loses the watch (the real server since 3.8.4, and Debian's
 // 3.8.0).
-type watcher interface {
-	notify(t wire.EventType, path string, acl []wire.ACL)
+type Watcher interface {
+	Notify(t wire.EventType, path string, acl []wire.ACL)
 }
 
 // watchMode says how long a watch lives and what it sees.
@@ -37,23 +37,23 @@ func modeOnWire(m int32) (watchMode, bool) {
 // server, the mode in which it asked last replaces the one before, so that an ordinary
 // getData with a watch turns a persistent watch into one that goes with its next event.
 type watchTable struct {
-	byPath map[string]map[watcher]watchMode
+	byPath map[string]map[Watcher]watchMode
 	// byWatcher has an entry for whoever has ever had a watch here, until drop: the
 	// real server counts those when it reports how many connections watch.
-	byWatcher map[watcher]map[string]struct{}
+	byWatcher map[Watcher]map[string]struct{}
 	fired     *firings
 	n         int         // watches
 	recursive map[int]int // how many recursive ones there are on paths of each length
 }
 
 func newWatchTable(f *firings) *watchTable {
-	return &watchTable{byPath: map[string]map[watcher]watchMode{}, byWatcher: map[watcher]map[string]struct{}{}, recursive: map[int]int{}, fired: f}
+	return &watchTable{byPath: map[string]map[Watcher]watchMode{}, byWatcher: map[Watcher]map[string]struct{}{}, recursive: map[int]int{}, fired: f}
 }
 
-func (w *watchTable) add(path string, who watcher, mode watchMode) {
+func (w *watchTable) add(path string, who Watcher, mode watchMode) {
 	ws := w.byPath[path]
 	if ws == nil {
-		ws = map[watcher]watchMode{}
+		ws = map[Watcher]watchMode{}
 		w.byPath[path] = ws
 	}
 	if old, dup := ws[who]; dup {
@@ -84,7 +84,7 @@ func (w *watchTable) forget(path string, mode watchMode) {
 }
 
 // remove takes one watch away, whatever its mode, and reports whether there was one.
-func (w *watchTable) remove(path string, who watcher) bool {
+func (w *watchTable) remove(path string, who Watcher) bool {
 	ws := w.byPath[path]
 	mode, ok := ws[who]
 	if !ok {
@@ -100,7 +100,7 @@ func (w *watchTable) remove(path string, who watcher) bool {
 }
 
 // drop forgets all watches of a watcher.
-func (w *watchTable) drop(who watcher) {
+func (w *watchTable) drop(who Watcher) {
 	for path := range w.byWatcher[who] {
 		w.remove(path, who)
 	}
@@ -109,11 +109,11 @@ func (w *watchTable) drop(who watcher) {
 
 // trigger tells everybody whom an event at path concerns, each once, except those in skip. One-shot watches
 // on the path go, also those of watchers in skip. It returns whom the event concerned.
-func (w *watchTable) trigger(t wire.EventType, path string, acl []wire.ACL, skip map[watcher]struct{}) map[watcher]struct{} {
-	var concerned map[watcher]struct{}
-	add := func(who watcher, others int) {
+func (w *watchTable) trigger(t wire.EventType, path string, acl []wire.ACL, skip map[Watcher]struct{}) map[Watcher]struct{} {
+	var concerned map[Watcher]struct{}
+	add := func(who Watcher, others int) {
 		if concerned == nil {
-			concerned = make(map[watcher]struct{}, others)
+			concerned = make(map[Watcher]struct{}, others)
 		}
 		concerned[who] = struct{}{}
 	}
@@ -140,11 +140,11 @@ func (w *watchTable) trigger(t wire.EventType, path string, acl []wire.ACL, skip
 		}
 	}
 	if len(concerned) > 0 {
-		w.fired.of(t).add(int64(len(concerned)))
+		w.fired.of(t).Add(int64(len(concerned)))
 	}
 	for who := range concerned {
 		if _, told := skip[who]; !told {
-			who.notify(t, path, acl)
+			who.Notify(t, path, acl)
 		}
 	}
 	return concerned
