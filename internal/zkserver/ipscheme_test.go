@@ -36,6 +36,6 @@ func TestAddressesInACLsAreJudgedAsByTheRealServer(t *testing.T) {
 }
 
 func TestWhoConnectsFromAnIPv6AddressMatchesNoAddress(t *testing.T) {
-	require.False(t, access.IpMatches("0:0:0:0:0:0:0:1", "0.0.0.0/0"))
-	require.True(t, access.IpMatches("10.1.2.3", "0.0.0.0/0"))
+	require.False(t, access.IPMatches("0:0:0:0:0:0:0:1", "0.0.0.0/0"))
+	require.True(t, access.IPMatches("10.1.2.3", "0.0.0.0/0"))
 }

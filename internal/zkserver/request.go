@@ -34,6 +34,3 @@ type request struct {
 
 // write tells whether the request has a transaction, even if that only records a failure.
 func (r *request) write() bool { return r.zxid != 0 }
-
-// ms is the transaction time as nodes store it.
-func (r *request) ms() int64 { return r.when.UnixMilli() }

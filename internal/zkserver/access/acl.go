@@ -34,7 +34,7 @@ func Check(acl []wire.ACL, perm int32, ids []wire.ID) wire.Code {
 
 func idMatches(id wire.ID, want string) bool {
 	if id.Scheme == "ip" {
-		return IpMatches(id.Name, want)
+		return IPMatches(id.Name, want)
 	}
 	return id.Name == want
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkserver/jvm"
 )
 
-// IpMatches compares an address with "addr" or "addr/bits" of an ACL.
-func IpMatches(addr, want string) bool {
+// IPMatches compares an address with "addr" or "addr/bits" of an ACL.
+func IPMatches(addr, want string) bool {
 	have, ok := parseV4(addr)
 	if !ok {
 		return false
