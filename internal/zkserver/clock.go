@@ -67,7 +67,7 @@ func (s *Server) SetTime(t time.Time) {
 func (s *Server) Advance(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l := s.orderer(); l != nil {
+	if l := s.order.orderer(); l != nil {
 		s = l
 	}
 	target := s.elapsed() + d
@@ -126,7 +126,7 @@ func (s *Server) heartbeat(sess *session) {
 // audible tells whether what the client sends reaches who decides about its session.
 func (c *conn) audible() bool {
 	l := c.srv.links[c.claimed]
-	return (l == nil || l.blockRequests == 0) && (c.srv.member == nil || c.srv.inContact())
+	return (l == nil || l.blockRequests == 0) && c.srv.order.inContact()
 }
 
 // rearm sets the timers anew after the clock has been moved.

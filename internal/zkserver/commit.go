@@ -45,7 +45,7 @@ func (s *Server) commit(r *request) {
 	}
 	s.out.Commit(r.zxid)
 	s.armReaper()
-	t.First = s.isFirst(r.zxid)
+	t.First = s.order.first(r.zxid)
 	if s.cfg.OnCommit != nil {
 		s.cfg.OnCommit(t)
 	}

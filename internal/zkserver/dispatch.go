@@ -26,7 +26,7 @@ func (c *conn) handleFrame(a *arrival) {
 	c.arrived(4 + len(a.frame))
 	r, ok := c.decode(a.frame)
 	s.mu.Lock()
-	if !ok || !s.serving() {
+	if !ok || !s.order.serves() {
 		ok = false
 		c.abort()
 	}
@@ -83,7 +83,7 @@ func (c *conn) decode(frame []byte) (*request, bool) {
 	return r, true
 }
 
-// accept counts a request and renews its session. A request of a session that is gone or
+// accept takes a request and renews its session. A request of a session that is gone or
 // closing is dropped without an answer.
 func (c *conn) accept(r *request) bool {
 	s := c.srv
@@ -94,17 +94,7 @@ func (c *conn) accept(r *request) bool {
 	if r.call.Op == wire.OpAuth || r.call.Op == wire.OpSASL {
 		return true
 	}
-	if !s.leads() { // a follower does not know
-		s.heardOf(c.session, c.timeout)
-		return true
-	}
-	sess := s.sessions[c.session]
-	if sess == nil || sess.closing {
-		return false
-	}
-	sess.lastHeard = s.now()
-	s.touch(sess, c.timeout)
-	return true
+	return s.order.hear(c)
 }
 
 // judge acts on a verdict: now, or later when the request is held.
@@ -135,7 +125,7 @@ func (c *conn) proceed(r *request) {
 		c.readOnlyAware = r.call.Connect.ReadOnly
 		c.connect(r, *r.call.Connect)
 	case r.fate == FateFailed:
-		s.submit(r) // its answer is due behind those to the requests before it
+		s.order.submit(r) // its answer is due behind those to the requests before it
 	case r.call.Op == wire.OpAuth:
 		c.auth(r)
 	case r.call.Op == wire.OpSASL:
@@ -146,9 +136,9 @@ func (c *conn) proceed(r *request) {
 		if r.fate == FateDuplicate {
 			first := *r
 			first.mute = true // whoever repeats a request sees the answer to the last one
-			s.submit(&first)
+			s.order.submit(&first)
 		}
-		s.submit(r)
+		s.order.submit(r)
 	}
 }
 

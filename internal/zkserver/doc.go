@@ -2,19 +2,42 @@
 // everything in memory. It speaks the real wire protocol, so that unmodified
 // clients of any language can use it, over TCP or over [net.Pipe].
 //
-// It is modelled on a standalone ZooKeeper 3.8: one serial history of
+// It is modelled on ZooKeeper 3.8: one serial history of
 // transactions with real zxids, the same two stages (a request is prepared
 // against the outstanding changes, then committed), the same session expiry
 // buckets, the same watch and error rules. What differs is that nothing is
 // written to disk and that tests can reach in: see the fault methods
-// ([Server.Partition], [Server.Freeze], [Config.Intercept] ...) and the
+// ([Server.Block], [Server.Freeze], [Config.Intercept] ...) and the
 // inspection methods ([Server.Node], [Server.Sessions] ...).
+//
+// # The way of a frame
+//
+// A connection has a reader and a writer (conn.go). A request goes through these hands, and all but the first and the last
+// hold the lock:
+//
+//  1. inbox.go: the reader takes the frame off the wire, and puts it behind what has arrived before (arrivals.go). The pump takes it
+//     out when nothing keeps it back: a partition, a latency, a freeze, a request in front of it that a rule holds.
+//  2. dispatch.go: the frame becomes a [wire.Call]; the session is renewed ([order.hear]); the interceptor gives its verdict
+//     (verdict.go). What is held waits in the session's queue (held.go). The first frame is the handshake's (handshake.go).
+//  3. [order.submit] gives the request its place in the history. A server on its own (alone.go) does so itself; a member of an
+//     ensemble (replicate.go) hands it to the leader if it is a write or a sync.
+//  4. prep.go: whoever orders the request prepares it: a write gets its zxid and becomes a transaction, or an error, by the rules of
+//     package tree. It is then pending for the time that a commit takes (pipeline.go).
+//  5. [order.publish] has it applied, in the order of the history, by each server that hears of it (commit.go): the tree
+//     changes, hooks see the transaction, and watches fire, so that an event leaves before the reply that shows the change.
+//  6. pipeline.go and reply.go: the server that the client is connected to reads what was asked for, and encodes the reply;
+//     the verdict may lose it or keep it back.
+//  7. outbox.go: the writer sends what is due, in order.
 //
 // # Layout
 //
-// Reading order: jute.go and call.go decode frames; conn.go and handshake.go own a
-// connection; pipeline.go takes a request through prep.go and apply.go to a
-// reply; tree.go, watch.go, session.go and acl.go are the state.
+// What needs no server is in leaves: [wire] (codes, requests, fields of replies), [jvm] (what the real server's runtime lets through),
+// [access] (identities and lists), [tree] (nodes and transactions), [watch] (who is told of what). They import each other in this order only,
+// and never this package.
+//
+// [order] is all that a server on its own and a member of an ensemble do differently. ensemble.go, election.go, takeover.go,
+// isolate.go and member.go are the ensemble. session.go, expire.go and expiryqueue.go keep sessions; fault.go the network's
+// faults; the fourletter files, mntr.go and stats.go what a server says about itself.
 //
 // All state is guarded by one mutex that is only ever held for pure memory
 // work. That matters inside a testing/synctest bubble: a goroutine

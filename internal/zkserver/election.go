@@ -12,15 +12,15 @@ func (e *Ensemble) review() {
 	}
 	for again := true; again; {
 		again = false
-		for _, s := range e.members {
+		for _, m := range e.members {
 			switch {
-			case !e.lost(s):
-				s.regain()
-			case e.noticesAtOnce(s):
-				e.leave(s)
+			case !e.lost(m):
+				m.regain()
+			case e.noticesAtOnce(m):
+				e.leave(m)
 				again = true
 			default:
-				s.suspect()
+				m.suspect()
 			}
 		}
 	}
@@ -35,32 +35,31 @@ func (e *Ensemble) review() {
 }
 
 // lost tells whether a member serves without being in contact with those that it needs for that.
-func (e *Ensemble) lost(s *Server) bool {
-	switch s.member.role {
+func (e *Ensemble) lost(m *member) bool {
+	switch m.role {
 	case leading:
-		return e.leader != s || !e.quorate()
+		return e.leader != m || !e.quorate()
 	case following:
-		return !s.inContact()
+		return !m.inContact()
 	}
 	return false
 }
 
 // noticesAtOnce tells whether a member sees the connection to the others closed, or whether it has
 // to wait for it to time out.
-func (e *Ensemble) noticesAtOnce(s *Server) bool {
-	m := s.member
-	if !s.connected() {
+func (e *Ensemble) noticesAtOnce(m *member) bool {
+	if !m.connected() {
 		return false
 	}
 	if m.role == following {
 		return e.leader == nil || m.term != e.term || e.leader.stopped || e.leader.closed
 	}
-	if e.leader != s {
+	if e.leader != m {
 		return true
 	}
 	believed := 0
 	for _, o := range e.members {
-		if o == s || o.member.role == following && o.member.term == m.term && !o.stopped && !o.closed {
+		if o == m || o.role == following && o.term == m.term && !o.stopped && !o.closed {
 			believed++
 		}
 	}
@@ -68,15 +67,14 @@ func (e *Ensemble) noticesAtOnce(s *Server) bool {
 }
 
 // suspect lets a member without contact notice that in time.
-func (s *Server) suspect() {
-	m := s.member
+func (m *member) suspect() {
 	if m.lostAt.IsZero() {
 		m.lostAt = time.Now()
 	}
-	if m.notice != nil || s.frozen || s.stopped {
+	if m.notice != nil || m.frozen || m.stopped {
 		return
 	}
-	m.notice = time.AfterFunc(m.patience()-time.Since(m.lostAt), s.noticeDue)
+	m.notice = time.AfterFunc(m.patience()-time.Since(m.lostAt), m.noticeDue)
 }
 
 // patience is how long a member takes to notice that it has no contact.
@@ -87,22 +85,20 @@ func (m *member) patience() time.Duration {
 	return m.ens.cfg.SyncLimit
 }
 
-func (s *Server) noticeDue() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	m := s.member
+func (m *member) noticeDue() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.notice = nil
-	if s.frozen || s.stopped || s.closed || !m.ens.lost(s) {
+	if m.frozen || m.stopped || m.closed || !m.ens.lost(m) {
 		return
 	}
-	m.ens.leave(s)
+	m.ens.leave(m)
 	m.ens.review()
 }
 
 // regain ends a loss of contact that was too short to be noticed: what was sent meanwhile arrives. That is, from
 // the leader, heartbeats too, which the member answers before it passes on any answer that was sent after them.
-func (s *Server) regain() {
-	m := s.member
+func (m *member) regain() {
 	stopTimer(&m.notice)
 	if m.role != following {
 		m.lostAt = time.Time{}
@@ -117,16 +113,15 @@ func (s *Server) regain() {
 		send(m.ens.leader)
 	}
 	if !m.lostAt.IsZero() {
-		s.reportHeard()
+		m.reportHeard()
 	}
 	m.lostAt = time.Time{}
-	s.follow()
+	m.follow()
 }
 
 // leave makes a member give up its leader, or its leadership: it drops its clients.
-func (e *Ensemble) leave(s *Server) {
-	m := s.member
-	if e.leader == s {
+func (e *Ensemble) leave(m *member) {
+	if e.leader == m {
 		e.stopLeading()
 		e.leader = nil
 	}
@@ -134,7 +129,7 @@ func (e *Ensemble) leave(s *Server) {
 	stopTimer(&m.notice)
 	stopTimer(&m.report)
 	clear(m.heard)
-	s.disconnectAll()
+	m.disconnectAll()
 }
 
 // callBallot starts an election if a majority looks for a leader, and calls it off if not.
@@ -148,11 +143,11 @@ func (e *Ensemble) callBallot() {
 	}
 }
 
-func (e *Ensemble) voters() []*Server {
-	var out []*Server
-	for _, s := range e.members {
-		if s.member.role == looking && s.connected() {
-			out = append(out, s)
+func (e *Ensemble) voters() []*member {
+	var out []*member
+	for _, m := range e.members {
+		if m.role == looking && m.connected() {
+			out = append(out, m)
 		}
 	}
 	return out
@@ -169,21 +164,21 @@ func (e *Ensemble) ballotDue() {
 }
 
 // winner returns who has seen most of the history, and of equals the last.
-func (e *Ensemble) winner(voters []*Server) *Server {
-	var best *Server
+func (e *Ensemble) winner(voters []*member) *member {
+	var best *member
 	seen := -1
-	for _, s := range voters {
-		n := s.member.received
+	for _, m := range voters {
+		n := m.received
 		for _, r := range e.pending {
-			if r.reached&(1<<s.member.index) != 0 {
+			if r.reached&(1<<m.index) != 0 {
 				n++
 			}
 		}
-		if s.member.blank {
+		if m.blank {
 			n = 0
 		}
 		if n >= seen {
-			best, seen = s, n
+			best, seen = m, n
 		}
 	}
 	return best

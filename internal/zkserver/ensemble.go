@@ -30,8 +30,8 @@ type Ensemble struct {
 	*history
 	cfg     EnsembleConfig
 	n       int
-	members []*Server
-	leader  *Server // the last one elected that has not given up since; it need not be reachable
+	members []*member
+	leader  *member // the last one elected that has not given up since; it need not be reachable
 	term    int     // counts leaders
 	ballot  *time.Timer
 
@@ -49,11 +49,11 @@ func NewEnsemble(n int, member func(i int) Config, cfg EnsembleConfig) *Ensemble
 		s := New(member(i))
 		if i == 0 {
 			e.history = s.history
+		} else { // the members share the first one's clock
+			s.history, s.clock = e.history, e.members[0].clock
 		}
-		s.history, s.clock = e.history, e.clockOf(s)
 		s.lastSession = firstSessionID(s.clock.start, i+1)
-		s.member = newMember(e, i)
-		e.members = append(e.members, s)
+		e.members = append(e.members, newMember(e, s, i))
 	}
 	tick := e.members[0].cfg.Tick
 	if cfg.SyncLimit <= 0 {
@@ -73,16 +73,8 @@ func NewEnsemble(n int, member func(i int) Config, cfg EnsembleConfig) *Ensemble
 	return e
 }
 
-// clockOf makes the members share the first one's clock.
-func (e *Ensemble) clockOf(s *Server) *clock {
-	if len(e.members) == 0 {
-		return s.clock
-	}
-	return e.members[0].clock
-}
-
 // Member returns a server by its index.
-func (e *Ensemble) Member(i int) *Server { return e.members[i] }
+func (e *Ensemble) Member(i int) *Server { return e.members[i].Server }
 
 // Leader returns the index of the member that leads, or -1. A leader that has been cut off from too many
 // others leads until it notices.
@@ -92,7 +84,7 @@ func (e *Ensemble) Leader() int {
 	if e.leader == nil {
 		return -1
 	}
-	return e.leader.member.index
+	return e.leader.index
 }
 
 // Serving tells whether a member serves clients: it leads, or follows, or has not noticed yet
@@ -101,7 +93,7 @@ func (e *Ensemble) Serving(i int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	m := e.members[i]
-	return m.member.role != looking && !m.stopped && !m.frozen
+	return m.role != looking && !m.stopped && !m.frozen
 }
 
 // At returns the index of the member that a session is connected to, or -1.
@@ -109,7 +101,7 @@ func (e *Ensemble) At(id int64) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if sess := e.sessions[id]; sess != nil && sess.conn != nil {
-		return sess.conn.srv.member.index
+		return sess.conn.srv.order.standing().index
 	}
 	return -1
 }
@@ -137,7 +129,7 @@ func (e *Ensemble) reached() uint64 {
 	var set uint64
 	for _, m := range e.members {
 		if m.inContact() {
-			set |= 1 << m.member.index
+			set |= 1 << m.index
 		}
 	}
 	return set
@@ -149,7 +141,7 @@ func (e *Ensemble) Close() {
 	e.closed = true
 	stopTimer(&e.ballot)
 	e.stopLeading()
-	e.forget(e.pending)
+	forget(e.pending)
 	e.pending = nil
 	e.mu.Unlock()
 	for _, m := range e.members {
@@ -158,7 +150,7 @@ func (e *Ensemble) Close() {
 }
 
 // forget tells those who wait inside the process that their requests come to nothing.
-func (e *Ensemble) forget(lost []*request) {
+func forget(lost []*request) {
 	for _, r := range lost {
 		if r.reply != nil {
 			r.code = wire.CodeSessionExpired
@@ -182,42 +174,4 @@ func stopTimer(t **time.Timer) {
 		(*t).Stop()
 		*t = nil
 	}
-}
-
-// idle tells whether the server does nothing by itself: no commits, no expiry.
-func (s *Server) idle() bool {
-	return s.frozen || s.stopped || s.closed || s.member != nil && (!s.leads() || !s.member.ens.quorate())
-}
-
-// orderer returns the server that can give a request its place in the history; nil if none can.
-func (s *Server) orderer() *Server {
-	if s.member == nil {
-		if s.closed || s.stopped {
-			return nil
-		}
-		return s
-	}
-	if l := s.member.ens.leader; l != nil && !l.idle() {
-		return l
-	}
-	return nil
-}
-
-// views returns all servers of the history.
-func (s *Server) views() []*Server {
-	if s.member == nil {
-		return []*Server{s}
-	}
-	return s.member.ens.members
-}
-
-// mode is what the server says about itself.
-func (s *Server) mode() string {
-	switch {
-	case s.member == nil:
-		return "standalone"
-	case s.leads():
-		return "leader"
-	}
-	return "follower"
 }

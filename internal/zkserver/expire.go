@@ -78,5 +78,5 @@ func (s *Server) expire(sess *session, reply chan<- *request) {
 	}
 	s.stats.expired++
 	s.log.Info("session expired", "session", sess.id)
-	s.submit(&request{call: wire.Call{Op: wire.OpClose}, session: sess.id, internal: true, received: s.now(), reply: reply})
+	s.order.submit(&request{call: wire.Call{Op: wire.OpClose}, session: sess.id, internal: true, received: s.now(), reply: reply})
 }

@@ -164,7 +164,7 @@ func (s *Server) condemn(id int64, done chan<- *request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock() // whatever the hooks do
 	sess := s.sessions[id]
-	l := s.orderer()
+	l := s.order.orderer()
 	if sess == nil || sess.closing || l == nil {
 		return false
 	}
@@ -178,9 +178,7 @@ func (s *Server) Freeze() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.frozen = true
-	if s.member != nil {
-		s.member.ens.review()
-	}
+	s.order.froze()
 }
 
 // Thaw lets a frozen server go on. What is due expires first; then what was sent meanwhile
@@ -195,13 +193,7 @@ func (s *Server) Thaw() {
 	if s.stopped || s.closed {
 		return
 	}
-	if s.member != nil {
-		s.thawed()
-	} else {
-		s.commitPending()
-		s.runExpiry()
-		s.armCommit()
-	}
+	s.order.thawed()
 	for q := range s.holding { // also those whose connection is gone
 		poke(q.wake)
 	}

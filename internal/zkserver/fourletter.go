@@ -41,7 +41,7 @@ func (c *conn) handleWord(word string) {
 	var b strings.Builder
 	if allowed := s.cfg.FourLetterWords; allowed != nil && !slices.Contains(allowed, word) && !slices.Contains(allowed, "*") {
 		fmt.Fprintf(&b, "%s is not executed because it is not in the whitelist.\n", word)
-	} else if s.serving() || word == "ruok" || word == "envi" {
+	} else if s.order.serves() || word == "ruok" || word == "envi" {
 		words[word](s, &b)
 	} else if word == "isro" {
 		b.WriteString("null")
@@ -72,7 +72,7 @@ func (s *Server) vitals(b *strings.Builder) {
 	fmt.Fprintf(b, "Latency min/avg/max: %d/%s/%d\n", k.latency.Low, k.latency.Average(), k.latency.High)
 	fmt.Fprintf(b, "Received: %d\nSent: %d\nConnections: %d\nOutstanding: %d\n",
 		k.received.Load(), k.sent.Load(), len(s.conns), s.unanswered())
-	fmt.Fprintf(b, "Zxid: 0x%x\nMode: %s\nNode count: %d\n", uint64(s.tree.Zxid), s.mode(), s.tree.Size())
+	fmt.Fprintf(b, "Zxid: 0x%x\nMode: %s\nNode count: %d\n", uint64(s.tree.Zxid), s.order.standing().mode, s.tree.Size())
 }
 
 func (s *Server) srst(b *strings.Builder) {
@@ -94,7 +94,7 @@ func (s *Server) conf(b *strings.Builder) {
 	b.WriteString("dataDir=\ndataDirSize=0\ndataLogDir=\ndataLogSize=0\n")
 	fmt.Fprintf(b, "tickTime=%d\nmaxClientCnxns=0\n", s.cfg.Tick.Milliseconds())
 	fmt.Fprintf(b, "minSessionTimeout=%d\nmaxSessionTimeout=%d\n", s.cfg.MinTimeout.Milliseconds(), s.cfg.MaxTimeout.Milliseconds())
-	fmt.Fprintf(b, "clientPortListenBacklog=-1\nserverId=%d\n", s.number())
+	fmt.Fprintf(b, "clientPortListenBacklog=-1\nserverId=%d\n", s.order.standing().number)
 }
 
 // envi prints what there is of a real server's environment: this one does not run in a Java machine.

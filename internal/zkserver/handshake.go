@@ -1,7 +1,6 @@
 package zkserver
 
 import (
-	"bytes"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
@@ -27,7 +26,7 @@ func (c *conn) connect(r *request, q wire.ConnectRequest) {
 	}
 	c.timeout = min(max(time.Duration(q.Timeout)*time.Millisecond, s.cfg.MinTimeout), s.cfg.MaxTimeout)
 	if q.Session != 0 {
-		s.reconnect(c, r, q)
+		s.order.revalidate(c, r, q)
 		return
 	}
 	c.session = s.newSessionID()
@@ -36,33 +35,7 @@ func (c *conn) connect(r *request, q wire.ConnectRequest) {
 		c.joined(c.session)
 	}
 	r.session = c.session
-	if s.member == nil { // else the leader begins the session
-		sess := &session{id: c.session, timeout: c.timeout, conn: c, lastHeard: s.now()}
-		s.sessions[sess.id] = sess
-		sess.heldOf(c)
-		s.touch(sess, c.timeout)
-	}
-	s.submit(r)
-}
-
-// reconnect moves an existing session to this connection. The connection that it had is
-// closed before the password is looked at, as the real server does.
-func (s *Server) reconnect(c *conn, r *request, q wire.ConnectRequest) {
-	if s.member != nil {
-		s.revalidate(c, r, q)
-		return
-	}
-	sess := s.sessions[q.Session]
-	s.supersede(q.Session, c)
-	c.session = q.Session
-	if sess == nil || sess.closing || !bytes.Equal(q.Password, password(q.Session)) {
-		r.code = wire.CodeSessionExpired
-		s.finishConnect(r)
-		return
-	}
-	sess.conn, sess.timeout, sess.lastHeard = c, c.timeout, s.now()
-	s.touch(sess, c.timeout)
-	s.finishConnect(r)
+	s.order.begin(c, r)
 }
 
 // finishConnect answers a connect request. A refused one gets session id 0, and the

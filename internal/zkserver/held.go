@@ -153,10 +153,7 @@ func (s *Server) supersede(id int64, c *conn) {
 
 // heldOf returns the session's queue on the server of a connection; that of the connection if it has none there.
 func (s *session) heldOf(c *conn) *heldQueue {
-	i := 0
-	if m := c.srv.member; m != nil {
-		i = m.index
-	}
+	i := c.srv.order.standing().index
 	for len(s.held) <= i {
 		s.held = append(s.held, nil)
 	}

@@ -155,7 +155,7 @@ func (s *Server) SetZxid(z int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.zxid = z
-	for _, v := range s.views() {
+	for _, v := range s.order.views() {
 		v.tree.Zxid = z
 	}
 }
@@ -166,7 +166,7 @@ func (s *Server) SetSequence(path string, n int32) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := false
-	for _, v := range s.views() {
+	for _, v := range s.order.views() {
 		found = v.tree.SetSequence(path, n) || found
 	}
 	s.out.SetSequence(path, n)
@@ -192,11 +192,11 @@ func (s *Server) Do(c wire.Call, session int64) (string, wire.Code) {
 func (s *Server) undertake(c wire.Call, session int64, done chan<- *request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.orderer()
-	if l == nil || s.member != nil && !s.inContact() {
+	l := s.order.orderer()
+	if l == nil || !s.order.inContact() {
 		return false
 	}
-	l.submit(&request{call: c, session: session, internal: true, received: s.now(), reply: done})
+	l.order.submit(&request{call: c, session: session, internal: true, received: s.now(), reply: done})
 	return true
 }
 

@@ -14,7 +14,7 @@ import (
 func (e *Ensemble) Isolate(i int) (heal func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	m := e.members[i].member
+	m := e.members[i]
 	m.cuts++
 	e.review()
 	healed := false
@@ -35,9 +35,8 @@ func (e *Ensemble) Isolate(i int) (heal func()) {
 func (e *Ensemble) Lag(i int) (catchUp func(), ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := e.members[i]
-	m := s.member
-	if s.leads() {
+	m := e.members[i]
+	if m.leads() {
 		return nil, false
 	}
 	m.lags++
@@ -50,7 +49,7 @@ func (e *Ensemble) Lag(i int) (catchUp func(), ok bool) {
 		}
 		done = true
 		m.lags--
-		s.follow()
+		m.follow()
 		e.trim()
 	}, true
 }
@@ -61,22 +60,22 @@ func (e *Ensemble) Elect(i int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	n := 0
-	for _, s := range e.members {
-		if s.connected() {
+	for _, m := range e.members {
+		if m.connected() {
 			n++
 		}
 	}
-	s := e.members[i]
-	if n <= e.n/2 || !s.connected() || s.member.blank || e.closed {
+	m := e.members[i]
+	if n <= e.n/2 || !m.connected() || m.blank || e.closed {
 		return false
 	}
-	s.follow() // it must not win without having seen what was committed
+	m.follow() // it must not win without having seen what was committed
 	for _, o := range e.members {
 		if o.connected() {
 			e.leave(o)
 		}
 	}
-	e.takeOver(s)
+	e.takeOver(m)
 	e.review()
 	return true
 }
@@ -86,60 +85,71 @@ func (e *Ensemble) Disconnect(id int64) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	found := false
-	for _, s := range e.members {
-		found = s.disconnect(id) || found
+	for _, m := range e.members {
+		found = m.disconnect(id) || found
 	}
 	return found
 }
 
+// halted is the end of everything that runs: the member leaves the others.
+func (m *member) halted() {
+	m.ens.leave(m)
+	m.ens.review()
+}
+
+// froze is called when the member has been frozen.
+func (m *member) froze() { m.ens.review() }
+
 // thawed lets a member go on that others may have given up meanwhile.
-func (s *Server) thawed() {
-	m := s.member
+func (m *member) thawed() {
 	if !m.lostAt.IsZero() && time.Since(m.lostAt) >= m.patience() {
-		m.ens.leave(s)
+		m.ens.leave(m)
 	}
-	if s.leads() && m.ens.quorate() {
-		s.runExpiry() // what is due; then what others have sent arrives
+	if m.leads() && m.ens.quorate() {
+		m.runExpiry() // what is due; then what others have sent arrives
 	}
 	m.ens.review()
 }
 
-// comeBack starts a member, with its data or with none.
-func (s *Server) comeBack(keep bool) {
-	e := s.member.ens
-	e.leave(s)
+// restarted starts a member, with its data or with none.
+func (m *member) restarted(keep bool) {
+	e := m.ens
+	e.leave(m)
 	if !keep {
-		s.tree = tree.New()
-		s.member.blank = true
+		m.tree = tree.New()
+		m.blank = true
 	}
 	e.review()
 }
 
+// begin leaves a new session to the leader.
+func (m *member) begin(_ *conn, r *request) { m.submit(r) }
+
 // revalidate moves an existing session to a connection of this member. Only the leader knows whether
 // it still lives; another member that has a connection of it is not told.
-func (s *Server) revalidate(c *conn, r *request, q wire.ConnectRequest) {
-	for old := range s.clients[q.Session] {
+func (m *member) revalidate(c *conn, r *request, q wire.ConnectRequest) {
+	for old := range m.clients[q.Session] {
 		if old != c && old.session == q.Session {
 			old.shut()
 		}
 	}
-	s.supersede(q.Session, c)
+	m.supersede(q.Session, c)
 	c.session = q.Session
 	if !bytes.Equal(q.Password, password(q.Session)) {
 		r.code = wire.CodeSessionExpired
-		s.finishConnect(r)
+		m.finishConnect(r)
 		return
 	}
-	s.toLeader(func(l *Server) {
+	m.toLeader(func(l *member) {
 		if c.closing {
 			return
 		}
-		if sess := s.sessions[q.Session]; sess == nil || sess.closing {
+		if sess := m.sessions[q.Session]; sess == nil || sess.closing {
 			r.code = wire.CodeSessionExpired
 		} else {
-			sess.conn, sess.timeout, sess.lastHeard, sess.owner = c, c.timeout, s.now(), s
+			sess.conn, sess.timeout, sess.lastHeard, sess.owner = c, c.timeout, m.now(), m
 			l.touch(sess, c.timeout)
 		}
-		s.finishConnect(r)
+		m.finishConnect(r)
 	})
 }

@@ -10,8 +10,9 @@ const (
 	leading
 )
 
-// member is what a server of an ensemble has in addition. Guarded by Server.mu.
+// member is a server of an ensemble. Guarded by Server.mu.
 type member struct {
+	*Server
 	ens   *Ensemble
 	index int
 	role  role
@@ -25,49 +26,86 @@ type member struct {
 	received int // how many entries of the log it has got
 	applied  int // how many of them its tree holds
 
-	uplink []func(leader *Server)  // what it has sent to the leader in vain, so far
+	uplink []func(leader *member)  // what it has sent to the leader in vain, so far
 	heard  map[int64]time.Duration // sessions to report to the leader, with their timeouts
 	report *time.Timer             // for that
 	lostAt time.Time               // since when it has no contact; zero when it has
 	notice *time.Timer             // when it notices
 }
 
-func newMember(e *Ensemble, i int) *member {
-	return &member{ens: e, index: i, heard: map[int64]time.Duration{}}
+// newMember makes a server the i-th member of an ensemble.
+func newMember(e *Ensemble, s *Server, i int) *member {
+	m := &member{Server: s, ens: e, index: i, heard: map[int64]time.Duration{}}
+	s.order = m
+	return m
 }
 
 // connected tells whether a member can reach the others that are connected.
-func (s *Server) connected() bool {
-	return s.member.cuts == 0 && !s.stopped && !s.frozen && !s.closed
+func (m *member) connected() bool {
+	return m.cuts == 0 && !m.stopped && !m.frozen && !m.closed
 }
 
-// leads tells whether the server orders transactions, which one on its own always does.
-func (s *Server) leads() bool {
-	return s.member == nil || s.member.ens.leader == s
+// leads tells whether the member orders transactions.
+func (m *member) leads() bool { return m.ens.leader == m }
+
+// commits tells whether the member leads, and what it orders can be committed.
+func (m *member) commits() bool { return m.leads() && m.ens.quorate() }
+
+// serves tells whether the member has a leader. Without one it only answers four-letter words.
+func (m *member) serves() bool { return m.role != looking }
+
+// orderer returns the leader, if it can do anything.
+func (m *member) orderer() *Server {
+	if l := m.ens.leader; l != nil && !l.idle() {
+		return l.Server
+	}
+	return nil
+}
+
+// views returns all members.
+func (m *member) views() []*Server {
+	all := make([]*Server, 0, m.ens.n)
+	for _, o := range m.ens.members {
+		all = append(all, o.Server)
+	}
+	return all
+}
+
+// standing is what the member's four-letter words say about it.
+func (m *member) standing() standing {
+	st := standing{index: m.index, number: m.index + 1, mode: "follower", peer: "following - broadcast", members: m.ens.n}
+	if !m.leads() {
+		return st
+	}
+	st.mode, st.peer = "leader", "leading - broadcast"
+	for _, o := range m.ens.members {
+		if o != m && o.inContact() {
+			st.followers++
+		}
+	}
+	return st
 }
 
 // deposed tells whether another member leads by now, which this one has not noticed.
-func (s *Server) deposed() bool {
-	return s.member.role == leading && !s.leads()
+func (m *member) deposed() bool {
+	return m.role == leading && !m.leads()
 }
 
 // inContact tells whether a member and the leader can talk. A leader has contact with itself.
-func (s *Server) inContact() bool {
-	m := s.member
+func (m *member) inContact() bool {
 	l := m.ens.leader
 	switch {
 	case l == nil || m.term != m.ens.term:
 		return false
-	case l == s:
+	case l == m:
 		return m.role == leading
 	}
-	return m.role == following && s.connected() && l.connected()
+	return m.role == following && m.connected() && l.connected()
 }
 
 // toLeader hands something to the leader: now, or when there is contact again, as TCP would.
-func (s *Server) toLeader(send func(leader *Server)) {
-	m := s.member
-	if s.inContact() && len(m.uplink) == 0 {
+func (m *member) toLeader(send func(leader *member)) {
+	if m.inContact() && len(m.uplink) == 0 {
 		send(m.ens.leader)
 		return
 	}
@@ -76,38 +114,39 @@ func (s *Server) toLeader(send func(leader *Server)) {
 	}
 }
 
-// heardOf notes that a session's client has been heard. The leader knows at once what it hears itself; the
-// others tell it in their answer to its heartbeat, each half tick.
-func (s *Server) heardOf(id int64, timeout time.Duration) {
-	m := s.member
-	m.heard[id] = timeout
+// hear notes that a session's client has been heard. The leader knows at once what it hears itself; the
+// others do not know whether the session lives, and tell the leader in their answer to its heartbeat, each half tick.
+func (m *member) hear(c *conn) bool {
+	if m.leads() {
+		return m.Server.hear(c)
+	}
+	m.heard[c.session] = c.timeout
 	if m.report == nil {
-		every := s.cfg.Tick / 2
-		m.report = time.AfterFunc(every-s.elapsed()%every, s.reportDue)
+		every := m.cfg.Tick / 2
+		m.report = time.AfterFunc(every-m.elapsed()%every, m.reportDue)
 	}
+	return true
 }
 
-func (s *Server) reportDue() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	m := s.member
+func (m *member) reportDue() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.report = nil
-	if s.closed || m.role != following {
+	if m.closed || m.role != following {
 		return
 	}
-	if s.inContact() {
-		s.reportHeard()
+	if m.inContact() {
+		m.reportHeard()
 		return
 	}
-	m.report = time.AfterFunc(s.cfg.Tick/2, s.reportDue)
+	m.report = time.AfterFunc(m.cfg.Tick/2, m.reportDue)
 }
 
-func (s *Server) reportHeard() {
-	m := s.member
+func (m *member) reportHeard() {
 	l := m.ens.leader
 	for id, timeout := range m.heard {
-		if sess := s.sessions[id]; sess != nil && !sess.closing {
-			sess.lastHeard = s.now()
+		if sess := m.sessions[id]; sess != nil && !sess.closing {
+			sess.lastHeard = m.now()
 			l.touch(sess, timeout)
 		}
 	}

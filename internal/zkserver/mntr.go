@@ -13,9 +13,10 @@ func (s *Server) mntr(b *strings.Builder) {
 	k := &s.stats
 	put := func(key string, val any) { fmt.Fprintf(b, "zk_%s\t%v\n", key, val) }
 	put("version", fullVersion)
-	put("server_state", s.mode())
-	if s.member != nil {
-		put("peer_state", s.place())
+	st := s.order.standing()
+	put("server_state", st.mode)
+	if st.number > 0 {
+		put("peer_state", st.peer)
 	}
 	put("ephemerals_count", s.tree.EphemeralCount())
 	put("num_alive_connections", len(s.conns))
@@ -31,8 +32,8 @@ func (s *Server) mntr(b *strings.Builder) {
 	put("packets_sent", k.sent.Load())
 	put("packets_received", k.received.Load())
 	put("max_client_response_size", high)
-	if s.member != nil && s.leads() {
-		put("synced_followers", s.followers())
+	if st.mode == "leader" {
+		put("synced_followers", st.followers)
 	}
 	put("watch_count", s.watches.Count())
 	put("min_latency", k.latency.Low)
@@ -40,12 +41,12 @@ func (s *Server) mntr(b *strings.Builder) {
 	put("local_sessions", 0)
 	put("uptime", s.elapsed().Milliseconds())
 	put("max_latency", k.latency.High)
-	if s.member != nil && s.leads() {
-		put("learners", s.followers())
+	if st.mode == "leader" {
+		put("learners", st.followers)
 	}
 	put("min_client_response_size", low)
-	if s.member != nil {
-		put("quorum_size", s.member.ens.n)
+	if st.number > 0 {
+		put("quorum_size", st.members)
 	}
 	put("bytes_received_count", k.bytesReceived.Load())
 	put("connection_request_count", k.connects)

@@ -6,33 +6,9 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
-// submit takes a request through both stages. Without a commit latency it is
-// prepared and committed in one go; with it, later requests are prepared against what is outstanding.
-func (s *Server) submit(r *request) {
-	if s.member != nil {
-		s.enter(r)
-		return
-	}
-	s.prepare(r)
-	now := time.Now()
-	if r.write() && s.cfg.CommitLatency > 0 {
-		r.due = now.Add(s.cfg.CommitLatency)
-	} else if len(s.pending) == 0 {
-		s.finish(r)
-		return
-	} else {
-		r.due = now // behind its predecessors: replies leave in the order of the requests
-	}
-	s.pending = append(s.pending, r)
-	s.armCommit()
-}
-
 // armCommit sets the timer for the oldest request that waits for its commit.
 func (s *Server) armCommit() {
-	if len(s.pending) == 0 || s.idle() {
-		return
-	}
-	if s.commitTimer != nil {
+	if s.commitTimer != nil || len(s.pending) == 0 || s.idle() {
 		return
 	}
 	s.commitTimer = time.AfterFunc(time.Until(s.pending[0].due), s.commitDue)
@@ -64,22 +40,7 @@ func (s *Server) finishFirst() {
 	r := s.pending[0]
 	s.pending[0] = nil
 	s.pending = s.pending[1:]
-	s.finish(r)
-}
-
-// finish commits a write or executes a read, and sends the reply.
-func (s *Server) finish(r *request) {
-	if s.member != nil {
-		s.publish(r)
-		return
-	}
-	if r.write() {
-		if r.call.Op == wire.OpClose {
-			s.dropSession(r)
-		}
-		s.commit(r)
-	}
-	s.deliver(r)
+	s.order.publish(r)
 }
 
 // deliver sends the reply to a request, reading what it asks for.
@@ -90,9 +51,6 @@ func (s *Server) deliver(r *request) {
 		return
 	}
 	if r.call.Op == wire.OpCreateSession && r.code == wire.CodeOK && r.conn != nil && !r.conn.closing {
-		if s.member == nil { // or the leader has done so, when it committed it
-			s.renew(r)
-		}
 		s.observe(r)
 		s.finishConnect(r)
 		return
@@ -138,19 +96,4 @@ func (s *Server) finished(r *request) {
 	if r.reply != nil {
 		r.reply <- r
 	}
-}
-
-// dropSession forgets a session whose close is being committed. The connection of a
-// session that did not ask for it itself is closed as well; it gets no events about its own end.
-func (s *Server) dropSession(r *request) {
-	sess := s.sessions[r.session]
-	if sess == nil {
-		return
-	}
-	delete(s.sessions, r.session)
-	s.expiry.remove(sess)
-	if c := sess.conn; c != nil && c != r.conn {
-		c.shut()
-	}
-	sess.conn = nil
 }

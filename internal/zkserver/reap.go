@@ -32,6 +32,6 @@ func (s *Server) reapDue() {
 // a transaction of its own, so that one whose node has got a child meanwhile fails alone.
 func (s *Server) reap() {
 	for _, path := range s.tree.Due(s.now().UnixMilli(), s.cfg.ContainerUnused) {
-		s.submit(&request{call: wire.Call{Op: wire.OpDeleteContainer, Path: path}, internal: true, received: s.now()})
+		s.order.submit(&request{call: wire.Call{Op: wire.OpDeleteContainer, Path: path}, internal: true, received: s.now()})
 	}
 }

@@ -6,130 +6,128 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
-// enter takes a request into a member of an ensemble. Requests of one connection are answered in their order; a
+// submit takes a request into a member of an ensemble. Requests of one connection are answered in their order; a
 // read waits for nobody else's writes.
-func (s *Server) enter(r *request) {
+func (m *member) submit(r *request) {
 	if r.conn == nil { // expiry and the like: only the leader does that
-		s.lead(r)
+		m.lead(r)
 		return
 	}
-	r.origin = s
+	r.origin = m
 	r.conn.line = append(r.conn.line, r)
 	switch {
 	case r.fate == FateFailed: // by a rule, here
-		r.when = s.now()
-	case r.call.Op == wire.OpSync && s.deposed() && len(s.member.uplink) == 0:
-		r.when = s.now() // it believes that it leads, and nothing is under way
+		r.when = m.now()
+	case r.call.Op == wire.OpSync && m.deposed() && len(m.uplink) == 0:
+		r.when = m.now() // it believes that it leads, and nothing is under way
 	case r.call.Op.Writes() || r.call.Op == wire.OpSync: // the leader orders them
 		r.waits = true
-		s.toLeader(func(l *Server) { l.lead(r) })
-	case s.leads():
-		s.prepare(r) // looks at the session
+		m.toLeader(func(l *member) { l.lead(r) })
+	case m.leads():
+		m.prepare(r) // looks at the session
 	default:
-		r.when = s.now()
+		r.when = m.now()
 	}
-	s.settle(r.conn)
+	m.settle(r.conn)
 }
 
 // lead gives a request its place in the history.
-func (s *Server) lead(r *request) {
-	e := s.member.ens
+func (m *member) lead(r *request) {
+	e := m.ens
 	switch r.call.Op {
 	case wire.OpSync:
-		r.when = s.now() // the real leader does not look at the session: it answers behind its end, if there was one
+		r.when = m.now() // the real leader does not look at the session: it answers behind its end, if there was one
 	case wire.OpConnect:
-		s.track(r)
-		s.prepare(r)
+		m.track(r)
+		m.prepare(r)
 	default:
-		s.prepare(r)
+		m.prepare(r)
 	}
 	r.reached = e.reached()
 	now := time.Now()
 	r.due = now
 	if r.write() {
-		if s.rolledOver(r) {
+		if m.rolledOver(r) {
 			return
 		}
-		r.due = now.Add(s.cfg.CommitLatency)
+		r.due = now.Add(m.cfg.CommitLatency)
 	}
 	// A sync asks nobody: a leader that is cut off answers it.
 	if len(e.pending) == 0 && !r.due.After(now) && (!r.write() || e.quorate()) {
-		s.publish(r)
+		m.publish(r)
 		return
 	}
 	e.pending = append(e.pending, r)
-	s.armCommit()
+	m.armCommit()
 }
 
 // track begins a session that a member's client has asked for.
-func (s *Server) track(r *request) {
+func (m *member) track(r *request) {
 	c := r.conn
-	sess := &session{id: r.session, timeout: c.timeout, lastHeard: s.now(), owner: r.origin}
+	sess := &session{id: r.session, timeout: c.timeout, lastHeard: m.now(), owner: r.origin}
 	sess.heldOf(c)
 	if !c.closing {
 		sess.conn = c
 	}
-	s.sessions[sess.id] = sess
-	s.touch(sess, c.timeout)
+	m.sessions[sess.id] = sess
+	m.touch(sess, c.timeout)
 }
 
 // publish commits a request of which the majority knows: each member applies it when it gets to it.
-func (s *Server) publish(r *request) {
-	e := s.member.ens
+func (m *member) publish(r *request) {
+	e := m.ens
 	if r.write() && r.call.Op == wire.OpClose {
-		if sess := s.sessions[r.session]; sess != nil {
-			delete(s.sessions, r.session)
-			s.expiry.remove(sess)
+		if sess := m.sessions[r.session]; sess != nil {
+			delete(m.sessions, r.session)
+			m.expiry.remove(sess)
 		}
 	}
 	if r.call.Op == wire.OpCreateSession && r.code == wire.CodeOK {
-		s.renew(r) // not by whoever answers it: only the leader's timers end sessions
+		m.renew(r) // not by whoever answers it: only the leader's timers end sessions
 	}
 	e.log = append(e.log, r)
-	s.follow()
+	m.follow()
 	if r.conn == nil {
-		s.finished(r)
+		m.finished(r)
 	}
-	for _, m := range e.members {
-		if m != s {
-			m.follow()
+	for _, o := range e.members {
+		if o != m {
+			o.follow()
 		}
 	}
 	e.trim()
 }
 
 // follow applies what a member has not applied yet, as far as it hears of it.
-func (s *Server) follow() {
-	m := s.member
-	if !s.inContact() {
+func (m *member) follow() {
+	if !m.inContact() {
 		return
 	}
 	m.received = m.ens.base + len(m.ens.log)
 	for m.lags == 0 && m.applied < m.received {
-		s.applyNext()
+		m.applyNext()
 	}
 }
 
 // applyNext applies the next entry of the log and answers it, if it is from here.
-func (s *Server) applyNext() {
-	m := s.member
+func (m *member) applyNext() {
 	r := m.ens.log[m.applied-m.ens.base]
 	m.applied++
 	if r.write() {
 		if r.call.Op == wire.OpClose {
-			s.hangUp(r)
+			m.hangUp(r)
 		}
-		s.commit(r)
+		m.commit(r)
 	}
-	if r.origin == s {
+	if r.origin == m {
 		r.waits = false
-		s.settle(r.conn)
+		m.settle(r.conn)
 	}
 }
 
 // hangUp closes the connections of a session that ends; not that on which the client has asked for it.
-func (s *Server) hangUp(r *request) {
-	for c := range s.clients[r.session] {
+func (m *member) hangUp(r *request) {
+	for c := range m.clients[r.session] {
 		if c.session == r.session && c != r.conn {
 			c.shut()
 		}
@@ -137,11 +135,11 @@ func (s *Server) hangUp(r *request) {
 }
 
 // settle answers the requests of a connection up to the first that still waits.
-func (s *Server) settle(c *conn) {
+func (m *member) settle(c *conn) {
 	for len(c.line) > 0 && !c.line[0].waits {
 		r := c.line[0]
 		c.line = c.line[1:]
-		s.deliver(r)
+		m.deliver(r)
 	}
 }
 
@@ -149,8 +147,8 @@ func (s *Server) settle(c *conn) {
 func (e *Ensemble) trim() {
 	done := e.base + len(e.log)
 	for _, m := range e.members {
-		if !m.member.blank {
-			done = min(done, m.member.applied)
+		if !m.blank {
+			done = min(done, m.applied)
 		}
 	}
 	n := done - e.base
@@ -158,12 +156,9 @@ func (e *Ensemble) trim() {
 	e.log, e.base = e.log[n:], done
 }
 
-// isFirst tells whether a transaction is applied for the first time in the ensemble.
-func (s *Server) isFirst(zxid int64) bool {
-	if s.member == nil {
-		return true
-	}
-	e := s.member.ens
+// first tells whether a transaction is applied for the first time in the ensemble.
+func (m *member) first(zxid int64) bool {
+	e := m.ens
 	first := zxid > e.announced
 	e.announced = max(e.announced, zxid)
 	return first

@@ -17,7 +17,7 @@ type request struct {
 	received time.Time
 	internal bool // made by the server or a test: no session and no ACL is checked
 
-	origin  *Server // in an ensemble: the member that took it
+	origin  *member // in an ensemble: the member that took it
 	waits   bool    // the origin has not got to it in the common history
 	reached uint64  // the members that know of the proposal, as bits
 

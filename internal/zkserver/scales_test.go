@@ -224,7 +224,7 @@ func (s *Server) clear(paths []string) {
 func (s *Server) start(c wire.Call, session int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.submit(&request{call: c, session: session, internal: true, received: s.now()})
+	s.order.submit(&request{call: c, session: session, internal: true, received: s.now()})
 }
 
 // joinSilently makes a session without a connection.

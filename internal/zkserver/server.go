@@ -110,7 +110,7 @@ type Server struct {
 
 	reapTimer *time.Timer
 
-	member *member // nil for a server on its own
+	order order // alone, or in an ensemble
 
 	// wg counts the goroutines of connections. It is only added to under mu while
 	// closed is false, so that Close cannot miss one.
@@ -127,6 +127,7 @@ func New(cfg Config) *Server {
 		links: map[int64]*link{}, conns: map[*conn]struct{}{}, clients: map[int64]map[*conn]struct{}{}, listeners: map[net.Listener]struct{}{}, holding: map[*heldQueue]struct{}{},
 		done: make(chan struct{}),
 	}
+	s.order = alone{s}
 	s.mu.misuse = cfg.OnMisuse
 	return s
 }
@@ -151,43 +152,12 @@ func (s *Server) Close() {
 		s.closed = true
 		close(s.done)
 	}
-	s.takeDown()
+	s.order.halted()
 	for l := range s.listeners {
 		_ = l.Close()
 	}
 	s.mu.Unlock()
 	s.wg.Wait()
-}
-
-// takeDown is the end of everything that runs. A member leaves the others.
-func (s *Server) takeDown() {
-	if s.member == nil {
-		s.halt()
-		return
-	}
-	s.member.ens.leave(s)
-	s.member.ens.review()
-}
-
-// halt drops connections, timers and everything that is not committed.
-func (s *Server) halt() {
-	for _, t := range []**time.Timer{&s.expiryTimer, &s.commitTimer, &s.reapTimer} {
-		if *t != nil {
-			(*t).Stop()
-			*t = nil
-		}
-	}
-	s.expiryAt = 0
-	s.disconnectAll()
-	for _, r := range s.pending {
-		if r.reply != nil {
-			r.code = wire.CodeSessionExpired
-			r.reply <- r
-		}
-	}
-	s.pending = nil
-	s.out = tree.NewOutstanding()
-	s.zxid = s.tree.Zxid
 }
 
 // disconnectAll drops all connections, and what is held: nothing that came in so far runs any more.
@@ -211,7 +181,7 @@ func (s *Server) Stop() {
 		return
 	}
 	s.stopped = true
-	s.takeDown()
+	s.order.halted()
 }
 
 // Restart brings a stopped (or running) server back. With keep it has its data and
@@ -223,20 +193,7 @@ func (s *Server) Restart(keep bool) {
 	if s.closed {
 		return
 	}
-	s.takeDown()
+	s.order.halted()
 	s.stopped, s.frozen = false, false
-	if s.member != nil {
-		s.comeBack(keep)
-		return
-	}
-	s.expiry = newExpiryQueue(s.cfg.Tick)
-	if !keep {
-		s.tree, s.sessions, s.zxid = tree.New(), map[int64]*session{}, 0
-		return
-	}
-	for _, sess := range s.sessions {
-		sess.bucket, sess.closing, sess.conn = 0, false, nil
-		s.touch(sess, sess.timeout)
-	}
-	s.armReaper()
+	s.order.restarted(keep)
 }

@@ -13,17 +13,17 @@ type session struct {
 	conn      *conn
 	frames    uint64       // sent to its client, where that is counted
 	held      []*heldQueue // on each member
-	owner     *Server      // in an ensemble: the member that speaks for it; nil until one has
+	owner     *member      // in an ensemble: the member that speaks for it; nil until one has
 	lastHeard time.Time
 	bucket    time.Duration // expiry boundary it is filed under, 0 for none
 }
 
 // belongsTo tells whether a member may speak for the session. If none did so far it may from now on.
-func (s *session) belongsTo(member *Server) bool {
+func (s *session) belongsTo(m *member) bool {
 	if s.owner == nil {
-		s.owner = member
+		s.owner = m
 	}
-	return s.owner == member
+	return s.owner == m
 }
 
 const passwordLen = 16

@@ -8,53 +8,52 @@ import (
 
 // takeOver makes a member the leader. Proposals that have reached it are committed, others never
 // will be. Every session gets its full timeout again, and belongs to the server that it is next seen at.
-func (e *Ensemble) takeOver(s *Server) {
+func (e *Ensemble) takeOver(m *member) {
 	e.stopLeading()
 	stopTimer(&e.ballot)
 	e.term++
-	m := s.member
 	m.lags, m.lagID = 0, m.lagID+1
-	m.role, m.term, e.leader = leading, e.term, s
+	m.role, m.term, e.leader = leading, e.term, m
 	if m.blank {
-		e.startAnew(s)
+		e.startAnew(m)
 	}
 	for m.applied < e.base+len(e.log) {
-		s.applyNext()
+		m.applyNext()
 	}
 	m.received = m.applied
 	proposed := e.pending
 	e.pending = nil
 	for i, r := range proposed {
 		if r.reached&(1<<m.index) != 0 {
-			s.publish(r)
+			m.publish(r)
 		} else {
-			e.forget(proposed[i : i+1])
+			forget(proposed[i : i+1])
 		}
 	}
 	e.out = tree.NewOutstanding()
-	e.zxid = (max(e.zxid, s.tree.Zxid)>>epochBits + 1) << epochBits
-	s.tree.Zxid = e.zxid
-	e.expiry = newExpiryQueue(s.cfg.Tick)
+	e.zxid = (max(e.zxid, m.tree.Zxid)>>epochBits + 1) << epochBits
+	m.tree.Zxid = e.zxid
+	e.expiry = newExpiryQueue(m.cfg.Tick)
 	for _, sess := range e.sessions {
 		sess.bucket, sess.closing, sess.conn, sess.owner = 0, false, nil, nil
-		s.touch(sess, sess.timeout)
+		m.touch(sess, sess.timeout)
 	}
-	s.armReaper()
+	m.armReaper()
 	e.admit() // or it would find that it has no majority
 	if e.cfg.OnElected != nil {
-		s.RunHook(func() { e.cfg.OnElected(m.index, s.now()) })
+		m.RunHook(func() { e.cfg.OnElected(m.index, m.now()) })
 	}
 }
 
 // startAnew is the end of the history: all who could vote had lost their data.
-func (e *Ensemble) startAnew(s *Server) {
-	e.forget(e.pending)
+func (e *Ensemble) startAnew(m *member) {
+	forget(e.pending)
 	e.pending, e.log = nil, nil
 	e.sessions = map[int64]*session{}
-	s.member.blank, s.member.applied = false, e.base
+	m.blank, m.applied = false, e.base
 	for _, o := range e.members {
-		if o != s {
-			o.member.blank = true
+		if o != m {
+			o.blank = true
 		}
 	}
 }
@@ -62,27 +61,27 @@ func (e *Ensemble) startAnew(s *Server) {
 // admit lets those who look for a leader follow the one there is.
 func (e *Ensemble) admit() {
 	l := e.leader
-	if l == nil || l.member.role != leading || !l.connected() {
+	if l == nil || l.role != leading || !l.connected() {
 		return
 	}
-	for _, s := range e.members {
-		if s.member.role == looking && s.connected() {
-			e.admitOne(s)
+	for _, m := range e.members {
+		if m.role == looking && m.connected() {
+			e.admitOne(m)
 		}
 	}
 }
 
 // admitOne brings a member up to date before it serves anybody.
-func (e *Ensemble) admitOne(s *Server) {
-	m, l := s.member, e.leader
+func (e *Ensemble) admitOne(m *member) {
+	l := e.leader
 	m.role, m.term, m.lostAt = following, e.term, time.Time{}
 	if m.blank {
-		s.tree = l.tree.Copy()
-		m.blank, m.applied = false, l.member.applied
+		m.tree = l.tree.Copy()
+		m.blank, m.applied = false, l.applied
 	}
 	m.received = e.base + len(e.log)
 	for m.applied < m.received {
-		s.applyNext()
+		m.applyNext()
 	}
 	for _, r := range e.pending {
 		r.reached |= 1 << m.index
@@ -92,14 +91,14 @@ func (e *Ensemble) admitOne(s *Server) {
 
 // rolledOver is called for each proposal: with the last zxid of an epoch the leader gives up instead of
 // proposing, so that there is an election and a new epoch. A standalone server counts on.
-func (s *Server) rolledOver(r *request) bool {
+func (m *member) rolledOver(r *request) bool {
 	const last = 1<<epochBits - 1
 	if r.zxid&last != last {
 		return false
 	}
-	e := s.member.ens
-	e.forget([]*request{r})
-	e.leave(s)
+	e := m.ens
+	forget([]*request{r})
+	e.leave(m)
 	e.review()
 	return true
 }
