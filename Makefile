@@ -79,6 +79,10 @@ storm: ## random use of all recipes under random faults: SEEDS=10000 for more th
 	$(GO) test -c -o bin/storm $(TESTFLAGS) ./recipes_test/storm
 	MENAGERIE_STORM_SEED=$(SEED) MENAGERIE_STORM_SEEDS=$(or $(SEEDS),$(if $(SEED),,400)) bin/storm -test.timeout=0 $(if $(SEED),-test.v)
 
+.PHONY: faults
+faults: ## every fault at every request of every scenario, and all pairs of faults, without the race detector: some ten minutes
+	MENAGERIE_FULL=1 $(GO) test -vet=off -count=1 -timeout=0 -run 'TestEvery|(Acceptance|GivingUp).*Every' $(TESTFLAGS) ./recipes_test/... ./zkbarrier
+
 # How many generated programs "make conformance" compares.
 PROGRAMS ?= 2000
 

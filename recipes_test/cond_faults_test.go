@@ -2,9 +2,7 @@ package recipes_test
 
 import (
 	"context"
-	"fmt"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,7 +12,7 @@ import (
 )
 
 func TestEveryFaultLeavesTheConditionSound(t *testing.T) {
-	everyFault(t, 34, func(t *testing.T, v *env) func(string) {
+	everyFault(t, func(t *testing.T, v *env) func(string) {
 		ws := v.sides(3)
 		return func(name string) {
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -60,64 +58,55 @@ func TestEveryFaultLeavesTheConditionSound(t *testing.T) {
 
 // The same scenario, with what strikes a whole session instead of one request.
 func TestEverySessionFaultLeavesTheConditionSound(t *testing.T) {
-	strikes := map[string]func(v *env, id int64){
-		"disconnect": func(v *env, id int64) { v.srv.Disconnect(id) },
-		"expire":     func(v *env, id int64) { v.srv.Expire(id) },
+	for what, strike := range map[string]func(v *env, id int64){"disconnect": disconnects, "expire": expires} {
+		everyRequest(t, what, signalsToTwo, func(v *env, q *zktest.Request) zktest.Verdict {
+			go strike(v, q.Session)
+			return zktest.Verdict{}
+		})
 	}
-	for what, strike := range strikes {
-		for nth := 1; nth <= 34; nth++ {
-			inProcess(t, func(t *testing.T, v *env) {
-				name := fmt.Sprintf("%s at request %d", what, nth)
-				ws := v.sides(3)
-				v.quiet()
-				var n atomic.Int32
-				v.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
-					if q.Op != zktest.Connect && q.Op != zktest.Ping {
-						if n.Add(1) == int32(nth) {
-							go strike(v, q.Session)
-						}
-					}
-					return zktest.Verdict{}
-				})
-				items, taken := 0, 0 // under the lock
-				var mu sync.Mutex    // of those whose hold was lost while they did not know
-				var all sync.WaitGroup
-				for _, w := range ws[:2] {
-					all.Go(func() {
-						w.m.Lock()
-						defer w.m.Unlock()
-						for {
-							mu.Lock()
-							got := items > 0
-							if got {
-								items--
-								taken++
-							}
-							mu.Unlock()
-							if got {
-								return
-							}
-							w.c.Wait()
-						}
-					})
+}
+
+// signalsToTwo has two wait for what a third one signals, in the form without leases.
+func signalsToTwo(t *testing.T, v *env) func(string) {
+	ws := v.sides(3)
+	return func(name string) {
+		items, taken := 0, 0 // under the lock
+		var mu sync.Mutex    // of those whose hold was lost while they did not know
+		take := func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			if items == 0 {
+				return false
+			}
+			items--
+			taken++
+			return true
+		}
+		var all sync.WaitGroup
+		for _, w := range ws[:2] {
+			all.Go(func() {
+				w.m.Lock()
+				defer w.m.Unlock()
+				for !take() {
+					w.c.Wait()
 				}
-				all.Go(func() {
-					for range 2 {
-						<-time.After(10 * time.Millisecond)
-						ws[2].m.Lock()
-						mu.Lock()
-						items++
-						mu.Unlock()
-						ws[2].c.Signal()
-						ws[2].m.Unlock()
-					}
-				})
-				all.Wait()
-				require.Equal(t, 2, taken, name)
-				v.later()
-				require.Empty(t, v.srv.Children(lockPath), name)
-				require.Empty(t, v.srv.Children(condPath), name)
 			})
 		}
+		all.Go(func() {
+			for range 2 {
+				<-time.After(10 * time.Millisecond)
+				ws[2].m.Lock()
+				mu.Lock()
+				items++
+				mu.Unlock()
+				ws[2].c.Signal()
+				ws[2].m.Unlock()
+			}
+		})
+		all.Wait()
+		require.Equal(t, 2, taken, name)
+		v.later()
+		require.Empty(t, v.srv.Children(lockPath), name)
+		require.Empty(t, v.srv.Children(condPath), name)
 	}
 }

@@ -2,13 +2,13 @@ package recipes_test
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksemaphore"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -124,37 +124,34 @@ func boundedPermits() []bounded {
 
 // plight is what befalls a session from one of its requests on.
 type plight struct {
-	v     *env
-	what  string
-	first int32 // the request that is struck
-	id    int64 // the session
-	n     atomic.Int32
-	gate  chan struct{} // closed when what is held may go on
-	undo  func()
+	v      *env
+	what   string
+	id     int64 // the session
+	struck atomic.Bool
+	gate   chan struct{} // closed when what is held may go on
+	undo   func()
 }
 
 // plights are all there are. "hold" and "error -1" strike every request from the first on.
 var plights = []string{"hold", "freeze", "partition", "dropreplies", "droprequests", "refuse", "losereply then refuse", "error -1"}
 
-// strike is asked what becomes of each request.
-func (p *plight) strike(q *zktest.Request) zktest.Verdict {
-	if q.Session != p.id || q.Op == zktest.Ping || q.Op == zktest.Connect || q.Op == zktest.CloseSession {
+// goesOn is asked what becomes of each request behind the one that was struck.
+func (p *plight) goesOn(q *zktest.Request) zktest.Verdict {
+	if q.Session != p.id || !proving.Counts(q) || !p.struck.Load() {
 		return zktest.Verdict{}
 	}
-	i := p.n.Add(1)
-	switch {
-	case p.what == "hold" && i >= p.first:
+	switch p.what {
+	case "hold":
 		return zktest.Verdict{Hold: p.gate}
-	case p.what == "error -1" && i >= p.first:
+	case "error -1":
 		return zktest.Verdict{Fate: zktest.Fail, Code: -1}
-	case i == p.first:
-		return p.begin()
 	}
 	return zktest.Verdict{}
 }
 
 // begin lets that happen to the session which lasts until it is undone.
-func (p *plight) begin() zktest.Verdict {
+func (p *plight) begin(q *zktest.Request) zktest.Verdict {
+	p.struck.Store(true)
 	switch p.what {
 	case "freeze":
 		p.undo = p.v.srv.Freeze()
@@ -171,23 +168,25 @@ func (p *plight) begin() zktest.Verdict {
 		p.undo = p.v.srv.Refuse()
 		return zktest.Verdict{Fate: zktest.LoseReply}
 	}
-	return zktest.Verdict{}
+	return p.goesOn(q)
 }
 
-// endsInTime makes the call while its session is struck at request k.
-func (c bounded) endsInTime(t *testing.T, v *env, what string, k int) {
-	s := v.session()
-	run := c.prep(v, s)
+// endsInTime makes the call while its session is struck.
+func (c bounded) endsInTime(t *testing.T, v *env, what string, s *proving.Strike) {
+	session := v.session()
+	run := c.prep(v, session)
 	v.quiet()
-	p := &plight{v: v, what: what, first: int32(k), id: s.ID(), gate: make(chan struct{})}
-	remove := v.srv.InterceptFunc(p.strike)
+	p := &plight{v: v, what: what, id: session.ID(), gate: make(chan struct{})}
+	calm := s.Falls(v.srv, p.begin)
+	remove := v.srv.InterceptFunc(p.goesOn)
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	start := time.Now()
 	run(ctx)
 	if took := time.Since(start); took > 150*time.Millisecond {
-		t.Errorf("took %v", took)
+		t.Errorf("%s: took %v", s.Name, took)
 	}
+	calm()
 	remove()
 	v.quiet() // a request that p was asked about before that may be striking still
 	close(p.gate)
@@ -200,14 +199,11 @@ func (c bounded) endsInTime(t *testing.T, v *env, what string, k int) {
 func TestAcceptance113EveryCallEndsInTimeWhateverItsServersDo(t *testing.T) {
 	for _, c := range slices.Concat(boundedLocks(), boundedReads(), boundedPermits()) {
 		for _, what := range plights {
-			for k := 1; k <= 8; k++ {
-				if !drawn(t, c.name, what, k) {
-					continue
-				}
-				t.Run(fmt.Sprintf("%s/%s/%d", c.name, what, k), func(t *testing.T) {
-					inProcess(t, func(t *testing.T, v *env) { c.endsInTime(t, v, what, k) })
+			t.Run(c.name+"/"+what, func(t *testing.T) {
+				proving.EveryRequest(t, what, func(s *proving.Strike) {
+					inProcess(t, func(t *testing.T, v *env) { c.endsInTime(t, v, what, s) })
 				})
-			}
+			})
 		}
 	}
 }

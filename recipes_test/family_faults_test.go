@@ -17,7 +17,7 @@ import (
 // mutex: everybody finishes, nothing is left behind, and the next use works.
 
 func TestEveryFaultLeavesTheReadWriteLockSound(t *testing.T) {
-	everyFault(t, 40, func(t *testing.T, v *env) func(string) {
+	everyFault(t, func(t *testing.T, v *env) func(string) {
 		rw := v.rws(3)
 		return func(name string) {
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -57,7 +57,7 @@ func TestEveryFaultLeavesTheReadWriteLockSound(t *testing.T) {
 }
 
 func TestEveryFaultLeavesTheSemaphoreSound(t *testing.T) {
-	everyFault(t, 40, func(t *testing.T, v *env) func(string) {
+	everyFault(t, func(t *testing.T, v *env) func(string) {
 		var sems []*zksemaphore.Weighted
 		for range 3 {
 			sems = append(sems, zksemaphore.NewWeighted(v.session(), semPath, 3))
@@ -96,7 +96,7 @@ func TestEveryFaultLeavesTheSemaphoreSound(t *testing.T) {
 }
 
 func TestEveryFaultLeavesTheElectionSound(t *testing.T) {
-	everyFault(t, 30, func(t *testing.T, v *env) func(string) {
+	everyFault(t, func(t *testing.T, v *env) func(string) {
 		var es []*zkelection.Election
 		for i := range 2 {
 			es = append(es, v.candidate(v.session(), i))

@@ -10,13 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // Every request of three who ask while the first runs is struck once with every fault.
 func TestEveryFaultLeavesTheFlightSound(t *testing.T) {
-	everyFault(t, 40, func(t *testing.T, v *env) func(string) {
+	everyFault(t, func(t *testing.T, v *env) func(string) {
 		fs := v.flights(3)
 		return func(name string) {
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -51,7 +52,7 @@ func TestEveryFaultLeavesTheFlightSound(t *testing.T) {
 
 // The same, while the key is forgotten in the middle.
 func TestEveryFaultLeavesAForgottenFlightSound(t *testing.T) {
-	everyFault(t, 40, func(t *testing.T, v *env) func(string) {
+	everyFault(t, func(t *testing.T, v *env) func(string) {
 		fs := v.flights(3)
 		return func(name string) {
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -110,27 +111,13 @@ func flightBlows() map[string]func(v *env, q *zktest.Request) zktest.Verdict {
 // Whatever befalls one request, everybody finishes; only whose lease was lost gets an error,
 // and there is one run for each lease.
 func TestEveryBlowLeavesTheFlightSound(t *testing.T) {
-	const requests = 32
 	for name, blow := range flightBlows() {
-		for nth := 1; nth <= requests; nth++ {
-			name := fmt.Sprintf("%s at request %d", name, nth)
-			if !drawn(t, name) {
-				continue
-			}
+		proving.EveryRequest(t, name, func(s *proving.Strike) {
 			inProcess(t, func(t *testing.T, v *env) {
+				name := s.Name
 				fs := v.flights(3)
 				v.quiet()
-				var n atomic.Int32
-				v.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
-					switch q.Op {
-					case zktest.Connect, zktest.Ping, zktest.CloseSession:
-						return zktest.Verdict{}
-					}
-					if int(n.Add(1)) != nth {
-						return zktest.Verdict{}
-					}
-					return blow(v, q)
-				})
+				calm := s.Falls(v.srv, func(q *zktest.Request) zktest.Verdict { return blow(v, q) })
 				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 				defer cancel()
 				var runs, lost atomic.Int32
@@ -159,37 +146,29 @@ func TestEveryBlowLeavesTheFlightSound(t *testing.T) {
 				require.LessOrEqual(t, lost.Load(), int32(1), name)
 				v.later()
 				require.Empty(t, v.srv.Children(flightLock), name)
+				calm()
 				value, err, shared := fs[2].Do(ctx, flightKey, says("y"))
 				require.NoError(t, err, name)
 				require.Equal(t, "y", value, name)
 				require.False(t, shared, name)
 			})
-		}
+		})
 	}
 }
 
 // One of them gives up, at every request in turn.
 func TestGivingUpAtAnyRequestLeavesTheFlightSound(t *testing.T) {
-	for nth := 1; nth <= 32; nth++ {
-		for who := range 3 {
-			name := fmt.Sprintf("%d gives up at request %d", who, nth)
-			if !drawn(t, name) {
-				continue
-			}
+	for who := range 3 {
+		proving.EveryRequest(t, fmt.Sprintf("%d gives up", who), func(s *proving.Strike) {
 			inProcess(t, func(t *testing.T, v *env) {
+				name := s.Name
 				fs := v.flights(3)
 				v.quiet()
 				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 				defer cancel()
 				his, giveUp := context.WithCancel(ctx)
 				defer giveUp()
-				var n atomic.Int32
-				v.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
-					if int(n.Add(1)) == nth {
-						giveUp()
-					}
-					return zktest.Verdict{}
-				})
+				s.Falls(v.srv, func(*zktest.Request) zktest.Verdict { giveUp(); return zktest.Verdict{} })
 				var all sync.WaitGroup
 				for i, f := range fs {
 					all.Go(func() {
@@ -218,7 +197,7 @@ func TestGivingUpAtAnyRequestLeavesTheFlightSound(t *testing.T) {
 				v.quiet()
 				require.Empty(t, v.srv.Children(flightLock), name)
 			})
-		}
+		})
 	}
 }
 

@@ -202,7 +202,7 @@ func TestAGateIsOpenUntilItIsClosed(t *testing.T) {
 }
 
 func TestEveryFaultLeavesTheGateSound(t *testing.T) {
-	everyFault(t, 16, func(t *testing.T, v *env) func(string) {
+	everyFault(t, func(t *testing.T, v *env) func(string) {
 		a, b := zklatch.NewGate(v.session(), "/gates/db"), zklatch.NewGate(v.session(), "/gates/db")
 		return func(name string) {
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)

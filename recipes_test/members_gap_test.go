@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -56,7 +57,7 @@ func TestALeaseEndsBeforeAnotherGrantWheneverItsServerIsCutOff(t *testing.T) {
 		for _, leader := range []bool{false, true} {
 			t.Run(fmt.Sprintf("timeout of %d ticks, leader %v", ticks, leader), func(t *testing.T) {
 				for at := time.Duration(0); at < tick; at += tick / 16 {
-					if drawn(t, at) {
+					if proving.Drawn(t, at) {
 						cutOff(t, tick, time.Duration(ticks)*tick, at, leader)
 					}
 				}

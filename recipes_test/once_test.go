@@ -231,7 +231,7 @@ func TestAWaiterForTheResultObeysItsDeadline(t *testing.T) {
 
 // Every request of two who ask is struck once with every fault.
 func TestEveryFaultLeavesTheOnceSound(t *testing.T) {
-	everyFault(t, 32, func(t *testing.T, v *env) func(string) {
+	everyFault(t, func(t *testing.T, v *env) func(string) {
 		os := v.onces(2)
 		return func(name string) {
 			var runs atomic.Int32

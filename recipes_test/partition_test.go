@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -87,7 +88,7 @@ func TestAcceptance117APartitionedHolderIsToldBeforeTheServersGrantToAnother(t *
 				inProcess(t, func(t *testing.T, v *env) {
 					for _, d := range delays {
 						for phase := range 6 {
-							if drawn(t, d, phase) {
+							if proving.Drawn(t, d, phase) {
 								partitioned(t, v, timeout, c, d.there, d.back, phase)
 							}
 						}

@@ -3,7 +3,6 @@ package recipes_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
@@ -68,13 +68,13 @@ func steps(t *testing.T, v *env, action bool) func(name string) {
 
 func TestEveryFaultLeavesThePhaserSound(t *testing.T) {
 	for _, action := range []bool{false, true} {
-		everyFault(t, 50, func(t *testing.T, v *env) func(string) { return steps(t, v, action) })
+		everyFault(t, func(t *testing.T, v *env) func(string) { return steps(t, v, action) })
 	}
 }
 
 func TestEveryDisconnectLeavesThePhaserSound(t *testing.T) {
 	for _, action := range []bool{false, true} {
-		everyTrouble(t, 50, map[string]func(*env, int64){"disconnect": disconnects}, func(t *testing.T, v *env) func(string, func()) {
+		everyTrouble(t, "disconnect", disconnects, func(t *testing.T, v *env) func(string, func()) {
 			run := steps(t, v, action)
 			return func(name string, _ func()) { run(name) }
 		})
@@ -84,7 +84,7 @@ func TestEveryDisconnectLeavesThePhaserSound(t *testing.T) {
 // Whoever's session ends is deregistered and hears of it; the others go on.
 func TestEveryExpiryLeavesThePhaserSound(t *testing.T) {
 	for _, action := range []bool{false, true} {
-		everyTrouble(t, 36, map[string]func(*env, int64){"expire": expires}, func(t *testing.T, v *env) func(string, func()) {
+		everyTrouble(t, "expire", expires, func(t *testing.T, v *env) func(string, func()) {
 			var opts []zkphaser.PhaserOption
 			if action {
 				opts = append(opts, zkphaser.WithOnAdvance(func(_ context.Context, phase, registered int) bool { return false }))
@@ -135,22 +135,14 @@ func TestEveryExpiryLeavesThePhaserSound(t *testing.T) {
 
 // A call that is cancelled at any of its requests may be repeated.
 func TestEveryCancellationLeavesThePhaserSound(t *testing.T) {
-	for nth := 1; nth <= 16; nth++ {
-		for _, fate := range []zktest.Fate{zktest.Continue, zktest.LoseRequest, zktest.LoseReply} {
+	for name, fate := range map[string]zktest.Fate{"answered": zktest.Continue, "request lost": zktest.LoseRequest, "reply lost": zktest.LoseReply} {
+		proving.EveryRequest(t, "cancelled, "+name, func(s *proving.Strike) {
 			inProcess(t, func(t *testing.T, v *env) {
-				name := fmt.Sprintf("cancelled at request %d, %v", nth, fate)
+				name := s.Name
 				ps := v.phasers(2)
-				ctx, cancel := context.WithCancel(context.Background())
-				var n atomic.Int32
-				held := make(chan struct{})
-				v.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
-					if q.Op == zktest.Connect || q.Op == zktest.Ping || q.Op == zktest.CloseSession || int(n.Add(1)) != nth {
-						return zktest.Verdict{}
-					}
-					cancel()
-					return zktest.Verdict{Fate: fate, Hold: held}
-				})
-				time.AfterFunc(time.Second, func() { close(held) })
+				v.quiet()
+				ctx, cancel := v.cancelledAt(s, fate)
+				defer cancel()
 				again := func(want int, f func(context.Context) (int, error)) {
 					got, err := f(ctx)
 					if err != nil {
@@ -174,6 +166,6 @@ func TestEveryCancellationLeavesThePhaserSound(t *testing.T) {
 				v.later()
 				require.Empty(t, v.srv.Children(phaserPath), name)
 			})
-		}
+		})
 	}
 }

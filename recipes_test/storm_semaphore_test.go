@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zksemaphore"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -39,7 +39,7 @@ type held struct {
 
 // soak is how long the churn lasts: a minute where time is virtual, or asked for.
 func (v *env) soak() time.Duration {
-	if v.virtual || os.Getenv("MENAGERIE_FULL") == "1" {
+	if v.virtual || proving.Full {
 		return time.Minute
 	}
 	return 6 * time.Second

@@ -1,44 +1,34 @@
 package recipes_test
 
 import (
-	"fmt"
-	"hash/fnv"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
-// everyFault runs f once for every fault at every one of the first requests that count: the
-// requests that sessions make after f's preparation returns. f returns what is to be struck.
-func everyFault(t *testing.T, requests int, f func(t *testing.T, v *env) (run func(name string))) {
+// everyFault has each request that the sessions make after f's preparation lost, answered to nobody, or made twice,
+// once each. f returns what is struck.
+func everyFault(t *testing.T, f func(t *testing.T, v *env) (run func(name string))) {
 	t.Helper()
-	for _, fate := range []zktest.Fate{zktest.LoseRequest, zktest.LoseReply, zktest.Duplicate} {
-		for nth := 1; nth <= requests; nth++ {
-			if !drawn(t, fate, nth) {
-				continue
-			}
-			inProcess(t, func(t *testing.T, v *env) {
-				run := f(t, v)
-				v.quiet()
-				v.strike(nth, fate)
-				run(fmt.Sprintf("%v at request %d", fate, nth))
-			})
-		}
+	for name, fate := range map[string]zktest.Fate{"request lost": zktest.LoseRequest, "reply lost": zktest.LoseReply, "duplicated": zktest.Duplicate} {
+		everyRequest(t, name, f, func(*env, *zktest.Request) zktest.Verdict { return zktest.Verdict{Fate: fate} })
 	}
 }
 
-// drawn tells whether a case of an enumeration is run: each of them, or with -short one in ten, always the
-// same ones. That is for the race detector, which finds in a few cases what it would find in all of them. The
-// Makefile knows by their names which tests are played in full without it.
-func drawn(t *testing.T, what ...any) bool {
-	if !testing.Short() {
-		return true
-	}
-	sum := fnv.New32a()
-	fmt.Fprintln(sum, append(what, t.Name())...)
-	return sum.Sum32()%10 == 0
+// everyRequest is everyFault for one that is of another kind.
+func everyRequest(t *testing.T, name string, f func(t *testing.T, v *env) (run func(name string)), happen func(v *env, q *zktest.Request) zktest.Verdict) {
+	t.Helper()
+	proving.EveryRequest(t, name, func(s *proving.Strike) {
+		inProcess(t, func(t *testing.T, v *env) {
+			run := f(t, v)
+			v.quiet()
+			s.Falls(v.srv, func(q *zktest.Request) zktest.Verdict { return happen(v, q) })
+			run(s.Name)
+		})
+	})
 }
 
 // rounds is how often something is done that is done n times, with -short a tenth of that.
@@ -53,11 +43,7 @@ func rounds(n int) int {
 func (v *env) strike(nth int, fate zktest.Fate) {
 	var n atomic.Int32
 	v.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
-		switch q.Op {
-		case zktest.Connect, zktest.Ping, zktest.CloseSession:
-			return zktest.Verdict{}
-		}
-		if int(n.Add(1)) != nth {
+		if !proving.Counts(q) || int(n.Add(1)) != nth {
 			return zktest.Verdict{}
 		}
 		return zktest.Verdict{Fate: fate}

@@ -5,61 +5,45 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 	"github.com/go-menagerie/menagerie/zkwaitgroup"
 )
 
-// everyTrouble runs f once for every request of the first that count, and has something happen
-// to the session that makes it, just before or just after the servers have applied it. With
-// calm nothing happens any more.
-func everyTrouble(t *testing.T, requests int, happens map[string]func(v *env, session int64), f func(t *testing.T, v *env) (run func(name string, calm func()))) {
+// everyTrouble has something happen to the session that makes a request, just before or just after the servers have
+// applied that, for each request that the sessions make after f's preparation. With calm nothing happens any more.
+func everyTrouble(t *testing.T, what string, happen func(v *env, session int64), f func(t *testing.T, v *env) (run func(name string, calm func()))) {
 	t.Helper()
-	for what, happen := range happens {
-		for nth := 1; nth <= requests; nth++ {
-			for _, after := range []bool{false, true} {
-				if !drawn(t, what, nth, after) {
-					continue
-				}
-				inProcess(t, func(t *testing.T, v *env) {
-					run := f(t, v)
-					v.quiet()
-					calm := v.trouble(nth, after, happen)
-					run(fmt.Sprintf("%s at request %d, applied %v", what, nth, after), calm)
-				})
-			}
-		}
+	for _, after := range []bool{false, true} {
+		name := fmt.Sprintf("%s, applied %v", what, after)
+		proving.EveryRequest(t, name, func(s *proving.Strike) {
+			inProcess(t, func(t *testing.T, v *env) {
+				run := f(t, v)
+				v.quiet()
+				calm := s.Falls(v.srv, func(q *zktest.Request) zktest.Verdict { return v.trouble(q.Session, after, happen) })
+				run(s.Name, calm)
+			})
+		})
 	}
 }
 
-// trouble is strike for what happens to a session.
-func (v *env) trouble(nth int, after bool, happen func(v *env, session int64)) (calm func()) {
-	var n atomic.Int32
-	return v.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
-		switch q.Op {
-		case zktest.Connect, zktest.Ping, zktest.CloseSession:
-			return zktest.Verdict{}
-		}
-		if int(n.Add(1)) != nth {
-			return zktest.Verdict{}
-		}
-		if after {
-			session := q.Session
-			go func() {
-				<-time.After(time.Nanosecond) // when the server has done what it can do at once
-				happen(v, session)
-			}()
-			return zktest.Verdict{Fate: zktest.LoseReply}
-		}
-		happen(v, q.Session)
+// trouble has something happen to a session at one of its requests.
+func (v *env) trouble(session int64, after bool, happen func(v *env, session int64)) zktest.Verdict {
+	if !after {
+		happen(v, session)
 		return zktest.Verdict{}
-	})
+	}
+	go func() {
+		<-time.After(time.Nanosecond) // when the server has done what it can do at once
+		happen(v, session)
+	}()
+	return zktest.Verdict{Fate: zktest.LoseReply}
 }
 
 func disconnects(v *env, session int64) { v.srv.Disconnect(session) }
@@ -106,11 +90,11 @@ func aRound(t *testing.T, v *env) func(name string) {
 }
 
 func TestEveryFaultLeavesTheWaitGroupSound(t *testing.T) {
-	everyFault(t, 60, aRound)
+	everyFault(t, aRound)
 }
 
 func TestEveryDisconnectLeavesTheWaitGroupSound(t *testing.T) {
-	everyTrouble(t, 60, map[string]func(*env, int64){"disconnect": disconnects}, func(t *testing.T, v *env) func(string, func()) {
+	everyTrouble(t, "disconnect", disconnects, func(t *testing.T, v *env) func(string, func()) {
 		run := aRound(t, v)
 		return func(name string, _ func()) { run(name) }
 	})
@@ -120,7 +104,7 @@ func TestEveryDisconnectLeavesTheWaitGroupSound(t *testing.T) {
 // nobody waits for ever, nobody who did nothing wrong is accused of misuse, and the next round
 // is sound.
 func TestEveryExpiryLeavesTheWaitGroupSound(t *testing.T) {
-	everyTrouble(t, 40, map[string]func(*env, int64){"expire": expires}, func(t *testing.T, v *env) func(string, func()) {
+	everyTrouble(t, "expire", expires, func(t *testing.T, v *env) func(string, func()) {
 		gs := v.groups(3)
 		return func(name string, calm func()) {
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -147,22 +131,14 @@ func TestEveryExpiryLeavesTheWaitGroupSound(t *testing.T) {
 // A call that is cancelled at any of its requests is over at once. An Add has added nobody, a
 // Done is said nevertheless.
 func TestEveryCancellationLeavesTheWaitGroupSound(t *testing.T) {
-	for nth := 1; nth <= 24; nth++ {
-		for _, fate := range []zktest.Fate{zktest.Continue, zktest.LoseRequest, zktest.LoseReply} {
+	for name, fate := range map[string]zktest.Fate{"answered": zktest.Continue, "request lost": zktest.LoseRequest, "reply lost": zktest.LoseReply} {
+		proving.EveryRequest(t, "cancelled, "+name, func(s *proving.Strike) {
 			inProcess(t, func(t *testing.T, v *env) {
 				gs := v.groups(3)
-				name := fmt.Sprintf("cancelled at request %d, %v", nth, fate)
-				ctx, cancel := context.WithCancel(context.Background())
-				var n atomic.Int32
-				held := make(chan struct{})
-				v.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
-					if q.Op == zktest.Connect || q.Op == zktest.Ping || q.Op == zktest.CloseSession || int(n.Add(1)) != nth {
-						return zktest.Verdict{}
-					}
-					cancel()
-					return zktest.Verdict{Fate: fate, Hold: held}
-				})
-				time.AfterFunc(time.Second, func() { close(held) })
+				name := s.Name
+				v.quiet()
+				ctx, cancel := v.cancelledAt(s, fate)
+				defer cancel()
 				want := 0
 				add := func(g *zkwaitgroup.WaitGroup, n int) {
 					if g.AddContext(ctx, n) == nil {
@@ -189,8 +165,18 @@ func TestEveryCancellationLeavesTheWaitGroupSound(t *testing.T) {
 				require.NoError(t, gs[2].WaitContext(context.Background()), name)
 				usable(context.Background(), t, v, name, gs...)
 			})
-		}
+		})
 	}
+}
+
+// cancelledAt returns a context that ends when a request is struck. That is held for a second.
+func (v *env) cancelledAt(s *proving.Strike, fate zktest.Fate) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	s.Falls(v.srv, func(*zktest.Request) zktest.Verdict {
+		cancel()
+		return zktest.Verdict{Fate: fate, Delay: time.Second}
+	})
+	return ctx, cancel
 }
 
 func TestWhatAWaitGroupCosts(t *testing.T) {

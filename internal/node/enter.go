@@ -209,6 +209,10 @@ func (s *Spec) refused(ctx context.Context, e *zkconn.Epoch, t *zkconn.TxnError,
 		return nil, errAgain
 	case errors.Is(t, zk.ErrSessionExpired):
 		return nil, zkconn.ErrOver
+	case errors.Is(t, zk.ErrNodeExists) && s.Flags&zk.FlagSequence != 0:
+		// It can only be ours: nobody else has the uuid. This very request was applied before, and at the end of
+		// the sequence numbers it got the same number.
+		return s.find(ctx, e, uuid)
 	}
 	return nil, t.Err
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/zksync"
-	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // check looks at everything that must be true after any fault. It is called when every
@@ -146,9 +145,9 @@ func (w *world) checkNextLock() {
 	require.NoError(t, s.Close())
 }
 
-// ops counts what each client asked for.
-func (w *world) ops() [][]zktest.Op {
-	var out [][]zktest.Op
+// asked returns what each client asked for.
+func (w *world) asked() [][]request {
+	var out [][]request
 	for _, c := range w.clients {
 		c.mu.Lock()
 		out = append(out, slices.Clone(c.requests))

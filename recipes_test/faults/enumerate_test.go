@@ -13,11 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/zktest"
+	"github.com/go-menagerie/menagerie/internal/proving"
 )
-
-// full is asked for when there is time.
-var full = os.Getenv("MENAGERIE_FULL") == "1"
 
 // seed makes the random choices: MENAGERIE_SEED, or else always the same.
 var seed = func() uint64 {
@@ -30,7 +27,7 @@ var seed = func() uint64 {
 
 // result is what a run can teach the next one.
 type result struct {
-	ops   [][]zktest.Op // requests of each client, in order
+	asked [][]request // by each client, in order
 	fired int
 	took  time.Duration
 }
@@ -40,6 +37,7 @@ func run(t *testing.T, sc scenario, plans []plan, normal time.Duration) result {
 	var res result
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sc.clients, plans)
+		w.beats = sc.beats
 		if sc.before != nil {
 			sc.before(w)
 		}
@@ -54,47 +52,25 @@ func run(t *testing.T, sc scenario, plans []plan, normal time.Duration) result {
 		}
 		w.check()
 		w.close()
-		res.ops, res.fired = w.ops(), len(w.fired)
+		res.asked, res.fired = w.asked(), len(w.fired)
 	})
 	return res
-}
-
-// part is the share of the cases of a variant that is run when there is little time.
-const part = 3
-
-// drawn draws the cases that are run: one in so many, of which -short leaves one in ten. That is for the race detector,
-// which finds in a few cases what it would find in all of them. The choice is always the same.
-func drawn(rnd *rand.Rand, oneIn int) bool {
-	if full {
-		return true
-	}
-	if testing.Short() {
-		oneIn *= 10
-	}
-	return rnd.IntN(oneIn) == 0
 }
 
 func TestEveryFaultAtEveryRequestLeavesTheLockSound(t *testing.T) {
 	began := time.Now()
 	var cases atomic.Int64
 	t.Run("all", func(t *testing.T) {
-		for i, sc := range scenarios() {
+		for _, sc := range scenarios() {
 			t.Run(strings.ReplaceAll(sc.name, " ", "-"), func(t *testing.T) {
 				t.Parallel()
 				normal := run(t, sc, nil, 0)
-				t.Logf("requests of each client: %v, takes %v", normal.ops, normal.took)
-				oneIn := 1
-				if sc.variant {
-					oneIn = part
-				}
-				rnd := rand.New(rand.NewPCG(seed, uint64(i)))
-				for _, p := range singles(sc, normal.ops) {
-					if !drawn(rnd, oneIn) {
-						continue
+				t.Logf("requests of each client: %v, takes %v", normal.asked, normal.took)
+				for _, p := range singles(sc, normal.asked) {
+					if proving.Drawn(t, p) {
+						cases.Add(1)
+						t.Run(p.name(), func(t *testing.T) { strikes(t, sc, p, normal.took) })
 					}
-					t.Run(fmt.Sprintf("client-%d-request-%d-%s", p.client, p.nth, p.fault.name), func(t *testing.T) {
-						cases.Add(int64(run(t, sc, []plan{p}, normal.took).fired))
-					})
 				}
 			})
 		}
@@ -102,13 +78,22 @@ func TestEveryFaultAtEveryRequestLeavesTheLockSound(t *testing.T) {
 	t.Logf("%d cases in %v", cases.Load(), time.Since(began))
 }
 
+// strikes plays a scenario with one fault, which must happen.
+func strikes(t *testing.T, sc scenario, p plan, normal time.Duration) {
+	t.Helper()
+	require.Equal(t, 1, run(t, sc, []plan{p}, normal).fired, "it struck nothing")
+}
+
 // singles returns every fault at every request.
-func singles(sc scenario, ops [][]zktest.Op) []plan {
-	var out []plan
-	for c := range ops {
-		for n := range ops[c] {
-			for _, f := range faultsFor(sc.clients) {
-				out = append(out, plan{c, n + 1, f})
+func singles(sc scenario, asked [][]request) []plan { return plansFor(asked, faultsFor(sc.clients)) }
+
+func plansFor(asked [][]request, faults []fault) (out []plan) {
+	for c := range asked {
+		for n, r := range asked[c] {
+			for _, f := range faults {
+				if r.meets(f) {
+					out = append(out, plan{c, n + 1, f})
+				}
 			}
 		}
 	}
@@ -122,18 +107,16 @@ func TestEveryPairOfFaultsLeavesTheLockSound(t *testing.T) {
 	var cases atomic.Int64
 	t.Run("all", func(t *testing.T) {
 		for i, sc := range []scenario{scenarios()[1], scenarios()[0], scenarios()[3]} {
-			if i > 0 && !full {
+			if i > 0 && !proving.Full {
 				break
 			}
 			t.Run(strings.ReplaceAll(sc.name, " ", "-"), func(t *testing.T) {
 				t.Parallel()
 				normal := run(t, sc, nil, 0)
-				rnd := rand.New(rand.NewPCG(seed, uint64(i)))
-				for _, first := range singles(sc, normal.ops) {
-					if !drawn(rnd, 1) {
-						continue
+				for _, first := range singles(sc, normal.asked) {
+					if proving.Drawn(t, first) {
+						pairs(t, sc, first, normal.took, &cases)
 					}
-					pairs(t, sc, first, normal.took, &cases)
 				}
 			})
 		}
@@ -149,7 +132,7 @@ func pairs(t *testing.T, sc scenario, first plan, normal time.Duration, cases *a
 		for _, f := range faultsFor(sc.clients) {
 			// A parked request is applied even if its client has reconnected and asked in the meantime, which
 			// no real server does: so nothing may keep the connection from staying alive.
-			if !full && rnd.IntN(20) != 0 || f.parks && first.fault.lasts > soon {
+			if !proving.Full && rnd.IntN(20) != 0 || f.parks && first.fault.lasts > soon {
 				continue
 			}
 			second := plan{first.client, nth, f}

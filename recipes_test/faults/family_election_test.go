@@ -118,7 +118,7 @@ func electionPlays() []play {
 	return []play{
 		scene("election: two campaign, one tries, one asks", func(k *kin) {
 			for i, c := range k.clients[:2] {
-				k.do(time.Duration(i)*10*ms, func() {
+				k.do(ms+time.Duration(i)*10*ms, func() {
 					l, s := k.get(c, fmt.Sprintf("candidate %d", i), lockDir, 0, stand(c).Campaign)
 					k.during(l, s, 40*ms)
 				})
@@ -131,7 +131,7 @@ func electionPlays() []play {
 		}),
 		scene("election: two run, one is hasty", func(k *kin) {
 			for i, c := range k.clients[:2] {
-				k.do(time.Duration(i)*10*ms, func() { k.runs(c, 0) })
+				k.do(ms+time.Duration(i)*10*ms, func() { k.runs(c, 0) })
 			}
 			k.do(20*ms, func() { k.runs(k.clients[2], 20*ms) })
 		}),

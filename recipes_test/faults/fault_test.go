@@ -13,13 +13,13 @@ type fault struct {
 	strike func(w *world, c *client) zktest.Verdict
 	lasts  time.Duration // how much longer everything may take
 
-	fits    func(w *world, q *zktest.Request) bool // the requests it makes sense for; nil for all
-	forced  bool                                   // ends a session that the server has just heard of: nobody can be told in time
-	silent  bool                                   // and not even soon
-	refuses bool                                   // the servers deny something, so a caller may get an error
-	lingers bool                                   // a session may have to time out before its nodes are gone
-	parks   bool                                   // the server keeps the request for long
-	others  bool                                   // means all clients but the one whose request it is
+	reaped  bool // can be true only where the directory is empty, and so may have been removed
+	forced  bool // ends a session that the server has just heard of: nobody can be told in time
+	silent  bool // and not even soon
+	refuses bool // the servers deny something, so a caller may get an error
+	lingers bool // a session may have to time out before its nodes are gone
+	parks   bool // the server keeps the request for long
+	others  bool // means all clients but the one whose request it is
 }
 
 const (
@@ -76,10 +76,7 @@ func answers() []fault {
 	ended.lasts = timeout + again // the server does not mean it and keeps the nodes
 	ended.lingers = true
 	noNode := code("no-node-error", -101)
-	noNode.fits = func(w *world, q *zktest.Request) bool { // it can be true of a directory that is reaped when it is empty
-		mine := q.Path == lockDir || q.Op == zktest.Multi && len(q.Ops) > 0 && q.Ops[0] == zktest.Create
-		return mine && len(w.srv.Children(lockDir)) == 0
-	}
+	noNode.reaped = true
 	noAuth := code("no-auth-error", -102)
 	noAuth.refuses = true
 	return []fault{

@@ -12,6 +12,7 @@ import (
 	"github.com/anishathalye/porcupine"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -44,7 +45,7 @@ func (b *book) history() []porcupine.Operation {
 
 func TestHistoriesOfRandomFaultRunsAreLinearizable(t *testing.T) {
 	runs := uint64(25)
-	if full {
+	if proving.Full {
 		runs = 1000
 	}
 	ops, losses := 0, 0

@@ -4,6 +4,8 @@ import (
 	"flag"
 	"os"
 	"testing"
+
+	"github.com/go-menagerie/menagerie/internal/proving"
 )
 
 // TestMain sets how much the state machine does, unless the command line says otherwise.
@@ -12,7 +14,7 @@ func TestMain(m *testing.M) {
 	given := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	amount := map[string]string{"rapid.checks": "60", "rapid.steps": "30", "rapid.nofailfile": "true"}
-	if full {
+	if proving.Full {
 		amount["rapid.checks"], amount["rapid.steps"] = "400", "50"
 	}
 	for name, value := range amount {

@@ -11,8 +11,8 @@ import (
 type scenario struct {
 	name    string
 	clients int
-	variant bool           // of another scenario: without MENAGERIE_FULL only a part of the cases is run
 	before  func(w *world) // without network delay, before anybody counts
+	beats   int            // heartbeats of each client that are struck, too
 	play    func(w *world)
 }
 
@@ -36,18 +36,18 @@ func scenarios() []scenario {
 		{name: "alone in an existing directory", clients: 1, before: there, play: func(w *world) {
 			w.start(party{name: "a", c: w.clients[0], m: lock(w.clients[0]), hold: 30 * ms})
 		}},
-		{name: "alone and watched, twice", variant: true, clients: 1, before: there, play: func(w *world) {
+		{name: "alone and watched, twice", clients: 1, before: there, play: func(w *world) {
 			w.start(party{name: "a", c: w.clients[0], m: lock(w.clients[0]), hold: 30 * ms, watch: true, rounds: 2})
 		}},
 		{name: "hand-over", clients: 2, before: there, play: func(w *world) {
 			w.start(party{name: "holder", c: w.clients[0], m: lock(w.clients[0]), hold: 50 * ms})
 			w.start(party{name: "waiter", c: w.clients[1], m: lock(w.clients[1]), start: 10 * ms, hold: 30 * ms})
 		}},
-		{name: "hand-over, watched", variant: true, clients: 2, before: there, play: func(w *world) {
+		{name: "hand-over, watched", clients: 2, before: there, play: func(w *world) {
 			w.start(party{name: "holder", c: w.clients[0], m: lock(w.clients[0]), hold: 50 * ms, watch: true})
 			w.start(party{name: "waiter", c: w.clients[1], m: lock(w.clients[1]), start: 10 * ms, hold: 30 * ms, watch: true})
 		}},
-		{name: "long hand-over", variant: true, clients: 2, before: there, play: func(w *world) {
+		{name: "long hand-over", clients: 2, beats: 3, before: there, play: func(w *world) {
 			w.start(party{name: "holder", c: w.clients[0], m: lock(w.clients[0]), hold: 20 * time.Second, watch: true})
 			w.start(party{name: "waiter", c: w.clients[1], m: lock(w.clients[1]), start: 10 * ms, hold: 30 * ms})
 		}},
@@ -56,7 +56,7 @@ func scenarios() []scenario {
 			w.start(party{name: "next", c: w.clients[1], m: lock(w.clients[1]), start: 10 * ms, hold: 40 * ms})
 			w.start(party{name: "far", c: w.clients[2], m: lock(w.clients[2]), start: 25 * ms, hold: 30 * ms})
 		}},
-		{name: "cancelled waiter", variant: true, clients: 3, before: there, play: func(w *world) {
+		{name: "cancelled waiter", clients: 3, before: there, play: func(w *world) {
 			w.start(party{name: "holder", c: w.clients[0], m: lock(w.clients[0]), hold: 50 * ms})
 			w.start(party{name: "gives up", c: w.clients[1], m: lock(w.clients[1]), start: 10 * ms, wait: 30 * ms, hold: 30 * ms})
 			w.start(party{name: "behind", c: w.clients[2], m: lock(w.clients[2]), start: 25 * ms, hold: 30 * ms})
@@ -67,19 +67,19 @@ func scenarios() []scenario {
 			w.start(party{name: "a2", c: w.clients[0], m: m, start: 1 * ms, hold: 3 * ms, rounds: 2})
 			w.start(party{name: "b", c: w.clients[1], m: lock(w.clients[1]), start: 2 * ms, hold: 30 * ms})
 		}},
-		{name: "try", variant: true, clients: 2, play: func(w *world) {
+		{name: "try", clients: 2, play: func(w *world) {
 			m := lock(w.clients[0])
 			w.start(party{name: "first", c: w.clients[0], m: m, hold: 50 * ms, try: true})
 			w.start(party{name: "refused", c: w.clients[1], m: lock(w.clients[1]), start: 25 * ms, hold: 10 * ms, try: true})
 			w.start(party{name: "waits", c: w.clients[1], m: lock(w.clients[1]), start: 40 * ms, hold: 30 * ms})
 			w.start(party{name: "late", c: w.clients[0], m: m, start: 150 * ms, hold: 10 * ms, try: true})
 		}},
-		{name: "linger", variant: true, clients: 2, before: there, play: func(w *world) {
+		{name: "linger", clients: 2, before: there, play: func(w *world) {
 			m := lock(w.clients[0], zksync.WithLinger(200*ms))
 			w.start(party{name: "a", c: w.clients[0], m: m, hold: 20 * ms, rounds: 2})
 			w.start(party{name: "b", c: w.clients[1], m: lock(w.clients[1]), start: 100 * ms, hold: 30 * ms})
 		}},
-		{name: "bounded hold", variant: true, clients: 2, before: there, play: func(w *world) {
+		{name: "bounded hold", clients: 2, before: there, play: func(w *world) {
 			w.start(party{name: "a", c: w.clients[0], m: lock(w.clients[0], zksync.WithMaxHold(30*ms)), hold: 60 * ms})
 			w.start(party{name: "b", c: w.clients[1], m: lock(w.clients[1]), start: 10 * ms, hold: 30 * ms})
 		}},

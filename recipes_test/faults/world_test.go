@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -19,7 +20,7 @@ import (
 const (
 	lockDir = "/locks/a"
 	timeout = 10 * time.Second // of every session
-	hop     = time.Millisecond // one way through the network, so that no two requests share an instant
+	hop     = time.Millisecond // one way through the network, for each client a little more, so that no two requests share an instant
 	patient = 45 * time.Second // what a party waits that need not give up
 	slack   = 100 * time.Millisecond
 	stuck   = 5 * time.Minute // a party that has not come back by then never will
@@ -41,7 +42,8 @@ type world struct {
 	plans  []plan
 	fired  []string
 
-	late time.Duration // how late holders may learn of a loss, besides what the plans excuse
+	beats int           // heartbeats of each client that count as requests
+	late  time.Duration // how late holders may learn of a loss, besides what the plans excuse
 }
 
 // plan is a fault that strikes at one request of one client.
@@ -54,6 +56,22 @@ func (p plan) String() string {
 	return fmt.Sprintf("%s at request %d of client %d", p.fault.name, p.nth, p.client)
 }
 
+// name is that of the plan's case.
+func (p plan) name() string {
+	return fmt.Sprintf("client-%d-request-%d-%s", p.client, p.nth, p.fault.name)
+}
+
+// request is one that a fault can strike.
+type request struct {
+	op    zktest.Op
+	empty bool // concerns the directory, which is empty
+}
+
+func (r request) String() string { return r.op.String() }
+
+// meets tells whether it makes sense for a fault to strike the request.
+func (r request) meets(f fault) bool { return !f.reaped || r.empty }
+
 // client is one process: a session, with its network.
 type client struct {
 	w     *world
@@ -61,7 +79,8 @@ type client struct {
 	s     *zksync.Session
 
 	mu       sync.Mutex
-	requests []zktest.Op
+	requests []request
+	beats    int              // heartbeats that were counted among them
 	next     []zktest.Verdict // for its next requests, before any plan
 	cut      chan struct{}    // closed when the network is whole again; nil while it is
 	cancels  map[*attempt]context.CancelFunc
@@ -114,7 +133,8 @@ func (w *world) owner(session int64) *client {
 	}
 	for _, x := range clients {
 		if x.s.ID() == session {
-			w.srv.Delay(session, hop, hop)
+			away := hop + time.Duration(x.index)*hop/9
+			w.srv.Delay(session, away, away)
 			w.mu.Lock()
 			w.owners[session] = x
 			w.mu.Unlock()
@@ -135,8 +155,11 @@ func (w *world) judge(q *zktest.Request) zktest.Verdict {
 		return zktest.Verdict{}
 	}
 	c.mu.Lock()
-	c.requests = append(c.requests, q.Op)
-	n := len(c.requests)
+	n, r := 0, request{q.Op, w.empty(q)} // 0 for a heartbeat that is not counted
+	if c.counts(q) {
+		c.requests = append(c.requests, r)
+		n = len(c.requests)
+	}
 	if len(c.next) > 0 {
 		v := c.next[0]
 		c.next = c.next[1:]
@@ -145,7 +168,7 @@ func (w *world) judge(q *zktest.Request) zktest.Verdict {
 	}
 	c.mu.Unlock()
 	for _, p := range w.plans {
-		if p.client == c.index && p.nth == n && (p.fault.fits == nil || p.fault.fits(w, q)) {
+		if p.client == c.index && p.nth == n && r.meets(p.fault) {
 			w.mu.Lock()
 			w.fired = append(w.fired, fmt.Sprintf("%s (%s)", p, q.Op))
 			w.mu.Unlock()
@@ -153,6 +176,22 @@ func (w *world) judge(q *zktest.Request) zktest.Verdict {
 		}
 	}
 	return zktest.Verdict{}
+}
+
+// counts tells whether a request of the client is counted: each but the heartbeats, and of those the first ones where
+// a scenario says so. c.mu is held.
+func (c *client) counts(q *zktest.Request) bool {
+	if proving.Counts(q) || q.Op == zktest.CloseSession {
+		return true
+	}
+	c.beats++
+	return c.beats <= c.w.beats
+}
+
+// empty tells whether a request concerns the directory while that is empty.
+func (w *world) empty(q *zktest.Request) bool {
+	mine := q.Path == lockDir || q.Op == zktest.Multi && len(q.Ops) > 0 && q.Ops[0] == zktest.Create
+	return mine && len(w.srv.Children(lockDir)) == 0
 }
 
 // later does something after a while, and before the world is looked at.

@@ -1,0 +1,26 @@
+// Package proving is what the tests of the recipes share: strikes that fall on each request in turn, and how many
+// cases of an enumeration are run.
+package proving
+
+import (
+	"fmt"
+	"hash/fnv"
+	"os"
+	"testing"
+)
+
+// Full is the one switch for everything that takes long: with MENAGERIE_FULL=1 every case of every enumeration is run,
+// and what is random runs longer. "make faults" sets it.
+var Full = os.Getenv("MENAGERIE_FULL") == "1"
+
+// Drawn tells whether a case of an enumeration is run: each of them, or with -short one in ten, always the
+// same ones. That is for the race detector, which finds in a few cases what it would find in all of them. The
+// Makefile knows by their names which tests are played in full without it.
+func Drawn(t testing.TB, what ...any) bool {
+	if Full || !testing.Short() {
+		return true
+	}
+	sum := fnv.New32a()
+	fmt.Fprintln(sum, append(what, t.Name())...)
+	return sum.Sum32()%10 == 0
+}
