@@ -32,32 +32,31 @@ func (v *env) saysAtLast(text string) func(context.Context) (string, error) {
 // These are exact where time is virtual: whoever has not been granted within 10 ms begins to
 // listen, which real servers may take.
 
-// Queue; read the key's generation and the last result; watch the own node, as every
-// function under a lease; tell that the run is over; leave the queue.
-func TestAFlightWithoutOthersIsSixRequests(t *testing.T) {
+// Queue; read the last result; watch the own node, as every function under a lease; tell that the
+// run is over; leave the queue.
+func TestAFlightWithoutOthersIsFiveRequests(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		f := v.calmFlights(1)[0]
 		v.gets(asks(context.Background(), f, says("first")), "first", false)
-		v.costs(6, func() {
+		v.costs(5, func() {
 			v.gets(asks(context.Background(), f, v.saysAtLast("x")), "x", false)
 		})
 	})
 }
 
-// It queues, lists, watches; syncs and reads the key's generation, watches and reads the
-// place of the result; and when that changes, reads it and leaves the queue. The runner's
-// share is one more than without others: the result.
-func TestAWaiterForAFlightIsNineRequests(t *testing.T) {
+// It queues, lists, watches; watches the key's node, syncs and reads it; and when that changes,
+// reads it and leaves the queue. The runner's share is one more than without others: the result.
+func TestAWaiterForAFlightIsEightRequests(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		fs := v.calmFlights(2)
 		v.gets(asks(context.Background(), fs[0], says("first")), "first", false)
 		g := newGate("x")
 		var first, second *trip
-		v.costs(4, func() {
+		v.costs(3, func() {
 			first = asks(context.Background(), fs[0], g.run)
 			v.awaits(g.began, "the function")
 		})
-		v.costs(7, func() {
+		v.costs(6, func() {
 			second = asks(context.Background(), fs[1], v.never)
 			time.Sleep(time.Second)
 		})
@@ -73,8 +72,7 @@ func TestGoroutinesOfOneProcessAreOneContenderForAFlight(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		f := v.calmFlights(1)[0]
 		v.gets(asks(context.Background(), f, says("first")), "first", false)
-		// Two more than alone, to hear of a Forget.
-		v.costs(6+2, func() {
+		v.costs(5, func() {
 			g := newGate("x")
 			all := []*trip{asks(context.Background(), f, g.run)}
 			v.awaits(g.began, "the function")
@@ -90,7 +88,7 @@ func TestGoroutinesOfOneProcessAreOneContenderForAFlight(t *testing.T) {
 	})
 }
 
-func TestThoseWhoJoinAWaiterAreThreeRequestsForAllThatComeAtATime(t *testing.T) {
+func TestThoseWhoJoinAWaiterAreTwoRequestsForAllThatComeAtATime(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		fs := v.calmFlights(2)
 		g := newGate("x")
@@ -99,12 +97,12 @@ func TestThoseWhoJoinAWaiterAreThreeRequestsForAllThatComeAtATime(t *testing.T) 
 		all = append(all, asks(context.Background(), fs[1], v.never))
 		time.Sleep(time.Second)
 		for range 3 {
-			v.costs(3, func() {
+			v.costs(2, func() {
 				all = append(all, asks(context.Background(), fs[1], v.never))
 				time.Sleep(time.Second)
 			})
 		}
-		v.costsAtMost(2*3, func() {
+		v.costsAtMost(2*2, func() {
 			for range 100 {
 				all = append(all, asks(context.Background(), fs[1], v.never))
 			}
@@ -117,16 +115,16 @@ func TestThoseWhoJoinAWaiterAreThreeRequestsForAllThatComeAtATime(t *testing.T) 
 	})
 }
 
-func TestForgetIsFourRequestsThreeWhereNothingRuns(t *testing.T) {
+func TestForgetIsOneRequest(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		f := v.calmFlights(1)[0]
 		g := newGate("x")
 		first := asks(context.Background(), f, g.run)
 		v.awaits(g.began, "the function")
-		v.costs(4, func() { require.NoError(t, f.Forget(context.Background(), flightKey)) })
+		v.costs(1, func() { require.NoError(t, f.Forget(context.Background(), flightKey)) })
 		close(g.finish)
 		v.gets(first, "x", false)
-		v.costsAtMost(3, func() { require.NoError(t, f.Forget(context.Background(), flightKey)) })
+		v.costs(1, func() { require.NoError(t, f.Forget(context.Background(), flightKey)) })
 	})
 }
 

@@ -83,7 +83,7 @@ func TestWhoComesAfterTheResultWasWrittenRunsAnew(t *testing.T) {
 		heal()
 		v.gets(waiter, "old", true)
 		v.gets(late, "new", false)
-		require.Empty(t, v.data(flightDir+"/0"), "a result that nobody waits for any more is removed")
+		require.Empty(t, v.data(flightDir), "a result that nobody waits for any more is removed")
 	})
 }
 
@@ -127,6 +127,32 @@ func TestWhoJoinsAContenderAfterTheResultWasWrittenDoesNotGetIt(t *testing.T) {
 	})
 }
 
+// While it is asked whether those who have joined are in time, the result is written, and somebody
+// joins: whether he is in time has not been asked.
+func TestWhoJoinsAWaiterWhileOthersAreAdmittedIsNotAdmittedWithThem(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		const ms = time.Millisecond
+		g := newGate("old")
+		first := asks(context.Background(), v.flights(1)[0], g.run)
+		v.awaits(g.began, "the function")
+		far := v.session()
+		f := zkflight.New[string](far, flightPath)
+		waiters := []*trip{asks(context.Background(), f, v.never)}
+		v.queued(flightLock, 2)
+		time.Sleep(time.Second)
+		v.srv.Delay(far.ID(), 50*ms, 50*ms)
+		waiters = append(waiters, asks(context.Background(), f, v.never))
+		time.Sleep(160 * ms) // the read has been answered, and the answer is on its way
+		close(g.finish)
+		v.gets(first, "old", true)
+		late := asks(context.Background(), f, says("new"))
+		for _, p := range waiters {
+			v.gets(p, "old", true)
+		}
+		v.gets(late, "new", false)
+	})
+}
+
 // What was told in a session that has ended says nothing of what the next one will be told.
 func TestAResultThatWasAnnouncedInASessionThatEndedKeepsNobodyWaiting(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
@@ -135,7 +161,7 @@ func TestAResultThatWasAnnouncedInASessionThatEndedKeepsNobodyWaiting(t *testing
 		first := asks(context.Background(), zkflight.New[string](running, flightPath), g.run)
 		v.awaits(g.began, "the function")
 		// The waiter is told of the result before it has looked at what was there when it came.
-		v.srv.Intercept(zktest.On(zktest.GetData, flightDir+"/0").Session(waiting.ID()).Nth(2).Hold())
+		v.srv.Intercept(zktest.On(zktest.GetData, flightDir).Session(waiting.ID()).Nth(2).Hold())
 		unlock := v.srv.Intercept(zktest.On(zktest.Delete, flightLock+"/*").Session(running.ID()).Hold())
 		second := asks(context.Background(), zkflight.New[string](waiting, flightPath), says("new"))
 		v.queued(flightLock, 2)

@@ -50,6 +50,29 @@ func TestAPanicComesOutWhereverItIsWaitedForInTheProcess(t *testing.T) {
 	})
 }
 
+// The only one who waits asked after the key had been forgotten. The result would not be for him.
+func TestAPanicOfARunThatWasForgottenComesOutToo(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		fs := v.flights(2)
+		ctx, giveUp := context.WithCancel(context.Background())
+		began, finish := make(chan struct{}), make(chan struct{})
+		first := asks(ctx, fs[0], func(context.Context) (string, error) { close(began); <-finish; panic(errTest) })
+		v.awaits(began, "the function")
+		require.NoError(t, fs[1].Forget(context.Background(), flightKey))
+		caught := make(chan any)
+		go func() {
+			defer func() { caught <- recover() }()
+			_, _, _ = fs[0].Do(context.Background(), flightKey, v.never)
+		}()
+		v.quiet()
+		giveUp()
+		v.awaits(first.done, "Do")
+		close(finish)
+		err, _ := (<-caught).(error)
+		require.ErrorIs(t, err, errTest)
+	})
+}
+
 func TestGoexitEndsTheGoroutinesThatWait(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
 		f := v.flights(1)[0]

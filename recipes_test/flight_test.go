@@ -19,7 +19,7 @@ const (
 	flightPath = "/flights"
 	flightKey  = "user 42"
 	flightDir  = flightPath + "/user%2042"
-	flightLock = flightDir + "/0/lock"
+	flightLock = flightDir + "/flight"
 )
 
 func (v *env) flights(n int) []*zkflight.Flight[string] {

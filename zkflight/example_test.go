@@ -27,7 +27,7 @@ func ExampleFlight() {
 	query := func(ctx context.Context) (profile, error) {
 		queries.Add(1)
 		// A query that takes its time. What writes would give zkflight.Lease(ctx).Token() along.
-		err := srv.WaitFor(ctx, func() bool { return len(srv.Children("/refills/user:42/0/lock")) == 100 })
+		err := srv.WaitFor(ctx, func() bool { return len(srv.Children("/refills/user:42/flight")) == 100 })
 		return profile{Name: "Grace"}, err
 	}
 
@@ -100,10 +100,10 @@ func ExampleFlight_Forget() {
 	})
 	<-began
 	fmt.Println(f.Forget(ctx, "bread"))
-	after, _, _ := f.Do(ctx, "bread", func(context.Context) (string, error) { return "the new price", nil })
+	after := f.DoChan(ctx, "bread", func(context.Context) (string, error) { return "the new price", nil })
 	close(updated)
-	fmt.Println(after, "after", (<-before).Val)
+	fmt.Println((<-before).Val, "and then", (<-after).Val)
 	// Output:
 	// <nil>
-	// the new price after the old price
+	// the old price and then the new price
 }

@@ -1,17 +1,17 @@
 package zkflight
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime"
 	"sync"
-	"time"
 
 	"github.com/go-menagerie/menagerie/internal/door"
 	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-zookeeper/zk"
 )
 
 // Flight suppresses duplicate calls in a cluster: the shape, and the meaning, of
@@ -29,10 +29,7 @@ type Flight[T any] struct {
 	door door.Access
 
 	mu    sync.Mutex
-	calls map[string]*flightCall[T]
-	// generations are those that keys were last seen in, unless it is the first: see
-	// Forget. It saves a detour, no more, so it may be emptied at any time.
-	generations map[string]int64
+	calls map[string]*call[T] // those that can be joined, by key
 }
 
 // Result is what [Flight.DoChan] sends: the results of [Flight.Do].
@@ -42,38 +39,16 @@ type Result[T any] struct {
 	Shared bool
 }
 
-// flightCall is all who ask for one key in this process.
-type flightCall[T any] struct {
-	ctx     context.Context // ends when nobody here waits any more
-	cancel  context.CancelCauseFunc
-	running chan struct{} // closed before the function is called here
-	joined  chan struct{} // has something in it when somebody has joined
-	split   chan struct{} // closed when the key has been forgotten; then seated counts
-	done    chan struct{} // closed when landing is there
-
-	landing[T] // valid once done is closed
-
-	// Under the Flight's mu.
-	callers int
-	waiting int // of them, those that have not given up
-	seated  int // so many had boarded before the key was forgotten, for certain
-	divided bool
-	ended   bool
-}
-
-// New names a group of keys by the path of its directory, which is created when
-// first needed and belongs to the group. It does no I/O. A malformed path, an option that
-// is not one of a lock, or a nil session is reported by the first call as
-// zksync.ErrMisuse. The options count for the locks under which functions run; those on
-// handing over and lingering mean nothing here.
+// New names a group of keys by the path of its directory, which is created when first
+// needed and belongs to the group. It does no I/O. A malformed path, an option that is not
+// one of a lock, or a nil session is reported by the first call as zksync.ErrMisuse. The
+// options count for the locks under which functions run; those on handing over and
+// lingering mean nothing here.
 func New[T any](s *zksync.Session, path string, opts ...zksync.Option) *Flight[T] {
 	// A place in the queue says since when its owner waits, which decides who gets a
 	// result. So none is ever handed over or kept.
 	opts = append(append([]zksync.Option(nil), opts...), zksync.WithHandover(0), zksync.WithLinger(0))
-	return &Flight[T]{
-		path: path, s: s, opts: opts, door: door.Open(s, path),
-		calls: make(map[string]*flightCall[T]), generations: make(map[string]int64),
-	}
+	return &Flight[T]{path: path, s: s, opts: opts, door: door.Open(s, path), calls: make(map[string]*call[T])}
 }
 
 // Do runs fn, or waits for the run that is under way for this key, here or elsewhere in
@@ -81,16 +56,25 @@ func New[T any](s *zksync.Session, path string, opts ...zksync.Option) *Flight[T
 // value is fn's own where fn ran, and a copy that went through JSON elsewhere. Any text
 // will do as a key.
 //
-// Who gets a result: everybody who queued for the key, by the servers' order, before the
-// result was written. Who came later runs anew. If the process that runs fn dies, is cut
-// off for longer than the session timeout, or gives up because all who asked there have,
-// the next one in the queue runs fn: from the beginning, after whatever the first one has
-// done. A process that was paused may go on although another one runs by then: as with
-// zkonce.Once, effects are fenced by the token of the lease that [Lease] finds in fn's context.
+// Who gets a result: everybody who asked before it was written, as the order of the
+// servers' changes shows it; who cannot be shown to have been in time asks anew. If the
+// process that runs fn dies, is cut off for longer than the session timeout, or gives up
+// because all who asked there have, the next one in the queue runs fn: from the beginning,
+// after whatever the first one has done. A process that was paused may go on although
+// another one runs by then: effects are fenced by the token of the lease that [Lease]
+// finds in fn's context.
 //
 // The context that fn gets has the values of ctx. It ends when everybody in this process
 // who waits for the result has given up, and when the lease is lost, cause zksync.ErrLost.
-// fn runs in a goroutine of its own; when ctx ends, Do returns although fn may not have.
+// fn runs in a goroutine of its own. If fn panics, so does Do, for everybody who waits in
+// this process; if fn calls runtime.Goexit, their goroutines end. Others get a
+// [*RemoteError]: no process dies of another one's panic.
+//
+// Do blocks until there is a result. When ctx ends it returns at once although fn may not
+// have, else within 50 ms: it waits so long for the removal of its node. Without a
+// connection it goes on waiting, or running. When the session is lost, it queues anew,
+// and counts as having asked then; where fn runs, the lease is lost. When the session is
+// closed, it fails.
 //
 // Errors: fn's own error is returned as it is where fn ran; elsewhere it is a
 // [*RemoteError] with its text. If the lease was lost before the result could be written,
@@ -98,24 +82,21 @@ func New[T any](s *zksync.Session, path string, opts ...zksync.Option) *Flight[T
 // Otherwise Do fails when ctx ends (the error wraps the context's), the session is closed
 // (zksync.ErrClosed), or the result cannot be given to others: T is not fit for JSON, or
 // takes more than some 800 KB of it (zksync.ErrMisuse, with v, and for the others, too).
-// If eight attempts to write the result get no answer, or none that settles anything, the error
-// satisfies [zksync.Ambiguous], and v is what fn returned: others may have got it, or may run anew.
+// If eight attempts to write the result get no answer, or none that settles anything, the
+// error satisfies [zksync.Ambiguous], and v is what fn returned: others may have got it, or
+// may run anew.
 //
-// If fn panics, so does Do, for everybody who waits in this process; if fn calls
-// runtime.Goexit, their goroutines end. Others get a [*RemoteError]: no process dies of
-// another one's panic.
-//
-// Without anybody else it costs six requests, and up to four reads more where the servers
-// take longer than 10 ms to queue it. A waiter makes nine. Goroutines of one process that
-// join cost two reads together where fn runs, and three for all that come at a time elsewhere:
-// they tell whether a result, or a Forget, is older than their calls.
+// Requests: five without anybody else, and up to three reads more where the servers take
+// longer than 10 ms to queue it. A waiter makes eight. Goroutines that join where fn runs
+// cost nothing; those that join a process that waits, two reads for all that come within
+// 10 ms: they tell whether a result is older than their calls.
 func (f *Flight[T]) Do(ctx context.Context, key string, fn func(ctx context.Context) (T, error)) (v T, err error, shared bool) {
-	c, seat, err := f.board(ctx, key, fn)
+	c, n, err := f.join(ctx, key, fn)
 	if err != nil {
 		return v, err, false
 	}
-	r := f.await(ctx, key, c, seat, fn)
-	if r.gone {
+	r, exited := f.await(ctx, c, n, fn)
+	if exited {
 		runtime.Goexit()
 	}
 	return r.Val, r.Err, r.Shared
@@ -126,169 +107,64 @@ func (f *Flight[T]) Do(ctx context.Context, key string, fn func(ctx context.Cont
 // from it; if fn calls runtime.Goexit the result is an error.
 func (f *Flight[T]) DoChan(ctx context.Context, key string, fn func(ctx context.Context) (T, error)) <-chan Result[T] {
 	ch := make(chan Result[T], 1)
-	c, seat, err := f.board(ctx, key, fn)
+	c, n, err := f.join(ctx, key, fn)
 	if err != nil {
 		ch <- Result[T]{Err: err}
 		return ch
 	}
-	go func() { ch <- f.await(ctx, key, c, seat, fn).Result }()
+	go func() {
+		r, _ := f.await(ctx, c, n, fn)
+		ch <- r
+	}()
 	return ch
 }
 
-// board joins the call for a key, or begins it. seat counts those who have.
-func (f *Flight[T]) board(ctx context.Context, key string, fn func(context.Context) (T, error)) (c *flightCall[T], seat int, err error) {
+// Forget has the cluster forget about a key: calls of [Flight.Do] that begin after it has
+// returned, anywhere, do not get the result of a run that began before it was called. That
+// run goes on, and its result is for those who had asked in the process where it runs when
+// it began. All others, also those who asked before, wait until it has ended, and one of
+// them runs the function. So, unlike with singleflight's Forget, there are never two runs
+// at a time. A run that begins during the call may be shared.
+//
+// It blocks through disconnects and lost sessions until the servers answer, ctx ends (the
+// error wraps the context's), or the session is closed (zksync.ErrClosed); after an error
+// it is unknown whether the key is forgotten. It makes one request.
+func (f *Flight[T]) Forget(ctx context.Context, key string) error {
 	if err := f.door.Misuse(); err != nil {
-		return nil, 0, f.wrap("do", key, err)
+		return f.wrap("forget", key, err)
 	}
-	if ctx.Err() != nil {
-		return nil, 0, f.wrap("do", key, contextError(ctx))
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	c = f.calls[key]
-	if c == nil {
-		if !f.door.Begin() {
-			return nil, 0, f.wrap("do", key, zksync.ErrClosed)
-		}
-		c = &flightCall[T]{running: make(chan struct{}), joined: make(chan struct{}, 1), split: make(chan struct{}), done: make(chan struct{})}
-		c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-		f.calls[key] = c
-		go f.fly(c, key, fn)
-	} else {
-		select {
-		case c.joined <- struct{}{}:
-		default:
-		}
-	}
-	c.callers++
-	c.waiting++
-	return c, c.callers, nil
-}
-
-// seats is how many have boarded a call so far.
-func (f *Flight[T]) seats(c *flightCall[T]) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return c.callers
-}
-
-// closeDoors has whoever asks from now on begin a call of his own.
-func (f *Flight[T]) closeDoors(c *flightCall[T], key string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.calls[key] == c {
-		delete(f.calls, key)
-	}
-}
-
-// divide has whoever boarded after the first so many begin a call of his own, too, at once:
-// the key has been forgotten.
-func (f *Flight[T]) divide(c *flightCall[T], key string, seated int) {
-	f.closeDoors(c, key)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if c.divided {
-		return
-	}
-	c.divided, c.seated = true, seated
-	close(c.split)
-}
-
-// answer is what one caller gets.
-type answer[T any] struct {
-	Result[T]
-	gone bool // fn called runtime.Goexit
-}
-
-// await waits for a call, and for another one if that was not for this caller, or for the
-// end of ctx. It panics if fn did.
-func (f *Flight[T]) await(ctx context.Context, key string, c *flightCall[T], seat int, fn func(context.Context) (T, error)) answer[T] {
-	for !f.wait(ctx, key, c, seat) {
-		var err error
-		if ctx.Err() != nil {
-			err = f.wrap("do", key, contextError(ctx))
-		} else {
-			c, seat, err = f.board(ctx, key, fn)
-		}
-		if err != nil {
-			return answer[T]{Result: Result[T]{Err: err}}
-		}
-	}
-	if c.panicked != nil {
-		panic(c.panicked)
-	}
-	r := Result[T]{c.val, c.err, c.callers > 1 || c.foreign || c.others}
-	if c.gone {
-		r.Err = f.wrap("do", key, errGoexit)
-	}
-	return answer[T]{r, c.gone}
-}
-
-// wait waits until the call has ended, and reports whether what it ended with is for the
-// caller in this seat. It is not if the result may have been written before he asked, or the
-// key may have been forgotten before.
-func (f *Flight[T]) wait(ctx context.Context, key string, c *flightCall[T], seat int) bool {
-	for split := c.split; ; split = nil {
-		select {
-		case <-c.done:
-			return seat <= c.entitled
-		case <-ctx.Done():
-			if f.leave(ctx, key, c) {
-				return false
+	// Every change of the key's node during a run has its result given to nobody elsewhere.
+	write := &zk.SetDataRequest{Path: f.door.Full(f.node(key)), Version: -1}
+	err := f.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		for pace := (node.Pace{}); ; {
+			if err := e.Await(ctx); err != nil {
+				return err
 			}
-			<-c.done // a panic must come out somewhere
-			return seat <= c.entitled
-		case <-split:
-			if seat > c.seated && f.leave(ctx, key, c) {
-				return false
+			_, err := e.StartMulti(write).Wait(ctx, e)
+			switch {
+			case errors.Is(err, zk.ErrNoNode):
+				return nil // nobody runs, or waits
+			case err == nil || !passes(err):
+				return err
+			}
+			if err := pace.Rest(ctx, e); err != nil {
+				return err
 			}
 		}
-	}
+	})
+	// Last, so that nobody who comes after this joins a call that has the old run.
+	f.mu.Lock()
+	delete(f.calls, key)
+	f.mu.Unlock()
+	return f.wrap("forget", key, err)
 }
 
-// leave gives up for one caller, or reports false if the call has ended. The last one ends
-// what is done for all.
-func (f *Flight[T]) leave(ctx context.Context, key string, c *flightCall[T]) bool {
-	f.mu.Lock()
-	if c.ended {
-		f.mu.Unlock()
-		return false
-	}
-	c.waiting--
-	last := c.waiting == 0
-	if last && f.calls[key] == c {
-		delete(f.calls, key)
-	}
-	f.mu.Unlock()
-	if !last {
-		return true
-	}
-	c.cancel(cmp.Or(context.Cause(ctx), context.Canceled))
-	// As with a mutex: with a healthy connection nothing is left when the call returns.
-	t := time.NewTimer(node.Grace)
-	defer t.Stop()
-	select {
-	case <-c.done:
-	case <-c.running: // and fn ends when it likes
-	case <-t.C:
-	}
-	return true
-}
+// node is the path of a key.
+func (f *Flight[T]) node(key string) string { return f.path + "/" + nodeName(key) }
 
-// land ends a call.
-func (f *Flight[T]) land(c *flightCall[T], key string, l landing[T]) {
-	f.mu.Lock()
-	c.landing, c.ended = l, true
-	if f.calls[key] == c {
-		delete(f.calls, key)
-	}
-	alone := c.waiting == 0
-	f.mu.Unlock()
-	c.cancel(nil)
-	close(c.done)
-	if alone && l.panicked != nil {
-		panic(l.panicked) // everybody has given up, and a panic must come out somewhere
-	}
+// passes reports whether a request failed for a reason that passes.
+func passes(err error) bool {
+	return errors.Is(err, zk.ErrNoNode) || zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent)
 }
 
 func (f *Flight[T]) wrap(op, key string, err error) error {
@@ -296,7 +172,7 @@ func (f *Flight[T]) wrap(op, key string, err error) error {
 	if err == nil || errors.As(err, &named) {
 		return err
 	}
-	return &zksync.Error{Op: op, Path: f.path + "/" + nodeName(key), Err: err}
+	return &zksync.Error{Op: op, Path: f.node(key), Err: err}
 }
 
 // contextError is the error of a context that has ended, with its cause.

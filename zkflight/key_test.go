@@ -39,14 +39,3 @@ func TestEveryTextIsAKeyOfItsOwn(t *testing.T) {
 		}
 	})
 }
-
-func TestWhatIsKnownOfForgottenKeysIsBounded(t *testing.T) {
-	f := New[int](nil, "/a")
-	for i := range int64(3 * remembered) {
-		f.remember(strings.Repeat("x", int(i)), i+1)
-		require.LessOrEqual(t, len(f.generations), remembered)
-		require.Equal(t, i+1, f.generation(strings.Repeat("x", int(i))))
-	}
-	f.remember("xx", 0)
-	require.Zero(t, f.generation("xx"))
-}

@@ -41,8 +41,8 @@ func (e *RemoteError) Unwrap() error {
 	return nil
 }
 
-// flightResult is the data of the node through which a result is given.
-type flightResult struct {
+// record is a result as the data of its key's node.
+type record struct {
 	By    json.RawMessage `json:"by,omitempty"` // as in a contender's node
 	Token string          `json:"token"`
 	Value json.RawMessage `json:"value,omitempty"`
@@ -53,28 +53,28 @@ type flightResult struct {
 }
 
 const (
-	// maxFlight bounds a value in JSON: the servers take no more than a megabyte at a time,
+	// maxValue bounds a value in JSON: the servers take no more than a megabyte at a time,
 	// and paths need room.
-	maxFlight = 800 << 10
+	maxValue = 800 << 10
 	// maxErrorText bounds the text of an error that travels.
 	maxErrorText = 16 << 10
 )
 
 // encode makes the node's data of what the function ended with. If the value cannot
 // travel, err says why, and so does the data.
-func (p *passenger[T]) encode(lease *zksync.Lease, l landing[T]) (data []byte, err error) {
-	r := flightResult{By: p.f.door.Owner(), Token: lease.Token().String()}
+func (c *call[T]) encode(lease *zksync.Lease, o outcome[T]) (data []byte, err error) {
+	r := record{By: c.f.door.Owner(), Token: lease.Token().String()}
 	switch {
-	case l.panicked != nil:
-		r.fail(fmt.Sprint(l.panicked.value))
+	case o.panicked != nil:
+		r.fail(fmt.Sprint(o.panicked.value))
 		r.Panic = true
-	case l.gone:
+	case o.exited:
 		r.fail(errGoexit.Error())
 		r.Panic = true
-	case l.err != nil:
-		r.fail(l.err.Error())
+	case o.err != nil:
+		r.fail(o.err.Error())
 	default:
-		if r.Value, err = encodeValue(l.val); err != nil {
+		if r.Value, err = encodeValue(o.val); err != nil {
 			r.Value, r.Misuse = nil, true
 			r.fail(strings.TrimPrefix(err.Error(), zksync.ErrMisuse.Error()+": "))
 		}
@@ -90,34 +90,41 @@ func encodeValue(v any) (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: the result cannot be given to others: %w", zksync.ErrMisuse, err)
 	}
-	if len(data) > maxFlight {
-		return nil, fmt.Errorf("%w: a result of %d bytes of JSON, at most %d can be given to others", zksync.ErrMisuse, len(data), maxFlight)
+	if len(data) > maxValue {
+		return nil, fmt.Errorf("%w: a result of %d bytes of JSON, at most %d can be given to others", zksync.ErrMisuse, len(data), maxValue)
 	}
 	return data, nil
 }
 
-func (r *flightResult) fail(text string) {
+func (r *record) fail(text string) {
 	if len(text) > maxErrorText {
 		text = strings.ToValidUTF8(text[:maxErrorText], "") + "..."
 	}
 	r.Error = &text
 }
 
-// arrive reads a result that somebody else has written, for the first so many who boarded.
-func (p *passenger[T]) arrive(data []byte, entitled int) (landing[T], error) {
-	l := landing[T]{foreign: true, entitled: entitled}
-	var r flightResult
-	if err := json.Unmarshal(data, &r); err != nil || r.Error == nil && r.Value == nil {
-		return l, fmt.Errorf("%w: node %s is not a result of this package", zksync.ErrMisuse, p.place())
+// receive reads a result that somebody else has written, for the first so many callers.
+func (c *call[T]) receive(data []byte, callers int) (outcome[T], error) {
+	o := outcome[T]{shared: true, upTo: callers}
+	r, err := c.decode(data)
+	if err != nil {
+		return o, err
 	}
 	if r.Error != nil {
 		e := &RemoteError{Text: *r.Error, Panicked: r.Panic, misuse: r.Misuse}
 		_ = json.Unmarshal(r.By, &e.Owner)         // for people only
 		_ = e.Token.UnmarshalText([]byte(r.Token)) // likewise
-		return l, e
+		return o, e
 	}
-	if err := json.Unmarshal(r.Value, &l.val); err != nil {
-		return l, fmt.Errorf("%w: the result that another process has sent is no %T: %w", zksync.ErrMisuse, l.val, err)
+	if err := json.Unmarshal(r.Value, &o.val); err != nil {
+		return o, fmt.Errorf("%w: the result that another process has sent is no %T: %w", zksync.ErrMisuse, o.val, err)
 	}
-	return l, nil
+	return o, nil
+}
+
+func (c *call[T]) decode(data []byte) (r record, err error) {
+	if err := json.Unmarshal(data, &r); err != nil || r.Error == nil && r.Value == nil {
+		return r, fmt.Errorf("%w: the data of node %s is not a result of this package", zksync.ErrMisuse, c.f.node(c.key))
+	}
+	return r, nil
 }

@@ -3,196 +3,163 @@ package zkflight
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math"
 	"runtime/debug"
-	"strconv"
-	"time"
 
 	"github.com/go-menagerie/menagerie/internal/door"
 	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
 )
 
-// landing is what a call ends with.
-type landing[T any] struct {
-	val      T
-	err      error
-	others   bool        // others in the cluster got, or will get, the result
-	foreign  bool        // fn ran elsewhere
-	entitled int         // it is for the first so many who boarded
-	panicked *panicError // with which fn ended
-	gone     bool        // fn called runtime.Goexit
-}
+// A key has a node, and below it a queue. Whoever is granted the queue runs the function, and
+// at the end writes the result to the key's node, for those who queue. A Forget writes to the
+// key's node, too, so a run whose key was forgotten finds another version there. Three
+// comparisons decide who gets a result:
+//
+//   - It is written only if the key's node has not changed since the run began. So a result
+//     that is there is of a run that was not forgotten.
+//   - Elsewhere it is for those who joined a contender before its node was requested, if it is
+//     newer than that node (mzxid > czxid), and for those who had joined when the key's node
+//     was read, after a sync, if it is newer than what was read.
+//   - Where it comes from it is for all who joined until the function returned, which is before
+//     it is written; only for those who had joined when the run began if the key was forgotten.
 
-// errGoexit is what a call ends with whose function called runtime.Goexit.
-var errGoexit = errors.New("zkflight: the function called runtime.Goexit")
+// queue is where the call queues.
+func (c *call[T]) queue() string { return c.f.node(c.key) + "/flight" }
 
-// panicError is what Do panics with: fn ran in another goroutine, whose stack would
-// otherwise be lost.
-type panicError struct {
-	value any
-	stack []byte
-}
-
-func (p *panicError) Error() string { return fmt.Sprintf("%v\n\n%s", p.value, p.stack) }
-
-func (p *panicError) Unwrap() error {
-	err, _ := p.value.(error)
-	return err
-}
-
-// passenger is one contender for a key: this process, with all who ask in it.
-type passenger[T any] struct {
-	f          *Flight[T]
-	c          *flightCall[T]
-	fn         func(context.Context) (T, error)
-	key        string
-	dir        string // of the key
-	generation int64
-	forgotten  bool // while it ran
-	joined     bool // by Close of the session
-}
-
-// place is the directory of the generation, whose data is the newest result in it.
-func (p *passenger[T]) place() string { return p.dir + "/" + strconv.FormatInt(p.generation, 10) }
-
-func (p *passenger[T]) queue() string { return p.place() + "/lock" }
-
-// errMoved means that the key is in another generation.
-var errMoved = errors.New("zkflight: forgotten")
+// full is the key's node on the servers.
+func (c *call[T]) full() string { return c.f.door.Full(c.f.node(c.key)) }
 
 // errAgain means that the place in the queue was lost before anything was done with it.
 var errAgain = errors.New("zkflight: try again")
 
-// fly gets a result for everybody who asks for key in this process.
-func (f *Flight[T]) fly(c *flightCall[T], key string, fn func(context.Context) (T, error)) {
-	p := &passenger[T]{f: f, c: c, fn: fn, key: key, dir: f.path + "/" + nodeName(key), generation: f.generation(key), joined: true}
-	defer p.unjoin()
+// serve gets an outcome for everybody who joins the call.
+func (c *call[T]) serve() {
+	defer func() {
+		if c.counted {
+			c.f.door.End()
+		}
+	}()
 	for pace := (node.Pace{}); ; {
-		generation := p.generation
-		l, err := p.travel()
-		if errors.Is(err, errMoved) || errors.Is(err, errAgain) {
-			if p.generation == generation {
-				_ = pace.Rest(p.c.ctx, nil) // the next attempt finds out whether it has ended
-			}
+		o, err := c.contend()
+		if errors.Is(err, errAgain) {
+			_ = pace.Rest(c.ctx, nil) // the next attempt finds out whether it has ended
 			continue
 		}
 		if err != nil {
-			l.err = f.wrap("do", key, err)
+			o.err = c.f.wrap("do", c.key, err)
 		}
-		if !l.foreign && !p.forgotten || l.panicked != nil || l.gone {
-			l.entitled = math.MaxInt
-		}
-		f.land(c, key, l)
+		c.end(o)
 		return
 	}
 }
 
-// travel queues for the key once: it ends with a result that was written meanwhile, or with a run.
-func (p *passenger[T]) travel() (landing[T], error) {
-	wait, cancel := context.WithCancelCause(p.c.ctx)
-	aboard := p.f.seats(p.c) // before the servers can know
-	e := p.listen(wait, cancel)
-	lease, err := zksync.NewMutex(p.f.s, p.queue(), p.f.opts...).LockContext(wait)
-	// The listener takes back what was announced, and then looks whether this is enough; here it is the other way round.
-	// So one of the two notices the other.
-	close(e.enough)
-	if err != nil || !e.announced() {
-		cancel(nil)
-	}
-	<-e.done // a result that has been announced is worth one read; looking for it takes two
-	cancel(nil)
-	if heard := e.data != nil || e.moved; heard {
+// contend queues for the key once: it ends with a result that was written meanwhile, or with a run.
+func (c *call[T]) contend() (o outcome[T], err error) {
+	callers := c.count() // before the servers can know of the node
+	wait, stop := context.WithCancelCause(c.ctx)
+	defer stop(nil)
+	l := c.listen(wait, stop)
+	lease, err := zksync.NewMutex(c.f.s, c.queue(), c.f.opts...).LockContext(wait)
+	stop(nil)
+	<-l.done
+	if l.result != nil {
 		if err == nil {
 			_ = lease.Unlock()
 		}
-		if e.moved {
-			return landing[T]{}, p.move(e.generation)
-		}
-		return p.arrive(e.data, max(aboard, e.aboard))
+		return c.receive(l.result, l.callers)
 	}
 	if err != nil {
-		return landing[T]{}, err
+		return o, err
 	}
-	return p.turn(lease, func(s sight) int {
-		if e.since == 0 || s.mzxid <= e.since {
-			return aboard // what the ear knows is of later results
-		}
-		return max(aboard, e.aboard)
-	})
+	return c.granted(lease, l, callers)
 }
 
-// turn is what whoever is granted does: it runs, unless there is a result for those who
-// waited. entitled tells who that is.
-func (p *passenger[T]) turn(lease *zksync.Lease, entitled func(sight) int) (l landing[T], err error) {
+// granted runs the function, unless there is a result for those who waited: callers had joined
+// before the node was requested.
+func (c *call[T]) granted(lease *zksync.Lease, l *listener, callers int) (o outcome[T], err error) {
 	looked := false
 	// How the lease ended matters to nobody any more once this has returned: what depends
 	// on it has been written under its guard.
-	_ = door.Scope(p.c.ctx, lease, func(ctx context.Context, lease *zksync.Lease) error {
-		select {
-		case <-p.c.joined:
-		default:
-		}
-		aboard := p.f.seats(p.c) // before the servers are asked whether the key is forgotten
-		var s sight
-		if s, err = p.look(ctx, lease.Token()); err != nil {
+	_ = door.Scope(c.ctx, lease, func(ctx context.Context, lease *zksync.Lease) error {
+		now := c.count() // before the servers are asked
+		data, st, err2 := c.look(ctx)
+		if err = err2; err != nil {
 			return err
 		}
 		looked = true
-		switch {
-		case s.generation != p.generation:
-			err = p.move(s.generation)
-		case s.data != nil:
-			l, err = p.arrive(s.data, entitled(s))
-		default:
-			close(p.c.running)
-			l, err = p.run(ctx, lease, s, aboard)
-			l.entitled = aboard
+		if len(data) > 0 && st.Mzxid > lease.Token().Zxid {
+			if l.mzxid != 0 && st.Mzxid > l.mzxid {
+				callers = l.callers
+			}
+			o, err = c.receive(data, callers)
+			return nil
 		}
+		if len(data) > 0 {
+			if _, err = c.decode(data); err != nil { // an older result, or not ours at all
+				return nil
+			}
+		}
+		close(c.running)
+		o, err = c.run(ctx, lease, st, now)
 		return nil
 	})
-	if !looked && p.c.ctx.Err() == nil && errors.Is(lease.Err(), zksync.ErrLost) {
-		return l, errAgain
+	if !looked && c.ctx.Err() == nil && errors.Is(lease.Err(), zksync.ErrLost) {
+		return o, errAgain
 	}
-	return l, err
+	return o, err
 }
 
-// run calls the function under the lease and gives its result to those who wait.
-func (p *passenger[T]) run(ctx context.Context, lease *zksync.Lease, s sight, aboard int) (landing[T], error) {
-	heeding := p.heed(ctx, s, aboard)
-	l := p.call(context.WithValue(ctx, leaseKey{}, lease))
-	heeding()
-	p.f.closeDoors(p.c, p.key) // before anybody can have the result
-	if l.err != nil && p.c.ctx.Err() != nil {
-		return l, nil // nobody here waits any more, and fn has heeded that: let the next one run
+// look reads the key's node. The one who wrote a result has left the queue since, and the servers
+// tell of that in order.
+func (c *call[T]) look(ctx context.Context) (data []byte, st *zk.Stat, err error) {
+	err = c.f.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		for pace := (node.Pace{}); ; {
+			data, st, err = e.Get(ctx, c.full())
+			if err == nil || !passes(err) {
+				return err
+			}
+			if err := pace.Rest(ctx, e); err != nil {
+				return err
+			}
+		}
+	})
+	return data, st, err
+}
+
+// run calls the function under the lease and gives its result to those who wait. st is of the
+// key's node, and callers had joined, before it began.
+func (c *call[T]) run(ctx context.Context, lease *zksync.Lease, st *zk.Stat, callers int) (outcome[T], error) {
+	o := c.invoke(context.WithValue(ctx, leaseKey{}, lease))
+	c.close() // before anybody can have the result
+	if o.err != nil && c.ctx.Err() != nil {
+		return o, nil // nobody here waits any more, and fn has heeded that: let the next one run
 	}
-	data, bad := p.encode(lease, l)
-	others, err := p.give(lease, data, s)
-	l.others = others
+	data, unfit := c.encode(lease, o)
+	shared, err := c.give(lease, data, st)
+	o.shared = shared
+	own := o.err != nil || o.panicked != nil || o.exited
+	if errors.Is(err, zk.ErrBadVersion) {
+		err = nil
+		if o.panicked == nil && !o.exited { // these are for everybody who waits here
+			o.upTo = callers
+		}
+	}
 	switch {
-	case l.err != nil || l.panicked != nil || l.gone:
-		return l, nil
+	case own:
+		return o, nil
 	case err != nil:
-		return l, err
+		return o, err
 	}
-	return l, bad
+	return o, unfit
 }
 
-// unjoin has Close of the session not wait for this goroutine any more.
-func (p *passenger[T]) unjoin() {
-	if p.joined {
-		p.f.door.End()
-	}
-	p.joined = false
-}
-
-// call calls the function in a goroutine of its own, which may end in every way. Close does not wait
+// invoke calls the function in a goroutine of its own, which may end in every way. Close does not wait
 // for it: it ends when it likes, and may close the session itself.
-func (p *passenger[T]) call(ctx context.Context) (l landing[T]) {
-	p.unjoin()
-	defer func() { p.joined = p.f.door.Begin() }()
+func (c *call[T]) invoke(ctx context.Context) (o outcome[T]) {
+	c.f.door.End()
+	defer func() { c.counted = c.f.door.Begin() }()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -202,67 +169,60 @@ func (p *passenger[T]) call(ctx context.Context) (l landing[T]) {
 				return
 			}
 			if r := recover(); r != nil {
-				l.panicked = &panicError{r, debug.Stack()}
+				o.panicked = &panicError{r, debug.Stack()}
 			} else {
-				l.gone = true
+				o.exited = true
 			}
 		}()
-		l.val, l.err = p.fn(ctx)
+		o.val, o.err = c.fn(ctx)
 		returned = true
 	}()
 	<-done
-	return l
+	return o
 }
 
-// give writes the result for those who queue, if anybody does. That is the end of the run:
-// who queued before gets the result, who comes later does not.
-func (p *passenger[T]) give(lease *zksync.Lease, data []byte, s sight) (others bool, err error) {
-	// The answer to a write, empty though it is, tells how many there were at that very
-	// moment. Mostly there is nobody, and the result need not travel. And it is applied only
-	// if nobody has made the servers forget the key meanwhile.
-	stock := &zk.SetDataRequest{Path: p.queue(), Version: -1}
-	res, err := insist(lease, stock, &zk.CheckVersionRequest{Path: p.dir, Version: s.version})
-	if errors.Is(err, zk.ErrBadVersion) {
-		p.forgotten = true
-		res, err = insist(lease, stock)
-	}
+// give writes the result for those who queue, if anybody does, and reports whether. That is the
+// end of the run: who queued before gets the result, who comes later does not. The error is
+// zk.ErrBadVersion if the key was forgotten during the run.
+func (c *call[T]) give(lease *zksync.Lease, data []byte, st *zk.Stat) (shared bool, err error) {
+	// The answer to a write, empty though it is, tells how many queue at that very moment.
+	// Mostly there is nobody, and the result need not travel.
+	res, err := insist(lease, &zk.SetDataRequest{Path: c.queue(), Version: -1}, &zk.CheckVersionRequest{Path: c.f.node(c.key), Version: st.Version})
+	result := &zk.SetDataRequest{Path: c.f.node(c.key), Data: data, Version: st.Version}
 	switch {
-	case errors.Is(err, zksync.ErrLost):
+	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zksync.ErrLost):
 		return false, err
-	case err != nil || len(res) == 0 || res[0].Stat == nil || res[0].Stat.NumChildren > 1:
-		_, err = insist(lease, &zk.SetDataRequest{Path: p.place(), Data: data, Version: s.written})
-		if errors.Is(err, zk.ErrBadVersion) {
-			// It was written, and the answer lost. Written again it would be for those, too, who came in between.
-			err = nil
+	case err == nil && len(res) > 0 && res[0].Stat != nil && res[0].Stat.NumChildren <= 1:
+		if st.DataLength > 0 {
+			// Nobody has any use for the older result: those whom it was for were ahead in the
+			// queue. Should this fail, the next one does it, or it goes with its node.
+			result.Data = nil
+			_, _ = lease.Guard(result)
 		}
-		return err == nil, err
-	case s.stale:
-		// Nobody has any use for it: those whom it was for were ahead in the queue. Should this
-		// fail, the next one does it, or it goes with its directory.
-		_, _ = lease.Guard(&zk.SetDataRequest{Path: p.place(), Version: -1})
+		return false, nil
 	}
-	return false, nil
+	// Another version now may be its own, of an attempt whose answer was lost: written once more,
+	// the result would be for those, too, who came in between.
+	_, err = insist(lease, result)
+	return err == nil || errors.Is(err, zk.ErrBadVersion), err
 }
 
-// insist has a write applied that may be applied twice. While the lease holds nobody else
-// writes there.
+// insist has a write applied that may be sent twice. While the lease holds nobody else writes
+// there, but for Forget.
 func insist(lease *zksync.Lease, ops ...any) (res []zk.MultiResponse, err error) {
 	// A server that breaks the connection whenever it sees this request will not change
 	// its mind.
 	const tries = 8
-	for pause, n := 5*time.Millisecond, 1; ; n++ {
-		res, err = lease.Guard(ops...)
-		if errors.Is(err, zksync.ErrReleased) {
-			err = zksync.ErrClosed // only the end of the session releases it while the function runs
+	pace := node.Pace{}
+	for range tries {
+		res, err = door.Guard(context.Background(), lease, ops...) // also for others, so it outlives the caller's patience
+		if err == nil || !zksync.Ambiguous(err) {
+			break
 		}
-		var named *zksync.Error
-		if errors.As(err, &named) {
-			err = named.Err // it was not the caller who called Guard
-		}
-		if err == nil || !zksync.Ambiguous(err) || n == tries {
-			return res, err
-		}
-		time.Sleep(pause)
-		pause *= 2
+		_ = pace.Rest(context.Background(), nil)
 	}
+	if errors.Is(err, zksync.ErrReleased) {
+		err = zksync.ErrClosed // only the end of the session releases it while the function runs
+	}
+	return res, err
 }

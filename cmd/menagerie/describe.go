@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -162,12 +161,8 @@ func describeOnce(ctx context.Context, l *look, n *node, o *object) error {
 	if result {
 		return nil
 	}
-	if number(n.name()) && holdsResult(n) {
-		o.Kind = "run of a flight"
-	} else {
-		o.rest = n.children
-		o.Detail += " (or a directory with a lock of that name)"
-	}
+	o.rest = n.children
+	o.Detail += " (or a directory with a lock of that name)"
 	return nil
 }
 
@@ -188,36 +183,22 @@ func outcome(n *node) string {
 	return text
 }
 
-func number(s string) bool { _, err := strconv.ParseUint(s, 10, 63); return err == nil }
-
-// holdsResult reports whether a node's data are the newest result of a flight's run.
-func holdsResult(n *node) bool {
-	return hasKeys("by", "token", "value?", "error?", "panic?", "misuse?")(n)
-}
-
-// describeFlightKey looks into the generation that counts.
 func describeFlightKey(ctx context.Context, l *look, n *node, o *object) error {
-	current := decoded[struct{ Generation uint64 }](n).Generation
-	o.State, o.Detail = "idle", "nobody runs it"
-	return l.each(ctx, n, []string{strconv.FormatUint(current, 10)}, func(c *node) (err error) {
-		if slices.Contains(c.children, "lock") {
-			if o.Entries, err = l.contenders(ctx, below(c.path, "lock")); err != nil {
-				return err
-			}
-			if l.changed != nil {
-				if _, err := l.node(ctx, below(c.path, "lock")); err != nil {
-					return err
-				}
-			}
-		}
-		if holders := o.in(zksync.Held); len(holders) > 0 {
-			o.State, o.Detail = "running", strings.Replace(heldBy(holders, time.Now()), "held", "run", 1)+waiting(o)
-		}
-		if len(n.data) == 0 && !holdsResult(c) {
-			o.Detail += " (or a directory with the once 0)"
-		}
-		return nil
+	err := l.each(ctx, n, n.children, func(c *node) (err error) {
+		o.Entries, err = l.contenders(ctx, c.path)
+		return err
 	})
+	if err != nil {
+		return err
+	}
+	o.State, o.Detail = "idle", "nobody runs it"
+	if holders := o.in(zksync.Held); len(holders) > 0 {
+		o.State, o.Detail = "running", strings.Replace(heldBy(holders, time.Now()), "held", "run", 1)+waiting(o)
+	}
+	if len(n.data) == 0 {
+		o.Detail += " (or a directory with a lock of that name)"
+	}
+	return nil
 }
 
 func describeCondition(ctx context.Context, l *look, n *node, o *object) error {

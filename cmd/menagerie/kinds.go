@@ -37,7 +37,7 @@ var kinds = []kind{
 	{"wait group", only("round", "dead"), describeWaitGroup, named("round", "dead")},
 	{"gate", only("closed"), describeGate, named("closed")},
 	{"once", only("lock", "result"), describeOnce, named("lock", "result")},
-	{"flight key", isFlightKey, describeFlightKey, like(`\d+`)},
+	{"flight key", isFlightKey, describeFlightKey, named("flight")},
 	{"node", func(n *node) bool { return len(n.children) == 0 }, describeNode, none},
 	{"directory", func(*node) bool { return true }, describeDirectory, none},
 }
@@ -110,14 +110,12 @@ func isCondition(n *node) bool {
 	return slices.ContainsFunc(n.children, isWaiter) || hasKeys("signals", "by?")(n)
 }
 
-// isFlightKey wants what a flight has below a key: a generation's directory, of a number that the
-// key's data tells.
-func isFlightKey(n *node) bool {
-	digits := like(`0|[1-9]\d*`)
-	if len(n.children) == 0 || slices.ContainsFunc(n.children, func(c string) bool { return !digits(c) }) {
-		return false
-	}
-	return len(n.data) == 0 && slices.Equal(n.children, []string{"0"}) || hasKeys("generation")(n)
+// isFlightKey wants a key's queue, and no data but a result.
+func isFlightKey(n *node) bool { return only("flight")(n) && (len(n.data) == 0 || holdsResult(n)) }
+
+// holdsResult reports whether a node's data are the newest result of a flight's run.
+func holdsResult(n *node) bool {
+	return hasKeys("by", "token", "value?", "error?", "panic?", "misuse?")(n)
 }
 
 // decoded reads the data of a base node, whose keys have been looked at.

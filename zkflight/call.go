@@ -1,0 +1,190 @@
+package zkflight
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// call is all who ask for one key in this process at a time. They are one contender for the
+// servers. It can be joined from its beginning until fn has returned here, or a result has
+// come from elsewhere; who joined too late for its outcome finds that out at the end.
+type call[T any] struct {
+	f   *Flight[T]
+	key string
+	fn  func(context.Context) (T, error) // of the first caller
+
+	ctx     context.Context // ends when nobody here waits any more
+	cancel  context.CancelCauseFunc
+	joined  chan struct{} // has something in it when somebody has joined
+	running chan struct{} // closed before fn is called
+	done    chan struct{} // closed when there is an outcome
+
+	outcome[T] // valid once done is closed
+
+	counted bool // by Close of the session, which waits for serve but not for fn
+
+	// Under the Flight's mu.
+	callers int  // so many have joined
+	waiting int  // of them, those that have not given up
+	ended   bool // there is an outcome
+}
+
+// outcome is what a call ends with.
+type outcome[T any] struct {
+	val      T
+	err      error
+	shared   bool        // with others in the cluster
+	upTo     int         // it is for the first so many callers; 0 for all
+	panicked *panicError // with which fn ended
+	exited   bool        // fn called runtime.Goexit
+}
+
+// errGoexit is what a call ends with whose function called runtime.Goexit.
+var errGoexit = errors.New("zkflight: the function called runtime.Goexit")
+
+// panicError is what Do panics with: fn ran in another goroutine, whose stack would
+// otherwise be lost.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (p *panicError) Error() string { return fmt.Sprintf("%v\n\n%s", p.value, p.stack) }
+
+func (p *panicError) Unwrap() error {
+	err, _ := p.value.(error)
+	return err
+}
+
+// join joins the call for a key, or begins it, as its nth caller.
+func (f *Flight[T]) join(ctx context.Context, key string, fn func(context.Context) (T, error)) (c *call[T], n int, err error) {
+	if err := f.door.Misuse(); err != nil {
+		return nil, 0, f.wrap("do", key, err)
+	}
+	if ctx.Err() != nil {
+		return nil, 0, f.wrap("do", key, contextError(ctx))
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c = f.calls[key]
+	if c == nil {
+		if !f.door.Begin() {
+			return nil, 0, f.wrap("do", key, zksync.ErrClosed)
+		}
+		c = &call[T]{
+			f: f, key: key, fn: fn, counted: true,
+			joined: make(chan struct{}, 1), running: make(chan struct{}), done: make(chan struct{}),
+		}
+		c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+		f.calls[key] = c
+		go c.serve()
+	} else {
+		select {
+		case c.joined <- struct{}{}:
+		default:
+		}
+	}
+	c.callers++
+	c.waiting++
+	return c, c.callers, nil
+}
+
+// await waits for the outcome of a call, for its nth caller, or for that of the next one if
+// it is not for him, or for the end of ctx. It panics if fn did.
+func (f *Flight[T]) await(ctx context.Context, c *call[T], n int, fn func(context.Context) (T, error)) (r Result[T], exited bool) {
+	for {
+		select {
+		case <-c.done:
+		case <-ctx.Done():
+			if c.leave(ctx) {
+				return Result[T]{Err: f.wrap("do", c.key, contextError(ctx))}, false
+			}
+			<-c.done // a panic must come out somewhere
+		}
+		if c.upTo == 0 || n <= c.upTo {
+			break
+		}
+		next, m, err := f.join(ctx, c.key, fn)
+		if err != nil {
+			return Result[T]{Err: err}, false
+		}
+		c, n = next, m
+	}
+	if c.panicked != nil {
+		panic(c.panicked)
+	}
+	r = Result[T]{c.val, c.err, c.shared || c.callers > 1}
+	if c.exited {
+		r.Err = f.wrap("do", c.key, errGoexit)
+	}
+	return r, c.exited
+}
+
+// count is how many have joined so far.
+func (c *call[T]) count() int {
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	return c.callers
+}
+
+// close has whoever asks from now on begin a call of his own.
+func (c *call[T]) close() {
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	c.closeLocked()
+}
+
+func (c *call[T]) closeLocked() {
+	if c.f.calls[c.key] == c {
+		delete(c.f.calls, c.key)
+	}
+}
+
+// leave gives up for one caller, or reports false if the call has ended. The last one ends
+// what is done for all.
+func (c *call[T]) leave(ctx context.Context) bool {
+	c.f.mu.Lock()
+	if c.ended {
+		c.f.mu.Unlock()
+		return false
+	}
+	c.waiting--
+	last := c.waiting == 0
+	if last {
+		c.closeLocked()
+	}
+	c.f.mu.Unlock()
+	if !last {
+		return true
+	}
+	c.cancel(cmp.Or(context.Cause(ctx), context.Canceled))
+	// As with a mutex: with a healthy connection nothing is left when the call returns.
+	t := time.NewTimer(node.Grace)
+	defer t.Stop()
+	select {
+	case <-c.done:
+	case <-c.running: // and fn ends when it likes
+	case <-t.C:
+	}
+	return true
+}
+
+// end ends the call.
+func (c *call[T]) end(o outcome[T]) {
+	c.f.mu.Lock()
+	c.outcome, c.ended = o, true
+	c.closeLocked()
+	alone := c.waiting == 0
+	c.f.mu.Unlock()
+	c.cancel(nil)
+	close(c.done)
+	if alone && o.panicked != nil {
+		panic(o.panicked) // everybody has given up, and a panic must come out somewhere
+	}
+}
