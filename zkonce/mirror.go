@@ -41,7 +41,7 @@ func (o *Once) Do(f func()) {
 func (o *Once) once(f func() []byte, panicked *any) (*outcome, error) {
 	var ours *outcome
 	for pace := (node.Pace{}); ; {
-		r, err := o.do(context.Background(), func(context.Context) (*outcome, error) {
+		r, err := o.do(context.Background(), false, func(context.Context) (*outcome, error) {
 			if ours == nil {
 				ours = &outcome{Value: f()}
 				if *panicked != nil {

@@ -1,0 +1,248 @@
+package zkonce
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-zookeeper/zk"
+)
+
+// do returns the outcome that is kept, or has f make one. If the session is lost before f
+// began, nothing has happened, and another turn will come, but for a try.
+func (o *Once) do(ctx context.Context, try bool, f func(context.Context) (*outcome, error)) (*outcome, error) {
+	lock := o.m.LockContext
+	if try {
+		lock = o.m.TryLockContext
+	}
+	for pace := (node.Pace{}); ; {
+		if r, err := o.kept(ctx); r != nil || err != nil {
+			return r, err
+		}
+		l, err := lock(ctx)
+		if err != nil {
+			return nil, err
+		}
+		began := false
+		r, err := o.turn(ctx, l, func(ctx context.Context) (*outcome, error) {
+			began = true
+			return f(ctx)
+		})
+		if began || try || !lost(err) {
+			return r, err
+		}
+		_ = pace.Rest(ctx, nil) // the next look finds out whether ctx has ended
+	}
+}
+
+// lost reports whether a lease was lost with its session. A bound on the hold would be exceeded again.
+func lost(err error) bool {
+	return errors.Is(err, zksync.ErrLost) && !errors.Is(err, zksync.ErrMaxHold)
+}
+
+// turn is what one call does with the lock: it unlocks.
+func (o *Once) turn(ctx context.Context, l *zksync.Lease, f func(context.Context) (*outcome, error)) (r *outcome, err error) {
+	inDoubt := false
+	// What became of the lease after a result was kept matters to nobody.
+	_ = door.Scope(ctx, l, func(ctx context.Context, l *zksync.Lease) error {
+		r, inDoubt, err = o.take(ctx, l, f)
+		return err
+	})
+	if inDoubt {
+		return o.settle(ctx, l, r, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// take runs f under the lease and keeps what it returned, unless there is an outcome. inDoubt
+// tells that nobody knows whether r, which is f's, is kept or will be.
+func (o *Once) take(ctx context.Context, l *zksync.Lease, f func(context.Context) (*outcome, error)) (r *outcome, inDoubt bool, err error) {
+	// The lock was given to us after the result of the one before was written, so this
+	// server knows of it.
+	if r, err = o.kept(ctx); r != nil {
+		return r, false, nil
+	}
+	if ended := l.Err(); ended != nil { // rather than what it made of ctx, which is not the caller's
+		return nil, false, closed(ended)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if r, err = f(context.WithValue(ctx, leaseKey{}, l)); err != nil {
+		return nil, false, err
+	}
+	inDoubt, err = o.keep(ctx, l, r)
+	return r, inDoubt, err
+}
+
+// maxValue bounds a result: the servers take no more than a megabyte at a time, and
+// base64 and the rest of the request need room.
+const maxValue = 700 << 10
+
+// keep writes the outcome, if the lease still holds.
+func (o *Once) keep(ctx context.Context, l *zksync.Lease, r *outcome) (inDoubt bool, err error) {
+	if len(r.Value) > maxValue {
+		return false, fmt.Errorf("%w: a result of %d bytes, at most %d can be kept", zksync.ErrMisuse, len(r.Value), maxValue)
+	}
+	r.By = node.NewUUID()
+	data, err := json.Marshal(r)
+	if err != nil {
+		return false, err
+	}
+	for pace := (node.Pace{}); ; {
+		err := guarded(ctx, l, &zk.CreateRequest{Path: o.result(), Data: data, Acl: o.door.ACL()})
+		if err == nil || !zksync.Ambiguous(err) && !errors.Is(err, zk.ErrNodeExists) {
+			return err != nil && inDoubt, err // of an attempt before this one it may be unknown
+		}
+		// The connection was lost meanwhile, or the request arrived twice.
+		o.forget()
+		kept, lookErr := o.kept(ctx)
+		switch {
+		case lookErr != nil:
+			return true, err
+		case kept != nil && kept.By == r.By:
+			return false, nil
+		case kept != nil:
+			return false, zksync.ErrLost // another one was quicker; ours was refused
+		}
+		// It was not applied, or this server does not know of it yet: asking again is
+		// harmless as long as the lease holds.
+		inDoubt = true
+		if pace.Rest(ctx, nil) != nil {
+			return true, err
+		}
+	}
+}
+
+// settle finds out whether r is kept, in the next session if need be. err is what is known so far.
+func (o *Once) settle(ctx context.Context, l *zksync.Lease, r *outcome, err error) (*outcome, error) {
+	var kept *outcome
+	lookErr := o.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+		// What was asked for under the lease cannot be applied any more once its node is gone.
+		if err := departed(ctx, e, o.door.Full(l.Path())); err != nil {
+			return err
+		}
+		o.forget()
+		kept, err = o.ask(ctx, e)
+		return err
+	})
+	switch {
+	case lookErr != nil:
+		return nil, fmt.Errorf("%w: %w", lookErr, err)
+	case kept != nil && kept.By == r.By:
+		return kept, nil
+	case zksync.Ambiguous(err):
+		return nil, zksync.ErrLost
+	}
+	return nil, err
+}
+
+// departed waits until a node is gone.
+func departed(ctx context.Context, e *zkconn.Epoch, path string) error {
+	if err := e.Sync(ctx, path); err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return err
+	}
+	for pace := (node.Pace{}); ; {
+		_, there, err := e.Exists(ctx, path)
+		if err == nil && !there || err != nil && !zkconn.Unknown(err) {
+			return err
+		}
+		if err := pace.Rest(ctx, e); err != nil {
+			return err
+		}
+	}
+}
+
+// guarded runs an operation under a lease, at most until ctx ends. Errors are bare reasons.
+func guarded(ctx context.Context, l *zksync.Lease, op any) error {
+	_, err := door.Guard(ctx, l, op)
+	return closed(err)
+}
+
+// closed says why a lease was released: while it is used here only the end of the session does that.
+func closed(err error) error {
+	if errors.Is(err, zksync.ErrReleased) {
+		return zksync.ErrClosed
+	}
+	return err
+}
+
+// kept is the outcome on the servers, nil without one. As long as its watch says nothing,
+// it is known without asking.
+func (o *Once) kept(ctx context.Context) (r *outcome, err error) {
+	if err := o.door.Misuse(); err != nil {
+		return nil, err
+	}
+	o.mu.Lock()
+	r = o.known
+	o.mu.Unlock()
+	if r != nil {
+		return r, ctx.Err()
+	}
+	err = o.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+		r, err = o.ask(ctx, e)
+		return err
+	})
+	return r, err
+}
+
+// ask reads the outcome, through disconnects.
+func (o *Once) ask(ctx context.Context, e *zkconn.Epoch) (*outcome, error) {
+	for pace := (node.Pace{}); ; {
+		if err := e.Await(ctx); err != nil {
+			return nil, err
+		}
+		r, err := o.read(ctx, e)
+		if errors.Is(err, zk.ErrNoNode) {
+			return nil, nil
+		}
+		if !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent) {
+			return r, err
+		}
+		if err := pace.Rest(ctx, e); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (o *Once) read(ctx context.Context, e *zkconn.Epoch) (*outcome, error) {
+	// Watched before it is read: what is read is remembered until the watch says
+	// otherwise. The watch of a node that does not exist is none.
+	stale := make(chan struct{}, 1)
+	w, err := e.Watch(ctx, o.door.Full(o.result()), func(zkconn.News) { stale <- struct{}{}; o.forget() })
+	if err != nil {
+		return nil, err
+	}
+	data, _, err := e.Get(ctx, o.door.Full(o.result()))
+	r := new(outcome)
+	if err == nil {
+		if err = json.Unmarshal(data, r); err != nil {
+			err = fmt.Errorf("%w: node %s is not a result of this package: %w", zksync.ErrMisuse, o.result(), err)
+		}
+	}
+	if err != nil {
+		w.Stop()
+		return nil, err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(stale) == 0 {
+		o.known = r
+	}
+	return r, nil
+}
+
+// forget has the outcome read again. It is called by watches and must not block.
+func (o *Once) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.known = nil
+}
