@@ -17,8 +17,8 @@ import (
 // count is how many behaviours there are.
 const count = 140
 
-// toCome are the behaviours of recipes that do not exist yet: those alone have no test.
-var toCome = [][2]int{{79, 91}, {92, 102}, {133, 135}}
+// toCome are the behaviours of recipes that do not exist yet, and those that were given up: they alone have no test.
+var toCome = [][2]int{{51, 52}, {79, 91}, {92, 102}, {133, 135}}
 
 var (
 	declared = regexp.MustCompile(`(?m)^func ((?:Test|Example|Fuzz|Benchmark)\w*)\(`)

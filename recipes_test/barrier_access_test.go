@@ -26,8 +26,8 @@ func uses(s *zksync.Session, path string) map[string]func(context.Context) error
 	double, barrier := zkbarrier.NewDoubleBarrier(s, path, 2), zkbarrier.NewBarrier(s, path, 2)
 	group, phaser := zkwaitgroup.New(s, path), zkphaser.New(s, path)
 	return map[string]func(context.Context) error{
-		"Latch.CountDown": latch.CountDown, "Latch.Reset": latch.Reset, "Latch.Wait": latch.Wait, "Latch.Count": noPhase(latch.Count),
-		"Gate.Set":            gate.Close,
+		"Latch.CountDown": latch.CountDown, "Latch.Wait": latch.Wait, "Latch.Count": noPhase(latch.Count),
+		"Gate.Close":          gate.Close,
 		"DoubleBarrier.Enter": double.Enter,
 		"Barrier.Await":       noPhase(barrier.Await), "Barrier.Waiting": noPhase(barrier.Waiting), "Barrier.Reset": barrier.Reset,
 		"WaitGroup.AddContext": func(ctx context.Context) error { return group.AddContext(ctx, 1) },

@@ -135,7 +135,7 @@ func TestAPartyThatGaveUpDuringAnOutageBreaksTheBarrierAfterIt(t *testing.T) {
 }
 
 func TestABarrierWorksOnAnAdoptedConnection(t *testing.T) {
-	for _, opts := range [][]zkbarrier.BarrierOption{nil, {zkbarrier.Tolerant()}} {
+	for _, opts := range [][]zksync.Option{nil, {zkbarrier.Tolerant()}} {
 		inProcess(t, func(t *testing.T, v *env) {
 			ctx := context.Background()
 			var bs []*zkbarrier.Barrier

@@ -14,7 +14,7 @@ import (
 
 // givesUpLost has a party of three that waits on a tapped connection give up while the session cannot be proved to live. It does all the
 // same. Another one waits with it.
-func (v *env) givesUpLost(opts ...zkbarrier.BarrierOption) (other *awaiting, spare []*zkbarrier.Barrier) {
+func (v *env) givesUpLost(opts ...zksync.Option) (other *awaiting, spare []*zkbarrier.Barrier) {
 	v.t.Helper()
 	conn := v.srv.Connect(v.t, 6*time.Second)
 	s, err := zksync.Tap(context.Background(), conn)

@@ -17,7 +17,7 @@ import (
 const barrierPath = "/barriers/a"
 
 // barriers opens n sessions and names the same barrier of n parties through each.
-func (v *env) barriers(n int, opts ...zkbarrier.BarrierOption) []*zkbarrier.Barrier {
+func (v *env) barriers(n int, opts ...zksync.Option) []*zkbarrier.Barrier {
 	v.t.Helper()
 	all := make([]*zkbarrier.Barrier, n)
 	for i := range all {
@@ -27,7 +27,7 @@ func (v *env) barriers(n int, opts ...zkbarrier.BarrierOption) []*zkbarrier.Barr
 }
 
 // eachKind is each, for both kinds of barrier.
-func eachKind(t *testing.T, f func(t *testing.T, v *env, opts ...zkbarrier.BarrierOption)) {
+func eachKind(t *testing.T, f func(t *testing.T, v *env, opts ...zksync.Option)) {
 	t.Helper()
 	t.Run("strict", func(t *testing.T) { each(t, func(t *testing.T, v *env) { f(t, v) }) })
 	t.Run("tolerant", func(t *testing.T) { each(t, func(t *testing.T, v *env) { f(t, v, zkbarrier.Tolerant()) }) })
@@ -150,7 +150,7 @@ func (v *env) directories() (n int) {
 
 func TestAcceptance055ABarrierOfOnePassesAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
-		for _, opts := range [][]zkbarrier.BarrierOption{nil, {zkbarrier.Tolerant()}} {
+		for _, opts := range [][]zksync.Option{nil, {zkbarrier.Tolerant()}} {
 			b := zkbarrier.NewBarrier(v.session(), barrierPath+string(rune('0'+len(opts))), 1, opts...)
 			require.Equal(t, 1, b.Parties())
 			for range 3 {
@@ -272,7 +272,7 @@ func TestAcceptance059And060AResetBreaksTheWaitOfAllAndTheBarrierIsUsableAgain(t
 }
 
 func TestAcceptance061EachGenerationNeedsAllParties(t *testing.T) {
-	eachKind(t, func(t *testing.T, v *env, opts ...zkbarrier.BarrierOption) {
+	eachKind(t, func(t *testing.T, v *env, opts ...zksync.Option) {
 		bs := v.barriers(3, opts...)
 		for i := range 5 {
 			first := await(context.Background(), bs[i%3])
@@ -290,7 +290,7 @@ func TestAcceptance061EachGenerationNeedsAllParties(t *testing.T) {
 }
 
 func TestPartiesThatComeTooLateAreInTheNextGeneration(t *testing.T) {
-	eachKind(t, func(t *testing.T, v *env, opts ...zkbarrier.BarrierOption) {
+	eachKind(t, func(t *testing.T, v *env, opts ...zksync.Option) {
 		bs := v.barriers(2, opts...)
 		var all []*awaiting
 		for range 7 {

@@ -14,7 +14,7 @@ import (
 
 const latchPath = "/latches/a"
 
-func (v *env) latches(n, total int, opts ...zklatch.LatchOption) []*zklatch.Latch {
+func (v *env) latches(n, total int, opts ...zksync.Option) []*zklatch.Latch {
 	v.t.Helper()
 	all := make([]*zklatch.Latch, n)
 	for i := range all {
@@ -77,7 +77,7 @@ func TestAcceptance049AWaitObeysItsDeadline(t *testing.T) {
 func TestAcceptance050ACountOutlivesItsProcessUnlessItIsEphemeral(t *testing.T) {
 	for _, ephemeral := range []bool{false, true} {
 		inProcess(t, func(t *testing.T, v *env) {
-			var opts []zklatch.LatchOption
+			var opts []zksync.Option
 			if ephemeral {
 				opts = append(opts, zklatch.Ephemeral())
 			}
@@ -99,42 +99,6 @@ func TestAcceptance050ACountOutlivesItsProcessUnlessItIsEphemeral(t *testing.T) 
 	}
 }
 
-func TestAcceptance051AfterAResetTheLatchIsClosedAndUsable(t *testing.T) {
-	each(t, func(t *testing.T, v *env) {
-		ls := v.latches(2, 2)
-		for range 2 {
-			require.NoError(t, ls[0].CountDown(context.Background()))
-			require.NoError(t, ls[1].CountDown(context.Background()))
-			require.NoError(t, ls[1].Wait(context.Background()))
-			require.NoError(t, ls[1].Reset(context.Background()))
-			v.remaining(ls[0], 2)
-		}
-		w := waits(context.Background(), ls[0].Wait)
-		v.quiet()
-		require.True(t, w.pending())
-		require.NoError(t, ls[1].CountDown(context.Background()))
-		require.NoError(t, ls[1].CountDown(context.Background()))
-		v.passes(w)
-	})
-}
-
-func TestAcceptance052AResetStrandsNobody(t *testing.T) {
-	each(t, func(t *testing.T, v *env) {
-		ls := v.latches(4, 2)
-		require.NoError(t, ls[0].CountDown(context.Background()))
-		var waiters []*attempt
-		for _, l := range ls[:3] {
-			waiters = append(waiters, waits(context.Background(), l.Wait))
-		}
-		v.quiet()
-		require.NoError(t, ls[3].Reset(context.Background()))
-		for _, w := range waiters {
-			require.ErrorIs(t, v.failed(w), zksync.ErrBroken)
-		}
-		v.remaining(ls[0], 2)
-	})
-}
-
 func TestAcceptance053CountingOnIsHarmless(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
 		l := v.latches(1, 1)[0]
@@ -152,7 +116,7 @@ func TestALatchOpensThoughTheLastToCountDiedAtOnce(t *testing.T) {
 		l := v.latches(1, 1)[0]
 		w := waits(context.Background(), l.Wait)
 		v.quiet()
-		v.srv.Create(latchPath+"/counts-0/_c_by-hand-count-", nil, 2, 0)
+		v.srv.Create(latchPath+"/counts/_c_by-hand-count-", nil, 2, 0)
 		start := time.Now()
 		v.passes(w)
 		require.LessOrEqual(t, time.Since(start), 10*time.Second)

@@ -19,7 +19,7 @@ func TestWhatAPhaserCosts(t *testing.T) {
 			ps = append(ps, zkphaser.New(calm(v), phaserPath))
 		}
 		v.put("/phasers", "")
-		v.costs(4, func() { v.gives(0, ps[0].Register) }, "look, found it, look, register")
+		v.costs(3, func() { v.gives(0, ps[0].Register) }, "look, found it, register")
 		for _, p := range ps[1:] {
 			v.costs(2, func() { v.gives(0, p.Register) }, "look, register")
 		}

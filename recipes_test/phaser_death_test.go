@@ -171,29 +171,3 @@ func TestAPartyThatIsLostTakesNoOtherPartyAlong(t *testing.T) {
 		v.gives(2, others[0].RegisteredParties)
 	})
 }
-
-// The function of WithOnAdvance runs in a session that cannot be proved to live for a while, and goes on. Its phase does not advance by
-// that, and the claim to run it must go, or nobody else could.
-func TestTheClaimOfALostActionGoesThoughItsTappedSessionLivesOn(t *testing.T) {
-	inProcess(t, func(t *testing.T, v *env) {
-		conn := v.srv.Connect(t, 6*time.Second)
-		s, err := zksync.Tap(context.Background(), conn)
-		require.NoError(t, err)
-		defer s.Close()
-		slow := zkphaser.New(s, phaserPath, zkphaser.WithOnAdvance(func(ctx context.Context, _, _ int) bool {
-			<-ctx.Done()
-			return false
-		}))
-		other := zkphaser.New(v.session(), phaserPath, zkphaser.WithOnAdvance(func(context.Context, int, int) bool { return false }))
-		v.gives(0, slow.Register)
-		v.gives(0, other.Register)
-		_, err = other.Arrive(context.Background())
-		require.NoError(t, err)
-		v.isLostArriving(slow, s, conn)
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		next, err := other.AwaitAdvance(ctx, 0)
-		require.NoError(t, err)
-		require.Equal(t, 1, next)
-	})
-}

@@ -21,7 +21,7 @@ import (
 // without one.
 func steps(t *testing.T, v *env, action bool) func(name string) {
 	var runs [3]atomic.Int32
-	var opts []zkphaser.PhaserOption
+	var opts []zksync.Option
 	if action {
 		opts = append(opts, zkphaser.WithOnAdvance(func(_ context.Context, phase, registered int) bool {
 			runs[phase].Add(1)
@@ -85,7 +85,7 @@ func TestEveryDisconnectLeavesThePhaserSound(t *testing.T) {
 func TestEveryExpiryLeavesThePhaserSound(t *testing.T) {
 	for _, action := range []bool{false, true} {
 		everyTrouble(t, "expire", expires, func(t *testing.T, v *env) func(string, func()) {
-			var opts []zkphaser.PhaserOption
+			var opts []zksync.Option
 			if action {
 				opts = append(opts, zkphaser.WithOnAdvance(func(_ context.Context, phase, registered int) bool { return false }))
 			}

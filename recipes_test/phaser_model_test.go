@@ -203,7 +203,7 @@ func TestRandomUseOfAPhaserWhoseSessionsEnd(t *testing.T) {
 			action := rapid.Bool().Draw(rt, "action")
 			var mu sync.Mutex
 			var last int
-			var opts []zkphaser.PhaserOption
+			var opts []zksync.Option
 			if action {
 				opts = append(opts, zkphaser.WithOnAdvance(func(_ context.Context, phase, _ int) bool {
 					mu.Lock()

@@ -3,7 +3,6 @@ package recipes_test
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -64,7 +63,7 @@ func TestAPartyThatLeavesAfterAnArrivalInDoubtKeepsNobodyWaiting(t *testing.T) {
 func TestAnArrivalAtTheNextPhaseNoticesThatThePhaseIsOver(t *testing.T) {
 	for _, action := range []bool{false, true} {
 		inProcess(t, func(t *testing.T, v *env) {
-			var opts []zkphaser.PhaserOption
+			var opts []zksync.Option
 			if action {
 				opts = append(opts, zkphaser.WithOnAdvance(func(_ context.Context, _, registered int) bool { return registered == 0 }))
 			}
@@ -126,10 +125,11 @@ func TestARegistrationThatWasGivenUpAndLingersInAServerDoesNotCount(t *testing.T
 		held := e.Intercept(zktest.On(zktest.Multi, "**").Session(s.ID()).Nth(1).Hold().Queued())
 		ctx, cancel := context.WithCancel(context.Background())
 		e.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
-			if q.Op == zktest.Exists && q.Session == s.ID() { // whether it was made
-				time.AfterFunc(time.Millisecond, cancel)
+			if q.Op != zktest.Multi || q.Session != s.ID() {
+				return zktest.Verdict{}
 			}
-			return zktest.Verdict{}
+			time.AfterFunc(time.Millisecond, cancel)
+			return zktest.Verdict{Fate: zktest.Fail, Code: -4} // its outcome is not known, and it was not made
 		})
 		registers := phase(ctx, p.Register)
 		require.NoError(t, held.WaitHeld(t.Context()))
@@ -180,43 +180,4 @@ func TestARegistrationThatLingersInAServerCountsOnce(t *testing.T) {
 			gives(1, other.Phase)
 		})
 	}
-}
-
-// So many parties take two requests. The first lies in the queue of a server while it is made again elsewhere; it is
-// applied when the second has failed and those of the first were taken back.
-func TestARegistrationInPartsThatLingersInAServerDoesNotCountOnceItIsTakenBack(t *testing.T) {
-	amongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
-		s := e.SessionAt(t, 0, zksync.WithTimeout(10*time.Second))
-		p, other := zkphaser.New(s, phaserPath), zkphaser.New(e.SessionAt(t, 2), phaserPath)
-		_, err := other.Register(t.Context())
-		require.NoError(t, err)
-		counts := func(want int) {
-			t.Helper()
-			require.Equal(t, want, len(e.Server(2).Children(phaserPath+"/phase-0")))
-		}
-		first := e.Intercept(zktest.On(zktest.Multi, "**").Session(s.ID()).Nth(1).Hold().Queued())
-		last := e.Intercept(zktest.On(zktest.Multi, "**").Session(s.ID()).Nth(3).Hold())
-		ctx, cancel := context.WithCancel(t.Context())
-		registers := phase(ctx, func(ctx context.Context) (int, error) { return p.BulkRegister(ctx, 300) })
-		require.NoError(t, first.WaitHeld(t.Context()))
-		e.Disconnect(s.ID())
-		require.NoError(t, last.WaitHeld(t.Context()))
-		counts(257)
-		cancel()
-		synctest.Wait() // until nobody waits for the answer
-		last.Release()
-		<-registers.done
-		require.ErrorIs(t, registers.err, context.Canceled)
-		time.Sleep(time.Second)
-		counts(1)
-		comesBack(t, e, s)
-		first.Release()
-		time.Sleep(time.Second)
-		counts(1)
-		_, err = other.Arrive(t.Context())
-		require.NoError(t, err)
-		n, err := other.Phase(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, 1, n)
-	})
 }

@@ -16,7 +16,7 @@ import (
 
 const phaserPath = "/phasers/a"
 
-func (v *env) phasers(n int, opts ...zkphaser.PhaserOption) []*zkphaser.Phaser {
+func (v *env) phasers(n int, opts ...zksync.Option) []*zkphaser.Phaser {
 	v.t.Helper()
 	all := make([]*zkphaser.Phaser, n)
 	for i := range all {

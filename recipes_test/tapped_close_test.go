@@ -25,7 +25,7 @@ func (v *env) closesLeavingNothing(s *zksync.Session) {
 
 // What the party hears of first, its context or the end of its session, is chance.
 func TestAPartyThatWaitsAtABarrierIsGoneWhenItsTappedSessionCloses(t *testing.T) {
-	for name, opts := range map[string][]zkbarrier.BarrierOption{"strict": nil, "tolerant": {zkbarrier.Tolerant()}} {
+	for name, opts := range map[string][]zksync.Option{"strict": nil, "tolerant": {zkbarrier.Tolerant()}} {
 		t.Run(name, func(t *testing.T) {
 			for range 50 {
 				inProcess(t, func(t *testing.T, v *env) {

@@ -3,10 +3,10 @@ package zkbarrier
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -25,21 +25,25 @@ import (
 //
 // A Barrier is safe for use by many goroutines; each call of Await is a party of its own.
 type Barrier struct {
-	path      string
-	parties   int
-	tolerant  bool
-	action    func(context.Context) error
-	announced int // up to so many parties, each is told by a change of its own node, so that it need not ask
-	door      door.Access
-	plain     atomic.Bool
-	misuse    error
-
-	mu    sync.Mutex
-	known *barrierState // what was last heard; every arrival has the servers check it
+	path     string
+	parties  int
+	tolerant bool
+	action   func(context.Context) error
+	door     door.Access
+	plain    atomic.Bool
+	misuse   error
+	terms    record.Terms[barrierState] // every arrival has the servers check what is known of them
 }
 
-// BarrierOption changes a default of a [Barrier].
-type BarrierOption func(*Barrier)
+// option is one that only NewBarrier takes.
+type option struct {
+	zksync.Option
+	set func(*Barrier)
+}
+
+func newOption(name string, set func(*Barrier)) zksync.Option {
+	return option{door.OwnOption(name).(zksync.Option), set}
+}
 
 // WithAction has the last party to arrive run action before anybody leaves. Its context ends with
 // that of the Await that runs it, and also (the cause is zksync.ErrBroken) when the
@@ -47,28 +51,23 @@ type BarrierOption func(*Barrier)
 //
 // If action returns an error or panics, the barrier is broken: the error is that party's, or the
 // panic goes on there, and all others get zksync.ErrBroken. The action runs once in each
-// generation; a generation whose runner died is broken. Of a [Tolerant] barrier it runs
-// again when its runner died, or gave up, before all could leave.
+// generation; a generation whose runner died is broken. A [Tolerant] barrier cannot have one: the first call fails with
+// zksync.ErrMisuse.
 //
 // The action is this object's: give all parties the same, since any may be the last.
-func WithAction(action func(ctx context.Context) error) BarrierOption {
-	return func(b *Barrier) { b.action = action }
+func WithAction(action func(ctx context.Context) error) zksync.Option {
+	return newOption("WithAction", func(b *Barrier) { b.action = action })
 }
 
 // Tolerant keeps the barrier whole when a party gives up or dies while it waits: the others
-// go on waiting, for somebody to take its place. A failed action and a Reset break it all
+// go on waiting, for somebody to take its place. A Reset breaks it all
 // the same. All parties must use it or none: the servers keep what was said first, and
 // whoever says otherwise gets zksync.ErrMisuse.
-//
-// Once the action runs, who takes part is settled: a party that gives up then is not waited for.
-func Tolerant() BarrierOption { return func(b *Barrier) { b.tolerant = true } }
+func Tolerant() zksync.Option { return newOption("Tolerant", func(b *Barrier) { b.tolerant = true }) }
 
 // maxParties keeps the transaction in which all leave below what the servers accept, 1 MB, if the path is
-// short; and so does announced, by which it gets two operations for each party. See fit for long paths.
-const (
-	maxParties = 2000
-	announced  = 1000
-)
+// short. See fit for long paths.
+const maxParties = 2000
 
 // NewBarrier names a barrier of a number of parties by a path of its own, which is created when
 // first needed. The first who uses it stores that number there; everybody else must say the
@@ -76,15 +75,26 @@ const (
 // below 1 or above 2000, or a nil session is reported by the first call as zksync.ErrMisuse; and so are more parties
 // than the servers let go at once, which is 1 MB for the paths of all parties, each some 120 bytes longer than the
 // barrier's, chroot included.
-func NewBarrier(s *zksync.Session, path string, parties int, opts ...BarrierOption) *Barrier {
-	b := &Barrier{path: path, parties: parties, announced: announced, door: door.Open(s, path)}
-	for _, o := range opts {
-		o(b)
+func NewBarrier(s *zksync.Session, path string, parties int, opts ...zksync.Option) *Barrier {
+	own, rest := door.Own[option](opts)
+	b := &Barrier{path: path, parties: parties, door: door.OpenWith(s, path, rest)}
+	for _, o := range own {
+		o.set(b)
 	}
-	if parties < 1 || parties > maxParties {
+	b.misuse = b.door.Misuse()
+	switch {
+	case b.misuse != nil:
+	case parties < 1 || parties > maxParties:
 		b.misuse = fmt.Errorf("%w: a barrier of %d parties; it can have 1 to %d", zksync.ErrMisuse, parties, maxParties)
-	} else if b.door.Misuse() == nil {
-		b.fit()
+	case b.tolerant && b.action != nil:
+		b.misuse = fmt.Errorf("%w: a tolerant barrier cannot have an action", zksync.ErrMisuse)
+	default:
+		b.terms.Base, b.terms.ACL, b.terms.Keys = b.door.Full(path), b.door.ACL(), []string{"parties", "generation"}
+		b.terms.First = func() (barrierState, []string) {
+			return barrierState{Parties: parties, Tolerant: b.tolerant}, []string{b.dir(0), b.open(0)}
+		}
+		b.terms.Check = b.check
+		b.misuse = b.fit()
 	}
 	return b
 }
@@ -110,7 +120,7 @@ func NewBarrier(s *zksync.Session, path string, parties int, opts ...BarrierOpti
 // If more parties come than the barrier has, those who come too late for one generation are in the next.
 //
 // Arriving is one request when what the object knows of the barrier is still true. The last
-// one makes two more, everybody else one, with which it waits.
+// one makes two more, everybody else two: it waits with one, and reads how the generation ended with the other.
 func (b *Barrier) Await(ctx context.Context) (index int, err error) {
 	return newBarrierCall(b).await(ctx)
 }
@@ -130,7 +140,7 @@ func (b *Barrier) Parties() int { return b.parties }
 // the servers knew at some instant of the call.
 func (b *Barrier) Waiting(ctx context.Context) (n int, err error) {
 	err = b.in(ctx, "waiting", func(ctx context.Context, e *zkconn.Epoch) error {
-		st, err := b.learn(ctx, e, true)
+		st, err := b.learn(ctx, e)
 		if err != nil || st.Broken {
 			return err
 		}
@@ -145,7 +155,7 @@ func (b *Barrier) Waiting(ctx context.Context) (n int, err error) {
 // some instant of the call.
 func (b *Barrier) Broken(ctx context.Context) (broken bool, err error) {
 	err = b.in(ctx, "broken", func(ctx context.Context, e *zkconn.Epoch) error {
-		st, err := b.learn(ctx, e, true)
+		st, err := b.learn(ctx, e)
 		broken = st.Broken
 		return err
 	})

@@ -14,7 +14,7 @@ import (
 func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	st, err := c.b.state(ctx, e)
 	if err == nil && st.Broken {
-		st, err = c.b.learn(ctx, e, true) // there may have been a Reset
+		st, err = c.b.learn(ctx, e) // there may have been a Reset
 	}
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (c *barrierCall) refused(ctx context.Context, e *zkconn.Epoch, r *node.Refu
 			return next, err
 		}
 	}
-	now, err := c.b.learn(ctx, e, true)
+	now, err := c.b.learn(ctx, e)
 	if err != nil {
 		return nil, err
 	}

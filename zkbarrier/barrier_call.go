@@ -64,7 +64,7 @@ func (c *barrierCall) pass(place int) (step, error) {
 
 // run is the call in one session.
 func (c *barrierCall) run(ctx context.Context, e *zkconn.Epoch) error {
-	c.node, c.acted = nil, false // what a claim was made by has gone with its session
+	c.node = nil
 	next := c.arrive
 	if c.tries > 0 {
 		c.died = true
@@ -195,13 +195,10 @@ func (c *barrierCall) judge(g gathering) step {
 		return nil // the last one sees to it
 	}
 	c.members, c.crowd = g.parties[:n], g
-	switch {
-	case c.b.action == nil:
-		return c.release
-	case c.b.tolerant:
-		return c.claim
+	if c.b.action != nil {
+		return c.act
 	}
-	return c.act
+	return c.release
 }
 
 // vanish finds out why the own node is gone.
@@ -211,7 +208,6 @@ func (c *barrierCall) vanish(ctx context.Context, e *zkconn.Epoch) (step, error)
 	case err != nil || f != open:
 		return next, err
 	case c.b.tolerant || c.extra: // deleted by hand
-		c.acted = false
 		return c.arrive, c.pace.Rest(ctx, e)
 	}
 	return c.breakUp, nil

@@ -2,12 +2,12 @@ package zkbarrier
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
@@ -18,18 +18,14 @@ import (
 
 // ending is a transaction that ends the open generation of state from.
 func (b *Barrier) ending(from, to barrierState, how barrierRecord, parties []any) []any {
-	data, err := json.Marshal(how)
-	if err != nil {
-		panic(err) // a boolean and strings
-	}
 	g := from.Generation
-	ops := []any{&zk.SetDataRequest{Path: b.base(), Data: to.encode(), Version: from.version}}
-	// The parties come before the node that everybody watches: a party that hears of its own
-	// node first knows all it needs.
+	ops := []any{
+		&zk.SetDataRequest{Path: b.base(), Data: to.encode(), Version: from.version},
+		&zk.DeleteRequest{Path: b.open(g), Version: -1}, // before the parties: who hears of both hears of the end first
+	}
 	ops = append(ops, parties...)
 	ops = append(ops,
-		&zk.DeleteRequest{Path: b.open(g), Version: -1},
-		&zk.CreateRequest{Path: b.ended(g), Data: data, Acl: b.door.ACL()})
+		&zk.CreateRequest{Path: b.ended(g), Data: record.Encode(how), Acl: b.door.ACL()})
 	if g >= remembered {
 		ops = append(ops, &zk.DeleteRequest{Path: b.ended(g - remembered), Version: -1})
 	}
@@ -42,11 +38,11 @@ func (b *Barrier) ending(from, to barrierState, how barrierRecord, parties []any
 // end commits an ending, and tells for whose sake it was refused. What it would have forgotten may be
 // gone already.
 func (b *Barrier) end(ctx context.Context, e *zkconn.Epoch, ops []any) (op any, err error) {
-	err = commit(ctx, e, ops)
+	_, err = record.Transact(ctx, e, ops...)
 	op, at := refusedOp(ops, err)
 	if deletes(op, b.base()+"/ended-") && errors.Is(err, zk.ErrNoNode) {
 		ops = slices.Delete(ops, at, at+1)
-		err = commit(ctx, e, ops)
+		_, err = record.Transact(ctx, e, ops...)
 		op, _ = refusedOp(ops, err)
 	}
 	return op, err
@@ -74,22 +70,15 @@ func outdated(err error) bool {
 		(errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNotEmpty))
 }
 
-// release lets the members go: it deletes all nodes of the generation, the members' with a word before
-// if each of them knows his place by his number. Deleting a member's node proves that it was there.
+// release lets the members go: it deletes all nodes of the generation. Deleting a member's node proves that it was there.
 func (b *Barrier) release(st barrierState, members []arrival, g gathering) []any {
 	dir := b.dir(st.Generation) + "/"
-	member := make(map[string]bool, len(members))
 	ids := make([]string, len(members))
 	for i, m := range members {
 		ids[i] = m.attempt
-		member[m.name] = len(members) <= b.announced && regular(members)
 	}
 	var ops []any
-	// The last one first: a party hears of itself before it hears of the one that it watches.
-	for _, a := range slices.Backward(g.all) {
-		if member[a.name] {
-			ops = append(ops, &zk.SetDataRequest{Path: dir + a.name, Version: -1})
-		}
+	for _, a := range g.all {
 		ops = append(ops, &zk.DeleteRequest{Path: dir + a.name, Version: -1})
 	}
 	ops = b.ending(st, st.next(), barrierRecord{Passed: ids}, ops)
@@ -115,8 +104,8 @@ func (b *Barrier) breakUp(ctx context.Context, e *zkconn.Epoch, st barrierState)
 
 // reset begins the next generation. from is the one in which the call began, or -1.
 func (b *Barrier) reset(ctx context.Context, e *zkconn.Epoch, from *int64) error {
-	for rest := record.Rest(0); ; {
-		st, err := b.learn(ctx, e, true)
+	for pace := (node.Pace{Free: 1}); ; {
+		st, err := b.learn(ctx, e)
 		if err != nil {
 			return err
 		}
@@ -132,7 +121,7 @@ func (b *Barrier) reset(ctx context.Context, e *zkconn.Epoch, from *int64) error
 		if err != nil && !outdated(err) {
 			return err
 		}
-		if err := rest.Take(ctx, e); err != nil {
+		if err := pace.Rest(ctx, e); err != nil {
 			return err
 		}
 	}
@@ -143,9 +132,10 @@ func (b *Barrier) begin(ctx context.Context, e *zkconn.Epoch, st barrierState) (
 	if !st.Broken {
 		return b.end(ctx, e, b.ending(st, st.next(), barrierRecord{Broken: true}, nil))
 	}
-	return nil, commit(ctx, e, append([]any{
+	_, err = record.Transact(ctx, e, append([]any{
 		&zk.SetDataRequest{Path: b.base(), Data: st.next().encode(), Version: st.version},
-	}, b.beginning(st.Generation+1)...))
+	}, b.beginning(st.Generation+1)...)...)
+	return nil, err
 }
 
 // tidyUp removes directories of broken generations whose last party could not do it itself.

@@ -19,21 +19,15 @@ import (
 // setting is one kind of barrier.
 type setting struct {
 	name   string
-	opts   []BarrierOption
+	opts   []zksync.Option
 	action time.Duration // how long it takes; 0 for no action
 }
 
-// unannounced has nobody hear by his own node alone that he may leave, as if there were very many parties.
-func unannounced(b *Barrier) { b.announced = 0 }
-
 var settings = []setting{
 	{name: "strict"},
-	{name: "strict, unannounced", opts: []BarrierOption{unannounced}},
 	{name: "strict with action", action: 300 * time.Millisecond},
 	{name: "strict with long action", action: 3 * time.Second},
-	{name: "tolerant", opts: []BarrierOption{Tolerant()}},
-	{name: "tolerant, unannounced", opts: []BarrierOption{Tolerant(), unannounced}},
-	{name: "tolerant with action", opts: []BarrierOption{Tolerant()}, action: 300 * time.Millisecond},
+	{name: "tolerant", opts: []zksync.Option{Tolerant()}},
 }
 
 // scene is three sessions at one barrier of three.

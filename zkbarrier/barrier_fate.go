@@ -30,7 +30,7 @@ func (b *Barrier) fate(ctx context.Context, e *zkconn.Epoch, st barrierState, at
 	if f != forgotten || err != nil {
 		return f, place, st, err
 	}
-	now, err = b.learn(ctx, e, true)
+	now, err = b.learn(ctx, e)
 	switch {
 	case err != nil:
 		return open, 0, st, err

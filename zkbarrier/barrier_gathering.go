@@ -89,17 +89,6 @@ func (g gathering) holed(n int) bool {
 	return false
 }
 
-// regular reports whether everybody can tell his place by his number: parties came
-// one by one, and none of them left.
-func regular(members []arrival) bool {
-	for i, a := range members {
-		if a.seq != i {
-			return false
-		}
-	}
-	return true
-}
-
 // gathering lists who is there; nobody is in a directory that does not exist.
 func (b *Barrier) gathering(ctx context.Context, e *zkconn.Epoch, generation int64) (gathering, error) {
 	names, stat, err := e.Children(ctx, b.dir(generation))

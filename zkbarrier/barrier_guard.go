@@ -95,7 +95,6 @@ func (g *guard) watch(e *zkconn.Epoch, node string) {
 	}
 	g.neighbor = node
 	g.watches = append(g.watches, e.WatchAll([]string{node}, func(_ string, n zkconn.News) {
-		// One that has changed was let go, and so was this party, which will hear of it.
 		if n == zkconn.Gone || n == zkconn.Missing {
 			note(g.died)
 		}

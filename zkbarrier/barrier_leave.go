@@ -102,12 +102,21 @@ func (c *barrierCall) clear(ctx context.Context, e *zkconn.Epoch) int {
 	if c.node != nil {
 		c.sweep(ctx, e)
 		if c.tries > 1 { // one that got no answer may have made another node, later
-			c.crowd, _ = c.b.gathering(ctx, e, c.st.Generation)
-			_, _ = c.dropTwins(ctx, e)
+			c.dropTwins(ctx, e)
 		}
 		_ = e.Delete(ctx, c.b.dir(c.st.Generation)) // it fails for all others; Reset looks after it too
 	}
 	return -1
+}
+
+// dropTwins deletes all nodes of the party.
+func (c *barrierCall) dropTwins(ctx context.Context, e *zkconn.Epoch) {
+	g, _ := c.b.gathering(ctx, e, c.st.Generation)
+	for _, a := range g.all {
+		if a.attempt == c.attempt {
+			_ = e.Delete(ctx, c.b.dir(c.st.Generation)+"/"+a.name)
+		}
+	}
 }
 
 // sweep removes the party's node and waits for that.

@@ -35,7 +35,6 @@ type ledger struct {
 	ends    map[int64]*end
 	resets  []int // when the barrier was whole again
 	unread  []int64
-	claims  []claimed
 	actions []*actionRun
 }
 
@@ -57,12 +56,6 @@ type crossing struct {
 	generation int64
 	arrival
 	created, deleted int
-}
-
-// claimed is a party's word that the action is its own.
-type claimed struct {
-	at   int
-	path string
 }
 
 // end is how a generation ended.
@@ -106,8 +99,7 @@ func (l *ledger) commit(txn zktest.Txn) {
 			l.nodes[c.Path] = &crossing{generation: g, arrival: a, created: now}
 		case isParty && c.Kind == zktest.Deleted:
 			l.nodes[c.Path].deleted = now
-		case isParty && c.Kind == zktest.DataChanged:
-			l.claims = append(l.claims, claimed{now, c.Path}) // if it is not deleted at once
+		case isParty: // written to by hand
 		case err == nil && kind == "ended" && c.Kind == zktest.Created:
 			l.ends[g] = &end{at: now}
 			l.unread = append(l.unread, g)
@@ -225,19 +217,11 @@ func (l *ledger) checkPassed(name string, g int64, e *end) {
 	if !l.b.tolerant {
 		require.Equal(l.t, first[:min(len(first), l.n)], e.Passed, "%s: generation %d: the first to come", name, g)
 	}
-	if !l.b.tolerant || l.b.action == nil {
-		for _, a := range e.Passed {
-			require.True(l.t, there[a], "%s: generation %d: %s was not there any more", name, g, a)
-		}
+	for _, a := range e.Passed {
+		require.True(l.t, there[a], "%s: generation %d: %s was not there any more", name, g, a)
 	}
 	if l.b.action == nil {
 		return
-	}
-	if l.b.tolerant {
-		require.True(l.t, slices.ContainsFunc(l.claims, func(c claimed) bool {
-			return l.nodes[c.path].deleted == e.at && c.at < e.at && slices.Contains(e.Passed, l.nodes[c.path].attempt) &&
-				l.there(g, c.at, e.Passed)
-		}), "%s: generation %d: nobody claimed when all were there", name, g)
 	}
 	runs := 0
 	for _, r := range l.actions {
@@ -245,23 +229,7 @@ func (l *ledger) checkPassed(name string, g int64, e *end) {
 			runs++
 		}
 	}
-	if l.b.tolerant {
-		require.Positive(l.t, runs, "%s: generation %d: the action", name, g)
-	} else {
-		require.Equal(l.t, 1, runs, "%s: generation %d: the action", name, g)
-	}
-}
-
-// there reports whether all of the attempts had a crossing at a certain time. mu is held.
-func (l *ledger) there(g int64, at int, attempts []string) bool {
-	return !slices.ContainsFunc(attempts, func(a string) bool {
-		for _, n := range l.nodes {
-			if n.generation == g && n.attempt == a && n.created < at && (n.deleted == 0 || n.deleted > at) {
-				return false
-			}
-		}
-		return true
-	})
+	require.Equal(l.t, 1, runs, "%s: generation %d: the action", name, g)
 }
 
 // checkCall: a call that was counted returns its index, or gave up; a call that returns an index was counted; one that

@@ -8,18 +8,16 @@ import (
 )
 
 // fit sees to it that the transaction in which all leave is one that the servers accept.
-func (b *Barrier) fit() {
-	if b.leaveSize(2) > record.MaxTransaction {
-		b.announced = 0 // each has to ask how the generation ended
-	}
-	if size := b.leaveSize(1); size > record.MaxTransaction {
-		b.misuse = fmt.Errorf("%w: all %d parties leave in one request, of %d bytes with this path and chroot (%d bytes), "+
+func (b *Barrier) fit() error {
+	if size := b.leaveSize(); size > record.MaxTransaction {
+		return fmt.Errorf("%w: all %d parties leave in one request, of %d bytes with this path and chroot (%d bytes), "+
 			"and the servers accept %d: use a shorter path or fewer parties", zksync.ErrMisuse, b.parties, size, len(b.base()), record.MaxTransaction)
 	}
+	return nil
 }
 
-// leaveSize is the most that the transaction takes in which all leave, with so many operations for each party's node.
-func (b *Barrier) leaveSize(each int) int {
+// leaveSize is the most that the transaction takes in which all leave.
+func (b *Barrier) leaveSize() int {
 	const (
 		op         = 9 + 4 + 4 + 4 // its header, and the lengths of path and data, and the version
 		generation = len("-9223372036854775807")
@@ -31,5 +29,5 @@ func (b *Barrier) leaveSize(each int) int {
 	acl := record.ACLSize(b.door.ACL())
 	state := len(barrierState{Parties: b.parties, Tolerant: true, Broken: true}.encode()) + generation
 	record := len(`{"passed":[]}`) + b.parties*(attemptSize+len(`"",`))
-	return (b.parties+twins)*each*node + others*(path+acl) + state + record + op
+	return (b.parties+twins)*node + others*(path+acl) + state + record + op
 }

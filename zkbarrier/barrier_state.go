@@ -2,11 +2,8 @@ package zkbarrier
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 
-	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -24,13 +21,7 @@ type barrierState struct {
 	version int32
 }
 
-func (st barrierState) encode() []byte {
-	data, err := json.Marshal(st)
-	if err != nil {
-		panic(err) // numbers and booleans
-	}
-	return data
-}
+func (st barrierState) encode() []byte { return record.Encode(st) }
 
 // next is the state after the generation's end.
 func (st barrierState) next() barrierState {
@@ -74,77 +65,37 @@ func (b *Barrier) ended(generation int64) string {
 
 // state is what was last heard of the barrier. It may be old: arrivals have it checked.
 func (b *Barrier) state(ctx context.Context, e *zkconn.Epoch) (barrierState, error) {
-	b.mu.Lock()
-	known := b.known
-	b.mu.Unlock()
-	if known != nil {
-		return *known, nil
-	}
-	return b.learn(ctx, e, false)
+	return at(b.terms.Known(ctx, e))
+}
+
+// learn reads the state, as the leader knows it, or writes it if nobody has.
+func (b *Barrier) learn(ctx context.Context, e *zkconn.Epoch) (barrierState, error) {
+	return at(b.terms.Latest(ctx, e))
+}
+
+func at(v record.Version[barrierState], err error) (barrierState, error) {
+	v.T.version = v.Number
+	return v.T, err
 }
 
 // advance makes known what became of a state.
 func (b *Barrier) advance(from, to barrierState) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.known != nil && b.known.version == from.version {
-		b.known = &to
-	}
+	b.terms.Became(from.version, record.Version[barrierState]{T: to, Number: to.version})
 }
 
-// learn reads the state, or writes it if nobody has. sync makes it that of the leader.
-func (b *Barrier) learn(ctx context.Context, e *zkconn.Epoch, sync bool) (st barrierState, err error) {
-	if sync {
-		if err := record.Synced(ctx, e, b.base()); err != nil {
-			return st, err
-		}
-	}
-	for pace := record.Founding(); ; {
-		data, stat, err := e.Get(ctx, b.base())
-		if errors.Is(err, zk.ErrNoNode) {
-			if err := b.found(ctx, e); err != nil {
-				return st, err
-			}
-			if err := pace.Rest(ctx, e); err != nil {
-				return st, err
-			}
-			continue
-		}
-		if err != nil {
-			return st, err
-		}
-		if !record.DecodeTerms(data, &st, "parties", "generation") || st.Parties < 1 {
-			return st, fmt.Errorf("%w: the base node is not that of a barrier; use a path of its own", zksync.ErrMisuse)
-		}
-		if st.Parties != b.parties {
-			return st, fmt.Errorf("%w: the barrier is one of %d parties, not %d; use the same number everywhere",
-				zksync.ErrMisuse, st.Parties, b.parties)
-		}
-		if st.Tolerant != b.tolerant {
-			return st, fmt.Errorf("%w: the barrier is tolerant for some and not for others; use the same everywhere",
-				zksync.ErrMisuse)
-		}
-		st.version = stat.Version
-		b.mu.Lock()
-		b.known = &st
-		b.mu.Unlock()
-		return st, nil
-	}
-}
-
-// found makes the base node and the first generation, at once.
-func (b *Barrier) found(ctx context.Context, e *zkconn.Epoch) error {
-	st := barrierState{Parties: b.parties, Tolerant: b.tolerant}
-	err := commit(ctx, e, append([]any{
-		&zk.CreateRequest{Path: b.base(), Data: st.encode(), Acl: b.door.ACL()},
-	}, b.beginning(0)...))
+// check refuses a base node that is not that of such a barrier.
+func (b *Barrier) check(st barrierState, ours bool) error {
 	switch {
-	case errors.Is(err, zk.ErrNodeExists):
-		return record.Synced(ctx, e, b.base()) // this server has to hear of it
-	case errors.Is(err, zk.ErrNoNode):
-		return node.MakeDir(ctx, e, record.Parent(b.base()), b.door.ACL())
+	case !ours || st.Parties < 1:
+		return fmt.Errorf("%w: the base node is not that of a barrier; use a path of its own", zksync.ErrMisuse)
+	case st.Parties != b.parties:
+		return fmt.Errorf("%w: the barrier is one of %d parties, not %d; use the same number everywhere",
+			zksync.ErrMisuse, st.Parties, b.parties)
+	case st.Tolerant != b.tolerant:
+		return fmt.Errorf("%w: the barrier is tolerant for some and not for others; use the same everywhere",
+			zksync.ErrMisuse)
 	}
-	return err
+	return nil
 }
 
 // beginning makes the nodes of a generation. Its directory is persistent and not a
@@ -154,13 +105,4 @@ func (b *Barrier) beginning(generation int64) []any {
 		&zk.CreateRequest{Path: b.dir(generation), Acl: b.door.ACL()},
 		&zk.CreateRequest{Path: b.open(generation), Acl: b.door.ACL()},
 	}
-}
-
-// commit runs a transaction until its outcome is known. One that was applied, and is run again because
-// the answer was lost, is refused the second time: it must change a version that it checks.
-func commit(ctx context.Context, e *zkconn.Epoch, ops []any) error {
-	return record.Insist(ctx, e, func() error {
-		_, err := e.StartMulti(ops...).Wait(ctx, e)
-		return err
-	})
 }

@@ -14,8 +14,7 @@ type tiding struct {
 	news zkconn.News
 }
 
-// stay waits. One request watches the own node, by whose change the party hears that all leave, and the
-// node that is there until the generation ends.
+// stay waits. One request watches the node that is there until the generation ends, and the own node.
 func (c *barrierCall) stay(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	if err := e.Await(ctx); err != nil {
 		return nil, err
@@ -43,6 +42,11 @@ func (c *barrierCall) stay(ctx context.Context, e *zkconn.Epoch) (step, error) {
 		case <-g.came:
 			g.rest.Reset(g.pause)
 		case <-g.died:
+			select {
+			case t := <-told: // it was let go, and so was this party
+				return c.heard(t)
+			default:
+			}
 			return c.breakUp, nil
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
@@ -57,10 +61,6 @@ func (c *barrierCall) heard(t tiding) (step, error) {
 	switch {
 	case t.news == zkconn.Cut:
 		return c.stay, nil
-	case t.path == c.node.Path && t.news == zkconn.Changed && c.seq < c.b.parties:
-		// Nobody writes to it but who lets all leave, each with the place that is its number.
-		c.b.advance(c.st, c.st.next())
-		return c.pass(c.seq)
 	case t.path == c.node.Path:
 		return c.vanish, nil
 	case t.path == c.blocker:

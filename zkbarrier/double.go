@@ -38,6 +38,7 @@ type DoubleBarrier struct {
 	door   door.Access
 	plain  atomic.Bool // we may not write to the directory of the parties
 	misuse error
+	terms  record.Terms[doubleTerms]
 
 	mu   sync.Mutex
 	busy bool  // guards the rest outside mu
@@ -67,8 +68,14 @@ type seat struct {
 // session is reported by the first call as zksync.ErrMisuse.
 func NewDoubleBarrier(s *zksync.Session, path string, n int, opts ...zksync.Option) *DoubleBarrier {
 	b := &DoubleBarrier{path: path, n: n, door: door.OpenWith(s, path, opts)}
-	if n < 1 {
+	b.misuse = b.door.Misuse()
+	if b.misuse == nil && n < 1 {
 		b.misuse = fmt.Errorf("%w: a double barrier of %d parties; it needs one at least", zksync.ErrMisuse, n)
+	}
+	if b.misuse == nil {
+		b.terms.Base, b.terms.ACL, b.terms.Keys = b.base(), b.door.ACL(), []string{"parties"}
+		b.terms.First = func() (doubleTerms, []string) { return doubleTerms{n}, []string{b.parties(), b.gathering()} }
+		b.terms.Check = b.check
 	}
 	return b
 }
@@ -137,9 +144,6 @@ func (b *DoubleBarrier) Leave(ctx context.Context) error {
 
 // begin takes the object for one call.
 func (b *DoubleBarrier) begin(leaving bool) (*seat, error) {
-	if err := b.door.Misuse(); err != nil {
-		return nil, err
-	}
 	if b.misuse != nil {
 		return nil, b.misuse
 	}

@@ -55,7 +55,7 @@ var errWithout = fmt.Errorf("%w: the round went on without this party", zksync.E
 
 // sit comes, and comes again, until a round opens with s.
 func (b *DoubleBarrier) sit(ctx context.Context, e *zkconn.Epoch, s *seat) error {
-	for rest := record.Rest(0); ; {
+	for pace := (node.Pace{Free: 1}); ; {
 		err := b.arrive(ctx, e, s)
 		var full *node.Refused
 		switch {
@@ -73,7 +73,7 @@ func (b *DoubleBarrier) sit(ctx context.Context, e *zkconn.Epoch, s *seat) error
 		if !errors.Is(err, record.ErrAgain) {
 			return err
 		}
-		if err := rest.Take(ctx, e); err != nil {
+		if err := pace.Rest(ctx, e); err != nil {
 			return err
 		}
 	}
@@ -159,7 +159,8 @@ func (b *DoubleBarrier) rank(ctx context.Context, e *zkconn.Epoch, s *seat) (dir
 // gather waits for the round to open; whoever came last opens it. errAgain means that s is to come again.
 func (b *DoubleBarrier) gather(ctx context.Context, e *zkconn.Epoch, s *seat) error {
 	if s.count < b.n {
-		return record.UntilGone(ctx, e, b.gathering(), func() error { return b.check(ctx, e, s) })
+		_, err := record.UntilGone(ctx, e, b.gathering(), func() error { return b.stillThere(ctx, e, s) })
+		return err
 	}
 	if err := b.open(ctx, e, s); err != nil || s.count == b.n {
 		return err
@@ -173,9 +174,9 @@ func (b *DoubleBarrier) gather(ctx context.Context, e *zkconn.Epoch, s *seat) er
 	return record.ErrAgain
 }
 
-// check is for a party that has not heard anything for long: the last one to come may not
+// stillThere is for a party that has not heard anything for long: the last one to come may not
 // have been able to open the round, or somebody may have removed its node.
-func (b *DoubleBarrier) check(ctx context.Context, e *zkconn.Epoch, s *seat) error {
+func (b *DoubleBarrier) stillThere(ctx context.Context, e *zkconn.Epoch, s *seat) error {
 	_, mine, err := e.Exists(ctx, s.node)
 	if err != nil {
 		return err
@@ -212,7 +213,7 @@ func (b *DoubleBarrier) outside(ctx context.Context, e *zkconn.Epoch) error {
 			}
 		}
 		start := time.Now()
-		err = record.UntilGone(ctx, e, b.opened(last), func() error { return b.overIfEmpty(ctx, e, last) })
+		_, err = record.UntilGone(ctx, e, b.opened(last), func() error { return b.overIfEmpty(ctx, e, last) })
 		if err == nil && time.Since(start) < record.Pause {
 			err = node.Sleep(ctx, e, record.Pause)
 		}

@@ -21,7 +21,8 @@ func (b *DoubleBarrier) leave(ctx context.Context, e *zkconn.Epoch, s *seat) err
 	if s.dead {
 		return fmt.Errorf("%w while the party was in; the others may have left", zksync.ErrSessionExpired)
 	}
-	return record.UntilGone(ctx, e, b.opened(s.round), func() error { return b.overIfEmpty(ctx, e, s.round) })
+	_, err := record.UntilGone(ctx, e, b.opened(s.round), func() error { return b.overIfEmpty(ctx, e, s.round) })
+	return err
 }
 
 // depart removes the node of s, in whichever session. Whoever goes last ends the round. over tells

@@ -2,8 +2,6 @@ package zkbarrier
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/go-menagerie/menagerie/internal/node"
@@ -43,29 +41,9 @@ func (b *DoubleBarrier) opened(round int64) string { return fmt.Sprintf("%s/open
 // learn looks at the directory, and then whether a round is open: that of the directory, or a later one, if it
 // has ended since. It makes what is missing.
 func (b *DoubleBarrier) learn(ctx context.Context, e *zkconn.Epoch) (dir *zk.Stat, open bool, err error) {
-	for pace := record.Founding(); ; {
-		data, _, err := e.Get(ctx, b.base())
-		if errors.Is(err, zk.ErrNoNode) {
-			made, err := b.found(ctx, e)
-			if err != nil || made {
-				return nil, false, err
-			}
-			if err := pace.Rest(ctx, e); err != nil {
-				return nil, false, err
-			}
-			continue
-		}
-		if err != nil {
+	for pace := (node.Pace{Free: 2}); ; {
+		if t, err := b.terms.Read(ctx, e); err != nil || t.New {
 			return nil, false, err
-		}
-		var t doubleTerms
-		if !record.DecodeTerms(data, &t, "parties") || t.Parties < 1 {
-			return nil, false, fmt.Errorf("%w: the base node is not that of a double barrier; use a path of its own",
-				zksync.ErrMisuse)
-		}
-		if t.Parties != b.n {
-			return nil, false, fmt.Errorf("%w: the double barrier is one of %d parties, not %d; use the same number everywhere",
-				zksync.ErrMisuse, t.Parties, b.n)
 		}
 		dir, there, err := e.Exists(ctx, b.parties())
 		if err != nil {
@@ -84,24 +62,16 @@ func (b *DoubleBarrier) learn(ctx context.Context, e *zkconn.Epoch) (dir *zk.Sta
 	}
 }
 
-// found makes the nodes of a double barrier that nobody has used, unless somebody else does.
-func (b *DoubleBarrier) found(ctx context.Context, e *zkconn.Epoch) (made bool, err error) {
-	data, err := json.Marshal(doubleTerms{b.n})
-	if err != nil {
-		return false, err
-	}
-	_, err = record.Transact(ctx, e,
-		&zk.CreateRequest{Path: b.base(), Data: data, Acl: b.door.ACL()},
-		&zk.CreateRequest{Path: b.parties(), Acl: b.door.ACL()},
-		&zk.CreateRequest{Path: b.gathering(), Acl: b.door.ACL()},
-	)
+// check refuses a base node that is not that of such a barrier.
+func (b *DoubleBarrier) check(t doubleTerms, ours bool) error {
 	switch {
-	case errors.Is(err, zk.ErrNodeExists):
-		return false, record.Synced(ctx, e, b.base()) // this server has to hear of it
-	case errors.Is(err, zk.ErrNoNode):
-		return false, node.MakeDir(ctx, e, record.Parent(b.base()), b.door.ACL())
+	case !ours || t.Parties < 1:
+		return fmt.Errorf("%w: the base node is not that of a double barrier; use a path of its own", zksync.ErrMisuse)
+	case t.Parties != b.n:
+		return fmt.Errorf("%w: the double barrier is one of %d parties, not %d; use the same number everywhere",
+			zksync.ErrMisuse, t.Parties, b.n)
 	}
-	return err == nil, err
+	return nil
 }
 
 // open opens the round of s, if nobody has. errAgain means that the node of s is not there.

@@ -55,7 +55,7 @@ func ExampleGate() {
 	// <nil>
 }
 
-func ExampleLatchOption() {
+func ExampleEphemeral() {
 	counts := zklatch.Ephemeral() // a worker that dies has not counted
 	fmt.Println(counts != nil)
 	// Output: true

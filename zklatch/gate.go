@@ -100,7 +100,8 @@ func (g *Gate) Wait(ctx context.Context) error {
 		if err := record.Synced(ctx, e, g.door.Full(g.path)); err != nil {
 			return err
 		}
-		return record.UntilGone(ctx, e, g.node(), nil)
+		_, err := record.UntilGone(ctx, e, g.node(), nil)
+		return err
 	}))
 }
 

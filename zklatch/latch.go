@@ -7,21 +7,22 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-menagerie/menagerie/internal/door"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
-	"github.com/go-zookeeper/zk"
 )
 
 // Latch opens when a number of events has been counted, wherever they were, and stays
-// open until a Reset: j.u.c.'s CountDownLatch for many machines. It is safe for use by
-// many goroutines.
+// open: j.u.c.'s CountDownLatch for many machines. Like that one it cannot be closed again: use a new path, and
+// remove the old one with everything below it. It is safe for use by many goroutines.
 //
-// An event costs one request, the last one another, which opens the latch. Waiting costs two,
-// or three if the latch is open already. After a Reset by somebody else the first call of an
-// object costs two more. Only the first use of a path ever takes a few more, to create it.
+// An event costs one request, the last one another, which opens the latch. Waiting costs two. An object that has found
+// the latch open asks nobody any more; to find that out takes two requests more. Only the first use of a path ever
+// takes a few more, to create it.
 type Latch struct {
 	path      string
 	total     int
@@ -29,38 +30,78 @@ type Latch struct {
 	door      door.Access
 	plain     atomic.Bool // we may not write to the directory of the counts
 	misuse    error
-	seen      atomic.Pointer[latchView]
+	terms     record.Terms[terms]
+	founded   atomic.Int64 // the czxid of the base node, 0 if nobody has looked
+	opened    atomic.Bool  // it was found open
 
 	mu   sync.Mutex
 	done chan struct{} // of the wait for all calls of Done, while there is one
 }
 
-// LatchOption changes a default of a [Latch].
-type LatchOption func(*Latch)
+// terms is the data of the base node. Below it there are
+//
+//	closed-of-3     until the latch opens. It has the total in its name, so that nobody has to read that before he counts
+//	counts          with one node for each event
+type terms struct {
+	Total int `json:"total"`
+}
+
+// option is one that only New takes.
+type option struct {
+	zksync.Option
+	set func(*Latch)
+}
 
 // Ephemeral has counts end with the session of whoever counted, as long as the latch has
 // not opened. By default a count stays, whatever becomes of the process. A CountDown whose session is lost on the way
 // may have to wait until the servers have ended that session.
-func Ephemeral() LatchOption { return func(l *Latch) { l.ephemeral = true } }
+func Ephemeral() zksync.Option {
+	return option{door.OwnOption("Ephemeral").(zksync.Option), func(l *Latch) { l.ephemeral = true }}
+}
 
 // New names a latch of total events by a path of its own, which is created when first
 // needed. The first who uses it stores total there; everybody else must say the same, else
 // the first call fails with zksync.ErrMisuse. It does no I/O. A malformed path, a total
 // below 1, or a nil session is reported by the first call as zksync.ErrMisuse.
-func New(s *zksync.Session, path string, total int, opts ...LatchOption) *Latch {
-	l := &Latch{path: path, total: total, door: door.Open(s, path)}
-	for _, o := range opts {
-		o(l)
+func New(s *zksync.Session, path string, total int, opts ...zksync.Option) *Latch {
+	own, rest := door.Own[option](opts)
+	l := &Latch{path: path, total: total, door: door.OpenWith(s, path, rest)}
+	for _, o := range own {
+		o.set(l)
 	}
-	if total < 1 {
+	l.misuse = l.door.Misuse()
+	if l.misuse == nil && total < 1 {
 		l.misuse = fmt.Errorf("%w: a latch of %d events; it needs one at least", zksync.ErrMisuse, total)
+	}
+	if l.misuse == nil {
+		l.terms.Base, l.terms.ACL, l.terms.Keys = l.door.Full(path), l.door.ACL(), []string{"total"}
+		l.terms.First = func() (terms, []string) { return terms{total}, []string{l.counts(), l.closed()} }
+		l.terms.Check = l.check
 	}
 	return l
 }
 
+// check refuses a base node that is not that of such a latch.
+func (l *Latch) check(t terms, ours bool) error {
+	switch {
+	case !ours || t.Total < 1:
+		return fmt.Errorf("%w: the base node is not that of a latch; use a path of its own", zksync.ErrMisuse)
+	case t.Total != l.total:
+		return fmt.Errorf("%w: the latch is one of %d events, not %d; use the same number everywhere",
+			zksync.ErrMisuse, t.Total, l.total)
+	}
+	return nil
+}
+
+func (l *Latch) counts() string { return l.terms.Base + "/counts" }
+func (l *Latch) closed() string { return fmt.Sprintf("%s/closed-of-%d", l.terms.Base, l.total) }
+
 func (l *Latch) in(ctx context.Context, op string, f func(context.Context, *zkconn.Epoch) error) error {
 	if l.misuse != nil {
 		return wrap(op, l.path, l.misuse)
+	}
+	if l.opened.Load() {
+		f = func(context.Context, *zkconn.Epoch) error { return nil }
 	}
 	return wrap(op, l.path, l.door.In(ctx, f))
 }
@@ -68,124 +109,150 @@ func (l *Latch) in(ctx context.Context, op string, f func(context.Context, *zkco
 // CountDown counts one event, once, whatever happens to the connection. It does not wait
 // for others. Counting on when the latch is open is harmless, and leaves nothing behind. It
 // blocks until the servers confirm it; it fails when ctx ends (the error wraps the context's,
-// and the event may have been counted) or the session is closed (zksync.ErrClosed). If a request was
-// not answered, and there were two Resets since this object last looked, nobody can tell any more
-// whether the event was counted before them: then it fails with zksync.ErrBroken, and the event
-// does not count now.
+// and the event may have been counted) or the session is closed (zksync.ErrClosed).
 func (l *Latch) CountDown(ctx context.Context) error {
-	t := newTally()
+	event := newEvent()
 	return l.in(ctx, "count-down", func(ctx context.Context, e *zkconn.Epoch) error {
-		return l.countDown(ctx, e, t)
+		return l.countDown(ctx, e, event)
 	})
 }
 
+// newEvent names the node of an event. It has no sequence number, so that it is one event however often it is asked for,
+// and in however many sessions.
+func newEvent() string { return node.Prefix(node.NewUUID()) + "-count" }
+
+// countDown counts the event, unless the latch is open, and opens it if that was the last.
+func (l *Latch) countDown(ctx context.Context, e *zkconn.Epoch, event string) error {
+	for pace := (node.Pace{Free: 1}); ; {
+		before := l.founded.Load()
+		n, err := l.count(ctx, e, event)
+		switch {
+		case err == nil && n >= l.total:
+			return l.open(ctx, e)
+		case record.RefusedAt(err, 0, zk.ErrNoNode): // it is open, or nobody has used it
+			if open, err := l.isOpen(ctx, e, before); open || err != nil {
+				return err
+			}
+		case record.RefusedAt(err, 1, zk.ErrNoNode): // removed by hand
+			if err := node.MakeDir(ctx, e, l.counts(), l.door.ACL()); err != nil {
+				return err
+			}
+		case record.RefusedAt(err, 2, zk.ErrNoAuth) && !l.plain.Swap(true), errors.Is(err, record.ErrAgain):
+		default:
+			return err
+		}
+		if err := pace.Rest(ctx, e); err != nil {
+			return err
+		}
+	}
+}
+
+// count makes the node of the event while the latch is closed, and tells how many there are.
+func (l *Latch) count(ctx context.Context, e *zkconn.Epoch, event string) (n int, err error) {
+	var flags int32
+	if l.ephemeral {
+		flags = zk.FlagEphemeral
+	}
+	path := l.counts() + "/" + event
+	ops := []any{
+		&zk.CheckVersionRequest{Path: l.closed(), Version: -1},
+		&zk.CreateRequest{Path: path, Data: l.door.Owner(), Acl: l.door.ACL(), Flags: flags},
+		&zk.SetDataRequest{Path: l.counts(), Version: -1}, // tells how many there are
+	}
+	if l.plain.Load() {
+		ops = ops[:2]
+	}
+	res, err := record.Transact(ctx, e, ops...)
+	if err == nil && len(res) > 2 && res[2].Stat != nil && e.Ordered() {
+		return int(res[2].Stat.NumChildren), nil
+	}
+	if err != nil && !record.RefusedAt(err, 1, zk.ErrNodeExists) {
+		return 0, err
+	}
+	if l.ephemeral {
+		// One of another session goes with its session, and nobody removes it before: a delete that is applied late
+		// would also remove the next node of that name, which is to stay.
+		st, there, err := e.Exists(ctx, path)
+		if err != nil {
+			return 0, err
+		}
+		if !there || st.EphemeralOwner != e.ID() {
+			return 0, record.ErrAgain
+		}
+	}
+	return l.counted(ctx, e)
+}
+
+// counted is how many events have been counted.
+func (l *Latch) counted(ctx context.Context, e *zkconn.Epoch) (int, error) {
+	dir, there, err := e.Exists(ctx, l.counts())
+	if err != nil || !there {
+		return 0, err
+	}
+	return int(dir.NumChildren), nil
+}
+
+// open opens the latch; more than one may.
+func (l *Latch) open(ctx context.Context, e *zkconn.Epoch) error {
+	if err := e.Delete(ctx, l.closed()); err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return err
+	}
+	l.opened.Store(true)
+	return nil
+}
+
+// isOpen is asked after it was found that there is no node that says that the latch is closed. It is open if it existed
+// before that look: if the base node is the one that was known then.
+func (l *Latch) isOpen(ctx context.Context, e *zkconn.Epoch, before int64) (bool, error) {
+	v, err := l.terms.Read(ctx, e)
+	if err != nil || v.New {
+		return false, err
+	}
+	l.founded.Store(v.Founded)
+	if v.Founded == before {
+		l.opened.Store(true)
+	}
+	return v.Founded == before, nil
+}
+
 // Wait returns when the latch is open. It waits through disconnects and lost sessions, and
-// fails when ctx ends (the error wraps the context's), the session is closed
-// (zksync.ErrClosed), or somebody resets the latch meanwhile (zksync.ErrBroken; also, after a
-// disconnect, if it had opened before).
+// fails when ctx ends (the error wraps the context's) or the session is closed (zksync.ErrClosed).
 //
 // Whoever counts the last event opens the latch with another request. If it dies in
 // between, those who wait find out within a session timeout.
 func (l *Latch) Wait(ctx context.Context) error {
-	var begun *latchView
 	return l.in(ctx, "wait", func(ctx context.Context, e *zkconn.Epoch) error {
-		return l.wait(ctx, e, &begun)
-	})
-}
-
-// wait is Wait in one ZooKeeper session. begun is the generation in which it waits, once it does.
-func (l *Latch) wait(ctx context.Context, e *zkconn.Epoch, begun **latchView) error {
-	if err := l.begin(ctx, e, begun); err != nil {
-		return err
-	}
-	for pace := (node.Pace{}); ; {
-		v := l.known()
-		if *begun != nil {
-			v = **begun
+		if err := record.Synced(ctx, e, l.terms.Base); err != nil {
+			return err
 		}
-		news, err := l.news(ctx, e, v, begun)
-		switch {
-		case errors.Is(err, record.ErrAgain):
-			if err := pace.Rest(ctx, e); err != nil {
+		for {
+			before := l.founded.Load()
+			was, err := record.UntilGone(ctx, e, l.closed(), func() error { return l.openIfDone(ctx, e) })
+			if err != nil {
 				return err
 			}
-			continue
-		case err != nil, news == zkconn.Gone:
-			return err
-		case news == zkconn.Cut:
-			continue
+			if was {
+				l.opened.Store(true)
+				return nil
+			}
+			if open, err := l.isOpen(ctx, e, before); open || err != nil {
+				return err
+			}
 		}
-		now, err := l.look(ctx, e)
-		switch {
-		case err != nil:
-			return err
-		case *begun != nil && !(*begun).fits(now):
-			return zksync.ErrBroken
-		case news == zkconn.Missing && (*begun != nil || now == v):
-			return nil
-		}
-	}
-}
-
-// begin makes sure that a Reset that came before the wait is seen. In a later session, what must be seen is the Reset that
-// began the generation in which it waits: a server that has not heard of it lacks the node that is there while it is closed.
-func (l *Latch) begin(ctx context.Context, e *zkconn.Epoch, begun **latchView) error {
-	if err := record.Synced(ctx, e, l.base()); err != nil || e.Ordered() || *begun != nil {
-		return err
-	}
-	// Here a watch does not tell whether its node was there.
-	now, err := l.look(ctx, e)
-	if err != nil {
-		return err
-	}
-	_, closed, err := e.Exists(ctx, l.closed(now.generation))
-	if closed {
-		*begun = &now
-	}
-	return err
-}
-
-// news waits for news of the node that is there while the latch is closed. Missing means that there is none.
-func (l *Latch) news(ctx context.Context, e *zkconn.Epoch, v latchView, begun **latchView) (zkconn.News, error) {
-	if err := e.Await(ctx); err != nil {
-		return 0, err
-	}
-	told := make(chan zkconn.News, 1)
-	w, err := e.Watch(ctx, l.closed(v.generation), func(n zkconn.News) { told <- n })
-	switch {
-	case errors.Is(err, zk.ErrNoNode):
-		return zkconn.Missing, nil
-	case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
-		return 0, record.ErrAgain
-	case err != nil:
-		return 0, err
-	}
-	defer w.Stop()
-	if e.Ordered() {
-		*begun = &v
-	}
-	n, err := record.Await(ctx, e, told, func() error {
-		if err := l.openIfDone(ctx, e, v); err != nil {
-			return err
-		}
-		_, there, err := e.Exists(ctx, l.closed(v.generation))
-		if err == nil && !there {
-			err = record.ErrGone // see untilGone
-		}
-		return err
 	})
-	if errors.Is(err, record.ErrGone) {
-		return zkconn.Missing, nil
-	}
-	if n == zkconn.Gone && !e.Ordered() { // what came before that, nobody has told
-		n = zkconn.Missing
-	}
-	return n, err
 }
 
-// Done is closed when the latch has opened. It stays open when waiting ends without that:
-// on a Reset, or when the session is closed. Call it again after a Reset. All calls share one wait, and one channel,
-// until that ends.
+// openIfDone opens the latch if all events have been counted.
+func (l *Latch) openIfDone(ctx context.Context, e *zkconn.Epoch) error {
+	n, err := l.counted(ctx, e)
+	if err != nil || n < l.total {
+		return err
+	}
+	return l.open(ctx, e)
+}
+
+// Done is closed when the latch has opened. It stays open when the session is closed. All calls share one wait, and one
+// channel, until that ends.
 func (l *Latch) Done() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -194,15 +261,14 @@ func (l *Latch) Done() <-chan struct{} {
 	}
 	done := make(chan struct{})
 	begun := l.door.Spawn(func() {
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		err := l.Wait(ctx)
-		l.mu.Lock()
-		l.done = nil // what becomes of the latch from here on, another wait tells
-		l.mu.Unlock()
+		err := l.Wait(context.Background())
 		if err == nil {
 			close(done)
+			return
 		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.done = nil // another wait may end otherwise
 	})
 	if begun {
 		l.done = done
@@ -214,25 +280,23 @@ func (l *Latch) Done() <-chan struct{} {
 // the servers knew at some instant of the call.
 func (l *Latch) Count(ctx context.Context) (remaining int, err error) {
 	err = l.in(ctx, "count", func(ctx context.Context, e *zkconn.Epoch) error {
-		if err := record.Synced(ctx, e, l.base()); err != nil {
+		if err := record.Synced(ctx, e, l.terms.Base); err != nil {
 			return err
 		}
-		for v := l.known(); ; {
-			_, closed, err := e.Exists(ctx, l.closed(v.generation))
+		for {
+			before := l.founded.Load()
+			_, closed, err := e.Exists(ctx, l.closed())
 			if err != nil {
 				return err
 			}
 			if closed {
-				n, err := l.counted(ctx, e, v)
+				n, err := l.counted(ctx, e)
 				remaining = max(l.total-n, 0)
 				return err
 			}
-			now, err := l.look(ctx, e)
-			if err != nil || now == v {
-				remaining = 0
+			if open, err := l.isOpen(ctx, e, before); open || err != nil {
 				return err
 			}
-			v = now
 		}
 	})
 	return remaining, err

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
-	"math/rand/v2"
-	"time"
 
-	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
@@ -44,7 +41,7 @@ func (p *Phaser) roll(ctx context.Context, e *zkconn.Epoch, phase int) (left, ar
 // registered first, or runs the action.
 func (p *Phaser) advance(ctx context.Context, e *zkconn.Epoch, phase, registered int) (next *turn, err error) {
 	if p.onAdvance != nil {
-		return p.act(ctx, e, phase, false)
+		return p.act(ctx, e, phase)
 	}
 	ops := []any{&zk.DeleteRequest{Path: p.arrivals(phase), Version: -1}}
 	if registered == 0 { // is still true: somebody may have been registered and have arrived since
@@ -66,36 +63,23 @@ func (p *Phaser) turnTo(ctx context.Context, e *zkconn.Epoch, to turn, ops ...an
 		ops = append(ops, &zk.CreateRequest{Path: p.wait(to.phase), Acl: p.door.ACL()},
 			&zk.CreateRequest{Path: p.arrivals(after(to.phase)), Acl: p.door.ACL()})
 	}
-	for pace := (node.Pace{}); ; {
-		if err := e.Await(ctx); err != nil {
-			return nil, err
+	_, err := record.Transact(ctx, e, ops...)
+	switch {
+	case err == nil:
+		p.heard(to.phase)
+		if to.ended {
+			p.clear(e, to.phase)
 		}
-		_, err := e.StartMulti(ops...).Wait(ctx, e)
-		var refused *zkconn.TxnError
-		switch {
-		case err == nil:
-			p.heard(to.phase)
-			if to.ended {
-				p.clear(e, to.phase)
-			}
-			return &to, nil
-		case errors.As(err, &refused) && record.Conflict(err):
-			// Perhaps by ourselves: the answer to the first of several tries was lost.
-			t, err := p.learnNow(ctx, e)
-			if err == nil && t.ended {
-				p.clear(e, t.phase)
-			}
-			return nil, err
-		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
-		case errors.Is(err, zk.ErrSessionExpired):
-			return nil, zkconn.ErrOver
-		default:
-			return nil, err
+		return &to, nil
+	case record.Conflict(err):
+		// Perhaps by ourselves: the answer to the first of several tries was lost.
+		t, err := p.learnNow(ctx, e)
+		if err == nil && t.ended {
+			p.clear(e, t.phase)
 		}
-		if err := pace.Rest(ctx, e); err != nil {
-			return nil, err
-		}
+		return nil, err
 	}
+	return nil, err
 }
 
 // heard notes the phase that the phaser is in.
@@ -113,21 +97,18 @@ func (p *Phaser) heard(phase int) {
 // it takes long, one of those who have still to arrive is watched, a random one: when the phase
 // is over, that one has left.
 func (p *Phaser) await(ctx context.Context, e *zkconn.Epoch, phase int) (turn, error) {
-	slow := max(e.Timeout()/3, record.LookPause)
+	ends := []string{p.open(), p.wait(phase)}
 	sentinel := ""
-	var rest record.Rest
-	for look := record.LookPause; ; {
-		if err := e.Await(ctx); err != nil {
-			return turn{}, err
+	for s := (record.Sentinel{}); ; {
+		quiet := e.Timeout() / 3
+		if sentinel != "" {
+			quiet = e.Timeout()
 		}
-		began := time.Now()
-		n, err := p.listen(ctx, e, phase, sentinel, slow, look)
+		end, news, err := s.Wait(ctx, e, ends, sentinel, quiet)
 		switch {
 		case err != nil:
 			return turn{}, err
-		case n == departed: // some leave one by one
-			look = min(2*look, slow)
-		case n == advanced:
+		case end == ends[1] && news == zkconn.Gone:
 			p.heard(after(phase))
 			return turn{phase: after(phase)}, nil
 		}
@@ -144,11 +125,6 @@ func (p *Phaser) await(ctx context.Context, e *zkconn.Epoch, phase int) (turn, e
 		if next != nil {
 			return *next, nil
 		}
-		if time.Since(began) > look {
-			rest = 0
-		} else if err := rest.Take(ctx, e); err != nil {
-			return turn{}, err
-		}
 	}
 }
 
@@ -161,69 +137,16 @@ func (p *Phaser) stand(ctx context.Context, e *zkconn.Epoch, phase int) (sentine
 		if p.onAdvance == nil {
 			return "", nil, nil // it has advanced meanwhile
 		}
-		_, there, err := e.Exists(ctx, p.claim())
-		if err == nil && !there {
-			next, err = p.act(ctx, e, phase, true) // whoever had begun has died
+		busy, _, err := e.Children(ctx, p.action())
+		if len(busy) == 0 && (err == nil || errors.Is(err, zk.ErrNoNode)) {
+			next, err = p.act(ctx, e, phase) // whoever had begun has died
 		}
-		return p.claim(), next, err
+		return record.Pick(p.action(), busy), next, err
 	case err != nil:
 		return "", nil, err
 	case len(names) > 0:
-		return p.arrivals(phase) + "/" + names[rand.N(len(names))], nil, nil
+		return record.Pick(p.arrivals(phase), names), nil, nil
 	}
 	next, err = p.follow(ctx, e, phase, -1, 0)
 	return "", next, err
-}
-
-// word is what a wait heard.
-type word int
-
-const (
-	nothing  word = iota // that would decide
-	departed             // the sentinel, and no more came of it
-	advanced             // by one phase
-)
-
-// listen waits for the end of a phase: at most slow, or look after the sentinel has changed.
-func (p *Phaser) listen(ctx context.Context, e *zkconn.Epoch, phase int, sentinel string, slow, look time.Duration) (word, error) {
-	paths := []string{p.open(), p.wait(phase)}
-	if sentinel != "" {
-		paths = append(paths, sentinel)
-		slow = max(e.Timeout(), slow)
-	}
-	type event struct {
-		path string
-		news zkconn.News
-	}
-	told := make(chan event, len(paths))
-	watches := e.WatchAll(paths, func(path string, n zkconn.News) { told <- event{path, n} }, nil)
-	defer func() {
-		for _, w := range watches {
-			w.Stop()
-		}
-	}()
-	t := time.NewTimer(slow)
-	defer t.Stop()
-	quiet := nothing
-	for {
-		select {
-		case w := <-told:
-			switch {
-			case w.news == zkconn.Cut, w.path == paths[0]:
-				return nothing, nil
-			case w.path == paths[1] && w.news == zkconn.Gone:
-				return advanced, nil
-			case w.path == paths[1]:
-				return nothing, nil
-			}
-			quiet = departed
-			t.Reset(look)
-		case <-t.C:
-			return quiet, nil
-		case <-ctx.Done():
-			return nothing, context.Cause(ctx)
-		case <-e.Over():
-			return nothing, zkconn.ErrOver
-		}
-	}
 }

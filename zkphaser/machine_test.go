@@ -19,7 +19,7 @@ import (
 type phaserGame struct {
 	*weather.World
 	book   *phaserLedger
-	opts   []PhaserOption
+	opts   []zksync.Option
 	actors []*phaserActor
 	last   int // the phase with which the action ends
 }

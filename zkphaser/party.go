@@ -3,7 +3,6 @@ package zkphaser
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
@@ -11,11 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// atOnce is how many parties are registered in one request: what the servers take at a time is
-// bounded.
-const atOnce = 256 // in three digits: no name may begin with another one, see moved
-
-// register registers n parties. As soon as one of them is, the phase cannot end, so they have
+// register registers n parties, one after the other. As soon as one of them is, the phase cannot end, so they have
 // it in common.
 func (p *Phaser) register(ctx context.Context, e *zkconn.Epoch, n int) (t turn, err error) {
 	p.detach(e)
@@ -24,30 +19,23 @@ func (p *Phaser) register(ctx context.Context, e *zkconn.Epoch, n int) (t turn, 
 	known := p.phase > 0 || len(p.parties) > 0
 	p.mu.Unlock()
 	var made []*party
-	var rest record.Rest
-	for first := true; ; first = false {
-		if !first || !known || n == 0 {
+	for pace := (node.Pace{Free: 1}); ; known = false {
+		if !known || n == 0 {
 			if t, err = p.learn(ctx, e); err != nil || t.ended || n == 0 {
 				break
 			}
 		}
-		var some []*party
-		some, err = p.registerSome(ctx, e, t.phase, min(n-len(made), atOnce))
-		if made = append(made, some...); err == nil && len(made) == n {
+		if made, err = p.registerAt(ctx, e, t.phase, made, n); err == nil {
 			p.own(e, made)
 			return t, nil
 		}
-		if err == nil {
-			known = true
-			continue
-		}
-		if !errors.Is(err, record.ErrAgain) {
+		if !record.RefusedAt(err, 0, zk.ErrNoNode) {
 			break
 		}
 		if err = p.refreshed(ctx, e, t.phase); err != nil {
 			break
 		}
-		if err = rest.Take(ctx, e); err != nil {
+		if err = pace.Rest(ctx, e); err != nil {
 			break
 		}
 	}
@@ -58,6 +46,26 @@ func (p *Phaser) register(ctx context.Context, e *zkconn.Epoch, n int) (t turn, 
 		e.Reap(zkconn.Litter{Dir: p.arrivals(x.at), Node: p.node(x)})
 	}
 	return t, err
+}
+
+// registerAt adds to those who were made at a phase, until they are n. It is refused if the phaser is not in that phase,
+// or about to advance.
+func (p *Phaser) registerAt(ctx context.Context, e *zkconn.Epoch, phase int, made []*party, n int) ([]*party, error) {
+	for len(made) < n {
+		x := record.Party{
+			Dir: p.arrivals(phase), Name: "party-" + node.NewUUID(), Data: p.door.Owner(), ACL: p.door.ACL(),
+			Checks: []any{&zk.CheckVersionRequest{Path: p.wait(phase), Version: -1}},
+		}
+		err := x.Join(ctx, e)
+		if record.RefusedAt(err, 1, zk.ErrNoNode) { // the directory: it is about to advance
+			err = &zkconn.TxnError{Index: 0, Err: zk.ErrNoNode}
+		}
+		if err != nil {
+			return made, err
+		}
+		made = append(made, &party{name: x.Name, epoch: e, gone: make(chan struct{}), at: phase, lingers: x.Lingers})
+	}
+	return made, nil
 }
 
 // refreshed waits, after a refusal in a phase, until this server knows of what the refusal was
@@ -75,82 +83,6 @@ func (p *Phaser) refreshed(ctx context.Context, e *zkconn.Epoch, phase int) erro
 	return err
 }
 
-// registerSome makes one transaction. errAgain means that the phaser is not in that phase, or
-// about to advance.
-func (p *Phaser) registerSome(ctx context.Context, e *zkconn.Epoch, phase, n int) (_ []*party, err error) {
-	prefix := "party-" + node.NewUUID()
-	some := make([]*party, n)
-	ops := []any{&zk.CheckVersionRequest{Path: p.wait(phase), Version: -1}}
-	for i := range some {
-		some[i] = &party{name: fmt.Sprintf("%s-%03d", prefix, i), epoch: e, gone: make(chan struct{}), at: phase}
-		ops = append(ops, &zk.CreateRequest{Path: p.node(some[i]), Data: p.door.Owner(), Acl: p.door.ACL(), Flags: zk.FlagEphemeral})
-	}
-	var pending *zkconn.Call[[]zk.MultiResponse]
-	defer func() {
-		if err != nil && (pending != nil || some[0].lingers) {
-			p.takeBack(e, phase, prefix, pending)
-		}
-	}()
-	for pace := (node.Pace{}); ; {
-		if err := e.Await(ctx); err != nil {
-			return nil, err
-		}
-		call := e.StartMulti(ops...)
-		_, err := call.Wait(ctx, e)
-		if !record.Answered(call) {
-			pending = call
-			return nil, err
-		}
-		if _, err = call.Result(); err == nil {
-			return some, nil
-		}
-		var refused *zkconn.TxnError
-		switch {
-		case errors.Is(err, zkconn.ErrNotSent): // the connection was lost, and not everybody has been told yet
-			if err := pace.Rest(ctx, e); err != nil {
-				return nil, err
-			}
-			continue
-		case errors.As(err, &refused) && errors.Is(err, zk.ErrNoNode):
-			return nil, record.ErrAgain
-		case errors.Is(err, zk.ErrSessionExpired):
-			return nil, zkconn.ErrOver
-		case zkconn.Unknown(err), errors.Is(err, zk.ErrNodeExists):
-		default:
-			return nil, err
-		}
-		// The answer was lost, or is that to a request that arrived twice.
-		for _, x := range some {
-			x.lingers = true
-		}
-		there, err := p.isThere(ctx, e, p.node(some[0]))
-		if err != nil {
-			return nil, err
-		}
-		if there {
-			return some, nil
-		}
-		if err := pace.Rest(ctx, e); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// takeBack has the parties removed that a request makes whose outcome nobody waits for. call is
-// nil if it is over.
-func (p *Phaser) takeBack(e *zkconn.Epoch, phase int, prefix string, call *zkconn.Call[[]zk.MultiResponse]) {
-	e.Doubt(p.arrivals(phase), prefix, e.Connection()) // it may linger in a server that we come back to
-	l := zkconn.Litter{Dir: p.arrivals(phase), Prefix: prefix}
-	if call != nil {
-		l.Pending = call.Done()
-		l.Outcome = func() (string, bool) {
-			_, err := call.Result()
-			return "", err == nil || zkconn.Unknown(err)
-		}
-	}
-	node.Settle(e, e.Reap(l), node.Grace)
-}
-
 // isThere reports whether there is a node, by what the leader of the servers knows.
 func (p *Phaser) isThere(ctx context.Context, e *zkconn.Epoch, node string) (bool, error) {
 	if err := record.Synced(ctx, e, p.base()); err != nil {
@@ -164,7 +96,7 @@ func (p *Phaser) isThere(ctx context.Context, e *zkconn.Epoch, node string) (boo
 // is the last. t is that at which it arrived, or tells that the phaser has terminated. next is
 // what it is in after an advance that was made here.
 func (p *Phaser) arriveOnce(ctx context.Context, e *zkconn.Epoch, x *party, leave bool) (t turn, next *turn, arrived bool, err error) {
-	var rest record.Rest
+	pace := node.Pace{Free: 1}
 	for {
 		if err := e.Await(ctx); err != nil {
 			return t, nil, false, err
@@ -181,7 +113,7 @@ func (p *Phaser) arriveOnce(ctx context.Context, e *zkconn.Epoch, x *party, leav
 				if t, err = p.whyNot(ctx, e, x); err != nil || t.ended {
 					return t, nil, false, err
 				}
-				if err := rest.Take(ctx, e); err != nil {
+				if err := pace.Rest(ctx, e); err != nil {
 					return t, nil, false, err
 				}
 				continue

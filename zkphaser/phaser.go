@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -35,6 +36,8 @@ type Phaser struct {
 	path      string
 	door      door.Access
 	onAdvance func(ctx context.Context, phase, registered int) bool
+	terms     record.Terms[phaserState]
+	turns     *zksync.Mutex // whoever holds it runs onAdvance
 
 	mu      sync.Mutex
 	parties []*party
@@ -58,8 +61,11 @@ type party struct {
 	lingers bool // a request that registers it may yet be applied, again
 }
 
-// PhaserOption changes a default of a [Phaser].
-type PhaserOption func(*Phaser)
+// option is one that only New takes.
+type option struct {
+	zksync.Option
+	set func(*Phaser)
+}
 
 // WithOnAdvance has f called when all have arrived, before anybody goes on and before anybody
 // else is registered: Java's onAdvance. registered is how many parties are left. If f returns
@@ -71,20 +77,26 @@ type PhaserOption func(*Phaser)
 // values and ends when the session does, cause zksync.ErrLost. In that case, or if the process
 // dies, another one who waits calls his f for the same phase: make it safe to be begun again.
 // If f panics the phase does not advance and the panic goes to the caller of the arrival;
-// another one who waits tries again.
+// another one who waits tries again. Whoever runs f holds a lock meanwhile, which is below the phaser's path.
 //
 // All who use the phaser must have such a function, or none; otherwise the first call fails
 // with zksync.ErrMisuse.
-func WithOnAdvance(f func(ctx context.Context, phase, registered int) bool) PhaserOption {
-	return func(p *Phaser) { p.onAdvance = f }
+func WithOnAdvance(f func(ctx context.Context, phase, registered int) bool) zksync.Option {
+	return option{door.OwnOption("WithOnAdvance").(zksync.Option), func(p *Phaser) { p.onAdvance = f }}
 }
 
 // New names a phaser by a path of its own, which is created when first needed. It does no
 // I/O. A malformed path or a nil session is reported by the first call as zksync.ErrMisuse.
-func New(s *zksync.Session, path string, opts ...PhaserOption) *Phaser {
-	p := &Phaser{path: path, door: door.Open(s, path)}
-	for _, o := range opts {
-		o(p)
+func New(s *zksync.Session, path string, opts ...zksync.Option) *Phaser {
+	own, rest := door.Own[option](opts)
+	p := &Phaser{path: path, door: door.OpenWith(s, path, rest)}
+	for _, o := range own {
+		o.set(p)
+	}
+	if p.door.Misuse() == nil {
+		p.terms.Base, p.terms.ACL, p.terms.Keys = p.base(), p.door.ACL(), []string{"phase"}
+		p.terms.First, p.terms.Check = p.first, p.check
+		p.turns = zksync.NewMutex(s, path+"/action", rest...)
 	}
 	return p
 }
@@ -137,8 +149,8 @@ var (
 // it is taken back, at once if the connection allows.
 func (p *Phaser) Register(ctx context.Context) (phase int, err error) { return p.BulkRegister(ctx, 1) }
 
-// BulkRegister registers n parties at the same phase, like Register. With n of 0 it returns the
-// phase.
+// BulkRegister registers n parties at the same phase, like Register, one after the other: it costs n requests. With n of
+// 0 it returns the phase.
 func (p *Phaser) BulkRegister(ctx context.Context, n int) (phase int, err error) {
 	if n < 0 {
 		return -1, wrap("register", p.path, fmt.Errorf("%w: %d parties", zksync.ErrMisuse, n))

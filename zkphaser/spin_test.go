@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/go-menagerie/menagerie/internal/proving/weather"
 	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -20,7 +22,7 @@ func TestServersThatAlwaysAnswerTheSameAreNotAskedInASpin(t *testing.T) {
 		call func(ctx context.Context, s *zksync.Session) error
 	}{
 		"the base node does not exist, though it was made": {zktest.GetData, func(ctx context.Context, s *zksync.Session) error {
-			_, err := zkphaser.New(s, "/phaser").Register(ctx)
+			_, err := zkphaser.New(s, "/used").Register(ctx)
 			return err
 		}},
 		"no such directory, though it was made": {zktest.Multi, func(ctx context.Context, s *zksync.Session) error {
@@ -33,6 +35,8 @@ func TestServersThatAlwaysAnswerTheSameAreNotAskedInASpin(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Run(t)
 				s := srv.Session(t)
+				_, err := zkphaser.New(s, "/used").Register(t.Context())
+				require.NoError(t, err)
 				weather.AsksWithPauses(t, srv, c.op, noNode, func(ctx context.Context) error { return c.call(ctx, s) })
 			})
 		})

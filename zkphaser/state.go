@@ -2,8 +2,6 @@ package zkphaser
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/go-menagerie/menagerie/internal/node"
@@ -20,7 +18,7 @@ import (
 //	wait-7    what those who wait for the advance watch; it is never written to
 //	phase-7   the parties that have still to arrive at phase 7, each an ephemeral node
 //	phase-8   those that have arrived at 7, and so have to arrive at 8
-//	action    ephemeral, of the session that runs the function of WithOnAdvance; phase-7 is gone then
+//	action    a lock, for who runs the function of WithOnAdvance; phase-7 is gone then
 //
 // So a party is one node in one of two directories, and arriving is a move from the one to the
 // other in one transaction; the Stats of both tell how many are left in the very moment after.
@@ -31,7 +29,7 @@ func (p *Phaser) base() string             { return p.door.Full(p.path) }
 func (p *Phaser) open() string             { return p.base() + "/open" }
 func (p *Phaser) wait(phase int) string    { return fmt.Sprintf("%s/wait-%d", p.base(), phase) }
 func (p *Phaser) arrivals(ph int) string   { return fmt.Sprintf("%s/phase-%d", p.base(), ph) }
-func (p *Phaser) claim() string            { return p.base() + "/action" }
+func (p *Phaser) action() string           { return p.base() + "/action" }
 func (p *Phaser) node(x *party) string     { return p.arrivals(x.at) + "/" + x.name }
 func (p *Phaser) nextNode(x *party) string { return p.arrivals(after(x.at)) + "/" + x.name }
 
@@ -45,83 +43,55 @@ type phaserState struct {
 }
 
 func (p *Phaser) encode(t turn) []byte {
-	data, err := json.Marshal(phaserState{Phase: t.phase, Terminated: t.ended, Action: p.onAdvance != nil})
-	if err != nil {
-		return nil // a number and two bits always marshal
+	return record.Encode(phaserState{Phase: t.phase, Terminated: t.ended, Action: p.onAdvance != nil})
+}
+
+// check refuses a base node that is not that of such a phaser.
+func (p *Phaser) check(s phaserState, ours bool) error {
+	switch {
+	case !ours || s.Phase < 0:
+		return fmt.Errorf("%w: the base node is not that of a phaser; use a path of its own", zksync.ErrMisuse)
+	case s.Action != (p.onAdvance != nil):
+		return fmt.Errorf("%w: some use WithOnAdvance with this phaser and some do not", zksync.ErrMisuse)
 	}
-	return data
+	return nil
+}
+
+// first is phase 0, and its nodes.
+func (p *Phaser) first() (phaserState, []string) {
+	return phaserState{Action: p.onAdvance != nil}, []string{p.open(), p.wait(0), p.arrivals(0), p.arrivals(1)}
+}
+
+// heardOf notes what was read.
+func (p *Phaser) heardOf(v record.Version[phaserState], err error) (turn, error) {
+	if err == nil {
+		p.heard(v.T.Phase)
+	}
+	return turn{v.T.Phase, v.T.Terminated}, err
 }
 
 // peek reads the state, as far as this server knows; ok is false if there is none.
 func (p *Phaser) peek(ctx context.Context, e *zkconn.Epoch) (t turn, ok bool, err error) {
-	data, _, err := e.Get(ctx, p.base())
-	if errors.Is(err, zk.ErrNoNode) {
-		return t, false, nil
+	v, ok, err := p.terms.Peek(ctx, e)
+	if ok {
+		t, err = p.heardOf(v, err)
 	}
-	if err != nil {
-		return t, false, err
-	}
-	var s phaserState
-	if !record.DecodeTerms(data, &s, "phase") || s.Phase < 0 {
-		return t, false, fmt.Errorf("%w: the base node is not that of a phaser; use a path of its own", zksync.ErrMisuse)
-	}
-	if s.Action != (p.onAdvance != nil) {
-		return t, false, fmt.Errorf("%w: some use WithOnAdvance with this phaser and some do not", zksync.ErrMisuse)
-	}
-	p.heard(s.Phase)
-	return turn{s.Phase, s.Terminated}, true, nil
+	return t, ok, err
 }
 
 // learn reads the state, or founds the phaser. The server may lag.
 func (p *Phaser) learn(ctx context.Context, e *zkconn.Epoch) (turn, error) {
-	for pace := record.Founding(); ; {
-		if err := e.Await(ctx); err != nil {
-			return turn{}, err
-		}
-		t, ok, err := p.peek(ctx, e)
-		if ok || err != nil {
-			return t, err
-		}
-		if err := p.found(ctx, e); err != nil {
-			return t, err
-		}
-		if err := pace.Rest(ctx, e); err != nil {
-			return t, err
-		}
-	}
+	return p.heardOf(p.terms.Read(ctx, e))
 }
 
 // learnNow is learn by what the leader of the servers knows.
 func (p *Phaser) learnNow(ctx context.Context, e *zkconn.Epoch) (turn, error) {
-	if err := record.Synced(ctx, e, p.base()); err != nil {
-		return turn{}, err
-	}
-	return p.learn(ctx, e)
-}
-
-// found makes the nodes of phase 0.
-func (p *Phaser) found(ctx context.Context, e *zkconn.Epoch) error {
-	ops := []any{&zk.CreateRequest{Path: p.base(), Data: p.encode(turn{}), Acl: p.door.ACL()}}
-	for _, path := range []string{p.open(), p.wait(0), p.arrivals(0), p.arrivals(1)} {
-		ops = append(ops, &zk.CreateRequest{Path: path, Acl: p.door.ACL()})
-	}
-	_, err := e.StartMulti(ops...).Wait(ctx, e)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, zk.ErrNodeExists):
-		return record.Synced(ctx, e, p.base()) // this server has to hear of it
-	case errors.Is(err, zk.ErrNoNode):
-		return node.MakeDir(ctx, e, record.Parent(p.base()), p.door.ACL())
-	case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
-		return node.Sleep(ctx, e, record.Pause)
-	}
-	return err
+	return p.heardOf(p.terms.Latest(ctx, e))
 }
 
 // terminate terminates the phaser.
 func (p *Phaser) terminate(ctx context.Context, e *zkconn.Epoch) error {
-	for rest := record.Rest(0); ; {
+	for pace := (node.Pace{Free: 1}); ; {
 		t, err := p.learnNow(ctx, e)
 		if err != nil {
 			return err
@@ -130,22 +100,19 @@ func (p *Phaser) terminate(ctx context.Context, e *zkconn.Epoch) error {
 			p.clear(e, t.phase)
 			return nil
 		}
-		_, err = e.StartMulti(
+		_, err = record.Transact(ctx, e,
 			&zk.SetDataRequest{Path: p.base(), Data: p.encode(turn{t.phase, true}), Version: -1},
 			&zk.DeleteRequest{Path: p.open(), Version: -1}, // before wait: see await
 			&zk.DeleteRequest{Path: p.wait(t.phase), Version: -1},
-		).Wait(ctx, e)
-		var refused *zkconn.TxnError
+		)
 		switch {
 		case err == nil:
 			p.clear(e, t.phase)
 			return nil
-		case errors.As(err, &refused) && record.Conflict(err), // it has advanced, or terminated
-			zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
-		default:
+		case !record.Conflict(err): // else it has advanced, or terminated
 			return err
 		}
-		if err := rest.Take(ctx, e); err != nil {
+		if err := pace.Rest(ctx, e); err != nil {
 			return err
 		}
 	}
@@ -249,7 +216,7 @@ func (p *Phaser) census(ctx context.Context) (unarrived, arrived int, err error)
 		if err := record.Synced(ctx, e, p.base()); err != nil {
 			return err
 		}
-		for rest := record.Rest(0); ; {
+		for pace := (node.Pace{Free: 1}); ; {
 			t, ok, err := p.peek(ctx, e)
 			if err != nil || !ok {
 				return err
@@ -274,7 +241,7 @@ func (p *Phaser) census(ctx context.Context) (unarrived, arrived int, err error)
 				unarrived, arrived = children(here), children(next)
 				return nil
 			}
-			if err := rest.Take(ctx, e); err != nil {
+			if err := pace.Rest(ctx, e); err != nil {
 				return err
 			}
 		}

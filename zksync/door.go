@@ -33,6 +33,7 @@ func init() {
 	door.Open = func(s any, path string) door.Access {
 		return opened{newAccess(s.(*Session), path, nil)}
 	}
+	door.OwnOption = func(name string) any { return option{use{name, false, false}, func(*settings) {}} }
 	door.OpenWith = func(s any, path string, opts any) door.Access {
 		return opened{newAccess(s.(*Session), path, opts.([]Option))}
 	}

@@ -90,7 +90,7 @@ func sessionSettings(opts []Option) (settings, error) {
 	s.collect(opts)
 	for _, u := range s.used {
 		if !u.session {
-			s.misuse("%s belongs to a lock, not to a session", u.name)
+			s.misuse("%s does not belong to a session", u.name)
 		}
 	}
 	return s, s.bad
@@ -104,7 +104,7 @@ func lockSettings(defaults settings, opts []Option) (settings, error) {
 	s.collect(opts)
 	for _, u := range s.used {
 		if !u.lock {
-			s.misuse("%s belongs to Connect, not to a lock", u.name)
+			s.misuse("%s does not belong to this constructor", u.name)
 		}
 	}
 	return s, s.bad

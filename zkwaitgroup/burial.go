@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"time"
 
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
@@ -32,7 +31,7 @@ type remains struct {
 // do so at once.
 func (g *WaitGroup) end(ctx context.Context, e *zkconn.Epoch) error {
 	mine, last := false, -1
-	for wait := 2 * record.Pause; ; {
+	for pace := (node.Pace{}); ; {
 		if err := e.Await(ctx); err != nil {
 			return err
 		}
@@ -42,8 +41,8 @@ func (g *WaitGroup) end(ctx context.Context, e *zkconn.Epoch) error {
 		}
 		if r.closed && !mine && len(r.ids) != last { // somebody is at it
 			last = len(r.ids)
-			gone, _, err := vigil(ctx, e, g.round(), g.members(), e.Timeout())
-			if gone || err != nil {
+			_, news, err := new(record.Sentinel).Wait(ctx, e, []string{g.round()}, g.members(), e.Timeout())
+			if err != nil || news == zkconn.Gone || news == zkconn.Missing {
 				return err
 			}
 			continue
@@ -63,10 +62,9 @@ func (g *WaitGroup) end(ctx context.Context, e *zkconn.Epoch) error {
 		case !errors.Is(err, zkconn.ErrNotSent):
 			return err
 		}
-		if err := node.Sleep(ctx, e, record.Jittered(wait)); err != nil {
+		if err := pace.Rest(ctx, e); err != nil {
 			return err
 		}
-		wait = min(2*wait, time.Second)
 	}
 }
 

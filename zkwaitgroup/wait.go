@@ -2,8 +2,6 @@ package zkwaitgroup
 
 import (
 	"context"
-	"math/rand/v2"
-	"time"
 
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -19,7 +17,7 @@ import (
 // that grows, so that a thousand members who leave in the worst order do not wake it a thousand
 // times.
 func (g *WaitGroup) untilOver(ctx context.Context, e *zkconn.Epoch, round int64) (int64, error) {
-	for look := record.LookPause; ; {
+	for s := (record.Sentinel{}); ; {
 		if err := e.Await(ctx); err != nil {
 			return round, err
 		}
@@ -37,52 +35,9 @@ func (g *WaitGroup) untilOver(ctx context.Context, e *zkconn.Epoch, round int64)
 			continue
 		}
 		// If another round has begun since the listing, the member has left, too.
-		ended, left, err := vigil(ctx, e, g.round(), g.life(alive[rand.N(len(alive))]), look)
-		if ended || err != nil {
+		_, news, err := s.Wait(ctx, e, []string{g.round()}, record.Pick(g.alive(), alive), e.Timeout())
+		if err != nil || news == zkconn.Gone || news == zkconn.Missing {
 			return round, err
-		}
-		if left {
-			look = min(2*look, max(e.Timeout()/3, record.LookPause))
-		}
-	}
-}
-
-// vigil watches the node whose deletion ends a wait, and a sentinel: another node, whose
-// deletion may have been that of the last one who could have deleted the first. It returns at
-// once when the first is gone, look after the sentinel has changed, and when nothing was heard
-// for a session timeout.
-func vigil(ctx context.Context, e *zkconn.Epoch, end, sentinel string, look time.Duration) (ended, left bool, err error) {
-	over, gone := make(chan zkconn.News, 1), make(chan zkconn.News, 1)
-	watches := e.WatchAll([]string{end, sentinel}, func(path string, n zkconn.News) {
-		if path == end {
-			over <- n
-		} else {
-			gone <- n
-		}
-	}, nil)
-	defer func() {
-		for _, w := range watches {
-			w.Stop()
-		}
-	}()
-	t := time.NewTimer(max(e.Timeout(), time.Millisecond))
-	defer t.Stop()
-	for {
-		select {
-		case n := <-over:
-			return n == zkconn.Gone || n == zkconn.Missing, left, nil
-		case n := <-gone:
-			if n == zkconn.Cut {
-				return false, left, nil
-			}
-			left = true
-			t.Reset(look)
-		case <-t.C:
-			return false, left, nil
-		case <-ctx.Done():
-			return false, left, context.Cause(ctx)
-		case <-e.Over():
-			return false, left, zkconn.ErrOver
 		}
 	}
 }

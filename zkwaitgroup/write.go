@@ -188,13 +188,13 @@ func (g *WaitGroup) prune(e *zkconn.Epoch, b *batch) {
 // apply writes the batch in the session of the moment. It may have been tried in an earlier
 // one.
 func (g *WaitGroup) apply(ctx context.Context, e *zkconn.Epoch, b *batch) error {
-	for wait := record.Pause; !b.done; wait = min(2*wait, time.Second) {
+	for pace := (node.Pace{}); !b.done; {
 		if err := g.attempt(ctx, e, b); err == nil {
 			break
 		} else if !errors.Is(err, record.ErrAgain) && !zkconn.Unknown(err) { // a read may get answers that settle nothing, too
 			return err
 		}
-		if err := node.Sleep(ctx, e, record.Jittered(wait)); err != nil {
+		if err := pace.Rest(ctx, e); err != nil {
 			return err
 		}
 	}
@@ -232,7 +232,7 @@ func (g *WaitGroup) attempt(ctx context.Context, e *zkconn.Epoch, b *batch) erro
 	if err != nil {
 		return err
 	}
-	for pace := record.Founding(); ; {
+	for pace := (node.Pace{Free: 2}); ; {
 		again, err := g.commit(ctx, e, b, p)
 		if !again || err != nil {
 			return err

@@ -31,15 +31,15 @@ func children(n *node) []string {
 }
 
 func describeLatch(ctx context.Context, l *look, n *node, o *object) error {
-	st := decoded[struct{ Total, Generation int64 }](n)
-	counts, err := l.child(ctx, n, fmt.Sprintf("counts-%d", st.Generation))
+	st := decoded[struct{ Total int64 }](n)
+	counts, err := l.child(ctx, n, "counts")
 	if err != nil {
 		return err
 	}
 	counted := min(size(counts), st.Total)
 	o.of(counted, st.Total)
 	o.State, o.Detail = "open", fmt.Sprintf("open: all of %s counted down", plural(st.Total, "event"))
-	if slices.Contains(n.children, fmt.Sprintf("closed-%d-of-%d", st.Generation, st.Total)) {
+	if slices.Contains(n.children, fmt.Sprintf("closed-of-%d", st.Total)) {
 		o.State, o.Detail = "closed", fmt.Sprintf("closed: %d of %s counted down", counted, plural(st.Total, "event"))
 	}
 	return nil
@@ -103,10 +103,14 @@ func describePhaser(ctx context.Context, l *look, n *node, o *object) error {
 	if err != nil {
 		return err
 	}
+	action, err := l.child(ctx, n, "action")
+	if err != nil {
+		return err
+	}
 	o.of(size(arrived), size(arrived)+size(coming))
 	o.State, o.Detail = "waiting", fmt.Sprintf("phase %d: %d of %d have arrived", st.Phase, size(arrived), size(arrived)+size(coming))
 	switch {
-	case slices.Contains(n.children, "action"):
+	case size(action) > 0:
 		o.State = "advancing"
 		o.Detail += ", and the function of the advance runs"
 	case size(arrived)+size(coming) == 0:

@@ -46,6 +46,22 @@ type Suspension[L any] interface {
 // others. Only init functions add to it.
 var Monitors []func(lock any) any
 
+// OwnOption gives a zksync.Option by this name, which every constructor reports as misuse. What is an option of one
+// recipe only embeds it, and that recipe's constructor takes it out of its options by its type.
+var OwnOption func(name string) any
+
+// Own takes the options of the type Own out of opts, which are []zksync.Option.
+func Own[Own, Option any](opts []Option) (own []Own, rest []Option) {
+	for _, o := range opts {
+		if mine, ok := any(o).(Own); ok {
+			own = append(own, mine)
+		} else {
+			rest = append(rest, o)
+		}
+	}
+	return own, rest
+}
+
 // OpenWith is Open with options of a lock.
 var OpenWith func(s any, path string, opts any) Access
 

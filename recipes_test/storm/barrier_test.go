@@ -20,7 +20,7 @@ const lingers = 40 * time.Second
 // barriers is one barrier, and who was there when.
 type barriers struct {
 	n    int
-	opts []zkbarrier.BarrierOption
+	opts []zksync.Option
 
 	mu    sync.Mutex
 	there []*stay
@@ -37,8 +37,7 @@ func joinBarrier(w *world) *part {
 	x := &barriers{n: 2 + w.rnd.IntN(3)}
 	if w.rnd.IntN(2) == 0 {
 		x.opts = append(x.opts, zkbarrier.Tolerant())
-	}
-	if w.rnd.IntN(3) == 0 {
+	} else if w.rnd.IntN(3) == 0 {
 		x.opts = append(x.opts, zkbarrier.WithAction(x.action))
 	}
 	return &part{actors: x.n + w.rnd.IntN(2), act: x.act, release: x.release, use: x.use, base: barrierPath}

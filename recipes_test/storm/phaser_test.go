@@ -50,7 +50,7 @@ func (x *phasers) path(n int) string { return fmt.Sprintf("/storm/phaser%d", n) 
 // object is the actor's own, so it knows which party arrives.
 func (x *phasers) object(a *actor, n int) *zkphaser.Phaser {
 	return thing(a.h, a.name+x.path(n), func(s *zksync.Session) *zkphaser.Phaser {
-		var opts []zkphaser.PhaserOption
+		var opts []zksync.Option
 		if x.hooked {
 			opts = append(opts, zkphaser.WithOnAdvance(func(ctx context.Context, phase, _ int) bool { return x.advances(ctx, a, n, phase) }))
 		}

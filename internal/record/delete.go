@@ -18,15 +18,12 @@ import (
 // one transaction, which the servers refuse for any other node. Until then they refuse to delete the node without
 // the child.
 
-// mark is the path of the child by which one node of that name is known.
-func mark(node, id string) string { return node + "/" + id }
-
 // PutMark marks whatever node is there by that name, and returns the id of the mark. The error is zk.ErrNoNode
 // if there is none. The mark ends with the session.
 func PutMark(ctx context.Context, e *zkconn.Epoch, path string, acl []zk.ACL) (id string, err error) {
 	err = Insist(ctx, e, func() error {
 		id = node.NewUUID() // a new one for each request: one that got no answer may yet mark a later node
-		call := e.StartMulti(&zk.CreateRequest{Path: mark(path, id), Acl: acl, Flags: zk.FlagEphemeral})
+		call := e.StartMulti(&zk.CreateRequest{Path: path + "/" + id, Acl: acl, Flags: zk.FlagEphemeral})
 		_, err := call.Wait(ctx, e)
 		if !Answered(call) || zkconn.Unknown(err) {
 			e.Doubt(path, id, e.Connection())
@@ -48,9 +45,9 @@ func PutMark(ctx context.Context, e *zkconn.Epoch, path string, acl []zk.ACL) (i
 func DeleteMarked(ctx context.Context, e *zkconn.Epoch, path, id string) error {
 	others := []string(nil)
 	err := Insist(ctx, e, func() error {
-		ops := []any{&zk.DeleteRequest{Path: mark(path, id), Version: -1}}
+		ops := []any{&zk.DeleteRequest{Path: path + "/" + id, Version: -1}}
 		for _, o := range others {
-			ops = append(ops, &zk.DeleteRequest{Path: mark(path, o), Version: -1})
+			ops = append(ops, &zk.DeleteRequest{Path: path + "/" + o, Version: -1})
 		}
 		_, err := e.StartMulti(append(ops, &zk.DeleteRequest{Path: path, Version: -1})...).Wait(ctx, e)
 		switch {
@@ -72,7 +69,7 @@ func DeleteMarked(ctx context.Context, e *zkconn.Epoch, path, id string) error {
 		return ErrAgain
 	})
 	if err != nil {
-		node.Settle(e, e.Reap(zkconn.Litter{Dir: path, Node: mark(path, id)}), node.Grace)
+		node.Settle(e, e.Reap(zkconn.Litter{Dir: path, Node: path + "/" + id}), node.Grace)
 	}
 	return err
 }

@@ -1,0 +1,101 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// Pause is that before a request that got no usable answer is repeated.
+const Pause = 5 * time.Millisecond
+
+// ErrAgain means that a request should be made again.
+var ErrAgain = errors.New("again")
+
+// Insist makes a request that may be made twice until its outcome is known: it waits for a connection, and goes on after
+// answers that settle nothing and errors that are ErrAgain, with pauses. It ends with ctx, and with the session of e
+// (zkconn.ErrOver).
+func Insist(ctx context.Context, e *zkconn.Epoch, f func() error) error {
+	for pace := (node.Pace{}); ; {
+		if err := e.Await(ctx); err != nil {
+			return err
+		}
+		err := f()
+		if !errors.Is(err, ErrAgain) && !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent) {
+			return err
+		}
+		if err := pace.Rest(ctx, e); err != nil {
+			return err
+		}
+	}
+}
+
+// Transact makes a transaction until its outcome is known. It must be one that the servers refuse when it was applied
+// before, or that changes nothing then: see the package's comment. What it was refused for, [RefusedAt] tells.
+func Transact(ctx context.Context, e *zkconn.Epoch, ops ...any) (res []zk.MultiResponse, err error) {
+	err = Insist(ctx, e, func() error {
+		res, err = e.StartMulti(ops...).Wait(ctx, e)
+		return err
+	})
+	if errors.Is(err, zk.ErrSessionExpired) {
+		err = zkconn.ErrOver
+	}
+	return res, err
+}
+
+// RefusedAt reports whether a transaction was refused because of its operation at this index, for this reason.
+func RefusedAt(err error, index int, reason error) bool {
+	var t *zkconn.TxnError
+	return errors.As(err, &t) && t.Index == index && errors.Is(t, reason)
+}
+
+// Conflict reports whether a transaction was refused because something has changed meanwhile.
+func Conflict(err error) bool {
+	var t *zkconn.TxnError
+	return errors.As(err, &t) && (errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrBadVersion) ||
+		errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNotEmpty))
+}
+
+// Answered reports whether the outcome of a call is there.
+func Answered[T any](call *zkconn.Call[T]) bool {
+	select {
+	case <-call.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// Synced waits until the server has caught up with the leader; a directory that does not
+// exist is none to catch up with.
+func Synced(ctx context.Context, e *zkconn.Epoch, dir string) error {
+	if err := e.Sync(ctx, dir); err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return err
+	}
+	return nil
+}
+
+// parent is the directory of a node on the servers.
+func parent(node string) string {
+	if at := strings.LastIndexByte(node, '/'); at > 0 {
+		return node[:at]
+	}
+	return "/"
+}
+
+// MaxTransaction is what the servers accept in one request: jute.maxbuffer, if nobody has changed it.
+const MaxTransaction = 1<<20 - 1
+
+// ACLSize is how much an ACL takes in a request.
+func ACLSize(acl []zk.ACL) int {
+	size := 4
+	for _, a := range acl {
+		size += 4 + 4 + len(a.Scheme) + 4 + len(a.ID)
+	}
+	return size
+}
