@@ -27,7 +27,7 @@ func (v *env) givesUpLost(opts ...zksync.Option) (other *awaiting, spare []*zkba
 	other = await(context.Background(), bs[0])
 	v.gathered(bs[0], 2)
 	id := s.ID()
-	held := v.srv.Intercept(zktest.On(zktest.Sync, "/").Session(id).Hold())
+	held := v.srv.Intercept(zktest.On(zktest.Sync, "/").Of(id).Hold())
 	time.Sleep(7 * time.Second)
 	cancel()
 	v.awaits(lost.done, "the party that gives up")

@@ -263,7 +263,7 @@ func TestAcceptance113AWaitThatIsSignalledLateAndHasNoLevelLeftKeepsItsDeadline(
 		require.NoError(t, l.Unlock())
 		other := v.mutexes(1)[0]
 		held := v.lock(other)
-		slow := v.srv.Intercept(zktest.On(zktest.Delete, lockPath+"/*").Session(s.ID()).Delay(5 * time.Second))
+		slow := v.srv.Intercept(zktest.On(zktest.Delete, lockPath+"/*").Of(s.ID()).Delay(5 * time.Second))
 		time.Sleep(290*time.Millisecond - time.Since(start))
 		require.NoError(t, zkcond.New(other, condPath).SignalContext(context.Background(), held))
 		require.NoError(t, held.Unlock())

@@ -253,7 +253,7 @@ func TestAPartyThatGivesUpInALostSessionIsRemovedThoughItsTappedSessionLivesOn(t
 		lost := waits(ctx, zkbarrier.NewDoubleBarrier(s, doublePath, 2).Enter)
 		v.settled(doubleParties, 1)
 		id := s.ID()
-		held := v.srv.Intercept(zktest.On(zktest.Sync, "/").Session(id).Hold())
+		held := v.srv.Intercept(zktest.On(zktest.Sync, "/").Of(id).Hold())
 		time.Sleep(7 * time.Second)
 		cancel()
 		require.ErrorIs(t, v.failed(lost), context.Canceled)

@@ -161,8 +161,8 @@ func TestAResultThatWasAnnouncedInASessionThatEndedKeepsNobodyWaiting(t *testing
 		first := asks(context.Background(), zkflight.New[string](running, flightPath), g.run)
 		v.awaits(g.began, "the function")
 		// The waiter is told of the result before it has looked at what was there when it came.
-		v.srv.Intercept(zktest.On(zktest.GetData, flightDir).Session(waiting.ID()).Nth(2).Hold())
-		unlock := v.srv.Intercept(zktest.On(zktest.Delete, flightLock+"/*").Session(running.ID()).Hold())
+		v.srv.Intercept(zktest.On(zktest.GetData, flightDir).Of(waiting.ID()).Nth(2).Hold())
+		unlock := v.srv.Intercept(zktest.On(zktest.Delete, flightLock+"/*").Of(running.ID()).Hold())
 		second := asks(context.Background(), zkflight.New[string](waiting, flightPath), says("new"))
 		v.queued(flightLock, 2)
 		time.Sleep(time.Second)

@@ -39,7 +39,7 @@ func TestAnOpenWhoseAnswerWasLostDoesNotUndoALaterClose(t *testing.T) {
 					}
 				}
 			})
-			deletes := func() *zktest.Rule { return zktest.On(zktest.Delete, gatePath+"/**").Session(opener.ID()) }
+			deletes := func() *zktest.Rule { return zktest.On(zktest.Delete, gatePath+"/**").Of(opener.ID()) }
 			lost := v.srv.Intercept(deletes().Nth(1).LoseReply())
 			held := v.srv.Intercept(deletes().Delay(5 * time.Second))
 			opening := waits(ctx, g.Open)
@@ -68,7 +68,7 @@ func TestAnOpenThatLingersInAServerDoesNotUndoALaterClose(t *testing.T) {
 		opener := e.SessionAt(t, 0, zksync.WithTimeout(10*time.Second))
 		g, other := zklatch.NewGate(opener, gatePath), zklatch.NewGate(e.SessionAt(t, 2), gatePath)
 		require.NoError(t, other.Close(ctx))
-		late := e.Intercept(zktest.On(zktest.Delete, gatePath+"/**").Session(opener.ID()).Nth(1).Hold().Queued())
+		late := e.Intercept(zktest.On(zktest.Delete, gatePath+"/**").Of(opener.ID()).Nth(1).Hold().Queued())
 		opening := waits(ctx, g.Open)
 		require.NoError(t, late.WaitHeld(ctx))
 		e.Disconnect(opener.ID())
@@ -96,7 +96,7 @@ func TestAnOpenThatGoesOnInTheNextSessionDoesNotUndoALaterClose(t *testing.T) {
 		g, other := zklatch.NewGate(opener, gatePath), zklatch.NewGate(v.session(), gatePath)
 		for _, apply := range []bool{true, false} {
 			require.NoError(t, other.Close(ctx))
-			strike := zktest.On(zktest.Delete, gatePath+"/**").Session(opener.ID()).Nth(1)
+			strike := zktest.On(zktest.Delete, gatePath+"/**").Of(opener.ID()).Nth(1)
 			if apply {
 				strike.LoseReply()
 			} else {

@@ -20,8 +20,8 @@ const entries = lockPath + "/*"
 var fates = map[string]func(r *zktest.Rule) *zktest.Rule{
 	"request lost":    (*zktest.Rule).LoseRequest,
 	"reply lost":      (*zktest.Rule).LoseReply,
-	"connection loss": func(r *zktest.Rule) *zktest.Rule { return r.Error(-4) },
-	"server busy":     func(r *zktest.Rule) *zktest.Rule { return r.Error(-7) },
+	"connection loss": func(r *zktest.Rule) *zktest.Rule { return r.Error(zktest.CodeConnectionLoss) },
+	"server busy":     func(r *zktest.Rule) *zktest.Rule { return r.Error(zktest.CodeOperationTimeout) },
 	"throttled":       func(r *zktest.Rule) *zktest.Rule { return r.Error(-127) },
 }
 
@@ -147,8 +147,8 @@ func losesReplyOnce(srv *zktest.Server, refusal time.Duration) func(q *zktest.Re
 
 func TestAcceptance121AListingThatFailsRightAfterTheOwnCreateLeavesNoNode(t *testing.T) {
 	fails := map[string]func(r *zktest.Rule) *zktest.Rule{
-		"no permission": func(r *zktest.Rule) *zktest.Rule { return r.Error(-102) },
-		"bad arguments": func(r *zktest.Rule) *zktest.Rule { return r.Error(-8) },
+		"no permission": func(r *zktest.Rule) *zktest.Rule { return r.Error(zktest.CodeNoAuth) },
+		"bad arguments": func(r *zktest.Rule) *zktest.Rule { return r.Error(zktest.CodeBadArguments) },
 		"internal":      func(r *zktest.Rule) *zktest.Rule { return r.Error(-1) },
 	}
 	for name, fate := range fates {
@@ -182,7 +182,7 @@ func TestAcceptance121ALockThatMayNotBeListedIsAnErrorAndLeavesNoNode(t *testing
 	inProcess(t, func(t *testing.T, v *env) {
 		ms := v.mutexes(2)
 		holder := v.lock(ms[0])
-		v.srv.Intercept(zktest.On(zktest.GetChildren, lockPath).Error(-102))
+		v.srv.Intercept(zktest.On(zktest.GetChildren, lockPath).Error(zktest.CodeNoAuth))
 		start := time.Now()
 		_, err := ms[1].LockContext(context.Background())
 		require.ErrorContains(t, err, "deny access")

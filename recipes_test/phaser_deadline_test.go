@@ -88,11 +88,11 @@ func TestCallsOfGroupsAndPhasersEndThoughTheServersAreFrozen(t *testing.T) {
 			p.ForceTermination,
 		}
 		for i, f := range calls {
-			v.srv.Freeze()
+			thaw := v.srv.Freeze()
 			ctx, start := soon(t)
 			require.ErrorIs(t, f(ctx), context.DeadlineExceeded, i)
 			require.LessOrEqual(t, time.Since(start), deadline+100*time.Millisecond, i)
-			v.srv.Thaw()
+			thaw()
 			v.quiet()
 		}
 		v.later()

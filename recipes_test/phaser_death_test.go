@@ -118,7 +118,7 @@ func TestAClosedSessionEndsTheCallsOfAPhaser(t *testing.T) {
 func (v *env) isLostArriving(p *zkphaser.Phaser, s *zksync.Session, conn *zk.Conn) {
 	v.t.Helper()
 	id := s.ID()
-	held := v.srv.Intercept(zktest.On(zktest.Sync, "/").Session(id).Hold())
+	held := v.srv.Intercept(zktest.On(zktest.Sync, "/").Of(id).Hold())
 	lost := phase(context.Background(), p.ArriveAndAwaitAdvance)
 	time.Sleep(7 * time.Second)
 	held.Remove()
@@ -160,7 +160,7 @@ func TestAPartyThatIsLostTakesNoOtherPartyAlong(t *testing.T) {
 		for _, p := range append([]*zkphaser.Phaser{slow}, others...) {
 			v.gives(0, p.Register)
 		}
-		held := v.srv.Intercept(zktest.On(zktest.Delete, phaserPath+"/phase-1/*").Session(s.ID()).Hold())
+		held := v.srv.Intercept(zktest.On(zktest.Delete, phaserPath+"/phase-1/*").Of(s.ID()).Hold())
 		v.isLostArriving(slow, s, conn) // its node is in phase-1 now
 		v.gives(0, others[0].Arrive)
 		v.gives(0, others[1].Arrive)

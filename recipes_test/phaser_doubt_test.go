@@ -18,7 +18,7 @@ func TestWhoeverIsLookedForAfterALostAnswerIsNotTakenForAnotherParty(t *testing.
 		s := v.session()
 		p, other := zkphaser.New(s, phaserPath), v.phasers(1)[0]
 		v.gives(0, other.Register)
-		lost := v.srv.Intercept(zktest.On(zktest.Multi, "**").Session(s.ID()).Nth(1).LoseReply())
+		lost := v.srv.Intercept(zktest.On(zktest.Multi, "**").Of(s.ID()).Nth(1).LoseReply())
 		v.gives(0, func(ctx context.Context) (int, error) { return p.BulkRegister(ctx, 12) })
 		require.Equal(t, 1, lost.Fired())
 		v.gives(0, p.Arrive)

@@ -94,8 +94,8 @@ func TestAnArrivalThatIsAppliedWhileItsPartyLooksForItStands(t *testing.T) {
 		}
 		gives(0, p.Register)
 		gives(0, other.Register)
-		held := e.Intercept(zktest.On(zktest.Multi, "**").Session(s.ID()).Nth(1).Hold().Queued())
-		second := e.Intercept(zktest.On(zktest.Exists, phaserPath+"/phase-*/*").Session(s.ID()).Nth(2).Times(3).Hold())
+		held := e.Intercept(zktest.On(zktest.Multi, "**").Of(s.ID()).Nth(1).Hold().Queued())
+		second := e.Intercept(zktest.On(zktest.Exists, phaserPath+"/phase-*/*").Of(s.ID()).Nth(2).Times(3).Hold())
 		arrives := phase(context.Background(), p.Arrive)
 		require.NoError(t, held.WaitHeld(t.Context()))
 		e.Disconnect(s.ID())
@@ -122,7 +122,7 @@ func TestARegistrationThatWasGivenUpAndLingersInAServerDoesNotCount(t *testing.T
 		p, other := zkphaser.New(s, phaserPath), zkphaser.New(e.SessionAt(t, 2), phaserPath)
 		_, err := other.Register(context.Background())
 		require.NoError(t, err)
-		held := e.Intercept(zktest.On(zktest.Multi, "**").Session(s.ID()).Nth(1).Hold().Queued())
+		held := e.Intercept(zktest.On(zktest.Multi, "**").Of(s.ID()).Nth(1).Hold().Queued())
 		ctx, cancel := context.WithCancel(context.Background())
 		e.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
 			if q.Op != zktest.Multi || q.Session != s.ID() {
@@ -158,7 +158,7 @@ func TestARegistrationThatLingersInAServerCountsOnce(t *testing.T) {
 				require.Equal(t, want, n)
 			}
 			gives(0, other.Register)
-			held := e.Intercept(zktest.On(zktest.Multi, "**").Session(s.ID()).Nth(1).Hold().Queued())
+			held := e.Intercept(zktest.On(zktest.Multi, "**").Of(s.ID()).Nth(1).Hold().Queued())
 			registers := phase(context.Background(), p.Register)
 			require.NoError(t, held.WaitHeld(t.Context()))
 			e.Disconnect(s.ID())

@@ -178,11 +178,11 @@ func TestAPartThatIsGivenBackLateLeavesNoPermitsTaken(t *testing.T) {
 			other := zksemaphore.NewWeighted(e.SessionAt(t, 2), semPath, 3)
 			require.NoError(t, holder.Acquire(t.Context(), 3))
 			allow := e.Server(2).Refuse()
-			late := e.Intercept(zktest.On(zktest.Create, semQueue+"/*").Session(s.ID()).Nth(1).Hold().Queued())
-			refused := e.Intercept(zktest.On(zktest.Create, semQueue+"/*").Session(s.ID()).Nth(2).Error(-102)) // NoAuth
+			late := e.Intercept(zktest.On(zktest.Create, semQueue+"/*").Of(s.ID()).Nth(1).Hold().Queued())
+			refused := e.Intercept(zktest.On(zktest.Create, semQueue+"/*").Of(s.ID()).Nth(2).Error(zktest.CodeNoAuth)) // NoAuth
 			if ends {
-				e.Intercept(zktest.On(zktest.Exists, semQueue+"/*-permit-2-*").Session(s.ID()).Nth(1).Error(-102))
-				e.Intercept(zktest.On(zktest.Delete, semQueue+"/*-permit-3-*").Session(s.ID()).Nth(3).LoseRequest())
+				e.Intercept(zktest.On(zktest.Exists, semQueue+"/*-permit-2-*").Of(s.ID()).Nth(1).Error(zktest.CodeNoAuth))
+				e.Intercept(zktest.On(zktest.Delete, semQueue+"/*-permit-3-*").Of(s.ID()).Nth(3).LoseRequest())
 			}
 			released := make(chan struct{})
 			go func() {

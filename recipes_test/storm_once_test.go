@@ -61,7 +61,7 @@ func TestAResultThatChangesWhileItIsReadIsNotRememberedForEver(t *testing.T) {
 			require.Equal(t, text, string(value))
 		}
 		run("1")
-		reading := v.srv.Intercept(zktest.On(zktest.GetData, oncePath+"/result").Session(s.ID()).Nth(2).Hold())
+		reading := v.srv.Intercept(zktest.On(zktest.GetData, oncePath+"/result").Of(s.ID()).Nth(2).Hold())
 		read := waits(context.Background(), func(ctx context.Context) error {
 			done, err := slow.Done(ctx)
 			require.True(t, done)

@@ -71,7 +71,7 @@ func TestPartiesOfAPhaserAreGoneWhenTheirTappedSessionCloses(t *testing.T) {
 func (v *env) losesLease(s *zksync.Session, p *zkphaser.Phaser) {
 	v.t.Helper()
 	id := s.ID()
-	held := v.srv.Intercept(zktest.On(zktest.Sync, "/").Session(id).Hold())
+	held := v.srv.Intercept(zktest.On(zktest.Sync, "/").Of(id).Hold())
 	ctx, cancel := context.WithCancel(context.Background())
 	lost := make(chan bool)
 	go func() {

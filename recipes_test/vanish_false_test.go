@@ -15,7 +15,7 @@ func TestANodeThatIsSaidToBeGoneIsRemovedAllTheSame(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		s := v.session()
 		l := v.lock(zksync.NewMutex(s, lockPath))
-		v.srv.Intercept(zktest.On(zktest.GetData, lockPath+"/*").Nth(1).Error(-101))
+		v.srv.Intercept(zktest.On(zktest.GetData, lockPath+"/*").Nth(1).Error(zktest.CodeNoNode))
 		<-l.Done() // asks for the own node to be watched
 		require.ErrorIs(t, l.Err(), zksync.ErrLost)
 		v.quiet()

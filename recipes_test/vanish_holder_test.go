@@ -138,7 +138,7 @@ func TestAWriterWhoseNodeIsRemovedDuringADowngradeThatFailsIsTold(t *testing.T) 
 		l := v.get(rw.LockContext)
 		l.Done()
 		v.quiet()
-		v.srv.Intercept(zktest.On(zktest.Multi, lockPath+"/*").Nth(1).Delay(time.Second).Error(-8)) // bad arguments
+		v.srv.Intercept(zktest.On(zktest.Multi, lockPath+"/*").Nth(1).Delay(time.Second).Error(zktest.CodeBadArguments)) // bad arguments
 		failed := call(context.Background(), func(ctx context.Context) (*zksync.Lease, error) { return rw.Downgrade(ctx, l) })
 		v.quiet()
 		v.remove(l.Path())

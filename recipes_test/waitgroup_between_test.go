@@ -32,7 +32,7 @@ func TestADoneForAMemberThatWasAddedMeanwhileEndsItsLife(t *testing.T) {
 				if what == "a new record, before the records are listed" {
 					adder = v.groups(1)[0]
 				}
-				hold := v.srv.Intercept(held.Session(s.ID()).Nth(1).Hold())
+				hold := v.srv.Intercept(held.Of(s.ID()).Nth(1).Hold())
 				done := waits(ctx, doer.DoneContext)
 				require.NoError(t, hold.WaitHeld(ctx))
 				require.NoError(t, adder.AddContext(ctx, 1))
@@ -61,8 +61,8 @@ func TestWhoseMemberWasTakenMeanwhileMayAddOthers(t *testing.T) {
 		doer, gs := zkwaitgroup.New(s, groupPath), v.groups(4)
 		first, adder, last, waiter := gs[0], gs[1], gs[2], gs[3]
 		require.NoError(t, first.AddContext(ctx, 1))
-		lists := v.srv.Intercept(zktest.On(zktest.GetChildren, groupPath+"/round/members").Session(s.ID()).Nth(1).Hold())
-		takes := v.srv.Intercept(zktest.On(zktest.Multi, "**").Session(s.ID()).Nth(1).Hold())
+		lists := v.srv.Intercept(zktest.On(zktest.GetChildren, groupPath+"/round/members").Of(s.ID()).Nth(1).Hold())
+		takes := v.srv.Intercept(zktest.On(zktest.Multi, "**").Of(s.ID()).Nth(1).Hold())
 		done := waits(ctx, doer.DoneContext)
 		require.NoError(t, lists.WaitHeld(ctx))
 		require.NoError(t, adder.AddContext(ctx, 1))

@@ -39,7 +39,7 @@ func TestAnAddThatLingersInAServerCountsOnce(t *testing.T) {
 					require.Equal(t, want, n)
 				}
 				require.NoError(t, other.AddContext(background, 1))
-				held := e.Intercept(zktest.On(zktest.Multi, "**").Session(s.ID()).Nth(1).Hold().Queued())
+				held := e.Intercept(zktest.On(zktest.Multi, "**").Of(s.ID()).Nth(1).Hold().Queued())
 				ctx, cancel := context.WithCancel(background)
 				adds := waits(ctx, func(ctx context.Context) error { return g.AddContext(ctx, 1) })
 				require.NoError(t, held.WaitHeld(t.Context()))

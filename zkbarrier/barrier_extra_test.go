@@ -30,7 +30,7 @@ func TestAnExtraPartyOfAStrictBarrierIsToldWhenAllOthersDie(t *testing.T) {
 			return done
 		}
 		one := await(first, time.Second)
-		hold := srv.Intercept(zktest.On(zktest.GetChildren, "**").Session(second.ID()).Hold())
+		hold := srv.Intercept(zktest.On(zktest.GetChildren, "**").Of(second.ID()).Hold())
 		two := await(second, time.Second) // it would let both leave
 		three := await(third, time.Minute)
 		heal := []func(){srv.Partition(first.ID()), srv.Partition(second.ID()), hold.Remove} // so they cannot break it

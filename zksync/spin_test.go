@@ -19,7 +19,7 @@ func TestServersThatAlwaysAnswerTheSameAreNotAskedInASpin(t *testing.T) {
 	const noNode, badVersion = -101, -103
 	calls := map[string]struct {
 		op   zktest.Op
-		code int32
+		code zktest.Code
 		call func(ctx context.Context, s *zksync.Session) error
 	}{
 		"Lock: no such directory, though it was made": {zktest.Multi, noNode, func(ctx context.Context, s *zksync.Session) error {

@@ -3,7 +3,6 @@ package zktest
 import (
 	"net"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -12,7 +11,7 @@ import (
 // Connect returns a go-zookeeper client that has a session; timeout is what it asks for, within [WithTimeoutLimits]. It is connected in memory, and
 // reconnects without a pause unless the server refuses, or has ended ten connections at one instant. Cleanup closes it and waits for its goroutines. Connect fails t at once
 // if there is no session within timeout, or 10 s if that is longer. For a client with other options use zk.Connect and [Server.Dial].
-func (s *Server) Connect(t testing.TB, timeout time.Duration) *zk.Conn {
+func (s *Server) Connect(t TB, timeout time.Duration) *zk.Conn {
 	t.Helper()
 	if inBubble() != s.bubble {
 		t.Fatal(errElsewhere)
@@ -25,7 +24,7 @@ func (s *Server) Connect(t testing.TB, timeout time.Duration) *zk.Conn {
 	return connect(t, timeout, o, &dialer{open: open, hosts: []string{"zktest"}})
 }
 
-func connect(t testing.TB, timeout time.Duration, o *owner, d *dialer) *zk.Conn {
+func connect(t TB, timeout time.Duration, o *owner, d *dialer) *zk.Conn {
 	t.Helper()
 	if timeout <= 0 {
 		t.Fatalf("zktest: Connect with a session timeout of %v: want 10*time.Second, for instance", timeout)

@@ -21,7 +21,7 @@ var connectFates = map[string]struct {
 	"duplicate":    {(*zktest.Rule).Duplicate, 0},
 	"lose request": {(*zktest.Rule).LoseRequest, time.Second},
 	"lose reply":   {(*zktest.Rule).LoseReply, time.Second},
-	"error":        {func(r *zktest.Rule) *zktest.Rule { return r.Error(-112) }, time.Second},
+	"error":        {func(r *zktest.Rule) *zktest.Rule { return r.Error(zktest.CodeSessionExpired) }, time.Second},
 }
 
 // connectTimings are all ways in which a fate can be put off, each by one second.

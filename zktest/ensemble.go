@@ -2,7 +2,6 @@ package zktest
 
 import (
 	"fmt"
-	"testing"
 
 	"github.com/go-menagerie/menagerie/internal/zkserver"
 )
@@ -31,7 +30,7 @@ import (
 // majority does not expire sessions, which nobody could tell from outside.
 type Ensemble struct {
 	zk      *zkserver.Ensemble
-	tb      testing.TB
+	tb      TB
 	opts    options
 	servers []*Server
 	elected signals
@@ -41,7 +40,7 @@ type Ensemble struct {
 // RunEnsemble starts n servers that live as long as the test; the last one leads. Cleanup closes
 // them, and fails the test if sessions, ephemeral nodes or watches are left over. Options apply to all of them. It
 // may be called inside a testing/synctest bubble.
-func RunEnsemble(t testing.TB, n int, opts ...Option) *Ensemble {
+func RunEnsemble(t TB, n int, opts ...Option) *Ensemble {
 	t.Helper()
 	if n < 1 || n > 63 {
 		t.Fatalf("zktest: RunEnsemble: %d servers", n)
@@ -60,7 +59,7 @@ func StartEnsemble(n int, opts ...Option) *Ensemble {
 	return newEnsemble(nil, n, opts)
 }
 
-func newEnsemble(tb testing.TB, n int, opts []Option) *Ensemble {
+func newEnsemble(tb TB, n int, opts []Option) *Ensemble {
 	o, err := newOptions(opts)
 	if err != nil {
 		if tb == nil {

@@ -155,7 +155,7 @@ func TestRulesOfAnEnsembleCountOverAllServers(t *testing.T) {
 	inTrio(t, func(t *testing.T, e *zktest.Ensemble) {
 		a, b := e.Connect(t, 10*time.Second), e.Connect(t, 10*time.Second)
 		require.NotEqual(t, e.At(a.SessionID()), e.At(b.SessionID()))
-		in := e.Intercept(zktest.On(zktest.Create, "/**").Nth(2).Error(-102))
+		in := e.Intercept(zktest.On(zktest.Create, "/**").Nth(2).Error(zktest.CodeNoAuth))
 		mustCreate(t, a, "/a", 0)
 		_, err := b.Create("/b", nil, 0, open)
 		require.ErrorIs(t, err, zk.ErrNoAuth)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -55,7 +54,7 @@ func (e *Ensemble) DialContext(_ context.Context, network, addr string) (net.Con
 
 // Session is [Server.Session] for the ensemble. Of several sessions the first starts at member 0, the second at
 // member 1, and so on around; see [Ensemble.SessionAt].
-func (e *Ensemble) Session(t testing.TB, opts ...zksync.Option) *zksync.Session {
+func (e *Ensemble) Session(t TB, opts ...zksync.Option) *zksync.Session {
 	t.Helper()
 	return e.SessionAt(t, e.placed.count()%len(e.servers), opts...)
 }
@@ -63,7 +62,7 @@ func (e *Ensemble) Session(t testing.TB, opts ...zksync.Option) *zksync.Session 
 // SessionAt opens a session at member i. Whenever it has to connect again it dials the next member, around the
 // ensemble: where a client goes is no matter of luck here. For one that stays use [Server.Session] of a member, for one that chooses by itself
 // zksync.Connect with [Ensemble.Servers] and [Ensemble.DialContext].
-func (e *Ensemble) SessionAt(t testing.TB, i int, opts ...zksync.Option) *zksync.Session {
+func (e *Ensemble) SessionAt(t TB, i int, opts ...zksync.Option) *zksync.Session {
 	t.Helper()
 	e.has("SessionAt", i)
 	o := newOwner(e.servers...)
@@ -76,13 +75,13 @@ func (e *Ensemble) SessionAt(t testing.TB, i int, opts ...zksync.Option) *zksync
 }
 
 // Connect is [Server.Connect] for the ensemble. It places clients as [Ensemble.Session] does.
-func (e *Ensemble) Connect(t testing.TB, timeout time.Duration) *zk.Conn {
+func (e *Ensemble) Connect(t TB, timeout time.Duration) *zk.Conn {
 	t.Helper()
 	return e.ConnectAt(t, e.placed.count()%len(e.servers), timeout)
 }
 
 // ConnectAt is [Ensemble.Connect] with the member to start at.
-func (e *Ensemble) ConnectAt(t testing.TB, i int, timeout time.Duration) *zk.Conn {
+func (e *Ensemble) ConnectAt(t TB, i int, timeout time.Duration) *zk.Conn {
 	t.Helper()
 	e.has("ConnectAt", i)
 	o := newOwner(e.servers...)

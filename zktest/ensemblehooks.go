@@ -3,7 +3,6 @@ package zktest
 import (
 	"context"
 	"sync"
-	"testing"
 	"time"
 )
 
@@ -62,7 +61,7 @@ func (e *Ensemble) OnElected(f func(leader int, at time.Time)) {
 
 // WaitLeader waits until there is a leader that can commit, and returns its index. It fails t at once when that takes
 // more than a minute.
-func (e *Ensemble) WaitLeader(t testing.TB) int {
+func (e *Ensemble) WaitLeader(t TB) int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -142,7 +141,7 @@ func (e *Ensemble) Partition(id int64) (heal func()) {
 }
 
 // SetError is [Server.SetError] on all members.
-func (e *Ensemble) SetError(code int32, ops ...Op) (clear func()) {
+func (e *Ensemble) SetError(code Code, ops ...Op) (clear func()) {
 	return setError(code, ops, e.servers...)
 }
 

@@ -42,7 +42,7 @@ func ExampleInterception() {
 	fast, doneFast := dial(srv)
 	defer doneFast()
 
-	writes := srv.Intercept(zktest.On(zktest.SetData, "/counter").Session(slow.SessionID()).Hold())
+	writes := srv.Intercept(zktest.On(zktest.SetData, "/counter").Of(slow.SessionID()).Hold())
 	result := make(chan error)
 	go func() {
 		_, stat, _ := slow.Get("/counter")

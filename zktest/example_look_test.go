@@ -93,9 +93,9 @@ func ExampleRequest() {
 		fmt.Println(r.Op, r.Paths, r.Zxid, r.Code)
 	}
 	// Output:
-	// connect [] 1 0
-	// create [/n] 2 0
-	// create [/n] 3 -110
+	// connect [] 1 ok
+	// create [/n] 2 ok
+	// create [/n] 3 nodeExists
 }
 
 // How many requests something costs is a number that a test can hold on to.

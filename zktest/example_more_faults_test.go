@@ -130,7 +130,7 @@ func ExampleServer_RestartEmpty() {
 // Every request fails until further notice; heartbeats go on.
 func ExampleServer_SetError() {
 	inExample(func(srv *zktest.Server, conn *zk.Conn) {
-		restore := srv.SetError(-102) // not authorized
+		restore := srv.SetError(zktest.CodeNoAuth) // not authorized
 		_, err := conn.Create("/n", nil, 0, zk.WorldACL(zk.PermAll))
 		fmt.Println(err)
 		time.Sleep(time.Minute)

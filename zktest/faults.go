@@ -41,19 +41,19 @@ func (s *Server) DropRequests(id int64) (heal func()) {
 // events do not reach the client.
 func (s *Server) DropReplies(id int64) (heal func()) { return s.zk.Block(id, false, true) }
 
-// Delay gives a client's network a latency in each direction, from now on. Zero takes it away.
-func (s *Server) Delay(id int64, request, reply time.Duration) { s.zk.SetDelay(id, request, reply) }
+// Delay gives a client's network a latency in each direction, until heal is called, which may be called twice. A later Delay
+// replaces it, and then heal does nothing.
+func (s *Server) Delay(id int64, request, reply time.Duration) (heal func()) {
+	return s.zk.Delay(id, request, reply)
+}
 
 // Freeze stops the server as SIGSTOP would: connections are accepted, but nothing is read,
-// answered, committed or expired until thaw (or [Server.Thaw]) is called. Then what is due expires
+// answered, committed or expired until thaw is called, which may be called twice. Then what is due expires
 // first, and what was sent meanwhile is handled.
 func (s *Server) Freeze() (thaw func()) {
 	s.zk.Freeze()
-	return s.Thaw
+	return s.zk.Thaw
 }
-
-// Thaw ends a freeze.
-func (s *Server) Thaw() { s.zk.Thaw() }
 
 // Stop takes the server down as a crash would: connections drop, new ones are refused, and no session
 // expires. Data and sessions are kept for [Server.Restart].
@@ -122,12 +122,12 @@ func (s *Server) reopen() {
 	}
 }
 
-// SetError makes requests fail with an error code, such as -4 for "connection loss", until clear is called: those of the given
+// SetError makes requests fail with an error code, such as [CodeConnectionLoss], until clear is called: those of the given
 // kinds, or all that a client's caller asks for ([Any]). A request that fails so is not applied. Clients stay connected, since
 // what they send on their own goes by. Rules that were put to work before come first; see [Rule.Error] for errors of single requests.
-func (s *Server) SetError(code int32, ops ...Op) (clear func()) { return setError(code, ops, s) }
+func (s *Server) SetError(code Code, ops ...Op) (clear func()) { return setError(code, ops, s) }
 
-func setError(code int32, ops []Op, srvs ...*Server) (clear func()) {
+func setError(code Code, ops []Op, srvs ...*Server) (clear func()) {
 	if len(ops) == 0 {
 		ops = []Op{Any}
 	}

@@ -151,7 +151,7 @@ func TestADisconnectedSessionLives(t *testing.T) {
 
 func TestDelaysAddUpInEachDirectionAndDoNotStretchAPipeline(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, conn *zk.Conn) {
-		srv.Delay(conn.SessionID(), 200*time.Millisecond, 100*time.Millisecond)
+		heal := srv.Delay(conn.SessionID(), 200*time.Millisecond, 100*time.Millisecond)
 		start := time.Now()
 		a, b := createAsync(conn, "/a", 0), createAsync(conn, "/b", 0)
 		time.Sleep(199 * time.Millisecond)
@@ -161,7 +161,7 @@ func TestDelaysAddUpInEachDirectionAndDoNotStretchAPipeline(t *testing.T) {
 		require.NoError(t, <-b)
 		require.Equal(t, 300*time.Millisecond, time.Since(start))
 		require.Equal(t, start.UnixMilli()+200, node(t, srv, "/b").Stat.Ctime)
-		srv.Delay(conn.SessionID(), 0, 0)
+		heal()
 		start = time.Now()
 		mustCreate(t, conn, "/c", 0)
 		require.Zero(t, time.Since(start))
@@ -205,7 +205,7 @@ func TestAShortFreezeIsOnlyAPause(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		require.True(t, pending(done))
 		thaw()
-		srv.Thaw() // not frozen: no effect
+		thaw() // not frozen: no effect
 		require.NoError(t, <-done)
 	})
 }
@@ -294,4 +294,29 @@ func TestAClientIsBackAtTheInstantOfARestart(t *testing.T) {
 			time.Sleep(time.Millisecond) // a client that connects ten times at one instant pauses
 		}
 	})
+}
+
+func TestADelayThatWasReplacedDoesNotEndTheOneThatReplacedIt(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, conn *zk.Conn) {
+		took := func() time.Duration {
+			start := time.Now()
+			_, _, err := conn.Exists("/")
+			require.NoError(t, err)
+			return time.Since(start)
+		}
+		first := srv.Delay(conn.SessionID(), time.Second, 0)
+		second := srv.Delay(conn.SessionID(), 0, 2*time.Second)
+		first()
+		require.Equal(t, 2*time.Second, took())
+		second()
+		second()
+		require.Zero(t, took())
+	})
+}
+
+func TestResultsHaveTheNamesOfTheDocumentation(t *testing.T) {
+	require.Equal(t, "ok", zktest.CodeOK.String())
+	require.Equal(t, "noNode", zktest.CodeNoNode.String())
+	require.Equal(t, "connectionLoss", zktest.CodeConnectionLoss.String())
+	require.Equal(t, "code-9999", zktest.Code(-9999).String())
 }

@@ -170,14 +170,14 @@ func TestADelayedHandshake(t *testing.T) {
 
 func TestSetErrorFailsWhatItIsToldUntilItIsCleared(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, conn *zk.Conn) {
-		restore := srv.SetError(-4, zktest.Create, zktest.Delete)
+		restore := srv.SetError(zktest.CodeConnectionLoss, zktest.Create, zktest.Delete)
 		_, err := conn.Create("/n", nil, 0, open)
 		require.ErrorContains(t, err, "-4")
 		_, _, err = conn.Exists("/n")
 		require.NoError(t, err)
 		restore()
 		mustCreate(t, conn, "/n", 0)
-		restore = srv.SetError(-102)
+		restore = srv.SetError(zktest.CodeNoAuth)
 		_, _, err = conn.Exists("/n")
 		require.ErrorIs(t, err, zk.ErrNoAuth)
 		time.Sleep(time.Minute)
@@ -203,7 +203,7 @@ func TestAPinnedSessionGoesWhereItIsTold(t *testing.T) {
 			unpin()
 		}
 		require.Equal(t, 0, e.At(other.SessionID()))
-		restore := e.SetError(-102, zktest.Exists)
+		restore := e.SetError(zktest.CodeNoAuth, zktest.Exists)
 		_, _, err := conn.Exists("/")
 		require.ErrorIs(t, err, zk.ErrNoAuth)
 		restore()

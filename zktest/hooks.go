@@ -33,7 +33,7 @@ type Txn struct {
 	Time    time.Time // the instant of the commit
 	Session int64     // the session that asked for it, or that it ends; 0 for the server itself
 	Op      Op
-	Code    int32    // a request that fails is a transaction too, without changes
+	Code    Code     // a request that fails is a transaction too, without changes
 	Changes []Change // in order
 }
 
@@ -83,7 +83,7 @@ func (s *Server) committed(t zkserver.Txn) {
 	if len(hooks) == 0 {
 		return
 	}
-	out := Txn{Zxid: t.Zxid, Time: t.Time, Session: t.Session, Op: fromWire(t.Op), Code: int32(t.Code)}
+	out := Txn{Zxid: t.Zxid, Time: t.Time, Session: t.Session, Op: fromWire(t.Op), Code: t.Code}
 	for _, c := range t.Changes {
 		out.Changes = append(out.Changes, Change{Kind: kindOf[c.Op], Path: c.Path, Owner: c.Owner, Czxid: c.Czxid})
 	}

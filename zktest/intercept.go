@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/zkserver"
-	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // judge decides about requests; rules and interceptor functions are both one.
@@ -66,7 +65,7 @@ const (
 type Verdict struct {
 	Fate Fate
 	// Code is the error of Fail.
-	Code int32
+	Code Code
 	// Delay parks the request for this time first.
 	Delay time.Duration
 	// DelayReply keeps the reply back for this time.
@@ -114,7 +113,7 @@ func (v Verdict) wire() (zkserver.Verdict, error) {
 		return zkserver.Verdict{}, fmt.Errorf("zktest: no Fate has the number %d", v.Fate)
 	}
 	w := zkserver.Verdict{
-		Fate: wireFates[v.Fate], Code: wire.Code(v.Code), ReplyDelay: v.DelayReply,
+		Fate: wireFates[v.Fate], Code: v.Code, ReplyDelay: v.DelayReply,
 		Hold: v.Delay > 0 || v.Hold != nil, Delay: v.Delay, Release: v.Hold, Queued: v.Queued,
 	}
 	return w, checkVerdict(w)

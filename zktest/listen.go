@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"testing"
 
 	"github.com/go-menagerie/menagerie/internal/loopback"
 	"github.com/go-menagerie/menagerie/internal/zkserver"
@@ -14,7 +13,7 @@ import (
 // RunAddr is [Run] with an address to listen on, such as "127.0.0.1:2181", for clients that cannot be told another. It
 // fails t at once if it cannot listen there, or inside a synctest bubble. Tests that run at the same time need different ports:
 // prefer Run and [Server.Addr], which takes a free one.
-func RunAddr(t testing.TB, addr string, opts ...Option) *Server {
+func RunAddr(t TB, addr string, opts ...Option) *Server {
 	t.Helper()
 	s := Run(t, opts...)
 	if err := s.listenOn(addr); err != nil {

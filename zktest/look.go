@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver"
 )
 
 // Node is a node as the server has it.
@@ -22,12 +24,7 @@ func (s *Server) Node(path string) (Node, bool) {
 	if !ok {
 		return Node{}, false
 	}
-	out := Node{Data: n.Data, Stat: zk.Stat{
-		Czxid: n.Stat.Czxid, Mzxid: n.Stat.Mzxid, Ctime: n.Stat.Ctime, Mtime: n.Stat.Mtime,
-		Version: n.Stat.Version, Cversion: n.Stat.Cversion, Aversion: n.Stat.Aversion,
-		EphemeralOwner: n.Stat.EphemeralOwner, DataLength: n.Stat.DataLength,
-		NumChildren: n.Stat.NumChildren, Pzxid: n.Stat.Pzxid,
-	}, Container: n.Container, TTL: n.TTL, Sequence: n.Sequence}
+	out := Node{Data: n.Data, Stat: zk.Stat(n.Stat), Container: n.Container, TTL: n.TTL, Sequence: n.Sequence}
 	for _, a := range n.ACL {
 		out.ACL = append(out.ACL, zk.ACL{Perms: a.Perms, Scheme: a.ID.Scheme, ID: a.ID.Name})
 	}
@@ -42,25 +39,13 @@ func (s *Server) Children(path string) []string {
 	return names
 }
 
-// Session is a session as the server has it.
-type Session struct {
-	ID         int64
-	Timeout    time.Duration // as negotiated
-	Ephemerals []string      // paths, sorted
-	Watches    int           // set through its present connection
-	LastHeard  time.Time
-	Expires    time.Time // when it expires unless the server hears of it
-	Connected  bool      // it has a connection, whether or not anything gets through
-}
+// SessionInfo is a session as the server has it: ID, Timeout as negotiated, Ephemerals (their paths, sorted), Watches (how many are set
+// through its present connection), LastHeard, Expires (when it expires unless the server hears of it), Connected (it has a
+// connection, whether or not anything gets through).
+type SessionInfo = zkserver.SessionInfo
 
 // Sessions returns the sessions that live, ordered by id.
-func (s *Server) Sessions() []Session {
-	var out []Session
-	for _, x := range s.zk.Sessions() {
-		out = append(out, Session(x))
-	}
-	return out
-}
+func (s *Server) Sessions() []SessionInfo { return s.zk.Sessions() }
 
 // Connections returns how many connections are open, with or without a session.
 func (s *Server) Connections() int {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/zkserver"
@@ -63,7 +62,7 @@ func wrongPath(p string) error {
 }
 
 // possible fails t if no node can have the path: what is asked of it would be answered "no node" for ever.
-func (s *Server) possible(t testing.TB, path string) bool {
+func (s *Server) possible(t TB, path string) bool {
 	t.Helper()
 	if err := wrongPath(path); err != nil {
 		s.complain(t, "%v", err)

@@ -57,7 +57,7 @@ func TestOperationsThatFewClientsHaveAreCountedAndCanBeIntercepted(t *testing.T)
 	} {
 		require.Zero(t, c.request(op, root...))
 		require.Equal(t, 1, srv.RequestsBy(want), want)
-		srv.Intercept(zktest.On(want, "**").Times(1).Error(-103))
+		srv.Intercept(zktest.On(want, "**").Times(1).Error(zktest.CodeBadVersion))
 		require.EqualValues(t, -103, c.request(op, root...), want)
 	}
 	require.Equal(t, 6, srv.Requests())

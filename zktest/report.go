@@ -64,7 +64,7 @@ func (s *Server) leftovers() string {
 
 // leftSessions lists the sessions that a test has left behind.
 func (s *Server) leftSessions() string {
-	left := slices.DeleteFunc(s.Sessions(), func(x Session) bool { return s.hasGivenUp(x.ID) })
+	left := slices.DeleteFunc(s.Sessions(), func(x SessionInfo) bool { return s.hasGivenUp(x.ID) })
 	return sessionText(left, reportedSessions, reportedOwned)
 }
 
@@ -195,7 +195,7 @@ func shown(p string) string {
 }
 
 // sessionText lists sessions with their ephemerals; empty if there are none.
-func sessionText(sessions []Session, limit, ephemerals int) string {
+func sessionText(sessions []SessionInfo, limit, ephemerals int) string {
 	var b strings.Builder
 	for _, x := range sessions[:min(len(sessions), limit)] {
 		state := "connected"

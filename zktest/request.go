@@ -20,7 +20,7 @@ type Request struct {
 	Paths   []string // all paths
 	Ops     []Op     // of a multi: the operations of its parts
 	Zxid    int64    // of the transaction; 0 for a read, and before the request has run
-	Code    int32    // the result, 0 for success; of a multi that of the first part that failed
+	Code    Code     // the result, 0 for success; of a multi that of the first part that failed
 	Created string   // name of the node that was created, with its sequence number
 	Fate    string   // what a rule did to it, in words; empty for nothing
 }
@@ -28,20 +28,12 @@ type Request struct {
 func requestOf(q zkserver.Request) Request {
 	r := Request{
 		Time: q.Time, Session: q.Session, Xid: q.Xid, Op: fromWire(q.Op), Path: q.Path, Paths: q.Paths,
-		Zxid: q.Zxid, Code: int32(q.Code), Created: q.Created, Fate: q.Fate.String(),
+		Zxid: q.Zxid, Code: q.Code, Created: q.Created, Fate: q.Fate.String(),
 	}
 	for _, op := range q.Ops {
 		r.Ops = append(r.Ops, fromWire(op))
 	}
 	return r
-}
-
-// codeNames are the names of result codes in ZooKeeper's documentation.
-var codeNames = map[int32]string{
-	-2: "runtimeInconsistency", -4: "connectionLoss", -5: "marshallingError", -6: "unimplemented", -7: "operationTimeout", -8: "badArguments",
-	-101: "noNode", -102: "noAuth", -103: "badVersion", -108: "noChildrenForEphemerals", -110: "nodeExists", -111: "notEmpty",
-	-112: "sessionExpired", -113: "invalidCallback", -114: "invalidACL", -115: "authFailed", -118: "sessionMoved", -119: "notReadOnly",
-	-121: "noWatcher", -122: "requestTimeout", -125: "quotaExceeded", -127: "throttled",
 }
 
 // maxPaths is how many paths of a multi its line shows.
@@ -65,8 +57,8 @@ func (r Request) String() string {
 		b.WriteString(" -> " + shown(r.Created))
 	}
 	fmt.Fprintf(&b, " zxid=0x%x code=%d", r.Zxid, r.Code)
-	if name, ok := codeNames[r.Code]; ok {
-		b.WriteString(" " + name)
+	if r.Code != CodeOK {
+		fmt.Fprintf(&b, " %v", r.Code)
 	}
 	if r.Fate != "" {
 		b.WriteString(" [" + r.Fate + "]")

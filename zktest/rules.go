@@ -5,11 +5,10 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/zkserver"
-	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // Rule selects requests and says what happens to them. Make one with [On], narrow it with Nth,
-// Times and Session, give it a verdict with LoseRequest, LoseReply, Duplicate, Delay, DelayReply, Error or
+// Times and Of, give it a verdict with LoseRequest, LoseReply, Duplicate, Delay, DelayReply, Error or
 // Hold, and pass it to [Server.Intercept]. Hold and Delay combine with another verdict, which then
 // happens on release, and with DelayReply. A rule without a verdict only counts.
 type Rule struct {
@@ -40,8 +39,8 @@ func (r *Rule) Nth(n int) *Rule { r.nth = n; return r }
 // Times makes the rule act at most k times.
 func (r *Rule) Times(k int) *Rule { r.times = k; return r }
 
-// Session restricts the rule to requests of one session.
-func (r *Rule) Session(id int64) *Rule { r.session = id; return r }
+// Of restricts the rule to requests of one session.
+func (r *Rule) Of(id int64) *Rule { r.session = id; return r }
 
 // LoseRequest drops the connection; the request is never applied.
 func (r *Rule) LoseRequest() *Rule { return r.then(zkserver.FateRequestLost) }
@@ -54,10 +53,10 @@ func (r *Rule) LoseReply() *Rule { return r.then(zkserver.FateReplyLost) }
 // itself, Connect and SetAuth, happens once all the same.
 func (r *Rule) Duplicate() *Rule { return r.then(zkserver.FateDuplicate) }
 
-// Error answers with an error code, such as -110 for "node exists", and applies nothing. For
+// Error answers with an error code, such as [CodeNodeExists], and applies nothing. For
 // Connect every code means that the session is refused as expired.
-func (r *Rule) Error(code int32) *Rule {
-	r.verdict.Code = wire.Code(code)
+func (r *Rule) Error(code Code) *Rule {
+	r.verdict.Code = code
 	return r.then(zkserver.FateFailed)
 }
 

@@ -60,7 +60,7 @@ func TestADuplicateIsAppliedTwiceAndAnsweredOnce(t *testing.T) {
 func TestAnErrorIsAnsweredAndNothingApplied(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, conn *zk.Conn) {
 		zxid := srv.Zxid()
-		srv.Intercept(zktest.On(zktest.Any, "/n").Nth(1).Times(2).Error(-110))
+		srv.Intercept(zktest.On(zktest.Any, "/n").Nth(1).Times(2).Error(zktest.CodeNodeExists))
 		_, err := conn.Create("/n", nil, 0, open)
 		require.ErrorIs(t, err, zk.ErrNodeExists)
 		_, _, err = conn.Get("/n")
@@ -143,7 +143,7 @@ func TestWaitHeldEndsWithItsContext(t *testing.T) {
 func TestARuleCanBeForOneSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, conn *zk.Conn) {
 		other := srv.Connect(t, 10*time.Second)
-		srv.Intercept(zktest.On(zktest.Create, "**").Session(other.SessionID()).Error(-102))
+		srv.Intercept(zktest.On(zktest.Create, "**").Of(other.SessionID()).Error(zktest.CodeNoAuth))
 		mustCreate(t, conn, "/a", 0)
 		_, err := other.Create("/b", nil, 0, open)
 		require.ErrorIs(t, err, zk.ErrNoAuth)
@@ -215,7 +215,7 @@ func TestAnyLeavesOutWhatClientsSendOnTheirOwn(t *testing.T) {
 func TestARefusedConnectLooksLikeAnExpiredSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, conn *zk.Conn) {
 		id := conn.SessionID()
-		srv.Intercept(zktest.On(zktest.Connect, "**").Times(1).Error(-112))
+		srv.Intercept(zktest.On(zktest.Connect, "**").Times(1).Error(zktest.CodeSessionExpired))
 		srv.Disconnect(id)
 		time.Sleep(time.Second)
 		require.NotEqual(t, id, conn.SessionID())

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
-	"testing"
 	"time"
 )
 
@@ -48,7 +47,7 @@ func (o *options) chooseSeed() error {
 }
 
 // tellSeed says how a failed test can be repeated.
-func (o *options) tellSeed(t testing.TB) {
+func (o *options) tellSeed(t TB) {
 	t.Helper()
 	if o.cfg.Reordering > 0 && t.Failed() {
 		t.Logf("zktest: the replies were reordered with seed %d; %s=%[1]d, or WithSeed, repeats that", o.cfg.Seed, SeedEnv)

@@ -6,22 +6,21 @@ import (
 	"net"
 	"sync"
 	"syscall"
-	"testing"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/zkserver"
 )
 
 // Server is a ZooKeeper server for one test. Make one with [Run] or [Start]. All methods may be called
-// concurrently; from hooks, which run while the server is locked, none. Those that take a testing.TB fail that, as
-// [testing.TB] says which goroutine may: from the test's own. Others that fail the test fail the one that [Run] was given, or panic.
+// concurrently; from hooks, which run while the server is locked, none. Those that take a TB fail that, as
+// [TB] says which goroutine may: from the test's own. Others that fail the test fail the one that [Run] was given, or panic.
 //
 // No method blocks, but Wait..., Connect, Session, Serve, Close, and those that change the tree or end a session: they wait for their commit, which
 // with [WithCommitLatency] takes that long, or until a frozen server is thawed.
 type Server struct {
 	zk   *zkserver.Server
-	name string     // of a member of an ensemble, in what WithVerbose prints
-	tb   testing.TB // nil for a server that Start made
+	name string // of a member of an ensemble, in what WithVerbose prints
+	tb   TB     // nil for a server that Start made
 	opts options
 
 	bubble    bool // made in a synctest bubble
@@ -51,7 +50,7 @@ type Server struct {
 // sessions, ephemeral nodes or watches are left over. It opens no port before [Server.Addr] is
 // called, starts no goroutine before there is a connection, and may be called inside a
 // testing/synctest bubble.
-func Run(t testing.TB, opts ...Option) *Server {
+func Run(t TB, opts ...Option) *Server {
 	t.Helper()
 	o, err := newOptions(opts)
 	if err != nil {

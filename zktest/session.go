@@ -3,7 +3,6 @@ package zktest
 import (
 	"context"
 	"net"
-	"testing"
 
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -13,7 +12,7 @@ import (
 // it works inside a synctest bubble; options may override that and anything else.
 // It fails t at once if there is no session within a minute. ZooKeeper sessions that it was told are lost may be left over on
 // the server: it cannot end them.
-func (s *Server) Session(t testing.TB, opts ...zksync.Option) *zksync.Session {
+func (s *Server) Session(t TB, opts ...zksync.Option) *zksync.Session {
 	t.Helper()
 	if inBubble() != s.bubble {
 		t.Fatal(errElsewhere)
@@ -26,7 +25,7 @@ func (s *Server) Session(t testing.TB, opts ...zksync.Option) *zksync.Session {
 	return session(t, "zktest:2181", o, dial, opts)
 }
 
-func session(t testing.TB, servers string, o *owner, dial func(ctx context.Context, network, addr string) (net.Conn, error), opts []zksync.Option) *zksync.Session {
+func session(t TB, servers string, o *owner, dial func(ctx context.Context, network, addr string) (net.Conn, error), opts []zksync.Option) *zksync.Session {
 	t.Helper()
 	opts = append([]zksync.Option{zksync.WithDialer(dial)}, opts...)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

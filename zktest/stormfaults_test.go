@@ -138,7 +138,7 @@ func (s *storm) intercept(id int64) {
 		put(fmt.Sprintf(".Nth(%d)", n), func() { rule.Nth(n) })
 	}
 	if s.luck.IntN(3) == 0 {
-		put(".Session", func() { rule.Session(id) })
+		put(".Session", func() { rule.Of(id) })
 	}
 	switch s.luck.IntN(8) {
 	case 0:
@@ -148,7 +148,7 @@ func (s *storm) intercept(id int64) {
 	case 3:
 		put(".Duplicate()", func() { rule.Duplicate() })
 	case 4:
-		put(".Error(-4)", func() { rule.Error(-4) })
+		put(".Error(zktest.CodeConnectionLoss)", func() { rule.Error(zktest.CodeConnectionLoss) })
 	}
 	d := time.Duration(1+s.luck.IntN(3000)) * time.Millisecond
 	switch s.luck.IntN(6) {

@@ -8,7 +8,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkserver"
 )
 
-// WithVerbose prints what happens, a line each, with [testing.TB.Log] for instance: every request when it is finished or lost, heartbeats too;
+// WithVerbose prints what happens, a line each, with [TB.Log] for instance: every request when it is finished or lost, heartbeats too;
 // sessions that are opened, resumed or expired; connections that come and go. print is called
 // while the server is locked and must not call it, which fails the test.
 //

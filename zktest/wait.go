@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"testing"
 	"time"
 )
 
@@ -62,13 +61,13 @@ const patience = time.Minute
 // message what was waited for. In a synctest bubble the minute is virtual. Call it, and all Wait methods, from the goroutine of the test.
 //
 //	srv.Wait(t, "both workers have a session", func() bool { return len(srv.Sessions()) == 2 })
-func (s *Server) Wait(t testing.TB, what string, cond func() bool) {
+func (s *Server) Wait(t TB, what string, cond func() bool) {
 	t.Helper()
 	s.await(t, cond, func() string { return what })
 }
 
 // await waits; describe says, when it was in vain, what was waited for and what is there instead.
-func (s *Server) await(t testing.TB, cond func() bool, describe func() string) {
+func (s *Server) await(t TB, cond func() bool, describe func() string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -82,7 +81,7 @@ func (s *Server) await(t testing.TB, cond func() bool, describe func() string) {
 }
 
 // mustBePossible fails t at once if no node can have the path.
-func (s *Server) mustBePossible(t testing.TB, path string) {
+func (s *Server) mustBePossible(t TB, path string) {
 	t.Helper()
 	if err := wrongPath(path); err != nil {
 		t.Fatalf("zktest: %v", err)
@@ -90,21 +89,21 @@ func (s *Server) mustBePossible(t testing.TB, path string) {
 }
 
 // WaitNode waits until the node exists. It fails t at once when that takes more than a minute.
-func (s *Server) WaitNode(t testing.TB, path string) {
+func (s *Server) WaitNode(t TB, path string) {
 	t.Helper()
 	s.mustBePossible(t, path)
 	s.await(t, func() bool { return s.zk.ChildCount(path) >= 0 }, func() string { return "no node " + shown(path) })
 }
 
 // WaitNoNode waits until the node does not exist. It fails t at once when that takes more than a minute.
-func (s *Server) WaitNoNode(t testing.TB, path string) {
+func (s *Server) WaitNoNode(t TB, path string) {
 	t.Helper()
 	s.mustBePossible(t, path)
 	s.await(t, func() bool { return s.zk.ChildCount(path) < 0 }, func() string { return "there still is a node " + shown(path) })
 }
 
 // WaitData waits until the node exists and has the data. It fails t at once when that takes more than a minute.
-func (s *Server) WaitData(t testing.TB, path string, data []byte) {
+func (s *Server) WaitData(t TB, path string, data []byte) {
 	t.Helper()
 	s.mustBePossible(t, path)
 	s.await(t, func() bool {
@@ -122,7 +121,7 @@ func (s *Server) WaitData(t testing.TB, path string, data []byte) {
 // WaitChildren waits until the node has n children; -1 means that it does not exist. It fails t at
 // once when that takes more than a minute.
 // The root has the child "zookeeper", too.
-func (s *Server) WaitChildren(t testing.TB, path string, n int) {
+func (s *Server) WaitChildren(t TB, path string, n int) {
 	t.Helper()
 	s.mustBePossible(t, path)
 	if n < -1 {
@@ -137,7 +136,7 @@ func (s *Server) WaitChildren(t testing.TB, path string, n int) {
 }
 
 // WaitSessions waits until n sessions live, connected or not. The client of a new one may not have heard of it yet. It fails t at once when that takes more than a minute.
-func (s *Server) WaitSessions(t testing.TB, n int) {
+func (s *Server) WaitSessions(t TB, n int) {
 	t.Helper()
 	s.await(t, func() bool { return len(s.Sessions()) == n }, func() string {
 		return fmt.Sprintf("sessions %s, want %d", listed(s.sessionIDs()), n)
@@ -146,7 +145,7 @@ func (s *Server) WaitSessions(t testing.TB, n int) {
 
 // WaitWatches waits until there are n watches on the path, of all kinds and all clients: that a client has begun to
 // wait for something. It fails t at once when that takes more than a minute.
-func (s *Server) WaitWatches(t testing.TB, path string, n int) {
+func (s *Server) WaitWatches(t TB, path string, n int) {
 	t.Helper()
 	s.await(t, func() bool { return s.zk.WatchesOn(path) == n }, func() string {
 		return strings.TrimSuffix(fmt.Sprintf("%d watches on %s, want %d\n%s", s.zk.WatchesOn(path), shown(path), n, watchText(s.WatchList(), reportedWatches)), "\n")

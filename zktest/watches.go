@@ -23,17 +23,11 @@ const (
 	RecursiveWatch = watch.Recursive
 )
 
-// Watch is a watch of one session.
-type Watch struct {
-	Path    string
-	Session int64
-	Kind    WatchKind
-}
+// Watch is a watch of one session: Path, Session, Kind.
+type Watch = zkserver.WatchInfo
 
 // WatchList returns the watches that are set on the server, ordered by path, session and kind.
-func (s *Server) WatchList() []Watch {
-	return mapped(s.zk.WatchList(), func(w zkserver.WatchInfo) Watch { return Watch(w) })
-}
+func (s *Server) WatchList() []Watch { return s.zk.WatchList() }
 
 // Watches returns the number of watches that are set on the server. A client that watches a node
 // twice has one watch there; data and child watches count apart, and a persistent one counts as

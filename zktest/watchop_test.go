@@ -38,7 +38,7 @@ func TestPersistentWatchesAreSeenCountedAndIntercepted(t *testing.T) {
 	}
 	require.Equal(t, 4, srv.Requests(), "a caller asks for them")
 
-	srv.Intercept(zktest.On(zktest.AddWatch, "/r/**").Error(-102))
+	srv.Intercept(zktest.On(zktest.AddWatch, "/r/**").Error(zktest.CodeNoAuth))
 	require.EqualValues(t, -102, c.request(addWatch, pathAndKind("/r/x", 0)...))
 	require.Zero(t, c.request(addWatch, pathAndKind("/s", 0)...))
 	require.Equal(t, []string{"/r", "/s"}, srv.WatchedPaths())

@@ -97,7 +97,7 @@ func TestAnInterruptedPartyTellsTheOthersOverASlowLink(t *testing.T) {
 	leaves := start(t, "barrier", "/b", "--parties", "3", "--servers", s.addr)
 	s.waiting(t, "/b", 1)
 	for _, session := range s.Sessions() {
-		s.SetDelay(session.ID, 0, 300*time.Millisecond)
+		s.Delay(session.ID, 0, 300*time.Millisecond)
 	}
 	stays := start(t, "barrier", "/b", "--parties", "3", "--servers", s.addr)
 	s.waiting(t, "/b", 2)

@@ -94,7 +94,7 @@ func TestAReadOnAnAdoptedConnectionThatIsLostIsRepeatedWhateverCameBefore(t *tes
 
 // What servers answer is told after a few times, here as on a connection of our own.
 func TestAnAnswerThatSettlesNothingIsOverlookedAFewTimesOnAnAdoptedConnection(t *testing.T) {
-	for _, code := range []int32{-5, -116, -117, -118} {
+	for _, code := range []zktest.Code{-5, -116, -117, -118} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Run(t)
 			_, _, e := adopt(t, srv)

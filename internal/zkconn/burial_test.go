@@ -218,11 +218,11 @@ func TestALostSessionIsEndedOnTheServersOnlyWhenEverybodyHasBeenTold(t *testing.
 		told := make(chan bool)
 		e.OnLost(func(error) {
 			time.Sleep(time.Second) // as if the machine had no time for this goroutine
-			told <- slices.ContainsFunc(srv.Sessions(), func(s zktest.Session) bool { return s.ID == id })
+			told <- slices.ContainsFunc(srv.Sessions(), func(s zktest.SessionInfo) bool { return s.ID == id })
 		})
 		require.True(t, <-told, "ended before the holder was told")
 		nextEpoch(t, c, e)
 		time.Sleep(time.Second)
-		require.False(t, slices.ContainsFunc(srv.Sessions(), func(s zktest.Session) bool { return s.ID == id }))
+		require.False(t, slices.ContainsFunc(srv.Sessions(), func(s zktest.SessionInfo) bool { return s.ID == id }))
 	})
 }

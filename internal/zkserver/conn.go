@@ -106,10 +106,7 @@ func (c *conn) send(frame []byte) {
 	if c.closing || c.drowned {
 		return
 	}
-	at := time.Now()
-	if l := c.srv.links[c.claimed]; l != nil {
-		at = at.Add(l.replyDelay)
-	}
+	at := time.Now().Add(c.srv.links[c.claimed].latencies().reply)
 	at = at.Add(c.jitter())
 	c.out.push(departure{frame: frame, at: at})
 	c.outBytes += len(frame)

@@ -9,9 +9,8 @@ import (
 type link struct {
 	blockRequests int // number of faults that keep requests from arriving
 	blockReplies  int
-	requestDelay  time.Duration
-	replyDelay    time.Duration
-	exiles        int // of faults that keep the client from connecting here
+	latency       *latency // nil for none
+	exiles        int      // of faults that keep the client from connecting here
 }
 
 // Block makes a client's network a black hole, for what it sends, for what is sent to it,
@@ -97,14 +96,35 @@ func (c *conn) unwall() {
 	c.in.drop(func(a *arrival) bool { return a.walled })
 }
 
-// SetDelay gives a client's network a latency in each direction, from now on. Zero takes
-// it away.
-func (s *Server) SetDelay(id int64, request, reply time.Duration) {
+// Delay gives a client's network a latency in each direction, until heal is called or another Delay replaces it.
+func (s *Server) Delay(id int64, request, reply time.Duration) (heal func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	d := &latency{request, reply}
+	s.setLatency(id, d)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if l := s.links[id]; l != nil && l.latency == d {
+			s.setLatency(id, nil)
+		}
+	}
+}
+
+func (s *Server) setLatency(id int64, d *latency) {
 	l := s.linkOf(id)
-	l.requestDelay, l.replyDelay = request, reply
+	l.latency = d
 	s.healed(id, l)
+}
+
+// latency is what the network takes in each direction.
+type latency struct{ request, reply time.Duration }
+
+func (l *link) latencies() latency {
+	if l == nil || l.latency == nil {
+		return latency{}
+	}
+	return *l.latency
 }
 
 // Exile closes the connections of a session's client, and each new one that it opens with that session, until end.

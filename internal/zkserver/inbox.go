@@ -182,7 +182,7 @@ func (c *conn) transit(a *arrival) time.Duration {
 		if l.blockRequests > 0 {
 			return forever
 		}
-		at = at.Add(l.requestDelay)
+		at = at.Add(l.latencies().request)
 	}
 	if at.Before(a.resent) {
 		at = a.resent

@@ -18,7 +18,7 @@ type SessionInfo struct {
 	ID         int64
 	Timeout    time.Duration
 	Ephemerals []string // sorted
-	Watches    int
+	Watches    int      // set through its present connection
 	LastHeard  time.Time
 	Expires    time.Time // when it expires unless it is heard of
 	Connected  bool

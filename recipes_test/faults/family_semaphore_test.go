@@ -51,7 +51,7 @@ func semaphores(k *kin, permits int64) (out []*zksemaphore.Weighted) {
 
 // keeps checks that the servers count at least so many permits for a session, if that lives.
 func (k *kin) keeps(party string, session, n int64) {
-	if !slices.ContainsFunc(k.srv.Sessions(), func(s zktest.Session) bool { return s.ID == session }) {
+	if !slices.ContainsFunc(k.srv.Sessions(), func(s zktest.SessionInfo) bool { return s.ID == session }) {
 		return
 	}
 	_, holding := k.lines[semQueue].now()

@@ -22,8 +22,7 @@ func (m *storm) weather() map[string]func(*rapid.T) {
 			w.srv.Delay(m.client(t).s.ID(), someTime(t, 3*time.Second), someTime(t, 3*time.Second))
 		},
 		"freeze": func(t *rapid.T) {
-			w.srv.Freeze()
-			w.later(someTime(t, longer), w.srv.Thaw)
+			w.later(someTime(t, longer), w.srv.Freeze())
 		},
 		"restart": func(t *rapid.T) {
 			down := someTime(t, shorter)

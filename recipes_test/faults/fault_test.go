@@ -69,7 +69,7 @@ func held(then zktest.Fate, d time.Duration) func(*world, *client) zktest.Verdic
 
 // answers are errors that the servers give instead of doing what they are asked for.
 func answers() []fault {
-	code := func(name string, code int32) fault {
+	code := func(name string, code zktest.Code) fault {
 		return fault{name: name, lasts: soon, strike: fate(zktest.Verdict{Fate: zktest.Fail, Code: code})}
 	}
 	ended := code("session-expired-error", -112)
@@ -159,8 +159,7 @@ func ofServer() []fault {
 			}
 			f.strike = func(w *world, _ *client) zktest.Verdict {
 				w.at(after, func() {
-					w.srv.Freeze()
-					w.later(d, w.srv.Thaw)
+					w.later(d, w.srv.Freeze())
 				})
 				return zktest.Verdict{}
 			}

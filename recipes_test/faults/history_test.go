@@ -119,7 +119,6 @@ func (w *world) misfortune(rnd *rand.Rand) {
 		c.next = append(c.next, zktest.Verdict{Fate: []zktest.Fate{zktest.LoseRequest, zktest.LoseReply}[rnd.IntN(2)]})
 		c.mu.Unlock()
 	case 6:
-		w.srv.Freeze()
-		w.later(d/2, w.srv.Thaw)
+		w.later(d/2, w.srv.Freeze())
 	}
 }

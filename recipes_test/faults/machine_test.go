@@ -111,8 +111,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			m.w.srv.Delay(m.client(t).s.ID(), someTime(t, 3*time.Second), someTime(t, 3*time.Second))
 		},
 		"freeze": func(t *rapid.T) {
-			m.w.srv.Freeze()
-			m.w.later(someTime(t, longer), m.w.srv.Thaw)
+			m.w.later(someTime(t, longer), m.w.srv.Freeze())
 		},
 		"strike": func(t *rapid.T) {
 			f := rapid.SampledFrom([]zktest.Fate{zktest.LoseRequest, zktest.LoseReply, zktest.Fail}).Draw(t, "fate")

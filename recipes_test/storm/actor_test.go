@@ -185,5 +185,5 @@ func (w *world) pause(n int) { time.Sleep(time.Duration(n) * time.Second) }
 
 // lives tells whether a ZooKeeper session has not ended on the server.
 func (w *world) lives(id int64) bool {
-	return slices.ContainsFunc(w.srv.Sessions(), func(s zktest.Session) bool { return s.ID == id })
+	return slices.ContainsFunc(w.srv.Sessions(), func(s zktest.SessionInfo) bool { return s.ID == id })
 }

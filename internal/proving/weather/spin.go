@@ -12,7 +12,7 @@ import (
 )
 
 // AsksWithPauses wants a call to go on trying for three seconds, with pauses.
-func AsksWithPauses(t *testing.T, srv *zktest.Server, op zktest.Op, code int32, call func(ctx context.Context) error) {
+func AsksWithPauses(t *testing.T, srv *zktest.Server, op zktest.Op, code zktest.Code, call func(ctx context.Context) error) {
 	t.Helper()
 	const many = 150
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)

@@ -132,6 +132,22 @@ const (
 	CodeNoWatcher            Code = -121
 )
 
+// codeNames are the names of result codes, also of some that this server does not answer with, in ZooKeeper's documentation.
+var codeNames = map[Code]string{
+	0: "ok", -2: "runtimeInconsistency", -4: "connectionLoss", -5: "marshallingError", -6: "unimplemented", -7: "operationTimeout", -8: "badArguments",
+	-101: "noNode", -102: "noAuth", -103: "badVersion", -108: "noChildrenForEphemerals", -110: "nodeExists", -111: "notEmpty",
+	-112: "sessionExpired", -113: "invalidCallback", -114: "invalidACL", -115: "authFailed", -118: "sessionMoved", -119: "notReadOnly",
+	-121: "noWatcher", -123: "reconfigDisabled", -12: "unknownSession", -122: "requestTimeout", -125: "quotaExceeded", -127: "throttled",
+}
+
+// String returns the name that the ZooKeeper documentation uses; "ok" for success.
+func (c Code) String() string {
+	if n, ok := codeNames[c]; ok {
+		return n
+	}
+	return "code" + strconv.Itoa(int(c))
+}
+
 // EventType is the kind of a watch event.
 type EventType int32
 

@@ -1,0 +1,33 @@
+package zktest
+
+import "github.com/go-menagerie/menagerie/internal/zkserver/wire"
+
+// Code is the result of a request, as it goes over the wire; 0 is success. Its String is the name that ZooKeeper's
+// documentation uses, such as "noNode".
+type Code = wire.Code
+
+// The results of requests that clients have to reckon with. Those of the first group only networks and clients come to, and rules: a
+// server never answers with them.
+const (
+	CodeConnectionLoss   Code = -4
+	CodeOperationTimeout Code = -7
+
+	CodeOK                   = wire.CodeOK
+	CodeRuntimeInconsistency = wire.CodeRuntimeInconsistency // of a part of a multi: another part has failed
+	CodeMarshalling          = wire.CodeMarshalling
+	CodeUnimplemented        = wire.CodeUnimplemented
+	CodeBadArguments         = wire.CodeBadArguments
+	CodeUnknownSession       = wire.CodeUnknownSession
+	CodeNoNode               = wire.CodeNoNode
+	CodeNoAuth               = wire.CodeNoAuth
+	CodeBadVersion           = wire.CodeBadVersion
+	CodeNoChildrenEphemeral  = wire.CodeNoChildrenEphemeral
+	CodeNodeExists           = wire.CodeNodeExists
+	CodeNotEmpty             = wire.CodeNotEmpty
+	CodeSessionExpired       = wire.CodeSessionExpired
+	CodeInvalidACL           = wire.CodeInvalidACL
+	CodeAuthFailed           = wire.CodeAuthFailed
+	CodeSessionMoved         = wire.CodeSessionMoved
+	CodeReconfigDisabled     = wire.CodeReconfigDisabled
+	CodeNoWatcher            = wire.CodeNoWatcher
+)
