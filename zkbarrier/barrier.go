@@ -151,6 +151,32 @@ func (b *Barrier) Waiting(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
+// Attendance tells who has arrived and waits, in the order of arrival, and who is missing. Nobody knows a party before it
+// arrives, so the owners of the missing are empty: there are as many as have still to come. A broken barrier has nobody.
+// It blocks and fails like Waiting, and reads the node of each party besides; it need never have been exactly so while
+// others come and go.
+func (b *Barrier) Attendance(ctx context.Context) (arrived, missing []zksync.Owner, err error) {
+	err = b.in(ctx, "attendance", func(ctx context.Context, e *zkconn.Epoch) error {
+		arrived, missing = nil, nil
+		st, err := b.learn(ctx, e)
+		if err != nil || st.Broken {
+			return err
+		}
+		g, err := b.gathering(ctx, e, st.Generation)
+		if err != nil {
+			return err
+		}
+		var names []string
+		for _, a := range g.parties[:min(len(g.parties), b.parties)] {
+			names = append(names, a.name)
+		}
+		arrived, err = record.Owners(ctx, e, b.dir(st.Generation), names)
+		missing = make([]zksync.Owner, b.parties-len(arrived))
+		return err
+	})
+	return arrived, missing, err
+}
+
 // Broken reports whether the barrier is broken, as the leader of the servers knew it at
 // some instant of the call.
 func (b *Barrier) Broken(ctx context.Context) (broken bool, err error) {

@@ -2,6 +2,7 @@ package zkphaser
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/go-menagerie/menagerie/internal/node"
@@ -199,6 +200,36 @@ func (p *Phaser) ArrivedParties(ctx context.Context) (int, error) {
 func (p *Phaser) UnarrivedParties(ctx context.Context) (int, error) {
 	unarrived, _, err := p.census(ctx)
 	return counted(unarrived, err), wrap("unarrived", p.path, err)
+}
+
+// Attendance tells who has arrived at the phase, and who is missing: registered, and still to arrive. It blocks and fails
+// like Phase, and reads the node of each party; it need never have been exactly so while others come and go. In a phaser
+// that has terminated there is nobody.
+func (p *Phaser) Attendance(ctx context.Context) (arrived, missing []zksync.Owner, err error) {
+	err = p.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		arrived, missing = nil, nil
+		if err := record.Synced(ctx, e, p.base()); err != nil {
+			return err
+		}
+		t, ok, err := p.peek(ctx, e)
+		if err != nil || !ok || t.ended {
+			return err
+		}
+		// In this order: whoever arrives in between is in both lists, and not in none.
+		if missing, err = p.ownersIn(ctx, e, p.arrivals(t.phase)); err == nil {
+			arrived, err = p.ownersIn(ctx, e, p.arrivals(after(t.phase)))
+		}
+		return err
+	})
+	return arrived, missing, wrap("attendance", p.path, err)
+}
+
+func (p *Phaser) ownersIn(ctx context.Context, e *zkconn.Epoch, dir string) ([]zksync.Owner, error) {
+	names, _, err := e.Children(ctx, dir)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return nil, err
+	}
+	return record.Owners(ctx, e, dir, names)
 }
 
 // counted is what a call returns: nobody should take a number for one that is none.

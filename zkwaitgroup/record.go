@@ -230,6 +230,20 @@ func setOf(names []string) map[string]bool {
 	return set
 }
 
+// Attendance tells who is missing: whose living members are not done, once for each member. Those who are done leave
+// nothing, so arrived is empty; it is there because barriers and phasers have it. It blocks and fails like Members.
+func (g *WaitGroup) Attendance(ctx context.Context) (arrived, missing []zksync.Owner, err error) {
+	all, err := g.Members(ctx)
+	for _, m := range all {
+		for range m.N {
+			if !m.Dead {
+				missing = append(missing, m.Owner)
+			}
+		}
+	}
+	return nil, missing, err
+}
+
 // Count is how many living members are not done. It costs a read for each process that has
 // members; like Members it is made of several reads.
 func (g *WaitGroup) Count(ctx context.Context) (n int, err error) {

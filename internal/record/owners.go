@@ -1,0 +1,25 @@
+package record
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// Owners reads whose the nodes in dir are that have these names. It leaves out those that have gone meanwhile.
+func Owners(ctx context.Context, e *zkconn.Epoch, dir string, names []string) (all []node.Owner, err error) {
+	for _, name := range names {
+		data, _, err := e.Get(ctx, dir+"/"+name)
+		if errors.Is(err, zk.ErrNoNode) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, node.Decode(data).Owner)
+	}
+	return all, nil
+}

@@ -1,0 +1,192 @@
+package record_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+var acl = zk.WorldACL(zk.PermAll)
+
+// alone runs f with a server and the connections of two sessions to it.
+func alone(t *testing.T, f func(t *testing.T, srv *zktest.Server, a, b *zkconn.Epoch)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		epoch := func() (e *zkconn.Epoch) {
+			s := srv.Session(t, zksync.WithTimeout(10*time.Second))
+			require.NoError(t, door.Open(s, "/r").In(t.Context(), func(_ context.Context, now *zkconn.Epoch) error { e = now; return nil }))
+			return e
+		}
+		srv.Create("/r", nil, 0, 0)
+		f(t, srv, epoch(), epoch())
+	})
+}
+
+func TestATransactionWhoseAnswerIsLostIsMadeOnce(t *testing.T) {
+	for name, lose := range map[string]*zktest.Rule{"answer": zktest.On(zktest.Multi, "/r/n").LoseReply(), "request": zktest.On(zktest.Multi, "/r/n").LoseRequest()} {
+		t.Run(name, func(t *testing.T) {
+			alone(t, func(t *testing.T, srv *zktest.Server, a, _ *zkconn.Epoch) {
+				srv.Intercept(lose.Nth(1))
+				_, err := record.Transact(t.Context(), a, &zk.CreateRequest{Path: "/r/n", Acl: acl}, &zk.SetDataRequest{Path: "/r", Version: 0})
+				if name == "answer" {
+					require.True(t, record.RefusedAt(err, 0, zk.ErrNodeExists), "%v", err)
+					require.True(t, record.Conflict(err))
+				} else {
+					require.NoError(t, err)
+				}
+				require.Equal(t, []string{"n"}, srv.Children("/r"))
+				_, err = record.Transact(t.Context(), a, &zk.SetDataRequest{Path: "/r", Version: 1}, &zk.SetDataRequest{Path: "/r", Version: 1})
+				require.True(t, record.RefusedAt(err, 1, zk.ErrBadVersion), "it was made once: %v", err)
+			})
+		})
+	}
+}
+
+// seats are terms of a record.
+type seats struct {
+	Seats int `json:"seats"`
+	Taken int `json:"taken,omitempty"`
+}
+
+func seating(n int) *record.Terms[seats] {
+	return &record.Terms[seats]{
+		Base: "/r/hall/seats", ACL: acl, Keys: []string{"seats"},
+		First: func() (seats, []string) { return seats{Seats: n}, []string{"/r/hall/seats/queue"} },
+		Check: func(s seats, ours bool) error {
+			switch {
+			case !ours:
+				return errors.New("something else")
+			case s.Seats != n:
+				return errors.New("another number")
+			}
+			return nil
+		},
+	}
+}
+
+func TestWhoComesFirstMakesTheTermsAndTheOthersReadThem(t *testing.T) {
+	alone(t, func(t *testing.T, srv *zktest.Server, a, b *zkconn.Epoch) {
+		one, two := seating(3), seating(3)
+		v, err := one.Read(t.Context(), a)
+		require.NoError(t, err)
+		require.True(t, v.New)
+		require.Equal(t, []string{"queue"}, srv.Children("/r/hall/seats"))
+		v, err = two.Latest(t.Context(), b)
+		require.NoError(t, err)
+		require.False(t, v.New)
+		require.Equal(t, seats{Seats: 3}, v.T)
+		_, err = seating(4).Read(t.Context(), b)
+		require.ErrorContains(t, err, "another number")
+
+		_, err = record.Transact(t.Context(), b, &zk.SetDataRequest{Path: one.Base, Data: record.Encode(seats{3, 1}), Version: v.Number})
+		require.NoError(t, err)
+		old, err := one.Known(t.Context(), a)
+		require.NoError(t, err)
+		require.Zero(t, old.T.Taken, "nobody told")
+		one.Became(v.Number+1, record.Version[seats]{T: seats{3, 9}})
+		one.Became(v.Number, record.Version[seats]{T: seats{3, 1}, Number: v.Number + 1})
+		now, err := one.Known(t.Context(), a)
+		require.NoError(t, err)
+		require.Equal(t, 1, now.T.Taken, "that is what became of what it knew")
+
+		for _, data := range []string{"", "7", `{"taken":1}`, `{"seats":3,"color":"red"}`} {
+			srv.Set(one.Base, []byte(data))
+			_, err = two.Latest(t.Context(), b)
+			require.ErrorContains(t, err, "something else", data)
+		}
+	})
+}
+
+func TestAWaitForTheEndOfANodeTellsWhetherThereWasOne(t *testing.T) {
+	alone(t, func(t *testing.T, srv *zktest.Server, a, _ *zkconn.Epoch) {
+		was, err := record.UntilGone(t.Context(), a, "/r/none", nil)
+		require.NoError(t, err)
+		require.False(t, was)
+
+		srv.Create("/r/n", nil, 0, 0)
+		time.AfterFunc(time.Second, func() { srv.Set("/r/n", []byte("x")) })
+		time.AfterFunc(2*time.Second, func() { srv.Disconnect(a.ID()) })
+		time.AfterFunc(time.Minute, func() { srv.DeleteAll("/r/n") })
+		looks, start := 0, time.Now()
+		was, err = record.UntilGone(t.Context(), a, "/r/n", func() error { looks++; return nil })
+		require.NoError(t, err)
+		require.True(t, was)
+		require.Equal(t, time.Minute, time.Since(start).Truncate(time.Second))
+		require.Equal(t, 5, looks, "one in each session timeout since the disconnect")
+	})
+}
+
+func TestWhoWaitsLooksAgainSomeTimeAfterItsSentinelHasLeft(t *testing.T) {
+	alone(t, func(t *testing.T, srv *zktest.Server, a, _ *zkconn.Epoch) {
+		srv.Create("/r/end", nil, 0, 0)
+		var s record.Sentinel
+		for _, pause := range []time.Duration{1, 2, 4} { // longer each time
+			srv.Create("/r/party", nil, 0, 0)
+			time.AfterFunc(time.Second, func() { srv.DeleteAll("/r/party") })
+			start := time.Now()
+			path, _, err := s.Wait(t.Context(), a, []string{"/r/end"}, record.Pick("/r", []string{"party"}), time.Minute)
+			require.NoError(t, err)
+			require.Empty(t, path)
+			require.Equal(t, time.Second+pause*record.LookPause, time.Since(start).Truncate(time.Millisecond))
+		}
+		time.AfterFunc(time.Second, func() { srv.DeleteAll("/r/end") })
+		path, news, err := s.Wait(t.Context(), a, []string{"/r/end"}, "", time.Minute)
+		require.NoError(t, err)
+		require.Equal(t, "/r/end", path)
+		require.Equal(t, zkconn.Gone, news)
+	})
+}
+
+func TestAPartyCountsOnceOrNotAtAll(t *testing.T) {
+	alone(t, func(t *testing.T, srv *zktest.Server, a, _ *zkconn.Epoch) {
+		join := func(ctx context.Context, name string) error {
+			p := record.Party{Dir: "/r", Name: name, ACL: acl, Checks: []any{&zk.CheckVersionRequest{Path: "/r", Version: 0}}}
+			return p.Join(ctx, a)
+		}
+		srv.Intercept(zktest.On(zktest.Multi, "/r/one").LoseReply().Nth(1))
+		require.NoError(t, join(t.Context(), "one"))
+		require.Equal(t, []string{"one"}, srv.Children("/r"))
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		held := srv.Intercept(zktest.On(zktest.Multi, "/r/two").Nth(1).Hold())
+		require.ErrorIs(t, join(ctx, "two"), context.DeadlineExceeded)
+		held.Release()
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"one"}, srv.Children("/r"), "it was taken back")
+
+		srv.Set("/r", []byte("x"))
+		require.True(t, record.RefusedAt(join(t.Context(), "three"), 0, zk.ErrBadVersion))
+	})
+}
+
+func TestADeleteByItsMarkSparesASuccessorOfTheSameName(t *testing.T) {
+	alone(t, func(t *testing.T, srv *zktest.Server, a, b *zkconn.Epoch) {
+		_, err := record.PutMark(t.Context(), a, "/r/n", acl)
+		require.ErrorIs(t, err, zk.ErrNoNode)
+
+		srv.Create("/r/n", []byte("first"), 0, 0)
+		id, err := record.PutMark(t.Context(), a, "/r/n", acl)
+		require.NoError(t, err)
+		_, err = record.PutMark(t.Context(), b, "/r/n", acl) // that of another one, who does not go on
+		require.NoError(t, err)
+		require.NoError(t, record.DeleteMarked(t.Context(), a, "/r/n", id))
+		require.Empty(t, srv.Children("/r"))
+
+		srv.Create("/r/n", []byte("second"), 0, 0)
+		require.NoError(t, record.DeleteMarked(t.Context(), a, "/r/n", id), "it has gone, which is what was asked for")
+		require.Equal(t, []string{"n"}, srv.Children("/r"))
+	})
+}
