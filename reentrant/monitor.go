@@ -14,11 +14,11 @@ func init() {
 		switch m := lock.(type) {
 		case *Mutex:
 			if m != nil {
-				return door.Monitor[*zksync.Lease](monitor{door.MonitorOf[*zksync.Lease](m.m), m})
+				return door.Monitor[*zksync.Lease](monitor{door.MonitorOf[*zksync.Lease](m.m), m.holds})
 			}
 		case *RWMutex:
 			if m != nil {
-				return door.Monitor[*zksync.Lease](monitor{door.MonitorOf[*zksync.Lease](m.rw), m})
+				return door.Monitor[*zksync.Lease](monitor{door.MonitorOf[*zksync.Lease](m.rw), m.holds})
 			}
 		}
 		return nil
@@ -28,93 +28,72 @@ func init() {
 // monitor is a condition's view of a reentrant lock: of the wrapped one, with levels.
 type monitor struct {
 	door.Monitor[*zksync.Lease] // of what is wrapped
-	lock                        suspender
-}
-
-// suspender is a lock whose levels can be put aside.
-type suspender interface {
-	// find returns the hold that l is of, or a level of, or, without l, the one of the calling goroutine
-	// that has levels of the mirror form; nil if there is none.
-	find(l *zksync.Lease) aside
-	// anyone is find for whoever may act under the hold: its owner, or, where there are leases,
-	// anybody, because which goroutines use them nobody knows.
-	anyone() aside
-}
-
-// aside is a hold whose levels can be put aside.
-type aside interface {
-	outer() *zksync.Lease
-	// away takes the hold out of the books, before the servers know.
-	away()
-	// back puts it there again, under another lease of the wrapped lock. If no level is left, it releases
-	// that within the time that a caller with ctx has.
-	back(ctx context.Context, l *zksync.Lease)
-	// lose counts its levels as lost.
-	lose()
+	holds                       *holds
 }
 
 func (m monitor) Holder() *zksync.Lease {
-	if h := m.lock.anyone(); h != nil {
-		return h.outer()
+	if w := m.holds.anyone(); w != nil {
+		return m.holds.outer(w)
 	}
 	return nil
 }
 
-func (m monitor) find(l *zksync.Lease) (aside, error) {
-	h := m.lock.find(l)
+func (m monitor) find(l *zksync.Lease) (*writeHold, error) {
+	w := m.holds.find(l)
 	switch {
-	case h == nil && l == nil:
+	case w == nil && l == nil:
 		return nil, fmt.Errorf("%w: %v does not hold the lock; call Lock before", zksync.ErrMisuse, current())
-	case h == nil:
+	case w == nil:
 		if err := l.Err(); err != nil {
 			return nil, err
 		}
 		return nil, fmt.Errorf("%w: the lease is not one of the condition's lock", zksync.ErrMisuse)
 	}
-	return h, nil
+	return w, nil
 }
 
 func (m monitor) Held(l *zksync.Lease) (*zksync.Lease, error) {
-	h, err := m.find(l)
+	w, err := m.find(l)
 	if err != nil {
 		return nil, err
 	}
-	return h.outer(), nil
+	return m.holds.outer(w), nil
 }
 
 func (m monitor) Suspend(ctx context.Context, l *zksync.Lease, seat door.Seat) (door.Suspension[*zksync.Lease], *zksync.Lease, error) {
-	h, err := m.find(l)
+	w, err := m.find(l)
 	if err != nil {
 		return nil, nil, err
 	}
 	if l != nil && l.Err() != nil { // this level has been given back
 		return nil, nil, l.Err()
 	}
-	if l == h.outer() {
+	outer := m.holds.outer(w)
+	if l == outer {
 		l = nil // no level of its own, which would need another lease
 	}
-	h.away()
-	s, kept, err := m.Monitor.Suspend(ctx, h.outer(), seat)
+	m.holds.away(w)
+	s, kept, err := m.Monitor.Suspend(ctx, outer, seat)
 	switch {
 	case s != nil:
-		return &suspension{s, h, l}, nil, err
-	case kept == h.outer(): // not even begun
-		h.back(ctx, kept)
+		return &suspension{s, m.holds, w, l}, nil, err
+	case kept == outer: // not even begun
+		m.holds.back(ctx, w, kept)
 		if l != nil {
 			kept = l
 		}
 		return nil, kept, err
 	case kept != nil:
-		return nil, restore(ctx, h, kept, l), err
+		return nil, m.holds.restore(ctx, w, kept, l), err
 	}
-	h.lose()
+	m.holds.lose(w)
 	return nil, nil, err
 }
 
 // restore puts all levels under a new lease of the wrapped lock and returns that of the level
 // that was l, without l the new lease itself.
-func restore(ctx context.Context, h aside, outer, l *zksync.Lease) *zksync.Lease {
-	h.back(ctx, outer)
+func (m *holds) restore(ctx context.Context, w *writeHold, outer, l *zksync.Lease) *zksync.Lease {
+	m.back(ctx, w, outer)
 	if l == nil {
 		return outer
 	}
@@ -124,7 +103,8 @@ func restore(ctx context.Context, h aside, outer, l *zksync.Lease) *zksync.Lease
 // suspension is a hold with its levels while its owner waits.
 type suspension struct {
 	door.Suspension[*zksync.Lease]
-	h aside
+	m *holds
+	w *writeHold
 	l *zksync.Lease // whose level waits; nil for the hold as a whole
 }
 
@@ -133,10 +113,80 @@ func (s *suspension) Regain(ctx context.Context) (*zksync.Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	return restore(ctx, s.h, outer, s.l), nil
+	return s.m.restore(ctx, s.w, outer, s.l), nil
 }
 
 func (s *suspension) Forfeit() {
-	s.h.lose()
+	s.m.lose(s.w)
 	s.Suspension.Forfeit()
+}
+
+// find returns the write hold that l is of, or a level of, or, without l, the one of the calling
+// goroutine that has levels of the mirror form; nil if there is none.
+func (m *holds) find(l *zksync.Lease) *writeHold {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w := m.write
+	switch {
+	case w == nil || w.writes.all() == 0:
+		return nil
+	case l == nil && w.owner == current() && w.writes.mirror > 0, l != nil && of(l, w.lease):
+		return w
+	}
+	return nil
+}
+
+// anyone is find for whoever may act under the hold: its owner, or, where there are leases,
+// anybody, because which goroutines use them nobody knows.
+func (m *holds) anyone() *writeHold {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if w := m.write; w != nil && (w.writes.leased > 0 || w.writes.mirror > 0 && w.owner == current()) {
+		return w
+	}
+	return nil
+}
+
+func (m *holds) outer(w *writeHold) *zksync.Lease {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return w.lease
+}
+
+// away takes a hold out of the books, before the servers know.
+func (m *holds) away(w *writeHold) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.write == w {
+		m.write = nil
+	}
+}
+
+// back puts a hold there again, under another lease of the wrapped lock. If no level is left, it
+// releases that within the time that a caller with ctx has.
+func (m *holds) back(ctx context.Context, w *writeHold, l *zksync.Lease) {
+	m.mu.Lock()
+	w.lease = l
+	empty := w.writes.all()+w.reads.all() == 0 // the leases of all levels were given back while it waited
+	if !empty {
+		m.replaceLost()
+		m.write = w
+	}
+	m.mu.Unlock()
+	if empty {
+		door.Release(ctx, l)
+	}
+}
+
+// lose counts the levels of a hold as lost.
+func (m *holds) lose(w *writeHold) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.owe(w.owner, lostLevels{w.writes.mirror, w.reads.mirror})
+}
+
+// of reports whether l is the lease of a hold, or that of one of its levels.
+func of(l, hold *zksync.Lease) bool {
+	outer, nested := nest.Outer(l)
+	return l == hold || nested && outer == hold
 }

@@ -2,10 +2,10 @@ package reentrant
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/door"
-	"github.com/go-menagerie/menagerie/internal/nest"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -25,55 +25,8 @@ import (
 // owner locks anew.
 type RWMutex struct {
 	rw *zkrwmutex.RWMutex
-
-	mu    sync.Mutex
-	write *writeHold // nil while nobody of this process writes
-	reads map[owner]*readHold
-	// lost counts, per owner, the Unlocks and RUnlocks still to come for holds that were
-	// lost and have been replaced.
-	lost map[owner]lostLevels
-	// discarded is closed when the lost hold that was replaced last has been given up; nil if there was none.
-	discarded chan struct{}
-
-	claims claims
+	*holds
 }
-
-// writeHold is one hold of the write lock, with all its levels.
-type writeHold struct {
-	owner  owner
-	lease  *zksync.Lease
-	writes levels    // of Lock, not yet unlocked
-	reads  levels    // of RLock inside them
-	became *readHold // what it was downgraded to
-
-	turning bool // a downgrade is under way
-}
-
-// readHold is one hold of the read lock, with all its levels.
-type readHold struct {
-	lease *zksync.Lease
-	reads levels
-}
-
-// levels counts those of the form with leases, each of which ends with its own lease, apart
-// from those of the mirror form.
-type levels struct{ mirror, leased int }
-
-func (l *levels) add(leased bool, n int) {
-	if leased {
-		l.leased += n
-	} else {
-		l.mirror += n
-	}
-}
-
-func (l levels) all() int { return l.mirror + l.leased }
-
-// valid reports whether w can be proved to be held. While it turns into a read hold, its lease
-// is none that proves anything; what comes of it is known when that has ended.
-func (w *writeHold) valid() bool { return w.turning || w.lease.Valid() }
-
-type lostLevels struct{ writes, reads int }
 
 // NewRWMutex makes rw reentrant. Use rw itself no more.
 //
@@ -82,7 +35,7 @@ func NewRWMutex(rw *zkrwmutex.RWMutex) *RWMutex {
 	if rw == nil {
 		rw = zkrwmutex.New(nil, "/")
 	}
-	return &RWMutex{rw: rw, reads: make(map[owner]*readHold), lost: make(map[owner]lostLevels)}
+	return &RWMutex{rw, newHolds(rw, rw.Downgrade)}
 }
 
 // Lock locks m for writing for the calling goroutine, or counts one level more if that
@@ -131,206 +84,95 @@ func (m *RWMutex) TryRLockContext(ctx context.Context) (*zksync.Lease, error) {
 	return m.rlockLease(ctx, m.rw.TryRLockContext, form{leased: true, try: true})
 }
 
-type getter func(context.Context) (*zksync.Lease, error)
+// Unlock takes back the calling goroutine's last Lock. With the last level the lock is
+// given up, or downgraded if the goroutine still reads. It panics if the goroutine does
+// not hold m for writing, naming whoever does. Unlocks of levels of a hold that was lost
+// have nothing to give up and return. It blocks like [zksync.Lease.Unlock].
+func (m *RWMutex) Unlock() { m.unlockMirror("Unlock", "RWMutex", "an RWMutex") }
 
-// form is which method asks for a level.
-type form struct{ leased, try bool }
-
-var mirrorLock, mirrorTry = form{}, form{try: true}
-
-func (m *RWMutex) lockLease(ctx context.Context, first getter, f form) (*zksync.Lease, error) {
-	h, err := m.lock(ctx, ownerOf(ctx), first, f)
-	if err != nil {
-		return nil, err
-	}
-	return nest.Lease(ctx, rwHold{m, h}.outer(), func() {
-		m.mu.Lock()
-		m.unlock(h, true)
-	}), nil
-}
-
-func (m *RWMutex) rlockLease(ctx context.Context, first getter, f form) (*zksync.Lease, error) {
-	o := ownerOf(ctx)
-	w, r, err := m.rlock(ctx, o, first, f)
+// RUnlock takes back the calling goroutine's last RLock. It panics if the goroutine does
+// not hold m for reading. Otherwise it is like Unlock.
+func (m *RWMutex) RUnlock() {
+	o := current()
+	m.mu.Lock()
+	w, r := m.write, m.reads[o]
 	switch {
-	case err != nil:
-		return nil, err
-	case w != nil:
-		return nest.Lease(ctx, rwHold{m, w}.outer(), func() {
-			m.mu.Lock()
-			m.runlockInside(w, true)
-		}), nil
-	}
-	return nest.Lease(ctx, r.lease, func() {
-		m.mu.Lock()
-		m.runlock(o, r, true)
-	}), nil
-}
-
-// lock adds a level to the write hold of o, or begins one.
-func (m *RWMutex) lock(ctx context.Context, o owner, first getter, f form) (*writeHold, error) {
-	if ctx.Err() != nil {
-		_, err := first(ctx)
-		return nil, err
-	}
-	if w, err := m.lockAgain(o, f); w != nil || err != nil {
-		return w, err
-	}
-	end, err := m.claim(ctx, o, first, f)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	// The one who had the claim may have begun a hold.
-	if w, err := m.lockAgain(o, f); w != nil || err != nil {
-		return w, err
-	}
-	m.clear(ctx)
-	l, err := first(ctx)
-	if err != nil {
-		return nil, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.replaceLost()
-	m.write = &writeHold{owner: o, lease: l}
-	m.write.writes.add(f.leased, 1)
-	return m.write, nil
-}
-
-// claim keeps other goroutines of o from beginning a hold as well.
-func (m *RWMutex) claim(ctx context.Context, o owner, first getter, f form) (end func(), err error) {
-	if end = m.claims.claim(ctx, o, f.try); end != nil {
-		return end, nil
-	}
-	if ctx.Err() != nil {
-		_, err = first(ctx) // for its error
-		return nil, err
-	}
-	return nil, busy(o)
-}
-
-// lockAgain adds a write level if o writes. It returns nil if o has to queue.
-func (m *RWMutex) lockAgain(o owner, f form) (*writeHold, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.bury(o)
-	switch {
-	case m.write != nil && m.write.owner == o && m.write.writes.all() > 0:
-		m.write.writes.add(f.leased, 1)
-		return m.write, nil
-	case m.write != nil && m.write.owner == o && m.write.reads.all() > 0:
-		return nil, refused(o, m.write.lease, f)
-	case m.reads[o] != nil:
-		return nil, refused(o, m.reads[o].lease, f)
-	}
-	return nil, nil
-}
-
-// rlock adds a read level to whichever hold o has, or begins one.
-func (m *RWMutex) rlock(ctx context.Context, o owner, first getter, f form) (*writeHold, *readHold, error) {
-	if ctx.Err() != nil {
-		_, err := first(ctx)
-		return nil, nil, err
-	}
-	if w, r := m.rlockAgain(o, f); w != nil || r != nil {
-		return w, r, nil
-	}
-	end, err := m.claim(ctx, o, first, f)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer end()
-	if w, r := m.rlockAgain(o, f); w != nil || r != nil {
-		return w, r, nil
-	}
-	m.clear(ctx)
-	l, err := first(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r := &readHold{lease: l}
-	r.reads.add(f.leased, 1)
-	m.reads[o] = r
-	return nil, r, nil
-}
-
-// rlockAgain adds a read level to the hold of o, if there is one.
-func (m *RWMutex) rlockAgain(o owner, f form) (*writeHold, *readHold) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.bury(o)
-	if w := m.write; w != nil && w.owner == o {
-		w.reads.add(f.leased, 1)
-		return w, nil
-	}
-	if r := m.reads[o]; r != nil {
-		r.reads.add(f.leased, 1)
-		return nil, r
-	}
-	return nil, nil
-}
-
-// bury takes holds of o that were lost out of the way. mu is held.
-func (m *RWMutex) bury(o owner) {
-	if m.write != nil && m.write.owner == o {
-		m.replaceLost()
-	}
-	if r := m.reads[o]; r != nil && !r.lease.Valid() {
-		m.owe(o, lostLevels{reads: r.reads.mirror})
-		delete(m.reads, o)
-		m.discard(r.lease)
+	case w != nil && w.owner == o && w.reads.mirror > 0:
+		m.runlockInside(w, false) // unlocks mu
+	case r != nil && r.reads.mirror > 0:
+		m.runlock(o, r, false) // unlocks mu
+	case m.lost[o].reads > 0:
+		m.owe(o, lostLevels{reads: -1})
+		m.mu.Unlock()
+	default:
+		m.mu.Unlock()
+		panic(fmt.Sprintf("reentrant: RUnlock by %v of an RWMutex that it does not hold for reading", o))
 	}
 }
 
-// replaceLost takes a write hold that was lost out of the way. mu is held.
-func (m *RWMutex) replaceLost() {
-	w := m.write
-	if w == nil || w.valid() {
-		return
-	}
-	m.owe(w.owner, lostLevels{w.writes.mirror, w.reads.mirror})
-	m.write = nil
-	// A lost hold of the mirror form keeps the goroutines of this process out until it is
-	// unlocked. Its owner is here and about to queue, so it keeps nobody out.
-	m.discard(w.lease)
+// TryLock is Lock without waiting: a first level is like [zkrwmutex.RWMutex.TryLock], a further
+// one succeeds at once. It reports false, too, if the goroutine holds m for reading only.
+func (m *RWMutex) TryLock() bool {
+	_, err := m.lock(context.Background(), current(), m.dropIn(false, true), mirrorTry)
+	return tried(err)
 }
 
-// discard gives a lost hold up in the background: without a connection that may take a second, and mu is held.
-func (m *RWMutex) discard(l *zksync.Lease) {
-	done := make(chan struct{})
-	m.discarded = done
-	f := func() {
-		defer close(done)
-		_ = l.Unlock()
-	}
-	if !door.Open(door.MonitorOf[*zksync.Lease](m.rw).Session(), "/").Spawn(f) {
-		go f() // it ends with the session, which is being closed
-	}
+// TryRLock is RLock without waiting, otherwise like TryLock.
+func (m *RWMutex) TryRLock() bool {
+	_, _, err := m.rlock(context.Background(), current(), m.dropIn(true, true), mirrorTry)
+	return tried(err)
 }
 
-// clear waits until the lost hold that was found last has been given up.
-func (m *RWMutex) clear(ctx context.Context) {
-	m.mu.Lock()
-	done := m.discarded
-	m.mu.Unlock()
-	if done != nil {
-		select {
-		case <-done:
-		case <-ctx.Done():
+// dropIn gets the lease of a first level of the form without leases. It panics where that does.
+func (m *RWMutex) dropIn(read, try bool) getter {
+	return func(context.Context) (*zksync.Lease, error) {
+		l, ok := door.DropIn(m.rw, read, try)
+		if !ok {
+			return nil, zksync.ErrNotAcquired
 		}
+		return l.(*zksync.Lease), nil
 	}
 }
 
-// owe notes levels of the mirror form that were lost: their Unlocks are still to come. A
-// lease's own Unlock needs no such note. mu is held.
-func (m *RWMutex) owe(o owner, by lostLevels) {
-	l := m.lost[o]
-	l.writes += by.writes
-	l.reads += by.reads
-	if m.lost[o] = l; l == (lostLevels{}) {
-		delete(m.lost, o)
-	}
+// HoldCount is how many write levels the calling goroutine holds; 0 if the hold was lost.
+func (m *RWMutex) HoldCount() int { return m.writes(current()) }
+
+// ReadHoldCount is how many read levels the calling goroutine holds, those inside a write
+// hold included; 0 if the hold was lost.
+func (m *RWMutex) ReadHoldCount() int {
+	_, r := m.held(current())
+	return r
 }
+
+// HoldCountContext is HoldCount for the owner in ctx.
+func (m *RWMutex) HoldCountContext(ctx context.Context) int { return m.writes(ownerOf(ctx)) }
+
+// ReadHoldCountContext is ReadHoldCount for the owner in ctx.
+func (m *RWMutex) ReadHoldCountContext(ctx context.Context) int {
+	_, r := m.held(ownerOf(ctx))
+	return r
+}
+
+// HeldByOwner is HeldByCurrent for the owner in ctx.
+func (m *RWMutex) HeldByOwner(ctx context.Context) bool { return m.HoldCountContext(ctx) > 0 }
+
+// HeldByCurrent reports whether the calling goroutine can be proved to hold m for
+// writing at this instant.
+func (m *RWMutex) HeldByCurrent() bool { return m.HoldCount() > 0 }
+
+// Lease is the lease of the calling goroutine's hold, or else of whoever writes; nil without
+// either. Do not unlock it: that would end all levels.
+func (m *RWMutex) Lease() *zksync.Lease { return m.anyLease() }
+
+// Contenders lists who holds and who waits, like [zkrwmutex.RWMutex.Contenders].
+func (m *RWMutex) Contenders(ctx context.Context) ([]zksync.Contender, error) {
+	return m.rw.Contenders(ctx)
+}
+
+// RLocker returns a sync.Locker whose Lock and Unlock are RLock and RUnlock of m.
+func (m *RWMutex) RLocker() sync.Locker { return (*rlocker)(m) }
+
+type rlocker RWMutex
+
+func (r *rlocker) Lock()   { (*RWMutex)(r).RLock() }
+func (r *rlocker) Unlock() { (*RWMutex)(r).RUnlock() }
