@@ -3,8 +3,11 @@ package reentrant
 import (
 	"context"
 	"fmt"
+	"path"
 	"sync/atomic"
 
+	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/petermattis/goid"
 )
 
@@ -41,3 +44,23 @@ func ownerOf(ctx context.Context) owner {
 }
 
 func current() owner { return owner{goroutine: goid.Get()} }
+
+// scope runs f while the owner in ctx, or else the goroutine, has what lock locks. The context
+// of f says whose it is, so that goroutines that f starts can act for the same owner.
+func scope(ctx context.Context, lock getter, f func(ctx context.Context, l *zksync.Lease) error) error {
+	ctx = context.WithValue(ctx, ownerKey{}, ownerOf(ctx))
+	l, err := lock(ctx)
+	if err != nil {
+		return err
+	}
+	return door.Scope(ctx, l, f)
+}
+
+// refused is the error of asking for the write lock while o reads under l.
+func refused(o owner, l *zksync.Lease, f form) error {
+	op := "lock"
+	if f.try {
+		op = "try-lock"
+	}
+	return &zksync.Error{Op: op, Path: path.Dir(l.Path()), Err: fmt.Errorf("%w: %v holds it for reading", zksync.ErrUpgrade, o)}
+}

@@ -134,6 +134,20 @@ func (m *RWMutex) dropIn(read, try bool) getter {
 	}
 }
 
+// Do runs f while the owner in ctx, or else the calling goroutine, holds m for writing. The
+// context that f gets carries the owner, so that calls inside with that context are nested,
+// whichever goroutines make them, and ends with the lease and with ctx. Otherwise it is like
+// [zkrwmutex.RWMutex.Do]; it fails with zksync.ErrUpgrade, without having run f, if the
+// owner holds m for reading only.
+func (m *RWMutex) Do(ctx context.Context, f func(ctx context.Context, l *zksync.Lease) error) error {
+	return scope(ctx, m.LockContext, f)
+}
+
+// RDo is Do for reading: it is nested in a hold of either kind.
+func (m *RWMutex) RDo(ctx context.Context, f func(ctx context.Context, l *zksync.Lease) error) error {
+	return scope(ctx, m.RLockContext, f)
+}
+
 // HoldCount is how many write levels the calling goroutine holds; 0 if the hold was lost.
 func (m *RWMutex) HoldCount() int { return m.writes(current()) }
 
