@@ -7,26 +7,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
-
-// ofRapid makes a test of rapid's pass for one of the testing package.
-type ofRapid struct {
-	testing.TB
-	t *rapid.T
-}
-
-func (r ofRapid) Helper()                           { r.t.Helper() }
-func (r ofRapid) Cleanup(f func())                  { r.t.Cleanup(f) }
-func (r ofRapid) Fatalf(format string, args ...any) { r.t.Fatalf(format, args...) }
-func (r ofRapid) FailNow()                          { r.t.FailNow() }
-func (r ofRapid) Logf(format string, args ...any)   { r.t.Logf(format, args...) }
-func (r ofRapid) Failed() bool                      { return r.t.Failed() }
-func (r ofRapid) Errorf(format string, args ...any) {
-	r.TB.Logf(format, args...)
-	r.t.Errorf(format, args...)
-}
 
 // crew is three sessions on one in-process server, and what is done to them.
 type crew struct {
@@ -43,7 +27,7 @@ func newCrew(t testing.TB) *crew {
 		c.sessions = append(c.sessions, c.srv.Session(t, zksync.WithTimeout(10*time.Second)))
 	}
 	c.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
-		if q.Op == zktest.Connect || q.Op == zktest.Ping || q.Op == zktest.CloseSession {
+		if !proving.Counts(q) {
 			return zktest.Verdict{}
 		}
 		c.mu.Lock()

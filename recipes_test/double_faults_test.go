@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zkbarrier"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
@@ -50,11 +51,7 @@ func (v *env) meets(b blow, nth int, cancel func(session int64)) (struck func() 
 	var n atomic.Int32
 	var hit atomic.Bool
 	stop := v.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
-		switch q.Op {
-		case zktest.Connect, zktest.Ping, zktest.CloseSession:
-			return zktest.Verdict{}
-		}
-		if int(n.Add(1)) != nth {
+		if !proving.Counts(q) || int(n.Add(1)) != nth {
 			return zktest.Verdict{}
 		}
 		hit.Store(true)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zkbarrier"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
@@ -43,7 +44,7 @@ func TestAcceptance125And126RandomPartiesAgreeWithAPlainModel(t *testing.T) {
 	steps := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		rapid.SyncTest(rt, func(rt *rapid.T) {
-			m := newDoubleMachine(rapidly{t, rt}, rapid.IntRange(1, 3).Draw(rt, "n"))
+			m := newDoubleMachine(proving.InRapid(t, rt), rapid.IntRange(1, 3).Draw(rt, "n"))
 			actions := m.actions()
 			for name, f := range actions {
 				actions[name] = func(rt *rapid.T) { f(rt); steps++ }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zklatch"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
@@ -40,7 +41,7 @@ func TestAcceptance047To050RandomUseOfALatchAgreesWithAPlainModel(t *testing.T) 
 	steps := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		rapid.SyncTest(rt, func(rt *rapid.T) {
-			m := newLatchMachine(rapidly{t, rt}, rapid.IntRange(1, 4).Draw(rt, "total"), rapid.Bool().Draw(rt, "ephemeral"))
+			m := newLatchMachine(proving.InRapid(t, rt), rapid.IntRange(1, 4).Draw(rt, "total"), rapid.Bool().Draw(rt, "ephemeral"))
 			actions := m.actions()
 			for name, f := range actions {
 				actions[name] = func(rt *rapid.T) { f(rt); steps++ }

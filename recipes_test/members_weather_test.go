@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksemaphore"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -135,7 +136,7 @@ func TestNoTwoHoldInAnyWeatherBetweenTheServers(t *testing.T) {
 		return
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		rapid.SyncTest(rt, func(rt *rapid.T) { storm(rapidly{t, rt}, lockers) })
+		rapid.SyncTest(rt, func(rt *rapid.T) { storm(proving.InRapid(t, rt), rt, lockers) })
 	})
 }
 
@@ -147,7 +148,7 @@ func TestNoTooManyShareInAnyWeatherBetweenTheServers(t *testing.T) {
 	for name, crowd := range map[string]crowd{"readers and writers": visitors, "permits": customers} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
-				rapid.SyncTest(rt, func(rt *rapid.T) { storm(rapidly{t, rt}, crowd) })
+				rapid.SyncTest(rt, func(rt *rapid.T) { storm(proving.InRapid(t, rt), rt, crowd) })
 			})
 		})
 	}
@@ -156,11 +157,11 @@ func TestNoTooManyShareInAnyWeatherBetweenTheServers(t *testing.T) {
 // crowd makes what a session does in its turn.
 type crowd func(t testing.TB, book *tenures, s *zksync.Session, i int) func(context.Context) (*zksync.Lease, error)
 
-func storm(t rapidly, who crowd) {
-	n := rapid.SampledFrom([]int{3, 3, 5}).Draw(t.t, "members")
-	tick := rapid.SampledFrom([]time.Duration{100 * time.Millisecond, time.Second, 2 * time.Second}).Draw(t.t, "tick")
-	timeout := time.Duration(rapid.IntRange(2, 10).Draw(t.t, "ticks")) * tick
-	mishaps := rapid.SliceOfN(drawMishap(n, tick), 1, 20).Draw(t.t, "mishaps")
+func storm(t testing.TB, rt *rapid.T, who crowd) {
+	n := rapid.SampledFrom([]int{3, 3, 5}).Draw(rt, "members")
+	tick := rapid.SampledFrom([]time.Duration{100 * time.Millisecond, time.Second, 2 * time.Second}).Draw(rt, "tick")
+	timeout := time.Duration(rapid.IntRange(2, 10).Draw(rt, "ticks")) * tick
+	mishaps := rapid.SliceOfN(drawMishap(n, tick), 1, 20).Draw(rt, "mishaps")
 
 	w := &weather{e: zktest.RunEnsemble(t, n, zktest.WithTick(tick)), undo: map[string]func(){}}
 	var book tenures

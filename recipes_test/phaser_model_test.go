@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -77,7 +78,7 @@ func (j *job) arrive(i int, leave bool, f func(context.Context) (int, error)) {
 func TestRandomUseOfAPhaserAgreesWithAPlainModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rapid.SyncTest(rt, func(rt *rapid.T) {
-			j := &job{crew: newCrew(ofRapid{t, rt})}
+			j := &job{crew: newCrew(proving.InRapid(t, rt))}
 			for _, s := range j.sessions {
 				j.ps = append(j.ps, zkphaser.New(s, phaserPath))
 			}
@@ -199,7 +200,7 @@ func (j *job) settle(*rapid.T) {
 func TestRandomUseOfAPhaserWhoseSessionsEnd(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rapid.SyncTest(rt, func(rt *rapid.T) {
-			c := newCrew(ofRapid{t, rt})
+			c := newCrew(proving.InRapid(t, rt))
 			action := rapid.Bool().Draw(rt, "action")
 			var mu sync.Mutex
 			var last int

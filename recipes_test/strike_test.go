@@ -56,3 +56,10 @@ func (v *env) later() {
 	time.Sleep(time.Minute)
 	v.quiet()
 }
+
+// modelled reports whether the models run here: they break things inside the server.
+func modelled(t *testing.T) bool {
+	ran := false
+	inProcess(t, func(*testing.T, *env) { ran = true })
+	return ran
+}

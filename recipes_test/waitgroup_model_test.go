@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zkwaitgroup"
 )
@@ -37,7 +38,7 @@ func TestRandomUseOfAWaitGroupAgreesWithAPlainModel(t *testing.T) {
 	steps := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		rapid.SyncTest(rt, func(rt *rapid.T) {
-			r := &roster{crew: newCrew(ofRapid{t, rt})}
+			r := &roster{crew: newCrew(proving.InRapid(t, rt))}
 			for _, s := range r.sessions {
 				r.gs = append(r.gs, zkwaitgroup.New(s, groupPath))
 			}
@@ -177,7 +178,7 @@ func (r *roster) settle(t *rapid.T) {
 func TestRandomUseOfAWaitGroupWhoseSessionsEnd(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rapid.SyncTest(rt, func(rt *rapid.T) {
-			c := newCrew(ofRapid{t, rt})
+			c := newCrew(proving.InRapid(t, rt))
 			var gs []*zkwaitgroup.WaitGroup
 			for _, s := range c.sessions {
 				gs = append(gs, zkwaitgroup.New(s, groupPath))

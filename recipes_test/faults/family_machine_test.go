@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -66,7 +67,7 @@ func inStorm(t *testing.T, s sort) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rapid.SyncTest(rt, func(rt *rapid.T) {
 			rude := rapid.Bool().Draw(rt, "rude")
-			m := newStorm(inRapid{t, rt}, s, rude)
+			m := newStorm(proving.InRapid(t, rt), s, rude)
 			moves, calm, home := s.enter(m)
 			for name, f := range m.weather() {
 				moves[name] = f

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -45,7 +46,7 @@ func TestRandomUseAndFaultsAgreeWithAPlainModel(t *testing.T) {
 	steps, settled := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		rapid.SyncTest(rt, func(rt *rapid.T) {
-			m := newMachine(inRapid{t, rt}, rapid.Bool().Draw(rt, "rude"))
+			m := newMachine(proving.InRapid(t, rt), rapid.Bool().Draw(rt, "rude"))
 			actions := m.actions()
 			for name, f := range actions {
 				actions[name] = func(rt *rapid.T) {

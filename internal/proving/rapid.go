@@ -1,4 +1,4 @@
-package faults_test
+package proving
 
 import (
 	"testing"
@@ -6,8 +6,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// inRapid makes a test of rapid's pass for one of the testing package: everything that this
-// suite and zktest use goes to rapid, which needs to see failures in order to shrink.
+// InRapid makes a test of rapid's pass for one of the testing package: everything that a suite and zktest use goes to
+// rapid, which needs to see failures in order to shrink.
+func InRapid(t testing.TB, rt *rapid.T) testing.TB { return inRapid{t, rt} }
+
 type inRapid struct {
 	testing.TB
 	t *rapid.T
