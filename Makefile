@@ -83,6 +83,13 @@ storm: ## random use of all recipes under random faults: SEEDS=10000 for more th
 faults: ## every fault at every request of every scenario, and all pairs of faults, without the race detector: some ten minutes
 	MENAGERIE_FULL=1 $(GO) test -vet=off -count=1 -timeout=0 -run 'TestEvery|(Acceptance|GivingUp).*Every' $(TESTFLAGS) ./recipes_test/... ./zkbarrier
 
+# Which mutants: those whose names contain one of these words, by default all.
+MUTANTS ?=
+
+.PHONY: mutants
+mutants: ## break the code on purpose, one patch of internal/mutants at a time, and see the test go red that each names
+	$(GO) run ./internal/mutants $(MUTANTS)
+
 # How many generated programs "make conformance" compares.
 PROGRAMS ?= 2000
 
