@@ -74,21 +74,21 @@ func TestOnlyTheHolderAndTheNextAskTheLeaderForProof(t *testing.T) {
 		ids, leases := queueUp(t, srv, 1+waiters)
 		h := countHeartbeats(srv)
 		time.Sleep(time.Minute + time.Millisecond)
-		// A sixteenth of ten seconds, twice, for an hour; however many wait.
-		require.Equal(t, map[int64]int{ids[0]: 5760, ids[1]: 5760}, h.in(time.Hour))
+		// A sixteenth of ten seconds, twice, for ten minutes; however many wait.
+		require.Equal(t, map[int64]int{ids[0]: 960, ids[1]: 960}, h.in(10*time.Minute))
 
 		// Whoever becomes the next asks from then on.
 		require.NoError(t, (<-leases[0]).Unlock())
 		l := <-leases[1]
 		require.True(t, l.Valid())
 		time.Sleep(time.Minute)
-		require.Equal(t, map[int64]int{ids[1]: 960, ids[2]: 960}, h.in(10*time.Minute))
+		require.Equal(t, map[int64]int{ids[1]: 192, ids[2]: 192}, h.in(2*time.Minute))
 		require.NoError(t, l.Unlock())
 		for _, next := range leases[2:] {
 			require.NoError(t, (<-next).Unlock())
 		}
 		time.Sleep(time.Minute)
-		require.Empty(t, h.in(time.Hour), "nobody holds or waits")
+		require.Empty(t, h.in(10*time.Minute), "nobody holds or waits")
 	})
 }
 
@@ -111,7 +111,7 @@ func TestOneProofServesAllThatASessionHoldsAndWaitsFor(t *testing.T) {
 		}
 		h := countHeartbeats(srv)
 		time.Sleep(time.Minute + time.Millisecond)
-		require.Equal(t, map[int64]int{s.ID(): 960, other.ID(): 960}, h.in(10*time.Minute))
+		require.Equal(t, map[int64]int{s.ID(): 192, other.ID(): 192}, h.in(2*time.Minute))
 	})
 }
 

@@ -153,11 +153,12 @@ func (m mutant) play(work string) error {
 		return err
 	}
 	defer func() { _ = apply(work, m.file, "--reverse") }()
-	if out, err := command(work, "go", "test", "-vet=off", "-count=1", "-run=^$", m.pkg); err != nil {
-		return fmt.Errorf("it does not compile: %s", out)
-	}
-	if _, err := goTest(work, m.pkg, m.test); err == nil {
+	out, err := goTest(work, m.pkg, m.test)
+	switch {
+	case err == nil:
 		return fmt.Errorf("%s passes although %s", m.test, m.what)
+	case bytes.Contains(out, []byte("[build failed]")):
+		return fmt.Errorf("it does not compile: %s", out)
 	}
 	return nil
 }
