@@ -2,6 +2,7 @@ package recipes_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -178,4 +179,36 @@ func TestAWaiterThatWasAwayLearnsWhoDiedInItsRound(t *testing.T) {
 		require.ErrorContains(t, v.failed(w), "first")
 		gs[1].Done()
 	})
+}
+
+// The limits that docs/guarantees.md names; how many records of a round are kept by name, reports checks.
+func TestAWaiterThatWasAwayIsToldWhileItsRoundIsOneOfTheLastEightWithDeaths(t *testing.T) {
+	const kept = 8
+	for _, rounds := range []int{kept, kept + 1} {
+		inProcess(t, func(t *testing.T, v *env) {
+			s := v.session(zksync.WithTimeout(time.Minute))
+			g := v.groups(1)[0]
+			var w *attempt
+			var heal func()
+			for i := range rounds {
+				dying := v.session(zksync.WithName(fmt.Sprintf("dead-%d", i)))
+				zkwaitgroup.New(dying, groupPath).Add(1)
+				if i == 0 {
+					w = waits(context.Background(), zkwaitgroup.New(s, groupPath).WaitContext)
+					v.quiet()
+					heal = v.srv.Partition(s.ID())
+				}
+				v.srv.Expire(dying.ID())
+				require.ErrorContains(t, g.WaitContext(context.Background()), fmt.Sprintf("dead-%d", i))
+			}
+			require.True(t, w.pending())
+			heal()
+			v.awaits(w.done, "the wait to end")
+			if rounds > kept {
+				require.NoError(t, w.err, "nobody knows any more")
+				return
+			}
+			require.ErrorContains(t, w.err, "dead-0")
+		})
+	}
 }
