@@ -103,6 +103,10 @@ func TestADoneAfterTheSessionWasLost(t *testing.T) {
 			g.Done()
 			v.working(other, 1)
 			other.Done()
+			if !told {
+				require.ErrorIs(t, other.WaitContext(context.Background()), zksync.ErrBroken, "they are dead, whatever was said of them")
+				continue
+			}
 			require.NoError(t, other.WaitContext(context.Background()))
 			require.Panics(t, g.Done)
 		}
@@ -138,7 +142,7 @@ func TestGoContextTellsAMemberOfItsDeath(t *testing.T) {
 		v.srv.Expire(s.ID())
 		require.ErrorIs(t, <-cause, zksync.ErrLost)
 		v.later()
-		require.NoError(t, v.groups(1)[0].WaitContext(context.Background()), "it said that it was done before anybody asked")
+		require.ErrorIs(t, v.groups(1)[0].WaitContext(context.Background()), zksync.ErrBroken, "whatever it says afterwards")
 	})
 }
 

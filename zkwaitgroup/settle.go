@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
@@ -84,11 +85,7 @@ func (g *WaitGroup) refresh(ctx context.Context, e *zkconn.Epoch) error {
 	if err := record.Synced(ctx, e, g.base()); err != nil {
 		return err
 	}
-	r, err := g.read(ctx, e, h.id)
-	if err != nil {
-		return err
-	}
-	alive, round, err := g.listed(ctx, e, g.alive())
+	r, alive, round, err := g.readWithLife(ctx, e, h.id)
 	if err != nil {
 		return err
 	}
@@ -110,16 +107,40 @@ func (g *WaitGroup) refresh(ctx context.Context, e *zkconn.Epoch) error {
 	return nil
 }
 
-// excuse counts calls of Done for members of a session that is over, and whose record is gone.
-// If they were reported dead, their Done calls change nothing; if others said that they are
-// done, ours are for somebody else's.
+// readWithLife reads a record and who lives, as of one moment: the node in alive comes and goes in transactions that write
+// the record.
+func (g *WaitGroup) readWithLife(ctx context.Context, e *zkconn.Epoch, id string) (r *account, alive []string, round int64, err error) {
+	for pace := (node.Pace{Free: 1}); ; {
+		if r, err = g.read(ctx, e, id); err != nil {
+			return nil, nil, 0, err
+		}
+		if alive, round, err = g.listed(ctx, e, g.alive()); err != nil || r == nil {
+			return r, alive, round, err
+		}
+		again, err := g.read(ctx, e, id)
+		if err != nil || again != nil && again.version == r.version {
+			return r, alive, round, err
+		}
+		if err := pace.Rest(ctx, e); err != nil {
+			return nil, nil, 0, err
+		}
+	}
+}
+
+// excuse counts calls of Done for members of a session that is over: they are dead, whatever is said of them, and those
+// calls change nothing. If the record is gone, the last verdict tells how many they were; one before that nobody keeps.
 func (g *WaitGroup) excuse(ctx context.Context, e *zkconn.Epoch, p *plan, h *holding, n int) (int, error) {
 	if h.spare < 0 {
-		v, _, err := g.readVerdict(ctx, e)
+		r, err := g.read(ctx, e, h.id)
 		if err != nil {
 			return n, err
 		}
-		h.spare = v.reported(h.id, h.rec.left())
+		if r == nil {
+			if r, err = g.buried(ctx, e, h); err != nil {
+				return n, err
+			}
+		}
+		h.spare = r.left()
 	}
 	excused := min(n, h.spare)
 	p.excused = append(p.excused, func() {
@@ -129,6 +150,22 @@ func (g *WaitGroup) excuse(ctx context.Context, e *zkconn.Epoch, p *plan, h *hol
 		}
 	})
 	return n - excused, nil
+}
+
+// buried is a record that is gone, as far as the verdict tells what its members were. Those of whom others said that they
+// are done are not in it.
+func (g *WaitGroup) buried(ctx context.Context, e *zkconn.Epoch, h *holding) (*account, error) {
+	v, _, err := g.readVerdict(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if d := v.find(h.id); d != nil {
+		return &account{N: d.N}, nil
+	}
+	if v.Round > h.round || v.More > 0 {
+		return &h.rec, nil
+	}
+	return &account{}, nil
 }
 
 // forgive decides about a Done when nobody is left who could be done. If members died in the
