@@ -26,7 +26,7 @@ func TestAWaitEndsThoughTheServersDoNotTellOfADeletion(t *testing.T) {
 		"latch": func(v *env, s, other *zksync.Session) (string, func(context.Context) error, func(context.Context) error) {
 			l := zklatch.New(other, latchPath, 1)
 			v.remaining(l, 1)
-			return latchPath + "/closed-0-of-1", zklatch.New(s, latchPath, 1).Wait, l.CountDown
+			return latchPath + "/closed-of-1", zklatch.New(s, latchPath, 1).Wait, l.CountDown
 		},
 		"leaving a double barrier": func(v *env, s, other *zksync.Session) (string, func(context.Context) error, func(context.Context) error) {
 			a, b := zkbarrier.NewDoubleBarrier(s, doublePath, 2), zkbarrier.NewDoubleBarrier(other, doublePath, 2)

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -130,7 +131,7 @@ func (c *barrierCall) await(ctx context.Context) (index int, err error) {
 	if err := b.in(ctx, "await", c.run); err != nil {
 		return -1, err
 	}
-	return c.index, wrap("await", b.path, c.err)
+	return c.index, errs.Wrap("await", b.path, c.err)
 }
 
 // Parties is the number of parties that it takes. It asks nobody.
@@ -202,7 +203,7 @@ func (b *Barrier) Reset(ctx context.Context) error {
 // in runs f in the session of the moment, and again in the next one.
 func (b *Barrier) in(ctx context.Context, op string, f func(context.Context, *zkconn.Epoch) error) error {
 	if b.misuse != nil {
-		return wrap(op, b.path, b.misuse)
+		return errs.Wrap(op, b.path, b.misuse)
 	}
-	return wrap(op, b.path, b.door.In(ctx, f))
+	return errs.Wrap(op, b.path, b.door.In(ctx, f))
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -97,7 +98,7 @@ func NewDoubleBarrier(s *zksync.Session, path string, n int, opts ...zksync.Opti
 // and Enter fails with zksync.ErrBroken.
 func (b *DoubleBarrier) Enter(ctx context.Context) error {
 	if _, err := b.begin(false); err != nil {
-		return wrap("enter", b.path, err)
+		return errs.Wrap("enter", b.path, err)
 	}
 	s := &seat{node: b.ghost.node, epoch: b.ghost.epoch, ghost: true}
 	err := b.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
@@ -111,7 +112,7 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 		s.forget = record.NodeAtClose(b.door, s.epoch, b.parties(), s.node)
 	}
 	b.end(s)
-	return wrap("enter", b.path, err)
+	return errs.Wrap("enter", b.path, err)
 }
 
 // Leave returns when all parties of the round have left, or died. Whatever it returns, this
@@ -125,7 +126,7 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 func (b *DoubleBarrier) Leave(ctx context.Context) error {
 	s, err := b.begin(true)
 	if err != nil {
-		return wrap("leave", b.path, err)
+		return errs.Wrap("leave", b.path, err)
 	}
 	err = b.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		return b.leave(ctx, e, s)
@@ -139,7 +140,7 @@ func (b *DoubleBarrier) Leave(ctx context.Context) error {
 		s = nil
 	}
 	b.end(s)
-	return wrap("leave", b.path, err)
+	return errs.Wrap("leave", b.path, err)
 }
 
 // begin takes the object for one call.

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -32,7 +33,7 @@ func NewGate(s *zksync.Session, path string, opts ...zksync.Option) *Gate {
 // is unknown whether the gate was closed), or the session is closed (zksync.ErrClosed). A request
 // whose answer is lost is sent again, so until Close returns it may close what somebody has opened since Close began.
 func (g *Gate) Close(ctx context.Context) error {
-	return wrap("close", g.path, g.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	return errs.Wrap("close", g.path, g.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		return record.Insist(ctx, e, func() error {
 			_, err := e.Create(ctx, g.node(), g.door.Owner(), 0, g.door.ACL())
 			switch {
@@ -55,7 +56,7 @@ func (g *Gate) Close(ctx context.Context) error {
 // is open.
 func (g *Gate) Open(ctx context.Context) error {
 	marked := int64(0) // when the node that is to go was marked, in a session that is over
-	return wrap("open", g.path, g.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	return errs.Wrap("open", g.path, g.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		if marked != 0 { // was it deleted, or did the mark end with its session?
 			now, err := g.closedAt(ctx, e)
 			if err != nil || now == 0 || now > marked {
@@ -96,7 +97,7 @@ func (g *Gate) closedAt(ctx context.Context, e *zkconn.Epoch) (int64, error) {
 // disconnects and lost sessions, and fails when ctx ends (the error wraps the context's)
 // or the session is closed (zksync.ErrClosed).
 func (g *Gate) Wait(ctx context.Context) error {
-	return wrap("wait", g.path, g.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	return errs.Wrap("wait", g.path, g.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		if err := record.Synced(ctx, e, g.door.Full(g.path)); err != nil {
 			return err
 		}
@@ -113,7 +114,7 @@ func (g *Gate) IsClosed(ctx context.Context) (closed bool, err error) {
 		closed = at != 0
 		return err
 	})
-	return closed, wrap("is-closed", g.path, err)
+	return closed, errs.Wrap("is-closed", g.path, err)
 }
 
 // node is there as long as the gate is closed. What waits for it watches its deletion: the

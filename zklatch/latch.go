@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -98,12 +99,12 @@ func (l *Latch) closed() string { return fmt.Sprintf("%s/closed-of-%d", l.terms.
 
 func (l *Latch) in(ctx context.Context, op string, f func(context.Context, *zkconn.Epoch) error) error {
 	if l.misuse != nil {
-		return wrap(op, l.path, l.misuse)
+		return errs.Wrap(op, l.path, l.misuse)
 	}
 	if l.opened.Load() {
 		f = func(context.Context, *zkconn.Epoch) error { return nil }
 	}
-	return wrap(op, l.path, l.door.In(ctx, f))
+	return errs.Wrap(op, l.path, l.door.In(ctx, f))
 }
 
 // CountDown counts one event, once, whatever happens to the connection. It does not wait
@@ -300,12 +301,4 @@ func (l *Latch) Count(ctx context.Context) (remaining int, err error) {
 		}
 	})
 	return remaining, err
-}
-
-func wrap(op, path string, err error) error {
-	var named *zksync.Error
-	if err == nil || errors.As(err, &named) {
-		return err
-	}
-	return &zksync.Error{Op: op, Path: path, Err: err}
 }

@@ -2,12 +2,12 @@ package zkphaser
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -153,14 +153,14 @@ func (p *Phaser) Register(ctx context.Context) (phase int, err error) { return p
 // 0 it returns the phase.
 func (p *Phaser) BulkRegister(ctx context.Context, n int) (phase int, err error) {
 	if n < 0 {
-		return -1, wrap("register", p.path, fmt.Errorf("%w: %d parties", zksync.ErrMisuse, n))
+		return -1, errs.Wrap("register", p.path, fmt.Errorf("%w: %d parties", zksync.ErrMisuse, n))
 	}
 	var t turn
 	err = p.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
 		t, err = p.register(ctx, e, n)
 		return err
 	})
-	return number(t, err), wrap("register", p.path, err)
+	return number(t, err), errs.Wrap("register", p.path, err)
 }
 
 // Arrive says that a party has arrived, and does not wait for the others; the last one has the
@@ -177,14 +177,14 @@ func (p *Phaser) BulkRegister(ctx context.Context, n int) (phase int, err error)
 // repetition would arrive at the next one.
 func (p *Phaser) Arrive(ctx context.Context) (phase int, err error) {
 	phase, err = p.arrive(ctx, false, false)
-	return phase, wrap("arrive", p.path, err)
+	return phase, errs.Wrap("arrive", p.path, err)
 }
 
 // ArriveAndDeregister is Arrive, after which the party is not registered any more: the next
 // phases do without it.
 func (p *Phaser) ArriveAndDeregister(ctx context.Context) (phase int, err error) {
 	phase, err = p.arrive(ctx, true, false)
-	return phase, wrap("deregister", p.path, err)
+	return phase, errs.Wrap("deregister", p.path, err)
 }
 
 // ArriveAndAwaitAdvance arrives, waits for the others, and returns the next phase, negative if
@@ -195,7 +195,7 @@ func (p *Phaser) ArriveAndDeregister(ctx context.Context) (phase int, err error)
 // With n parties who wait a phase costs about 2n requests, and each is woken by one event.
 func (p *Phaser) ArriveAndAwaitAdvance(ctx context.Context) (phase int, err error) {
 	phase, err = p.arrive(ctx, false, true)
-	return phase, wrap("arrive-and-await", p.path, err)
+	return phase, errs.Wrap("arrive-and-await", p.path, err)
 }
 
 // AwaitAdvance waits until the phaser has advanced from phase, and returns the phase that it is
@@ -216,7 +216,7 @@ func (p *Phaser) AwaitAdvance(ctx context.Context, phase int) (next int, err err
 		t, err = p.await(ctx, e, phase)
 		return err
 	})
-	return number(t, err), wrap("await-advance", p.path, err)
+	return number(t, err), errs.Wrap("await-advance", p.path, err)
 }
 
 // ForceTermination terminates the phaser: whoever waits returns. It does nothing if it has
@@ -224,15 +224,7 @@ func (p *Phaser) AwaitAdvance(ctx context.Context, phase int) (next int, err err
 // ends (the error wraps the context's, and it is unknown whether the phaser was terminated), or
 // the session is closed (zksync.ErrClosed).
 func (p *Phaser) ForceTermination(ctx context.Context) error {
-	return wrap("terminate", p.path, p.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	return errs.Wrap("terminate", p.path, p.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		return p.terminate(ctx, e)
 	}))
-}
-
-func wrap(op, path string, err error) error {
-	var named *zksync.Error
-	if err == nil || errors.As(err, &named) {
-		return err
-	}
-	return &zksync.Error{Op: op, Path: path, Err: err}
 }

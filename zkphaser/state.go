@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -162,13 +163,13 @@ func (p *Phaser) sweep(e *zkconn.Epoch, gone []<-chan struct{}, phase int) {
 // fails when ctx ends or the session is closed.
 func (p *Phaser) Phase(ctx context.Context) (int, error) {
 	t, err := p.look(ctx)
-	return number(t, err), wrap("phase", p.path, err)
+	return number(t, err), errs.Wrap("phase", p.path, err)
 }
 
 // Terminated reports whether the phaser has terminated.
 func (p *Phaser) Terminated(ctx context.Context) (bool, error) {
 	t, err := p.look(ctx)
-	return t.ended, wrap("terminated", p.path, err)
+	return t.ended, errs.Wrap("terminated", p.path, err)
 }
 
 // look is learnNow without founding the phaser.
@@ -187,19 +188,19 @@ func (p *Phaser) look(ctx context.Context) (t turn, err error) {
 // terminated these numbers mean nothing.
 func (p *Phaser) RegisteredParties(ctx context.Context) (int, error) {
 	unarrived, arrived, err := p.census(ctx)
-	return counted(unarrived+arrived, err), wrap("registered", p.path, err)
+	return counted(unarrived+arrived, err), errs.Wrap("registered", p.path, err)
 }
 
 // ArrivedParties is how many registered parties have arrived at the phase.
 func (p *Phaser) ArrivedParties(ctx context.Context) (int, error) {
 	_, arrived, err := p.census(ctx)
-	return counted(arrived, err), wrap("arrived", p.path, err)
+	return counted(arrived, err), errs.Wrap("arrived", p.path, err)
 }
 
 // UnarrivedParties is how many registered parties have still to arrive at the phase.
 func (p *Phaser) UnarrivedParties(ctx context.Context) (int, error) {
 	unarrived, _, err := p.census(ctx)
-	return counted(unarrived, err), wrap("unarrived", p.path, err)
+	return counted(unarrived, err), errs.Wrap("unarrived", p.path, err)
 }
 
 // Attendance tells who has arrived at the phase, and who is missing: registered, and still to arrive. It blocks and fails
@@ -221,7 +222,7 @@ func (p *Phaser) Attendance(ctx context.Context) (arrived, missing []zksync.Owne
 		}
 		return err
 	})
-	return arrived, missing, wrap("attendance", p.path, err)
+	return arrived, missing, errs.Wrap("attendance", p.path, err)
 }
 
 func (p *Phaser) ownersIn(ctx context.Context, e *zkconn.Epoch, dir string) ([]zksync.Owner, error) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -131,5 +132,5 @@ func (g *WaitGroup) WaitContext(ctx context.Context) error {
 	if err == nil && dead != nil {
 		err = dead
 	}
-	return wrap("wait", g.path, err)
+	return errs.Wrap("wait", g.path, err)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -217,7 +218,7 @@ func (g *WaitGroup) Members(ctx context.Context) (all []Member, err error) {
 		return nil
 	})
 	if err != nil {
-		return nil, wrap("members", g.path, err)
+		return nil, errs.Wrap("members", g.path, err)
 	}
 	return all, nil
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -71,7 +72,7 @@ var errNegative = fmt.Errorf("%w: negative WaitGroup counter", zksync.ErrMisuse)
 // allows. A negative n stands nevertheless, as with DoneContext.
 func (g *WaitGroup) AddContext(ctx context.Context, n int) error {
 	_, err := g.change(ctx, n)
-	return wrap("add", g.path, err)
+	return errs.Wrap("add", g.path, err)
 }
 
 // DoneContext says that one member is done. It costs one request if the member is one of this
@@ -84,7 +85,7 @@ func (g *WaitGroup) AddContext(ctx context.Context, n int) error {
 // before.
 func (g *WaitGroup) DoneContext(ctx context.Context) error {
 	_, err := g.change(ctx, -1)
-	return wrap("done", g.path, err)
+	return errs.Wrap("done", g.path, err)
 }
 
 // Add adds delta members, or does what so many calls of Done do if it is negative, all or
@@ -103,7 +104,7 @@ func (g *WaitGroup) mustChange(op string, delta int) {
 		panic("zkwaitgroup: negative WaitGroup counter")
 	}
 	if err != nil {
-		panic(wrap(op, g.path, err))
+		panic(errs.Wrap(op, g.path, err))
 	}
 }
 
@@ -136,7 +137,7 @@ func (g *WaitGroup) run(f func()) {
 		}
 		_, err := g.change(context.Background(), -1) // also after runtime.Goexit
 		if err != nil && !errors.Is(err, zksync.ErrClosed) {
-			panic(wrap("done", g.path, err))
+			panic(errs.Wrap("done", g.path, err))
 		}
 	}()
 	f()
@@ -147,7 +148,7 @@ func (g *WaitGroup) run(f func()) {
 func (g *WaitGroup) GoContext(ctx context.Context, f func(ctx context.Context)) error {
 	c, err := g.change(ctx, 1)
 	if err != nil {
-		return wrap("add", g.path, err)
+		return errs.Wrap("add", g.path, err)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	hook := c.epoch.OnLost(func(error) { cancel(zksync.ErrLost) })
@@ -185,12 +186,4 @@ func (g *WaitGroup) change(ctx context.Context, delta int) (*change, error) {
 		g.withdraw(c)
 	}
 	return nil, err
-}
-
-func wrap(op, path string, err error) error {
-	var named *zksync.Error
-	if err == nil || errors.As(err, &named) {
-		return err
-	}
-	return &zksync.Error{Op: op, Path: path, Err: err}
 }

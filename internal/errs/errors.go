@@ -66,6 +66,15 @@ func (e *Error) Unwrap() error { return e.Err }
 // applied the request.
 type ambiguousError struct{ err error }
 
+// Wrap names the call that failed, unless err is named already; nil stays nil.
+func Wrap(op, path string, err error) error {
+	var named *Error
+	if err == nil || errors.As(err, &named) {
+		return err
+	}
+	return &Error{Op: op, Path: path, Err: err}
+}
+
 // MarkAmbiguous marks err, keeping its chain; nil stays nil.
 func MarkAmbiguous(err error) error {
 	if err == nil {
