@@ -81,7 +81,7 @@ storm: ## random use of all recipes under random faults: SEEDS=10000 for more th
 
 .PHONY: faults
 faults: ## every fault at every request of every scenario, and all pairs of faults, without the race detector: some ten minutes
-	MENAGERIE_FULL=1 $(GO) test -vet=off -count=1 -timeout=0 -run 'TestEvery|(Acceptance|GivingUp).*Every' $(TESTFLAGS) ./recipes_test/... ./zkbarrier
+	MENAGERIE_FULL=1 $(GO) test -vet=off -count=1 -timeout=0 -run 'TestEvery|Acceptance.*Every|GivingUpAtAny' $(TESTFLAGS) ./recipes_test/... ./zkbarrier
 
 # Which mutants: those whose names contain one of these words, by default all.
 MUTANTS ?=

@@ -3,7 +3,6 @@ package zkbarrier
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/internal/proving/weather"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
@@ -110,11 +110,7 @@ var blows = []blow{
 // lay has the nth request from now on struck.
 func (sc *scene) lay(nth int, b blow) {
 	sc.stop = sc.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
-		switch q.Op {
-		case zktest.Connect, zktest.Ping, zktest.CloseSession:
-			return zktest.Verdict{}
-		}
-		if int(sc.struck.Add(1)) != nth {
+		if !proving.Counts(q) || int(sc.struck.Add(1)) != nth {
 			return zktest.Verdict{}
 		}
 		return b.strike(sc, q)
@@ -198,9 +194,7 @@ func (sc *scene) clean(t testing.TB, name string) {
 	require.Equal(t, 1, dirs, "%s: directories of past generations: %v", name, sc.srv.Children(weather.TestPath))
 }
 
-// full is asked for when there is time: else one of twelve cases is run.
-var full = os.Getenv("MENAGERIE_FULL") == "1"
-
+// Without MENAGERIE_FULL one of twelve cases is run.
 func TestEveryFaultAtEveryRequestLeavesTheBarrierSound(t *testing.T) {
 	var struck atomic.Int32
 	t.Cleanup(func() { require.NotZero(t, struck.Load()) })
@@ -213,7 +207,7 @@ func TestEveryFaultAtEveryRequestLeavesTheBarrierSound(t *testing.T) {
 						continue
 					}
 					for nth, more := 1, true; more && !t.Failed(); nth++ {
-						if full || (i+j+k+nth)%12 == 0 {
+						if proving.Full || (i+j+k+nth)%12 == 0 {
 							if more = meetUnder(t, how, gap, nth, b); more {
 								struck.Add(1)
 							}

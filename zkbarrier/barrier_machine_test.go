@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/internal/proving/weather"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
@@ -74,8 +75,7 @@ func newMachine(t testing.TB, rt *rapid.T, how setting) *machine {
 		m.workers = append(m.workers, &worker{b: b, cancel: func() {}})
 	}
 	m.sc.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
-		switch q.Op {
-		case zktest.Connect, zktest.Ping, zktest.CloseSession:
+		if !proving.Counts(q) {
 			return zktest.Verdict{}
 		}
 		m.sc.book.mu.Lock()
