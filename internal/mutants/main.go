@@ -1,6 +1,6 @@
 // Mutants breaks the code on purpose, in a copy, one patch at a time, and runs the test that must notice.
 //
-// A mutant is a file in this folder whose name ends in .patch. Above the patch stand two lines:
+// A mutant is a file in this folder whose name ends in .patch; it changes one file. Above the patch stand two lines:
 //
 //	What: what is broken
 //	Test: package name-of-the-test
@@ -32,7 +32,7 @@ func main() {
 type mutant struct {
 	name, what string
 	pkg, test  string
-	file       string
+	patch      string
 }
 
 // run plays the mutants of a folder against a copy of the repository at root.
@@ -107,10 +107,7 @@ func read(folder string) (all []mutant, err error) {
 		if err != nil {
 			return nil, err
 		}
-		m := mutant{name: strings.TrimSuffix(filepath.Base(f), ".patch")}
-		if m.file, err = filepath.Abs(f); err != nil {
-			return nil, err
-		}
+		m := mutant{name: strings.TrimSuffix(filepath.Base(f), ".patch"), patch: string(text)}
 		for line := range strings.Lines(string(text)) {
 			if what, ok := strings.CutPrefix(line, "What: "); ok {
 				m.what = strings.TrimSpace(what)
@@ -149,10 +146,14 @@ func healthy(work string, all []mutant) error {
 
 // play breaks the copy, runs the test, and mends the copy. It returns why the mutant lives.
 func (m mutant) play(work string) error {
-	if err := apply(work, m.file); err != nil {
+	file, whole, broken, err := m.apply(work)
+	if err != nil {
 		return err
 	}
-	defer func() { _ = apply(work, m.file, "--reverse") }()
+	if err := os.WriteFile(file, []byte(broken), 0o666); err != nil {
+		return err
+	}
+	defer func() { _ = os.WriteFile(file, []byte(whole), 0o666) }()
 	out, err := goTest(work, m.pkg, m.test)
 	switch {
 	case err == nil:
@@ -163,20 +164,44 @@ func (m mutant) play(work string) error {
 	return nil
 }
 
-func apply(work, patch string, how ...string) error {
-	if out, err := command(work, "git", append([]string{"apply", "-C1"}, append(how, patch)...)...); err != nil {
-		return fmt.Errorf("the patch does not apply any more: %s", out)
+// apply returns the one file that the patch changes, as it is and as the patch makes it. Line numbers do not count: what a
+// hunk replaces must be there exactly once.
+func (m mutant) apply(root string) (file, whole, broken string, err error) {
+	for hunk := range strings.SplitSeq(m.patch, "\n@@ ") {
+		if file == "" {
+			_, name, _ := strings.Cut(hunk, "\n+++ b/")
+			file = filepath.Join(root, strings.TrimSpace(name))
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return "", "", "", fmt.Errorf("the patch does not apply any more: %w", err)
+			}
+			whole, broken = string(text), string(text)
+			continue
+		}
+		var before, after strings.Builder
+		_, body, _ := strings.Cut(hunk, "\n") // behind the line numbers
+		for line := range strings.Lines(strings.TrimSuffix(body, "\n") + "\n") {
+			if line == "\n" { // an editor took the blank of an empty line
+				line = " \n"
+			}
+			if line[0] != '+' {
+				before.WriteString(line[1:])
+			}
+			if line[0] != '-' {
+				after.WriteString(line[1:])
+			}
+		}
+		if strings.Count(broken, before.String()) != 1 {
+			return "", "", "", fmt.Errorf("the patch does not apply any more: not once in %s:\n%s", file, before.String())
+		}
+		broken = strings.Replace(broken, before.String(), after.String(), 1)
 	}
-	return nil
+	return file, whole, broken, nil
 }
 
 func goTest(work, pkg string, names ...string) ([]byte, error) {
-	return command(work, "go", "test", "-vet=off", "-count=1", "-v", "-timeout=3m", "-run=^("+strings.Join(names, "|")+")$", pkg)
-}
-
-func command(dir, name string, args ...string) ([]byte, error) {
-	c := exec.Command(name, args...)
-	c.Dir = dir
-	c.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir), "RAPID_SEED=1")
+	c := exec.Command("go", "test", "-vet=off", "-count=1", "-v", "-timeout=3m", "-run=^("+strings.Join(names, "|")+")$", pkg)
+	c.Dir = work
+	c.Env = append(os.Environ(), "RAPID_SEED=1") // or chance would tell whether a mutant lives
 	return c.CombinedOutput()
 }
