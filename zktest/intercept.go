@@ -29,20 +29,30 @@ func (s *Server) removeJudge(j *judge) {
 
 // intercept is called by the engine for each request, without locks.
 func (s *Server) intercept(info *zkserver.Request) zkserver.Verdict {
-	q := requestOf(*info)
+	q := s.requestOf(*info)
 	s.mu.Lock()
-	if q.heartbeat() {
-		s.counts[Ping]++
-	} else {
-		s.counts[q.Op]++
-	}
+	s.counts.add(&q)
 	judges := s.judges
 	s.signal()
 	s.mu.Unlock()
+	return verdictOf(judges, &q)
+}
+
+// interceptEvent is called by the engine for each watch event, while it is locked.
+func (s *Server) interceptEvent(e zkserver.Event) zkserver.Verdict {
+	q := Request{Time: e.Time, Session: e.Session, Op: eventOf[e.Kind], Path: e.Path, Paths: []string{e.Path}}
+	s.mu.Lock()
+	judges := s.judges
+	s.mu.Unlock()
+	return verdictOf(judges, &q)
+}
+
+// verdictOf asks all judges, of which the first decides that acts.
+func verdictOf(judges []*judge, q *Request) zkserver.Verdict {
 	var verdict zkserver.Verdict
 	taken := false
 	for _, j := range judges {
-		if v, acts := j.decide(&q, taken); acts && !taken {
+		if v, acts := j.decide(q, taken); acts && !taken {
 			verdict, taken = v, true
 		}
 	}
@@ -89,7 +99,7 @@ func (s *Server) InterceptFunc(f func(*Request) Verdict) (remove func()) {
 	}
 	var wrong sync.Once
 	j := &judge{spent: func() bool { return false }, decide: func(q *Request, taken bool) (zkserver.Verdict, bool) {
-		if taken {
+		if taken || q.Op.event() {
 			return zkserver.Verdict{}, false
 		}
 		v, err := f(q).wire()

@@ -92,9 +92,5 @@ func (s *Server) SetACL(path string, acl ...zk.ACL) {
 	if s.tb != nil {
 		s.tb.Helper()
 	}
-	c := wire.Call{Op: wire.OpSetACL, Path: path, Version: -1}
-	for _, a := range acl {
-		c.ACL = append(c.ACL, wire.ACL{Perms: a.Perms, ID: wire.ID{Scheme: a.Scheme, Name: a.ID}})
-	}
-	s.do("set the ACL of", c)
+	s.do("set the ACL of", wire.Call{Op: wire.OpSetACL, Path: path, ACL: wireACL(acl), Version: -1})
 }

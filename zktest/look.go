@@ -24,11 +24,7 @@ func (s *Server) Node(path string) (Node, bool) {
 	if !ok {
 		return Node{}, false
 	}
-	out := Node{Data: n.Data, Stat: zk.Stat(n.Stat), Container: n.Container, TTL: n.TTL, Sequence: n.Sequence}
-	for _, a := range n.ACL {
-		out.ACL = append(out.ACL, zk.ACL{Perms: a.Perms, Scheme: a.ID.Scheme, ID: a.ID.Name})
-	}
-	return out, true
+	return nodeOf(n), true
 }
 
 // Children returns the names of a node's children, sorted; nil if there are none or the node does

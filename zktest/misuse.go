@@ -82,6 +82,10 @@ func (r *Rule) check() error {
 		return fmt.Errorf("zktest: On(%v, %q) matches no path: it ends with a slash; \"%s*\" matches the children", r.op, r.pattern, r.pattern)
 	case r.nth < 0 || r.times < 0:
 		return fmt.Errorf("zktest: On(%v, %q).Nth(%d).Times(%d): they count from 1; 0 is as if they were not there", r.op, r.pattern, r.nth, r.times)
+	case r.op.event() && (r.verdict.Queued || r.verdict.ReplyDelay != 0 || r.verdict.Fate != zkserver.FateNormal && r.verdict.Fate != zkserver.FateEventLost):
+		return fmt.Errorf("zktest: On(%v, %q): an event can be lost, held or delayed (Lose, Hold, Delay); the rest is for requests", r.op, r.pattern)
+	case !r.op.event() && r.verdict.Fate == zkserver.FateEventLost:
+		return fmt.Errorf("zktest: On(%v, %q).Lose(): only events get lost alone; LoseRequest or LoseReply drops the connection", r.op, r.pattern)
 	case r.pattern != "" && r.pattern != "**" && r.op.pathless():
 		return fmt.Errorf("zktest: On(%v, %q) matches nothing: such a request has no path; the pattern is \"**\"", r.op, r.pattern)
 	}

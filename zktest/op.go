@@ -41,6 +41,18 @@ const (
 	Reconfig
 	// Other is any operation that the server does not know.
 	Other
+
+	// AnyEvent stands for all watch events. These are no requests: only rules see them, see [Rule.Lose]. A rule for them takes the
+	// path of the event, and the session that is told.
+	AnyEvent
+	// EventCreated tells a client that a node was created.
+	EventCreated
+	// EventDeleted tells it that a node was deleted.
+	EventDeleted
+	// EventDataChanged tells it of new data.
+	EventDataChanged
+	// EventChildrenChanged tells it of a child that came or went.
+	EventChildrenChanged
 )
 
 var opNames = [...]string{
@@ -48,6 +60,7 @@ var opNames = [...]string{
 	"multi", "multiRead", "setWatches", "setAuth", "ping", "closeSession", "connect",
 	"addWatch", "checkWatches", "removeWatches",
 	"getEphemerals", "getAllChildrenNumber", "whoAmI", "reconfig", "other",
+	"event", "nodeCreated", "nodeDeleted", "nodeDataChanged", "nodeChildrenChanged",
 }
 
 // String returns the name of the operation in ZooKeeper's documentation.
@@ -88,11 +101,19 @@ func (o Op) pathless() bool {
 	return false
 }
 
+// event tells whether o is a watch event, or all of them.
+func (o Op) event() bool { return o >= AnyEvent }
+
+var eventOf = map[wire.EventType]Op{
+	wire.EventCreated: EventCreated, wire.EventDeleted: EventDeleted,
+	wire.EventDataChanged: EventDataChanged, wire.EventChildrenChanged: EventChildrenChanged,
+}
+
 // asked tells whether requests of this kind are what a client's caller asked for.
 func (o Op) asked() bool {
 	switch o {
 	case Connect, Ping, CloseSession, SetWatches, SetAuth:
 		return false
 	}
-	return true
+	return !o.event()
 }

@@ -25,7 +25,7 @@ type options struct {
 
 // newOptions returns the defaults as the options change them, or what is wrong with those.
 func newOptions(opts []Option) (options, error) {
-	o := options{cfg: zkserver.Config{Tick: 50 * time.Millisecond, MaxTimeout: time.Hour}}
+	o := options{cfg: zkserver.Config{Tick: 50 * time.Millisecond, MaxTimeout: time.Hour, Heartbeat: "/"}}
 	for _, opt := range opts {
 		opt(&o)
 	}

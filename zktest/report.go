@@ -225,7 +225,7 @@ func (s *Server) lastRequests(n int) string {
 	s.mu.Lock()
 	var last []Request
 	for r := range s.log.newest {
-		if r.Op != Ping && !r.heartbeat() {
+		if r.Op != Ping && !r.heartbeat {
 			last = append(last, *r)
 		}
 		if len(last) == n {

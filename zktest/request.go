@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/internal/zkserver"
 )
 
@@ -23,9 +22,11 @@ type Request struct {
 	Code    Code     // the result, 0 for success; of a multi that of the first part that failed
 	Created string   // name of the node that was created, with its sequence number
 	Fate    string   // what a rule did to it, in words; empty for nothing
+
+	heartbeat bool // a sync that is one
 }
 
-func requestOf(q zkserver.Request) Request {
+func (s *Server) requestOf(q zkserver.Request) Request {
 	r := Request{
 		Time: q.Time, Session: q.Session, Xid: q.Xid, Op: fromWire(q.Op), Path: q.Path, Paths: q.Paths,
 		Zxid: q.Zxid, Code: q.Code, Created: q.Created, Fate: q.Fate.String(),
@@ -33,6 +34,7 @@ func requestOf(q zkserver.Request) Request {
 	for _, op := range q.Ops {
 		r.Ops = append(r.Ops, fromWire(op))
 	}
+	r.heartbeat = r.Op == Sync && s.opts.cfg.Heartbeat != "" && r.Path == s.opts.cfg.Heartbeat
 	return r
 }
 
@@ -66,22 +68,21 @@ func (r Request) String() string {
 	return b.String()
 }
 
-// heartbeat tells the syncs apart with which a session of this module that holds or queues shows
-// that it lives: a ping would not reach the leader of real servers.
-func (r *Request) heartbeat() bool { return r.Op == Sync && r.Path == zkconn.Heartbeat }
-
 // is tells whether a request counts as op for rules: by its own kind, or because it is a multi
 // with such a part.
 func (r *Request) is(op Op) bool {
-	if op == Any {
-		return r.Op.asked() && !r.heartbeat()
+	switch op {
+	case Any:
+		return r.Op.asked() && !r.heartbeat
+	case AnyEvent:
+		return r.Op.event()
 	}
 	return r.Op == op || r.Op == Multi && slices.Contains(r.Ops, op)
 }
 
 // Requests returns how many requests clients have sent: everything that a caller asks for, not
-// Connect, Ping, CloseSession, SetWatches and SetAuth, nor the Sync of "/" with which a
-// session of this module that holds or queues shows that it lives; it counts as Ping. A multi is one request. A request counts
+// Connect, Ping, CloseSession, SetWatches and SetAuth, nor the syncs of [WithHeartbeat], which
+// count as Ping. A multi is one request. A request counts
 // when it arrives, whatever a rule does to it; one that a partition keeps away does not.
 func (s *Server) Requests() int { return s.RequestsBy(Any) }
 
@@ -90,16 +91,14 @@ func (s *Server) Requests() int { return s.RequestsBy(Any) }
 func (s *Server) RequestsBy(op Op) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if op != Any {
-		return s.counts[op]
-	}
-	sum := 0
-	for o, n := range s.counts {
-		if o.asked() {
-			sum += n
-		}
-	}
-	return sum
+	return s.counts.all.of(op)
+}
+
+// RequestsOf is [Server.RequestsBy] for one session. A connect counts for the session that the client wants back.
+func (s *Server) RequestsOf(session int64, op Op) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.counts.bySession[session].of(op)
 }
 
 // Log returns the requests that are finished or lost, in the order in which that
@@ -113,7 +112,7 @@ func (s *Server) Log() []Request {
 }
 
 func (s *Server) onRequest(q zkserver.Request) {
-	r := requestOf(q)
+	r := s.requestOf(q)
 	s.mu.Lock()
 	s.log.add(r)
 	s.signal()

@@ -32,6 +32,15 @@ type Rule struct {
 // request, also those that have no path, like Ping and Connect.
 func On(op Op, pattern string) *Rule { return &Rule{op: op, pattern: pattern} }
 
+// Lose is for a watch event: the client is never told. Its watch is gone all the same, as if the network of a server that does not know
+// that its client is gone had swallowed it. Nothing else is lost; no connection drops.
+//
+//	srv.Intercept(zktest.On(zktest.EventDeleted, "/locks/**").Of(id).Lose())
+//
+// Besides, [Rule.Hold] and [Rule.Delay] act on events: they keep back that event and all that the client is sent after it, but for
+// the answers to heartbeats, as a server does that lags. An event whose client has lost the connection meanwhile is dropped.
+func (r *Rule) Lose() *Rule { return r.then(zkserver.FateEventLost) }
+
 // Nth makes the rule act on the n-th match only, counting from 1 and from the moment of
 // [Server.Intercept]; with Times(k) on the n-th and the k-1 matches after it.
 func (r *Rule) Nth(n int) *Rule { r.nth = n; return r }

@@ -28,7 +28,7 @@ type Server struct {
 	hooked    sync.Once
 
 	mu        sync.Mutex // taken inside the engine's lock by hooks: never call the engine with it held
-	counts    map[Op]int
+	counts    counts
 	owners    []*owner // of our own clients
 	log       requestLog
 	judges    []*judge
@@ -80,13 +80,14 @@ func start(o options) *Server {
 }
 
 func newServer(opts options) *Server {
-	return &Server{opts: opts, counts: map[Op]int{}, bubble: inBubble()}
+	return &Server{opts: opts, counts: newCounts(), bubble: inBubble()}
 }
 
 // config is what the engine is to do, and to tell the server.
 func (s *Server) config() zkserver.Config {
 	cfg := s.opts.cfg
 	cfg.Intercept = s.intercept
+	cfg.InterceptEvent = s.interceptEvent
 	cfg.OnRequest = s.onRequest
 	cfg.OnCommit = s.committed
 	cfg.OnExpired = s.expired

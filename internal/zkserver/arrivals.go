@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/jute"
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
@@ -25,10 +26,11 @@ type arrivals struct {
 	bytes  int
 }
 
-func (q *arrivals) push(a *arrival) {
+// push adds an arrival. An urgent one may overtake those before it.
+func (q *arrivals) push(a *arrival, urgent bool) {
 	q.queue.push(a)
 	q.bytes += len(a.frame)
-	if a.eof || isHeartbeat(a.frame) {
+	if urgent {
 		q.urgent.push(a)
 	}
 }
@@ -81,17 +83,21 @@ func (q *arrivals) all(yield func(*arrival) bool) {
 	}
 }
 
-// isHeartbeat recognises a ping, and the sync of "/" with which sessions of this module let the
-// leader know that they live.
-func isHeartbeat(frame []byte) bool {
-	if len(frame) < 8 {
-		return false
+// overtakes tells whether something that has come in passes a request that is held: the end of the stream, and heartbeats.
+func (s *Server) overtakes(a *arrival) bool {
+	if a.eof || len(a.frame) < 8 {
+		return a.eof
 	}
-	switch wire.Op(int32(binary.BigEndian.Uint32(frame[4:]))) {
+	switch wire.Op(int32(binary.BigEndian.Uint32(a.frame[4:]))) {
 	case wire.OpPing:
-		return len(frame) == 8
+		return len(a.frame) == 8
 	case wire.OpSync:
-		return string(frame[8:]) == "\x00\x00\x00\x01/"
+		return s.cfg.Heartbeat != "" && string(a.frame[8:]) == string(jute.AppendText(nil, s.cfg.Heartbeat))
 	}
 	return false
+}
+
+// isHeartbeat tells the same of a request.
+func (s *Server) isHeartbeat(c *wire.Call) bool {
+	return c.Op == wire.OpPing || c.Op == wire.OpSync && s.cfg.Heartbeat != "" && c.Path == s.cfg.Heartbeat
 }

@@ -40,6 +40,7 @@ type conn struct {
 	room    chan struct{}
 
 	out      fifo[departure]
+	behind   fifo[departure] // an event that is held, and what was sent after it
 	outBytes int
 	choked   bool // too many replies are unread: no further request is handled
 	drowned  bool // too many events are unread
@@ -57,6 +58,7 @@ type conn struct {
 type departure struct {
 	frame []byte
 	at    time.Time
+	hold  *eventHold // for what follows; a departure that has one has no frame
 }
 
 // A peer that does not read its replies is not served any further when maxUnread bytes wait for it, and
@@ -101,25 +103,22 @@ func (c *conn) present(id int64) {
 	of[c] = struct{}{}
 }
 
-// send queues a frame, which nobody may change any more. It never blocks.
-func (c *conn) send(frame []byte) {
+// send queues a frame, which nobody may change any more. It never blocks. late keeps it back on top of what the network takes; an
+// urgent one overtakes an event that is held.
+func (c *conn) send(frame []byte, late time.Duration, urgent bool) {
 	if c.closing || c.drowned {
 		return
 	}
 	at := time.Now().Add(c.srv.links[c.claimed].latencies().reply)
-	at = at.Add(c.jitter())
-	c.out.push(departure{frame: frame, at: at})
+	d := departure{frame: frame, at: at.Add(c.jitter() + late)}
+	if c.behind.len() > 0 && !urgent {
+		c.behind.push(d)
+	} else {
+		c.out.push(d)
+	}
 	c.outBytes += len(frame)
 	c.choked = c.choked || c.outBytes > maxUnread
 	poke(c.owake)
-}
-
-// keepBack delays the frame that was queued last.
-func (c *conn) keepBack(d time.Duration) {
-	if d > 0 && c.out.len() > 0 {
-		last := c.out.at(c.out.len() - 1)
-		last.at = last.at.Add(d)
-	}
 }
 
 // Notify sends a watch event.
@@ -127,8 +126,15 @@ func (c *conn) Notify(t wire.EventType, path string, acl []wire.ACL) {
 	if c.closing || c.drowned || access.Check(acl, wire.PermRead, c.ids) != wire.CodeOK {
 		return
 	}
+	hold, tell := c.judgeEvent(t, path)
+	if !tell {
+		return
+	}
 	c.srv.stats.notifications++
-	c.respond(c.srv.event.Of(t, path))
+	if hold != nil {
+		c.behind.push(departure{hold: hold})
+	}
+	c.respond(c.srv.event.Of(t, path), 0, false)
 	if c.outBytes > maxQueued {
 		c.srv.log.Warn("connection dropped: peer does not read its events", "session", c.session)
 		c.drown()
@@ -139,8 +145,7 @@ func (c *conn) Notify(t wire.EventType, path string, acl []wire.ACL) {
 // event is in the middle of a change of the watches.
 func (c *conn) drown() {
 	c.drowned = true
-	c.out.drop()
-	c.outBytes = 0
+	c.forget()
 	_ = c.nc.Close()
 	poke(c.owake)
 }
@@ -177,8 +182,7 @@ func (c *conn) abort() {
 		return
 	}
 	c.aborted = true
-	c.out.drop()
-	c.outBytes = 0
+	c.forget()
 	_ = c.nc.Close()
 	delete(c.srv.conns, c)
 	if of := c.srv.clients[c.claimed]; len(of) > 1 {

@@ -146,8 +146,7 @@ func (c *conn) proceed(r *request) {
 func (c *conn) answerHeader(r *request, zxid int64) {
 	e := wire.NewFrame(16)
 	e.Header(r.xid, zxid, r.code)
-	c.respond(e.Frame())
-	c.keepBack(r.late)
+	c.respond(e.Frame(), r.late, false)
 }
 
 // auth adds an identity to the connection. It does not pass through the pipeline.
@@ -187,8 +186,7 @@ func (c *conn) sasl(r *request) {
 	e := wire.NewFrame(20)
 	e.Header(r.xid, 0, wire.CodeOK)
 	e.Buffer(nil)
-	c.send(e.Frame())
-	c.keepBack(r.late)
+	c.send(e.Frame(), r.late, false)
 }
 
 // unknown answers an operation that the server does not know and, as the real one, closes

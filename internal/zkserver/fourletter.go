@@ -48,7 +48,7 @@ func (c *conn) handleWord(word string) {
 	} else {
 		b.WriteString("This ZooKeeper instance is not currently serving requests\n")
 	}
-	c.send([]byte(b.String()))
+	c.send([]byte(b.String()), 0, false)
 	c.shut()
 }
 

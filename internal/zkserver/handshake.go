@@ -65,8 +65,7 @@ func (s *Server) finishConnect(r *request) {
 		c.abort()
 		return
 	}
-	c.send(e.Frame())
-	c.keepBack(r.late)
+	c.send(e.Frame(), r.late, false)
 	if !valid {
 		c.shut()
 		return

@@ -36,7 +36,7 @@ func (c *conn) readLoop() {
 		if a.eof {
 			c.unwall()
 		}
-		c.in.push(a)
+		c.in.push(a, s.overtakes(a))
 		stop := a.eof || a.word != "" || c.aborted
 		run := !c.pumping
 		c.pumping = true

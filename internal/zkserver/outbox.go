@@ -10,7 +10,7 @@ func (c *conn) writeLoop() {
 	s := c.srv
 	for {
 		s.mu.Lock()
-		batch, n, wait := c.nextOut()
+		batch, n, wait, released := c.nextOut()
 		if batch == nil && wait == 0 {
 			c.abort()
 		}
@@ -23,7 +23,7 @@ func (c *conn) writeLoop() {
 			return
 		}
 		if batch == nil {
-			s.await(c.owake, wait, nil)
+			s.await(c.owake, wait, released)
 			continue
 		}
 		c.left(n)
@@ -41,25 +41,26 @@ func (c *conn) writeLoop() {
 // forever is the wait for something that only an event can end.
 const forever time.Duration = -1
 
-// nextOut returns the frames that may leave now, joined; or how long to wait; or
+// nextOut returns the frames that may leave now, joined; or how long to wait, and for whom; or
 // neither when the connection is to be closed.
-func (c *conn) nextOut() (batch []byte, n int, wait time.Duration) {
+func (c *conn) nextOut() (batch []byte, n int, wait time.Duration, released <-chan struct{}) {
 	s := c.srv
 	if c.drowned {
-		return nil, 0, 0
+		return nil, 0, 0, nil
 	}
 	if l := s.links[c.claimed]; s.frozen || l != nil && l.blockReplies > 0 {
-		return nil, 0, forever
-	}
-	if c.out.len() == 0 {
-		if c.closing {
-			return nil, 0, 0
-		}
-		return nil, 0, forever
+		return nil, 0, forever, nil
 	}
 	now := time.Now()
+	wait, released = c.unhold(now)
+	if c.out.len() == 0 {
+		if c.closing { // what an event keeps back is lost with the connection
+			return nil, 0, 0, nil
+		}
+		return nil, 0, wait, released
+	}
 	if at := c.out.at(0).at; at.After(now) {
-		return nil, 0, at.Sub(now)
+		return nil, 0, at.Sub(now), released
 	}
 	size := 0
 	for n < c.out.len() && (n == 0 || size+len(c.out.at(n).frame) <= batchSize) && !c.out.at(n).at.After(now) {
@@ -72,7 +73,7 @@ func (c *conn) nextOut() (batch []byte, n int, wait time.Duration) {
 		c.choked = false
 		poke(c.wake) // whoever takes a request then also makes room for more
 	}
-	return batch, n, 0
+	return batch, n, 0, nil
 }
 
 // batchSize is how much is written at once, unless a single frame is larger.

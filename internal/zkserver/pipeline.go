@@ -81,8 +81,7 @@ func (s *Server) deliver(r *request) {
 		r.conn.abort()
 		return
 	}
-	r.conn.respond(frame)
-	r.conn.keepBack(r.late)
+	r.conn.respond(frame, r.late, s.isHeartbeat(&r.call))
 	if r.call.Op == wire.OpClose {
 		r.conn.shut()
 	}

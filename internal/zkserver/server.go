@@ -47,9 +47,14 @@ type Config struct {
 	// called by several connections at once; it must not block.
 	Intercept func(*Request) Verdict
 
+	// Heartbeat is the path whose sync clients use as a heartbeat, besides the ping: it overtakes what rules hold. None if empty.
+	Heartbeat string
+
 	// The hooks below run while the server's state is locked: they must be quick and must
 	// not call the server.
 
+	// InterceptEvent judges each watch event before it is sent, with Fate FateEventLost, or Hold.
+	InterceptEvent func(Event) Verdict
 	// OnRequest sees each request when it is finished, or lost, before its reply is sent.
 	OnRequest func(Request)
 	// OnCommit sees each transaction at the instant of its commit, in order, before any

@@ -69,11 +69,11 @@ func (c *conn) left(n int) {
 }
 
 // respond sends a reply or an event and counts its size.
-func (c *conn) respond(frame []byte) {
+func (c *conn) respond(frame []byte, late time.Duration, urgent bool) {
 	k := &c.srv.stats
 	k.last = int64(len(frame) - 4)
 	k.responses.Add(k.last)
-	c.send(frame)
+	c.send(frame, late, urgent)
 }
 
 // observe counts a request that is answered now.

@@ -24,9 +24,11 @@ const (
 	// FateDropped is what becomes of a held request whose client has come back on another connection. It is no
 	// verdict.
 	FateDropped
+	// FateEventLost is for watch events: the client is not told, and its watch is gone all the same.
+	FateEventLost
 )
 
-var fateNames = [...]string{"", "request lost", "reply lost", "duplicate", "failed by rule", "dropped: its client has a new connection"}
+var fateNames = [...]string{"", "request lost", "reply lost", "duplicate", "failed by rule", "dropped: its client has a new connection", "event lost"}
 
 // String returns a short description for logs; nothing for FateNormal.
 func (f Fate) String() string { return fateNames[f] }
