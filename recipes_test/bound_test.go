@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // afterBound checks an instant that follows from the bound of a hold. In real time start is before the
@@ -100,7 +101,7 @@ func TestALingeringPlaceIsGivenUpWhenItsTimeIsOver(t *testing.T) {
 		require.NoError(t, v.lock(m).Unlock())
 		start := time.Now()
 		v.quiet()
-		v.srv.CheckChildren(t, lockPath, v.children(lockPath)...)
+		zktest.CheckChildren(t, v.srv, lockPath, v.children(lockPath)...)
 		require.Len(t, v.children(lockPath), 1)
 		v.queued(lockPath, 0)
 		v.took(start, linger, "lingering")

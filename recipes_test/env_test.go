@@ -177,7 +177,7 @@ func (v *env) children(dir string) []string {
 func (v *env) queued(dir string, n int) {
 	v.t.Helper()
 	if v.srv != nil {
-		v.srv.WaitChildren(v.t, dir, n)
+		zktest.WaitChildren(v.t, v.srv, dir, n)
 		return
 	}
 	v.eventually(func() bool { return len(v.children(dir)) == n }, "%s has not got %d children", dir, n)

@@ -146,7 +146,7 @@ func TestAcceptance131ALockThatWasIdleForLongIsMadeAnew(t *testing.T) {
 			last = l.Token()
 			require.NoError(t, l.Unlock())
 			time.Sleep(10 * time.Minute)
-			v.srv.CheckNoNode(t, "/locks")
+			zktest.CheckNoNode(t, v.srv, "/locks")
 		}
 	})
 }

@@ -112,7 +112,7 @@ func TestAnOpenThatGoesOnInTheNextSessionDoesNotUndoALaterClose(t *testing.T) {
 			})
 			opening := waits(ctx, g.Open)
 			if apply {
-				v.srv.WaitNoNode(t, gatePath+"/closed")
+				zktest.WaitNoNode(t, v.srv, gatePath+"/closed")
 				require.NoError(t, other.Close(ctx))
 			}
 			v.passes(opening)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // goroutines counts those of the bubble, or of the process in real time. In real time the stacks are of a moment before.
@@ -98,7 +99,7 @@ func TestAcceptance114DeadlinesAndTryLocksLeaveNothingEither(t *testing.T) {
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 		}
 		v.quiet()
-		v.srv.CheckChildren(t, lockPath, holder.Path()[len(lockPath)+1:])
+		zktest.CheckChildren(t, v.srv, lockPath, holder.Path()[len(lockPath)+1:])
 		require.LessOrEqual(t, v.srv.Watches(), 2+1, "one live path, two sessions, and its holder's own")
 		v.goroutinesBack(goroutines)
 		require.NoError(t, holder.Unlock())

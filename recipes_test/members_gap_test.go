@@ -43,7 +43,7 @@ func TestALeaseEndsBeforeTheLeaderGrantsWhatAFollowerThatIsCutOffStillShows(t *t
 		found, _, err := fooled.Exists("/mine")
 		require.NoError(t, err)
 		require.True(t, found, "the old server knows of nothing")
-		e.Server(1).CheckNoNode(t, "/mine")
+		zktest.CheckNoNode(t, e.Server(1), "/mine")
 		require.Equal(t, zk.StateHasSession, fooled.State())
 		heal()
 		time.Sleep(timeout + 2*tick) // a session that was asked for meanwhile, in vain, begins and ends

@@ -20,7 +20,7 @@ func (v *env) closesLeavingNothing(s *zksync.Session) {
 	id := s.ID()
 	require.NoError(v.t, s.Close())
 	v.quiet()
-	v.srv.CheckEphemerals(v.t, id)
+	zktest.CheckEphemerals(v.t, v.srv, id)
 }
 
 // What the party hears of first, its context or the end of its session, is chance.
@@ -113,7 +113,7 @@ func TestPartiesOfAPhaserThatWereLostAreGoneWhenItTerminates(t *testing.T) {
 		v.losesLease(s, p)
 		require.NoError(t, p.ForceTermination(context.Background()))
 		v.quiet()
-		v.srv.CheckEphemerals(t, s.ID())
+		zktest.CheckEphemerals(t, v.srv, s.ID())
 	})
 }
 
@@ -167,6 +167,6 @@ func TestAMemberThatIsBeingAddedIsGoneWhenItsTappedSessionCloses(t *testing.T) {
 		require.NoError(t, s.Close())
 		require.ErrorIs(t, v.failed(w), zksync.ErrClosed)
 		v.later()
-		v.srv.CheckEphemerals(t, id)
+		zktest.CheckEphemerals(t, v.srv, id)
 	})
 }

@@ -169,7 +169,7 @@ func TestWatchingTheOwnNodeCostsOneRequestForEachNodeThatIsHeldForLong(t *testin
 		v.costs(3, func() {
 			l := v.lock(short)
 			time.Sleep(time.Minute)
-			v.srv.CheckWatches(t, l.Path(), 1)
+			zktest.CheckWatched(t, v.srv, l.Path(), 1)
 			l.Done()
 			require.NoError(t, l.Unlock())
 		}, "held for a minute")
@@ -180,13 +180,13 @@ func TestWatchingTheOwnNodeCostsOneRequestForEachNodeThatIsHeldForLong(t *testin
 		require.NoError(t, holder.Unlock())
 		waited := v.granted(next)
 		v.costs(0, func() { time.Sleep(time.Minute) }, "one who has waited watches its own node")
-		v.srv.CheckWatches(t, waited.Path(), 1)
+		zktest.CheckWatched(t, v.srv, waited.Path(), 1)
 		require.NoError(t, waited.Unlock())
 		v.costs(1+1+1, func() {
 			for range 10 {
 				l := v.lock(m)
 				time.Sleep(time.Minute)
-				v.srv.CheckWatches(t, l.Path(), 1)
+				zktest.CheckWatched(t, v.srv, l.Path(), 1)
 				require.NoError(t, l.Unlock())
 			}
 		}, "one entry, its watch, and the child watch of lingering")

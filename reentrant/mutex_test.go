@@ -64,7 +64,7 @@ func TestDoIsNestedThroughItsContext(t *testing.T) {
 			})
 		})
 		require.NoError(t, err)
-		srv.CheckChildren(t, path)
+		zktest.CheckChildren(t, srv, path)
 	})
 }
 
@@ -78,6 +78,6 @@ func TestACancelledContextLocksNothing(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		require.NoError(t, l.Err(), "the context governed the waiting only")
 		require.NoError(t, l.Unlock())
-		srv.CheckChildren(t, path)
+		zktest.CheckChildren(t, srv, path)
 	})
 }

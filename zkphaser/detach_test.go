@@ -58,6 +58,6 @@ func TestAPartyWhoseNodeIsOfTheNextSessionIsRemovedWithThoseOfTheOneBefore(t *te
 		_, err = p.Arrive(t.Context())
 		require.ErrorIs(t, err, zksync.ErrLost)
 		time.Sleep(time.Second)
-		srv.CheckEphemerals(t, next.ID())
+		zktest.CheckEphemerals(t, srv, next.ID())
 	})
 }

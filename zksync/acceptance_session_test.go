@@ -182,7 +182,7 @@ func TestAcceptance137DigestACLsKeepStrangersOut(t *testing.T) {
 		l, err = m.LockContext(t.Context())
 		require.NoError(t, err, "the reconnect restored the credentials")
 		require.NoError(t, l.Unlock())
-		srv.CheckChildren(t, "/vault/lock")
+		zktest.CheckChildren(t, srv, "/vault/lock")
 	})
 }
 

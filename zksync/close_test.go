@@ -25,7 +25,7 @@ func TestCloseWithoutAConnectionEndsTheSessionIfAServerComesBackWithinTwoSeconds
 		require.GreaterOrEqual(t, time.Since(start), time.Second)
 		require.Less(t, time.Since(start), 2*time.Second)
 		require.ErrorIs(t, l.Err(), zksync.ErrReleased)
-		srv.CheckChildren(t, "/locks/a")
+		zktest.CheckChildren(t, srv, "/locks/a")
 	})
 }
 

@@ -113,7 +113,7 @@ func TestAWaiterHearsOfItsGrantAtOnceHoweverOftenItHasReconnected(t *testing.T) 
 			l, _ := zksync.NewMutex(s, "/locks/a").LockContext(context.Background())
 			got <- l
 		}()
-		srv.WaitChildren(t, "/locks/a", 2)
+		zktest.WaitChildren(t, srv, "/locks/a", 2)
 		for range 13 {
 			time.Sleep(10 * time.Minute)
 			srv.Disconnect(s.ID())

@@ -26,7 +26,7 @@ func TestPathsOfASessionAreBelowItsChrootAndNeverShowIt(t *testing.T) {
 	l, err := m.LockContext(t.Context())
 	require.NoError(t, err)
 	require.Regexp(t, `^/locks/a/_c_`, l.Path())
-	srv.WaitChildren(t, "/team/app/locks/a", 1)
+	zktest.WaitChildren(t, srv, "/team/app/locks/a", 1)
 
 	list, err := zksync.NewMutex(other, "/locks/a").Contenders(t.Context())
 	require.NoError(t, err)

@@ -41,7 +41,7 @@ func TestCloseOfATappedSessionReleasesAllItsLocksTogether(t *testing.T) {
 		require.NoError(t, s.Close())
 		require.Less(t, time.Since(start), time.Second)
 		for _, p := range paths {
-			srv.CheckChildren(t, p)
+			zktest.CheckChildren(t, srv, p)
 		}
 	})
 }
@@ -86,7 +86,7 @@ func TestCloseOfATappedSessionTakesTwoSecondsAtMostHoweverMuchItHolds(t *testing
 		require.Equal(t, 2*time.Second, time.Since(start))
 		thaw()
 		for _, p := range paths {
-			srv.WaitChildren(t, p, 0)
+			zktest.WaitChildren(t, srv, p, 0)
 		}
 		require.Less(t, time.Since(start), 3*time.Second)
 	})
@@ -107,7 +107,7 @@ func TestWhatATappedSessionCouldNotRemoveGoesAsSoonAsItsConnectionAllows(t *test
 			assert.NoError(t, err)
 			next <- l
 		}()
-		srv.WaitChildren(t, paths[0], 2)
+		zktest.WaitChildren(t, srv, paths[0], 2)
 		allow := srv.Refuse()
 		srv.Disconnect(id)
 		require.NoError(t, s.Close())
@@ -119,7 +119,7 @@ func TestWhatATappedSessionCouldNotRemoveGoesAsSoonAsItsConnectionAllows(t *test
 		require.LessOrEqual(t, time.Since(healed), 3*time.Second, "the client itself pauses for a second between attempts")
 		require.NoError(t, l.Unlock())
 		for _, p := range paths {
-			srv.WaitChildren(t, p, 0)
+			zktest.WaitChildren(t, srv, p, 0)
 		}
 		require.LessOrEqual(t, time.Since(healed), 3*time.Second)
 		require.Equal(t, id, conn.SessionID(), "it is not that its session ended")

@@ -53,14 +53,14 @@ func TestAWaiterOnATappedConnectionDoesNotStormTheNextSession(t *testing.T) {
 			_, err := zksync.NewMutex(s, "/locks/a").LockContext(context.Background())
 			waiting <- err
 		}()
-		srv.WaitChildren(t, "/locks/a", 2)
+		zktest.WaitChildren(t, srv, "/locks/a", 2)
 		time.Sleep(time.Second)
 		before := srv.Requests()
 		srv.Expire(conn.SessionID())
 		time.Sleep(time.Second)
 		// Listings and watches of the new place, and the reaper's visits for the old one.
 		require.Less(t, srv.Requests()-before, 40)
-		srv.CheckChildren(t, "/locks/a", srv.Children("/locks/a")...)
+		zktest.CheckChildren(t, srv, "/locks/a", srv.Children("/locks/a")...)
 		require.Len(t, srv.Children("/locks/a"), 2)
 		require.NoError(t, holder.Unlock())
 		require.NoError(t, <-waiting)

@@ -32,7 +32,7 @@ func TestATappedConnectionLocksAndStaysOpen(t *testing.T) {
 			require.NoError(t, err)
 			got <- l
 		}()
-		srv.WaitChildren(t, "/locks/a", 2)
+		zktest.WaitChildren(t, srv, "/locks/a", 2)
 		require.NoError(t, held.Unlock())
 		next := <-got
 		require.Positive(t, next.Token().Compare(held.Token()))
@@ -42,14 +42,14 @@ func TestATappedConnectionLocksAndStaysOpen(t *testing.T) {
 			require.NoError(t, err)
 			got <- l
 		}()
-		srv.WaitChildren(t, "/locks/a", 2)
+		zktest.WaitChildren(t, srv, "/locks/a", 2)
 		require.NoError(t, next.Unlock())
 		last := <-got
 		require.Positive(t, last.Token().Compare(next.Token()))
 
 		require.NoError(t, s.Close())
 		require.ErrorIs(t, last.Err(), zksync.ErrReleased)
-		srv.CheckChildren(t, "/locks/a")
+		zktest.CheckChildren(t, srv, "/locks/a")
 		_, _, err = conn.Exists("/locks")
 		require.NoError(t, err, "the connection is the caller's")
 	})

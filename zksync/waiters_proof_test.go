@@ -60,7 +60,7 @@ func queueUp(t *testing.T, srv *zktest.Server, n int) (ids []int64, leases []cha
 			assert.NoError(t, err)
 			got <- l
 		}()
-		srv.WaitChildren(t, "/locks/a", i+1)
+		zktest.WaitChildren(t, srv, "/locks/a", i+1)
 		synctest.Wait()
 		ids, leases = append(ids, s.ID()), append(leases, got)
 	}

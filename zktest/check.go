@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// What the Check methods show of data that differs.
+// What the Check functions show of data that differs.
 const checkedData = 200
 
 // complain fails t and shows what the server looks like.
@@ -17,9 +17,9 @@ func (s *Server) complain(t TB, format string, args ...any) {
 	t.Errorf("zktest: %s\n%s", fmt.Sprintf(format, args...), s.situation())
 }
 
-// CheckNode fails t unless the node exists and has the data; nil and empty are the same. Like all Check methods it looks at
+// CheckNode fails t unless the node exists and has the data; nil and empty are the same. Like all Check functions it looks at
 // the server as it is now, lets the test go on, and shows tree and last requests.
-func (s *Server) CheckNode(t TB, path string, data []byte) {
+func CheckNode(t TB, s *Server, path string, data []byte) {
 	t.Helper()
 	if !s.possible(t, path) {
 		return
@@ -41,7 +41,7 @@ func wanted(d []byte) string {
 }
 
 // CheckNoNode fails t if the node exists.
-func (s *Server) CheckNoNode(t TB, path string) {
+func CheckNoNode(t TB, s *Server, path string) {
 	t.Helper()
 	if s.possible(t, path) && s.zk.ChildCount(path) >= 0 {
 		s.complain(t, "there is a node %s", shown(path))
@@ -50,8 +50,8 @@ func (s *Server) CheckNoNode(t TB, path string) {
 
 // CheckChildren fails t unless the node exists and has exactly these children, in any order. Without
 // names it has none.
-// The root has the child "zookeeper", too; [Server.CheckTree] leaves it out.
-func (s *Server) CheckChildren(t TB, path string, names ...string) {
+// The root has the child "zookeeper", too; [CheckTree] leaves it out.
+func CheckChildren(t TB, s *Server, path string, names ...string) {
 	t.Helper()
 	if !s.possible(t, path) {
 		return
@@ -105,7 +105,7 @@ func mapped[A, B any](in []A, f func(A) B) []B {
 
 // CheckTree fails t unless the node at root and everything below it are exactly these: data by path, as
 // [Server.Contents] returns them. It names what is missing, what is too many, and what has other data.
-func (s *Server) CheckTree(t TB, root string, want map[string]string) {
+func CheckTree(t TB, s *Server, root string, want map[string]string) {
 	t.Helper()
 	if !s.possible(t, root) {
 		return
@@ -133,7 +133,7 @@ func (s *Server) CheckTree(t TB, root string, want map[string]string) {
 
 // CheckEphemerals fails t unless the session lives and owns exactly these ephemeral nodes, in any
 // order.
-func (s *Server) CheckEphemerals(t TB, session int64, paths ...string) {
+func CheckEphemerals(t TB, s *Server, session int64, paths ...string) {
 	t.Helper()
 	for _, x := range s.Sessions() {
 		if x.ID == session {
@@ -145,7 +145,7 @@ func (s *Server) CheckEphemerals(t TB, session int64, paths ...string) {
 }
 
 // CheckSessions fails t unless exactly these sessions live, in any order, connected or not.
-func (s *Server) CheckSessions(t TB, ids ...int64) {
+func CheckSessions(t TB, s *Server, ids ...int64) {
 	t.Helper()
 	s.checkSet(t, "sessions", s.sessionIDs(), mapped(ids, hex))
 }
@@ -157,9 +157,9 @@ func (s *Server) sessionIDs() []string {
 	return ids
 }
 
-// CheckWatches fails t unless there are n watches on the path, of all kinds and all clients, counted as
+// CheckWatched fails t unless there are n watches on the path, of all kinds and all clients, counted as
 // [Server.Watches] does. It shows who watches what.
-func (s *Server) CheckWatches(t TB, path string, n int) {
+func CheckWatched(t TB, s *Server, path string, n int) {
 	t.Helper()
 	if have := s.WatchesOn(path); have != n {
 		s.complain(t, "%d watches on %s, want %d\n%s", have, shown(path), n, strings.TrimSuffix(watchText(s.WatchList(), reportedWatches), "\n"))

@@ -20,36 +20,36 @@ func TestChecksReportWhatDiffers(t *testing.T) {
 		require.NoError(t, err)
 		id := conn.SessionID()
 		passes := &fakeTB{TB: t}
-		srv.CheckNode(passes, "/a", []byte("x"))
-		srv.CheckNode(passes, "/a/b", nil)
-		srv.CheckNoNode(passes, "/c")
-		srv.CheckChildren(passes, "/a", "b")
-		srv.CheckChildren(passes, "/", "zookeeper", "e", "a")
-		srv.CheckChildren(passes, "/a/b")
-		srv.CheckEphemerals(passes, id, "/e")
-		srv.CheckSessions(passes, id)
-		srv.CheckWatches(passes, "/a", 1)
-		srv.CheckWatches(passes, "/e", 0)
-		srv.CheckTree(passes, "/a", map[string]string{"/a": "x", "/a/b": ""})
+		zktest.CheckNode(passes, srv, "/a", []byte("x"))
+		zktest.CheckNode(passes, srv, "/a/b", nil)
+		zktest.CheckNoNode(passes, srv, "/c")
+		zktest.CheckChildren(passes, srv, "/a", "b")
+		zktest.CheckChildren(passes, srv, "/", "zookeeper", "e", "a")
+		zktest.CheckChildren(passes, srv, "/a/b")
+		zktest.CheckEphemerals(passes, srv, id, "/e")
+		zktest.CheckSessions(passes, srv, id)
+		zktest.CheckWatched(passes, srv, "/a", 1)
+		zktest.CheckWatched(passes, srv, "/e", 0)
+		zktest.CheckTree(passes, srv, "/a", map[string]string{"/a": "x", "/a/b": ""})
 		require.Empty(t, passes.errors)
 
 		for _, c := range []struct {
 			check func(testing.TB)
 			says  string
 		}{
-			{func(t testing.TB) { srv.CheckNode(t, "/a", []byte("y")) }, `node /a has data "x", want "y"`},
-			{func(t testing.TB) { srv.CheckNode(t, "/a", []byte{1}) }, `node /a has data "x", want 1 bytes 01`},
-			{func(t testing.TB) { srv.CheckNode(t, "/a/b", []byte("y")) }, `node /a/b has data none, want "y"`},
-			{func(t testing.TB) { srv.CheckNode(t, "/c", nil) }, "no node /c\n"},
-			{func(t testing.TB) { srv.CheckNoNode(t, "/a") }, "there is a node /a\n"},
-			{func(t testing.TB) { srv.CheckChildren(t, "/a", "c", "b") }, "children of /a: b, want b c; missing: c, too many: none"},
-			{func(t testing.TB) { srv.CheckChildren(t, "/a") }, "children of /a: b, want none; missing: none, too many: b"},
-			{func(t testing.TB) { srv.CheckChildren(t, "/c") }, "no node /c\n"},
-			{func(t testing.TB) { srv.CheckEphemerals(t, id, "/e", "/f") }, fmt.Sprintf("ephemerals of session 0x%x: /e, want /e /f; missing: /f", id)},
-			{func(t testing.TB) { srv.CheckEphemerals(t, 7) }, fmt.Sprintf("no session 0x7; those that live: 0x%x", id)},
-			{func(t testing.TB) { srv.CheckSessions(t) }, fmt.Sprintf("sessions: 0x%x, want none", id)},
-			{func(t testing.TB) { srv.CheckWatches(t, "/e", 1) }, fmt.Sprintf("0 watches on /e, want 1\nwatch on /a: data, session 0x%x\n", id)},
-			{func(t testing.TB) { srv.CheckTree(t, "/a", map[string]string{"/a": "y", "/a/c": ""}) },
+			{func(t testing.TB) { zktest.CheckNode(t, srv, "/a", []byte("y")) }, `node /a has data "x", want "y"`},
+			{func(t testing.TB) { zktest.CheckNode(t, srv, "/a", []byte{1}) }, `node /a has data "x", want 1 bytes 01`},
+			{func(t testing.TB) { zktest.CheckNode(t, srv, "/a/b", []byte("y")) }, `node /a/b has data none, want "y"`},
+			{func(t testing.TB) { zktest.CheckNode(t, srv, "/c", nil) }, "no node /c\n"},
+			{func(t testing.TB) { zktest.CheckNoNode(t, srv, "/a") }, "there is a node /a\n"},
+			{func(t testing.TB) { zktest.CheckChildren(t, srv, "/a", "c", "b") }, "children of /a: b, want b c; missing: c, too many: none"},
+			{func(t testing.TB) { zktest.CheckChildren(t, srv, "/a") }, "children of /a: b, want none; missing: none, too many: b"},
+			{func(t testing.TB) { zktest.CheckChildren(t, srv, "/c") }, "no node /c\n"},
+			{func(t testing.TB) { zktest.CheckEphemerals(t, srv, id, "/e", "/f") }, fmt.Sprintf("ephemerals of session 0x%x: /e, want /e /f; missing: /f", id)},
+			{func(t testing.TB) { zktest.CheckEphemerals(t, srv, 7) }, fmt.Sprintf("no session 0x7; those that live: 0x%x", id)},
+			{func(t testing.TB) { zktest.CheckSessions(t, srv) }, fmt.Sprintf("sessions: 0x%x, want none", id)},
+			{func(t testing.TB) { zktest.CheckWatched(t, srv, "/e", 1) }, fmt.Sprintf("0 watches on /e, want 1\nwatch on /a: data, session 0x%x\n", id)},
+			{func(t testing.TB) { zktest.CheckTree(t, srv, "/a", map[string]string{"/a": "y", "/a/c": ""}) },
 				`nodes of /a: missing: /a/c, too many: /a/b, different: /a has data "x", want "y"`},
 		} {
 			tb := &fakeTB{TB: t}
@@ -74,7 +74,7 @@ func TestWaitsEndWithTheStateTheyWaitFor(t *testing.T) {
 			conn = srv.Connect(t, 10*time.Second)
 			close(connected)
 		}()
-		srv.WaitSessions(t, 1)
+		zktest.WaitSessions(t, srv, 1)
 		require.Equal(t, time.Second, time.Since(start))
 		<-connected
 		mustCreate(t, conn, "/n", 0)
@@ -89,12 +89,12 @@ func TestWaitsEndWithTheStateTheyWaitFor(t *testing.T) {
 			time.Sleep(time.Second)
 			srv.Disconnect(conn.SessionID())
 		}()
-		srv.WaitWatches(t, "/n", 1)
+		zktest.WaitWatches(t, srv, "/n", 1)
 		require.Equal(t, 2*time.Second, time.Since(start))
-		srv.WaitData(t, "/n", []byte("x"))
+		zktest.WaitData(t, srv, "/n", []byte("x"))
 		require.Equal(t, 3*time.Second, time.Since(start))
-		srv.CheckWatches(t, "/n", 0)
-		srv.WaitNoNode(t, "/n")
+		zktest.CheckWatched(t, srv, "/n", 0)
+		zktest.WaitNoNode(t, srv, "/n")
 		require.Equal(t, 4*time.Second, time.Since(start))
 		srv.Wait(t, "the client is back", func() bool { return srv.TotalConnections() == 2 && srv.Sessions()[0].Connected })
 		require.Equal(t, 5*time.Second, time.Since(start))
@@ -108,14 +108,14 @@ func TestWaitingInVainFailsTheTestAfterAMinute(t *testing.T) {
 			wait func(testing.TB)
 			says string
 		}{
-			{func(t testing.TB) { srv.WaitNode(t, "/nope") }, "no node /nope"},
-			{func(t testing.TB) { srv.WaitNoNode(t, "/n") }, "there still is a node /n"},
-			{func(t testing.TB) { srv.WaitChildren(t, "/", 7) }, "/ has 2 children, want 7"},
-			{func(t testing.TB) { srv.WaitChildren(t, "/nope", 1) }, "no node /nope, want 1 children"},
-			{func(t testing.TB) { srv.WaitData(t, "/n", nil) }, `node /n has data "x", want none`},
-			{func(t testing.TB) { srv.WaitData(t, "/nope", nil) }, "no node /nope"},
-			{func(t testing.TB) { srv.WaitSessions(t, 0) }, fmt.Sprintf("sessions 0x%x, want 0", conn.SessionID())},
-			{func(t testing.TB) { srv.WaitWatches(t, "/n", 1) }, "0 watches on /n, want 1"},
+			{func(t testing.TB) { zktest.WaitNode(t, srv, "/nope") }, "no node /nope"},
+			{func(t testing.TB) { zktest.WaitNoNode(t, srv, "/n") }, "there still is a node /n"},
+			{func(t testing.TB) { zktest.WaitChildren(t, srv, "/", 7) }, "/ has 2 children, want 7"},
+			{func(t testing.TB) { zktest.WaitChildren(t, srv, "/nope", 1) }, "no node /nope, want 1 children"},
+			{func(t testing.TB) { zktest.WaitData(t, srv, "/n", nil) }, `node /n has data "x", want none`},
+			{func(t testing.TB) { zktest.WaitData(t, srv, "/nope", nil) }, "no node /nope"},
+			{func(t testing.TB) { zktest.WaitSessions(t, srv, 0) }, fmt.Sprintf("sessions 0x%x, want 0", conn.SessionID())},
+			{func(t testing.TB) { zktest.WaitWatches(t, srv, "/n", 1) }, "0 watches on /n, want 1"},
 			{func(t testing.TB) { srv.Wait(t, "the impossible", func() bool { return false }) }, "the impossible"},
 		} {
 			tb := &fakeTB{TB: t}
@@ -134,7 +134,7 @@ func TestWaitingForSomethingOfAClosedServerFailsAtOnce(t *testing.T) {
 		time.AfterFunc(time.Second, srv.Close)
 		start := time.Now()
 		tb := &fakeTB{TB: t}
-		require.Panics(t, func() { srv.WaitNode(tb, "/n") })
+		require.Panics(t, func() { zktest.WaitNode(tb, srv, "/n") })
 		require.Equal(t, time.Second, time.Since(start), "as soon as it is closed")
 		require.Contains(t, tb.errors[0], "the server is closed, so this does not come any more: no node /n")
 		require.Error(t, srv.WaitFor(t.Context(), func() bool { return false }))

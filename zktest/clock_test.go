@@ -27,10 +27,10 @@ func TestWithAManualClockSessionsExpireWhenTheTestSaysSo(t *testing.T) {
 		require.Equal(t, start, srv.Now())
 
 		srv.Advance(10 * time.Second)
-		srv.CheckNode(t, "/e", nil)
+		zktest.CheckNode(t, srv, "/e", nil)
 		require.Equal(t, start.Add(11*time.Second), srv.Sessions()[0].Expires)
 		srv.Advance(time.Second)
-		srv.CheckNoNode(t, "/e")
+		zktest.CheckNoNode(t, srv, "/e")
 		require.Equal(t, []time.Duration{11 * time.Second}, expired)
 		require.Equal(t, start.Add(11*time.Second), srv.Now())
 		heal()
@@ -52,9 +52,9 @@ func TestAdvanceKeepsTheSessionsOfClientsThatCanBeHeard(t *testing.T) {
 	srv.Disconnect(gone.SessionID())
 
 	srv.Advance(9 * time.Second)
-	srv.CheckChildren(t, "/", "live", "cut", "gone", "zookeeper")
+	zktest.CheckChildren(t, srv, "/", "live", "cut", "gone", "zookeeper")
 	srv.Advance(24 * time.Hour)
-	srv.CheckChildren(t, "/", "live", "zookeeper")
+	zktest.CheckChildren(t, srv, "/", "live", "zookeeper")
 	_, err := live.Set("/live", []byte("here"), -1)
 	require.NoError(t, err, "it has not noticed anything")
 }
@@ -70,10 +70,10 @@ func TestARunningClockCanBeAdvancedToo(t *testing.T) {
 		require.Equal(t, start.Add(8*time.Second), srv.Now())
 		time.Sleep(3*time.Second - time.Nanosecond)
 		synctest.Wait()
-		srv.CheckNode(t, "/e", nil)
+		zktest.CheckNode(t, srv, "/e", nil)
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
-		srv.CheckNoNode(t, "/e")
+		zktest.CheckNoNode(t, srv, "/e")
 		heal()
 	})
 }
@@ -107,9 +107,9 @@ func TestAFrozenServerMakesUpForTheTimeThatWasAdvanced(t *testing.T) {
 		mustCreate(t, conn, "/e", zk.FlagEphemeral)
 		thaw := srv.Freeze()
 		srv.Advance(time.Minute)
-		srv.CheckNode(t, "/e", nil)
+		zktest.CheckNode(t, srv, "/e", nil)
 		thaw()
-		srv.CheckNoNode(t, "/e")
+		zktest.CheckNoNode(t, srv, "/e")
 	})
 }
 
@@ -150,22 +150,22 @@ func TestTheClockOfAnEnsembleCanBeMovedByHand(t *testing.T) {
 		heal := e.Partition(cut.SessionID())
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		e.Server(0).CheckNode(t, "/cut", nil)
+		zktest.CheckNode(t, e.Server(0), "/cut", nil)
 		e.Server(1).Advance(9 * time.Second)
-		e.Server(0).CheckNode(t, "/cut", nil)
+		zktest.CheckNode(t, e.Server(0), "/cut", nil)
 		e.Server(1).Advance(time.Minute)
 		for i := range e.Len() {
-			e.Server(i).CheckChildren(t, "/", "live", "zookeeper")
+			zktest.CheckChildren(t, e.Server(i), "/", "live", "zookeeper")
 		}
 		e.Server(e.Leader()).Stop()
 		e.WaitLeader(t)
 		synctest.Wait()
-		e.Server(0).CheckChildren(t, "/", "live", "zookeeper")
+		zktest.CheckChildren(t, e.Server(0), "/", "live", "zookeeper")
 		heal()
 		time.Sleep(time.Minute) // of which the servers' clocks know nothing
 		synctest.Wait()
 		e.Server(0).Advance(time.Minute)
-		e.Server(0).CheckChildren(t, "/", "live", "zookeeper")
+		zktest.CheckChildren(t, e.Server(0), "/", "live", "zookeeper")
 	}, zktest.WithManualClock())
 }
 
@@ -176,12 +176,12 @@ func TestAdvanceBringsTheNextLookAtContainersNearer(t *testing.T) {
 		srv.Create("/box/n", nil, 0, 0)
 		srv.Delete("/box/n")
 		srv.Advance(50 * time.Second)
-		srv.CheckNode(t, "/box", nil)
+		zktest.CheckNode(t, srv, "/box", nil)
 		time.Sleep(10*time.Second - time.Millisecond)
 		synctest.Wait()
-		srv.CheckNode(t, "/box", nil)
+		zktest.CheckNode(t, srv, "/box", nil)
 		time.Sleep(time.Millisecond)
 		synctest.Wait()
-		srv.CheckNoNode(t, "/box")
+		zktest.CheckNoNode(t, srv, "/box")
 	})
 }

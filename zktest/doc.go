@@ -5,7 +5,7 @@
 //	conn := srv.Connect(t, 10*time.Second)   // a go-zookeeper client with a session
 //	srv.Load(map[string]string{"/app/config": "v1"})
 //	...
-//	srv.CheckNode(t, "/app/config", []byte("v2"))
+//	zktest.CheckNode(t, srv, "/app/config", []byte("v2"))
 //
 // Any other client connects to [Server.Addr] over TCP, or through [Server.Dial] in
 // memory. It keeps nothing.
@@ -29,7 +29,7 @@
 // # Looking inside
 //
 // [Server.Node], [Server.Tree], [Server.Sessions], [Server.WatchList], [Server.Requests] and
-// [Server.Log] look without a client, [Server.Dump] shows everything; [Server.CheckNode] and others assert; [Server.WaitNode],
+// [Server.Log] look without a client, [Server.Dump] shows everything; [CheckNode] and others assert; [WaitNode],
 // [Server.WaitFor] and others wait without polling; [Server.OnCommit] sees each transaction at its instant.
 //
 // What is implemented, and how it differs from a real server, is listed in docs/zktest.md, with a table for those who

@@ -34,8 +34,8 @@ func TestALaggingServerShowsThePastUntilASync(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, data)
 		require.True(t, pending(events))
-		e.Server(0).CheckNode(t, "/n", nil)
-		e.Server(1).CheckNode(t, "/n", []byte("new"))
+		zktest.CheckNode(t, e.Server(0), "/n", nil)
+		zktest.CheckNode(t, e.Server(1), "/n", []byte("new"))
 		synced := make(chan error, 1)
 		go func() {
 			_, err := slow.Sync("/n")
@@ -68,7 +68,7 @@ func TestASessionMovesToTheNextServerWithItsWatches(t *testing.T) {
 		require.Equal(t, id, conn.SessionID())
 		require.Equal(t, 1, e.At(id))
 		e.Server(0).Restart()
-		e.Server(0).CheckNode(t, "/e", []byte("x"))
+		zktest.CheckNode(t, e.Server(0), "/e", []byte("x"))
 	})
 }
 
@@ -141,12 +141,12 @@ func TestACommitIsSeenOnceAndByEachMemberWhenItAppliesIt(t *testing.T) {
 		catchUp := e.Lag(0)
 		e.Server(0).Create("/n", nil, 0, 0) // committed, although this member does not show it yet
 		require.Equal(t, []int{0, 1, 1, 1}, counts)
-		e.Server(0).CheckNoNode(t, "/n")
+		zktest.CheckNoNode(t, e.Server(0), "/n")
 		catchUp()
 		require.Equal(t, []int{1, 1, 1, 1}, counts)
 		e.ElectLeader(0)
 		e.Server(1).RestartEmpty()
-		e.Server(1).CheckNode(t, "/n", nil)
+		zktest.CheckNode(t, e.Server(1), "/n", nil)
 		require.Equal(t, []int{1, 1, 1, 1}, counts, "what comes as a snapshot was no commit")
 	})
 }

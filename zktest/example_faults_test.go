@@ -115,7 +115,7 @@ func ExampleServer_Expire() {
 				t.Fatal(err)
 			}
 			srv.Expire(id)
-			srv.CheckNoNode(t, "/e")
+			zktest.CheckNoNode(t, srv, "/e")
 			synctest.Wait()
 			fmt.Println("another session:", conn.SessionID() != id)
 		})

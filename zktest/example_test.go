@@ -31,9 +31,9 @@ func Example() {
 			start := time.Now()
 			heal := srv.Partition(leader.SessionID()) // silence, as when a cable is pulled
 			fmt.Println((<-gone).Type, "after", time.Since(start))
-			srv.CheckNoNode(t, "/leader")
+			zktest.CheckNoNode(t, srv, "/leader")
 			heal()
-			srv.WaitSessions(t, 2) // it is back, as somebody new
+			zktest.WaitSessions(t, srv, 2) // it is back, as somebody new
 		})
 	}
 	goTest(TestFailover)
@@ -50,7 +50,7 @@ func ExampleRun() {
 		if _, err := conn.Create("/me", []byte("here"), zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
 			t.Fatal(err)
 		}
-		srv.CheckNode(t, "/me", []byte("here"))
+		zktest.CheckNode(t, srv, "/me", []byte("here"))
 	}
 	goTest(TestRegister)
 	// Output: ok
@@ -72,9 +72,9 @@ func ExampleRun_synctest() {
 				fmt.Println("expired after", at.Sub(start))
 			})
 			heal := srv.Partition(conn.SessionID())
-			srv.WaitSessions(t, 0)
+			zktest.WaitSessions(t, srv, 0)
 			heal()
-			srv.WaitSessions(t, 1) // the client has got another
+			zktest.WaitSessions(t, srv, 1) // the client has got another
 		})
 	}
 	goTest(TestExpiry)
@@ -210,7 +210,7 @@ func ExampleServer_Dial() {
 				for range events { // its goroutines have ended, too
 				}
 			}()
-			srv.WaitSessions(t, 1)
+			zktest.WaitSessions(t, srv, 1)
 			synctest.Wait() // the client has heard of it
 			srv.Stop()
 			time.Sleep(time.Minute)

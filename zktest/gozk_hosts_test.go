@@ -59,13 +59,13 @@ func TestTheGoClientCreatesNodesWithATimeToLive(t *testing.T) {
 			}
 			require.NoError(t, err)
 			require.Equal(t, "/t-0000000000", path)
-			srv.CheckNode(t, path, []byte("x"))
+			zktest.CheckNode(t, srv, path, []byte("x"))
 			<-time.After(time.Minute)
 			synctest.Wait()
-			srv.CheckNode(t, path, []byte("x"))
+			zktest.CheckNode(t, srv, path, []byte("x"))
 			<-time.After(11 * time.Second)
 			synctest.Wait()
-			srv.CheckNoNode(t, path)
+			zktest.CheckNoNode(t, srv, path)
 		})
 	}
 }

@@ -56,6 +56,6 @@ func TestRequestsOfTheGoClientHaveTwoLimits(t *testing.T) {
 		_, err = c.Create("/n", make([]byte, 1<<20+100), 0, open)
 		require.Error(t, err)
 		require.Equal(t, "Disconnected, Connecting, Connected, HasSession", c.told())
-		srv.CheckNoNode(t, "/n")
+		zktest.CheckNoNode(t, srv, "/n")
 	}, zk.WithMaxConnBufferSize(2<<20))
 }

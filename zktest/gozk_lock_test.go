@@ -26,7 +26,7 @@ func TestTheLockOfTheGoClientIsGrantedInOrder(t *testing.T) {
 					_ = l.Unlock()
 				}
 			}()
-			srv.WaitChildren(t, "/deep/path/to/lock", i+2)
+			zktest.WaitChildren(t, srv, "/deep/path/to/lock", i+2)
 		}
 		require.True(t, pending(granted))
 		begin := time.Now()
@@ -35,7 +35,7 @@ func TestTheLockOfTheGoClientIsGrantedInOrder(t *testing.T) {
 			require.Equal(t, i, <-granted)
 			require.Equal(t, time.Duration(i)*time.Second, time.Since(begin))
 		}
-		srv.WaitChildren(t, "/deep/path/to/lock", 0)
+		zktest.WaitChildren(t, srv, "/deep/path/to/lock", 0)
 	})
 }
 
@@ -48,11 +48,11 @@ func TestTheLockOfTheGoClientIsNotReentrant(t *testing.T) {
 		require.ErrorIs(t, l.Lock(), zk.ErrDeadlock)
 		names := srv.Children("/lock")
 		require.Len(t, names, 1)
-		srv.CheckNode(t, "/lock/"+names[0], []byte("me"))
+		zktest.CheckNode(t, srv, "/lock/"+names[0], []byte("me"))
 		require.NoError(t, l.Unlock())
 		require.NoError(t, l.Lock(), "again")
 		require.NoError(t, l.Unlock())
-		srv.CheckChildren(t, "/lock")
+		zktest.CheckChildren(t, srv, "/lock")
 	})
 }
 
@@ -64,7 +64,7 @@ func TestALockOfTheGoClientGoesWithItsSession(t *testing.T) {
 		granted := make(chan error, 1)
 		next := zk.NewLock(other.Conn, "/lock", open)
 		go func() { granted <- next.Lock() }()
-		srv.WaitChildren(t, "/lock", 2)
+		zktest.WaitChildren(t, srv, "/lock", 2)
 		require.True(t, pending(granted))
 		srv.Expire(c.SessionID())
 		require.NoError(t, <-granted)
@@ -83,10 +83,10 @@ func TestTheGoClientFindsItsProtectedNodeAgain(t *testing.T) {
 			path, err := c.CreateProtectedEphemeralSequential("/p/n-", []byte("x"), open)
 			require.NoError(t, err)
 			require.Regexp(t, `^/p/_c_[0-9a-f]{32}-n-\d{10}$`, path)
-			srv.CheckNode(t, path, []byte("x"))
+			zktest.CheckNode(t, srv, path, []byte("x"))
 			require.Equal(t, c.SessionID(), node(t, srv, path).Stat.EphemeralOwner)
 		}
-		srv.WaitChildren(t, "/p", 2)
+		zktest.WaitChildren(t, srv, "/p", 2)
 	})
 }
 
@@ -99,11 +99,11 @@ func TestTheGoClientRepeatsAProtectedCreateThatWasLost(t *testing.T) {
 		require.NoError(t, err)
 		require.Regexp(t, `-n-0000000000$`, path)
 		require.Equal(t, 2, lost.Fired())
-		srv.WaitChildren(t, "/p", 1)
+		zktest.WaitChildren(t, srv, "/p", 1)
 
 		srv.Intercept(zktest.On(zktest.Create, "/p/_c_*").LoseRequest())
 		_, err = c.CreateProtectedEphemeralSequential("/p/n-", nil, open)
 		require.ErrorIs(t, err, zk.ErrConnectionClosed, "three times and no more")
-		srv.WaitChildren(t, "/p", 1)
+		zktest.WaitChildren(t, srv, "/p", 1)
 	})
 }

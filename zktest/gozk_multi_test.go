@@ -28,9 +28,9 @@ func TestAMultiOfTheGoClientIsDoneAsAWhole(t *testing.T) {
 		require.Equal(t, "/p", results[0].String)
 		require.Equal(t, "/p/s-0000000000", results[1].String)
 		require.Equal(t, []int32{1, 1}, []int32{results[2].Stat.Version, results[2].Stat.NumChildren})
-		srv.CheckNode(t, "/p", []byte("2"))
-		srv.CheckChildren(t, "/p", "s-0000000000")
-		srv.CheckNoNode(t, "/q")
+		zktest.CheckNode(t, srv, "/p", []byte("2"))
+		zktest.CheckChildren(t, srv, "/p", "s-0000000000")
+		zktest.CheckNoNode(t, srv, "/q")
 		require.Equal(t, node(t, srv, "/p").Stat.Mzxid, node(t, srv, "/p/s-0000000000").Stat.Czxid, "one transaction")
 	})
 }
@@ -49,12 +49,12 @@ func TestAMultiThatFailsDoesNothing(t *testing.T) {
 		require.NoError(t, results[0].Error, "the client calls parts before the failed one successful")
 		require.ErrorIs(t, results[1].Error, zk.ErrNodeExists)
 		require.EqualError(t, results[2].Error, "unknown error: -2")
-		srv.CheckNoNode(t, "/n")
-		srv.CheckNode(t, "/there", nil)
+		zktest.CheckNoNode(t, srv, "/n")
+		zktest.CheckNode(t, srv, "/there", nil)
 
 		_, err = c.Multi(&zk.CheckVersionRequest{Path: "/there", Version: 3}, &zk.DeleteRequest{Path: "/there", Version: -1})
 		require.ErrorIs(t, err, zk.ErrBadVersion)
-		srv.CheckNode(t, "/there", nil)
+		zktest.CheckNode(t, srv, "/there", nil)
 	})
 }
 
@@ -63,7 +63,7 @@ func TestAMultiTakesFourKindsOfRequests(t *testing.T) {
 	withGozk(t, func(t *testing.T, srv *zktest.Server, c *gozk) {
 		_, err := c.Multi(&zk.CreateRequest{Path: "/n", Acl: open}, "nonsense")
 		require.EqualError(t, err, "unknown operation type string")
-		srv.CheckNoNode(t, "/n")
+		zktest.CheckNoNode(t, srv, "/n")
 		results, err := c.Multi()
 		require.NoError(t, err)
 		require.Empty(t, results)

@@ -77,7 +77,7 @@ func TestTheGoClientCreatesNodesOfEveryKind(t *testing.T) {
 		require.NoError(t, c.Delete("/c/child", -1))
 		<-time.After(time.Minute)
 		synctest.Wait()
-		srv.CheckNoNode(t, "/c")
+		zktest.CheckNoNode(t, srv, "/c")
 	})
 }
 
@@ -163,6 +163,6 @@ func TestRequestsOfManyGoroutinesAreAllAnswered(t *testing.T) {
 			unique[path] = true
 		}
 		require.Len(t, unique, 200)
-		srv.WaitChildren(t, "/p", 200)
+		zktest.WaitChildren(t, srv, "/p", 200)
 	})
 }

@@ -61,7 +61,7 @@ func TestTheGoClientGetsANewSessionWhenItsOwnHasExpired(t *testing.T) {
 		require.ErrorIs(t, e.Err, zk.ErrSessionExpired)
 		require.True(t, closed(watch))
 		require.NotEqual(t, id, c.SessionID())
-		srv.CheckNoNode(t, "/e")
+		zktest.CheckNoNode(t, srv, "/e")
 		mustCreate(t, c.Conn, "/e", zk.FlagEphemeral)
 		require.Equal(t, c.SessionID(), node(t, srv, "/e").Stat.EphemeralOwner)
 	})

@@ -22,7 +22,7 @@ func TestAHeldRequestIsAppliedIfItsClientHasNotComeBack(t *testing.T) {
 		require.ErrorIs(t, <-done, zk.ErrConnectionClosed)
 		require.Equal(t, 1, in.Held())
 		in.Release()
-		srv.WaitNode(t, "/late")
+		zktest.WaitNode(t, srv, "/late")
 		allow()
 		time.Sleep(2 * time.Second) // or the client is not there to end its session
 	})
@@ -46,7 +46,7 @@ func TestAHeldRequestIsDroppedWhenItsClientComesBack(t *testing.T) {
 		require.NoError(t, err)
 		in.Release()
 		time.Sleep(2 * time.Second)
-		srv.CheckChildren(t, "/", "zookeeper")
+		zktest.CheckChildren(t, srv, "/", "zookeeper")
 		dropped := 0
 		for _, q := range srv.Log() {
 			if q.Fate == "dropped: its client has a new connection" {
@@ -71,7 +71,7 @@ func TestAQueuedRequestIsAppliedBeforeThoseOfTheNewConnection(t *testing.T) {
 		require.True(t, pending(behind))
 		time.Sleep(time.Minute)
 		require.Equal(t, 1, in.Held(), "heartbeats go by")
-		srv.CheckNoNode(t, "/behind")
+		zktest.CheckNoNode(t, srv, "/behind")
 		in.Release()
 		require.NoError(t, <-behind)
 		require.Less(t, node(t, srv, "/late").Stat.Czxid, node(t, srv, "/behind").Stat.Czxid)
@@ -138,7 +138,7 @@ func TestADelayedReplyKeepsBackWhatFollowsItToTheSameClient(t *testing.T) {
 		start := time.Now()
 		done := createAsync(conn, "/n", 0)
 		require.True(t, pending(done))
-		srv.CheckNode(t, "/n", nil)
+		zktest.CheckNode(t, srv, "/n", nil)
 		mustCreate(t, other, "/m", 0)
 		require.Zero(t, time.Since(start), "others are not concerned")
 		require.True(t, pending(events))
@@ -265,7 +265,7 @@ func TestAQueuedRequestThatDiedWithItsServerKeepsNothingBack(t *testing.T) {
 			require.NoError(t, <-behind)
 			in.Release()
 			time.Sleep(time.Second)
-			srv.CheckNoNode(t, "/late")
+			zktest.CheckNoNode(t, srv, "/late")
 		})
 	}
 }

@@ -69,7 +69,7 @@ func TestASessionThatItsClientHasGivenUpIsNotLeftOver(t *testing.T) {
 				id := s.ID()
 				heal := e.Partition(id)
 				<-l.Done()
-				lives := func() { e.Server(0).CheckEphemerals(t, id, e.Server(0).Sessions()[0].Ephemerals...) }
+				lives := func() { zktest.CheckEphemerals(t, e.Server(0), id, e.Server(0).Sessions()[0].Ephemerals...) }
 				if healed {
 					lives()
 					heal() // its client may end it now

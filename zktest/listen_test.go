@@ -147,7 +147,7 @@ func TestThePortCanSpeakTLS(t *testing.T) {
 	srv.Wait(t, "the client is back", func() bool { return srv.TotalConnections() >= 2 && srv.Sessions()[0].Connected })
 	_, err = conn.Set("/n", []byte("x"), -1)
 	require.NoError(t, err)
-	srv.CheckNode(t, "/n", []byte("x"))
+	zktest.CheckNode(t, srv, "/n", []byte("x"))
 
 	plain, err := net.Dial("tcp", srv.Addr())
 	require.NoError(t, err)

@@ -22,7 +22,7 @@ func TestAFixtureIsLoadedWithItsParents(t *testing.T) {
 
 		other := zktest.Run(t)
 		other.Load(srv.Contents("/"))
-		other.CheckTree(t, "/", want)
+		zktest.CheckTree(t, other, "/", want)
 	})
 }
 
@@ -34,11 +34,11 @@ func TestDeleteAllRemovesASubtreeOrEverything(t *testing.T) {
 		require.NoError(t, err)
 		srv.DeleteAll("/a/b")
 		require.Equal(t, zk.EventNodeChildrenChanged, (<-events).Type)
-		srv.CheckTree(t, "/", map[string]string{"/a": "", "/a/d": "", "/e": ""})
+		zktest.CheckTree(t, srv, "/", map[string]string{"/a": "", "/a/d": "", "/e": ""})
 		srv.DeleteAll("/a/b")
 		srv.DeleteAll("/")
-		srv.CheckChildren(t, "/", "zookeeper")
-		srv.CheckSessions(t, conn.SessionID())
+		zktest.CheckChildren(t, srv, "/", "zookeeper")
+		zktest.CheckSessions(t, srv, conn.SessionID())
 	})
 }
 

@@ -27,19 +27,19 @@ func TestAMisuseFailsTheTestAndNamesTheFix(t *testing.T) {
 			fatal bool
 			says  string
 		}{
-			{do: func() { srv.CheckNode(tb, "a", nil) }, says: `no node can have the path "a": it does not start with a slash`},
-			{do: func() { srv.CheckNoNode(tb, "a") }, says: `no node can have the path "a"`},
-			{do: func() { srv.CheckNoNode(tb, "/a/b/") }, says: `no node can have the path "/a/b/": it ends with a slash`},
-			{do: func() { srv.CheckNoNode(tb, "/a//b") }, says: `it has an empty or relative part`},
-			{do: func() { srv.CheckNoNode(tb, "/a/..") }, says: `it has an empty or relative part`},
-			{do: func() { srv.CheckNoNode(tb, "") }, says: `no node can have the path ""`},
-			{do: func() { srv.CheckTree(tb, "a", nil) }, says: `no node can have the path "a"`},
-			{do: func() { srv.CheckChildren(tb, "/a", "/a/b") }, says: `"/a/b" is a path; children are named without their parent`},
-			{do: func() { srv.WaitNode(tb, "a") }, fatal: true, says: `no node can have the path "a"`},
-			{do: func() { srv.WaitNoNode(tb, "a") }, fatal: true, says: `no node can have the path "a"`},
-			{do: func() { srv.WaitData(tb, "a", nil) }, fatal: true, says: `no node can have the path "a"`},
-			{do: func() { srv.WaitChildren(tb, "a", -1) }, fatal: true, says: `no node can have the path "a"`},
-			{do: func() { srv.WaitChildren(tb, "/a", -2) }, fatal: true, says: "WaitChildren(/a, -2): a node has 0 children or more; -1 is for one that does not exist"},
+			{do: func() { zktest.CheckNode(tb, srv, "a", nil) }, says: `no node can have the path "a": it does not start with a slash`},
+			{do: func() { zktest.CheckNoNode(tb, srv, "a") }, says: `no node can have the path "a"`},
+			{do: func() { zktest.CheckNoNode(tb, srv, "/a/b/") }, says: `no node can have the path "/a/b/": it ends with a slash`},
+			{do: func() { zktest.CheckNoNode(tb, srv, "/a//b") }, says: `it has an empty or relative part`},
+			{do: func() { zktest.CheckNoNode(tb, srv, "/a/..") }, says: `it has an empty or relative part`},
+			{do: func() { zktest.CheckNoNode(tb, srv, "") }, says: `no node can have the path ""`},
+			{do: func() { zktest.CheckTree(tb, srv, "a", nil) }, says: `no node can have the path "a"`},
+			{do: func() { zktest.CheckChildren(tb, srv, "/a", "/a/b") }, says: `"/a/b" is a path; children are named without their parent`},
+			{do: func() { zktest.WaitNode(tb, srv, "a") }, fatal: true, says: `no node can have the path "a"`},
+			{do: func() { zktest.WaitNoNode(tb, srv, "a") }, fatal: true, says: `no node can have the path "a"`},
+			{do: func() { zktest.WaitData(tb, srv, "a", nil) }, fatal: true, says: `no node can have the path "a"`},
+			{do: func() { zktest.WaitChildren(tb, srv, "a", -1) }, fatal: true, says: `no node can have the path "a"`},
+			{do: func() { zktest.WaitChildren(tb, srv, "/a", -2) }, fatal: true, says: "WaitChildren(/a, -2): a node has 0 children or more; -1 is for one that does not exist"},
 			{do: func() { srv.DeleteAll("/a/") }, says: `DeleteAll: no node can have the path "/a/": it ends with a slash`},
 			{do: func() { srv.OnCommit(nil) }, says: "OnCommit(nil): nothing to call"},
 			{do: func() { srv.OnSessionExpired(nil) }, says: "OnSessionExpired(nil): nothing to call"},
@@ -166,7 +166,7 @@ func TestAClosedServerCanStillBeLookedAt(t *testing.T) {
 	srv.Load(map[string]string{"/a": "x"})
 	srv.Close()
 	srv.Close()
-	srv.CheckNode(t, "/a", []byte("x"))
+	zktest.CheckNode(t, srv, "/a", []byte("x"))
 	require.Len(t, srv.Log(), 1)
 	_, err := srv.Dial("", "", 0)
 	require.ErrorContains(t, err, "connection refused")
@@ -186,7 +186,7 @@ func TestAHookThatCallsTheServerFailsTheTestAndNothingHangs(t *testing.T) {
 		require.Len(t, tb.errors, 1, "it says so once")
 		require.Contains(t, tb.errors[0], "a hook (OnCommit, OnSessionExpired, OnElected, WithVerbose) called the server")
 		require.Greater(t, len(trees), 2)
-		srv.CheckNode(t, "/a", nil)
+		zktest.CheckNode(t, srv, "/a", nil)
 	})
 }
 
@@ -290,7 +290,7 @@ func TestAVerdictThatMakesNoSenseFailsTheTestAndTheRequestRuns(t *testing.T) {
 				start := time.Now()
 				mustCreate(t, conn, "/n", 0)
 				require.Zero(t, time.Since(start))
-				srv.CheckNode(t, "/n", nil)
+				zktest.CheckNode(t, srv, "/n", nil)
 				require.Equal(t, []string{says}, tb.errors)
 				_, err := conn.Create("/n", nil, 0, open)
 				require.ErrorIs(t, err, zk.ErrNodeExists)

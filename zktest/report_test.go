@@ -76,14 +76,14 @@ func TestFailureMessagesStayShort(t *testing.T) {
 		const most = 64 << 10
 		tb := &fakeTB{TB: t}
 		for name, fail := range map[string]func(){
-			"CheckNode":       func() { srv.CheckNode(tb, "/nope", nil) },
-			"CheckData":       func() { srv.CheckNode(tb, "/", make([]byte, 1<<20)) },
-			"CheckText":       func() { srv.CheckNode(tb, "/", []byte(strings.Repeat("z", 1<<20))) },
-			"CheckChildren":   func() { srv.CheckChildren(tb, "/") },
-			"CheckEphemerals": func() { srv.CheckEphemerals(tb, conn.SessionID()) },
-			"CheckTree":       func() { srv.CheckTree(tb, "/", nil) },
-			"CheckWatches":    func() { srv.CheckWatches(tb, "/", 1) },
-			"WaitNode":        func() { require.Panics(t, func() { srv.WaitNode(tb, "/nope") }) },
+			"CheckNode":       func() { zktest.CheckNode(tb, srv, "/nope", nil) },
+			"CheckData":       func() { zktest.CheckNode(tb, srv, "/", make([]byte, 1<<20)) },
+			"CheckText":       func() { zktest.CheckNode(tb, srv, "/", []byte(strings.Repeat("z", 1<<20))) },
+			"CheckChildren":   func() { zktest.CheckChildren(tb, srv, "/") },
+			"CheckEphemerals": func() { zktest.CheckEphemerals(tb, srv, conn.SessionID()) },
+			"CheckTree":       func() { zktest.CheckTree(tb, srv, "/", nil) },
+			"CheckWatches":    func() { zktest.CheckWatched(tb, srv, "/", 1) },
+			"WaitNode":        func() { require.Panics(t, func() { zktest.WaitNode(tb, srv, "/nope") }) },
 		} {
 			tb.errors = nil
 			fail()
@@ -115,7 +115,7 @@ func TestPathsThatSpoilAMessageAreQuoted(t *testing.T) {
 	require.Contains(t, r.String(), `exists "/a\nb"`)
 	srv := zktest.Run(t)
 	tb := &fakeTB{TB: t}
-	srv.CheckNode(tb, "/\x00", nil)
+	zktest.CheckNode(tb, srv, "/\x00", nil)
 	require.Contains(t, tb.errors[0], `no node "/\x00"`)
 }
 

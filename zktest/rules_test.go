@@ -32,7 +32,7 @@ func TestALostRequestIsNotApplied(t *testing.T) {
 		srv.Intercept(zktest.On(zktest.Create, "/n").Times(1).LoseRequest())
 		_, err := conn.Create("/n", nil, 0, open)
 		require.ErrorIs(t, err, zk.ErrConnectionClosed)
-		srv.CheckNoNode(t, "/n")
+		zktest.CheckNoNode(t, srv, "/n")
 		mustCreate(t, conn, "/n", 0)
 		log := srv.Log()
 		var fates []string
@@ -50,7 +50,7 @@ func TestADuplicateIsAppliedTwiceAndAnsweredOnce(t *testing.T) {
 		srv.Create("/q", nil, 0, 0)
 		in := srv.Intercept(zktest.On(zktest.Create, "/q/*").Duplicate())
 		require.Equal(t, "/q/n-0000000001", mustCreate(t, conn, "/q/n-", zk.FlagSequence), "the last answer")
-		srv.CheckChildren(t, "/q", "n-0000000000", "n-0000000001")
+		zktest.CheckChildren(t, srv, "/q", "n-0000000000", "n-0000000001")
 		in.Remove()
 		require.Equal(t, "/q/n-0000000002", mustCreate(t, conn, "/q/n-", zk.FlagSequence))
 		require.Equal(t, 2, srv.Requests(), "a duplicate is one request")
@@ -115,7 +115,7 @@ func TestAHeldRequestDiesWithItsServer(t *testing.T) {
 		require.ErrorIs(t, <-done, zk.ErrConnectionClosed)
 		in.Release()
 		time.Sleep(time.Second)
-		srv.CheckNoNode(t, "/late")
+		zktest.CheckNoNode(t, srv, "/late")
 	})
 }
 
@@ -124,10 +124,10 @@ func TestHoldCombinesWithAnotherVerdict(t *testing.T) {
 		in := srv.Intercept(zktest.On(zktest.Create, "/n").LoseReply().Hold())
 		done := createAsync(conn, "/n", 0)
 		require.NoError(t, in.WaitHeld(context.Background()))
-		srv.CheckNoNode(t, "/n")
+		zktest.CheckNoNode(t, srv, "/n")
 		in.Release()
 		require.ErrorIs(t, <-done, zk.ErrConnectionClosed)
-		srv.CheckNode(t, "/n", nil)
+		zktest.CheckNode(t, srv, "/n", nil)
 	})
 }
 

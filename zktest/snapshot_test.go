@@ -63,7 +63,7 @@ func TestEphemeralsAreNotBroughtBack(t *testing.T) {
 		require.True(t, srv.Expire(gone.SessionID()))
 		mustCreate(t, conn, "/later", zk.FlagEphemeral)
 		srv.Restore("/", snapshot)
-		srv.CheckTree(t, "/", map[string]string{"/stays": ""})
+		zktest.CheckTree(t, srv, "/", map[string]string{"/stays": ""})
 	})
 }
 

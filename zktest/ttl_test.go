@@ -21,10 +21,10 @@ func TestNodesWithATimeToLiveExpireInVirtualTime(t *testing.T) {
 		require.Contains(t, srv.Tree(), "/lease-0000000000 ttl 1m30s\n")
 		require.Equal(t, 1, srv.RequestsBy(zktest.Create))
 		time.Sleep(119 * time.Second)
-		srv.CheckNode(t, path, nil)
+		zktest.CheckNode(t, srv, path, nil)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		srv.CheckNoNode(t, path) // at the second look, after two minutes
+		zktest.CheckNoNode(t, srv, path) // at the second look, after two minutes
 	}, zktest.WithExtendedTypes())
 }
 
@@ -34,7 +34,7 @@ func TestATimeToLiveNeedsExtendedTypes(t *testing.T) {
 		require.Error(t, err)
 		log := srv.Log()
 		require.EqualValues(t, -6, log[len(log)-1].Code, "unimplemented")
-		srv.CheckNoNode(t, "/lease")
+		zktest.CheckNoNode(t, srv, "/lease")
 	})
 }
 
@@ -45,9 +45,9 @@ func TestATestCanWaitForANodeToOutliveItsTime(t *testing.T) {
 	_, err := conn.CreateTTL("/lease", nil, zk.FlagTTL, open, time.Minute)
 	require.NoError(t, err)
 	srv.Advance(time.Minute)
-	srv.CheckNode(t, "/lease", nil)
+	zktest.CheckNode(t, srv, "/lease", nil)
 	srv.Advance(time.Second)
-	srv.CheckNoNode(t, "/lease")
+	zktest.CheckNoNode(t, srv, "/lease")
 }
 
 func TestContainersThatAreNeverUsedCanBeRemoved(t *testing.T) {
@@ -55,9 +55,9 @@ func TestContainersThatAreNeverUsedCanBeRemoved(t *testing.T) {
 		_, err := conn.CreateContainer("/box", nil, zk.FlagContainer, open)
 		require.NoError(t, err)
 		time.Sleep(59 * time.Second)
-		srv.CheckNode(t, "/box", nil)
+		zktest.CheckNode(t, srv, "/box", nil)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		srv.CheckNoNode(t, "/box")
+		zktest.CheckNoNode(t, srv, "/box")
 	}, zktest.WithUnusedContainers(10*time.Second))
 }

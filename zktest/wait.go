@@ -54,11 +54,11 @@ func (s *Server) WaitFor(ctx context.Context, cond func() bool) error {
 	}
 }
 
-// patience is how long the Wait methods without a context wait; virtual time inside a bubble.
+// patience is how long the Wait functions without a context wait; virtual time inside a bubble.
 const patience = time.Minute
 
 // Wait waits until cond is true, like [Server.WaitFor], and fails t at once when that takes more than a minute: what says in the
-// message what was waited for. In a synctest bubble the minute is virtual. Call it, and all Wait methods, from the goroutine of the test.
+// message what was waited for. In a synctest bubble the minute is virtual. Call it, and all Wait functions, from the goroutine of the test.
 //
 //	srv.Wait(t, "both workers have a session", func() bool { return len(srv.Sessions()) == 2 })
 func (s *Server) Wait(t TB, what string, cond func() bool) {
@@ -89,21 +89,21 @@ func (s *Server) mustBePossible(t TB, path string) {
 }
 
 // WaitNode waits until the node exists. It fails t at once when that takes more than a minute.
-func (s *Server) WaitNode(t TB, path string) {
+func WaitNode(t TB, s *Server, path string) {
 	t.Helper()
 	s.mustBePossible(t, path)
 	s.await(t, func() bool { return s.zk.ChildCount(path) >= 0 }, func() string { return "no node " + shown(path) })
 }
 
 // WaitNoNode waits until the node does not exist. It fails t at once when that takes more than a minute.
-func (s *Server) WaitNoNode(t TB, path string) {
+func WaitNoNode(t TB, s *Server, path string) {
 	t.Helper()
 	s.mustBePossible(t, path)
 	s.await(t, func() bool { return s.zk.ChildCount(path) < 0 }, func() string { return "there still is a node " + shown(path) })
 }
 
 // WaitData waits until the node exists and has the data. It fails t at once when that takes more than a minute.
-func (s *Server) WaitData(t TB, path string, data []byte) {
+func WaitData(t TB, s *Server, path string, data []byte) {
 	t.Helper()
 	s.mustBePossible(t, path)
 	s.await(t, func() bool {
@@ -121,7 +121,7 @@ func (s *Server) WaitData(t TB, path string, data []byte) {
 // WaitChildren waits until the node has n children; -1 means that it does not exist. It fails t at
 // once when that takes more than a minute.
 // The root has the child "zookeeper", too.
-func (s *Server) WaitChildren(t TB, path string, n int) {
+func WaitChildren(t TB, s *Server, path string, n int) {
 	t.Helper()
 	s.mustBePossible(t, path)
 	if n < -1 {
@@ -136,7 +136,7 @@ func (s *Server) WaitChildren(t TB, path string, n int) {
 }
 
 // WaitSessions waits until n sessions live, connected or not. The client of a new one may not have heard of it yet. It fails t at once when that takes more than a minute.
-func (s *Server) WaitSessions(t TB, n int) {
+func WaitSessions(t TB, s *Server, n int) {
 	t.Helper()
 	s.await(t, func() bool { return len(s.Sessions()) == n }, func() string {
 		return fmt.Sprintf("sessions %s, want %d", listed(s.sessionIDs()), n)
@@ -145,7 +145,7 @@ func (s *Server) WaitSessions(t TB, n int) {
 
 // WaitWatches waits until there are n watches on the path, of all kinds and all clients: that a client has begun to
 // wait for something. It fails t at once when that takes more than a minute.
-func (s *Server) WaitWatches(t TB, path string, n int) {
+func WaitWatches(t TB, s *Server, path string, n int) {
 	t.Helper()
 	s.await(t, func() bool { return s.zk.WatchesOn(path) == n }, func() string {
 		return strings.TrimSuffix(fmt.Sprintf("%d watches on %s, want %d\n%s", s.zk.WatchesOn(path), shown(path), n, watchText(s.WatchList(), reportedWatches)), "\n")

@@ -92,7 +92,7 @@ func TestTheReaperOfAnAdoptedConnectionOutlivesItsEpoch(t *testing.T) {
 		done := e.Reap(zkconn.Litter{Dir: "/d", Node: "/d/_c_1-lock-0"})
 		c.Stop(zkconn.Closing)
 		reaped(t, done, time.Second)
-		srv.CheckChildren(t, "/d")
+		zktest.CheckChildren(t, srv, "/d")
 		_, _, err := conn.Exists("/")
 		require.NoError(t, err)
 	})

@@ -37,7 +37,7 @@ func TestCloseWaitsForWhatTheReaperWasGivenJustBefore(t *testing.T) {
 			make1(t, e, "/d/_c_1-lock-0")
 			e.Reap(zkconn.Litter{Dir: "/d", Node: "/d/_c_1-lock-0"})
 			c.Close()
-			srv.CheckChildren(t, "/d")
+			zktest.CheckChildren(t, srv, "/d")
 		}
 	})
 }
@@ -69,11 +69,11 @@ func TestTheReaperOfAnAdoptedConnectionOutlivesItsClient(t *testing.T) {
 		for _, done := range all[:2] {
 			reaped(t, done, 3*time.Second)
 		}
-		srv.CheckChildren(t, "/d", "_c_3-lock-2")
+		zktest.CheckChildren(t, srv, "/d", "_c_3-lock-2")
 		unfinished(t, all[2])
 		close(answered)
 		reaped(t, all[2], 3*time.Second)
-		srv.CheckChildren(t, "/d")
+		zktest.CheckChildren(t, srv, "/d")
 	})
 }
 
@@ -139,7 +139,7 @@ func TestTheReaperOfAnAdoptedConnectionGoesOnThroughLostOnesAfterClose(t *testin
 		unfinished(t, done)
 		remove()
 		reaped(t, done, 3*time.Second)
-		srv.CheckChildren(t, "/d")
+		zktest.CheckChildren(t, srv, "/d")
 		require.Equal(t, e.ID(), conn.SessionID())
 	})
 }
@@ -167,7 +167,7 @@ func TestTheReaperDoesNotLookForEverWhereItMayNotLook(t *testing.T) {
 				make1(t, e, "/d/_c_2-lock-1")
 				reaped(t, e.Reap(zkconn.Litter{Dir: "/d", Prefix: "_c_1-"}), time.Second)
 				reaped(t, e.Reap(zkconn.Litter{Dir: "/d", Node: "/d/_c_2-lock-1"}), time.Second)
-				srv.CheckChildren(t, "/d", "_c_1-lock-0")
+				zktest.CheckChildren(t, srv, "/d", "_c_1-lock-0")
 			})
 		})
 	}
@@ -185,7 +185,7 @@ func TestTheReaperRemovesNothingIfItWasToldNoName(t *testing.T) {
 		close(pending)
 		reaped(t, done, time.Second)
 		reaped(t, e.Reap(zkconn.Litter{Dir: "/d"}), time.Second)
-		srv.CheckChildren(t, "/d", "_c_1-lock-0")
+		zktest.CheckChildren(t, srv, "/d", "_c_1-lock-0")
 		c.Close()
 		conn.Close()
 	})

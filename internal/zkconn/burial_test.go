@@ -28,7 +28,7 @@ func TestASessionThatWasGivenUpIsEndedOnTheServersOnceTheyCanBeReached(t *testin
 		heal()
 		nextEpoch(t, c, e)
 		time.Sleep(100 * time.Millisecond)
-		srv.CheckNoNode(t, "/mine")
+		zktest.CheckNoNode(t, srv, "/mine")
 		require.Len(t, srv.Sessions(), 1)
 	})
 }
@@ -53,7 +53,7 @@ func TestAPredecessorsSessionIsEnded(t *testing.T) {
 			cfg.Predecessors = []zkconn.Credentials{{ID: id, Passwd: passwd}}
 		})
 		time.Sleep(100 * time.Millisecond)
-		srv.CheckNoNode(t, "/mine")
+		zktest.CheckNoNode(t, srv, "/mine")
 	})
 }
 
@@ -77,7 +77,7 @@ func deadSession(t *testing.T, srv *zktest.Server) zkconn.Credentials {
 	srv.Disconnect(cred.ID)
 	synctest.Wait()
 	c.Close()
-	srv.CheckNode(t, "/mine", nil)
+	zktest.CheckNode(t, srv, "/mine", nil)
 	return cred
 }
 
@@ -89,7 +89,7 @@ func TestASessionOfThePastIsEndedAlthoughNoAnswerComesBack(t *testing.T) {
 		defer heal()
 		_, _ = open(t, srv, func(cfg *zkconn.Config) { cfg.Predecessors = []zkconn.Credentials{dead} })
 		time.Sleep(100 * time.Millisecond)
-		srv.CheckNoNode(t, "/mine")
+		zktest.CheckNoNode(t, srv, "/mine")
 	})
 }
 
@@ -106,7 +106,7 @@ func TestAttemptsToEndASessionDoNotKeepItAliveForEver(t *testing.T) {
 		})
 		_, _ = open(t, srv, func(cfg *zkconn.Config) { cfg.Predecessors = []zkconn.Credentials{dead} })
 		time.Sleep(4 * timeout)
-		srv.CheckNoNode(t, "/mine")
+		zktest.CheckNoNode(t, srv, "/mine")
 	})
 }
 
@@ -136,9 +136,9 @@ func TestAPredecessorThatCannotBeEndedDoesNotKeepTheOthersAlive(t *testing.T) {
 		_, _ = open(t, srv, func(cfg *zkconn.Config) { cfg.Predecessors = dead })
 		time.Sleep(time.Second)
 		for _, d := range dead[:2] {
-			srv.CheckNoNode(t, fmt.Sprintf("/of0x%x", d.ID))
+			zktest.CheckNoNode(t, srv, fmt.Sprintf("/of0x%x", d.ID))
 		}
-		srv.CheckNode(t, fmt.Sprintf("/of0x%x", dead[2].ID), nil)
+		zktest.CheckNode(t, srv, fmt.Sprintf("/of0x%x", dead[2].ID), nil)
 	})
 }
 
@@ -151,7 +151,7 @@ func TestAWrongPasswordEndsNobodysSession(t *testing.T) {
 			cfg.Predecessors = []zkconn.Credentials{{ID: e.ID(), Passwd: make([]byte, 16)}}
 		})
 		time.Sleep(time.Second)
-		srv.CheckNode(t, "/mine", nil)
+		zktest.CheckNode(t, srv, "/mine", nil)
 		require.NoError(t, e.Cause())
 	})
 }

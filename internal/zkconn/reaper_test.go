@@ -37,7 +37,7 @@ func TestTheReaperRemovesWhatItWasGivenAndNothingElse(t *testing.T) {
 		dir(t, e, "_c_1-lock-0", "_c_1-lock-1", "_c_12-lock-2", "_c_2-lock-3", "_c_3-lock-4")
 		reaped(t, e.Reap(zkconn.Litter{Dir: "/d", Prefix: "_c_1-"}), time.Second)
 		reaped(t, e.Reap(zkconn.Litter{Dir: "/d", Node: "/d/_c_2-lock-3"}), time.Second)
-		srv.CheckChildren(t, "/d", "_c_12-lock-2", "_c_3-lock-4")
+		zktest.CheckChildren(t, srv, "/d", "_c_12-lock-2", "_c_3-lock-4")
 		require.Equal(t, 1, srv.RequestsBy(zktest.Sync), "another server than the one that took the create may lag")
 		reaped(t, e.Reap(zkconn.Litter{Dir: "/d", Node: "/d/_c_2-lock-3"}), time.Second)
 		reaped(t, e.Reap(zkconn.Litter{Dir: "/nowhere", Prefix: "x"}), time.Second)
@@ -61,7 +61,7 @@ func TestTheReaperGoesOnThroughLostRequestsAndConnections(t *testing.T) {
 			reaped(t, e.Reap(zkconn.Litter{Dir: "/d", Prefix: "_c_1-"}), 5*timeout)
 			require.Equal(t, 3, struck)
 			require.NoError(t, e.Cause())
-			srv.CheckChildren(t, "/d")
+			zktest.CheckChildren(t, srv, "/d")
 		})
 	}
 }
@@ -77,15 +77,15 @@ func TestTheReaperWaitsForARequestUnderWay(t *testing.T) {
 		make1(t, e, "/d/_c_1-lock-0")
 		close(pending)
 		reaped(t, done, time.Second)
-		srv.CheckChildren(t, "/d")
+		zktest.CheckChildren(t, srv, "/d")
 
 		make1(t, e, "/d/_c_2-lock-1")
 		none := make(chan struct{})
 		close(none)
 		reaped(t, e.Reap(zkconn.Litter{Dir: "/d", Prefix: "_c_2-", Pending: none, Outcome: func() (string, bool) { return "", false }}), time.Second)
-		srv.CheckChildren(t, "/d", "_c_2-lock-1")
+		zktest.CheckChildren(t, srv, "/d", "_c_2-lock-1")
 		reaped(t, e.Reap(zkconn.Litter{Dir: "/d", Prefix: "_c_2-", Pending: none, Outcome: func() (string, bool) { return "", true }}), time.Second)
-		srv.CheckChildren(t, "/d")
+		zktest.CheckChildren(t, srv, "/d")
 	})
 }
 
@@ -101,7 +101,7 @@ func TestTheReaperEndsWithItsEpoch(t *testing.T) {
 		thaw()
 		nextEpoch(t, c, e)
 		time.Sleep(100 * time.Millisecond) // for the burial of the first session
-		srv.CheckChildren(t, "/d")
+		zktest.CheckChildren(t, srv, "/d")
 	})
 }
 

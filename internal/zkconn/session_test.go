@@ -135,7 +135,7 @@ func TestCloseEndsTheSessionOnTheServerAtOnce(t *testing.T) {
 		c.Close()
 		require.Less(t, time.Since(began), 50*time.Millisecond)
 		require.Empty(t, srv.Sessions())
-		srv.CheckNoNode(t, "/mine")
+		zktest.CheckNoNode(t, srv, "/mine")
 		require.Equal(t, zkconn.Closed, c.State())
 		_, err := c.Epoch(t.Context())
 		require.ErrorIs(t, err, zkconn.ErrClosed)
