@@ -31,9 +31,9 @@
 //
 // # Layout
 //
-// What needs no server is in leaves: [wire] (codes, requests, fields of replies), [jvm] (what the real server's runtime lets through),
-// [access] (identities and lists), [tree] (nodes and transactions), [watch] (who is told of what). They import each other in this order only,
-// and never this package.
+// What needs no server is in leaves: [jvm] (what the real server's runtime lets through), [wire] (codes, requests, fields of
+// replies), [access] (identities and lists), [tree] (nodes and transactions), [watch] (who is told of what). Each imports only those
+// that are named before it.
 //
 // [order] is all that a server on its own and a member of an ensemble do differently. ensemble.go, election.go, takeover.go,
 // isolate.go and member.go are the ensemble. session.go, expire.go and expiryqueue.go keep sessions; fault.go the network's
