@@ -70,11 +70,9 @@ func (l *phaserLedger) commit(txn zktest.Txn) {
 			n, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(dir, "phase-"), "/"))
 			l.w.Must(err == nil, "a party in %s", dir)
 			l.party(now, c, name, n, txn, left)
-		case c.Path == weather.TestPath+"/action" && c.Kind == zktest.Created:
-			l.claimed = l.in(after(l.phase))
-			l.w.Must(l.in(l.phase) == 0, "an action is claimed in phase %d before all have arrived", l.phase)
-		case c.Kind == zktest.Deleted && (name == "action" || kind == "phase" && of == strconv.Itoa(l.phase)):
-			counted = true
+		case c.Kind == zktest.Deleted && kind == "phase" && of == strconv.Itoa(l.phase):
+			l.claimed, counted = l.in(after(l.phase)), true
+			l.w.Must(l.in(l.phase) == 0, "phase %d is counted before all have arrived", l.phase)
 		case c.Path == weather.TestPath+"/open" && c.Kind == zktest.Deleted:
 			terminated = true
 		case kind == "wait" && c.Kind == zktest.Deleted:
@@ -86,7 +84,11 @@ func (l *phaserLedger) commit(txn zktest.Txn) {
 		l.gone = append(l.gone, x)
 	}
 	if over {
-		l.turn(now, terminated, terminated && !counted)
+		acted := slices.ContainsFunc(l.runs, func(r *phaserRun) bool { return r.phase == l.phase && r.end > 0 && r.ended })
+		if l.action && acted && l.forcing > 0 { // nobody can tell which it was
+			l.history = append(l.history, phaseAt{now, turn{l.phase, true}.number()})
+		}
+		l.turn(now, terminated, terminated && !counted && !acted)
 	}
 }
 
@@ -161,8 +163,11 @@ func (l *phaserLedger) turn(now int, terminated, forced bool) {
 func (l *phaserLedger) was(phase, from, to int) bool {
 	for i, h := range l.history {
 		until := to
-		if i+1 < len(l.history) {
-			until = l.history[i+1].at - 1
+		for _, next := range l.history[i+1:] {
+			if next.at > h.at {
+				until = next.at - 1
+				break
+			}
 		}
 		if h.phase == phase && h.at <= to && until >= from {
 			return true
