@@ -5,15 +5,14 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/go-menagerie/menagerie/internal/door"
-	"github.com/go-menagerie/menagerie/internal/nest"
+	"github.com/go-menagerie/menagerie/internal/share"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
 // holds are what the goroutines of this process hold of one lock, with all levels. A Mutex is
 // a lock of which nobody reads.
 type holds struct {
-	wrapped any // a *zksync.Mutex or a *zkrwmutex.RWMutex
+	wrapped share.Monitor // of a *zksync.Mutex or a *zkrwmutex.RWMutex
 	// turn downgrades a lease of the wrapped lock.
 	turn func(context.Context, *zksync.Lease) (*zksync.Lease, error)
 
@@ -29,7 +28,7 @@ type holds struct {
 	claims claims
 }
 
-func newHolds(wrapped any, turn func(context.Context, *zksync.Lease) (*zksync.Lease, error)) *holds {
+func newHolds(wrapped share.Monitor, turn func(context.Context, *zksync.Lease) (*zksync.Lease, error)) *holds {
 	return &holds{wrapped: wrapped, turn: turn, reads: make(map[owner]*readHold), lost: make(map[owner]lostLevels)}
 }
 
@@ -82,7 +81,7 @@ func (m *holds) lockLease(ctx context.Context, first getter, f form) (*zksync.Le
 	if err != nil {
 		return nil, err
 	}
-	return nest.Lease(ctx, m.outer(h), func() {
+	return sub(ctx, m.outer(h), func() {
 		m.mu.Lock()
 		m.unlock(h, true)
 	}), nil
@@ -95,12 +94,12 @@ func (m *holds) rlockLease(ctx context.Context, first getter, f form) (*zksync.L
 	case err != nil:
 		return nil, err
 	case w != nil:
-		return nest.Lease(ctx, m.outer(w), func() {
+		return sub(ctx, m.outer(w), func() {
 			m.mu.Lock()
 			m.runlockInside(w, true)
 		}), nil
 	}
-	return nest.Lease(ctx, r.lease, func() {
+	return sub(ctx, r.lease, func() {
 		m.mu.Lock()
 		m.runlock(o, r, true)
 	}), nil
@@ -235,7 +234,7 @@ func (m *holds) discard(l *zksync.Lease) {
 		defer close(done)
 		_ = l.Unlock()
 	}
-	if !door.Open(door.MonitorOf[*zksync.Lease](m.wrapped).Session(), "/").Spawn(f) {
+	if !m.wrapped.Session().Spawn(f) {
 		go f() // it ends with the session, which is being closed
 	}
 }

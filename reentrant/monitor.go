@@ -4,21 +4,22 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/go-menagerie/menagerie/internal/door"
-	"github.com/go-menagerie/menagerie/internal/nest"
+	"github.com/go-menagerie/menagerie/internal/lease"
+	"github.com/go-menagerie/menagerie/internal/queue"
+	"github.com/go-menagerie/menagerie/internal/share"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
 func init() {
-	door.Monitors = append(door.Monitors, func(lock any) any {
+	share.RegisterMonitor(func(lock any) share.Monitor {
 		switch m := lock.(type) {
 		case *Mutex:
 			if m != nil {
-				return door.Monitor[*zksync.Lease](monitor{door.MonitorOf[*zksync.Lease](m.m), m.holds})
+				return monitor{m.holds.wrapped, m.holds}
 			}
 		case *RWMutex:
 			if m != nil {
-				return door.Monitor[*zksync.Lease](monitor{door.MonitorOf[*zksync.Lease](m.rw), m.holds})
+				return monitor{m.holds.wrapped, m.holds}
 			}
 		}
 		return nil
@@ -27,13 +28,13 @@ func init() {
 
 // monitor is a condition's view of a reentrant lock: of the wrapped one, with levels.
 type monitor struct {
-	door.Monitor[*zksync.Lease] // of what is wrapped
-	holds                       *holds
+	share.Monitor // of what is wrapped
+	holds         *holds
 }
 
-func (m monitor) Holder() *zksync.Lease {
+func (m monitor) Holder() *lease.Lease {
 	if w := m.holds.anyone(); w != nil {
-		return m.holds.outer(w)
+		return (*lease.Lease)(m.holds.outer(w))
 	}
 	return nil
 }
@@ -52,15 +53,16 @@ func (m monitor) find(l *zksync.Lease) (*writeHold, error) {
 	return w, nil
 }
 
-func (m monitor) Held(l *zksync.Lease) (*zksync.Lease, error) {
-	w, err := m.find(l)
+func (m monitor) Held(l *lease.Lease) (*lease.Lease, error) {
+	w, err := m.find((*zksync.Lease)(l))
 	if err != nil {
 		return nil, err
 	}
-	return m.holds.outer(w), nil
+	return (*lease.Lease)(m.holds.outer(w)), nil
 }
 
-func (m monitor) Suspend(ctx context.Context, l *zksync.Lease, seat door.Seat) (door.Suspension[*zksync.Lease], *zksync.Lease, error) {
+func (m monitor) Suspend(ctx context.Context, level *lease.Lease, waiter queue.Replacement) (share.Suspension, *lease.Lease, error) {
+	l := (*zksync.Lease)(level)
 	w, err := m.find(l)
 	if err != nil {
 		return nil, nil, err
@@ -73,18 +75,18 @@ func (m monitor) Suspend(ctx context.Context, l *zksync.Lease, seat door.Seat) (
 		l = nil // no level of its own, which would need another lease
 	}
 	m.holds.away(w)
-	s, kept, err := m.Monitor.Suspend(ctx, outer, seat)
+	s, kept, err := m.Monitor.Suspend(ctx, (*lease.Lease)(outer), waiter)
 	switch {
 	case s != nil:
 		return &suspension{s, m.holds, w, l}, nil, err
-	case kept == outer: // not even begun
-		m.holds.back(ctx, w, kept)
+	case kept == (*lease.Lease)(outer): // not even begun
+		m.holds.back(ctx, w, outer)
 		if l != nil {
-			kept = l
+			kept = level
 		}
 		return nil, kept, err
 	case kept != nil:
-		return nil, m.holds.restore(ctx, w, kept, l), err
+		return nil, (*lease.Lease)(m.holds.restore(ctx, w, (*zksync.Lease)(kept), l)), err
 	}
 	m.holds.lose(w)
 	return nil, nil, err
@@ -97,28 +99,28 @@ func (m *holds) restore(ctx context.Context, w *writeHold, outer, l *zksync.Leas
 	if l == nil {
 		return outer
 	}
-	return nest.Move(ctx, l, outer)
+	return (*zksync.Lease)((*lease.Lease)(l).Move(ctx, (*lease.Lease)(outer)))
 }
 
 // suspension is a hold with its levels while its owner waits.
 type suspension struct {
-	door.Suspension[*zksync.Lease]
+	share.Suspension
 	m *holds
 	w *writeHold
 	l *zksync.Lease // whose level waits; nil for the hold as a whole
 }
 
-func (s *suspension) Regain(ctx context.Context) (*zksync.Lease, error) {
+func (s *suspension) Regain(ctx context.Context) (*lease.Lease, error) {
 	outer, err := s.Suspension.Regain(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return s.m.restore(ctx, s.w, outer, s.l), nil
+	return (*lease.Lease)(s.m.restore(ctx, s.w, (*zksync.Lease)(outer), s.l)), nil
 }
 
-func (s *suspension) Forfeit() {
+func (s *suspension) Abandon() {
 	s.m.lose(s.w)
-	s.Suspension.Forfeit()
+	s.Suspension.Abandon()
 }
 
 // find returns the write hold that l is of, or a level of, or, without l, the one of the calling
@@ -174,7 +176,7 @@ func (m *holds) back(ctx context.Context, w *writeHold, l *zksync.Lease) {
 	}
 	m.mu.Unlock()
 	if empty {
-		door.Release(ctx, l)
+		release(ctx, l)
 	}
 }
 
@@ -187,6 +189,6 @@ func (m *holds) lose(w *writeHold) {
 
 // of reports whether l is the lease of a hold, or that of one of its levels.
 func of(l, hold *zksync.Lease) bool {
-	outer, nested := nest.Outer(l)
+	outer, nested := outerOf(l)
 	return l == hold || nested && outer == hold
 }

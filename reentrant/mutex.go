@@ -3,6 +3,7 @@ package reentrant
 import (
 	"context"
 
+	"github.com/go-menagerie/menagerie/internal/share"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -22,7 +23,7 @@ func NewMutex(m *zksync.Mutex) *Mutex {
 	if m == nil {
 		m = zksync.NewMutex(nil, "/")
 	}
-	return &Mutex{m, newHolds(m, nil)}
+	return &Mutex{m, newHolds(share.MonitorOf(m), nil)}
 }
 
 // Lock locks m for the calling goroutine, or counts one level more if that goroutine

@@ -6,7 +6,7 @@ import (
 	"path"
 	"sync/atomic"
 
-	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/petermattis/goid"
 )
@@ -53,7 +53,7 @@ func scope(ctx context.Context, lock getter, f func(ctx context.Context, l *zksy
 	if err != nil {
 		return err
 	}
-	return door.Scope(ctx, l, f)
+	return (*lease.Lease)(l).Scope(ctx, func(ctx context.Context, l *lease.Lease) error { return f(ctx, (*zksync.Lease)(l)) })
 }
 
 // refused is the error of asking for the write lock while o reads under l.

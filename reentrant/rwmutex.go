@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/share"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -35,7 +35,7 @@ func NewRWMutex(rw *zkrwmutex.RWMutex) *RWMutex {
 	if rw == nil {
 		rw = zkrwmutex.New(nil, "/")
 	}
-	return &RWMutex{rw, newHolds(rw, rw.Downgrade)}
+	return &RWMutex{rw, newHolds(share.MonitorOf(rw), rw.Downgrade)}
 }
 
 // Lock locks m for writing for the calling goroutine, or counts one level more if that
@@ -126,11 +126,11 @@ func (m *RWMutex) TryRLock() bool {
 // dropIn gets the lease of a first level of the form without leases. It panics where that does.
 func (m *RWMutex) dropIn(read, try bool) getter {
 	return func(context.Context) (*zksync.Lease, error) {
-		l, ok := door.DropIn(m.rw, read, try)
+		l, ok := m.holds.wrapped.(share.DropInLocker).DropIn(read, try)
 		if !ok {
 			return nil, zksync.ErrNotAcquired
 		}
-		return l.(*zksync.Lease), nil
+		return (*zksync.Lease)(l), nil
 	}
 }
 

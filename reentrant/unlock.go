@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/door"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -86,8 +85,7 @@ func (m *holds) downgrade(w *writeHold) {
 // spawn runs f in a goroutine that Close of the session joins; in this one once that has begun, when
 // no request takes time.
 func (m *holds) spawn(f func()) {
-	session := door.MonitorOf[*zksync.Lease](m.wrapped).Session()
-	if !door.Open(session, "/").Spawn(f) {
+	if !m.wrapped.Session().Spawn(f) {
 		f()
 	}
 }

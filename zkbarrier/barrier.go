@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/go-menagerie/menagerie/internal/door"
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -30,7 +30,7 @@ type Barrier struct {
 	parties  int
 	tolerant bool
 	action   func(context.Context) error
-	door     door.Access
+	door     *session.Access
 	plain    atomic.Bool
 	misuse   error
 	terms    record.Terms[barrierState] // every arrival has the servers check what is known of them
@@ -43,7 +43,7 @@ type option struct {
 }
 
 func newOption(name string, set func(*Barrier)) zksync.Option {
-	return option{door.OwnOption(name).(zksync.Option), set}
+	return option{session.Misplaced(name), set}
 }
 
 // WithAction has the last party to arrive run action before anybody leaves. Its context ends with
@@ -77,8 +77,8 @@ const maxParties = 2000
 // than the servers let go at once, which is 1 MB for the paths of all parties, each some 120 bytes longer than the
 // barrier's, chroot included.
 func NewBarrier(s *zksync.Session, path string, parties int, opts ...zksync.Option) *Barrier {
-	own, rest := door.Own[option](opts)
-	b := &Barrier{path: path, parties: parties, door: door.OpenWith(s, path, rest)}
+	own, rest := session.Own[option](opts)
+	b := &Barrier{path: path, parties: parties, door: session.NewAccess((*session.Session)(s), path, session.Options(rest))}
 	for _, o := range own {
 		o.set(b)
 	}

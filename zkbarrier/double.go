@@ -6,10 +6,10 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/go-menagerie/menagerie/internal/door"
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -36,7 +36,7 @@ import (
 type DoubleBarrier struct {
 	path   string
 	n      int
-	door   door.Access
+	door   *session.Access
 	plain  atomic.Bool // we may not write to the directory of the parties
 	misuse error
 	terms  record.Terms[doubleTerms]
@@ -68,7 +68,7 @@ type seat struct {
 // fails with zksync.ErrMisuse. It does no I/O. A malformed path, an n below 1, or a nil
 // session is reported by the first call as zksync.ErrMisuse.
 func NewDoubleBarrier(s *zksync.Session, path string, n int, opts ...zksync.Option) *DoubleBarrier {
-	b := &DoubleBarrier{path: path, n: n, door: door.OpenWith(s, path, opts)}
+	b := &DoubleBarrier{path: path, n: n, door: session.NewAccess((*session.Session)(s), path, session.Options(opts))}
 	b.misuse = b.door.Misuse()
 	if b.misuse == nil && n < 1 {
 		b.misuse = fmt.Errorf("%w: a double barrier of %d parties; it needs one at least", zksync.ErrMisuse, n)

@@ -7,8 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/share"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -24,8 +26,8 @@ type Cond struct {
 	L sync.Locker
 
 	path   string
-	lock   door.Monitor[*zksync.Lease]
-	door   door.Access
+	lock   share.Monitor
+	door   *session.Access
 	misuse error
 }
 
@@ -36,12 +38,12 @@ type Cond struct {
 // of the lock is reported by the first call as zksync.ErrMisuse. Of the options only
 // zksync.WithACL and zksync.WithName matter.
 func New(l sync.Locker, path string, opts ...zksync.Option) *Cond {
-	c := &Cond{L: l, path: path, lock: door.MonitorOf[*zksync.Lease](l)}
+	c := &Cond{L: l, path: path, lock: share.MonitorOf(l)}
 	if c.lock == nil {
 		c.misuse = fmt.Errorf("%w: a condition of a %T; it needs a lock of this module", zksync.ErrMisuse, l)
 		return c
 	}
-	c.door = door.OpenWith(c.lock.Session(), path, opts)
+	c.door = session.NewAccess(c.lock.Session(), path, session.Options(opts))
 	c.misuse = c.door.Misuse()
 	if c.misuse == nil && within(c.lock.Path(), path) {
 		c.misuse = fmt.Errorf("%w: %s is the directory of the lock; use a path beside it", zksync.ErrMisuse, path)
@@ -68,7 +70,7 @@ func (c *Cond) Wait() {
 	if err != nil {
 		panic(c.wrap("wait", err))
 	}
-	_ = l // the mirror form's own
+	_ = l // the form without leases's own
 }
 
 // WaitContext gives up the lock that is held under l, waits for a signal, and locks again; it
@@ -92,8 +94,8 @@ func (c *Cond) WaitContext(ctx context.Context, l *zksync.Lease) (*zksync.Lease,
 	if l == nil && c.misuse == nil {
 		return nil, c.wrap("wait", fmt.Errorf("%w: a nil lease; lock before", zksync.ErrMisuse))
 	}
-	again, err := c.wait(ctx, l)
-	return again, c.wrap("wait", err)
+	again, err := c.wait(ctx, (*lease.Lease)(l))
+	return (*zksync.Lease)(again), c.wrap("wait", err)
 }
 
 // Signal wakes the one who has waited longest of those who have not been woken, if there is
@@ -101,12 +103,12 @@ func (c *Cond) WaitContext(ctx context.Context, l *zksync.Lease) (*zksync.Lease,
 // session is closed, or the servers refuse for good. It blocks for one request if nobody waits
 // and for three otherwise, through disconnects. If the hold of c.L was lost meanwhile, it wakes
 // one who waited before that hold.
-func (c *Cond) Signal() { c.mirror("signal", false) }
+func (c *Cond) Signal() { c.dropIn("signal", false) }
 
 // Broadcast wakes everybody who waits now. Otherwise it is like Signal.
-func (c *Cond) Broadcast() { c.mirror("broadcast", true) }
+func (c *Cond) Broadcast() { c.dropIn("broadcast", true) }
 
-func (c *Cond) mirror(op string, all bool) {
+func (c *Cond) dropIn(op string, all bool) {
 	l, err := c.holder()
 	if err == nil {
 		err = c.signal(context.Background(), l, all)
@@ -116,7 +118,7 @@ func (c *Cond) mirror(op string, all bool) {
 	}
 }
 
-func (c *Cond) holder() (*zksync.Lease, error) {
+func (c *Cond) holder() (*lease.Lease, error) {
 	if c.misuse != nil {
 		return nil, c.misuse
 	}
@@ -132,15 +134,15 @@ func (c *Cond) holder() (*zksync.Lease, error) {
 // (zksync.ErrLost), released (zksync.ErrReleased), or belongs to another lock
 // (zksync.ErrMisuse), and if the session is closed (zksync.ErrClosed).
 func (c *Cond) SignalContext(ctx context.Context, l *zksync.Lease) error {
-	return c.wrap("signal", c.under(ctx, l, false))
+	return c.wrap("signal", c.under(ctx, (*lease.Lease)(l), false))
 }
 
 // BroadcastContext is Broadcast for one who holds the lock under l. It fails like SignalContext.
 func (c *Cond) BroadcastContext(ctx context.Context, l *zksync.Lease) error {
-	return c.wrap("broadcast", c.under(ctx, l, true))
+	return c.wrap("broadcast", c.under(ctx, (*lease.Lease)(l), true))
 }
 
-func (c *Cond) under(ctx context.Context, l *zksync.Lease, all bool) error {
+func (c *Cond) under(ctx context.Context, l *lease.Lease, all bool) error {
 	if c.misuse != nil {
 		return c.misuse
 	}
@@ -166,7 +168,7 @@ const (
 )
 
 // wait is Wait and WaitContext.
-func (c *Cond) wait(ctx context.Context, l *zksync.Lease) (*zksync.Lease, error) {
+func (c *Cond) wait(ctx context.Context, l *lease.Lease) (*lease.Lease, error) {
 	if c.misuse != nil {
 		return nil, c.misuse
 	}
@@ -180,11 +182,11 @@ func (c *Cond) wait(ctx context.Context, l *zksync.Lease) (*zksync.Lease, error)
 	case s == nil:
 		return kept, err
 	case err != nil && l == nil && errors.Is(err, zksync.ErrLost):
-		return s.Regain(ctx) // the mirror form has no other way to return
+		return s.Regain(ctx) // the form without leases has no other way to return
 	case err != nil && ctx.Err() != nil && !errors.Is(err, zksync.ErrLost) && !errors.Is(err, zksync.ErrClosed):
 		return c.late(ctx, s, err)
 	case err != nil:
-		s.Forfeit()
+		s.Abandon()
 		return nil, err
 	}
 	w.e = s.Epoch()
@@ -202,7 +204,7 @@ func (c *Cond) wait(ctx context.Context, l *zksync.Lease) (*zksync.Lease, error)
 }
 
 // woken locks again after a signal, or after what may have hidden one.
-func (c *Cond) woken(ctx context.Context, s door.Suspension[*zksync.Lease], w *waiter, signalled bool) (*zksync.Lease, error) {
+func (c *Cond) woken(ctx context.Context, s share.Suspension, w *waiter, signalled bool) (*lease.Lease, error) {
 	late, cancel := extend(ctx, regainWithin)
 	defer cancel()
 	again, err := s.Regain(late)
@@ -216,35 +218,35 @@ func (c *Cond) woken(ctx context.Context, s door.Suspension[*zksync.Lease], w *w
 	case ctx.Err() != nil:
 		err = tooLate(contextError(ctx), err)
 	}
-	s.Forfeit()
+	s.Abandon()
 	node.Settle(w.e, w.leave(), settleWithin)
 	return nil, err
 }
 
 // vain locks again after a wait that failed.
-func (c *Cond) vain(ctx context.Context, s door.Suspension[*zksync.Lease], err error) (*zksync.Lease, error) {
+func (c *Cond) vain(ctx context.Context, s share.Suspension, err error) (*lease.Lease, error) {
 	switch {
 	case ctx.Err() != nil:
 		return c.late(ctx, s, contextError(ctx))
 	case errors.Is(err, zksync.ErrClosed), errors.Is(err, zkconn.ErrClosed):
-		s.Forfeit()
+		s.Abandon()
 		return nil, zksync.ErrClosed
 	}
 	again, lockErr := s.Regain(ctx)
 	if lockErr != nil {
-		s.Forfeit()
+		s.Abandon()
 		return nil, lockErr
 	}
 	return again, err
 }
 
 // late locks again for one whose ctx has ended, if that does not take long.
-func (c *Cond) late(ctx context.Context, s door.Suspension[*zksync.Lease], err error) (*zksync.Lease, error) {
+func (c *Cond) late(ctx context.Context, s share.Suspension, err error) (*lease.Lease, error) {
 	ctx, cancel := extend(ctx, regainWithin)
 	defer cancel()
 	again, lockErr := s.Regain(ctx)
 	if lockErr != nil {
-		s.Forfeit()
+		s.Abandon()
 		return nil, tooLate(err, lockErr)
 	}
 	return again, err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -16,7 +17,7 @@ func (c *Cond) base() string { return c.door.Full(c.path) }
 
 // signal adds a signal, under the hold of l. Its token decides whom it is for, so it needs no
 // check that the hold is still there: at worst somebody is woken in vain.
-func (c *Cond) signal(ctx context.Context, l *zksync.Lease, all bool) error {
+func (c *Cond) signal(ctx context.Context, l *lease.Lease, all bool) error {
 	attempt := node.NewUUID() // finds the signal after a lost reply
 	pace := node.Pace{Free: 1}
 	for first := true; ; first = false {

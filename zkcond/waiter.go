@@ -6,8 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -38,14 +39,14 @@ type reading struct {
 // errGone means that our own node was deleted by somebody else.
 var errGone = node.ErrGone
 
-func (c *Cond) newWaiter(held *zksync.Lease) *waiter {
+func (c *Cond) newWaiter(held *lease.Lease) *waiter {
 	return &waiter{c: c, token: held.Token(), name: waiterName(node.NewUUID(), held.Token())}
 }
 
 func (w *waiter) node() string { return w.c.base() + "/" + w.name }
 
-func (w *waiter) seat() door.Seat {
-	return door.Seat{Dir: w.c.base(), Node: w.node(), Data: w.c.door.Owner(), ACL: w.c.door.ACL()}
+func (w *waiter) seat() queue.Replacement {
+	return queue.Replacement{Dir: w.c.base(), Node: w.node(), Data: w.c.door.Owner(), ACL: w.c.door.ACL()}
 }
 
 // await waits for a signal, until ctx or the epoch ends, the node is gone (errGone), or the
@@ -140,7 +141,7 @@ func (w *waiter) read(ctx context.Context) (reading, error) {
 
 // consume uses the signal up, under the lock. If it cannot be found out whether that was done,
 // the node goes and the signal is for the next one who waited: he is woken in vain at worst.
-func (w *waiter) consume(ctx context.Context, l *zksync.Lease) {
+func (w *waiter) consume(ctx context.Context, l *lease.Lease) {
 	ctx, cancel := context.WithTimeout(ctx, consumeWithin)
 	defer cancel()
 	for pace := (node.Pace{Free: 1}); ; {
@@ -160,7 +161,7 @@ func (w *waiter) consume(ctx context.Context, l *zksync.Lease) {
 // then, and returns whatever comes.
 const consumeWithin = time.Second
 
-func (w *waiter) tryConsume(ctx context.Context, l *zksync.Lease) (err error) {
+func (w *waiter) tryConsume(ctx context.Context, l *lease.Lease) (err error) {
 	if !w.seen.fresh {
 		if w.seen, err = w.read(ctx); err != nil {
 			return err

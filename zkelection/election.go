@@ -7,8 +7,11 @@ import (
 	"math"
 	"slices"
 
-	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/share"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -28,11 +31,10 @@ type Candidate struct {
 // own, so one Election may even campaign several times at once. It is safe for use by
 // many goroutines.
 type Election struct {
-	path string
-	self Candidate
-	s    *zksync.Session
-	core door.Candidacy[*zksync.Lease]
-	door door.Access
+	path   string
+	s      *zksync.Session
+	at     *session.Access
+	grants *share.Unshared
 }
 
 // New names an election by the path of its directory, which is created when first
@@ -43,11 +45,11 @@ type Election struct {
 // first call as zksync.ErrMisuse. Of self, ID and Data count.
 func New(s *zksync.Session, path string, self Candidate, opts ...zksync.Option) *Election {
 	self.Data = slices.Clone(self.Data)
-	core := door.NewCandidacy(s, path, door.Candidate{ID: self.ID, Data: self.Data}, opts)
-	return &Election{
-		path: path, self: self, s: s,
-		core: core.(door.Candidacy[*zksync.Lease]), door: door.Open(s, path),
-	}
+	at := session.NewAccess((*session.Session)(s), path, session.Options(opts))
+	g := share.NewUnshared(at, "", zksync.KindLock)
+	g.Queue().Refuse = latches.Refuse
+	g.Queue().Data = func() []byte { return at.Content(node.Content{ID: self.ID, Data: self.Data}).Encode() }
+	return &Election{path: path, s: s, at: at, grants: g}
 }
 
 // Campaign waits until this candidate leads, and returns the lease of the leadership. Its
@@ -58,16 +60,16 @@ func New(s *zksync.Session, path string, self Candidate, opts ...zksync.Option) 
 // (zksync.ErrClosed), the call can never succeed (zksync.ErrMisuse), or the servers
 // deny access; then it is no candidate any more.
 func (e *Election) Campaign(ctx context.Context) (*zksync.Lease, error) {
-	l, err := e.core.Acquire(ctx)
-	return l, e.wrap("campaign", err)
+	l, err := e.grants.Acquire(ctx, e.grants.Queue(), false)
+	return (*zksync.Lease)(l), e.wrap("campaign", err)
 }
 
 // TryCampaign leads if nobody else is a candidate, else it fails with
 // zksync.ErrNotAcquired. It waits for the servers' answers only; ctx bounds that.
 // Otherwise it fails like Campaign.
 func (e *Election) TryCampaign(ctx context.Context) (*zksync.Lease, error) {
-	l, err := e.core.Try(ctx)
-	return l, e.wrap("try-campaign", err)
+	l, err := e.grants.Try(ctx, e.grants.Queue(), false)
+	return (*zksync.Lease)(l), e.wrap("try-campaign", err)
 }
 
 // Run campaigns, and runs f while leading. The context that f gets ends with the
@@ -79,39 +81,31 @@ func (e *Election) TryCampaign(ctx context.Context) (*zksync.Lease, error) {
 // ends with ctx, too, and fails like Campaign.
 func (e *Election) Run(ctx context.Context, f func(ctx context.Context, l *zksync.Lease) error) error {
 	for pace := (node.Pace{}); ; {
-		l, err := e.Campaign(ctx)
+		led, err := e.Campaign(ctx)
 		if err != nil {
 			return err
 		}
+		l := (*lease.Lease)(led)
 		// One request: between winning and here the connection may have been lost, and
 		// nobody knows yet. It waits for a connection no longer than the lease lives.
-		_, err = door.Guard(ctx, l)
+		_, err = l.GuardWithin(ctx, nil)
 		if ctx.Err() != nil {
-			door.Release(ctx, l)
-			return e.wrap("campaign", contextError(ctx))
+			_ = l.UnlockWithin(ctx)
+			return e.wrap("campaign", errs.OfContext(ctx))
 		}
 		if err != nil {
-			door.Release(ctx, l)
+			_ = l.UnlockWithin(ctx)
 			if passing(err) {
 				_ = pace.Rest(ctx, nil) // Campaign finds out whether ctx has ended
 				continue
 			}
 			return e.wrap("campaign", err) // the servers refuse, and would again
 		}
-		err = door.Scope(ctx, l, f)
+		err = l.Scope(ctx, func(ctx context.Context, l *lease.Lease) error { return f(ctx, (*zksync.Lease)(l)) })
 		if ctx.Err() != nil || !errors.Is(l.Err(), zksync.ErrLost) {
 			return err
 		}
 	}
-}
-
-// contextError is the error of an ended context with its cause.
-func contextError(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", err, cause)
 }
 
 // passing reports whether a confirmation failed for a reason that may be another one the
@@ -144,33 +138,21 @@ func (e *Election) Candidates(ctx context.Context) ([]Candidate, error) {
 // Contenders lists the candidates as contenders of the queue. It is a snapshot of one
 // server, which may lag; decide nothing by it.
 func (e *Election) Contenders(ctx context.Context) ([]zksync.Contender, error) {
-	if err := e.door.Misuse(); err != nil {
+	if err := e.at.Misuse(); err != nil {
 		return nil, e.wrap("list", err)
 	}
 	return zksync.Contenders(ctx, e.s, e.path)
 }
 
 func (e *Election) list(ctx context.Context, limit int) (list []Candidate, err error) {
-	err = e.door.In(ctx, func(ctx context.Context, ep *zkconn.Epoch) error {
-		if err := synced(ctx, ep, e.door.Full(e.path)); err != nil {
+	err = e.at.In(ctx, func(ctx context.Context, ep *zkconn.Epoch) (err error) {
+		if err := synced(ctx, ep, e.at.Full(e.path)); err != nil {
 			return err
 		}
-		found, err := e.core.List(ctx, ep, limit)
-		list = e.candidates(found)
+		list, err = e.read(ctx, ep, limit)
 		return err
 	})
 	return list, err
-}
-
-func (e *Election) candidates(found []door.Candidate) []Candidate {
-	list := make([]Candidate, len(found))
-	for i, c := range found {
-		list[i] = Candidate{
-			ID: c.ID, Data: c.Data, Session: c.Session,
-			Token: zksync.Token{Zxid: c.Zxid}, Node: e.door.Local(c.Node),
-		}
-	}
-	return list
 }
 
 // String names the election for messages.

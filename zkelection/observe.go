@@ -23,7 +23,7 @@ import (
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Candidate, error] {
 	return func(yield func(Candidate, error) bool) {
 		o := observer{e: e, yield: yield}
-		err := e.door.In(ctx, o.observe)
+		err := e.at.In(ctx, o.observe)
 		if !errors.Is(err, errStopped) {
 			yield(Candidate{}, e.wrap("observe", err))
 		}
@@ -81,12 +81,12 @@ func (o *observer) observe(ctx context.Context, ep *zkconn.Epoch) error {
 // look tells who leads, if that has changed, and watches for the next change.
 func (o *observer) look(ctx context.Context, ep *zkconn.Epoch, tell func(zkconn.News)) (*zkconn.Watch, error) {
 	if o.stale {
-		if err := ep.Sync(ctx, o.e.door.Full(o.e.path)); err != nil && !errors.Is(err, zk.ErrNoNode) {
+		if err := ep.Sync(ctx, o.e.at.Full(o.e.path)); err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return nil, err
 		}
 		o.stale = false
 	}
-	list, err := o.e.core.List(ctx, ep, 1)
+	list, err := o.e.read(ctx, ep, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -96,12 +96,12 @@ func (o *observer) look(ctx context.Context, ep *zkconn.Epoch, tell func(zkconn.
 		if err != nil {
 			return nil, err
 		}
-		return w, o.tell(o.e.candidates(list)[0], nil)
+		return w, o.tell(list[0], nil)
 	}
-	dir := o.e.door.Full(o.e.path)
+	dir := o.e.at.Full(o.e.path)
 	w, _, err := ep.WatchChildren(ctx, dir, tell)
 	if errors.Is(err, zk.ErrNoNode) {
-		if err := node.MakeDir(ctx, ep, dir, o.e.door.ACL()); err != nil {
+		if err := node.MakeDir(ctx, ep, dir, o.e.at.ACL()); err != nil {
 			return nil, err
 		}
 		return nil, zk.ErrNoNode
@@ -110,7 +110,7 @@ func (o *observer) look(ctx context.Context, ep *zkconn.Epoch, tell func(zkconn.
 		return nil, err
 	}
 	// Listed again under the watch: whoever comes after this listing is told of.
-	switch list, err := o.e.core.List(ctx, ep, 1); {
+	switch list, err := o.e.read(ctx, ep, 1); {
 	case err != nil:
 		return w, err
 	case len(list) > 0:

@@ -7,8 +7,8 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/go-menagerie/menagerie/internal/door"
 	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -26,7 +26,7 @@ type Flight[T any] struct {
 	path string
 	s    *zksync.Session
 	opts []zksync.Option
-	door door.Access
+	door *session.Access
 
 	mu    sync.Mutex
 	calls map[string]*call[T] // those that can be joined, by key
@@ -48,7 +48,7 @@ func New[T any](s *zksync.Session, path string, opts ...zksync.Option) *Flight[T
 	// A place in the queue says since when its owner waits, which decides who gets a
 	// result. So none is ever handed over or kept.
 	opts = append(append([]zksync.Option(nil), opts...), zksync.WithHandover(0), zksync.WithLinger(0))
-	return &Flight[T]{path: path, s: s, opts: opts, door: door.Open(s, path), calls: make(map[string]*call[T])}
+	return &Flight[T]{path: path, s: s, opts: opts, door: session.NewAccess((*session.Session)(s), path, nil), calls: make(map[string]*call[T])}
 }
 
 // Do runs fn, or waits for the run that is under way for this key, here or elsewhere in

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"runtime/debug"
 
-	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -61,35 +61,35 @@ func (c *call[T]) contend() (o outcome[T], err error) {
 	wait, stop := context.WithCancelCause(c.ctx)
 	defer stop(nil)
 	l := c.listen(wait, stop)
-	lease, err := zksync.NewMutex(c.f.s, c.queue(), c.f.opts...).LockContext(wait)
+	held, err := zksync.NewMutex(c.f.s, c.queue(), c.f.opts...).LockContext(wait)
 	stop(nil)
 	<-l.done
 	if l.result != nil {
 		if err == nil {
-			_ = lease.Unlock()
+			_ = held.Unlock()
 		}
 		return c.receive(l.result, l.callers)
 	}
 	if err != nil {
 		return o, err
 	}
-	return c.granted(lease, l, callers)
+	return c.granted(held, l, callers)
 }
 
 // granted runs the function, unless there is a result for those who waited: callers had joined
 // before the node was requested.
-func (c *call[T]) granted(lease *zksync.Lease, l *listener, callers int) (o outcome[T], err error) {
+func (c *call[T]) granted(held *zksync.Lease, l *listener, callers int) (o outcome[T], err error) {
 	looked := false
 	// How the lease ended matters to nobody any more once this has returned: what depends
 	// on it has been written under its guard.
-	_ = door.Scope(c.ctx, lease, func(ctx context.Context, lease *zksync.Lease) error {
+	_ = (*lease.Lease)(held).Scope(c.ctx, func(ctx context.Context, _ *lease.Lease) error {
 		now := c.count() // before the servers are asked
 		data, st, err2 := c.look(ctx)
 		if err = err2; err != nil {
 			return err
 		}
 		looked = true
-		if len(data) > 0 && st.Mzxid > lease.Token().Zxid {
+		if len(data) > 0 && st.Mzxid > held.Token().Zxid {
 			if l.mzxid != 0 && st.Mzxid > l.mzxid {
 				callers = l.callers
 			}
@@ -102,10 +102,10 @@ func (c *call[T]) granted(lease *zksync.Lease, l *listener, callers int) (o outc
 			}
 		}
 		close(c.running)
-		o, err = c.run(ctx, lease, st, now)
+		o, err = c.run(ctx, held, st, now)
 		return nil
 	})
-	if !looked && c.ctx.Err() == nil && errors.Is(lease.Err(), zksync.ErrLost) {
+	if !looked && c.ctx.Err() == nil && errors.Is(held.Err(), zksync.ErrLost) {
 		return o, errAgain
 	}
 	return o, err
@@ -130,14 +130,14 @@ func (c *call[T]) look(ctx context.Context) (data []byte, st *zk.Stat, err error
 
 // run calls the function under the lease and gives its result to those who wait. st is of the
 // key's node, and callers had joined, before it began.
-func (c *call[T]) run(ctx context.Context, lease *zksync.Lease, st *zk.Stat, callers int) (outcome[T], error) {
-	o := c.invoke(context.WithValue(ctx, leaseKey{}, lease))
+func (c *call[T]) run(ctx context.Context, held *zksync.Lease, st *zk.Stat, callers int) (outcome[T], error) {
+	o := c.invoke(context.WithValue(ctx, leaseKey{}, held))
 	c.close() // before anybody can have the result
 	if o.err != nil && c.ctx.Err() != nil {
 		return o, nil // nobody here waits any more, and fn has heeded that: let the next one run
 	}
-	data, unfit := c.encode(lease, o)
-	shared, err := c.give(lease, data, st)
+	data, unfit := c.encode(held, o)
+	shared, err := c.give(held, data, st)
 	o.shared = shared
 	own := o.err != nil || o.panicked != nil || o.exited
 	if errors.Is(err, zk.ErrBadVersion) {
@@ -184,10 +184,10 @@ func (c *call[T]) invoke(ctx context.Context) (o outcome[T]) {
 // give writes the result for those who queue, if anybody does, and reports whether. That is the
 // end of the run: who queued before gets the result, who comes later does not. The error is
 // zk.ErrBadVersion if the key was forgotten during the run.
-func (c *call[T]) give(lease *zksync.Lease, data []byte, st *zk.Stat) (shared bool, err error) {
+func (c *call[T]) give(held *zksync.Lease, data []byte, st *zk.Stat) (shared bool, err error) {
 	// The answer to a write, empty though it is, tells how many queue at that very moment.
 	// Mostly there is nobody, and the result need not travel.
-	res, err := insist(lease, &zk.SetDataRequest{Path: c.queue(), Version: -1}, &zk.CheckVersionRequest{Path: c.f.node(c.key), Version: st.Version})
+	res, err := insist(held, &zk.SetDataRequest{Path: c.queue(), Version: -1}, &zk.CheckVersionRequest{Path: c.f.node(c.key), Version: st.Version})
 	result := &zk.SetDataRequest{Path: c.f.node(c.key), Data: data, Version: st.Version}
 	switch {
 	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zksync.ErrLost):
@@ -197,25 +197,25 @@ func (c *call[T]) give(lease *zksync.Lease, data []byte, st *zk.Stat) (shared bo
 			// Nobody has any use for the older result: those whom it was for were ahead in the
 			// queue. Should this fail, the next one does it, or it goes with its node.
 			result.Data = nil
-			_, _ = lease.Guard(result)
+			_, _ = held.Guard(result)
 		}
 		return false, nil
 	}
 	// Another version now may be its own, of an attempt whose answer was lost: written once more,
 	// the result would be for those, too, who came in between.
-	_, err = insist(lease, result)
+	_, err = insist(held, result)
 	return err == nil || errors.Is(err, zk.ErrBadVersion), err
 }
 
 // insist has a write applied that may be sent twice. While the lease holds nobody else writes
 // there, but for Forget.
-func insist(lease *zksync.Lease, ops ...any) (res []zk.MultiResponse, err error) {
+func insist(held *zksync.Lease, ops ...any) (res []zk.MultiResponse, err error) {
 	// A server that breaks the connection whenever it sees this request will not change
 	// its mind.
 	const tries = 8
 	pace := node.Pace{}
 	for range tries {
-		res, err = door.Guard(context.Background(), lease, ops...) // also for others, so it outlives the caller's patience
+		res, err = (*lease.Lease)(held).GuardWithin(context.Background(), ops) // also for others, so it outlives the caller's patience
 		if err == nil || !zksync.Ambiguous(err) {
 			break
 		}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 
-	"github.com/go-menagerie/menagerie/internal/door"
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -18,14 +18,14 @@ import (
 // up at it, for instance while a database is being moved. It is safe for use by many goroutines.
 type Gate struct {
 	path string
-	door door.Access
+	door *session.Access
 }
 
 // NewGate names a gate by the path of a directory of its own, which is created when first
 // needed. It does no I/O. A malformed path or a nil session is reported by the first call
 // as zksync.ErrMisuse.
 func NewGate(s *zksync.Session, path string, opts ...zksync.Option) *Gate {
-	return &Gate{path: path, door: door.OpenWith(s, path, opts)}
+	return &Gate{path: path, door: session.NewAccess((*session.Session)(s), path, session.Options(opts))}
 }
 
 // Close closes the gate; closing one that is closed changes nothing. It blocks through

@@ -9,10 +9,10 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/go-menagerie/menagerie/internal/door"
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -28,7 +28,7 @@ type Latch struct {
 	path      string
 	total     int
 	ephemeral bool
-	door      door.Access
+	door      *session.Access
 	plain     atomic.Bool // we may not write to the directory of the counts
 	misuse    error
 	terms     record.Terms[terms]
@@ -57,7 +57,7 @@ type option struct {
 // not opened. By default a count stays, whatever becomes of the process. A CountDown whose session is lost on the way
 // may have to wait until the servers have ended that session.
 func Ephemeral() zksync.Option {
-	return option{door.OwnOption("Ephemeral").(zksync.Option), func(l *Latch) { l.ephemeral = true }}
+	return option{session.Misplaced("Ephemeral"), func(l *Latch) { l.ephemeral = true }}
 }
 
 // New names a latch of total events by a path of its own, which is created when first
@@ -65,8 +65,8 @@ func Ephemeral() zksync.Option {
 // the first call fails with zksync.ErrMisuse. It does no I/O. A malformed path, a total
 // below 1, or a nil session is reported by the first call as zksync.ErrMisuse.
 func New(s *zksync.Session, path string, total int, opts ...zksync.Option) *Latch {
-	own, rest := door.Own[option](opts)
-	l := &Latch{path: path, total: total, door: door.OpenWith(s, path, rest)}
+	own, rest := session.Own[option](opts)
+	l := &Latch{path: path, total: total, door: session.NewAccess((*session.Session)(s), path, session.Options(rest))}
 	for _, o := range own {
 		o.set(l)
 	}

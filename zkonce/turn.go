@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -49,7 +49,7 @@ func lost(err error) bool {
 func (o *Once) turn(ctx context.Context, l *zksync.Lease, f func(context.Context) (*outcome, error)) (r *outcome, err error) {
 	inDoubt := false
 	// What became of the lease after a result was kept matters to nobody.
-	_ = door.Scope(ctx, l, func(ctx context.Context, l *zksync.Lease) error {
+	_ = (*lease.Lease)(l).Scope(ctx, func(ctx context.Context, _ *lease.Lease) error {
 		r, inDoubt, err = o.take(ctx, l, f)
 		return err
 	})
@@ -163,7 +163,7 @@ func departed(ctx context.Context, e *zkconn.Epoch, path string) error {
 
 // guarded runs an operation under a lease, at most until ctx ends. Errors are bare reasons.
 func guarded(ctx context.Context, l *zksync.Lease, op any) error {
-	_, err := door.Guard(ctx, l, op)
+	_, err := (*lease.Lease)(l).GuardWithin(ctx, []any{op})
 	return closed(err)
 }
 

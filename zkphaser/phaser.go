@@ -6,9 +6,9 @@ import (
 	"math"
 	"sync"
 
-	"github.com/go-menagerie/menagerie/internal/door"
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -34,7 +34,7 @@ import (
 // (and zksync.ErrSessionExpired) from its next arrival, and registers again or gives up.
 type Phaser struct {
 	path      string
-	door      door.Access
+	door      *session.Access
 	onAdvance func(ctx context.Context, phase, registered int) bool
 	terms     record.Terms[phaserState]
 	turns     *zksync.Mutex // whoever holds it runs onAdvance
@@ -82,14 +82,14 @@ type option struct {
 // All who use the phaser must have such a function, or none; otherwise the first call fails
 // with zksync.ErrMisuse.
 func WithOnAdvance(f func(ctx context.Context, phase, registered int) bool) zksync.Option {
-	return option{door.OwnOption("WithOnAdvance").(zksync.Option), func(p *Phaser) { p.onAdvance = f }}
+	return option{session.Misplaced("WithOnAdvance"), func(p *Phaser) { p.onAdvance = f }}
 }
 
 // New names a phaser by a path of its own, which is created when first needed. It does no
 // I/O. A malformed path or a nil session is reported by the first call as zksync.ErrMisuse.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *Phaser {
-	own, rest := door.Own[option](opts)
-	p := &Phaser{path: path, door: door.OpenWith(s, path, rest)}
+	own, rest := session.Own[option](opts)
+	p := &Phaser{path: path, door: session.NewAccess((*session.Session)(s), path, session.Options(rest))}
 	for _, o := range own {
 		o.set(p)
 	}

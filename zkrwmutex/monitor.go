@@ -4,30 +4,34 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/lease"
+	"github.com/go-menagerie/menagerie/internal/queue"
+	"github.com/go-menagerie/menagerie/internal/share"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
 func init() {
-	door.Monitors = append(door.Monitors, func(lock any) any {
+	share.RegisterMonitor(func(lock any) share.Monitor {
 		if rw, ok := lock.(*RWMutex); ok && rw != nil {
-			return door.Monitor[*zksync.Lease](monitor{door.MonitorOf[*zksync.Lease](rw.write), rw})
+			return monitor{(*share.Cohort)(rw.write).Monitor(), rw}
 		}
 		return nil
 	})
 }
 
-// monitor is a condition's view of the write side.
+// monitor is a condition's view of the write side: readers may hold together, so what they see can change
+// at any time. It implements share.DropInLocker.
 type monitor struct {
-	door.Monitor[*zksync.Lease]
+	share.Monitor
 	rw *RWMutex
 }
 
-// Holder is that of the write side: readers may hold together, so what they see can change
-// at any time.
-func (m monitor) Holder() *zksync.Lease { return m.rw.write.Lease() }
+func (m monitor) DropIn(read, try bool) (*lease.Lease, bool) {
+	l, ok := m.rw.dropIn(read, try)
+	return (*lease.Lease)(l), ok
+}
 
-func (m monitor) Held(l *zksync.Lease) (*zksync.Lease, error) {
+func (m monitor) Held(l *lease.Lease) (*lease.Lease, error) {
 	if l == nil {
 		m.rw.mu.Lock()
 		defer m.rw.mu.Unlock()
@@ -38,40 +42,40 @@ func (m monitor) Held(l *zksync.Lease) (*zksync.Lease, error) {
 	return m.Monitor.Held(l)
 }
 
-func (m monitor) Suspend(ctx context.Context, l *zksync.Lease, seat door.Seat) (door.Suspension[*zksync.Lease], *zksync.Lease, error) {
+func (m monitor) Suspend(ctx context.Context, l *lease.Lease, w queue.Replacement) (share.Suspension, *lease.Lease, error) {
 	held, err := m.Held(l)
 	if err != nil {
 		return nil, nil, err
 	}
 	// Also if it is given by its lease: the hold through Lock is what it is.
-	mirror := l == nil || m.rw.isMirror(l)
-	if mirror {
+	dropIn := l == nil || m.rw.isDropIn(l)
+	if dropIn {
 		m.rw.left() // before the servers know, as in Unlock
 	}
-	s, kept, err := m.Monitor.Suspend(ctx, held, seat)
+	s, kept, err := m.Monitor.Suspend(ctx, held, w)
 	switch {
-	case mirror && s != nil:
+	case dropIn && s != nil:
 		s = suspension{s, m.rw}
-	case mirror && kept != nil:
+	case dropIn && kept != nil:
 		m.rw.entered()
 	}
 	return s, kept, err
 }
 
-// isMirror reports whether l is the lease of the hold through Lock.
-func (rw *RWMutex) isMirror(l *zksync.Lease) bool {
+// isDropIn reports whether l is the lease of the hold through Lock.
+func (rw *RWMutex) isDropIn(l *lease.Lease) bool {
 	rw.mu.Lock()
 	defer rw.mu.Unlock()
-	return rw.writing && l == rw.write.Lease()
+	return rw.writing && (*zksync.Lease)(l) == rw.write.Lease()
 }
 
 // suspension is that of a hold through Lock.
 type suspension struct {
-	door.Suspension[*zksync.Lease]
+	share.Suspension
 	rw *RWMutex
 }
 
-func (s suspension) Regain(ctx context.Context) (*zksync.Lease, error) {
+func (s suspension) Regain(ctx context.Context) (*lease.Lease, error) {
 	l, err := s.Suspension.Regain(ctx)
 	if err == nil {
 		s.rw.entered()

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/lease"
+	"github.com/go-menagerie/menagerie/internal/queue"
+	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/share"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -26,7 +29,7 @@ import (
 type RWMutex struct {
 	path  string
 	write *zksync.Mutex
-	read  door.Readers[*zksync.Lease]
+	read  *share.Readers
 	s     *zksync.Session
 
 	mu      sync.Mutex
@@ -39,12 +42,9 @@ type RWMutex struct {
 // a lock, or a nil session is reported by the first call as zksync.ErrMisuse.
 // zksync.WithLinger and zksync.WithHandover concern the write side.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *RWMutex {
-	write, read := door.RW(s, path, opts)
-	return &RWMutex{
-		path: path, s: s,
-		write: write.(*zksync.Mutex),
-		read:  read.(door.Readers[*zksync.Lease]),
-	}
+	at := session.NewAccess((*session.Session)(s), path, session.Options(opts))
+	write := share.NewCohort(at, zksync.KindWrite, queue.WriterPolicy)
+	return &RWMutex{path: path, s: s, write: (*zksync.Mutex)(write), read: share.NewReaders(write)}
 }
 
 // LockContext locks rw for writing and returns the lease. It waits until it is granted,
@@ -85,12 +85,13 @@ func (rw *RWMutex) TryRLockContext(ctx context.Context) (*zksync.Lease, error) {
 	return rw.rlock(ctx, "try-read-lock", rw.read.Try, false)
 }
 
-func (rw *RWMutex) rlock(ctx context.Context, op string, get func(context.Context, bool) (*zksync.Lease, error), mirror bool) (*zksync.Lease, error) {
+func (rw *RWMutex) rlock(ctx context.Context, op string, get func(context.Context, bool) (*lease.Lease, error), dropIn bool) (*zksync.Lease, error) {
 	h := &readHold{rw: rw}
-	l, err := get(context.WithValue(ctx, rw, h), mirror)
+	got, err := get(context.WithValue(ctx, rw, h), dropIn)
 	if err != nil {
 		return nil, rw.wrap(op, err)
 	}
+	l := (*zksync.Lease)(got)
 	h.lease.Store(l)
 	return l, nil
 }
@@ -106,10 +107,11 @@ func (rw *RWMutex) rlock(ctx context.Context, op string, get func(context.Contex
 // still held.
 func (rw *RWMutex) Downgrade(ctx context.Context, l *zksync.Lease) (*zksync.Lease, error) {
 	h := &readHold{rw: rw}
-	read, err := rw.read.Downgrade(context.WithValue(ctx, rw, h), l)
+	down, err := rw.read.Downgrade(context.WithValue(ctx, rw, h), (*lease.Lease)(l))
 	if err != nil {
 		return nil, rw.wrap("downgrade", err)
 	}
+	read := (*zksync.Lease)(down)
 	h.lease.Store(read)
 	return read, nil
 }
@@ -120,7 +122,7 @@ func (rw *RWMutex) Do(ctx context.Context, f func(ctx context.Context, l *zksync
 	if err != nil {
 		return err
 	}
-	return door.Scope(ctx, l, f)
+	return scope(ctx, l, f)
 }
 
 // RDo runs f while holding rw for reading, like [zksync.Mutex.Do].
@@ -131,7 +133,12 @@ func (rw *RWMutex) RDo(ctx context.Context, f func(ctx context.Context, l *zksyn
 	}
 	h := &readHold{rw: rw}
 	h.lease.Store(l)
-	return door.Scope(context.WithValue(ctx, rw, h), l, f)
+	return scope(context.WithValue(ctx, rw, h), l, f)
+}
+
+// scope runs f under l and unlocks.
+func scope(ctx context.Context, l *zksync.Lease, f func(context.Context, *zksync.Lease) error) error {
+	return (*lease.Lease)(l).Scope(ctx, func(ctx context.Context, l *lease.Lease) error { return f(ctx, (*zksync.Lease)(l)) })
 }
 
 // Contenders lists who holds and who waits for rw, in order. It is a snapshot of one

@@ -5,12 +5,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/internal/lease"
 )
 
 // hold is what one Acquire got and Release has not given back. w.mu guards it.
 type hold struct {
-	lease *zksync.Lease
+	lease *lease.Lease
 	n     int64 // fewer than the lease has, until that is settled or if the servers refuse
 
 	// settling is closed by the goroutine that has the servers take back what the lease has
@@ -44,7 +44,7 @@ func (w *Weighted) Release(n int64) {
 
 // take takes n permits out of the books. It returns the leases that are over with that,
 // and what is closed once the rest of what was taken has been given back.
-func (w *Weighted) take(n int64) (whole []*zksync.Lease, under []<-chan struct{}) {
+func (w *Weighted) take(n int64) (whole []*lease.Lease, under []<-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if n > w.total() {
@@ -110,7 +110,7 @@ func (w *Weighted) choose(n int64) (whole []*hold, part *hold) {
 // session closes, there is nothing to settle. mu is held.
 func (w *Weighted) settle(h *hold) {
 	done := make(chan struct{})
-	if w.door.Spawn(func() {
+	if w.permits.g.At().Spawn(func() {
 		defer close(done)
 		w.shrink(h)
 	}) {

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/lease"
+	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -25,8 +26,7 @@ import (
 type Weighted struct {
 	path    string
 	s       *zksync.Session
-	permits door.Permits[*zksync.Lease]
-	door    door.Access
+	permits *permits
 
 	mu    sync.Mutex
 	holds []*hold // through Acquire and TryAcquire, oldest first
@@ -40,8 +40,8 @@ type Weighted struct {
 // the first call as zksync.ErrMisuse.
 func NewWeighted(s *zksync.Session, path string, n int64, opts ...zksync.Option) *Weighted {
 	return &Weighted{
-		path: path, s: s, door: door.Open(s, path),
-		permits: door.NewPermits(s, path, n, opts).(door.Permits[*zksync.Lease]),
+		path: path, s: s,
+		permits: newPermits((*session.Session)(s), path, n, session.Options(opts)),
 	}
 }
 
@@ -54,7 +54,7 @@ func NewWeighted(s *zksync.Session, path string, n int64, opts ...zksync.Option)
 // held, and nothing is left on the servers, or will be as soon as the connection allows.
 func (w *Weighted) AcquireLease(ctx context.Context, n int64) (*zksync.Lease, error) {
 	l, err := w.permits.Acquire(ctx, n, false)
-	return l, w.wrap("acquire", err)
+	return (*zksync.Lease)(l), w.wrap("acquire", err)
 }
 
 // TryAcquireLease acquires n permits if nobody has to give any back, or is ahead, for
@@ -62,7 +62,7 @@ func (w *Weighted) AcquireLease(ctx context.Context, n int64) (*zksync.Lease, er
 // not for other holders; ctx bounds that. Otherwise it fails like AcquireLease.
 func (w *Weighted) TryAcquireLease(ctx context.Context, n int64) (*zksync.Lease, error) {
 	l, err := w.permits.Try(ctx, n, false)
-	return l, w.wrap("try-acquire", err)
+	return (*zksync.Lease)(l), w.wrap("try-acquire", err)
 }
 
 // Do runs f while holding n permits. The context that f gets ends with the lease, cause
@@ -74,7 +74,7 @@ func (w *Weighted) Do(ctx context.Context, n int64, f func(ctx context.Context, 
 	if err != nil {
 		return err
 	}
-	return door.Scope(ctx, l, f)
+	return (*lease.Lease)(l).Scope(ctx, func(ctx context.Context, l *lease.Lease) error { return f(ctx, (*zksync.Lease)(l)) })
 }
 
 // Acquire waits for n permits and returns nil, or fails like AcquireLease, with ctx's
@@ -101,7 +101,7 @@ func (w *Weighted) TryAcquire(n int64) bool {
 	if n == 0 {
 		return true
 	}
-	return door.Briefly(w.s, func(ctx context.Context) error {
+	return (*session.Session)(w.s).Briefly(func(ctx context.Context) error {
 		l, err := w.permits.Try(ctx, n, true)
 		if err == nil {
 			w.held(l, n)
@@ -117,7 +117,7 @@ func checkSign(n int64) {
 	}
 }
 
-func (w *Weighted) held(l *zksync.Lease, n int64) {
+func (w *Weighted) held(l *lease.Lease, n int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.holds = append(w.holds, &hold{lease: l, n: n})
@@ -151,10 +151,7 @@ func (w *Weighted) Available(ctx context.Context) (int64, error) {
 // ends.
 func (w *Weighted) Contenders(ctx context.Context) ([]zksync.Contender, error) {
 	list, err := w.permits.Contenders(ctx)
-	if err != nil {
-		return nil, w.wrap("list", err)
-	}
-	return list.([]zksync.Contender), nil
+	return list, w.wrap("list", err)
 }
 
 // String names the semaphore for messages.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -39,7 +39,7 @@ func TestACloserWithoutTimeSpendsNoMoreThanItHas(t *testing.T) {
 					heal := silence(srv, s.ID())
 					defer heal()
 					start := time.Now()
-					require.NoError(t, door.CloseWithin(s, has))
+					require.NoError(t, (*session.Session)(s).CloseWithin(has))
 					require.Equal(t, has, time.Since(start))
 					require.Equal(t, zksync.Closed, s.State())
 					require.NoError(t, s.Close(), "once more")
@@ -56,7 +56,7 @@ func TestACloserWithoutTimeEndsTheSessionWhereTheServersAnswer(t *testing.T) {
 		s := srv.Session(t)
 		zksync.NewMutex(s, "/locks/a").Lock()
 		start := time.Now()
-		require.NoError(t, door.CloseWithin(s, 250*time.Millisecond))
+		require.NoError(t, (*session.Session)(s).CloseWithin(250*time.Millisecond))
 		require.Less(t, time.Since(start), 50*time.Millisecond)
 		require.Empty(t, srv.Sessions())
 	})
@@ -82,7 +82,7 @@ func TestACloserWithoutTimeDoesNotWaitForASessionOfThePast(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 		start := time.Now()
-		require.NoError(t, door.CloseWithin(s, 250*time.Millisecond))
+		require.NoError(t, (*session.Session)(s).CloseWithin(250*time.Millisecond))
 		require.Equal(t, 250*time.Millisecond, time.Since(start))
 	})
 }

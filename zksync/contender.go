@@ -6,6 +6,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
+	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -59,9 +60,9 @@ func Contenders(ctx context.Context, s *Session, path string) ([]Contender, erro
 	if err := node.ValidatePath(path); err != nil {
 		return wrap(err)
 	}
-	q := lookAt(s, path)
+	q := lookAt(s.inner(), path)
 	var list []Contender
-	err := s.in(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	err := s.inner().In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		at, entries, err := q.Locate(ctx, e)
 		if err == nil {
 			list, err = at.Describe(ctx, e, entries, func() (int64, error) {
@@ -78,6 +79,6 @@ func Contenders(ctx context.Context, s *Session, path string) ([]Contender, erro
 }
 
 // lookAt is the queue at one of the session's paths, for somebody who only looks.
-func lookAt(s *Session, path string) *queue.Queue {
-	return &queue.Queue{Dir: s.full(path), Shown: path}
+func lookAt(s *session.Session, path string) *queue.Queue {
+	return &queue.Queue{Dir: s.Full(path), Shown: path}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/session"
 )
 
 // Multi is several mutexes as one: see [MultiLock]. It is safe for use by many goroutines.
@@ -35,7 +36,7 @@ func (m *Mutex) key() string {
 	if m == nil {
 		return ""
 	}
-	return m.c.q.Dir
+	return m.at().Session.Full(m.at().Path)
 }
 
 // LockContext locks all of them and returns their leases, in the order of their paths. ctx
@@ -51,13 +52,13 @@ func (m *Multi) TryLockContext(ctx context.Context) (Leases, error) {
 	return m.acquire(ctx, (*Mutex).tryLock, false)
 }
 
-func (m *Multi) acquire(ctx context.Context, lock func(*Mutex, context.Context, bool) (*Lease, error), mirror bool) (Leases, error) {
+func (m *Multi) acquire(ctx context.Context, lock func(*Mutex, context.Context, bool) (*Lease, error), dropIn bool) (Leases, error) {
 	if err := m.misuse(); err != nil {
 		return nil, err
 	}
 	var held Leases
 	for _, mutex := range m.all {
-		l, err := lock(mutex, ctx, mirror)
+		l, err := lock(mutex, ctx, dropIn)
 		if err == nil {
 			held = append(held, l)
 			err = held.Err() // one may have been lost while the next was waited for
@@ -82,7 +83,7 @@ func (m *Multi) misuse() error {
 			return fail("a nil Mutex")
 		}
 		if i > 0 && mutex.key() == m.all[i-1].key() {
-			return fail("path " + errs.ShowPath(mutex.c.path) + " is named twice: it would wait for itself")
+			return fail("path " + errs.ShowPath(mutex.at().Path) + " is named twice: it would wait for itself")
 		}
 	}
 	return nil
@@ -93,12 +94,12 @@ func (m *Multi) misuse() error {
 func (ls Leases) giveBack(ctx context.Context) {
 	for len(ls) > 0 && ctx.Err() == nil {
 		last := len(ls) - 1
-		ls[last].giveBack(node.Grace) // ctx may end while it waits
+		ls[last].inner().GiveBack(node.Grace) // ctx may end while it waits
 		ls = ls[:last]
 	}
 	var all sync.WaitGroup
 	for _, l := range ls {
-		all.Go(func() { l.giveBack(node.Grace) })
+		all.Go(func() { l.inner().GiveBack(node.Grace) })
 	}
 	all.Wait()
 }
@@ -110,11 +111,11 @@ func (ls Leases) unlockWithin(ctx context.Context) error {
 	at := len(ls)
 	for at > 0 && ctx.Err() == nil {
 		at--
-		errs[at] = ls[at].unlockWithin(ctx)
+		errs[at] = ls[at].inner().UnlockWithin(ctx)
 	}
 	var rest sync.WaitGroup
 	for i := range at {
-		rest.Go(func() { errs[i] = ls[i].unlockWithin(ctx) })
+		rest.Go(func() { errs[i] = ls[i].inner().UnlockWithin(ctx) })
 	}
 	rest.Wait()
 	slices.Reverse(errs)
@@ -128,7 +129,7 @@ type Leases []*Lease
 func (ls Leases) Err() error {
 	for _, l := range ls {
 		if err := l.Err(); err != nil {
-			return &Error{Op: "multi-lock", Path: l.at.path, Err: err}
+			return &Error{Op: "multi-lock", Path: l.inner().Primitive(), Err: err}
 		}
 	}
 	return nil
@@ -198,13 +199,13 @@ func (m *Multi) TryLock() bool {
 	if err := m.misuse(); err != nil {
 		panic(err)
 	}
-	patience := m.all[0].c.s.patience()
+	patience := m.all[0].at().Session.Patience()
 	for _, x := range m.all {
-		s := x.c.s
-		if x.c.misuse == nil && s.ctx.Err() == nil && s.State() != Connected {
+		s := x.at().Session
+		if x.at().Misuse() == nil && !s.Closing() && s.State() != session.Connected {
 			return false
 		}
-		patience = min(patience, s.patience())
+		patience = min(patience, s.Patience())
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

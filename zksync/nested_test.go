@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/nest"
+	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -21,7 +21,7 @@ func TestANestedLeaseIsMovedWhileItsUnlockWaits(t *testing.T) {
 	require.NoError(t, err)
 	var unlocks atomic.Int32
 	begun, answer := make(chan struct{}), make(chan struct{})
-	inner := nest.Lease(context.Background(), held, func() {
+	inner := lease.Sub(context.Background(), (*lease.Lease)(held), func() {
 		if unlocks.Add(1) == 1 {
 			close(begun)
 			<-answer
@@ -30,8 +30,8 @@ func TestANestedLeaseIsMovedWhileItsUnlockWaits(t *testing.T) {
 	unlocked := make(chan error, 1)
 	go func() { unlocked <- inner.Unlock() }()
 	<-begun
-	moved := make(chan *zksync.Lease, 1)
-	go func() { moved <- nest.Move(context.Background(), inner, held) }()
+	moved := make(chan *lease.Lease, 1)
+	go func() { moved <- inner.Move(context.Background(), (*lease.Lease)(held)) }()
 	select {
 	case l := <-moved:
 		require.NoError(t, l.Unlock())

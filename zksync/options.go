@@ -3,133 +3,31 @@ package zksync
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"log/slog"
 	"net"
 	"slices"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
 
 // Option changes a default of [Connect], [Tap] or of the constructor of a
 // primitive. An option given where it means nothing is reported as ErrMisuse: by
-// Connect at once, by a primitive's first call.
-type Option interface{ apply(*settings) }
-
-// settings is what all options together say.
-type settings struct {
-	// Of a session.
-	timeout  time.Duration
-	auth     []zkconn.Auth
-	tls      *tls.Config
-	dial     func(ctx context.Context, network, address string) (net.Conn, error)
-	logger   *slog.Logger
-	tracer   Tracer
-	fraction float64
-	file     string
-
-	// Of a lock.
-	handover   int
-	handoverIn time.Duration
-	linger     time.Duration
-	maxHold    time.Duration
-
-	// Of both.
-	acl  []zk.ACL
-	name string
-
-	used []use
-	bad  error
-}
-
-// use remembers an option's name and where it belongs.
-type use struct {
-	name          string
-	session, lock bool
-}
-
-type option struct {
-	use
-	set func(*settings)
-}
-
-func (o option) apply(s *settings) {
-	s.used = append(s.used, o.use)
-	o.set(s)
-}
-
-func sessionOption(name string, set func(*settings)) Option {
-	return option{use{name, true, false}, set}
-}
-
-func lockOption(name string, set func(*settings)) Option {
-	return option{use{name, false, true}, set}
-}
-
-func anyOption(name string, set func(*settings)) Option {
-	return option{use{name, true, true}, set}
-}
-
-func (s *settings) misuse(format string, args ...any) {
-	if s.bad == nil {
-		s.bad = fmt.Errorf("%w: %s", ErrMisuse, fmt.Sprintf(format, args...))
-	}
-}
-
-// The defaults of a hand-over inside a process: see WithHandover.
-const (
-	defaultTimeout    = 10 * time.Second
-	defaultHandover   = 32
-	defaultHandoverIn = 10 * time.Millisecond
-)
-
-func sessionSettings(opts []Option) (settings, error) {
-	s := settings{timeout: defaultTimeout}
-	s.collect(opts)
-	for _, u := range s.used {
-		if !u.session {
-			s.misuse("%s does not belong to a session", u.name)
-		}
-	}
-	return s, s.bad
-}
-
-func lockSettings(defaults settings, opts []Option) (settings, error) {
-	s := settings{
-		acl: defaults.acl, name: defaults.name,
-		handover: defaultHandover, handoverIn: defaultHandoverIn,
-	}
-	s.collect(opts)
-	for _, u := range s.used {
-		if !u.lock {
-			s.misuse("%s does not belong to this constructor", u.name)
-		}
-	}
-	return s, s.bad
-}
-
-func (s *settings) collect(opts []Option) {
-	for _, o := range opts {
-		if o == nil {
-			s.misuse("a nil Option")
-			continue
-		}
-		o.apply(s)
-	}
-}
+// Connect at once, by a primitive's first call. The functions of this package make them.
+type Option session.Option
 
 // WithTimeout asks for a session timeout; the default is 10 s. The servers bound
 // it by their own limits: [Session.Timeout] tells what they granted. A crashed
 // holder's locks are free after that time at the latest plus one server tick. For
 // [Tap] it is an upper bound of what the adopted connection negotiated.
 func WithTimeout(d time.Duration) Option {
-	return sessionOption("WithTimeout", func(s *settings) {
+	return session.ForSession("WithTimeout", func(s *session.Settings) {
 		if d < time.Millisecond || d > 24*time.Hour {
-			s.misuse("a session timeout of %v; give one between 1ms and 24h", d)
+			s.Misuse("a session timeout of %v; give one between 1ms and 24h", d)
 		}
-		s.timeout = d
+		s.Timeout = d
 	})
 }
 
@@ -138,8 +36,8 @@ func WithTimeout(d time.Duration) Option {
 // once. A scheme that the servers do not know, or a credential that they refuse, makes Connect
 // fail, and costs it one round trip to find out.
 func WithAuth(scheme string, cred []byte) Option {
-	return sessionOption("WithAuth", func(s *settings) {
-		s.auth = append(s.auth, zkconn.Auth{Scheme: scheme, Cred: slices.Clone(cred)})
+	return session.ForSession("WithAuth", func(s *session.Settings) {
+		s.Auth = append(s.Auth, zkconn.Auth{Scheme: scheme, Cred: slices.Clone(cred)})
 	})
 }
 
@@ -148,24 +46,24 @@ func WithAuth(scheme string, cred []byte) Option {
 // the default of its locks. A digest list ("digest:user:hash") together with
 // [WithAuth] keeps strangers from seeing, taking or removing a lock.
 func WithACL(acl ...zk.ACL) Option {
-	return anyOption("WithACL", func(s *settings) {
+	return session.ForBoth("WithACL", func(s *session.Settings) {
 		if len(acl) == 0 {
-			s.misuse("an empty access control list, which the servers refuse")
+			s.Misuse("an empty access control list, which the servers refuse")
 		}
-		s.acl = slices.Clone(acl)
+		s.ACL = slices.Clone(acl)
 	})
 }
 
 // WithTLS speaks TLS to the servers. When the configuration names no server, the
 // host name of each address is verified.
 func WithTLS(c *tls.Config) Option {
-	return sessionOption("WithTLS", func(s *settings) { s.tls = c.Clone() })
+	return session.ForSession("WithTLS", func(s *session.Settings) { s.TLS = c.Clone() })
 }
 
 // WithDialer replaces the function that opens connections. It must obey its
 // context. The address is one of the connect string's, unresolved.
 func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
-	return sessionOption("WithDialer", func(s *settings) { s.dial = dial })
+	return session.ForSession("WithDialer", func(s *session.Settings) { s.Dial = dial })
 }
 
 // WithLogger has the session log to l. The default logs nothing. What it logs:
@@ -176,12 +74,12 @@ func WithDialer(dial func(ctx context.Context, network, address string) (net.Con
 //   - Debug: every other attempt, one line each, and what the client library says.
 //   - Error: the servers refuse the session for good.
 func WithLogger(l *slog.Logger) Option {
-	return sessionOption("WithLogger", func(s *settings) { s.logger = l })
+	return session.ForSession("WithLogger", func(s *session.Settings) { s.Logger = l })
 }
 
 // WithTracer has t told of every acquisition, release, loss and state change.
 func WithTracer(t Tracer) Option {
-	return sessionOption("WithTracer", func(s *settings) { s.tracer = t })
+	return session.ForSession("WithTracer", func(s *session.Settings) { s.Trace = tracing(t) })
 }
 
 // WithLeaseFraction ends leases earlier than the servers end the session: at the
@@ -191,11 +89,11 @@ func WithTracer(t Tracer) Option {
 // session then shows that it lives three times in that span at least. The fraction lies above 0 and at
 // most at 1, which is the default.
 func WithLeaseFraction(f float64) Option {
-	return sessionOption("WithLeaseFraction", func(s *settings) {
+	return session.ForSession("WithLeaseFraction", func(s *session.Settings) {
 		if !(f > 0 && f <= 1) {
-			s.misuse("a lease fraction of %v; give one above 0 and at most 1", f)
+			s.Misuse("a lease fraction of %v; give one above 0 and at most 1", f)
 		}
-		s.fraction = f
+		s.Fraction = f
 	})
 }
 
@@ -208,7 +106,7 @@ func WithLeaseFraction(f float64) Option {
 // second living process with the same file gets ErrMisuse, never the first one's
 // session.
 func WithSessionFile(path string) Option {
-	return sessionOption("WithSessionFile", func(s *settings) { s.file = path })
+	return session.ForSession("WithSessionFile", func(s *session.Settings) { s.File = path })
 }
 
 // WithHandover sets how many times in a row an object may hand its place in the
@@ -217,11 +115,11 @@ func WithSessionFile(path string) Option {
 // anew behind the others. 0 gives strict order between processes: every goroutine
 // queues by itself.
 func WithHandover(n int) Option {
-	return lockOption("WithHandover", func(s *settings) {
+	return session.ForLock("WithHandover", func(s *session.Settings) {
 		if n < 0 {
-			s.misuse("a hand-over bound of %d; 0 turns it off", n)
+			s.Misuse("a hand-over bound of %d; 0 turns it off", n)
 		}
-		s.handover = n
+		s.Handover = n
 	})
 }
 
@@ -230,11 +128,11 @@ func WithHandover(n int) Option {
 // queues the place is given up. The Try forms do not queue: those of other sessions
 // find the lock taken meanwhile. The default, 0, gives it up at once.
 func WithLinger(d time.Duration) Option {
-	return lockOption("WithLinger", func(s *settings) {
+	return session.ForLock("WithLinger", func(s *session.Settings) {
 		if d < 0 {
-			s.misuse("a linger of %v", d)
+			s.Misuse("a linger of %v", d)
 		}
-		s.linger = d
+		s.Linger = d
 	})
 }
 
@@ -243,11 +141,11 @@ func WithLinger(d time.Duration) Option {
 // section that hangs cannot hold for ever although its process still lives; one
 // that goes on regardless is only stopped by fencing. The default, 0, is no bound.
 func WithMaxHold(d time.Duration) Option {
-	return lockOption("WithMaxHold", func(s *settings) {
+	return session.ForLock("WithMaxHold", func(s *session.Settings) {
 		if d < 0 {
-			s.misuse("a maximum hold of %v", d)
+			s.Misuse("a maximum hold of %v", d)
 		}
-		s.maxHold = d
+		s.MaxHold = d
 	})
 }
 
@@ -255,5 +153,5 @@ func WithMaxHold(d time.Duration) Option {
 // of the service; for a session it is the default of its locks. It identifies
 // nobody.
 func WithName(name string) Option {
-	return anyOption("WithName", func(s *settings) { s.name = name })
+	return session.ForBoth("WithName", func(s *session.Settings) { s.Name = name })
 }

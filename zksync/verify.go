@@ -34,9 +34,9 @@ func Verify(ctx context.Context, s *Session, path string, token Token) error {
 	if token.IsZero() {
 		return wrap(ErrStale)
 	}
-	q := lookAt(s, path)
+	q := lookAt(s.inner(), path)
 	held := false
-	err := s.in(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+	err := s.inner().In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
 		held, err = holds(ctx, e, q, token)
 		return err
 	})

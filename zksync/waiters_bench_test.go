@@ -137,14 +137,12 @@ func waiters(b *testing.B, holder *Mutex, n int, of func(i int) *Mutex) {
 
 // queued waits until all waiters wait: in the queue, or locally behind the holder.
 func queued(b *testing.B, holder *Mutex, places, n int) {
-	e, err := holder.c.s.client.Epoch(context.Background())
+	e, err := holder.at().Session.Client().Epoch(context.Background())
 	require.NoError(b, err)
 	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		st, _, err := e.Exists(context.Background(), holder.c.q.Dir)
+		st, _, err := e.Exists(context.Background(), holder.key())
 		require.NoError(b, err)
-		holder.c.mu.Lock()
-		local := len(holder.c.waiters)
-		holder.c.mu.Unlock()
+		local := holder.cohort().Waiting()
 		if int(st.NumChildren) == places && (places > 1 || local == n) {
 			return
 		}

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/go-menagerie/menagerie/internal/door"
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -42,7 +42,7 @@ import (
 // that has had deaths is as usable as any other. [WaitGroup.Members] shows them earlier.
 type WaitGroup struct {
 	path string
-	door door.Access
+	door *session.Access
 	id   string // names what its Done calls took of other members
 
 	mu      sync.Mutex
@@ -55,7 +55,7 @@ type WaitGroup struct {
 // no I/O. A malformed path or a nil session is reported by the first call as zksync.ErrMisuse;
 // the calls of sync.WaitGroup's method set panic then.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *WaitGroup {
-	return &WaitGroup{path: path, door: door.OpenWith(s, path, opts), id: node.NewUUID()}
+	return &WaitGroup{path: path, door: session.NewAccess((*session.Session)(s), path, session.Options(opts)), id: node.NewUUID()}
 }
 
 // errNegative means that fewer members than that are left.

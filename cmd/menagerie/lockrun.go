@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/child"
-	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -77,7 +77,7 @@ func (a *app) waiting(ctx context.Context, o lockOptions, name string, f func(*v
 		return a.notObtained(ctx, o, unreached(lastReason(err)), err)
 	}
 	leave := closeLimit
-	defer func() { _ = door.CloseWithin(s, leave) }() // a session that cannot be ended now expires
+	defer func() { _ = (*session.Session)(s).CloseWithin(leave) }() // a session that cannot be ended now expires
 
 	// Who waits outlasts any outage; who only asks does not wait for an answer for ever.
 	bounded, cancel := ctx, context.CancelFunc(func() {})

@@ -11,7 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/go-menagerie/menagerie/internal/door"
+	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -31,7 +31,7 @@ func (n *node) name() string { return path.Base(n.path) }
 // look is one look at a part of the tree.
 type look struct {
 	s      *zksync.Session
-	access door.Access
+	access *session.Access
 	epoch  *zkconn.Epoch
 	full   bool // who takes part, too, where that is not read anyway
 
@@ -54,7 +54,7 @@ func (l *look) stop() {
 
 // looking calls f with a look, and again in the next session when that is lost.
 func looking(ctx context.Context, s *zksync.Session, f func(context.Context, *look) error) error {
-	access := door.Open(s, "/menagerie") // any path does: what is asked of it does not depend on that
+	access := session.NewAccess((*session.Session)(s), "/menagerie", nil) // any path does: what is asked of it does not depend on that
 	return access.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		return f(ctx, &look{s: s, access: access, epoch: e})
 	})

@@ -10,8 +10,8 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/door"
 	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
@@ -26,7 +26,7 @@ func alone(t *testing.T, f func(t *testing.T, srv *zktest.Server, a, b *zkconn.E
 		srv := zktest.Run(t)
 		epoch := func() (e *zkconn.Epoch) {
 			s := srv.Session(t, zksync.WithTimeout(10*time.Second))
-			require.NoError(t, door.Open(s, "/r").In(t.Context(), func(_ context.Context, now *zkconn.Epoch) error { e = now; return nil }))
+			require.NoError(t, session.NewAccess((*session.Session)(s), "/r", nil).In(t.Context(), func(_ context.Context, now *zkconn.Epoch) error { e = now; return nil }))
 			return e
 		}
 		srv.Create("/r", nil, 0, 0)

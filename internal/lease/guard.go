@@ -1,0 +1,196 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// Guard is zksync.Lease.Guard.
+func (l *Lease) Guard(ops ...any) ([]zk.MultiResponse, error) {
+	res, err := l.GuardWithin(context.Background(), ops)
+	if err == nil {
+		return res, nil
+	}
+	if refused, ok := err.(*zkconn.TxnError); ok { // not one inside an error that says less
+		op, path := nameOf(ops[refused.Index])
+		return nil, &errs.Error{Op: "guarded " + op, Path: path, Err: refused.Err}
+	}
+	return nil, &errs.Error{Op: "guard", Path: l.at.Path, Err: err}
+}
+
+// nameOf names an operation that can be guarded, and the path that it is about.
+func nameOf(op any) (name, path string) {
+	switch r := op.(type) {
+	case *zk.CreateRequest:
+		return "create", r.Path
+	case *zk.SetDataRequest:
+		return "set", r.Path
+	case *zk.DeleteRequest:
+		return "delete", r.Path
+	case *zk.CheckVersionRequest:
+		return "check", r.Path
+	}
+	return "", ""
+}
+
+// GuardWithin is Guard for a caller with a context: when that ends after the request was sent,
+// nobody knows. An operation that the servers refuse is a *zkconn.TxnError, with its index in ops.
+func (l *Lease) GuardWithin(ctx context.Context, ops []any) ([]zk.MultiResponse, error) {
+	if l.sub != nil {
+		if err := l.Err(); err != nil {
+			return nil, err
+		}
+		// The books of transactions under way are the hold's.
+		return l.sub.outer.GuardWithin(ctx, ops)
+	}
+	s := l.at.Session
+	all := []any{&zk.CheckVersionRequest{Path: l.ticket.Node, Version: -1}}
+	for _, op := range ops {
+		placed, err := placed(s, op)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, placed)
+	}
+	if err := l.beginGuard(); err != nil {
+		return nil, err
+	}
+	defer l.endGuard()
+	both, cancel := context.WithCancelCause(l.ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
+	res, err := l.transact(both, all)
+	var refused *zkconn.TxnError
+	switch {
+	case err == nil:
+		return unplaced(s, res[1:]), nil
+	case errors.Is(err, errNotYet) && ctx.Err() != nil && l.Err() == nil:
+		return nil, errs.OfContext(ctx)
+	case errors.Is(err, errNotYet):
+		return nil, l.endedWith(zkconn.ErrOver)
+	case ctx.Err() != nil && l.Err() == nil:
+		return nil, errs.MarkAmbiguous(errs.OfContext(ctx))
+	case zkconn.Unknown(err):
+		return nil, errs.MarkAmbiguous(err)
+	case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, zk.ErrNoNode):
+		l.ticket.Vanished()
+		return nil, errs.ErrLost
+	case errors.As(err, &refused) && refused.Index > 0:
+		return nil, &zkconn.TxnError{Index: refused.Index - 1, Err: refused.Err}
+	case errors.As(err, &refused):
+		return nil, refused.Err
+	case errors.Is(err, zkconn.ErrOver), l.ctx.Err() != nil:
+		// The request may have been applied while the lease was still held.
+		return nil, errs.MarkAmbiguous(l.endedWith(err))
+	}
+	return nil, errs.MarkAmbiguous(err)
+}
+
+// errNotYet means that the lease ended before the transaction could be sent.
+var errNotYet = errors.New("zksync: not sent")
+
+// transact sends a transaction as soon as there is a connection.
+func (l *Lease) transact(ctx context.Context, ops []any) ([]zk.MultiResponse, error) {
+	for pace := (node.Pace{}); ; {
+		if l.ticket.Epoch.Await(ctx) != nil {
+			return nil, errNotYet
+		}
+		l.ticket.Doubt()
+		call := l.ticket.Epoch.StartMulti(ops...)
+		res, err := call.Wait(ctx, l.ticket.Epoch)
+		if call.Answered() {
+			res, err = call.Result()
+			if !zkconn.Unknown(err) {
+				l.ticket.Certain()
+			}
+		}
+		// Without an answer there is doubt for as long as there is the node: somewhere on
+		// the way the request may lie and be applied under whoever holds the node by then.
+		if !errors.Is(err, zkconn.ErrNotSent) {
+			return res, err
+		}
+		if pace.Rest(ctx, l.ticket.Epoch) != nil {
+			return nil, errNotYet
+		}
+	}
+}
+
+// endedWith is what the lease ended with; err if it did not.
+func (l *Lease) endedWith(err error) error {
+	if ended := l.Err(); ended != nil {
+		return ended
+	}
+	if errors.Is(err, zkconn.ErrOver) {
+		return errs.ErrLost
+	}
+	return err
+}
+
+// beginGuard counts the transaction in, so that an Unlock meanwhile gives the node
+// up rather than hand it on: the transaction must not pass under the successor's
+// hold of the same node.
+func (l *Lease) beginGuard() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return l.err
+	}
+	if !l.ticket.Epoch.Valid() {
+		return errs.ErrLost
+	}
+	l.guards++
+	return nil
+}
+
+func (l *Lease) endGuard() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.guards--
+}
+
+// placed returns a copy of a request with its path moved below the chroot.
+func placed(s *session.Session, op any) (any, error) {
+	switch r := op.(type) {
+	case *zk.CreateRequest:
+		c := *r
+		c.Path = s.Full(r.Path)
+		return &c, nil
+	case *zk.SetDataRequest:
+		c := *r
+		c.Path = s.Full(r.Path)
+		return &c, nil
+	case *zk.DeleteRequest:
+		c := *r
+		c.Path = s.Full(r.Path)
+		return &c, nil
+	case *zk.CheckVersionRequest:
+		c := *r
+		c.Path = s.Full(r.Path)
+		return &c, nil
+	}
+	return nil, fmt.Errorf("%w: a guarded operation of type %T; use the pointer types that zk.Conn.Multi takes", errs.ErrMisuse, op)
+}
+
+// unplaced takes the chroot off the paths of created nodes.
+func unplaced(s *session.Session, res []zk.MultiResponse) []zk.MultiResponse {
+	for i := range res {
+		if res[i].String != "" {
+			res[i].String = s.Local(res[i].String)
+		}
+	}
+	return res
+}
+
+// Guarding reports whether a guarded transaction is under way.
+func (l *Lease) Guarding() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.guards > 0
+}

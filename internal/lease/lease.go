@@ -1,0 +1,273 @@
+package lease
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
+	"github.com/go-menagerie/menagerie/internal/session"
+)
+
+// Lease is what package zksync documents under this name.
+type Lease struct {
+	at     *session.Access
+	b      Grantor
+	ticket *queue.Ticket
+	token  node.Token
+	dropIn bool // taken through a method set without leases: see cohort.hold
+	since  time.Time
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	bound  *time.Timer // of WithMaxHold
+	sub    *sublease   // nil for the lease of a grant
+
+	mu     sync.Mutex
+	err    error
+	guards int                 // transactions under way
+	inner  map[*Lease]struct{} // nested leases that have not ended
+}
+
+// Grantor grants leases, and is told how they end.
+type Grantor interface {
+	// Release ends the hold of l, which has been finished already: its holder is told
+	// before anybody else can be granted. Where that takes a request, it waits for the
+	// answer no longer than grace.
+	Release(l *Lease, grace time.Duration)
+	// UnlockLost is the Unlock of a lease that ended in another way before.
+	UnlockLost(l *Lease)
+}
+
+// New makes the lease of a grant. Values of the acquiring context are kept,
+// its end is not: it governed the waiting only.
+func New(ctx context.Context, b Grantor, at *session.Access, p *queue.Ticket, passes uint32, mirror bool) *Lease {
+	l := &Lease{
+		at: at, b: b, ticket: p, dropIn: mirror, since: time.Now(),
+		token: node.Token{Zxid: p.Entry.Czxid, Seq: passes},
+	}
+	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	return l
+}
+
+// BoundBy gives the lease up after d; 0 is no bound.
+func (l *Lease) BoundBy(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	l.mu.Lock() // its own timer may look at it at once
+	defer l.mu.Unlock()
+	l.bound = time.AfterFunc(d, func() {
+		if l.Finish(errs.ErrMaxHold) {
+			l.b.Release(l, 0)
+		}
+	})
+}
+
+// GrantedBy reports whether l is the lease of a grant of b, and no sublease.
+func (l *Lease) GrantedBy(b Grantor) bool { return l.b == b && l.sub == nil }
+
+// Ticket is the entry in the queue that the lease stands for.
+func (l *Lease) Ticket() *queue.Ticket { return l.ticket }
+
+// DropIn reports whether the hold was taken through a method set without leases, as sync.Mutex has.
+func (l *Lease) DropIn() bool { return l.dropIn }
+
+// Since is when it was granted.
+func (l *Lease) Since() time.Time { return l.since }
+
+// Token is zksync.Lease.Token.
+func (l *Lease) Token() node.Token { return l.token }
+
+// Context is zksync.Lease.Context.
+func (l *Lease) Context() context.Context {
+	l.ticket.WatchOwn()
+	return l.ctx
+}
+
+// Lifetime is Context for whoever does not need to hear at once of the removal of the node.
+func (l *Lease) Lifetime() context.Context { return l.ctx }
+
+// Primitive is the path of what is held.
+func (l *Lease) Primitive() string { return l.at.Path }
+
+// Done is zksync.Lease.Done.
+func (l *Lease) Done() <-chan struct{} {
+	l.ticket.WatchOwn()
+	return l.ctx.Done()
+}
+
+// Err is zksync.Lease.Err.
+func (l *Lease) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+// Valid is zksync.Lease.Valid.
+func (l *Lease) Valid() bool {
+	return l.Err() == nil && !l.ticket.Replacing() && l.ticket.Epoch.Valid()
+}
+
+// Path is zksync.Lease.Path.
+func (l *Lease) Path() string { return l.ticket.ShownNode() }
+
+// Unlock is zksync.Lease.Unlock.
+func (l *Lease) Unlock() error {
+	if l.sub != nil {
+		return l.unlockNested()
+	}
+	ended := l.finishAs(errs.ErrReleased)
+	if ended != nil && ended != errs.ErrReleased {
+		l.b.UnlockLost(l)
+		return &errs.Error{Op: "unlock", Path: l.at.Path, Err: ended}
+	}
+	l.b.Release(l, unlockWait)
+	return nil
+}
+
+// GiveBack is Unlock for a caller whose time is up: it waits no longer than grace.
+func (l *Lease) GiveBack(grace time.Duration) {
+	if l.sub != nil {
+		_ = l.unlockNested()
+		return
+	}
+	if l.finishAs(errs.ErrReleased) == errs.ErrReleased {
+		l.b.Release(l, grace)
+	} else {
+		l.b.UnlockLost(l)
+	}
+}
+
+// finishAs ends the lease with err, or with ErrLost if it cannot be proved any more
+// that it was held until now. It returns the error that the lease has ended with.
+func (l *Lease) finishAs(err error) error {
+	if !l.ticket.Epoch.Valid() || l.ticket.Over() && l.Err() == nil {
+		err = errs.ErrLost
+	}
+	l.Finish(err)
+	return l.Err()
+}
+
+// Finish ends the lease once, and reports whether this call did. When it returns the holder has been
+// told, whoever does that: the servers may be left to grant to others from here on.
+func (l *Lease) Finish(err error) bool {
+	l.mu.Lock()
+	first := l.err == nil
+	if first {
+		l.err = err
+	}
+	bound := l.bound
+	l.mu.Unlock()
+	if !first {
+		<-l.ctx.Done() // whoever was first is about to cancel it
+		return false
+	}
+	l.cancel(err)
+	if l.sub != nil {
+		l.leaveOuter()
+		return true
+	}
+	l.finishInner(err)
+	if bound != nil {
+		bound.Stop()
+	}
+	l.at.Session.Forget(l)
+	l.traceEnd(err)
+	return true
+}
+
+func (l *Lease) traceEnd(err error) {
+	s := l.at.Session
+	held := time.Since(l.since)
+	kind, g := l.ticket.Entry.Kind, l.granted()
+	t := s.Trace()
+	if err == errs.ErrReleased { // in the goroutine that released
+		if t != nil && t.Release != nil {
+			t.Release(l.ctx, l.at.Path, kind, g, held)
+		}
+		return
+	}
+	// A loss may strike many leases, and each must be told in time, whatever a logger
+	// or tracer does.
+	s.Spawn(func() {
+		s.Logger().Warn("lease lost", "path", l.at.Path, "token", l.token.String(), "held", held, "cause", l.ticket.Epoch.Cause())
+		if t != nil && t.Lost != nil {
+			t.Lost(l.ctx, l.at.Path, kind, g, held, err)
+		}
+	})
+}
+
+func (l *Lease) granted() session.Granted {
+	return session.Granted{Token: l.token, Epoch: uint64(l.ticket.Epoch.Number())}
+}
+
+// Traced tells the tracer, if there is one, of an acquisition.
+func Traced(ctx context.Context, at *session.Access, kind queue.Kind, get func(context.Context) (*Lease, error)) (*Lease, error) {
+	t := at.Session.Trace()
+	if t == nil {
+		return get(ctx)
+	}
+	began := time.Now()
+	ctx = t.Start(ctx, at.Path, kind)
+	l, err := get(ctx)
+	var g session.Granted
+	if err == nil {
+		g = l.granted()
+	}
+	t.End(ctx, at.Path, kind, err, g, time.Since(began))
+	return l, err
+}
+
+// Scope runs f under the lease and unlocks.
+func (l *Lease) Scope(ctx context.Context, f func(context.Context, *Lease) error) (err error) {
+	// Not the lease's context but the caller's, so that his cancellation and deadline
+	// reach f as well.
+	outer := ctx
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(l.Context(), func() { cancel(l.Err()) })
+	defer stop()
+	defer func() {
+		if lost := l.UnlockWithin(outer); err == nil {
+			err = lost
+		}
+	}()
+	return f(ctx, l)
+}
+
+// UnlockWithin is Unlock for a caller with a context: when that has ended, it waits no longer
+// than the cleaning up may take, and leaves the rest to a goroutine of its own.
+func (l *Lease) UnlockWithin(ctx context.Context) error {
+	if ctx.Done() == nil {
+		return l.Unlock()
+	}
+	if l.sub == nil {
+		l.finishAs(errs.ErrReleased) // at once, however late the goroutine begins
+	}
+	done := make(chan error, 1)
+	unlock := func() { done <- l.Unlock() } // it ends within a second
+	if !l.at.Session.Spawn(unlock) {
+		go unlock() // or with the session, which is being closed
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(node.Grace)
+	defer grace.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-grace.C:
+	}
+	if err := l.Err(); err != nil && err != errs.ErrReleased {
+		return &errs.Error{Op: "unlock", Path: l.at.Path, Err: err}
+	}
+	return nil
+}
+
+// unlockWait is how long an Unlock waits for the servers' confirmation.
+const unlockWait = time.Second

@@ -1,0 +1,128 @@
+package session
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/node"
+)
+
+const defaultPort = "2181"
+
+// parseConnectString reads a ZooKeeper connect string: "host:port,host:port/chroot".
+// The port may be left out (2181); an IPv6 address stands in brackets, or bare if
+// it has no port. The servers come back as net.Dial takes them, in the order
+// given; the chroot is "" if there is none. Errors wrap errs.ErrMisuse.
+func parseConnectString(s string) (servers []string, chroot string, err error) {
+	if strings.Contains(s, "://") {
+		return nil, "", badConnectString(s, `has a scheme: write "host:port,host:port/chroot"`)
+	}
+	hosts, chroot := strings.TrimSpace(s), ""
+	if slash := strings.IndexByte(hosts, '/'); slash >= 0 {
+		hosts, chroot = hosts[:slash], hosts[slash:]
+	}
+	if why := chrootProblem(chroot); why != "" {
+		return nil, "", badConnectString(s, why)
+	}
+	if strings.TrimSpace(hosts) == "" {
+		return nil, "", badConnectString(s, `names no server: write "host:port", several separated by commas`)
+	}
+	for entry := range strings.SplitSeq(hosts, ",") {
+		server, why := parseServer(strings.TrimSpace(entry))
+		if why != "" {
+			return nil, "", badConnectString(s, why)
+		}
+		servers = append(servers, server)
+	}
+	if chroot == "/" {
+		chroot = ""
+	}
+	return servers, chroot, nil
+}
+
+// chrootProblem returns what is wrong with the part from the first slash on. A
+// comma would be legal in a znode, but here it is nearly always a chroot that was
+// written after every server, and taking it for a name would go unnoticed: all
+// later servers would silently become part of it.
+func chrootProblem(chroot string) string {
+	if chroot == "" || chroot == "/" {
+		return ""
+	}
+	if strings.Contains(chroot, ",") {
+		return `has a comma after the first "/": write the chroot once, after the last server`
+	}
+	if why := node.PathProblem(chroot); why != "" {
+		return "has a bad chroot, which " + why
+	}
+	return ""
+}
+
+// parseServer turns one entry into host:port, or says what is wrong with it.
+func parseServer(entry string) (server, why string) {
+	if entry == "" {
+		return "", "has an empty entry: remove the extra comma"
+	}
+	host, port, why := splitServer(entry)
+	if why != "" {
+		return "", why
+	}
+	// Digits only: ParseUint takes no sign, and a name such as "http" would be
+	// looked up by the dialer, long after this.
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", fmt.Sprintf("has the bad port %s: use a number from 1 to 65535", errs.Quote(port))
+	}
+	return net.JoinHostPort(host, port), ""
+}
+
+// splitServer separates host and port of a non-empty entry.
+func splitServer(entry string) (host, port, why string) {
+	switch colons := strings.Count(entry, ":"); {
+	case strings.HasPrefix(entry, "["):
+		address, rest, closed := strings.Cut(entry[1:], "]")
+		if !closed || !isIPv6(address) {
+			return "", "", fmt.Sprintf("has the bad IPv6 address %s: write [address]:port", errs.Quote(entry))
+		}
+		if rest == "" {
+			return address, defaultPort, ""
+		}
+		if rest[0] != ':' {
+			return "", "", fmt.Sprintf(`has %s after "]": write [address]:port`, errs.Quote(rest))
+		}
+		return address, rest[1:], ""
+	case colons > 1:
+		// Two colons can only be IPv6. Without brackets its last group cannot be
+		// told from a port, so all of it is the address.
+		if !isIPv6(entry) {
+			return "", "", fmt.Sprintf("has the bad address %s: write host:port, or [address]:port for IPv6", errs.Quote(entry))
+		}
+		return entry, defaultPort, ""
+	case colons == 0:
+		host, port = entry, defaultPort
+	default:
+		host, port, _ = strings.Cut(entry, ":")
+	}
+	if host == "" || strings.ContainsFunc(host, notInHost) {
+		return "", "", fmt.Sprintf("has the bad host %s: use a host name or an IP address", errs.Quote(host))
+	}
+	return host, port, ""
+}
+
+func isIPv6(s string) bool {
+	address, err := netip.ParseAddr(s)
+	return err == nil && address.Is6()
+}
+
+// notInHost is generous: names are the resolver's business. It only catches what
+// can be no name at all, such as "user@host" or two hosts separated by a space.
+func notInHost(r rune) bool {
+	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._", r)
+}
+
+func badConnectString(s, why string) error {
+	return fmt.Errorf("zksync: connect string %s %s: %w", errs.Quote(s), why, errs.ErrMisuse)
+}

@@ -1,0 +1,145 @@
+package session
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// Settings is what all options together say.
+type Settings struct {
+	// Of a session.
+	Timeout  time.Duration
+	Auth     []zkconn.Auth
+	TLS      *tls.Config
+	Dial     func(ctx context.Context, network, address string) (net.Conn, error)
+	Logger   *slog.Logger
+	Trace    *Trace
+	Fraction float64
+	File     string
+
+	// Of a lock.
+	Handover   int
+	HandoverIn time.Duration
+	Linger     time.Duration
+	MaxHold    time.Duration
+
+	// Of both.
+	ACL  []zk.ACL
+	Name string
+
+	used []use
+	bad  error
+}
+
+// use remembers an option's name and where it belongs.
+type use struct {
+	name          string
+	session, lock bool
+}
+
+// Option is what package zksync gives to users under the same name.
+type Option interface{ Apply(*Settings) }
+
+type option struct {
+	use
+	set func(*Settings)
+}
+
+func (o option) Apply(s *Settings) {
+	s.used = append(s.used, o.use)
+	o.set(s)
+}
+
+// ForSession makes an option of a session, ForLock of a primitive, and ForBoth of either. The name is for
+// the error of one that is given where it means nothing.
+func ForSession(name string, set func(*Settings)) Option { return option{use{name, true, false}, set} }
+
+// ForLock is like [ForSession].
+func ForLock(name string, set func(*Settings)) Option { return option{use{name, false, true}, set} }
+
+// ForBoth is like [ForSession].
+func ForBoth(name string, set func(*Settings)) Option { return option{use{name, true, true}, set} }
+
+// Misplaced is an option by this name that every constructor reports as misuse. What is an option of one recipe
+// only embeds it, and that recipe's constructor takes it out of its options by its type, with [Own].
+func Misplaced(name string) Option { return option{use{name, false, false}, func(*Settings) {}} }
+
+// Own takes the options of the type O out of opts.
+func Own[O any, Any Option](opts []Any) (own []O, rest []Any) {
+	for _, o := range opts {
+		if mine, ok := any(o).(O); ok {
+			own = append(own, mine)
+		} else {
+			rest = append(rest, o)
+		}
+	}
+	return own, rest
+}
+
+// Options converts options that are of another package's type.
+func Options[O Option](opts []O) []Option {
+	list := make([]Option, len(opts))
+	for i, o := range opts {
+		if any(o) != nil {
+			list[i] = o
+		}
+	}
+	return list
+}
+
+// Misuse notes what is wrong with an option. The first one counts.
+func (s *Settings) Misuse(format string, args ...any) {
+	if s.bad == nil {
+		s.bad = fmt.Errorf("%w: %s", errs.ErrMisuse, fmt.Sprintf(format, args...))
+	}
+}
+
+// The defaults of a hand-over inside a process: see zksync.WithHandover.
+const (
+	defaultTimeout    = 10 * time.Second
+	defaultHandover   = 32
+	DefaultHandoverIn = 10 * time.Millisecond
+)
+
+func sessionSettings(opts []Option) (Settings, error) {
+	s := Settings{Timeout: defaultTimeout}
+	s.collect(opts)
+	for _, u := range s.used {
+		if !u.session {
+			s.Misuse("%s does not belong to a session", u.name)
+		}
+	}
+	return s, s.bad
+}
+
+func lockSettings(defaults Settings, opts []Option) (Settings, error) {
+	s := Settings{
+		ACL: defaults.ACL, Name: defaults.Name,
+		Handover: defaultHandover, HandoverIn: DefaultHandoverIn,
+	}
+	s.collect(opts)
+	for _, u := range s.used {
+		if !u.lock {
+			s.Misuse("%s does not belong to this constructor", u.name)
+		}
+	}
+	return s, s.bad
+}
+
+func (s *Settings) collect(opts []Option) {
+	for _, o := range opts {
+		if o == nil {
+			s.Misuse("a nil Option")
+			continue
+		}
+		o.Apply(s)
+	}
+}

@@ -1,0 +1,135 @@
+package share
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/lease"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+)
+
+// Downgrade turns a write lease into a read lease, in one transaction: it makes a read
+// node with the write node's own sequence number and removes the write node. So no
+// writer who queues behind gets in between; other readers do, as far as no writer is
+// ahead of them. The idea, and the layout, are those of Curator's
+// InterProcessReadWriteLock, which does it in two requests.
+//
+// The new lease keeps the write node's zxid in its token, with the next Seq: the read
+// node is created late, and its own zxid would be greater than that of writers who
+// queue behind it and will be granted after it.
+//
+// While it is not known whether the transaction was applied, readers may be granted
+// elsewhere, so l is not Valid. If ctx ends before it is known, everything is given up: then
+// the caller holds neither. After any other error the write lease is what it was.
+func (r *Readers) Downgrade(ctx context.Context, l *lease.Lease) (*lease.Lease, error) {
+	c := r.write
+	if l == nil || !l.GrantedBy(c) {
+		return nil, fmt.Errorf("%w: a lease to downgrade that is not a write lease of this lock", errs.ErrMisuse)
+	}
+	if err := l.Err(); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, errs.OfContext(ctx)
+	}
+	p := l.Ticket()
+	token := node.Token{Zxid: l.Token().Zxid, Seq: l.Token().Seq + 1}
+	if !p.Entry.Ordered() {
+		// There the creation zxid orders the queue, and the read node's would put it
+		// behind writers that wait. So the write node stays: others read a little later.
+		return r.takeOver(ctx, c, l, p, token)
+	}
+	read := r.q.Successor(p)
+	data := r.at.Content(node.Content{Token: token}).Encode()
+	// With the lease as well, so that a loss ends the call.
+	bounded, cancel := context.WithCancelCause(ctx)
+	defer context.AfterFunc(l.Lifetime(), func() { cancel(l.Err()) })()
+	defer cancel(nil)
+	// From here on the write node may be removed at any time, until a clear answer says that it
+	// was not: nobody else of this process may have the place.
+	p.Doubt()
+	p.SetReplacing(true)
+	sent, err := p.ReplaceBy(bounded, read, data)
+	if err == nil {
+		return r.takeOver(ctx, c, l, read, token)
+	}
+	return nil, r.stay(ctx, l, read, sent, err)
+}
+
+// stay ends a downgrade that failed. sent is whether it may have been, or may yet be, applied.
+func (r *Readers) stay(ctx context.Context, l *lease.Lease, read *queue.Ticket, sent bool, err error) error {
+	p := l.Ticket()
+	if sent {
+		p.Epoch.Doubt(r.q.Dir, read.Entry.Name, p.Epoch.Connection())
+		read.Leave(0)
+	} else {
+		read.Forget()
+		p.Certain()
+		p.SetReplacing(false)
+	}
+	switch {
+	case r.at.Session.Closing(): // Close has released the lease
+		return errs.ErrClosed
+	case l.Err() != nil:
+		return l.Err()
+	case errors.Is(err, zkconn.ErrOver):
+		l.Finish(errs.ErrLost)
+		return errs.ErrLost
+	case errors.Is(err, queue.ErrGone):
+		p.Deleted()
+		return errs.ErrLost
+	case sent, ctx.Err() != nil: // also if nothing was sent: a caller whose time is up has one rule
+		l.GiveBack(node.Grace)
+		return node.Reason(ctx, err)
+	}
+	return node.Reason(ctx, err)
+}
+
+// takeOver enters the place that l has been turned into into the books of the readers,
+// before l ends.
+func (r *Readers) takeOver(ctx context.Context, c *Cohort, l *lease.Lease, p *queue.Ticket, token node.Token) (*lease.Lease, error) {
+	p.Entry.Czxid = token.Zxid
+	w := &waiter{ctx: ctx, dropIn: l.DropIn(), ready: make(chan struct{})}
+	b := &batch{holds: make(map[*lease.Lease]struct{}), passes: token.Seq}
+	c.mu.Lock()
+	held := c.hold == l && c.place == l.Ticket() && !l.Ticket().Over()
+	if held {
+		l.Ticket().IgnoreLoss()
+		c.place = nil
+		c.stopIdle()
+		if p != l.Ticket() {
+			l.Ticket().DropProof()
+		}
+	}
+	c.mu.Unlock()
+	if !held || !l.Ticket().Epoch.Valid() {
+		p.Leave(node.Grace)
+		l.Finish(errs.ErrLost)
+		c.UnlockLost(l)
+		return nil, l.Err()
+	}
+	r.mu.Lock()
+	r.put(b, p)
+	if !r.current.open() {
+		r.current = b
+	}
+	r.grantTo(b, w)
+	r.mu.Unlock()
+	p.OnLoss(r.lost) // if the place has been lost by now, this very call tells the new lease
+	l.Finish(errs.ErrReleased)
+	r.kept.remove(l)
+	c.mu.Lock()
+	if c.hold == l {
+		c.hold = nil
+	}
+	c.advance()
+	c.mu.Unlock()
+	if w.err != nil {
+		p.Leave(node.Grace)
+	}
+	return w.lease, w.err
+}

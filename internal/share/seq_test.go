@@ -1,0 +1,47 @@
+package share
+
+import (
+	"context"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
+	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/zkserver"
+)
+
+// A lingering node may be taken any number of times, and each counts: an hour or two of a loop that locks and
+// unlocks makes 2^32.
+func TestTheTokenOfALingeringNodeDoesNotWrap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zkserver.New(zkserver.Config{})
+		defer srv.Close()
+		pipe := session.ForSession("a pipe", func(s *session.Settings) {
+			s.Dial = func(context.Context, string, string) (net.Conn, error) {
+				a, b := net.Pipe()
+				go srv.ServeConn(b)
+				return a, nil
+			}
+		})
+		linger := session.ForLock("a linger", func(s *session.Settings) { s.Linger = time.Hour })
+		s, err := session.Connect(context.Background(), "zk", pipe)
+		require.NoError(t, err)
+		defer s.Close()
+		c := NewCohort(session.NewAccess(s, "/locks/a", []session.Option{linger}), queue.KindLock, queue.MutexPolicy)
+		l, err := c.Acquire(context.Background(), false)
+		require.NoError(t, err)
+		c.mu.Lock()
+		c.passes = mostPasses // as after that many holds
+		c.mu.Unlock()
+		require.NoError(t, l.Unlock())
+		next, err := c.Acquire(context.Background(), false)
+		require.NoError(t, err)
+		require.Positive(t, next.Token().Compare(node.Token{Zxid: l.Token().Zxid, Seq: mostPasses}), "%v", next.Token())
+		require.NoError(t, next.Unlock())
+	})
+}

@@ -1,0 +1,262 @@
+package zksemaphore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/lease"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
+	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/share"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// permits is the core of a weighted semaphore. Its queue is a directory below its
+// base node, which holds the terms.
+type permits struct {
+	g *share.Unshared
+	t *terms // whence those of each request come
+}
+
+func newPermits(s *session.Session, path string, n int64, opts []session.Option) *permits {
+	at := session.NewAccess(s, path, opts)
+	if n <= 0 {
+		at.Refuse(fmt.Errorf("%w: a semaphore of %d permits; it needs one at least", errs.ErrMisuse, n))
+	}
+	return &permits{share.NewUnshared(at, queue.PermitQueue, queue.KindPermit), newTerms(at.Full(path), at.ACL(), n)}
+}
+
+// request is the queue as one request for n permits sees it, with terms of its own.
+func (s *permits) request(n int64) (*queue.Queue, *terms) {
+	q, t := *s.g.Queue(), s.t.request()
+	q.Weight, q.Terms, q.Policy = n, t, t.grant
+	return &q, t
+}
+
+// Acquire waits for n permits. A request for more than there are waits outside the queue,
+// where it is in nobody's way, until there are.
+func (s *permits) Acquire(ctx context.Context, n int64, dropIn bool) (*lease.Lease, error) {
+	if err := s.check(n); err != nil {
+		return nil, err
+	}
+	q, t := s.request(n)
+	return s.g.Get(ctx, dropIn, func(ctx context.Context) (*queue.Ticket, error) {
+		for pace := (node.Pace{Free: 1}); ; {
+			p, err := s.obtain(ctx, q, t)
+			if !errors.Is(err, queue.ErrTooBig) {
+				return p, err
+			}
+			if err := s.awaitTerms(ctx, t, n); err != nil {
+				return nil, err
+			}
+			if pace.Rest(ctx, nil) != nil {
+				return nil, errs.OfContext(ctx)
+			}
+		}
+	})
+}
+
+// Try acquires n permits if they can be had at once, else it fails with ErrNotAcquired.
+func (s *permits) Try(ctx context.Context, n int64, dropIn bool) (*lease.Lease, error) {
+	if err := s.check(n); err != nil {
+		return nil, err
+	}
+	q, t := s.request(n)
+	return s.g.Get(ctx, dropIn, func(ctx context.Context) (*queue.Ticket, error) {
+		for pace := (node.Pace{Free: 1}); ; {
+			p, err := s.tryObtain(ctx, q, t)
+			if !errors.Is(err, errs.ErrNotAcquired) || !t.now.stale.Load() {
+				return p, err
+			}
+			// It was refused under terms that have changed meanwhile.
+			if pace.Rest(ctx, nil) != nil {
+				return nil, node.Reason(ctx, err)
+			}
+		}
+	})
+}
+
+// obtain waits for a place. On a connection that does not tell in order what happened, it
+// asks whether the terms are still those under which it was granted.
+func (s *permits) obtain(ctx context.Context, q *queue.Queue, t *terms) (*queue.Ticket, error) {
+	for pace := (node.Pace{}); ; {
+		p, err := q.Obtain(ctx, s.g.Lost, nil, nil)
+		if err != nil || p.Epoch.Ordered() {
+			return p, err
+		}
+		changed, err := t.changed(ctx, p.Epoch)
+		if err == nil && !changed {
+			return p, nil
+		}
+		p.Leave(node.Grace)
+		if err != nil && !errors.Is(err, zkconn.ErrOver) {
+			return nil, node.Reason(ctx, err)
+		}
+		if err := pace.Rest(ctx, p.Epoch); ctx.Err() != nil {
+			return nil, node.Reason(ctx, err)
+		}
+	}
+}
+
+// tryObtain is obtain for an attempt that does not wait.
+func (s *permits) tryObtain(ctx context.Context, q *queue.Queue, t *terms) (*queue.Ticket, error) {
+	p, err := q.Try(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.OnLoss(s.g.Lost)
+	if p.Epoch.Ordered() {
+		return p, nil
+	}
+	changed, err := t.changed(ctx, p.Epoch)
+	if err == nil && !changed {
+		return p, nil
+	}
+	p.Leave(node.Grace)
+	if err == nil || errors.Is(err, zkconn.ErrOver) {
+		t.now.stale.Store(true)
+		return nil, errs.ErrNotAcquired
+	}
+	return nil, node.Reason(ctx, err)
+}
+
+func (s *permits) check(n int64) error {
+	if s.g.At().Misuse() != nil {
+		return s.g.At().Misuse()
+	}
+	if n <= 0 {
+		return fmt.Errorf("%w: %d permits asked for", errs.ErrMisuse, n)
+	}
+	return nil
+}
+
+// awaitTerms waits until there are n permits.
+func (s *permits) awaitTerms(ctx context.Context, t *terms, n int64) error {
+	return s.g.At().Session.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		for pace := (node.Pace{Free: 1}); ; {
+			told := make(chan struct{}, 1)
+			w, changed, err := t.Follow(ctx, e, func() { told <- struct{}{} }) // called once at most
+			if err == nil && !changed && !t.Fits(n) {
+				err = heard(ctx, e, told)
+				pace = node.Pace{Free: 1}
+			}
+			if w != nil {
+				w.Stop()
+			}
+			if err != nil {
+				return err
+			}
+			if err := t.read(ctx, e); err != nil {
+				return err
+			}
+			if t.Fits(n) {
+				return nil
+			}
+			if err := pace.Rest(ctx, e); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// heard waits until something was told, but no longer than a server may keep silent about it.
+func heard(ctx context.Context, e *zkconn.Epoch, told <-chan struct{}) error {
+	t := time.NewTimer(e.Timeout())
+	defer t.Stop()
+	select {
+	case <-told:
+	case <-t.C:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-e.Over():
+		return zkconn.ErrOver
+	}
+	return nil
+}
+
+// Permits is how many permits a lease of this semaphore stands for.
+func (s *permits) Permits(l *lease.Lease) int64 { return l.Ticket().Entry.Weight }
+
+// Resize changes how many permits there are, for everybody.
+func (s *permits) Resize(ctx context.Context, n int64) error {
+	if err := s.check(n); err != nil {
+		return err
+	}
+	t := s.t.request()
+	return s.g.At().Session.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		for synced, pace := false, (node.Pace{Free: 1}); ; {
+			if err := t.read(ctx, e); err != nil {
+				return err
+			}
+			if t.now.permits == n {
+				if synced {
+					return nil
+				}
+				// This server may not have heard of a Resize yet.
+				if err := e.Sync(ctx, t.node); err != nil && !errors.Is(err, zk.ErrNoNode) {
+					return err
+				}
+				synced = true
+				continue
+			}
+			_, err := t.store(ctx, e, queue.Permits{Declared: t.declared, Capacity: n, Most: max(t.now.most, n)}, t.now.version)
+			switch {
+			case err == nil: // that others may have changed it since is no reason to do it again
+				t.now.stale.Store(true) // an adopted connection may tell that later than this answer
+				return nil
+			case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode), errors.Is(err, zkconn.ErrNotSent), zkconn.Unknown(err):
+				// Look what came of it.
+			default:
+				return err
+			}
+			if err := pace.Rest(ctx, e); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// Available is how many permits nobody holds.
+func (s *permits) Available(ctx context.Context) (free int64, err error) {
+	if s.g.At().Misuse() != nil {
+		return 0, s.g.At().Misuse()
+	}
+	q, t := s.request(1)
+	err = s.g.At().Session.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		if err := e.Sync(ctx, q.Dir); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+		if err := t.read(ctx, e); err != nil {
+			return err
+		}
+		entries, err := q.List(ctx, e)
+		if err != nil {
+			return err
+		}
+		free = t.free(entries)
+		return nil
+	})
+	return free, err
+}
+
+// Contenders lists who holds and who waits, with the capacity of the moment.
+func (s *permits) Contenders(ctx context.Context) ([]queue.Contender, error) {
+	if s.g.At().Misuse() != nil {
+		return nil, s.g.At().Misuse()
+	}
+	var list []queue.Contender
+	q, t := s.request(1)
+	err := s.g.At().Session.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+		if err := t.read(ctx, e); err != nil {
+			return err
+		}
+		list, err = q.Contenders(ctx, e, t.capacity())
+		return err
+	})
+	return list, err
+}

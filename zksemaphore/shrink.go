@@ -1,0 +1,59 @@
+package zksemaphore
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-menagerie/menagerie/internal/lease"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+)
+
+// Shrink gives n of the permits of l, a lease of the form without, back and returns the
+// lease of the rest; l ends then. It goes on until it is known what became of that, through
+// disconnects: until then the servers may count all that l stands for as held. ok is false,
+// and l what it was, where the servers refuse. After an error nothing is held any more: l
+// was lost, or ctx ended, which gives the rest up as well.
+func (s *permits) Shrink(ctx context.Context, l *lease.Lease, n int64) (_ *lease.Lease, ok bool, err error) {
+	old := l.Ticket()
+	rest := old.Entry.Weight - n
+	if err := l.Err(); err != nil {
+		return nil, true, err
+	}
+	if rest <= 0 || n <= 0 || !old.Entry.Ordered() {
+		return nil, false, nil // there a number would not keep the place: see readers.Downgrade
+	}
+	q, _ := s.request(rest)
+	p := q.Successor(old)
+	ctx, cancel := s.g.At().Session.Bounded(ctx)
+	defer cancel()
+	old.SetReplacing(true)
+	data := node.Content{Owner: s.g.At().Content(node.Content{}).Owner, Since: l.Since(), Token: l.Token()}.Encode()
+	sent, err := old.ReplaceBy(ctx, p, data)
+	at, refused := p.Epoch.Connection(), false
+	switch {
+	case err == nil:
+		next, err := s.g.Replace(l, p)
+		return next, true, err
+	case ctx.Err() == nil && !errors.Is(err, queue.ErrGone) && !errors.Is(err, zkconn.ErrOver):
+		// Refused; but an attempt before, without an answer, may have been applied.
+		_, there, lookErr := p.Epoch.Exists(ctx, p.Node)
+		if lookErr == nil && there {
+			next, err := s.g.Replace(l, p)
+			return next, true, err
+		}
+		refused = lookErr == nil
+	}
+	if sent { // and may yet be applied, when nobody knows of the rest
+		p.Epoch.Doubt(s.g.Queue().Dir, p.Entry.Name, at)
+	}
+	p.DropProof()
+	if refused {
+		old.SetReplacing(false)
+		return nil, false, nil
+	}
+	p.Epoch.Reap(zkconn.Litter{Dir: s.g.Queue().Dir, Node: p.Node})
+	_ = l.Unlock()
+	return nil, true, node.Reason(ctx, err)
+}
