@@ -30,7 +30,7 @@ type Barrier struct {
 	parties  int
 	tolerant bool
 	action   func(context.Context) error
-	door     *session.Access
+	at       *session.Access
 	plain    atomic.Bool
 	misuse   error
 	terms    record.Terms[barrierState] // every arrival has the servers check what is known of them
@@ -78,11 +78,11 @@ const maxParties = 2000
 // barrier's, chroot included.
 func NewBarrier(s *zksync.Session, path string, parties int, opts ...zksync.Option) *Barrier {
 	own, rest := session.Own[option](opts)
-	b := &Barrier{path: path, parties: parties, door: session.NewAccess((*session.Session)(s), path, session.Options(rest))}
+	b := &Barrier{path: path, parties: parties, at: session.NewAccess((*session.Session)(s), path, session.Options(rest))}
 	for _, o := range own {
 		o.set(b)
 	}
-	b.misuse = b.door.Misuse()
+	b.misuse = b.at.Misuse()
 	switch {
 	case b.misuse != nil:
 	case parties < 1 || parties > maxParties:
@@ -90,7 +90,7 @@ func NewBarrier(s *zksync.Session, path string, parties int, opts ...zksync.Opti
 	case b.tolerant && b.action != nil:
 		b.misuse = fmt.Errorf("%w: a tolerant barrier cannot have an action", zksync.ErrMisuse)
 	default:
-		b.terms.Base, b.terms.ACL, b.terms.Keys = b.door.Full(path), b.door.ACL(), []string{"parties", "generation"}
+		b.terms.Base, b.terms.ACL, b.terms.Keys = b.at.Full(path), b.at.ACL(), []string{"parties", "generation"}
 		b.terms.First = func() (barrierState, []string) {
 			return barrierState{Parties: parties, Tolerant: b.tolerant}, []string{b.dir(0), b.open(0)}
 		}
@@ -205,5 +205,5 @@ func (b *Barrier) in(ctx context.Context, op string, f func(context.Context, *zk
 	if b.misuse != nil {
 		return errs.Wrap(op, b.path, b.misuse)
 	}
-	return errs.Wrap(op, b.path, b.door.In(ctx, f))
+	return errs.Wrap(op, b.path, b.at.In(ctx, f))
 }

@@ -32,9 +32,9 @@ func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error)
 	c.st = st
 	dir := c.b.dir(st.Generation)
 	n, err := node.Make(ctx, e, node.Spec{
-		Dir: dir, ACL: c.b.door.ACL(), Flags: zk.FlagEphemeral | zk.FlagSequence, Plain: &c.b.plain,
+		Dir: dir, ACL: c.b.at.ACL(), Flags: zk.FlagEphemeral | zk.FlagSequence, Plain: &c.b.plain,
 		Name: func(uuid string) string { return arrivalPrefix(uuid, c.attempt) },
-		Data: c.b.door.Owner, Twins: !c.b.tolerant, // a gap in the numbers is a death
+		Data: c.b.at.Owner, Twins: !c.b.tolerant, // a gap in the numbers is a death
 		Before: func() []any {
 			c.tries++
 			return []any{
@@ -77,7 +77,7 @@ func (c *barrierCall) refused(ctx context.Context, e *zkconn.Epoch, r *node.Refu
 		return nil, err
 	}
 	if r.Index == 1 && now == c.st { // somebody deleted the directory by hand
-		_, err := e.Create(ctx, c.b.dir(now.Generation), nil, 0, c.b.door.ACL())
+		_, err := e.Create(ctx, c.b.dir(now.Generation), nil, 0, c.b.at.ACL())
 		if err != nil && !errors.Is(err, zk.ErrNodeExists) && !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent) {
 			return nil, err
 		}

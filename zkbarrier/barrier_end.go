@@ -25,7 +25,7 @@ func (b *Barrier) ending(from, to barrierState, how barrierRecord, parties []any
 	}
 	ops = append(ops, parties...)
 	ops = append(ops,
-		&zk.CreateRequest{Path: b.ended(g), Data: record.Encode(how), Acl: b.door.ACL()})
+		&zk.CreateRequest{Path: b.ended(g), Data: record.Encode(how), Acl: b.at.ACL()})
 	if g >= remembered {
 		ops = append(ops, &zk.DeleteRequest{Path: b.ended(g - remembered), Version: -1})
 	}

@@ -54,7 +54,7 @@ func (b *Barrier) recorded(ctx context.Context, e *zkconn.Epoch, st barrierState
 	}
 	var how barrierRecord
 	if err := json.Unmarshal(data, &how); err != nil {
-		return open, 0, fmt.Errorf("%w: %s is not the end of a generation", zksync.ErrMisuse, b.door.Local(b.ended(st.Generation)))
+		return open, 0, fmt.Errorf("%w: %s is not the end of a generation", zksync.ErrMisuse, b.at.Local(b.ended(st.Generation)))
 	}
 	if how.Broken {
 		b.advance(st, st.broken())

@@ -19,12 +19,12 @@ const farewell = 40 * time.Millisecond
 func (c *barrierCall) leave(e *zkconn.Epoch, how func(*barrierCall, context.Context, *zkconn.Epoch) int) int {
 	place := make(chan int, 1)
 	gone := *c
-	begun := c.b.door.Spawn(func() {
+	begun := c.b.at.Spawn(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		go func() {
 			select {
-			case <-gone.b.door.Closed():
+			case <-gone.b.at.Closed():
 				cancel()
 			case <-ctx.Done():
 			}

@@ -290,7 +290,7 @@ func (l *ledger) pending() (n int) {
 func (l *ledger) epochs(b *Barrier) int64 {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if e, err := b.door.Client().Epoch(ctx); err == nil {
+	if e, err := b.at.Client().Epoch(ctx); err == nil {
 		return e.Number()
 	}
 	return -1 // none at the moment

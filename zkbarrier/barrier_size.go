@@ -26,7 +26,7 @@ func (b *Barrier) leaveSize() int {
 	)
 	path := op + len(b.base()) + len("/parties") + generation
 	node := path + len("/") + len(arrivalPrefix("12345678-1234-1234-1234-123456789012", "1234567890123456")) + len("2147483647")
-	acl := record.ACLSize(b.door.ACL())
+	acl := record.ACLSize(b.at.ACL())
 	state := len(barrierState{Parties: b.parties, Tolerant: true, Broken: true}.encode()) + generation
 	record := len(`{"passed":[]}`) + b.parties*(attemptSize+len(`"",`))
 	return (b.parties+twins)*node + others*(path+acl) + state + record + op

@@ -46,7 +46,7 @@ type barrierRecord struct {
 // remembered is how many generations back their ends are kept.
 const remembered = 32
 
-func (b *Barrier) base() string { return b.door.Full(b.path) }
+func (b *Barrier) base() string { return b.at.Full(b.path) }
 
 // dir has a node for every party of the generation.
 func (b *Barrier) dir(generation int64) string {
@@ -102,7 +102,7 @@ func (b *Barrier) check(st barrierState, ours bool) error {
 // container: only so can it come into being in the transaction that ends the one before.
 func (b *Barrier) beginning(generation int64) []any {
 	return []any{
-		&zk.CreateRequest{Path: b.dir(generation), Acl: b.door.ACL()},
-		&zk.CreateRequest{Path: b.open(generation), Acl: b.door.ACL()},
+		&zk.CreateRequest{Path: b.dir(generation), Acl: b.at.ACL()},
+		&zk.CreateRequest{Path: b.open(generation), Acl: b.at.ACL()},
 	}
 }

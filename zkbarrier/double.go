@@ -36,7 +36,7 @@ import (
 type DoubleBarrier struct {
 	path   string
 	n      int
-	door   *session.Access
+	at     *session.Access
 	plain  atomic.Bool // we may not write to the directory of the parties
 	misuse error
 	terms  record.Terms[doubleTerms]
@@ -68,13 +68,13 @@ type seat struct {
 // fails with zksync.ErrMisuse. It does no I/O. A malformed path, an n below 1, or a nil
 // session is reported by the first call as zksync.ErrMisuse.
 func NewDoubleBarrier(s *zksync.Session, path string, n int, opts ...zksync.Option) *DoubleBarrier {
-	b := &DoubleBarrier{path: path, n: n, door: session.NewAccess((*session.Session)(s), path, session.Options(opts))}
-	b.misuse = b.door.Misuse()
+	b := &DoubleBarrier{path: path, n: n, at: session.NewAccess((*session.Session)(s), path, session.Options(opts))}
+	b.misuse = b.at.Misuse()
 	if b.misuse == nil && n < 1 {
 		b.misuse = fmt.Errorf("%w: a double barrier of %d parties; it needs one at least", zksync.ErrMisuse, n)
 	}
 	if b.misuse == nil {
-		b.terms.Base, b.terms.ACL, b.terms.Keys = b.base(), b.door.ACL(), []string{"parties"}
+		b.terms.Base, b.terms.ACL, b.terms.Keys = b.base(), b.at.ACL(), []string{"parties"}
 		b.terms.First = func() (doubleTerms, []string) { return doubleTerms{n}, []string{b.parties(), b.gathering()} }
 		b.terms.Check = b.check
 	}
@@ -101,7 +101,7 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 		return errs.Wrap("enter", b.path, err)
 	}
 	s := &seat{node: b.ghost.node, epoch: b.ghost.epoch, ghost: true}
-	err := b.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	err := b.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		return b.enter(ctx, e, s)
 	})
 	b.ghost = seat{}
@@ -109,7 +109,7 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 		b.withdraw(s)
 		b.ghost, s = *s, nil
 	} else {
-		s.forget = record.NodeAtClose(b.door, s.epoch, b.parties(), s.node)
+		s.forget = record.NodeAtClose(b.at, s.epoch, b.parties(), s.node)
 	}
 	b.end(s)
 	return errs.Wrap("enter", b.path, err)
@@ -128,7 +128,7 @@ func (b *DoubleBarrier) Leave(ctx context.Context) error {
 	if err != nil {
 		return errs.Wrap("leave", b.path, err)
 	}
-	err = b.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	err = b.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		return b.leave(ctx, e, s)
 	})
 	if !s.left { // ctx ended first

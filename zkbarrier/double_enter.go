@@ -84,7 +84,7 @@ func (b *DoubleBarrier) sit(ctx context.Context, e *zkconn.Epoch, s *seat) error
 func (b *DoubleBarrier) arrive(ctx context.Context, e *zkconn.Epoch, s *seat) error {
 	s.epoch, s.round, s.since, s.left, s.dead = e, 0, e.Seen(), false, false
 	n, err := node.Make(ctx, e, node.Spec{
-		Dir: b.parties(), ACL: b.door.ACL(), Flags: zk.FlagEphemeral, Plain: &b.plain, Data: b.door.Owner,
+		Dir: b.parties(), ACL: b.at.ACL(), Flags: zk.FlagEphemeral, Plain: &b.plain, Data: b.at.Owner,
 		Name: func(uuid string) string {
 			name := node.Prefix(uuid) + "-party"
 			s.node = b.parties() + "/" + name
@@ -201,7 +201,7 @@ func (b *DoubleBarrier) outside(ctx context.Context, e *zkconn.Epoch) error {
 		// The directory was the same before and after the last look, so its round was open, and yet there was no mark:
 		// somebody removed it by hand.
 		if dir.Czxid == last {
-			_, err := e.Create(ctx, b.opened(last), nil, 0, b.door.ACL())
+			_, err := e.Create(ctx, b.opened(last), nil, 0, b.at.ACL())
 			if err != nil && !errors.Is(err, zk.ErrNodeExists) && !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent) {
 				return err
 			}

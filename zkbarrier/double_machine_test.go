@@ -126,12 +126,12 @@ func (g *doubleGame) uses() map[string]func(*rapid.T) {
 }
 
 func (g *doubleGame) enter(x *doubleGuest, t *rapid.T) {
-	began := weather.Session(x.b.door.Client())
+	began := weather.Session(x.b.at.Client())
 	x.c = g.Start(x.in, "enter", g.Patience(t), weather.NoNumber(x.b.Enter), func(c *weather.Call) {
 		switch {
 		case c.In.Dead.Load(), c.Ctx.Err() != nil && errors.Is(c.Err, context.Cause(c.Ctx)):
 		case errors.Is(c.Err, zksync.ErrSessionExpired):
-			g.Must(began != weather.Session(x.b.door.Client()), "%v, and it lives", c.Err)
+			g.Must(began != weather.Session(x.b.at.Client()), "%v, and it lives", c.Err)
 		case errors.Is(c.Err, zksync.ErrBroken):
 			g.Must(slices.ContainsFunc(g.rounds(), func(r *doubleRound) bool {
 				return r.came > g.book.n && r.opened > 0 && (r.over == 0 || r.over >= c.Began)
@@ -167,7 +167,7 @@ func (g *doubleGame) leave(x *doubleGuest, t *rapid.T) {
 		switch {
 		case c.In.Dead.Load(), c.Ctx.Err() != nil && errors.Is(c.Err, context.Cause(c.Ctx)):
 		case errors.Is(c.Err, zksync.ErrSessionExpired):
-			g.Must(x.session != weather.Session(x.b.door.Client()), "%v, and it lives", c.Err)
+			g.Must(x.session != weather.Session(x.b.at.Client()), "%v, and it lives", c.Err)
 		default:
 			g.Must(c.Err == nil, "an error out of place: %v", c.Err)
 			g.Must(g.book.wasEmpty(x.round, c.Began, c.End), "it has left, and somebody is still in round %d", x.round)
@@ -194,7 +194,7 @@ func (g *doubleGame) settle(*rapid.T) {
 		case x.c != nil && x.c.End == 0:
 			require.NotZero(g.T, len(r.there), "it waits for nobody to leave\n%s", weather.Lazy(g.Story))
 			require.Equal(g.T, r.number, x.round, "it waits for the end of another round\n%s", weather.Lazy(g.Story))
-		case x.inside && x.session == weather.Session(x.b.door.Client()):
+		case x.inside && x.session == weather.Session(x.b.at.Client()):
 			inside[x.in.S.ID()]++
 			require.Equal(g.T, r.number, x.round, "it is inside, and the round is over\n%s", weather.Lazy(g.Story))
 		}

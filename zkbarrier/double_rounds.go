@@ -24,7 +24,7 @@ type doubleTerms struct {
 	Parties int `json:"parties"`
 }
 
-func (b *DoubleBarrier) base() string { return b.door.Full(b.path) }
+func (b *DoubleBarrier) base() string { return b.at.Full(b.path) }
 
 // parties has one node for each party. It is made anew for every round, so its czxid is the
 // round's number, which comes with the answer to every arrival.
@@ -53,7 +53,7 @@ func (b *DoubleBarrier) learn(ctx context.Context, e *zkconn.Epoch) (dir *zk.Sta
 		if err != nil || gathering || there {
 			return dir, !gathering, err
 		}
-		if err := node.MakeDir(ctx, e, b.parties(), b.door.ACL()); err != nil {
+		if err := node.MakeDir(ctx, e, b.parties(), b.at.ACL()); err != nil {
 			return nil, false, err
 		}
 		if err := pace.Rest(ctx, e); err != nil {
@@ -79,7 +79,7 @@ func (b *DoubleBarrier) open(ctx context.Context, e *zkconn.Epoch, s *seat) erro
 	ops := []any{
 		&zk.CheckVersionRequest{Path: s.node, Version: -1}, // so this is its round
 		&zk.DeleteRequest{Path: b.gathering(), Version: -1},
-		&zk.CreateRequest{Path: b.opened(s.round), Acl: b.door.ACL()},
+		&zk.CreateRequest{Path: b.opened(s.round), Acl: b.at.ACL()},
 	}
 	for {
 		_, err := record.Transact(ctx, e, ops...)
@@ -100,8 +100,8 @@ func (b *DoubleBarrier) open(ctx context.Context, e *zkconn.Epoch, s *seat) erro
 func (b *DoubleBarrier) over(ctx context.Context, e *zkconn.Epoch, round int64) (bool, error) {
 	_, err := record.Transact(ctx, e,
 		&zk.DeleteRequest{Path: b.parties(), Version: -1},
-		&zk.CreateRequest{Path: b.parties(), Acl: b.door.ACL()},
-		&zk.CreateRequest{Path: b.gathering(), Acl: b.door.ACL()},
+		&zk.CreateRequest{Path: b.parties(), Acl: b.at.ACL()},
+		&zk.CreateRequest{Path: b.gathering(), Acl: b.at.ACL()},
 		&zk.DeleteRequest{Path: b.opened(round), Version: -1},
 	)
 	switch {

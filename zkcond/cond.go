@@ -27,7 +27,7 @@ type Cond struct {
 
 	path   string
 	lock   share.Monitor
-	door   *session.Access
+	at     *session.Access
 	misuse error
 }
 
@@ -43,8 +43,8 @@ func New(l sync.Locker, path string, opts ...zksync.Option) *Cond {
 		c.misuse = fmt.Errorf("%w: a condition of a %T; it needs a lock of this module", zksync.ErrMisuse, l)
 		return c
 	}
-	c.door = session.NewAccess(c.lock.Session(), path, session.Options(opts))
-	c.misuse = c.door.Misuse()
+	c.at = session.NewAccess(c.lock.Session(), path, session.Options(opts))
+	c.misuse = c.at.Misuse()
 	if c.misuse == nil && within(c.lock.Path(), path) {
 		c.misuse = fmt.Errorf("%w: %s is the directory of the lock; use a path beside it", zksync.ErrMisuse, path)
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // base is the condition's node on the servers.
-func (c *Cond) base() string { return c.door.Full(c.path) }
+func (c *Cond) base() string { return c.at.Full(c.path) }
 
 // signal adds a signal, under the hold of l. Its token decides whom it is for, so it needs no
 // check that the hold is still there: at worst somebody is woken in vain.
@@ -21,7 +21,7 @@ func (c *Cond) signal(ctx context.Context, l *lease.Lease, all bool) error {
 	attempt := node.NewUUID() // finds the signal after a lost reply
 	pace := node.Pace{Free: 1}
 	for first := true; ; first = false {
-		err := c.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		err := c.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 			// The server of the session in which the lock was granted knows of everybody who
 			// waits: they began before the grant, which it told us of. Another one may lag.
 			if !first || !l.Valid() {

@@ -46,14 +46,14 @@ func (c *Cond) newWaiter(held *lease.Lease) *waiter {
 func (w *waiter) node() string { return w.c.base() + "/" + w.name }
 
 func (w *waiter) seat() queue.Replacement {
-	return queue.Replacement{Dir: w.c.base(), Node: w.node(), Data: w.c.door.Owner(), ACL: w.c.door.ACL()}
+	return queue.Replacement{Dir: w.c.base(), Node: w.node(), Data: w.c.at.Owner(), ACL: w.c.at.ACL()}
 }
 
 // await waits for a signal, until ctx or the epoch ends, the node is gone (errGone), or the
 // servers refuse.
 func (w *waiter) await(ctx context.Context) error {
 	select {
-	case <-w.c.door.Closed():
+	case <-w.c.at.Closed():
 		return zksync.ErrClosed
 	default:
 	}
@@ -61,9 +61,9 @@ func (w *waiter) await(ctx context.Context) error {
 	defer cancel(nil)
 	closing := make(chan struct{})
 	defer close(closing)
-	if !w.c.door.Spawn(func() {
+	if !w.c.at.Spawn(func() {
 		select {
-		case <-w.c.door.Closed():
+		case <-w.c.at.Closed():
 			cancel(zksync.ErrClosed)
 		case <-closing:
 		}
@@ -174,7 +174,7 @@ func (w *waiter) tryConsume(ctx context.Context, l *lease.Lease) (err error) {
 	// With the lock, because only who holds it may write; and the waiter's node, which is gone
 	// if this very transaction was applied before.
 	err = w.c.write(ctx, w.e, rest, w.seen.version,
-		&zk.CheckVersionRequest{Path: w.c.door.Full(l.Path()), Version: -1},
+		&zk.CheckVersionRequest{Path: w.c.at.Full(l.Path()), Version: -1},
 		&zk.DeleteRequest{Path: w.node(), Version: -1})
 	var refused *zkconn.TxnError
 	if errors.As(err, &refused) && refused.Index == 1 && errors.Is(err, zk.ErrNoNode) {

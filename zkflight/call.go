@@ -64,7 +64,7 @@ func (p *panicError) Unwrap() error {
 
 // join joins the call for a key, or begins it, as its nth caller.
 func (f *Flight[T]) join(ctx context.Context, key string, fn func(context.Context) (T, error)) (c *call[T], n int, err error) {
-	if err := f.door.Misuse(); err != nil {
+	if err := f.at.Misuse(); err != nil {
 		return nil, 0, f.wrap("do", key, err)
 	}
 	if ctx.Err() != nil {
@@ -74,7 +74,7 @@ func (f *Flight[T]) join(ctx context.Context, key string, fn func(context.Contex
 	defer f.mu.Unlock()
 	c = f.calls[key]
 	if c == nil {
-		if !f.door.Begin() {
+		if !f.at.Begin() {
 			return nil, 0, f.wrap("do", key, zksync.ErrClosed)
 		}
 		c = &call[T]{

@@ -26,7 +26,7 @@ type Flight[T any] struct {
 	path string
 	s    *zksync.Session
 	opts []zksync.Option
-	door *session.Access
+	at   *session.Access
 
 	mu    sync.Mutex
 	calls map[string]*call[T] // those that can be joined, by key
@@ -48,7 +48,7 @@ func New[T any](s *zksync.Session, path string, opts ...zksync.Option) *Flight[T
 	// A place in the queue says since when its owner waits, which decides who gets a
 	// result. So none is ever handed over or kept.
 	opts = append(append([]zksync.Option(nil), opts...), zksync.WithHandover(0), zksync.WithLinger(0))
-	return &Flight[T]{path: path, s: s, opts: opts, door: session.NewAccess((*session.Session)(s), path, nil), calls: make(map[string]*call[T])}
+	return &Flight[T]{path: path, s: s, opts: opts, at: session.NewAccess((*session.Session)(s), path, nil), calls: make(map[string]*call[T])}
 }
 
 // Do runs fn, or waits for the run that is under way for this key, here or elsewhere in
@@ -130,12 +130,12 @@ func (f *Flight[T]) DoChan(ctx context.Context, key string, fn func(ctx context.
 // error wraps the context's), or the session is closed (zksync.ErrClosed); after an error
 // it is unknown whether the key is forgotten. It makes one request.
 func (f *Flight[T]) Forget(ctx context.Context, key string) error {
-	if err := f.door.Misuse(); err != nil {
+	if err := f.at.Misuse(); err != nil {
 		return f.wrap("forget", key, err)
 	}
 	// Every change of the key's node during a run has its result given to nobody elsewhere.
-	write := &zk.SetDataRequest{Path: f.door.Full(f.node(key)), Version: -1}
-	err := f.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	write := &zk.SetDataRequest{Path: f.at.Full(f.node(key)), Version: -1}
+	err := f.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		for pace := (node.Pace{}); ; {
 			if err := e.Await(ctx); err != nil {
 				return err

@@ -41,7 +41,7 @@ func (c *call[T]) listen(ctx context.Context, stop context.CancelCauseFunc) *lis
 			return
 		}
 		// Who cannot listen waits for his turn.
-		_ = c.f.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		_ = c.f.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 			for pace := (node.Pace{}); ; {
 				if err := c.hear(ctx, e, l); l.result != nil || err != nil && !passes(err) {
 					return err

@@ -63,7 +63,7 @@ const (
 // encode makes the node's data of what the function ended with. If the value cannot
 // travel, err says why, and so does the data.
 func (c *call[T]) encode(lease *zksync.Lease, o outcome[T]) (data []byte, err error) {
-	r := record{By: c.f.door.Owner(), Token: lease.Token().String()}
+	r := record{By: c.f.at.Owner(), Token: lease.Token().String()}
 	switch {
 	case o.panicked != nil:
 		r.fail(fmt.Sprint(o.panicked.value))

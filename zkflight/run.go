@@ -29,7 +29,7 @@ import (
 func (c *call[T]) queue() string { return c.f.node(c.key) + "/flight" }
 
 // full is the key's node on the servers.
-func (c *call[T]) full() string { return c.f.door.Full(c.f.node(c.key)) }
+func (c *call[T]) full() string { return c.f.at.Full(c.f.node(c.key)) }
 
 // errAgain means that the place in the queue was lost before anything was done with it.
 var errAgain = errors.New("zkflight: try again")
@@ -38,7 +38,7 @@ var errAgain = errors.New("zkflight: try again")
 func (c *call[T]) serve() {
 	defer func() {
 		if c.counted {
-			c.f.door.End()
+			c.f.at.End()
 		}
 	}()
 	for pace := (node.Pace{}); ; {
@@ -114,7 +114,7 @@ func (c *call[T]) granted(held *zksync.Lease, l *listener, callers int) (o outco
 // look reads the key's node. The one who wrote a result has left the queue since, and the servers
 // tell of that in order.
 func (c *call[T]) look(ctx context.Context) (data []byte, st *zk.Stat, err error) {
-	err = c.f.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	err = c.f.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		for pace := (node.Pace{}); ; {
 			data, st, err = e.Get(ctx, c.full())
 			if err == nil || !passes(err) {
@@ -158,8 +158,8 @@ func (c *call[T]) run(ctx context.Context, held *zksync.Lease, st *zk.Stat, call
 // invoke calls the function in a goroutine of its own, which may end in every way. Close does not wait
 // for it: it ends when it likes, and may close the session itself.
 func (c *call[T]) invoke(ctx context.Context) (o outcome[T]) {
-	c.f.door.End()
-	defer func() { c.counted = c.f.door.Begin() }()
+	c.f.at.End()
+	defer func() { c.counted = c.f.at.Begin() }()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

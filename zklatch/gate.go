@@ -18,14 +18,14 @@ import (
 // up at it, for instance while a database is being moved. It is safe for use by many goroutines.
 type Gate struct {
 	path string
-	door *session.Access
+	at   *session.Access
 }
 
 // NewGate names a gate by the path of a directory of its own, which is created when first
 // needed. It does no I/O. A malformed path or a nil session is reported by the first call
 // as zksync.ErrMisuse.
 func NewGate(s *zksync.Session, path string, opts ...zksync.Option) *Gate {
-	return &Gate{path: path, door: session.NewAccess((*session.Session)(s), path, session.Options(opts))}
+	return &Gate{path: path, at: session.NewAccess((*session.Session)(s), path, session.Options(opts))}
 }
 
 // Close closes the gate; closing one that is closed changes nothing. It blocks through
@@ -33,14 +33,14 @@ func NewGate(s *zksync.Session, path string, opts ...zksync.Option) *Gate {
 // is unknown whether the gate was closed), or the session is closed (zksync.ErrClosed). A request
 // whose answer is lost is sent again, so until Close returns it may close what somebody has opened since Close began.
 func (g *Gate) Close(ctx context.Context) error {
-	return errs.Wrap("close", g.path, g.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	return errs.Wrap("close", g.path, g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		return record.Insist(ctx, e, func() error {
-			_, err := e.Create(ctx, g.node(), g.door.Owner(), 0, g.door.ACL())
+			_, err := e.Create(ctx, g.node(), g.at.Owner(), 0, g.at.ACL())
 			switch {
 			case errors.Is(err, zk.ErrNodeExists):
 				return nil
 			case errors.Is(err, zk.ErrNoNode):
-				if err := node.MakeDir(ctx, e, g.door.Full(g.path), g.door.ACL()); err != nil {
+				if err := node.MakeDir(ctx, e, g.at.Full(g.path), g.at.ACL()); err != nil {
 					return err
 				}
 				return record.ErrAgain
@@ -56,14 +56,14 @@ func (g *Gate) Close(ctx context.Context) error {
 // is open.
 func (g *Gate) Open(ctx context.Context) error {
 	marked := int64(0) // when the node that is to go was marked, in a session that is over
-	return errs.Wrap("open", g.path, g.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	return errs.Wrap("open", g.path, g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		if marked != 0 { // was it deleted, or did the mark end with its session?
 			now, err := g.closedAt(ctx, e)
 			if err != nil || now == 0 || now > marked {
 				return err
 			}
 		}
-		id, err := record.PutMark(ctx, e, g.node(), g.door.ACL())
+		id, err := record.PutMark(ctx, e, g.node(), g.at.ACL())
 		if errors.Is(err, zk.ErrNoNode) {
 			return nil
 		}
@@ -82,7 +82,7 @@ func (g *Gate) Open(ctx context.Context) error {
 
 // closedAt is the zxid of the Close that closed the gate, 0 if it is open.
 func (g *Gate) closedAt(ctx context.Context, e *zkconn.Epoch) (int64, error) {
-	if err := record.Synced(ctx, e, g.door.Full(g.path)); err != nil {
+	if err := record.Synced(ctx, e, g.at.Full(g.path)); err != nil {
 		return 0, err
 	}
 	st, closed, err := e.Exists(ctx, g.node())
@@ -97,8 +97,8 @@ func (g *Gate) closedAt(ctx context.Context, e *zkconn.Epoch) (int64, error) {
 // disconnects and lost sessions, and fails when ctx ends (the error wraps the context's)
 // or the session is closed (zksync.ErrClosed).
 func (g *Gate) Wait(ctx context.Context) error {
-	return errs.Wrap("wait", g.path, g.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
-		if err := record.Synced(ctx, e, g.door.Full(g.path)); err != nil {
+	return errs.Wrap("wait", g.path, g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		if err := record.Synced(ctx, e, g.at.Full(g.path)); err != nil {
 			return err
 		}
 		_, err := record.UntilGone(ctx, e, g.node(), nil)
@@ -109,7 +109,7 @@ func (g *Gate) Wait(ctx context.Context) error {
 // IsClosed reports whether the gate is closed, as the leader of the servers knew it at some
 // instant of the call.
 func (g *Gate) IsClosed(ctx context.Context) (closed bool, err error) {
-	err = g.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	err = g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		at, err := g.closedAt(ctx, e)
 		closed = at != 0
 		return err
@@ -119,4 +119,4 @@ func (g *Gate) IsClosed(ctx context.Context) (closed bool, err error) {
 
 // node is there as long as the gate is closed. What waits for it watches its deletion: the
 // watch of a node that may come some day would stay on the servers for ever.
-func (g *Gate) node() string { return g.door.Full(g.path) + "/closed" }
+func (g *Gate) node() string { return g.at.Full(g.path) + "/closed" }

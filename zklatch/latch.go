@@ -28,7 +28,7 @@ type Latch struct {
 	path      string
 	total     int
 	ephemeral bool
-	door      *session.Access
+	at        *session.Access
 	plain     atomic.Bool // we may not write to the directory of the counts
 	misuse    error
 	terms     record.Terms[terms]
@@ -66,16 +66,16 @@ func Ephemeral() zksync.Option {
 // below 1, or a nil session is reported by the first call as zksync.ErrMisuse.
 func New(s *zksync.Session, path string, total int, opts ...zksync.Option) *Latch {
 	own, rest := session.Own[option](opts)
-	l := &Latch{path: path, total: total, door: session.NewAccess((*session.Session)(s), path, session.Options(rest))}
+	l := &Latch{path: path, total: total, at: session.NewAccess((*session.Session)(s), path, session.Options(rest))}
 	for _, o := range own {
 		o.set(l)
 	}
-	l.misuse = l.door.Misuse()
+	l.misuse = l.at.Misuse()
 	if l.misuse == nil && total < 1 {
 		l.misuse = fmt.Errorf("%w: a latch of %d events; it needs one at least", zksync.ErrMisuse, total)
 	}
 	if l.misuse == nil {
-		l.terms.Base, l.terms.ACL, l.terms.Keys = l.door.Full(path), l.door.ACL(), []string{"total"}
+		l.terms.Base, l.terms.ACL, l.terms.Keys = l.at.Full(path), l.at.ACL(), []string{"total"}
 		l.terms.First = func() (terms, []string) { return terms{total}, []string{l.counts(), l.closed()} }
 		l.terms.Check = l.check
 	}
@@ -104,7 +104,7 @@ func (l *Latch) in(ctx context.Context, op string, f func(context.Context, *zkco
 	if l.opened.Load() {
 		f = func(context.Context, *zkconn.Epoch) error { return nil }
 	}
-	return errs.Wrap(op, l.path, l.door.In(ctx, f))
+	return errs.Wrap(op, l.path, l.at.In(ctx, f))
 }
 
 // CountDown counts one event, once, whatever happens to the connection. It does not wait
@@ -135,7 +135,7 @@ func (l *Latch) countDown(ctx context.Context, e *zkconn.Epoch, event string) er
 				return err
 			}
 		case record.RefusedAt(err, 1, zk.ErrNoNode): // removed by hand
-			if err := node.MakeDir(ctx, e, l.counts(), l.door.ACL()); err != nil {
+			if err := node.MakeDir(ctx, e, l.counts(), l.at.ACL()); err != nil {
 				return err
 			}
 		case record.RefusedAt(err, 2, zk.ErrNoAuth) && !l.plain.Swap(true), errors.Is(err, record.ErrAgain):
@@ -157,7 +157,7 @@ func (l *Latch) count(ctx context.Context, e *zkconn.Epoch, event string) (n int
 	path := l.counts() + "/" + event
 	ops := []any{
 		&zk.CheckVersionRequest{Path: l.closed(), Version: -1},
-		&zk.CreateRequest{Path: path, Data: l.door.Owner(), Acl: l.door.ACL(), Flags: flags},
+		&zk.CreateRequest{Path: path, Data: l.at.Owner(), Acl: l.at.ACL(), Flags: flags},
 		&zk.SetDataRequest{Path: l.counts(), Version: -1}, // tells how many there are
 	}
 	if l.plain.Load() {
@@ -261,7 +261,7 @@ func (l *Latch) Done() <-chan struct{} {
 		return l.done
 	}
 	done := make(chan struct{})
-	begun := l.door.Spawn(func() {
+	begun := l.at.Spawn(func() {
 		err := l.Wait(context.Background())
 		if err == nil {
 			close(done)

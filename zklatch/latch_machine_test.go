@@ -122,7 +122,7 @@ func (g *latchGame) count(t *rapid.T) {
 	}, func(c *weather.Call) {
 		if g.proper(c) {
 			g.Must(g.book.ever[event] || g.book.openBy(c.End), "an event was lost")
-			g.book.done[event] = doneIn{a.l.door.Client(), weather.Session(a.l.door.Client())}
+			g.book.done[event] = doneIn{a.l.at.Client(), weather.Session(a.l.at.Client())}
 		}
 	})
 }

@@ -98,7 +98,7 @@ func (o *Once) keep(ctx context.Context, l *zksync.Lease, r *outcome) (inDoubt b
 		return false, err
 	}
 	for pace := (node.Pace{}); ; {
-		err := guarded(ctx, l, &zk.CreateRequest{Path: o.result(), Data: data, Acl: o.door.ACL()})
+		err := guarded(ctx, l, &zk.CreateRequest{Path: o.result(), Data: data, Acl: o.at.ACL()})
 		if err == nil || !zksync.Ambiguous(err) && !errors.Is(err, zk.ErrNodeExists) {
 			return err != nil && inDoubt, err // of an attempt before this one it may be unknown
 		}
@@ -125,9 +125,9 @@ func (o *Once) keep(ctx context.Context, l *zksync.Lease, r *outcome) (inDoubt b
 // settle finds out whether r is kept, in the next session if need be. err is what is known so far.
 func (o *Once) settle(ctx context.Context, l *zksync.Lease, r *outcome, err error) (*outcome, error) {
 	var kept *outcome
-	lookErr := o.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+	lookErr := o.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
 		// What was asked for under the lease cannot be applied any more once its node is gone.
-		if err := departed(ctx, e, o.door.Full(l.Path())); err != nil {
+		if err := departed(ctx, e, o.at.Full(l.Path())); err != nil {
 			return err
 		}
 		o.forget()
@@ -178,7 +178,7 @@ func closed(err error) error {
 // kept is the outcome on the servers, nil without one. As long as its watch says nothing,
 // it is known without asking.
 func (o *Once) kept(ctx context.Context) (r *outcome, err error) {
-	if err := o.door.Misuse(); err != nil {
+	if err := o.at.Misuse(); err != nil {
 		return nil, err
 	}
 	o.mu.Lock()
@@ -187,7 +187,7 @@ func (o *Once) kept(ctx context.Context) (r *outcome, err error) {
 	if r != nil {
 		return r, ctx.Err()
 	}
-	err = o.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+	err = o.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
 		r, err = o.ask(ctx, e)
 		return err
 	})
@@ -217,11 +217,11 @@ func (o *Once) read(ctx context.Context, e *zkconn.Epoch) (*outcome, error) {
 	// Watched before it is read: what is read is remembered until the watch says
 	// otherwise. The watch of a node that does not exist is none.
 	stale := make(chan struct{}, 1)
-	w, err := e.Watch(ctx, o.door.Full(o.result()), func(zkconn.News) { stale <- struct{}{}; o.forget() })
+	w, err := e.Watch(ctx, o.at.Full(o.result()), func(zkconn.News) { stale <- struct{}{}; o.forget() })
 	if err != nil {
 		return nil, err
 	}
-	data, _, err := e.Get(ctx, o.door.Full(o.result()))
+	data, _, err := e.Get(ctx, o.at.Full(o.result()))
 	r := new(outcome)
 	if err == nil {
 		if err = json.Unmarshal(data, r); err != nil {

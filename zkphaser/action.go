@@ -29,7 +29,7 @@ type outcome struct {
 func (p *Phaser) act(ctx context.Context, e *zkconn.Epoch, phase int) (next *turn, err error) {
 	out, left := make(chan outcome, 1), make(chan struct{})
 	defer close(left)
-	if !p.door.Spawn(func() {
+	if !p.at.Spawn(func() {
 		ctx, stop := p.inSession(context.WithoutCancel(ctx), e)
 		defer stop()
 		p.locked(ctx, e, phase, out, left)
@@ -75,7 +75,7 @@ func (p *Phaser) locked(ctx context.Context, e *zkconn.Epoch, phase int, out cha
 		}
 		out <- o
 	}()
-	held := &zk.CheckVersionRequest{Path: p.door.Full(l.Path()), Version: -1}
+	held := &zk.CheckVersionRequest{Path: p.at.Full(l.Path()), Version: -1}
 	o.next, o.err = p.actHeld(ctx, l, e, held, phase)
 	returned = true
 }
@@ -113,7 +113,7 @@ func (p *Phaser) inSession(ctx context.Context, e *zkconn.Epoch) (_ context.Cont
 	hook := e.OnLost(func(error) { cancel(zksync.ErrLost) })
 	go func() {
 		select {
-		case <-p.door.Closed():
+		case <-p.at.Closed():
 			cancel(zksync.ErrClosed)
 		case <-ctx.Done():
 		}

@@ -60,8 +60,8 @@ func (p *Phaser) turnTo(ctx context.Context, e *zkconn.Epoch, to turn, ops ...an
 	}
 	ops = append(ops, &zk.DeleteRequest{Path: p.wait(from), Version: -1})
 	if !to.ended {
-		ops = append(ops, &zk.CreateRequest{Path: p.wait(to.phase), Acl: p.door.ACL()},
-			&zk.CreateRequest{Path: p.arrivals(after(to.phase)), Acl: p.door.ACL()})
+		ops = append(ops, &zk.CreateRequest{Path: p.wait(to.phase), Acl: p.at.ACL()},
+			&zk.CreateRequest{Path: p.arrivals(after(to.phase)), Acl: p.at.ACL()})
 	}
 	_, err := record.Transact(ctx, e, ops...)
 	switch {

@@ -36,7 +36,7 @@ func (p *Phaser) pick() (*party, error) {
 
 // arrive is all the forms of arrival.
 func (p *Phaser) arrive(ctx context.Context, leave, await bool) (phase int, err error) {
-	if err := p.door.Misuse(); err != nil {
+	if err := p.at.Misuse(); err != nil {
 		return -1, err
 	}
 	x, err := p.pick()
@@ -50,7 +50,7 @@ func (p *Phaser) arrive(ctx context.Context, leave, await bool) (phase int, err 
 	})
 	defer release()
 	t, arrived := turn{}, false
-	err = p.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+	err = p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
 		if x.epoch != e {
 			p.detach(e)
 			return errDetached
@@ -135,7 +135,7 @@ func (p *Phaser) own(e *zkconn.Epoch, some []*party) {
 			case errors.Is(cause, zkconn.ErrClosed):
 				p.remove(x)
 			default: // it was lost, and may be closed before anybody calls
-				record.AtClose(p.door, x.gone, func() { p.remove(x) })
+				record.AtClose(p.at, x.gone, func() { p.remove(x) })
 			}
 		})
 	}

@@ -18,7 +18,7 @@ func TestACallOfASessionThatHasEndedForgetsNoPartyOfTheNextOne(t *testing.T) {
 		srv := zktest.Run(t)
 		s := srv.Session(t)
 		p := New(s, "/phaser")
-		before, err := p.door.Client().Epoch(t.Context())
+		before, err := p.at.Client().Epoch(t.Context())
 		require.NoError(t, err)
 		srv.Expire(s.ID())
 		<-before.Over()
@@ -47,12 +47,12 @@ func TestAPartyWhoseNodeIsOfTheNextSessionIsRemovedWithThoseOfTheOneBefore(t *te
 		before := p.parties[0].epoch
 		srv.Expire(before.ID())
 		<-before.Over()
-		next, err := p.door.Client().Epoch(t.Context())
+		next, err := p.at.Client().Epoch(t.Context())
 		require.NoError(t, err)
 		require.NotEqual(t, before.ID(), next.ID())
 
 		late := &party{name: "late", epoch: before, gone: make(chan struct{})}
-		_, err = next.StartMulti(&zk.CreateRequest{Path: p.node(late), Acl: p.door.ACL(), Flags: zk.FlagEphemeral}).Wait(t.Context(), next)
+		_, err = next.StartMulti(&zk.CreateRequest{Path: p.node(late), Acl: p.at.ACL(), Flags: zk.FlagEphemeral}).Wait(t.Context(), next)
 		require.NoError(t, err)
 		p.own(before, []*party{late})
 		_, err = p.Arrive(t.Context())

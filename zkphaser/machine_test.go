@@ -208,7 +208,7 @@ func (g *phaserGame) terminate(a *phaserActor, limit time.Duration) {
 // arrive has an actor arrive in one of the forms.
 func (g *phaserGame) arrive(a *phaserActor, what string, limit time.Duration, f func(*Phaser) func(context.Context) (int, error)) {
 	var mine []string
-	e := weather.Session(a.p.door.Client())
+	e := weather.Session(a.p.at.Client())
 	a.p.mu.Lock()
 	mortal := a.p.lost || e < 0 || !a.alone
 	for _, x := range a.p.parties {
@@ -220,7 +220,7 @@ func (g *phaserGame) arrive(a *phaserActor, what string, limit time.Duration, f 
 		if !errors.Is(c.Err, zksync.ErrMisuse) && !errors.Is(c.Err, zksync.ErrLost) {
 			return
 		}
-		g.Must(!errors.Is(c.Err, zksync.ErrLost) || mortal || e != weather.Session(a.p.door.Client()), "%s: lost, and its session lives: %v", what, c.Err)
+		g.Must(!errors.Is(c.Err, zksync.ErrLost) || mortal || e != weather.Session(a.p.at.Client()), "%s: lost, and its session lives: %v", what, c.Err)
 		for _, name := range mine {
 			g.Must(!a.alone || errors.Is(c.Err, zksync.ErrLost) || !g.book.stayed(name, c.Began, c.End), "%s: %v, though %s could", what, c.Err, name)
 		}

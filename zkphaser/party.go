@@ -53,7 +53,7 @@ func (p *Phaser) register(ctx context.Context, e *zkconn.Epoch, n int) (t turn, 
 func (p *Phaser) registerAt(ctx context.Context, e *zkconn.Epoch, phase int, made []*party, n int) ([]*party, error) {
 	for len(made) < n {
 		x := record.Party{
-			Dir: p.arrivals(phase), Name: "party-" + node.NewUUID(), Data: p.door.Owner(), ACL: p.door.ACL(),
+			Dir: p.arrivals(phase), Name: "party-" + node.NewUUID(), Data: p.at.Owner(), ACL: p.at.ACL(),
 			Checks: []any{&zk.CheckVersionRequest{Path: p.wait(phase), Version: -1}},
 		}
 		err := x.Join(ctx, e)
@@ -152,7 +152,7 @@ func (p *Phaser) moved(x *party, leave bool) {
 func (p *Phaser) move(ctx context.Context, e *zkconn.Epoch, x *party, leave bool) (left, arrived int, err error) {
 	ops := []any{&zk.CheckVersionRequest{Path: p.wait(x.at), Version: -1}, &zk.DeleteRequest{Path: p.node(x), Version: -1}}
 	if !leave {
-		ops = append(ops, &zk.CreateRequest{Path: p.nextNode(x), Data: p.door.Owner(), Acl: p.door.ACL(), Flags: zk.FlagEphemeral})
+		ops = append(ops, &zk.CreateRequest{Path: p.nextNode(x), Data: p.at.Owner(), Acl: p.at.ACL(), Flags: zk.FlagEphemeral})
 	}
 	ops = append(ops, &zk.SetDataRequest{Path: p.arrivals(x.at), Version: -1},
 		&zk.SetDataRequest{Path: p.arrivals(after(x.at)), Version: -1})

@@ -34,7 +34,7 @@ import (
 // (and zksync.ErrSessionExpired) from its next arrival, and registers again or gives up.
 type Phaser struct {
 	path      string
-	door      *session.Access
+	at        *session.Access
 	onAdvance func(ctx context.Context, phase, registered int) bool
 	terms     record.Terms[phaserState]
 	turns     *zksync.Mutex // whoever holds it runs onAdvance
@@ -89,12 +89,12 @@ func WithOnAdvance(f func(ctx context.Context, phase, registered int) bool) zksy
 // I/O. A malformed path or a nil session is reported by the first call as zksync.ErrMisuse.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *Phaser {
 	own, rest := session.Own[option](opts)
-	p := &Phaser{path: path, door: session.NewAccess((*session.Session)(s), path, session.Options(rest))}
+	p := &Phaser{path: path, at: session.NewAccess((*session.Session)(s), path, session.Options(rest))}
 	for _, o := range own {
 		o.set(p)
 	}
-	if p.door.Misuse() == nil {
-		p.terms.Base, p.terms.ACL, p.terms.Keys = p.base(), p.door.ACL(), []string{"phase"}
+	if p.at.Misuse() == nil {
+		p.terms.Base, p.terms.ACL, p.terms.Keys = p.base(), p.at.ACL(), []string{"phase"}
 		p.terms.First, p.terms.Check = p.first, p.check
 		p.turns = zksync.NewMutex(s, path+"/action", rest...)
 	}
@@ -156,7 +156,7 @@ func (p *Phaser) BulkRegister(ctx context.Context, n int) (phase int, err error)
 		return -1, errs.Wrap("register", p.path, fmt.Errorf("%w: %d parties", zksync.ErrMisuse, n))
 	}
 	var t turn
-	err = p.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+	err = p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
 		t, err = p.register(ctx, e, n)
 		return err
 	})
@@ -209,7 +209,7 @@ func (p *Phaser) AwaitAdvance(ctx context.Context, phase int) (next int, err err
 		return phase, nil
 	}
 	var t turn
-	err = p.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+	err = p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
 		if t, err = p.learnNow(ctx, e); err != nil || t.ended || t.phase != phase {
 			return err
 		}
@@ -224,7 +224,7 @@ func (p *Phaser) AwaitAdvance(ctx context.Context, phase int) (next int, err err
 // ends (the error wraps the context's, and it is unknown whether the phaser was terminated), or
 // the session is closed (zksync.ErrClosed).
 func (p *Phaser) ForceTermination(ctx context.Context) error {
-	return errs.Wrap("terminate", p.path, p.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	return errs.Wrap("terminate", p.path, p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		return p.terminate(ctx, e)
 	}))
 }

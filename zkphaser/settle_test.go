@@ -71,7 +71,7 @@ func (g *phaserGame) untouched(phase int) bool {
 func (g *phaserGame) inventory() {
 	epochs := map[*Phaser]int64{}
 	for p := range g.objects() {
-		epochs[p] = weather.Session(p.door.Client())
+		epochs[p] = weather.Session(p.at.Client())
 	}
 	g.Mu.Lock()
 	defer g.Mu.Unlock()

@@ -27,7 +27,7 @@ import (
 // Nothing else is written to for that, so parties that arrive at the same time do not get into
 // each other's way. The advance is a transaction that deletes wait-7 and phase-7, which the
 // servers refuse while somebody is in it; so it is made once, by whoever comes first.
-func (p *Phaser) base() string             { return p.door.Full(p.path) }
+func (p *Phaser) base() string             { return p.at.Full(p.path) }
 func (p *Phaser) open() string             { return p.base() + "/open" }
 func (p *Phaser) wait(phase int) string    { return fmt.Sprintf("%s/wait-%d", p.base(), phase) }
 func (p *Phaser) arrivals(ph int) string   { return fmt.Sprintf("%s/phase-%d", p.base(), ph) }
@@ -133,7 +133,7 @@ func (p *Phaser) clear(e *zkconn.Epoch, phase int) {
 		x.hook.Stop()
 	}
 	done := make(chan struct{})
-	if p.door.Spawn(func() {
+	if p.at.Spawn(func() {
 		defer close(done)
 		p.sweep(e, gone, phase)
 	}) {
@@ -174,7 +174,7 @@ func (p *Phaser) Terminated(ctx context.Context) (bool, error) {
 
 // look is learnNow without founding the phaser.
 func (p *Phaser) look(ctx context.Context) (t turn, err error) {
-	err = p.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+	err = p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
 		if err := record.Synced(ctx, e, p.base()); err != nil {
 			return err
 		}
@@ -207,7 +207,7 @@ func (p *Phaser) UnarrivedParties(ctx context.Context) (int, error) {
 // like Phase, and reads the node of each party; it need never have been exactly so while others come and go. In a phaser
 // that has terminated there is nobody.
 func (p *Phaser) Attendance(ctx context.Context) (arrived, missing []zksync.Owner, err error) {
-	err = p.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	err = p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		arrived, missing = nil, nil
 		if err := record.Synced(ctx, e, p.base()); err != nil {
 			return err
@@ -244,7 +244,7 @@ func counted(n int, err error) int {
 // census counts the parties. An arrival changes both directories; so if the first is what it
 // was, the second is of the same moment.
 func (p *Phaser) census(ctx context.Context) (unarrived, arrived int, err error) {
-	err = p.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	err = p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		if err := record.Synced(ctx, e, p.base()); err != nil {
 			return err
 		}

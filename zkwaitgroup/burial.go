@@ -134,7 +134,7 @@ func (g *WaitGroup) recordsAtOnce() int {
 		id     = len("/12345678-1234-1234-1234-123456789012")
 	)
 	path := op + len(g.members())
-	return min(max((record.MaxTransaction/2-others*path-record.ACLSize(g.door.ACL()))/(path+id), 1), fewRecords)
+	return min(max((record.MaxTransaction/2-others*path-record.ACLSize(g.at.ACL()))/(path+id), 1), fewRecords)
 }
 
 // tombstones plans to remove records, and returns those of the dead.
@@ -169,7 +169,7 @@ func (g *WaitGroup) condemn(ctx context.Context, e *zkconn.Epoch, t verdict) (an
 		t.Dead, t.More = t.Dead[:keptDead], t.More+more
 	}
 	if stat == nil {
-		return &zk.CreateRequest{Path: g.verdict(), Data: record.Encode(t), Acl: g.door.ACL()}, nil
+		return &zk.CreateRequest{Path: g.verdict(), Data: record.Encode(t), Acl: g.at.ACL()}, nil
 	}
 	return &zk.SetDataRequest{Path: g.verdict(), Data: record.Encode(t), Version: stat.Version}, nil
 }

@@ -122,7 +122,7 @@ func (g *WaitGroup) endIfOver(ctx context.Context, e *zkconn.Epoch, p *plan) err
 func (g *WaitGroup) WaitContext(ctx context.Context) error {
 	round := int64(0)
 	var dead *DeadMembersError
-	err := g.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+	err := g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
 		if round, err = g.untilOver(ctx, e, round); err != nil {
 			return err
 		}

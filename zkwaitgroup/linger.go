@@ -26,7 +26,7 @@ func (g *WaitGroup) linger(e *zkconn.Epoch, b *batch, p *plan) {
 	}
 	ghost := p.edits[0].h
 	b.made = ghost
-	g.door.Spawn(func() {
+	g.at.Spawn(func() {
 		for _, part := range []int{16, 16, 8, 4, 2} { // two session timeouts in all
 			if node.Sleep(context.Background(), e, 2*e.Timeout()/time.Duration(part)) != nil {
 				return // whatever lingers has ended with the session

@@ -176,12 +176,12 @@ func (g *groupGame) left(a *groupActor) int {
 }
 
 func (g *groupGame) add(a *groupActor, n int, limit time.Duration) {
-	e := weather.Session(a.m.g.door.Client())
+	e := weather.Session(a.m.g.at.Client())
 	a.c = g.Start(a.m.in, "add", limit, weather.NoNumber(func(ctx context.Context) error { return a.m.g.AddContext(ctx, n) }), func(c *weather.Call) {
 		if !g.proper(c) {
 			return
 		}
-		now := weather.Session(a.m.g.door.Client())
+		now := weather.Session(a.m.g.at.Client())
 		a.m.vague = a.m.vague || e != now || e < 0
 		for range n {
 			a.m.members = append(a.m.members, now)
@@ -247,7 +247,7 @@ func (g *groupGame) settle(*rapid.T) {
 			if m.in != h {
 				continue
 			}
-			now := weather.Session(m.g.door.Client())
+			now := weather.Session(m.g.at.Client())
 			for _, e := range m.members {
 				if e == now {
 					want++

@@ -80,7 +80,7 @@ func (g *WaitGroup) plan(ctx context.Context, e *zkconn.Epoch, b *batch) (*plan,
 
 // fresh is a record of n members.
 func (g *WaitGroup) fresh(n int) (r account) {
-	_ = json.Unmarshal(g.door.Owner(), &r) // our own data; what is missing stays empty
+	_ = json.Unmarshal(g.at.Owner(), &r) // our own data; what is missing stays empty
 	r.N = n
 	return r
 }
@@ -96,7 +96,7 @@ func (p *plan) put(g *WaitGroup, d edit, lives bool) {
 	path := g.record(d.id)
 	switch {
 	case d.old == nil:
-		p.ops = append(p.ops, &zk.CreateRequest{Path: path, Data: d.now.encode(), Acl: g.door.ACL()})
+		p.ops = append(p.ops, &zk.CreateRequest{Path: path, Data: d.now.encode(), Acl: g.at.ACL()})
 	case d.removes():
 		p.ops = append(p.ops, &zk.DeleteRequest{Path: path, Version: d.old.version})
 	default:
@@ -110,7 +110,7 @@ func (p *plan) put(g *WaitGroup, d edit, lives bool) {
 			p.ops = append(p.ops, &zk.DeleteRequest{Path: g.life(d.id), Version: -1})
 		}
 	case !lives && d.h != nil && d.h.epoch == p.epoch:
-		p.ops = append(p.ops, &zk.CreateRequest{Path: g.life(d.id), Acl: g.door.ACL(), Flags: zk.FlagEphemeral})
+		p.ops = append(p.ops, &zk.CreateRequest{Path: g.life(d.id), Acl: g.at.ACL(), Flags: zk.FlagEphemeral})
 	}
 }
 
@@ -120,12 +120,12 @@ func (p *plan) opens() bool { return len(p.edits) == 1 && p.edits[0].old == nil 
 // open adds what was missing: first the round, then the directory of the group.
 func (p *plan) open(ctx context.Context, e *zkconn.Epoch, g *WaitGroup) error {
 	if p.opening {
-		return node.MakeDir(ctx, e, g.base(), g.door.ACL())
+		return node.MakeDir(ctx, e, g.base(), g.at.ACL())
 	}
 	p.opening = true
 	var round []any
 	for _, path := range []string{g.round(), g.members(), g.alive()} {
-		round = append(round, &zk.CreateRequest{Path: path, Acl: g.door.ACL()})
+		round = append(round, &zk.CreateRequest{Path: path, Acl: g.at.ACL()})
 	}
 	p.ops = append(round, p.ops...)
 	return nil
@@ -168,7 +168,7 @@ func (g *WaitGroup) keep(d *edit) {
 	gone := d.old != nil && d.removes()
 	if d.now.left() > 0 && (d.old == nil || d.old.left() == 0) {
 		d.h.guard(g)
-		d.h.forget = record.NodeAtClose(g.door, d.h.epoch, g.alive(), g.life(d.h.id))
+		d.h.forget = record.NodeAtClose(g.at, d.h.epoch, g.alive(), g.life(d.h.id))
 	}
 	if d.now.left() == 0 {
 		d.h.forget()

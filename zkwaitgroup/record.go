@@ -29,7 +29,7 @@ import (
 // That needs no clock and no listener: whoever is done says so in the transaction that removes
 // both nodes. And when alive is empty the round is over, which the Stat of alive tells in that
 // very transaction.
-func (g *WaitGroup) base() string            { return g.door.Full(g.path) }
+func (g *WaitGroup) base() string            { return g.at.Full(g.path) }
 func (g *WaitGroup) round() string           { return g.base() + "/round" }
 func (g *WaitGroup) members() string         { return g.round() + "/members" }
 func (g *WaitGroup) alive() string           { return g.round() + "/alive" }
@@ -191,7 +191,7 @@ func (g *WaitGroup) listed(ctx context.Context, e *zkconn.Epoch, dir string) (na
 // It is made of several reads, and need never have been exactly that while others add members
 // or are done.
 func (g *WaitGroup) Members(ctx context.Context) (all []Member, err error) {
-	err = g.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	err = g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		all = nil
 		if err := record.Synced(ctx, e, g.base()); err != nil {
 			return err

@@ -42,7 +42,7 @@ import (
 // that has had deaths is as usable as any other. [WaitGroup.Members] shows them earlier.
 type WaitGroup struct {
 	path string
-	door *session.Access
+	at   *session.Access
 	id   string // names what its Done calls took of other members
 
 	mu      sync.Mutex
@@ -55,7 +55,7 @@ type WaitGroup struct {
 // no I/O. A malformed path or a nil session is reported by the first call as zksync.ErrMisuse;
 // the calls of sync.WaitGroup's method set panic then.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *WaitGroup {
-	return &WaitGroup{path: path, door: session.NewAccess((*session.Session)(s), path, session.Options(opts)), id: node.NewUUID()}
+	return &WaitGroup{path: path, at: session.NewAccess((*session.Session)(s), path, session.Options(opts)), id: node.NewUUID()}
 }
 
 // errNegative means that fewer members than that are left.
@@ -162,14 +162,14 @@ func (g *WaitGroup) GoContext(ctx context.Context, f func(ctx context.Context)) 
 
 // change asks for a change of the count and waits until it is written.
 func (g *WaitGroup) change(ctx context.Context, delta int) (*change, error) {
-	if err := g.door.Misuse(); err != nil {
+	if err := g.at.Misuse(); err != nil {
 		return nil, err
 	}
 	if delta > 0 && ctx.Err() != nil || delta == 0 {
-		return nil, g.door.In(ctx, func(context.Context, *zkconn.Epoch) error { return nil })
+		return nil, g.at.In(ctx, func(context.Context, *zkconn.Epoch) error { return nil })
 	}
 	c := g.ask(&change{delta: delta, written: make(chan struct{})})
-	err := g.door.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	err := g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		select {
 		case <-c.written:
 			return nil

@@ -88,7 +88,7 @@ func (g *WaitGroup) ask(c *change) *change {
 	if g.writing {
 		return c
 	}
-	if g.writing = g.door.Spawn(g.write); !g.writing {
+	if g.writing = g.at.Spawn(g.write); !g.writing {
 		for _, c := range g.asked {
 			c.finish(zksync.ErrClosed)
 		}
@@ -142,7 +142,7 @@ func (g *WaitGroup) writeBatch(b *batch) error {
 	if undone := b.changes[0].undoes; undone != nil && undone.err != nil {
 		return nil // it never was
 	}
-	err := g.door.In(context.Background(), func(ctx context.Context, e *zkconn.Epoch) error {
+	err := g.at.In(context.Background(), func(ctx context.Context, e *zkconn.Epoch) error {
 		if g.own != nil && g.own.epoch != e {
 			g.own.spare = -1
 			g.lost, g.own = append(g.lost, g.own), nil
@@ -158,7 +158,7 @@ func (g *WaitGroup) writeBatch(b *batch) error {
 	if errors.Is(err, zksync.ErrClosed) && b.tried != nil { // nobody settles any more whether it was made
 		for _, d := range b.tried.edits {
 			if d.h != nil {
-				record.NodeAtClose(g.door, d.h.epoch, g.alive(), g.life(d.h.id))
+				record.NodeAtClose(g.at, d.h.epoch, g.alive(), g.life(d.h.id))
 			}
 		}
 	}
