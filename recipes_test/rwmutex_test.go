@@ -201,3 +201,18 @@ func TestAcceptance115AQueueOfWritersThatHoldForNoTimeDrainsWithinTheBudget(t *t
 		}
 	})
 }
+
+// Close gives back what is held; what runs on in this process keeps nobody out who asks afterwards: he is told.
+func TestATryAfterCloseBesideAHoldWithoutALeaseSaysThatTheSessionIsClosed(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s := v.session()
+		written, read := zkrwmutex.New(s, "/locks/a"), zkrwmutex.New(s, "/locks/b")
+		written.Lock()
+		read.RLock()
+		require.NoError(t, s.Close())
+		_, err := written.TryRLockContext(t.Context())
+		require.ErrorIs(t, err, zksync.ErrClosed)
+		_, err = read.TryLockContext(t.Context())
+		require.ErrorIs(t, err, zksync.ErrClosed)
+	})
+}

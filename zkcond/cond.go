@@ -70,7 +70,7 @@ func (c *Cond) Wait() {
 	if err != nil {
 		panic(c.wrap("wait", err))
 	}
-	_ = l // the form without leases's own
+	_ = l // the caller has the form without leases
 }
 
 // WaitContext gives up the lock that is held under l, waits for a signal, and locks again; it

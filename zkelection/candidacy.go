@@ -18,7 +18,7 @@ func (e *Election) read(ctx context.Context, ep *zkconn.Epoch, limit int) ([]Can
 	if err != nil {
 		return nil, err
 	}
-	var list []Candidate
+	list := []Candidate{}
 	for _, en := range entries {
 		if len(list) == limit {
 			break

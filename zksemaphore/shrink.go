@@ -22,7 +22,7 @@ func (s *permits) Shrink(ctx context.Context, l *lease.Lease, n int64) (_ *lease
 		return nil, true, err
 	}
 	if rest <= 0 || n <= 0 || !old.Entry.Ordered() {
-		return nil, false, nil // there a number would not keep the place: see readers.Downgrade
+		return nil, false, nil // there a number would not keep the place: see share.Readers.Downgrade
 	}
 	q, _ := s.request(rest)
 	p := q.Successor(old)

@@ -26,7 +26,7 @@ func (s *Session) inner() *session.Session { return (*session.Session)(s) }
 // It blocks until there is a ZooKeeper session or ctx ends; then the error names
 // the servers, wraps the context's error and says why the last attempt failed or, during
 // the first, how long that has waited. A
-// malformed connect string or option gives errs.ErrMisuse at once, and so does a
+// malformed connect string or option gives ErrMisuse at once, and so does a
 // session file that a living process uses. ctx is not used after Connect returned.
 func Connect(ctx context.Context, servers string, opts ...Option) (*Session, error) {
 	s, err := session.Connect(ctx, servers, session.Options(opts)...)
@@ -58,7 +58,7 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Session, err
 //
 // The session timeout is what the servers granted to the connection; WithTimeout,
 // if given, bounds it from above. Options about connecting (WithAuth, WithTLS,
-// WithDialer, WithSessionFile) are errs.ErrMisuse. Tap blocks until the connection has a
+// WithDialer, WithSessionFile) are ErrMisuse. Tap blocks until the connection has a
 // session that answers, or ctx ends.
 func Tap(ctx context.Context, conn *zk.Conn, opts ...Option) (*Session, error) {
 	s, err := session.Tap(ctx, conn, session.Options(opts)...)
@@ -91,7 +91,7 @@ func (s *Session) ID() int64 { return s.inner().ID() }
 func (s *Session) Conn() *zk.Conn { return s.inner().Conn() }
 
 // Close releases every lease, ends the ZooKeeper session on the servers, and joins
-// every goroutine of the session. Whoever waits in a call of it gets errs.ErrClosed at
+// every goroutine of the session. Whoever waits in a call of it gets ErrClosed at
 // once. When the servers cannot be reached, it tries for two seconds and then
 // leaves the session to its timeout, or to whoever finds it in the session file; of a
 // connection that is [Tap]ped it removes the nodes, and what is left after two seconds

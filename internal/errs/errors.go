@@ -122,8 +122,8 @@ var ErrNoSession = fmt.Errorf("%w: a nil Session; open one with Connect", ErrMis
 // context.DeadlineExceeded even if it ended with a cause of its own.
 func OfContext(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
-	if cause == nil || errors.Is(cause, err) {
-		return err
+	if errors.Is(cause, err) {
+		return cause
 	}
 	return fmt.Errorf("%w: %w", err, cause)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
@@ -96,9 +97,12 @@ func (l *Lease) GuardWithin(ctx context.Context, ops []any) ([]zk.MultiResponse,
 // errNotYet means that the lease ended before the transaction could be sent.
 var errNotYet = errors.New("zksync: not sent")
 
+// sendAgain is the pause after a request that was not sent: not everybody has heard of a lost connection yet.
+const sendAgain = 5 * time.Millisecond
+
 // transact sends a transaction as soon as there is a connection.
 func (l *Lease) transact(ctx context.Context, ops []any) ([]zk.MultiResponse, error) {
-	for pace := (node.Pace{}); ; {
+	for {
 		if l.ticket.Epoch.Await(ctx) != nil {
 			return nil, errNotYet
 		}
@@ -116,7 +120,7 @@ func (l *Lease) transact(ctx context.Context, ops []any) ([]zk.MultiResponse, er
 		if !errors.Is(err, zkconn.ErrNotSent) {
 			return res, err
 		}
-		if pace.Rest(ctx, l.ticket.Epoch) != nil {
+		if node.Sleep(ctx, l.ticket.Epoch, sendAgain) != nil {
 			return nil, errNotYet
 		}
 	}

@@ -17,7 +17,7 @@ type Lease struct {
 	b      Grantor
 	ticket *queue.Ticket
 	token  node.Token
-	dropIn bool // taken through a method set without leases: see cohort.hold
+	dropIn bool // taken through a method set without leases: see share.Cohort's hold
 	since  time.Time
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -32,6 +32,8 @@ type Lease struct {
 
 // Grantor grants leases, and is told how they end.
 type Grantor interface {
+	// Released is told that l was given back, before anybody else can notice.
+	Released(l *Lease)
 	// Release ends the hold of l, which has been finished already: its holder is told
 	// before anybody else can be granted. Where that takes a request, it waits for the
 	// answer no longer than grace.
@@ -163,6 +165,9 @@ func (l *Lease) Finish(err error) bool {
 	if !first {
 		<-l.ctx.Done() // whoever was first is about to cancel it
 		return false
+	}
+	if err == errs.ErrReleased {
+		l.b.Released(l)
 	}
 	l.cancel(err)
 	if l.sub != nil {

@@ -83,7 +83,7 @@ func Decode(data []byte) Content {
 	readField(fields.Token, &c.Token)
 	readField(fields.ID, &c.ID)
 	readField(fields.Data, &c.Data)
-	if len(data) > maxOwnerData && c.ID == "" || fields.Host == nil && fields.PID == nil && fields.Name == nil {
+	if len(data) > maxOwnerData && c.ID == "" {
 		c.Owner = text
 		return c
 	}
@@ -93,6 +93,9 @@ func Decode(data []byte) Content {
 	readField(fields.Name, &c.Name)
 	readField(fields.Since, &since)
 	c.Owner = Owner{Host: printable(c.Host, maxOwnerHost), PID: max(c.PID, 0), Name: printable(c.Name, maxOwnerName)}
+	if fields.Host == nil && fields.PID == nil && fields.Name == nil {
+		c.Owner = text
+	}
 	if at, err := time.Parse(time.RFC3339Nano, since); err == nil {
 		c.Since = at
 	}

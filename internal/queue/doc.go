@@ -1,7 +1,7 @@
 // Package queue is the primitive under every lock: a queue of entries in a directory of ZooKeeper,
 // kept by the servers, in which each entry is granted by a rule of its kind. It knows no leases, no
 // goroutines that share a lock, and no sessions but the ZooKeeper session (zkconn.Epoch) in which an
-// entry lives. A recipe of one's own can be built on it: make a [Queue], call [Queue.Obtain], use the
+// entry lives. A recipe of one's own can be built on it: make a [Queue] with [New], call [Queue.Obtain], use the
 // [Ticket], and give it up with [Ticket.Leave].
 //
 // # An entry

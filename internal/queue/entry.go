@@ -25,7 +25,7 @@ const (
 
 // Entry is one contender of a queue: an ephemeral sequential node, read from its
 // name. Names of other libraries are understood as far as they queue in the same
-// directory by the same rules; see parseEntry.
+// directory by the same rules; see ParseEntry.
 type Entry struct {
 	Name   string // the node's name, without its directory
 	UUID   string // chosen by the client per attempt; finds the node after a lost reply

@@ -109,7 +109,7 @@ func (p *Ticket) Vanished() {
 	// It is gone, mostly. But what a server says that is not true must not leave it behind, held
 	// by nobody, for as long as the session lives.
 	p.Epoch.Reap(zkconn.Litter{Dir: p.queue.Dir, Node: p.Node})
-	if g := p.guarding.Load(); g != nil { // after gone was set: see onLoss
+	if g := p.guarding.Load(); g != nil { // after gone was set: see OnLoss
 		g.lost(p)
 	}
 }

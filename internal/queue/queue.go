@@ -31,8 +31,14 @@ type Queue struct {
 	readOnlyDir *atomic.Bool
 }
 
-// New returns a queue that can be entered.
+// New returns a queue that can be entered. Without a Logger it logs nothing, without Data its entries are empty.
 func New(q Queue) *Queue {
+	if q.Logger == nil {
+		q.Logger = slog.New(slog.DiscardHandler)
+	}
+	if q.Data == nil {
+		q.Data = func() []byte { return nil }
+	}
 	q.readOnlyDir = new(atomic.Bool)
 	return &q
 }
@@ -59,7 +65,7 @@ type Ticket struct {
 	settle, undepend func()
 
 	// replacing is set while we replace the node ourselves, so that its removal is no loss. missed
-	// is set when something was told of the node: see replacing.
+	// is set when something was told of the node: see SetReplacing.
 	replacing, eventMissed atomic.Bool
 
 	guarding atomic.Pointer[guarding] // nil until it is granted

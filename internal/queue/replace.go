@@ -12,7 +12,7 @@ import (
 // A holder may put another node in the place of its own, in one transaction: a read entry for a write
 // entry (a downgrade), a smaller request for permits, or a node outside the queue for which it gives
 // the lock up (a wait for a condition). Between the request and a clear answer its own node may go at
-// any time, and that is no loss: see replacing.
+// any time, and that is no loss: see SetReplacing.
 
 // Successor is an entry of q that is to take the place of old, which queues in the same directory: it has
 // old's number, and so whoever is behind old is behind it. It is a ticket once it has replaced old.
@@ -29,7 +29,7 @@ func (q *Queue) Successor(old *Ticket) *Ticket {
 // be, applied although there is an error.
 func (p *Ticket) ReplaceBy(ctx context.Context, next *Ticket, data []byte) (sent bool, err error) {
 	return p.replace(ctx, Replacement{Dir: p.queue.Dir, Node: next.Node, Data: data, ACL: next.queue.ACL},
-		&zk.SetDataRequest{Path: p.Node, Version: -1}) // announced: see mayBeReplaced
+		&zk.SetDataRequest{Path: p.Node, Version: -1}) // announced: see checkReplaced
 }
 
 // MakeWay puts the node w in the place of p's. Otherwise it is like ReplaceBy.
@@ -37,7 +37,7 @@ func (p *Ticket) MakeWay(ctx context.Context, w Replacement) (sent bool, err err
 	return p.replace(ctx, w)
 }
 
-// Replacement is a node outside the queue: ephemeral, and of a name that nobody else has.
+// Replacement is a node that takes the place of a ticket's own: ephemeral, and of a name that nobody else has.
 type Replacement struct {
 	Dir, Node string // on the servers; node is in dir, which is made when it is missing
 	Data      []byte
@@ -66,7 +66,7 @@ func (p *Ticket) replace(ctx context.Context, r Replacement, before ...any) (sen
 		case errors.Is(err, zk.ErrNodeExists):
 			return true, p.madeHere(ctx, r.Node)
 		case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, zk.ErrNoNode):
-			if err := node.MakeDir(ctx, p.Epoch, r.Dir, r.ACL); err != nil {
+			if err := p.makeDir(ctx, r); err != nil {
 				return sent, err
 			}
 			if err := made.Rest(ctx, p.Epoch); err != nil {
@@ -85,6 +85,22 @@ func (p *Ticket) replace(ctx context.Context, r Replacement, before ...any) (sen
 			return sent, err
 		}
 	}
+}
+
+// makeDir makes the directory of r, unless our own node has gone: then there is nothing to replace, and
+// whether the directory could be made does not matter.
+func (p *Ticket) makeDir(ctx context.Context, r Replacement) error {
+	if r.Dir == p.queue.Dir {
+		return ErrGone // our own node was in it
+	}
+	err := node.MakeDir(ctx, p.Epoch, r.Dir, r.ACL)
+	if err == nil {
+		return nil
+	}
+	if _, there, lookErr := p.Epoch.Exists(ctx, p.Node); lookErr == nil && !there {
+		return ErrGone
+	}
+	return err
 }
 
 // madeHere is nil if the node that is there is one of this session. Requests of a connection of our own

@@ -46,14 +46,14 @@ type use struct {
 }
 
 // Option is what package zksync gives to users under the same name.
-type Option interface{ Apply(*Settings) }
+type Option interface{ apply(*Settings) }
 
 type option struct {
 	use
 	set func(*Settings)
 }
 
-func (o option) Apply(s *Settings) {
+func (o option) apply(s *Settings) {
 	s.used = append(s.used, o.use)
 	o.set(s)
 }
@@ -140,6 +140,6 @@ func (s *Settings) collect(opts []Option) {
 			s.Misuse("a nil Option")
 			continue
 		}
-		o.Apply(s)
+		o.apply(s)
 	}
 }

@@ -191,11 +191,11 @@ func (c *Cohort) fail(err error) {
 	c.waiters = nil
 }
 
+// Released implements Grantor.
+func (c *Cohort) Released(l *lease.Lease) { c.kept.remove(l) }
+
 // Release implements Grantor.
 func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
-	if l.Err() == errs.ErrReleased {
-		c.kept.remove(l)
-	}
 	c.mu.Lock()
 	if c.place != l.Ticket() {
 		if c.hold == l && !(l.DropIn() && l.Err() != errs.ErrReleased) {
@@ -209,7 +209,7 @@ func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
 		c.mu.Unlock()
 		return
 	}
-	stays := l.DropIn() && l.Err() != errs.ErrReleased // see hold: a dropIn hold that was cut short
+	stays := l.DropIn() && l.Err() != errs.ErrReleased // see the field hold: one that was cut short
 	if !stays {
 		c.hold = nil
 	}

@@ -121,7 +121,6 @@ func (r *Readers) takeOver(ctx context.Context, c *Cohort, l *lease.Lease, p *qu
 	r.mu.Unlock()
 	p.OnLoss(r.lost) // if the place has been lost by now, this very call tells the new lease
 	l.Finish(errs.ErrReleased)
-	r.kept.remove(l)
 	c.mu.Lock()
 	if c.hold == l {
 		c.hold = nil

@@ -63,7 +63,7 @@ func (r *Readers) Close() {
 	r.current = nil
 }
 
-// Acquire waits for a read lease, like cohort.acquire.
+// Acquire waits for a read lease, like Cohort.Acquire.
 func (r *Readers) Acquire(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 	return lease.Traced(ctx, r.at, r.q.Kind, func(ctx context.Context) (*lease.Lease, error) {
 		return r.kept.admitted(ctx, r.q.Kind, r.at.Session, func() (*lease.Lease, error) { return r.acquire(ctx, dropIn) })
@@ -280,7 +280,7 @@ func (r *Readers) try(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 	return w.lease, w.err
 }
 
-// tried takes over what tryAcquire ended with.
+// tried takes over what Queue.Try ended with.
 func (r *Readers) tried(w *waiter, p *queue.Ticket, err error) {
 	if w.err = err; err != nil {
 		return
@@ -304,11 +304,11 @@ func (r *Readers) tried(w *waiter, p *queue.Ticket, err error) {
 	}
 }
 
+// Released implements Grantor.
+func (r *Readers) Released(l *lease.Lease) { r.kept.remove(l) }
+
 // Release implements Grantor.
 func (r *Readers) Release(l *lease.Lease, grace time.Duration) {
-	if l.Err() == errs.ErrReleased {
-		r.kept.remove(l)
-	}
 	r.mu.Lock()
 	b := r.granted[l.Ticket()]
 	if b == nil {

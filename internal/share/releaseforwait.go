@@ -36,7 +36,6 @@ func (c *Cohort) releaseForWait(ctx context.Context, l *lease.Lease, w queue.Rep
 		l.Ticket().Leave(0)
 		return nil, nil, c.overtaken(l)
 	}
-	c.kept.remove(l)
 	open := c.at.Session.Within(func() {
 		bounded, cancel := c.at.Session.Bounded(ctx)
 		defer cancel()

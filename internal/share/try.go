@@ -57,7 +57,7 @@ func (c *Cohort) attempt(ctx context.Context, dropIn bool) (*lease.Lease, error)
 	return l, err
 }
 
-// tried takes over what tryAcquire ended with.
+// tried takes over what Queue.Try ended with.
 func (c *Cohort) tried(w *waiter, p *queue.Ticket, err error) (*lease.Lease, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -125,6 +125,9 @@ func (g *Unshared) Replace(l *lease.Lease, p *queue.Ticket) (*lease.Lease, error
 	return next, err
 }
 
+// Released implements Grantor.
+func (g *Unshared) Released(*lease.Lease) {}
+
 // Release implements Grantor.
 func (g *Unshared) Release(l *lease.Lease, grace time.Duration) {
 	g.mu.Lock()
