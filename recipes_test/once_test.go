@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/zkonce"
@@ -270,5 +272,17 @@ func TestAFunctionThatEndsItsGoroutineIsRunByTheNext(t *testing.T) {
 		os[0].Do(func() { runs++ })
 		require.Equal(t, 1, runs)
 		v.queued(oncePath+"/lock", 0)
+	})
+}
+
+// What WithACL says holds for all nodes.
+func TestAResultHasTheACLOfItsOnce(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s, acl := v.session(), zk.WorldACL(zk.PermRead|zk.PermCreate|zk.PermDelete)
+		_, err := zkonce.New(s, "/o/x", zksync.WithACL(acl...)).DoContext(context.Background(), func(context.Context) ([]byte, error) { return nil, nil })
+		require.NoError(t, err)
+		got, _, err := s.Conn().GetACL("/o/x/result")
+		require.NoError(t, err)
+		assert.Equal(t, acl, got)
 	})
 }

@@ -7,10 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 func TestTheActionRunsOncePerPhaseBeforeAnybodyGoesOn(t *testing.T) {
@@ -160,5 +162,77 @@ func TestTheActionDoesNotEndWithTheContextOfTheCall(t *testing.T) {
 		v.gives(1, func(ctx context.Context) (int, error) { return p.AwaitAdvance(ctx, 0) })
 		require.Equal(t, time.Minute, time.Since(start))
 		v.gives(1, p.ArriveAndDeregister)
+	})
+}
+
+// A place that lingers in the lock of the function would keep the phase from going on.
+func TestAPhasersLockDoesNotLinger(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		var tries atomic.Int32
+		ps := v.phasers(2, zksync.WithLinger(24*time.Hour), zkphaser.WithOnAdvance(func(context.Context, int, int) bool {
+			if tries.Add(1) == 1 {
+				panic("boom")
+			}
+			return false
+		}))
+		v.gives(0, ps[0].Register)
+		v.gives(0, ps[1].Register)
+		w := phase(context.Background(), ps[0].ArriveAndAwaitAdvance)
+		v.quiet()
+		require.Panics(t, func() { _, _ = ps[1].Arrive(context.Background()) })
+		time.Sleep(time.Hour)
+		assert.False(t, w.pending())
+		time.Sleep(24 * time.Hour)
+	})
+}
+
+// Only contenders of the lock of the function keep others waiting.
+func TestANodeOfSomebodyElsesKeepsNobodyFromRunningThePhasersFunction(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		dying := v.session()
+		takes := func(d time.Duration) zksync.Option {
+			return zkphaser.WithOnAdvance(func(context.Context, int, int) bool { time.Sleep(d); return false })
+		}
+		p, o := zkphaser.New(dying, phaserPath, takes(time.Minute)), zkphaser.New(v.session(), phaserPath, takes(0))
+		v.gives(0, p.Register)
+		v.gives(0, o.Register)
+		w := phase(context.Background(), o.ArriveAndAwaitAdvance)
+		v.quiet()
+		l := phase(context.Background(), p.Arrive)
+		time.Sleep(time.Second)
+		v.srv.Create(phaserPath+"/action/README", nil, 0, 0)
+		v.srv.Expire(dying.ID())
+		<-l.done
+		time.Sleep(time.Hour)
+		assert.False(t, w.pending())
+		v.srv.DeleteAll(phaserPath + "/action/README")
+		time.Sleep(time.Minute)
+	})
+}
+
+// Its two lists are of the same phase, or read again.
+func TestTheAttendanceOfAPhaserIsOfOnePhase(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		a, b, w := zkphaser.New(v.session(), phaserPath, zksync.WithName("A")), zkphaser.New(v.session(), phaserPath, zksync.WithName("B")), v.phasers(1)[0]
+		v.gives(0, a.Register)
+		v.gives(0, b.Register)
+		v.gives(0, a.Arrive)
+		held := v.srv.Intercept(zktest.On(zktest.GetChildren, phaserPath+"/phase-1").Nth(1).Hold())
+		var seen []string
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			arrived, missing, err := w.Attendance(context.Background())
+			assert.NoError(t, err)
+			for _, o := range append(arrived, missing...) {
+				seen = append(seen, o.Name)
+			}
+		}()
+		time.Sleep(time.Second)
+		v.gives(0, b.Arrive)
+		v.gives(1, a.Arrive)
+		held.Release()
+		<-done
+		assert.Contains(t, seen, "A") // it arrived twice, and is in none
 	})
 }

@@ -21,7 +21,7 @@ import (
 //
 // A party exists only while it waits. One that dies between two steps is not known to the barrier: the others wait for
 // it until the first of their contexts ends, and then all of them get zksync.ErrBroken at once. So give Await a
-// context that ends. Where a death between two steps must be noticed by itself, use a [Phaser] (the parties are
+// context that ends. Where a death between two steps must be noticed by itself, use a zkphaser.Phaser (the parties are
 // registered, and one that dies is not waited for any more) or a [DoubleBarrier] (whose Leave does not wait for the dead).
 //
 // A Barrier is safe for use by many goroutines; each call of Await is a party of its own.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
@@ -138,6 +140,10 @@ func (p *Phaser) stand(ctx context.Context, e *zkconn.Epoch, phase int) (sentine
 			return "", nil, nil // it has advanced meanwhile
 		}
 		busy, _, err := e.Children(ctx, p.action())
+		busy = slices.DeleteFunc(busy, func(name string) bool { // a node of somebody else's would never go
+			_, contends := queue.ParseEntry(name)
+			return !contends
+		})
 		if len(busy) == 0 && (err == nil || errors.Is(err, zk.ErrNoNode)) {
 			next, err = p.act(ctx, e, phase) // whoever had begun has died
 		}

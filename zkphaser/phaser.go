@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
@@ -96,7 +97,8 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *Phaser {
 	if p.at.Misuse() == nil {
 		p.terms.Base, p.terms.ACL, p.terms.Keys = p.base(), p.at.ACL(), []string{"phase"}
 		p.terms.First, p.terms.Check = p.first, p.check
-		p.turns = zksync.NewMutex(s, path+"/action", rest...)
+		// A place that lingers, or a hold that ends while the function runs, would keep the phase from going on.
+		p.turns = zksync.NewMutex(s, path+"/action", append(slices.Clone(rest), zksync.WithLinger(0), zksync.WithMaxHold(0))...)
 	}
 	return p
 }

@@ -208,19 +208,30 @@ func (p *Phaser) UnarrivedParties(ctx context.Context) (int, error) {
 // that has terminated there is nobody.
 func (p *Phaser) Attendance(ctx context.Context) (arrived, missing []zksync.Owner, err error) {
 	err = p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
-		arrived, missing = nil, nil
 		if err := record.Synced(ctx, e, p.base()); err != nil {
 			return err
 		}
-		t, ok, err := p.peek(ctx, e)
-		if err != nil || !ok || t.ended {
-			return err
+		for pace := (node.Pace{Free: 1}); ; {
+			arrived, missing = nil, nil
+			t, ok, err := p.peek(ctx, e)
+			if err != nil || !ok || t.ended {
+				return err
+			}
+			// In this order: whoever arrives in between is in both lists, and not in none.
+			if missing, err = p.ownersIn(ctx, e, p.arrivals(t.phase)); err == nil {
+				arrived, err = p.ownersIn(ctx, e, p.arrivals(after(t.phase)))
+			}
+			if err != nil {
+				return err
+			}
+			// After an advance the second list would be of the phase before.
+			if now, _, err := p.peek(ctx, e); err != nil || now == t {
+				return err
+			}
+			if err := pace.Rest(ctx, e); err != nil {
+				return err
+			}
 		}
-		// In this order: whoever arrives in between is in both lists, and not in none.
-		if missing, err = p.ownersIn(ctx, e, p.arrivals(t.phase)); err == nil {
-			arrived, err = p.ownersIn(ctx, e, p.arrivals(after(t.phase)))
-		}
-		return err
 	})
 	return arrived, missing, errs.Wrap("attendance", p.path, err)
 }

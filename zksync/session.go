@@ -42,9 +42,7 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Session, err
 // the servers cannot be reached, is removed in the background as soon as they can: by a
 // goroutine that ends when that is done or the connection is closed, whichever is
 // first. Until then others are kept out, as by any holder they cannot hear of. What an
-// ephemeral latch of package zklatch has counted stays until the connection is closed,
-// and so may a phaser's claim to run the function of WithOnAdvance, if it is made or held
-// when the session is lost or closed.
+// ephemeral latch of package zklatch has counted stays until the connection is closed.
 //
 // A connection of one's own with [Connect] is better where there is a choice. Of an
 // adopted one the frames cannot be seen, so that acquiring costs a request more, a

@@ -2,6 +2,7 @@ package zkwaitgroup
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/go-menagerie/menagerie/internal/node"
@@ -88,7 +89,7 @@ func (g *WaitGroup) look(ctx context.Context, e *zkconn.Epoch) (*remains, error)
 // bury makes the next transaction that a round needs which is over. over tells that it was the last one.
 func (g *WaitGroup) bury(ctx context.Context, e *zkconn.Epoch, r *remains) (over bool, err error) {
 	var ops []any
-	t := verdict{Round: r.round}
+	t := toll{Round: r.round}
 	now := r.ids[:min(len(r.ids), g.recordsAtOnce())]
 	over = len(now) == len(r.ids)
 	if over || r.closed {
@@ -97,8 +98,7 @@ func (g *WaitGroup) bury(ctx context.Context, e *zkconn.Epoch, r *remains) (over
 		}
 	}
 	if !over || r.closed || len(t.Dead) > 0 {
-		t.Ending = !over
-		op, err := g.condemn(ctx, e, t)
+		op, err := g.condemn(ctx, e, t, !over)
 		if err != nil {
 			return false, err
 		}
@@ -148,7 +148,7 @@ func (g *WaitGroup) tombstones(ctx context.Context, e *zkconn.Epoch, ids []strin
 		if r != nil {
 			version = r.version
 			if m := r.member(true); m.N > 0 {
-				dead = append(dead, victim{ID: id, N: m.N, Own: r.N, Host: m.Host, PID: m.PID, Name: m.Name})
+				dead = append(dead, victim{ID: id, N: m.N, Own: r.N, Host: m.Host, PID: m.PID, Name: m.Name, Since: cleaned(r.Since)})
 			}
 		}
 		ops = append(ops, &zk.DeleteRequest{Path: g.record(id), Version: version})
@@ -156,20 +156,37 @@ func (g *WaitGroup) tombstones(ctx context.Context, e *zkconn.Epoch, ids []strin
 	return ops, dead, nil
 }
 
-// condemn plans to write down who died, besides those of the round of whom that is written already.
-func (g *WaitGroup) condemn(ctx context.Context, e *zkconn.Epoch, t verdict) (any, error) {
+// condemn plans to write down who died, besides those of the round of whom that is written already. ending tells that
+// there are more records.
+func (g *WaitGroup) condemn(ctx context.Context, e *zkconn.Epoch, t toll, ending bool) (any, error) {
 	v, stat, err := g.readVerdict(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	if v.Round == t.Round {
-		t.Dead, t.More = append(v.Dead, t.Dead...), v.More
+	if n := len(v.Rounds); n > 0 && v.Rounds[n-1].Round == t.Round {
+		before := v.Rounds[n-1]
+		t.Dead, t.More = append(before.Dead, t.Dead...), before.More
+		v.Rounds = v.Rounds[:n-1]
 	}
 	if more := len(t.Dead) - keptDead; more > 0 {
 		t.Dead, t.More = t.Dead[:keptDead], t.More+more
 	}
-	if stat == nil {
-		return &zk.CreateRequest{Path: g.verdict(), Data: record.Encode(t), Acl: g.at.ACL()}, nil
+	v.Rounds = append(v.Rounds, t)
+	v.Rounds = v.Rounds[max(len(v.Rounds)-keptRounds, 0):]
+	v.Ending = 0
+	if ending {
+		v.Ending = t.Round
 	}
-	return &zk.SetDataRequest{Path: g.verdict(), Data: record.Encode(t), Version: stat.Version}, nil
+	data, err := json.Marshal(v)
+	for err == nil && len(data) > record.MaxTransaction/2 && len(v.Rounds) > 1 {
+		v.Rounds = v.Rounds[1:]
+		data, err = json.Marshal(v)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if stat == nil {
+		return &zk.CreateRequest{Path: g.verdict(), Data: data, Acl: g.at.ACL()}, nil
+	}
+	return &zk.SetDataRequest{Path: g.verdict(), Data: data, Version: stat.Version}, nil
 }

@@ -4,50 +4,74 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
 
-// keptDead is how many records of the dead are kept.
-const keptDead = 64
+// Bounds of what is kept of the dead.
+const (
+	keptRounds = 8
+	keptDead   = 64
+)
 
-// verdict is the data of the node dead: who died in the last round with deaths.
+// verdict is the data of the node dead: the latest rounds with deaths, oldest first.
 type verdict struct {
-	Round  int64    `json:"round"` // the zxid with which it began
-	Dead   []victim `json:"dead"`
-	More   int      `json:"more,omitempty"`
-	Ending bool     `json:"ending,omitempty"` // its records are being removed, and this is not complete
+	Rounds []toll `json:"rounds"`
+	Ending int64  `json:"ending,omitempty"` // the round whose records are being removed; what is said of it is not complete
+}
+
+// toll is who died in a round.
+type toll struct {
+	Round int64    `json:"round"` // the zxid with which it began
+	Dead  []victim `json:"dead"`
+	More  int      `json:"more,omitempty"`
 }
 
 // victim is the record of dead members.
 type victim struct {
-	ID   string `json:"id"`
-	N    int    `json:"n"`   // members that were not done
-	Own  int    `json:"own"` // the record's n
-	Host string `json:"host"`
-	PID  int    `json:"pid"`
-	Name string `json:"name"`
+	ID    string `json:"id"`
+	N     int    `json:"n"`   // members that were not done
+	Own   int    `json:"own"` // the record's n
+	Host  string `json:"host"`
+	PID   int    `json:"pid"`
+	Name  string `json:"name"`
+	Since string `json:"since"`
 }
 
-// find returns the record of dead members, nil if it is not there.
+// reported is how many members of a record were reported dead. If so many records were that not
+// all are kept, it may be among the others: then it is n.
+func (v *verdict) reported(id string, n int) int {
+	if d := v.find(id); d != nil {
+		return max(d.N, 0)
+	}
+	if len(v.Rounds) == keptRounds || slices.ContainsFunc(v.Rounds, func(t toll) bool { return t.More > 0 }) {
+		return n
+	}
+	return 0
+}
+
+// find returns the record of dead members, nil if it is not kept.
 func (v *verdict) find(id string) *victim {
-	for i := range v.Dead {
-		if v.Dead[i].ID == id {
-			return &v.Dead[i]
+	for _, t := range v.Rounds {
+		for i := range t.Dead {
+			if t.Dead[i].ID == id {
+				return &t.Dead[i]
+			}
 		}
 	}
 	return nil
 }
 
-// error is what the verdict has WaitContext say, nil if nobody died.
-func (v *verdict) error() *DeadMembersError {
-	if len(v.Dead)+v.More == 0 {
+// error is what the toll has WaitContext say, nil if nobody died.
+func (t *toll) error() *DeadMembersError {
+	if len(t.Dead)+t.More == 0 {
 		return nil
 	}
-	err := &DeadMembersError{More: v.More}
-	for _, d := range v.Dead {
+	err := &DeadMembersError{More: t.More}
+	for _, d := range t.Dead {
 		r := account{N: d.N, Host: d.Host, PID: d.PID, Name: d.Name}
 		err.Members = append(err.Members, r.member(true))
 	}
@@ -73,9 +97,9 @@ func (g *WaitGroup) readVerdict(ctx context.Context, e *zkconn.Epoch) (v verdict
 // has begun since.
 func (g *WaitGroup) report(ctx context.Context, e *zkconn.Epoch, round int64) (*DeadMembersError, error) {
 	v, stat, err := g.readVerdict(ctx, e)
-	if err == nil && v.Ending {
+	if err == nil && v.Ending != 0 {
 		if round == 0 {
-			round = v.Round
+			round = v.Ending
 		}
 		if err = g.end(ctx, e); err == nil {
 			v, stat, err = g.readVerdict(ctx, e)
@@ -84,10 +108,12 @@ func (g *WaitGroup) report(ctx context.Context, e *zkconn.Epoch, round int64) (*
 	if err != nil || stat == nil {
 		return nil, err
 	}
-	if v.Round == round {
-		return v.error(), nil
+	for _, t := range v.Rounds {
+		if t.Round == round {
+			return t.error(), nil
+		}
 	}
-	if round != 0 {
+	if round != 0 || len(v.Rounds) == 0 {
 		return nil, nil
 	}
 	// The transaction that ended the round wrote the verdict and removed a child of the group.
@@ -96,7 +122,7 @@ func (g *WaitGroup) report(ctx context.Context, e *zkconn.Epoch, round int64) (*
 	if err != nil || !there || base.Pzxid != stat.Mzxid {
 		return nil, err
 	}
-	return v.error(), nil
+	return v.Rounds[len(v.Rounds)-1].error(), nil
 }
 
 // endIfOver ends the round if the plan left nobody alive.

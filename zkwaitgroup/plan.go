@@ -184,7 +184,7 @@ func (g *WaitGroup) keep(d *edit) {
 }
 
 // search plans n calls of Done, of members as they come: our own, oldest first, those of others
-// that live, the dead of others. What is taken back are members of the epoch in which they were added: were a
+// that live, the dead. What is taken back are members of the epoch in which they were added: were a
 // dead one taken for one of them, it would live on with nobody to say that it is done.
 func (g *WaitGroup) search(ctx context.Context, e *zkconn.Epoch, p *plan, n int, undone *zkconn.Epoch) error {
 	if err := record.Synced(ctx, e, g.base()); err != nil {
@@ -198,19 +198,16 @@ func (g *WaitGroup) search(ctx context.Context, e *zkconn.Epoch, p *plan, n int,
 	living := setOf(alive)
 	ours := make(map[string]*holding)
 	var order []string
-	if g.own != nil {
-		order, ours[g.own.id] = []string{g.own.id}, g.own
-	}
-	for _, h := range g.lost { // they are older
-		ours[h.id] = h
-		switch undone {
-		case h.epoch: // what is taken back is not to be reported dead
+	for _, h := range append(slices.Clone(g.lost), g.own) {
+		switch {
+		case h == nil:
+			continue
+		case h.epoch == undone:
 			order = slices.Insert(order, 0, h.id)
-		case nil:
-			if n, err = g.excuse(ctx, e, p, h, n); err != nil {
-				return err
-			}
+		default:
+			order = append(order, h.id)
 		}
+		ours[h.id] = h
 	}
 	listedOthers := false
 	for i := 0; n > 0; i++ {
@@ -277,9 +274,6 @@ func (g *WaitGroup) take(ctx context.Context, e *zkconn.Epoch, p *plan, id strin
 	}
 	if h != nil {
 		now.N -= taken
-		if h.spare > 0 { // it is lost, and somebody was done already
-			p.excused = append(p.excused, func() { h.spare = max(h.spare-taken, 0) })
-		}
 	} else {
 		now.Taken = maps.Clone(r.Taken)
 		if now.Taken == nil {

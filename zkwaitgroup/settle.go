@@ -127,20 +127,16 @@ func (g *WaitGroup) readWithLife(ctx context.Context, e *zkconn.Epoch, id string
 	}
 }
 
-// excuse counts calls of Done for members of a session that is over: they are dead, whatever is said of them, and those
-// calls change nothing. If the record is gone, the last verdict tells how many they were; one before that nobody keeps.
+// excuse counts calls of Done for members of a session that is over, and whose record is gone.
+// If they were reported dead, their Done calls change nothing; if others said that they are
+// done, ours are for somebody else's.
 func (g *WaitGroup) excuse(ctx context.Context, e *zkconn.Epoch, p *plan, h *holding, n int) (int, error) {
 	if h.spare < 0 {
-		r, err := g.read(ctx, e, h.id)
+		v, _, err := g.readVerdict(ctx, e)
 		if err != nil {
 			return n, err
 		}
-		if r == nil {
-			if r, err = g.buried(ctx, e, h); err != nil {
-				return n, err
-			}
-		}
-		h.spare = r.left()
+		h.spare = v.reported(h.id, h.rec.left())
 	}
 	excused := min(n, h.spare)
 	p.excused = append(p.excused, func() {
@@ -150,22 +146,6 @@ func (g *WaitGroup) excuse(ctx context.Context, e *zkconn.Epoch, p *plan, h *hol
 		}
 	})
 	return n - excused, nil
-}
-
-// buried is a record that is gone, as far as the verdict tells what its members were. Those of whom others said that they
-// are done are not in it.
-func (g *WaitGroup) buried(ctx context.Context, e *zkconn.Epoch, h *holding) (*account, error) {
-	v, _, err := g.readVerdict(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	if d := v.find(h.id); d != nil {
-		return &account{N: d.N}, nil
-	}
-	if v.Round > h.round || v.More > 0 {
-		return &h.rec, nil
-	}
-	return &account{}, nil
 }
 
 // forgive decides about a Done when nobody is left who could be done. If members died in the

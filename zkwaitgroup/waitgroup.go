@@ -31,14 +31,14 @@ import (
 // As with sync.WaitGroup a Done may come from anywhere. It is that of the oldest member that
 // this WaitGroup added and that is not done yet. Without one it is that of somebody else's
 // member, a living one if there is any. When a member of this process is dead although the
-// process lives, its Done changes nothing: it is reported dead all the same.
+// process lives, its Done still counts, if nobody was told of the death before; after that it
+// changes nothing.
 //
 // # Rounds
 //
 // A round of a group begins when the first member is added and ends when no living one is left.
 // The dead of a round are reported when it ends, by every WaitContext that waited in it, and by
-// every one that begins later, until the next round begins. Who waited in a round, and asks only after another round has
-// had deaths, hears of none: the dead of the last round are kept. The next Add begins it: a group
+// every one that begins later, until the next round begins. The next Add begins it: a group
 // that has had deaths is as usable as any other. [WaitGroup.Members] shows them earlier.
 type WaitGroup struct {
 	path string

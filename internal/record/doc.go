@@ -30,7 +30,7 @@
 //     a living party, chosen at random; if the wait is over, that one has left, too. It looks again when that is gone,
 //     after a pause that grows, so that parties who leave one by one do not wake it each time: [Sentinel].
 //   - A server may keep silent about a deletion, if who watches may not read the node. So after each session timeout
-//     without news [Listen] and [UntilGone] ask.
+//     without news [Sentinel] and [UntilGone] ask.
 //
 // # Names that are used again
 //
