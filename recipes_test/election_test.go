@@ -346,3 +346,23 @@ func TestAnObserverIsNotMisledByForeignChildren(t *testing.T) {
 		watching.Wait()
 	})
 }
+
+// The paths that an observer watches are on the servers, those that it tells are the session's.
+func TestAnObserverBelowAChrootSeesTheLeader(t *testing.T) {
+	inProcess(t, func(t *testing.T, v *env) {
+		s, err := zksync.Connect(t.Context(), "zk:2181/app", zksync.WithDialer(v.srv.DialContext))
+		require.NoError(t, err)
+		defer s.Close()
+		e := zkelection.New(s, electionPath, zkelection.Candidate{ID: "c0"})
+		l := v.get(e.Campaign)
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		for c, err := range e.Observe(ctx) {
+			require.NoError(t, err)
+			require.Equal(t, "c0", c.ID)
+			require.Equal(t, l.Path(), c.Node)
+			break
+		}
+		require.NoError(t, l.Unlock())
+	})
+}

@@ -92,7 +92,7 @@ func (o *observer) look(ctx context.Context, ep *zkconn.Epoch, tell func(zkconn.
 	}
 	if len(list) > 0 {
 		// If the leader has left since the listing, there is no node to watch.
-		w, err := ep.Watch(ctx, list[0].Node, tell)
+		w, err := ep.Watch(ctx, o.e.at.Full(list[0].Node), tell)
 		if err != nil {
 			return nil, err
 		}
