@@ -236,3 +236,35 @@ func TestTheAttendanceOfAPhaserIsOfOnePhase(t *testing.T) {
 		assert.Contains(t, seen, "A") // it arrived twice, and is in none
 	})
 }
+
+// A function may take long, and may close the session itself.
+func TestCloseDoesNotWaitForAPhasersFunction(t *testing.T) {
+	for _, closes := range []bool{false, true} {
+		inProcess(t, func(t *testing.T, v *env) {
+			s := v.session()
+			closed := make(chan time.Time, 2)
+			end := func() {
+				require.NoError(t, s.Close())
+				closed <- time.Now()
+			}
+			p := zkphaser.New(s, phaserPath, zkphaser.WithOnAdvance(func(context.Context, int, int) bool {
+				if closes {
+					end()
+				}
+				time.Sleep(time.Hour)
+				return false
+			}))
+			v.gives(0, p.Register)
+			start := time.Now()
+			w := phase(context.Background(), p.Arrive)
+			v.quiet()
+			if !closes {
+				end()
+			}
+			require.Less(t, (<-closed).Sub(start), time.Minute)
+			v.awaits(w.done, "the arrival")
+			require.ErrorIs(t, w.err, zksync.ErrClosed)
+			time.Sleep(time.Hour) // it runs on until it returns
+		})
+	}
+}

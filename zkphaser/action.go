@@ -29,13 +29,16 @@ type outcome struct {
 func (p *Phaser) act(ctx context.Context, e *zkconn.Epoch, phase int) (next *turn, err error) {
 	out, left := make(chan outcome, 1), make(chan struct{})
 	defer close(left)
-	if !p.at.Spawn(func() {
-		ctx, stop := p.inSession(context.WithoutCancel(ctx), e)
-		defer stop()
-		p.locked(ctx, e, phase, out, left)
-	}) {
+	if !p.at.Begin() {
 		return nil, zksync.ErrClosed
 	}
+	go func() {
+		a := &action{p: p, joined: true}
+		defer a.end()
+		ctx, stop := p.inSession(context.WithoutCancel(ctx), e)
+		defer stop()
+		a.locked(ctx, e, phase, out, left)
+	}()
 	select {
 	case o := <-out:
 		if o.panicked != nil {
@@ -49,8 +52,30 @@ func (p *Phaser) act(ctx context.Context, e *zkconn.Epoch, phase int) (next *tur
 	}
 }
 
+// action is one attempt. Close of the session waits for it while it is joined: not while it runs the function, which may
+// take long, or close the session itself.
+type action struct {
+	p      *Phaser
+	joined bool
+}
+
+func (a *action) end() {
+	if a.joined {
+		a.p.at.End()
+	}
+}
+
+// call runs the function of WithOnAdvance.
+func (a *action) call(ctx context.Context, phase, registered int) bool {
+	a.joined = false
+	a.p.at.End()
+	defer func() { a.joined = a.p.at.Begin() }()
+	return a.p.onAdvance(ctx, phase, registered)
+}
+
 // locked is act under the lock. left is closed when nobody waits for its outcome any more.
-func (p *Phaser) locked(ctx context.Context, e *zkconn.Epoch, phase int, out chan<- outcome, left <-chan struct{}) {
+func (a *action) locked(ctx context.Context, e *zkconn.Epoch, phase int, out chan<- outcome, left <-chan struct{}) {
+	p := a.p
 	l, err := p.turns.LockContext(ctx)
 	if err != nil {
 		out <- outcome{err: err}
@@ -76,14 +101,15 @@ func (p *Phaser) locked(ctx context.Context, e *zkconn.Epoch, phase int, out cha
 		out <- o
 	}()
 	held := &zk.CheckVersionRequest{Path: p.at.Full(l.Path()), Version: -1}
-	o.next, o.err = p.actHeld(ctx, l, e, held, phase)
+	o.next, o.err = a.held(ctx, l, e, held, phase)
 	returned = true
 }
 
-// actHeld is act while the lock is held, which held checks.
-func (p *Phaser) actHeld(ctx context.Context, l *zksync.Lease, e *zkconn.Epoch, held *zk.CheckVersionRequest, phase int) (*turn, error) {
+// held is act while the lock is held, which check sees to.
+func (a *action) held(ctx context.Context, l *zksync.Lease, e *zkconn.Epoch, check *zk.CheckVersionRequest, phase int) (*turn, error) {
+	p := a.p
 	next := p.arrivals(after(phase))
-	res, err := record.Transact(ctx, e, held,
+	res, err := record.Transact(ctx, e, check,
 		&zk.CheckVersionRequest{Path: p.wait(phase), Version: -1},
 		&zk.DeleteRequest{Path: p.arrivals(phase), Version: -1},
 		&zk.SetDataRequest{Path: next, Version: -1})
@@ -102,8 +128,8 @@ func (p *Phaser) actHeld(ctx context.Context, l *zksync.Lease, e *zkconn.Epoch, 
 	default:
 		return nil, err
 	}
-	ended := p.onAdvance(l.Context(), phase, registered)
-	return p.turnTo(ctx, e, turn{after(phase), ended}, held)
+	ended := a.call(l.Context(), phase, registered)
+	return p.turnTo(ctx, e, turn{after(phase), ended}, check)
 }
 
 // inSession returns a context that ends with ctx, with the ZooKeeper session of e, cause
