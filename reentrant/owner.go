@@ -53,7 +53,7 @@ func scope(ctx context.Context, lock getter, f func(ctx context.Context, l *zksy
 	if err != nil {
 		return err
 	}
-	return (*lease.Lease)(l).Scope(ctx, func(ctx context.Context, l *lease.Lease) error { return f(ctx, (*zksync.Lease)(l)) })
+	return (*lease.Lease)(l).Scope(ctx, func(ctx context.Context) error { return f(ctx, l) })
 }
 
 // refused is the error of asking for the write lock while o reads under l.

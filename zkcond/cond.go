@@ -43,7 +43,7 @@ func New(l sync.Locker, path string, opts ...zksync.Option) *Cond {
 		c.misuse = fmt.Errorf("%w: a condition of a %T; it needs a lock of this module", zksync.ErrMisuse, l)
 		return c
 	}
-	c.at = session.NewAccess(c.lock.Session(), path, session.Options(opts))
+	c.at = session.NewAccess(c.lock.Session(), path, opts)
 	c.misuse = c.at.Misuse()
 	if c.misuse == nil && within(c.lock.Path(), path) {
 		c.misuse = fmt.Errorf("%w: %s is the directory of the lock; use a path beside it", zksync.ErrMisuse, path)

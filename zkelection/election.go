@@ -45,7 +45,7 @@ type Election struct {
 // first call as zksync.ErrMisuse. Of self, ID and Data count.
 func New(s *zksync.Session, path string, self Candidate, opts ...zksync.Option) *Election {
 	self.Data = slices.Clone(self.Data)
-	at := session.NewAccess((*session.Session)(s), path, session.Options(opts))
+	at := session.NewAccess((*session.Session)(s), path, opts)
 	g := share.NewUnshared(at, "", zksync.KindLock)
 	g.Queue().Refuse = latches.Refuse
 	g.Queue().Data = func() []byte { return at.Content(node.Content{ID: self.ID, Data: self.Data}).Encode() }
@@ -101,7 +101,7 @@ func (e *Election) Run(ctx context.Context, f func(ctx context.Context, l *zksyn
 			}
 			return e.wrap("campaign", err) // the servers refuse, and would again
 		}
-		err = l.Scope(ctx, func(ctx context.Context, l *lease.Lease) error { return f(ctx, (*zksync.Lease)(l)) })
+		err = l.Scope(ctx, func(ctx context.Context) error { return f(ctx, led) })
 		if ctx.Err() != nil || !errors.Is(l.Err(), zksync.ErrLost) {
 			return err
 		}

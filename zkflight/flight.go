@@ -48,7 +48,7 @@ func New[T any](s *zksync.Session, path string, opts ...zksync.Option) *Flight[T
 	// A place in the queue says since when its owner waits, which decides who gets a
 	// result. So none is ever handed over or kept.
 	opts = append(append([]zksync.Option(nil), opts...), zksync.WithHandover(0), zksync.WithLinger(0))
-	return &Flight[T]{path: path, s: s, opts: opts, at: session.NewAccess((*session.Session)(s), path, session.Options(opts)), calls: make(map[string]*call[T])}
+	return &Flight[T]{path: path, s: s, opts: opts, at: session.NewAccess((*session.Session)(s), path, opts), calls: make(map[string]*call[T])}
 }
 
 // Do runs fn, or waits for the run that is under way for this key, here or elsewhere in

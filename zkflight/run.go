@@ -82,7 +82,7 @@ func (c *call[T]) granted(held *zksync.Lease, l *listener, callers int) (o outco
 	looked := false
 	// How the lease ended matters to nobody any more once this has returned: what depends
 	// on it has been written under its guard.
-	_ = (*lease.Lease)(held).Scope(c.ctx, func(ctx context.Context, _ *lease.Lease) error {
+	_ = (*lease.Lease)(held).Scope(c.ctx, func(ctx context.Context) error {
 		now := c.count() // before the servers are asked
 		data, st, err2 := c.look(ctx)
 		if err = err2; err != nil {

@@ -34,7 +34,7 @@ type outcome struct {
 // needed. It does no I/O. A malformed path, an option that is not one of a lock, or a nil
 // session is reported by the first call as zksync.ErrMisuse.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *Once {
-	return &Once{path: path, m: zksync.NewMutex(s, path+"/lock", opts...), at: session.NewAccess((*session.Session)(s), path, session.Options(opts))}
+	return &Once{path: path, m: zksync.NewMutex(s, path+"/lock", opts...), at: session.NewAccess((*session.Session)(s), path, opts)}
 }
 
 // DoContext returns the result that is kept, or else runs f, keeps what it returned, and

@@ -49,7 +49,7 @@ func lost(err error) bool {
 func (o *Once) turn(ctx context.Context, l *zksync.Lease, f func(context.Context) (*outcome, error)) (r *outcome, err error) {
 	inDoubt := false
 	// What became of the lease after a result was kept matters to nobody.
-	_ = (*lease.Lease)(l).Scope(ctx, func(ctx context.Context, _ *lease.Lease) error {
+	_ = (*lease.Lease)(l).Scope(ctx, func(ctx context.Context) error {
 		r, inDoubt, err = o.take(ctx, l, f)
 		return err
 	})

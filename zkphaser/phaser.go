@@ -90,7 +90,7 @@ func WithOnAdvance(f func(ctx context.Context, phase, registered int) bool) zksy
 // I/O. A malformed path or a nil session is reported by the first call as zksync.ErrMisuse.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *Phaser {
 	own, rest := session.Own[option](opts)
-	p := &Phaser{path: path, at: session.NewAccess((*session.Session)(s), path, session.Options(rest))}
+	p := &Phaser{path: path, at: session.NewAccess((*session.Session)(s), path, rest)}
 	for _, o := range own {
 		o.set(p)
 	}

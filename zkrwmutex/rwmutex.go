@@ -42,7 +42,7 @@ type RWMutex struct {
 // a lock, or a nil session is reported by the first call as zksync.ErrMisuse.
 // zksync.WithLinger and zksync.WithHandover concern the write side.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *RWMutex {
-	at := session.NewAccess((*session.Session)(s), path, session.Options(opts))
+	at := session.NewAccess((*session.Session)(s), path, opts)
 	write := share.NewCohort(at, zksync.KindWrite, queue.WriterPolicy)
 	return &RWMutex{path: path, s: s, write: (*zksync.Mutex)(write), read: share.NewReaders(write)}
 }
@@ -138,7 +138,7 @@ func (rw *RWMutex) RDo(ctx context.Context, f func(ctx context.Context, l *zksyn
 
 // scope runs f under l and unlocks.
 func scope(ctx context.Context, l *zksync.Lease, f func(context.Context, *zksync.Lease) error) error {
-	return (*lease.Lease)(l).Scope(ctx, func(ctx context.Context, l *lease.Lease) error { return f(ctx, (*zksync.Lease)(l)) })
+	return (*lease.Lease)(l).Scope(ctx, func(ctx context.Context) error { return f(ctx, l) })
 }
 
 // Contenders lists who holds and who waits for rw, in order. It is a snapshot of one

@@ -74,7 +74,7 @@ func (w *Weighted) Do(ctx context.Context, n int64, f func(ctx context.Context, 
 	if err != nil {
 		return err
 	}
-	return (*lease.Lease)(l).Scope(ctx, func(ctx context.Context, l *lease.Lease) error { return f(ctx, (*zksync.Lease)(l)) })
+	return (*lease.Lease)(l).Scope(ctx, func(ctx context.Context) error { return f(ctx, l) })
 }
 
 // Acquire waits for n permits and returns nil, or fails like AcquireLease, with ctx's

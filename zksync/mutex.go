@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
-	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/share"
@@ -44,7 +43,7 @@ func init() {
 // malformed path, an option that is not one of a lock, or a nil session is
 // reported by the first call as ErrMisuse.
 func NewMutex(s *Session, path string, opts ...Option) *Mutex {
-	return (*Mutex)(share.NewCohort(session.NewAccess(s.inner(), path, session.Options(opts)), KindLock, queue.MutexPolicy))
+	return (*Mutex)(share.NewCohort(session.NewAccess(s.inner(), path, opts), KindLock, queue.MutexPolicy))
 }
 
 // Lock locks m. It waits for ever, through disconnects and lost sessions. It panics
@@ -132,7 +131,7 @@ func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, l *Lease) er
 	if err != nil {
 		return err
 	}
-	return l.inner().Scope(ctx, func(ctx context.Context, l *lease.Lease) error { return f(ctx, (*Lease)(l)) })
+	return l.inner().Scope(ctx, func(ctx context.Context) error { return f(ctx, l) })
 }
 
 // Contenders lists who holds and who waits for m, in order. It is a snapshot of

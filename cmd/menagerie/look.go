@@ -54,7 +54,7 @@ func (l *look) stop() {
 
 // looking calls f with a look, and again in the next session when that is lost.
 func looking(ctx context.Context, s *zksync.Session, f func(context.Context, *look) error) error {
-	access := session.NewAccess((*session.Session)(s), "/menagerie", nil) // any path does: what is asked of it does not depend on that
+	access := session.NewAccess[session.Option]((*session.Session)(s), "/menagerie", nil) // any path does: what is asked of it does not depend on that
 	return access.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		return f(ctx, &look{s: s, access: access, epoch: e})
 	})

@@ -226,7 +226,7 @@ func Traced(ctx context.Context, at *session.Access, kind queue.Kind, get func(c
 }
 
 // Scope runs f under the lease and unlocks.
-func (l *Lease) Scope(ctx context.Context, f func(context.Context, *Lease) error) (err error) {
+func (l *Lease) Scope(ctx context.Context, f func(context.Context) error) (err error) {
 	// Not the lease's context but the caller's, so that his cancellation and deadline
 	// reach f as well.
 	outer := ctx
@@ -239,7 +239,7 @@ func (l *Lease) Scope(ctx context.Context, f func(context.Context, *Lease) error
 			err = lost
 		}
 	}()
-	return f(ctx, l)
+	return f(ctx)
 }
 
 // UnlockWithin is Unlock for a caller with a context: when that has ended, it waits no longer

@@ -64,7 +64,7 @@ type Ticket struct {
 	// it, since it was granted. Each is nil before.
 	settle, undepend func()
 
-	// replacing is set while we replace the node ourselves, so that its removal is no loss. missed
+	// replacing is set while we replace the node ourselves, so that its removal is no loss. eventMissed
 	// is set when something was told of the node: see SetReplacing.
 	replacing, eventMissed atomic.Bool
 
@@ -72,8 +72,8 @@ type Ticket struct {
 }
 
 // newTicket is an entry that has just been made.
-func newTicket(q *Queue, e *zkconn.Epoch, self Entry, node string, unseen bool) *Ticket {
-	return &Ticket{queue: q, Epoch: e, Entry: self, Node: node, maybeDuplicated: unseen}
+func newTicket(q *Queue, e *zkconn.Epoch, self Entry, node string, maybeDuplicated bool) *Ticket {
+	return &Ticket{queue: q, Epoch: e, Entry: self, Node: node, maybeDuplicated: maybeDuplicated}
 }
 
 // Over reports whether the ticket is of no use any more: it was given up, or its session or its node is gone.

@@ -26,7 +26,7 @@ func alone(t *testing.T, f func(t *testing.T, srv *zktest.Server, a, b *zkconn.E
 		srv := zktest.Run(t)
 		epoch := func() (e *zkconn.Epoch) {
 			s := srv.Session(t, zksync.WithTimeout(10*time.Second))
-			require.NoError(t, session.NewAccess((*session.Session)(s), "/r", nil).In(t.Context(), func(_ context.Context, now *zkconn.Epoch) error { e = now; return nil }))
+			require.NoError(t, session.NewAccess[session.Option]((*session.Session)(s), "/r", nil).In(t.Context(), func(_ context.Context, now *zkconn.Epoch) error { e = now; return nil }))
 			return e
 		}
 		srv.Create("/r", nil, 0, 0)

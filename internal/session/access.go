@@ -23,13 +23,13 @@ type Access struct {
 }
 
 // NewAccess checks what a constructor was given. An error waits for the first call.
-func NewAccess(s *Session, path string, opts []Option) *Access {
+func NewAccess[O Option](s *Session, path string, opts []O) *Access {
 	a := &Access{Session: s, Path: path}
 	if s == nil {
 		a.Session, a.misuse = None(), errs.ErrNoSession
 		return a
 	}
-	a.Settings, a.misuse = lockSettings(s.settings, opts)
+	a.Settings, a.misuse = lockSettings(s.settings, Options(opts))
 	if len(a.Settings.ACL) == 0 {
 		a.Settings.ACL = zk.WorldACL(zk.PermAll)
 	}

@@ -265,7 +265,7 @@ func (s *Session) CloseWithin(d time.Duration) error {
 	return s.result
 }
 
-// Context ends, with errs.ErrClosed as its cause, when Close begins; closing reports whether it has.
+// Context ends, with errs.ErrClosed as its cause, when Close begins; Closing reports whether it has.
 func (s *Session) Context() context.Context { return s.ctx }
 func (s *Session) Closing() bool            { return s.ctx.Err() != nil }
 
@@ -311,7 +311,7 @@ func (s *Session) Spawn(f func()) bool {
 	return true
 }
 
-// Within runs f in this goroutine, otherwise like spawn.
+// Within runs f in this goroutine, otherwise like Spawn.
 func (s *Session) Within(f func()) bool {
 	if !s.begin() {
 		return false
@@ -334,7 +334,7 @@ func (s *Session) begin() bool {
 // Full is the path on the servers of one of the session's paths.
 func (s *Session) Full(path string) string { return s.chroot + path }
 
-// Local is the reverse of full.
+// Local is the reverse of Full.
 func (s *Session) Local(path string) string { return strings.TrimPrefix(path, s.chroot) }
 
 // In runs f in the ZooKeeper session of the moment, and again in the next one when that ends (f
@@ -346,7 +346,7 @@ func (s *Session) In(ctx context.Context, f func(ctx context.Context, e *zkconn.
 	return err
 }
 
-// inUnjoined is in, but Close does not wait for it.
+// inUnjoined is In, but Close does not wait for it.
 func (s *Session) inUnjoined(ctx context.Context, f func(ctx context.Context, e *zkconn.Epoch) error) error {
 	ctx, cancel := s.Bounded(ctx)
 	defer cancel()
