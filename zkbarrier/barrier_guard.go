@@ -75,7 +75,7 @@ func (g *guard) scout(e *zkconn.Epoch, b *Barrier, generation int64, first bool)
 		defer cancel()
 		var s sighting
 		if first {
-			s.came, s.err = e.Watch(ctx, b.dir(generation), func(n zkconn.News) {
+			s.came, s.err = e.Watch(ctx, b.dir(generation), func(n zkconn.Event) {
 				if n == zkconn.Changed {
 					note(g.came)
 				}
@@ -94,8 +94,8 @@ func (g *guard) watch(e *zkconn.Epoch, node string) {
 		return
 	}
 	g.neighbor = node
-	g.watches = append(g.watches, e.WatchAll([]string{node}, func(_ string, n zkconn.News) {
-		if n == zkconn.Gone || n == zkconn.Missing {
+	g.watches = append(g.watches, e.WatchAll([]string{node}, func(_ string, n zkconn.Event) {
+		if n == zkconn.Deleted || n == zkconn.NotFound {
 			note(g.died)
 		}
 	}, nil)...)

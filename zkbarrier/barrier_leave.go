@@ -130,5 +130,5 @@ func (c *barrierCall) sweep(ctx context.Context, e *zkconn.Epoch) {
 
 // reap has the party's node removed, and its twin if a request that was applied twice made one.
 func (c *barrierCall) reap(e *zkconn.Epoch) <-chan struct{} {
-	return e.Reap(zkconn.Litter{Dir: c.b.dir(c.st.Generation), Prefix: node.Prefix(c.node.UUID)})
+	return e.Reap(zkconn.Orphan{Dir: c.b.dir(c.st.Generation), Prefix: node.Prefix(c.node.UUID)})
 }

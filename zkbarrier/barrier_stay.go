@@ -11,7 +11,7 @@ import (
 // tiding is news of a node.
 type tiding struct {
 	path string
-	news zkconn.News
+	news zkconn.Event
 }
 
 // stay waits. One request watches the node that is there until the generation ends, and the own node.
@@ -24,7 +24,7 @@ func (c *barrierCall) stay(ctx context.Context, e *zkconn.Epoch) (step, error) {
 		paths = append(paths, c.blocker)
 	}
 	told := make(chan tiding, len(paths))
-	for _, w := range e.WatchAll(paths, func(p string, n zkconn.News) { told <- tiding{p, n} }, nil) {
+	for _, w := range e.WatchAll(paths, func(p string, n zkconn.Event) { told <- tiding{p, n} }, nil) {
 		defer w.Stop()
 	}
 	g := c.newGuard(ctx, e)
@@ -59,7 +59,7 @@ func (c *barrierCall) stay(ctx context.Context, e *zkconn.Epoch) (step, error) {
 // heard is what to do upon news of what a waiting party watches.
 func (c *barrierCall) heard(t tiding) (step, error) {
 	switch {
-	case t.news == zkconn.Cut:
+	case t.news == zkconn.Disconnected:
 		return c.stay, nil
 	case t.path == c.node.Path:
 		return c.vanish, nil

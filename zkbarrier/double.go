@@ -132,7 +132,7 @@ func (b *DoubleBarrier) Leave(ctx context.Context) error {
 		return b.leave(ctx, e, s)
 	})
 	if !s.left { // ctx ended first
-		node.Settle(s.epoch, s.epoch.Reap(zkconn.Litter{Dir: b.parties(), Node: s.node}), node.Grace)
+		node.Settle(s.epoch, s.epoch.Reap(zkconn.Orphan{Dir: b.parties(), Node: s.node}), node.Grace)
 		s.left = true
 	}
 	s.forget()

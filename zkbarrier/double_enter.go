@@ -38,7 +38,7 @@ func (b *DoubleBarrier) withdraw(s *seat) {
 	if s.node == "" || s.ghost { // an earlier Enter has seen to that
 		return
 	}
-	done := s.epoch.Reap(zkconn.Litter{Dir: b.parties(), Node: s.node})
+	done := s.epoch.Reap(zkconn.Orphan{Dir: b.parties(), Node: s.node})
 	if s.round != 0 { // else node.Make has waited already
 		node.Settle(s.epoch, done, node.Grace)
 	}

@@ -16,7 +16,7 @@ type news struct {
 
 type told struct {
 	path string
-	what zkconn.News
+	what zkconn.Event
 }
 
 func (w *waiter) subscribe() *news { return &news{w: w} }
@@ -27,7 +27,7 @@ func (n *news) watch(path string) {
 	n.stop()
 	heard := make(chan told, 2) // each subscription tells once
 	n.told = heard
-	n.watches = n.w.e.WatchAll([]string{n.w.node(), path}, func(path string, what zkconn.News) {
+	n.watches = n.w.e.WatchAll([]string{n.w.node(), path}, func(path string, what zkconn.Event) {
 		heard <- told{path, what}
 	}, nil)
 }
@@ -40,7 +40,7 @@ func (n *news) wait(ctx context.Context) error {
 	defer quiet.Stop()
 	select {
 	case t := <-n.told:
-		if t.path == n.w.node() && (t.what == zkconn.Gone || t.what == zkconn.Missing) {
+		if t.path == n.w.node() && (t.what == zkconn.Deleted || t.what == zkconn.NotFound) {
 			return errGone
 		}
 		return nil

@@ -185,5 +185,5 @@ func (w *waiter) tryConsume(ctx context.Context, l *lease.Lease) (err error) {
 
 // leave gives the place among the waiters up; gone is closed when it is.
 func (w *waiter) leave() (gone <-chan struct{}) {
-	return w.e.Reap(zkconn.Litter{Dir: w.c.base(), Node: w.node()})
+	return w.e.Reap(zkconn.Orphan{Dir: w.c.base(), Node: w.node()})
 }

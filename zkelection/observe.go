@@ -52,7 +52,7 @@ func (o *observer) observe(ctx context.Context, ep *zkconn.Epoch) error {
 			return err
 		}
 		moved := make(chan struct{}, 4)
-		w, err := o.look(ctx, ep, func(zkconn.News) { moved <- struct{}{} })
+		w, err := o.look(ctx, ep, func(zkconn.Event) { moved <- struct{}{} })
 		if err != nil && w != nil {
 			w.Stop()
 		}
@@ -79,7 +79,7 @@ func (o *observer) observe(ctx context.Context, ep *zkconn.Epoch) error {
 }
 
 // look tells who leads, if that has changed, and watches for the next change.
-func (o *observer) look(ctx context.Context, ep *zkconn.Epoch, tell func(zkconn.News)) (*zkconn.Watch, error) {
+func (o *observer) look(ctx context.Context, ep *zkconn.Epoch, tell func(zkconn.Event)) (*zkconn.Watch, error) {
 	if o.stale {
 		if err := ep.Sync(ctx, o.e.at.Full(o.e.path)); err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return nil, err

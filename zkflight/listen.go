@@ -65,8 +65,8 @@ func (c *call[T]) hear(ctx context.Context, e *zkconn.Epoch, l *listener) error 
 	if err := e.Await(ctx); err != nil {
 		return err
 	}
-	told := make(chan zkconn.News, 1)
-	w, err := e.Watch(ctx, c.full(), func(n zkconn.News) { told <- n })
+	told := make(chan zkconn.Event, 1)
+	w, err := e.Watch(ctx, c.full(), func(n zkconn.Event) { told <- n })
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (c *call[T]) admit(ctx context.Context, e *zkconn.Epoch, l *listener) error
 
 // changed reads what the watch has told of, also if the call is granted meanwhile: then it need
 // not be looked for.
-func (c *call[T]) changed(e *zkconn.Epoch, l *listener, n zkconn.News) error {
+func (c *call[T]) changed(e *zkconn.Epoch, l *listener, n zkconn.Event) error {
 	if n != zkconn.Changed {
 		return nil
 	}

@@ -217,7 +217,7 @@ func (o *Once) read(ctx context.Context, e *zkconn.Epoch) (*outcome, error) {
 	// Watched before it is read: what is read is remembered until the watch says
 	// otherwise. The watch of a node that does not exist is none.
 	stale := make(chan struct{}, 1)
-	w, err := e.Watch(ctx, o.at.Full(o.result()), func(zkconn.News) { stale <- struct{}{}; o.forget() })
+	w, err := e.Watch(ctx, o.at.Full(o.result()), func(zkconn.Event) { stale <- struct{}{}; o.forget() })
 	if err != nil {
 		return nil, err
 	}

@@ -110,7 +110,7 @@ func (p *Phaser) await(ctx context.Context, e *zkconn.Epoch, phase int) (turn, e
 		switch {
 		case err != nil:
 			return turn{}, err
-		case end == ends[1] && news == zkconn.Gone:
+		case end == ends[1] && news == zkconn.Deleted:
 			p.heard(after(phase))
 			return turn{phase: after(phase)}, nil
 		}

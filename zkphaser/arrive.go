@@ -150,7 +150,7 @@ func (p *Phaser) remove(x *party) (done <-chan struct{}) {
 	p.mu.Lock()
 	from, to := p.arrivals(x.at), p.arrivals(after(x.at))
 	p.mu.Unlock()
-	gone := x.epoch.Reap(zkconn.Litter{Dir: from, Node: from + "/" + x.name})
+	gone := x.epoch.Reap(zkconn.Orphan{Dir: from, Node: from + "/" + x.name})
 	next := to + "/" + x.name
-	return x.epoch.Reap(zkconn.Litter{Dir: to, Node: next, Pending: gone, Outcome: func() (string, bool) { return next, false }})
+	return x.epoch.Reap(zkconn.Orphan{Dir: to, Node: next, Pending: gone, Outcome: func() (string, bool) { return next, false }})
 }

@@ -41,9 +41,9 @@ func (p *Phaser) register(ctx context.Context, e *zkconn.Epoch, n int) (t turn, 
 	}
 	for _, x := range made {
 		if x.lingers { // the request may be applied again when its party is gone
-			e.Doubt(p.arrivals(x.at), x.name, e.Connection())
+			e.AmbiguousCreate(p.arrivals(x.at), x.name, e.Connection())
 		}
-		e.Reap(zkconn.Litter{Dir: p.arrivals(x.at), Node: p.node(x)})
+		e.Reap(zkconn.Orphan{Dir: p.arrivals(x.at), Node: p.node(x)})
 	}
 	return t, err
 }
@@ -135,7 +135,7 @@ func (p *Phaser) arriveOnce(ctx context.Context, e *zkconn.Epoch, x *party, leav
 // moved enters an arrival into the books.
 func (p *Phaser) moved(x *party, leave bool) {
 	if x.lingers { // where it is no more
-		x.epoch.Doubt(p.arrivals(x.at), x.name, x.epoch.Connection())
+		x.epoch.AmbiguousCreate(p.arrivals(x.at), x.name, x.epoch.Connection())
 		x.lingers = false
 	}
 	p.mu.Lock()

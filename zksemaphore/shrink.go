@@ -46,14 +46,14 @@ func (s *permits) Shrink(ctx context.Context, l *lease.Lease, n int64) (_ *lease
 		refused = lookErr == nil
 	}
 	if sent { // and may yet be applied, when nobody knows of the rest
-		p.Epoch.Doubt(s.g.Queue().Dir, p.Entry.Name, at)
+		p.Epoch.AmbiguousCreate(s.g.Queue().Dir, p.Entry.Name, at)
 	}
 	p.DropProof()
 	if refused {
 		old.SetReplacing(false)
 		return nil, false, nil
 	}
-	p.Epoch.Reap(zkconn.Litter{Dir: s.g.Queue().Dir, Node: p.Node})
+	p.Epoch.Reap(zkconn.Orphan{Dir: s.g.Queue().Dir, Node: p.Node})
 	_ = l.Unlock()
 	return nil, true, node.Reason(ctx, err)
 }

@@ -153,7 +153,7 @@ func (t *terms) watched(ctx context.Context, e *zkconn.Epoch) (*reading, error) 
 			return nil, err
 		}
 		r := &reading{e: e}
-		w, err := e.Watch(ctx, t.node, func(zkconn.News) { r.stale.Store(true) })
+		w, err := e.Watch(ctx, t.node, func(zkconn.Event) { r.stale.Store(true) })
 		switch {
 		case err == nil:
 			r.watch = w
@@ -255,7 +255,7 @@ func (t *terms) store(ctx context.Context, e *zkconn.Epoch, s queue.Permits, ver
 // Follow has told called when the terms change, and reports whether they have since we
 // learnt them.
 func (t *terms) Follow(ctx context.Context, e *zkconn.Epoch, told func()) (w *zkconn.Watch, changed bool, err error) {
-	w, err = e.Watch(ctx, t.node, func(zkconn.News) { told() })
+	w, err = e.Watch(ctx, t.node, func(zkconn.Event) { told() })
 	switch {
 	case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
 		return nil, true, node.Sleep(ctx, e, soon)

@@ -48,9 +48,9 @@ func TestCloseJoinsWhatWatchesThroughATappedConnection(t *testing.T) {
 		srv := zktest.Run(t)
 		_, s := waiting(t, srv, 100)
 		synctest.Wait()
-		require.GreaterOrEqual(t, running("armAdopted"), 100)
+		require.GreaterOrEqual(t, running("armExternal"), 100)
 		require.NoError(t, s.Close())
-		require.Zero(t, running("armAdopted"))
+		require.Zero(t, running("armExternal"))
 	})
 }
 
@@ -62,11 +62,11 @@ func TestCloseWaitsForTheAnswersThatATappedConnectionOwes(t *testing.T) {
 		srv.Delay(conn.SessionID(), 0, 300*time.Millisecond)
 		latch := zklatch.New(s, "/latches/a", 1)
 		go func() { _ = latch.Wait(t.Context()) }()
-		for running("armAdopted") == 0 {
+		for running("armExternal") == 0 {
 			time.Sleep(10 * time.Millisecond)
 		}
 		require.NoError(t, s.Close())
-		require.Zero(t, running("armAdopted"))
+		require.Zero(t, running("armExternal"))
 	})
 }
 

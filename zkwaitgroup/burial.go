@@ -42,7 +42,7 @@ func (g *WaitGroup) end(ctx context.Context, e *zkconn.Epoch) error {
 		if r.closed && !mine && len(r.ids) != last { // somebody is at it
 			last = len(r.ids)
 			_, news, err := new(record.Sentinel).Wait(ctx, e, []string{g.round()}, g.members(), e.Timeout())
-			if err != nil || news == zkconn.Gone || news == zkconn.Missing {
+			if err != nil || news == zkconn.Deleted || news == zkconn.NotFound {
 				return err
 			}
 			continue

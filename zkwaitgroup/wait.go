@@ -36,7 +36,7 @@ func (g *WaitGroup) untilOver(ctx context.Context, e *zkconn.Epoch, round int64)
 		}
 		// If another round has begun since the listing, the member has left, too.
 		_, news, err := s.Wait(ctx, e, []string{g.round()}, record.Pick(g.alive(), alive), e.Timeout())
-		if err != nil || news == zkconn.Gone || news == zkconn.Missing {
+		if err != nil || news == zkconn.Deleted || news == zkconn.NotFound {
 			return round, err
 		}
 	}

@@ -77,7 +77,7 @@ func (h *holding) guard(g *WaitGroup) {
 	}
 	h.guarded = true
 	h.stale.Store(false)
-	h.epoch.WatchAll([]string{g.life(h.id)}, func(string, zkconn.News) { h.stale.Store(true) }, nil)
+	h.epoch.WatchAll([]string{g.life(h.id)}, func(string, zkconn.Event) { h.stale.Store(true) }, nil)
 }
 
 // ask queues a change and sees to it that it is written.

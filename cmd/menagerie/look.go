@@ -125,7 +125,7 @@ func (l *look) watch(ctx context.Context, full string, children bool) error {
 	if changed == nil {
 		return nil
 	}
-	tell := func(zkconn.News) {
+	tell := func(zkconn.Event) {
 		select {
 		case changed <- struct{}{}:
 		default:

@@ -11,8 +11,8 @@ import (
 // abandon leaves a node of which only the request is known to the reaper. create is
 // the index of the create in the transaction.
 func (s *Spec) abandon(e *zkconn.Epoch, uuid string, call *zkconn.Call[[]zk.MultiResponse], create int) {
-	e.Doubt(s.Dir, Prefix(uuid), e.Connection())
-	done := e.Reap(zkconn.Litter{
+	e.AmbiguousCreate(s.Dir, Prefix(uuid), e.Connection())
+	done := e.Reap(zkconn.Orphan{
 		Dir: s.Dir, Prefix: Prefix(uuid), Pending: call.Done(),
 		Outcome: func() (string, bool) {
 			res, err := call.Result()
@@ -31,7 +31,7 @@ func (s *Spec) abandon(e *zkconn.Epoch, uuid string, call *zkconn.Call[[]zk.Mult
 // Abandon leaves whatever the attempt with this uuid made in dir, or will have made,
 // to the reaper.
 func Abandon(e *zkconn.Epoch, dir, uuid string) {
-	Settle(e, e.Reap(zkconn.Litter{Dir: dir, Prefix: Prefix(uuid)}), Grace)
+	Settle(e, e.Reap(zkconn.Orphan{Dir: dir, Prefix: Prefix(uuid)}), Grace)
 }
 
 // Settle waits for done, at most for d, and not beyond the epoch. Without a

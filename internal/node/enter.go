@@ -169,8 +169,8 @@ func (s *Spec) made(ctx context.Context, e *zkconn.Epoch, uuid string, res []zk.
 // reap leaves a node that turned out to be useless to the reaper, and its twin, if
 // a request that was applied twice made one.
 func (n *Node) reap() {
-	n.Epoch.Reap(zkconn.Litter{Dir: path.Dir(n.Path), Prefix: Prefix(n.UUID)})
-	Settle(n.Epoch, n.Epoch.Reap(zkconn.Litter{Dir: path.Dir(n.Path), Node: n.Path}), Grace)
+	n.Epoch.Reap(zkconn.Orphan{Dir: path.Dir(n.Path), Prefix: Prefix(n.UUID)})
+	Settle(n.Epoch, n.Epoch.Reap(zkconn.Orphan{Dir: path.Dir(n.Path), Node: n.Path}), Grace)
 }
 
 // stat asks for the node's czxid where no transaction told it, and checks that an

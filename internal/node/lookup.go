@@ -17,7 +17,7 @@ func (s *Spec) find(ctx context.Context, e *zkconn.Epoch, uuid string) (*Node, e
 	at := e.Connection()
 	n, err := s.lookUp(ctx, e, uuid)
 	if n == nil && (err != nil || !s.Twins) {
-		e.Doubt(s.Dir, Prefix(uuid), at)
+		e.AmbiguousCreate(s.Dir, Prefix(uuid), at)
 	}
 	if err != nil {
 		Abandon(e, s.Dir, uuid)

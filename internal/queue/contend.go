@@ -73,7 +73,7 @@ func (p *Ticket) round(ctx context.Context, n *events) (seen []Entry, err error)
 	seen = ahead
 	for {
 		if p.settle == nil && p.mayBeNext(ahead, more) {
-			p.settle = p.Epoch.Sustain()
+			p.settle = p.Epoch.RequireLeaderProof()
 		}
 		p.watch(n, ahead)
 		departed, err := n.wait(ctx, p.Epoch)
@@ -248,7 +248,7 @@ func (p *Ticket) watch(n *events, ahead []Entry) {
 	if paths[0] == p.Node {
 		sure = n.sure
 	}
-	n.hold(p.Epoch.WatchAll(paths, func(path string, what zkconn.News) {
+	n.hold(p.Epoch.WatchAll(paths, func(path string, what zkconn.Event) {
 		n.tell(path[len(p.queue.Dir)+1:], what)
 	}, sure))
 }

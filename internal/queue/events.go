@@ -57,10 +57,10 @@ func (n *events) sure() {
 }
 
 // tell is called in wire order and must not block.
-func (n *events) tell(name string, what zkconn.News) {
+func (n *events) tell(name string, what zkconn.Event) {
 	n.mu.Lock()
 	switch {
-	case what == zkconn.Cut:
+	case what == zkconn.Disconnected:
 		n.cut = true
 	case what == zkconn.Changed && name == n.self:
 		n.cut = true // the watch on which every conclusion rests is spent
@@ -77,7 +77,7 @@ func (n *events) tell(name string, what zkconn.News) {
 		n.cut = true
 	default:
 		n.left = append(n.left, name)
-		n.written[name] = n.written[name] || what == zkconn.Missing
+		n.written[name] = n.written[name] || what == zkconn.NotFound
 	}
 	n.mu.Unlock()
 	select {
@@ -88,7 +88,7 @@ func (n *events) tell(name string, what zkconn.News) {
 
 // retell is called when something else than the queue changed that the entry's
 // conclusions rest on.
-func (n *events) retell() { n.tell("", zkconn.Cut) }
+func (n *events) retell() { n.tell("", zkconn.Disconnected) }
 
 // sound reports whether the conclusion drawn so far holds: nothing was said that
 // puts the own node or the connection in doubt. Because news comes in wire order,

@@ -18,12 +18,12 @@ func (p *Ticket) Leave(grace time.Duration) {
 	p.Forget()
 	if p.maybeDuplicated {
 		// A request that was applied twice left a twin, which only a listing shows.
-		p.Epoch.Reap(zkconn.Litter{Dir: p.queue.Dir, Prefix: protectedPrefix + p.Entry.UUID})
+		p.Epoch.Reap(zkconn.Orphan{Dir: p.queue.Dir, Prefix: protectedPrefix + p.Entry.UUID})
 	}
 	if grace > 0 && p.Epoch.Linked() && p.remove(grace) {
 		return
 	}
-	p.Epoch.Reap(zkconn.Litter{Dir: p.queue.Dir, Node: p.Node})
+	p.Epoch.Reap(zkconn.Orphan{Dir: p.queue.Dir, Node: p.Node})
 }
 
 // Forget marks the ticket as given up, or lost.

@@ -75,7 +75,7 @@ func (p *Ticket) reapDuplicates(ctx context.Context, entries []Entry) (found boo
 		}
 		found = true
 		select {
-		case <-p.Epoch.Reap(zkconn.Litter{Dir: p.queue.Dir, Node: p.queue.Dir + "/" + e.Name}):
+		case <-p.Epoch.Reap(zkconn.Orphan{Dir: p.queue.Dir, Node: p.queue.Dir + "/" + e.Name}):
 		case <-ctx.Done():
 		case <-p.Epoch.Over():
 		}

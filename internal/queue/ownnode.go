@@ -40,7 +40,7 @@ func (p *Ticket) OnLoss(lost func(*Ticket)) {
 	g.hook.Store(p.Epoch.OnLost(func(error) {
 		if !p.Epoch.Ordered() {
 			// An adopted connection's session may live on, and the node with it.
-			p.Epoch.Reap(zkconn.Litter{Dir: p.queue.Dir, Node: p.Node})
+			p.Epoch.Reap(zkconn.Orphan{Dir: p.queue.Dir, Node: p.Node})
 		}
 		lost(p)
 	}))
@@ -89,10 +89,10 @@ func (p *Ticket) setWatch() {
 }
 
 // hear is told what happened to the node. It is called in wire order and must not block.
-func (p *Ticket) hear(n zkconn.News) {
+func (p *Ticket) hear(n zkconn.Event) {
 	switch {
 	case p.gone.Load():
-	case n == zkconn.Gone || n == zkconn.Missing:
+	case n == zkconn.Deleted || n == zkconn.NotFound:
 		p.Epoch.Go(p.Vanished)
 	case !p.later():
 		p.Epoch.Go(p.setWatch) // somebody wrote to it, or the connection was lost
@@ -108,7 +108,7 @@ func (p *Ticket) Vanished() {
 	p.queue.Logger.Warn("own node was deleted by somebody else", "node", p.ShownNode())
 	// It is gone, mostly. But what a server says that is not true must not leave it behind, held
 	// by nobody, for as long as the session lives.
-	p.Epoch.Reap(zkconn.Litter{Dir: p.queue.Dir, Node: p.Node})
+	p.Epoch.Reap(zkconn.Orphan{Dir: p.queue.Dir, Node: p.Node})
 	if g := p.guarding.Load(); g != nil { // after gone was set: see OnLoss
 		g.lost(p)
 	}

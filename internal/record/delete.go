@@ -26,8 +26,8 @@ func PutMark(ctx context.Context, e *zkconn.Epoch, path string, acl []zk.ACL) (i
 		call := e.StartMulti(&zk.CreateRequest{Path: path + "/" + id, Acl: acl, Flags: zk.FlagEphemeral})
 		_, err := call.Wait(ctx, e)
 		if !Answered(call) || zkconn.Unknown(err) {
-			e.Doubt(path, id, e.Connection())
-			e.Reap(zkconn.Litter{Dir: path, Prefix: id, Pending: call.Done(), Outcome: func() (string, bool) {
+			e.AmbiguousCreate(path, id, e.Connection())
+			e.Reap(zkconn.Orphan{Dir: path, Prefix: id, Pending: call.Done(), Outcome: func() (string, bool) {
 				_, err := call.Result()
 				return "", err == nil || zkconn.Unknown(err)
 			}})
@@ -69,7 +69,7 @@ func DeleteMarked(ctx context.Context, e *zkconn.Epoch, path, id string) error {
 		return ErrAgain
 	})
 	if err != nil {
-		node.Settle(e, e.Reap(zkconn.Litter{Dir: path, Node: path + "/" + id}), node.Grace)
+		node.Settle(e, e.Reap(zkconn.Orphan{Dir: path, Node: path + "/" + id}), node.Grace)
 	}
 	return err
 }

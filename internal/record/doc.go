@@ -25,7 +25,7 @@
 // Who waits watches one node, which is deleted when what it waits for has happened. One event wakes it, and it needs to
 // read nothing. Three things may go wrong, and each ends the wait with a look at the state:
 //
-//   - The connection is lost, and the watch with it: [zkconn.Cut].
+//   - The connection is lost, and the watch with it: [zkconn.Disconnected].
 //   - Whoever should have deleted the node has died. Then nobody does. So who waits also watches one other node, that of
 //     a living party, chosen at random; if the wait is over, that one has left, too. It looks again when that is gone,
 //     after a pause that grows, so that parties who leave one by one do not wake it each time: [Sentinel].

@@ -39,14 +39,14 @@ func UntilGone(ctx context.Context, e *zkconn.Epoch, path string, check func() e
 	}
 	err = Insist(ctx, e, func() error {
 		told := make(chan event, 1)
-		w, err := e.Watch(ctx, path, func(n zkconn.News) { told <- event{path, n} })
+		w, err := e.Watch(ctx, path, func(n zkconn.Event) { told <- event{path, n} })
 		if err != nil {
 			return err
 		}
 		defer w.Stop()
 		n, err := await(ctx, e, told, look)
-		was = was || n.news != zkconn.Missing
-		if n.news == zkconn.Cut || n.news == zkconn.Changed {
+		was = was || n.news != zkconn.NotFound
+		if n.news == zkconn.Disconnected || n.news == zkconn.Changed {
 			err = ErrAgain
 		}
 		return err
@@ -60,7 +60,7 @@ func UntilGone(ctx context.Context, e *zkconn.Epoch, path string, check func() e
 // event is news of a node.
 type event struct {
 	path string
-	news zkconn.News
+	news zkconn.Event
 }
 
 // await waits for news. check is called when nothing was heard for a session timeout, and its error ends the wait.
@@ -105,26 +105,26 @@ func Pick(dir string, names []string) string {
 
 // Wait returns the first news of one of ends. path is "" when the others should be looked at instead: some time after the
 // sentinel has left, or when nothing was heard for quiet. sentinel may be "".
-func (s *Sentinel) Wait(ctx context.Context, e *zkconn.Epoch, ends []string, sentinel string, quiet time.Duration) (path string, news zkconn.News, err error) {
+func (s *Sentinel) Wait(ctx context.Context, e *zkconn.Epoch, ends []string, sentinel string, quiet time.Duration) (path string, news zkconn.Event, err error) {
 	if err := e.Await(ctx); err != nil {
 		return "", 0, err
 	}
 	began := time.Now()
 	path, news, err = s.listen(ctx, e, ends, sentinel, quiet)
 	// What says again and again that something has happened must not be asked in a spin.
-	if idle := path == "" || news != zkconn.Gone; idle && err == nil && time.Since(began) < LookPause {
+	if idle := path == "" || news != zkconn.Deleted; idle && err == nil && time.Since(began) < LookPause {
 		err = s.pace.Rest(ctx, e)
 	}
 	return path, news, err
 }
 
-func (s *Sentinel) listen(ctx context.Context, e *zkconn.Epoch, ends []string, sentinel string, quiet time.Duration) (string, zkconn.News, error) {
+func (s *Sentinel) listen(ctx context.Context, e *zkconn.Epoch, ends []string, sentinel string, quiet time.Duration) (string, zkconn.Event, error) {
 	paths := ends
 	if sentinel != "" {
 		paths = append(ends[:len(ends):len(ends)], sentinel)
 	}
 	told := make(chan event, len(paths))
-	for _, w := range e.WatchAll(paths, func(path string, n zkconn.News) { told <- event{path, n} }, nil) {
+	for _, w := range e.WatchAll(paths, func(path string, n zkconn.Event) { told <- event{path, n} }, nil) {
 		defer w.Stop()
 	}
 	t := time.NewTimer(max(quiet, time.Millisecond))
@@ -132,7 +132,7 @@ func (s *Sentinel) listen(ctx context.Context, e *zkconn.Epoch, ends []string, s
 	for {
 		select {
 		case n := <-told:
-			if n.path != sentinel || n.news == zkconn.Cut {
+			if n.path != sentinel || n.news == zkconn.Disconnected {
 				return n.path, n.news, nil
 			}
 			s.look = min(max(2*s.look, LookPause), max(e.Timeout()/3, LookPause))

@@ -47,14 +47,14 @@ func (p *Party) Join(ctx context.Context, e *zkconn.Epoch) error {
 	case err == nil:
 		return nil
 	case call != nil && !Answered(call):
-		e.Doubt(p.Dir, p.Name, e.Connection()) // it may linger in a server that we come back to
-		node.Settle(e, e.Reap(zkconn.Litter{Dir: p.Dir, Prefix: p.Name, Pending: call.Done(), Outcome: func() (string, bool) {
+		e.AmbiguousCreate(p.Dir, p.Name, e.Connection()) // it may linger in a server that we come back to
+		node.Settle(e, e.Reap(zkconn.Orphan{Dir: p.Dir, Prefix: p.Name, Pending: call.Done(), Outcome: func() (string, bool) {
 			_, err := call.Result()
 			return "", err == nil || zkconn.Unknown(err)
 		}}), node.Grace)
 	case p.Lingers:
-		e.Doubt(p.Dir, p.Name, e.Connection())
-		node.Settle(e, e.Reap(zkconn.Litter{Dir: p.Dir, Prefix: p.Name}), node.Grace)
+		e.AmbiguousCreate(p.Dir, p.Name, e.Connection())
+		node.Settle(e, e.Reap(zkconn.Orphan{Dir: p.Dir, Prefix: p.Name}), node.Grace)
 	}
 	return err
 }
@@ -74,7 +74,7 @@ func NodeAtClose(s Closer, e *zkconn.Epoch, dir, node string) (forget func()) {
 		return func() {}
 	}
 	forgotten := make(chan struct{})
-	AtClose(s, forgotten, func() { e.Reap(zkconn.Litter{Dir: dir, Node: node}) })
+	AtClose(s, forgotten, func() { e.Reap(zkconn.Orphan{Dir: dir, Node: node}) })
 	return sync.OnceFunc(func() { close(forgotten) })
 }
 

@@ -145,7 +145,7 @@ func TestWhoWaitsLooksAgainSomeTimeAfterItsSentinelHasLeft(t *testing.T) {
 		path, news, err := s.Wait(t.Context(), a, []string{"/r/end"}, "", time.Minute)
 		require.NoError(t, err)
 		require.Equal(t, "/r/end", path)
-		require.Equal(t, zkconn.Gone, news)
+		require.Equal(t, zkconn.Deleted, news)
 	})
 }
 

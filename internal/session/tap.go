@@ -28,7 +28,7 @@ func Tap(ctx context.Context, conn *zk.Conn, opts ...Option) (*Session, error) {
 			"which the owner of the connection did", errs.ErrMisuse))
 	}
 	s := newSession(set, nil, "")
-	s.client = zkconn.Adopt(s.config(), conn)
+	s.client = zkconn.External(s.config(), conn)
 	if _, err := s.client.Epoch(ctx); err != nil {
 		closed := s.Close()
 		return fail(errors.Join(errs.OfContext(ctx), closed))

@@ -64,7 +64,7 @@ func (r *Readers) Downgrade(ctx context.Context, l *lease.Lease) (*lease.Lease, 
 func (r *Readers) stay(ctx context.Context, l *lease.Lease, read *queue.Ticket, sent bool, err error) error {
 	p := l.Ticket()
 	if sent {
-		p.Epoch.Doubt(r.q.Dir, read.Entry.Name, p.Epoch.Connection())
+		p.Epoch.AmbiguousCreate(r.q.Dir, read.Entry.Name, p.Epoch.Connection())
 		read.Leave(0)
 	} else {
 		read.Forget()

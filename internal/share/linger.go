@@ -42,7 +42,7 @@ func (c *Cohort) linger(l *lease.Lease) bool {
 // listen watches who else queues. This is the only child watch that the package
 // ever sets on a directory that others share, and only the idle holder sets it.
 func (c *Cohort) listen(p *queue.Ticket, q *quiet) {
-	_, names, err := p.Epoch.WatchChildren(c.at.Session.Context(), c.q.Dir, func(zkconn.News) {
+	_, names, err := p.Epoch.WatchChildren(c.at.Session.Context(), c.q.Dir, func(zkconn.Event) {
 		// In the wire's goroutine, which must not wait for the requests that giving
 		// the place up may need.
 		c.at.Session.Spawn(func() { c.disturbed(p, q) })

@@ -95,7 +95,7 @@ func (c *Cohort) trade(ctx context.Context, l *lease.Lease, w queue.Replacement)
 	case errors.Is(err, queue.ErrGone), errors.Is(err, zkconn.ErrOver):
 		c.given(l)
 		p.Leave(0)
-		p.Epoch.Reap(zkconn.Litter{Dir: w.Dir, Node: w.Node})
+		p.Epoch.Reap(zkconn.Orphan{Dir: w.Dir, Node: w.Node})
 		return nil, nil, errs.ErrLost
 	case !sent && !c.at.Session.Closing():
 		p.SetReplacing(false)
@@ -107,8 +107,8 @@ func (c *Cohort) trade(ctx context.Context, l *lease.Lease, w queue.Replacement)
 	}
 	// Nobody knows whether it was applied. Both nodes go.
 	c.given(l)
-	p.Epoch.Doubt(w.Dir, strings.TrimPrefix(w.Node, w.Dir+"/"), p.Epoch.Connection())
-	p.Epoch.Reap(zkconn.Litter{Dir: w.Dir, Node: w.Node})
+	p.Epoch.AmbiguousCreate(w.Dir, strings.TrimPrefix(w.Node, w.Dir+"/"), p.Epoch.Connection())
+	p.Epoch.Reap(zkconn.Orphan{Dir: w.Dir, Node: w.Node})
 	p.Leave(0)
 	return nil, nil, node.Reason(ctx, err)
 }

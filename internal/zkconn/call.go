@@ -58,7 +58,7 @@ func wait[T any](ctx context.Context, e *Epoch, c *Call[T]) (T, error) {
 }
 
 // request is one operation in its two forms: as a frame of our own, and as a call of
-// the client library for an adopted connection, whose wire is not ours.
+// the client library for an external connection, whose wire is not ours.
 type request[T any] struct {
 	op     int32
 	body   []byte
@@ -71,8 +71,8 @@ type request[T any] struct {
 // start sends a request, without waiting for a connection if there is none.
 func start[T any](e *Epoch, r request[T]) *Call[T] {
 	c := &Call[T]{done: make(chan struct{})}
-	if e.adopted {
-		startAdopted(e, c, r.op, r.client)
+	if e.external {
+		startExternal(e, c, r.op, r.client)
 		return c
 	}
 	e.mu.Lock()
@@ -92,9 +92,9 @@ func start[T any](e *Epoch, r request[T]) *Call[T] {
 	return c
 }
 
-// startAdopted hands a request to the client library in a goroutine, since it
+// startExternal hands a request to the client library in a goroutine, since it
 // cannot be given up there.
-func startAdopted[T any](e *Epoch, c *Call[T], op int32, f func(*zk.Conn) (T, error)) {
+func startExternal[T any](e *Epoch, c *Call[T], op int32, f func(*zk.Conn) (T, error)) {
 	conn, err := e.usable()
 	if err == nil && !e.begin() {
 		err = ErrOver
@@ -124,7 +124,7 @@ func startAdopted[T any](e *Epoch, c *Call[T], op int32, f func(*zk.Conn) (T, er
 //
 // An unknown outcome on a connection that still stands is an error code that has
 // no name, or one that passes; a few are overlooked, with growing pauses, before
-// it is returned. An adopted connection that was lost may seem to stand until it is looked at, and be back by
+// it is returned. an external connection that was lost may seem to stand until it is looked at, and be back by
 // then; there the error tells whether it was lost.
 func retry[T any](ctx context.Context, e *Epoch, r request[T]) (T, error) {
 	const overlooked, mostPause = 4, time.Second / 4
@@ -148,7 +148,7 @@ func retry[T any](ctx context.Context, e *Epoch, r request[T]) (T, error) {
 		if at == 0 || e.connection() != at {
 			continue // the connection was lost: wait for the next
 		}
-		if !e.adopted || !unanswered(err) {
+		if !e.external || !unanswered(err) {
 			odd++
 		}
 		if odd > overlooked {

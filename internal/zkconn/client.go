@@ -15,16 +15,16 @@ type Client struct {
 	cfg  Config
 	pace *pace
 
-	adopted *zk.Conn        // a connection that the caller owns; nil for one of our own
-	errands errands         // of the reaper of an adopted connection
-	abandon <-chan struct{} // closed when even that reaper must end
-	finish  func()          // closes abandon, if nobody else does
+	external     *zk.Conn        // a connection that the caller owns; nil for one of our own
+	pendingReaps pendingReaps    // of the reaper of an external connection
+	abandon      <-chan struct{} // closed when even that reaper must end
+	finish       func()          // closes abandon, if nobody else does
 
 	stopping chan struct{} // closed when Close begins
 	stop     sync.Once
 	rest     sync.Once
 	runs     sync.WaitGroup // the run loop and what it starts
-	graves   graves
+	stale    staleSessions
 
 	patience context.Context // ends when nothing may be tried any more to end sessions
 	exhaust  context.CancelFunc
@@ -49,7 +49,7 @@ func Open(cfg Config) *Client {
 	}
 	c := &Client{
 		cfg: cfg, pace: newPace(cfg.Timeout),
-		graves: newGraves(), stopping: make(chan struct{}), moved: make(chan struct{}),
+		stale: newStaleSessions(), stopping: make(chan struct{}), moved: make(chan struct{}),
 		subs: make(map[*Subscription]struct{}),
 	}
 	c.patience, c.exhaust = context.WithCancel(context.Background())
@@ -69,7 +69,7 @@ func (c *Client) run() {
 			return
 		}
 		for _, d := range dead {
-			c.bury(d)
+			c.closeStale(d)
 		}
 		select {
 		case <-e.over:

@@ -8,7 +8,7 @@ func (c *Client) end(e *Epoch) {
 		addr := e.address()
 		e.shutdown(true)
 		c.endUnreached(c.patience, e) // if there was no answer
-		c.buryRest(c.patience, addr)
+		c.closeStaleAt(c.patience, addr)
 		return
 	}
 	down := make(chan struct{})
@@ -30,7 +30,7 @@ func (c *Client) Close() {
 }
 
 // Stop ends the session on the servers, if one can be reached within d; that of an
-// adopted connection is left alone. Whoever waits is told ErrClosed first.
+// external connection is left alone. Whoever waits is told ErrClosed first.
 func (c *Client) Stop(d time.Duration) {
 	c.stop.Do(func() {
 		c.mu.Lock()
@@ -56,14 +56,14 @@ func (c *Client) background(f func()) {
 // all, once that has begun. It does not block.
 func (e *Epoch) Go(f func()) { e.client.background(f) }
 
-// Finish gives the reaper of an adopted connection d to finish what Stop leaves to it. What it could not do by then it does later, in the background, when the
-// connection allows: see adoptedreap.go for how that ends.
+// Finish gives the reaper of an external connection d to finish what Stop leaves to it. What it could not do by then it does later, in the background, when the
+// connection allows: see externalreap.go for how that ends.
 func (c *Client) Finish(d time.Duration) {
 	c.rest.Do(func() {
 		t := time.NewTimer(d)
 		defer t.Stop()
 		select {
-		case <-c.errands.finished():
+		case <-c.pendingReaps.finished():
 		case <-t.C:
 		}
 		if c.finish != nil {

@@ -12,24 +12,24 @@ import (
 // Epoch is one ZooKeeper session, from its first handshake until its end, with a
 // client connection of its own. All methods may be used by many goroutines.
 type Epoch struct {
-	client *Client
-	cfg    *Config
-	number int64
-	conn   *zk.Conn
-	events <-chan zk.Event
-	hosts  *hosts
-	hub    hub
-	clock  leaseClock
-	seen   atomic.Int64 // the greatest zxid that a server has told
-	doubts doubts
-	xids   atomic.Uint32 // of our own requests, over all connections: see wire.expect
-	calls  sync.WaitGroup
+	client    *Client
+	cfg       *Config
+	number    int64
+	conn      *zk.Conn
+	events    <-chan zk.Event
+	hosts     *hosts
+	hub       hub
+	clock     leaseClock
+	seen      atomic.Int64 // the greatest zxid that a server has told
+	ambiguous ambiguousCreates
+	xids      atomic.Uint32 // of our own requests, over all connections: see wire.expect
+	calls     sync.WaitGroup
 
 	over chan struct{} // closed when the session ended or cannot be proved alive
 	told chan struct{} // closed when everybody who asked has been told of that
 	dead chan struct{} // closed when the client library must not dial again
 
-	wanted chan struct{} // somebody depends on heartbeats; see Sustain
+	wanted chan struct{} // somebody depends on heartbeats; see RequireLeaderProof
 
 	// telling is held while wire changes and until the client has been told, or two
 	// changes could be told in the wrong order. It comes before mu and the client's mu.
@@ -49,8 +49,8 @@ type Epoch struct {
 	expired  bool // the servers themselves said that the session is gone
 	ended    bool // closeSession was answered
 
-	adopted bool // see adopt.go
-	up      bool // of an adopted connection: it has a session now
+	external bool // see external.go
+	up       bool // of an external connection: it has a session now
 }
 
 // Number counts the epochs of a client from 1.

@@ -63,7 +63,7 @@ func (e *Epoch) kill() {
 	if first {
 		close(e.dead)
 	}
-	if e.adopted {
+	if e.external {
 		return
 	}
 	if w != nil {

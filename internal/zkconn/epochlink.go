@@ -22,7 +22,7 @@ func (e *Epoch) greeted(w *wire, r connectReply, sent time.Time) error {
 	// What the last connection's watches stood for ended with it. This comes before
 	// anything of the new connection is looked at, so no subscriber can mistake an
 	// old watch for one that the new server holds.
-	e.hub.cut()
+	e.hub.disconnected()
 	e.mu.Lock()
 	old := e.wire
 	e.mu.Unlock()
@@ -74,7 +74,7 @@ func (e *Epoch) refused(r connectReply, err error) {
 }
 
 // Seen is the newest transaction that answers of this session have told of: whatever an answer
-// showed was there by then. 0 on an adopted connection.
+// showed was there by then. 0 on an external connection.
 func (e *Epoch) Seen() int64 { return e.seen.Load() }
 
 // see is told of the zxid of every answer; events have none.
@@ -96,7 +96,7 @@ func (e *Epoch) acknowledged(sent time.Time, led bool) {
 
 // disconnected is told by the wire, once, that a connection is no more.
 func (e *Epoch) disconnected(w *wire, err error, open bool) {
-	e.hub.cut()
+	e.hub.disconnected()
 	killed, log := e.unlink(w, err)
 	log()
 	if !killed && !open {

@@ -53,7 +53,7 @@ var local = []error{zk.ErrInvalidPath, zk.ErrInvalidFlags, zk.ErrShortBuffer}
 // errUnimplemented is code -6; the client has no name for it.
 var errUnimplemented = errors.New("zkconn: the server does not know the operation")
 
-// unimplemented is how the client spells it, on an adopted connection.
+// unimplemented is how the client spells it, on an external connection.
 var unimplemented = fmt.Sprintf("unknown error: %v", zk.ErrCode(-6))
 
 // Unimplemented reports whether the server does not know the operation.
@@ -77,7 +77,7 @@ func classify(err error) error {
 	return &unknownError{err}
 }
 
-// unanswered reports whether err, which leaves open what became of a request on an adopted connection,
+// unanswered reports whether err, which leaves open what became of a request on an external connection,
 // is what the client library makes of a lost connection. It may be any error, since one of a write comes raw
 // from the socket; so it is one that is none of the codes with which a server answers.
 func unanswered(err error) bool {

@@ -22,12 +22,12 @@ func (e *Epoch) heartbeat() {
 	}()
 }
 
-// Sustain has the epoch ask, until end is called, for proof that the leader of the servers counts the
+// RequireLeaderProof has the epoch ask, until end is called, for proof that the leader of the servers counts the
 // session as alive; if none comes for as long as it would last, the epoch ends. Whoever may be the
 // next to hold something needs it, so that the proof is there when its turn comes. One is enough for all.
 // end may be called more than once.
-func (e *Epoch) Sustain() (end func()) {
-	if e.clock.sustain() {
+func (e *Epoch) RequireLeaderProof() (end func()) {
+	if e.clock.require() {
 		e.wake()
 	}
 	return sync.OnceFunc(e.clock.settle)
@@ -53,7 +53,7 @@ func (e *Epoch) settled(sent time.Time, led bool) {
 // otherwise blocks for a round trip, mostly, until ctx ends, or the epoch is over. end may be
 // called more than once.
 func (e *Epoch) Depend(ctx context.Context) (end func(), err error) {
-	settle := e.Sustain()
+	settle := e.RequireLeaderProof()
 	for {
 		ok, more := e.clock.depend()
 		if ok {
@@ -76,7 +76,7 @@ func (e *Epoch) Depend(ctx context.Context) (end func(), err error) {
 
 // Inherit is Depend for whoever takes over from one that depends already.
 func (e *Epoch) Inherit() (end func()) {
-	settle := e.Sustain()
+	settle := e.RequireLeaderProof()
 	e.clock.inherit()
 	return sync.OnceFunc(func() {
 		e.clock.undepend()
@@ -89,7 +89,7 @@ func (e *Epoch) Inherit() (end func()) {
 // is the first that anybody wants.
 func (e *Epoch) beat(first bool) (next, more bool) {
 	f := e.cfg.LeaseFraction
-	sustained, pinging := e.clock.sustained(), f > 0 && f < 1
+	sustained, pinging := e.clock.required(), f > 0 && f < 1
 	if !sustained && !pinging {
 		select {
 		case <-e.wanted:
@@ -117,8 +117,8 @@ func (e *Epoch) beat(first bool) (next, more bool) {
 			return false, false
 		}
 	}
-	if e.clock.sustained() {
-		if !e.adopted || e.Linked() { // without a connection the client library of an adopted one would keep it, and send all of them later
+	if e.clock.required() {
+		if !e.external || e.Linked() { // without a connection the client library of an external one would keep it, and send all of them later
 			r := syncRequest(Heartbeat)
 			r.beat = true
 			start(e, r) // the answer is told to the clock, and to nobody else

@@ -100,7 +100,7 @@ func (h *hosts) dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	}
 	e.client.trying("connected to", addr)
 	w := newWire(raw, e, addr, deadline)
-	if !h.adopt(w) {
+	if !h.replace(w) {
 		w.Close()
 		return nil, ErrOver
 	}
@@ -113,9 +113,9 @@ func attemptTimeout(timeout time.Duration, servers int) time.Duration {
 	return min(max(timeout/time.Duration(2*servers), 200*time.Millisecond), 5*time.Second)
 }
 
-// adopt closes the previous connection (the client forgets the one of an expired
+// replace closes the previous connection (the client forgets the one of an expired
 // session) and remembers this one, unless the epoch is dead.
-func (h *hosts) adopt(c net.Conn) bool {
+func (h *hosts) replace(c net.Conn) bool {
 	h.mu.Lock()
 	previous := h.current
 	h.current = c

@@ -93,10 +93,10 @@ func (c *leaseClock) start(sent time.Time, timeout time.Duration, fraction float
 	c.timer.Reset(max(c.left(time.Now()), 0))
 }
 
-// startAdopted begins with a session that is there already: a sync sent at sent was answered, and so was another one
+// startExternal begins with a session that is there already: a sync sent at sent was answered, and so was another one
 // that was sent after that. So the leader has counted what was reported before, and in that the newest ping, which
 // the client sends every third of the timeout.
-func (c *leaseClock) startAdopted(sent time.Time, timeout time.Duration, fraction float64) {
+func (c *leaseClock) startExternal(sent time.Time, timeout time.Duration, fraction float64) {
 	c.start(sent, timeout, fraction)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -190,8 +190,8 @@ func (c *leaseClock) tell() {
 	}
 }
 
-// sustain has the clock ask for proof, until settle. It reports whether nobody wanted any before.
-func (c *leaseClock) sustain() (first bool) {
+// require has the clock ask for proof, until settle. It reports whether nobody wanted any before.
+func (c *leaseClock) require() (first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.wants++
@@ -243,8 +243,8 @@ func (c *leaseClock) undepend() {
 	}
 }
 
-// sustained reports whether anybody wants proof.
-func (c *leaseClock) sustained() bool {
+// required reports whether anybody wants proof.
+func (c *leaseClock) required() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.wants > 0

@@ -286,7 +286,7 @@ func TestTheLeaderHasCountedWhatTheClockOfAnAdoptedSessionTakesForProved(t *test
 			zero := time.Now()
 			time.Sleep(second.came)
 			c := &leaseClock{fire: func() {}}
-			c.startAdopted(zero.Add(first.sent), s.timeout, 0)
+			c.startExternal(zero.Add(first.sent), s.timeout, 0)
 			defer c.stop()
 			counted := s.newest(second.came) + s.timeout/100 // the pings come as irregularly as that
 			if proved := c.proved.Sub(zero); proved > counted {

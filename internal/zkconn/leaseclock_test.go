@@ -116,8 +116,8 @@ func TestOnlyWhatTheLeaderHadToAnswerProvesTheSessionToWhoDependsOnIt(t *testing
 		c, fired := clock()
 		began := time.Now()
 		c.start(began, 20*time.Second, 0) // 19 s, reports take 5 s
-		require.True(t, c.sustain())
-		require.False(t, c.sustain())
+		require.True(t, c.require())
+		require.False(t, c.require())
 		depending(t, c)
 		at := func(s float64) time.Time { return began.Add(time.Duration(s * float64(time.Second))) }
 		time.Sleep(2 * time.Second)
@@ -142,7 +142,7 @@ func TestTheProofForgetsNothingThatTheNextAnswerNeeds(t *testing.T) {
 		c, fired := clock()
 		began := time.Now()
 		c.start(began, 20*time.Second, 0)
-		c.sustain()
+		c.require()
 		depending(t, c)
 		for i := range 400 { // a request every 50 ms, 20 s long, and only the last two and two half-way are for the leader
 			time.Sleep(50 * time.Millisecond)
@@ -162,7 +162,7 @@ func TestWhoDependsOnProofNoMoreIsNotKeptFromIt(t *testing.T) {
 		c, fired := clock()
 		began := time.Now()
 		c.start(began, 20*time.Second, 0)
-		c.sustain()
+		c.require()
 		depending(t, c)
 		time.Sleep(10 * time.Second)
 		c.advance(time.Now(), false)
@@ -186,7 +186,7 @@ func TestProofThatHasRunOutIsWaitedFor(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		c.advance(time.Now(), false)
 		time.Sleep(10 * time.Second)
-		c.sustain()
+		c.require()
 		ok, more := c.depend()
 		require.False(t, ok)
 		require.True(t, c.valid())
@@ -213,7 +213,7 @@ func TestProofThatDoesNotComeEndsTheSessionOfWhoWantsIt(t *testing.T) {
 			c.advance(time.Now(), false)
 		}
 		wanted := time.Now()
-		c.sustain()
+		c.require()
 		for range 10 {
 			time.Sleep(6 * time.Second)
 			c.advance(time.Now(), false)
@@ -241,7 +241,7 @@ func TestAnAnswerThatOvertakesTakesNoProofAway(t *testing.T) {
 		c.advance(time.Now(), false) // the ping overtakes
 		time.Sleep(100 * time.Millisecond)
 		c.advance(entry, true)
-		c.sustain()
+		c.require()
 		require.Equal(t, 59400*time.Millisecond, c.proved.Sub(zero), "of the ping before the last one before the entry")
 	})
 }
@@ -255,7 +255,7 @@ func TestTheFirstAnswerAfterTheLeaderWasOutOfReachProvesNothing(t *testing.T) {
 		zero := time.Now()
 		c.start(zero, 20*time.Second, 0)
 		defer c.stop()
-		c.sustain()
+		c.require()
 		for range 3 {
 			time.Sleep(5 * time.Second)
 			c.advance(time.Now(), false)
@@ -305,7 +305,7 @@ func TestOnlyWhatWasAnsweredAReportAgoIsProof(t *testing.T) {
 		zero := time.Now()
 		c.start(zero, 10*time.Second, 0)
 		defer c.stop()
-		c.sustain()
+		c.require()
 		depending(t, c)
 		time.Sleep(time.Second)
 		c.advance(time.Now(), false) // a ping at 1 s, answered at once

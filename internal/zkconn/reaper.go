@@ -10,8 +10,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Litter is a node that its maker has given up on, or may have made.
-type Litter struct {
+// Orphan is a node that its maker has given up on, or may have made.
+type Orphan struct {
 	Dir    string // the node's directory
 	Prefix string // of its name; unique to the attempt that made it; without one nothing is removed
 	Node   string // its full path; empty while only Dir and Prefix are known
@@ -24,20 +24,20 @@ type Litter struct {
 	Outcome func() (path string, unknown bool)
 }
 
-// Reap makes sure that the litter goes: it deletes the node, through disconnects,
+// Reap makes sure that the orphan goes: it deletes the node, through disconnects,
 // until the servers confirm it or the epoch is over, when the node dies with its
-// session; or, on an adopted connection, until that has been closed. It returns at
+// session; or, on an external connection, until that has been closed. It returns at
 // once; the channel is closed when the work is done.
-func (e *Epoch) Reap(l Litter) <-chan struct{} {
+func (e *Epoch) Reap(l Orphan) <-chan struct{} {
 	done := make(chan struct{})
 	if !e.begin() {
 		close(done) // the session is being ended, and its nodes with it
 		return done
 	}
 	work := e.reap
-	if e.adopted {
-		work = e.adoptedReap
-		e.client.errands.begin() // here, or Finish could come before the goroutine
+	if e.external {
+		work = e.reapExternal
+		e.client.pendingReaps.begin() // here, or Finish could come before the goroutine
 	}
 	go func() {
 		defer e.calls.Done()
@@ -47,7 +47,7 @@ func (e *Epoch) Reap(l Litter) <-chan struct{} {
 	return done
 }
 
-func (e *Epoch) reap(l Litter) {
+func (e *Epoch) reap(l Orphan) {
 	if l.Pending != nil {
 		select {
 		case <-l.Pending:
@@ -78,8 +78,8 @@ func (e *Epoch) reap(l Litter) {
 	}
 }
 
-// sweep removes the litter once. It returns nil when nothing of it is left.
-func (e *Epoch) sweep(l Litter) error {
+// sweep removes the orphan once. It returns nil when nothing of it is left.
+func (e *Epoch) sweep(l Orphan) error {
 	ctx := context.Background() // bounded by the epoch
 	if l.Node != "" {
 		return gone(e.Delete(ctx, l.Node))
@@ -92,7 +92,7 @@ func (e *Epoch) sweep(l Litter) error {
 	if err != nil {
 		return gone(err)
 	}
-	for _, n := range litterIn(names, l.Prefix) {
+	for _, n := range orphansIn(names, l.Prefix) {
 		if err := gone(e.Delete(ctx, l.Dir+"/"+n)); err != nil {
 			return err
 		}
@@ -100,8 +100,8 @@ func (e *Epoch) sweep(l Litter) error {
 	return nil
 }
 
-// litterIn picks the names that begin with prefix: none without one, since all of them would.
-func litterIn(names []string, prefix string) []string {
+// orphansIn picks the names that begin with prefix: none without one, since all of them would.
+func orphansIn(names []string, prefix string) []string {
 	return slices.DeleteFunc(names, func(n string) bool { return prefix == "" || !strings.HasPrefix(n, prefix) })
 }
 

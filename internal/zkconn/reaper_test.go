@@ -35,12 +35,12 @@ func TestTheReaperRemovesWhatItWasGivenAndNothingElse(t *testing.T) {
 		srv := zktest.Run(t)
 		_, e := open(t, srv)
 		dir(t, e, "_c_1-lock-0", "_c_1-lock-1", "_c_12-lock-2", "_c_2-lock-3", "_c_3-lock-4")
-		reaped(t, e.Reap(zkconn.Litter{Dir: "/d", Prefix: "_c_1-"}), time.Second)
-		reaped(t, e.Reap(zkconn.Litter{Dir: "/d", Node: "/d/_c_2-lock-3"}), time.Second)
+		reaped(t, e.Reap(zkconn.Orphan{Dir: "/d", Prefix: "_c_1-"}), time.Second)
+		reaped(t, e.Reap(zkconn.Orphan{Dir: "/d", Node: "/d/_c_2-lock-3"}), time.Second)
 		zktest.CheckChildren(t, srv, "/d", "_c_12-lock-2", "_c_3-lock-4")
 		require.Equal(t, 1, srv.RequestsBy(zktest.Sync), "another server than the one that took the create may lag")
-		reaped(t, e.Reap(zkconn.Litter{Dir: "/d", Node: "/d/_c_2-lock-3"}), time.Second)
-		reaped(t, e.Reap(zkconn.Litter{Dir: "/nowhere", Prefix: "x"}), time.Second)
+		reaped(t, e.Reap(zkconn.Orphan{Dir: "/d", Node: "/d/_c_2-lock-3"}), time.Second)
+		reaped(t, e.Reap(zkconn.Orphan{Dir: "/nowhere", Prefix: "x"}), time.Second)
 	})
 }
 
@@ -58,7 +58,7 @@ func TestTheReaperGoesOnThroughLostRequestsAndConnections(t *testing.T) {
 				struck++
 				return zktest.Verdict{Fate: fate}
 			})
-			reaped(t, e.Reap(zkconn.Litter{Dir: "/d", Prefix: "_c_1-"}), 5*timeout)
+			reaped(t, e.Reap(zkconn.Orphan{Dir: "/d", Prefix: "_c_1-"}), 5*timeout)
 			require.Equal(t, 3, struck)
 			require.NoError(t, e.Cause())
 			zktest.CheckChildren(t, srv, "/d")
@@ -72,7 +72,7 @@ func TestTheReaperWaitsForARequestUnderWay(t *testing.T) {
 		_, e := open(t, srv)
 		dir(t, e)
 		pending, unknown := make(chan struct{}), false
-		done := e.Reap(zkconn.Litter{Dir: "/d", Pending: pending, Outcome: func() (string, bool) { return "/d/_c_1-lock-0", unknown }})
+		done := e.Reap(zkconn.Orphan{Dir: "/d", Pending: pending, Outcome: func() (string, bool) { return "/d/_c_1-lock-0", unknown }})
 		time.Sleep(timeout)
 		make1(t, e, "/d/_c_1-lock-0")
 		close(pending)
@@ -82,9 +82,9 @@ func TestTheReaperWaitsForARequestUnderWay(t *testing.T) {
 		make1(t, e, "/d/_c_2-lock-1")
 		none := make(chan struct{})
 		close(none)
-		reaped(t, e.Reap(zkconn.Litter{Dir: "/d", Prefix: "_c_2-", Pending: none, Outcome: func() (string, bool) { return "", false }}), time.Second)
+		reaped(t, e.Reap(zkconn.Orphan{Dir: "/d", Prefix: "_c_2-", Pending: none, Outcome: func() (string, bool) { return "", false }}), time.Second)
 		zktest.CheckChildren(t, srv, "/d", "_c_2-lock-1")
-		reaped(t, e.Reap(zkconn.Litter{Dir: "/d", Prefix: "_c_2-", Pending: none, Outcome: func() (string, bool) { return "", true }}), time.Second)
+		reaped(t, e.Reap(zkconn.Orphan{Dir: "/d", Prefix: "_c_2-", Pending: none, Outcome: func() (string, bool) { return "", true }}), time.Second)
 		zktest.CheckChildren(t, srv, "/d")
 	})
 }
@@ -95,7 +95,7 @@ func TestTheReaperEndsWithItsEpoch(t *testing.T) {
 		c, e := open(t, srv)
 		dir(t, e, "_c_1-lock-0")
 		thaw := srv.Freeze()
-		done := e.Reap(zkconn.Litter{Dir: "/d", Node: "/d/_c_1-lock-0"})
+		done := e.Reap(zkconn.Orphan{Dir: "/d", Node: "/d/_c_1-lock-0"})
 		<-e.Over()
 		reaped(t, done, time.Second)
 		thaw()

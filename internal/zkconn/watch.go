@@ -8,28 +8,28 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// News is what a [Watch] reports, once.
-type News int
+// Event is what a [Watch] reports, once.
+type Event int
 
 const (
-	// Gone means that the node was deleted while it was watched.
-	Gone News = iota + 1
-	// Missing means that the node was not there when the server was to watch it: what
+	// Deleted means that the node was deleted while it was watched.
+	Deleted Event = iota + 1
+	// NotFound means that the node was not there when the server was to watch it: what
 	// else had happened to it before, nobody has told.
-	Missing
+	NotFound
 	// Changed means that the node's data or children changed.
 	Changed
-	// Cut means that the connection was lost: anything may have happened to the
+	// Disconnected means that the connection was lost: anything may have happened to the
 	// node since. Read again.
-	Cut
+	Disconnected
 )
 
-// Watch is one subscription to one node. Its news comes once, in the order of the
+// Watch is one subscription to one node. Its event comes once, in the order of the
 // server's history among all watches of the same connection.
 type Watch struct {
 	hub  *hub
 	key  watchKey
-	tell func(News)
+	tell func(Event)
 }
 
 // Stop ends the subscription. The watch on the server, one per node for all
@@ -51,7 +51,7 @@ type watchKey struct {
 }
 
 // hub holds the watches of one connection at a time. It is driven by the wire, in
-// the goroutine that reads, so that news is told in wire order; a subscriber's
+// the goroutine that reads, so that events are told in wire order; a subscriber's
 // tell must therefore not block.
 //
 // The client's own watches are not used: it tells each through a channel of its
@@ -120,8 +120,8 @@ const (
 func (h *hub) event(kind int32, path string) {
 	switch kind {
 	case eventDeleted:
-		h.fire(watchKey{path, false}, Gone)
-		h.fire(watchKey{path, true}, Gone)
+		h.fire(watchKey{path, false}, Deleted)
+		h.fire(watchKey{path, true}, Deleted)
 	case eventData:
 		h.fire(watchKey{path, false}, Changed)
 	case eventChildren:
@@ -129,7 +129,7 @@ func (h *hub) event(kind int32, path string) {
 	}
 }
 
-func (h *hub) fire(key watchKey, news News) {
+func (h *hub) fire(key watchKey, what Event) {
 	h.mu.Lock()
 	n := h.nodes[key]
 	if n == nil {
@@ -137,19 +137,19 @@ func (h *hub) fire(key watchKey, news News) {
 		return
 	}
 	subs := n.subs
-	if news == Gone && !n.sure {
-		news = Missing
+	if what == Deleted && !n.sure {
+		what = NotFound
 	}
 	n.subs, n.armed, n.sure = make(map[*Watch]struct{}), false, false
 	h.drop(key, n)
 	h.mu.Unlock()
 	for s := range subs {
-		s.tell(news)
+		s.tell(what)
 	}
 }
 
-// cut ends every watch of the connection.
-func (h *hub) cut() {
+// disconnected ends every watch of the connection.
+func (h *hub) disconnected() {
 	h.mu.Lock()
 	keys := make([]watchKey, 0, len(h.nodes))
 	for k := range h.nodes {
@@ -157,7 +157,7 @@ func (h *hub) cut() {
 	}
 	h.mu.Unlock()
 	for _, k := range keys {
-		h.fire(k, Cut)
+		h.fire(k, Disconnected)
 	}
 }
 
@@ -173,15 +173,15 @@ type watched struct {
 //
 // The call blocks for one read, or none if the server already holds a watch of
 // this connection on the node, until ctx ends or the epoch is over. It is not
-// retried on a new connection: then tell gets [Cut].
-func (e *Epoch) Watch(ctx context.Context, path string, tell func(News)) (*Watch, error) {
+// retried on a new connection: then tell gets [Disconnected].
+func (e *Epoch) Watch(ctx context.Context, path string, tell func(Event)) (*Watch, error) {
 	w, _, err := e.watch(ctx, watchKey{path, false}, tell)
 	return w, err
 }
 
 // WatchChildren subscribes to the set of children of path and returns them. It
 // always costs one read. Otherwise it is like [Epoch.Watch].
-func (e *Epoch) WatchChildren(ctx context.Context, path string, tell func(News)) (*Watch, []string, error) {
+func (e *Epoch) WatchChildren(ctx context.Context, path string, tell func(Event)) (*Watch, []string, error) {
 	w, st, err := e.watch(ctx, watchKey{path, true}, tell)
 	return w, st.children, err
 }
@@ -189,13 +189,13 @@ func (e *Epoch) WatchChildren(ctx context.Context, path string, tell func(News))
 // WatchAll subscribes to the nodes at paths and sets what watches the server does
 // not hold yet with one request, in the order given. It does not wait for the
 // answer. tell gets the path; the rest is as with [Epoch.Watch]. Without a connection
-// tell gets [Cut] for every path.
+// tell gets [Disconnected] for every path.
 //
 // sure, if not nil, is called in wire order too, as soon as the server is known to
 // watch the first path: before WatchAll returns if it was known already. What is told
 // of other nodes before may be from older watches of theirs, and then says nothing
 // of whether the first node was still there.
-func (e *Epoch) WatchAll(paths []string, tell func(path string, news News), sure func()) []*Watch {
+func (e *Epoch) WatchAll(paths []string, tell func(path string, what Event), sure func()) []*Watch {
 	e.mu.Lock()
 	w := e.wire
 	e.mu.Unlock()
@@ -205,7 +205,7 @@ func (e *Epoch) WatchAll(paths []string, tell func(path string, news News), sure
 	e.hub.mu.Lock()
 	for i, p := range paths {
 		key := watchKey{p, false}
-		watches[i] = &Watch{hub: &e.hub, key: key, tell: func(n News) { tell(p, n) }}
+		watches[i] = &Watch{hub: &e.hub, key: key, tell: func(n Event) { tell(p, n) }}
 		n := e.hub.node(key)
 		n.subs[watches[i]] = struct{}{}
 		known = known || i == 0 && n.sure
@@ -217,26 +217,26 @@ func (e *Epoch) WatchAll(paths []string, tell func(path string, news News), sure
 		}
 	}
 	if known && sure != nil {
-		sure() // under the lock, so that no news overtakes it
+		sure() // under the lock, so that no event overtakes it
 	}
 	e.hub.mu.Unlock()
 	if len(unarmed) == 0 {
 		return watches
 	}
-	if e.adopted {
+	if e.external {
 		for _, p := range unarmed {
-			e.adoptedWatch(watchKey{p, false})
+			e.watchExternalLater(watchKey{p, false})
 		}
 		return watches
 	}
 	if w == nil {
-		e.hub.cut()
+		e.hub.disconnected()
 		return watches
 	}
 	w.send(&ownRequest{op: opSetWatches, end: func(_ []byte, err error) {
 		if err != nil {
 			// Without its watches a waiter would sleep for ever. Let it begin anew.
-			e.hub.cut()
+			e.hub.disconnected()
 			return
 		}
 		e.hub.confirmed(unarmed)
@@ -247,10 +247,10 @@ func (e *Epoch) WatchAll(paths []string, tell func(path string, news News), sure
 	return watches
 }
 
-func (e *Epoch) watch(ctx context.Context, key watchKey, tell func(News)) (*Watch, watched, error) {
+func (e *Epoch) watch(ctx context.Context, key watchKey, tell func(Event)) (*Watch, watched, error) {
 	w := &Watch{hub: &e.hub, key: key, tell: tell}
-	if e.adopted {
-		return e.watchAdopted(ctx, w)
+	if e.external {
+		return e.watchExternal(ctx, w)
 	}
 	e.hub.mu.Lock()
 	n := e.hub.node(key)
@@ -277,9 +277,9 @@ func (e *Epoch) watch(ctx context.Context, key watchKey, tell func(News)) (*Watc
 	return w, st, nil
 }
 
-// watchAdopted is watch for an adopted connection. Whether the node of a data watch
-// exists is told as news.
-func (e *Epoch) watchAdopted(ctx context.Context, w *Watch) (*Watch, watched, error) {
+// watchExternal is watch for an external connection. Whether the node of a data watch
+// exists is told as an event.
+func (e *Epoch) watchExternal(ctx context.Context, w *Watch) (*Watch, watched, error) {
 	e.hub.mu.Lock()
 	n := e.hub.node(w.key)
 	n.subs[w] = struct{}{}
@@ -288,12 +288,12 @@ func (e *Epoch) watchAdopted(ctx context.Context, w *Watch) (*Watch, watched, er
 	e.hub.mu.Unlock()
 	if !w.key.children {
 		if arm {
-			e.adoptedWatch(w.key)
+			e.watchExternalLater(w.key)
 		}
 		return w, watched{}, nil
 	}
 	names, err := wait(ctx, e, start(e, request[[]string]{
-		client: func(*zk.Conn) ([]string, error) { return e.armAdopted(w.key) },
+		client: func(*zk.Conn) ([]string, error) { return e.armExternal(w.key) },
 	}))
 	if err != nil {
 		w.Stop()

@@ -24,8 +24,8 @@ func (h *heard) tell(what string) {
 	h.all = append(h.all, what)
 }
 
-func (h *heard) news(path string, n News) {
-	h.tell(path + map[News]string{Gone: " gone", Missing: " missing", Changed: " changed", Cut: " cut"}[n])
+func (h *heard) news(path string, n Event) {
+	h.tell(path + map[Event]string{Deleted: " gone", NotFound: " missing", Changed: " changed", Disconnected: " cut"}[n])
 }
 
 func (h *heard) take() []string {
@@ -56,7 +56,7 @@ func TestWatchesOfOneNodeShareOneOnTheServer(t *testing.T) {
 		require.EqualValues(t, opSetWatches, op)
 		require.Equal(t, setWatchesBody([]string{"/own", "/other"}), body)
 		second := e.WatchAll([]string{"/other"}, h.news, nil)
-		e.WatchAll([]string{"/own"}, func(string, News) {}, func() { h.tell("too early") })
+		e.WatchAll([]string{"/own"}, func(string, Event) {}, func() { h.tell("too early") })
 		require.Empty(t, h.take(), "nothing is sure before the answer")
 		s.reply(xid, 0, nil)
 		require.Equal(t, []string{"sure"}, h.take())
@@ -130,7 +130,7 @@ func TestAWatchOfANodeThatIsNotThereLeavesNone(t *testing.T) {
 		c, e, s := connectedTo(t, p)
 		got := make(chan error, 1)
 		go func() {
-			_, err := e.Watch(t.Context(), "/a", func(News) {})
+			_, err := e.Watch(t.Context(), "/a", func(Event) {})
 			got <- err
 		}()
 		xid, op, body := s.next()
@@ -152,7 +152,7 @@ func TestANodeThatMayNotBeReadIsWatchedByItsExistence(t *testing.T) {
 		h := &heard{}
 		got := make(chan error, 1)
 		go func() {
-			_, err := e.Watch(t.Context(), "/a", func(n News) { h.news("/a", n) })
+			_, err := e.Watch(t.Context(), "/a", func(n Event) { h.news("/a", n) })
 			got <- err
 		}()
 		xid, _, _ := s.next()
@@ -174,7 +174,7 @@ func TestChildAndDataWatchesOfOnePathAreTwo(t *testing.T) {
 		h := &heard{}
 		got := make(chan []string, 1)
 		go func() {
-			_, names, err := e.WatchChildren(t.Context(), "/d", func(n News) { h.news("children", n) })
+			_, names, err := e.WatchChildren(t.Context(), "/d", func(n Event) { h.news("children", n) })
 			require.NoError(t, err)
 			got <- names
 		}()

@@ -160,7 +160,7 @@ func (w *wire) authenticate(hello connectReply) error {
 }
 
 // received handles any other frame, unless the connection was given up: what it still says
-// must not be mistaken for news of the next one.
+// must not be mistaken for what the next one says.
 func (w *wire) received(body []byte) error {
 	w.mu.Lock()
 	closed := w.closed

@@ -15,7 +15,7 @@ import (
 func adopt(t *testing.T, srv *zktest.Server) (*zk.Conn, *zkconn.Client, *zkconn.Epoch) {
 	t.Helper()
 	conn := srv.Connect(t, timeout)
-	c := zkconn.Adopt(zkconn.Config{Timeout: timeout}, conn)
+	c := zkconn.External(zkconn.Config{Timeout: timeout}, conn)
 	t.Cleanup(c.Close)
 	e, err := c.Epoch(t.Context())
 	require.NoError(t, err)
@@ -46,9 +46,9 @@ func TestNothingIsAskedOfAnAdoptedConnectionThatItsOwnerHasClosed(t *testing.T) 
 			_, err := e.StartDelete("/a").Wait(t.Context(), e)
 			require.ErrorIs(t, err, zkconn.ErrNotSent)
 		}
-		told := make(chan zkconn.News, 1)
-		e.WatchAll([]string{"/a"}, func(_ string, n zkconn.News) { told <- n }, nil)
-		require.Equal(t, zkconn.Cut, <-told)
+		told := make(chan zkconn.Event, 1)
+		e.WatchAll([]string{"/a"}, func(_ string, n zkconn.Event) { told <- n }, nil)
+		require.Equal(t, zkconn.Disconnected, <-told)
 	})
 }
 
@@ -89,7 +89,7 @@ func TestTheReaperOfAnAdoptedConnectionOutlivesItsEpoch(t *testing.T) {
 		srv := zktest.Run(t)
 		conn, c, e := adopt(t, srv)
 		dir(t, e, "_c_1-lock-0")
-		done := e.Reap(zkconn.Litter{Dir: "/d", Node: "/d/_c_1-lock-0"})
+		done := e.Reap(zkconn.Orphan{Dir: "/d", Node: "/d/_c_1-lock-0"})
 		c.Stop(zkconn.Closing)
 		reaped(t, done, time.Second)
 		zktest.CheckChildren(t, srv, "/d")
@@ -104,8 +104,8 @@ func TestAnAdoptedConnectionTellsOfWatches(t *testing.T) {
 		_, _, e := adopt(t, srv)
 		dir(t, e, "a", "b")
 		news := make(chan string, 10)
-		e.WatchAll([]string{"/d/a", "/d/b", "/d/none"}, func(path string, n zkconn.News) {
-			if n == zkconn.Gone || n == zkconn.Missing {
+		e.WatchAll([]string{"/d/a", "/d/b", "/d/none"}, func(path string, n zkconn.Event) {
+			if n == zkconn.Deleted || n == zkconn.NotFound {
 				news <- path
 			}
 		}, nil)

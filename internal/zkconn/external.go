@@ -10,29 +10,29 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// An adopted connection belongs to the caller: its dialer is not ours, so there is
+// An external connection belongs to the caller: its dialer is not ours, so there is
 // no wire that sees its frames. What the wire gives has to be had in other ways,
 // each dearer:
 //   - the lease clock counts from before a request was handed over, and requests of
 //     our own keep it going;
 //   - the session id is compared around every request and at every beat, because
 //     the client opens a new session by itself and runs in it what was queued;
-//   - news of watches comes through a channel each, so its order is lost, and who
+//   - events of watches come through a channel each, so their order is lost, and who
 //     concludes something from it must look again (Ordered);
 //   - the session does not end with us, so nothing that was made in it goes by
-//     itself: the reaper works on beyond epochs, and beyond the client (adoptedreap.go).
+//     itself: the reaper works on beyond epochs, and beyond the client (externalreap.go).
 
-// Adopt starts a client on a connection that the caller made and will close.
-func Adopt(cfg Config, conn *zk.Conn) *Client {
+// External starts a client on a connection that the caller made and will close.
+func External(cfg Config, conn *zk.Conn) *Client {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	c := &Client{
-		cfg: cfg, pace: newPace(cfg.Timeout), adopted: conn,
+		cfg: cfg, pace: newPace(cfg.Timeout), external: conn,
 		stopping: make(chan struct{}), moved: make(chan struct{}),
 		subs: make(map[*Subscription]struct{}), exhaust: func() {},
 	}
-	if c.abandon = closedBy(conn); c.abandon == nil {
+	if c.abandon = closedChannel(conn); c.abandon == nil {
 		// A client library that does not let us see its end: better an orphan in its
 		// session than a goroutine that never ends.
 		abandon := make(chan struct{})
@@ -43,7 +43,7 @@ func Adopt(cfg Config, conn *zk.Conn) *Client {
 	return c
 }
 
-// attend makes an epoch of each session that the adopted connection has.
+// attend makes an epoch of each session that the external connection has.
 func (c *Client) attend() {
 	defer c.runs.Done()
 	for n := int64(1); ; n++ {
@@ -61,14 +61,14 @@ func (c *Client) attend() {
 	}
 }
 
-// glance is how often the state of an adopted connection is looked at.
-func (c *Client) glance() time.Duration {
+// poll is how often the state of an external connection is looked at.
+func (c *Client) poll() time.Duration {
 	return min(max(c.cfg.Timeout/20, 5*time.Millisecond), 250*time.Millisecond)
 }
 
 // recognise waits until the connection has a session that answers.
 func (c *Client) recognise(n int64) *Epoch {
-	t := time.NewTicker(c.glance())
+	t := time.NewTicker(c.poll())
 	defer t.Stop()
 	for {
 		if e := c.tryRecognise(n); e != nil {
@@ -83,7 +83,7 @@ func (c *Client) recognise(n int64) *Epoch {
 }
 
 func (c *Client) tryRecognise(n int64) *Epoch {
-	conn := c.adopted
+	conn := c.external
 	if conn.State() != zk.StateHasSession {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (c *Client) tryRecognise(n int64) *Epoch {
 		timeout = granted
 	}
 	e := &Epoch{
-		client: c, cfg: &c.cfg, number: n, conn: conn, adopted: true,
+		client: c, cfg: &c.cfg, number: n, conn: conn, external: true,
 		id: conn.SessionID(), timeout: timeout,
 		over: make(chan struct{}), told: make(chan struct{}), dead: make(chan struct{}),
 		linked: make(chan struct{}), onLost: make(map[*LossHook]struct{}),
@@ -110,7 +110,7 @@ func (c *Client) tryRecognise(n int64) *Epoch {
 	c.mu.Lock()
 	c.epoch = e
 	c.mu.Unlock()
-	e.clock.startAdopted(sent, timeout, c.cfg.LeaseFraction)
+	e.clock.startExternal(sent, timeout, c.cfg.LeaseFraction)
 	e.heartbeat()
 	e.link(true)
 	return e
@@ -139,7 +139,7 @@ func (e *Epoch) ask() bool {
 // attend keeps the lease clock going and watches over the connection, until the
 // epoch is over or the client closed.
 func (e *Epoch) attend() {
-	t := time.NewTicker(e.client.glance())
+	t := time.NewTicker(e.client.poll())
 	defer t.Stop()
 	pause := leaseSpan(e.timeout, e.cfg.LeaseFraction) / 4
 	for last := time.Now(); ; {
@@ -180,14 +180,14 @@ func (e *Epoch) replaced() {
 
 var (
 	errSilent   = errors.Join(ErrOver, errors.New("no server acknowledged anything for too long"))
-	errDetached = errors.New("the adopted connection has none")
-	errReplaced = errors.Join(ErrOver, errors.New("the adopted connection has another session now"))
+	errDetached = errors.New("the external connection has none")
+	errReplaced = errors.Join(ErrOver, errors.New("the external connection has another session now"))
 )
 
 // link notes that the connection came or went.
 func (e *Epoch) link(up bool) {
 	if !up {
-		e.hub.cut()
+		e.hub.disconnected()
 	}
 	e.mu.Lock()
 	if up {
@@ -209,7 +209,7 @@ func (e *Epoch) link(up bool) {
 	}
 }
 
-// usable is an adopted connection for one request, unless its owner has closed it. A request that the
+// usable is an external connection for one request, unless its owner has closed it. A request that the
 // client library takes after that can have its goroutine stand still for ever, when it cannot be
 // written: it tells the request three times that it has failed, and has room for two. That of a request which is
 // on its way while the owner calls Close cannot be helped from here.
@@ -222,26 +222,26 @@ func (e *Epoch) usable() (*zk.Conn, error) {
 	}
 }
 
-// Ordered reports whether news of different watches comes in the order of the
+// Ordered reports whether events of different watches come in the order of the
 // server's history, and whether a create is sure to run in this epoch's session.
-// It is false for an adopted connection.
-func (e *Epoch) Ordered() bool { return !e.adopted }
+// It is false for an external connection.
+func (e *Epoch) Ordered() bool { return !e.external }
 
-// adoptedWatch sets one watch through the client, in the background.
-func (e *Epoch) adoptedWatch(key watchKey) {
-	e.client.errands.begin() // the client library does not let go of it before it has an answer
+// watchExternalLater sets one watch through the client, in the background.
+func (e *Epoch) watchExternalLater(key watchKey) {
+	e.client.pendingReaps.begin() // the client library does not let go of it before it has an answer
 	go func() {
-		defer e.client.errands.end()
-		_, _ = e.armAdopted(key) // a failure is told as news
+		defer e.client.pendingReaps.end()
+		_, _ = e.armExternal(key) // a failure is told as an event
 	}()
 }
 
-// armAdopted sets one watch through the client and has its news told. It returns
+// armExternal sets one watch through the client and has its event told. It returns
 // the children, of a child watch.
-func (e *Epoch) armAdopted(key watchKey) (names []string, err error) {
+func (e *Epoch) armExternal(key watchKey) (names []string, err error) {
 	conn, err := e.usable()
 	if err != nil {
-		e.cutLater(key)
+		e.disconnectedLater(key)
 		return nil, err
 	}
 	var ch <-chan zk.Event
@@ -261,36 +261,36 @@ func (e *Epoch) armAdopted(key watchKey) (names []string, err error) {
 	}
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
-		e.hub.fire(key, Gone)
+		e.hub.fire(key, Deleted)
 		return nil, err
 	case err != nil:
-		e.cutLater(key)
+		e.disconnectedLater(key)
 		return nil, classify(err)
 	}
 	e.client.background(func() {
 		select {
 		case ev := <-ch:
-			e.hub.fire(key, newsOf(ev.Type))
+			e.hub.fire(key, eventOf(ev.Type))
 		case <-e.client.stopping:
 		}
 	})
 	return names, nil
 }
 
-func newsOf(t zk.EventType) News {
+func eventOf(t zk.EventType) Event {
 	switch t {
 	case zk.EventNodeDeleted:
-		return Gone
+		return Deleted
 	case zk.EventNodeDataChanged, zk.EventNodeChildrenChanged:
 		return Changed
 	}
-	return Cut // the session ended, or the connection was closed
+	return Disconnected // the session ended, or the connection was closed
 }
 
-// cutLater tells of a watch that could not be set, when attend has had time to see whether the connection is gone.
-func (e *Epoch) cutLater(key watchKey) {
+// disconnectedLater tells of a watch that could not be set, when attend has had time to see whether the connection is gone.
+func (e *Epoch) disconnectedLater(key watchKey) {
 	ctx, stop := e.client.untilStopping(context.Background())
 	defer stop()
-	_ = e.pause(ctx, e.client.glance())
-	e.hub.fire(key, Cut)
+	_ = e.pause(ctx, e.client.poll())
+	e.hub.fire(key, Disconnected)
 }

@@ -30,12 +30,12 @@ func TestCloseWaitsForWhatTheReaperWasGivenJustBefore(t *testing.T) {
 		dir(t, first)
 		srv.Delay(conn.SessionID(), 0, time.Millisecond)
 		for range 50 {
-			c := zkconn.Adopt(zkconn.Config{Timeout: timeout}, conn)
+			c := zkconn.External(zkconn.Config{Timeout: timeout}, conn)
 			t.Cleanup(c.Close)
 			e, err := c.Epoch(t.Context())
 			require.NoError(t, err)
 			make1(t, e, "/d/_c_1-lock-0")
-			e.Reap(zkconn.Litter{Dir: "/d", Node: "/d/_c_1-lock-0"})
+			e.Reap(zkconn.Orphan{Dir: "/d", Node: "/d/_c_1-lock-0"})
 			c.Close()
 			zktest.CheckChildren(t, srv, "/d")
 		}
@@ -51,9 +51,9 @@ func TestTheReaperOfAnAdoptedConnectionOutlivesItsClient(t *testing.T) {
 		allow := srv.Refuse()
 		srv.Disconnect(conn.SessionID())
 		all := []<-chan struct{}{
-			e.Reap(zkconn.Litter{Dir: "/d", Node: "/d/_c_1-lock-0"}),
-			e.Reap(zkconn.Litter{Dir: "/d", Prefix: "_c_2-"}),
-			e.Reap(zkconn.Litter{
+			e.Reap(zkconn.Orphan{Dir: "/d", Node: "/d/_c_1-lock-0"}),
+			e.Reap(zkconn.Orphan{Dir: "/d", Prefix: "_c_2-"}),
+			e.Reap(zkconn.Orphan{
 				Dir: "/d", Prefix: "_c_3-", Pending: answered,
 				Outcome: func() (string, bool) { return "", true },
 			}),
@@ -102,7 +102,7 @@ func TestTheReaperOfAnAdoptedConnectionEndsWithTheConnection(t *testing.T) {
 				dir(t, e, "_c_1-lock-0")
 				undo := fault(srv, conn)
 				defer undo()
-				done := e.Reap(zkconn.Litter{Dir: "/d", Node: "/d/_c_1-lock-0"})
+				done := e.Reap(zkconn.Orphan{Dir: "/d", Node: "/d/_c_1-lock-0"})
 				c.Close()
 				time.Sleep(time.Second)
 				unfinished(t, done)
@@ -132,7 +132,7 @@ func TestTheReaperOfAnAdoptedConnectionGoesOnThroughLostOnesAfterClose(t *testin
 			cuts.Add(1)
 			return zktest.Verdict{Fate: zktest.LoseRequest} // and the connection with it
 		})
-		done := e.Reap(zkconn.Litter{Dir: "/d", Node: "/d/_c_1-lock-0"})
+		done := e.Reap(zkconn.Orphan{Dir: "/d", Node: "/d/_c_1-lock-0"})
 		c.Close()
 		time.Sleep(time.Minute)
 		require.Greater(t, cuts.Load(), int32(20))
@@ -165,8 +165,8 @@ func TestTheReaperDoesNotLookForEverWhereItMayNotLook(t *testing.T) {
 				require.NoError(t, e.CreateContainer(t.Context(), "/d", nil, create))
 				make1(t, e, "/d/_c_1-lock-0")
 				make1(t, e, "/d/_c_2-lock-1")
-				reaped(t, e.Reap(zkconn.Litter{Dir: "/d", Prefix: "_c_1-"}), time.Second)
-				reaped(t, e.Reap(zkconn.Litter{Dir: "/d", Node: "/d/_c_2-lock-1"}), time.Second)
+				reaped(t, e.Reap(zkconn.Orphan{Dir: "/d", Prefix: "_c_1-"}), time.Second)
+				reaped(t, e.Reap(zkconn.Orphan{Dir: "/d", Node: "/d/_c_2-lock-1"}), time.Second)
 				zktest.CheckChildren(t, srv, "/d", "_c_1-lock-0")
 			})
 		})
@@ -180,11 +180,11 @@ func TestTheReaperRemovesNothingIfItWasToldNoName(t *testing.T) {
 		conn, c, e := adopt(t, srv)
 		dir(t, e, "_c_1-lock-0")
 		pending := make(chan struct{})
-		done := e.Reap(zkconn.Litter{Dir: "/d", Pending: pending, Outcome: func() (string, bool) { return "", false }})
+		done := e.Reap(zkconn.Orphan{Dir: "/d", Pending: pending, Outcome: func() (string, bool) { return "", false }})
 		time.Sleep(3 * timeout)
 		close(pending)
 		reaped(t, done, time.Second)
-		reaped(t, e.Reap(zkconn.Litter{Dir: "/d"}), time.Second)
+		reaped(t, e.Reap(zkconn.Orphan{Dir: "/d"}), time.Second)
 		zktest.CheckChildren(t, srv, "/d", "_c_1-lock-0")
 		c.Close()
 		conn.Close()

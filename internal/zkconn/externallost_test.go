@@ -41,11 +41,11 @@ func TestTheReaperOfAnAdoptedConnectionCollectsNoGoroutines(t *testing.T) {
 				return lossy{c, &lost}, err
 			}))
 		require.NoError(t, err)
-		c := zkconn.Adopt(zkconn.Config{Timeout: timeout}, conn)
+		c := zkconn.External(zkconn.Config{Timeout: timeout}, conn)
 		e, err := c.Epoch(t.Context())
 		require.NoError(t, err)
 		dir(t, e, "_c_1-lock-0")
-		done := e.Reap(zkconn.Litter{Dir: "/d", Node: "/d/_c_1-lock-0"})
+		done := e.Reap(zkconn.Orphan{Dir: "/d", Node: "/d/_c_1-lock-0"})
 		time.Sleep(5 * timeout)
 		require.Greater(t, lost.Load(), int32(3), "it is tried again")
 		time.Sleep(100*timeout + time.Millisecond) // not when a heartbeat is sent: see usable

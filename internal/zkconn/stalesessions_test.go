@@ -8,7 +8,7 @@ import (
 )
 
 func TestTheNewestGraveComesFirstAndTheOthersInTurn(t *testing.T) {
-	g := newGraves()
+	g := newStaleSessions()
 	require.True(t, g.add(Credentials{ID: 1}), "somebody must begin")
 	for id := int64(2); id <= 3; id++ {
 		require.False(t, g.add(Credentials{ID: id}), "somebody has begun")
@@ -31,10 +31,10 @@ func TestTheNewestGraveComesFirstAndTheOthersInTurn(t *testing.T) {
 }
 
 func TestOfTooManyGravesTheOldestIsForgotten(t *testing.T) {
-	g := newGraves()
-	for id := int64(1); id <= 3*maxGraves; id++ {
+	g := newStaleSessions()
+	for id := int64(1); id <= 3*maxStale; id++ {
 		g.add(Credentials{ID: id})
 	}
-	require.Len(t, g.all(), maxGraves)
-	require.Equal(t, int64(2*maxGraves+1), g.all()[0].ID)
+	require.Len(t, g.all(), maxStale)
+	require.Equal(t, int64(2*maxStale+1), g.all()[0].ID)
 }

@@ -33,7 +33,7 @@ func (c *Client) ended(id int64) {
 	if id == 0 {
 		return // there never was one
 	}
-	c.graves.remove(id)
+	c.stale.remove(id)
 	if c.cfg.OnEnded != nil {
 		c.cfg.OnEnded(id)
 	}

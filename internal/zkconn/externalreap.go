@@ -9,18 +9,18 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// The reaper of an adopted connection is bound to that connection and to nothing else.
+// The reaper of an external connection is bound to that connection and to nothing else.
 // The session, and every node in it, lives as long as the connection's owner wants, so
 // what a client that is closed during an outage leaves to the reaper would otherwise
 // stay for ever: a lock that nobody holds. Its goroutine ends when the servers have
 // confirmed that the node is gone, or when the owner closes the connection: that ends
 // the session, and the node with it.
 
-// closedBy returns the channel that the client library closes when its owner calls
+// closedChannel returns the channel that the client library closes when its owner calls
 // Close; nil if it has none. There is no other way to know: a closed client answers
 // with the same error, in the same state, as one between two connections. The field is
 // never written after its connection was made.
-func closedBy(conn *zk.Conn) <-chan struct{} {
+func closedChannel(conn *zk.Conn) <-chan struct{} {
 	f := reflect.ValueOf(conn).Elem().FieldByName("shouldQuit")
 	if !f.IsValid() || f.Type() != reflect.TypeFor[chan struct{}]() {
 		return nil
@@ -28,22 +28,22 @@ func closedBy(conn *zk.Conn) <-chan struct{} {
 	return *(*chan struct{})(f.Addr().UnsafePointer())
 }
 
-// errands counts what the reaper of an adopted connection has still to do, and requests of ours that its
+// pendingReaps counts what the reaper of an external connection has still to do, and requests of ours that its
 // client library has not answered. Unlike a
 // sync.WaitGroup it may be added to while somebody waits.
-type errands struct {
+type pendingReaps struct {
 	mu   sync.Mutex
 	n    int
 	idle chan struct{} // closed when n is 0 again; nil while nobody waits for that
 }
 
-func (r *errands) begin() {
+func (r *pendingReaps) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.n++
 }
 
-func (r *errands) end() {
+func (r *pendingReaps) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.n--; r.n == 0 && r.idle != nil {
@@ -53,7 +53,7 @@ func (r *errands) end() {
 }
 
 // finished returns a channel that is closed at an instant when nothing is to be done.
-func (r *errands) finished() <-chan struct{} {
+func (r *pendingReaps) finished() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.n == 0 {
@@ -65,13 +65,13 @@ func (r *errands) finished() <-chan struct{} {
 	return r.idle
 }
 
-// adoptedReap removes litter from an adopted connection's session, whichever epoch
+// reapExternal removes an orphan from an external connection's session, whichever epoch
 // that is in, until it is gone or the connection was closed.
-func (e *Epoch) adoptedReap(l Litter) {
-	defer e.client.errands.end()
+func (e *Epoch) reapExternal(l Orphan) {
+	defer e.client.pendingReaps.end()
 	running := make(chan struct{}, attempts)
 	if l.Pending != nil {
-		if !e.adoptedOutcome(l, running) {
+		if !e.outcomeExternal(l, running) {
 			return
 		}
 		path, unknown := l.Outcome()
@@ -80,7 +80,7 @@ func (e *Epoch) adoptedReap(l Litter) {
 		}
 		l.Node = path
 	}
-	for pause := 20 * time.Millisecond; e.adoptedAttempt(l, running) != nil; pause = min(2*pause, time.Second) {
+	for pause := 20 * time.Millisecond; e.attemptExternal(l, running) != nil; pause = min(2*pause, time.Second) {
 		t := time.NewTimer(pause)
 		select {
 		case <-t.C:
@@ -91,10 +91,10 @@ func (e *Epoch) adoptedReap(l Litter) {
 	}
 }
 
-// adoptedOutcome waits until the request that makes the node has been answered or given up; it reports
+// outcomeExternal waits until the request that makes the node has been answered or given up; it reports
 // false if the connection was closed first. The client library never gives up what was lost on a
 // living connection, so meanwhile the node is looked for: what it sends is answered in order.
-func (e *Epoch) adoptedOutcome(l Litter, running chan struct{}) bool {
+func (e *Epoch) outcomeExternal(l Orphan, running chan struct{}) bool {
 	t := time.NewTicker(e.timeout)
 	defer t.Stop()
 	for {
@@ -104,16 +104,16 @@ func (e *Epoch) adoptedOutcome(l Litter, running chan struct{}) bool {
 		case <-e.client.abandon:
 			return false
 		case <-t.C:
-			_ = e.adoptedAttempt(l, running) // the last word is that of the answer
+			_ = e.attemptExternal(l, running) // the last word is that of the answer
 		}
 	}
 }
 
-// adoptedAttempt is one attempt of adoptedSweep. It is left to itself after a session timeout, when a
+// attemptExternal is one attempt of sweepExternal. It is left to itself after a session timeout, when a
 // request or an answer has been lost on a living connection; the next attempt may be made beside it,
 // because no name is used twice. As many as running has room for are under way at a time: a client library
 // that stands still must not collect goroutines.
-func (e *Epoch) adoptedAttempt(l Litter, running chan struct{}) error {
+func (e *Epoch) attemptExternal(l Orphan, running chan struct{}) error {
 	select {
 	case running <- struct{}{}:
 	case <-e.client.abandon:
@@ -121,7 +121,7 @@ func (e *Epoch) adoptedAttempt(l Litter, running chan struct{}) error {
 	}
 	swept := make(chan error, 1)
 	go func() {
-		swept <- e.adoptedSweep(l)
+		swept <- e.sweepExternal(l)
 		<-running
 	}()
 	t := time.NewTimer(e.timeout)
@@ -141,10 +141,10 @@ const attempts = 16
 
 var errNoAnswer = errors.New("no answer in a session timeout")
 
-// adoptedSweep removes the litter once. It returns nil when nothing of it is left.
-func (e *Epoch) adoptedSweep(l Litter) error {
+// sweepExternal removes the orphan once. It returns nil when nothing of it is left.
+func (e *Epoch) sweepExternal(l Orphan) error {
 	if l.Node != "" {
-		return e.adoptedDelete(l.Node)
+		return e.deleteExternal(l.Node)
 	}
 	conn, err := e.usable()
 	if err != nil {
@@ -163,15 +163,15 @@ func (e *Epoch) adoptedSweep(l Litter) error {
 	if err != nil {
 		return gone(err)
 	}
-	for _, n := range litterIn(names, l.Prefix) {
-		if err := e.adoptedDelete(l.Dir + "/" + n); err != nil {
+	for _, n := range orphansIn(names, l.Prefix) {
+		if err := e.deleteExternal(l.Dir + "/" + n); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (e *Epoch) adoptedDelete(node string) error {
+func (e *Epoch) deleteExternal(node string) error {
 	conn, err := e.usable()
 	if err != nil {
 		return err

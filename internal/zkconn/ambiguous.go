@@ -10,7 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// doubts are nodes that a request of an old connection may yet make.
+// ambiguousCreates are nodes that a request of an old connection may yet make.
 //
 // Such a request waits in the queue of the server that took it. As long as the session is with
 // another server the leader refuses it; but if the session comes back to the first one before
@@ -18,19 +18,19 @@ import (
 // servers: one in some thousand grants when connections were lost all the time.) So they are
 // looked for again after every reconnect, on which a sync stands behind whatever is left in the
 // queue of that server, for as long as the session could have been moved about.
-type doubts struct {
+type ambiguousCreates struct {
 	mu             sync.Mutex
 	looking, again bool
-	listed         map[doubt]time.Time // until when
+	listed         map[ambiguousCreate]time.Time // until when
 }
 
-type doubt struct{ dir, prefix string }
+type ambiguousCreate struct{ dir, prefix string }
 
-// Doubt says that a request of unknown outcome may yet make a node in dir whose name begins with
+// AmbiguousCreate says that a request of unknown outcome may yet make a node in dir whose name begins with
 // prefix, which nobody wants any more. It has been looked for on the connection of that number
 // already ([Epoch.Connection]).
-func (e *Epoch) Doubt(dir, prefix string, looked int64) {
-	e.doubt(dir, prefix)
+func (e *Epoch) AmbiguousCreate(dir, prefix string, looked int64) {
+	e.ambiguousCreate(dir, prefix)
 	if e.connection() != looked {
 		e.lookAgain()
 	}
@@ -39,22 +39,22 @@ func (e *Epoch) Doubt(dir, prefix string, looked int64) {
 // Connection numbers the connection that stands; 0 for none.
 func (e *Epoch) Connection() int64 { return e.connection() }
 
-func (e *Epoch) doubt(dir, prefix string) {
-	e.doubts.mu.Lock()
-	defer e.doubts.mu.Unlock()
-	if e.doubts.listed == nil {
-		e.doubts.listed = make(map[doubt]time.Time)
+func (e *Epoch) ambiguousCreate(dir, prefix string) {
+	e.ambiguous.mu.Lock()
+	defer e.ambiguous.mu.Unlock()
+	if e.ambiguous.listed == nil {
+		e.ambiguous.listed = make(map[ambiguousCreate]time.Time)
 	}
-	for x, until := range e.doubts.listed {
+	for x, until := range e.ambiguous.listed {
 		if time.Now().After(until) {
-			delete(e.doubts.listed, x)
+			delete(e.ambiguous.listed, x)
 		}
 	}
-	e.doubts.listed[doubt{dir, prefix}] = time.Now().Add(2 * e.Timeout())
+	e.ambiguous.listed[ambiguousCreate{dir, prefix}] = time.Now().Add(2 * e.Timeout())
 }
 
-// current returns the prefixes in doubt for each directory.
-func (d *doubts) current() map[string][]string {
+// current returns the prefixes of ambiguous creates for each directory.
+func (d *ambiguousCreates) current() map[string][]string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	dirs := make(map[string][]string)
@@ -71,42 +71,42 @@ func (d *doubts) current() map[string][]string {
 // lookAgain is called when there is a new connection. One goroutine looks, however many
 // connections come: those that do not live long enough for a look must not get more to do each.
 func (e *Epoch) lookAgain() {
-	e.doubts.mu.Lock()
-	e.doubts.again = true
-	begin := !e.doubts.looking && len(e.doubts.listed) > 0 && e.begin()
+	e.ambiguous.mu.Lock()
+	e.ambiguous.again = true
+	begin := !e.ambiguous.looking && len(e.ambiguous.listed) > 0 && e.begin()
 	if begin {
-		e.doubts.looking = true
+		e.ambiguous.looking = true
 	}
-	e.doubts.mu.Unlock()
+	e.ambiguous.mu.Unlock()
 	if !begin {
 		return
 	}
 	go func() {
 		defer e.calls.Done()
 		for {
-			e.doubts.mu.Lock()
-			if !e.doubts.again || e.Cause() != nil {
-				e.doubts.looking = false
-				e.doubts.mu.Unlock()
+			e.ambiguous.mu.Lock()
+			if !e.ambiguous.again || e.Cause() != nil {
+				e.ambiguous.looking = false
+				e.ambiguous.mu.Unlock()
 				return
 			}
-			e.doubts.again = false
-			e.doubts.mu.Unlock()
+			e.ambiguous.again = false
+			e.ambiguous.mu.Unlock()
 			e.lookOnce()
 		}
 	}()
 }
 
 func (e *Epoch) lookOnce() {
-	for dir := range e.doubts.current() {
+	for dir := range e.ambiguous.current() {
 		names, err := e.SyncedChildren(context.Background(), dir) // bounded by the epoch
 		if err != nil {
 			continue // gone with its directory, or there is another connection to come
 		}
-		for _, prefix := range e.doubts.current()[dir] {
+		for _, prefix := range e.ambiguous.current()[dir] {
 			for _, n := range names {
 				if strings.HasPrefix(n, prefix) {
-					e.Reap(Litter{Dir: dir, Node: dir + "/" + n})
+					e.Reap(Orphan{Dir: dir, Node: dir + "/" + n})
 				}
 			}
 		}

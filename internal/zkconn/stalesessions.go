@@ -7,37 +7,37 @@ import (
 	"time"
 )
 
-// graves are the sessions of the past that the servers may still have, the oldest
+// staleSessions are the sessions of the past that the servers may still have, the oldest
 // first. One goroutine ends them, one after the other, as long as there are any.
-type graves struct {
+type staleSessions struct {
 	mu      sync.Mutex
-	dead    []*grave
+	dead    []*staleSession
 	digging bool
 	added   chan struct{} // has a token after one was added
 }
 
-// grave is one of them. Whatever comes of an attempt to end a session, it may have
+// staleSession is one of them. Whatever comes of an attempt to end a session, it may have
 // kept the session alive for another timeout, which we need not know. So the pause
 // before the next attempt doubles without a bound: where no attempt gets through to
 // the end, the session gets its chance to expire.
-type grave struct {
+type staleSession struct {
 	Credentials
 	pause time.Duration // after the next attempt, if it fails
 	due   time.Time
 }
 
-// maxGraves bounds them. A server that lets one session begin after the other and
+// maxStale bounds them. A server that lets one session begin after the other and
 // none live must not pile them up here.
-const maxGraves = 16
+const maxStale = 16
 
-func newGraves() graves { return graves{added: make(chan struct{}, 1)} }
+func newStaleSessions() staleSessions { return staleSessions{added: make(chan struct{}, 1)} }
 
 // add reports whether nobody ends them yet, which then is up to the caller.
-func (g *graves) add(dead Credentials) (first bool) {
+func (g *staleSessions) add(dead Credentials) (first bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.dead = append(g.dead, &grave{Credentials: dead, pause: closingPause})
-	g.dead = g.dead[max(0, len(g.dead)-maxGraves):]
+	g.dead = append(g.dead, &staleSession{Credentials: dead, pause: closingPause})
+	g.dead = g.dead[max(0, len(g.dead)-maxStale):]
 	select {
 	case g.added <- struct{}{}:
 	default:
@@ -47,18 +47,18 @@ func (g *graves) add(dead Credentials) (first bool) {
 	return first
 }
 
-func (g *graves) remove(id int64) {
+func (g *staleSessions) remove(id int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.dead = slices.DeleteFunc(g.dead, func(d *grave) bool { return d.ID == id })
+	g.dead = slices.DeleteFunc(g.dead, func(d *staleSession) bool { return d.ID == id })
 }
 
 // next is the one whose turn is first, and of those that have never been tried the
 // newest. If there is none the caller's work is done.
-func (g *graves) next() *grave {
+func (g *staleSessions) next() *staleSession {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var first *grave
+	var first *staleSession
 	for _, d := range slices.Backward(g.dead) {
 		if first == nil || d.due.Before(first.due) {
 			first = d
@@ -68,23 +68,23 @@ func (g *graves) next() *grave {
 	return first
 }
 
-func (g *graves) all() []*grave {
+func (g *staleSessions) all() []*staleSession {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.dead)
 }
 
-// bury has a session of the past ended as soon as there is a connection. That is tried
+// closeStale has a session of the past ended as soon as there is a connection. That is tried
 // until the servers confirm that the session is gone, as they do at the latest when
 // they have ended it themselves, or the client is closed.
-func (c *Client) bury(dead Credentials) {
-	if c.graves.add(dead) {
+func (c *Client) closeStale(dead Credentials) {
+	if c.stale.add(dead) {
 		c.runs.Add(1)
-		go c.dig()
+		go c.closeStaleSessions()
 	}
 }
 
-func (c *Client) dig() {
+func (c *Client) closeStaleSessions() {
 	defer c.runs.Done()
 	ctx, cancel := c.untilStopping(context.Background())
 	defer cancel()
@@ -93,7 +93,7 @@ func (c *Client) dig() {
 		if err != nil {
 			return // there will be no connection any more
 		}
-		d := c.graves.next()
+		d := c.stale.next()
 		if d == nil {
 			return
 		}
@@ -101,7 +101,7 @@ func (c *Client) dig() {
 			t := time.NewTimer(wait)
 			select {
 			case <-t.C:
-			case <-c.graves.added:
+			case <-c.stale.added:
 			case <-ctx.Done():
 			}
 			t.Stop()
@@ -118,13 +118,13 @@ func (c *Client) dig() {
 // the past if that showed that a server can be reached.
 func (c *Client) endAll(ctx context.Context, e *Epoch) {
 	if addr := c.endUnreached(ctx, e); addr != "" {
-		c.buryRest(ctx, addr)
+		c.closeStaleAt(ctx, addr)
 	}
 }
 
-// buryRest makes one attempt to end what is left, at a server that can be reached.
-func (c *Client) buryRest(ctx context.Context, addr string) {
-	for _, dead := range c.graves.all() {
+// closeStaleAt makes one attempt to end what is left, at a server that can be reached.
+func (c *Client) closeStaleAt(ctx context.Context, addr string) {
+	for _, dead := range c.stale.all() {
 		_ = c.endSession(ctx, addr, dead.Credentials) // whoever finds its credentials may try again
 	}
 }

@@ -55,7 +55,7 @@ func TestAReadOnAnAdoptedConnectionOutlivesAnyNumberOfWritesThatFail(t *testing.
 			}))
 		require.NoError(t, err)
 		t.Cleanup(conn.Close)
-		c := zkconn.Adopt(zkconn.Config{Timeout: timeout}, conn)
+		c := zkconn.External(zkconn.Config{Timeout: timeout}, conn)
 		t.Cleanup(c.Close)
 		e, err := c.Epoch(t.Context())
 		require.NoError(t, err)
