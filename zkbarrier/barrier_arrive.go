@@ -34,7 +34,7 @@ func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error)
 	n, err := node.Make(ctx, e, node.Spec{
 		Dir: dir, ACL: c.b.at.ACL(), Flags: zk.FlagEphemeral | zk.FlagSequence, Plain: &c.b.plain,
 		Name: func(uuid string) string { return arrivalPrefix(uuid, c.attempt) },
-		Data: c.b.at.Owner, Twins: !c.b.tolerant, // a gap in the numbers is a death
+		Data: c.b.at.Owner, KeepDuplicates: !c.b.tolerant, // a gap in the numbers is a death
 		Before: func() []any {
 			c.tries++
 			return []any{

@@ -177,7 +177,7 @@ func (c *Cond) wait(ctx context.Context, l *lease.Lease) (*lease.Lease, error) {
 		return nil, err
 	}
 	w := c.newWaiter(held)
-	s, kept, err := c.lock.Suspend(ctx, l, w.seat())
+	s, kept, err := c.lock.Suspend(ctx, l, w.replacement())
 	switch {
 	case s == nil:
 		return kept, err

@@ -26,11 +26,11 @@ type waiter struct {
 	token zksync.Token // of the hold that was given up
 	name  string
 	e     *zkconn.Epoch
-	seen  reading // what told of the signal
+	seen  snapshot // what told of the signal
 }
 
-// reading is the condition's node as it was read.
-type reading struct {
+// snapshot is the condition's node as it was read.
+type snapshot struct {
 	signals signals
 	version int32
 	fresh   bool // not used yet
@@ -45,7 +45,7 @@ func (c *Cond) newWaiter(held *lease.Lease) *waiter {
 
 func (w *waiter) node() string { return w.c.base() + "/" + w.name }
 
-func (w *waiter) seat() queue.Replacement {
+func (w *waiter) replacement() queue.Replacement {
 	return queue.Replacement{Dir: w.c.base(), Node: w.node(), Data: w.c.at.Owner(), ACL: w.c.at.ACL()}
 }
 
@@ -127,16 +127,16 @@ func (w *waiter) signalled(ctx context.Context) (ok bool, err error) {
 	return ok, err
 }
 
-func (w *waiter) read(ctx context.Context) (reading, error) {
+func (w *waiter) read(ctx context.Context) (snapshot, error) {
 	data, stat, err := w.e.Get(ctx, w.c.base())
 	if errors.Is(err, zk.ErrNoNode) {
-		return reading{}, errGone
+		return snapshot{}, errGone
 	}
 	if err != nil {
-		return reading{}, err
+		return snapshot{}, err
 	}
 	s, err := parseSignals(data)
-	return reading{s, stat.Version, true}, err
+	return snapshot{s, stat.Version, true}, err
 }
 
 // consume uses the signal up, under the lock. If it cannot be found out whether that was done,

@@ -8,7 +8,7 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// dropIn locks like Lock, RLock and their Try forms, and leaves the books to the caller.
+// dropIn locks like Lock, RLock and their Try forms, and has the caller remember the lease.
 func (rw *RWMutex) dropIn(read, try bool) (l *zksync.Lease, ok bool) {
 	switch {
 	case read && try:

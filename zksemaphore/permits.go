@@ -17,10 +17,10 @@ import (
 )
 
 // permits is the core of a weighted semaphore. Its queue is a directory below its
-// base node, which holds the terms.
+// base node, which holds the config.
 type permits struct {
-	g *share.Unshared
-	t *terms // whence those of each request come
+	g      *share.Unshared
+	config *config // that of each request comes from it
 }
 
 func newPermits(s *session.Session, path string, n int64, opts []session.Option) *permits {
@@ -28,14 +28,14 @@ func newPermits(s *session.Session, path string, n int64, opts []session.Option)
 	if n <= 0 {
 		at.Refuse(fmt.Errorf("%w: a semaphore of %d permits; it needs one at least", errs.ErrMisuse, n))
 	}
-	return &permits{share.NewUnshared(at, queue.PermitQueue, queue.KindPermit), newTerms(at.Full(path), at.ACL(), n)}
+	return &permits{share.NewUnshared(at, queue.PermitQueue, queue.KindPermit), newConfig(at.Full(path), at.ACL(), n)}
 }
 
-// request is the queue as one request for n permits sees it, with terms of its own.
-func (s *permits) request(n int64) (*queue.Queue, *terms) {
-	q, t := *s.g.Queue(), s.t.request()
-	q.Weight, q.Terms, q.Policy = n, t, t.grant
-	return &q, t
+// request is the queue as one request for n permits sees it, with a config of its own.
+func (s *permits) request(n int64) (*queue.Queue, *config) {
+	q, c := *s.g.Queue(), s.config.request()
+	q.Weight, q.Config, q.Policy = n, c, c.blockers
+	return &q, c
 }
 
 // Acquire waits for n permits. A request for more than there are waits outside the queue,
@@ -44,14 +44,14 @@ func (s *permits) Acquire(ctx context.Context, n int64, dropIn bool) (*lease.Lea
 	if err := s.check(n); err != nil {
 		return nil, err
 	}
-	q, t := s.request(n)
+	q, c := s.request(n)
 	return s.g.Get(ctx, dropIn, func(ctx context.Context) (*queue.Ticket, error) {
 		for pace := (node.Pace{Free: 1}); ; {
-			p, err := s.obtain(ctx, q, t)
+			p, err := s.obtain(ctx, q, c)
 			if !errors.Is(err, queue.ErrTooBig) {
 				return p, err
 			}
-			if err := s.awaitTerms(ctx, t, n); err != nil {
+			if err := s.awaitConfig(ctx, c, n); err != nil {
 				return nil, err
 			}
 			if pace.Rest(ctx, nil) != nil {
@@ -66,14 +66,14 @@ func (s *permits) Try(ctx context.Context, n int64, dropIn bool) (*lease.Lease, 
 	if err := s.check(n); err != nil {
 		return nil, err
 	}
-	q, t := s.request(n)
+	q, c := s.request(n)
 	return s.g.Get(ctx, dropIn, func(ctx context.Context) (*queue.Ticket, error) {
 		for pace := (node.Pace{Free: 1}); ; {
-			p, err := s.tryObtain(ctx, q, t)
-			if !errors.Is(err, errs.ErrNotAcquired) || !t.now.stale.Load() {
+			p, err := s.tryObtain(ctx, q, c)
+			if !errors.Is(err, errs.ErrNotAcquired) || !c.snapshot.stale.Load() {
 				return p, err
 			}
-			// It was refused under terms that have changed meanwhile.
+			// It was refused under a config that has changed meanwhile.
 			if pace.Rest(ctx, nil) != nil {
 				return nil, node.Reason(ctx, err)
 			}
@@ -81,15 +81,15 @@ func (s *permits) Try(ctx context.Context, n int64, dropIn bool) (*lease.Lease, 
 	})
 }
 
-// obtain waits for a place. On a connection that does not tell in order what happened, it
-// asks whether the terms are still those under which it was granted.
-func (s *permits) obtain(ctx context.Context, q *queue.Queue, t *terms) (*queue.Ticket, error) {
+// obtain waits for a grant. On a connection that does not tell in order what happened, it
+// asks whether the config is still the one under which it was granted.
+func (s *permits) obtain(ctx context.Context, q *queue.Queue, c *config) (*queue.Ticket, error) {
 	for pace := (node.Pace{}); ; {
 		p, err := q.Obtain(ctx, s.g.Lost, nil, nil)
 		if err != nil || p.Epoch.Ordered() {
 			return p, err
 		}
-		changed, err := t.changed(ctx, p.Epoch)
+		changed, err := c.changed(ctx, p.Epoch)
 		if err == nil && !changed {
 			return p, nil
 		}
@@ -104,7 +104,7 @@ func (s *permits) obtain(ctx context.Context, q *queue.Queue, t *terms) (*queue.
 }
 
 // tryObtain is obtain for an attempt that does not wait.
-func (s *permits) tryObtain(ctx context.Context, q *queue.Queue, t *terms) (*queue.Ticket, error) {
+func (s *permits) tryObtain(ctx context.Context, q *queue.Queue, c *config) (*queue.Ticket, error) {
 	p, err := q.Try(ctx)
 	if err != nil {
 		return nil, err
@@ -113,13 +113,13 @@ func (s *permits) tryObtain(ctx context.Context, q *queue.Queue, t *terms) (*que
 	if p.Epoch.Ordered() {
 		return p, nil
 	}
-	changed, err := t.changed(ctx, p.Epoch)
+	changed, err := c.changed(ctx, p.Epoch)
 	if err == nil && !changed {
 		return p, nil
 	}
 	p.Leave(node.Grace)
 	if err == nil || errors.Is(err, zkconn.ErrOver) {
-		t.now.stale.Store(true)
+		c.snapshot.stale.Store(true)
 		return nil, errs.ErrNotAcquired
 	}
 	return nil, node.Reason(ctx, err)
@@ -135,13 +135,13 @@ func (s *permits) check(n int64) error {
 	return nil
 }
 
-// awaitTerms waits until there are n permits.
-func (s *permits) awaitTerms(ctx context.Context, t *terms, n int64) error {
+// awaitConfig waits until there are n permits.
+func (s *permits) awaitConfig(ctx context.Context, c *config, n int64) error {
 	return s.g.At().Session.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		for pace := (node.Pace{Free: 1}); ; {
 			told := make(chan struct{}, 1)
-			w, changed, err := t.Follow(ctx, e, func() { told <- struct{}{} }) // called once at most
-			if err == nil && !changed && !t.Fits(n) {
+			w, changed, err := c.Follow(ctx, e, func() { told <- struct{}{} }) // called once at most
+			if err == nil && !changed && !c.Fits(n) {
 				err = heard(ctx, e, told)
 				pace = node.Pace{Free: 1}
 			}
@@ -151,10 +151,10 @@ func (s *permits) awaitTerms(ctx context.Context, t *terms, n int64) error {
 			if err != nil {
 				return err
 			}
-			if err := t.read(ctx, e); err != nil {
+			if err := c.read(ctx, e); err != nil {
 				return err
 			}
-			if t.Fits(n) {
+			if c.Fits(n) {
 				return nil
 			}
 			if err := pace.Rest(ctx, e); err != nil {
@@ -187,27 +187,27 @@ func (s *permits) Resize(ctx context.Context, n int64) error {
 	if err := s.check(n); err != nil {
 		return err
 	}
-	t := s.t.request()
+	c := s.config.request()
 	return s.g.At().Session.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		for synced, pace := false, (node.Pace{Free: 1}); ; {
-			if err := t.read(ctx, e); err != nil {
+			if err := c.read(ctx, e); err != nil {
 				return err
 			}
-			if t.now.permits == n {
+			if c.snapshot.permits == n {
 				if synced {
 					return nil
 				}
 				// This server may not have heard of a Resize yet.
-				if err := e.Sync(ctx, t.node); err != nil && !errors.Is(err, zk.ErrNoNode) {
+				if err := e.Sync(ctx, c.node); err != nil && !errors.Is(err, zk.ErrNoNode) {
 					return err
 				}
 				synced = true
 				continue
 			}
-			_, err := t.store(ctx, e, queue.Permits{Declared: t.declared, Capacity: n, Most: max(t.now.most, n)}, t.now.version)
+			_, err := c.store(ctx, e, queue.Permits{Declared: c.declared, Capacity: n, Most: max(c.snapshot.most, n)}, c.snapshot.version)
 			switch {
 			case err == nil: // that others may have changed it since is no reason to do it again
-				t.now.stale.Store(true) // an adopted connection may tell that later than this answer
+				c.snapshot.stale.Store(true) // an adopted connection may tell that later than this answer
 				return nil
 			case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode), errors.Is(err, zkconn.ErrNotSent), zkconn.Unknown(err):
 				// Look what came of it.
@@ -226,19 +226,19 @@ func (s *permits) Available(ctx context.Context) (free int64, err error) {
 	if s.g.At().Misuse() != nil {
 		return 0, s.g.At().Misuse()
 	}
-	q, t := s.request(1)
+	q, c := s.request(1)
 	err = s.g.At().Session.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		if err := e.Sync(ctx, q.Dir); err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return err
 		}
-		if err := t.read(ctx, e); err != nil {
+		if err := c.read(ctx, e); err != nil {
 			return err
 		}
 		entries, err := q.List(ctx, e)
 		if err != nil {
 			return err
 		}
-		free = t.free(entries)
+		free = c.free(entries)
 		return nil
 	})
 	return free, err
@@ -250,12 +250,12 @@ func (s *permits) Contenders(ctx context.Context) ([]queue.Contender, error) {
 		return nil, s.g.At().Misuse()
 	}
 	var list []queue.Contender
-	q, t := s.request(1)
+	q, c := s.request(1)
 	err := s.g.At().Session.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
-		if err := t.read(ctx, e); err != nil {
+		if err := c.read(ctx, e); err != nil {
 			return err
 		}
-		list, err = q.Contenders(ctx, e, t.capacity())
+		list, err = q.Contenders(ctx, e, c.capacity())
 		return err
 	})
 	return list, err

@@ -42,7 +42,7 @@ func (w *Weighted) Release(n int64) {
 	}
 }
 
-// take takes n permits out of the books. It returns the leases that are over with that,
+// take takes n permits out of the holds that are on record. It returns the leases that are over with that,
 // and what is closed once the rest of what was taken has been given back.
 func (w *Weighted) take(n int64) (whole []*lease.Lease, under []<-chan struct{}) {
 	w.mu.Lock()
@@ -78,7 +78,7 @@ func (w *Weighted) total() (sum int64) {
 	return sum
 }
 
-// choose takes n permits out of the books: whole holds, and for what is left a part of
+// choose takes n permits out of the holds that are on record: whole holds, and for what is left a part of
 // one. mu is held.
 func (w *Weighted) choose(n int64) (whole []*hold, part *hold) {
 	lost := func(h *hold) bool { return h.lease.Err() != nil }

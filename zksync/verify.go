@@ -58,12 +58,12 @@ func holds(ctx context.Context, e *zkconn.Epoch, q *queue.Queue, token Token) (b
 	if err != nil {
 		return false, err
 	}
-	terms, err := q.Permits(ctx, e, entries)
+	permits, err := q.Permits(ctx, e, entries)
 	if err != nil {
 		return false, err
 	}
 	for i, en := range entries {
-		if len(queue.PolicyFor(en.Kind, terms.Ever())(entries[:i], en)) > 0 {
+		if len(queue.PolicyFor(en.Kind, permits.Ever())(entries[:i], en)) > 0 {
 			continue
 		}
 		c, there, err := q.Contender(ctx, e, en)

@@ -23,7 +23,7 @@ func (l *Lease) Guard(ops ...any) ([]zk.MultiResponse, error) {
 		op, path := nameOf(ops[refused.Index])
 		return nil, &errs.Error{Op: "guarded " + op, Path: path, Err: refused.Err}
 	}
-	return nil, &errs.Error{Op: "guard", Path: l.at.Path, Err: err}
+	return nil, &errs.Error{Op: "guard", Path: l.access.Path, Err: err}
 }
 
 // nameOf names an operation that can be guarded, and the path that it is about.
@@ -44,14 +44,14 @@ func nameOf(op any) (name, path string) {
 // GuardWithin is Guard for a caller with a context: when that ends after the request was sent,
 // nobody knows. An operation that the servers refuse is a *zkconn.TxnError, with its index in ops.
 func (l *Lease) GuardWithin(ctx context.Context, ops []any) ([]zk.MultiResponse, error) {
-	if l.sub != nil {
+	if l.sublease != nil {
 		if err := l.Err(); err != nil {
 			return nil, err
 		}
-		// The books of transactions under way are the hold's.
-		return l.sub.outer.GuardWithin(ctx, ops)
+		// The hold counts the transactions under way.
+		return l.sublease.outer.GuardWithin(ctx, ops)
 	}
-	s := l.at.Session
+	s := l.access.Session
 	all := []any{&zk.CheckVersionRequest{Path: l.ticket.Node, Version: -1}}
 	for _, op := range ops {
 		placed, err := placed(s, op)
@@ -106,13 +106,13 @@ func (l *Lease) transact(ctx context.Context, ops []any) ([]zk.MultiResponse, er
 		if l.ticket.Epoch.Await(ctx) != nil {
 			return nil, errNotYet
 		}
-		l.ticket.Doubt()
+		l.ticket.MarkSent()
 		call := l.ticket.Epoch.StartMulti(ops...)
 		res, err := call.Wait(ctx, l.ticket.Epoch)
 		if call.Answered() {
 			res, err = call.Result()
 			if !zkconn.Unknown(err) {
-				l.ticket.Certain()
+				l.ticket.MarkAnswered()
 			}
 		}
 		// Without an answer there is doubt for as long as there is the node: somewhere on

@@ -13,21 +13,21 @@ import (
 
 // Lease is what package zksync documents under this name.
 type Lease struct {
-	at     *session.Access
-	b      Grantor
-	ticket *queue.Ticket
-	token  node.Token
-	dropIn bool // taken through a method set without leases: see share.Cohort's hold
-	since  time.Time
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	bound  *time.Timer // of WithMaxHold
-	sub    *sublease   // nil for the lease of a grant
+	access   *session.Access
+	grantor  Grantor
+	ticket   *queue.Ticket
+	token    node.Token
+	dropIn   bool // taken through a method set without leases: see share.Cohort's hold
+	since    time.Time
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	bound    *time.Timer // of WithMaxHold
+	sublease *sublease   // nil for the lease of a grant
 
-	mu     sync.Mutex
-	err    error
-	guards int                 // transactions under way
-	inner  map[*Lease]struct{} // nested leases that have not ended
+	mu        sync.Mutex
+	err       error
+	guards    int                 // transactions under way
+	subleases map[*Lease]struct{} // subleases that have not ended
 }
 
 // Grantor grants leases, and is told how they end.
@@ -44,9 +44,9 @@ type Grantor interface {
 
 // New makes the lease of a grant. Values of the acquiring context are kept,
 // its end is not: it governed the waiting only.
-func New(ctx context.Context, b Grantor, at *session.Access, p *queue.Ticket, passes uint32, mirror bool) *Lease {
+func New(ctx context.Context, grantor Grantor, at *session.Access, p *queue.Ticket, passes uint32, dropIn bool) *Lease {
 	l := &Lease{
-		at: at, b: b, ticket: p, dropIn: mirror, since: time.Now(),
+		access: at, grantor: grantor, ticket: p, dropIn: dropIn, since: time.Now(),
 		token: node.Token{Zxid: p.Entry.Czxid, Seq: passes},
 	}
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -62,13 +62,13 @@ func (l *Lease) BoundBy(d time.Duration) {
 	defer l.mu.Unlock()
 	l.bound = time.AfterFunc(d, func() {
 		if l.Finish(errs.ErrMaxHold) {
-			l.b.Release(l, 0)
+			l.grantor.Release(l, 0)
 		}
 	})
 }
 
-// GrantedBy reports whether l is the lease of a grant of b, and no sublease.
-func (l *Lease) GrantedBy(b Grantor) bool { return l.b == b && l.sub == nil }
+// GrantedBy reports whether l is the lease of a grant of g, and no sublease.
+func (l *Lease) GrantedBy(g Grantor) bool { return l.grantor == g && l.sublease == nil }
 
 // Ticket is the entry in the queue that the lease stands for.
 func (l *Lease) Ticket() *queue.Ticket { return l.ticket }
@@ -92,7 +92,7 @@ func (l *Lease) Context() context.Context {
 func (l *Lease) Lifetime() context.Context { return l.ctx }
 
 // Primitive is the path of what is held.
-func (l *Lease) Primitive() string { return l.at.Path }
+func (l *Lease) Primitive() string { return l.access.Path }
 
 // Done is zksync.Lease.Done.
 func (l *Lease) Done() <-chan struct{} {
@@ -117,28 +117,28 @@ func (l *Lease) Path() string { return l.ticket.ShownNode() }
 
 // Unlock is zksync.Lease.Unlock.
 func (l *Lease) Unlock() error {
-	if l.sub != nil {
-		return l.unlockNested()
+	if l.sublease != nil {
+		return l.unlockSublease()
 	}
 	ended := l.finishAs(errs.ErrReleased)
 	if ended != nil && ended != errs.ErrReleased {
-		l.b.UnlockLost(l)
-		return &errs.Error{Op: "unlock", Path: l.at.Path, Err: ended}
+		l.grantor.UnlockLost(l)
+		return &errs.Error{Op: "unlock", Path: l.access.Path, Err: ended}
 	}
-	l.b.Release(l, unlockWait)
+	l.grantor.Release(l, unlockWait)
 	return nil
 }
 
 // GiveBack is Unlock for a caller whose time is up: it waits no longer than grace.
 func (l *Lease) GiveBack(grace time.Duration) {
-	if l.sub != nil {
-		_ = l.unlockNested()
+	if l.sublease != nil {
+		_ = l.unlockSublease()
 		return
 	}
 	if l.finishAs(errs.ErrReleased) == errs.ErrReleased {
-		l.b.Release(l, grace)
+		l.grantor.Release(l, grace)
 	} else {
-		l.b.UnlockLost(l)
+		l.grantor.UnlockLost(l)
 	}
 }
 
@@ -167,39 +167,39 @@ func (l *Lease) Finish(err error) bool {
 		return false
 	}
 	if err == errs.ErrReleased {
-		l.b.Released(l)
+		l.grantor.Released(l)
 	}
 	l.cancel(err)
-	if l.sub != nil {
+	if l.sublease != nil {
 		l.leaveOuter()
 		return true
 	}
-	l.finishInner(err)
+	l.finishSubleases(err)
 	if bound != nil {
 		bound.Stop()
 	}
-	l.at.Session.Forget(l)
+	l.access.Session.Forget(l)
 	l.traceEnd(err)
 	return true
 }
 
 func (l *Lease) traceEnd(err error) {
-	s := l.at.Session
+	s := l.access.Session
 	held := time.Since(l.since)
 	kind, g := l.ticket.Entry.Kind, l.granted()
 	t := s.Trace()
 	if err == errs.ErrReleased { // in the goroutine that released
 		if t != nil && t.Release != nil {
-			t.Release(l.ctx, l.at.Path, kind, g, held)
+			t.Release(l.ctx, l.access.Path, kind, g, held)
 		}
 		return
 	}
 	// A loss may strike many leases, and each must be told in time, whatever a logger
 	// or tracer does.
 	s.Spawn(func() {
-		s.Logger().Warn("lease lost", "path", l.at.Path, "token", l.token.String(), "held", held, "cause", l.ticket.Epoch.Cause())
+		s.Logger().Warn("lease lost", "path", l.access.Path, "token", l.token.String(), "held", held, "cause", l.ticket.Epoch.Cause())
 		if t != nil && t.Lost != nil {
-			t.Lost(l.ctx, l.at.Path, kind, g, held, err)
+			t.Lost(l.ctx, l.access.Path, kind, g, held, err)
 		}
 	})
 }
@@ -248,12 +248,12 @@ func (l *Lease) UnlockWithin(ctx context.Context) error {
 	if ctx.Done() == nil {
 		return l.Unlock()
 	}
-	if l.sub == nil {
+	if l.sublease == nil {
 		l.finishAs(errs.ErrReleased) // at once, however late the goroutine begins
 	}
 	done := make(chan error, 1)
 	unlock := func() { done <- l.Unlock() } // it ends within a second
-	if !l.at.Session.Spawn(unlock) {
+	if !l.access.Session.Spawn(unlock) {
 		go unlock() // or with the session, which is being closed
 	}
 	select {
@@ -269,7 +269,7 @@ func (l *Lease) UnlockWithin(ctx context.Context) error {
 	case <-grace.C:
 	}
 	if err := l.Err(); err != nil && err != errs.ErrReleased {
-		return &errs.Error{Op: "unlock", Path: l.at.Path, Err: err}
+		return &errs.Error{Op: "unlock", Path: l.access.Path, Err: err}
 	}
 	return nil
 }

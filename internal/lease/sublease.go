@@ -16,20 +16,20 @@ type sublease struct {
 	unlock func()
 }
 
-// Outer is the lease in which l is nested, if it is.
-func (l *Lease) Outer() (outer *Lease, nested bool) {
-	if l.sub == nil {
+// Outer is the lease that l is a sublease of, if it is one.
+func (l *Lease) Outer() (outer *Lease, sub bool) {
+	if l.sublease == nil {
 		return nil, false
 	}
-	return l.sub.outer, true
+	return l.sublease.outer, true
 }
 
 // Move returns a lease on the hold of outer in the place of l, a sublease, whose own Unlock does nothing to
 // the hold any more.
 func (l *Lease) Move(ctx context.Context, outer *Lease) *Lease {
 	unlock := func() {} // l was unlocked meanwhile, and its level with it
-	if !l.sub.given.Swap(true) {
-		unlock = l.sub.unlock
+	if !l.sublease.given.Swap(true) {
+		unlock = l.sublease.unlock
 	}
 	return Sub(ctx, outer, unlock)
 }
@@ -39,17 +39,17 @@ func (l *Lease) Move(ctx context.Context, outer *Lease) *Lease {
 // also if the hold was lost before, and leaves it to unlock what becomes of outer.
 func Sub(ctx context.Context, outer *Lease, unlock func()) *Lease {
 	l := &Lease{
-		at: outer.at, b: outer.b, ticket: outer.ticket, token: outer.token, since: time.Now(),
-		sub: &sublease{outer: outer, unlock: unlock},
+		access: outer.access, grantor: outer.grantor, ticket: outer.ticket, token: outer.token, since: time.Now(),
+		sublease: &sublease{outer: outer, unlock: unlock},
 	}
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	outer.mu.Lock()
 	ended := outer.err
 	if ended == nil {
-		if outer.inner == nil {
-			outer.inner = make(map[*Lease]struct{})
+		if outer.subleases == nil {
+			outer.subleases = make(map[*Lease]struct{})
 		}
-		outer.inner[l] = struct{}{}
+		outer.subleases[l] = struct{}{}
 	}
 	outer.mu.Unlock()
 	if ended != nil {
@@ -58,32 +58,32 @@ func Sub(ctx context.Context, outer *Lease, unlock func()) *Lease {
 	return l
 }
 
-// unlockNested is the Unlock of a nested lease. However it ended, its owner counts
+// unlockSublease is the Unlock of a sublease. However it ended, its owner counts
 // on being told once.
-func (l *Lease) unlockNested() error {
+func (l *Lease) unlockSublease() error {
 	ended := l.finishAs(errs.ErrReleased)
-	if !l.sub.given.Swap(true) {
-		l.sub.unlock()
+	if !l.sublease.given.Swap(true) {
+		l.sublease.unlock()
 	}
 	if ended != errs.ErrReleased {
-		return &errs.Error{Op: "unlock", Path: l.at.Path, Err: ended}
+		return &errs.Error{Op: "unlock", Path: l.access.Path, Err: ended}
 	}
 	return nil
 }
 
-// leaveOuter ends the books that the outer lease keeps of l.
+// leaveOuter takes l from the subleases of its outer lease.
 func (l *Lease) leaveOuter() {
-	outer := l.sub.outer
+	outer := l.sublease.outer
 	outer.mu.Lock()
 	defer outer.mu.Unlock()
-	delete(outer.inner, l)
+	delete(outer.subleases, l)
 }
 
-// finishInner ends every lease that is nested in l.
-func (l *Lease) finishInner(err error) {
+// finishSubleases ends every sublease of l.
+func (l *Lease) finishSubleases(err error) {
 	l.mu.Lock()
-	inner := l.inner
-	l.inner = nil // complete: nothing nests in a lease that has ended
+	inner := l.subleases
+	l.subleases = nil // complete: a lease that has ended gets no more
 	l.mu.Unlock()
 	for in := range inner {
 		in.Finish(err)

@@ -20,7 +20,7 @@ func (s *Spec) abandon(e *zkconn.Epoch, uuid string, call *zkconn.Call[[]zk.Mult
 				return res[create].String, false
 			}
 			if err == nil {
-				return "", true // with others there, one may be a twin: a request applied twice
+				return "", true // with others there, one may be a duplicate: a request applied twice
 			}
 			return "", zkconn.Unknown(err)
 		},

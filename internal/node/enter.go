@@ -28,9 +28,9 @@ type Spec struct {
 	// applied. It may be nil.
 	Tried func(applied bool)
 
-	// Twins says that a node is to stay which a lost request makes after it was looked for in vain: whoever makes the
+	// KeepDuplicates says that a node is to stay which a lost request makes after it was looked for in vain: whoever makes the
 	// nodes knows all of an attempt by their names, and would mistake the removal of one for a departure.
-	Twins bool
+	KeepDuplicates bool
 
 	// Plain is set once the servers refused to let us write the directory's data.
 	// Then the transaction is without that, and the Stat is not known.
@@ -166,7 +166,7 @@ func (s *Spec) made(ctx context.Context, e *zkconn.Epoch, uuid string, res []zk.
 	return n, nil
 }
 
-// reap leaves a node that turned out to be useless to the reaper, and its twin, if
+// reap leaves a node that turned out to be useless to the reaper, and its duplicate, if
 // a request that was applied twice made one.
 func (n *Node) reap() {
 	n.Epoch.Reap(zkconn.Orphan{Dir: path.Dir(n.Path), Prefix: Prefix(n.UUID)})

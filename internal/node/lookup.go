@@ -16,7 +16,7 @@ import (
 func (s *Spec) find(ctx context.Context, e *zkconn.Epoch, uuid string) (*Node, error) {
 	at := e.Connection()
 	n, err := s.lookUp(ctx, e, uuid)
-	if n == nil && (err != nil || !s.Twins) {
+	if n == nil && (err != nil || !s.KeepDuplicates) {
 		e.AmbiguousCreate(s.Dir, Prefix(uuid), at)
 	}
 	if err != nil {

@@ -22,19 +22,19 @@ const lookAgain = 5 * time.Millisecond
 
 // contend waits until the ticket is granted, the own node is gone (ErrGone), ctx
 // ends, or the epoch is over. It leaves no subscription behind.
-func (p *Ticket) contend(ctx context.Context) error {
-	n := newEvents(p.Entry.Name)
-	defer func() { n.stop() }()
+func (t *Ticket) contend(ctx context.Context) error {
+	ev := newEvents(t.Entry.Name)
+	defer func() { ev.stop() }()
 	var pace node.Pace
 	var last []Entry
 	for {
-		seen, err := p.round(ctx, n)
+		seen, err := t.round(ctx, ev)
 		if !errors.Is(err, errList) {
 			return err
 		}
 		// Something has changed, mostly. If not, whatever sent us here again will do so again.
 		if sameEntries(seen, last) {
-			if err := pace.Rest(ctx, p.Epoch); err != nil {
+			if err := pace.Rest(ctx, t.Epoch); err != nil {
 				return err
 			}
 		} else {
@@ -43,95 +43,95 @@ func (p *Ticket) contend(ctx context.Context) error {
 		last = seen
 		// After a scout's departure the subscriptions go on: the blocker may leave during
 		// the listing, and without them it would take another request to hear of that.
-		if !errors.Is(err, errScouted) || p.queue.Terms != nil {
-			n.stop()
-			n = newEvents(p.Entry.Name)
+		if !errors.Is(err, errScouted) || t.queue.Config != nil {
+			ev.stop()
+			ev = newEvents(t.Entry.Name)
 		}
 	}
 }
 
-// round is one listing and what can be concluded from it and from the news since. It returns what it
+// round is one listing and what can be concluded from it and from the events since. It returns what it
 // kept of the listing.
-func (p *Ticket) round(ctx context.Context, n *events) (seen []Entry, err error) {
-	if t := p.queue.Terms; t != nil {
-		w, changed, err := t.Follow(ctx, p.Epoch, n.retell)
+func (t *Ticket) round(ctx context.Context, ev *events) (seen []Entry, err error) {
+	if c := t.queue.Config; c != nil {
+		w, changed, err := c.Follow(ctx, t.Epoch, ev.listAgain)
 		if w != nil {
-			n.hold([]*zkconn.Watch{w})
+			ev.hold([]*zkconn.Watch{w})
 		}
 		if err != nil || changed {
-			return nil, p.relearn(ctx, err)
+			return nil, t.relearn(ctx, err)
 		}
 	}
-	ahead, err := p.ahead(ctx)
+	ahead, err := t.ahead(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if len(p.queue.Policy(ahead, p.Entry)) == 0 {
+	if len(t.queue.Policy(ahead, t.Entry)) == 0 {
 		return nil, nil // this very listing showed the own node, and nothing in its way
 	}
-	ahead, more := p.near(ahead)
+	ahead, more := t.near(ahead)
 	seen = ahead
 	for {
-		if p.settle == nil && p.mayBeNext(ahead, more) {
-			p.settle = p.Epoch.RequireLeaderProof()
+		if t.settle == nil && t.mayBeNext(ahead, more) {
+			t.settle = t.Epoch.RequireLeaderProof()
 		}
-		p.watch(n, ahead)
-		departed, err := n.wait(ctx, p.Epoch)
+		t.watch(ev, ahead)
+		departed, err := ev.wait(ctx, t.Epoch)
 		if errors.Is(err, errQuiet) {
-			err = p.check(ctx, ahead)
+			err = t.check(ctx, ahead)
 		}
 		if err != nil {
 			return seen, err
 		}
-		if err := p.checkReplaced(ahead, departed, n.wasWritten); err != nil {
+		if err := t.checkReplaced(ahead, departed, ev.wasWritten); err != nil {
 			return seen, err
 		}
-		if ahead, err = p.without(ahead, departed, more); err != nil {
+		if ahead, err = t.without(ahead, departed, more); err != nil {
 			return seen, err
 		}
-		if len(p.queue.Policy(ahead, p.Entry)) == 0 {
-			return seen, n.sound(p.Epoch)
+		if len(t.queue.Policy(ahead, t.Entry)) == 0 {
+			return seen, ev.stillHolds(t.Epoch)
 		}
 	}
 }
 
 // mayBeNext reports whether the departure of a blocker would be the grant. The heaviest comes first, so
 // if its departure is not enough, no other's is. more tells that there are others in the way.
-func (p *Ticket) mayBeNext(ahead []Entry, more bool) bool {
+func (t *Ticket) mayBeNext(ahead []Entry, more bool) bool {
 	if more {
 		return false
 	}
-	first := p.queue.Policy(ahead, p.Entry)[:1]
-	return len(p.queue.Policy(withoutEntries(ahead, first), p.Entry)) == 0
+	first := t.queue.Policy(ahead, t.Entry)[:1]
+	return len(t.queue.Policy(withoutEntries(ahead, first), t.Entry)) == 0
 }
 
-// relearn reads the terms again and has the entry begin anew under them.
-func (p *Ticket) relearn(ctx context.Context, err error) error {
+// relearn reads the config again and has the entry begin anew under it.
+func (t *Ticket) relearn(ctx context.Context, err error) error {
 	if err == nil {
-		p.queue.Terms.Forget()
-		err = p.queue.Terms.Learn(ctx, p.Epoch)
+		t.queue.Config.Forget()
+		err = t.queue.Config.Learn(ctx, t.Epoch)
 	}
 	if err != nil {
 		return err
 	}
-	if !p.queue.Terms.Fits(p.Entry.Weight) {
+	if !t.queue.Config.Fits(t.Entry.Weight) {
 		return ErrTooBig
 	}
 	return errList
 }
 
 // errQuiet means that nothing was heard for a session timeout.
-var errQuiet = errors.New("zksync: no news")
+var errQuiet = errors.New("zksync: no event")
 
 // check asks whether the blockers are still there. A server that tells nobody of the
 // end of a node that he may not read (3.8 with its later security fixes) would leave
 // us asleep for ever behind a contender with another access control list.
-func (p *Ticket) check(ctx context.Context, ahead []Entry) error {
-	for _, b := range p.queue.Policy(ahead, p.Entry) {
-		_, there, err := p.Epoch.Exists(ctx, p.queue.Dir+"/"+b.Name)
+func (t *Ticket) check(ctx context.Context, ahead []Entry) error {
+	for _, b := range t.queue.Policy(ahead, t.Entry) {
+		_, there, err := t.Epoch.Exists(ctx, t.queue.Dir+"/"+b.Name)
 		switch {
 		case zkconn.Unknown(err):
-			return node.Sleep(ctx, p.Epoch, lookAgain)
+			return node.Sleep(ctx, t.Epoch, lookAgain)
 		case err != nil:
 			return err
 		case !there:
@@ -147,19 +147,19 @@ func (p *Ticket) check(ctx context.Context, ahead []Entry) error {
 //
 // Permits are kept all: each that is forgotten would be missing from the sum that
 // decides.
-func (p *Ticket) near(ahead []Entry) (kept []Entry, more bool) {
-	if p.Entry.Kind == KindPermit {
+func (t *Ticket) near(ahead []Entry) (kept []Entry, more bool) {
+	if t.Entry.Kind == KindPermit {
 		return ahead, false
 	}
-	blockers := p.queue.Policy(ahead, p.Entry)
+	blockers := t.queue.Policy(ahead, t.Entry)
 	rest := withoutEntries(ahead, blockers)
-	next := p.queue.Policy(rest, p.Entry)
+	next := t.queue.Policy(rest, t.Entry)
 	for _, e := range ahead {
 		if indexEntry(blockers, e.Name) >= 0 || indexEntry(next, e.Name) >= 0 {
 			kept = append(kept, e)
 		}
 	}
-	return kept, len(p.queue.Policy(withoutEntries(rest, next), p.Entry)) > 0
+	return kept, len(t.queue.Policy(withoutEntries(rest, next), t.Entry)) > 0
 }
 
 func withoutEntries(entries, out []Entry) []Entry {
@@ -170,14 +170,14 @@ func withoutEntries(entries, out []Entry) []Entry {
 // write entry may turn into a read entry, which a reader need not mind, and a request for
 // several permits into one for fewer. Ours say so: written tells whether an entry was, or
 // may have been, written to before it departed, which happens only then.
-func (p *Ticket) checkReplaced(ahead []Entry, departed []string, written func(name string) bool) error {
+func (t *Ticket) checkReplaced(ahead []Entry, departed []string, written func(name string) bool) error {
 	for _, name := range departed {
 		i := indexEntry(ahead, name)
 		if i < 0 {
 			continue
 		}
 		e := ahead[i]
-		turns := e.Kind == KindWrite && p.Entry.exclusive() || e.Kind == KindPermit && e.Weight > 1
+		turns := e.Kind == KindWrite && t.Entry.exclusive() || e.Kind == KindPermit && e.Weight > 1
 		if turns && (!node.Announces(e.UUID) || written(name)) {
 			return errList
 		}
@@ -188,8 +188,8 @@ func (p *Ticket) checkReplaced(ahead []Entry, departed []string, written func(na
 // without takes departed entries out of ahead, and says if what is left is known
 // well enough to go on without a listing. more tells that the listing showed others
 // in the way that are not in ahead.
-func (p *Ticket) without(ahead []Entry, departed []string, more bool) ([]Entry, error) {
-	blockers := p.queue.Policy(ahead, p.Entry)
+func (t *Ticket) without(ahead []Entry, departed []string, more bool) ([]Entry, error) {
+	blockers := t.queue.Policy(ahead, t.Entry)
 	left := slices.Clone(ahead)
 	scouted := false
 	for _, name := range departed {
@@ -200,7 +200,7 @@ func (p *Ticket) without(ahead []Entry, departed []string, more bool) ([]Entry, 
 		scouted = scouted || indexEntry(blockers, name) < 0
 		left = slices.Delete(left, i, i+1)
 	}
-	next := p.queue.Policy(left, p.Entry)
+	next := t.queue.Policy(left, t.Entry)
 	switch {
 	case len(next) == 0 && !more, sameEntries(next, blockers) && !scouted:
 		return left, nil
@@ -226,30 +226,30 @@ func sameEntries(a, b []Entry) bool {
 // watch subscribes to the own node, the blockers and the scout, as far as that is
 // not done yet, with one request. The own node comes first: the server looks at
 // them in this order, so if both it and a blocker are gone we hear of it first.
-func (p *Ticket) watch(n *events, ahead []Entry) {
-	blockers := p.queue.Policy(ahead, p.Entry)
+func (t *Ticket) watch(ev *events, ahead []Entry) {
+	blockers := t.queue.Policy(ahead, t.Entry)
 	var paths []string
 	want := func(name string) {
-		if n.subscribe(name) {
-			paths = append(paths, p.queue.Dir+"/"+name)
+		if ev.subscribe(name) {
+			paths = append(paths, t.queue.Dir+"/"+name)
 		}
 	}
-	want(p.Entry.Name)
+	want(t.Entry.Name)
 	for _, b := range blockers {
 		want(b.Name)
 	}
-	if scout, ok := p.scout(ahead, blockers); ok && Scouting {
+	if scout, ok := t.scout(ahead, blockers); ok && Scouting {
 		want(scout)
 	}
 	if len(paths) == 0 {
 		return
 	}
 	var sure func()
-	if paths[0] == p.Node {
-		sure = n.sure
+	if paths[0] == t.Node {
+		sure = ev.confirmOwn
 	}
-	n.hold(p.Epoch.WatchAll(paths, func(path string, what zkconn.Event) {
-		n.tell(path[len(p.queue.Dir)+1:], what)
+	ev.hold(t.Epoch.WatchAll(paths, func(path string, what zkconn.Event) {
+		ev.tell(path[len(t.queue.Dir)+1:], what)
 	}, sure))
 }
 
@@ -259,12 +259,12 @@ var Scouting = true
 // scout is the entry whose departure announces that the blockers may be the last:
 // what would block if they had left. Readers have none: behind several writers there may
 // be many of them, and each should be woken once.
-func (p *Ticket) scout(ahead, blockers []Entry) (name string, ok bool) {
-	if p.Entry.Kind == KindRead {
+func (t *Ticket) scout(ahead, blockers []Entry) (name string, ok bool) {
+	if t.Entry.Kind == KindRead {
 		return "", false
 	}
-	next := p.queue.Policy(withoutEntries(ahead, blockers), p.Entry)
-	if len(next) == 0 || next[0].Name == p.Entry.Name {
+	next := t.queue.Policy(withoutEntries(ahead, blockers), t.Entry)
+	if len(next) == 0 || next[0].Name == t.Entry.Name {
 		return "", false
 	}
 	return next[0].Name, true

@@ -14,28 +14,28 @@ import (
 // when the entry is the only child of the directory, which grants all that can be
 // granted at all: nobody else is in the queue, and nobody can get ahead of us any more. old is given up
 // whatever comes.
-func (q *Queue) enterIn(ctx context.Context, e *zkconn.Epoch, old *Ticket) (p *Ticket, alone bool, err error) {
+func (q *Queue) enterIn(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t *Ticket, alone bool, err error) {
 	for pace := (node.Pace{}); ; {
-		if q.Terms != nil {
-			if err := q.Terms.Learn(ctx, e); err != nil {
+		if q.Config != nil {
+			if err := q.Config.Learn(ctx, e); err != nil {
 				return nil, false, err
 			}
-			if !q.Terms.Fits(q.Weight) {
+			if !q.Config.Fits(q.Weight) {
 				return nil, false, ErrTooBig
 			}
 		}
-		p, alone, err = q.enterOnce(ctx, e, old)
-		if err == nil && q.Terms != nil && p.first {
-			if err = q.Terms.Founded(ctx, e); err != nil {
-				p.Leave(cleanupGrace)
+		t, alone, err = q.enterOnce(ctx, e, old)
+		if err == nil && q.Config != nil && t.first {
+			if err = q.Config.Founded(ctx, e); err != nil {
+				t.Leave(cleanupGrace)
 				return nil, false, err
 			}
 		}
 		var refused *node.Refused
-		if q.Terms == nil || !errors.As(err, &refused) {
-			return p, alone, err
+		if q.Config == nil || !errors.As(err, &refused) {
+			return t, alone, err
 		}
-		if err := q.Terms.Refused(ctx, e); err != nil {
+		if err := q.Config.Refused(ctx, e); err != nil {
 			return nil, false, err
 		}
 		if err := pace.Rest(ctx, e); err != nil {
@@ -44,15 +44,15 @@ func (q *Queue) enterIn(ctx context.Context, e *zkconn.Epoch, old *Ticket) (p *T
 	}
 }
 
-func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (p *Ticket, alone bool, err error) {
+func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t *Ticket, alone bool, err error) {
 	n, err := node.Make(ctx, e, node.Spec{
 		Dir: q.Dir, ACL: q.ACL, Plain: q.readOnlyDir,
 		Name:  func(uuid string) string { return entryPrefix(q.Kind, uuid, q.Weight) },
 		Data:  q.Data,
 		Flags: zk.FlagEphemeral | zk.FlagSequence,
 		Before: func() []any {
-			if q.Terms != nil {
-				return q.Terms.Check()
+			if q.Config != nil {
+				return q.Config.Check()
 			}
 			if old == nil {
 				return nil
@@ -81,7 +81,7 @@ func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (p 
 }
 
 // entered makes a ticket of a node that was made.
-func (q *Queue) entered(n *node.Node) (p *Ticket, alone bool, err error) {
+func (q *Queue) entered(n *node.Node) (t *Ticket, alone bool, err error) {
 	self, ok := ParseEntry(n.Name)
 	if !ok || self.UUID != n.UUID {
 		node.Abandon(n.Epoch, q.Dir, n.UUID)
@@ -89,7 +89,7 @@ func (q *Queue) entered(n *node.Node) (p *Ticket, alone bool, err error) {
 	}
 	self.Czxid = n.Czxid
 	alone = n.Dir != nil && n.Dir.NumChildren == 1 && len(q.Policy(nil, self)) == 0
-	p = newTicket(q, n.Epoch, self, n.Path, !alone)
-	p.first = n.Dir != nil && n.Dir.Cversion == 1
-	return p, alone, nil
+	t = newTicket(q, n.Epoch, self, n.Path, !alone)
+	t.first = n.Dir != nil && n.Dir.Cversion == 1
+	return t, alone, nil
 }

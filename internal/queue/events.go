@@ -10,119 +10,119 @@ import (
 
 // events collects what the watches of one waiter say.
 type events struct {
-	self    string // the name of the own node
-	mu      sync.Mutex
-	asked   map[string]bool
-	written map[string]bool // those that somebody wrote to, or may have
-	watches []*zkconn.Watch
-	left    []string // departed, not yet taken
-	gone    bool     // the own node departed
-	cut     bool     // the connection did, or something happened that calls for a look
-	watched bool     // the server is known to watch the own node
-	ring    chan struct{}
+	self       string // the name of the own node
+	mu         sync.Mutex
+	subscribed map[string]bool
+	written    map[string]bool // those that somebody wrote to, or may have
+	watches    []*zkconn.Watch
+	left       []string // departed, not yet taken
+	gone       bool     // the own node departed
+	uncertain  bool     // the connection did, or something happened that calls for a look
+	ownWatched bool     // the server is known to watch the own node
+	wake       chan struct{}
 }
 
 func newEvents(self string) *events {
-	return &events{self: self, asked: make(map[string]bool), written: make(map[string]bool), ring: make(chan struct{}, 1)}
+	return &events{self: self, subscribed: make(map[string]bool), written: make(map[string]bool), wake: make(chan struct{}, 1)}
 }
 
 // subscribe reports whether name is not subscribed to yet.
-func (n *events) subscribe(name string) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	first := !n.asked[name]
-	n.asked[name] = true
+func (ev *events) subscribe(name string) bool {
+	ev.mu.Lock()
+	defer ev.mu.Unlock()
+	first := !ev.subscribed[name]
+	ev.subscribed[name] = true
 	return first
 }
 
-func (n *events) hold(w []*zkconn.Watch) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.watches = append(n.watches, w...)
+func (ev *events) hold(w []*zkconn.Watch) {
+	ev.mu.Lock()
+	defer ev.mu.Unlock()
+	ev.watches = append(ev.watches, w...)
 }
 
 // wasWritten reports whether the entry was, or may have been, written to since the
 // first listing that showed it.
-func (n *events) wasWritten(name string) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.written[name]
+func (ev *events) wasWritten(name string) bool {
+	ev.mu.Lock()
+	defer ev.mu.Unlock()
+	return ev.written[name]
 }
 
-// sure is called in wire order, once the server is known to watch the own node.
-func (n *events) sure() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.watched = true
+// confirmOwn is called in wire order, once the server is known to watch the own node.
+func (ev *events) confirmOwn() {
+	ev.mu.Lock()
+	defer ev.mu.Unlock()
+	ev.ownWatched = true
 }
 
 // tell is called in wire order and must not block.
-func (n *events) tell(name string, what zkconn.Event) {
-	n.mu.Lock()
+func (ev *events) tell(name string, what zkconn.Event) {
+	ev.mu.Lock()
 	switch {
 	case what == zkconn.Disconnected:
-		n.cut = true
-	case what == zkconn.Changed && name == n.self:
-		n.cut = true // the watch on which every conclusion rests is spent
+		ev.uncertain = true
+	case what == zkconn.Changed && name == ev.self:
+		ev.uncertain = true // the watch on which every conclusion rests is spent
 	case what == zkconn.Changed:
 		// Somebody wrote to a node (a request to revoke, say). It is still there, but
 		// the watch is spent.
-		n.asked[name] = false
-		n.written[name] = true
-	case name == n.self:
-		n.gone = true
-	case !n.watched:
+		ev.subscribed[name] = false
+		ev.written[name] = true
+	case name == ev.self:
+		ev.gone = true
+	case !ev.ownWatched:
 		// From a watch that is older than ours on the own node: whether that was still
 		// there, nobody has told.
-		n.cut = true
+		ev.uncertain = true
 	default:
-		n.left = append(n.left, name)
-		n.written[name] = n.written[name] || what == zkconn.NotFound
+		ev.left = append(ev.left, name)
+		ev.written[name] = ev.written[name] || what == zkconn.NotFound
 	}
-	n.mu.Unlock()
+	ev.mu.Unlock()
 	select {
-	case n.ring <- struct{}{}:
+	case ev.wake <- struct{}{}:
 	default:
 	}
 }
 
-// retell is called when something else than the queue changed that the entry's
+// listAgain is called when something else than the queue changed that the entry's
 // conclusions rest on.
-func (n *events) retell() { n.tell("", zkconn.Disconnected) }
+func (ev *events) listAgain() { ev.tell("", zkconn.Disconnected) }
 
-// sound reports whether the conclusion drawn so far holds: nothing was said that
-// puts the own node or the connection in doubt. Because news comes in wire order,
+// stillHolds reports whether the conclusion drawn so far holds: nothing was said that
+// puts the own node or the connection in doubt. Because events come in wire order,
 // and the departure that made the conclusion possible has been heard, an earlier
 // departure of the own node would have been heard as well.
 //
 // On a connection that gives no such order, only another listing can tell.
-func (n *events) sound(e *zkconn.Epoch) error {
+func (ev *events) stillHolds(e *zkconn.Epoch) error {
 	if !e.Ordered() {
 		return errList
 	}
-	return n.doubt()
+	return ev.problem()
 }
 
-// doubt returns an error if something was said that ends the wait or calls for
+// problem returns an error if something was said that ends the wait or calls for
 // another listing.
-func (n *events) doubt() error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+func (ev *events) problem() error {
+	ev.mu.Lock()
+	defer ev.mu.Unlock()
 	switch {
-	case n.gone:
+	case ev.gone:
 		return ErrGone
-	case n.cut:
+	case ev.uncertain:
 		return errList
 	}
 	return nil
 }
 
-// wait waits for news and returns who departed; none means that a watch was spent.
-func (n *events) wait(ctx context.Context, e *zkconn.Epoch) ([]string, error) {
+// wait waits for an event and returns who departed; none means that a watch was spent.
+func (ev *events) wait(ctx context.Context, e *zkconn.Epoch) ([]string, error) {
 	t := time.NewTimer(e.Timeout())
 	defer t.Stop()
 	select {
-	case <-n.ring:
+	case <-ev.wake:
 	case <-t.C:
 		return nil, errQuiet
 	case <-ctx.Done():
@@ -130,21 +130,21 @@ func (n *events) wait(ctx context.Context, e *zkconn.Epoch) ([]string, error) {
 	case <-e.Over():
 		return nil, zkconn.ErrOver
 	}
-	if err := n.doubt(); err != nil {
+	if err := ev.problem(); err != nil {
 		return nil, err
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	left := n.left
-	n.left = nil
+	ev.mu.Lock()
+	defer ev.mu.Unlock()
+	left := ev.left
+	ev.left = nil
 	return left, nil
 }
 
-func (n *events) stop() {
-	n.mu.Lock()
-	watches := n.watches
-	n.watches = nil
-	n.mu.Unlock()
+func (ev *events) stop() {
+	ev.mu.Lock()
+	watches := ev.watches
+	ev.watches = nil
+	ev.mu.Unlock()
 	for _, w := range watches {
 		w.Stop()
 	}

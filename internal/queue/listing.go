@@ -13,35 +13,35 @@ import (
 )
 
 // ahead lists the queue and returns the entries ahead of our own, in order.
-func (p *Ticket) ahead(ctx context.Context) ([]Entry, error) {
-	names, _, err := p.Epoch.Children(ctx, p.queue.Dir)
+func (t *Ticket) ahead(ctx context.Context) ([]Entry, error) {
+	names, _, err := t.Epoch.Children(ctx, t.queue.Dir)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, ErrGone
 	}
 	if err != nil {
 		if zkconn.Unknown(err) {
-			if err := node.Sleep(ctx, p.Epoch, lookAgain); err != nil {
+			if err := node.Sleep(ctx, t.Epoch, lookAgain); err != nil {
 				return nil, err
 			}
 			return nil, errList
 		}
 		return nil, err
 	}
-	if p.queue.Refuse != nil {
-		if err := p.queue.Refuse(names); err != nil {
+	if t.queue.Refuse != nil {
+		if err := t.queue.Refuse(names); err != nil {
 			return nil, err
 		}
 	}
-	entries, err := p.queue.entries(ctx, p.Epoch, p.notBehind(names), p.czxids())
+	entries, err := t.queue.entries(ctx, t.Epoch, t.notBehind(names), t.czxids())
 	if err != nil {
 		return nil, err
 	}
-	p.maybeDuplicated = false
-	ahead, self, found := entriesAhead(entries, p.Entry.UUID)
+	t.maybeDuplicated = false
+	ahead, self, found := entriesAhead(entries, t.Entry.UUID)
 	if !found {
 		return nil, ErrGone
 	}
-	if p.reapDuplicates(ctx, entries) || self.Name != p.Entry.Name {
+	if t.reapDuplicates(ctx, entries) || self.Name != t.Entry.Name {
 		return nil, errList
 	}
 	return ahead, nil
@@ -49,46 +49,46 @@ func (p *Ticket) ahead(ctx context.Context) ([]Entry, error) {
 
 // notBehind drops the names that are behind our own by their number alone, before
 // anything is made of them: near the head of a long queue that is nearly all.
-func (p *Ticket) notBehind(names []string) []string {
-	if nearLimit(p.Entry.Seq) {
+func (t *Ticket) notBehind(names []string) []string {
+	if nearLimit(t.Entry.Seq) {
 		return names
 	}
-	own := protectedPrefix + p.Entry.UUID
+	own := protectedPrefix + t.Entry.UUID
 	return slices.DeleteFunc(names, func(n string) bool {
 		if len(n) < sequenceLen || strings.HasPrefix(n, own) {
 			return false
 		}
 		seq, ok := ParseSequence(n[len(n)-sequenceLen:])
-		return ok && seq > p.Entry.Seq && !nearLimit(seq)
+		return ok && seq > t.Entry.Seq && !nearLimit(seq)
 	})
 }
 
 // reapDuplicates hands every entry of our uuid but our own to the reaper: a request that
 // was applied twice made it, and nobody else would ever remove it. It waits a moment for that, so that the next
 // listing does not show them, but not when ctx has ended: there is more to give up then.
-func (p *Ticket) reapDuplicates(ctx context.Context, entries []Entry) (found bool) {
+func (t *Ticket) reapDuplicates(ctx context.Context, entries []Entry) (found bool) {
 	ctx, cancel := context.WithTimeout(ctx, cleanupGrace)
 	defer cancel()
 	for _, e := range entries {
-		if e.UUID != p.Entry.UUID || e.Name == p.Entry.Name {
+		if e.UUID != t.Entry.UUID || e.Name == t.Entry.Name {
 			continue
 		}
 		found = true
 		select {
-		case <-p.Epoch.Reap(zkconn.Orphan{Dir: p.queue.Dir, Node: p.queue.Dir + "/" + e.Name}):
+		case <-t.Epoch.Reap(zkconn.Orphan{Dir: t.queue.Dir, Node: t.queue.Dir + "/" + e.Name}):
 		case <-ctx.Done():
-		case <-p.Epoch.Over():
+		case <-t.Epoch.Over():
 		}
 	}
 	return found
 }
 
-func (p *Ticket) czxids() map[string]int64 {
-	if p.known == nil {
-		p.known = make(map[string]int64)
+func (t *Ticket) czxids() map[string]int64 {
+	if t.known == nil {
+		t.known = make(map[string]int64)
 	}
-	p.known[p.Entry.Name] = p.Entry.Czxid
-	return p.known
+	t.known[t.Entry.Name] = t.Entry.Czxid
+	return t.known
 }
 
 // entries picks the contenders out of a listing and puts them in order. Where

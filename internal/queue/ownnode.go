@@ -22,36 +22,36 @@ import (
 // it longer.
 var WatchAfter = 500 * time.Millisecond
 
-// guarding is what goes on for a ticket that is granted.
-type guarding struct {
+// lossWatch is what goes on for a ticket that is granted.
+type lossWatch struct {
 	lost  func(*Ticket) // is told of its loss
 	timer *time.Timer
 	hook  atomic.Pointer[zkconn.LossHook]
 	watch sync.Once
 }
 
-// OnLoss has lost called, from the grant on, when the session of p is over or its node was
+// OnLoss has lost called, from the grant on, when the session of t is over or its node was
 // removed; at once if that is so already. Called again, it replaces lost. It must not block.
-func (p *Ticket) OnLoss(lost func(*Ticket)) {
-	p.IgnoreLoss()
-	g := &guarding{lost: lost}
-	g.timer = time.AfterFunc(WatchAfter, p.WatchOwn)
-	p.guarding.Store(g)
-	g.hook.Store(p.Epoch.OnLost(func(error) {
-		if !p.Epoch.Ordered() {
+func (t *Ticket) OnLoss(lost func(*Ticket)) {
+	t.IgnoreLoss()
+	g := &lossWatch{lost: lost}
+	g.timer = time.AfterFunc(WatchAfter, t.WatchOwn)
+	t.lossWatch.Store(g)
+	g.hook.Store(t.Epoch.OnLost(func(error) {
+		if !t.Epoch.Ordered() {
 			// An adopted connection's session may live on, and the node with it.
-			p.Epoch.Reap(zkconn.Orphan{Dir: p.queue.Dir, Node: p.Node})
+			t.Epoch.Reap(zkconn.Orphan{Dir: t.queue.Dir, Node: t.Node})
 		}
-		lost(p)
+		lost(t)
 	}))
-	if p.gone.Load() { // that was told to the one before, or to nobody
-		lost(p)
+	if t.gone.Load() { // that was told to the one before, or to nobody
+		lost(t)
 	}
 }
 
 // IgnoreLoss ends that.
-func (p *Ticket) IgnoreLoss() {
-	g := p.guarding.Load()
+func (t *Ticket) IgnoreLoss() {
+	g := t.lossWatch.Load()
 	if g == nil {
 		return
 	}
@@ -63,69 +63,69 @@ func (p *Ticket) IgnoreLoss() {
 
 // WatchOwn has the node of a granted ticket watched, from the first call on, as long as the ticket
 // is held. It does not block.
-func (p *Ticket) WatchOwn() {
-	if g := p.guarding.Load(); g != nil && !p.gone.Load() {
-		g.watch.Do(func() { p.Epoch.Go(p.setWatch) })
+func (t *Ticket) WatchOwn() {
+	if g := t.lossWatch.Load(); g != nil && !t.gone.Load() {
+		g.watch.Do(func() { t.Epoch.Go(t.setWatch) })
 	}
 }
 
 // setWatch looks at the node, as soon as there is a connection, and has it watched if it is there.
-func (p *Ticket) setWatch() {
+func (t *Ticket) setWatch() {
 	ctx := context.Background() // the epoch ends it
 	var pace node.Pace
-	for p.Epoch.Await(ctx) == nil && !p.gone.Load() {
-		_, err := p.Epoch.Watch(ctx, p.Node, p.hear)
+	for t.Epoch.Await(ctx) == nil && !t.gone.Load() {
+		_, err := t.Epoch.Watch(ctx, t.Node, t.hear)
 		switch {
 		case err == nil:
 			return
 		case errors.Is(err, zk.ErrNoNode):
-			p.Vanished()
+			t.Vanished()
 			return
 		}
-		if pace.Rest(ctx, p.Epoch) != nil {
+		if pace.Rest(ctx, t.Epoch) != nil {
 			return // the epoch or the session ended
 		}
 	}
 }
 
 // hear is told what happened to the node. It is called in wire order and must not block.
-func (p *Ticket) hear(n zkconn.Event) {
+func (t *Ticket) hear(n zkconn.Event) {
 	switch {
-	case p.gone.Load():
+	case t.gone.Load():
 	case n == zkconn.Deleted || n == zkconn.NotFound:
-		p.Epoch.Go(p.Vanished)
-	case !p.later():
-		p.Epoch.Go(p.setWatch) // somebody wrote to it, or the connection was lost
+		t.Epoch.Go(t.Vanished)
+	case !t.later():
+		t.Epoch.Go(t.setWatch) // somebody wrote to it, or the connection was lost
 	}
 }
 
 // Vanished handles the removal of the own node by somebody else. A node that we removed ourselves
 // has been given up before.
-func (p *Ticket) Vanished() {
-	if p.later() || p.gone.Swap(true) {
+func (t *Ticket) Vanished() {
+	if t.later() || t.gone.Swap(true) {
 		return
 	}
-	p.queue.Logger.Warn("own node was deleted by somebody else", "node", p.ShownNode())
+	t.queue.Logger.Warn("own node was deleted by somebody else", "node", t.ShownNode())
 	// It is gone, mostly. But what a server says that is not true must not leave it behind, held
 	// by nobody, for as long as the session lives.
-	p.Epoch.Reap(zkconn.Orphan{Dir: p.queue.Dir, Node: p.Node})
-	if g := p.guarding.Load(); g != nil { // after gone was set: see OnLoss
-		g.lost(p)
+	t.Epoch.Reap(zkconn.Orphan{Dir: t.queue.Dir, Node: t.Node})
+	if g := t.lossWatch.Load(); g != nil { // after gone was set: see OnLoss
+		g.lost(t)
 	}
 }
 
 // Deleted is Vanished for whoever tried to replace the node and was told that it is not there.
-func (p *Ticket) Deleted() {
-	p.replacing.Store(false)
-	p.Vanished()
+func (t *Ticket) Deleted() {
+	t.replacing.Store(false)
+	t.Vanished()
 }
 
 // later reports whether the node is being replaced by us, so that what is told of it says nothing.
 // If that fails, the end of replacing looks again.
-func (p *Ticket) later() bool {
-	p.eventMissed.Store(true)
-	return p.replacing.Load()
+func (t *Ticket) later() bool {
+	t.eventMissed.Store(true)
+	return t.replacing.Load()
 }
 
 // ShownNode is the path of the node as the session's user knows it.
-func (p *Ticket) ShownNode() string { return p.queue.Shown + "/" + p.Entry.Name }
+func (t *Ticket) ShownNode() string { return t.queue.Shown + "/" + t.Entry.Name }

@@ -61,5 +61,5 @@ func (q *Queue) Permits(ctx context.Context, e *zkconn.Epoch, entries []Entry) (
 	return t, nil
 }
 
-// unlimited are the terms where they are not known.
+// unlimited is how many there are where that is not known.
 var unlimited = Permits{Declared: 1<<63 - 1}

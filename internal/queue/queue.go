@@ -22,7 +22,7 @@ type Queue struct {
 	Policy Policy                     // by which they are granted
 	ACL    []zk.ACL                   // of the entries and of the directory
 	Data   func() []byte              // of an entry that is made now
-	Terms  Terms                      // nil unless all who queue must agree on something
+	Config Config                     // nil unless all who queue must agree on something
 	Refuse func(names []string) error // an error if what is in the directory forbids to queue; nil if anything may be there
 
 	// readOnlyDir is set once the servers refused to let us write the directory's
@@ -55,9 +55,9 @@ type Ticket struct {
 	maybeDuplicated bool        // it was not alone when it entered, and no listing has shown the queue since
 	gone            atomic.Bool // the ticket is lost: nothing may be granted on it any more
 
-	// doubts counts guarded transactions that may yet be applied as long as the node is there:
+	// unanswered counts guarded transactions that may yet be applied as long as the node is there:
 	// those without an answer.
-	doubts atomic.Int32
+	unanswered atomic.Int32
 
 	// What the ticket needs of the epoch is proof that the leader of the servers counts its session as
 	// alive: settle ends asking for it, since the ticket may be the next, and undepend depending on
@@ -68,7 +68,7 @@ type Ticket struct {
 	// is set when something was told of the node: see SetReplacing.
 	replacing, eventMissed atomic.Bool
 
-	guarding atomic.Pointer[guarding] // nil until it is granted
+	lossWatch atomic.Pointer[lossWatch] // nil until it is granted
 }
 
 // newTicket is an entry that has just been made.
@@ -77,35 +77,35 @@ func newTicket(q *Queue, e *zkconn.Epoch, self Entry, node string, maybeDuplicat
 }
 
 // Over reports whether the ticket is of no use any more: it was given up, or its session or its node is gone.
-func (p *Ticket) Over() bool { return p.gone.Load() }
+func (t *Ticket) Over() bool { return t.gone.Load() }
 
 // Retire ends the ticket before a request that removes its node is sent.
-func (p *Ticket) Retire() { p.gone.Store(true) }
+func (t *Ticket) Retire() { t.gone.Store(true) }
 
 // Replacing reports whether the node is being replaced: others may be granted by then.
-func (p *Ticket) Replacing() bool { return p.replacing.Load() }
+func (t *Ticket) Replacing() bool { return t.replacing.Load() }
 
-// Doubtful reports whether a transaction that checks the node may yet be applied.
-func (p *Ticket) Doubtful() bool { return p.doubts.Load() > 0 }
+// Unanswered reports whether a transaction that checks the node may yet be applied.
+func (t *Ticket) Unanswered() bool { return t.unanswered.Load() > 0 }
 
-// Doubt notes a transaction that checks the node, and Certain that it was answered: until then the node
+// MarkSent notes a transaction that checks the node, and MarkAnswered that it was answered: until then the node
 // must not come to stand for another hold.
-func (p *Ticket) Doubt()   { p.doubts.Add(1) }
-func (p *Ticket) Certain() { p.doubts.Add(-1) }
+func (t *Ticket) MarkSent()     { t.unanswered.Add(1) }
+func (t *Ticket) MarkAnswered() { t.unanswered.Add(-1) }
 
 // depend waits until a ticket that nothing is in the way of can be held: until it is proved that the
 // leader of the servers counts its session as alive. Then the servers have not ended it, nor
 // removed its node, and cannot before the lease clock says so. A ticket that was known to be the next has asked
 // for that proof while it waited, so it is there, and no request stands between the release and the
 // grant; if it became the next a moment ago, the answer is on its way.
-func (p *Ticket) depend(ctx context.Context) (err error) {
-	p.undepend, err = p.Epoch.Depend(ctx)
+func (t *Ticket) depend(ctx context.Context) (err error) {
+	t.undepend, err = t.Epoch.Depend(ctx)
 	return err
 }
 
 // DropProof ends all that.
-func (p *Ticket) DropProof() {
-	for _, end := range []func(){p.settle, p.undepend} {
+func (t *Ticket) DropProof() {
+	for _, end := range []func(){t.settle, t.undepend} {
 		if end != nil {
 			end()
 		}
@@ -125,22 +125,22 @@ var ErrGone = node.ErrGone
 // is one that waits already.
 func (q *Queue) acquire(ctx context.Context, old, entered *Ticket) (*Ticket, error) {
 	for pace := (node.Pace{}); ; {
-		p, alone, err := entered, false, error(nil)
+		t, alone, err := entered, false, error(nil)
 		var e *zkconn.Epoch
-		if p == nil {
-			e, p, alone, err = q.Enter(ctx, old)
+		if t == nil {
+			e, t, alone, err = q.Enter(ctx, old)
 		} else {
-			e = p.Epoch
+			e = t.Epoch
 		}
 		old, entered = nil, nil
 		if err == nil {
-			if err = p.Await(ctx, alone); err != nil {
-				p.Leave(cleanupGrace)
+			if err = t.Await(ctx, alone); err != nil {
+				t.Leave(cleanupGrace)
 			}
 		}
 		switch {
 		case err == nil:
-			return p, nil
+			return t, nil
 		case errors.Is(err, ErrGone), errors.Is(err, zkconn.ErrOver):
 			q.Logger.Warn("lost the place in a queue, queueing anew", "path", q.Shown, "cause", err)
 		default:
@@ -155,34 +155,34 @@ func (q *Queue) acquire(ctx context.Context, old, entered *Ticket) (*Ticket, err
 // Obtain acquires a ticket and has lost told of its loss.
 func (q *Queue) Obtain(ctx context.Context, lost func(*Ticket), old, entered *Ticket) (*Ticket, error) {
 	for {
-		p, err := q.acquire(ctx, old, entered)
+		t, err := q.acquire(ctx, old, entered)
 		if err != nil {
 			return nil, err
 		}
 		old, entered = nil, nil
-		p.OnLoss(lost)
-		if !p.Over() {
-			return p, nil
+		t.OnLoss(lost)
+		if !t.Over() {
+			return t, nil
 		}
 	}
 }
 
 // Await waits until the ticket can be held; alone says that nobody else was in the queue.
-func (p *Ticket) Await(ctx context.Context, alone bool) error {
+func (t *Ticket) Await(ctx context.Context, alone bool) error {
 	if !alone {
-		if err := p.contend(ctx); err != nil {
+		if err := t.contend(ctx); err != nil {
 			if errors.Is(err, ErrGone) {
-				p.Forget()
+				t.Forget()
 			}
 			return err
 		}
 	}
-	return p.depend(ctx)
+	return t.depend(ctx)
 }
 
 // Enter enters the queue in the session e of the moment, giving up old in the same
 // transaction if it belongs to that session.
-func (q *Queue) Enter(ctx context.Context, old *Ticket) (e *zkconn.Epoch, p *Ticket, alone bool, err error) {
+func (q *Queue) Enter(ctx context.Context, old *Ticket) (e *zkconn.Epoch, t *Ticket, alone bool, err error) {
 	e, err = q.Client.Epoch(ctx)
 	if old != nil && (err != nil || old.Epoch != e) {
 		old.Leave(0)
@@ -191,28 +191,28 @@ func (q *Queue) Enter(ctx context.Context, old *Ticket) (e *zkconn.Epoch, p *Tic
 	if err != nil {
 		return nil, nil, false, err
 	}
-	p, alone, err = q.enterIn(ctx, e, old)
-	return e, p, alone, err
+	t, alone, err = q.enterIn(ctx, e, old)
+	return e, t, alone, err
 }
 
 // cleanupGrace is how long a call whose context has ended waits for its cleaning up.
 const cleanupGrace = node.Grace
 
-// Terms are something that all who queue must agree on, and that may change: how many permits there are.
-// They belong to one request, and are kept in a node that the queue knows nothing of.
-type Terms interface {
-	// Learn makes sure that they are known in e.
+// Config is something that all who queue must agree on, and that may change: how many permits there are.
+// It belongs to one request, and is kept in a node that the queue knows nothing of.
+type Config interface {
+	// Learn makes sure that it is known in e.
 	Learn(ctx context.Context, e *zkconn.Epoch) error
-	// Fits reports whether an entry of this weight can be granted at all, as far as they are known.
+	// Fits reports whether an entry of this weight can be granted at all, as far as it is known.
 	Fits(weight int64) bool
-	// Check is what the transaction that makes an entry begins with: that they are what they were.
+	// Check is what the transaction that makes an entry begins with: that it is what it was.
 	Check() []any
 	// Founded is called after the first entry ever of a directory, which is given up if it fails.
 	Founded(ctx context.Context, e *zkconn.Epoch) error
-	// Forget has Learn read them anew; Refused does so after a transaction that was refused because of Check.
+	// Forget has Learn read it anew; Refused does so after a transaction that was refused because of Check.
 	Forget()
 	Refused(ctx context.Context, e *zkconn.Epoch) error
-	// Follow has told called when they change, and reports whether they have since Learn.
+	// Follow has told called when it changes, and reports whether it has since Learn.
 	Follow(ctx context.Context, e *zkconn.Epoch, told func()) (w *zkconn.Watch, changed bool, err error)
 }
 

@@ -20,21 +20,21 @@ func (q *Queue) Successor(old *Ticket) *Ticket {
 	self := old.Entry
 	self.Kind, self.Weight, self.UUID = q.Kind, q.Weight, node.NewUUID()
 	self.Name = entryPrefix(q.Kind, self.UUID, q.Weight) + formatSequence(old.Entry.Seq)
-	p := newTicket(q, old.Epoch, self, q.Dir+"/"+self.Name, false)
-	p.undepend = p.Epoch.Inherit()
-	return p
+	t := newTicket(q, old.Epoch, self, q.Dir+"/"+self.Name, false)
+	t.undepend = t.Epoch.Inherit()
+	return t
 }
 
-// ReplaceBy puts the node of next in the place of p's. sent is whether it may have been, or may yet
+// ReplaceBy puts the node of next in the place of t's. sent is whether it may have been, or may yet
 // be, applied although there is an error.
-func (p *Ticket) ReplaceBy(ctx context.Context, next *Ticket, data []byte) (sent bool, err error) {
-	return p.replace(ctx, Replacement{Dir: p.queue.Dir, Node: next.Node, Data: data, ACL: next.queue.ACL},
-		&zk.SetDataRequest{Path: p.Node, Version: -1}) // announced: see checkReplaced
+func (t *Ticket) ReplaceBy(ctx context.Context, next *Ticket, data []byte) (sent bool, err error) {
+	return t.replace(ctx, Replacement{Dir: t.queue.Dir, Node: next.Node, Data: data, ACL: next.queue.ACL},
+		&zk.SetDataRequest{Path: t.Node, Version: -1}) // announced: see checkReplaced
 }
 
-// MakeWay puts the node w in the place of p's. Otherwise it is like ReplaceBy.
-func (p *Ticket) MakeWay(ctx context.Context, w Replacement) (sent bool, err error) {
-	return p.replace(ctx, w)
+// MakeWay puts the node w in the place of t's. Otherwise it is like ReplaceBy.
+func (t *Ticket) MakeWay(ctx context.Context, w Replacement) (sent bool, err error) {
+	return t.replace(ctx, w)
 }
 
 // Replacement is a node that takes the place of a ticket's own: ephemeral, and of a name that nobody else has.
@@ -44,18 +44,18 @@ type Replacement struct {
 	ACL       []zk.ACL
 }
 
-// replace makes r and deletes p's node in one transaction, with the operations of before in between. After
+// replace makes r and deletes t's node in one transaction, with the operations of before in between. After
 // a lost reply it asks again, which is harmless: r's name is ours alone, so if it is there the transaction
 // was applied.
-func (p *Ticket) replace(ctx context.Context, r Replacement, before ...any) (sent bool, err error) {
+func (t *Ticket) replace(ctx context.Context, r Replacement, before ...any) (sent bool, err error) {
 	ops := []any{&zk.CreateRequest{Path: r.Node, Data: r.Data, Acl: r.ACL, Flags: zk.FlagEphemeral}}
-	ops = append(append(ops, before...), &zk.DeleteRequest{Path: p.Node, Version: -1})
+	ops = append(append(ops, before...), &zk.DeleteRequest{Path: t.Node, Version: -1})
 	for made, pace := (node.Pace{Free: 1}), (node.Pace{}); ; {
-		if err := p.Epoch.Await(ctx); err != nil {
+		if err := t.Epoch.Await(ctx); err != nil {
 			return sent, err
 		}
-		call := p.Epoch.StartMulti(ops...)
-		if _, err := call.Wait(ctx, p.Epoch); !call.Answered() {
+		call := t.Epoch.StartMulti(ops...)
+		if _, err := call.Wait(ctx, t.Epoch); !call.Answered() {
 			return true, err // ctx or the epoch ended first
 		}
 		_, err := call.Result() // also if ctx ended at the very same time
@@ -64,19 +64,19 @@ func (p *Ticket) replace(ctx context.Context, r Replacement, before ...any) (sen
 		case err == nil:
 			return true, nil
 		case errors.Is(err, zk.ErrNodeExists):
-			return true, p.madeHere(ctx, r.Node)
+			return true, t.madeHere(ctx, r.Node)
 		case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, zk.ErrNoNode):
-			if err := p.makeDir(ctx, r); err != nil {
+			if err := t.makeDir(ctx, r); err != nil {
 				return sent, err
 			}
-			if err := made.Rest(ctx, p.Epoch); err != nil {
+			if err := made.Rest(ctx, t.Epoch); err != nil {
 				return sent, err
 			}
 		case errors.Is(err, zk.ErrNoNode):
 			return true, ErrGone // somebody deleted our own node, and with it the right to replace it
 		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
 			sent = sent || zkconn.Unknown(err)
-			if err := pace.Rest(ctx, p.Epoch); err != nil {
+			if err := pace.Rest(ctx, t.Epoch); err != nil {
 				return sent, err
 			}
 		case errors.As(err, &refused):
@@ -89,15 +89,15 @@ func (p *Ticket) replace(ctx context.Context, r Replacement, before ...any) (sen
 
 // makeDir makes the directory of r, unless our own node has gone: then there is nothing to replace, and
 // whether the directory could be made does not matter.
-func (p *Ticket) makeDir(ctx context.Context, r Replacement) error {
-	if r.Dir == p.queue.Dir {
+func (t *Ticket) makeDir(ctx context.Context, r Replacement) error {
+	if r.Dir == t.queue.Dir {
 		return ErrGone // our own node was in it
 	}
-	err := node.MakeDir(ctx, p.Epoch, r.Dir, r.ACL)
+	err := node.MakeDir(ctx, t.Epoch, r.Dir, r.ACL)
 	if err == nil {
 		return nil
 	}
-	if _, there, lookErr := p.Epoch.Exists(ctx, p.Node); lookErr == nil && !there {
+	if _, there, lookErr := t.Epoch.Exists(ctx, t.Node); lookErr == nil && !there {
 		return ErrGone
 	}
 	return err
@@ -105,22 +105,22 @@ func (p *Ticket) makeDir(ctx context.Context, r Replacement) error {
 
 // madeHere is nil if the node that is there is one of this session. Requests of a connection of our own
 // run in no other; those of an adopted one may run in the next.
-func (p *Ticket) madeHere(ctx context.Context, path string) error {
-	if p.Epoch.Ordered() {
+func (t *Ticket) madeHere(ctx context.Context, path string) error {
+	if t.Epoch.Ordered() {
 		return nil
 	}
-	st, there, err := p.Epoch.Exists(ctx, path)
-	if err == nil && (!there || st.EphemeralOwner != p.Epoch.ID()) {
+	st, there, err := t.Epoch.Exists(ctx, path)
+	if err == nil && (!there || st.EphemeralOwner != t.Epoch.ID()) {
 		return ErrGone
 	}
 	return err
 }
 
-// SetReplacing says that p's node is about to be replaced, so that its removal is no loss; or that it was
+// SetReplacing says that t's node is about to be replaced, so that its removal is no loss; or that it was
 // not, nor will be.
-func (p *Ticket) SetReplacing(yes bool) {
-	p.replacing.Store(yes)
-	if !yes && p.eventMissed.Swap(false) {
-		p.Epoch.Go(p.setWatch) // something was told of the node meanwhile
+func (t *Ticket) SetReplacing(yes bool) {
+	t.replacing.Store(yes)
+	if !yes && t.eventMissed.Swap(false) {
+		t.Epoch.Go(t.setWatch) // something was told of the node meanwhile
 	}
 }

@@ -19,15 +19,15 @@ func (q *Queue) Try(ctx context.Context) (*Ticket, error) {
 		if err != nil {
 			return nil, node.Reason(ctx, err)
 		}
-		p, err := q.tryIn(ctx, e)
+		t, err := q.tryIn(ctx, e)
 		if err == nil {
-			if err = p.depend(ctx); err != nil {
-				p.Leave(cleanupGrace)
+			if err = t.depend(ctx); err != nil {
+				t.Leave(cleanupGrace)
 			}
 		}
 		switch {
 		case err == nil:
-			return p, nil
+			return t, nil
 		case errors.Is(err, ErrGone), errors.Is(err, zkconn.ErrOver):
 		case errors.Is(err, errList), zkconn.Unknown(err):
 			// An answer that settles nothing. Only ctx ends that, if the server will not.
@@ -43,8 +43,8 @@ func (q *Queue) Try(ctx context.Context) (*Ticket, error) {
 }
 
 func (q *Queue) tryIn(ctx context.Context, e *zkconn.Epoch) (*Ticket, error) {
-	if q.Terms != nil {
-		if err := q.Terms.Learn(ctx, e); err != nil {
+	if q.Config != nil {
+		if err := q.Config.Learn(ctx, e); err != nil {
 			return nil, err
 		}
 	}
@@ -55,19 +55,19 @@ func (q *Queue) tryIn(ctx context.Context, e *zkconn.Epoch) (*Ticket, error) {
 	if !free {
 		return nil, errs.ErrNotAcquired
 	}
-	p, alone, err := q.enterIn(ctx, e, nil)
+	t, alone, err := q.enterIn(ctx, e, nil)
 	if err != nil || alone {
-		return p, err
+		return t, err
 	}
-	ahead, err := p.ahead(ctx)
-	if err == nil && len(q.Policy(ahead, p.Entry)) > 0 {
+	ahead, err := t.ahead(ctx)
+	if err == nil && len(q.Policy(ahead, t.Entry)) > 0 {
 		err = errs.ErrNotAcquired // somebody was quicker
 	}
 	if err != nil {
-		p.Leave(cleanupGrace)
+		t.Leave(cleanupGrace)
 		return nil, err
 	}
-	return p, nil
+	return t, nil
 }
 
 // free reports whether an entry at the tail would be granted at once.

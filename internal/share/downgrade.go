@@ -51,7 +51,7 @@ func (r *Readers) Downgrade(ctx context.Context, l *lease.Lease) (*lease.Lease, 
 	defer cancel(nil)
 	// From here on the write node may be removed at any time, until a clear answer says that it
 	// was not: nobody else of this process may have the place.
-	p.Doubt()
+	p.MarkSent()
 	p.SetReplacing(true)
 	sent, err := p.ReplaceBy(bounded, read, data)
 	if err == nil {
@@ -68,7 +68,7 @@ func (r *Readers) stay(ctx context.Context, l *lease.Lease, read *queue.Ticket, 
 		read.Leave(0)
 	} else {
 		read.Forget()
-		p.Certain()
+		p.MarkAnswered()
 		p.SetReplacing(false)
 	}
 	switch {

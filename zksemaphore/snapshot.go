@@ -7,8 +7,8 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// reading is what somebody read in the base node.
-type reading struct {
+// snapshot is what somebody read in the base node.
+type snapshot struct {
 	e       *zkconn.Epoch
 	version int32
 	mzxid   int64
@@ -21,29 +21,29 @@ type reading struct {
 	watch *zkconn.Watch
 }
 
-// latestTerms is the latest reading of one object, nil before the first.
-type latestTerms struct {
-	mu sync.Mutex
-	r  *reading
+// latestSnapshot is the latest snapshot of one object, nil before the first.
+type latestSnapshot struct {
+	mu     sync.Mutex
+	newest *snapshot
 }
 
-// in returns the reading if it is from this session and nobody has told of a change.
-func (l *latestTerms) in(e *zkconn.Epoch) *reading {
+// in returns the snapshot if it is of this session and nobody has told of a change.
+func (l *latestSnapshot) in(e *zkconn.Epoch) *snapshot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.r != nil && l.r.e == e && !l.r.stale.Load() {
-		return l.r
+	if l.newest != nil && l.newest.e == e && !l.newest.stale.Load() {
+		return l.newest
 	}
 	return nil
 }
 
-// put replaces the reading by r, and returns which one to go by. Of two that say the same
+// put replaces the snapshot by r, and returns which one to go by. Of two that say the same
 // the first one stays: one watch is enough for all requests, and those that go by it would
 // wait for the news that made it stale.
-func (l *latestTerms) put(r *reading) *reading {
+func (l *latestSnapshot) put(r *snapshot) *snapshot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if o := l.r; o != nil && o != r {
+	if o := l.newest; o != nil && o != r {
 		if o.e == r.e && o.mzxid >= r.mzxid && !o.stale.Load() {
 			r.watch.Stop()
 			return o
@@ -51,6 +51,6 @@ func (l *latestTerms) put(r *reading) *reading {
 		o.stale.Store(true)
 		o.watch.Stop()
 	}
-	l.r = r
+	l.newest = r
 	return r
 }
