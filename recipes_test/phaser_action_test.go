@@ -165,11 +165,13 @@ func TestTheActionDoesNotEndWithTheContextOfTheCall(t *testing.T) {
 	})
 }
 
-// A place that lingers in the lock of the function would keep the phase from going on.
+// A place that lingers in the lock of the function would keep the phase from going on: the option is refused.
 func TestAPhasersLockDoesNotLinger(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		var tries atomic.Int32
-		ps := v.phasers(2, zksync.WithLinger(24*time.Hour), zkphaser.WithOnAdvance(func(context.Context, int, int) bool {
+		_, err := v.phasers(1, zksync.WithLinger(24*time.Hour))[0].Register(context.Background())
+		require.ErrorIs(t, err, zksync.ErrMisuse)
+		ps := v.phasers(2, zkphaser.WithOnAdvance(func(context.Context, int, int) bool {
 			if tries.Add(1) == 1 {
 				panic("boom")
 			}

@@ -78,7 +78,7 @@ const maxParties = 2000
 // barrier's, chroot included.
 func NewBarrier(s *zksync.Session, path string, parties int, opts ...zksync.Option) *Barrier {
 	own, rest := session.Own[option](opts)
-	b := &Barrier{path: path, parties: parties, at: session.NewAccess((*session.Session)(s), path, rest)}
+	b := &Barrier{path: path, parties: parties, at: session.NewAccess((*session.Session)(s), path, rest).Without(session.OfHolds...)}
 	for _, o := range own {
 		o.set(b)
 	}

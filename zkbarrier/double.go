@@ -68,7 +68,7 @@ type seat struct {
 // fails with zksync.ErrMisuse. It does no I/O. A malformed path, an n below 1, or a nil
 // session is reported by the first call as zksync.ErrMisuse.
 func NewDoubleBarrier(s *zksync.Session, path string, n int, opts ...zksync.Option) *DoubleBarrier {
-	b := &DoubleBarrier{path: path, n: n, at: session.NewAccess((*session.Session)(s), path, opts)}
+	b := &DoubleBarrier{path: path, n: n, at: session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...)}
 	b.misuse = b.at.Misuse()
 	if b.misuse == nil && n < 1 {
 		b.misuse = fmt.Errorf("%w: a double barrier of %d parties; it needs one at least", zksync.ErrMisuse, n)

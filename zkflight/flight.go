@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/node"
@@ -41,14 +42,14 @@ type Result[T any] struct {
 
 // New names a group of keys by the path of its directory, which is created when first
 // needed and belongs to the group. It does no I/O. A malformed path, an option that is not
-// one of a lock, or a nil session is reported by the first call as zksync.ErrMisuse. The
-// options count for the locks under which functions run; those on handing over and
-// lingering mean nothing here.
+// one of a lock, or a nil session is reported by the first call as zksync.ErrMisuse, and so are zksync.WithHandover and
+// zksync.WithLinger. The other options count for the locks under which functions run.
 func New[T any](s *zksync.Session, path string, opts ...zksync.Option) *Flight[T] {
 	// A place in the queue says since when its owner waits, which decides who gets a
 	// result. So none is ever handed over or kept.
-	opts = append(append([]zksync.Option(nil), opts...), zksync.WithHandover(0), zksync.WithLinger(0))
-	return &Flight[T]{path: path, s: s, opts: opts, at: session.NewAccess((*session.Session)(s), path, opts), calls: make(map[string]*call[T])}
+	at := session.NewAccess((*session.Session)(s), path, opts).Without("WithHandover", "WithLinger")
+	opts = append(slices.Clone(opts), zksync.WithHandover(0))
+	return &Flight[T]{path: path, s: s, opts: opts, at: at, calls: make(map[string]*call[T])}
 }
 
 // Do runs fn, or waits for the run that is under way for this key, here or elsewhere in

@@ -25,7 +25,7 @@ type Gate struct {
 // needed. It does no I/O. A malformed path or a nil session is reported by the first call
 // as zksync.ErrMisuse.
 func NewGate(s *zksync.Session, path string, opts ...zksync.Option) *Gate {
-	return &Gate{path: path, at: session.NewAccess((*session.Session)(s), path, opts)}
+	return &Gate{path: path, at: session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...)}
 }
 
 // Close closes the gate; closing one that is closed changes nothing. It blocks through

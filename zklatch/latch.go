@@ -66,7 +66,7 @@ func Ephemeral() zksync.Option {
 // below 1, or a nil session is reported by the first call as zksync.ErrMisuse.
 func New(s *zksync.Session, path string, total int, opts ...zksync.Option) *Latch {
 	own, rest := session.Own[option](opts)
-	l := &Latch{path: path, total: total, at: session.NewAccess((*session.Session)(s), path, rest)}
+	l := &Latch{path: path, total: total, at: session.NewAccess((*session.Session)(s), path, rest).Without(session.OfHolds...)}
 	for _, o := range own {
 		o.set(l)
 	}

@@ -31,10 +31,11 @@ type outcome struct {
 }
 
 // New names something to be done once by a path of its own, which is created when first
-// needed. It does no I/O. A malformed path, an option that is not one of a lock, or a nil
-// session is reported by the first call as zksync.ErrMisuse.
+// needed. It does no I/O. A malformed path, an option that is not one of a lock, a nil
+// session, or zksync.WithLinger is reported by the first call as zksync.ErrMisuse: a place that lingers
+// would look as if something ran.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *Once {
-	return &Once{path: path, m: zksync.NewMutex(s, path+"/lock", opts...), at: session.NewAccess((*session.Session)(s), path, opts)}
+	return &Once{path: path, m: zksync.NewMutex(s, path+"/lock", opts...), at: session.NewAccess((*session.Session)(s), path, opts).Without("WithLinger")}
 }
 
 // DoContext returns the result that is kept, or else runs f, keeps what it returned, and
@@ -93,6 +94,9 @@ func (o *Once) Done(ctx context.Context) (bool, error) {
 // disconnects and lost sessions until ctx ends (the error wraps the context's) or the session
 // is closed (zksync.ErrClosed).
 func (o *Once) Reset(ctx context.Context) error {
+	if err := o.at.Misuse(); err != nil {
+		return o.wrap("reset", err)
+	}
 	defer o.forget()
 	for pace := (node.Pace{}); ; {
 		removed := false

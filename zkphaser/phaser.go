@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
@@ -90,15 +89,14 @@ func WithOnAdvance(f func(ctx context.Context, phase, registered int) bool) zksy
 // I/O. A malformed path or a nil session is reported by the first call as zksync.ErrMisuse.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *Phaser {
 	own, rest := session.Own[option](opts)
-	p := &Phaser{path: path, at: session.NewAccess((*session.Session)(s), path, rest)}
+	p := &Phaser{path: path, at: session.NewAccess((*session.Session)(s), path, rest).Without(session.OfHolds...)}
 	for _, o := range own {
 		o.set(p)
 	}
 	if p.at.Misuse() == nil {
 		p.terms.Base, p.terms.ACL, p.terms.Keys = p.base(), p.at.ACL(), []string{"phase"}
 		p.terms.First, p.terms.Check = p.first, p.check
-		// A place that lingers, or a hold that ends while the function runs, would keep the phase from going on.
-		p.turns = zksync.NewMutex(s, path+"/action", append(slices.Clone(rest), zksync.WithLinger(0), zksync.WithMaxHold(0))...)
+		p.turns = zksync.NewMutex(s, path+"/action", rest...)
 	}
 	return p
 }

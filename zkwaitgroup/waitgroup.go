@@ -55,7 +55,7 @@ type WaitGroup struct {
 // no I/O. A malformed path or a nil session is reported by the first call as zksync.ErrMisuse;
 // the calls of sync.WaitGroup's method set panic then.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *WaitGroup {
-	return &WaitGroup{path: path, at: session.NewAccess((*session.Session)(s), path, opts), id: node.NewUUID()}
+	return &WaitGroup{path: path, at: session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...), id: node.NewUUID()}
 }
 
 // errNegative means that fewer members than that are left.

@@ -2,7 +2,9 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
@@ -35,6 +37,19 @@ func NewAccess[O Option](s *Session, path string, opts []O) *Access {
 	}
 	if a.misuse == nil {
 		a.misuse = node.ValidatePath(path)
+	}
+	return a
+}
+
+// OfHolds are the options that say how a lock is held.
+var OfHolds = []string{"WithHandover", "WithLinger", "WithMaxHold"}
+
+// Without has every call report these options, by their names: they mean nothing to the primitive.
+func (a *Access) Without(names ...string) *Access {
+	for _, u := range a.Settings.used {
+		if slices.Contains(names, u.name) {
+			a.Refuse(fmt.Errorf("%w: %s does not belong to this constructor", errs.ErrMisuse, u.name))
+		}
 	}
 	return a
 }
