@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/reentrant"
+	"github.com/go-menagerie/menagerie/zkcond"
 	"github.com/go-menagerie/menagerie/zkelection"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksemaphore"
@@ -107,9 +108,10 @@ func TestACallThatMeetsCloseFailsWithErrClosedAndNothingElse(t *testing.T) {
 	})
 	t.Run("Cond.WaitContext", func(t *testing.T) {
 		inProcess(t, func(t *testing.T, v *env) {
-			w := v.side()
-			l := v.lock(w.m)
-			check(t, v, w.s, func(ctx context.Context) error { return lease(w.c.WaitContext(ctx, l)) })
+			s := v.session()
+			m := zksync.NewMutex(s, lockPath)
+			c, l := zkcond.New(m, condPath), v.lock(m)
+			check(t, v, s, func(ctx context.Context) error { return lease(c.WaitContext(ctx, l)) })
 		})
 	})
 }

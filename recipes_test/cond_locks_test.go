@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/reentrant"
 	"github.com/go-menagerie/menagerie/zkcond"
+	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -58,9 +59,9 @@ func TestAcceptance045WaitReleasesAllLevelsAndRestoresThem(t *testing.T) {
 
 func TestAcceptance045WaitReleasesReadsInsideAWriteToo(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
-		m := v.rrw(v.session())
+		m := reentrant.NewRWMutex(zkrwmutex.New(v.session(), lockPath))
 		c := zkcond.New(m, condPath)
-		other := v.rws(1)[0]
+		other := zkrwmutex.New(v.session(), lockPath)
 		counts := make(chan int, 2)
 		go func() {
 			m.Lock()
@@ -85,7 +86,7 @@ func TestAcceptance045WaitReleasesReadsInsideAWriteToo(t *testing.T) {
 
 func TestAConditionOfTheWriteSideOfAReadWriteLock(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
-		rws := v.rws(2)
+		rws := []*zkrwmutex.RWMutex{zkrwmutex.New(v.session(), lockPath), zkrwmutex.New(v.session(), lockPath)}
 		full := 0 // under the lock
 		var conds []*zkcond.Cond
 		for _, rw := range rws {

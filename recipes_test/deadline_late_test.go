@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-menagerie/menagerie/reentrant"
 	"github.com/go-menagerie/menagerie/zkcond"
+	"github.com/go-menagerie/menagerie/zkelection"
+	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksemaphore"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
@@ -19,7 +21,7 @@ import (
 func TestAWriterWhoReadsAndUnlocksDuringADisconnectGoesOnReading(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		s := v.session()
-		m, other := v.rrw(s), v.rws(1)[0]
+		m, other := v.rrw(s), zkrwmutex.New(v.session(), lockPath)
 		m.Lock()
 		m.RLock()
 		heal := v.srv.Partition(s.ID())
@@ -37,7 +39,7 @@ func TestAWriterWhoReadsAndUnlocksDuringADisconnectGoesOnReading(t *testing.T) {
 
 func TestAcceptance113ADowngradeKeepsItsDeadline(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
-		rw := v.rws(1)[0]
+		rw := zkrwmutex.New(v.session(), lockPath)
 		l := v.granted(call(context.Background(), rw.LockContext))
 		thaw := v.srv.Freeze()
 		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
@@ -108,7 +110,7 @@ func TestAcceptance113AScopeWhoseSessionIsBeingClosedKeepsItsDeadline(t *testing
 			return w.Do(ctx, 1, func(context.Context, *zksync.Lease) error { f(); return nil })
 		},
 		"Election": func(v *env, s *zksync.Session, ctx context.Context, f func()) error {
-			return v.candidate(s, 0).Run(ctx, func(context.Context, *zksync.Lease) error { f(); return nil })
+			return zkelection.New(s, electionPath, zkelection.Candidate{ID: "c0"}).Run(ctx, func(context.Context, *zksync.Lease) error { f(); return nil })
 		},
 	}
 	for name, scope := range scopes {
@@ -216,7 +218,7 @@ func TestAcceptance113AWaitThatHasNoLevelLeftKeepsItsDeadline(t *testing.T) {
 	}
 	locks := map[string]func(v *env) locker{
 		"Mutex":   func(v *env) locker { return reentrant.NewMutex(v.mutexes(1)[0]) },
-		"RWMutex": func(v *env) locker { return v.rrw(v.session()) },
+		"RWMutex": func(v *env) locker { return reentrant.NewRWMutex(zkrwmutex.New(v.session(), lockPath)) },
 	}
 	for name, lock := range locks {
 		t.Run(name, func(t *testing.T) {

@@ -34,10 +34,16 @@ func (v *env) passes(a *attempt) {
 	require.NoError(v.t, a.err)
 }
 
-func (v *env) remaining(l *zklatch.Latch, want int) {
+// counter is a latch, or a wait group.
+type counter interface {
+	Count(ctx context.Context) (int, error)
+}
+
+// remaining checks how many are still waited for.
+func (v *env) remaining(c counter, want int) {
 	v.t.Helper()
 	v.flush()
-	n, err := l.Count(context.Background())
+	n, err := c.Count(context.Background())
 	require.NoError(v.t, err)
 	require.Equal(v.t, want, n)
 }

@@ -96,7 +96,7 @@ func TestCallsOfGroupsAndPhasersEndThoughTheServersAreFrozen(t *testing.T) {
 			v.quiet()
 		}
 		v.later()
-		v.working(g, 1) // added and taken back; and one is done
+		v.remaining(g, 1) // added and taken back; and one is done
 		g.Done()
 		require.NoError(t, p.ForceTermination(context.Background()))
 		v.gives(terminated, p.Arrive)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/reentrant"
 	"github.com/go-menagerie/menagerie/zkcond"
+	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -15,7 +16,7 @@ import (
 
 func TestAReadLevelGivenBackWhileItsWriteLevelWaitsIsCounted(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
-		m := v.rrw(v.session())
+		m := reentrant.NewRWMutex(zkrwmutex.New(v.session(), lockPath))
 		other := v.side()
 		ctx := reentrant.WithOwner(context.Background())
 		write, err := m.LockContext(ctx)
@@ -40,7 +41,7 @@ func TestAReadLevelGivenBackWhileItsWriteLevelWaitsIsCounted(t *testing.T) {
 
 func TestAWriteLevelGivenBackWhileItWaitsLeavesTheReadLevels(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
-		m := v.rrw(v.session())
+		m := reentrant.NewRWMutex(zkrwmutex.New(v.session(), lockPath))
 		other := v.side()
 		ctx := reentrant.WithOwner(context.Background())
 		write, err := m.LockContext(ctx)

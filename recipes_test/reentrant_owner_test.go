@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/reentrant"
+	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -88,7 +89,7 @@ func TestALostReadLeaseInsideAWriteTakesNothingFromALaterRead(t *testing.T) {
 
 func TestTwoGoroutinesOfOneOwnerBeginAWriteHoldTogether(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
-		m, blocker := v.rrw(v.session()), v.rws(1)[0]
+		m, blocker := v.rrw(v.session()), zkrwmutex.New(v.session(), lockPath)
 		held := v.get(blocker.LockContext)
 		ctx, cancel := context.WithTimeout(reentrant.WithOwner(context.Background()), time.Minute)
 		defer cancel()
@@ -129,7 +130,7 @@ func TestTwoGoroutinesOfOneOwnerBeginAHoldTogether(t *testing.T) {
 // The second gives up in time, and leaves the first alone.
 func TestAGoroutineThatWaitsForAnotherOneOfItsOwnerHeedsItsOwnDeadline(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
-		m, blocker := v.rrw(v.session()), v.rws(1)[0]
+		m, blocker := v.rrw(v.session()), zkrwmutex.New(v.session(), lockPath)
 		held := v.get(blocker.LockContext)
 		owner := reentrant.WithOwner(context.Background())
 		a := call(owner, m.LockContext)

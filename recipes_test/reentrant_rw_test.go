@@ -37,7 +37,7 @@ func TestAcceptance031AReentrantReaderIsRefusedTheWriteLock(t *testing.T) {
 
 func TestAcceptance032AWriterWhoReadsGoesOnReadingWhenItUnlocks(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
-		m, other := v.rrw(v.session()), v.rws(1)[0]
+		m, other := v.rrw(v.session()), zkrwmutex.New(v.session(), lockPath)
 		for range 2 {
 			m.Lock()
 			m.RLock()
@@ -59,7 +59,7 @@ func TestAcceptance032AWriterWhoReadsGoesOnReadingWhenItUnlocks(t *testing.T) {
 
 func TestAcceptance033NestedWritesAndReadsInsideAWriteAndADowngradeComplete(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
-		m, other := v.rrw(v.session()), v.rws(1)[0]
+		m, other := v.rrw(v.session()), zkrwmutex.New(v.session(), lockPath)
 		m.Lock()
 		m.Lock()
 		m.RLock()
@@ -84,7 +84,7 @@ func TestAcceptance033NestedWritesAndReadsInsideAWriteAndADowngradeComplete(t *t
 
 func TestAcceptance034ReadingTwiceNeedsTwoUnlocks(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
-		m, other := v.rrw(v.session()), v.rws(1)[0]
+		m, other := v.rrw(v.session()), zkrwmutex.New(v.session(), lockPath)
 		m.RLock()
 		w := call(context.Background(), other.LockContext)
 		v.settled(lockPath, 2)
@@ -100,7 +100,7 @@ func TestAcceptance034ReadingTwiceNeedsTwoUnlocks(t *testing.T) {
 func TestAcceptance112ALostReentrantHoldIsGoneForAllLevels(t *testing.T) {
 	inProcess(t, func(t *testing.T, v *env) {
 		s := v.session()
-		m, other := v.rrw(s), v.rws(1)[0]
+		m, other := v.rrw(s), zkrwmutex.New(v.session(), lockPath)
 		m.Lock()
 		m.Lock()
 		m.RLock()
@@ -129,7 +129,7 @@ func TestAcceptance112ALostReentrantHoldIsGoneForAllLevels(t *testing.T) {
 
 func TestReentrantLeasesCountEachForItself(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
-		m, other := v.rrw(v.session()), v.rws(1)[0]
+		m, other := v.rrw(v.session()), zkrwmutex.New(v.session(), lockPath)
 		ctx := reentrant.WithOwner(context.Background())
 		write, err := m.LockContext(ctx)
 		require.NoError(t, err)
@@ -156,7 +156,7 @@ func TestReentrantLeasesCountEachForItself(t *testing.T) {
 
 func TestScopesOfAReentrantRWMutexNest(t *testing.T) {
 	each(t, func(t *testing.T, v *env) {
-		m, other := v.rrw(v.session()), v.rws(1)[0]
+		m, other := v.rrw(v.session()), zkrwmutex.New(v.session(), lockPath)
 		fine := func(context.Context, *zksync.Lease) error { return nil }
 		require.NoError(t, m.Do(context.Background(), func(ctx context.Context, w *zksync.Lease) error {
 			require.True(t, m.HeldByOwner(ctx))

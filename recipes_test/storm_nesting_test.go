@@ -34,7 +34,7 @@ func TestAcceptance033RandomNestingOfWritesReadsAndDowngradesAgreesWithAModel(t 
 		if !v.virtual {
 			games, steps = 3, 12
 		}
-		s, other := v.session(), v.rws(1)[0]
+		s, other := v.session(), zkrwmutex.New(v.session(), lockPath)
 		for seed := range games {
 			n := &nested{v: v, m: v.rrw(s), other: other, story: fmt.Sprintf("game %d:", seed)}
 			rnd := rand.New(rand.NewPCG(33, uint64(seed)))
@@ -179,7 +179,7 @@ func TestAcceptance033AWriterStaysOutOfRandomNestingUntilItsEnd(t *testing.T) {
 		if !v.virtual {
 			games, steps = 2, 10
 		}
-		s, other := v.session(), v.rws(1)[0]
+		s, other := v.session(), zkrwmutex.New(v.session(), lockPath)
 		for seed := range games {
 			n := &nested{v: v, m: v.rrw(s), story: fmt.Sprintf("game %d:", seed)}
 			rnd := rand.New(rand.NewPCG(34, uint64(seed)))

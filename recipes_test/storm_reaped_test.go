@@ -35,6 +35,12 @@ func (v *env) unlocks(l *zksync.Lease, err error) {
 	require.NoError(v.t, l.Unlock())
 }
 
+// free checks how many permits are free.
+func (v *env) free(want int64, w *zksemaphore.Weighted) {
+	v.t.Helper()
+	agrees(v, want, func() (int64, error) { return w.Available(background) }, "free permits")
+}
+
 var background = context.Background()
 
 var reapedLocks = []reaped{
@@ -69,7 +75,7 @@ var reapedLocks = []reaped{
 		m.Lock()
 		m.Unlock()
 		m.Unlock()
-		rw := v.rrw(s)
+		rw := reentrant.NewRWMutex(zkrwmutex.New(s, lockPath))
 		rw.RLock()
 		rw.RUnlock()
 		rw.Lock()
@@ -97,12 +103,12 @@ var reapedOthers = []reaped{
 		w.Release(1)
 		w.Release(2)
 		v.unlocks(w.TryAcquireLease(background, 2))
-		v.available(3, w)
+		v.free(3, w)
 	}},
 	{"permits, resized", []string{semQueue}, func(t *testing.T, v *env, s *zksync.Session) {
 		w := zksemaphore.NewWeighted(s, semPath, 3)
-		v.available(3, w)
-		big := want(background, w, 4)
+		v.free(3, w)
+		big := call(background, func(ctx context.Context) (*zksync.Lease, error) { return w.AcquireLease(ctx, 4) })
 		require.NoError(t, w.Resize(background, 4))
 		v.unlocks(v.granted(big), nil)
 		list, err := w.Contenders(background)
@@ -110,7 +116,7 @@ var reapedOthers = []reaped{
 		require.Empty(t, list)
 	}},
 	{"campaigns", []string{electionPath}, func(t *testing.T, v *env, s *zksync.Session) {
-		e := v.candidate(s, 0)
+		e := zkelection.New(s, electionPath, zkelection.Candidate{ID: "c0"})
 		_, err := e.Leader(background)
 		require.ErrorIs(t, err, zksync.ErrNoLeader)
 		v.unlocks(e.Campaign(background))
@@ -121,7 +127,7 @@ var reapedOthers = []reaped{
 		require.NoError(t, e.Run(background, func(context.Context, *zksync.Lease) error { return nil }))
 	}},
 	{"an observer", []string{electionPath}, func(t *testing.T, v *env, s *zksync.Session) {
-		e := v.candidate(s, 0)
+		e := zkelection.New(s, electionPath, zkelection.Candidate{ID: "c0"})
 		ctx, cancel := context.WithTimeout(background, time.Minute)
 		defer cancel()
 		observed(ctx, t, v, e)

@@ -165,7 +165,7 @@ func TestWhoWasAwayDuringABurialTakesNobodyOfTheNextRoundForDead(t *testing.T) {
 			}
 			close(release)
 			reports(t, 40, v.failed(w))
-			v.working(other, 40)
+			v.remaining(other, 40)
 			for _, g := range gs {
 				require.NoError(t, g.DoneContext(ctx), name)
 			}

@@ -31,7 +31,7 @@ func TestTheDeadAreReportedAndNotWaitedFor(t *testing.T) {
 		all, err := gs[0].Members(context.Background())
 		require.NoError(t, err)
 		require.Len(t, all, 2)
-		v.working(gs[0], 1)
+		v.remaining(gs[0], 1)
 		gs[0].Done()
 		v.awaits(mirror, "Wait")
 		for _, err := range []error{v.failed(early), gs[0].WaitContext(context.Background()), gs[1].WaitContext(context.Background())} {
@@ -101,9 +101,9 @@ func TestADoneAfterTheSessionWasLost(t *testing.T) {
 			g.Done()
 			g.Add(1)
 			g.Done() // still of the first ones
-			v.working(other, 2)
+			v.remaining(other, 2)
 			g.Done()
-			v.working(other, 1)
+			v.remaining(other, 1)
 			other.Done()
 			require.NoError(t, other.WaitContext(context.Background()))
 			require.Panics(t, g.Done)

@@ -55,7 +55,7 @@ func usable(ctx context.Context, t *testing.T, v *env, name string, gs ...*zkwai
 	for _, g := range gs {
 		require.NoError(t, g.AddContext(ctx, 1), name)
 	}
-	v.working(gs[0], len(gs))
+	v.remaining(gs[0], len(gs))
 	for _, g := range gs {
 		require.NoError(t, g.DoneContext(ctx), name)
 	}
@@ -77,7 +77,7 @@ func aRound(t *testing.T, v *env) func(name string) {
 		require.NoError(t, gs[1].AddContext(ctx, 2), name)
 		v.later()
 		require.True(t, w.pending(), name)
-		v.working(gs[2], 3)
+		v.remaining(gs[2], 3)
 		var all sync.WaitGroup
 		for _, g := range gs {
 			all.Go(func() { require.NoError(t, g.DoneContext(ctx), name) })
@@ -149,12 +149,12 @@ func TestEveryCancellationLeavesTheWaitGroupSound(t *testing.T) {
 				add(gs[0], 1)
 				add(gs[1], 2)
 				v.later()
-				v.working(gs[2], want)
+				v.remaining(gs[2], want)
 				if want == 3 {
 					_ = gs[0].DoneContext(ctx)
 					_ = gs[2].DoneContext(ctx)
 					v.later()
-					v.working(gs[2], 1)
+					v.remaining(gs[2], 1)
 					_ = gs[1].DoneContext(ctx)
 				} else {
 					gs[2].Add(-want)
@@ -216,7 +216,7 @@ func TestManyGoroutinesOfAProcessShareTheRequestsOfAWaitGroup(t *testing.T) {
 			}
 			all.Wait()
 		})
-		v.working(g, many+1)
+		v.remaining(g, many+1)
 		v.costsAtMost(2, func() {
 			var all sync.WaitGroup
 			for range many {
@@ -280,7 +280,7 @@ func TestTheWaitsOfAWaitGroupLeaveNothing(t *testing.T) {
 		v.quiet()
 		v.goroutinesBack(goroutines)
 		require.LessOrEqual(t, v.watches(), watches+3)
-		v.working(waiter, 1)
+		v.remaining(waiter, 1)
 		g.Done()
 		v.quiet()
 		require.LessOrEqual(t, v.watches(), watches)

@@ -24,15 +24,6 @@ func (v *env) groups(n int) []*zkwaitgroup.WaitGroup {
 	return all
 }
 
-// working checks how many members are not done.
-func (v *env) working(g *zkwaitgroup.WaitGroup, want int) {
-	v.t.Helper()
-	v.flush()
-	n, err := g.Count(context.Background())
-	require.NoError(v.t, err)
-	require.Equal(v.t, want, n)
-}
-
 // nothingLeft checks that a round has left no node.
 func (v *env) nothingLeft(dir string, names ...string) {
 	v.t.Helper()
@@ -48,7 +39,7 @@ func TestAWaitGroupWaitsForAllOfAllProcesses(t *testing.T) {
 		gs := v.groups(3)
 		gs[0].Add(2)
 		gs[1].Add(1)
-		v.working(gs[2], 3)
+		v.remaining(gs[2], 3)
 		waiters := []*attempt{waits(context.Background(), gs[0].WaitContext), waits(context.Background(), gs[2].WaitContext)}
 		mirror := make(chan struct{})
 		go func() { gs[1].Wait(); close(mirror) }()
@@ -56,7 +47,7 @@ func TestAWaitGroupWaitsForAllOfAllProcesses(t *testing.T) {
 		gs[1].Done()
 		v.quiet()
 		require.True(t, waiters[0].pending() && waiters[1].pending())
-		v.working(gs[1], 1)
+		v.remaining(gs[1], 1)
 		require.NoError(t, gs[0].DoneContext(context.Background()))
 		for _, w := range waiters {
 			v.passes(w)
@@ -87,7 +78,7 @@ func TestMembersMayBeAddedWhileOthersWait(t *testing.T) {
 		}
 		gs[0].Done()
 		v.passes(w)
-		v.working(gs[1], 0)
+		v.remaining(gs[1], 0)
 	})
 }
 
@@ -121,9 +112,9 @@ func TestADoneMayComeFromAnywhere(t *testing.T) {
 			}
 		}
 		all.Wait()
-		v.working(gs[0], 3)
+		v.remaining(gs[0], 3)
 		gs[3].Add(-3) // its own, and two of another
-		v.working(gs[0], 0)
+		v.remaining(gs[0], 0)
 		gs[0].Wait()
 		v.nothingLeft(groupPath)
 	})
@@ -138,7 +129,7 @@ func TestMisuseOfAWaitGroupIsThatOfSync(t *testing.T) {
 		gs[0].Add(2)
 		require.PanicsWithValue(t, negative, func() { gs[1].Add(-3) })
 		require.PanicsWithValue(t, negative, func() { gs[0].Add(-3) })
-		v.working(gs[1], 2)
+		v.remaining(gs[1], 2)
 		gs[1].Add(-2)
 		gs[0].Add(0)
 		require.PanicsWithValue(t, negative, gs[0].Done)
@@ -191,7 +182,7 @@ func TestEveryCallOfAWaitGroupEndsWithItsContext(t *testing.T) {
 			v.later()
 		}
 		// Neither an Add whose context ended counts, nor is a Done forgotten.
-		v.working(other, 4)
+		v.remaining(other, 4)
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		require.ErrorIs(t, g.AddContext(ctx, 1), context.Canceled)
@@ -199,7 +190,7 @@ func TestEveryCallOfAWaitGroupEndsWithItsContext(t *testing.T) {
 			require.ErrorIs(t, err, context.Canceled)
 		}
 		v.quiet()
-		v.working(other, 3)
+		v.remaining(other, 3)
 		other.Add(-3)
 		require.NoError(t, g.WaitContext(context.Background()))
 		v.nothingLeft(groupPath)

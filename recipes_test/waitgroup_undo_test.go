@@ -35,10 +35,10 @@ func TestAnAddThatIsTakenBackIsNotMistakenForAMemberThatDied(t *testing.T) {
 			allow()
 			v.later()
 			if !reported {
-				v.working(other, 1)
+				v.remaining(other, 1)
 				require.NoError(t, other.DoneContext(context.Background()))
 			}
-			v.working(other, 0)
+			v.remaining(other, 0)
 		})
 	}
 }
@@ -55,6 +55,6 @@ func TestADoneForTheDeadThatArrivesTwiceIsNoMisuse(t *testing.T) {
 		v.later()
 		v.srv.Intercept(zktest.On(zktest.Multi, "**").Nth(1).Duplicate())
 		require.NoError(t, g.DoneContext(context.Background()))
-		v.working(other, 1)
+		v.remaining(other, 1)
 	})
 }
