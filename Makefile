@@ -31,9 +31,12 @@ gotest = $(GO) test -vet=off -p $(PACKAGES) -count=$(COUNT) -timeout=$$((12 * $(
 # five times as dear: "make test" plays a part of the programs with it (-short), and then all without it. Those are the
 # tests with one of these words in their names; of others that ask for -short, or are not built with the race
 # detector, nothing more is played.
-GENERATED = ./recipes_test ./recipes_test/faults ./recipes_test/storm ./zkbarrier ./zklatch ./zkphaser ./zkwaitgroup
+GENERATED = ./recipes_test/... ./zkbarrier ./zklatch ./zkphaser ./zkwaitgroup
 generated = Every|Any|Random|Storm|Whenever|Handshake|Acceptance(004|041|114|117)
 others = $$($(GO) list ./... | grep -vE '/(recipes_test|zkbarrier|zklatch|zkphaser|zkwaitgroup)(/|$$)')
+
+# Those that run on real servers, too. Some count what whole servers do: one package at a time.
+recipes = $$($(GO) list ./recipes_test/... | grep -vE '/(faults|storm)$$')
 
 .DEFAULT_GOAL := help
 
@@ -68,7 +71,7 @@ test-race: compiler ## all in-process tests with the race detector, and all gene
 
 .PHONY: test-ensemble
 test-ensemble: zookeeper ## the recipes' tests on three real ZooKeeper servers
-	MENAGERIE_TEST_ENSEMBLE=3 bin/ensemble -servers 3 -- $(gotest) -parallel $(PARALLEL) ./recipes_test
+	MENAGERIE_TEST_ENSEMBLE=3 bin/ensemble -servers 3 -- $(gotest) -p 1 -parallel $(PARALLEL) $(recipes)
 
 # How many seeds "make storm" plays, and from which one on; SEED=n alone repeats that one and prints all that was done.
 SEEDS ?=

@@ -1,5 +1,9 @@
-// Package proving is what the tests of the recipes share: strikes that fall on each request in turn, and how many
-// cases of an enumeration are run.
+// Package proving is what the tests of the recipes share: where a test runs (Env), calls in goroutines of their own
+// (Attempt), networks that break (Cable), strikes that fall on each request in turn, and how many cases of an enumeration
+// are run.
+//
+// Each runs a test on the in-process server in virtual time, where instants are exact, or, when MENAGERIE_TEST_SERVERS
+// holds a connect string, on those real servers in real time, below a node of its own.
 package proving
 
 import (

@@ -1,0 +1,71 @@
+package proving
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// Blow is something that happens to one request, or to whoever made it.
+type Blow struct {
+	Name    string         // for messages of failures
+	Verdict zktest.Verdict // the server's
+	Deadly  bool           // ends the session
+	Cancels bool           // ends the context of the call
+	drops   bool           // drops the connection
+}
+
+// delay keeps a request in the server until what happens to its session has happened.
+const delay = 10 * time.Millisecond
+
+// Blows are all kinds of them.
+func Blows() []Blow {
+	return []Blow{
+		{Name: "lose-request", Verdict: zktest.Verdict{Fate: zktest.LoseRequest}},
+		{Name: "lose-reply", Verdict: zktest.Verdict{Fate: zktest.LoseReply}},
+		{Name: "duplicate", Verdict: zktest.Verdict{Fate: zktest.Duplicate}},
+		{Name: "hold", Verdict: zktest.Verdict{Delay: 5 * time.Second}},
+		{Name: "hold-then-lose-reply", Verdict: zktest.Verdict{Fate: zktest.LoseReply, Delay: delay}},
+		{Name: "unclear", Verdict: zktest.Verdict{Fate: zktest.Fail, Code: -4}},
+		{Name: "disconnect", drops: true},
+		{Name: "expire-before", Verdict: zktest.Verdict{Delay: delay}, Deadly: true},
+		{Name: "expire-after", Deadly: true},
+		{Name: "cancel-before", Verdict: zktest.Verdict{Delay: delay}, Cancels: true},
+		{Name: "cancel-after", Cancels: true},
+		{Name: "cancel-without-reply", Verdict: zktest.Verdict{Fate: zktest.LoseReply}, Cancels: true},
+	}
+}
+
+// Meets has the nth request from now on meet the blow, until struck is asked whether it has. cancel
+// ends the calls of a session.
+func (v *Env) Meets(b Blow, nth int, cancel func(session int64)) (struck func() bool) {
+	var n atomic.Int32
+	var hit atomic.Bool
+	stop := v.Server.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+		if !Counts(q) || int(n.Add(1)) != nth {
+			return zktest.Verdict{}
+		}
+		hit.Store(true)
+		id := q.Session
+		time.AfterFunc(delay/2, func() {
+			switch {
+			case b.drops:
+				v.Server.Disconnect(id)
+			case b.Deadly:
+				v.Server.Expire(id)
+			case b.Cancels:
+				cancel(id)
+			}
+		})
+		return b.Verdict
+	})
+	return func() bool { stop(); return hit.Load() }
+}
+
+// PassAWhile is enough for who waits to look again.
+func (v *Env) PassAWhile() {
+	v.T.Helper()
+	time.Sleep(12 * time.Second)
+	v.Quiet()
+}

@@ -1,0 +1,59 @@
+package proving
+
+import (
+	"runtime"
+	"strings"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// Goroutines counts those of the bubble, or of the process in real time. In real time the stacks are of a moment before.
+//
+// Call Quiet before the first count: a session that has just begun, such as the administrator's, answers before it has
+// started its heartbeat.
+func (v *Env) Goroutines() (n int, stacks string) {
+	all := make([]byte, 4<<20)
+	stacks = string(all[:runtime.Stack(all, true)])
+	if !v.Virtual {
+		return runtime.NumGoroutine(), stacks
+	}
+	return strings.Count(stacks, ", synctest bubble "), stacks
+}
+
+// GoroutinesBack waits until there are no more goroutines than before.
+func (v *Env) GoroutinesBack(before int) {
+	v.T.Helper()
+	if !v.Virtual {
+		defer func() {
+			if v.T.Failed() {
+				n, stacks := v.Goroutines()
+				v.T.Logf("%d now:\n%s", n, stacks)
+			}
+		}()
+		v.Eventually(func() bool { return runtime.NumGoroutine() <= before }, "goroutines are left over, %d before", before)
+		return
+	}
+	v.Quiet()
+	n, stacks := v.Goroutines()
+	// A goroutine that has ended counts until the scheduler has buried it, which takes no virtual time.
+	for range 1000 {
+		if n <= before {
+			return
+		}
+		runtime.Gosched()
+		n, stacks = v.Goroutines()
+	}
+	require.Failf(v.T, "goroutines are left over", "%d before, now:\n%s", before, stacks)
+}
+
+// ClosesLeavingNothing closes the session of a tapped connection, which lives on without a node of ours.
+func (v *Env) ClosesLeavingNothing(s *zksync.Session) {
+	v.T.Helper()
+	id := s.ID()
+	require.NoError(v.T, s.Close())
+	v.Quiet()
+	zktest.CheckEphemerals(v.T, v.Server, id)
+}

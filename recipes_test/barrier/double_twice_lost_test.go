@@ -1,0 +1,78 @@
+package barrier_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// It was counted in a round that went on without it. That it has come to the next one, when its second
+// session is lost before the answer, changes nothing of that.
+func TestAPartyThatLosesTwoSessionsIsToldOfTheRoundThatWentOnInTheFirst(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		bs := append(doubles(v, 2, 3), zkbarrier.NewDoubleBarrier(s, doublePath, 3))
+		round(v, bs...)
+		first := proving.Waits(context.Background(), bs[2].Enter)
+		v.Settled(doubleParties, 1)
+		old := s.ID()
+		defer v.Server.Partition(old)()
+		allPass(v, enters(bs[:2]...))
+		v.Server.Expire(old)
+		allPass(v, leaves(bs[:2]...))
+		mute := v.Server.Intercept(zktest.On(zktest.Create, doubleParties+"/*").Nth(1).DelayReply(time.Hour))
+		v.Eventually(func() bool { return mute.Fired() == 1 }, "no second arrival")
+		require.NotEqual(t, old, s.ID())
+		v.Server.Expire(s.ID())
+		mute.Remove()
+		require.ErrorIs(t, v.Failed(first), zksync.ErrSessionExpired)
+		round(v, bs...)
+	})
+}
+
+// Its arrival was never answered, and the session in which it looks for its node is lost as well.
+func TestAPartyThatLosesTheSessionInWhichItLooksIsToldOfTheRoundAllTheSame(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		bs := append(doubles(v, 2, 3), zkbarrier.NewDoubleBarrier(s, doublePath, 3))
+		round(v, bs...)
+		old := s.ID()
+		defer v.Server.DropReplies(old)()
+		deaf := enters(bs[2])
+		v.Settled(doubleParties, 1)
+		allPass(v, enters(bs[:2]...))
+		look := v.Server.Intercept(zktest.On(zktest.Exists, doubleParties).Nth(1).DelayReply(time.Hour))
+		v.Server.Expire(old)
+		allPass(v, leaves(bs[:2]...))
+		v.Eventually(func() bool { return look.Fired() == 1 }, "it does not look")
+		require.NotEqual(t, old, s.ID())
+		v.Server.Expire(s.ID())
+		look.Remove()
+		require.ErrorIs(t, v.Failed(deaf[0]), zksync.ErrSessionExpired)
+		round(v, bs...)
+	})
+}
+
+// It has never heard anything from the servers, but there has been no round that it could have missed.
+func TestAPartyWhoseFirstSessionIsLostBeforeTheFirstRoundOpensComesAgain(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		bs := doubles(v, 2, 3)
+		first := enters(bs[0])
+		v.Settled(doubleParties, 1)
+		s := v.Session()
+		b := zkbarrier.NewDoubleBarrier(s, doublePath, 3)
+		defer v.Server.DropReplies(s.ID())()
+		deaf := enters(b)
+		v.Settled(doubleParties, 2)
+		v.Server.Expire(s.ID())
+		allPass(v, append(append(first, deaf...), enters(bs[1])...))
+		allPass(v, leaves(append(bs, b)...))
+	})
+}

@@ -1,0 +1,2 @@
+// Package election holds tests only: what zkelection promises.
+package election

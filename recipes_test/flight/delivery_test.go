@@ -1,0 +1,178 @@
+package flight_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/zkflight"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+func TestTheDeathOfTheRunnerOfAFlightLetsTheNextOneRun(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		dying := v.Session()
+		g := newGate("stale")
+		first := asks(context.Background(), zkflight.New[string](dying, flightPath), g.run)
+		v.Awaits(g.began, "the function")
+		fs := flights(v, 2)
+		second := asks(context.Background(), fs[0], says("fresh"))
+		v.Queued(flightLock, 2)
+		third := asks(context.Background(), fs[1], v.Never)
+		v.Queued(flightLock, 3)
+		heal := v.Server.Partition(dying.ID())
+		v.Awaits(g.ctx.Done(), "the end of the lease")
+		require.ErrorIs(t, context.Cause(g.ctx), zksync.ErrLost)
+		gets(v, second, "fresh", true)
+		gets(v, third, "fresh", true)
+		heal()
+		close(g.finish)
+		v.Awaits(first.done, "Do")
+		require.ErrorIs(t, first.err, zksync.ErrLost)
+		require.Equal(t, "stale", first.value, "what it has found out may be of use")
+		require.False(t, first.shared)
+		v.Later()
+		require.Empty(t, v.Children(flightLock))
+	})
+}
+
+func TestAResultReachesThoseBehindADeadWaiterAtOnce(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		g := newGate("fresh")
+		fs := flights(v, 2)
+		first := asks(context.Background(), fs[0], g.run)
+		v.Awaits(g.began, "the function")
+		dying := v.Session()
+		cut := asks(context.Background(), zkflight.New[string](dying, flightPath), says("late"))
+		v.Queued(flightLock, 2)
+		third := asks(context.Background(), fs[1], v.Never)
+		v.Queued(flightLock, 3)
+		time.Sleep(time.Second)
+		heal := v.Server.Partition(dying.ID())
+		start := time.Now()
+		close(g.finish)
+		gets(v, first, "fresh", true)
+		gets(v, third, "fresh", true)
+		v.Took(start, 0, "the result")
+		time.Sleep(time.Second)
+		heal()
+		gets(v, cut, "fresh", true)
+	})
+}
+
+func TestWhoComesAfterTheResultWasWrittenRunsAnew(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		fs := flights(v, 3)
+		g := newGate("old")
+		first := asks(context.Background(), fs[0], g.run)
+		v.Awaits(g.began, "the function")
+		slow := v.Session()
+		waiter := asks(context.Background(), zkflight.New[string](slow, flightPath), v.Never)
+		v.Queued(flightLock, 2)
+		time.Sleep(time.Second)
+		// The result comes, but the waiter cannot be told and stays in the queue.
+		heal := v.Server.Partition(slow.ID())
+		close(g.finish)
+		gets(v, first, "old", true)
+		late := asks(context.Background(), fs[1], says("new"))
+		v.Queued(flightLock, 2)
+		time.Sleep(time.Second)
+		heal()
+		gets(v, waiter, "old", true)
+		gets(v, late, "new", false)
+		require.Empty(t, v.Data(flightDir), "a result that nobody waits for any more is removed")
+	})
+}
+
+func TestAWaiterWhoCannotListenGetsTheResultWhenItIsHisTurn(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		fs := flights(v, 2)
+		g := newGate("fresh")
+		first := asks(context.Background(), fs[0], g.run)
+		v.Awaits(g.began, "the function")
+		waiter := asks(context.Background(), fs[1], v.Never)
+		v.Queued(flightLock, 2)
+		// No time passes in which it could begin to listen.
+		close(g.finish)
+		gets(v, first, "fresh", true)
+		gets(v, waiter, "fresh", true)
+	})
+}
+
+// The contender of his process queued before the result was written, but he asked after that.
+func TestWhoJoinsAContenderAfterTheResultWasWrittenDoesNotGetIt(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		fs := flights(v, 2)
+		g := newGate("old")
+		first := asks(context.Background(), fs[0], g.run)
+		v.Awaits(g.began, "the function")
+		dying := v.Session()
+		cut := asks(context.Background(), zkflight.New[string](dying, flightPath), v.Never)
+		v.Queued(flightLock, 2)
+		heal := v.Server.Partition(dying.ID()) // it stays in the queue, ahead of the next one
+		waiter := asks(context.Background(), fs[1], v.Never)
+		v.Queued(flightLock, 3)
+		close(g.finish) // before the waiter listens
+		gets(v, first, "old", true)
+		time.Sleep(time.Second)
+		late := asks(context.Background(), fs[1], says("new"))
+		time.Sleep(time.Second)
+		heal()
+		gets(v, cut, "old", true)
+		gets(v, waiter, "old", true)
+		gets(v, late, "new", false)
+	})
+}
+
+// While it is asked whether those who have joined are in time, the result is written, and somebody
+// joins: whether he is in time has not been asked.
+func TestWhoJoinsAWaiterWhileOthersAreAdmittedIsNotAdmittedWithThem(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		const ms = time.Millisecond
+		g := newGate("old")
+		first := asks(context.Background(), flights(v, 1)[0], g.run)
+		v.Awaits(g.began, "the function")
+		far := v.Session()
+		f := zkflight.New[string](far, flightPath)
+		waiters := []*trip{asks(context.Background(), f, v.Never)}
+		v.Queued(flightLock, 2)
+		time.Sleep(time.Second)
+		v.Server.Delay(far.ID(), 50*ms, 50*ms)
+		waiters = append(waiters, asks(context.Background(), f, v.Never))
+		time.Sleep(160 * ms) // the read has been answered, and the answer is on its way
+		close(g.finish)
+		gets(v, first, "old", true)
+		late := asks(context.Background(), f, says("new"))
+		for _, p := range waiters {
+			gets(v, p, "old", true)
+		}
+		gets(v, late, "new", false)
+	})
+}
+
+// What was told in a session that has ended says nothing of what the next one will be told.
+func TestAResultThatWasAnnouncedInASessionThatEndedKeepsNobodyWaiting(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		running, waiting := v.Session(), v.Session()
+		g := newGate("old")
+		first := asks(context.Background(), zkflight.New[string](running, flightPath), g.run)
+		v.Awaits(g.began, "the function")
+		// The waiter is told of the result before it has looked at what was there when it came.
+		v.Server.Intercept(zktest.On(zktest.GetData, flightDir).Of(waiting.ID()).Nth(2).Hold())
+		unlock := v.Server.Intercept(zktest.On(zktest.Delete, flightLock+"/*").Of(running.ID()).Hold())
+		second := asks(context.Background(), zkflight.New[string](waiting, flightPath), says("new"))
+		v.Queued(flightLock, 2)
+		time.Sleep(time.Second)
+		close(g.finish)
+		time.Sleep(time.Second)
+		v.Server.Expire(waiting.ID())
+		time.Sleep(time.Second)
+		unlock.Release()
+		gets(v, first, "old", true)
+		gets(v, second, "new", false)
+	})
+}

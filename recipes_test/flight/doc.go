@@ -1,0 +1,2 @@
+// Package flight holds tests only: what zkflight promises.
+package flight

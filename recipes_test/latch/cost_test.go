@@ -1,0 +1,54 @@
+package latch_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/zklatch"
+)
+
+func TestALatchTakesOneRequestForAnEventAndTwoForAWait(t *testing.T) {
+	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
+		ctx := context.Background()
+		latch := func() *zklatch.Latch { return zklatch.New(proving.Calm(v), proving.LatchPath, 3) }
+		count := func(l *zklatch.Latch) func() { return func() { require.NoError(t, l.CountDown(ctx)) } }
+		wait := func(l *zklatch.Latch) func() { return func() { require.NoError(t, l.Wait(ctx)) } }
+		v.Remaining(latch(), 3) // makes the nodes
+
+		a, b, c := latch(), latch(), latch()
+		var waiting *proving.Attempt
+		v.Costs(2, func() { waiting = proving.Waits(ctx, c.Wait) })
+		v.Costs(1, count(a))
+		v.Costs(1, count(a))
+		v.Costs(3, func() { v.Remaining(b, 1) })
+		v.Costs(2, func() { count(b)(); v.Passes(waiting) }, "the last event, and nothing for who waits")
+
+		v.Costs(4, count(a), "it has to find out that the latch is open")
+		v.Costs(0, count(a), "and now it knows")
+		v.Costs(0, wait(a))
+		v.Costs(0, wait(b), "it has opened it")
+		v.Costs(5, wait(latch()), "the first use of an object")
+		v.Costs(0, wait(c), "it was told")
+	})
+}
+
+func TestAGateTakesOneRequestToSetAndTwoToLiftOrWait(t *testing.T) {
+	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
+		ctx := context.Background()
+		gate := func() *zklatch.Gate { return zklatch.NewGate(proving.Calm(v), "/gates/db") }
+		v.Put("/gates/db", "")
+		g, other := gate(), gate()
+		var waiting *proving.Attempt
+		for range 2 {
+			v.Costs(1, func() { require.NoError(t, g.Close(ctx)) })
+			v.Costs(1, func() { require.NoError(t, other.Close(ctx)) }, "again")
+			v.Costs(2, func() { waiting = proving.Waits(ctx, other.Wait) })
+			v.Costs(2, func() { require.NoError(t, g.Open(ctx)); v.Passes(waiting) }, "one of them marks the node that the other deletes")
+			v.Costs(1, func() { require.NoError(t, g.Open(ctx)) }, "again")
+			v.Costs(2, func() { require.NoError(t, other.Wait(ctx)) })
+		}
+	})
+}

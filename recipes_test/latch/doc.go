@@ -1,0 +1,2 @@
+// Package latch holds tests only: what Latch and Gate of zklatch promise.
+package latch

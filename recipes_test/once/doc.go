@@ -1,0 +1,2 @@
+// Package once holds tests only: what zkonce promises.
+package once

@@ -1,0 +1,2 @@
+// Package phaser holds tests only: what zkphaser promises.
+package phaser

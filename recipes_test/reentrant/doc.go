@@ -1,0 +1,2 @@
+// Package reentrant holds tests only: what the locks of package reentrant promise.
+package reentrant

@@ -1,0 +1,2 @@
+// Package rwmutex holds tests only: what zkrwmutex promises.
+package rwmutex

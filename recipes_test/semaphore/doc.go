@@ -1,0 +1,3 @@
+// Package semaphore holds tests only: what zksemaphore promises, and what Verify says of
+// permits.
+package semaphore

@@ -1,0 +1,177 @@
+package waitgroup_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/zktest"
+	"github.com/go-menagerie/menagerie/zkwaitgroup"
+)
+
+// ofTheDead adds two members to a group in each of so many WaitGroups, and has them die.
+func ofTheDead(v *proving.Env, path string, n int) (die func()) {
+	s := proving.Calm(v)
+	for range n {
+		zkwaitgroup.New(s, path).Add(2)
+	}
+	return func() { v.Server.Expire(s.ID()) }
+}
+
+// reports checks that an error reports so many records of dead members, and returns how many members it names.
+func reports(t testing.TB, n int, err error) (members int) {
+	t.Helper()
+	var dead *zkwaitgroup.DeadMembersError
+	require.ErrorAs(t, err, &dead)
+	require.Equal(t, n, len(dead.Members)+dead.More)
+	require.Len(t, dead.Members, min(n, 64))
+	for _, m := range dead.Members {
+		members += m.N
+	}
+	return members
+}
+
+// The servers accept no more than 1 MB in one request.
+func TestARoundWhoseRecordsTakeMoreThanOneRequestEnds(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		path := "/" + strings.Repeat("x", 64_000)
+		die := ofTheDead(v, path, 40)
+		g := zkwaitgroup.New(proving.Calm(v), path)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		w := proving.Waits(ctx, g.WaitContext)
+		v.Quiet()
+		requests := v.Counted(func() {
+			die()
+			<-w.Done
+		})
+		reports(t, 40, w.Err)
+		require.LessOrEqual(t, requests, 40+12*6)
+		v.NothingLeft(path, "dead")
+		reports(t, 40, g.WaitContext(ctx))
+		g.Add(1)
+		g.Done()
+		require.NoError(t, g.WaitContext(ctx))
+	})
+}
+
+func TestOneOfManyWaitersReadsTheRecordsOfTheDead(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		const members, waiters = 200, 50
+		die := ofTheDead(v, proving.GroupPath, members)
+		var all []*proving.Attempt
+		for range waiters {
+			all = append(all, proving.Waits(context.Background(), zkwaitgroup.New(proving.Calm(v), proving.GroupPath).WaitContext))
+		}
+		v.Quiet()
+		n := v.Counted(func() {
+			die()
+			for _, w := range all {
+				reports(t, members, v.Failed(w))
+			}
+		})
+		t.Logf("%d requests", n)
+		// For each: two looks, the verdict, the refusal, another look, a watch, and the report.
+		require.LessOrEqual(t, n, waiters*16+members+5*members/16)
+		v.NothingLeft(proving.GroupPath, "dead")
+	})
+}
+
+// Whoever closes the round is cut off at any of its transactions. Who waits, adds, or is done goes on for him.
+func TestARoundThatIsClosedEndsThoughWhoeverRemovesItsRecordsDies(t *testing.T) {
+	for nth := 1; nth <= 5; nth++ {
+		for _, how := range []string{"waits", "adds", "done"} {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				name := fmt.Sprintf("cut off at transaction %d, another one %s", nth, how)
+				die := ofTheDead(v, proving.GroupPath, 60)
+				first, other := proving.Calm(v), zkwaitgroup.New(proving.Calm(v), proving.GroupPath)
+				lost, seen := first.ID(), atomic.Int32{}
+				v.Server.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+					if q.Session == lost && (q.Op == zktest.Multi && int(seen.Add(1)) >= nth || int(seen.Load()) >= nth) {
+						return zktest.Verdict{Fate: zktest.LoseRequest}
+					}
+					return zktest.Verdict{}
+				})
+				w := proving.Waits(context.Background(), zkwaitgroup.New(first, proving.GroupPath).WaitContext)
+				v.Quiet()
+				die()
+				time.Sleep(time.Second)
+				require.True(t, w.Pending(), name)
+				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+				defer cancel()
+				members := 2 * 60
+				switch how {
+				case "adds":
+					require.NoError(t, other.AddContext(ctx, 1), name)
+				case "done":
+					require.NoError(t, other.DoneContext(ctx), name)
+					if nth == 1 {
+						members-- // the round was open
+					}
+				}
+				if how == "adds" {
+					other.Done()
+				}
+				if how == "adds" && nth > 1 { // in the next round
+					require.NoError(t, other.WaitContext(ctx), name)
+				} else {
+					require.Equal(t, members, reports(t, 60, other.WaitContext(ctx)), name)
+				}
+				require.Equal(t, members, reports(t, 60, v.Failed(w)), name)
+				v.NothingLeft(proving.GroupPath, "dead")
+			})
+		}
+	}
+}
+
+// Whoever removes the records of a closed round is away for so long between two listings that another one removes the
+// rest, and many add themselves to the next round. It must not take these for the dead.
+func TestWhoWasAwayDuringABurialTakesNobodyOfTheNextRoundForDead(t *testing.T) {
+	for nth := 1; nth <= 2; nth++ {
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+			name := fmt.Sprintf("held at listing %d", nth)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+			defer cancel()
+			die := ofTheDead(v, proving.GroupPath, 40)
+			s, other := proving.Calm(v), groups(v, 1)[0] // which goes on sooner than s takes its connection for lost
+			away, held, release := s.ID(), make(chan struct{}), make(chan struct{})
+			var closed, listings atomic.Int32
+			v.Server.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+				switch {
+				case q.Session != away:
+				case q.Op == zktest.Multi:
+					closed.Store(1)
+				case q.Op == zktest.GetChildren && closed.Load() == 1 && int(listings.Add(1)) == nth:
+					close(held)
+					return zktest.Verdict{Hold: release}
+				}
+				return zktest.Verdict{}
+			})
+			w := proving.Waits(ctx, zkwaitgroup.New(s, proving.GroupPath).WaitContext)
+			v.Quiet()
+			die()
+			<-held
+			reports(t, 40, other.WaitContext(ctx))
+			var gs []*zkwaitgroup.WaitGroup
+			for range 40 {
+				g := zkwaitgroup.New(proving.Calm(v), proving.GroupPath)
+				require.NoError(t, g.AddContext(ctx, 1), name)
+				gs = append(gs, g)
+			}
+			close(release)
+			reports(t, 40, v.Failed(w))
+			v.Remaining(other, 40)
+			for _, g := range gs {
+				require.NoError(t, g.DoneContext(ctx), name)
+			}
+			require.NoError(t, other.WaitContext(ctx), name)
+			v.NothingLeft(proving.GroupPath, "dead")
+		})
+	}
+}

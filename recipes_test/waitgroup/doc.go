@@ -1,0 +1,2 @@
+// Package waitgroup holds tests only: what zkwaitgroup promises.
+package waitgroup

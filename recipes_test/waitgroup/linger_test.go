@@ -1,0 +1,70 @@
+package waitgroup_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+	"github.com/go-menagerie/menagerie/zkwaitgroup"
+)
+
+// The request of an Add lies in the queue of a server while its session goes to another one, and is applied when the
+// session comes back: when another request has added the member, when the member is done, when its round is over, or
+// when the Add has been taken back.
+func TestAnAddThatLingersInAServerCountsOnce(t *testing.T) {
+	for _, when := range []string{"added", "done", "taken back", "the round is over"} {
+		t.Run(when, func(t *testing.T) {
+			proving.AmongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
+				background := context.Background()
+				s := e.SessionAt(t, 0, zksync.WithTimeout(10*time.Second))
+				g, other := zkwaitgroup.New(s, proving.GroupPath), zkwaitgroup.New(e.SessionAt(t, 2), proving.GroupPath)
+				counts := func(want int) {
+					n, err := other.Count(background)
+					require.NoError(t, err)
+					require.Equal(t, want, n)
+				}
+				require.NoError(t, other.AddContext(background, 1))
+				held := e.Intercept(zktest.On(zktest.Multi, "**").Of(s.ID()).Nth(1).Hold().Queued())
+				ctx, cancel := context.WithCancel(background)
+				adds := proving.Waits(ctx, func(ctx context.Context) error { return g.AddContext(ctx, 1) })
+				require.NoError(t, held.WaitHeld(t.Context()))
+				if when == "taken back" {
+					cancel()
+					<-adds.Done
+				}
+				e.Disconnect(s.ID())
+				time.Sleep(100 * time.Millisecond)
+				if when != "taken back" {
+					<-adds.Done
+					require.NoError(t, adds.Err)
+				}
+				cancel()
+				if when == "done" || when == "the round is over" {
+					require.NoError(t, g.DoneContext(background))
+				}
+				if when == "the round is over" {
+					require.NoError(t, other.DoneContext(background))
+					require.NoError(t, other.AddContext(background, 1))
+				}
+				proving.ComesBack(t, e, s)
+				held.Release()
+				synctest.Wait()
+				if when == "added" {
+					counts(2)
+					require.NoError(t, g.DoneContext(background))
+				}
+				time.Sleep(20 * time.Second) // two session timeouts
+				counts(1)
+				require.NoError(t, other.DoneContext(background))
+				require.NoError(t, other.WaitContext(background))
+				require.Empty(t, e.Server(0).Children(proving.GroupPath))
+			})
+		})
+	}
+}
