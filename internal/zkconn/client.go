@@ -2,7 +2,6 @@ package zkconn
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net"
 	"sync"
@@ -15,19 +14,18 @@ type Client struct {
 	cfg  Config
 	pace *pace
 
-	external     *zk.Conn        // a connection that the caller owns; nil for one of our own
-	pendingReaps pendingReaps    // of the reaper of an external connection
-	abandon      <-chan struct{} // closed when even that reaper must end
+	external     *zk.Conn // a connection that the caller owns; nil for one of our own
+	pendingReaps pendingReaps
+	abandon      <-chan struct{} // closed when even the reaper of an external connection must end
 	finish       func()          // closes abandon, if nobody else does
 
-	stopping chan struct{} // closed when Close begins
-	stop     sync.Once
-	rest     sync.Once
-	runs     sync.WaitGroup // the run loop and what it starts
-	stale    staleSessions
-
-	patience context.Context // ends when nothing may be tried any more to end sessions
-	exhaust  context.CancelFunc
+	running context.Context // ends when Stop begins
+	halt    context.CancelFunc
+	closing context.Context // ends when nothing may be tried any more to end sessions
+	giveUp  context.CancelFunc
+	rest    sync.Once
+	runs    sync.WaitGroup // the run loop and what it starts
+	stale   staleSessions
 
 	mu      sync.Mutex
 	state   State
@@ -41,6 +39,12 @@ type Client struct {
 
 // Open starts a client; it does not wait for a connection.
 func Open(cfg Config) *Client {
+	c := newClient(cfg)
+	c.runs.Go(c.run)
+	return c
+}
+
+func newClient(cfg Config) *Client {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -49,76 +53,53 @@ func Open(cfg Config) *Client {
 	}
 	c := &Client{
 		cfg: cfg, pace: newPace(cfg.Timeout),
-		stale: newStaleSessions(), stopping: make(chan struct{}), moved: make(chan struct{}),
-		subs: make(map[*Subscription]struct{}),
+		moved: make(chan struct{}), subs: make(map[*Subscription]struct{}),
 	}
-	c.patience, c.exhaust = context.WithCancel(context.Background())
-	c.runs.Add(1)
-	go c.run()
+	c.running, c.halt = context.WithCancel(context.Background())
+	c.closing, c.giveUp = context.WithCancel(context.Background())
 	return c
 }
 
 // run opens one epoch after the other.
 func (c *Client) run() {
-	defer c.runs.Done()
-	dead := c.cfg.Predecessors
+	for _, d := range c.cfg.Predecessors {
+		c.closeStale(d)
+	}
 	for n := int64(1); ; n++ {
 		e, err := c.open(n)
 		if err != nil {
 			c.refuse(err)
 			return
 		}
-		for _, d := range dead {
-			c.closeStale(d)
-		}
 		select {
 		case <-e.over:
 			// The next epoch ends this session on the servers, which then grant to another. By then every
 			// holder has been told, however long the goroutine that tells them is kept from running.
 			<-e.told
-		case <-c.stopping:
+		case <-c.running.Done():
 			c.end(e)
 			return
 		}
 		// Not waited for: the client library can take a second to notice.
-		c.runs.Add(1)
-		go func() {
-			defer c.runs.Done()
-			e.shutdown(false)
-		}()
-		if dead = nil; e.remains() != nil {
-			dead = []Credentials{*e.remains()}
+		c.runs.Go(func() { e.shutdown(false) })
+		if c.running.Err() != nil || c.Refused() != nil { // there will be no other epoch
+			ctx, cancel := context.WithTimeout(c.closing, Closing)
+			defer cancel()
+			c.endAll(ctx, e, "")
+			return
+		}
+		if dead := e.remains(); dead != nil {
+			c.closeStale(*dead)
 		} else {
 			c.ended(e.ID())
-		}
-		stopping := c.stopping
-		if c.Refused() != nil {
-			stopping = done // there will be no other epoch
-		}
-		select {
-		case <-stopping:
-			ctx, cancel := context.WithTimeout(c.patience, Closing)
-			defer cancel()
-			c.endAll(ctx, e)
-			return
-		default:
 		}
 	}
 }
 
 // open starts the client library for one epoch.
 func (c *Client) open(n int64) (*Epoch, error) {
-	e := &Epoch{
-		client: c, cfg: &c.cfg, number: n,
-		over: make(chan struct{}), told: make(chan struct{}), dead: make(chan struct{}),
-		linked: make(chan struct{}),
-		onLost: make(map[*LossHook]struct{}),
-		wanted: make(chan struct{}, 1),
-	}
-	e.hosts = &hosts{epoch: e, dead: e.dead, quit: make(chan struct{})}
-	e.clock.fire = func() {
-		e.lose(fmt.Errorf("%w: no server acknowledged anything for too long", ErrOver))
-	}
+	e := c.newEpoch(n)
+	e.hosts = &hosts{epoch: e, quit: make(chan struct{})}
 	c.mu.Lock()
 	c.epoch = e
 	c.mu.Unlock()
@@ -196,10 +177,3 @@ func (c *Client) Refused() error {
 	defer c.mu.Unlock()
 	return c.refused
 }
-
-// done is a channel that is closed.
-var done = func() chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()

@@ -2,24 +2,6 @@ package zkconn
 
 import "time"
 
-// end ends the last epoch and its session, as long as there is patience.
-func (c *Client) end(e *Epoch) {
-	if e.Linked() {
-		addr := e.address()
-		e.shutdown(true)
-		c.endUnreached(c.patience, e) // if there was no answer
-		c.closeStaleAt(c.patience, addr)
-		return
-	}
-	down := make(chan struct{})
-	go func() { // the client library can take a second to notice
-		defer close(down)
-		e.shutdown(false)
-	}()
-	c.endAll(c.patience, e)
-	<-down
-}
-
 // Closing limits how long Close tries to reach a server, to end the session there.
 const Closing = 2 * time.Second
 
@@ -32,17 +14,29 @@ func (c *Client) Close() {
 // Stop ends the session on the servers, if one can be reached within d; that of an
 // external connection is left alone. Whoever waits is told ErrClosed first.
 func (c *Client) Stop(d time.Duration) {
-	c.stop.Do(func() {
-		c.mu.Lock()
+	c.mu.Lock()
+	if c.state != Closed {
 		c.become(Closed)
-		c.mu.Unlock()
-		time.AfterFunc(d, c.exhaust)
-		close(c.stopping)
-	})
+		time.AfterFunc(d, c.giveUp)
+		c.halt()
+	}
+	c.mu.Unlock()
 	c.runs.Wait()
 }
 
-// background runs f, which ends when stopping is closed, in a goroutine that Stop joins; or not at
+// end ends the last epoch and its session, and what is left of those before.
+func (c *Client) end(e *Epoch) {
+	if e.Linked() {
+		at := e.address()
+		e.shutdown(true)
+		c.endAll(c.closing, e, at)
+		return
+	}
+	c.runs.Go(func() { e.shutdown(false) }) // the client library can take a second to notice
+	c.endAll(c.closing, e, "")
+}
+
+// background runs f, which ends when the client stops running, in a goroutine that Stop joins; or not at
 // all, once that has begun.
 func (c *Client) background(f func()) {
 	c.mu.Lock()

@@ -27,7 +27,9 @@ type Epoch struct {
 
 	over chan struct{} // closed when the session ended or cannot be proved alive
 	told chan struct{} // closed when everybody who asked has been told of that
-	dead chan struct{} // closed when the client library must not dial again
+
+	alive context.Context // ends when the client library must not dial again; under mu
+	dead  context.CancelFunc
 
 	wanted chan struct{} // somebody depends on heartbeats; see RequireLeaderProof
 
@@ -44,13 +46,24 @@ type Epoch struct {
 	serial   int64         // counts connections
 	linked   chan struct{} // closed while there is a connection past its handshake
 	onLost   map[*LossHook]struct{}
-	killed   bool
 	draining bool // no more calls
 	expired  bool // the servers themselves said that the session is gone
 	ended    bool // closeSession was answered
 
 	external bool // see external.go
 	up       bool // of an external connection: it has a session now
+}
+
+func (c *Client) newEpoch(number int64) *Epoch {
+	e := &Epoch{
+		client: c, cfg: &c.cfg, number: number,
+		over: make(chan struct{}), told: make(chan struct{}), linked: make(chan struct{}),
+		onLost: make(map[*LossHook]struct{}),
+		wanted: make(chan struct{}, 1),
+	}
+	e.alive, e.dead = context.WithCancel(context.Background())
+	e.clock.fire = func() { e.lose(errSilent) }
+	return e
 }
 
 // Number counts the epochs of a client from 1.

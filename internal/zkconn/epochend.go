@@ -57,12 +57,8 @@ func (e *Epoch) lose(cause error) {
 func (e *Epoch) kill() {
 	e.mu.Lock()
 	w := e.wire
-	first := !e.killed
-	e.killed = true
+	e.dead()
 	e.mu.Unlock()
-	if first {
-		close(e.dead)
-	}
 	if e.external {
 		return
 	}
@@ -74,15 +70,8 @@ func (e *Epoch) kill() {
 	e.hosts.kill()
 }
 
-// endedCleanly reports whether the session was ended on the servers by Close.
-func (e *Epoch) endedCleanly() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.ended
-}
-
 // shutdown joins everything that the epoch started. With graceful set and a
-// connection at hand it ends the session on the servers first, while the client has patience.
+// connection at hand it ends the session on the servers first, until the client gives up.
 func (e *Epoch) shutdown(graceful bool) {
 	e.mu.Lock()
 	e.draining = true
@@ -97,7 +86,7 @@ func (e *Epoch) shutdown(graceful bool) {
 		go quit()
 		select {
 		case <-closed:
-		case <-e.client.patience.Done():
+		case <-e.client.closing.Done():
 		}
 	}
 	e.lose(ErrClosed)
@@ -120,7 +109,7 @@ func (e *Epoch) shutdown(graceful bool) {
 		}
 		select {
 		case <-closed:
-		case <-e.client.patience.Done(): // it waits for an answer that nobody will give, for a second
+		case <-e.client.closing.Done(): // it waits for an answer that nobody will give, for a second
 		}
 	}()
 	// The loop may stand still for ever if somebody else was using the client at this moment:

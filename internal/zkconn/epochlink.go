@@ -47,7 +47,7 @@ func (e *Epoch) use(w *wire, r connectReply, sent time.Time) (log func(), err er
 		e.mu.Unlock()
 		return nil, w.violation(fmt.Errorf("session 0x%x was asked for, 0x%x came", e.id, r.id))
 	}
-	if e.killed {
+	if e.alive.Err() != nil {
 		e.mu.Unlock()
 		return nil, ErrOver
 	}
@@ -119,7 +119,7 @@ func (e *Epoch) unlink(w *wire, cause error) (killed bool, log func()) {
 		e.wire = nil
 		e.linked = make(chan struct{})
 	}
-	killed = e.killed
+	killed = e.alive.Err() != nil
 	e.mu.Unlock()
 	if current && !killed {
 		e.client.suspended(e)

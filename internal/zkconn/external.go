@@ -3,7 +3,7 @@ package zkconn
 import (
 	"context"
 	"errors"
-	"log/slog"
+	"fmt"
 	"reflect"
 	"time"
 
@@ -24,39 +24,24 @@ import (
 
 // External starts a client on a connection that the caller made and will close.
 func External(cfg Config, conn *zk.Conn) *Client {
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
-	c := &Client{
-		cfg: cfg, pace: newPace(cfg.Timeout), external: conn,
-		stopping: make(chan struct{}), moved: make(chan struct{}),
-		subs: make(map[*Subscription]struct{}), exhaust: func() {},
-	}
+	c := newClient(cfg)
+	c.external = conn
 	if c.abandon = closedChannel(conn); c.abandon == nil {
 		// A client library that does not let us see its end: better an orphan in its
 		// session than a goroutine that never ends.
 		abandon := make(chan struct{})
 		c.abandon, c.finish = abandon, func() { close(abandon) }
 	}
-	c.runs.Add(1)
-	go c.attend()
+	c.runs.Go(c.attend)
 	return c
 }
 
 // attend makes an epoch of each session that the external connection has.
 func (c *Client) attend() {
-	defer c.runs.Done()
-	for n := int64(1); ; n++ {
-		e := c.recognise(n)
-		if e == nil {
-			return
-		}
-		e.attend()
-		<-e.told // see run
-		select {
-		case <-c.stopping:
-			return
-		default:
+	for n := int64(1); c.running.Err() == nil; n++ {
+		if e := c.recognise(n); e != nil {
+			e.attend()
+			<-e.told // see run
 		}
 	}
 }
@@ -76,7 +61,7 @@ func (c *Client) recognise(n int64) *Epoch {
 		}
 		select {
 		case <-t.C:
-		case <-c.stopping:
+		case <-c.running.Done():
 			return nil
 		}
 	}
@@ -93,14 +78,8 @@ func (c *Client) tryRecognise(n int64) *Epoch {
 	if granted, ok := negotiated(conn); ok && (granted < timeout || timeout == 0) {
 		timeout = granted
 	}
-	e := &Epoch{
-		client: c, cfg: &c.cfg, number: n, conn: conn, external: true,
-		id: conn.SessionID(), timeout: timeout,
-		over: make(chan struct{}), told: make(chan struct{}), dead: make(chan struct{}),
-		linked: make(chan struct{}), onLost: make(map[*LossHook]struct{}),
-		wanted: make(chan struct{}, 1),
-	}
-	e.clock.fire = func() { e.lose(errSilent) }
+	e := c.newEpoch(n)
+	e.conn, e.external, e.id, e.timeout = conn, true, conn.SessionID(), timeout
 	sent := time.Now()
 	for range 2 { // one answer proves nothing: see leaseClock
 		if !e.ask() || conn.SessionID() != e.id {
@@ -128,10 +107,8 @@ func negotiated(conn *zk.Conn) (time.Duration, bool) {
 // ask makes one cheap request, which the leader must answer, and reports whether it was
 // answered within a third of the session timeout, and before Close began.
 func (e *Epoch) ask() bool {
-	ctx, cancel := context.WithTimeout(context.Background(), max(e.timeout/3, time.Millisecond))
+	ctx, cancel := context.WithTimeout(e.client.running, max(e.timeout/3, time.Millisecond))
 	defer cancel()
-	ctx, stop := e.client.untilStopping(ctx)
-	defer stop()
 	_, err := wait(ctx, e, start(e, syncRequest(Heartbeat)))
 	return err == nil
 }
@@ -146,7 +123,7 @@ func (e *Epoch) attend() {
 		select {
 		case <-e.over:
 			return
-		case <-e.client.stopping:
+		case <-e.client.running.Done():
 			e.lose(ErrClosed)
 			return
 		case <-t.C:
@@ -179,9 +156,9 @@ func (e *Epoch) replaced() {
 }
 
 var (
-	errSilent   = errors.Join(ErrOver, errors.New("no server acknowledged anything for too long"))
+	errSilent   = fmt.Errorf("%w: no server acknowledged anything for too long", ErrOver)
 	errDetached = errors.New("the external connection has none")
-	errReplaced = errors.Join(ErrOver, errors.New("the external connection has another session now"))
+	errReplaced = fmt.Errorf("%w: the external connection has another session now", ErrOver)
 )
 
 // link notes that the connection came or went.
@@ -271,7 +248,7 @@ func (e *Epoch) armExternal(key watchKey) (names []string, err error) {
 		select {
 		case ev := <-ch:
 			e.hub.fire(key, eventOf(ev.Type))
-		case <-e.client.stopping:
+		case <-e.client.running.Done():
 		}
 	})
 	return names, nil
@@ -289,8 +266,6 @@ func eventOf(t zk.EventType) Event {
 
 // disconnectedLater tells of a watch that could not be set, when attend has had time to see whether the connection is gone.
 func (e *Epoch) disconnectedLater(key watchKey) {
-	ctx, stop := e.client.untilStopping(context.Background())
-	defer stop()
-	_ = e.pause(ctx, e.client.poll())
+	_ = e.pause(e.client.running, e.client.poll())
 	e.hub.fire(key, Disconnected)
 }

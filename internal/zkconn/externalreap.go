@@ -56,13 +56,16 @@ func (r *pendingReaps) end() {
 func (r *pendingReaps) finished() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.n == 0 {
-		return done
-	}
 	if r.idle == nil {
 		r.idle = make(chan struct{})
 	}
-	return r.idle
+	if r.n > 0 {
+		return r.idle
+	}
+	none := r.idle
+	close(none)
+	r.idle = nil
+	return none
 }
 
 // reapExternal removes an orphan from an external connection's session, whichever epoch

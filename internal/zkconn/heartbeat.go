@@ -94,7 +94,7 @@ func (e *Epoch) beat(first bool) (next, more bool) {
 		select {
 		case <-e.wanted:
 			return true, true
-		case <-e.dead:
+		case <-e.alive.Done():
 			return false, false
 		}
 	}
@@ -113,7 +113,7 @@ func (e *Epoch) beat(first bool) (next, more bool) {
 		case <-t.C:
 		case <-e.wanted:
 			return true, true
-		case <-e.dead:
+		case <-e.alive.Done():
 			return false, false
 		}
 	}

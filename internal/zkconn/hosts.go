@@ -16,7 +16,6 @@ import (
 // once, and only then does a jittered exponential back-off begin.
 type hosts struct {
 	epoch *Epoch
-	dead  chan struct{} // closed when nothing may be dialled any more
 	quit  chan struct{} // closed when the client library has been told to end
 
 	mu      sync.Mutex
@@ -62,45 +61,30 @@ func (h *hosts) Connected() {}
 
 // dial is the client's Dialer. It runs in the client's own loop, holding nothing.
 func (h *hosts) dial(network, addr string, _ time.Duration) (net.Conn, error) {
-	if d := h.epoch.client.pace.delay(h.Len()); d > 0 {
-		t := time.NewTimer(d)
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-h.dead:
-		}
+	e := h.epoch
+	if d := e.client.pace.delay(h.Len()); d > 0 {
+		sleep(d, e.alive.Done())
 	}
-	select {
-	case <-h.dead:
+	if e.alive.Err() != nil {
 		<-h.quit // see shutdown
 		return nil, ErrOver
-	default:
 	}
-	e := h.epoch
 	limit := attemptTimeout(e.cfg.Timeout, h.Len())
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(e.alive, limit)
 	defer cancel()
-	go func() { // a dial under way must not outlive the epoch
-		select {
-		case <-h.dead:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	deadline := time.Now().Add(limit)
 	e.client.trying("dialing", addr)
 	raw, err := e.cfg.Dial(ctx, network, addr)
 	if err != nil {
-		select {
-		case <-h.dead: // which may be why it failed
-		default:
+		if e.alive.Err() == nil { // else that may be why it failed
 			e.client.failed(addr, diagnoseDial(err, limit))
 		}
 		return nil, err
 	}
 	e.client.trying("connected to", addr)
 	w := newWire(raw, e, addr, deadline)
-	if !h.replace(w) {
+	h.replace(w)
+	if e.alive.Err() != nil {
 		w.Close()
 		return nil, ErrOver
 	}
@@ -113,21 +97,15 @@ func attemptTimeout(timeout time.Duration, servers int) time.Duration {
 	return min(max(timeout/time.Duration(2*servers), 200*time.Millisecond), 5*time.Second)
 }
 
-// replace closes the previous connection (the client forgets the one of an expired
-// session) and remembers this one, unless the epoch is dead.
-func (h *hosts) replace(c net.Conn) bool {
+// replace remembers the newest connection and closes the one before: the client forgets that of an
+// expired session.
+func (h *hosts) replace(c net.Conn) {
 	h.mu.Lock()
 	previous := h.current
 	h.current = c
 	h.mu.Unlock()
 	if previous != nil {
 		previous.Close()
-	}
-	select {
-	case <-h.dead:
-		return false
-	default:
-		return true
 	}
 }
 

@@ -46,3 +46,15 @@ func (p *pace) delay(n int) time.Duration {
 	}
 	return p.wait.NextBackOff()
 }
+
+// sleep waits for d. It reports false if end was closed before.
+func sleep(d time.Duration, end <-chan struct{}) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-end:
+		return false
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/jute"
@@ -18,11 +20,74 @@ import (
 // timeout. That takes one handshake and one request on a connection of its own;
 // the client library offers no way to resume a session.
 
+// staleSessions are the sessions of the past that the servers may still have, the oldest first.
+type staleSessions struct {
+	mu  sync.Mutex
+	all []Credentials
+}
+
+// maxStale bounds them. A server that lets one session begin after the other and
+// none live must not pile them up here.
+const maxStale = 16
+
+func (s *staleSessions) add(dead Credentials) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, dead)
+	s.all = s.all[max(0, len(s.all)-maxStale):]
+}
+
+func (s *staleSessions) remove(id int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = slices.DeleteFunc(s.all, func(d Credentials) bool { return d.ID == id })
+}
+
+func (s *staleSessions) list() []Credentials {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.all)
+}
+
+// has reports whether the session is neither ended nor forgotten for newer ones.
+func (s *staleSessions) has(id int64) bool {
+	return slices.ContainsFunc(s.list(), func(d Credentials) bool { return d.ID == id })
+}
+
+// closeStale has a session of the past ended as soon as there is a connection. That is tried
+// until the servers confirm that the session is gone, as they do at the latest when
+// they have ended it themselves, or the client is closed.
+//
+// Whatever comes of an attempt, it may have kept the session alive for another timeout, which we need
+// not know. So the pause before the next attempt doubles without a bound: where no attempt gets
+// through to the end, the session gets its chance to expire.
+func (c *Client) closeStale(dead Credentials) {
+	c.stale.add(dead)
+	c.runs.Go(func() {
+		for pause := closingPause; ; pause *= 2 {
+			e, err := c.Epoch(c.running)
+			if err != nil || !c.stale.has(dead.ID) {
+				return // without an epoch there will be no connection any more
+			}
+			// Close lets an attempt finish, as it does that at its own session.
+			ctx, cancel := context.WithTimeout(c.closing, Closing)
+			err = c.endSession(ctx, e.address(), dead)
+			cancel()
+			if err == nil || !sleep(pause, c.running.Done()) {
+				return
+			}
+		}
+	})
+}
+
+// closingPause is the pause before a session is tried again.
+const closingPause = 50 * time.Millisecond
+
 // remains is what is left of the epoch's session on the servers; nil if nothing.
 func (e *Epoch) remains() *Credentials {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.id == 0 || e.expired {
+	if e.id == 0 || e.expired || e.ended {
 		return nil
 	}
 	return &Credentials{e.id, e.passwd}
@@ -39,25 +104,6 @@ func (c *Client) ended(id int64) {
 	}
 }
 
-// endOne makes one attempt, which Close lets finish as it does that at its own session.
-func (c *Client) endOne(addr string, dead Credentials) error {
-	ctx, cancel := context.WithTimeout(c.patience, Closing)
-	defer cancel()
-	return c.endSession(ctx, addr, dead)
-}
-
-func (c *Client) untilStopping(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(parent)
-	go func() {
-		select {
-		case <-c.stopping:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
-}
-
 // address is the server that the epoch is connected to, or else one to try.
 func (e *Epoch) address() string {
 	e.mu.Lock()
@@ -70,34 +116,37 @@ func (e *Epoch) address() string {
 	return s
 }
 
-// endUnreached ends the session of an epoch that closed without a connection. It
-// tries one server after the other until ctx ends, and returns the one that did it.
-func (c *Client) endUnreached(ctx context.Context, e *Epoch) (addr string) {
-	dead := e.remains()
-	if dead == nil || e.endedCleanly() {
+// endAll ends the session of the last epoch, unless the servers have confirmed its end, and makes one attempt to end
+// each of those before: whoever finds their credentials may try again. at is a server that can be
+// reached; "" if none is known, and then those before have to wait until the last one has shown which.
+func (c *Client) endAll(ctx context.Context, e *Epoch, at string) {
+	if dead := e.remains(); dead != nil {
+		at = c.endUnreached(ctx, e.hosts, *dead)
+	} else {
 		c.ended(e.ID())
-		return ""
 	}
-	for tries := 1; ; tries++ {
-		addr, _ := e.hosts.Next()
-		if c.endSession(ctx, addr, *dead) == nil {
-			return addr
-		}
-		if tries%e.hosts.Len() != 0 {
-			continue
-		}
-		t := time.NewTimer(closingPause)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-			return ""
-		}
+	if at == "" {
+		return
+	}
+	for _, dead := range c.stale.list() {
+		_ = c.endSession(ctx, at, dead)
 	}
 }
 
-// closingPause is the pause before all servers are tried again.
-const closingPause = 50 * time.Millisecond
+// endUnreached ends a session for which there is no connection. It tries one server after the
+// other until ctx ends, and returns the one that did it.
+func (c *Client) endUnreached(ctx context.Context, h *hosts, dead Credentials) (at string) {
+	for tries := 1; ctx.Err() == nil; tries++ {
+		addr, _ := h.Next()
+		if c.endSession(ctx, addr, dead) == nil {
+			return addr
+		}
+		if tries%h.Len() == 0 {
+			sleep(closingPause, ctx.Done())
+		}
+	}
+	return ""
+}
 
 // errNotSession tells that a server did not let the session be resumed.
 var errNotSession = errors.New("the session is gone already")
@@ -118,7 +167,7 @@ func (c *Client) endSession(ctx context.Context, addr string, dead Credentials) 
 	defer stop()
 	err = c.resumeAndClose(conn, dead)
 	if err == nil || errors.Is(err, errNotSession) {
-		c.cfg.Logger.Debug("ended a session of the past", "session", fmt.Sprintf("0x%x", dead.ID), "result", err)
+		c.cfg.Logger.Debug("ended a session of the past", "session", sessionID(dead.ID), "result", err)
 		c.ended(dead.ID)
 		return nil
 	}
