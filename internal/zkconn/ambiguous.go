@@ -3,6 +3,7 @@ package zkconn
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -19,9 +20,10 @@ import (
 // looked for again after every reconnect, on which a sync stands behind whatever is left in the
 // queue of that server, for as long as the session could have been moved about.
 type ambiguousCreates struct {
-	mu             sync.Mutex
-	looking, again bool
-	listed         map[ambiguousCreate]time.Time // until when
+	looker sync.Once
+	again  chan struct{} // buffered 1: they are to be looked for
+	mu     sync.Mutex
+	until  map[ambiguousCreate]time.Time
 }
 
 type ambiguousCreate struct{ dir, prefix string }
@@ -30,80 +32,62 @@ type ambiguousCreate struct{ dir, prefix string }
 // prefix, which nobody wants any more. It has been looked for on the connection of that number
 // already ([Epoch.Connection]).
 func (e *Epoch) AmbiguousCreate(dir, prefix string, looked int64) {
-	e.ambiguousCreate(dir, prefix)
-	if e.connection() != looked {
-		e.lookAgain()
+	a := &e.ambiguous
+	a.mu.Lock()
+	a.forget()
+	a.until[ambiguousCreate{dir, prefix}] = time.Now().Add(2 * e.Timeout())
+	a.mu.Unlock()
+	a.looker.Do(func() { e.Go(e.lookAgain) })
+	if e.Connection() != looked {
+		a.look()
 	}
 }
 
-// Connection numbers the connection that stands; 0 for none.
-func (e *Epoch) Connection() int64 { return e.connection() }
-
-func (e *Epoch) ambiguousCreate(dir, prefix string) {
-	e.ambiguous.mu.Lock()
-	defer e.ambiguous.mu.Unlock()
-	if e.ambiguous.listed == nil {
-		e.ambiguous.listed = make(map[ambiguousCreate]time.Time)
-	}
-	for x, until := range e.ambiguous.listed {
-		if time.Now().After(until) {
-			delete(e.ambiguous.listed, x)
-		}
-	}
-	e.ambiguous.listed[ambiguousCreate{dir, prefix}] = time.Now().Add(2 * e.Timeout())
+// forget drops those that are too old to be made any more. mu is held.
+func (a *ambiguousCreates) forget() {
+	maps.DeleteFunc(a.until, func(_ ambiguousCreate, until time.Time) bool { return time.Now().After(until) })
 }
 
-// current returns the prefixes of ambiguous creates for each directory.
-func (d *ambiguousCreates) current() map[string][]string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// inDirs returns the prefixes for each directory.
+func (a *ambiguousCreates) inDirs() map[string][]string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.forget()
 	dirs := make(map[string][]string)
-	for x, until := range d.listed {
-		if time.Now().After(until) {
-			delete(d.listed, x)
-			continue
-		}
+	for x := range a.until {
 		dirs[x.dir] = append(dirs[x.dir], x.prefix)
 	}
 	return dirs
 }
 
-// lookAgain is called when there is a new connection. One goroutine looks, however many
+// look is called when there is a new connection.
+func (a *ambiguousCreates) look() {
+	select {
+	case a.again <- struct{}{}:
+	default:
+	}
+}
+
+// lookAgain looks for them whenever there is a new connection. One goroutine does, however many
 // connections come: those that do not live long enough for a look must not get more to do each.
 func (e *Epoch) lookAgain() {
-	e.ambiguous.mu.Lock()
-	e.ambiguous.again = true
-	begin := !e.ambiguous.looking && len(e.ambiguous.listed) > 0 && e.begin()
-	if begin {
-		e.ambiguous.looking = true
-	}
-	e.ambiguous.mu.Unlock()
-	if !begin {
-		return
-	}
-	go func() {
-		defer e.calls.Done()
-		for {
-			e.ambiguous.mu.Lock()
-			if !e.ambiguous.again || e.Cause() != nil {
-				e.ambiguous.looking = false
-				e.ambiguous.mu.Unlock()
-				return
-			}
-			e.ambiguous.again = false
-			e.ambiguous.mu.Unlock()
+	for {
+		select {
+		case <-e.ambiguous.again:
 			e.lookOnce()
+		case <-e.over:
+			return
 		}
-	}()
+	}
 }
 
 func (e *Epoch) lookOnce() {
-	for dir := range e.ambiguous.current() {
+	for dir := range e.ambiguous.inDirs() {
 		names, err := e.SyncedChildren(context.Background(), dir) // bounded by the epoch
 		if err != nil {
 			continue // gone with its directory, or there is another connection to come
 		}
-		for _, prefix := range e.ambiguous.current()[dir] {
+		for _, prefix := range e.ambiguous.inDirs()[dir] {
 			for _, n := range names {
 				if strings.HasPrefix(n, prefix) {
 					e.Reap(Orphan{Dir: dir, Node: dir + "/" + n})
@@ -121,12 +105,12 @@ func (e *Epoch) SyncedChildren(ctx context.Context, path string) ([]string, erro
 		if err := e.Await(ctx); err != nil {
 			return nil, err
 		}
-		at := e.connection()
+		at := e.Connection()
 		if err := e.Sync(ctx, path); err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return nil, err
 		}
 		names, _, err := e.Children(ctx, path)
-		if e.connection() == at || err != nil && !errors.Is(err, zk.ErrNoNode) {
+		if e.Connection() == at || err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return names, err
 		}
 		// Where connections do not live for two requests, asking at once makes it no better.

@@ -133,7 +133,7 @@ func retry[T any](ctx context.Context, e *Epoch, r request[T]) (T, error) {
 			var none T
 			return none, err
 		}
-		at := e.connection()
+		at := e.Connection()
 		v, err := wait(ctx, e, start(e, r))
 		if errors.Is(err, ErrNotSent) {
 			// Lost, and not everybody has been told yet: that takes moments.
@@ -145,7 +145,7 @@ func retry[T any](ctx context.Context, e *Epoch, r request[T]) (T, error) {
 		if !Unknown(err) {
 			return v, err
 		}
-		if at == 0 || e.connection() != at {
+		if at == 0 || e.Connection() != at {
 			continue // the connection was lost: wait for the next
 		}
 		if !e.external || !unanswered(err) {

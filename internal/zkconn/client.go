@@ -131,7 +131,7 @@ func (c *Client) Epoch(ctx context.Context) (*Epoch, error) {
 			return nil, refused
 		case state == Closed:
 			return nil, ErrClosed
-		case state == Connected && e != nil && e.connection() != 0 && e.Cause() == nil:
+		case state == Connected && e != nil && e.Connection() != 0 && e.Cause() == nil:
 			return e, nil // else word of its loss is on its way
 		}
 		select {

@@ -61,6 +61,7 @@ func (c *Client) newEpoch(number int64) *Epoch {
 		onLost: make(map[*LossHook]struct{}),
 		wanted: make(chan struct{}, 1),
 	}
+	e.ambiguous.again, e.ambiguous.until = make(chan struct{}, 1), make(map[ambiguousCreate]time.Time)
 	e.alive, e.dead = context.WithCancel(context.Background())
 	e.clock.fire = func() { e.lose(errSilent) }
 	return e
@@ -128,10 +129,10 @@ func (e *Epoch) Await(ctx context.Context) error {
 }
 
 // Linked reports whether there is a connection now.
-func (e *Epoch) Linked() bool { return e.connection() != 0 }
+func (e *Epoch) Linked() bool { return e.Connection() != 0 }
 
-// connection numbers the connection that stands, 0 for none.
-func (e *Epoch) connection() int64 {
+// Connection numbers the connection that stands, 0 for none.
+func (e *Epoch) Connection() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.wire == nil && !e.up {

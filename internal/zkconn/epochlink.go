@@ -34,7 +34,7 @@ func (e *Epoch) greeted(w *wire, r connectReply, sent time.Time) error {
 		return err
 	}
 	log()
-	e.lookAgain()
+	e.ambiguous.look()
 	return nil
 }
 

@@ -68,63 +68,31 @@ func (r *pendingReaps) finished() <-chan struct{} {
 	return none
 }
 
-// reapExternal removes an orphan from an external connection's session, whichever epoch
-// that is in, until it is gone or the connection was closed.
-func (e *Epoch) reapExternal(l Orphan) {
-	defer e.client.pendingReaps.end()
+// reapExternal has an orphan removed from an external connection's session, whichever epoch
+// that is in, until it is gone or the connection was closed. The client library never gives up what was lost on a
+// living connection, so the node is looked for while its request is pending, too: what the library sends is answered in order.
+func (e *Epoch) reapExternal(r *reaping) {
+	e.client.pendingReaps.begin()
+	r.over, r.list, r.remove = e.client.abandon, e.listExternal, e.deleteExternal
+	r.look = e.timeout
 	running := make(chan struct{}, attempts)
-	if l.Pending != nil {
-		if !e.outcomeExternal(l, running) {
-			return
-		}
-		path, unknown := l.Outcome()
-		if path == "" && !unknown {
-			return
-		}
-		l.Node = path
-	}
-	for pause := 20 * time.Millisecond; e.attemptExternal(l, running) != nil; pause = min(2*pause, time.Second) {
-		t := time.NewTimer(pause)
-		select {
-		case <-t.C:
-		case <-e.client.abandon:
-			t.Stop()
-			return
-		}
-	}
+	r.attempt = func() error { return e.attemptExternal(r, running) }
 }
 
-// outcomeExternal waits until the request that makes the node has been answered or given up; it reports
-// false if the connection was closed first. The client library never gives up what was lost on a
-// living connection, so meanwhile the node is looked for: what it sends is answered in order.
-func (e *Epoch) outcomeExternal(l Orphan, running chan struct{}) bool {
-	t := time.NewTicker(e.timeout)
-	defer t.Stop()
-	for {
-		select {
-		case <-l.Pending:
-			return true
-		case <-e.client.abandon:
-			return false
-		case <-t.C:
-			_ = e.attemptExternal(l, running) // the last word is that of the answer
-		}
-	}
-}
-
-// attemptExternal is one attempt of sweepExternal. It is left to itself after a session timeout, when a
+// attemptExternal is one sweep. It is left to itself after a session timeout, when a
 // request or an answer has been lost on a living connection; the next attempt may be made beside it,
 // because no name is used twice. As many as running has room for are under way at a time: a client library
 // that stands still must not collect goroutines.
-func (e *Epoch) attemptExternal(l Orphan, running chan struct{}) error {
+func (e *Epoch) attemptExternal(r *reaping, running chan struct{}) error {
 	select {
 	case running <- struct{}{}:
-	case <-e.client.abandon:
+	case <-r.over:
 		return nil
 	}
 	swept := make(chan error, 1)
+	once := *r // the node may become known meanwhile
 	go func() {
-		swept <- e.sweepExternal(l)
+		swept <- once.sweep()
 		<-running
 	}()
 	t := time.NewTimer(e.timeout)
@@ -132,7 +100,7 @@ func (e *Epoch) attemptExternal(l Orphan, running chan struct{}) error {
 	select {
 	case err := <-swept:
 		return err
-	case <-e.client.abandon:
+	case <-r.over:
 		return nil
 	case <-t.C:
 		return errNoAnswer
@@ -144,34 +112,19 @@ const attempts = 16
 
 var errNoAnswer = errors.New("no answer in a session timeout")
 
-// sweepExternal removes the orphan once. It returns nil when nothing of it is left.
-func (e *Epoch) sweepExternal(l Orphan) error {
-	if l.Node != "" {
-		return e.deleteExternal(l.Node)
-	}
+func (e *Epoch) listExternal(dir string) ([]string, error) {
 	conn, err := e.usable()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if _, err := conn.Sync(l.Dir); err != nil {
-		return gone(err)
+	if _, err := conn.Sync(dir); err != nil {
+		return nil, err
 	}
 	if conn, err = e.usable(); err != nil {
-		return err
+		return nil, err
 	}
-	names, _, err := conn.Children(l.Dir)
-	if errors.Is(err, zk.ErrNoAuth) {
-		return nil // see sweep
-	}
-	if err != nil {
-		return gone(err)
-	}
-	for _, n := range orphansIn(names, l.Prefix) {
-		if err := e.deleteExternal(l.Dir + "/" + n); err != nil {
-			return err
-		}
-	}
-	return nil
+	names, _, err := conn.Children(dir)
+	return names, err
 }
 
 func (e *Epoch) deleteExternal(node string) error {
@@ -179,5 +132,5 @@ func (e *Epoch) deleteExternal(node string) error {
 	if err != nil {
 		return err
 	}
-	return gone(conn.Delete(node, -1))
+	return conn.Delete(node, -1)
 }

@@ -3,7 +3,7 @@ package zkconn
 import (
 	"context"
 	"errors"
-	"slices"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -28,81 +28,103 @@ type Orphan struct {
 // until the servers confirm it or the epoch is over, when the node dies with its
 // session; or, on an external connection, until that has been closed. It returns at
 // once; the channel is closed when the work is done.
-func (e *Epoch) Reap(l Orphan) <-chan struct{} {
+func (e *Epoch) Reap(o Orphan) <-chan struct{} {
 	done := make(chan struct{})
 	if !e.begin() {
 		close(done) // the session is being ended, and its nodes with it
 		return done
 	}
-	work := e.reap
+	r := reaping{
+		Orphan: o, over: e.over,
+		// Another server than the one that took the create may not have heard of it yet.
+		list:   func(dir string) ([]string, error) { return e.SyncedChildren(context.Background(), dir) },
+		remove: func(node string) error { return e.Delete(context.Background(), node) },
+	}
+	r.attempt = r.sweep
 	if e.external {
-		work = e.reapExternal
-		e.client.pendingReaps.begin() // here, or Finish could come before the goroutine
+		e.reapExternal(&r) // here, or Finish could come before the goroutine
 	}
 	go func() {
 		defer e.calls.Done()
 		defer close(done)
-		work(l)
+		if e.external {
+			defer e.client.pendingReaps.end()
+		}
+		r.run(e.cfg.Logger)
 	}()
 	return done
 }
 
-func (e *Epoch) reap(l Orphan) {
-	if l.Pending != nil {
-		select {
-		case <-l.Pending:
-		case <-e.over:
-			return
-		}
-		path, unknown := l.Outcome()
-		if path == "" && !unknown {
-			return
-		}
-		l.Node = path
+// reaping is the removal of one orphan.
+type reaping struct {
+	Orphan
+	over    <-chan struct{} // closed when nothing can or need be removed any more
+	list    func(dir string) ([]string, error)
+	remove  func(node string) error
+	attempt func() error  // sweep, but for how long it may take
+	look    time.Duration // how often to try while the request is pending; 0 for never
+}
+
+func (r *reaping) run(log *slog.Logger) {
+	if r.Pending != nil && !r.settle() {
+		return
 	}
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		err := e.sweep(l)
+		err := r.attempt()
 		if err == nil || errors.Is(err, ErrOver) {
 			return
 		}
-		// A refusal (no permission any more) or a code without a name: what changes
-		// it is out of our hands, and the node must go.
-		e.cfg.Logger.Warn("cannot remove an abandoned node yet", "dir", l.Dir, "node", l.Node, "error", err)
-		t := time.NewTimer(pause)
-		select {
-		case <-t.C:
-		case <-e.over:
-			t.Stop()
+		if isOneOf(err, answers) || Unknown(err) {
+			// A refusal (no permission any more) or a code without a name: what changes
+			// it is out of our hands, and the node must go.
+			log.Warn("cannot remove an abandoned node yet", "dir", r.Dir, "node", r.Node, "error", err)
+		}
+		if !sleep(pause, r.over) {
 			return
+		}
+	}
+}
+
+// settle waits for the outcome of the request that makes the node, and reports whether there can be one.
+func (r *reaping) settle() bool {
+	var look <-chan time.Time
+	if r.look > 0 {
+		t := time.NewTicker(r.look)
+		defer t.Stop()
+		look = t.C
+	}
+	for {
+		select {
+		case <-r.Pending:
+			path, unknown := r.Outcome()
+			r.Node = path
+			return path != "" || unknown
+		case <-r.over:
+			return false
+		case <-look:
+			_ = r.attempt() // the last word is that of the answer
 		}
 	}
 }
 
 // sweep removes the orphan once. It returns nil when nothing of it is left.
-func (e *Epoch) sweep(l Orphan) error {
-	ctx := context.Background() // bounded by the epoch
-	if l.Node != "" {
-		return gone(e.Delete(ctx, l.Node))
+func (r *reaping) sweep() error {
+	if r.Node != "" {
+		return gone(r.remove(r.Node))
 	}
-	// Another server than the one that took the create may not have heard of it yet.
-	names, err := e.SyncedChildren(ctx, l.Dir)
+	names, err := r.list(r.Dir)
 	if errors.Is(err, zk.ErrNoAuth) {
 		return nil // nothing can be found that may not be looked for
 	}
-	if err != nil {
-		return gone(err)
-	}
-	for _, n := range orphansIn(names, l.Prefix) {
-		if err := gone(e.Delete(ctx, l.Dir+"/"+n)); err != nil {
+	for _, n := range names {
+		if r.Prefix == "" || !strings.HasPrefix(n, r.Prefix) {
+			continue
+		}
+		if err := gone(r.remove(r.Dir + "/" + n)); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-// orphansIn picks the names that begin with prefix: none without one, since all of them would.
-func orphansIn(names []string, prefix string) []string {
-	return slices.DeleteFunc(names, func(n string) bool { return prefix == "" || !strings.HasPrefix(n, prefix) })
+	return gone(err)
 }
 
 // gone takes an error of a deletion or listing; a node that is not there is what
