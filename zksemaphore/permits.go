@@ -85,7 +85,7 @@ func (s *permits) Try(ctx context.Context, n int64, dropIn bool) (*lease.Lease, 
 // asks whether the config is still the one under which it was granted.
 func (s *permits) obtain(ctx context.Context, q *queue.Queue, c *config) (*queue.Ticket, error) {
 	for pace := (node.Pace{}); ; {
-		p, err := q.Obtain(ctx, s.g.Lost, nil, nil)
+		p, err := q.Obtain(ctx, s.g.Lost)
 		if err != nil || p.Epoch.Ordered() {
 			return p, err
 		}
@@ -105,11 +105,10 @@ func (s *permits) obtain(ctx context.Context, q *queue.Queue, c *config) (*queue
 
 // tryObtain is obtain for an attempt that does not wait.
 func (s *permits) tryObtain(ctx context.Context, q *queue.Queue, c *config) (*queue.Ticket, error) {
-	p, err := q.Try(ctx)
+	p, err := q.Try(ctx, s.g.Lost)
 	if err != nil {
 		return nil, err
 	}
-	p.OnLoss(s.g.Lost)
 	if p.Epoch.Ordered() {
 		return p, nil
 	}

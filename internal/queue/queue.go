@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -31,8 +32,14 @@ type Queue struct {
 	readOnlyDir *atomic.Bool
 }
 
-// New returns a queue that can be entered. Without a Logger it logs nothing, without Data its entries are empty.
+// New returns a queue that can be entered. What q leaves out: without a Logger it logs nothing, without Data its
+// entries are empty, without Shown it is known by Dir, without a Weight that is 1, and without a Policy, which only
+// permits need, that is the one of the kind.
 func New(q Queue) *Queue {
+	q.Weight, q.Shown = max(q.Weight, 1), cmp.Or(q.Shown, q.Dir)
+	if q.Policy == nil {
+		q.Policy = PolicyFor(q.Kind, 1)
+	}
 	if q.Logger == nil {
 		q.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -152,8 +159,23 @@ func (q *Queue) acquire(ctx context.Context, old, entered *Ticket) (*Ticket, err
 	}
 }
 
-// Obtain acquires a ticket and has lost told of its loss.
-func (q *Queue) Obtain(ctx context.Context, lost func(*Ticket), old, entered *Ticket) (*Ticket, error) {
+// Obtain enters the queue and waits until the entry is granted.
+//
+//   - Blocks: until the grant, in the order in which the servers queued the entries.
+//   - Cancel: returns within [node.Grace]. The reaper of the session removes what is left of the entry.
+//   - Disconnect: goes on waiting, and keeps the entry.
+//   - Session loss, or entry deleted by others: queues anew, at the tail. Once the ticket is granted, lost is
+//     called instead, once, and must not block: nothing may be done under the ticket from then on.
+//   - Close of the client: returns [errs.ErrClosed].
+//   - Errors: that of ctx, or one that trying again would not mend. No ticket is held then.
+//   - Requests: 1 when nobody queues; 3 to wait, 1 more behind several, and 0 after the departure.
+func (q *Queue) Obtain(ctx context.Context, lost func(*Ticket)) (*Ticket, error) {
+	return q.ObtainFrom(ctx, lost, nil, nil)
+}
+
+// ObtainFrom is Obtain for who has a ticket already: old is granted and given up in the transaction that enters,
+// entered waits already. Each may be nil.
+func (q *Queue) ObtainFrom(ctx context.Context, lost func(*Ticket), old, entered *Ticket) (*Ticket, error) {
 	for {
 		t, err := q.acquire(ctx, old, entered)
 		if err != nil {

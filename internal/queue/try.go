@@ -12,8 +12,8 @@ import (
 
 // Try looks before it enters: a failed attempt is two reads and leaves no
 // trace for others to queue behind. The Sync makes the answer that of the leader:
-// a lock that was released before the call, by whomever, is found free.
-func (q *Queue) Try(ctx context.Context) (*Ticket, error) {
+// a lock that was released before the call, by whomever, is found free. lost is as in [Queue.Obtain].
+func (q *Queue) Try(ctx context.Context, lost func(*Ticket)) (*Ticket, error) {
 	for pace := (node.Pace{}); ; {
 		e, err := q.Client.Epoch(ctx)
 		if err != nil {
@@ -27,6 +27,7 @@ func (q *Queue) Try(ctx context.Context) (*Ticket, error) {
 		}
 		switch {
 		case err == nil:
+			t.OnLoss(lost)
 			return t, nil
 		case errors.Is(err, ErrGone), errors.Is(err, zkconn.ErrOver):
 		case errors.Is(err, errList), zkconn.Unknown(err):

@@ -103,7 +103,7 @@ func (c *Cohort) newJoin(old, entered *queue.Ticket) (run func()) {
 	return func() {
 		defer cancel(nil)
 		defer close(j.done)
-		p, err := c.q.Obtain(ctx, c.lost, old, entered)
+		p, err := c.q.ObtainFrom(ctx, c.lost, old, entered)
 		if unwanted := c.joined(j, p, err); unwanted != nil {
 			unwanted.Leave(node.Grace)
 		}

@@ -112,7 +112,7 @@ func (r *Readers) newBatch() *batch {
 	ok := r.at.Session.Spawn(func() {
 		defer cancel(nil)
 		defer close(b.join.done)
-		p, err := r.q.Obtain(ctx, r.lost, nil, nil)
+		p, err := r.q.Obtain(ctx, r.lost)
 		if unwanted := r.joined(b, p, err); unwanted != nil {
 			unwanted.Leave(node.Grace)
 		}
@@ -268,10 +268,7 @@ func (r *Readers) try(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 	open := r.at.Session.Within(func() {
 		ctx, cancel := r.at.Session.Bounded(ctx)
 		defer cancel()
-		p, err := r.q.Try(ctx)
-		if err == nil {
-			p.OnLoss(r.lost)
-		}
+		p, err := r.q.Try(ctx, r.lost)
 		r.tried(w, p, err)
 	})
 	if !open {

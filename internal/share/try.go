@@ -45,10 +45,7 @@ func (c *Cohort) attempt(ctx context.Context, dropIn bool) (*lease.Lease, error)
 	open := c.at.Session.Within(func() {
 		ctx, cancel := c.at.Session.Bounded(ctx)
 		defer cancel()
-		p, failed := c.q.Try(ctx)
-		if failed == nil {
-			p.OnLoss(c.lost)
-		}
+		p, failed := c.q.Try(ctx, c.lost)
 		l, err = c.tried(w, p, failed)
 	})
 	if !open {

@@ -36,7 +36,7 @@ func (g *Unshared) Queue() *queue.Queue { return g.q }
 // Acquire waits for a lease, like Cohort.Acquire, for an entry as q describes it.
 func (g *Unshared) Acquire(ctx context.Context, q *queue.Queue, dropIn bool) (*lease.Lease, error) {
 	return g.Get(ctx, dropIn, func(ctx context.Context) (*queue.Ticket, error) {
-		return q.Obtain(ctx, g.Lost, nil, nil)
+		return q.Obtain(ctx, g.Lost)
 	})
 }
 
@@ -44,11 +44,7 @@ func (g *Unshared) Acquire(ctx context.Context, q *queue.Queue, dropIn bool) (*l
 // otherwise.
 func (g *Unshared) Try(ctx context.Context, q *queue.Queue, dropIn bool) (*lease.Lease, error) {
 	return g.Get(ctx, dropIn, func(ctx context.Context) (*queue.Ticket, error) {
-		p, err := q.Try(ctx)
-		if err == nil {
-			p.OnLoss(g.Lost)
-		}
-		return p, err
+		return q.Try(ctx, g.Lost)
 	})
 }
 
