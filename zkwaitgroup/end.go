@@ -6,55 +6,50 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
 
-// Bounds of what is kept of the dead.
+// A round that is over is removed in one transaction, if it has few records. The records of many take more than the
+// servers accept in one request, and it would be a waste if everybody read them all. So whoever is first closes the
+// round then: the removal of alive is what only one can do, and without alive no record can be added or
+// changed. That one removes the records a few at a time, and adds the dead among them to the node dead. The
+// others wait until the node round goes, which is last. If no record goes for a session timeout, somebody else goes on.
+
 const (
-	keptRounds = 8
-	keptDead   = 64
+	fewRecords = 16 // the most that are removed in one transaction
+	keptRounds = 8  // of how many rounds with deaths the node dead tells: see report.reported
+	keptDead   = 64 // and of how many records in each
 )
 
-// verdict is the data of the node dead: the latest rounds with deaths, oldest first.
-type verdict struct {
-	Rounds []toll `json:"rounds"`
-	Ending int64  `json:"ending,omitempty"` // the round whose records are being removed; what is said of it is not complete
+// report is the data of the node dead: the latest rounds with deaths, oldest first.
+type report struct {
+	Rounds []deaths `json:"rounds"`
+	Ending int64    `json:"ending,omitempty"` // the round whose records are being removed; what is said of it is not complete
 }
 
-// toll is who died in a round.
-type toll struct {
-	Round int64    `json:"round"` // the zxid with which it began
-	Dead  []victim `json:"dead"`
-	More  int      `json:"more,omitempty"`
-}
-
-// victim is the record of dead members.
-type victim struct {
-	ID    string `json:"id"`
-	N     int    `json:"n"`   // members that were not done
-	Own   int    `json:"own"` // the record's n
-	Host  string `json:"host"`
-	PID   int    `json:"pid"`
-	Name  string `json:"name"`
-	Since string `json:"since"`
+// deaths says who died in a round.
+type deaths struct {
+	Round int64     `json:"round"` // the zxid with which it began
+	Dead  []account `json:"dead"`
+	More  int       `json:"more,omitempty"` // records besides
 }
 
 // reported is how many members of a record were reported dead. If so many records were that not
 // all are kept, it may be among the others: then it is n.
-func (v *verdict) reported(id string, n int) int {
+func (v *report) reported(id string, n int) int {
 	if d := v.find(id); d != nil {
 		return max(d.N, 0)
 	}
-	if len(v.Rounds) == keptRounds || slices.ContainsFunc(v.Rounds, func(t toll) bool { return t.More > 0 }) {
+	if len(v.Rounds) == keptRounds || slices.ContainsFunc(v.Rounds, func(t deaths) bool { return t.More > 0 }) {
 		return n
 	}
 	return 0
 }
 
 // find returns the record of dead members, nil if it is not kept.
-func (v *verdict) find(id string) *victim {
+func (v *report) find(id string) *account {
 	for _, t := range v.Rounds {
 		for i := range t.Dead {
 			if t.Dead[i].ID == id {
@@ -65,22 +60,21 @@ func (v *verdict) find(id string) *victim {
 	return nil
 }
 
-// error is what the toll has WaitContext say, nil if nobody died.
-func (t *toll) error() *DeadMembersError {
+// error is what WaitContext says of a round, nil if nobody died.
+func (t *deaths) error() *DeadMembersError {
 	if len(t.Dead)+t.More == 0 {
 		return nil
 	}
 	err := &DeadMembersError{More: t.More}
 	for _, d := range t.Dead {
-		r := account{N: d.N, Host: d.Host, PID: d.PID, Name: d.Name}
-		err.Members = append(err.Members, r.member(true))
+		err.Members = append(err.Members, d.member(true))
 	}
 	return err
 }
 
-// readVerdict reads the node dead; its Stat is nil if there is none.
-func (g *WaitGroup) readVerdict(ctx context.Context, e *zkconn.Epoch) (v verdict, stat *zk.Stat, err error) {
-	data, stat, err := e.Get(ctx, g.verdict())
+// readReport reads the node dead; its Stat is nil if there is none.
+func (g *WaitGroup) readReport(ctx context.Context, e *zkconn.Epoch) (v report, stat *zk.Stat, err error) {
+	data, stat, err := e.Get(ctx, g.dead())
 	if errors.Is(err, zk.ErrNoNode) {
 		return v, nil, nil
 	}
@@ -88,21 +82,21 @@ func (g *WaitGroup) readVerdict(ctx context.Context, e *zkconn.Epoch) (v verdict
 		return v, nil, err
 	}
 	if json.Unmarshal(data, &v) != nil {
-		v = verdict{} // somebody else's data: it says nothing
+		v = report{} // somebody else's data: it says nothing
 	}
 	return v, stat, nil
 }
 
-// report returns who died in a round that is over; round 0 is the one that ended last, if none
+// deadOf returns who died in a round that is over; round 0 is the one that ended last, if none
 // has begun since.
-func (g *WaitGroup) report(ctx context.Context, e *zkconn.Epoch, round int64) (*DeadMembersError, error) {
-	v, stat, err := g.readVerdict(ctx, e)
+func (g *WaitGroup) deadOf(ctx context.Context, e *zkconn.Epoch, round int64) (*DeadMembersError, error) {
+	v, stat, err := g.readReport(ctx, e)
 	if err == nil && v.Ending != 0 {
 		if round == 0 {
 			round = v.Ending
 		}
 		if err = g.end(ctx, e); err == nil {
-			v, stat, err = g.readVerdict(ctx, e)
+			v, stat, err = g.readReport(ctx, e)
 		}
 	}
 	if err != nil || stat == nil {
@@ -116,7 +110,7 @@ func (g *WaitGroup) report(ctx context.Context, e *zkconn.Epoch, round int64) (*
 	if round != 0 || len(v.Rounds) == 0 {
 		return nil, nil
 	}
-	// The transaction that ended the round wrote the verdict and removed a child of the group.
+	// The transaction that ended the round wrote the report and removed a child of the group.
 	// If that is the last thing that happened among its children, no round has begun since.
 	base, there, err := e.Exists(ctx, g.base())
 	if err != nil || !there || base.Pzxid != stat.Mzxid {
@@ -127,10 +121,10 @@ func (g *WaitGroup) report(ctx context.Context, e *zkconn.Epoch, round int64) (*
 
 // endIfOver ends the round if the plan left nobody alive.
 func (g *WaitGroup) endIfOver(ctx context.Context, e *zkconn.Epoch, p *plan) error {
-	if p == nil || !p.ending || p.told && p.alive > 0 {
+	if !p.ending {
 		return nil
 	}
-	if p.told && p.tombs == 0 {
+	if p.empty {
 		_, err := e.StartMulti(g.removal(true)...).Wait(ctx, e)
 		if err == nil {
 			return nil
@@ -139,24 +133,159 @@ func (g *WaitGroup) endIfOver(ctx context.Context, e *zkconn.Epoch, p *plan) err
 	return g.end(ctx, e)
 }
 
-// WaitContext waits until no living member is left: at once if there is none. If members died
-// in the round that ended so, it returns a [DeadMembersError] that names them. It waits through
-// disconnects and lost sessions, and fails when ctx ends (the error wraps the context's) or the
-// session is closed (zksync.ErrClosed). Members may be added while it waits. It does not
-// disturb those who work: however many members there are, it hears of the end of the round and
-// of one member at a time.
-func (g *WaitGroup) WaitContext(ctx context.Context) error {
-	round := int64(0)
-	var dead *DeadMembersError
-	err := g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
-		if round, err = g.untilOver(ctx, e, round); err != nil {
-			return err
+// remains is what is left of a round that is over.
+type remains struct {
+	round  int64
+	ids    []string // of the records
+	closed bool     // alive is removed
+}
+
+// end ends the round unless somebody is alive, and writes down who died in it. Any number may
+// do so at once.
+func (g *WaitGroup) end(ctx context.Context, e *zkconn.Epoch) error {
+	mine, last := false, -1
+	return record.Insist(ctx, e, func() error {
+		for {
+			r, err := g.remains(ctx, e)
+			if r == nil || err != nil {
+				return err
+			}
+			if r.closed && !mine && len(r.ids) != last { // somebody is at it
+				last = len(r.ids)
+				_, news, err := new(record.Sentinel).Wait(ctx, e, []string{g.round()}, g.members(), e.Timeout())
+				if err != nil || news == zkconn.Deleted || news == zkconn.NotFound {
+					return err
+				}
+				continue
+			}
+			over, err := g.remove(ctx, e, r)
+			mine = !record.Conflict(err) // perhaps, if the answer was lost
+			switch {
+			case !mine:
+				return record.ErrAgain
+			case over || err != nil:
+				return err
+			}
 		}
-		dead, err = g.report(ctx, e, round)
-		return err
 	})
-	if err == nil && dead != nil {
-		err = dead
+}
+
+// remains returns what is left of a round that is over, nil if there is none.
+func (g *WaitGroup) remains(ctx context.Context, e *zkconn.Epoch) (*remains, error) {
+	if err := record.Synced(ctx, e, g.base()); err != nil {
+		return nil, err
 	}
-	return errs.Wrap("wait", g.path, err)
+	// The records first: those of a round that begins later are not among them. So if alive is removed then, they are
+	// all of a round that is closed, or over.
+	ids, round, err := g.listed(ctx, e, g.members())
+	if err != nil {
+		return nil, err
+	}
+	alive, open, err := g.listed(ctx, e, g.alive())
+	if err != nil || len(alive) > 0 || open != round && open != 0 && round != 0 || open == 0 && round == 0 {
+		return nil, err
+	}
+	return &remains{round: max(open, round), ids: ids, closed: open == 0}, nil
+}
+
+// remove makes the next transaction that a round needs which is over. over tells that it was the last one.
+func (g *WaitGroup) remove(ctx context.Context, e *zkconn.Epoch, r *remains) (over bool, err error) {
+	var ops []any
+	t := deaths{Round: r.round}
+	now := r.ids[:min(len(r.ids), g.recordsAtOnce())]
+	over = len(now) == len(r.ids)
+	if over || r.closed {
+		if ops, t.Dead, err = g.removeRecords(ctx, e, now); err != nil {
+			return false, err
+		}
+	}
+	if !over || r.closed || len(t.Dead) > 0 {
+		op, err := g.writeDown(ctx, e, t, !over)
+		if err != nil {
+			return false, err
+		}
+		ops = append(ops, op)
+	}
+	switch {
+	case over:
+		ops = append(ops, g.removal(!r.closed)...)
+	case !r.closed:
+		ops = append(ops, &zk.DeleteRequest{Path: g.alive(), Version: -1})
+	}
+	_, err = e.StartMulti(ops...).Wait(ctx, e)
+	return over && err == nil, err
+}
+
+// removal plans to remove the round. The servers refuse if anybody is alive, or has a record.
+func (g *WaitGroup) removal(open bool) (ops []any) {
+	if open {
+		ops = append(ops, &zk.DeleteRequest{Path: g.alive(), Version: -1})
+	}
+	for _, dir := range []string{g.members(), g.round()} {
+		ops = append(ops, &zk.DeleteRequest{Path: dir, Version: -1})
+	}
+	return ops
+}
+
+// recordsAtOnce is how many records are removed in one transaction. They share it with the other
+// operations, and half of it is for who died.
+func (g *WaitGroup) recordsAtOnce() int {
+	const (
+		op     = 9 + 4 + 4 + 4 // its header, and the lengths of path and data, and the version
+		others = 4             // dead and the three directories
+		id     = len("/12345678-1234-1234-1234-123456789012")
+	)
+	path := op + len(g.members())
+	return min(max((record.MaxTransaction/2-others*path-record.ACLSize(g.at.ACL()))/(path+id), 1), fewRecords)
+}
+
+// removeRecords plans to remove records, and returns those of the dead.
+func (g *WaitGroup) removeRecords(ctx context.Context, e *zkconn.Epoch, ids []string) (ops []any, dead []account, err error) {
+	for _, id := range ids {
+		r, err := g.read(ctx, e, id)
+		if err != nil {
+			return nil, nil, err
+		}
+		version := int32(-1)
+		if r != nil {
+			version = r.version
+			if m := r.member(true); m.N > 0 {
+				dead = append(dead, account{ID: id, N: m.N, Own: r.N, Host: m.Host, PID: m.PID, Name: m.Name})
+			}
+		}
+		ops = append(ops, &zk.DeleteRequest{Path: g.record(id), Version: version})
+	}
+	return ops, dead, nil
+}
+
+// writeDown plans to write down who died, besides those of the round of whom that is written already. ending tells that
+// there are more records.
+func (g *WaitGroup) writeDown(ctx context.Context, e *zkconn.Epoch, t deaths, ending bool) (any, error) {
+	v, stat, err := g.readReport(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(v.Rounds); n > 0 && v.Rounds[n-1].Round == t.Round {
+		before := v.Rounds[n-1]
+		t.Dead, t.More = append(before.Dead, t.Dead...), before.More
+		v.Rounds = v.Rounds[:n-1]
+	}
+	if more := len(t.Dead) - keptDead; more > 0 {
+		t.Dead, t.More = t.Dead[:keptDead], t.More+more
+	}
+	v.Rounds = append(v.Rounds, t)
+	v.Rounds = v.Rounds[max(len(v.Rounds)-keptRounds, 0):]
+	v.Ending = 0
+	if ending {
+		v.Ending = t.Round
+	}
+	data := record.Encode(v)
+	for len(data) > record.MaxTransaction/2 && len(v.Rounds) > 1 {
+		v.Rounds = v.Rounds[1:]
+		data = record.Encode(v)
+	}
+	if stat == nil {
+		return &zk.CreateRequest{Path: g.dead(), Data: data, Acl: g.at.ACL()}, nil
+	}
+	return &zk.SetDataRequest{Path: g.dead(), Data: data, Version: stat.Version}, nil
 }

@@ -20,13 +20,12 @@ type plan struct {
 	epoch   *zkconn.Epoch
 	round   int64    // that others' records were read in
 	opening bool     // it begins a round
-	ending  bool     // a record may be the last one of the round
 	excused []func() // what is to be noted when it is made
 
-	made         bool
-	refused      *zkconn.TxnError
-	alive, tombs int32 // how many are alive, and how many records there are, right after it
-	told         bool  // the transaction said so
+	made    bool
+	refused error // nil if nobody answered
+	ending  bool  // it may have left nobody alive
+	empty   bool  // it left no record
 }
 
 // edit is what a plan makes of one record.
@@ -44,26 +43,27 @@ func (d *edit) removes() bool { return d.now.left() == 0 && len(d.now.Taken) == 
 
 // plan decides how to make a batch.
 func (g *WaitGroup) plan(ctx context.Context, e *zkconn.Epoch, b *batch) (*plan, error) {
-	delta := b.delta
-	if g.own != nil && !g.own.isSure() {
-		if err := g.refresh(ctx, e); err != nil {
+	own := g.own(e)
+	if own != nil && !own.isSure() {
+		if err := g.refresh(ctx, e, own); err != nil {
 			return nil, err
 		}
+		own = g.own(e)
 	}
 	p := &plan{epoch: e}
 	switch {
-	case delta > 0 && g.own == nil:
-		h := b.made // the same again, if it lingers: it cannot be made twice
-		if h == nil || h.epoch != e {
-			h = &holding{id: node.NewUUID(), epoch: e, forget: func() {}}
+	case b.delta > 0 && own == nil:
+		h := &holding{id: node.NewUUID(), epoch: e, forget: func() {}, spare: -1}
+		if d := b.doubt; d != nil && d.epoch == e { // the same again, which cannot be made twice
+			h = d.edits[0].h
 		}
-		p.put(g, edit{id: h.id, h: h, now: g.fresh(delta)}, false)
-	case delta > 0 || -delta <= g.sure():
-		old, now := g.own.rec, g.own.rec
-		now.N += delta
-		p.put(g, edit{id: g.own.id, h: g.own, old: &old, now: now}, old.left() > 0)
+		p.put(g, edit{id: h.id, h: h, now: g.fresh(b.delta)}, false)
+	case b.delta > 0 || own != nil && -b.delta <= g.sure():
+		old, now := own.rec, own.rec
+		now.N += b.delta
+		p.put(g, edit{id: own.id, h: own, old: &old, now: now}, old.left() > 0)
 	default:
-		if err := g.search(ctx, e, p, -delta, b.undone()); err != nil {
+		if err := g.search(ctx, e, p, -b.delta, b.undoes); err != nil {
 			return nil, err
 		}
 	}
@@ -96,11 +96,11 @@ func (p *plan) put(g *WaitGroup, d edit, lives bool) {
 	path := g.record(d.id)
 	switch {
 	case d.old == nil:
-		p.ops = append(p.ops, &zk.CreateRequest{Path: path, Data: d.now.encode(), Acl: g.at.ACL()})
+		p.ops = append(p.ops, &zk.CreateRequest{Path: path, Data: record.Encode(d.now), Acl: g.at.ACL()})
 	case d.removes():
 		p.ops = append(p.ops, &zk.DeleteRequest{Path: path, Version: d.old.version})
 	default:
-		p.ops = append(p.ops, &zk.SetDataRequest{Path: path, Data: d.now.encode(), Version: d.old.version})
+		p.ops = append(p.ops, &zk.SetDataRequest{Path: path, Data: record.Encode(d.now), Version: d.old.version})
 	}
 	p.edits = append(p.edits, d)
 	switch left := d.now.left(); {
@@ -109,7 +109,7 @@ func (p *plan) put(g *WaitGroup, d edit, lives bool) {
 		if lives {
 			p.ops = append(p.ops, &zk.DeleteRequest{Path: g.life(d.id), Version: -1})
 		}
-	case !lives && d.h != nil && d.h.epoch == p.epoch:
+	case d.old == nil, !lives && d.h != nil && d.h == g.own(p.epoch):
 		p.ops = append(p.ops, &zk.CreateRequest{Path: g.life(d.id), Acl: g.at.ACL(), Flags: zk.FlagEphemeral})
 	}
 }
@@ -128,65 +128,44 @@ func (p *plan) open(ctx context.Context, e *zkconn.Epoch, g *WaitGroup) error {
 		round = append(round, &zk.CreateRequest{Path: path, Acl: g.at.ACL()})
 	}
 	p.ops = append(round, p.ops...)
+	p.edits[0].op += len(round)
 	return nil
 }
 
-// booked notes that the plan was made. res is the answer, nil if the answer was lost.
+// booked notes that the plan was made. res is the answer, nil if it was lost.
 func (p *plan) booked(g *WaitGroup, res []zk.MultiResponse) {
+	stat := func(i int) *zk.Stat {
+		if i < 0 || i >= len(res) {
+			return nil
+		}
+		return res[i].Stat
+	}
 	p.made = true
-	for _, f := range p.excused {
-		f()
+	for _, note := range p.excused {
+		note()
 	}
 	for _, d := range p.edits {
 		if d.h == nil {
 			continue
 		}
-		d.h.rec, d.h.known = d.now, len(res) == len(p.ops)
-		if _, written := p.ops[d.op].(*zk.SetDataRequest); written && d.h.known {
-			d.h.known = res[d.op].Stat != nil
-			if d.h.known {
-				d.h.rec.version = res[d.op].Stat.Version
-			}
+		d.h.rec, d.h.known = d.now, len(res) > 0
+		if s := stat(d.op); s != nil {
+			d.h.rec.version = s.Version
 		}
-		g.keep(&d)
+		g.keep(p.epoch, &d)
 	}
-	if len(res) != len(p.ops) || !p.ending && !p.opens() {
-		return
-	}
-	last := res[len(res)-1].Stat
-	switch {
-	case last == nil:
-	case p.opens():
-		p.edits[0].h.round = last.Czxid
-	case res[len(res)-2].Stat != nil:
-		p.told, p.tombs, p.alive = true, res[len(res)-2].Stat.NumChildren, last.NumChildren
-	}
-}
-
-// keep enters what an edit made of a record of our own into the books.
-func (g *WaitGroup) keep(d *edit) {
-	gone := d.old != nil && d.removes()
-	if d.now.left() > 0 && (d.old == nil || d.old.left() == 0) {
-		d.h.guard(g)
-		d.h.forget = record.NodeAtClose(g.at, d.h.epoch, g.alive(), g.life(d.h.id))
-	}
-	if d.now.left() == 0 {
-		d.h.forget()
-	}
-	switch {
-	case d.old == nil && d.h.epoch != nil && !slices.Contains(g.lost, d.h):
-		g.own = d.h
-	case gone && d.h == g.own:
-		g.own = nil
-	case d.now.left() == 0 && d.h != g.own:
-		g.lost = slices.DeleteFunc(g.lost, func(h *holding) bool { return h == d.h })
+	switch members, alive := stat(len(p.ops)-2), stat(len(p.ops)-1); {
+	case alive != nil && p.opens():
+		p.edits[0].h.round = alive.Czxid
+	case alive != nil && members != nil && p.ending:
+		p.ending, p.empty = alive.NumChildren == 0, members.NumChildren == 0
 	}
 }
 
 // search plans n calls of Done, of members as they come: our own, oldest first, those of others
 // that live, the dead. What is taken back are members of the epoch in which they were added: were a
 // dead one taken for one of them, it would live on with nobody to say that it is done.
-func (g *WaitGroup) search(ctx context.Context, e *zkconn.Epoch, p *plan, n int, undone *zkconn.Epoch) error {
+func (g *WaitGroup) search(ctx context.Context, e *zkconn.Epoch, p *plan, n int, undoes *zkconn.Epoch) error {
 	if err := record.Synced(ctx, e, g.base()); err != nil {
 		return err
 	}
@@ -196,68 +175,65 @@ func (g *WaitGroup) search(ctx context.Context, e *zkconn.Epoch, p *plan, n int,
 	}
 	p.round = round
 	living := setOf(alive)
-	ours := make(map[string]*holding)
-	var order []string
-	for _, h := range append(slices.Clone(g.lost), g.own) {
-		switch {
-		case h == nil:
-			continue
-		case h.epoch == undone:
-			order = slices.Insert(order, 0, h.id)
-		default:
-			order = append(order, h.id)
-		}
-		ours[h.id] = h
-	}
-	listedOthers := false
-	for i := 0; n > 0; i++ {
-		if i == len(order) && !listedOthers {
-			listedOthers = true
-			others, err := g.others(ctx, e, living, ours)
-			if err != nil {
+	take := func(ids []string) error {
+		for i := 0; i < len(ids) && n > 0; i++ {
+			if n, err = g.take(ctx, e, p, ids[i], living[ids[i]], n); err != nil {
 				return err
 			}
-			order = append(order, others...)
 		}
-		if i == len(order) {
-			return g.forgive(ctx, e, round)
-		}
-		if n, err = g.take(ctx, e, p, order[i], ours[order[i]], living[order[i]], n); err != nil {
-			return err
+		return nil
+	}
+	var mine []string
+	for _, h := range g.mine {
+		if h.epoch == undoes {
+			mine = slices.Insert(mine, 0, h.id)
+		} else {
+			mine = append(mine, h.id)
 		}
 	}
-	return nil
+	if err := take(mine); n == 0 || err != nil {
+		return err
+	}
+	others, err := g.others(ctx, e, living)
+	if err != nil {
+		return err
+	}
+	if err := take(others); n == 0 || err != nil {
+		return err
+	}
+	return g.forgive(ctx, e, round)
 }
 
 // others lists the records that are not ours: those with living members first, each part in a
 // random order, or all who look at the same time would choose the same one.
-func (g *WaitGroup) others(ctx context.Context, e *zkconn.Epoch, living map[string]bool, ours map[string]*holding) ([]string, error) {
+func (g *WaitGroup) others(ctx context.Context, e *zkconn.Epoch, living map[string]bool) ([]string, error) {
 	ids, _, err := g.listed(ctx, e, g.members())
 	if err != nil {
 		return nil, err
 	}
-	ids = slices.DeleteFunc(ids, func(id string) bool { return ours[id] != nil })
 	rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
-	slices.SortStableFunc(ids, func(a, b string) int {
+	var first, last []string
+	for _, id := range ids {
 		switch {
-		case living[a] == living[b]:
-			return 0
-		case living[a]:
-			return -1
+		case g.holding(id) != nil:
+		case living[id]:
+			first = append(first, id)
+		default:
+			last = append(last, id)
 		}
-		return 1
-	})
-	return ids, nil
+	}
+	return append(first, last...), nil
 }
 
 // take plans to say that at most n members of a record are done, and returns how many are still
 // wanted.
-func (g *WaitGroup) take(ctx context.Context, e *zkconn.Epoch, p *plan, id string, h *holding, lives bool, n int) (int, error) {
+func (g *WaitGroup) take(ctx context.Context, e *zkconn.Epoch, p *plan, id string, lives bool, n int) (int, error) {
+	h := g.holding(id)
 	r, err := g.read(ctx, e, id)
 	if err != nil {
 		return n, err
 	}
-	if r == nil && h != nil && h != g.own {
+	if r == nil && h != nil && h != g.own(e) {
 		return g.excuse(ctx, e, p, h, n)
 	}
 	if r == nil || r.left() == 0 {
@@ -275,12 +251,23 @@ func (g *WaitGroup) take(ctx context.Context, e *zkconn.Epoch, p *plan, id strin
 	if h != nil {
 		now.N -= taken
 	} else {
-		now.Taken = maps.Clone(r.Taken)
-		if now.Taken == nil {
-			now.Taken = make(map[string]int)
-		}
+		now.Taken = map[string]int{g.id: 0}
+		maps.Copy(now.Taken, r.Taken)
 		now.Taken[g.id] += taken
 	}
 	p.put(g, edit{id: id, h: h, old: r, now: now}, lives)
 	return n - taken, nil
+}
+
+// forgive decides about a Done when nobody is left who could be done. If members died in the
+// round that ended last, it may be for one of them, whoever had added it; otherwise it is one
+// too many.
+func (g *WaitGroup) forgive(ctx context.Context, e *zkconn.Epoch, round int64) error {
+	if round == 0 {
+		dead, err := g.deadOf(ctx, e, 0)
+		if err != nil || dead != nil {
+			return err
+		}
+	}
+	return errNegative
 }

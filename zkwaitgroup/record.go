@@ -1,14 +1,15 @@
 package zkwaitgroup
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
-	"unicode"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -33,7 +34,7 @@ func (g *WaitGroup) base() string            { return g.at.Full(g.path) }
 func (g *WaitGroup) round() string           { return g.base() + "/round" }
 func (g *WaitGroup) members() string         { return g.round() + "/members" }
 func (g *WaitGroup) alive() string           { return g.round() + "/alive" }
-func (g *WaitGroup) verdict() string         { return g.base() + "/dead" }
+func (g *WaitGroup) dead() string            { return g.base() + "/dead" }
 func (g *WaitGroup) record(id string) string { return g.members() + "/" + id }
 func (g *WaitGroup) life(id string) string   { return g.alive() + "/" + id }
 
@@ -49,7 +50,7 @@ type Member struct {
 // String is "host (pid 1, name)", with what is known, and the number of members if it is not 1.
 func (m Member) String() string {
 	var b strings.Builder
-	b.WriteString(cmpOr(m.Host, "unknown host"))
+	b.WriteString(cmp.Or(m.Host, "unknown host"))
 	var about []string
 	if m.PID != 0 {
 		about = append(about, fmt.Sprint("pid ", m.PID))
@@ -64,13 +65,6 @@ func (m Member) String() string {
 		b.WriteString(" (" + strings.Join(about, ", ") + ")")
 	}
 	return b.String()
-}
-
-func cmpOr(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 // DeadMembersError says who of a group died without being done. errors.Is(err,
@@ -98,10 +92,10 @@ func (e *DeadMembersError) Error() string {
 // Unwrap returns zksync.ErrBroken.
 func (e *DeadMembersError) Unwrap() error { return zksync.ErrBroken }
 
-// account is the data of a node in members.
+// account is the data of a node in members, and what is said of it in the node dead.
 type account struct {
 	// N is how many members were added, less those that their own WaitGroup said are done. Only
-	// that writes it.
+	// that writes it. Of the dead it is how many were not done.
 	N int `json:"n"`
 	// Taken is how many others said are done, each under its own id. Each writes its own number
 	// only. So whoever's answer was lost finds out what became of the request.
@@ -110,7 +104,11 @@ type account struct {
 	Host  string `json:"host"`
 	PID   int    `json:"pid"`
 	Name  string `json:"name"`
-	Since string `json:"since"`
+	Since string `json:"since,omitempty"`
+
+	// Of the dead: the name of the node, and the N that it had.
+	ID  string `json:"id,omitempty"`
+	Own int    `json:"own,omitempty"`
 
 	version int32
 }
@@ -124,38 +122,11 @@ func (r *account) left() int {
 	return max(n, 0)
 }
 
-func (r *account) encode() []byte {
-	data, err := json.Marshal(r)
-	if err != nil {
-		return nil // strings and numbers always marshal
-	}
-	return data
-}
-
 // member is the record for people. Node data is anybody's, so it is cleaned before it can reach
 // a terminal.
 func (r *account) member(dead bool) Member {
-	return Member{
-		Owner: zksync.Owner{Host: cleaned(r.Host), PID: max(r.PID, 0), Name: cleaned(r.Name)},
-		N:     r.left(), Dead: dead,
-	}
-}
-
-// cleaned keeps what is text, and not too much of it.
-func cleaned(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
-			return -1
-		}
-		return r
-	}, s)
-	const most = 253 // the longest name that DNS knows
-	for i := range s {
-		if i > most {
-			return s[:i]
-		}
-	}
-	return s
+	owner := node.Content{Owner: node.Owner{Host: r.Host, PID: r.PID, Name: r.Name}}
+	return Member{Owner: node.Decode(owner.Encode()).Owner, N: r.left(), Dead: dead}
 }
 
 // read reads a record, nil if there is none or the node is none of ours.

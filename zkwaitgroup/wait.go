@@ -3,19 +3,39 @@ package zkwaitgroup
 import (
 	"context"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
+
+// WaitContext waits until no living member is left: at once if there is none. If members died
+// in the round that ended so, it returns a [DeadMembersError] that names them. It waits through
+// disconnects and lost sessions, and fails when ctx ends (the error wraps the context's) or the
+// session is closed (zksync.ErrClosed). Members may be added while it waits. It does not
+// disturb those who work: however many members there are, it hears of the end of the round and
+// of one member at a time.
+func (g *WaitGroup) WaitContext(ctx context.Context) error {
+	round := int64(0)
+	var dead *DeadMembersError
+	err := g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+		if round, err = g.untilOver(ctx, e, round); err != nil {
+			return err
+		}
+		dead, err = g.deadOf(ctx, e, round)
+		return err
+	})
+	if err == nil && dead != nil {
+		err = dead
+	}
+	return errs.Wrap("wait", g.path, err)
+}
 
 // untilOver waits until the round is over, and returns its zxid: 0 if there is none. round is
 // that in which the wait began, 0 at its beginning.
 //
 // What is waited for is the deletion of one node that everybody watches, and that who is done
 // last deletes. But the last one may die, and then nobody does. So the wait watches one living
-// member as well, a random one, and looks again when that leaves: it need not know of the
-// others, because if the round is over, that one has left too. It looks again after a pause
-// that grows, so that a thousand members who leave in the worst order do not wake it a thousand
-// times.
+// member as well: see record.Sentinel.
 func (g *WaitGroup) untilOver(ctx context.Context, e *zkconn.Epoch, round int64) (int64, error) {
 	for s := (record.Sentinel{}); ; {
 		if err := e.Await(ctx); err != nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/session"
-	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -48,7 +47,8 @@ type WaitGroup struct {
 	mu      sync.Mutex
 	asked   []*change // oldest first, up to those that are being written
 	writing bool      // there is a goroutine that writes them
-	books
+
+	mine []*holding // oldest first; it belongs to the goroutine that writes
 }
 
 // New names a group by a path of its own, which is created when first needed. It does
@@ -158,32 +158,4 @@ func (g *WaitGroup) GoContext(ctx context.Context, f func(ctx context.Context)) 
 		f(ctx)
 	})
 	return nil
-}
-
-// change asks for a change of the count and waits until it is written.
-func (g *WaitGroup) change(ctx context.Context, delta int) (*change, error) {
-	if err := g.at.Misuse(); err != nil {
-		return nil, err
-	}
-	if delta > 0 && ctx.Err() != nil || delta == 0 {
-		return nil, g.at.In(ctx, func(context.Context, *zkconn.Epoch) error { return nil })
-	}
-	c := g.ask(&change{delta: delta, written: make(chan struct{})})
-	err := g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
-		select {
-		case <-c.written:
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-e.Over():
-			return zkconn.ErrOver
-		}
-	})
-	if c.isWritten() { // perhaps at the very same time
-		return c, c.err
-	}
-	if delta > 0 {
-		g.withdraw(c)
-	}
-	return nil, err
 }

@@ -1,0 +1,225 @@
+package zkwaitgroup
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// holding is what a WaitGroup knows of one record of its own. It belongs to the goroutine that writes.
+//
+// That our session is over does not make a member dead: that of a tapped connection may live on, and the node in alive
+// with it, for which everybody waits. And that a record is gone does not mean that its members died: others may have
+// said that they are done. So a Done for a member of a session that is over changes the record as any other does, while
+// there is one. After that only the report of the dead tells how many calls of Done are for members that died.
+type holding struct {
+	id      string
+	epoch   *zkconn.Epoch
+	round   int64       // 0 if that is not known
+	rec     account     // as far as known
+	known   bool        // rec is what was last written here; others may have written since
+	watched atomic.Bool // its node in alive is there, as far as we have heard
+	dead    bool        // somebody has removed that
+	forget  func()      // see record.NodeAtClose
+	spare   int         // of a record that was reported: how many Done calls for it change nothing; -1 if not known
+}
+
+// own is the record to which members are added, nil if there is none.
+func (g *WaitGroup) own(e *zkconn.Epoch) *holding {
+	if n := len(g.mine); n > 0 && g.mine[n-1].epoch == e && !g.mine[n-1].dead {
+		return g.mine[n-1]
+	}
+	return nil
+}
+
+// holding returns the record of our own that has this id, nil if there is none.
+func (g *WaitGroup) holding(id string) *holding {
+	for _, h := range g.mine {
+		if h.id == id {
+			return h
+		}
+	}
+	return nil
+}
+
+// drop forgets a record whose members are done or were reported.
+func (g *WaitGroup) drop(h *holding) {
+	h.forget()
+	g.mine = slices.DeleteFunc(g.mine, func(m *holding) bool { return m == h })
+}
+
+// keep enters what an edit, planned in e, made of a record of our own.
+func (g *WaitGroup) keep(e *zkconn.Epoch, d *edit) {
+	switch {
+	case d.now.left() > 0:
+		if d.h.epoch == e {
+			d.h.watch(g)
+		}
+		if d.old == nil {
+			g.mine = append(g.mine, d.h)
+		}
+	case d.h == g.own(e) && !d.removes(): // it stays until the round is over, and members may be added to it
+		d.h.forget()
+	default:
+		g.drop(d.h)
+	}
+}
+
+// isSure reports whether a change may be planned without a look at the record.
+func (h *holding) isSure() bool { return h.known && h.watched.Load() }
+
+// sure is how many members may be done in one transaction that needs no reading.
+func (g *WaitGroup) sure() int {
+	if len(g.mine) != 1 || g.mine[0].dead || !g.mine[0].isSure() {
+		return 0
+	}
+	return g.mine[0].rec.left()
+}
+
+// watch watches the record's node in alive. Without that, a Done might be sent long after
+// others had said that all its members are done and the round was over; and if its answer were
+// lost, nothing would be left to tell whether it was made in that round or not at all.
+func (h *holding) watch(g *WaitGroup) {
+	if h.watched.Swap(true) {
+		return
+	}
+	h.forget()
+	h.forget = record.NodeAtClose(g.at, h.epoch, g.alive(), g.life(h.id))
+	h.epoch.WatchAll([]string{g.life(h.id)}, func(string, zkconn.Event) { h.watched.Store(false) }, nil)
+}
+
+// refresh reads our own record.
+func (g *WaitGroup) refresh(ctx context.Context, e *zkconn.Epoch, h *holding) error {
+	r, alive, round, err := g.look(ctx, e, h.id)
+	if err == nil {
+		g.seen(h, r, alive, round)
+	}
+	return err
+}
+
+// seen enters what a look at our own record has shown.
+func (g *WaitGroup) seen(h *holding, r *account, alive []string, round int64) {
+	if r == nil {
+		g.drop(h)
+		return
+	}
+	h.rec, h.known, h.round = *r, true, round
+	switch lives := slices.Contains(alive, h.id); {
+	case r.left() == 0:
+	case lives:
+		h.watch(g)
+	default:
+		h.dead = true
+	}
+}
+
+// look reads a record, who lives, and which round it is, as of one moment: the node in alive comes and goes in
+// transactions that write the record.
+func (g *WaitGroup) look(ctx context.Context, e *zkconn.Epoch, id string) (r *account, alive []string, round int64, err error) {
+	if err := record.Synced(ctx, e, g.base()); err != nil {
+		return nil, nil, 0, err
+	}
+	for pace := (node.Pace{Free: 1}); ; {
+		if r, err = g.read(ctx, e, id); err != nil {
+			return nil, nil, 0, err
+		}
+		if alive, round, err = g.listed(ctx, e, g.alive()); err != nil || r == nil {
+			return r, alive, round, err
+		}
+		again, err := g.read(ctx, e, id)
+		if err != nil || again != nil && again.version == r.version {
+			return r, alive, round, err
+		}
+		if err := pace.Rest(ctx, e); err != nil {
+			return nil, nil, 0, err
+		}
+	}
+}
+
+// settle finds out whether a transaction was made whose answer was lost, or that was refused,
+// perhaps because it had been made already. Every record is written by its own WaitGroup, but
+// for the numbers of others, which each writes for itself; so the number that was to be written
+// tells.
+//
+// Of our own record the next plan goes by this very look. So if the transaction lingers in a server, only one of the two
+// can be made.
+func (g *WaitGroup) settle(ctx context.Context, e *zkconn.Epoch, p *plan) (made bool, err error) {
+	if p.made {
+		return true, nil
+	}
+	d := p.edits[0]
+	r, alive, round, err := g.look(ctx, e, d.id)
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case r != nil && d.h != nil:
+		made = r.N == d.now.N
+	case r != nil:
+		made = r.Taken[g.id] == d.now.Taken[g.id]
+	case d.old != nil:
+		if made, err = g.settleGone(ctx, e, p, &d, round); err != nil {
+			return false, err
+		}
+	}
+	if made {
+		p.booked(g, nil)
+	}
+	if d.h != nil && d.h == g.own(e) {
+		g.seen(d.h, r, alive, round)
+	}
+	return made, nil
+}
+
+// settleGone is settle for a record that is gone: we removed it, or whoever ended its round.
+func (g *WaitGroup) settleGone(ctx context.Context, e *zkconn.Epoch, p *plan, d *edit, round int64) (made bool, err error) {
+	switch {
+	case d.h == nil:
+		// Nobody removes a record from which somebody took before the round is over. With the
+		// round over it was made, or does not matter any more.
+		return round != p.round, nil
+	case round != 0 && (round == d.h.round || d.h.round == 0 && round == p.round): // nobody else removes it
+		return d.removes(), nil
+	}
+	v, _, err := g.readReport(ctx, e)
+	if err != nil {
+		return false, err
+	}
+	if dead := v.find(d.id); dead != nil {
+		return dead.Own == d.now.N, nil
+	}
+	// The round is over. So an Add was not made, or it would not be. A Done was made, or does
+	// not matter any more, unless the servers said that there was no such round, or no such
+	// record in a new one: then others had taken all that there was. For a request that had
+	// been made already they said something else.
+	if d.now.N > d.old.N {
+		return false, nil
+	}
+	return !errors.Is(p.refused, zk.ErrNoNode) || round == 0 && !record.RefusedAt(p.refused, 0, zk.ErrNoNode), nil
+}
+
+// excuse counts calls of Done for members of a session that is over, and whose record is gone.
+// If they were reported dead, their Done calls change nothing; if others said that they are
+// done, ours are for somebody else's.
+func (g *WaitGroup) excuse(ctx context.Context, e *zkconn.Epoch, p *plan, h *holding, n int) (int, error) {
+	if h.spare < 0 {
+		v, _, err := g.readReport(ctx, e)
+		if err != nil {
+			return n, err
+		}
+		h.spare = v.reported(h.id, h.rec.left())
+	}
+	excused := min(n, h.spare)
+	p.excused = append(p.excused, func() {
+		if h.spare -= excused; h.spare == 0 {
+			g.drop(h)
+		}
+	})
+	return n - excused, nil
+}
