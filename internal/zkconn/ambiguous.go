@@ -60,8 +60,14 @@ func (a *ambiguousCreates) inDirs() map[string][]string {
 	return dirs
 }
 
-// look is called when there is a new connection.
+// look is called when there is a new connection. One that comes before there is anything to look for is no reason to
+// look later.
 func (a *ambiguousCreates) look() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.until) == 0 {
+		return
+	}
 	select {
 	case a.again <- struct{}{}:
 	default:
