@@ -28,10 +28,10 @@ func parseACL(s string) ([]zk.ACL, error) {
 	for i, entry := range strings.Split(s, ",") {
 		parts := strings.Split(entry, ":")
 		if len(parts) != 4 || parts[0] != "digest" || parts[1] == "" {
-			return nil, usage("entry %d of --acl is not one of an access list: %s", i+1, wantACL)
+			return nil, usage("entry %d of --acl is malformed: %s", i+1, wantACL)
 		}
 		if hash, err := base64.StdEncoding.DecodeString(parts[2]); err != nil || len(hash) != 20 {
-			return nil, usage("the HASH of entry %d of --acl is not one: want the SHA-1 of USER:PASSWORD in base64, "+
+			return nil, usage("the HASH of entry %d of --acl is malformed: want the SHA-1 of USER:PASSWORD in base64, "+
 				`as printf %%s USER:PASSWORD | openssl dgst -sha1 -binary | base64 prints it`, i+1)
 		}
 		perms, ok := parsePermissions(parts[3])

@@ -32,29 +32,29 @@ func (a *app) barrierCommand() *cobra.Command {
 	var parties count
 	cmd := &cobra.Command{
 		Use:   "barrier PATH --parties N [--wait D] [--json] [-- CMD ARGS...]",
-		Short: "Wait until as many processes have come, then go on",
+		Short: "Wait until N processes have arrived, then go on",
 		Long: `Waits until N processes wait at PATH, in the whole cluster. Then all of them end with exit
-code 0, or run CMD. It can be used again and again on the same PATH.
+code 0, or run CMD. The same PATH can be used again and again.
 
-CMD finds in its environment MENAGERIE_PATH, and MENAGERIE_INDEX, another number from 0 to
-N-1 for each: 0 is the last who came. Signals are passed on to it.
+CMD gets MENAGERIE_PATH and MENAGERIE_INDEX in its environment. The index is a different number
+from 0 to N-1 for each process; the last to arrive gets 0. Signals are passed on to CMD.
 
-A process that gives up, because of --wait or a signal, breaks the meeting: all who wait end
-with 1, and those who come later meet anew. One that dies without a word is not counted any
-more when its session has expired; the others go on waiting for somebody in its place, so
-whatever starts it may start it again.
+If a process gives up, because of --wait or a signal, it breaks the round: all that wait end
+with 1, and those that arrive later begin a new round. If a process dies, it no longer counts
+when its session has expired. The others go on waiting for another one in its place, so
+you may start it again.
 
-Without --servers PATH is on ` + defaultServers + `.
+Without --servers the command uses ` + defaultServers + `.
 
 Exit codes: that of CMD (128+n if signal n ended it), or
-    0  all have come
-    1  somebody else gave up; or servers unreachable for --connect-timeout, or another failure
-    2  wrong command line, or others have said another number of --parties
-   75  not all came in time (--wait)
+    0  all have arrived
+    1  another process gave up; or servers unreachable for --connect-timeout, or another failure
+    2  wrong command line, or another process gave another number of --parties
+   75  not all arrived in time (--wait)
   126  CMD cannot be executed
   127  CMD was not found
   130  interrupted while waiting (143 by SIGTERM, 129 by SIGHUP)
-With any of them CMD did not run.`,
+With any of these codes CMD did not run.`,
 		Example: `  menagerie barrier /jobs/loaded --parties 2 --wait 1h & menagerie barrier /jobs/loaded --parties 2; wait
   for i in 1 2; do menagerie barrier /jobs/shards --parties 2 -- sh -c 'echo $MENAGERIE_INDEX' & done; wait
   menagerie barrier /jobs/alone --parties 1 --json`,
@@ -67,9 +67,9 @@ With any of them CMD did not run.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.Var(&parties, "parties", "`N` have to come (required)")
+	flags.Var(&parties, "parties", "`N` processes have to arrive (required)")
 	flags.Var(&wait, "wait", "wait `D` at most, counted from the start of the process (default: for ever)")
-	flags.BoolVar(&o.asJSON, "json", false, `print {"index":...,"parties":...} when all have come; not with CMD`)
+	flags.BoolVar(&o.asJSON, "json", false, `print {"index":...,"parties":...} when all have arrived; not with CMD`)
 	a.explainDash(cmd)
 	return cmd
 }
@@ -87,7 +87,7 @@ func (a *app) barrierArguments(cmd *cobra.Command, args []string, o *barrierOpti
 	}
 	switch {
 	case o.parties == 0:
-		return usage("--parties is missing: how many have to come")
+		return usage("--parties is missing: the number of processes")
 	case o.asJSON && len(o.argv) > 0:
 		return usage("--json and CMD exclude each other: standard output is CMD's")
 	}
@@ -106,20 +106,20 @@ func (a *app) runBarrier(ctx context.Context, o barrierOptions) error {
 		name = filepath.Base(o.argv[0])
 	}
 	return a.waiting(ctx, o.lockOptions, name, func(w *vigil) error {
-		// Tolerant, or the first process of the next run would stumble over one that died in
-		// this. Giving up is told to the others below.
+		// Tolerant: in a strict barrier a process that died in this run would break the next run.
+		// A process that gives up tells the others below.
 		b := zkbarrier.NewBarrier(w.s, o.path, o.parties, zkbarrier.Tolerant())
 		index, err := b.Await(w.ctx)
 		switch {
 		case errors.Is(err, zksync.ErrBroken):
-			return failure("somebody gave up at %s on %s before all %d had come", o.path, a.target(), o.parties)
+			return failure("another process gave up at %s on %s before all %d had arrived", o.path, a.target(), o.parties)
 		case err != nil && w.ctx.Err() != nil:
 			tellOthers(w, b)
 			return err
 		case err != nil:
 			return err
 		}
-		// All have come, so it counts no more if time is up at this very moment.
+		// All have arrived, so the end of --wait no longer counts.
 		var i *interruption
 		if err := w.end(); errors.As(err, &i) {
 			return err
@@ -127,13 +127,13 @@ func (a *app) runBarrier(ctx context.Context, o barrierOptions) error {
 		if program == "" {
 			return a.printIndex(o, index)
 		}
-		goodbye(w.s) // nobody needs it any more, however long CMD takes
+		goodbye(w.s) // CMD does not need the session, however long it runs
 		return a.runFreely(o, index, program, w.signals)
 	})
 }
 
-// tellOthers breaks the meeting for whoever waits and begins a new one. When no server answers soon, the
-// others are not told, and wait as long as they were going to.
+// tellOthers breaks the round for all that wait, and begins a new one. If no server answers soon, the
+// others are not told, and go on waiting.
 func tellOthers(w *vigil, b *zkbarrier.Barrier) {
 	soon := time.Second // the servers may be far away, or busy
 	if errors.Is(context.Cause(w.ctx), errNotInTime) {
@@ -160,7 +160,7 @@ func (a *app) printIndex(o barrierOptions, index int) error {
 	return outputError(err)
 }
 
-// runFreely runs CMD, which nothing depends on any more.
+// runFreely runs CMD without a lease.
 func (a *app) runFreely(o barrierOptions, index int, program string, signals <-chan os.Signal) error {
 	env := append(os.Environ(), indexEnv+"="+strconv.Itoa(index), pathEnv+"="+o.path)
 	c, err := child.Start(program, o.argv, env, func() bool { return true })

@@ -26,15 +26,15 @@ func (a *app) benchCommand() *cobra.Command {
 
   menagerie  zksync.Mutex
   gozk-lock  zk.Lock of github.com/go-zookeeper/zk
-  floor      create and delete of an ephemeral sequential node, waiting for nobody: what
-             a lock on ZooKeeper cannot do without
+  floor      create and delete of an ephemeral sequential node, without waiting: the least
+             that a lock on ZooKeeper needs
 
-One client is the scenario "uncontended"; more clients, each with a session of its own, on one
-path are "contended". An operation is an acquisition and its release. p50_us and p99_us are
+The scenario "uncontended" has one client. The scenario "contended" has more clients on one path,
+each with a session of its own. An operation is an acquisition and its release. p50_us and p99_us are
 the time from the call of the acquisition to its return (floor: of the create).
-requests_per_op counts what the clients send to the servers, pings aside.
+requests_per_op is the number of requests that the clients send to the servers, without pings.
 
-Without --servers it measures an in-process ZooKeeper: no disk, no network, so the numbers are
+Without --servers it measures an in-process ZooKeeper, without disk and network. So the numbers are
 not those of a real ensemble.`,
 		Example: `  menagerie bench --clients 1,8 --duration 1s
   menagerie bench --servers 127.0.0.1:2181 --clients 2 --duration 1s
@@ -44,7 +44,7 @@ not those of a real ensemble.`,
 			return a.bench(cmd, bench.Config{Duration: duration.value(), Clients: clients}, asJSON)
 		},
 	}
-	cmd.Flags().Var(&duration, "duration", "measure each peer and number of clients for `D`")
+	cmd.Flags().Var(&duration, "duration", "measure each peer with each number of clients for `D`")
 	cmd.Flags().Var(&clients, "clients", "numbers of clients to measure")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print an array of objects")
 	return cmd

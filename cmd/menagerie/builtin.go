@@ -7,9 +7,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// strictBuiltins makes cobra's own commands refuse what they do not know, as ours do. They
-// print help instead and end with 0, which a shell profile would take for the script that it
-// has asked for.
+// strictBuiltins makes cobra's own commands refuse unknown arguments, as ours do. By default they
+// print help and end with 0, and a shell profile would take that for the completion script.
 func strictBuiltins(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

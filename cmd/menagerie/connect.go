@@ -16,8 +16,8 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// closeLimit bounds the goodbye to the servers. A session that could not be ended in this
-// time ends by itself when it expires.
+// closeLimit bounds the end of the session. A session that could not be ended in this
+// time ends when it expires.
 const closeLimit = 2 * time.Second
 
 var (
@@ -33,9 +33,8 @@ func (a *app) target() string {
 	return a.servers
 }
 
-// patience is how long a command tries to reach the servers at first; zero means as long as ctx
-// allows. Who gives a time for everything means it for connecting too, unless there is a
-// --connect-timeout that says otherwise.
+// patience limits a command's first attempts to connect; zero means as long as ctx
+// allows. --wait also bounds connecting, unless there is a --connect-timeout.
 func (a *app) patience(cmd *cobra.Command, wait time.Duration) time.Duration {
 	if wait > 0 && !cmd.Flags().Changed("connect-timeout") {
 		return 0
@@ -70,8 +69,8 @@ func within(ctx context.Context, limit time.Duration) (context.Context, context.
 	return context.WithTimeoutCause(ctx, limit, errUnreachable)
 }
 
-// lastReason finds in an error of Connect, which wraps that of its context and it, what became of
-// the attempts to connect; nil if nothing did.
+// lastReason finds in an error of Connect the error of the last attempt to connect. Connect wraps it
+// together with the error of its context. It is nil if no attempt has failed.
 func lastReason(err error) error {
 	for err != nil {
 		switch e := err.(type) {
@@ -89,7 +88,7 @@ func lastReason(err error) error {
 	return nil
 }
 
-// contextError words the cause with which a context ended; why may say more about
+// contextError puts the cause with which a context ended into words; why may say more about
 // unreachable servers.
 func (a *app) contextError(cause error, limit time.Duration, why error) error {
 	var i *interruption
@@ -121,22 +120,22 @@ func because(why error) string {
 	return " (" + strings.TrimPrefix(forPeople(why), "the last attempt failed: ") + ")"
 }
 
-// nobodyThere reports whether a reason is that of servers that are not there. Of others there is a
+// nobodyThere reports whether why means that no server is running at the address. With any other reason there is a
 // server, and the reason says what is wrong with it.
 func nobodyThere(why error) bool {
 	var dns *net.DNSError
 	return errors.Is(why, syscall.ECONNREFUSED) || errors.As(why, &dns)
 }
 
-// described is target, with a hint when nobody chose it.
+// described is target, with a hint if it is the default.
 func (a *app) described() string {
 	if a.servers == "" {
-		return defaultServers + " (the default, as neither --servers nor " + serversEnv + " is given)"
+		return defaultServers + " (the default, because neither --servers nor " + serversEnv + " is given)"
 	}
 	return a.servers
 }
 
-// sessionError words an error of zksync. Misuse that got this far was on the command line.
+// sessionError puts an error of zksync into words. Misuse comes from the command line.
 func (a *app) sessionError(err error) error {
 	if errors.Is(err, zksync.ErrMisuse) {
 		return usage("%s", forPeople(err))
@@ -144,8 +143,8 @@ func (a *app) sessionError(err error) error {
 	return failure("%s: %s", a.target(), forPeople(err))
 }
 
-// forPeople is the text of an error without the package prefixes, which tell a Go
-// programmer where it came from and a user of the command nothing.
+// forPeople is the text of an error without the package prefixes, which mean nothing to a
+// user of the command.
 func forPeople(err error) string {
 	s := strings.TrimSuffix(err.Error(), ": "+zksync.ErrMisuse.Error())
 	return people.Replace(s)
@@ -155,9 +154,9 @@ func forPeople(err error) string {
 var people = strings.NewReplacer("zksync: ", "", "zkconn: ", "",
 	"WithAuth", "--auth", "WithACL", "--acl", "WithTLS", "--tls", "WithTimeout", "--timeout")
 
-// goodbye ends the session, in bounded time whatever the servers do. If the connection is
-// down at this moment Close tries for a little: when a server comes back in time, what the
-// session has on the servers need not wait for the session to expire.
+// goodbye ends the session, in bounded time whatever the servers do. Without a connection
+// Close tries for a while: if a server comes back in time, the session's nodes are removed at
+// once, and not only when it expires.
 func goodbye(s *zksync.Session) { _ = s.Close() } // a session that cannot be ended now expires
 
 // endSignals are the signals that ask a command to end.

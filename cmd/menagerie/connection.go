@@ -19,15 +19,15 @@ const (
 	serversEnv     = "MENAGERIE_SERVERS"
 	defaultServers = "127.0.0.1:2181"
 	defaultTimeout = 10 * time.Second
-	// defaultConnectTimeout is the patience with servers that cannot be reached at all.
+	// defaultConnectTimeout limits the first attempts to connect.
 	defaultConnectTimeout = 10 * time.Second
 
 	authEnv = "MENAGERIE_AUTH"
 	tlsEnv  = "MENAGERIE_TLS"
 )
 
-// connection is how all commands reach the servers: the flags that say so, with what the
-// environment says where there is no flag, and what has been made of them.
+// connection is how all commands reach the servers: the flags, or the environment where there is
+// no flag, and the values that were made of them.
 type connection struct {
 	servers        string
 	timeout        positiveDuration
@@ -47,33 +47,33 @@ type tlsFlags struct {
 	ca, cert, key, serverName string
 }
 
-// credential is what the servers are shown.
+// credential is shown to the servers.
 type credential struct{ scheme, secret string }
 
-// register declares the flags. Those that are secret or name files are not checked before resolve,
-// in words that do not repeat them.
+// register declares the flags. Flags that are secret or name files are checked only in resolve,
+// whose errors do not repeat them.
 func (c *connection) register(root *cobra.Command) {
 	c.timeout, c.connectTimeout = positiveDuration(defaultTimeout), positiveDuration(defaultConnectTimeout)
 	flags := root.PersistentFlags()
-	flags.StringVar(&c.servers, "servers", os.Getenv(serversEnv), "`HOST:PORT,...` and a chroot, as zk1:2181,zk2:2181/app ("+serversEnv+")")
+	flags.StringVar(&c.servers, "servers", os.Getenv(serversEnv), "`HOST:PORT,...` and a chroot, such as zk1:2181,zk2:2181/app ("+serversEnv+")")
 	flags.Var(&c.timeout, "timeout", "session timeout `D` to ask for")
-	flags.Var(&c.connectTimeout, "connect-timeout", "try for `D` to reach the servers at first")
-	flags.StringArrayVar(&c.auth, "auth", nil, "credential `SCHEME:CRED`, or @FILE of such lines ("+authEnv+"); repeatable")
-	flags.StringVar(&c.acl, "acl", "", "`ACCESS` to nodes that are made: open, creator or digest:USER:HASH:PERMS,...")
-	flags.BoolVar(&c.tls.on, "tls", false, "speak TLS; so do all of the next ("+tlsEnv+")")
-	flags.StringVar(&c.tls.ca, "tls-ca", "", "`FILE` with the authorities to trust ("+tlsEnv+"_CA)")
-	flags.StringVar(&c.tls.cert, "tls-cert", "", "`FILE` with the certificate to show ("+tlsEnv+"_CERT)")
-	flags.StringVar(&c.tls.key, "tls-key", "", "`FILE` with its key ("+tlsEnv+"_KEY)")
-	flags.StringVar(&c.tls.serverName, "tls-server-name", "", "`NAME` that their certificates must have ("+tlsEnv+"_SERVER_NAME)")
+	flags.Var(&c.connectTimeout, "connect-timeout", "give up the first connection after `D`")
+	flags.StringArrayVar(&c.auth, "auth", nil, "credential `SCHEME:CRED`, or @FILE with one on each line ("+authEnv+"); repeatable")
+	flags.StringVar(&c.acl, "acl", "", "`ACCESS` list of new nodes: open, creator or digest:USER:HASH:PERMS,...")
+	flags.BoolVar(&c.tls.on, "tls", false, "use TLS; each of the next flags does that, too ("+tlsEnv+")")
+	flags.StringVar(&c.tls.ca, "tls-ca", "", "trust the authorities in `FILE` ("+tlsEnv+"_CA)")
+	flags.StringVar(&c.tls.cert, "tls-cert", "", "show the certificate in `FILE` ("+tlsEnv+"_CERT)")
+	flags.StringVar(&c.tls.key, "tls-key", "", "the key of that certificate is in `FILE` ("+tlsEnv+"_KEY)")
+	flags.StringVar(&c.tls.serverName, "tls-server-name", "", "the servers' certificates must have `NAME` ("+tlsEnv+"_SERVER_NAME)")
 	flags.BoolVar(&c.tls.insecure, "tls-insecure", false, "trust any server ("+tlsEnv+"_INSECURE)")
-	flags.CountVarP(&c.verbosity, "verbose", "v", "tell about waiting and outages; -vv tells more")
+	flags.CountVarP(&c.verbosity, "verbose", "v", "report waiting and outages; -vv reports more")
 }
 
-// connectionFlags are those that say where servers are and how to reach them.
+// connectionFlags are the flags that name the servers and say how to reach them.
 var connectionFlags = []string{"servers", "timeout", "connect-timeout", "auth", "acl",
 	"tls", "tls-ca", "tls-cert", "tls-key", "tls-server-name", "tls-insecure"}
 
-// resolve reads what the flags name. Errors are ready to be reported, and have no secrets in them.
+// resolve reads the files that the flags name. Its errors are ready to be reported, and contain no secrets.
 func (c *connection) resolve(cmd *cobra.Command) error {
 	// A script whose variable is empty must not end up on another server, or without its credential.
 	for _, name := range []string{"servers", "acl", "tls-ca", "tls-cert", "tls-key", "tls-server-name"} {
@@ -90,7 +90,7 @@ func (c *connection) resolve(cmd *cobra.Command) error {
 	}
 	c.nodeACL, err = parseACL(c.acl)
 	if err == nil && c.acl == "creator" && len(c.credentials) == 0 && c.tls.cert == "" {
-		return usage("--acl creator is for whoever has shown a credential: give one with --auth or --tls-cert")
+		return usage("--acl creator needs a credential: give one with --auth or --tls-cert")
 	}
 	return err
 }
@@ -110,8 +110,8 @@ func (c *connection) options() []zksync.Option {
 	return opts
 }
 
-// inherited is the connection for a process of ours, with the secrets where a list of processes does
-// not show them.
+// inherited is the connection for a process of ours. The secrets are in its environment, because a list
+// of processes does not show that.
 func (c *connection) inherited() (args, env []string) {
 	args = []string{"--servers", c.servers, "--timeout", c.timeout.String()}
 	for name, value := range map[string]string{

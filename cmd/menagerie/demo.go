@@ -21,11 +21,11 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// demoTimeout is the session timeout of a demo unless --timeout is given: short, so that
-// what a killed worker held is free while one still watches. A real server may grant more.
+// demoTimeout is the session timeout of a demo unless --timeout is given. It is short, so
+// the lock of a killed worker is free soon. A real server may grant more.
 const demoTimeout = 2 * time.Second
 
-// demoPatience is how long a demo may stand still: longer than servers take to restart.
+// demoPatience is how long a demo may make no progress: longer than servers take to restart.
 const demoPatience = time.Minute
 
 func (a *app) demoCommand() *cobra.Command {
@@ -35,15 +35,16 @@ func (a *app) demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo [--workers N] [--rounds N | --for DURATION] [--kill] [--json]",
 		Short: "Watch several processes take turns under one lock",
-		Long: `Starts N worker processes that increment one unprotected file under one lock, and then meet.
+		Long: `Starts N worker processes that increment one unprotected file under one lock. At the end they
+wait for each other at a barrier.
 
-With --kill one of them gets SIGKILL in the middle of its hold; another process takes its
-place. You may also kill workers yourself, or servers. At the end there is a verdict: the counter must be
-exact, no two holds may have overlapped, and every grant must have had a greater token than
-the one before. Exit code 1 if not.
+With --kill one worker gets SIGKILL in the middle of its hold, and another process takes its
+place. You may also kill workers or servers yourself. At the end there is a verdict: the counter must
+be exact, no two holds may have overlapped, and every grant must have had a greater token than
+the grant before it. If not, the exit code is 1.
 
-Without --servers an in-process ZooKeeper is started. The session timeout asked for is ` + demoTimeout.String() + `
-unless --timeout is given. --json makes the last line of standard output an object:
+Without --servers the demo starts an in-process ZooKeeper. Without --timeout it asks for a session
+timeout of ` + demoTimeout.String() + `. --json makes the last line of standard output an object:
   {"workers":4,"rounds":100,"expected":400,"counter":400,"overlaps":0,"tokens_monotonic":true,"killed":1}`,
 		Example: `  menagerie demo
   menagerie demo --workers 8 --rounds 50 --kill
@@ -69,7 +70,7 @@ unless --timeout is given. --json makes the last line of standard output an obje
 	}
 	cmd.Flags().Var(&workers, "workers", "number `N` of worker processes")
 	cmd.Flags().Var(&rounds, "rounds", "increments `N` of each worker")
-	cmd.Flags().Var(&limit, "for", "go on for a `DURATION` instead, however many rounds that is")
+	cmd.Flags().Var(&limit, "for", "go on for a `DURATION` instead of a number of rounds")
 	cmd.MarkFlagsMutuallyExclusive("rounds", "for")
 	cmd.Flags().Var(&long, "long", "let one hold in two hundred last for a `DURATION`") // for tests
 	_ = cmd.Flags().MarkHidden("long")
@@ -209,7 +210,7 @@ func isTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// demoWorkerCommand is what demo runs N times. It is of no use to anybody else.
+// demoWorkerCommand is the hidden command that demo runs N times.
 func (a *app) demoWorkerCommand() *cobra.Command {
 	var w demo.WorkerConfig
 	cmd := &cobra.Command{

@@ -11,8 +11,8 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// The descriptions of what package zksync's queue is under: locks, semaphores, elections, and what
-// runs under a lock.
+// This file describes the recipes on the queue: locks, semaphores, elections, and recipes that
+// run a function under a lock.
 
 func describeQueue(ctx context.Context, l *look, n *node, o *object) (err error) {
 	o.queue = true
@@ -60,8 +60,8 @@ func waiting(o *object) string {
 	}
 }
 
-// candidates looks whether the contenders say that they stand for election. One of whom that is not
-// known leaves as soon as a lock's holder does; so one that says it makes an election of all.
+// candidates looks for candidates' ids in the contenders' nodes. A contender without an id may have left
+// while its node was read. So one contender with an id makes it an election.
 func (l *look) candidates(ctx context.Context, n *node, o *object) error {
 	ids := map[string]string{}
 	names := make([]string, len(o.Entries))
@@ -118,7 +118,7 @@ func describeSemaphore(ctx context.Context, l *look, n *node, o *object) (err er
 	return nil
 }
 
-// isMark knows the names below a gate's closed node: somebody lifts the gate, or has just died.
+// isMark accepts the names below a gate's closed node: a process opens the gate, or has just died.
 var isMark = like(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 func describeGate(ctx context.Context, l *look, n *node, o *object) error {
@@ -134,8 +134,8 @@ func describeGate(ctx context.Context, l *look, n *node, o *object) error {
 	})
 }
 
-// describeOnce tells what was done from what somebody does. Without a result there is only a lock
-// of that name, which may be nothing else.
+// describeOnce tells a once that is done from one that runs. Without a result there is only a node
+// named lock, which may also be a plain lock.
 func describeOnce(ctx context.Context, l *look, n *node, o *object) error {
 	result := false
 	err := l.each(ctx, n, n.children, func(c *node) (err error) {
@@ -166,7 +166,7 @@ func describeOnce(ctx context.Context, l *look, n *node, o *object) error {
 	return nil
 }
 
-// outcome says what is kept of what was done.
+// outcome puts the kept result into words.
 func outcome(n *node) string {
 	kept := decoded[struct {
 		Value []byte
@@ -208,7 +208,7 @@ func describeCondition(ctx context.Context, l *look, n *node, o *object) error {
 			waiters = append(waiters, c)
 		}
 	}
-	// Their order is that of their tokens, which end the names.
+	// They are ordered by their tokens, at the end of the names.
 	slices.SortFunc(waiters, func(a, b string) int { return strings.Compare(a[len(a)-25:], b[len(b)-25:]) })
 	signals := int64(0)
 	for _, s := range decoded[struct{ Signals []struct{ N int64 } }](n).Signals {
@@ -232,7 +232,7 @@ func wait(n int64, nobody string) string {
 	return fmt.Sprintf("%d wait", n)
 }
 
-// parties adds a row for each of these children of n, if somebody wants to see them.
+// parties adds a row for each of these children of n, if rows are asked for.
 func (l *look) parties(ctx context.Context, n *node, names []string, kind zksync.Kind, o *object) error {
 	if !l.full || n == nil {
 		return nil

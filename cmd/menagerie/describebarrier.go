@@ -8,14 +8,14 @@ import (
 	"slices"
 )
 
-// The descriptions of what package zkbarrier keeps.
+// This file describes the meeting points: barriers, latches, phasers, wait groups.
 
 // child reads a child of n; nil if there is none.
 func (l *look) child(ctx context.Context, n *node, name string) (*node, error) {
 	return l.node(ctx, below(n.path, name))
 }
 
-// size is how many children a node has, nil for none.
+// size is the number of a node's children; 0 for a nil node.
 func size(n *node) int64 {
 	if n == nil {
 		return 0
@@ -55,7 +55,7 @@ func describeBarrier(ctx context.Context, l *look, n *node, o *object) error {
 		return err
 	}
 	o.of(size(dir), st.Parties)
-	o.State, o.Detail = "waiting", fmt.Sprintf("%d of %d have come", size(dir), st.Parties)
+	o.State, o.Detail = "waiting", fmt.Sprintf("%d of %d have arrived", size(dir), st.Parties)
 	switch {
 	case st.Broken:
 		o.State, o.Detail = "broken", "broken: "+o.Detail
@@ -66,7 +66,7 @@ func describeBarrier(ctx context.Context, l *look, n *node, o *object) error {
 	return l.parties(ctx, dir, names, "party", o)
 }
 
-// sequence is the number that the servers have put behind a name.
+// sequence is the number that the servers have appended to a name.
 func sequence(name string) string { return name[max(0, len(name)-10):] }
 
 func describeDouble(ctx context.Context, l *look, n *node, o *object) error {
@@ -78,7 +78,7 @@ func describeDouble(ctx context.Context, l *look, n *node, o *object) error {
 	o.of(size(dir), total)
 	o.State, o.Detail = "open", fmt.Sprintf("open: %d of %d have not left", size(dir), total)
 	if slices.Contains(n.children, fmt.Sprintf("gathering-%d", total)) {
-		o.State, o.Detail = "waiting", fmt.Sprintf("%d of %d have come", size(dir), total)
+		o.State, o.Detail = "waiting", fmt.Sprintf("%d of %d have arrived", size(dir), total)
 		if size(dir) == 0 {
 			o.State = "idle"
 		}
@@ -129,7 +129,7 @@ func describePhaser(ctx context.Context, l *look, n *node, o *object) error {
 	return nil
 }
 
-// record is what a wait group keeps of the members that one process added.
+// record is a wait group's record of the members that one process added.
 type record struct {
 	N     int64
 	Taken map[string]int64

@@ -14,9 +14,9 @@ func (a *app) electCommand() *cobra.Command {
 	cmd := a.heldCommand(held{
 		name: "elect", flags: "[--id ID] ", short: "Run a command on one of many machines, as the elected leader",
 		what: "the leadership of the election PATH",
-		long: `Start it on every machine that may do the work: one runs CMD, and when it ends, dies or is cut
-off, the one that has waited longest does. A leader that lost the leadership ends with 76;
-whatever started it (systemd, say) starts it again, as a candidate.`,
+		long: `Start it on every machine that may do the work. One machine runs CMD. When it ends, dies or is
+cut off, the one that has waited longest runs CMD. A leader that lost the leadership ends with
+76; have systemd, for example, start it again as a candidate.`,
 		example: `  menagerie elect /elections/scheduler -- sleep 1
   menagerie elect /elections/scheduler --id "$(uname -n):8080" -- sleep 1`,
 		forms: func(s *zksync.Session, path string) (wait, try form) {

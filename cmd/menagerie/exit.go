@@ -25,8 +25,8 @@ const (
 	exitSignal      = 128 // plus the number of the signal
 )
 
-// exitError is an error that knows the exit code it means. With a nil err there is
-// nothing to say: the code is all, as when CMD failed and has said so itself.
+// exitError is an error with its exit code. With a nil err nothing is printed, as when
+// CMD failed and has said so itself.
 type exitError struct {
 	code int
 	err  error
@@ -100,8 +100,8 @@ func report(w io.Writer, cmd *cobra.Command, err error) int {
 	return coded.code
 }
 
-// flagError words what is wrong with a flag. What pflag says of one that it does not know repeats
-// the argument, in which there may be a secret: somebody has written -auth=digest:me:secret.
+// flagError puts an error of pflag into words. For an unknown flag pflag's own text repeats
+// the argument, which may be a secret: a user may have written -auth=digest:me:secret.
 func flagError(err error) error {
 	var unknown interface {
 		error
@@ -121,7 +121,7 @@ func flagError(err error) error {
 	return err
 }
 
-// oneLine makes sure that whatever a library put into an error stays on one line.
+// oneLine puts an error text of a library on one line.
 func oneLine(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }

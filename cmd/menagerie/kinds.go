@@ -12,19 +12,19 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// kind is something that ls knows by its nodes, which docs/layout.md describes.
+// kind is a kind of recipe. ls finds it out by the nodes, which docs/layout.md describes.
 type kind struct {
 	name string
 	// looks reports whether a node looks like that.
 	looks func(n *node) bool
-	// describe says how it is. It may find out that it is something else after all, and say that.
+	// describe reads the state. It may find out that the node is of another kind, and set that.
 	describe func(ctx context.Context, l *look, n *node, o *object) error
-	// part reports whether a child belongs to it. What does not is something of its own.
+	// part reports whether a child belongs to it. Any other child is a thing of its own.
 	part func(child string) bool
 }
 
-// kinds are tried in this order: first those whose base node says what it is, then those that only
-// the names of their children give away. The last one is for what is left.
+// kinds are tried in this order: first those that have data in the base node, then those that are known
+// only by the names of their children. The last one takes everything else.
 var kinds = []kind{
 	{"system", func(n *node) bool { return n.path == "/zookeeper" || strings.HasPrefix(n.path, "/zookeeper/") }, describeSystem, any_},
 	{"semaphore", hasKeys("permits", "capacity?", "most?"), describeSemaphore, named("queue")},
@@ -42,7 +42,7 @@ var kinds = []kind{
 	{"directory", func(*node) bool { return true }, describeDirectory, none},
 }
 
-// describe says what n is, and how.
+// describe returns the kind and the state of n.
 func (l *look) describe(ctx context.Context, n *node) (*object, error) {
 	for _, k := range kinds {
 		if !k.looks(n) {
@@ -63,7 +63,7 @@ func (l *look) describe(ctx context.Context, n *node) (*object, error) {
 	panic("menagerie: a node of no kind") // the last one is for all
 }
 
-// hasKeys wants the node's data to be a JSON object with these keys and no others; those with a
+// hasKeys accepts a node whose data is a JSON object with these keys and no others. Keys with a
 // question mark may be missing.
 func hasKeys(keys ...string) func(*node) bool {
 	return func(n *node) bool {
@@ -82,7 +82,7 @@ func hasKeys(keys ...string) func(*node) bool {
 	}
 }
 
-// only wants the node to have children, all of these names.
+// only accepts a node that has children, all with one of these names.
 func only(names ...string) func(*node) bool {
 	return func(n *node) bool {
 		return len(n.children) > 0 && !slices.ContainsFunc(n.children, func(c string) bool { return !slices.Contains(names, c) })
@@ -110,7 +110,7 @@ func isCondition(n *node) bool {
 	return slices.ContainsFunc(n.children, isWaiter) || hasKeys("signals", "by?")(n)
 }
 
-// isFlightKey wants a key's queue, and no data but a result.
+// isFlightKey accepts a node that has a flight's queue, and no data or a result.
 func isFlightKey(n *node) bool { return only("flight")(n) && (len(n.data) == 0 || holdsResult(n)) }
 
 // holdsResult reports whether a node's data are the newest result of a flight's run.
@@ -120,11 +120,11 @@ func holdsResult(n *node) bool {
 
 // decoded reads the data of a base node, whose keys have been looked at.
 func decoded[T any](n *node) (v T) {
-	_ = json.Unmarshal(n.data, &v) // what is of another type stays zero
+	_ = json.Unmarshal(n.data, &v) // a value of another type stays zero
 	return v
 }
 
-// denied is said of what the servers do not let us read.
+// denied is the detail of a node that we may not read.
 const denied = "may not be read by us: see --auth"
 
 func describeSystem(_ context.Context, _ *look, n *node, o *object) error {
@@ -145,7 +145,7 @@ func describeNode(_ context.Context, _ *look, n *node, o *object) error {
 	case len(n.data) > 0:
 		o.State, o.Detail = "node", fmt.Sprintf("%s of data, nothing below", plural(int64(len(n.data)), "byte"))
 	default:
-		// Locks, elections, open gates and others leave the same: nothing but their directory.
+		// Unused locks, elections, open gates and others look the same: an empty directory.
 		o.Kind, o.State, o.queue = "empty", "empty", true
 		o.Detail = "empty: a free lock or election, an open gate, or anything else"
 	}
@@ -157,7 +157,7 @@ func describeDirectory(ctx context.Context, l *look, n *node, o *object) error {
 	if n.denied {
 		o.State, o.Detail = "denied", denied
 	}
-	// A flight is a directory of its keys, and nothing else tells it.
+	// A flight is known only by its children, the keys.
 	keys, unused := 0, 0
 	if len(n.data) == 0 && len(n.children) <= maxKeys {
 		err := l.each(ctx, n, n.children, func(c *node) error {
@@ -179,5 +179,5 @@ func describeDirectory(ctx context.Context, l *look, n *node, o *object) error {
 	return nil
 }
 
-// maxKeys bounds what is read to tell a flight from a directory.
+// maxKeys is how many children are read at most to tell a flight from a directory.
 const maxKeys = 64

@@ -9,14 +9,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// lockOptions is the command line of lock, and of what is like it.
+// lockOptions is the command line of lock and of the commands like it.
 type lockOptions struct {
 	path  string
 	argv  []string // CMD ARGS...
 	wait  time.Duration
 	try   bool
 	grace time.Duration
-	// patience is how long unreachable servers are tried at first; zero means as long as wait.
+	// patience limits the first attempts to connect; zero means as long as wait.
 	patience time.Duration
 	forms    forms
 }
@@ -24,12 +24,12 @@ type lockOptions struct {
 // form gets a lease.
 type form func(context.Context) (*zksync.Lease, error)
 
-// forms are what a command holds while CMD runs: how to wait for it, and to ask once.
+// forms returns the two ways to get what a command holds while CMD runs: to wait for it, and to try once.
 type forms func(s *zksync.Session, path string) (wait, try form)
 
 // held describes a command that runs another one while it holds something.
 type held struct {
-	name, flags string // "lock" and what of its own stands behind PATH in its usage line
+	name, flags string // "lock", and its own flags behind PATH in the usage line
 	short       string
 	what        string // "the lock PATH"
 	long        string // a paragraph about it
@@ -41,7 +41,7 @@ func (a *app) lockCommand() *cobra.Command {
 	return a.heldCommand(held{
 		name: "lock", short: "Run a command while holding a lock", what: "the lock PATH",
 		example: `  menagerie lock /locks/nightly -- sleep 1
-  menagerie lock /locks/nightly --try -- sleep 1 || echo "somebody else is at it"
+  menagerie lock /locks/nightly --try -- sleep 1 || echo "somebody else holds the lock"
   menagerie lock /locks/deploy --wait 5m -- sh -c 'echo "token $MENAGERIE_TOKEN"'
   menagerie --servers 127.0.0.1:2181/app lock -v /locks/deploy -- date`,
 		forms: func(s *zksync.Session, path string) (wait, try form) {
@@ -59,21 +59,21 @@ func (a *app) heldCommand(h held) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   h.name + " PATH " + h.flags + "[--wait D | --try] [--grace D] -- CMD ARGS...",
 		Short: h.short,
-		Long: "Runs CMD while holding " + h.what + ", and gives it back when CMD has ended.\n\n" + h.long +
-			`CMD finds in its environment MENAGERIE_PATH, and MENAGERIE_TOKEN, a fencing token: let whatever
-CMD writes to refuse a smaller one than the greatest it has seen. CMD runs in a process group
-of its own; SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to it.
+		Long: "Runs CMD while holding " + h.what + ", and releases it when CMD has ended.\n\n" + h.long +
+			`CMD gets MENAGERIE_PATH and MENAGERIE_TOKEN in its environment. The token is a fencing token:
+have your storage refuse a smaller one than the greatest it has seen. CMD runs in a process group
+of its own. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to the group.
 
-Should it be lost (the servers cannot be reached for longer than the session timeout),
-the whole group gets SIGTERM, and SIGKILL if it is not gone after --grace.
+If what is held is lost (the servers cannot be reached for longer than the session timeout),
+the whole group gets SIGTERM, and SIGKILL if it has not ended after --grace.
 
-Without --servers PATH is on ` + defaultServers + `.
+Without --servers the command uses ` + defaultServers + `.
 
 Exit codes: that of CMD (128+n if signal n ended it), or
     1  servers unreachable for --connect-timeout, or another failure; CMD did not run
     2  wrong command line; CMD did not run
    75  not free (--try) or not obtained in time (--wait); CMD did not run
-   76  lost while CMD ran, whatever CMD's own exit code was
+   76  lost while CMD ran, whatever the exit code of CMD was
   126  CMD cannot be executed
   127  CMD was not found
   130  interrupted while waiting (143 by SIGTERM, 129 by SIGHUP)`,
@@ -92,8 +92,8 @@ Exit codes: that of CMD (128+n if signal n ended it), or
 	return cmd
 }
 
-// waitFlags gives a command that waits for something and then runs CMD its flags, and
-// returns what reads them.
+// waitFlags adds the flags of a command that waits and then runs CMD. It returns the function that
+// reads them.
 func (a *app) waitFlags(cmd *cobra.Command) (given func() lockOptions) {
 	var wait positiveDuration
 	grace := graceDuration(5 * time.Second)
@@ -101,14 +101,14 @@ func (a *app) waitFlags(cmd *cobra.Command) (given func() lockOptions) {
 	flags := cmd.Flags()
 	flags.Var(&wait, "wait", "wait `D` at most, counted from the start of the process (default: for ever)")
 	flags.BoolVar(&try, "try", false, "do not wait at all")
-	flags.Var(&grace, "grace", "give CMD `D` between SIGTERM and SIGKILL after a loss")
+	flags.Var(&grace, "grace", "wait `D` between SIGTERM and SIGKILL to CMD after a loss")
 	a.explainDash(cmd)
 	return func() lockOptions {
 		return lockOptions{wait: wait.value(), try: try, grace: time.Duration(grace)}
 	}
 }
 
-// explainDash has errors about flags say what to do if a flag is CMD's.
+// explainDash makes errors about flags say what to do if the flag belongs to CMD.
 func (a *app) explainDash(cmd *cobra.Command) {
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		if !slices.Contains(a.args, "--") {
@@ -133,12 +133,12 @@ func (a *app) lockOptions(cmd *cobra.Command, args []string, o lockOptions) (loc
 	return o, nil
 }
 
-// commandOf splits the arguments of lock, or another name, into PATH and CMD ARGS. raw is the whole command
-// line, args what is left of it without flags, dash how many of args stand before "--", or
-// -1 without one.
+// commandOf splits the arguments of lock, or of the command name, into PATH and CMD ARGS. raw is the whole command
+// line. args are the arguments without flags. dash is the number of args before "--", or
+// -1 without "--".
 //
 // Without "--" a flag behind CMD may be CMD's or ours, and pflag has already taken it for
-// ours. It is only clear who is meant if there is none, so CMD ARGS has to be the
+// ours. Only a command line without such a flag is clear. So CMD ARGS has to be the
 // unchanged end of the command line.
 func commandOf(name string, raw, args []string, dash int) (path string, argv []string, err error) {
 	want := "want: menagerie " + name + " PATH -- CMD ARGS..."
@@ -154,7 +154,7 @@ func commandOf(name string, raw, args []string, dash int) (path string, argv []s
 	}
 	path, argv = args[0], args[1:]
 	if dash < 0 && (len(argv) > len(raw) || !slices.Equal(raw[len(raw)-len(argv):], argv)) {
-		return "", nil, usage("there is a flag behind %q: put -- in front of CMD to say whose it is, %s", shorten(argv[0]), want)
+		return "", nil, usage("there is a flag behind %q: put -- in front of CMD if the flag is CMD's, %s", shorten(argv[0]), want)
 	}
 	return path, argv, nil
 }

@@ -23,9 +23,9 @@ const (
 // servers that do not answer.
 const waitGrace = 200 * time.Millisecond
 
-// runLock is the whole of lock, and of what is like it: find CMD, get the lock, run CMD, release.
+// runLock is the whole of lock and of the commands like it: find CMD, get the lock, run CMD, release.
 func (a *app) runLock(ctx context.Context, o lockOptions) error {
-	// First of all: nobody should have to wait for a lock to learn of a typing error.
+	// First of all: a user should not wait for a lock to learn of a typing error.
 	program, err := child.Resolve(o.argv[0])
 	if err != nil {
 		return cannotRun(err)
@@ -58,9 +58,9 @@ type vigil struct {
 	end     func() error
 }
 
-// waiting connects, under a name for people, and calls f, which waits under the vigil's context, and words how that
-// ended. Once f has called end, the wait is over: nothing ends the context any more, and
-// signals come to f. end fails if the wait has been ended before.
+// waiting connects, with a name for people, and calls f, which waits under the vigil's context. It puts the outcome
+// into words. When f has called end, the wait is over: nothing ends the context any more, and
+// signals go to f. end fails if the wait has been ended before.
 func (a *app) waiting(ctx context.Context, o lockOptions, name string, f func(*vigil) error) error {
 	signals := make(chan os.Signal, 16)
 	notify(signals, forwardedSignals...)
@@ -79,7 +79,7 @@ func (a *app) waiting(ctx context.Context, o lockOptions, name string, f func(*v
 	leave := closeLimit
 	defer func() { _ = (*session.Session)(s).CloseWithin(leave) }() // a session that cannot be ended now expires
 
-	// Who waits outlasts any outage; who only asks does not wait for an answer for ever.
+	// A wait outlasts any outage. A try does not wait for an answer for ever.
 	bounded, cancel := ctx, context.CancelFunc(func() {})
 	if o.try {
 		bounded, cancel = within(ctx, o.patience)
@@ -122,9 +122,9 @@ func (a *app) waiting(ctx context.Context, o lockOptions, name string, f func(*v
 	return a.sessionError(err)
 }
 
-// unreached is why somebody looks for a holder in vain.
+// unreached says why the holder is unknown.
 func unreached(why error) string {
-	text := ", as no server could be reached" + because(why)
+	text := ", because no server could be reached" + because(why)
 	if nobodyThere(why) {
 		text += ": is a server running there?"
 	}
@@ -145,7 +145,7 @@ func (a *app) notObtained(ctx context.Context, o lockOptions, why string, err er
 // hold runs CMD, releases the lock and returns CMD's exit code as an error, or that of a loss.
 func (a *app) hold(s *zksync.Session, lease *zksync.Lease, o lockOptions, program string, signals <-chan os.Signal) error {
 	err := a.runUnder(s, lease, o, program, signals)
-	_ = lease.Unlock() // fails only if the lease is lost, which has been noticed, or is at this very instant, and CMD has ended
+	_ = lease.Unlock() // fails only if the lease is lost: runUnder has noticed that, or it is too late to matter to CMD
 	return err
 }
 
@@ -167,8 +167,8 @@ func (a *app) runUnder(s *zksync.Session, lease *zksync.Lease, o lockOptions, pr
 	return nil
 }
 
-// attend passes signals on until CMD has ended, and ends CMD when the lease is lost, which
-// it reports. A lease that is still valid when CMD has ended was valid all the time that
+// attend passes signals on until CMD has ended. It ends CMD when the lease is lost, and reports
+// whether it was. A lease that is valid after CMD has ended was valid all the time that
 // CMD ran.
 func (a *app) attend(c *child.Child, lease *zksync.Lease, signals <-chan os.Signal, grace time.Duration) (lost bool) {
 	for {
@@ -184,8 +184,8 @@ func (a *app) attend(c *child.Child, lease *zksync.Lease, signals <-chan os.Sign
 	}
 }
 
-// reasonOfLoss says what a lease that was granted in the given ZooKeeper session died of,
-// as far as can be seen from here.
+// reasonOfLoss says why a lease was lost that was granted in the given ZooKeeper session,
+// as far as this process can tell.
 func reasonOfLoss(s *zksync.Session, session int64, timeout time.Duration) string {
 	if s.State() == zksync.Connected && s.ID() == session {
 		return "somebody removed its node"
@@ -201,7 +201,7 @@ func cannotRun(err error) error {
 }
 
 // interruptible returns a context that the next signal cancels, and a function that ends
-// this, after which signals are left alone. The function may be called twice.
+// this. After it signals stay in the channel. The function may be called twice.
 func interruptible(parent context.Context, signals <-chan os.Signal) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	stop, stopped := make(chan struct{}), make(chan struct{})

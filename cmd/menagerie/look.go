@@ -16,7 +16,7 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// node is what is read of one path to tell what it is.
+// node is what was read of one path, to find out its kind.
 type node struct {
 	path     string // as the user writes it, below the chroot
 	data     []byte
@@ -35,7 +35,7 @@ type look struct {
 	epoch  *zkconn.Epoch
 	full   bool // who takes part, too, where that is not read anyway
 
-	// changed, if not nil, is told when something that was read is not so any more. It must
+	// changed, if not nil, gets a value when something that was read has changed. It must
 	// have room for one.
 	changed chan struct{}
 	mu      sync.Mutex
@@ -52,9 +52,9 @@ func (l *look) stop() {
 	l.watches = nil
 }
 
-// looking calls f with a look, and again in the next session when that is lost.
+// looking calls f with a look, and calls it again in the next session if the session is lost.
 func looking(ctx context.Context, s *zksync.Session, f func(context.Context, *look) error) error {
-	access := session.NewAccess[session.Option]((*session.Session)(s), "/menagerie", nil) // any path does: what is asked of it does not depend on that
+	access := session.NewAccess[session.Option]((*session.Session)(s), "/menagerie", nil) // the path does not matter here
 	return access.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		return f(ctx, &look{s: s, access: access, epoch: e})
 	})
@@ -110,7 +110,7 @@ func (l *look) node(ctx context.Context, p string) (*node, error) {
 	return n, nil
 }
 
-// absent is nil for an error that says that the node is not there.
+// absent returns nil for the error that the node does not exist, and any other error unchanged.
 func absent(err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
@@ -118,8 +118,8 @@ func absent(err error) error {
 	return err
 }
 
-// watch has the look's changed told of a node, if anybody wants to know. Of one that we may not
-// read the servers tell what they want.
+// watch watches a node for the look's changed, if that is set. The servers may report no event of a node
+// that we may not read.
 func (l *look) watch(ctx context.Context, full string, children bool) error {
 	changed := l.changed
 	if changed == nil {
@@ -147,8 +147,8 @@ func (l *look) watch(ctx context.Context, full string, children bool) error {
 	return nil
 }
 
-// each reads the children of n with these names, at a few at a time, and calls f for every one that
-// is still there, in their order.
+// each reads the children of n with these names, a few at a time, and calls f for every child that
+// still exists, in their order.
 func (l *look) each(ctx context.Context, n *node, names []string, f func(*node) error) error {
 	nodes := make([]*node, len(names))
 	g, gctx := errgroup.WithContext(ctx)

@@ -25,14 +25,15 @@ func (a *app) lsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls [PATH] [-l] [-r] [--watch] [--json]",
 		Short: "Show what is at a path: who holds, who waits",
-		Long: `Shows what is at PATH, told by its nodes: of a lock, read-write lock, semaphore or election the
-holders and waiters in the order of their turn, those of Curator, kazoo and go-zookeeper
-too; of a once, barrier, double barrier, latch, gate, phaser, wait group, condition or flight
-how it is and who takes part; of a directory, what is below it. PATH is the root (of the
-chroot) if it is left out.
+		Long: `Shows what is at PATH. Of a lock, read-write lock, semaphore or election it shows the
+holders and waiters in the order of their turn, also those of Curator, kazoo and go-zookeeper.
+Of a once, barrier, double barrier, latch, gate, phaser, wait group, condition or flight
+it shows the state and the members. Of a directory it shows the recipes below it. Without
+PATH it shows the root (of the chroot).
 
-What it shows may be out of date by the time it is printed, and some things leave the same
-nodes: it says so. Without -l no line is longer than 100 columns: what is cut ends with "...".
+It decides by the nodes alone. Different recipes may leave the same nodes; then it says so.
+The state may have changed by the time it is printed. Without -l no line is longer than 100
+columns; a text that is cut ends with "...".
 
 Exit codes:
     0  shown
@@ -61,9 +62,9 @@ Exit codes:
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&o.asJSON, "json", false, "print an array of objects; with --watch one on each line")
-	flags.BoolVarP(&o.long, "long", "l", false, "nodes and sessions too, and nothing cut")
-	flags.BoolVarP(&o.recurse, "recursive", "r", false, "everything below, too")
-	flags.BoolVar(&o.watch, "watch", false, "print it again whenever it has changed, until interrupted")
+	flags.BoolVarP(&o.long, "long", "l", false, "also show nodes and sessions, and cut nothing")
+	flags.BoolVarP(&o.recurse, "recursive", "r", false, "also show everything below")
+	flags.BoolVar(&o.watch, "watch", false, "print again at each change, until interrupted")
 	return cmd
 }
 
@@ -79,7 +80,7 @@ func onePath(_ *cobra.Command, args []string) error {
 
 // view is what ls has seen.
 type view struct {
-	target *object // nil if there is nothing
+	target *object // nil if the path does not exist
 	below  []*object
 	chroot string // that does not exist either
 }
@@ -132,8 +133,8 @@ func (a *app) list(cmd *cobra.Command, o lsOptions) error {
 // redraw is the shortest time between two frames of --watch.
 const redraw = 100 * time.Millisecond
 
-// follow calls show with a look at the servers, and again whenever something that it has read has
-// changed, but not more often than every pause. Without again it does so once.
+// follow calls show with a look at the servers. It calls show again when something that show has read
+// changes, at most once every pause. If again is false, it calls show once.
 func follow(ctx context.Context, s *zksync.Session, pause time.Duration, again bool, show func(context.Context, *look) error) error {
 	return looking(ctx, s, func(ctx context.Context, l *look) error {
 		for {
@@ -143,7 +144,7 @@ func follow(ctx context.Context, s *zksync.Session, pause time.Duration, again b
 			err := show(ctx, l)
 			switch {
 			case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
-				// A watch is not set again when the connection is lost meanwhile.
+				// The watches are not set again if the connection was lost meanwhile.
 				if err := l.epoch.Await(ctx); err != nil {
 					return err
 				}
@@ -168,7 +169,7 @@ func follow(ctx context.Context, s *zksync.Session, pause time.Duration, again b
 	})
 }
 
-// view looks at what is to be shown.
+// view reads what is to be shown.
 func (l *look) view(ctx context.Context, o lsOptions) (*view, error) {
 	l.full = true
 	n, err := l.node(ctx, o.path)
@@ -186,7 +187,7 @@ func (l *look) view(ctx context.Context, o lsOptions) (*view, error) {
 	return v, l.descend(ctx, n, v.target, o.recurse, &v.below)
 }
 
-// descend adds what is below n and no part of it.
+// descend adds the children of n that are not part of it.
 func (l *look) descend(ctx context.Context, n *node, o *object, recurse bool, all *[]*object) error {
 	return l.each(ctx, n, o.rest, func(c *node) error {
 		found, err := l.describe(ctx, c)
@@ -201,8 +202,8 @@ func (l *look) descend(ctx context.Context, n *node, o *object, recurse bool, al
 	})
 }
 
-// missing is the view of nothing. If it shall be told when that changes, somebody above must be
-// watched: the servers keep the watch of a node that may never come.
+// missing is the view of a path that does not exist. With --watch it watches the nearest parent that exists:
+// the servers would keep a watch of a node that may never come.
 func (l *look) missing(ctx context.Context, path string) (*view, error) {
 	v := new(view)
 	root := l.onServers("/")
@@ -232,7 +233,7 @@ func parentOf(path string) string {
 	return "/"
 }
 
-// show prints a view. Its error is that of ls when there is nothing.
+// show prints a view. Its error is that of ls if the path does not exist.
 func (a *app) show(w *bytes.Buffer, v *view, o lsOptions) error {
 	if o.asJSON {
 		if err := printView(w, v, o); err != nil {

@@ -147,12 +147,12 @@ func TestEveryKindOfRecipeIsToldByItsNodes(t *testing.T) {
 	t.Run("barrier", func(t *testing.T) {
 		b := zkbarrier.NewBarrier(z, "/r/barrier", 3)
 		background(all, func(ctx context.Context) { _, _ = b.Await(ctx) })
-		s.says(t, "/r/barrier", "barrier, 1 of 3 have come", "party  waiting  test@"+host)
+		s.says(t, "/r/barrier", "barrier, 1 of 3 have arrived", "party  waiting  test@"+host)
 	})
 	t.Run("double barrier", func(t *testing.T) {
 		b := zkbarrier.NewDoubleBarrier(z, "/r/double", 2)
 		background(all, func(ctx context.Context) { _ = b.Enter(ctx) })
-		s.says(t, "/r/double", "double barrier, 1 of 2 have come")
+		s.says(t, "/r/double", "double barrier, 1 of 2 have arrived")
 		do(zkbarrier.NewDoubleBarrier(z, "/r/double", 2).Enter(ctx))
 		s.says(t, "/r/double", "double barrier, open: 2 of 2 have not left")
 	})

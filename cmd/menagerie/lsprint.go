@@ -55,7 +55,7 @@ func writeLine(w *bytes.Buffer, long bool, line string) {
 	fmt.Fprintln(w, line)
 }
 
-// writeEntries prints who takes part, in the columns that are not empty.
+// writeEntries prints the entries, in the columns that are not empty.
 func writeEntries(w *bytes.Buffer, o *object, long bool, now time.Time) {
 	if len(o.Entries) == 0 {
 		return
@@ -109,17 +109,17 @@ func some(o *object, f func(contenderRow) bool) bool {
 	return false
 }
 
-// flexible is a column that may be cut, if it is not -1, and to how many characters.
+// flexible names a column that may be cut, or -1, and to how many characters.
 type flexible struct {
 	column, narrowest int
 	cut               func(string, int) string
 }
 
-// narrowest is how narrow a column may become of which not much needs to be read.
+// narrowest is the least width of a column that may be cut far.
 const narrowest = 8
 
-// writeTable prints rows in columns. If that is wider than limit, the flexible columns are cut, the
-// first one first; a limit of 0 is none.
+// writeTable prints rows in columns. If they are wider than limit, it cuts the flexible columns, the
+// first one first. A limit of 0 is no limit.
 func writeTable(w *bytes.Buffer, rows [][]string, limit int, flex ...flexible) {
 	const gap = 2
 	widths := make([]int, len(rows[0]))
@@ -153,7 +153,7 @@ func writeTable(w *bytes.Buffer, rows [][]string, limit int, flex ...flexible) {
 	}
 }
 
-// cut shortens a text to n characters, and shows that it has.
+// cut shortens a text to n characters, and marks that with "...".
 func cut(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
@@ -161,7 +161,7 @@ func cut(s string, n int) string {
 	return string([]rune(s)[:max(0, n-3)]) + "..."
 }
 
-// cutMiddle is cut for a path, whose end tells most.
+// cutMiddle cuts the middle of a path, because its end is the most useful.
 func cutMiddle(s string, n int) string {
 	r := []rune(s)
 	if len(r) <= n {
@@ -171,7 +171,7 @@ func cutMiddle(s string, n int) string {
 	return string(r[:head]) + "..." + string(r[len(r)-max(0, n-3-head):])
 }
 
-// age is a time stamp with how long ago that is: of today the time only, unless it is to be long.
+// age is a time and how long ago that is. A time of today has no date, unless long is set.
 func age(t, now time.Time, long bool) string {
 	if t.IsZero() {
 		return "-"

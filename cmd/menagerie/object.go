@@ -12,17 +12,17 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// object is what ls says of one path. Its names in JSON are part of the interface.
+// object is what ls prints of one path. Its names in JSON are part of the interface.
 type object struct {
 	Path   string `json:"path"`
 	Kind   string `json:"kind"`
 	State  string `json:"state"`  // a word for programs
 	Detail string `json:"detail"` // a phrase for people
-	// How many of how many: permits held, parties that have come, events counted.
+	// How many of how many: permits held, parties that have arrived, events counted.
 	Count *int64 `json:"count,omitempty"`
 	Total *int64 `json:"total,omitempty"`
-	// Who takes part, in order: contenders of a queue, parties, members. Of what is only listed
-	// they may be left out.
+	// The members in order: contenders of a queue, parties, members. They may be left out in the
+	// list of a directory.
 	Entries []contenderRow `json:"entries"`
 
 	queue bool     // the entries are a queue, and ls --json prints them alone
@@ -31,7 +31,7 @@ type object struct {
 
 func (o *object) of(count, total int64) { o.Count, o.Total = &count, &total }
 
-// holders and waiters are the entries that do.
+// in returns the entries in one state.
 func (o *object) in(state zksync.Standing) (rows []contenderRow) {
 	for _, r := range o.Entries {
 		if r.State == state {
@@ -63,8 +63,8 @@ type ownerRow struct {
 	Name string `json:"name"`
 }
 
-// String is the owner for people: name, then where it runs. zksync has cleaned both of
-// what could move the cursor of a terminal.
+// String is the owner for people: its name, then its host and pid. zksync has removed from both
+// the characters that could move the cursor of a terminal.
 func (o ownerRow) String() string {
 	var parts []string
 	if o.Name != "" {
@@ -96,7 +96,7 @@ func (r contenderRow) who() string {
 	return "somebody"
 }
 
-// forHow is how long that has been so: " for 12s".
+// forHow is the time since then: " for 12s".
 func forHow(since, now time.Time) string {
 	if since.IsZero() {
 		return ""
@@ -104,7 +104,7 @@ func forHow(since, now time.Time) string {
 	return " for " + shortly(now.Sub(since))
 }
 
-// shortly rounds a duration to what matters. Clocks differ, so it may be negative.
+// shortly rounds a duration for people. It may be negative, because clocks differ.
 func shortly(d time.Duration) string {
 	d = max(d, 0).Round(time.Second)
 	day := 24 * time.Hour
@@ -117,7 +117,7 @@ func shortly(d time.Duration) string {
 	return d.String()
 }
 
-// heldBy says who holds: the first, and how many others.
+// heldBy names the first holder, and says how many others there are.
 func heldBy(holders []contenderRow, now time.Time) string {
 	if len(holders) == 0 {
 		return ""
@@ -170,14 +170,14 @@ func (l *look) contenders(ctx context.Context, path string) ([]contenderRow, err
 	return rows, nil
 }
 
-// ownerData is what our nodes say of whose they are. Of a candidate that is also its id.
+// ownerData is the data of our nodes about their owner. A candidate's data also has its id.
 type ownerData struct {
 	Host, Name, ID string
 	PID            int
 	Since          time.Time
 }
 
-// ownerOf reads the data of a node of ours, as far as it can be read; it is cleaned of what could
+// ownerOf reads as much of the data of a node of ours as it can. It removes the characters that could
 // move the cursor of a terminal.
 func ownerOf(data []byte) ownerData {
 	var o ownerData
@@ -188,7 +188,7 @@ func ownerOf(data []byte) ownerData {
 	return o
 }
 
-// party is the row of a node that is no contender: nobody waits for its turn.
+// party is the row of a node that is not in a queue.
 func party(n *node, kind zksync.Kind, state zksync.Standing, position int) contenderRow {
 	o := ownerOf(n.data)
 	if o.Since.IsZero() {

@@ -15,29 +15,28 @@ import (
 func (a *app) onceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "once PATH [--wait D | --try] [--grace D] -- CMD ARGS... | once PATH --reset [--wait D]",
-		Short: "Run a command unless somebody in the cluster has",
-		Long: `Runs CMD if nobody in the cluster has run it under PATH with success, which is exit code 0.
-While another one runs it, this one waits: then it is done, or its turn has come. When it
-is done already, CMD does not run, the exit code is 0, and a line on standard error says
-when and where it was done. --reset forgets that.
+		Short: "Run a command unless another process in the cluster has",
+		Long: `Runs CMD if no process in the cluster has run it under PATH with success, which is exit code 0.
+While another process runs it, this one waits until that one succeeds or fails. If PATH is done
+already, CMD does not run, the exit code is 0, and a line on standard error says
+when and where it was done. --reset forgets that it was done.
 
-"Once" is as much as can be had: if whoever runs CMD dies, or is cut off for longer than the
-session timeout, the next one runs it, after whatever the first one has done. So make CMD
-safe to be begun again. It finds in its environment MENAGERIE_PATH, and MENAGERIE_TOKEN, a
-fencing token: let whatever CMD writes to refuse a smaller one than the greatest it has
-seen. CMD runs in a process group of its own; SIGINT, SIGTERM,
-SIGHUP and SIGQUIT are passed on to it.
+If the process that runs CMD dies, or is cut off for longer than the session timeout, the next
+process runs CMD again, after what the first one has done. So CMD must be safe to start again.
+CMD gets MENAGERIE_PATH and MENAGERIE_TOKEN in its environment. The token is a fencing token:
+have your storage refuse a smaller one than the greatest it has seen. CMD runs in a process group
+of its own. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to the group.
 
-Should the turn be lost (the servers cannot be reached for longer than the session timeout),
-the whole group gets SIGTERM, and SIGKILL if it is not gone after --grace.
+If the turn is lost (the servers cannot be reached for longer than the session timeout),
+the whole group gets SIGTERM, and SIGKILL if it has not ended after --grace.
 
-Without --servers PATH is on ` + defaultServers + `.
+Without --servers the command uses ` + defaultServers + `.
 
 Exit codes: that of CMD (128+n if signal n ended it), or
-    0  done, by CMD now or by somebody before
+    0  done, by CMD now or by another process before
     1  servers unreachable for --connect-timeout, or another failure
     2  wrong command line; CMD did not run
-   75  another one runs it (--try), or still did so at the end of --wait; CMD did not run
+   75  another process runs it (--try), or still ran it at the end of --wait; CMD did not run
    76  lost while CMD ran, or before its success could be recorded
   126  CMD cannot be executed
   127  CMD was not found
@@ -63,7 +62,7 @@ Exit codes: that of CMD (128+n if signal n ended it), or
 	return cmd
 }
 
-// onceRecord is what is kept of a success. Nothing is decided by it.
+// onceRecord is the result that is kept of a success. It is for people: no decision depends on it.
 type onceRecord struct {
 	Command string    `json:"command"` // its name only: arguments may be secrets
 	Host    string    `json:"host"`
@@ -77,12 +76,12 @@ func newOnceRecord(argv []string) []byte {
 		Command: filepath.Base(argv[0]), Host: host, PID: os.Getpid(), At: time.Now().UTC().Truncate(time.Second),
 	})
 	if err != nil {
-		return nil // strings, a number and a time are always JSON; nothing would be fine, too
+		return nil // cannot happen with strings, a number and a time; an empty result is correct, too
 	}
 	return data
 }
 
-// wasDone words what is kept: what this command wrote, or anything that a program did.
+// wasDone puts the kept result into words. This command or any other program may have written it.
 func wasDone(path string, kept []byte) string {
 	text := path + " has been done"
 	var r onceRecord
@@ -101,7 +100,7 @@ func wasDone(path string, kept []byte) string {
 	return text
 }
 
-// clean takes out of a text what could move the cursor of a terminal, and what is too much of it.
+// clean removes the characters that could move the cursor of a terminal, and cuts a text that is too long.
 func clean(s string) string {
 	const most = 253 // the longest name that DNS knows
 	s = strings.Map(func(r rune) rune {
@@ -113,5 +112,5 @@ func clean(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), most)], "")
 }
 
-// printable is what of a text fits into a sentence.
+// printable returns as much of a text as fits into a sentence.
 func printable(s string) string { return shorten(clean(s)) }

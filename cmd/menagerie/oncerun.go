@@ -14,7 +14,7 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// runOnce is the whole of once: find CMD, wait for the turn, run CMD unless that was done.
+// runOnce is the whole of once: find CMD, wait for the turn, run CMD unless it was done.
 func (a *app) runOnce(ctx context.Context, o lockOptions) error {
 	program, err := child.Resolve(o.argv[0])
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 func (a *app) rlockCommand() *cobra.Command {
 	return a.heldCommand(held{
 		name: "rlock", short: "Run a command while holding a read lock", what: "the lock PATH for reading",
-		long: `Any number of readers hold it together. A reader waits for everybody who came before it and
-holds alone: "menagerie lock PATH", or writers of package zkrwmutex or of Curator's
+		long: `Any number of readers hold the lock together. A reader waits for all writers that came before
+it: "menagerie lock PATH", and writers of package zkrwmutex or of Curator's
 InterProcessReadWriteLock on the same path.`,
 		example: `  menagerie rlock /locks/dataset -- sleep 1     # many at a time
   menagerie lock /locks/dataset -- sleep 1      # alone`,

@@ -29,13 +29,13 @@ func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "menagerie",
 		Short: "Distributed locks on ZooKeeper",
-		Long: `Distributed locks on ZooKeeper: try them, use them from the shell, look at them, measure them.
+		Long: `Distributed locks on ZooKeeper. Try them, use them from the shell, inspect them, measure them.
 
-Servers are named like ZooKeeper clients do it, chroot included: zk1:2181,zk2:2181,zk3:2181/app`,
-		Example: `  menagerie serve &                                     # a ZooKeeper to play with
+Name the servers as for any ZooKeeper client, with an optional chroot: zk1:2181,zk2:2181,zk3:2181/app`,
+		Example: `  menagerie serve &                                     # a ZooKeeper for experiments
   menagerie lock /locks/nightly --wait 5m -- sleep 1    # one at a time in the cluster
   menagerie ls -r                                       # who holds, who waits
-  menagerie demo --kill                                 # see it hold while a process dies`,
+  menagerie demo --kill                                 # the lock works while a process dies`,
 		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -67,7 +67,7 @@ Servers are named like ZooKeeper clients do it, chroot included: zk1:2181,zk2:21
 	return root
 }
 
-// connects reports whether a command has to do with servers of others.
+// connects reports whether a command connects to servers.
 func connects(cmd *cobra.Command) bool {
 	for cmd.HasParent() && cmd.Parent().HasParent() {
 		cmd = cmd.Parent() // completion has commands of its own

@@ -13,8 +13,9 @@ func (a *app) semCommand() *cobra.Command {
 	cmd := a.heldCommand(held{
 		name: "sem", flags: "--permits N [--weight K] ", short: "Run a command while holding permits of a semaphore",
 		what: "K of the N permits of the semaphore PATH",
-		long: `The first who uses it stores N at PATH; everybody else must say the same. The order is that in
-which the requests came, so one for many permits is not starved by those for few.`,
+		long: `The first process that uses the semaphore stores N at PATH; all others must give the same N.
+Requests are granted in the order in which they came, so a request for many permits does not
+starve.`,
 		example: `  menagerie sem /deploy/restarts --permits 2 -- sleep 1      # two at a time in the cluster
   menagerie sem /gpu --permits 8 --weight 3 --wait 1h -- sleep 1`,
 		forms: func(s *zksync.Session, path string) (wait, try form) {
@@ -29,7 +30,7 @@ which the requests came, so one for many permits is not starved by those for few
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case !cmd.Flags().Changed("permits"):
-			return usage("--permits is missing: how many permits there are")
+			return usage("--permits is missing: the number of permits")
 		case permits < 1:
 			return usage("--permits is %d, want 1 or more", permits)
 		case weight < 1 || weight > permits:

@@ -20,10 +20,11 @@ func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve [--listen HOST:PORT] [--tick D] [--extended-types] [--verbose]",
 		Short: "Run an in-process ZooKeeper for other processes; it keeps nothing",
-		Long: `Runs an in-process ZooKeeper for other processes: for trying things out and for tests. It is the
-server of Go package zktest. Others reach it with --servers HOST:PORT, and without on ` + defaultServers + `.
+		Long: `Runs an in-process ZooKeeper for other processes, for experiments and for tests. It is the
+server of Go package zktest. The other commands reach it with --servers HOST:PORT; without
+--servers they use ` + defaultServers + `.
 
-It keeps nothing: when it ends, all nodes and sessions are gone. Once it is ready it prints
+It keeps nothing: when it ends, all nodes and sessions are gone. When it is ready it prints
 "listening on HOST:PORT". It ends with Ctrl-C, SIGTERM or SIGHUP, exit code 0, and does not wait for
 its clients.`,
 		Example: `  menagerie serve &
@@ -46,7 +47,7 @@ its clients.`,
 	cmd.SetUsageTemplate(before + after)
 	cmd.Flags().StringVar(&listen, "listen", listen, "address to listen on; port 0 picks a free one")
 	cmd.Flags().Var(&tick, "tick", "tick time `D`: session timeouts are between 2 and 20 ticks")
-	cmd.Flags().BoolVar(&verbose, "verbose", false, "print requests, heartbeats too, sessions and connections to standard error, a line each")
+	cmd.Flags().BoolVar(&verbose, "verbose", false, "print requests (also heartbeats), sessions and connections to standard error, a line each")
 	cmd.Flags().BoolVar(&extended, "extended-types", false, "allow nodes with a time to live, as a real server does with zookeeper.extendedTypesEnabled")
 	return cmd
 }
@@ -77,7 +78,7 @@ func (a *app) serve(cmd *cobra.Command, address string, opts []zktest.Option) er
 	if _, err := fmt.Fprintf(a.stdout, "listening on %s\n", l.Addr()); err != nil {
 		srv.Close()
 		<-failed
-		return failure("serve on %s: nobody could be told that it is ready: %v", l.Addr(), err)
+		return failure("serve on %s: cannot print that the server is ready: %v", l.Addr(), err)
 	}
 	select {
 	case err := <-failed:

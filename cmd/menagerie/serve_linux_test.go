@@ -22,5 +22,5 @@ func TestServeEndsWhenItCannotSayThatItIsReady(t *testing.T) {
 	cmd.Stderr = &stderr
 	require.Error(t, cmd.Run())
 	require.Equal(t, exitFailure, cmd.ProcessState.ExitCode())
-	require.Contains(t, stderr.String(), "nobody could be told")
+	require.Contains(t, stderr.String(), "cannot print that the server is ready")
 }

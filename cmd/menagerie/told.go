@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// logger is what sessions log to: lines for people on standard error. Without -v these are what
-// somebody who waits has to know, with it outages too, with -vv everything.
+// logger is the log of the sessions: lines for people on standard error. Without -v it has only
+// warnings, with -v outages, too, with -vv everything.
 func (a *app) logger() *slog.Logger {
 	levels := []slog.Level{slog.LevelWarn, slog.LevelInfo, slog.LevelDebug}
 	return slog.New(&teller{w: a.stderr, level: levels[min(a.verbosity, len(levels)-1)]})
@@ -21,8 +21,8 @@ type teller struct {
 	level slog.Level
 }
 
-// reported are messages of which the command says itself, in the line with which it ends, what
-// came of them.
+// reported are the messages that are not printed without -v, because the command's last line has
+// their consequence.
 var reported = []string{"the servers refuse this client", "lease lost", "own node was deleted by somebody else"}
 
 func (t *teller) Enabled(_ context.Context, l slog.Level) bool { return l >= t.level }
@@ -37,7 +37,7 @@ func (t *teller) Handle(_ context.Context, r slog.Record) error {
 	return err
 }
 
-// told words a record.
+// told puts a record into words.
 func told(r slog.Record) string {
 	said := map[string]string{}
 	var rest string
@@ -50,7 +50,7 @@ func told(r slog.Record) string {
 	case "cannot connect":
 		text := "cannot connect to " + said["server"] + ": " + said["error"]
 		if r.Level >= slog.LevelWarn {
-			text += "; trying on"
+			text += "; still trying"
 		}
 		return text
 	case "connection lost", "session lost":

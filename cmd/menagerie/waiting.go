@@ -13,8 +13,8 @@ import (
 // sightLimit is how long after --wait an answer of the servers still counts.
 const sightLimit = 150 * time.Millisecond
 
-// whoHolds looks, shortly before the time of --wait is over, who is to be named then. forget is
-// for a wait that is over.
+// whoHolds looks for the holder shortly before the time of --wait is over, so that the error can name it. forget
+// stops that when the wait has ended.
 func whoHolds(s *zksync.Session, o lockOptions) (held <-chan string, forget func() bool) {
 	if o.wait == 0 {
 		return nil, func() bool { return false }
@@ -25,12 +25,12 @@ func whoHolds(s *zksync.Session, o lockOptions) (held <-chan string, forget func
 	return text, look.Stop
 }
 
-// heldNow says by whom path is held, and for how long: ": held by web-3 pid 4711 for 12s". It takes
+// heldNow says which process holds path, and for how long: ": held by web-3 pid 4711 for 12s". It blocks for
 // at most limit.
 func heldNow(s *zksync.Session, path string, limit time.Duration) (text string) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	_ = follow(ctx, s, 0, false, func(ctx context.Context, l *look) error { // without it, less is said
+	_ = follow(ctx, s, 0, false, func(ctx context.Context, l *look) error { // if it fails, the text says less
 		o, err := l.object(ctx, path)
 		if o == nil || err != nil {
 			return err
@@ -56,7 +56,7 @@ func answered(s *zksync.Session, limit time.Duration) bool {
 	}) == nil
 }
 
-// object is what is at path; nil if there is nothing.
+// object describes what is at path; nil if there is no node.
 func (l *look) object(ctx context.Context, path string) (*object, error) {
 	n, err := l.node(ctx, path)
 	if n == nil || err != nil {
@@ -65,8 +65,8 @@ func (l *look) object(ctx context.Context, path string) (*object, error) {
 	return l.describe(ctx, n)
 }
 
-// narrate tells on standard error, for -v, where in the line this session stands at path, and
-// whom it waits for, whenever that changes. The function that it returns ends that.
+// narrate prints on standard error, for -v, the position of this session in the queue at path and
+// the holder, and prints them again when they change. The function that it returns ends that.
 func (a *app) narrate(s *zksync.Session, path string) (end func()) {
 	if a.verbosity == 0 {
 		return func() {}
@@ -79,7 +79,7 @@ func (a *app) narrate(s *zksync.Session, path string) (end func()) {
 			return
 		}
 		var last string
-		_ = follow(ctx, s, narrateEvery, true, func(ctx context.Context, l *look) error { // nobody depends on it
+		_ = follow(ctx, s, narrateEvery, true, func(ctx context.Context, l *look) error { // only these lines depend on it
 			session := sessionText(s.ID())
 			o, err := l.ofWaiter(ctx, path, session)
 			if o == nil || err != nil {
@@ -95,9 +95,9 @@ func (a *app) narrate(s *zksync.Session, path string) (end func()) {
 	return func() { cancel(); <-ended }
 }
 
-// ofWaiter is object, and has the look's changed told of what concerns the session. For one that waits
-// in a line this is not the whole line, which all who wait would read again after each release: it is
-// the entry just ahead and the one halfway to the head. So at most three are told when an entry goes.
+// ofWaiter is object, and watches what concerns the session; changed is told. For a session that waits
+// in a queue it does not watch the whole queue, or all waiters would read it again after each release. It watches
+// the entry just ahead and the one halfway to the head. So at most three waiters are told when an entry goes.
 func (l *look) ofWaiter(ctx context.Context, path, session string) (*object, error) {
 	changed := l.changed
 	l.changed = nil
@@ -111,7 +111,7 @@ func (l *look) ofWaiter(ctx context.Context, path, session string) (*object, err
 	}
 	own := slices.IndexFunc(o.Entries, func(r contenderRow) bool { return r.State == zksync.Waiting && r.Session == session && r.Token != "" })
 	if own == 0 {
-		return o, nil // nobody is ahead who could go
+		return o, nil // no entry is ahead
 	}
 	for _, i := range slices.Compact([]int{(own - 1) / 2, own - 1}) {
 		full := l.onServers(o.Entries[i].Node)
@@ -133,7 +133,7 @@ func (l *look) ofWaiter(ctx context.Context, path, session string) (*object, err
 }
 
 const (
-	// narrateAfter is how long somebody waits before that is worth a look.
+	// narrateAfter is how long a wait must last before anything is printed.
 	narrateAfter = 100 * time.Millisecond
 	// narrateEvery is the shortest time between two looks: each reads the whole queue.
 	narrateEvery = time.Second
@@ -148,7 +148,7 @@ func rest(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// line is where a session stands among those who wait: "2nd in line"; "" if it does not wait for
+// line is the position of a session among the waiters: "2nd in line"; "" if it does not wait for
 // its turn.
 func (o *object) line(session string) string {
 	for i, r := range o.in(zksync.Waiting) {
@@ -174,7 +174,7 @@ func ordinal(n int) string {
 	return strconv.Itoa(n) + suffix
 }
 
-// standing is what a waiter wants to know: where it stands, and what it waits for.
+// standing is the text for a waiter: its position, and what it waits for.
 func (o *object) standing(session string) string {
 	text := o.Detail
 	if held := heldBy(o.in(zksync.Held), time.Now()); held != "" {
@@ -186,12 +186,12 @@ func (o *object) standing(session string) string {
 	return text
 }
 
-// awaited reports whether the session waits: for its turn, if that is what one waits for here.
+// awaited reports whether the session waits: in a queue for its turn, elsewhere for the state to change.
 func (o *object) awaited(session string) bool {
 	return o.line(session) != "" || len(o.in(zksync.Held)) == 0 && o.State == "waiting"
 }
 
-// gist is what of standing changes by more than the passing of time.
+// gist is the part of standing that does not change with time alone.
 func (o *object) gist(session string) string {
 	gist := o.line(session) + o.State
 	if o.Count != nil {
