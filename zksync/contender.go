@@ -10,46 +10,48 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// Kind is what an entry of a queue asks for: see [KindLock] and the others.
+// Kind is the kind of an entry of a queue: see [KindLock] and the others.
 type Kind = queue.Kind
 
 const (
-	// KindLock asks to be alone, and never turns into anything else.
+	// KindLock is held alone, and never turns into another kind.
 	KindLock = queue.KindLock
-	// KindRead asks to be with other readers only.
+	// KindRead is held together with other readers.
 	KindRead = queue.KindRead
-	// KindWrite asks to be alone, and may become a reader in its place.
+	// KindWrite is held alone, and may turn into a reader in its place.
 	KindWrite = queue.KindWrite
 	// KindPermit asks for a number of permits.
 	KindPermit = queue.KindPermit
 )
 
-// Standing is whether a contender holds ([Held]) or waits ([Waiting]).
+// Standing is the state of a contender: it holds ([Held]) or waits ([Waiting]).
 type Standing = queue.Standing
 
-// What a contender does.
+// The states of a contender.
 const (
 	Held    = queue.Held
 	Waiting = queue.Waiting
 )
 
-// Contender is one entry of a queue, for people and monitoring. It was true at the
-// server that was asked, at the time it was asked. Its fields:
+// Contender is one entry of a queue, for people and monitoring. It shows the state of one
+// server at one time. Its fields:
 //
 //	Position int       // from 0, in the order of the queue
 //	Kind     Kind      // what it asks for
 //	State    Standing  // Held, or Waiting
-//	Owner    Owner     // who says it is its owner
+//	Owner    Owner     // its owner, as the node says
 //	Session  int64     // the ZooKeeper session it belongs to
-//	Since    time.Time // when it queued; by the owner's clock if it said so, else the server's
+//	Since    time.Time // when it queued, by the owner's clock if the node says so, else by the server's
 //	Token    Token     // the fencing token of its grant, without local hand-overs
 //	Node     string    // the path of its node
 type Contender = queue.Contender
 
-// Contenders lists the entries of the queue at path in order, those of other
-// libraries included. The path of a semaphore stands for the queue below it. A path that
-// does not exist has no contenders. It blocks for one listing and one round of reads, through disconnects,
-// until ctx ends or the session is closed.
+// Contenders lists the entries of the queue at path in order, also those of other
+// libraries. The path of a semaphore stands for the queue below it. A path that
+// does not exist has no contenders. The list is a snapshot of one server, which may lag: do not decide by it.
+//
+// It blocks for the servers' answers, until ctx ends. Without a connection it waits; in a new session it asks again. If the session
+// is closed, the error is ErrClosed. It costs one listing, and one read for each entry.
 func Contenders(ctx context.Context, s *Session, path string) ([]Contender, error) {
 	wrap := func(err error) ([]Contender, error) {
 		return nil, &Error{Op: "list", Path: path, Err: err}
@@ -78,7 +80,7 @@ func Contenders(ctx context.Context, s *Session, path string) ([]Contender, erro
 	return list, nil
 }
 
-// lookAt is the queue at one of the session's paths, for somebody who only looks.
+// lookAt is the queue at one of the session's paths, for reading only.
 func lookAt(s *session.Session, path string) *queue.Queue {
 	return &queue.Queue{Dir: s.Full(path), Shown: path}
 }

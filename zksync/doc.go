@@ -1,13 +1,19 @@
 // Package zksync is sync for many machines: a mutex whose holders may run in
 // different processes, on ZooKeeper.
 //
-// [Connect] opens a [Session]; [NewMutex] names a lock by a path. The mutex has
-// the method set of sync.Mutex, so that code changes only its constructor, and a
-// context form that returns a [Lease]: a hold that can tell when it was lost
+// [Connect] opens a [Session]. [NewMutex] names a lock by a path. The mutex has
+// the method set of sync.Mutex, so code changes only its constructor. It also has a
+// context form, which returns a [Lease]. A lease tells when it is lost
 // ([Lease.Done]), carries a fencing token ([Lease.Token]) and guards writes to
 // ZooKeeper ([Lease.Guard]).
 //
-// A distributed lock cannot stop a process that was paused from going on as if it
-// still held. What the package promises, and what only fencing can give, stands
-// in docs/guarantees.md.
+// A distributed lock cannot stop a paused process from going on as if it
+// still held the lock. docs/guarantees.md says what the package promises, and what only
+// fencing can give.
+//
+// # Requests
+//
+// The doc comments count requests to the servers. A request may have several operations, and an
+// event that the servers send is none. If the session has sent the servers nothing for more than a quarter of its
+// timeout, a grant costs one request more: proof from the leader that the session lives.
 package zksync

@@ -6,39 +6,39 @@ import "github.com/go-menagerie/menagerie/internal/errs"
 // the path, so compare with errors.Is, never with ==. Errors of a context
 // (context.Canceled, context.DeadlineExceeded) are reachable the same way.
 var (
-	// ErrNotAcquired is returned when a Try form finds that somebody else is
-	// ahead in the queue. Nothing is left behind on the servers.
+	// ErrNotAcquired is returned when a Try form finds another contender
+	// ahead in the queue. It leaves no node on the servers.
 	ErrNotAcquired = errs.ErrNotAcquired
 
 	// ErrLost is returned when a lease can no longer be proved to be held: its
-	// session was lost, its node was removed by somebody else, or it was given up
-	// because of a bound on the hold. It is also the cause of the lease's context.
-	// Another process may hold the same path from then on.
+	// session was lost, its node was removed by hand, or a bound on the hold
+	// has passed. It is also the cause of the lease's context.
+	// From then on another process may hold the same path.
 	ErrLost = errs.ErrLost
 
-	// ErrReleased is returned when a lease is used after its own Unlock. It is
+	// ErrReleased is returned when a lease is used after its own Unlock, or after Close of its Session. It is
 	// also the cause of the lease's context then.
 	ErrReleased = errs.ErrReleased
 
 	// ErrSessionExpired is returned when the ZooKeeper session in which a call
-	// began ended before the call did, and the call cannot be carried over into
+	// began has ended, and the call cannot go on in
 	// the next session.
 	ErrSessionExpired = errs.ErrSessionExpired
 
 	// ErrClosed is returned when the Session was closed before or during the call.
 	ErrClosed = errs.ErrClosed
 
-	// ErrMisuse is returned when the call can never succeed as it was written: a
-	// malformed path, a size below one, unlocking what is not locked, parameters
-	// that contradict those other processes use. Retrying it is pointless.
+	// ErrMisuse is returned when the call can never succeed: a
+	// malformed path, a size below one, an unlock without a lock, parameters
+	// that contradict those of other processes. Do not retry it.
 	ErrMisuse = errs.ErrMisuse
 
 	// ErrUpgrade is returned when a holder of a read lock asks for the write lock
-	// of the same path. Waiting would be a deadlock, so it is refused at once.
+	// of the same path. Waiting would be a deadlock, so the call fails at once.
 	ErrUpgrade = errs.ErrUpgrade
 
-	// ErrBroken is returned when a party that others wait for gave up, died or
-	// was reset away, so that the meeting will not take place.
+	// ErrBroken is returned when the other parties of a barrier can no longer be expected: one gave up or died,
+	// or the barrier was reset.
 	ErrBroken = errs.ErrBroken
 
 	// ErrMaxHold is returned when a lease was given up because it was held for
@@ -46,24 +46,23 @@ var (
 	// errors.Is(ErrMaxHold, ErrLost) is true.
 	ErrMaxHold = errs.ErrMaxHold
 
-	// ErrNoLeader is returned when an election has no leader at the moment.
+	// ErrNoLeader is returned when an election has no leader now.
 	ErrNoLeader = errs.ErrNoLeader
 
-	// ErrStale is returned when a token is older than one already seen, which
-	// means that its lease was superseded: whoever presents it no longer holds.
+	// ErrStale is returned when a token is older than one already seen: its
+	// holder no longer holds.
 	ErrStale = errs.ErrStale
 )
 
-// Error is what the calls of this module return: which operation failed (Op, in lower case: "lock",
-// "unlock", "connect" ...), on which path (Path, empty if it was about none), and why (Err, never nil
-// in an Error returned by this module). The why is reached with errors.Is and errors.As.
+// Error is the error of a call of this module: the operation that failed (Op, in lower case: "lock",
+// "unlock", "connect" ...), its path (Path, empty if there is none), and the reason (Err, never nil
+// in an Error returned by this module). Use errors.Is and errors.As to reach the reason.
 //
-// Its text is "zksync: <op> <path>: <reason>" on one line. A path that is unprintable or very long is
+// Its text is "zksync: <op> <path>: <reason>" on one line. An unprintable or very long path is
 // quoted and shortened there; Path keeps it whole.
 type Error = errs.Error
 
-// Ambiguous reports whether err leaves it unknown that the servers applied the
-// request: it was sent, and the connection ended before the reply came. A call
-// that failed unambiguously, or with an err of nil, returns false: what it
-// reports is what happened.
+// Ambiguous reports whether it is unknown, after err, if the servers applied the
+// request: it was sent, and the connection ended before the reply came. Of any other
+// error, and of nil, it returns false.
 func Ambiguous(err error) bool { return errs.Ambiguous(err) }

@@ -13,7 +13,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/session"
 )
 
-// Multi is several mutexes as one: see [MultiLock]. It is safe for use by many goroutines.
+// Multi is several mutexes as one lock: see [MultiLock]. It is safe for use by many goroutines.
 type Multi struct {
 	all []*Mutex
 
@@ -21,17 +21,17 @@ type Multi struct {
 	held Leases // through Lock or TryLock, in the order in which they were locked
 }
 
-// MultiLock makes one lock of several: all of them or none. They are locked in the order
-// of their paths, whatever the order in which they are named, so that two that share some
-// of them never wait for each other. A path that is named twice, or no mutex at all, is
-// reported by the first call as ErrMisuse. They may be of different sessions.
+// MultiLock makes one lock of several mutexes: it locks all of them or none. It locks them in the order
+// of their paths, not of the arguments. So two MultiLocks that share mutexes
+// never wait for each other. The mutexes may be of different sessions. It does no I/O. The first call
+// reports two mutexes of one path, or no mutex, as ErrMisuse.
 func MultiLock(mutexes ...*Mutex) *Multi {
 	all := slices.Clone(mutexes)
 	slices.SortFunc(all, func(a, b *Mutex) int { return strings.Compare(a.key(), b.key()) })
 	return &Multi{all: all}
 }
 
-// key orders mutexes the same way in every process, and tells those that are the same lock.
+// key orders mutexes the same way in every process. Mutexes of the same lock have the same key.
 func (m *Mutex) key() string {
 	if m == nil {
 		return ""
@@ -39,15 +39,16 @@ func (m *Mutex) key() string {
 	return m.at().Session.Full(m.at().Path)
 }
 
-// LockContext locks all of them and returns their leases, in the order of their paths. ctx
-// bounds the whole. If one cannot be locked, those that were are unlocked, the latest
-// first, and the error is that of the one: see [Mutex.LockContext].
+// LockContext locks all mutexes and returns their leases, in the order of their paths. It blocks like
+// [Mutex.LockContext], for one after the other; ctx bounds the whole. If one cannot be locked, or is lost while
+// the next is waited for, LockContext unlocks the others, the latest
+// first, and returns that one's error. It costs the requests of each.
 func (m *Multi) LockContext(ctx context.Context) (Leases, error) {
 	return m.acquire(ctx, (*Mutex).lock, false)
 }
 
-// TryLockContext locks all of them if nobody holds or waits for any, else it fails with
-// ErrNotAcquired and holds none. Otherwise it is like [Mutex.TryLockContext].
+// TryLockContext locks all mutexes if no other holds or waits for any of them. Else it fails with
+// ErrNotAcquired and holds none. Otherwise it is like [Mutex.TryLockContext], for one after the other.
 func (m *Multi) TryLockContext(ctx context.Context) (Leases, error) {
 	return m.acquire(ctx, (*Mutex).tryLock, false)
 }
@@ -61,7 +62,7 @@ func (m *Multi) acquire(ctx context.Context, lock func(*Mutex, context.Context, 
 		l, err := lock(mutex, ctx, dropIn)
 		if err == nil {
 			held = append(held, l)
-			err = held.Err() // one may have been lost while the next was waited for
+			err = held.Err() // an earlier one may have been lost meanwhile
 		}
 		if err != nil {
 			held.giveBack(ctx)
@@ -83,14 +84,14 @@ func (m *Multi) misuse() error {
 			return fail("a nil Mutex")
 		}
 		if i > 0 && mutex.key() == m.all[i-1].key() {
-			return fail("path " + errs.ShowPath(mutex.at().Path) + " is named twice: it would wait for itself")
+			return fail("path " + errs.ShowPath(mutex.at().Path) + " is named twice: the lock would wait for itself")
 		}
 	}
 	return nil
 }
 
-// giveBack unlocks what an attempt has got that failed, the latest first; all at once from when its
-// time is up.
+// giveBack unlocks the mutexes that a failed attempt has locked, the latest first. When ctx has ended it unlocks
+// the rest concurrently.
 func (ls Leases) giveBack(ctx context.Context) {
 	for len(ls) > 0 && ctx.Err() == nil {
 		last := len(ls) - 1
@@ -104,8 +105,8 @@ func (ls Leases) giveBack(ctx context.Context) {
 	all.Wait()
 }
 
-// unlockWithin is Unlock for a caller with a context, as that of a single lease is: once that has
-// ended, the rest go at once.
+// unlockWithin is Unlock for a caller with a context, like that of a single lease. When ctx has
+// ended it unlocks the rest concurrently.
 func (ls Leases) unlockWithin(ctx context.Context) error {
 	errs := make([]error, len(ls))
 	at := len(ls)
@@ -122,10 +123,10 @@ func (ls Leases) unlockWithin(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Leases are those of a [Multi], in the order of their paths.
+// Leases are the leases of a [Multi], in the order of their paths.
 type Leases []*Lease
 
-// Err is nil while all are held, else what the first one of them that ended has ended with.
+// Err is nil while all leases are held, else the error of the first in their order that has ended.
 func (ls Leases) Err() error {
 	for _, l := range ls {
 		if err := l.Err(); err != nil {
@@ -135,13 +136,13 @@ func (ls Leases) Err() error {
 	return nil
 }
 
-// Valid reports whether all can be proved to be held at this very instant.
+// Valid reports whether all leases can be proved to be held at this instant.
 func (ls Leases) Valid() bool {
 	return !slices.ContainsFunc(ls, func(l *Lease) bool { return !l.Valid() })
 }
 
-// Unlock unlocks all, the latest first. It returns the errors of those that were lost
-// before. It blocks like [Lease.Unlock], for one after the other.
+// Unlock releases all leases, the latest first. It blocks like [Lease.Unlock], for one after the other. It returns
+// the errors of the leases that were lost before. It costs the requests of each.
 func (ls Leases) Unlock() error {
 	var all error
 	for _, l := range slices.Backward(ls) {
@@ -150,8 +151,8 @@ func (ls Leases) Unlock() error {
 	return all
 }
 
-// Do runs f while holding all of them. The context that f gets ends with any of the
-// leases, cause ErrLost, and with ctx. Otherwise it is like [Mutex.Do].
+// Do runs f while holding all mutexes. The context of f ends with ctx, and with any of the
+// leases (cause ErrLost). Otherwise it is like [Mutex.Do].
 func (m *Multi) Do(ctx context.Context, f func(ctx context.Context, leases Leases) error) (err error) {
 	held, err := m.LockContext(ctx)
 	if err != nil {
@@ -172,9 +173,9 @@ func (m *Multi) Do(ctx context.Context, f func(ctx context.Context, leases Lease
 	return f(ctx, held)
 }
 
-// Lock locks all of them. It waits for ever and panics like [Mutex.Lock]. If one is lost
-// while another is waited for, it begins anew. When one is lost later, other processes may lock it;
-// goroutines of this process that use the same mutexes cannot until Unlock.
+// Lock locks all mutexes. It blocks like [Mutex.Lock], without a bound, and panics like it. If one is lost
+// while the next is waited for, Lock begins anew. If one is lost later, other processes may lock it;
+// goroutines of this process that use the same mutexes cannot lock them until Unlock.
 func (m *Multi) Lock() {
 	for pace := (node.Pace{}); ; {
 		held, err := m.acquire(context.Background(), (*Mutex).lock, true)
@@ -192,9 +193,9 @@ func (m *Multi) Lock() {
 	}
 }
 
-// TryLock locks all of them if nobody holds or waits for any, and reports whether it did.
-// It blocks for the servers' answers, but no longer than a third of the shortest session
-// timeout, and reports false at once while servers cannot be reached. It panics like Lock.
+// TryLock locks all mutexes if no other holds or waits for any of them, and reports whether it did.
+// It blocks for the servers' answers, at most a third of the shortest session
+// timeout. It reports false at once if a session has no connection. It panics like Lock.
 func (m *Multi) TryLock() bool {
 	if err := m.misuse(); err != nil {
 		panic(err)
@@ -222,7 +223,8 @@ func (m *Multi) TryLock() bool {
 	panic(err)
 }
 
-// Unlock unlocks what Lock or TryLock locked, the latest first. It panics if that is nothing.
+// Unlock unlocks all mutexes that Lock or TryLock locked, the latest first. It blocks like [Leases.Unlock]. It panics
+// if the MultiLock is not locked.
 func (m *Multi) Unlock() {
 	m.mu.Lock()
 	held := m.held

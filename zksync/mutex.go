@@ -13,15 +13,15 @@ import (
 
 // Mutex is a mutual exclusion lock for many machines: sync.Mutex with a path. All
 // processes that name the same path contend for the same lock, in the order in
-// which the servers queued them, Curator's InterProcessMutex, go-zookeeper's Lock
-// and kazoo's Lock (told to use "-lock-") among them.
+// which the servers queued them. They may also use Curator's InterProcessMutex, go-zookeeper's Lock,
+// or kazoo's Lock (with the node name "-lock-").
 //
-// Goroutines of one process should share one Mutex: an Unlock may then hand the
-// lock to the next of them without asking the servers, within the bounds of
-// [WithHandover]. It is not reentrant.
+// The goroutines of one process should share one Mutex. Then an Unlock may hand the
+// lock over to the next goroutine without a request, within the bounds of
+// [WithHandover]. A Mutex is not reentrant.
 //
 // A Mutex has two forms, which may be mixed. Lock, TryLock and Unlock are those of
-// sync.Mutex. LockContext, TryLockContext and Do give a [Lease]. It is safe for use
+// sync.Mutex. LockContext, TryLockContext and Do return a [Lease]. It is safe for use
 // by many goroutines.
 type Mutex share.Cohort
 
@@ -38,18 +38,20 @@ func init() {
 	})
 }
 
-// NewMutex names a lock by the path of its directory, which is created when first
-// needed and belongs to the lock: do not keep data in it. It does no I/O. A
-// malformed path, an option that is not one of a lock, or a nil session is
-// reported by the first call as ErrMisuse.
+// NewMutex names a lock by the path of its directory. The directory is created when it is first
+// needed. It belongs to the lock: do not keep data in it. NewMutex does no I/O. The first call
+// reports a malformed path, an option that is not one of a lock, or a nil session
+// as ErrMisuse.
 func NewMutex(s *Session, path string, opts ...Option) *Mutex {
 	return (*Mutex)(share.NewCohort(session.NewAccess(s.inner(), path, opts), KindLock, queue.MutexPolicy))
 }
 
-// Lock locks m. It waits for ever, through disconnects and lost sessions. It panics
-// if the session is closed, the path is malformed, or the servers refuse for good,
-// since there is no error to return: the panic value is an *Error. When the hold is
-// lost, other processes may lock; goroutines of this process that use m cannot
+// Lock locks m. It blocks until m is granted, without a bound. A disconnect keeps its place in the queue;
+// after a lost session it queues anew. It panics with an *Error
+// if the session is closed, the path is malformed, or the servers refuse for good.
+// It costs the requests of [Mutex.LockContext].
+//
+// If the hold is lost, other processes may lock. Goroutines of this process that use m cannot lock it
 // until Unlock. [Mutex.Lease] tells of the loss.
 func (m *Mutex) Lock() {
 	if _, err := m.lock(context.Background(), true); err != nil {
@@ -57,10 +59,10 @@ func (m *Mutex) Lock() {
 	}
 }
 
-// TryLock locks m if nobody holds or waits for it, and reports whether it did. It
-// blocks for two requests, four when it succeeds, but no longer than a third of the
-// session timeout, and reports false at once while the servers cannot be reached.
-// It panics like Lock.
+// TryLock locks m if no other holds or waits for it, and reports whether it did. It
+// blocks for the servers' answers, at most a third of the session timeout. It reports false at once without a
+// connection, and when m is locked in this process. It panics like Lock. It costs two requests if it
+// fails, up to four if it succeeds.
 func (m *Mutex) TryLock() bool {
 	if m.at().Misuse() != nil {
 		panic(m.wrap("try-lock", m.at().Misuse()))
@@ -71,40 +73,45 @@ func (m *Mutex) TryLock() bool {
 	})
 }
 
-// Unlock unlocks m. It panics if m is not locked through Lock or TryLock. As with
-// sync.Mutex, any goroutine may unlock. It blocks like [Lease.Unlock]. If the hold
-// was lost before, Unlock only ends it locally, and does not panic: ask
-// [Mutex.Lease] before, if it matters.
+// Unlock unlocks m. As with sync.Mutex, any goroutine may unlock. It blocks like [Lease.Unlock].
+// If the hold was lost before, Unlock ends it locally and does not panic; [Mutex.Lease] tells
+// of the loss before Unlock. It panics if m is not locked through Lock or TryLock. It costs one request, or none
+// if the next holder is a goroutine of this process.
 func (m *Mutex) Unlock() {
 	l := m.cohort().Current()
 	if l == nil || !l.DropIn() {
 		panic("zksync: unlock of unlocked mutex")
 	}
-	_ = l.Unlock() // a loss has been told through the lease
+	_ = l.Unlock() // the lease has told of a loss
 }
 
-// Lease is the lease of the current hold, whoever in this process has it; nil
-// without one. After Lock it is the caller's own.
+// Lease is the lease of the current hold of any goroutine of this process, nil
+// without a hold. After Lock it is the caller's own.
 func (m *Mutex) Lease() *Lease { return (*Lease)(m.cohort().Current()) }
 
-// LockContext locks m and returns the lease. It waits until it is granted, through
-// disconnects and lost sessions, and fails when ctx ends (the error wraps the
-// context's), the session is closed (ErrClosed), the call can never succeed
-// (ErrMisuse), or the servers deny access. On failure nothing is left on the
-// servers, or will be as soon as the connection allows. ctx governs the waiting
-// only: the lease outlives it.
+// LockContext locks m and returns the lease. It blocks until m is granted or ctx ends. ctx bounds
+// the waiting only: the lease outlives it.
+//
+// If ctx ends, the error wraps the context's error. A disconnect keeps the place in the queue. After a lost
+// session it queues anew. If the session is closed, the error is ErrClosed. A call that can never
+// succeed fails with ErrMisuse; it also fails if the servers deny access. After an error the call's node is
+// removed, as soon as the connection allows.
+//
+// It costs one request if m is free. A wait costs about three more (two listings, and the watches), all before its turn:
+// the grant itself costs none. A local hand-over costs no request.
 func (m *Mutex) LockContext(ctx context.Context) (*Lease, error) {
 	return m.lock(ctx, false)
 }
 
-// TryLockContext locks m if nobody holds or waits for it and returns the lease, or
-// ErrNotAcquired. It waits for the servers' answers, not for other holders; ctx
-// bounds that. Otherwise it fails like LockContext.
+// TryLockContext locks m if no other holds or waits for it, and returns the lease. Otherwise it
+// returns ErrNotAcquired. It blocks for the servers' answers, also for a connection, until ctx ends. It never
+// waits for other holders. Its other errors are those of LockContext. It costs two requests if it fails, up to
+// four if it succeeds.
 func (m *Mutex) TryLockContext(ctx context.Context) (*Lease, error) {
 	return m.tryLock(ctx, false)
 }
 
-// lock is LockContext; dropIn marks a hold of the form without leases.
+// lock is LockContext. dropIn marks a hold of the form without leases.
 func (m *Mutex) lock(ctx context.Context, dropIn bool) (*Lease, error) {
 	l, err := m.cohort().Acquire(ctx, dropIn)
 	if err != nil {
@@ -113,7 +120,7 @@ func (m *Mutex) lock(ctx context.Context, dropIn bool) (*Lease, error) {
 	return (*Lease)(l), nil
 }
 
-// tryLock is to lock as TryLockContext is to LockContext.
+// tryLock is TryLockContext. dropIn marks a hold of the form without leases.
 func (m *Mutex) tryLock(ctx context.Context, dropIn bool) (*Lease, error) {
 	l, err := m.cohort().Try(ctx, dropIn)
 	if err != nil {
@@ -122,10 +129,10 @@ func (m *Mutex) tryLock(ctx context.Context, dropIn bool) (*Lease, error) {
 	return (*Lease)(l), nil
 }
 
-// Do runs f while holding m. The context that f gets ends with the lease, cause
-// ErrLost, and with ctx. Do unlocks when f returns or panics, and returns f's error;
-// if f returned nil although the lease was lost while it ran, it returns ErrLost.
-// It fails like LockContext, without having run f.
+// Do runs f while holding m, and unlocks when f returns or panics. It blocks like LockContext, then until f returns,
+// then like [Lease.Unlock]. The context of f ends with ctx, and with the lease (cause
+// ErrLost, or ErrReleased after Close). Do returns f's error. If f returned nil and the lease was lost
+// while f ran, Do returns ErrLost. If m cannot be locked, it returns the error of LockContext and does not run f.
 func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, l *Lease) error) error {
 	l, err := m.LockContext(ctx)
 	if err != nil {
@@ -134,9 +141,7 @@ func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, l *Lease) er
 	return l.inner().Scope(ctx, func(ctx context.Context) error { return f(ctx, l) })
 }
 
-// Contenders lists who holds and who waits for m, in order. It is a snapshot of
-// one server, which may lag; decide nothing by it. It blocks for one listing and
-// one round of reads, until ctx ends.
+// Contenders lists the holder and the waiters of m, in order: see the function [Contenders].
 func (m *Mutex) Contenders(ctx context.Context) ([]Contender, error) {
 	if m.at().Misuse() != nil {
 		return nil, m.wrap("list", m.at().Misuse())

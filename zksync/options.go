@@ -14,14 +14,14 @@ import (
 )
 
 // Option changes a default of [Connect], [Tap] or of the constructor of a
-// primitive. An option given where it means nothing is reported as ErrMisuse: by
-// Connect at once, by a primitive's first call. The functions of this package make them.
+// primitive. An option that means nothing where it is given is ErrMisuse: Connect reports it
+// at once, a primitive at its first call. The functions of this package make options.
 type Option session.Option
 
-// WithTimeout asks for a session timeout; the default is 10 s. The servers bound
-// it by their own limits: [Session.Timeout] tells what they granted. A crashed
-// holder's locks are free after that time at the latest plus one server tick. For
-// [Tap] it is an upper bound of what the adopted connection negotiated.
+// WithTimeout asks for a session timeout; the default is 10 s. The servers have limits of their
+// own: [Session.Timeout] tells what they granted. The locks of a crashed
+// holder are free after that time plus one server tick at the latest. For
+// [Tap] it is an upper bound of the timeout that the connection has.
 func WithTimeout(d time.Duration) Option {
 	return session.ForSession("WithTimeout", func(s *session.Settings) {
 		if d < time.Millisecond || d > 24*time.Hour {
@@ -32,19 +32,19 @@ func WithTimeout(d time.Duration) Option {
 }
 
 // WithAuth presents a credential to the servers after every handshake, for
-// instance WithAuth("digest", []byte("user:password")). It may be given more than
-// once. A scheme that the servers do not know, or a credential that they refuse, makes Connect
-// fail, and costs it one round trip to find out.
+// example WithAuth("digest", []byte("user:password")). It may be given more than
+// once. Connect fails if the servers do not know the scheme, or refuse the credential; this check
+// costs one round trip.
 func WithAuth(scheme string, cred []byte) Option {
 	return session.ForSession("WithAuth", func(s *session.Settings) {
 		s.Auth = append(s.Auth, zkconn.Auth{Scheme: scheme, Cred: slices.Clone(cred)})
 	})
 }
 
-// WithACL sets the access control list of every node that is created, entries and
-// directories alike; the default lets everybody do everything. For a session it is
-// the default of its locks. A digest list ("digest:user:hash") together with
-// [WithAuth] keeps strangers from seeing, taking or removing a lock.
+// WithACL sets the access control list of all nodes that are created, of entries and of
+// directories. By default everybody may do everything. For a session it is
+// the default of its locks. With a digest list ("digest:user:hash") and
+// [WithAuth] no stranger can see, take or remove a lock.
 func WithACL(acl ...zk.ACL) Option {
 	return session.ForBoth("WithACL", func(s *session.Settings) {
 		if len(acl) == 0 {
@@ -54,40 +54,40 @@ func WithACL(acl ...zk.ACL) Option {
 	})
 }
 
-// WithTLS speaks TLS to the servers. When the configuration names no server, the
+// WithTLS uses TLS. If the configuration has no ServerName, the
 // host name of each address is verified.
 func WithTLS(c *tls.Config) Option {
 	return session.ForSession("WithTLS", func(s *session.Settings) { s.TLS = c.Clone() })
 }
 
-// WithDialer replaces the function that opens connections. It must obey its
-// context. The address is one of the connect string's, unresolved.
+// WithDialer replaces the function that opens connections. The function must return when its
+// context ends. The address is one of the connect string, unresolved.
 func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
 	return session.ForSession("WithDialer", func(s *session.Settings) { s.Dial = dial })
 }
 
-// WithLogger has the session log to l. The default logs nothing. What it logs:
-//   - Warn: the first failed attempt to connect, at once and with its cause ("cannot connect"); a
-//     place in a queue that was lost; a node that could not be removed at once.
-//   - Info: "connection lost" and "session lost" with the cause, the first attempt that fails
-//     after that, and "connected again" with how long it took (the attribute after).
-//   - Debug: every other attempt, one line each, and what the client library says.
+// WithLogger makes the session log to l. By default it logs nothing. It logs:
 //   - Error: the servers refuse the session for good.
+//   - Warn: the first failed attempt to connect, at once and with its cause ("cannot connect"); the loss of a
+//     place in a queue; a node that could not be removed at once.
+//   - Info: "connection lost" and "session lost" with the cause; the first attempt that fails
+//     after that; "connected again" with the duration (the attribute after).
+//   - Debug: every other attempt, one line each, and the messages of the client library.
 func WithLogger(l *slog.Logger) Option {
 	return session.ForSession("WithLogger", func(s *session.Settings) { s.Logger = l })
 }
 
-// WithTracer has t told of every acquisition, release, loss and state change.
+// WithTracer calls t at every acquisition, release, loss and state change.
 func WithTracer(t Tracer) Option {
 	return session.ForSession("WithTracer", func(s *session.Settings) { s.Trace = tracing(t) })
 }
 
 // WithLeaseFraction ends leases earlier than the servers end the session: at the
 // given fraction of the session timeout after the newest request that the servers
-// acknowledged. "The client stops after five missed heartbeats, the servers free
+// acknowledged. The contract "the client stops after five missed heartbeats, the servers free
 // after ten" is 0.5. Waiters lose their place in the queue at the same time. The
-// session then shows that it lives three times in that span at least. The fraction lies above 0 and at
-// most at 1, which is the default.
+// session sends proof that it lives at least three times in that span. The fraction is above 0 and at
+// most 1, the default.
 func WithLeaseFraction(f float64) Option {
 	return session.ForSession("WithLeaseFraction", func(s *session.Settings) {
 		if !(f > 0 && f <= 1) {
@@ -98,20 +98,19 @@ func WithLeaseFraction(f float64) Option {
 }
 
 // WithSessionFile keeps the id and password of the session in a file (mode 0600)
-// until the servers have confirmed its end, which Close asks for. A process that was
-// killed, or closed its session while the servers could not be reached, and starts
-// again with the same file ends its dead predecessor's session on the servers, so
-// nobody waits out the timeout for what it held. Neither a Connect that fails nor
-// another crash forgets the predecessor. The file is locked while its owner lives: a
-// second living process with the same file gets ErrMisuse, never the first one's
+// until the servers have confirmed the session's end. If the process is
+// killed, or closes its session while the servers cannot be reached, the next process with the
+// same file ends that session on the servers. So its locks are free at once, and not only after
+// the timeout. A Connect that fails, or another crash, does not remove the session from the file. The file is locked
+// while its owner lives: a second living process with the same file gets ErrMisuse, never the first one's
 // session.
 func WithSessionFile(path string) Option {
 	return session.ForSession("WithSessionFile", func(s *session.Settings) { s.File = path })
 }
 
 // WithHandover sets how many times in a row an object may hand its place in the
-// queue to the next goroutine that waits on the same object, without asking the
-// servers; the default is 32, within 10 ms of the grant. Then the process queues
+// queue over to the next goroutine that waits on the same object, without a request.
+// The default is 32, within 10 ms of the grant. Then the process queues
 // anew behind the others. 0 gives strict order between processes: every goroutine
 // queues by itself.
 func WithHandover(n int) Option {
@@ -123,10 +122,10 @@ func WithHandover(n int) Option {
 	})
 }
 
-// WithLinger keeps the place in the queue for up to d after the last Unlock while
-// nobody else queues, so that locking again costs no request. As soon as anybody
-// queues the place is given up. The Try forms do not queue: those of other sessions
-// find the lock taken meanwhile. The default, 0, gives it up at once.
+// WithLinger keeps the place in the queue for up to d after the last Unlock, so that
+// locking again costs no request. The place is given up as soon as another session
+// queues. The Try forms do not queue: in other sessions they
+// find the lock taken meanwhile. The default is 0: the place is given up at once.
 func WithLinger(d time.Duration) Option {
 	return session.ForLock("WithLinger", func(s *session.Settings) {
 		if d < 0 {
@@ -137,9 +136,9 @@ func WithLinger(d time.Duration) Option {
 }
 
 // WithMaxHold bounds every hold: d after the grant the library gives the lease up.
-// Its Done closes, its Err is ErrMaxHold, and others are granted. A critical
-// section that hangs cannot hold for ever although its process still lives; one
-// that goes on regardless is only stopped by fencing. The default, 0, is no bound.
+// Its Done closes, its Err is ErrMaxHold, and others are granted. So a critical
+// section that hangs cannot hold for ever while its process lives. If it
+// goes on, only fencing stops its writes. The default is 0: no bound.
 func WithMaxHold(d time.Duration) Option {
 	return session.ForLock("WithMaxHold", func(s *session.Settings) {
 		if d < 0 {
@@ -149,9 +148,8 @@ func WithMaxHold(d time.Duration) Option {
 	})
 }
 
-// WithName sets the name shown to people who ask who holds or waits, for instance
-// of the service; for a session it is the default of its locks. It identifies
-// nobody.
+// WithName sets a name for people, for example that of the service. [Contender] shows it. For a session it is
+// the default of its locks. No decision depends on it.
 func WithName(name string) Option {
 	return session.ForBoth("WithName", func(s *session.Settings) { s.Name = name })
 }

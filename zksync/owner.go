@@ -2,8 +2,8 @@ package zksync
 
 import "github.com/go-menagerie/menagerie/internal/node"
 
-// Owner tells people who holds or waits: it is written into the node and shown by the Contenders
-// calls. Nothing is decided by it. Host is the name of the machine, empty if it is not known. PID is
-// the process id, 0 if it is not known. Name is what [WithName] set, or the data that another library
+// Owner names the owner of a node, for people. It is in the node's data, and [Contender] shows
+// it. No decision depends on it. Host is the name of the machine, empty if it is not known. PID is
+// the process id, 0 if it is not known. Name is that of [WithName], or the data that another library
 // put into its node; at most 64 characters, all printable.
 type Owner = node.Owner

@@ -7,15 +7,15 @@ import (
 	"github.com/go-menagerie/menagerie/internal/session"
 )
 
-// Tracer is told when a goroutine begins to ask for a lease and how that ended.
-// Its methods are called in the goroutine that asks, must be safe for concurrent
+// Tracer is called when a goroutine begins to acquire a lease, and when the acquisition ends.
+// Its methods are called in that goroutine. They must be safe for concurrent
 // use and should return quickly: the caller waits for them.
 //
-// None of its methods, nor those of the optional parts, may call [Session.Close],
+// Its methods, also those of the optional parts, must not call [Session.Close],
 // which waits for them: start a goroutine for that.
 //
 // A Tracer that also implements [ReleaseTracer], [LossTracer] or [StateTracer] is
-// told about those events too.
+// called at those events, too.
 type Tracer interface {
 	// AcquireStart is called before the first request. The context it returns is
 	// used for the rest of the call and reaches AcquireEnd, and the lease's own
@@ -27,15 +27,15 @@ type Tracer interface {
 
 // ReleaseTracer is an optional part of a [Tracer].
 type ReleaseTracer interface {
-	// Release is called when a holder has given its lease back, before the servers are
-	// asked to do so: the session goes on asking until they have, and the release
+	// Release is called when a holder has released its lease, before the node is
+	// removed: the session repeats that until the servers confirm, so the release
 	// cannot fail. ctx is that of the lease.
 	Release(ctx context.Context, data ReleaseData)
 }
 
 // LossTracer is an optional part of a [Tracer].
 type LossTracer interface {
-	// Lost is called when a lease ended without its holder's wish. ctx is that of
+	// Lost is called when a lease ended without a release. ctx is that of
 	// the lease.
 	Lost(ctx context.Context, data LossData)
 }
@@ -46,14 +46,14 @@ type StateTracer interface {
 	StateChange(data StateChangeData)
 }
 
-// AcquireStartData describes what is being asked for.
+// AcquireStartData describes an acquisition that begins.
 type AcquireStartData struct {
 	_    struct{}
 	Path string // of the primitive, as given to its constructor
 	Kind Kind
 }
 
-// AcquireEndData describes how asking for a lease ended.
+// AcquireEndData describes how an acquisition ended.
 type AcquireEndData struct {
 	_      struct{}
 	Path   string // of the primitive, as given to its constructor
@@ -64,7 +64,7 @@ type AcquireEndData struct {
 	Epoch  uint64        // counts the ZooKeeper sessions of the Session, from 1
 }
 
-// ReleaseData describes a lease that was given back.
+// ReleaseData describes a lease that was released.
 type ReleaseData struct {
 	_     struct{}
 	Path  string // of the primitive, as given to its constructor
@@ -94,7 +94,7 @@ type StateChangeData struct {
 	Epoch   uint64
 }
 
-// tracing tells t as far as it wants to be told.
+// tracing adapts t, and those optional parts that it implements.
 func tracing(t Tracer) *session.Trace {
 	if t == nil {
 		return nil

@@ -11,18 +11,20 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Verify asks the servers whether token is still that of a current holder of the
-// lock, election or semaphore at path: the check that a resource can make which cannot store tokens. It
-// returns nil if it is, and ErrStale if the holder released, lost, or never held.
-// The answer is the leader's as of some instant during the call, or of the moment before if
-// the session is with the leader itself, which does not wait until it has applied what the
-// others have. What happens after, only [Fence] and [Lease.Guard] can rule out. Local hand-overs, the
-// token's Seq, are not known to the servers and not compared.
+// Verify asks the servers whether token is that of a current holder of the
+// lock, election or semaphore at path. It is for a resource that cannot store tokens. It
+// returns nil if it is, and ErrStale if the holder has released, lost, or never held.
 //
-// It blocks for a Sync, a listing and one read per holder, for a semaphore one listing and one
-// read more, through disconnects, until ctx ends or the session is closed. Once a semaphore had
-// more permits than now, a request that waits and would have fitted then passes for a hold from
-// that time, which nobody can tell from it; but only a granted request is told its token.
+// It blocks for the servers' answers, until ctx ends. Without a connection it waits; in a new session it asks again. If the
+// session is closed, the error is ErrClosed. It costs a sync, a listing and one read for each holder; for a
+// semaphore one listing and one read more.
+//
+// The answer is the leader's at some instant of the call. If
+// the session is connected to the leader itself, the answer may be a moment older: the leader does not wait until it has applied
+// what its followers have confirmed. Only [Fence] and [Lease.Guard] protect against a change after the answer. The
+// token's Seq counts local hand-overs, which the servers do not know; it is not compared. If a semaphore has had
+// more permits than now, a waiting request that would have fitted then counts as a holder: the two look the same.
+// But only a granted request is told its token.
 func Verify(ctx context.Context, s *Session, path string, token Token) error {
 	wrap := func(err error) error { return &Error{Op: "verify", Path: path, Err: err} }
 	if s == nil {
