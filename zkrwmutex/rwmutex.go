@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/lease"
-	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/share"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -43,7 +42,7 @@ type RWMutex struct {
 // zksync.WithLinger and zksync.WithHandover concern the write side.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *RWMutex {
 	at := session.NewAccess((*session.Session)(s), path, opts)
-	write := share.NewCohort(at, zksync.KindWrite, queue.WriterPolicy)
+	write := share.NewCohort(at, zksync.KindWrite)
 	return &RWMutex{path: path, s: s, write: (*zksync.Mutex)(write), read: share.NewReaders(write)}
 }
 

@@ -66,7 +66,7 @@ func (t *Ticket) round(ctx context.Context, ev *events) (seen []Entry, err error
 	if err != nil {
 		return nil, err
 	}
-	if len(t.queue.Policy(ahead, t.Entry)) == 0 {
+	if len(t.blockers(ahead)) == 0 {
 		return nil, nil // this very listing showed the own node, and nothing in its way
 	}
 	ahead, more := t.near(ahead)
@@ -89,7 +89,7 @@ func (t *Ticket) round(ctx context.Context, ev *events) (seen []Entry, err error
 		if ahead, err = t.without(ahead, departed, more); err != nil {
 			return seen, err
 		}
-		if len(t.queue.Policy(ahead, t.Entry)) == 0 {
+		if len(t.blockers(ahead)) == 0 {
 			return seen, ev.stillHolds(t.Epoch)
 		}
 	}
@@ -101,8 +101,8 @@ func (t *Ticket) mayBeNext(ahead []Entry, more bool) bool {
 	if more {
 		return false
 	}
-	first := t.queue.Policy(ahead, t.Entry)[:1]
-	return len(t.queue.Policy(withoutEntries(ahead, first), t.Entry)) == 0
+	first := t.blockers(ahead)[:1]
+	return len(t.blockers(withoutEntries(ahead, first))) == 0
 }
 
 // relearn reads the config again and has the entry begin anew under it.
@@ -127,7 +127,7 @@ var errQuiet = errors.New("zksync: no event")
 // end of a node that he may not read (3.8 with its later security fixes) would leave
 // us asleep for ever behind a contender with another access control list.
 func (t *Ticket) check(ctx context.Context, ahead []Entry) error {
-	for _, b := range t.queue.Policy(ahead, t.Entry) {
+	for _, b := range t.blockers(ahead) {
 		_, there, err := t.Epoch.Exists(ctx, t.queue.Dir+"/"+b.Name)
 		switch {
 		case zkconn.Unknown(err):
@@ -145,21 +145,21 @@ func (t *Ticket) check(ctx context.Context, ahead []Entry) error {
 // would block if they had left. It reports whether anything more is in the way.
 // Whoever queues behind thousands must not keep thousands of names.
 //
-// Permits are kept all: each that is forgotten would be missing from the sum that
-// decides.
+// All are kept of permits, and under any policy but those of the kinds: each that is forgotten would be missing from
+// the sum that decides.
 func (t *Ticket) near(ahead []Entry) (kept []Entry, more bool) {
-	if t.Entry.Kind == KindPermit {
+	if t.Entry.Kind == KindPermit || t.queue.Policy != nil {
 		return ahead, false
 	}
-	blockers := t.queue.Policy(ahead, t.Entry)
+	blockers := t.blockers(ahead)
 	rest := withoutEntries(ahead, blockers)
-	next := t.queue.Policy(rest, t.Entry)
+	next := t.blockers(rest)
 	for _, e := range ahead {
 		if indexEntry(blockers, e.Name) >= 0 || indexEntry(next, e.Name) >= 0 {
 			kept = append(kept, e)
 		}
 	}
-	return kept, len(t.queue.Policy(withoutEntries(rest, next), t.Entry)) > 0
+	return kept, len(t.blockers(withoutEntries(rest, next))) > 0
 }
 
 func withoutEntries(entries, out []Entry) []Entry {
@@ -189,7 +189,7 @@ func (t *Ticket) checkReplaced(ahead []Entry, departed []string, written func(na
 // well enough to go on without a listing. more tells that the listing showed others
 // in the way that are not in ahead.
 func (t *Ticket) without(ahead []Entry, departed []string, more bool) ([]Entry, error) {
-	blockers := t.queue.Policy(ahead, t.Entry)
+	blockers := t.blockers(ahead)
 	left := slices.Clone(ahead)
 	scouted := false
 	for _, name := range departed {
@@ -200,7 +200,7 @@ func (t *Ticket) without(ahead []Entry, departed []string, more bool) ([]Entry, 
 		scouted = scouted || indexEntry(blockers, name) < 0
 		left = slices.Delete(left, i, i+1)
 	}
-	next := t.queue.Policy(left, t.Entry)
+	next := t.blockers(left)
 	switch {
 	case len(next) == 0 && !more, sameEntries(next, blockers) && !scouted:
 		return left, nil
@@ -227,7 +227,7 @@ func sameEntries(a, b []Entry) bool {
 // not done yet, with one request. The own node comes first: the server looks at
 // them in this order, so if both it and a blocker are gone we hear of it first.
 func (t *Ticket) watch(ev *events, ahead []Entry) {
-	blockers := t.queue.Policy(ahead, t.Entry)
+	blockers := t.blockers(ahead)
 	var paths []string
 	want := func(name string) {
 		if ev.subscribe(name) {
@@ -263,7 +263,7 @@ func (t *Ticket) scout(ahead, blockers []Entry) (name string, ok bool) {
 	if t.Entry.Kind == KindRead {
 		return "", false
 	}
-	next := t.queue.Policy(withoutEntries(ahead, blockers), t.Entry)
+	next := t.blockers(withoutEntries(ahead, blockers))
 	if len(next) == 0 || next[0].Name == t.Entry.Name {
 		return "", false
 	}

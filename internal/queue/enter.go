@@ -88,7 +88,7 @@ func (q *Queue) entered(n *node.Node) (t *Ticket, alone bool, err error) {
 		return nil, false, fmt.Errorf("the servers made node %q, which is not what was asked for", n.Name)
 	}
 	self.Czxid = n.Czxid
-	alone = n.Dir != nil && n.Dir.NumChildren == 1 && len(q.Policy(nil, self)) == 0
+	alone = n.Dir != nil && n.Dir.NumChildren == 1 && len(q.blockers(nil, self)) == 0
 	t = newTicket(q, n.Epoch, self, n.Path, !alone)
 	t.first = n.Dir != nil && n.Dir.Cversion == 1
 	return t, alone, nil

@@ -16,11 +16,11 @@ func TestAWaiterForPermitsForgetsNobodyAhead(t *testing.T) {
 	}
 	kept, more := p.near(ahead)
 	left, err := p.without(kept, []string{"d"}, more)
-	require.False(t, err == nil && len(p.queue.Policy(left, self)) == 0, "1+1+9+1 permits of 10")
+	require.False(t, err == nil && len(p.blockers(left)) == 0, "1+1+9+1 permits of 10")
 }
 
 func TestAWaiterForALockRemembersOnlyWhatIsNear(t *testing.T) {
-	p := &Ticket{queue: &Queue{Policy: MutexPolicy}, Entry: Entry{Name: "self", Kind: KindLock}}
+	p := &Ticket{queue: &Queue{}, Entry: Entry{Name: "self", Kind: KindLock}}
 	var ahead []Entry
 	for _, n := range []string{"a", "b", "c", "d"} {
 		ahead = append(ahead, Entry{Name: n, Kind: KindLock})
@@ -35,4 +35,21 @@ func TestAWaiterForALockRemembersOnlyWhatIsNear(t *testing.T) {
 	left, err := p.without(kept, []string{"b", "a"}, more)
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+func TestUnderAPolicyOfItsOwnAWaiterForgetsNobodyAhead(t *testing.T) {
+	q := &Queue{Policy: func(ahead []Entry, _ Entry) []Entry {
+		if len(ahead) < 3 {
+			return nil
+		}
+		return ahead[len(ahead)-3:]
+	}}
+	p := &Ticket{queue: q, Entry: Entry{Name: "self", Kind: KindLock}}
+	var ahead []Entry
+	for _, n := range []string{"a", "b", "c", "d", "e"} {
+		ahead = append(ahead, Entry{Name: n, Kind: KindLock})
+	}
+	kept, more := p.near(ahead)
+	left, err := p.without(kept, []string{"e"}, more)
+	require.False(t, err == nil && len(p.blockers(left)) == 0, "four are ahead, where two may be")
 }

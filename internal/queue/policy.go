@@ -14,6 +14,16 @@ import (
 // that was granted once stays granted.
 type Policy func(ahead []Entry, self Entry) (blockers []Entry)
 
+// blockers are those of ahead that are in the way of an entry of the queue.
+func (q *Queue) blockers(ahead []Entry, self Entry) []Entry {
+	if q.Policy != nil {
+		return q.Policy(ahead, self)
+	}
+	return PolicyFor(self.Kind, 1)(ahead, self)
+}
+
+func (t *Ticket) blockers(ahead []Entry) []Entry { return t.queue.blockers(ahead, t.Entry) }
+
 // PolicyFor returns the rule by which an entry of this kind is granted. The
 // capacity is used for permits only. An unknown kind queues like a lock, which is
 // the strictest rule.
@@ -21,20 +31,20 @@ func PolicyFor(kind Kind, capacity int64) Policy {
 	switch kind {
 	case KindRead:
 		return ReaderPolicy
-	case KindWrite:
-		return WriterPolicy
 	case KindPermit:
 		return WeightedPolicy(capacity)
 	}
-	return MutexPolicy
+	return ExclusivePolicy
 }
 
-// MutexPolicy waits for the last one ahead: in strict order it leaves last.
-func MutexPolicy(ahead []Entry, _ Entry) []Entry { return lastOf(ahead) }
-
-// WriterPolicy waits for the last one ahead, reader or writer. It need not be the
-// last to leave, since readers hold together: then the caller finds another one.
-func WriterPolicy(ahead []Entry, _ Entry) []Entry { return lastOf(ahead) }
+// ExclusivePolicy waits for the last one ahead. Among entries that all ask to be alone it leaves last. Readers
+// hold together, so the last of them need not: then the caller finds another one.
+func ExclusivePolicy(ahead []Entry, _ Entry) []Entry {
+	if len(ahead) == 0 {
+		return nil
+	}
+	return ahead[len(ahead)-1:]
+}
 
 // ReaderPolicy waits for the last exclusive entry ahead; other readers do not
 // matter, even those that wait.
@@ -98,11 +108,4 @@ func fewest(tail []Entry, spare int64) []Entry {
 		}
 		spare -= tail[n-1].Weight
 	}
-}
-
-func lastOf(ahead []Entry) []Entry {
-	if len(ahead) == 0 {
-		return nil
-	}
-	return ahead[len(ahead)-1:]
 }

@@ -20,7 +20,7 @@ type Queue struct {
 	Shown  string                     // the same directory as users know it, for logs and listings
 	Kind   Kind                       // of the entries that are made
 	Weight int64                      // how many permits they ask for; 1 for the other kinds
-	Policy Policy                     // by which they are granted
+	Policy Policy                     // by which they are granted; nil for that of their kind, see [PolicyFor]
 	ACL    []zk.ACL                   // of the entries and of the directory
 	Data   func() []byte              // of an entry that is made now
 	Config Config                     // nil unless all who queue must agree on something
@@ -32,14 +32,10 @@ type Queue struct {
 	readOnlyDir *atomic.Bool
 }
 
-// New returns a queue that can be entered. What q leaves out: without a Logger it logs nothing, without Data its
-// entries are empty, without Shown it is known by Dir, without a Weight that is 1, and without a Policy, which only
-// permits need, that is the one of the kind.
+// New returns a queue that can be entered. Without a Logger it logs nothing, without Data its entries are empty,
+// without Shown it is known by Dir, and the Weight is 1 at least.
 func New(q Queue) *Queue {
 	q.Weight, q.Shown = max(q.Weight, 1), cmp.Or(q.Shown, q.Dir)
-	if q.Policy == nil {
-		q.Policy = PolicyFor(q.Kind, 1)
-	}
 	if q.Logger == nil {
 		q.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -108,7 +109,11 @@ var commands = map[string]func(w *world, args []string){
 	"sequence": func(w *world, a []string) { w.srv.SetSequence(dir, int32(number(w.t, a[0]))) },
 	// heartbeats has the syncs shown by which a session is proved to live.
 	"heartbeats": func(w *world, _ []string) { w.heartbeats = true },
-	"sleep":      func(w *world, a []string) { w.sleep(a[0]) },
+	"sleep": func(w *world, a []string) {
+		d, err := time.ParseDuration(a[0])
+		require.NoError(w.t, err)
+		time.Sleep(d)
+	},
 }
 
 // settle waits until the block's commands have had their effect, and returns what happened: by instants, then by

@@ -61,7 +61,7 @@ func (q *Queue) tryIn(ctx context.Context, e *zkconn.Epoch) (*Ticket, error) {
 		return t, err
 	}
 	ahead, err := t.ahead(ctx)
-	if err == nil && len(q.Policy(ahead, t.Entry)) > 0 {
+	if err == nil && len(t.blockers(ahead)) > 0 {
 		err = errs.ErrNotAcquired // somebody was quicker
 	}
 	if err != nil {
@@ -80,5 +80,5 @@ func (q *Queue) free(ctx context.Context, e *zkconn.Epoch) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return len(q.Policy(entries, Entry{Kind: q.Kind, Weight: q.Weight})) == 0, nil
+	return len(q.blockers(entries, Entry{Kind: q.Kind, Weight: q.Weight})) == 0, nil
 }

@@ -10,11 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/queue"
@@ -29,6 +29,12 @@ const (
 	timeout = 10 * time.Second
 )
 
+// tb is a test, or one check of rapid.
+type tb interface {
+	zktest.TB
+	FailNow()
+}
+
 // world is a server in virtual time and its clients, each with one ticket at most. It notes what happens:
 //
 //	1ms     b> list: a-lock-0 b-lock-1      a request reaches the server
@@ -38,7 +44,7 @@ const (
 // The node of a client's first attempt is named after it, that of the second a2, and so on. While it notes, it checks
 // what must always be true: see [world.listed] and [world.granted].
 type world struct {
-	t          *testing.T
+	t          tb
 	srv        *zktest.Server
 	capacity   int64
 	heartbeats bool
@@ -73,14 +79,15 @@ type client struct {
 	id     int64
 	since  time.Time // when it connected again in this block
 	tries  int
-	ticket *queue.Ticket
+	asks   bool          // and waits
+	ticket *queue.Ticket // that it holds
 	giveUp context.CancelFunc
 	ahead  map[int32]bool // the numbers ahead of its newest entry when it was listed last
 	own    string
 }
 
-func newWorld(t *testing.T, opts ...zktest.Option) *world {
-	w := &world{t: t, srv: zktest.Run(t, opts...), capacity: 1, uuids: make(map[string]string)}
+func newWorld(t tb) *world {
+	w := &world{t: t, srv: zktest.Run(t), capacity: 1, uuids: make(map[string]string)}
 	w.srv.InterceptFunc(func(r *zktest.Request) zktest.Verdict {
 		w.request(r)
 		return zktest.Verdict{}
@@ -103,12 +110,6 @@ func (w *world) begin() {
 func (w *world) pass() {
 	time.Sleep(100 * time.Millisecond)
 	synctest.Wait()
-}
-
-func (w *world) sleep(d string) {
-	span, err := time.ParseDuration(d)
-	require.NoError(w.t, err)
-	time.Sleep(span)
 }
 
 // close has everybody leave, and looks that nothing is left of them.
@@ -170,7 +171,7 @@ func (w *world) open(name string, external bool) *client {
 		cfg.OnSession = nil
 		c.conn = zkconn.External(cfg, conn)
 	}
-	_, err := c.conn.Epoch(w.t.Context())
+	_, err := c.conn.Epoch(context.Background())
 	require.NoError(w.t, err)
 	return c
 }
@@ -219,9 +220,9 @@ func (w *world) queue(c *client, kind, more string) *queue.Queue {
 func (w *world) enter(name, kind, more string, try bool) {
 	c := w.client(name)
 	q := w.queue(c, kind, more)
-	ctx, cancel := context.WithCancel(w.t.Context())
+	ctx, cancel := context.WithCancel(context.Background())
 	w.mu.Lock()
-	c.giveUp = cancel
+	c.giveUp, c.asks = cancel, true
 	w.mu.Unlock()
 	go func() {
 		var t *queue.Ticket
@@ -234,12 +235,14 @@ func (w *world) enter(name, kind, more string, try bool) {
 		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if err != nil {
+		if c.asks = false; err != nil {
 			w.say(name, ": %v", err)
 			return
 		}
-		c.ticket = t
 		w.granted(c, t)
+		if !t.Over() {
+			c.ticket = t
+		}
 	}()
 }
 
@@ -280,7 +283,7 @@ func (w *world) downgrade(name string) {
 	next := w.queue(c, string(queue.KindRead), "").Successor(old)
 	go func() {
 		old.SetReplacing(true)
-		_, err := old.ReplaceBy(w.t.Context(), next, nil)
+		_, err := old.ReplaceBy(context.Background(), next, nil)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if err != nil {
@@ -303,13 +306,20 @@ func (w *world) foreign(name, kind string) {
 }
 
 // node is the path of the newest node of a client, or of the one with this name.
-func (w *world) node(name string) (path string) {
+func (w *world) node(name string) string {
+	path := w.newest(name)
+	require.NotEmpty(w.t, path, "%s has no node", name)
+	return path
+}
+
+func (w *world) newest(name string) (path string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, child := range w.srv.Children(dir) {
 		if short := w.short(child); strings.HasPrefix(short, name+"-") || path == "" && strings.HasPrefix(short, name) {
 			path = dir + "/" + child
 		}
 	}
-	require.NotEmpty(w.t, path, "%s has no node", name)
 	return path
 }
 
@@ -427,7 +437,7 @@ func (w *world) listed(c *client) []string {
 		for i := range names {
 			if o, ok := parse(names, i); ok && o.Ordered() && o.Seq < e.Seq {
 				ahead[o.Seq] = true
-				require.True(w.t, c.ahead == nil || c.ahead[o.Seq], "%d has come ahead of %d", o.Seq, e.Seq)
+				assert.True(w.t, c.ahead == nil || c.ahead[o.Seq], "%d has come ahead of %d", o.Seq, e.Seq)
 			}
 		}
 		c.ahead = ahead
@@ -453,8 +463,8 @@ func (w *world) granted(c *client, t *queue.Ticket) {
 	if !there {
 		return // the one who will be told so a moment later
 	}
-	require.Equal(w.t, self.Stat.Czxid, t.Entry.Czxid, "its token")
-	require.Equal(w.t, t.Epoch.ID(), self.Stat.EphemeralOwner)
+	assert.Equal(w.t, self.Stat.Czxid, t.Entry.Czxid, "its token")
+	assert.Equal(w.t, t.Epoch.ID(), self.Stat.EphemeralOwner)
 	var ahead []queue.Entry
 	for _, name := range w.srv.Children(dir) {
 		e, ok := queue.ParseEntry(name)
@@ -472,7 +482,7 @@ func (w *world) granted(c *client, t *queue.Ticket) {
 	}
 	slices.SortFunc(ahead, func(a, b queue.Entry) int { return int(a.Seq) - int(b.Seq) })
 	blockers := queue.PolicyFor(t.Entry.Kind, w.capacity)(ahead, t.Entry)
-	require.Empty(w.t, blockers, "%s is granted", c.name)
+	assert.Empty(w.t, blockers, "%s is granted", c.name)
 }
 
 // named is an entry, and what begins its name.
@@ -540,7 +550,7 @@ func (c *tap) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func number(t *testing.T, text string) int {
+func number(t tb, text string) int {
 	n, err := strconv.Atoi(text)
 	require.NoError(t, err)
 	return n

@@ -61,11 +61,11 @@ func (a *Access) Content(c node.Content) node.Content {
 }
 
 // Queue is the queue in the directory sub below the path, "" for the path itself.
-func (a *Access) Queue(sub string, kind queue.Kind, policy queue.Policy) *queue.Queue {
+func (a *Access) Queue(sub string, kind queue.Kind) *queue.Queue {
 	return queue.New(queue.Queue{
 		Client: a.Session.client, Logger: a.Session.logger,
 		Dir: a.Session.Full(a.Path) + sub, Shown: a.Path + sub,
-		Kind: kind, Policy: policy, ACL: a.Settings.ACL,
+		Kind: kind, ACL: a.Settings.ACL,
 		Data: func() []byte { return a.Content(node.Content{}).Encode() },
 	})
 }

@@ -270,8 +270,8 @@ func (c *Cohort) Current() *lease.Lease {
 }
 
 // NewCohort makes the object of a lock of this kind.
-func NewCohort(at *session.Access, kind queue.Kind, grant queue.Policy) *Cohort {
-	return &Cohort{at: at, q: at.Queue("", kind, grant)}
+func NewCohort(at *session.Access, kind queue.Kind) *Cohort {
+	return &Cohort{at: at, q: at.Queue("", kind)}
 }
 
 // At is what the constructor was given.

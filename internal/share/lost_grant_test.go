@@ -30,7 +30,7 @@ func TestNothingIsGrantedOnAPlaceWhoseLossIsOnItsWay(t *testing.T) {
 		return f(ctx, false)
 	}
 	mutex := func() *Cohort {
-		return NewCohort(session.NewAccess[session.Option](session.None(), "/a", nil), queue.KindLock, queue.MutexPolicy)
+		return NewCohort(session.NewAccess[session.Option](session.None(), "/a", nil), queue.KindLock)
 	}
 	for name, granted := range map[string]func() (*lease.Lease, error){
 		"try": func() (*lease.Lease, error) {

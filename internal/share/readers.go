@@ -45,7 +45,7 @@ const shareFor = session.DefaultHandoverIn
 func NewReaders(write *Cohort) *Readers {
 	write.kept = new(kept)
 	q := *write.q
-	q.Kind, q.Policy = queue.KindRead, queue.ReaderPolicy
+	q.Kind = queue.KindRead
 	return &Readers{at: write.at, q: &q, kept: write.kept, write: write, granted: make(map[*queue.Ticket]*batch)}
 }
 

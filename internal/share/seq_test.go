@@ -32,7 +32,7 @@ func TestTheTokenOfALingeringNodeDoesNotWrap(t *testing.T) {
 		s, err := session.Connect(context.Background(), "zk", pipe)
 		require.NoError(t, err)
 		defer s.Close()
-		c := NewCohort(session.NewAccess(s, "/locks/a", []session.Option{linger}), queue.KindLock, queue.MutexPolicy)
+		c := NewCohort(session.NewAccess(s, "/locks/a", []session.Option{linger}), queue.KindLock)
 		l, err := c.Acquire(context.Background(), false)
 		require.NoError(t, err)
 		c.mu.Lock()

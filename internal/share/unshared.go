@@ -24,7 +24,7 @@ type Unshared struct {
 // NewUnshared makes the object of a lock of this kind, whose queue is the directory sub below the path, ""
 // for the path itself.
 func NewUnshared(at *session.Access, sub string, kind queue.Kind) *Unshared {
-	return &Unshared{at: at, q: at.Queue(sub, kind, queue.PolicyFor(kind, 1)), held: make(map[*queue.Ticket]*lease.Lease)}
+	return &Unshared{at: at, q: at.Queue(sub, kind), held: make(map[*queue.Ticket]*lease.Lease)}
 }
 
 // At is what the constructor was given.
