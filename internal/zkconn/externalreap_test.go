@@ -190,3 +190,18 @@ func TestTheReaperRemovesNothingIfItWasToldNoName(t *testing.T) {
 		conn.Close()
 	})
 }
+
+// The client library never gives up a request whose answer was lost on a living connection.
+func TestTheReaperOfAnExternalConnectionLooksWhileTheRequestIsPending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		_, _, e := adopt(t, srv)
+		dir(t, e, "_c_1-lock-0", "_c_2-lock-1")
+		pending := make(chan struct{})
+		done := e.Reap(zkconn.Orphan{Dir: "/d", Prefix: "_c_1-", Pending: pending, Outcome: func() (string, bool) { return "", true }})
+		time.Sleep(2 * timeout)
+		zktest.CheckChildren(t, srv, "/d", "_c_2-lock-1")
+		close(pending)
+		reaped(t, done, time.Second)
+	})
+}
