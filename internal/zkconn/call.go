@@ -64,7 +64,6 @@ type request[T any] struct {
 	body   []byte
 	decode func(*jute.Decoder) (T, error)
 	client func(*zk.Conn) (T, error)
-	arms   []watchKey
 	beat   bool // a heartbeat
 }
 
@@ -83,7 +82,7 @@ func start[T any](e *Epoch, r request[T]) *Call[T] {
 		close(c.done)
 		return c
 	}
-	w.send(&ownRequest{op: r.op, arms: r.arms, beat: r.beat, end: func(body []byte, err error) {
+	w.send(&sentRequest{op: r.op, beat: r.beat, end: func(body []byte, err error) {
 		if c.err = err; err == nil {
 			c.val, c.err = r.decode(jute.Decode(body))
 		}

@@ -3,6 +3,7 @@ package zkconn
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 
@@ -65,13 +66,8 @@ func multiBody(ops []any) ([]byte, error) {
 	return appendOpHeader(b, -1, 1), nil
 }
 
-// decodeMulti reads the answer to a transaction of n operations. Of one that was
-// not applied, the operations before the one that failed carry no error although
-// nothing was applied, and those after it a "runtime inconsistency".
-func decodeMulti(body []byte, n int) ([]zk.MultiResponse, error) {
-	r := jute.Decode(body)
-	res := make([]zk.MultiResponse, 0, n)
-	var failed error
+// results reads the results of a transaction.
+func results(r *jute.Decoder) (all []zk.MultiResponse) {
 	for r.Err() == nil {
 		kind, done := r.Int32(), r.Bool()
 		r.Int32()
@@ -85,17 +81,28 @@ func decodeMulti(body []byte, n int) ([]zk.MultiResponse, error) {
 		case opSetData:
 			m.Stat = stat(r)
 		case opError:
-			if m.Error = codeError(r.Int32()); m.Error != nil && failed == nil {
-				failed = &TxnError{Index: len(res), Err: m.Error}
-			}
+			m.Error = codeError(r.Int32())
+		case opDelete, opCheck:
+		default:
+			r.Fail(fmt.Errorf("unknown result type %d in a transaction", kind))
 		}
-		res = append(res, m)
+		all = append(all, m)
 	}
+	return all
+}
+
+// decodeMulti reads the answer to a transaction of n operations. Of one that was
+// not applied, the operations before the one that failed carry no error although
+// nothing was applied, and those after it a "runtime inconsistency".
+func decodeMulti(body []byte, n int) ([]zk.MultiResponse, error) {
+	r := jute.Decode(body)
+	res := results(r)
+	failed := slices.IndexFunc(res, func(m zk.MultiResponse) bool { return m.Error != nil })
 	switch {
 	case r.Err() != nil:
 		return nil, &unknownError{r.Err()}
-	case failed != nil:
-		return nil, classify(failed)
+	case failed >= 0:
+		return nil, classify(&TxnError{Index: failed, Err: res[failed].Error})
 	case len(res) != n:
 		return nil, &unknownError{fmt.Errorf("%d results for %d operations", len(res), n)}
 	}
@@ -120,7 +127,7 @@ func texts(r *jute.Decoder) []string {
 var codes = map[int32]error{
 	-8: zk.ErrBadArguments, -100: zk.ErrAPIError, -101: zk.ErrNoNode, -102: zk.ErrNoAuth,
 	-103: zk.ErrBadVersion, -108: zk.ErrNoChildrenForEphemerals, -110: zk.ErrNodeExists,
-	-111: zk.ErrNotEmpty, codeSessionExpired: zk.ErrSessionExpired, -114: zk.ErrInvalidACL,
+	-111: zk.ErrNotEmpty, codeSessionExpired: ErrOver, -114: zk.ErrInvalidACL,
 	-115: zk.ErrAuthFailed, -118: zk.ErrSessionMoved, -6: errUnimplemented,
 }
 

@@ -94,6 +94,13 @@ func (e *Epoch) acknowledged(sent time.Time, led bool) {
 	e.client.pace.good()
 }
 
+// closed is told by the wire that the servers have answered the request to end the session.
+func (e *Epoch) closed() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ended = true
+}
+
 // disconnected is told by the wire, once, that a connection is no more.
 func (e *Epoch) disconnected(w *wire, err error, open bool) {
 	e.hub.disconnected()

@@ -204,8 +204,8 @@ func (e *Epoch) usable() (*zk.Conn, error) {
 // It is false for an external connection.
 func (e *Epoch) Ordered() bool { return !e.external }
 
-// watchExternalLater sets one watch through the client, in the background.
-func (e *Epoch) watchExternalLater(key watchKey) {
+// watchExternal sets one watch through the client, in the background. Whether the node exists is told as an event.
+func (e *Epoch) watchExternal(key watchKey) {
 	e.client.pendingReaps.begin() // the client library does not let go of it before it has an answer
 	go func() {
 		defer e.client.pendingReaps.end()

@@ -78,33 +78,12 @@ func checkReply(op int32, body []byte) error {
 			r.Take(jute.StatSize)
 		}
 	case opMulti:
-		checkMulti(r)
+		results(r)
 	}
 	if r.Err() != nil {
 		return fmt.Errorf("malformed reply to operation %d: %w", op, r.Err())
 	}
 	return nil
-}
-
-func checkMulti(r *jute.Decoder) {
-	for r.Err() == nil {
-		kind, done := r.Int32(), r.Bool()
-		r.Int32()
-		if done {
-			return
-		}
-		switch kind {
-		case opCreate:
-			r.Text()
-		case opSetData:
-			r.Take(jute.StatSize)
-		case opError:
-			r.Int32()
-		case opDelete, opCheck:
-		default:
-			r.Fail(fmt.Errorf("unknown result type %d in a transaction", kind))
-		}
-	}
 }
 
 // requestHeader is the body of a request that has no fields.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
 // heartbeat shows the servers that the session lives, where what the client does for that is
@@ -129,7 +131,7 @@ func (e *Epoch) beat(first bool) (next, more bool) {
 	w := e.wire
 	e.mu.Unlock()
 	if pinging && w != nil {
-		_ = w.inject(requestHeader(xidPing, opPing)) // a failed write ends the connection by itself
+		_, _ = w.Write(jute.AppendFrame(nil, requestHeader(xidPing, opPing))) // as the client library would; a failed write ends the connection by itself
 	}
 	return false, true
 }

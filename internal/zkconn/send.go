@@ -16,13 +16,13 @@ import (
 // firstOwn is where the xids of our own requests begin; the client counts from 1.
 const firstOwn = 1 << 30
 
-// ownRequest is a request of ours that waits for its answer.
-type ownRequest struct {
+// sentRequest is one that waits for its answer.
+type sentRequest struct {
 	at   time.Time
 	op   int32
-	beat bool                         // a heartbeat, which may be answered at any time
-	end  func(body []byte, err error) // called once, in the goroutine that reads or closes
-	arms []watchKey                   // the watches that a success sets
+	beat bool // a heartbeat, which may be answered at any time
+	// end is called once, in the goroutine that reads or closes; nil for a request of the client library's.
+	end func(body []byte, err error)
 }
 
 // writeLimit is how long a connection may refuse to take a small request. It takes
@@ -37,7 +37,7 @@ const (
 // then reads counts on that. r.end is called exactly once; it must not block. send itself
 // blocks for writeLimit at most: if somebody else is in the middle of a write, it leaves its own
 // to another goroutine.
-func (w *wire) send(r *ownRequest, body []byte) {
+func (w *wire) send(r *sentRequest, body []byte) {
 	w.mu.Lock()
 	if len(w.backlog) == 0 {
 		select {
@@ -55,7 +55,7 @@ func (w *wire) send(r *ownRequest, body []byte) {
 
 // unsent is a request that waits for its turn to be written.
 type unsent struct {
-	r    *ownRequest
+	r    *sentRequest
 	body []byte
 }
 
@@ -79,7 +79,7 @@ func (w *wire) sendBacklog() {
 }
 
 // sendNow is send for whoever's turn it is to write.
-func (w *wire) sendNow(r *ownRequest, body []byte) {
+func (w *wire) sendNow(r *sentRequest, body []byte) {
 	r.at = time.Now() // before the frame leaves: see leaseClock
 	xid, ok := w.expect(r)
 	if !ok {
@@ -109,7 +109,7 @@ func (w *wire) sendNow(r *ownRequest, body []byte) {
 // No xid comes twice in a session, whichever connection it is on: servers find the request that
 // a committed transaction belongs to by session and xid. One that was under way when the
 // connection was lost would be taken for the new one, and answer it (seen on real servers).
-func (w *wire) expect(r *ownRequest) (xid int32, ok bool) {
+func (w *wire) expect(r *sentRequest) (xid int32, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed || !w.open {
@@ -117,66 +117,77 @@ func (w *wire) expect(r *ownRequest) (xid int32, ok bool) {
 	}
 	for {
 		xid = firstOwn + 1 + int32((w.epoch.xids.Add(1)-1)%(firstOwn-2))
-		_, ours := w.own[xid]
-		_, theirs := w.sent[xid]
-		if !ours && !theirs {
+		if w.sent[xid] == nil {
 			break
 		}
 	}
-	w.own[xid] = r
+	w.sent[xid] = r
 	if !r.beat {
 		w.order = append(w.order, xid)
 	}
 	return xid, true
 }
 
-// answered handles a reply to a request of our own; ok is false if it is none.
-func (w *wire) answered(xid, code int32, body []byte) (ok bool, err error) {
-	w.mu.Lock()
-	r, ok := w.own[xid]
-	delete(w.own, xid)
-	skipped := ok && !r.beat && (len(w.order) == 0 || w.order[0] != xid)
-	if ok && !r.beat && !skipped {
-		w.order = w.order[1:]
+// replied handles the answer to a request. That of the client library's own is passed on.
+func (w *wire) replied(xid, code int32, body []byte) error {
+	r, err := w.settle(xid)
+	if r == nil {
+		return err
 	}
-	w.mu.Unlock()
-	if !ok {
-		return false, nil
-	}
-	if skipped {
-		// Servers answer one session in the order of its requests, so one before this, or its
-		// answer, has been lost on the way: whoever waits for it would wait for ever.
-		err := fmt.Errorf("%s answered a request before those that were sent earlier", w.addr)
-		r.end(nil, &unknownError{err})
-		return true, err
-	}
-	if code == 0 {
-		if err := checkReply(r.op, body); err != nil {
+	if err == nil && code == 0 {
+		if err = checkReply(r.op, body); err != nil {
 			err = w.violation(err)
-			r.end(nil, &unknownError{err})
-			return true, err
 		}
+	}
+	if err != nil {
+		r.answer(nil, &unknownError{err})
+		return err
 	}
 	w.epoch.acknowledged(r.at, led(r.op, code))
-	if code == 0 {
-		for _, key := range r.arms {
-			w.epoch.hub.armed(key)
-		}
-	}
 	w.expiredBy(code)
-	if r.beat {
-		r.end(body, nil)
-		return true, w.overdue()
+	if r.op == opClose {
+		w.epoch.closed()
 	}
-	switch code {
-	case 0:
+	switch {
+	case r.end == nil:
+		w.rest = w.buf
+	case code == 0:
 		r.end(body, nil)
-	case codeSessionExpired:
-		r.end(nil, ErrOver)
 	default:
 		r.end(nil, classify(codeError(code)))
 	}
-	return true, nil
+	if r.beat {
+		return w.overdue()
+	}
+	return nil
+}
+
+// settle takes the request that was answered out of the books.
+func (w *wire) settle(xid int32) (*sentRequest, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.sent[xid]
+	delete(w.sent, xid)
+	switch {
+	case r == nil:
+		// A second answer to one request may mean that it was applied twice. Nobody
+		// could find the twin, so the session must end, and the twin with it.
+		return nil, w.violation(fmt.Errorf("an answer to a request that was not sent or was answered already (xid %d)", xid))
+	case r.end == nil || r.beat:
+		return r, nil
+	case len(w.order) == 0 || w.order[0] != xid:
+		// Servers answer one session in the order of its requests, so one before this, or its
+		// answer, has been lost on the way: whoever waits for it would wait for ever.
+		return r, fmt.Errorf("%s answered a request before those that were sent earlier", w.addr)
+	}
+	w.order = w.order[1:]
+	return r, nil
+}
+
+func (r *sentRequest) answer(body []byte, err error) {
+	if r.end != nil {
+		r.end(body, err)
+	}
 }
 
 // overdue is asked when a heartbeat was answered. A request that waits for much longer than that has
@@ -186,22 +197,22 @@ func (w *wire) overdue() error {
 	limit := 2 * w.epoch.Timeout() / 3
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.order) == 0 || w.own[w.order[0]] == nil {
+	if len(w.order) == 0 || w.sent[w.order[0]] == nil {
 		return nil
 	}
-	if late := time.Since(w.own[w.order[0]].at); late > limit {
+	if late := time.Since(w.sent[w.order[0]].at); late > limit {
 		return fmt.Errorf("%s answers heartbeats, but not a request of %v ago", w.addr, late.Round(time.Millisecond))
 	}
 	return nil
 }
 
-// drop ends every request of our own that was not answered.
+// drop ends every request that was not answered.
 func (w *wire) drop(cause error) {
 	w.mu.Lock()
-	own := w.own
-	w.own = nil
+	sent := w.sent
+	w.sent = nil
 	w.mu.Unlock()
-	for _, r := range own {
-		r.end(nil, &unknownError{fmt.Errorf("the connection was lost before the answer: %w", cause)})
+	for _, r := range sent {
+		r.answer(nil, &unknownError{fmt.Errorf("the connection was lost before the answer: %w", cause)})
 	}
 }

@@ -21,11 +21,11 @@ func TestRequestsGoOutInTheOrderInWhichTheyWereSent(t *testing.T) {
 		w.writing <- struct{}{} // somebody is in the middle of a frame
 		const n = 5
 		for op := range int32(n) {
-			w.send(&ownRequest{op: op, end: func([]byte, error) {}}, nil)
+			w.send(&sentRequest{op: op, end: func([]byte, error) {}}, nil)
 		}
 		synctest.Wait()
 		<-w.writing
-		w.send(&ownRequest{op: n, end: func([]byte, error) {}}, nil)
+		w.send(&sentRequest{op: n, end: func([]byte, error) {}}, nil)
 		for op := range int32(n + 1) {
 			frame := make([]byte, 12)
 			_, err := io.ReadFull(server, frame)
@@ -46,13 +46,12 @@ func TestAnAnswerThatSkipsARequestEndsTheConnection(t *testing.T) {
 	w.open = true
 	var outcomes []error
 	for op := range int32(3) {
-		r := &ownRequest{op: opDelete, beat: op == 1, end: func(_ []byte, err error) { outcomes = append(outcomes, err) }}
+		r := &sentRequest{op: opDelete, beat: op == 1, end: func(_ []byte, err error) { outcomes = append(outcomes, err) }}
 		_, ok := w.expect(r)
 		require.True(t, ok)
 	}
 	require.Equal(t, []int32{firstOwn + 1, firstOwn + 3}, w.order, "the heartbeat may overtake")
-	ok, err := w.answered(firstOwn+3, 0, nil)
-	require.True(t, ok)
+	err := w.replied(firstOwn+3, 0, nil)
 	require.ErrorContains(t, err, "before those that were sent earlier")
 	require.Len(t, outcomes, 1)
 	require.True(t, Unknown(outcomes[0]))

@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
 // Event is what a [Watch] reports, once.
@@ -64,12 +66,12 @@ type hub struct {
 }
 
 type watchedNode struct {
-	armed  bool // the server was asked, on this connection, to watch the node for us
-	sure   bool // and has said that it does
-	asking int  // reads under way that set it
-	subs   map[*Watch]struct{}
+	armed bool // the server was asked, on this connection, to watch the node for us
+	sure  bool // and has said that it does
+	subs  map[*Watch]struct{}
 }
 
+// node is what is known of a node; mu is held.
 func (h *hub) node(key watchKey) *watchedNode {
 	if h.nodes == nil {
 		h.nodes = make(map[watchKey]*watchedNode)
@@ -84,12 +86,12 @@ func (h *hub) node(key watchKey) *watchedNode {
 
 // drop forgets a node that nobody watches.
 func (h *hub) drop(key watchKey, n *watchedNode) {
-	if !n.armed && n.asking == 0 && len(n.subs) == 0 && h.nodes[key] == n {
+	if !n.armed && len(n.subs) == 0 && h.nodes[key] == n {
 		delete(h.nodes, key)
 	}
 }
 
-// armed records that the server acknowledged a read that set a watch.
+// armed records, in the goroutine that reads, that the server acknowledged a read that set a watch.
 func (h *hub) armed(key watchKey) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -161,11 +163,6 @@ func (h *hub) disconnected() {
 	}
 }
 
-// watched is the state in which a subscription begins.
-type watched struct {
-	children []string // of a child watch
-}
-
 // Watch subscribes to the node at path. tell is called at most once, from the
 // goroutine that reads the connection or the one that closes it, and must not
 // block. When the node does not exist, no watch is left behind and the error is
@@ -182,8 +179,7 @@ func (e *Epoch) Watch(ctx context.Context, path string, tell func(Event)) (*Watc
 // WatchChildren subscribes to the set of children of path and returns them. It
 // always costs one read. Otherwise it is like [Epoch.Watch].
 func (e *Epoch) WatchChildren(ctx context.Context, path string, tell func(Event)) (*Watch, []string, error) {
-	w, st, err := e.watch(ctx, watchKey{path, true}, tell)
-	return w, st.children, err
+	return e.watch(ctx, watchKey{path, true}, tell)
 }
 
 // WatchAll subscribes to the nodes at paths and sets what watches the server does
@@ -225,7 +221,7 @@ func (e *Epoch) WatchAll(paths []string, tell func(path string, what Event), sur
 	}
 	if e.external {
 		for _, p := range unarmed {
-			e.watchExternalLater(watchKey{p, false})
+			e.watchExternal(watchKey{p, false})
 		}
 		return watches
 	}
@@ -233,7 +229,7 @@ func (e *Epoch) WatchAll(paths []string, tell func(path string, what Event), sur
 		e.hub.disconnected()
 		return watches
 	}
-	w.send(&ownRequest{op: opSetWatches, end: func(_ []byte, err error) {
+	w.send(&sentRequest{op: opSetWatches, end: func(_ []byte, err error) {
 		if err != nil {
 			// Without its watches a waiter would sleep for ever. Let it begin anew.
 			e.hub.disconnected()
@@ -247,80 +243,63 @@ func (e *Epoch) WatchAll(paths []string, tell func(path string, what Event), sur
 	return watches
 }
 
-func (e *Epoch) watch(ctx context.Context, key watchKey, tell func(Event)) (*Watch, watched, error) {
-	w := &Watch{hub: &e.hub, key: key, tell: tell}
-	if e.external {
-		return e.watchExternal(ctx, w)
-	}
+func (e *Epoch) watch(ctx context.Context, key watchKey, tell func(Event)) (w *Watch, names []string, err error) {
+	w = &Watch{hub: &e.hub, key: key, tell: tell}
 	e.hub.mu.Lock()
 	n := e.hub.node(key)
 	n.subs[w] = struct{}{} // before the read: its watch may fire before it returns
 	known := n.armed && !key.children
-	if !known {
-		n.asking++
+	if e.external {
+		n.armed = true
 	}
 	e.hub.mu.Unlock()
-	if known {
-		return w, watched{}, nil
+	switch {
+	case known:
+	case e.external && !key.children:
+		e.watchExternal(key)
+	case key.children:
+		names, err = e.childrenToWatch(ctx, key)
+	default:
+		err = e.readToWatch(ctx, key)
 	}
-	st, err := e.readToWatch(ctx, key)
-	e.hub.mu.Lock()
-	n.asking--
-	if err != nil {
-		delete(n.subs, w)
-	}
-	e.hub.drop(key, n)
-	e.hub.mu.Unlock()
-	if err != nil {
-		return nil, watched{}, err
-	}
-	return w, st, nil
-}
-
-// watchExternal is watch for an external connection. Whether the node of a data watch
-// exists is told as an event.
-func (e *Epoch) watchExternal(ctx context.Context, w *Watch) (*Watch, watched, error) {
-	e.hub.mu.Lock()
-	n := e.hub.node(w.key)
-	n.subs[w] = struct{}{}
-	arm := !n.armed
-	n.armed = true
-	e.hub.mu.Unlock()
-	if !w.key.children {
-		if arm {
-			e.watchExternalLater(w.key)
-		}
-		return w, watched{}, nil
-	}
-	names, err := wait(ctx, e, start(e, request[[]string]{
-		client: func(*zk.Conn) ([]string, error) { return e.armExternal(w.key) },
-	}))
 	if err != nil {
 		w.Stop()
-		return nil, watched{}, err
+		return nil, nil, err
 	}
-	return w, watched{children: names}, nil
+	return w, names, nil
 }
 
-// readToWatch sends the read that sets the watch.
-func (e *Epoch) readToWatch(ctx context.Context, key watchKey) (watched, error) {
-	if key.children {
-		l, err := wait(ctx, e, start(e, request[listing]{
-			op: opGetChildren2, body: readRequest(key.path, true), decode: decodeListing, arms: []watchKey{key},
-		}))
-		return watched{children: l.names}, err
-	}
-	// getData, not exists: on a missing node exists leaves a watch on the server
-	// that nothing would ever fire.
-	_, err := wait(ctx, e, start(e, request[struct{}]{
-		op: opGetData, body: readRequest(key.path, true), decode: decodeNothing, arms: []watchKey{key},
+// childrenToWatch lists the children and sets the watch on them.
+func (e *Epoch) childrenToWatch(ctx context.Context, key watchKey) ([]string, error) {
+	l, err := wait(ctx, e, start(e, request[listing]{
+		op: opGetChildren2, body: readRequest(key.path, true),
+		decode: func(r *jute.Decoder) (listing, error) {
+			e.hub.armed(key)
+			return decodeListing(r)
+		},
+		client: func(*zk.Conn) (listing, error) {
+			names, err := e.armExternal(key)
+			return listing{names: names}, err
+		},
 	}))
-	if !errors.Is(err, zk.ErrNoAuth) {
-		return watched{}, err
+	return l.names, err
+}
+
+// readToWatch sends the read that sets the watch on a node.
+func (e *Epoch) readToWatch(ctx context.Context, key watchKey) error {
+	read := request[struct{}]{
+		// getData, not exists: on a missing node exists leaves a watch on the server
+		// that nothing would ever fire.
+		op: opGetData, body: readRequest(key.path, true),
+		decode: func(*jute.Decoder) (struct{}, error) {
+			e.hub.armed(key)
+			return struct{}{}, nil
+		},
 	}
-	// A node that we may not read: exists needs no permission.
-	_, err = wait(ctx, e, start(e, request[*zk.Stat]{
-		op: opExists, body: readRequest(key.path, true), decode: decodeStat, arms: []watchKey{key},
-	}))
-	return watched{}, err
+	_, err := wait(ctx, e, start(e, read))
+	if errors.Is(err, zk.ErrNoAuth) {
+		read.op = opExists // needs no permission
+		_, err = wait(ctx, e, start(e, read))
+	}
+	return err
 }

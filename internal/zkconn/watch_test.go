@@ -12,7 +12,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
-// heard collects news in the order in which it is told.
+// heard collects events in the order in which they are told.
 type heard struct {
 	mu  sync.Mutex
 	all []string
@@ -24,7 +24,7 @@ func (h *heard) tell(what string) {
 	h.all = append(h.all, what)
 }
 
-func (h *heard) news(path string, n Event) {
+func (h *heard) event(path string, n Event) {
 	h.tell(path + map[Event]string{Deleted: " gone", NotFound: " missing", Changed: " changed", Disconnected: " cut"}[n])
 }
 
@@ -51,16 +51,16 @@ func TestWatchesOfOneNodeShareOneOnTheServer(t *testing.T) {
 		p := newPeer(t)
 		c, e, s := connectedTo(t, p)
 		h := &heard{}
-		e.WatchAll([]string{"/own", "/other"}, h.news, func() { h.tell("sure") })
+		e.WatchAll([]string{"/own", "/other"}, h.event, func() { h.tell("sure") })
 		xid, op, body := s.next()
 		require.EqualValues(t, opSetWatches, op)
 		require.Equal(t, setWatchesBody([]string{"/own", "/other"}), body)
-		second := e.WatchAll([]string{"/other"}, h.news, nil)
+		second := e.WatchAll([]string{"/other"}, h.event, nil)
 		e.WatchAll([]string{"/own"}, func(string, Event) {}, func() { h.tell("too early") })
 		require.Empty(t, h.take(), "nothing is sure before the answer")
 		s.reply(xid, 0, nil)
 		require.Equal(t, []string{"sure"}, h.take())
-		e.WatchAll([]string{"/own"}, h.news, func() { h.tell("sure at once") })
+		e.WatchAll([]string{"/own"}, h.event, func() { h.tell("sure at once") })
 		require.Equal(t, []string{"sure at once"}, h.take())
 		require.False(t, s.pending(), "the server watches both nodes already")
 		second[0].Stop()
@@ -74,12 +74,12 @@ func TestWatchesOfOneNodeShareOneOnTheServer(t *testing.T) {
 	})
 }
 
-func TestNewsIsToldInTheOrderOfTheWire(t *testing.T) {
+func TestEventsAreToldInTheOrderOfTheWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPeer(t)
 		c, e, s := connectedTo(t, p)
 		h := &heard{}
-		e.WatchAll([]string{"/a", "/b"}, h.news, func() { h.tell("sure") })
+		e.WatchAll([]string{"/a", "/b"}, h.event, func() { h.tell("sure") })
 		xid, _, _ := s.next()
 		s.event(eventDeleted, "/b") // as a server does that finds a node gone when it is to watch it
 		s.reply(xid, 0, nil)
@@ -94,16 +94,16 @@ func TestALostConnectionCutsEveryWatchAndTheNextBeginsWithNone(t *testing.T) {
 		p := newPeer(t)
 		c, e, s := connectedTo(t, p)
 		h := &heard{}
-		e.WatchAll([]string{"/a"}, h.news, nil)
+		e.WatchAll([]string{"/a"}, h.event, nil)
 		xid, _, _ := s.next()
 		s.reply(xid, 0, nil)
 		s.conn.Close()
 		require.Equal(t, []string{"/a cut"}, h.take())
-		e.WatchAll([]string{"/a"}, h.news, nil)
+		e.WatchAll([]string{"/a"}, h.event, nil)
 		require.Equal(t, []string{"/a cut"}, h.take(), "without a connection there is nothing to rely on")
 		s = newScript(p, p.greet(1, time.Hour))
 		require.NoError(t, e.Await(t.Context()))
-		e.WatchAll([]string{"/a"}, h.news, nil)
+		e.WatchAll([]string{"/a"}, h.event, nil)
 		_, op, _ := s.next()
 		require.EqualValues(t, opSetWatches, op, "the new server is asked anew")
 		require.Empty(t, h.take())
@@ -116,7 +116,7 @@ func TestRefusedWatchesAreCutRatherThanSleptOn(t *testing.T) {
 		p := newPeer(t)
 		c, e, s := connectedTo(t, p)
 		h := &heard{}
-		e.WatchAll([]string{"/a"}, h.news, func() { h.tell("sure") })
+		e.WatchAll([]string{"/a"}, h.event, func() { h.tell("sure") })
 		xid, _, _ := s.next()
 		s.reply(xid, -6, nil)
 		require.Equal(t, []string{"/a cut"}, h.take())
@@ -152,7 +152,7 @@ func TestANodeThatMayNotBeReadIsWatchedByItsExistence(t *testing.T) {
 		h := &heard{}
 		got := make(chan error, 1)
 		go func() {
-			_, err := e.Watch(t.Context(), "/a", func(n Event) { h.news("/a", n) })
+			_, err := e.Watch(t.Context(), "/a", func(n Event) { h.event("/a", n) })
 			got <- err
 		}()
 		xid, _, _ := s.next()
@@ -174,7 +174,7 @@ func TestChildAndDataWatchesOfOnePathAreTwo(t *testing.T) {
 		h := &heard{}
 		got := make(chan []string, 1)
 		go func() {
-			_, names, err := e.WatchChildren(t.Context(), "/d", func(n Event) { h.news("children", n) })
+			_, names, err := e.WatchChildren(t.Context(), "/d", func(n Event) { h.event("children", n) })
 			require.NoError(t, err)
 			got <- names
 		}()

@@ -30,18 +30,11 @@ type wire struct {
 	mu       sync.Mutex
 	open     bool // the handshake is over
 	greeting time.Time
-	sent     map[int32]sentRequest
-	pings    []time.Time           // send times of unanswered pings, oldest first
-	own      map[int32]*ownRequest // see send
-	order    []int32               // xids in own, oldest first, but for heartbeats
-	backlog  []unsent
+	sent     map[int32]*sentRequest
+	order    []int32     // xids of our own in sent, oldest first, but for heartbeats
+	pings    []time.Time // send times of unanswered pings, oldest first
+	backlog  []unsent    // see send
 	closed   bool
-}
-
-// sentRequest is what a reply is matched with.
-type sentRequest struct {
-	at time.Time
-	op int32
 }
 
 // newWire wraps a fresh connection. The handshake must end by deadline: the
@@ -52,8 +45,7 @@ func newWire(raw net.Conn, e *Epoch, addr string, deadline time.Time) *wire {
 		raw: raw, epoch: e, addr: addr,
 		in:      bufio.NewReaderSize(raw, 16<<10),
 		writing: make(chan struct{}, 1),
-		sent:    make(map[int32]sentRequest),
-		own:     make(map[int32]*ownRequest),
+		sent:    make(map[int32]*sentRequest),
 	}
 }
 
@@ -106,25 +98,14 @@ func (w *wire) note(b []byte, now time.Time) (greeting bool) {
 	r := jute.Decode(b)
 	r.Int32()
 	xid, op := r.Int32(), r.Int32()
-	if r.Err() != nil {
-		return false
-	}
-	if xid == xidPing {
+	switch {
+	case r.Err() != nil || w.closed:
+	case xid == xidPing:
 		w.pings = append(w.pings, now)
-		return false
+	default:
+		w.sent[xid] = &sentRequest{at: now, op: op}
 	}
-	w.sent[xid] = sentRequest{at: now, op: op}
 	return false
-}
-
-// inject sends a frame that the client knows nothing of.
-func (w *wire) inject(body []byte) error {
-	frame := jute.AppendFrame(nil, body)
-	if len(body) >= 4 && int32(binary.BigEndian.Uint32(body)) == xidPing {
-		w.note(frame, time.Now())
-	}
-	_, err := w.put(frame)
-	return err
 }
 
 // fail closes the connection once, and tells the epoch why.
@@ -160,12 +141,16 @@ func (w *wire) Close() error {
 
 // The client's deadlines count only after the handshake, which has its own.
 
-func (w *wire) SetDeadline(t time.Time) error {
-	return w.deadline(t, w.raw.SetReadDeadline)
-}
+func (w *wire) SetDeadline(t time.Time) error { return w.SetReadDeadline(t) }
 
 func (w *wire) SetReadDeadline(t time.Time) error {
-	return w.deadline(t, w.raw.SetReadDeadline)
+	w.mu.Lock()
+	pass := w.open && !w.closed
+	w.mu.Unlock()
+	if !pass {
+		return nil
+	}
+	return w.raw.SetReadDeadline(t)
 }
 
 // SetWriteDeadline does nothing: see put.
@@ -179,16 +164,6 @@ func (w *wire) limitWrite(d time.Duration) {
 	if open {
 		_ = w.raw.SetWriteDeadline(time.Now().Add(d)) // fails on a closed connection, as the write will
 	}
-}
-
-func (w *wire) deadline(t time.Time, set func(time.Time) error) error {
-	w.mu.Lock()
-	pass := w.open && !w.closed
-	w.mu.Unlock()
-	if !pass {
-		return nil
-	}
-	return set(t)
 }
 
 func (w *wire) LocalAddr() net.Addr  { return w.raw.LocalAddr() }

@@ -103,8 +103,8 @@ func (w *wire) listing() bool {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r := w.own[int32(binary.BigEndian.Uint32(head))]
-	return r != nil && (r.op == opGetChildren || r.op == opGetChildren2)
+	r := w.sent[int32(binary.BigEndian.Uint32(head))]
+	return r != nil && r.end != nil && (r.op == opGetChildren || r.op == opGetChildren2)
 }
 
 // greeted handles the connect reply.
@@ -202,35 +202,6 @@ func (w *wire) ponged() {
 	if !sent.IsZero() {
 		w.epoch.acknowledged(sent, false)
 	}
-}
-
-func (w *wire) replied(xid, code int32, body []byte) error {
-	if ok, err := w.answered(xid, code, body); ok {
-		return err
-	}
-	w.mu.Lock()
-	s, ok := w.sent[xid]
-	delete(w.sent, xid)
-	w.mu.Unlock()
-	if !ok {
-		// A second answer to one request may mean that it was applied twice. Nobody
-		// could find the twin, so the session must end, and the twin with it.
-		return w.violation(fmt.Errorf("an answer to a request that was not sent or was answered already (xid %d)", xid))
-	}
-	if code == 0 {
-		if err := checkReply(s.op, body); err != nil {
-			return w.violation(err)
-		}
-	}
-	w.epoch.acknowledged(s.at, led(s.op, code))
-	if s.op == opClose {
-		w.epoch.mu.Lock()
-		w.epoch.ended = true
-		w.epoch.mu.Unlock()
-	}
-	w.expiredBy(code)
-	w.rest = w.buf
-	return nil
 }
 
 // expiredBy ends the epoch if the code of an answer says that the session is gone.
