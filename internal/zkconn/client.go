@@ -26,14 +26,14 @@ type Client struct {
 	rest    sync.Once
 	runs    sync.WaitGroup // the run loop and what it starts
 	stale   staleSessions
+	dials   dialLog
 
 	mu      sync.Mutex
 	state   State
 	epoch   *Epoch        // the newest
 	entered *Epoch        // the one that state is of
 	moved   chan struct{} // closed and replaced whenever state or epoch change
-	tries   dialLog
-	refused error // the servers refuse us for good
+	refused error         // the servers refuse us for good
 	subs    map[*Subscription]struct{}
 }
 
@@ -55,6 +55,7 @@ func newClient(cfg Config) *Client {
 		cfg: cfg, pace: newPace(cfg.Timeout),
 		moved: make(chan struct{}), subs: make(map[*Subscription]struct{}),
 	}
+	c.dials.log = cfg.Logger
 	c.running, c.halt = context.WithCancel(context.Background())
 	c.closing, c.giveUp = context.WithCancel(context.Background())
 	return c

@@ -30,6 +30,10 @@ type diagnosis struct {
 	err  error
 }
 
+func diagnosed(err error, format string, args ...any) error {
+	return &diagnosis{fmt.Sprintf(format, args...), err}
+}
+
 func (d *diagnosis) Error() string { return d.text }
 func (d *diagnosis) Unwrap() error { return d.err }
 
@@ -40,9 +44,9 @@ func diagnoseDial(err error, limit time.Duration) error {
 	case errors.As(err, &secure):
 		return diagnoseTLS(secure.Err, limit)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return &diagnosis{"connection refused: no server listens there", err}
+		return diagnosed(err, "connection refused: no server listens there")
 	case isTimeout(err):
-		return &diagnosis{fmt.Sprintf("silent: no answer to the dial in %v (is the host down, or a firewall in between?)", shown(limit)), err}
+		return diagnosed(err, "silent: no answer to the dial in %v (is the host down, or a firewall in between?)", shown(limit))
 	}
 	return err
 }
@@ -51,22 +55,19 @@ func diagnoseDial(err error, limit time.Duration) error {
 func diagnoseTLS(err error, limit time.Duration) error {
 	var certificate *tls.CertificateVerificationError
 	var header tls.RecordHeaderError
-	text := ""
 	switch {
 	case errors.As(err, &certificate):
-		text = "the server's certificate is refused here: " + certificate.Err.Error()
+		return diagnosed(err, "TLS: the server's certificate is refused here: %v", certificate.Err)
 	case errors.As(err, &header):
-		text = "the server answers without TLS: is this its plain port?"
+		return diagnosed(err, "TLS: the server answers without TLS: is this its plain port?")
 	case isAlert(err):
-		text = "the server refuses the handshake: " + err.Error()
+		return diagnosed(err, "TLS: the server refuses the handshake: %v", err)
 	case isTimeout(err):
-		text = fmt.Sprintf("silent: no answer to the handshake in %v (is this a port without TLS?)", shown(limit))
+		return diagnosed(err, "TLS: silent: no answer to the handshake in %v (is this a port without TLS?)", shown(limit))
 	case isClosed(err):
-		text = "the server closed the connection during the handshake: is this a port without TLS?"
-	default:
-		text = err.Error()
+		return diagnosed(err, "TLS: the server closed the connection during the handshake: is this a port without TLS?")
 	}
-	return &diagnosis{"TLS: " + text, err}
+	return &TLSError{err}
 }
 
 // diagnoseHandshake says why a connection came to nothing; limit is how long the attempt had.
@@ -79,11 +80,11 @@ func diagnoseHandshake(err error, raw net.Conn, limit time.Duration) error {
 	case isAlert(err):
 		return diagnoseTLS(err, limit)
 	case isTimeout(err):
-		return &diagnosis{fmt.Sprintf("silent: it accepted the connection and gave no answer in %v", shown(limit)), err}
+		return diagnosed(err, "silent: it accepted the connection and gave no answer in %v", shown(limit))
 	case isClosed(err) && secured:
-		return &diagnosis{"it accepted the connection, then closed it: is there no quorum?", err}
+		return diagnosed(err, "it accepted the connection, then closed it: is there no quorum?")
 	case isClosed(err):
-		return &diagnosis{"it accepted the connection, then closed it: is there no quorum, or is this a port for TLS?", err}
+		return diagnosed(err, "it accepted the connection, then closed it: is there no quorum, or is this a port for TLS?")
 	}
 	return err
 }
@@ -92,9 +93,9 @@ func diagnoseHandshake(err error, raw net.Conn, limit time.Duration) error {
 func diagnoseLoss(err error) error {
 	switch {
 	case isTimeout(err):
-		return &diagnosis{"silent: no answer for too long", err}
+		return diagnosed(err, "silent: no answer for too long")
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
-		return &diagnosis{"the server closed it", err}
+		return diagnosed(err, "the server closed it")
 	}
 	return err
 }
@@ -112,24 +113,6 @@ func notZooKeeper(said []byte) error {
 	}
 	return fmt.Errorf("not ZooKeeper: it answered %q", text)
 }
-
-// provoke has a server that is silent say what it is. Many that wait for a line of text which never
-// comes answer to the end of what we send. It costs a connection that is given up anyway.
-func provoke(raw net.Conn) (said []byte) {
-	half, ok := raw.(interface{ CloseWrite() error })
-	if !ok || half.CloseWrite() != nil || raw.SetReadDeadline(time.Now().Add(provokeWait)) != nil {
-		return nil
-	}
-	said = make([]byte, 80)
-	n, _ := raw.Read(said)
-	if n == 0 || said[0] == 0 { // a slow ZooKeeper after all
-		return nil
-	}
-	return said[:n]
-}
-
-// provokeWait is how long it may take for that.
-var provokeWait = 100 * time.Millisecond
 
 func isTimeout(err error) bool {
 	var n net.Error

@@ -11,8 +11,6 @@ import (
 	"log/slog"
 	"math/big"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -21,9 +19,6 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/loopback"
 )
-
-// A server of the tests may have to wait for a processor before it can answer.
-func init() { provokeWait = 2 * time.Second }
 
 // firstFailure connects to addr and returns the line that is logged of the first failed attempt.
 func firstFailure(t *testing.T, addr string, secure *tls.Config) string {
@@ -134,9 +129,10 @@ func TestTheFirstFailedAttemptSaysWhatIsWrong(t *testing.T) {
 			return listening(t, hold), nil
 		}},
 		{"an HTTP server", `not ZooKeeper: it answered \"HTTP/1.1 400 Bad Request\"`, func(t *testing.T) (string, *tls.Config) {
-			srv := httptest.NewServer(http.NotFoundHandler())
-			t.Cleanup(srv.Close)
-			return srv.Listener.Addr().String(), nil
+			return listening(t, func(conn net.Conn) {
+				_, _ = conn.Read(make([]byte, 4096))
+				_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\n")
+			}), nil
 		}},
 		{"a server that speaks first", `not ZooKeeper: it answered \"SSH-2.0-OpenSSH_9.7\"`, func(t *testing.T) (string, *tls.Config) {
 			return listening(t, func(conn net.Conn) {

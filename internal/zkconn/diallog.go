@@ -5,12 +5,16 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 )
 
 // dialLog is what a client tells of its attempts to connect: in its log, and to whoever has
 // waited for a connection in vain. Each attempt and each loss is logged once.
 type dialLog struct {
+	log *slog.Logger
+
+	mu     sync.Mutex
 	err    error // of the newest that failed
 	server string
 	since  time.Time // of the one under way; zero without one
@@ -23,86 +27,77 @@ type dialLog struct {
 // LastError says what became of the attempts to connect: why the newest that ended has failed or,
 // during the first, how long that has been waiting for what. It is nil before the first.
 func (c *Client) LastError() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch a := &c.tries; {
-	case a.err != nil:
-		return fmt.Errorf("the last attempt failed: %w", a.err)
-	case !a.since.IsZero():
-		return fmt.Errorf("%s %s: no answer for %v", a.doing, a.server, shown(time.Since(a.since)))
+	d := &c.dials
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.err != nil:
+		return fmt.Errorf("the last attempt failed: %w", d.err)
+	case !d.since.IsZero():
+		return fmt.Errorf("%s %s: no answer for %v", d.doing, d.server, shown(time.Since(d.since)))
 	}
 	return nil
 }
 
 // trying is told what an attempt at a server waits for from now on.
-func (c *Client) trying(doing, server string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.tries.doing, c.tries.server, c.tries.since = doing, server, time.Now()
+func (d *dialLog) trying(doing, server string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.doing, d.server, d.since = doing, server, time.Now()
 }
 
 // failed is told why an attempt at a server failed.
-func (c *Client) failed(server string, cause error) {
-	c.mu.Lock()
-	a := &c.tries
+func (d *dialLog) failed(server string, cause error) {
+	d.mu.Lock()
 	level := slog.LevelDebug
 	switch {
-	case !a.known && !a.up:
+	case !d.known && !d.up:
 		level = slog.LevelWarn // whoever waits should know at once; it goes on trying
-	case !a.known:
+	case !d.known:
 		level = slog.LevelInfo
 	}
-	a.known, a.since, a.err = true, time.Time{}, fmt.Errorf("%s: %w", server, cause)
-	c.mu.Unlock()
-	c.cfg.Logger.Log(context.Background(), level, "cannot connect", "server", server, "error", cause)
+	d.known, d.since, d.err = true, time.Time{}, fmt.Errorf("%s: %w", server, cause)
+	d.mu.Unlock()
+	d.log.Log(context.Background(), level, "cannot connect", "server", server, "error", cause)
 }
 
 // linked is told of every connection that is past its handshake. What it returns logs that. It is called
 // without any lock: the logger is the user's, may block, and may close the session.
-func (c *Client) linked(e *Epoch, server string) (log func()) {
-	c.mu.Lock()
-	a := &c.tries
-	again, down := a.up, a.down
-	*a = dialLog{up: true}
-	c.mu.Unlock()
-	args := []any{"server", server, "session", sessionID(e.ID())}
-	switch {
-	case !again:
-		return func() { c.cfg.Logger.Debug("connected", args...) }
-	case !down.IsZero():
-		args = append(args, "after", shown(time.Since(down)))
-		return func() { c.cfg.Logger.Info("connected again", args...) }
+func (d *dialLog) linked(session int64, server string) (log func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	down := d.down
+	d.err, d.since, d.known, d.up, d.down = nil, time.Time{}, false, true, time.Time{}
+	args := []any{"server", server, "session", sessionID(session)}
+	if down.IsZero() {
+		return func() { d.log.Debug("connected", args...) }
 	}
-	return func() {}
+	args = append(args, "after", shown(time.Since(down)))
+	return func() { d.log.Info("connected again", args...) }
 }
 
 // unlinked is told of the loss of a connection past its handshake. What it returns logs that, as linked's.
-func (c *Client) unlinked(server string, cause error) (log func()) {
+func (d *dialLog) unlinked(server string, cause error) (log func()) {
 	cause = diagnoseLoss(cause)
-	c.fell()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.tries.err = fmt.Errorf("%s: %w", server, cause)
-	if c.state == Closed {
-		return func() {}
-	}
-	return func() { c.cfg.Logger.Info("connection lost", "server", server, "error", cause) }
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.fell()
+	d.err = fmt.Errorf("%s: %w", server, cause)
+	return func() { d.log.Info("connection lost", "server", server, "error", cause) }
 }
 
-// gone is told of the loss of a session. It logs, so whoever holds must have been told before.
-func (c *Client) gone(e *Epoch, cause error) {
-	if e.ID() == 0 || c.State() == Closed {
-		return
-	}
-	c.fell()
-	c.cfg.Logger.Info("session lost", "session", sessionID(e.ID()), "error", cause)
+// lost is told of the loss of a session. It logs, so whoever holds must have been told before.
+func (d *dialLog) lost(session int64, cause error) {
+	d.mu.Lock()
+	d.fell()
+	d.mu.Unlock()
+	d.log.Info("session lost", "session", sessionID(session), "error", cause)
 }
 
-func (c *Client) fell() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.tries.down.IsZero() {
-		c.tries.down = time.Now()
+// fell notes since when there is no connection; mu is held.
+func (d *dialLog) fell() {
+	if d.down.IsZero() {
+		d.down = time.Now()
 	}
 }
 

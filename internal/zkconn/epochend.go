@@ -50,7 +50,9 @@ func (e *Epoch) lose(cause error) {
 	close(e.told)
 	e.clock.stop()
 	e.kill()
-	e.client.gone(e, cause)
+	if id := e.ID(); id != 0 && e.client.State() != Closed {
+		e.client.dials.lost(id, cause)
+	}
 }
 
 // kill cuts the connection and keeps the client library from dialling again.

@@ -58,7 +58,7 @@ func (e *Epoch) use(w *wire, r connectReply, sent time.Time) (log func(), err er
 	e.clock.start(sent, e.timeout, e.cfg.LeaseFraction)
 	close(e.linked)
 	e.mu.Unlock()
-	log = e.client.linked(e, w.addr)
+	log = e.client.dials.linked(r.id, w.addr)
 	e.client.connected(e)
 	return log, nil
 }
@@ -107,7 +107,7 @@ func (e *Epoch) disconnected(w *wire, err error, open bool) {
 	killed, log := e.unlink(w, err)
 	log()
 	if !killed && !open {
-		e.client.failed(w.addr, diagnoseHandshake(err, w.raw, attemptTimeout(e.cfg.Timeout, e.hosts.Len())))
+		e.client.dials.failed(w.addr, diagnoseHandshake(err, w.raw, attemptTimeout(e.cfg.Timeout, e.hosts.Len())))
 	}
 	var broken *violationError
 	if errors.As(err, &broken) && open {
@@ -128,9 +128,9 @@ func (e *Epoch) unlink(w *wire, cause error) (killed bool, log func()) {
 	}
 	killed = e.alive.Err() != nil
 	e.mu.Unlock()
-	if current && !killed {
+	if current && !killed && e.client.State() != Closed {
 		e.client.suspended(e)
-		return killed, e.client.unlinked(w.addr, cause)
+		return killed, e.client.dials.unlinked(w.addr, cause)
 	}
 	return killed, func() {}
 }

@@ -177,12 +177,12 @@ func (e *Epoch) link(up bool) {
 	}
 	e.mu.Unlock()
 	if up {
-		log := e.client.linked(e, e.conn.Server())
+		log := e.client.dials.linked(e.id, e.conn.Server())
 		e.client.connected(e)
 		log()
 	} else {
 		e.client.suspended(e)
-		e.client.unlinked(e.conn.Server(), errDetached)()
+		e.client.dials.unlinked(e.conn.Server(), errDetached)()
 	}
 }
 

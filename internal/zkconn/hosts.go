@@ -73,15 +73,15 @@ func (h *hosts) dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(e.alive, limit)
 	defer cancel()
 	deadline := time.Now().Add(limit)
-	e.client.trying("dialing", addr)
+	e.client.dials.trying("dialing", addr)
 	raw, err := e.cfg.Dial(ctx, network, addr)
 	if err != nil {
 		if e.alive.Err() == nil { // else that may be why it failed
-			e.client.failed(addr, diagnoseDial(err, limit))
+			e.client.dials.failed(addr, diagnoseDial(err, limit))
 		}
 		return nil, err
 	}
-	e.client.trying("connected to", addr)
+	e.client.dials.trying("connected to", addr)
 	w := newWire(raw, e, addr, deadline)
 	h.replace(w)
 	if e.alive.Err() != nil {

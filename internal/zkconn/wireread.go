@@ -43,11 +43,6 @@ func (w *wire) next() error {
 	w.mu.Unlock()
 	var prefix [4]byte
 	if _, err := io.ReadFull(w.in, prefix[:]); err != nil {
-		if !open && isTimeout(err) {
-			if said := provoke(w.raw); said != nil {
-				return notZooKeeper(said)
-			}
-		}
 		return err
 	}
 	n := int64(binary.BigEndian.Uint32(prefix[:]))
