@@ -10,22 +10,18 @@ import (
 	"strconv"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// savedSession is what a process needs to end the ZooKeeper session of its dead
-// predecessor: with the id and the password it reconnects to that session and
-// closes it.
-type savedSession struct {
-	ID       int64
-	Password []byte
-	Servers  string // of the connect string, for whoever reads the file
-}
-
-// sessionFile keeps the sessions of this process for its successor. It is locked
+// sessionFile keeps the sessions of this process for its successor: with the id and the password it
+// reconnects to a session of its dead predecessor and closes it. The file is locked
 // against other processes, and other Sessions of this one, from open to close; the
 // operating system unlocks it when the process dies, however it dies. That lock is the
 // proof that the sessions found in the file have no living owner.
-type sessionFile struct{ file *os.File }
+type sessionFile struct {
+	file    *os.File
+	servers string // of the connect string, for whoever reads the file
+}
 
 // maxSessionFile is far above what save writes. A larger file is not ours.
 const maxSessionFile = 64 << 10
@@ -38,7 +34,7 @@ var errSessionFileLocked = errors.New("locked by another process")
 // a clean end, and none if the content is not what save wrote, since a process may
 // have died while writing and that must not keep its successor from starting. An error
 // wraps errs.ErrMisuse if somebody else has the file open or if it cannot be kept private.
-func openSessionFile(path string) (*sessionFile, []savedSession, error) {
+func openSessionFile(path, servers string) (*sessionFile, []zkconn.Credentials, error) {
 	file, err := openLocked(path)
 	if errors.Is(err, errSessionFileLocked) {
 		return nil, nil, fmt.Errorf("zksync: session file %s: another living process, or another session "+
@@ -47,7 +43,7 @@ func openSessionFile(path string) (*sessionFile, []savedSession, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("zksync: session file %s: %w", errs.ShowPath(path), err)
 	}
-	f := &sessionFile{file: file}
+	f := &sessionFile{file, servers}
 	content, err := io.ReadAll(io.LimitReader(file, maxSessionFile+1))
 	if err != nil {
 		return nil, nil, fmt.Errorf("zksync: session file %s: %w", errs.ShowPath(path), errors.Join(err, f.close()))
@@ -70,44 +66,40 @@ type sessionKey struct {
 	Password []byte `json:"password"`
 }
 
-func keyOf(s savedSession) sessionKey {
-	return sessionKey{"0x" + strconv.FormatUint(uint64(s.ID), 16), s.Password}
-}
-
 // save replaces the content with the given sessions, the oldest first. The line is
 // written in one piece over the old one and only then cut to its length, so that a
 // process killed at any moment leaves the old line or the new one: whatever follows
-// the first line is ignored. Of the servers only the newest session's are kept.
-func (f *sessionFile) save(earlier []savedSession, s savedSession) error {
-	content := sessionLine{sessionKey: keyOf(s), Servers: s.Servers}
-	for _, old := range earlier {
-		content.Earlier = append(content.Earlier, keyOf(old))
-	}
-	line, err := json.Marshal(content)
-	if err != nil {
-		return f.failed("save", err)
-	}
-	line = append(line, '\n')
-	if len(line) > maxSessionFile {
-		return f.failed("save", fmt.Errorf("a session of %d bytes is too large: %w", len(line), errs.ErrMisuse))
-	}
-	if _, err := f.file.WriteAt(line, 0); err != nil {
-		return f.failed("save", err)
-	}
-	if err := f.file.Truncate(int64(len(line))); err != nil {
-		return f.failed("save", err)
-	}
-	return f.failed("save", f.file.Sync())
-}
-
-// clear empties the file: this process leaves nothing to clean up. The file
+// the first line is ignored. Without sessions the file is emptied: this process leaves nothing to clean up. The file
 // itself stays, because removing it would let two processes lock two files of the
 // same name.
-func (f *sessionFile) clear() error {
-	if err := f.file.Truncate(0); err != nil {
-		return f.failed("clear", err)
+func (f *sessionFile) save(sessions []zkconn.Credentials) error {
+	line, err := f.encode(sessions)
+	if err == nil {
+		_, err = f.file.WriteAt(line, 0)
 	}
-	return f.failed("clear", f.file.Sync())
+	if err == nil {
+		err = f.file.Truncate(int64(len(line)))
+	}
+	if err == nil {
+		err = f.file.Sync()
+	}
+	return f.failed("save", err)
+}
+
+func (f *sessionFile) encode(sessions []zkconn.Credentials) ([]byte, error) {
+	if len(sessions) == 0 {
+		return nil, nil
+	}
+	var keys []sessionKey
+	for _, s := range sessions {
+		keys = append(keys, sessionKey{"0x" + strconv.FormatUint(uint64(s.ID), 16), s.Passwd})
+	}
+	newest := len(keys) - 1
+	line, err := json.Marshal(sessionLine{keys[newest], f.servers, keys[:newest]})
+	if len(line) >= maxSessionFile {
+		return nil, fmt.Errorf("sessions of %d bytes are too large: %w", len(line), errs.ErrMisuse)
+	}
+	return append(line, '\n'), err
 }
 
 // close unlocks the file and leaves its content for the next process. Closing
@@ -128,20 +120,20 @@ func (f *sessionFile) failed(op string, err error) error {
 }
 
 // decodeSessions returns nil unless content begins with a line that save wrote.
-func decodeSessions(content []byte) []savedSession {
+func decodeSessions(content []byte) []zkconn.Credentials {
 	text, _, complete := bytes.Cut(content, []byte("\n"))
 	var line sessionLine
 	if !complete || len(content) > maxSessionFile || json.Unmarshal(text, &line) != nil {
 		return nil
 	}
-	var sessions []savedSession
+	var sessions []zkconn.Credentials
 	for _, k := range append(line.Earlier, line.sessionKey) {
 		// Base 0 takes the "0x" and refuses a bare number, which nobody here wrote.
 		id, err := strconv.ParseUint(k.Session, 0, 64)
 		if err != nil || id == 0 || k.Session != "0x"+strconv.FormatUint(id, 16) || len(k.Password) == 0 {
 			return nil
 		}
-		sessions = append(sessions, savedSession{ID: int64(id), Password: k.Password, Servers: line.Servers})
+		sessions = append(sessions, zkconn.Credentials{ID: int64(id), Passwd: k.Password})
 	}
 	return sessions
 }

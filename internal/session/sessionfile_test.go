@@ -11,15 +11,16 @@ import (
 	"testing"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
 
 func sessionPath(t *testing.T) string { return filepath.Join(t.TempDir(), "session") }
 
-func mustOpen(t *testing.T, path string) (*sessionFile, []savedSession) {
+func mustOpen(t *testing.T, path string) (*sessionFile, []zkconn.Credentials) {
 	t.Helper()
-	f, previous, err := openSessionFile(path)
+	f, previous, err := openSessionFile(path, "s")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, f.close()) })
 	return f, previous
@@ -29,28 +30,28 @@ func TestASavedSessionIsFoundByTheNextOpener(t *testing.T) {
 	path := sessionPath(t)
 	f, previous := mustOpen(t, path)
 	require.Nil(t, previous, "nothing was there")
-	want := savedSession{ID: 0x1234_5678_9abc_def0, Password: []byte("0123456789abcdef"), Servers: "zk1:2181,zk2/app"}
-	require.NoError(t, f.save(nil, want))
+	want := zkconn.Credentials{ID: 0x1234_5678_9abc_def0, Passwd: []byte("0123456789abcdef")}
+	require.NoError(t, f.save([]zkconn.Credentials{want}))
 	require.NoError(t, f.close())
 	require.NoError(t, f.close(), "closing again does nothing")
 
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.Equal(t, `{"session":"0x123456789abcdef0","password":"MDEyMzQ1Njc4OWFiY2RlZg==","servers":"zk1:2181,zk2/app"}`+"\n", string(content))
+	require.Equal(t, `{"session":"0x123456789abcdef0","password":"MDEyMzQ1Njc4OWFiY2RlZg==","servers":"s"}`+"\n", string(content))
 
 	_, previous = mustOpen(t, path)
-	require.Equal(t, []savedSession{want}, previous)
+	require.Equal(t, []zkconn.Credentials{want}, previous)
 }
 
 func TestEarlierSessionsAreKeptInTheirOrder(t *testing.T) {
 	path := sessionPath(t)
 	f, _ := mustOpen(t, path)
-	want := []savedSession{
-		{ID: 3, Password: []byte("p"), Servers: "s"},
-		{ID: 1, Password: []byte("q"), Servers: "s"},
-		{ID: 2, Password: []byte("r"), Servers: "s"},
+	want := []zkconn.Credentials{
+		{ID: 3, Passwd: []byte("p")},
+		{ID: 1, Passwd: []byte("q")},
+		{ID: 2, Passwd: []byte("r")},
 	}
-	require.NoError(t, f.save(want[:2], want[2]))
+	require.NoError(t, f.save(want))
 	require.NoError(t, f.close())
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -63,37 +64,37 @@ func TestEarlierSessionsAreKeptInTheirOrder(t *testing.T) {
 func TestANegativeSessionIDIsKept(t *testing.T) {
 	path := sessionPath(t)
 	f, _ := mustOpen(t, path)
-	want := savedSession{ID: -2, Password: []byte{0}}
-	require.NoError(t, f.save(nil, want))
+	want := zkconn.Credentials{ID: -2, Passwd: []byte{0}}
+	require.NoError(t, f.save([]zkconn.Credentials{want}))
 	require.NoError(t, f.close())
 	_, previous := mustOpen(t, path)
-	require.Equal(t, []savedSession{want}, previous)
+	require.Equal(t, []zkconn.Credentials{want}, previous)
 }
 
 func TestALaterSaveReplacesALongerOne(t *testing.T) {
 	path := sessionPath(t)
 	f, _ := mustOpen(t, path)
-	require.NoError(t, f.save(nil, savedSession{ID: 1, Password: []byte("p"), Servers: strings.Repeat("long,", 100)}))
-	want := savedSession{ID: 2, Password: []byte("q"), Servers: "s"}
-	require.NoError(t, f.save(nil, want))
+	require.NoError(t, f.save([]zkconn.Credentials{{ID: 1, Passwd: bytes.Repeat([]byte("long"), 100)}}))
+	want := zkconn.Credentials{ID: 2, Passwd: []byte("q")}
+	require.NoError(t, f.save([]zkconn.Credentials{want}))
 	require.NoError(t, f.close())
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, 1, bytes.Count(content, []byte("\n")))
 	_, previous := mustOpen(t, path)
-	require.Equal(t, []savedSession{want}, previous)
+	require.Equal(t, []zkconn.Credentials{want}, previous)
 }
 
 func TestAClearedFileHoldsNoSessionAndTakesANewOne(t *testing.T) {
 	path := sessionPath(t)
 	f, _ := mustOpen(t, path)
-	require.NoError(t, f.save(nil, savedSession{ID: 1, Password: []byte("p")}))
-	require.NoError(t, f.clear())
+	require.NoError(t, f.save([]zkconn.Credentials{{ID: 1, Passwd: []byte("p")}}))
+	require.NoError(t, f.save(nil))
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Empty(t, content)
-	require.NoError(t, f.save(nil, savedSession{ID: 2, Password: []byte("q")}))
-	require.NoError(t, f.clear())
+	require.NoError(t, f.save([]zkconn.Credentials{{ID: 2, Passwd: []byte("q")}}))
+	require.NoError(t, f.save(nil))
 	require.NoError(t, f.close())
 	_, previous := mustOpen(t, path)
 	require.Nil(t, previous)
@@ -129,32 +130,32 @@ func TestAFileFullOfGarbageIsOpenedAndReused(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, bytes.Repeat([]byte("garbage "), 100_000), 0o600))
 	f, previous := mustOpen(t, path)
 	require.Nil(t, previous)
-	want := savedSession{ID: 3, Password: []byte("p"), Servers: "s"}
-	require.NoError(t, f.save(nil, want))
+	want := zkconn.Credentials{ID: 3, Passwd: []byte("p")}
+	require.NoError(t, f.save([]zkconn.Credentials{want}))
 	require.NoError(t, f.close())
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	require.Less(t, info.Size(), int64(200))
 	_, previous = mustOpen(t, path)
-	require.Equal(t, []savedSession{want}, previous)
+	require.Equal(t, []zkconn.Credentials{want}, previous)
 }
 
 // However far a save got, a successor sees the old session, the new one or none;
 // never a mixture.
 func TestADeathDuringASaveNeverMixesSessions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		line := func(label string) (savedSession, []byte) {
-			s := savedSession{
-				ID:       rapid.Int64Range(1, 1<<40).Draw(t, label+".id"),
-				Password: rapid.SliceOfN(rapid.Byte(), 1, 16).Draw(t, label+".password"),
-				Servers:  rapid.StringMatching(`[a-z:,0-9]{0,30}`).Draw(t, label+".servers"),
+		line := func(label string) (zkconn.Credentials, []byte) {
+			servers := rapid.StringMatching(`[a-z:,0-9]{0,30}`).Draw(t, label+".servers")
+			s := zkconn.Credentials{
+				ID:     rapid.Int64Range(1, 1<<40).Draw(t, label+".id"),
+				Passwd: rapid.SliceOfN(rapid.Byte(), 1, 16).Draw(t, label+".password"),
 			}
 			dir, err := os.MkdirTemp("", "zksync")
 			require.NoError(t, err)
 			defer func() { require.NoError(t, os.RemoveAll(dir)) }()
-			f, _, err := openSessionFile(filepath.Join(dir, "session"))
+			f, _, err := openSessionFile(filepath.Join(dir, "session"), servers)
 			require.NoError(t, err)
-			require.NoError(t, f.save(nil, s))
+			require.NoError(t, f.save([]zkconn.Credentials{s}))
 			require.NoError(t, f.close())
 			content, err := os.ReadFile(filepath.Join(dir, "session"))
 			require.NoError(t, err)
@@ -166,8 +167,8 @@ func TestADeathDuringASaveNeverMixesSessions(t *testing.T) {
 		// The write is one piece; what can be seen is either none of it or all of it,
 		// with the rest of a longer old line behind.
 		notCut := append(bytes.Clone(written), old[min(len(written), len(old)):]...)
-		require.Equal(t, []savedSession{before}, decodeSessions(old))
-		require.Equal(t, []savedSession{after}, decodeSessions(notCut))
+		require.Equal(t, []zkconn.Credentials{before}, decodeSessions(old))
+		require.Equal(t, []zkconn.Credentials{after}, decodeSessions(notCut))
 		// A file system that lost its tail with the power leaves no session.
 		lost := rapid.IntRange(0, len(written)-1).Draw(t, "kept")
 		require.Nil(t, decodeSessions(written[:lost]))
@@ -177,23 +178,23 @@ func TestADeathDuringASaveNeverMixesSessions(t *testing.T) {
 func TestASessionTooLargeForTheFileIsRefusedAndTheOldOneKept(t *testing.T) {
 	path := sessionPath(t)
 	f, _ := mustOpen(t, path)
-	want := savedSession{ID: 1, Password: []byte("p")}
-	require.NoError(t, f.save(nil, want))
-	err := f.save(nil, savedSession{ID: 2, Password: []byte("p"), Servers: strings.Repeat("s", maxSessionFile)})
+	want := zkconn.Credentials{ID: 1, Passwd: []byte("p")}
+	require.NoError(t, f.save([]zkconn.Credentials{want}))
+	err := f.save([]zkconn.Credentials{{ID: 2, Passwd: bytes.Repeat([]byte("p"), maxSessionFile)}})
 	require.ErrorIs(t, err, errs.ErrMisuse)
 	require.NoError(t, f.close())
 	_, previous := mustOpen(t, path)
-	require.Equal(t, []savedSession{want}, previous)
+	require.Equal(t, []zkconn.Credentials{want}, previous)
 }
 
 func TestUsingAClosedFileIsAnErrorThatNamesIt(t *testing.T) {
 	path := sessionPath(t)
 	f, _ := mustOpen(t, path)
 	require.NoError(t, f.close())
-	err := f.save(nil, savedSession{ID: 1, Password: []byte("p")})
+	err := f.save([]zkconn.Credentials{{ID: 1, Passwd: []byte("p")}})
 	require.ErrorIs(t, err, os.ErrClosed)
 	require.ErrorContains(t, err, path)
-	err = f.clear()
+	err = f.save(nil)
 	require.ErrorIs(t, err, os.ErrClosed)
 	require.ErrorContains(t, err, path)
 }
@@ -201,9 +202,9 @@ func TestUsingAClosedFileIsAnErrorThatNamesIt(t *testing.T) {
 func TestASecondSessionOfTheSameProcessIsRefused(t *testing.T) {
 	path := sessionPath(t)
 	f, _ := mustOpen(t, path)
-	require.NoError(t, f.save(nil, savedSession{ID: 1, Password: []byte("p")}))
+	require.NoError(t, f.save([]zkconn.Credentials{{ID: 1, Passwd: []byte("p")}}))
 	for range 3 {
-		_, _, err := openSessionFile(path)
+		_, _, err := openSessionFile(path, "s")
 		require.ErrorIs(t, err, errs.ErrMisuse)
 		require.ErrorContains(t, err, path)
 		require.ErrorContains(t, err, "give each its own file")
@@ -215,10 +216,10 @@ func TestASecondSessionOfTheSameProcessIsRefused(t *testing.T) {
 
 func TestADirectoryThatIsNotThereIsAnErrorThatNamesThePath(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "missing", "session")
-	_, _, err := openSessionFile(path)
+	_, _, err := openSessionFile(path, "s")
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, path)
-	_, _, err = openSessionFile(t.TempDir())
+	_, _, err = openSessionFile(t.TempDir(), "s")
 	require.Error(t, err, "a directory is no file")
 }
 
@@ -233,16 +234,16 @@ func TestSessionFileOwnerProcess(t *testing.T) {
 	if path == "" {
 		return // an ordinary test run
 	}
-	f, previous, err := openSessionFile(path)
+	f, previous, err := openSessionFile(path, "s")
 	if err != nil {
 		fmt.Printf("refused: %v\n", err)
 		return
 	}
-	require.NoError(t, f.save(nil, savedSession{ID: int64(os.Getpid()), Password: []byte("secret"), Servers: "zk"}))
+	require.NoError(t, f.save([]zkconn.Credentials{{ID: int64(os.Getpid()), Passwd: []byte("secret")}}))
 	fmt.Printf("owner, previous %t\n", previous != nil)
 	_, err = bufio.NewReader(os.Stdin).ReadString('\n')
 	require.Error(t, err, "standard input was closed")
-	require.NoError(t, f.clear())
+	require.NoError(t, f.save(nil))
 	require.NoError(t, f.close())
 }
 
@@ -281,7 +282,7 @@ func TestALivingProcessKeepsItsFileAndADeadOneHandsItOver(t *testing.T) {
 	cmd, finish, said := startOwner(t, path)
 	require.Equal(t, "owner, previous false\n", said)
 
-	_, _, err := openSessionFile(path)
+	_, _, err := openSessionFile(path, "s")
 	require.ErrorIs(t, err, errs.ErrMisuse)
 	require.ErrorContains(t, err, path)
 	require.ErrorContains(t, err, "another living process")
@@ -289,7 +290,7 @@ func TestALivingProcessKeepsItsFileAndADeadOneHandsItOver(t *testing.T) {
 	require.NoError(t, cmd.Process.Kill()) // SIGKILL: it has no chance to clean up
 	finish()
 	_, previous := mustOpen(t, path)
-	require.Equal(t, []savedSession{{ID: int64(cmd.Process.Pid), Password: []byte("secret"), Servers: "zk"}}, previous)
+	require.Equal(t, []zkconn.Credentials{{ID: int64(cmd.Process.Pid), Passwd: []byte("secret")}}, previous)
 }
 
 func TestAnotherProcessIsRefusedWhileThisOneHoldsTheFile(t *testing.T) {
@@ -298,7 +299,7 @@ func TestAnotherProcessIsRefusedWhileThisOneHoldsTheFile(t *testing.T) {
 	_, finish, said := startOwner(t, path)
 	finish()
 	require.Contains(t, said, "refused: zksync: session file "+path)
-	require.NoError(t, f.save(nil, savedSession{ID: 9, Password: []byte("p")}))
+	require.NoError(t, f.save([]zkconn.Credentials{{ID: 9, Passwd: []byte("p")}}))
 	require.NoError(t, f.close())
 
 	_, finish, said = startOwner(t, path)
@@ -337,7 +338,7 @@ func FuzzDecodeSessions(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content []byte) {
 		for _, s := range decodeSessions(content) {
 			require.NotZero(t, s.ID)
-			require.NotEmpty(t, s.Password)
+			require.NotEmpty(t, s.Passwd)
 		}
 	})
 }

@@ -44,7 +44,7 @@ func TestASymbolicLinkIsNotFollowed(t *testing.T) {
 	target, link := filepath.Join(dir, "precious"), filepath.Join(dir, "session")
 	require.NoError(t, os.WriteFile(target, []byte("precious"), 0o600))
 	require.NoError(t, os.Symlink(target, link))
-	_, _, err := openSessionFile(link)
+	_, _, err := openSessionFile(link, "s")
 	require.ErrorIs(t, err, errs.ErrMisuse)
 	require.ErrorContains(t, err, "symbolic link")
 	content, err := os.ReadFile(target)
@@ -55,7 +55,7 @@ func TestASymbolicLinkIsNotFollowed(t *testing.T) {
 func TestAPipeIsRefusedWithoutHanging(t *testing.T) {
 	path := sessionPath(t)
 	require.NoError(t, syscall.Mkfifo(path, 0o600))
-	_, _, err := openSessionFile(path)
+	_, _, err := openSessionFile(path, "s")
 	require.ErrorIs(t, err, errs.ErrMisuse)
 	require.ErrorContains(t, err, "not a regular file")
 }
@@ -67,7 +67,7 @@ func TestAFileOfAnotherUserIsRefused(t *testing.T) {
 		require.ErrorIs(t, err, os.ErrPermission) // only root can set this trap
 		return
 	}
-	_, _, err := openSessionFile(path)
+	_, _, err := openSessionFile(path, "s")
 	require.ErrorIs(t, err, errs.ErrMisuse)
 	require.ErrorContains(t, err, "belongs to user")
 }
@@ -76,7 +76,7 @@ func TestAfterARefusalNothingIsLeftLocked(t *testing.T) {
 	path := sessionPath(t)
 	require.NoError(t, syscall.Mkfifo(path, 0o600))
 	for range 3 {
-		_, _, err := openSessionFile(path)
+		_, _, err := openSessionFile(path, "s")
 		require.ErrorContains(t, err, "not a regular file")
 	}
 	require.NoError(t, os.Remove(path))
@@ -92,7 +92,7 @@ func TestReplacingTheFileNeverLetsTwoOwnersIn(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for range 300 {
-				f, _, err := openSessionFile(path)
+				f, _, err := openSessionFile(path, "s")
 				if err != nil {
 					if !errors.Is(err, errs.ErrMisuse) {
 						t.Errorf("refused for another reason than that it is in use: %v", err)
