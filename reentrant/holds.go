@@ -5,241 +5,177 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/share"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// holds are what the goroutines of this process hold of one lock, with all levels. A Mutex is
-// a lock of which nobody reads.
+// holds are the holds of one lock in this process, with all levels. In those of a Mutex nobody reads.
 type holds struct {
 	wrapped share.Monitor // of a *zksync.Mutex or a *zkrwmutex.RWMutex
 	// turn downgrades a lease of the wrapped lock.
-	turn func(context.Context, *zksync.Lease) (*zksync.Lease, error)
+	turn func(context.Context, *lease.Lease) (*lease.Lease, error)
 
 	mu    sync.Mutex
-	write *writeHold // nil while nobody of this process writes
-	reads map[owner]*readHold
-	// lost counts, per owner, the Unlocks and RUnlocks still to come for holds that were
-	// lost and have been replaced. They must not touch the hold that replaced them.
+	write *hold // nil while nobody of this process writes
+	reads map[owner]*hold
+	// claims keep the goroutines of one owner from beginning a hold at the same time: each would
+	// queue, and the second would wait for its own owner. Closed when the claim ends.
+	claims map[owner]chan struct{}
+	// lost counts the Unlocks and RUnlocks that are still to come for holds that were
+	// lost and replaced. They must not touch the hold that replaced the lost one.
 	lost map[owner]lostLevels
-	// discarded is closed when the lost hold that was replaced last has been given up; nil if there was none.
+	// discarded is closed when the latest lost hold that was replaced has been given up; nil if there was none.
 	discarded chan struct{}
-
-	claims claims
 }
 
-func newHolds(wrapped share.Monitor, turn func(context.Context, *zksync.Lease) (*zksync.Lease, error)) *holds {
-	return &holds{wrapped: wrapped, turn: turn, reads: make(map[owner]*readHold), lost: make(map[owner]lostLevels)}
+func newHolds(wrapped share.Monitor, turn func(context.Context, *lease.Lease) (*lease.Lease, error)) *holds {
+	return &holds{wrapped: wrapped, turn: turn,
+		reads: make(map[owner]*hold), claims: make(map[owner]chan struct{}), lost: make(map[owner]lostLevels)}
 }
-
-// writeHold is one hold of the write lock, with all its levels.
-type writeHold struct {
-	owner  owner
-	lease  *zksync.Lease
-	writes levels    // of Lock, not yet unlocked
-	reads  levels    // of RLock inside them
-	became *readHold // what it was downgraded to
-
-	turning bool // a downgrade is under way
-}
-
-// readHold is one hold of the read lock, with all its levels.
-type readHold struct {
-	lease *zksync.Lease
-	reads levels
-}
-
-// levels counts those of the form with leases, each of which ends with its own lease, apart
-// from those of the mirror form.
-type levels struct{ mirror, leased int }
-
-func (l *levels) add(leased bool, n int) {
-	if leased {
-		l.leased += n
-	} else {
-		l.mirror += n
-	}
-}
-
-func (l levels) all() int { return l.mirror + l.leased }
-
-// valid reports whether w can be proved to be held. While it turns into a read hold, its lease
-// is none that proves anything; what comes of it is known when that has ended.
-func (w *writeHold) valid() bool { return w.turning || w.lease.Valid() }
 
 type lostLevels struct{ writes, reads int }
 
 type getter func(context.Context) (*zksync.Lease, error)
 
-// form is which method asks for a level.
-type form struct{ leased, try bool }
-
-var mirrorLock, mirrorTry = form{}, form{try: true}
-
-func (m *holds) lockLease(ctx context.Context, first getter, f form) (*zksync.Lease, error) {
-	h, err := m.lock(ctx, ownerOf(ctx), first, f)
+// leased adds a level of the form with leases, and returns its lease.
+func (m *holds) leased(ctx context.Context, first getter, f form) (*zksync.Lease, error) {
+	f.leased = true
+	h, err := m.acquire(ctx, ownerOf(ctx), first, f)
 	if err != nil {
 		return nil, err
 	}
-	return sub(ctx, m.outer(h), func() {
+	return (*zksync.Lease)(lease.Sub(ctx, m.outer(h), func() {
 		m.mu.Lock()
-		m.unlock(h, true)
-	}), nil
+		m.takeBack(h, f)
+	})), nil
 }
 
-func (m *holds) rlockLease(ctx context.Context, first getter, f form) (*zksync.Lease, error) {
-	o := ownerOf(ctx)
-	w, r, err := m.rlock(ctx, o, first, f)
-	switch {
-	case err != nil:
-		return nil, err
-	case w != nil:
-		return sub(ctx, m.outer(w), func() {
-			m.mu.Lock()
-			m.runlockInside(w, true)
-		}), nil
-	}
-	return sub(ctx, r.lease, func() {
-		m.mu.Lock()
-		m.runlock(o, r, true)
-	}), nil
+// dropIn adds a level of the drop-in form.
+func (m *holds) dropIn(first getter, f form) error {
+	_, err := m.acquire(context.Background(), current(), first, f)
+	return err
 }
 
-// lock adds a level to the write hold of o, or begins one.
-func (m *holds) lock(ctx context.Context, o owner, first getter, f form) (w *writeHold, err error) {
-	again := func() (bool, error) {
-		w, err = m.lockAgain(o, f)
-		return w != nil, err
-	}
-	err = m.acquire(ctx, o, first, f, again, func(l *zksync.Lease) {
-		m.replaceLost()
-		w = &writeHold{owner: o, lease: l}
-		w.writes.add(f.leased, 1)
-		m.write = w
-	})
-	return w, err
-}
-
-// rlock adds a read level to whichever hold o has, or begins one.
-func (m *holds) rlock(ctx context.Context, o owner, first getter, f form) (w *writeHold, r *readHold, err error) {
-	again := func() (bool, error) {
-		w, r = m.rlockAgain(o, f)
-		return w != nil || r != nil, nil
-	}
-	err = m.acquire(ctx, o, first, f, again, func(l *zksync.Lease) {
-		r = &readHold{lease: l}
-		r.reads.add(f.leased, 1)
-		m.reads[o] = r
-	})
-	return w, r, err
-}
-
-// acquire has again add a level to a hold of o. If there is none, it gets a first lease, and
-// begins a hold with mu held. No two goroutines of o do that at a time.
-func (m *holds) acquire(ctx context.Context, o owner, first getter, f form, again func() (bool, error), begin func(*zksync.Lease)) error {
+// acquire adds a level to the hold of o. If o has none, it gets a first lease and
+// begins a hold. One goroutine of o at a time does that.
+func (m *holds) acquire(ctx context.Context, o owner, first getter, f form) (*hold, error) {
 	if ctx.Err() != nil {
 		_, err := first(ctx) // for its error
-		return err
+		return nil, err
 	}
-	if added, err := again(); added || err != nil {
-		return err
-	}
-	end := m.claims.claim(ctx, o, f.try)
+	h, claim, err := m.again(ctx, o, f)
 	switch {
-	case end == nil && ctx.Err() != nil:
+	case h != nil || err != nil:
+		return h, err
+	case claim == nil: // ctx has ended
 		_, err := first(ctx)
-		return err
-	case end == nil:
-		return busy(o)
+		return nil, err
 	}
-	defer end()
-	// The one who had the claim may have begun a hold.
-	if added, err := again(); added || err != nil {
-		return err
-	}
+	defer func() { // also if first panics
+		m.mu.Lock()
+		delete(m.claims, o)
+		m.mu.Unlock()
+		close(claim)
+	}()
 	m.clear(ctx)
 	l, err := first(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	h = &hold{owner: o, lease: (*lease.Lease)(l)}
+	h.add(f, 1)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	begin(l)
-	return nil
+	m.replaceOwn(o)
+	if f.read {
+		m.reads[o] = h
+		return h, nil
+	}
+	m.replaceLost(m.write)
+	m.write = h
+	return h, nil
 }
 
-// lockAgain adds a write level if o writes. It returns nil if o has to queue.
-func (m *holds) lockAgain(o owner, f form) (*writeHold, error) {
+// again adds a level to the hold of o. If o has none, it returns a claim of o, for which it waits while another
+// goroutine of o has one. It returns nothing if ctx ends first.
+func (m *holds) again(ctx context.Context, o owner, f form) (*hold, chan struct{}, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.bury(o)
-	switch {
-	case m.write != nil && m.write.owner == o && m.write.writes.all() > 0:
-		m.write.writes.add(f.leased, 1)
-		return m.write, nil
-	case m.write != nil && m.write.owner == o && m.write.reads.all() > 0:
-		return nil, refused(o, m.write.lease, f)
-	case m.reads[o] != nil:
-		return nil, refused(o, m.reads[o].lease, f)
+	for ctx.Err() == nil {
+		m.replaceOwn(o)
+		h, taken := m.of(o), m.claims[o]
+		switch {
+		case h != nil && (f.read || h.writes.all() > 0):
+			h.add(f, 1)
+			return h, nil, nil
+		case h != nil && h.reads.all() > 0:
+			return nil, nil, refused(o, h.lease, f)
+		case taken == nil:
+			claim := make(chan struct{})
+			m.claims[o] = claim
+			return nil, claim, nil
+		case f.try:
+			return nil, nil, busy(o)
+		}
+		m.mu.Unlock()
+		select {
+		case <-taken:
+		case <-ctx.Done():
+		}
+		m.mu.Lock()
 	}
-	return nil, nil
+	return nil, nil, nil
 }
 
-// rlockAgain adds a read level to the hold of o, if there is one.
-func (m *holds) rlockAgain(o owner, f form) (*writeHold, *readHold) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.bury(o)
-	if w := m.write; w != nil && w.owner == o {
-		w.reads.add(f.leased, 1)
-		return w, nil
-	}
-	if r := m.reads[o]; r != nil {
-		r.reads.add(f.leased, 1)
-		return nil, r
-	}
-	return nil, nil
-}
-
-// bury takes holds of o that were lost out of the way. mu is held.
-func (m *holds) bury(o owner) {
+// of is the hold of o; nil if it has none. mu is held.
+func (m *holds) of(o owner) *hold {
 	if m.write != nil && m.write.owner == o {
-		m.replaceLost()
+		return m.write
 	}
-	if r := m.reads[o]; r != nil && !r.lease.Valid() {
-		m.owe(o, lostLevels{reads: r.reads.mirror})
-		delete(m.reads, o)
-		m.discard(r.lease)
+	return m.reads[o]
+}
+
+// remove unregisters h. mu is held.
+func (m *holds) remove(h *hold) {
+	if m.write == h {
+		m.write = nil
+	}
+	if m.reads[h.owner] == h {
+		delete(m.reads, h.owner)
 	}
 }
 
-// replaceLost takes a write hold that was lost out of the way. mu is held.
-func (m *holds) replaceLost() {
-	w := m.write
-	if w == nil || w.valid() {
+// replaceOwn unregisters the holds of o that were lost. mu is held.
+func (m *holds) replaceOwn(o owner) {
+	if m.write != nil && m.write.owner == o {
+		m.replaceLost(m.write)
+	}
+	m.replaceLost(m.reads[o])
+}
+
+// replaceLost unregisters h if it was lost. mu is held.
+func (m *holds) replaceLost(h *hold) {
+	if h == nil || h.valid() {
 		return
 	}
-	m.owe(w.owner, lostLevels{w.writes.mirror, w.reads.mirror})
-	m.write = nil
-	// A lost hold of the mirror form keeps the goroutines of this process out until it is
-	// unlocked. Its owner is here and about to queue, so it keeps nobody out.
-	m.discard(w.lease)
-}
-
-// discard gives a lost hold up in the background: without a connection that may take a second, and mu is held.
-func (m *holds) discard(l *zksync.Lease) {
+	m.owe(h.owner, h.writes.dropIn, h.reads.dropIn)
+	m.remove(h)
+	// A lost hold of the drop-in form keeps the goroutines of this process out until it is
+	// unlocked. Its owner is here and about to queue, so it must keep nobody out. The Unlock runs in the
+	// background, because it may take a second without a connection, and mu is held.
 	done := make(chan struct{})
 	m.discarded = done
 	f := func() {
 		defer close(done)
-		_ = l.Unlock()
+		_ = h.lease.Unlock()
 	}
 	if !m.wrapped.Session().Spawn(f) {
 		go f() // it ends with the session, which is being closed
 	}
 }
 
-// clear waits until the lost hold that was found last has been given up.
+// clear waits until the latest lost hold has been given up.
 func (m *holds) clear(ctx context.Context) {
 	m.mu.Lock()
 	done := m.discarded
@@ -252,12 +188,12 @@ func (m *holds) clear(ctx context.Context) {
 	}
 }
 
-// owe notes levels of the mirror form that were lost: their Unlocks are still to come. A
-// lease's own Unlock needs no such note. mu is held.
-func (m *holds) owe(o owner, by lostLevels) {
+// owe counts levels of the drop-in form that were lost: their Unlocks are still to come. A
+// lease's own Unlock needs no count. mu is held.
+func (m *holds) owe(o owner, writes, reads int) {
 	l := m.lost[o]
-	l.writes += by.writes
-	l.reads += by.reads
+	l.writes += writes
+	l.reads += reads
 	if m.lost[o] = l; l == (lostLevels{}) {
 		delete(m.lost, o)
 	}
@@ -267,36 +203,50 @@ func (m *holds) owe(o owner, by lostLevels) {
 func (m *holds) held(o owner) (writes, reads int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if w := m.write; w != nil && w.owner == o && w.valid() {
-		return w.writes.all(), w.reads.all()
+	h := m.of(o)
+	if h == nil || !h.valid() {
+		return 0, 0
 	}
-	if r := m.reads[o]; r != nil && r.lease.Valid() {
-		return 0, r.reads.all()
-	}
-	return 0, 0
+	return h.writes.all(), h.reads.all()
 }
 
-func (m *holds) writes(o owner) int {
-	w, _ := m.held(o)
-	return w
+// HoldCount is how many levels of Lock the calling goroutine holds, in the drop-in form and,
+// without an owner in the context, in the context form; 0 if the hold was lost.
+func (m *holds) HoldCount() int {
+	n, _ := m.held(current())
+	return n
 }
 
-// anyLease is the lease of the calling goroutine's hold, or else of whoever writes; nil without either.
-func (m *holds) anyLease() *zksync.Lease {
+// HoldCountContext is HoldCount for the owner in ctx.
+func (m *holds) HoldCountContext(ctx context.Context) int {
+	n, _ := m.held(ownerOf(ctx))
+	return n
+}
+
+// HeldByCurrent reports whether the calling goroutine can be proved to hold the lock at this
+// instant, an RWMutex for writing.
+func (m *holds) HeldByCurrent() bool { return m.HoldCount() > 0 }
+
+// HeldByOwner is HeldByCurrent for the owner in ctx.
+func (m *holds) HeldByOwner(ctx context.Context) bool { return m.HoldCountContext(ctx) > 0 }
+
+// Lease is the lease of the calling goroutine's whole hold, or else that of any goroutine of this process that
+// holds the lock, an RWMutex for writing; nil without either. Do not unlock it: that would end all levels.
+func (m *holds) Lease() *zksync.Lease {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	o := current()
-	if r := m.reads[o]; r != nil && (m.write == nil || m.write.owner != o) {
-		return r.lease
+	h := m.of(current())
+	if h == nil {
+		h = m.write
 	}
-	if m.write != nil {
-		return m.write.lease
+	if h == nil {
+		return nil
 	}
-	return nil
+	return (*zksync.Lease)(h.lease)
 }
 
-// tried reports whether a Try form succeeded. It panics on errors that trying again would
-// not mend.
+// tried reports whether a Try form succeeded. It panics on errors that another try would
+// not change.
 func tried(err error) bool {
 	switch {
 	case err == nil:

@@ -26,20 +26,24 @@ func init() {
 	})
 }
 
-// monitor is a condition's view of a reentrant lock: of the wrapped one, with levels.
+// monitor is a condition's view of a reentrant lock: that of the wrapped lock, with levels.
 type monitor struct {
-	share.Monitor // of what is wrapped
+	share.Monitor // of the wrapped lock
 	holds         *holds
 }
 
+// Holder is the lease of a hold that the caller may act under: that of its owner or, if the hold has leases, that of
+// any goroutine, because nobody knows which goroutines use them.
 func (m monitor) Holder() *lease.Lease {
-	if w := m.holds.anyone(); w != nil {
-		return (*lease.Lease)(m.holds.outer(w))
+	m.holds.mu.Lock()
+	defer m.holds.mu.Unlock()
+	if w := m.holds.write; w != nil && (w.writes.leased > 0 || w.writes.dropIn > 0 && w.owner == current()) {
+		return w.lease
 	}
 	return nil
 }
 
-func (m monitor) find(l *zksync.Lease) (*writeHold, error) {
+func (m monitor) find(l *lease.Lease) (*hold, error) {
 	w := m.holds.find(l)
 	switch {
 	case w == nil && l == nil:
@@ -54,60 +58,59 @@ func (m monitor) find(l *zksync.Lease) (*writeHold, error) {
 }
 
 func (m monitor) Held(l *lease.Lease) (*lease.Lease, error) {
-	w, err := m.find((*zksync.Lease)(l))
+	w, err := m.find(l)
 	if err != nil {
 		return nil, err
 	}
-	return (*lease.Lease)(m.holds.outer(w)), nil
+	return m.holds.outer(w), nil
 }
 
 func (m monitor) Suspend(ctx context.Context, level *lease.Lease, waiter queue.Replacement) (share.Suspension, *lease.Lease, error) {
-	l := (*zksync.Lease)(level)
-	w, err := m.find(l)
+	w, err := m.find(level)
 	if err != nil {
 		return nil, nil, err
 	}
-	if l != nil && l.Err() != nil { // this level has been given back
-		return nil, nil, l.Err()
+	if level != nil && level.Err() != nil { // this level was unlocked
+		return nil, nil, level.Err()
 	}
-	outer := m.holds.outer(w)
-	if l == outer {
-		l = nil // no level of its own, which would need another lease
+	outer, own := m.holds.outer(w), level
+	if level == outer {
+		own = nil // no level of its own, which would need another lease
 	}
 	m.holds.away(w)
-	s, kept, err := m.Monitor.Suspend(ctx, (*lease.Lease)(outer), waiter)
+	s, kept, err := m.Monitor.Suspend(ctx, outer, waiter)
 	switch {
 	case s != nil:
-		return &suspension{s, m.holds, w, l}, nil, err
-	case kept == (*lease.Lease)(outer): // not even begun
+		return &suspension{s, m.holds, w, own}, nil, err
+	case kept == outer: // not even begun
 		m.holds.back(ctx, w, outer)
-		if l != nil {
-			kept = level
+		if own != nil {
+			kept = own
 		}
 		return nil, kept, err
 	case kept != nil:
-		return nil, (*lease.Lease)(m.holds.restore(ctx, w, (*zksync.Lease)(kept), l)), err
+		return nil, m.holds.restore(ctx, w, kept, own), err
 	}
 	m.holds.lose(w)
 	return nil, nil, err
 }
 
-// restore puts all levels under a new lease of the wrapped lock and returns that of the level
-// that was l, without l the new lease itself.
-func (m *holds) restore(ctx context.Context, w *writeHold, outer, l *zksync.Lease) *zksync.Lease {
+// restore puts all levels under a new lease of the wrapped lock. It returns the lease of the level
+// that was l; without l the new lease itself.
+func (m *holds) restore(ctx context.Context, w *hold, outer, l *lease.Lease) *lease.Lease {
 	m.back(ctx, w, outer)
 	if l == nil {
 		return outer
 	}
-	return (*zksync.Lease)((*lease.Lease)(l).Move(ctx, (*lease.Lease)(outer)))
+	return l.Move(ctx, outer)
 }
 
 // suspension is a hold with its levels while its owner waits.
 type suspension struct {
 	share.Suspension
 	m *holds
-	w *writeHold
-	l *zksync.Lease // whose level waits; nil for the hold as a whole
+	w *hold
+	l *lease.Lease // of the level that waits; nil for the hold as a whole
 }
 
 func (s *suspension) Regain(ctx context.Context) (*lease.Lease, error) {
@@ -115,7 +118,7 @@ func (s *suspension) Regain(ctx context.Context) (*lease.Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	return (*lease.Lease)(s.m.restore(ctx, s.w, (*zksync.Lease)(outer), s.l)), nil
+	return s.m.restore(ctx, s.w, outer, s.l), nil
 }
 
 func (s *suspension) Abandon() {
@@ -123,72 +126,59 @@ func (s *suspension) Abandon() {
 	s.Suspension.Abandon()
 }
 
-// find returns the write hold that l is of, or a level of, or, without l, the one of the calling
-// goroutine that has levels of the mirror form; nil if there is none.
-func (m *holds) find(l *zksync.Lease) *writeHold {
+// find returns the write hold of l, or of which l is a level. Without l it returns that of the calling
+// goroutine, if it has levels of the drop-in form. It returns nil if there is none.
+func (m *holds) find(l *lease.Lease) *hold {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w := m.write
 	switch {
 	case w == nil || w.writes.all() == 0:
 		return nil
-	case l == nil && w.owner == current() && w.writes.mirror > 0, l != nil && of(l, w.lease):
+	case l == nil && w.owner == current() && w.writes.dropIn > 0, l != nil && within(l, w.lease):
 		return w
 	}
 	return nil
 }
 
-// anyone is find for whoever may act under the hold: its owner, or, where there are leases,
-// anybody, because which goroutines use them nobody knows.
-func (m *holds) anyone() *writeHold {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if w := m.write; w != nil && (w.writes.leased > 0 || w.writes.mirror > 0 && w.owner == current()) {
-		return w
-	}
-	return nil
+// within reports whether l is the lease of a hold, or that of one of its levels.
+func within(l, hold *lease.Lease) bool {
+	outer, nested := l.Outer()
+	return l == hold || nested && outer == hold
 }
 
-func (m *holds) outer(w *writeHold) *zksync.Lease {
+func (m *holds) outer(h *hold) *lease.Lease {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return w.lease
+	return h.lease
 }
 
-// away takes a hold out of the books, before the servers know.
-func (m *holds) away(w *writeHold) {
+// away unregisters a hold, before the servers release it.
+func (m *holds) away(w *hold) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.write == w {
-		m.write = nil
-	}
+	m.remove(w)
 }
 
-// back puts a hold there again, under another lease of the wrapped lock. If no level is left, it
-// releases that within the time that a caller with ctx has.
-func (m *holds) back(ctx context.Context, w *writeHold, l *zksync.Lease) {
+// back registers a hold again, under another lease of the wrapped lock. If no level is left, it
+// releases that lease within the time of a caller with ctx.
+func (m *holds) back(ctx context.Context, w *hold, l *lease.Lease) {
 	m.mu.Lock()
 	w.lease = l
-	empty := w.writes.all()+w.reads.all() == 0 // the leases of all levels were given back while it waited
+	empty := w.empty() // the leases of all levels were unlocked during the wait
 	if !empty {
-		m.replaceLost()
+		m.replaceLost(m.write)
 		m.write = w
 	}
 	m.mu.Unlock()
 	if empty {
-		release(ctx, l)
+		_ = l.UnlockWithin(ctx)
 	}
 }
 
 // lose counts the levels of a hold as lost.
-func (m *holds) lose(w *writeHold) {
+func (m *holds) lose(w *hold) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.owe(w.owner, lostLevels{w.writes.mirror, w.reads.mirror})
-}
-
-// of reports whether l is the lease of a hold, or that of one of its levels.
-func of(l, hold *zksync.Lease) bool {
-	outer, nested := outerOf(l)
-	return l == hold || nested && outer == hold
+	m.owe(w.owner, w.writes.dropIn, w.reads.dropIn)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/petermattis/goid"
 )
 
-// owner is who holds: a goroutine, or what WithOwner made.
+// owner is the owner of a hold: a goroutine, or an owner that WithOwner made.
 type owner struct {
 	goroutine int64
 	number    int64 // of a WithOwner; 0 for a goroutine
@@ -28,9 +28,9 @@ type ownerKey struct{}
 
 var owners atomic.Int64
 
-// WithOwner returns a context with a new owner: calls of the context form with it,
-// or with a context derived from it, are nested in one another, whichever
-// goroutines make them. It replaces an owner that ctx has already.
+// WithOwner returns a context with a new owner. Calls of the context form with this context,
+// or with one derived from it, are nested in one another, whichever
+// goroutines make them. The new owner replaces an owner that ctx has already.
 func WithOwner(ctx context.Context) context.Context {
 	return context.WithValue(ctx, ownerKey{}, owner{number: owners.Add(1)})
 }
@@ -45,8 +45,8 @@ func ownerOf(ctx context.Context) owner {
 
 func current() owner { return owner{goroutine: goid.Get()} }
 
-// scope runs f while the owner in ctx, or else the goroutine, has what lock locks. The context
-// of f says whose it is, so that goroutines that f starts can act for the same owner.
+// scope runs f while the owner in ctx, or else the goroutine, holds what lock locks. The context
+// of f has the owner, so goroutines that f starts can act for it.
 func scope(ctx context.Context, lock getter, f func(ctx context.Context, l *zksync.Lease) error) error {
 	ctx = context.WithValue(ctx, ownerKey{}, ownerOf(ctx))
 	l, err := lock(ctx)
@@ -56,11 +56,16 @@ func scope(ctx context.Context, lock getter, f func(ctx context.Context, l *zksy
 	return (*lease.Lease)(l).Scope(ctx, func(ctx context.Context) error { return f(ctx, l) })
 }
 
-// refused is the error of asking for the write lock while o reads under l.
-func refused(o owner, l *zksync.Lease, f form) error {
+// refused is the error of a Lock while o reads under l.
+func refused(o owner, l *lease.Lease, f form) error {
 	op := "lock"
 	if f.try {
 		op = "try-lock"
 	}
 	return &zksync.Error{Op: op, Path: path.Dir(l.Path()), Err: fmt.Errorf("%w: %v holds it for reading", zksync.ErrUpgrade, o)}
+}
+
+// busy is the error of a Try while another goroutine of o begins a hold.
+func busy(o owner) error {
+	return fmt.Errorf("reentrant: another goroutine of %v is about to lock: %w", o, zksync.ErrNotAcquired)
 }

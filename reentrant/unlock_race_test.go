@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zktest"
 	"github.com/stretchr/testify/require"
@@ -14,11 +15,11 @@ import (
 // comes first, the level is given back once: nothing is owed, and a further Unlock panics.
 func TestALevelIsGivenBackOnceWhileItsLostHoldIsReplaced(t *testing.T) {
 	for name, kind := range map[string]struct {
-		hold   writeHold
+		hold   hold
 		unlock func(m *RWMutex)
 	}{
-		"Unlock":  {writeHold{writes: levels{mirror: 1}}, (*RWMutex).Unlock},
-		"RUnlock": {writeHold{reads: levels{mirror: 1}}, (*RWMutex).RUnlock},
+		"Unlock":  {hold{writes: levels{dropIn: 1}}, (*RWMutex).Unlock},
+		"RUnlock": {hold{reads: levels{dropIn: 1}}, (*RWMutex).RUnlock},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -28,12 +29,12 @@ func TestALevelIsGivenBackOnceWhileItsLostHoldIsReplaced(t *testing.T) {
 				require.NoError(t, ended.Unlock())
 				for range 5000 {
 					h := kind.hold
-					h.owner, h.lease = current(), ended
+					h.owner, h.lease = current(), (*lease.Lease)(ended)
 					m.write = &h
 					var replaced sync.WaitGroup
 					replaced.Go(func() {
 						m.mu.Lock()
-						m.replaceLost()
+						m.replaceLost(m.write)
 						m.mu.Unlock()
 					})
 					kind.unlock(m)
