@@ -8,7 +8,7 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// dropIn locks like Lock, RLock and their Try forms, and has the caller remember the lease.
+// dropIn locks like Lock, RLock and their Try forms. The caller registers the lease.
 func (rw *RWMutex) dropIn(read, try bool) (l *zksync.Lease, ok bool) {
 	switch {
 	case read && try:
@@ -28,14 +28,15 @@ func (rw *RWMutex) dropIn(read, try bool) (l *zksync.Lease, ok bool) {
 	return rw.write.Lease(), true
 }
 
-// Lock locks rw for writing. It waits for ever, through disconnects and lost sessions.
-// It panics, with a *zksync.Error, if the session is closed, the path is malformed, or
-// the servers refuse for good, since there is no error to return. When the hold is
-// lost, other processes may lock; goroutines of this process that use rw cannot, in
+// Lock locks rw for writing. It blocks until rw is granted, without a bound. A disconnect keeps its place in the queue;
+// after a lost session it queues anew. It panics with a *zksync.Error if the session is closed, the path is malformed, or
+// the servers refuse for good. It costs the requests of LockContext.
+//
+// If the hold is lost, other processes may lock. Goroutines of this process that use rw cannot lock it, in
 // either form, until Unlock. [RWMutex.Lease] tells of the loss.
 //
 // As with sync.RWMutex, a goroutine that holds rw for reading and calls Lock waits for
-// itself for ever: use the context form, or package reentrant, which refuse it.
+// itself for ever. The context form and package reentrant return an error instead.
 func (rw *RWMutex) Lock() {
 	rw.dropIn(false, false)
 	rw.entered()
@@ -48,8 +49,8 @@ func (rw *RWMutex) entered() {
 	rw.writing = true
 }
 
-// left ends a hold of Lock, and reports whether there was one. It comes before the servers
-// know: after, the next writer of this process may be there.
+// left ends a hold of Lock, and reports whether there was one. Call it before the servers release the lock:
+// after that the next writer of this process may hold.
 func (rw *RWMutex) left() bool {
 	rw.mu.Lock()
 	defer rw.mu.Unlock()
@@ -58,10 +59,10 @@ func (rw *RWMutex) left() bool {
 	return locked
 }
 
-// TryLock locks rw for writing if nobody holds or waits for it, and reports whether it
-// did. It blocks for two requests, four when it succeeds, but no longer than a third of
-// the session timeout, and reports false at once while the servers cannot be reached.
-// It panics like Lock.
+// TryLock locks rw for writing if no other holds or waits for it, and reports whether it
+// did. It blocks for the servers' answers, at most a third of
+// the session timeout. It reports false at once without a connection.
+// It panics like Lock. It costs two requests if it fails, up to four if it succeeds.
 func (rw *RWMutex) TryLock() bool {
 	_, ok := rw.dropIn(false, true)
 	if ok {
@@ -70,9 +71,9 @@ func (rw *RWMutex) TryLock() bool {
 	return ok
 }
 
-// Unlock unlocks rw for writing. It panics if rw is not locked through Lock or TryLock.
-// Any goroutine may unlock. It blocks like [zksync.Lease.Unlock]. If the hold was lost
-// before, it only ends it locally: ask [RWMutex.Lease] before, if it matters.
+// Unlock unlocks rw for writing. Any goroutine may unlock. It blocks like [zksync.Lease.Unlock], and costs its requests. If
+// the hold was lost before, Unlock ends it locally; [RWMutex.Lease] tells of the loss before Unlock. It panics if rw is
+// not locked through Lock or TryLock.
 func (rw *RWMutex) Unlock() {
 	if !rw.left() {
 		panic("zkrwmutex: Unlock of unlocked RWMutex")
@@ -80,9 +81,9 @@ func (rw *RWMutex) Unlock() {
 	rw.write.Unlock()
 }
 
-// RLock locks rw for reading. It waits for ever for the writers who queued before, and
-// panics like Lock. When the hold is lost, writers of this process that use rw are kept out
-// until RUnlock.
+// RLock locks rw for reading. It waits for the writers that queued before it, without a bound, and
+// panics like Lock. If the hold is lost, writers of this process that use rw are kept out
+// until RUnlock. It costs the requests of RLockContext.
 func (rw *RWMutex) RLock() { rw.reading(rw.lockRead()) }
 
 func (rw *RWMutex) lockRead() *zksync.Lease {
@@ -117,11 +118,9 @@ func (rw *RWMutex) reading(l *zksync.Lease) {
 	rw.readers = append(rw.readers, l)
 }
 
-// RUnlock undoes one RLock or TryRLock; it panics if there is none. It blocks like
-// [zksync.Lease.Unlock] if it is the last of the readers who share a node.
-//
-// Which of several holds of this process it ends does not matter to readers, but to the
-// servers: it is the oldest.
+// RUnlock undoes one RLock or TryRLock. Of several holds of this process it ends the oldest. For the last of the
+// readers that share a node it blocks like [zksync.Lease.Unlock], and costs its requests; for any other it returns at once. It
+// panics if there is no hold.
 func (rw *RWMutex) RUnlock() {
 	rw.mu.Lock()
 	if len(rw.readers) == 0 {
@@ -131,11 +130,11 @@ func (rw *RWMutex) RUnlock() {
 	l := rw.readers[0]
 	rw.readers = rw.readers[1:]
 	rw.mu.Unlock()
-	_ = l.Unlock() // a loss has been told through the lease
+	_ = l.Unlock() // the lease has told of a loss
 }
 
-// Lease is the lease of the current hold for writing, whoever in this process has it,
-// or else of the oldest one of RLock; nil without either.
+// Lease is the lease of the current hold for writing of any goroutine of this process,
+// or else of the oldest hold of RLock; nil without either.
 func (rw *RWMutex) Lease() *zksync.Lease {
 	if l := rw.write.Lease(); l != nil {
 		return l

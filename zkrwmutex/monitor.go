@@ -19,8 +19,8 @@ func init() {
 	})
 }
 
-// monitor is a condition's view of the write side: readers may hold together, so what they see can change
-// at any time. It implements share.DropInLocker.
+// monitor is a condition's view of the lock: that of its write lock, because readers hold together and
+// cannot wait for a change. It implements share.DropInLocker.
 type monitor struct {
 	share.Monitor
 	rw *RWMutex
@@ -47,7 +47,7 @@ func (m monitor) Suspend(ctx context.Context, l *lease.Lease, w queue.Replacemen
 	if err != nil {
 		return nil, nil, err
 	}
-	// Also if it is given by its lease: the hold through Lock is what it is.
+	// l may also be the lease of the hold through Lock.
 	dropIn := l == nil || m.rw.isDropIn(l)
 	if dropIn {
 		m.rw.left() // before the servers know, as in Unlock
@@ -69,7 +69,7 @@ func (rw *RWMutex) isDropIn(l *lease.Lease) bool {
 	return rw.writing && (*zksync.Lease)(l) == rw.write.Lease()
 }
 
-// suspension is that of a hold through Lock.
+// suspension is the suspension of a hold through Lock.
 type suspension struct {
 	share.Suspension
 	rw *RWMutex

@@ -13,18 +13,17 @@ import (
 )
 
 // RWMutex is a reader/writer mutual exclusion lock for many machines: sync.RWMutex
-// with a path. A reader waits for the writers who queued before it, a writer for
-// everybody who did. So writers are not starved by readers who keep coming, nor readers
-// by writers.
+// with a path. A reader waits for the writers that queued before it. A writer waits for all readers and
+// writers that queued before it. So readers do not starve writers, and writers do not starve readers.
 //
-// Goroutines of one process should share one RWMutex. Its readers then share one node
-// on the servers if they come within 10 ms of the grant and no writer of the
-// process has come meanwhile, and its writers may hand the lock on among themselves
-// within the bounds of zksync.WithHandover. It is not reentrant; package reentrant is.
+// The goroutines of one process should share one RWMutex. Then its readers share one node
+// on the servers if they come within 10 ms of the grant, and if no writer of the
+// process has come meanwhile. Its writers may hand the lock over to each other
+// within the bounds of zksync.WithHandover. An RWMutex is not reentrant; package reentrant is.
 //
 // It has two forms, which may be mixed. Lock, RLock, TryLock, TryRLock, Unlock, RUnlock
-// and RLocker are those of sync.RWMutex; LockContext, RLockContext, their Try forms,
-// Do, RDo and Downgrade give a [zksync.Lease]. It is safe for use by many goroutines.
+// and RLocker are those of sync.RWMutex. LockContext, RLockContext, their Try forms,
+// Do, RDo and Downgrade return a [zksync.Lease]. It is safe for use by many goroutines.
 type RWMutex struct {
 	path  string
 	write *zksync.Mutex
@@ -36,23 +35,25 @@ type RWMutex struct {
 	writing bool            // through Lock
 }
 
-// New names a lock by the path of its directory, which is created when first needed
-// and belongs to the lock. It does no I/O. A malformed path, an option that is not one of
-// a lock, or a nil session is reported by the first call as zksync.ErrMisuse.
-// zksync.WithLinger and zksync.WithHandover concern the write side.
+// New names a lock by the path of its directory. The directory is created when it is first needed.
+// It belongs to the lock: do not keep data in it. New does no I/O. The first call reports a malformed path, an option
+// that is not one of a lock, or a nil session as zksync.ErrMisuse.
+// zksync.WithLinger and zksync.WithHandover concern writers only.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *RWMutex {
 	at := session.NewAccess((*session.Session)(s), path, opts)
 	write := share.NewCohort(at, zksync.KindWrite)
 	return &RWMutex{path: path, s: s, write: (*zksync.Mutex)(write), read: share.NewReaders(write)}
 }
 
-// LockContext locks rw for writing and returns the lease. It waits until it is granted,
-// through disconnects and lost sessions, and fails when ctx ends (the error wraps the
-// context's), the session is closed (zksync.ErrClosed), the call can never succeed
-// (zksync.ErrMisuse), or the servers deny access. If ctx comes from a read lease of the
+// LockContext locks rw for writing and returns the lease. It blocks until rw is granted or ctx ends. ctx bounds
+// the waiting only: the lease outlives it.
+//
+// If ctx ends, the error wraps the context's error. A disconnect keeps the place in the queue. After a lost
+// session it queues anew. If the session is closed, the error is zksync.ErrClosed. A call that can never succeed
+// fails with zksync.ErrMisuse; it also fails if the servers deny access. If ctx comes from a read lease of the
 // same lock that is still held (its Context, or that of RDo), waiting would be a
-// deadlock, and it fails with zksync.ErrUpgrade at once. On failure nothing is left on
-// the servers, or will be as soon as the connection allows.
+// deadlock, so it fails with zksync.ErrUpgrade at once. After an error the call's node is removed, as soon as the connection
+// allows. It costs the requests of [zksync.Mutex.LockContext].
 func (rw *RWMutex) LockContext(ctx context.Context) (*zksync.Lease, error) {
 	if rw.readHeld(ctx) {
 		return nil, rw.wrap("lock", zksync.ErrUpgrade)
@@ -61,9 +62,10 @@ func (rw *RWMutex) LockContext(ctx context.Context) (*zksync.Lease, error) {
 	return rw.write.LockContext(ctx)
 }
 
-// TryLockContext locks rw for writing if nobody holds or waits for it and returns the
-// lease, else zksync.ErrNotAcquired. It waits for the servers' answers, not for other
-// holders; ctx bounds that. Otherwise it fails like LockContext.
+// TryLockContext locks rw for writing if no other holds or waits for it, and returns the
+// lease. Otherwise it returns zksync.ErrNotAcquired. It blocks for the servers' answers, also for a connection, until
+// ctx ends. It never waits for other holders. Its other errors are those of LockContext. It costs two requests if
+// it fails, up to four if it succeeds.
 func (rw *RWMutex) TryLockContext(ctx context.Context) (*zksync.Lease, error) {
 	if rw.readHeld(ctx) {
 		return nil, rw.wrap("try-lock", zksync.ErrUpgrade)
@@ -71,15 +73,15 @@ func (rw *RWMutex) TryLockContext(ctx context.Context) (*zksync.Lease, error) {
 	return rw.write.TryLockContext(ctx)
 }
 
-// RLockContext locks rw for reading and returns the lease. It waits for the writers who
-// queued before, and otherwise behaves and fails like LockContext. The leases of
-// readers who share a node have the same token.
+// RLockContext locks rw for reading and returns the lease. It waits for the writers that
+// queued before it. Otherwise it is like LockContext. The leases of
+// readers that share a node have the same token. A reader that joins a node costs no request.
 func (rw *RWMutex) RLockContext(ctx context.Context) (*zksync.Lease, error) {
 	return rw.rlock(ctx, "read-lock", rw.read.Acquire, false)
 }
 
-// TryRLockContext locks rw for reading if no writer holds or waits for it and returns
-// the lease, else zksync.ErrNotAcquired. Otherwise it is like TryLockContext.
+// TryRLockContext locks rw for reading if no writer holds or waits for it, and returns
+// the lease. Otherwise it returns zksync.ErrNotAcquired. In all else it is like TryLockContext.
 func (rw *RWMutex) TryRLockContext(ctx context.Context) (*zksync.Lease, error) {
 	return rw.rlock(ctx, "try-read-lock", rw.read.Try, false)
 }
@@ -95,15 +97,15 @@ func (rw *RWMutex) rlock(ctx context.Context, op string, get func(context.Contex
 	return l, nil
 }
 
-// Downgrade turns a write lease of rw, held, into a read lease, without letting any
-// writer in between: in one transaction the servers replace the node of the one by that
-// of the other at the same place of the queue. l ends, with zksync.ErrReleased; the new
-// lease's token is greater. It blocks for one request, through disconnects.
+// Downgrade turns l, a write lease of rw that is held, into a read lease, and lets no
+// writer in between: in one transaction the servers replace the write node by the read node
+// at the same place in the queue. l ends with zksync.ErrReleased. The new
+// lease's token is greater.
 //
-// It fails with zksync.ErrMisuse if l is not a write lease of rw, and with what l ended
-// with if it did. If ctx ends before it is known whether the servers did it, both
-// leases are given up and the error wraps the context's. After any other error l is
-// still held.
+// It blocks until the servers answer. If ctx ends before the outcome is known, both
+// leases are given up, and the error wraps the context's error. A disconnect delays it. If l was lost or released, the
+// error is that of l. If l is not a write lease of rw, the error is zksync.ErrMisuse. After any other error l is
+// still held. It costs one request.
 func (rw *RWMutex) Downgrade(ctx context.Context, l *zksync.Lease) (*zksync.Lease, error) {
 	h := &readHold{rw: rw}
 	down, err := rw.read.Downgrade(context.WithValue(ctx, rw, h), (*lease.Lease)(l))
@@ -135,14 +137,12 @@ func (rw *RWMutex) RDo(ctx context.Context, f func(ctx context.Context, l *zksyn
 	return scope(context.WithValue(ctx, rw, h), l, f)
 }
 
-// scope runs f under l and unlocks.
+// scope runs f under l, and then unlocks l.
 func scope(ctx context.Context, l *zksync.Lease, f func(context.Context, *zksync.Lease) error) error {
 	return (*lease.Lease)(l).Scope(ctx, func(ctx context.Context) error { return f(ctx, l) })
 }
 
-// Contenders lists who holds and who waits for rw, in order. It is a snapshot of one
-// server, which may lag; decide nothing by it. It blocks for one listing and one
-// round of reads, until ctx ends.
+// Contenders lists the holders and the waiters of rw, in order: see [zksync.Contenders].
 func (rw *RWMutex) Contenders(ctx context.Context) ([]zksync.Contender, error) {
 	return rw.write.Contenders(ctx)
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// readHold is a read lease in the contexts that come from it, by which a request for
-// the write lock of the same holder is known. The RWMutex itself is the key: a context
-// may come from leases of many.
+// readHold is a read lease in the contexts that come from it. With it LockContext finds out that its
+// caller holds the read lock. The RWMutex itself is the key: a context
+// may come from leases of several RWMutexes.
 type readHold struct {
 	rw    *RWMutex
 	lease atomic.Pointer[zksync.Lease] // nil until it is granted

@@ -16,11 +16,11 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// permits is the core of a weighted semaphore. Its queue is a directory below its
-// base node, which holds the config.
+// permits is the core of a weighted semaphore. Its queue is a directory below the
+// base node, which has the config.
 type permits struct {
 	g      *share.Unshared
-	config *config // that of each request comes from it
+	config *config // each request has a copy
 }
 
 func newPermits(s *session.Session, path string, n int64, opts []session.Option) *permits {
@@ -31,15 +31,15 @@ func newPermits(s *session.Session, path string, n int64, opts []session.Option)
 	return &permits{share.NewUnshared(at, queue.PermitQueue, queue.KindPermit), newConfig(at.Full(path), at.ACL(), n)}
 }
 
-// request is the queue as one request for n permits sees it, with a config of its own.
+// request is the queue of one request for n permits, with a config of its own.
 func (s *permits) request(n int64) (*queue.Queue, *config) {
 	q, c := *s.g.Queue(), s.config.request()
 	q.Weight, q.Config, q.Policy = n, c, c.blockers
 	return &q, c
 }
 
-// Acquire waits for n permits. A request for more than there are waits outside the queue,
-// where it is in nobody's way, until there are.
+// Acquire waits for n permits. A request for more than there are waits outside the queue
+// until there are enough, so it delays no other request.
 func (s *permits) Acquire(ctx context.Context, n int64, dropIn bool) (*lease.Lease, error) {
 	if err := s.check(n); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (s *permits) Acquire(ctx context.Context, n int64, dropIn bool) (*lease.Lea
 	})
 }
 
-// Try acquires n permits if they can be had at once, else it fails with ErrNotAcquired.
+// Try acquires n permits if they are free, else it fails with ErrNotAcquired.
 func (s *permits) Try(ctx context.Context, n int64, dropIn bool) (*lease.Lease, error) {
 	if err := s.check(n); err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (s *permits) Try(ctx context.Context, n int64, dropIn bool) (*lease.Lease, 
 			if !errors.Is(err, errs.ErrNotAcquired) || !c.snapshot.stale.Load() {
 				return p, err
 			}
-			// It was refused under a config that has changed meanwhile.
+			// The config has changed since the refusal.
 			if pace.Rest(ctx, nil) != nil {
 				return nil, node.Reason(ctx, err)
 			}
@@ -81,8 +81,8 @@ func (s *permits) Try(ctx context.Context, n int64, dropIn bool) (*lease.Lease, 
 	})
 }
 
-// obtain waits for a grant. On a connection that does not tell in order what happened, it
-// asks whether the config is still the one under which it was granted.
+// obtain waits for a grant. On a connection that does not deliver events in order, it
+// reads whether the config is still the one under which it was granted.
 func (s *permits) obtain(ctx context.Context, q *queue.Queue, c *config) (*queue.Ticket, error) {
 	for pace := (node.Pace{}); ; {
 		p, err := q.Obtain(ctx, s.g.Lost)
@@ -163,7 +163,7 @@ func (s *permits) awaitConfig(ctx context.Context, c *config, n int64) error {
 	})
 }
 
-// heard waits until something was told, but no longer than a server may keep silent about it.
+// heard waits for an event, at most a session timeout, because some servers do not report all events.
 func heard(ctx context.Context, e *zkconn.Epoch, told <-chan struct{}) error {
 	t := time.NewTimer(e.Timeout())
 	defer t.Stop()
@@ -178,10 +178,10 @@ func heard(ctx context.Context, e *zkconn.Epoch, told <-chan struct{}) error {
 	return nil
 }
 
-// Permits is how many permits a lease of this semaphore stands for.
+// Permits is the number of permits of a lease.
 func (s *permits) Permits(l *lease.Lease) int64 { return l.Ticket().Entry.Weight }
 
-// Resize changes how many permits there are, for everybody.
+// Resize changes the number of permits of the semaphore.
 func (s *permits) Resize(ctx context.Context, n int64) error {
 	if err := s.check(n); err != nil {
 		return err
@@ -205,11 +205,11 @@ func (s *permits) Resize(ctx context.Context, n int64) error {
 			}
 			_, err := c.store(ctx, e, queue.Permits{Declared: c.declared, Capacity: n, Most: max(c.snapshot.most, n)}, c.snapshot.version)
 			switch {
-			case err == nil: // that others may have changed it since is no reason to do it again
-				c.snapshot.stale.Store(true) // an adopted connection may tell that later than this answer
+			case err == nil: // also if others have changed it since
+				c.snapshot.stale.Store(true) // an external connection may report the change later than this answer
 				return nil
 			case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode), errors.Is(err, zkconn.ErrNotSent), zkconn.Unknown(err):
-				// Look what came of it.
+				// Read the outcome.
 			default:
 				return err
 			}
@@ -220,7 +220,7 @@ func (s *permits) Resize(ctx context.Context, n int64) error {
 	})
 }
 
-// Available is how many permits nobody holds.
+// Available is the number of permits that are not held.
 func (s *permits) Available(ctx context.Context) (free int64, err error) {
 	if s.g.At().Misuse() != nil {
 		return 0, s.g.At().Misuse()
@@ -243,7 +243,7 @@ func (s *permits) Available(ctx context.Context) (free int64, err error) {
 	return free, err
 }
 
-// Contenders lists who holds and who waits, with the capacity of the moment.
+// Contenders lists the holders and the waiters, by the present capacity.
 func (s *permits) Contenders(ctx context.Context) ([]queue.Contender, error) {
 	if s.g.At().Misuse() != nil {
 		return nil, s.g.At().Misuse()

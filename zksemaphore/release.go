@@ -8,26 +8,23 @@ import (
 	"github.com/go-menagerie/menagerie/internal/lease"
 )
 
-// hold is what one Acquire got and Release has not given back. w.mu guards it.
+// hold is the permits of one Acquire that Release has not yet released. w.mu guards it.
 type hold struct {
 	lease *lease.Lease
 	n     int64 // fewer than the lease has, until that is settled or if the servers refuse
 
-	// settling is closed by the goroutine that has the servers take back what the lease has
-	// too many; nil without one. That one then also ends a lease of which nothing is left.
+	// settling is closed by the goroutine that gives the surplus permits of the lease back to the
+	// servers; nil without one. That goroutine also ends a lease without permits.
 	settling chan struct{}
 }
 
-// Release gives n permits back that Acquire or TryAcquire got. It panics if this
-// Weighted holds fewer, or n is below 0: permits that another process, another object, or a lease holds
-// are not its own to give. Which of several holds the permits come from does not matter
-// to anybody else; those that were lost meanwhile come first, because whoever had them
-// may be the one who calls. It blocks like [zksync.Lease.Unlock], and for one request
-// more if part of a hold remains.
+// Release releases n permits of Acquire or TryAcquire. It takes them from lost holds first, because their
+// holder may be the caller.
 //
-// What the servers cannot be told now the session tells them as soon as it can; until
-// then they may count more as held, never less. Servers that refuse to take part of a
-// hold back get it together with the rest.
+// It blocks like [zksync.Lease.Unlock], at most a second. Without a connection the session releases the permits as soon as
+// it can; until then more permits may count as held, never fewer. If the servers refuse to release part of a
+// hold, it is released together with the rest. It panics if this Weighted holds fewer than n permits through Acquire and
+// TryAcquire, or if n is below 0. It costs one request for each hold, also if part of it remains.
 func (w *Weighted) Release(n int64) {
 	checkSign(n)
 	if n == 0 {
@@ -35,15 +32,15 @@ func (w *Weighted) Release(n int64) {
 	}
 	whole, under := w.take(n)
 	for _, l := range whole {
-		_ = l.Unlock() // whoever cares for a loss uses the lease form
+		_ = l.Unlock() // the form with leases tells of a loss
 	}
 	for _, done := range under {
 		await(done)
 	}
 }
 
-// take takes n permits out of the holds that are on record. It returns the leases that are over with that,
-// and what is closed once the rest of what was taken has been given back.
+// take takes n permits out of the registered holds. It returns the leases of holds that have ended,
+// and the channels that are closed when the rest has been released.
 func (w *Weighted) take(n int64) (whole []*lease.Lease, under []<-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,7 +67,7 @@ func (w *Weighted) take(n int64) (whole []*lease.Lease, under []<-chan struct{})
 	return whole, under
 }
 
-// total is how many permits the mirror form holds. mu is held.
+// total is how many permits are held through Acquire and TryAcquire. mu is held.
 func (w *Weighted) total() (sum int64) {
 	for _, h := range w.holds {
 		sum += h.n
@@ -78,8 +75,8 @@ func (w *Weighted) total() (sum int64) {
 	return sum
 }
 
-// choose takes n permits out of the holds that are on record: whole holds, and for what is left a part of
-// one. mu is held.
+// choose takes n permits out of the registered holds: whole holds, and for the rest a part of
+// one hold. mu is held.
 func (w *Weighted) choose(n int64) (whole []*hold, part *hold) {
 	lost := func(h *hold) bool { return h.lease.Err() != nil }
 	for _, fits := range []func(*hold) bool{
@@ -100,13 +97,13 @@ func (w *Weighted) choose(n int64) (whole []*hold, part *hold) {
 	if n == 0 {
 		return whole, nil
 	}
-	// Every hold that is left has more than n.
+	// Every remaining hold has more than n.
 	part = w.holds[max(slices.IndexFunc(w.holds, lost), 0)]
 	part.n -= n
 	return whole, part
 }
 
-// settle begins to have the servers take back what the lease of h has too many. While the
+// settle begins to release the surplus permits of h's lease. While the
 // session closes, there is nothing to settle. mu is held.
 func (w *Weighted) settle(h *hold) {
 	done := make(chan struct{})
@@ -118,8 +115,8 @@ func (w *Weighted) settle(h *hold) {
 	}
 }
 
-// shrink replaces the lease of h until it is one of as many permits as are held, however
-// many more are given back meanwhile.
+// shrink replaces the lease of h until the lease has as many permits as h. More permits may be
+// released meanwhile.
 func (w *Weighted) shrink(h *hold) {
 	for possible := true; ; {
 		w.mu.Lock()
@@ -144,10 +141,10 @@ func (w *Weighted) shrink(h *hold) {
 	}
 }
 
-// patience bounds how long a Release waits for the servers to take part of a hold back.
+// patience is how long a Release waits at most until the servers have released part of a hold.
 const patience = time.Second
 
-// await waits until what is under way is done, as far as that is a matter of moments.
+// await waits until done is closed, at most patience.
 func await(done <-chan struct{}) {
 	t := time.NewTimer(patience)
 	defer t.Stop()

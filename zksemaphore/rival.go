@@ -2,8 +2,8 @@ package zksemaphore
 
 import "github.com/go-menagerie/menagerie/internal/queue"
 
-// rivals are what other libraries' semaphores have below their path: InterProcessSemaphoreV2 of
-// Curator the directory "leases", its predecessor entries of a lock, kazoo's Semaphore nodes named by
+// rivals are the nodes of other libraries' semaphores below their path: a directory "leases" of Curator's
+// InterProcessSemaphoreV2, entries of a lock of its predecessor, and nodes of kazoo's Semaphore, whose names are
 // a uuid without dashes.
 var rivals = &queue.Rival{
 	Node: func(name string) bool {

@@ -10,11 +10,11 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// Shrink gives n of the permits of l, a lease of the form without, back and returns the
-// lease of the rest; l ends then. It goes on until it is known what became of that, through
-// disconnects: until then the servers may count all that l stands for as held. ok is false,
-// and l what it was, where the servers refuse. After an error nothing is held any more: l
-// was lost, or ctx ended, which gives the rest up as well.
+// Shrink releases n of the permits of l, a lease of Acquire, and returns the
+// lease of the rest; l ends then. It blocks until the outcome is known, through
+// disconnects. Until then all permits of l may count as held. If the servers refuse, ok is false
+// and l is unchanged. After an error nothing is held: l
+// was lost, or ctx ended, and then the rest is given up, too.
 func (s *permits) Shrink(ctx context.Context, l *lease.Lease, n int64) (_ *lease.Lease, ok bool, err error) {
 	old := l.Ticket()
 	rest := old.Entry.Weight - n
@@ -22,7 +22,7 @@ func (s *permits) Shrink(ctx context.Context, l *lease.Lease, n int64) (_ *lease
 		return nil, true, err
 	}
 	if rest <= 0 || n <= 0 || !old.Entry.Ordered() {
-		return nil, false, nil // there a number would not keep the place: see share.Readers.Downgrade
+		return nil, false, nil // at the end of the numbers a new node would lose the place: see share.Readers.Downgrade
 	}
 	q, _ := s.request(rest)
 	p := q.Successor(old)
@@ -37,7 +37,7 @@ func (s *permits) Shrink(ctx context.Context, l *lease.Lease, n int64) (_ *lease
 		next, err := s.g.Replace(l, p)
 		return next, true, err
 	case ctx.Err() == nil && !errors.Is(err, queue.ErrGone) && !errors.Is(err, zkconn.ErrOver):
-		// Refused; but an attempt before, without an answer, may have been applied.
+		// Refused; but an earlier attempt without an answer may have been applied.
 		_, there, lookErr := p.Epoch.Exists(ctx, p.Node)
 		if lookErr == nil && there {
 			next, err := s.g.Replace(l, p)
@@ -45,7 +45,7 @@ func (s *permits) Shrink(ctx context.Context, l *lease.Lease, n int64) (_ *lease
 		}
 		refused = lookErr == nil
 	}
-	if sent { // and may yet be applied, when nobody knows of the rest
+	if sent { // it may yet be applied, and nobody would remove the node of the rest
 		p.Epoch.AmbiguousCreate(s.g.Queue().Dir, p.Entry.Name, at)
 	}
 	p.DropProof()

@@ -12,16 +12,16 @@ import (
 )
 
 // Weighted is a weighted semaphore for many machines, with the methods of x/sync's
-// semaphore.Weighted. Requests are granted in the order in which they queued: one
-// for many permits is not starved by those for few behind it. Each request is one node on
-// the servers, however many permits it asks for; a process that dies frees exactly
-// what it held, when its session ends.
+// semaphore.Weighted. Requests are granted in the order in which they queued, so a request
+// for many permits does not starve. Each request is one node on
+// the servers, for any number of permits. The permits of a process that dies are free
+// when its session ends.
 //
-// Permits bound what all machines share, and protect nothing of this process: unlike a lost hold of a
-// lock, one of Acquire keeps nobody out.
+// Permits bound what all machines share. They protect nothing of this process: unlike a lost hold of a
+// lock, a lost hold of Acquire keeps nobody out.
 //
-// Acquire, TryAcquire and Release are those of x/sync. AcquireLease, TryAcquireLease and Do
-// give a [zksync.Lease] that tells of a loss. Both forms may be mixed. It is safe for
+// It has two forms, which may be mixed. Acquire, TryAcquire and Release are those of x/sync. AcquireLease, TryAcquireLease and Do
+// return a [zksync.Lease] that tells of a loss. It is safe for
 // use by many goroutines.
 type Weighted struct {
 	path    string
@@ -32,12 +32,11 @@ type Weighted struct {
 	holds []*hold // through Acquire and TryAcquire, oldest first
 }
 
-// NewWeighted names a semaphore of n permits by the path of its base node. The first who
-// uses it stores n there; everybody else must say the same n, or that of the latest
-// Resize, else the first call fails with zksync.ErrMisuse. So it does where a semaphore of Curator
-// or kazoo is seen at the path, which would grant the same permits. It does no I/O. A malformed
-// path, n below 1, an option that is not one of a lock, or a nil session is reported by
-// the first call as zksync.ErrMisuse.
+// NewWeighted names a semaphore of n permits by the path of its base node. The first process that
+// uses the semaphore stores n there. All others must give the same n, or that of the latest
+// Resize; otherwise their first call fails with zksync.ErrMisuse. It also fails so if a semaphore of Curator
+// or kazoo is seen at the path, because that would grant the same permits again. NewWeighted does no I/O. The first call
+// reports a malformed path, n below 1, an option that is not one of a lock, or a nil session as zksync.ErrMisuse.
 func NewWeighted(s *zksync.Session, path string, n int64, opts ...zksync.Option) *Weighted {
 	return &Weighted{
 		path: path, s: s,
@@ -45,30 +44,32 @@ func NewWeighted(s *zksync.Session, path string, n int64, opts ...zksync.Option)
 	}
 }
 
-// AcquireLease waits for n permits, all at once, and returns the lease of them. Its
-// Unlock gives them back together. It waits through disconnects and lost sessions, and
-// fails when ctx ends (the error wraps the context's), the session is closed
-// (zksync.ErrClosed), the call can never succeed (zksync.ErrMisuse, for instance with n
-// below 1), or the servers deny access. A request for more permits than there are waits
-// until a Resize makes it possible, and keeps nobody else waiting. On failure nothing is
-// held, and nothing is left on the servers, or will be as soon as the connection allows.
+// AcquireLease acquires n permits, all at once, and returns their lease. Its
+// Unlock releases them together. It blocks until they are granted or ctx ends. A request for more permits than there are
+// waits until a Resize makes it possible, and keeps no other request waiting.
+//
+// If ctx ends, the error wraps the context's error. A disconnect keeps the place in the queue. After a lost session it
+// queues anew. If the session is closed, the error is zksync.ErrClosed. A call that can never succeed fails with
+// zksync.ErrMisuse, for example with n below 1; it also fails if the servers deny access. After an error no permit is
+// held, and the call's node is removed, as soon as the connection allows. It costs one request if no
+// other holds or waits, and the release one more.
 func (w *Weighted) AcquireLease(ctx context.Context, n int64) (*zksync.Lease, error) {
 	l, err := w.permits.Acquire(ctx, n, false)
 	return (*zksync.Lease)(l), w.wrap("acquire", err)
 }
 
-// TryAcquireLease acquires n permits if nobody has to give any back, or is ahead, for
-// that, else it fails with zksync.ErrNotAcquired. It waits for the servers' answers,
-// not for other holders; ctx bounds that. Otherwise it fails like AcquireLease.
+// TryAcquireLease acquires n permits if that is possible without waiting for other holders and waiters, and returns
+// their lease. Otherwise it fails with zksync.ErrNotAcquired. It blocks for the servers' answers, also for a connection,
+// until ctx ends. Its other errors are those of AcquireLease. It costs two requests if it fails, up to four if it succeeds.
 func (w *Weighted) TryAcquireLease(ctx context.Context, n int64) (*zksync.Lease, error) {
 	l, err := w.permits.Try(ctx, n, false)
 	return (*zksync.Lease)(l), w.wrap("try-acquire", err)
 }
 
-// Do runs f while holding n permits. The context that f gets ends with the lease, cause
-// zksync.ErrLost, and with ctx. Do gives the permits back when f returns or panics, and
-// returns f's error; if f returned nil although the lease was lost while it ran, it
-// returns zksync.ErrLost. It fails like AcquireLease, without having run f.
+// Do runs f while holding n permits, and releases them when f returns or panics. It blocks like AcquireLease, then
+// until f returns, then like [zksync.Lease.Unlock]. The context of f ends with ctx, and with the lease (cause
+// zksync.ErrLost). Do returns f's error. If f returned nil and the lease was lost while f ran, Do
+// returns zksync.ErrLost. If the permits cannot be acquired, it returns the error of AcquireLease and does not run f.
 func (w *Weighted) Do(ctx context.Context, n int64, f func(ctx context.Context, l *zksync.Lease) error) error {
 	l, err := w.AcquireLease(ctx, n)
 	if err != nil {
@@ -77,8 +78,8 @@ func (w *Weighted) Do(ctx context.Context, n int64, f func(ctx context.Context, 
 	return (*lease.Lease)(l).Scope(ctx, func(ctx context.Context) error { return f(ctx, l) })
 }
 
-// Acquire waits for n permits and returns nil, or fails like AcquireLease, with ctx's
-// error among others. As in x/sync, n of 0 succeeds at once, and n below 0 panics.
+// Acquire acquires n permits. It blocks and fails like AcquireLease, and costs its requests. As in x/sync, n of 0 succeeds
+// at once, and n below 0 panics.
 func (w *Weighted) Acquire(ctx context.Context, n int64) error {
 	checkSign(n)
 	if n == 0 {
@@ -91,11 +92,11 @@ func (w *Weighted) Acquire(ctx context.Context, n int64) error {
 	return w.wrap("acquire", err)
 }
 
-// TryAcquire acquires n permits if that is possible at once, and reports whether it
-// did. It blocks for two requests, four when it succeeds, but no longer than a third of
-// the session timeout, and reports false at once while the servers cannot be reached. It
-// panics, with a *zksync.Error, if the session is closed or the call can never succeed,
-// since there is no error to return, and as in x/sync if n is below 0.
+// TryAcquire acquires n permits if that is possible without waiting for other holders and waiters, and reports whether it
+// did. It blocks for the servers' answers, at most a third of
+// the session timeout. It reports false at once without a connection. It
+// panics with a *zksync.Error if the session is closed or the call can never succeed,
+// and as in x/sync if n is below 0. It costs two requests if it fails, up to four if it succeeds.
 func (w *Weighted) TryAcquire(n int64) bool {
 	checkSign(n)
 	if n == 0 {
@@ -110,7 +111,7 @@ func (w *Weighted) TryAcquire(n int64) bool {
 	})
 }
 
-// checkSign panics in x/sync's words where that does, before anything else.
+// checkSign panics with x/sync's words if n is negative, before anything else.
 func checkSign(n int64) {
 	if n < 0 {
 		panic("semaphore: n < 0")
@@ -123,32 +124,32 @@ func (w *Weighted) held(l *lease.Lease, n int64) {
 	w.holds = append(w.holds, &hold{lease: l, n: n})
 }
 
-// Resize changes how many permits there are, for everybody who uses the semaphore, now
-// and later. More permits wake whoever now fits; fewer take nothing away from those who
-// hold, and let no waiter in until those ahead of it in the queue have given back enough. A holder behind a
-// waiter was granted when there were more permits. So the waiter's turn had come by then, even if it learns of that
-// only after the Resize, and that holder does not count. Of several at the same time the one that is
-// applied last counts; one whose answer was lost is applied again, unless the semaphore has that number by then.
-// One to the number that there is waits until this server has caught up. It blocks for a few requests, through
-// disconnects, until ctx ends or the session is closed.
+// Resize changes the number of permits, for all present and later users of the semaphore. With more permits the waiters that
+// fit now are granted. Fewer permits take nothing away from holders, and no waiter is granted until the
+// entries ahead of it in the queue have released enough. A holder behind a
+// waiter was granted when there were more permits. So the waiter's turn had come by then, also if it learns of that
+// only after the Resize, and that holder does not count. Of several Resizes at the same time the one that is
+// applied last counts.
+//
+// It blocks for the servers' answers, until ctx ends. A disconnect delays it; in a new session it goes on. A Resize whose
+// answer was lost is applied again, unless the semaphore has that number by then. If the semaphore has that number
+// already, Resize waits until this server has caught up. If the session is closed, the error is zksync.ErrClosed. It costs a few
+// requests.
 func (w *Weighted) Resize(ctx context.Context, n int64) error {
 	return w.wrap("resize", w.permits.Resize(ctx, n))
 }
 
-// Available is how many permits nobody holds, as the leader knew it at some instant of
-// the call. A request for as many may have to wait all the same, behind one for more.
-// After a Resize to fewer it is 0 as long as some request does not fit, since that may
-// be a hold from before. It
-// blocks for three requests, through disconnects, until ctx ends or the session is
-// closed.
+// Available is the number of permits that are not held, as the leader knew it at some instant of
+// the call. A request for as many may have to wait, behind a request for more.
+// After a Resize to fewer it is 0 as long as one request does not fit, because that may
+// be a hold from before. It blocks for the servers' answers, until ctx ends. Without a connection it waits; in a new session it asks
+// again. If the session is closed, the error is zksync.ErrClosed. It costs three requests.
 func (w *Weighted) Available(ctx context.Context) (int64, error) {
 	n, err := w.permits.Available(ctx)
 	return n, w.wrap("list", err)
 }
 
-// Contenders lists who holds and who waits for permits, in order. It is a snapshot of one
-// server, which may lag; decide nothing by it. It blocks for a few reads, until ctx
-// ends.
+// Contenders lists the holders and the waiters of permits, in order: see [zksync.Contenders].
 func (w *Weighted) Contenders(ctx context.Context) ([]zksync.Contender, error) {
 	list, err := w.permits.Contenders(ctx)
 	return list, w.wrap("list", err)
