@@ -13,10 +13,6 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// One goroutine writes for all calls of a WaitGroup, while there is something to write. So
-// there is at most one request under way whose outcome may be in doubt, calls that come
-// meanwhile share the next one, and a call whose context ends just leaves.
-
 // change is one call that changes the count.
 type change struct {
 	delta     int
@@ -34,11 +30,16 @@ type batch struct {
 	delta   int
 	undoes  *zkconn.Epoch // instead of changes: members that were added in this one are taken back
 
-	tried *plan // the newest try, if it was made or may have been
+	tried *plan // the newest try that was made or may have been, or may yet be, until there is another one
 	doubt *plan // a try whose answer was lost, which may be applied as long as its session lasts: see linger
 }
 
 func (b *batch) made() bool { return b.tried != nil && b.tried.made }
+
+// appeared reports whether a record shows that an earlier try was made after all.
+func (b *batch) appeared(g *WaitGroup, id string, r *account) bool {
+	return b.tried != nil && r != nil && b.tried.edits[0].id == id && b.tried.wasMade(g.id, r, 0, nil)
+}
 
 // change asks for a change of the count and waits until it is written.
 func (g *WaitGroup) change(ctx context.Context, delta int) (*change, error) {
@@ -213,7 +214,6 @@ func (g *WaitGroup) attempt(ctx context.Context, e *zkconn.Epoch, b *batch) erro
 		if made, err := g.settle(ctx, e, b.tried); made || err != nil {
 			return err
 		}
-		b.tried = nil
 	}
 	if g.prune(e, b); len(b.changes) == 0 {
 		return nil
@@ -255,6 +255,7 @@ func (g *WaitGroup) prune(e *zkconn.Epoch, b *batch) {
 
 // commit sends the transaction.
 func (g *WaitGroup) commit(ctx context.Context, e *zkconn.Epoch, b *batch, p *plan) error {
+	before := b.tried
 	b.tried = p
 	if len(p.ops) == 0 {
 		p.booked(g, nil)
@@ -266,7 +267,7 @@ func (g *WaitGroup) commit(ctx context.Context, e *zkconn.Epoch, b *batch, p *pl
 	case err == nil:
 		p.booked(g, res)
 	case errors.Is(err, zkconn.ErrNotSent), missing && p.opens(): // it was not made
-		b.tried = nil
+		b.tried = before
 	case zkconn.Unknown(err):
 		g.linger(b, p)
 	case errors.Is(err, zk.ErrSessionExpired):
@@ -319,9 +320,7 @@ func (g *WaitGroup) removeLate(ctx context.Context, e *zkconn.Epoch, late *holdi
 	if _, there, err := e.Exists(ctx, g.life(late.id)); err != nil || !there {
 		return err
 	}
-	_, err := record.Transact(ctx, e,
-		&zk.DeleteRequest{Path: g.record(late.id), Version: -1},
-		&zk.DeleteRequest{Path: g.life(late.id), Version: -1})
+	_, err := record.Transact(ctx, e, deletes(g.record(late.id), g.life(late.id))...)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return err
 	}

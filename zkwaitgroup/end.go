@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -36,14 +35,19 @@ type deaths struct {
 	More  int       `json:"more,omitempty"` // records besides
 }
 
-// reported is how many members of a record were reported dead. If so many records were that not
-// all are kept, it may be among the others: then it is n.
-func (v *report) reported(id string, n int) int {
-	if d := v.find(id); d != nil {
+// reported is how many members of a record that is gone were reported dead: none if there were deaths in its round, and it is
+// not among them. It is as many as are not done where nobody knows any more, because the round is older than what is kept, or
+// so many died in it that not all are kept.
+func (v *report) reported(h *holding) int {
+	if d := v.find(h.id); d != nil {
 		return max(d.N, 0)
 	}
-	if len(v.Rounds) == keptRounds || slices.ContainsFunc(v.Rounds, func(t deaths) bool { return t.More > 0 }) {
-		return n
+	forgotten := len(v.Rounds) == keptRounds && h.round < v.Rounds[0].Round
+	for _, t := range v.Rounds {
+		forgotten = forgotten || t.Round == h.round && t.More > 0
+	}
+	if forgotten {
+		return h.rec.left()
 	}
 	return 0
 }
@@ -125,8 +129,7 @@ func (g *WaitGroup) endIfOver(ctx context.Context, e *zkconn.Epoch, p *plan) err
 		return nil
 	}
 	if p.empty {
-		_, err := e.StartMulti(g.removal(true)...).Wait(ctx, e)
-		if err == nil {
+		if _, err := e.StartMulti(deletes(g.alive(), g.members(), g.round())...).Wait(ctx, e); err == nil {
 			return nil
 		}
 	}
@@ -206,23 +209,19 @@ func (g *WaitGroup) remove(ctx context.Context, e *zkconn.Epoch, r *remains) (ov
 		}
 		ops = append(ops, op)
 	}
-	switch {
-	case over:
-		ops = append(ops, g.removal(!r.closed)...)
-	case !r.closed:
-		ops = append(ops, &zk.DeleteRequest{Path: g.alive(), Version: -1})
+	if !r.closed {
+		ops = append(ops, deletes(g.alive())...) // refused if anybody lives
+	}
+	if over {
+		ops = append(ops, deletes(g.members(), g.round())...) // refused if there are other records
 	}
 	_, err = e.StartMulti(ops...).Wait(ctx, e)
 	return over && err == nil, err
 }
 
-// removal plans to remove the round. The servers refuse if anybody is alive, or has a record.
-func (g *WaitGroup) removal(open bool) (ops []any) {
-	if open {
-		ops = append(ops, &zk.DeleteRequest{Path: g.alive(), Version: -1})
-	}
-	for _, dir := range []string{g.members(), g.round()} {
-		ops = append(ops, &zk.DeleteRequest{Path: dir, Version: -1})
+func deletes(paths ...string) (ops []any) {
+	for _, path := range paths {
+		ops = append(ops, &zk.DeleteRequest{Path: path, Version: -1})
 	}
 	return ops
 }
@@ -230,13 +229,9 @@ func (g *WaitGroup) removal(open bool) (ops []any) {
 // recordsAtOnce is how many records are removed in one transaction. They share it with the other
 // operations, and half of it is for who died.
 func (g *WaitGroup) recordsAtOnce() int {
-	const (
-		op     = 9 + 4 + 4 + 4 // its header, and the lengths of path and data, and the version
-		others = 4             // dead and the three directories
-		id     = len("/12345678-1234-1234-1234-123456789012")
-	)
-	path := op + len(g.members())
-	return min(max((record.MaxTransaction/2-others*path-record.ACLSize(g.at.ACL()))/(path+id), 1), fewRecords)
+	const others = 4 // dead and the three directories
+	each := len(g.members()) + len("/12345678-1234-1234-1234-123456789012") + 9 + 4 + 4 + 4 + record.ACLSize(g.at.ACL())
+	return min(max(record.MaxTransaction/2/each-others, 1), fewRecords)
 }
 
 // removeRecords plans to remove records, and returns those of the dead.

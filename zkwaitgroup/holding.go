@@ -13,11 +13,6 @@ import (
 )
 
 // holding is what a WaitGroup knows of one record of its own. It belongs to the goroutine that writes.
-//
-// That our session is over does not make a member dead: that of a tapped connection may live on, and the node in alive
-// with it, for which everybody waits. And that a record is gone does not mean that its members died: others may have
-// said that they are done. So a Done for a member of a session that is over changes the record as any other does, while
-// there is one. After that only the report of the dead tells how many calls of Done are for members that died.
 type holding struct {
 	id      string
 	epoch   *zkconn.Epoch
@@ -143,9 +138,7 @@ func (g *WaitGroup) look(ctx context.Context, e *zkconn.Epoch, id string) (r *ac
 }
 
 // settle finds out whether a transaction was made whose answer was lost, or that was refused,
-// perhaps because it had been made already. Every record is written by its own WaitGroup, but
-// for the numbers of others, which each writes for itself; so the number that was to be written
-// tells.
+// perhaps because it had been made already.
 //
 // Of our own record the next plan goes by this very look. So if the transaction lingers in a server, only one of the two
 // can be made.
@@ -153,22 +146,18 @@ func (g *WaitGroup) settle(ctx context.Context, e *zkconn.Epoch, p *plan) (made 
 	if p.made {
 		return true, nil
 	}
-	d := p.edits[0]
+	d := &p.edits[0]
 	r, alive, round, err := g.look(ctx, e, d.id)
 	if err != nil {
 		return false, err
 	}
-	switch {
-	case r != nil && d.h != nil:
-		made = r.N == d.now.N
-	case r != nil:
-		made = r.Taken[g.id] == d.now.Taken[g.id]
-	case d.old != nil:
-		if made, err = g.settleGone(ctx, e, p, &d, round); err != nil {
+	var v report
+	if r == nil && d.old != nil {
+		if v, _, err = g.readReport(ctx, e); err != nil {
 			return false, err
 		}
 	}
-	if made {
+	if made = p.wasMade(g.id, r, round, v.find(d.id)); made {
 		p.booked(g, nil)
 	}
 	if d.h != nil && d.h == g.own(e) {
@@ -177,31 +166,36 @@ func (g *WaitGroup) settle(ctx context.Context, e *zkconn.Epoch, p *plan) (made 
 	return made, nil
 }
 
-// settleGone is settle for a record that is gone: we removed it, or whoever ended its round.
-func (g *WaitGroup) settleGone(ctx context.Context, e *zkconn.Epoch, p *plan, d *edit, round int64) (made bool, err error) {
+// wasMade decides whether a plan of the WaitGroup by was made. r is the record of its first edit, nil if there is none, and
+// round the one that there is now, 0 if there is none. dead is what was reported of the record, nil if nothing was.
+//
+// Every record is written by its own WaitGroup, but for the numbers of others, which each writes for itself. So while there
+// is the record, the number that was to be written tells. A record that is gone was removed by us, or by whoever ended its
+// round.
+func (p *plan) wasMade(by string, r *account, round int64, dead *account) bool {
+	d := &p.edits[0]
 	switch {
+	case r != nil && d.h == nil:
+		return r.Taken[by] == d.now.Taken[by]
+	case r != nil:
+		return r.N == d.now.N
+	case d.old == nil:
+		return false
 	case d.h == nil:
 		// Nobody removes a record from which somebody took before the round is over. With the
 		// round over it was made, or does not matter any more.
-		return round != p.round, nil
-	case round != 0 && (round == d.h.round || d.h.round == 0 && round == p.round): // nobody else removes it
-		return d.removes(), nil
+		return round != p.round
+	case round != 0 && round == p.round: // nobody else removes it
+		return d.removes()
+	case dead != nil:
+		return dead.Own == d.now.N
+	case d.now.N > d.old.N: // the round is over, which it would not be
+		return false
 	}
-	v, _, err := g.readReport(ctx, e)
-	if err != nil {
-		return false, err
-	}
-	if dead := v.find(d.id); dead != nil {
-		return dead.Own == d.now.N, nil
-	}
-	// The round is over. So an Add was not made, or it would not be. A Done was made, or does
-	// not matter any more, unless the servers said that there was no such round, or no such
-	// record in a new one: then others had taken all that there was. For a request that had
-	// been made already they said something else.
-	if d.now.N > d.old.N {
-		return false, nil
-	}
-	return !errors.Is(p.refused, zk.ErrNoNode) || round == 0 && !record.RefusedAt(p.refused, 0, zk.ErrNoNode), nil
+	// The round is over. A Done was made, or does not matter any more, unless the servers said that there was no such
+	// round, or no such record in a new one: then others had taken all that there was. For a request that had been made
+	// already they said something else.
+	return !errors.Is(p.refused, zk.ErrNoNode) || round == 0 && !record.RefusedAt(p.refused, 0, zk.ErrNoNode)
 }
 
 // excuse counts calls of Done for members of a session that is over, and whose record is gone.
@@ -213,7 +207,7 @@ func (g *WaitGroup) excuse(ctx context.Context, e *zkconn.Epoch, p *plan, h *hol
 		if err != nil {
 			return n, err
 		}
-		h.spare = v.reported(h.id, h.rec.left())
+		h.spare = v.reported(h)
 	}
 	excused := min(n, h.spare)
 	p.excused = append(p.excused, func() {

@@ -18,7 +18,7 @@ type plan struct {
 	ops     []any
 	edits   []edit
 	epoch   *zkconn.Epoch
-	round   int64    // that others' records were read in
+	round   int64    // in which the records were read
 	opening bool     // it begins a round
 	excused []func() // what is to be noted when it is made
 
@@ -51,6 +51,12 @@ func (g *WaitGroup) plan(ctx context.Context, e *zkconn.Epoch, b *batch) (*plan,
 		own = g.own(e)
 	}
 	p := &plan{epoch: e}
+	if own != nil {
+		p.round = own.round
+		if b.appeared(g, own.id, &own.rec) {
+			return nil, record.ErrAgain
+		}
+	}
 	switch {
 	case b.delta > 0 && own == nil:
 		h := &holding{id: node.NewUUID(), epoch: e, forget: func() {}, spare: -1}
@@ -63,7 +69,7 @@ func (g *WaitGroup) plan(ctx context.Context, e *zkconn.Epoch, b *batch) (*plan,
 		now.N += b.delta
 		p.put(g, edit{id: own.id, h: own, old: &old, now: now}, old.left() > 0)
 	default:
-		if err := g.search(ctx, e, p, -b.delta, b.undoes); err != nil {
+		if err := g.search(ctx, e, p, b); err != nil {
 			return nil, err
 		}
 	}
@@ -89,7 +95,7 @@ func (g *WaitGroup) fresh(n int) (r account) {
 func (p *plan) put(g *WaitGroup, d edit, lives bool) {
 	if len(p.ops) == 0 && d.old != nil {
 		// No record of a round that is closed may change. And a refusal tells whether the round was still there: see
-		// settleGone.
+		// wasMade.
 		p.ops = append(p.ops, &zk.CheckVersionRequest{Path: g.alive(), Version: -1})
 	}
 	d.op = len(p.ops)
@@ -162,10 +168,12 @@ func (p *plan) booked(g *WaitGroup, res []zk.MultiResponse) {
 	}
 }
 
-// search plans n calls of Done, of members as they come: our own, oldest first, those of others
+// search plans calls of Done, of members as they come: our own, oldest first, those of others
 // that live, the dead. What is taken back are members of the epoch in which they were added: were a
 // dead one taken for one of them, it would live on with nobody to say that it is done.
-func (g *WaitGroup) search(ctx context.Context, e *zkconn.Epoch, p *plan, n int, undoes *zkconn.Epoch) error {
+//
+// The record of an earlier try comes first: that may yet be applied, and is not if this one changes the same version.
+func (g *WaitGroup) search(ctx context.Context, e *zkconn.Epoch, p *plan, b *batch) error {
 	if err := record.Synced(ctx, e, g.base()); err != nil {
 		return err
 	}
@@ -174,10 +182,14 @@ func (g *WaitGroup) search(ctx context.Context, e *zkconn.Epoch, p *plan, n int,
 		return err
 	}
 	p.round = round
-	living := setOf(alive)
+	n, living, seen := -b.delta, setOf(alive), map[string]bool{}
 	take := func(ids []string) error {
 		for i := 0; i < len(ids) && n > 0; i++ {
-			if n, err = g.take(ctx, e, p, ids[i], living[ids[i]], n); err != nil {
+			if seen[ids[i]] {
+				continue
+			}
+			seen[ids[i]] = true
+			if n, err = g.take(ctx, e, p, b, ids[i], living[ids[i]], n); err != nil {
 				return err
 			}
 		}
@@ -185,11 +197,14 @@ func (g *WaitGroup) search(ctx context.Context, e *zkconn.Epoch, p *plan, n int,
 	}
 	var mine []string
 	for _, h := range g.mine {
-		if h.epoch == undoes {
+		if h.epoch == b.undoes {
 			mine = slices.Insert(mine, 0, h.id)
 		} else {
 			mine = append(mine, h.id)
 		}
+	}
+	if b.tried != nil {
+		mine = slices.Insert(mine, 0, b.tried.edits[0].id)
 	}
 	if err := take(mine); n == 0 || err != nil {
 		return err
@@ -227,7 +242,7 @@ func (g *WaitGroup) others(ctx context.Context, e *zkconn.Epoch, living map[stri
 
 // take plans to say that at most n members of a record are done, and returns how many are still
 // wanted.
-func (g *WaitGroup) take(ctx context.Context, e *zkconn.Epoch, p *plan, id string, lives bool, n int) (int, error) {
+func (g *WaitGroup) take(ctx context.Context, e *zkconn.Epoch, p *plan, b *batch, id string, lives bool, n int) (int, error) {
 	h := g.holding(id)
 	r, err := g.read(ctx, e, id)
 	if err != nil {
@@ -235,6 +250,9 @@ func (g *WaitGroup) take(ctx context.Context, e *zkconn.Epoch, p *plan, id strin
 	}
 	if r == nil && h != nil && h != g.own(e) {
 		return g.excuse(ctx, e, p, h, n)
+	}
+	if b.appeared(g, id, r) {
+		return n, record.ErrAgain
 	}
 	if r == nil || r.left() == 0 {
 		return n, nil

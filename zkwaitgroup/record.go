@@ -162,6 +162,10 @@ func (g *WaitGroup) listed(ctx context.Context, e *zkconn.Epoch, dir string) (na
 // It is made of several reads, and need never have been exactly that while others add members
 // or are done.
 func (g *WaitGroup) Members(ctx context.Context) (all []Member, err error) {
+	return g.list(ctx, "members")
+}
+
+func (g *WaitGroup) list(ctx context.Context, op string) (all []Member, err error) {
 	err = g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		all = nil
 		if err := record.Synced(ctx, e, g.base()); err != nil {
@@ -189,7 +193,7 @@ func (g *WaitGroup) Members(ctx context.Context) (all []Member, err error) {
 		return nil
 	})
 	if err != nil {
-		return nil, errs.Wrap("members", g.path, err)
+		return nil, errs.Wrap(op, g.path, err)
 	}
 	return all, nil
 }
@@ -205,7 +209,7 @@ func setOf(names []string) map[string]bool {
 // Attendance tells who is missing: whose living members are not done, once for each member. Those who are done leave
 // nothing, so arrived is empty; it is there because barriers and phasers have it. It blocks and fails like Members.
 func (g *WaitGroup) Attendance(ctx context.Context) (arrived, missing []zksync.Owner, err error) {
-	all, err := g.Members(ctx)
+	all, err := g.list(ctx, "attendance")
 	for _, m := range all {
 		for range m.N {
 			if !m.Dead {
@@ -219,11 +223,7 @@ func (g *WaitGroup) Attendance(ctx context.Context) (arrived, missing []zksync.O
 // Count is how many living members are not done. It costs a read for each process that has
 // members; like Members it is made of several reads.
 func (g *WaitGroup) Count(ctx context.Context) (n int, err error) {
-	all, err := g.Members(ctx)
-	var named *zksync.Error
-	if errors.As(err, &named) {
-		named.Op = "count"
-	}
+	all, err := g.list(ctx, "count")
 	for _, m := range all {
 		if !m.Dead {
 			n += m.N

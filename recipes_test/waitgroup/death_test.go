@@ -261,3 +261,31 @@ func TestADoneOfALivingMemberIsNotTakenForOneOfThoseWhomOthersEnded(t *testing.T
 		assert.NotErrorIs(t, b.WaitContext(ctx), context.DeadlineExceeded)
 	})
 }
+
+// As many rounds with deaths came before as are kept, and another one after.
+func TestMembersWhomOthersEndedInARoundThatIsKeptWereNotReported(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+		defer cancel()
+		s := v.Session()
+		g, other := zkwaitgroup.New(s, proving.GroupPath), groups(v, 1)[0]
+		aDeath := func() {
+			dying := v.Session()
+			require.NoError(t, zkwaitgroup.New(dying, proving.GroupPath).AddContext(ctx, 1))
+			v.Server.Expire(dying.ID())
+			require.ErrorIs(t, other.WaitContext(ctx), zksync.ErrBroken)
+		}
+		for range 8 {
+			aDeath()
+		}
+		require.NoError(t, g.AddContext(ctx, 2))
+		require.NoError(t, other.AddContext(ctx, -2))
+		require.NoError(t, other.WaitContext(ctx))
+		aDeath()
+		v.Server.Expire(s.ID())
+		v.Later()
+		require.NoError(t, g.AddContext(ctx, 1))
+		require.NoError(t, g.DoneContext(ctx))
+		require.NoError(t, other.WaitContext(ctx), "its only member is done")
+	})
+}

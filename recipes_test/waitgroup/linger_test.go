@@ -2,6 +2,7 @@ package waitgroup_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,4 +68,39 @@ func TestAnAddThatLingersInAServerCountsOnce(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A Done lingers like that, and is applied after its WaitGroup has looked in vain, and before it has found out whose
+// member it takes next.
+func TestADoneThatLingersInAServerCountsOnce(t *testing.T) {
+	proving.AmongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
+		background := context.Background()
+		s := e.SessionAt(t, 0, zksync.WithTimeout(10*time.Second))
+		g, other := zkwaitgroup.New(s, proving.GroupPath), zkwaitgroup.New(e.SessionAt(t, 2), proving.GroupPath)
+		require.NoError(t, other.AddContext(background, 3))
+		held := e.Intercept(zktest.On(zktest.Multi, "**").Of(s.ID()).Nth(1).Hold().Queued())
+		done := proving.Waits(background, g.DoneContext)
+		require.NoError(t, held.WaitHeld(t.Context()))
+		// The first listing is that of the look, the second one that of the search.
+		released, listings := make(chan struct{}), atomic.Int32{}
+		e.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+			if q.Session == s.ID() && q.Op == zktest.GetChildren && listings.Add(1) > 1 {
+				return zktest.Verdict{Hold: released}
+			}
+			return zktest.Verdict{}
+		})
+		e.Disconnect(s.ID())
+		time.Sleep(100 * time.Millisecond)
+		require.Greater(t, listings.Load(), int32(1))
+		proving.ComesBack(t, e, s)
+		held.Release()
+		synctest.Wait()
+		close(released)
+		<-done.Done
+		require.NoError(t, done.Err)
+		time.Sleep(20 * time.Second) // two session timeouts
+		n, err := other.Count(background)
+		require.NoError(t, err)
+		require.Equal(t, 2, n)
+	})
 }

@@ -1,0 +1,157 @@
+package zkwaitgroup
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+)
+
+// server is a plain model of one record and its round, and of a plan that changes it.
+type server struct {
+	p       *plan
+	rec     *account
+	lives   bool
+	round   int64
+	dead    *account
+	applied bool
+	refused error
+}
+
+// steps are what may happen to a record while a plan is under way. Each reports whether it may happen now.
+var steps = map[string]func(s *server) bool{
+	"the plan arrives": func(s *server) bool {
+		d := &s.p.edits[0]
+		switch {
+		case s.applied || s.refused != nil:
+			return false
+		case s.round == 0:
+			s.refused = &zkconn.TxnError{Index: 0, Err: zk.ErrNoNode}
+		case s.rec == nil:
+			s.refused = &zkconn.TxnError{Index: 1, Err: zk.ErrNoNode}
+		case s.rec.version != d.old.version:
+			s.refused = &zkconn.TxnError{Index: 1, Err: zk.ErrBadVersion}
+		default:
+			s.applied = true
+			s.write(d.now, d.h != nil)
+		}
+		return true
+	},
+	"another one takes a member": func(s *server) bool {
+		if s.rec == nil || s.rec.left() == 0 {
+			return false
+		}
+		r := *s.rec
+		r.Taken = map[string]int{"another": 0}
+		maps.Copy(r.Taken, s.rec.Taken)
+		r.Taken["another"]++
+		s.write(r, false)
+		return true
+	},
+	"its owner is done": func(s *server) bool {
+		if s.p.edits[0].h != nil || s.rec == nil || s.rec.left() == 0 { // we are the owner, and have one plan under way
+			return false
+		}
+		r := *s.rec
+		r.N--
+		s.write(r, true)
+		return true
+	},
+	"its owner dies": func(s *server) bool { was := s.lives; s.lives = false; return was },
+	"the round ends": func(s *server) bool {
+		if s.round == 0 || s.lives || s.round == 2 {
+			return false
+		}
+		if s.rec != nil && s.rec.left() > 0 {
+			s.dead = &account{N: s.rec.left(), Own: s.rec.N}
+		}
+		s.rec, s.round = nil, 0
+		return true
+	},
+	"a round begins": func(s *server) bool { was := s.round; s.round = 2; return was == 0 },
+}
+
+// write writes the record as everybody does.
+func (s *server) write(r account, own bool) {
+	r.version++
+	s.rec = &r
+	if r.left() == 0 {
+		s.lives = false
+		if own && len(r.Taken) == 0 {
+			s.rec = nil
+		}
+	}
+}
+
+// Whatever happens to a record while a plan is under way whose answer is lost, or that is refused, the look afterwards tells
+// whether it was made. The exception is a Done that was not made in a round that is over, for which nobody waits any more.
+func TestALookTellsWhetherAPlanWasMade(t *testing.T) {
+	const most = 6
+	played, vague := 0, 0
+	names := slices.Sorted(maps.Keys(steps))
+	var play func(begin func() *server, path []string)
+	play = func(begin func() *server, path []string) {
+		s := begin()
+		for _, name := range path {
+			if !steps[name](s) {
+				return
+			}
+		}
+		for _, heard := range []bool{false, s.refused != nil} {
+			if heard {
+				s.p.refused = s.refused
+			}
+			made := s.p.wasMade("we", s.rec, s.round, s.dead)
+			played++
+			d := &s.p.edits[0]
+			over := s.rec == nil && s.round != s.p.round && (s.dead == nil || d.h == nil)
+			certain := heard && d.h != nil && (record.RefusedAt(s.refused, 0, zk.ErrNoNode) || s.round != 0 && errors.Is(s.refused, zk.ErrNoNode))
+			forNobody := made && !certain && d.now.left() < d.old.left()
+			early := !made && d.now.left() > d.old.left()
+			if over && s.applied != made && (forNobody || early) {
+				vague++
+				continue
+			}
+			require.Equal(t, s.applied, made, "%+v: %v, then asked for %+v, heard %v", *d.old, path, d.now, s.p.refused)
+		}
+		if len(path) < most {
+			for _, name := range names {
+				play(begin, append(path[:len(path):len(path)], name))
+			}
+		}
+	}
+	for n := 1; n <= 3; n++ {
+		for taken := range n {
+			for _, what := range []string{"add", "done", "take"} {
+				play(func() *server { return newServer(n, taken, what) }, nil)
+			}
+		}
+	}
+	t.Logf("%d looks, %d of which are exceptions", played, vague)
+	require.Less(t, vague, played/2)
+}
+
+// newServer has a record of n members of which another one took some, and a plan.
+func newServer(n, taken int, what string) *server {
+	r := account{N: n}
+	if taken > 0 {
+		r.Taken = map[string]int{"another": taken}
+	}
+	d := edit{h: &holding{}, old: &r, now: r}
+	switch what {
+	case "add":
+		d.now.N++
+	case "done":
+		d.now.N--
+	case "take":
+		d.h = nil
+		d.now.Taken = map[string]int{"we": 1, "another": taken}
+	}
+	return &server{p: &plan{edits: []edit{d}, round: 1}, rec: &r, lives: true, round: 1}
+}
