@@ -67,14 +67,15 @@ func (g *Gate) Open(ctx context.Context) error {
 		if errors.Is(err, zk.ErrNoNode) {
 			return nil
 		}
-		if err == nil {
-			// What was there by then is older, and what is made after the delete is not.
-			if marked = e.Seen(); !e.Ordered() {
-				marked, err = g.closedAt(ctx, e)
-			}
-		}
 		if err != nil {
 			return err
+		}
+		// What was there by then is older, and what is made after the delete is not.
+		if marked = e.Seen(); !e.Ordered() {
+			if marked, err = g.closedAt(ctx, e); err != nil {
+				record.DropMark(e, g.node(), id)
+				return err
+			}
 		}
 		return record.DeleteMarked(ctx, e, g.node(), id)
 	}))
@@ -101,8 +102,7 @@ func (g *Gate) Wait(ctx context.Context) error {
 		if err := record.Synced(ctx, e, g.at.Full(g.path)); err != nil {
 			return err
 		}
-		_, err := record.UntilGone(ctx, e, g.node(), nil)
-		return err
+		return record.UntilGone(ctx, e, g.node(), nil)
 	}))
 }
 

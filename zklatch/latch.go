@@ -1,11 +1,13 @@
 package zklatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -22,8 +24,11 @@ import (
 // remove the old one with everything below it. It is safe for use by many goroutines.
 //
 // An event costs one request, the last one another, which opens the latch. Waiting costs two. An object that has found
-// the latch open asks nobody any more; to find that out takes two requests more. Only the first use of a path ever
+// the latch open asks nobody any more; to find that out takes one request more. Only the first use of a path ever
 // takes a few more, to create it.
+//
+// To remove the nodes of a latch does not open it: Wait of those who hear of that fails with zksync.ErrBroken. Those who
+// do not, because they have no connection, wait for a new latch, of which no event has been counted.
 type Latch struct {
 	path      string
 	total     int
@@ -32,8 +37,7 @@ type Latch struct {
 	plain     atomic.Bool // we may not write to the directory of the counts
 	misuse    error
 	terms     record.Terms[terms]
-	founded   atomic.Int64 // the czxid of the base node, 0 if nobody has looked
-	opened    atomic.Bool  // it was found open
+	opened    atomic.Bool // it was found open
 
 	mu   sync.Mutex
 	done chan struct{} // of the wait for all calls of Done, while there is one
@@ -44,8 +48,11 @@ type Latch struct {
 //	closed-of-3     until the latch opens. It has the total in its name, so that nobody has to read that before he counts
 //	counts          with one node for each event
 type terms struct {
-	Total int `json:"total"`
+	Total int  `json:"total"`
+	Open  bool `json:"open,omitempty"` // unless whoever opened it may not write here
 }
+
+var errRemoved = fmt.Errorf("%w: somebody has removed the latch, or the node that says that it is closed", zksync.ErrBroken)
 
 // option is one that only New takes.
 type option struct {
@@ -76,7 +83,7 @@ func New(s *zksync.Session, path string, total int, opts ...zksync.Option) *Latc
 	}
 	if l.misuse == nil {
 		l.terms.Base, l.terms.ACL, l.terms.Keys = l.at.Full(path), l.at.ACL(), []string{"total"}
-		l.terms.First = func() (terms, []string) { return terms{total}, []string{l.counts(), l.closed()} }
+		l.terms.First = func() (terms, []string) { return terms{Total: total}, []string{l.counts(), l.closed()} }
 		l.terms.Check = l.check
 	}
 	return l
@@ -124,14 +131,16 @@ func newEvent() string { return node.Prefix(node.NewUUID()) + "-count" }
 
 // countDown counts the event, unless the latch is open, and opens it if that was the last.
 func (l *Latch) countDown(ctx context.Context, e *zkconn.Epoch, event string) error {
+	founded := int64(0)
 	for pace := (node.Pace{Free: 1}); ; {
-		before := l.founded.Load()
 		n, err := l.count(ctx, e, event)
 		switch {
 		case err == nil && n >= l.total:
-			return l.open(ctx, e)
+			if err = l.open(ctx, e, event); !errors.Is(err, record.ErrAgain) {
+				return err
+			}
 		case record.RefusedAt(err, 0, zk.ErrNoNode): // it is open, or nobody has used it
-			if open, err := l.isOpen(ctx, e, before); open || err != nil {
+			if open, err := l.isOpen(ctx, e, &founded); open || err != nil {
 				return err
 			}
 		case record.RefusedAt(err, 1, zk.ErrNoNode): // removed by hand
@@ -193,31 +202,84 @@ func (l *Latch) counted(ctx context.Context, e *zkconn.Epoch) (int, error) {
 	return int(dir.NumChildren), nil
 }
 
-// open opens the latch; more than one may.
-func (l *Latch) open(ctx context.Context, e *zkconn.Epoch) error {
-	if err := e.Delete(ctx, l.closed()); err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return err
+// open opens the latch to which an event belongs; more than one may. It writes that down, and deletes what all wait for.
+// Whoever hears of both, in that order, needs to ask nobody; a node that is removed by hand opens nothing. ErrAgain means
+// that the event is not there any more.
+func (l *Latch) open(ctx context.Context, e *zkconn.Epoch, event string) error {
+	ops := []any{
+		&zk.CheckVersionRequest{Path: l.counts() + "/" + event, Version: -1}, // a node of the next latch has another name
+		&zk.DeleteRequest{Path: l.closed(), Version: -1},
 	}
-	l.opened.Store(true)
-	return nil
+	version := int32(0) // nobody has written to the base node
+	for pace := (node.Pace{Free: 2}); ; {
+		all := ops
+		if !l.plain.Load() {
+			all = []any{ops[0], &zk.SetDataRequest{Path: l.terms.Base, Data: record.Encode(terms{l.total, true}), Version: version}, ops[1]}
+		}
+		_, err := record.Transact(ctx, e, all...)
+		switch {
+		case err == nil, len(all) == 2 && record.RefusedAt(err, 1, zk.ErrNoNode):
+			l.opened.Store(true)
+			return nil
+		case record.RefusedAt(err, 0, zk.ErrNoNode):
+			return record.ErrAgain
+		case record.RefusedAt(err, 1, zk.ErrNoAuth) && !l.plain.Swap(true):
+		case record.RefusedAt(err, 1, zk.ErrBadVersion): // it is open, or somebody has written there by hand
+			v, err := l.terms.Read(ctx, e)
+			if l.opened.Store(v.T.Open); v.T.Open || err != nil {
+				return err
+			}
+			version = v.Number
+		case record.RefusedAt(err, 2, zk.ErrNoNode):
+			return errRemoved
+		default:
+			return err
+		}
+		if err := pace.Rest(ctx, e); err != nil {
+			return err
+		}
+	}
 }
 
-// isOpen is asked after it was found that there is no node that says that the latch is closed. It is open if it existed
-// before that look: if the base node is the one that was known then.
-func (l *Latch) isOpen(ctx context.Context, e *zkconn.Epoch, before int64) (bool, error) {
-	v, err := l.terms.Read(ctx, e)
-	if err != nil || v.New {
-		return false, err
+// isOpen is asked after it was found that there is no node that says that the latch is closed. If nobody has used the
+// latch it makes it. founded is which latch was found without that node before, 0 for none.
+func (l *Latch) isOpen(ctx context.Context, e *zkconn.Epoch, founded *int64) (bool, error) {
+	open, there, err := l.found(ctx, e, founded)
+	if err == nil && !there {
+		_, err = l.terms.Read(ctx, e)
 	}
-	l.founded.Store(v.Founded)
-	if v.Founded == before {
+	return open, err
+}
+
+// found is isOpen that makes nothing.
+func (l *Latch) found(ctx context.Context, e *zkconn.Epoch, founded *int64) (open, there bool, err error) {
+	v, there, err := l.terms.Peek(ctx, e)
+	switch {
+	case err != nil:
+		return false, false, err
+	case v.T.Open:
 		l.opened.Store(true)
+		return true, true, nil
+	case !there && *founded == 0:
+		return false, false, nil
+	case !there:
+		return false, false, errRemoved
+	case v.Founded != *founded: // it may have been made after that look
+		*founded = v.Founded
+		return false, true, nil
 	}
-	return v.Founded == before, nil
+	// Whoever opened it may not write to the base node; or somebody has removed the other one.
+	n, err := l.counted(ctx, e)
+	if open = err == nil && (l.ephemeral || n >= l.total); open {
+		l.opened.Store(true)
+		return true, true, nil
+	}
+	return false, true, cmp.Or(err, errRemoved)
 }
 
 // Wait returns when the latch is open. It waits through disconnects and lost sessions, and
-// fails when ctx ends (the error wraps the context's) or the session is closed (zksync.ErrClosed).
+// fails when ctx ends (the error wraps the context's), the session is closed (zksync.ErrClosed), or somebody removes the
+// latch (zksync.ErrBroken).
 //
 // Whoever counts the last event opens the latch with another request. If it dies in
 // between, those who wait find out within a session timeout.
@@ -226,30 +288,65 @@ func (l *Latch) Wait(ctx context.Context) error {
 		if err := record.Synced(ctx, e, l.terms.Base); err != nil {
 			return err
 		}
-		for {
-			before := l.founded.Load()
-			was, err := record.UntilGone(ctx, e, l.closed(), func() error { return l.openIfDone(ctx, e) })
-			if err != nil {
+		founded := int64(0)
+		for pace := (node.Pace{Free: 2}); ; {
+			if open, err := l.await(ctx, e, &founded); open || err != nil {
 				return err
 			}
-			if was {
-				l.opened.Store(true)
-				return nil
-			}
-			if open, err := l.isOpen(ctx, e, before); open || err != nil {
+			if err := pace.Rest(ctx, e); err != nil {
 				return err
 			}
 		}
 	})
 }
 
-// openIfDone opens the latch if all events have been counted.
+// await waits for news of the latch.
+func (l *Latch) await(ctx context.Context, e *zkconn.Epoch, founded *int64) (open bool, err error) {
+	if err := e.Await(ctx); err != nil {
+		return false, err
+	}
+	told, last := false, zkconn.Event(0)
+	err = record.Listen(ctx, e, []string{l.terms.Base, l.closed()}, e.Timeout(), func(path string, what zkconn.Event) (time.Duration, error) {
+		if path == l.terms.Base && what != zkconn.Disconnected {
+			told = what == zkconn.Changed
+			return e.Timeout(), nil
+		}
+		last = what
+		return 0, nil
+	})
+	switch {
+	case err != nil || last == zkconn.Disconnected || last == zkconn.Changed:
+		return false, err
+	case last == zkconn.Deleted && told:
+		l.opened.Store(true)
+		return true, nil
+	case last == zkconn.Deleted && *founded == 0:
+		*founded = removed
+	case last == 0: // servers may keep silent about what who asks may not read
+		if _, closed, err := e.Exists(ctx, l.closed()); err != nil || closed {
+			return false, cmp.Or(err, l.openIfDone(ctx, e))
+		}
+	}
+	return l.isOpen(ctx, e, founded)
+}
+
+// removed is the latch of which somebody may have removed a node.
+const removed = -1
+
+// openIfDone opens the latch if all events have been counted: whoever counted the last one may have died.
 func (l *Latch) openIfDone(ctx context.Context, e *zkconn.Epoch) error {
 	n, err := l.counted(ctx, e)
 	if err != nil || n < l.total {
 		return err
 	}
-	return l.open(ctx, e)
+	names, _, err := e.Children(ctx, l.counts())
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	if err = l.open(ctx, e, names[0]); errors.Is(err, record.ErrAgain) {
+		return nil
+	}
+	return err
 }
 
 // Done is closed when the latch has opened. It stays open when the session is closed. All calls share one wait, and one
@@ -278,14 +375,13 @@ func (l *Latch) Done() <-chan struct{} {
 }
 
 // Count is how many events are still to come; 0 if the latch is open. It is what the leader of
-// the servers knew at some instant of the call.
+// the servers knew at some instant of the call. It makes nothing on the servers.
 func (l *Latch) Count(ctx context.Context) (remaining int, err error) {
 	err = l.in(ctx, "count", func(ctx context.Context, e *zkconn.Epoch) error {
 		if err := record.Synced(ctx, e, l.terms.Base); err != nil {
 			return err
 		}
-		for {
-			before := l.founded.Load()
+		for founded := int64(0); ; {
 			_, closed, err := e.Exists(ctx, l.closed())
 			if err != nil {
 				return err
@@ -295,8 +391,14 @@ func (l *Latch) Count(ctx context.Context) (remaining int, err error) {
 				remaining = max(l.total-n, 0)
 				return err
 			}
-			if open, err := l.isOpen(ctx, e, before); open || err != nil {
+			open, there, err := l.found(ctx, e, &founded)
+			if err != nil || open {
+				remaining = 0
 				return err
+			}
+			if !there {
+				remaining = l.total
+				return nil
 			}
 		}
 	})

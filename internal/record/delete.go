@@ -69,7 +69,12 @@ func DeleteMarked(ctx context.Context, e *zkconn.Epoch, path, id string) error {
 		return ErrAgain
 	})
 	if err != nil {
-		node.Settle(e, e.Reap(zkconn.Orphan{Dir: path, Node: path + "/" + id}), node.Grace)
+		DropMark(e, path, id)
 	}
 	return err
+}
+
+// DropMark removes a mark.
+func DropMark(e *zkconn.Epoch, path, id string) {
+	node.Settle(e, e.Reap(zkconn.Orphan{Dir: path, Node: path + "/" + id}), node.Grace)
 }

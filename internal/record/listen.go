@@ -8,18 +8,51 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
-	"github.com/go-zookeeper/zk"
 )
+
+// Listen hears of the nodes at paths, each once, in the order in which it happened; one request sets all watches. hear
+// returns how long to wait for what is next, 0 to end; an error ends it, too. It gets an empty path when nothing was heard
+// for that long, at first for quiet.
+func Listen(ctx context.Context, e *zkconn.Epoch, paths []string, quiet time.Duration, hear func(path string, what zkconn.Event) (time.Duration, error)) error {
+	told := make(chan event, len(paths))
+	for _, w := range e.WatchAll(paths, func(path string, what zkconn.Event) { told <- event{path, what} }, nil) {
+		defer w.Stop()
+	}
+	t := time.NewTimer(max(quiet, time.Millisecond))
+	defer t.Stop()
+	for {
+		var n event
+		select {
+		case n = <-told:
+		case <-t.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-e.Over():
+			return zkconn.ErrOver
+		}
+		quiet, err := hear(n.path, n.what)
+		if quiet == 0 || err != nil {
+			return err
+		}
+		t.Reset(max(quiet, time.Millisecond))
+	}
+}
+
+// event is what happened to a node.
+type event struct {
+	path string
+	what zkconn.Event
+}
 
 // ErrGone means that a node is not there any more, which nobody has told.
 var ErrGone = errors.New("gone")
 
-// UntilGone waits until there is no node at path. was tells that there was one when the wait began. check, if not nil, is
-// called when nothing was heard for a session timeout; an error of it ends the wait, without one if it is ErrGone.
+// UntilGone waits until there is no node at path. check, if not nil, is called when nothing was heard for a session
+// timeout; an error of it ends the wait, without one if it is ErrGone.
 //
 // Then it also asks whether the node is there: a server that tells nobody of the end of a node that he may not read
 // (3.8 with its later security fixes) would leave us asleep for ever.
-func UntilGone(ctx context.Context, e *zkconn.Epoch, path string, check func() error) (was bool, err error) {
+func UntilGone(ctx context.Context, e *zkconn.Epoch, path string, check func() error) error {
 	seen := int64(0) // the czxid of the node
 	look := func() error {
 		if check != nil {
@@ -37,50 +70,21 @@ func UntilGone(ctx context.Context, e *zkconn.Epoch, path string, check func() e
 		seen = st.Czxid
 		return nil
 	}
-	err = Insist(ctx, e, func() error {
-		told := make(chan event, 1)
-		w, err := e.Watch(ctx, path, func(n zkconn.Event) { told <- event{path, n} })
-		if err != nil {
-			return err
-		}
-		defer w.Stop()
-		n, err := await(ctx, e, told, look)
-		was = was || n.news != zkconn.NotFound
-		if n.news == zkconn.Disconnected || n.news == zkconn.Changed {
-			err = ErrAgain
-		}
-		return err
+	err := Insist(ctx, e, func() error {
+		return Listen(ctx, e, []string{path}, e.Timeout(), func(quiet string, what zkconn.Event) (time.Duration, error) {
+			switch {
+			case quiet == "":
+				return e.Timeout(), look()
+			case what == zkconn.Disconnected, what == zkconn.Changed:
+				return 0, ErrAgain
+			}
+			return 0, nil
+		})
 	})
-	if errors.Is(err, ErrGone) || errors.Is(err, zk.ErrNoNode) {
+	if errors.Is(err, ErrGone) {
 		err = nil
 	}
-	return was, err
-}
-
-// event is news of a node.
-type event struct {
-	path string
-	news zkconn.Event
-}
-
-// await waits for news. check is called when nothing was heard for a session timeout, and its error ends the wait.
-func await(ctx context.Context, e *zkconn.Epoch, told <-chan event, check func() error) (event, error) {
-	quiet := time.NewTicker(max(e.Timeout(), time.Millisecond))
-	defer quiet.Stop()
-	for {
-		select {
-		case n := <-told:
-			return n, nil
-		case <-ctx.Done():
-			return event{}, context.Cause(ctx)
-		case <-e.Over():
-			return event{}, zkconn.ErrOver
-		case <-quiet.C:
-			if err := check(); err != nil {
-				return event{}, err
-			}
-		}
-	}
+	return err
 }
 
 // LookPause is the first pause between the departure of a sentinel and a look at the others.
@@ -118,31 +122,18 @@ func (s *Sentinel) Wait(ctx context.Context, e *zkconn.Epoch, ends []string, sen
 	return path, news, err
 }
 
-func (s *Sentinel) listen(ctx context.Context, e *zkconn.Epoch, ends []string, sentinel string, quiet time.Duration) (string, zkconn.Event, error) {
+func (s *Sentinel) listen(ctx context.Context, e *zkconn.Epoch, ends []string, sentinel string, quiet time.Duration) (end string, news zkconn.Event, err error) {
 	paths := ends
 	if sentinel != "" {
 		paths = append(ends[:len(ends):len(ends)], sentinel)
 	}
-	told := make(chan event, len(paths))
-	for _, w := range e.WatchAll(paths, func(path string, n zkconn.Event) { told <- event{path, n} }, nil) {
-		defer w.Stop()
-	}
-	t := time.NewTimer(max(quiet, time.Millisecond))
-	defer t.Stop()
-	for {
-		select {
-		case n := <-told:
-			if n.path != sentinel || n.news == zkconn.Disconnected {
-				return n.path, n.news, nil
-			}
-			s.look = min(max(2*s.look, LookPause), max(e.Timeout()/3, LookPause))
-			t.Reset(s.look)
-		case <-t.C:
-			return "", 0, nil
-		case <-ctx.Done():
-			return "", 0, context.Cause(ctx)
-		case <-e.Over():
-			return "", 0, zkconn.ErrOver
+	err = Listen(ctx, e, paths, quiet, func(path string, what zkconn.Event) (time.Duration, error) {
+		if path == "" || path != sentinel || what == zkconn.Disconnected {
+			end, news = path, what
+			return 0, nil
 		}
-	}
+		s.look = min(max(2*s.look, LookPause), max(e.Timeout()/3, LookPause))
+		return s.look, nil
+	})
+	return end, news, err
 }

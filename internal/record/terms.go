@@ -90,6 +90,14 @@ func (t *Terms[T]) Read(ctx context.Context, e *zkconn.Epoch) (Version[T], error
 	}
 }
 
+// Ask is Latest that makes nothing: for questions, after which others must be free to say what the terms are.
+func (t *Terms[T]) Ask(ctx context.Context, e *zkconn.Epoch) (v Version[T], there bool, err error) {
+	if err := Synced(ctx, e, t.Base); err != nil {
+		return v, false, err
+	}
+	return t.Peek(ctx, e)
+}
+
 // Peek is Read that makes nothing.
 func (t *Terms[T]) Peek(ctx context.Context, e *zkconn.Epoch) (v Version[T], there bool, err error) {
 	data, stat, err := e.Get(ctx, t.Base)

@@ -1,0 +1,46 @@
+package recipes_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zklatch"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// The session of a tapped connection lives on, and what the Open made with it.
+func TestAnOpenThatFailsOnATappedConnectionLeavesNoMark(t *testing.T) {
+	for name, rule := range map[string]func() *zktest.Rule{
+		"sync":   func() *zktest.Rule { return zktest.On(zktest.Sync, gatePath) },
+		"look":   func() *zktest.Rule { return zktest.On(zktest.Exists, gatePath+"/closed") },
+		"delete": func() *zktest.Rule { return zktest.On(zktest.Delete, gatePath+"/**") },
+	} {
+		for _, closes := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				inProcess(t, func(t *testing.T, v *env) {
+					ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+					defer cancel()
+					s, g := v.tapped(), zklatch.NewGate(v.session(), gatePath)
+					require.NoError(t, g.Close(context.Background()))
+					held := v.srv.Intercept(rule().Of(s.ID()).Nth(1).Hold())
+					opening := waits(ctx, zklatch.NewGate(s, gatePath).Open)
+					require.NoError(t, held.WaitHeld(ctx))
+					require.Len(t, v.children(gatePath+"/closed"), 1)
+					if closes {
+						go s.Close()
+					}
+					cancel()
+					require.Error(t, v.failed(opening))
+					held.Release()
+					time.Sleep(time.Minute)
+					if v.exists(gatePath + "/closed") { // else it was opened by what was under way
+						require.Empty(t, v.children(gatePath+"/closed"))
+					}
+				})
+			})
+		}
+	}
+}
