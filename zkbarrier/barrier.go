@@ -138,18 +138,25 @@ func (c *barrierCall) await(ctx context.Context) (index int, err error) {
 func (b *Barrier) Parties() int { return b.parties }
 
 // Waiting is how many parties wait; 0 if the barrier is broken. It is what the leader of
-// the servers knew at some instant of the call.
+// the servers knew at some instant of the call. Like the other questions it makes nothing on the servers, and fails
+// with zksync.ErrMisuse if the barrier is there and is another one.
 func (b *Barrier) Waiting(ctx context.Context) (n int, err error) {
 	err = b.in(ctx, "waiting", func(ctx context.Context, e *zkconn.Epoch) error {
-		st, err := b.learn(ctx, e)
-		if err != nil || st.Broken {
-			return err
-		}
-		g, err := b.gathering(ctx, e, st.Generation)
-		n = min(len(g.parties), b.parties)
+		_, parties, err := b.waiting(ctx, e)
+		n = len(parties)
 		return err
 	})
 	return n, err
+}
+
+// waiting lists who waits, without making the barrier.
+func (b *Barrier) waiting(ctx context.Context, e *zkconn.Epoch) (st barrierState, parties []arrival, err error) {
+	v, _, err := b.terms.Ask(ctx, e)
+	if err != nil || v.T.Broken {
+		return v.T, nil, err
+	}
+	g, err := b.gathering(ctx, e, v.T.Generation)
+	return v.T, g.parties[:min(len(g.parties), b.parties)], err
 }
 
 // Attendance tells who has arrived and waits, in the order of arrival, and who is missing. Nobody knows a party before it
@@ -159,20 +166,17 @@ func (b *Barrier) Waiting(ctx context.Context) (n int, err error) {
 func (b *Barrier) Attendance(ctx context.Context) (arrived, missing []zksync.Owner, err error) {
 	err = b.in(ctx, "attendance", func(ctx context.Context, e *zkconn.Epoch) error {
 		arrived, missing = nil, nil
-		st, err := b.learn(ctx, e)
-		if err != nil || st.Broken {
-			return err
-		}
-		g, err := b.gathering(ctx, e, st.Generation)
-		if err != nil {
-			return err
-		}
+		st, parties, err := b.waiting(ctx, e)
 		var names []string
-		for _, a := range g.parties[:min(len(g.parties), b.parties)] {
+		for _, a := range parties {
 			names = append(names, a.name)
 		}
-		arrived, err = record.Owners(ctx, e, b.dir(st.Generation), names)
-		missing = make([]zksync.Owner, b.parties-len(arrived))
+		if err == nil {
+			arrived, err = record.Owners(ctx, e, b.dir(st.Generation), names)
+		}
+		if err == nil && !st.Broken {
+			missing = make([]zksync.Owner, b.parties-len(arrived))
+		}
 		return err
 	})
 	return arrived, missing, err
@@ -182,8 +186,8 @@ func (b *Barrier) Attendance(ctx context.Context) (arrived, missing []zksync.Own
 // some instant of the call.
 func (b *Barrier) Broken(ctx context.Context) (broken bool, err error) {
 	err = b.in(ctx, "broken", func(ctx context.Context, e *zkconn.Epoch) error {
-		st, err := b.learn(ctx, e)
-		broken = st.Broken
+		v, _, err := b.terms.Ask(ctx, e)
+		broken = v.T.Broken
 		return err
 	})
 	return broken, err

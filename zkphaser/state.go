@@ -175,10 +175,10 @@ func (p *Phaser) Terminated(ctx context.Context) (bool, error) {
 // look is learnNow without founding the phaser.
 func (p *Phaser) look(ctx context.Context) (t turn, err error) {
 	err = p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
-		if err := record.Synced(ctx, e, p.base()); err != nil {
-			return err
+		v, there, err := p.terms.Ask(ctx, e)
+		if there {
+			t, err = p.heardOf(v, err)
 		}
-		t, _, err = p.peek(ctx, e)
 		return err
 	})
 	return t, err

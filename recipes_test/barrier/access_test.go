@@ -28,10 +28,10 @@ func uses(s *zksync.Session, path string) map[string]func(context.Context) error
 	double, barrier := zkbarrier.NewDoubleBarrier(s, path, 2), zkbarrier.NewBarrier(s, path, 2)
 	group, phaser := zkwaitgroup.New(s, path), zkphaser.New(s, path)
 	return map[string]func(context.Context) error{
-		"Latch.CountDown": latch.CountDown, "Latch.Wait": latch.Wait, "Latch.Count": noPhase(latch.Count),
+		"Latch.CountDown": latch.CountDown, "Latch.Wait": latch.Wait,
 		"Gate.Close":          gate.Close,
 		"DoubleBarrier.Enter": double.Enter,
-		"Barrier.Await":       noPhase(barrier.Await), "Barrier.Waiting": noPhase(barrier.Waiting), "Barrier.Reset": barrier.Reset,
+		"Barrier.Await":       noPhase(barrier.Await), "Barrier.Reset": barrier.Reset,
 		"WaitGroup.AddContext": func(ctx context.Context) error { return group.AddContext(ctx, 1) },
 		"Phaser.Register":      noPhase(phaser.Register), "Phaser.AwaitAdvance": func(ctx context.Context) error { _, err := phaser.AwaitAdvance(ctx, 0); return err },
 		"Phaser.ForceTermination": phaser.ForceTermination,

@@ -24,8 +24,7 @@ func TestAPathThatHoldsSomethingElseIsMisuseForEveryBarrier(t *testing.T) {
 			"latch":          func(path string) error { return zklatch.New(s, path, 2).CountDown(ctx) },
 			"double barrier": func(path string) error { return entersInVain(v, zkbarrier.NewDoubleBarrier(s, path, 2), path) },
 			"barrier": func(path string) error {
-				_, err := zkbarrier.NewBarrier(s, path, 2).Waiting(ctx)
-				return err
+				return zkbarrier.NewBarrier(s, path, 2).Reset(ctx)
 			},
 			"phaser": func(path string) error {
 				_, err := zkphaser.New(s, path).Register(ctx)

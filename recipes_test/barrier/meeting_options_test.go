@@ -28,8 +28,7 @@ func TestEveryMeetingPointTakesAnACLAndRefusesTheOptionsOfOthers(t *testing.T) {
 		const path = "/meeting/point"
 		calls := map[string]func(opts ...zksync.Option) error{
 			"barrier": func(opts ...zksync.Option) error {
-				_, err := zkbarrier.NewBarrier(s, path, 2, opts...).Waiting(ctx)
-				return err
+				return zkbarrier.NewBarrier(s, path, 2, opts...).Reset(ctx)
 			},
 			"double barrier": func(opts ...zksync.Option) error {
 				return zkbarrier.NewDoubleBarrier(s, path, 1, opts...).Enter(ctx)
