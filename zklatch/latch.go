@@ -309,7 +309,7 @@ func (l *Latch) await(ctx context.Context, e *zkconn.Epoch, founded *int64) (ope
 	err = record.Listen(ctx, e, []string{l.terms.Base, l.closed()}, e.Timeout(), func(path string, what zkconn.Event) (time.Duration, error) {
 		if path == l.terms.Base && what != zkconn.Disconnected {
 			told = what == zkconn.Changed
-			return e.Timeout(), nil
+			return record.LookPause, nil // the end of the other one comes right behind it, unless nobody may tell
 		}
 		last = what
 		return 0, nil
@@ -322,7 +322,7 @@ func (l *Latch) await(ctx context.Context, e *zkconn.Epoch, founded *int64) (ope
 		return true, nil
 	case last == zkconn.Deleted && *founded == 0:
 		*founded = removed
-	case last == 0: // servers may keep silent about what who asks may not read
+	case last == 0: // servers keep silent about what who asks may not read
 		if _, closed, err := e.Exists(ctx, l.closed()); err != nil || closed {
 			return false, cmp.Or(err, l.openIfDone(ctx, e))
 		}

@@ -124,7 +124,7 @@ func awaits(f func(context.Context) (int, error)) *proving.Attempt {
 func TestABarrierAtAServerThatLagsDoesNotSpin(t *testing.T) {
 	proving.AmongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
 		slow, other := e.SessionAt(t, 0), e.SessionAt(t, 2)
-		for _, name := range []string{"Latch.Count", "DoubleBarrier.Enter", "Barrier.Waiting"} {
+		for _, name := range []string{"Latch.CountDown", "DoubleBarrier.Enter", "Barrier.Reset"} {
 			path := "/lags/" + name
 			catchUp := e.Lag(0)
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)

@@ -252,14 +252,14 @@ func TestWhatIsDeletedByHandBreaksTheBarrierOrIsMended(t *testing.T) {
 	t.Run("the directory", func(t *testing.T) {
 		proving.Each(t, func(t *testing.T, v *proving.Env) {
 			bs := barriers(v, 2)
-			waitingAt(v, bs[0], 0)
-			v.Remove(proving.BarrierPath + "/parties-0")
+			require.NoError(t, bs[0].Reset(context.Background())) // makes the nodes
+			v.Remove(proving.BarrierPath + "/parties-1")
 			leave(v, awaitAll(context.Background(), bs...)...)
-			v.Remove(proving.BarrierPath + "/open-1")
+			v.Remove(proving.BarrierPath + "/open-2")
 			require.NoError(t, bs[0].Reset(context.Background()))
 			v.Flush()
 			leave(v, awaitAll(context.Background(), bs...)...)
-			v.Put(proving.BarrierPath+"/parties-3/notes", "")
+			v.Put(proving.BarrierPath+"/parties-4/notes", "")
 			_, err := bs[0].Await(context.Background())
 			require.ErrorIs(t, err, zksync.ErrBroken, "a child that is nobody's")
 		})

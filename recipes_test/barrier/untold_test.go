@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/zkbarrier"
 	"github.com/go-menagerie/menagerie/zklatch"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -26,7 +27,9 @@ func TestAWaitEndsThoughTheServersDoNotTellOfADeletion(t *testing.T) {
 		},
 		"latch": func(v *proving.Env, s, other *zksync.Session) (string, func(context.Context) error, func(context.Context) error) {
 			l := zklatch.New(other, proving.LatchPath, 1)
-			v.Remaining(l, 1)
+			founding, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			require.ErrorIs(v.T, l.Wait(founding), context.DeadlineExceeded)
 			return proving.LatchPath + "/closed-of-1", zklatch.New(s, proving.LatchPath, 1).Wait, l.CountDown
 		},
 		"leaving a double barrier": func(v *proving.Env, s, other *zksync.Session) (string, func(context.Context) error, func(context.Context) error) {
@@ -64,6 +67,10 @@ func TestAWaitEndsThoughTheServersDoNotTellOfADeletion(t *testing.T) {
 					v.Quiet()
 					require.True(t, w.Pending(), "nobody has told it")
 					v.Passes(w)
+					if name == "latch" { // its base node tells
+						require.Equal(t, 3*time.Second+record.LookPause, time.Since(start))
+						return
+					}
 					require.Equal(t, 10*time.Second, time.Since(start), "it looks after a session timeout")
 				})
 			})

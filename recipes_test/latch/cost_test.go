@@ -16,7 +16,7 @@ func TestALatchTakesOneRequestForAnEventAndTwoForAWait(t *testing.T) {
 		latch := func() *zklatch.Latch { return zklatch.New(proving.Calm(v), proving.LatchPath, 3) }
 		count := func(l *zklatch.Latch) func() { return func() { require.NoError(t, l.CountDown(ctx)) } }
 		wait := func(l *zklatch.Latch) func() { return func() { require.NoError(t, l.Wait(ctx)) } }
-		v.Remaining(latch(), 3) // makes the nodes
+		made(v, 3)
 
 		a, b, c := latch(), latch(), latch()
 		var waiting *proving.Attempt
@@ -26,11 +26,11 @@ func TestALatchTakesOneRequestForAnEventAndTwoForAWait(t *testing.T) {
 		v.Costs(3, func() { v.Remaining(b, 1) })
 		v.Costs(2, func() { count(b)(); v.Passes(waiting) }, "the last event, and nothing for who waits")
 
-		v.Costs(4, count(a), "it has to find out that the latch is open")
+		v.Costs(2, count(a), "it has to find out that the latch is open")
 		v.Costs(0, count(a), "and now it knows")
 		v.Costs(0, wait(a))
 		v.Costs(0, wait(b), "it has opened it")
-		v.Costs(5, wait(latch()), "the first use of an object")
+		v.Costs(3, wait(latch()), "the first use of an object")
 		v.Costs(0, wait(c), "it was told")
 	})
 }

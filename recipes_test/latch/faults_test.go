@@ -112,7 +112,9 @@ func TestAcceptance050ARequestThatLingersTakesNoEphemeralCountBack(t *testing.T)
 			return zklatch.New(s, proving.LatchPath, 2, zklatch.Ephemeral()), s
 		}
 		other, _ := latchAt(2)
-		stillToCome(t, other, 2) // makes the nodes
+		founding, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, other.Wait(founding), context.DeadlineExceeded) // makes the nodes
 		l, s := latchAt(0)
 		first, heal := s.ID(), func() {}
 		e.InterceptFunc(func(q *zktest.Request) zktest.Verdict {

@@ -22,6 +22,13 @@ func latches(v *proving.Env, n, total int, opts ...zksync.Option) []*zklatch.Lat
 	return all
 }
 
+// made makes the nodes of a latch.
+func made(v *proving.Env, total int) {
+	v.Put(proving.LatchPath, fmt.Sprintf(`{"total":%d}`, total))
+	v.Put(fmt.Sprintf("%s/closed-of-%d", proving.LatchPath, total), "")
+	v.Put(proving.LatchPath+"/counts", "")
+}
+
 func TestAcceptance047And048ALatchOpensWhenAllHaveCounted(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		ls := latches(v, 3, 3)

@@ -1,4 +1,4 @@
-package recipes_test
+package barrier_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zkbarrier"
 	"github.com/go-menagerie/menagerie/zklatch"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -15,9 +16,9 @@ import (
 
 // A monitor that is told another number than those who work must not make the object theirs.
 func TestAQuestionMakesNoMeetingPoint(t *testing.T) {
-	each(t, func(t *testing.T, v *env) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		ctx := context.Background()
-		b, right := zkbarrier.NewBarrier(v.session(), barrierPath, 5), zkbarrier.NewBarrier(v.session(), barrierPath, 1)
+		b, right := zkbarrier.NewBarrier(v.Session(), proving.BarrierPath, 5), zkbarrier.NewBarrier(v.Session(), proving.BarrierPath, 1)
 		ask := func(b *zkbarrier.Barrier) (int, error) {
 			_, missing, err := b.Attendance(ctx)
 			if err != nil {
@@ -36,10 +37,10 @@ func TestAQuestionMakesNoMeetingPoint(t *testing.T) {
 		missing, err := ask(b)
 		require.NoError(t, err)
 		require.Equal(t, 5, missing)
-		l, one := zklatch.New(v.session(), latchPath, 5), zklatch.New(v.session(), latchPath, 1)
-		v.remaining(l, 5)
-		v.nothingLeft(barrierPath)
-		v.nothingLeft(latchPath)
+		l, one := zklatch.New(v.Session(), proving.LatchPath, 5), zklatch.New(v.Session(), proving.LatchPath, 1)
+		v.Remaining(l, 5)
+		v.NothingLeft(proving.BarrierPath)
+		v.NothingLeft(proving.LatchPath)
 
 		_, err = right.Await(ctx)
 		require.NoError(t, err)
@@ -55,22 +56,22 @@ func TestAQuestionMakesNoMeetingPoint(t *testing.T) {
 		missing, err = ask(right)
 		require.NoError(t, err)
 		require.Equal(t, 1, missing)
-		v.remaining(one, 0)
+		v.Remaining(one, 0)
 	})
 }
 
 func TestAnAttendanceThatFailsTellsOfNobody(t *testing.T) {
-	inProcess(t, func(t *testing.T, v *env) {
-		s := v.session()
-		b := zkbarrier.NewBarrier(s, barrierPath, 3)
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		b := zkbarrier.NewBarrier(s, proving.BarrierPath, 3)
 		p := await(context.Background(), b)
-		v.gathered(b, 1)
-		rule := v.srv.Intercept(zktest.On(zktest.GetData, barrierPath+"/parties-0/**").Error(zktest.CodeNoAuth))
+		gathered(v, b, 1)
+		rule := v.Server.Intercept(zktest.On(zktest.GetData, proving.BarrierPath+"/parties-0/**").Error(zktest.CodeNoAuth))
 		arrived, missing, err := b.Attendance(context.Background())
 		require.ErrorIs(t, err, zk.ErrNoAuth)
 		require.Empty(t, arrived)
 		require.Empty(t, missing)
 		rule.Remove()
-		v.leave(p, await(context.Background(), b), await(context.Background(), b))
+		leave(v, p, await(context.Background(), b), await(context.Background(), b))
 	})
 }

@@ -1,4 +1,4 @@
-package recipes_test
+package latch_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zklatch"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -20,24 +21,24 @@ func TestAnOpenThatFailsOnATappedConnectionLeavesNoMark(t *testing.T) {
 	} {
 		for _, closes := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
-				inProcess(t, func(t *testing.T, v *env) {
+				proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 					ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 					defer cancel()
-					s, g := v.tapped(), zklatch.NewGate(v.session(), gatePath)
+					s, g := v.Tapped(), zklatch.NewGate(v.Session(), gatePath)
 					require.NoError(t, g.Close(context.Background()))
-					held := v.srv.Intercept(rule().Of(s.ID()).Nth(1).Hold())
-					opening := waits(ctx, zklatch.NewGate(s, gatePath).Open)
+					held := v.Server.Intercept(rule().Of(s.ID()).Nth(1).Hold())
+					opening := proving.Waits(ctx, zklatch.NewGate(s, gatePath).Open)
 					require.NoError(t, held.WaitHeld(ctx))
-					require.Len(t, v.children(gatePath+"/closed"), 1)
+					require.Len(t, v.Children(gatePath+"/closed"), 1)
 					if closes {
 						go s.Close()
 					}
 					cancel()
-					require.Error(t, v.failed(opening))
+					require.Error(t, v.Failed(opening))
 					held.Release()
 					time.Sleep(time.Minute)
-					if v.exists(gatePath + "/closed") { // else it was opened by what was under way
-						require.Empty(t, v.children(gatePath+"/closed"))
+					if v.Exists(gatePath + "/closed") { // else it was opened by what was under way
+						require.Empty(t, v.Children(gatePath+"/closed"))
 					}
 				})
 			})
