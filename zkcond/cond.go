@@ -15,14 +15,14 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Cond is a condition variable for many machines: sync.Cond with a path. Everybody who
-// names the same path, with the same lock, means the same condition. It is safe for use by
-// many goroutines. One lock may have any number of conditions, each with a path of its own.
+// Cond is a condition variable for many machines: sync.Cond with a path. All Conds
+// with the same path and the same lock are one condition. A lock may have any number of conditions, each
+// with a path of its own. A Cond is safe for use by many goroutines.
 //
-// Wait, Signal and Broadcast are those of sync.Cond, for a lock that is locked with Lock.
-// WaitContext, SignalContext and BroadcastContext go with the leases of its other form.
+// It has two forms. Wait, Signal and Broadcast are those of sync.Cond, for a lock that is locked with Lock.
+// WaitContext, SignalContext and BroadcastContext are for the leases of the lock's other form.
 type Cond struct {
-	// L is held while the condition is looked at or changed.
+	// L is held while the condition is checked or changed.
 	L sync.Locker
 
 	path   string
@@ -31,12 +31,11 @@ type Cond struct {
 	misuse error
 }
 
-// New names a condition of the lock l by the path of a directory of its own, which is created
-// when somebody waits and removed by the servers afterwards. It must not be the lock's, nor
-// lie inside. l is a *zksync.Mutex, a *zkrwmutex.RWMutex, whose writers may wait, or one of
-// package reentrant. It does no I/O. Another kind of lock, a malformed path, or a nil session
-// of the lock is reported by the first call as zksync.ErrMisuse. Of the options only
-// zksync.WithACL and zksync.WithName matter.
+// New names a condition of the lock l by the path of a directory of its own. The first wait creates the
+// directory, and the servers remove it when it is empty. It must not be the lock's directory, or
+// below it. l is a *zksync.Mutex, a *zkrwmutex.RWMutex (its writers may wait), or a lock of
+// package reentrant. The options are zksync.WithACL and zksync.WithName. New does no I/O. The first call
+// reports another kind of lock, a malformed path, or a nil session of the lock as zksync.ErrMisuse.
 func New(l sync.Locker, path string, opts ...zksync.Option) *Cond {
 	c := &Cond{L: l, path: path, lock: share.MonitorOf(l)}
 	if c.lock == nil {
@@ -51,20 +50,20 @@ func New(l sync.Locker, path string, opts ...zksync.Option) *Cond {
 	return c
 }
 
-// within reports whether path is dir or below it: every node there would pass for somebody
-// who may hold the lock.
+// within reports whether path is dir or below it: every node there would look like a contender
+// of the lock.
 func within(dir, path string) bool {
 	return path == dir || len(path) > len(dir) && path[:len(dir)] == dir && path[len(dir)] == '/'
 }
 
-// Wait unlocks c.L, waits for a signal, and locks c.L again, all levels of it if it is
-// reentrant. Between the unlocking and the waiting no signal can be missed. It waits for
-// ever, through disconnects. If its session is lost meanwhile, the place among those who wait
-// is gone, and it returns as if it had been woken.
+// Wait unlocks c.L, waits for a signal, and locks c.L again. For a reentrant lock it does so with all levels.
+// No signal is missed between the unlock and the wait.
 //
-// It panics, with a *zksync.Error, if the caller does not hold c.L through Lock, the session
-// is closed, or the servers refuse for good. If the hold of c.L had been lost before, it only
-// locks again.
+// It blocks until there is a signal and c.L is locked, without a bound. A disconnect keeps its place among the waiters.
+// If its session is lost meanwhile, the place is gone: it locks again and returns as if woken. If the hold of c.L was lost before, it only
+// locks again. It panics with a *zksync.Error if the caller does not hold c.L through Lock, the session
+// is closed, or the servers refuse for good. It costs four requests to begin as the first waiter, three behind others; when woken, one
+// read, those of the lock, and one to use the signal.
 func (c *Cond) Wait() {
 	l, err := c.wait(context.Background(), nil)
 	if err != nil {
@@ -73,23 +72,27 @@ func (c *Cond) Wait() {
 	_ = l // the caller has the form without leases
 }
 
-// WaitContext gives up the lock that is held under l, waits for a signal, and locks again; it
-// returns the new lease, with a greater token. l ends with zksync.ErrReleased. Where the lock
-// is reentrant all its levels are given up, and restored: the leases of the other levels end
-// too, but their Unlocks still count. After Lock, l is the lock's Lease(); whoever then gets no
-// lease back holds nothing, and only the Unlocks of a reentrant lock are still to come.
+// WaitContext releases the lock that is held under l, waits for a signal, and locks again. It
+// returns the new lease, with a greater token. l ends with zksync.ErrReleased. For a reentrant lock
+// all levels are released and restored: the leases of the other levels end,
+// too, but their Unlocks still count. After Lock, l is the lock's Lease(). If WaitContext then returns no
+// lease, the lock is not held; only the Unlocks of a reentrant lock are still to come.
 //
-// ctx must not be one that ends with l, as that which Do gives to its function.
+// It blocks until there is a signal and the lock is held, or ctx ends. ctx must not end with l, like the context
+// that Do gives to its function. A disconnect keeps its place among the waiters. If its session is lost while it waits, it
+// locks again and returns as if woken.
 //
-// A lease is returned whenever the lock is held, and only then, also with an error:
-//   - when ctx ends, it locks again if that is possible within 40 ms, and returns the lease
-//     with an error that wraps the context's; a signal that was for it goes to another one.
-//     Otherwise the error wraps zksync.ErrNotAcquired as well, and there is no lease.
-//   - if the servers refuse (an access control list, for instance), it does not wait and
-//     returns a lease, which may be another one, with the error.
-//   - if l had been lost or released before, or belongs to another lock, the error is
+// It returns a lease if and only if the lock is held, also with an error:
+//   - When ctx ends, it locks again if that is possible within 40 ms, and returns the lease
+//     with an error that wraps the context's error. A signal that was for it goes to another waiter.
+//     Otherwise the error also wraps zksync.ErrNotAcquired, and there is no lease.
+//   - If the servers refuse (an access control list, for example), it does not wait, and
+//     returns a lease with the error. It may be another lease than l.
+//   - If l was lost or released before, or belongs to another lock, the error is
 //     zksync.ErrLost, zksync.ErrReleased or zksync.ErrMisuse, without a lease.
-//   - if the session is closed, it is zksync.ErrClosed, without a lease.
+//   - If the session is closed, the error is zksync.ErrClosed, without a lease.
+//
+// It costs the requests of Wait.
 func (c *Cond) WaitContext(ctx context.Context, l *zksync.Lease) (*zksync.Lease, error) {
 	if l == nil && c.misuse == nil {
 		return nil, c.wrap("wait", fmt.Errorf("%w: a nil lease; lock before", zksync.ErrMisuse))
@@ -98,14 +101,15 @@ func (c *Cond) WaitContext(ctx context.Context, l *zksync.Lease) (*zksync.Lease,
 	return (*zksync.Lease)(again), c.wrap("wait", err)
 }
 
-// Signal wakes the one who has waited longest of those who have not been woken, if there is
-// one. The caller holds c.L in either form; it panics, with a *zksync.Error, if he does not, the
-// session is closed, or the servers refuse for good. It blocks for one request if nobody waits
-// and for three otherwise, through disconnects. If the hold of c.L was lost meanwhile, it wakes
-// one who waited before that hold.
+// Signal wakes the waiter that has waited longest without a signal, if there is
+// one. The caller holds c.L in either form.
+//
+// It blocks until the servers answer. A disconnect delays it; in a new session it finds out whether the signal was sent. If the hold of c.L was lost, it wakes
+// a waiter from before that hold. It panics with a *zksync.Error if the caller does not hold c.L, the
+// session is closed, or the servers refuse for good. It costs one request if nobody waits, else three.
 func (c *Cond) Signal() { c.dropIn("signal", false) }
 
-// Broadcast wakes everybody who waits now. Otherwise it is like Signal.
+// Broadcast wakes all present waiters. Otherwise it is like Signal.
 func (c *Cond) Broadcast() { c.dropIn("broadcast", true) }
 
 func (c *Cond) dropIn(op string, all bool) {
@@ -129,15 +133,14 @@ func (c *Cond) holder() (*lease.Lease, error) {
 	return l, nil
 }
 
-// SignalContext is Signal for one who holds the lock under l. It fails when ctx ends (the
-// error wraps the context's, and somebody may have been woken), if l has been lost
-// (zksync.ErrLost), released (zksync.ErrReleased), or belongs to another lock
-// (zksync.ErrMisuse), and if the session is closed (zksync.ErrClosed).
+// SignalContext is Signal for a lock that is held under l. It blocks until the servers answer or ctx ends. If ctx
+// ends, the error wraps the context's error, and a waiter may have been woken. If l was lost or released, or belongs to another
+// lock, the error is zksync.ErrLost, zksync.ErrReleased or zksync.ErrMisuse. If the session is closed, it is zksync.ErrClosed.
 func (c *Cond) SignalContext(ctx context.Context, l *zksync.Lease) error {
 	return c.wrap("signal", c.under(ctx, (*lease.Lease)(l), false))
 }
 
-// BroadcastContext is Broadcast for one who holds the lock under l. It fails like SignalContext.
+// BroadcastContext is Broadcast for a lock that is held under l. Otherwise it is like SignalContext.
 func (c *Cond) BroadcastContext(ctx context.Context, l *zksync.Lease) error {
 	return c.wrap("broadcast", c.under(ctx, (*lease.Lease)(l), true))
 }
@@ -159,9 +162,8 @@ func (c *Cond) under(ctx context.Context, l *lease.Lease, all bool) error {
 	return c.signal(ctx, held, all)
 }
 
-// regainWithin bounds the locking again of one whose time is up. With the cleaning up
-// behind it, of the lock's entry and of the waiter's node, the call ends within a tenth of a
-// second of that.
+// regainWithin bounds the lock after ctx has ended. With the removal of the lock's entry and of the waiter's
+// node after it, the call ends within a tenth of a second of ctx.
 const (
 	regainWithin = 40 * time.Millisecond
 	settleWithin = 5 * time.Millisecond
@@ -182,7 +184,7 @@ func (c *Cond) wait(ctx context.Context, l *lease.Lease) (*lease.Lease, error) {
 	case s == nil:
 		return kept, err
 	case err != nil && l == nil && errors.Is(err, zksync.ErrLost):
-		return s.Regain(ctx) // the form without leases has no other way to return
+		return s.Regain(ctx) // the form without leases returns only with the lock
 	case err != nil && ctx.Err() != nil && !errors.Is(err, zksync.ErrLost) && !errors.Is(err, zksync.ErrClosed):
 		return c.late(ctx, s, err)
 	case err != nil:
@@ -199,11 +201,11 @@ func (c *Cond) wait(ctx context.Context, l *lease.Lease) (*lease.Lease, error) {
 	}
 	gone := w.leave()
 	again, err := c.vain(ctx, s, err)
-	node.Settle(w.e, gone, settleWithin) // mostly it is, behind the lock's own requests
+	node.Settle(w.e, gone, settleWithin) // usually it is gone: its delete was sent before the lock's requests
 	return again, err
 }
 
-// woken locks again after a signal, or after what may have hidden one.
+// woken locks again after a signal, or after an event that may have hidden one.
 func (c *Cond) woken(ctx context.Context, s share.Suspension, w *waiter, signalled bool) (*lease.Lease, error) {
 	late, cancel := extend(ctx, regainWithin)
 	defer cancel()
@@ -240,7 +242,7 @@ func (c *Cond) vain(ctx context.Context, s share.Suspension, err error) (*lease.
 	return again, err
 }
 
-// late locks again for one whose ctx has ended, if that does not take long.
+// late locks again after ctx has ended, if that is possible within regainWithin.
 func (c *Cond) late(ctx context.Context, s share.Suspension, err error) (*lease.Lease, error) {
 	ctx, cancel := extend(ctx, regainWithin)
 	defer cancel()
@@ -252,7 +254,7 @@ func (c *Cond) late(ctx context.Context, s share.Suspension, err error) (*lease.
 	return again, err
 }
 
-// tooLate is the error of one whose time was up with err, and who could not lock again.
+// tooLate is the error of a wait that ended with err, and could not lock again.
 func tooLate(err, lockErr error) error {
 	if errors.Is(lockErr, context.DeadlineExceeded) || errors.Is(lockErr, context.Canceled) {
 		lockErr = zksync.ErrNotAcquired

@@ -33,8 +33,8 @@ func (n *news) watch(path string) {
 }
 
 // wait returns when there may be something new, with errGone if the own node is gone.
-// Without news for a session timeout there may be, too: some servers (3.8 with its later
-// security fixes) keep the end of a node from who may not read it.
+// It also returns after a session timeout without an event: some servers (3.8 with its later
+// security fixes) do not report the end of a node to a session that may not read it.
 func (n *news) wait(ctx context.Context) error {
 	quiet := time.NewTimer(max(n.w.e.Timeout(), time.Millisecond))
 	defer quiet.Stop()

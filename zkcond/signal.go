@@ -15,15 +15,15 @@ import (
 // base is the condition's node on the servers.
 func (c *Cond) base() string { return c.at.Full(c.path) }
 
-// signal adds a signal, under the hold of l. Its token decides whom it is for, so it needs no
-// check that the hold is still there: at worst somebody is woken in vain.
+// signal adds a signal, under the hold of l. Its token decides which waiters it is for. So it needs no
+// check that l still holds: at worst a waiter is woken in vain.
 func (c *Cond) signal(ctx context.Context, l *lease.Lease, all bool) error {
 	attempt := node.NewUUID() // finds the signal after a lost reply
 	pace := node.Pace{Free: 1}
 	for first := true; ; first = false {
 		err := c.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
-			// The server of the session in which the lock was granted knows of everybody who
-			// waits: they began before the grant, which it told us of. Another one may lag.
+			// The server of the session in which the lock was granted knows all waiters:
+			// they began before the grant, which it reported to us. Another server may lag.
 			if !first || !l.Valid() {
 				if err := e.Sync(ctx, c.base()); err != nil && !errors.Is(err, zk.ErrNoNode) {
 					return err
@@ -39,8 +39,8 @@ func (c *Cond) signal(ctx context.Context, l *lease.Lease, all bool) error {
 	}
 }
 
-// errAgain means that the node was written by somebody else meanwhile, or may have been
-// written by us.
+// errAgain means that another process has written the node meanwhile, or that we may have
+// written it.
 var errAgain = errors.New("zkcond: again")
 
 func (c *Cond) addSignal(ctx context.Context, e *zkconn.Epoch, t zksync.Token, all bool, attempt string) error {
@@ -70,8 +70,8 @@ func (c *Cond) addSignal(ctx context.Context, e *zkconn.Epoch, t zksync.Token, a
 	return c.write(ctx, e, s, stat.Version)
 }
 
-// write writes the signals, along with what else goes into the transaction, if nobody else has
-// since they were read; else it returns errAgain.
+// write writes the signals in one transaction, behind the operations of before, if the node has not changed
+// since it was read; else it returns errAgain.
 func (c *Cond) write(ctx context.Context, e *zkconn.Epoch, s signals, version int32, before ...any) error {
 	data, err := json.Marshal(s)
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *Cond) write(ctx context.Context, e *zkconn.Epoch, s signals, version in
 	var refused *zkconn.TxnError
 	switch {
 	case errors.As(err, &refused) && refused.Index == len(before) && errors.Is(err, zk.ErrNoNode):
-		return errAgain // the last one who waited has left, and the directory with him
+		return errAgain // the last waiter has left, and the directory was removed
 	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zkconn.ErrNotSent), zkconn.Unknown(err):
 		return errAgain
 	}

@@ -10,13 +10,13 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// signals is the data of the condition's node: those that were sent and not used up. It is
-// written only by who holds the lock, always at the version that was read, so that who lost
-// the lock without knowing overwrites nothing.
+// signals is the data of the condition's node: the signals that were sent and not yet used. Only
+// the holder of the lock writes it, always at the version that was read. So a process that has lost
+// the lock and does not know it overwrites nothing.
 //
-// Which waiter a signal is for is decided by tokens: those of one lock grow with every
-// hold, so whoever waits under a smaller token than that of the signal had begun to wait
-// when it was sent, and whoever has a greater one had not.
+// Tokens decide which waiter a signal is for. The tokens of one lock grow with every
+// hold. So a waiter with a smaller token than the signal had begun to wait
+// when the signal was sent, and a waiter with a greater token had not.
 type signals struct {
 	Sent []sent `json:"signals,omitempty"`
 	By   string `json:"by,omitempty"` // the attempt that wrote this
@@ -38,8 +38,8 @@ func parseSignals(data []byte) (s signals, err error) {
 	return s, nil
 }
 
-// Waiters stand in one directory, in nodes that are named after the token of the hold in which
-// they began to wait.
+// The waiters' nodes are in one directory. Their names have the token of the hold in which
+// the waiter began to wait.
 const waitMark = "-wait-"
 
 func waiterName(uuid string, t zksync.Token) string {
@@ -51,8 +51,8 @@ type waiting struct {
 	token zksync.Token
 }
 
-// parseWaiters returns the waiters among the children of a condition's node, the one who has
-// waited longest first.
+// parseWaiters returns the waiters among the children of a condition's node, in the order in which they
+// began to wait.
 func parseWaiters(names []string) (all []waiting) {
 	for _, n := range names {
 		_, text, ok := strings.Cut(n, waitMark)
@@ -72,12 +72,12 @@ func parseWaiters(names []string) (all []waiting) {
 	return all
 }
 
-// serve gives the signals to the waiters, which are in order, as far as they go: each takes the
-// first that was sent after he began to wait. It returns those taken, and the waiters who have
-// none. Signals that are left over are for waiters who have gone.
+// serve gives the signals to the waiters, in their order: each waiter takes the
+// first signal that was sent after it began to wait. serve returns the signals that were taken, and the waiters without
+// one. The other signals are for waiters that have left.
 //
-// The signals are in the order of their tokens, and so are the waiters: whom the first
-// signal is not for, it is not for any later one either.
+// Signals and waiters are in the order of their tokens. So a signal that is not for one waiter
+// is not for any later one.
 func (s signals) serve(all []waiting) (taken []sent, without []waiting) {
 	i, used := 0, 0
 	for k, w := range all {
@@ -103,9 +103,9 @@ func send(to []sent, t zksync.Token, n int) []sent {
 	return slices.Insert(to, i, sent{t, n})
 }
 
-// add sends a signal under t to the first of the waiters who has none, or to all of them.
-// It reports false if there is nobody to send it to. Whoever began to wait under t or later
-// is not meant: there are such only if the hold of t has been lost.
+// add sends a signal under t to the first waiter without one, or to all of them.
+// It reports false if there is no such waiter. Waiters with t or a greater token get none: they
+// exist only if the hold of t was lost.
 func (s signals) add(all []waiting, t zksync.Token, broadcast bool) (signals, bool) {
 	taken, without := s.serve(all)
 	n := 0
@@ -121,12 +121,12 @@ func (s signals) add(all []waiting, t zksync.Token, broadcast bool) (signals, bo
 	return signals{Sent: send(taken, t, n)}, true
 }
 
-// take uses the first signal up that is for somebody who waits under t, the longest of all.
+// take uses the first signal for the waiter with token t, which has waited longest.
 // It reports false if there is none.
 func (s signals) take(t zksync.Token) (signals, bool) {
 	for i, g := range s.Sent {
 		if g.N > 0 && g.Token.Compare(t) > 0 {
-			rest := slices.Clone(s.Sent[i:]) // what is before is for nobody any more
+			rest := slices.Clone(s.Sent[i:]) // the waiters of earlier signals have left
 			if rest[0].N--; rest[0].N == 0 {
 				rest = rest[1:]
 			}

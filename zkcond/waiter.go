@@ -16,17 +16,17 @@ import (
 
 // waiter is one call of Wait.
 //
-// Only the one who has waited longest looks at the signals. Everybody else watches the node
-// of who came just before: so one signal wakes one process, and a broadcast one after the
-// other, in order. Whoever is woken keeps his node until he holds the lock, where he removes it
-// and uses his signal up in one transaction. If he dies or gives up before, the node goes without
-// the signal, and the next one finds both.
+// Only the waiter that has waited longest reads the signals. Every other waiter watches the node
+// of the one just before it. So a signal wakes one process, and a broadcast wakes one after the
+// other, in order. A woken waiter keeps its node until it holds the lock. Then it removes the node
+// and uses its signal in one transaction. If it dies or gives up before, its node is removed and the signal
+// stays, and the next waiter finds it.
 type waiter struct {
 	c     *Cond
 	token zksync.Token // of the hold that was given up
 	name  string
 	e     *zkconn.Epoch
-	seen  snapshot // what told of the signal
+	seen  snapshot // with the signal
 }
 
 // snapshot is the condition's node as it was read.
@@ -36,7 +36,7 @@ type snapshot struct {
 	fresh   bool // not used yet
 }
 
-// errGone means that our own node was deleted by somebody else.
+// errGone means that another process has deleted our own node.
 var errGone = node.ErrGone
 
 func (c *Cond) newWaiter(held *lease.Lease) *waiter {
@@ -84,7 +84,7 @@ func (w *waiter) await(ctx context.Context) error {
 	}
 }
 
-// look is one listing and what there is to wait for after it.
+// look lists the waiters once, and then waits for the event that matters to this one.
 func (w *waiter) look(ctx context.Context) (signalled bool, err error) {
 	names, _, err := w.e.Children(ctx, w.c.base())
 	if errors.Is(err, zk.ErrNoNode) {
@@ -112,14 +112,14 @@ func (w *waiter) look(ctx context.Context) (signalled bool, err error) {
 		if err := n.wait(ctx); err != nil {
 			return false, err
 		}
-		// Mostly the news is a signal for us, and there is nothing to watch any more.
+		// Usually the event is a signal for us, and no more watch is needed.
 		if signalled, err = w.signalled(ctx); signalled || err != nil {
 			return signalled, err
 		}
 	}
 }
 
-// signalled reads whether there is a signal for us, who have waited longest.
+// signalled reads whether there is a signal for us; we have waited longest.
 func (w *waiter) signalled(ctx context.Context) (ok bool, err error) {
 	if w.seen, err = w.read(ctx); err == nil {
 		_, ok = w.seen.signals.take(w.token)
@@ -139,8 +139,8 @@ func (w *waiter) read(ctx context.Context) (snapshot, error) {
 	return snapshot{s, stat.Version, true}, err
 }
 
-// consume uses the signal up, under the lock. If it cannot be found out whether that was done,
-// the node goes and the signal is for the next one who waited: he is woken in vain at worst.
+// consume uses the signal, under the lock. If the outcome cannot be found out,
+// it removes the node, and the signal is for the next waiter, which at worst is woken in vain.
 func (w *waiter) consume(ctx context.Context, l *lease.Lease) {
 	ctx, cancel := context.WithTimeout(ctx, consumeWithin)
 	defer cancel()
@@ -157,8 +157,8 @@ func (w *waiter) consume(ctx context.Context, l *lease.Lease) {
 	}
 }
 
-// consumeWithin is how long a signal may take to be used up: the caller holds the lock by
-// then, and returns whatever comes.
+// consumeWithin bounds consume: the caller holds the lock by
+// then, and returns in any case.
 const consumeWithin = time.Second
 
 func (w *waiter) tryConsume(ctx context.Context, l *lease.Lease) (err error) {
@@ -169,10 +169,10 @@ func (w *waiter) tryConsume(ctx context.Context, l *lease.Lease) (err error) {
 	}
 	rest, ok := w.seen.signals.take(w.token)
 	if !ok {
-		return errGone // a signal that is not there any more needs no using up
+		return errGone // the signal has been removed
 	}
-	// With the lock, because only who holds it may write; and the waiter's node, which is gone
-	// if this very transaction was applied before.
+	// With a check of the lock's node, because only the holder may write; and a delete of the waiter's node, which
+	// fails if this transaction was applied before.
 	err = w.c.write(ctx, w.e, rest, w.seen.version,
 		&zk.CheckVersionRequest{Path: w.c.at.Full(l.Path()), Version: -1},
 		&zk.DeleteRequest{Path: w.node(), Version: -1})
@@ -183,7 +183,7 @@ func (w *waiter) tryConsume(ctx context.Context, l *lease.Lease) (err error) {
 	return err
 }
 
-// leave gives the place among the waiters up; gone is closed when it is.
+// leave removes the waiter's node; gone is closed when it is gone.
 func (w *waiter) leave() (gone <-chan struct{}) {
 	return w.e.Reap(zkconn.Orphan{Dir: w.c.base(), Node: w.node()})
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // read reads the first candidates in order, at most limit; the first one leads. The queue of an election is
-// that of a mutex, and its nodes say more of whoever made them.
+// that of a mutex; its nodes also have the candidate's ID and Data.
 func (e *Election) read(ctx context.Context, ep *zkconn.Epoch, limit int) ([]Candidate, error) {
 	q := e.grants.Queue()
 	entries, err := q.List(ctx, ep)
@@ -32,7 +32,7 @@ func (e *Election) read(ctx context.Context, ep *zkconn.Epoch, limit int) ([]Can
 			return nil, err
 		}
 		x := node.Decode(data)
-		if x.ID == "" { // a contender that is none of ours, or a mutex on this path
+		if x.ID == "" { // a contender of another library, or of a mutex on this path
 			x.ID = x.Name
 		}
 		list = append(list, Candidate{

@@ -16,19 +16,19 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Candidate is who stands for election. ID and Data are what he says of himself; the
-// rest is filled in where a Candidate is read.
+// Candidate is a candidate of an election. Its process sets ID and Data; the
+// calls that return Candidates set the other fields, too.
 type Candidate struct {
-	ID   string // a name for people and for finding him, an address for instance
-	Data []byte // anything; kept in the candidate's node, so a few kilobytes at most
+	ID   string // a name for people and for other processes, for example an address
+	Data []byte // anything; it is in the candidate's node, so a few kilobytes at most
 
 	Session int64        // the ZooKeeper session
-	Token   zksync.Token // the fencing token that he has, or would have, as a leader
-	Node    string       // the path of his node
+	Token   zksync.Token // the fencing token of its leadership, present or future
+	Node    string       // the path of its node
 }
 
 // Election is one candidate's view of an election. Each Campaign is a candidacy of its
-// own, so one Election may even campaign several times at once. It is safe for use by
+// own, so one Election may campaign several times at once. It is safe for use by
 // many goroutines.
 type Election struct {
 	path   string
@@ -37,12 +37,12 @@ type Election struct {
 	grants *share.Unshared
 }
 
-// New names an election by the path of its directory, which is created when first
-// needed and belongs to the election. Curator's LeaderSelector may stand for it as well, its
-// LeaderLatch must not: it would lead beside us. Where one is seen, all calls but Contenders fail
-// with zksync.ErrMisuse; see docs/interop.md for what cannot be seen. New does no I/O. A
-// malformed path, an option that is not one of a lock, or a nil session is reported by the
-// first call as zksync.ErrMisuse. Of self, ID and Data count.
+// New names an election by the path of its directory. The directory is created when it is first
+// needed, and belongs to the election. self is this process's candidate: its ID and Data. New does no I/O. The first call
+// reports a malformed path, an option that is not one of a lock, or a nil session as zksync.ErrMisuse.
+//
+// Curator's LeaderSelector may use the same path. Its LeaderLatch must not, because it would lead beside us. If a latch
+// is seen, all calls except Contenders fail with zksync.ErrMisuse; docs/interop.md says which latches cannot be seen.
 func New(s *zksync.Session, path string, self Candidate, opts ...zksync.Option) *Election {
 	self.Data = slices.Clone(self.Data)
 	at := session.NewAccess((*session.Session)(s), path, opts)
@@ -52,33 +52,34 @@ func New(s *zksync.Session, path string, self Candidate, opts ...zksync.Option) 
 	return &Election{path: path, s: s, at: at, grants: g}
 }
 
-// Campaign waits until this candidate leads, and returns the lease of the leadership. Its
-// Unlock resigns: then the oldest other candidate leads, and this one does not unless it
-// campaigns again. Its Done closes when the leadership is lost, before the servers can
-// grant it to anybody else. Campaign waits through disconnects and lost sessions, and
-// fails when ctx ends (the error wraps the context's), the session is closed
-// (zksync.ErrClosed), the call can never succeed (zksync.ErrMisuse), or the servers
-// deny access; then it is no candidate any more.
+// Campaign waits until this candidate leads, and returns the lease of the leadership. The lease's
+// Unlock resigns: then the oldest other candidate leads. Its Done closes when the leadership is lost, before the servers can
+// grant it to another.
+//
+// It blocks until the candidate leads or ctx ends; the lease outlives ctx. If ctx ends, the error wraps the context's error. A disconnect keeps
+// the place in the queue. After a lost session it queues anew. If the session is closed, the error is zksync.ErrClosed. A call
+// that can never succeed fails with zksync.ErrMisuse; it also fails if the servers deny access. After an error it is not a candidate. It costs one
+// request if there is no other candidate.
 func (e *Election) Campaign(ctx context.Context) (*zksync.Lease, error) {
 	l, err := e.grants.Acquire(ctx, e.grants.Queue(), false)
 	return (*zksync.Lease)(l), e.wrap("campaign", err)
 }
 
-// TryCampaign leads if nobody else is a candidate, else it fails with
-// zksync.ErrNotAcquired. It waits for the servers' answers only; ctx bounds that.
-// Otherwise it fails like Campaign.
+// TryCampaign leads if there is no other candidate, else it fails with
+// zksync.ErrNotAcquired. It blocks for the servers' answers, also for a connection, until ctx ends.
+// Its other errors are those of Campaign. It costs two requests if it fails, up to four if it succeeds.
 func (e *Election) TryCampaign(ctx context.Context) (*zksync.Lease, error) {
 	l, err := e.grants.Try(ctx, e.grants.Queue(), false)
 	return (*zksync.Lease)(l), e.wrap("try-campaign", err)
 }
 
-// Run campaigns, and runs f while leading. The context that f gets ends with the
-// leadership, cause zksync.ErrLost, and with ctx. f is not called before a server has
-// confirmed that the leadership still stands.
+// Run campaigns, and runs f while leading. The context of f ends with ctx, and with the
+// leadership (cause zksync.ErrLost). Run calls f only after a server has
+// confirmed that it still leads.
 //
-// When f returns while it leads, Run resigns and returns f's error. When the leadership was
-// lost while f ran, Run waits for f to return and campaigns again, whatever f returned. Run
-// ends with ctx, too, and fails like Campaign.
+// If f returns while it leads, Run resigns and returns f's error. If the leadership was
+// lost while f ran, Run waits until f returns, ignores its result, and campaigns again. It blocks until f returns while it leads, or
+// ctx ends. Its other errors are those of Campaign. It costs one request more than Campaign.
 func (e *Election) Run(ctx context.Context, f func(ctx context.Context, l *zksync.Lease) error) error {
 	for pace := (node.Pace{}); ; {
 		led, err := e.Campaign(ctx)
@@ -86,8 +87,8 @@ func (e *Election) Run(ctx context.Context, f func(ctx context.Context, l *zksyn
 			return err
 		}
 		l := (*lease.Lease)(led)
-		// One request: between winning and here the connection may have been lost, and
-		// nobody knows yet. It waits for a connection no longer than the lease lives.
+		// One request: the connection may have been lost since the grant, and
+		// nobody knows yet. It waits for a connection at most until the lease ends.
 		_, err = l.GuardWithin(ctx, nil)
 		if ctx.Err() != nil {
 			_ = l.UnlockWithin(ctx)
@@ -108,15 +109,15 @@ func (e *Election) Run(ctx context.Context, f func(ctx context.Context, l *zksyn
 	}
 }
 
-// passing reports whether a confirmation failed for a reason that may be another one the
-// next time: the leadership is over, or nobody knows.
+// passing reports whether a confirmation failed for a reason that may pass: the leadership
+// has ended, or the outcome is unknown.
 func passing(err error) bool {
 	return errors.Is(err, zksync.ErrLost) || errors.Is(err, zksync.ErrReleased) || zksync.Ambiguous(err)
 }
 
-// Leader is who leads now, as the leader of the servers knew it at some instant of the
-// call; zksync.ErrNoLeader without one. It blocks for three requests, through
-// disconnects, until ctx ends or the session is closed.
+// Leader returns the candidate that leads, as the leader of the servers knew it at some instant of the
+// call. Without one the error is zksync.ErrNoLeader. It blocks for the servers' answers, until ctx ends. Without a connection it waits; in a
+// new session it asks again. If the session is closed, the error is zksync.ErrClosed. It costs three requests.
 func (e *Election) Leader(ctx context.Context) (Candidate, error) {
 	list, err := e.list(ctx, 1)
 	if err == nil && len(list) == 0 {
@@ -129,14 +130,13 @@ func (e *Election) Leader(ctx context.Context) (Candidate, error) {
 }
 
 // Candidates lists the candidates in the order in which they will lead; the first one
-// does. It blocks for two requests and one for each candidate, otherwise like Leader.
+// leads. Otherwise it is like Leader. It costs two requests, and one for each candidate.
 func (e *Election) Candidates(ctx context.Context) ([]Candidate, error) {
 	list, err := e.list(ctx, math.MaxInt)
 	return list, e.wrap("candidates", err)
 }
 
-// Contenders lists the candidates as contenders of the queue. It is a snapshot of one
-// server, which may lag; decide nothing by it.
+// Contenders lists the candidates as contenders of the queue: see [zksync.Contenders].
 func (e *Election) Contenders(ctx context.Context) ([]zksync.Contender, error) {
 	if err := e.at.Misuse(); err != nil {
 		return nil, e.wrap("list", err)

@@ -12,14 +12,14 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Observe tells who leads: at once, and at every change. While nobody leads it tells
-// zksync.ErrNoLeader. It goes on through disconnects and lost sessions; leaders that came
-// and went unseen meanwhile are left out, the order is never changed. The sequence ends
+// Observe returns the present leader, and then every later one. While there is no leader it returns
+// zksync.ErrNoLeader. The sequence blocks until the next change. It goes on through disconnects and lost sessions; it may leave out leaders
+// of that time, but never changes their order. It ends
 // after an error other than ErrNoLeader: that of ctx, zksync.ErrClosed, or one that
-// trying again would not mend. It can be ranged over more than once.
+// would come again. It can be ranged over more than once.
 //
 // An observer watches the leader's node, and the children of the directory only while
-// that is empty, so a change wakes each observer once.
+// the directory is empty. So a change wakes each observer once.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Candidate, error] {
 	return func(yield func(Candidate, error) bool) {
 		o := observer{e: e, yield: yield}
@@ -30,18 +30,18 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Candidate, error] {
 	}
 }
 
-// errStopped means that whoever ranges over the sequence has had enough.
+// errStopped means that the loop over the sequence has ended.
 var errStopped = errors.New("stopped")
 
-// errMoved means that what was seen is not so any more.
+// errMoved means that the state has changed since it was read.
 var errMoved = errors.New("it has changed meanwhile")
 
 type observer struct {
 	e     *Election
 	yield func(Candidate, error) bool
-	told  bool // something, of which last is the newest
+	told  bool // at least one candidate or error; last is the newest
 	last  Candidate
-	stale bool // what was told may be newer than what the server of this session knows
+	stale bool // last may be newer than the state of this session's server
 }
 
 // observe watches in one ZooKeeper session.
@@ -66,7 +66,7 @@ func (o *observer) observe(ctx context.Context, ep *zkconn.Epoch) error {
 		case err != nil:
 			return err
 		}
-		pace = node.Pace{Free: 1} // the directory had to be made, or somebody was quicker
+		pace = node.Pace{Free: 1} // for when the directory has to be made, or the state changes between two reads
 		select {
 		case <-moved:
 		case <-ctx.Done():
@@ -78,7 +78,7 @@ func (o *observer) observe(ctx context.Context, ep *zkconn.Epoch) error {
 	}
 }
 
-// look tells who leads, if that has changed, and watches for the next change.
+// look yields the leader, if it has changed, and watches for the next change.
 func (o *observer) look(ctx context.Context, ep *zkconn.Epoch, tell func(zkconn.Event)) (*zkconn.Watch, error) {
 	if o.stale {
 		if err := ep.Sync(ctx, o.e.at.Full(o.e.path)); err != nil && !errors.Is(err, zk.ErrNoNode) {
@@ -109,7 +109,7 @@ func (o *observer) look(ctx context.Context, ep *zkconn.Epoch, tell func(zkconn.
 	if err != nil {
 		return nil, err
 	}
-	// Listed again under the watch: whoever comes after this listing is told of.
+	// Listed again under the watch: the watch tells of a candidate that comes after this listing.
 	switch list, err := o.e.read(ctx, ep, 1); {
 	case err != nil:
 		return w, err
@@ -119,7 +119,7 @@ func (o *observer) look(ctx context.Context, ep *zkconn.Epoch, tell func(zkconn.
 	return w, o.tell(Candidate{}, zksync.ErrNoLeader)
 }
 
-// tell passes on what is new.
+// tell yields a leader, or the error that there is none, if it is not the last one.
 func (o *observer) tell(c Candidate, err error) error {
 	if o.told && c.Node == o.last.Node && c.ID == o.last.ID && bytes.Equal(c.Data, o.last.Data) {
 		return nil

@@ -7,14 +7,14 @@ import (
 )
 
 // latches are the nodes of Curator's LeaderLatch, `_c_<uuid>-latch-<seq>`. A latch orders all children by
-// what stands behind "latch-" in their names. In ours that stands nowhere, so they come last, and
-// we cannot take part in its queue: a name that it ranks among its own would not be ranked by
-// Curator's InterProcessMutex and LeaderSelector, which go with ours.
+// the text behind "latch-" in their names. Our names do not have it, so they come last, and
+// we cannot take part in its queue: Curator's InterProcessMutex and LeaderSelector, which use the same paths as ours,
+// would not rank a name with it.
 var latches = &queue.Rival{
 	Node: func(name string) bool {
 		_, seq, found := strings.Cut(name, "-latch-")
 		_, numbered := queue.ParseSequence(seq)
 		return found && numbered
 	},
-	What: "Curator's LeaderLatch, which does not heed our candidates: both would lead",
+	What: "Curator's LeaderLatch, which ignores our candidates: both would lead",
 }
