@@ -77,7 +77,7 @@ func TestOneOfManyWaitersReadsTheRecordsOfTheDead(t *testing.T) {
 			}
 		})
 		t.Logf("%d requests", n)
-		// For each: two looks, the verdict, the refusal, another look, a watch, and the report.
+		// For each: two looks, the node dead, the refusal, another look, a watch, and the report.
 		require.LessOrEqual(t, n, waiters*16+members+5*members/16)
 		v.NothingLeft(proving.GroupPath, "dead")
 	})
@@ -132,7 +132,7 @@ func TestARoundThatIsClosedEndsThoughWhoeverRemovesItsRecordsDies(t *testing.T) 
 
 // Whoever removes the records of a closed round is away for so long between two listings that another one removes the
 // rest, and many add themselves to the next round. It must not take these for the dead.
-func TestWhoWasAwayDuringABurialTakesNobodyOfTheNextRoundForDead(t *testing.T) {
+func TestWhoWasAwayWhileARoundWasRemovedTakesNobodyOfTheNextOneForDead(t *testing.T) {
 	for nth := 1; nth <= 2; nth++ {
 		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 			name := fmt.Sprintf("held at listing %d", nth)
