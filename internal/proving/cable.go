@@ -24,6 +24,7 @@ type Cable struct {
 	greets  map[int64][]byte // the connect reply of each session: see greetID
 	moved   int              // frames that passed, but for heartbeats: see quiet
 	sent    []int32          // operations that were asked for, but for heartbeats
+	told    int              // watch events that arrived
 }
 
 // Dial is a zksync.WithDialer.

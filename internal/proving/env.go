@@ -45,7 +45,7 @@ func Each(t *testing.T, f func(t *testing.T, v *Env), opts ...zktest.Option) {
 	bubble(t, f, opts)
 }
 
-// EachAlone is each for tests that count what whole servers, or the process, do: nothing else runs then.
+// EachAlone is Each for tests that count goroutines or requests: nothing else runs in this process then.
 func EachAlone(t *testing.T, f func(t *testing.T, v *Env), opts ...zktest.Option) {
 	t.Helper()
 	if servers := os.Getenv(ensemble.ServersEnv); servers != "" {

@@ -1,13 +1,11 @@
 package proving
 
 import (
-	"bufio"
 	"context"
 	"crypto/rand"
 	"errors"
 	"io"
 	"net"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -41,7 +39,7 @@ func RealEnv(t *testing.T, servers string) *Env {
 func (v *Env) leader() string {
 	v.T.Helper()
 	for addr := range strings.SplitSeq(v.servers, ",") {
-		if _, leads := v.mntr(addr)["zk_synced_followers"]; leads {
+		if strings.Contains(v.ask(addr, "mntr"), "zk_synced_followers") {
 			return addr
 		}
 	}
@@ -128,23 +126,16 @@ func (v *Env) tellOperations() func() {
 	}
 }
 
-// Events is how many watch events the servers have sent.
+// Events is how many watch events the servers have told the sessions of the test.
 func (v *Env) Events() int {
 	v.T.Helper()
 	if v.Server != nil {
 		return v.Server.Notifications()
 	}
-	sum := 0
-	for addr := range strings.SplitSeq(v.servers, ",") {
-		counters := v.mntr(addr)
-		for _, what := range []string{"created", "deleted", "changed", "children"} {
-			sum += counters["zk_sum_node_"+what+"_watch_count"]
-		}
-	}
-	return sum
+	return v.tally(func(c *Cable) int { return c.told })
 }
 
-// Watches is how many watches the servers hold, for all clients.
+// Watches is how many watches the servers hold for the test.
 func (v *Env) Watches() int {
 	v.T.Helper()
 	if v.Server != nil {
@@ -152,28 +143,30 @@ func (v *Env) Watches() int {
 	}
 	sum := 0
 	for addr := range strings.SplitSeq(v.servers, ",") {
-		sum += v.mntr(addr)["zk_watch_count"]
+		ours := false
+		for line := range strings.Lines(v.ask(addr, "wchp")) { // a path, and indented below it the sessions that watch it
+			switch {
+			case !strings.HasPrefix(line, "\t"):
+				ours = strings.HasPrefix(line, v.Chroot)
+			case ours:
+				sum++
+			}
+		}
 	}
 	return sum
 }
 
-// mntr asks one server for its counters.
-func (v *Env) mntr(addr string) map[string]int {
+// ask sends a server a four-letter word.
+func (v *Env) ask(addr, word string) string {
 	v.T.Helper()
 	conn, err := net.DialTimeout("tcp", addr, v.Patience())
 	require.NoError(v.T, err)
 	defer conn.Close()
 	require.NoError(v.T, conn.SetDeadline(time.Now().Add(v.Patience())))
-	_, err = io.WriteString(conn, "mntr")
+	_, err = io.WriteString(conn, word)
 	require.NoError(v.T, err)
-	counters := map[string]int{}
-	lines := bufio.NewScanner(conn)
-	for lines.Scan() {
-		key, value, _ := strings.Cut(lines.Text(), "\t")
-		if n, err := strconv.Atoi(value); err == nil {
-			counters[key] = n
-		}
-	}
-	require.Contains(v.T, counters, "zk_packets_received", "%s does not allow mntr", addr)
-	return counters
+	answer, err := io.ReadAll(conn)
+	require.NoError(v.T, err)
+	require.NotContains(v.T, string(answer), "whitelist", "%s does not allow %s", addr, word)
+	return string(answer)
 }

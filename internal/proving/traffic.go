@@ -134,7 +134,9 @@ func (c *cableConn) arrived(frame []byte) bool {
 		close(c.flushed[0])
 		c.flushed = c.flushed[1:]
 		return false
-	case xidOf(frame) != xidEvent:
+	case xidOf(frame) == xidEvent:
+		c.cable.tell()
+	default:
 		c.asked--
 	}
 	c.cable.count()
@@ -172,6 +174,12 @@ func (c *Cable) asked(op int32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sent = append(c.sent, op)
+}
+
+func (c *Cable) tell() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.told++
 }
 
 func (c *Cable) count() {
