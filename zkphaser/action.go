@@ -41,8 +41,11 @@ func (p *Phaser) act(ctx context.Context, e *zkconn.Epoch, phase int) (next *tur
 	}()
 	select {
 	case o := <-out:
-		if o.panicked != nil {
+		switch {
+		case o.panicked != nil:
 			panic(o.panicked)
+		case o.err != nil && e.Cause() != nil: // that is why, but the lock says it otherwise
+			return nil, zkconn.ErrOver
 		}
 		return o.next, o.err
 	case <-ctx.Done():

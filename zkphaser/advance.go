@@ -101,7 +101,11 @@ func (p *Phaser) heard(phase int) {
 func (p *Phaser) await(ctx context.Context, e *zkconn.Epoch, phase int) (turn, error) {
 	ends := []string{p.open(), p.wait(phase)}
 	sentinel := ""
-	for s := (record.Sentinel{}); ; {
+	s := record.Sentinel{}
+	if p.onAdvance != nil { // one is enough to run it
+		s.Spread = e.Timeout() / 50
+	}
+	for {
 		quiet := e.Timeout() / 3
 		if sentinel != "" {
 			quiet = e.Timeout()
@@ -134,25 +138,28 @@ func (p *Phaser) await(ctx context.Context, e *zkconn.Epoch, phase int) (turn, e
 // returns what it is in. Otherwise it returns a node to watch, "" without one.
 func (p *Phaser) stand(ctx context.Context, e *zkconn.Epoch, phase int) (sentinel string, next *turn, err error) {
 	names, _, err := e.Children(ctx, p.arrivals(phase))
+	gone := errors.Is(err, zk.ErrNoNode)
 	switch {
-	case errors.Is(err, zk.ErrNoNode):
-		if p.onAdvance == nil {
-			return "", nil, nil // it has advanced meanwhile
-		}
+	case err != nil && !gone:
+		return "", nil, err
+	case len(names) > 0:
+		return record.Pick(p.arrivals(phase), names), nil, nil
+	case gone && p.onAdvance == nil:
+		return "", nil, nil // it has advanced meanwhile
+	case p.onAdvance != nil: // somebody runs the function, or waits for that
 		busy, _, err := e.Children(ctx, p.action())
 		busy = slices.DeleteFunc(busy, func(name string) bool { // a node of somebody else's would never go
 			_, contends := queue.ParseEntry(name)
 			return !contends
 		})
-		if len(busy) == 0 && (err == nil || errors.Is(err, zk.ErrNoNode)) {
-			next, err = p.act(ctx, e, phase) // whoever had begun has died
+		if len(busy) > 0 || err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return record.Pick(p.action(), busy), nil, err
 		}
-		return record.Pick(p.action(), busy), next, err
-	case err != nil:
-		return "", nil, err
-	case len(names) > 0:
-		return record.Pick(p.arrivals(phase), names), nil, nil
 	}
-	next, err = p.follow(ctx, e, phase, -1, 0)
+	if gone { // whoever had begun has died
+		next, err = p.act(ctx, e, phase)
+	} else {
+		next, err = p.follow(ctx, e, phase, -1, 0)
+	}
 	return "", next, err
 }

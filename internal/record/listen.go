@@ -95,6 +95,10 @@ const LookPause = 10 * time.Millisecond
 // waits watches one living party besides, the sentinel, and looks again when that has left. It need not know of the
 // others: if the wait is over, that one has left, too. The zero Sentinel is ready to use, for one wait.
 type Sentinel struct {
+	// Spread is in how long all who wait look, each at a random instant of it, where the first one to look does something
+	// that the others need not do. 0 is for looks that are cheap.
+	Spread time.Duration
+
 	look time.Duration
 	pace node.Pace
 }
@@ -114,7 +118,7 @@ func (s *Sentinel) Wait(ctx context.Context, e *zkconn.Epoch, ends []string, sen
 		return "", 0, err
 	}
 	began := time.Now()
-	path, news, err = s.listen(ctx, e, ends, sentinel, quiet)
+	path, news, err = s.listen(ctx, e, ends, sentinel, quiet-s.random())
 	// What says again and again that something has happened must not be asked in a spin.
 	if idle := path == "" || news != zkconn.Deleted; idle && err == nil && time.Since(began) < LookPause {
 		err = s.pace.Rest(ctx, e)
@@ -133,7 +137,9 @@ func (s *Sentinel) listen(ctx context.Context, e *zkconn.Epoch, ends []string, s
 			return 0, nil
 		}
 		s.look = min(max(2*s.look, LookPause), max(e.Timeout()/3, LookPause))
-		return s.look, nil
+		return s.look + s.random(), nil
 	})
 	return end, news, err
 }
+
+func (s *Sentinel) random() time.Duration { return rand.N(max(s.Spread, 1)) }
