@@ -11,17 +11,17 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// call is all who ask for one key in this process at a time. They are one contender for the
+// call is all callers of one key in this process at a time. They are one contender on the
 // servers. It can be joined from its beginning until fn has returned here, or a result has
-// come from elsewhere; who joined too late for its outcome finds that out at the end.
+// come from elsewhere. At the end each caller finds out whether it joined in time for the outcome.
 type call[T any] struct {
 	f   *Flight[T]
 	key string
 	fn  func(context.Context) (T, error) // of the first caller
 
-	ctx     context.Context // ends when nobody here waits any more
+	ctx     context.Context // ends when no caller here waits
 	cancel  context.CancelCauseFunc
-	joined  chan struct{} // has something in it when somebody has joined
+	joined  chan struct{} // has a value when a caller has joined
 	running chan struct{} // closed before fn is called
 	done    chan struct{} // closed when there is an outcome
 
@@ -30,26 +30,26 @@ type call[T any] struct {
 	counted bool // by Close of the session, which waits for serve but not for fn
 
 	// Under the Flight's mu.
-	callers int  // so many have joined
-	waiting int  // of them, those that have not given up
+	callers int  // the number that have joined
+	waiting int  // the number of them that have not given up
 	ended   bool // there is an outcome
 }
 
-// outcome is what a call ends with.
+// outcome is the end of a call.
 type outcome[T any] struct {
 	val      T
 	err      error
 	shared   bool        // with others in the cluster
-	upTo     int         // it is for the first so many callers; 0 for all
-	panicked *panicError // with which fn ended
+	upTo     int         // it is for the first upTo callers; 0 for all
+	panicked *panicError // of fn
 	exited   bool        // fn called runtime.Goexit
 }
 
-// errGoexit is what a call ends with whose function called runtime.Goexit.
+// errGoexit is the error of a call whose function called runtime.Goexit.
 var errGoexit = errors.New("zkflight: the function called runtime.Goexit")
 
-// panicError is what Do panics with: fn ran in another goroutine, whose stack would
-// otherwise be lost.
+// panicError is the value with which Do panics. It keeps the stack of fn, which ran in another
+// goroutine.
 type panicError struct {
 	value any
 	stack []byte
@@ -95,8 +95,8 @@ func (f *Flight[T]) join(ctx context.Context, key string, fn func(context.Contex
 	return c, c.callers, nil
 }
 
-// await waits for the outcome of a call, for its nth caller, or for that of the next one if
-// it is not for him, or for the end of ctx. It panics if fn did.
+// await waits for the outcome of a call, for its nth caller, or for the end of ctx. If the outcome
+// is not for that caller, it waits for the next call. It panics if fn did.
 func (f *Flight[T]) await(ctx context.Context, c *call[T], n int, fn func(context.Context) (T, error)) (r Result[T], exited bool) {
 	for {
 		select {
@@ -105,7 +105,7 @@ func (f *Flight[T]) await(ctx context.Context, c *call[T], n int, fn func(contex
 			if c.leave(ctx) {
 				return Result[T]{Err: f.wrap("do", c.key, contextError(ctx))}, false
 			}
-			<-c.done // a panic must come out somewhere
+			<-c.done // a panic must reach a caller
 		}
 		if c.upTo == 0 || n <= c.upTo {
 			break
@@ -133,7 +133,7 @@ func (c *call[T]) count() int {
 	return c.callers
 }
 
-// close has whoever asks from now on begin a call of his own.
+// close ends the joining: a later caller begins a new call.
 func (c *call[T]) close() {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
@@ -146,8 +146,8 @@ func (c *call[T]) closeLocked() {
 	}
 }
 
-// leave gives up for one caller, or reports false if the call has ended. The last one ends
-// what is done for all.
+// leave gives up for one caller, or reports false if the call has ended. The last caller cancels
+// the call.
 func (c *call[T]) leave(ctx context.Context) bool {
 	c.f.mu.Lock()
 	if c.ended {
@@ -164,12 +164,12 @@ func (c *call[T]) leave(ctx context.Context) bool {
 		return true
 	}
 	c.cancel(cmp.Or(context.Cause(ctx), context.Canceled))
-	// As with a mutex: with a healthy connection nothing is left when the call returns.
+	// As with a mutex: with a healthy connection no node is left when the call returns.
 	t := time.NewTimer(node.Grace)
 	defer t.Stop()
 	select {
 	case <-c.done:
-	case <-c.running: // and fn ends when it likes
+	case <-c.running: // fn may go on
 	case <-t.C:
 	}
 	return true
@@ -185,6 +185,6 @@ func (c *call[T]) end(o outcome[T]) {
 	c.cancel(nil)
 	close(c.done)
 	if alone && o.panicked != nil {
-		panic(o.panicked) // everybody has given up, and a panic must come out somewhere
+		panic(o.panicked) // all callers have given up, and the panic must not be lost
 	}
 }

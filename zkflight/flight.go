@@ -15,14 +15,14 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Flight suppresses duplicate calls in a cluster: the shape, and the meaning, of
+// Flight suppresses duplicate calls in a cluster, like
 // golang.org/x/sync/singleflight.Group for many machines. While a function runs under a
-// key, whoever asks for the same key waits for that run and gets its result. Whoever asks
-// after the run has ended runs the function anew: unlike zkonce.Once, nothing is kept.
+// key, all other callers that ask for the same key wait for that run and get its result. A caller that asks
+// after the run has ended runs the function anew: unlike with zkonce.Once, no result is kept.
 //
-// Everybody who names the same path and key means the same thing, and must use the same
-// T, which travels as JSON. It is safe for use by many goroutines; those of one process
-// should share one Flight, because they then are one contender for the servers.
+// All Flights with the same path are one, and must use the same
+// T, which is sent as JSON. A Flight is safe for use by many goroutines. Those of one process
+// should share one Flight: then they are one contender on the servers.
 type Flight[T any] struct {
 	path string
 	s    *zksync.Session
@@ -30,10 +30,10 @@ type Flight[T any] struct {
 	at   *session.Access
 
 	mu    sync.Mutex
-	calls map[string]*call[T] // those that can be joined, by key
+	calls map[string]*call[T] // the calls that can be joined, by key
 }
 
-// Result is what [Flight.DoChan] sends: the results of [Flight.Do].
+// Result has the results of [Flight.Do] for [Flight.DoChan].
 type Result[T any] struct {
 	Val    T
 	Err    error
@@ -45,52 +45,50 @@ type Result[T any] struct {
 // one of a lock, or a nil session is reported by the first call as zksync.ErrMisuse, and so are zksync.WithHandover and
 // zksync.WithLinger. The other options count for the locks under which functions run.
 func New[T any](s *zksync.Session, path string, opts ...zksync.Option) *Flight[T] {
-	// A place in the queue says since when its owner waits, which decides who gets a
-	// result. So none is ever handed over or kept.
+	// The place of an entry in the queue decides which results are for its callers. So an entry is never handed over,
+	// and never lingers.
 	at := session.NewAccess((*session.Session)(s), path, opts).Without("WithHandover", "WithLinger")
 	opts = append(slices.Clone(opts), zksync.WithHandover(0))
 	return &Flight[T]{path: path, s: s, opts: opts, at: at, calls: make(map[string]*call[T])}
 }
 
-// Do runs fn, or waits for the run that is under way for this key, here or elsewhere in
-// the cluster, and returns its result. shared reports whether others got it, too. The
-// value is fn's own where fn ran, and a copy that went through JSON elsewhere. Any text
-// will do as a key.
+// Do runs fn, or waits for the present run for this key in this process or another, and returns its result. shared reports whether
+// others got it, too. In the process where fn ran the
+// value is fn's own; elsewhere it is a copy from JSON. The key may be any text.
 //
-// Who gets a result: everybody who asked before it was written, as the order of the
-// servers' changes shows it; who cannot be shown to have been in time asks anew. If the
+// A result is for all callers that asked before it was written, by the order of the
+// servers' changes. A caller that cannot be shown to have asked in time asks anew. If the
 // process that runs fn dies, is cut off for longer than the session timeout, or gives up
-// because all who asked there have, the next one in the queue runs fn: from the beginning,
-// after whatever the first one has done. A process that was paused may go on although
-// another one runs by then: effects are fenced by the token of the lease that [Lease]
-// finds in fn's context.
+// because all its callers have, the next in the queue runs fn from the beginning,
+// after what the first run has done. A process that was paused may go on while
+// another process runs. So send the token of the lease that [Lease]
+// finds in fn's context with every write.
 //
-// The context that fn gets has the values of ctx. It ends when everybody in this process
-// who waits for the result has given up, and when the lease is lost, cause zksync.ErrLost.
-// fn runs in a goroutine of its own. If fn panics, so does Do, for everybody who waits in
-// this process; if fn calls runtime.Goexit, their goroutines end. Others get a
-// [*RemoteError]: no process dies of another one's panic.
+// The context of fn has the values of ctx. It ends when all callers in this process
+// have given up, and when the lease is lost (cause zksync.ErrLost).
+// fn runs in a goroutine of its own. If fn panics, Do panics for all callers in
+// this process. If fn calls runtime.Goexit, their goroutines end. The callers in other processes get a
+// [*RemoteError].
 //
-// Do blocks until there is a result. When ctx ends it returns at once although fn may not
-// have, else within 50 ms: it waits so long for the removal of its node. Without a
-// connection it goes on waiting, or running. When the session is lost, it queues anew,
-// and counts as having asked then; where fn runs, the lease is lost. When the session is
-// closed, it fails.
+// Do blocks until there is a result. If ctx ends while fn runs, Do returns at once, and fn goes on; if ctx ends while
+// Do waits, it returns within 50 ms, the time to remove its node. Without a
+// connection Do goes on waiting, or fn goes on running. If the session is lost, Do queues anew,
+// and counts as having asked then; if fn runs here, the lease is lost. If the session is
+// closed, the error is zksync.ErrClosed.
 //
-// Errors: fn's own error is returned as it is where fn ran; elsewhere it is a
-// [*RemoteError] with its text. If the lease was lost before the result could be written,
-// the error wraps zksync.ErrLost, v is what fn returned, and another one may have begun.
-// Otherwise Do fails when ctx ends (the error wraps the context's), the session is closed
-// (zksync.ErrClosed), or the result cannot be given to others: T is not fit for JSON, or
-// takes more than some 800 KB of it (zksync.ErrMisuse, with v, and for the others, too).
-// If eight attempts to write the result get no answer, or none that settles anything, the
-// error satisfies [zksync.Ambiguous], and v is what fn returned: others may have got it, or
+// Errors: where fn ran its error is returned unchanged; elsewhere it is a
+// [*RemoteError] with its text. If ctx ends, the error wraps the context's error. If the lease was lost before the result could be written,
+// the error wraps zksync.ErrLost, v is fn's value, and another process may have begun.
+// If the result cannot be given to others, because T cannot be encoded as JSON or
+// takes more than some 800 KB of it, the error is zksync.ErrMisuse, here with v, and also for the others.
+// If eight attempts to write the result get no clear answer, the
+// error satisfies [zksync.Ambiguous], and v is fn's value: others may have got it, or
 // may run anew.
 //
-// Requests: five without anybody else, and up to three reads more where the servers take
-// longer than 10 ms to queue it. A waiter makes eight. Goroutines that join where fn runs
-// cost nothing; those that join a process that waits, two reads for all that come within
-// 10 ms: they tell whether a result is older than their calls.
+// Requests: five without other callers, and up to three reads more if the servers take
+// longer than 10 ms to queue it. A waiter makes eight. A goroutine that joins the process where fn runs
+// makes none. Goroutines that join a waiting process make two reads together if they come within
+// 10 ms: the reads tell whether a result is older than their calls.
 func (f *Flight[T]) Do(ctx context.Context, key string, fn func(ctx context.Context) (T, error)) (v T, err error, shared bool) {
 	c, n, err := f.join(ctx, key, fn)
 	if err != nil {
@@ -103,9 +101,9 @@ func (f *Flight[T]) Do(ctx context.Context, key string, fn func(ctx context.Cont
 	return r.Val, r.Err, r.Shared
 }
 
-// DoChan is like [Flight.Do], but returns a channel at once that will receive the results.
-// The channel is not closed. If fn panics the process ends, since nobody could recover
-// from it; if fn calls runtime.Goexit the result is an error.
+// DoChan is like [Flight.Do], but returns at once a channel that will receive the results.
+// The channel is not closed. If fn panics the process ends, because no goroutine could recover
+// from it. If fn calls runtime.Goexit the result is an error.
 func (f *Flight[T]) DoChan(ctx context.Context, key string, fn func(ctx context.Context) (T, error)) <-chan Result[T] {
 	ch := make(chan Result[T], 1)
 	c, n, err := f.join(ctx, key, fn)
@@ -120,21 +118,20 @@ func (f *Flight[T]) DoChan(ctx context.Context, key string, fn func(ctx context.
 	return ch
 }
 
-// Forget has the cluster forget about a key: calls of [Flight.Do] that begin after it has
-// returned, anywhere, do not get the result of a run that began before it was called. That
-// run goes on, and its result is for those who had asked in the process where it runs when
-// it began. All others, also those who asked before, wait until it has ended, and one of
+// Forget makes the cluster forget a key: calls of [Flight.Do] that begin after Forget has
+// returned, in any process, do not get the result of a run that began before Forget was called. That
+// run goes on, and its result is for the callers that had asked in its own process when
+// it began. All others, also those that asked earlier, wait until it has ended, and one of
 // them runs the function. So, unlike with singleflight's Forget, there are never two runs
-// at a time. A run that begins during the call may be shared.
+// at a time. A run that begins during Forget may be shared.
 //
-// It blocks through disconnects and lost sessions until the servers answer, ctx ends (the
-// error wraps the context's), or the session is closed (zksync.ErrClosed); after an error
-// it is unknown whether the key is forgotten. It makes one request.
+// It blocks until the servers answer or ctx ends (the error wraps the context's). Disconnects and lost sessions delay it. If the session is
+// closed, the error is zksync.ErrClosed. After an error it is unknown whether the key is forgotten. It costs one request.
 func (f *Flight[T]) Forget(ctx context.Context, key string) error {
 	if err := f.at.Misuse(); err != nil {
 		return f.wrap("forget", key, err)
 	}
-	// Every change of the key's node during a run has its result given to nobody elsewhere.
+	// If the key's node changes during a run, no other process gets the result.
 	write := &zk.SetDataRequest{Path: f.at.Full(f.node(key)), Version: -1}
 	err := f.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		for pace := (node.Pace{}); ; {
@@ -144,7 +141,7 @@ func (f *Flight[T]) Forget(ctx context.Context, key string) error {
 			_, err := e.StartMulti(write).Wait(ctx, e)
 			switch {
 			case errors.Is(err, zk.ErrNoNode):
-				return nil // nobody runs, or waits
+				return nil // no process runs or waits
 			case err == nil || !passes(err):
 				return err
 			}
@@ -153,7 +150,7 @@ func (f *Flight[T]) Forget(ctx context.Context, key string) error {
 			}
 		}
 	})
-	// Last, so that nobody who comes after this joins a call that has the old run.
+	// Last, so that no later caller joins a call with the old run.
 	f.mu.Lock()
 	delete(f.calls, key)
 	f.mu.Unlock()
@@ -163,7 +160,7 @@ func (f *Flight[T]) Forget(ctx context.Context, key string) error {
 // node is the path of a key.
 func (f *Flight[T]) node(key string) string { return f.path + "/" + nodeName(key) }
 
-// passes reports whether a request failed for a reason that passes.
+// passes reports whether a request failed for a reason that may pass.
 func passes(err error) bool {
 	return errors.Is(err, zk.ErrNoNode) || zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent)
 }
@@ -187,8 +184,8 @@ func contextError(ctx context.Context) error {
 
 type leaseKey struct{}
 
-// Lease is the lease under which a function of this package runs, by the context that it
-// got; nil in any other context. Its token goes along with every write.
+// Lease returns the lease under which a function of this package runs, from that function's
+// context; nil from any other context. Send its token with every write.
 func Lease(ctx context.Context) *zksync.Lease {
 	l, _ := ctx.Value(leaseKey{}).(*zksync.Lease)
 	return l

@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// maxKeyName is the longest name of a node that is made of a key as it is.
+	// maxKeyName is the longest node name that has a whole key.
 	maxKeyName = 200
 	// shownKey is how much of a longer key is shown.
 	shownKey = 64
 )
 
-// nodeName makes the name of a node of any key, another one for each. It can be read if the
-// key can. A long key is cut and its hash added; no other name contains "%-", or is "%".
+// nodeName is the name of a key's node, different for each key. People can read it if they can read the
+// key. A long key is cut, and its hash added; no other name contains "%-", or is "%".
 func nodeName(key string) string {
 	switch key {
 	case "":

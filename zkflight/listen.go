@@ -10,18 +10,18 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// listener hears of a result while its call queues. Without it, each would have to wait until
-// all ahead have left, also those that have died, for a result that has been there for long.
+// listener watches for a result while its call queues. Without it, a contender would get a result only after
+// all contenders ahead have left, also those that have died.
 type listener struct {
 	done chan struct{} // closed when the rest is valid
 
-	result  []byte // that was written since
+	result  []byte // written since the call queued
 	mzxid   int64  // of the key's node when it was last read; 0 if it was not
-	callers int    // so many had joined before it was read, after a sync
+	callers int    // the number that had joined before it was read, after a sync
 }
 
-// listenAfter is how long a contender queues before it listens. Mostly it is granted at
-// once, and then it need not.
+// listenAfter is how long a contender queues before it listens. Usually it is granted
+// before that.
 const listenAfter = 10 * time.Millisecond
 
 // errHeard ends a wait that is over.
@@ -36,11 +36,11 @@ func (c *call[T]) listen(ctx context.Context, stop context.CancelCauseFunc) *lis
 		defer t.Stop()
 		select {
 		case <-t.C:
-		case <-c.joined: // he was in time only if it is known soon what he was in time for
+		case <-c.joined: // a caller that joined is in time only for results after the next read
 		case <-ctx.Done():
 			return
 		}
-		// Who cannot listen waits for his turn.
+		// A call that cannot listen waits for its turn.
 		_ = c.f.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 			for pace := (node.Pace{}); ; {
 				if err := c.hear(ctx, e, l); l.result != nil || err != nil && !passes(err) {
@@ -58,9 +58,8 @@ func (c *call[T]) listen(ctx context.Context, stop context.CancelCauseFunc) *lis
 	return l
 }
 
-// hear listens until the key's node has changed, or the connection is lost. Whoever joins
-// meanwhile is admitted, at once or, so that a crowd does not cost more than a few, with all that
-// come in the next moment.
+// hear listens until the key's node has changed, or the connection is lost. It admits callers that join
+// meanwhile: the first at once, and then those of each listenAfter together, so that many cost no more than a few.
 func (c *call[T]) hear(ctx context.Context, e *zkconn.Epoch, l *listener) error {
 	if err := e.Await(ctx); err != nil {
 		return err
@@ -94,8 +93,8 @@ func (c *call[T]) hear(ctx context.Context, e *zkconn.Epoch, l *listener) error 
 	return nil
 }
 
-// admit notes for all who have joined that they are in time for what is written from now on.
-// If a result is there by now, it is for those who were admitted before.
+// admit records that all callers that have joined are in time for later results.
+// A result that is there by now is for those that were admitted before.
 func (c *call[T]) admit(ctx context.Context, e *zkconn.Epoch, l *listener) error {
 	callers := c.count()
 	if err := e.Sync(ctx, c.full()); err != nil {
@@ -111,8 +110,8 @@ func (c *call[T]) admit(ctx context.Context, e *zkconn.Epoch, l *listener) error
 	return nil
 }
 
-// changed reads what the watch has told of, also if the call is granted meanwhile: then it need
-// not be looked for.
+// changed reads the node after an event of its watch, also if the call is granted meanwhile: then the
+// result need not be read again.
 func (c *call[T]) changed(e *zkconn.Epoch, l *listener, n zkconn.Event) error {
 	if n != zkconn.Changed {
 		return nil

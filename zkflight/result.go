@@ -8,18 +8,18 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// RemoteError is the error of a function that ran elsewhere, as those get it who waited
+// RemoteError is the error of a function that ran in another process, for the callers that waited
 // for its result.
 type RemoteError struct {
 	Owner    zksync.Owner // where it ran
 	Token    zksync.Token // of the lease under which it ran
-	Text     string       // what the error said there
+	Text     string       // the text of the error there
 	Panicked bool         // it panicked with that text, or called runtime.Goexit
 
 	misuse bool
 }
 
-// Error is the text and where it comes from.
+// Error is the text, with the process where the function ran.
 func (e *RemoteError) Error() string {
 	verb := "failed"
 	if e.Panicked {
@@ -32,8 +32,8 @@ func (e *RemoteError) Error() string {
 	return fmt.Sprintf("zkflight: %s in %s: %s", verb, where, strings.TrimPrefix(e.Text, "zkflight: "))
 }
 
-// Unwrap is zksync.ErrMisuse where the function's result could not be given to others,
-// else nil: an error loses its identity on the way.
+// Unwrap is zksync.ErrMisuse if the function's result could not be given to others,
+// else nil: only the text of an error is sent.
 func (e *RemoteError) Unwrap() error {
 	if e.misuse {
 		return zksync.ErrMisuse
@@ -41,27 +41,27 @@ func (e *RemoteError) Unwrap() error {
 	return nil
 }
 
-// record is a result as the data of its key's node.
+// record is a result, as data of its key's node.
 type record struct {
 	By    json.RawMessage `json:"by,omitempty"` // as in a contender's node
 	Token string          `json:"token"`
 	Value json.RawMessage `json:"value,omitempty"`
 	Error *string         `json:"error,omitempty"`
 	Panic bool            `json:"panic,omitempty"`
-	// Misuse: the error is not the function's, but that its result cannot travel.
+	// Misuse: the error is not the function's; its result could not be encoded.
 	Misuse bool `json:"misuse,omitempty"`
 }
 
 const (
-	// maxValue bounds a value in JSON: the servers take no more than a megabyte at a time,
+	// maxValue bounds a value in JSON: the servers accept a megabyte in one request,
 	// and paths need room.
 	maxValue = 800 << 10
-	// maxErrorText bounds the text of an error that travels.
+	// maxErrorText bounds the text of an error that is sent.
 	maxErrorText = 16 << 10
 )
 
-// encode makes the node's data of what the function ended with. If the value cannot
-// travel, err says why, and so does the data.
+// encode makes the node's data of the function's outcome. If the value cannot
+// be encoded, err says why, and so does the data.
 func (c *call[T]) encode(lease *zksync.Lease, o outcome[T]) (data []byte, err error) {
 	r := record{By: c.f.at.Owner(), Token: lease.Token().String()}
 	switch {
@@ -103,7 +103,7 @@ func (r *record) fail(text string) {
 	r.Error = &text
 }
 
-// receive reads a result that somebody else has written, for the first so many callers.
+// receive reads a result of another process, for the first callers.
 func (c *call[T]) receive(data []byte, callers int) (outcome[T], error) {
 	o := outcome[T]{shared: true, upTo: callers}
 	r, err := c.decode(data)

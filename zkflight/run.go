@@ -12,18 +12,18 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A key has a node, and below it a queue. Whoever is granted the queue runs the function, and
-// at the end writes the result to the key's node, for those who queue. A Forget writes to the
+// A key has a node, and below it a queue. The contender that is granted runs the function. At
+// the end it writes the result to the key's node, for those that queue. A Forget writes to the
 // key's node, too, so a run whose key was forgotten finds another version there. Three
-// comparisons decide who gets a result:
+// comparisons decide which callers get a result:
 //
 //   - It is written only if the key's node has not changed since the run began. So a result
-//     that is there is of a run that was not forgotten.
-//   - Elsewhere it is for those who joined a contender before its node was requested, if it is
-//     newer than that node (mzxid > czxid), and for those who had joined when the key's node
-//     was read, after a sync, if it is newer than what was read.
-//   - Where it comes from it is for all who joined until the function returned, which is before
-//     it is written; only for those who had joined when the run began if the key was forgotten.
+//     on the servers is of a run that was not forgotten.
+//   - In other processes it is for the callers that joined a contender before its node was requested, if the result is
+//     newer than that node (mzxid > czxid). It is also for the callers that had joined when the key's node
+//     was read, after a sync, if the result is newer than that state.
+//   - In its own process it is for all callers that joined until the function returned, which is before
+//     the result is written. If the key was forgotten, it is only for those that had joined when the run began.
 
 // queue is where the call queues.
 func (c *call[T]) queue() string { return c.f.node(c.key) + "/flight" }
@@ -31,10 +31,10 @@ func (c *call[T]) queue() string { return c.f.node(c.key) + "/flight" }
 // full is the key's node on the servers.
 func (c *call[T]) full() string { return c.f.at.Full(c.f.node(c.key)) }
 
-// errAgain means that the place in the queue was lost before anything was done with it.
+// errAgain means that the place in the queue was lost before the function began.
 var errAgain = errors.New("zkflight: try again")
 
-// serve gets an outcome for everybody who joins the call.
+// serve gets an outcome for all callers that join the call.
 func (c *call[T]) serve() {
 	defer func() {
 		if c.counted {
@@ -76,11 +76,11 @@ func (c *call[T]) contend() (o outcome[T], err error) {
 	return c.granted(held, l, callers)
 }
 
-// granted runs the function, unless there is a result for those who waited: callers had joined
+// granted runs the function, unless there is a result for the waiters: callers is the number that had joined
 // before the node was requested.
 func (c *call[T]) granted(held *zksync.Lease, l *listener, callers int) (o outcome[T], err error) {
 	looked := false
-	// How the lease ended matters to nobody any more once this has returned: what depends
+	// The end of the lease does not matter after this: everything that depends
 	// on it has been written under its guard.
 	_ = (*lease.Lease)(held).Scope(c.ctx, func(ctx context.Context) error {
 		now := c.count() // before the servers are asked
@@ -111,8 +111,8 @@ func (c *call[T]) granted(held *zksync.Lease, l *listener, callers int) (o outco
 	return o, err
 }
 
-// look reads the key's node. The one who wrote a result has left the queue since, and the servers
-// tell of that in order.
+// look reads the key's node. The contender that wrote a result has left the queue since, and the servers
+// apply and report that in order. So this server knows the result.
 func (c *call[T]) look(ctx context.Context) (data []byte, st *zk.Stat, err error) {
 	err = c.f.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		for pace := (node.Pace{}); ; {
@@ -128,13 +128,13 @@ func (c *call[T]) look(ctx context.Context) (data []byte, st *zk.Stat, err error
 	return data, st, err
 }
 
-// run calls the function under the lease and gives its result to those who wait. st is of the
-// key's node, and callers had joined, before it began.
+// run calls the function under the lease and gives its result to the waiters. st is the Stat of the
+// key's node, and callers the number that had joined, both before it began.
 func (c *call[T]) run(ctx context.Context, held *zksync.Lease, st *zk.Stat, callers int) (outcome[T], error) {
 	o := c.invoke(context.WithValue(ctx, leaseKey{}, held))
-	c.close() // before anybody can have the result
+	c.close() // before another process can have the result
 	if o.err != nil && c.ctx.Err() != nil {
-		return o, nil // nobody here waits any more, and fn has heeded that: let the next one run
+		return o, nil // no caller here waits, and fn returned an error for that: let the next contender run
 	}
 	data, unfit := c.encode(held, o)
 	shared, err := c.give(held, data, st)
@@ -142,7 +142,7 @@ func (c *call[T]) run(ctx context.Context, held *zksync.Lease, st *zk.Stat, call
 	own := o.err != nil || o.panicked != nil || o.exited
 	if errors.Is(err, zk.ErrBadVersion) {
 		err = nil
-		if o.panicked == nil && !o.exited { // these are for everybody who waits here
+		if o.panicked == nil && !o.exited { // these two are for all callers here
 			o.upTo = callers
 		}
 	}
@@ -155,8 +155,8 @@ func (c *call[T]) run(ctx context.Context, held *zksync.Lease, st *zk.Stat, call
 	return o, unfit
 }
 
-// invoke calls the function in a goroutine of its own, which may end in every way. Close does not wait
-// for it: it ends when it likes, and may close the session itself.
+// invoke calls the function in a goroutine of its own, because it may panic or call runtime.Goexit. Close does not wait
+// for it: it may take any time, and may close the session itself.
 func (c *call[T]) invoke(ctx context.Context) (o outcome[T]) {
 	c.f.at.End()
 	defer func() { c.counted = c.f.at.Begin() }()
@@ -181,12 +181,12 @@ func (c *call[T]) invoke(ctx context.Context) (o outcome[T]) {
 	return o
 }
 
-// give writes the result for those who queue, if anybody does, and reports whether. That is the
-// end of the run: who queued before gets the result, who comes later does not. The error is
+// give writes the result if other contenders queue, and reports whether they do. That is the
+// end of the run: contenders that queued before get the result, later ones do not. The error is
 // zk.ErrBadVersion if the key was forgotten during the run.
 func (c *call[T]) give(held *zksync.Lease, data []byte, st *zk.Stat) (shared bool, err error) {
-	// The answer to a write, empty though it is, tells how many queue at that very moment.
-	// Mostly there is nobody, and the result need not travel.
+	// The answer to an empty write tells how many queue at that moment.
+	// Usually no other contender does, and the result need not be written.
 	res, err := insist(held, &zk.SetDataRequest{Path: c.queue(), Version: -1}, &zk.CheckVersionRequest{Path: c.f.node(c.key), Version: st.Version})
 	result := &zk.SetDataRequest{Path: c.f.node(c.key), Data: data, Version: st.Version}
 	switch {
@@ -194,24 +194,23 @@ func (c *call[T]) give(held *zksync.Lease, data []byte, st *zk.Stat) (shared boo
 		return false, err
 	case err == nil && len(res) > 0 && res[0].Stat != nil && res[0].Stat.NumChildren <= 1:
 		if st.DataLength > 0 {
-			// Nobody has any use for the older result: those whom it was for were ahead in the
-			// queue. Should this fail, the next one does it, or it goes with its node.
+			// The older result is of no use: the contenders that it was for were ahead in the
+			// queue. If this fails, the next run does it, or the result goes with its node.
 			result.Data = nil
 			_, _ = held.Guard(result)
 		}
 		return false, nil
 	}
-	// Another version now may be its own, of an attempt whose answer was lost: written once more,
-	// the result would be for those, too, who came in between.
+	// If the version is another now, an attempt whose answer was lost may have written it. Written once more,
+	// the result would also be for contenders that came in between.
 	_, err = insist(held, result)
 	return err == nil || errors.Is(err, zk.ErrBadVersion), err
 }
 
-// insist has a write applied that may be sent twice. While the lease holds nobody else writes
-// there, but for Forget.
+// insist repeats a write that may be applied twice. While the lease holds only Forget writes
+// to these nodes, too.
 func insist(held *zksync.Lease, ops ...any) (res []zk.MultiResponse, err error) {
-	// A server that breaks the connection whenever it sees this request will not change
-	// its mind.
+	// A server that breaks the connection at this request would do so every time.
 	const tries = 8
 	pace := node.Pace{}
 	for range tries {

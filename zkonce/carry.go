@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// carrier takes results of type T through JSON. If T is the type error they travel as their
-// text, since hardly any error survives JSON; where it was returned an error stays itself.
+// carrier encodes results of type T as JSON. If T is the type error, the error's text is encoded,
+// because hardly any error survives JSON; the process that packed an error gets the error itself.
 type carrier[T any] struct {
 	mu  sync.Mutex
-	own error // what was packed here
+	own error // packed in this process
 }
 
-// pack is v as it is kept.
+// pack encodes v.
 func (c *carrier[T]) pack(v T) (json.RawMessage, error) {
 	err, ok := any(&v).(*error)
 	if !ok || *err == nil {
@@ -25,7 +25,7 @@ func (c *carrier[T]) pack(v T) (json.RawMessage, error) {
 	return json.Marshal((*err).Error())
 }
 
-// unpack is the value that was kept, by whomever.
+// unpack decodes a value of any process.
 func (c *carrier[T]) unpack(data []byte) (v T, err error) {
 	failure, ok := any(&v).(*error)
 	if !ok {
@@ -37,7 +37,7 @@ func (c *carrier[T]) unpack(data []byte) (v T, err error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// Another process may have been quicker to have its result kept.
+	// Another process may have kept its result first.
 	if c.own != nil && c.own.Error() == *text {
 		*failure = c.own
 	} else {

@@ -1,13 +1,13 @@
-// Package zkonce is sync.Once for many machines: something that is to be done once in
-// the cluster, a schema migration for instance, and whose result everybody gets.
+// Package zkonce is sync.Once for many machines: a function that runs once in
+// the cluster, for example a schema migration. All callers get its result.
 //
 // # What "once" means here
 //
-// Of all who ask, one runs the function and the others wait for it. When it has
-// returned, its result is kept on the servers and nobody runs it again, until a Reset.
-// If the one who runs it dies, or returns an error, the next one runs it: from the
-// beginning, after whatever the first one has done. And a process that was paused while
-// it ran may go on although another one runs by then. No lock service can prevent
-// that; the lease's fencing token can, at whatever the function writes to. So make the
-// function safe to be begun again, and give the token along ([zksync.Lease.Token]).
+// One of the callers runs the function, and the others wait for it. When it has
+// returned, its result is kept on the servers, and no process runs the function again until a Reset.
+// If the process that runs it dies, or the function returns an error, the next caller runs it from the
+// beginning, after what the first run has done. A process that was paused while
+// it ran may go on while another process runs. No lock service can prevent
+// that. The lease's fencing token can, if the storage refuses a smaller one than the greatest it has seen. So make the
+// function safe to start again, and send the token with every write ([zksync.Lease.Token]).
 package zkonce

@@ -12,15 +12,17 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Do calls f if and only if nobody in the cluster has, and waits until it has returned,
-// wherever it runs. As with sync.Once, a function that panics counts as done, and Do
-// panics in the goroutine that ran it only; unlike there, one that calls runtime.Goexit does
-// not, and the next who asks runs it. It waits for ever, through disconnects and
-// lost sessions; it panics with a *zksync.Error if the session is closed, the path is
-// malformed, or the servers refuse for good.
+// Do calls f if and only if no process in the cluster has, and waits until the function has returned,
+// in whichever process it runs. As with sync.Once, a function that panics counts as done, and Do
+// panics only in the goroutine that ran it. Unlike with sync.Once, a function that calls runtime.Goexit does
+// not count, and the next caller runs it.
+//
+// It blocks without a bound, through disconnects and
+// lost sessions. It panics with a *zksync.Error if the session is closed, the path is
+// malformed, or the servers refuse for good. It costs the requests of DoContext.
 //
 // f runs once in this process, too. If the lease is lost while it runs, another process
-// may run it meanwhile: see the package comment.
+// may run it at the same time: see the package comment.
 func (o *Once) Do(f func()) {
 	var panicked any
 	_, err := o.once(func() []byte {
@@ -36,8 +38,8 @@ func (o *Once) Do(f func()) {
 	}
 }
 
-// once runs f, here once, and has its outcome kept, through losses of the lease. f sets
-// *panicked if it did.
+// once runs f, once in this process, and keeps its outcome, through losses of the lease. If f panics
+// it sets *panicked.
 func (o *Once) once(f func() []byte, panicked *any) (*outcome, error) {
 	var ours *outcome
 	for pace := (node.Pace{}); ; {
@@ -58,19 +60,19 @@ func (o *Once) once(f func() []byte, panicked *any) (*outcome, error) {
 	}
 }
 
-// OnceFunc returns a function that calls f if and only if nobody in the cluster has: like
-// sync.OnceFunc, with [Once.Do]. If f panics, the function that is returned panics on
-// every call, with the same value where f ran and with its text elsewhere.
+// OnceFunc returns a function that calls f if and only if no process in the cluster has: like
+// sync.OnceFunc, with [Once.Do]. If f panics, the returned function panics on
+// every call: in the process where f ran with the same value, elsewhere with its text.
 func OnceFunc(s *zksync.Session, path string, f func(), opts ...zksync.Option) func() {
 	values := OnceValue(s, path, func() struct{} { f(); return struct{}{} }, opts...)
 	return func() { values() }
 }
 
-// OnceValue returns a function that returns what f returned, wherever in the cluster it
-// ran: like sync.OnceValue. The value travels as JSON; an error, where T is the type error,
-// as its text, and is itself only where f ran. Like everything that f returns it is kept: to
-// try again after an error, use [Once.DoContext]. It panics like [Once.Do] and, if f
-// panicked, like [OnceFunc].
+// OnceValue returns a function that returns the result of f, from whichever process of the cluster it
+// ran in: like sync.OnceValue. The value is kept as JSON. If T is the type error, its text is kept; only the process where
+// f ran gets the error itself. An error is kept like any other value: to
+// try again after an error, use [Once.DoContext]. The function panics like [Once.Do] and, if f
+// panicked, like that of [OnceFunc].
 func OnceValue[T any](s *zksync.Session, path string, f func() T, opts ...zksync.Option) func() T {
 	o := New(s, path, opts...)
 	var values carrier[T]
@@ -109,8 +111,7 @@ func OnceValue[T any](s *zksync.Session, path string, f func() T, opts ...zksync
 	}
 }
 
-// OnceValues is OnceValue for two results, the second of which often is an error: like
-// sync.OnceValues.
+// OnceValues is OnceValue for two results, like sync.OnceValues. The second result often is an error.
 func OnceValues[T1, T2 any](s *zksync.Session, path string, f func() (T1, T2), opts ...zksync.Option) func() (T1, T2) {
 	var firsts carrier[T1]
 	var seconds carrier[T2]
@@ -135,12 +136,12 @@ func OnceValues[T1, T2 any](s *zksync.Session, path string, f func() (T1, T2), o
 	}
 }
 
-// unfit is the panic of a function whose result JSON cannot carry.
+// unfit is the panic for a result that cannot be encoded as JSON.
 func unfit(path string, err error) string {
 	return fmt.Sprintf("zkonce: the result of %s cannot be kept: %v", path, err)
 }
 
-// unlike is the reason when what is kept is the result of another kind of function.
+// unlike is the error for a kept result of another type.
 func unlike(err error) error {
-	return fmt.Errorf("%w: what is kept has another type: %w", zksync.ErrMisuse, err)
+	return fmt.Errorf("%w: the kept result has another type: %w", zksync.ErrMisuse, err)
 }

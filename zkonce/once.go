@@ -12,15 +12,15 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Once is something that is done once in the cluster. Everybody who names the same path
-// means the same thing. It is safe for use by many goroutines.
+// Once is a function that runs once in the cluster. All Onces with the same path
+// are one. It is safe for use by many goroutines.
 type Once struct {
 	path string
-	m    *zksync.Mutex // whoever runs holds it
+	m    *zksync.Mutex // held while the function runs
 	at   *session.Access
 
 	mu    sync.Mutex
-	known *outcome // kept as long as nothing is said of a change; nil otherwise
+	known *outcome // nil if unknown, and after an event of its watch
 }
 
 // outcome is the data of the result node.
@@ -30,38 +30,37 @@ type outcome struct {
 	Panic *string `json:"panic,omitempty"` // of the method set of sync.Once
 }
 
-// New names something to be done once by a path of its own, which is created when first
-// needed. It does no I/O. A malformed path, an option that is not one of a lock, a nil
-// session, or zksync.WithLinger is reported by the first call as zksync.ErrMisuse: a place that lingers
-// would look as if something ran.
+// New names a Once by a path of its own, which is created when it is first
+// needed. It does no I/O. The first call reports a malformed path, an option that is not one of a lock, a nil
+// session, or zksync.WithLinger as zksync.ErrMisuse: an entry that lingers
+// would look like a function that runs.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *Once {
 	return &Once{path: path, m: zksync.NewMutex(s, path+"/lock", opts...), at: session.NewAccess((*session.Session)(s), path, opts).Without("WithLinger")}
 }
 
-// DoContext returns the result that is kept, or else runs f, keeps what it returned, and
-// returns it. The context that f gets ends with ctx and with the lease under which it runs
-// ([Lease] finds that), cause zksync.ErrLost.
+// DoContext returns the kept result. If there is none, it runs f, keeps f's result, and
+// returns it. The context of f ends with ctx, and with the lease under which f runs (cause zksync.ErrLost);
+// [Lease] finds that lease.
 //
-// It blocks while another one runs, here or elsewhere, and while f does. When ctx ends,
-// waiting ends at once, and f is told by its context. Without a connection it goes on
-// waiting. A session that is lost before f begins is made up for by the next one; if the
+// It blocks while another call runs its function, in this process or another, and while f runs. When ctx ends,
+// the waiting ends at once, and f's context ends. Without a connection it goes on
+// waiting. If the session is lost before f begins, it goes on in the next one. If the
 // lease is lost before the result could be kept, the error wraps zksync.ErrLost, and another
-// one may have begun. If the connection is lost while the result is written, it finds out
-// what became of it, in the next session if need be.
+// process may have begun. If the connection is lost while the result is written, DoContext finds out
+// the outcome, in the next session if need be. If the session is closed, the error is zksync.ErrClosed.
 //
-// Errors: f's own, and then nothing is kept: the next one runs. It fails when ctx ends (the
-// error wraps the context's), the session is closed (zksync.ErrClosed), the result is too
-// large (zksync.ErrMisuse; some 700 KB are possible), or the function whose result is kept
-// panicked. If ctx ends, or the session is closed, before it has found out whether the result
+// Errors: if f returns an error, DoContext returns it and keeps nothing: the next caller runs. If ctx ends, the error wraps the
+// context's error. A result that is too large (more than some 700 KB) is zksync.ErrMisuse. If the function whose result is kept
+// panicked, the error says so. If ctx ends, or the session is closed, before it is known whether the result
 // is kept, the error also satisfies [zksync.Ambiguous].
 //
-// Requests: six where f runs, two where a result is kept, none where it is known.
+// Requests: six if f runs, two if a result is kept, none if this object knows it.
 func (o *Once) DoContext(ctx context.Context, f func(ctx context.Context) ([]byte, error)) ([]byte, error) {
 	return o.value(ctx, f, false)
 }
 
-// TryDoContext is like [Once.DoContext], but does not wait while another one runs: then it
-// fails with zksync.ErrNotAcquired. It waits for the servers' answers only, and for f; if the
+// TryDoContext is like [Once.DoContext], but does not wait while another call runs: then it
+// fails with zksync.ErrNotAcquired. It blocks for the servers' answers and for f. If the
 // session is lost before f begins, it fails with zksync.ErrLost.
 func (o *Once) TryDoContext(ctx context.Context, f func(ctx context.Context) ([]byte, error)) ([]byte, error) {
 	return o.value(ctx, f, true)
@@ -81,18 +80,17 @@ func (o *Once) value(ctx context.Context, f func(context.Context) ([]byte, error
 	return r.Value, nil
 }
 
-// Done reports whether a result is kept. It blocks for a read, or none, through disconnects
-// and lost sessions until ctx ends (the error wraps the context's) or the session is closed
-// (zksync.ErrClosed).
+// Done reports whether a result is kept. It blocks for the servers' answers, until ctx ends (the error wraps the context's).
+// Without a connection it waits; in a new session it asks again. If the session is closed, the error is
+// zksync.ErrClosed. It costs two requests, or none if this object knows the result.
 func (o *Once) Done(ctx context.Context) (bool, error) {
 	r, err := o.kept(ctx)
 	return r != nil, o.wrap("once", err)
 }
 
-// Reset removes the result: the next one runs again. Objects that know the result hear of it
-// as soon as the servers can tell them. It blocks while one runs, and goes on through
-// disconnects and lost sessions until ctx ends (the error wraps the context's) or the session
-// is closed (zksync.ErrClosed).
+// Reset removes the result: the next caller runs its function again. Other objects that know the result are told
+// as soon as the servers can reach them. It blocks while a function runs, until ctx ends (the error wraps the context's). It goes on through
+// disconnects and lost sessions. If the session is closed, the error is zksync.ErrClosed. It costs the requests of a lock, and one.
 func (o *Once) Reset(ctx context.Context) error {
 	if err := o.at.Misuse(); err != nil {
 		return o.wrap("reset", err)
@@ -108,7 +106,7 @@ func (o *Once) Reset(ctx context.Context) error {
 		if removed {
 			return nil
 		}
-		// What was asked for under this lease is over by the time of the next one.
+		// A request under this lease cannot be applied after the next lease is granted.
 		if (lost(err) || zksync.Ambiguous(err)) && pace.Rest(ctx, nil) == nil {
 			continue
 		}
@@ -131,8 +129,8 @@ func (o *Once) wrap(op string, err error) error {
 
 type leaseKey struct{}
 
-// Lease is the lease under which a function of this package runs, by the context that it
-// got; nil in any other context. Its token goes along with every write.
+// Lease returns the lease under which a function of this package runs, from that function's
+// context; nil from any other context. Send its token with every write.
 func Lease(ctx context.Context) *zksync.Lease {
 	l, _ := ctx.Value(leaseKey{}).(*zksync.Lease)
 	return l

@@ -13,8 +13,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// do returns the outcome that is kept, or has f make one. If the session is lost before f
-// began, nothing has happened, and another turn will come, but for a try.
+// do returns the kept outcome, or runs f to make one. If the session is lost before f
+// begins, nothing has happened, and do waits for another turn, unless try is set.
 func (o *Once) do(ctx context.Context, try bool, f func(context.Context) (*outcome, error)) (*outcome, error) {
 	lock := o.m.LockContext
 	if try {
@@ -40,15 +40,15 @@ func (o *Once) do(ctx context.Context, try bool, f func(context.Context) (*outco
 	}
 }
 
-// lost reports whether a lease was lost with its session. A bound on the hold would be exceeded again.
+// lost reports whether a lease was lost with its session. After ErrMaxHold another turn would exceed the bound again.
 func lost(err error) bool {
 	return errors.Is(err, zksync.ErrLost) && !errors.Is(err, zksync.ErrMaxHold)
 }
 
-// turn is what one call does with the lock: it unlocks.
+// turn uses the lock once, and unlocks it.
 func (o *Once) turn(ctx context.Context, l *zksync.Lease, f func(context.Context) (*outcome, error)) (r *outcome, err error) {
 	inDoubt := false
-	// What became of the lease after a result was kept matters to nobody.
+	// The end of the lease does not matter after the result is kept.
 	_ = (*lease.Lease)(l).Scope(ctx, func(ctx context.Context) error {
 		r, inDoubt, err = o.take(ctx, l, f)
 		return err
@@ -62,15 +62,15 @@ func (o *Once) turn(ctx context.Context, l *zksync.Lease, f func(context.Context
 	return r, nil
 }
 
-// take runs f under the lease and keeps what it returned, unless there is an outcome. inDoubt
-// tells that nobody knows whether r, which is f's, is kept or will be.
+// take runs f under the lease and keeps its result, unless there is an outcome. inDoubt
+// tells that it is unknown whether r, the outcome of f, is kept or will be.
 func (o *Once) take(ctx context.Context, l *zksync.Lease, f func(context.Context) (*outcome, error)) (r *outcome, inDoubt bool, err error) {
-	// The lock was given to us after the result of the one before was written, so this
-	// server knows of it.
+	// The lock was granted to us after the previous holder wrote its result, so this
+	// server knows the result.
 	if r, err = o.kept(ctx); r != nil {
 		return r, false, nil
 	}
-	if ended := l.Err(); ended != nil { // rather than what it made of ctx, which is not the caller's
+	if ended := l.Err(); ended != nil { // rather than the error of ctx, which is not the caller's context
 		return nil, false, closed(ended)
 	}
 	if err != nil {
@@ -83,7 +83,7 @@ func (o *Once) take(ctx context.Context, l *zksync.Lease, f func(context.Context
 	return r, inDoubt, err
 }
 
-// maxValue bounds a result: the servers take no more than a megabyte at a time, and
+// maxValue bounds a result: the servers accept a megabyte in one request, and
 // base64 and the rest of the request need room.
 const maxValue = 700 << 10
 
@@ -100,7 +100,7 @@ func (o *Once) keep(ctx context.Context, l *zksync.Lease, r *outcome) (inDoubt b
 	for pace := (node.Pace{}); ; {
 		err := guarded(ctx, l, &zk.CreateRequest{Path: o.result(), Data: data, Acl: o.at.ACL()})
 		if err == nil || !zksync.Ambiguous(err) && !errors.Is(err, zk.ErrNodeExists) {
-			return err != nil && inDoubt, err // of an attempt before this one it may be unknown
+			return err != nil && inDoubt, err // the outcome of an earlier attempt may be unknown
 		}
 		// The connection was lost meanwhile, or the request arrived twice.
 		o.forget()
@@ -111,10 +111,10 @@ func (o *Once) keep(ctx context.Context, l *zksync.Lease, r *outcome) (inDoubt b
 		case kept != nil && kept.By == r.By:
 			return false, nil
 		case kept != nil:
-			return false, zksync.ErrLost // another one was quicker; ours was refused
+			return false, zksync.ErrLost // another process was first; our request was refused
 		}
-		// It was not applied, or this server does not know of it yet: asking again is
-		// harmless as long as the lease holds.
+		// It was not applied, or this server does not know of it yet. Another attempt is
+		// harmless while the lease holds.
 		inDoubt = true
 		if pace.Rest(ctx, nil) != nil {
 			return true, err
@@ -122,11 +122,11 @@ func (o *Once) keep(ctx context.Context, l *zksync.Lease, r *outcome) (inDoubt b
 	}
 }
 
-// settle finds out whether r is kept, in the next session if need be. err is what is known so far.
+// settle finds out whether r is kept, in the next session if need be. err is the error so far.
 func (o *Once) settle(ctx context.Context, l *zksync.Lease, r *outcome, err error) (*outcome, error) {
 	var kept *outcome
 	lookErr := o.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
-		// What was asked for under the lease cannot be applied any more once its node is gone.
+		// A request under the lease cannot be applied after the lease's node is gone.
 		if err := departed(ctx, e, o.at.Full(l.Path())); err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ func guarded(ctx context.Context, l *zksync.Lease, op any) error {
 	return closed(err)
 }
 
-// closed says why a lease was released: while it is used here only the end of the session does that.
+// closed turns ErrReleased into ErrClosed: while a lease is used here, only Close releases it.
 func closed(err error) error {
 	if errors.Is(err, zksync.ErrReleased) {
 		return zksync.ErrClosed
@@ -175,8 +175,8 @@ func closed(err error) error {
 	return err
 }
 
-// kept is the outcome on the servers, nil without one. As long as its watch says nothing,
-// it is known without asking.
+// kept is the outcome on the servers, nil without one. It sends no request if the outcome is known and its
+// watch has had no event.
 func (o *Once) kept(ctx context.Context) (r *outcome, err error) {
 	if err := o.at.Misuse(); err != nil {
 		return nil, err
@@ -214,8 +214,8 @@ func (o *Once) ask(ctx context.Context, e *zkconn.Epoch) (*outcome, error) {
 }
 
 func (o *Once) read(ctx context.Context, e *zkconn.Epoch) (*outcome, error) {
-	// Watched before it is read: what is read is remembered until the watch says
-	// otherwise. The watch of a node that does not exist is none.
+	// Watched before it is read: the result is remembered until the watch has an
+	// event. A node that does not exist is not watched.
 	stale := make(chan struct{}, 1)
 	w, err := e.Watch(ctx, o.at.Full(o.result()), func(zkconn.Event) { stale <- struct{}{}; o.forget() })
 	if err != nil {
@@ -240,7 +240,7 @@ func (o *Once) read(ctx context.Context, e *zkconn.Epoch) (*outcome, error) {
 	return r, nil
 }
 
-// forget has the outcome read again. It is called by watches and must not block.
+// forget makes the next call read the outcome again. Watches call it; it must not block.
 func (o *Once) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
