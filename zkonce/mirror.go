@@ -143,5 +143,5 @@ func unfit(path string, err error) string {
 
 // unlike is the error for a kept result of another type.
 func unlike(err error) error {
-	return fmt.Errorf("%w: the kept result has another type: %w", zksync.ErrMisuse, err)
+	return fmt.Errorf("%w: what is kept has another type: %w", zksync.ErrMisuse, err)
 }

@@ -82,7 +82,7 @@ func (o *Once) value(ctx context.Context, f func(context.Context) ([]byte, error
 
 // Done reports whether a result is kept. It blocks for the servers' answers, until ctx ends (the error wraps the context's).
 // Without a connection it waits; in a new session it asks again. If the session is closed, the error is
-// zksync.ErrClosed. It costs two requests, or none if this object knows the result.
+// zksync.ErrClosed. It costs at most two requests, none if this object knows the result.
 func (o *Once) Done(ctx context.Context) (bool, error) {
 	r, err := o.kept(ctx)
 	return r != nil, o.wrap("once", err)
