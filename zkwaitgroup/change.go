@@ -30,8 +30,7 @@ type batch struct {
 	delta   int
 	undoes  *zkconn.Epoch // instead of changes: members that were added in this one are taken back
 
-	tried *plan // the newest try that was made or may have been, or may yet be, until there is another one
-	doubt *plan // a try whose answer was lost, which may be applied as long as its session lasts: see linger
+	tried *plan // the newest try that was sent: it was made, or may have been, or may yet be as long as its session lasts
 }
 
 func (b *batch) made() bool { return b.tried != nil && b.tried.made }
@@ -239,7 +238,7 @@ func (g *WaitGroup) attempt(ctx context.Context, e *zkconn.Epoch, b *batch) erro
 // prune takes out of a batch what need not be sent any more. Of one that may yet be applied nothing is taken: only the
 // same again cannot be made twice.
 func (g *WaitGroup) prune(e *zkconn.Epoch, b *batch) {
-	if b.undoes != nil || b.doubt != nil && b.doubt.epoch == e {
+	if b.undoes != nil || b.tried != nil && b.tried.epoch == e && b.tried.refused == nil {
 		return
 	}
 	g.mu.Lock()
@@ -269,7 +268,9 @@ func (g *WaitGroup) commit(ctx context.Context, e *zkconn.Epoch, b *batch, p *pl
 	case errors.Is(err, zkconn.ErrNotSent), missing && p.opens(): // it was not made
 		b.tried = before
 	case zkconn.Unknown(err):
-		g.linger(b, p)
+		if p.opens() {
+			g.linger(p.edits[0].h)
+		}
 	case errors.Is(err, zk.ErrSessionExpired):
 		return zkconn.ErrOver
 	case record.Conflict(err):
@@ -291,20 +292,18 @@ func (g *WaitGroup) commit(ctx context.Context, e *zkconn.Epoch, b *batch, p *pl
 // the record is gone again; and nobody would say that its members are done. So whoever has sent such
 // a request looks for the record again, for as long as the session could be moved about.
 
-// linger notes that the outcome of a plan is in doubt.
-func (g *WaitGroup) linger(b *batch, p *plan) {
-	known := b.doubt != nil && b.doubt.edits[0].h == p.edits[0].h
-	b.doubt = p
-	if !p.opens() || known {
+// linger looks for a record whose request got no answer.
+func (g *WaitGroup) linger(h *holding) {
+	if h.lingers {
 		return
 	}
-	late, e := p.edits[0].h, p.epoch
+	h.lingers = true
 	g.at.Spawn(func() {
 		for _, part := range []int{16, 16, 8, 4, 2} { // two session timeouts in all
-			if node.Sleep(context.Background(), e, 2*e.Timeout()/time.Duration(part)) != nil {
+			if node.Sleep(context.Background(), h.epoch, 2*h.epoch.Timeout()/time.Duration(part)) != nil {
 				return // whatever lingers has ended with the session
 			}
-			<-g.ask(&change{late: late}).written
+			<-g.ask(&change{late: h}).written
 		}
 	})
 }

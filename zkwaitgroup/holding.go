@@ -21,6 +21,7 @@ type holding struct {
 	known   bool        // rec is what was last written here; others may have written since
 	watched atomic.Bool // its node in alive is there, as far as we have heard
 	dead    bool        // somebody has removed that
+	lingers bool        // the request that makes it may yet be applied: see linger
 	forget  func()      // see record.NodeAtClose
 	spare   int         // of a record that was reported: how many Done calls for it change nothing; -1 if not known
 }

@@ -60,8 +60,8 @@ func (g *WaitGroup) plan(ctx context.Context, e *zkconn.Epoch, b *batch) (*plan,
 	switch {
 	case b.delta > 0 && own == nil:
 		h := &holding{id: node.NewUUID(), epoch: e, forget: func() {}, spare: -1}
-		if d := b.doubt; d != nil && d.epoch == e { // the same again, which cannot be made twice
-			h = d.edits[0].h
+		if t := b.tried; t != nil && t.epoch == e && t.opens() { // the same again, which cannot be made twice
+			h = t.edits[0].h
 		}
 		p.put(g, edit{id: h.id, h: h, now: g.fresh(b.delta)}, false)
 	case b.delta > 0 || own != nil && -b.delta <= g.sure():

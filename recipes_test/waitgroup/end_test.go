@@ -175,3 +175,26 @@ func TestWhoWasAwayWhileARoundWasRemovedTakesNobodyOfTheNextOneForDead(t *testin
 		})
 	}
 }
+
+// Whoever closed the round has gone, and nobody waits.
+func TestAnAddEndsAClosedRoundOfWhichNobodyTakesCare(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		die := ofTheDead(v, proving.GroupPath, 60)
+		s, other := proving.Calm(v), zkwaitgroup.New(proving.Calm(v), proving.GroupPath)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+		defer cancel()
+		closes := v.Server.Intercept(zktest.On(zktest.Multi, "**").Of(s.ID()).Nth(2).Hold())
+		short, leave := context.WithCancel(ctx)
+		w := proving.Waits(short, zkwaitgroup.New(s, proving.GroupPath).WaitContext)
+		v.Quiet()
+		die()
+		require.NoError(t, closes.WaitHeld(ctx))
+		leave()
+		<-w.Done
+		v.Server.Expire(s.ID())
+		require.NoError(t, other.AddContext(ctx, 1))
+		require.NoError(t, other.DoneContext(ctx))
+		require.NoError(t, other.WaitContext(ctx))
+		v.NothingLeft(proving.GroupPath, "dead")
+	})
+}
