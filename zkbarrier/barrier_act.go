@@ -11,7 +11,7 @@ import (
 
 // release lets all members leave, this party among them.
 func (c *barrierCall) release(ctx context.Context, e *zkconn.Epoch) (step, error) {
-	op, err := c.b.end(ctx, e, c.b.release(c.st, c.members, c.crowd))
+	op, err := c.b.end(ctx, e, c.b.release(c.st, c.members, c.there))
 	switch {
 	case err == nil:
 		c.b.advance(c.st, c.st.next())
@@ -34,7 +34,7 @@ func (c *barrierCall) act(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	returned := false
 	defer func() {
 		if !returned { // it panics
-			c.leave(e, (*barrierCall).ruin)
+			c.leave(e, (*barrierCall).breakAndClear)
 		}
 	}()
 	ended, err := c.whileOpen(ctx, e, c.b.action)
@@ -46,7 +46,7 @@ func (c *barrierCall) act(ctx context.Context, e *zkconn.Epoch) (step, error) {
 		c.acted = true
 		return c.release, nil
 	case ended == nil:
-		c.leave(e, (*barrierCall).ruin)
+		c.leave(e, (*barrierCall).breakAndClear)
 		c.node = nil
 		return c.finish(-1, err)
 	}
@@ -66,7 +66,7 @@ func (c *barrierCall) whileOpen(parent context.Context, e *zkconn.Epoch, f func(
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		if node.Sleep(ctx, e, c.b.guardPause(e)) == nil && c.sawTheEnd(ctx, e) {
+		if node.Sleep(ctx, e, c.b.neighborPause(e)) == nil && c.sawTheEnd(ctx, e) {
 			cancel(zksync.ErrBroken)
 		}
 	}()
@@ -80,11 +80,11 @@ func (c *barrierCall) whileOpen(parent context.Context, e *zkconn.Epoch, f func(
 
 // sawTheEnd waits until the generation breaks.
 func (c *barrierCall) sawTheEnd(ctx context.Context, e *zkconn.Epoch) bool {
-	shadow := *c
-	shadow.acting = true
-	next, err := step(shadow.stay), error(nil)
+	other := *c
+	other.acting = true
+	next, err := step(other.wait), error(nil)
 	for next != nil && err == nil {
 		next, err = next(ctx, e)
 	}
-	return err == nil && errors.Is(shadow.err, zksync.ErrBroken)
+	return err == nil && errors.Is(other.err, zksync.ErrBroken)
 }

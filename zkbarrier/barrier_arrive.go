@@ -49,7 +49,7 @@ func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error)
 	}
 	switch {
 	case errors.Is(err, node.ErrGone):
-		return c.vanish, nil // on an adopted connection others may be quicker than the look at the own node
+		return c.nodeGone, nil // on an external connection others may be quicker than the look at the own node
 	case err != nil:
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error)
 // refused is an arrival in a generation that has ended, for all that is known.
 func (c *barrierCall) refused(ctx context.Context, e *zkconn.Epoch, r *node.Refused) (step, error) {
 	if c.tries > 1 { // an earlier one may have been counted
-		f, place, _, err := c.b.fate(ctx, e, c.st, c.attempt)
+		f, place, _, err := c.b.outcome(ctx, e, c.st, c.attempt)
 		switch {
 		case err != nil:
 			return nil, err
@@ -99,11 +99,11 @@ func (c *barrierCall) arrived(n *node.Node) (step, error) {
 	case n.Dir == nil:
 		return c.look, nil
 	case n.Dir.NumChildren == 1:
-		return c.orStay(c.judge(gather([]string{n.Name}, n.Dir)))
+		return c.orWait(c.decide(gather([]string{n.Name}, n.Dir)))
 	case int(n.Dir.NumChildren) >= c.b.parties:
 		return c.look, nil
 	case !c.b.tolerant && int(n.Dir.NumChildren) != a.seq+1:
 		return c.breakUp, nil // somebody who had come before is gone
 	}
-	return c.stay, nil
+	return c.wait, nil
 }

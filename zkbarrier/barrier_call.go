@@ -27,7 +27,7 @@ type barrierCall struct {
 	blocker string    // the node for whose departure an extra one waits too
 	members []arrival // who leaves, if this one lets them leave
 	place   int       // among them
-	crowd   gathering // when that was found out
+	there   gathering // when that was found out
 	acting  bool      // the action runs
 	acted   bool      // it has run, for these members
 
@@ -68,7 +68,7 @@ func (c *barrierCall) run(ctx context.Context, e *zkconn.Epoch) error {
 	next := c.arrive
 	if c.tries > 0 {
 		c.died = true
-		next = c.outlive
+		next = c.resume
 	}
 	var err error
 	for next != nil && err == nil {
@@ -93,8 +93,8 @@ func (c *barrierCall) run(ctx context.Context, e *zkconn.Epoch) error {
 	return err
 }
 
-// outlive finds out what became of the call when its session ended.
-func (c *barrierCall) outlive(ctx context.Context, e *zkconn.Epoch) (step, error) {
+// resume finds out what became of the call when its session ended.
+func (c *barrierCall) resume(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	f, next, err := c.settle(ctx, e)
 	if err != nil || f != open {
 		return next, err
@@ -106,8 +106,8 @@ func (c *barrierCall) outlive(ctx context.Context, e *zkconn.Epoch) (step, error
 }
 
 // settle finds out what became of the generation, and what follows from that unless it is still open.
-func (c *barrierCall) settle(ctx context.Context, e *zkconn.Epoch) (fate, step, error) {
-	f, place, now, err := c.b.fate(ctx, e, c.st, c.attempt)
+func (c *barrierCall) settle(ctx context.Context, e *zkconn.Epoch) (outcome, step, error) {
+	f, place, now, err := c.b.outcome(ctx, e, c.st, c.attempt)
 	if err != nil {
 		return open, nil, err
 	}
@@ -116,12 +116,12 @@ func (c *barrierCall) settle(ctx context.Context, e *zkconn.Epoch) (fate, step, 
 		_, _ = c.pass(place)
 	case broken:
 		_, _ = c.fail()
-	case apart:
+	case leftOut:
 		c.begin(barrierState{})
-		return apart, c.arrive, nil
-	case forgotten:
-		next, err := c.remember(ctx, e)
-		return forgotten, next, err
+		return leftOut, c.arrive, nil
+	case unknown:
+		next, err := c.byNode(ctx, e)
+		return unknown, next, err
 	case open:
 		c.st = now
 	}
@@ -133,9 +133,9 @@ func (c *barrierCall) begin(st barrierState) {
 	*c = barrierCall{b: c.b, attempt: c.attempt, pace: c.pace, st: st}
 }
 
-// remember tells by the own node how a generation ended of which there is no record any more.
+// byNode tells by the own node how a generation ended of which there is no record any more.
 // Only who lets all leave deletes nodes of others.
-func (c *barrierCall) remember(ctx context.Context, e *zkconn.Epoch) (step, error) {
+func (c *barrierCall) byNode(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	if c.node == nil {
 		return c.finish(-1, fmt.Errorf("%w, and what came of the barrier is too long ago to be known", zksync.ErrSessionExpired))
 	}
@@ -158,29 +158,29 @@ func (c *barrierCall) look(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.orStay(c.judge(g))
+	return c.orWait(c.decide(g))
 }
 
-func (c *barrierCall) orStay(next step) (step, error) {
+func (c *barrierCall) orWait(next step) (step, error) {
 	if next == nil {
-		next = c.stay
+		next = c.wait
 	}
 	return next, nil
 }
 
-// judge is what to do when those in g are there; nil means to wait.
-func (c *barrierCall) judge(g gathering) step {
+// decide is what to do when those in g are there; nil means to wait.
+func (c *barrierCall) decide(g gathering) step {
 	n := c.b.parties
 	c.blocker = ""
 	switch {
 	case !g.has(c.node.Name):
-		return c.vanish
+		return c.nodeGone
 	case !c.b.tolerant && g.holed(n):
 		return c.breakUp
 	case c.acting:
 		return nil
 	case c.acted:
-		c.crowd = g
+		c.there = g
 		return c.release
 	}
 	c.place = g.place(c.attempt)
@@ -194,15 +194,15 @@ func (c *barrierCall) judge(g gathering) step {
 	case !c.b.tolerant && c.place < n-1:
 		return nil // the last one sees to it
 	}
-	c.members, c.crowd = g.parties[:n], g
+	c.members, c.there = g.parties[:n], g
 	if c.b.action != nil {
 		return c.act
 	}
 	return c.release
 }
 
-// vanish finds out why the own node is gone.
-func (c *barrierCall) vanish(ctx context.Context, e *zkconn.Epoch) (step, error) {
+// nodeGone finds out why the own node is gone.
+func (c *barrierCall) nodeGone(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	f, next, err := c.settle(ctx, e)
 	switch {
 	case err != nil || f != open:

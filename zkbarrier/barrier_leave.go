@@ -10,9 +10,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// farewell is how long a call waits for what it does when it leaves. It goes on in the background:
+// leaveLimit is how long a call waits for what it does when it leaves. It goes on in the background:
 // a context that has ended must not keep the others waiting for somebody who is gone.
-const farewell = 40 * time.Millisecond
+const leaveLimit = 40 * time.Millisecond
 
 // leave runs one of the ways to leave, on a copy of the call, until it is done or the session ends. It
 // returns the place of a party that, as it turns out, could leave with all others; else -1.
@@ -37,7 +37,7 @@ func (c *barrierCall) leave(e *zkconn.Epoch, how func(*barrierCall, context.Cont
 	if !begun || !e.Linked() {
 		return -1
 	}
-	limit := time.NewTimer(farewell)
+	limit := time.NewTimer(leaveLimit)
 	defer limit.Stop()
 	select {
 	case p := <-place:
@@ -54,24 +54,24 @@ func (c *barrierCall) giveUp(ctx context.Context, e *zkconn.Epoch) int {
 	case c.tries == 0:
 		return -1
 	case c.b.tolerant || c.extra:
-		return c.stepAside(ctx, e)
+		return c.withdraw(ctx, e)
 	case c.node == nil: // it was about to arrive
 		g, err := c.b.gathering(ctx, e, c.st.Generation)
 		if err == nil && len(g.parties) >= c.b.parties && g.place(c.attempt) < 0 {
 			return -1 // the others are enough
 		}
 	}
-	return c.ruin(ctx, e)
+	return c.breakAndClear(ctx, e)
 }
 
-// ruin breaks the generation, unless it has ended.
-func (c *barrierCall) ruin(ctx context.Context, e *zkconn.Epoch) int {
+// breakAndClear breaks the generation, unless it has ended.
+func (c *barrierCall) breakAndClear(ctx context.Context, e *zkconn.Epoch) int {
 	for pace := (node.Pace{Free: 1}); ; {
 		err := c.b.breakUp(ctx, e, c.st)
 		if err == nil || !outdated(err) && !errors.Is(err, zk.ErrNodeExists) {
 			return c.clear(ctx, e)
 		}
-		f, place, now, err := c.b.fate(ctx, e, c.st, c.attempt)
+		f, place, now, err := c.b.outcome(ctx, e, c.st, c.attempt)
 		switch {
 		case err == nil && f == passed:
 			return place
@@ -82,13 +82,13 @@ func (c *barrierCall) ruin(ctx context.Context, e *zkconn.Epoch) int {
 	}
 }
 
-// stepAside leaves the others to themselves.
-func (c *barrierCall) stepAside(ctx context.Context, e *zkconn.Epoch) int {
+// withdraw leaves the others to themselves.
+func (c *barrierCall) withdraw(ctx context.Context, e *zkconn.Epoch) int {
 	if c.node == nil {
 		return -1
 	}
 	if err := e.Delete(ctx, c.node.Path); errors.Is(err, zk.ErrNoNode) {
-		f, place, _, err := c.b.fate(ctx, e, c.st, c.attempt)
+		f, place, _, err := c.b.outcome(ctx, e, c.st, c.attempt)
 		if err == nil && f == passed {
 			return place
 		}

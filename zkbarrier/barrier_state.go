@@ -2,7 +2,10 @@ package zkbarrier
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -105,4 +108,85 @@ func (b *Barrier) beginning(generation int64) []any {
 		&zk.CreateRequest{Path: b.dir(generation), Acl: b.at.ACL()},
 		&zk.CreateRequest{Path: b.open(generation), Acl: b.at.ACL()},
 	}
+}
+
+// outcome is what became of an attempt and its generation.
+type outcome int
+
+const (
+	open    outcome = iota
+	passed          // it was counted
+	leftOut         // all left without it: it had come too late, or not at all
+	broken          //
+	unknown         // too long ago to be known
+)
+
+// outcome finds out what became of the attempt in the generation that was open in st. place is that of one that
+// passed. If the generation is still open, now is its state.
+func (b *Barrier) outcome(ctx context.Context, e *zkconn.Epoch, st barrierState, attempt string) (f outcome, place int, now barrierState, err error) {
+	f, place, err = b.recorded(ctx, e, st, attempt)
+	if f != unknown || err != nil {
+		return f, place, st, err
+	}
+	now, err = b.learn(ctx, e)
+	switch {
+	case err != nil:
+		return open, 0, st, err
+	case now.Generation < st.Generation:
+		// Somebody deleted the barrier, and it was founded anew.
+		return broken, 0, now, nil
+	case now.Generation == st.Generation && !now.Broken:
+		return open, 0, now, nil
+	}
+	f, place, err = b.recorded(ctx, e, st, attempt) // as the leader knows it
+	return f, place, st, err
+}
+
+func (b *Barrier) recorded(ctx context.Context, e *zkconn.Epoch, st barrierState, attempt string) (f outcome, place int, err error) {
+	data, _, err := e.Get(ctx, b.ended(st.Generation))
+	if errors.Is(err, zk.ErrNoNode) {
+		return unknown, 0, nil
+	}
+	if err != nil {
+		return open, 0, err
+	}
+	var how barrierRecord
+	if err := json.Unmarshal(data, &how); err != nil {
+		return open, 0, fmt.Errorf("%w: %s is not the end of a generation", zksync.ErrMisuse, b.at.Local(b.ended(st.Generation)))
+	}
+	if how.Broken {
+		b.advance(st, st.broken())
+		return broken, 0, nil
+	}
+	b.advance(st, st.next())
+	place = slices.Index(how.Passed, attempt)
+	if place < 0 {
+		return leftOut, 0, nil
+	}
+	return passed, place, nil
+}
+
+// fit sees to it that the transaction in which all leave is one that the servers accept.
+func (b *Barrier) fit() error {
+	if size := b.leaveSize(); size > record.MaxTransaction {
+		return fmt.Errorf("%w: all %d parties leave in one request, of %d bytes with this path and chroot (%d bytes), "+
+			"and the servers accept %d: use a shorter path or fewer parties", zksync.ErrMisuse, b.parties, size, len(b.base()), record.MaxTransaction)
+	}
+	return nil
+}
+
+// leaveSize is the most that the transaction takes in which all leave.
+func (b *Barrier) leaveSize() int {
+	const (
+		op         = 9 + 4 + 4 + 4 // its header, and the lengths of path and data, and the version
+		generation = len("-9223372036854775807")
+		twins      = 1 // one request that was applied twice
+		others     = 7 // operations on nodes of the generation
+	)
+	path := op + len(b.base()) + len("/parties") + generation
+	node := path + len("/") + len(arrivalPrefix("12345678-1234-1234-1234-123456789012", "1234567890123456")) + len("2147483647")
+	acl := record.ACLSize(b.at.ACL())
+	state := len(barrierState{Parties: b.parties, Tolerant: true, Broken: true}.encode()) + generation
+	record := len(`{"passed":[]}`) + b.parties*(attemptSize+len(`"",`))
+	return (b.parties+twins)*node + others*(path+acl) + state + record + op
 }

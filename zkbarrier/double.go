@@ -41,26 +41,26 @@ type DoubleBarrier struct {
 	misuse error
 	terms  record.Terms[doubleTerms]
 
-	mu   sync.Mutex
-	busy bool  // guards the rest outside mu
-	seat *seat // nil outside
-	// ghost has the node of an Enter that failed, if it may be there still. It must not count
+	mu      sync.Mutex
+	busy    bool         // guards the rest outside mu
+	entered *participant // nil outside
+	// leftover has the node of an Enter that failed, if it may be there still. It must not count
 	// besides the next one.
-	ghost seat
+	leftover participant
 }
 
-// seat is a party's place in a round.
-type seat struct {
-	node   string // on the servers; empty if there is none
-	round  int64  // see [DoubleBarrier.parties]; 0 while it is not known
-	before int64  // the round to which it had come in a session that was lost
-	since  int64  // the newest transaction that was known when it came
-	count  int    // of the parties that were there when this one had come
-	epoch  *zkconn.Epoch
-	left   bool   // its node is gone, or is the reaper's
-	dead   bool   // it was gone before, with the session
-	ghost  bool   // its node is that of an Enter that failed
-	forget func() // see nodeAtClose
+// participant is a party's place in a round.
+type participant struct {
+	node     string // on the servers; empty if there is none
+	round    int64  // see [DoubleBarrier.parties]; 0 while it is not known
+	before   int64  // the round to which it had come in a session that was lost
+	since    int64  // the newest transaction that was known when it came
+	count    int    // of the parties that were there when this one had come
+	epoch    *zkconn.Epoch
+	left     bool   // its node is gone, or is the reaper's
+	dead     bool   // it was gone before, with the session
+	leftover bool   // its node is that of an Enter that failed
+	forget   func() // see nodeAtClose
 }
 
 // NewDoubleBarrier names a double barrier of n parties by a path of its own, which is created when
@@ -100,14 +100,14 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 	if _, err := b.begin(false); err != nil {
 		return errs.Wrap("enter", b.path, err)
 	}
-	s := &seat{node: b.ghost.node, epoch: b.ghost.epoch, ghost: true}
+	s := &participant{node: b.leftover.node, epoch: b.leftover.epoch, leftover: true}
 	err := b.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		return b.enter(ctx, e, s)
 	})
-	b.ghost = seat{}
+	b.leftover = participant{}
 	if err != nil {
 		b.withdraw(s)
-		b.ghost, s = *s, nil
+		b.leftover, s = *s, nil
 	} else {
 		s.forget = record.NodeAtClose(b.at, s.epoch, b.parties(), s.node)
 	}
@@ -144,7 +144,7 @@ func (b *DoubleBarrier) Leave(ctx context.Context) error {
 }
 
 // begin takes the object for one call.
-func (b *DoubleBarrier) begin(leaving bool) (*seat, error) {
+func (b *DoubleBarrier) begin(leaving bool) (*participant, error) {
 	if b.misuse != nil {
 		return nil, b.misuse
 	}
@@ -153,17 +153,17 @@ func (b *DoubleBarrier) begin(leaving bool) (*seat, error) {
 	switch {
 	case b.busy:
 		return nil, fmt.Errorf("%w: another call is under way; an object is one party", zksync.ErrMisuse)
-	case leaving && b.seat == nil:
+	case leaving && b.entered == nil:
 		return nil, fmt.Errorf("%w: leave without enter", zksync.ErrMisuse)
-	case !leaving && b.seat != nil && !b.seat.left:
+	case !leaving && b.entered != nil && !b.entered.left:
 		return nil, fmt.Errorf("%w: the party has entered already", zksync.ErrMisuse)
 	}
 	b.busy = true
-	return b.seat, nil
+	return b.entered, nil
 }
 
-func (b *DoubleBarrier) end(s *seat) {
+func (b *DoubleBarrier) end(s *participant) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.busy, b.seat = false, s
+	b.busy, b.entered = false, s
 }

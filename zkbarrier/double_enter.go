@@ -14,28 +14,28 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// enter takes a seat. When it fails, s tells which node may be left: that of a session that was
+// enter joins a round. When it fails, s tells which node may be left: that of a session that was
 // lost, or one that could not be removed at once.
-func (b *DoubleBarrier) enter(ctx context.Context, e *zkconn.Epoch, s *seat) error {
+func (b *DoubleBarrier) enter(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	if s.node != "" { // it must not count besides the next one
 		if _, err := b.depart(ctx, e, s); err != nil {
 			return err
 		}
 	}
-	if s.before == 0 && s.round != 0 && !s.ghost {
+	if s.before == 0 && s.round != 0 && !s.leftover {
 		s.before = s.round // the first counts: in that one the others may have gone on without it
 	}
 	if s.before == unknownRound {
 		return errWithout
 	}
-	s.ghost = false
-	return b.sit(ctx, e, s)
+	s.leftover = false
+	return b.join(ctx, e, s)
 }
 
 // withdraw removes the node of an Enter that failed. Also where its session was lost: that of a tapped connection may
 // live on, and the node with it.
-func (b *DoubleBarrier) withdraw(s *seat) {
-	if s.node == "" || s.ghost { // an earlier Enter has seen to that
+func (b *DoubleBarrier) withdraw(s *participant) {
+	if s.node == "" || s.leftover { // an earlier Enter has seen to that
 		return
 	}
 	done := s.epoch.Reap(zkconn.Orphan{Dir: b.parties(), Node: s.node})
@@ -53,8 +53,8 @@ func (b *DoubleBarrier) withdraw(s *seat) {
 
 var errWithout = fmt.Errorf("%w: the round went on without this party", zksync.ErrSessionExpired)
 
-// sit comes, and comes again, until a round opens with s.
-func (b *DoubleBarrier) sit(ctx context.Context, e *zkconn.Epoch, s *seat) error {
+// join comes, and comes again, until a round opens with s.
+func (b *DoubleBarrier) join(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	for pace := (node.Pace{Free: 1}); ; {
 		err := b.arrive(ctx, e, s)
 		var full *node.Refused
@@ -81,7 +81,7 @@ func (b *DoubleBarrier) sit(ctx context.Context, e *zkconn.Epoch, s *seat) error
 
 // arrive makes the party's node while a round gathers, else it fails with *node.Refused. The
 // node has no sequence number: a request that arrives twice must not count as two parties.
-func (b *DoubleBarrier) arrive(ctx context.Context, e *zkconn.Epoch, s *seat) error {
+func (b *DoubleBarrier) arrive(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	s.epoch, s.round, s.since, s.left, s.dead = e, 0, e.Seen(), false, false
 	n, err := node.Make(ctx, e, node.Spec{
 		Dir: b.parties(), ACL: b.at.ACL(), Flags: zk.FlagEphemeral, Plain: &b.plain, Data: b.at.Owner,
@@ -108,7 +108,7 @@ func (b *DoubleBarrier) arrive(ctx context.Context, e *zkconn.Epoch, s *seat) er
 }
 
 // look finds out how many parties there are, where no answer has told.
-func (b *DoubleBarrier) look(ctx context.Context, e *zkconn.Epoch, s *seat) error {
+func (b *DoubleBarrier) look(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	dir, there, err := e.Exists(ctx, b.parties())
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (b *DoubleBarrier) look(ctx context.Context, e *zkconn.Epoch, s *seat) erro
 
 // rank sets s.count to how many of those still there came no later than s, n+1 at most. It tells how many of them came
 // later, and the directory with them: whoever had gone by then, or went during this, may have come before s.
-func (b *DoubleBarrier) rank(ctx context.Context, e *zkconn.Epoch, s *seat) (dir *zk.Stat, later int, err error) {
+func (b *DoubleBarrier) rank(ctx context.Context, e *zkconn.Epoch, s *participant) (dir *zk.Stat, later int, err error) {
 	mine, in, err := e.Exists(ctx, s.node)
 	if err != nil || !in {
 		return nil, 0, cmp.Or(err, record.ErrAgain)
@@ -157,7 +157,7 @@ func (b *DoubleBarrier) rank(ctx context.Context, e *zkconn.Epoch, s *seat) (dir
 }
 
 // gather waits for the round to open; whoever came last opens it. errAgain means that s is to come again.
-func (b *DoubleBarrier) gather(ctx context.Context, e *zkconn.Epoch, s *seat) error {
+func (b *DoubleBarrier) gather(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	if s.count < b.n {
 		return record.UntilGone(ctx, e, b.gathering(), func() error { return b.stillThere(ctx, e, s) })
 	}
@@ -175,7 +175,7 @@ func (b *DoubleBarrier) gather(ctx context.Context, e *zkconn.Epoch, s *seat) er
 
 // stillThere is for a party that has not heard anything for long: the last one to come may not
 // have been able to open the round, or somebody may have removed its node.
-func (b *DoubleBarrier) stillThere(ctx context.Context, e *zkconn.Epoch, s *seat) error {
+func (b *DoubleBarrier) stillThere(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	_, mine, err := e.Exists(ctx, s.node)
 	if err != nil {
 		return err

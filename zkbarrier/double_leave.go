@@ -10,8 +10,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// leave gives the seat up and waits for the others.
-func (b *DoubleBarrier) leave(ctx context.Context, e *zkconn.Epoch, s *seat) error {
+// leave has the party leave and waits for the others.
+func (b *DoubleBarrier) leave(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	if !s.left {
 		over, err := b.depart(ctx, e, s)
 		if !s.dead && (over || err != nil) {
@@ -26,7 +26,7 @@ func (b *DoubleBarrier) leave(ctx context.Context, e *zkconn.Epoch, s *seat) err
 
 // depart removes the node of s, in whichever session. Whoever goes last ends the round. over tells
 // that nobody needs to wait for that.
-func (b *DoubleBarrier) depart(ctx context.Context, e *zkconn.Epoch, s *seat) (over bool, err error) {
+func (b *DoubleBarrier) depart(ctx context.Context, e *zkconn.Epoch, s *participant) (over bool, err error) {
 	ops := []any{
 		&zk.DeleteRequest{Path: s.node, Version: -1},
 		&zk.SetDataRequest{Path: b.parties(), Version: -1}, // tells who is left
@@ -53,7 +53,7 @@ func (b *DoubleBarrier) depart(ctx context.Context, e *zkconn.Epoch, s *seat) (o
 		if dir, there, err = e.Exists(ctx, b.parties()); err != nil {
 			return false, err
 		}
-		if there && gone && s.round == 0 && !s.ghost {
+		if there && gone && s.round == 0 && !s.leftover {
 			if s.round, err = b.mayHaveBeenOf(ctx, e, s, dir); err != nil {
 				return false, err
 			}
@@ -75,7 +75,7 @@ const unknownRound = -1
 // the directory was made together with the base node, for the first round of all; a party that had just
 // connected knows of no transaction before its own. Otherwise there has been a round since, in which
 // it may have been counted.
-func (b *DoubleBarrier) mayHaveBeenOf(ctx context.Context, e *zkconn.Epoch, s *seat, dir *zk.Stat) (int64, error) {
+func (b *DoubleBarrier) mayHaveBeenOf(ctx context.Context, e *zkconn.Epoch, s *participant, dir *zk.Stat) (int64, error) {
 	if dir.Czxid <= s.since {
 		return dir.Czxid, nil
 	}

@@ -143,7 +143,7 @@ func (g *doubleGame) enter(x *doubleGuest, t *rapid.T) {
 			return
 		}
 		// The connection may have been lost since, so the client cannot be asked for the session.
-		x.inside, x.round, x.session = true, x.b.seat.round, x.b.seat.epoch.Number()
+		x.inside, x.round, x.session = true, x.b.entered.round, x.b.entered.epoch.Number()
 		r := g.book.rounds[x.round]
 		g.Must(r != nil && r.opened > 0 && r.opened <= c.End, "it entered a round that is not open")
 		if r != nil {

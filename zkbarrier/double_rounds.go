@@ -75,7 +75,7 @@ func (b *DoubleBarrier) check(t doubleTerms, ours bool) error {
 }
 
 // open opens the round of s, if nobody has. errAgain means that the node of s is not there.
-func (b *DoubleBarrier) open(ctx context.Context, e *zkconn.Epoch, s *seat) error {
+func (b *DoubleBarrier) open(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	ops := []any{
 		&zk.CheckVersionRequest{Path: s.node, Version: -1}, // so this is its round
 		&zk.DeleteRequest{Path: b.gathering(), Version: -1},

@@ -16,7 +16,7 @@ import (
 // phaser is in then, nil if it is not known to have advanced.
 func (p *Phaser) follow(ctx context.Context, e *zkconn.Epoch, phase, left, registered int) (next *turn, err error) {
 	if left < 0 { // nobody told
-		left, registered, err = p.roll(ctx, e, phase)
+		left, registered, err = p.countAt(ctx, e, phase)
 	}
 	if err != nil || left != 0 {
 		return nil, err
@@ -24,9 +24,9 @@ func (p *Phaser) follow(ctx context.Context, e *zkconn.Epoch, phase, left, regis
 	return p.advance(ctx, e, phase, registered)
 }
 
-// roll counts who has still to arrive at a phase, and who has; left is -1 if the phase is over,
+// countAt counts who has still to arrive at a phase, and who has; left is -1 if the phase is over,
 // about to be, or if nobody has ever been registered in it.
-func (p *Phaser) roll(ctx context.Context, e *zkconn.Epoch, phase int) (left, arrived int, err error) {
+func (p *Phaser) countAt(ctx context.Context, e *zkconn.Epoch, phase int) (left, arrived int, err error) {
 	if err := record.Synced(ctx, e, p.base()); err != nil {
 		return -1, 0, err
 	}
@@ -125,7 +125,7 @@ func (p *Phaser) await(ctx context.Context, e *zkconn.Epoch, phase int) (turn, e
 			return t, err
 		}
 		next := (*turn)(nil)
-		if sentinel, next, err = p.stand(ctx, e, phase); err != nil {
+		if sentinel, next, err = p.advanceIfDone(ctx, e, phase); err != nil {
 			return turn{}, err
 		}
 		if next != nil {
@@ -134,9 +134,9 @@ func (p *Phaser) await(ctx context.Context, e *zkconn.Epoch, phase int) (turn, e
 	}
 }
 
-// stand looks at who has still to arrive, and has the phaser advance if nobody has: then it
+// advanceIfDone looks at who has still to arrive, and has the phaser advance if nobody has: then it
 // returns what it is in. Otherwise it returns a node to watch, "" without one.
-func (p *Phaser) stand(ctx context.Context, e *zkconn.Epoch, phase int) (sentinel string, next *turn, err error) {
+func (p *Phaser) advanceIfDone(ctx context.Context, e *zkconn.Epoch, phase int) (sentinel string, next *turn, err error) {
 	names, _, err := e.Children(ctx, p.arrivals(phase))
 	gone := errors.Is(err, zk.ErrNoNode)
 	switch {

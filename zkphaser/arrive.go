@@ -112,7 +112,7 @@ func (p *Phaser) forget(x *party) {
 	p.drop(func(y *party) bool { return x == y })
 }
 
-// drop takes parties out of the books. p.mu is held.
+// drop forgets parties. p.mu is held.
 func (p *Phaser) drop(which func(*party) bool) (dropped []*party) {
 	p.parties = slices.DeleteFunc(p.parties, func(x *party) bool {
 		if !which(x) {
@@ -125,7 +125,7 @@ func (p *Phaser) drop(which func(*party) bool) (dropped []*party) {
 	return dropped
 }
 
-// own enters parties that were registered into the books. When the session is closed, that of a tapped connection lives on,
+// own notes parties that were registered. When the session is closed, that of a tapped connection lives on,
 // and their nodes with it: nobody will call detach, so they go then.
 func (p *Phaser) own(e *zkconn.Epoch, some []*party) {
 	for _, x := range some {

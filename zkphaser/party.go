@@ -103,14 +103,14 @@ func (p *Phaser) arriveOnce(ctx context.Context, e *zkconn.Epoch, x *party, leav
 		}
 		moved, parted := false, false
 		if x.unsure {
-			if moved, parted, err = p.locate(ctx, e, x, leave); err != nil {
+			if moved, parted, err = p.findMove(ctx, e, x, leave); err != nil {
 				return t, nil, false, err
 			}
 		}
 		left, registered := -1, 0
 		if !moved {
 			if left, registered, err = p.move(ctx, e, x, leave); errors.Is(err, record.ErrAgain) {
-				if t, err = p.whyNot(ctx, e, x); err != nil || t.ended {
+				if t, err = p.whyRefused(ctx, e, x); err != nil || t.ended {
 					return t, nil, false, err
 				}
 				if err := pace.Rest(ctx, e); err != nil {
@@ -132,7 +132,7 @@ func (p *Phaser) arriveOnce(ctx context.Context, e *zkconn.Epoch, x *party, leav
 	}
 }
 
-// moved enters an arrival into the books.
+// moved notes an arrival.
 func (p *Phaser) moved(x *party, leave bool) {
 	if x.lingers { // where it is no more
 		x.epoch.AmbiguousCreate(p.arrivals(x.at), x.name, x.epoch.Connection())
@@ -185,4 +185,69 @@ func (p *Phaser) move(ctx context.Context, e *zkconn.Epoch, x *party, leave bool
 	}
 	x.unsure = false
 	return -1, 0, err
+}
+
+// findMove finds out whether a party has arrived of which that is in doubt. parted tells that it
+// had arrived by a call that left it registered, and that it is deregistered now.
+func (p *Phaser) findMove(ctx context.Context, e *zkconn.Epoch, x *party, leave bool) (moved, parted bool, err error) {
+	// First where it comes from: it goes the other way only, perhaps between the two looks.
+	here, err := p.isThere(ctx, e, p.node(x))
+	if err != nil {
+		return false, false, err
+	}
+	if here {
+		x.unsure, x.leaving = false, false
+		return false, false, nil
+	}
+	_, moved, err = e.Exists(ctx, p.nextNode(x))
+	switch {
+	case err != nil:
+		return false, false, err
+	case moved && (leave || x.leaving): // an earlier call may have sent the delete
+		x.leaving = true
+		if err = e.Delete(ctx, p.nextNode(x)); errors.Is(err, zk.ErrNoNode) {
+			err = nil
+		}
+		return true, true, err
+	case moved:
+		return true, false, nil
+	case x.leaving:
+		return true, true, nil
+	}
+	t, err := p.learn(ctx, e)
+	if err != nil || t.ended {
+		return false, false, err
+	}
+	p.mu.Lock()
+	p.lost = true
+	p.mu.Unlock()
+	p.forget(x) // somebody removed its node by hand
+	return false, false, errDetached
+}
+
+// whyRefused finds out why an arrival was refused; the zero turn means that it should be tried again.
+func (p *Phaser) whyRefused(ctx context.Context, e *zkconn.Epoch, x *party) (turn, error) {
+	t, err := p.learnNow(ctx, e)
+	switch {
+	case err != nil:
+		return t, err
+	case t.ended:
+		p.clear(e, t.phase)
+		return t, nil
+	case !before(t.phase, x.at):
+		return turn{}, nil
+	}
+	// It has arrived. But the phase may be over without anybody having noticed: the last who had
+	// to arrive has died, and nobody waits.
+	_, next, err := p.advanceIfDone(ctx, e, t.phase)
+	switch {
+	case err != nil:
+		return t, err
+	case next != nil && next.ended:
+		return *next, nil
+	case next != nil:
+		return turn{}, nil
+	}
+	x.unsure = false
+	return t, errArrived
 }
