@@ -12,17 +12,17 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Barrier lets a fixed number of parties wait for each other, again and again, wherever they
-// are: j.u.c.'s CyclicBarrier for many machines. Each time all have come is a generation.
+// Barrier lets a fixed number of parties wait for each other, again and again, in any
+// processes: java.util.concurrent's CyclicBarrier for many machines. Each time all parties arrive is a generation.
 //
-// The generation is broken, for all who wait in it and for everybody who comes later, until a
-// [Barrier.Reset], when a party gives up waiting (its context ends), when its session ends
-// although it still waits, and when the action fails. See [Tolerant] for the other way.
+// A generation breaks when a party gives up (its context ends), when the session of a waiting party ends,
+// and when the action fails. Then the barrier is broken for all its waiters and all later parties, until a
+// [Barrier.Reset]. See [Tolerant] for another behaviour.
 //
-// A party exists only while it waits. One that dies between two steps is not known to the barrier: the others wait for
+// A party exists only while it waits. The barrier does not know a party that dies between two steps: the others wait for
 // it until the first of their contexts ends, and then all of them get zksync.ErrBroken at once. So give Await a
-// context that ends. Where a death between two steps must be noticed by itself, use a zkphaser.Phaser (the parties are
-// registered, and one that dies is not waited for any more) or a [DoubleBarrier] (whose Leave does not wait for the dead).
+// context that ends. If a death between two steps must be noticed by itself, use a zkphaser.Phaser (its parties are
+// registered, and it does not wait for a dead one) or a [DoubleBarrier] (its Leave does not wait for the dead).
 //
 // A Barrier is safe for use by many goroutines; each call of Await is a party of its own.
 type Barrier struct {
@@ -46,36 +46,36 @@ func newOption(name string, set func(*Barrier)) zksync.Option {
 	return option{session.Misplaced(name), set}
 }
 
-// WithAction has the last party to arrive run action before anybody leaves. Its context ends with
-// that of the Await that runs it, and also (the cause is zksync.ErrBroken) when the
-// generation is broken meanwhile, and (zksync.ErrLost) when the session is lost.
+// WithAction makes the last party to arrive run action before any party leaves. The action's context ends with
+// that of the Await that runs it. It also ends if the
+// generation is broken meanwhile (cause zksync.ErrBroken), and if the session is lost (cause zksync.ErrLost).
 //
-// If action returns an error or panics, the barrier is broken: the error is that party's, or the
-// panic goes on there, and all others get zksync.ErrBroken. The action runs once in each
-// generation; a generation whose runner died is broken. A [Tolerant] barrier cannot have one: the first call fails with
+// If action returns an error or panics, the barrier is broken. That party's Await returns the error or
+// panics, and all others get zksync.ErrBroken. The action runs once in each
+// generation; if its runner dies, the generation is broken. A [Tolerant] barrier cannot have an action: the first call fails with
 // zksync.ErrMisuse.
 //
-// The action is this object's: give all parties the same, since any may be the last.
+// The action belongs to this object. Give all parties the same action, because any party may be the last.
 func WithAction(action func(ctx context.Context) error) zksync.Option {
 	return newOption("WithAction", func(b *Barrier) { b.action = action })
 }
 
-// Tolerant keeps the barrier whole when a party gives up or dies while it waits: the others
-// go on waiting, for somebody to take its place. A Reset breaks it all
-// the same. All parties must use it or none: the servers keep what was said first, and
-// whoever says otherwise gets zksync.ErrMisuse.
+// Tolerant keeps the barrier from breaking when a waiting party gives up or dies: the others
+// go on waiting for another party in its place. A Reset still breaks it.
+// Either all parties use this option, or none: the servers keep the choice of the first, and
+// the calls of others that differ fail with zksync.ErrMisuse.
 func Tolerant() zksync.Option { return newOption("Tolerant", func(b *Barrier) { b.tolerant = true }) }
 
 // maxParties keeps the transaction in which all leave below what the servers accept, 1 MB, if the path is
 // short. See fit for long paths.
 const maxParties = 2000
 
-// NewBarrier names a barrier of a number of parties by a path of its own, which is created when
-// first needed. The first who uses it stores that number there; everybody else must say the
-// same, else the first call fails with zksync.ErrMisuse. It does no I/O. A malformed path, parties
-// below 1 or above 2000, or a nil session is reported by the first call as zksync.ErrMisuse; and so are more parties
-// than the servers let go at once, which is 1 MB for the paths of all parties, each some 120 bytes longer than the
-// barrier's, chroot included.
+// NewBarrier names a barrier of a number of parties by a path of its own, which is created when it is
+// first needed. The first process that uses the barrier stores that number there. All others must give the
+// same number; otherwise their first call fails with zksync.ErrMisuse. NewBarrier does no I/O. The first call reports a
+// malformed path, parties below 1 or above 2000, or a nil session as zksync.ErrMisuse. It also reports more parties
+// than can leave in one request: the servers accept 1 MB for the paths of all parties, each some 120 bytes longer than the
+// barrier's path with the chroot.
 func NewBarrier(s *zksync.Session, path string, parties int, opts ...zksync.Option) *Barrier {
 	own, rest := session.Own[option](opts)
 	b := &Barrier{path: path, parties: parties, at: session.NewAccess((*session.Session)(s), path, rest).Without(session.OfHolds...)}
@@ -100,28 +100,25 @@ func NewBarrier(s *zksync.Session, path string, parties int, opts ...zksync.Opti
 	return b
 }
 
-// Await waits until as many parties have arrived as the barrier has, and returns the index
-// of this one's arrival as in j.u.c.: Parties()-1 for the first, 0 for the last. With an error
-// the index is -1.
+// Await arrives, and waits until all parties have arrived. It returns the index
+// of this party's arrival as in Java: Parties()-1 for the first, 0 for the last. With an error
+// the index is -1. If more parties arrive than the barrier has, the late ones are in the next generation.
 //
-// It waits through disconnects. It fails with an error that wraps
-//   - the context's, when ctx ends first. Unless it had not arrived yet, or the barrier is
-//     Tolerant, that breaks the barrier. If ctx ends at the very moment at which all have come, and the
-//     servers can say so at once, the call succeeds. A ctx that has ended before the call breaks nothing;
-//   - zksync.ErrBroken, when the barrier is broken or is being broken. A generation in which all have
-//     come is never seen as broken, however late its parties hear of it;
+// It blocks until all have arrived, the barrier breaks, or ctx ends. A disconnect keeps the party's place. If its session is lost
+// while it waits, the party has died for the others, and gets
+// zksync.ErrBroken. In a Tolerant barrier it arrives again in its next session. The error wraps
+//   - the context's error, if ctx ends first. That breaks the barrier, unless the party had not arrived yet or the barrier is
+//     Tolerant. If ctx ends at the moment at which all have arrived, and the
+//     servers say so at once, the call succeeds. A ctx that has ended before the call breaks nothing;
+//   - zksync.ErrBroken, if the barrier is broken. A generation in which all have
+//     arrived never counts as broken, however late its parties are told;
 //   - the action's error, if this party ran it;
-//   - zksync.ErrSessionExpired, when the session was lost, and the barrier has gone on so far since
+//   - zksync.ErrSessionExpired, if the session was lost, and the barrier has gone on so far
 //     that it is unknown whether this party was counted;
-//   - zksync.ErrClosed, when the session is closed.
+//   - zksync.ErrClosed, if the session is closed.
 //
-// A party whose session is lost while it waits has died, for the others: it gets
-// zksync.ErrBroken. A Tolerant barrier takes it in again under its next session.
-//
-// If more parties come than the barrier has, those who come too late for one generation are in the next.
-//
-// Arriving is one request when what the object knows of the barrier is still true. The last
-// one makes two more, everybody else two: it waits with one, and reads how the generation ended with the other.
+// An arrival costs one request if the object's knowledge of the barrier is still true. The last
+// party makes two more. Every other party makes two more: one to wait, and one to read how the generation ended.
 func (b *Barrier) Await(ctx context.Context) (index int, err error) {
 	return newBarrierCall(b).await(ctx)
 }
@@ -134,12 +131,13 @@ func (c *barrierCall) await(ctx context.Context) (index int, err error) {
 	return c.index, errs.Wrap("await", b.path, c.err)
 }
 
-// Parties is the number of parties that it takes. It asks nobody.
+// Parties is the number of parties of the barrier. It sends no request.
 func (b *Barrier) Parties() int { return b.parties }
 
-// Waiting is how many parties wait; 0 if the barrier is broken. It is what the leader of
-// the servers knew at some instant of the call. Like the other questions it makes nothing on the servers, and fails
-// with zksync.ErrMisuse if the barrier is there and is another one.
+// Waiting is the number of parties that wait; 0 if the barrier is broken. It is what the leader of
+// the servers knew at some instant of the call. It blocks for the servers' answers, until ctx ends (the error wraps the
+// context's error) or the session is closed (zksync.ErrClosed). Like Attendance and Broken it creates nothing on the servers, and fails
+// with zksync.ErrMisuse if the path has another kind of barrier.
 func (b *Barrier) Waiting(ctx context.Context) (n int, err error) {
 	err = b.in(ctx, "waiting", func(ctx context.Context, e *zkconn.Epoch) error {
 		_, parties, err := b.waiting(ctx, e)
@@ -159,10 +157,10 @@ func (b *Barrier) waiting(ctx context.Context, e *zkconn.Epoch) (st barrierState
 	return v.T, g.parties[:min(len(g.parties), b.parties)], err
 }
 
-// Attendance tells who has arrived and waits, in the order of arrival, and who is missing. Nobody knows a party before it
-// arrives, so the owners of the missing are empty: there are as many as have still to come. A broken barrier has nobody.
-// It blocks and fails like Waiting, and reads the node of each party besides; it need never have been exactly so while
-// others come and go.
+// Attendance returns the owners of the parties that have arrived and wait, in the order of arrival, and those of the missing. A party is not known before it
+// arrives, so the owners of the missing are empty; their number is that of the parties still to come. Both are empty if the barrier is broken.
+// It blocks and fails like Waiting, and also reads the node of each party. While other parties
+// come and go, the barrier may never have had exactly that state.
 func (b *Barrier) Attendance(ctx context.Context) (arrived, missing []zksync.Owner, err error) {
 	err = b.in(ctx, "attendance", func(ctx context.Context, e *zkconn.Epoch) error {
 		arrived, missing = nil, nil
@@ -183,7 +181,7 @@ func (b *Barrier) Attendance(ctx context.Context) (arrived, missing []zksync.Own
 }
 
 // Broken reports whether the barrier is broken, as the leader of the servers knew it at
-// some instant of the call.
+// some instant of the call. It blocks and fails like Waiting.
 func (b *Barrier) Broken(ctx context.Context) (broken bool, err error) {
 	err = b.in(ctx, "broken", func(ctx context.Context, e *zkconn.Epoch) error {
 		v, _, err := b.terms.Ask(ctx, e)
@@ -193,10 +191,10 @@ func (b *Barrier) Broken(ctx context.Context) (broken bool, err error) {
 	return broken, err
 }
 
-// Reset makes the barrier usable again, with nobody waiting: whoever waits gets zksync.ErrBroken,
-// also while the action runs. It blocks through disconnects until the servers confirm it,
-// ctx ends (the error wraps the context's, and it is unknown whether it was done), or the session
-// is closed (zksync.ErrClosed).
+// Reset makes the barrier usable again. All its waiters get zksync.ErrBroken,
+// also while the action runs. It blocks until the servers confirm or ctx ends. If ctx ends, the error wraps the context's error,
+// and it is unknown whether the barrier was reset. Disconnects and lost sessions delay it. If the session
+// is closed, the error is zksync.ErrClosed.
 func (b *Barrier) Reset(ctx context.Context) error {
 	from := int64(-1)
 	return b.in(ctx, "reset", func(ctx context.Context, e *zkconn.Epoch) error {

@@ -1,5 +1,5 @@
-// Package zkbarrier has what a fixed number of processes wait at for each other:
+// Package zkbarrier lets a fixed number of processes wait for each other:
 //
-//   - a [Barrier], at which they wait, step after step;
-//   - a [DoubleBarrier], which they enter and leave together.
+//   - at a [Barrier] they wait after each step;
+//   - a [DoubleBarrier] they enter and leave together.
 package zkbarrier

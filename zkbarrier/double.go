@@ -14,25 +14,25 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// DoubleBarrier has n parties begin a piece of work together and finish it together: none
-// begins before all have entered, none goes on before all have left. Then the same parties, or
+// DoubleBarrier lets n parties begin a piece of work together and finish it together: no party
+// begins before all have entered, and no party goes on before all have left. Then the same parties, or
 // others, may begin the next round.
 //
-// One object stands for one party at a time, so a process that is two parties has two
-// objects, which may share a session. Calling it out of turn fails with zksync.ErrMisuse:
-// Enter of a party that has entered, Leave of one that has not, two calls at a time.
+// One object is one party at a time. A process with two parties has two
+// objects, which may share a session. These calls fail with zksync.ErrMisuse:
+// Enter of a party that has entered, Leave of a party that has not, two calls at a time.
 //
-// A party is there as long as its ZooKeeper session. One that dies while it waits in Enter
-// stops counting when the servers end its session, and one that dies inside counts as having left
-// then; the others find out within another session timeout at most. Until its session ends
-// nobody can tell a dead process from a slow one: see zksync.WithSessionFile for ending it at once.
+// A party lasts as long as its ZooKeeper session. If it dies while it waits in Enter, it
+// no longer counts when the servers end its session. If it dies inside, it counts as having left
+// then, and the others are told within another session timeout. Before its session ends
+// a dead process cannot be told from a slow one; zksync.WithSessionFile ends the session when the process restarts.
 //
-// More than n may come: whoever finds a round full or under way waits for the next, without a
-// place in any order.
+// More than n parties may come. A party that finds a round full or open waits for the next, in
+// no order.
 //
-// A party costs two requests to enter and two to leave, whatever n is and whether or not
-// the object was used before, and causes one event each; so ten parties make twenty requests each
-// way. Only the first use of a path ever takes a few more, to create it.
+// A party costs two requests to enter and two to leave, for any n, also with a new
+// object, and one event each. So ten parties make twenty requests each
+// way. The first use of a path costs a few requests more, to create it.
 type DoubleBarrier struct {
 	path   string
 	n      int
@@ -63,10 +63,10 @@ type participant struct {
 	forget   func() // see nodeAtClose
 }
 
-// NewDoubleBarrier names a double barrier of n parties by a path of its own, which is created when
-// first needed. The first who uses it stores n there; everybody else must say the same, else Enter
-// fails with zksync.ErrMisuse. It does no I/O. A malformed path, an n below 1, or a nil
-// session is reported by the first call as zksync.ErrMisuse.
+// NewDoubleBarrier names a double barrier of n parties by a path of its own, which is created when it is
+// first needed. The first process that uses it stores n there. All others must give the same n; otherwise Enter
+// fails with zksync.ErrMisuse. NewDoubleBarrier does no I/O. The first call reports a malformed path, an n below 1, or a nil
+// session as zksync.ErrMisuse.
 func NewDoubleBarrier(s *zksync.Session, path string, n int, opts ...zksync.Option) *DoubleBarrier {
 	b := &DoubleBarrier{path: path, n: n, at: session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...)}
 	b.misuse = b.at.Misuse()
@@ -81,21 +81,22 @@ func NewDoubleBarrier(s *zksync.Session, path string, n int, opts ...zksync.Opti
 	return b
 }
 
-// Enter returns when n parties have entered, this one among them. It waits through disconnects.
-// When its session is lost it enters anew, unless the round has opened meanwhile: with or without
-// this party, it goes on without it, and Enter fails with zksync.ErrSessionExpired. So does an Enter
-// whose request was never answered, because the session was over by then for instance, if a round
-// has ended since this party last heard from the servers: it may have been counted in that one.
+// Enter returns when n parties have entered, this one among them. It blocks until then or until ctx ends (the error wraps the
+// context's error). A disconnect keeps the party's place.
 //
-// It also fails when ctx ends (the error wraps the context's) or the session is closed
-// (zksync.ErrClosed). A party whose Enter has failed is outside, and does not count: its node is
-// removed, at once with a healthy connection. Had the last party come before that was
-// done, the round opens all the same, for the others.
+// If its session is lost it enters anew. If the round has opened meanwhile, with or without
+// this party, the round goes on without it, and Enter fails with zksync.ErrSessionExpired. An Enter
+// whose request was never answered (for example because the session had ended) fails in the same way if a round
+// has ended since this party last heard from the servers: it may have been counted in that round.
 //
-// If the answer to this party's request was lost, or tells no number because it may not write to the
-// directory of the parties, it counts later. If the round has opened by then, more than n have come to it, and
-// some of them have gone, it may be that nobody can tell whether this party is one of the n. Then it withdraws,
-// and Enter fails with zksync.ErrBroken.
+// If the session is closed, the error is zksync.ErrClosed. A party whose Enter has failed is outside, and does not count: its node is
+// removed, at once with a healthy connection. If the last party came before the removal,
+// the round opens for the others.
+//
+// If the answer to this party's request was lost, or has no number because the party may not write to the
+// directory of the parties, the party counts later. If the round has opened by then, more than n have come to it, and
+// some of them have left, it may be impossible to tell whether this party is one of the n. Then it withdraws,
+// and Enter fails with zksync.ErrBroken. It costs two requests.
 func (b *DoubleBarrier) Enter(ctx context.Context) error {
 	if _, err := b.begin(false); err != nil {
 		return errs.Wrap("enter", b.path, err)
@@ -115,14 +116,13 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 	return errs.Wrap("enter", b.path, err)
 }
 
-// Leave returns when all parties of the round have left, or died. Whatever it returns, this
-// party has left, or will have as soon as the connection allows: ctx governs the waiting only.
+// Leave returns when all parties of the round have left or died. Also if it returns an error, this
+// party has left, or will have as soon as the connection allows: ctx bounds the waiting only.
 //
-// It waits through disconnects and lost sessions. If the session was lost before the party could leave
-// and the servers had taken it for dead, the others may have gone on too early: Leave fails with
-// zksync.ErrSessionExpired, and the party is outside. It also fails when ctx ends (the error wraps
-// the context's) or the session is closed (zksync.ErrClosed). Then another Leave waits on,
-// and Enter begins anew.
+// It blocks until all have left or ctx ends (the error wraps the context's error). It waits through disconnects and lost
+// sessions. If the session was lost and ended before the party could leave, the others may have gone on too early: Leave fails with
+// zksync.ErrSessionExpired, and the party is outside. If the session is closed, the error is zksync.ErrClosed. After an error
+// a second Leave goes on waiting, and Enter begins the next round. It costs two requests.
 func (b *DoubleBarrier) Leave(ctx context.Context) error {
 	s, err := b.begin(true)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package zklatch has what processes wait at for something to happen, once or from time to time:
+// Package zklatch lets processes wait for an event, once or from time to time:
 //
-//   - a [Latch], which opens when a number of events has been counted;
-//   - a [Gate], which somebody closes and opens.
+//   - a [Latch] opens when a number of events has been counted;
+//   - a [Gate] is closed and opened by its users.
 package zklatch

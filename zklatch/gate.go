@@ -13,25 +13,27 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Gate is open or closed, for everybody who names the same path. One that was never closed
-// is open. It stays as it is when the process that closed it ends: batch jobs may be held
-// up at it, for instance while a database is being moved. It is safe for use by many goroutines.
+// Gate is open or closed. All Gates with the same path are one. A gate that was never closed
+// is open. It stays closed when the process that closed it ends. For example, batch jobs may wait
+// at it while a database is moved. It is safe for use by many goroutines.
 type Gate struct {
 	path string
 	at   *session.Access
 }
 
-// NewGate names a gate by the path of a directory of its own, which is created when first
-// needed. It does no I/O. A malformed path or a nil session is reported by the first call
+// NewGate names a gate by the path of a directory of its own, which is created when it is first
+// needed. It does no I/O. The first call reports a malformed path or a nil session
 // as zksync.ErrMisuse.
 func NewGate(s *zksync.Session, path string, opts ...zksync.Option) *Gate {
 	return &Gate{path: path, at: session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...)}
 }
 
-// Close closes the gate; closing one that is closed changes nothing. It blocks through
-// disconnects until the servers confirm it, ctx ends (the error wraps the context's, and it
-// is unknown whether the gate was closed), or the session is closed (zksync.ErrClosed). A request
-// whose answer is lost is sent again, so until Close returns it may close what somebody has opened since Close began.
+// Close closes the gate. If the gate is closed already, it changes nothing.
+//
+// It blocks until the servers confirm or ctx ends. If ctx ends, the error wraps the context's error, and it
+// is unknown whether the gate was closed. Disconnects and lost sessions delay it. A request
+// whose answer is lost is sent again, so until Close returns it may close a gate that was opened after Close began. If
+// the session is closed, the error is zksync.ErrClosed. It costs one request.
 func (g *Gate) Close(ctx context.Context) error {
 	return errs.Wrap("close", g.path, g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		return record.Insist(ctx, e, func() error {
@@ -50,10 +52,9 @@ func (g *Gate) Close(ctx context.Context) error {
 	}))
 }
 
-// Open opens the gate and lets everybody through who waits; opening one that is open
-// changes nothing. It blocks and fails like Close. Whatever happens to its requests, it opens what was
-// closed by a Close that came before, and never undoes one that came after. It costs two requests, one if the gate
-// is open.
+// Open opens the gate, and the waiters go on. If the gate is open already, it changes nothing. It opens what an
+// earlier Close has closed, and never undoes a later Close, also if its requests are lost or delayed. It blocks and fails
+// like Close. It costs two requests, one if the gate is open.
 func (g *Gate) Open(ctx context.Context) error {
 	marked := int64(0) // when the node that is to go was marked, in a session that is over
 	return errs.Wrap("open", g.path, g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
@@ -93,10 +94,10 @@ func (g *Gate) closedAt(ctx context.Context, e *zkconn.Epoch) (int64, error) {
 	return st.Czxid, nil
 }
 
-// Wait returns when the gate is open: at once, or when it is opened. A gate that was
-// opened and closed again in between lets those through who waited. It waits through
-// disconnects and lost sessions, and fails when ctx ends (the error wraps the context's)
-// or the session is closed (zksync.ErrClosed).
+// Wait returns when the gate is open: at once, or when it is opened. It also returns if the gate was
+// opened and closed again meanwhile. It blocks until then or until ctx ends (the error wraps the context's error).
+// It waits through disconnects and lost sessions. If the session is closed, the error is zksync.ErrClosed. It costs two
+// requests, and none when the gate is opened.
 func (g *Gate) Wait(ctx context.Context) error {
 	return errs.Wrap("wait", g.path, g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		if err := record.Synced(ctx, e, g.at.Full(g.path)); err != nil {
@@ -107,7 +108,7 @@ func (g *Gate) Wait(ctx context.Context) error {
 }
 
 // IsClosed reports whether the gate is closed, as the leader of the servers knew it at some
-// instant of the call.
+// instant of the call. It blocks for the servers' answers, and fails like Wait.
 func (g *Gate) IsClosed(ctx context.Context) (closed bool, err error) {
 	err = g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		at, err := g.closedAt(ctx, e)
@@ -117,6 +118,6 @@ func (g *Gate) IsClosed(ctx context.Context) (closed bool, err error) {
 	return closed, errs.Wrap("is-closed", g.path, err)
 }
 
-// node is there as long as the gate is closed. What waits for it watches its deletion: the
-// watch of a node that may come some day would stay on the servers for ever.
+// node exists while the gate is closed. Waiters watch its deletion: a
+// watch of a node that may never come would stay on the servers for ever.
 func (g *Gate) node() string { return g.at.Full(g.path) + "/closed" }

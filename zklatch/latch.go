@@ -19,16 +19,15 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Latch opens when a number of events has been counted, wherever they were, and stays
-// open: j.u.c.'s CountDownLatch for many machines. Like that one it cannot be closed again: use a new path, and
+// Latch opens when a number of events has been counted, in any processes, and stays
+// open: java.util.concurrent's CountDownLatch for many machines. It cannot be closed again: use a new path, and
 // remove the old one with everything below it. It is safe for use by many goroutines.
 //
-// An event costs one request, the last one another, which opens the latch. Waiting costs two. An object that has found
-// the latch open asks nobody any more; to find that out takes one request more. Only the first use of a path ever
-// takes a few more, to create it.
+// An event costs one request. The last event costs one more, which opens the latch. A wait costs two. An object that has found
+// the latch open sends no more requests. The first use of a path costs a few requests more, to create it.
 //
-// To remove the nodes of a latch does not open it: Wait of those who hear of that fails with zksync.ErrBroken. Those who
-// do not, because they have no connection, wait for a new latch, of which no event has been counted.
+// The removal of the nodes of a latch does not open it: a Wait that is told of the removal fails with zksync.ErrBroken. A Wait
+// without a connection is not told, and waits for a new latch, of which no event has been counted.
 type Latch struct {
 	path      string
 	total     int
@@ -60,17 +59,17 @@ type option struct {
 	set func(*Latch)
 }
 
-// Ephemeral has counts end with the session of whoever counted, as long as the latch has
-// not opened. By default a count stays, whatever becomes of the process. A CountDown whose session is lost on the way
+// Ephemeral makes a count end with the session in which it was counted, as long as the latch has
+// not opened. By default a count stays when its process ends. If the session of a CountDown is lost, it
 // may have to wait until the servers have ended that session.
 func Ephemeral() zksync.Option {
 	return option{session.Misplaced("Ephemeral"), func(l *Latch) { l.ephemeral = true }}
 }
 
-// New names a latch of total events by a path of its own, which is created when first
-// needed. The first who uses it stores total there; everybody else must say the same, else
-// the first call fails with zksync.ErrMisuse. It does no I/O. A malformed path, a total
-// below 1, or a nil session is reported by the first call as zksync.ErrMisuse.
+// New names a latch of total events by a path of its own, which is created when it is first
+// needed. The first process that uses the latch stores total there. All others must give the same total; otherwise
+// their first call fails with zksync.ErrMisuse. New does no I/O. The first call reports a malformed path, a total
+// below 1, or a nil session as zksync.ErrMisuse.
 func New(s *zksync.Session, path string, total int, opts ...zksync.Option) *Latch {
 	own, rest := session.Own[option](opts)
 	l := &Latch{path: path, total: total, at: session.NewAccess((*session.Session)(s), path, rest).Without(session.OfHolds...)}
@@ -114,10 +113,12 @@ func (l *Latch) in(ctx context.Context, op string, f func(context.Context, *zkco
 	return errs.Wrap(op, l.path, l.at.In(ctx, f))
 }
 
-// CountDown counts one event, once, whatever happens to the connection. It does not wait
-// for others. Counting on when the latch is open is harmless, and leaves nothing behind. It
-// blocks until the servers confirm it; it fails when ctx ends (the error wraps the context's,
-// and the event may have been counted) or the session is closed (zksync.ErrClosed).
+// CountDown counts one event, exactly once. It does not wait for other events. A count after
+// the latch has opened changes nothing and leaves no node.
+//
+// It blocks until the servers confirm or ctx ends. If ctx ends, the error wraps the context's error,
+// and the event may have been counted. Disconnects and lost sessions delay it. If the session is closed, the error is
+// zksync.ErrClosed. It costs one request; the last event costs two.
 func (l *Latch) CountDown(ctx context.Context) error {
 	event := newEvent()
 	return l.in(ctx, "count-down", func(ctx context.Context, e *zkconn.Epoch) error {
@@ -277,12 +278,12 @@ func (l *Latch) found(ctx context.Context, e *zkconn.Epoch, founded *int64) (ope
 	return false, true, cmp.Or(err, errRemoved)
 }
 
-// Wait returns when the latch is open. It waits through disconnects and lost sessions, and
-// fails when ctx ends (the error wraps the context's), the session is closed (zksync.ErrClosed), or somebody removes the
-// latch (zksync.ErrBroken).
+// Wait returns when the latch is open. It blocks until then or until ctx ends (the error wraps the context's error). It
+// waits through disconnects and lost sessions. If the session is closed, the error is zksync.ErrClosed. If the
+// latch is removed, it is zksync.ErrBroken. It costs two requests, and none when the latch opens.
 //
-// Whoever counts the last event opens the latch with another request. If it dies in
-// between, those who wait find out within a session timeout.
+// The process that counts the last event opens the latch with another request. If it dies in
+// between, the waiters open the latch within a session timeout.
 func (l *Latch) Wait(ctx context.Context) error {
 	return l.in(ctx, "wait", func(ctx context.Context, e *zkconn.Epoch) error {
 		if err := record.Synced(ctx, e, l.terms.Base); err != nil {
@@ -349,8 +350,8 @@ func (l *Latch) openIfDone(ctx context.Context, e *zkconn.Epoch) error {
 	return err
 }
 
-// Done is closed when the latch has opened. It stays open when the session is closed. All calls share one wait, and one
-// channel, until that ends.
+// Done returns a channel that is closed when the latch has opened. It is not closed when the session is closed. It does not block. All
+// calls share one wait and one channel.
 func (l *Latch) Done() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -374,8 +375,9 @@ func (l *Latch) Done() <-chan struct{} {
 	return done
 }
 
-// Count is how many events are still to come; 0 if the latch is open. It is what the leader of
-// the servers knew at some instant of the call. It makes nothing on the servers.
+// Count is the number of events that are still to come; 0 if the latch is open. It is what the leader of
+// the servers knew at some instant of the call. It blocks for the servers' answers, and fails like Wait. It creates
+// nothing on the servers.
 func (l *Latch) Count(ctx context.Context) (remaining int, err error) {
 	err = l.in(ctx, "count", func(ctx context.Context, e *zkconn.Epoch) error {
 		if err := record.Synced(ctx, e, l.terms.Base); err != nil {

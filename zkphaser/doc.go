@@ -1,2 +1,2 @@
-// Package zkphaser has a [Phaser]: a barrier whose parties come and go between phases.
+// Package zkphaser has a [Phaser]: a barrier whose parties may change between phases.
 package zkphaser

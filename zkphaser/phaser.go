@@ -14,24 +14,24 @@ import (
 )
 
 // Phaser is java.util.concurrent's Phaser for many machines: a barrier for phase after phase,
-// whose parties may change. Everybody who names the same path means the same phaser. It is safe
+// whose parties may change. All Phasers with the same path are one. It is safe
 // for use by many goroutines.
 //
-// Phases count from 0. A phase is over when all registered parties have arrived; then the
-// phaser advances to the next one. After 2147483647 comes 0 again, as in Java. A phaser that
-// has terminated keeps nobody waiting and registers nobody: its phase is negative, the last one
-// plus math.MinInt32. That is for ever, so give each run of a job a path of its own.
+// Phases count from 0. A phase ends when all registered parties have arrived; then the
+// phaser advances to the next one. After 2147483647 comes 0 again, as in Java. In a phaser that
+// has terminated no call waits and no party is registered: its phase is negative, the last phase
+// plus math.MinInt32. A phaser terminates for ever, so give each run of a job a path of its own.
 //
 // # Parties
 //
-// A party is registered through one Phaser object and arrives through that one: share it among
-// the goroutines of a process. It stays registered until ArriveAndDeregister, also when an arrival or AwaitAdvance
-// fails because ctx ended or the servers' answers settled nothing. It belongs to the ZooKeeper session in which it was registered.
-// If that ends, because the process died or was cut off for too long, the party is
-// deregistered, and the phase advances if all others have arrived. Whoever waits notices that
-// as soon as the servers do, or within a third of the session timeout; with nobody waiting the
-// next one who waits, or arrives, does. The process whose party it was, if it lives, gets zksync.ErrLost
-// (and zksync.ErrSessionExpired) from its next arrival, and registers again or gives up.
+// A party is registered through one Phaser object and arrives through that object: share it among
+// the goroutines of a process. It stays registered until ArriveAndDeregister, also if an arrival or AwaitAdvance
+// fails because ctx ended or the servers gave no clear answer. It belongs to the ZooKeeper session in which it was registered.
+// If that session ends, because the process died or was cut off for too long, the party is
+// deregistered, and the phase advances if all others have arrived. Waiters notice that
+// as soon as the servers do, or within a third of the session timeout. Without waiters the
+// next call that waits or arrives notices it. If the party's process lives, its next arrival fails with zksync.ErrLost
+// (and zksync.ErrSessionExpired); then it may register again.
 type Phaser struct {
 	path      string
 	at        *session.Access
@@ -85,8 +85,8 @@ func WithOnAdvance(f func(ctx context.Context, phase, registered int) bool) zksy
 	return option{session.Misplaced("WithOnAdvance"), func(p *Phaser) { p.onAdvance = f }}
 }
 
-// New names a phaser by a path of its own, which is created when first needed. It does no
-// I/O. A malformed path or a nil session is reported by the first call as zksync.ErrMisuse.
+// New names a phaser by a path of its own, which is created when it is first needed. It does no
+// I/O. The first call reports a malformed path or a nil session as zksync.ErrMisuse.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *Phaser {
 	own, rest := session.Own[option](opts)
 	p := &Phaser{path: path, at: session.NewAccess((*session.Session)(s), path, rest).Without(session.OfHolds...)}
@@ -115,7 +115,7 @@ func (t turn) number() int {
 	return t.phase
 }
 
-// number is what a call returns: nobody should take a phase for one that is none.
+// number is the phase that a call returns; -1 with an error.
 func number(t turn, err error) int {
 	if err != nil {
 		return -1
@@ -139,18 +139,17 @@ var (
 	errDetached = fmt.Errorf("%w: the party was deregistered when its session ended: %w", zksync.ErrLost, zksync.ErrSessionExpired)
 )
 
-// Register registers a party and returns the phase at which it has to arrive; negative if the
-// phaser has terminated, and nobody was registered. While the phaser advances it waits. It
-// costs one request, two the first time.
+// Register registers a party and returns the phase at which it has to arrive. If the
+// phaser has terminated, the phase is negative and no party is registered.
 //
-// It blocks through disconnects and lost sessions, and fails when ctx ends (the error wraps the
-// context's), the session is closed (zksync.ErrClosed), or parameters contradict those of
-// others (zksync.ErrMisuse). After an error nobody is registered: if the request is under way
-// it is taken back, at once if the connection allows.
+// It blocks until the servers confirm or ctx ends (the error wraps the context's error); while the phaser advances it waits. Disconnects and lost
+// sessions delay it. If the session is closed, the error is zksync.ErrClosed. If its parameters contradict those of
+// others, it is zksync.ErrMisuse. After an error no party is registered: a request under way
+// is taken back, at once if the connection allows. It costs one request, two the first time.
 func (p *Phaser) Register(ctx context.Context) (phase int, err error) { return p.BulkRegister(ctx, 1) }
 
-// BulkRegister registers n parties at the same phase, like Register, one after the other: it costs n requests. With n of
-// 0 it returns the phase.
+// BulkRegister registers n parties at the same phase, one after the other. With n of
+// 0 it returns the phase. Otherwise it is like Register. It costs n requests.
 func (p *Phaser) BulkRegister(ctx context.Context, n int) (phase int, err error) {
 	if n < 0 {
 		return -1, errs.Wrap("register", p.path, fmt.Errorf("%w: %d parties", zksync.ErrMisuse, n))
@@ -180,30 +179,31 @@ func (p *Phaser) Arrive(ctx context.Context) (phase int, err error) {
 	return phase, errs.Wrap("arrive", p.path, err)
 }
 
-// ArriveAndDeregister is Arrive, after which the party is not registered any more: the next
-// phases do without it.
+// ArriveAndDeregister is Arrive, and also deregisters the party: the next
+// phases do not wait for it.
 func (p *Phaser) ArriveAndDeregister(ctx context.Context) (phase int, err error) {
 	phase, err = p.arrive(ctx, true, false)
 	return phase, errs.Wrap("deregister", p.path, err)
 }
 
 // ArriveAndAwaitAdvance arrives, waits for the others, and returns the next phase, negative if
-// the phaser has terminated. It fails like Arrive. If that is while it waits, the phase that it
-// returns with the error is that of the arrival, for AwaitAdvance. If the session ends while it
+// the phaser has terminated. It blocks until the phaser advances or ctx ends. It fails like Arrive. If it fails while it waits, the phase
+// with the error is that of the arrival, for AwaitAdvance. If the session ends while it
 // waits, the party is deregistered and the error is zksync.ErrLost.
 //
-// With n parties who wait a phase costs about 2n requests, and each is woken by one event.
+// A phase with n parties that wait costs about 2n requests, and one event wakes each.
 func (p *Phaser) ArriveAndAwaitAdvance(ctx context.Context) (phase int, err error) {
 	phase, err = p.arrive(ctx, false, true)
 	return phase, errs.Wrap("arrive-and-await", p.path, err)
 }
 
-// AwaitAdvance waits until the phaser has advanced from phase, and returns the phase that it is
-// in then, negative if it has terminated. If it is in another phase it returns at once; a
-// negative phase is returned as it is. Anybody may wait, a party or not. It waits through
-// disconnects and lost sessions and fails when ctx ends (the error wraps the context's), the
-// session is closed (zksync.ErrClosed), or the servers' answers settle nothing again and again
-// (see [zksync.Ambiguous]). It may be repeated.
+// AwaitAdvance waits until the phaser has advanced from phase, and returns the phaser's phase
+// then, negative if it has terminated. If the phaser is in another phase it returns at once. A
+// negative phase is returned as it is. A caller need not be a party.
+//
+// It blocks until the phaser advances or ctx ends (the error wraps the context's error). It waits through
+// disconnects and lost sessions. If the session is closed, the error is zksync.ErrClosed. If the servers give no clear answer
+// several times, the error satisfies [zksync.Ambiguous]. It may be repeated.
 func (p *Phaser) AwaitAdvance(ctx context.Context, phase int) (next int, err error) {
 	if phase < 0 {
 		return phase, nil
@@ -219,10 +219,9 @@ func (p *Phaser) AwaitAdvance(ctx context.Context, phase int) (next int, err err
 	return number(t, err), errs.Wrap("await-advance", p.path, err)
 }
 
-// ForceTermination terminates the phaser: whoever waits returns. It does nothing if it has
-// terminated. It blocks through disconnects and lost sessions until the servers confirm it, ctx
-// ends (the error wraps the context's, and it is unknown whether the phaser was terminated), or
-// the session is closed (zksync.ErrClosed).
+// ForceTermination terminates the phaser: all waiting calls return. If the phaser has terminated, it does
+// nothing. It blocks until the servers confirm or ctx ends. If ctx ends, the error wraps the context's error, and it is unknown
+// whether the phaser was terminated. Disconnects and lost sessions delay it. If the session is closed, the error is zksync.ErrClosed.
 func (p *Phaser) ForceTermination(ctx context.Context) error {
 	return errs.Wrap("terminate", p.path, p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		return p.terminate(ctx, e)

@@ -158,9 +158,9 @@ func (p *Phaser) sweep(e *zkconn.Epoch, gone []<-chan struct{}, phase int) {
 	}
 }
 
-// Phase is the phase that the phaser is in, negative if it has terminated. Like the other calls
-// that only look it is what the leader of the servers knew at some instant of the call, and
-// fails when ctx ends or the session is closed.
+// Phase is the phaser's phase, negative if it has terminated. Like Terminated, the numbers of parties and Attendance
+// it is what the leader of the servers knew at some instant of the call. It blocks for the servers' answers, until ctx ends (the
+// error wraps the context's error) or the session is closed (zksync.ErrClosed).
 func (p *Phaser) Phase(ctx context.Context) (int, error) {
 	t, err := p.look(ctx)
 	return number(t, err), errs.Wrap("phase", p.path, err)
@@ -184,28 +184,28 @@ func (p *Phaser) look(ctx context.Context) (t turn, err error) {
 	return t, err
 }
 
-// RegisteredParties is how many parties are registered, in all processes. In a phaser that has
-// terminated these numbers mean nothing.
+// RegisteredParties is the number of registered parties, in all processes. In a phaser that has
+// terminated the numbers of parties mean nothing.
 func (p *Phaser) RegisteredParties(ctx context.Context) (int, error) {
 	unarrived, arrived, err := p.census(ctx)
 	return counted(unarrived+arrived, err), errs.Wrap("registered", p.path, err)
 }
 
-// ArrivedParties is how many registered parties have arrived at the phase.
+// ArrivedParties is the number of registered parties that have arrived at the phase.
 func (p *Phaser) ArrivedParties(ctx context.Context) (int, error) {
 	_, arrived, err := p.census(ctx)
 	return counted(arrived, err), errs.Wrap("arrived", p.path, err)
 }
 
-// UnarrivedParties is how many registered parties have still to arrive at the phase.
+// UnarrivedParties is the number of registered parties that have not arrived at the phase.
 func (p *Phaser) UnarrivedParties(ctx context.Context) (int, error) {
 	unarrived, _, err := p.census(ctx)
 	return counted(unarrived, err), errs.Wrap("unarrived", p.path, err)
 }
 
-// Attendance tells who has arrived at the phase, and who is missing: registered, and still to arrive. It blocks and fails
-// like Phase, and reads the node of each party; it need never have been exactly so while others come and go. In a phaser
-// that has terminated there is nobody.
+// Attendance returns the owners of the parties that have arrived at the phase, and those of the missing: registered parties that have not. Both are
+// empty if the phaser has terminated. It blocks and fails like Phase, and also reads the node of each party. While other parties come and go, the
+// phaser may never have had exactly that state.
 func (p *Phaser) Attendance(ctx context.Context) (arrived, missing []zksync.Owner, err error) {
 	err = p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		if err := record.Synced(ctx, e, p.base()); err != nil {

@@ -67,12 +67,12 @@ func (m Member) String() string {
 	return b.String()
 }
 
-// DeadMembersError says who of a group died without being done. errors.Is(err,
-// zksync.ErrBroken) is true of it.
+// DeadMembersError names the members of a group that died before they were done. errors.Is(err,
+// zksync.ErrBroken) is true for it.
 type DeadMembersError struct {
 	// Members are the dead.
 	Members []Member
-	// More is how many records of dead members there were besides.
+	// More is the number of further records of dead members.
 	More int
 }
 
@@ -158,9 +158,10 @@ func (g *WaitGroup) listed(ctx context.Context, e *zkconn.Epoch, dir string) (na
 	return names, stat.Czxid, nil
 }
 
-// Members lists the members that are not done, the dead of the round among them, in no order.
-// It is made of several reads, and need never have been exactly that while others add members
-// or are done.
+// Members lists the members that are not done, also the dead of the round, in no order.
+// It blocks for the servers' answers, until ctx ends (the error wraps the context's error) or the session is closed
+// (zksync.ErrClosed). It is made of several reads. While others add members or are done, the group may never have had
+// exactly that state.
 func (g *WaitGroup) Members(ctx context.Context) (all []Member, err error) {
 	return g.list(ctx, "members")
 }
@@ -206,7 +207,7 @@ func setOf(names []string) map[string]bool {
 	return set
 }
 
-// Attendance tells who is missing: whose living members are not done, once for each member. Those who are done leave
+// Attendance returns the owners of the missing: of the living members that are not done, once for each member. Members that are done leave
 // nothing, so arrived is empty; it is there because barriers and phasers have it. It blocks and fails like Members.
 func (g *WaitGroup) Attendance(ctx context.Context) (arrived, missing []zksync.Owner, err error) {
 	all, err := g.list(ctx, "attendance")
@@ -220,8 +221,8 @@ func (g *WaitGroup) Attendance(ctx context.Context) (arrived, missing []zksync.O
 	return nil, missing, err
 }
 
-// Count is how many living members are not done. It costs a read for each process that has
-// members; like Members it is made of several reads.
+// Count is the number of living members that are not done. It blocks and fails like Members; like that it is made of several
+// reads. It costs a read for each process that has members.
 func (g *WaitGroup) Count(ctx context.Context) (n int, err error) {
 	all, err := g.list(ctx, "count")
 	for _, m := range all {

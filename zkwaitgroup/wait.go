@@ -8,12 +8,13 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// WaitContext waits until no living member is left: at once if there is none. If members died
-// in the round that ended so, it returns a [DeadMembersError] that names them. It waits through
-// disconnects and lost sessions, and fails when ctx ends (the error wraps the context's) or the
-// session is closed (zksync.ErrClosed). Members may be added while it waits. It does not
-// disturb those who work: however many members there are, it hears of the end of the round and
-// of one member at a time.
+// WaitContext waits until no living member is left. If there is none, it returns at once. If members died
+// in that round, it returns a [DeadMembersError] that names them. Members may be added while it waits.
+//
+// It blocks until the round ends or ctx ends (the error wraps the context's error). It waits through
+// disconnects and lost sessions. If the session is closed, the error is zksync.ErrClosed. It costs three requests, and one at
+// the end of the round. For any number of members it watches only the end of the round and
+// one member at a time.
 func (g *WaitGroup) WaitContext(ctx context.Context) error {
 	round := int64(0)
 	var dead *DeadMembersError

@@ -12,33 +12,33 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// WaitGroup is sync.WaitGroup for many machines: a count of members, who are at work in any
-// process, and a wait for all of them. Everybody who names the same path means the same group.
+// WaitGroup is sync.WaitGroup for many machines: a count of members in any
+// processes, and a wait for all of them. All WaitGroups with the same path are one group.
 //
-// Add, Done, Wait and Go are those of sync.WaitGroup. AddContext, DoneContext, WaitContext and
-// GoContext return errors. Both forms may be mixed. It is safe for use by many goroutines;
-// those of one process should share one WaitGroup, which then knows whose members are its own.
+// It has two forms, which may be mixed. Add, Done, Wait and Go are those of sync.WaitGroup. AddContext, DoneContext, WaitContext and
+// GoContext return errors. It is safe for use by many goroutines.
+// Those of one process should share one WaitGroup, so that it knows which members are its own.
 //
 // # Members and their deaths
 //
-// A member belongs to the ZooKeeper session of whoever added it. If that session ends before
-// the member is done, because its process died or was cut off for too long, the member is dead:
-// it is not waited for any more, and [WaitGroup.WaitContext] reports it, with a
-// [DeadMembersError] that names it. So a worker whose death is to be noticed adds itself, with
-// Go for instance.
+// A member belongs to the ZooKeeper session that added it. If that session ends before
+// the member is done, because its process died or was cut off for too long, the member is dead.
+// No call waits for it any more, and [WaitGroup.WaitContext] returns a
+// [DeadMembersError] that names it. So if the death of a worker is to be noticed, the worker must add itself, for example
+// with Go.
 //
-// As with sync.WaitGroup a Done may come from anywhere. It is that of the oldest member that
-// this WaitGroup added and that is not done yet. Without one it is that of somebody else's
-// member, a living one if there is any. When a member of this process is dead although the
-// process lives, its Done still counts, if nobody was told of the death before; after that it
+// As with sync.WaitGroup a Done may come from any process. It is for the oldest member that
+// this WaitGroup added and that is not done yet. If there is none, it is for a member of another WaitGroup,
+// a living one if there is one. If a member of this process is dead and the
+// process lives, its Done still counts, if the death was not reported before; after that it
 // changes nothing.
 //
 // # Rounds
 //
-// A round of a group begins when the first member is added and ends when no living one is left.
+// A round of a group begins when the first member is added, and ends when no living member is left.
 // The dead of a round are reported when it ends, by every WaitContext that waited in it, and by
-// every one that begins later, until the next round begins. The next Add begins it: a group
-// that has had deaths is as usable as any other. [WaitGroup.Members] shows them earlier.
+// every later WaitContext until the next round begins. The next Add begins a round, also after
+// deaths. [WaitGroup.Members] shows the dead earlier.
 type WaitGroup struct {
 	path string
 	at   *session.Access
@@ -51,9 +51,9 @@ type WaitGroup struct {
 	mine []*holding // oldest first; it belongs to the goroutine that writes
 }
 
-// New names a group by a path of its own, which is created when first needed. It does
-// no I/O. A malformed path or a nil session is reported by the first call as zksync.ErrMisuse;
-// the calls of sync.WaitGroup's method set panic then.
+// New names a group by a path of its own, which is created when it is first needed. It does
+// no I/O. The first call reports a malformed path or a nil session as zksync.ErrMisuse;
+// the methods of sync.WaitGroup's method set panic then.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *WaitGroup {
 	return &WaitGroup{path: path, at: session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...), id: node.NewUUID()}
 }
@@ -61,41 +61,38 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *WaitGroup {
 // errNegative means that fewer members than that are left.
 var errNegative = fmt.Errorf("%w: negative WaitGroup counter", zksync.ErrMisuse)
 
-// AddContext adds n members in the name of this process, or, if n is negative, does what so many
-// calls of DoneContext do, all or nothing. It costs one request; the first member of this
-// WaitGroup a watch besides, and the first of a round one or more requests that are refused.
-// Calls that come while one is under way share the next request.
+// AddContext adds n members of this process. If n is negative, it does the same as -n
+// calls of DoneContext, all or nothing.
 //
-// It blocks through disconnects and lost sessions until the servers confirm it, ctx ends (the
-// error wraps the context's), or the session is closed (zksync.ErrClosed). After an error no
-// member was added: if the request is under way it is taken back, at once if the connection
-// allows. A negative n stands nevertheless, as with DoneContext.
+// It blocks until the servers confirm or ctx ends (the error wraps the context's error). Disconnects and lost sessions delay it. If the
+// session is closed, the error is zksync.ErrClosed. After an error no
+// member was added: a request under way is taken back, at once if the connection
+// allows. But a negative n is still sent, as with DoneContext.
+//
+// It costs one request. The first member of this
+// WaitGroup costs a watch more, and the first of a round one or more requests that are refused.
+// Calls that come while a request is under way share the next request.
 func (g *WaitGroup) AddContext(ctx context.Context, n int) error {
 	_, err := g.change(ctx, n)
 	return errs.Wrap("add", g.path, err)
 }
 
-// DoneContext says that one member is done. It costs one request if the member is one of this
-// WaitGroup and not the last of the group.
-//
-// With nobody left who could be done it fails with zksync.ErrMisuse, and the count does not
-// change. It also fails when ctx ends (the error wraps the context's) or the session is closed
-// (zksync.ErrClosed). When ctx ends the call is over, but not the Done: it is said for certain,
-// once, as soon as the connection allows, so do not repeat it. That is also so if ctx had ended
-// before.
+// DoneContext says that one member is done. It blocks until the servers confirm or ctx ends. If ctx ends, also before the call, the error wraps the
+// context's error, but the Done is still sent, exactly once, as soon as the connection allows. So do not repeat it. Disconnects
+// and lost sessions delay it. If the session is closed, the error is zksync.ErrClosed. If no member is left, the error is zksync.ErrMisuse, and the
+// count does not change. It costs one request if the member is one of this WaitGroup and not the last of the group.
 func (g *WaitGroup) DoneContext(ctx context.Context) error {
 	_, err := g.change(ctx, -1)
 	return errs.Wrap("done", g.path, err)
 }
 
-// Add adds delta members, or does what so many calls of Done do if it is negative, all or
-// nothing. It waits for ever, through disconnects and lost sessions. Like sync.WaitGroup's it
+// Add adds delta members. If delta is negative, it does the same as -delta calls of Done, all or
+// nothing. It blocks until the servers confirm, without a bound, through disconnects and lost sessions. As with sync.WaitGroup it
 // panics if fewer members than that are left. It panics with a *zksync.Error if the session is
-// closed, the path is malformed, or the servers refuse for good, since there is no error to
-// return.
+// closed, the path is malformed, or the servers refuse for good. It costs the requests of AddContext.
 func (g *WaitGroup) Add(delta int) { g.mustChange("add", delta) }
 
-// Done says that one member is done. It waits and panics like Add.
+// Done says that one member is done. It blocks and panics like Add.
 func (g *WaitGroup) Done() { g.mustChange("done", -1) }
 
 func (g *WaitGroup) mustChange(op string, delta int) {
@@ -108,10 +105,10 @@ func (g *WaitGroup) mustChange(op string, delta int) {
 	}
 }
 
-// Wait waits until no living member is left. It waits for ever, through disconnects and lost
-// sessions, but not for the dead: they count as done here, and WaitContext tells of them. It
+// Wait waits until no living member is left. Dead members count as done here; WaitContext reports them. It blocks
+// without a bound, through disconnects and lost sessions. It
 // panics with a *zksync.Error if the session is closed, the path is malformed, or the servers
-// refuse for good.
+// refuse for good. It costs the requests of WaitContext.
 func (g *WaitGroup) Wait() {
 	err := g.WaitContext(context.Background())
 	var dead *DeadMembersError
@@ -120,9 +117,9 @@ func (g *WaitGroup) Wait() {
 	}
 }
 
-// Go adds a member, calls f in a new goroutine, and says that the member is done when f
-// returns. It waits and panics like Add. As with sync.WaitGroup, f must not panic. If the
-// session is closed while f runs, the member dies with it.
+// Go adds a member and calls f in a new goroutine. When f
+// returns, the member is done. It blocks and panics like Add. As with sync.WaitGroup, f must not panic. If the
+// session is closed while f runs, the member dies.
 func (g *WaitGroup) Go(f func()) {
 	g.Add(1)
 	go g.run(f)
@@ -143,8 +140,8 @@ func (g *WaitGroup) run(f func()) {
 	f()
 }
 
-// GoContext adds a member like AddContext, and then does what Go does. The context of f ends
-// with ctx, and when the member is dead, cause zksync.ErrLost. f must not panic.
+// GoContext adds a member like AddContext, and then calls f like Go. The context of f ends
+// with ctx, and when the member is dead (cause zksync.ErrLost). f must not panic.
 func (g *WaitGroup) GoContext(ctx context.Context, f func(ctx context.Context)) error {
 	c, err := g.change(ctx, 1)
 	if err != nil {
