@@ -7,7 +7,7 @@ GO ?= go
 COUNT ?= 1
 TESTFLAGS ?=
 
-# How many tests share the real servers at a time, and how many packages are tested at a time. Both wait
+# How many tests of a package share the real servers at a time, and how many packages are tested at a time. Both wait
 # for servers, processes and timers more than they work.
 PARALLEL ?= 8
 PACKAGES ?= 4
@@ -25,7 +25,8 @@ export GOGC ?= 800
 
 # A package may take twelve minutes each time; on two cores the longest needs seven. One that hangs then shows where before .ci/run ends it.
 # "make lint" vets, and more than "go test" would.
-gotest = $(GO) test -vet=off -p $(PACKAGES) -count=$(COUNT) -timeout=$$((12 * $(COUNT)))m $(TESTFLAGS)
+alltests = $(GO) test -vet=off -count=$(COUNT) -timeout=$$((12 * $(COUNT)))m $(TESTFLAGS)
+gotest = $(alltests) -p $(PACKAGES)
 
 # Packages that play thousands of generated programs, and every fault at every request. The race detector makes them
 # five times as dear: "make test" plays a part of the programs with it (-short), and then all without it. Those are the
@@ -35,7 +36,10 @@ GENERATED = ./recipes_test/... ./zkbarrier ./zklatch ./zkphaser ./zkwaitgroup
 generated = Every|Any|Random|Storm|Whenever|Handshake|Acceptance(004|041|114|117)
 others = $$($(GO) list ./... | grep -vE '/(recipes_test|zkbarrier|zklatch|zkphaser|zkwaitgroup)(/|$$)')
 
-# Those that run on real servers, too. Some count what whole servers do: one package at a time.
+# They play in virtual time and only need the processor: they leave it to what runs in real time beside them.
+generating = nice -n 10 $(alltests)
+
+# Packages that run on real servers, too.
 recipes = $$($(GO) list ./recipes_test/... | grep -vE '/(faults|storm)$$')
 
 .DEFAULT_GOAL := help
@@ -49,17 +53,23 @@ build: ## compile everything; the commands go to bin
 	$(GO) build -o bin/ ./...
 
 # Most Java machines of the tests live for seconds: what the second compiler does for them comes too late.
-test test-in-process test-ensemble: export JDK_JAVA_OPTIONS ?= -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+test test-in-process test-others test-ensemble: export JDK_JAVA_OPTIONS ?= -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 
 .PHONY: test
 test: compiler zookeeper network ## all tests: in-process, also with the race detector, and beside that on three real servers
-	MENAGERIE_REQUIRE_ENSEMBLE=1 $(MAKE) -j 2 test-in-process test-ensemble
+	MENAGERIE_REQUIRE_ENSEMBLE=1 $(MAKE) -j 3 test-others test-generated test-ensemble
 
 .PHONY: test-in-process
-test-in-process: compiler ## all tests with the race detector, of the generated programs a part; then all of those without it
+test-in-process: test-others test-generated ## all tests with the race detector, of the generated programs a part; and all of those without it
+
+.PHONY: test-others
+test-others: compiler
 	$(gotest) -race $(others)
-	$(gotest) -race -short $(GENERATED)
-	$(gotest) -run '$(generated)' $(GENERATED)
+
+.PHONY: test-generated
+test-generated: compiler
+	$(generating) -run '$(generated)' $(GENERATED)
+	$(generating) -race -short $(GENERATED)
 
 .PHONY: test-unit
 test-unit: ## the tests that need nothing but Go: no race detector, no ZooKeeper
@@ -71,7 +81,7 @@ test-race: compiler ## all in-process tests with the race detector, and all gene
 
 .PHONY: test-ensemble
 test-ensemble: zookeeper ## the recipes' tests on three real ZooKeeper servers
-	MENAGERIE_TEST_ENSEMBLE=3 bin/ensemble -servers 3 -- $(gotest) -p 1 -parallel $(PARALLEL) $(recipes)
+	MENAGERIE_TEST_ENSEMBLE=3 bin/ensemble -servers 3 -- $(gotest) -parallel $(PARALLEL) $(recipes)
 
 # How many seeds "make storm" plays, and from which one on; SEED=n alone repeats that one and prints all that was done.
 SEEDS ?=

@@ -45,6 +45,14 @@ func Each(t *testing.T, f func(t *testing.T, v *Env), opts ...zktest.Option) {
 	bubble(t, f, opts)
 }
 
+// Together has a test whose parts are subtests run together with others where time is real: the next one need not wait for
+// the last of the parts.
+func Together(t *testing.T) {
+	if os.Getenv(ensemble.ServersEnv) != "" {
+		t.Parallel()
+	}
+}
+
 // EachAlone is Each for tests that count goroutines or requests: nothing else runs in this process then.
 func EachAlone(t *testing.T, f func(t *testing.T, v *Env), opts ...zktest.Option) {
 	t.Helper()

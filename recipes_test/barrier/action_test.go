@@ -16,6 +16,7 @@ import (
 )
 
 func TestAcceptance062IndicesAreAPermutationAndTheActionRunsOnceBeforeAnybodyLeaves(t *testing.T) {
+	proving.Together(t)
 	eachKind(t, func(t *testing.T, v *proving.Env, opts ...zksync.Option) {
 		const parties = 5
 		var runs, left atomic.Int32
@@ -124,6 +125,7 @@ func TestADeathOfWhoRunsTheActionBreaksTheBarrier(t *testing.T) {
 
 // Each of those who wait may die while the action runs, also the one next to the runner.
 func TestADeathWhileTheActionRunsBreaksAStrictBarrier(t *testing.T) {
+	proving.Together(t)
 	for place := range 2 {
 		t.Run(fmt.Sprint("place ", place), func(t *testing.T) {
 			proving.Each(t, func(t *testing.T, v *proving.Env) {

@@ -44,9 +44,11 @@ func eachOutage(t *testing.T, f func(t *testing.T, v *proving.Env, begin func(*p
 }
 
 func TestAcceptance113CallsOfABarrierKeepTheirDeadlineInEveryOutage(t *testing.T) {
+	proving.Together(t)
 	for name, call := range barrierCalls {
 		for _, known := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
+				proving.Together(t)
 				eachOutage(t, func(t *testing.T, v *proving.Env, begin func(*proving.Env, *zksync.Session) func()) {
 					s := v.Session(zksync.WithTimeout(v.Span(4*time.Second, proving.Lifetime)))
 					b := zkbarrier.NewBarrier(s, proving.BarrierPath, 2)
@@ -92,6 +94,7 @@ func usable(v *proving.Env, s *zksync.Session, b *zkbarrier.Barrier) {
 
 // An outage that begins while a party waits.
 func TestAcceptance113AWaitAtABarrierKeepsItsDeadlineInEveryOutage(t *testing.T) {
+	proving.Together(t)
 	eachOutage(t, func(t *testing.T, v *proving.Env, begin func(*proving.Env, *zksync.Session) func()) {
 		s := v.Session(zksync.WithTimeout(v.Span(4*time.Second, proving.Lifetime)))
 		b := zkbarrier.NewBarrier(s, proving.BarrierPath, 2)

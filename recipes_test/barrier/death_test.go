@@ -62,6 +62,7 @@ func oneDies(v *proving.Env, place int, victim *zksync.Session, opts ...zksync.O
 }
 
 func TestAcceptance063TheDeathOfAPartyBreaksAStrictBarrierForAllOthers(t *testing.T) {
+	proving.Together(t)
 	for place := range 4 {
 		t.Run(fmt.Sprint("place ", place), func(t *testing.T) {
 			proving.Each(t, func(t *testing.T, v *proving.Env) {
@@ -86,6 +87,7 @@ func TestAcceptance063TheDeathOfAPartyBreaksAStrictBarrierForAllOthers(t *testin
 
 // A session that is ended at once, before anybody watches its node, is noticed soon too.
 func TestAcceptance063AnEndOfASessionBreaksAStrictBarrierForAllOthers(t *testing.T) {
+	proving.Together(t)
 	for place := range 4 {
 		for _, wait := range []time.Duration{0, 3 * time.Second} {
 			for name, ends := range map[string]func(v *proving.Env, s *zksync.Session){
@@ -140,6 +142,7 @@ func TestAPartyThatArrivesBehindADeadOneBreaksTheBarrier(t *testing.T) {
 }
 
 func TestAcceptance063ATolerantBarrierWaitsForAReplacementOfADeadParty(t *testing.T) {
+	proving.Together(t)
 	for place := range 4 {
 		t.Run(fmt.Sprint("place ", place), func(t *testing.T) {
 			proving.Each(t, func(t *testing.T, v *proving.Env) {

@@ -41,6 +41,7 @@ func TestAcceptance064ASlowWaiterOfACompleteGenerationIsNeverToldThatItBroke(t *
 }
 
 func TestAcceptance126AnAwaitSurvivesAReconnect(t *testing.T) {
+	proving.Together(t)
 	for name, outage := range proving.Away {
 		t.Run(name, func(t *testing.T) {
 			proving.Each(t, func(t *testing.T, v *proving.Env) {
@@ -79,8 +80,10 @@ func tripped(v *proving.Env, later func(bs []*zkbarrier.Barrier), opts ...zksync
 }
 
 func TestAcceptance064APartyThatLostItsSessionIsToldThatItsGenerationWasComplete(t *testing.T) {
+	proving.Together(t)
 	for _, later := range []int{0, 10} {
 		t.Run(fmt.Sprint(later, " generations later"), func(t *testing.T) {
+			proving.Together(t)
 			eachKind(t, func(t *testing.T, v *proving.Env, opts ...zksync.Option) {
 				a := tripped(v, func(bs []*zkbarrier.Barrier) {
 					for i := range later {

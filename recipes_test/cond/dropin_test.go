@@ -50,6 +50,7 @@ func eachDropIn(t *testing.T, f func(t *testing.T, v *proving.Env, m dropIn, lev
 }
 
 func TestAcceptance038AnyLockThatWasLockedWithLockWaitsUnderItsLease(t *testing.T) {
+	proving.Together(t)
 	eachDropIn(t, func(t *testing.T, v *proving.Env, m dropIn, levels int) {
 		c := zkcond.New(m, proving.CondPath)
 		other := zksync.NewMutex(v.Session(), proving.LockPath)
@@ -80,6 +81,7 @@ func TestAcceptance038AnyLockThatWasLockedWithLockWaitsUnderItsLease(t *testing.
 }
 
 func TestAcceptance041AWaitUnderTheLeaseOfAnyLockEndsInTime(t *testing.T) {
+	proving.Together(t)
 	eachDropIn(t, func(t *testing.T, v *proving.Env, m dropIn, levels int) {
 		c := zkcond.New(m, proving.CondPath)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -103,6 +105,7 @@ func TestAcceptance041AWaitUnderTheLeaseOfAnyLockEndsInTime(t *testing.T) {
 
 // The Unlocks of the levels that were not regained have nothing to give up.
 func TestAReentrantLockThatIsNotRegainedInTimeIsUnlockedAsOften(t *testing.T) {
+	proving.Together(t)
 	for _, name := range []string{"reentrant Mutex", "reentrant RWMutex"} {
 		t.Run(name, func(t *testing.T) {
 			proving.Each(t, func(t *testing.T, v *proving.Env) {

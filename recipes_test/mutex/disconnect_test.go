@@ -12,6 +12,7 @@ import (
 )
 
 func TestAcceptance017ADisconnectShorterThanTheTimeoutCostsTheHolderNothing(t *testing.T) {
+	proving.Together(t)
 	for name, outage := range proving.Away {
 		t.Run(name, func(t *testing.T) {
 			proving.Each(t, func(t *testing.T, v *proving.Env) {
@@ -37,6 +38,7 @@ func TestAcceptance017ADisconnectShorterThanTheTimeoutCostsTheHolderNothing(t *t
 }
 
 func TestAcceptance017ADisconnectShorterThanTheTimeoutCostsAWaiterNothing(t *testing.T) {
+	proving.Together(t)
 	for name, outage := range proving.Away {
 		t.Run(name, func(t *testing.T) {
 			proving.Each(t, func(t *testing.T, v *proving.Env) {

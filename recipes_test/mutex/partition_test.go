@@ -162,6 +162,7 @@ func TestAcceptance117AHolderOfAFrozenServerIsToldBeforeItThaws(t *testing.T) {
 
 // The same on real servers, where both instants are taken on one clock at the clients.
 func TestAcceptance117APartitionedHolderIsToldBeforeAnotherIsGranted(t *testing.T) {
+	proving.Together(t)
 	for _, timeout := range []time.Duration{2 * time.Second, 5 * time.Second} {
 		t.Run(timeout.String(), func(t *testing.T) {
 			proving.Each(t, func(t *testing.T, v *proving.Env) {

@@ -76,6 +76,9 @@ func (j *job) arrive(i int, leave bool, f func(context.Context) (int, error)) {
 }
 
 func TestRandomUseOfAPhaserAgreesWithAPlainModel(t *testing.T) {
+	if !proving.Modelled(t) {
+		return
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		rapid.SyncTest(rt, func(rt *rapid.T) {
 			j := &job{Crew: proving.NewCrew(proving.InRapid(t, rt))}
@@ -198,6 +201,9 @@ func (j *job) settle(*rapid.T) {
 // With sessions that end: nobody waits for ever for the dead, and whoever lost his party is
 // told.
 func TestRandomUseOfAPhaserWhoseSessionsEnd(t *testing.T) {
+	if !proving.Modelled(t) {
+		return
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		rapid.SyncTest(rt, func(rt *rapid.T) {
 			c := proving.NewCrew(proving.InRapid(t, rt))

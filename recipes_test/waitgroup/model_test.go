@@ -35,6 +35,9 @@ type roundWait struct {
 func (r *roster) count() int { return r.own[0] + r.own[1] + r.own[2] }
 
 func TestRandomUseOfAWaitGroupAgreesWithAPlainModel(t *testing.T) {
+	if !proving.Modelled(t) {
+		return
+	}
 	steps := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		rapid.SyncTest(rt, func(rt *rapid.T) {
@@ -176,6 +179,9 @@ func (r *roster) settle(t *rapid.T) {
 // The same with sessions that end. Now nothing is exact but this: nobody waits for ever, nobody
 // is accused, and what is said of the dead is possible.
 func TestRandomUseOfAWaitGroupWhoseSessionsEnd(t *testing.T) {
+	if !proving.Modelled(t) {
+		return
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		rapid.SyncTest(rt, func(rt *rapid.T) {
 			c := proving.NewCrew(proving.InRapid(t, rt))
