@@ -20,25 +20,29 @@ func (l *Lease) Guard(ops ...any) ([]zk.MultiResponse, error) {
 		return res, nil
 	}
 	if refused, ok := err.(*zkconn.TxnError); ok { // not one inside an error that says less
-		op, path := nameOf(ops[refused.Index])
-		return nil, &errs.Error{Op: "guarded " + op, Path: path, Err: refused.Err}
+		_, path, name := operation(ops[refused.Index])
+		return nil, &errs.Error{Op: "guarded " + name, Path: *path, Err: refused.Err}
 	}
 	return nil, &errs.Error{Op: "guard", Path: l.access.Path, Err: err}
 }
 
-// nameOf names an operation that can be guarded, and the path that it is about.
-func nameOf(op any) (name, path string) {
+// operation is a copy of one that can be guarded, whose path may be changed, and its name; nil if it cannot.
+func operation(op any) (request any, path *string, name string) {
 	switch r := op.(type) {
 	case *zk.CreateRequest:
-		return "create", r.Path
+		c := *r
+		return &c, &c.Path, "create"
 	case *zk.SetDataRequest:
-		return "set", r.Path
+		c := *r
+		return &c, &c.Path, "set"
 	case *zk.DeleteRequest:
-		return "delete", r.Path
+		c := *r
+		return &c, &c.Path, "delete"
 	case *zk.CheckVersionRequest:
-		return "check", r.Path
+		c := *r
+		return &c, &c.Path, "check"
 	}
-	return "", ""
+	return nil, nil, ""
 }
 
 // GuardWithin is Guard for a caller with a context: when that ends after the request was sent,
@@ -48,22 +52,21 @@ func (l *Lease) GuardWithin(ctx context.Context, ops []any) ([]zk.MultiResponse,
 		if err := l.Err(); err != nil {
 			return nil, err
 		}
-		// The hold counts the transactions under way.
 		return l.sublease.outer.GuardWithin(ctx, ops)
 	}
 	s := l.access.Session
 	all := []any{&zk.CheckVersionRequest{Path: l.ticket.Node, Version: -1}}
 	for _, op := range ops {
-		placed, err := placed(s, op)
-		if err != nil {
-			return nil, err
+		request, path, _ := operation(op)
+		if request == nil {
+			return nil, fmt.Errorf("%w: a guarded operation of type %T; use the pointer types that zk.Conn.Multi takes", errs.ErrMisuse, op)
 		}
-		all = append(all, placed)
+		*path = s.Full(*path)
+		all = append(all, request)
 	}
-	if err := l.beginGuard(); err != nil {
+	if err := l.markSent(); err != nil {
 		return nil, err
 	}
-	defer l.endGuard()
 	both, cancel := context.WithCancelCause(l.ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
@@ -100,30 +103,45 @@ var errNotYet = errors.New("zksync: not sent")
 // sendAgain is the pause after a request that was not sent: not everybody has heard of a lost connection yet.
 const sendAgain = 5 * time.Millisecond
 
-// transact sends a transaction as soon as there is a connection.
+// transact sends a transaction that was marked as sent, as soon as there is a connection. Without an answer it stays
+// marked for as long as there is the node: somewhere on the way the request may lie.
 func (l *Lease) transact(ctx context.Context, ops []any) ([]zk.MultiResponse, error) {
 	for {
 		if l.ticket.Epoch.Await(ctx) != nil {
+			l.ticket.MarkAnswered()
 			return nil, errNotYet
 		}
-		l.ticket.MarkSent()
 		call := l.ticket.Epoch.StartMulti(ops...)
 		res, err := call.Wait(ctx, l.ticket.Epoch)
 		if call.Answered() {
-			res, err = call.Result()
-			if !zkconn.Unknown(err) {
-				l.ticket.MarkAnswered()
-			}
+			res, err = call.Result() // also if ctx ended at the very same time
 		}
-		// Without an answer there is doubt for as long as there is the node: somewhere on
-		// the way the request may lie and be applied under whoever holds the node by then.
-		if !errors.Is(err, zkconn.ErrNotSent) {
-			return res, err
+		switch {
+		case errors.Is(err, zkconn.ErrNotSent) && node.Sleep(ctx, l.ticket.Epoch, sendAgain) == nil:
+			continue
+		case errors.Is(err, zkconn.ErrNotSent):
+			err = errNotYet
+			fallthrough
+		case call.Answered() && !zkconn.Unknown(err):
+			l.ticket.MarkAnswered()
 		}
-		if node.Sleep(ctx, l.ticket.Epoch, sendAgain) != nil {
-			return nil, errNotYet
-		}
+		return res, err
 	}
+}
+
+// markSent notes a transaction while the lease has not ended. An Unlock from then on, until it is answered, gives the node
+// up rather than hand it on: the transaction must not be applied under the successor's hold of the same node.
+func (l *Lease) markSent() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return l.err
+	}
+	if !l.ticket.Epoch.Valid() {
+		return errs.ErrLost
+	}
+	l.ticket.MarkSent()
+	return nil
 }
 
 // endedWith is what the lease ended with; err if it did not.
@@ -137,51 +155,6 @@ func (l *Lease) endedWith(err error) error {
 	return err
 }
 
-// beginGuard counts the transaction in, so that an Unlock meanwhile gives the node
-// up rather than hand it on: the transaction must not pass under the successor's
-// hold of the same node.
-func (l *Lease) beginGuard() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.err != nil {
-		return l.err
-	}
-	if !l.ticket.Epoch.Valid() {
-		return errs.ErrLost
-	}
-	l.guards++
-	return nil
-}
-
-func (l *Lease) endGuard() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.guards--
-}
-
-// placed returns a copy of a request with its path moved below the chroot.
-func placed(s *session.Session, op any) (any, error) {
-	switch r := op.(type) {
-	case *zk.CreateRequest:
-		c := *r
-		c.Path = s.Full(r.Path)
-		return &c, nil
-	case *zk.SetDataRequest:
-		c := *r
-		c.Path = s.Full(r.Path)
-		return &c, nil
-	case *zk.DeleteRequest:
-		c := *r
-		c.Path = s.Full(r.Path)
-		return &c, nil
-	case *zk.CheckVersionRequest:
-		c := *r
-		c.Path = s.Full(r.Path)
-		return &c, nil
-	}
-	return nil, fmt.Errorf("%w: a guarded operation of type %T; use the pointer types that zk.Conn.Multi takes", errs.ErrMisuse, op)
-}
-
 // unplaced takes the chroot off the paths of created nodes.
 func unplaced(s *session.Session, res []zk.MultiResponse) []zk.MultiResponse {
 	for i := range res {
@@ -190,11 +163,4 @@ func unplaced(s *session.Session, res []zk.MultiResponse) []zk.MultiResponse {
 		}
 	}
 	return res
-}
-
-// Guarding reports whether a guarded transaction is under way.
-func (l *Lease) Guarding() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.guards > 0
 }

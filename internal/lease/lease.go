@@ -26,7 +26,6 @@ type Lease struct {
 
 	mu        sync.Mutex
 	err       error
-	guards    int                 // transactions under way
 	subleases map[*Lease]struct{} // subleases that have not ended
 }
 
@@ -116,30 +115,32 @@ func (l *Lease) Valid() bool {
 func (l *Lease) Path() string { return l.ticket.ShownNode() }
 
 // Unlock is zksync.Lease.Unlock.
-func (l *Lease) Unlock() error {
-	if l.sublease != nil {
-		return l.unlockSublease()
-	}
-	ended := l.finishAs(errs.ErrReleased)
-	if ended != nil && ended != errs.ErrReleased {
-		l.grantor.UnlockLost(l)
-		return &errs.Error{Op: "unlock", Path: l.access.Path, Err: ended}
-	}
-	l.grantor.Release(l, unlockWait)
-	return nil
-}
+func (l *Lease) Unlock() error { return l.unlock(unlockWait) }
 
 // GiveBack is Unlock for a caller whose time is up: it waits no longer than grace.
-func (l *Lease) GiveBack(grace time.Duration) {
-	if l.sublease != nil {
-		_ = l.unlockSublease()
-		return
-	}
-	if l.finishAs(errs.ErrReleased) == errs.ErrReleased {
+func (l *Lease) GiveBack(grace time.Duration) { _ = l.unlock(grace) }
+
+func (l *Lease) unlock(grace time.Duration) error {
+	ended := l.finishAs(errs.ErrReleased)
+	released := ended == errs.ErrReleased
+	switch {
+	case l.sublease != nil: // however it ended, its owner counts on being told once
+		if !l.sublease.given.Swap(true) {
+			l.sublease.unlock()
+		}
+	case released:
 		l.grantor.Release(l, grace)
-	} else {
+	default:
 		l.grantor.UnlockLost(l)
 	}
+	if released {
+		return nil
+	}
+	return l.unlockError(ended)
+}
+
+func (l *Lease) unlockError(ended error) error {
+	return &errs.Error{Op: "unlock", Path: l.access.Path, Err: ended}
 }
 
 // finishAs ends the lease with err, or with ErrLost if it cannot be proved any more
@@ -269,7 +270,7 @@ func (l *Lease) UnlockWithin(ctx context.Context) error {
 	case <-grace.C:
 	}
 	if err := l.Err(); err != nil && err != errs.ErrReleased {
-		return &errs.Error{Op: "unlock", Path: l.access.Path, Err: err}
+		return l.unlockError(err)
 	}
 	return nil
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
-
-	"github.com/go-menagerie/menagerie/internal/errs"
 )
 
 // sublease is what makes a lease a handle on the hold of another one, its outer lease:
@@ -56,19 +54,6 @@ func Sub(ctx context.Context, outer *Lease, unlock func()) *Lease {
 		l.Finish(ended)
 	}
 	return l
-}
-
-// unlockSublease is the Unlock of a sublease. However it ended, its owner counts
-// on being told once.
-func (l *Lease) unlockSublease() error {
-	ended := l.finishAs(errs.ErrReleased)
-	if !l.sublease.given.Swap(true) {
-		l.sublease.unlock()
-	}
-	if ended != errs.ErrReleased {
-		return &errs.Error{Op: "unlock", Path: l.access.Path, Err: ended}
-	}
-	return nil
 }
 
 // leaveOuter takes l from the subleases of its outer lease.

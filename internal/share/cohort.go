@@ -245,7 +245,7 @@ const mostPasses = math.MaxUint32 - 1<<16
 // transaction that is under way, or of which nobody knows, must find the node gone, not a
 // successor's hold of the same node. Or there are no tokens left for it. mu is held.
 func (c *Cohort) unsettled(l *lease.Lease) bool {
-	return l.Guarding() || l.Ticket().Unanswered() || c.passes >= mostPasses
+	return l.Ticket().Unanswered() || c.passes >= mostPasses
 }
 
 // mayPass reports whether the place may go to the next waiter of this process. mu is held.
