@@ -74,25 +74,17 @@ var errAgain = errors.New("try again")
 // was lost, until ctx ends or the epoch is over (zkconn.ErrOver). Whatever error
 // it returns, nothing is left behind but what the reaper removes.
 func Make(ctx context.Context, e *zkconn.Epoch, s Spec) (*Node, error) {
-	for pause := time.Duration(0); ; {
+	for pace := (Pace{Free: 1}); ; { // mostly the connection was lost, and Await will wait
 		if err := e.Await(ctx); err != nil {
 			return nil, err
 		}
 		n, err := s.try(ctx, e)
-		if err == nil {
-			return n, nil
-		}
 		if !errors.Is(err, errAgain) {
+			return n, err
+		}
+		if err := pace.Rest(ctx, e); err != nil {
 			return nil, err
 		}
-		// Usually the connection was lost and Await will wait. A server that keeps
-		// answering with errors that mean nothing to us must not be asked in a spin.
-		if pause > 0 {
-			if err := Sleep(ctx, e, pause); err != nil {
-				return nil, err
-			}
-		}
-		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 	}
 }
 

@@ -27,7 +27,7 @@ func (q *Queue) enterIn(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t *T
 		t, alone, err = q.enterOnce(ctx, e, old)
 		if err == nil && q.Config != nil && t.first {
 			if err = q.Config.Founded(ctx, e); err != nil {
-				t.Leave(cleanupGrace)
+				t.Leave(node.Grace)
 				return nil, false, err
 			}
 		}

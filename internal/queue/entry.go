@@ -214,7 +214,7 @@ func sortEntries(entries []Entry, byCzxid bool) {
 // nobody could look up blocks rather than is overtaken.
 func compareEntries(a, b Entry, byCzxid bool) int {
 	if byCzxid && (exhausted(a.Seq) || exhausted(b.Seq)) {
-		c := cmp.Or(compareBools(exhausted(a.Seq), exhausted(b.Seq)), cmp.Compare(a.Czxid, b.Czxid))
+		c := cmp.Or(last(exhausted(a.Seq))-last(exhausted(b.Seq)), cmp.Compare(a.Czxid, b.Czxid))
 		if c != 0 {
 			return c
 		}
@@ -222,18 +222,15 @@ func compareEntries(a, b Entry, byCzxid bool) int {
 	if c := cmp.Compare(a.Seq, b.Seq); c != 0 {
 		return c
 	}
-	return cmp.Or(compareBools(b.exclusive(), a.exclusive()), strings.Compare(a.Name, b.Name))
+	return cmp.Or(last(b.exclusive())-last(a.exclusive()), strings.Compare(a.Name, b.Name))
 }
 
-// compareBools puts false before true.
-func compareBools(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
+// last is the rank of what comes last if it is true.
+func last(b bool) int {
+	if b {
+		return 1
 	}
-	return 1
+	return 0
 }
 
 // entriesAhead finds the entry with the given uuid in a sorted queue and returns

@@ -67,7 +67,7 @@ func (t *Ticket) notBehind(names []string) []string {
 // was applied twice made it, and nobody else would ever remove it. It waits a moment for that, so that the next
 // listing does not show them, but not when ctx has ended: there is more to give up then.
 func (t *Ticket) reapDuplicates(ctx context.Context, entries []Entry) (found bool) {
-	ctx, cancel := context.WithTimeout(ctx, cleanupGrace)
+	ctx, cancel := context.WithTimeout(ctx, node.Grace)
 	defer cancel()
 	for _, e := range entries {
 		if e.UUID != t.Entry.UUID || e.Name == t.Entry.Name {

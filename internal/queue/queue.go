@@ -119,42 +119,6 @@ func (t *Ticket) DropProof() {
 // deleted it. That is a loss of the ticket, never a grant.
 var ErrGone = node.ErrGone
 
-// acquire enters the queue and waits until the entry is granted. Through
-// disconnects it keeps its place, after the loss of the session it queues anew at
-// the tail. It returns the error of ctx, or one that trying again would not mend.
-// Whatever it returns, no entry is left behind other than that of the ticket
-// returned: what cannot be removed at once is left to the reaper. old, if not nil,
-// is a granted ticket that is given up in the same transaction; entered, if not nil,
-// is one that waits already.
-func (q *Queue) acquire(ctx context.Context, old, entered *Ticket) (*Ticket, error) {
-	for pace := (node.Pace{}); ; {
-		t, alone, err := entered, false, error(nil)
-		var e *zkconn.Epoch
-		if t == nil {
-			e, t, alone, err = q.Enter(ctx, old)
-		} else {
-			e = t.Epoch
-		}
-		old, entered = nil, nil
-		if err == nil {
-			if err = t.Await(ctx, alone); err != nil {
-				t.Leave(cleanupGrace)
-			}
-		}
-		switch {
-		case err == nil:
-			return t, nil
-		case errors.Is(err, ErrGone), errors.Is(err, zkconn.ErrOver):
-			q.Logger.Warn("lost the place in a queue, queueing anew", "path", q.Shown, "cause", err)
-		default:
-			return nil, node.Reason(ctx, err)
-		}
-		if err := pace.Rest(ctx, e); ctx.Err() != nil {
-			return nil, node.Reason(ctx, err)
-		}
-	}
-}
-
 // Obtain enters the queue and waits until the entry is granted.
 //
 //   - Blocks: until the grant, in the order in which the servers queued the entries.
@@ -170,17 +134,34 @@ func (q *Queue) Obtain(ctx context.Context, lost func(*Ticket)) (*Ticket, error)
 }
 
 // ObtainFrom is Obtain for who has a ticket already: old is granted and given up in the transaction that enters,
-// entered waits already. Each may be nil.
+// entered waits already. Each may be nil, and is used up whatever comes.
 func (q *Queue) ObtainFrom(ctx context.Context, lost func(*Ticket), old, entered *Ticket) (*Ticket, error) {
-	for {
-		t, err := q.acquire(ctx, old, entered)
-		if err != nil {
-			return nil, err
+	for pace := (node.Pace{}); ; {
+		t, alone, err := entered, false, error(nil)
+		var e *zkconn.Epoch
+		if t == nil {
+			e, t, alone, err = q.Enter(ctx, old)
+		} else {
+			e = t.Epoch
 		}
 		old, entered = nil, nil
-		t.OnLoss(lost)
-		if !t.Over() {
-			return t, nil
+		if err == nil {
+			if err = t.Await(ctx, alone); err != nil {
+				t.Leave(node.Grace)
+			}
+		}
+		if err == nil {
+			if t.OnLoss(lost); !t.Over() {
+				return t, nil
+			}
+			err = ErrGone // between the grant and here
+		}
+		if !errors.Is(err, ErrGone) && !errors.Is(err, zkconn.ErrOver) {
+			return nil, node.Reason(ctx, err)
+		}
+		q.Logger.Warn("lost the place in a queue, queueing anew", "path", q.Shown, "cause", err)
+		if err := pace.Rest(ctx, e); ctx.Err() != nil {
+			return nil, node.Reason(ctx, err)
 		}
 	}
 }
@@ -212,9 +193,6 @@ func (q *Queue) Enter(ctx context.Context, old *Ticket) (e *zkconn.Epoch, t *Tic
 	t, alone, err = q.enterIn(ctx, e, old)
 	return e, t, alone, err
 }
-
-// cleanupGrace is how long a call whose context has ended waits for its cleaning up.
-const cleanupGrace = node.Grace
 
 // Config is something that all who queue must agree on, and that may change: how many permits there are.
 // It belongs to one request, and is kept in a node that the queue knows nothing of.

@@ -64,7 +64,13 @@ func (t *Ticket) replace(ctx context.Context, r Replacement, before ...any) (sen
 		case err == nil:
 			return true, nil
 		case errors.Is(err, zk.ErrNodeExists):
-			return true, t.madeHere(ctx, r.Node)
+			sent = true
+			if err := t.madeHere(ctx, r.Node); !zkconn.Unknown(err) {
+				return true, err
+			}
+			if err := pace.Rest(ctx, t.Epoch); err != nil { // and ask both again
+				return true, err
+			}
 		case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, zk.ErrNoNode):
 			if err := t.makeDir(ctx, r); err != nil {
 				return sent, err

@@ -22,7 +22,7 @@ func (q *Queue) Try(ctx context.Context, lost func(*Ticket)) (*Ticket, error) {
 		t, err := q.tryIn(ctx, e)
 		if err == nil {
 			if err = t.depend(ctx); err != nil {
-				t.Leave(cleanupGrace)
+				t.Leave(node.Grace)
 			}
 		}
 		switch {
@@ -65,7 +65,7 @@ func (q *Queue) tryIn(ctx context.Context, e *zkconn.Epoch) (*Ticket, error) {
 		err = errs.ErrNotAcquired // somebody was quicker
 	}
 	if err != nil {
-		t.Leave(cleanupGrace)
+		t.Leave(node.Grace)
 		return nil, err
 	}
 	return t, nil
