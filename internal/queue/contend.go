@@ -54,12 +54,8 @@ func (t *Ticket) contend(ctx context.Context) error {
 // kept of the listing.
 func (t *Ticket) round(ctx context.Context, ev *events) (seen []Entry, err error) {
 	if c := t.queue.Config; c != nil {
-		w, changed, err := c.Follow(ctx, t.Epoch, ev.listAgain)
-		if w != nil {
-			ev.hold([]*zkconn.Watch{w})
-		}
-		if err != nil || changed {
-			return nil, t.relearn(ctx, err)
+		if err := t.follow(ctx, c, ev); err != nil {
+			return nil, err
 		}
 	}
 	ahead, err := t.ahead(ctx)
@@ -105,16 +101,20 @@ func (t *Ticket) mayBeNext(ahead []Entry, more bool) bool {
 	return len(t.blockers(withoutEntries(ahead, first))) == 0
 }
 
-// relearn reads the config again and has the entry begin anew under it.
-func (t *Ticket) relearn(ctx context.Context, err error) error {
-	if err == nil {
-		t.queue.Config.Forget()
-		err = t.queue.Config.Learn(ctx, t.Epoch)
+// follow has the entry begin anew when the config changes. One that has changed already is read again.
+func (t *Ticket) follow(ctx context.Context, c Config, ev *events) error {
+	w, changed, err := c.Follow(ctx, t.Epoch, ev.listAgain)
+	if w != nil {
+		ev.hold([]*zkconn.Watch{w})
 	}
-	if err != nil {
+	if err != nil || !changed {
 		return err
 	}
-	if !t.queue.Config.Fits(t.Entry.Weight) {
+	c.Forget()
+	if err := c.Learn(ctx, t.Epoch); err != nil {
+		return err
+	}
+	if !c.Fits(t.Entry.Weight) {
 		return ErrTooBig
 	}
 	return errList

@@ -32,7 +32,7 @@ func (t *Ticket) ahead(ctx context.Context) ([]Entry, error) {
 			return nil, err
 		}
 	}
-	entries, err := t.queue.entries(ctx, t.Epoch, t.notBehind(names), t.czxids())
+	entries, err := t.queue.entries(ctx, t.Epoch, t.notBehind(names), t.known)
 	if err != nil {
 		return nil, err
 	}
@@ -83,14 +83,6 @@ func (t *Ticket) reapDuplicates(ctx context.Context, entries []Entry) (found boo
 	return found
 }
 
-func (t *Ticket) czxids() map[string]int64 {
-	if t.known == nil {
-		t.known = make(map[string]int64)
-	}
-	t.known[t.Entry.Name] = t.Entry.Czxid
-	return t.known
-}
-
 // entries picks the contenders out of a listing and puts them in order. Where
 // sequence numbers no longer order them it asks for creation zxids, once each.
 func (q *Queue) entries(ctx context.Context, e *zkconn.Epoch, names []string, known map[string]int64) ([]Entry, error) {
@@ -122,20 +114,16 @@ func (q *Queue) fillCzxids(ctx context.Context, e *zkconn.Epoch, entries []Entry
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(lookups)
 	for i := range entries {
-		if entries[i].Czxid != 0 || !exhausted(entries[i].Seq) {
+		en := &entries[i]
+		if en.Czxid != 0 || !exhausted(en.Seq) {
 			continue
 		}
 		g.Go(func() error {
-			st, there, err := e.Exists(gctx, q.Dir+"/"+entries[i].Name)
-			switch {
-			case err != nil:
-				return err
-			case there:
-				entries[i].Czxid = st.Czxid
-			default:
-				entries[i].Czxid = -1
+			st, there, err := e.Exists(gctx, q.Dir+"/"+en.Name)
+			if en.Czxid = -1; there {
+				en.Czxid = st.Czxid
 			}
-			return nil
+			return err
 		})
 	}
 	if err := g.Wait(); err != nil {

@@ -76,7 +76,10 @@ type Ticket struct {
 
 // newTicket is an entry that has just been made.
 func newTicket(q *Queue, e *zkconn.Epoch, self Entry, node string, maybeDuplicated bool) *Ticket {
-	return &Ticket{queue: q, Epoch: e, Entry: self, Node: node, maybeDuplicated: maybeDuplicated}
+	return &Ticket{
+		queue: q, Epoch: e, Entry: self, Node: node, maybeDuplicated: maybeDuplicated,
+		known: map[string]int64{self.Name: self.Czxid},
+	}
 }
 
 // Over reports whether the ticket is of no use any more: it was given up, or its session or its node is gone.

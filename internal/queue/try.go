@@ -49,11 +49,14 @@ func (q *Queue) tryIn(ctx context.Context, e *zkconn.Epoch) (*Ticket, error) {
 			return nil, err
 		}
 	}
-	free, err := q.free(ctx, e)
+	if err := e.Sync(ctx, q.Dir); err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return nil, err
+	}
+	entries, err := q.List(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	if !free {
+	if len(q.blockers(entries, Entry{Kind: q.Kind, Weight: q.Weight})) > 0 { // in the way of one at the tail
 		return nil, errs.ErrNotAcquired
 	}
 	t, alone, err := q.enterIn(ctx, e, nil)
@@ -69,16 +72,4 @@ func (q *Queue) tryIn(ctx context.Context, e *zkconn.Epoch) (*Ticket, error) {
 		return nil, err
 	}
 	return t, nil
-}
-
-// free reports whether an entry at the tail would be granted at once.
-func (q *Queue) free(ctx context.Context, e *zkconn.Epoch) (bool, error) {
-	if err := e.Sync(ctx, q.Dir); err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return false, err
-	}
-	entries, err := q.List(ctx, e)
-	if err != nil {
-		return false, err
-	}
-	return len(q.blockers(entries, Entry{Kind: q.Kind, Weight: q.Weight})) == 0, nil
 }
