@@ -20,10 +20,10 @@ import (
 // looked for again after every reconnect, on which a sync stands behind whatever is left in the
 // queue of that server, for as long as the session could have been moved about.
 type ambiguousCreates struct {
-	looker sync.Once
-	again  chan struct{} // buffered 1: they are to be looked for
-	mu     sync.Mutex
-	until  map[ambiguousCreate]time.Time
+	mu      sync.Mutex
+	until   map[ambiguousCreate]time.Time
+	looking bool // a goroutine looks for them
+	again   bool // and is to look again
 }
 
 type ambiguousCreate struct{ dir, prefix string }
@@ -37,9 +37,8 @@ func (e *Epoch) AmbiguousCreate(dir, prefix string, looked int64) {
 	a.forget()
 	a.until[ambiguousCreate{dir, prefix}] = time.Now().Add(2 * e.Timeout())
 	a.mu.Unlock()
-	a.looker.Do(func() { e.Go(e.lookAgain) })
 	if e.Connection() != looked {
-		a.look()
+		e.lookAgain()
 	}
 }
 
@@ -60,31 +59,30 @@ func (a *ambiguousCreates) inDirs() map[string][]string {
 	return dirs
 }
 
-// look is called when there is a new connection. One that comes before there is anything to look for is no reason to
-// look later.
-func (a *ambiguousCreates) look() {
+// lookAgain is called when there is a new connection. One goroutine looks, and only while there is something to look
+// for, however many connections come: those that do not live long enough for a look must not get more to do each.
+func (e *Epoch) lookAgain() {
+	a := &e.ambiguous
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.until) == 0 {
+	a.again = len(a.until) > 0
+	if !a.again || a.looking {
 		return
 	}
-	select {
-	case a.again <- struct{}{}:
-	default:
-	}
+	a.looking = true
+	e.Go(func() {
+		for a.next() && e.Cause() == nil {
+			e.lookOnce()
+		}
+	})
 }
 
-// lookAgain looks for them whenever there is a new connection. One goroutine does, however many
-// connections come: those that do not live long enough for a look must not get more to do each.
-func (e *Epoch) lookAgain() {
-	for {
-		select {
-		case <-e.ambiguous.again:
-			e.lookOnce()
-		case <-e.over:
-			return
-		}
-	}
+// next reports whether there has been a connection since the last look; if not, the goroutine ends.
+func (a *ambiguousCreates) next() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.looking, a.again = a.again, false
+	return a.looking
 }
 
 func (e *Epoch) lookOnce() {

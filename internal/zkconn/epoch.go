@@ -61,7 +61,7 @@ func (c *Client) newEpoch(number int64) *Epoch {
 		onLost: make(map[*LossHook]struct{}),
 		wanted: make(chan struct{}, 1),
 	}
-	e.ambiguous.again, e.ambiguous.until = make(chan struct{}, 1), make(map[ambiguousCreate]time.Time)
+	e.ambiguous.until = make(map[ambiguousCreate]time.Time)
 	e.alive, e.dead = context.WithCancel(context.Background())
 	e.clock.fire = func() { e.lose(errSilent) }
 	return e

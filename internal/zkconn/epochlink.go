@@ -34,7 +34,7 @@ func (e *Epoch) greeted(w *wire, r connectReply, sent time.Time) error {
 		return err
 	}
 	log()
-	e.ambiguous.look()
+	e.lookAgain()
 	return nil
 }
 
