@@ -67,19 +67,19 @@ type option struct {
 	set func(*Phaser)
 }
 
-// WithOnAdvance has f called when all have arrived, before anybody goes on and before anybody
-// else is registered: Java's onAdvance. registered is how many parties are left. If f returns
-// true the phaser terminates. Without it a phaser terminates when no party is left.
+// WithOnAdvance makes the phaser call f when all parties have arrived, before any party goes on and before another
+// is registered, like Java's onAdvance. registered is the number of registered parties. If f returns
+// true the phaser terminates. Without f a phaser terminates when no party is left.
 //
-// f runs once for each phase, in the process of whoever arrived last, or of one who waits if
-// that was noticed there first. It runs in a goroutine of its own, and to its end even if the
-// call that brought it about ends with its context. The context that f gets has that call's
-// values and ends when the session does, cause zksync.ErrLost. In that case, or if the process
-// dies, another one who waits calls his f for the same phase: make it safe to be begun again.
-// If f panics the phase does not advance and the panic goes to the caller of the arrival;
-// another one who waits tries again. Whoever runs f holds a lock meanwhile, which is below the phaser's path.
+// f runs once for each phase, in the process of the last arrival, or of a waiter that
+// noticed it first. It runs in a goroutine of its own, and to its end, also if the
+// call that started it ends with its context. The context of f has that call's
+// values, and ends with the session (cause zksync.ErrLost). In that case, or if the process
+// dies, another waiter calls its f for the same phase. So f must be safe to start again.
+// If f panics the phase does not advance, and the caller of the arrival gets the panic;
+// another waiter tries again. The process that runs f holds a lock meanwhile, below the phaser's path.
 //
-// All who use the phaser must have such a function, or none; otherwise the first call fails
+// All users of the phaser must have such a function, or none; otherwise their first call fails
 // with zksync.ErrMisuse.
 func WithOnAdvance(f func(ctx context.Context, phase, registered int) bool) zksync.Option {
 	return option{session.Misplaced("WithOnAdvance"), func(p *Phaser) { p.onAdvance = f }}
@@ -162,18 +162,19 @@ func (p *Phaser) BulkRegister(ctx context.Context, n int) (phase int, err error)
 	return number(t, err), errs.Wrap("register", p.path, err)
 }
 
-// Arrive says that a party has arrived, and does not wait for the others; the last one has the
-// phaser advance, and waits for the function of [WithOnAdvance]. It returns the phase at which
-// the party arrived, negative if the phaser has terminated. It costs one request, the last
-// arrival two.
+// Arrive says that a party has arrived, and does not wait for the other parties. It returns the phase at which
+// the party arrived, negative if the phaser has terminated. The last arrival advances the
+// phaser, and waits for the function of [WithOnAdvance].
 //
-// Without a party that is registered through this Phaser, or if all that are have arrived at
-// this phase, it fails with zksync.ErrMisuse, and with zksync.ErrLost if they were deregistered
-// because their session ended. It also fails when ctx ends (the error wraps the context's), the
-// session is closed (zksync.ErrClosed), or the servers' answers settle nothing again and again
-// (see [zksync.Ambiguous]). If one of these comes with a phase of -1 the call may be repeated: whatever became
-// of the first one, the party arrives once. Any other phase is that of the arrival, which stands; a
-// repetition would arrive at the next one.
+// It blocks until the servers confirm or ctx ends (the error wraps the context's error). A disconnect delays it. If the session of the
+// parties was lost, they are deregistered, and the error is zksync.ErrLost. If the session is closed, the error is zksync.ErrClosed. If no
+// party is registered through this Phaser, or all of its parties have arrived at
+// this phase, the error is zksync.ErrMisuse. If the servers give no clear answer several times, the error satisfies
+// [zksync.Ambiguous].
+//
+// If an error comes with a phase of -1, the call may be repeated: the party arrives once, whether or not the first call
+// had arrived. Any other phase is that of the arrival, which has happened; a
+// repetition would arrive at the next phase. It costs one request, the last arrival two.
 func (p *Phaser) Arrive(ctx context.Context) (phase int, err error) {
 	phase, err = p.arrive(ctx, false, false)
 	return phase, errs.Wrap("arrive", p.path, err)

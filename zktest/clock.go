@@ -2,26 +2,26 @@ package zktest
 
 import "time"
 
-// WithManualClock makes the server's clock stand still: sessions expire, and empty containers go, only when
-// [Server.Advance] says so, however slow the machine is. It is for clients on TCP, which
-// cannot live in a synctest bubble; in a bubble time is in the test's hands anyway.
+// WithManualClock stops the server's clock: sessions expire, and empty containers are removed, only in
+// [Server.Advance], also on a slow machine. It is for clients on TCP, which
+// cannot run in a synctest bubble; in a bubble the test controls time anyway.
 //
-// Nothing changes for clients: their heartbeats go by their own clocks and are answered. Delays and
-// latencies go by real time, too.
+// Nothing changes for clients: their heartbeats follow their own clocks and are answered. Delays and
+// latencies are in real time, too.
 func WithManualClock() Option {
 	return func(o *options) { o.cfg.ManualClock = true }
 }
 
-// Advance lets d pass by the server's clock, at once: what is due on the way (sessions, empty containers) happens in
-// order, each at its instant, and has happened when Advance returns. The clock runs on from there, or with
+// Advance moves the server's clock by d, at once. Everything that is due in that time (sessions, empty containers) happens in
+// order, each at its instant, before Advance returns. The clock runs on from there, or with
 // [WithManualClock] stands still.
 //
-// A client that is connected, and not behind [Server.Partition] or [Server.DropRequests], is taken
-// to have sent its heartbeats all along: its session stays. The sessions of clients that are
-// gone, or cannot be heard, expire. To let one expire although its client lives use [Server.Expire].
+// A client that is connected, and not partitioned by [Server.Partition] or [Server.DropRequests], counts
+// as having sent its heartbeats all the time: its session stays. The sessions of other clients
+// expire. To expire the session of a live client use [Server.Expire].
 //
-// While the server is frozen or stopped its clock moves and nothing happens; a thaw then makes up for it. Advance does not
-// block; what waits for its commit is committed first. A negative d fails the test.
+// While the server is frozen or stopped its clock moves and nothing happens; a thaw then does what is due. Advance does not
+// block; writes that wait for their commit are committed first. A negative d fails the test.
 func (s *Server) Advance(d time.Duration) {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -34,11 +34,11 @@ func (s *Server) Advance(d time.Duration) {
 	s.wake()
 }
 
-// SetTime sets the time of day that the server stamps nodes, requests and transactions with. It goes on from there,
-// or with [WithManualClock] stands still. Sessions do not go by it, and it may go back: so it is
-// with a real server whose clock is set.
+// SetTime sets the time of day with which the server stamps nodes, requests and transactions. It goes on from there,
+// or with [WithManualClock] stands still. Sessions do not depend on it, and it may go back, as on
+// a real server whose clock is set.
 func (s *Server) SetTime(t time.Time) { s.zk.SetTime(t) }
 
-// Now returns the time of day as the server has it: that of the process, unless one of
+// Now returns the server's time of day: that of the process, unless one of
 // [WithManualClock], [Server.Advance] and [Server.SetTime] was used.
 func (s *Server) Now() time.Time { return s.zk.Now() }

@@ -6,7 +6,7 @@ import "github.com/go-menagerie/menagerie/internal/zkserver/wire"
 // documentation uses, such as "noNode".
 type Code = wire.Code
 
-// The results of requests that clients have to reckon with. Those of the first group only networks and clients come to, and rules: a
+// The results of requests. Those of the first group come from networks, clients and rules; a
 // server never answers with them.
 const (
 	CodeConnectionLoss   Code = -4

@@ -6,7 +6,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkserver"
 )
 
-// Ensemble is several servers with one history, for tests of what clients see when servers lag, are cut off from each
+// Ensemble is several servers with one history. It is for tests of clients while servers lag, are cut off from each
 // other, or elect a leader. Make one with [RunEnsemble] or [StartEnsemble]. All methods may be called
 // concurrently.
 //
@@ -16,18 +16,18 @@ import (
 // write is committed when the leader is in contact with a majority, and then applied by each member that
 // hears of it; its client is answered when the member that it is connected to has applied it.
 //
-// It is modelled on the real server: followers answer heartbeats and reads on their own, and tell
-// the leader each half tick whom they have heard. A member that is cut off notices only after the sync limit
-// ([WithSyncLimit]), and goes on until then. Without a leader a member drops its clients and serves nobody. Those
-// who can reach each other, if they are a majority, agree on a leader in the time of an election
-// ([WithElectionTime]); it is the one that has seen most, and among equals the last. Proposals that it has seen are
-// committed, others are lost; a new epoch begins, so zxids jump; and every session gets its full timeout again. A client that has
-// seen more than a member is refused there. What is sent on behalf of a session from a member that it
-// has left is refused by the leader, and the connection closed.
+// It is modelled on the real server. Followers answer heartbeats and reads by themselves. Each half tick they tell
+// the leader which sessions they have heard from. A member that is cut off notices only after the sync limit
+// ([WithSyncLimit]), and goes on until then. A member without a leader drops its clients and serves none. If the members
+// that can reach each other are a majority, they elect a leader in the time of an election
+// ([WithElectionTime]): the member with the newest history, and among equals the last. Proposals that it has seen are
+// committed, others are lost. A new epoch begins, so zxids jump, and every session gets its full timeout again. A member refuses a
+// client that has seen a newer history. The leader refuses a request from a member that the request's session
+// has left, and the connection is closed.
 //
 // Not modelled: time on the wire between members; observers; reconfiguration; a cut between some members only, or in one
-// direction; members that notice a loss at different instants, except for the leader ([WithLeaderLimit]). A leader that has lost the
-// majority does not expire sessions, which nobody could tell from outside.
+// direction; members that notice a loss at different instants, except the leader ([WithLeaderLimit]). A leader that has lost the
+// majority does not expire sessions; clients cannot see a difference.
 type Ensemble struct {
 	zk      *zkserver.Ensemble
 	tb      TB
@@ -50,7 +50,7 @@ func RunEnsemble(t TB, n int, opts ...Option) *Ensemble {
 	return e
 }
 
-// StartEnsemble is [RunEnsemble] without a test: the caller closes it, and methods that would fail a test panic, as it does itself
+// StartEnsemble is [RunEnsemble] without a test: the caller closes it, and methods that would fail a test panic. It panics
 // unless n is between 1 and 63.
 func StartEnsemble(n int, opts ...Option) *Ensemble {
 	if n < 1 || n > 63 {
@@ -132,18 +132,18 @@ func (e *Ensemble) errorf(format string, args ...any) {
 // Len returns the number of members.
 func (e *Ensemble) Len() int { return len(e.servers) }
 
-// Server returns a member by its index, from 0: to look at what it has applied, to connect to it alone, or to do
-// to it what can be done to a server on its own. Of a member
+// Server returns a member by its index, from 0: to read the state that it has applied, to connect to it alone, or to
+// call the methods of a single server. For a member
 //
-//   - [Server.Stop], [Server.Restart] and [Server.Freeze] concern the others, who notice: at once that it stopped, after the sync
-//     limit that it is frozen. With [Server.RestartEmpty] it comes back without its data and gets all from the leader. A
-//     leader that is stopped, or frozen for longer, has another one elected;
+//   - the other members notice [Server.Stop] and [Server.Restart] at once, and [Server.Freeze] after the sync
+//     limit. After [Server.RestartEmpty] it has no data and gets all from the leader. If the
+//     leader is stopped, or frozen for longer, another one is elected;
 //   - [Server.Expire], [Server.Sessions], [Server.Advance], [Server.SetZxid] and [Server.SetSequence] concern the ensemble,
 //     whichever member they are called on;
 //   - [Server.Create], [Server.Set] and [Server.Delete] are done when the leader has committed them; they fail the test if
 //     the member cannot reach one that can;
 //   - [Server.OnCommit] sees a transaction when this member applies it; see [Ensemble.OnCommit];
-//   - [Server.Partition] and the other faults of the network concern the way between the client and this member.
+//   - [Server.Partition] and the other faults of the network concern the network between the client and this member.
 func (e *Ensemble) Server(i int) *Server {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -163,7 +163,7 @@ func (e *Ensemble) has(what string, i int) {
 	e.servers[0].fatalf("zktest: %s: no member %d; there are 0 to %d", what, i, len(e.servers)-1)
 }
 
-// Leader returns the index of the leader, or -1 if there is none. A leader that was cut off leads until it notices.
+// Leader returns the index of the leader, or -1 if there is none. A leader that is cut off leads until it notices.
 func (e *Ensemble) Leader() int { return e.zk.Leader() }
 
 // Serving tells whether a member serves clients: it leads or follows, or has not noticed yet that it does not.
@@ -190,11 +190,11 @@ func (e *Ensemble) ElectLeader(i int) {
 	}
 }
 
-// Lag makes a follower stop applying what is committed, until catchUp. It serves on: reads there show the past
-// and watches do not fire; writes through it are committed and applied everywhere else, but answered only when it has
-// caught up, and so is a sync; a new session, too, has to wait; clients that have seen more are refused. As on a real server heartbeats stay
-// behind what the same client waits for, so it gives up the connection when that takes longer than it bears silence. If the
-// member becomes the leader it catches up first, and lags no more. The test fails if it is the leader, who cannot lag.
+// Lag makes a follower stop applying committed transactions, until catchUp. It still serves: reads there show an old state,
+// and watches do not fire. Writes through it are committed and applied on all other members, but answered only when it has
+// caught up, and so are syncs and new sessions. Clients that have seen a newer history are refused. As on a real server a heartbeat
+// waits behind the client's earlier requests, so the client closes the connection if that takes too long. If the
+// member becomes the leader it first catches up, and no longer lags. The test fails if the member is the leader, which cannot lag.
 func (e *Ensemble) Lag(i int) (catchUp func()) {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -208,13 +208,13 @@ func (e *Ensemble) Lag(i int) (catchUp func()) {
 	return catchUp
 }
 
-// Isolate cuts a member off from all others, not from its clients, until heal, which may be called twice. Until it notices, after
-// the sync limit, a follower goes on: it answers heartbeats and reads, and what needs the leader waits. If it is
-// healed before, that arrives. If not, it drops its clients and refuses connections until it is healed; then it catches up. The
-// leader hears nothing of its clients meanwhile, so their sessions expire unless they go elsewhere.
+// Isolate cuts a member off from all others, but not from its clients, until heal, which may be called twice. A follower
+// notices after the sync limit. Until then it answers heartbeats and reads, and requests that need the leader wait. If it is
+// healed before, they arrive. If not, it drops its clients and refuses connections until it is healed; then it catches up. Meanwhile the
+// leader hears nothing of the member's clients, so their sessions expire unless they go to another member.
 //
-// A leader that is cut off goes on likewise: it answers syncs, too, and commits nothing. The others notice when it does, drop their
-// clients and elect another.
+// A leader that is cut off also goes on: it answers syncs, too, and commits nothing. The others notice at the same time, drop their
+// clients and elect another leader.
 func (e *Ensemble) Isolate(i int) (heal func()) {
 	if e.tb != nil {
 		e.tb.Helper()

@@ -14,7 +14,7 @@ import (
 
 // Servers returns an address for each member, "192.0.2.1:2181" and so on. They stand for
 // connections in memory: only [Ensemble.Dial] and [Ensemble.DialContext] know them. Being numbers they need no DNS, so zk.Connect
-// takes them with zk.WithDialer(e.Dial), inside a bubble too.
+// takes them with zk.WithDialer(e.Dial), also inside a bubble.
 func (e *Ensemble) Servers() []string {
 	var out []string
 	for i := range e.servers {
@@ -59,8 +59,8 @@ func (e *Ensemble) Session(t TB, opts ...zksync.Option) *zksync.Session {
 	return e.SessionAt(t, e.placed.count()%len(e.servers), opts...)
 }
 
-// SessionAt opens a session at member i. Whenever it has to connect again it dials the next member, around the
-// ensemble: where a client goes is no matter of luck here. For one that stays use [Server.Session] of a member, for one that chooses by itself
+// SessionAt opens a session at member i. Each time it connects again it dials the next member, around the
+// ensemble, so a test is repeatable. For a session that stays at a member use [Server.Session] of that member. For one that chooses by itself use
 // zksync.Connect with [Ensemble.Servers] and [Ensemble.DialContext].
 func (e *Ensemble) SessionAt(t TB, i int, opts ...zksync.Option) *zksync.Session {
 	t.Helper()

@@ -45,7 +45,7 @@ func (g *signals) count() int {
 	return g.n - 1
 }
 
-// OnElected has f called when a member takes over as leader, with the instant. f runs while the servers are locked: it must be
+// OnElected calls f when a member becomes the leader, with the instant. f runs while the servers are locked: it must be
 // quick and must not call them.
 func (e *Ensemble) OnElected(f func(leader int, at time.Time)) {
 	if e.tb != nil {
@@ -78,8 +78,8 @@ func (e *Ensemble) WaitLeader(t TB) int {
 	}
 }
 
-// OnCommit has f called for each transaction when it is committed: when the first member, the leader, applies it. In all else it
-// is [Server.OnCommit].
+// OnCommit calls f for each transaction when it is committed: when the first member, the leader, applies it. Otherwise it
+// is like [Server.OnCommit].
 func (e *Ensemble) OnCommit(f func(Txn)) {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -107,7 +107,7 @@ func (e *Ensemble) OnSessionExpired(f func(id int64, at time.Time)) {
 	}
 }
 
-// Intercept puts a rule to work on all members, which count together.
+// Intercept activates a rule on all members, with common counts.
 func (e *Ensemble) Intercept(r *Rule) *Interception { return intercept(r, e.servers...) }
 
 // InterceptFunc is [Server.InterceptFunc] on all members.
@@ -131,7 +131,7 @@ func all(fs []func()) {
 	}
 }
 
-// Partition makes the network between a client and all members a black hole: [Server.Partition] on each.
+// Partition makes the network between a client and all members lose everything: [Server.Partition] on each.
 func (e *Ensemble) Partition(id int64) (heal func()) {
 	var heals []func()
 	for _, s := range e.servers {
@@ -145,9 +145,9 @@ func (e *Ensemble) SetError(code Code, ops ...Op) (clear func()) {
 	return setError(code, ops, e.servers...)
 }
 
-// Pin has only member i let the client of a session in, until unpin: if it is connected to another member that connection is closed, and
-// new ones that ask for the session there are, too. So any client, however it chooses, ends up at member i, if it can
-// reach it, and has seen no more than that.
+// Pin makes all members except i refuse the client of a session, until unpin: they close its connection, and
+// new ones that ask for the session. So the client ends up at member i, if it can
+// reach it, and has not seen a newer history than it.
 func (e *Ensemble) Pin(id int64, i int) (unpin func()) {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -162,11 +162,11 @@ func (e *Ensemble) Pin(id int64, i int) (unpin func()) {
 	return func() { all(ends) }
 }
 
-// Disconnect drops the connection of a session, at whichever member; see [Ensemble.Session] for where it goes. It
+// Disconnect drops the connection of a session, at any member; [Ensemble.Session] says where it connects next. It
 // reports whether there was one.
 func (e *Ensemble) Disconnect(id int64) bool { return e.zk.Disconnect(id) }
 
-// Expire ends a session; see [Server.Expire]. It reports false also if there is no leader that could.
+// Expire ends a session; see [Server.Expire]. It also reports false if there is no leader.
 func (e *Ensemble) Expire(id int64) bool { return e.servers[0].Expire(id) }
 
 // Requests returns how many requests have arrived at all members; see [Server.Requests].

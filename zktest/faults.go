@@ -3,12 +3,12 @@ package zktest
 import "time"
 
 // Expire ends a session on the server now: its ephemerals are gone and their watches
-// have fired when Expire returns. Its connection is closed, so the client learns when it
+// have fired when Expire returns. Its connection is closed, so the client is told when it
 // reconnects. It reports whether there was such a session.
 func (s *Server) Expire(id int64) bool { return s.zk.Expire(id) }
 
-// ExpireSilently is Expire for a client that is partitioned and does not learn: what it sends
-// vanishes and nothing reaches it until heal is called.
+// ExpireSilently is Expire for a client that is partitioned, so it is not told: its requests
+// do not arrive, and nothing reaches it until heal is called.
 func (s *Server) ExpireSilently(id int64) (heal func()) {
 	heal = s.Partition(id)
 	s.zk.Expire(id)
@@ -19,17 +19,17 @@ func (s *Server) ExpireSilently(id int64) (heal func()) {
 // was a connection.
 func (s *Server) Disconnect(id int64) bool { return s.zk.Disconnect(id) }
 
-// Partition makes a client's network a black hole both ways. The client is recognised by its
+// Partition makes a client's network lose everything, both ways. The server recognises the client by its
 // session id: its connections stay open and silent, and so do new ones on which it asks for that
-// session. The server does not hear of it, so the session expires in time.
+// session. The server hears nothing of the client, so the session expires in time.
 //
-// heal ends it, and may be called twice. As with a healed TCP connection, what was sent meanwhile
-// then arrives (a millisecond later), if the connection is still open on both sides; what the
-// client sent on a connection that it has given up never does. Several partitions of one client
+// heal ends the partition, and may be called twice. As with a healed TCP connection, messages that were sent meanwhile
+// then arrive (a millisecond later), if the connection is still open on both sides. Requests on a connection that
+// the client has closed never arrive. Several partitions of one client
 // last until all are healed.
 //
-// The id 0, here and in the other faults of the network, stands for all connections that have no session yet: nobody
-// new gets through.
+// The id 0, here and in the other faults of the network, stands for all connections that have no session yet: no
+// new client gets through.
 func (s *Server) Partition(id int64) (heal func()) { return s.zk.Block(id, true, true) }
 
 // DropRequests is half of [Server.Partition]: the server hears nothing from the client.
@@ -48,8 +48,8 @@ func (s *Server) Delay(id int64, request, reply time.Duration) (heal func()) {
 }
 
 // Freeze stops the server as SIGSTOP would: connections are accepted, but nothing is read,
-// answered, committed or expired until thaw is called, which may be called twice. Then what is due expires
-// first, and what was sent meanwhile is handled.
+// answered, committed or expired until thaw is called, which may be called twice. Then sessions that are due expire
+// first, and the requests that were sent meanwhile are handled.
 func (s *Server) Freeze() (thaw func()) {
 	s.zk.Freeze()
 	return s.zk.Thaw
@@ -71,11 +71,11 @@ func (s *Server) stop() {
 }
 
 // Restart brings the server back on the same port with the same data and sessions, which get
-// their full timeout again. A running server is stopped first; nobody who comes by [Server.Dial] is refused in between.
+// their full timeout again. A running server is stopped first; meanwhile [Server.Dial] waits and is not refused.
 func (s *Server) Restart() { s.restart(true) }
 
-// RestartEmpty is Restart without data and sessions. Clients find that the server is behind what
-// they have seen, and are refused, as after the loss of a real server's disk.
+// RestartEmpty is Restart without data and sessions. Clients have seen a newer history than the server
+// has, and are refused, as after the loss of a real server's disk.
 func (s *Server) RestartEmpty() { s.restart(false) }
 
 func (s *Server) restart(keep bool) {
@@ -123,8 +123,8 @@ func (s *Server) reopen() {
 }
 
 // SetError makes requests fail with an error code, such as [CodeConnectionLoss], until clear is called: those of the given
-// kinds, or all that a client's caller asks for ([Any]). A request that fails so is not applied. Clients stay connected, since
-// what they send on their own goes by. Rules that were put to work before come first; see [Rule.Error] for errors of single requests.
+// kinds, or all requests of a client's caller ([Any]). A request that fails so is not applied. Clients stay connected, because
+// requests that they send by themselves do not fail. Earlier rules come first; see [Rule.Error] for errors of single requests.
 func (s *Server) SetError(code Code, ops ...Op) (clear func()) { return setError(code, ops, s) }
 
 func setError(code Code, ops []Op, srvs ...*Server) (clear func()) {
@@ -139,8 +139,8 @@ func setError(code Code, ops []Op, srvs ...*Server) (clear func()) {
 }
 
 // SetSequence sets the number that the next sequential node under parent gets. At the limit,
-// 2147483647, the server counts as a real one does: creates that come one after the other all get
-// 2147483647, those that are in flight together (see [WithCommitLatency]), or parts of one multi,
+// 2147483647, the server counts as a real one does: creates one after the other all get
+// 2147483647; creates that are in flight together (see [WithCommitLatency]), or parts of one multi,
 // go on with -2147483648. It fails the test if there is no such node.
 func (s *Server) SetSequence(parent string, n int32) {
 	if s.tb != nil {

@@ -37,7 +37,7 @@ type Txn struct {
 	Changes []Change // in order
 }
 
-// OnCommit has f called for every transaction at the instant of its commit, in order, before any
+// OnCommit calls f for every transaction at the instant of its commit, in order, before any
 // reply or watch event of it leaves the server. f runs while the server is locked: it must be quick
 // and must not call the server, which fails the test. In a bubble Txn.Time is the exact virtual instant at which the
 // server granted or deleted something.
@@ -53,7 +53,7 @@ func (s *Server) OnCommit(f func(Txn)) {
 	s.onCommit = append(s.onCommit, f)
 }
 
-// OnSessionExpired has f called when a session expires, before its ephemerals go; not when a client
+// OnSessionExpired calls f when a session expires, before its ephemerals are deleted; not when a client
 // closes its session. f runs while the server is locked: it must be quick and must not call the
 // server.
 func (s *Server) OnSessionExpired(f func(id int64, at time.Time)) {

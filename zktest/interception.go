@@ -8,7 +8,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkserver"
 )
 
-// Interception is a rule at work.
+// Interception is an active rule.
 type Interception struct {
 	srvs []*Server
 	rule Rule
@@ -26,11 +26,11 @@ type holding struct {
 	release chan struct{}
 }
 
-// Intercept puts a rule to work until [Interception.Remove] or the end of the test. Of several
-// rules that would act on a request the one that was put to work first does; every rule counts its
-// matches. A rule may be put to work several times and counts anew each time.
+// Intercept activates a rule until [Interception.Remove] or the end of the test. If several
+// rules would act on a request, the earliest does; every rule counts its
+// matches. A rule may be activated several times and counts anew each time.
 //
-// A rule that can never match, because its pattern does not start with a slash for instance, fails the test.
+// A rule that can never match, for example because its pattern does not start with a slash, fails the test.
 func (s *Server) Intercept(r *Rule) *Interception {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -107,13 +107,13 @@ func (in *Interception) Remove() {
 	in.Release()
 }
 
-// Release lets everything go that is held. Later matches are held again.
+// Release releases everything that is held. Later matches are held again.
 func (in *Interception) Release() {
 	for in.ReleaseOne() {
 	}
 }
 
-// ReleaseOne lets the request go that has been held for longest. It reports whether there
+// ReleaseOne releases the request that has been held for longest. It reports whether there
 // was one.
 func (in *Interception) ReleaseOne() bool {
 	in.mu.Lock()

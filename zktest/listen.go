@@ -59,7 +59,7 @@ var errSocket = errors.New("zktest: a port inside a synctest bubble, where time 
 // call, unless [RunAddr] or [StartAddr] have said which. It stays the same when the server is restarted. Give the address to any client, in any
 // language. It fails the test at once if there is no free port.
 //
-// Once the server is closed it has no address, unless it had one before, and this fails the test at once. Inside a synctest bubble it does, too: time does not advance there while a goroutine waits for a
+// If the server is closed and has no address yet, Addr fails the test at once. It also does inside a synctest bubble: time does not advance there while a goroutine waits for a
 // socket. Use [Server.Connect], [Server.Session] or [Server.Dial].
 func (s *Server) Addr() string {
 	if s.tb != nil {
@@ -144,9 +144,9 @@ func (s *Server) unlisten() {
 	}
 }
 
-// Serve accepts connections from a listener that the caller has made, a Unix socket for instance, and closes it in the end. It
-// blocks until the server is closed, and then returns nil, or until the listener fails, and returns why. While the
-// server is stopped connections are closed as they come; [Server.Refuse] does not concern them.
+// Serve accepts connections from a listener of the caller, for example a Unix socket, and closes it at the end. It
+// blocks until the server is closed, and then returns nil, or until the listener fails, and returns its error. While the
+// server is stopped it closes new connections; [Server.Refuse] does not concern them.
 func (s *Server) Serve(l net.Listener) error {
 	err := s.zk.Serve(l)
 	if errors.Is(err, zkserver.ErrClosed) {

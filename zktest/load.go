@@ -12,9 +12,9 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
-// Load makes nodes without a client: data by path. Parents that are missing are made, empty; a node that exists gets the
-// data. All are persistent and open to everybody. Each is a transaction of its own, in the order of the
-// paths. It fails the test at a path that cannot be made, and leaves out the rest.
+// Load makes nodes without a client: data by path. Missing parents are made, without data. A node that exists gets the
+// data. All are persistent, and everybody may do everything. Each is a transaction of its own, in the order of the
+// paths. At a path that cannot be made it fails the test and stops.
 //
 //	srv.Load(map[string]string{"/app/config": "v1", "/app/workers": ""})
 func (s *Server) Load(nodes map[string]string) {
@@ -44,8 +44,8 @@ func (s *Server) put(p string, data []byte) bool {
 	return s.do("load", wire.Call{Op: wire.OpCreate, Path: p, Data: data, ACL: wire.OpenACL()})
 }
 
-// Contents returns the data of the node at root and of everything below it, by path, as they were at one
-// instant: what [Server.Load] takes. The server's own nodes under /zookeeper are left out, and so is "/" if it has no
+// Contents returns the data of the node at root and of everything below it, by path, at one
+// instant, in the form for [Server.Load]. The server's own nodes under /zookeeper are left out, and so is "/" if it has no
 // data. It is empty if there is no such node.
 func (s *Server) Contents(root string) map[string]string {
 	out := map[string]string{}
@@ -62,8 +62,8 @@ func (s *Server) Contents(root string) map[string]string {
 func own(p string) bool { return p == "/zookeeper" || strings.HasPrefix(p, "/zookeeper/") }
 
 // DeleteAll removes a node and everything below it without a client, children first, each in a
-// transaction of its own. With "/" it removes everything but the server's own nodes; sessions stay. It does
-// nothing if there is no such node, and fails the test if there can be none.
+// transaction of its own. With "/" it removes everything except the server's own nodes; sessions stay. If there is no
+// such node it does nothing. If no node can have that path it fails the test.
 func (s *Server) DeleteAll(root string) {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -86,8 +86,8 @@ func (s *Server) DeleteAll(root string) {
 	}
 }
 
-// SetACL changes who may do what with a node, without a client and whatever its version. It fails the test if there
-// is no such node, or the ACL is empty or invalid.
+// SetACL changes the access control list of a node, without a client and at any version. It fails the test if there
+// is no such node, or the list is empty or invalid.
 func (s *Server) SetACL(path string, acl ...zk.ACL) {
 	if s.tb != nil {
 		s.tb.Helper()

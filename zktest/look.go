@@ -35,9 +35,9 @@ func (s *Server) Children(path string) []string {
 	return names
 }
 
-// SessionInfo is a session as the server has it: ID, Timeout as negotiated, Ephemerals (their paths, sorted), Watches (how many are set
-// through its present connection), LastHeard, Expires (when it expires unless the server hears of it), Connected (it has a
-// connection, whether or not anything gets through).
+// SessionInfo is a session as the server has it: ID, Timeout as negotiated, Ephemerals (their paths, sorted), Watches (the number set
+// through its present connection), LastHeard, Expires (when it expires if the server hears no more of it), Connected (it has a
+// connection, also if that is partitioned).
 type SessionInfo = zkserver.SessionInfo
 
 // Sessions returns the sessions that live, ordered by id.

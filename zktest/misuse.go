@@ -10,8 +10,8 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
-// What follows finds tests that ask for something that makes no sense, or that could never fail, and
-// tells them what they may have meant.
+// This file finds calls of tests that make no sense, or checks that could never fail, and
+// gives a hint what the test may have meant.
 
 // check finds options that contradict each other or themselves.
 func (o *options) check() error {
@@ -61,7 +61,7 @@ func wrongPath(p string) error {
 	return fmt.Errorf("no node can have the path %q: it %s", cut(p, reportedLine), wrong)
 }
 
-// possible fails t if no node can have the path: what is asked of it would be answered "no node" for ever.
+// possible fails t if no node can have the path: every question about it would be answered "no node".
 func (s *Server) possible(t TB, path string) bool {
 	t.Helper()
 	if err := wrongPath(path); err != nil {
@@ -116,8 +116,8 @@ func (s *Server) missing(what string, isNil bool) bool {
 	return isNil
 }
 
-// calledFromHook fails the test of whoever calls the server from a hook. The call itself is let through: that
-// the test would stand still for ever is less of a help.
+// calledFromHook fails the test if a hook calls the server. The call itself goes on: otherwise the
+// test would hang, which is less of a help.
 func (s *Server) calledFromHook() {
 	if s.tb != nil {
 		s.tb.Helper()

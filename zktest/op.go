@@ -11,8 +11,8 @@ type Op int
 
 // The kinds of requests.
 const (
-	// Any stands for everything that a client's caller asks for: all operations but
-	// Connect, Ping, CloseSession, SetWatches and SetAuth, which clients send on their own.
+	// Any stands for all requests of a client's caller: all operations except
+	// Connect, Ping, CloseSession, SetWatches and SetAuth, which clients send by themselves.
 	Any Op = iota
 	Create
 	Delete
@@ -42,8 +42,8 @@ const (
 	// Other is any operation that the server does not know.
 	Other
 
-	// AnyEvent stands for all watch events. These are no requests: only rules see them, see [Rule.Lose]. A rule for them takes the
-	// path of the event, and the session that is told.
+	// AnyEvent stands for all watch events. Events are not requests: only rules see them, see [Rule.Lose]. A rule for them matches the
+	// path of the event, and the session that gets it.
 	AnyEvent
 	// EventCreated tells a client that a node was created.
 	EventCreated

@@ -48,7 +48,7 @@ func WithTimeoutLimits(shortest, longest time.Duration) Option {
 }
 
 // WithCommitLatency sets the time that a write takes. Writes that arrive within it are in
-// flight together, which the default of zero never lets happen: see [Server.SetSequence].
+// flight together, which never happens with the default of zero: see [Server.SetSequence].
 func WithCommitLatency(d time.Duration) Option {
 	return func(o *options) { o.cfg.CommitLatency = d }
 }
@@ -77,14 +77,14 @@ func WithHandshakeTimeout(d time.Duration) Option {
 	return func(o *options) { o.cfg.HandshakeTimeout = d }
 }
 
-// WithFourLetterWords sets which four-letter words are answered; the others are refused as a real server refuses
-// what is not in its whitelist. The default is all of them, a real server's is "srvr".
+// WithFourLetterWords sets which four-letter words are answered. The others are refused as a real server refuses
+// words that are not in its whitelist. The default is all of them, a real server's is "srvr".
 func WithFourLetterWords(words ...string) Option {
 	return func(o *options) { o.cfg.FourLetterWords = append([]string{}, words...) }
 }
 
 // WithSyncLimit sets how long a member of an [Ensemble] takes to notice that it is cut off from the others. The default is
-// five ticks, which many real ensembles have. A server on its own does not mind.
+// five ticks, which many real ensembles have. It has no effect on a single server.
 func WithSyncLimit(d time.Duration) Option {
 	return func(o *options) { o.ensemble.SyncLimit = d }
 }

@@ -32,7 +32,7 @@ const everything = int(^uint(0) >> 1)
 // everything, and its data: the first 60 bytes as a string if they are text, else the first 16 in hexadecimal.
 func (s *Server) Tree() string { return s.tree(everything) }
 
-// Dump returns all that there is to see, for a person: the state of the server, tree, sessions with ephemerals, watches, and the
+// Dump returns everything for a person to read: the state of the server, tree, sessions with ephemerals, watches, and the
 // last 20 requests. The format may change.
 func (s *Server) Dump() string {
 	open, total := s.zk.Connections()

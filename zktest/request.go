@@ -80,10 +80,10 @@ func (r *Request) is(op Op) bool {
 	return r.Op == op || r.Op == Multi && slices.Contains(r.Ops, op)
 }
 
-// Requests returns how many requests clients have sent: everything that a caller asks for, not
-// Connect, Ping, CloseSession, SetWatches and SetAuth, nor the syncs of [WithHeartbeat], which
+// Requests returns how many requests of clients' callers have arrived. It does not count
+// Connect, Ping, CloseSession, SetWatches and SetAuth, and the syncs of [WithHeartbeat], which
 // count as Ping. A multi is one request. A request counts
-// when it arrives, whatever a rule does to it; one that a partition keeps away does not.
+// when it arrives, also if a rule acts on it. A request that a partition keeps away does not count.
 func (s *Server) Requests() int { return s.RequestsBy(Any) }
 
 // RequestsBy returns how many requests of one kind have arrived. A multi counts as [Multi]
@@ -102,8 +102,8 @@ func (s *Server) RequestsOf(session int64, op Op) int {
 }
 
 // Log returns the requests that are finished or lost, in the order in which that
-// happened: heartbeats and connects too. Requests made with [Server.Create] and the like
-// appear with session 0. The server keeps at least the last 100 000, unless their paths take more
+// happened, also heartbeats and connects. Requests made with [Server.Create] and similar methods
+// have session 0. The server keeps at least the last 100 000, unless their paths take more
 // than 64 MB.
 func (s *Server) Log() []Request {
 	s.mu.Lock()

@@ -32,13 +32,13 @@ type Rule struct {
 // request, also those that have no path, like Ping and Connect.
 func On(op Op, pattern string) *Rule { return &Rule{op: op, pattern: pattern} }
 
-// Lose is for a watch event: the client is never told. Its watch is gone all the same, as if the network of a server that does not know
-// that its client is gone had swallowed it. Nothing else is lost; no connection drops.
+// Lose is for a watch event: the client never gets it. Its watch is gone, as if the event were lost on the network.
+// Nothing else is lost; no connection drops.
 //
 //	srv.Intercept(zktest.On(zktest.EventDeleted, "/locks/**").Of(id).Lose())
 //
-// Besides, [Rule.Hold] and [Rule.Delay] act on events: they keep back that event and all that the client is sent after it, but for
-// the answers to heartbeats, as a server does that lags. An event whose client has lost the connection meanwhile is dropped.
+// [Rule.Hold] and [Rule.Delay] act on events, too: they keep back that event and everything that the server sends to the client after it, except
+// the answers to heartbeats, like a server that lags. An event whose client has lost the connection meanwhile is dropped.
 func (r *Rule) Lose() *Rule { return r.then(zkserver.FateEventLost) }
 
 // Nth makes the rule act on the n-th match only, counting from 1 and from the moment of
@@ -57,9 +57,9 @@ func (r *Rule) LoseRequest() *Rule { return r.then(zkserver.FateRequestLost) }
 // LoseReply applies the request, then drops the connection instead of answering.
 func (r *Rule) LoseReply() *Rule { return r.then(zkserver.FateReplyLost) }
 
-// Duplicate applies the request twice, as a client that blindly repeats it would. Only the
-// last reply is sent: whoever repeats a request does so because the first reply was lost. What concerns the connection
-// itself, Connect and SetAuth, happens once all the same.
+// Duplicate applies the request twice, as if a client had repeated it. Only the
+// last reply is sent: a client repeats a request because the first reply was lost. Connect and SetAuth, which concern the connection
+// itself, happen only once.
 func (r *Rule) Duplicate() *Rule { return r.then(zkserver.FateDuplicate) }
 
 // Error answers with an error code, such as [CodeNodeExists], and applies nothing. For
@@ -81,26 +81,26 @@ func (r *Rule) Delay(d time.Duration) *Rule {
 // Hold parks the request until it is released through the [Interception]. Later requests of the same
 // connection wait behind it; heartbeats do not.
 //
-// It waits on its connection, as if the server had not read it yet. When the client has given the connection up it is
-// still applied on release, as long as the client has not come back to this server: then it is
-// dropped, as what is left unread on a connection is. In an [Ensemble] it is refused on release if the session is at another member by then. See
-// [Rule.Queued] for one that the server has read.
+// It waits on its connection, as if the server had not read it yet. If the client has closed the connection, it is
+// still applied on release. But if the client has come back to this server, it is
+// dropped, like a request that is unread on a closed connection. In an [Ensemble] it is refused on release if the session is at another member by then. See
+// [Rule.Queued] for a request that the server has read.
 func (r *Rule) Hold() *Rule {
 	r.verdict.Hold, r.verdict.Delay = true, 0
 	return r
 }
 
-// DelayReply applies the request at once and keeps the reply back for d, and with it what the server has to
-// say to the same client afterwards.
+// DelayReply applies the request at once and keeps the reply back for d, and with it all later messages to the same
+// client.
 func (r *Rule) DelayReply(d time.Duration) *Rule {
 	r.verdict.ReplyDelay = d
 	return r
 }
 
 // Queued makes Hold and Delay keep the request in the server's queue instead of on its connection: the server
-// has read it. It is applied on release even when the client has come back on another connection, whose requests, but for
-// heartbeats, wait behind it, as they do in a real server. So in an [Ensemble] a create can be applied
-// after its client has been elsewhere, and looked there in vain; while it is elsewhere it is refused.
+// has read it. It is applied on release, also if the client has come back on another connection. The requests of that connection, except
+// heartbeats, wait behind it, as in a real server. So in an [Ensemble] a create can be applied
+// after its client has been at another member and looked for the node there in vain. While the client is at another member it is refused.
 func (r *Rule) Queued() *Rule {
 	r.verdict.Queued = true
 	return r

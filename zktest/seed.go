@@ -12,9 +12,8 @@ import (
 // SeedEnv names the environment variable with the seed of servers that have [WithReordering] and no [WithSeed].
 const SeedEnv = "ZKTEST_SEED"
 
-// WithReordering keeps each reply and each watch event back for a time of its own, at most limit. So clients
-// hear of the same change, and have their requests answered, in ever different orders, while what goes to one client stays in order: as it is
-// on a network, and as it hardly ever is on a test machine.
+// WithReordering keeps each reply and each watch event back for a random time, at most limit. So clients
+// are told of the same change, and get their replies, in different orders, as on a network. Messages to one client stay in order.
 //
 // The times are drawn with a seed: that of [WithSeed], or of the environment variable ZKTEST_SEED, or a
 // random one. A variable that holds no number fails the test. A test that fails prints the seed. In a synctest bubble the same seed gives the same times: they depend on

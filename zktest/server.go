@@ -12,11 +12,11 @@ import (
 )
 
 // Server is a ZooKeeper server for one test. Make one with [Run] or [Start]. All methods may be called
-// concurrently; from hooks, which run while the server is locked, none. Those that take a TB fail that, as
-// [TB] says which goroutine may: from the test's own. Others that fail the test fail the one that [Run] was given, or panic.
+// concurrently, but none from a hook, because hooks run while the server is locked. A method that takes a TB fails that TB; call it
+// from the goroutine of the test. Any other method that fails the test fails the one that was given to [Run], or panics.
 //
-// No method blocks, but Wait..., Connect, Session, Serve, Close, and those that change the tree or end a session: they wait for their commit, which
-// with [WithCommitLatency] takes that long, or until a frozen server is thawed.
+// Only these methods block: Wait..., Connect, Session, Serve, Close, and the methods that change the tree or end a session. The latter wait for their commit:
+// for the time of [WithCommitLatency], or until a frozen server is thawed.
 type Server struct {
 	zk   *zkserver.Server
 	name string // of a member of an ensemble, in what WithVerbose prints
@@ -62,9 +62,8 @@ func Run(t TB, opts ...Option) *Server {
 	return s
 }
 
-// Start starts a server that belongs to no test: the caller closes it, nobody checks for leftovers,
-// and methods that would fail the test panic, as it does itself if options contradict each other. For TestMain, examples
-// and programs.
+// Start starts a server without a test, for TestMain, examples and programs. The caller closes it, leftovers are not checked,
+// and methods that would fail the test panic. Start panics if options contradict each other.
 func Start(opts ...Option) *Server {
 	o, err := newOptions(opts)
 	if err != nil {
@@ -125,8 +124,8 @@ func (s *Server) finish() {
 	s.opts.tellSeed(s.tb)
 }
 
-// Close drops all connections and waits until no goroutine of the server runs any more. It is idempotent. Tree, sessions and log can
-// still be looked at; nobody can connect, and nothing be changed. A server made by [Run] need not be closed.
+// Close drops all connections and waits until all goroutines of the server have ended. It may be called twice. Tree, sessions and log can
+// still be read; no client can connect, and nothing can be changed. A server made by [Run] need not be closed.
 func (s *Server) Close() {
 	s.zk.Close() // ends Serve as well
 	s.netMu.Lock()
@@ -169,8 +168,8 @@ func (s *Server) dial(network string, joined func(id int64)) (net.Conn, error) {
 	return client, nil
 }
 
-// ServeConn serves a connection that the caller made, one end of a [net.Pipe] for
-// instance, and returns at once. The server owns it from now on; if it is stopped or closed it closes the connection.
+// ServeConn serves a connection of the caller, for example one end of a [net.Pipe],
+// and returns at once. The server owns it from then on; if the server is stopped or closed it closes the connection.
 func (s *Server) ServeConn(c net.Conn) {
 	s.zk.ServeConn(c)
 }

@@ -11,7 +11,7 @@ import (
 // before the server looks for leftovers. It goes over an in-memory connection, so
 // it works inside a synctest bubble; options may override that and anything else.
 // It fails t at once if there is no session within a minute. ZooKeeper sessions that it was told are lost may be left over on
-// the server: it cannot end them.
+// the server, because it cannot end them.
 func (s *Server) Session(t TB, opts ...zksync.Option) *zksync.Session {
 	t.Helper()
 	if inBubble() != s.bubble {

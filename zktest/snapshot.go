@@ -26,11 +26,11 @@ func (s *Server) Snapshot(root string) map[string]Node {
 	return out
 }
 
-// Restore makes the node at root and everything below it what they were in a snapshot of that root, without a client: nodes that are not in the
-// snapshot, or are of another kind, are deleted, others made, and data, ACLs and sequence numbers set where they differ. Versions, times and
-// transaction ids go on; watches fire. Ephemeral nodes of the snapshot that are gone stay gone, since their sessions may be, and whatever was
-// below root and ephemeral only since then is deleted. Each step is a transaction of its own. It fails the test, and stops, at the first that
-// cannot be done.
+// Restore brings the node at root and everything below it back to a snapshot of that root, without a client. Nodes that are not in the
+// snapshot, or are of another kind, are deleted, missing nodes are made, and data, ACLs and sequence numbers are set where they differ. Versions, times and
+// transaction ids go on; watches fire. Ephemeral nodes of the snapshot that are gone stay gone, because their sessions may be gone. Ephemeral
+// nodes that are not in the snapshot are deleted. Each step is a transaction of its own. At the first step that
+// cannot be done it fails the test and stops.
 func (s *Server) Restore(root string, snapshot map[string]Node) {
 	if s.tb != nil {
 		s.tb.Helper()

@@ -1,7 +1,7 @@
 package zktest
 
-// TB is what this package needs of a test. A *testing.T, *testing.B or *testing.F is one, and so is whatever else a program has
-// that reports: the package itself does not link package testing.
+// TB is the part of a test that this package needs. A *testing.T, *testing.B or *testing.F is one. A program may have
+// a type of its own: this package does not link package testing.
 type TB interface {
 	Helper()
 	Cleanup(func())

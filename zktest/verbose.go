@@ -8,9 +8,9 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkserver"
 )
 
-// WithVerbose prints what happens, a line each, with [TB.Log] for instance: every request when it is finished or lost, heartbeats too;
-// sessions that are opened, resumed or expired; connections that come and go. print is called
-// while the server is locked and must not call it, which fails the test.
+// WithVerbose calls print, for example [TB.Log], with one line for each request when it is finished or lost, also heartbeats;
+// for each session that is opened, resumed or expired; and for each connection that is opened or closed. print is called
+// while the server is locked. It must not call the server, which fails the test.
 //
 // With t.Log of a test, end every client before the test ends, as Connect and Session do: a late line would panic.
 func WithVerbose(print func(args ...any)) Option {

@@ -34,8 +34,8 @@ func (s *Server) nextChange() <-chan struct{} {
 
 // WaitFor waits until cond is true. It asks again after every request, every transaction, and every connection that comes or
 // goes, so it neither polls nor misses a state that lasts until the next one. It returns the context's error if
-// that ends first, and an error at once when the server is closed. cond runs on the calling goroutine, may call the server, and should look at nothing but the server: nobody
-// says when anything else has changed.
+// that ends first, and an error at once when the server is closed. cond runs on the calling goroutine and may call the server. It should depend only on the server, because
+// no other change makes WaitFor ask again.
 func (s *Server) WaitFor(ctx context.Context, cond func() bool) error {
 	for {
 		changed := s.nextChange() // before cond, so that no change between the two is lost
@@ -57,8 +57,8 @@ func (s *Server) WaitFor(ctx context.Context, cond func() bool) error {
 // patience is how long the Wait functions without a context wait; virtual time inside a bubble.
 const patience = time.Minute
 
-// Wait waits until cond is true, like [Server.WaitFor], and fails t at once when that takes more than a minute: what says in the
-// message what was waited for. In a synctest bubble the minute is virtual. Call it, and all Wait functions, from the goroutine of the test.
+// Wait waits until cond is true, like [Server.WaitFor], and fails t at once when that takes more than a minute. what is the text of the
+// message. In a synctest bubble the minute is virtual. Call it, and all Wait functions, from the goroutine of the test.
 //
 //	srv.Wait(t, "both workers have a session", func() bool { return len(srv.Sessions()) == 2 })
 func (s *Server) Wait(t TB, what string, cond func() bool) {
@@ -135,7 +135,7 @@ func WaitChildren(t TB, s *Server, path string, n int) {
 	})
 }
 
-// WaitSessions waits until n sessions live, connected or not. The client of a new one may not have heard of it yet. It fails t at once when that takes more than a minute.
+// WaitSessions waits until n sessions live, connected or not. The client of a new session may not know it yet. It fails t at once when that takes more than a minute.
 func WaitSessions(t TB, s *Server, n int) {
 	t.Helper()
 	s.await(t, func() bool { return len(s.Sessions()) == n }, func() string {
@@ -143,8 +143,8 @@ func WaitSessions(t TB, s *Server, n int) {
 	})
 }
 
-// WaitWatches waits until there are n watches on the path, of all kinds and all clients: that a client has begun to
-// wait for something. It fails t at once when that takes more than a minute.
+// WaitWatches waits until there are n watches on the path, of all kinds and all clients. It fails t at once when that
+// takes more than a minute.
 func WaitWatches(t TB, s *Server, path string, n int) {
 	t.Helper()
 	s.await(t, func() bool { return s.zk.WatchesOn(path) == n }, func() string {

@@ -8,7 +8,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkserver/watch"
 )
 
-// WatchKind is what a watch sees, and how long it lives. It has a String.
+// WatchKind is the kind of a watch: the changes that it sees, and how long it lasts. It has a String method.
 type WatchKind = watch.Kind
 
 // The kinds of watches.
@@ -30,15 +30,15 @@ type Watch = zkserver.WatchInfo
 func (s *Server) WatchList() []Watch { return s.zk.WatchList() }
 
 // Watches returns the number of watches that are set on the server. A client that watches a node
-// twice has one watch there; data and child watches count apart, and a persistent one counts as
-// both, as in the figures of a real server. [Server.WatchList] has it once.
+// twice has one watch there. Data and child watches count separately, and a persistent watch counts as
+// both, as in the numbers of a real server. [Server.WatchList] has it once.
 func (s *Server) Watches() int { return s.zk.Watches() }
 
 // WatchesOn returns the number of watches on a path, of all kinds and all clients, counted as
 // [Server.Watches] does.
 func (s *Server) WatchesOn(path string) int { return s.zk.WatchesOn(path) }
 
-// WatchedPaths returns the paths that somebody watches, sorted.
+// WatchedPaths returns the paths with watches, sorted.
 func (s *Server) WatchedPaths() []string { return s.zk.WatchedPaths() }
 
 // Notifications returns the number of watch events that the server has sent.
