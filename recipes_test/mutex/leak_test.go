@@ -14,21 +14,9 @@ import (
 
 func TestAcceptance114AThousandCancelledWaitsLeaveNothing(t *testing.T) {
 	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
-		away := proving.Calm(v)
-		waiter := zksync.NewMutex(away, proving.LockPath)
-		require.NoError(t, v.Lock(waiter).Unlock())
-		// From its first create of unknown outcome on, a session has a goroutine that looks for what those made.
-		heal := v.Partition(away)
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		_, err := waiter.LockContext(ctx)
-		cancel()
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		heal()
-		v.Connected(away)
-		v.Queued(proving.LockPath, 0)
-		v.Quiet()
 		watches := v.Watches()
 		holder := v.Lock(zksync.NewMutex(proving.Calm(v), proving.LockPath))
+		waiter := zksync.NewMutex(proving.Calm(v), proving.LockPath)
 		wait := func() {
 			ctx, cancel := context.WithCancel(context.Background())
 			a := proving.Begin(ctx, waiter)
