@@ -1,8 +1,11 @@
 // Package queue is the primitive under every lock: a queue of entries in a directory of ZooKeeper,
 // kept by the servers, in which each entry is granted by a rule of its kind. It knows no leases, no
 // goroutines that share a lock, and no sessions but the ZooKeeper session (zkconn.Epoch) in which an
-// entry lives. A recipe of one's own can be built on it: make a [Queue] with [New], call [Queue.Obtain], use the
-// [Ticket], and give it up with [Ticket.Leave].
+// entry lives. A recipe of one's own can be built on it, with a [Policy] of its own if it needs one: make a [Queue]
+// with [New], call [Queue.Obtain] or [Queue.Try], use the [Ticket], and give it up with [Ticket.Leave]. The example is one.
+//
+// What follows is the argument why that is safe. The traces in testdata show each step of it: what is asked, heard and
+// granted, at which instant.
 //
 // # An entry
 //
@@ -19,12 +22,14 @@
 // Exceptions, and what is done about them:
 //
 //   - The numbers end after 2^31 entries. From a little before that, entries are ordered by their
-//     creation zxid, which the servers also give out in order (entry.go).
+//     creation zxid, which the servers also give out in order (entry.go; sequence.txt).
 //   - A write entry may be replaced by a read entry, and a request for permits by a smaller one, in
 //     their place. Both ask for less, so what was true of the rest stays true; but whoever saw the old
-//     one leave must not conclude that its place is empty (checkReplaced). Ours announce it by a write.
-//   - A request that reached the servers twice makes two entries. The second is behind the first; a
-//     listing shows both, and it is removed (reapDuplicates).
+//     one leave must not conclude that its place is empty (checkReplaced). Ours announce it by a write
+//     (downgrade.txt); of those of other libraries nobody knows (foreign.txt).
+//   - A request that reached the servers twice makes two entries, and a listing shows both. The one that
+//     the answer does not name is removed (reapDuplicates; duplicate.txt). If there is no answer, the entry
+//     is looked for by its uuid (package node; lost_reply.txt).
 //
 // # Entering is one request
 //
@@ -40,17 +45,22 @@
 //
 //   - the own node is still there. The connection tells events in the order of the servers' history.
 //     Once the server has said that it watches the own node, we would have heard first if that had
-//     gone first. What is told before that, or after the connection was cut, leads to a new listing.
+//     gone first (deleted_waiting.txt). What is told before that (old_watch.txt), or after the connection was
+//     cut (disconnected.txt), leads to a new listing.
 //   - nothing else is ahead. Either the listing showed nothing else, or the scout was watched too,
-//     and a listing made after its departure, while the blocker was still there, showed nothing else.
+//     and a listing made after its departure, while the blocker was still there, showed nothing else
+//     (exclusive.txt). So a policy may be asked about the nearest entries only, if it does not count all (near).
 //   - what departed cannot have come back as something else in its place (checkReplaced).
 //
-// On a connection that somebody else opened (an adopted one) events have no such order; there every
-// grant is confirmed by a listing.
+// An event may be lost, or kept from a session that may not read the node. So the blockers are looked at after every
+// session timeout without an event (lost_event.txt, no_read.txt).
+//
+// On a connection that somebody else opened (an external one) events have no such order; there every
+// grant is confirmed by a listing (external.txt).
 //
 // # A grant needs a session that lives
 //
 // A node that is seen may be seen at a server that lags. So a ticket is granted only once the leader
 // of the servers has answered its session (zkconn.Epoch.Depend): then the servers have not ended the
-// session, and cannot before the lease clock says so.
+// session, and cannot before the lease clock says so. Who may be the next one asks for that in time (proof.txt).
 package queue
