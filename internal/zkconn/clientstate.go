@@ -19,8 +19,7 @@ func (c *Client) State() State {
 	return c.state
 }
 
-// connected, suspended and lost are told by the epoch.
-
+// connected is told by the epoch, as the other states are to enter.
 func (c *Client) connected(e *Epoch) {
 	if c.cfg.OnSession != nil {
 		e.mu.Lock()
@@ -29,14 +28,6 @@ func (c *Client) connected(e *Epoch) {
 		c.cfg.OnSession(id, passwd)
 	}
 	c.enter(e, Connected)
-}
-
-func (c *Client) suspended(e *Epoch) { c.enter(e, Suspended) }
-
-func (c *Client) lost(e *Epoch) {
-	if e.ID() != 0 {
-		c.enter(e, Lost)
-	}
 }
 
 // enter moves to a state that epoch e found itself in. Whoever speaks for an older

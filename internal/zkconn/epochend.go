@@ -43,7 +43,9 @@ func (e *Epoch) lose(cause error) {
 	e.onLost = nil
 	close(e.over)
 	e.mu.Unlock()
-	e.client.lost(e) // whoever is told of the loss finds the session lost
+	if e.ID() != 0 {
+		e.client.enter(e, Lost) // whoever is told of the loss finds the session lost
+	}
 	for h := range hooks {
 		h.fn(cause)
 	}
@@ -58,18 +60,13 @@ func (e *Epoch) lose(cause error) {
 // kill cuts the connection and keeps the client library from dialling again.
 func (e *Epoch) kill() {
 	e.mu.Lock()
-	w := e.wire
 	e.dead()
 	e.mu.Unlock()
-	if e.external {
-		return
-	}
-	if w != nil {
+	if !e.external {
 		// In a goroutine of its own would be simpler to reason about, but the caller
 		// may be the wire's reader, which then just finds its connection closed.
-		w.fail(ErrOver)
+		e.hosts.kill()
 	}
-	e.hosts.kill()
 }
 
 // shutdown joins everything that the epoch started. With graceful set and a
@@ -117,11 +114,6 @@ func (e *Epoch) shutdown(graceful bool) {
 	// The loop may stand still for ever if somebody else was using the client at this moment:
 	// it puts three answers where there is room for two. Then it is left; it holds nothing of ours
 	// but a connection that is closed.
-	patience := time.NewTimer(2 * time.Second)
-	defer patience.Stop()
-	select {
-	case <-ended:
-	case <-patience.C:
-	}
+	sleep(2*time.Second, ended)
 	e.calls.Wait()
 }

@@ -129,7 +129,7 @@ func (e *Epoch) unlink(w *wire, cause error) (killed bool, log func()) {
 	killed = e.alive.Err() != nil
 	e.mu.Unlock()
 	if current && !killed && e.client.State() != Closed {
-		e.client.suspended(e)
+		e.client.enter(e, Suspended)
 		return killed, e.client.dials.unlinked(w.addr, cause)
 	}
 	return killed, func() {}

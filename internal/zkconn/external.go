@@ -38,10 +38,19 @@ func External(cfg Config, conn *zk.Conn) *Client {
 
 // attend makes an epoch of each session that the external connection has.
 func (c *Client) attend() {
-	for n := int64(1); c.running.Err() == nil; n++ {
+	t := time.NewTicker(c.poll())
+	defer t.Stop()
+	for n := int64(1); ; {
 		if e := c.recognise(n); e != nil {
-			e.attend()
+			n++
+			e.attend(t)
 			<-e.told // see run
+			continue
+		}
+		select {
+		case <-t.C:
+		case <-c.running.Done():
+			return
 		}
 	}
 }
@@ -51,23 +60,8 @@ func (c *Client) poll() time.Duration {
 	return min(max(c.cfg.Timeout/20, 5*time.Millisecond), 250*time.Millisecond)
 }
 
-// recognise waits until the connection has a session that answers.
+// recognise returns an epoch if the connection has a session that answers.
 func (c *Client) recognise(n int64) *Epoch {
-	t := time.NewTicker(c.poll())
-	defer t.Stop()
-	for {
-		if e := c.tryRecognise(n); e != nil {
-			return e
-		}
-		select {
-		case <-t.C:
-		case <-c.running.Done():
-			return nil
-		}
-	}
-}
-
-func (c *Client) tryRecognise(n int64) *Epoch {
 	conn := c.external
 	if conn.State() != zk.StateHasSession {
 		return nil
@@ -113,13 +107,9 @@ func (e *Epoch) ask() bool {
 	return err == nil
 }
 
-// attend keeps the lease clock going and watches over the connection, until the
-// epoch is over or the client closed.
-func (e *Epoch) attend() {
-	t := time.NewTicker(e.client.poll())
-	defer t.Stop()
-	pause := leaseSpan(e.timeout, e.cfg.LeaseFraction) / 4
-	for last := time.Now(); ; {
+// attend watches over the connection, until the epoch is over or the client closed.
+func (e *Epoch) attend(t *time.Ticker) {
+	for {
 		select {
 		case <-e.over:
 			return
@@ -132,13 +122,8 @@ func (e *Epoch) attend() {
 			e.replaced()
 			return
 		}
-		up := e.conn.State() == zk.StateHasSession
-		if up != e.Linked() {
+		if up := e.conn.State() == zk.StateHasSession; up != e.Linked() {
 			e.link(up)
-		}
-		if up && time.Since(last) >= pause {
-			last = time.Now()
-			e.client.runs.Go(func() { e.ask() })
 		}
 	}
 }
@@ -181,7 +166,7 @@ func (e *Epoch) link(up bool) {
 		e.client.connected(e)
 		log()
 	} else {
-		e.client.suspended(e)
+		e.client.enter(e, Suspended)
 		e.client.dials.unlinked(e.conn.Server(), errDetached)()
 	}
 }

@@ -11,7 +11,8 @@ import (
 // heartbeat shows the servers that the session lives, where what the client does for that is
 // not enough: it pings every third of the session timeout. A lease that ends at a fraction of
 // the timeout would be without proof in between; and while anybody depends on the leader
-// counting the session as alive (see leaseClock), pings prove nothing, but syncs do.
+// counting the session as alive (see leaseClock), pings prove nothing, but syncs do. Of those on an
+// external connection we hear nothing.
 func (e *Epoch) heartbeat() {
 	if !e.begin() {
 		return
@@ -91,8 +92,8 @@ func (e *Epoch) Inherit() (end func()) {
 // is the first that anybody wants.
 func (e *Epoch) beat(first bool) (next, more bool) {
 	f := e.cfg.LeaseFraction
-	sustained, pinging := e.clock.required(), f > 0 && f < 1
-	if !sustained && !pinging {
+	required, pinging := e.clock.required(), f > 0 && f < 1 || e.external
+	if !required && !pinging {
 		select {
 		case <-e.wanted:
 			return true, true
@@ -105,7 +106,7 @@ func (e *Epoch) beat(first bool) (next, more bool) {
 		timeout = e.cfg.Timeout
 	}
 	pause := max(leaseSpan(timeout, f)/3, 5*time.Millisecond)
-	if sustained {
+	if required {
 		pause = min(pause, e.clock.next(first))
 	}
 	if pause > 0 { // the race detector crashes, in a synctest bubble, where somebody waits for a timer that is over
@@ -119,18 +120,16 @@ func (e *Epoch) beat(first bool) (next, more bool) {
 			return false, false
 		}
 	}
-	if e.clock.required() {
-		if !e.external || e.Linked() { // without a connection the client library of an external one would keep it, and send all of them later
-			r := syncRequest(Heartbeat)
-			r.beat = true
-			start(e, r) // the answer is told to the clock, and to nobody else
-		}
-		return false, true
-	}
 	e.mu.Lock()
 	w := e.wire
 	e.mu.Unlock()
-	if pinging && w != nil {
+	switch {
+	case e.external && !e.Linked(): // the client library would keep it, and send all of them later
+	case e.external, e.clock.required():
+		r := syncRequest(Heartbeat)
+		r.beat = true
+		start(e, r) // the answer is told to the clock, and to nobody else
+	case pinging && w != nil:
 		_, _ = w.Write(jute.AppendFrame(nil, requestHeader(xidPing, opPing))) // as the client library would; a failed write ends the connection by itself
 	}
 	return false, true

@@ -21,7 +21,7 @@ type hosts struct {
 	mu      sync.Mutex
 	servers []string
 	next    int
-	current net.Conn // being dialled, in its handshake, or in use
+	current *wire // in its handshake, or in use
 }
 
 // Init implements zk.HostProvider; the client has shuffled the servers.
@@ -99,22 +99,22 @@ func attemptTimeout(timeout time.Duration, servers int) time.Duration {
 
 // replace remembers the newest connection and closes the one before: the client forgets that of an
 // expired session.
-func (h *hosts) replace(c net.Conn) {
+func (h *hosts) replace(w *wire) {
 	h.mu.Lock()
 	previous := h.current
-	h.current = c
+	h.current = w
 	h.mu.Unlock()
 	if previous != nil {
 		previous.Close()
 	}
 }
 
-// kill closes the connection that is being made, if any.
+// kill closes the connection, if any.
 func (h *hosts) kill() {
 	h.mu.Lock()
-	c := h.current
+	w := h.current
 	h.mu.Unlock()
-	if c != nil {
-		c.Close()
+	if w != nil {
+		w.fail(ErrOver)
 	}
 }
