@@ -1,6 +1,12 @@
 package session
 
-import "strconv"
+import (
+	"context"
+	"iter"
+	"strconv"
+
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+)
 
 // State is what a Session knows about its connection to the servers.
 type State int
@@ -32,4 +38,57 @@ func (s State) String() string {
 		return "closed"
 	}
 	return "State(" + strconv.Itoa(int(s)) + ")"
+}
+
+// trace passes state changes to the tracer, if it wants them.
+func (s *Session) trace() {
+	t := s.settings.Trace
+	if t == nil || t.State == nil {
+		return
+	}
+	sub := s.client.Subscribe()
+	s.work.Go(func() {
+		for from := publicState(sub.From); from != Closed; {
+			next, err := sub.Next(context.Background()) // ends with Closed
+			if err != nil {
+				return
+			}
+			to := publicState(next.To)
+			t.State(from, to, next.Session, uint64(next.Epoch))
+			from = to
+		}
+	})
+}
+
+// publicState is what users are told of a state of the connection.
+func publicState(st zkconn.State) State {
+	switch st {
+	case zkconn.Connected:
+		return Connected
+	case zkconn.Suspended, zkconn.Connecting:
+		return Suspended
+	case zkconn.Lost:
+		return Lost
+	}
+	return Closed
+}
+
+// State is what the session knows of itself at this instant.
+func (s *Session) State() State { return publicState(s.client.State()) }
+
+// Changes is zksync.Session.Changes.
+func (s *Session) Changes(ctx context.Context) iter.Seq[State] {
+	sub := s.client.Subscribe()
+	return func(yield func(State) bool) {
+		for {
+			next, err := sub.Next(ctx)
+			if err != nil {
+				return
+			}
+			st := publicState(next.To)
+			if !yield(st) || st == Closed {
+				return
+			}
+		}
+	}
 }

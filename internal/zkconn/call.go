@@ -37,14 +37,9 @@ func (c *Call[T]) Result() (T, error) { return c.val, c.err }
 
 // Wait waits for the call until ctx ends or the epoch is over; then the outcome
 // is still to come.
-func (c *Call[T]) Wait(ctx context.Context, e *Epoch) (T, error) { return wait(ctx, e, c) }
-
-// wait waits for a call, for ctx and for the end of the epoch, whichever is first.
-func wait[T any](ctx context.Context, e *Epoch, c *Call[T]) (T, error) {
-	select {
-	case <-c.done:
+func (c *Call[T]) Wait(ctx context.Context, e *Epoch) (T, error) {
+	if c.Answered() {
 		return c.val, c.err
-	default:
 	}
 	var none T
 	select {
@@ -110,7 +105,7 @@ func startExternal[T any](e *Epoch, c *Call[T], op int32, f func(*zk.Conn) (T, e
 		v, err := f(conn)
 		c.val, c.err = v, classify(err)
 		switch {
-		case conn.SessionID() != e.id:
+		case conn.SessionID() != e.ID():
 			e.replaced()
 		case proves(c.err):
 			e.settled(sent, led(op, 0)) // before the client sent it, if it waited in between
@@ -133,7 +128,7 @@ func retry[T any](ctx context.Context, e *Epoch, r request[T]) (T, error) {
 			return none, err
 		}
 		at := e.Connection()
-		v, err := wait(ctx, e, start(e, r))
+		v, err := start(e, r).Wait(ctx, e)
 		if errors.Is(err, ErrNotSent) {
 			// Lost, and not everybody has been told yet: that takes moments.
 			if perr := e.pause(ctx, time.Millisecond); perr != nil {

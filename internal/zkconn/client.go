@@ -34,7 +34,7 @@ type Client struct {
 	entered *Epoch        // the one that state is of
 	moved   chan struct{} // closed and replaced whenever state or epoch change
 	refused error         // the servers refuse us for good
-	subs    map[*Subscription]struct{}
+	future  *history      // of state
 }
 
 // Open starts a client; it does not wait for a connection.
@@ -53,7 +53,7 @@ func newClient(cfg Config) *Client {
 	}
 	c := &Client{
 		cfg: cfg, pace: newPace(cfg.Timeout),
-		moved: make(chan struct{}), subs: make(map[*Subscription]struct{}),
+		moved: make(chan struct{}), future: newHistory(),
 	}
 	c.dials.log = cfg.Logger
 	c.running, c.halt = context.WithCancel(context.Background())

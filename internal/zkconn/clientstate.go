@@ -23,9 +23,9 @@ func (c *Client) State() State {
 func (c *Client) connected(e *Epoch) {
 	if c.cfg.OnSession != nil {
 		e.mu.Lock()
-		id, passwd := e.id, e.passwd
+		passwd := e.passwd
 		e.mu.Unlock()
-		c.cfg.OnSession(id, passwd)
+		c.cfg.OnSession(e.ID(), passwd)
 	}
 	c.enter(e, Connected)
 }
@@ -61,9 +61,7 @@ func (c *Client) become(s State) {
 	}
 	c.state = s
 	c.wake()
-	for sub := range c.subs {
-		sub.push(change)
-	}
+	c.future = c.future.add(change)
 }
 
 // wake releases everybody who waits for a change. mu is held.

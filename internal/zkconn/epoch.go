@@ -20,6 +20,8 @@ type Epoch struct {
 	hosts     *hosts
 	hub       hub
 	clock     leaseClock
+	id        atomic.Int64
+	timeout   atomic.Int64 // a time.Duration
 	seen      atomic.Int64 // the greatest zxid that a server has told
 	ambiguous ambiguousCreates
 	xids      atomic.Uint32 // of our own requests, over all connections: see wire.expect
@@ -39,9 +41,7 @@ type Epoch struct {
 
 	mu       sync.Mutex
 	cause    error // set before over is closed
-	id       int64
 	passwd   []byte
-	timeout  time.Duration
 	wire     *wire
 	serial   int64         // counts connections
 	linked   chan struct{} // closed while there is a connection past its handshake
@@ -71,18 +71,10 @@ func (c *Client) newEpoch(number int64) *Epoch {
 func (e *Epoch) Number() int64 { return e.number }
 
 // ID is the session id.
-func (e *Epoch) ID() int64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.id
-}
+func (e *Epoch) ID() int64 { return e.id.Load() }
 
 // Timeout is the session timeout that the servers granted.
-func (e *Epoch) Timeout() time.Duration {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.timeout
-}
+func (e *Epoch) Timeout() time.Duration { return time.Duration(e.timeout.Load()) }
 
 // Conn is the client's own connection object. It dies with the epoch.
 func (e *Epoch) Conn() *zk.Conn { return e.conn }
@@ -98,14 +90,7 @@ func (e *Epoch) Cause() error {
 }
 
 // Valid reports whether the session can be proved alive at this instant.
-func (e *Epoch) Valid() bool {
-	select {
-	case <-e.over:
-		return false
-	default:
-		return e.clock.valid()
-	}
-}
+func (e *Epoch) Valid() bool { return e.clock.valid() }
 
 // Await waits for a connection: it returns nil at once while there is one, and
 // otherwise blocks until there is, ctx ends, or the epoch is over.

@@ -33,6 +33,7 @@ func (h *LossHook) Stop() {
 
 // lose ends the epoch: leases first, then the connection.
 func (e *Epoch) lose(cause error) {
+	e.clock.stop()
 	e.mu.Lock()
 	if e.cause != nil {
 		e.mu.Unlock()
@@ -50,7 +51,6 @@ func (e *Epoch) lose(cause error) {
 		h.fn(cause)
 	}
 	close(e.told)
-	e.clock.stop()
 	e.kill()
 	if id := e.ID(); id != 0 && e.client.State() != Closed {
 		e.client.dials.lost(id, cause)

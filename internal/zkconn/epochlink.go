@@ -10,7 +10,7 @@ import (
 func (e *Epoch) greeted(w *wire, r connectReply, sent time.Time) error {
 	if r.id == 0 {
 		e.mu.Lock()
-		fresh := e.id == 0
+		fresh := e.ID() == 0
 		e.expired = true
 		e.mu.Unlock()
 		if fresh {
@@ -43,19 +43,20 @@ func (e *Epoch) use(w *wire, r connectReply, sent time.Time) (log func(), err er
 	e.telling.Lock()
 	defer e.telling.Unlock()
 	e.mu.Lock()
-	if e.id != 0 && e.id != r.id {
+	if id := e.ID(); id != 0 && id != r.id {
 		e.mu.Unlock()
-		return nil, w.violation(fmt.Errorf("session 0x%x was asked for, 0x%x came", e.id, r.id))
+		return nil, w.violation(fmt.Errorf("session 0x%x was asked for, 0x%x came", id, r.id))
 	}
 	if e.alive.Err() != nil {
 		e.mu.Unlock()
 		return nil, ErrOver
 	}
-	e.id, e.passwd = r.id, r.passwd
-	e.timeout = time.Duration(r.timeout) * time.Millisecond
+	e.id.Store(r.id)
+	e.timeout.Store(int64(r.timeout) * int64(time.Millisecond))
+	e.passwd = r.passwd
 	e.wire = w
 	e.serial++
-	e.clock.start(sent, e.timeout, e.cfg.LeaseFraction)
+	e.clock.start(sent, e.Timeout(), e.cfg.LeaseFraction)
 	close(e.linked)
 	e.mu.Unlock()
 	log = e.client.dials.linked(r.id, w.addr)
@@ -66,8 +67,8 @@ func (e *Epoch) use(w *wire, r connectReply, sent time.Time) (log func(), err er
 // refused is told that a server has made or resumed the session, but refuses the credentials.
 func (e *Epoch) refused(r connectReply, err error) {
 	e.mu.Lock()
-	if e.id == 0 {
-		e.id, e.passwd = r.id, r.passwd // so that the session can be ended on the servers
+	if e.id.CompareAndSwap(0, r.id) {
+		e.passwd = r.passwd // so that the session can be ended on the servers
 	}
 	e.mu.Unlock()
 	e.client.refuse(err)

@@ -73,10 +73,12 @@ func (c *Client) recognise(n int64) *Epoch {
 		timeout = granted
 	}
 	e := c.newEpoch(n)
-	e.conn, e.external, e.id, e.timeout = conn, true, conn.SessionID(), timeout
+	e.conn, e.external = conn, true
+	e.id.Store(conn.SessionID())
+	e.timeout.Store(int64(timeout))
 	sent := time.Now()
 	for range 2 { // one answer proves nothing: see leaseClock
-		if !e.ask() || conn.SessionID() != e.id {
+		if !e.ask() || conn.SessionID() != e.ID() {
 			return nil
 		}
 	}
@@ -101,9 +103,9 @@ func negotiated(conn *zk.Conn) (time.Duration, bool) {
 // ask makes one cheap request, which the leader must answer, and reports whether it was
 // answered within a third of the session timeout, and before Close began.
 func (e *Epoch) ask() bool {
-	ctx, cancel := context.WithTimeout(e.client.running, max(e.timeout/3, time.Millisecond))
+	ctx, cancel := context.WithTimeout(e.client.running, max(e.Timeout()/3, time.Millisecond))
 	defer cancel()
-	_, err := wait(ctx, e, start(e, syncRequest(Heartbeat)))
+	_, err := start(e, syncRequest(Heartbeat)).Wait(ctx, e)
 	return err == nil
 }
 
@@ -118,7 +120,7 @@ func (e *Epoch) attend(t *time.Ticker) {
 			return
 		case <-t.C:
 		}
-		if e.conn.SessionID() != e.id {
+		if e.conn.SessionID() != e.ID() {
 			e.replaced()
 			return
 		}
@@ -162,7 +164,7 @@ func (e *Epoch) link(up bool) {
 	}
 	e.mu.Unlock()
 	if up {
-		log := e.client.dials.linked(e.id, e.conn.Server())
+		log := e.client.dials.linked(e.ID(), e.conn.Server())
 		e.client.connected(e)
 		log()
 	} else {
@@ -218,7 +220,7 @@ func (e *Epoch) armExternal(key watchKey) (names []string, err error) {
 			}
 		}
 	}
-	if conn.SessionID() != e.id {
+	if conn.SessionID() != e.ID() {
 		e.replaced()
 	}
 	switch {

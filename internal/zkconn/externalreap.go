@@ -74,7 +74,7 @@ func (r *pendingReaps) finished() <-chan struct{} {
 func (e *Epoch) reapExternal(r *reaping) {
 	e.client.pendingReaps.begin()
 	r.over, r.list, r.remove = e.client.abandon, e.listExternal, e.deleteExternal
-	r.look = e.timeout
+	r.look = e.Timeout()
 	running := make(chan struct{}, attempts)
 	r.attempt = func() error { return e.attemptExternal(r, running) }
 }
@@ -95,7 +95,7 @@ func (e *Epoch) attemptExternal(r *reaping, running chan struct{}) error {
 		swept <- once.sweep()
 		<-running
 	}()
-	t := time.NewTimer(e.timeout)
+	t := time.NewTimer(e.Timeout())
 	defer t.Stop()
 	select {
 	case err := <-swept:

@@ -127,17 +127,17 @@ func createRequest(op int32, r *zk.CreateRequest, client func(*zk.Conn) (string,
 // Create makes a node; it is not retried.
 func (e *Epoch) Create(ctx context.Context, path string, data []byte, flags int32, acl []zk.ACL) (string, error) {
 	r := &zk.CreateRequest{Path: path, Data: data, Acl: acl, Flags: flags}
-	return wait(ctx, e, start(e, createRequest(opCreate, r, func(c *zk.Conn) (string, error) {
+	return start(e, createRequest(opCreate, r, func(c *zk.Conn) (string, error) {
 		return c.Create(path, data, flags, acl)
-	})))
+	})).Wait(ctx, e)
 }
 
 // CreateContainer makes a container node; it is not retried.
 func (e *Epoch) CreateContainer(ctx context.Context, path string, data []byte, acl []zk.ACL) error {
 	r := &zk.CreateRequest{Path: path, Data: data, Acl: acl, Flags: zk.FlagContainer}
-	_, err := wait(ctx, e, start(e, createRequest(opCreateContainer, r, func(c *zk.Conn) (string, error) {
+	_, err := start(e, createRequest(opCreateContainer, r, func(c *zk.Conn) (string, error) {
 		return c.CreateContainer(path, data, zk.FlagContainer, acl)
-	})))
+	})).Wait(ctx, e)
 	return err
 }
 

@@ -87,10 +87,10 @@ const closingPause = 50 * time.Millisecond
 func (e *Epoch) remains() *Credentials {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.id == 0 || e.expired || e.ended {
+	if e.ID() == 0 || e.expired || e.ended {
 		return nil
 	}
-	return &Credentials{e.id, e.passwd}
+	return &Credentials{e.ID(), e.passwd}
 }
 
 // ended passes on that the servers have confirmed the end of a session.

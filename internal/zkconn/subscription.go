@@ -1,9 +1,6 @@
 package zkconn
 
-import (
-	"context"
-	"sync"
-)
+import "context"
 
 // Change is a change of the state.
 type Change struct {
@@ -12,63 +9,55 @@ type Change struct {
 	Epoch   int64
 }
 
-// Subscription is one listener's queue of state changes. It is unbounded, so a
-// slow listener misses nothing and holds nobody up.
+// history is a list of changes, from one on. Each listener goes along it at a pace of its own, so a
+// slow one misses nothing and holds nobody up.
+type history struct {
+	come   chan struct{} // closed when there is a change, which the next two fields are of
+	change Change
+	rest   *history
+}
+
+func newHistory() *history { return &history{come: make(chan struct{})} }
+
+// add puts a change at the end, and returns what is to come after that.
+func (h *history) add(c Change) *history {
+	h.change, h.rest = c, newHistory()
+	close(h.come)
+	return h.rest
+}
+
+// Subscription is one listener's place among the state changes.
 type Subscription struct {
 	// From is the state from which the first change leads away.
 	From State
 
-	client *Client
-	mu     sync.Mutex
-	queue  []Change
-	more   chan struct{} // buffered 1: there is something in the queue
+	at *history
 }
 
-// Subscribe begins to record state changes, from the next one on.
+// Subscribe begins to follow state changes, from the next one on. A client that is closed tells that.
 func (c *Client) Subscribe() *Subscription {
-	s := &Subscription{client: c, more: make(chan struct{}, 1)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.subs[s] = struct{}{}
-	s.From = c.state
+	s := &Subscription{From: c.state, at: c.future}
 	if c.state == Closed {
-		s.push(Change{To: Closed})
+		s.at = newHistory()
+		s.at.add(Change{To: Closed})
 	}
 	return s
 }
 
-func (s *Subscription) push(c Change) {
-	s.mu.Lock()
-	s.queue = append(s.queue, c)
-	s.mu.Unlock()
-	select {
-	case s.more <- struct{}{}:
-	default:
-	}
-}
-
 // Next returns the next change. It blocks until there is one or ctx ends.
 func (s *Subscription) Next(ctx context.Context) (Change, error) {
-	for {
-		s.mu.Lock()
-		if len(s.queue) > 0 {
-			c := s.queue[0]
-			s.queue = s.queue[1:]
-			s.mu.Unlock()
-			return c, nil
-		}
-		s.mu.Unlock()
+	select {
+	case <-s.at.come:
+	default:
 		select {
-		case <-s.more:
+		case <-s.at.come:
 		case <-ctx.Done():
 			return Change{}, context.Cause(ctx)
 		}
 	}
-}
-
-// Stop ends the subscription.
-func (s *Subscription) Stop() {
-	s.client.mu.Lock()
-	defer s.client.mu.Unlock()
-	delete(s.client.subs, s)
+	c := s.at.change
+	s.at = s.at.rest
+	return c, nil
 }

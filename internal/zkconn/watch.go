@@ -271,7 +271,7 @@ func (e *Epoch) watch(ctx context.Context, key watchKey, tell func(Event)) (w *W
 
 // childrenToWatch lists the children and sets the watch on them.
 func (e *Epoch) childrenToWatch(ctx context.Context, key watchKey) ([]string, error) {
-	l, err := wait(ctx, e, start(e, request[listing]{
+	l, err := start(e, request[listing]{
 		op: opGetChildren2, body: readRequest(key.path, true),
 		decode: func(r *jute.Decoder) (listing, error) {
 			e.hub.armed(key)
@@ -281,7 +281,7 @@ func (e *Epoch) childrenToWatch(ctx context.Context, key watchKey) ([]string, er
 			names, err := e.armExternal(key)
 			return listing{names: names}, err
 		},
-	}))
+	}).Wait(ctx, e)
 	return l.names, err
 }
 
@@ -296,10 +296,10 @@ func (e *Epoch) readToWatch(ctx context.Context, key watchKey) error {
 			return struct{}{}, nil
 		},
 	}
-	_, err := wait(ctx, e, start(e, read))
+	_, err := start(e, read).Wait(ctx, e)
 	if errors.Is(err, zk.ErrNoAuth) {
 		read.op = opExists // needs no permission
-		_, err = wait(ctx, e, start(e, read))
+		_, err = start(e, read).Wait(ctx, e)
 	}
 	return err
 }

@@ -1,0 +1,137 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+)
+
+// Hold is something that is held in a session, and that Close ends.
+type Hold interface {
+	// Finish ends it with err. It reports false if it had ended before.
+	Finish(err error) bool
+}
+
+// Remember has Close end a hold; it reports false once that has begun.
+func (s *Session) Remember(h Hold) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.holds[h] = struct{}{}
+	return true
+}
+
+// Forget is Remember's reverse.
+func (s *Session) Forget(h Hold) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.holds, h)
+}
+
+// Spawn runs f in a goroutine that Close joins. It reports false, and does not run
+// f, once Close has begun.
+func (s *Session) Spawn(f func()) bool {
+	if !s.begin() {
+		return false
+	}
+	go func() {
+		defer s.work.Done()
+		f()
+	}()
+	return true
+}
+
+// Within runs f in this goroutine, otherwise like Spawn.
+func (s *Session) Within(f func()) bool {
+	if !s.begin() {
+		return false
+	}
+	defer s.work.Done()
+	f()
+	return true
+}
+
+func (s *Session) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.work.Add(1)
+	return true
+}
+
+// In runs f in the ZooKeeper session of the moment, and again in the next one when that ends (f
+// returns zkconn.ErrOver). f's context ends with ctx and when the session closes; Close waits for f,
+// so it must run nothing that is the user's.
+func (s *Session) In(ctx context.Context, f func(ctx context.Context, e *zkconn.Epoch) error) error {
+	err := errs.ErrClosed
+	s.Within(func() { err = s.inUnjoined(ctx, f) })
+	return err
+}
+
+// inUnjoined is In, but Close does not wait for it.
+func (s *Session) inUnjoined(ctx context.Context, f func(ctx context.Context, e *zkconn.Epoch) error) error {
+	ctx, cancel := s.Bounded(ctx)
+	defer cancel()
+	for pace := (node.Pace{}); ; {
+		e, err := s.client.Epoch(ctx)
+		if err == nil {
+			err = f(ctx, e)
+		}
+		switch {
+		case err == nil:
+			return nil
+		case s.ctx.Err() != nil:
+			return errs.ErrClosed
+		case ctx.Err() == nil && errors.Is(err, zkconn.ErrOver):
+		default:
+			return node.Reason(ctx, err)
+		}
+		_ = pace.Rest(ctx, e)
+	}
+}
+
+// Bounded returns ctx such that it also ends, with errs.ErrClosed, when the session closes.
+func (s *Session) Bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.ctx, func() { cancel(errs.ErrClosed) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// Briefly makes an attempt of a form without leases, which has no context, and reports whether it
+// succeeded. It reports false at once while the servers cannot be reached, and waits for their
+// answers no longer than a third of the session timeout. It panics on errors that trying again would not mend.
+func (s *Session) Briefly(try func(context.Context) error) bool {
+	if s != nil && s.client != nil && s.ctx.Err() == nil && s.State() != Connected {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.Patience())
+	defer cancel()
+	err := try(ctx)
+	switch {
+	case err == nil:
+		return true
+	case errors.Is(err, errs.ErrNotAcquired), errors.Is(err, context.DeadlineExceeded):
+		return false
+	}
+	panic(err)
+}
+
+// Patience is how long a call without a context may wait for an answer that needs
+// nobody else's cooperation.
+func (s *Session) Patience() time.Duration {
+	if s == nil || s.client == nil {
+		return 0
+	}
+	return max(s.Timeout()/3, 10*time.Millisecond)
+}
