@@ -69,9 +69,7 @@ func start[T any](e *Epoch, r request[T]) *Call[T] {
 		startExternal(e, c, r.op, r.client)
 		return c
 	}
-	e.mu.Lock()
-	w := e.wire
-	e.mu.Unlock()
+	w := e.current()
 	if w == nil {
 		c.err = ErrNotSent
 		close(c.done)

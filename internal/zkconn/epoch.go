@@ -43,6 +43,7 @@ type Epoch struct {
 	cause    error // set before over is closed
 	passwd   []byte
 	wire     *wire
+	up       bool          // there is a connection past its handshake
 	serial   int64         // counts connections
 	linked   chan struct{} // closed while there is a connection past its handshake
 	onLost   map[*LossHook]struct{}
@@ -51,7 +52,6 @@ type Epoch struct {
 	ended    bool // closeSession was answered
 
 	external bool // see external.go
-	up       bool // of an external connection: it has a session now
 }
 
 func (c *Client) newEpoch(number int64) *Epoch {
@@ -120,10 +120,27 @@ func (e *Epoch) Linked() bool { return e.Connection() != 0 }
 func (e *Epoch) Connection() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.wire == nil && !e.up {
+	if !e.up {
 		return 0
 	}
 	return e.serial
+}
+
+// setUp notes that the connection came or went; mu is held.
+func (e *Epoch) setUp(up bool) {
+	if e.up = up; up {
+		e.serial++
+		close(e.linked)
+	} else {
+		e.linked = make(chan struct{})
+	}
+}
+
+// current is the wire of the connection that stands; nil for none, and of an external one.
+func (e *Epoch) current() *wire {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.wire
 }
 
 // begin enters a call; it fails once the epoch is being shut down.

@@ -74,14 +74,14 @@ func (e *Epoch) kill() {
 func (e *Epoch) shutdown(graceful bool) {
 	e.mu.Lock()
 	e.draining = true
-	linked := e.wire != nil
 	e.mu.Unlock()
+	graceful = graceful && e.Linked()
 	closed := make(chan struct{})
 	quit := func() {
 		defer close(closed)
 		e.conn.Close() // sends closeSession and waits for the answer, at most a second
 	}
-	if graceful && linked {
+	if graceful {
 		go quit()
 		select {
 		case <-closed:
@@ -90,7 +90,7 @@ func (e *Epoch) shutdown(graceful bool) {
 	}
 	e.lose(ErrClosed)
 	e.kill()
-	if !graceful || !linked {
+	if !graceful {
 		// Close queues a closeSession that will never be sent, and waits a second for
 		// its answer, unless the client's loop comes by to fail what is queued. So let
 		// the loop, whose connection is gone, get to our dialer, where it stands until

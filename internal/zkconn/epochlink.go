@@ -23,10 +23,7 @@ func (e *Epoch) greeted(w *wire, r connectReply, sent time.Time) error {
 	// anything of the new connection is looked at, so no subscriber can mistake an
 	// old watch for one that the new server holds.
 	e.hub.disconnected()
-	e.mu.Lock()
-	old := e.wire
-	e.mu.Unlock()
-	if old != nil { // whoever closed it has not got round to reporting it
+	if old := e.current(); old != nil { // whoever closed it has not got round to reporting it
 		e.disconnected(old, ErrOver, true)
 	}
 	log, err := e.use(w, r, sent)
@@ -55,9 +52,8 @@ func (e *Epoch) use(w *wire, r connectReply, sent time.Time) (log func(), err er
 	e.timeout.Store(int64(r.timeout) * int64(time.Millisecond))
 	e.passwd = r.passwd
 	e.wire = w
-	e.serial++
 	e.clock.start(sent, e.Timeout(), e.cfg.LeaseFraction)
-	close(e.linked)
+	e.setUp(true)
 	e.mu.Unlock()
 	log = e.client.dials.linked(r.id, w.addr)
 	e.client.connected(e)
@@ -125,7 +121,7 @@ func (e *Epoch) unlink(w *wire, cause error) (killed bool, log func()) {
 	current := e.wire == w
 	if current {
 		e.wire = nil
-		e.linked = make(chan struct{})
+		e.setUp(false)
 	}
 	killed = e.alive.Err() != nil
 	e.mu.Unlock()

@@ -154,14 +154,7 @@ func (e *Epoch) link(up bool) {
 		e.hub.disconnected()
 	}
 	e.mu.Lock()
-	if up {
-		e.serial++
-		e.up = true
-		close(e.linked)
-	} else {
-		e.up = false
-		e.linked = make(chan struct{})
-	}
+	e.setUp(up)
 	e.mu.Unlock()
 	if up {
 		log := e.client.dials.linked(e.ID(), e.conn.Server())

@@ -73,64 +73,45 @@ func (r *pendingReaps) finished() <-chan struct{} {
 // living connection, so the node is looked for while its request is pending, too: what the library sends is answered in order.
 func (e *Epoch) reapExternal(r *reaping) {
 	e.client.pendingReaps.begin()
-	r.over, r.list, r.remove = e.client.abandon, e.listExternal, e.deleteExternal
-	r.look = e.Timeout()
-	running := make(chan struct{}, attempts)
-	r.attempt = func() error { return e.attemptExternal(r, running) }
-}
-
-// attemptExternal is one sweep. It is left to itself after a session timeout, when a
-// request or an answer has been lost on a living connection; the next attempt may be made beside it,
-// because no name is used twice. As many as running has room for are under way at a time: a client library
-// that stands still must not collect goroutines.
-func (e *Epoch) attemptExternal(r *reaping, running chan struct{}) error {
-	select {
-	case running <- struct{}{}:
-	case <-r.over:
-		return nil
+	late := 0
+	r.over, r.look = e.client.abandon, e.Timeout()
+	r.list = func(dir string) ([]string, error) {
+		if _, err := answered(e, syncRequest(dir), &late); err != nil {
+			return nil, err
+		}
+		l, err := answered(e, childrenRequest(dir), &late)
+		return l.names, err
 	}
-	swept := make(chan error, 1)
-	once := *r // the node may become known meanwhile
-	go func() {
-		swept <- once.sweep()
-		<-running
-	}()
-	t := time.NewTimer(e.Timeout())
-	defer t.Stop()
-	select {
-	case err := <-swept:
+	r.remove = func(node string) error {
+		_, err := answered(e, deleteRequest(node), &late)
 		return err
-	case <-r.over:
-		return nil
-	case <-t.C:
-		return errNoAnswer
 	}
 }
 
-// attempts is how many of them may be under way.
-const attempts = 16
+// answered waits for a request. It is left to itself after a session timeout, when it
+// or its answer has been lost on a living connection; the next may be made beside it,
+// because no name is used twice. After as many as mostLate it waits for longer: a client library
+// that stands still must not collect goroutines.
+func answered[T any](e *Epoch, r request[T], late *int) (none T, err error) {
+	c := start(e, r)
+	var timeout <-chan time.Time
+	if *late < mostLate {
+		t := time.NewTimer(e.Timeout())
+		defer t.Stop()
+		timeout = t.C
+	}
+	select {
+	case <-c.done:
+		return c.val, c.err
+	case <-e.client.abandon:
+		return none, ErrOver
+	case <-timeout:
+		*late++
+		return none, errNoAnswer
+	}
+}
+
+// mostLate and the last one make sixteen.
+const mostLate = 15
 
 var errNoAnswer = errors.New("no answer in a session timeout")
-
-func (e *Epoch) listExternal(dir string) ([]string, error) {
-	conn, err := e.usable()
-	if err != nil {
-		return nil, err
-	}
-	if _, err := conn.Sync(dir); err != nil {
-		return nil, err
-	}
-	if conn, err = e.usable(); err != nil {
-		return nil, err
-	}
-	names, _, err := conn.Children(dir)
-	return names, err
-}
-
-func (e *Epoch) deleteExternal(node string) error {
-	conn, err := e.usable()
-	if err != nil {
-		return err
-	}
-	return conn.Delete(node, -1)
-}

@@ -1,6 +1,7 @@
 package zkconn
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -93,36 +94,26 @@ func (e *Epoch) Inherit() (end func()) {
 func (e *Epoch) beat(first bool) (next, more bool) {
 	f := e.cfg.LeaseFraction
 	required, pinging := e.clock.required(), f > 0 && f < 1 || e.external
-	if !required && !pinging {
-		select {
-		case <-e.wanted:
-			return true, true
-		case <-e.alive.Done():
-			return false, false
-		}
-	}
-	timeout := e.Timeout()
-	if timeout == 0 {
-		timeout = e.cfg.Timeout
-	}
-	pause := max(leaseSpan(timeout, f)/3, 5*time.Millisecond)
+	pause := max(leaseSpan(cmp.Or(e.Timeout(), e.cfg.Timeout), f)/3, 5*time.Millisecond)
 	if required {
 		pause = min(pause, e.clock.next(first))
 	}
-	if pause > 0 { // the race detector crashes, in a synctest bubble, where somebody waits for a timer that is over
+	var due <-chan time.Time // never, while nobody needs it
+	if (required || pinging) && pause > 0 {
 		t := time.NewTimer(pause)
 		defer t.Stop()
+		due = t.C
+	}
+	if pause > 0 { // the race detector crashes, in a synctest bubble, where somebody waits for a timer that is over
 		select {
-		case <-t.C:
+		case <-due:
 		case <-e.wanted:
 			return true, true
 		case <-e.alive.Done():
 			return false, false
 		}
 	}
-	e.mu.Lock()
-	w := e.wire
-	e.mu.Unlock()
+	w := e.current()
 	switch {
 	case e.external && !e.Linked(): // the client library would keep it, and send all of them later
 	case e.external, e.clock.required():

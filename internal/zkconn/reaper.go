@@ -40,7 +40,6 @@ func (e *Epoch) Reap(o Orphan) <-chan struct{} {
 		list:   func(dir string) ([]string, error) { return e.SyncedChildren(context.Background(), dir) },
 		remove: func(node string) error { return e.Delete(context.Background(), node) },
 	}
-	r.attempt = r.sweep
 	if e.external {
 		e.reapExternal(&r) // here, or Finish could come before the goroutine
 	}
@@ -58,11 +57,10 @@ func (e *Epoch) Reap(o Orphan) <-chan struct{} {
 // reaping is the removal of one orphan.
 type reaping struct {
 	Orphan
-	over    <-chan struct{} // closed when nothing can or need be removed any more
-	list    func(dir string) ([]string, error)
-	remove  func(node string) error
-	attempt func() error  // sweep, but for how long it may take
-	look    time.Duration // how often to try while the request is pending; 0 for never
+	over   <-chan struct{} // closed when nothing can or need be removed any more
+	list   func(dir string) ([]string, error)
+	remove func(node string) error
+	look   time.Duration // how often to try while the request is pending; 0 for never, on our own connections
 }
 
 func (r *reaping) run(log *slog.Logger) {
@@ -70,13 +68,13 @@ func (r *reaping) run(log *slog.Logger) {
 		return
 	}
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		err := r.attempt()
+		err := r.sweep()
 		if err == nil || errors.Is(err, ErrOver) {
 			return
 		}
-		if isOneOf(err, answers) || Unknown(err) {
-			// A refusal (no permission any more) or a code without a name: what changes
-			// it is out of our hands, and the node must go.
+		if r.look == 0 || isOneOf(err, answers) {
+			// A refusal (no permission any more) or, on our own connections, a code without a
+			// name: what changes it is out of our hands, and the node must go.
 			log.Warn("cannot remove an abandoned node yet", "dir", r.Dir, "node", r.Node, "error", err)
 		}
 		if !sleep(pause, r.over) {
@@ -102,7 +100,7 @@ func (r *reaping) settle() bool {
 		case <-r.over:
 			return false
 		case <-look:
-			_ = r.attempt() // the last word is that of the answer
+			_ = r.sweep() // the last word is that of the answer
 		}
 	}
 }

@@ -106,10 +106,7 @@ func (c *Client) ended(id int64) {
 
 // address is the server that the epoch is connected to, or else one to try.
 func (e *Epoch) address() string {
-	e.mu.Lock()
-	w := e.wire
-	e.mu.Unlock()
-	if w != nil {
+	if w := e.current(); w != nil {
 		return w.addr
 	}
 	s, _ := e.hosts.Next()

@@ -192,9 +192,7 @@ func (e *Epoch) WatchChildren(ctx context.Context, path string, tell func(Event)
 // of other nodes before may be from older watches of theirs, and then says nothing
 // of whether the first node was still there.
 func (e *Epoch) WatchAll(paths []string, tell func(path string, what Event), sure func()) []*Watch {
-	e.mu.Lock()
-	w := e.wire
-	e.mu.Unlock()
+	w := e.current()
 	watches := make([]*Watch, len(paths))
 	var unarmed []string
 	known := false
