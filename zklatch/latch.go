@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -306,15 +305,14 @@ func (l *Latch) await(ctx context.Context, e *zkconn.Epoch, founded *int64) (ope
 	if err := e.Await(ctx); err != nil {
 		return false, err
 	}
-	told, last := false, zkconn.Event(0)
-	err = record.Listen(ctx, e, []string{l.terms.Base, l.closed()}, e.Timeout(), func(path string, what zkconn.Event) (time.Duration, error) {
-		if path == l.terms.Base && what != zkconn.Disconnected {
-			told = what == zkconn.Changed
-			return record.LookPause, nil // the end of the other one comes right behind it, unless nobody may tell
-		}
-		last = what
-		return 0, nil
-	})
+	news := record.Hear(e, l.terms.Base, l.closed())
+	defer news.Stop()
+	path, last, err := news.Next(ctx, e.Timeout())
+	told := path == l.terms.Base && last == zkconn.Changed
+	if err == nil && path == l.terms.Base && last != zkconn.Disconnected {
+		// The end of the other one comes right behind it, unless nobody may tell.
+		_, last, err = news.Next(ctx, record.LookPause)
+	}
 	switch {
 	case err != nil || last == zkconn.Disconnected || last == zkconn.Changed:
 		return false, err

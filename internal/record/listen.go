@@ -4,44 +4,82 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// Listen hears of the nodes at paths, each once, in the order in which it happened; one request sets all watches. hear
-// returns how long to wait for what is next, 0 to end; an error ends it, too. It gets an empty path when nothing was heard
-// for that long, at first for quiet.
-func Listen(ctx context.Context, e *zkconn.Epoch, paths []string, quiet time.Duration, hear func(path string, what zkconn.Event) (time.Duration, error)) error {
-	told := make(chan event, len(paths))
-	for _, w := range e.WatchAll(paths, func(path string, what zkconn.Event) { told <- event{path, what} }, nil) {
-		defer w.Stop()
-	}
-	t := time.NewTimer(max(quiet, time.Millisecond))
-	defer t.Stop()
-	for {
-		var n event
-		select {
-		case n = <-told:
-		case <-t.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-e.Over():
-			return zkconn.ErrOver
-		}
-		quiet, err := hear(n.path, n.what)
-		if quiet == 0 || err != nil {
-			return err
-		}
-		t.Reset(max(quiet, time.Millisecond))
-	}
+// Listener hears of nodes, of each once, in the order in which it happened.
+type Listener struct {
+	e       *zkconn.Epoch
+	watches []*zkconn.Watch
+	news    chan struct{} // there may be some
+
+	mu   sync.Mutex
+	told []event
 }
 
 // event is what happened to a node.
 type event struct {
 	path string
 	what zkconn.Event
+}
+
+// Hear begins to listen; one request sets all watches. Stop must be called.
+func Hear(e *zkconn.Epoch, paths ...string) *Listener {
+	l := &Listener{e: e, news: make(chan struct{}, 1)}
+	l.Add(paths...)
+	return l
+}
+
+// Add has it hear of other nodes, too. What is asked of the servers later is answered by when they watch them.
+func (l *Listener) Add(paths ...string) {
+	l.watches = append(l.watches, l.e.WatchAll(paths, l.Tell, nil)...)
+}
+
+// Tell has Next return this, from any goroutine.
+func (l *Listener) Tell(path string, what zkconn.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told = append(l.told, event{path, what})
+	select {
+	case l.news <- struct{}{}:
+	default:
+	}
+}
+
+// Next returns what was heard first and has not been returned yet; an empty path if that is nothing for quiet.
+func (l *Listener) Next(ctx context.Context, quiet time.Duration) (path string, what zkconn.Event, err error) {
+	t := time.NewTimer(max(quiet, time.Millisecond))
+	defer t.Stop()
+	for {
+		l.mu.Lock()
+		if len(l.told) > 0 {
+			first := l.told[0]
+			l.told = l.told[1:]
+			l.mu.Unlock()
+			return first.path, first.what, nil
+		}
+		l.mu.Unlock()
+		select {
+		case <-l.news:
+		case <-t.C:
+			return "", 0, nil
+		case <-ctx.Done():
+			return "", 0, context.Cause(ctx)
+		case <-l.e.Over():
+			return "", 0, zkconn.ErrOver
+		}
+	}
+}
+
+// Stop ends the watches.
+func (l *Listener) Stop() {
+	for _, w := range l.watches {
+		w.Stop()
+	}
 }
 
 // ErrGone means that a node is not there any more, which nobody has told.
@@ -71,15 +109,22 @@ func UntilGone(ctx context.Context, e *zkconn.Epoch, path string, check func() e
 		return nil
 	}
 	err := Insist(ctx, e, func() error {
-		return Listen(ctx, e, []string{path}, e.Timeout(), func(quiet string, what zkconn.Event) (time.Duration, error) {
-			switch {
-			case quiet == "":
-				return e.Timeout(), look()
-			case what == zkconn.Disconnected, what == zkconn.Changed:
-				return 0, ErrAgain
+		l := Hear(e, path)
+		defer l.Stop()
+		for {
+			heard, what, err := l.Next(ctx, e.Timeout())
+			if err == nil && heard == "" {
+				err = look()
 			}
-			return 0, nil
-		})
+			switch {
+			case err != nil:
+				return err
+			case what == zkconn.Disconnected, what == zkconn.Changed:
+				return ErrAgain
+			case heard != "":
+				return nil
+			}
+		}
 	})
 	if errors.Is(err, ErrGone) {
 		err = nil
@@ -131,15 +176,16 @@ func (s *Sentinel) listen(ctx context.Context, e *zkconn.Epoch, ends []string, s
 	if sentinel != "" {
 		paths = append(ends[:len(ends):len(ends)], sentinel)
 	}
-	err = Listen(ctx, e, paths, quiet, func(path string, what zkconn.Event) (time.Duration, error) {
-		if path == "" || path != sentinel || what == zkconn.Disconnected {
-			end, news = path, what
-			return 0, nil
+	l := Hear(e, paths...)
+	defer l.Stop()
+	for {
+		end, news, err = l.Next(ctx, quiet)
+		if err != nil || end == "" || end != sentinel || news == zkconn.Disconnected {
+			return end, news, err
 		}
 		s.look = min(max(2*s.look, LookPause), max(e.Timeout()/3, LookPause))
-		return s.look + s.random(), nil
-	})
-	return end, news, err
+		quiet = s.look + s.random()
+	}
 }
 
 func (s *Sentinel) random() time.Duration { return rand.N(max(s.Spread, 1)) }
