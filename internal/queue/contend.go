@@ -14,10 +14,10 @@ import (
 // errList means that the entry must look at the directory again.
 var errList = errors.New("zksync: list again")
 
-// errScouted is errList after the departure of a scout: nothing is in doubt.
+// errScouted is errList after the departure of a scout: all conclusions still hold.
 var errScouted = fmt.Errorf("%w: the scout left", errList)
 
-// lookAgain is the pause before a read that got no usable answer is repeated.
+// lookAgain is the pause before a read without a usable answer is repeated.
 const lookAgain = 5 * time.Millisecond
 
 // contend waits until the ticket is granted, the own node is gone (ErrGone), ctx
@@ -32,7 +32,7 @@ func (t *Ticket) contend(ctx context.Context) error {
 		if !errors.Is(err, errList) {
 			return err
 		}
-		// Something has changed, mostly. If not, whatever sent us here again will do so again.
+		// Usually something has changed. If not, the same cause may bring us here again.
 		if sameEntries(seen, last) {
 			if err := pace.Rest(ctx, t.Epoch); err != nil {
 				return err
@@ -50,8 +50,8 @@ func (t *Ticket) contend(ctx context.Context) error {
 	}
 }
 
-// round is one listing and what can be concluded from it and from the events since. It returns what it
-// kept of the listing.
+// round lists once, and draws the conclusions from the listing and from the events since. It returns the
+// entries that it kept of the listing.
 func (t *Ticket) round(ctx context.Context, ev *events) (seen []Entry, err error) {
 	if c := t.queue.Config; c != nil {
 		if err := t.follow(ctx, c, ev); err != nil {
@@ -63,7 +63,7 @@ func (t *Ticket) round(ctx context.Context, ev *events) (seen []Entry, err error
 		return nil, err
 	}
 	if len(t.blockers(ahead)) == 0 {
-		return nil, nil // this very listing showed the own node, and nothing in its way
+		return nil, nil // this listing showed the own node, and nothing in its way
 	}
 	ahead, more := t.near(ahead)
 	seen = ahead
@@ -101,7 +101,7 @@ func (t *Ticket) mayBeNext(ahead []Entry, more bool) bool {
 	return len(t.blockers(withoutEntries(ahead, first))) == 0
 }
 
-// follow has the entry begin anew when the config changes. One that has changed already is read again.
+// follow makes the entry begin anew when the config changes. A config that has changed already is read again.
 func (t *Ticket) follow(ctx context.Context, c Config, ev *events) error {
 	w, changed, err := c.Follow(ctx, t.Epoch, ev.listAgain)
 	if w != nil {
@@ -120,12 +120,12 @@ func (t *Ticket) follow(ctx context.Context, c Config, ev *events) error {
 	return errList
 }
 
-// errQuiet means that nothing was heard for a session timeout.
+// errQuiet means that there was no event for a session timeout.
 var errQuiet = errors.New("zksync: no event")
 
-// check asks whether the blockers are still there. A server that tells nobody of the
-// end of a node that he may not read (3.8 with its later security fixes) would leave
-// us asleep for ever behind a contender with another access control list.
+// check asks whether the blockers still exist. Some servers (3.8 with its later security fixes) do not report the
+// end of a node to a session that may not read it. Without check such a waiter would
+// wait for ever behind a contender with another access control list.
 func (t *Ticket) check(ctx context.Context, ahead []Entry) error {
 	for _, b := range t.blockers(ahead) {
 		_, there, err := t.Epoch.Exists(ctx, t.queue.Dir+"/"+b.Name)
@@ -141,11 +141,11 @@ func (t *Ticket) check(ctx context.Context, ahead []Entry) error {
 	return nil
 }
 
-// near keeps what a waiter needs to remember of a listing: its blockers and what
+// near keeps the entries of a listing that a waiter must remember: its blockers, and the entries that
 // would block if they had left. It reports whether anything more is in the way.
-// Whoever queues behind thousands must not keep thousands of names.
+// A waiter behind thousands must not keep thousands of names.
 //
-// All are kept of permits, and under any policy but those of the kinds: each that is forgotten would be missing from
+// Of permits, and under a policy of the caller, it keeps all entries: a missing one would change
 // the sum that decides.
 func (t *Ticket) near(ahead []Entry) (kept []Entry, more bool) {
 	if t.Entry.Kind == KindPermit || t.queue.Policy != nil {
@@ -166,9 +166,9 @@ func withoutEntries(entries, out []Entry) []Entry {
 	return slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return indexEntry(out, e.Name) >= 0 })
 }
 
-// checkReplaced returns errList if something may stand in the place of one that departed. A
-// write entry may turn into a read entry, which a reader need not mind, and a request for
-// several permits into one for fewer. Ours say so: written tells whether an entry was, or
+// checkReplaced returns errList if another entry may be in the place of one that departed. A
+// write entry may turn into a read entry, which does not matter to a reader, and a request for
+// several permits into one for fewer. Our processes write to the old node first: written tells whether an entry was, or
 // may have been, written to before it departed, which happens only then.
 func (t *Ticket) checkReplaced(ahead []Entry, departed []string, written func(name string) bool) error {
 	for _, name := range departed {
@@ -185,8 +185,8 @@ func (t *Ticket) checkReplaced(ahead []Entry, departed []string, written func(na
 	return nil
 }
 
-// without takes departed entries out of ahead, and says if what is left is known
-// well enough to go on without a listing. more tells that the listing showed others
+// without takes departed entries out of ahead. It returns an error if a new listing is needed to
+// go on. more tells that the listing showed other entries
 // in the way that are not in ahead.
 func (t *Ticket) without(ahead []Entry, departed []string, more bool) ([]Entry, error) {
 	blockers := t.blockers(ahead)
@@ -205,11 +205,11 @@ func (t *Ticket) without(ahead []Entry, departed []string, more bool) ([]Entry, 
 	case len(next) == 0 && !more, sameEntries(next, blockers) && !scouted:
 		return left, nil
 	case scouted:
-		// Off the critical path, learn whether the blockers are the last.
+		// Find out, off the critical path, whether the blockers are the last.
 		return nil, errScouted
 	case len(next) == 0, len(blockers) == 1 && (more || len(left) > 1):
-		// Of the new blocker we know that it was there at the listing. One read would
-		// tell more of it, and the next one of the next; one listing tells all.
+		// We know that the new blocker existed at the listing. One read would
+		// tell more of it, and another read of the next one; one listing tells all.
 		return nil, errList
 	}
 	return left, nil // one read, which also watches, is as good as a listing
@@ -223,9 +223,9 @@ func sameEntries(a, b []Entry) bool {
 	return slices.EqualFunc(a, b, func(x, y Entry) bool { return x.Name == y.Name })
 }
 
-// watch subscribes to the own node, the blockers and the scout, as far as that is
-// not done yet, with one request. The own node comes first: the server looks at
-// them in this order, so if both it and a blocker are gone we hear of it first.
+// watch subscribes to the own node, the blockers and the scout with one request, except those
+// that are subscribed already. The own node comes first: the server checks
+// them in this order, so if both it and a blocker are gone, its event comes first.
 func (t *Ticket) watch(ev *events, ahead []Entry) {
 	blockers := t.blockers(ahead)
 	var paths []string
@@ -253,12 +253,12 @@ func (t *Ticket) watch(ev *events, ahead []Entry) {
 	}, sure))
 }
 
-// Scouting is switched off only by the benchmark that shows what it buys.
+// Scouting is switched off only by the benchmark that measures it.
 var Scouting = true
 
-// scout is the entry whose departure announces that the blockers may be the last:
-// what would block if they had left. Readers have none: behind several writers there may
-// be many of them, and each should be woken once.
+// scout is the entry that would block if the blockers had left. After its departure the blockers may
+// be the last. Readers have no scout: there may be many of them behind several writers,
+// and each should be woken once.
 func (t *Ticket) scout(ahead, blockers []Entry) (name string, ok bool) {
 	if t.Entry.Kind == KindRead {
 		return "", false

@@ -8,7 +8,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// events collects what the watches of one waiter say.
+// events collects the events of one waiter's watches.
 type events struct {
 	self       string // the name of the own node
 	mu         sync.Mutex
@@ -63,17 +63,17 @@ func (ev *events) tell(name string, what zkconn.Event) {
 	case what == zkconn.Disconnected:
 		ev.uncertain = true
 	case what == zkconn.Changed && name == ev.self:
-		ev.uncertain = true // the watch on which every conclusion rests is spent
+		ev.uncertain = true // the watch of the own node, on which every conclusion rests, is used up
 	case what == zkconn.Changed:
-		// Somebody wrote to a node (a request to revoke, say). It is still there, but
-		// the watch is spent.
+		// The node was written to (for example a request to revoke). It still exists, but
+		// the watch is used up.
 		ev.subscribed[name] = false
 		ev.written[name] = true
 	case name == ev.self:
 		ev.gone = true
 	case !ev.ownWatched:
-		// From a watch that is older than ours on the own node: whether that was still
-		// there, nobody has told.
+		// From a watch that is older than ours on the own node: it is unknown whether the own node still
+		// existed then.
 		ev.uncertain = true
 	default:
 		ev.left = append(ev.left, name)
@@ -86,16 +86,16 @@ func (ev *events) tell(name string, what zkconn.Event) {
 	}
 }
 
-// listAgain is called when something else than the queue changed that the entry's
-// conclusions rest on.
+// listAgain is called when the config changed, on which the entry's
+// conclusions rest, too.
 func (ev *events) listAgain() { ev.tell("", zkconn.Disconnected) }
 
-// stillHolds reports whether the conclusion drawn so far holds: nothing was said that
-// puts the own node or the connection in doubt. Because events come in wire order,
-// and the departure that made the conclusion possible has been heard, an earlier
-// departure of the own node would have been heard as well.
+// stillHolds returns nil if the conclusion drawn so far holds: no event
+// has put the own node or the connection in doubt. Events come in wire order,
+// and the departure that led to the conclusion has been reported. So an earlier
+// departure of the own node would have been reported as well.
 //
-// On a connection that gives no such order, only another listing can tell.
+// On a connection without that order, only another listing can tell.
 func (ev *events) stillHolds(e *zkconn.Epoch) error {
 	if !e.Ordered() {
 		return errList
@@ -103,7 +103,7 @@ func (ev *events) stillHolds(e *zkconn.Epoch) error {
 	return ev.problem()
 }
 
-// problem returns an error if something was said that ends the wait or calls for
+// problem returns an error if an event has ended the wait or requires
 // another listing.
 func (ev *events) problem() error {
 	ev.mu.Lock()
@@ -117,7 +117,7 @@ func (ev *events) problem() error {
 	return nil
 }
 
-// wait waits for an event and returns who departed; none means that a watch was spent.
+// wait waits for an event and returns the entries that departed; none means that a watch was used up.
 func (ev *events) wait(ctx context.Context, e *zkconn.Epoch) ([]string, error) {
 	t := time.NewTimer(e.Timeout())
 	defer t.Stop()

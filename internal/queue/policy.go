@@ -6,8 +6,8 @@ import (
 )
 
 // Policy decides what an entry waits for. Given the entries ahead of self, in
-// queue order, it returns the blockers: the fewest that cannot all still be there
-// when self is granted. None means that self is granted.
+// queue order, it returns the blockers: the fewest entries of which at least one must have left
+// before self is granted. No blockers means that self is granted.
 //
 // A caller waits until any blocker leaves, takes it out of ahead and asks again.
 // Nothing ever enters ahead of an existing entry, so ahead only shrinks, and an entry
@@ -37,8 +37,8 @@ func PolicyFor(kind Kind, capacity int64) Policy {
 	return ExclusivePolicy
 }
 
-// ExclusivePolicy waits for the last one ahead. Among entries that all ask to be alone it leaves last. Readers
-// hold together, so the last of them need not: then the caller finds another one.
+// ExclusivePolicy waits for the last entry ahead. Among entries that hold alone, the last one leaves last. Readers
+// hold together, so the last of them may leave earlier: then the caller finds another one.
 func ExclusivePolicy(ahead []Entry, _ Entry) []Entry {
 	if len(ahead) == 0 {
 		return nil
@@ -57,19 +57,19 @@ func ReaderPolicy(ahead []Entry, _ Entry) []Entry {
 	return nil
 }
 
-// WeightedPolicy grants an entry as soon as it and everyone ahead of it fit into
-// the capacity together. Whoever is ahead counts, whether granted or waiting, so a
+// WeightedPolicy grants an entry as soon as it and all entries ahead of it fit into
+// the capacity together. All entries ahead count, granted or waiting, so a
 // big request that waits is not starved by small ones behind it.
 //
-// Any set of entries ahead that does not fit together with self will do as
-// blockers: as long as all of it is there, self cannot be granted. It is taken from
-// the shortest tail that does not fit, because what is nearest leaves last; a waiter
+// Any set of entries ahead that does not fit together with self could be the
+// blockers: while all of it exists, self cannot be granted. The set is taken from
+// the shortest tail that does not fit, because the nearest entries leave last; a waiter
 // far behind that watched the head would be woken by every release. Of that tail
-// only the fewest are kept that do not fit by themselves.
+// only the fewest entries are kept that do not fit by themselves.
 //
 // An entry that is greater than the whole capacity is its own blocker: it will not
-// be granted while it is there, whoever leaves. Without that rule the empty tail
-// would not fit, and "no blockers" means granted. (The capacity may have been
+// be granted, whichever entries leave. Without that rule it would have no blockers when
+// none is ahead, and "no blockers" means granted. (The capacity may have been
 // lowered while it waited.)
 //
 // Entries that are not permits take none and are ignored.

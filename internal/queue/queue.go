@@ -12,7 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Queue says where and for what to queue. Goroutines may share it; it must not change once it is used.
+// Queue is a directory and the kind of entries to make there. Goroutines may share it. It must not change after its first use.
 type Queue struct {
 	Client *zkconn.Client
 	Logger *slog.Logger
@@ -32,8 +32,8 @@ type Queue struct {
 	readOnlyDir *atomic.Bool
 }
 
-// New returns a queue that can be entered. Without a Logger it logs nothing, without Data its entries are empty,
-// without Shown it is known by Dir, and the Weight is 1 at least.
+// New returns a queue that can be entered. Without a Logger it logs nothing. Without Data its entries have no data.
+// Without Shown its name is Dir. The Weight is at least 1.
 func New(q Queue) *Queue {
 	q.Weight, q.Shown = max(q.Weight, 1), cmp.Or(q.Shown, q.Dir)
 	if q.Logger == nil {
@@ -46,7 +46,7 @@ func New(q Queue) *Queue {
 	return &q
 }
 
-// Ticket is an entry of ours in a queue. It lives and dies with one epoch.
+// Ticket is an entry of ours in a queue. It belongs to one epoch and ends with it.
 type Ticket struct {
 	queue *Queue
 	Epoch *zkconn.Epoch
@@ -82,34 +82,34 @@ func newTicket(q *Queue, e *zkconn.Epoch, self Entry, node string, maybeDuplicat
 	}
 }
 
-// Over reports whether the ticket is of no use any more: it was given up, or its session or its node is gone.
+// Over reports whether the ticket has ended: it was given up, or its session or its node is gone.
 func (t *Ticket) Over() bool { return t.gone.Load() }
 
 // Retire ends the ticket before a request that removes its node is sent.
 func (t *Ticket) Retire() { t.gone.Store(true) }
 
-// Replacing reports whether the node is being replaced: others may be granted by then.
+// Replacing reports whether the node is being replaced: others may be granted already.
 func (t *Ticket) Replacing() bool { return t.replacing.Load() }
 
 // Unanswered reports whether a transaction that checks the node may yet be applied.
 func (t *Ticket) Unanswered() bool { return t.unanswered.Load() > 0 }
 
-// MarkSent notes a transaction that checks the node, and MarkAnswered that it was answered: until then the node
-// must not come to stand for another hold.
+// MarkSent counts a transaction that checks the node, and MarkAnswered its answer. Between them the node
+// must not be handed over to another hold.
 func (t *Ticket) MarkSent()     { t.unanswered.Add(1) }
 func (t *Ticket) MarkAnswered() { t.unanswered.Add(-1) }
 
-// depend waits until a ticket that nothing is in the way of can be held: until it is proved that the
-// leader of the servers counts its session as alive. Then the servers have not ended it, nor
-// removed its node, and cannot before the lease clock says so. A ticket that was known to be the next has asked
-// for that proof while it waited, so it is there, and no request stands between the release and the
-// grant; if it became the next a moment ago, the answer is on its way.
+// depend waits until a ticket without blockers can be held: until there is proof that the
+// leader of the servers counts its session as alive. Then the servers have not ended the session or
+// removed its node, and cannot before the lease clock says so. A ticket that knew that it was the next has asked
+// for that proof while it waited. So the proof is there, and no request is needed between the release and the
+// grant. If it became the next a moment ago, the answer is on its way.
 func (t *Ticket) depend(ctx context.Context) (err error) {
 	t.undepend, err = t.Epoch.Depend(ctx)
 	return err
 }
 
-// DropProof ends all that.
+// DropProof ends the asking for proof, and the dependence on it.
 func (t *Ticket) DropProof() {
 	for _, end := range []func(){t.settle, t.undepend} {
 		if end != nil {
@@ -118,8 +118,8 @@ func (t *Ticket) DropProof() {
 	}
 }
 
-// ErrGone means that our own node vanished while the session lived: somebody
-// deleted it. That is a loss of the ticket, never a grant.
+// ErrGone means that our own node was deleted by hand while the session lived.
+// That is a loss of the ticket, never a grant.
 var ErrGone = node.ErrGone
 
 // Obtain enters the queue and waits until the entry is granted.
@@ -127,17 +127,17 @@ var ErrGone = node.ErrGone
 //   - Blocks: until the grant, in the order in which the servers queued the entries.
 //   - Cancel: returns within [node.Grace]. The reaper of the session removes what is left of the entry.
 //   - Disconnect: goes on waiting, and keeps the entry.
-//   - Session loss, or entry deleted by others: queues anew, at the tail. Once the ticket is granted, lost is
-//     called instead, once, and must not block: nothing may be done under the ticket from then on.
+//   - Session loss, or entry deleted by others: queues anew, at the tail. After the grant lost is
+//     called instead, once, and must not block. From then on the ticket must not be used.
 //   - Close of the client: returns [errs.ErrClosed].
-//   - Errors: that of ctx, or one that trying again would not mend. No ticket is held then.
+//   - Errors: that of ctx, or one that another attempt would not change. No ticket is held then.
 //   - Requests: 1 when nobody queues; 3 to wait, 1 more behind several, and 0 after the departure.
 func (q *Queue) Obtain(ctx context.Context, lost func(*Ticket)) (*Ticket, error) {
 	return q.ObtainFrom(ctx, lost, nil, nil)
 }
 
-// ObtainFrom is Obtain for who has a ticket already: old is granted and given up in the transaction that enters,
-// entered waits already. Each may be nil, and is used up whatever comes.
+// ObtainFrom is Obtain for a caller that has a ticket already: old is granted, and given up in the transaction that enters;
+// entered waits already. Each may be nil. The caller must not use them afterwards, also after an error.
 func (q *Queue) ObtainFrom(ctx context.Context, lost func(*Ticket), old, entered *Ticket) (*Ticket, error) {
 	for pace := (node.Pace{}); ; {
 		t, alone, err := entered, false, error(nil)
@@ -169,7 +169,7 @@ func (q *Queue) ObtainFrom(ctx context.Context, lost func(*Ticket), old, entered
 	}
 }
 
-// Await waits until the ticket can be held; alone says that nobody else was in the queue.
+// Await waits until the ticket can be held. alone says that no other entry was in the queue.
 func (t *Ticket) Await(ctx context.Context, alone bool) error {
 	if !alone {
 		if err := t.contend(ctx); err != nil {
@@ -182,8 +182,8 @@ func (t *Ticket) Await(ctx context.Context, alone bool) error {
 	return t.depend(ctx)
 }
 
-// Enter enters the queue in the session e of the moment, giving up old in the same
-// transaction if it belongs to that session.
+// Enter enters the queue in the present session e. It gives up old in the same
+// transaction, if old belongs to that session.
 func (q *Queue) Enter(ctx context.Context, old *Ticket) (e *zkconn.Epoch, t *Ticket, alone bool, err error) {
 	e, err = q.Client.Epoch(ctx)
 	if old != nil && (err != nil || old.Epoch != e) {
@@ -197,8 +197,8 @@ func (q *Queue) Enter(ctx context.Context, old *Ticket) (e *zkconn.Epoch, t *Tic
 	return e, t, alone, err
 }
 
-// Config is something that all who queue must agree on, and that may change: how many permits there are.
-// It belongs to one request, and is kept in a node that the queue knows nothing of.
+// Config is a value that all contenders must agree on, and that may change: the number of permits.
+// It belongs to one request. It is kept in a node that the queue does not know.
 type Config interface {
 	// Learn makes sure that it is known in e.
 	Learn(ctx context.Context, e *zkconn.Epoch) error
@@ -215,5 +215,5 @@ type Config interface {
 	Follow(ctx context.Context, e *zkconn.Epoch, told func()) (w *zkconn.Watch, changed bool, err error)
 }
 
-// ErrTooBig means that more is asked for than there is.
+// ErrTooBig means that an entry asks for more than there is.
 var ErrTooBig = errors.New("zksync: more permits than there are")
