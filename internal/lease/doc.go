@@ -1,6 +1,6 @@
-// Package lease is one hold: how its holder learns that it has ended, what it guards, what runs under it,
-// and leases on a part of it (subleases). Who grants it is a [Grantor]; what proves it is the ticket of a
-// queue and the ZooKeeper session of that.
+// Package lease is one hold: how its holder is told of its end, the transactions that it guards, the functions that run
+// under it, and leases on a part of it (subleases). A [Grantor] grants it. The ticket of a
+// queue, and the ticket's ZooKeeper session, prove it.
 //
 // Package zksync shows [Lease] to users.
 package lease

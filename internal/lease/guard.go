@@ -45,8 +45,8 @@ func operation(op any) (request any, path *string, name string) {
 	return nil, nil, ""
 }
 
-// GuardWithin is Guard for a caller with a context: when that ends after the request was sent,
-// nobody knows. An operation that the servers refuse is a *zkconn.TxnError, with its index in ops.
+// GuardWithin is Guard for a caller with a context. If the context ends after the request was sent,
+// the outcome is unknown. If the servers refuse an operation, the error is a *zkconn.TxnError, with its index in ops.
 func (l *Lease) GuardWithin(ctx context.Context, ops []any) ([]zk.MultiResponse, error) {
 	if l.sublease != nil {
 		if err := l.Err(); err != nil {
@@ -100,11 +100,11 @@ func (l *Lease) GuardWithin(ctx context.Context, ops []any) ([]zk.MultiResponse,
 // errNotYet means that the lease ended before the transaction could be sent.
 var errNotYet = errors.New("zksync: not sent")
 
-// sendAgain is the pause after a request that was not sent: not everybody has heard of a lost connection yet.
+// sendAgain is the pause after a request that was not sent: the loss of the connection may not be known everywhere yet.
 const sendAgain = 5 * time.Millisecond
 
 // transact sends a transaction that was marked as sent, as soon as there is a connection. Without an answer it stays
-// marked for as long as there is the node: somewhere on the way the request may lie.
+// marked while the node exists: the request may still be on its way.
 func (l *Lease) transact(ctx context.Context, ops []any) ([]zk.MultiResponse, error) {
 	for {
 		if l.ticket.Epoch.Await(ctx) != nil {
@@ -144,7 +144,7 @@ func (l *Lease) markSent() error {
 	return nil
 }
 
-// endedWith is what the lease ended with; err if it did not.
+// endedWith is the error with which the lease ended; err if it has not ended.
 func (l *Lease) endedWith(err error) error {
 	if ended := l.Err(); ended != nil {
 		return ended

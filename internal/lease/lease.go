@@ -11,7 +11,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/session"
 )
 
-// Lease is what package zksync documents under this name.
+// Lease is documented in package zksync.
 type Lease struct {
 	access   *session.Access
 	grantor  Grantor
@@ -29,20 +29,20 @@ type Lease struct {
 	subleases map[*Lease]struct{} // subleases that have not ended
 }
 
-// Grantor grants leases, and is told how they end.
+// Grantor grants leases, and is told of their end.
 type Grantor interface {
-	// Released is told that l was given back, before anybody else can notice.
+	// Released is called when l was released, before any other goroutine can notice.
 	Released(l *Lease)
 	// Release ends the hold of l, which has been finished already: its holder is told
-	// before anybody else can be granted. Where that takes a request, it waits for the
-	// answer no longer than grace.
+	// before another can be granted. If that takes a request, it waits for the
+	// answer at most for grace.
 	Release(l *Lease, grace time.Duration)
 	// UnlockLost is the Unlock of a lease that ended in another way before.
 	UnlockLost(l *Lease)
 }
 
-// New makes the lease of a grant. Values of the acquiring context are kept,
-// its end is not: it governed the waiting only.
+// New makes the lease of a grant. It keeps the values of the acquiring context,
+// but does not end with it: that context bounded the waiting only.
 func New(ctx context.Context, grantor Grantor, at *session.Access, p *queue.Ticket, passes uint32, dropIn bool) *Lease {
 	l := &Lease{
 		access: at, grantor: grantor, ticket: p, dropIn: dropIn, since: time.Now(),
@@ -69,7 +69,7 @@ func (l *Lease) BoundBy(d time.Duration) {
 // GrantedBy reports whether l is the lease of a grant of g, and no sublease.
 func (l *Lease) GrantedBy(g Grantor) bool { return l.grantor == g && l.sublease == nil }
 
-// Ticket is the entry in the queue that the lease stands for.
+// Ticket is the lease's entry in the queue.
 func (l *Lease) Ticket() *queue.Ticket { return l.ticket }
 
 // DropIn reports whether the hold was taken through a method set without leases, as sync.Mutex has.
@@ -87,10 +87,10 @@ func (l *Lease) Context() context.Context {
 	return l.ctx
 }
 
-// Lifetime is Context for whoever does not need to hear at once of the removal of the node.
+// Lifetime is Context without the watch that tells at once of a removal of the node by hand.
 func (l *Lease) Lifetime() context.Context { return l.ctx }
 
-// Primitive is the path of what is held.
+// Primitive is the path of the lock.
 func (l *Lease) Primitive() string { return l.access.Path }
 
 // Done is zksync.Lease.Done.
@@ -117,7 +117,7 @@ func (l *Lease) Path() string { return l.ticket.ShownNode() }
 // Unlock is zksync.Lease.Unlock.
 func (l *Lease) Unlock() error { return l.unlock(unlockWait) }
 
-// GiveBack is Unlock for a caller whose time is up: it waits no longer than grace.
+// GiveBack is Unlock for a caller whose context has ended: it waits at most for grace.
 func (l *Lease) GiveBack(grace time.Duration) { _ = l.unlock(grace) }
 
 func (l *Lease) unlock(grace time.Duration) error {
@@ -143,8 +143,8 @@ func (l *Lease) unlockError(ended error) error {
 	return &errs.Error{Op: "unlock", Path: l.access.Path, Err: ended}
 }
 
-// finishAs ends the lease with err, or with ErrLost if it cannot be proved any more
-// that it was held until now. It returns the error that the lease has ended with.
+// finishAs ends the lease with err, or with ErrLost if it can no longer be proved
+// that it was held until now. It returns the error with which the lease has ended.
 func (l *Lease) finishAs(err error) error {
 	if !l.ticket.Epoch.Valid() || l.ticket.Over() && l.Err() == nil {
 		err = errs.ErrLost
@@ -153,8 +153,8 @@ func (l *Lease) finishAs(err error) error {
 	return l.Err()
 }
 
-// Finish ends the lease once, and reports whether this call did. When it returns the holder has been
-// told, whoever does that: the servers may be left to grant to others from here on.
+// Finish ends the lease once, and reports whether this call did. When it returns, the holder has been
+// told, by this call or another. So the servers may grant to others from then on.
 func (l *Lease) Finish(err error) bool {
 	l.mu.Lock()
 	first := l.err == nil
@@ -195,8 +195,8 @@ func (l *Lease) traceEnd(err error) {
 		}
 		return
 	}
-	// A loss may strike many leases, and each must be told in time, whatever a logger
-	// or tracer does.
+	// A loss may end many leases, and each holder must be told in time, also if a logger
+	// or tracer is slow.
 	s.Spawn(func() {
 		s.Logger().Warn("lease lost", "path", l.access.Path, "token", l.token.String(), "held", held, "cause", l.ticket.Epoch.Cause())
 		if t != nil && t.Lost != nil {
@@ -228,8 +228,8 @@ func Traced(ctx context.Context, at *session.Access, kind queue.Kind, get func(c
 
 // Scope runs f under the lease and unlocks.
 func (l *Lease) Scope(ctx context.Context, f func(context.Context) error) (err error) {
-	// Not the lease's context but the caller's, so that his cancellation and deadline
-	// reach f as well.
+	// Not the lease's context but the caller's, so that the caller's cancellation and deadline
+	// reach f, too.
 	outer := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -243,8 +243,8 @@ func (l *Lease) Scope(ctx context.Context, f func(context.Context) error) (err e
 	return f(ctx)
 }
 
-// UnlockWithin is Unlock for a caller with a context: when that has ended, it waits no longer
-// than the cleaning up may take, and leaves the rest to a goroutine of its own.
+// UnlockWithin is Unlock for a caller with a context. If the context has ended, it waits only for
+// the time of a cleanup, and leaves the rest to a goroutine of its own.
 func (l *Lease) UnlockWithin(ctx context.Context) error {
 	if ctx.Done() == nil {
 		return l.Unlock()

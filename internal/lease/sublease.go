@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// sublease is what makes a lease a handle on the hold of another one, its outer lease:
+// sublease makes a lease a handle on the hold of another lease, its outer lease. It is for
 // several acquisitions of one owner, each of which is unlocked by itself.
 type sublease struct {
 	outer  *Lease
@@ -14,7 +14,7 @@ type sublease struct {
 	unlock func()
 }
 
-// Outer is the lease that l is a sublease of, if it is one.
+// Outer is the outer lease of l, if l is a sublease.
 func (l *Lease) Outer() (outer *Lease, sub bool) {
 	if l.sublease == nil {
 		return nil, false
@@ -22,8 +22,8 @@ func (l *Lease) Outer() (outer *Lease, sub bool) {
 	return l.sublease.outer, true
 }
 
-// Move returns a lease on the hold of outer in the place of l, a sublease, whose own Unlock does nothing to
-// the hold any more.
+// Move returns a lease on the hold of outer that replaces l, a sublease. After that l's own Unlock does not change
+// the hold.
 func (l *Lease) Move(ctx context.Context, outer *Lease) *Lease {
 	unlock := func() {} // l was unlocked meanwhile, and its level with it
 	if !l.sublease.given.Swap(true) {
@@ -33,8 +33,8 @@ func (l *Lease) Move(ctx context.Context, outer *Lease) *Lease {
 }
 
 // Sub returns a lease on the hold of outer, with outer's token and the values of
-// ctx. It ends with outer, or by its own Unlock, which calls unlock exactly once,
-// also if the hold was lost before, and leaves it to unlock what becomes of outer.
+// ctx. It ends with outer, or by its own Unlock. The Unlock calls unlock exactly once,
+// also if the hold was lost before; unlock decides what happens to outer.
 func Sub(ctx context.Context, outer *Lease, unlock func()) *Lease {
 	l := &Lease{
 		access: outer.access, grantor: outer.grantor, ticket: outer.ticket, token: outer.token, since: time.Now(),

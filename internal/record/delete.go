@@ -9,17 +9,17 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A node that many know by its name must not be deleted by that name alone. A delete whose answer was lost is made
-// again, or lies in a server's queue, and it may be applied when somebody has made a new node of the same name. The
-// servers can check the version of a node, but that of every new node is 0, so a version does not tell one from its
+// A node that several processes know by its name must not be deleted by that name alone. A delete whose answer was lost is
+// repeated, or waits in a server's queue, and may be applied when there is a new node of the same name. The
+// servers can check the version of a node. But the version of every new node is 0, so it does not tell a node from its
 // successor.
 //
 // A child does. It is made under one node, and its name is used only once. So the child and the node are deleted in
 // one transaction, which the servers refuse for any other node. Until then they refuse to delete the node without
 // the child.
 
-// PutMark marks whatever node is there by that name, and returns the id of the mark. The error is zk.ErrNoNode
-// if there is none. The mark ends with the session.
+// PutMark marks the present node of that name, and returns the id of the mark. The error is zk.ErrNoNode
+// if there is no node. The mark ends with the session.
 func PutMark(ctx context.Context, e *zkconn.Epoch, path string, acl []zk.ACL) (id string, err error) {
 	err = Insist(ctx, e, func() error {
 		id = node.NewUUID() // a new one for each request: one that got no answer may yet mark a later node

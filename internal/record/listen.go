@@ -11,11 +11,11 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// Listener hears of nodes, of each once, in the order in which it happened.
+// Listener collects the events of nodes, one of each node, in the order of the events.
 type Listener struct {
 	e       *zkconn.Epoch
 	watches []*zkconn.Watch
-	news    chan struct{} // there may be some
+	news    chan struct{} // has a value when there may be events
 
 	mu   sync.Mutex
 	told []event
@@ -34,12 +34,12 @@ func Hear(e *zkconn.Epoch, paths ...string) *Listener {
 	return l
 }
 
-// Add has it hear of other nodes, too. What is asked of the servers later is answered by when they watch them.
+// Add listens to further nodes. A later request is answered only after the servers watch them.
 func (l *Listener) Add(paths ...string) {
 	l.watches = append(l.watches, l.e.WatchAll(paths, l.Tell, nil)...)
 }
 
-// Tell has Next return this, from any goroutine.
+// Tell adds an event for Next, from any goroutine.
 func (l *Listener) Tell(path string, what zkconn.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,7 +50,7 @@ func (l *Listener) Tell(path string, what zkconn.Event) {
 	}
 }
 
-// Next returns what was heard first and has not been returned yet; an empty path if that is nothing for quiet.
+// Next returns the next event. The path is empty if there is none for quiet.
 func (l *Listener) Next(ctx context.Context, quiet time.Duration) (path string, what zkconn.Event, err error) {
 	t := time.NewTimer(max(quiet, time.Millisecond))
 	defer t.Stop()
@@ -82,14 +82,14 @@ func (l *Listener) Stop() {
 	}
 }
 
-// ErrGone means that a node is not there any more, which nobody has told.
+// ErrGone means that a node is gone, and no event has told of it.
 var ErrGone = errors.New("gone")
 
-// UntilGone waits until there is no node at path. check, if not nil, is called when nothing was heard for a session
-// timeout; an error of it ends the wait, without one if it is ErrGone.
+// UntilGone waits until there is no node at path. check, if not nil, is called when there was no event for a session
+// timeout. Its error ends the wait; ErrGone ends it without an error.
 //
-// Then it also asks whether the node is there: a server that tells nobody of the end of a node that he may not read
-// (3.8 with its later security fixes) would leave us asleep for ever.
+// Then it also asks whether the node exists: some servers (3.8 with its later security fixes) do not report the end of a node to
+// a session that may not read it, and the wait would never end.
 func UntilGone(ctx context.Context, e *zkconn.Epoch, path string, check func() error) error {
 	seen := int64(0) // the czxid of the node
 	look := func() error {
@@ -133,14 +133,14 @@ func UntilGone(ctx context.Context, e *zkconn.Epoch, path string, check func() e
 }
 
 // LookPause is the first pause between the departure of a sentinel and a look at the others.
-// Mostly the end comes right behind it.
+// Usually the end comes right behind it.
 const LookPause = 10 * time.Millisecond
 
-// Sentinel is for who waits for an end that the last party to leave should tell, but might not: it may die. Whoever
-// waits watches one living party besides, the sentinel, and looks again when that has left. It need not know of the
-// others: if the wait is over, that one has left, too. The zero Sentinel is ready to use, for one wait.
+// Sentinel is for a wait whose end the last party to leave should announce, but might not, because it may die. The waiter
+// also watches one living party, the sentinel, and looks again when that party has left. It need not know the
+// others: if the wait is over, the sentinel has left, too. The zero Sentinel is ready to use, for one wait.
 type Sentinel struct {
-	// Spread is in how long all who wait look, each at a random instant of it, where the first one to look does something
+	// Spread is the time over which the looks of all waiters are spread at random. It is for looks after which the first waiter does something
 	// that the others need not do. 0 is for looks that are cheap.
 	Spread time.Duration
 
@@ -156,15 +156,15 @@ func Pick(dir string, names []string) string {
 	return dir + "/" + names[rand.N(len(names))]
 }
 
-// Wait returns the first news of one of ends. path is "" when the others should be looked at instead: some time after the
-// sentinel has left, or when nothing was heard for quiet. sentinel may be "".
+// Wait returns the first event of one of ends. path is "" when the others should be looked at instead: some time after the
+// sentinel has left, or when there was no event for quiet. sentinel may be "".
 func (s *Sentinel) Wait(ctx context.Context, e *zkconn.Epoch, ends []string, sentinel string, quiet time.Duration) (path string, news zkconn.Event, err error) {
 	if err := e.Await(ctx); err != nil {
 		return "", 0, err
 	}
 	began := time.Now()
 	path, news, err = s.listen(ctx, e, ends, sentinel, quiet-s.random())
-	// What says again and again that something has happened must not be asked in a spin.
+	// Events that come again and again must not make the caller look in a spin.
 	if idle := path == "" || news != zkconn.Deleted; idle && err == nil && time.Since(began) < LookPause {
 		err = s.pace.Rest(ctx, e)
 	}

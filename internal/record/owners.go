@@ -9,7 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Owners reads whose the nodes in dir are that have these names. It leaves out those that have gone meanwhile.
+// Owners reads the owners of the nodes with these names in dir. It leaves out nodes that are gone.
 func Owners(ctx context.Context, e *zkconn.Epoch, dir string, names []string) (all []node.Owner, err error) {
 	for _, name := range names {
 		data, _, err := e.Get(ctx, dir+"/"+name)

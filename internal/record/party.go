@@ -9,22 +9,22 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Party is an ephemeral node of a name that no other request has. It counts once, however often the request for it
-// arrives.
+// Party is an ephemeral node with a name that no other request has. It counts once, also if the request for it
+// arrives several times.
 type Party struct {
 	Dir, Name string // the name must be no prefix of another one
 	Data      []byte
 	ACL       []zk.ACL
 	Checks    []any // what the transaction checks before
 
-	// Lingers is set if a request may yet be applied, or applied again: who removes the node must have it looked for.
+	// Lingers is set if a request may yet be applied, or applied again: after a removal the node must be looked for again.
 	Lingers bool
 }
 
 // Path is where the node is.
 func (p *Party) Path() string { return p.Dir + "/" + p.Name }
 
-// Join makes the node. Whatever error it returns, nothing is left behind but what the reaper removes. If one of Checks is
+// Join makes the node. After an error the reaper removes the node if there is one. If one of Checks is
 // refused the error tells which.
 func (p *Party) Join(ctx context.Context, e *zkconn.Epoch) error {
 	var call *zkconn.Call[[]zk.MultiResponse]
@@ -59,7 +59,7 @@ func (p *Party) Join(ctx context.Context, e *zkconn.Epoch) error {
 	return err
 }
 
-// Closer is what is needed of a session to hear that its user closes it.
+// Closer is the part of a session that tells when its user closes it.
 type Closer interface {
 	// Spawn runs f in a goroutine for which the closing waits, or reports false once that has begun.
 	Spawn(f func()) bool
@@ -67,8 +67,8 @@ type Closer interface {
 	Closed() <-chan struct{}
 }
 
-// NodeAtClose has a node removed when the session is closed, unless forget is called before. That of a tapped connection
-// lives on, and the node with it; of any other the node goes with the session.
+// NodeAtClose removes a node when the session is closed, unless forget is called before. It is for tapped connections, whose
+// ZooKeeper session lives on, and the node with it; on any other connection the node goes with the session.
 func NodeAtClose(s Closer, e *zkconn.Epoch, dir, node string) (forget func()) {
 	if e.Ordered() {
 		return func() {}
@@ -78,7 +78,7 @@ func NodeAtClose(s Closer, e *zkconn.Epoch, dir, node string) (forget func()) {
 	return sync.OnceFunc(func() { close(forgotten) })
 }
 
-// AtClose has remove called when the session is closed, unless forgotten is closed before.
+// AtClose calls remove when the session is closed, unless forgotten is closed before.
 func AtClose(s Closer, forgotten <-chan struct{}, remove func()) {
 	if !s.Spawn(func() {
 		select {

@@ -18,9 +18,9 @@ type Terms[T any] struct {
 	ACL  []zk.ACL
 	// Keys are those without which the base node belongs to something else.
 	Keys []string
-	// First is what the base node says when nobody has used the record yet, and which nodes are made with it.
+	// First returns the first data of the base node, and the nodes that are made with it.
 	First func() (T, []string)
-	// Check refuses what the base node says; ours is false if that is not the data of such a record.
+	// Check may refuse the data of the base node; ours is false if it is not the data of such a record.
 	Check func(t T, ours bool) error
 
 	mu    sync.Mutex
@@ -44,7 +44,7 @@ func Encode(t any) []byte {
 	return data
 }
 
-// Known is what was last read or heard, however old. It reads if nothing was.
+// Known returns the terms that were last read or changed, at any age. If there are none, it reads them.
 func (t *Terms[T]) Known(ctx context.Context, e *zkconn.Epoch) (Version[T], error) {
 	t.mu.Lock()
 	known := t.known
@@ -55,7 +55,7 @@ func (t *Terms[T]) Known(ctx context.Context, e *zkconn.Epoch) (Version[T], erro
 	return t.Read(ctx, e)
 }
 
-// Became notes that a change was made: from is the number that the terms had before it.
+// Became records a change of the terms: from is the number that they had before it.
 func (t *Terms[T]) Became(from int32, to Version[T]) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -74,7 +74,7 @@ func (t *Terms[T]) Latest(ctx context.Context, e *zkconn.Epoch) (Version[T], err
 
 // Read reads the terms, as far as this server knows, or makes the base node.
 func (t *Terms[T]) Read(ctx context.Context, e *zkconn.Epoch) (Version[T], error) {
-	// Where servers go on saying that there is no base node, they must not be asked in a spin. Twice it comes at once:
+	// If there is still no base node, the servers must not be asked in a spin. Two attempts come at once:
 	// first the parent is made, then the base node.
 	for pace := (node.Pace{Free: 2}); ; {
 		v, there, err := t.Peek(ctx, e)
@@ -123,7 +123,7 @@ func (t *Terms[T]) keep(v Version[T]) {
 	t.known = &v
 }
 
-// found makes the base node, and the nodes of the first state with it, unless somebody else does.
+// found makes the base node, and the nodes of the first state with it, unless another process does.
 func (t *Terms[T]) found(ctx context.Context, e *zkconn.Epoch) (v Version[T], err error) {
 	first, nodes := t.First()
 	ops := []any{&zk.CreateRequest{Path: t.Base, Data: Encode(first), Acl: t.ACL}}

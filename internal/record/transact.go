@@ -11,14 +11,14 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Pause is that before a request that got no usable answer is repeated.
+// Pause is the pause before a request without a usable answer is repeated.
 const Pause = 5 * time.Millisecond
 
 // ErrAgain means that a request should be made again.
 var ErrAgain = errors.New("again")
 
-// Insist makes a request that may be made twice until its outcome is known: it waits for a connection, and goes on after
-// answers that settle nothing and errors that are ErrAgain, with pauses. It ends with ctx, and with the session of e
+// Insist repeats a request, which may be applied twice, until its outcome is known. It waits for a connection, and repeats the request after
+// unclear answers and after ErrAgain, with pauses. It ends with ctx, and with the session of e
 // (zkconn.ErrOver).
 func Insist(ctx context.Context, e *zkconn.Epoch, f func() error) error {
 	for pace := (node.Pace{}); ; {
@@ -35,8 +35,8 @@ func Insist(ctx context.Context, e *zkconn.Epoch, f func() error) error {
 	}
 }
 
-// Transact makes a transaction until its outcome is known. It must be one that the servers refuse when it was applied
-// before, or that changes nothing then: see the package's comment. What it was refused for, [RefusedAt] tells.
+// Transact repeats a transaction until its outcome is known. The servers must refuse the transaction if it was applied
+// before, or it must change nothing then: see the package comment. [RefusedAt] tells why it was refused.
 func Transact(ctx context.Context, e *zkconn.Epoch, ops ...any) (res []zk.MultiResponse, err error) {
 	err = Insist(ctx, e, func() error {
 		res, err = e.StartMulti(ops...).Wait(ctx, e)
@@ -61,7 +61,7 @@ func Conflict(err error) bool {
 		errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNotEmpty))
 }
 
-// Answered reports whether the outcome of a call is there.
+// Answered reports whether a call has been answered.
 func Answered[T any](call *zkconn.Call[T]) bool {
 	select {
 	case <-call.Done():
@@ -71,8 +71,8 @@ func Answered[T any](call *zkconn.Call[T]) bool {
 	}
 }
 
-// Synced waits until the server has caught up with the leader; a directory that does not
-// exist is none to catch up with.
+// Synced waits until the server has caught up with the leader. It is no error if the directory does
+// not exist.
 func Synced(ctx context.Context, e *zkconn.Epoch, dir string) error {
 	if err := e.Sync(ctx, dir); err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return err

@@ -24,7 +24,7 @@ type Access struct {
 	misuse   error // of the constructor, reported by every call
 }
 
-// NewAccess checks what a constructor was given. An error waits for the first call.
+// NewAccess checks the arguments of a constructor. The first call reports an error.
 func NewAccess[O Option](s *Session, path string, opts []O) *Access {
 	a := &Access{Session: s, Path: path}
 	if s == nil {
@@ -41,10 +41,10 @@ func NewAccess[O Option](s *Session, path string, opts []O) *Access {
 	return a
 }
 
-// OfHolds are the options that say how a lock is held.
+// OfHolds are the options of holds.
 var OfHolds = []string{"WithHandover", "WithLinger", "WithMaxHold"}
 
-// Without has every call report these options, by their names: they mean nothing to the primitive.
+// Without makes every call report these options, by their names, because they mean nothing to the primitive.
 func (a *Access) Without(names ...string) *Access {
 	for _, u := range a.Settings.used {
 		if slices.Contains(names, u.name) {
@@ -54,7 +54,7 @@ func (a *Access) Without(names ...string) *Access {
 	return a
 }
 
-// Content is the data of a node that is made now, with what c says besides.
+// Content is the data of a node that is made now, with the other fields of c.
 func (a *Access) Content(c node.Content) node.Content {
 	c.Owner, c.Since = node.Owner{Host: a.Session.host, PID: processID, Name: a.Settings.Name}, time.Now()
 	return c
@@ -73,7 +73,7 @@ func (a *Access) Queue(sub string, kind queue.Kind) *queue.Queue {
 // Misuse is an error of the constructor, which every call reports: no session, a malformed path, a bad option.
 func (a *Access) Misuse() error { return a.misuse }
 
-// Refuse has every call report err, unless there is another error of the constructor.
+// Refuse makes every call report err, unless there is another error of the constructor.
 func (a *Access) Refuse(err error) {
 	if a.misuse == nil {
 		a.misuse = err
@@ -87,9 +87,9 @@ func (a *Access) Client() *zkconn.Client { return a.Session.client }
 func (a *Access) Full(path string) string  { return a.Session.Full(path) }
 func (a *Access) Local(path string) string { return a.Session.Local(path) }
 
-// In runs f in the ZooKeeper session of the moment, and again in the next one when that ends (f returns
-// zkconn.ErrOver). f's context ends with ctx and when the session closes. Errors are made fit for the
-// caller, but not wrapped. Close does not wait for f, which may be the user's, who may close the session.
+// In runs f in the present ZooKeeper session, and again in the next one if that ends (f returns
+// zkconn.ErrOver). f's context ends with ctx and when the session closes. Errors are those for the
+// caller, but not wrapped. Close does not wait for f, because f may call a function of the user, which may close the session.
 func (a *Access) In(ctx context.Context, f func(context.Context, *zkconn.Epoch) error) error {
 	if a.misuse != nil {
 		return a.misuse
@@ -100,9 +100,9 @@ func (a *Access) In(ctx context.Context, f func(context.Context, *zkconn.Epoch) 
 	return a.Session.inUnjoined(ctx, f)
 }
 
-// Spawn runs f in a goroutine that the session's Close joins, or reports false once that has begun; Closed
-// is closed then. Begin has Close wait for End: Spawn for who is not always to be waited for, because it
-// runs what is the user's in between.
+// Spawn runs f in a goroutine that the session's Close joins, or reports false after Close has begun; Closed
+// is closed then. After Begin Close waits for End. That is for a goroutine that also runs functions of the user, for which
+// Close must not wait.
 func (a *Access) Spawn(f func()) bool     { return a.Session.Spawn(f) }
 func (a *Access) Begin() bool             { return a.Session.begin() }
 func (a *Access) End()                    { a.Session.work.Done() }
@@ -111,5 +111,5 @@ func (a *Access) Closed() <-chan struct{} { return a.Session.ctx.Done() }
 // ACL is the access control list of the primitive's nodes.
 func (a *Access) ACL() []zk.ACL { return a.Settings.ACL }
 
-// Owner is the data of a node that says whose it is.
+// Owner is the data of a node, with its owner.
 func (a *Access) Owner() []byte { return a.Content(node.Content{}).Encode() }

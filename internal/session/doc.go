@@ -1,7 +1,7 @@
-// Package session is a connection to ZooKeeper that outlives single ZooKeeper sessions, with what hangs
-// on it: who waits ([Session.Bounded], [Session.In]), who holds ([Session.Remember]), what runs
-// ([Session.Spawn]), and how all of that ends ([Session.Close]). It also has what a program says of a
-// session: the connect string, the options, the session file, from which a process that starts again
+// Package session is a connection to ZooKeeper that outlives single ZooKeeper sessions. It has the
+// waiting calls ([Session.Bounded], [Session.In]), the holds ([Session.Remember]), the goroutines
+// ([Session.Spawn]), and the end of all of them ([Session.Close]). It also has the connect string, the options and
+// the session file, with which a process that starts again
 // ends the session of its dead predecessor.
 //
 // Package zksync shows [Session] to users; recipes reach it through [Access].

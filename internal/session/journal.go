@@ -10,10 +10,10 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// sessionJournal is what this process would leave behind if it died now: the sessions that
-// the servers may still have, its predecessors' among them. It keeps the session file
-// up to date, from which a successor learns of them. A session goes out of it only
-// when the servers have confirmed that it is gone. Until the first session of our own
+// sessionJournal lists the sessions that this process would leave on the servers if it died now, with those of
+// its predecessors. It keeps the session file
+// up to date, so that a successor knows them. A session is removed only
+// when the servers have confirmed its end. Before the first session of our own
 // nothing is written, so a Connect that fails leaves the file as it was.
 type sessionJournal struct {
 	file   *sessionFile
@@ -24,8 +24,8 @@ type sessionJournal struct {
 	stale    bool                 // the file could not be written
 }
 
-// maxJournal bounds what processes that die one after the other, each before it could
-// end the last one's session, hand down. The oldest is the likeliest to have expired.
+// maxJournal bounds the sessions of processes that died one after the other, each before it could
+// end the session of the one before. The oldest session is the first to have expired.
 const maxJournal = 16
 
 // openJournal opens the file and takes over what is in it.
@@ -37,14 +37,14 @@ func openJournal(path string, servers []string, logger *slog.Logger) (*sessionJo
 	return &sessionJournal{file: file, logger: logger, sessions: previous}, nil
 }
 
-// inherited is what there is to end of the predecessors.
+// inherited is the sessions of the predecessors that must be ended.
 func (j *sessionJournal) inherited() []zkconn.Credentials {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Clone(j.sessions)
 }
 
-// add enters a session of this process.
+// add adds a session of this process.
 func (j *sessionJournal) add(id int64, passwd []byte) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -59,7 +59,7 @@ func (j *sessionJournal) add(id int64, passwd []byte) {
 	j.write()
 }
 
-// remove takes out a session that the servers have not got any more.
+// remove removes a session that has ended on the servers.
 func (j *sessionJournal) remove(id int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Session is what package zksync documents under this name.
+// Session is documented in package zksync.
 type Session struct {
 	client   *zkconn.Client
 	settings Settings
@@ -28,7 +28,7 @@ type Session struct {
 	journal  *sessionJournal // nil without a session file
 
 	// ctx ends, with errs.ErrClosed as its cause, when Close begins. Everything that the
-	// session starts hangs on it and is joined by work.
+	// session starts ends with it, and is joined by work.
 	ctx  context.Context
 	stop context.CancelCauseFunc
 	work sync.WaitGroup
@@ -145,7 +145,7 @@ func (s *Session) Conn() *zk.Conn {
 // Close is zksync.Session.Close.
 func (s *Session) Close() error { return s.CloseWithin(zkconn.Closing) }
 
-// CloseWithin is Close that spends d at most on servers which do not answer.
+// CloseWithin is Close with a limit of its own: it waits at most d for servers that do not answer.
 func (s *Session) CloseWithin(d time.Duration) error {
 	s.mu.Lock()
 	first := !s.closed
@@ -153,18 +153,18 @@ func (s *Session) CloseWithin(d time.Duration) error {
 	held := slices.Collect(maps.Keys(s.holds))
 	s.mu.Unlock()
 	if !first {
-		// Not a sync.Once: time would stand still in the synctest bubble of whoever waits for one.
+		// Not a sync.Once: while a goroutine waits for one, time in its synctest bubble stands still.
 		<-s.over
 		return s.result
 	}
 	defer close(s.over)
 	s.stop(errs.ErrClosed)
-	// Holders are told before the servers can grant to anybody else.
+	// Holders are told before the servers can grant to others.
 	for _, l := range held {
 		l.Finish(errs.ErrReleased)
 	}
-	// Of a connection that is tapped the ZooKeeper session stays, but not our part in
-	// it: all places are lost at once, and their nodes left to the reaper.
+	// The ZooKeeper session of a tapped connection stays, but not our entries in
+	// it: all places are lost at once, and the reaper removes their nodes.
 	s.client.Stop(d)
 	s.work.Wait()
 	s.client.Finish(d)
@@ -178,7 +178,7 @@ func (s *Session) CloseWithin(d time.Duration) error {
 func (s *Session) Context() context.Context { return s.ctx }
 func (s *Session) Closing() bool            { return s.ctx.Err() != nil }
 
-// Client is the connection, Logger where to log, and Trace what the tracer wants to be told; nil for nothing.
+// Client is the connection, Logger the log, and Trace the parts of the tracer; nil without one.
 func (s *Session) Client() *zkconn.Client { return s.client }
 func (s *Session) Logger() *slog.Logger   { return s.logger }
 func (s *Session) Trace() *Trace          { return s.settings.Trace }

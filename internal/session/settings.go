@@ -13,7 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Settings is what all options together say.
+// Settings are the values of all options together.
 type Settings struct {
 	// Of a session.
 	Timeout  time.Duration
@@ -45,7 +45,7 @@ type use struct {
 	session, lock bool
 }
 
-// Option is what package zksync gives to users under the same name.
+// Option is documented in package zksync.
 type Option interface{ apply(*Settings) }
 
 type option struct {
@@ -59,7 +59,7 @@ func (o option) apply(s *Settings) {
 }
 
 // ForSession makes an option of a session, ForLock of a primitive, and ForBoth of either. The name is for
-// the error of one that is given where it means nothing.
+// the error if the option is given where it means nothing.
 func ForSession(name string, set func(*Settings)) Option { return option{use{name, true, false}, set} }
 
 // ForLock is like [ForSession].

@@ -40,7 +40,7 @@ func (s State) String() string {
 	return "State(" + strconv.Itoa(int(s)) + ")"
 }
 
-// trace passes state changes to the tracer, if it wants them.
+// trace passes state changes to the tracer, if that takes them.
 func (s *Session) trace() {
 	t := s.settings.Trace
 	if t == nil || t.State == nil {
@@ -73,7 +73,7 @@ func publicState(st zkconn.State) State {
 	return Closed
 }
 
-// State is what the session knows of itself at this instant.
+// State is the state at this instant.
 func (s *Session) State() State { return publicState(s.client.State()) }
 
 // Changes is zksync.Session.Changes.

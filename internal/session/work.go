@@ -10,13 +10,13 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// Hold is something that is held in a session, and that Close ends.
+// Hold is a hold of a session. Close ends it.
 type Hold interface {
 	// Finish ends it with err. It reports false if it had ended before.
 	Finish(err error) bool
 }
 
-// Remember has Close end a hold; it reports false once that has begun.
+// Remember registers a hold, so that Close ends it. It reports false after Close has begun.
 func (s *Session) Remember(h Hold) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,8 +34,8 @@ func (s *Session) Forget(h Hold) {
 	delete(s.holds, h)
 }
 
-// Spawn runs f in a goroutine that Close joins. It reports false, and does not run
-// f, once Close has begun.
+// Spawn runs f in a goroutine that Close joins. After Close has begun it reports false, and does not run
+// f.
 func (s *Session) Spawn(f func()) bool {
 	if !s.begin() {
 		return false
@@ -47,7 +47,7 @@ func (s *Session) Spawn(f func()) bool {
 	return true
 }
 
-// Within runs f in this goroutine, otherwise like Spawn.
+// Within runs f in this goroutine. Otherwise it is like Spawn.
 func (s *Session) Within(f func()) bool {
 	if !s.begin() {
 		return false
@@ -67,9 +67,9 @@ func (s *Session) begin() bool {
 	return true
 }
 
-// In runs f in the ZooKeeper session of the moment, and again in the next one when that ends (f
-// returns zkconn.ErrOver). f's context ends with ctx and when the session closes; Close waits for f,
-// so it must run nothing that is the user's.
+// In runs f in the present ZooKeeper session, and again in the next one if that ends (f
+// returns zkconn.ErrOver). f's context ends with ctx and when the session closes. Close waits for f,
+// so f must not call a function of the user.
 func (s *Session) In(ctx context.Context, f func(ctx context.Context, e *zkconn.Epoch) error) error {
 	err := errs.ErrClosed
 	s.Within(func() { err = s.inUnjoined(ctx, f) })
@@ -109,8 +109,8 @@ func (s *Session) Bounded(ctx context.Context) (context.Context, context.CancelF
 }
 
 // Briefly makes an attempt of a form without leases, which has no context, and reports whether it
-// succeeded. It reports false at once while the servers cannot be reached, and waits for their
-// answers no longer than a third of the session timeout. It panics on errors that trying again would not mend.
+// succeeded. It reports false at once without a connection. It waits for the servers'
+// answers at most a third of the session timeout. It panics on errors that another attempt would not change.
 func (s *Session) Briefly(try func(context.Context) error) bool {
 	if s != nil && s.client != nil && s.ctx.Err() == nil && s.State() != Connected {
 		return false
@@ -127,8 +127,8 @@ func (s *Session) Briefly(try func(context.Context) error) bool {
 	panic(err)
 }
 
-// Patience is how long a call without a context may wait for an answer that needs
-// nobody else's cooperation.
+// Patience is how long a call without a context may wait for an answer that does not depend on
+// other holders.
 func (s *Session) Patience() time.Duration {
 	if s == nil || s.client == nil {
 		return 0
