@@ -18,12 +18,12 @@ type Client struct {
 	pendingReaps pendingReaps
 	abandon      <-chan struct{} // closed when even the reaper of an external connection must end
 	finish       func()          // closes abandon, if nobody else does
+	finished     sync.Once
 
 	running context.Context // ends when Stop begins
 	halt    context.CancelFunc
 	closing context.Context // ends when nothing may be tried any more to end sessions
 	giveUp  context.CancelFunc
-	rest    sync.Once
 	runs    sync.WaitGroup // the run loop and what it starts
 	stale   staleSessions
 	dials   dialLog
@@ -53,7 +53,7 @@ func newClient(cfg Config) *Client {
 	}
 	c := &Client{
 		cfg: cfg, pace: newPace(cfg.Timeout),
-		moved: make(chan struct{}), future: newHistory(),
+		moved: make(chan struct{}), future: newHistory(), finish: func() {},
 	}
 	c.dials.log = cfg.Logger
 	c.running, c.halt = context.WithCancel(context.Background())
@@ -141,13 +141,6 @@ func (c *Client) Epoch(ctx context.Context) (*Epoch, error) {
 			return nil, context.Cause(ctx)
 		}
 	}
-}
-
-// newest is the newest epoch; nil before the first.
-func (c *Client) newest() *Epoch {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.epoch
 }
 
 // Current is the newest epoch that had a session, connected or not; nil if none had.

@@ -36,9 +36,10 @@ func (c *Client) end(e *Epoch) {
 	c.endAll(c.closing, e, "")
 }
 
-// background runs f, which ends when the client stops running, in a goroutine that Stop joins; or not at
-// all, once that has begun.
-func (c *Client) background(f func()) {
+// Go runs f, which must end with the epoch, in a goroutine that closing the client joins; or not at
+// all, once that has begun. It does not block.
+func (e *Epoch) Go(f func()) {
+	c := e.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.state != Closed { // Stop waits after that only
@@ -46,22 +47,9 @@ func (c *Client) background(f func()) {
 	}
 }
 
-// Go runs f, which must end with the epoch, in a goroutine that closing the client joins; or not at
-// all, once that has begun. It does not block.
-func (e *Epoch) Go(f func()) { e.client.background(f) }
-
 // Finish gives the reaper of an external connection d to finish what Stop leaves to it. What it could not do by then it does later, in the background, when the
 // connection allows: see externalreap.go for how that ends.
 func (c *Client) Finish(d time.Duration) {
-	c.rest.Do(func() {
-		t := time.NewTimer(d)
-		defer t.Stop()
-		select {
-		case <-c.pendingReaps.finished():
-		case <-t.C:
-		}
-		if c.finish != nil {
-			c.finish()
-		}
-	})
+	sleep(d, c.pendingReaps.finished())
+	c.finished.Do(c.finish)
 }

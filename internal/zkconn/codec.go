@@ -123,12 +123,25 @@ func texts(r *jute.Decoder) []string {
 	return all
 }
 
+// Codes of refusals that the leader writes into its history, as the last word of the request; and that of
+// a session that is gone.
+const (
+	codeNoNode         = -101
+	codeNoAuth         = -102
+	codeBadVersion     = -103
+	codeNoChildren     = -108
+	codeNodeExists     = -110
+	codeNotEmpty       = -111
+	codeSessionExpired = -112
+)
+
 // codes are the server's error codes that have a name in the client.
 var codes = map[int32]error{
-	-8: zk.ErrBadArguments, -100: zk.ErrAPIError, -101: zk.ErrNoNode, -102: zk.ErrNoAuth,
-	-103: zk.ErrBadVersion, -108: zk.ErrNoChildrenForEphemerals, -110: zk.ErrNodeExists,
-	-111: zk.ErrNotEmpty, codeSessionExpired: ErrOver, -114: zk.ErrInvalidACL,
-	-115: zk.ErrAuthFailed, -118: zk.ErrSessionMoved, -6: errUnimplemented,
+	codeNoNode: zk.ErrNoNode, codeNoAuth: zk.ErrNoAuth, codeBadVersion: zk.ErrBadVersion,
+	codeNoChildren: zk.ErrNoChildrenForEphemerals, codeNodeExists: zk.ErrNodeExists,
+	codeNotEmpty: zk.ErrNotEmpty, codeSessionExpired: ErrOver,
+	-6: errUnimplemented, -8: zk.ErrBadArguments, -100: zk.ErrAPIError, -114: zk.ErrInvalidACL,
+	-115: zk.ErrAuthFailed, -118: zk.ErrSessionMoved,
 }
 
 // codeError is the error that a code stands for. One without a name settles nothing.

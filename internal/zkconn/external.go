@@ -133,8 +133,11 @@ func (e *Epoch) attend(t *time.Ticker) {
 // replaced is called by whoever finds that the connection's session is another one. Nobody waits for
 // the next look at it: what is asked meanwhile would be answered in the next session.
 func (e *Epoch) replaced() {
-	if e.client.newest() != e {
-		return // that is only being recognised
+	e.client.mu.Lock()
+	current := e.client.epoch == e // else it is only being recognised, or over
+	e.client.mu.Unlock()
+	if !current {
+		return
 	}
 	e.mu.Lock()
 	e.expired = true
@@ -224,7 +227,7 @@ func (e *Epoch) armExternal(key watchKey) (names []string, err error) {
 		e.disconnectedLater(key)
 		return nil, classify(err)
 	}
-	e.client.background(func() {
+	e.Go(func() {
 		select {
 		case ev := <-ch:
 			e.hub.fire(key, eventOf(ev.Type))

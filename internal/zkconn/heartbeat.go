@@ -143,13 +143,3 @@ func led(op, code int32) bool {
 	}
 	return false
 }
-
-// Codes of refusals that the leader writes into its history, as the last word of the request.
-const (
-	codeNoNode     = -101
-	codeNoAuth     = -102
-	codeBadVersion = -103
-	codeNoChildren = -108
-	codeNodeExists = -110
-	codeNotEmpty   = -111
-)

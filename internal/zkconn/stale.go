@@ -195,7 +195,7 @@ func (c *Client) resumeAndClose(conn net.Conn, dead Credentials) error {
 	// The answer comes after the session's nodes are gone. Without one, the next
 	// attempt will be told whether the session still exists.
 	for {
-		body, err := readFrame(conn, maxFrame)
+		body, err := readFrame(conn, eachRead)
 		if err != nil {
 			return err
 		}

@@ -84,6 +84,13 @@ func (h *hub) node(key watchKey) *watchedNode {
 	return n
 }
 
+// subscribe adds a subscription to a node; mu is held.
+func (h *hub) subscribe(key watchKey, tell func(Event)) (*Watch, *watchedNode) {
+	w, n := &Watch{hub: h, key: key, tell: tell}, h.node(key)
+	n.subs[w] = struct{}{}
+	return w, n
+}
+
 // drop forgets a node that nobody watches.
 func (h *hub) drop(key watchKey, n *watchedNode) {
 	if !n.armed && len(n.subs) == 0 && h.nodes[key] == n {
@@ -172,14 +179,47 @@ func (h *hub) disconnected() {
 // this connection on the node, until ctx ends or the epoch is over. It is not
 // retried on a new connection: then tell gets [Disconnected].
 func (e *Epoch) Watch(ctx context.Context, path string, tell func(Event)) (*Watch, error) {
-	w, _, err := e.watch(ctx, watchKey{path, false}, tell)
-	return w, err
+	if e.external {
+		return e.WatchAll([]string{path}, func(_ string, what Event) { tell(what) }, nil)[0], nil
+	}
+	key := watchKey{path, false}
+	e.hub.mu.Lock()
+	w, n := e.hub.subscribe(key, tell) // before the read: its watch may fire before it returns
+	armed := n.armed
+	e.hub.mu.Unlock()
+	if armed {
+		return w, nil
+	}
+	if err := e.readToWatch(ctx, key); err != nil {
+		w.Stop()
+		return nil, err
+	}
+	return w, nil
 }
 
 // WatchChildren subscribes to the set of children of path and returns them. It
 // always costs one read. Otherwise it is like [Epoch.Watch].
 func (e *Epoch) WatchChildren(ctx context.Context, path string, tell func(Event)) (*Watch, []string, error) {
-	return e.watch(ctx, watchKey{path, true}, tell)
+	key := watchKey{path, true}
+	e.hub.mu.Lock()
+	w, _ := e.hub.subscribe(key, tell)
+	e.hub.mu.Unlock()
+	l, err := start(e, request[listing]{
+		op: opGetChildren2, body: readRequest(key.path, true),
+		decode: func(r *jute.Decoder) (listing, error) {
+			e.hub.armed(key)
+			return decodeListing(r)
+		},
+		client: func(*zk.Conn) (listing, error) {
+			names, err := e.armExternal(key)
+			return listing{names: names}, err
+		},
+	}).Wait(ctx, e)
+	if err != nil {
+		w.Stop()
+		return nil, nil, err
+	}
+	return w, l.names, nil
 }
 
 // WatchAll subscribes to the nodes at paths and sets what watches the server does
@@ -192,16 +232,16 @@ func (e *Epoch) WatchChildren(ctx context.Context, path string, tell func(Event)
 // of other nodes before may be from older watches of theirs, and then says nothing
 // of whether the first node was still there.
 func (e *Epoch) WatchAll(paths []string, tell func(path string, what Event), sure func()) []*Watch {
-	w := e.current()
+	// Before anything is subscribed to: on a later connection than the subscriptions are of, the answer would say
+	// nothing of them.
+	wire := e.current()
 	watches := make([]*Watch, len(paths))
 	var unarmed []string
 	known := false
 	e.hub.mu.Lock()
 	for i, p := range paths {
-		key := watchKey{p, false}
-		watches[i] = &Watch{hub: &e.hub, key: key, tell: func(n Event) { tell(p, n) }}
-		n := e.hub.node(key)
-		n.subs[watches[i]] = struct{}{}
+		w, n := e.hub.subscribe(watchKey{p, false}, func(what Event) { tell(p, what) })
+		watches[i] = w
 		known = known || i == 0 && n.sure
 		if !n.armed {
 			// From here on, since nobody needs to wait for the answer: if the request is
@@ -223,11 +263,11 @@ func (e *Epoch) WatchAll(paths []string, tell func(path string, what Event), sur
 		}
 		return watches
 	}
-	if w == nil {
+	if wire == nil {
 		e.hub.disconnected()
 		return watches
 	}
-	w.send(&sentRequest{op: opSetWatches, end: func(_ []byte, err error) {
+	wire.send(&sentRequest{op: opSetWatches, end: func(_ []byte, err error) {
 		if err != nil {
 			// Without its watches a waiter would sleep for ever. Let it begin anew.
 			e.hub.disconnected()
@@ -239,48 +279,6 @@ func (e *Epoch) WatchAll(paths []string, tell func(path string, what Event), sur
 		}
 	}}, setWatchesBody(unarmed))
 	return watches
-}
-
-func (e *Epoch) watch(ctx context.Context, key watchKey, tell func(Event)) (w *Watch, names []string, err error) {
-	w = &Watch{hub: &e.hub, key: key, tell: tell}
-	e.hub.mu.Lock()
-	n := e.hub.node(key)
-	n.subs[w] = struct{}{} // before the read: its watch may fire before it returns
-	known := n.armed && !key.children
-	if e.external {
-		n.armed = true
-	}
-	e.hub.mu.Unlock()
-	switch {
-	case known:
-	case e.external && !key.children:
-		e.watchExternal(key)
-	case key.children:
-		names, err = e.childrenToWatch(ctx, key)
-	default:
-		err = e.readToWatch(ctx, key)
-	}
-	if err != nil {
-		w.Stop()
-		return nil, nil, err
-	}
-	return w, names, nil
-}
-
-// childrenToWatch lists the children and sets the watch on them.
-func (e *Epoch) childrenToWatch(ctx context.Context, key watchKey) ([]string, error) {
-	l, err := start(e, request[listing]{
-		op: opGetChildren2, body: readRequest(key.path, true),
-		decode: func(r *jute.Decoder) (listing, error) {
-			e.hub.armed(key)
-			return decodeListing(r)
-		},
-		client: func(*zk.Conn) (listing, error) {
-			names, err := e.armExternal(key)
-			return listing{names: names}, err
-		},
-	}).Wait(ctx, e)
-	return l.names, err
 }
 
 // readToWatch sends the read that sets the watch on a node.
