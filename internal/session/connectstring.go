@@ -64,12 +64,32 @@ func chrootProblem(chroot string) string {
 
 // parseServer turns one entry into host:port, or says what is wrong with it.
 func parseServer(entry string) (server, why string) {
-	if entry == "" {
+	host, port := entry, defaultPort
+	switch {
+	case entry == "":
 		return "", "has an empty entry: remove the extra comma"
-	}
-	host, port, why := splitServer(entry)
-	if why != "" {
-		return "", why
+	case isIPv6(entry):
+		// Without brackets its last group cannot be told from a port, so all of it is the address.
+	case entry[0] == '[':
+		address, rest, closed := strings.Cut(entry[1:], "]")
+		if !closed || !isIPv6(address) {
+			return "", fmt.Sprintf("has the bad IPv6 address %s: write [address]:port", errs.Quote(entry))
+		}
+		if rest != "" && rest[0] != ':' {
+			return "", fmt.Sprintf(`has %s after "]": write [address]:port`, errs.Quote(rest))
+		}
+		if host = address; rest != "" {
+			port = rest[1:]
+		}
+	case strings.Count(entry, ":") > 1:
+		return "", fmt.Sprintf("has the bad address %s: write host:port, or [address]:port for IPv6", errs.Quote(entry))
+	default:
+		if name, number, both := strings.Cut(entry, ":"); both {
+			host, port = name, number
+		}
+		if host == "" || strings.ContainsFunc(host, notInHost) {
+			return "", fmt.Sprintf("has the bad host %s: use a host name or an IP address", errs.Quote(host))
+		}
 	}
 	// Digits only: ParseUint takes no sign, and a name such as "http" would be
 	// looked up by the dialer, long after this.
@@ -77,39 +97,6 @@ func parseServer(entry string) (server, why string) {
 		return "", fmt.Sprintf("has the bad port %s: use a number from 1 to 65535", errs.Quote(port))
 	}
 	return net.JoinHostPort(host, port), ""
-}
-
-// splitServer separates host and port of a non-empty entry.
-func splitServer(entry string) (host, port, why string) {
-	switch colons := strings.Count(entry, ":"); {
-	case strings.HasPrefix(entry, "["):
-		address, rest, closed := strings.Cut(entry[1:], "]")
-		if !closed || !isIPv6(address) {
-			return "", "", fmt.Sprintf("has the bad IPv6 address %s: write [address]:port", errs.Quote(entry))
-		}
-		if rest == "" {
-			return address, defaultPort, ""
-		}
-		if rest[0] != ':' {
-			return "", "", fmt.Sprintf(`has %s after "]": write [address]:port`, errs.Quote(rest))
-		}
-		return address, rest[1:], ""
-	case colons > 1:
-		// Two colons can only be IPv6. Without brackets its last group cannot be
-		// told from a port, so all of it is the address.
-		if !isIPv6(entry) {
-			return "", "", fmt.Sprintf("has the bad address %s: write host:port, or [address]:port for IPv6", errs.Quote(entry))
-		}
-		return entry, defaultPort, ""
-	case colons == 0:
-		host, port = entry, defaultPort
-	default:
-		host, port, _ = strings.Cut(entry, ":")
-	}
-	if host == "" || strings.ContainsFunc(host, notInHost) {
-		return "", "", fmt.Sprintf("has the bad host %s: use a host name or an IP address", errs.Quote(host))
-	}
-	return host, port, ""
 }
 
 func isIPv6(s string) bool {
