@@ -3,7 +3,6 @@ module github.com/go-menagerie/menagerie
 go 1.26.0
 
 require (
-	github.com/cenkalti/backoff/v4 v4.3.0
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/petermattis/goid v0.0.0-20260820044319-269ab09b5261
 	github.com/spf13/cobra v1.10.2

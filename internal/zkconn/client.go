@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -12,7 +13,7 @@ import (
 // Client keeps one session alive at a time and opens the next when it ends.
 type Client struct {
 	cfg  Config
-	pace *pace
+	pace pace
 
 	external     *zk.Conn // a connection that the caller owns; nil for one of our own
 	pendingReaps pendingReaps
@@ -52,9 +53,9 @@ func newClient(cfg Config) *Client {
 		cfg.Dial = (&net.Dialer{}).DialContext
 	}
 	c := &Client{
-		cfg: cfg, pace: newPace(cfg.Timeout),
-		moved: make(chan struct{}), future: newHistory(), finish: func() {},
+		cfg: cfg, moved: make(chan struct{}), future: newHistory(), finish: func() {},
 	}
+	c.pace.most = min(max(cfg.Timeout/30, 50*time.Millisecond), time.Second/3)
 	c.dials.log = cfg.Logger
 	c.running, c.halt = context.WithCancel(context.Background())
 	c.closing, c.giveUp = context.WithCancel(context.Background())

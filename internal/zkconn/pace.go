@@ -1,50 +1,34 @@
 package zkconn
 
 import (
-	"sync"
+	"math/rand/v2"
+	"sync/atomic"
 	"time"
-
-	"github.com/cenkalti/backoff/v4"
 )
 
 // pace spaces the attempts to connect, across the epochs of one client: every
 // server gets one attempt at once, then a jittered exponential back-off begins.
 type pace struct {
-	mu    sync.Mutex
-	tries int // dials since a server last answered a request
-	wait  *backoff.ExponentialBackOff
-}
-
-func newPace(timeout time.Duration) *pace {
-	b := backoff.NewExponentialBackOff()
-	b.InitialInterval = 20 * time.Millisecond
-	// Well below the session timeout, or the session could end for want of trying.
-	b.MaxInterval = min(max(timeout/30, 50*time.Millisecond), time.Second/3)
-	b.MaxElapsedTime = 0
-	b.Reset()
-	return &pace{wait: b}
+	most  time.Duration // well below the session timeout, or the session could end for want of trying
+	tries atomic.Int32  // dials since a server last answered a request
 }
 
 // good is told that a server answered a request. Only that resets the back-off: a
 // server that greets and then misbehaves must not be dialled in a tight loop.
 func (p *pace) good() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.tries != 0 {
-		p.tries = 0
-		p.wait.Reset()
+	if p.tries.Load() != 0 {
+		p.tries.Store(0)
 	}
 }
 
 // delay is how long the next attempt at one of n servers has to wait.
 func (p *pace) delay(n int) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.tries++
-	if p.tries <= n {
+	again := int(p.tries.Add(1)) - n
+	if again <= 0 {
 		return 0
 	}
-	return p.wait.NextBackOff()
+	d := min(20*time.Millisecond<<min(again-1, 10), p.most)
+	return d/2 + rand.N(d)
 }
 
 // sleep waits for d. It reports false if end was closed before.
