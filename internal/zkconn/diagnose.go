@@ -16,7 +16,8 @@ import (
 )
 
 // Why an attempt to connect failed, in words for whoever has to mend it. The wording is the same in
-// the log and in the error of Connect; the error underneath can still be had with errors.As.
+// the log and in the error of Connect; the error underneath can still be had with errors.As. A server of another
+// protocol is known by what it says; one that waits for more than our handshake is told as silent.
 
 // TLSError marks the end of a TLS handshake that failed, for a dialer to return.
 type TLSError struct{ Err error }

@@ -100,7 +100,7 @@ func TestTheReaperEndsWithItsEpoch(t *testing.T) {
 		reaped(t, done, time.Second)
 		thaw()
 		nextEpoch(t, c, e)
-		time.Sleep(100 * time.Millisecond) // for the burial of the first session
+		time.Sleep(100 * time.Millisecond) // for the end of the first session on the servers
 		zktest.CheckChildren(t, srv, "/d")
 	})
 }

@@ -171,7 +171,7 @@ func (w *wire) settle(xid int32) (*sentRequest, error) {
 	switch {
 	case r == nil:
 		// A second answer to one request may mean that it was applied twice. Nobody
-		// could find the twin, so the session must end, and the twin with it.
+		// could find the second node, so the session must end, and the node with it.
 		return nil, w.violation(fmt.Errorf("an answer to a request that was not sent or was answered already (xid %d)", xid))
 	case r.end == nil || r.beat:
 		return r, nil
