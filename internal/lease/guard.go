@@ -71,30 +71,37 @@ func (l *Lease) GuardWithin(ctx context.Context, ops []any) ([]zk.MultiResponse,
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
 	res, err := l.transact(both, all)
+	if err != nil {
+		return nil, l.unguarded(ctx, err)
+	}
+	return unplaced(s, res[1:]), nil
+}
+
+// unguarded is what a transaction that ended with err returns to a caller whose context is ctx: it was not applied, or
+// the error is marked as ambiguous.
+func (l *Lease) unguarded(ctx context.Context, err error) error {
+	gaveUp := ctx.Err() != nil && l.Err() == nil
 	var refused *zkconn.TxnError
 	switch {
-	case err == nil:
-		return unplaced(s, res[1:]), nil
-	case errors.Is(err, errNotYet) && ctx.Err() != nil && l.Err() == nil:
-		return nil, errs.OfContext(ctx)
+	case errors.Is(err, errNotYet) && gaveUp:
+		return errs.OfContext(ctx)
 	case errors.Is(err, errNotYet):
-		return nil, l.endedWith(zkconn.ErrOver)
-	case ctx.Err() != nil && l.Err() == nil:
-		return nil, errs.MarkAmbiguous(errs.OfContext(ctx))
+		return l.endedWith(zkconn.ErrOver)
+	case gaveUp:
+		return errs.MarkAmbiguous(errs.OfContext(ctx))
 	case zkconn.Unknown(err):
-		return nil, errs.MarkAmbiguous(err)
+		return errs.MarkAmbiguous(err)
 	case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, zk.ErrNoNode):
 		l.ticket.Vanished()
-		return nil, errs.ErrLost
-	case errors.As(err, &refused) && refused.Index > 0:
-		return nil, &zkconn.TxnError{Index: refused.Index - 1, Err: refused.Err}
+		return errs.ErrLost
+	case errors.As(err, &refused) && refused.Index > 0: // in all that was sent, where the check stands first
+		return &zkconn.TxnError{Index: refused.Index - 1, Err: refused.Err}
 	case errors.As(err, &refused):
-		return nil, refused.Err
+		return refused.Err
 	case errors.Is(err, zkconn.ErrOver), l.ctx.Err() != nil:
-		// The request may have been applied while the lease was still held.
-		return nil, errs.MarkAmbiguous(l.endedWith(err))
+		err = l.endedWith(err) // it may have been applied while the lease was still held
 	}
-	return nil, errs.MarkAmbiguous(err)
+	return errs.MarkAmbiguous(err)
 }
 
 // errNotYet means that the lease ended before the transaction could be sent.
