@@ -77,13 +77,10 @@ func (c *config) Check() []any {
 // Fits implements queue.Config.
 func (c *config) Fits(weight int64) bool { return weight <= c.capacity() }
 
-// Forget has it read again before it is used.
-func (c *config) Forget() { c.known = false }
-
-// Refused is Forget when it has changed, or the base node has gone. Without the Sync this server might
+// Refused has it read again when it has changed, or the base node has gone. Without the Sync this server might
 // go on telling the old one.
 func (c *config) Refused(ctx context.Context, e *zkconn.Epoch) error {
-	c.Forget()
+	c.known = false
 	if err := e.Sync(ctx, c.node); err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return err
 	}
@@ -253,8 +250,9 @@ func (c *config) store(ctx context.Context, e *zkconn.Epoch, s queue.Permits, ve
 }
 
 // Follow has told called when it changes, and reports whether it has since
-// we learnt it.
+// we learnt it. Then it is read again before it is used.
 func (c *config) Follow(ctx context.Context, e *zkconn.Epoch, told func()) (w *zkconn.Watch, changed bool, err error) {
+	defer func() { c.known = c.known && !changed }()
 	w, err = e.Watch(ctx, c.node, func(zkconn.Event) { told() })
 	switch {
 	case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):

@@ -110,7 +110,6 @@ func (t *Ticket) follow(ctx context.Context, c Config, ev *events) error {
 	if err != nil || !changed {
 		return err
 	}
-	c.Forget()
 	if err := c.Learn(ctx, t.Epoch); err != nil {
 		return err
 	}

@@ -15,27 +15,28 @@ import (
 // granted at all: nobody else is in the queue, and nobody can get ahead of us any more. old is given up
 // whatever comes.
 func (q *Queue) enterIn(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t *Ticket, alone bool, err error) {
+	c := q.Config
+	if c == nil {
+		return q.enterOnce(ctx, e, old)
+	}
 	for pace := (node.Pace{}); ; {
-		if q.Config != nil {
-			if err := q.Config.Learn(ctx, e); err != nil {
-				return nil, false, err
-			}
-			if !q.Config.Fits(q.Weight) {
-				return nil, false, ErrTooBig
-			}
+		if err := c.Learn(ctx, e); err != nil {
+			return nil, false, err
+		}
+		if !c.Fits(q.Weight) {
+			return nil, false, ErrTooBig
 		}
 		t, alone, err = q.enterOnce(ctx, e, old)
-		if err == nil && q.Config != nil && t.first {
-			if err = q.Config.Founded(ctx, e); err != nil {
+		if err == nil && t.first {
+			if err = c.Founded(ctx, e); err != nil {
 				t.Leave(node.Grace)
 				return nil, false, err
 			}
 		}
-		var refused *node.Refused
-		if q.Config == nil || !errors.As(err, &refused) {
+		if !errors.As(err, new(*node.Refused)) {
 			return t, alone, err
 		}
-		if err := q.Config.Refused(ctx, e); err != nil {
+		if err := c.Refused(ctx, e); err != nil {
 			return nil, false, err
 		}
 		if err := pace.Rest(ctx, e); err != nil {

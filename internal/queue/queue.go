@@ -208,10 +208,9 @@ type Config interface {
 	Check() []any
 	// Founded is called after the first entry ever of a directory, which is given up if it fails.
 	Founded(ctx context.Context, e *zkconn.Epoch) error
-	// Forget has Learn read it anew; Refused does so after a transaction that was refused because of Check.
-	Forget()
+	// Refused has Learn read it anew after a transaction that was refused because of Check.
 	Refused(ctx context.Context, e *zkconn.Epoch) error
-	// Follow has told called when it changes, and reports whether it has since Learn.
+	// Follow has told called when it changes, and reports whether it has since Learn, which then reads it anew.
 	Follow(ctx context.Context, e *zkconn.Epoch, told func()) (w *zkconn.Watch, changed bool, err error)
 }
 
