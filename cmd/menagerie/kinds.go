@@ -28,7 +28,7 @@ type kind struct {
 var kinds = []kind{
 	{"system", func(n *node) bool { return n.path == "/zookeeper" || strings.HasPrefix(n.path, "/zookeeper/") }, describeSystem, any_},
 	{"semaphore", hasKeys("permits", "capacity?", "most?"), describeSemaphore, named("queue")},
-	{"latch", hasKeys("total"), describeLatch, like(`counts|closed-of-\d+`)},
+	{"latch", hasKeys("total", "open?"), describeLatch, like(`counts|closed-of-\d+`)},
 	{"barrier", hasKeys("parties", "generation", "tolerant?", "broken?"), describeBarrier, like(`parties-\d+|open-\d+|ended-\d+`)},
 	{"double barrier", hasKeys("parties"), describeDouble, like(`parties|gathering-\d+|open-[0-9a-f]+`)},
 	{"phaser", hasKeys("phase", "terminated?", "action?"), describePhaser, like(`open|action|wait-\d+|phase-\d+`)},
