@@ -207,25 +207,41 @@ func (p *Phaser) UnarrivedParties(ctx context.Context) (int, error) {
 // empty if the phaser has terminated. It blocks and fails like Phase, and also reads the node of each party. While other parties come and go, the
 // phaser may never have had exactly that state.
 func (p *Phaser) Attendance(ctx context.Context) (arrived, missing []zksync.Owner, err error) {
-	err = p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	err = p.inOnePhase(ctx, func(ctx context.Context, e *zkconn.Epoch, t turn) (bool, error) {
+		if arrived, missing = nil, nil; t.ended {
+			return true, nil
+		}
+		// In this order: whoever arrives in between is in both lists, and not in none. After an advance the second
+		// list would be of the phase before.
+		late, err := p.ownersIn(ctx, e, p.arrivals(t.phase))
+		if err != nil {
+			return false, err
+		}
+		if arrived, err = p.ownersIn(ctx, e, p.arrivals(after(t.phase))); err == nil {
+			missing = late
+		}
+		return true, err
+	})
+	return arrived, missing, errs.Wrap("attendance", p.path, err)
+}
+
+// inOnePhase has look look at a phase, until it says that it has seen it and that phase has not ended meanwhile. It
+// makes nothing, and does nothing if nobody has used the phaser.
+func (p *Phaser) inOnePhase(ctx context.Context, look func(context.Context, *zkconn.Epoch, turn) (seen bool, err error)) error {
+	return p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		if err := record.Synced(ctx, e, p.base()); err != nil {
 			return err
 		}
 		for pace := (node.Pace{Free: 1}); ; {
-			arrived, missing = nil, nil
 			t, ok, err := p.peek(ctx, e)
-			if err != nil || !ok || t.ended {
+			if err != nil || !ok {
 				return err
 			}
-			// In this order: whoever arrives in between is in both lists, and not in none.
-			if missing, err = p.ownersIn(ctx, e, p.arrivals(t.phase)); err == nil {
-				arrived, err = p.ownersIn(ctx, e, p.arrivals(after(t.phase)))
-			}
+			seen, err := look(ctx, e, t)
 			if err != nil {
 				return err
 			}
-			// After an advance the second list would be of the phase before.
-			if now, _, err := p.peek(ctx, e); err != nil || now == t {
+			if now, _, err := p.peek(ctx, e); err != nil || seen && now == t {
 				return err
 			}
 			if err := pace.Rest(ctx, e); err != nil {
@@ -233,7 +249,6 @@ func (p *Phaser) Attendance(ctx context.Context) (arrived, missing []zksync.Owne
 			}
 		}
 	})
-	return arrived, missing, errs.Wrap("attendance", p.path, err)
 }
 
 func (p *Phaser) ownersIn(ctx context.Context, e *zkconn.Epoch, dir string) ([]zksync.Owner, error) {
@@ -255,39 +270,17 @@ func counted(n int, err error) int {
 // census counts the parties. An arrival changes both directories; so if the first is what it
 // was, the second is of the same moment.
 func (p *Phaser) census(ctx context.Context) (unarrived, arrived int, err error) {
-	err = p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
-		if err := record.Synced(ctx, e, p.base()); err != nil {
-			return err
+	err = p.inOnePhase(ctx, func(ctx context.Context, e *zkconn.Epoch, t turn) (bool, error) {
+		var seen [3]*zk.Stat
+		for i, phase := range []int{t.phase, after(t.phase), t.phase} {
+			st, _, err := e.Exists(ctx, p.arrivals(phase))
+			if err != nil {
+				return false, err
+			}
+			seen[i] = st
 		}
-		for pace := (node.Pace{Free: 1}); ; {
-			t, ok, err := p.peek(ctx, e)
-			if err != nil || !ok {
-				return err
-			}
-			here, _, err := e.Exists(ctx, p.arrivals(t.phase))
-			if err != nil {
-				return err
-			}
-			next, _, err := e.Exists(ctx, p.arrivals(after(t.phase)))
-			if err != nil {
-				return err
-			}
-			again, _, err := e.Exists(ctx, p.arrivals(t.phase))
-			if err != nil {
-				return err
-			}
-			now, _, err := p.peek(ctx, e)
-			if err != nil {
-				return err
-			}
-			if now == t && children(here) == children(again) && changes(here) == changes(again) {
-				unarrived, arrived = children(here), children(next)
-				return nil
-			}
-			if err := pace.Rest(ctx, e); err != nil {
-				return err
-			}
-		}
+		unarrived, arrived = children(seen[0]), children(seen[1])
+		return children(seen[0]) == children(seen[2]) && changes(seen[0]) == changes(seen[2]), nil
 	})
 	return unarrived, arrived, err
 }
