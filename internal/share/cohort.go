@@ -15,12 +15,12 @@ import (
 )
 
 // Cohort is the goroutines of this process that share one object. It separates
-// who in this process holds from the process's place in the queue: a grant costs
-// two writes on a majority of the servers, a local hand-over nanoseconds.
+// the holder in this process from the process's place in the queue: a grant costs
+// two writes on a majority of the servers, a local hand-over costs nanoseconds.
 //
 // At any time the object has at most one place in the queue. One goroutine, the
-// join, gets it on behalf of all that wait. The idea of passing a global lock on
-// locally within a bound is that of cohort locks (Dice, Marathe, Shavit: Lock
+// join, gets it for all that wait. The idea to hand a global lock over
+// locally within a bound comes from cohort locks (Dice, Marathe, Shavit: Lock
 // Cohorting, 2012).
 type Cohort struct {
 	at   *session.Access
@@ -48,8 +48,8 @@ type waiter struct {
 	moved  *batch // of a reader whose batch began anew
 }
 
-// Acquire waits for the lease: through disconnects and lost sessions, until ctx
-// ends, the session is closed, or trying again would not mend it.
+// Acquire waits for the lease, through disconnects and lost sessions, until ctx
+// ends, the session is closed, or another attempt would not help.
 func (c *Cohort) Acquire(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 	return lease.Traced(ctx, c.at, c.q.Kind, func(ctx context.Context) (*lease.Lease, error) {
 		return c.kept.admitted(ctx, c.q.Kind, c.at.Session, func() (*lease.Lease, error) { return c.await(ctx, dropIn) })
@@ -71,7 +71,7 @@ func (c *Cohort) await(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 	case !c.free():
 		c.advance()
 	case ctx.Done() == nil:
-		// Nobody is ahead here and this goroutine has nothing else to look at.
+		// No goroutine is ahead here, so this one can wait for the servers itself.
 		run = c.newJoin(nil, nil)
 	default:
 		run = c.inPerson(ctx, w)
@@ -93,7 +93,7 @@ func (c *Cohort) await(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 	}
 }
 
-// free reports whether nobody of this process holds, has a place, or is getting
+// free reports whether this process neither holds, nor has a place, nor is getting
 // one. mu is held.
 func (c *Cohort) free() bool {
 	return c.hold == nil && c.place == nil && c.join == nil && len(c.waiters) == 1
@@ -108,13 +108,13 @@ func (c *Cohort) remove(w *waiter) (was bool) {
 	return i >= 0
 }
 
-// withdraw takes a waiter out. If it was granted in the meantime, it pretends not
-// to have noticed and passes the grant on.
+// withdraw takes a waiter out. If it was granted in the meantime, it hands the
+// grant on.
 func (c *Cohort) withdraw(w *waiter, err error) error {
 	c.mu.Lock()
 	var done <-chan struct{}
-	// A waiter that is no longer in the list has cleaned up after its own attempt; a join that runs now is
-	// somebody else's.
+	// A waiter that is no longer in the list has cleaned up after its own attempt. A join that runs now is
+	// that of another waiter.
 	if c.remove(w) && len(c.waiters) == 0 && c.join != nil {
 		c.join.cancel(errNobody)
 		done = c.join.done
@@ -132,7 +132,7 @@ func (c *Cohort) withdraw(w *waiter, err error) error {
 	return err
 }
 
-// advance does whatever can be done now: grant to the next waiter, hand the place
+// advance does the next step that is possible: grant to the next waiter, hand the place
 // over, or begin to get one. mu is held.
 func (c *Cohort) advance() {
 	for c.hold == nil && len(c.waiters) > 0 {
@@ -150,9 +150,9 @@ func (c *Cohort) advance() {
 	}
 }
 
-// hasPlace reports whether there is a place to grant. One whose loss is on its way here, but
-// has not come yet, is forgotten: a lease of it would never be told. Every grant on a place that
-// the books have had before asks this first, under the same lock. mu is held.
+// hasPlace reports whether there is a place to grant. If the place was lost, but lost has not been called yet,
+// it forgets the place: a lease of it would never be told. Every grant on a place that
+// was registered before asks this first, under the same lock. mu is held.
 func (c *Cohort) hasPlace() bool {
 	if c.place != nil && c.place.Over() {
 		c.dropLost()
@@ -237,12 +237,12 @@ func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
 	}
 }
 
-// mostPasses leaves room in a token's Seq for what comes without asking: a downgrade, or a
+// mostPasses leaves room in a token's Seq for changes that are not hand-overs: a downgrade, or a
 // grant in the place of one that could not be given up.
 const mostPasses = math.MaxUint32 - 1<<16
 
-// unsettled reports whether the place of l must not be held by anybody else: a guarded
-// transaction that is under way, or of which nobody knows, must find the node gone, not a
+// unsettled reports whether the place of l must not be handed over: a guarded
+// transaction that is under way, or whose outcome is unknown, must find the node gone, not a
 // successor's hold of the same node. Or there are no tokens left for it. mu is held.
 func (c *Cohort) unsettled(l *lease.Lease) bool {
 	return l.Ticket().Unanswered() || c.passes >= mostPasses
@@ -262,7 +262,7 @@ func (c *Cohort) giveUp() {
 	p.Leave(0)
 }
 
-// Current is the lease of whoever in this process holds now, nil without one.
+// Current is the lease of the present holder in this process, nil without one.
 func (c *Cohort) Current() *lease.Lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -274,7 +274,7 @@ func NewCohort(at *session.Access, kind queue.Kind) *Cohort {
 	return &Cohort{at: at, q: at.Queue("", kind)}
 }
 
-// At is what the constructor was given.
+// At has the arguments of the constructor.
 func (c *Cohort) At() *session.Access { return c.at }
 
 // Waiting is how many goroutines wait for a grant.

@@ -14,8 +14,8 @@ import (
 
 // Downgrade turns a write lease into a read lease, in one transaction: it makes a read
 // node with the write node's own sequence number and removes the write node. So no
-// writer who queues behind gets in between; other readers do, as far as no writer is
-// ahead of them. The idea, and the layout, are those of Curator's
+// writer that queues behind gets in between; other readers do, if no writer is
+// ahead of them. The idea and the layout are those of Curator's
 // InterProcessReadWriteLock, which does it in two requests.
 //
 // The new lease keeps the write node's zxid in its token, with the next Seq: the read
@@ -23,8 +23,8 @@ import (
 // queue behind it and will be granted after it.
 //
 // While it is not known whether the transaction was applied, readers may be granted
-// elsewhere, so l is not Valid. If ctx ends before it is known, everything is given up: then
-// the caller holds neither. After any other error the write lease is what it was.
+// elsewhere, so l is not Valid. If ctx ends before it is known, both are given up: then
+// the caller holds neither. After any other error the write lease is unchanged.
 func (r *Readers) Downgrade(ctx context.Context, l *lease.Lease) (*lease.Lease, error) {
 	c := r.write
 	if l == nil || !l.GrantedBy(c) {
@@ -60,7 +60,7 @@ func (r *Readers) Downgrade(ctx context.Context, l *lease.Lease) (*lease.Lease, 
 	return nil, r.stay(ctx, l, read, sent, err)
 }
 
-// stay ends a downgrade that failed. sent is whether it may have been, or may yet be, applied.
+// stay ends a downgrade that failed. sent tells whether it may have been, or may yet be, applied.
 func (r *Readers) stay(ctx context.Context, l *lease.Lease, read *queue.Ticket, sent bool, err error) error {
 	p := l.Ticket()
 	if sent {

@@ -17,12 +17,12 @@ type join struct {
 	done   chan struct{} // closed when it has ended and cleaned up
 }
 
-// errNobody cancels a join that nobody waits for any more.
+// errNobody cancels a join that has no waiters.
 var errNobody = errors.New("zksync: nobody waits any more")
 
-// inPerson makes a join in the goroutine of the only waiter and under his context: without
-// others in this process nobody has to be woken but him. If he gives up while others have
-// come, they take over his place in the queue. mu is held.
+// inPerson makes a join in the goroutine of the only waiter, with its context: no other
+// goroutine has to be woken. If it gives up after others have
+// come, they take over its place in the queue. mu is held.
 func (c *Cohort) inPerson(ctx context.Context, w *waiter) (run func()) {
 	// Whoever comes meanwhile waits behind this one; giving up must not end it.
 	j := &join{cancel: func(error) {}, done: make(chan struct{})}
@@ -44,8 +44,8 @@ func (c *Cohort) inPerson(ctx context.Context, w *waiter) (run func()) {
 	}
 }
 
-// cameBack takes over what w's own attempt ended with. It returns a place that is of no
-// use any more.
+// cameBack takes over the outcome of w's own attempt. It returns a place that is no longer
+// of use.
 func (c *Cohort) cameBack(ctx context.Context, w *waiter, p *queue.Ticket, err error) (useless *queue.Ticket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,8 +110,8 @@ func (c *Cohort) newJoin(old, entered *queue.Ticket) (run func()) {
 	}
 }
 
-// joined takes over what a join ended with. It returns a place that nobody wants
-// any more.
+// joined takes over the outcome of a join. It returns a place that has no
+// waiters.
 func (c *Cohort) joined(j *join, p *queue.Ticket, err error) (unwanted *queue.Ticket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,7 +122,7 @@ func (c *Cohort) joined(j *join, p *queue.Ticket, err error) (unwanted *queue.Ti
 	case err == nil:
 		c.take(p)
 	case errors.Is(err, errNobody):
-		// Whoever came since begins anew.
+		// Later waiters begin anew.
 	case c.at.Session.Closing():
 		c.fail(errs.ErrClosed)
 	default:

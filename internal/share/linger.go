@@ -8,15 +8,15 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// idle is a place that is kept although nobody here holds it: see WithLinger.
+// idle is a place that is kept without a holder: see WithLinger.
 type idle struct{ timer *time.Timer }
 
-// quiet is what is known of the rest of the queue since a child watch was set: as
-// long as it says nothing, nobody else has queued. It outlives single idle times,
-// so that locking and unlocking in turn costs no request at all.
+// quiet is the state of a child watch: without an event, no other contender
+// has queued. It outlives single idle times,
+// so that locking and unlocking in turn costs no request.
 type quiet struct{ crowded bool }
 
-// linger keeps the place after l, if that was asked for and nobody else is known to queue.
+// linger keeps the place after l, with WithLinger and if no other contender is known to queue.
 // It reports whether the place is kept. mu is held.
 func (c *Cohort) linger(l *lease.Lease) bool {
 	if c.at.Settings.Linger <= 0 || c.unsettled(l) || c.quiet != nil && c.quiet.crowded || !c.place.Epoch.Valid() || !c.place.Epoch.Ordered() {
@@ -39,8 +39,8 @@ func (c *Cohort) linger(l *lease.Lease) bool {
 	return true
 }
 
-// listen watches who else queues. This is the only child watch that the package
-// ever sets on a directory that others share, and only the idle holder sets it.
+// listen watches for other contenders. This is the only child watch that the package
+// sets on a directory that others share, and only the idle holder sets it.
 func (c *Cohort) listen(p *queue.Ticket, q *quiet) {
 	_, names, err := p.Epoch.WatchChildren(c.at.Session.Context(), c.q.Dir, func(zkconn.Event) {
 		// In the wire's goroutine, which must not wait for the requests that giving
@@ -58,7 +58,7 @@ func (c *Cohort) listen(p *queue.Ticket, q *quiet) {
 	}
 }
 
-// disturbed notes that somebody else queues, or that nobody would tell us.
+// disturbed records that another contender queues, or that the watch is lost.
 func (c *Cohort) disturbed(p *queue.Ticket, q *quiet) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,14 +6,14 @@ import (
 	"github.com/go-menagerie/menagerie/internal/queue"
 )
 
-// lost is called when the session of p is over, or its node was removed.
+// lost is called when the session of p has ended, or its node was removed.
 func (c *Cohort) lost(p *queue.Ticket) {
 	p.Forget()
 	c.mu.Lock()
 	l := c.hold
 	c.mu.Unlock()
-	// The holder first: nothing below may keep it from being told in time. It is told also if its
-	// place is in nobody's books, because a wait inside, or a downgrade, is about to give it up.
+	// The holder first: nothing below may delay that it is told. It is also told if its
+	// place is not registered, because a wait inside, or a downgrade, is about to give it up.
 	if l != nil && l.Ticket() == p {
 		l.Finish(errs.ErrLost)
 	}
@@ -38,8 +38,8 @@ func (c *Cohort) dropLost() {
 }
 
 // UnlockLost is the Unlock of a lease that was lost before. A dropIn hold keeps
-// the other goroutines of this object out until then: its critical section runs
-// on, whatever the servers say, and they share its memory.
+// the other goroutines of this object out until then: its critical section still
+// runs, and they share its memory.
 func (c *Cohort) UnlockLost(l *lease.Lease) {
 	c.kept.remove(l)
 	c.mu.Lock()

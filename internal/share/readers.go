@@ -14,9 +14,9 @@ import (
 )
 
 // Readers is the goroutines of this process that share one object and may hold
-// together. They come in batches: a batch has one entry in the queue, and whoever
-// comes while it waits, or within a bound of its grant, holds with it. After that
-// the next one queues anew, so that writers that queue are not starved.
+// together. They form batches. A batch has one entry in the queue. A reader that
+// comes while the batch waits, or within a bound after its grant, holds with it. A later
+// reader queues anew, so that writers that queue are not starved.
 type Readers struct {
 	at    *session.Access
 	q     *queue.Queue
@@ -55,8 +55,8 @@ func (b *batch) open() bool {
 		time.Now().Before(b.until) && !b.place.Over() && b.place.Epoch.Valid())
 }
 
-// Close keeps readers who come from now on out of the batch that is there: a writer
-// of this process has come, and they are to wait behind him.
+// Close keeps later readers out of the present batch: a writer
+// of this process has come, and they must wait behind it.
 func (r *Readers) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -169,13 +169,13 @@ func (r *Readers) again(b *batch) {
 	}
 }
 
-// put enters a granted place into the books. mu is held.
+// put registers a granted place. mu is held.
 func (r *Readers) put(b *batch, p *queue.Ticket) {
 	b.place, b.until = p, time.Now().Add(shareFor)
 	r.granted[p] = b
 }
 
-// drop takes a batch out of the books. mu is held.
+// drop unregisters a batch. mu is held.
 func (r *Readers) drop(b *batch) {
 	delete(r.granted, b.place)
 	if r.current == b {
@@ -211,8 +211,8 @@ func (r *Readers) grantTo(b *batch, w *waiter) {
 	w.lease = l
 }
 
-// withdraw takes a waiter out. If it was granted in the meantime, it pretends not
-// to have noticed.
+// withdraw takes a waiter out. If it was granted in the meantime, it releases the
+// grant.
 func (r *Readers) withdraw(b *batch, w *waiter, err error) error {
 	r.mu.Lock()
 	if w.moved != nil {

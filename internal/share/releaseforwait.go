@@ -12,16 +12,16 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// releaseForWait gives the hold of l up and makes w in the same transaction: whoever is granted
-// next finds it there. It returns the epoch in which that was done; or an error, and the
-// lease under which the lock is held all the same, if it is.
+// releaseForWait gives the hold of l up and makes w in the same transaction: the next
+// holder finds w. It returns the epoch in which that was done; or an error, and the
+// lease under which the lock is still held, if it is.
 //
 // The lease ends before the request is sent, because the servers may grant to others
 // before the answer is here. A refusal therefore cannot bring it back: kept is another
 // grant of the same place, with the next token.
 //
-// Goroutines of this process that wait queue anew, rather than have the place handed on:
-// its node is what the transaction removes.
+// Waiting goroutines of this process queue anew. The place cannot be handed over:
+// the transaction removes its node.
 func (c *Cohort) releaseForWait(ctx context.Context, l *lease.Lease, w queue.Replacement) (e *zkconn.Epoch, kept *lease.Lease, err error) {
 	if ctx.Err() != nil && l.Err() == nil {
 		return nil, l, errs.OfContext(ctx)
@@ -52,7 +52,7 @@ func (c *Cohort) releaseForWait(ctx context.Context, l *lease.Lease, w queue.Rep
 	return e, kept, err
 }
 
-// overtaken is the error of one whose lease somebody else has ended, or is about to end.
+// overtaken is the error if another goroutine has ended the lease, or is about to end it.
 func (c *Cohort) overtaken(l *lease.Lease) error {
 	err := l.Err()
 	switch {
@@ -66,11 +66,11 @@ func (c *Cohort) overtaken(l *lease.Lease) error {
 	return err
 }
 
-// detach takes the place of l out of the books, so that whatever becomes of l meanwhile hands it to
-// nobody: its node is about to go. The hold stays there and keeps this process's others out.
+// detach unregisters the place of l, so that it is not handed over if l ends meanwhile:
+// its node is about to go. The hold stays registered and keeps the other goroutines of this process out.
 //
 // It comes before the lease ends. In the other order the session could be lost in between: then the
-// place would be gone and the hold stay, without anybody to end it.
+// place would be gone and the hold would stay for ever.
 func (c *Cohort) detach(l *lease.Lease) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,7 +105,7 @@ func (c *Cohort) trade(ctx context.Context, l *lease.Lease, w queue.Replacement)
 		}
 		return nil, kept, node.Reason(ctx, err)
 	}
-	// Nobody knows whether it was applied. Both nodes go.
+	// It is unknown whether it was applied. Both nodes are removed.
 	c.given(l)
 	p.Epoch.AmbiguousCreate(w.Dir, strings.TrimPrefix(w.Node, w.Dir+"/"), p.Epoch.Connection())
 	p.Epoch.Reap(zkconn.Orphan{Dir: w.Dir, Node: w.Node})
@@ -113,7 +113,7 @@ func (c *Cohort) trade(ctx context.Context, l *lease.Lease, w queue.Replacement)
 	return nil, nil, node.Reason(ctx, err)
 }
 
-// given notes that nobody here holds any more.
+// given records that this process no longer holds.
 func (c *Cohort) given(l *lease.Lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/session"
 )
 
-// Unshared grants leases each of which has an entry in the queue of its own: permits,
+// Unshared grants leases that each have an entry of their own in the queue: permits
 // and candidates. Nothing is handed over inside the process.
 type Unshared struct {
 	at *session.Access
@@ -48,7 +48,7 @@ func (g *Unshared) Try(ctx context.Context, q *queue.Queue, dropIn bool) (*lease
 	})
 }
 
-// Get is Acquire, or Try, for who gets the ticket by himself.
+// Get is Acquire, or Try, for a caller that gets the ticket itself.
 func (g *Unshared) Get(ctx context.Context, dropIn bool, place func(context.Context) (*queue.Ticket, error)) (*lease.Lease, error) {
 	return lease.Traced(ctx, g.at, g.q.Kind, func(ctx context.Context) (*lease.Lease, error) { return g.obtain(ctx, dropIn, place) })
 }
