@@ -61,7 +61,7 @@ func New(s *zksync.Session, path string, self Candidate, opts ...zksync.Option) 
 // that can never succeed fails with zksync.ErrMisuse; it also fails if the servers deny access. After an error it is not a candidate. It costs one
 // request if there is no other candidate.
 func (e *Election) Campaign(ctx context.Context) (*zksync.Lease, error) {
-	l, err := e.grants.Acquire(ctx, e.grants.Queue(), false)
+	l, err := e.grants.Get(ctx, false, e.grants.Queue().Obtain)
 	return (*zksync.Lease)(l), e.wrap("campaign", err)
 }
 
@@ -69,7 +69,7 @@ func (e *Election) Campaign(ctx context.Context) (*zksync.Lease, error) {
 // zksync.ErrNotAcquired. It blocks for the servers' answers, also for a connection, until ctx ends.
 // Its other errors are those of Campaign. It costs two requests if it fails, up to four if it succeeds.
 func (e *Election) TryCampaign(ctx context.Context) (*zksync.Lease, error) {
-	l, err := e.grants.Try(ctx, e.grants.Queue(), false)
+	l, err := e.grants.Get(ctx, false, e.grants.Queue().Try)
 	return (*zksync.Lease)(l), e.wrap("try-campaign", err)
 }
 

@@ -45,9 +45,9 @@ func (s *permits) Acquire(ctx context.Context, n int64, dropIn bool) (*lease.Lea
 		return nil, err
 	}
 	q, c := s.request(n)
-	return s.g.Get(ctx, dropIn, func(ctx context.Context) (*queue.Ticket, error) {
+	return s.g.Get(ctx, dropIn, func(ctx context.Context, lost func(*queue.Ticket)) (*queue.Ticket, error) {
 		for pace := (node.Pace{Free: 1}); ; {
-			p, err := s.obtain(ctx, q, c)
+			p, err := s.obtain(ctx, lost, q, c)
 			if !errors.Is(err, queue.ErrTooBig) {
 				return p, err
 			}
@@ -67,9 +67,9 @@ func (s *permits) Try(ctx context.Context, n int64, dropIn bool) (*lease.Lease, 
 		return nil, err
 	}
 	q, c := s.request(n)
-	return s.g.Get(ctx, dropIn, func(ctx context.Context) (*queue.Ticket, error) {
+	return s.g.Get(ctx, dropIn, func(ctx context.Context, lost func(*queue.Ticket)) (*queue.Ticket, error) {
 		for pace := (node.Pace{Free: 1}); ; {
-			p, err := s.tryObtain(ctx, q, c)
+			p, err := s.tryObtain(ctx, lost, q, c)
 			if !errors.Is(err, errs.ErrNotAcquired) || !c.snapshot.stale.Load() {
 				return p, err
 			}
@@ -83,9 +83,9 @@ func (s *permits) Try(ctx context.Context, n int64, dropIn bool) (*lease.Lease, 
 
 // obtain waits for a grant. On a connection that does not deliver events in order, it
 // reads whether the config is still the one under which it was granted.
-func (s *permits) obtain(ctx context.Context, q *queue.Queue, c *config) (*queue.Ticket, error) {
+func (s *permits) obtain(ctx context.Context, lost func(*queue.Ticket), q *queue.Queue, c *config) (*queue.Ticket, error) {
 	for pace := (node.Pace{}); ; {
-		p, err := q.Obtain(ctx, s.g.Lost)
+		p, err := q.Obtain(ctx, lost)
 		if err != nil || p.Epoch.Ordered() {
 			return p, err
 		}
@@ -104,8 +104,8 @@ func (s *permits) obtain(ctx context.Context, q *queue.Queue, c *config) (*queue
 }
 
 // tryObtain is obtain for an attempt that does not wait.
-func (s *permits) tryObtain(ctx context.Context, q *queue.Queue, c *config) (*queue.Ticket, error) {
-	p, err := q.Try(ctx, s.g.Lost)
+func (s *permits) tryObtain(ctx context.Context, lost func(*queue.Ticket), q *queue.Queue, c *config) (*queue.Ticket, error) {
+	p, err := q.Try(ctx, lost)
 	if err != nil {
 		return nil, err
 	}

@@ -9,272 +9,326 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/lease"
-	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/session"
 )
 
 // Cohort is the goroutines of this process that share one object. It separates
-// the holder in this process from the process's place in the queue: a grant costs
-// two writes on a majority of the servers, a local hand-over costs nanoseconds.
+// who in this process holds from the process's ticket in the queue: a grant costs
+// two writes on a majority of the servers, a local hand-over nanoseconds.
 //
-// At any time the object has at most one place in the queue. One goroutine, the
-// join, gets it for all that wait. The idea to hand a global lock over
-// locally within a bound comes from cohort locks (Dice, Marathe, Shavit: Lock
-// Cohorting, 2012).
+// At any time the object has at most one ticket. One goroutine gets it on behalf of all that
+// wait. The idea of passing a global lock on locally within a bound is that of cohort locks
+// (Dice, Marathe, Shavit: Lock Cohorting, 2012).
 type Cohort struct {
-	at   *session.Access
-	q    *queue.Queue
-	kept *kept // nil but of a read-write lock
+	side
 
 	mu      sync.Mutex
-	hold    *lease.Lease  // who in this process holds; a lost dropIn hold stays until its Unlock
-	place   *queue.Ticket // granted and not given up; nil without one
-	granted time.Time
-	passes  uint32 // hand-overs since then
-	waiters []*waiter
-	join    *join  // the acquisition under way
-	idle    *idle  // the place is kept although nobody here holds it
-	quiet   *quiet // what is known of others in the queue, for lingering
+	waiters []*waiter // in the order in which they came; none while idle or lingering
+	state   state
+
+	// What belongs to a state, and is nil in all others. Only become writes it.
+	acquisition *acquisition // acquiring; nil for a Try, which nobody else may cancel
+	grant       *grant       // held and lingering
+	hold        *lease.Lease // held, replacing and lost
 }
 
-// waiter is one goroutine in acquire.
-type waiter struct {
-	ctx    context.Context
-	dropIn bool
-	ready  chan struct{} // closed once lease or err is set
-	lease  *lease.Lease
-	err    error
-	moved  *batch // of a reader whose batch began anew
+// grant is a ticket that the servers have granted, until this process gives it up.
+type grant struct {
+	ticket *queue.Ticket
+	since  time.Time
+	passes uint32      // hand-overs, and times of lingering: the Seq of the next token
+	timer  *time.Timer // of the lingering
+
+	// Whether a child watch was set that tells of others in the queue, and whether it has. Both outlive a single time of
+	// lingering, so that locking and unlocking in turn costs no request at all.
+	watched, contended bool
 }
 
-// Acquire waits for the lease, through disconnects and lost sessions, until ctx
-// ends, the session is closed, or another attempt would not help.
+// NewCohort makes the object of a lock of this kind.
+func NewCohort(at *session.Access, kind queue.Kind) *Cohort {
+	return &Cohort{side: side{at: at, q: at.Queue("", kind)}}
+}
+
+// become changes the state. What belongs to the old one goes. mu is held, as for all that call it.
+func (c *Cohort) become(to state, a *acquisition, g *grant, l *lease.Lease) {
+	if c.state == lingering {
+		c.grant.timer.Stop()
+	}
+	c.state.become(to, c.at.Session.Logger())
+	c.acquisition, c.grant, c.hold = a, g, l
+}
+
+func (c *Cohort) becomeIdle()                         { c.become(idle, nil, nil, nil) }
+func (c *Cohort) becomeAcquiring(a *acquisition)      { c.become(acquiring, a, nil, nil) }
+func (c *Cohort) becomeHeld(g *grant, l *lease.Lease) { c.become(held, nil, g, l) }
+func (c *Cohort) becomeLingering()                    { c.become(lingering, nil, c.grant, nil) }
+func (c *Cohort) becomeReplacing()                    { c.become(replacing, nil, nil, c.hold) }
+func (c *Cohort) becomeLost()                         { c.become(lost, nil, nil, c.hold) }
+
+// Acquire waits for the lease: through disconnects and lost sessions, until ctx
+// ends, the session is closed, or trying again would not mend it.
 func (c *Cohort) Acquire(ctx context.Context, dropIn bool) (*lease.Lease, error) {
-	return lease.Traced(ctx, c.at, c.q.Kind, func(ctx context.Context) (*lease.Lease, error) {
-		return c.kept.admitted(ctx, c.q.Kind, c.at.Session, func() (*lease.Lease, error) { return c.await(ctx, dropIn) })
-	})
+	return c.acquire(ctx, dropIn, c.await)
 }
 
-func (c *Cohort) await(ctx context.Context, dropIn bool) (*lease.Lease, error) {
-	if c.at.Misuse() != nil {
-		return nil, c.at.Misuse()
-	}
-	if ctx.Err() != nil {
-		return nil, errs.OfContext(ctx) // before anything is created
-	}
-	w := &waiter{ctx: ctx, dropIn: dropIn, ready: make(chan struct{})}
+func (c *Cohort) await(w *waiter) (*lease.Lease, error) {
 	c.mu.Lock()
 	c.waiters = append(c.waiters, w)
-	run := func() {}
-	switch {
-	case !c.free():
+	if c.state == idle && w.ctx.Done() == nil {
+		// This goroutine has nothing else to look at until its acquisition ends.
+		run := c.begin(nil)
+		c.mu.Unlock()
+		if !c.at.Session.Within(run) {
+			c.mu.Lock()
+			c.acquired(nil, errs.ErrClosed)
+			c.mu.Unlock()
+		}
+	} else {
 		c.advance()
-	case ctx.Done() == nil:
-		// No goroutine is ahead here, so this one can wait for the servers itself.
-		run = c.newJoin(nil, nil)
-	default:
-		run = c.inPerson(ctx, w)
-	}
-	c.mu.Unlock()
-	if !c.at.Session.Within(run) {
-		c.mu.Lock()
-		c.join = nil
-		c.fail(errs.ErrClosed)
 		c.mu.Unlock()
 	}
-	select {
-	case <-w.ready:
-		return w.lease, w.err
-	case <-ctx.Done():
-		return nil, c.withdraw(w, errs.OfContext(ctx))
-	case <-c.at.Session.Context().Done():
-		return nil, c.withdraw(w, errs.ErrClosed)
-	}
+	return w.wait(c.at.Session, c.withdraw)
 }
 
-// free reports whether this process neither holds, nor has a place, nor is getting
-// one. mu is held.
-func (c *Cohort) free() bool {
-	return c.hold == nil && c.place == nil && c.join == nil && len(c.waiters) == 1
-}
-
-// remove takes w off the waiters, if it is one. mu is held.
-func (c *Cohort) remove(w *waiter) (was bool) {
-	i := slices.Index(c.waiters, w)
-	if i >= 0 {
-		c.waiters = slices.Delete(c.waiters, i, i+1)
-	}
-	return i >= 0
-}
-
-// withdraw takes a waiter out. If it was granted in the meantime, it hands the
-// grant on.
-func (c *Cohort) withdraw(w *waiter, err error) error {
+// withdraw takes a waiter off the list. With the last one the acquisition ends: it cleans up for itself, and keeps nobody
+// waiting who comes meanwhile.
+func (c *Cohort) withdraw(w *waiter) (cancelled *acquisition) {
 	c.mu.Lock()
-	var done <-chan struct{}
-	// A waiter that is no longer in the list has cleaned up after its own attempt. A join that runs now is
-	// that of another waiter.
-	if c.remove(w) && len(c.waiters) == 0 && c.join != nil {
-		c.join.cancel(errNobody)
-		done = c.join.done
+	defer c.mu.Unlock()
+	before := len(c.waiters)
+	c.waiters = without(c.waiters, w)
+	// One who was no longer in the list has an answer; what is acquired now is somebody else's.
+	if a := c.acquisition; a != nil && before == 1 && len(c.waiters) == 0 {
+		c.becomeIdle()
+		a.cancel(errNobody)
+		return a
 	}
-	c.mu.Unlock()
-	select {
-	case <-w.ready:
-		if w.lease != nil {
-			w.lease.GiveBack(node.Grace) // the caller's time is up
-		}
-		return err
-	default:
-	}
-	awaitCleanup(done, err)
-	return err
+	return nil
 }
 
-// advance does the next step that is possible: grant to the next waiter, hand the place
-// over, or begin to get one. mu is held.
+// advance sees to it that somebody acts for those who wait. In the states that it does nothing in, whatever
+// ends the state calls it. mu is held.
 func (c *Cohort) advance() {
-	for c.hold == nil && len(c.waiters) > 0 {
-		if c.join != nil {
-			return // its end comes here again
-		}
-		if !c.hasPlace() {
-			c.startJoin(nil, nil)
-			return
-		}
-		w := c.waiters[0]
-		c.waiters = c.waiters[1:]
-		c.stopIdle()
-		c.grantTo(w)
+	switch {
+	case len(c.waiters) == 0:
+	case c.state == idle:
+		c.spawn(nil)
+	case c.state == lingering:
+		c.grantFirst(c.grant)
 	}
 }
 
-// hasPlace reports whether there is a place to grant. If the place was lost, but lost has not been called yet,
-// it forgets the place: a lease of it would never be told. Every grant on a place that
-// was registered before asks this first, under the same lock. mu is held.
-func (c *Cohort) hasPlace() bool {
-	if c.place != nil && c.place.Over() {
-		c.dropLost()
-	}
-	return c.place != nil
-}
-
-// grantTo gives the place to w. mu is held; there is a place, see hasPlace, and no holder.
-func (c *Cohort) grantTo(w *waiter) {
-	l := lease.New(w.ctx, c, c.at, c.place, c.passes, w.dropIn)
-	if w.dropIn {
-		c.kept.add(l)
-	}
-	if !c.at.Session.Remember(l) {
-		w.err = errs.ErrClosed
-		close(w.ready)
+// spawn begins an acquisition in a goroutine of its own; old is given up in the same request. mu is held.
+func (c *Cohort) spawn(old *queue.Ticket) {
+	if c.at.Session.Spawn(c.begin(old)) {
 		return
 	}
-	l.BoundBy(c.at.Settings.MaxHold)
-	c.hold = l
-	w.lease = l
-	close(w.ready)
-}
-
-// take puts a granted place to use. mu is held.
-func (c *Cohort) take(p *queue.Ticket) {
-	c.place, c.passes, c.granted, c.quiet = p, 0, time.Now(), nil
-}
-
-// fail ends all waits with err. mu is held.
-func (c *Cohort) fail(err error) {
-	for _, w := range c.waiters {
-		w.err = err
-		close(w.ready)
+	if old != nil {
+		old.Leave(0)
 	}
+	c.acquired(nil, errs.ErrClosed)
+}
+
+// begin makes the acquisition that run carries out. mu is held.
+func (c *Cohort) begin(old *queue.Ticket) (run func()) {
+	var a *acquisition
+	a, run = c.newAcquisition(old, c.lost, func(p *queue.Ticket, err error) *queue.Ticket {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.acquisition != a {
+			return p // cancelled
+		}
+		c.acquired(p, err)
+		return nil
+	})
+	c.becomeAcquiring(a)
+	return run
+}
+
+// acquired is the end of the acquisition under way. mu is held.
+func (c *Cohort) acquired(p *queue.Ticket, err error) {
+	if err == nil {
+		c.grantFirst(&grant{ticket: p, since: time.Now()})
+		return
+	}
+	c.becomeIdle()
+	fail(c.at.Session, c.waiters, err)
 	c.waiters = nil
 }
 
+// grantFirst gives g to whoever has waited longest. mu is held, somebody waits, and nobody holds.
+func (c *Cohort) grantFirst(g *grant) {
+	if g.ticket.Over() {
+		// The first thing that a loss does is to say so here. It looks for the holder once, maybe before now: a
+		// lease that is granted now might never be told.
+		c.becomeIdle()
+		c.advance()
+		return
+	}
+	for len(c.waiters) > 0 {
+		w := c.waiters[0]
+		c.waiters = c.waiters[1:]
+		if l := w.grant(&c.side, c, g.ticket, g.passes); l != nil {
+			c.becomeHeld(g, l)
+			return
+		}
+	}
+	c.becomeIdle() // the session is closing
+	g.ticket.Leave(0)
+}
+
+// Try acquires the lease if nobody holds or waits for it, here or elsewhere, and
+// returns ErrNotAcquired otherwise. It waits for the servers' answers only.
+func (c *Cohort) Try(ctx context.Context, dropIn bool) (*lease.Lease, error) {
+	return c.try(ctx, dropIn, c.attempt)
+}
+
+func (c *Cohort) attempt(w *waiter) (*lease.Lease, error) {
+	c.mu.Lock()
+	if c.state == lingering && c.grant.ticket.Over() {
+		c.becomeIdle()
+	}
+	switch c.state {
+	case idle:
+		c.becomeAcquiring(nil) // whoever comes now waits behind this attempt
+		c.mu.Unlock()
+		return c.lookOnce(w)
+	case lingering:
+		c.waiters = append(c.waiters, w)
+		c.advance()
+		c.mu.Unlock()
+		return w.lease, w.err
+	}
+	c.mu.Unlock()
+	return nil, errs.ErrNotAcquired
+}
+
+// lookOnce is Queue.Try, and what it ends with for w.
+func (c *Cohort) lookOnce(w *waiter) (*lease.Lease, error) {
+	p, err := c.ticket(w.ctx, c.q.Try, c.lost)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil && p.Over() {
+		err = errs.ErrNotAcquired // the session went with it at that very moment
+	}
+	if err != nil {
+		c.becomeIdle()
+		c.advance()
+		return nil, err
+	}
+	c.waiters = slices.Insert(c.waiters, 0, w)
+	c.acquired(p, nil)
+	return w.lease, w.err
+}
+
 // Released implements Grantor.
-func (c *Cohort) Released(l *lease.Lease) { c.kept.remove(l) }
+func (c *Cohort) Released(l *lease.Lease) { c.dropIns.remove(l) }
 
 // Release implements Grantor.
 func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
 	c.mu.Lock()
-	if c.place != l.Ticket() {
-		if c.hold == l && !(l.DropIn() && l.Err() != errs.ErrReleased) {
-			c.hold = nil
-			c.advance()
-		}
-		c.mu.Unlock()
-		return
-	}
-	if c.hold != l {
-		c.mu.Unlock()
-		return
-	}
-	stays := l.DropIn() && l.Err() != errs.ErrReleased // see the field hold: one that was cut short
-	if !stays {
-		c.hold = nil
-	}
+	g, unwanted := c.grant, (*queue.Ticket)(nil)
 	switch {
-	case stays:
-		c.giveUp()
-		c.mu.Unlock()
-	case len(c.waiters) > 0 && c.mayPass(l):
-		c.passes++ // the next token must be greater
+	case c.hold != l: // it was lost, or released before
+	case c.state != held && runsOn(l): // until UnlockLost
+	case c.state != held:
+		c.becomeIdle()
 		c.advance()
-		c.mu.Unlock()
+	case runsOn(l):
+		c.becomeLost()
+		unwanted = g.ticket
+	case len(c.waiters) > 0 && c.mayPass():
+		g.passes++ // the next token must be greater
+		c.grantFirst(g)
 	case len(c.waiters) > 0:
-		old := c.place
-		old.Retire() // its removal, which is part of that request, is told before the answer
-		c.place = nil
-		c.startJoin(old, nil)
-		c.mu.Unlock()
-	case c.linger(l):
-		c.mu.Unlock()
+		g.ticket.Retire() // its removal, which is part of that request, is told before the answer
+		c.spawn(g.ticket)
+	case c.linger():
 	default:
-		p := c.place
-		c.place = nil
-		c.mu.Unlock()
-		p.Leave(grace)
+		c.becomeIdle()
+		unwanted = g.ticket
+	}
+	c.mu.Unlock()
+	if unwanted != nil {
+		unwanted.Leave(grace)
 	}
 }
 
-// mostPasses leaves room in a token's Seq for changes that are not hand-overs: a downgrade, or a
+// runsOn reports whether l has ended, but not by its Unlock: in the form without leases the critical section runs on.
+func runsOn(l *lease.Lease) bool { return l.DropIn() && l.Err() != errs.ErrReleased }
+
+// mostPasses leaves room in a token's Seq for what comes without asking: a downgrade, or a
 // grant in the place of one that could not be given up.
 const mostPasses = math.MaxUint32 - 1<<16
 
-// unsettled reports whether the place of l must not be handed over: a guarded
-// transaction that is under way, or whose outcome is unknown, must find the node gone, not a
-// successor's hold of the same node. Or there are no tokens left for it. mu is held.
-func (c *Cohort) unsettled(l *lease.Lease) bool {
-	return l.Ticket().Unanswered() || c.passes >= mostPasses
+// unsettled reports whether nobody may hold g's ticket again: a guarded
+// transaction that is under way, or of which nobody knows, must find the node gone, not a
+// successor's hold of the same node. Or there are no tokens left for it.
+func (g *grant) unsettled() bool {
+	return g.ticket.Unanswered() || g.passes >= mostPasses
 }
 
-// mayPass reports whether the place may go to the next waiter of this process. mu is held.
-func (c *Cohort) mayPass(l *lease.Lease) bool {
-	return !c.unsettled(l) && int(c.passes) < c.at.Settings.Handover &&
-		time.Since(c.granted) < c.at.Settings.HandoverIn && c.place.Epoch.Valid() && !c.place.Over()
+// mayPass reports whether the ticket may go to the next waiter of this process. mu is held.
+func (c *Cohort) mayPass() bool {
+	g := c.grant
+	return !g.unsettled() && int(g.passes) < c.at.Settings.Handover &&
+		time.Since(g.since) < c.at.Settings.HandoverIn && g.ticket.Epoch.Valid() && !g.ticket.Over()
 }
 
-// giveUp leaves the place in the background. mu is held.
-func (c *Cohort) giveUp() {
-	p := c.place
-	c.place = nil
-	c.stopIdle()
-	p.Leave(0)
+// lost is called when the session of p is over, or its node was removed.
+func (c *Cohort) lost(p *queue.Ticket) {
+	p.Forget()
+	// The holder first: nothing below may keep it from being told in time. It is told also while the ticket is being
+	// replaced.
+	if l := c.Current(); l != nil && l.Ticket() == p {
+		l.Finish(errs.ErrLost)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.grant != nil && c.grant.ticket == p {
+		if c.state == held && c.hold.DropIn() {
+			c.becomeLost() // after Close, too: the Unlock is still to come
+		} else {
+			c.becomeIdle()
+		}
+		c.advance()
+	}
+	leaveExternal(p)
 }
 
-// Current is the lease of the present holder in this process, nil without one.
+// leaveExternal gives a lost ticket up on a connection that somebody else opened: its session may live on, and the node
+// with it.
+func leaveExternal(p *queue.Ticket) {
+	if !p.Epoch.Ordered() {
+		p.Leave(0)
+	}
+}
+
+// UnlockLost is the Unlock of a lease that ended before. A hold of the form without leases keeps
+// the other goroutines of this object out until then: they share its memory.
+func (c *Cohort) UnlockLost(l *lease.Lease) {
+	c.dropIns.remove(l)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.hold != l {
+		return
+	}
+	if c.state == held { // whoever ended the lease has not come here yet
+		c.grant.ticket.Leave(0)
+	}
+	c.becomeIdle()
+	c.advance()
+}
+
+// Current is the lease of whoever in this process holds now, nil without one.
 func (c *Cohort) Current() *lease.Lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.hold
 }
 
-// NewCohort makes the object of a lock of this kind.
-func NewCohort(at *session.Access, kind queue.Kind) *Cohort {
-	return &Cohort{at: at, q: at.Queue("", kind)}
-}
-
-// At has the arguments of the constructor.
+// At is what the constructor was given.
 func (c *Cohort) At() *session.Access { return c.at }
 
 // Waiting is how many goroutines wait for a grant.

@@ -26,8 +26,7 @@ import (
 // elsewhere, so l is not Valid. If ctx ends before it is known, both are given up: then
 // the caller holds neither. After any other error the write lease is unchanged.
 func (r *Readers) Downgrade(ctx context.Context, l *lease.Lease) (*lease.Lease, error) {
-	c := r.write
-	if l == nil || !l.GrantedBy(c) {
+	if l == nil || !l.GrantedBy(r.write) {
 		return nil, fmt.Errorf("%w: a lease to downgrade that is not a write lease of this lock", errs.ErrMisuse)
 	}
 	if err := l.Err(); err != nil {
@@ -41,7 +40,7 @@ func (r *Readers) Downgrade(ctx context.Context, l *lease.Lease) (*lease.Lease, 
 	if !p.Entry.Ordered() {
 		// There the creation zxid orders the queue, and the read node's would put it
 		// behind writers that wait. So the write node stays: others read a little later.
-		return r.takeOver(ctx, c, l, p, token)
+		return r.takeOver(ctx, l, p, token)
 	}
 	read := r.q.Successor(p)
 	data := r.at.Content(node.Content{Token: token}).Encode()
@@ -50,12 +49,12 @@ func (r *Readers) Downgrade(ctx context.Context, l *lease.Lease) (*lease.Lease, 
 	defer context.AfterFunc(l.Lifetime(), func() { cancel(l.Err()) })()
 	defer cancel(nil)
 	// From here on the write node may be removed at any time, until a clear answer says that it
-	// was not: nobody else of this process may have the place.
+	// was not: nobody else of this process may have the ticket.
 	p.MarkSent()
 	p.SetReplacing(true)
 	sent, err := p.ReplaceBy(bounded, read, data)
 	if err == nil {
-		return r.takeOver(ctx, c, l, read, token)
+		return r.takeOver(ctx, l, read, token)
 	}
 	return nil, r.stay(ctx, l, read, sent, err)
 }
@@ -89,46 +88,23 @@ func (r *Readers) stay(ctx context.Context, l *lease.Lease, read *queue.Ticket, 
 	return node.Reason(ctx, err)
 }
 
-// takeOver enters the place that l has been turned into into the books of the readers,
-// before l ends.
-func (r *Readers) takeOver(ctx context.Context, c *Cohort, l *lease.Lease, p *queue.Ticket, token node.Token) (*lease.Lease, error) {
+// takeOver shares the ticket that l's has been turned into, before l ends.
+func (r *Readers) takeOver(ctx context.Context, l *lease.Lease, p *queue.Ticket, token node.Token) (*lease.Lease, error) {
+	c, old := r.write, l.Ticket()
 	p.Entry.Czxid = token.Zxid
-	w := &waiter{ctx: ctx, dropIn: l.DropIn(), ready: make(chan struct{})}
-	b := &batch{holds: make(map[*lease.Lease]struct{}), passes: token.Seq}
-	c.mu.Lock()
-	held := c.hold == l && c.place == l.Ticket() && !l.Ticket().Over()
-	if held {
-		l.Ticket().IgnoreLoss()
-		c.place = nil
-		c.stopIdle()
-		if p != l.Ticket() {
-			l.Ticket().DropProof()
-		}
-	}
-	c.mu.Unlock()
-	if !held || !l.Ticket().Epoch.Valid() {
+	if c.detach(l) == nil || old.Over() || !old.Epoch.Valid() {
 		p.Leave(node.Grace)
 		l.Finish(errs.ErrLost)
 		c.UnlockLost(l)
 		return nil, l.Err()
 	}
-	r.mu.Lock()
-	r.put(b, p)
-	if !r.current.open() {
-		r.current = b
+	old.IgnoreLoss()
+	if p != old {
+		old.DropProof()
 	}
-	r.grantTo(b, w)
-	r.mu.Unlock()
-	p.OnLoss(r.lost) // if the place has been lost by now, this very call tells the new lease
+	w := newWaiter(ctx, l.DropIn())
+	r.share(p, token.Seq, w)
 	l.Finish(errs.ErrReleased)
-	c.mu.Lock()
-	if c.hold == l {
-		c.hold = nil
-	}
-	c.advance()
-	c.mu.Unlock()
-	if w.err != nil {
-		p.Leave(node.Grace)
-	}
+	c.UnlockLost(l)
 	return w.lease, w.err
 }

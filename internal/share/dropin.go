@@ -9,17 +9,16 @@ import (
 	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
-	"github.com/go-menagerie/menagerie/internal/session"
 )
 
-// kept are the holds of a read-write lock that began in the form without leases, from the grant to
-// the Unlock. A hold that was lost meanwhile keeps out the goroutines of this process that would conflict with it, because its
-// critical section still runs and shares this process's memory. Writers keep
+// dropIns are the holds of a read-write lock that began in the form without leases, from the grant to
+// the Unlock. One that was lost meanwhile keeps out whoever of this process would conflict with it, because its
+// critical section runs on, whatever the servers say, and shares this process's memory. Writers keep
 // each other out by the hold that stays in the cohort; this is for a reader and a writer.
 //
-// A goroutine that is granted waits here for lost holds. If none is lost it does not wait: the servers
-// have excluded conflicting holds.
-type kept struct {
+// Whoever is granted waits here behind them. While none is lost nobody ever does: the servers
+// have excluded already.
+type dropIns struct {
 	mu      sync.Mutex
 	holds   map[*lease.Lease]struct{}
 	writers int           // how many of them are no reads
@@ -29,80 +28,99 @@ type kept struct {
 // errLostInside means that a lease was lost while it waited for a hold that had been lost before.
 var errLostInside = errors.New("zksync: lost before it was used")
 
-// add registers a hold that begins.
-func (k *kept) add(l *lease.Lease) {
-	if k == nil {
+// add notes a hold that begins.
+func (d *dropIns) add(l *lease.Lease) {
+	if d == nil {
 		return
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.holds == nil {
-		k.holds = make(map[*lease.Lease]struct{})
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.holds == nil {
+		d.holds = make(map[*lease.Lease]struct{})
 	}
-	k.holds[l] = struct{}{}
+	d.holds[l] = struct{}{}
 	if l.Ticket().Entry.Kind != queue.KindRead {
-		k.writers++
+		d.writers++
 	}
 }
 
-// remove unregisters the hold of l, before the servers release it.
-func (k *kept) remove(l *lease.Lease) {
-	if k == nil {
+// remove is the Unlock of l, before the servers know of it.
+func (d *dropIns) remove(l *lease.Lease) {
+	if d == nil {
 		return
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if _, ok := k.holds[l]; !ok {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, ok := d.holds[l]; !ok {
 		return
 	}
-	delete(k.holds, l)
+	delete(d.holds, l)
 	if l.Ticket().Entry.Kind != queue.KindRead {
-		k.writers--
+		d.writers--
 	}
-	if k.freed != nil {
-		close(k.freed)
-		k.freed = nil
+	if d.freed != nil {
+		close(d.freed)
+		d.freed = nil
 	}
 }
 
-// against is closed when a goroutine that asks for the kind, or was granted l, should look again whether a
-// hold keeps it out; it is nil if none does.
-func (k *kept) against(kind queue.Kind, l *lease.Lease) <-chan struct{} {
-	if k == nil {
+// against is closed when one who asks for the kind, or was granted l, should look again whether a
+// hold keeps him out; it is nil if none does.
+func (d *dropIns) against(kind queue.Kind, l *lease.Lease) <-chan struct{} {
+	if d == nil {
 		return nil
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	n := len(k.holds)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := len(d.holds)
 	if kind == queue.KindRead {
-		n = k.writers
-	} else if _, own := k.holds[l]; own {
+		n = d.writers
+	} else if _, own := d.holds[l]; own {
 		n--
 	}
 	if n == 0 {
 		return nil
 	}
-	if k.freed == nil {
-		k.freed = make(chan struct{})
+	if d.freed == nil {
+		d.freed = make(chan struct{})
 	}
-	return k.freed
+	return d.freed
 }
 
-// admit waits, with a lease that was just granted, for the holds of this process that still run,
-// because they were lost. If it cannot wait, the lease is given back.
-func (k *kept) admit(ctx context.Context, kind queue.Kind, s *session.Session, l *lease.Lease) error {
+// acquire is await, and then a wait, with the lease, for the holds of this process that still run because they
+// were lost.
+func (s *side) acquire(ctx context.Context, dropIn bool, await func(*waiter) (*lease.Lease, error)) (*lease.Lease, error) {
+	return s.checked(ctx, func(ctx context.Context) (*lease.Lease, error) {
+		for {
+			l, err := await(newWaiter(ctx, dropIn))
+			if err == nil {
+				err = s.admit(ctx, l)
+			}
+			switch {
+			case err == nil:
+				return l, nil
+			case err != errLostInside:
+				return nil, err
+			case ctx.Err() != nil:
+				return nil, errs.OfContext(ctx)
+			}
+		}
+	})
+}
+
+// admit waits until no hold of this process keeps l out. If it cannot wait, the lease is given back.
+func (s *side) admit(ctx context.Context, l *lease.Lease) (err error) {
 	for {
-		freed := k.against(kind, l)
+		freed := s.dropIns.against(s.q.Kind, l)
 		if freed == nil {
 			return nil
 		}
-		var err error
 		select {
 		case <-freed:
 			continue
 		case <-ctx.Done():
 			err = errs.OfContext(ctx)
-		case <-s.Context().Done():
+		case <-s.at.Session.Context().Done():
 			err = errs.ErrClosed
 		case <-l.Lifetime().Done(): // it must not keep out those for whom it waits
 			err = errLostInside
@@ -112,31 +130,17 @@ func (k *kept) admit(ctx context.Context, kind queue.Kind, s *session.Session, l
 	}
 }
 
-// admitted is get, which waits for a lease, and then admit.
-func (k *kept) admitted(ctx context.Context, kind queue.Kind, s *session.Session, get func() (*lease.Lease, error)) (*lease.Lease, error) {
-	for {
-		l, err := get()
-		if err == nil {
-			err = k.admit(ctx, kind, s, l)
+// try is attempt, which does not wait for others, if no hold of this process keeps it out.
+func (s *side) try(ctx context.Context, dropIn bool, attempt func(*waiter) (*lease.Lease, error)) (*lease.Lease, error) {
+	return s.checked(ctx, func(ctx context.Context) (*lease.Lease, error) {
+		if s.dropIns.against(s.q.Kind, nil) != nil {
+			return nil, errs.ErrNotAcquired
 		}
-		switch {
-		case err == nil:
-			return l, nil
-		case err != errLostInside:
-			return nil, err
+		l, err := attempt(newWaiter(ctx, dropIn))
+		if err == nil && s.dropIns.against(s.q.Kind, l) != nil {
+			l.GiveBack(node.Grace)
+			return nil, errs.ErrNotAcquired
 		}
-	}
-}
-
-// admittedNow is get, which does not wait for others, if nobody is kept out.
-func (k *kept) admittedNow(kind queue.Kind, get func() (*lease.Lease, error)) (*lease.Lease, error) {
-	if k.against(kind, nil) != nil {
-		return nil, errs.ErrNotAcquired
-	}
-	l, err := get()
-	if err == nil && k.against(kind, l) != nil {
-		l.GiveBack(node.Grace)
-		return nil, errs.ErrNotAcquired
-	}
-	return l, err
+		return l, err
+	})
 }

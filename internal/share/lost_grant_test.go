@@ -14,16 +14,16 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// losing is a place of q whose loss has begun: nobody has been told yet.
+// losing is a ticket of q whose loss has begun: nobody has been told yet.
 func losing(q *queue.Queue) *queue.Ticket {
 	p := &queue.Ticket{Epoch: &zkconn.Epoch{}}
 	p.Retire()
 	return p
 }
 
-// The first thing that a loss does is to mark the place. Whoever is granted that place
+// The first thing that a loss does is to mark the ticket. Whoever is granted that ticket
 // afterwards may be overlooked by what the loss does next, which looks for the holder once.
-func TestNothingIsGrantedOnAPlaceWhoseLossIsOnItsWay(t *testing.T) {
+func TestNothingIsGrantedOnATicketWhoseLossIsOnItsWay(t *testing.T) {
 	ask := func(f func(context.Context, bool) (*lease.Lease, error)) (*lease.Lease, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -35,29 +35,29 @@ func TestNothingIsGrantedOnAPlaceWhoseLossIsOnItsWay(t *testing.T) {
 	for name, granted := range map[string]func() (*lease.Lease, error){
 		"try": func() (*lease.Lease, error) {
 			c := mutex()
-			c.place = losing(c.q)
+			c.state, c.grant = lingering, &grant{ticket: losing(c.q), timer: time.NewTimer(time.Hour)}
 			return ask(c.Try)
 		},
 		"acquire": func() (*lease.Lease, error) {
 			c := mutex()
-			c.place = losing(c.q)
+			c.state, c.grant = lingering, &grant{ticket: losing(c.q), timer: time.NewTimer(time.Hour)}
 			return ask(c.Acquire)
 		},
 		"readers": func() (*lease.Lease, error) {
 			r := NewReaders(mutex())
-			r.current = &batch{place: losing(r.q), until: time.Now().Add(time.Hour), holds: map[*lease.Lease]struct{}{}}
+			r.current = &batch{state: held, ticket: losing(r.q), until: time.Now().Add(time.Hour), holds: map[*lease.Lease]struct{}{}}
 			return ask(r.Acquire)
 		},
 		"a reader's try": func() (*lease.Lease, error) {
 			r := NewReaders(mutex())
-			r.current = &batch{place: losing(r.q), until: time.Now().Add(time.Hour), holds: map[*lease.Lease]struct{}{}}
+			r.current = &batch{state: held, ticket: losing(r.q), until: time.Now().Add(time.Hour), holds: map[*lease.Lease]struct{}{}}
 			return ask(r.Try)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, err := granted()
-				require.Nil(t, l, "a lease of a place that is being lost")
+				require.Nil(t, l, "a lease of a ticket that is being lost")
 				require.Error(t, err)
 			})
 		})

@@ -2,25 +2,21 @@ package share
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/lease"
-	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/session"
 )
 
 // Readers is the goroutines of this process that share one object and may hold
-// together. They form batches. A batch has one entry in the queue. A reader that
-// comes while the batch waits, or within a bound after its grant, holds with it. A later
-// reader queues anew, so that writers that queue are not starved.
+// together. They come in batches: a batch has one ticket, and whoever
+// comes while it waits, or within a bound of its grant, holds with it. After that
+// the next one queues anew, so that writers that queue are not starved.
 type Readers struct {
-	at    *session.Access
-	q     *queue.Queue
-	kept  *kept
+	side
 	write *Cohort
 
 	mu      sync.Mutex
@@ -28,14 +24,19 @@ type Readers struct {
 	granted map[*queue.Ticket]*batch
 }
 
-// batch is readers that share one entry.
+// batch is readers that share one ticket. It is acquiring, then held, then idle for good.
 type batch struct {
-	place   *queue.Ticket // nil until it is granted
-	passes  uint32        // the Seq of its tokens
-	until   time.Time
-	holds   map[*lease.Lease]struct{}
-	waiters []*waiter
-	join    *join
+	state state
+
+	// While it is acquiring.
+	acquisition *acquisition
+	waiters     []*waiter
+
+	// Once it is held.
+	ticket *queue.Ticket
+	seq    uint32 // of its tokens
+	until  time.Time
+	holds  map[*lease.Lease]struct{}
 }
 
 // shareFor is how long after its grant a batch may grow.
@@ -43,20 +44,20 @@ const shareFor = session.DefaultHandoverIn
 
 // NewReaders makes the read side of a lock whose write side is write.
 func NewReaders(write *Cohort) *Readers {
-	write.kept = new(kept)
+	write.dropIns = new(dropIns)
 	q := *write.q
 	q.Kind = queue.KindRead
-	return &Readers{at: write.at, q: &q, kept: write.kept, write: write, granted: make(map[*queue.Ticket]*batch)}
+	return &Readers{side: side{write.at, &q, write.dropIns}, write: write, granted: make(map[*queue.Ticket]*batch)}
 }
 
 // open reports whether a reader may join b now. mu is held.
 func (b *batch) open() bool {
-	return b != nil && (b.place == nil ||
-		time.Now().Before(b.until) && !b.place.Over() && b.place.Epoch.Valid())
+	return b != nil && (b.state == acquiring ||
+		b.state == held && time.Now().Before(b.until) && !b.ticket.Over() && b.ticket.Epoch.Valid())
 }
 
-// Close keeps later readers out of the present batch: a writer
-// of this process has come, and they must wait behind it.
+// Close keeps readers who come from now on out of the batch that is there: a writer
+// of this process has come, and they are to wait behind him.
 func (r *Readers) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,286 +66,188 @@ func (r *Readers) Close() {
 
 // Acquire waits for a read lease, like Cohort.Acquire.
 func (r *Readers) Acquire(ctx context.Context, dropIn bool) (*lease.Lease, error) {
-	return lease.Traced(ctx, r.at, r.q.Kind, func(ctx context.Context) (*lease.Lease, error) {
-		return r.kept.admitted(ctx, r.q.Kind, r.at.Session, func() (*lease.Lease, error) { return r.acquire(ctx, dropIn) })
-	})
+	return r.acquire(ctx, dropIn, r.await)
 }
 
-func (r *Readers) acquire(ctx context.Context, dropIn bool) (*lease.Lease, error) {
-	if r.at.Misuse() != nil {
-		return nil, r.at.Misuse()
-	}
-	if ctx.Err() != nil {
-		return nil, errs.OfContext(ctx)
-	}
-	w := &waiter{ctx: ctx, dropIn: dropIn, ready: make(chan struct{})}
+func (r *Readers) await(w *waiter) (*lease.Lease, error) {
 	r.mu.Lock()
-	if !r.current.open() {
-		r.current = r.newBatch()
-	}
 	b := r.current
-	if b != nil && b.place != nil {
+	switch {
+	case !b.open():
+		b = r.newBatch()
+		r.current, b.waiters = b, []*waiter{w}
+		r.begin(b)
+	case b.state == held:
 		r.grantTo(b, w)
-		r.mu.Unlock()
-		return w.lease, w.err
+	default:
+		b.waiters = append(b.waiters, w)
 	}
-	if b == nil {
-		r.mu.Unlock()
-		return nil, errs.ErrClosed
-	}
-	b.waiters = append(b.waiters, w)
 	r.mu.Unlock()
-	select {
-	case <-w.ready:
-		return w.lease, w.err
-	case <-ctx.Done():
-		return nil, r.withdraw(b, w, errs.OfContext(ctx))
-	case <-r.at.Session.Context().Done():
-		return nil, r.withdraw(b, w, errs.ErrClosed)
-	}
+	return w.wait(r.at.Session, func(w *waiter) *acquisition { return r.withdraw(b, w) })
 }
 
-// newBatch begins to get an entry for a batch; nil once the session is closing. mu is
-// held.
-func (r *Readers) newBatch() *batch {
-	ctx, cancel := context.WithCancelCause(r.at.Session.Context())
-	b := &batch{holds: make(map[*lease.Lease]struct{}), join: &join{cancel: cancel, done: make(chan struct{})}}
-	ok := r.at.Session.Spawn(func() {
-		defer cancel(nil)
-		defer close(b.join.done)
-		p, err := r.q.Obtain(ctx, r.lost)
-		if unwanted := r.joined(b, p, err); unwanted != nil {
-			unwanted.Leave(node.Grace)
-		}
-	})
-	if !ok {
-		cancel(nil)
+// withdraw takes a waiter off the list of its batch. A batch that nobody waits for ends.
+func (r *Readers) withdraw(b *batch, w *waiter) (cancelled *acquisition) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	b.waiters = without(b.waiters, w)
+	if b.state != acquiring || len(b.waiters) > 0 {
 		return nil
 	}
+	r.forget(b)
+	b.acquisition.cancel(errNobody)
+	return b.acquisition
+}
+
+func (r *Readers) newBatch() *batch {
+	b := new(batch)
+	b.state.become(acquiring, r.at.Session.Logger())
 	return b
 }
 
-// joined takes over what the join of b ended with. It returns a place that nobody
-// wants any more.
-func (r *Readers) joined(b *batch, p *queue.Ticket, err error) (unwanted *queue.Ticket) {
+// begin begins to get a ticket for b. mu is held.
+func (r *Readers) begin(b *batch) {
+	a, run := r.newAcquisition(nil, r.lost, func(p *queue.Ticket, err error) *queue.Ticket { return r.ended(b, p, err) })
+	b.acquisition = a
+	if !r.at.Session.Spawn(run) {
+		r.end(b, errs.ErrClosed)
+	}
+}
+
+// ended is the end of b's acquisition. It returns a ticket that nobody wants any more.
+func (r *Readers) ended(b *batch, p *queue.Ticket, err error) (unwanted *queue.Ticket) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err == nil && p.Over() && len(b.waiters) > 0 {
-		r.again(b) // lost between the last look and here
-		return p   // the session of an adopted connection may live on, and the node with it
-	}
-	if err != nil || len(b.waiters) == 0 {
-		if r.current == b {
-			r.current = nil
-		}
-		r.fail(b, err)
+	switch {
+	case err != nil || len(b.waiters) == 0:
+		r.end(b, err)
 		return p
+	case p.Over(): // lost between the last look and here
+		r.begin(b)
+		return nil
 	}
-	r.put(b, p)
+	r.hold(b, p, 0)
 	for _, w := range b.waiters {
 		r.grantTo(b, w)
 	}
 	b.waiters = nil
-	if len(b.holds) == 0 { // the session is closing
-		r.drop(b)
-		return p
-	}
-	return nil
+	return r.unheld(b)
 }
 
-// again moves the waiters of b, whose place was lost, to a batch that begins anew. mu is
-// held.
-func (r *Readers) again(b *batch) {
-	next := r.newBatch()
-	if next == nil {
-		r.fail(b, errs.ErrClosed)
-		return
-	}
-	next.waiters, b.waiters = b.waiters, nil
-	if r.current == b {
-		r.current = next
-	}
-	for _, w := range next.waiters {
-		w.moved = next
-	}
-}
-
-// put registers a granted place. mu is held.
-func (r *Readers) put(b *batch, p *queue.Ticket) {
-	b.place, b.until = p, time.Now().Add(shareFor)
+// hold makes b one that is held. mu is held.
+func (r *Readers) hold(b *batch, p *queue.Ticket, seq uint32) {
+	b.state.become(held, r.at.Session.Logger())
+	b.ticket, b.seq, b.until, b.holds = p, seq, time.Now().Add(shareFor), make(map[*lease.Lease]struct{})
 	r.granted[p] = b
 }
 
-// drop unregisters a batch. mu is held.
-func (r *Readers) drop(b *batch) {
-	delete(r.granted, b.place)
+// end ends b, and with err whoever waits. mu is held.
+func (r *Readers) end(b *batch, err error) {
+	b.state.become(idle, r.at.Session.Logger())
+	r.forget(b)
+	delete(r.granted, b.ticket)
+	fail(r.at.Session, b.waiters, err)
+	b.waiters = nil
+}
+
+// forget has nobody join b any more. mu is held.
+func (r *Readers) forget(b *batch) {
 	if r.current == b {
 		r.current = nil
 	}
 }
 
-// fail ends all waits of b with err. mu is held.
-func (r *Readers) fail(b *batch, err error) {
-	if r.at.Session.Closing() {
-		err = errs.ErrClosed
+// unheld ends b if nobody holds with it, and returns its ticket then. mu is held.
+func (r *Readers) unheld(b *batch) *queue.Ticket {
+	if len(b.holds) > 0 {
+		return nil
 	}
-	for _, w := range b.waiters {
-		w.err = err
-		close(w.ready)
-	}
-	b.waiters = nil
+	r.end(b, nil)
+	return b.ticket
 }
 
 // grantTo lets w hold with b. mu is held.
 func (r *Readers) grantTo(b *batch, w *waiter) {
-	defer close(w.ready)
-	l := lease.New(w.ctx, r, r.at, b.place, b.passes, w.dropIn)
-	if w.dropIn {
-		r.kept.add(l)
+	if l := w.grant(&r.side, r, b.ticket, b.seq); l != nil {
+		b.holds[l] = struct{}{}
 	}
-	if !r.at.Session.Remember(l) {
-		w.err = errs.ErrClosed
-		return
-	}
-	l.BoundBy(r.at.Settings.MaxHold)
-	b.holds[l] = struct{}{}
-	w.lease = l
-}
-
-// withdraw takes a waiter out. If it was granted in the meantime, it releases the
-// grant.
-func (r *Readers) withdraw(b *batch, w *waiter, err error) error {
-	r.mu.Lock()
-	if w.moved != nil {
-		b = w.moved
-	}
-	if i := slices.Index(b.waiters, w); i >= 0 {
-		b.waiters = slices.Delete(b.waiters, i, i+1)
-	}
-	var done <-chan struct{}
-	if len(b.waiters) == 0 && b.place == nil {
-		if r.current == b {
-			r.current = nil
-		}
-		b.join.cancel(errNobody)
-		done = b.join.done
-	}
-	r.mu.Unlock()
-	select {
-	case <-w.ready:
-		if w.lease != nil {
-			w.lease.GiveBack(node.Grace) // the caller's time is up
-		}
-		return err
-	default:
-	}
-	awaitCleanup(done, err)
-	return err
 }
 
 // Try acquires a read lease if no writer holds or waits, and returns ErrNotAcquired
 // otherwise. It waits for the servers' answers only.
 func (r *Readers) Try(ctx context.Context, dropIn bool) (*lease.Lease, error) {
-	return lease.Traced(ctx, r.at, r.q.Kind, func(ctx context.Context) (*lease.Lease, error) {
-		return r.kept.admittedNow(r.q.Kind, func() (*lease.Lease, error) { return r.try(ctx, dropIn) })
-	})
+	return r.try(ctx, dropIn, r.attempt)
 }
 
-func (r *Readers) try(ctx context.Context, dropIn bool) (*lease.Lease, error) {
-	if r.at.Misuse() != nil {
-		return nil, r.at.Misuse()
-	}
-	if ctx.Err() != nil {
-		return nil, errs.OfContext(ctx)
-	}
-	w := &waiter{ctx: ctx, dropIn: dropIn, ready: make(chan struct{})}
+func (r *Readers) attempt(w *waiter) (*lease.Lease, error) {
 	r.mu.Lock()
-	if b := r.current; b.open() && b.place != nil {
+	if b := r.current; b.open() && b.state == held {
 		r.grantTo(b, w)
 		r.mu.Unlock()
 		return w.lease, w.err
 	}
 	r.mu.Unlock()
-	open := r.at.Session.Within(func() {
-		ctx, cancel := r.at.Session.Bounded(ctx)
-		defer cancel()
-		p, err := r.q.Try(ctx, r.lost)
-		r.tried(w, p, err)
-	})
-	if !open {
-		return nil, errs.ErrClosed
+	p, err := r.ticket(w.ctx, r.q.Try, r.lost)
+	if err != nil {
+		return nil, err
 	}
+	r.share(p, 0, w)
 	return w.lease, w.err
 }
 
-// tried takes over what Queue.Try ended with.
-func (r *Readers) tried(w *waiter, p *queue.Ticket, err error) {
-	if w.err = err; err != nil {
-		return
-	}
-	b := &batch{holds: make(map[*lease.Lease]struct{})}
+// share makes a batch of a ticket that w has got, from when on others may hold with w.
+func (r *Readers) share(p *queue.Ticket, seq uint32, w *waiter) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if p.Over() {
-		p.Leave(0)                  // see joined
-		w.err = errs.ErrNotAcquired // the session went with it at that very moment
-		return
-	}
-	r.put(b, p)
+	b := r.newBatch()
+	r.hold(b, p, seq)
 	if !r.current.open() {
 		r.current = b
 	}
 	r.grantTo(b, w)
-	if w.err != nil {
-		r.drop(b)
-		p.Leave(0)
+	unwanted := r.unheld(b)
+	r.mu.Unlock()
+	if unwanted != nil { // the session is closing
+		unwanted.Leave(0)
+		return
 	}
+	p.OnLoss(r.lost) // if the ticket has been lost by now, this call tells w's lease
 }
 
 // Released implements Grantor.
-func (r *Readers) Released(l *lease.Lease) { r.kept.remove(l) }
+func (r *Readers) Released(l *lease.Lease) { r.dropIns.remove(l) }
 
 // Release implements Grantor.
 func (r *Readers) Release(l *lease.Lease, grace time.Duration) {
 	r.mu.Lock()
-	b := r.granted[l.Ticket()]
-	if b == nil {
-		r.mu.Unlock()
-		return // lost with its place, or released before
-	}
-	delete(b.holds, l)
-	last := len(b.holds) == 0
-	if last {
-		r.drop(b)
+	var unwanted *queue.Ticket
+	if b := r.granted[l.Ticket()]; b != nil { // else lost with its ticket, or released before
+		delete(b.holds, l)
+		unwanted = r.unheld(b)
 	}
 	r.mu.Unlock()
-	if last {
-		l.Ticket().Leave(grace)
+	if unwanted != nil {
+		unwanted.Leave(grace)
 	}
 }
 
 // UnlockLost implements Grantor. A lease that ended by a bound has been released then.
-func (r *Readers) UnlockLost(l *lease.Lease) { r.kept.remove(l) }
+func (r *Readers) UnlockLost(l *lease.Lease) { r.dropIns.remove(l) }
 
-// lost is told of the loss of a place.
+// lost is told of the loss of a ticket.
 func (r *Readers) lost(p *queue.Ticket) {
 	p.Forget()
 	r.mu.Lock()
 	b := r.granted[p]
-	var held []*lease.Lease
 	if b != nil {
-		r.drop(b)
-		for l := range b.holds {
-			held = append(held, l)
-		}
+		r.end(b, nil)
 	}
 	r.mu.Unlock()
-	for _, l := range held {
-		l.Finish(errs.ErrLost)
+	if b != nil {
+		for l := range b.holds { // nobody changes them any more
+			l.Finish(errs.ErrLost)
+		}
 	}
-	if b != nil && !p.Epoch.Ordered() {
-		p.Leave(0) // an adopted connection's session may live on, and the node with it
-	}
+	leaveExternal(p)
 }
 
 // Anyone is a lease that is held now, nil without one.

@@ -12,16 +12,16 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// releaseForWait gives the hold of l up and makes w in the same transaction: the next
-// holder finds w. It returns the epoch in which that was done; or an error, and the
-// lease under which the lock is still held, if it is.
+// releaseForWait gives the hold of l up and makes w in the same transaction: whoever is granted
+// next finds it there. It returns the epoch in which that was done; or an error, and the
+// lease under which the lock is held all the same, if it is.
 //
 // The lease ends before the request is sent, because the servers may grant to others
 // before the answer is here. A refusal therefore cannot bring it back: kept is another
-// grant of the same place, with the next token.
+// grant of the same ticket, with the next token.
 //
-// Waiting goroutines of this process queue anew. The place cannot be handed over:
-// the transaction removes its node.
+// Goroutines of this process that wait queue anew, rather than have the ticket handed on:
+// its node is what the transaction removes.
 func (c *Cohort) releaseForWait(ctx context.Context, l *lease.Lease, w queue.Replacement) (e *zkconn.Epoch, kept *lease.Lease, err error) {
 	if ctx.Err() != nil && l.Err() == nil {
 		return nil, l, errs.OfContext(ctx)
@@ -29,21 +29,22 @@ func (c *Cohort) releaseForWait(ctx context.Context, l *lease.Lease, w queue.Rep
 	if !l.Ticket().Epoch.Valid() || l.Ticket().Over() && l.Err() == nil {
 		l.Finish(errs.ErrLost)
 	}
-	if !c.detach(l) {
+	g := c.detach(l)
+	if g == nil {
 		return nil, nil, c.overtaken(l)
 	}
-	if !l.Finish(errs.ErrReleased) { // what ended it found the place in nobody's books
-		l.Ticket().Leave(0)
+	if !l.Finish(errs.ErrReleased) { // whoever ended it left the ticket to this
+		g.ticket.Leave(0)
 		return nil, nil, c.overtaken(l)
 	}
 	open := c.at.Session.Within(func() {
-		bounded, cancel := c.at.Session.Bounded(ctx)
+		ctx, cancel := c.at.Session.Bounded(ctx)
 		defer cancel()
-		e, kept, err = c.trade(bounded, l, w)
+		e, kept, err = c.replace(ctx, l, g, w)
 	})
 	if !open {
-		c.given(l)
-		l.Ticket().Leave(0)
+		c.UnlockLost(l)
+		g.ticket.Leave(0)
 		return nil, nil, errs.ErrClosed
 	}
 	if err != nil && c.at.Session.Closing() {
@@ -52,7 +53,7 @@ func (c *Cohort) releaseForWait(ctx context.Context, l *lease.Lease, w queue.Rep
 	return e, kept, err
 }
 
-// overtaken is the error if another goroutine has ended the lease, or is about to end it.
+// overtaken is the error of one whose lease somebody else has ended, or is about to end.
 func (c *Cohort) overtaken(l *lease.Lease) error {
 	err := l.Err()
 	switch {
@@ -66,83 +67,65 @@ func (c *Cohort) overtaken(l *lease.Lease) error {
 	return err
 }
 
-// detach unregisters the place of l, so that it is not handed over if l ends meanwhile:
-// its node is about to go. The hold stays registered and keeps the other goroutines of this process out.
+// detach takes the ticket of l away from whatever becomes of l meanwhile: its node is about to go. It returns nil if l
+// has no ticket any more. The hold keeps this process's others out, until UnlockLost or regrant.
 //
 // It comes before the lease ends. In the other order the session could be lost in between: then the
-// place would be gone and the hold would stay for ever.
-func (c *Cohort) detach(l *lease.Lease) bool {
+// ticket would be gone and the hold stay, without anybody to end it.
+func (c *Cohort) detach(l *lease.Lease) *grant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.hold != l || c.place != l.Ticket() {
-		return false
+	if c.state != held || c.hold != l {
+		return nil
 	}
-	c.place = nil
-	c.stopIdle()
-	return true
+	g := c.grant
+	c.becomeReplacing()
+	return g
 }
 
-// trade is the part of releaseForWait after the lease has ended.
-func (c *Cohort) trade(ctx context.Context, l *lease.Lease, w queue.Replacement) (*zkconn.Epoch, *lease.Lease, error) {
-	p := l.Ticket()
+// replace is the part of releaseForWait after the lease has ended.
+func (c *Cohort) replace(ctx context.Context, l *lease.Lease, g *grant, w queue.Replacement) (*zkconn.Epoch, *lease.Lease, error) {
+	p := g.ticket
 	p.SetReplacing(true) // the removal of the node is no loss
 	sent, err := p.MakeWay(ctx, w)
-	switch {
-	case err == nil:
-		c.given(l)
+	gone := errors.Is(err, queue.ErrGone) || errors.Is(err, zkconn.ErrOver)
+	refused := err != nil && !gone && !sent && !c.at.Session.Closing()
+	if refused {
+		p.SetReplacing(false)
+		if kept := c.regrant(l, g); kept != nil {
+			return nil, kept, node.Reason(ctx, err)
+		}
+	}
+	c.UnlockLost(l)
+	if err == nil {
 		p.Forget()
 		return p.Epoch, nil, nil
-	case errors.Is(err, queue.ErrGone), errors.Is(err, zkconn.ErrOver):
-		c.given(l)
-		p.Leave(0)
-		p.Epoch.Reap(zkconn.Orphan{Dir: w.Dir, Node: w.Node})
-		return nil, nil, errs.ErrLost
-	case !sent && !c.at.Session.Closing():
-		p.SetReplacing(false)
-		kept := c.regrant(l)
-		if kept == nil {
-			return nil, nil, errs.ErrLost
-		}
-		return nil, kept, node.Reason(ctx, err)
 	}
-	// It is unknown whether it was applied. Both nodes are removed.
-	c.given(l)
-	p.Epoch.AmbiguousCreate(w.Dir, strings.TrimPrefix(w.Node, w.Dir+"/"), p.Epoch.Connection())
-	p.Epoch.Reap(zkconn.Orphan{Dir: w.Dir, Node: w.Node})
 	p.Leave(0)
-	return nil, nil, node.Reason(ctx, err)
+	if refused {
+		return nil, nil, errs.ErrLost
+	}
+	if !gone { // nobody knows whether it was applied
+		p.Epoch.AmbiguousCreate(w.Dir, strings.TrimPrefix(w.Node, w.Dir+"/"), p.Epoch.Connection())
+		err = node.Reason(ctx, err)
+	} else {
+		err = errs.ErrLost
+	}
+	p.Epoch.Reap(zkconn.Orphan{Dir: w.Dir, Node: w.Node})
+	return nil, nil, err
 }
 
-// given records that this process no longer holds.
-func (c *Cohort) given(l *lease.Lease) {
+// regrant holds the ticket of l, which has ended, again: with the next token. It returns nil if that cannot be.
+func (c *Cohort) regrant(l *lease.Lease, g *grant) *lease.Lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.hold == l {
-		c.hold = nil
+	if c.hold != l || g.ticket.Over() || g.unsettled() {
+		return nil
 	}
-	c.advance()
-}
-
-// regrant holds the place of l, which has ended, again: with the next token. It returns nil, and
-// gives the place up, if it cannot be held again.
-func (c *Cohort) regrant(l *lease.Lease) *lease.Lease {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.hold == l && !l.Ticket().Over() && !c.unsettled(l) {
-		kept := lease.New(l.Lifetime(), c, c.at, l.Ticket(), c.passes+1, l.DropIn())
-		if l.DropIn() {
-			c.kept.add(kept)
-		}
-		if c.at.Session.Remember(kept) {
-			kept.BoundBy(c.at.Settings.MaxHold)
-			c.place, c.hold, c.passes = l.Ticket(), kept, c.passes+1
-			return kept
-		}
+	g.passes++
+	kept := c.newLease(l.Lifetime(), c, g.ticket, g.passes, l.DropIn())
+	if kept != nil {
+		c.becomeHeld(g, kept)
 	}
-	if c.hold == l {
-		c.hold = nil
-	}
-	l.Ticket().Leave(0)
-	c.advance()
-	return nil
+	return kept
 }

@@ -36,7 +36,7 @@ func TestTheTokenOfALingeringNodeDoesNotWrap(t *testing.T) {
 		l, err := c.Acquire(context.Background(), false)
 		require.NoError(t, err)
 		c.mu.Lock()
-		c.passes = mostPasses // as after that many holds
+		c.grant.passes = mostPasses // as after that many holds
 		c.mu.Unlock()
 		require.NoError(t, l.Unlock())
 		next, err := c.Acquire(context.Background(), false)

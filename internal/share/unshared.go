@@ -11,11 +11,10 @@ import (
 	"github.com/go-menagerie/menagerie/internal/session"
 )
 
-// Unshared grants leases that each have an entry of their own in the queue: permits
+// Unshared grants leases each of which has a ticket of its own: permits,
 // and candidates. Nothing is handed over inside the process.
 type Unshared struct {
-	at *session.Access
-	q  *queue.Queue
+	side
 
 	mu   sync.Mutex
 	held map[*queue.Ticket]*lease.Lease
@@ -24,7 +23,7 @@ type Unshared struct {
 // NewUnshared makes the object of a lock of this kind, whose queue is the directory sub below the path, ""
 // for the path itself.
 func NewUnshared(at *session.Access, sub string, kind queue.Kind) *Unshared {
-	return &Unshared{at: at, q: at.Queue(sub, kind), held: make(map[*queue.Ticket]*lease.Lease)}
+	return &Unshared{side: side{at: at, q: at.Queue(sub, kind)}, held: make(map[*queue.Ticket]*lease.Lease)}
 }
 
 // At is what the constructor was given.
@@ -33,92 +32,57 @@ func (g *Unshared) At() *session.Access { return g.at }
 // Queue is the queue as it was made. A request that asks for something else has a copy of its own.
 func (g *Unshared) Queue() *queue.Queue { return g.q }
 
-// Acquire waits for a lease, like Cohort.Acquire, for an entry as q describes it.
-func (g *Unshared) Acquire(ctx context.Context, q *queue.Queue, dropIn bool) (*lease.Lease, error) {
-	return g.Get(ctx, dropIn, func(ctx context.Context) (*queue.Ticket, error) {
-		return q.Obtain(ctx, g.Lost)
-	})
-}
-
-// Try acquires a lease if it can be granted at once, and returns ErrNotAcquired
-// otherwise.
-func (g *Unshared) Try(ctx context.Context, q *queue.Queue, dropIn bool) (*lease.Lease, error) {
-	return g.Get(ctx, dropIn, func(ctx context.Context) (*queue.Ticket, error) {
-		return q.Try(ctx, g.Lost)
-	})
-}
-
-// Get is Acquire, or Try, for a caller that gets the ticket itself.
-func (g *Unshared) Get(ctx context.Context, dropIn bool, place func(context.Context) (*queue.Ticket, error)) (*lease.Lease, error) {
-	return lease.Traced(ctx, g.at, g.q.Kind, func(ctx context.Context) (*lease.Lease, error) { return g.obtain(ctx, dropIn, place) })
-}
-
-func (g *Unshared) obtain(ctx context.Context, dropIn bool, place func(context.Context) (*queue.Ticket, error)) (l *lease.Lease, err error) {
-	if g.at.Misuse() != nil {
-		return nil, g.at.Misuse()
-	}
-	if ctx.Err() != nil {
-		return nil, errs.OfContext(ctx)
-	}
-	open := g.at.Session.Within(func() {
-		bounded, cancel := g.at.Session.Bounded(ctx)
-		defer cancel()
-		p, perr := place(bounded)
-		switch {
-		case perr == nil:
-			l, err = g.take(ctx, p, dropIn)
-		case g.at.Session.Closing():
-			err = errs.ErrClosed
-		default:
-			err = perr
+// Get acquires a lease by get, which is Queue.Obtain or Queue.Try, or made of them.
+func (g *Unshared) Get(ctx context.Context, dropIn bool, get func(context.Context, func(*queue.Ticket)) (*queue.Ticket, error)) (*lease.Lease, error) {
+	return g.checked(ctx, func(ctx context.Context) (*lease.Lease, error) {
+		p, err := g.ticket(ctx, get, g.lost)
+		if err != nil {
+			return nil, err
 		}
+		return g.take(ctx, p, dropIn)
 	})
-	if !open {
-		return nil, errs.ErrClosed
-	}
-	return l, err
 }
 
-// take makes the lease of a granted place.
+// take makes the lease of a granted ticket. One that was lost just now is lost with its lease.
 func (g *Unshared) take(ctx context.Context, p *queue.Ticket, dropIn bool) (*lease.Lease, error) {
-	g.mu.Lock()
-	if !p.Over() {
-		l := lease.New(ctx, g, g.at, p, 0, dropIn)
-		if !g.at.Session.Remember(l) {
-			g.mu.Unlock()
-			p.Leave(0)
-			return nil, errs.ErrClosed
-		}
-		l.BoundBy(g.at.Settings.MaxHold)
+	g.mu.Lock() // or it could be released before it is there
+	l := g.newLease(ctx, g, p, 0, dropIn)
+	if l != nil {
 		g.held[p] = l
-		g.mu.Unlock()
-		return l, nil
 	}
 	g.mu.Unlock()
-	// The session went with it at that very moment, and the lease with the session; but that of
-	// an adopted connection may live on, and the node with it.
-	p.Leave(0)
-	l := lease.New(ctx, g, g.at, p, 0, dropIn)
-	l.Finish(errs.ErrLost)
+	switch {
+	case l == nil:
+		p.Leave(0)
+		return nil, errs.ErrClosed
+	case p.Over():
+		g.lost(p) // which may have been called before the lease was there to be told
+	}
 	return l, nil
 }
 
 // Replace returns the lease of p, which has taken the place of l's ticket.
 func (g *Unshared) Replace(l *lease.Lease, p *queue.Ticket) (*lease.Lease, error) {
-	old := l.Ticket()
-	g.mu.Lock()
-	held := g.held[old] == l
-	delete(g.held, old)
-	g.mu.Unlock()
-	old.Forget()
-	if !held { // it ended meanwhile, and the rest with it
+	l.Ticket().Forget()
+	if !g.forget(l) { // it ended meanwhile, and the rest with it
 		p.Leave(0)
 		return nil, l.Err()
 	}
-	p.OnLoss(g.Lost)
+	p.OnLoss(g.lost)
 	next, err := g.take(l.Lifetime(), p, l.DropIn())
 	l.Finish(errs.ErrReleased)
 	return next, err
+}
+
+// forget reports whether l was held, which it is not any more.
+func (g *Unshared) forget(l *lease.Lease) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	was := g.held[l.Ticket()] == l
+	if was {
+		delete(g.held, l.Ticket())
+	}
+	return was
 }
 
 // Released implements Grantor.
@@ -126,13 +90,7 @@ func (g *Unshared) Released(*lease.Lease) {}
 
 // Release implements Grantor.
 func (g *Unshared) Release(l *lease.Lease, grace time.Duration) {
-	g.mu.Lock()
-	held := g.held[l.Ticket()] == l
-	if held {
-		delete(g.held, l.Ticket())
-	}
-	g.mu.Unlock()
-	if held {
+	if g.forget(l) {
 		l.Ticket().Leave(grace)
 	}
 }
@@ -140,8 +98,8 @@ func (g *Unshared) Release(l *lease.Lease, grace time.Duration) {
 // UnlockLost implements Grantor.
 func (g *Unshared) UnlockLost(*lease.Lease) {}
 
-// Lost is told of the loss of a place.
-func (g *Unshared) Lost(p *queue.Ticket) {
+// lost is told of the loss of a ticket.
+func (g *Unshared) lost(p *queue.Ticket) {
 	p.Forget()
 	g.mu.Lock()
 	l := g.held[p]
@@ -150,7 +108,5 @@ func (g *Unshared) Lost(p *queue.Ticket) {
 	if l != nil {
 		l.Finish(errs.ErrLost)
 	}
-	if l != nil && !p.Epoch.Ordered() {
-		p.Leave(0) // an adopted connection's session may live on, and the node with it
-	}
+	leaveExternal(p)
 }

@@ -1,0 +1,5 @@
+package proving
+
+import "github.com/go-menagerie/menagerie/internal/share"
+
+func init() { share.Strict = true }

@@ -1,0 +1,29 @@
+package share
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func init() { Strict = true }
+
+func TestThePictureOfTheStatesIsTheTable(t *testing.T) {
+	text, err := os.ReadFile("../../docs/architecture.md")
+	require.NoError(t, err)
+	_, picture, found := strings.Cut(string(text), "stateDiagram")
+	require.True(t, found)
+	picture, _, _ = strings.Cut(picture, "```")
+	var drawn, want []string
+	for _, m := range regexp.MustCompile(`(?m)^  ([a-z]+) --> ([a-z]+)$`).FindAllStringSubmatch(picture, -1) {
+		drawn = append(drawn, m[1]+" "+m[2])
+	}
+	for c := range changes {
+		want = append(want, fmt.Sprint(c.from, " ", c.to))
+	}
+	require.ElementsMatch(t, want, drawn)
+}

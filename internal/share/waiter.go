@@ -1,0 +1,165 @@
+package share
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/lease"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
+	"github.com/go-menagerie/menagerie/internal/session"
+)
+
+// side is what all have in common who lock in one way: those of a mutex; those who read, or those who write; those
+// who take permits.
+type side struct {
+	at      *session.Access
+	q       *queue.Queue
+	dropIns *dropIns // nil but of a read-write lock
+}
+
+// checked is get, unless the constructor was misused or ctx has ended: then nothing is created. The tracer is told.
+func (s *side) checked(ctx context.Context, get func(context.Context) (*lease.Lease, error)) (*lease.Lease, error) {
+	return lease.Traced(ctx, s.at, s.q.Kind, func(ctx context.Context) (*lease.Lease, error) {
+		if err := s.at.Misuse(); err != nil {
+			return nil, err
+		}
+		if ctx.Err() != nil {
+			return nil, errs.OfContext(ctx)
+		}
+		return get(ctx)
+	})
+}
+
+// getting is a way to get a ticket. lost is told of its loss.
+type getting func(ctx context.Context, lost func(*queue.Ticket)) (*queue.Ticket, error)
+
+// ticket gets a ticket in this goroutine. Close ends that, and waits for it.
+func (s *side) ticket(ctx context.Context, get getting, lost func(*queue.Ticket)) (p *queue.Ticket, err error) {
+	err = errs.ErrClosed
+	s.at.Session.Within(func() {
+		ctx, cancel := s.at.Session.Bounded(ctx)
+		defer cancel()
+		p, err = get(ctx, lost)
+	})
+	if err != nil && s.at.Session.Closing() {
+		err = errs.ErrClosed
+	}
+	return p, err
+}
+
+// newLease makes the lease of a grant; nil once the session is closing.
+func (s *side) newLease(ctx context.Context, by lease.Grantor, p *queue.Ticket, seq uint32, dropIn bool) *lease.Lease {
+	l := lease.New(ctx, by, s.at, p, seq, dropIn)
+	if dropIn {
+		s.dropIns.add(l)
+	}
+	if !s.at.Session.Remember(l) {
+		return nil
+	}
+	l.BoundBy(s.at.Settings.MaxHold)
+	return l
+}
+
+// waiter is one goroutine that waits for a lease.
+type waiter struct {
+	ctx    context.Context
+	dropIn bool
+	ready  chan struct{} // closed once lease or err is set
+	lease  *lease.Lease
+	err    error
+}
+
+func newWaiter(ctx context.Context, dropIn bool) *waiter {
+	return &waiter{ctx: ctx, dropIn: dropIn, ready: make(chan struct{})}
+}
+
+// grant gives w a lease of p; or ErrClosed, once the session is closing.
+func (w *waiter) grant(s *side, by lease.Grantor, p *queue.Ticket, seq uint32) *lease.Lease {
+	w.lease = s.newLease(w.ctx, by, p, seq, w.dropIn)
+	if w.lease == nil {
+		w.err = errs.ErrClosed
+	}
+	close(w.ready)
+	return w.lease
+}
+
+// fail ends all waits with err.
+func fail(s *session.Session, waiters []*waiter, err error) {
+	if s.Closing() {
+		err = errs.ErrClosed
+	}
+	for _, w := range waiters {
+		w.err = err
+		close(w.ready)
+	}
+}
+
+// wait waits until w is granted or fails. If its context or the session ends before, withdraw takes it off the list
+// of those who wait, and returns the acquisition that was cancelled with it, if one was.
+func (w *waiter) wait(s *session.Session, withdraw func(*waiter) *acquisition) (*lease.Lease, error) {
+	var err error
+	select {
+	case <-w.ready:
+		return w.lease, w.err
+	case <-w.ctx.Done():
+		err = errs.OfContext(w.ctx)
+	case <-s.Context().Done():
+		err = errs.ErrClosed
+	}
+	cancelled := withdraw(w)
+	select {
+	case <-w.ready: // in the meantime
+		if w.lease != nil {
+			w.lease.GiveBack(node.Grace) // the caller's time is up: the grant goes to the next one
+		}
+	default:
+		if cancelled != nil && err != errs.ErrClosed {
+			cancelled.awaitCleanup()
+		}
+	}
+	return nil, err
+}
+
+// without is waiters without w.
+func without(waiters []*waiter, w *waiter) []*waiter {
+	return slices.DeleteFunc(waiters, func(o *waiter) bool { return o == w })
+}
+
+// acquisition gets a ticket on behalf of all who wait. It goes on whoever of them gives up, but not when none
+// is left.
+type acquisition struct {
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when it has ended and cleaned up
+}
+
+// errNobody cancels an acquisition that nobody waits for any more.
+var errNobody = errors.New("zksync: nobody waits any more")
+
+// newAcquisition makes an acquisition, which gives old up in the same request. run carries it out. ended is told what it
+// ended with, and returns a ticket that nobody wants.
+func (s *side) newAcquisition(old *queue.Ticket, lost func(*queue.Ticket), ended func(*queue.Ticket, error) *queue.Ticket) (a *acquisition, run func()) {
+	ctx, cancel := context.WithCancelCause(s.at.Session.Context())
+	a = &acquisition{cancel, make(chan struct{})}
+	return a, func() {
+		defer cancel(nil)
+		defer close(a.done)
+		if unwanted := ended(s.q.ObtainFrom(ctx, lost, old, nil)); unwanted != nil {
+			unwanted.Leave(node.Grace)
+		}
+	}
+}
+
+// awaitCleanup waits for an acquisition that was cancelled: with a healthy connection its node is gone when the
+// caller who gave up returns.
+func (a *acquisition) awaitCleanup() {
+	t := time.NewTimer(node.Grace)
+	defer t.Stop()
+	select {
+	case <-a.done:
+	case <-t.C:
+	}
+}

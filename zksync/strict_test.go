@@ -1,0 +1,5 @@
+package zksync
+
+import "github.com/go-menagerie/menagerie/internal/share"
+
+func init() { share.Strict = true }
