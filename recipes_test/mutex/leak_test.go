@@ -20,7 +20,7 @@ func TestAcceptance114AThousandCancelledWaitsLeaveNothing(t *testing.T) {
 		wait := func() {
 			ctx, cancel := context.WithCancel(context.Background())
 			a := proving.Begin(ctx, waiter)
-			v.Settled(proving.LockPath, 2) // a create without answer is looked for by a goroutine of the session
+			v.Queued(proving.LockPath, 2)
 			cancel()
 			require.ErrorIs(t, v.Failed(a), context.Canceled)
 		}
