@@ -139,7 +139,7 @@ func (q *Queue) Obtain(ctx context.Context, lost func(*Ticket)) (*Ticket, error)
 // ObtainFrom is Obtain for a caller that has a ticket already: old is granted, and given up in the transaction that enters;
 // entered waits already. Each may be nil. The caller must not use them afterwards, also after an error.
 func (q *Queue) ObtainFrom(ctx context.Context, lost func(*Ticket), old, entered *Ticket) (*Ticket, error) {
-	for pace := (node.Pace{}); ; {
+	for pace := (node.Pace{Free: 1}); ; { // one loss is over; a second may be a loop
 		t, alone, err := entered, false, error(nil)
 		var e *zkconn.Epoch
 		if t == nil {

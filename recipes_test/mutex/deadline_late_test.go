@@ -76,7 +76,7 @@ func TestAcceptance113AContenderWhoseNodeIsRemovedAtTheLastMomentKeepsItsDeadlin
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		held, _, start, a, slow := waitsInVain(v)
 		attempts := v.Server.RequestsBy(zktest.Multi)
-		time.Sleep(290*time.Millisecond - time.Since(start)) // the next attempt is 5 ms later
+		time.Sleep(299*time.Millisecond - time.Since(start))
 		for _, name := range v.Children(proving.LockPath) {
 			if node := proving.LockPath + "/" + name; node != held.Path() {
 				v.Remove(node)
