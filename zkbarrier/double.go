@@ -52,6 +52,8 @@ type DoubleBarrier struct {
 // participant is a party's place in a round.
 type participant struct {
 	node     string // on the servers; empty if there is none
+	uuid     string // in its name
+	tries    int    // requests that make it
 	round    int64  // see [DoubleBarrier.parties]; 0 while it is not known
 	before   int64  // the round to which it had come in a session that was lost
 	since    int64  // the newest transaction that was known when it came
@@ -132,6 +134,7 @@ func (b *DoubleBarrier) Leave(ctx context.Context) error {
 		return b.leave(ctx, e, s)
 	})
 	if !s.left { // ctx ended first
+		b.unwanted(s)
 		node.Settle(s.epoch, s.epoch.Reap(zkconn.Orphan{Dir: b.parties(), Node: s.node}), node.Grace)
 		s.left = true
 	}

@@ -38,6 +38,7 @@ func (b *DoubleBarrier) withdraw(s *participant) {
 	if s.node == "" || s.leftover { // an earlier Enter has seen to that
 		return
 	}
+	b.unwanted(s)
 	done := s.epoch.Reap(zkconn.Orphan{Dir: b.parties(), Node: s.node})
 	if s.round != 0 { // else node.Make has waited already
 		node.Settle(s.epoch, done, node.Grace)
@@ -48,6 +49,14 @@ func (b *DoubleBarrier) withdraw(s *participant) {
 			s.node = ""
 		}
 	default:
+	}
+}
+
+// unwanted is said of the node of s when it goes: a request for it that got no answer may yet be applied, though another
+// one made the node.
+func (b *DoubleBarrier) unwanted(s *participant) {
+	if s.tries > 1 {
+		s.epoch.AmbiguousCreate(b.parties(), node.Prefix(s.uuid), s.epoch.Connection())
 	}
 }
 
@@ -80,23 +89,30 @@ func (b *DoubleBarrier) join(ctx context.Context, e *zkconn.Epoch, s *participan
 }
 
 // arrive makes the party's node while a round gathers, else it fails with *node.Refused. The
-// node has no sequence number: a request that arrives twice must not count as two parties.
+// node has no sequence number, and one name for all attempts: a request that arrives twice, or one that lingers in a server
+// until another one was made, must not count as two parties.
 func (b *DoubleBarrier) arrive(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	s.epoch, s.round, s.since, s.left, s.dead = e, 0, e.Seen(), false, false
+	s.uuid, s.tries = node.NewUUID(), 0
 	n, err := node.Make(ctx, e, node.Spec{
 		Dir: b.parties(), ACL: b.at.ACL(), Flags: zk.FlagEphemeral, Plain: &b.plain, Data: b.at.Owner,
+		UUID: s.uuid, KeepDuplicates: true,
 		Name: func(uuid string) string {
 			name := node.Prefix(uuid) + "-party"
 			s.node = b.parties() + "/" + name
 			return name
 		},
-		Before: func() []any { return []any{&zk.CheckVersionRequest{Path: b.gathering(), Version: -1}} },
+		Before: func() []any {
+			s.tries++
+			return []any{&zk.CheckVersionRequest{Path: b.gathering(), Version: -1}}
+		},
 	})
 	switch {
 	case errors.Is(err, zk.ErrNodeExists): // by this very request, which arrived twice
 		return b.look(ctx, e, s)
 	case err != nil:
 		if errors.As(err, new(*node.Refused)) {
+			b.unwanted(s)
 			s.node = ""
 		}
 		return err

@@ -43,6 +43,7 @@ func (b *DoubleBarrier) depart(ctx context.Context, e *zkconn.Epoch, s *particip
 		return false, err
 	}
 	s.left = true
+	b.unwanted(s)
 	// In the node's own session nobody else removes it: then it was this request, the last time.
 	s.dead = gone && e.Number() != s.epoch.Number()
 	var dir *zk.Stat

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,11 @@ type Spec struct {
 	// KeepDuplicates says that a node is to stay which a lost request makes after it was looked for in vain: whoever makes the
 	// nodes knows all of an attempt by their names, and would mistake the removal of one for a departure.
 	KeepDuplicates bool
+
+	// UUID is that of every attempt; empty for one of its own each. With it a node without a sequence number is made once,
+	// however many requests for it are applied. It needs KeepDuplicates. Whoever removes the node after several attempts
+	// has to say that one of them may yet make it: [zkconn.Epoch.AmbiguousCreate].
+	UUID string
 
 	// Plain is set once the servers refused to let us write the directory's data.
 	// Then the transaction is without that, and the Stat is not known.
@@ -88,9 +94,9 @@ func Make(ctx context.Context, e *zkconn.Epoch, s Spec) (*Node, error) {
 	}
 }
 
-// try makes one attempt, under a uuid of its own.
+// try makes one attempt.
 func (s *Spec) try(ctx context.Context, e *zkconn.Epoch) (*Node, error) {
-	uuid := NewUUID()
+	uuid := cmp.Or(s.UUID, NewUUID())
 	var ops []any
 	if s.Before != nil {
 		ops = s.Before()
