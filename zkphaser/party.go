@@ -156,7 +156,8 @@ func (p *Phaser) move(ctx context.Context, e *zkconn.Epoch, x *party, leave bool
 	}
 	ops = append(ops, &zk.SetDataRequest{Path: p.arrivals(x.at), Version: -1},
 		&zk.SetDataRequest{Path: p.arrivals(after(x.at)), Version: -1})
-	x.unsure, x.leaving = true, leave
+	was := x.leaving // a request that was looked for in vain may yet be applied
+	x.unsure, x.leaving = true, was || leave
 	call := e.StartMulti(ops...)
 	if _, err := call.Wait(ctx, e); !record.Answered(call) {
 		return -1, 0, err
@@ -165,13 +166,14 @@ func (p *Phaser) move(ctx context.Context, e *zkconn.Epoch, x *party, leave bool
 	var refused *zkconn.TxnError
 	switch {
 	case err == nil:
+		x.leaving = leave // and no other one can be applied any more
 		here, next := res[len(res)-2].Stat, res[len(res)-1].Stat
 		if here == nil || next == nil {
 			return -1, 0, nil
 		}
 		return int(here.NumChildren), int(next.NumChildren), nil
 	case errors.Is(err, zkconn.ErrNotSent):
-		x.unsure = false
+		x.unsure, x.leaving = false, was
 		return -1, 0, record.ErrAgain
 	case errors.As(err, &refused) && record.Conflict(err):
 		return -1, 0, record.ErrAgain
@@ -183,7 +185,7 @@ func (p *Phaser) move(ctx context.Context, e *zkconn.Epoch, x *party, leave bool
 	case errors.Is(err, zk.ErrSessionExpired):
 		return -1, 0, zkconn.ErrOver
 	}
-	x.unsure = false
+	x.unsure, x.leaving = false, was
 	return -1, 0, err
 }
 
@@ -196,7 +198,7 @@ func (p *Phaser) findMove(ctx context.Context, e *zkconn.Epoch, x *party, leave 
 		return false, false, err
 	}
 	if here {
-		x.unsure, x.leaving = false, false
+		x.unsure = false
 		return false, false, nil
 	}
 	_, moved, err = e.Exists(ctx, p.nextNode(x))
@@ -248,6 +250,6 @@ func (p *Phaser) whyRefused(ctx context.Context, e *zkconn.Epoch, x *party) (tur
 	case next != nil:
 		return turn{}, nil
 	}
-	x.unsure = false
+	x.unsure, x.leaving = false, false
 	return t, errArrived
 }

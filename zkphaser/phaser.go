@@ -56,7 +56,7 @@ type party struct {
 
 	// A call ended while the request was under way, so it may have arrived.
 	unsure  bool
-	leaving bool // and been deregistered
+	leaving bool // and been deregistered, also if that was looked for in vain: see move
 
 	lingers bool // a request that registers it may yet be applied, again
 }
