@@ -207,15 +207,23 @@ func setOf(names []string) map[string]bool {
 	return set
 }
 
+// maxMissing is how long the list of Attendance may be: the numbers in records are anybody's data.
+const maxMissing = 1 << 20
+
 // Attendance returns the owners of the missing: of the living members that are not done, once for each member. Members that are done leave
-// nothing, so arrived is empty; it is there because barriers and phasers have it. It blocks and fails like Members.
+// nothing, so arrived is empty; it is there because barriers and phasers have it. It blocks and fails like Members. If more than
+// 1,048,576 members are missing, the error is zksync.ErrMisuse; Members counts them.
 func (g *WaitGroup) Attendance(ctx context.Context) (arrived, missing []zksync.Owner, err error) {
 	all, err := g.list(ctx, "attendance")
 	for _, m := range all {
+		if m.Dead {
+			continue
+		}
+		if m.N > maxMissing-len(missing) {
+			return nil, nil, errs.Wrap("attendance", g.path, fmt.Errorf("%w: more than %d members are missing; use Members", zksync.ErrMisuse, maxMissing))
+		}
 		for range m.N {
-			if !m.Dead {
-				missing = append(missing, m.Owner)
-			}
+			missing = append(missing, m.Owner)
 		}
 	}
 	return nil, missing, err

@@ -1,0 +1,31 @@
+package waitgroup_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zkwaitgroup"
+)
+
+// Somebody has written a number of members that no list can have.
+func TestTheAttendanceOfMoreMembersThanAListCanHaveIsRefused(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		ctx := context.Background()
+		g := zkwaitgroup.New(v.Session(), proving.GroupPath)
+		require.NoError(t, g.AddContext(ctx, 1))
+		records := proving.GroupPath + "/round/members"
+		v.Server.Set(records+"/"+v.Server.Children(records)[0], []byte(`{"n":2000000}`))
+		_, missing, err := g.Attendance(ctx)
+		require.ErrorIs(t, err, zksync.ErrMisuse)
+		require.ErrorContains(t, err, proving.GroupPath)
+		require.Empty(t, missing)
+		all, err := g.Members(ctx)
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+		require.Equal(t, 2_000_000, all[0].N)
+	})
+}
