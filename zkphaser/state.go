@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
@@ -51,7 +52,7 @@ func (p *Phaser) encode(t turn) []byte {
 // check refuses a base node that is not that of such a phaser.
 func (p *Phaser) check(s phaserState, ours bool) error {
 	switch {
-	case !ours || s.Phase < 0:
+	case !ours || s.Phase < 0 || s.Phase > math.MaxInt32:
 		return fmt.Errorf("%w: the base node is not that of a phaser; use a path of its own", zksync.ErrMisuse)
 	case s.Action != (p.onAdvance != nil):
 		return fmt.Errorf("%w: some use WithOnAdvance with this phaser and some do not", zksync.ErrMisuse)
