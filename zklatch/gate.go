@@ -32,8 +32,9 @@ func NewGate(s *zksync.Session, path string, opts ...zksync.Option) *Gate {
 //
 // It blocks until the servers confirm or ctx ends. If ctx ends, the error wraps the context's error, and it
 // is unknown whether the gate was closed. Disconnects and lost sessions delay it. A request
-// whose answer is lost is sent again, so until Close returns it may close a gate that was opened after Close began. If
-// the session is closed, the error is zksync.ErrClosed. It costs one request.
+// whose answer is lost is sent again, so until Close returns it may close a gate that was opened after Close began. After
+// Close has returned, this can happen only if the first request lies in a server that stood still, and the session has gone to
+// another one meanwhile and comes back. If the session is closed, the error is zksync.ErrClosed. It costs one request.
 func (g *Gate) Close(ctx context.Context) error {
 	return errs.Wrap("close", g.path, g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		return record.Insist(ctx, e, func() error {
