@@ -52,6 +52,21 @@ func TestNothingIsAskedOfAnAdoptedConnectionThatItsOwnerHasClosed(t *testing.T) 
 	})
 }
 
+// The owner closes the connection next, and a request of ours that is on its way then can have the client library's
+// goroutine stand still for ever.
+func TestCloseLeavesNoRequestOfOursOnAnExternalConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		_, c, _ := adopt(t, srv)
+		held := srv.Intercept(zktest.On(zktest.Sync, "/").Hold())
+		require.NoError(t, held.WaitHeld(t.Context()))
+		time.AfterFunc(300*time.Millisecond, held.Release)
+		sent := time.Now()
+		c.Close()
+		require.Equal(t, 300*time.Millisecond, time.Since(sent))
+	})
+}
+
 func TestAnAdoptedConnectionsNewSessionIsAnotherEpoch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)

@@ -116,7 +116,15 @@ func (e *Epoch) beat(first bool) (next, more bool) {
 	w := e.current()
 	switch {
 	case e.external && !e.Linked(): // the client library would keep it, and send all of them later
-	case e.external, e.clock.required():
+	case e.external:
+		// Its owner may close the connection as soon as our Close has returned: see usable. So Finish waits for the answer.
+		e.client.pendingReaps.begin()
+		c := start(e, syncRequest(Heartbeat))
+		go func() {
+			<-c.Done()
+			e.client.pendingReaps.end()
+		}()
+	case e.clock.required():
 		r := syncRequest(Heartbeat)
 		r.beat = true
 		start(e, r) // the answer is told to the clock, and to nobody else
