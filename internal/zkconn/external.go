@@ -40,7 +40,7 @@ func External(cfg Config, conn *zk.Conn) *Client {
 func (c *Client) attend() {
 	t := time.NewTicker(c.poll())
 	defer t.Stop()
-	for n := int64(1); ; {
+	for n := int64(1); c.running.Err() == nil; {
 		if e := c.recognise(n); e != nil {
 			n++
 			e.attend(t)

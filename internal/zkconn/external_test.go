@@ -52,6 +52,18 @@ func TestNothingIsAskedOfAnAdoptedConnectionThatItsOwnerHasClosed(t *testing.T) 
 	})
 }
 
+func TestCloseAsksNothingMoreOfAnExternalConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		_, c, _ := adopt(t, srv)
+		synctest.Wait()
+		asked := srv.Intercept(zktest.On(zktest.Sync, "/"))
+		c.Close()
+		synctest.Wait()
+		require.Zero(t, asked.Matched())
+	})
+}
+
 // The owner closes the connection next, and a request of ours that is on its way then can have the client library's
 // goroutine stand still for ever.
 func TestCloseLeavesNoRequestOfOursOnAnExternalConnection(t *testing.T) {
