@@ -18,7 +18,8 @@
 //  1. inbox.go: the reader takes the frame off the wire, and puts it behind what has arrived before (arrivals.go). The pump takes it
 //     out when nothing keeps it back: a partition, a latency, a freeze, a request in front of it that a rule holds.
 //  2. dispatch.go: the frame becomes a [wire.Call]; the session is renewed ([order.hear]); the interceptor gives its verdict
-//     (verdict.go). What is held waits in the session's queue (held.go). The first frame is the handshake's (handshake.go).
+//     (verdict.go). A request that it holds waits in the session's queue (heldqueue.go). The first frame is the handshake's
+//     (handshake.go).
 //  3. [order.submit] gives the request its place in the history. A server on its own (alone.go) does so itself; a member of an
 //     ensemble (replicate.go) hands it to the leader if it is a write or a sync.
 //  4. prep.go: whoever orders the request prepares it: a write gets its zxid and becomes a transaction, or an error, by the rules of
@@ -27,7 +28,8 @@
 //     changes, hooks see the transaction, and watches fire, so that an event leaves before the reply that shows the change.
 //  6. pipeline.go and reply.go: the server that the client is connected to reads what was asked for, and encodes the reply;
 //     the verdict may lose it or keep it back.
-//  7. outbox.go: the writer sends what is due, in order.
+//  7. outbox.go: the writer sends what is due, in order. Watch events come to it through their own verdict, which may lose one, or
+//     hold it and what is sent after it (eventhold.go).
 //
 // # Layout
 //

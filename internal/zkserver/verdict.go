@@ -44,7 +44,7 @@ type Verdict struct {
 	Release <-chan struct{} // with Hold: release when closed; may be nil
 	// ReplyDelay keeps the reply back, and what follows it on the connection.
 	ReplyDelay time.Duration
-	// Queued makes a held request one that the server has read: see conn.supersede.
+	// Queued makes a held request one that the server has read: see Server.supersede.
 	Queued bool
 	// OnDrop is called, with the server locked, when a held request is dropped instead.
 	OnDrop func()
