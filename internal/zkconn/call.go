@@ -106,7 +106,7 @@ func startExternal[T any](e *Epoch, c *Call[T], op int32, f func(*zk.Conn) (T, e
 		case conn.SessionID() != e.ID():
 			e.replaced()
 		case proves(c.err):
-			e.settled(sent, led(op, 0)) // before the client sent it, if it waited in between
+			e.answered(sent, led(op, 0)) // before the client sent it, if it waited in between
 		}
 	}()
 }

@@ -13,7 +13,7 @@ import (
 // Client keeps one session alive at a time and opens the next when it ends.
 type Client struct {
 	cfg  Config
-	pace pace
+	pace dialPace
 
 	external     *zk.Conn // a connection that the caller owns; nil for one of our own
 	pendingReaps pendingReaps

@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// pace spaces the attempts to connect, across the epochs of one client: every
+// dialPace spaces the attempts to connect, across the epochs of one client: every
 // server gets one attempt at once, then a jittered exponential back-off begins.
-type pace struct {
+type dialPace struct {
 	most  time.Duration // well below the session timeout, or the session could end for want of trying
 	tries atomic.Int32  // dials since a server last answered a request
 }
 
 // good is told that a server answered a request. Only that resets the back-off: a
 // server that greets and then misbehaves must not be dialled in a tight loop.
-func (p *pace) good() {
+func (p *dialPace) good() {
 	if p.tries.Load() != 0 {
 		p.tries.Store(0)
 	}
 }
 
 // delay is how long the next attempt at one of n servers has to wait.
-func (p *pace) delay(n int) time.Duration {
+func (p *dialPace) delay(n int) time.Duration {
 	again := int(p.tries.Add(1)) - n
 	if again <= 0 {
 		return 0

@@ -33,7 +33,7 @@ type Epoch struct {
 	alive context.Context // ends when the client library must not dial again; under mu
 	dead  context.CancelFunc
 
-	wanted chan struct{} // somebody depends on heartbeats; see RequireLeaderProof
+	wanted chan struct{} // somebody wants leader proof: see RequireLeaderProof
 
 	// telling is held while wire changes and until the client has been told, or two
 	// changes could be told in the wrong order. It comes before mu and the client's mu.

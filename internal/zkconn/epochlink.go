@@ -87,7 +87,7 @@ func (e *Epoch) see(zxid int64) {
 // acknowledged is told by the wire of the send time of an answered request, and whether
 // the answer came from the leader.
 func (e *Epoch) acknowledged(sent time.Time, led bool) {
-	e.settled(sent, led)
+	e.answered(sent, led)
 	e.client.pace.good()
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// An external connection belongs to the caller: its dialer is not ours, so there is
+// An external connection (users call it a tapped one: zksync.Tap) belongs to the caller: its dialer is not ours, so there is
 // no wire that sees its frames. What the wire gives has to be had in other ways,
 // each dearer:
 //   - the lease clock counts from before a request was handed over, and requests of

@@ -6,7 +6,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
-// The operations whose frames the tap must understand. Numbers are the ZooKeeper
+// The operations whose frames the wire must understand. Numbers are the ZooKeeper
 // protocol's.
 const (
 	opCreate          = 1

@@ -34,7 +34,7 @@ func (e *Epoch) RequireLeaderProof() (end func()) {
 	if e.clock.require() {
 		e.wake()
 	}
-	return sync.OnceFunc(e.clock.settle)
+	return sync.OnceFunc(e.clock.unrequire)
 }
 
 // wake has the heart beat at once, if that is of use.
@@ -45,8 +45,8 @@ func (e *Epoch) wake() {
 	}
 }
 
-// settled tells the clock of a request that was answered, sent at sent, and by the leader or not.
-func (e *Epoch) settled(sent time.Time, led bool) {
+// answered tells the clock of a request that was answered, sent at sent, and by the leader or not.
+func (e *Epoch) answered(sent time.Time, led bool) {
 	if e.clock.advance(sent, led) {
 		e.wake()
 	}
@@ -57,22 +57,22 @@ func (e *Epoch) settled(sent time.Time, led bool) {
 // otherwise blocks for a round trip, mostly, until ctx ends, or the epoch is over. end may be
 // called more than once.
 func (e *Epoch) Depend(ctx context.Context) (end func(), err error) {
-	settle := e.RequireLeaderProof()
+	unrequire := e.RequireLeaderProof()
 	for {
 		ok, more := e.clock.depend()
 		if ok {
 			return sync.OnceFunc(func() {
 				e.clock.undepend()
-				settle()
+				unrequire()
 			}), nil
 		}
 		select {
 		case <-more:
 		case <-ctx.Done():
-			settle()
+			unrequire()
 			return nil, context.Cause(ctx)
 		case <-e.over:
-			settle()
+			unrequire()
 			return nil, ErrOver
 		}
 	}
@@ -80,11 +80,11 @@ func (e *Epoch) Depend(ctx context.Context) (end func(), err error) {
 
 // Inherit is Depend for whoever takes over from one that depends already.
 func (e *Epoch) Inherit() (end func()) {
-	settle := e.RequireLeaderProof()
+	unrequire := e.RequireLeaderProof()
 	e.clock.inherit()
 	return sync.OnceFunc(func() {
 		e.clock.undepend()
-		settle()
+		unrequire()
 	})
 }
 

@@ -56,7 +56,7 @@ func (h *hosts) Next() (string, bool) {
 	}
 }
 
-// Connected implements zk.HostProvider. A handshake alone does not count: see pace.
+// Connected implements zk.HostProvider. A handshake alone does not count: see dialPace.
 func (h *hosts) Connected() {}
 
 // dial is the client's Dialer. It runs in the client's own loop, holding nothing.

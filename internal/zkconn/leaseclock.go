@@ -42,17 +42,17 @@ type leaseClock struct {
 	span    time.Duration // how long an answer proves the session alive to who does not depend on it
 	term    time.Duration // the same from proved on
 	lag     time.Duration
-	beats   time.Duration // the greatest interval of heartbeats
-	heard   time.Time     // send time of the newest acknowledged request
-	proved  time.Time     // the leader is known to have counted the session as alive then, or later
-	recent  []settled     // requests that a later one may prove, in the order of their answers
-	trip    time.Duration // how long the newest one took to be answered
-	wants   int           // who want proof
-	since   time.Time     // when the first of them came
-	hurried time.Time     // when advance asked for a heartbeat at once
-	needs   int           // who depend on it; each of them wants it too
-	over    bool          // final: a late reply cannot revive a lost lease
-	more    chan struct{} // closed by the next answer; nil while nobody waits for that
+	beats   time.Duration     // the greatest interval of heartbeats
+	heard   time.Time         // send time of the newest acknowledged request
+	proved  time.Time         // the leader is known to have counted the session as alive then, or later
+	recent  []answeredRequest // requests that a later one may prove, in the order of their answers
+	trip    time.Duration     // how long the newest one took to be answered
+	wants   int               // who want proof
+	since   time.Time         // when the first of them came
+	hurried time.Time         // when advance asked for a heartbeat at once
+	needs   int               // who depend on it; each of them wants it too
+	over    bool              // final: a late reply cannot revive a lost lease
+	more    chan struct{}     // closed by the next answer; nil while nobody waits for that
 	timer   *time.Timer
 	fire    func() // called once, without mu, when the proof runs out
 }
@@ -81,7 +81,7 @@ func (c *leaseClock) start(sent time.Time, timeout time.Duration, fraction float
 		return
 	}
 	now := time.Now()
-	c.heard, c.proved, c.recent = sent, sent, []settled{{sent, now, true}}
+	c.heard, c.proved, c.recent = sent, sent, []answeredRequest{{sent, now, true}}
 	c.span, c.term, c.lag = leaseSpan(timeout, fraction), leaseSpan(timeout, 0), timeout/4
 	c.beats, c.trip = timeout/16, now.Sub(sent)
 	c.tell()
@@ -122,7 +122,7 @@ func (c *leaseClock) advance(sent time.Time, led bool) (hurry bool) {
 		}
 	}
 	c.tell()
-	c.note(settled{sent, now, led})
+	c.note(answeredRequest{sent, now, led})
 	if !led || c.wants == 0 || now.Sub(c.hurried) < c.interval() || !c.worthwhile(now) {
 		return false
 	}
@@ -130,15 +130,15 @@ func (c *leaseClock) advance(sent time.Time, led bool) (hurry bool) {
 	return true
 }
 
-// settled is a request that was answered.
-type settled struct {
+// answeredRequest is a request that was answered.
+type answeredRequest struct {
 	sent, came time.Time
 	led        bool // by the leader
 }
 
 // note keeps what later requests may prove. A few are enough of each kind: an older one proves less, and
 // nothing wrong. Those that are older than a term prove nothing any more.
-func (c *leaseClock) note(s settled) {
+func (c *leaseClock) note(s answeredRequest) {
 	for _, r := range slices.Backward(c.recent) {
 		if r.led || !s.led {
 			if s.sent.Sub(r.sent) < c.lag/32 {
@@ -190,7 +190,7 @@ func (c *leaseClock) tell() {
 	}
 }
 
-// require has the clock ask for proof, until settle. It reports whether nobody wanted any before.
+// require has the clock ask for proof, until unrequire. It reports whether nobody wanted any before.
 func (c *leaseClock) require() (first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,7 +201,7 @@ func (c *leaseClock) require() (first bool) {
 	return c.wants == 1
 }
 
-func (c *leaseClock) settle() {
+func (c *leaseClock) unrequire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.wants--

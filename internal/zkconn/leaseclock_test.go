@@ -167,7 +167,7 @@ func TestWhoDependsOnProofNoMoreIsNotKeptFromIt(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		c.advance(time.Now(), false)
 		c.undepend()
-		c.settle()
+		c.unrequire()
 		time.Sleep(15 * time.Second)
 		require.True(t, c.valid())
 		time.Sleep(4 * time.Second)

@@ -130,7 +130,7 @@ func (w *wire) expect(r *sentRequest) (xid int32, ok bool) {
 
 // replied handles the answer to a request. That of the client library's own is passed on.
 func (w *wire) replied(xid, code int32, body []byte) error {
-	r, err := w.settle(xid)
+	r, err := w.takeOut(xid)
 	if r == nil {
 		return err
 	}
@@ -162,8 +162,8 @@ func (w *wire) replied(xid, code int32, body []byte) error {
 	return nil
 }
 
-// settle takes the request that was answered out of the books.
-func (w *wire) settle(xid int32) (*sentRequest, error) {
+// takeOut takes the request that was answered out of the books.
+func (w *wire) takeOut(xid int32) (*sentRequest, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.sent[xid]
