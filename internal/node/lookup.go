@@ -43,7 +43,7 @@ func (s *Spec) lookUp(ctx context.Context, e *zkconn.Epoch, uuid string) (*Node,
 			return n, err
 		}
 		if !e.Ordered() {
-			Abandon(e, s.Dir, uuid) // the next session of an adopted connection ran the request
+			Abandon(e, s.Dir, uuid) // the next session of an external connection ran the request
 		}
 	}
 	return nil, nil

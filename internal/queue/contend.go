@@ -68,8 +68,8 @@ func (t *Ticket) round(ctx context.Context, ev *events) (seen []Entry, err error
 	ahead, more := t.near(ahead)
 	seen = ahead
 	for {
-		if t.settle == nil && t.mayBeNext(ahead, more) {
-			t.settle = t.Epoch.RequireLeaderProof()
+		if t.unrequire == nil && t.mayBeNext(ahead, more) {
+			t.unrequire = t.Epoch.RequireLeaderProof()
 		}
 		t.watch(ev, ahead)
 		departed, err := ev.wait(ctx, t.Epoch)

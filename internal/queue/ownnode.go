@@ -39,7 +39,7 @@ func (t *Ticket) OnLoss(lost func(*Ticket)) {
 	t.lossWatch.Store(g)
 	g.hook.Store(t.Epoch.OnLost(func(error) {
 		if !t.Epoch.Ordered() {
-			// An adopted connection's session may live on, and the node with it.
+			// An external connection's session may live on, and the node with it.
 			t.Epoch.Reap(zkconn.Orphan{Dir: t.queue.Dir, Node: t.Node})
 		}
 		lost(t)

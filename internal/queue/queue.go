@@ -63,9 +63,9 @@ type Ticket struct {
 	unanswered atomic.Int32
 
 	// What the ticket needs of the epoch is proof that the leader of the servers counts its session as
-	// alive: settle ends asking for it, since the ticket may be the next, and undepend depending on
+	// alive: unrequire ends asking for it, since the ticket may be the next, and undepend depending on
 	// it, since it was granted. Each is nil before.
-	settle, undepend func()
+	unrequire, undepend func()
 
 	// replacing is set while we replace the node ourselves, so that its removal is no loss. eventMissed
 	// is set when something was told of the node: see SetReplacing.
@@ -111,7 +111,7 @@ func (t *Ticket) depend(ctx context.Context) (err error) {
 
 // DropProof ends the asking for proof, and the dependence on it.
 func (t *Ticket) DropProof() {
-	for _, end := range []func(){t.settle, t.undepend} {
+	for _, end := range []func(){t.unrequire, t.undepend} {
 		if end != nil {
 			end()
 		}

@@ -110,7 +110,7 @@ func (t *Ticket) makeDir(ctx context.Context, r Replacement) error {
 }
 
 // madeHere is nil if the node that is there is one of this session. Requests of a connection of our own
-// run in no other; those of an adopted one may run in the next.
+// run in no other; those of an external one may run in the next.
 func (t *Ticket) madeHere(ctx context.Context, path string) error {
 	if t.Epoch.Ordered() {
 		return nil

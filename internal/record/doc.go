@@ -41,6 +41,6 @@
 //
 // # After the end of a session
 //
-// An ephemeral node is removed with its session. The ZooKeeper session of a tapped connection outlives the session of its user: [NodeAtClose]
+// An ephemeral node is removed with its session. The ZooKeeper session of an external connection outlives the session of its user: [NodeAtClose]
 // removes the node then.
 package record

@@ -67,7 +67,7 @@ type Closer interface {
 	Closed() <-chan struct{}
 }
 
-// NodeAtClose removes a node when the session is closed, unless forget is called before. It is for tapped connections, whose
+// NodeAtClose removes a node when the session is closed, unless forget is called before. It is for external connections, whose
 // ZooKeeper session lives on, and the node with it; on any other connection the node goes with the session.
 func NodeAtClose(s Closer, e *zkconn.Epoch, dir, node string) (forget func()) {
 	if e.Ordered() {

@@ -4,5 +4,7 @@
 // the session file, with which a process that starts again
 // ends the session of its dead predecessor.
 //
+// It is above package queue: [Access] makes the queues of recipes.
+//
 // Package zksync shows [Session] to users; recipes reach it through [Access].
 package session

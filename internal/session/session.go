@@ -163,7 +163,7 @@ func (s *Session) CloseWithin(d time.Duration) error {
 	for _, l := range held {
 		l.Finish(errs.ErrReleased)
 	}
-	// The ZooKeeper session of a tapped connection stays, but not our entries in
+	// The ZooKeeper session of an external connection stays, but not our entries in
 	// it: all places are lost at once, and the reaper removes their nodes.
 	s.client.Stop(d)
 	s.work.Wait()

@@ -11,7 +11,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// Tap is zksync.Tap.
+// Tap is zksync.Tap. What users call a tapped connection is an external one inside: see [zkconn.External].
 func Tap(ctx context.Context, conn *zk.Conn, opts ...Option) (*Session, error) {
 	fail := func(err error) (*Session, error) {
 		return nil, &errs.Error{Op: "tap", Err: err}
