@@ -55,6 +55,7 @@ func newClient(cfg Config) *Client {
 	c := &Client{
 		cfg: cfg, moved: make(chan struct{}), future: newHistory(), finish: func() {},
 	}
+	c.stale.attempt = make(chan struct{}, 1)
 	c.pace.most = min(max(cfg.Timeout/30, 50*time.Millisecond), time.Second/3)
 	c.dials.log = cfg.Logger
 	c.running, c.halt = context.WithCancel(context.Background())

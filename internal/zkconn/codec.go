@@ -139,7 +139,7 @@ const (
 var codes = map[int32]error{
 	codeNoNode: zk.ErrNoNode, codeNoAuth: zk.ErrNoAuth, codeBadVersion: zk.ErrBadVersion,
 	codeNoChildren: zk.ErrNoChildrenForEphemerals, codeNodeExists: zk.ErrNodeExists,
-	codeNotEmpty: zk.ErrNotEmpty, codeSessionExpired: ErrOver,
+	codeNotEmpty: zk.ErrNotEmpty, codeSessionExpired: zk.ErrSessionExpired,
 	-6: errUnimplemented, -8: zk.ErrBadArguments, -100: zk.ErrAPIError, -114: zk.ErrInvalidACL,
 	-115: zk.ErrAuthFailed, -118: zk.ErrSessionMoved,
 }

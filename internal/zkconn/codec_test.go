@@ -107,3 +107,14 @@ func TestCodesWithoutANameSettleNothing(t *testing.T) {
 		require.False(t, Unknown(classify(codeError(code))), "%d is an answer", code)
 	}
 }
+
+// The session is gone, so that the transaction was not applied, and will not be.
+func TestATransactionWhoseResultsAreThatTheSessionIsGoneIsRefused(t *testing.T) {
+	b := jute.AppendInt32(appendOpHeader(nil, opError, 0), codeSessionExpired)
+	b = jute.AppendInt32(appendOpHeader(b, opError, 0), -2)
+	_, err := decodeMulti(appendOpHeader(b, -1, 1), 2)
+	var refused *TxnError
+	require.ErrorAs(t, err, &refused)
+	require.ErrorIs(t, err, zk.ErrSessionExpired)
+	require.False(t, Unknown(err))
+}

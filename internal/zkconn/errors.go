@@ -71,7 +71,7 @@ func classify(err error) error {
 		return nil
 	case errors.Is(err, zk.ErrNoServer):
 		return ErrNotSent // the client tried all servers in vain and gave up what was waiting
-	case isOneOf(err, answers), isOneOf(err, local), Unimplemented(err), errors.Is(err, ErrNotSent), err == ErrOver:
+	case isOneOf(err, answers), isOneOf(err, local), Unimplemented(err), errors.Is(err, ErrNotSent):
 		return err
 	}
 	return &unknownError{err}

@@ -126,8 +126,24 @@ func (e *Epoch) attend(t *time.Ticker) {
 		}
 		if up := e.conn.State() == zk.StateHasSession; up != e.Linked() {
 			e.link(up)
+			if up {
+				// The client library's handshake proves nothing to us, and no heartbeat was sent since the connection
+				// went: the next one may be due only when the lease has ended.
+				e.beatExternal()
+			}
 		}
 	}
+}
+
+// beatExternal asks for a sign of life. The owner may close the connection as soon as our Close has returned: see
+// usable. So Finish waits for the answer.
+func (e *Epoch) beatExternal() {
+	e.client.pendingReaps.begin()
+	c := start(e, syncRequest(Heartbeat))
+	go func() {
+		<-c.Done()
+		e.client.pendingReaps.end()
+	}()
 }
 
 // replaced is called by whoever finds that the connection's session is another one. Nobody waits for

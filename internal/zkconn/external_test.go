@@ -52,6 +52,25 @@ func TestNothingIsAskedOfAnAdoptedConnectionThatItsOwnerHasClosed(t *testing.T) 
 	})
 }
 
+// The lease ends at 19/20 of the timeout, and heartbeats come at a third of that: one that was left out must not be the last.
+func TestAnExternalConnectionThatIsBackInTimeKeepsItsEpoch(t *testing.T) {
+	for phase := timeout / 20; phase <= 6*timeout/20; phase += timeout / 20 {
+		for _, out := range []time.Duration{6 * timeout / 20, 7 * timeout / 20, 9 * timeout / 20} {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Run(t)
+				conn, _, e := adopt(t, srv)
+				srv.Delay(conn.SessionID(), time.Millisecond, time.Millisecond)
+				time.Sleep(timeout*19/20*2/3 + phase) // after the second heartbeat
+				allow := unreachable(srv, conn)
+				time.Sleep(out)
+				allow()
+				time.Sleep(timeout)
+				require.NoError(t, e.Cause(), "cut off %v after a heartbeat, for %v", phase, out)
+			})
+		}
+	}
+}
+
 func TestCloseAsksNothingMoreOfAnExternalConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)

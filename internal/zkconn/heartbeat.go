@@ -117,13 +117,7 @@ func (e *Epoch) beat(first bool) (next, more bool) {
 	switch {
 	case e.external && !e.Linked(): // the client library would keep it, and send all of them later
 	case e.external:
-		// Its owner may close the connection as soon as our Close has returned: see usable. So Finish waits for the answer.
-		e.client.pendingReaps.begin()
-		c := start(e, syncRequest(Heartbeat))
-		go func() {
-			<-c.Done()
-			e.client.pendingReaps.end()
-		}()
+		e.beatExternal()
 	case e.clock.required():
 		r := syncRequest(Heartbeat)
 		r.beat = true

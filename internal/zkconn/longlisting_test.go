@@ -22,7 +22,7 @@ func TestAListingOfAHundredThousandNamesIsTaken(t *testing.T) {
 			body = jute.AppendText(body, fmt.Sprintf("_c_9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d-lock-%010d", i))
 		}
 		body = append(body, make([]byte, jute.StatSize)...)
-		require.Greater(t, len(body), eachRead, "it is read in parts")
+		require.Greater(t, len(body), maxFrame)
 		names := make(chan []string)
 		go func() {
 			got, _, err := e.Children(t.Context(), "/lock")
@@ -38,16 +38,27 @@ func TestAListingOfAHundredThousandNamesIsTaken(t *testing.T) {
 	})
 }
 
-func TestAFrameThatIsLongerThanAnyMayBeEndsTheSession(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPeer(t)
-		c, e, s := connectedTo(t, p)
-		go func() { _, _, _ = e.Children(t.Context(), "/lock") }()
-		xid, _, _ := s.next()
-		_, err := s.conn.Write(jute.AppendInt32(binary.BigEndian.AppendUint32(nil, maxFrame+1), xid))
-		require.NoError(t, err)
-		<-e.Over()
-		require.ErrorContains(t, e.Cause(), "bytes (at most")
-		s.close(c)
-	})
+// Nothing else is that long, nor is a listing without an end.
+func TestAFrameThatIsLongerThanItsKindMayBeEndsTheSession(t *testing.T) {
+	for name, how := range map[string]struct {
+		ask  func(*testing.T, *Epoch)
+		size uint32
+	}{
+		"data":    {func(t *testing.T, e *Epoch) { _, _, _ = e.Exists(t.Context(), "/node") }, maxFrame + 1},
+		"listing": {func(t *testing.T, e *Epoch) { _, _, _ = e.Children(t.Context(), "/lock") }, maxListing + 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPeer(t)
+				c, e, s := connectedTo(t, p)
+				go how.ask(t, e)
+				xid, _, _ := s.next()
+				_, err := s.conn.Write(jute.AppendInt32(binary.BigEndian.AppendUint32(nil, how.size), xid))
+				require.NoError(t, err)
+				<-e.Over()
+				require.ErrorContains(t, e.Cause(), "bytes (at most")
+				s.close(c)
+			})
+		})
+	}
 }

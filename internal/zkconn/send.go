@@ -153,6 +153,8 @@ func (w *wire) replied(xid, code int32, body []byte) error {
 		w.rest = w.buf
 	case code == 0:
 		r.end(body, nil)
+	case code == codeSessionExpired:
+		r.end(nil, ErrOver)
 	default:
 		r.end(nil, classify(codeError(code)))
 	}

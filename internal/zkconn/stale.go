@@ -22,6 +22,8 @@ import (
 
 // staleSessions are the sessions of the past that the servers may still have, the oldest first.
 type staleSessions struct {
+	attempt chan struct{} // holds one element while one of them is being ended
+
 	mu  sync.Mutex
 	all []Credentials
 }
@@ -69,10 +71,16 @@ func (c *Client) closeStale(dead Credentials) {
 			if err != nil || !c.stale.has(dead.ID) {
 				return // without an epoch there will be no connection any more
 			}
+			select {
+			case c.stale.attempt <- struct{}{}: // one at a time: servers bound the connections of a host
+			case <-c.running.Done():
+				return
+			}
 			// Close lets an attempt finish, as it does that at its own session.
 			ctx, cancel := context.WithTimeout(c.closing, Closing)
 			err = c.endSession(ctx, e.address(), dead)
 			cancel()
+			<-c.stale.attempt
 			if err == nil || !sleep(pause, c.running.Done()) {
 				return
 			}
@@ -195,7 +203,7 @@ func (c *Client) resumeAndClose(conn net.Conn, dead Credentials) error {
 	// The answer comes after the session's nodes are gone. Without one, the next
 	// attempt will be told whether the session still exists.
 	for {
-		body, err := readFrame(conn, eachRead)
+		body, err := readFrame(conn, maxFrame)
 		if err != nil {
 			return err
 		}

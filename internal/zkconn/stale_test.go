@@ -226,3 +226,49 @@ func TestALostSessionIsEndedOnTheServersOnlyWhenEverybodyHasBeenTold(t *testing.
 		require.False(t, slices.ContainsFunc(srv.Sessions(), func(s zktest.SessionInfo) bool { return s.ID == id }))
 	})
 }
+
+// Servers bound the connections of one host, and the processes that were killed together come back together.
+func TestSessionsOfThePastAreEndedOverOneConnectionAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		var mu sync.Mutex
+		now, most, all := 0, 0, 0
+		open(t, srv, func(c *zkconn.Config) {
+			for i := range 16 {
+				c.Predecessors = append(c.Predecessors, zkconn.Credentials{ID: int64(100 + i), Passwd: make([]byte, 16)})
+			}
+			c.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				time.Sleep(time.Millisecond)
+				conn, err := srv.DialContext(ctx, network, addr)
+				if err != nil {
+					return nil, err
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				now, all = now+1, all+1
+				most = max(most, now)
+				return &closing{conn, sync.OnceFunc(func() {
+					mu.Lock()
+					defer mu.Unlock()
+					now--
+				})}, nil
+			}
+		})
+		time.Sleep(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		require.Equal(t, 2, most, "with the one of the session")
+		require.GreaterOrEqual(t, all, 17)
+	})
+}
+
+// closing is a connection that tells of its end.
+type closing struct {
+	net.Conn
+	closed func()
+}
+
+func (c *closing) Close() error {
+	c.closed()
+	return c.Conn.Close()
+}

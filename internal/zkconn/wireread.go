@@ -12,12 +12,13 @@ import (
 	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
-// maxFrame bounds what a server may send at once: it stores no more than 1 MB a node, but a
-// listing may be longer. This is one of a million contenders.
-const maxFrame = 64 << 20
-
-// eachRead is how much of a frame is read at once.
-const eachRead = 4 << 20
+// maxFrame bounds what a server may send at once: it stores no more than 1 MB a node. Only a
+// listing that was asked for may be longer, up to maxListing: those are a million contenders. What is
+// passed on to the client library is never that long: it keeps its largest buffer while the connection stands.
+const (
+	maxFrame   = 4 << 20
+	maxListing = 64 << 20
+)
 
 // keepBuffer is how large a buffer a connection keeps between frames.
 const keepBuffer = 16 << 10
@@ -47,8 +48,11 @@ func (w *wire) next() error {
 	}
 	n := int64(binary.BigEndian.Uint32(prefix[:]))
 	limit, least := maxFrame, headerSize
-	if !open {
+	switch {
+	case !open:
 		limit, least = maxConnectReply, 0
+	case n > maxFrame && w.listing():
+		limit = maxListing
 	}
 	if !open && n > int64(limit) {
 		more, _ := w.in.Peek(w.in.Buffered())
@@ -74,10 +78,10 @@ func (w *wire) next() error {
 }
 
 // fill appends n bytes to the buffer, which grows as they come: a length that is only promised costs
-// no more than eachRead.
+// no more than maxFrame.
 func (w *wire) fill(n int64) error {
 	for n > 0 {
-		have, more := len(w.buf), min(n, eachRead)
+		have, more := len(w.buf), min(n, maxFrame)
 		w.buf = slices.Grow(w.buf, int(more))[:have+int(more)]
 		if _, err := io.ReadFull(w.in, w.buf[have:]); err != nil {
 			return err
@@ -85,6 +89,18 @@ func (w *wire) fill(n int64) error {
 		n -= more
 	}
 	return nil
+}
+
+// listing reports whether what comes next is the answer to a listing of our own.
+func (w *wire) listing() bool {
+	head, err := w.in.Peek(4)
+	if err != nil {
+		return false // which the read that follows meets too
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.sent[int32(binary.BigEndian.Uint32(head))]
+	return r != nil && r.end != nil && (r.op == opGetChildren || r.op == opGetChildren2)
 }
 
 // greeted handles the connect reply.
