@@ -75,8 +75,9 @@ var connectionFlags = []string{"servers", "timeout", "connect-timeout", "auth", 
 
 // resolve reads the files that the flags name. Its errors are ready to be reported, and contain no secrets.
 func (c *connection) resolve(cmd *cobra.Command) error {
-	// A script whose variable is empty must not end up on another server, or without its credential.
-	for _, name := range []string{"servers", "acl", "tls-ca", "tls-cert", "tls-key", "tls-server-name"} {
+	// A script whose variable is empty must not end up on another server, or without its credential,
+	// nor stand for election without a name.
+	for _, name := range []string{"servers", "acl", "tls-ca", "tls-cert", "tls-key", "tls-server-name", "id"} {
 		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && strings.TrimSpace(f.Value.String()) == "" {
 			return usage("--%s is empty: give it a value, or leave the flag out", name)
 		}

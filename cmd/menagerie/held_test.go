@@ -45,6 +45,13 @@ func TestReadersShareWhatALockHoldsAlone(t *testing.T) {
 	run(t, "lock", "/r", "--servers", s.addr, "--try", "--", "true").succeeded()
 }
 
+func TestACandidateWithAnEmptyIDIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{"", " "} {
+		run(t, "elect", "/e", "--id", id, "--servers", "127.0.0.1:1", "--", "true").failed(2, "--id is empty")
+	}
+}
+
 func TestOneOfTheElectedRunsAndTheNextTakesOver(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
