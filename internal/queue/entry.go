@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/go-menagerie/menagerie/internal/node"
 )
 
 // Kind is what an entry of a queue asks for.
@@ -48,10 +50,9 @@ type mark struct {
 }
 
 const (
-	protectedPrefix = "_c_"
-	permitMark      = "-permit-"
-	uuidLen         = 36 // 8-4-4-4-12
-	BareUUIDLen     = 32
+	permitMark  = "-permit-"
+	uuidLen     = 36 // 8-4-4-4-12
+	BareUUIDLen = 32
 )
 
 // ParseEntry reads the name of a child of a queue. It reports false for every
@@ -69,7 +70,7 @@ const (
 // where <uuid> is 8-4-4-4-12 or 32 hexadecimal digits.
 func ParseEntry(name string) (Entry, bool) {
 	e := Entry{Name: name, Weight: 1}
-	rest, protected := strings.CutPrefix(name, protectedPrefix)
+	rest, protected := strings.CutPrefix(name, node.Prefix(""))
 	marks := kazooMarks
 	if protected {
 		marks = protectedMarks
@@ -163,11 +164,11 @@ func ParseSequence(s string) (int32, bool) {
 // appends the sequence number. The weight matters for permits only.
 func entryPrefix(kind Kind, uuid string, weight int64) string {
 	if kind == KindPermit {
-		return protectedPrefix + uuid + permitMark + strconv.FormatInt(weight, 10) + "-"
+		return node.Prefix(uuid) + permitMark + strconv.FormatInt(weight, 10) + "-"
 	}
 	for _, m := range protectedMarks {
 		if m.kind == kind {
-			return protectedPrefix + uuid + m.text
+			return node.Prefix(uuid) + m.text
 		}
 	}
 	// A kind is chosen by this module, never by a peer.

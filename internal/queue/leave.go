@@ -18,7 +18,7 @@ func (t *Ticket) Leave(grace time.Duration) {
 	t.Forget()
 	if t.maybeDuplicated {
 		// A request that was applied twice left a duplicate, which only a listing shows.
-		t.Epoch.Reap(zkconn.Orphan{Dir: t.queue.Dir, Prefix: protectedPrefix + t.Entry.UUID})
+		t.Epoch.Reap(zkconn.Orphan{Dir: t.queue.Dir, Prefix: node.Prefix(t.Entry.UUID)})
 	}
 	if grace > 0 && t.Epoch.Linked() && t.remove(grace) {
 		return

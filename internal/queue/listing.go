@@ -53,7 +53,7 @@ func (t *Ticket) notBehind(names []string) []string {
 	if nearLimit(t.Entry.Seq) {
 		return names
 	}
-	own := protectedPrefix + t.Entry.UUID
+	own := node.Prefix(t.Entry.UUID)
 	return slices.DeleteFunc(names, func(n string) bool {
 		if len(n) < sequenceLen || strings.HasPrefix(n, own) {
 			return false
