@@ -25,7 +25,7 @@ import (
 // An event costs one request. The last event costs one more, which opens the latch. A wait costs two. An object that has found
 // the latch open sends no more requests. The first use of a path costs a few requests more, to create it.
 //
-// The removal of the nodes of a latch does not open it: a Wait that is told of the removal fails with zksync.ErrBroken. A Wait
+// The removal of the nodes of a latch does not open it (but see [Ephemeral]): a Wait that is told of the removal fails with zksync.ErrBroken. A Wait
 // without a connection is not told, and waits for a new latch, of which no event has been counted.
 type Latch struct {
 	path      string
@@ -61,6 +61,9 @@ type option struct {
 // Ephemeral makes a count end with the session in which it was counted, as long as the latch has
 // not opened. By default a count stays when its process ends. If the session of a CountDown is lost, it
 // may have to wait until the servers have ended that session.
+//
+// Such a latch opens, for all who wait, if somebody removes its node closed-of-N alone by hand: the counts do not tell
+// whether it was open, because they go with their sessions.
 func Ephemeral() zksync.Option {
 	return option{session.Misplaced("Ephemeral"), func(l *Latch) { l.ephemeral = true }}
 }

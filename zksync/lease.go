@@ -11,9 +11,9 @@ import (
 // one ZooKeeper session and ends with it. A Lease is never reused, so a late Unlock
 // can never touch a later hold. It is safe for use by many goroutines.
 //
-// A lease is held until it is released or lost. It is lost when it can no longer be proved to be held: the
-// session's newest acknowledged request is so old that the servers may have expired
-// the session. That instant comes before the servers can grant to another,
+// A lease is held until it is released or lost. It is lost when it can no longer be proved to be held: no
+// proof remains that the leader of the servers counts the session as alive. With a connection that falls silent that is mostly
+// after about 0.6 of the session timeout, and at the latest after 0.95. That instant comes before the servers can grant to another,
 // if the clocks run at the same rate and the process is not paused. A
 // paused process is told when it goes on. Only fencing
 // stops its writes until then: see [Lease.Token] and [Lease.Guard].

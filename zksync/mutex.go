@@ -96,7 +96,8 @@ func (m *Mutex) Lease() *Lease { return (*Lease)(m.cohort().Current()) }
 // succeed fails with ErrMisuse; it also fails if the servers deny access. After an error the call's node is
 // removed, as soon as the connection allows.
 //
-// It costs one request if m is free. A wait costs about three more (two listings, and the watches), all before its turn:
+// It costs one request if m is free. A wait behind one other costs two more (a listing, and the watches), behind several
+// three (a second listing), all before its turn:
 // the grant itself costs none. A local hand-over costs no request.
 func (m *Mutex) LockContext(ctx context.Context) (*Lease, error) {
 	return m.lock(ctx, false)

@@ -101,7 +101,8 @@ const (
 	// Connected means that the servers are reachable and the session is alive.
 	Connected = session.Connected
 	// Suspended means that the connection is down, but the session can still be
-	// proved to live: leases are held, calls wait.
+	// proved to live: leases are held, calls wait. A silent connection is noticed after up to 2/3 of the session timeout.
+	// Leases may be lost before that, so Lost may follow on Connected.
 	Suspended = session.Suspended
 	// Lost means that the session can no longer be proved to live: its leases are
 	// lost. The Session opens the next one.

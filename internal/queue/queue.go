@@ -131,7 +131,8 @@ var ErrGone = node.ErrGone
 //     called instead, once, and must not block. From then on the ticket must not be used.
 //   - Close of the client: returns [errs.ErrClosed].
 //   - Errors: that of ctx, or one that another attempt would not change. No ticket is held then.
-//   - Requests: 1 when nobody queues; 3 to wait, 1 more behind several, and 0 after the departure.
+//   - Requests: 1 when nobody queues; 3 behind one (the entry, a listing, the watches), 4 behind several (a second
+//     listing), and 0 after the departure.
 func (q *Queue) Obtain(ctx context.Context, lost func(*Ticket)) (*Ticket, error) {
 	return q.ObtainFrom(ctx, lost, nil, nil)
 }

@@ -15,7 +15,8 @@ const (
 	// Connected means that the servers are reachable and the session is alive.
 	Connected State = iota + 1
 	// Suspended means that the connection is down while the session can still be
-	// proved to live: leases are held, calls wait.
+	// proved to live: leases are held, calls wait. A silent connection is noticed after up to 2/3 of the session timeout.
+	// Leases may be lost before that, so Lost may follow on Connected.
 	Suspended
 	// Lost means that the session can no longer be proved to live: its leases are
 	// lost. The Session goes on to open the next one.

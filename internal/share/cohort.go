@@ -119,7 +119,8 @@ func (c *Cohort) advance() {
 	}
 }
 
-// spawn begins an acquisition in a goroutine of its own; old is given up in the same request. mu is held.
+// spawn begins an acquisition in a goroutine of its own; old is given up in the same request. The acquisition is
+// one call of queue.Queue.ObtainFrom (newAcquisition), and ends in acquired. mu is held.
 func (c *Cohort) spawn(old *queue.Ticket) {
 	if c.at.Session.Spawn(c.begin(old)) {
 		return

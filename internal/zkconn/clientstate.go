@@ -3,7 +3,8 @@ package zkconn
 // State is what a client knows of its session.
 type State int
 
-// The states of a client's session.
+// The states of a client's session. When a connection falls silent, the client library's read deadline ends it (Suspended), or the
+// lease clock ends the session before (Lost, right after Connected): whichever comes first.
 const (
 	Connecting State = iota
 	Connected

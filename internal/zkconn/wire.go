@@ -140,7 +140,8 @@ func (w *wire) Close() error {
 }
 
 // The client's deadlines count only after the handshake, which has its own. After it the client library sets
-// 2/3 of the session timeout before each read: that ends a silent connection.
+// 2/3 of the session timeout before each frame that it reads: that ends a silent connection. Answers to requests of our own do
+// not reach it, but those to its pings, one every third of the timeout, do.
 
 func (w *wire) SetDeadline(t time.Time) error { return w.SetReadDeadline(t) }
 
