@@ -134,21 +134,15 @@ var ErrGone = node.ErrGone
 //   - Requests: 1 when nobody queues; 3 behind one (the entry, a listing, the watches), 4 behind several (a second
 //     listing), and 0 after the departure.
 func (q *Queue) Obtain(ctx context.Context, lost func(*Ticket)) (*Ticket, error) {
-	return q.ObtainFrom(ctx, lost, nil, nil)
+	return q.ObtainFrom(ctx, lost, nil)
 }
 
-// ObtainFrom is Obtain for a caller that has a ticket already: old is granted, and given up in the transaction that enters;
-// entered waits already. Each may be nil. The caller must not use them afterwards, also after an error.
-func (q *Queue) ObtainFrom(ctx context.Context, lost func(*Ticket), old, entered *Ticket) (*Ticket, error) {
+// ObtainFrom is Obtain for a caller that has a ticket already: old, which may be nil, is given up in the transaction that
+// enters. The caller must not use it afterwards, also after an error.
+func (q *Queue) ObtainFrom(ctx context.Context, lost func(*Ticket), old *Ticket) (*Ticket, error) {
 	for pace := (node.Pace{Free: 1}); ; { // one loss is over; a second may be a loop
-		t, alone, err := entered, false, error(nil)
-		var e *zkconn.Epoch
-		if t == nil {
-			e, t, alone, err = q.Enter(ctx, old)
-		} else {
-			e = t.Epoch
-		}
-		old, entered = nil, nil
+		e, t, alone, err := q.Enter(ctx, old)
+		old = nil
 		if err == nil {
 			if err = t.Await(ctx, alone); err != nil {
 				t.Leave(node.Grace)

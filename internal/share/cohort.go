@@ -194,7 +194,7 @@ func (c *Cohort) attempt(w *waiter) (*lease.Lease, error) {
 	case idle:
 		c.becomeAcquiring(nil) // whoever comes now waits behind this attempt
 		c.mu.Unlock()
-		return c.lookOnce(w)
+		return c.lookOnce(w, c.q.Try)
 	case lingering:
 		c.waiters = append(c.waiters, w)
 		c.advance()
@@ -205,9 +205,9 @@ func (c *Cohort) attempt(w *waiter) (*lease.Lease, error) {
 	return nil, errs.ErrNotAcquired
 }
 
-// lookOnce is Queue.Try, and what it ends with for w.
-func (c *Cohort) lookOnce(w *waiter) (*lease.Lease, error) {
-	p, err := c.ticket(w.ctx, c.q.Try, c.lost)
+// lookOnce is try, which is Queue.Try, and what it ends with for w.
+func (c *Cohort) lookOnce(w *waiter, try getting) (*lease.Lease, error) {
+	p, err := c.ticket(w.ctx, try, c.lost)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil && p.Over() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/session"
@@ -19,6 +20,11 @@ func losing(q *queue.Queue) *queue.Ticket {
 	p := &queue.Ticket{Epoch: &zkconn.Epoch{}}
 	p.Retire()
 	return p
+}
+
+// got is a way to get p.
+func got(p *queue.Ticket) getting {
+	return func(context.Context, func(*queue.Ticket)) (*queue.Ticket, error) { return p, nil }
 }
 
 // The first thing that a loss does is to mark the ticket. Whoever is granted that ticket
@@ -53,6 +59,21 @@ func TestNothingIsGrantedOnATicketWhoseLossIsOnItsWay(t *testing.T) {
 			r.current = &batch{state: held, ticket: losing(r.q), until: time.Now().Add(time.Hour), holds: map[*lease.Lease]struct{}{}}
 			return ask(r.Try)
 		},
+		"a try that has just got it": func() (*lease.Lease, error) {
+			c := mutex()
+			c.state = acquiring
+			return c.lookOnce(newWaiter(context.Background(), false), got(losing(c.q)))
+		},
+		"readers who have just got it": func() (*lease.Lease, error) {
+			r := NewReaders(mutex())
+			return ask(func(ctx context.Context, dropIn bool) (*lease.Lease, error) {
+				w := newWaiter(ctx, dropIn)
+				b := &batch{state: acquiring, waiters: []*waiter{w}}
+				r.current = b
+				r.ended(b, losing(r.q), nil)
+				return w.wait(r.at.Session, func(w *waiter) *acquisition { return r.withdraw(b, w) })
+			})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -62,4 +83,56 @@ func TestNothingIsGrantedOnATicketWhoseLossIsOnItsWay(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Whoever ends a lease tells the holder first, and comes to the cohort a moment later. An Unlock in between finds the ticket
+// there: if it left it, nobody would give it up, because it is no longer that of a hold.
+func TestAnUnlockBetweenTheEndOfALeaseAndItsReleaseGivesTheTicketUp(t *testing.T) {
+	for _, dropIn := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s, srv := piped(t)
+			c := NewCohort(session.NewAccess[session.Option](s, "/locks/a", nil), queue.KindLock)
+			c.dropIns = new(dropIns)
+			l, err := c.Acquire(context.Background(), dropIn)
+			require.NoError(t, err)
+			require.True(t, l.Finish(errs.ErrMaxHold), "as its bound does, which then calls Release")
+			require.ErrorIs(t, l.Unlock(), errs.ErrMaxHold)
+			c.Release(l, 0)
+			time.Sleep(time.Second)
+			require.Empty(t, srv.Sessions()[0].Ephemerals, "a node that nobody holds")
+			next, err := c.Try(context.Background(), dropIn)
+			require.NoError(t, err)
+			c.Release(l, 0)
+			require.Same(t, next, c.Current(), "the end of a lease ended another one")
+			require.NoError(t, next.Unlock())
+		})
+	}
+}
+
+// The same where the session lives on, and only the node is gone.
+func TestNothingIsGrantedOnANodeWhoseRemovalIsOnItsWay(t *testing.T) {
+	for _, try := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s, _ := piped(t)
+			r := NewReaders(NewCohort(session.NewAccess[session.Option](s, "/locks/a", nil), queue.KindWrite))
+			l, err := r.Acquire(context.Background(), false)
+			require.NoError(t, err)
+			l.Ticket().Retire()
+			get := map[bool]func(context.Context, bool) (*lease.Lease, error){false: r.Acquire, true: r.Try}[try]
+			next, err := get(context.Background(), false)
+			require.NoError(t, err)
+			require.NotSame(t, l.Ticket(), next.Ticket(), "a lease of a ticket that is being lost")
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := piped(t)
+		g := NewUnshared(session.NewAccess[session.Option](s, "/permits", nil), "", queue.KindLock)
+		l, err := g.Get(context.Background(), false, func(ctx context.Context, lost func(*queue.Ticket)) (*queue.Ticket, error) {
+			p, err := g.q.Obtain(ctx, lost)
+			p.Retire()
+			return p, err
+		})
+		require.NoError(t, err)
+		require.ErrorIs(t, l.Err(), errs.ErrLost, "nobody tells it later")
+	})
 }

@@ -15,23 +15,30 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkserver"
 )
 
+// piped is a session with a server of its own.
+func piped(t *testing.T) (*session.Session, *zkserver.Server) {
+	srv := zkserver.New(zkserver.Config{})
+	s, err := session.Connect(context.Background(), "zk", session.ForSession("a pipe", func(s *session.Settings) {
+		s.Dial = func(context.Context, string, string) (net.Conn, error) {
+			a, b := net.Pipe()
+			go srv.ServeConn(b)
+			return a, nil
+		}
+	}))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_ = s.Close()
+		srv.Close()
+	})
+	return s, srv
+}
+
 // A lingering node may be taken any number of times, and each counts: an hour or two of a loop that locks and
 // unlocks makes 2^32.
 func TestTheTokenOfALingeringNodeDoesNotWrap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := zkserver.New(zkserver.Config{})
-		defer srv.Close()
-		pipe := session.ForSession("a pipe", func(s *session.Settings) {
-			s.Dial = func(context.Context, string, string) (net.Conn, error) {
-				a, b := net.Pipe()
-				go srv.ServeConn(b)
-				return a, nil
-			}
-		})
 		linger := session.ForLock("a linger", func(s *session.Settings) { s.Linger = time.Hour })
-		s, err := session.Connect(context.Background(), "zk", pipe)
-		require.NoError(t, err)
-		defer s.Close()
+		s, _ := piped(t)
 		c := NewCohort(session.NewAccess(s, "/locks/a", []session.Option{linger}), queue.KindLock)
 		l, err := c.Acquire(context.Background(), false)
 		require.NoError(t, err)

@@ -147,7 +147,7 @@ func (s *side) newAcquisition(old *queue.Ticket, lost func(*queue.Ticket), ended
 	return a, func() {
 		defer cancel(nil)
 		defer close(a.done)
-		if unwanted := ended(s.q.ObtainFrom(ctx, lost, old, nil)); unwanted != nil {
+		if unwanted := ended(s.q.ObtainFrom(ctx, lost, old)); unwanted != nil {
 			unwanted.Leave(node.Grace)
 		}
 	}
