@@ -14,11 +14,11 @@ import (
 )
 
 // Cohort is the goroutines of this process that share one object. It separates
-// who in this process holds from the process's ticket in the queue: a grant costs
-// two writes on a majority of the servers, a local hand-over nanoseconds.
+// the holder in this process from the process's ticket in the queue: a grant costs
+// two writes on a majority of the servers, a local hand-over costs nanoseconds.
 //
-// At any time the object has at most one ticket. One goroutine gets it on behalf of all that
-// wait. The idea of passing a global lock on locally within a bound is that of cohort locks
+// At any time the object has at most one ticket. One goroutine gets it for all that
+// wait. The idea to hand a global lock over locally within a bound comes from cohort locks
 // (Dice, Marathe, Shavit: Lock Cohorting, 2012).
 type Cohort struct {
 	side
@@ -66,8 +66,8 @@ func (c *Cohort) becomeLingering()                    { c.become(lingering, nil,
 func (c *Cohort) becomeReplacing()                    { c.become(replacing, nil, nil, c.hold) }
 func (c *Cohort) becomeLost()                         { c.become(lost, nil, nil, c.hold) }
 
-// Acquire waits for the lease: through disconnects and lost sessions, until ctx
-// ends, the session is closed, or trying again would not mend it.
+// Acquire waits for the lease, through disconnects and lost sessions, until ctx
+// ends, the session is closed, or another attempt would not help.
 func (c *Cohort) Acquire(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 	return c.acquire(ctx, dropIn, c.await)
 }
@@ -76,7 +76,7 @@ func (c *Cohort) await(w *waiter) (*lease.Lease, error) {
 	c.mu.Lock()
 	c.waiters = append(c.waiters, w)
 	if c.state == idle && w.ctx.Done() == nil {
-		// This goroutine has nothing else to look at until its acquisition ends.
+		// This goroutine need not watch a context, so it can wait for the servers itself.
 		run := c.begin(nil)
 		c.mu.Unlock()
 		if !c.at.Session.Within(run) {
@@ -98,7 +98,7 @@ func (c *Cohort) withdraw(w *waiter) (cancelled *acquisition) {
 	defer c.mu.Unlock()
 	before := len(c.waiters)
 	c.waiters = without(c.waiters, w)
-	// One who was no longer in the list has an answer; what is acquired now is somebody else's.
+	// A waiter that is no longer in the list has an answer. An acquisition that runs now is that of another waiter.
 	if a := c.acquisition; a != nil && before == 1 && len(c.waiters) == 0 {
 		c.becomeIdle()
 		a.cancel(errNobody)
@@ -259,12 +259,12 @@ func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
 // runsOn reports whether l has ended, but not by its Unlock: in the form without leases the critical section runs on.
 func runsOn(l *lease.Lease) bool { return l.DropIn() && l.Err() != errs.ErrReleased }
 
-// mostPasses leaves room in a token's Seq for what comes without asking: a downgrade, or a
+// mostPasses leaves room in a token's Seq for changes that are not hand-overs: a downgrade, or a
 // grant in the place of one that could not be given up.
 const mostPasses = math.MaxUint32 - 1<<16
 
 // unsettled reports whether nobody may hold g's ticket again: a guarded
-// transaction that is under way, or of which nobody knows, must find the node gone, not a
+// transaction that is under way, or whose outcome is unknown, must find the node gone, not a
 // successor's hold of the same node. Or there are no tokens left for it.
 func (g *grant) unsettled() bool {
 	return g.ticket.Unanswered() || g.passes >= mostPasses
@@ -277,10 +277,10 @@ func (c *Cohort) mayPass() bool {
 		time.Since(g.since) < c.at.Settings.HandoverIn && g.ticket.Epoch.Valid() && !g.ticket.Over()
 }
 
-// lost is called when the session of p is over, or its node was removed.
+// lost is called when the session of p has ended, or its node was removed.
 func (c *Cohort) lost(p *queue.Ticket) {
 	p.Forget()
-	// The holder first: nothing below may keep it from being told in time. It is told also while the ticket is being
+	// The holder first: nothing below may delay that it is told. It is also told while the ticket is being
 	// replaced.
 	if l := c.Current(); l != nil && l.Ticket() == p {
 		l.Finish(errs.ErrLost)
@@ -322,14 +322,14 @@ func (c *Cohort) UnlockLost(l *lease.Lease) {
 	c.advance()
 }
 
-// Current is the lease of whoever in this process holds now, nil without one.
+// Current is the lease of the present holder in this process, nil without one.
 func (c *Cohort) Current() *lease.Lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.hold
 }
 
-// At is what the constructor was given.
+// At has the arguments of the constructor.
 func (c *Cohort) At() *session.Access { return c.at }
 
 // Waiting is how many goroutines wait for a grant.

@@ -12,12 +12,12 @@ import (
 )
 
 // dropIns are the holds of a read-write lock that began in the form without leases, from the grant to
-// the Unlock. One that was lost meanwhile keeps out whoever of this process would conflict with it, because its
-// critical section runs on, whatever the servers say, and shares this process's memory. Writers keep
+// the Unlock. A hold that was lost meanwhile keeps out the goroutines of this process that would conflict
+// with it, because its critical section still runs and shares this process's memory. Writers keep
 // each other out by the hold that stays in the cohort; this is for a reader and a writer.
 //
-// Whoever is granted waits here behind them. While none is lost nobody ever does: the servers
-// have excluded already.
+// A goroutine that is granted waits here for lost holds. If none is lost it does not wait: the servers
+// have excluded conflicting holds.
 type dropIns struct {
 	mu      sync.Mutex
 	holds   map[*lease.Lease]struct{}
@@ -28,7 +28,7 @@ type dropIns struct {
 // errLostInside means that a lease was lost while it waited for a hold that had been lost before.
 var errLostInside = errors.New("zksync: lost before it was used")
 
-// add notes a hold that begins.
+// add registers a hold that begins.
 func (d *dropIns) add(l *lease.Lease) {
 	if d == nil {
 		return
@@ -44,7 +44,7 @@ func (d *dropIns) add(l *lease.Lease) {
 	}
 }
 
-// remove is the Unlock of l, before the servers know of it.
+// remove unregisters the hold of l, before the servers release it.
 func (d *dropIns) remove(l *lease.Lease) {
 	if d == nil {
 		return
@@ -64,8 +64,8 @@ func (d *dropIns) remove(l *lease.Lease) {
 	}
 }
 
-// against is closed when one who asks for the kind, or was granted l, should look again whether a
-// hold keeps him out; it is nil if none does.
+// against is closed when a goroutine that asks for the kind, or was granted l, should look again whether a
+// hold keeps it out; it is nil if none does.
 func (d *dropIns) against(kind queue.Kind, l *lease.Lease) <-chan struct{} {
 	if d == nil {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// linger keeps the ticket after c.hold, if that was asked for and nobody else is known to queue: see WithLinger.
+// linger keeps the ticket after c.hold, with WithLinger and if no other contender is known to queue.
 // It reports whether the ticket is kept. mu is held.
 func (c *Cohort) linger() bool {
 	g := c.grant
@@ -40,8 +40,8 @@ func (c *Cohort) endLingering(g *grant) {
 	}
 }
 
-// watchContention watches who else queues. This is the only child watch that the package
-// ever sets on a directory that others share, and only a ticket that lingers has it.
+// watchContention watches for other contenders. This is the only child watch that the package
+// sets on a directory that others share, and only a ticket that lingers has it.
 func (c *Cohort) watchContention(g *grant) {
 	contended := func() {
 		c.mu.Lock()

@@ -12,9 +12,9 @@ import (
 )
 
 // Readers is the goroutines of this process that share one object and may hold
-// together. They come in batches: a batch has one ticket, and whoever
-// comes while it waits, or within a bound of its grant, holds with it. After that
-// the next one queues anew, so that writers that queue are not starved.
+// together. They form batches. A batch has one ticket. A reader that
+// comes while the batch waits, or within a bound after its grant, holds with it. A later
+// reader queues anew, so that writers that queue are not starved.
 type Readers struct {
 	side
 	write *Cohort
@@ -56,8 +56,8 @@ func (b *batch) open() bool {
 		b.state == held && time.Now().Before(b.until) && !b.ticket.Over() && b.ticket.Epoch.Valid())
 }
 
-// Close keeps readers who come from now on out of the batch that is there: a writer
-// of this process has come, and they are to wait behind him.
+// Close keeps later readers out of the present batch: a writer
+// of this process has come, and they must wait behind it.
 func (r *Readers) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,16 +12,16 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// releaseForWait gives the hold of l up and makes w in the same transaction: whoever is granted
-// next finds it there. It returns the epoch in which that was done; or an error, and the
-// lease under which the lock is held all the same, if it is.
+// releaseForWait gives the hold of l up and makes w in the same transaction: the next
+// holder finds w. It returns the epoch in which that was done; or an error, and the
+// lease under which the lock is still held, if it is.
 //
 // The lease ends before the request is sent, because the servers may grant to others
 // before the answer is here. A refusal therefore cannot bring it back: kept is another
 // grant of the same ticket, with the next token.
 //
-// Goroutines of this process that wait queue anew, rather than have the ticket handed on:
-// its node is what the transaction removes.
+// Waiting goroutines of this process queue anew. The ticket cannot be handed over:
+// the transaction removes its node.
 func (c *Cohort) releaseForWait(ctx context.Context, l *lease.Lease, w queue.Replacement) (e *zkconn.Epoch, kept *lease.Lease, err error) {
 	if ctx.Err() != nil && l.Err() == nil {
 		return nil, l, errs.OfContext(ctx)
@@ -53,7 +53,7 @@ func (c *Cohort) releaseForWait(ctx context.Context, l *lease.Lease, w queue.Rep
 	return e, kept, err
 }
 
-// overtaken is the error of one whose lease somebody else has ended, or is about to end.
+// overtaken is the error if another goroutine has ended the lease, or is about to end it.
 func (c *Cohort) overtaken(l *lease.Lease) error {
 	err := l.Err()
 	switch {
@@ -71,7 +71,7 @@ func (c *Cohort) overtaken(l *lease.Lease) error {
 // has no ticket any more. The hold keeps this process's others out, until UnlockLost or regrant.
 //
 // It comes before the lease ends. In the other order the session could be lost in between: then the
-// ticket would be gone and the hold stay, without anybody to end it.
+// ticket would be gone and the hold would stay for ever.
 func (c *Cohort) detach(l *lease.Lease) *grant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,7 +105,7 @@ func (c *Cohort) replace(ctx context.Context, l *lease.Lease, g *grant, w queue.
 	if refused {
 		return nil, nil, errs.ErrLost
 	}
-	if !gone { // nobody knows whether it was applied
+	if !gone { // it is unknown whether it was applied
 		p.Epoch.AmbiguousCreate(w.Dir, strings.TrimPrefix(w.Node, w.Dir+"/"), p.Epoch.Connection())
 		err = node.Reason(ctx, err)
 	} else {

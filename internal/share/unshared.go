@@ -11,7 +11,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/session"
 )
 
-// Unshared grants leases each of which has a ticket of its own: permits,
+// Unshared grants leases that each have a ticket of their own: permits
 // and candidates. Nothing is handed over inside the process.
 type Unshared struct {
 	side
@@ -26,7 +26,7 @@ func NewUnshared(at *session.Access, sub string, kind queue.Kind) *Unshared {
 	return &Unshared{side: side{at: at, q: at.Queue(sub, kind)}, held: make(map[*queue.Ticket]*lease.Lease)}
 }
 
-// At is what the constructor was given.
+// At has the arguments of the constructor.
 func (g *Unshared) At() *session.Access { return g.at }
 
 // Queue is the queue as it was made. A request that asks for something else has a copy of its own.
