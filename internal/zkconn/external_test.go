@@ -12,7 +12,7 @@ import (
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
-func adopt(t *testing.T, srv *zktest.Server) (*zk.Conn, *zkconn.Client, *zkconn.Epoch) {
+func external(t *testing.T, srv *zktest.Server) (*zk.Conn, *zkconn.Client, *zkconn.Epoch) {
 	t.Helper()
 	conn := srv.Connect(t, timeout)
 	c := zkconn.External(zkconn.Config{Timeout: timeout}, conn)
@@ -22,10 +22,10 @@ func adopt(t *testing.T, srv *zktest.Server) (*zk.Conn, *zkconn.Client, *zkconn.
 	return conn, c, e
 }
 
-func TestAnAdoptedConnectionKeepsItsSessionWhenItsClientIsClosed(t *testing.T) {
+func TestAnExternalConnectionKeepsItsSessionWhenItsClientIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
-		conn, c, e := adopt(t, srv)
+		conn, c, e := external(t, srv)
 		require.Equal(t, conn.SessionID(), e.ID())
 		require.False(t, e.Ordered())
 		time.Sleep(time.Minute)
@@ -36,9 +36,9 @@ func TestAnAdoptedConnectionKeepsItsSessionWhenItsClientIsClosed(t *testing.T) {
 	})
 }
 
-func TestNothingIsAskedOfAnAdoptedConnectionThatItsOwnerHasClosed(t *testing.T) {
+func TestNothingIsAskedOfAnExternalConnectionThatItsOwnerHasClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conn, _, e := adopt(t, zktest.Run(t))
+		conn, _, e := external(t, zktest.Run(t))
 		synctest.Wait()
 		conn.Close()
 		// Those that the client library takes nevertheless fail with another error: of eight it would take some.
@@ -58,7 +58,7 @@ func TestAnExternalConnectionThatIsBackInTimeKeepsItsEpoch(t *testing.T) {
 		for _, out := range []time.Duration{6 * timeout / 20, 7 * timeout / 20, 9 * timeout / 20} {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Run(t)
-				conn, _, e := adopt(t, srv)
+				conn, _, e := external(t, srv)
 				srv.Delay(conn.SessionID(), time.Millisecond, time.Millisecond)
 				time.Sleep(timeout*19/20*2/3 + phase) // after the second heartbeat
 				allow := unreachable(srv, conn)
@@ -74,7 +74,7 @@ func TestAnExternalConnectionThatIsBackInTimeKeepsItsEpoch(t *testing.T) {
 func TestCloseAsksNothingMoreOfAnExternalConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
-		_, c, _ := adopt(t, srv)
+		_, c, _ := external(t, srv)
 		synctest.Wait()
 		asked := srv.Intercept(zktest.On(zktest.Sync, "/"))
 		c.Close()
@@ -88,7 +88,7 @@ func TestCloseAsksNothingMoreOfAnExternalConnection(t *testing.T) {
 func TestCloseLeavesNoRequestOfOursOnAnExternalConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
-		_, c, _ := adopt(t, srv)
+		_, c, _ := external(t, srv)
 		held := srv.Intercept(zktest.On(zktest.Sync, "/").Hold())
 		require.NoError(t, held.WaitHeld(t.Context()))
 		time.AfterFunc(300*time.Millisecond, held.Release)
@@ -98,10 +98,10 @@ func TestCloseLeavesNoRequestOfOursOnAnExternalConnection(t *testing.T) {
 	})
 }
 
-func TestAnAdoptedConnectionsNewSessionIsAnotherEpoch(t *testing.T) {
+func TestAnExternalConnectionsNewSessionIsAnotherEpoch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
-		_, c, e := adopt(t, srv)
+		_, c, e := external(t, srv)
 		srv.Expire(e.ID())
 		next := nextEpoch(t, c, e)
 		require.NotEqual(t, e.ID(), next.ID())
@@ -109,10 +109,10 @@ func TestAnAdoptedConnectionsNewSessionIsAnotherEpoch(t *testing.T) {
 	})
 }
 
-func TestAnAdoptedConnectionThatIsCutOffIsLostByOurClock(t *testing.T) {
+func TestAnExternalConnectionThatIsCutOffIsLostByOurClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
-		_, _, e := adopt(t, srv)
+		_, _, e := external(t, srv)
 		expired := make(chan time.Time, 1)
 		id := e.ID()
 		srv.OnSessionExpired(func(i int64, at time.Time) {
@@ -130,10 +130,10 @@ func TestAnAdoptedConnectionThatIsCutOffIsLostByOurClock(t *testing.T) {
 }
 
 // The session does not end with us, so the reaper must remove what is left.
-func TestTheReaperOfAnAdoptedConnectionOutlivesItsEpoch(t *testing.T) {
+func TestTheReaperOfAnExternalConnectionOutlivesItsEpoch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
-		conn, c, e := adopt(t, srv)
+		conn, c, e := external(t, srv)
 		dir(t, e, "_c_1-lock-0")
 		done := e.Reap(zkconn.Orphan{Dir: "/d", Node: "/d/_c_1-lock-0"})
 		c.Stop(zkconn.Closing)
@@ -144,10 +144,10 @@ func TestTheReaperOfAnAdoptedConnectionOutlivesItsEpoch(t *testing.T) {
 	})
 }
 
-func TestAnAdoptedConnectionTellsOfWatches(t *testing.T) {
+func TestAnExternalConnectionTellsOfWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
-		_, _, e := adopt(t, srv)
+		_, _, e := external(t, srv)
 		dir(t, e, "a", "b")
 		news := make(chan string, 10)
 		e.WatchAll([]string{"/d/a", "/d/b", "/d/none"}, func(path string, n zkconn.Event) {

@@ -31,7 +31,7 @@ func (l lossy) Write(b []byte) (int, error) {
 }
 
 // Each attempt that is lost keeps a goroutine until the connection ends.
-func TestTheReaperOfAnAdoptedConnectionCollectsNoGoroutines(t *testing.T) {
+func TestTheReaperOfAnExternalConnectionCollectsNoGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
 		var lost atomic.Int32

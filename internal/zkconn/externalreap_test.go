@@ -42,10 +42,10 @@ func TestCloseWaitsForWhatTheReaperWasGivenJustBefore(t *testing.T) {
 	})
 }
 
-func TestTheReaperOfAnAdoptedConnectionOutlivesItsClient(t *testing.T) {
+func TestTheReaperOfAnExternalConnectionOutlivesItsClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
-		conn, c, e := adopt(t, srv)
+		conn, c, e := external(t, srv)
 		dir(t, e, "_c_1-lock-0", "_c_2-lock-1", "_c_3-lock-2")
 		answered := make(chan struct{})
 		allow := srv.Refuse()
@@ -78,7 +78,7 @@ func TestTheReaperOfAnAdoptedConnectionOutlivesItsClient(t *testing.T) {
 }
 
 // Nobody could remove anything through a closed connection, and its session's nodes go with it.
-func TestTheReaperOfAnAdoptedConnectionEndsWithTheConnection(t *testing.T) {
+func TestTheReaperOfAnExternalConnectionEndsWithTheConnection(t *testing.T) {
 	for name, fault := range map[string]func(*zktest.Server, *zk.Conn) (undo func()){
 		"a server that refuses the deletion": func(srv *zktest.Server, _ *zk.Conn) func() {
 			return srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
@@ -98,7 +98,7 @@ func TestTheReaperOfAnAdoptedConnectionEndsWithTheConnection(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Run(t, zktest.WithLeftovers())
-				conn, c, e := adopt(t, srv)
+				conn, c, e := external(t, srv)
 				dir(t, e, "_c_1-lock-0")
 				undo := fault(srv, conn)
 				defer undo()
@@ -119,10 +119,10 @@ func TestTheReaperOfAnAdoptedConnectionEndsWithTheConnection(t *testing.T) {
 	}
 }
 
-func TestTheReaperOfAnAdoptedConnectionGoesOnThroughLostOnesAfterClose(t *testing.T) {
+func TestTheReaperOfAnExternalConnectionGoesOnThroughLostOnesAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
-		conn, c, e := adopt(t, srv)
+		conn, c, e := external(t, srv)
 		dir(t, e, "_c_1-lock-0")
 		var cuts atomic.Int32
 		remove := srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
@@ -152,8 +152,8 @@ func TestTheReaperDoesNotLookForEverWhereItMayNotLook(t *testing.T) {
 			_, e := open(t, srv)
 			return e
 		},
-		"adopted": func(t *testing.T, srv *zktest.Server) *zkconn.Epoch {
-			_, _, e := adopt(t, srv)
+		"external": func(t *testing.T, srv *zktest.Server) *zkconn.Epoch {
+			_, _, e := external(t, srv)
 			return e
 		},
 	} {
@@ -177,7 +177,7 @@ func TestTheReaperDoesNotLookForEverWhereItMayNotLook(t *testing.T) {
 func TestTheReaperRemovesNothingIfItWasToldNoName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
-		conn, c, e := adopt(t, srv)
+		conn, c, e := external(t, srv)
 		dir(t, e, "_c_1-lock-0")
 		pending := make(chan struct{})
 		done := e.Reap(zkconn.Orphan{Dir: "/d", Pending: pending, Outcome: func() (string, bool) { return "", false }})
@@ -195,7 +195,7 @@ func TestTheReaperRemovesNothingIfItWasToldNoName(t *testing.T) {
 func TestTheReaperOfAnExternalConnectionLooksWhileTheRequestIsPending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
-		_, _, e := adopt(t, srv)
+		_, _, e := external(t, srv)
 		dir(t, e, "_c_1-lock-0", "_c_2-lock-1")
 		pending := make(chan struct{})
 		done := e.Reap(zkconn.Orphan{Dir: "/d", Prefix: "_c_1-", Pending: pending, Outcome: func() (string, bool) { return "", true }})

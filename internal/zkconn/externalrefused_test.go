@@ -24,10 +24,10 @@ func unreachable(srv *zktest.Server, conn *zk.Conn) (allow func()) {
 }
 
 // The client library fails what it could not send once it has tried all servers in vain.
-func TestARequestThatAnAdoptedConnectionCouldNotSendWaitsForAServer(t *testing.T) {
+func TestARequestThatAnExternalConnectionCouldNotSendWaitsForAServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
-		conn, _, e := adopt(t, srv)
+		conn, _, e := external(t, srv)
 		allow := unreachable(srv, conn)
 		_, err := e.StartDelete("/a").Wait(t.Context(), e)
 		require.ErrorIs(t, err, zkconn.ErrNotSent)
@@ -41,10 +41,10 @@ func TestARequestThatAnAdoptedConnectionCouldNotSendWaitsForAServer(t *testing.T
 }
 
 // What no server has seen proves nothing of the session.
-func TestARequestThatAnAdoptedConnectionCouldNotSendDoesNotProveThatTheSessionLives(t *testing.T) {
+func TestARequestThatAnExternalConnectionCouldNotSendDoesNotProveThatTheSessionLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
-		conn, _, e := adopt(t, srv)
+		conn, _, e := external(t, srv)
 		time.Sleep(timeout)
 		allow := unreachable(srv, conn)
 		start := time.Now()

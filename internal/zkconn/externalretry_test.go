@@ -17,10 +17,10 @@ import (
 )
 
 // The epoch looks at the connection now and then, so one that is lost and there again in between is the same to it.
-func TestAReadOnAnAdoptedConnectionOutlivesAnyNumberOfLostOnes(t *testing.T) {
+func TestAReadOnAnExternalConnectionOutlivesAnyNumberOfLostOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
-		_, _, e := adopt(t, srv)
+		_, _, e := external(t, srv)
 		lose := srv.Intercept(zktest.On(zktest.Exists, "/a").Times(8).LoseReply())
 		_, there, err := e.Exists(t.Context(), "/a")
 		require.NoError(t, err)
@@ -43,7 +43,7 @@ func (u unwritable) Write(b []byte) (int, error) {
 	return u.Conn.Write(b)
 }
 
-func TestAReadOnAnAdoptedConnectionOutlivesAnyNumberOfWritesThatFail(t *testing.T) {
+func TestAReadOnAnExternalConnectionOutlivesAnyNumberOfWritesThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
 		var fails atomic.Int32
@@ -67,10 +67,10 @@ func TestAReadOnAnAdoptedConnectionOutlivesAnyNumberOfWritesThatFail(t *testing.
 }
 
 // As many answers that settle nothing as are overlooked come first.
-func TestAReadOnAnAdoptedConnectionThatIsLostIsRepeatedWhateverCameBefore(t *testing.T) {
+func TestAReadOnAnExternalConnectionThatIsLostIsRepeatedWhateverCameBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
-		_, _, e := adopt(t, srv)
+		_, _, e := external(t, srv)
 		const sessionMoved = -118
 		n := 0
 		srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
@@ -93,11 +93,11 @@ func TestAReadOnAnAdoptedConnectionThatIsLostIsRepeatedWhateverCameBefore(t *tes
 }
 
 // What servers answer is told after a few times, here as on a connection of our own.
-func TestAnAnswerThatSettlesNothingIsOverlookedAFewTimesOnAnAdoptedConnection(t *testing.T) {
+func TestAnAnswerThatSettlesNothingIsOverlookedAFewTimesOnAnExternalConnection(t *testing.T) {
 	for _, code := range []zktest.Code{-5, -116, -117, -118} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Run(t)
-			_, _, e := adopt(t, srv)
+			_, _, e := external(t, srv)
 			fail := srv.Intercept(zktest.On(zktest.Exists, "/a").Error(code))
 			began := time.Now()
 			_, _, err := e.Exists(t.Context(), "/a")

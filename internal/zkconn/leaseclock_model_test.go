@@ -266,12 +266,12 @@ func TestTheLeaderHasCountedWhatTheClockTakesForProved(t *testing.T) {
 	}
 }
 
-// The same of a session that is adopted at some time, by the answers to two syncs in a row.
-func TestTheLeaderHasCountedWhatTheClockOfAnAdoptedSessionTakesForProved(t *testing.T) {
+// The same of a session of an external connection, begun at some time, by the answers to two syncs in a row.
+func TestTheLeaderHasCountedWhatTheClockOfAnExternalSessionTakesForProved(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawSimulated(rt, true)
 		s.run()
-		from := s.timeout * time.Duration(rapid.IntRange(2, 4).Draw(rt, "adopted after, in timeouts"))
+		from := s.timeout * time.Duration(rapid.IntRange(2, 4).Draw(rt, "begun after, in timeouts"))
 		i := slices.IndexFunc(s.replies, func(r reply) bool { return r.led && r.sent > from })
 		if i < 0 {
 			return

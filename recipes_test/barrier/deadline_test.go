@@ -138,7 +138,7 @@ func TestAPartyThatGaveUpDuringAnOutageBreaksTheBarrierAfterIt(t *testing.T) {
 	})
 }
 
-func TestABarrierWorksOnAnAdoptedConnection(t *testing.T) {
+func TestABarrierWorksOnATappedConnection(t *testing.T) {
 	for _, opts := range [][]zksync.Option{nil, {zkbarrier.Tolerant()}} {
 		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 			ctx := context.Background()

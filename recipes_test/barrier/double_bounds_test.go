@@ -65,7 +65,7 @@ func TestEveryCallOfADoubleBarrierAndALatchEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestADoubleBarrierAndALatchWorkOnAnAdoptedConnection(t *testing.T) {
+func TestADoubleBarrierAndALatchWorkOnATappedConnection(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		ctx := context.Background()
 		var bs []*zkbarrier.DoubleBarrier

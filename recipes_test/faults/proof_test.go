@@ -175,7 +175,7 @@ func TestHandOverWithinAProcessIsBounded(t *testing.T) {
 }
 
 // On a connection that somebody else made, news comes in any order: a departure alone proves nothing.
-func TestAnAdoptedConnectionListsBeforeItBelievesADeparture(t *testing.T) {
+func TestATappedConnectionListsBeforeItBelievesADeparture(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 1, nil)

@@ -211,7 +211,7 @@ func TestPhasesBeginAgainAfterTheLastNumber(t *testing.T) {
 	})
 }
 
-func TestGroupsAndPhasersWorkOnAnAdoptedConnection(t *testing.T) {
+func TestGroupsAndPhasersWorkOnATappedConnection(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		sessions := []*zksync.Session{v.Tapped(), v.Tapped()}
 		a, b := zkwaitgroup.New(sessions[0], proving.GroupPath), zkwaitgroup.New(sessions[1], proving.GroupPath)
