@@ -205,13 +205,14 @@ func (p *Phaser) findMove(ctx context.Context, e *zkconn.Epoch, x *party, leave 
 	switch {
 	case err != nil:
 		return false, false, err
-	case moved && (leave || x.leaving): // an earlier call may have sent the delete
-		x.leaving = true
+	case moved && (leave || x.deleted):
+		x.leaving, x.deleted = true, true
 		if err = e.Delete(ctx, p.nextNode(x)); errors.Is(err, zk.ErrNoNode) {
 			err = nil
 		}
 		return true, true, err
-	case moved:
+	case moved: // and no deregistration can be applied any more: it would delete the node that is here no more
+		x.leaving = false
 		return true, false, nil
 	case x.leaving:
 		return true, true, nil

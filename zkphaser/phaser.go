@@ -57,6 +57,7 @@ type party struct {
 	// A call ended while the request was under way, so it may have arrived.
 	unsure  bool
 	leaving bool // and been deregistered, also if that was looked for in vain: see move
+	deleted bool // and then been deregistered by a deletion that may have been sent: see findMove
 
 	lingers bool // a request that registers it may yet be applied, again
 }

@@ -73,3 +73,31 @@ func TestAnArrivalThatLingersInAServerCountsOnce(t *testing.T) {
 		}
 	}
 }
+
+// The request to deregister never came, and then the arrival was applied and its answer lost: the deregistration cannot be
+// applied any more, and the next phase waits for the party.
+func TestAnArrivalAfterADeregistrationThatWasLostLeavesThePartyRegistered(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		bg := context.Background()
+		s := v.Session()
+		p, other := zkphaser.New(s, proving.PhaserPath), zkphaser.New(v.Session(), proving.PhaserPath)
+		for _, x := range []*zkphaser.Phaser{other, p} {
+			_, err := x.Register(bg)
+			require.NoError(t, err)
+		}
+		v.Server.Intercept(zktest.On(zktest.Multi, "**").Of(s.ID()).Nth(1).LoseRequest())
+		ctx, cancel := context.WithTimeout(bg, time.Millisecond)
+		defer cancel()
+		n, err := p.ArriveAndDeregister(ctx)
+		require.Error(t, err)
+		require.Equal(t, -1, n)
+		time.Sleep(time.Minute)
+		v.Server.Intercept(zktest.On(zktest.Multi, "**").Of(s.ID()).Nth(1).LoseReply())
+		n, err = p.Arrive(bg)
+		require.NoError(t, err)
+		require.Equal(t, 0, n)
+		n, err = other.RegisteredParties(bg)
+		require.NoError(t, err)
+		require.Equal(t, 2, n, "it has only arrived")
+	})
+}
