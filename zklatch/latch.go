@@ -150,7 +150,9 @@ func (l *Latch) countDown(ctx context.Context, e *zkconn.Epoch, event string) er
 			if err := node.MakeDir(ctx, e, l.counts(), l.at.ACL()); err != nil {
 				return err
 			}
-		case record.RefusedAt(err, 2, zk.ErrNoAuth) && !l.plain.Swap(true), errors.Is(err, record.ErrAgain):
+		case record.RefusedAt(err, 2, zk.ErrNoAuth): // no request has a third operation from now on
+			l.plain.Store(true)
+		case errors.Is(err, record.ErrAgain):
 		default:
 			return err
 		}
@@ -215,26 +217,31 @@ func (l *Latch) open(ctx context.Context, e *zkconn.Epoch, event string) error {
 	}
 	version := int32(0) // nobody has written to the base node
 	for pace := (node.Pace{Free: 2}); ; {
-		all := ops
-		if !l.plain.Load() {
+		all, plain := ops, l.plain.Load()
+		if !plain {
 			all = []any{ops[0], &zk.SetDataRequest{Path: l.terms.Base, Data: record.Encode(terms{l.total, true}), Version: version}, ops[1]}
 		}
 		_, err := record.Transact(ctx, e, all...)
 		switch {
-		case err == nil, len(all) == 2 && record.RefusedAt(err, 1, zk.ErrNoNode):
+		case err == nil, plain && record.RefusedAt(err, 1, zk.ErrNoNode):
 			l.opened.Store(true)
 			return nil
 		case record.RefusedAt(err, 0, zk.ErrNoNode):
 			return record.ErrAgain
-		case record.RefusedAt(err, 1, zk.ErrNoAuth) && !l.plain.Swap(true):
+		case !plain && record.RefusedAt(err, 1, zk.ErrNoAuth):
+			l.plain.Store(true)
 		case record.RefusedAt(err, 1, zk.ErrBadVersion): // it is open, or somebody has written there by hand
 			v, err := l.terms.Read(ctx, e)
-			if l.opened.Store(v.T.Open); v.T.Open || err != nil {
+			if err != nil {
 				return err
+			}
+			if v.T.Open {
+				l.opened.Store(true)
+				return nil
 			}
 			version = v.Number
 		case record.RefusedAt(err, 2, zk.ErrNoNode):
-			return errRemoved
+			return l.openUnwritten(ctx, e)
 		default:
 			return err
 		}
@@ -271,13 +278,23 @@ func (l *Latch) found(ctx context.Context, e *zkconn.Epoch, founded *int64) (ope
 		*founded = v.Founded
 		return false, true, nil
 	}
-	// Whoever opened it may not write to the base node; or somebody has removed the other one.
+	err = l.openUnwritten(ctx, e)
+	return err == nil, true, err
+}
+
+// openUnwritten is asked when neither the base node says that the latch is open nor the other one that it is closed. Whoever
+// opened it may not write to the base node; or somebody has removed the other one, which is errRemoved. The counts tell, unless
+// they may be gone with their sessions.
+func (l *Latch) openUnwritten(ctx context.Context, e *zkconn.Epoch) error {
 	n, err := l.counted(ctx, e)
-	if open = err == nil && (l.ephemeral || n >= l.total); open {
-		l.opened.Store(true)
-		return true, true, nil
+	if err != nil {
+		return err
 	}
-	return false, true, cmp.Or(err, errRemoved)
+	if !l.ephemeral && n < l.total {
+		return errRemoved
+	}
+	l.opened.Store(true)
+	return nil
 }
 
 // Wait returns when the latch is open. It blocks until then or until ctx ends (the error wraps the context's error). It
