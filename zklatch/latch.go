@@ -26,13 +26,14 @@ import (
 // the latch open sends no more requests. The first use of a path costs a few requests more, to create it.
 //
 // The removal of the nodes of a latch does not open it (but see [Ephemeral]): a Wait that is told of the removal fails with zksync.ErrBroken. A Wait
-// without a connection is not told, and waits for a new latch, of which no event has been counted.
+// without a connection is not told, and waits for a new latch, of which no event has been counted. Nor is one on a connection
+// that Menagerie did not make: it may wait on.
 type Latch struct {
 	path      string
 	total     int
 	ephemeral bool
 	at        *session.Access
-	plain     atomic.Bool // we may not write to the directory of the counts
+	plain     atomic.Bool // we may not write to the directory of the counts, or not to the base node
 	misuse    error
 	terms     record.Terms[terms]
 	opened    atomic.Bool // it was found open
@@ -63,7 +64,8 @@ type option struct {
 // may have to wait until the servers have ended that session.
 //
 // Such a latch opens, for all who wait, if somebody removes its node closed-of-N alone by hand: the counts do not tell
-// whether it was open, because they go with their sessions.
+// whether it was open, because they go with their sessions. For the same reason all users of the latch must say Ephemeral, those that
+// only wait, too: otherwise they may fail with zksync.ErrBroken when it has opened.
 func Ephemeral() zksync.Option {
 	return option{session.Misplaced("Ephemeral"), func(l *Latch) { l.ephemeral = true }}
 }
@@ -120,7 +122,8 @@ func (l *Latch) in(ctx context.Context, op string, f func(context.Context, *zkco
 //
 // It blocks until the servers confirm or ctx ends. If ctx ends, the error wraps the context's error,
 // and the event may have been counted. Disconnects and lost sessions delay it. If the session is closed, the error is
-// zksync.ErrClosed. It costs one request; the last event costs two.
+// zksync.ErrClosed. If somebody has removed the node that says that the latch is closed, it is zksync.ErrBroken; if the latch
+// is one of another total, or the node is not that of a latch, zksync.ErrMisuse. It costs one request; the last event costs two.
 func (l *Latch) CountDown(ctx context.Context) error {
 	event := newEvent()
 	return l.in(ctx, "count-down", func(ctx context.Context, e *zkconn.Epoch) error {
