@@ -3,7 +3,6 @@ package share
 import (
 	"context"
 	"math"
-	"slices"
 	"sync"
 	"time"
 
@@ -196,10 +195,8 @@ func (c *Cohort) attempt(w *waiter) (*lease.Lease, error) {
 		c.mu.Unlock()
 		return c.lookOnce(w, c.q.Try)
 	case lingering:
-		c.waiters = append(c.waiters, w)
-		c.advance()
-		c.mu.Unlock()
-		return w.lease, w.err
+		defer c.mu.Unlock()
+		return c.grantNow(w, c.grant)
 	}
 	c.mu.Unlock()
 	return nil, errs.ErrNotAcquired
@@ -210,17 +207,28 @@ func (c *Cohort) lookOnce(w *waiter, try getting) (*lease.Lease, error) {
 	p, err := c.ticket(w.ctx, try, c.lost)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err == nil && p.Over() {
-		err = errs.ErrNotAcquired // the session went with it at that very moment
-	}
 	if err != nil {
 		c.becomeIdle()
 		c.advance()
 		return nil, err
 	}
-	c.waiters = slices.Insert(c.waiters, 0, w)
-	c.acquired(p, nil)
-	return w.lease, w.err
+	return c.grantNow(w, &grant{ticket: p, since: time.Now()})
+}
+
+// grantNow gives g to w, which is a Try: it is not on the list of those who wait, so that nothing is granted to it
+// once it has returned. mu is held, and nobody holds.
+func (c *Cohort) grantNow(w *waiter, g *grant) (*lease.Lease, error) {
+	w.err = errs.ErrNotAcquired
+	if !g.ticket.Over() { // else see grantFirst; it may end at any time, so this is the only look
+		if l := w.grant(&c.side, c, g.ticket, g.passes); l != nil {
+			c.becomeHeld(g, l)
+			return l, nil
+		}
+		g.ticket.Leave(0) // the session is closing
+	}
+	c.becomeIdle()
+	c.advance()
+	return nil, w.err
 }
 
 // Released implements Grantor.

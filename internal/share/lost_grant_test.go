@@ -136,3 +136,30 @@ func TestNothingIsGrantedOnANodeWhoseRemovalIsOnItsWay(t *testing.T) {
 		require.ErrorIs(t, l.Err(), errs.ErrLost, "nobody tells it later")
 	})
 }
+
+// A loss marks the ticket without the cohort's mutex, so at any point of a Try that takes over from one who lingers.
+func TestATryIsGrantedOrRefusedWheneverTheTicketIsLost(t *testing.T) {
+	begin, marked := make(chan *queue.Ticket), make(chan struct{})
+	go func() {
+		for p := range begin {
+			p.Retire()
+			marked <- struct{}{}
+		}
+	}()
+	defer close(begin)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // whoever finds the loss at first looks at the servers, and there are none
+	for range 3000 {
+		c := NewCohort(session.NewAccess[session.Option](session.None(), "/a", nil), queue.KindLock)
+		p := &queue.Ticket{Epoch: &zkconn.Epoch{}}
+		c.state, c.grant = lingering, &grant{ticket: p, timer: time.NewTimer(time.Hour)}
+		w := newWaiter(ctx, false)
+		begin <- p
+		l, err := c.attempt(w)
+		<-marked
+		c.mu.Lock()
+		require.Equal(t, err == nil, l != nil)
+		require.Empty(t, c.waiters, "a Try waits for nobody")
+		c.mu.Unlock()
+	}
+}
