@@ -1,3 +1,5 @@
+//go:build !race
+
 package share
 
 import (
@@ -30,7 +32,7 @@ type world struct {
 	dir    string // for the nodes of waits
 	srv    *zkserver.Server
 	gate   gate
-	conn   *gated // the newest connection, the server's end
+	conn   atomic.Pointer[gated] // the newest connection, the server's end
 	s      *session.Session
 	c      *Cohort
 	people [3]*person
@@ -184,8 +186,9 @@ func newWorld(sc scope) (*world, error) {
 	})
 	var err error
 	w.s, err = session.Connect(context.Background(), "zk", trace, dial(func(b net.Conn) net.Conn {
-		w.conn = &gated{Conn: b, g: &w.gate, over: make(chan struct{})}
-		return w.conn
+		conn := &gated{Conn: b, g: &w.gate, over: make(chan struct{})}
+		w.conn.Store(conn)
+		return conn
 	}))
 	if err != nil {
 		return nil, err
@@ -262,7 +265,7 @@ func (w *world) events() (all []event) {
 	if len(w.srv.Sessions()) > 0 && !w.still() {
 		add("session lost", func() {
 			// What is on its way is lost with it: whether that or the loss was heard first would be chance.
-			conn := w.conn
+			conn := w.conn.Load()
 			w.srv.Expire(w.s.ID())
 			_ = conn.Close()
 		})
