@@ -133,7 +133,7 @@ func (c *Cohort) spawn(old *queue.Ticket) {
 // begin makes the acquisition that run carries out. mu is held.
 func (c *Cohort) begin(old *queue.Ticket) (run func()) {
 	var a *acquisition
-	a, run = c.newAcquisition(old, c.lost, func(p *queue.Ticket, err error) *queue.Ticket {
+	a, run = c.newAcquisition(old, c.onLoss, func(p *queue.Ticket, err error) *queue.Ticket {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.acquisition != a {
@@ -204,7 +204,7 @@ func (c *Cohort) attempt(w *waiter) (*lease.Lease, error) {
 
 // lookOnce is try, which is Queue.Try, and what it ends with for w.
 func (c *Cohort) lookOnce(w *waiter, try getting) (*lease.Lease, error) {
-	p, err := c.ticket(w.ctx, try, c.lost)
+	p, err := c.ticket(w.ctx, try, c.onLoss)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
@@ -285,8 +285,8 @@ func (c *Cohort) mayPass() bool {
 		time.Since(g.since) < c.at.Settings.HandoverIn && g.ticket.Epoch.Valid() && !g.ticket.Over()
 }
 
-// lost is called when the session of p has ended, or its node was removed.
-func (c *Cohort) lost(p *queue.Ticket) {
+// onLoss is called when the session of p has ended, or its node was removed.
+func (c *Cohort) onLoss(p *queue.Ticket) {
 	p.Forget()
 	// The holder first: nothing below may delay that it is told. It is also told while the ticket is being
 	// replaced.

@@ -1,0 +1,67 @@
+package share
+
+import (
+	"context"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/lease"
+	"github.com/go-menagerie/menagerie/internal/node"
+)
+
+// acquire is await, and then a wait, with the lease, for the holds of this process that still run because they
+// were lost.
+func (s *side) acquire(ctx context.Context, dropIn bool, await func(*waiter) (*lease.Lease, error)) (*lease.Lease, error) {
+	return s.checked(ctx, func(ctx context.Context) (*lease.Lease, error) {
+		for {
+			l, err := await(newWaiter(ctx, dropIn))
+			if err == nil {
+				err = s.admit(ctx, l)
+			}
+			switch {
+			case err == nil:
+				return l, nil
+			case err != errLostInside:
+				return nil, err
+			case ctx.Err() != nil:
+				return nil, errs.OfContext(ctx)
+			}
+		}
+	})
+}
+
+// admit waits until no hold of this process keeps l out. If it cannot wait, the lease is given back.
+func (s *side) admit(ctx context.Context, l *lease.Lease) (err error) {
+	for {
+		freed := s.dropIns.against(s.q.Kind, l)
+		if freed == nil {
+			return nil
+		}
+		select {
+		case <-freed:
+			continue
+		case <-ctx.Done():
+			err = errs.OfContext(ctx)
+		case <-s.at.Session.Context().Done():
+			err = errs.ErrClosed
+		case <-l.Lifetime().Done(): // it must not keep out those for whom it waits
+			err = errLostInside
+		}
+		l.GiveBack(node.Grace)
+		return err
+	}
+}
+
+// try is attempt, which does not wait for others, if no hold of this process keeps it out.
+func (s *side) try(ctx context.Context, dropIn bool, attempt func(*waiter) (*lease.Lease, error)) (*lease.Lease, error) {
+	return s.checked(ctx, func(ctx context.Context) (*lease.Lease, error) {
+		if s.dropIns.against(s.q.Kind, nil) != nil {
+			return nil, errs.ErrNotAcquired
+		}
+		l, err := attempt(newWaiter(ctx, dropIn))
+		if err == nil && s.dropIns.against(s.q.Kind, l) != nil {
+			l.GiveBack(node.Grace)
+			return nil, errs.ErrNotAcquired
+		}
+		return l, err
+	})
+}
