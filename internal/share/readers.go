@@ -107,7 +107,7 @@ func (r *Readers) newBatch() *batch {
 
 // begin begins to get a ticket for b. mu is held.
 func (r *Readers) begin(b *batch) {
-	a, run := r.newAcquisition(nil, r.lost, func(p *queue.Ticket, err error) *queue.Ticket { return r.ended(b, p, err) })
+	a, run := r.newAcquisition(nil, r.onLoss, func(p *queue.Ticket, err error) *queue.Ticket { return r.ended(b, p, err) })
 	b.acquisition = a
 	if !r.at.Session.Spawn(run) {
 		r.end(b, errs.ErrClosed)
@@ -187,7 +187,7 @@ func (r *Readers) attempt(w *waiter) (*lease.Lease, error) {
 		return w.lease, w.err
 	}
 	r.mu.Unlock()
-	p, err := r.ticket(w.ctx, r.q.Try, r.lost)
+	p, err := r.ticket(w.ctx, r.q.Try, r.onLoss)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +210,7 @@ func (r *Readers) share(p *queue.Ticket, seq uint32, w *waiter) {
 		unwanted.Leave(0)
 		return
 	}
-	p.OnLoss(r.lost) // if the ticket has been lost by now, this call tells w's lease
+	p.OnLoss(r.onLoss) // if the ticket has been lost by now, this call tells w's lease
 }
 
 // Released implements Grantor.
@@ -233,8 +233,8 @@ func (r *Readers) Release(l *lease.Lease, grace time.Duration) {
 // UnlockLost implements Grantor. A lease that ended by a bound has been released then.
 func (r *Readers) UnlockLost(l *lease.Lease) { r.dropIns.remove(l) }
 
-// lost is told of the loss of a ticket.
-func (r *Readers) lost(p *queue.Ticket) {
+// onLoss is told of the loss of a ticket.
+func (r *Readers) onLoss(p *queue.Ticket) {
 	p.Forget()
 	r.mu.Lock()
 	b := r.granted[p]

@@ -35,7 +35,7 @@ func (g *Unshared) Queue() *queue.Queue { return g.q }
 // Get acquires a lease by get, which is Queue.Obtain or Queue.Try, or made of them.
 func (g *Unshared) Get(ctx context.Context, dropIn bool, get func(context.Context, func(*queue.Ticket)) (*queue.Ticket, error)) (*lease.Lease, error) {
 	return g.checked(ctx, func(ctx context.Context) (*lease.Lease, error) {
-		p, err := g.ticket(ctx, get, g.lost)
+		p, err := g.ticket(ctx, get, g.onLoss)
 		if err != nil {
 			return nil, err
 		}
@@ -56,7 +56,7 @@ func (g *Unshared) take(ctx context.Context, p *queue.Ticket, dropIn bool) (*lea
 		p.Leave(0)
 		return nil, errs.ErrClosed
 	case p.Over():
-		g.lost(p) // which may have been called before the lease was there to be told
+		g.onLoss(p) // which may have been called before the lease was there to be told
 	}
 	return l, nil
 }
@@ -68,7 +68,7 @@ func (g *Unshared) Replace(l *lease.Lease, p *queue.Ticket) (*lease.Lease, error
 		p.Leave(0)
 		return nil, l.Err()
 	}
-	p.OnLoss(g.lost)
+	p.OnLoss(g.onLoss)
 	next, err := g.take(l.Lifetime(), p, l.DropIn())
 	l.Finish(errs.ErrReleased)
 	return next, err
@@ -98,8 +98,8 @@ func (g *Unshared) Release(l *lease.Lease, grace time.Duration) {
 // UnlockLost implements Grantor.
 func (g *Unshared) UnlockLost(*lease.Lease) {}
 
-// lost is told of the loss of a ticket.
-func (g *Unshared) lost(p *queue.Ticket) {
+// onLoss is told of the loss of a ticket.
+func (g *Unshared) onLoss(p *queue.Ticket) {
 	p.Forget()
 	g.mu.Lock()
 	l := g.held[p]

@@ -145,8 +145,9 @@ func (c *gated) Write(b []byte) (int, error) {
 }
 
 func (c *gated) Close() error {
+	err := c.Conn.Close() // first, or what waits at the gate might yet be heard
 	c.once.Do(func() { close(c.over) })
-	return c.Conn.Close()
+	return err
 }
 
 // newWorld makes a world: see scope.
