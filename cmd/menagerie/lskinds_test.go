@@ -3,16 +3,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"os"
 	"strings"
-	"syscall"
 	"testing"
-	"testing/synctest"
-	"time"
-	"unicode/utf8"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -27,11 +22,10 @@ import (
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksemaphore"
 	"github.com/go-menagerie/menagerie/zksync"
-	"github.com/go-menagerie/menagerie/zktest"
 	"github.com/go-menagerie/menagerie/zkwaitgroup"
 )
 
-// session is one of this process, whose recipes ls is shown.
+// session is one of this process, whose recipes ls shows.
 func (s *server) session(t *testing.T) *zksync.Session {
 	t.Helper()
 	z, err := zksync.Connect(t.Context(), s.addr, zksync.WithName("test"))
@@ -40,7 +34,7 @@ func (s *server) session(t *testing.T) *zksync.Session {
 	return z
 }
 
-// ls returns what that prints.
+// ls returns what the command ls prints.
 func (s *server) ls(t *testing.T, args ...string) string {
 	t.Helper()
 	p := run(t, append([]string{"ls", "--servers", s.addr}, args...)...)
@@ -77,7 +71,7 @@ func (s *server) listed(t *testing.T, dir, path string) object {
 	return object{}
 }
 
-// in runs f in the background until the test ends.
+// background runs f in the background until the test ends.
 func background(t *testing.T, f func(ctx context.Context)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -86,142 +80,198 @@ func background(t *testing.T, f func(ctx context.Context)) {
 	t.Cleanup(func() { cancel(); <-done })
 }
 
+// shown is what ls shows: a server whose directory /r has recipes of every kind.
+type shown struct {
+	*server
+	all  *testing.T // what is set up stays until it ends, for the listing of the directory
+	z    *zksync.Session
+	host string
+}
+
 func TestEveryKindOfRecipeIsToldByItsNodes(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	z := s.session(t)
-	all, ctx := t, t.Context() // what the subtests set up stays for the last
 	host, err := os.Hostname()
 	require.NoError(t, err)
-	keep := func(l *zksync.Lease, err error) { t.Helper(); require.NoError(t, err) }
-	do := func(err error) { t.Helper(); require.NoError(t, err) }
+	r := &shown{server: s, all: t, z: s.session(t), host: host}
+	for _, kind := range []struct {
+		name   string
+		isTold func(r *shown, t *testing.T)
+	}{
+		{"lock", (*shown).lock},
+		{"rwlock", (*shown).rwlock},
+		{"semaphore", (*shown).semaphore},
+		{"election", (*shown).election},
+		{"once", (*shown).once},
+		{"barrier", (*shown).barrier},
+		{"double barrier", (*shown).doubleBarrier},
+		{"latch", (*shown).latch},
+		{"gate", (*shown).gate},
+		{"phaser", (*shown).phaser},
+		{"wait group", (*shown).waitGroup},
+		{"condition", (*shown).condition},
+		{"flight", (*shown).flight},
+		{"plain nodes", (*shown).plainNodes},
+		{"the directory", (*shown).directory}, // of all those above
+	} {
+		t.Run(kind.name, func(t *testing.T) { kind.isTold(r, t) })
+	}
+}
 
-	t.Run("lock", func(t *testing.T) {
-		keep(zksync.NewMutex(z, "/r/lock").LockContext(ctx))
-		s.says(t, "/r/lock", "lock", "held", "test@"+host)
-		// It may be the lock of a once.
-		s.says(t, "/r", "/r: once, run by "+host, "or a directory", "/r/lock  lock  held by "+host)
-		o := s.listed(t, "/r", "/r/lock")
-		require.Equal(t, []string{"lock", "held"}, []string{o.Kind, o.State})
-		require.Contains(t, o.Detail, "held by "+host+" pid ")
-		require.Len(t, o.Entries, 1)
+func (r *shown) lock(t *testing.T) {
+	ctx := r.all.Context()
+	_, err := zksync.NewMutex(r.z, "/r/lock").LockContext(ctx)
+	require.NoError(t, err)
+	r.says(t, "/r/lock", "lock", "held", "test@"+r.host)
+	// It may be the lock of a once.
+	r.says(t, "/r", "/r: once, run by "+r.host, "or a directory", "/r/lock  lock  held by "+r.host)
+	o := r.listed(t, "/r", "/r/lock")
+	require.Equal(t, []string{"lock", "held"}, []string{o.Kind, o.State})
+	require.Contains(t, o.Detail, "held by "+r.host+" pid ")
+	require.Len(t, o.Entries, 1)
+}
+
+func (r *shown) rwlock(t *testing.T) {
+	ctx := r.all.Context()
+	rw := zkrwmutex.New(r.z, "/r/rw")
+	_, err := rw.RLockContext(ctx)
+	require.NoError(t, err)
+	background(r.all, func(ctx context.Context) { _, _ = rw.LockContext(ctx) })
+	r.says(t, "/r/rw", "read   held", "write  waiting")
+	require.Contains(t, r.listed(t, "/r", "/r/rw").Detail, "held for reading by "+r.host)
+	require.Equal(t, "rwlock", r.listed(t, "/r", "/r/rw").Kind)
+}
+
+func (r *shown) semaphore(t *testing.T) {
+	ctx := r.all.Context()
+	w := zksemaphore.NewWeighted(r.z, "/r/sem", 8)
+	_, err := w.AcquireLease(ctx, 3)
+	require.NoError(t, err)
+	_, err = w.AcquireLease(ctx, 2)
+	require.NoError(t, err)
+	background(r.all, func(ctx context.Context) { _, _ = w.AcquireLease(ctx, 7) })
+	r.says(t, "/r/sem", "semaphore, 5 of 8 permits held", "and 1 other; 1 waits", "PERMITS", "permit  waiting  7")
+	require.NoError(t, w.Resize(ctx, 9))
+	o := r.listed(t, "/r", "/r/sem")
+	require.Equal(t, []int64{5, 9}, []int64{*o.Count, *o.Total})
+	require.EqualValues(t, 3, o.Entries[0].Permits)
+	require.EqualValues(t, 3, contenders(t, r.addr, "/r/sem")[0].Permits)
+}
+
+func (r *shown) election(t *testing.T) {
+	ctx := r.all.Context()
+	_, err := zkelection.New(r.z, "/r/elect", zkelection.Candidate{ID: "web-3:8080"}).Campaign(ctx)
+	require.NoError(t, err)
+	background(r.all, func(ctx context.Context) {
+		_, _ = zkelection.New(r.z, "/r/elect", zkelection.Candidate{ID: "web-4:8080"}).Campaign(ctx)
 	})
-	t.Run("rwlock", func(t *testing.T) {
-		rw := zkrwmutex.New(z, "/r/rw")
-		keep(rw.RLockContext(ctx))
-		background(all, func(ctx context.Context) { _, _ = rw.LockContext(ctx) })
-		s.says(t, "/r/rw", "read   held", "write  waiting")
-		require.Contains(t, s.listed(t, "/r", "/r/rw").Detail, "held for reading by "+host)
-		require.Equal(t, "rwlock", s.listed(t, "/r", "/r/rw").Kind)
+	r.says(t, "/r/elect", "election, led by web-3:8080", "web-4:8080")
+	require.Equal(t, "web-4:8080", contenders(t, r.addr, "/r/elect")[1].ID)
+}
+
+func (r *shown) once(t *testing.T) {
+	running := zkonce.New(r.z, "/r/running")
+	background(r.all, func(ctx context.Context) {
+		_, _ = running.DoContext(ctx, func(ctx context.Context) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() })
 	})
-	t.Run("semaphore", func(t *testing.T) {
-		w := zksemaphore.NewWeighted(z, "/r/sem", 8)
-		keep(w.AcquireLease(ctx, 3))
-		keep(w.AcquireLease(ctx, 2))
-		background(all, func(ctx context.Context) { _, _ = w.AcquireLease(ctx, 7) })
-		s.says(t, "/r/sem", "semaphore, 5 of 8 permits held", "and 1 other; 1 waits", "PERMITS", "permit  waiting  7")
-		do(w.Resize(ctx, 9))
-		o := s.listed(t, "/r", "/r/sem")
-		require.Equal(t, []int64{5, 9}, []int64{*o.Count, *o.Total})
-		require.EqualValues(t, 3, o.Entries[0].Permits)
-		require.EqualValues(t, 3, contenders(t, s.addr, "/r/sem")[0].Permits)
+	r.says(t, "/r/running", "once, run by "+r.host, "or a directory")
+	run(t, "once", "/r/done", "--servers", r.addr, "--", "true").succeeded()
+	r.says(t, "/r/done", "once, done by true on "+r.host)
+	require.Equal(t, "done", r.listed(t, "/r", "/r/done").State)
+}
+
+func (r *shown) barrier(t *testing.T) {
+	b := zkbarrier.NewBarrier(r.z, "/r/barrier", 3)
+	background(r.all, func(ctx context.Context) { _, _ = b.Await(ctx) })
+	r.says(t, "/r/barrier", "barrier, 1 of 3 have arrived", "party  waiting  test@"+r.host)
+}
+
+func (r *shown) doubleBarrier(t *testing.T) {
+	ctx := r.all.Context()
+	b := zkbarrier.NewDoubleBarrier(r.z, "/r/double", 2)
+	background(r.all, func(ctx context.Context) { _ = b.Enter(ctx) })
+	r.says(t, "/r/double", "double barrier, 1 of 2 have arrived")
+	require.NoError(t, zkbarrier.NewDoubleBarrier(r.z, "/r/double", 2).Enter(ctx))
+	r.says(t, "/r/double", "double barrier, open: 2 of 2 have not left")
+}
+
+func (r *shown) latch(t *testing.T) {
+	ctx := r.all.Context()
+	l := zklatch.New(r.z, "/r/latch", 2)
+	require.NoError(t, l.CountDown(ctx))
+	r.says(t, "/r/latch", "latch, closed: 1 of 2 events counted down")
+	require.NoError(t, l.CountDown(ctx))
+	r.says(t, "/r/latch", "latch, open: all of 2 events counted down")
+}
+
+func (r *shown) gate(t *testing.T) {
+	ctx := r.all.Context()
+	g := zklatch.NewGate(r.z, "/r/gate")
+	require.NoError(t, g.Close(ctx))
+	r.says(t, "/r/gate", "gate, closed by "+r.host)
+	_, err := r.z.Conn().Create("/r/gate/closed/01234567-89ab-8def-8123-456789abcdef", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err) // whoever opens it does that first
+	r.says(t, "/r/gate", "gate, closed by "+r.host)
+	require.NoError(t, g.Open(ctx))
+	r.says(t, "/r/gate", "open gate, or anything else")
+}
+
+func (r *shown) phaser(t *testing.T) {
+	ctx := r.all.Context()
+	p := zkphaser.New(r.z, "/r/phaser")
+	_, err := p.BulkRegister(ctx, 2)
+	require.NoError(t, err)
+	_, err = p.Arrive(ctx)
+	require.NoError(t, err)
+	r.says(t, "/r/phaser", "phaser, phase 0: 1 of 2 have arrived")
+}
+
+func (r *shown) waitGroup(t *testing.T) {
+	ctx := r.all.Context()
+	g := zkwaitgroup.New(r.z, "/r/group")
+	require.NoError(t, g.AddContext(ctx, 3))
+	r.says(t, "/r/group", "wait group, 3 members not done", "living")
+}
+
+func (r *shown) condition(t *testing.T) {
+	ctx := r.all.Context()
+	m := zksync.NewMutex(r.z, "/r/monitor")
+	l, err := m.LockContext(ctx)
+	require.NoError(t, err)
+	background(r.all, func(ctx context.Context) { _, _ = zkcond.New(m, "/r/cond").WaitContext(ctx, l) })
+	r.says(t, "/r/cond", "condition, 1 waits, 0 signals not used up")
+}
+
+func (r *shown) flight(t *testing.T) {
+	f := zkflight.New[string](r.z, "/r/flight")
+	background(r.all, func(ctx context.Context) {
+		_, _, _ = f.Do(ctx, "key", func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() })
 	})
-	t.Run("election", func(t *testing.T) {
-		keep(zkelection.New(z, "/r/elect", zkelection.Candidate{ID: "web-3:8080"}).Campaign(ctx))
-		background(all, func(ctx context.Context) {
-			_, _ = zkelection.New(z, "/r/elect", zkelection.Candidate{ID: "web-4:8080"}).Campaign(ctx)
-		})
-		s.says(t, "/r/elect", "election, led by web-3:8080", "web-4:8080")
-		require.Equal(t, "web-4:8080", contenders(t, s.addr, "/r/elect")[1].ID)
-	})
-	t.Run("once", func(t *testing.T) {
-		running := zkonce.New(z, "/r/running")
-		background(all, func(ctx context.Context) {
-			_, _ = running.DoContext(ctx, func(ctx context.Context) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() })
-		})
-		s.says(t, "/r/running", "once, run by "+host, "or a directory")
-		run(t, "once", "/r/done", "--servers", s.addr, "--", "true").succeeded()
-		s.says(t, "/r/done", "once, done by true on "+host)
-		require.Equal(t, "done", s.listed(t, "/r", "/r/done").State)
-	})
-	t.Run("barrier", func(t *testing.T) {
-		b := zkbarrier.NewBarrier(z, "/r/barrier", 3)
-		background(all, func(ctx context.Context) { _, _ = b.Await(ctx) })
-		s.says(t, "/r/barrier", "barrier, 1 of 3 have arrived", "party  waiting  test@"+host)
-	})
-	t.Run("double barrier", func(t *testing.T) {
-		b := zkbarrier.NewDoubleBarrier(z, "/r/double", 2)
-		background(all, func(ctx context.Context) { _ = b.Enter(ctx) })
-		s.says(t, "/r/double", "double barrier, 1 of 2 have arrived")
-		do(zkbarrier.NewDoubleBarrier(z, "/r/double", 2).Enter(ctx))
-		s.says(t, "/r/double", "double barrier, open: 2 of 2 have not left")
-	})
-	t.Run("latch", func(t *testing.T) {
-		l := zklatch.New(z, "/r/latch", 2)
-		do(l.CountDown(ctx))
-		s.says(t, "/r/latch", "latch, closed: 1 of 2 events counted down")
-		do(l.CountDown(ctx))
-		s.says(t, "/r/latch", "latch, open: all of 2 events counted down")
-	})
-	t.Run("gate", func(t *testing.T) {
-		g := zklatch.NewGate(z, "/r/gate")
-		do(g.Close(ctx))
-		s.says(t, "/r/gate", "gate, closed by "+host)
-		_, err := z.Conn().Create("/r/gate/closed/01234567-89ab-8def-8123-456789abcdef", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
-		do(err) // somebody who lifts it does that first
-		s.says(t, "/r/gate", "gate, closed by "+host)
-		do(g.Open(ctx))
-		s.says(t, "/r/gate", "open gate, or anything else")
-	})
-	t.Run("phaser", func(t *testing.T) {
-		p := zkphaser.New(z, "/r/phaser")
-		_, err := p.BulkRegister(ctx, 2)
-		do(err)
-		_, err = p.Arrive(ctx)
-		do(err)
-		s.says(t, "/r/phaser", "phaser, phase 0: 1 of 2 have arrived")
-	})
-	t.Run("wait group", func(t *testing.T) {
-		g := zkwaitgroup.New(z, "/r/group")
-		do(g.AddContext(ctx, 3))
-		s.says(t, "/r/group", "wait group, 3 members not done", "living")
-	})
-	t.Run("condition", func(t *testing.T) {
-		m := zksync.NewMutex(z, "/r/monitor")
-		l, err := m.LockContext(ctx)
-		do(err)
-		background(all, func(ctx context.Context) { _, _ = zkcond.New(m, "/r/cond").WaitContext(ctx, l) })
-		s.says(t, "/r/cond", "condition, 1 waits, 0 signals not used up")
-	})
-	t.Run("flight", func(t *testing.T) {
-		f := zkflight.New[string](z, "/r/flight")
-		background(all, func(ctx context.Context) {
-			_, _, _ = f.Do(ctx, "key", func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() })
-		})
-		s.says(t, "/r/flight", "flight", "/r/flight/key", "run by "+host)
-		s.says(t, "/r/flight/key", "flight key, run by "+host)
-	})
-	t.Run("plain nodes", func(t *testing.T) {
-		_, err := z.Conn().Create("/r/plain", []byte("hello"), 0, zk.WorldACL(zk.PermAll))
-		do(err)
-		_, err = z.Conn().Create("/r/mine", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
-		do(err)
-		s.says(t, "/r/plain", "node, 5 bytes of data, nothing below")
-		s.says(t, "/r/mine", "node, 0 bytes, of session 0x")
-	})
-	t.Run("the directory", func(t *testing.T) {
-		out := s.ls(t, "/r")
-		for _, kind := range []string{"lock", "rwlock", "semaphore", "election", "once", "barrier", "double barrier", "latch", "phaser", "wait group", "condition", "flight", "node", "empty"} {
-			require.Regexp(t, `(?m)^/r/\S+ +`+kind+` `, out)
-		}
-		require.Equal(t, s.ls(t, "/"), s.ls(t))
-		require.Regexp(t, `(?m)^/r +directory +\d+ nodes below$`, s.ls(t))
-		require.Regexp(t, `(?m)^/r/flight/key +flight key +run by`, s.ls(t, "-r"))
-		var everything []object
-		require.NoError(t, json.Unmarshal([]byte(s.ls(t, "-r", "--json", "/r")), &everything))
-		require.Equal(t, "/r", everything[0].Path)
-		require.Greater(t, len(everything), 15)
-	})
+	r.says(t, "/r/flight", "flight", "/r/flight/key", "run by "+r.host)
+	r.says(t, "/r/flight/key", "flight key, run by "+r.host)
+}
+
+func (r *shown) plainNodes(t *testing.T) {
+	_, err := r.z.Conn().Create("/r/plain", []byte("hello"), 0, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	_, err = r.z.Conn().Create("/r/mine", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	r.says(t, "/r/plain", "node, 5 bytes of data, nothing below")
+	r.says(t, "/r/mine", "node, 0 bytes, of session 0x")
+}
+
+func (r *shown) directory(t *testing.T) {
+	out := r.ls(t, "/r")
+	for _, kind := range []string{"lock", "rwlock", "semaphore", "election", "once", "barrier", "double barrier", "latch", "phaser", "wait group", "condition", "flight", "node", "empty"} {
+		require.Regexp(t, `(?m)^/r/\S+ +`+kind+` `, out)
+	}
+	require.Equal(t, r.ls(t, "/"), r.ls(t))
+	require.Regexp(t, `(?m)^/r +directory +\d+ nodes below$`, r.ls(t))
+	require.Regexp(t, `(?m)^/r/flight/key +flight key +run by`, r.ls(t, "-r"))
+	var everything []object
+	require.NoError(t, json.Unmarshal([]byte(r.ls(t, "-r", "--json", "/r")), &everything))
+	require.Equal(t, "/r", everything[0].Path)
+	require.Greater(t, len(everything), 15)
 }
 
 func TestWhatMayNotBeReadIsToldAsThatAndHidesNothingElse(t *testing.T) {
@@ -244,150 +294,4 @@ func TestWhatMayNotBeReadIsToldAsThatAndHidesNothingElse(t *testing.T) {
 	require.Regexp(t, `(?m)^/r/half +semaphore +may not be read by us: see --auth$`, out)
 	require.Regexp(t, `(?m)^/r/open +node +1 byte`, out)
 	require.Contains(t, s.ls(t, "/r/half", "--auth", "digest:me:secret"), "0 of 2 permits held")
-}
-
-func TestNoLineIsTooWideUnlessItIsToBeLong(t *testing.T) {
-	t.Parallel()
-	s := startServer(t)
-	z := s.session(t)
-	deep := "/" + strings.Repeat("directory/", 12) + "lock"
-	_, err := zksync.NewMutex(z, deep, zksync.WithName(strings.Repeat("n", 60))).LockContext(t.Context())
-	require.NoError(t, err)
-	_, err = zkelection.New(z, "/e", zkelection.Candidate{ID: strings.Repeat("i", 90)}).Campaign(t.Context())
-	require.NoError(t, err)
-	_, err = zksemaphore.NewWeighted(z, "/sem", 1<<40).AcquireLease(t.Context(), 1<<40)
-	require.NoError(t, err)
-	for _, args := range [][]string{{deep}, {"/e"}, {"/sem"}, {"-r"}, {}} {
-		for line := range strings.Lines(s.ls(t, args...)) {
-			require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), maxColumns, line)
-		}
-	}
-	require.Contains(t, s.ls(t, "-l", deep), strings.Repeat("n", 60))
-	require.Contains(t, s.ls(t, "-l", deep), deep+"/_c_")
-	require.Contains(t, s.ls(t, "-l", "-r"), deep+": lock, held by")
-}
-
-// One long cell must not make the others useless.
-func TestALongPathLeavesRoomForTheStateAndALongIDForTheOwner(t *testing.T) {
-	t.Parallel()
-	var w bytes.Buffer
-	state := "held by web-3 pid 4711 for 12s"
-	writeView(&w, &view{target: &object{Path: "/", Kind: "directory", State: "directory"}, below: []*object{
-		{Path: "/short", Kind: "lock", Detail: state},
-		{Path: "/" + strings.Repeat("directory/", 12) + "the-lock", Kind: "lock", Detail: state},
-		{Path: "/long", Kind: "lock", Detail: state + strings.Repeat(" and so on", 9)},
-	}}, lsOptions{}, time.Now())
-	lines := strings.Split(w.String(), "\n")
-	require.Regexp(t, `^/short +lock  `+state+`$`, lines[1])
-	require.Regexp(t, `^/directory/.*\.\.\..*/directory/the-lock  lock  `+state+`$`, lines[2])
-	require.Equal(t, 40, strings.Index(lines[2], "  lock"), "no shorter than that")
-	require.Len(t, lines[3], maxColumns)
-
-	w.Reset()
-	writeEntries(&w, &object{Entries: []contenderRow{{Kind: "lock", State: "held", ID: strings.Repeat("i", 90), Owner: ownerRow{"web-3", 4711, "invoices"}}}}, false, time.Now())
-	require.Contains(t, w.String(), "iii...  invoices@web-3:4711  ")
-}
-
-func TestWatchPrintsAgainWhatHasChanged(t *testing.T) {
-	t.Parallel()
-	s := startServer(t)
-	z := s.session(t)
-	l, err := zksync.NewMutex(z, "/w/a").LockContext(t.Context())
-	require.NoError(t, err)
-	p := start(t, "ls", "/w/a", "--watch", "--servers", s.addr)
-	p.prints("held")
-	background(t, func(ctx context.Context) { _, _ = zksync.NewMutex(z, "/w/a").LockContext(ctx) })
-	p.prints("waiting")
-	for _, c := range s.Sessions() {
-		s.Disconnect(c.ID)
-	}
-	frames := strings.Count(p.stdout.String(), "POS")
-	require.NoError(t, l.Unlock())
-	require.Eventually(t, func() bool { return strings.Count(p.stdout.String(), "POS") > frames }, patience, pause)
-	p.signal(syscall.SIGINT)
-	require.Equal(t, 130, p.wait(), p.stderr.String())
-
-	j := start(t, "ls", "/w", "--watch", "--json", "--servers", s.addr)
-	j.prints(`"path":"/w/a"`)
-	_, err = zksync.NewMutex(z, "/w/b").LockContext(t.Context())
-	require.NoError(t, err)
-	j.prints(`"path":"/w/b"`)
-	for line := range strings.Lines(j.stdout.String()) {
-		require.True(t, json.Valid([]byte(line)), line)
-	}
-	j.signal(syscall.SIGTERM)
-	require.Equal(t, 143, j.wait())
-
-	run(t, "ls", "/nothing", "--watch", "--servers", s.addr).failed(exitNoSuchPath, "/nothing does not exist")
-}
-
-// In virtual time: nobody looks while nothing happens, and then not more often than every pause.
-func TestNobodyLooksAgainBeforeSomethingHasChanged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t)
-		z := srv.Session(t)
-		_, err := z.Conn().Create("/a", nil, 0, zk.WorldACL(zk.PermAll)) // or the server would remove it when it is empty
-		require.NoError(t, err)
-		m := zksync.NewMutex(z, "/a")
-		l, err := m.LockContext(t.Context())
-		require.NoError(t, err)
-		watcher := srv.Session(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		looks := make(chan string, 100)
-		done := make(chan error, 1)
-		go func() {
-			done <- follow(ctx, watcher, time.Second, true, func(ctx context.Context, l *look) error {
-				o, err := l.object(ctx, "/a")
-				if err == nil {
-					looks <- o.State
-				}
-				return err
-			})
-		}()
-		next := func() string {
-			select {
-			case state := <-looks:
-				return state
-			case <-time.After(time.Hour):
-				return "no look"
-			}
-		}
-		require.Equal(t, "held", next())
-		time.Sleep(time.Hour)
-		require.Empty(t, looks)
-		changed := time.Now()
-		require.NoError(t, l.Unlock())
-		require.Equal(t, "empty", next())
-		require.Equal(t, time.Second, time.Since(changed))
-		srv.Disconnect(watcher.ID())
-		require.Equal(t, "empty", next(), "something may have happened meanwhile")
-		srv.Expire(watcher.ID())
-		require.Equal(t, "empty", next(), "in the next session")
-		_, err = m.LockContext(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, "held", next())
-		cancel()
-		require.ErrorIs(t, <-done, context.Canceled)
-	})
-}
-
-func TestWatchToldOfAPathThatGoesAndComesBack(t *testing.T) {
-	t.Parallel()
-	s := startServer(t)
-	conn := s.session(t).Conn()
-	make := func(path string) {
-		t.Helper()
-		_, err := conn.Create(path, []byte("x"), 0, zk.WorldACL(zk.PermAll))
-		require.NoError(t, err)
-	}
-	make("/d")
-	make("/d/e")
-	p := start(t, "ls", "/d/e", "--watch", "--servers", s.addr)
-	p.prints("1 byte of data")
-	require.NoError(t, conn.Delete("/d/e", -1))
-	p.prints("/d/e does not exist")
-	require.NoError(t, conn.Delete("/d", -1))
-	make("/d")
-	make("/d/e")
-	require.Eventually(t, func() bool { return strings.Count(p.stdout.String(), "1 byte of data") == 2 }, patience, pause, p.stdout.String())
 }

@@ -1,0 +1,59 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zkelection"
+	"github.com/go-menagerie/menagerie/zksemaphore"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+func TestNoLineIsTooWideUnlessItIsToBeLong(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	z := s.session(t)
+	deep := "/" + strings.Repeat("directory/", 12) + "lock"
+	_, err := zksync.NewMutex(z, deep, zksync.WithName(strings.Repeat("n", 60))).LockContext(t.Context())
+	require.NoError(t, err)
+	_, err = zkelection.New(z, "/e", zkelection.Candidate{ID: strings.Repeat("i", 90)}).Campaign(t.Context())
+	require.NoError(t, err)
+	_, err = zksemaphore.NewWeighted(z, "/sem", 1<<40).AcquireLease(t.Context(), 1<<40)
+	require.NoError(t, err)
+	for _, args := range [][]string{{deep}, {"/e"}, {"/sem"}, {"-r"}, {}} {
+		for line := range strings.Lines(s.ls(t, args...)) {
+			require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), maxColumns, line)
+		}
+	}
+	require.Contains(t, s.ls(t, "-l", deep), strings.Repeat("n", 60))
+	require.Contains(t, s.ls(t, "-l", deep), deep+"/_c_")
+	require.Contains(t, s.ls(t, "-l", "-r"), deep+": lock, held by")
+}
+
+// One long cell must not make the others useless.
+func TestALongPathLeavesRoomForTheStateAndALongIDForTheOwner(t *testing.T) {
+	t.Parallel()
+	var w bytes.Buffer
+	state := "held by web-3 pid 4711 for 12s"
+	writeView(&w, &view{target: &object{Path: "/", Kind: "directory", State: "directory"}, below: []*object{
+		{Path: "/short", Kind: "lock", Detail: state},
+		{Path: "/" + strings.Repeat("directory/", 12) + "the-lock", Kind: "lock", Detail: state},
+		{Path: "/long", Kind: "lock", Detail: state + strings.Repeat(" and so on", 9)},
+	}}, lsOptions{}, time.Now())
+	lines := strings.Split(w.String(), "\n")
+	require.Regexp(t, `^/short +lock  `+state+`$`, lines[1])
+	require.Regexp(t, `^/directory/.*\.\.\..*/directory/the-lock  lock  `+state+`$`, lines[2])
+	require.Equal(t, 40, strings.Index(lines[2], "  lock"), "no shorter than that")
+	require.Len(t, lines[3], maxColumns)
+
+	w.Reset()
+	writeEntries(&w, &object{Entries: []contenderRow{{Kind: "lock", State: "held", ID: strings.Repeat("i", 90), Owner: ownerRow{"web-3", 4711, "invoices"}}}}, false, time.Now())
+	require.Contains(t, w.String(), "iii...  invoices@web-3:4711  ")
+}
