@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"math/big"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,99 +110,106 @@ func tlsServer(t *testing.T, change func(*tls.Config)) (addr string, trust *x509
 	return addr, trust
 }
 
+// failing is a server that no session can be had of, and what is logged of it.
+type failing struct {
+	name, says string
+	serve      func(t *testing.T) (addr string, secure *tls.Config)
+}
+
+var failingWithoutTLS = []failing{
+	{"refused", "connection refused: no server listens there", func(t *testing.T) (string, *tls.Config) {
+		addr, free, err := loopback.Refusing()
+		require.NoError(t, err)
+		t.Cleanup(free)
+		return addr, nil
+	}},
+	{"accepted, then closed", "it accepted the connection, then closed it: is there no quorum, or is this a port for TLS?", func(t *testing.T) (string, *tls.Config) {
+		return listening(t, func(net.Conn) {}), nil
+	}},
+	{"silent", "silent: it accepted the connection and gave no answer in 5s", func(t *testing.T) (string, *tls.Config) {
+		return listening(t, hold), nil
+	}},
+	{"an HTTP server", `not ZooKeeper: it answered \"HTTP/1.1 400 Bad Request\"`, func(t *testing.T) (string, *tls.Config) {
+		return listening(t, func(conn net.Conn) {
+			_, _ = conn.Read(make([]byte, 4096))
+			_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\n")
+		}), nil
+	}},
+	{"a server that speaks first", `not ZooKeeper: it answered \"SSH-2.0-OpenSSH_9.7\"`, func(t *testing.T) (string, *tls.Config) {
+		return listening(t, func(conn net.Conn) {
+			_, _ = io.WriteString(conn, "SSH-2.0-OpenSSH_9.7\r\n")
+			hold(conn)
+		}), nil
+	}},
+	{"a server of another protocol", "not ZooKeeper: it answered ff 00 00 00 0a", func(t *testing.T) (string, *tls.Config) {
+		return listening(t, func(conn net.Conn) {
+			_, _ = conn.Write([]byte{0xff, 0, 0, 0, 10})
+			hold(conn)
+		}), nil
+	}},
+	{"a TLS server that closes, without TLS", "is this a port for TLS?", func(t *testing.T) (string, *tls.Config) {
+		addr, _ := tlsServer(t, unchanged)
+		return addr, nil
+	}},
+	{"a TLS server that sends an alert, without TLS", "it answered with a TLS alert, so this is a port for TLS", func(t *testing.T) (string, *tls.Config) {
+		return listening(t, func(conn net.Conn) {
+			_, _ = conn.Write([]byte{0x15, 3, 3, 0, 2, 2, 10})
+			hold(conn)
+		}), nil
+	}},
+}
+
+var failingWithTLS = []failing{
+	{"a plain server, with TLS", "TLS: the server closed the connection during the handshake: is this a port without TLS?", func(t *testing.T) (string, *tls.Config) {
+		return listening(t, func(conn net.Conn) { _, _ = conn.Read(make([]byte, 4096)) }), &tls.Config{ServerName: "zk"}
+	}},
+	{"a plain server that talks, with TLS", "TLS: the server answers without TLS: is this its plain port?", func(t *testing.T) (string, *tls.Config) {
+		return listening(t, func(conn net.Conn) {
+			_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\n")
+			hold(conn)
+		}), &tls.Config{ServerName: "zk"}
+	}},
+	{"a silent server, with TLS", "TLS: silent: no answer to the handshake in 5s", func(t *testing.T) (string, *tls.Config) {
+		return listening(t, hold), &tls.Config{ServerName: "zk"}
+	}},
+	{"a certificate of an unknown authority", "TLS: the server's certificate is refused here: x509: certificate signed by unknown authority", func(t *testing.T) (string, *tls.Config) {
+		addr, _ := tlsServer(t, unchanged)
+		return addr, &tls.Config{ServerName: "127.0.0.1", RootCAs: x509.NewCertPool()}
+	}},
+	{"a certificate for another name", "TLS: the server's certificate is refused here: x509: certificate is valid for 127.0.0.1, not 127.0.0.2", func(t *testing.T) (string, *tls.Config) {
+		addr, trust := tlsServer(t, unchanged)
+		return addr, &tls.Config{ServerName: "127.0.0.2", RootCAs: trust}
+	}},
+	{"an expired certificate", "TLS: the server's certificate is refused here: x509: certificate has expired", func(t *testing.T) (string, *tls.Config) {
+		addr, trust := tlsServer(t, unchanged)
+		return addr, &tls.Config{ServerName: "127.0.0.1", RootCAs: trust, Time: func() time.Time { return time.Now().Add(24 * time.Hour) }}
+	}},
+	{"a client certificate that is missing", "TLS: the server refuses the handshake: remote error: tls: certificate required", func(t *testing.T) (string, *tls.Config) {
+		addr, trust := tlsServer(t, func(c *tls.Config) { c.ClientAuth = tls.RequireAnyClientCert })
+		return addr, &tls.Config{ServerName: "127.0.0.1", RootCAs: trust}
+	}},
+	{"over TLS accepted, then closed", "it accepted the connection, then closed it: is there no quorum?", func(t *testing.T) (string, *tls.Config) {
+		var config *tls.Config
+		_, trust := tlsServer(t, func(c *tls.Config) { config = c })
+		addr := listening(t, func(conn net.Conn) {
+			s := tls.Server(conn, config)
+			_ = s.Handshake()
+			_, _ = s.Read(make([]byte, 4096))
+			s.Close()
+		})
+		return addr, &tls.Config{ServerName: "127.0.0.1", RootCAs: trust}
+	}},
+}
+
+func unchanged(*tls.Config) {}
+
 func TestTheFirstFailedAttemptSaysWhatIsWrong(t *testing.T) {
-	unchanged := func(*tls.Config) {}
-	cases := []struct {
-		name string
-		want string
-		run  func(t *testing.T) (addr string, secure *tls.Config)
-	}{
-		{"refused", "connection refused: no server listens there", func(*testing.T) (string, *tls.Config) {
-			addr, free, err := loopback.Refusing()
-			require.NoError(t, err)
-			t.Cleanup(free)
-			return addr, nil
-		}},
-		{"accepted, then closed", "it accepted the connection, then closed it: is there no quorum, or is this a port for TLS?", func(t *testing.T) (string, *tls.Config) {
-			return listening(t, func(net.Conn) {}), nil
-		}},
-		{"silent", "silent: it accepted the connection and gave no answer in 5s", func(t *testing.T) (string, *tls.Config) {
-			return listening(t, hold), nil
-		}},
-		{"an HTTP server", `not ZooKeeper: it answered \"HTTP/1.1 400 Bad Request\"`, func(t *testing.T) (string, *tls.Config) {
-			return listening(t, func(conn net.Conn) {
-				_, _ = conn.Read(make([]byte, 4096))
-				_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\n")
-			}), nil
-		}},
-		{"a server that speaks first", `not ZooKeeper: it answered \"SSH-2.0-OpenSSH_9.7\"`, func(t *testing.T) (string, *tls.Config) {
-			return listening(t, func(conn net.Conn) {
-				_, _ = io.WriteString(conn, "SSH-2.0-OpenSSH_9.7\r\n")
-				hold(conn)
-			}), nil
-		}},
-		{"a server of another protocol", "not ZooKeeper: it answered ff 00 00 00 0a", func(t *testing.T) (string, *tls.Config) {
-			return listening(t, func(conn net.Conn) {
-				_, _ = conn.Write([]byte{0xff, 0, 0, 0, 10})
-				hold(conn)
-			}), nil
-		}},
-		{"a TLS server that closes, without TLS", "is this a port for TLS?", func(t *testing.T) (string, *tls.Config) {
-			addr, _ := tlsServer(t, unchanged)
-			return addr, nil
-		}},
-		{"a TLS server that sends an alert, without TLS", "it answered with a TLS alert, so this is a port for TLS", func(t *testing.T) (string, *tls.Config) {
-			return listening(t, func(conn net.Conn) {
-				_, _ = conn.Write([]byte{0x15, 3, 3, 0, 2, 2, 10})
-				hold(conn)
-			}), nil
-		}},
-		{"a plain server, with TLS", "TLS: the server closed the connection during the handshake: is this a port without TLS?", func(t *testing.T) (string, *tls.Config) {
-			return listening(t, func(conn net.Conn) { _, _ = conn.Read(make([]byte, 4096)) }), &tls.Config{ServerName: "zk"}
-		}},
-		{"a plain server that talks, with TLS", "TLS: the server answers without TLS: is this its plain port?", func(t *testing.T) (string, *tls.Config) {
-			return listening(t, func(conn net.Conn) {
-				_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\n")
-				hold(conn)
-			}), &tls.Config{ServerName: "zk"}
-		}},
-		{"a silent server, with TLS", "TLS: silent: no answer to the handshake in 5s", func(t *testing.T) (string, *tls.Config) {
-			return listening(t, hold), &tls.Config{ServerName: "zk"}
-		}},
-		{"a certificate of an unknown authority", "TLS: the server's certificate is refused here: x509: certificate signed by unknown authority", func(t *testing.T) (string, *tls.Config) {
-			addr, _ := tlsServer(t, unchanged)
-			return addr, &tls.Config{ServerName: "127.0.0.1", RootCAs: x509.NewCertPool()}
-		}},
-		{"a certificate for another name", "TLS: the server's certificate is refused here: x509: certificate is valid for 127.0.0.1, not 127.0.0.2", func(t *testing.T) (string, *tls.Config) {
-			addr, trust := tlsServer(t, unchanged)
-			return addr, &tls.Config{ServerName: "127.0.0.2", RootCAs: trust}
-		}},
-		{"an expired certificate", "TLS: the server's certificate is refused here: x509: certificate has expired", func(t *testing.T) (string, *tls.Config) {
-			addr, trust := tlsServer(t, unchanged)
-			return addr, &tls.Config{ServerName: "127.0.0.1", RootCAs: trust, Time: func() time.Time { return time.Now().Add(24 * time.Hour) }}
-		}},
-		{"a client certificate that is missing", "TLS: the server refuses the handshake: remote error: tls: certificate required", func(t *testing.T) (string, *tls.Config) {
-			addr, trust := tlsServer(t, func(c *tls.Config) { c.ClientAuth = tls.RequireAnyClientCert })
-			return addr, &tls.Config{ServerName: "127.0.0.1", RootCAs: trust}
-		}},
-		{"over TLS accepted, then closed", "it accepted the connection, then closed it: is there no quorum?", func(t *testing.T) (string, *tls.Config) {
-			var config *tls.Config
-			_, trust := tlsServer(t, func(c *tls.Config) { config = c })
-			addr := listening(t, func(conn net.Conn) {
-				s := tls.Server(conn, config)
-				_ = s.Handshake()
-				_, _ = s.Read(make([]byte, 4096))
-				s.Close()
-			})
-			return addr, &tls.Config{ServerName: "127.0.0.1", RootCAs: trust}
-		}},
-	}
-	for _, c := range cases {
+	for _, c := range slices.Concat(failingWithoutTLS, failingWithTLS) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			addr, secure := c.run(t)
+			addr, secure := c.serve(t)
 			line := firstFailure(t, addr, secure)
-			require.Contains(t, strings.ReplaceAll(line, `\\`, `\`), c.want)
+			require.Contains(t, strings.ReplaceAll(line, `\\`, `\`), c.says)
 		})
 	}
 }
