@@ -118,9 +118,7 @@ func TestThoseWhoJoinAWaiterAreTwoRequestsForAllThatComeAtATime(t *testing.T) {
 func TestForgetIsOneRequest(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		f := calmFlights(v, 1)[0]
-		g := newGate("x")
-		first := asks(context.Background(), f, g.run)
-		v.Awaits(g.began, "the function")
+		g, first := runs(v, f, "x")
 		v.Costs(1, func() { require.NoError(t, f.Forget(context.Background(), flightKey)) })
 		close(g.finish)
 		gets(v, first, "x", false)

@@ -21,9 +21,7 @@ func TestAFlightObeysItsDeadlineWhateverTheServersDo(t *testing.T) {
 		for _, before := range []bool{true, false} {
 			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 				s := v.Session()
-				g := newGate("x")
-				runner := asks(context.Background(), flights(v, 1)[0], g.run)
-				v.Awaits(g.began, "the function")
+				g, runner := runs(v, flights(v, 1)[0], "x")
 				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 				defer cancel()
 				start := time.Now()
@@ -74,9 +72,7 @@ func TestACallerOfTheRunnerObeysHisDeadlineToo(t *testing.T) {
 func TestGivingUpManyTimesLeavesNothing(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		fs := flights(v, 2)
-		g := newGate("x")
-		first := asks(context.Background(), fs[0], g.run)
-		v.Awaits(g.began, "the function")
+		g, first := runs(v, fs[0], "x")
 		v.Quiet()
 		before, _ := v.Goroutines()
 		for range 1000 {
@@ -97,9 +93,7 @@ func TestGivingUpManyTimesLeavesNothing(t *testing.T) {
 // Its own network is slow, but sound: Do waits for the removal of its node.
 func TestWhoGivesUpWaitingForAFlightHasLeftWhenDoReturns(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-		g := newGate("x")
-		first := asks(context.Background(), flights(v, 1)[0], g.run)
-		v.Awaits(g.began, "the function")
+		g, first := runs(v, flights(v, 1)[0], "x")
 		s := v.Session()
 		v.Server.Delay(s.ID(), 10*time.Millisecond, 10*time.Millisecond)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)

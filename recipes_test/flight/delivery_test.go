@@ -16,9 +16,7 @@ import (
 func TestTheDeathOfTheRunnerOfAFlightLetsTheNextOneRun(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		dying := v.Session()
-		g := newGate("stale")
-		first := asks(context.Background(), zkflight.New[string](dying, flightPath), g.run)
-		v.Awaits(g.began, "the function")
+		g, first := runs(v, zkflight.New[string](dying, flightPath), "stale")
 		fs := flights(v, 2)
 		second := asks(context.Background(), fs[0], says("fresh"))
 		v.Queued(flightLock, 2)
@@ -42,10 +40,8 @@ func TestTheDeathOfTheRunnerOfAFlightLetsTheNextOneRun(t *testing.T) {
 
 func TestAResultReachesThoseBehindADeadWaiterAtOnce(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-		g := newGate("fresh")
 		fs := flights(v, 2)
-		first := asks(context.Background(), fs[0], g.run)
-		v.Awaits(g.began, "the function")
+		g, first := runs(v, fs[0], "fresh")
 		dying := v.Session()
 		cut := asks(context.Background(), zkflight.New[string](dying, flightPath), says("late"))
 		v.Queued(flightLock, 2)
@@ -67,9 +63,7 @@ func TestAResultReachesThoseBehindADeadWaiterAtOnce(t *testing.T) {
 func TestWhoComesAfterTheResultWasWrittenRunsAnew(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		fs := flights(v, 3)
-		g := newGate("old")
-		first := asks(context.Background(), fs[0], g.run)
-		v.Awaits(g.began, "the function")
+		g, first := runs(v, fs[0], "old")
 		slow := v.Session()
 		waiter := asks(context.Background(), zkflight.New[string](slow, flightPath), v.Never)
 		v.Queued(flightLock, 2)
@@ -91,9 +85,7 @@ func TestWhoComesAfterTheResultWasWrittenRunsAnew(t *testing.T) {
 func TestAWaiterWhoCannotListenGetsTheResultWhenItIsHisTurn(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		fs := flights(v, 2)
-		g := newGate("fresh")
-		first := asks(context.Background(), fs[0], g.run)
-		v.Awaits(g.began, "the function")
+		g, first := runs(v, fs[0], "fresh")
 		waiter := asks(context.Background(), fs[1], v.Never)
 		v.Queued(flightLock, 2)
 		// No time passes in which it could begin to listen.
@@ -107,9 +99,7 @@ func TestAWaiterWhoCannotListenGetsTheResultWhenItIsHisTurn(t *testing.T) {
 func TestWhoJoinsAContenderAfterTheResultWasWrittenDoesNotGetIt(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		fs := flights(v, 2)
-		g := newGate("old")
-		first := asks(context.Background(), fs[0], g.run)
-		v.Awaits(g.began, "the function")
+		g, first := runs(v, fs[0], "old")
 		dying := v.Session()
 		cut := asks(context.Background(), zkflight.New[string](dying, flightPath), v.Never)
 		v.Queued(flightLock, 2)
@@ -133,9 +123,7 @@ func TestWhoJoinsAContenderAfterTheResultWasWrittenDoesNotGetIt(t *testing.T) {
 func TestWhoJoinsAWaiterWhileOthersAreAdmittedIsNotAdmittedWithThem(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		const ms = time.Millisecond
-		g := newGate("old")
-		first := asks(context.Background(), flights(v, 1)[0], g.run)
-		v.Awaits(g.began, "the function")
+		g, first := runs(v, flights(v, 1)[0], "old")
 		far := v.Session()
 		f := zkflight.New[string](far, flightPath)
 		waiters := []*trip{asks(context.Background(), f, v.Never)}
@@ -158,9 +146,7 @@ func TestWhoJoinsAWaiterWhileOthersAreAdmittedIsNotAdmittedWithThem(t *testing.T
 func TestAResultThatWasAnnouncedInASessionThatEndedKeepsNobodyWaiting(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		running, waiting := v.Session(), v.Session()
-		g := newGate("old")
-		first := asks(context.Background(), zkflight.New[string](running, flightPath), g.run)
-		v.Awaits(g.began, "the function")
+		g, first := runs(v, zkflight.New[string](running, flightPath), "old")
 		// The waiter is told of the result before it has looked at what was there when it came.
 		v.Server.Intercept(zktest.On(zktest.GetData, flightDir).Of(waiting.ID()).Nth(2).Hold())
 		unlock := v.Server.Intercept(zktest.On(zktest.Delete, flightLock+"/*").Of(running.ID()).Hold())

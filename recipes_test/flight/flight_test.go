@@ -78,6 +78,15 @@ func (g *gate) run(ctx context.Context) (string, error) {
 	return g.value, g.err
 }
 
+// runs has a call of Do run a function that returns value once its gate is opened.
+func runs(v *proving.Env, f *zkflight.Flight[string], value string) (*gate, *trip) {
+	v.T.Helper()
+	g := newGate(value)
+	p := asks(context.Background(), f, g.run)
+	v.Awaits(g.began, "the function")
+	return g, p
+}
+
 func says(value string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) { return value, nil }
 }
@@ -85,9 +94,7 @@ func says(value string) func(context.Context) (string, error) {
 func TestWhoAsksWhileOneRunsGetsItsResult(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		fs := flights(v, 4)
-		g := newGate("fresh")
-		first := asks(context.Background(), fs[0], g.run)
-		v.Awaits(g.began, "the function")
+		g, first := runs(v, fs[0], "fresh")
 		require.True(t, zkflight.Lease(g.ctx).Valid())
 		var others []*trip
 		for i, f := range fs[1:] {

@@ -124,9 +124,7 @@ func TestForgetObeysItsDeadline(t *testing.T) {
 func TestAForgottenKeyIsReapedLikeAnyOther(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		f := flights(v, 1)[0]
-		g := newGate("old")
-		first := asks(context.Background(), f, g.run)
-		v.Awaits(g.began, "the function")
+		g, first := runs(v, f, "old")
 		require.NoError(t, f.Forget(context.Background(), flightKey))
 		close(g.finish)
 		gets(v, first, "old", false)
@@ -171,9 +169,7 @@ func TestAResultThatOthersHaveIsForNobodyWhoAsksWhereItCameFrom(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		s := v.Session()
 		f, other := zkflight.New[string](s, flightPath), flights(v, 1)[0]
-		g := newGate("old")
-		first := asks(context.Background(), f, g.run)
-		v.Awaits(g.began, "the function")
+		g, first := runs(v, f, "old")
 		waiter := asks(context.Background(), other, v.Never)
 		v.Queued(flightLock, 2)
 		time.Sleep(100 * time.Millisecond)

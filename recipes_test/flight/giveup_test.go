@@ -65,9 +65,7 @@ func TestWhenAllHaveGivenUpTheFunctionIsToldAndTheNextOneRuns(t *testing.T) {
 
 func TestWhoAsksWhileAWaiterIsLeavingGetsTheResultAndNotItsError(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-		g := newGate("fresh")
-		first := asks(context.Background(), flights(v, 1)[0], g.run)
-		v.Awaits(g.began, "the function")
+		g, first := runs(v, flights(v, 1)[0], "fresh")
 		s := v.Session()
 		f := zkflight.New[string](s, flightPath)
 		ctx, cancel := context.WithCancel(context.Background())
@@ -90,9 +88,7 @@ func TestWhoAsksWhileAWaiterIsLeavingGetsTheResultAndNotItsError(t *testing.T) {
 func TestAWaiterForAFlightObeysItsDeadlineAndLeavesNothing(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		fs := flights(v, 2)
-		g := newGate("fresh")
-		first := asks(context.Background(), fs[0], g.run)
-		v.Awaits(g.began, "the function")
+		g, first := runs(v, fs[0], "fresh")
 		ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 		defer cancel()
 		start := time.Now()

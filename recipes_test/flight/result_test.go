@@ -81,9 +81,7 @@ func TestAResultOfTheGreatestSizeTravels(t *testing.T) {
 
 func TestAResultOfAnotherTypeIsAnError(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
-		g := newGate("text")
-		first := asks(context.Background(), flights(v, 1)[0], g.run)
-		v.Awaits(g.began, "the function")
+		g, first := runs(v, flights(v, 1)[0], "text")
 		var err error
 		done := make(chan struct{})
 		go func() {

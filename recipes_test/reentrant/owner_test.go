@@ -86,25 +86,29 @@ func TestALostReadLeaseInsideAWriteTakesNothingFromALaterRead(t *testing.T) {
 	})
 }
 
-// Goroutines of one owner begin a hold together, and must not wait for each other.
+// beginTogether has two goroutines of one owner wait for held. They must not wait for each other.
+func beginTogether(v *proving.Env, lock func(context.Context) (*zksync.Lease, error), held *zksync.Lease) {
+	v.T.Helper()
+	ctx, cancel := context.WithTimeout(reentrant.WithOwner(context.Background()), time.Minute)
+	defer cancel()
+	a, b := proving.Call(ctx, lock), proving.Call(ctx, lock)
+	v.Quiet()
+	require.NoError(v.T, held.Unlock())
+	<-a.Done
+	<-b.Done
+	require.NoError(v.T, a.Err)
+	require.NoError(v.T, b.Err)
+	require.Zero(v.T, a.Lease.Token().Compare(b.Lease.Token()), "one hold")
+	require.NoError(v.T, a.Lease.Unlock())
+	require.NoError(v.T, b.Lease.Unlock())
+	v.Queued(proving.LockPath, 0)
+}
 
 func TestTwoGoroutinesOfOneOwnerBeginAWriteHoldTogether(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		m, blocker := rrw(v, v.Session()), zkrwmutex.New(v.Session(), proving.LockPath)
 		held := v.Get(blocker.LockContext)
-		ctx, cancel := context.WithTimeout(reentrant.WithOwner(context.Background()), time.Minute)
-		defer cancel()
-		a, b := proving.Call(ctx, m.LockContext), proving.Call(ctx, m.LockContext)
-		v.Quiet()
-		require.NoError(t, held.Unlock())
-		<-a.Done
-		<-b.Done
-		require.NoError(t, a.Err)
-		require.NoError(t, b.Err)
-		require.Zero(t, a.Lease.Token().Compare(b.Lease.Token()), "one hold")
-		require.NoError(t, a.Lease.Unlock())
-		require.NoError(t, b.Lease.Unlock())
-		v.Queued(proving.LockPath, 0)
+		beginTogether(v, m.LockContext, held)
 	})
 }
 
@@ -112,19 +116,7 @@ func TestTwoGoroutinesOfOneOwnerBeginAHoldTogether(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		m, blocker := reentrant.NewMutex(zksync.NewMutex(v.Session(), proving.LockPath)), v.Mutexes(1)[0]
 		held := v.Get(blocker.LockContext)
-		ctx, cancel := context.WithTimeout(reentrant.WithOwner(context.Background()), time.Minute)
-		defer cancel()
-		a, b := proving.Call(ctx, m.LockContext), proving.Call(ctx, m.LockContext)
-		v.Quiet()
-		require.NoError(t, held.Unlock())
-		<-a.Done
-		<-b.Done
-		require.NoError(t, a.Err)
-		require.NoError(t, b.Err)
-		require.Zero(t, a.Lease.Token().Compare(b.Lease.Token()), "one hold")
-		require.NoError(t, a.Lease.Unlock())
-		require.NoError(t, b.Lease.Unlock())
-		v.Queued(proving.LockPath, 0)
+		beginTogether(v, m.LockContext, held)
 	})
 }
 

@@ -30,6 +30,16 @@ func hold(v *proving.Env, op zktest.Op, node string) (pass, answer func()) {
 	return pass, func() { close(release) }
 }
 
+// readsTerms has another goroutine read the terms of w, which get no answer before answer is called.
+func readsTerms(v *proving.Env, w *zksemaphore.Weighted) (answer func()) {
+	v.T.Helper()
+	pass, answer := hold(v, zktest.GetData, proving.SemPath)
+	go func() { _, _ = w.Available(context.Background()) }()
+	v.Quiet()
+	pass()
+	return answer
+}
+
 // One goroutine reads the terms again while another one of the same handle is told to look who is ahead.
 func TestWhoReadsTheTermsAgainGrantsTheWaitersNoMoreThanThereAre(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
@@ -40,10 +50,7 @@ func TestWhoReadsTheTermsAgainGrantsTheWaitersNoMoreThanThereAre(t *testing.T) {
 		waiting := want(ctx, w[1], 1)
 		v.Settled(proving.SemQueue, 2)
 
-		pass, answer := hold(v, zktest.GetData, proving.SemPath)
-		go func() { _, _ = w[1].Available(ctx) }()
-		v.Quiet()
-		pass()
+		answer := readsTerms(v, w[1])
 		_, err := v.Session().Conn().Set(held.Path(), []byte("x"), -1)
 		require.NoError(t, err)
 		v.Quiet()
@@ -64,10 +71,7 @@ func TestWhoReadsTheTermsAgainKeepsNoWaiterFromItsGrant(t *testing.T) {
 		waiting := want(ctx, w[1], 2)
 		v.Settled(proving.SemQueue, 2)
 
-		pass, answer := hold(v, zktest.GetData, proving.SemPath)
-		go func() { _, _ = w[1].Available(ctx) }()
-		v.Quiet()
-		pass()
+		answer := readsTerms(v, w[1])
 		require.NoError(t, held.Unlock())
 		v.Quiet()
 		require.False(t, waiting.Pending())
