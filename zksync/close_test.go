@@ -42,3 +42,15 @@ func TestCloseWithoutAServerGivesUpAfterTwoSeconds(t *testing.T) {
 		require.LessOrEqual(t, time.Since(start), 3*time.Second+50*time.Millisecond)
 	})
 }
+
+func TestATryOfALockWhoseSessionWasClosedUnderItsHolderFailsWithErrClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := zktest.Run(t).Session(t)
+		m := zksync.NewMutex(s, "/locks/a")
+		m.Lock()
+		require.NoError(t, s.Close())
+		_, err := m.TryLockContext(t.Context())
+		require.ErrorIs(t, err, zksync.ErrClosed)
+		require.Panics(t, func() { m.TryLock() })
+	})
+}

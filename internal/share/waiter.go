@@ -21,11 +21,14 @@ type side struct {
 	dropIns *dropIns // nil but of a read-write lock
 }
 
-// checked is get, unless the constructor was misused or ctx has ended: then nothing is created. The tracer is told.
+// checked is get, unless the constructor was misused, or the session or ctx has ended: then nothing is created. The tracer is told.
 func (s *side) checked(ctx context.Context, get func(context.Context) (*lease.Lease, error)) (*lease.Lease, error) {
 	return lease.Traced(ctx, s.at, s.q.Kind, func(ctx context.Context) (*lease.Lease, error) {
 		if err := s.at.Misuse(); err != nil {
 			return nil, err
+		}
+		if s.at.Session.Closing() { // or a Try would be refused by a hold whose Unlock is still to come
+			return nil, errs.ErrClosed
 		}
 		if ctx.Err() != nil {
 			return nil, errs.OfContext(ctx)
@@ -55,7 +58,7 @@ func (s *side) ticket(ctx context.Context, get getting, lost func(*queue.Ticket)
 func (s *side) newLease(ctx context.Context, by lease.Grantor, p *queue.Ticket, seq uint32, dropIn bool) *lease.Lease {
 	l := lease.New(ctx, by, s.at, p, seq, dropIn)
 	if dropIn {
-		s.dropIns.add(l)
+		s.dropIns.add(s.q.Kind, l)
 	}
 	if !s.at.Session.Remember(l) {
 		return nil
