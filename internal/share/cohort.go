@@ -240,7 +240,9 @@ func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
 	g, unwanted := c.grant, (*queue.Ticket)(nil)
 	switch {
 	case c.hold != l: // it was lost, or released before
-	case c.state != held && runsOn(l): // until UnlockLost
+	case c.state == lost && runsOn(l): // until UnlockLost
+	case c.state == replacing && runsOn(l):
+		c.becomeLost()
 	case c.state != held:
 		c.becomeIdle()
 		c.advance()

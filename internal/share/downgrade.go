@@ -95,7 +95,7 @@ func (r *Readers) takeOver(ctx context.Context, l *lease.Lease, p *queue.Ticket,
 	if c.detach(l) == nil || old.Over() || !old.Epoch.Valid() {
 		p.Leave(node.Grace)
 		l.Finish(errs.ErrLost)
-		c.UnlockLost(l)
+		c.Release(l, 0)
 		return nil, l.Err()
 	}
 	old.IgnoreLoss()

@@ -17,26 +17,26 @@ import (
 // have excluded conflicting holds.
 type dropIns struct {
 	mu      sync.Mutex
-	holds   map[*lease.Lease]struct{}
-	writers int           // how many of them are no reads
-	freed   chan struct{} // closed when one of them is unlocked; nil while nobody waits for that
+	holds   map[*lease.Lease]queue.Kind // what each asked for: its node may be another, where a downgrade keeps the writer's
+	writers int                         // how many of them are no reads
+	freed   chan struct{}               // closed when one of them is unlocked; nil while nobody waits for that
 }
 
 // errLostInside means that a lease was lost while it waited for a hold that had been lost before.
 var errLostInside = errors.New("zksync: lost before it was used")
 
 // add registers a hold that begins.
-func (d *dropIns) add(l *lease.Lease) {
+func (d *dropIns) add(kind queue.Kind, l *lease.Lease) {
 	if d == nil {
 		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.holds == nil {
-		d.holds = make(map[*lease.Lease]struct{})
+		d.holds = make(map[*lease.Lease]queue.Kind)
 	}
-	d.holds[l] = struct{}{}
-	if l.Ticket().Entry.Kind != queue.KindRead {
+	d.holds[l] = kind
+	if kind != queue.KindRead {
 		d.writers++
 	}
 }
@@ -48,11 +48,12 @@ func (d *dropIns) remove(l *lease.Lease) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, ok := d.holds[l]; !ok {
+	kind, ok := d.holds[l]
+	if !ok {
 		return
 	}
 	delete(d.holds, l)
-	if l.Ticket().Entry.Kind != queue.KindRead {
+	if kind != queue.KindRead {
 		d.writers--
 	}
 	if d.freed != nil {

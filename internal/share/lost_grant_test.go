@@ -13,6 +13,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/internal/zkserver"
 )
 
 // losing is a ticket of q whose loss has begun: nobody has been told yet.
@@ -161,5 +162,36 @@ func TestATryIsGrantedOrRefusedWheneverTheTicketIsLost(t *testing.T) {
 		require.Equal(t, err == nil, l != nil)
 		require.Empty(t, c.waiters, "a Try waits for nobody")
 		c.mu.Unlock()
+	}
+}
+
+// The session ends after the answer to a downgrade, before or while the cohort hears of it.
+func TestADowngradeOfALostHoldWithoutLeaseKeepsTheOthersOutUntilItsUnlock(t *testing.T) {
+	for name, lose := range map[string]func(*zkserver.Server, *session.Session, *queue.Ticket){
+		"before": func(srv *zkserver.Server, s *session.Session, _ *queue.Ticket) { srv.Expire(s.ID()) },
+		"while":  func(_ *zkserver.Server, _ *session.Session, p *queue.Ticket) { p.Retire() },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s, srv := piped(t)
+			c := NewCohort(session.NewAccess[session.Option](s, "/locks/a", nil), queue.KindWrite)
+			r := NewReaders(c)
+			l, err := c.Acquire(t.Context(), true)
+			require.NoError(t, err)
+			p := l.Ticket()
+			p.SetReplacing(true) // as in Downgrade, up to the answer
+			read := r.q.Successor(p)
+			_, err = p.ReplaceBy(t.Context(), read, nil)
+			require.NoError(t, err)
+			lose(srv, s, p)
+			synctest.Wait()
+			_, err = r.takeOver(t.Context(), l, read, l.Token())
+			require.ErrorIs(t, err, errs.ErrLost, name)
+			require.Same(t, l, c.Current(), name)
+			require.Equal(t, lost, c.state, name)
+			_, err = r.Try(t.Context(), false)
+			require.ErrorIs(t, err, errs.ErrNotAcquired, name)
+			require.ErrorIs(t, l.Unlock(), errs.ErrLost, name)
+			require.Nil(t, c.Current(), name)
+		})
 	}
 }

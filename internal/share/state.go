@@ -47,6 +47,7 @@ var changes = map[change]string{
 	{lingering, idle}: "its time is up; or somebody else queues; or the ticket was lost; or Close",
 	{replacing, held}: "the servers refused: the same ticket is held again",
 	{replacing, idle}: "replaced; or lost; or nobody knows",
+	{replacing, lost}: "the hold was one without lease, and is lost or ended by its bound",
 	{lost, idle}:      "Unlock",
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -133,5 +134,26 @@ func TestAcceptance113ADowngradeKeepsItsDeadline(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.LessOrEqual(t, took, 400*time.Millisecond)
 		v.Later()
+	})
+}
+
+// There the writer's node stays, and is not taken for a hold for writing by those who come in the form without leases.
+func TestAReaderMayJoinADowngradeAtTheEndOfTheSequenceNumbers(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		v.Put(proving.LockPath, "")
+		v.Server.SetSequence(proving.LockPath, math.MaxInt32)
+		rw := rws(v, 1)[0]
+		read, err := rw.Downgrade(context.Background(), v.Get(rw.LockContext))
+		require.NoError(t, err)
+		joined := make(chan struct{})
+		go func() {
+			rw.RLock()
+			close(joined)
+		}()
+		synctest.Wait()
+		require.NoError(t, read.Unlock())
+		<-joined // not the reader who waits for itself
+		rw.RUnlock()
+		v.Queued(proving.LockPath, 0)
 	})
 }
