@@ -203,7 +203,8 @@ func (s *Spec) refused(ctx context.Context, e *zkconn.Epoch, t *zkconn.TxnError,
 			return nil, err
 		}
 		return nil, errAgain
-	case errors.Is(t, zk.ErrNoAuth) && t.Index > len(before) && !s.Plain.Swap(true):
+	case errors.Is(t, zk.ErrNoAuth) && t.Index > len(before): // no request has this operation from now on
+		s.Plain.Store(true)
 		return nil, errAgain
 	case errors.Is(t, zk.ErrSessionExpired):
 		return nil, zkconn.ErrOver
