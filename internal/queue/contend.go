@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -16,9 +15,6 @@ var errList = errors.New("zksync: list again")
 
 // errScouted is errList after the departure of a scout: all conclusions still hold.
 var errScouted = fmt.Errorf("%w: the scout left", errList)
-
-// lookAgain is the pause before a read without a usable answer is repeated.
-const lookAgain = 5 * time.Millisecond
 
 // contend waits until the ticket is granted, the own node is gone (ErrGone), ctx
 // ends, or the epoch is over. It leaves no subscription behind.
@@ -65,40 +61,46 @@ func (t *Ticket) round(ctx context.Context, ev *events) (seen []Entry, err error
 	if len(t.blockers(ahead)) == 0 {
 		return nil, nil // this listing showed the own node, and nothing in its way
 	}
-	ahead, more := t.near(ahead)
-	seen = ahead
+	v := t.near(ahead)
+	seen = v.ahead
 	for {
-		if t.unrequire == nil && t.mayBeNext(ahead, more) {
+		if t.unrequire == nil && t.mayBeNext(v) {
 			t.unrequire = t.Epoch.RequireLeaderProof()
 		}
-		t.watch(ev, ahead)
+		t.watch(ev, v)
 		departed, err := ev.wait(ctx, t.Epoch)
 		if errors.Is(err, errQuiet) {
-			err = t.check(ctx, ahead)
+			err = t.check(ctx, v.blockers)
+		}
+		if err == nil {
+			v, err = t.without(v, departed, ev.wasWritten)
 		}
 		if err != nil {
 			return seen, err
 		}
-		if err := t.checkReplaced(ahead, departed, ev.wasWritten); err != nil {
-			return seen, err
-		}
-		if ahead, err = t.without(ahead, departed, more); err != nil {
-			return seen, err
-		}
-		if len(t.blockers(ahead)) == 0 {
+		if len(v.blockers) == 0 {
 			return seen, ev.stillHolds(t.Epoch)
 		}
 	}
 }
 
+// view is what a waiter knows of the queue: the entries of a listing, without those that have departed since.
+type view struct {
+	ahead    []Entry // in order
+	blockers []Entry // of ahead
+	next     []Entry // of ahead: the blockers if those had left
+	more     bool    // others are in the way that are not kept in ahead
+}
+
+func (t *Ticket) view(ahead []Entry, more bool) view {
+	blockers := t.blockers(ahead)
+	return view{ahead, blockers, t.blockers(withoutEntries(ahead, blockers)), more}
+}
+
 // mayBeNext reports whether the departure of a blocker would be the grant. The heaviest comes first, so
-// if its departure is not enough, no other's is. more tells that there are others in the way.
-func (t *Ticket) mayBeNext(ahead []Entry, more bool) bool {
-	if more {
-		return false
-	}
-	first := t.blockers(ahead)[:1]
-	return len(t.blockers(withoutEntries(ahead, first))) == 0
+// if its departure is not enough, no other's is.
+func (t *Ticket) mayBeNext(v view) bool {
+	return !v.more && len(t.blockers(withoutEntries(v.ahead, v.blockers[:1]))) == 0
 }
 
 // follow makes the entry begin anew when the config changes. A config that has changed already is read again.
@@ -125,12 +127,11 @@ var errQuiet = errors.New("zksync: no event")
 // check asks whether the blockers still exist. Some servers (3.8 with its later security fixes) do not report the
 // end of a node to a session that may not read it. Without check such a waiter would
 // wait for ever behind a contender with another access control list.
-func (t *Ticket) check(ctx context.Context, ahead []Entry) error {
-	for _, b := range t.blockers(ahead) {
+func (t *Ticket) check(ctx context.Context, blockers []Entry) error {
+	for _, b := range blockers {
 		_, there, err := t.Epoch.Exists(ctx, t.queue.Dir+"/"+b.Name)
 		switch {
-		case zkconn.Unknown(err):
-			return node.Sleep(ctx, t.Epoch, lookAgain)
+		case zkconn.Unknown(err): // the next check may tell
 		case err != nil:
 			return err
 		case !there:
@@ -140,78 +141,64 @@ func (t *Ticket) check(ctx context.Context, ahead []Entry) error {
 	return nil
 }
 
-// near keeps the entries of a listing that a waiter must remember: its blockers, and the entries that
-// would block if they had left. It reports whether anything more is in the way.
+// near is the view of a listing. It keeps what a waiter must remember: its blockers, and the entries that
+// would block if they had left.
 // A waiter behind thousands must not keep thousands of names.
 //
 // Of permits, and under a policy of the caller, it keeps all entries: a missing one would change
 // the sum that decides.
-func (t *Ticket) near(ahead []Entry) (kept []Entry, more bool) {
+func (t *Ticket) near(ahead []Entry) view {
+	v := t.view(ahead, false)
 	if t.Entry.Kind == KindPermit || t.queue.Policy != nil {
-		return ahead, false
+		return v
 	}
-	blockers := t.blockers(ahead)
-	rest := withoutEntries(ahead, blockers)
-	next := t.blockers(rest)
-	for _, e := range ahead {
-		if indexEntry(blockers, e.Name) >= 0 || indexEntry(next, e.Name) >= 0 {
-			kept = append(kept, e)
-		}
-	}
-	return kept, len(t.blockers(withoutEntries(rest, next))) > 0
+	v.more = len(t.blockers(withoutEntries(ahead, slices.Concat(v.next, v.blockers)))) > 0
+	v.ahead = slices.Concat(v.next, v.blockers) // in order: each policy waits for the last entry of some kind
+	return v
 }
 
 func withoutEntries(entries, out []Entry) []Entry {
 	return slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return indexEntry(out, e.Name) >= 0 })
 }
 
-// checkReplaced returns errList if another entry may be in the place of one that departed. A
-// write entry may turn into a read entry, which does not matter to a reader, and a request for
-// several permits into one for fewer. Our processes write to the old node first: written tells whether an entry was, or
-// may have been, written to before it departed, which happens only then.
-func (t *Ticket) checkReplaced(ahead []Entry, departed []string, written func(name string) bool) error {
-	for _, name := range departed {
-		i := indexEntry(ahead, name)
-		if i < 0 {
-			continue
-		}
-		e := ahead[i]
-		turns := e.Kind == KindWrite && t.Entry.exclusive() || e.Kind == KindPermit && e.Weight > 1
-		if turns && (!node.Announces(e.UUID) || written(name)) {
-			return errList
-		}
-	}
-	return nil
-}
-
-// without takes departed entries out of ahead. It returns an error if a new listing is needed to
-// go on. more tells that the listing showed other entries
-// in the way that are not in ahead.
-func (t *Ticket) without(ahead []Entry, departed []string, more bool) ([]Entry, error) {
-	blockers := t.blockers(ahead)
-	left := slices.Clone(ahead)
+// without takes departed entries out of a view. It returns an error if a new listing is needed to
+// go on.
+func (t *Ticket) without(v view, departed []string, written func(name string) bool) (view, error) {
+	left := slices.Clone(v.ahead)
 	scouted := false
 	for _, name := range departed {
 		i := indexEntry(left, name)
 		if i < 0 {
 			continue
 		}
-		scouted = scouted || indexEntry(blockers, name) < 0
+		if t.mayBeReplaced(left[i], written(name)) {
+			return v, errList
+		}
+		scouted = scouted || indexEntry(v.blockers, name) < 0
 		left = slices.Delete(left, i, i+1)
 	}
-	next := t.blockers(left)
+	now := t.view(left, v.more)
 	switch {
-	case len(next) == 0 && !more, sameEntries(next, blockers) && !scouted:
-		return left, nil
+	case len(now.blockers) == 0 && !v.more, sameEntries(now.blockers, v.blockers) && !scouted:
+		return now, nil
 	case scouted:
 		// Find out, off the critical path, whether the blockers are the last.
-		return nil, errScouted
-	case len(next) == 0, len(blockers) == 1 && (more || len(left) > 1):
+		return v, errScouted
+	case len(now.blockers) == 0, len(v.blockers) == 1 && (v.more || len(left) > 1):
 		// We know that the new blocker existed at the listing. One read would
 		// tell more of it, and another read of the next one; one listing tells all.
-		return nil, errList
+		return v, errList
 	}
-	return left, nil // one read, which also watches, is as good as a listing
+	return now, nil // one read, which also watches, is as good as a listing
+}
+
+// mayBeReplaced reports whether another entry may be in the place of one that departed. A
+// write entry may turn into a read entry, which does not matter to a reader, and a request for
+// several permits into one for fewer. Our processes write to the old node first: written tells whether the entry was, or
+// may have been, written to before it departed, which happens only then.
+func (t *Ticket) mayBeReplaced(e Entry, written bool) bool {
+	turns := e.Kind == KindWrite && t.Entry.exclusive() || e.Kind == KindPermit && e.Weight > 1
+	return turns && (!node.Announces(e.UUID) || written)
 }
 
 func indexEntry(entries []Entry, name string) int {
@@ -225,8 +212,11 @@ func sameEntries(a, b []Entry) bool {
 // watch subscribes to the own node, the blockers and the scout with one request, except those
 // that are subscribed already. The own node comes first: the server checks
 // them in this order, so if both it and a blocker are gone, its event comes first.
-func (t *Ticket) watch(ev *events, ahead []Entry) {
-	blockers := t.blockers(ahead)
+//
+// The scout is the entry that would block if the blockers had left. After its departure the blockers may
+// be the last. Readers have no scout: there may be many of them behind several writers,
+// and each should be woken once.
+func (t *Ticket) watch(ev *events, v view) {
 	var paths []string
 	want := func(name string) {
 		if ev.subscribe(name) {
@@ -234,11 +224,11 @@ func (t *Ticket) watch(ev *events, ahead []Entry) {
 		}
 	}
 	want(t.Entry.Name)
-	for _, b := range blockers {
+	for _, b := range v.blockers {
 		want(b.Name)
 	}
-	if scout, ok := t.scout(ahead, blockers); ok && Scouting {
-		want(scout)
+	if len(v.next) > 0 && t.Entry.Kind != KindRead && Scouting {
+		want(v.next[0].Name)
 	}
 	if len(paths) == 0 {
 		return
@@ -254,17 +244,3 @@ func (t *Ticket) watch(ev *events, ahead []Entry) {
 
 // Scouting is switched off only by the benchmark that measures it.
 var Scouting = true
-
-// scout is the entry that would block if the blockers had left. After its departure the blockers may
-// be the last. Readers have no scout: there may be many of them behind several writers,
-// and each should be woken once.
-func (t *Ticket) scout(ahead, blockers []Entry) (name string, ok bool) {
-	if t.Entry.Kind == KindRead {
-		return "", false
-	}
-	next := t.blockers(withoutEntries(ahead, blockers))
-	if len(next) == 0 || next[0].Name == t.Entry.Name {
-		return "", false
-	}
-	return next[0].Name, true
-}

@@ -33,21 +33,6 @@ type Contender struct {
 	Node     string     // the path of its node
 }
 
-// List reads the entries in order; none if there is no directory.
-func (q *Queue) List(ctx context.Context, e *zkconn.Epoch) ([]Entry, error) {
-	names, _, err := e.Children(ctx, q.Dir)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil
-	}
-	if err == nil && q.Refuse != nil {
-		err = q.Refuse(names)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return q.entries(ctx, e, names, nil)
-}
-
 // Contenders lists the entries in order, and says of each whether it holds if there are so many permits.
 func (q *Queue) Contenders(ctx context.Context, e *zkconn.Epoch, capacity int64) ([]Contender, error) {
 	entries, err := q.List(ctx, e)

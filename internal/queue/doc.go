@@ -25,7 +25,7 @@
 //     creation zxid, which the servers also give out in order (entry.go; sequence.txt).
 //   - A write entry may be replaced by a read entry, and a request for permits by a smaller one, in
 //     their place. Both ask for less, so conclusions about the rest stay true. But a waiter that saw the old
-//     entry leave must not conclude that its place is empty (checkReplaced). Our processes first write to the old
+//     entry leave must not conclude that its place is empty (mayBeReplaced). Our processes first write to the old
 //     node (downgrade.txt); other libraries do not (foreign.txt).
 //   - A request that reached the servers twice makes two entries, and a listing shows both. The one that
 //     the answer does not name is removed (reapDuplicates; duplicate.txt). If there is no answer, the entry
@@ -50,7 +50,7 @@
 //   - Nothing else is ahead. Either the listing showed nothing else, or the scout was watched, too,
 //     and a listing made after its departure, while the blocker still existed, showed nothing else
 //     (exclusive.txt). So a policy may be asked about the nearest entries only, if it does not count all (near).
-//   - The entry that departed cannot have come back as another one in its place (checkReplaced).
+//   - The entry that departed cannot have come back as another one in its place (mayBeReplaced).
 //
 // An event may be lost, or not be sent to a session that may not read the node. So the blockers are checked after every
 // session timeout without an event (lost_event.txt, no_read.txt).

@@ -10,42 +10,39 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// enterIn puts an entry at the tail of the queue: one round trip. It reports alone
-// when the entry is the only child of the directory, which grants all that can be
-// granted at all: nobody else is in the queue, and nobody can get ahead of us any more. old is given up
-// whatever comes.
-func (q *Queue) enterIn(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t *Ticket, alone bool, err error) {
+// enter puts an entry at the tail of the queue, and gives up old, whatever comes: one round trip. If there is a Config, there
+// is no old.
+func (q *Queue) enter(ctx context.Context, e *zkconn.Epoch, old *Ticket) (*Ticket, error) {
 	c := q.Config
 	if c == nil {
-		return q.enterOnce(ctx, e, old)
+		t, _, err := q.enterOnce(ctx, e, old)
+		return t, err
 	}
 	for pace := (node.Pace{}); ; {
 		if err := c.Learn(ctx, e); err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		if !c.Fits(q.Weight) {
-			return nil, false, ErrTooBig
+			return nil, ErrTooBig
 		}
-		t, alone, err = q.enterOnce(ctx, e, old)
-		if err == nil && t.first {
-			if err = c.Founded(ctx, e); err != nil {
-				t.Leave(node.Grace)
-				return nil, false, err
-			}
+		t, first, err := q.enterOnce(ctx, e, nil)
+		if first {
+			err = c.Founded(ctx, e)
 		}
 		if !errors.As(err, new(*node.Refused)) {
-			return t, alone, err
+			return t, err
 		}
 		if err := c.Refused(ctx, e); err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		if err := pace.Rest(ctx, e); err != nil {
-			return nil, false, err
+			return nil, err
 		}
 	}
 }
 
-func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t *Ticket, alone bool, err error) {
+// enterOnce makes the entry. It reports first if nobody has been in the directory before, since it was made.
+func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t *Ticket, first bool, err error) {
 	n, err := node.Make(ctx, e, node.Spec{
 		Dir: q.Dir, ACL: q.ACL, Plain: q.readOnlyDir,
 		Name:  func(uuid string) string { return entryPrefix(q.Kind, uuid, q.Weight) },
@@ -78,19 +75,15 @@ func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t 
 	if err != nil {
 		return nil, false, err
 	}
-	return q.entered(n)
-}
-
-// entered makes a ticket of a node that was made.
-func (q *Queue) entered(n *node.Node) (t *Ticket, alone bool, err error) {
 	self, ok := ParseEntry(n.Name)
 	if !ok || self.UUID != n.UUID {
 		node.Abandon(n.Epoch, q.Dir, n.UUID)
 		return nil, false, fmt.Errorf("the servers made node %q, which is not what was asked for", n.Name)
 	}
 	self.Czxid = n.Czxid
-	alone = n.Dir != nil && n.Dir.NumChildren == 1 && len(q.blockers(nil, self)) == 0
-	t = newTicket(q, n.Epoch, self, n.Path, !alone)
-	t.first = n.Dir != nil && n.Dir.Cversion == 1
-	return t, alone, nil
+	t = newTicket(q, n.Epoch, self, n.Path)
+	// The only child of the directory is granted all that can be granted at all: nobody else is in the queue, and nobody can get
+	// ahead of us any more.
+	t.unlisted = n.Dir == nil || n.Dir.NumChildren != 1 || len(q.blockers(nil, self)) > 0
+	return t, n.Dir != nil && n.Dir.Cversion == 1, nil
 }

@@ -16,7 +16,7 @@ func (t *Ticket) Leave(grace time.Duration) {
 		grace = 0
 	}
 	t.Forget()
-	if t.maybeDuplicated {
+	if t.unlisted {
 		// A request that was applied twice left a duplicate, which only a listing shows.
 		t.Epoch.Reap(zkconn.Orphan{Dir: t.queue.Dir, Prefix: node.Prefix(t.Entry.UUID)})
 	}

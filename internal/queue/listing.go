@@ -14,29 +14,14 @@ import (
 
 // ahead lists the queue and returns the entries ahead of our own, in order.
 func (t *Ticket) ahead(ctx context.Context) ([]Entry, error) {
-	names, _, err := t.Epoch.Children(ctx, t.queue.Dir)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, ErrGone
+	entries, err := t.queue.list(ctx, t.Epoch, t.notBehind, t.known)
+	if zkconn.Unknown(err) {
+		return nil, errList
 	}
-	if err != nil {
-		if zkconn.Unknown(err) {
-			if err := node.Sleep(ctx, t.Epoch, lookAgain); err != nil {
-				return nil, err
-			}
-			return nil, errList
-		}
-		return nil, err
-	}
-	if t.queue.Refuse != nil {
-		if err := t.queue.Refuse(names); err != nil {
-			return nil, err
-		}
-	}
-	entries, err := t.queue.entries(ctx, t.Epoch, t.notBehind(names), t.known)
 	if err != nil {
 		return nil, err
 	}
-	t.maybeDuplicated = false
+	t.unlisted = false
 	ahead, self, found := entriesAhead(entries, t.Entry.UUID)
 	if !found {
 		return nil, ErrGone
@@ -83,9 +68,25 @@ func (t *Ticket) reapDuplicates(ctx context.Context, entries []Entry) (found boo
 	return found
 }
 
-// entries picks the contenders out of a listing and puts them in order. Where
-// sequence numbers no longer order them it asks for creation zxids, once each.
-func (q *Queue) entries(ctx context.Context, e *zkconn.Epoch, names []string, known map[string]int64) ([]Entry, error) {
+// List reads the entries in order; none if there is no directory.
+func (q *Queue) List(ctx context.Context, e *zkconn.Epoch) ([]Entry, error) {
+	return q.list(ctx, e, func(names []string) []string { return names }, nil)
+}
+
+// list reads the entries in order, of those names that are kept. Where
+// sequence numbers no longer order them it asks for creation zxids, once each if it may note them in known.
+func (q *Queue) list(ctx context.Context, e *zkconn.Epoch, keep func([]string) []string, known map[string]int64) ([]Entry, error) {
+	names, _, err := e.Children(ctx, q.Dir)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	if err == nil && q.Refuse != nil {
+		err = q.Refuse(names)
+	}
+	if err != nil {
+		return nil, err
+	}
+	names = keep(names)
 	entries := make([]Entry, 0, len(names))
 	byCzxid := false
 	for _, n := range names {

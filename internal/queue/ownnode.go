@@ -24,7 +24,8 @@ var WatchAfter = 500 * time.Millisecond
 
 // lossWatch is what goes on for a ticket that is granted.
 type lossWatch struct {
-	lost  func(*Ticket) // is told of its loss
+	lost  func(*Ticket) // is told of its loss, once
+	told  atomic.Bool
 	timer *time.Timer
 	hook  atomic.Pointer[zkconn.LossHook]
 	watch sync.Once
@@ -38,14 +39,17 @@ func (t *Ticket) OnLoss(lost func(*Ticket)) {
 	g.timer = time.AfterFunc(WatchAfter, t.WatchOwn)
 	t.lossWatch.Store(g)
 	g.hook.Store(t.Epoch.OnLost(func(error) {
-		if !t.Epoch.Ordered() {
-			// An external connection's session may live on, and the node with it.
-			t.Epoch.Reap(zkconn.Orphan{Dir: t.queue.Dir, Node: t.Node})
-		}
-		lost(t)
+		t.Leave(0) // an external connection's session may live on, and the node with it
+		g.tell(t)
 	}))
 	if t.gone.Load() { // that was told to the one before, or to nobody
-		lost(t)
+		g.tell(t)
+	}
+}
+
+func (g *lossWatch) tell(t *Ticket) {
+	if g != nil && !g.told.Swap(true) {
+		g.lost(t)
 	}
 }
 
@@ -108,10 +112,8 @@ func (t *Ticket) Vanished() {
 	t.queue.Logger.Warn("own node was deleted by somebody else", "node", t.ShownNode())
 	// It is gone, mostly. But what a server says that is not true must not leave it behind, held
 	// by nobody, for as long as the session lives.
-	t.Epoch.Reap(zkconn.Orphan{Dir: t.queue.Dir, Node: t.Node})
-	if g := t.lossWatch.Load(); g != nil { // after gone was set: see OnLoss
-		g.lost(t)
-	}
+	t.Leave(0)
+	t.lossWatch.Load().tell(t) // after gone was set: see OnLoss
 }
 
 // Deleted is Vanished for whoever tried to replace the node and was told that it is not there.

@@ -54,9 +54,8 @@ type Ticket struct {
 	Node  string
 	known map[string]int64 // czxids of entries, where they had to be asked for
 
-	first           bool        // nobody has been in the queue's directory before, since it was made
-	maybeDuplicated bool        // it was not alone when it entered, and no listing has shown the queue since
-	gone            atomic.Bool // the ticket is lost: nothing may be granted on it any more
+	unlisted bool        // it was not alone when it entered, and no listing has shown the queue since: it may have a duplicate
+	gone     atomic.Bool // the ticket is lost: nothing may be granted on it any more
 
 	// unanswered counts guarded transactions that may yet be applied as long as the node is there:
 	// those without an answer.
@@ -75,11 +74,8 @@ type Ticket struct {
 }
 
 // newTicket is an entry that has just been made.
-func newTicket(q *Queue, e *zkconn.Epoch, self Entry, node string, maybeDuplicated bool) *Ticket {
-	return &Ticket{
-		queue: q, Epoch: e, Entry: self, Node: node, maybeDuplicated: maybeDuplicated,
-		known: map[string]int64{self.Name: self.Czxid},
-	}
+func newTicket(q *Queue, e *zkconn.Epoch, self Entry, node string) *Ticket {
+	return &Ticket{queue: q, Epoch: e, Entry: self, Node: node, known: map[string]int64{self.Name: self.Czxid}}
 }
 
 // Over reports whether the ticket has ended: it was given up, or its session or its node is gone.
@@ -98,16 +94,6 @@ func (t *Ticket) Unanswered() bool { return t.unanswered.Load() > 0 }
 // must not be handed over to another hold.
 func (t *Ticket) MarkSent()     { t.unanswered.Add(1) }
 func (t *Ticket) MarkAnswered() { t.unanswered.Add(-1) }
-
-// depend waits until a ticket without blockers can be held: until there is proof that the
-// leader of the servers counts its session as alive. Then the servers have not ended the session or
-// removed its node, and cannot before the lease clock says so. A ticket that knew that it was the next has asked
-// for that proof while it waited. So the proof is there, and no request is needed between the release and the
-// grant. If it became the next a moment ago, the answer is on its way.
-func (t *Ticket) depend(ctx context.Context) (err error) {
-	t.undepend, err = t.Epoch.Depend(ctx)
-	return err
-}
 
 // DropProof ends the asking for proof, and the dependence on it.
 func (t *Ticket) DropProof() {
@@ -138,58 +124,63 @@ func (q *Queue) Obtain(ctx context.Context, lost func(*Ticket)) (*Ticket, error)
 }
 
 // ObtainFrom is Obtain for a caller that has a ticket already: old, which may be nil, is given up in the transaction that
-// enters. The caller must not use it afterwards, also after an error.
+// enters, if there is no Config. The caller must not use it afterwards, also after an error.
 func (q *Queue) ObtainFrom(ctx context.Context, lost func(*Ticket), old *Ticket) (*Ticket, error) {
-	for pace := (node.Pace{Free: 1}); ; { // one loss is over; a second may be a loop
-		e, t, alone, err := q.Enter(ctx, old)
+	t, err := q.acquire(ctx, lost, node.Pace{Free: 1}, func(e *zkconn.Epoch) (*Ticket, error) { // one loss is over; a second may be a loop
+		if old != nil && (old.Epoch != e || q.Config != nil) {
+			old.Leave(0)
+			old = nil
+		}
+		t, err := q.enter(ctx, e, old)
 		old = nil
-		if err == nil {
-			if err = t.Await(ctx, alone); err != nil {
-				t.Leave(node.Grace)
-			}
+		if err == nil && t.unlisted {
+			err = t.contend(ctx)
 		}
-		if err == nil {
-			if t.OnLoss(lost); !t.Over() {
-				return t, nil
-			}
-			err = ErrGone // between the grant and here
-		}
-		if !errors.Is(err, ErrGone) && !errors.Is(err, zkconn.ErrOver) {
-			return nil, node.Reason(ctx, err)
-		}
-		q.Logger.Warn("lost the place in a queue, queueing anew", "path", q.Shown, "cause", err)
-		if err := pace.Rest(ctx, e); ctx.Err() != nil {
-			return nil, node.Reason(ctx, err)
-		}
-	}
-}
-
-// Await waits until the ticket can be held. alone says that no other entry was in the queue.
-func (t *Ticket) Await(ctx context.Context, alone bool) error {
-	if !alone {
-		if err := t.contend(ctx); err != nil {
-			if errors.Is(err, ErrGone) {
-				t.Forget()
-			}
-			return err
-		}
-	}
-	return t.depend(ctx)
-}
-
-// Enter enters the queue in the present session e. It gives up old in the same
-// transaction, if old belongs to that session.
-func (q *Queue) Enter(ctx context.Context, old *Ticket) (e *zkconn.Epoch, t *Ticket, alone bool, err error) {
-	e, err = q.Client.Epoch(ctx)
-	if old != nil && (err != nil || old.Epoch != e) {
+		return t, err
+	})
+	if old != nil {
 		old.Leave(0)
-		old = nil
 	}
 	if err != nil {
-		return nil, nil, false, err
+		return nil, node.Reason(ctx, err)
 	}
-	t, alone, err = q.enterIn(ctx, e, old)
-	return e, t, alone, err
+	return t, nil
+}
+
+// acquire makes attempts, each in the present session, until one of them ends with a ticket that can be held, or with an error
+// that another attempt would not change. A ticket that comes with an error is given up.
+//
+// A ticket can be held when nothing is in its way and there is proof that the leader of the servers counts its session as
+// alive. Then the servers have not ended the session or removed its node, and cannot before the lease clock says so. A ticket
+// that knew that it was the next has asked for that proof while it waited. So the proof is there, and no request is needed
+// between the release and the grant. If it became the next a moment ago, the answer is on its way.
+func (q *Queue) acquire(ctx context.Context, lost func(*Ticket), pace node.Pace, attempt func(*zkconn.Epoch) (*Ticket, error)) (*Ticket, error) {
+	for {
+		e, err := q.Client.Epoch(ctx)
+		if err != nil {
+			return nil, err
+		}
+		t, err := attempt(e)
+		if err == nil {
+			t.undepend, err = e.Depend(ctx)
+		}
+		if err == nil {
+			t.OnLoss(lost)
+			return t, nil
+		}
+		gone := errors.Is(err, ErrGone)
+		if t != nil {
+			t.gone.CompareAndSwap(false, gone) // then Leave need not wait
+			t.Leave(node.Grace)
+		}
+		if !gone && !errors.Is(err, zkconn.ErrOver) && !errors.Is(err, errList) && !zkconn.Unknown(err) {
+			return nil, err
+		}
+		q.Logger.Warn("cannot enter a queue or stay in it, trying again", "path", q.Shown, "cause", err)
+		if err := pace.Rest(ctx, e); ctx.Err() != nil {
+			return nil, err
+		}
+	}
 }
 
 // Config is a value that all contenders must agree on, and that may change: the number of permits.

@@ -20,7 +20,7 @@ func (q *Queue) Successor(old *Ticket) *Ticket {
 	self := old.Entry
 	self.Kind, self.Weight, self.UUID = q.Kind, q.Weight, node.NewUUID()
 	self.Name = entryPrefix(q.Kind, self.UUID, q.Weight) + formatSequence(old.Entry.Seq)
-	t := newTicket(q, old.Epoch, self, q.Dir+"/"+self.Name, false)
+	t := newTicket(q, old.Epoch, self, q.Dir+"/"+self.Name)
 	t.undepend = t.Epoch.Inherit()
 	return t
 }
@@ -29,7 +29,7 @@ func (q *Queue) Successor(old *Ticket) *Ticket {
 // be, applied although there is an error.
 func (t *Ticket) ReplaceBy(ctx context.Context, next *Ticket, data []byte) (sent bool, err error) {
 	return t.replace(ctx, Replacement{Dir: t.queue.Dir, Node: next.Node, Data: data, ACL: next.queue.ACL},
-		&zk.SetDataRequest{Path: t.Node, Version: -1}) // announced: see checkReplaced
+		&zk.SetDataRequest{Path: t.Node, Version: -1}) // announced: see mayBeReplaced
 }
 
 // MakeWay puts the node w in the place of t's. Otherwise it is like ReplaceBy.

@@ -14,33 +14,14 @@ import (
 // trace for others to queue behind. The Sync makes the answer that of the leader:
 // a lock that was released before the call, by whomever, is found free. lost is as in [Queue.Obtain].
 func (q *Queue) Try(ctx context.Context, lost func(*Ticket)) (*Ticket, error) {
-	for pace := (node.Pace{}); ; {
-		e, err := q.Client.Epoch(ctx)
-		if err != nil {
-			return nil, node.Reason(ctx, err)
-		}
-		t, err := q.tryIn(ctx, e)
-		if err == nil {
-			if err = t.depend(ctx); err != nil {
-				t.Leave(node.Grace)
-			}
-		}
-		switch {
-		case err == nil:
-			t.OnLoss(lost)
-			return t, nil
-		case errors.Is(err, ErrGone), errors.Is(err, zkconn.ErrOver):
-		case errors.Is(err, errList), zkconn.Unknown(err):
-			// An answer that settles nothing. Only ctx ends that, if the server will not.
-		case errors.Is(err, errs.ErrNotAcquired), errors.Is(err, ErrTooBig):
-			return nil, errs.ErrNotAcquired
-		default:
-			return nil, node.Reason(ctx, err)
-		}
-		if err := pace.Rest(ctx, e); ctx.Err() != nil {
-			return nil, node.Reason(ctx, err)
-		}
+	t, err := q.acquire(ctx, lost, node.Pace{}, func(e *zkconn.Epoch) (*Ticket, error) { return q.tryIn(ctx, e) })
+	switch {
+	case errors.Is(err, errs.ErrNotAcquired), errors.Is(err, ErrTooBig):
+		return nil, errs.ErrNotAcquired
+	case err != nil:
+		return nil, node.Reason(ctx, err)
 	}
+	return t, nil
 }
 
 func (q *Queue) tryIn(ctx context.Context, e *zkconn.Epoch) (*Ticket, error) {
@@ -59,17 +40,13 @@ func (q *Queue) tryIn(ctx context.Context, e *zkconn.Epoch) (*Ticket, error) {
 	if len(q.blockers(entries, Entry{Kind: q.Kind, Weight: q.Weight})) > 0 { // in the way of one at the tail
 		return nil, errs.ErrNotAcquired
 	}
-	t, alone, err := q.enterIn(ctx, e, nil)
-	if err != nil || alone {
+	t, err := q.enter(ctx, e, nil)
+	if err != nil || !t.unlisted {
 		return t, err
 	}
 	ahead, err := t.ahead(ctx)
 	if err == nil && len(t.blockers(ahead)) > 0 {
 		err = errs.ErrNotAcquired // somebody was quicker
 	}
-	if err != nil {
-		t.Leave(node.Grace)
-		return nil, err
-	}
-	return t, nil
+	return t, err
 }

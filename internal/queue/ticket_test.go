@@ -1,0 +1,83 @@
+package queue_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/queue"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+)
+
+func TestALossIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.close()
+		c, told := w.client("a"), 0
+		p, err := w.queue(c, "lock", "").Obtain(context.Background(), func(*queue.Ticket) { told++ })
+		require.NoError(t, err)
+		w.srv.Expire(c.session())
+		w.pass()
+		require.Equal(t, 1, told)
+		p.OnLoss(func(p *queue.Ticket) {
+			p.Forget() // must not have it told again
+			told++
+		})
+		require.Equal(t, 2, told, "and once to whoever comes later")
+	})
+}
+
+// agreed is a config on which all agree for ever.
+type agreed struct{}
+
+func (agreed) Learn(context.Context, *zkconn.Epoch) error   { return nil }
+func (agreed) Fits(int64) bool                              { return true }
+func (agreed) Check() []any                                 { return []any{&zk.CheckVersionRequest{Path: dir, Version: -1}} }
+func (agreed) Founded(context.Context, *zkconn.Epoch) error { return nil }
+func (agreed) Refused(context.Context, *zkconn.Epoch) error { return nil }
+func (agreed) Follow(context.Context, *zkconn.Epoch, func()) (*zkconn.Watch, bool, error) {
+	return nil, false, nil
+}
+
+func TestATicketIsGivenUpForOneUnderAConfig(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.close()
+		q, lost := w.queue(w.client("a"), "lock", ""), func(*queue.Ticket) { t.Error("lost") }
+		q.Config = agreed{}
+		old, err := q.Obtain(t.Context(), lost)
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		p, err := q.ObtainFrom(ctx, lost, old)
+		require.NoError(t, err)
+		require.True(t, old.Over())
+		p.Leave(time.Second)
+	})
+}
+
+// A stranger deletes every entry as soon as it is there.
+func TestAStrangerWhoDeletesEveryEntryMakesNoStormOfRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.close()
+		w.enter("a", "lock", "", false)
+		w.pass()
+		w.begin()
+		w.enter("b", "lock", "", false)
+		for range 10_000 {
+			time.Sleep(time.Millisecond)
+			if path := w.newest("b"); path != "" {
+				w.srv.Delete(path)
+			}
+		}
+		requests := strings.Count(w.settle(), "b> ")
+		require.Less(t, requests, 100)
+		t.Log(requests)
+	})
+}
