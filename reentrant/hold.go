@@ -15,7 +15,7 @@ type hold struct {
 	writes levels // of Lock, not yet unlocked; none in a hold of the read lock
 	reads  levels // of RLock, also those inside Lock
 
-	turning bool // a downgrade is under way
+	replacing chan struct{} // closed at the end of the downgrade that is under way; nil without one
 }
 
 // levels counts the levels of the drop-in form, and those of the form with leases, each of which ends with
@@ -44,7 +44,7 @@ func (h *hold) empty() bool { return h.writes.all()+h.reads.all() == 0 }
 
 // valid reports whether h can be proved to be held. During a downgrade the lease proves
 // nothing; the end of the downgrade tells.
-func (h *hold) valid() bool { return h.turning || h.lease.Valid() }
+func (h *hold) valid() bool { return h.replacing != nil || h.lease.Valid() }
 
 // downgrading is how long an Unlock waits for its downgrade.
 const downgrading = time.Second
@@ -82,10 +82,9 @@ func (m *holds) takeBack(h *hold, f form) {
 // settle gives up the part of h that its levels no longer need. mu is held, and is released.
 func (m *holds) settle(h *hold) {
 	switch {
-	case h.turning, h.writes.all() > 0, h.reads.leased > 0, h.reads.dropIn > 0 && m.write != h:
-		m.mu.Unlock() // after a downgrade turned settles the result
+	case h.replacing != nil, h.writes.all() > 0, h.reads.leased > 0, h.reads.dropIn > 0 && m.write != h:
+		m.mu.Unlock() // after a downgrade replaceLease settles the result
 	case h.reads.dropIn > 0:
-		h.turning = true
 		m.downgrade(h)
 	default:
 		m.end(h)
@@ -104,13 +103,10 @@ func (m *holds) end(h *hold) {
 // connection that takes until there is one. The owner goes on reading and must hold something
 // meanwhile, so it stays exclusive until then. mu is held, and is released.
 func (m *holds) downgrade(h *hold) {
-	l := h.lease
+	l, done := h.lease, make(chan struct{})
+	h.replacing = done
 	m.mu.Unlock()
-	done := make(chan struct{})
-	f := func() {
-		defer close(done)
-		m.turned(h, l)
-	}
+	f := func() { m.replaceLease(h, l) }
 	if !m.wrapped.Session().Spawn(f) { // so that Close of the session waits for it
 		f() // Close has begun: no request takes time
 	}
@@ -122,17 +118,20 @@ func (m *holds) downgrade(h *hold) {
 	}
 }
 
-// turned does the downgrade of h. It ends with the session at the latest.
-func (m *holds) turned(h *hold, l *lease.Lease) {
-	l, err := m.turn(context.Background(), l)
+// replaceLease does the downgrade of h. It ends with the session at the latest.
+func (m *holds) replaceLease(h *hold, l *lease.Lease) {
+	l, err := m.toRead(context.Background(), l)
 	m.mu.Lock()
-	h.turning = false
+	close(h.replacing)
+	h.replacing = nil
 	if err == nil {
-		m.remove(h)
 		h.lease = l
-		m.reads[h.owner] = h
 	}
-	if h.empty() { // unlocked meanwhile
+	registered := m.write == h // else it was lost meanwhile, and its levels are owed
+	if registered && err == nil {
+		m.write, m.reads[h.owner] = nil, h
+	}
+	if !registered || h.empty() { // or unlocked meanwhile
 		m.end(h) // unlocks mu
 		return
 	}

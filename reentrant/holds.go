@@ -13,8 +13,8 @@ import (
 // holds are the holds of one lock in this process, with all levels. In those of a Mutex nobody reads.
 type holds struct {
 	wrapped share.Monitor // of a *zksync.Mutex or a *zkrwmutex.RWMutex
-	// turn downgrades a lease of the wrapped lock.
-	turn func(context.Context, *lease.Lease) (*lease.Lease, error)
+	// toRead downgrades a lease of the wrapped lock.
+	toRead func(context.Context, *lease.Lease) (*lease.Lease, error)
 
 	mu    sync.Mutex
 	write *hold // nil while nobody of this process writes
@@ -29,8 +29,8 @@ type holds struct {
 	discarded chan struct{}
 }
 
-func newHolds(wrapped share.Monitor, turn func(context.Context, *lease.Lease) (*lease.Lease, error)) *holds {
-	return &holds{wrapped: wrapped, turn: turn,
+func newHolds(wrapped share.Monitor, toRead func(context.Context, *lease.Lease) (*lease.Lease, error)) *holds {
+	return &holds{wrapped: wrapped, toRead: toRead,
 		reads: make(map[owner]*hold), claims: make(map[owner]chan struct{}), lost: make(map[owner]lostLevels)}
 }
 
@@ -92,8 +92,7 @@ func (m *holds) acquire(ctx context.Context, o owner, first getter, f form) (*ho
 		m.reads[o] = h
 		return h, nil
 	}
-	m.replaceLost(m.write)
-	m.write = h
+	m.register(h)
 	return h, nil
 }
 
@@ -106,6 +105,8 @@ func (m *holds) again(ctx context.Context, o owner, f form) (*hold, chan struct{
 		m.replaceOwn(o)
 		h, taken := m.of(o), m.claims[o]
 		switch {
+		case h != nil && f.read && f.leased && h.replacing != nil: // its lease, and those of its levels, are about to end
+			taken = h.replacing
 		case h != nil && (f.read || h.writes.all() > 0):
 			h.add(f, 1)
 			return h, nil, nil
@@ -156,9 +157,26 @@ func (m *holds) replaceOwn(o owner) {
 
 // replaceLost unregisters h if it was lost. mu is held.
 func (m *holds) replaceLost(h *hold) {
-	if h == nil || h.valid() {
-		return
+	if h != nil && !h.valid() {
+		m.discard(h)
 	}
+}
+
+// register registers h, which got the lock for writing. If there is another hold, the one that was granted before was
+// lost, even if its downgrade or its owner has not heard of that yet. mu is held.
+func (m *holds) register(h *hold) {
+	old := m.write
+	if old != nil && old.lease.Token().Compare(h.lease.Token()) > 0 {
+		old, h = h, old
+	}
+	if old != nil {
+		m.discard(old)
+	}
+	m.write = h
+}
+
+// discard unregisters h, which was lost. mu is held.
+func (m *holds) discard(h *hold) {
 	m.owe(h.owner, h.writes.dropIn, h.reads.dropIn)
 	m.remove(h)
 	// A lost hold of the drop-in form keeps the goroutines of this process out until it is

@@ -167,8 +167,7 @@ func (m *holds) back(ctx context.Context, w *hold, l *lease.Lease) {
 	w.lease = l
 	empty := w.empty() // the leases of all levels were unlocked during the wait
 	if !empty {
-		m.replaceLost(m.write)
-		m.write = w
+		m.register(w)
 	}
 	m.mu.Unlock()
 	if empty {

@@ -77,7 +77,8 @@ func (m *RWMutex) TryLockContext(ctx context.Context) (*zksync.Lease, error) {
 // RLockContext locks m for reading for the owner in ctx, or else for the calling
 // goroutine, and returns a lease for this level. While there is such a
 // lease inside a write hold, an Unlock of the last write level does not downgrade the hold: it stays
-// exclusive until the lease is unlocked. Otherwise RLockContext is like LockContext.
+// exclusive until the lease is unlocked. While a downgrade is under way, RLockContext waits for its
+// end, also in the Try form. Otherwise RLockContext is like LockContext.
 func (m *RWMutex) RLockContext(ctx context.Context) (*zksync.Lease, error) {
 	return m.leased(ctx, m.rw.RLockContext, form{read: true})
 }

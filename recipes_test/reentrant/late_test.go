@@ -76,3 +76,29 @@ func TestAcceptance113AFurtherLevelOfALockWhoseSessionIsBeingClosedKeepsItsDeadl
 		v.Later()
 	})
 }
+
+// The lease of the hold as a whole ends with the downgrade. One of a level that begins meanwhile does not.
+func TestALeaseThatIsAskedForWhileADowngradeIsUnderWayOutlivesIt(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		m := rrw(v, s)
+		m.Lock()
+		m.RLock()
+		heal := v.Server.Partition(s.ID())
+		m.Unlock() // returns after a second; the downgrade goes on
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		defer cancel()
+		_, err := m.RLockContext(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		time.AfterFunc(time.Second, heal)
+		r, err := m.RLockContext(context.Background())
+		require.NoError(t, err)
+		time.Sleep(2 * time.Second)
+		require.NoError(t, r.Err())
+		require.True(t, m.Lease().Valid())
+		require.NoError(t, r.Unlock())
+		m.RUnlock()
+		v.Later()
+		require.Empty(t, v.Children(proving.LockPath))
+	})
+}
