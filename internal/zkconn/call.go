@@ -20,14 +20,7 @@ type Call[T any] struct {
 }
 
 // Answered reports whether the outcome is there: Result does not block then.
-func (c *Call[T]) Answered() bool {
-	select {
-	case <-c.done:
-		return true
-	default:
-		return false
-	}
-}
+func (c *Call[T]) Answered() bool { return closed(c.done) }
 
 // Done is closed when the outcome is there, at the latest when the connection ends.
 func (c *Call[T]) Done() <-chan struct{} { return c.done }

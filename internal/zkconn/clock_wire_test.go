@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/jute"
@@ -98,6 +99,24 @@ func TestASessionExpiredInAnAnswerEndsTheEpochAtOnce(t *testing.T) {
 		go func() { done <- e.Sync(context.Background(), "/") }()
 		xid, _, _ := p.request(conn)
 		p.write(conn, answer(xid, codeSessionExpired, nil))
+		require.ErrorIs(t, <-done, ErrOver)
+	})
+	require.Equal(t, time.Second, at)
+}
+
+// Servers answer a transaction with success; what became of it stands in the results.
+func TestASessionExpiredInATransactionEndsTheEpochAtOnce(t *testing.T) {
+	at := lostAt(t, 10*time.Second, func(p *peer, e *Epoch, conn net.Conn, _ time.Time) {
+		time.Sleep(time.Second)
+		done := make(chan error, 1)
+		go func() {
+			_, err := e.StartMulti(&zk.DeleteRequest{Path: "/a"}, &zk.DeleteRequest{Path: "/b"}).Wait(context.Background(), e)
+			done <- err
+		}()
+		xid, _, _ := p.request(conn)
+		body := jute.AppendInt32(appendOpHeader(nil, opError, 0), codeSessionExpired)
+		body = jute.AppendInt32(appendOpHeader(body, opError, 0), -2)
+		p.write(conn, answer(xid, 0, appendOpHeader(body, -1, 1)))
 		require.ErrorIs(t, <-done, ErrOver)
 	})
 	require.Equal(t, time.Second, at)

@@ -1,6 +1,7 @@
 package zkconn
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -107,6 +108,13 @@ func decodeMulti(body []byte, n int) ([]zk.MultiResponse, error) {
 		return nil, &unknownError{fmt.Errorf("%d results for %d operations", len(res), n)}
 	}
 	return res, nil
+}
+
+// expiredIn reports whether a transaction was refused because the session is gone. Servers answer it with success, like
+// every other, and say so in the result of an operation.
+func expiredIn(body []byte) bool {
+	_, err := decodeMulti(body, 0)
+	return errors.Is(err, zk.ErrSessionExpired)
 }
 
 func stat(r *jute.Decoder) *zk.Stat {

@@ -42,3 +42,13 @@ func sleep(d time.Duration, end <-chan struct{}) bool {
 		return false
 	}
 }
+
+// closed reports whether something is over: whether its channel is closed.
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

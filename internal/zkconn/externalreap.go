@@ -3,6 +3,7 @@ package zkconn
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -73,7 +74,7 @@ func (r *pendingReaps) finished() <-chan struct{} {
 // living connection, so the node is looked for while its request is pending, too: what the library sends is answered in order.
 func (e *Epoch) reapExternal(r *reaping) {
 	e.client.pendingReaps.begin()
-	late := 0
+	var late []<-chan struct{}
 	r.over, r.look = e.client.abandon, e.Timeout()
 	r.list = func(dir string) ([]string, error) {
 		if _, err := answered(e, syncRequest(dir), &late); err != nil {
@@ -90,15 +91,14 @@ func (e *Epoch) reapExternal(r *reaping) {
 
 // answered waits for a request. It is left to itself after a session timeout, when it
 // or its answer has been lost on a living connection; the next may be made beside it,
-// because no name is used twice. After as many as mostLate it waits for longer: a client library
+// because no name is used twice. While as many as mostLate are on their way it waits for longer: a client library
 // that stands still must not collect goroutines.
-func answered[T any](e *Epoch, r request[T], late *int) (none T, err error) {
+func answered[T any](e *Epoch, r request[T], late *[]<-chan struct{}) (none T, err error) {
 	c := start(e, r)
+	*late = slices.DeleteFunc(*late, closed)
 	var timeout <-chan time.Time
-	if *late < mostLate {
-		t := time.NewTimer(e.Timeout())
-		defer t.Stop()
-		timeout = t.C
+	if len(*late) < mostLate {
+		timeout = time.After(e.Timeout())
 	}
 	select {
 	case <-c.done:
@@ -106,7 +106,7 @@ func answered[T any](e *Epoch, r request[T], late *int) (none T, err error) {
 	case <-e.client.abandon:
 		return none, ErrOver
 	case <-timeout:
-		*late++
+		*late = append(*late, c.done)
 		return none, errNoAnswer
 	}
 }

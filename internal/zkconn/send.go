@@ -143,6 +143,9 @@ func (w *wire) replied(xid, code int32, body []byte) error {
 		r.answer(nil, &unknownError{err})
 		return err
 	}
+	if r.op == opMulti && expiredIn(body) {
+		code = codeSessionExpired
+	}
 	w.epoch.acknowledged(r.at, led(r.op, code))
 	w.expiredBy(code)
 	if r.op == opClose {

@@ -41,7 +41,9 @@ func (w *Watch) Stop() {
 	defer w.hub.mu.Unlock()
 	if n := w.hub.nodes[w.key]; n != nil {
 		delete(n.subs, w)
-		w.hub.drop(w.key, n)
+		if !n.armed && len(n.subs) == 0 {
+			delete(w.hub.nodes, w.key)
+		}
 	}
 }
 
@@ -91,13 +93,6 @@ func (h *hub) subscribe(key watchKey, tell func(Event)) (*Watch, *watchedNode) {
 	return w, n
 }
 
-// drop forgets a node that nobody watches.
-func (h *hub) drop(key watchKey, n *watchedNode) {
-	if !n.armed && len(n.subs) == 0 && h.nodes[key] == n {
-		delete(h.nodes, key)
-	}
-}
-
 // armed records, in the goroutine that reads, that the server acknowledged a read that set a watch.
 func (h *hub) armed(key watchKey) {
 	h.mu.Lock()
@@ -106,15 +101,13 @@ func (h *hub) armed(key watchKey) {
 	n.armed, n.sure = true, true
 }
 
-// confirmed records the answer to a request for watches that is under way since
-// they were marked as armed.
-func (h *hub) confirmed(paths []string) {
+// confirmed records the answer to a request for watches that is under way since they were marked as armed. A node that
+// has had an event since is another one by now: what the answer says of it is over.
+func (h *hub) confirmed(asked []*watchedNode) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, p := range paths {
-		if n := h.nodes[watchKey{p, false}]; n != nil && n.armed {
-			n.sure = true
-		}
+	for _, n := range asked {
+		n.sure = true
 	}
 }
 
@@ -141,18 +134,15 @@ func (h *hub) event(kind int32, path string) {
 func (h *hub) fire(key watchKey, what Event) {
 	h.mu.Lock()
 	n := h.nodes[key]
-	if n == nil {
-		h.mu.Unlock()
-		return
-	}
-	subs := n.subs
-	if what == Deleted && !n.sure {
+	delete(h.nodes, key)
+	if n != nil && what == Deleted && !n.sure {
 		what = NotFound
 	}
-	n.subs, n.armed, n.sure = make(map[*Watch]struct{}), false, false
-	h.drop(key, n)
 	h.mu.Unlock()
-	for s := range subs {
+	if n == nil {
+		return
+	}
+	for s := range n.subs {
 		s.tell(what)
 	}
 }
@@ -237,6 +227,7 @@ func (e *Epoch) WatchAll(paths []string, tell func(path string, what Event), sur
 	wire := e.current()
 	watches := make([]*Watch, len(paths))
 	var unarmed []string
+	var asked []*watchedNode
 	known := false
 	e.hub.mu.Lock()
 	for i, p := range paths {
@@ -247,7 +238,7 @@ func (e *Epoch) WatchAll(paths []string, tell func(path string, what Event), sur
 			// From here on, since nobody needs to wait for the answer: if the request is
 			// not answered the connection is cut, and everything with it.
 			n.armed = true
-			unarmed = append(unarmed, p)
+			unarmed, asked = append(unarmed, p), append(asked, n)
 		}
 	}
 	if known && sure != nil {
@@ -273,7 +264,7 @@ func (e *Epoch) WatchAll(paths []string, tell func(path string, what Event), sur
 			e.hub.disconnected()
 			return
 		}
-		e.hub.confirmed(unarmed)
+		e.hub.confirmed(asked)
 		if sure != nil && unarmed[0] == paths[0] {
 			sure()
 		}

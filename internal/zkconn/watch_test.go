@@ -89,6 +89,28 @@ func TestEventsAreToldInTheOrderOfTheWire(t *testing.T) {
 	})
 }
 
+// Its event has used up what that answer is about.
+func TestAnAnswerSaysNothingOfAWatchThatWasAskedForAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPeer(t)
+		c, e, s := connectedTo(t, p)
+		h := &heard{}
+		e.WatchAll([]string{"/a"}, h.event, nil)
+		first, _, _ := s.next()
+		s.event(eventDeleted, "/a")
+		require.Equal(t, []string{"/a missing"}, h.take())
+		e.WatchAll([]string{"/a"}, h.event, nil)
+		second, _, _ := s.next()
+		s.reply(first, 0, nil)
+		synctest.Wait()
+		e.WatchAll([]string{"/a"}, h.event, func() { h.tell("sure") })
+		s.event(eventDeleted, "/a")
+		s.reply(second, 0, nil)
+		require.Equal(t, []string{"/a missing", "/a missing"}, h.take())
+		s.close(c)
+	})
+}
+
 func TestALostConnectionCutsEveryWatchAndTheNextBeginsWithNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPeer(t)
