@@ -199,7 +199,7 @@ func (a *arena) inside(writes bool) error {
 		return fmt.Errorf("another writer was inside: %d %d", n, m)
 	}
 	if !writes {
-		<-time.After(2 * time.Millisecond)
+		<-time.After(2 * time.Millisecond) // time for a writer that is inside, too, to write
 		if again, m, err := a.numbers(); err != nil || again != n || m != n {
 			return fmt.Errorf("a writer was inside while this one read: %d, then %d %d, %v", n, again, m, err)
 		}
@@ -208,6 +208,6 @@ func (a *arena) inside(writes bool) error {
 	if err := os.WriteFile(a.file, fmt.Appendf(nil, "%d %d\n", n, n+1), 0o600); err != nil {
 		return err
 	}
-	<-time.After(time.Millisecond)
+	<-time.After(time.Millisecond) // time for somebody else who is inside to see half of the change
 	return os.WriteFile(a.file, fmt.Appendf(nil, "%d %d\n", n+1, n+1), 0o600)
 }

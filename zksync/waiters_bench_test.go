@@ -135,7 +135,8 @@ func waiters(b *testing.B, holder *Mutex, n int, of func(i int) *Mutex) {
 	b.ReportMetric(float64(time.Since(began).Milliseconds()), "drain-ms")
 }
 
-// queued waits until all waiters wait: in the queue, or locally behind the holder.
+// queued waits until all waiters wait: in the queue, or locally behind the holder. Nobody is told of the last who queues,
+// hence the looks, in real time.
 func queued(b *testing.B, holder *Mutex, places, n int) {
 	e, err := holder.at().Session.Client().Epoch(context.Background())
 	require.NoError(b, err)

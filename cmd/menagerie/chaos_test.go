@@ -240,7 +240,7 @@ func (c *chaos) between(low, high time.Duration) time.Duration {
 	return (low + time.Duration(c.rng.Int64N(int64(high-low)))).Round(time.Millisecond)
 }
 
-// sleep sleeps, or until the end, and tells whether that has not come yet.
+// sleep sleeps, in real time, for the servers are real; until the end at most, and tells whether that has not come yet.
 func (c *chaos) sleep(d time.Duration, end time.Time) bool {
 	time.Sleep(min(d, time.Until(end)))
 	return time.Now().Before(end)

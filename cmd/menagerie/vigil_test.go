@@ -24,7 +24,7 @@ func TestAWaitThatIsOverEndsNothingAnyMore(t *testing.T) {
 	o := lockOptions{path: "/a", wait: time.Since(started) + 3*time.Second}
 	require.NoError(t, a.waiting(context.Background(), o, "test", func(w *vigil) error {
 		require.NoError(t, w.end())
-		<-time.After(time.Until(started.Add(o.wait)) + 50*time.Millisecond)
+		<-time.After(time.Until(started.Add(o.wait)) + 50*time.Millisecond) // by when the wait, in real time, would be over
 		return w.ctx.Err()
 	}))
 	o.wait = time.Since(started) + 200*time.Millisecond

@@ -139,6 +139,7 @@ const (
 	narrateEvery = time.Second
 )
 
+// rest waits for d, and reports whether ctx lives.
 func rest(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):

@@ -36,7 +36,7 @@ func init() {
 		b.do(create("~/e", "", ephemeral))
 		a.do(exists("~/e", true))
 		w.offRecord(func() {
-			beat := time.NewTicker(200 * time.Millisecond)
+			beat := time.NewTicker(200 * time.Millisecond) // in the time of real servers, longer than the session could live without
 			defer beat.Stop()
 			for range 33 {
 				<-beat.C

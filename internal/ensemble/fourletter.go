@@ -104,7 +104,7 @@ func (s *Server) pairs(ctx context.Context, word, separator string) (map[string]
 	return values, nil
 }
 
-// pause waits a moment between two looks at a server. It returns the context's error if that ends first.
+// pause waits a moment between two looks at a server, which does not say by itself when it is ready. It returns the context's error if that ends first.
 func pause(ctx context.Context) error {
 	t := time.NewTimer(25 * time.Millisecond)
 	defer t.Stop()

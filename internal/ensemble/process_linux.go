@@ -18,6 +18,7 @@ func serverAttributes() *syscall.SysProcAttr {
 
 // awaitFrozen returns when no thread of the process runs any more. The signal is sent when kill returns,
 // but each thread stops by itself, the next time that it enters the kernel, and answers until then.
+// The kernel tells nobody when the last one has stopped: hence the looks, a millisecond apart.
 func (p *process) awaitFrozen() error {
 	for limit := time.Now().Add(stopLimit); time.Now().Before(limit); time.Sleep(time.Millisecond) {
 		frozen, err := p.frozen()

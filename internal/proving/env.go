@@ -202,7 +202,7 @@ func (v *Env) Quiet() {
 	v.quietWires()
 }
 
-// Eventually asks again and again, in real time.
+// Eventually asks again and again, in real time: real servers tell nobody that something is so.
 func (v *Env) Eventually(cond func() bool, format string, args ...any) {
 	v.T.Helper()
 	deadline := time.Now().Add(v.Patience())

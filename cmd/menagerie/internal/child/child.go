@@ -142,7 +142,7 @@ func (c *Child) Signal(sig os.Signal) {
 func (c *Child) Terminate(grace time.Duration) {
 	terminateGroup(c.cmd.Process)
 	deadline := time.After(grace)
-	poll := time.NewTicker(10 * time.Millisecond)
+	poll := time.NewTicker(10 * time.Millisecond) // no system tells when the last of a group has ended
 	defer poll.Stop()
 	for {
 		if c.ended() && !groupAlive(c.cmd.Process) {
