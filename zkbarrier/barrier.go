@@ -3,7 +3,6 @@ package zkbarrier
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/record"
@@ -31,7 +30,6 @@ type Barrier struct {
 	tolerant bool
 	action   func(context.Context) error
 	at       *session.Access
-	plain    atomic.Bool
 	misuse   error
 	terms    record.Terms[barrierState] // every arrival has the servers check what is known of them
 }
@@ -73,7 +71,8 @@ const maxParties = 2000
 // NewBarrier names a barrier of a number of parties by a path of its own, which is created when it is
 // first needed. The first process that uses the barrier stores that number there. All others must give the
 // same number; otherwise their first call fails with zksync.ErrMisuse. NewBarrier does no I/O. The first call reports a
-// malformed path, parties below 1 or above 2000, or a nil session as zksync.ErrMisuse. It also reports more parties
+// malformed path, parties below 1 or above 2000, a nil session, or one of the options WithHandover, WithLinger and
+// WithMaxHold as zksync.ErrMisuse. It also reports more parties
 // than can leave in one request: the servers accept 1 MB for the paths of all parties, each some 120 bytes longer than the
 // barrier's path with the chroot.
 func NewBarrier(s *zksync.Session, path string, parties int, opts ...zksync.Option) *Barrier {

@@ -32,7 +32,7 @@ func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error)
 	c.st = st
 	dir := c.b.dir(st.Generation)
 	n, err := node.Make(ctx, e, node.Spec{
-		Dir: dir, ACL: c.b.at.ACL(), Flags: zk.FlagEphemeral | zk.FlagSequence, Plain: &c.b.plain,
+		Dir: dir, ACL: c.b.at.ACL(), Flags: zk.FlagEphemeral | zk.FlagSequence,
 		Name: func(uuid string) string { return arrivalPrefix(uuid, c.attempt) },
 		Data: c.b.at.Owner, KeepDuplicates: !c.b.tolerant, // a gap in the numbers is a death
 		Before: func() []any {

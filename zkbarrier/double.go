@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
@@ -37,7 +36,6 @@ type DoubleBarrier struct {
 	path   string
 	n      int
 	at     *session.Access
-	plain  atomic.Bool // we may not write to the directory of the parties
 	misuse error
 	terms  record.Terms[doubleTerms]
 
@@ -67,8 +65,8 @@ type participant struct {
 
 // NewDoubleBarrier names a double barrier of n parties by a path of its own, which is created when it is
 // first needed. The first process that uses it stores n there. All others must give the same n; otherwise Enter
-// fails with zksync.ErrMisuse. NewDoubleBarrier does no I/O. The first call reports a malformed path, an n below 1, or a nil
-// session as zksync.ErrMisuse.
+// fails with zksync.ErrMisuse. NewDoubleBarrier does no I/O. The first call reports a malformed path, an n below 1, a nil
+// session, or one of the options WithHandover, WithLinger and WithMaxHold as zksync.ErrMisuse.
 func NewDoubleBarrier(s *zksync.Session, path string, n int, opts ...zksync.Option) *DoubleBarrier {
 	b := &DoubleBarrier{path: path, n: n, at: session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...)}
 	b.misuse = b.at.Misuse()
@@ -95,10 +93,9 @@ func NewDoubleBarrier(s *zksync.Session, path string, n int, opts ...zksync.Opti
 // removed, at once with a healthy connection. If the last party came before the removal,
 // the round opens for the others.
 //
-// If the answer to this party's request was lost, or has no number because the party may not write to the
-// directory of the parties, the party counts later. If the round has opened by then, more than n have come to it, and
-// some of them have left, it may be impossible to tell whether this party is one of the n. Then it withdraws,
-// and Enter fails with zksync.ErrBroken. It costs two requests.
+// If the answer to this party's request was lost, the party counts later. If the round has opened by then, more than n
+// have come to it, and some of them have left, it may be impossible to tell whether this party is one of the n. Then it withdraws,
+// and Enter fails with zksync.ErrBroken. A party that may not write to the barrier's nodes gets zk.ErrNoAuth. Enter costs two requests.
 func (b *DoubleBarrier) Enter(ctx context.Context) error {
 	if _, err := b.begin(false); err != nil {
 		return errs.Wrap("enter", b.path, err)

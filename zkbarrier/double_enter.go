@@ -95,7 +95,7 @@ func (b *DoubleBarrier) arrive(ctx context.Context, e *zkconn.Epoch, s *particip
 	s.epoch, s.round, s.since, s.left, s.dead = e, 0, e.Seen(), false, false
 	s.uuid, s.tries = node.NewUUID(), 0
 	n, err := node.Make(ctx, e, node.Spec{
-		Dir: b.parties(), ACL: b.at.ACL(), Flags: zk.FlagEphemeral, Plain: &b.plain, Data: b.at.Owner,
+		Dir: b.parties(), ACL: b.at.ACL(), Flags: zk.FlagEphemeral, Data: b.at.Owner,
 		UUID: s.uuid, KeepDuplicates: true,
 		Name: func(uuid string) string {
 			name := node.Prefix(uuid) + "-party"

@@ -27,17 +27,9 @@ func (b *DoubleBarrier) leave(ctx context.Context, e *zkconn.Epoch, s *participa
 // depart removes the node of s, in whichever session. Whoever goes last ends the round. over tells
 // that nobody needs to wait for that.
 func (b *DoubleBarrier) depart(ctx context.Context, e *zkconn.Epoch, s *participant) (over bool, err error) {
-	ops := []any{
+	res, err := record.Transact(ctx, e,
 		&zk.DeleteRequest{Path: s.node, Version: -1},
-		&zk.SetDataRequest{Path: b.parties(), Version: -1}, // tells who is left
-	}
-	if b.plain.Load() {
-		ops = ops[:1]
-	}
-	res, err := record.Transact(ctx, e, ops...)
-	if record.RefusedAt(err, 1, zk.ErrNoAuth) && !b.plain.Swap(true) {
-		return b.depart(ctx, e, s)
-	}
+		&zk.SetDataRequest{Path: b.parties(), Version: -1}) // tells who is left
 	gone := record.RefusedAt(err, 0, zk.ErrNoNode)
 	if err != nil && !gone {
 		return false, err

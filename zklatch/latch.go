@@ -25,7 +25,9 @@ import (
 // An event costs one request. The last event costs one more, which opens the latch. A wait costs two. An object that has found
 // the latch open sends no more requests. The first use of a path costs a few requests more, to create it.
 //
-// The removal of the nodes of a latch does not open it (but see [Ephemeral]): a Wait that is told of the removal fails with zksync.ErrBroken. A Wait
+// Whoever counts needs the permission to write, or CountDown fails with zk.ErrNoAuth.
+//
+// The removal of the nodes of a latch does not open it: a Wait that is told of the removal fails with zksync.ErrBroken. A Wait
 // without a connection is not told, and waits for a new latch, of which no event has been counted. Nor is one on a connection
 // that Menagerie did not make: it may wait on.
 type Latch struct {
@@ -33,7 +35,6 @@ type Latch struct {
 	total     int
 	ephemeral bool
 	at        *session.Access
-	plain     atomic.Bool // we may not write to the directory of the counts, or not to the base node
 	misuse    error
 	terms     record.Terms[terms]
 	opened    atomic.Bool // it was found open
@@ -48,10 +49,10 @@ type Latch struct {
 //	counts          with one node for each event
 type terms struct {
 	Total int  `json:"total"`
-	Open  bool `json:"open,omitempty"` // unless whoever opened it may not write here
+	Open  bool `json:"open,omitempty"`
 }
 
-var errRemoved = fmt.Errorf("%w: somebody has removed the latch, or the node that says that it is closed", zksync.ErrBroken)
+var errRemoved = fmt.Errorf("%w: somebody has removed nodes of the latch", zksync.ErrBroken)
 
 // option is one that only New takes.
 type option struct {
@@ -62,10 +63,6 @@ type option struct {
 // Ephemeral makes a count end with the session in which it was counted, as long as the latch has
 // not opened. By default a count stays when its process ends. If the session of a CountDown is lost, it
 // may have to wait until the servers have ended that session.
-//
-// Such a latch opens, for all who wait, if somebody removes its node closed-of-N alone by hand: the counts do not tell
-// whether it was open, because they go with their sessions. For the same reason all users of the latch must say Ephemeral, those that
-// only wait, too: otherwise they may fail with zksync.ErrBroken when it has opened.
 func Ephemeral() zksync.Option {
 	return option{session.Misplaced("Ephemeral"), func(l *Latch) { l.ephemeral = true }}
 }
@@ -73,7 +70,7 @@ func Ephemeral() zksync.Option {
 // New names a latch of total events by a path of its own, which is created when it is first
 // needed. The first process that uses the latch stores total there. All others must give the same total; otherwise
 // their first call fails with zksync.ErrMisuse. New does no I/O. The first call reports a malformed path, a total
-// below 1, or a nil session as zksync.ErrMisuse.
+// below 1, a nil session, or one of the options WithHandover, WithLinger and WithMaxHold as zksync.ErrMisuse.
 func New(s *zksync.Session, path string, total int, opts ...zksync.Option) *Latch {
 	own, rest := session.Own[option](opts)
 	l := &Latch{path: path, total: total, at: session.NewAccess((*session.Session)(s), path, rest).Without(session.OfHolds...)}
@@ -122,7 +119,7 @@ func (l *Latch) in(ctx context.Context, op string, f func(context.Context, *zkco
 //
 // It blocks until the servers confirm or ctx ends. If ctx ends, the error wraps the context's error,
 // and the event may have been counted. Disconnects and lost sessions delay it. If the session is closed, the error is
-// zksync.ErrClosed. If somebody has removed the node that says that the latch is closed, it is zksync.ErrBroken; if the latch
+// zksync.ErrClosed. If somebody has removed nodes of the latch, it is zksync.ErrBroken; if the latch
 // is one of another total, or the node is not that of a latch, zksync.ErrMisuse. It costs one request; the last event costs two.
 func (l *Latch) CountDown(ctx context.Context) error {
 	event := newEvent()
@@ -149,14 +146,9 @@ func (l *Latch) countDown(ctx context.Context, e *zkconn.Epoch, event string) er
 			if open, err := l.isOpen(ctx, e, &founded); open || err != nil {
 				return err
 			}
-		case record.RefusedAt(err, 1, zk.ErrNoNode): // removed by hand
-			if err := node.MakeDir(ctx, e, l.counts(), l.at.ACL()); err != nil {
-				return err
-			}
-		case record.RefusedAt(err, 2, zk.ErrNoAuth): // no request has a third operation from now on
-			l.plain.Store(true)
-		case errors.Is(err, record.ErrAgain):
-		default:
+		case record.RefusedAt(err, 1, zk.ErrNoNode):
+			return errRemoved
+		case !errors.Is(err, record.ErrAgain):
 			return err
 		}
 		if err := pace.Rest(ctx, e); err != nil {
@@ -172,15 +164,10 @@ func (l *Latch) count(ctx context.Context, e *zkconn.Epoch, event string) (n int
 		flags = zk.FlagEphemeral
 	}
 	path := l.counts() + "/" + event
-	ops := []any{
+	res, err := record.Transact(ctx, e,
 		&zk.CheckVersionRequest{Path: l.closed(), Version: -1},
 		&zk.CreateRequest{Path: path, Data: l.at.Owner(), Acl: l.at.ACL(), Flags: flags},
-		&zk.SetDataRequest{Path: l.counts(), Version: -1}, // tells how many there are
-	}
-	if l.plain.Load() {
-		ops = ops[:2]
-	}
-	res, err := record.Transact(ctx, e, ops...)
+		&zk.SetDataRequest{Path: l.counts(), Version: -1}) // tells how many there are
 	if err == nil && len(res) > 2 && res[2].Stat != nil && e.Ordered() {
 		return int(res[2].Stat.NumChildren), nil
 	}
@@ -210,29 +197,23 @@ func (l *Latch) counted(ctx context.Context, e *zkconn.Epoch) (int, error) {
 	return int(dir.NumChildren), nil
 }
 
-// open opens the latch to which an event belongs; more than one may. It writes that down, and deletes what all wait for.
-// Whoever hears of both, in that order, needs to ask nobody; a node that is removed by hand opens nothing. ErrAgain means
-// that the event is not there any more.
+// open opens the latch to which an event belongs; more than one may. It writes that down, and changes and deletes what all
+// wait for: who hears of the change knows that the latch is open, and needs to ask nobody. A node that is removed by hand is
+// not changed before, so it opens nothing. ErrAgain means that the event is not there any more.
 func (l *Latch) open(ctx context.Context, e *zkconn.Epoch, event string) error {
-	ops := []any{
-		&zk.CheckVersionRequest{Path: l.counts() + "/" + event, Version: -1}, // a node of the next latch has another name
-		&zk.DeleteRequest{Path: l.closed(), Version: -1},
-	}
 	version := int32(0) // nobody has written to the base node
 	for pace := (node.Pace{Free: 2}); ; {
-		all, plain := ops, l.plain.Load()
-		if !plain {
-			all = []any{ops[0], &zk.SetDataRequest{Path: l.terms.Base, Data: record.Encode(terms{l.total, true}), Version: version}, ops[1]}
-		}
-		_, err := record.Transact(ctx, e, all...)
+		_, err := record.Transact(ctx, e,
+			&zk.CheckVersionRequest{Path: l.counts() + "/" + event, Version: -1}, // a node of the next latch has another name
+			&zk.SetDataRequest{Path: l.terms.Base, Data: record.Encode(terms{l.total, true}), Version: version},
+			&zk.SetDataRequest{Path: l.closed(), Version: -1},
+			&zk.DeleteRequest{Path: l.closed(), Version: -1})
 		switch {
-		case err == nil, plain && record.RefusedAt(err, 1, zk.ErrNoNode):
+		case err == nil:
 			l.opened.Store(true)
 			return nil
 		case record.RefusedAt(err, 0, zk.ErrNoNode):
 			return record.ErrAgain
-		case !plain && record.RefusedAt(err, 1, zk.ErrNoAuth):
-			l.plain.Store(true)
 		case record.RefusedAt(err, 1, zk.ErrBadVersion): // it is open, or somebody has written there by hand
 			v, err := l.terms.Read(ctx, e)
 			if err != nil {
@@ -244,7 +225,7 @@ func (l *Latch) open(ctx context.Context, e *zkconn.Epoch, event string) error {
 			}
 			version = v.Number
 		case record.RefusedAt(err, 2, zk.ErrNoNode):
-			return l.openUnwritten(ctx, e)
+			return errRemoved
 		default:
 			return err
 		}
@@ -269,35 +250,14 @@ func (l *Latch) found(ctx context.Context, e *zkconn.Epoch, founded *int64) (ope
 	v, there, err := l.terms.Peek(ctx, e)
 	switch {
 	case err != nil:
-		return false, false, err
 	case v.T.Open:
 		l.opened.Store(true)
-		return true, true, nil
-	case !there && *founded == 0:
-		return false, false, nil
-	case !there:
-		return false, false, errRemoved
-	case v.Founded != *founded: // it may have been made after that look
-		*founded = v.Founded
-		return false, true, nil
+	case *founded != 0 && v.Founded == *founded, *founded != 0 && !there:
+		err = errRemoved
+	default:
+		*founded = v.Founded // it may have been made after that look
 	}
-	err = l.openUnwritten(ctx, e)
-	return err == nil, true, err
-}
-
-// openUnwritten is asked when neither the base node says that the latch is open nor the other one that it is closed. Whoever
-// opened it may not write to the base node; or somebody has removed the other one, which is errRemoved. The counts tell, unless
-// they may be gone with their sessions.
-func (l *Latch) openUnwritten(ctx context.Context, e *zkconn.Epoch) error {
-	n, err := l.counted(ctx, e)
-	if err != nil {
-		return err
-	}
-	if !l.ephemeral && n < l.total {
-		return errRemoved
-	}
-	l.opened.Store(true)
-	return nil
+	return v.T.Open, there, err
 }
 
 // Wait returns when the latch is open. It blocks until then or until ctx ends (the error wraps the context's error). It
@@ -328,23 +288,18 @@ func (l *Latch) await(ctx context.Context, e *zkconn.Epoch, founded *int64) (ope
 	if err := e.Await(ctx); err != nil {
 		return false, err
 	}
-	news := record.Hear(e, l.terms.Base, l.closed())
+	news := record.Hear(e, l.closed())
 	defer news.Stop()
-	path, last, err := news.Next(ctx, e.Timeout())
-	told := path == l.terms.Base && last == zkconn.Changed
-	if err == nil && path == l.terms.Base && last != zkconn.Disconnected {
-		// The end of the other one comes right behind it, unless nobody may tell.
-		_, last, err = news.Next(ctx, record.LookPause)
-	}
+	path, what, err := news.Next(ctx, e.Timeout())
 	switch {
-	case err != nil || last == zkconn.Disconnected || last == zkconn.Changed:
+	case err != nil || what == zkconn.Disconnected:
 		return false, err
-	case last == zkconn.Deleted && told:
+	case what == zkconn.Changed && e.Ordered(): // elsewhere that may be a new node of that name
 		l.opened.Store(true)
 		return true, nil
-	case last == zkconn.Deleted && *founded == 0:
-		*founded = removed
-	case last == 0: // servers keep silent about what who asks may not read
+	case what == zkconn.Deleted:
+		return false, errRemoved
+	case path == "": // servers keep silent about what who asks may not read
 		if _, closed, err := e.Exists(ctx, l.closed()); err != nil || closed {
 			return false, cmp.Or(err, l.openIfDone(ctx, e))
 		}
@@ -352,10 +307,8 @@ func (l *Latch) await(ctx context.Context, e *zkconn.Epoch, founded *int64) (ope
 	return l.isOpen(ctx, e, founded)
 }
 
-// removed is the latch of which somebody may have removed a node.
-const removed = -1
-
-// openIfDone opens the latch if all events have been counted: whoever counted the last one may have died.
+// openIfDone opens the latch if all events have been counted: whoever counted the last one may have died. Who may not open it
+// waits on, for another one.
 func (l *Latch) openIfDone(ctx context.Context, e *zkconn.Epoch) error {
 	n, err := l.counted(ctx, e)
 	if err != nil || n < l.total {
@@ -365,14 +318,15 @@ func (l *Latch) openIfDone(ctx context.Context, e *zkconn.Epoch) error {
 	if err != nil || len(names) == 0 {
 		return err
 	}
-	if err = l.open(ctx, e, names[0]); errors.Is(err, record.ErrAgain) {
+	if err = l.open(ctx, e, names[0]); errors.Is(err, record.ErrAgain) || errors.Is(err, zk.ErrNoAuth) {
 		return nil
 	}
 	return err
 }
 
-// Done returns a channel that is closed when the latch has opened. It is not closed when the session is closed. It does not block. All
-// calls share one wait and one channel.
+// Done returns a channel that is closed when the latch has opened. All calls share one wait and one channel. The wait ends like Wait when
+// the session is closed or the latch is removed (zksync.ErrBroken): then that channel is never closed, and the next call of Done begins
+// another wait. So in a select put the call itself, and use Wait to learn of errors. Done does not block. It costs the requests of one Wait.
 func (l *Latch) Done() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()

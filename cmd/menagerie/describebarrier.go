@@ -31,16 +31,31 @@ func children(n *node) []string {
 }
 
 func describeLatch(ctx context.Context, l *look, n *node, o *object) error {
-	st := decoded[struct{ Total int64 }](n)
+	type terms struct {
+		Total int64
+		Open  bool
+	}
+	st := decoded[terms](n)
 	counts, err := l.child(ctx, n, "counts")
 	if err != nil {
 		return err
 	}
-	counted := min(size(counts), st.Total)
+	counted, closed := min(size(counts), st.Total), fmt.Sprintf("closed-of-%d", st.Total)
 	o.of(counted, st.Total)
-	o.State, o.Detail = "open", fmt.Sprintf("open: all of %s counted down", plural(st.Total, "event"))
-	if slices.Contains(n.children, fmt.Sprintf("closed-of-%d", st.Total)) {
+	there := slices.Contains(n.children, closed)
+	if !st.Open && !there { // it may have opened between the two reads
+		if n, err = l.node(ctx, n.path); err != nil || n == nil {
+			return err
+		}
+		st = decoded[terms](n)
+	}
+	switch {
+	case st.Open:
+		o.State, o.Detail = "open", fmt.Sprintf("open: all of %s counted down", plural(st.Total, "event"))
+	case there:
 		o.State, o.Detail = "closed", fmt.Sprintf("closed: %d of %s counted down", counted, plural(st.Total, "event"))
+	default:
+		o.State, o.Detail = "broken", fmt.Sprintf("broken: %s was removed by hand", closed)
 	}
 	return nil
 }

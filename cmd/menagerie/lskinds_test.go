@@ -202,6 +202,9 @@ func (r *shown) latch(t *testing.T) {
 	r.says(t, "/r/latch", "latch, closed: 1 of 2 events counted down")
 	require.NoError(t, l.CountDown(ctx))
 	r.says(t, "/r/latch", "latch, open: all of 2 events counted down")
+	require.NoError(t, zklatch.New(r.z, "/r/removed", 2).CountDown(ctx))
+	require.NoError(t, r.z.Conn().Delete("/r/removed/closed-of-2", -1))
+	r.says(t, "/r/removed", "latch, broken: closed-of-2 was removed by hand")
 }
 
 func (r *shown) gate(t *testing.T) {

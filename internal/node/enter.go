@@ -39,7 +39,7 @@ type Spec struct {
 	UUID string
 
 	// Plain is set once the servers refused to let us write the directory's data.
-	// Then the transaction is without that, and the Stat is not known.
+	// Then the transaction is without that, and the Stat is not known. If it is nil, that refusal is an error.
 	Plain *atomic.Bool
 }
 
@@ -105,7 +105,7 @@ func (s *Spec) try(ctx context.Context, e *zkconn.Epoch) (*Node, error) {
 	ops = append(ops, &zk.CreateRequest{
 		Path: s.Dir + "/" + s.Name(uuid), Data: s.Data(), Acl: s.ACL, Flags: s.Flags,
 	})
-	if !s.Plain.Load() {
+	if s.Plain == nil || !s.Plain.Load() {
 		ops = append(ops, &zk.SetDataRequest{Path: s.Dir, Version: -1})
 	}
 	call := e.StartMulti(ops...)
@@ -203,7 +203,7 @@ func (s *Spec) refused(ctx context.Context, e *zkconn.Epoch, t *zkconn.TxnError,
 			return nil, err
 		}
 		return nil, errAgain
-	case errors.Is(t, zk.ErrNoAuth) && t.Index > len(before): // no request has this operation from now on
+	case errors.Is(t, zk.ErrNoAuth) && t.Index > len(before) && s.Plain != nil: // no request has this operation from now on
 		s.Plain.Store(true)
 		return nil, errAgain
 	case errors.Is(t, zk.ErrSessionExpired):

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/proving"
@@ -191,36 +190,6 @@ func TestAPartyThatCountsAndWasOneTooManyForSureComesAgain(t *testing.T) {
 		heal()
 		nonePasses(v, late)
 		require.Len(t, v.Children(doubleParties), 2)
-		allPass(v, leaves(bs[:2]...))
-		allPass(v, append(late, enters(bs[0])...))
-		allPass(v, leaves(bs[0], bs[2]))
-	})
-}
-
-// Who may not write to the directory is not told how many there are, and always counts later.
-func TestPartiesThatMayNotWriteDataAreInInTheOrderOfArrival(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-		acl := append(zk.DigestACL(zk.PermAll, "ann", "secret"), zk.WorldACL(zk.PermRead|zk.PermCreate|zk.PermDelete)...)
-		var bs []*zkbarrier.DoubleBarrier
-		for range 3 {
-			bs = append(bs, zkbarrier.NewDoubleBarrier(v.Session(zksync.WithACL(acl...)), doublePath, 2))
-		}
-		round(v, bs[:2]...)
-		round(v, bs[1:]...)
-		counts := v.Server.Intercept(zktest.On(zktest.Exists, doubleParties).Times(3).Hold())
-		early := append(enters(bs[0]), enters(bs[1])...)
-		v.Settled(doubleParties, 2)
-		in := v.Children(doubleParties)
-		late := enters(bs[2])
-		v.Settled(doubleParties, 3)
-		require.Equal(t, 3, counts.Held())
-		opening := v.Server.Intercept(zktest.On(zktest.Delete, doublePath+"/gathering-2").Hold())
-		counts.Release()
-		v.Quiet()
-		opening.Remove() // not before all have counted: if the third has gone, the second may not be able to tell who was in time
-		allPass(v, early)
-		nonePasses(v, late)
-		require.ElementsMatch(t, in, v.Children(doubleParties), "nobody had to come again")
 		allPass(v, leaves(bs[:2]...))
 		allPass(v, append(late, enters(bs[0])...))
 		allPass(v, leaves(bs[0], bs[2]))

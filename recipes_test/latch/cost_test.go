@@ -35,7 +35,7 @@ func TestALatchTakesOneRequestForAnEventAndTwoForAWait(t *testing.T) {
 	})
 }
 
-func TestAGateTakesOneRequestToSetAndTwoToLiftOrWait(t *testing.T) {
+func TestAGateTakesOneRequestToCloseAndTwoToOpenOrWait(t *testing.T) {
 	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
 		ctx := context.Background()
 		gate := func() *zklatch.Gate { return zklatch.NewGate(proving.Calm(v), "/gates/db") }

@@ -26,32 +26,55 @@ func TestALatchThatIsRemovedByHandDoesNotOpen(t *testing.T) {
 			v.Remove(proving.LatchPath + "/counts")
 			v.Remove(proving.LatchPath)
 		},
+		"a node after the other": func(v *proving.Env) {
+			v.Remove(proving.LatchPath + "/closed-of-3")
+			time.Sleep(20 * time.Millisecond)
+			for _, count := range v.Children(proving.LatchPath + "/counts") {
+				v.Remove(proving.LatchPath + "/counts/" + count)
+			}
+			v.Remove(proving.LatchPath + "/counts")
+			v.Remove(proving.LatchPath)
+		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			proving.Each(t, func(t *testing.T, v *proving.Env) {
-				ls := latches(v, 3, 3)
-				w, done := proving.Waits(context.Background(), ls[0].Wait), ls[2].Done()
-				require.NoError(t, ls[1].CountDown(context.Background()))
-				v.Quiet()
-				remove(v)
-				require.ErrorIs(t, v.Failed(w), zksync.ErrBroken)
-				v.Quiet()
-				require.False(t, proving.IsClosed(done))
-				_, err := ls[0].Count(context.Background())
-				if v.Exists(proving.LatchPath) {
-					require.ErrorIs(t, err, zksync.ErrBroken)
-					require.ErrorIs(t, ls[1].CountDown(context.Background()), zksync.ErrBroken)
-					return
-				}
-				v.Remaining(ls[0], 3)
-				for range 3 {
-					require.False(t, proving.IsClosed(done))
-					require.NoError(t, ls[1].CountDown(context.Background()))
-				}
-				require.NoError(t, ls[0].Wait(context.Background()), "the next one")
+		for kind, opts := range map[string][]zksync.Option{"": nil, ", ephemeral": {zklatch.Ephemeral()}} {
+			t.Run(name+kind, func(t *testing.T) {
+				proving.Each(t, func(t *testing.T, v *proving.Env) { removed(t, v, latches(v, 3, 3, opts...), remove) })
 			})
-		})
+		}
 	}
+}
+
+func removed(t *testing.T, v *proving.Env, ls []*zklatch.Latch, remove func(v *proving.Env)) {
+	w, done := proving.Waits(context.Background(), ls[0].Wait), ls[2].Done()
+	require.NoError(t, ls[1].CountDown(context.Background()))
+	v.Quiet()
+	remove(v)
+	require.ErrorIs(t, v.Failed(w), zksync.ErrBroken)
+	v.Quiet()
+	require.False(t, proving.IsClosed(done))
+	_, err := ls[0].Count(context.Background())
+	if v.Exists(proving.LatchPath) {
+		require.ErrorIs(t, err, zksync.ErrBroken)
+		require.ErrorIs(t, ls[1].CountDown(context.Background()), zksync.ErrBroken)
+		return
+	}
+	v.Remaining(ls[0], 3)
+	for range 3 {
+		require.False(t, proving.IsClosed(done))
+		require.NoError(t, ls[1].CountDown(context.Background()))
+	}
+	require.NoError(t, ls[0].Wait(context.Background()), "the next one")
+}
+
+// The events are gone with the node in which they were.
+func TestACountAtALatchWhoseCountsWereRemovedSaysSo(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		l := latches(v, 1, 2)[0]
+		v.Put(proving.LatchPath, `{"total":2}`)
+		v.Put(proving.LatchPath+"/closed-of-2", "")
+		require.ErrorIs(t, l.CountDown(context.Background()), zksync.ErrBroken)
+		require.False(t, v.Exists(proving.LatchPath+"/counts"))
+	})
 }
 
 // Somebody writes to the base node by hand; that opens nothing, and is no reason not to open.
