@@ -91,7 +91,7 @@ func playOn(t *testing.T, library string, p *program, prefix string, on target, 
 }
 
 // awaitEqual waits until a value is as it should be: containers are removed after a while, and so is the session of
-// a client whose farewell the server has not heard.
+// a client whose close request the server has not had.
 func awaitEqual[T comparable](t *testing.T, want T, get func() T) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {

@@ -170,7 +170,7 @@ func (l *tlsListener) Accept() (net.Conn, error) {
 	return abrupt{tls.Server(c, l.cfg)}, nil
 }
 
-// abrupt closes without the farewell of TLS, which may block for seconds when the peer does not read: the
+// abrupt closes without the closing message of TLS, which may block for seconds when the peer does not read: the
 // server is locked when it closes connections.
 type abrupt struct{ *tls.Conn }
 

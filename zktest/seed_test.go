@@ -15,8 +15,8 @@ import (
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
-// hearing returns the order in which three clients hear of two changes, and when.
-func hearing(t *testing.T, opts ...zktest.Option) (order string) {
+// heardInOrder returns the order in which three clients hear of two changes, and when.
+func heardInOrder(t *testing.T, opts ...zktest.Option) (order string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, opts...)
@@ -64,8 +64,8 @@ func TestASeedDecidesInWhichOrderClientsHear(t *testing.T) {
 	firsts := map[byte]bool{}
 	for seed := range uint64(20) {
 		opts := []zktest.Option{zktest.WithReordering(100 * time.Millisecond), zktest.WithSeed(seed)}
-		order := hearing(t, opts...)
-		require.Equal(t, order, hearing(t, opts...), "the same seed, the same instants")
+		order := heardInOrder(t, opts...)
+		require.Equal(t, order, heardInOrder(t, opts...), "the same seed, the same instants")
 		firsts[order[0]] = true
 	}
 	require.Len(t, firsts, 3, "each client is the first one with some seed")

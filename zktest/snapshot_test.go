@@ -36,7 +36,7 @@ func TestASnapshotIsRestoredWithItsACLs(t *testing.T) {
 		srv.Create("/app/box", nil, 0, 0)
 		srv.Load(map[string]string{"/app/new/er": "", "/other": "changed"})
 	}
-	srv, twin := zktest.Run(t), zktest.Run(t)
+	srv, other := zktest.Run(t), zktest.Run(t)
 	fill(srv)
 	snapshot := srv.Snapshot("/app")
 	spoil(srv)
@@ -50,8 +50,8 @@ func TestASnapshotIsRestoredWithItsACLs(t *testing.T) {
 
 	all := srv.Snapshot("/")
 	require.NotContains(t, all, "/zookeeper")
-	twin.Restore("/", all)
-	require.Equal(t, contentsOf(all), contentsOf(twin.Snapshot("/")))
+	other.Restore("/", all)
+	require.Equal(t, contentsOf(all), contentsOf(other.Snapshot("/")))
 }
 
 func TestEphemeralsAreNotBroughtBack(t *testing.T) {

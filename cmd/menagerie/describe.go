@@ -100,10 +100,10 @@ func describeSemaphore(ctx context.Context, l *look, n *node, o *object) (err er
 			return err
 		}
 	}
-	terms := decoded[struct{ Permits, Capacity int64 }](n)
-	total, held := terms.Permits, int64(0)
-	if terms.Capacity > 0 {
-		total = terms.Capacity
+	config := decoded[struct{ Permits, Capacity int64 }](n)
+	total, held := config.Permits, int64(0)
+	if config.Capacity > 0 {
+		total = config.Capacity
 	}
 	for _, r := range o.in(zksync.Held) {
 		held += r.Permits

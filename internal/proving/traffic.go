@@ -117,7 +117,7 @@ func (c *cableConn) over() bool {
 	}
 }
 
-// arrived keeps the books on a frame of the servers', and tells whether it is the client's.
+// arrived counts a frame from the servers, and reports whether the client may read it.
 func (c *cableConn) arrived(frame []byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

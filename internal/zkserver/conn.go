@@ -43,7 +43,7 @@ type conn struct {
 	behind   fifo[departure] // an event that is held, and what was sent after it
 	outBytes int
 	choked   bool // too many replies are unread: no further request is handled
-	drowned  bool // too many events are unread
+	tooSlow  bool // too many events are unread
 	owake    chan struct{}
 	batch    *[]byte // the writer's
 
@@ -106,7 +106,7 @@ func (c *conn) present(id int64) {
 // send queues a frame, which nobody may change any more. It never blocks. late keeps it back on top of what the network takes; an
 // urgent one overtakes an event that is held.
 func (c *conn) send(frame []byte, late time.Duration, urgent bool) {
-	if c.closing || c.drowned {
+	if c.closing || c.tooSlow {
 		return
 	}
 	at := time.Now().Add(c.srv.links[c.claimed].latencies().reply)
@@ -123,7 +123,7 @@ func (c *conn) send(frame []byte, late time.Duration, urgent bool) {
 
 // Notify sends a watch event.
 func (c *conn) Notify(t wire.EventType, path string, acl []wire.ACL) {
-	if c.closing || c.drowned || access.Check(acl, wire.PermRead, c.ids) != wire.CodeOK {
+	if c.closing || c.tooSlow || access.Check(acl, wire.PermRead, c.ids) != wire.CodeOK {
 		return
 	}
 	hold, tell := c.judgeEvent(t, path)
@@ -137,14 +137,14 @@ func (c *conn) Notify(t wire.EventType, path string, acl []wire.ACL) {
 	c.respond(c.srv.event.Of(t, path), 0, false)
 	if c.outBytes > maxQueued {
 		c.srv.log.Warn("connection dropped: peer does not read its events", "session", c.session)
-		c.drown()
+		c.cutSlow()
 	}
 }
 
-// drown cuts the connection off and forgets what is queued. The rest is left to the writer: whoever sends an
+// cutSlow cuts the connection off and forgets what is queued. The rest is left to the writer: whoever sends an
 // event is in the middle of a change of the watches.
-func (c *conn) drown() {
-	c.drowned = true
+func (c *conn) cutSlow() {
+	c.tooSlow = true
 	c.forget()
 	_ = c.nc.Close()
 	poke(c.owake)

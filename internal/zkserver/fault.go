@@ -172,15 +172,15 @@ func (s *Server) disconnect(id int64) bool {
 // its ephemerals are gone. It reports whether there was such a session.
 func (s *Server) Expire(id int64) bool {
 	done := make(chan *request, 1)
-	if !s.condemn(id, done) {
+	if !s.beginExpiry(id, done) {
 		return false
 	}
 	<-done
 	return true
 }
 
-// condemn begins to expire a session, if there is one.
-func (s *Server) condemn(id int64, done chan<- *request) bool {
+// beginExpiry begins to expire a session, if there is one.
+func (s *Server) beginExpiry(id int64, done chan<- *request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock() // whatever the hooks do
 	sess := s.sessions[id]

@@ -177,7 +177,7 @@ func (s *Server) SetSequence(path string, n int32) bool {
 // It returns the path of the node that a create made. session is the owner of an ephemeral node.
 func (s *Server) Do(c wire.Call, session int64) (string, wire.Code) {
 	done := make(chan *request, 1)
-	if !s.undertake(c, session, done) {
+	if !s.submitCall(c, session, done) {
 		return "", wire.CodeSessionExpired
 	}
 	r := <-done
@@ -187,9 +187,9 @@ func (s *Server) Do(c wire.Call, session int64) (string, wire.Code) {
 	return "", r.code
 }
 
-// undertake submits an operation of Do. It reports false if nobody can commit it. A hook may end the goroutine, as a
+// submitCall submits an operation of Do. It reports false if nobody can commit it. A hook may end the goroutine, as a
 // failing assertion does: the lock is free after that, too.
-func (s *Server) undertake(c wire.Call, session int64, done chan<- *request) bool {
+func (s *Server) submitCall(c wire.Call, session int64, done chan<- *request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.order.orderer()

@@ -45,7 +45,7 @@ const forever time.Duration = -1
 // neither when the connection is to be closed.
 func (c *conn) nextOut() (batch []byte, n int, wait time.Duration, released <-chan struct{}) {
 	s := c.srv
-	if c.drowned {
+	if c.tooSlow {
 		return nil, 0, 0, nil
 	}
 	if l := s.links[c.claimed]; s.frozen || l != nil && l.blockReplies > 0 {

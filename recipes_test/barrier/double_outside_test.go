@@ -67,7 +67,7 @@ func (g *visitor) step(turn bool) {
 	select {
 	case c := <-g.held:
 		pass = func() { close(c) }
-	case <-time.After(20 * time.Millisecond): // it waits for news
+	case <-time.After(20 * time.Millisecond): // it waits for an event
 	}
 	if turn {
 		g.turn()

@@ -164,7 +164,7 @@ func TestNobodyWaitsAtABrokenBarrier(t *testing.T) {
 	})
 }
 
-// All had come when its context ended; that news was on its way.
+// All had come when its context ended; the event was on its way.
 func TestAPartyWhoseContextEndsAtThatVeryMomentLeavesWithTheOthers(t *testing.T) {
 	for _, opts := range [][]zksync.Option{nil, {zkbarrier.Tolerant()}} {
 		proving.InProcess(t, func(t *testing.T, v *proving.Env) {

@@ -146,7 +146,7 @@ func TestAcceptance127TheLeadersFunctionEndsWithItsLeadershipAndNoTwoRunTogether
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		ctx, stop := context.WithCancel(context.Background())
 		var leading atomic.Pointer[zksync.Lease]
-		var terms, lost atomic.Int32
+		var led, lost atomic.Int32
 		var all sync.WaitGroup
 		sessions := make([]*zksync.Session, 3)
 		for i := range sessions {
@@ -154,7 +154,7 @@ func TestAcceptance127TheLeadersFunctionEndsWithItsLeadershipAndNoTwoRunTogether
 			e := candidate(v, sessions[i], i)
 			all.Go(func() {
 				err := e.Run(ctx, func(ctx context.Context, l *zksync.Lease) error {
-					terms.Add(1)
+					led.Add(1)
 					if old := leading.Swap(l); old != nil {
 						require.False(t, old.Valid(), "two lead at once")
 					}
@@ -182,7 +182,7 @@ func TestAcceptance127TheLeadersFunctionEndsWithItsLeadershipAndNoTwoRunTogether
 		stop()
 		all.Wait()
 		require.Greater(t, lost.Load(), int32(1))
-		require.Equal(t, lost.Load()+1, terms.Load(), "it campaigns again after each loss, and the last one was stopped")
+		require.Equal(t, lost.Load()+1, led.Load(), "it campaigns again after each loss, and the last one was stopped")
 		v.Queued(proving.ElectionPath, 0)
 	})
 }

@@ -143,7 +143,7 @@ func (b *book) answered(a *attempt, err error) {
 	b.attempts = append(b.attempts, a)
 }
 
-// end is when the party stopped to believe that it holds: it called Unlock, or was
+// end is when the party ceased to act as a holder: it called Unlock, or was
 // told of the loss. The zero time if neither happened.
 func (b *book) end(h *hold) time.Time {
 	lost := b.lost[h.token]

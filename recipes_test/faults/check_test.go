@@ -81,7 +81,7 @@ func (w *world) checkExclusion() {
 	for i, h := range holds {
 		end := w.book.end(h)
 		require.False(t, end.IsZero(), "%s never ended\n%s", h.party, lazily(w.story))
-		// A session that was ended behind its client's back can even be granted to, by news that was on its
+		// A session that was ended behind its client's back can even be granted to, by an event that was on its
 		// way, after another one: then only the server's history below tells who came first.
 		if i+1 < len(holds) && late == 0 {
 			require.False(t, end.After(holds[i+1].granted), "%s and %s both held\n%s", h.party, holds[i+1].party, lazily(w.story))

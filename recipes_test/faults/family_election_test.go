@@ -42,7 +42,7 @@ type audience struct {
 
 	mu   sync.Mutex
 	seen []zkelection.Candidate // those that led, in order
-	none bool                   // the newest news is that nobody leads
+	none bool                   // nobody leads, by the newest event
 	err  error
 }
 
@@ -80,7 +80,7 @@ func (a *audience) hears(who zkelection.Candidate, err error) {
 	a.seen, a.none = append(a.seen, who), false
 }
 
-// leads is the node of whoever leads, by the newest news.
+// leads is the node of whoever leads, by the newest event.
 func (a *audience) leads() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -41,7 +41,7 @@ type stake struct {
 	weight  int64 // 0 for a lock
 	token   zksync.Token
 	granted time.Time
-	ended   time.Time // the party stopped to believe; zero if it did not
+	ended   time.Time // the party ceased to act as a holder; zero if it did not
 }
 
 func newKin(w *world) *kin {
@@ -115,7 +115,7 @@ func (k *kin) enter(s *stake) *stake {
 	return s
 }
 
-// lets has the party stop to believe that it holds, and then do what ends the hold.
+// lets has the party cease to act as a holder, and then do what ends the hold.
 func (k *kin) lets(s *stake, f func() error) {
 	k.kmu.Lock()
 	s.ended = time.Now()
@@ -137,7 +137,7 @@ func (k *kin) wrong(format string, args ...any) {
 	k.wrongs = append(k.wrongs, fmt.Sprintf(format, args...))
 }
 
-// end is when the party stopped to believe: it gave the hold back, or was told of the loss.
+// end is when the party ceased to act as a holder: it gave the hold back, or was told of the loss.
 // kmu is held.
 func (k *kin) end(s *stake) time.Time {
 	k.book.mu.Lock()

@@ -57,7 +57,7 @@ func (k *kin) reviewHolds() {
 	t := k.t
 	t.Helper()
 	if k.told() > 0 {
-		return // news of a grant may even overtake that of a loss; the server's history tells
+		return // a grant may even be told before a loss; the server's history tells
 	}
 	for i, s := range k.stakes {
 		together := s.weight

@@ -174,7 +174,7 @@ func TestHandOverWithinAProcessIsBounded(t *testing.T) {
 	})
 }
 
-// On a connection that somebody else made, news comes in any order: a departure alone proves nothing.
+// On a connection that somebody else made, events come in any order: a departure alone proves nothing.
 func TestATappedConnectionListsBeforeItBelievesADeparture(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
-// The client library of a tapped connection hands the answer and the news of the change to different goroutines.
+// The client library of a tapped connection hands the answer and the event of the change to different goroutines.
 func TestAnAttemptOnATappedConnectionGoesByItsOwnResize(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		ctx := context.Background()
@@ -24,7 +24,7 @@ func TestAnAttemptOnATappedConnectionGoesByItsOwnResize(t *testing.T) {
 			require.True(t, w.TryAcquire(3))
 			w.Release(3)
 			require.NoError(t, w.Resize(ctx, 2))
-			require.True(t, w.TryAcquire(2)) // learns the terms
+			require.True(t, w.TryAcquire(2)) // reads the configuration
 			w.Release(2)
 		}
 	})
@@ -37,7 +37,7 @@ func TestAResizeThatIsDoneTakesNoLaterOneBack(t *testing.T) {
 		far := v.Session()
 		w, slow := sems(v, 1, 5)[0], zksemaphore.NewWeighted(far, proving.SemPath, 5)
 		require.NoError(t, w.Resize(ctx, 4))
-		require.True(t, slow.TryAcquire(1)) // learns the terms
+		require.True(t, slow.TryAcquire(1)) // reads the configuration
 		slow.Release(1)
 		v.Server.Delay(far.ID(), 100*time.Millisecond, 100*time.Millisecond)
 		done := make(chan error, 1)
@@ -57,7 +57,7 @@ func TestAResizeIsNotTakenForDoneBecauseItsServerLags(t *testing.T) {
 	proving.AmongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
 		ctx := t.Context()
 		w, late := zksemaphore.NewWeighted(e.SessionAt(t, 1), proving.SemPath, 5), zksemaphore.NewWeighted(e.SessionAt(t, 0), proving.SemPath, 5)
-		require.True(t, late.TryAcquire(1)) // learns the terms
+		require.True(t, late.TryAcquire(1)) // reads the configuration
 		late.Release(1)
 		catchUp := e.Lag(0)
 		require.NoError(t, w.Resize(ctx, 4))

@@ -43,7 +43,7 @@ func TestASemaphoreRefusesThePathOfAnotherLibrarysSemaphore(t *testing.T) {
 					}
 					w := sems(v, 1, 1)[0]
 					proving.Refuses(t, call(ctx, w), proving.SemPath, children[len(children)-1])
-					require.Empty(t, v.Data(proving.SemPath), "nor are our terms written down")
+					require.Empty(t, v.Data(proving.SemPath), "nor are our capacity written down")
 					for _, child := range children {
 						v.Remove(proving.SemPath + "/" + child)
 					}

@@ -280,7 +280,7 @@ func TestAcceptance115AcquireAndReleaseOfPermitsAreTwoRequests(t *testing.T) {
 		}
 		require.NoError(t, w.Acquire(context.Background(), 5))
 		other := zksemaphore.NewWeighted(proving.Calm(v), proving.SemPath, 5)
-		require.False(t, other.TryAcquire(1)) // learns the terms
+		require.False(t, other.TryAcquire(1)) // reads the configuration
 		v.CostsAtMost(2, func() { require.False(t, other.TryAcquire(1)) })
 		w.Release(5)
 	})

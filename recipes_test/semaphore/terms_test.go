@@ -28,8 +28,8 @@ func hold(v *proving.Env, op zktest.Op, node string) (pass, answer func()) {
 	return pass, func() { close(release) }
 }
 
-// readsTerms has another goroutine read the terms of w, which get no answer before answer is called.
-func readsTerms(v *proving.Env, w *zksemaphore.Weighted) (answer func()) {
+// readsConfig has another goroutine read the configuration of w, which get no answer before answer is called.
+func readsConfig(v *proving.Env, w *zksemaphore.Weighted) (answer func()) {
 	v.T.Helper()
 	pass, answer := hold(v, zktest.GetData, proving.SemPath)
 	go func() { _, _ = w.Available(context.Background()) }()
@@ -38,7 +38,7 @@ func readsTerms(v *proving.Env, w *zksemaphore.Weighted) (answer func()) {
 	return answer
 }
 
-// One goroutine reads the terms again while another one of the same handle is told to look who is ahead.
+// One goroutine reads the configuration again while another one of the same handle is told to look who is ahead.
 func TestWhoReadsTheTermsAgainGrantsTheWaitersNoMoreThanThereAre(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		ctx := context.Background()
@@ -48,7 +48,7 @@ func TestWhoReadsTheTermsAgainGrantsTheWaitersNoMoreThanThereAre(t *testing.T) {
 		waiting := want(ctx, w[1], 1)
 		v.Settled(proving.SemQueue, 2)
 
-		answer := readsTerms(v, w[1])
+		answer := readsConfig(v, w[1])
 		_, err := v.Session().Conn().Set(held.Path(), []byte("x"), -1)
 		require.NoError(t, err)
 		v.Quiet()
@@ -69,7 +69,7 @@ func TestWhoReadsTheTermsAgainKeepsNoWaiterFromItsGrant(t *testing.T) {
 		waiting := want(ctx, w[1], 2)
 		v.Settled(proving.SemQueue, 2)
 
-		answer := readsTerms(v, w[1])
+		answer := readsConfig(v, w[1])
 		require.NoError(t, held.Unlock())
 		v.Quiet()
 		require.False(t, waiting.Pending())
@@ -252,7 +252,7 @@ func TestAnAttemptIsRepeatedIfAResizeComesMeanwhile(t *testing.T) {
 	})
 }
 
-// After a disconnect nobody knows whether the terms are still those.
+// After a disconnect nobody knows whether the configuration is still that.
 func TestAWaiterForPermitsReadsTheTermsAgainAfterADisconnect(t *testing.T) {
 	for _, resized := range []int64{1, 2} {
 		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
