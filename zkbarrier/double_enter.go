@@ -175,7 +175,7 @@ func (b *DoubleBarrier) rank(ctx context.Context, e *zkconn.Epoch, s *participan
 // gather waits for the round to open; whoever came last opens it. errAgain means that s is to come again.
 func (b *DoubleBarrier) gather(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	if s.count < b.n {
-		return record.UntilGone(ctx, e, b.gathering(), func() error { return b.stillThere(ctx, e, s) })
+		return record.UntilGone(ctx, e, b.gathering(), 0, func() error { return b.stillThere(ctx, e, s) })
 	}
 	if err := b.open(ctx, e, s); err != nil || s.count == b.n {
 		return err
@@ -228,7 +228,7 @@ func (b *DoubleBarrier) outside(ctx context.Context, e *zkconn.Epoch) error {
 			}
 		}
 		start := time.Now()
-		err = record.UntilGone(ctx, e, b.opened(last), func() error { return b.overIfEmpty(ctx, e, last) })
+		err = record.UntilGone(ctx, e, b.opened(last), 0, func() error { return b.overIfEmpty(ctx, e, last) })
 		if err == nil && time.Since(start) < record.Pause {
 			err = node.Sleep(ctx, e, record.Pause)
 		}

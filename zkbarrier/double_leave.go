@@ -21,7 +21,7 @@ func (b *DoubleBarrier) leave(ctx context.Context, e *zkconn.Epoch, s *participa
 	if s.dead {
 		return fmt.Errorf("%w while the party was in; the others may have left", zksync.ErrSessionExpired)
 	}
-	return record.UntilGone(ctx, e, b.opened(s.round), func() error { return b.overIfEmpty(ctx, e, s.round) })
+	return record.UntilGone(ctx, e, b.opened(s.round), 0, func() error { return b.overIfEmpty(ctx, e, s.round) })
 }
 
 // depart removes the node of s, in whichever session. Whoever goes last ends the round. over tells

@@ -99,12 +99,18 @@ func (g *Gate) closedAt(ctx context.Context, e *zkconn.Epoch) (int64, error) {
 // opened and closed again meanwhile. It blocks until then or until ctx ends (the error wraps the context's error).
 // It waits through disconnects and lost sessions. If the session is closed, the error is zksync.ErrClosed. It costs two
 // requests, and none when the gate is opened.
+//
+// On a connection that Menagerie did not make, Wait may miss that the gate was opened and closed again while the connection was lost.
 func (g *Gate) Wait(ctx context.Context) error {
+	began := int64(0) // a node that was made later tells that the gate has been open since
 	return errs.Wrap("wait", g.path, g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		if err := record.Synced(ctx, e, g.at.Full(g.path)); err != nil {
 			return err
 		}
-		return record.UntilGone(ctx, e, g.node(), nil)
+		if began == 0 {
+			began = e.Seen()
+		}
+		return record.UntilGone(ctx, e, g.node(), began, nil)
 	}))
 }
 

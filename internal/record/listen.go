@@ -85,13 +85,13 @@ func (l *Listener) Stop() {
 // ErrGone means that a node is gone, and no event has told of it.
 var ErrGone = errors.New("gone")
 
-// UntilGone waits until there is no node at path. check, if not nil, is called when there was no event for a session
+// UntilGone waits until there is no node at path. A node that was made after the transaction since is another one; 0 if that is not
+// known. check, if not nil, is called when there was no event for a session
 // timeout. Its error ends the wait; ErrGone ends it without an error.
 //
 // Then it also asks whether the node exists: some servers (3.8 with its later security fixes) do not report the end of a node to
 // a session that may not read it, and the wait would never end.
-func UntilGone(ctx context.Context, e *zkconn.Epoch, path string, check func() error) error {
-	seen := int64(0) // the czxid of the node
+func UntilGone(ctx context.Context, e *zkconn.Epoch, path string, since int64, check func() error) error {
 	look := func() error {
 		if check != nil {
 			if err := check(); err != nil {
@@ -102,24 +102,28 @@ func UntilGone(ctx context.Context, e *zkconn.Epoch, path string, check func() e
 		switch {
 		case err != nil:
 			return err
-		case !there, seen != 0 && st.Czxid != seen:
+		case !there, since != 0 && st.Czxid > since:
 			return ErrGone
 		}
-		seen = st.Czxid
+		since = max(since, st.Czxid)
 		return nil
 	}
+	quiet := e.Timeout()
 	err := Insist(ctx, e, func() error {
 		l := Hear(e, path)
 		defer l.Stop()
 		for {
-			heard, what, err := l.Next(ctx, e.Timeout())
-			if err == nil && heard == "" {
+			heard, what, err := l.Next(ctx, quiet)
+			if quiet = e.Timeout(); err == nil && heard == "" {
 				err = look()
 			}
 			switch {
 			case err != nil:
 				return err
 			case what == zkconn.Disconnected, what == zkconn.Changed:
+				if since != 0 { // it may be another node now: look, as soon as that is watched
+					quiet = 0
+				}
 				return ErrAgain
 			case heard != "":
 				return nil

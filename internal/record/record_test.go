@@ -111,14 +111,14 @@ func TestWhoComesFirstMakesTheTermsAndTheOthersReadThem(t *testing.T) {
 
 func TestAWaitForTheEndOfANodeLooksWhenNothingIsHeard(t *testing.T) {
 	alone(t, func(t *testing.T, srv *zktest.Server, a, _ *zkconn.Epoch) {
-		require.NoError(t, record.UntilGone(t.Context(), a, "/r/none", nil))
+		require.NoError(t, record.UntilGone(t.Context(), a, "/r/none", 0, nil))
 
 		srv.Create("/r/n", nil, 0, 0)
 		time.AfterFunc(time.Second, func() { srv.Set("/r/n", []byte("x")) })
 		time.AfterFunc(2*time.Second, func() { srv.Disconnect(a.ID()) })
 		time.AfterFunc(time.Minute, func() { srv.DeleteAll("/r/n") })
 		looks, start := 0, time.Now()
-		require.NoError(t, record.UntilGone(t.Context(), a, "/r/n", func() error { looks++; return nil }))
+		require.NoError(t, record.UntilGone(t.Context(), a, "/r/n", 0, func() error { looks++; return nil }))
 		require.Equal(t, time.Minute, time.Since(start).Truncate(time.Second))
 		require.Equal(t, 5, looks, "one in each session timeout since the disconnect")
 	})

@@ -177,3 +177,26 @@ func TestAGateMayBeClosedByHand(t *testing.T) {
 		require.NoError(t, g.Open(context.Background()))
 	})
 }
+
+// The gate is opened and closed again while the waiter has no connection, or is between two sessions.
+func TestAWaitAtAGateGoesOnIfItWasOpenWhileNobodyCouldTellIt(t *testing.T) {
+	for name, cut := range map[string]func(v *proving.Env, s *zksync.Session){
+		"disconnected": func(v *proving.Env, s *zksync.Session) { v.Server.Disconnect(s.ID()) },
+		"expired":      func(v *proving.Env, s *zksync.Session) { v.Server.Expire(s.ID()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				ctx := context.Background()
+				s := v.Session()
+				other := zklatch.NewGate(v.Session(), gatePath)
+				require.NoError(t, other.Close(ctx))
+				w := proving.Waits(ctx, zklatch.NewGate(s, gatePath).Wait)
+				v.Quiet()
+				cut(v, s)
+				require.NoError(t, other.Open(ctx))
+				require.NoError(t, other.Close(ctx))
+				v.Passes(w)
+			})
+		})
+	}
+}
