@@ -31,18 +31,18 @@ func (c *Call[T]) Result() (T, error) { return c.val, c.err }
 // Wait waits for the call until ctx ends or the epoch is over; then the outcome
 // is still to come.
 func (c *Call[T]) Wait(ctx context.Context, e *Epoch) (T, error) {
-	if c.Answered() {
+	err := ErrOver
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	case <-e.over:
+	}
+	if c.Answered() { // at the last moment, or before the call
 		return c.val, c.err
 	}
 	var none T
-	select {
-	case <-c.done:
-		return c.val, c.err
-	case <-ctx.Done():
-		return none, context.Cause(ctx)
-	case <-e.over:
-		return none, ErrOver
-	}
+	return none, err
 }
 
 // request is one operation in its two forms: as a frame of our own, and as a call of
@@ -80,23 +80,18 @@ func start[T any](e *Epoch, r request[T]) *Call[T] {
 // startExternal hands a request to the client library in a goroutine, since it
 // cannot be given up there.
 func startExternal[T any](e *Epoch, c *Call[T], op int32, f func(*zk.Conn) (T, error)) {
-	conn, err := e.usable()
-	if err == nil && !e.begin() {
-		err = ErrOver
-	}
-	if err != nil {
-		c.err = err
+	if e.abandoned() {
+		c.err = ErrNotSent
 		close(c.done)
 		return
 	}
 	go func() {
-		defer e.calls.Done()
 		defer close(c.done)
 		sent := time.Now()
-		v, err := f(conn)
+		v, err := f(e.conn)
 		c.val, c.err = v, classify(err)
 		switch {
-		case conn.SessionID() != e.ID():
+		case e.conn.SessionID() != e.ID():
 			e.replaced()
 		case proves(c.err):
 			e.answered(sent, led(op, 0)) // before the client sent it, if it waited in between

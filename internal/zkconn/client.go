@@ -15,11 +15,9 @@ type Client struct {
 	cfg  Config
 	pace dialPace
 
-	external     *zk.Conn // a connection that the caller owns; nil for one of our own
-	pendingReaps pendingReaps
-	abandon      <-chan struct{} // closed when even the reaper of an external connection must end
-	finish       func()          // closes abandon, if nobody else does
-	finished     sync.Once
+	external *zk.Conn           // a connection that the caller owns; nil for one of our own
+	abandon  <-chan struct{}    // closed when even the reaper of an external connection must end
+	finish   context.CancelFunc // closes abandon, if nobody else does
 
 	running context.Context // ends when Stop begins
 	halt    context.CancelFunc
@@ -36,6 +34,8 @@ type Client struct {
 	moved   chan struct{} // closed and replaced whenever state or epoch change
 	refused error         // the servers refuse us for good
 	future  *history      // of state
+
+	lingering int // goroutines of linger; when there is none any more, moved is closed, too
 }
 
 // Open starts a client; it does not wait for a connection.

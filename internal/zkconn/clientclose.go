@@ -37,19 +37,44 @@ func (c *Client) end(e *Epoch) {
 }
 
 // Go runs f, which must end with the epoch, in a goroutine that closing the client joins; or not at
-// all, once that has begun. It does not block.
-func (e *Epoch) Go(f func()) {
+// all, once that has begun: then it reports false. It does not block.
+func (e *Epoch) Go(f func()) bool {
 	c := e.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.state != Closed { // Stop waits after that only
-		c.runs.Go(f)
+	if c.state == Closed { // Stop waits after that only
+		return false
 	}
+	c.runs.Go(f)
+	return true
+}
+
+// linger runs f in a goroutine that Stop does not join, and that Finish waits for: it is bound to an external
+// connection and to nothing else.
+func (c *Client) linger(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lingering++
+	go func() {
+		f()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.lingering--; c.lingering == 0 {
+			c.wake()
+		}
+	}()
 }
 
 // Finish gives the reaper of an external connection d to finish what Stop leaves to it. What it could not do by then it does later, in the background, when the
 // connection allows: see externalreap.go for how that ends.
 func (c *Client) Finish(d time.Duration) {
-	sleep(d, c.pendingReaps.finished())
-	c.finished.Do(c.finish)
+	for late := time.Now().Add(d); ; {
+		c.mu.Lock()
+		lingering, moved := c.lingering, c.moved
+		c.mu.Unlock()
+		if lingering == 0 || sleep(time.Until(late), moved) {
+			break
+		}
+	}
+	c.finish()
 }

@@ -25,7 +25,6 @@ type Epoch struct {
 	seen      atomic.Int64 // the greatest zxid that a server has told
 	ambiguous ambiguousCreates
 	xids      atomic.Uint32 // of our own requests, over all connections: see wire.expect
-	calls     sync.WaitGroup
 
 	over chan struct{} // closed when the session ended or cannot be proved alive
 	told chan struct{} // closed when everybody who asked has been told of that
@@ -39,17 +38,15 @@ type Epoch struct {
 	// changes could be told in the wrong order. It comes before mu and the client's mu.
 	telling sync.Mutex
 
-	mu       sync.Mutex
-	cause    error // set before over is closed
-	passwd   []byte
-	wire     *wire
-	up       bool          // there is a connection past its handshake
-	serial   int64         // counts connections
-	linked   chan struct{} // closed while there is a connection past its handshake
-	onLost   map[*LossHook]struct{}
-	draining bool // no more calls
-	expired  bool // the servers themselves said that the session is gone
-	ended    bool // closeSession was answered
+	mu      sync.Mutex
+	cause   error // set before over is closed
+	passwd  []byte
+	dialled *wire         // the newest; it is in its handshake, in use or closed
+	wire    *wire         // in use; of an external connection, it is only an address
+	serial  int64         // counts connections
+	linked  chan struct{} // closed while there is a connection past its handshake
+	onLost  map[*LossHook]struct{}
+	gone    bool // the servers themselves said that the session is
 
 	external bool // see external.go
 }
@@ -98,10 +95,8 @@ func (e *Epoch) Await(ctx context.Context) error {
 	e.mu.Lock()
 	linked := e.linked
 	e.mu.Unlock()
-	select {
-	case <-e.over:
+	if closed(e.over) {
 		return ErrOver
-	default:
 	}
 	select {
 	case <-linked:
@@ -120,36 +115,15 @@ func (e *Epoch) Linked() bool { return e.Connection() != 0 }
 func (e *Epoch) Connection() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.up {
+	if e.wire == nil {
 		return 0
 	}
 	return e.serial
 }
 
-// setUp notes that the connection came or went; mu is held.
-func (e *Epoch) setUp(up bool) {
-	if e.up = up; up {
-		e.serial++
-		close(e.linked)
-	} else {
-		e.linked = make(chan struct{})
-	}
-}
-
-// current is the wire of the connection that stands; nil for none, and of an external one.
+// current is the wire of the connection that stands; nil for none.
 func (e *Epoch) current() *wire {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.wire
-}
-
-// begin enters a call; it fails once the epoch is being shut down.
-func (e *Epoch) begin() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.draining {
-		return false
-	}
-	e.calls.Add(1)
-	return true
 }

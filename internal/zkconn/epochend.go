@@ -61,20 +61,18 @@ func (e *Epoch) lose(cause error) {
 func (e *Epoch) kill() {
 	e.mu.Lock()
 	e.dead()
+	w := e.dialled
 	e.mu.Unlock()
-	if !e.external {
+	if w != nil {
 		// In a goroutine of its own would be simpler to reason about, but the caller
 		// may be the wire's reader, which then just finds its connection closed.
-		e.hosts.kill()
+		w.fail(ErrOver)
 	}
 }
 
-// shutdown joins everything that the epoch started. With graceful set and a
+// shutdown ends the client library of the epoch. With graceful set and a
 // connection at hand it ends the session on the servers first, until the client gives up.
 func (e *Epoch) shutdown(graceful bool) {
-	e.mu.Lock()
-	e.draining = true
-	e.mu.Unlock()
 	graceful = graceful && e.Linked()
 	closed := make(chan struct{})
 	quit := func() {
@@ -115,5 +113,4 @@ func (e *Epoch) shutdown(graceful bool) {
 	// it puts three answers where there is room for two. Then it is left; it holds nothing of ours
 	// but a connection that is closed.
 	sleep(2*time.Second, ended)
-	e.calls.Wait()
 }

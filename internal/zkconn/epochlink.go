@@ -9,13 +9,10 @@ import (
 // greeted is told of a connect reply by the wire, before the client sees it.
 func (e *Epoch) greeted(w *wire, r connectReply, sent time.Time) error {
 	if r.id == 0 {
-		e.mu.Lock()
-		fresh := e.ID() == 0
-		e.expired = true
-		e.mu.Unlock()
-		if fresh {
+		if e.ID() == 0 {
 			return w.violation(errors.New("no session id in the answer to a request for a new session"))
 		}
+		e.nothingRemains()
 		e.lose(fmt.Errorf("%w: %s says that it expired", ErrOver, w.addr))
 		return nil // the client must see it, to forget the session
 	}
@@ -26,38 +23,37 @@ func (e *Epoch) greeted(w *wire, r connectReply, sent time.Time) error {
 	if old := e.current(); old != nil { // whoever closed it has not got round to reporting it
 		e.disconnected(old, ErrOver, true)
 	}
-	log, err := e.use(w, r, sent)
-	if err != nil {
-		return err
+	if id := e.ID(); id != 0 && id != r.id {
+		return w.violation(fmt.Errorf("session 0x%x was asked for, 0x%x came", id, r.id))
 	}
+	return e.link(w, func() {
+		e.id.Store(r.id)
+		e.timeout.Store(int64(r.timeout) * int64(time.Millisecond))
+		e.passwd = r.passwd
+		e.clock.start(sent, e.Timeout(), e.cfg.LeaseFraction)
+	})
+}
+
+// link has w be the connection from now on, tells the client, and logs that. begin is called first, with mu held.
+func (e *Epoch) link(w *wire, begin func()) error {
+	e.telling.Lock()
+	e.mu.Lock()
+	if e.alive.Err() != nil {
+		e.mu.Unlock()
+		e.telling.Unlock()
+		return ErrOver
+	}
+	begin()
+	e.wire = w
+	e.serial++
+	close(e.linked)
+	e.mu.Unlock()
+	log := e.client.dials.linked(e.ID(), w.addr)
+	e.client.connected(e)
+	e.telling.Unlock()
 	log()
 	e.lookAgain()
 	return nil
-}
-
-// use has w be the connection from now on, and tells the client. What it returns logs that.
-func (e *Epoch) use(w *wire, r connectReply, sent time.Time) (log func(), err error) {
-	e.telling.Lock()
-	defer e.telling.Unlock()
-	e.mu.Lock()
-	if id := e.ID(); id != 0 && id != r.id {
-		e.mu.Unlock()
-		return nil, w.violation(fmt.Errorf("session 0x%x was asked for, 0x%x came", id, r.id))
-	}
-	if e.alive.Err() != nil {
-		e.mu.Unlock()
-		return nil, ErrOver
-	}
-	e.id.Store(r.id)
-	e.timeout.Store(int64(r.timeout) * int64(time.Millisecond))
-	e.passwd = r.passwd
-	e.wire = w
-	e.clock.start(sent, e.Timeout(), e.cfg.LeaseFraction)
-	e.setUp(true)
-	e.mu.Unlock()
-	log = e.client.dials.linked(r.id, w.addr)
-	e.client.connected(e)
-	return log, nil
 }
 
 // refused is told that a server has made or resumed the session, but refuses the credentials.
@@ -91,11 +87,11 @@ func (e *Epoch) acknowledged(sent time.Time, led bool) {
 	e.client.pace.good()
 }
 
-// closed is told by the wire that the servers have answered the request to end the session.
-func (e *Epoch) closed() {
+// nothingRemains notes that the servers have said that the session is gone.
+func (e *Epoch) nothingRemains() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.ended = true
+	e.gone = true
 }
 
 // disconnected is told by the wire, once, that a connection is no more.
@@ -121,7 +117,7 @@ func (e *Epoch) unlink(w *wire, cause error) (killed bool, log func()) {
 	current := e.wire == w
 	if current {
 		e.wire = nil
-		e.setUp(false)
+		e.linked = make(chan struct{})
 	}
 	killed = e.alive.Err() != nil
 	e.mu.Unlock()

@@ -29,8 +29,8 @@ func External(cfg Config, conn *zk.Conn) *Client {
 	if c.abandon = closedChannel(conn); c.abandon == nil {
 		// A client library that does not let us see its end: better an orphan in its
 		// session than a goroutine that never ends.
-		abandon := make(chan struct{})
-		c.abandon, c.finish = abandon, func() { close(abandon) }
+		abandon, finish := context.WithCancel(context.Background())
+		c.abandon, c.finish = abandon.Done(), finish
 	}
 	c.runs.Go(c.attend)
 	return c
@@ -87,7 +87,7 @@ func (c *Client) recognise(n int64) *Epoch {
 	c.mu.Unlock()
 	e.clock.startExternal(sent, timeout, c.cfg.LeaseFraction)
 	e.heartbeat()
-	e.link(true)
+	e.linkExternal()
 	return e
 }
 
@@ -124,26 +124,27 @@ func (e *Epoch) attend(t *time.Ticker) {
 			e.replaced()
 			return
 		}
-		if up := e.conn.State() == zk.StateHasSession; up != e.Linked() {
-			e.link(up)
-			if up {
-				// The client library's handshake proves nothing to us, and no heartbeat was sent since the connection
-				// went: the next one may be due only when the lease has ended.
-				e.beatExternal()
-			}
+		switch up := e.conn.State() == zk.StateHasSession; {
+		case up && !e.Linked():
+			e.linkExternal()
+			// The client library's handshake proves nothing to us, and no heartbeat was sent since the connection
+			// went: the next one may be due only when the lease has ended.
+			e.beatExternal()
+		case !up && e.Linked():
+			e.disconnected(e.current(), errDetached, true)
 		}
 	}
 }
 
+// linkExternal notes that the connection came.
+func (e *Epoch) linkExternal() {
+	_ = e.link(&wire{addr: e.conn.Server()}, func() {}) // unless the epoch is over
+}
+
 // beatExternal asks for a sign of life. The owner may close the connection as soon as our Close has returned: see
-// usable. So Finish waits for the answer.
+// abandoned. So Finish waits for the answer.
 func (e *Epoch) beatExternal() {
-	e.client.pendingReaps.begin()
-	c := start(e, syncRequest(Heartbeat))
-	go func() {
-		<-c.Done()
-		e.client.pendingReaps.end()
-	}()
+	e.client.linger(func() { <-start(e, syncRequest(Heartbeat)).Done() })
 }
 
 // replaced is called by whoever finds that the connection's session is another one. Nobody waits for
@@ -155,9 +156,7 @@ func (e *Epoch) replaced() {
 	if !current {
 		return
 	}
-	e.mu.Lock()
-	e.expired = true
-	e.mu.Unlock()
+	e.nothingRemains()
 	e.lose(errReplaced)
 }
 
@@ -167,36 +166,11 @@ var (
 	errReplaced = fmt.Errorf("%w: the external connection has another session now", ErrOver)
 )
 
-// link notes that the connection came or went.
-func (e *Epoch) link(up bool) {
-	if !up {
-		e.hub.disconnected()
-	}
-	e.mu.Lock()
-	e.setUp(up)
-	e.mu.Unlock()
-	if up {
-		log := e.client.dials.linked(e.ID(), e.conn.Server())
-		e.client.connected(e)
-		log()
-	} else {
-		e.client.enter(e, Suspended)
-		e.client.dials.unlinked(e.conn.Server(), errDetached)()
-	}
-}
-
-// usable is an external connection for one request, unless its owner has closed it. A request that the
+// abandoned reports whether the owner of an external connection has closed it. A request that the
 // client library takes after that can have its goroutine stand still for ever, when it cannot be
 // written: it tells the request three times that it has failed, and has room for two. That of a request which is
 // on its way while the owner calls Close cannot be helped from here.
-func (e *Epoch) usable() (*zk.Conn, error) {
-	select {
-	case <-e.client.abandon:
-		return nil, ErrNotSent
-	default:
-		return e.conn, nil
-	}
-}
+func (e *Epoch) abandoned() bool { return closed(e.client.abandon) }
 
 // Ordered reports whether events of different watches come in the order of the
 // server's history, and whether a create is sure to run in this epoch's session.
@@ -205,21 +179,18 @@ func (e *Epoch) Ordered() bool { return !e.external }
 
 // watchExternal sets one watch through the client, in the background. Whether the node exists is told as an event.
 func (e *Epoch) watchExternal(key watchKey) {
-	e.client.pendingReaps.begin() // the client library does not let go of it before it has an answer
-	go func() {
-		defer e.client.pendingReaps.end()
-		_, _ = e.armExternal(key) // a failure is told as an event
-	}()
+	// The client library does not let go of it before it has an answer. A failure is told as an event.
+	e.client.linger(func() { _, _ = e.armExternal(key) })
 }
 
 // armExternal sets one watch through the client and has its event told. It returns
 // the children, of a child watch.
 func (e *Epoch) armExternal(key watchKey) (names []string, err error) {
-	conn, err := e.usable()
-	if err != nil {
+	if e.abandoned() {
 		e.disconnectedLater(key)
-		return nil, err
+		return nil, ErrNotSent
 	}
+	conn := e.conn
 	var ch <-chan zk.Event
 	if key.children {
 		names, _, ch, err = conn.ChildrenW(key.path)

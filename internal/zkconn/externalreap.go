@@ -4,7 +4,6 @@ import (
 	"errors"
 	"reflect"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -29,51 +28,10 @@ func closedChannel(conn *zk.Conn) <-chan struct{} {
 	return *(*chan struct{})(f.Addr().UnsafePointer())
 }
 
-// pendingReaps counts what the reaper of an external connection has still to do, and requests of ours that its
-// client library has not answered. Unlike a
-// sync.WaitGroup it may be added to while somebody waits.
-type pendingReaps struct {
-	mu   sync.Mutex
-	n    int
-	idle chan struct{} // closed when n is 0 again; nil while nobody waits for that
-}
-
-func (r *pendingReaps) begin() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.n++
-}
-
-func (r *pendingReaps) end() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.n--; r.n == 0 && r.idle != nil {
-		close(r.idle)
-		r.idle = nil
-	}
-}
-
-// finished returns a channel that is closed at an instant when nothing is to be done.
-func (r *pendingReaps) finished() <-chan struct{} {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.idle == nil {
-		r.idle = make(chan struct{})
-	}
-	if r.n > 0 {
-		return r.idle
-	}
-	none := r.idle
-	close(none)
-	r.idle = nil
-	return none
-}
-
 // reapExternal has an orphan removed from an external connection's session, whichever epoch
 // that is in, until it is gone or the connection was closed. The client library never gives up what was lost on a
 // living connection, so the node is looked for while its request is pending, too: what the library sends is answered in order.
 func (e *Epoch) reapExternal(r *reaping) {
-	e.client.pendingReaps.begin()
 	var late []<-chan struct{}
 	r.over, r.look = e.client.abandon, e.Timeout()
 	r.list = func(dir string) ([]string, error) {

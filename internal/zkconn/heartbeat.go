@@ -15,15 +15,11 @@ import (
 // counting the session as alive (see leaseClock), pings prove nothing, but syncs do. Of those on an
 // external connection we hear nothing.
 func (e *Epoch) heartbeat() {
-	if !e.begin() {
-		return
-	}
-	go func() {
-		defer e.calls.Done()
-		for first, more := false, true; more; {
-			first, more = e.beat(first)
+	e.Go(func() {
+		for e.awaitBeat() {
+			e.beat()
 		}
-	}()
+	})
 }
 
 // RequireLeaderProof has the epoch ask, until end is called, for proof that the leader of the servers counts the
@@ -61,10 +57,7 @@ func (e *Epoch) Depend(ctx context.Context) (end func(), err error) {
 	for {
 		ok, more := e.clock.depend()
 		if ok {
-			return sync.OnceFunc(func() {
-				e.clock.undepend()
-				unrequire()
-			}), nil
+			return e.dependent(unrequire), nil
 		}
 		select {
 		case <-more:
@@ -82,50 +75,63 @@ func (e *Epoch) Depend(ctx context.Context) (end func(), err error) {
 func (e *Epoch) Inherit() (end func()) {
 	unrequire := e.RequireLeaderProof()
 	e.clock.inherit()
+	return e.dependent(unrequire)
+}
+
+// dependent ends what counts as depending, and as wanting proof.
+func (e *Epoch) dependent(unrequire func()) (end func()) {
 	return sync.OnceFunc(func() {
 		e.clock.undepend()
 		unrequire()
 	})
 }
 
-// beat waits until the next sign of life is due, and gives it. It does not wait for the answer, or a slow link would
-// keep the next one from being sent in time. It reports whether there is a next one, and whether that
-// is the first that anybody wants.
-func (e *Epoch) beat(first bool) (next, more bool) {
-	f := e.cfg.LeaseFraction
-	required, pinging := e.clock.required(), f > 0 && f < 1 || e.external
-	pause := max(leaseSpan(cmp.Or(e.Timeout(), e.cfg.Timeout), f)/3, 5*time.Millisecond)
-	if required {
-		pause = min(pause, e.clock.next(first))
-	}
-	var due <-chan time.Time // never, while nobody needs it
-	if (required || pinging) && pause > 0 {
-		t := time.NewTimer(pause)
-		defer t.Stop()
-		due = t.C
-	}
-	if pause > 0 { // the race detector crashes, in a synctest bubble, where somebody waits for a timer that is over
+// awaitBeat waits until the next sign of life is due; it reports false at the epoch's end.
+func (e *Epoch) awaitBeat() bool {
+	for {
+		pause := max(leaseSpan(cmp.Or(e.Timeout(), e.cfg.Timeout), e.cfg.LeaseFraction)/3, leastBeat)
+		required, interval := e.clock.beat()
+		if required {
+			pause = min(pause, interval)
+		}
+		var due <-chan time.Time // never, while nobody needs it
+		if required || e.pinging() {
+			due = time.After(pause)
+		}
 		select {
 		case <-due:
+			return true
 		case <-e.wanted:
-			return true, true
+			if e.clock.urgent() {
+				return true
+			}
 		case <-e.alive.Done():
-			return false, false
+			return false
 		}
 	}
+}
+
+// pinging reports whether the client library's own pings are not enough.
+func (e *Epoch) pinging() bool {
+	f := e.cfg.LeaseFraction
+	return f > 0 && f < 1 || e.external
+}
+
+// beat gives a sign of life. It does not wait for the answer, or a slow link would keep the next one from being sent
+// in time.
+func (e *Epoch) beat() {
 	w := e.current()
-	switch {
-	case e.external && !e.Linked(): // the client library would keep it, and send all of them later
+	switch required, _ := e.clock.beat(); {
+	case w == nil: // an external client library would keep it, and send all of them later
 	case e.external:
 		e.beatExternal()
-	case e.clock.required():
+	case required:
 		r := syncRequest(Heartbeat)
 		r.beat = true
 		start(e, r) // the answer is told to the clock, and to nobody else
-	case pinging && w != nil:
+	case e.pinging():
 		_, _ = w.Write(jute.AppendFrame(nil, requestHeader(xidPing, opPing))) // as the client library would; a failed write ends the connection by itself
 	}
-	return false, true
 }
 
 // Heartbeat is the path that sessions sync as a sign of life.

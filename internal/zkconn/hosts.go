@@ -21,7 +21,6 @@ type hosts struct {
 	mu      sync.Mutex
 	servers []string
 	next    int
-	current *wire // in its handshake, or in use
 }
 
 // Init implements zk.HostProvider; the client has shuffled the servers.
@@ -48,12 +47,7 @@ func (h *hosts) Next() (string, bool) {
 	defer h.mu.Unlock()
 	s := h.servers[h.next%len(h.servers)]
 	h.next++
-	select {
-	case <-h.quit:
-		return s, true
-	default:
-		return s, false
-	}
+	return s, closed(h.quit)
 }
 
 // Connected implements zk.HostProvider. A handshake alone does not count: see dialPace.
@@ -83,8 +77,15 @@ func (h *hosts) dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	}
 	e.client.dials.trying("connected to", addr)
 	w := newWire(raw, e, addr, deadline)
-	h.replace(w)
-	if e.alive.Err() != nil {
+	e.mu.Lock()
+	previous := e.dialled
+	e.dialled = w
+	over := e.alive.Err() != nil // under mu: else kill sees w
+	e.mu.Unlock()
+	if previous != nil {
+		previous.Close() // the client library forgets that of an expired session
+	}
+	if over {
 		w.Close()
 		return nil, ErrOver
 	}
@@ -95,26 +96,4 @@ func (h *hosts) dial(network, addr string, _ time.Duration) (net.Conn, error) {
 // and another, within the session timeout.
 func attemptTimeout(timeout time.Duration, servers int) time.Duration {
 	return min(max(timeout/time.Duration(2*servers), 200*time.Millisecond), 5*time.Second)
-}
-
-// replace remembers the newest connection and closes the one before: the client forgets that of an
-// expired session.
-func (h *hosts) replace(w *wire) {
-	h.mu.Lock()
-	previous := h.current
-	h.current = w
-	h.mu.Unlock()
-	if previous != nil {
-		previous.Close()
-	}
-}
-
-// kill closes the connection, if any.
-func (h *hosts) kill() {
-	h.mu.Lock()
-	w := h.current
-	h.mu.Unlock()
-	if w != nil {
-		w.fail(ErrOver)
-	}
 }

@@ -243,21 +243,18 @@ func (c *leaseClock) undepend() {
 	}
 }
 
-// required reports whether anybody wants proof.
-func (c *leaseClock) required() bool {
+// beat reports whether anybody wants proof, and how far apart the heartbeats are that fetch it.
+func (c *leaseClock) beat() (required bool, interval time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.wants > 0
+	return c.wants > 0, c.interval()
 }
 
-// next is how long the next heartbeat may wait: not at all if it is the first and the proof is about to run out.
-func (c *leaseClock) next(first bool) time.Duration {
+// urgent reports whether proof is wanted and is about to run out, so that the first heartbeat may not wait at all.
+func (c *leaseClock) urgent() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if first && c.proof(time.Now()) < c.enough() {
-		return 0
-	}
-	return c.interval()
+	return c.wants > 0 && c.proof(time.Now()) < c.enough()
 }
 
 // interval is that between heartbeats. When a proof comes, what it proves was sent a lag, two round trips and up to two

@@ -30,27 +30,22 @@ type Orphan struct {
 // once; the channel is closed when the work is done.
 func (e *Epoch) Reap(o Orphan) <-chan struct{} {
 	done := make(chan struct{})
-	if !e.begin() {
-		close(done) // the session is being ended, and its nodes with it
-		return done
-	}
 	r := reaping{
 		Orphan: o, over: e.over,
 		// Another server than the one that took the create may not have heard of it yet.
 		list:   func(dir string) ([]string, error) { return e.SyncedChildren(context.Background(), dir) },
 		remove: func(node string) error { return e.Delete(context.Background(), node) },
 	}
-	if e.external {
-		e.reapExternal(&r) // here, or Finish could come before the goroutine
-	}
-	go func() {
-		defer e.calls.Done()
+	run := func() {
 		defer close(done)
-		if e.external {
-			defer e.client.pendingReaps.end()
-		}
 		r.run(e.cfg.Logger)
-	}()
+	}
+	if e.external {
+		e.reapExternal(&r)
+		e.client.linger(run)
+	} else if !e.Go(run) {
+		close(done) // the session is being ended, and its nodes with it
+	}
 	return done
 }
 

@@ -149,7 +149,7 @@ func (w *wire) replied(xid, code int32, body []byte) error {
 	w.epoch.acknowledged(r.at, led(r.op, code))
 	w.expiredBy(code)
 	if r.op == opClose {
-		w.epoch.closed()
+		w.epoch.nothingRemains()
 	}
 	switch {
 	case r.end == nil:

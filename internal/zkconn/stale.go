@@ -95,7 +95,7 @@ const closingPause = 50 * time.Millisecond
 func (e *Epoch) remains() *Credentials {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.ID() == 0 || e.expired || e.ended {
+	if e.ID() == 0 || e.gone {
 		return nil
 	}
 	return &Credentials{e.ID(), e.passwd}
