@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -37,27 +38,7 @@ func (rw *RWMutex) dropIn(read, try bool) (l *zksync.Lease, ok bool) {
 //
 // As with sync.RWMutex, a goroutine that holds rw for reading and calls Lock waits for
 // itself for ever. The context form and package reentrant return an error instead.
-func (rw *RWMutex) Lock() {
-	rw.dropIn(false, false)
-	rw.entered()
-}
-
-// entered begins a hold of Lock that the servers have granted.
-func (rw *RWMutex) entered() {
-	rw.mu.Lock()
-	defer rw.mu.Unlock()
-	rw.writing = true
-}
-
-// left ends a hold of Lock, and reports whether there was one. Call it before the servers release the lock:
-// after that the next writer of this process may hold.
-func (rw *RWMutex) left() bool {
-	rw.mu.Lock()
-	defer rw.mu.Unlock()
-	locked := rw.writing
-	rw.writing = false
-	return locked
-}
+func (rw *RWMutex) Lock() { rw.dropIn(false, false) }
 
 // TryLock locks rw for writing if no other holds or waits for it, and reports whether it
 // did. It blocks for the servers' answers, at most a third of
@@ -65,9 +46,6 @@ func (rw *RWMutex) left() bool {
 // It panics like Lock. It costs two requests if it fails, up to four if it succeeds.
 func (rw *RWMutex) TryLock() bool {
 	_, ok := rw.dropIn(false, true)
-	if ok {
-		rw.entered()
-	}
 	return ok
 }
 
@@ -75,10 +53,11 @@ func (rw *RWMutex) TryLock() bool {
 // the hold was lost before, Unlock ends it locally; [RWMutex.Lease] tells of the loss before Unlock. It panics if rw is
 // not locked through Lock or TryLock.
 func (rw *RWMutex) Unlock() {
-	if !rw.left() {
+	l := (*lease.Lease)(rw.write.Lease())
+	if l == nil || !l.DropIn() {
 		panic("zkrwmutex: Unlock of unlocked RWMutex")
 	}
-	rw.write.Unlock()
+	_ = l.Unlock() // the lease has told of a loss
 }
 
 // RLock locks rw for reading. It waits for the writers that queued before it, without a bound, and

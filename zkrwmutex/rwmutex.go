@@ -32,7 +32,6 @@ type RWMutex struct {
 
 	mu      sync.Mutex
 	readers []*zksync.Lease // of RLock, oldest first
-	writing bool            // through Lock
 }
 
 // New names a lock by the path of its directory. The directory is created when it is first needed.
