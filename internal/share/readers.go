@@ -200,7 +200,7 @@ func (r *Readers) share(p *queue.Ticket, seq uint32, w *waiter) {
 	r.mu.Lock()
 	b := r.newBatch()
 	r.hold(b, p, seq)
-	if !r.current.open() {
+	if !r.current.open() && r.write.Waiting() == 0 { // a writer who waits is ahead of readers who come now
 		r.current = b
 	}
 	r.grantTo(b, w)

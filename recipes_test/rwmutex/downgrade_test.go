@@ -157,3 +157,33 @@ func TestAReaderMayJoinADowngradeAtTheEndOfTheSequenceNumbers(t *testing.T) {
 		v.Queued(proving.LockPath, 0)
 	})
 }
+
+func TestAReaderDoesNotJoinADowngradeBeforeAWriterOfItsProcessWhoWaits(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		rw := rws(v, 1)[0]
+		write := v.Get(rw.LockContext)
+		w := proving.Call(context.Background(), rw.LockContext)
+		synctest.Wait()
+		read, err := rw.Downgrade(context.Background(), write)
+		require.NoError(t, err)
+		v.Settled(proving.LockPath, 2) // the writer's node is there, and no time has passed
+		r := proving.Call(context.Background(), rw.RLockContext)
+		synctest.Wait()
+		require.True(t, r.Pending())
+		require.NoError(t, read.Unlock())
+		require.NoError(t, v.Granted(w).Unlock())
+		require.NoError(t, v.Granted(r).Unlock())
+	})
+}
+
+func TestTheHoldOfALockIsNoneForWritingOnceItsLeaseIsDowngraded(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		rw := rws(v, 1)[0]
+		rw.Lock()
+		read, err := rw.Downgrade(context.Background(), rw.Lease())
+		require.NoError(t, err)
+		require.PanicsWithValue(t, "zkrwmutex: Unlock of unlocked RWMutex", rw.Unlock)
+		require.NoError(t, read.Unlock())
+		v.Queued(proving.LockPath, 0)
+	})
+}
