@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -66,7 +65,7 @@ func (c *barrierCall) whileOpen(parent context.Context, e *zkconn.Epoch, f func(
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		if node.Sleep(ctx, e, c.b.neighborPause(e)) == nil && c.sawTheEnd(ctx, e) {
+		if e.Pause(ctx, c.b.neighborPause(e)) == nil && c.sawTheEnd(ctx, e) {
 			cancel(zksync.ErrBroken)
 		}
 	}()

@@ -230,7 +230,7 @@ func (b *DoubleBarrier) outside(ctx context.Context, e *zkconn.Epoch) error {
 		start := time.Now()
 		err = record.UntilGone(ctx, e, b.opened(last), 0, func() error { return b.overIfEmpty(ctx, e, last) })
 		if err == nil && time.Since(start) < record.Pause {
-			err = node.Sleep(ctx, e, record.Pause)
+			err = e.Pause(ctx, record.Pause)
 		}
 		if err != nil {
 			return err

@@ -178,7 +178,7 @@ func (p *Phaser) move(ctx context.Context, e *zkconn.Epoch, x *party, leave bool
 	case errors.As(err, &refused) && record.Conflict(err):
 		return -1, 0, record.ErrAgain
 	case zkconn.Unknown(err):
-		if err := node.Sleep(ctx, e, record.Pause); err != nil {
+		if err := e.Pause(ctx, record.Pause); err != nil {
 			return -1, 0, err
 		}
 		return -1, 0, record.ErrAgain

@@ -225,7 +225,7 @@ func (c *config) found(ctx context.Context, e *zkconn.Epoch) error {
 	case errors.Is(err, zk.ErrNoNode):
 		return node.MakeDir(ctx, e, path.Dir(c.node), c.acl)
 	case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
-		return node.Sleep(ctx, e, soon)
+		return e.Pause(ctx, soon)
 	}
 	return err
 }
@@ -256,7 +256,7 @@ func (c *config) Follow(ctx context.Context, e *zkconn.Epoch, told func()) (w *z
 	w, err = e.Watch(ctx, c.node, func(zkconn.Event) { told() })
 	switch {
 	case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
-		return nil, true, node.Sleep(ctx, e, soon)
+		return nil, true, e.Pause(ctx, soon)
 	case errors.Is(err, zk.ErrNoNode):
 		return nil, true, nil
 	case err != nil:

@@ -300,7 +300,7 @@ func (g *WaitGroup) linger(h *holding) {
 	h.lingers = true
 	g.at.Spawn(func() {
 		for _, part := range []int{16, 16, 8, 4, 2} { // two session timeouts in all
-			if node.Sleep(context.Background(), h.epoch, 2*h.epoch.Timeout()/time.Duration(part)) != nil {
+			if h.epoch.Pause(context.Background(), 2*h.epoch.Timeout()/time.Duration(part)) != nil {
 				return // whatever lingers has ended with the session
 			}
 			<-g.ask(&change{late: h}).written

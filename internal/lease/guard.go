@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
-	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
@@ -124,7 +123,7 @@ func (l *Lease) transact(ctx context.Context, ops []any) ([]zk.MultiResponse, er
 			res, err = call.Result() // also if ctx ended at the very same time
 		}
 		switch {
-		case errors.Is(err, zkconn.ErrNotSent) && node.Sleep(ctx, l.ticket.Epoch, sendAgain) == nil:
+		case errors.Is(err, zkconn.ErrNotSent) && l.ticket.Epoch.Pause(ctx, sendAgain) == nil:
 			continue
 		case errors.Is(err, zkconn.ErrNotSent):
 			err = errNotYet

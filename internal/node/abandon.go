@@ -1,7 +1,6 @@
 package node
 
 import (
-	"context"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -46,23 +45,5 @@ func Settle(e *zkconn.Epoch, done <-chan struct{}, d time.Duration) {
 	case <-done:
 	case <-t.C:
 	case <-e.Over():
-	}
-}
-
-// Sleep waits for d, or until ctx or the epoch ends; e may be nil.
-func Sleep(ctx context.Context, e *zkconn.Epoch, d time.Duration) error {
-	var over <-chan struct{}
-	if e != nil {
-		over = e.Over()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-over:
-		return zkconn.ErrOver
 	}
 }

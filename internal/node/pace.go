@@ -31,5 +31,5 @@ func (p *Pace) Rest(ctx context.Context, e *zkconn.Epoch) error {
 	}
 	p.pause = min(max(2*p.pause, 5*time.Millisecond), time.Second)
 	defer func() { p.last = time.Now() }()
-	return Sleep(ctx, e, p.pause)
+	return e.Pause(ctx, p.pause)
 }

@@ -118,7 +118,7 @@ func (e *Epoch) SyncedChildren(ctx context.Context, path string) ([]string, erro
 			return names, err
 		}
 		// Where connections do not live for two requests, asking at once makes it no better.
-		if err := e.pause(ctx, pause); err != nil {
+		if err := e.Pause(ctx, pause); err != nil {
 			return nil, err
 		}
 	}

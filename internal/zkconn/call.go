@@ -117,7 +117,7 @@ func retry[T any](ctx context.Context, e *Epoch, r request[T]) (T, error) {
 		v, err := start(e, r).Wait(ctx, e)
 		if errors.Is(err, ErrNotSent) {
 			// Lost, and not everybody has been told yet: that takes moments.
-			if perr := e.pause(ctx, time.Millisecond); perr != nil {
+			if perr := e.Pause(ctx, time.Millisecond); perr != nil {
 				return v, perr
 			}
 			continue
@@ -134,15 +134,19 @@ func retry[T any](ctx context.Context, e *Epoch, r request[T]) (T, error) {
 		if odd > overlooked {
 			return v, err
 		}
-		if perr := e.pause(ctx, pause); perr != nil {
+		if perr := e.Pause(ctx, pause); perr != nil {
 			return v, perr
 		}
 		pause = min(2*pause, mostPause)
 	}
 }
 
-// pause waits for d, or until ctx or the epoch ends.
-func (e *Epoch) pause(ctx context.Context, d time.Duration) error {
+// Pause waits for d, or until ctx or the epoch ends; e may be nil.
+func (e *Epoch) Pause(ctx context.Context, d time.Duration) error {
+	var over <-chan struct{}
+	if e != nil {
+		over = e.over
+	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -150,7 +154,7 @@ func (e *Epoch) pause(ctx context.Context, d time.Duration) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-e.over:
+	case <-over:
 		return ErrOver
 	}
 }

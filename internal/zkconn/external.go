@@ -236,6 +236,6 @@ func eventOf(t zk.EventType) Event {
 
 // disconnectedLater tells of a watch that could not be set, when attend has had time to see whether the connection is gone.
 func (e *Epoch) disconnectedLater(key watchKey) {
-	_ = e.pause(e.client.running, e.client.poll())
+	_ = e.Pause(e.client.running, e.client.poll())
 	e.hub.fire(key, Disconnected)
 }
