@@ -174,8 +174,9 @@ func (s *Session) CloseWithin(d time.Duration) error {
 	return s.result
 }
 
-// Context ends, with errs.ErrClosed as its cause, when Close begins; Closing reports whether it has.
+// Context ends, with errs.ErrClosed as its cause, when Close begins. Closed is closed then, and Closing reports whether it is.
 func (s *Session) Context() context.Context { return s.ctx }
+func (s *Session) Closed() <-chan struct{}  { return s.ctx.Done() }
 func (s *Session) Closing() bool            { return s.ctx.Err() != nil }
 
 // Client is the connection, Logger the log, and Trace the parts of the tracer; nil without one.

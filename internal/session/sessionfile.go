@@ -27,7 +27,8 @@ type sessionFile struct {
 const maxSessionFile = 64 << 10
 
 // errSessionFileLocked is returned by openLocked when the file has another owner.
-var errSessionFileLocked = errors.New("locked by another process")
+var errSessionFileLocked = fmt.Errorf("another living process, or another session of this one, uses it; "+
+	"give each its own file: %w", errs.ErrMisuse)
 
 // openSessionFile opens and locks the file, creating it if it is missing, and
 // returns the sessions that the last process left in it, the oldest first: none after
@@ -36,19 +37,16 @@ var errSessionFileLocked = errors.New("locked by another process")
 // wraps errs.ErrMisuse if somebody else has the file open or if it cannot be kept private.
 func openSessionFile(path, servers string) (*sessionFile, []zkconn.Credentials, error) {
 	file, err := openLocked(path)
-	if errors.Is(err, errSessionFileLocked) {
-		return nil, nil, fmt.Errorf("zksync: session file %s: another living process, or another session "+
-			"of this one, uses it; give each its own file: %w", errs.ShowPath(path), errs.ErrMisuse)
+	var content []byte
+	if err == nil {
+		if content, err = io.ReadAll(io.LimitReader(file, maxSessionFile+1)); err != nil {
+			err = errors.Join(err, file.Close())
+		}
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("zksync: session file %s: %w", errs.ShowPath(path), err)
 	}
-	f := &sessionFile{file, servers}
-	content, err := io.ReadAll(io.LimitReader(file, maxSessionFile+1))
-	if err != nil {
-		return nil, nil, fmt.Errorf("zksync: session file %s: %w", errs.ShowPath(path), errors.Join(err, f.close()))
-	}
-	return f, decodeSessions(content), nil
+	return &sessionFile{file, servers}, decodeSessions(content), nil
 }
 
 // sessionLine is the content of the file: the newest session, and those before it of

@@ -25,17 +25,14 @@ func openLocked(path string) (*os.File, error) {
 			return nil, err
 		}
 		current, err := lockAndCheck(file, path)
-		if err != nil {
-			return nil, errors.Join(err, file.Close())
-		}
-		if current {
+		if err == nil && current {
 			return file, nil
 		}
-		// The name was given to another file between opening and locking, so the
-		// lock protects nothing. The next round sees the new file.
-		if err := file.Close(); err != nil {
+		if err = errors.Join(err, file.Close()); err != nil {
 			return nil, err
 		}
+		// The name was given to another file between opening and locking, so the
+		// lock protected nothing. The next round sees the new file.
 	}
 }
 
@@ -49,14 +46,11 @@ func lockAndCheck(file *os.File, path string) (current bool, err error) {
 		return false, err
 	}
 	named, err := os.Lstat(path)
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(opened, named) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
-	}
-	if !os.SameFile(opened, named) {
-		return false, nil
 	}
 	return true, keepPrivate(file, opened)
 }

@@ -112,26 +112,27 @@ const (
 func sessionSettings(opts []Option) (Settings, error) {
 	s := Settings{Timeout: defaultTimeout}
 	s.collect(opts)
-	for _, u := range s.used {
-		if !u.session {
-			s.Misuse("%s does not belong to a session", u.name)
-		}
-	}
+	s.refuse("a session", func(u use) bool { return !u.session })
 	return s, s.bad
 }
 
-func lockSettings(defaults Settings, opts []Option) (Settings, error) {
+func lockSettings(defaults Settings, opts []Option) Settings {
 	s := Settings{
 		ACL: defaults.ACL, Name: defaults.Name,
 		Handover: defaultHandover, HandoverIn: DefaultHandoverIn,
 	}
 	s.collect(opts)
+	s.refuse("this constructor", func(u use) bool { return !u.lock })
+	return s
+}
+
+// refuse notes those options that mean nothing to what they were given to.
+func (s *Settings) refuse(to string, misplaced func(use) bool) {
 	for _, u := range s.used {
-		if !u.lock {
-			s.Misuse("%s does not belong to this constructor", u.name)
+		if misplaced(u) {
+			s.Misuse("%s does not belong to %s", u.name, to)
 		}
 	}
-	return s, s.bad
 }
 
 func (s *Settings) collect(opts []Option) {

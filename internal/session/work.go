@@ -37,11 +37,11 @@ func (s *Session) Forget(h Hold) {
 // Spawn runs f in a goroutine that Close joins. After Close has begun it reports false, and does not run
 // f.
 func (s *Session) Spawn(f func()) bool {
-	if !s.begin() {
+	if !s.Begin() {
 		return false
 	}
 	go func() {
-		defer s.work.Done()
+		defer s.End()
 		f()
 	}()
 	return true
@@ -49,15 +49,17 @@ func (s *Session) Spawn(f func()) bool {
 
 // Within runs f in this goroutine. Otherwise it is like Spawn.
 func (s *Session) Within(f func()) bool {
-	if !s.begin() {
+	if !s.Begin() {
 		return false
 	}
-	defer s.work.Done()
+	defer s.End()
 	f()
 	return true
 }
 
-func (s *Session) begin() bool {
+// Begin makes Close wait for End, or reports false after Close has begun. That is for a goroutine that also runs functions of the
+// user, for which Close must not wait.
+func (s *Session) Begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -66,6 +68,9 @@ func (s *Session) begin() bool {
 	s.work.Add(1)
 	return true
 }
+
+// End is Begin's reverse.
+func (s *Session) End() { s.work.Done() }
 
 // In runs f in the present ZooKeeper session, and again in the next one if that ends (f
 // returns zkconn.ErrOver). f's context ends with ctx and when the session closes. Close waits for f,
@@ -112,7 +117,7 @@ func (s *Session) Bounded(ctx context.Context) (context.Context, context.CancelF
 // succeeded. It reports false at once without a connection. It waits for the servers'
 // answers at most a third of the session timeout. It panics on errors that another attempt would not change.
 func (s *Session) Briefly(try func(context.Context) error) bool {
-	if s != nil && s.client != nil && s.ctx.Err() == nil && s.State() != Connected {
+	if s != nil && !s.Closing() && s.State() != Connected {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.Patience())
@@ -130,7 +135,7 @@ func (s *Session) Briefly(try func(context.Context) error) bool {
 // Patience is how long a call without a context may wait for an answer that does not depend on
 // other holders.
 func (s *Session) Patience() time.Duration {
-	if s == nil || s.client == nil {
+	if s == nil {
 		return 0
 	}
 	return max(s.Timeout()/3, 10*time.Millisecond)
