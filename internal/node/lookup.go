@@ -30,8 +30,8 @@ func (s *Spec) find(ctx context.Context, e *zkconn.Epoch, uuid string) (*Node, e
 }
 
 func (s *Spec) lookUp(ctx context.Context, e *zkconn.Epoch, uuid string) (*Node, error) {
-	names, err := synced(ctx, e, s.Dir)
-	if err != nil {
+	names, err := e.SyncedChildren(ctx, s.Dir)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err
 	}
 	for _, name := range names {
@@ -47,13 +47,4 @@ func (s *Spec) lookUp(ctx context.Context, e *zkconn.Epoch, uuid string) (*Node,
 		}
 	}
 	return nil, nil
-}
-
-// synced lists a directory as the leader knows it; one that does not exist is empty.
-func synced(ctx context.Context, e *zkconn.Epoch, dir string) ([]string, error) {
-	names, err := e.SyncedChildren(ctx, dir)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil
-	}
-	return names, err
 }

@@ -107,7 +107,7 @@ func (t *Ticket) mayBeNext(v view) bool {
 func (t *Ticket) follow(ctx context.Context, c Config, ev *events) error {
 	w, changed, err := c.Follow(ctx, t.Epoch, ev.listAgain)
 	if w != nil {
-		ev.hold([]*zkconn.Watch{w})
+		ev.watches = append(ev.watches, w)
 	}
 	if err != nil || !changed {
 		return err
@@ -237,9 +237,9 @@ func (t *Ticket) watch(ev *events, v view) {
 	if paths[0] == t.Node {
 		sure = ev.confirmOwn
 	}
-	ev.hold(t.Epoch.WatchAll(paths, func(path string, what zkconn.Event) {
+	ev.watches = append(ev.watches, t.Epoch.WatchAll(paths, func(path string, what zkconn.Event) {
 		ev.tell(path[len(t.queue.Dir)+1:], what)
-	}, sure))
+	}, sure)...)
 }
 
 // Scouting is switched off only by the benchmark that measures it.

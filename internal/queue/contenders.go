@@ -42,16 +42,15 @@ func (q *Queue) Contenders(ctx context.Context, e *zkconn.Epoch, capacity int64)
 	return q.Describe(ctx, e, entries, func() (int64, error) { return capacity, nil })
 }
 
-// Describe reads the entries' nodes, and then how many permits there are.
+// Describe reads the entries' nodes, and then how many permits there are. It leaves out who has left meanwhile, and says of the
+// others who holds.
 func (q *Queue) Describe(ctx context.Context, e *zkconn.Epoch, entries []Entry, capacity func() (int64, error)) ([]Contender, error) {
 	list := make([]Contender, len(entries))
-	present := make([]bool, len(entries))
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(lookups)
 	for i, en := range entries {
-		g.Go(func() error {
-			c, there, err := q.Contender(gctx, e, en)
-			list[i], present[i] = c, there
+		g.Go(func() (err error) {
+			list[i], _, err = q.Contender(gctx, e, en)
 			return err
 		})
 	}
@@ -62,7 +61,20 @@ func (q *Queue) Describe(ctx context.Context, e *zkconn.Epoch, entries []Entry, 
 	if err != nil {
 		return nil, err
 	}
-	return standing(entries, list, present, permits), nil
+	var ahead []Entry
+	left := make([]Contender, 0, len(list))
+	for i, c := range list {
+		if c.Node == "" {
+			continue // it has left meanwhile
+		}
+		c.Position, c.State = len(left), Waiting
+		if len(PolicyFor(c.Kind, permits)(ahead, entries[i])) == 0 {
+			c.State = Held
+		}
+		ahead = append(ahead, entries[i])
+		left = append(left, c)
+	}
+	return left, nil
 }
 
 // Contender reads one entry's node.
@@ -93,24 +105,4 @@ func (q *Queue) Contender(ctx context.Context, e *zkconn.Epoch, en Entry) (Conte
 		Kind: en.Kind, Owner: c.Owner, Session: st.EphemeralOwner, Since: since,
 		Token: token, Node: q.Shown + "/" + en.Name,
 	}, true, nil
-}
-
-// standing drops who has left meanwhile, and says of the others who holds.
-func standing(entries []Entry, list []Contender, present []bool, capacity int64) []Contender {
-	var ahead []Entry
-	left := make([]Contender, 0, len(list))
-	for i, en := range entries {
-		if !present[i] {
-			continue
-		}
-		c := list[i]
-		c.Position = len(left)
-		c.State = Waiting
-		if len(PolicyFor(en.Kind, capacity)(ahead, en)) == 0 {
-			c.State = Held
-		}
-		ahead = append(ahead, en)
-		left = append(left, c)
-	}
-	return left
 }

@@ -10,15 +10,16 @@ import (
 
 // events collects the events of one waiter's watches.
 type events struct {
-	self       string // the name of the own node
+	self    string // the name of the own node
+	watches []*zkconn.Watch
+
 	mu         sync.Mutex
 	subscribed map[string]bool
 	written    map[string]bool // those that somebody wrote to, or may have
-	watches    []*zkconn.Watch
-	left       []string // departed, not yet taken
-	gone       bool     // the own node departed
-	uncertain  bool     // the connection did, or something happened that calls for a look
-	ownWatched bool     // the server is known to watch the own node
+	left       []string        // departed, not yet taken
+	gone       bool            // the own node departed
+	uncertain  bool            // the connection did, or something happened that calls for a look
+	ownWatched bool            // the server is known to watch the own node
 	wake       chan struct{}
 }
 
@@ -33,12 +34,6 @@ func (ev *events) subscribe(name string) bool {
 	first := !ev.subscribed[name]
 	ev.subscribed[name] = true
 	return first
-}
-
-func (ev *events) hold(w []*zkconn.Watch) {
-	ev.mu.Lock()
-	defer ev.mu.Unlock()
-	ev.watches = append(ev.watches, w...)
 }
 
 // wasWritten reports whether the entry was, or may have been, written to since the
@@ -100,14 +95,14 @@ func (ev *events) stillHolds(e *zkconn.Epoch) error {
 	if !e.Ordered() {
 		return errList
 	}
+	ev.mu.Lock()
+	defer ev.mu.Unlock()
 	return ev.problem()
 }
 
 // problem returns an error if an event has ended the wait or requires
-// another listing.
+// another listing. mu is held.
 func (ev *events) problem() error {
-	ev.mu.Lock()
-	defer ev.mu.Unlock()
 	switch {
 	case ev.gone:
 		return ErrGone
@@ -130,22 +125,15 @@ func (ev *events) wait(ctx context.Context, e *zkconn.Epoch) ([]string, error) {
 	case <-e.Over():
 		return nil, zkconn.ErrOver
 	}
-	if err := ev.problem(); err != nil {
-		return nil, err
-	}
 	ev.mu.Lock()
 	defer ev.mu.Unlock()
 	left := ev.left
 	ev.left = nil
-	return left, nil
+	return left, ev.problem()
 }
 
 func (ev *events) stop() {
-	ev.mu.Lock()
-	watches := ev.watches
-	ev.watches = nil
-	ev.mu.Unlock()
-	for _, w := range watches {
+	for _, w := range ev.watches {
 		w.Stop()
 	}
 }
