@@ -80,15 +80,17 @@ func (c *Client) run() {
 			// holder has been told, however long the goroutine that tells them is kept from running.
 			<-e.told
 		case <-c.running.Done():
-			c.end(e)
-			return
 		}
-		// Not waited for: the client library can take a second to notice.
-		c.runs.Go(func() { e.shutdown(false) })
+		at := ""
+		if e.Cause() == nil && e.Linked() {
+			at = e.address()
+			e.shutdown(true)
+		} else {
+			// Not waited for: the client library can take a second to notice.
+			c.runs.Go(func() { e.shutdown(false) })
+		}
 		if c.running.Err() != nil || c.Refused() != nil { // there will be no other epoch
-			ctx, cancel := context.WithTimeout(c.closing, Closing)
-			defer cancel()
-			c.endAll(ctx, e, "")
+			c.endAll(c.closing, e, at)
 			return
 		}
 		if dead := e.remains(); dead != nil {
@@ -161,6 +163,7 @@ func (c *Client) refuse(err error) {
 	e := c.epoch
 	c.wake()
 	c.mu.Unlock()
+	time.AfterFunc(Closing, c.giveUp)
 	c.cfg.Logger.Error("the servers refuse this client", "error", err)
 	if e != nil {
 		e.lose(err)

@@ -24,18 +24,6 @@ func (c *Client) Stop(d time.Duration) {
 	c.runs.Wait()
 }
 
-// end ends the last epoch and its session, and what is left of those before.
-func (c *Client) end(e *Epoch) {
-	if e.Linked() {
-		at := e.address()
-		e.shutdown(true)
-		c.endAll(c.closing, e, at)
-		return
-	}
-	c.runs.Go(func() { e.shutdown(false) }) // the client library can take a second to notice
-	c.endAll(c.closing, e, "")
-}
-
 // Go runs f, which must end with the epoch, in a goroutine that closing the client joins; or not at
 // all, once that has begun: then it reports false. It does not block.
 func (e *Epoch) Go(f func()) bool {

@@ -3,7 +3,7 @@ package zkconn
 import (
 	"context"
 	"net"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,36 +18,25 @@ type hosts struct {
 	epoch *Epoch
 	quit  chan struct{} // closed when the client library has been told to end
 
-	mu      sync.Mutex
 	servers []string
-	next    int
+	next    atomic.Uint32
 }
 
 // Init implements zk.HostProvider; the client has shuffled the servers.
 func (h *hosts) Init(servers []string) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.servers = servers
+	h.servers = servers // before anything else is called
 	return nil
 }
 
 // Len implements zk.HostProvider.
-func (h *hosts) Len() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.servers)
-}
+func (h *hosts) Len() int { return len(h.servers) }
 
 // Next implements zk.HostProvider. The client calls it with a lock held, so it
 // must not wait. Its second result makes the client fail what is queued and sleep a
 // second, but also is the only place where a dialling client looks whether it was
 // closed: so it is true only then.
 func (h *hosts) Next() (string, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s := h.servers[h.next%len(h.servers)]
-	h.next++
-	return s, closed(h.quit)
+	return h.servers[(h.next.Add(1)-1)%uint32(len(h.servers))], closed(h.quit)
 }
 
 // Connected implements zk.HostProvider. A handshake alone does not count: see dialPace.

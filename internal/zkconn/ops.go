@@ -117,28 +117,26 @@ func (e *Epoch) Delete(ctx context.Context, path string) error {
 // StartDelete sends a delete.
 func (e *Epoch) StartDelete(path string) *Call[struct{}] { return start(e, deleteRequest(path)) }
 
-func createRequest(op int32, r *zk.CreateRequest, client func(*zk.Conn) (string, error)) request[string] {
-	return request[string]{
-		op: op, body: appendCreate(nil, r), client: client,
-		decode: func(r *jute.Decoder) (string, error) { return string(r.Text()), nil },
-	}
-}
-
 // Create makes a node; it is not retried.
 func (e *Epoch) Create(ctx context.Context, path string, data []byte, flags int32, acl []zk.ACL) (string, error) {
 	r := &zk.CreateRequest{Path: path, Data: data, Acl: acl, Flags: flags}
-	return start(e, createRequest(opCreate, r, func(c *zk.Conn) (string, error) {
-		return c.Create(path, data, flags, acl)
-	})).Wait(ctx, e)
+	return e.create(ctx, opCreate, r, (*zk.Conn).Create)
 }
 
 // CreateContainer makes a container node; it is not retried.
 func (e *Epoch) CreateContainer(ctx context.Context, path string, data []byte, acl []zk.ACL) error {
 	r := &zk.CreateRequest{Path: path, Data: data, Acl: acl, Flags: zk.FlagContainer}
-	_, err := start(e, createRequest(opCreateContainer, r, func(c *zk.Conn) (string, error) {
-		return c.CreateContainer(path, data, zk.FlagContainer, acl)
-	})).Wait(ctx, e)
+	_, err := e.create(ctx, opCreateContainer, r, (*zk.Conn).CreateContainer)
 	return err
+}
+
+func (e *Epoch) create(ctx context.Context, op int32, r *zk.CreateRequest,
+	client func(*zk.Conn, string, []byte, int32, []zk.ACL) (string, error)) (string, error) {
+	return start(e, request[string]{
+		op: op, body: appendCreate(nil, r),
+		decode: func(r *jute.Decoder) (string, error) { return string(r.Text()), nil },
+		client: func(c *zk.Conn) (string, error) { return client(c, r.Path, r.Data, r.Flags, r.Acl) },
+	}).Wait(ctx, e)
 }
 
 // StartMulti sends a transaction of *zk.CreateRequest, *zk.DeleteRequest,

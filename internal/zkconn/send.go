@@ -92,16 +92,11 @@ func (w *wire) sendNow(r *sentRequest, body []byte) {
 	frame = jute.AppendInt32(frame, xid)
 	frame = jute.AppendInt32(frame, r.op)
 	frame = append(frame, body...)
-	if len(frame) <= smallFrame {
-		w.limitWrite(writeLimit)
-	} else {
-		w.limitWrite(w.epoch.cfg.Timeout / 3)
+	limit := writeLimit
+	if len(frame) > smallFrame {
+		limit = w.epoch.cfg.Timeout / 3
 	}
-	_, err := w.raw.Write(frame)
-	<-w.writing
-	if err != nil {
-		w.fail(err) // ends r, among others
-	}
+	_, _ = w.putNow(frame, limit)
 }
 
 // expect enters r into the books; it fails on a closed connection.
@@ -147,7 +142,9 @@ func (w *wire) replied(xid, code int32, body []byte) error {
 		code = codeSessionExpired
 	}
 	w.epoch.acknowledged(r.at, led(r.op, code))
-	w.expiredBy(code)
+	if code == codeSessionExpired {
+		w.epoch.lose(fmt.Errorf("%w: %s says that it expired", ErrOver, w.addr))
+	}
 	if r.op == opClose {
 		w.epoch.nothingRemains()
 	}

@@ -77,11 +77,21 @@ func (w *wire) greet(b []byte) []byte {
 // instead, where no other write can come in between.
 func (w *wire) put(b []byte) (int, error) {
 	w.writing <- struct{}{}
-	defer func() { <-w.writing }()
-	w.limitWrite(2 * w.epoch.cfg.Timeout / 3)
+	return w.putNow(b, 2*w.epoch.cfg.Timeout/3)
+}
+
+// putNow is put for whoever's turn it is; the turn ends with it. A handshake has a deadline of its own.
+func (w *wire) putNow(b []byte, limit time.Duration) (int, error) {
+	w.mu.Lock()
+	open := w.open
+	w.mu.Unlock()
+	if open {
+		_ = w.raw.SetWriteDeadline(time.Now().Add(limit)) // fails on a closed connection, as the write will
+	}
 	n, err := w.raw.Write(b)
+	<-w.writing
 	if err != nil {
-		w.fail(err)
+		w.fail(err) // ends the request, among others
 	}
 	return n, err
 }
@@ -157,16 +167,6 @@ func (w *wire) SetReadDeadline(t time.Time) error {
 
 // SetWriteDeadline does nothing: see put.
 func (w *wire) SetWriteDeadline(time.Time) error { return nil }
-
-// limitWrite bounds the next write, whose turn it is. A handshake has a deadline.
-func (w *wire) limitWrite(d time.Duration) {
-	w.mu.Lock()
-	open := w.open
-	w.mu.Unlock()
-	if open {
-		_ = w.raw.SetWriteDeadline(time.Now().Add(d)) // fails on a closed connection, as the write will
-	}
-}
 
 func (w *wire) LocalAddr() net.Addr  { return w.raw.LocalAddr() }
 func (w *wire) RemoteAddr() net.Addr { return w.raw.RemoteAddr() }

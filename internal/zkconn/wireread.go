@@ -200,13 +200,6 @@ func (w *wire) ponged() {
 	}
 }
 
-// expiredBy ends the epoch if the code of an answer says that the session is gone.
-func (w *wire) expiredBy(code int32) {
-	if code == codeSessionExpired {
-		w.epoch.lose(fmt.Errorf("%w: %s says that it expired", ErrOver, w.addr))
-	}
-}
-
 // violation makes err one that ends the session if there is one: what else the
 // stream said cannot be trusted either.
 func (w *wire) violation(err error) error {
