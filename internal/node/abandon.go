@@ -7,7 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// abandon leaves a node of which only the request is known to the reaper. create is
+// abandon gives the reaper a node of which only the request is known. create is
 // the index of the create in the transaction.
 func (s *Spec) abandon(e *zkconn.Epoch, uuid string, call *zkconn.Call[[]zk.MultiResponse], create int) {
 	e.AmbiguousCreate(s.Dir, Prefix(uuid), e.Connection())
@@ -27,8 +27,7 @@ func (s *Spec) abandon(e *zkconn.Epoch, uuid string, call *zkconn.Call[[]zk.Mult
 	Settle(e, done, Grace)
 }
 
-// Abandon leaves whatever the attempt with this uuid made in dir, or will have made,
-// to the reaper.
+// Abandon gives the reaper whatever the attempt with this uuid has made in dir, or will yet make.
 func Abandon(e *zkconn.Epoch, dir, uuid string) {
 	Settle(e, e.Reap(zkconn.Orphan{Dir: dir, Prefix: Prefix(uuid)}), Grace)
 }

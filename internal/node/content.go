@@ -20,8 +20,8 @@ type Owner struct {
 	Name string
 }
 
-// Limits of what is written into a node and of what is shown from one. Node data
-// is anybody's, so it is cleaned before it can reach a terminal.
+// Limits of what is written into a node and of what is shown from one. Anybody may write
+// node data, so it is cleaned before it can reach a terminal.
 const (
 	maxOwnerName = 64
 	maxOwnerHost = 253 // the longest name that DNS knows
@@ -34,8 +34,8 @@ type Content struct {
 	Owner
 	Since time.Time // when it was made, by the owner's clock; zero if that is not known
 	Token Token     // of a lease that the node took over, else zero
-	ID    string    // of a candidate in an election, as he calls himself
-	Data  []byte    // what a candidate says of himself
+	ID    string    // of a candidate in an election, as it calls itself
+	Data  []byte    // what a candidate says of itself
 }
 
 // written is the form in which a Content is stored: one small JSON object.

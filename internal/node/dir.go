@@ -63,6 +63,6 @@ func NewUUID() string {
 
 // Announces reports whether the node with this uuid is one of ours. Ours are written to
 // in the transaction that puts another node into their place, so whoever watches one
-// hears of a change before it departs; one that departs without was just given up.
-// Other libraries replace nodes without a word.
+// hears of a change before it departs; one that departs without a change was given up.
+// Other libraries replace a node without writing to it.
 func Announces(uuid string) bool { return len(uuid) == 36 && uuid[14] == '8' }

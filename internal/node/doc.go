@@ -1,6 +1,6 @@
-// Package node makes the nodes that queues and gatherings consist of: ephemeral
-// (or, where a recipe says so, durable) sequential nodes in a directory, each in one
-// round trip that also tells who else is there, and none of them ever left behind.
+// Package node makes the nodes of queues and meeting points: ephemeral
+// (or, where a recipe says so, durable) sequential nodes in a directory. One
+// round trip makes a node and tells who else is there. No node is ever left behind.
 //
 // The transaction that creates the node also writes to the directory, so that the
 // directory's Stat as of that very moment comes back with it. A node whose answer

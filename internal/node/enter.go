@@ -29,13 +29,13 @@ type Spec struct {
 	// applied. It may be nil.
 	Tried func(applied bool)
 
-	// KeepDuplicates says that a node is to stay which a lost request makes after it was looked for in vain: whoever makes the
-	// nodes knows all of an attempt by their names, and would mistake the removal of one for a departure.
+	// KeepDuplicates says that a node stays if a lost request makes it after the search for it. Whoever makes the
+	// nodes knows all nodes of an attempt by their names, and would take the removal of one for a departure.
 	KeepDuplicates bool
 
-	// UUID is that of every attempt; empty for one of its own each. With it a node without a sequence number is made once,
-	// however many requests for it are applied. It needs KeepDuplicates. Whoever removes the node after several attempts
-	// has to say that one of them may yet make it: [zkconn.Epoch.AmbiguousCreate].
+	// UUID is that of every attempt; if it is empty, each attempt has its own. With it a node without a sequence number is made
+	// once, however many requests for it are applied. It needs KeepDuplicates. Whoever removes the node after several attempts
+	// must say that one of them may yet make it: [zkconn.Epoch.AmbiguousCreate].
 	UUID string
 
 	// Plain is set once the servers refused to let us write the directory's data.
@@ -49,7 +49,7 @@ type Node struct {
 	Path  string
 	UUID  string
 	Czxid int64
-	Dir   *zk.Stat // of the directory, as of the moment after the create; nil if nobody told
+	Dir   *zk.Stat // of the directory, as of the moment after the create; nil if the answer did not tell
 	Epoch *zkconn.Epoch
 }
 
@@ -77,8 +77,8 @@ const Grace = 50 * time.Millisecond
 var errAgain = errors.New("try again")
 
 // Make makes the node. It waits for a connection, and tries again after each that
-// was lost, until ctx ends or the epoch is over (zkconn.ErrOver). Whatever error
-// it returns, nothing is left behind but what the reaper removes.
+// was lost, until ctx ends or the epoch is over (zkconn.ErrOver). After an error
+// nothing is left but what the reaper removes.
 func Make(ctx context.Context, e *zkconn.Epoch, s Spec) (*Node, error) {
 	for pace := (Pace{Free: 1}); ; { // mostly the connection was lost, and Await will wait
 		if err := e.Await(ctx); err != nil {
@@ -123,8 +123,8 @@ func (s *Spec) try(ctx context.Context, e *zkconn.Epoch) (*Node, error) {
 	if errors.Is(err, zkconn.ErrNotSent) {
 		return nil, errAgain
 	}
-	// Nobody knows whether the node exists. While anybody can look, look; and from
-	// here on the reaper owns whatever is or will be there, unless we find it.
+	// Nobody knows whether the node exists. Look for it while there is a connection. If we do not
+	// find it, the reaper removes whatever is there, or will be.
 	if zkconn.Unknown(err) {
 		return s.find(ctx, e, uuid)
 	}
@@ -156,7 +156,7 @@ func (s *Spec) made(ctx context.Context, e *zkconn.Epoch, uuid string, res []zk.
 			return n, nil
 		}
 	}
-	// Nobody told the czxid, or whether the create ran in the session it was meant for.
+	// The answer does not tell the czxid, or whether the create ran in the session for which it was meant.
 	if err := s.stat(ctx, n); err != nil {
 		n.reap()
 		return nil, err
@@ -164,7 +164,7 @@ func (s *Spec) made(ctx context.Context, e *zkconn.Epoch, uuid string, res []zk.
 	return n, nil
 }
 
-// reap leaves a node that turned out to be useless to the reaper, and its duplicate, if
+// reap gives the reaper a node that turned out to be useless, and its duplicate, if
 // a request that was applied twice made one.
 func (n *Node) reap() {
 	n.Epoch.Reap(zkconn.Orphan{Dir: path.Dir(n.Path), Prefix: Prefix(n.UUID)})

@@ -11,8 +11,8 @@ import (
 
 // find looks for a node whose create got no answer. Sync first: the server that
 // we are connected to now may not have heard of a create that another one took.
-// One that is still unapplied by then is refused while the session is with another server;
-// should it come back, the epoch looks again.
+// A create that is still unapplied by then is refused while the session is with another server.
+// If the session comes back to the first server, the epoch looks again.
 func (s *Spec) find(ctx context.Context, e *zkconn.Epoch, uuid string) (*Node, error) {
 	at := e.Connection()
 	n, err := s.lookUp(ctx, e, uuid)

@@ -7,9 +7,8 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// Pace keeps a loop from trying again without a pause. Where nothing but the answers of the servers
-// ends a loop, servers that always answer the same would be asked in a spin. The zero Pace is
-// ready to use.
+// Pace keeps a loop from trying again without a pause: servers that always answer the same would
+// be asked without end. The zero Pace is ready to use.
 type Pace struct {
 	// Free is how often there is no pause: what was in the way has been dealt with, mostly.
 	Free  int

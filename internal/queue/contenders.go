@@ -81,7 +81,7 @@ func (q *Queue) Describe(ctx context.Context, e *zkconn.Epoch, entries []Entry, 
 func (q *Queue) Contender(ctx context.Context, e *zkconn.Epoch, en Entry) (Contender, bool, error) {
 	path := q.Dir + "/" + en.Name
 	data, st, err := e.Get(ctx, path)
-	if errors.Is(err, zk.ErrNoAuth) { // its data is nobody's business, its existence is
+	if errors.Is(err, zk.ErrNoAuth) { // we may not read its data, but may know that it exists
 		var there bool
 		if st, there, err = e.Exists(ctx, path); err == nil && !there {
 			err = zk.ErrNoNode

@@ -48,9 +48,9 @@ func (t *Ticket) notBehind(names []string) []string {
 	})
 }
 
-// reapDuplicates hands every entry of our uuid but our own to the reaper: a request that
+// reapDuplicates gives the reaper every entry of our uuid except our own: a request that
 // was applied twice made it, and nobody else would ever remove it. It waits a moment for that, so that the next
-// listing does not show them, but not when ctx has ended: there is more to give up then.
+// listing does not show them, but not when ctx has ended: then the own entry must be given up, too.
 func (t *Ticket) reapDuplicates(ctx context.Context, entries []Entry) (found bool) {
 	ctx, cancel := context.WithTimeout(ctx, node.Grace)
 	defer cancel()

@@ -110,7 +110,7 @@ func (t *Ticket) Vanished() {
 		return
 	}
 	t.queue.Logger.Warn("own node was deleted by somebody else", "node", t.ShownNode())
-	// It is gone, mostly. But what a server says that is not true must not leave it behind, held
+	// Usually it is gone. But if a server says so and it is not true, the node must not stay, held
 	// by nobody, for as long as the session lives.
 	t.Leave(0)
 	t.lossWatch.Load().tell(t) // after gone was set: see OnLoss
@@ -122,8 +122,8 @@ func (t *Ticket) Deleted() {
 	t.Vanished()
 }
 
-// later reports whether the node is being replaced by us, so that what is told of it says nothing.
-// If that fails, the end of replacing looks again.
+// later reports whether we are replacing the node, so that an event of it says nothing.
+// If the replacement fails, SetReplacing looks again.
 func (t *Ticket) later() bool {
 	t.eventMissed.Store(true)
 	return t.replacing.Load()

@@ -105,7 +105,7 @@ func (t *Ticket) DropProof() {
 }
 
 // ErrGone means that our own node was deleted by hand while the session lived.
-// That is a loss of the ticket, never a grant.
+// The ticket is lost then, and is never granted.
 var ErrGone = node.ErrGone
 
 // Obtain enters the queue and waits until the entry is granted.

@@ -12,8 +12,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Rival is a recipe of another library that decides the same thing at the same path, but does not
-// heed our nodes: beside it both would hold, so we refuse.
+// Rival is a recipe of another library that decides the same thing at the same path, but ignores
+// our nodes. Both would hold at once, so we refuse.
 type Rival struct {
 	Node func(name string) bool // whether a child of the path is one of its nodes
 	What string                 // what both would do

@@ -46,9 +46,9 @@ func parseConnectString(s string) (servers []string, chroot string, err error) {
 }
 
 // chrootProblem returns what is wrong with the part from the first slash on. A
-// comma would be legal in a znode, but here it is nearly always a chroot that was
-// written after every server, and taking it for a name would go unnoticed: all
-// later servers would silently become part of it.
+// comma would be legal in a znode. But here it nearly always means that the chroot was
+// written after every server, and then nobody would notice that all
+// later servers had become part of the name.
 func chrootProblem(chroot string) string {
 	if chroot == "" || chroot == "/" {
 		return ""
@@ -104,8 +104,8 @@ func isIPv6(s string) bool {
 	return err == nil && address.Is6()
 }
 
-// notInHost is generous: names are the resolver's business. It only catches what
-// can be no name at all, such as "user@host" or two hosts separated by a space.
+// notInHost lets the resolver judge names. It only finds what
+// cannot be a name, such as "user@host" or two hosts separated by a space.
 func notInHost(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._", r)
 }
