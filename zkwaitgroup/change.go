@@ -15,29 +15,25 @@ import (
 
 // change is one call that changes the count.
 type change struct {
-	delta     int
-	late      *holding // instead of a change: a record that may have come by itself, see linger
-	withdrawn bool     // its call is over without success; guarded by WaitGroup.mu
+	add       bool // else members are done
+	n         int
+	undoes    *zkconn.Epoch // of an Add that is taken back: in whose session the members were added
+	late      *holding      // instead of a change: a record that may have come by itself, see linger
+	withdrawn bool          // an Add whose call is over without success; guarded by WaitGroup.mu
 
 	written chan struct{} // closed under WaitGroup.mu when the following is valid
 	err     error
 	epoch   *zkconn.Epoch // in whose session members were added
 }
 
-// batch is what is written at once: changes of one sign.
+// batch is what is written together: changes of one kind.
 type batch struct {
 	changes []*change
-	delta   int
-	undoes  *zkconn.Epoch // instead of changes: members that were added in this one are taken back
+	add     bool
+	left    int           // how many members are still to be added, or to be done
+	undoes  *zkconn.Epoch // see change
 
 	tried *plan // the newest try that was sent: it was made, or may have been, or may yet be as long as its session lasts
-}
-
-func (b *batch) made() bool { return b.tried != nil && b.tried.made }
-
-// appeared reports whether a record shows that an earlier try was made after all.
-func (b *batch) appeared(g *WaitGroup, id string, r *account) bool {
-	return b.tried != nil && r != nil && b.tried.edits[0].id == id && b.tried.wasMade(g.id, r, 0, nil)
 }
 
 // change asks for a change of the count and waits until it is written.
@@ -48,7 +44,7 @@ func (g *WaitGroup) change(ctx context.Context, delta int) (*change, error) {
 	if delta > 0 && ctx.Err() != nil || delta == 0 {
 		return nil, g.at.In(ctx, func(context.Context, *zkconn.Epoch) error { return nil })
 	}
-	c := g.ask(&change{delta: delta})
+	c := g.ask(&change{add: delta > 0, n: max(delta, -delta)})
 	err := g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		select {
 		case <-c.written:
@@ -94,20 +90,15 @@ func (g *WaitGroup) leave(c *change) bool {
 		return true
 	default:
 	}
-	c.withdrawn = c.delta > 0
-	at := slices.Index(g.asked, c)
-	if c.withdrawn && at >= 0 { // nobody has begun with it
-		g.asked = slices.Delete(g.asked, at, at+1)
-	}
+	c.withdrawn = c.add
 	g.mu.Unlock()
-	if !c.withdrawn || at >= 0 {
-		return false
-	}
-	grace := time.NewTimer(node.Grace)
-	defer grace.Stop()
-	select {
-	case <-c.written:
-	case <-grace.C:
+	if c.withdrawn {
+		grace := time.NewTimer(node.Grace)
+		defer grace.Stop()
+		select {
+		case <-c.written:
+		case <-grace.C:
+		}
 	}
 	return false
 }
@@ -119,106 +110,83 @@ func (g *WaitGroup) write() {
 	}
 }
 
-// next takes a batch out of the queue, nil if there is nothing to write. Calls of Done share a
-// batch as far as there are members of this WaitGroup: no more is certain to be there.
+// next takes a batch out of the queue, nil if there is nothing to write.
 func (g *WaitGroup) next() *batch {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	b := &batch{}
-	for len(g.asked) > 0 {
-		c := g.asked[0]
-		alone := c.late != nil || c.delta < 0 && -(b.delta+c.delta) > g.sure()
-		if len(b.changes) > 0 && (alone || (c.delta < 0) != (b.delta < 0)) {
-			break
-		}
-		g.asked = g.asked[1:]
-		b.changes, b.delta = append(b.changes, c), b.delta+c.delta
-		if alone {
-			break
-		}
-	}
-	if len(b.changes) == 0 {
+	if len(g.asked) == 0 {
 		g.writing, g.asked = false, nil
 		return nil
 	}
+	first, n := g.asked[0], 0
+	b := &batch{add: first.add, undoes: first.undoes}
+	for _, c := range g.asked {
+		if n > 0 && (c.add != b.add || c.undoes != b.undoes || c.late != first.late) {
+			break
+		}
+		n, b.left = n+1, b.left+c.n
+	}
+	b.changes, g.asked = g.asked[:n:n], g.asked[n:]
 	return b
 }
 
 // finish tells the calls of a batch how it ended. Members whose call was over before are taken back first.
 func (g *WaitGroup) finish(b *batch, err error) {
-	if errors.Is(err, errNegative) && len(b.changes) > 1 { // some may be possible
-		for _, c := range b.changes {
-			one := &batch{changes: []*change{c}, delta: c.delta}
-			g.finish(one, g.writeBatch(one))
-		}
-		return
-	}
-	undo := &batch{}
 	g.mu.Lock()
-	for _, c := range b.changes {
-		c.err = err
+	defer g.mu.Unlock()
+	for _, c := range slices.Backward(b.changes) { // those that came first are made first
+		if b.left > 0 {
+			c.err = err
+			b.left -= c.n
+		}
 		if b.tried != nil {
 			c.epoch = b.tried.epoch
 		}
-		if c.withdrawn && err == nil {
-			undo.changes, undo.delta, undo.undoes = append(undo.changes, c), undo.delta-c.delta, c.epoch
+		if c.withdrawn && c.err == nil {
+			c.add, c.undoes, c.withdrawn = false, c.epoch, false
+			g.asked = slices.Insert(g.asked, 0, c)
 			continue
 		}
 		close(c.written)
 	}
-	g.mu.Unlock()
-	if undo.delta == 0 {
-		return
-	}
-	_ = g.writeBatch(undo) // it fails if others said that they are done, or the session is closed
-	for _, c := range undo.changes {
-		close(c.written)
-	}
 }
 
+// writeBatch writes a batch, in as many transactions as there are records to change.
 func (g *WaitGroup) writeBatch(b *batch) error {
 	err := g.at.In(context.Background(), func(ctx context.Context, e *zkconn.Epoch) error {
 		if late := b.changes[0].late; late != nil {
 			return g.removeLate(ctx, e, late)
 		}
-		return g.apply(ctx, e, b)
-	})
-	if b.made() { // what was left to do, others do
-		return nil
-	}
-	if errors.Is(err, zksync.ErrClosed) && b.tried != nil { // nobody settles any more whether it was made
-		for _, d := range b.tried.edits {
-			if d.h != nil {
-				record.NodeAtClose(g.at, d.h.epoch, g.alive(), g.life(d.h.id))
+		for { // the first turn may be for what was tried in an earlier session
+			err := record.Insist(ctx, e, func() error { return g.attempt(ctx, e, b) })
+			if err != nil || b.tried == nil || !b.tried.made {
+				return err
 			}
+			if err := g.endIfOver(ctx, e, b.tried); err != nil || b.left == 0 {
+				return err // if it is not ended, others do that
+			}
+			b.tried = nil
 		}
+	})
+	if errors.Is(err, zksync.ErrClosed) && b.tried != nil && b.tried.h != nil { // nobody settles any more whether it was made
+		record.NodeAtClose(g.at, b.tried.h.epoch, g.alive(), g.life(b.tried.id))
 	}
 	return err
-}
-
-// apply writes the batch in the session of the moment. It may have been tried in an earlier
-// one.
-func (g *WaitGroup) apply(ctx context.Context, e *zkconn.Epoch, b *batch) error {
-	err := record.Insist(ctx, e, func() error { return g.attempt(ctx, e, b) })
-	if err != nil || !b.made() {
-		return err
-	}
-	return g.endIfOver(ctx, e, b.tried)
 }
 
 // attempt makes one transaction, unless an earlier one was made or nobody wants it any more. record.ErrAgain means that
 // another one is needed.
 func (g *WaitGroup) attempt(ctx context.Context, e *zkconn.Epoch, b *batch) error {
 	if b.tried != nil {
-		if made, err := g.settle(ctx, e, b.tried); made || err != nil {
+		if err := g.settle(ctx, e, b); b.tried.made || err != nil {
 			return err
 		}
 	}
-	if g.prune(e, b); len(b.changes) == 0 {
+	if g.prune(e, b); b.left == 0 {
 		return nil
 	}
 	p, err := g.plan(ctx, e, b)
-	if err != nil {
+	if p == nil || err != nil {
 		return err
 	}
 	for pace := (node.Pace{Free: 2}); ; {
@@ -238,14 +206,14 @@ func (g *WaitGroup) attempt(ctx context.Context, e *zkconn.Epoch, b *batch) erro
 // prune takes out of a batch what need not be sent any more. Of one that may yet be applied nothing is taken: only the
 // same again cannot be made twice.
 func (g *WaitGroup) prune(e *zkconn.Epoch, b *batch) {
-	if b.undoes != nil || b.tried != nil && b.tried.epoch == e && b.tried.refused == nil {
+	if b.tried != nil && b.tried.epoch == e && b.tried.refused == nil {
 		return
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	b.changes = slices.DeleteFunc(b.changes, func(c *change) bool {
 		if c.withdrawn {
-			b.delta -= c.delta
+			b.left -= c.n
 			close(c.written)
 		}
 		return c.withdrawn
@@ -256,20 +224,16 @@ func (g *WaitGroup) prune(e *zkconn.Epoch, b *batch) {
 func (g *WaitGroup) commit(ctx context.Context, e *zkconn.Epoch, b *batch, p *plan) error {
 	before := b.tried
 	b.tried = p
-	if len(p.ops) == 0 {
-		p.booked(g, nil)
-		return nil
-	}
 	res, err := e.StartMulti(p.ops...).Wait(ctx, e)
 	missing := record.RefusedAt(err, 0, zk.ErrNoNode)
 	switch {
 	case err == nil:
-		p.booked(g, res)
+		g.booked(b, res)
 	case errors.Is(err, zkconn.ErrNotSent), missing && p.opens(): // it was not made
 		b.tried = before
 	case zkconn.Unknown(err):
 		if p.opens() {
-			g.linger(p.edits[0].h)
+			g.linger(p.h)
 		}
 	case errors.Is(err, zk.ErrSessionExpired):
 		return zkconn.ErrOver

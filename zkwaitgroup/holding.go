@@ -50,33 +50,8 @@ func (g *WaitGroup) drop(h *holding) {
 	g.mine = slices.DeleteFunc(g.mine, func(m *holding) bool { return m == h })
 }
 
-// keep enters what an edit, planned in e, made of a record of our own.
-func (g *WaitGroup) keep(e *zkconn.Epoch, d *edit) {
-	switch {
-	case d.now.left() > 0:
-		if d.h.epoch == e {
-			d.h.watch(g)
-		}
-		if d.old == nil {
-			g.mine = append(g.mine, d.h)
-		}
-	case d.h == g.own(e) && !d.removes(): // it stays until the round is over, and members may be added to it
-		d.h.forget()
-	default:
-		g.drop(d.h)
-	}
-}
-
 // isSure reports whether a change may be planned without a look at the record.
 func (h *holding) isSure() bool { return h.known && h.watched.Load() }
-
-// sure is how many members may be done in one transaction that needs no reading.
-func (g *WaitGroup) sure() int {
-	if len(g.mine) != 1 || g.mine[0].dead || !g.mine[0].isSure() {
-		return 0
-	}
-	return g.mine[0].rec.left()
-}
 
 // watch watches the record's node in alive. Without that, a Done might be sent long after
 // others had said that all its members are done and the round was over; and if its answer were
@@ -138,83 +113,94 @@ func (g *WaitGroup) look(ctx context.Context, e *zkconn.Epoch, id string) (r *ac
 	}
 }
 
-// settle finds out whether a transaction was made whose answer was lost, or that was refused,
+// booked notes that the newest try was made. res is the answer, nil if it was lost.
+func (g *WaitGroup) booked(b *batch, res []zk.MultiResponse) {
+	p, h := b.tried, b.tried.h
+	p.made = true
+	b.left -= p.n
+	if h != nil {
+		h.rec, h.known = p.now, res != nil
+		if res != nil && !p.opens() && !p.removes() {
+			h.rec.version = res[1].Stat.Version
+		}
+		switch {
+		case p.now.left() > 0:
+			if h.epoch == p.epoch {
+				h.watch(g)
+			}
+			if p.opens() {
+				g.mine = append(g.mine, h)
+			}
+		case h == g.own(p.epoch) && !p.removes(): // it stays until the round is over, and members may be added to it
+			h.forget()
+		default:
+			g.drop(h)
+		}
+	}
+	switch last := len(res) - 1; {
+	case res != nil && p.opens():
+		h.round = res[last].Stat.Czxid
+	case res != nil && p.ending:
+		p.ending, p.empty = res[last].Stat.NumChildren == 0, res[last-1].Stat.NumChildren == 0
+	}
+}
+
+// settle finds out whether the newest try was made, whose answer was lost, or that was refused,
 // perhaps because it had been made already.
 //
 // Of our own record the next plan goes by this very look. So if the transaction lingers in a server, only one of the two
 // can be made.
-func (g *WaitGroup) settle(ctx context.Context, e *zkconn.Epoch, p *plan) (made bool, err error) {
+func (g *WaitGroup) settle(ctx context.Context, e *zkconn.Epoch, b *batch) error {
+	p := b.tried
 	if p.made {
-		return true, nil
+		return nil
 	}
-	d := &p.edits[0]
-	r, alive, round, err := g.look(ctx, e, d.id)
+	r, alive, round, err := g.look(ctx, e, p.id)
 	if err != nil {
-		return false, err
+		return err
 	}
 	var v report
-	if r == nil && d.old != nil {
+	if r == nil && !p.opens() {
 		if v, _, err = g.readReport(ctx, e); err != nil {
-			return false, err
+			return err
 		}
 	}
-	if made = p.wasMade(g.id, r, round, v.find(d.id)); made {
-		p.booked(g, nil)
+	if p.wasMade(g.id, r, round, v.find(p.id)) {
+		g.booked(b, nil)
 	}
-	if d.h != nil && d.h == g.own(e) {
-		g.seen(d.h, r, alive, round)
+	if p.h != nil && p.h == g.own(e) {
+		g.seen(p.h, r, alive, round)
 	}
-	return made, nil
+	return nil
 }
 
-// wasMade decides whether a plan of the WaitGroup by was made. r is the record of its first edit, nil if there is none, and
-// round the one that there is now, 0 if there is none. dead is what was reported of the record, nil if nothing was.
+// wasMade decides whether a plan of the WaitGroup by was made. r is its record, nil if there is none, and
+// round the round that there is now, 0 if there is none. dead is what was reported of the record, nil if nothing was.
 //
 // Every record is written by its own WaitGroup, but for the numbers of others, which each writes for itself. So while there
 // is the record, the number that was to be written tells. A record that is gone was removed by us, or by whoever ended its
 // round.
 func (p *plan) wasMade(by string, r *account, round int64, dead *account) bool {
-	d := &p.edits[0]
 	switch {
-	case r != nil && d.h == nil:
-		return r.Taken[by] == d.now.Taken[by]
+	case r != nil && p.h == nil:
+		return r.Taken[by] == p.now.Taken[by]
 	case r != nil:
-		return r.N == d.now.N
-	case d.old == nil:
+		return r.N == p.now.N
+	case p.opens():
 		return false
-	case d.h == nil:
+	case p.h == nil:
 		// Nobody removes a record from which somebody took before the round is over. With the
 		// round over it was made, or does not matter any more.
 		return round != p.round
 	case round != 0 && round == p.round: // nobody else removes it
-		return d.removes()
+		return p.removes()
 	case dead != nil:
-		return dead.Own == d.now.N
-	case d.now.N > d.old.N: // the round is over, which it would not be
+		return dead.Own == p.now.N
+	case p.now.N > p.old.N: // the round is over, which it would not be
 		return false
 	}
 	// The round is over. A Done was made, or does not matter any more, unless the servers said that there was no such
 	// round, or no such record in a new one: then others had taken all that there was. For a request that had been made
 	// already they said something else.
 	return !errors.Is(p.refused, zk.ErrNoNode) || round == 0 && !record.RefusedAt(p.refused, 0, zk.ErrNoNode)
-}
-
-// excuse counts calls of Done for members of a session that is over, and whose record is gone.
-// If they were reported dead, their Done calls change nothing; if others said that they are
-// done, ours are for somebody else's.
-func (g *WaitGroup) excuse(ctx context.Context, e *zkconn.Epoch, p *plan, h *holding, n int) (int, error) {
-	if h.spare < 0 {
-		v, _, err := g.readReport(ctx, e)
-		if err != nil {
-			return n, err
-		}
-		h.spare = v.reported(h)
-	}
-	excused := min(n, h.spare)
-	p.excused = append(p.excused, func() {
-		if h.spare -= excused; h.spare == 0 {
-			g.drop(h)
-		}
-	})
-	return n - excused, nil
 }

@@ -27,7 +27,7 @@ type server struct {
 // steps are what may happen to a record while a plan is under way. Each reports whether it may happen now.
 var steps = map[string]func(s *server) bool{
 	"the plan arrives": func(s *server) bool {
-		d := &s.p.edits[0]
+		d := s.p
 		switch {
 		case s.applied || s.refused != nil:
 			return false
@@ -55,7 +55,7 @@ var steps = map[string]func(s *server) bool{
 		return true
 	},
 	"its owner is done": func(s *server) bool {
-		if s.p.edits[0].h != nil || s.rec == nil || s.rec.left() == 0 { // we are the owner, and have one plan under way
+		if s.p.h != nil || s.rec == nil || s.rec.left() == 0 { // we are the owner, and have one plan under way
 			return false
 		}
 		r := *s.rec
@@ -109,7 +109,7 @@ func TestALookTellsWhetherAPlanWasMade(t *testing.T) {
 			}
 			made := s.p.wasMade("we", s.rec, s.round, s.dead)
 			played++
-			d := &s.p.edits[0]
+			d := s.p
 			over := s.rec == nil && s.round != s.p.round && (s.dead == nil || d.h == nil)
 			certain := heard && d.h != nil && (record.RefusedAt(s.refused, 0, zk.ErrNoNode) || s.round != 0 && errors.Is(s.refused, zk.ErrNoNode))
 			forNobody := made && !certain && d.now.left() < d.old.left()
@@ -143,7 +143,7 @@ func newServer(n, taken int, what string) *server {
 	if taken > 0 {
 		r.Taken = map[string]int{"another": taken}
 	}
-	d := edit{h: &holding{}, old: &r, now: r}
+	d := &plan{h: &holding{}, old: &r, now: r, round: 1}
 	switch what {
 	case "add":
 		d.now.N++
@@ -153,5 +153,5 @@ func newServer(n, taken int, what string) *server {
 		d.h = nil
 		d.now.Taken = map[string]int{"we": 1, "another": taken}
 	}
-	return &server{p: &plan{edits: []edit{d}, round: 1}, rec: &r, lives: true, round: 1}
+	return &server{p: d, rec: &r, lives: true, round: 1}
 }

@@ -130,9 +130,9 @@ func (r *roster) done(t *rapid.T, i, n int) {
 	err := r.gs[i].AddContext(context.Background(), -n)
 	if n > r.count() {
 		require.ErrorIs(r.T, err, zksync.ErrMisuse)
-		return
+	} else {
+		require.NoError(r.T, err)
 	}
-	require.NoError(r.T, err)
 	taken := min(n, r.own[i])
 	r.own[i] -= taken
 	for j := range r.own { // whose of the others they were does not matter, as long as none has died

@@ -117,8 +117,11 @@ func TestMisuseOfAWaitGroupIsThatOfSync(t *testing.T) {
 		require.ErrorIs(t, gs[0].DoneContext(context.Background()), zksync.ErrMisuse)
 		gs[0].Add(2)
 		require.PanicsWithValue(t, negative, func() { gs[1].Add(-3) })
+		v.Remaining(gs[1], 0) // as with three calls of Done
+		gs[0].Add(2)
 		require.PanicsWithValue(t, negative, func() { gs[0].Add(-3) })
-		v.Remaining(gs[1], 2)
+		v.Remaining(gs[1], 0)
+		gs[0].Add(2)
 		gs[1].Add(-2)
 		gs[0].Add(0)
 		require.PanicsWithValue(t, negative, gs[0].Done)
