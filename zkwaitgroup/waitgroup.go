@@ -62,7 +62,7 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *WaitGroup {
 var errNegative = fmt.Errorf("%w: negative WaitGroup counter", zksync.ErrMisuse)
 
 // AddContext adds n members of this process. If n is negative, it does the same as -n
-// calls of DoneContext: if fewer members than that are left, these are done, and the error is zksync.ErrMisuse.
+// calls of DoneContext. If fewer members than that are left, these are done, and the error is zksync.ErrMisuse.
 //
 // It blocks until the servers confirm or ctx ends (the error wraps the context's error). Disconnects and lost sessions delay it. If the
 // session is closed, the error is zksync.ErrClosed. After an error no
@@ -87,7 +87,8 @@ func (g *WaitGroup) DoneContext(ctx context.Context) error {
 	return errs.Wrap("done", g.path, err)
 }
 
-// Add adds delta members. If delta is negative, it does the same as -delta calls of Done. It blocks until the servers confirm, without a bound, through disconnects and lost sessions. As with sync.WaitGroup it
+// Add adds delta members. If delta is negative, it does the same as -delta calls of Done. It blocks until the servers
+// confirm, without a bound, through disconnects and lost sessions. As with sync.WaitGroup it
 // panics if fewer members than that are left; these are done. It panics with a *zksync.Error if the session is
 // closed, the path is malformed, or the servers refuse for good. It costs the requests of AddContext.
 func (g *WaitGroup) Add(delta int) { g.mustChange("add", delta) }
