@@ -10,9 +10,13 @@
 // # A change is made once
 //
 // One goroutine of a WaitGroup writes one transaction at a time, for all calls that came while the last one was under way. Each
-// transaction names the versions of the records that it changes. If its answer is lost, a look at the first of its records
+// transaction changes one record, and names its version. If its answer is lost, a look at the record
 // tells whether it was made, because every writer has a number of its own there, which nobody else writes. The next
 // transaction goes by that look, so it is refused if the lost one is applied after all.
+//
+// In one case nobody can tell: a Done was refused because the record had changed, and the round was over before the look. It counts as
+// made, because it may be the refusal of a copy of a request that was made. If it was not, others were done for all members
+// of that round while it was under way, so there was one call of Done more than members.
 //
 // # What cannot be left out
 //

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
@@ -65,15 +64,6 @@ func (h *holding) watch(g *WaitGroup) {
 	h.epoch.WatchAll([]string{g.life(h.id)}, func(string, zkconn.Event) { h.watched.Store(false) }, nil)
 }
 
-// refresh reads our own record.
-func (g *WaitGroup) refresh(ctx context.Context, e *zkconn.Epoch, h *holding) error {
-	r, alive, round, err := g.look(ctx, e, h.id)
-	if err == nil {
-		g.seen(h, r, alive, round)
-	}
-	return err
-}
-
 // seen enters what a look at our own record has shown.
 func (g *WaitGroup) seen(h *holding, r *account, alive []string, round int64) {
 	if r == nil {
@@ -93,35 +83,40 @@ func (g *WaitGroup) seen(h *holding, r *account, alive []string, round int64) {
 // look reads a record, who lives, and which round it is, as of one moment: the node in alive comes and goes in
 // transactions that write the record.
 func (g *WaitGroup) look(ctx context.Context, e *zkconn.Epoch, id string) (r *account, alive []string, round int64, err error) {
-	if err := record.Synced(ctx, e, g.base()); err != nil {
-		return nil, nil, 0, err
-	}
-	for pace := (node.Pace{Free: 1}); ; {
+	err = record.Insist(ctx, e, func() error {
+		if err := record.Synced(ctx, e, g.base()); err != nil {
+			return err
+		}
 		if r, err = g.read(ctx, e, id); err != nil {
-			return nil, nil, 0, err
+			return err
 		}
 		if alive, round, err = g.listed(ctx, e, g.alive()); err != nil || r == nil {
-			return r, alive, round, err
+			return err
 		}
 		again, err := g.read(ctx, e, id)
-		if err != nil || again != nil && again.version == r.version {
-			return r, alive, round, err
+		if err == nil && (again == nil || again.version != r.version) {
+			return record.ErrAgain
 		}
-		if err := pace.Rest(ctx, e); err != nil {
-			return nil, nil, 0, err
-		}
-	}
+		return err
+	})
+	return r, alive, round, err
 }
 
 // booked notes that the newest try was made. res is the answer, nil if it was lost.
 func (g *WaitGroup) booked(b *batch, res []zk.MultiResponse) {
 	p, h := b.tried, b.tried.h
+	stat := func(i int) (st zk.Stat) {
+		if res[i].Stat != nil { // it is, if the server keeps to the protocol
+			st = *res[i].Stat
+		}
+		return st
+	}
 	p.made = true
 	b.left -= p.n
 	if h != nil {
 		h.rec, h.known = p.now, res != nil
 		if res != nil && !p.opens() && !p.removes() {
-			h.rec.version = res[1].Stat.Version
+			h.rec.version = stat(1).Version
 		}
 		switch {
 		case p.now.left() > 0:
@@ -139,9 +134,9 @@ func (g *WaitGroup) booked(b *batch, res []zk.MultiResponse) {
 	}
 	switch last := len(res) - 1; {
 	case res != nil && p.opens():
-		h.round = res[last].Stat.Czxid
+		h.round = stat(last).Czxid
 	case res != nil && p.ending:
-		p.ending, p.empty = res[last].Stat.NumChildren == 0, res[last-1].Stat.NumChildren == 0
+		p.ending, p.empty = stat(last).NumChildren == 0, stat(last-1).NumChildren == 0
 	}
 }
 

@@ -41,9 +41,11 @@ func (p *plan) removes() bool { return p.now.left() == 0 && len(p.now.Taken) == 
 func (g *WaitGroup) plan(ctx context.Context, e *zkconn.Epoch, b *batch) (*plan, error) {
 	own := g.own(e)
 	if own != nil && !own.isSure() && (b.tried == nil || b.tried.h != own) { // else settle has just read it
-		if err := g.refresh(ctx, e, own); err != nil {
+		r, alive, round, err := g.look(ctx, e, own.id)
+		if err != nil {
 			return nil, err
 		}
+		g.seen(own, r, alive, round)
 		own = g.own(e)
 	}
 	switch {
