@@ -79,7 +79,7 @@ func TestCloseJoinsADowngradeThatIsUnderWay(t *testing.T) {
 		m.RLock()
 		heal := srv.Partition(s.ID())
 		m.Unlock() // it downgrades, and returns after a second without an answer
-		require.Equal(t, 1, running("reentrant.(*holds).turned"))
+		require.Equal(t, 1, running("reentrant.(*holds).replaceLease"))
 		closed := make(chan struct{})
 		go func() {
 			defer close(closed)
@@ -88,7 +88,7 @@ func TestCloseJoinsADowngradeThatIsUnderWay(t *testing.T) {
 		synctest.Wait()
 		heal()
 		<-closed
-		require.Zero(t, running("reentrant.(*holds).turned"))
+		require.Zero(t, running("reentrant.(*holds).replaceLease"))
 		m.RUnlock()
 	})
 }
