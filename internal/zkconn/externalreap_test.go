@@ -205,3 +205,22 @@ func TestTheReaperOfAnExternalConnectionLooksWhileTheRequestIsPending(t *testing
 		reaped(t, done, time.Second)
 	})
 }
+
+// A request of the lost connection is applied when its server hears of the session again, as on a connection of our own.
+func TestWhatAnExternalConnectionMayYetMakeIsLookedForOnTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		conn, _, e := external(t, srv)
+		dir(t, e)
+		e.AmbiguousCreate("/d", "_c_1-", e.Connection())
+		make1(t, e, "/d/_c_1-lock-0")
+		make1(t, e, "/d/_c_2-lock-1")
+		allow := unreachable(srv, conn)
+		for e.Linked() {
+			time.Sleep(time.Millisecond)
+		}
+		allow()
+		time.Sleep(timeout / 2)
+		zktest.CheckChildren(t, srv, "/d", "_c_2-lock-1")
+	})
+}
