@@ -249,15 +249,3 @@ func (r *Readers) onLoss(p *queue.Ticket) {
 	}
 	leaveExternal(p)
 }
-
-// Anyone is a lease that is held now, nil without one.
-func (r *Readers) Anyone() *lease.Lease {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, b := range r.granted {
-		for l := range b.holds {
-			return l
-		}
-	}
-	return nil
-}

@@ -21,6 +21,9 @@ type side struct {
 	dropIns *dropIns // nil but of a read-write lock
 }
 
+// At has the arguments of the constructor.
+func (s *side) At() *session.Access { return s.at }
+
 // checked is get, unless the constructor was misused, or the session or ctx has ended: then nothing is created. The tracer is told.
 func (s *side) checked(ctx context.Context, get func(context.Context) (*lease.Lease, error)) (*lease.Lease, error) {
 	return lease.Traced(ctx, s.at, s.q.Kind, func(ctx context.Context) (*lease.Lease, error) {
