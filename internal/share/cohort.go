@@ -339,6 +339,9 @@ func (c *Cohort) Current() *lease.Lease {
 	return c.hold
 }
 
+// At has the arguments of the constructor.
+func (c *Cohort) At() *session.Access { return c.at }
+
 // Waiting is how many goroutines wait for a grant.
 func (c *Cohort) Waiting() int {
 	c.mu.Lock()

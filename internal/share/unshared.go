@@ -20,6 +20,9 @@ func NewUnshared(at *session.Access, sub string, kind queue.Kind) *Unshared {
 	return &Unshared{side{at: at, q: at.Queue(sub, kind)}}
 }
 
+// At has the arguments of the constructor.
+func (g *Unshared) At() *session.Access { return g.at }
+
 // Queue is the queue as it was made. A request that asks for something else has a copy of its own.
 func (g *Unshared) Queue() *queue.Queue { return g.q }
 

@@ -14,15 +14,12 @@ import (
 )
 
 // side is what all have in common who lock in one way: those of a mutex; those who read, or those who write; those
-// who take permits.
+// who take permits. It has no exported method: zksync.Mutex, whose type is made of a Cohort's, would have it, too.
 type side struct {
 	at      *session.Access
 	q       *queue.Queue
 	dropIns *dropIns // nil but of a read-write lock
 }
-
-// At has the arguments of the constructor.
-func (s *side) At() *session.Access { return s.at }
 
 // checked is get, unless the constructor was misused, or the session or ctx has ended: then nothing is created. The tracer is told.
 func (s *side) checked(ctx context.Context, get func(context.Context) (*lease.Lease, error)) (*lease.Lease, error) {
