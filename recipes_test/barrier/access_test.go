@@ -72,6 +72,19 @@ func TestABarrierThatMayNotBeReadOrWrittenSaysSo(t *testing.T) {
 	})
 }
 
+// Servers need not tell of the end of a generation to somebody who may not read: that arrival is refused.
+func TestATolerantBarrierThatMayNotBeReadSaysSo(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		ctx, cancel := context.WithTimeout(context.Background(), v.Patience())
+		defer cancel()
+		acl := zksync.WithACL(zk.WorldACL(zk.PermAll &^ zk.PermRead)...)
+		for range 2 {
+			_, err := zkbarrier.NewBarrier(v.Session(), proving.BarrierPath, 3, zkbarrier.Tolerant(), acl).Await(ctx)
+			require.ErrorIs(t, err, zk.ErrNoAuth)
+		}
+	})
+}
+
 // A session that is closed ends every wait, with ErrClosed.
 func TestAClosedSessionEndsEveryWait(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
