@@ -73,7 +73,7 @@ const maxParties = 2000
 // same number; otherwise their first call fails with zksync.ErrMisuse. NewBarrier does no I/O. The first call reports a
 // malformed path, parties below 1 or above 2000, a nil session, or one of the options WithHandover, WithLinger and
 // WithMaxHold as zksync.ErrMisuse. It also reports more parties
-// than can leave in one request: the servers accept 1 MB for the paths of all parties, each some 120 bytes longer than the
+// than can leave in one request: the servers accept 1 MB for the paths of all parties, each up to 160 bytes longer than the
 // barrier's path with the chroot.
 func NewBarrier(s *zksync.Session, path string, parties int, opts ...zksync.Option) *Barrier {
 	own, rest := session.Own[option](opts)

@@ -10,7 +10,7 @@ import (
 
 // release lets all members leave, this party among them.
 func (c *barrierCall) release(ctx context.Context, e *zkconn.Epoch) (step, error) {
-	op, err := c.b.end(ctx, e, c.b.release(c.st, c.members, c.there))
+	op, err := c.b.end(ctx, e, c.b.release(c.st, c.there))
 	switch {
 	case err == nil:
 		c.b.advance(c.st, c.st.next())
@@ -18,14 +18,10 @@ func (c *barrierCall) release(ctx context.Context, e *zkconn.Epoch) (step, error
 	case !outdated(err):
 		return nil, err
 	}
-	f, next, err := c.settle(ctx, e)
-	switch {
-	case err != nil || f != open:
-		return next, err
-	case deletes(op, c.b.open(c.st.Generation)):
-		return c.breakUp, nil // somebody deleted it by hand
+	if deletes(op, c.b.open(c.st.Generation)) {
+		return c.settle(ctx, e, c.breakUp) // somebody deleted it by hand
 	}
-	return c.look, nil // somebody has come, or has gone
+	return c.settle(ctx, e, c.look) // somebody has come, or has gone
 }
 
 // act runs the action.

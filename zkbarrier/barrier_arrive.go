@@ -20,11 +20,7 @@ func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error)
 		return nil, err
 	}
 	if c.tries > 0 && st.Generation != c.st.Generation {
-		f, next, err := c.settle(ctx, e)
-		if f == open && err == nil {
-			return c.arrive, nil
-		}
-		return next, err
+		return c.settle(ctx, e, c.arrive)
 	}
 	if st.Broken {
 		return c.fail()
@@ -59,17 +55,14 @@ func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error)
 // refused is an arrival in a generation that has ended, for all that is known.
 func (c *barrierCall) refused(ctx context.Context, e *zkconn.Epoch, r *node.Refused) (step, error) {
 	if c.tries > 1 { // an earlier one may have been counted
-		f, place, _, err := c.b.outcome(ctx, e, c.st, c.attempt)
+		f, _, _, err := c.b.outcome(ctx, e, c.st, c.attempt)
 		switch {
 		case err != nil:
 			return nil, err
-		case f == passed:
-			return c.pass(place)
 		case f == broken && !c.died:
 			c.tries = 0 // its node would be there
 		case f != open:
-			_, next, err := c.settle(ctx, e)
-			return next, err
+			return c.settle(ctx, e, c.arrive)
 		}
 	}
 	now, err := c.b.learn(ctx, e)

@@ -25,9 +25,8 @@ type barrierCall struct {
 
 	extra   bool      // others were enough: it waits for the next generation
 	blocker string    // the node for whose departure an extra one waits too
-	members []arrival // who leaves, if this one lets them leave
-	place   int       // among them
-	there   gathering // when that was found out
+	place   int       // in the order of arrival
+	there   gathering // who is there, the members first, if this one lets them leave
 	acting  bool      // the action runs
 	acted   bool      // it has run, for these members
 
@@ -68,7 +67,7 @@ func (c *barrierCall) run(ctx context.Context, e *zkconn.Epoch) error {
 	next := c.arrive
 	if c.tries > 0 {
 		c.died = true
-		next = c.resume
+		next = c.nodeGone
 	}
 	var err error
 	for next != nil && err == nil {
@@ -86,46 +85,35 @@ func (c *barrierCall) run(ctx context.Context, e *zkconn.Epoch) error {
 		c.leave(e, (*barrierCall).clear)
 		return nil
 	}
-	if place := c.leave(e, (*barrierCall).giveUp); place >= 0 {
-		_, _ = c.pass(place)
-		return nil
+	if index := c.leave(e, (*barrierCall).giveUp); index >= 0 {
+		_, err = c.finish(index, nil)
 	}
 	return err
 }
 
-// resume finds out what became of the call when its session ended.
-func (c *barrierCall) resume(ctx context.Context, e *zkconn.Epoch) (step, error) {
-	f, next, err := c.settle(ctx, e)
-	if err != nil || f != open {
-		return next, err
+// settle finds out what became of the generation. If it is still open, next follows.
+func (c *barrierCall) settle(ctx context.Context, e *zkconn.Epoch, next step) (step, error) {
+	f, place, now, err := c.b.outcome(ctx, e, c.st, c.attempt)
+	switch {
+	case err != nil:
+		return nil, err
+	case f == passed:
+		return c.pass(place)
+	case f == broken:
+		return c.fail()
+	case f == unknown:
+		return c.byNode(ctx, e)
+	case f == leftOut:
+		c.begin(barrierState{})
+		return c.arrive, nil
 	}
-	if c.b.tolerant || c.extra {
-		return c.arrive, nil // its nodes are of one attempt: it counts once
-	}
-	return c.breakUp, nil
+	c.st = now
+	return next, nil
 }
 
-// settle finds out what became of the generation, and what follows from that unless it is still open.
-func (c *barrierCall) settle(ctx context.Context, e *zkconn.Epoch) (outcome, step, error) {
-	f, place, now, err := c.b.outcome(ctx, e, c.st, c.attempt)
-	if err != nil {
-		return open, nil, err
-	}
-	switch f {
-	case passed:
-		_, _ = c.pass(place)
-	case broken:
-		_, _ = c.fail()
-	case leftOut:
-		c.begin(barrierState{})
-		return leftOut, c.arrive, nil
-	case unknown:
-		next, err := c.byNode(ctx, e)
-		return unknown, next, err
-	case open:
-		c.st = now
-	}
-	return f, nil, nil
+// paced is next after a pause.
+func (c *barrierCall) paced(next step) step {
+	return func(ctx context.Context, e *zkconn.Epoch) (step, error) { return next, c.pace.Rest(ctx, e) }
 }
 
 // begin forgets what was true of another generation only.
@@ -194,23 +182,19 @@ func (c *barrierCall) decide(g gathering) step {
 	case !c.b.tolerant && c.place < n-1:
 		return nil // the last one sees to it
 	}
-	c.members, c.there = g.parties[:n], g
+	c.there = g
 	if c.b.action != nil {
 		return c.act
 	}
 	return c.release
 }
 
-// nodeGone finds out why the own node is gone.
+// nodeGone finds out what became of a party whose node is gone: with its session, with the generation, or by hand.
 func (c *barrierCall) nodeGone(ctx context.Context, e *zkconn.Epoch) (step, error) {
-	f, next, err := c.settle(ctx, e)
-	switch {
-	case err != nil || f != open:
-		return next, err
-	case c.b.tolerant || c.extra: // deleted by hand
-		return c.arrive, c.pace.Rest(ctx, e)
+	if c.b.tolerant || c.extra {
+		return c.settle(ctx, e, c.paced(c.arrive)) // its nodes are of one attempt: it counts once
 	}
-	return c.breakUp, nil
+	return c.settle(ctx, e, c.breakUp)
 }
 
 // breakUp breaks the generation, unless it has ended.
@@ -222,9 +206,5 @@ func (c *barrierCall) breakUp(ctx context.Context, e *zkconn.Epoch) (step, error
 	case !outdated(err) && !errors.Is(err, zk.ErrNodeExists): // the record of its end
 		return nil, err
 	}
-	f, next, err := c.settle(ctx, e)
-	if f == open && err == nil {
-		return c.breakUp, c.pace.Rest(ctx, e) // by the version that it has now
-	}
-	return next, err
+	return c.settle(ctx, e, c.paced(c.breakUp)) // by the version that it has now
 }

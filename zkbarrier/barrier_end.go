@@ -71,10 +71,10 @@ func outdated(err error) bool {
 }
 
 // release lets the members go: it deletes all nodes of the generation. Deleting a member's node proves that it was there.
-func (b *Barrier) release(st barrierState, members []arrival, g gathering) []any {
+func (b *Barrier) release(st barrierState, g gathering) []any {
 	dir := b.dir(st.Generation) + "/"
-	ids := make([]string, len(members))
-	for i, m := range members {
+	ids := make([]string, b.parties)
+	for i, m := range g.parties[:b.parties] {
 		ids[i] = m.attempt
 	}
 	var ops []any

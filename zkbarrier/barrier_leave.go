@@ -15,9 +15,9 @@ import (
 const leaveLimit = 40 * time.Millisecond
 
 // leave runs one of the ways to leave, on a copy of the call, until it is done or the session ends. It
-// returns the place of a party that, as it turns out, could leave with all others; else -1.
+// returns the index of a party that, as it turns out, could leave with all others; else -1.
 func (c *barrierCall) leave(e *zkconn.Epoch, how func(*barrierCall, context.Context, *zkconn.Epoch) int) int {
-	place := make(chan int, 1)
+	index := make(chan int, 1)
 	gone := *c
 	begun := c.b.at.Spawn(func() {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -29,7 +29,7 @@ func (c *barrierCall) leave(e *zkconn.Epoch, how func(*barrierCall, context.Cont
 			case <-ctx.Done():
 			}
 		}()
-		place <- how(&gone, ctx, e)
+		index <- how(&gone, ctx, e)
 	})
 	if !begun && c.node != nil { // the session is being closed; that of a tapped connection lives on, and the node with it
 		c.reap(e)
@@ -40,8 +40,8 @@ func (c *barrierCall) leave(e *zkconn.Epoch, how func(*barrierCall, context.Cont
 	limit := time.NewTimer(leaveLimit)
 	defer limit.Stop()
 	select {
-	case p := <-place:
-		return p
+	case i := <-index:
+		return i
 	case <-limit.C:
 	case <-e.Over():
 	}
@@ -66,20 +66,15 @@ func (c *barrierCall) giveUp(ctx context.Context, e *zkconn.Epoch) int {
 
 // breakAndClear breaks the generation, unless it has ended.
 func (c *barrierCall) breakAndClear(ctx context.Context, e *zkconn.Epoch) int {
-	for pace := (node.Pace{Free: 1}); ; {
-		err := c.b.breakUp(ctx, e, c.st)
-		if err == nil || !outdated(err) && !errors.Is(err, zk.ErrNodeExists) {
-			return c.clear(ctx, e)
-		}
-		f, place, now, err := c.b.outcome(ctx, e, c.st, c.attempt)
-		switch {
-		case err == nil && f == passed:
-			return place
-		case err != nil || f != open || pace.Rest(ctx, e) != nil:
-			return c.clear(ctx, e)
-		}
-		c.st = now
+	mine := *c
+	next, err := mine.breakUp(ctx, e)
+	for next != nil && err == nil && mine.tries > 0 { // else it would begin to arrive again
+		next, err = next(ctx, e)
 	}
+	if next == nil && err == nil && mine.err == nil {
+		return mine.index
+	}
+	return c.clear(ctx, e)
 }
 
 // withdraw leaves the others to themselves.
@@ -90,7 +85,7 @@ func (c *barrierCall) withdraw(ctx context.Context, e *zkconn.Epoch) int {
 	if err := e.Delete(ctx, c.node.Path); errors.Is(err, zk.ErrNoNode) {
 		f, place, _, err := c.b.outcome(ctx, e, c.st, c.attempt)
 		if err == nil && f == passed {
-			return place
+			return c.b.parties - 1 - place
 		}
 	}
 	c.sweep(ctx, e)

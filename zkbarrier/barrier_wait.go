@@ -108,11 +108,7 @@ func (c *barrierCall) heard(path string, what zkconn.Event) step {
 
 // close finds out how the generation ended. If it has not, then somebody deleted, by hand, what all wait for.
 func (c *barrierCall) close(ctx context.Context, e *zkconn.Epoch) (step, error) {
-	f, next, err := c.settle(ctx, e)
-	if f == open && err == nil {
-		return c.breakUp, nil
-	}
-	return next, err
+	return c.settle(ctx, e, c.breakUp)
 }
 
 // neighborPause is longer for very many parties: what each of them lists is as long as they are many.
