@@ -4,24 +4,19 @@ import (
 	"context"
 	"errors"
 	"math"
-	"sync"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-const (
-	forever = time.Duration(math.MaxInt64)
-	listed  = "listed" // no path: the list of who is there has come
-)
+const forever = time.Duration(math.MaxInt64)
 
 // wait waits. One request watches the node that is there until the generation ends, and the own node.
 //
 // A party of a strict barrier also looks after one other party, so that its death is noticed: each after the
 // one that came before, the first after the last. A generation that is complete soon does not need it, so it
-// begins after a pause; nobody's session can end much earlier. It lists who is there in the background: no lost
-// answer may keep it from hearing that it can leave.
+// begins after a pause; nobody's session can end much earlier.
 func (c *barrierCall) wait(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	if err := e.Await(ctx); err != nil {
 		return nil, err
@@ -32,61 +27,49 @@ func (c *barrierCall) wait(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	}
 	news := record.Hear(e, paths...)
 	defer news.Stop()
-	var lists sync.WaitGroup
-	defer lists.Wait()
-	asking, cancel := context.WithCancel(ctx)
-	defer cancel()
-
 	dir, pause, neighbor := c.b.dir(c.st.Generation), c.b.neighborPause(e), ""
-	asked, came := false, false // a list is under way; others have come since
-	var others gathering        // of the newest list, or why it failed
-	var failed error
 	quiet := pause
 	if c.b.tolerant || c.extra {
 		quiet = forever // nobody's death matters to it
 	}
 	for {
 		path, what, err := news.Next(ctx, quiet)
-		quiet = forever
 		switch {
 		case err != nil:
 			return nil, err
-		case path == "" && asked:
-			quiet = pause
 		case path == dir && what != zkconn.Disconnected:
-			came, quiet = true, pause
-		case path == "":
-			if asked, came = true, false; c.seq == 0 { // whoever comes is the last
-				news.Add(dir)
-			}
-			lists.Go(func() {
-				ctx, cancel := context.WithTimeout(asking, e.Timeout())
-				defer cancel()
-				others, failed = c.b.gathering(ctx, e, c.st.Generation)
-				news.Tell(listed, 0)
-			})
-		case path == listed && errors.Is(failed, context.DeadlineExceeded):
-			asked, quiet = false, pause
-		case path == listed && (zkconn.Unknown(failed) || errors.Is(failed, zkconn.ErrNotSent)):
-			asked = false // and all watches are cut
-		case path == listed:
-			if failed != nil {
-				return nil, failed
-			}
-			if next := c.decide(others); next != nil {
-				return next, nil
-			}
-			if asked = false; c.neighborIn(others) != neighbor {
-				neighbor = c.neighborIn(others)
-				news.Add(dir + "/" + neighbor)
-			}
-			if came {
-				quiet = pause
-			}
-		default:
+			quiet = pause // others have come
+			continue
+		case path != "":
 			return c.heard(path, what), nil
 		}
+		if c.seq == 0 { // whoever comes is the last
+			news.Add(dir)
+		}
+		others, err := c.list(ctx, e)
+		switch {
+		case zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent): // and all watches are cut
+			continue
+		case err != nil:
+			return nil, err
+		}
+		if next := c.decide(others); next != nil {
+			return next, nil
+		}
+		quiet = forever
+		if c.neighborIn(others) != neighbor {
+			neighbor = c.neighborIn(others)
+			news.Add(dir + "/" + neighbor)
+		}
 	}
+}
+
+// list lists who is there. An answer that is lost keeps nobody for long from hearing that the generation has ended: that is
+// zkconn.ErrNotSent, too.
+func (c *barrierCall) list(ctx context.Context, e *zkconn.Epoch) (gathering, error) {
+	soon, cancel := context.WithTimeoutCause(ctx, e.Timeout()/2, zkconn.ErrNotSent)
+	defer cancel()
+	return c.b.gathering(soon, e, c.st.Generation)
 }
 
 // heard is what to do upon news of what a waiting party watches.
