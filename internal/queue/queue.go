@@ -177,8 +177,9 @@ func (q *Queue) acquire(ctx context.Context, lost func(*Ticket), pace node.Pace,
 			return nil, err
 		}
 		q.Logger.Warn("cannot enter a queue or stay in it, trying again", "path", q.Shown, "cause", err)
-		if err := pace.Rest(ctx, e); ctx.Err() != nil {
-			return nil, err
+		_ = pace.Rest(ctx, e)
+		if ctx.Err() != nil { // it may be without a pause, and without an error
+			return nil, context.Cause(ctx)
 		}
 	}
 }

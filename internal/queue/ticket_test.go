@@ -61,6 +61,26 @@ func TestATicketIsGivenUpForOneUnderAConfig(t *testing.T) {
 	})
 }
 
+// lastMoment is a config that nobody learns in this session, and meanwhile the context ends.
+type lastMoment struct {
+	agreed
+	end context.CancelFunc
+}
+
+func (c lastMoment) Learn(context.Context, *zkconn.Epoch) error { c.end(); return zkconn.ErrOver }
+
+func TestNoTicketWithoutAnErrorIfTheContextEndsWithTheSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.close()
+		q := w.queue(w.client("a"), "lock", "")
+		ctx, cancel := context.WithCancel(t.Context())
+		q.Config = lastMoment{end: cancel}
+		_, err := q.Obtain(ctx, func(*queue.Ticket) {})
+		require.ErrorIs(t, err, context.Canceled)
+	})
+}
+
 // A stranger deletes every entry as soon as it is there.
 func TestAStrangerWhoDeletesEveryEntryMakesNoStormOfRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
