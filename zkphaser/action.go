@@ -18,34 +18,40 @@ import (
 
 // outcome is how an action ended.
 type outcome struct {
-	next     *turn // nil if the phaser did not advance by it
+	next     *state // nil if the phaser did not advance by it
 	err      error
 	panicked any
 }
 
 // act runs the function of WithOnAdvance for a phase and then has the phaser advance, unless somebody else does.
 //
-// That happens in a goroutine that does not end with ctx: once the function has begun it is to be done.
-func (p *Phaser) act(ctx context.Context, e *zkconn.Epoch, phase int) (next *turn, err error) {
-	out, left := make(chan outcome, 1), make(chan struct{})
+// That happens in a goroutine that does not end with ctx: once the function has begun it is to be done. Close does not wait
+// for it, because the function may take long, or close the session itself.
+func (p *Phaser) act(ctx context.Context, e *zkconn.Epoch, phase int) (next *state, err error) {
+	out, left := make(chan outcome), make(chan struct{})
 	defer close(left)
-	if !p.at.Begin() {
-		return nil, zksync.ErrClosed
-	}
 	go func() {
-		a := &action{p: p, joined: true}
-		defer a.end()
-		ctx, stop := p.inSession(context.WithoutCancel(ctx), e)
-		defer stop()
-		a.locked(ctx, e, phase, out, left)
+		o := outcome{err: errors.New("zkphaser: the function of WithOnAdvance has not returned")}
+		defer func() {
+			o.panicked = recover()
+			select {
+			case out <- o:
+			case <-left:
+				if o.panicked != nil {
+					panic(o.panicked)
+				}
+			}
+		}()
+		o.next, o.err = p.locked(context.WithoutCancel(ctx), e, phase)
 	}()
 	select {
 	case o := <-out:
 		switch {
 		case o.panicked != nil:
 			panic(o.panicked)
-		case o.err != nil && e.Cause() != nil: // that is why, but the lock says it otherwise
-			return nil, zkconn.ErrOver
+		case errors.Is(o.err, zksync.ErrLost):
+			// The lock says so before the epoch ends; or somebody removed the lock's node.
+			return nil, e.Pause(ctx, record.Pause)
 		}
 		return o.next, o.err
 	case <-ctx.Done():
@@ -55,97 +61,49 @@ func (p *Phaser) act(ctx context.Context, e *zkconn.Epoch, phase int) (next *tur
 	}
 }
 
-// action is one attempt. Close of the session waits for it while it is joined: not while it runs the function, which may
-// take long, or close the session itself.
-type action struct {
-	p      *Phaser
-	joined bool
-}
-
-func (a *action) end() {
-	if a.joined {
-		a.p.at.End()
+// locked is act under the lock.
+func (p *Phaser) locked(ctx context.Context, e *zkconn.Epoch, phase int) (next *state, err error) {
+	err = p.at.In(ctx, func(ctx context.Context, now *zkconn.Epoch) error {
+		if now != e {
+			return zksync.ErrLost
+		}
+		return p.turns.Do(ctx, func(_ context.Context, l *zksync.Lease) (err error) {
+			next, err = p.held(ctx, l, e, phase)
+			return err
+		})
+	})
+	switch {
+	case next == nil:
+		return nil, err
+	case next.Terminated:
+		_ = e.Delete(ctx, p.action()) // unless somebody else is in it
 	}
+	return next, nil
 }
 
-// call runs the function of WithOnAdvance.
-func (a *action) call(ctx context.Context, phase, registered int) bool {
-	a.joined = false
-	a.p.at.End()
-	defer func() { a.joined = a.p.at.Begin() }()
-	return a.p.onAdvance(ctx, phase, registered)
-}
-
-// locked is act under the lock. left is closed when nobody waits for its outcome any more.
-func (a *action) locked(ctx context.Context, e *zkconn.Epoch, phase int, out chan<- outcome, left <-chan struct{}) {
-	p := a.p
-	l, err := p.turns.LockContext(ctx)
-	if err != nil {
-		out <- outcome{err: err}
-		return
-	}
-	o, returned := outcome{err: errors.New("zkphaser: the function of WithOnAdvance has not returned")}, false
-	defer func() {
-		x := recover()
-		_ = l.Unlock() // so that another one may try
-		if o.next != nil && o.next.ended {
-			_ = e.Delete(ctx, p.action()) // unless somebody else is in it
-		}
-		select {
-		case <-left:
-			if x != nil {
-				panic(x)
-			}
-		default:
-		}
-		if !returned {
-			o.panicked = x
-		}
-		out <- o
-	}()
-	held := &zk.CheckVersionRequest{Path: p.at.Full(l.Path()), Version: -1}
-	o.next, o.err = a.held(ctx, l, e, held, phase)
-	returned = true
-}
-
-// held is act while the lock is held, which check sees to.
-func (a *action) held(ctx context.Context, l *zksync.Lease, e *zkconn.Epoch, check *zk.CheckVersionRequest, phase int) (*turn, error) {
-	p := a.p
+// held is act while the lock is held.
+func (p *Phaser) held(ctx context.Context, l *zksync.Lease, e *zkconn.Epoch, phase int) (*state, error) {
+	check := &zk.CheckVersionRequest{Path: p.at.Full(l.Path()), Version: -1}
 	next := p.arrivals(after(phase))
 	res, err := record.Transact(ctx, e, check,
 		&zk.CheckVersionRequest{Path: p.wait(phase), Version: -1},
 		&zk.DeleteRequest{Path: p.arrivals(phase), Version: -1},
 		&zk.SetDataRequest{Path: next, Version: -1})
-	var registered int
+	var arrived *zk.Stat
 	switch {
-	case err == nil && res[3].Stat != nil:
-		registered = children(res[3].Stat)
-	case err == nil, record.RefusedAt(err, 2, zk.ErrNoNode): // somebody had begun, perhaps this very request
-		stat, _, err := e.Exists(ctx, next)
-		if err != nil {
-			return nil, err
-		}
-		registered = children(stat)
+	case err == nil:
+		arrived = res[3].Stat
+	case record.RefusedAt(err, 2, zk.ErrNoNode): // somebody had begun, perhaps this very request
 	case record.Conflict(err):
 		return nil, nil // it has advanced, or somebody was registered; or the lease is lost
 	default:
 		return nil, err
 	}
-	ended := a.call(l.Context(), phase, registered)
-	return p.turnTo(ctx, e, turn{after(phase), ended}, check)
-}
-
-// inSession returns a context that ends with ctx, with the ZooKeeper session of e, cause
-// zksync.ErrLost, and when the session is closed.
-func (p *Phaser) inSession(ctx context.Context, e *zkconn.Epoch) (_ context.Context, stop func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	hook := e.OnLost(func(error) { cancel(zksync.ErrLost) })
-	go func() {
-		select {
-		case <-p.at.Closed():
-			cancel(zksync.ErrClosed)
-		case <-ctx.Done():
+	if arrived == nil { // nobody told
+		if arrived, err = p.stat(ctx, e, after(phase)); err != nil {
+			return nil, err
 		}
-	}()
-	return ctx, func() { hook.Stop(); cancel(nil) }
+	}
+	ended := p.onAdvance(l.Context(), phase, int(arrived.NumChildren))
+	return p.turnTo(ctx, e, state{Phase: after(phase), Terminated: ended}, check)
 }

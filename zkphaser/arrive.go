@@ -2,15 +2,14 @@ package zkphaser
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
 )
 
-// pick takes a party that may arrive, preferably one of which it is not known whether it has.
+// pick takes a party that may arrive: one that has to arrive first, preferably one of which it is not known whether it has.
 func (p *Phaser) pick() (*party, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -18,7 +17,7 @@ func (p *Phaser) pick() (*party, error) {
 	for _, x := range p.parties {
 		switch {
 		case x.busy:
-		case chosen == nil, x.unsure && !chosen.unsure, x.unsure == chosen.unsure && before(x.at, chosen.at):
+		case chosen == nil, before(x.at, chosen.at), x.at == chosen.at && x.unsure:
 			chosen = x
 		}
 	}
@@ -49,26 +48,26 @@ func (p *Phaser) arrive(ctx context.Context, leave, await bool) (phase int, err 
 		x.busy = false
 	})
 	defer release()
-	t, arrived := turn{}, false
+	t, arrived := state{}, false
 	err = p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
 		if x.epoch != e {
 			p.detach(e)
 			return errDetached
 		}
-		var next *turn
-		if t, next, arrived, err = p.arriveOnce(ctx, e, x, leave); err != nil || t.ended || !await {
+		var next *state
+		if t, next, arrived, err = p.arriveOnce(ctx, e, x, leave); err != nil || t.Terminated || !await {
 			return err
 		}
-		if next != nil {
-			t = *next
-			return nil
+		if next == nil {
+			release() // it may arrive at the next phase before this call has returned
+			then, err := p.await(ctx, e, t.Phase)
+			if err != nil {
+				return err
+			}
+			next = &then
 		}
-		release() // it may arrive at the next phase before this call has returned
-		then, err := p.await(ctx, e, t.phase)
-		if err == nil {
-			t = then
-		}
-		return err
+		t = *next
+		return nil
 	})
 	switch {
 	case err != nil && !arrived:
@@ -79,10 +78,10 @@ func (p *Phaser) arrive(ctx context.Context, leave, await bool) (phase int, err 
 	return t.number(), err
 }
 
-// refuse is what an arrival without a party comes to: nothing if the phaser has terminated.
+// refuse is the result of an arrival without a party. It is no error if the phaser has terminated.
 func (p *Phaser) refuse(ctx context.Context, reason error) (int, error) {
 	t, err := p.look(ctx)
-	if err == nil && t.ended {
+	if err == nil && t.Terminated {
 		return t.number(), nil
 	}
 	if err == nil {
@@ -91,66 +90,130 @@ func (p *Phaser) refuse(ctx context.Context, reason error) (int, error) {
 	return -1, err
 }
 
-// detach forgets the parties of sessions before e; others may have registered in a later one while this call came here. On a
-// tapped connection the session may live on, although it could not be proved to for a while, or have been another one already when
-// they were registered, which is told late. Then their nodes live, too, and go now.
-func (p *Phaser) detach(e *zkconn.Epoch) {
-	p.mu.Lock()
-	gone := p.drop(func(x *party) bool { return x.epoch.Number() < e.Number() })
-	p.lost = p.lost || len(gone) > 0
-	p.mu.Unlock()
-	for _, x := range gone {
-		p.remove(x)
-	}
-}
+// place is where the node of a party is.
+type place int
 
-// forget drops a party.
-func (p *Phaser) forget(x *party) {
-	x.hook.Stop()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.drop(func(y *party) bool { return x == y })
-}
+const (
+	behind  place = iota // in the directory of the phase at which it has to arrive
+	ahead                // in the next one: it has arrived
+	nowhere              // it was deregistered, or somebody removed its node by hand
+)
 
-// drop forgets parties. p.mu is held.
-func (p *Phaser) drop(which func(*party) bool) (dropped []*party) {
-	p.parties = slices.DeleteFunc(p.parties, func(x *party) bool {
-		if !which(x) {
-			return false
-		}
-		close(x.gone)
-		dropped = append(dropped, x)
-		return true
-	})
-	return dropped
-}
-
-// own notes parties that were registered. When the session is closed, that of a tapped connection lives on,
-// and their nodes with it: nobody will call detach, so they go then.
-func (p *Phaser) own(e *zkconn.Epoch, some []*party) {
-	for _, x := range some {
-		x.hook = e.OnLost(func(cause error) {
-			switch {
-			case e.Ordered():
-			case errors.Is(cause, zkconn.ErrClosed):
-				p.remove(x)
-			default: // it was lost, and may be closed before anybody calls
-				record.AtClose(p.at, x.gone, func() { p.remove(x) })
+// arriveOnce has a party arrive, which it may have done already, and the phaser advance if it
+// is the last. t is the phase at which it arrived, or tells that the phaser has terminated. next is
+// the state after an advance that was made here.
+func (p *Phaser) arriveOnce(ctx context.Context, e *zkconn.Epoch, x *party, leave bool) (t state, next *state, arrived bool, err error) {
+	at, left, registered := behind, -1, 0
+	err = record.Insist(ctx, e, func() (err error) {
+		if x.unsure {
+			if at, err = p.find(ctx, e, x); err != nil || at == ahead || at == nowhere && x.leaving {
+				return err
 			}
-		})
+		}
+		if at == behind {
+			if left, registered, err = p.move(ctx, e, x, leave); !record.Conflict(err) {
+				return err
+			}
+		}
+		if t, err = p.whyRefused(ctx, e, x, at); err == nil && !t.Terminated {
+			err = record.ErrAgain
+		}
+		return err
+	})
+	if err != nil || t.Terminated {
+		return t, nil, false, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.parties, p.lost = append(p.parties, some...), false
+	t = state{Phase: x.at}
+	if leave && at == ahead { // it had arrived by a call that left it registered
+		select {
+		case <-p.remove(x):
+		case <-ctx.Done(): // it is removed later
+			err = context.Cause(ctx)
+		}
+	}
+	p.moved(x, leave || at == nowhere)
+	switch {
+	case err != nil:
+	case left == 0:
+		next, err = p.advance(ctx, e, t.Phase, registered)
+	case left < 0: // nobody told
+		next, err = p.catchUp(ctx, e)
+	}
+	return t, next, true, err
 }
 
-// remove has the node of a party removed. An arrival may be under way: it finds nothing to move once the node is not
-// where it comes from, so it goes there first.
-func (p *Phaser) remove(x *party) (done <-chan struct{}) {
+// moved records an arrival.
+func (p *Phaser) moved(x *party, leaves bool) {
 	p.mu.Lock()
-	from, to := p.arrivals(x.at), p.arrivals(after(x.at))
+	x.at, x.unsure, x.leaving = after(x.at), false, false
 	p.mu.Unlock()
-	gone := x.epoch.Reap(zkconn.Orphan{Dir: from, Node: from + "/" + x.name})
-	next := to + "/" + x.name
-	return x.epoch.Reap(zkconn.Orphan{Dir: to, Node: next, Pending: gone, Outcome: func() (string, bool) { return next, false }})
+	if leaves {
+		p.drop(func(y *party) bool { return x == y }, false)
+	}
+}
+
+// move makes the transaction of an arrival and returns how many have still to arrive, and how
+// many have. left is -1 if that is not known.
+func (p *Phaser) move(ctx context.Context, e *zkconn.Epoch, x *party, leave bool) (left, arrived int, err error) {
+	ops := []any{&zk.CheckVersionRequest{Path: p.wait(x.at), Version: -1}, &zk.DeleteRequest{Path: p.node(x), Version: -1}}
+	if !leave {
+		ops = append(ops, &zk.CreateRequest{Path: p.nextNode(x), Data: p.at.Owner(), Acl: p.at.ACL(), Flags: zk.FlagEphemeral})
+	}
+	ops = append(ops, &zk.SetDataRequest{Path: p.arrivals(x.at), Version: -1},
+		&zk.SetDataRequest{Path: p.arrivals(after(x.at)), Version: -1})
+	x.unsure, x.leaving = true, x.leaving || leave
+	call := e.StartMulti(ops...)
+	if _, err := call.Wait(ctx, e); !call.Answered() {
+		return -1, 0, err
+	}
+	res, err := call.Result() // also if ctx ended at the very same time
+	if err != nil {
+		return -1, 0, err
+	}
+	here, next := res[len(res)-2].Stat, res[len(res)-1].Stat
+	if here == nil || next == nil {
+		return -1, 0, nil
+	}
+	return int(here.NumChildren), int(next.NumChildren), nil
+}
+
+// find looks for the node of a party of which it is not known whether it has arrived.
+func (p *Phaser) find(ctx context.Context, e *zkconn.Epoch, x *party) (place, error) {
+	if err := record.Synced(ctx, e, p.base()); err != nil {
+		return behind, err
+	}
+	// First where it comes from: it goes the other way only, perhaps between the two looks.
+	if _, there, err := e.Exists(ctx, p.node(x)); there || err != nil {
+		return behind, err
+	}
+	if _, there, err := e.Exists(ctx, p.nextNode(x)); there || err != nil {
+		return ahead, err
+	}
+	return nowhere, nil
+}
+
+// whyRefused finds out why a party cannot arrive. Without an error it should try again, unless the phaser has terminated.
+func (p *Phaser) whyRefused(ctx context.Context, e *zkconn.Epoch, x *party, at place) (state, error) {
+	t, err := p.learn(ctx, e)
+	switch {
+	case err != nil || t.Terminated:
+		return t, err
+	case at == nowhere:
+		p.drop(func(y *party) bool { return x == y }, true)
+		return t, errDetached
+	case t.Phase == x.at:
+		return t, p.intact(ctx, e, t.Phase)
+	case !before(t.Phase, x.at):
+		return t, nil
+	}
+	// It has arrived. But the phase may be over without anybody having noticed: the last party that had
+	// to arrive has died, and nobody waits.
+	_, next, err := p.advanceIfDone(ctx, e, t.Phase)
+	switch {
+	case next != nil:
+		t = *next
+	case err == nil:
+		err = errArrived
+	}
+	return t, err
 }

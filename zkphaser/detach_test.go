@@ -54,7 +54,7 @@ func TestAPartyWhoseNodeIsOfTheNextSessionIsRemovedWithThoseOfTheOneBefore(t *te
 		late := &party{name: "late", epoch: before, gone: make(chan struct{})}
 		_, err = next.StartMulti(&zk.CreateRequest{Path: p.node(late), Acl: p.at.ACL(), Flags: zk.FlagEphemeral}).Wait(t.Context(), next)
 		require.NoError(t, err)
-		p.own(before, []*party{late})
+		p.own(before, 0, []*party{late})
 		_, err = p.Arrive(t.Context())
 		require.ErrorIs(t, err, zksync.ErrLost)
 		time.Sleep(time.Second)

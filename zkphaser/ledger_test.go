@@ -66,7 +66,7 @@ func (l *phaserLedger) commit(txn zktest.Txn) {
 		dir, name := path.Split(strings.TrimPrefix(c.Path, weather.TestPath+"/"))
 		kind, of, _ := strings.Cut(strings.TrimSuffix(dir, "/")+name, "-")
 		switch {
-		case strings.HasPrefix(name, "party-"):
+		case strings.HasSuffix(name, "-party"):
 			n, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(dir, "phase-"), "/"))
 			l.w.Must(err == nil, "a party in %s", dir)
 			l.party(now, c, name, n, txn, left)
@@ -86,7 +86,7 @@ func (l *phaserLedger) commit(txn zktest.Txn) {
 	if over {
 		acted := slices.ContainsFunc(l.runs, func(r *phaserRun) bool { return r.phase == l.phase && r.end > 0 && r.ended })
 		if l.action && acted && l.forcing > 0 { // nobody can tell which it was
-			l.history = append(l.history, phaseAt{now, turn{l.phase, true}.number()})
+			l.history = append(l.history, phaseAt{now, state{Phase: l.phase, Terminated: true}.number()})
 		}
 		l.turn(now, terminated, terminated && !counted && !acted)
 	}
@@ -156,7 +156,7 @@ func (l *phaserLedger) turn(now int, terminated, forced bool) {
 	if !forced {
 		l.phase = after(l.phase)
 	}
-	l.history = append(l.history, phaseAt{now, turn{l.phase, l.ended}.number()})
+	l.history = append(l.history, phaseAt{now, state{Phase: l.phase, Terminated: l.ended}.number()})
 }
 
 // was reports whether the phaser was in a phase at some time.

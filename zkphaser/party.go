@@ -3,6 +3,7 @@ package zkphaser
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
@@ -12,245 +13,155 @@ import (
 
 // register registers n parties, one after the other. As soon as one of them is, the phase cannot end, so they have
 // it in common.
-func (p *Phaser) register(ctx context.Context, e *zkconn.Epoch, n int) (t turn, err error) {
+func (p *Phaser) register(ctx context.Context, e *zkconn.Epoch, n int) (t state, err error) {
 	p.detach(e)
 	p.mu.Lock()
-	t.phase = p.phase
-	known := p.phase > 0 || len(p.parties) > 0
+	t.Phase = p.phase
 	p.mu.Unlock()
-	var made []*party
-	for pace := (node.Pace{Free: 1}); ; known = false {
-		if !known || n == 0 {
-			if t, err = p.learn(ctx, e); err != nil || t.ended || n == 0 {
-				break
-			}
-		}
-		if made, err = p.registerAt(ctx, e, t.phase, made, n); err == nil {
-			p.own(e, made)
-			return t, nil
-		}
-		if !record.RefusedAt(err, 0, zk.ErrNoNode) {
-			break
-		}
-		if err = p.refreshed(ctx, e, t.phase); err != nil {
-			break
-		}
-		if err = pace.Rest(ctx, e); err != nil {
-			break
+	if t.Phase < 0 || n == 0 {
+		v, err := p.terms.Read(ctx, e)
+		if t = v.T; err != nil {
+			return t, err
 		}
 	}
-	for _, x := range made {
-		if x.lingers { // the request may be applied again when its party is gone
-			e.AmbiguousCreate(p.arrivals(x.at), x.name, e.Connection())
+	var made []*party
+	for pace := (node.Pace{Free: 1}); err == nil && !t.Terminated && len(made) < n; {
+		x, refused := p.enter(ctx, e, t.Phase)
+		switch {
+		case refused == nil:
+			made = append(made, x)
+			continue
+		case !errors.As(refused, new(*node.Refused)) && !errors.Is(refused, node.ErrGone):
+			err = refused
+		default:
+			if t, err = p.afterRefusal(ctx, e, t.Phase); err == nil {
+				err = pace.Rest(ctx, e)
+			}
 		}
-		e.Reap(zkconn.Orphan{Dir: p.arrivals(x.at), Node: p.node(x)})
+	}
+	if err == nil && !t.Terminated {
+		p.own(e, t.Phase, made)
+		return t, nil
+	}
+	for _, x := range made {
+		p.remove(x)
 	}
 	return t, err
 }
 
-// registerAt adds to those who were made at a phase, until they are n. It is refused if the phaser is not in that phase,
+// enter makes the node of a party that has to arrive at a phase. It is refused if the phaser is not in that phase,
 // or about to advance.
-func (p *Phaser) registerAt(ctx context.Context, e *zkconn.Epoch, phase int, made []*party, n int) ([]*party, error) {
-	for len(made) < n {
-		x := record.Party{
-			Dir: p.arrivals(phase), Name: "party-" + node.NewUUID(), Data: p.at.Owner(), ACL: p.at.ACL(),
-			Checks: []any{&zk.CheckVersionRequest{Path: p.wait(phase), Version: -1}},
-		}
-		err := x.Join(ctx, e)
-		if record.RefusedAt(err, 1, zk.ErrNoNode) { // the directory: it is about to advance
-			err = &zkconn.TxnError{Index: 0, Err: zk.ErrNoNode}
-		}
-		if err != nil {
-			return made, err
-		}
-		made = append(made, &party{name: x.Name, epoch: e, gone: make(chan struct{}), at: phase, lingers: x.Lingers})
+func (p *Phaser) enter(ctx context.Context, e *zkconn.Epoch, phase int) (*party, error) {
+	name := ""
+	_, err := node.Make(ctx, e, node.Spec{
+		Dir: p.arrivals(phase), Name: func(uuid string) string { name = node.Prefix(uuid) + "-party"; return name },
+		Data: p.at.Owner, ACL: p.at.ACL(), Flags: zk.FlagEphemeral, Plain: &p.plain,
+		Before: func() []any {
+			return []any{&zk.CheckVersionRequest{Path: p.wait(phase), Version: -1},
+				&zk.CheckVersionRequest{Path: p.arrivals(phase), Version: -1}} // it must not be made again
+		},
+	})
+	if err != nil && !errors.Is(err, zk.ErrNodeExists) { // made by this very request, which arrived twice
+		return nil, err
 	}
-	return made, nil
+	return &party{name: name, epoch: e, gone: make(chan struct{}), at: phase}, nil
 }
 
-// refreshed waits, after a refusal in a phase, until this server knows of what the refusal was
-// about. If that is that the phaser is about to advance, it waits for that.
-func (p *Phaser) refreshed(ctx context.Context, e *zkconn.Epoch, phase int) error {
-	t, err := p.learnNow(ctx, e)
-	if err != nil || t.ended || t.phase != phase {
-		return err
+// afterRefusal returns the state in which a party may be registered after a refusal in a phase. If that is because the
+// phaser is about to advance, it waits for the advance.
+func (p *Phaser) afterRefusal(ctx context.Context, e *zkconn.Epoch, phase int) (state, error) {
+	t, err := p.found(ctx, e)
+	if err != nil || t.Terminated || t.Phase != phase {
+		return t, err
 	}
 	_, there, err := e.Exists(ctx, p.arrivals(phase))
-	if err != nil || there {
-		return err
-	}
-	_, err = p.await(ctx, e, phase)
-	return err
-}
-
-// isThere reports whether there is a node, by what the leader of the servers knows.
-func (p *Phaser) isThere(ctx context.Context, e *zkconn.Epoch, node string) (bool, error) {
-	if err := record.Synced(ctx, e, p.base()); err != nil {
-		return false, err
-	}
-	_, there, err := e.Exists(ctx, node)
-	return there, err
-}
-
-// arriveOnce has a party arrive, which it may have done already, and the phaser advance if it
-// is the last. t is that at which it arrived, or tells that the phaser has terminated. next is
-// what it is in after an advance that was made here.
-func (p *Phaser) arriveOnce(ctx context.Context, e *zkconn.Epoch, x *party, leave bool) (t turn, next *turn, arrived bool, err error) {
-	pace := node.Pace{Free: 1}
-	for {
-		if err := e.Await(ctx); err != nil {
-			return t, nil, false, err
-		}
-		moved, parted := false, false
-		if x.unsure {
-			if moved, parted, err = p.findMove(ctx, e, x, leave); err != nil {
-				return t, nil, false, err
-			}
-		}
-		left, registered := -1, 0
-		if !moved {
-			if left, registered, err = p.move(ctx, e, x, leave); errors.Is(err, record.ErrAgain) {
-				if t, err = p.whyRefused(ctx, e, x); err != nil || t.ended {
-					return t, nil, false, err
-				}
-				if err := pace.Rest(ctx, e); err != nil {
-					return t, nil, false, err
-				}
-				continue
-			}
-			if err != nil {
-				return t, nil, false, err
-			}
-		}
-		t = turn{phase: x.at}
-		p.moved(x, leave)
-		next, err = p.follow(ctx, e, t.phase, left, registered)
-		if parted && err == nil && next == nil { // and if that phase is over, it was one of the next
-			next, err = p.follow(ctx, e, after(t.phase), -1, 0)
-		}
-		return t, next, true, err
-	}
-}
-
-// moved notes an arrival.
-func (p *Phaser) moved(x *party, leave bool) {
-	if x.lingers { // where it is no more
-		x.epoch.AmbiguousCreate(p.arrivals(x.at), x.name, x.epoch.Connection())
-		x.lingers = false
-	}
-	p.mu.Lock()
-	x.at, x.unsure = after(x.at), false
-	p.mu.Unlock()
-	if leave || x.leaving {
-		p.forget(x)
-	}
-}
-
-// move makes the transaction of an arrival and tells how many have still to arrive, and how
-// many have. left is -1 if that is not known. errAgain means that it was refused, or may not
-// have been made.
-func (p *Phaser) move(ctx context.Context, e *zkconn.Epoch, x *party, leave bool) (left, arrived int, err error) {
-	ops := []any{&zk.CheckVersionRequest{Path: p.wait(x.at), Version: -1}, &zk.DeleteRequest{Path: p.node(x), Version: -1}}
-	if !leave {
-		ops = append(ops, &zk.CreateRequest{Path: p.nextNode(x), Data: p.at.Owner(), Acl: p.at.ACL(), Flags: zk.FlagEphemeral})
-	}
-	ops = append(ops, &zk.SetDataRequest{Path: p.arrivals(x.at), Version: -1},
-		&zk.SetDataRequest{Path: p.arrivals(after(x.at)), Version: -1})
-	was := x.leaving // a request that was looked for in vain may yet be applied
-	x.unsure, x.leaving = true, was || leave
-	call := e.StartMulti(ops...)
-	if _, err := call.Wait(ctx, e); !record.Answered(call) {
-		return -1, 0, err
-	}
-	res, err := call.Result()
-	var refused *zkconn.TxnError
-	switch {
-	case err == nil:
-		x.leaving = leave // and no other one can be applied any more
-		here, next := res[len(res)-2].Stat, res[len(res)-1].Stat
-		if here == nil || next == nil {
-			return -1, 0, nil
-		}
-		return int(here.NumChildren), int(next.NumChildren), nil
-	case errors.Is(err, zkconn.ErrNotSent):
-		x.unsure, x.leaving = false, was
-		return -1, 0, record.ErrAgain
-	case errors.As(err, &refused) && record.Conflict(err):
-		return -1, 0, record.ErrAgain
-	case zkconn.Unknown(err):
-		if err := e.Pause(ctx, record.Pause); err != nil {
-			return -1, 0, err
-		}
-		return -1, 0, record.ErrAgain
-	case errors.Is(err, zk.ErrSessionExpired):
-		return -1, 0, zkconn.ErrOver
-	}
-	x.unsure, x.leaving = false, was
-	return -1, 0, err
-}
-
-// findMove finds out whether a party has arrived of which that is in doubt. parted tells that it
-// had arrived by a call that left it registered, and that it is deregistered now.
-func (p *Phaser) findMove(ctx context.Context, e *zkconn.Epoch, x *party, leave bool) (moved, parted bool, err error) {
-	// First where it comes from: it goes the other way only, perhaps between the two looks.
-	here, err := p.isThere(ctx, e, p.node(x))
-	if err != nil {
-		return false, false, err
-	}
-	if here {
-		x.unsure = false
-		return false, false, nil
-	}
-	_, moved, err = e.Exists(ctx, p.nextNode(x))
-	switch {
-	case err != nil:
-		return false, false, err
-	case moved && (leave || x.deleted):
-		x.leaving, x.deleted = true, true
-		if err = e.Delete(ctx, p.nextNode(x)); errors.Is(err, zk.ErrNoNode) {
-			err = nil
-		}
-		return true, true, err
-	case moved: // and no deregistration can be applied any more: it would delete the node that is here no more
-		x.leaving = false
-		return true, false, nil
-	case x.leaving:
-		return true, true, nil
-	}
-	t, err := p.learn(ctx, e)
-	if err != nil || t.ended {
-		return false, false, err
-	}
-	p.mu.Lock()
-	p.lost = true
-	p.mu.Unlock()
-	p.forget(x) // somebody removed its node by hand
-	return false, false, errDetached
-}
-
-// whyRefused finds out why an arrival was refused; the zero turn means that it should be tried again.
-func (p *Phaser) whyRefused(ctx context.Context, e *zkconn.Epoch, x *party) (turn, error) {
-	t, err := p.learnNow(ctx, e)
 	switch {
 	case err != nil:
 		return t, err
-	case t.ended:
-		p.clear(e, t.phase)
-		return t, nil
-	case !before(t.phase, x.at):
-		return turn{}, nil
+	case there:
+		return t, p.intact(ctx, e, phase)
 	}
-	// It has arrived. But the phase may be over without anybody having noticed: the last who had
-	// to arrive has died, and nobody waits.
-	_, next, err := p.advanceIfDone(ctx, e, t.phase)
-	switch {
-	case err != nil:
-		return t, err
-	case next != nil && next.ended:
-		return *next, nil
-	case next != nil:
-		return turn{}, nil
+	return p.await(ctx, e, phase)
+}
+
+// own records parties that were registered at a phase. When a session is closed, the ZooKeeper session of an external connection
+// lives on, and their nodes with it, so they are removed then.
+func (p *Phaser) own(e *zkconn.Epoch, phase int, some []*party) {
+	for _, x := range some {
+		record.AtClose(p.at, e, x.gone, func() { p.remove(x) })
 	}
-	x.unsure, x.leaving = false, false
-	return t, errArrived
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.phase = phase
+	if len(some) > 0 {
+		p.parties, p.lost = append(p.parties, some...), false
+	}
+}
+
+// detach forgets the parties of sessions before e; others may have registered in a later one while this call came here. On an
+// external connection the session may live on, although nothing proved for a while that it lives. Then the nodes live, too, and
+// are removed now.
+func (p *Phaser) detach(e *zkconn.Epoch) {
+	gone := p.drop(func(x *party) bool { return x.epoch.Number() < e.Number() }, true)
+	for _, x := range gone {
+		p.remove(x)
+	}
+}
+
+// drop forgets parties. lost says that they were lost: the next arrival is told.
+func (p *Phaser) drop(which func(*party) bool, lost bool) (dropped []*party) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.parties = slices.DeleteFunc(p.parties, func(x *party) bool {
+		if !which(x) {
+			return false
+		}
+		close(x.gone)
+		dropped = append(dropped, x)
+		return true
+	})
+	p.lost = p.lost || lost && len(dropped) > 0
+	return dropped
+}
+
+// remove has the node of a party removed. An arrival may be under way. It finds nothing to move once the node is not
+// where it comes from, so that directory is first.
+func (p *Phaser) remove(x *party) (done <-chan struct{}) {
+	p.mu.Lock()
+	at := x.at
+	p.mu.Unlock()
+	from, next := p.arrivals(at), p.arrivals(after(at))
+	gone := x.epoch.Reap(zkconn.Orphan{Dir: from, Node: from + "/" + x.name})
+	return x.epoch.Reap(zkconn.Orphan{Dir: next, Pending: gone, Outcome: func() (string, bool) { return next + "/" + x.name, false }})
+}
+
+// clear removes what nobody needs any more when the phaser has terminated in a phase: our own
+// parties, and the directories, unless somebody else is in them.
+func (p *Phaser) clear(e *zkconn.Epoch, phase int) {
+	var gone []<-chan struct{}
+	for _, x := range p.drop(func(*party) bool { return true }, false) {
+		gone = append(gone, p.remove(x))
+	}
+	p.mu.Lock()
+	p.lost = false
+	p.mu.Unlock()
+	done := make(chan struct{})
+	if p.at.Spawn(func() {
+		defer close(done)
+		_ = p.at.In(context.Background(), func(ctx context.Context, e *zkconn.Epoch) error {
+			for _, removed := range gone {
+				select {
+				case <-removed:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			for _, dir := range []string{p.arrivals(phase), p.arrivals(after(phase))} {
+				_ = e.Delete(ctx, dir)
+			}
+			return nil
+		})
+	}) {
+		node.Settle(e, done, node.Grace)
+	}
 }

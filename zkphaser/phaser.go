@@ -3,8 +3,8 @@ package zkphaser
 import (
 	"context"
 	"fmt"
-	"math"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/record"
@@ -32,34 +32,34 @@ import (
 // as soon as the servers do, or within a third of the session timeout. Without waiters the
 // next call that waits or arrives notices it. If the party's process lives, its next arrival fails with zksync.ErrLost
 // (and zksync.ErrSessionExpired); then it may register again.
+//
+// If somebody removes the nodes of the phaser by hand, that is no advance: calls that wait or arrive fail with
+// zksync.ErrBroken, unless a Register has made the phaser again before they look, with phase 0.
 type Phaser struct {
 	path      string
 	at        *session.Access
 	onAdvance func(ctx context.Context, phase, registered int) bool
-	terms     record.Terms[phaserState]
+	terms     record.Terms[state]
 	turns     *zksync.Mutex // whoever holds it runs onAdvance
+	plain     atomic.Bool   // see node.Spec
 
 	mu      sync.Mutex
 	parties []*party
 	lost    bool // parties were lost, and none has been registered since
-	phase   int  // the last one heard of
+	phase   int  // the last one heard of, -1 without one
 }
 
 // party is one registration.
 type party struct {
 	name  string
 	epoch *zkconn.Epoch
-	hook  *zkconn.LossHook
 	gone  chan struct{} // closed when it is dropped
 	at    int           // the phase at which it has to arrive next
 	busy  bool          // somebody arrives for it
 
-	// A call ended while the request was under way, so it may have arrived.
+	// The answer to a request is missing, so it may have arrived; or it may yet do so.
 	unsure  bool
-	leaving bool // and been deregistered, also if that was looked for in vain: see move
-	deleted bool // and then been deregistered by a deletion that may have been sent: see findMove
-
-	lingers bool // a request that registers it may yet be applied, again
+	leaving bool // and been deregistered
 }
 
 // option is one that only New takes.
@@ -87,10 +87,11 @@ func WithOnAdvance(f func(ctx context.Context, phase, registered int) bool) zksy
 }
 
 // New names a phaser by a path of its own, which is created when it is first needed. It does no
-// I/O. The first call reports a malformed path or a nil session as zksync.ErrMisuse.
+// I/O. The first call reports a malformed path, a nil session, or one of the options WithHandover, WithLinger and WithMaxHold
+// as zksync.ErrMisuse.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *Phaser {
 	own, rest := session.Own[option](opts)
-	p := &Phaser{path: path, at: session.NewAccess((*session.Session)(s), path, rest).Without(session.OfHolds...)}
+	p := &Phaser{path: path, phase: -1, at: session.NewAccess((*session.Session)(s), path, rest).Without(session.OfHolds...)}
 	for _, o := range own {
 		o.set(p)
 	}
@@ -102,39 +103,8 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *Phaser {
 	return p
 }
 
-// turn is the state of a phaser.
-type turn struct {
-	phase int
-	ended bool
-}
-
-// number is the phase as users see it.
-func (t turn) number() int {
-	if t.ended {
-		return math.MinInt32 + t.phase
-	}
-	return t.phase
-}
-
-// number is the phase that a call returns; -1 with an error.
-func number(t turn, err error) int {
-	if err != nil {
-		return -1
-	}
-	return t.number()
-}
-
-// after is the number of the next phase.
-func after(phase int) int { return (phase + 1) & math.MaxInt32 }
-
-// before reports whether phase a comes before b, of two that are near to each other.
-func before(a, b int) bool {
-	d := (b - a) & math.MaxInt32
-	return d > 0 && d < 1<<30
-}
-
-// Errors of arrivals without a party.
 var (
+	errRemoved  = fmt.Errorf("%w: somebody has removed the nodes of the phaser", zksync.ErrBroken)
 	errNoParty  = fmt.Errorf("%w: arrival of a party that is not registered here", zksync.ErrMisuse)
 	errArrived  = fmt.Errorf("%w: all parties that are registered here have arrived at this phase", zksync.ErrMisuse)
 	errDetached = fmt.Errorf("%w: the party was deregistered when its session ended: %w", zksync.ErrLost, zksync.ErrSessionExpired)
@@ -155,12 +125,12 @@ func (p *Phaser) BulkRegister(ctx context.Context, n int) (phase int, err error)
 	if n < 0 {
 		return -1, errs.Wrap("register", p.path, fmt.Errorf("%w: %d parties", zksync.ErrMisuse, n))
 	}
-	var t turn
+	var t state
 	err = p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
 		t, err = p.register(ctx, e, n)
 		return err
 	})
-	return number(t, err), errs.Wrap("register", p.path, err)
+	return known(t.number(), err), errs.Wrap("register", p.path, err)
 }
 
 // Arrive says that a party has arrived, and does not wait for the other parties. It returns the phase at which
@@ -210,15 +180,15 @@ func (p *Phaser) AwaitAdvance(ctx context.Context, phase int) (next int, err err
 	if phase < 0 {
 		return phase, nil
 	}
-	var t turn
+	var t state
 	err = p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
-		if t, err = p.learnNow(ctx, e); err != nil || t.ended || t.phase != phase {
+		if t, err = p.found(ctx, e); err != nil || t.Terminated || t.Phase != phase {
 			return err
 		}
 		t, err = p.await(ctx, e, phase)
 		return err
 	})
-	return number(t, err), errs.Wrap("await-advance", p.path, err)
+	return known(t.number(), err), errs.Wrap("await-advance", p.path, err)
 }
 
 // ForceTermination terminates the phaser: all waiting calls return. If the phaser has terminated, it does

@@ -18,7 +18,7 @@ import (
 // phase 7 there are below it
 //
 //	open      until it has terminated
-//	wait-7    what those who wait for the advance watch; it is never written to
+//	wait-7    what those who wait for the advance watch; it is written to only when it is deleted
 //	phase-7   the parties that have still to arrive at phase 7, each an ephemeral node
 //	phase-8   those that have arrived at 7, and so have to arrive at 8
 //	action    a lock, for who runs the function of WithOnAdvance; phase-7 is gone then
@@ -36,21 +36,47 @@ func (p *Phaser) action() string           { return p.base() + "/action" }
 func (p *Phaser) node(x *party) string     { return p.arrivals(x.at) + "/" + x.name }
 func (p *Phaser) nextNode(x *party) string { return p.arrivals(after(x.at)) + "/" + x.name }
 
-// phaserState is the data of the base node.
-type phaserState struct {
+// state is what a phaser is in: the data of the base node.
+type state struct {
 	Phase      int  `json:"phase"`
 	Terminated bool `json:"terminated,omitempty"`
 	// Action tells that those who use the phaser have a function that is called when it
-	// advances.
+	// advances. It is set in the data only.
 	Action bool `json:"action,omitempty"`
 }
 
-func (p *Phaser) encode(t turn) []byte {
-	return record.Encode(phaserState{Phase: t.phase, Terminated: t.ended, Action: p.onAdvance != nil})
+// number is the phase as users see it.
+func (t state) number() int {
+	if t.Terminated {
+		return math.MinInt32 + t.Phase
+	}
+	return t.Phase
+}
+
+// known is n, or -1 with an error: nobody should take that for a number.
+func known(n int, err error) int {
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// after is the number of the next phase.
+func after(phase int) int { return (phase + 1) & math.MaxInt32 }
+
+// before reports whether phase a comes before b, of two that are near to each other.
+func before(a, b int) bool {
+	d := (b - a) & math.MaxInt32
+	return d > 0 && d < 1<<30
+}
+
+func (p *Phaser) encode(t state) []byte {
+	t.Action = p.onAdvance != nil
+	return record.Encode(t)
 }
 
 // check refuses a base node that is not that of such a phaser.
-func (p *Phaser) check(s phaserState, ours bool) error {
+func (p *Phaser) check(s state, ours bool) error {
 	switch {
 	case !ours || s.Phase < 0 || s.Phase > math.MaxInt32:
 		return fmt.Errorf("%w: the base node is not that of a phaser; use a path of its own", zksync.ErrMisuse)
@@ -61,56 +87,67 @@ func (p *Phaser) check(s phaserState, ours bool) error {
 }
 
 // first is phase 0, and its nodes.
-func (p *Phaser) first() (phaserState, []string) {
-	return phaserState{Action: p.onAdvance != nil}, []string{p.open(), p.wait(0), p.arrivals(0), p.arrivals(1)}
+func (p *Phaser) first() (state, []string) {
+	return state{Action: p.onAdvance != nil}, []string{p.open(), p.wait(0), p.arrivals(0), p.arrivals(1)}
 }
 
-// heardOf notes what was read.
-func (p *Phaser) heardOf(v record.Version[phaserState], err error) (turn, error) {
+// learn reads the state, as the leader of the servers knows it.
+func (p *Phaser) learn(ctx context.Context, e *zkconn.Epoch) (state, error) {
+	v, there, err := p.terms.Ask(ctx, e)
+	if err == nil && there {
+		p.note(e, v.T)
+	}
+	if err != nil || there {
+		return v.T, err
+	}
+	if _, there, err = e.Exists(ctx, p.base()); err == nil && !there {
+		err = errRemoved
+	}
+	if err != nil {
+		return v.T, err
+	}
+	return p.found(ctx, e) // it has come back
+}
+
+// found is learn that makes the phaser if there is none.
+func (p *Phaser) found(ctx context.Context, e *zkconn.Epoch) (state, error) {
+	v, err := p.terms.Latest(ctx, e)
 	if err == nil {
-		p.heard(v.T.Phase)
+		p.note(e, v.T)
 	}
-	return turn{v.T.Phase, v.T.Terminated}, err
+	return v.T, err
 }
 
-// peek reads the state, as far as this server knows; ok is false if there is none.
-func (p *Phaser) peek(ctx context.Context, e *zkconn.Epoch) (t turn, ok bool, err error) {
-	v, ok, err := p.terms.Peek(ctx, e)
-	if ok {
-		t, err = p.heardOf(v, err)
+// note records the state. After the end nobody needs our parties any more.
+func (p *Phaser) note(e *zkconn.Epoch, t state) {
+	p.mu.Lock()
+	p.phase = t.Phase
+	clear := t.Terminated && len(p.parties) > 0
+	p.mu.Unlock()
+	if clear {
+		p.clear(e, t.Phase)
 	}
-	return t, ok, err
-}
-
-// learn reads the state, or founds the phaser. The server may lag.
-func (p *Phaser) learn(ctx context.Context, e *zkconn.Epoch) (turn, error) {
-	return p.heardOf(p.terms.Read(ctx, e))
-}
-
-// learnNow is learn by what the leader of the servers knows.
-func (p *Phaser) learnNow(ctx context.Context, e *zkconn.Epoch) (turn, error) {
-	return p.heardOf(p.terms.Latest(ctx, e))
 }
 
 // terminate terminates the phaser.
 func (p *Phaser) terminate(ctx context.Context, e *zkconn.Epoch) error {
 	for pace := (node.Pace{Free: 1}); ; {
-		t, err := p.learnNow(ctx, e)
-		if err != nil {
+		t, err := p.found(ctx, e)
+		if t.Terminated {
+			p.clear(e, t.Phase)
+		}
+		if err != nil || t.Terminated {
 			return err
 		}
-		if t.ended {
-			p.clear(e, t.phase)
-			return nil
-		}
+		t.Terminated = true
 		_, err = record.Transact(ctx, e,
-			&zk.SetDataRequest{Path: p.base(), Data: p.encode(turn{t.phase, true}), Version: -1},
+			&zk.SetDataRequest{Path: p.base(), Data: p.encode(t), Version: -1},
 			&zk.DeleteRequest{Path: p.open(), Version: -1}, // before wait: see await
-			&zk.DeleteRequest{Path: p.wait(t.phase), Version: -1},
+			&zk.DeleteRequest{Path: p.wait(t.Phase), Version: -1},
 		)
 		switch {
 		case err == nil:
-			p.clear(e, t.phase)
+			p.clear(e, t.Phase)
 			return nil
 		case !record.Conflict(err): // else it has advanced, or terminated
 			return err
@@ -121,65 +158,25 @@ func (p *Phaser) terminate(ctx context.Context, e *zkconn.Epoch) error {
 	}
 }
 
-// clear removes what nobody needs any more when the phaser has terminated in a phase: our own
-// parties, and the directories, if nobody else is in them.
-func (p *Phaser) clear(e *zkconn.Epoch, phase int) {
-	p.mu.Lock()
-	ours := p.drop(func(*party) bool { return true })
-	p.lost = false
-	p.mu.Unlock()
-	var gone []<-chan struct{}
-	for _, x := range ours {
-		gone = append(gone, p.remove(x))
-		x.hook.Stop()
-	}
-	done := make(chan struct{})
-	if p.at.Spawn(func() {
-		defer close(done)
-		p.sweep(e, gone, phase)
-	}) {
-		node.Settle(e, done, node.Grace)
-	}
-}
-
-// sweep removes the directories of a phase when parties are gone, unless somebody else is in them:
-// he will do it.
-func (p *Phaser) sweep(e *zkconn.Epoch, gone []<-chan struct{}, phase int) {
-	ctx, stop := p.inSession(context.Background(), e)
-	defer stop()
-	for _, done := range gone {
-		select {
-		case <-done:
-		case <-ctx.Done():
-			return
-		}
-	}
-	for _, dir := range []string{p.arrivals(phase), p.arrivals(after(phase))} {
-		_ = e.Delete(ctx, dir)
-	}
-}
-
 // Phase is the phaser's phase, negative if it has terminated. Like Terminated, the numbers of parties and Attendance
 // it is what the leader of the servers knew at some instant of the call. It blocks for the servers' answers, until ctx ends (the
 // error wraps the context's error) or the session is closed (zksync.ErrClosed).
 func (p *Phaser) Phase(ctx context.Context) (int, error) {
 	t, err := p.look(ctx)
-	return number(t, err), errs.Wrap("phase", p.path, err)
+	return known(t.number(), err), errs.Wrap("phase", p.path, err)
 }
 
 // Terminated reports whether the phaser has terminated.
 func (p *Phaser) Terminated(ctx context.Context) (bool, error) {
 	t, err := p.look(ctx)
-	return t.ended, errs.Wrap("terminated", p.path, err)
+	return t.Terminated, errs.Wrap("terminated", p.path, err)
 }
 
-// look is learnNow without founding the phaser.
-func (p *Phaser) look(ctx context.Context) (t turn, err error) {
-	err = p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
-		v, there, err := p.terms.Ask(ctx, e)
-		if there {
-			t, err = p.heardOf(v, err)
-		}
+// look reads the state, that of a new phaser if there is none.
+func (p *Phaser) look(ctx context.Context) (t state, err error) {
+	err = p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		v, _, err := p.terms.Ask(ctx, e)
+		t = v.T
 		return err
 	})
 	return t, err
@@ -189,36 +186,36 @@ func (p *Phaser) look(ctx context.Context) (t turn, err error) {
 // terminated the numbers of parties mean nothing.
 func (p *Phaser) RegisteredParties(ctx context.Context) (int, error) {
 	unarrived, arrived, err := p.census(ctx)
-	return counted(unarrived+arrived, err), errs.Wrap("registered", p.path, err)
+	return known(unarrived+arrived, err), errs.Wrap("registered", p.path, err)
 }
 
 // ArrivedParties is the number of registered parties that have arrived at the phase.
 func (p *Phaser) ArrivedParties(ctx context.Context) (int, error) {
 	_, arrived, err := p.census(ctx)
-	return counted(arrived, err), errs.Wrap("arrived", p.path, err)
+	return known(arrived, err), errs.Wrap("arrived", p.path, err)
 }
 
 // UnarrivedParties is the number of registered parties that have not arrived at the phase.
 func (p *Phaser) UnarrivedParties(ctx context.Context) (int, error) {
 	unarrived, _, err := p.census(ctx)
-	return counted(unarrived, err), errs.Wrap("unarrived", p.path, err)
+	return known(unarrived, err), errs.Wrap("unarrived", p.path, err)
 }
 
 // Attendance returns the owners of the parties that have arrived at the phase, and those of the missing: registered parties that have not. Both are
 // empty if the phaser has terminated. It blocks and fails like Phase, and also reads the node of each party. While other parties come and go, the
 // phaser may never have had exactly that state.
 func (p *Phaser) Attendance(ctx context.Context) (arrived, missing []zksync.Owner, err error) {
-	err = p.inOnePhase(ctx, func(ctx context.Context, e *zkconn.Epoch, t turn) (bool, error) {
-		if arrived, missing = nil, nil; t.ended {
+	err = p.inOnePhase(ctx, func(ctx context.Context, e *zkconn.Epoch, t state) (bool, error) {
+		if arrived, missing = nil, nil; t.Terminated {
 			return true, nil
 		}
 		// In this order: whoever arrives in between is in both lists, and not in none. After an advance the second
 		// list would be of the phase before.
-		late, err := p.ownersIn(ctx, e, p.arrivals(t.phase))
+		late, err := p.ownersIn(ctx, e, p.arrivals(t.Phase))
 		if err != nil {
 			return false, err
 		}
-		if arrived, err = p.ownersIn(ctx, e, p.arrivals(after(t.phase))); err == nil {
+		if arrived, err = p.ownersIn(ctx, e, p.arrivals(after(t.Phase))); err == nil {
 			missing = late
 		}
 		return true, err
@@ -228,27 +225,23 @@ func (p *Phaser) Attendance(ctx context.Context) (arrived, missing []zksync.Owne
 
 // inOnePhase has look look at a phase, until it says that it has seen it and that phase has not ended meanwhile. It
 // makes nothing, and does nothing if nobody has used the phaser.
-func (p *Phaser) inOnePhase(ctx context.Context, look func(context.Context, *zkconn.Epoch, turn) (seen bool, err error)) error {
+func (p *Phaser) inOnePhase(ctx context.Context, look func(context.Context, *zkconn.Epoch, state) (seen bool, err error)) error {
 	return p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
-		if err := record.Synced(ctx, e, p.base()); err != nil {
-			return err
-		}
-		for pace := (node.Pace{Free: 1}); ; {
-			t, ok, err := p.peek(ctx, e)
-			if err != nil || !ok {
-				return err
-			}
-			seen, err := look(ctx, e, t)
+		v, there, err := p.terms.Ask(ctx, e)
+		for pace := (node.Pace{Free: 1}); err == nil && there; {
+			seen, err := look(ctx, e, v.T)
 			if err != nil {
 				return err
 			}
-			if now, _, err := p.peek(ctx, e); err != nil || seen && now == t {
+			was := v.T
+			if v, there, err = p.terms.Peek(ctx, e); err != nil || seen && v.T == was {
 				return err
 			}
 			if err := pace.Rest(ctx, e); err != nil {
 				return err
 			}
 		}
+		return err
 	})
 }
 
@@ -260,42 +253,27 @@ func (p *Phaser) ownersIn(ctx context.Context, e *zkconn.Epoch, dir string) ([]z
 	return record.Owners(ctx, e, dir, names)
 }
 
-// counted is what a call returns: nobody should take a number for one that is none.
-func counted(n int, err error) int {
-	if err != nil {
-		return -1
-	}
-	return n
-}
-
-// census counts the parties. An arrival changes both directories; so if the first is what it
+// census counts the parties. An arrival changes both directories. So if the first is what it
 // was, the second is of the same moment.
 func (p *Phaser) census(ctx context.Context) (unarrived, arrived int, err error) {
-	err = p.inOnePhase(ctx, func(ctx context.Context, e *zkconn.Epoch, t turn) (bool, error) {
+	err = p.inOnePhase(ctx, func(ctx context.Context, e *zkconn.Epoch, t state) (bool, error) {
 		var seen [3]*zk.Stat
-		for i, phase := range []int{t.phase, after(t.phase), t.phase} {
-			st, _, err := e.Exists(ctx, p.arrivals(phase))
-			if err != nil {
+		for i, phase := range []int{t.Phase, after(t.Phase), t.Phase} {
+			if seen[i], err = p.stat(ctx, e, phase); err != nil {
 				return false, err
 			}
-			seen[i] = st
 		}
-		unarrived, arrived = children(seen[0]), children(seen[1])
-		return children(seen[0]) == children(seen[2]) && changes(seen[0]) == changes(seen[2]), nil
+		unarrived, arrived = int(seen[0].NumChildren), int(seen[1].NumChildren)
+		return seen[0].Pzxid == seen[2].Pzxid, nil
 	})
 	return unarrived, arrived, err
 }
 
-func children(s *zk.Stat) int {
-	if s == nil {
-		return 0
+// stat is the Stat of the directory of a phase, the zero Stat if there is none.
+func (p *Phaser) stat(ctx context.Context, e *zkconn.Epoch, phase int) (*zk.Stat, error) {
+	s, there, err := e.Exists(ctx, p.arrivals(phase))
+	if err != nil || !there {
+		return &zk.Stat{}, err
 	}
-	return int(s.NumChildren)
-}
-
-func changes(s *zk.Stat) int64 {
-	if s == nil {
-		return 0
-	}
-	return s.Pzxid
+	return s, nil
 }

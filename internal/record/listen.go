@@ -15,7 +15,7 @@ import (
 type Listener struct {
 	e       *zkconn.Epoch
 	watches []*zkconn.Watch
-	news    chan struct{} // has a value when there may be events
+	events  chan struct{} // has a value when there may be events
 
 	mu   sync.Mutex
 	told []event
@@ -29,7 +29,7 @@ type event struct {
 
 // Hear begins to listen; one request sets all watches. Stop must be called.
 func Hear(e *zkconn.Epoch, paths ...string) *Listener {
-	l := &Listener{e: e, news: make(chan struct{}, 1)}
+	l := &Listener{e: e, events: make(chan struct{}, 1)}
 	l.Add(paths...)
 	return l
 }
@@ -45,7 +45,7 @@ func (l *Listener) Tell(path string, what zkconn.Event) {
 	defer l.mu.Unlock()
 	l.told = append(l.told, event{path, what})
 	select {
-	case l.news <- struct{}{}:
+	case l.events <- struct{}{}:
 	default:
 	}
 }
@@ -64,7 +64,7 @@ func (l *Listener) Next(ctx context.Context, quiet time.Duration) (path string, 
 		}
 		l.mu.Unlock()
 		select {
-		case <-l.news:
+		case <-l.events:
 		case <-t.C:
 			return "", 0, nil
 		case <-ctx.Done():
@@ -162,20 +162,20 @@ func Pick(dir string, names []string) string {
 
 // Wait returns the first event of one of ends. path is "" when the others should be looked at instead: some time after the
 // sentinel has left, or when there was no event for quiet. sentinel may be "".
-func (s *Sentinel) Wait(ctx context.Context, e *zkconn.Epoch, ends []string, sentinel string, quiet time.Duration) (path string, news zkconn.Event, err error) {
+func (s *Sentinel) Wait(ctx context.Context, e *zkconn.Epoch, ends []string, sentinel string, quiet time.Duration) (path string, event zkconn.Event, err error) {
 	if err := e.Await(ctx); err != nil {
 		return "", 0, err
 	}
 	began := time.Now()
-	path, news, err = s.listen(ctx, e, ends, sentinel, quiet-s.random())
+	path, event, err = s.listen(ctx, e, ends, sentinel, quiet-s.random())
 	// Events that come again and again must not make the caller look in a spin.
-	if idle := path == "" || news != zkconn.Deleted; idle && err == nil && time.Since(began) < LookPause {
+	if idle := event != zkconn.Deleted && event != zkconn.Changed; idle && err == nil && time.Since(began) < LookPause {
 		err = s.pace.Rest(ctx, e)
 	}
-	return path, news, err
+	return path, event, err
 }
 
-func (s *Sentinel) listen(ctx context.Context, e *zkconn.Epoch, ends []string, sentinel string, quiet time.Duration) (end string, news zkconn.Event, err error) {
+func (s *Sentinel) listen(ctx context.Context, e *zkconn.Epoch, ends []string, sentinel string, quiet time.Duration) (end string, event zkconn.Event, err error) {
 	paths := ends
 	if sentinel != "" {
 		paths = append(ends[:len(ends):len(ends)], sentinel)
@@ -183,9 +183,9 @@ func (s *Sentinel) listen(ctx context.Context, e *zkconn.Epoch, ends []string, s
 	l := Hear(e, paths...)
 	defer l.Stop()
 	for {
-		end, news, err = l.Next(ctx, quiet)
-		if err != nil || end == "" || end != sentinel || news == zkconn.Disconnected {
-			return end, news, err
+		end, event, err = l.Next(ctx, quiet)
+		if err != nil || end == "" || end != sentinel || event == zkconn.Disconnected {
+			return end, event, err
 		}
 		s.look = min(max(2*s.look, LookPause), max(e.Timeout()/3, LookPause))
 		quiet = s.look + s.random()

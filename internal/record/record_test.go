@@ -145,29 +145,6 @@ func TestWhoWaitsLooksAgainSomeTimeAfterItsSentinelHasLeft(t *testing.T) {
 	})
 }
 
-func TestAPartyCountsOnceOrNotAtAll(t *testing.T) {
-	alone(t, func(t *testing.T, srv *zktest.Server, a, _ *zkconn.Epoch) {
-		join := func(ctx context.Context, name string) error {
-			p := record.Party{Dir: "/r", Name: name, ACL: acl, Checks: []any{&zk.CheckVersionRequest{Path: "/r", Version: 0}}}
-			return p.Join(ctx, a)
-		}
-		srv.Intercept(zktest.On(zktest.Multi, "/r/one").LoseReply().Nth(1))
-		require.NoError(t, join(t.Context(), "one"))
-		require.Equal(t, []string{"one"}, srv.Children("/r"))
-
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		held := srv.Intercept(zktest.On(zktest.Multi, "/r/two").Nth(1).Hold())
-		require.ErrorIs(t, join(ctx, "two"), context.DeadlineExceeded)
-		held.Release()
-		time.Sleep(time.Minute)
-		require.Equal(t, []string{"one"}, srv.Children("/r"), "it was taken back")
-
-		srv.Set("/r", []byte("x"))
-		require.True(t, record.RefusedAt(join(t.Context(), "three"), 0, zk.ErrBadVersion))
-	})
-}
-
 func TestADeleteByItsMarkSparesASuccessorOfTheSameName(t *testing.T) {
 	alone(t, func(t *testing.T, srv *zktest.Server, a, b *zkconn.Epoch) {
 		_, err := record.PutMark(t.Context(), a, "/r/n", acl)

@@ -26,6 +26,9 @@ func Insist(ctx context.Context, e *zkconn.Epoch, f func() error) error {
 			return err
 		}
 		err := f()
+		if errors.Is(err, zk.ErrSessionExpired) {
+			return zkconn.ErrOver
+		}
 		if !errors.Is(err, ErrAgain) && !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent) {
 			return err
 		}
@@ -42,9 +45,6 @@ func Transact(ctx context.Context, e *zkconn.Epoch, ops ...any) (res []zk.MultiR
 		res, err = e.StartMulti(ops...).Wait(ctx, e)
 		return err
 	})
-	if errors.Is(err, zk.ErrSessionExpired) {
-		err = zkconn.ErrOver
-	}
 	return res, err
 }
 
@@ -59,16 +59,6 @@ func Conflict(err error) bool {
 	var t *zkconn.TxnError
 	return errors.As(err, &t) && (errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrBadVersion) ||
 		errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNotEmpty))
-}
-
-// Answered reports whether a call has been answered.
-func Answered[T any](call *zkconn.Call[T]) bool {
-	select {
-	case <-call.Done():
-		return true
-	default:
-		return false
-	}
 }
 
 // Synced waits until the server has caught up with the leader. It is no error if the directory does

@@ -49,7 +49,7 @@ func TestEveryCallOfAPhaserEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// The calls end with their contexts, and have not asked in a spin.
+// The calls fail, and have not asked in a spin.
 func TestNodesThatWereRemovedByHandDoNotMakeAPhaserSpin(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		ps := phasers(v, 2)
@@ -64,9 +64,9 @@ func TestNodesThatWereRemovedByHandDoNotMakeAPhaserSpin(t *testing.T) {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 				defer cancel()
 				_, err := f(ctx)
-				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.ErrorIs(t, err, zksync.ErrBroken)
 			})
-			require.Less(t, n, 1000)
+			require.Less(t, n, 20)
 		}
 	})
 }

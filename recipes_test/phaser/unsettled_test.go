@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zkphaser"
+	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
@@ -35,7 +36,7 @@ func TestAnErrorAfterAnArrivalComesWithItsPhase(t *testing.T) {
 				v.Gives(0, ps[0].Register)
 				v.Gives(0, ps[1].Register)
 				v.Server.Intercept(zktest.On(zktest.Delete, proving.PhaserPath+"/phase-0/*").LoseReply().Times(1))
-				moved := v.Server.Intercept(zktest.On(zktest.Sync, proving.PhaserPath).Nth(3).Times(100).Error(sessionMoved))
+				moved := v.Server.Intercept(zktest.On(zktest.Sync, proving.PhaserPath).Nth(2).Times(100).Error(sessionMoved))
 				n, err := c.call(ps[0])(context.Background())
 				require.ErrorIs(t, err, zk.ErrSessionMoved)
 				require.Equal(t, 0, n, "it has arrived")
@@ -47,8 +48,9 @@ func TestAnErrorAfterAnArrivalComesWithItsPhase(t *testing.T) {
 	}
 }
 
-// It had arrived by a call whose answer was lost, and the request that deregisters it gets no answer that settles anything.
-func TestAPartyThatBeganToLeaveLeavesByWhateverArrivalComesNext(t *testing.T) {
+// It had arrived by a call whose answer was lost, and the requests that remove its node get no answer that settles anything.
+// They are repeated when the call has ended, too.
+func TestAPartyThatLeavesAfterAnArrivalInDoubtIsRemovedWhateverTheServersAnswer(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		ps := phasers(v, 2)
 		v.Gives(0, ps[0].Register)
@@ -60,11 +62,16 @@ func TestAPartyThatBeganToLeaveLeavesByWhateverArrivalComesNext(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, -1, n)
 		moved := v.Server.Intercept(zktest.On(zktest.Delete, proving.PhaserPath+"/phase-1/*").Error(sessionMoved))
-		n, err = ps[0].ArriveAndDeregister(context.Background())
-		require.ErrorIs(t, err, zk.ErrSessionMoved)
-		require.Equal(t, -1, n)
+		ctx, start := proving.Soon(t)
+		n, err = ps[0].ArriveAndDeregister(ctx)
+		require.NoError(t, err)
+		require.Equal(t, 0, n, "it has arrived")
+		require.Equal(t, proving.Deadline, time.Since(start))
+		census(v, ps[1], 1, 1)
 		moved.Remove()
-		v.Gives(0, ps[0].Arrive)
+		time.Sleep(time.Second)
 		census(v, ps[1], 0, 1)
+		_, err = ps[0].Arrive(context.Background())
+		require.ErrorIs(t, err, zksync.ErrMisuse, "it is registered no more")
 	})
 }
