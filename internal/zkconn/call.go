@@ -57,17 +57,14 @@ type request[T any] struct {
 
 // start sends a request, without waiting for a connection if there is none.
 func start[T any](e *Epoch, r request[T]) *Call[T] {
-	c := &Call[T]{done: make(chan struct{})}
 	if e.external {
-		startExternal(e, c, r.op, r.client)
-		return c
+		return startExternal(e, r.op, r.client)
 	}
 	w := e.current()
 	if w == nil {
-		c.err = ErrNotSent
-		close(c.done)
-		return c
+		return failed[T](ErrNotSent)
 	}
+	c := &Call[T]{done: make(chan struct{})}
 	w.send(&sentRequest{op: r.op, beat: r.beat, end: func(body []byte, err error) {
 		if c.err = err; err == nil {
 			c.val, c.err = r.decode(jute.Decode(body))
@@ -79,12 +76,11 @@ func start[T any](e *Epoch, r request[T]) *Call[T] {
 
 // startExternal hands a request to the client library in a goroutine, since it
 // cannot be given up there.
-func startExternal[T any](e *Epoch, c *Call[T], op int32, f func(*zk.Conn) (T, error)) {
+func startExternal[T any](e *Epoch, op int32, f func(*zk.Conn) (T, error)) *Call[T] {
 	if e.abandoned() {
-		c.err = ErrNotSent
-		close(c.done)
-		return
+		return failed[T](ErrNotSent)
 	}
+	c := &Call[T]{done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
 		sent := time.Now()
@@ -97,6 +93,14 @@ func startExternal[T any](e *Epoch, c *Call[T], op int32, f func(*zk.Conn) (T, e
 			e.answered(sent, led(op, 0)) // before the client sent it, if it waited in between
 		}
 	}()
+	return c
+}
+
+// failed is a request that was not sent.
+func failed[T any](err error) *Call[T] {
+	c := &Call[T]{done: make(chan struct{}), err: err}
+	close(c.done)
+	return c
 }
 
 // retry runs a request that may be run twice until the servers answer it: it

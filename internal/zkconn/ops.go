@@ -144,9 +144,7 @@ func (e *Epoch) create(ctx context.Context, op int32, r *zk.CreateRequest,
 func (e *Epoch) StartMulti(ops ...any) *Call[[]zk.MultiResponse] {
 	body, err := multiBody(ops)
 	if err != nil {
-		c := &Call[[]zk.MultiResponse]{done: make(chan struct{}), err: err}
-		close(c.done)
-		return c
+		return failed[[]zk.MultiResponse](err)
 	}
 	return start(e, request[[]zk.MultiResponse]{
 		op: opMulti, body: body,

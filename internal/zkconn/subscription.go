@@ -50,10 +50,8 @@ func (c *Client) Subscribe() *Subscription {
 func (s *Subscription) Next(ctx context.Context) (Change, error) {
 	select {
 	case <-s.at.come:
-	default:
-		select {
-		case <-s.at.come:
-		case <-ctx.Done():
+	case <-ctx.Done():
+		if !closed(s.at.come) { // what has come is told also to whoever's ctx has ended
 			return Change{}, context.Cause(ctx)
 		}
 	}
