@@ -61,15 +61,21 @@ func control(t *testing.T, f *os.File, request uintptr, value *int32) {
 	}))
 }
 
+// readsHello types a line, which the program p reads and prints.
+func readsHello(p *program, keyboard *os.File) {
+	p.t.Helper()
+	p.prints("ready")
+	_, err := keyboard.WriteString("hello\n")
+	require.NoError(p.t, err)
+	p.prints("got <hello>")
+	require.Equal(p.t, 0, p.wait())
+}
+
 func TestACommandMayReadFromTheTerminal(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	p, keyboard := onTerminal(t, binary, "lock", "/a", "--servers", s.addr, "--", "sh", "-c", `echo ready; read x; echo "got <$x>"`)
-	p.prints("ready")
-	_, err := keyboard.WriteString("hello\n")
-	require.NoError(t, err)
-	p.prints("got <hello>")
-	require.Equal(t, 0, p.wait())
+	readsHello(p, keyboard)
 }
 
 func TestCtrlCReachesACommandOnATerminal(t *testing.T) {
@@ -145,11 +151,7 @@ func TestACommandInAPipelineGetsTheTerminalWhenItReads(t *testing.T) {
 	s := startServer(t)
 	script := fmt.Sprintf(`%s lock /a --servers %s -- sh -c 'echo ready; read x; echo "got <$x>"' | cat`, binary, s.addr)
 	p, keyboard := onTerminal(t, "sh", "-c", script)
-	p.prints("ready")
-	_, err := keyboard.WriteString("hello\n")
-	require.NoError(t, err)
-	p.prints("got <hello>")
-	require.Equal(t, 0, p.wait())
+	readsHello(p, keyboard)
 }
 
 // A job in the background must not take the terminal from the shell, neither when its

@@ -38,6 +38,18 @@ func uses(s *zksync.Session, path string) map[string]func(context.Context) error
 	}
 }
 
+// everyUseSaysNoAuth uses a barrier at /closed/a in every way.
+func everyUseSaysNoAuth(v *proving.Env, s *zksync.Session) {
+	v.T.Helper()
+	for name, use := range uses(s, "/closed/a") {
+		ctx, cancel := context.WithTimeout(context.Background(), v.Patience())
+		start := time.Now()
+		err := use(ctx)
+		cancel()
+		assert.True(v.T, errors.Is(err, zk.ErrNoAuth), "%s: %v after %v", name, err, time.Since(start))
+	}
+}
+
 // Nobody may create anything there.
 func TestABarrierInADirectoryWithoutPermissionSaysSo(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
@@ -45,13 +57,7 @@ func TestABarrierInADirectoryWithoutPermissionSaysSo(t *testing.T) {
 		v.Put("/closed/x", "")
 		_, err := s.Conn().SetACL("/closed", zk.WorldACL(zk.PermRead), -1)
 		require.NoError(t, err)
-		for name, use := range uses(s, "/closed/a") {
-			ctx, cancel := context.WithTimeout(context.Background(), v.Patience())
-			start := time.Now()
-			err := use(ctx)
-			cancel()
-			assert.True(t, errors.Is(err, zk.ErrNoAuth), "%s: %v after %v", name, err, time.Since(start))
-		}
+		everyUseSaysNoAuth(v, s)
 	})
 }
 
@@ -62,13 +68,7 @@ func TestABarrierThatMayNotBeReadOrWrittenSaysSo(t *testing.T) {
 		v.Put("/closed/x", "")
 		_, err := s.Conn().Create("/closed/a", nil, 0, zk.DigestACL(zk.PermAll, "somebody", "else"))
 		require.NoError(t, err)
-		for name, use := range uses(s, "/closed/a") {
-			ctx, cancel := context.WithTimeout(context.Background(), v.Patience())
-			start := time.Now()
-			err := use(ctx)
-			cancel()
-			assert.True(t, errors.Is(err, zk.ErrNoAuth), "%s: %v after %v", name, err, time.Since(start))
-		}
+		everyUseSaysNoAuth(v, s)
 	})
 }
 

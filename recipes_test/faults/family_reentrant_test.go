@@ -62,6 +62,29 @@ func (k *kin) unnest(holds []*stake, leases []*zksync.Lease) {
 	}
 }
 
+// locksTwice holds a twice over, by the form of sync.Mutex.
+func (k *kin) locksTwice(a *reentrant.Mutex) {
+	a.Lock()
+	s := k.holds("a", lockDir, a.Lease())
+	time.Sleep(20 * ms)
+	a.Lock() // of a new hold, if the first was lost
+	if l := a.Lease(); l.Token() != s.token {
+		k.kmu.Lock()
+		s.ended = time.Now()
+		k.kmu.Unlock()
+		s = k.holds("a again", lockDir, l)
+	}
+	time.Sleep(20 * ms)
+	k.kmu.Lock()
+	s.ended = time.Now()
+	k.kmu.Unlock()
+	a.Unlock()
+	a.Unlock()
+	if a.HoldCount() != 0 || a.HeldByCurrent() {
+		k.wrong("unlocked twice, a still holds")
+	}
+}
+
 func reentrantPlays() []play {
 	return []play{
 		{name: "reentrant mutex: two levels by leases, one behind", clients: 2, before: there, queues: onlyLocks, use: useMutex, act: func(k *kin) {
@@ -71,27 +94,7 @@ func reentrantPlays() []play {
 		}},
 		{name: "reentrant mutex: two levels of the mirror form, one behind", clients: 2, before: there, queues: onlyLocks, use: useMutex, act: func(k *kin) {
 			a, b := reentrant.NewMutex(lock(k.clients[0])), lock(k.clients[1])
-			k.do(0, func() {
-				a.Lock()
-				s := k.holds("a", lockDir, a.Lease())
-				time.Sleep(20 * ms)
-				a.Lock() // of a new hold, if the first was lost
-				if l := a.Lease(); l.Token() != s.token {
-					k.kmu.Lock()
-					s.ended = time.Now()
-					k.kmu.Unlock()
-					s = k.holds("a again", lockDir, l)
-				}
-				time.Sleep(20 * ms)
-				k.kmu.Lock()
-				s.ended = time.Now()
-				k.kmu.Unlock()
-				a.Unlock()
-				a.Unlock()
-				if a.HoldCount() != 0 || a.HeldByCurrent() {
-					k.wrong("unlocked twice, a still holds")
-				}
-			})
+			k.do(0, func() { k.locksTwice(a) })
 			k.do(10*ms, func() {
 				l, s := k.get(k.clients[1], "b", lockDir, 0, b.LockContext)
 				k.during(l, s, 20*ms)
