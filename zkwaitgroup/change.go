@@ -130,7 +130,7 @@ func (g *WaitGroup) next() *batch {
 	return b
 }
 
-// finish tells the calls of a batch how it ended. Members whose call was over before are taken back first.
+// finish tells the calls of a batch how it ended. It queues the removal of members whose call was over before, and tells that call later.
 func (g *WaitGroup) finish(b *batch, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -174,8 +174,8 @@ func (g *WaitGroup) writeBatch(b *batch) error {
 	return err
 }
 
-// attempt makes one transaction, unless an earlier one was made or nobody wants it any more. record.ErrAgain means that
-// another one is needed.
+// attempt makes one transaction, unless an earlier one was made or nothing is left to write. record.ErrAgain means that
+// another attempt is needed.
 func (g *WaitGroup) attempt(ctx context.Context, e *zkconn.Epoch, b *batch) error {
 	if b.tried != nil {
 		if err := g.settle(ctx, e, b); b.tried.made || err != nil {
@@ -203,8 +203,8 @@ func (g *WaitGroup) attempt(ctx context.Context, e *zkconn.Epoch, b *batch) erro
 	}
 }
 
-// prune takes out of a batch what need not be sent any more. Of one that may yet be applied nothing is taken: only the
-// same again cannot be made twice.
+// prune takes out of a batch the Adds whose calls are over. It takes nothing out of a batch that may yet be applied: only the
+// same transaction cannot be made twice.
 func (g *WaitGroup) prune(e *zkconn.Epoch, b *batch) {
 	if b.tried != nil && b.tried.epoch == e && b.tried.refused == nil {
 		return
@@ -250,10 +250,10 @@ func (g *WaitGroup) commit(ctx context.Context, e *zkconn.Epoch, b *batch, p *pl
 	return err
 }
 
-// A request whose connection was lost may linger in the server that took it, and be applied when
-// somebody has looked in vain, and even when its members have been added by another request and are
-// done. What changes a record names its version, so it is refused then. What makes one is not, once
-// the record is gone again; and nobody would say that its members are done. So whoever has sent such
+// A request whose connection was lost may linger in the server that took it. That server may apply it after
+// we have looked in vain, and even after another request has added the members and they are
+// done. A request that changes a record names its version, so it is refused then. A request that makes a record is not
+// refused if the record is gone again, and nobody would say that its members are done. So the sender of such
 // a request looks for the record again, for as long as the session could be moved about.
 
 // linger looks for a record whose request got no answer.

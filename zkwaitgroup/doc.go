@@ -31,4 +31,9 @@
 //   - A request that makes a record may lie in the queue of a server whose connection was lost, and be applied when its
 //     members have been added by another request, and are done. Nothing in it can name what it depends on, so whoever
 //     sent it looks for the record for as long as the session could be moved about.
+//
+// A quarter of the code serves four promises: a lost answer is resolved exactly (settle, look, wasMade: 100 lines); a round
+// ends also if its records take more than one request, and one waiter reads them for all (end, remains, remove: 150 lines);
+// dead members are told from those whom others ended (report, excuse: 100 lines); and a request that lingers adds
+// nobody for ever (linger, removeLate: 45 lines).
 package zkwaitgroup

@@ -10,11 +10,12 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A round that is over is removed in one transaction, if it has few records. The records of many take more than the
-// servers accept in one request, and it would be a waste if everybody read them all. So whoever is first closes the
-// round then: the removal of alive is what only one can do, and without alive no record can be added or
-// changed. That one removes the records a few at a time, and adds the dead among them to the node dead. The
-// others wait until the node round goes, which is last. If no record goes for a session timeout, somebody else goes on.
+// A round that is over is removed in one transaction, if it has few records. Many records take more than the
+// servers accept in one request, and not every waiter should read them all. So one process closes the
+// round first: it deletes alive, which only one can do, and without alive no record can be added or
+// changed. That process removes the records a few at a time, and adds the dead among them to the node dead. The
+// others wait for the deletion of the node round, which comes last. If no record is removed for a session timeout, another
+// process goes on.
 
 const (
 	fewRecords = 16 // the most that are removed in one transaction

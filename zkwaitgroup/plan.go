@@ -33,7 +33,7 @@ type plan struct {
 // opens reports whether the plan makes a record, for which a round must be there.
 func (p *plan) opens() bool { return p.old == nil }
 
-// removes reports whether the record goes. One from which others took stays until the round is
+// removes reports whether the plan deletes the record. A record from which others took stays until the round is
 // over, so that they find out that they did.
 func (p *plan) removes() bool { return p.now.left() == 0 && len(p.now.Taken) == 0 }
 
@@ -125,11 +125,11 @@ func (p *plan) open(ctx context.Context, e *zkconn.Epoch, g *WaitGroup) error {
 	return nil
 }
 
-// search plans calls of Done, of members as they come: our own, oldest first, those of others
-// that live, the dead. What is taken back are members of the epoch in which they were added: were a
-// dead one taken for one of them, it would live on with nobody to say that it is done.
+// search plans calls of Done. It takes our own members first, the oldest before the others, then living members of others, then
+// the dead. An Add that is taken back takes members of its own epoch: if it took a dead member instead, its
+// own would live on, and nobody would say that it is done.
 //
-// The record of an earlier try comes first: that may yet be applied, and is not if this one changes the same version.
+// The record of an earlier try comes before all: that try may yet be applied, but not after this plan has changed the same version.
 func (g *WaitGroup) search(ctx context.Context, e *zkconn.Epoch, b *batch) (*plan, error) {
 	if err := record.Synced(ctx, e, g.base()); err != nil {
 		return nil, err
