@@ -24,7 +24,7 @@ type barrierCall struct {
 	seq   int
 
 	extra   bool      // others were enough: it waits for the next generation
-	blocker string    // the node for whose departure an extra one waits too
+	blocker string    // the node of the last member: an extra one looks again when it is gone
 	place   int       // in the order of arrival
 	there   gathering // who is there, the members first, if this one lets them leave
 	acting  bool      // the action runs

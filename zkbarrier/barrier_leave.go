@@ -97,15 +97,15 @@ func (c *barrierCall) clear(ctx context.Context, e *zkconn.Epoch) int {
 	if c.node != nil {
 		c.sweep(ctx, e)
 		if c.tries > 1 { // one that got no answer may have made another node, later
-			c.dropTwins(ctx, e)
+			c.dropDuplicates(ctx, e)
 		}
 		_ = e.Delete(ctx, c.b.dir(c.st.Generation)) // it fails for all others; Reset looks after it too
 	}
 	return -1
 }
 
-// dropTwins deletes all nodes of the party.
-func (c *barrierCall) dropTwins(ctx context.Context, e *zkconn.Epoch) {
+// dropDuplicates deletes all nodes of the party.
+func (c *barrierCall) dropDuplicates(ctx context.Context, e *zkconn.Epoch) {
 	g, _ := c.b.gathering(ctx, e, c.st.Generation)
 	for _, a := range g.all {
 		if a.attempt == c.attempt {
@@ -123,7 +123,7 @@ func (c *barrierCall) sweep(ctx context.Context, e *zkconn.Epoch) {
 	}
 }
 
-// reap has the party's node removed, and its twin if a request that was applied twice made one.
+// reap has the party's node removed, and its duplicate if a request was applied twice.
 func (c *barrierCall) reap(e *zkconn.Epoch) <-chan struct{} {
 	return e.Reap(zkconn.Orphan{Dir: c.b.dir(c.st.Generation), Prefix: node.Prefix(c.node.UUID)})
 }

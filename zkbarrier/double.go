@@ -60,7 +60,7 @@ type participant struct {
 	left     bool   // its node is gone, or is the reaper's
 	dead     bool   // it was gone before, with the session
 	leftover bool   // its node is that of an Enter that failed
-	forget   func() // see nodeAtClose
+	forget   func() // see record.NodeAtClose
 }
 
 // NewDoubleBarrier names a double barrier of n parties by a path of its own, which is created when it is

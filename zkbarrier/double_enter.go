@@ -172,7 +172,7 @@ func (b *DoubleBarrier) rank(ctx context.Context, e *zkconn.Epoch, s *participan
 	return dir, later, err
 }
 
-// gather waits for the round to open; whoever came last opens it. errAgain means that s is to come again.
+// gather waits for the round to open; whoever came last opens it. record.ErrAgain means that s is to come again.
 func (b *DoubleBarrier) gather(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	if s.count < b.n {
 		return record.UntilGone(ctx, e, b.gathering(), 0, func() error { return b.stillThere(ctx, e, s) })

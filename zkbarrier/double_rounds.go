@@ -74,7 +74,7 @@ func (b *DoubleBarrier) check(t doubleTerms, ours bool) error {
 	return nil
 }
 
-// open opens the round of s, if nobody has. errAgain means that the node of s is not there.
+// open opens the round of s, if nobody has. record.ErrAgain means that the node of s is not there.
 func (b *DoubleBarrier) open(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	ops := []any{
 		&zk.CheckVersionRequest{Path: s.node, Version: -1}, // so this is its round
@@ -112,7 +112,7 @@ func (b *DoubleBarrier) over(ctx context.Context, e *zkconn.Epoch, round int64) 
 	return err == nil, err
 }
 
-// overIfEmpty ends a round whose last parties died, or could not finish what they began. errGone means that it had ended
+// overIfEmpty ends a round whose last parties died, or could not finish what they began. record.ErrGone means that it had ended
 // before: a mark that is there all the same was made by hand, or for one that had been removed by hand.
 func (b *DoubleBarrier) overIfEmpty(ctx context.Context, e *zkconn.Epoch, round int64) error {
 	dir, there, err := e.Exists(ctx, b.parties())

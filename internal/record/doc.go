@@ -23,7 +23,7 @@
 // # Waiting for one event
 //
 // All waiting goes through [Hear]: one request sets the watches, and events come in the order in which they happened.
-// A waiter watches one node, which is deleted at the end of the wait (that of a latch watches its base node, too). One event wakes the waiter, and it needs to
+// A waiter watches one node, which is deleted at the end of the wait. One event wakes the waiter, and it needs to
 // read nothing. Three things may go wrong, and each ends the wait with a look at the state:
 //
 //   - The connection is lost, and the watch with it: [zkconn.Disconnected].
