@@ -24,16 +24,17 @@ type Client struct {
 	closing context.Context // ends when nothing may be tried any more to end sessions
 	giveUp  context.CancelFunc
 	runs    sync.WaitGroup // the run loop and what it starts
-	stale   staleSessions
 	dials   dialLog
 
 	mu      sync.Mutex
 	state   State
 	epoch   *Epoch        // the newest
 	entered *Epoch        // the one that state is of
-	moved   chan struct{} // closed and replaced whenever state or epoch change
+	moved   chan struct{} // closed and replaced whenever state or epoch change, or stale grows
 	refused error         // the servers refuse us for good
 	future  *history      // of state
+
+	stale []*staleSession // the oldest first
 
 	lingering int // goroutines of linger; when there is none any more, moved is closed, too
 }
@@ -55,7 +56,6 @@ func newClient(cfg Config) *Client {
 	c := &Client{
 		cfg: cfg, moved: make(chan struct{}), future: newHistory(), finish: func() {},
 	}
-	c.stale.attempt = make(chan struct{}, 1)
 	c.pace.most = min(max(cfg.Timeout/30, 50*time.Millisecond), time.Second/3)
 	c.dials.log = cfg.Logger
 	c.running, c.halt = context.WithCancel(context.Background())
@@ -68,6 +68,7 @@ func (c *Client) run() {
 	for _, d := range c.cfg.Predecessors {
 		c.closeStale(d)
 	}
+	c.runs.Go(c.endStale)
 	for n := int64(1); ; n++ {
 		e, err := c.open(n)
 		if err != nil {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/jute"
@@ -20,72 +19,63 @@ import (
 // timeout. That takes one handshake and one request on a connection of its own;
 // the client library offers no way to resume a session.
 
-// staleSessions are the sessions of the past that the servers may still have, the oldest first.
-type staleSessions struct {
-	attempt chan struct{} // holds one element while one of them is being ended
-
-	mu  sync.Mutex
-	all []Credentials
+// staleSession is a session of the past that the servers may still have.
+type staleSession struct {
+	Credentials
+	due   time.Time     // when the next attempt to end it is
+	pause time.Duration // after that one
 }
 
 // maxStale bounds them. A server that lets one session begin after the other and
 // none live must not pile them up here.
 const maxStale = 16
 
-func (s *staleSessions) add(dead Credentials) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.all = append(s.all, dead)
-	s.all = s.all[max(0, len(s.all)-maxStale):]
+// closeStale has a session of the past ended by endStale.
+func (c *Client) closeStale(dead Credentials) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stale = append(c.stale, &staleSession{Credentials: dead, pause: closingPause})
+	c.stale = c.stale[max(0, len(c.stale)-maxStale):]
+	c.wake()
 }
 
-func (s *staleSessions) remove(id int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.all = slices.DeleteFunc(s.all, func(d Credentials) bool { return d.ID == id })
+// allStale are the sessions that are neither ended nor forgotten for newer ones, the oldest first.
+func (c *Client) allStale() []*staleSession {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.stale)
 }
 
-func (s *staleSessions) list() []Credentials {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.all)
-}
-
-// has reports whether the session is neither ended nor forgotten for newer ones.
-func (s *staleSessions) has(id int64) bool {
-	return slices.ContainsFunc(s.list(), func(d Credentials) bool { return d.ID == id })
-}
-
-// closeStale has a session of the past ended as soon as there is a connection. That is tried
-// until the servers confirm that the session is gone, as they do at the latest when
+// endStale ends the sessions of the past while there is a connection: one at a time, since servers bound the
+// connections of a host. Each is tried until the servers confirm that it is gone, as they do at the latest when
 // they have ended it themselves, or the client is closed.
 //
 // Whatever comes of an attempt, it may have kept the session alive for another timeout, which we need
 // not know. So the pause before the next attempt doubles without a bound: where no attempt gets
 // through to the end, the session gets its chance to expire.
-func (c *Client) closeStale(dead Credentials) {
-	c.stale.add(dead)
-	c.runs.Go(func() {
-		for pause := closingPause; ; pause *= 2 {
-			e, err := c.Epoch(c.running)
-			if err != nil || !c.stale.has(dead.ID) {
-				return // without an epoch there will be no connection any more
-			}
-			select {
-			case c.stale.attempt <- struct{}{}: // one at a time: servers bound the connections of a host
-			case <-c.running.Done():
-				return
-			}
-			// Close lets an attempt finish, as it does that at its own session.
-			ctx, cancel := context.WithTimeout(c.closing, Closing)
-			err = c.endSession(ctx, e.address(), dead)
-			cancel()
-			<-c.stale.attempt
-			if err == nil || !sleep(pause, c.running.Done()) {
-				return
-			}
+func (c *Client) endStale() {
+	for {
+		c.mu.Lock()
+		moved := c.moved // before we look, so that no change is missed
+		c.mu.Unlock()
+		e, err := c.Epoch(c.running)
+		if err != nil {
+			return // there will be no connection any more
 		}
-	})
+		var dead *staleSession
+		var due <-chan time.Time
+		if all := c.allStale(); len(all) > 0 {
+			dead = slices.MinFunc(all, func(a, b *staleSession) int { return a.due.Compare(b.due) })
+			due = time.After(time.Until(dead.due))
+		}
+		select {
+		case <-due:
+			// Close lets an attempt finish, as it does that at its own session.
+			_ = c.endSession(c.closing, e.address(), dead.Credentials)
+			dead.due, dead.pause = time.Now().Add(dead.pause), 2*dead.pause
+		case <-moved:
+		}
+	}
 }
 
 // closingPause is the pause before a session is tried again.
@@ -106,7 +96,9 @@ func (c *Client) ended(id int64) {
 	if id == 0 {
 		return // there never was one
 	}
-	c.stale.remove(id)
+	c.mu.Lock()
+	c.stale = slices.DeleteFunc(c.stale, func(s *staleSession) bool { return s.ID == id })
+	c.mu.Unlock()
 	if c.cfg.OnEnded != nil {
 		c.cfg.OnEnded(id)
 	}
@@ -133,8 +125,8 @@ func (c *Client) endAll(ctx context.Context, e *Epoch, at string) {
 	if at == "" {
 		return
 	}
-	for _, dead := range c.stale.list() {
-		_ = c.endSession(ctx, at, dead)
+	for _, dead := range c.allStale() {
+		_ = c.endSession(ctx, at, dead.Credentials)
 	}
 }
 
@@ -159,7 +151,7 @@ var errNotSession = errors.New("the session is gone already")
 // endSession resumes the session at one server and closes it. It returns nil if
 // the session is gone afterwards.
 func (c *Client) endSession(ctx context.Context, addr string, dead Credentials) error {
-	limit := attemptTimeout(c.cfg.Timeout, len(c.cfg.Servers))
+	limit := min(attemptTimeout(c.cfg.Timeout, len(c.cfg.Servers)), Closing)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	conn, err := c.cfg.Dial(ctx, "tcp", addr)
@@ -167,7 +159,6 @@ func (c *Client) endSession(ctx context.Context, addr string, dead Credentials) 
 		return err
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(limit))
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
 	err = c.resumeAndClose(conn, dead)

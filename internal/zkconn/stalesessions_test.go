@@ -7,13 +7,13 @@ import (
 )
 
 func TestOfTooManyStaleSessionsTheOldestIsForgotten(t *testing.T) {
-	var s staleSessions
+	c := newClient(Config{})
 	for id := int64(1); id <= 3*maxStale; id++ {
-		s.add(Credentials{ID: id})
+		c.closeStale(Credentials{ID: id})
 	}
-	require.Len(t, s.list(), maxStale)
-	require.False(t, s.has(2*maxStale))
-	require.True(t, s.has(2*maxStale+1))
-	s.remove(3 * maxStale)
-	require.False(t, s.has(3*maxStale))
+	left := c.allStale()
+	require.Len(t, left, maxStale)
+	require.EqualValues(t, 2*maxStale+1, left[0].ID)
+	c.ended(3 * maxStale)
+	require.Equal(t, left[:maxStale-1], c.allStale())
 }
