@@ -30,13 +30,15 @@ func (c *Call[T]) Result() (T, error) { return c.val, c.err }
 
 // Wait waits for the call until ctx ends or the epoch is over; then the outcome
 // is still to come.
-func (c *Call[T]) Wait(ctx context.Context, e *Epoch) (T, error) {
+func (c *Call[T]) Wait(ctx context.Context, e *Epoch) (T, error) { return c.wait(ctx, e.over) }
+
+func (c *Call[T]) wait(ctx context.Context, over <-chan struct{}) (T, error) {
 	err := ErrOver
 	select {
 	case <-c.done:
 	case <-ctx.Done():
 		err = context.Cause(ctx)
-	case <-e.over:
+	case <-over:
 	}
 	if c.Answered() { // at the last moment, or before the call
 		return c.val, c.err
@@ -57,7 +59,7 @@ type request[T any] struct {
 
 // start sends a request, without waiting for a connection if there is none.
 func start[T any](e *Epoch, r request[T]) *Call[T] {
-	if e.external {
+	if e.client.external != nil {
 		return startExternal(e, r.op, r.client)
 	}
 	w := e.current()
@@ -132,7 +134,7 @@ func retry[T any](ctx context.Context, e *Epoch, r request[T]) (T, error) {
 		if at == 0 || e.Connection() != at {
 			continue // the connection was lost: wait for the next
 		}
-		if !e.external || !unanswered(err) {
+		if e.client.external == nil || !unanswered(err) {
 			odd++
 		}
 		if odd > overlooked {

@@ -47,8 +47,6 @@ type Epoch struct {
 	linked  chan struct{} // closed while there is a connection past its handshake
 	onLost  map[*LossHook]struct{}
 	gone    bool // the servers themselves said that the session is
-
-	external bool // see external.go
 }
 
 func (c *Client) newEpoch(number int64) *Epoch {

@@ -73,7 +73,7 @@ func (c *Client) recognise(n int64) *Epoch {
 		timeout = granted
 	}
 	e := c.newEpoch(n)
-	e.conn, e.external = conn, true
+	e.conn = conn
 	e.id.Store(conn.SessionID())
 	e.timeout.Store(int64(timeout))
 	sent := time.Now()
@@ -175,7 +175,7 @@ func (e *Epoch) abandoned() bool { return closed(e.client.abandon) }
 // Ordered reports whether events of different watches come in the order of the
 // server's history, and whether a create is sure to run in this epoch's session.
 // It is false for an external connection.
-func (e *Epoch) Ordered() bool { return !e.external }
+func (e *Epoch) Ordered() bool { return e.client.external == nil }
 
 // watchExternal sets one watch through the client, in the background. Whether the node exists is told as an event.
 func (e *Epoch) watchExternal(key watchKey) {

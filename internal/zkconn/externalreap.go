@@ -1,10 +1,9 @@
 package zkconn
 
 import (
-	"errors"
+	"context"
 	"reflect"
 	"slices"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -51,25 +50,18 @@ func (e *Epoch) reapExternal(r *reaping) {
 // or its answer has been lost on a living connection; the next may be made beside it,
 // because no name is used twice. While as many as mostLate are on their way it waits for longer: a client library
 // that stands still must not collect goroutines.
-func answered[T any](e *Epoch, r request[T], late *[]<-chan struct{}) (none T, err error) {
+func answered[T any](e *Epoch, r request[T], late *[]<-chan struct{}) (T, error) {
 	c := start(e, r)
 	*late = slices.DeleteFunc(*late, closed)
-	var timeout <-chan time.Time
+	ctx := context.Background()
 	if len(*late) < mostLate {
-		timeout = time.After(e.Timeout())
+		limited, cancel := context.WithTimeout(ctx, e.Timeout())
+		defer cancel()
+		ctx = limited
 	}
-	select {
-	case <-c.done:
-		return c.val, c.err
-	case <-e.client.abandon:
-		return none, ErrOver
-	case <-timeout:
-		*late = append(*late, c.done)
-		return none, errNoAnswer
-	}
+	*late = append(*late, c.done)
+	return c.wait(ctx, e.client.abandon)
 }
 
 // mostLate and the last one make sixteen.
 const mostLate = 15
-
-var errNoAnswer = errors.New("no answer in a session timeout")

@@ -114,7 +114,7 @@ func (e *Epoch) awaitBeat() bool {
 // pinging reports whether the client library's own pings are not enough.
 func (e *Epoch) pinging() bool {
 	f := e.cfg.LeaseFraction
-	return f > 0 && f < 1 || e.external
+	return f > 0 && f < 1 || e.client.external != nil
 }
 
 // beat gives a sign of life. It does not wait for the answer, or a slow link would keep the next one from being sent
@@ -123,7 +123,7 @@ func (e *Epoch) beat() {
 	w := e.current()
 	switch required, _ := e.clock.beat(); {
 	case w == nil: // an external client library would keep it, and send all of them later
-	case e.external:
+	case e.client.external != nil:
 		e.beatExternal()
 	case required:
 		r := syncRequest(Heartbeat)

@@ -40,7 +40,7 @@ func (e *Epoch) Reap(o Orphan) <-chan struct{} {
 		defer close(done)
 		r.run(e.cfg.Logger)
 	}
-	if e.external {
+	if e.client.external != nil {
 		e.reapExternal(&r)
 		e.client.linger(run)
 	} else if !e.Go(run) {

@@ -169,7 +169,7 @@ func (h *hub) disconnected() {
 // this connection on the node, until ctx ends or the epoch is over. It is not
 // retried on a new connection: then tell gets [Disconnected].
 func (e *Epoch) Watch(ctx context.Context, path string, tell func(Event)) (*Watch, error) {
-	if e.external {
+	if e.client.external != nil {
 		return e.WatchAll([]string{path}, func(_ string, what Event) { tell(what) }, nil)[0], nil
 	}
 	key := watchKey{path, false}
@@ -248,7 +248,7 @@ func (e *Epoch) WatchAll(paths []string, tell func(path string, what Event), sur
 	if len(unarmed) == 0 {
 		return watches
 	}
-	if e.external {
+	if e.client.external != nil {
 		for _, p := range unarmed {
 			e.watchExternal(watchKey{p, false})
 		}
