@@ -32,7 +32,7 @@ type lossWatch struct {
 }
 
 // OnLoss has lost called, from the grant on, when the session of t is over or its node was
-// removed; at once if that is so already. Called again, it replaces lost. It must not block.
+// removed; at once if that is so already. The ticket has been given up then. Called again, it replaces lost. It must not block.
 func (t *Ticket) OnLoss(lost func(*Ticket)) {
 	t.IgnoreLoss()
 	g := &lossWatch{lost: lost}
@@ -43,6 +43,7 @@ func (t *Ticket) OnLoss(lost func(*Ticket)) {
 		g.tell(t)
 	}))
 	if t.gone.Load() { // that was told to the one before, or to nobody
+		t.IgnoreLoss()
 		g.tell(t)
 	}
 }

@@ -289,7 +289,6 @@ func (c *Cohort) mayPass() bool {
 
 // onLoss is called when the session of p has ended, or its node was removed.
 func (c *Cohort) onLoss(p *queue.Ticket) {
-	p.Forget()
 	// The holder first: nothing below may delay that it is told. It is also told while the ticket is being
 	// replaced.
 	if l := c.Current(); l != nil && l.Ticket() == p {
@@ -304,15 +303,6 @@ func (c *Cohort) onLoss(p *queue.Ticket) {
 			c.becomeIdle()
 		}
 		c.advance()
-	}
-	leaveExternal(p)
-}
-
-// leaveExternal gives a lost ticket up on a connection that somebody else opened: its session may live on, and the node
-// with it.
-func leaveExternal(p *queue.Ticket) {
-	if !p.Epoch.Ordered() {
-		p.Leave(0)
 	}
 }
 

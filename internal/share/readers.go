@@ -235,7 +235,6 @@ func (r *Readers) UnlockLost(l *lease.Lease) { r.dropIns.remove(l) }
 
 // onLoss is told of the loss of a ticket.
 func (r *Readers) onLoss(p *queue.Ticket) {
-	p.Forget()
 	r.mu.Lock()
 	b := r.granted[p]
 	if b != nil {
@@ -247,5 +246,4 @@ func (r *Readers) onLoss(p *queue.Ticket) {
 			l.Finish(errs.ErrLost)
 		}
 	}
-	leaveExternal(p)
 }

@@ -44,11 +44,7 @@ func (g *Unshared) take(ctx context.Context, p *queue.Ticket, dropIn bool) (*lea
 		p.Leave(0)
 		return nil, errs.ErrClosed
 	}
-	p.OnLoss(func(p *queue.Ticket) { // at once, if the ticket has been lost by now
-		p.Forget()
-		l.Finish(errs.ErrLost)
-		leaveExternal(p)
-	})
+	p.OnLoss(func(*queue.Ticket) { l.Finish(errs.ErrLost) }) // at once, if the ticket has been lost by now
 	return l, nil
 }
 
