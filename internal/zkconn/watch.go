@@ -168,6 +168,9 @@ func (h *hub) disconnected() {
 // The call blocks for one read, or none if the server already holds a watch of
 // this connection on the node, until ctx ends or the epoch is over. It is not
 // retried on a new connection: then tell gets [Disconnected].
+//
+// It is a read, and no setWatches as of WatchAll, because that read is all that is asked about a node that is not
+// there: zkonce looks for its result twice before there is one, which would be two requests more.
 func (e *Epoch) Watch(ctx context.Context, path string, tell func(Event)) (*Watch, error) {
 	if e.client.external != nil {
 		return e.WatchAll([]string{path}, func(_ string, what Event) { tell(what) }, nil)[0], nil
