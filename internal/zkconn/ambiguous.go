@@ -2,13 +2,10 @@ package zkconn
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 )
 
 // ambiguousCreates are nodes that a request of an old connection may yet make.
@@ -97,29 +94,6 @@ func (e *Epoch) lookOnce() {
 					e.Reap(Orphan{Dir: dir, Node: dir + "/" + n})
 				}
 			}
-		}
-	}
-}
-
-// SyncedChildren lists the children of path as the leader of the servers knew them at some
-// instant of the call. Both the sync and the listing are answered on one connection: the next one
-// may be to a server that was never synced.
-func (e *Epoch) SyncedChildren(ctx context.Context, path string) ([]string, error) {
-	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
-		if err := e.Await(ctx); err != nil {
-			return nil, err
-		}
-		at := e.Connection()
-		if err := e.Sync(ctx, path); err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return nil, err
-		}
-		names, _, err := e.Children(ctx, path)
-		if e.Connection() == at || err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return names, err
-		}
-		// Where connections do not live for two requests, asking at once makes it no better.
-		if err := e.Pause(ctx, pause); err != nil {
-			return nil, err
 		}
 	}
 }

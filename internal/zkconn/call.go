@@ -76,28 +76,6 @@ func start[T any](e *Epoch, r request[T]) *Call[T] {
 	return c
 }
 
-// startExternal hands a request to the client library in a goroutine, since it
-// cannot be given up there.
-func startExternal[T any](e *Epoch, op int32, f func(*zk.Conn) (T, error)) *Call[T] {
-	if e.abandoned() {
-		return failed[T](ErrNotSent)
-	}
-	c := &Call[T]{done: make(chan struct{})}
-	go func() {
-		defer close(c.done)
-		sent := time.Now()
-		v, err := f(e.conn)
-		c.val, c.err = v, classify(err)
-		switch {
-		case e.conn.SessionID() != e.ID():
-			e.replaced()
-		case proves(c.err):
-			e.answered(sent, led(op, 0)) // before the client sent it, if it waited in between
-		}
-	}()
-	return c
-}
-
 // failed is a request that was not sent.
 func failed[T any](err error) *Call[T] {
 	c := &Call[T]{done: make(chan struct{}), err: err}

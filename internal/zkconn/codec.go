@@ -163,6 +163,51 @@ func codeError(code int32) error {
 	return fmt.Errorf("zkconn: the server answered with error %d", code)
 }
 
+// count reads the length of a vector. The client takes a negative one, other than that of a null vector, for a
+// huge one, and would allocate for it.
+func count(r *jute.Decoder, size int) int {
+	n := r.Count(size)
+	if n < -1 {
+		r.Fail(jute.ErrMalformed)
+	}
+	return max(0, n)
+}
+
+// checkReply reports whether body, what follows the header of a successful reply
+// to op, can be decoded by the client without a panic or a hostile allocation.
+func checkReply(op int32, body []byte) error {
+	r := jute.Decode(body)
+	switch op {
+	case opCreate, opCreateContainer, opCreateTTL, opSync:
+		r.Text()
+	case opExists, opSetData, opSetACL:
+		r.Take(jute.StatSize)
+	case opGetData, opReconfig:
+		r.Buffer()
+		r.Take(jute.StatSize)
+	case opGetACL:
+		for range count(r, 12) {
+			r.Int32()
+			r.Text()
+			r.Text()
+		}
+		r.Take(jute.StatSize)
+	case opGetChildren, opGetChildren2:
+		for range count(r, 4) {
+			r.Text()
+		}
+		if op == opGetChildren2 {
+			r.Take(jute.StatSize)
+		}
+	case opMulti:
+		results(r)
+	}
+	if r.Err() != nil {
+		return fmt.Errorf("malformed reply to operation %d: %w", op, r.Err())
+	}
+	return nil
+}
+
 // setWatchesBody sets a data watch on every path, in one request. A node that is
 // gone is told at once, as an event before the reply. The zxid up to which the
 // caller claims to know the nodes is the highest there is, so that no node counts

@@ -21,6 +21,8 @@ var (
 
 	// ErrAuth is returned when the servers refuse the credentials for good.
 	ErrAuth = errors.New("zkconn: the servers refuse the credentials")
+
+	errSilent = fmt.Errorf("%w: no server acknowledged anything for too long", ErrOver)
 )
 
 // unknownError marks an operation of which nobody here can say whether the
@@ -36,6 +38,12 @@ func Unknown(err error) bool {
 	var u *unknownError
 	return errors.As(err, &u)
 }
+
+// violationError marks what a server says against the protocol.
+type violationError struct{ err error }
+
+func (e *violationError) Error() string { return e.err.Error() }
+func (e *violationError) Unwrap() error { return e.err }
 
 // answers are the errors with which a server says that it did not apply the
 // operation, and that asking again would not help. ErrSessionMoved is not among

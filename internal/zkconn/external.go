@@ -109,6 +109,28 @@ func (e *Epoch) ask() bool {
 	return err == nil
 }
 
+// startExternal hands a request to the client library in a goroutine, since it
+// cannot be given up there.
+func startExternal[T any](e *Epoch, op int32, f func(*zk.Conn) (T, error)) *Call[T] {
+	if e.abandoned() {
+		return failed[T](ErrNotSent)
+	}
+	c := &Call[T]{done: make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		sent := time.Now()
+		v, err := f(e.conn)
+		c.val, c.err = v, classify(err)
+		switch {
+		case e.conn.SessionID() != e.ID():
+			e.replaced()
+		case proves(c.err):
+			e.answered(sent, led(op, 0)) // before the client sent it, if it waited in between
+		}
+	}()
+	return c
+}
+
 // attend watches over the connection, until the epoch is over or the client closed.
 func (e *Epoch) attend(t *time.Ticker) {
 	for {
@@ -161,7 +183,6 @@ func (e *Epoch) replaced() {
 }
 
 var (
-	errSilent   = fmt.Errorf("%w: no server acknowledged anything for too long", ErrOver)
 	errDetached = errors.New("the external connection has none")
 	errReplaced = fmt.Errorf("%w: the external connection has another session now", ErrOver)
 )

@@ -1,7 +1,9 @@
 package zkconn
 
 import (
+	"encoding/binary"
 	"fmt"
+	"io"
 
 	"github.com/go-menagerie/menagerie/internal/jute"
 )
@@ -41,51 +43,6 @@ const (
 
 const headerSize = 16 // xid, zxid, error
 
-// count reads the length of a vector. The client takes a negative one, other than that of a null vector, for a
-// huge one, and would allocate for it.
-func count(r *jute.Decoder, size int) int {
-	n := r.Count(size)
-	if n < -1 {
-		r.Fail(jute.ErrMalformed)
-	}
-	return max(0, n)
-}
-
-// checkReply reports whether body, what follows the header of a successful reply
-// to op, can be decoded by the client without a panic or a hostile allocation.
-func checkReply(op int32, body []byte) error {
-	r := jute.Decode(body)
-	switch op {
-	case opCreate, opCreateContainer, opCreateTTL, opSync:
-		r.Text()
-	case opExists, opSetData, opSetACL:
-		r.Take(jute.StatSize)
-	case opGetData, opReconfig:
-		r.Buffer()
-		r.Take(jute.StatSize)
-	case opGetACL:
-		for range count(r, 12) {
-			r.Int32()
-			r.Text()
-			r.Text()
-		}
-		r.Take(jute.StatSize)
-	case opGetChildren, opGetChildren2:
-		for range count(r, 4) {
-			r.Text()
-		}
-		if op == opGetChildren2 {
-			r.Take(jute.StatSize)
-		}
-	case opMulti:
-		results(r)
-	}
-	if r.Err() != nil {
-		return fmt.Errorf("malformed reply to operation %d: %w", op, r.Err())
-	}
-	return nil
-}
-
 // requestHeader is the body of a request that has no fields.
 func requestHeader(xid, op int32) []byte { return jute.AppendInt32(jute.AppendInt32(nil, xid), op) }
 
@@ -122,4 +79,18 @@ func parseConnectReply(body []byte) (connectReply, error) {
 		return c, fmt.Errorf("malformed connect reply: session timeout of %d ms", c.timeout)
 	}
 	return c, nil
+}
+
+func readFrame(r io.Reader, limit uint32) ([]byte, error) {
+	var prefix [4]byte
+	if _, err := io.ReadFull(r, prefix[:]); err != nil {
+		return nil, err
+	}
+	n := binary.BigEndian.Uint32(prefix[:])
+	if n > limit {
+		return nil, fmt.Errorf("a frame of %d bytes (at most %d are taken)", n, limit)
+	}
+	body := make([]byte, n)
+	_, err := io.ReadFull(r, body)
+	return body, err
 }

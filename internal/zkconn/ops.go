@@ -2,6 +2,8 @@ package zkconn
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -88,6 +90,29 @@ func (e *Epoch) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) 
 func (e *Epoch) Sync(ctx context.Context, path string) error {
 	_, err := retry(ctx, e, syncRequest(path))
 	return err
+}
+
+// SyncedChildren lists the children of path as the leader of the servers knew them at some
+// instant of the call. Both the sync and the listing are answered on one connection: the next one
+// may be to a server that was never synced.
+func (e *Epoch) SyncedChildren(ctx context.Context, path string) ([]string, error) {
+	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
+		if err := e.Await(ctx); err != nil {
+			return nil, err
+		}
+		at := e.Connection()
+		if err := e.Sync(ctx, path); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return nil, err
+		}
+		names, _, err := e.Children(ctx, path)
+		if e.Connection() == at || err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return names, err
+		}
+		// Where connections do not live for two requests, asking at once makes it no better.
+		if err := e.Pause(ctx, pause); err != nil {
+			return nil, err
+		}
+	}
 }
 
 func syncRequest(path string) request[struct{}] {

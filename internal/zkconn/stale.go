@@ -2,10 +2,8 @@ package zkconn
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"slices"
 	"time"
@@ -212,18 +210,4 @@ func (c *Client) resumeAndClose(conn net.Conn, dead Credentials) error {
 		}
 		return nil
 	}
-}
-
-func readFrame(r io.Reader, limit uint32) ([]byte, error) {
-	var prefix [4]byte
-	if _, err := io.ReadFull(r, prefix[:]); err != nil {
-		return nil, err
-	}
-	n := binary.BigEndian.Uint32(prefix[:])
-	if n > limit {
-		return nil, fmt.Errorf("a frame of %d bytes (at most %d are taken)", n, limit)
-	}
-	body := make([]byte, n)
-	_, err := io.ReadFull(r, body)
-	return body, err
 }

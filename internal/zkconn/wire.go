@@ -3,6 +3,7 @@ package zkconn
 import (
 	"bufio"
 	"encoding/binary"
+	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -170,3 +171,9 @@ func (w *wire) SetWriteDeadline(time.Time) error { return nil }
 
 func (w *wire) LocalAddr() net.Addr  { return w.raw.LocalAddr() }
 func (w *wire) RemoteAddr() net.Addr { return w.raw.RemoteAddr() }
+
+// violation makes err one that ends the session if there is one: what else the
+// stream said cannot be trusted either.
+func (w *wire) violation(err error) error {
+	return &violationError{fmt.Errorf("%s broke the protocol: %w", w.addr, err)}
+}

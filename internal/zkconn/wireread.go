@@ -199,14 +199,3 @@ func (w *wire) ponged() {
 		w.epoch.acknowledged(sent, false)
 	}
 }
-
-// violation makes err one that ends the session if there is one: what else the
-// stream said cannot be trusted either.
-func (w *wire) violation(err error) error {
-	return &violationError{fmt.Errorf("%s broke the protocol: %w", w.addr, err)}
-}
-
-type violationError struct{ err error }
-
-func (e *violationError) Error() string { return e.err.Error() }
-func (e *violationError) Unwrap() error { return e.err }
