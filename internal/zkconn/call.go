@@ -29,8 +29,16 @@ func (c *Call[T]) Done() <-chan struct{} { return c.done }
 func (c *Call[T]) Result() (T, error) { return c.val, c.err }
 
 // Wait waits for the call until ctx ends or the epoch is over; then the outcome
-// is still to come.
-func (c *Call[T]) Wait(ctx context.Context, e *Epoch) (T, error) { return c.wait(ctx, e.over) }
+// is still to come. It may be that of another session, too, in which an external connection goes on: no answer from there tells
+// what is true of this epoch's nodes.
+func (c *Call[T]) Wait(ctx context.Context, e *Epoch) (T, error) {
+	v, err := c.wait(ctx, e.over)
+	if e.client.external != nil && closed(e.over) {
+		var none T
+		return none, ErrOver
+	}
+	return v, err
+}
 
 func (c *Call[T]) wait(ctx context.Context, over <-chan struct{}) (T, error) {
 	err := ErrOver
