@@ -34,6 +34,7 @@ type batch struct {
 	undoes  *zkconn.Epoch // see change
 
 	tried *plan // the newest try that was sent: it was made, or may have been, or may yet be as long as its session lasts
+	doubt *plan // of an Add: a try that may yet change the record of a lost session, see forestall
 }
 
 // change asks for a change of the count and waits until it is written.
@@ -206,7 +207,7 @@ func (g *WaitGroup) attempt(ctx context.Context, e *zkconn.Epoch, b *batch) erro
 // prune takes out of a batch the Adds whose calls are over. It takes nothing out of a batch that may yet be applied: only the
 // same transaction cannot be made twice.
 func (g *WaitGroup) prune(e *zkconn.Epoch, b *batch) {
-	if b.tried != nil && b.tried.epoch == e && b.tried.refused == nil {
+	if b.doubt != nil || b.tried != nil && b.tried.epoch == e && b.tried.refused == nil {
 		return
 	}
 	g.mu.Lock()
@@ -239,6 +240,9 @@ func (g *WaitGroup) commit(ctx context.Context, e *zkconn.Epoch, b *batch, p *pl
 		return zkconn.ErrOver
 	case record.Conflict(err):
 		p.refused = err
+		if p.opens() && b.doubt != nil && !errors.Is(err, zk.ErrNodeExists) {
+			b.tried = b.doubt // perhaps that was made
+		}
 		// Without alive the round is over, and may be closed.
 		if missing || p.opens() && record.RefusedAt(err, 1, zk.ErrNoNode) {
 			if err := g.end(ctx, e); err != nil {

@@ -163,6 +163,11 @@ func (g *WaitGroup) settle(ctx context.Context, e *zkconn.Epoch, b *batch) error
 	if p.wasMade(g.id, r, round, v.find(p.id)) {
 		g.booked(b, nil)
 	}
+	if b.add && !p.opens() { // else it is the same doubt as before
+		if p.found, b.doubt = r, nil; !p.made && r != nil && p.epoch != e {
+			b.doubt = p
+		}
+	}
 	if p.h != nil && p.h == g.own(e) {
 		g.seen(p.h, r, alive, round)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
@@ -20,7 +21,8 @@ type plan struct {
 	now   account
 	n     int // how many members it adds, or how many are done
 	epoch *zkconn.Epoch
-	round int64 // in which the record was read
+	round int64    // in which the record was read
+	found *account // as of the newest look, if it was not made
 	ops   []any
 
 	opening bool // it begins a round
@@ -57,7 +59,11 @@ func (g *WaitGroup) plan(ctx context.Context, e *zkconn.Epoch, b *batch) (*plan,
 		p := &plan{id: h.id, h: h, n: b.left, epoch: e}
 		_ = json.Unmarshal(g.at.Owner(), &p.now) // our own data; what is missing stays empty
 		p.now.N = p.n
-		return g.fill(p, false), nil
+		g.fill(p, false)
+		if b.doubt != nil {
+			p.forestall(g, b.doubt)
+		}
+		return p, nil
 	case b.add, own != nil && own.rec.left() > 0 && (len(g.mine) == 1 || b.undoes == e):
 		return g.edit(e, b, own.id, own.rec, own.rec.left() > 0, own.round), nil
 	}
@@ -80,6 +86,14 @@ func (g *WaitGroup) edit(e *zkconn.Epoch, b *batch, id string, old account, live
 		p.now.Taken[g.id] += p.n
 	}
 	return g.fill(p, lives)
+}
+
+// forestall has a plan that makes a record write the record of an earlier try once more, as it was found. So if the members
+// are added to the new record, that try is refused, or the other way round. Without that, both records could have the same
+// members, and as many calls of Done too few.
+func (p *plan) forestall(g *WaitGroup, earlier *plan) {
+	r := earlier.found
+	p.ops = slices.Insert(p.ops, 1, any(&zk.SetDataRequest{Path: g.record(earlier.id), Data: record.Encode(r), Version: r.version}))
 }
 
 // fill writes the transaction of a plan.

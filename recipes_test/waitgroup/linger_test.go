@@ -104,3 +104,43 @@ func TestADoneThatLingersInAServerCountsOnce(t *testing.T) {
 		require.Equal(t, 2, n)
 	})
 }
+
+// The members of the lost session go with it; the Add that got no answer counts in the next session, and there only.
+func TestAnAddThatLingersInAServerBeyondItsSessionCountsOnce(t *testing.T) {
+	for _, cancelled := range []bool{false, true} {
+		proving.AmongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
+			background := context.Background()
+			s := e.SessionAt(t, 0, zksync.WithTimeout(10*time.Second))
+			g, other := zkwaitgroup.New(s, proving.GroupPath), zkwaitgroup.New(e.SessionAt(t, 2), proving.GroupPath)
+			require.NoError(t, g.AddContext(background, 1))
+			lost := s.ID()
+			held := e.Intercept(zktest.On(zktest.Multi, "**").Of(lost).Nth(1).Hold().Queued())
+			ctx, cancel := context.WithCancel(background)
+			defer cancel()
+			adds := proving.Waits(ctx, func(ctx context.Context) error { return g.AddContext(ctx, 1) })
+			require.NoError(t, held.WaitHeld(t.Context()))
+			e.Partition(lost)
+			if cancelled {
+				cancel()
+			}
+			<-adds.Done
+			require.Equal(t, cancelled, adds.Err != nil)
+			for s.ID() == lost {
+				time.Sleep(time.Millisecond)
+			}
+			time.Sleep(100 * time.Millisecond)
+			held.Release()
+			time.Sleep(20 * time.Second)
+			require.NoError(t, g.DoneContext(background), "of the member that died")
+			if !cancelled {
+				n, err := other.Count(background)
+				require.NoError(t, err)
+				require.Equal(t, 1, n)
+				require.NoError(t, g.DoneContext(background))
+			}
+			n, err := other.Count(background)
+			require.NoError(t, err)
+			require.Zero(t, n)
+		})
+	}
+}
