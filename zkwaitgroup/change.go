@@ -91,9 +91,10 @@ func (g *WaitGroup) leave(c *change) bool {
 		return true
 	default:
 	}
-	c.withdrawn = c.add
+	withdrawn := c.add
+	c.withdrawn = withdrawn
 	g.mu.Unlock()
-	if c.withdrawn {
+	if withdrawn {
 		grace := time.NewTimer(node.Grace)
 		defer grace.Stop()
 		select {
