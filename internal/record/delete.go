@@ -25,7 +25,7 @@ func PutMark(ctx context.Context, e *zkconn.Epoch, path string, acl []zk.ACL) (i
 		id = node.NewUUID() // a new one for each request: one that got no answer may yet mark a later node
 		call := e.StartMulti(&zk.CreateRequest{Path: path + "/" + id, Acl: acl, Flags: zk.FlagEphemeral})
 		_, err := call.Wait(ctx, e)
-		if !call.Answered() || zkconn.Unknown(err) {
+		if !call.Answered() || zkconn.Unknown(err) || errors.Is(err, zkconn.ErrOver) { // the next session may have made it
 			e.AmbiguousCreate(path, id, e.Connection())
 			e.Reap(zkconn.Orphan{Dir: path, Prefix: id, Pending: call.Done(), Outcome: func() (string, bool) {
 				_, err := call.Result()
