@@ -297,8 +297,13 @@ func (l *Latch) await(ctx context.Context, e *zkconn.Epoch, founded *int64) (ope
 	case what == zkconn.Changed && e.Ordered(): // elsewhere that may be a new node of that name
 		l.opened.Store(true)
 		return true, nil
-	case what == zkconn.Deleted:
-		return false, errRemoved
+	case what == zkconn.Deleted: // by hand, or a process of an older version has opened the latch
+		v, _, err := l.terms.Peek(ctx, e)
+		if err != nil || !v.T.Open {
+			return false, cmp.Or(err, errRemoved)
+		}
+		l.opened.Store(true)
+		return true, nil
 	case path == "": // servers keep silent about what who asks may not read
 		if _, closed, err := e.Exists(ctx, l.closed()); err != nil || closed {
 			return false, cmp.Or(err, l.openIfDone(ctx, e))

@@ -127,3 +127,16 @@ func TestAnOpeningThatLingersDoesNotOpenTheNextLatch(t *testing.T) {
 		})
 	}
 }
+
+// It deletes the node for which all wait, without a change of it before.
+func TestALatchThatAProcessOfAnOlderVersionOpensIsOpen(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		l := latches(v, 1, 3)[0]
+		w := proving.Waits(context.Background(), l.Wait)
+		v.Quiet()
+		v.Server.Set(proving.LatchPath, []byte(`{"total":3,"open":true}`))
+		v.Remove(proving.LatchPath + "/closed-of-3")
+		<-w.Done
+		require.NoError(t, w.Err)
+	})
+}
