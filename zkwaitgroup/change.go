@@ -3,6 +3,7 @@ package zkwaitgroup
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -45,7 +46,7 @@ func (g *WaitGroup) change(ctx context.Context, delta int) (*change, error) {
 	if delta > 0 && ctx.Err() != nil || delta == 0 {
 		return nil, g.at.In(ctx, func(context.Context, *zkconn.Epoch) error { return nil })
 	}
-	c := g.ask(&change{add: delta > 0, n: max(delta, -delta)})
+	c := g.ask(&change{add: delta > 0, n: max(delta, -max(delta, -math.MaxInt))})
 	err := g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		select {
 		case <-c.written:
@@ -123,7 +124,7 @@ func (g *WaitGroup) next() *batch {
 	first, n := g.asked[0], 0
 	b := &batch{add: first.add, undoes: first.undoes}
 	for _, c := range g.asked {
-		if n > 0 && (c.add != b.add || c.undoes != b.undoes || c.late != first.late) {
+		if n > 0 && (c.add != b.add || c.undoes != b.undoes || c.late != first.late || c.n > math.MaxInt-b.left) {
 			break
 		}
 		n, b.left = n+1, b.left+c.n
@@ -245,7 +246,7 @@ func (g *WaitGroup) commit(ctx context.Context, e *zkconn.Epoch, b *batch, p *pl
 			b.tried = b.doubt // perhaps that was made
 		}
 		// Without alive the round is over, and may be closed.
-		if missing || p.opens() && record.RefusedAt(err, 1, zk.ErrNoNode) {
+		if missing || p.opens() && errors.Is(err, zk.ErrNoNode) {
 			if err := g.end(ctx, e); err != nil {
 				return err
 			}

@@ -2,6 +2,7 @@ package waitgroup_test
 
 import (
 	"context"
+	"math"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -186,5 +187,16 @@ func TestEveryCallOfAWaitGroupEndsWithItsContext(t *testing.T) {
 		other.Add(-3)
 		require.NoError(t, g.WaitContext(context.Background()))
 		v.NothingLeft(proving.GroupPath)
+	})
+}
+
+func TestTheLeastNumberOfAnAddIsTooMany(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		g := zkwaitgroup.New(v.Session(), proving.GroupPath)
+		require.NoError(t, g.AddContext(context.Background(), 2))
+		require.ErrorIs(t, g.AddContext(context.Background(), math.MinInt), zksync.ErrMisuse)
+		n, err := g.Count(context.Background())
+		require.NoError(t, err)
+		require.Zero(t, n)
 	})
 }
