@@ -140,8 +140,8 @@ func (p *Phaser) BulkRegister(ctx context.Context, n int) (phase int, err error)
 // It blocks until the servers confirm or ctx ends (the error wraps the context's error). A disconnect delays it. If the session of the
 // parties was lost, they are deregistered, and the error is zksync.ErrLost. If the session is closed, the error is zksync.ErrClosed. If no
 // party is registered through this Phaser, or all of its parties have arrived at
-// this phase, the error is zksync.ErrMisuse. If the servers give no clear answer several times, the error satisfies
-// [zksync.Ambiguous].
+// this phase, the error is zksync.ErrMisuse. If the servers give no clear answer several times after the arrival, the error
+// satisfies [zksync.Ambiguous].
 //
 // If an error comes with a phase of -1, the call may be repeated: the party arrives once, whether or not the first call
 // had arrived. Any other phase is that of the arrival, which has happened; a
