@@ -13,7 +13,7 @@ import (
 // errList means that the entry must look at the directory again.
 var errList = errors.New("zksync: list again")
 
-// errScouted is errList after the departure of a scout: all conclusions still hold.
+// errScouted is errList after the departure of the second blocker, the scout: all conclusions still hold.
 var errScouted = fmt.Errorf("%w: the scout left", errList)
 
 // contend waits until the ticket is granted, the own node is gone (ErrGone), ctx

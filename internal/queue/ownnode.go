@@ -54,7 +54,7 @@ func (g *lossWatch) tell(t *Ticket) {
 	}
 }
 
-// IgnoreLoss ends that.
+// IgnoreLoss ends what OnLoss began.
 func (t *Ticket) IgnoreLoss() {
 	g := t.lossWatch.Load()
 	if g == nil {

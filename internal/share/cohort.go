@@ -160,8 +160,8 @@ func (c *Cohort) acquired(p *queue.Ticket, err error) {
 // grantFirst gives g to whoever has waited longest. mu is held, somebody waits, and nobody holds.
 func (c *Cohort) grantFirst(g *grant) {
 	if g.ticket.Over() {
-		// The first thing that a loss does is to say so here. It looks for the holder once, maybe before now: a
-		// lease that is granted now might never be told.
+		// A loss first marks the ticket as over, and then looks for a holder once, maybe before now: a lease that is
+		// granted now might never be told.
 		c.becomeIdle()
 		c.advance()
 		return
@@ -289,8 +289,8 @@ func (c *Cohort) mayPass() bool {
 
 // onLoss is called when the session of p has ended, or its node was removed.
 func (c *Cohort) onLoss(p *queue.Ticket) {
-	// The holder first: nothing below may delay that it is told. It is also told while the ticket is being
-	// replaced.
+	// The holder is told before anything below, which might delay that. (Its node has been given to the reaper before, which does
+	// not block.) It is also told while the ticket is being replaced.
 	if l := c.Current(); l != nil && l.Ticket() == p {
 		l.Finish(errs.ErrLost)
 	}
