@@ -53,11 +53,9 @@ func (rw *RWMutex) TryLock() bool {
 // the hold was lost before, Unlock ends it locally; [RWMutex.Lease] tells of the loss before Unlock. It panics if rw is
 // not locked through Lock or TryLock.
 func (rw *RWMutex) Unlock() {
-	l := (*lease.Lease)(rw.write.Lease())
-	if l == nil || !l.DropIn() {
+	if !(*lease.Lease)(rw.write.Lease()).UnlockDropIn() {
 		panic("zkrwmutex: Unlock of unlocked RWMutex")
 	}
-	_ = l.Unlock() // the lease has told of a loss
 }
 
 // RLock locks rw for reading. It waits for the writers that queued before it, without a bound, and

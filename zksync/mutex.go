@@ -77,11 +77,9 @@ func (m *Mutex) TryLock() bool {
 // of the loss before Unlock. It panics if m is not locked through Lock or TryLock. It costs one request, or none
 // if the next holder is a goroutine of this process.
 func (m *Mutex) Unlock() {
-	l := m.cohort().Current()
-	if l == nil || !l.DropIn() {
+	if !m.cohort().Current().UnlockDropIn() {
 		panic("zksync: unlock of unlocked mutex")
 	}
-	_ = l.Unlock() // the lease has told of a loss
 }
 
 // Lease is the lease of the current hold of any goroutine of this process, nil

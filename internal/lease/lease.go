@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
@@ -23,6 +24,10 @@ type Lease struct {
 	cancel   context.CancelCauseFunc
 	bound    *time.Timer // of WithMaxHold
 	sublease *sublease   // nil for the lease of a grant
+
+	// Of a sublease: it has been given back, or moved. Of a hold without lease: its Unlock has begun. Who sets it goes
+	// on, and nobody waits for that.
+	given atomic.Bool
 
 	mu        sync.Mutex
 	err       error
@@ -117,6 +122,16 @@ func (l *Lease) Path() string { return l.ticket.ShownNode() }
 // Unlock is zksync.Lease.Unlock.
 func (l *Lease) Unlock() error { return l.unlock(unlockWait) }
 
+// UnlockDropIn is Unlock for the hold of a method set without leases. It reports false, and does nothing, if l is nil or
+// no such hold, or if another call came first.
+func (l *Lease) UnlockDropIn() bool {
+	if l == nil || !l.dropIn || l.given.Swap(true) {
+		return false
+	}
+	_ = l.Unlock() // the lease has told of a loss
+	return true
+}
+
 // GiveBack is Unlock for a caller whose context has ended: it waits at most for grace.
 func (l *Lease) GiveBack(grace time.Duration) { _ = l.unlock(grace) }
 
@@ -125,7 +140,7 @@ func (l *Lease) unlock(grace time.Duration) error {
 	released := ended == errs.ErrReleased
 	switch {
 	case l.sublease != nil: // however it ended, its owner counts on being told once
-		if !l.sublease.given.Swap(true) {
+		if !l.given.Swap(true) {
 			l.sublease.unlock()
 		}
 	case released:

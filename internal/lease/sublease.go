@@ -2,7 +2,6 @@ package lease
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 )
 
@@ -10,7 +9,6 @@ import (
 // several acquisitions of one owner, each of which is unlocked by itself.
 type sublease struct {
 	outer  *Lease
-	given  atomic.Bool // the level has been given back, or moved: who sets it goes on, and nobody waits for that
 	unlock func()
 }
 
@@ -26,7 +24,7 @@ func (l *Lease) Outer() (outer *Lease, sub bool) {
 // the hold.
 func (l *Lease) Move(ctx context.Context, outer *Lease) *Lease {
 	unlock := func() {} // l was unlocked meanwhile, and its level with it
-	if !l.sublease.given.Swap(true) {
+	if !l.given.Swap(true) {
 		unlock = l.sublease.unlock
 	}
 	return Sub(ctx, outer, unlock)

@@ -2,11 +2,13 @@ package mutex_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -39,6 +41,53 @@ func TestAcceptance011UnlockWithoutALockPanicsLikeSync(t *testing.T) {
 		require.True(t, l.Valid())
 		require.NoError(t, l.Unlock())
 	})
+}
+
+// releaseHook is a tracer that runs a function while a lease ends, before its lock can be held again.
+type releaseHook struct{ run func() }
+
+func (*releaseHook) AcquireStart(ctx context.Context, _ zksync.AcquireStartData) context.Context {
+	return ctx
+}
+func (*releaseHook) AcquireEnd(context.Context, zksync.AcquireEndData) {}
+func (h *releaseHook) Release(context.Context, zksync.ReleaseData)     { h.run() }
+
+func TestAcceptance011OfTwoUnlocksAtTheSameTimeOnePanics(t *testing.T) {
+	type locker interface {
+		sync.Locker
+		Lease() *zksync.Lease
+	}
+	for name, c := range map[string]struct {
+		of      func(s *zksync.Session) locker
+		message string
+	}{
+		"Mutex":   {func(s *zksync.Session) locker { return zksync.NewMutex(s, proving.LockPath) }, "zksync: unlock of unlocked mutex"},
+		"RWMutex": {func(s *zksync.Session) locker { return zkrwmutex.New(s, proving.LockPath) }, "zkrwmutex: Unlock of unlocked RWMutex"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			proving.Each(t, func(t *testing.T, v *proving.Env) {
+				h := &releaseHook{}
+				m := c.of(v.Session(zksync.WithTracer(h)))
+				second := 0
+				h.run = func() {
+					second++
+					require.PanicsWithValue(t, c.message, m.Unlock)
+				}
+				m.Lock()
+				m.Unlock()
+				require.Equal(t, 1, second)
+
+				m.Lock()
+				v.Remove(m.Lease().Path())
+				v.Awaits(m.Lease().Done(), "the loss")
+				m.Unlock() // it ends the lost hold, which others of this process wait for
+				require.PanicsWithValue(t, c.message, m.Unlock)
+				require.Equal(t, 1, second)
+				m.Lock()
+				m.Unlock()
+			})
+		})
+	}
 }
 
 func TestAcceptance011UnlockOfALeaseMayBeRepeated(t *testing.T) {

@@ -70,6 +70,32 @@ func TestAcceptance019AWaitersCreateThatGetsNoAnswerKeepsOnePlace(t *testing.T) 
 	}
 }
 
+func TestAcceptance019AListingThatGetsNoAnswerEndsNeitherAWaitNorATry(t *testing.T) {
+	const often = 8 // a read overlooks four; after more the attempt begins anew
+	for name, fate := range fates {
+		t.Run(name, func(t *testing.T) {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				ms := v.Mutexes(3)
+				holder := v.Lock(ms[0])
+				in := v.Server.Intercept(fate(zktest.On(zktest.GetChildren, proving.LockPath).Times(often)))
+				a := proving.Begin(context.Background(), ms[1])
+				time.Sleep(time.Minute)
+				require.Equal(t, often, in.Fired())
+				require.True(t, a.Pending())
+				require.NoError(t, holder.Unlock())
+				l := v.Granted(a)
+				in = v.Server.Intercept(fate(zktest.On(zktest.GetChildren, proving.LockPath).Times(often)))
+				_, err := ms[2].TryLockContext(context.Background())
+				require.ErrorIs(t, err, zksync.ErrNotAcquired)
+				require.Equal(t, often, in.Fired())
+				require.NoError(t, l.Unlock())
+				v.Quiet()
+				zktest.CheckChildren(t, v.Server, proving.LockPath)
+			})
+		})
+	}
+}
+
 func TestAcceptance020ADeleteThatGetsNoAnswerIsRepeatedWithoutTheCaller(t *testing.T) {
 	for name, fate := range fates {
 		t.Run(name, func(t *testing.T) {
