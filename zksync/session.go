@@ -64,8 +64,8 @@ func (s *Session) State() State { return s.inner().State() }
 
 // Changes returns every change of the state after the call, in order, and loses none if the
 // caller is slow. The sequence blocks until the next
-// change. It ends when ctx ends, and after [Closed]. Range over it once: the changes are
-// kept for it until then, or until ctx ends.
+// change. It ends when ctx ends, and after [Closed]. Range over it once, in one goroutine: the changes are
+// kept for it from the call on.
 func (s *Session) Changes(ctx context.Context) iter.Seq[State] { return s.inner().Changes(ctx) }
 
 // Timeout is the session timeout that the servers granted, 0 before the first

@@ -10,11 +10,17 @@ import (
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
-// Goroutines counts those of the bubble, or of the process in real time. In real time the stacks are of a moment before.
-//
-// Call Quiet before the first count: a session that has just begun, such as the administrator's, answers before it has
-// started its heartbeat.
-func (v *Env) Goroutines() (n int, stacks string) {
+// Goroutines counts those of the bubble, or of the process in real time, once all is quiet: a session that has just begun,
+// such as the administrator's, answers before it has started its heartbeat.
+func (v *Env) Goroutines() int {
+	v.T.Helper()
+	v.Quiet()
+	n, _ := v.goroutines()
+	return n
+}
+
+// goroutines is the count of now. In real time the stacks are of a moment before.
+func (v *Env) goroutines() (n int, stacks string) {
 	all := make([]byte, 4<<20)
 	stacks = string(all[:runtime.Stack(all, true)])
 	if !v.Virtual {
@@ -29,7 +35,7 @@ func (v *Env) GoroutinesBack(before int) {
 	if !v.Virtual {
 		defer func() {
 			if v.T.Failed() {
-				n, stacks := v.Goroutines()
+				n, stacks := v.goroutines()
 				v.T.Logf("%d now:\n%s", n, stacks)
 			}
 		}()
@@ -37,14 +43,14 @@ func (v *Env) GoroutinesBack(before int) {
 		return
 	}
 	v.Quiet()
-	n, stacks := v.Goroutines()
+	n, stacks := v.goroutines()
 	// A goroutine that has ended counts until the scheduler has buried it, which takes no virtual time.
 	for range 1000 {
 		if n <= before {
 			return
 		}
 		runtime.Gosched()
-		n, stacks = v.Goroutines()
+		n, stacks = v.goroutines()
 	}
 	require.Failf(v.T, "goroutines are left over", "%d before, now:\n%s", before, stacks)
 }

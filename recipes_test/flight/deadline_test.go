@@ -73,8 +73,7 @@ func TestGivingUpManyTimesLeavesNothing(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		fs := flights(v, 2)
 		g, first := runs(v, fs[0], "x")
-		v.Quiet()
-		before, _ := v.Goroutines()
+		before := v.Goroutines()
 		for range 1000 {
 			ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 			_, err, _ := fs[1].Do(ctx, flightKey, v.Never)

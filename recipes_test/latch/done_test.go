@@ -16,7 +16,7 @@ func TestCallsOfDoneShareOneWaitOfTheirLatch(t *testing.T) {
 		ls := latches(v, 2, 1)
 		l := ls[0]
 		made(v, 1)
-		goroutines, _ := v.Goroutines()
+		goroutines := v.Goroutines()
 		var before []<-chan struct{}
 		v.Costs(2, func() {
 			for range 1000 {

@@ -28,8 +28,7 @@ func TestAcceptance114AThousandCancelledWaitsLeaveNothing(t *testing.T) {
 			wait()
 		}
 		v.Queued(proving.LockPath, 1)
-		v.Quiet()
-		goroutines, _ := v.Goroutines()
+		goroutines := v.Goroutines()
 		for range 1000 {
 			wait()
 		}
@@ -49,8 +48,7 @@ func TestAcceptance114DeadlinesAndTryLocksLeaveNothingEither(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		ms := v.Mutexes(3)
 		holder := v.Lock(ms[0])
-		v.Quiet()
-		goroutines, _ := v.Goroutines()
+		goroutines := v.Goroutines()
 		for i := range 1000 {
 			require.False(t, ms[1+i%2].TryLock())
 			ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i%5)*time.Millisecond)
@@ -73,8 +71,7 @@ func TestAcceptance114LeasesThatWereWatchedLeaveNothing(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		m := v.Mutexes(1)[0]
 		require.NoError(t, v.Lock(m).Unlock())
-		v.Quiet()
-		goroutines, _ := v.Goroutines()
+		goroutines := v.Goroutines()
 		for range 1000 {
 			l := v.Lock(m)
 			done, ctx := l.Done(), l.Context()

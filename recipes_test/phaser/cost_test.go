@@ -78,8 +78,7 @@ func TestTheWaitsOfAPhaserLeaveNothing(t *testing.T) {
 		watches := v.Watches()
 		v.Gives(0, p.Register)
 		v.Gives(0, waiter.Phase)
-		v.Quiet()
-		goroutines, _ := v.Goroutines()
+		goroutines := v.Goroutines()
 		for range 200 {
 			ctx, cancel := context.WithCancel(context.Background())
 			w := phase(ctx, func(ctx context.Context) (int, error) { return waiter.AwaitAdvance(ctx, 0) })

@@ -14,8 +14,7 @@ import (
 func TestAcceptance136ClosingASessionEndsAHundredWaits(t *testing.T) {
 	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
 		holder := v.Lock(v.Mutexes(1)[0])
-		v.Quiet()
-		goroutines, _ := v.Goroutines()
+		goroutines := v.Goroutines()
 		s := v.Session()
 		shared := zksync.NewMutex(s, proving.LockPath)
 		var waits []*proving.Attempt

@@ -154,8 +154,7 @@ func TestAcceptance110NoGoroutineRemainsAfterClose(t *testing.T) {
 	for name, fault := range faultsBeforeClose {
 		t.Run(name, func(t *testing.T) {
 			proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
-				v.Quiet()
-				before, _ := v.Goroutines()
+				before := v.Goroutines()
 				s := v.Session()
 				m := zksync.NewMutex(s, proving.LockPath)
 				l := v.Lock(m)

@@ -218,8 +218,7 @@ func TestTheWaitsOfAWaitGroupLeaveNothing(t *testing.T) {
 		g, waiter := zkwaitgroup.New(proving.Calm(v), proving.GroupPath), zkwaitgroup.New(proving.Calm(v), proving.GroupPath)
 		watches := v.Watches()
 		g.Add(1)
-		v.Quiet()
-		goroutines, _ := v.Goroutines()
+		goroutines := v.Goroutines()
 		for range 200 {
 			ctx, cancel := context.WithCancel(context.Background())
 			w := proving.Waits(ctx, waiter.WaitContext)
