@@ -25,8 +25,8 @@ type Lease struct {
 	bound    *time.Timer // of WithMaxHold
 	sublease *sublease   // nil for the lease of a grant
 
-	// Of a sublease: it has been given back, or moved. Of a hold without lease: its Unlock has begun. Who sets it goes
-	// on, and nobody waits for that.
+	// Of a sublease: it has been given back, or moved. Of a hold of the form without leases: UnlockDropIn has begun.
+	// Whoever sets it goes on; others do not wait for that.
 	given atomic.Bool
 
 	mu        sync.Mutex
@@ -123,7 +123,7 @@ func (l *Lease) Path() string { return l.ticket.ShownNode() }
 func (l *Lease) Unlock() error { return l.unlock(unlockWait) }
 
 // UnlockDropIn is Unlock for the hold of a method set without leases. It reports false, and does nothing, if l is nil or
-// no such hold, or if another call came first.
+// no such hold, or if another UnlockDropIn of l came first.
 func (l *Lease) UnlockDropIn() bool {
 	if l == nil || !l.dropIn || l.given.Swap(true) {
 		return false
