@@ -6,23 +6,26 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// Closer is the part of a session that tells when its user closes it.
+// Closer is the part of a session that says when its user closes it.
 type Closer interface {
-	// Spawn runs f in a goroutine for which the closing waits, or reports false once that has begun.
+	// Spawn runs f in a goroutine, and Close of the session waits for it. After Close has begun,
+	// Spawn reports false and does not run f.
 	Spawn(f func()) bool
-	// Closed is closed then.
+	// Closed is closed when Close of the session begins.
 	Closed() <-chan struct{}
 }
 
-// NodeAtClose removes a node when the session is closed, unless forget is called before. It is for external connections, whose
-// ZooKeeper session lives on, and the node with it; on any other connection the node goes with the session.
+// NodeAtClose removes a node when the session is closed, unless forget is called before. It has an effect only on an
+// external connection: there the ZooKeeper session outlives the session of its user, and so does the node. On any
+// other connection the node is removed with the ZooKeeper session.
 func NodeAtClose(s Closer, e *zkconn.Epoch, dir, node string) (forget func()) {
 	forgotten := make(chan struct{})
 	AtClose(s, e, forgotten, func() { e.Reap(zkconn.Orphan{Dir: dir, Node: node}) })
 	return sync.OnceFunc(func() { close(forgotten) })
 }
 
-// AtClose calls remove when the session is closed, unless forgotten is closed before. It is for external connections only, like NodeAtClose.
+// AtClose calls remove when the session is closed, unless forgotten is closed before. If the session is being closed
+// already, AtClose calls remove at once. Like NodeAtClose it does nothing unless the connection is external.
 func AtClose(s Closer, e *zkconn.Epoch, forgotten <-chan struct{}, remove func()) {
 	if !e.Ordered() && !s.Spawn(func() {
 		select {

@@ -9,23 +9,24 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A node that several processes know by its name must not be deleted by that name alone. A delete whose answer was lost is
-// repeated, or waits in a server's queue, and may be applied when there is a new node of the same name. The
-// servers can check the version of a node. But the version of every new node is 0, so it does not tell a node from its
-// successor.
+// A node that several processes know by its name must not be deleted by its name alone. A delete whose answer was
+// lost is sent again, and a delete may wait in the queue of a server. In both cases it may be applied when there is
+// a new node of the same name. A delete can name the version of the node. But the version of every new node is 0, so
+// it does not tell a node from its successor.
 //
-// A child does. It is made under one node, and its name is used only once. So the child and the node are deleted in
-// one transaction, which the servers refuse for any other node. Until then they refuse to delete the node without
-// the child.
+// A child of the node does. The child is made under one node, and its name is used only once. So one transaction
+// deletes the child and the node, and the servers refuse it for any other node of that name. Until then the servers
+// refuse to delete the node without the child.
 
-// PutMark marks the present node of that name, and returns the id of the mark. The error is zk.ErrNoNode
-// if there is no node. The mark ends with the session.
+// PutMark makes such a child, the mark, under the present node at path, and returns the id of the mark. The error is
+// zk.ErrNoNode if there is no node. The mark is ephemeral: it ends with the session.
 func PutMark(ctx context.Context, e *zkconn.Epoch, path string, acl []zk.ACL) (id string, err error) {
 	err = Insist(ctx, e, func() error {
-		id = node.NewUUID() // a new one for each request: one that got no answer may yet mark a later node
+		id = node.NewUUID() // a new id for each request: a request that got no answer may yet mark a later node
 		call := e.StartMulti(&zk.CreateRequest{Path: path + "/" + id, Acl: acl, Flags: zk.FlagEphemeral})
 		_, err := call.Wait(ctx, e)
-		if !call.Answered() || zkconn.Unknown(err) || errors.Is(err, zkconn.ErrOver) { // the next session may have made it
+		// After ErrOver the next session of the connection may have run the request.
+		if !call.Answered() || zkconn.Unknown(err) || errors.Is(err, zkconn.ErrOver) {
 			e.AmbiguousCreate(path, id, e.Connection())
 			e.Reap(zkconn.Orphan{Dir: path, Prefix: id, Pending: call.Done(), Outcome: func() (string, bool) {
 				_, err := call.Result()
@@ -33,15 +34,15 @@ func PutMark(ctx context.Context, e *zkconn.Epoch, path string, acl []zk.ACL) (i
 			}})
 		}
 		if RefusedAt(err, 0, zk.ErrNodeExists) {
-			return nil // by this very request, which arrived twice
+			return nil // this very request had made the mark, and arrived twice
 		}
 		return err
 	})
 	return id, err
 }
 
-// DeleteMarked deletes the node that has this mark, with the marks of others. It succeeds also if that node has
-// gone meanwhile. If it fails, the mark is removed.
+// DeleteMarked deletes the node that has this mark, together with the marks of others. If that node is gone
+// meanwhile, it also succeeds. If it fails, it has the mark removed.
 func DeleteMarked(ctx context.Context, e *zkconn.Epoch, path, id string) error {
 	others := []string(nil)
 	err := Insist(ctx, e, func() error {
@@ -56,7 +57,8 @@ func DeleteMarked(ctx context.Context, e *zkconn.Epoch, path, id string) error {
 		case !Conflict(err):
 			return err
 		}
-		names, _, err := e.Children(ctx, path) // somebody else deletes it, too, or has given that up
+		// Others want to delete the node, too, or have given that up: their marks are in the way.
+		names, _, err := e.Children(ctx, path)
 		if err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return err
 		}
@@ -74,7 +76,7 @@ func DeleteMarked(ctx context.Context, e *zkconn.Epoch, path, id string) error {
 	return err
 }
 
-// DropMark removes a mark.
+// DropMark has a mark removed, and waits briefly for that.
 func DropMark(e *zkconn.Epoch, path, id string) {
 	node.Settle(e, e.Reap(zkconn.Orphan{Dir: path, Node: path + "/" + id}), node.Grace)
 }

@@ -1,46 +1,49 @@
 // Package record is for recipes that do not queue: barriers, latches, phasers, wait groups. Each of them is a small
-// state that several processes change together, and wait for. A recipe on this package has its states, its transitions
-// and its documentation. The rest is the same for all, and follows here.
+// state that several processes change together, and wait for. A recipe on this package has its states, its
+// transitions and its documentation. The rest is the same for all, and follows here.
 //
 // # A change is made once
 //
-// A change of the state is one transaction. Every transaction checks what it depends on: a version, or that a node
-// exists or not. So if several processes want to make the same change, one makes it, and the others are refused.
+// A change of the state is one transaction. Every transaction checks what it depends on: a version, or
+// that a node exists or does not exist. So if several processes want to make the same change, one
+// makes it, and the servers refuse the others.
 //
-// When the answer to a request is lost, it is unknown whether it was applied. [Transact] repeats the transaction
-// until the servers answer. That is right for a transaction that the servers refuse if it was applied before: it
-// deletes a node that it does not make again, it makes a node by a name that no other request has, or it changes a
-// version that it checks. The index of the operation that was refused tells the recipe why: the change was
-// made before, by this request or by another, or the state has changed ([RefusedAt], [Conflict]). If
-// the recipe has to know which process made the change, the change writes an id, and the recipe reads it.
+// When the answer to a request is lost, it is unknown whether the request was applied. [Transact] repeats the
+// transaction until the servers answer. That is right for a transaction that the servers refuse if it was applied
+// before: it deletes a node that it does not make again, or makes a node by a name that no other request has, or
+// changes a version that it checks. The index of the refused operation tells the recipe the reason: this request or
+// another has made the change before, or the state has changed ([RefusedAt], [Conflict]). If the recipe has to know
+// which process made the change, the change writes an id, and the recipe reads it.
 //
 // # Parameters are shared
 //
-// All users of a record must agree on its parameters, for example the number of parties. They are the data of the base
-// node. The first user makes that node, together with the first state, in one transaction. [Terms] keeps what it has
-// read: a recipe's transactions check it, and the recipe reads it again when they are refused.
+// All users of a record must agree on its parameters, for example the number of parties. The parameters are the data
+// of the base node. The first user makes that node, together with the first state, in one transaction. [Terms] keeps
+// what it has read. The transactions of a recipe check it, and the recipe reads it again when they are refused.
 //
 // # Waiting for one event
 //
 // All waiting goes through [Hear]: one request sets the watches, and events come in the order in which they happened.
-// A waiter watches one node, which is deleted at the end of the wait. One event wakes the waiter, and it needs to
-// read nothing. Three things may go wrong, and each ends the wait with a look at the state:
+// A waiter watches one node, which is deleted at the end of the wait. So one event wakes the waiter, and it needs to
+// read nothing. Three things may go wrong, and after each the waiter looks at the state:
 //
 //   - The connection is lost, and the watch with it: [zkconn.Disconnected].
-//   - The process that should have deleted the node has died. So a waiter also watches one other node, that of
-//     a living party, chosen at random. If the wait is over, that party has left, too. When its node is gone the waiter looks again,
-//     after a pause that grows, so that parties that leave one by one do not wake it each time: [Sentinel].
-//   - A server may not report a deletion to a session that may not read the node. So after each session timeout
-//     without an event [Sentinel] and [UntilGone] ask.
+//   - The process that should have deleted the node has died. So a waiter also watches the node of one
+//     living party, chosen at random. If the wait is over, that party has left, too. When its node is
+//     gone, the waiter looks at the state, after a pause that grows each time. So parties that leave one
+//     by one do not wake it each time: [Sentinel].
+//   - A server may not report a deletion to a session that has no permission to read the node. So
+//     after a time without an event (a session timeout, unless the recipe gives another) the
+//     waiter asks: [Sentinel] and [UntilGone].
 //
 // # Names that are used again
 //
-// A delete may be repeated, or wait in a server's queue, and be applied when there is a new node by the same
-// name. So a delete is of a node whose name is used once; or it checks a version that the successor does not have; or
-// it uses a mark: [PutMark], [DeleteMarked].
+// A delete may be repeated, or wait in the queue of a server, and be applied when there is a new node of the same
+// name. So a recipe deletes a node in one of three ways: its name is used only once; or the delete names a version
+// that the successor does not have; or the delete uses a mark ([PutMark], [DeleteMarked]).
 //
 // # After the end of a session
 //
-// An ephemeral node is removed with its session. The ZooKeeper session of an external connection outlives the session of its user: [NodeAtClose]
-// removes the node then.
+// An ephemeral node is removed with its ZooKeeper session. That of an external connection outlives the session of its
+// user, so [NodeAtClose] removes the node when the user closes the session.
 package record

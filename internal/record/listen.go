@@ -11,14 +11,15 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// Listener collects the events of nodes, one of each node, in the order of the events.
+// Listener collects the events of the nodes that it watches, in the order of
+// the events. Each watch reports one event.
 type Listener struct {
 	e       *zkconn.Epoch
 	watches []*zkconn.Watch
 	events  chan struct{} // has a value when there may be events
 
 	mu   sync.Mutex
-	told []event
+	told []event // not yet returned by Next
 }
 
 // event is what happened to a node.
@@ -27,30 +28,31 @@ type event struct {
 	what zkconn.Event
 }
 
-// Hear begins to listen; one request sets all watches. Stop must be called.
+// Hear begins to listen. One request sets all watches. The caller must call Stop.
 func Hear(e *zkconn.Epoch, paths ...string) *Listener {
 	l := &Listener{e: e, events: make(chan struct{}, 1)}
 	l.Add(paths...)
 	return l
 }
 
-// Add listens to further nodes. A later request is answered only after the servers watch them.
+// Add listens to further nodes. Requests are answered in order, so the servers watch these
+// nodes before they answer a later request.
 func (l *Listener) Add(paths ...string) {
 	l.watches = append(l.watches, l.e.WatchAll(paths, l.Tell, nil)...)
 }
 
-// Tell adds an event for Next, from any goroutine.
+// Tell adds an event for Next. Any goroutine may call it.
 func (l *Listener) Tell(path string, what zkconn.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.told = append(l.told, event{path, what})
 	select {
 	case l.events <- struct{}{}:
-	default:
+	default: // Next looks at told until it is empty, so one value is enough for many events
 	}
 }
 
-// Next returns the next event. The path is empty if there is none for quiet.
+// Next returns the next event. The path is empty if there was none for the time quiet.
 func (l *Listener) Next(ctx context.Context, quiet time.Duration) (path string, what zkconn.Event, err error) {
 	t := time.NewTimer(max(quiet, time.Millisecond))
 	defer t.Stop()
@@ -82,15 +84,16 @@ func (l *Listener) Stop() {
 	}
 }
 
-// ErrGone means that a node is gone, and no event has told of it.
+// ErrGone means that a read, not an event, has shown that a node is gone.
 var ErrGone = errors.New("gone")
 
-// UntilGone waits until there is no node at path. A node that was made after the transaction since is another one; 0 if that is not
-// known. check, if not nil, is called when there was no event for a session
-// timeout. Its error ends the wait; ErrGone ends it without an error.
+// UntilGone waits until the node at path is gone. A node that was made after the transaction since is a
+// successor, so the awaited node is gone; since is 0 if it is not known. When there was no event for a
+// session timeout, UntilGone calls check, if it is not nil. An error of check ends the wait with that
+// error; but ErrGone ends it without an error.
 //
-// Then it also asks whether the node exists: some servers (3.8 with its later security fixes) do not report the end of a node to
-// a session that may not read it, and the wait would never end.
+// Then UntilGone also asks whether the node exists. Some servers (3.8 with its later security fixes) do not report
+// the end of a node to a session that may not read it, and without the question the wait would never end.
 func UntilGone(ctx context.Context, e *zkconn.Epoch, path string, since int64, check func() error) error {
 	look := func() error {
 		if check != nil {
@@ -105,6 +108,7 @@ func UntilGone(ctx context.Context, e *zkconn.Epoch, path string, since int64, c
 		case !there, since != 0 && st.Czxid > since:
 			return ErrGone
 		}
+		// Later looks compare with the node that was seen now: any newer one is a successor.
 		since = max(since, st.Czxid)
 		return nil
 	}
@@ -121,7 +125,7 @@ func UntilGone(ctx context.Context, e *zkconn.Epoch, path string, since int64, c
 			case err != nil:
 				return err
 			case what == zkconn.Disconnected, what == zkconn.Changed:
-				if since != 0 { // it may be another node now: look, as soon as that is watched
+				if since != 0 { // this may be another node now: look as soon as the new watch is set
 					quiet = 0
 				}
 				return ErrAgain
@@ -136,23 +140,24 @@ func UntilGone(ctx context.Context, e *zkconn.Epoch, path string, since int64, c
 	return err
 }
 
-// LookPause is the first pause between the departure of a sentinel and a look at the others.
-// Usually the end comes right behind it.
+// LookPause is the first pause between the departure of a sentinel and a look at the state. Usually the event that
+// ends the wait follows that departure at once, and no look is needed.
 const LookPause = 10 * time.Millisecond
 
-// Sentinel is for a wait whose end the last party to leave should announce, but might not, because it may die. The waiter
-// also watches one living party, the sentinel, and looks again when that party has left. It need not know the
-// others: if the wait is over, the sentinel has left, too. The zero Sentinel is ready to use, for one wait.
+// Sentinel is for a wait that the last party to leave should end, but might not, because it may die. Besides the node
+// whose deletion ends the wait, the waiter watches the node of one living party, the sentinel. When the sentinel has
+// left, the waiter looks at the state again. It need not know the other parties: if the wait is over, the sentinel
+// has left, too. The zero Sentinel is ready to use, for one wait, with any number of calls of its method Wait.
 type Sentinel struct {
-	// Spread is the time over which the looks of all waiters are spread at random. It is for looks after which the first waiter does something
-	// that the others need not do. 0 is for looks that are cheap.
+	// Spread is the time over which the looks of all waiters are spread at random. It is for a look after which the
+	// first waiter does something that the others then need not do. 0 is for cheap looks.
 	Spread time.Duration
 
-	look time.Duration
-	pace node.Pace
+	look time.Duration // the newest pause before a look: it doubles each time
+	pace node.Pace     // for events that come in quick succession
 }
 
-// Pick chooses one of the nodes in dir, "" if there is none.
+// Pick returns the path of a random one of the nodes with these names in dir, "" if there is none.
 func Pick(dir string, names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -160,21 +165,24 @@ func Pick(dir string, names []string) string {
 	return dir + "/" + names[rand.N(len(names))]
 }
 
-// Wait returns the first event of one of ends. path is "" when the others should be looked at instead: some time after the
-// sentinel has left, or when there was no event for quiet. sentinel may be "".
+// Wait returns the first event of one of the nodes ends. It returns an empty path when the caller should look at the
+// state instead: some time after the sentinel has left, or when there was no event for the time quiet. sentinel may
+// be "". If the connection is lost, the event is zkconn.Disconnected, with the path of any of the watched nodes.
 func (s *Sentinel) Wait(ctx context.Context, e *zkconn.Epoch, ends []string, sentinel string, quiet time.Duration) (path string, event zkconn.Event, err error) {
 	if err := e.Await(ctx); err != nil {
 		return "", 0, err
 	}
 	began := time.Now()
 	path, event, err = s.listen(ctx, e, ends, sentinel, quiet-s.random())
-	// Events that come again and again must not make the caller look in a spin.
+	// Events that come again and again, for example NotFound, must not make the
+	// caller look again and again without a pause.
 	if idle := event != zkconn.Deleted && event != zkconn.Changed; idle && err == nil && time.Since(began) < LookPause {
 		err = s.pace.Rest(ctx, e)
 	}
 	return path, event, err
 }
 
+// listen is Wait without the pause against quick successions of events.
 func (s *Sentinel) listen(ctx context.Context, e *zkconn.Epoch, ends []string, sentinel string, quiet time.Duration) (end string, event zkconn.Event, err error) {
 	paths := ends
 	if sentinel != "" {
@@ -187,6 +195,7 @@ func (s *Sentinel) listen(ctx context.Context, e *zkconn.Epoch, ends []string, s
 		if err != nil || end == "" || end != sentinel || event == zkconn.Disconnected {
 			return end, event, err
 		}
+		// The sentinel has left. The wait goes on for the pause, because the end usually follows at once.
 		s.look = min(max(2*s.look, LookPause), max(e.Timeout()/3, LookPause))
 		quiet = s.look + s.random()
 	}

@@ -12,30 +12,32 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Terms are the parameters of a record, and perhaps its state: the data of its base node, a JSON object.
+// Terms are the parameters of a record, and perhaps its state. They are the data of its base node, a JSON object.
 type Terms[T any] struct {
-	Base string // on the servers
+	Base string // the path of the base node on the servers
 	ACL  []zk.ACL
-	// Keys are those without which the base node belongs to something else.
+	// Keys are the keys that the data of every base node of this kind has. Without
+	// them the node belongs to something else.
 	Keys []string
-	// First returns the first data of the base node, and the nodes that are made with it.
+	// First returns the first data of the base node, and the paths of the nodes that are made with it.
 	First func() (T, []string)
-	// Check may refuse the data of the base node; ours is false if it is not the data of such a record.
+	// Check returns an error if this process must not use the record. ours is false
+	// if the data is not that of such a record.
 	Check func(t T, ours bool) error
 
 	mu    sync.Mutex
-	known *Version[T]
+	known *Version[T] // the newest that this object has read or written; nil before the first
 }
 
-// Version is what the terms were at one time.
+// Version is the terms as they were at one time.
 type Version[T any] struct {
 	T       T
 	Number  int32 // of the base node's data
-	Founded int64 // the base node's czxid; 0 if it is New
-	New     bool  // the base node was made by this very call
+	Founded int64 // the czxid of the base node; 0 if New
+	New     bool  // this very call made the base node
 }
 
-// Encode is what the base node says.
+// Encode returns t as the data of a node.
 func Encode(t any) []byte {
 	data, err := json.Marshal(t)
 	if err != nil {
@@ -44,7 +46,7 @@ func Encode(t any) []byte {
 	return data
 }
 
-// Known returns the terms that were last read or changed, at any age. If there are none, it reads them.
+// Known returns the terms that were last read or changed, however long ago. If there are none, it reads them.
 func (t *Terms[T]) Known(ctx context.Context, e *zkconn.Epoch) (Version[T], error) {
 	t.mu.Lock()
 	known := t.known
@@ -55,7 +57,8 @@ func (t *Terms[T]) Known(ctx context.Context, e *zkconn.Epoch) (Version[T], erro
 	return t.Read(ctx, e)
 }
 
-// Became records a change of the terms: from is the number that they had before it.
+// Became records that the terms have changed to to. from is their number before the change: if this object knows
+// another number, it has read something else meanwhile, and keeps that.
 func (t *Terms[T]) Became(from int32, to Version[T]) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,7 +67,7 @@ func (t *Terms[T]) Became(from int32, to Version[T]) {
 	}
 }
 
-// Latest is Read by what the leader of the servers knows.
+// Latest is Read, after the server has caught up with the leader.
 func (t *Terms[T]) Latest(ctx context.Context, e *zkconn.Epoch) (Version[T], error) {
 	if err := Synced(ctx, e, t.Base); err != nil {
 		return Version[T]{}, err
@@ -72,10 +75,10 @@ func (t *Terms[T]) Latest(ctx context.Context, e *zkconn.Epoch) (Version[T], err
 	return t.Read(ctx, e)
 }
 
-// Read reads the terms, as far as this server knows, or makes the base node.
+// Read reads the terms as this server knows them. If there is no base node, it makes it.
 func (t *Terms[T]) Read(ctx context.Context, e *zkconn.Epoch) (Version[T], error) {
-	// If there is still no base node, the servers must not be asked in a spin. Two attempts come at once:
-	// first the parent is made, then the base node.
+	// There must be a pause before the servers are asked again and again. The first two repetitions are without one:
+	// the first attempt makes the parent, and the second one makes the base node.
 	for pace := (node.Pace{Free: 2}); ; {
 		v, there, err := t.Peek(ctx, e)
 		if err != nil || there {
@@ -90,7 +93,8 @@ func (t *Terms[T]) Read(ctx context.Context, e *zkconn.Epoch) (Version[T], error
 	}
 }
 
-// Ask is Latest that makes nothing: for questions, after which others must be free to say what the terms are.
+// Ask is Latest, but makes nothing. It is for questions, after which other
+// processes must still be free to choose the terms.
 func (t *Terms[T]) Ask(ctx context.Context, e *zkconn.Epoch) (v Version[T], there bool, err error) {
 	if err := Synced(ctx, e, t.Base); err != nil {
 		return v, false, err
@@ -98,7 +102,7 @@ func (t *Terms[T]) Ask(ctx context.Context, e *zkconn.Epoch) (v Version[T], ther
 	return t.Peek(ctx, e)
 }
 
-// Peek is Read that makes nothing.
+// Peek is Read, but makes nothing.
 func (t *Terms[T]) Peek(ctx context.Context, e *zkconn.Epoch) (v Version[T], there bool, err error) {
 	data, stat, err := e.Get(ctx, t.Base)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -116,6 +120,7 @@ func (t *Terms[T]) Peek(ctx context.Context, e *zkconn.Epoch) (v Version[T], the
 	return v, true, nil
 }
 
+// keep records what was read or made. New is true only for the call that made the base node.
 func (t *Terms[T]) keep(v Version[T]) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -123,7 +128,8 @@ func (t *Terms[T]) keep(v Version[T]) {
 	t.known = &v
 }
 
-// found makes the base node, and the nodes of the first state with it, unless another process does.
+// found makes the base node together with the nodes of the first state, unless another process does. v.New tells
+// whether it did; otherwise the caller reads again.
 func (t *Terms[T]) found(ctx context.Context, e *zkconn.Epoch) (v Version[T], err error) {
 	first, nodes := t.First()
 	ops := []any{&zk.CreateRequest{Path: t.Base, Data: Encode(first), Acl: t.ACL}}
@@ -136,17 +142,17 @@ func (t *Terms[T]) found(ctx context.Context, e *zkconn.Epoch) (v Version[T], er
 		v = Version[T]{T: first, New: true}
 		t.keep(v)
 	case errors.Is(err, zk.ErrNodeExists):
-		err = Synced(ctx, e, t.Base) // this server has to hear of it
+		// Another process was first, and this server may not know of its node yet.
+		err = Synced(ctx, e, t.Base)
 	case errors.Is(err, zk.ErrNoNode):
 		err = node.MakeDir(ctx, e, parent(t.Base), t.ACL)
 	}
 	return v, err
 }
 
-// decode reads the data of a base node, and reports whether it is what it should be: a JSON
-// object with all of these keys, and without any that nobody here knows. What is strange may
-// belong to something else, which must be left alone; or to a later version of this package, by
-// whose rules we do not play.
+// decode reads the data of a base node, and reports whether it is what it should be: a JSON object with all of these
+// keys, and without a key that this version does not know. Data with other keys may belong to something else, which
+// must be left alone; or to a later version of this package, whose rules this version does not know.
 func decode(data []byte, terms any, keys []string) bool {
 	var object map[string]json.RawMessage
 	if json.Unmarshal(data, &object) != nil {

@@ -11,15 +11,15 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Pause is the pause before a request without a usable answer is repeated.
+// Pause is how long a caller waits before it repeats something that had no clear result.
 const Pause = 5 * time.Millisecond
 
 // ErrAgain means that a request should be made again.
 var ErrAgain = errors.New("again")
 
-// Insist repeats a request, which may be applied twice, until its outcome is known. It waits for a connection, and repeats the request after
-// unclear answers and after ErrAgain, with pauses. It ends with ctx, and with the session of e
-// (zkconn.ErrOver).
+// Insist calls f, which makes a request that may be applied twice, until the outcome of the request is known. Before
+// each call it waits for a connection. It calls f again after an answer that leaves the outcome open, after
+// zkconn.ErrNotSent and after ErrAgain, with pauses. It ends with ctx, and with the session of e (zkconn.ErrOver).
 func Insist(ctx context.Context, e *zkconn.Epoch, f func() error) error {
 	for pace := (node.Pace{}); ; {
 		if err := e.Await(ctx); err != nil {
@@ -38,8 +38,8 @@ func Insist(ctx context.Context, e *zkconn.Epoch, f func() error) error {
 	}
 }
 
-// Transact repeats a transaction until its outcome is known. The servers must refuse the transaction if it was applied
-// before, or it must change nothing then: see the package comment. [RefusedAt] tells why it was refused.
+// Transact repeats a transaction until its outcome is known. If the transaction was applied before, the servers must
+// refuse it, or it must change nothing: see the package comment. [RefusedAt] tells why it was refused.
 func Transact(ctx context.Context, e *zkconn.Epoch, ops ...any) (res []zk.MultiResponse, err error) {
 	err = Insist(ctx, e, func() error {
 		res, err = e.StartMulti(ops...).Wait(ctx, e)
@@ -48,21 +48,22 @@ func Transact(ctx context.Context, e *zkconn.Epoch, ops ...any) (res []zk.MultiR
 	return res, err
 }
 
-// RefusedAt reports whether a transaction was refused because of its operation at this index, for this reason.
+// RefusedAt reports whether the servers refused a transaction because of its
+// operation at this index, for this reason.
 func RefusedAt(err error, index int, reason error) bool {
 	var t *zkconn.TxnError
 	return errors.As(err, &t) && t.Index == index && errors.Is(t, reason)
 }
 
-// Conflict reports whether a transaction was refused because something has changed meanwhile.
+// Conflict reports whether the servers refused a transaction because the nodes are not as it
+// expects: something has changed meanwhile.
 func Conflict(err error) bool {
 	var t *zkconn.TxnError
 	return errors.As(err, &t) && (errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrBadVersion) ||
 		errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNotEmpty))
 }
 
-// Synced waits until the server has caught up with the leader. It is no error if the directory does
-// not exist.
+// Synced waits until the server has caught up with the leader. It is not an error if the directory does not exist.
 func Synced(ctx context.Context, e *zkconn.Epoch, dir string) error {
 	if err := e.Sync(ctx, dir); err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return err
@@ -78,10 +79,10 @@ func parent(node string) string {
 	return "/"
 }
 
-// MaxTransaction is what the servers accept in one request: jute.maxbuffer, if nobody has changed it.
+// MaxTransaction is the most bytes that the servers accept in one request: jute.maxbuffer, if nobody has changed it.
 const MaxTransaction = 1<<20 - 1
 
-// ACLSize is how much an ACL takes in a request.
+// ACLSize is the number of bytes that an ACL takes in a request.
 func ACLSize(acl []zk.ACL) int {
 	size := 4
 	for _, a := range acl {
