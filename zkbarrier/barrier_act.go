@@ -19,16 +19,16 @@ func (c *barrierCall) release(ctx context.Context, e *zkconn.Epoch) (step, error
 		return nil, err
 	}
 	if deletes(op, c.b.open(c.st.Generation)) {
-		return c.settle(ctx, e, c.breakUp) // somebody deleted it by hand
+		return c.settle(ctx, e, c.breakUp) // somebody deleted that node by hand
 	}
-	return c.settle(ctx, e, c.look) // somebody has come, or has gone
+	return c.settle(ctx, e, c.look) // another party has come, or one has gone
 }
 
-// act runs the action.
+// act runs the action. If the action fails or panics, act breaks the generation.
 func (c *barrierCall) act(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	returned := false
 	defer func() {
-		if !returned { // it panics
+		if !returned { // the action panicked
 			c.leave(e, (*barrierCall).breakAndClear)
 		}
 	}()
@@ -45,15 +45,15 @@ func (c *barrierCall) act(ctx context.Context, e *zkconn.Epoch) (step, error) {
 		c.node = nil
 		return c.finish(-1, err)
 	}
-	c.failure = err // not the action's fault
+	c.failure = err // the generation or the session ended first, and the action may have failed because of that
 	if errors.Is(ended, zksync.ErrBroken) {
 		return c.fail()
 	}
 	return nil, zkconn.ErrOver
 }
 
-// whileOpen runs f with a context that ends when the generation or the session does, and returns the
-// cause if it did. Meanwhile the party looks after its neighbor as if it waited.
+// whileOpen runs f with a context that ends when the generation is broken or the session is lost. ended is the cause
+// if that happened. Meanwhile this party watches its neighbor as if it waited.
 func (c *barrierCall) whileOpen(parent context.Context, e *zkconn.Epoch, f func(context.Context) error) (ended, err error) {
 	ctx, cancel := context.WithCancelCause(parent)
 	hook := e.OnLost(func(error) { cancel(zksync.ErrLost) })
@@ -73,7 +73,7 @@ func (c *barrierCall) whileOpen(parent context.Context, e *zkconn.Epoch, f func(
 	return context.Cause(ctx), err
 }
 
-// sawTheEnd waits until the generation breaks.
+// sawTheEnd waits until the generation is broken, with a copy of the call whose only step is to wait.
 func (c *barrierCall) sawTheEnd(ctx context.Context, e *zkconn.Epoch) bool {
 	other := *c
 	other.acting = true

@@ -10,7 +10,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// arrive makes the party's node.
+// arrive makes the party's node in the generation that is open, as far as this object knows. The transaction checks
+// the version of the base node. So the servers refuse it if another generation is open, or none.
 func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	st, err := c.b.state(ctx, e)
 	if err == nil && st.Broken {
@@ -44,23 +45,28 @@ func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error)
 		return c.refused(ctx, e, refused)
 	}
 	switch {
+	// On an external connection node.Make reads the node once more after it was made. By then the generation may have
+	// ended, and the node may have been deleted with it.
 	case errors.Is(err, node.ErrGone):
-		return c.nodeGone, nil // on an external connection others may be quicker than the look at the own node
+		return c.nodeGone, nil
 	case err != nil:
 		return nil, err
 	}
 	return c.arrived(n)
 }
 
-// refused is an arrival in a generation that has ended, for all that is known.
+// refused is for an arrival that the servers refused, usually because the generation has ended.
 func (c *barrierCall) refused(ctx context.Context, e *zkconn.Epoch, r *node.Refused) (step, error) {
-	if c.tries > 1 { // an earlier one may have been counted
+	// An earlier request got no answer: it may have been applied, and the party may have been counted.
+	if c.tries > 1 {
 		f, _, _, err := c.b.outcome(ctx, e, c.st, c.attempt)
 		switch {
 		case err != nil:
 			return nil, err
 		case f == broken && !c.died:
-			c.tries = 0 // its node would be there
+			// The party has not arrived. Only a party itself deletes its node from a broken generation. So if an
+			// earlier request had been applied in this session, node.Make would have found its node.
+			c.tries = 0
 		case f != open:
 			return c.settle(ctx, e, c.arrive)
 		}
@@ -69,7 +75,7 @@ func (c *barrierCall) refused(ctx context.Context, e *zkconn.Epoch, r *node.Refu
 	if err != nil {
 		return nil, err
 	}
-	if r.Index == 1 && now == c.st { // somebody deleted the directory by hand
+	if r.Index == 1 && now == c.st { // the directory is missing in an open generation: somebody deleted it by hand
 		_, err := e.Create(ctx, c.b.dir(now.Generation), nil, 0, c.b.at.ACL())
 		if err != nil && !errors.Is(err, zk.ErrNodeExists) && !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent) {
 			return nil, err
@@ -81,7 +87,7 @@ func (c *barrierCall) refused(ctx context.Context, e *zkconn.Epoch, r *node.Refu
 	return c.arrive, c.pace.Rest(ctx, e)
 }
 
-// arrived decides by the directory's Stat, as of the arrival, whether all are there.
+// arrived decides whether all parties are there, by the Stat of the directory at the moment of the arrival.
 func (c *barrierCall) arrived(n *node.Node) (step, error) {
 	a, ok := parseArrival(n.Name)
 	if !ok {
@@ -96,7 +102,7 @@ func (c *barrierCall) arrived(n *node.Node) (step, error) {
 	case int(n.Dir.NumChildren) >= c.b.parties:
 		return c.look, nil
 	case !c.b.tolerant && int(n.Dir.NumChildren) != a.seq+1:
-		return c.breakUp, nil // somebody who had come before is gone
+		return c.breakUp, nil // the node's number counts all that came before it, so one of them is gone
 	}
 	return c.wait, nil
 }

@@ -11,39 +11,43 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// barrierCall is one call of Await.
+// barrierCall is one call of Await: a party, over all sessions in which it tries to arrive. In each session it
+// goes from step to step until it is finished.
 type barrierCall struct {
 	b       *Barrier
-	attempt string
+	attempt string // names the party in all its nodes
 
-	pace  node.Pace    // of attempts to arrive, and to break the generation
-	st    barrierState // of the generation in which it is, or tries to be
-	tries int          // arrivals in that generation that may have been made, in any session
-	died  bool         // some of them in a session that is over
-	node  *node.Node   // nil until one is known, in the current session
-	seq   int
+	pace  node.Pace    // between attempts to arrive or to break the generation
+	st    barrierState // of the generation in which the party is, or tries to be
+	tries int          // the requests for its node in that generation that may have been applied, in any session
+	died  bool         // some of those requests were made in a session that is over
+	node  *node.Node   // its node; nil until it is known in the current session
+	seq   int          // the sequence number of that node
 
-	extra   bool      // others were enough: it waits for the next generation
-	blocker string    // the node of the last member: an extra one looks again when it is gone
+	extra   bool      // the generation has enough parties without this one, which waits for the next generation
+	blocker string    // of an extra party: the node of the last of the members. If that goes, the party looks again
 	place   int       // in the order of arrival
-	there   gathering // who is there, the members first, if this one lets them leave
+	there   gathering // the parties that this one lets leave, the members first
 	acting  bool      // the action runs
-	acted   bool      // it has run, for these members
+	acted   bool      // the action has run, for these members
 
-	failure error // of an action that ended because the generation, or the session, did
+	failure error // the error of an action that ended because the generation was broken or the session was lost
 
-	index int
+	index int // the result of Await
 	err   error
 }
 
-// step is what a call does next; nil means that it is finished.
+// step is what a call does next. It returns the step after it; nil means that the call is finished.
 type step func(context.Context, *zkconn.Epoch) (step, error)
 
+// newBarrierCall begins a call. The first two repetitions are without a
+// pause, because usually only the state was old.
 func newBarrierCall(b *Barrier) *barrierCall {
 	return &barrierCall{b: b, attempt: newAttempt(), pace: node.Pace{Free: 2}}
 }
 
-// finish ends the call with a result that is the generation's, and not an error of the way.
+// finish ends the call with a result. An error that it gets is the result of the generation; an error that a step
+// returns, such as the end of the session, is not.
 func (c *barrierCall) finish(index int, err error) (step, error) {
 	c.index, c.err = index, err
 	return nil, nil
@@ -57,11 +61,13 @@ func (c *barrierCall) fail() (step, error) {
 	return c.finish(-1, zksync.ErrBroken)
 }
 
+// pass ends the call because all have arrived, this party at that place.
 func (c *barrierCall) pass(place int) (step, error) {
 	return c.finish(c.b.parties-1-place, nil)
 }
 
-// run is the call in one session.
+// run is the call in one session. In a later session it finds out first what became
+// of the node that it may have made before.
 func (c *barrierCall) run(ctx context.Context, e *zkconn.Epoch) error {
 	c.node = nil
 	next := c.arrive
@@ -91,7 +97,7 @@ func (c *barrierCall) run(ctx context.Context, e *zkconn.Epoch) error {
 	return err
 }
 
-// settle finds out what became of the generation. If it is still open, next follows.
+// settle finds out what became of the generation. If the generation is still open, the call continues with next.
 func (c *barrierCall) settle(ctx context.Context, e *zkconn.Epoch, next step) (step, error) {
 	f, place, now, err := c.b.outcome(ctx, e, c.st, c.attempt)
 	switch {
@@ -116,13 +122,14 @@ func (c *barrierCall) paced(next step) step {
 	return func(ctx context.Context, e *zkconn.Epoch) (step, error) { return next, c.pace.Rest(ctx, e) }
 }
 
-// begin forgets what was true of another generation only.
+// begin forgets all that was true of another generation only.
 func (c *barrierCall) begin(st barrierState) {
 	*c = barrierCall{b: c.b, attempt: c.attempt, pace: c.pace, st: st}
 }
 
-// byNode tells by the own node how a generation ended of which there is no record any more.
-// Only who lets all leave deletes nodes of others.
+// byNode finds out how a generation ended whose record is gone, by the party's own node. A
+// party's node is deleted by the party itself, or by the transaction in which all leave. So if
+// the node is still there, the generation was broken.
 func (c *barrierCall) byNode(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	if c.node == nil {
 		return c.finish(-1, fmt.Errorf("%w, and what came of the barrier is too long ago to be known", zksync.ErrSessionExpired))
@@ -140,7 +147,7 @@ func (c *barrierCall) byNode(ctx context.Context, e *zkconn.Epoch) (step, error)
 	return c.arrive, nil
 }
 
-// look decides by the list of those who are there.
+// look decides by the list of the parties that are there.
 func (c *barrierCall) look(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	g, err := c.b.gathering(ctx, e, c.st.Generation)
 	if err != nil {
@@ -149,6 +156,7 @@ func (c *barrierCall) look(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	return c.orWait(c.decide(g))
 }
 
+// orWait is next, or wait if there is none.
 func (c *barrierCall) orWait(next step) (step, error) {
 	if next == nil {
 		next = c.wait
@@ -156,7 +164,8 @@ func (c *barrierCall) orWait(next step) (step, error) {
 	return next, nil
 }
 
-// decide is what to do when those in g are there; nil means to wait.
+// decide returns the next step when the parties in g are there; nil means to wait. In a strict barrier the last party
+// to arrive lets all leave. In a tolerant one any member may do that, because the last one may have left.
 func (c *barrierCall) decide(g gathering) step {
 	n := c.b.parties
 	c.blocker = ""
@@ -176,11 +185,14 @@ func (c *barrierCall) decide(g gathering) step {
 	switch {
 	case len(g.parties) < n:
 		return nil
-	case c.extra: // of a strict barrier, too: all before it may die
+	// The node of the last member goes when the generation ends, and also if that member dies. An extra
+	// party of a strict barrier must notice that death, too: all parties before it may die, and then
+	// nobody else would break the generation.
+	case c.extra:
 		c.blocker = c.b.dir(c.st.Generation) + "/" + g.parties[n-1].name
 		return nil
 	case !c.b.tolerant && c.place < n-1:
-		return nil // the last one sees to it
+		return nil // the last member lets all leave
 	}
 	c.there = g
 	if c.b.action != nil {
@@ -189,22 +201,25 @@ func (c *barrierCall) decide(g gathering) step {
 	return c.release
 }
 
-// nodeGone finds out what became of a party whose node is gone: with its session, with the generation, or by hand.
+// nodeGone is for a party whose node is gone: with its session, with the generation, or because
+// somebody removed it by hand. If the generation is still open, a strict barrier breaks. In a tolerant
+// one, or as an extra party, the party arrives again.
 func (c *barrierCall) nodeGone(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	if c.b.tolerant || c.extra {
-		return c.settle(ctx, e, c.paced(c.arrive)) // its nodes are of one attempt: it counts once
+		return c.settle(ctx, e, c.paced(c.arrive)) // all nodes of the party name one attempt, so it counts once
 	}
 	return c.settle(ctx, e, c.breakUp)
 }
 
-// breakUp breaks the generation, unless it has ended.
+// breakUp breaks the generation, unless the generation has ended.
 func (c *barrierCall) breakUp(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	err := c.b.breakUp(ctx, e, c.st)
 	switch {
 	case err == nil:
 		return c.fail()
-	case !outdated(err) && !errors.Is(err, zk.ErrNodeExists): // the record of its end
+	// ErrNodeExists is about the record of the generation's end.
+	case !outdated(err) && !errors.Is(err, zk.ErrNodeExists):
 		return nil, err
 	}
-	return c.settle(ctx, e, c.paced(c.breakUp)) // by the version that it has now
+	return c.settle(ctx, e, c.paced(c.breakUp)) // with the version that the base node has then
 }

@@ -13,15 +13,18 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A generation ends in a transaction that changes the base node from the version in which the generation
-// was open. So it ends once, and one way: all leave, or it is broken.
+// A generation ends in one transaction, which changes the base node from the version in which the generation was
+// open. So it ends once, and in one way: all parties leave, or it is broken.
 
-// ending is a transaction that ends the open generation of state from.
+// ending is the transaction that ends the open generation of the state from. It writes the state to and the record
+// how, and its part parties deletes the nodes of the parties that leave.
 func (b *Barrier) ending(from, to barrierState, how barrierRecord, parties []any) []any {
 	g := from.Generation
 	ops := []any{
 		&zk.SetDataRequest{Path: b.base(), Data: to.encode(), Version: from.version},
-		&zk.DeleteRequest{Path: b.open(g), Version: -1}, // before the parties: who hears of both hears of the end first
+		// Before the nodes of the parties: events come in this order, so a party that watches both hears of the end
+		// first, and does not take its neighbor for dead.
+		&zk.DeleteRequest{Path: b.open(g), Version: -1},
 	}
 	ops = append(ops, parties...)
 	ops = append(ops,
@@ -35,8 +38,8 @@ func (b *Barrier) ending(from, to barrierState, how barrierRecord, parties []any
 	return ops
 }
 
-// end commits an ending, and tells for whose sake it was refused. What it would have forgotten may be
-// gone already.
+// end makes the transaction of an ending. If the servers refuse it, end returns the operation that they refused. The
+// old record that the transaction removes may be gone already; then end makes the transaction without that.
 func (b *Barrier) end(ctx context.Context, e *zkconn.Epoch, ops []any) (op any, err error) {
 	_, err = record.Transact(ctx, e, ops...)
 	op, at := refusedOp(ops, err)
@@ -48,7 +51,8 @@ func (b *Barrier) end(ctx context.Context, e *zkconn.Epoch, ops []any) (op any, 
 	return op, err
 }
 
-// refusedOp is the operation for whose sake a transaction was refused; nil for none.
+// refusedOp is the operation because of which the servers refused a transaction,
+// and its index; nil and -1 if there is none.
 func refusedOp(ops []any, err error) (op any, index int) {
 	var refused *zkconn.TxnError
 	if !errors.As(err, &refused) || refused.Index < 0 || refused.Index >= len(ops) {
@@ -57,20 +61,21 @@ func refusedOp(ops []any, err error) (op any, index int) {
 	return ops[refused.Index], refused.Index
 }
 
-// deletes reports whether op deletes a node whose path begins like that.
+// deletes reports whether op deletes a node whose path begins with prefix.
 func deletes(op any, prefix string) bool {
 	r, ok := op.(*zk.DeleteRequest)
 	return ok && strings.HasPrefix(r.Path, prefix)
 }
 
-// outdated reports whether the servers refused a transaction because things are not as it says.
+// outdated reports whether the servers refused a transaction because the nodes are not as it expects.
 func outdated(err error) bool {
 	var refused *zkconn.TxnError
 	return errors.As(err, &refused) &&
 		(errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNotEmpty))
 }
 
-// release lets the members go: it deletes all nodes of the generation. Deleting a member's node proves that it was there.
+// release is the transaction that lets the members of g leave. It deletes all nodes of the generation. The servers
+// refuse it if one of these nodes is gone, so every member was there until it left.
 func (b *Barrier) release(st barrierState, g gathering) []any {
 	dir := b.dir(st.Generation) + "/"
 	ids := make([]string, b.parties)
@@ -82,17 +87,17 @@ func (b *Barrier) release(st barrierState, g gathering) []any {
 		ops = append(ops, &zk.DeleteRequest{Path: dir + a.name, Version: -1})
 	}
 	ops = b.ending(st, st.next(), barrierRecord{Passed: ids}, ops)
-	if len(g.names) == len(g.all) { // else somebody else has put something there
+	if len(g.names) == len(g.all) { // otherwise somebody else has made a node there, and the directory is not empty
 		ops = append(ops, &zk.DeleteRequest{Path: b.dir(st.Generation), Version: -1})
 	}
 	return ops
 }
 
-// breakUp breaks the generation that is open in st. It is refused if that has ended.
+// breakUp breaks the generation that is open in st. The servers refuse it if that generation has ended.
 func (b *Barrier) breakUp(ctx context.Context, e *zkconn.Epoch, st barrierState) error {
 	ops := b.ending(st, st.broken(), barrierRecord{Broken: true}, nil)
 	op, err := b.end(ctx, e, ops)
-	if deletes(op, b.open(st.Generation)) && errors.Is(err, zk.ErrNoNode) { // by hand, before
+	if deletes(op, b.open(st.Generation)) && errors.Is(err, zk.ErrNoNode) { // somebody deleted it by hand before
 		ops = slices.DeleteFunc(ops, func(op any) bool { return deletes(op, b.open(st.Generation)) })
 		_, err = b.end(ctx, e, ops)
 	}
@@ -102,20 +107,21 @@ func (b *Barrier) breakUp(ctx context.Context, e *zkconn.Epoch, st barrierState)
 	return err
 }
 
-// reset begins the next generation. from is the one in which the call began, or -1.
+// reset begins the next generation. from is the generation that was the present one when the call began; -1 if the
+// call has not read it yet. So a reset that goes on in another session does not reset twice.
 func (b *Barrier) reset(ctx context.Context, e *zkconn.Epoch, from *int64) error {
 	for pace := (node.Pace{Free: 1}); ; {
 		st, err := b.learn(ctx, e)
 		if err != nil {
 			return err
 		}
-		if *from >= 0 && st.Generation != *from { // done, by us or by others
+		if *from >= 0 && st.Generation != *from { // this call or another has reset it
 			b.tidyUp(ctx, e, st.Generation)
 			return nil
 		}
 		*from = st.Generation
 		op, err := b.begin(ctx, e, st)
-		if deletes(op, b.open(st.Generation)) && errors.Is(err, zk.ErrNoNode) { // by hand: break it first
+		if deletes(op, b.open(st.Generation)) && errors.Is(err, zk.ErrNoNode) { // somebody deleted it by hand: break it first
 			err = b.breakUp(ctx, e, st)
 		}
 		if err != nil && !outdated(err) {
@@ -127,7 +133,7 @@ func (b *Barrier) reset(ctx context.Context, e *zkconn.Epoch, from *int64) error
 	}
 }
 
-// begin ends the generation of st, if it has not ended, and begins the next one.
+// begin begins the next generation after that of st, and ends the latter if it has not ended.
 func (b *Barrier) begin(ctx context.Context, e *zkconn.Epoch, st barrierState) (op any, err error) {
 	if !st.Broken {
 		return b.end(ctx, e, b.ending(st, st.next(), barrierRecord{Broken: true}, nil))
@@ -138,8 +144,8 @@ func (b *Barrier) begin(ctx context.Context, e *zkconn.Epoch, st barrierState) (
 	return nil, err
 }
 
-// tidyUp removes directories of broken generations whose last party could not do it itself.
-// It is a favour: what fails is left for the next time.
+// tidyUp removes directories of broken generations that their last party could not
+// remove. What fails is left for the next Reset.
 func (b *Barrier) tidyUp(ctx context.Context, e *zkconn.Epoch, current int64) {
 	names, _, err := e.Children(ctx, b.base())
 	if err != nil {

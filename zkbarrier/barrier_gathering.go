@@ -13,22 +13,25 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// arrival is a node in the directory of a generation.
+// arrival is the node of a party in the directory of a generation.
 type arrival struct {
 	name    string
-	attempt string // whose it is: the same in all nodes of one Await
-	seq     int    // counts what was ever created in the directory
+	attempt string // names the party: the same in all nodes of one Await
+	seq     int    // how many nodes had been made in the directory before
 }
 
-// attemptSize is that of an attempt's name: enough that two never are the same.
+// attemptSize is the length of an attempt's name. It is long enough that no two attempts have the same name.
 const attemptSize = 16
 
+// newAttempt names an attempt.
 func newAttempt() string { return strings.ReplaceAll(node.NewUUID(), "-", "")[:attemptSize] }
 
+// arrivalPrefix is the name of an attempt's node up to its sequence number.
 func arrivalPrefix(uuid, attempt string) string {
 	return node.Prefix(uuid) + "-party-" + attempt + "-"
 }
 
+// parseArrival reads the name of a node; ok is false if it is not that of a party.
 func parseArrival(name string) (a arrival, ok bool) {
 	_, rest, ok := strings.Cut(name, "-party-")
 	if !ok || len(rest) < attemptSize+2 || rest[attemptSize] != '-' {
@@ -38,14 +41,15 @@ func parseArrival(name string) (a arrival, ok bool) {
 	return arrival{name, rest[:attemptSize], seq}, err == nil
 }
 
-// gathering is who is in the directory of a generation, in the order in which they came.
+// gathering lists the parties in the directory of a generation, in the order of their arrival.
 type gathering struct {
-	names   []string  // all children
-	all     []arrival // all nodes of parties; two of one party if a request was applied twice
+	names   []string  // of all children
+	all     []arrival // all nodes of parties; a party has two if its request was applied twice
 	parties []arrival // the first node of each party
 	made    int       // how many children were ever made
 }
 
+// gather makes a gathering of the children of a directory and its Stat.
 func gather(names []string, dir *zk.Stat) gathering {
 	g := gathering{names: names}
 	for _, n := range names {
@@ -61,21 +65,23 @@ func gather(names []string, dir *zk.Stat) gathering {
 			g.parties = append(g.parties, a)
 		}
 	}
-	// A Stat's Cversion counts creates and deletes of children.
+	// A Stat's Cversion is the number of children that were made and of those that were deleted, together.
+	// NumChildren is the difference of the two numbers. So half of the sum is the number that were made.
 	g.made = int((dir.Cversion + dir.NumChildren) / 2)
 	return g
 }
 
-// place is where the attempt stands in the order of arrival, -1 if it is not there.
+// place is the attempt's place in the order of arrival, -1 if it is not there.
 func (g gathering) place(attempt string) int {
 	return slices.IndexFunc(g.parties, func(a arrival) bool { return a.attempt == attempt })
 }
 
+// has reports whether there is a child with this name.
 func (g gathering) has(name string) bool { return slices.Contains(g.names, name) }
 
-// holed reports whether one of the first n parties to arrive is gone. Nobody leaves a strict
-// barrier but by dying or by breaking it, so the nodes of its parties have the numbers
-// 0, 1, 2 and so on.
+// holed reports whether one of the first n parties to arrive is gone. A party leaves a strict barrier
+// early only by dying or by breaking it. So without a death the nodes of its parties have the numbers 0,
+// 1, 2 and so on, and a missing number is a death.
 func (g gathering) holed(n int) bool {
 	seen := make(map[string]bool, n)
 	for i := range g.made {
@@ -89,7 +95,7 @@ func (g gathering) holed(n int) bool {
 	return false
 }
 
-// gathering lists who is there; nobody is in a directory that does not exist.
+// gathering lists the parties in the directory of a generation; none if the directory does not exist.
 func (b *Barrier) gathering(ctx context.Context, e *zkconn.Epoch, generation int64) (gathering, error) {
 	names, stat, err := e.Children(ctx, b.dir(generation))
 	if errors.Is(err, zk.ErrNoNode) {

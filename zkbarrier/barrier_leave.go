@@ -10,12 +10,12 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// leaveLimit is how long a call waits for what it does when it leaves. It goes on in the background:
-// a context that has ended must not keep the others waiting for somebody who is gone.
+// leaveLimit is how long a call waits for what it does when it leaves. After that the work goes on in the background,
+// although the context has ended: otherwise the others would wait for a party that is gone.
 const leaveLimit = 40 * time.Millisecond
 
-// leave runs one of the ways to leave, on a copy of the call, until it is done or the session ends. It
-// returns the index of a party that, as it turns out, could leave with all others; else -1.
+// leave runs how, one of the ways to leave, on a copy of the call, until it is done or the session ends. It returns
+// the index of the party if all had arrived after all, and -1 otherwise.
 func (c *barrierCall) leave(e *zkconn.Epoch, how func(*barrierCall, context.Context, *zkconn.Epoch) int) int {
 	index := make(chan int, 1)
 	gone := *c
@@ -31,7 +31,8 @@ func (c *barrierCall) leave(e *zkconn.Epoch, how func(*barrierCall, context.Cont
 		}()
 		index <- how(&gone, ctx, e)
 	})
-	if !begun && c.node != nil { // the session is being closed; that of a tapped connection lives on, and the node with it
+	// The session is being closed. That of a tapped connection lives on, and the node with it.
+	if !begun && c.node != nil {
 		c.reap(e)
 	}
 	if !begun || !e.Linked() {
@@ -55,20 +56,20 @@ func (c *barrierCall) giveUp(ctx context.Context, e *zkconn.Epoch) int {
 		return -1
 	case c.b.tolerant || c.extra:
 		return c.withdraw(ctx, e)
-	case c.node == nil: // it was about to arrive
+	case c.node == nil: // its request may have been applied
 		g, err := c.b.gathering(ctx, e, c.st.Generation)
 		if err == nil && len(g.parties) >= c.b.parties && g.place(c.attempt) < 0 {
-			return -1 // the others are enough
+			return -1 // the others are enough without this party
 		}
 	}
 	return c.breakAndClear(ctx, e)
 }
 
-// breakAndClear breaks the generation, unless it has ended.
+// breakAndClear breaks the generation, unless the generation has ended, and removes the party's node.
 func (c *barrierCall) breakAndClear(ctx context.Context, e *zkconn.Epoch) int {
 	mine := *c
 	next, err := mine.breakUp(ctx, e)
-	for next != nil && err == nil && mine.tries > 0 { // else it would begin to arrive again
+	for next != nil && err == nil && mine.tries > 0 { // tries is 0 when the party would begin to arrive again
 		next, err = next(ctx, e)
 	}
 	if next == nil && err == nil && mine.err == nil {
@@ -77,7 +78,8 @@ func (c *barrierCall) breakAndClear(ctx context.Context, e *zkconn.Epoch) int {
 	return c.clear(ctx, e)
 }
 
-// withdraw leaves the others to themselves.
+// withdraw removes the party's node and does not break the generation. If all had arrived
+// after all, it returns the index of the party.
 func (c *barrierCall) withdraw(ctx context.Context, e *zkconn.Epoch) int {
 	if c.node == nil {
 		return -1
@@ -92,14 +94,14 @@ func (c *barrierCall) withdraw(ctx context.Context, e *zkconn.Epoch) int {
 	return -1
 }
 
-// clear removes what is left in a generation that is broken. The last one to leave takes the directory along.
+// clear removes what the party has left in a broken generation. The last party to leave also removes the directory.
 func (c *barrierCall) clear(ctx context.Context, e *zkconn.Epoch) int {
 	if c.node != nil {
 		c.sweep(ctx, e)
-		if c.tries > 1 { // one that got no answer may have made another node, later
+		if c.tries > 1 { // a request that got no answer may have made another node later
 			c.dropDuplicates(ctx, e)
 		}
-		_ = e.Delete(ctx, c.b.dir(c.st.Generation)) // it fails for all others; Reset looks after it too
+		_ = e.Delete(ctx, c.b.dir(c.st.Generation)) // refused while others are in it; a Reset removes it, too
 	}
 	return -1
 }
@@ -123,7 +125,7 @@ func (c *barrierCall) sweep(ctx context.Context, e *zkconn.Epoch) {
 	}
 }
 
-// reap has the party's node removed, and its duplicate if a request was applied twice.
+// reap has the party's node removed in the background, and its duplicate if a request was applied twice.
 func (c *barrierCall) reap(e *zkconn.Epoch) <-chan struct{} {
 	return e.Reap(zkconn.Orphan{Dir: c.b.dir(c.st.Generation), Prefix: node.Prefix(c.node.UUID)})
 }

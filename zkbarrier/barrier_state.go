@@ -13,20 +13,20 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// barrierState is the data of a barrier's base node. It changes when a generation ends and
-// at no other time, so whoever knows its version knows it all.
+// barrierState is the data of a barrier's base node. It changes only when a generation ends, and when a Reset begins
+// the next one after a broken one. So a process that knows the version of the data knows the whole state.
 type barrierState struct {
 	Parties    int   `json:"parties"`
 	Tolerant   bool  `json:"tolerant,omitempty"`
 	Generation int64 `json:"generation"`
 	Broken     bool  `json:"broken,omitempty"`
 
-	version int32
+	version int32 // of the base node's data
 }
 
 func (st barrierState) encode() []byte { return record.Encode(st) }
 
-// next is the state after the generation's end.
+// next is the state after all parties have left, or after a Reset: the next generation is open.
 func (st barrierState) next() barrierState {
 	st.Generation, st.Broken = st.Generation+1, false
 	st.version++
@@ -40,48 +40,49 @@ func (st barrierState) broken() barrierState {
 	return st
 }
 
-// barrierRecord is the data of a node that tells how a generation ended.
+// barrierRecord is the data of the node that tells how a generation ended.
 type barrierRecord struct {
 	Broken bool     `json:"broken,omitempty"`
-	Passed []string `json:"passed,omitempty"` // attempts, in the order of arrival
+	Passed []string `json:"passed,omitempty"` // the attempts of the parties that it counted, in the order of arrival
 }
 
-// remembered is how many generations back their ends are kept.
+// remembered is the number of latest generations whose records are kept.
 const remembered = 32
 
 func (b *Barrier) base() string { return b.at.Full(b.path) }
 
-// dir has a node for every party of the generation.
+// dir is the directory of a generation. It has a node for every party that waits.
 func (b *Barrier) dir(generation int64) string {
 	return fmt.Sprintf("%s/parties-%d", b.base(), generation)
 }
 
-// open is there until the generation ends, in one way or the other: whoever waits watches it.
+// open is a node that exists until the generation ends, in whichever way. Everybody who waits watches it.
 func (b *Barrier) open(generation int64) string {
 	return fmt.Sprintf("%s/open-%d", b.base(), generation)
 }
 
-// ended tells how the generation ended.
+// ended is the node that tells how the generation ended: a barrierRecord.
 func (b *Barrier) ended(generation int64) string {
 	return fmt.Sprintf("%s/ended-%d", b.base(), generation)
 }
 
-// state is what was last heard of the barrier. It may be old: arrivals have it checked.
+// state is the newest state that this object knows. It may be old, so the transaction of an arrival checks it.
 func (b *Barrier) state(ctx context.Context, e *zkconn.Epoch) (barrierState, error) {
 	return at(b.terms.Known(ctx, e))
 }
 
-// learn reads the state, as the leader knows it, or writes it if nobody has.
+// learn reads the state as the leader knows it. If nobody has used the barrier yet, it creates the barrier.
 func (b *Barrier) learn(ctx context.Context, e *zkconn.Epoch) (barrierState, error) {
 	return at(b.terms.Latest(ctx, e))
 }
 
+// at is the state with the version of the base node's data.
 func at(v record.Version[barrierState], err error) (barrierState, error) {
 	v.T.version = v.Number
 	return v.T, err
 }
 
-// advance makes known what became of a state.
+// advance records in this object that the state has changed.
 func (b *Barrier) advance(from, to barrierState) {
 	b.terms.Became(from.version, record.Version[barrierState]{T: to, Number: to.version})
 }
@@ -101,8 +102,8 @@ func (b *Barrier) check(st barrierState, ours bool) error {
 	return nil
 }
 
-// beginning makes the nodes of a generation. Its directory is persistent and not a
-// container: only so can it come into being in the transaction that ends the one before.
+// beginning makes the nodes of a generation. Its directory is a persistent node, not a container, because only a
+// persistent node can be made in the transaction that ends the generation before.
 func (b *Barrier) beginning(generation int64) []any {
 	return []any{
 		&zk.CreateRequest{Path: b.dir(generation), Acl: b.at.ACL()},
@@ -110,19 +111,19 @@ func (b *Barrier) beginning(generation int64) []any {
 	}
 }
 
-// outcome is what became of an attempt and its generation.
+// outcome is what became of an attempt in its generation.
 type outcome int
 
 const (
-	open    outcome = iota
-	passed          // it was counted
-	leftOut         // all left without it: it had come too late, or not at all
-	broken          //
-	unknown         // too long ago to be known
+	open    outcome = iota // the generation has not ended
+	passed                 // all have left, and the attempt was counted
+	leftOut                // all have left without the attempt: it came too late, or not at all
+	broken                 // the generation was broken
+	unknown                // the generation ended so long ago that its record is gone
 )
 
-// outcome finds out what became of the attempt in the generation that was open in st. place is that of one that
-// passed. If the generation is still open, now is its state.
+// outcome finds out what became of the attempt in the generation that was open in st. If the attempt passed, place is
+// its place in the order of arrival. If the generation is still open, now is its present state.
 func (b *Barrier) outcome(ctx context.Context, e *zkconn.Epoch, st barrierState, attempt string) (f outcome, place int, now barrierState, err error) {
 	f, place, err = b.recorded(ctx, e, st, attempt)
 	if f != unknown || err != nil {
@@ -133,15 +134,19 @@ func (b *Barrier) outcome(ctx context.Context, e *zkconn.Epoch, st barrierState,
 	case err != nil:
 		return open, 0, st, err
 	case now.Generation < st.Generation:
-		// Somebody deleted the barrier, and it was founded anew.
+		// Generations only count up. So somebody deleted the barrier, and another process created it anew.
 		return broken, 0, now, nil
 	case now.Generation == st.Generation && !now.Broken:
 		return open, 0, now, nil
 	}
-	f, place, err = b.recorded(ctx, e, st, attempt) // as the leader knows it
+	// The generation has ended. The transaction that ended it wrote the record, and this server has just caught up
+	// with the leader. So if there is still no record, it was removed because it was old.
+	f, place, err = b.recorded(ctx, e, st, attempt)
 	return f, place, st, err
 }
 
+// recorded is outcome by the record of the generation's end, as far as this
+// server knows; unknown if there is no record.
 func (b *Barrier) recorded(ctx context.Context, e *zkconn.Epoch, st barrierState, attempt string) (f outcome, place int, err error) {
 	data, _, err := e.Get(ctx, b.ended(st.Generation))
 	if errors.Is(err, zk.ErrNoNode) {
@@ -166,8 +171,8 @@ func (b *Barrier) recorded(ctx context.Context, e *zkconn.Epoch, st barrierState
 	return passed, place, nil
 }
 
-// fit sees to it that the servers accept the transaction in which all leave: it has the paths of all parties and of eight other
-// nodes, and less than 160 bytes more for each.
+// fit returns an error if the servers would not accept the transaction in which all parties leave. That transaction
+// has the paths of all parties and of eight other nodes, and less than 160 bytes more for each.
 func (b *Barrier) fit() error {
 	size := (b.parties+8)*(len(b.base())+160) + 8*record.ACLSize(b.at.ACL())
 	if size > record.MaxTransaction {

@@ -10,13 +10,17 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
+// forever is the quiet time of a listener that only events wake.
 const forever = time.Duration(math.MaxInt64)
 
-// wait waits. One request watches the node that is there until the generation ends, and the own node.
+// wait waits for the end of the generation. One request sets the watches of the party's own node and of the
+// node that exists until the generation ends.
 //
-// A party of a strict barrier also looks after one other party, so that its death is noticed: each after the
-// one that came before, the first after the last. A generation that is complete soon does not need it, so it
-// begins after a pause; nobody's session can end much earlier.
+// In a strict barrier each party also watches one other party, its neighbor, so that a death is noticed: the
+// neighbor is the party that came before it, and that of the first party is the last one. A generation that
+// is complete soon does not need this, so a party looks for its neighbor only after a pause. That hardly
+// delays the notice of a death: a session ends a session timeout after its last sign of life, and the pause
+// is at most a quarter of a session timeout.
 func (c *barrierCall) wait(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	if err := e.Await(ctx); err != nil {
 		return nil, err
@@ -30,7 +34,9 @@ func (c *barrierCall) wait(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	dir, pause, neighbor := c.b.dir(c.st.Generation), c.b.neighborPause(e), ""
 	quiet := pause
 	if c.b.tolerant || c.extra {
-		quiet = forever // nobody's death matters to it
+		// The party does not need to notice deaths. In a tolerant barrier another party takes the place of a dead
+		// one, and an extra party watches its blocker.
+		quiet = forever
 	}
 	for {
 		path, what, err := news.Next(ctx, quiet)
@@ -38,17 +44,21 @@ func (c *barrierCall) wait(ctx context.Context, e *zkconn.Epoch) (step, error) {
 		case err != nil:
 			return nil, err
 		case path == dir && what != zkconn.Disconnected:
-			quiet = pause // others have come
+			quiet = pause // others have come, and the last one is the neighbor of the first
 			continue
 		case path != "":
 			return c.heard(path, what), nil
 		}
-		if c.seq == 0 { // whoever comes is the last
+		// The neighbor of the first party is the last, which changes with each
+		// arrival. Each arrival writes to the directory.
+		if c.seq == 0 {
 			news.Add(dir)
 		}
 		others, err := c.list(ctx, e)
 		switch {
-		case zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent): // and all watches are cut
+		// If the connection is lost, all its watches report that at once. If only the list takes
+		// long, the party lists again after a pause.
+		case zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent):
 			continue
 		case err != nil:
 			return nil, err
@@ -64,15 +74,15 @@ func (c *barrierCall) wait(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	}
 }
 
-// list lists who is there. An answer that is lost keeps nobody for long from hearing that the generation has ended: that is
-// zkconn.ErrNotSent, too.
+// list lists the parties that are there. While it waits for the answer it does not hear that the generation has
+// ended. So it gives up after half a session timeout, with zkconn.ErrNotSent.
 func (c *barrierCall) list(ctx context.Context, e *zkconn.Epoch) (gathering, error) {
 	soon, cancel := context.WithTimeoutCause(ctx, e.Timeout()/2, zkconn.ErrNotSent)
 	defer cancel()
 	return c.b.gathering(soon, e, c.st.Generation)
 }
 
-// heard is what to do upon news of what a waiting party watches.
+// heard is the step after an event of a node that a waiting party watches.
 func (c *barrierCall) heard(path string, what zkconn.Event) step {
 	switch {
 	case what == zkconn.Disconnected:
@@ -81,25 +91,29 @@ func (c *barrierCall) heard(path string, what zkconn.Event) step {
 		return c.nodeGone
 	case path == c.blocker:
 		return c.look
-	case what == zkconn.Changed: // by hand
+	case what == zkconn.Changed: // somebody wrote to the node by hand
 		return c.wait
 	case path == c.b.open(c.st.Generation):
 		return c.close
 	}
-	return c.breakUp // a neighbor has died: of one that was let go, the open node's end is heard before
+	// The neighbor's node is gone, so the neighbor has died. It was not let go: the transaction in which all leave
+	// deletes the node open before the nodes of the parties, so the event of open would have come first.
+	return c.breakUp
 }
 
-// close finds out how the generation ended. If it has not, then somebody deleted, by hand, what all wait for.
+// close is for a party that waited for the deletion of the node open. It finds out how the generation ended. If the
+// generation has not ended, somebody deleted that node by hand, and the party breaks the generation.
 func (c *barrierCall) close(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	return c.settle(ctx, e, c.breakUp)
 }
 
-// neighborPause is longer for very many parties: what each of them lists is as long as they are many.
+// neighborPause is how long a party waits before it looks for its neighbor. It is longer for very
+// many parties: each of them lists them all.
 func (b *Barrier) neighborPause(e *zkconn.Epoch) time.Duration {
 	return min(max(time.Second, time.Duration(b.parties)*10*time.Millisecond), e.Timeout()/4)
 }
 
-// neighborIn is the one to look after: the one before, in a ring.
+// neighborIn is the name of the neighbor's node: that of the party before this one, in a ring.
 func (c *barrierCall) neighborIn(g gathering) string {
 	members := g.parties[:min(len(g.parties), c.b.parties)]
 	at := g.place(c.attempt)

@@ -1,5 +1,5 @@
 // Package zkbarrier lets a fixed number of processes wait for each other:
 //
-//   - at a [Barrier] they wait after each step;
-//   - a [DoubleBarrier] they enter and leave together.
+//   - with a [Barrier] they wait for each other after each step;
+//   - with a [DoubleBarrier] they begin together and finish together.
 package zkbarrier

@@ -13,25 +13,23 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// DoubleBarrier lets n parties begin a piece of work together and finish it together: no party
-// begins before all have entered, and no party goes on before all have left. Then the same parties, or
-// others, may begin the next round.
+// DoubleBarrier lets n parties begin a piece of work together and finish it together: no party begins before all have
+// entered, and no party continues before all have left. Then the same parties, or others, may begin the next round.
 //
-// One object is one party at a time. A process with two parties has two
-// objects, which may share a session. These calls fail with zksync.ErrMisuse:
-// Enter of a party that has entered, Leave of a party that has not, two calls at a time.
+// One object is one party at a time. A process with two parties has two objects, which may share
+// a session. These calls fail with zksync.ErrMisuse: Enter of a party that has entered, Leave of
+// a party that has not, two calls at a time.
 //
-// A party lasts as long as its ZooKeeper session. If it dies while it waits in Enter, it
-// no longer counts when the servers end its session. If it dies inside, it counts as having left
-// then, and the others are told within another session timeout. Before its session ends
-// a dead process cannot be told from a slow one; zksync.WithSessionFile ends the session when the process restarts.
+// A party lasts as long as its ZooKeeper session. If it dies while it waits in Enter, it no longer counts when the
+// servers end its session. If it dies inside, it counts as having left from then on, and the others hear of that
+// within another session timeout. Before its session ends a dead process cannot be told from a slow one;
+// zksync.WithSessionFile ends the session when the process restarts.
 //
-// More than n parties may come. A party that finds a round full or open waits for the next, in
-// no order.
+// More than n parties may come. A party that finds a round full or open waits for the next one. The parties
+// that wait for a round are not in any order.
 //
-// A party costs two requests to enter and two to leave, for any n, also with a new
-// object, and one event each. So ten parties make twenty requests each
-// way. The first use of a path costs a few requests more, to create it.
+// A party costs two requests to enter and two to leave, for any n, also with a new object, and one event each. So ten
+// parties make twenty requests each way. The first use of a path costs a few requests more, to create it.
 type DoubleBarrier struct {
 	path   string
 	n      int
@@ -40,32 +38,32 @@ type DoubleBarrier struct {
 	terms  record.Terms[doubleTerms]
 
 	mu      sync.Mutex
-	busy    bool         // guards the rest outside mu
-	entered *participant // nil outside
-	// leftover has the node of an Enter that failed, if it may be there still. It must not count
-	// besides the next one.
+	busy    bool         // a call is under way; only that call uses the fields below, without mu
+	entered *participant // nil while the party is outside
+	// leftover has the node of an Enter that failed, if the node may still exist. It must
+	// not count besides that of the next Enter.
 	leftover participant
 }
 
-// participant is a party's place in a round.
+// participant is one party in one round, with its node.
 type participant struct {
-	node     string // on the servers; empty if there is none
-	uuid     string // in its name
-	tries    int    // requests that make it
+	node     string // the path of its node on the servers; empty if there is none
+	uuid     string // the unique part of the node's name
+	tries    int    // requests that make the node
 	round    int64  // see [DoubleBarrier.parties]; 0 while it is not known
-	before   int64  // the round to which it had come in a session that was lost
-	since    int64  // the newest transaction that was known when it came
-	count    int    // of the parties that were there when this one had come
+	before   int64  // the round to which the party had come in a session that was lost
+	since    int64  // the newest transaction that this process knew when the party came
+	count    int    // how many parties were there when this one had come, itself included; 0 if the round is open
 	epoch    *zkconn.Epoch
-	left     bool   // its node is gone, or is the reaper's
-	dead     bool   // it was gone before, with the session
+	left     bool   // its node is gone, or the reaper removes it
+	dead     bool   // its node had gone before, with the session
 	leftover bool   // its node is that of an Enter that failed
 	forget   func() // see record.NodeAtClose
 }
 
-// NewDoubleBarrier names a double barrier of n parties by a path of its own, which is created when it is
-// first needed. The first process that uses it stores n there. All others must give the same n; otherwise Enter
-// fails with zksync.ErrMisuse. NewDoubleBarrier does no I/O. The first call reports a malformed path, an n below 1, a nil
+// NewDoubleBarrier names a double barrier of n parties by a path of its own, which is created when it is first
+// needed. The first process that uses it stores n there. All others must give the same n; otherwise Enter fails with
+// zksync.ErrMisuse. NewDoubleBarrier does no I/O. The first call reports a malformed path, an n below 1, a nil
 // session, or one of the options WithHandover, WithLinger and WithMaxHold as zksync.ErrMisuse.
 func NewDoubleBarrier(s *zksync.Session, path string, n int, opts ...zksync.Option) *DoubleBarrier {
 	b := &DoubleBarrier{path: path, n: n, at: session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...)}
@@ -81,21 +79,22 @@ func NewDoubleBarrier(s *zksync.Session, path string, n int, opts ...zksync.Opti
 	return b
 }
 
-// Enter returns when n parties have entered, this one among them. It blocks until then or until ctx ends (the error wraps the
-// context's error). A disconnect keeps the party's place.
+// Enter returns when n parties have entered, this one among them. It blocks until then or until ctx ends (the error
+// wraps the context's error). A disconnect keeps the party's place.
 //
-// If its session is lost it enters anew. If the round has opened meanwhile, with or without
-// this party, the round goes on without it, and Enter fails with zksync.ErrSessionExpired. An Enter
-// whose request was never answered (for example because the session had ended) fails in the same way if a round
-// has ended since this party last heard from the servers: it may have been counted in that round.
+// If its session is lost it enters anew. If the round has opened meanwhile, with or without this party, the others
+// continue without it, and Enter fails with zksync.ErrSessionExpired. An Enter whose request was never answered (for
+// example because the session had ended) fails in the same way if a round has ended since this party last heard from
+// the servers: it may have been counted in that round.
 //
-// If the session is closed, the error is zksync.ErrClosed. A party whose Enter has failed is outside, and does not count: its node is
-// removed, at once with a healthy connection. If the last party came before the removal,
-// the round opens for the others.
+// If the session is closed, the error is zksync.ErrClosed. A party whose Enter has failed is outside, and
+// does not count: its node is removed, at once with a healthy connection. If the last party came before
+// the removal, the round opens for the others.
 //
-// If the answer to this party's request was lost, the party counts later. If the round has opened by then, more than n
-// have come to it, and some of them have left, it may be impossible to tell whether this party is one of the n. Then it withdraws,
-// and Enter fails with zksync.ErrBroken. A party that may not write to the barrier's nodes gets zk.ErrNoAuth. Enter costs two requests.
+// If the answer to this party's request was lost, the party counts the parties in a later request. If by then the
+// round has opened, more than n have come to it, and some of them have left, it may be impossible to tell whether
+// this party is one of the n. Then it withdraws, and Enter fails with zksync.ErrBroken. A party that may not write to
+// the barrier's nodes gets zk.ErrNoAuth. Enter costs two requests.
 func (b *DoubleBarrier) Enter(ctx context.Context) error {
 	if _, err := b.begin(false); err != nil {
 		return errs.Wrap("enter", b.path, err)
@@ -115,13 +114,14 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 	return errs.Wrap("enter", b.path, err)
 }
 
-// Leave returns when all parties of the round have left or died. Also if it returns an error, this
-// party has left, or will have as soon as the connection allows: ctx bounds the waiting only.
+// Leave returns when all parties of the round have left or died. Also if it returns an error, this party has left, or
+// will have left as soon as the connection allows: ctx bounds only the wait for the others.
 //
-// It blocks until all have left or ctx ends (the error wraps the context's error). It waits through disconnects and lost
-// sessions. If the session was lost and ended before the party could leave, the others may have gone on too early: Leave fails with
-// zksync.ErrSessionExpired, and the party is outside. If the session is closed, the error is zksync.ErrClosed. After an error
-// a second Leave goes on waiting, and Enter begins the next round. It costs two requests.
+// It blocks until all have left or ctx ends (the error wraps the context's error). It waits through disconnects
+// and lost sessions. If the session was lost and ended before the party could leave, the others may have
+// continued too early: Leave fails with zksync.ErrSessionExpired, and the party is outside. If the session is
+// closed, the error is zksync.ErrClosed. After an error a second Leave waits again for the others, and Enter
+// begins the next round. Leave costs two requests.
 func (b *DoubleBarrier) Leave(ctx context.Context) error {
 	s, err := b.begin(true)
 	if err != nil {
@@ -143,7 +143,7 @@ func (b *DoubleBarrier) Leave(ctx context.Context) error {
 	return errs.Wrap("leave", b.path, err)
 }
 
-// begin takes the object for one call.
+// begin reserves the object for one call, and checks that the party may make this call now.
 func (b *DoubleBarrier) begin(leaving bool) (*participant, error) {
 	if b.misuse != nil {
 		return nil, b.misuse
@@ -162,6 +162,7 @@ func (b *DoubleBarrier) begin(leaving bool) (*participant, error) {
 	return b.entered, nil
 }
 
+// end ends the call; s is the party if it is inside, or has left and may wait again.
 func (b *DoubleBarrier) end(s *participant) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

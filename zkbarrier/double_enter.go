@@ -14,16 +14,17 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// enter joins a round. When it fails, s tells which node may be left: that of a session that was
-// lost, or one that could not be removed at once.
+// enter joins a round. When it fails, s tells which node may be left: that of a lost session,
+// or one that could not be removed at once.
 func (b *DoubleBarrier) enter(ctx context.Context, e *zkconn.Epoch, s *participant) error {
-	if s.node != "" { // it must not count besides the next one
+	if s.node != "" { // the old node must not count besides the next one
 		if _, err := b.depart(ctx, e, s); err != nil {
 			return err
 		}
 	}
 	if s.before == 0 && s.round != 0 && !s.leftover {
-		s.before = s.round // the first counts: in that one the others may have gone on without it
+		// The first such round counts: the others may have continued in that one without this party.
+		s.before = s.round
 	}
 	if s.before == unknownRound {
 		return errWithout
@@ -32,15 +33,15 @@ func (b *DoubleBarrier) enter(ctx context.Context, e *zkconn.Epoch, s *participa
 	return b.join(ctx, e, s)
 }
 
-// withdraw removes the node of an Enter that failed. Also where its session was lost: that of a tapped connection may
-// live on, and the node with it.
+// withdraw removes the node of an Enter that failed. It does so also if the session was lost: the session of a tapped
+// connection may live on, and the node with it.
 func (b *DoubleBarrier) withdraw(s *participant) {
-	if s.node == "" || s.leftover { // an earlier Enter has seen to that
+	if s.node == "" || s.leftover { // that of an earlier Enter has been given to the reaper already
 		return
 	}
 	b.unwanted(s)
 	done := s.epoch.Reap(zkconn.Orphan{Dir: b.parties(), Node: s.node})
-	if s.round != 0 { // else node.Make has waited already
+	if s.round != 0 { // otherwise node.Make has waited already
 		node.Settle(s.epoch, done, node.Grace)
 	}
 	select {
@@ -52,17 +53,18 @@ func (b *DoubleBarrier) withdraw(s *participant) {
 	}
 }
 
-// unwanted is said of the node of s when it goes: a request for it that got no answer may yet be applied, though another
-// one made the node.
+// unwanted says that nobody wants the node of s any more. If there were several requests for the node, one of them
+// got no answer and may yet be applied, although another one made the node.
 func (b *DoubleBarrier) unwanted(s *participant) {
 	if s.tries > 1 {
 		s.epoch.AmbiguousCreate(b.parties(), node.Prefix(s.uuid), s.epoch.Connection())
 	}
 }
 
+// errWithout is the error of an Enter when the round has opened, or may have opened, without this party.
 var errWithout = fmt.Errorf("%w: the round went on without this party", zksync.ErrSessionExpired)
 
-// join comes, and comes again, until a round opens with s.
+// join comes to a round, and to the next one if need be, until a round opens with s.
 func (b *DoubleBarrier) join(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	for pace := (node.Pace{Free: 1}); ; {
 		err := b.arrive(ctx, e, s)
@@ -88,9 +90,9 @@ func (b *DoubleBarrier) join(ctx context.Context, e *zkconn.Epoch, s *participan
 	}
 }
 
-// arrive makes the party's node while a round gathers, else it fails with *node.Refused. The
-// node has no sequence number, and one name for all attempts: a request that arrives twice, or one that lingers in a server
-// until another one was made, must not count as two parties.
+// arrive makes the party's node while a round gathers. While none gathers it fails with *node.Refused. The node has
+// no sequence number, and all attempts use one name. So a request that arrives twice, or one that lingers in a server
+// until another one has made the node, does not count as two parties.
 func (b *DoubleBarrier) arrive(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	s.epoch, s.round, s.since, s.left, s.dead = e, 0, e.Seen(), false, false
 	s.uuid, s.tries = node.NewUUID(), 0
@@ -108,7 +110,8 @@ func (b *DoubleBarrier) arrive(ctx context.Context, e *zkconn.Epoch, s *particip
 		},
 	})
 	switch {
-	case errors.Is(err, zk.ErrNodeExists): // by this very request, which arrived twice
+	// This very request had made the node, and arrived twice.
+	case errors.Is(err, zk.ErrNodeExists):
 		return b.look(ctx, e, s)
 	case err != nil:
 		if errors.As(err, new(*node.Refused)) {
@@ -123,7 +126,7 @@ func (b *DoubleBarrier) arrive(ctx context.Context, e *zkconn.Epoch, s *particip
 	return nil
 }
 
-// look finds out how many parties there are, where no answer has told.
+// look finds out how many parties there are, if the answer to the arrival did not tell.
 func (b *DoubleBarrier) look(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	dir, there, err := e.Exists(ctx, b.parties())
 	if err != nil {
@@ -134,25 +137,31 @@ func (b *DoubleBarrier) look(ctx context.Context, e *zkconn.Epoch, s *participan
 	}
 	s.round, s.count = dir.Czxid, int(dir.NumChildren)
 	later := 0
-	if s.count > b.n { // some may have come after s
+	if s.count > b.n { // some of them may have come after s
 		if dir, later, err = b.rank(ctx, e, s); err != nil || s.count > b.n {
 			return err
 		}
 	}
-	_, gathering, err := e.Exists(ctx, b.gathering()) // after the count: nobody had left by then
+	// This is read after the count. So if the round still gathers now, it gathered when the parties were
+	// counted, and none of the n had left by then.
+	_, gathering, err := e.Exists(ctx, b.gathering())
 	if err != nil || gathering {
 		return err
 	}
+	// A Stat's Cversion is the number of children that were made and of those that were deleted, together. So half of
+	// the sum with NumChildren is the number of parties that have come to this round.
 	if came := (int(dir.Cversion)+int(dir.NumChildren))/2 - later; came > b.n {
 		return fmt.Errorf("%w: the round opened for %d parties, and %d may have come by then; this may not be one of them",
 			zksync.ErrBroken, b.n, came)
 	}
-	s.count = 0 // it is one of them, and has nothing to open
+	s.count = 0 // this party is one of the n, and need not open the round
 	return nil
 }
 
-// rank sets s.count to how many of those still there came no later than s, n+1 at most. It tells how many of them came
-// later, and the directory with them: whoever had gone by then, or went during this, may have come before s.
+// rank sets s.count to the number of parties that are still there and came no later than s, at most
+// n+1. later is the number of those that are still there and came after s. dir is the Stat of the
+// directory at the listing. A party that had gone before the listing, or goes before it is asked about,
+// may have come before s, and is in neither number.
 func (b *DoubleBarrier) rank(ctx context.Context, e *zkconn.Epoch, s *participant) (dir *zk.Stat, later int, err error) {
 	mine, in, err := e.Exists(ctx, s.node)
 	if err != nil || !in {
@@ -160,7 +169,7 @@ func (b *DoubleBarrier) rank(ctx context.Context, e *zkconn.Epoch, s *participan
 	}
 	names, dir, err := e.Children(ctx, b.parties())
 	s.count = 0
-	for i := 0; i < len(names) && err == nil && s.count <= b.n; i++ { // more than n are enough to know
+	for i := 0; i < len(names) && err == nil && s.count <= b.n; i++ { // to know that there are more than n is enough
 		var st *zk.Stat
 		st, in, err = e.Exists(ctx, b.parties()+"/"+names[i])
 		if in && st.Czxid <= mine.Czxid {
@@ -172,7 +181,8 @@ func (b *DoubleBarrier) rank(ctx context.Context, e *zkconn.Epoch, s *participan
 	return dir, later, err
 }
 
-// gather waits for the round to open; whoever came last opens it. record.ErrAgain means that s is to come again.
+// gather waits until the round opens. The nth party to come opens it; so does a later one, if the round has not
+// opened yet. record.ErrAgain means that s has to come again.
 func (b *DoubleBarrier) gather(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	if s.count < b.n {
 		return record.UntilGone(ctx, e, b.gathering(), 0, func() error { return b.stillThere(ctx, e, s) })
@@ -180,7 +190,7 @@ func (b *DoubleBarrier) gather(ctx context.Context, e *zkconn.Epoch, s *particip
 	if err := b.open(ctx, e, s); err != nil || s.count == b.n {
 		return err
 	}
-	if _, err := b.depart(ctx, e, s); err != nil { // there are n without it
+	if _, err := b.depart(ctx, e, s); err != nil { // there are n parties without this one
 		return err
 	}
 	if err := b.outside(ctx, e); err != nil {
@@ -189,8 +199,8 @@ func (b *DoubleBarrier) gather(ctx context.Context, e *zkconn.Epoch, s *particip
 	return record.ErrAgain
 }
 
-// stillThere is for a party that has not heard anything for long: the last one to come may not
-// have been able to open the round, or somebody may have removed its node.
+// stillThere is for a party that has had no event for long. Somebody may have removed its node; or the last party to
+// come could not open the round, and this one opens it instead.
 func (b *DoubleBarrier) stillThere(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	_, mine, err := e.Exists(ctx, s.node)
 	if err != nil {
@@ -213,8 +223,8 @@ func (b *DoubleBarrier) outside(ctx context.Context, e *zkconn.Epoch) error {
 		if err != nil || !open {
 			return err
 		}
-		// The directory was the same before and after the last look, so its round was open, and yet there was no mark:
-		// somebody removed it by hand.
+		// The directory was the same before and after the last wait. So its round was open all the time, and yet its
+		// mark was gone: somebody removed the mark by hand.
 		if dir.Czxid == last {
 			_, err := e.Create(ctx, b.opened(last), nil, 0, b.at.ACL())
 			if err != nil && !errors.Is(err, zk.ErrNodeExists) && !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent) {
@@ -222,7 +232,7 @@ func (b *DoubleBarrier) outside(ctx context.Context, e *zkconn.Epoch) error {
 			}
 		}
 		last = dir.Czxid
-		if dir.NumChildren == 0 { // of an earlier run, for instance
+		if dir.NumChildren == 0 { // for example, the round is of an earlier run, whose parties died
 			if over, err := b.over(ctx, e, last); err != nil || over {
 				return err
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// leave has the party leave and waits for the others.
+// leave has the party leave, and waits for the others.
 func (b *DoubleBarrier) leave(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	if !s.left {
 		over, err := b.depart(ctx, e, s)
@@ -24,19 +24,20 @@ func (b *DoubleBarrier) leave(ctx context.Context, e *zkconn.Epoch, s *participa
 	return record.UntilGone(ctx, e, b.opened(s.round), 0, func() error { return b.overIfEmpty(ctx, e, s.round) })
 }
 
-// depart removes the node of s, in whichever session. Whoever goes last ends the round. over tells
-// that nobody needs to wait for that.
+// depart removes the node of s, whether or not its session is the present one. The last party to leave ends the
+// round. over tells that nobody needs to wait for the end of the round.
 func (b *DoubleBarrier) depart(ctx context.Context, e *zkconn.Epoch, s *participant) (over bool, err error) {
 	res, err := record.Transact(ctx, e,
 		&zk.DeleteRequest{Path: s.node, Version: -1},
-		&zk.SetDataRequest{Path: b.parties(), Version: -1}) // tells who is left
+		&zk.SetDataRequest{Path: b.parties(), Version: -1}) // its Stat tells how many parties are left
 	gone := record.RefusedAt(err, 0, zk.ErrNoNode)
 	if err != nil && !gone {
 		return false, err
 	}
 	s.left = true
 	b.unwanted(s)
-	// In the node's own session nobody else removes it: then it was this request, the last time.
+	// In the node's own session only this party removes the node. So if it is gone there, an earlier copy of this
+	// request removed it. In a later session the node had gone with its own session.
 	s.dead = gone && e.Number() != s.epoch.Number()
 	var dir *zk.Stat
 	if !gone && len(res) > 1 && res[1].Stat != nil {
@@ -51,23 +52,25 @@ func (b *DoubleBarrier) depart(ctx context.Context, e *zkconn.Epoch, s *particip
 				return false, err
 			}
 		}
-		s.node = "" // not before it is known what it has been: whoever does not know asks again
+		// Not before mayHaveBeenOf has succeeded: after an error the next call must
+		// find out again what became of the node.
+		s.node = ""
 		if !there || s.round != dir.Czxid && (s.round != 0 || gone) {
 			return true, nil
 		}
 	}
-	s.node, s.round = "", dir.Czxid // in a lost session that may not have been known
+	s.node, s.round = "", dir.Czxid // if the session was lost, the round may not have been known
 	return b.last(ctx, e, dir)
 }
 
-// unknownRound is that of a party which may have been counted in a round that is over.
+// unknownRound is the round of a party that may have been counted in a round that is over.
 const unknownRound = -1
 
-// mayHaveBeenOf is the round of a node whose creation was never answered and which is gone with its
-// session. If the directory was there before it was asked for, then it is this one, if any. So it is if
-// the directory was made together with the base node, for the first round of all; a party that had just
-// connected knows of no transaction before its own. Otherwise there has been a round since, in which
-// it may have been counted.
+// mayHaveBeenOf returns the round to which a party may have belonged whose request was never answered and whose node,
+// if it was made, is gone with its session. dir is the present directory. If the directory existed before the request
+// was sent, the node was made in that directory, if at all. The same is true if the directory was made together with
+// the base node, for the first round of all. That case is for a party that had just connected: it knows of no
+// transaction before its own. Otherwise another round has ended since, and the party may have been counted in it.
 func (b *DoubleBarrier) mayHaveBeenOf(ctx context.Context, e *zkconn.Epoch, s *participant, dir *zk.Stat) (int64, error) {
 	if dir.Czxid <= s.since {
 		return dir.Czxid, nil
@@ -82,7 +85,7 @@ func (b *DoubleBarrier) mayHaveBeenOf(ctx context.Context, e *zkconn.Epoch, s *p
 	return unknownRound, nil
 }
 
-// last ends the round if dir, its directory, is empty.
+// last ends the round if its directory, dir, is empty.
 func (b *DoubleBarrier) last(ctx context.Context, e *zkconn.Epoch, dir *zk.Stat) (over bool, err error) {
 	if dir.NumChildren > 0 {
 		return false, nil

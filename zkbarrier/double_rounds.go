@@ -11,13 +11,13 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A round gathers, is open, and is over, when the next one gathers. Every change of that is one
-// transaction, which the servers refuse when it comes too late or too early:
+// A round gathers, then it is open, then it is over, and the next one gathers. Each of these changes is one
+// transaction, which the servers refuse if it comes too late or too early:
 //
 //	open:  the opener's own node is there; delete "gathering-<n>"; create "open-<round>"
 //	close: delete and create "parties", so it was empty; create "gathering-<n>"; delete "open-<round>"
 //
-// A party comes with a node in "parties" while "gathering-<n>" is there, and never otherwise.
+// A party makes its node in "parties" only while "gathering-<n>" exists: its transaction checks that.
 
 // doubleTerms is the data of the base node.
 type doubleTerms struct {
@@ -26,20 +26,19 @@ type doubleTerms struct {
 
 func (b *DoubleBarrier) base() string { return b.at.Full(b.path) }
 
-// parties has one node for each party. It is made anew for every round, so its czxid is the
-// round's number, which comes with the answer to every arrival.
+// parties is a directory with one node for each party. It is made anew for every round, so its czxid is the number of
+// the round. The answer to every arrival tells that czxid.
 func (b *DoubleBarrier) parties() string { return b.base() + "/parties" }
 
-// gathering is there as long as nobody may pass. It has n in its name, so that nobody
-// has to read n before he comes.
+// gathering exists while a round gathers. It has n in its name, so that a party need not read n before it comes.
 func (b *DoubleBarrier) gathering() string { return fmt.Sprintf("%s/gathering-%d", b.base(), b.n) }
 
-// opened is there from when a round opens until it is over. No two rounds share one, so whoever
-// waits for its end cannot mistake the next round for his own.
+// opened is the mark of an open round: it exists from when the round opens until it is over. It has the number of the
+// round in its name, so a party that waits for the end of its round cannot mistake the next round for its own.
 func (b *DoubleBarrier) opened(round int64) string { return fmt.Sprintf("%s/open-%x", b.base(), round) }
 
-// learn looks at the directory, and then whether a round is open: that of the directory, or a later one, if it
-// has ended since. It makes what is missing.
+// learn reads the directory, and after that whether a round is open. That is the round of the directory, or a later
+// one if that round ended between the two reads. It makes what is missing.
 func (b *DoubleBarrier) learn(ctx context.Context, e *zkconn.Epoch) (dir *zk.Stat, open bool, err error) {
 	for pace := (node.Pace{Free: 2}); ; {
 		if t, err := b.terms.Read(ctx, e); err != nil || t.New {
@@ -74,10 +73,10 @@ func (b *DoubleBarrier) check(t doubleTerms, ours bool) error {
 	return nil
 }
 
-// open opens the round of s, if nobody has. record.ErrAgain means that the node of s is not there.
+// open opens the round of s, unless another party has. record.ErrAgain means that the node of s is gone.
 func (b *DoubleBarrier) open(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	ops := []any{
-		&zk.CheckVersionRequest{Path: s.node, Version: -1}, // so this is its round
+		&zk.CheckVersionRequest{Path: s.node, Version: -1}, // this node exists, so the round that gathers is that of s
 		&zk.DeleteRequest{Path: b.gathering(), Version: -1},
 		&zk.CreateRequest{Path: b.opened(s.round), Acl: b.at.ACL()},
 	}
@@ -86,9 +85,9 @@ func (b *DoubleBarrier) open(ctx context.Context, e *zkconn.Epoch, s *participan
 		switch {
 		case record.RefusedAt(err, 0, zk.ErrNoNode):
 			return record.ErrAgain
-		case record.RefusedAt(err, 1, zk.ErrNoNode):
+		case record.RefusedAt(err, 1, zk.ErrNoNode): // another party has opened it
 			return nil
-		case record.RefusedAt(err, 2, zk.ErrNodeExists): // made by hand
+		case record.RefusedAt(err, 2, zk.ErrNodeExists): // somebody made it by hand
 			ops = ops[:2]
 		default:
 			return err
@@ -96,7 +95,7 @@ func (b *DoubleBarrier) open(ctx context.Context, e *zkconn.Epoch, s *participan
 	}
 }
 
-// over ends an open round in which nobody is left; it reports whether it was this call that did.
+// over ends an open round in which no party is left. It reports whether this call ended it.
 func (b *DoubleBarrier) over(ctx context.Context, e *zkconn.Epoch, round int64) (bool, error) {
 	_, err := record.Transact(ctx, e,
 		&zk.DeleteRequest{Path: b.parties(), Version: -1},
@@ -107,13 +106,14 @@ func (b *DoubleBarrier) over(ctx context.Context, e *zkconn.Epoch, round int64) 
 	switch {
 	case record.RefusedAt(err, 0, zk.ErrNotEmpty), record.RefusedAt(err, 0, zk.ErrNoNode),
 		record.RefusedAt(err, 2, zk.ErrNodeExists), record.RefusedAt(err, 3, zk.ErrNoNode):
-		return false, nil // not yet, or not any more
+		return false, nil // parties are left, or another call has ended the round
 	}
 	return err == nil, err
 }
 
-// overIfEmpty ends a round whose last parties died, or could not finish what they began. record.ErrGone means that it had ended
-// before: a mark that is there all the same was made by hand, or for one that had been removed by hand.
+// overIfEmpty ends a round whose last parties died, or did not finish the transaction that ends it. record.ErrGone
+// means that the round had ended before. If its mark still exists then, somebody made the mark by hand, or another
+// process made it in place of one that had been removed by hand.
 func (b *DoubleBarrier) overIfEmpty(ctx context.Context, e *zkconn.Epoch, round int64) error {
 	dir, there, err := e.Exists(ctx, b.parties())
 	switch {
@@ -121,7 +121,7 @@ func (b *DoubleBarrier) overIfEmpty(ctx context.Context, e *zkconn.Epoch, round 
 		return err
 	case dir.Czxid > round:
 		return record.ErrGone
-	case dir.Czxid < round || dir.NumChildren > 0: // a server that lags does not know of the round yet
+	case dir.Czxid < round || dir.NumChildren > 0: // a server that lags behind does not know of the round yet
 		return nil
 	}
 	_, err = b.over(ctx, e, round)
