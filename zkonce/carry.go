@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// carrier encodes results of type T as JSON. If T is the type error, the error's text is encoded,
-// because hardly any error survives JSON; the process that packed an error gets the error itself.
+// carrier encodes results of type T as JSON. If T is the type error, the text of the error is encoded, because hardly
+// any error survives JSON. The carrier that packed an error returns the error itself.
 type carrier[T any] struct {
 	mu  sync.Mutex
-	own error // packed in this process
+	own error // the error that this carrier packed
 }
 
 // pack encodes v.
@@ -25,7 +25,7 @@ func (c *carrier[T]) pack(v T) (json.RawMessage, error) {
 	return json.Marshal((*err).Error())
 }
 
-// unpack decodes a value of any process.
+// unpack decodes a value that any process has packed.
 func (c *carrier[T]) unpack(data []byte) (v T, err error) {
 	failure, ok := any(&v).(*error)
 	if !ok {
@@ -37,7 +37,7 @@ func (c *carrier[T]) unpack(data []byte) (v T, err error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// Another process may have kept its result first.
+	// The texts are compared because another process may have kept its result first.
 	if c.own != nil && c.own.Error() == *text {
 		*failure = c.own
 	} else {

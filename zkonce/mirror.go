@@ -12,17 +12,15 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Do calls f if and only if no process in the cluster has, and waits until the function has returned,
-// in whichever process it runs. As with sync.Once, a function that panics counts as done, and Do
-// panics only in the goroutine that ran it. Unlike with sync.Once, a function that calls runtime.Goexit does
-// not count, and the next caller runs it.
+// Do calls f if and only if no process in the cluster has, and waits until the function has returned, in whichever
+// process it runs. As with sync.Once, a function that panics counts as done, and Do panics only in the goroutine that
+// ran it. Unlike with sync.Once, a function that calls runtime.Goexit does not count, and the next caller runs it.
 //
-// It blocks without a bound, through disconnects and
-// lost sessions. It panics with a *zksync.Error if the session is closed, the path is
-// malformed, or the servers refuse for good. It costs the requests of DoContext.
+// It blocks without a bound, through disconnects and lost sessions. It panics with a *zksync.Error if the session is
+// closed, the path is malformed, or the servers refuse for good. It costs the requests of DoContext.
 //
-// f runs once in this process, too. If the lease is lost while it runs, another process
-// may run it at the same time: see the package comment.
+// Do calls f once at most, also if the lease is lost while f runs. Then another process may run its function
+// at the same time: see the package comment.
 func (o *Once) Do(f func()) {
 	var panicked any
 	_, err := o.once(func() []byte {
@@ -38,8 +36,8 @@ func (o *Once) Do(f func()) {
 	}
 }
 
-// once runs f, once in this process, and keeps its outcome, through losses of the lease. If f panics
-// it sets *panicked.
+// once calls f, once at most in this process, and keeps its outcome. If the lease is lost, or it is unknown whether
+// the outcome is kept, it tries again with the same outcome. If f panics, once sets *panicked.
 func (o *Once) once(f func() []byte, panicked *any) (*outcome, error) {
 	var ours *outcome
 	for pace := (node.Pace{}); ; {
@@ -60,24 +58,23 @@ func (o *Once) once(f func() []byte, panicked *any) (*outcome, error) {
 	}
 }
 
-// OnceFunc returns a function that calls f if and only if no process in the cluster has: like
-// sync.OnceFunc, with [Once.Do]. If f panics, the returned function panics on
-// every call: in the process where f ran with the same value, elsewhere with its text.
+// OnceFunc returns a function that calls f if and only if no process in the cluster has: like sync.OnceFunc,
+// with [Once.Do]. If f panics, the returned function panics on every call: with the same value if it called f
+// itself, otherwise with the text of that value.
 func OnceFunc(s *zksync.Session, path string, f func(), opts ...zksync.Option) func() {
 	values := OnceValue(s, path, func() struct{} { f(); return struct{}{} }, opts...)
 	return func() { values() }
 }
 
-// OnceValue returns a function that returns the result of f, from whichever process of the cluster it
-// ran in: like sync.OnceValue. The value is kept as JSON. If T is the type error, its text is kept; only the process where
-// f ran gets the error itself. An error is kept like any other value: to
-// try again after an error, use [Once.DoContext]. The function panics like [Once.Do] and, if f
-// panicked, like that of [OnceFunc].
+// OnceValue returns a function that returns the result of f, in whichever process of the cluster f ran: like
+// sync.OnceValue. The value is kept as JSON. If T is the type error, its text is kept; only a function that called f
+// itself returns the error itself. An error is kept like any other value: to try again after an error, use
+// [Once.DoContext]. The function panics like [Once.Do] and, if f panicked, like that of [OnceFunc].
 func OnceValue[T any](s *zksync.Session, path string, f func() T, opts ...zksync.Option) func() T {
 	o := New(s, path, opts...)
 	var values carrier[T]
 	var mu sync.Mutex
-	var local any // the value of a panic here
+	var local any // the value with which f panicked, if it was called here
 	return func() T {
 		var panicked any
 		r, err := o.once(func() []byte {
@@ -136,7 +133,7 @@ func OnceValues[T1, T2 any](s *zksync.Session, path string, f func() (T1, T2), o
 	}
 }
 
-// unfit is the panic for a result that cannot be encoded as JSON.
+// unfit is the value of the panic for a result that cannot be encoded as JSON.
 func unfit(path string, err error) string {
 	return fmt.Sprintf("zkonce: the result of %s cannot be kept: %v", path, err)
 }

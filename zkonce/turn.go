@@ -13,8 +13,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// do returns the kept outcome, or runs f to make one. If the session is lost before f
-// begins, nothing has happened, and do waits for another turn, unless try is set.
+// do returns the kept outcome, or runs f to make one. If the session is lost before f begins, nothing has
+// happened, and do tries again, unless try is set.
 func (o *Once) do(ctx context.Context, try bool, f func(context.Context) (*outcome, error)) (*outcome, error) {
 	lock := o.m.LockContext
 	if try {
@@ -36,11 +36,12 @@ func (o *Once) do(ctx context.Context, try bool, f func(context.Context) (*outco
 		if began || try || !lost(err) {
 			return r, err
 		}
-		_ = pace.Rest(ctx, nil) // the next look finds out whether ctx has ended
+		_ = pace.Rest(ctx, nil) // the next call of kept finds out whether ctx has ended
 	}
 }
 
-// lost reports whether a lease was lost with its session. After ErrMaxHold another turn would exceed the bound again.
+// lost reports whether a lease was lost with its session. ErrMaxHold does not count:
+// another turn would exceed that bound again.
 func lost(err error) bool {
 	return errors.Is(err, zksync.ErrLost) && !errors.Is(err, zksync.ErrMaxHold)
 }
@@ -48,7 +49,7 @@ func lost(err error) bool {
 // turn uses the lock once, and unlocks it.
 func (o *Once) turn(ctx context.Context, l *zksync.Lease, f func(context.Context) (*outcome, error)) (r *outcome, err error) {
 	inDoubt := false
-	// The end of the lease does not matter after the result is kept.
+	// Scope's own error tells how the lease ended. That does not matter once the result is kept.
 	_ = (*lease.Lease)(l).Scope(ctx, func(ctx context.Context) error {
 		r, inDoubt, err = o.take(ctx, l, f)
 		return err
@@ -62,15 +63,16 @@ func (o *Once) turn(ctx context.Context, l *zksync.Lease, f func(context.Context
 	return r, nil
 }
 
-// take runs f under the lease and keeps its result, unless there is an outcome. inDoubt
-// tells that it is unknown whether r, the outcome of f, is kept or will be.
+// take runs f under the lease and keeps its outcome, unless an outcome is kept already. inDoubt tells that it is
+// unknown whether r, the outcome of f, is kept or will be.
 func (o *Once) take(ctx context.Context, l *zksync.Lease, f func(context.Context) (*outcome, error)) (r *outcome, inDoubt bool, err error) {
-	// The lock was granted to us after the previous holder wrote its result, so this
-	// server knows the result.
+	// The previous holder wrote its result before it left the queue. This session has seen
+	// that it left, so it sees the result, too.
 	if r, err = o.kept(ctx); r != nil {
 		return r, false, nil
 	}
-	if ended := l.Err(); ended != nil { // rather than the error of ctx, which is not the caller's context
+	// This error goes before err: ctx ends with the lease and is not the caller's context.
+	if ended := l.Err(); ended != nil {
 		return nil, false, closed(ended)
 	}
 	if err != nil {
@@ -83,11 +85,11 @@ func (o *Once) take(ctx context.Context, l *zksync.Lease, f func(context.Context
 	return r, inDoubt, err
 }
 
-// maxValue bounds a result: the servers accept a megabyte in one request, and
+// maxValue is the greatest size of a result. The servers accept 1 MB in one request, and
 // base64 and the rest of the request need room.
 const maxValue = 700 << 10
 
-// keep writes the outcome, if the lease still holds.
+// keep writes the outcome while the lease holds. inDoubt tells that it is unknown whether the outcome is kept.
 func (o *Once) keep(ctx context.Context, l *zksync.Lease, r *outcome) (inDoubt bool, err error) {
 	if len(r.Value) > maxValue {
 		return false, fmt.Errorf("%w: a result of %d bytes, at most %d can be kept", zksync.ErrMisuse, len(r.Value), maxValue)
@@ -100,7 +102,8 @@ func (o *Once) keep(ctx context.Context, l *zksync.Lease, r *outcome) (inDoubt b
 	for pace := (node.Pace{}); ; {
 		err := guarded(ctx, l, &zk.CreateRequest{Path: o.result(), Data: data, Acl: o.at.ACL()})
 		if err == nil || !zksync.Ambiguous(err) && !errors.Is(err, zk.ErrNodeExists) {
-			return err != nil && inDoubt, err // the outcome of an earlier attempt may be unknown
+			// This attempt was refused, but the outcome of an earlier one may be unknown.
+			return err != nil && inDoubt, err
 		}
 		// The connection was lost meanwhile, or the request arrived twice.
 		o.forget()
@@ -111,10 +114,11 @@ func (o *Once) keep(ctx context.Context, l *zksync.Lease, r *outcome) (inDoubt b
 		case kept != nil && kept.By == r.By:
 			return false, nil
 		case kept != nil:
-			return false, zksync.ErrLost // another process was first; our request was refused
+			// Another process wrote its result first, so the servers refused ours.
+			return false, zksync.ErrLost
 		}
-		// It was not applied, or this server does not know of it yet. Another attempt is
-		// harmless while the lease holds.
+		// The request was not applied, or this server does not know of that yet. Another attempt does no harm while
+		// the lease holds: at most one of them can make the node.
 		inDoubt = true
 		if pace.Rest(ctx, nil) != nil {
 			return true, err
@@ -122,11 +126,12 @@ func (o *Once) keep(ctx context.Context, l *zksync.Lease, r *outcome) (inDoubt b
 	}
 }
 
-// settle finds out whether r is kept, in the next session if need be. err is the error so far.
+// settle finds out whether r is kept, in the next session if need be. err is the error of the attempt to keep it.
 func (o *Once) settle(ctx context.Context, l *zksync.Lease, r *outcome, err error) (*outcome, error) {
 	var kept *outcome
 	lookErr := o.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
-		// A request under the lease cannot be applied after the lease's node is gone.
+		// When the node of the lease is gone, no request under the lease can be applied any more: each checks that
+		// the node exists. So if r is not kept by then, it never will be.
 		if err := departed(ctx, e, o.at.Full(l.Path())); err != nil {
 			return err
 		}
@@ -140,7 +145,7 @@ func (o *Once) settle(ctx context.Context, l *zksync.Lease, r *outcome, err erro
 	case kept != nil && kept.By == r.By:
 		return kept, nil
 	case zksync.Ambiguous(err):
-		return nil, zksync.ErrLost
+		return nil, zksync.ErrLost // it is known now that r is not kept
 	}
 	return nil, err
 }
@@ -161,13 +166,13 @@ func departed(ctx context.Context, e *zkconn.Epoch, path string) error {
 	}
 }
 
-// guarded runs an operation under a lease, at most until ctx ends. Errors are bare reasons.
+// guarded runs an operation under a lease, at most until ctx ends. Its errors have no operation and no path.
 func guarded(ctx context.Context, l *zksync.Lease, op any) error {
 	_, err := (*lease.Lease)(l).GuardWithin(ctx, []any{op})
 	return closed(err)
 }
 
-// closed turns ErrReleased into ErrClosed: while a lease is used here, only Close releases it.
+// closed turns ErrReleased into ErrClosed: while a lease is used here, only Close of the session releases it.
 func closed(err error) error {
 	if errors.Is(err, zksync.ErrReleased) {
 		return zksync.ErrClosed
@@ -175,8 +180,8 @@ func closed(err error) error {
 	return err
 }
 
-// kept is the outcome on the servers, nil without one. It sends no request if the outcome is known and its
-// watch has had no event.
+// kept is the outcome on the servers, nil if there is none. It sends no request if this object knows
+// the outcome and its watch has had no event.
 func (o *Once) kept(ctx context.Context) (r *outcome, err error) {
 	if err := o.at.Misuse(); err != nil {
 		return nil, err
@@ -194,7 +199,7 @@ func (o *Once) kept(ctx context.Context) (r *outcome, err error) {
 	return r, err
 }
 
-// ask reads the outcome, through disconnects.
+// ask reads the outcome, and asks again after a disconnect.
 func (o *Once) ask(ctx context.Context, e *zkconn.Epoch) (*outcome, error) {
 	for pace := (node.Pace{}); ; {
 		if err := e.Await(ctx); err != nil {
@@ -213,9 +218,10 @@ func (o *Once) ask(ctx context.Context, e *zkconn.Epoch) (*outcome, error) {
 	}
 }
 
+// read reads the outcome once, and remembers it until its watch has an event.
 func (o *Once) read(ctx context.Context, e *zkconn.Epoch) (*outcome, error) {
-	// Watched before it is read: the result is remembered until the watch has an
-	// event. A node that does not exist is not watched.
+	// The watch is set before the read, so a change after the read has an event. No watch is
+	// left behind for a node that does not exist.
 	stale := make(chan struct{}, 1)
 	w, err := e.Watch(ctx, o.at.Full(o.result()), func(zkconn.Event) { stale <- struct{}{}; o.forget() })
 	if err != nil {
@@ -240,7 +246,7 @@ func (o *Once) read(ctx context.Context, e *zkconn.Epoch) (*outcome, error) {
 	return r, nil
 }
 
-// forget makes the next call read the outcome again. Watches call it; it must not block.
+// forget makes the next call read the outcome again. It must not block, because watches call it.
 func (o *Once) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
