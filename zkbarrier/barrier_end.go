@@ -121,7 +121,7 @@ func (b *Barrier) reset(ctx context.Context, e *zkconn.Epoch, from *int64) error
 		}
 		*from = st.Generation
 		op, err := b.begin(ctx, e, st)
-		if deletes(op, b.open(st.Generation)) && errors.Is(err, zk.ErrNoNode) { // somebody deleted it by hand: break it first
+		if deletes(op, b.open(st.Generation)) && errors.Is(err, zk.ErrNoNode) { // by hand: break it first
 			err = b.breakUp(ctx, e, st)
 		}
 		if err != nil && !outdated(err) {

@@ -11,9 +11,9 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// call is all callers of one key in this process at a time. They are one contender on the
-// servers. It can be joined from its beginning until fn has returned here, or a result has
-// come from elsewhere. At the end each caller finds out whether it joined in time for the outcome.
+// call is all callers of one key in this process at a time. They are one contender on the servers. A caller can join
+// it from its beginning until fn has returned here or a result has come from elsewhere. At the end each caller finds
+// out whether it joined in time for the outcome.
 type call[T any] struct {
 	f   *Flight[T]
 	key string
@@ -27,9 +27,9 @@ type call[T any] struct {
 
 	outcome[T] // valid once done is closed
 
-	counted bool // by Close of the session, which waits for serve but not for fn
+	counted bool // Close of the session waits for this call: for serve, but not for fn
 
-	// Under the Flight's mu.
+	// The Flight's mu guards these three.
 	callers int  // the number that have joined
 	waiting int  // the number of them that have not given up
 	ended   bool // there is an outcome
@@ -39,17 +39,16 @@ type call[T any] struct {
 type outcome[T any] struct {
 	val      T
 	err      error
-	shared   bool        // with others in the cluster
-	upTo     int         // it is for the first upTo callers; 0 for all
-	panicked *panicError // of fn
+	shared   bool        // others in the cluster may have got it
+	upTo     int         // it is for the first upTo callers; 0 means for all
+	panicked *panicError // not nil if fn panicked
 	exited   bool        // fn called runtime.Goexit
 }
 
 // errGoexit is the error of a call whose function called runtime.Goexit.
 var errGoexit = errors.New("zkflight: the function called runtime.Goexit")
 
-// panicError is the value with which Do panics. It keeps the stack of fn, which ran in another
-// goroutine.
+// panicError is the value with which Do panics. It keeps the stack of fn, which ran in another goroutine.
 type panicError struct {
 	value any
 	stack []byte
@@ -62,7 +61,7 @@ func (p *panicError) Unwrap() error {
 	return err
 }
 
-// join joins the call for a key, or begins it, as its nth caller.
+// join joins the call for a key, or begins one. The caller is the nth of that call.
 func (f *Flight[T]) join(ctx context.Context, key string, fn func(context.Context) (T, error)) (c *call[T], n int, err error) {
 	if err := f.at.Misuse(); err != nil {
 		return nil, 0, f.wrap("do", key, err)
@@ -95,8 +94,8 @@ func (f *Flight[T]) join(ctx context.Context, key string, fn func(context.Contex
 	return c, c.callers, nil
 }
 
-// await waits for the outcome of a call, for its nth caller, or for the end of ctx. If the outcome
-// is not for that caller, it waits for the next call. It panics if fn did.
+// await waits for the outcome of the call c for its nth caller, or for the end of ctx. If the outcome is not for that
+// caller, it joins the next call and waits for that. If fn panicked, it panics.
 func (f *Flight[T]) await(ctx context.Context, c *call[T], n int, fn func(context.Context) (T, error)) (r Result[T], exited bool) {
 	for {
 		select {
@@ -105,7 +104,8 @@ func (f *Flight[T]) await(ctx context.Context, c *call[T], n int, fn func(contex
 			if c.leave(ctx) {
 				return Result[T]{Err: f.wrap("do", c.key, contextError(ctx))}, false
 			}
-			<-c.done // a panic must reach a caller
+			// The call has ended at the same time. Its outcome is used, because a panic must reach a caller.
+			<-c.done
 		}
 		if c.upTo == 0 || n <= c.upTo {
 			break
@@ -126,14 +126,14 @@ func (f *Flight[T]) await(ctx context.Context, c *call[T], n int, fn func(contex
 	return r, c.exited
 }
 
-// count is how many have joined so far.
+// count is the number of callers that have joined so far.
 func (c *call[T]) count() int {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
 	return c.callers
 }
 
-// close ends the joining: a later caller begins a new call.
+// close makes later callers begin a new call.
 func (c *call[T]) close() {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
@@ -146,8 +146,7 @@ func (c *call[T]) closeLocked() {
 	}
 }
 
-// leave gives up for one caller, or reports false if the call has ended. The last caller cancels
-// the call.
+// leave gives up for one caller, or reports false if the call has ended. The last caller cancels the call.
 func (c *call[T]) leave(ctx context.Context) bool {
 	c.f.mu.Lock()
 	if c.ended {
@@ -164,18 +163,18 @@ func (c *call[T]) leave(ctx context.Context) bool {
 		return true
 	}
 	c.cancel(cmp.Or(context.Cause(ctx), context.Canceled))
-	// As with a mutex: with a healthy connection no node is left when the call returns.
+	// As with a mutex, no node is left on the servers when the call returns, if the connection is healthy.
 	t := time.NewTimer(node.Grace)
 	defer t.Stop()
 	select {
 	case <-c.done:
-	case <-c.running: // fn may go on
+	case <-c.running: // fn may continue, without its caller
 	case <-t.C:
 	}
 	return true
 }
 
-// end ends the call.
+// end ends the call with an outcome.
 func (c *call[T]) end(o outcome[T]) {
 	c.f.mu.Lock()
 	c.outcome, c.ended = o, true

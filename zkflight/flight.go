@@ -15,14 +15,12 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Flight suppresses duplicate calls in a cluster, like
-// golang.org/x/sync/singleflight.Group for many machines. While a function runs under a
-// key, all other callers that ask for the same key wait for that run and get its result. A caller that asks
-// after the run has ended runs the function anew: unlike with zkonce.Once, no result is kept.
+// Flight suppresses duplicate calls in a cluster, like golang.org/x/sync/singleflight.Group for many machines. While
+// a function runs under a key, all other callers that ask for the same key wait for that run and get its result. A
+// caller that asks after the run has ended runs the function anew: unlike with zkonce.Once, no result is kept.
 //
-// All Flights with the same path are one, and must use the same
-// T, which is sent as JSON. A Flight is safe for use by many goroutines. Those of one process
-// should share one Flight: then they are one contender on the servers.
+// All Flights with the same path are one, and must use the same T, which is sent as JSON. A Flight is safe for use by
+// many goroutines. Those of one process should share one Flight: then they are one contender on the servers.
 type Flight[T any] struct {
 	path string
 	s    *zksync.Session
@@ -40,55 +38,48 @@ type Result[T any] struct {
 	Shared bool
 }
 
-// New names a group of keys by the path of its directory, which is created when first
-// needed and belongs to the group. It does no I/O. A malformed path, an option that is not
-// one of a lock, or a nil session is reported by the first call as zksync.ErrMisuse, and so are zksync.WithHandover and
-// zksync.WithLinger. The other options count for the locks under which functions run.
+// New names a group of keys by the path of its directory, which is created when it is first needed and
+// belongs to the group. It does no I/O. The first call reports a malformed path, a nil session, an option
+// that is not one of a lock, zksync.WithHandover or zksync.WithLinger as zksync.ErrMisuse. The other options
+// count for the locks under which functions run.
 func New[T any](s *zksync.Session, path string, opts ...zksync.Option) *Flight[T] {
-	// The place of an entry in the queue decides which results are for its callers. So an entry is never handed over,
-	// and never lingers.
+	// The place of an entry in the queue decides which results are for its callers. So another call must not get the
+	// entry, and the entry must not stay after its call.
 	at := session.NewAccess((*session.Session)(s), path, opts).Without("WithHandover", "WithLinger")
 	opts = append(slices.Clone(opts), zksync.WithHandover(0))
 	return &Flight[T]{path: path, s: s, opts: opts, at: at, calls: make(map[string]*call[T])}
 }
 
-// Do runs fn, or waits for the present run for this key in this process or another, and returns its result. shared reports whether
-// others got it, too. In the process where fn ran the
-// value is fn's own; elsewhere it is a copy from JSON. The key may be any text.
+// Do runs fn, or waits for the present run for this key in this process or another, and returns its result.
+// shared reports whether others got it, too. In the process where fn ran the value is fn's own; elsewhere it is
+// a copy from JSON. The key may be any text.
 //
-// A result is for all callers that asked before it was written, by the order of the
-// servers' changes. A caller that cannot be shown to have asked in time asks anew. If the
-// process that runs fn dies, is cut off for longer than the session timeout, or gives up
-// because all its callers have, the next in the queue runs fn from the beginning,
-// after what the first run has done. A process that was paused may go on while
-// another process runs. So send the token of the lease that [Lease]
-// finds in fn's context with every write.
+// A result is for all callers that asked before it was written, by the order of the servers' changes. A caller that
+// cannot be shown to have asked in time asks anew. If the process that runs fn dies, is cut off for longer than the
+// session timeout, or gives up because all its callers have, the next in the queue runs fn from the beginning, after
+// what the first run has done. A process that was paused may continue fn while another process runs it. So send the
+// token of the lease that [Lease] finds in fn's context with every write.
 //
-// The context of fn has the values of ctx. It ends when all callers in this process
-// have given up, and when the lease is lost (cause zksync.ErrLost).
-// fn runs in a goroutine of its own. If fn panics, Do panics for all callers in
-// this process. If fn calls runtime.Goexit, their goroutines end. The callers in other processes get a
-// [*RemoteError].
+// The context of fn has the values of ctx. It ends when all callers in this process have given up, and when the lease
+// is lost (cause zksync.ErrLost). fn runs in a goroutine of its own. If fn panics, Do panics for all callers in this
+// process. If fn calls runtime.Goexit, their goroutines end. The callers in other processes get a [*RemoteError].
 //
-// Do blocks until there is a result. If ctx ends while fn runs, Do returns at once, and fn goes on; if ctx ends while
-// Do waits, it returns within 50 ms, the time to remove its node. Without a
-// connection Do goes on waiting, or fn goes on running. If the session is lost, Do queues anew,
-// and counts as having asked then; if fn runs here, the lease is lost. If the session is
-// closed, the error is zksync.ErrClosed.
+// Do blocks until there is a result. If ctx ends while fn runs, Do returns at once, and fn continues; if ctx ends
+// while Do waits, it returns within 50 ms, the time to remove its node. Without a connection Do continues to wait, or
+// fn to run. If the session is lost, Do queues anew, and counts as having asked then; if fn runs here, the lease is
+// lost. If the session is closed, the error is zksync.ErrClosed.
 //
-// Errors: where fn ran its error is returned unchanged; elsewhere it is a
-// [*RemoteError] with its text. If ctx ends, the error wraps the context's error. If the lease was lost before the result could be written,
-// the error wraps zksync.ErrLost, v is fn's value, and another process may have begun.
-// If the result cannot be given to others, because T cannot be encoded as JSON or
-// takes more than some 800 KB of it, the error is zksync.ErrMisuse, here with v, and also for the others.
-// If eight attempts to write the result get no clear answer, the
-// error satisfies [zksync.Ambiguous], and v is fn's value: others may have got it, or
-// may run anew.
+// Errors: where fn ran, its error is returned unchanged; elsewhere it is a [*RemoteError] with its text. If ctx ends,
+// the error wraps the context's error. If the lease was lost before the result could be written, the error wraps
+// zksync.ErrLost, v is fn's value, and another process may have begun. If the result cannot be given to others,
+// because T cannot be encoded as JSON or takes more than about 800 KB of it, the error is zksync.ErrMisuse, here with
+// v, and also for the others. If eight attempts to write the result get no clear answer, the error satisfies
+// [zksync.Ambiguous], and v is fn's value: others may have got it, or may run the function anew.
 //
-// Requests: five without other callers, and up to three reads more if the servers take
-// longer than 10 ms to queue it. A waiter makes eight. A goroutine that joins the process where fn runs
-// makes none. Goroutines that join a waiting process make two reads together if they come within
-// 10 ms: the reads tell whether a result is older than their calls.
+// Requests: five without other callers, and up to three reads more if the servers take longer than 10 ms
+// to queue it. A waiter makes eight. A goroutine that joins the process where fn runs makes none.
+// Goroutines that join a waiting process make two reads together if they come within 10 ms: the reads tell
+// whether a result is older than their calls.
 func (f *Flight[T]) Do(ctx context.Context, key string, fn func(ctx context.Context) (T, error)) (v T, err error, shared bool) {
 	c, n, err := f.join(ctx, key, fn)
 	if err != nil {
@@ -101,9 +92,9 @@ func (f *Flight[T]) Do(ctx context.Context, key string, fn func(ctx context.Cont
 	return r.Val, r.Err, r.Shared
 }
 
-// DoChan is like [Flight.Do], but returns at once a channel that will receive the results.
-// The channel is not closed. If fn panics the process ends, because no goroutine could recover
-// from it. If fn calls runtime.Goexit the result is an error.
+// DoChan is like [Flight.Do], but returns at once a channel that will receive the results. The channel is
+// not closed. If fn panics, the process ends, because no goroutine could recover from the panic. If fn
+// calls runtime.Goexit, the result is an error.
 func (f *Flight[T]) DoChan(ctx context.Context, key string, fn func(ctx context.Context) (T, error)) <-chan Result[T] {
 	ch := make(chan Result[T], 1)
 	c, n, err := f.join(ctx, key, fn)
@@ -118,20 +109,21 @@ func (f *Flight[T]) DoChan(ctx context.Context, key string, fn func(ctx context.
 	return ch
 }
 
-// Forget makes the cluster forget a key: calls of [Flight.Do] that begin after Forget has
-// returned, in any process, do not get the result of a run that began before Forget was called. That
-// run goes on, and its result is for the callers that had asked in its own process when
-// it began. All others, also those that asked earlier, wait until it has ended, and one of
-// them runs the function. So, unlike with singleflight's Forget, there are never two runs
-// at a time. A run that begins during Forget may be shared.
+// Forget makes the cluster forget a key: calls of [Flight.Do] that begin after Forget has returned, in any process,
+// do not get the result of a run that began before Forget was called. That run continues, and its result is for the
+// callers that had asked in its own process when it began. All others, also those that asked earlier, wait until it
+// has ended, and one of them runs the function. So, unlike with singleflight's Forget, there are never two runs at a
+// time. A run that begins during Forget may be shared.
 //
-// It blocks until the servers answer or ctx ends (the error wraps the context's). Disconnects and lost sessions delay it. If the session is
-// closed, the error is zksync.ErrClosed. After an error it is unknown whether the key is forgotten. It costs one request.
+// It blocks until the servers answer or ctx ends (the error wraps the context's error). Disconnects and lost
+// sessions delay it. If the session is closed, the error is zksync.ErrClosed. After an error it is unknown whether
+// the key is forgotten. It costs one request.
 func (f *Flight[T]) Forget(ctx context.Context, key string) error {
 	if err := f.at.Misuse(); err != nil {
 		return f.wrap("forget", key, err)
 	}
-	// If the key's node changes during a run, no other process gets the result.
+	// The write changes the version of the key's node. If that changes during
+	// a run, no other process gets the result.
 	write := &zk.SetDataRequest{Path: f.at.Full(f.node(key)), Version: -1}
 	err := f.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		for pace := (node.Pace{}); ; {
@@ -150,7 +142,7 @@ func (f *Flight[T]) Forget(ctx context.Context, key string) error {
 			}
 		}
 	})
-	// Last, so that no later caller joins a call with the old run.
+	// This comes last: a caller that comes after it cannot join a call with a run that began before.
 	f.mu.Lock()
 	delete(f.calls, key)
 	f.mu.Unlock()
@@ -165,6 +157,7 @@ func passes(err error) bool {
 	return errors.Is(err, zk.ErrNoNode) || zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent)
 }
 
+// wrap adds the operation and the path to an error that does not have them.
 func (f *Flight[T]) wrap(op, key string, err error) error {
 	var named *zksync.Error
 	if err == nil || errors.As(err, &named) {
@@ -184,8 +177,8 @@ func contextError(ctx context.Context) error {
 
 type leaseKey struct{}
 
-// Lease returns the lease under which a function of this package runs, from that function's
-// context; nil from any other context. Send its token with every write.
+// Lease returns the lease under which a function of this package runs, from that function's context; nil from any
+// other context. Send its token with every write.
 func Lease(ctx context.Context) *zksync.Lease {
 	l, _ := ctx.Value(leaseKey{}).(*zksync.Lease)
 	return l

@@ -8,14 +8,15 @@ import (
 )
 
 const (
-	// maxKeyName is the longest node name that has a whole key.
+	// maxKeyName is the length of the longest node name that has a whole key.
 	maxKeyName = 200
-	// shownKey is how much of a longer key is shown.
+	// shownKey is the length of the beginning of a longer key that its node name shows.
 	shownKey = 64
 )
 
-// nodeName is the name of a key's node, different for each key. People can read it if they can read the
-// key. A long key is cut, and its hash added; no other name contains "%-", or is "%".
+// nodeName is the name of a key's node, different for each key. People can read the name if they
+// can read the key. The name of a long key has the beginning of the key, "%-" and a hash of the
+// key. No other name contains "%-" or is "%".
 func nodeName(key string) string {
 	switch key {
 	case "":

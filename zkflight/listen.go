@@ -10,24 +10,23 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// listener watches for a result while its call queues. Without it, a contender would get a result only after
-// all contenders ahead have left, also those that have died.
+// listener watches for a result while its call queues. Without it, a contender would get a result only after all
+// contenders ahead have left the queue, also those that have died.
 type listener struct {
 	done chan struct{} // closed when the rest is valid
 
-	result  []byte // written since the call queued
-	mzxid   int64  // of the key's node when it was last read; 0 if it was not
-	callers int    // the number that had joined before it was read, after a sync
+	result  []byte // the result that was written since the call queued; nil if none was seen
+	mzxid   int64  // of the key's node at the newest read; 0 before the first
+	callers int    // how many callers had joined before that read and the sync before it
 }
 
-// listenAfter is how long a contender queues before it listens. Usually it is granted
-// before that.
+// listenAfter is how long a contender queues before it listens. Usually it is granted before that.
 const listenAfter = 10 * time.Millisecond
 
-// errHeard ends a wait that is over.
+// errHeard ends the wait in the queue when the listener has a result.
 var errHeard = errors.New("zkflight: there is a result")
 
-// listen begins to listen, until ctx ends. A result ends the wait.
+// listen begins to listen, until ctx ends. A result calls stop, which ends the wait in the queue.
 func (c *call[T]) listen(ctx context.Context, stop context.CancelCauseFunc) *listener {
 	l := &listener{done: make(chan struct{})}
 	go func() {
@@ -36,11 +35,12 @@ func (c *call[T]) listen(ctx context.Context, stop context.CancelCauseFunc) *lis
 		defer t.Stop()
 		select {
 		case <-t.C:
-		case <-c.joined: // a caller that joined is in time only for results after the next read
+		// A caller that joined is in time only for results after the next read.
+		case <-c.joined:
 		case <-ctx.Done():
 			return
 		}
-		// A call that cannot listen waits for its turn.
+		// An error is of no matter: a call that cannot listen waits for its turn.
 		_ = c.f.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 			for pace := (node.Pace{}); ; {
 				if err := c.hear(ctx, e, l); l.result != nil || err != nil && !passes(err) {
@@ -58,8 +58,9 @@ func (c *call[T]) listen(ctx context.Context, stop context.CancelCauseFunc) *lis
 	return l
 }
 
-// hear listens until the key's node has changed, or the connection is lost. It admits callers that join
-// meanwhile: the first at once, and then those of each listenAfter together, so that many cost no more than a few.
+// hear listens until the key's node has changed or the connection is lost. It also admits callers that
+// join meanwhile. It admits the first of them at once, and then those of each listenAfter together, so
+// that many callers cost no more reads than a few.
 func (c *call[T]) hear(ctx context.Context, e *zkconn.Epoch, l *listener) error {
 	if err := e.Await(ctx); err != nil {
 		return err
@@ -93,8 +94,9 @@ func (c *call[T]) hear(ctx context.Context, e *zkconn.Epoch, l *listener) error 
 	return nil
 }
 
-// admit records that all callers that have joined are in time for later results.
-// A result that is there by now is for those that were admitted before.
+// admit records that all callers that have joined by now are in time for later results. They are counted before the
+// sync, so they asked before the state that is read, and every result that is newer than that state is for them. If
+// the read itself shows a new result, it is for those that were admitted before.
 func (c *call[T]) admit(ctx context.Context, e *zkconn.Epoch, l *listener) error {
 	callers := c.count()
 	if err := e.Sync(ctx, c.full()); err != nil {
@@ -110,8 +112,8 @@ func (c *call[T]) admit(ctx context.Context, e *zkconn.Epoch, l *listener) error
 	return nil
 }
 
-// changed reads the node after an event of its watch, also if the call is granted meanwhile: then the
-// result need not be read again.
+// changed reads the node after an event of its watch. It uses the context of the call, so it reads also if the call
+// is granted meanwhile: then the result need not be read again.
 func (c *call[T]) changed(e *zkconn.Epoch, l *listener, n zkconn.Event) error {
 	if n != zkconn.Changed {
 		return nil
@@ -123,7 +125,7 @@ func (c *call[T]) changed(e *zkconn.Epoch, l *listener, n zkconn.Event) error {
 	return err
 }
 
-// saw takes a result if it was written since the last look.
+// saw takes the data of the key's node as a result if it was written since the last read.
 func (l *listener) saw(data []byte, st *zk.Stat) {
 	if l.mzxid != 0 && st.Mzxid > l.mzxid && len(data) > 0 {
 		l.result = data

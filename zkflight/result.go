@@ -8,14 +8,14 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// RemoteError is the error of a function that ran in another process, for the callers that waited
-// for its result.
+// RemoteError is the error of a function that ran in another process, for the callers that waited for its result.
 type RemoteError struct {
 	Owner    zksync.Owner // where it ran
 	Token    zksync.Token // of the lease under which it ran
 	Text     string       // the text of the error there
 	Panicked bool         // it panicked with that text, or called runtime.Goexit
 
+	// misuse tells that the function's result could not be given to others.
 	misuse bool
 }
 
@@ -32,8 +32,8 @@ func (e *RemoteError) Error() string {
 	return fmt.Sprintf("zkflight: %s in %s: %s", verb, where, strings.TrimPrefix(e.Text, "zkflight: "))
 }
 
-// Unwrap is zksync.ErrMisuse if the function's result could not be given to others,
-// else nil: only the text of an error is sent.
+// Unwrap is zksync.ErrMisuse if the function's result could not be given to others, and nil
+// otherwise: only the text of an error is sent.
 func (e *RemoteError) Unwrap() error {
 	if e.misuse {
 		return zksync.ErrMisuse
@@ -41,27 +41,27 @@ func (e *RemoteError) Unwrap() error {
 	return nil
 }
 
-// record is a result, as data of its key's node.
+// record is a result, as the data of its key's node.
 type record struct {
-	By    json.RawMessage `json:"by,omitempty"` // as in a contender's node
+	By    json.RawMessage `json:"by,omitempty"` // the owner, encoded as in the node of a contender
 	Token string          `json:"token"`
 	Value json.RawMessage `json:"value,omitempty"`
 	Error *string         `json:"error,omitempty"`
 	Panic bool            `json:"panic,omitempty"`
-	// Misuse: the error is not the function's; its result could not be encoded.
+	// Misuse tells that the error is not the function's: its result could not be encoded.
 	Misuse bool `json:"misuse,omitempty"`
 }
 
 const (
-	// maxValue bounds a value in JSON: the servers accept a megabyte in one request,
-	// and paths need room.
+	// maxValue is the greatest size of a value in JSON. The servers accept 1 MB
+	// in one request, and the paths need room.
 	maxValue = 800 << 10
-	// maxErrorText bounds the text of an error that is sent.
+	// maxErrorText is the greatest length of the text of an error that is sent.
 	maxErrorText = 16 << 10
 )
 
-// encode makes the node's data of the function's outcome. If the value cannot
-// be encoded, err says why, and so does the data.
+// encode returns the outcome as data of the key's node. If the value cannot be
+// encoded, err says why, and so does the data.
 func (c *call[T]) encode(lease *zksync.Lease, o outcome[T]) (data []byte, err error) {
 	r := record{By: c.f.at.Owner(), Token: lease.Token().String()}
 	switch {
@@ -82,9 +82,10 @@ func (c *call[T]) encode(lease *zksync.Lease, o outcome[T]) (data []byte, err er
 	if data, bad := json.Marshal(r); bad == nil {
 		return data, err
 	}
-	return nil, err // cannot be: every part is known to be JSON
+	return nil, err // this cannot happen: every part is known to be JSON
 }
 
+// encodeValue encodes a value that is small enough to be sent.
 func encodeValue(v any) (json.RawMessage, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -96,6 +97,7 @@ func encodeValue(v any) (json.RawMessage, error) {
 	return data, nil
 }
 
+// fail makes the record that of an error with this text, which it cuts if it is too long.
 func (r *record) fail(text string) {
 	if len(text) > maxErrorText {
 		text = strings.ToValidUTF8(text[:maxErrorText], "") + "..."
@@ -103,7 +105,7 @@ func (r *record) fail(text string) {
 	r.Error = &text
 }
 
-// receive reads a result of another process, for the first callers.
+// receive reads a result of another process, for the first callers of the call.
 func (c *call[T]) receive(data []byte, callers int) (outcome[T], error) {
 	o := outcome[T]{shared: true, upTo: callers}
 	r, err := c.decode(data)
@@ -122,6 +124,7 @@ func (c *call[T]) receive(data []byte, callers int) (outcome[T], error) {
 	return o, nil
 }
 
+// decode reads the data of the key's node, and returns an error if it is not a result.
 func (c *call[T]) decode(data []byte) (r record, err error) {
 	if err := json.Unmarshal(data, &r); err != nil || r.Error == nil && r.Value == nil {
 		return r, fmt.Errorf("%w: the data of node %s is not a result of this package", zksync.ErrMisuse, c.f.node(c.key))

@@ -12,23 +12,22 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A key has a node, and below it a queue. The contender that is granted runs the function. At
-// the end it writes the result to the key's node, for those that queue. A Forget writes to the
-// key's node, too, so a run whose key was forgotten finds another version there. Three
-// comparisons decide which callers get a result:
+// A key has a node, and below it a queue. The contender that is granted runs the function. At the end it writes the
+// result to the key's node, for the contenders in the queue. A Forget also writes to the key's node, so a run whose
+// key was forgotten finds another version there. Three comparisons decide which callers get a result:
 //
-//   - It is written only if the key's node has not changed since the run began. So a result
-//     on the servers is of a run that was not forgotten.
-//   - In other processes it is for the callers that joined a contender before its node was requested, if the result is
-//     newer than that node (mzxid > czxid). It is also for the callers that had joined when the key's node
-//     was read, after a sync, if the result is newer than that state.
-//   - In its own process it is for all callers that joined until the function returned, which is before
-//     the result is written. If the key was forgotten, it is only for those that had joined when the run began.
+//   - It is written only if the key's node has not changed since the run began. So a result on the
+//     servers is of a run that was not forgotten.
+//   - In other processes it is for the callers that joined a contender before its node was requested, if the result
+//     is newer than that node (mzxid > czxid). It is also for the callers that had joined when the key's node was
+//     read, after a sync, if the result is newer than that state.
+//   - In its own process it is for all callers that joined until the function returned, which is before the result is
+//     written. If the key was forgotten, it is only for those that had joined when the run began.
 
-// queue is where the call queues.
+// queue is the path of the directory in which the call queues.
 func (c *call[T]) queue() string { return c.f.node(c.key) + "/flight" }
 
-// full is the key's node on the servers.
+// full is the path of the key's node on the servers.
 func (c *call[T]) full() string { return c.f.at.Full(c.f.node(c.key)) }
 
 // errAgain means that the place in the queue was lost before the function began.
@@ -44,7 +43,7 @@ func (c *call[T]) serve() {
 	for pace := (node.Pace{}); ; {
 		o, err := c.contend()
 		if errors.Is(err, errAgain) {
-			_ = pace.Rest(c.ctx, nil) // the next attempt finds out whether it has ended
+			_ = pace.Rest(c.ctx, nil) // the next attempt finds out whether c.ctx has ended
 			continue
 		}
 		if err != nil {
@@ -55,9 +54,9 @@ func (c *call[T]) serve() {
 	}
 }
 
-// contend queues for the key once: it ends with a result that was written meanwhile, or with a run.
+// contend queues for the key once. It ends with a result that was written meanwhile, or with a run.
 func (c *call[T]) contend() (o outcome[T], err error) {
-	callers := c.count() // before the servers can know of the node
+	callers := c.count() // before the node is requested: these callers asked before the node existed
 	wait, stop := context.WithCancelCause(c.ctx)
 	defer stop(nil)
 	l := c.listen(wait, stop)
@@ -76,14 +75,14 @@ func (c *call[T]) contend() (o outcome[T], err error) {
 	return c.granted(held, l, callers)
 }
 
-// granted runs the function, unless there is a result for the waiters: callers is the number that had joined
-// before the node was requested.
+// granted runs the function, unless there is a result for those who waited. callers is the number of callers that
+// had joined before the node was requested.
 func (c *call[T]) granted(held *zksync.Lease, l *listener, callers int) (o outcome[T], err error) {
 	looked := false
-	// The end of the lease does not matter after this: everything that depends
-	// on it has been written under its guard.
+	// Scope's own error tells how the lease ended. That does not matter: everything that depends on the
+	// lease has been written under its guard.
 	_ = (*lease.Lease)(held).Scope(c.ctx, func(ctx context.Context) error {
-		now := c.count() // before the servers are asked
+		now := c.count() // before the read: if the key is forgotten after the read, these callers asked before that
 		data, st, err2 := c.look(ctx)
 		if err = err2; err != nil {
 			return err
@@ -97,7 +96,7 @@ func (c *call[T]) granted(held *zksync.Lease, l *listener, callers int) (o outco
 			return nil
 		}
 		if len(data) > 0 {
-			if _, err = c.decode(data); err != nil { // an older result, or not ours at all
+			if _, err = c.decode(data); err != nil { // it is an older result, or somebody else's data
 				return nil
 			}
 		}
@@ -111,8 +110,8 @@ func (c *call[T]) granted(held *zksync.Lease, l *listener, callers int) (o outco
 	return o, err
 }
 
-// look reads the key's node. The contender that wrote a result has left the queue since, and the servers
-// apply and report that in order. So this server knows the result.
+// look reads the key's node. A contender writes its result before it leaves the queue, and the servers apply and
+// report changes in their order. This session has seen that the contenders ahead have left, so it sees their results.
 func (c *call[T]) look(ctx context.Context) (data []byte, st *zk.Stat, err error) {
 	err = c.f.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		for pace := (node.Pace{}); ; {
@@ -128,13 +127,15 @@ func (c *call[T]) look(ctx context.Context) (data []byte, st *zk.Stat, err error
 	return data, st, err
 }
 
-// run calls the function under the lease and gives its result to the waiters. st is the Stat of the
-// key's node, and callers the number that had joined, both before it began.
+// run calls the function under the lease and gives its result to those who wait. st is the Stat of the key's node,
+// and callers the number of callers that had joined. Both are as of before the function began.
 func (c *call[T]) run(ctx context.Context, held *zksync.Lease, st *zk.Stat, callers int) (outcome[T], error) {
 	o := c.invoke(context.WithValue(ctx, leaseKey{}, held))
-	c.close() // before another process can have the result
+	c.close() // before another process can have the result: a later caller has not asked in time for it
+	// No caller here waits any more, and fn returned an error because of that. Nothing is written,
+	// so the next contender runs the function.
 	if o.err != nil && c.ctx.Err() != nil {
-		return o, nil // no caller here waits, and fn returned an error for that: let the next contender run
+		return o, nil
 	}
 	data, unfit := c.encode(held, o)
 	shared, err := c.give(held, data, st)
@@ -142,7 +143,7 @@ func (c *call[T]) run(ctx context.Context, held *zksync.Lease, st *zk.Stat, call
 	own := o.err != nil || o.panicked != nil || o.exited
 	if errors.Is(err, zk.ErrBadVersion) {
 		err = nil
-		if o.panicked == nil && !o.exited { // these two are for all callers here
+		if o.panicked == nil && !o.exited { // a panic and a Goexit are for all callers here
 			o.upTo = callers
 		}
 	}
@@ -155,8 +156,8 @@ func (c *call[T]) run(ctx context.Context, held *zksync.Lease, st *zk.Stat, call
 	return o, unfit
 }
 
-// invoke calls the function in a goroutine of its own, because it may panic or call runtime.Goexit. Close does not wait
-// for it: it may take any time, and may close the session itself.
+// invoke calls the function in a goroutine of its own, because it may panic or call runtime.Goexit. Close of the
+// session does not wait for the function: it may take any time, and may close the session itself.
 func (c *call[T]) invoke(ctx context.Context) (o outcome[T]) {
 	c.f.at.End()
 	defer func() { c.counted = c.f.at.Begin() }()
@@ -181,12 +182,12 @@ func (c *call[T]) invoke(ctx context.Context) (o outcome[T]) {
 	return o
 }
 
-// give writes the result if other contenders queue, and reports whether they do. That is the
-// end of the run: contenders that queued before get the result, later ones do not. The error is
+// give writes the result if other contenders queue, and reports whether they do. The run ends with
+// that: contenders that queued before get the result, later ones do not. The error is
 // zk.ErrBadVersion if the key was forgotten during the run.
 func (c *call[T]) give(held *zksync.Lease, data []byte, st *zk.Stat) (shared bool, err error) {
-	// The answer to an empty write tells how many queue at that moment.
-	// Usually no other contender does, and the result need not be written.
+	// The Stat in the answer to an empty write tells how many contenders queue at that moment. Usually this one is
+	// alone, and the result need not be written.
 	res, err := insist(held, &zk.SetDataRequest{Path: c.queue(), Version: -1}, &zk.CheckVersionRequest{Path: c.f.node(c.key), Version: st.Version})
 	result := &zk.SetDataRequest{Path: c.f.node(c.key), Data: data, Version: st.Version}
 	switch {
@@ -194,34 +195,34 @@ func (c *call[T]) give(held *zksync.Lease, data []byte, st *zk.Stat) (shared boo
 		return false, err
 	case err == nil && len(res) > 0 && res[0].Stat != nil && res[0].Stat.NumChildren <= 1:
 		if st.DataLength > 0 {
-			// The older result is of no use: the contenders that it was for were ahead in the
-			// queue. If this fails, the next run does it, or the result goes with its node.
+			// The older result is of no use: the contenders that it was for were ahead in the queue. If this fails,
+			// the next run removes it, or it goes with its node.
 			result.Data = nil
 			_, _ = held.Guard(result)
 		}
 		return false, nil
 	}
-	// If the version is another now, an attempt whose answer was lost may have written it. Written once more,
-	// the result would also be for contenders that came in between.
+	// ErrBadVersion: an attempt whose answer was lost may have written the result. It must not be written once more,
+	// because then it would also be for contenders that came between the two.
 	_, err = insist(held, result)
 	return err == nil || errors.Is(err, zk.ErrBadVersion), err
 }
 
-// insist repeats a write that may be applied twice. While the lease holds only Forget writes
-// to these nodes, too.
+// insist repeats a write that may be applied twice. While the lease holds, only Forget also writes to these nodes.
 func insist(held *zksync.Lease, ops ...any) (res []zk.MultiResponse, err error) {
-	// A server that breaks the connection at this request would do so every time.
+	// There must be a limit: a server that breaks the connection because of this request would do so every time.
 	const tries = 8
 	pace := node.Pace{}
 	for range tries {
-		res, err = (*lease.Lease)(held).GuardWithin(context.Background(), ops) // also for others, so it outlives the caller's patience
+		// Other processes wait for the result, too, so the write does not end with the caller's context.
+		res, err = (*lease.Lease)(held).GuardWithin(context.Background(), ops)
 		if err == nil || !zksync.Ambiguous(err) {
 			break
 		}
 		_ = pace.Rest(context.Background(), nil)
 	}
 	if errors.Is(err, zksync.ErrReleased) {
-		err = zksync.ErrClosed // only the end of the session releases it while the function runs
+		err = zksync.ErrClosed // only the end of the session releases the lease while the function runs
 	}
 	return res, err
 }
