@@ -13,17 +13,17 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Gate is open or closed. All Gates with the same path are one. A gate that was never closed
-// is open. It stays closed when the process that closed it ends. For example, batch jobs may wait
-// at it while a database is moved. It is safe for use by many goroutines.
+// Gate is open or closed. All Gates with the same path are one. A gate that was never closed is open. It stays
+// closed when the process that closed it ends. For example, batch jobs may wait at it while a database is
+// moved. It is safe for use by many goroutines.
 type Gate struct {
 	path string
 	at   *session.Access
 }
 
-// NewGate names a gate by the path of a directory of its own, which is created when it is first
-// needed. It does no I/O. The first call reports a malformed path, a nil session,
-// or one of the options WithHandover, WithLinger and WithMaxHold as zksync.ErrMisuse.
+// NewGate names a gate by the path of a directory of its own, which is created when it is first needed. It does
+// no I/O. The first call reports a malformed path, a nil session, or one of the options WithHandover,
+// WithLinger and WithMaxHold as zksync.ErrMisuse.
 func NewGate(s *zksync.Session, path string, opts ...zksync.Option) *Gate {
 	return &Gate{path: path, at: session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...)}
 }
@@ -31,10 +31,11 @@ func NewGate(s *zksync.Session, path string, opts ...zksync.Option) *Gate {
 // Close closes the gate. If the gate is closed already, it changes nothing.
 //
 // It blocks until the servers confirm or ctx ends. If ctx ends, the error wraps the context's error, and it
-// is unknown whether the gate was closed. Disconnects and lost sessions delay it. A request
-// whose answer is lost is sent again, so until Close returns it may close a gate that was opened after Close began. After
-// Close has returned, this can happen only if the first request lies in a server that stood still, and the session has gone to
-// another one meanwhile and comes back. If the session is closed, the error is zksync.ErrClosed. It costs one request.
+// is unknown whether the gate was closed. Disconnects and lost sessions delay it. A request whose answer is
+// lost is sent again, so until Close returns it may close a gate that was opened after Close began. After
+// Close has returned, this can happen only if the first request waits in a server that had stopped, and the
+// session, which has moved to another server meanwhile, moves back to it. If the session is closed, the error
+// is zksync.ErrClosed. It costs one request.
 func (g *Gate) Close(ctx context.Context) error {
 	return errs.Wrap("close", g.path, g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		return record.Insist(ctx, e, func() error {
@@ -53,13 +54,17 @@ func (g *Gate) Close(ctx context.Context) error {
 	}))
 }
 
-// Open opens the gate, and the waiters go on. If the gate is open already, it changes nothing. It opens what an
-// earlier Close has closed, and never undoes a later Close, also if its requests are lost or delayed. It blocks and fails
-// like Close. It costs two requests, one if the gate is open.
+// Open opens the gate, and all who wait at it continue. If the gate is open already, it changes nothing. It opens
+// what an earlier Close has closed, and never undoes a later Close, also if its requests are lost or delayed. It
+// blocks and fails like Close. It costs two requests, one if the gate is open.
 func (g *Gate) Open(ctx context.Context) error {
-	marked := int64(0) // when the node that is to go was marked, in a session that is over
+	// In a later session marked tells which node was to be deleted: its czxid is at
+	// most marked. 0 means that none was marked.
+	marked := int64(0)
 	return errs.Wrap("open", g.path, g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
-		if marked != 0 { // was it deleted, or did the mark end with its session?
+		// The session of the mark has ended. Either the node was deleted, or only the mark went with its session. A
+		// newer node is of a later Close, which must stay.
+		if marked != 0 {
 			now, err := g.closedAt(ctx, e)
 			if err != nil || now == 0 || now > marked {
 				return err
@@ -72,7 +77,8 @@ func (g *Gate) Open(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// What was there by then is older, and what is made after the delete is not.
+		// The marked node was there when the mark was made, so its czxid is at most that of the newest transaction
+		// that this session knows now. A node of a Close after the delete is newer.
 		if marked = e.Seen(); !e.Ordered() {
 			if marked, err = g.closedAt(ctx, e); err != nil {
 				record.DropMark(e, g.node(), id)
@@ -83,7 +89,7 @@ func (g *Gate) Open(ctx context.Context) error {
 	}))
 }
 
-// closedAt is the zxid of the Close that closed the gate, 0 if it is open.
+// closedAt is the zxid of the Close that closed the gate, 0 if the gate is open.
 func (g *Gate) closedAt(ctx context.Context, e *zkconn.Epoch) (int64, error) {
 	if err := record.Synced(ctx, e, g.at.Full(g.path)); err != nil {
 		return 0, err
@@ -95,14 +101,15 @@ func (g *Gate) closedAt(ctx context.Context, e *zkconn.Epoch) (int64, error) {
 	return st.Czxid, nil
 }
 
-// Wait returns when the gate is open: at once, or when it is opened. It also returns if the gate was
-// opened and closed again meanwhile. It blocks until then or until ctx ends (the error wraps the context's error).
-// It waits through disconnects and lost sessions. If the session is closed, the error is zksync.ErrClosed. It costs two
+// Wait returns when the gate is open: at once, or when it is opened. It also returns if the gate was opened and
+// closed again meanwhile. It blocks until then or until ctx ends (the error wraps the context's error). It waits
+// through disconnects and lost sessions. If the session is closed, the error is zksync.ErrClosed. It costs two
 // requests, and none when the gate is opened.
 //
-// On a connection that Menagerie did not make, Wait may miss that the gate was opened and closed again while the connection was lost.
+// On a connection that Menagerie did not make, Wait may miss that the gate was opened and
+// closed again while the connection was lost.
 func (g *Gate) Wait(ctx context.Context) error {
-	began := int64(0) // a node that was made later tells that the gate has been open since
+	began := int64(0) // if the node is newer than this, the gate has been open since Wait began
 	return errs.Wrap("wait", g.path, g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		if err := record.Synced(ctx, e, g.at.Full(g.path)); err != nil {
 			return err
@@ -114,8 +121,8 @@ func (g *Gate) Wait(ctx context.Context) error {
 	}))
 }
 
-// IsClosed reports whether the gate is closed, as the leader of the servers knew it at some
-// instant of the call. It blocks for the servers' answers, and fails like Wait.
+// IsClosed reports whether the gate is closed, as the leader of the servers knew it at some instant of the call. It
+// blocks for the servers' answers, and fails like Wait.
 func (g *Gate) IsClosed(ctx context.Context) (closed bool, err error) {
 	err = g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		at, err := g.closedAt(ctx, e)
@@ -125,6 +132,6 @@ func (g *Gate) IsClosed(ctx context.Context) (closed bool, err error) {
 	return closed, errs.Wrap("is-closed", g.path, err)
 }
 
-// node exists while the gate is closed. Waiters watch its deletion: a
-// watch of a node that may never come would stay on the servers for ever.
+// node exists while the gate is closed. Waiters watch its deletion, not the creation of a node that would exist while
+// the gate is open: a watch of a node that may never come would stay on the servers for ever.
 func (g *Gate) node() string { return g.at.Full(g.path) + "/closed" }

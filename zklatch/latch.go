@@ -18,18 +18,19 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Latch opens when a number of events has been counted, in any processes, and stays
-// open: java.util.concurrent's CountDownLatch for many machines. It cannot be closed again: use a new path, and
-// remove the old one with everything below it. It is safe for use by many goroutines.
+// Latch opens when a number of events has been counted, in any processes, and stays open: java.util.concurrent's
+// CountDownLatch for many machines. It cannot be closed again: use a new path, and remove the old one with everything
+// below it. It is safe for use by many goroutines.
 //
-// An event costs one request. The last event costs one more, which opens the latch. A wait costs two. An object that has found
-// the latch open sends no more requests. The first use of a path costs a few requests more, to create it.
+// An event costs one request. The last event costs one more, which opens the latch. A wait costs two. An object that
+// has found the latch open sends no more requests. The first use of a path costs a few requests more, to create it.
 //
-// Whoever counts needs the permission to write, or CountDown fails with zk.ErrNoAuth.
+// A process that counts events needs the permission to write, or CountDown fails with zk.ErrNoAuth.
 //
-// The removal of the nodes of a latch does not open it: a Wait that is told of the removal fails with zksync.ErrBroken. A Wait
-// without a connection is not told, and waits for a new latch, of which no event has been counted. Nor is one on a connection
-// that Menagerie did not make: it may wait on.
+// The removal of the nodes of a latch does not open it: a Wait that is told of the removal fails
+// with zksync.ErrBroken. A Wait without a connection is not told of it: it then waits for a new
+// latch, of which no event has been counted. A Wait on a connection that Menagerie did not make may
+// not be told either, and then continues to wait.
 type Latch struct {
 	path      string
 	total     int
@@ -37,40 +38,41 @@ type Latch struct {
 	at        *session.Access
 	misuse    error
 	terms     record.Terms[terms]
-	opened    atomic.Bool // it was found open
+	opened    atomic.Bool // this object has found the latch open
 
 	mu   sync.Mutex
-	done chan struct{} // of the wait for all calls of Done, while there is one
+	done chan struct{} // the channel of the wait that all calls of Done share; nil while there is no such wait
 }
 
-// terms is the data of the base node. Below it there are
+// terms is the data of the base node. Below the base node there are
 //
-//	closed-of-3     until the latch opens. It has the total in its name, so that nobody has to read that before he counts
+//	closed-of-3     until the latch opens. It has the total in its name, so an event need not read the total
 //	counts          with one node for each event
 type terms struct {
 	Total int  `json:"total"`
 	Open  bool `json:"open,omitempty"`
 }
 
+// errRemoved is the error when a latch has lost nodes that only a removal by hand deletes.
 var errRemoved = fmt.Errorf("%w: somebody has removed nodes of the latch", zksync.ErrBroken)
 
-// option is one that only New takes.
+// option is an option that only New takes.
 type option struct {
 	zksync.Option
 	set func(*Latch)
 }
 
-// Ephemeral makes a count end with the session in which it was counted, as long as the latch has
-// not opened. By default a count stays when its process ends. If the session of a CountDown is lost, it
-// may have to wait until the servers have ended that session.
+// Ephemeral makes a count end with the session in which it was counted, as long as the latch has not opened. By
+// default a count stays when its process ends. If the session is lost during a CountDown, the call may have to wait
+// until the servers have ended that session.
 func Ephemeral() zksync.Option {
 	return option{session.Misplaced("Ephemeral"), func(l *Latch) { l.ephemeral = true }}
 }
 
-// New names a latch of total events by a path of its own, which is created when it is first
-// needed. The first process that uses the latch stores total there. All others must give the same total; otherwise
-// their first call fails with zksync.ErrMisuse. New does no I/O. The first call reports a malformed path, a total
-// below 1, a nil session, or one of the options WithHandover, WithLinger and WithMaxHold as zksync.ErrMisuse.
+// New names a latch of total events by a path of its own, which is created when it is first needed. The first process
+// that uses the latch stores total there. All others must give the same total; otherwise their first call fails with
+// zksync.ErrMisuse. New does no I/O. The first call reports a malformed path, a total below 1, a nil session, or one
+// of the options WithHandover, WithLinger and WithMaxHold as zksync.ErrMisuse.
 func New(s *zksync.Session, path string, total int, opts ...zksync.Option) *Latch {
 	own, rest := session.Own[option](opts)
 	l := &Latch{path: path, total: total, at: session.NewAccess((*session.Session)(s), path, rest).Without(session.OfHolds...)}
@@ -104,6 +106,8 @@ func (l *Latch) check(t terms, ours bool) error {
 func (l *Latch) counts() string { return l.terms.Base + "/counts" }
 func (l *Latch) closed() string { return fmt.Sprintf("%s/closed-of-%d", l.terms.Base, l.total) }
 
+// in runs f in the present session, and again in the next one if that session ends. If this object knows
+// that the latch is open, it does not run f.
 func (l *Latch) in(ctx context.Context, op string, f func(context.Context, *zkconn.Epoch) error) error {
 	if l.misuse != nil {
 		return errs.Wrap(op, l.path, l.misuse)
@@ -114,13 +118,14 @@ func (l *Latch) in(ctx context.Context, op string, f func(context.Context, *zkco
 	return errs.Wrap(op, l.path, l.at.In(ctx, f))
 }
 
-// CountDown counts one event, exactly once. It does not wait for other events. A count after
-// the latch has opened changes nothing and leaves no node.
+// CountDown counts one event, exactly once. It does not wait for other events. A count after the latch has
+// opened changes nothing and leaves no node.
 //
-// It blocks until the servers confirm or ctx ends. If ctx ends, the error wraps the context's error,
-// and the event may have been counted. Disconnects and lost sessions delay it. If the session is closed, the error is
-// zksync.ErrClosed. If somebody has removed nodes of the latch, it is zksync.ErrBroken; if the latch
-// is one of another total, or the node is not that of a latch, zksync.ErrMisuse. It costs one request; the last event costs two.
+// It blocks until the servers confirm or ctx ends. If ctx ends, the error wraps the context's error, and
+// the event may have been counted. Disconnects and lost sessions delay it. If the session is closed, the
+// error is zksync.ErrClosed. If somebody has removed nodes of the latch, it is zksync.ErrBroken. If the
+// latch is one of another total, or the base node is not that of a latch, it is zksync.ErrMisuse. It
+// costs one request; the last event costs two.
 func (l *Latch) CountDown(ctx context.Context) error {
 	event := newEvent()
 	return l.in(ctx, "count-down", func(ctx context.Context, e *zkconn.Epoch) error {
@@ -128,11 +133,11 @@ func (l *Latch) CountDown(ctx context.Context) error {
 	})
 }
 
-// newEvent names the node of an event. It has no sequence number, so that it is one event however often it is asked for,
-// and in however many sessions.
+// newEvent names the node of an event. The name has no sequence number, so all requests for the event
+// make one node, in any number of sessions.
 func newEvent() string { return node.Prefix(node.NewUUID()) + "-count" }
 
-// countDown counts the event, unless the latch is open, and opens it if that was the last.
+// countDown counts the event, unless the latch is open, and opens the latch if that was the last event.
 func (l *Latch) countDown(ctx context.Context, e *zkconn.Epoch, event string) error {
 	founded := int64(0)
 	for pace := (node.Pace{Free: 1}); ; {
@@ -142,7 +147,7 @@ func (l *Latch) countDown(ctx context.Context, e *zkconn.Epoch, event string) er
 			if err = l.open(ctx, e, event); !errors.Is(err, record.ErrAgain) {
 				return err
 			}
-		case record.RefusedAt(err, 0, zk.ErrNoNode): // it is open, or nobody has used it
+		case record.RefusedAt(err, 0, zk.ErrNoNode): // the latch is open, or nobody has used it
 			if open, err := l.isOpen(ctx, e, &founded); open || err != nil {
 				return err
 			}
@@ -157,7 +162,7 @@ func (l *Latch) countDown(ctx context.Context, e *zkconn.Epoch, event string) er
 	}
 }
 
-// count makes the node of the event while the latch is closed, and tells how many there are.
+// count makes the node of the event while the latch is closed, and returns the number of events so far.
 func (l *Latch) count(ctx context.Context, e *zkconn.Epoch, event string) (n int, err error) {
 	var flags int32
 	if l.ephemeral {
@@ -167,7 +172,7 @@ func (l *Latch) count(ctx context.Context, e *zkconn.Epoch, event string) (n int
 	res, err := record.Transact(ctx, e,
 		&zk.CheckVersionRequest{Path: l.closed(), Version: -1},
 		&zk.CreateRequest{Path: path, Data: l.at.Owner(), Acl: l.at.ACL(), Flags: flags},
-		&zk.SetDataRequest{Path: l.counts(), Version: -1}) // tells how many there are
+		&zk.SetDataRequest{Path: l.counts(), Version: -1}) // its Stat tells how many events there are
 	if err == nil && len(res) > 2 && res[2].Stat != nil && e.Ordered() {
 		return int(res[2].Stat.NumChildren), nil
 	}
@@ -175,8 +180,9 @@ func (l *Latch) count(ctx context.Context, e *zkconn.Epoch, event string) (n int
 		return 0, err
 	}
 	if l.ephemeral {
-		// One of another session goes with its session, and nobody removes it before: a delete that is applied late
-		// would also remove the next node of that name, which is to stay.
+		// The node may be of an earlier session. Then it goes with that session, and this call waits
+		// for that. It does not delete the node: a delete that is applied late would also remove the
+		// next node of that name, which is to stay.
 		st, there, err := e.Exists(ctx, path)
 		if err != nil {
 			return 0, err
@@ -188,7 +194,7 @@ func (l *Latch) count(ctx context.Context, e *zkconn.Epoch, event string) (n int
 	return l.counted(ctx, e)
 }
 
-// counted is how many events have been counted.
+// counted is the number of events that have been counted.
 func (l *Latch) counted(ctx context.Context, e *zkconn.Epoch) (int, error) {
 	dir, there, err := e.Exists(ctx, l.counts())
 	if err != nil || !there {
@@ -197,11 +203,12 @@ func (l *Latch) counted(ctx context.Context, e *zkconn.Epoch) (int, error) {
 	return int(dir.NumChildren), nil
 }
 
-// open opens the latch to which an event belongs; more than one may. It writes that down, and changes and deletes what all
-// wait for: who hears of the change knows that the latch is open, and needs to ask nobody. A node that is removed by hand is
-// not changed before, so it opens nothing. ErrAgain means that the event is not there any more.
+// open opens the latch to which the event belongs. Several processes may try. The transaction writes to the base node
+// that the latch is open, and changes and then deletes the node that all wait for. So an event that this node was
+// changed tells a waiter that the latch is open, and the waiter need not ask. A removal by hand does not change the
+// node first, so it opens nothing. record.ErrAgain means that the node of the event is gone.
 func (l *Latch) open(ctx context.Context, e *zkconn.Epoch, event string) error {
-	version := int32(0) // nobody has written to the base node
+	version := int32(0) // the base node has this version as long as nobody has written to it
 	for pace := (node.Pace{Free: 2}); ; {
 		_, err := record.Transact(ctx, e,
 			&zk.CheckVersionRequest{Path: l.counts() + "/" + event, Version: -1}, // a node of the next latch has another name
@@ -235,8 +242,9 @@ func (l *Latch) open(ctx context.Context, e *zkconn.Epoch, event string) error {
 	}
 }
 
-// isOpen is asked after it was found that there is no node that says that the latch is closed. If nobody has used the
-// latch it makes it. founded is which latch was found without that node before, 0 for none.
+// isOpen is called after a look that did not find the node closed. If nobody has used the latch,
+// it creates the latch. founded tells which latch an earlier look found without that node, by
+// the czxid of its base node; 0 means none.
 func (l *Latch) isOpen(ctx context.Context, e *zkconn.Epoch, founded *int64) (bool, error) {
 	open, there, err := l.found(ctx, e, founded)
 	if err == nil && !there {
@@ -245,7 +253,7 @@ func (l *Latch) isOpen(ctx context.Context, e *zkconn.Epoch, founded *int64) (bo
 	return open, err
 }
 
-// found is isOpen that makes nothing.
+// found is isOpen, but creates nothing.
 func (l *Latch) found(ctx context.Context, e *zkconn.Epoch, founded *int64) (open, there bool, err error) {
 	v, there, err := l.terms.Peek(ctx, e)
 	switch {
@@ -255,17 +263,19 @@ func (l *Latch) found(ctx context.Context, e *zkconn.Epoch, founded *int64) (ope
 	case *founded != 0 && v.Founded == *founded, *founded != 0 && !there:
 		err = errRemoved
 	default:
-		*founded = v.Founded // it may have been made after that look
+		// The latch may have been made after the look that did not find the node. So the caller looks once more. If
+		// that look does not find the node of the same latch either, somebody has removed it.
+		*founded = v.Founded
 	}
 	return v.T.Open, there, err
 }
 
-// Wait returns when the latch is open. It blocks until then or until ctx ends (the error wraps the context's error). It
-// waits through disconnects and lost sessions. If the session is closed, the error is zksync.ErrClosed. If the
+// Wait returns when the latch is open. It blocks until then or until ctx ends (the error wraps the context's error).
+// It waits through disconnects and lost sessions. If the session is closed, the error is zksync.ErrClosed. If the
 // latch is removed, it is zksync.ErrBroken. It costs two requests, and none when the latch opens.
 //
-// The process that counts the last event opens the latch with another request. If it dies in
-// between, the waiters open the latch within a session timeout.
+// The process that counts the last event opens the latch with another request. If it dies between the two, the
+// processes that wait open the latch within a session timeout.
 func (l *Latch) Wait(ctx context.Context) error {
 	return l.in(ctx, "wait", func(ctx context.Context, e *zkconn.Epoch) error {
 		if err := record.Synced(ctx, e, l.terms.Base); err != nil {
@@ -283,7 +293,8 @@ func (l *Latch) Wait(ctx context.Context) error {
 	})
 }
 
-// await waits for news of the latch.
+// await waits for one event of the latch, or for a session timeout. open tells that the latch
+// is open; otherwise the caller waits again.
 func (l *Latch) await(ctx context.Context, e *zkconn.Epoch, founded *int64) (open bool, err error) {
 	if err := e.Await(ctx); err != nil {
 		return false, err
@@ -294,17 +305,21 @@ func (l *Latch) await(ctx context.Context, e *zkconn.Epoch, founded *int64) (ope
 	switch {
 	case err != nil || what == zkconn.Disconnected:
 		return false, err
-	case what == zkconn.Changed && e.Ordered(): // elsewhere that may be a new node of that name
+	case what == zkconn.Changed && e.Ordered(): // on an external connection this may be a new node of that name
 		l.opened.Store(true)
 		return true, nil
-	case what == zkconn.Deleted: // by hand, or a process of an older version has opened the latch
+	// No change came before, so somebody deleted the node by hand, or a process
+	// of an older version has opened the latch.
+	case what == zkconn.Deleted:
 		v, _, err := l.terms.Peek(ctx, e)
 		if err != nil || !v.T.Open {
 			return false, cmp.Or(err, errRemoved)
 		}
 		l.opened.Store(true)
 		return true, nil
-	case path == "": // servers keep silent about what who asks may not read
+	// There was no event for long. Some servers do not report the end of a node to
+	// a session that may not read it, so ask.
+	case path == "":
 		if _, closed, err := e.Exists(ctx, l.closed()); err != nil || closed {
 			return false, cmp.Or(err, l.openIfDone(ctx, e))
 		}
@@ -312,8 +327,8 @@ func (l *Latch) await(ctx context.Context, e *zkconn.Epoch, founded *int64) (ope
 	return l.isOpen(ctx, e, founded)
 }
 
-// openIfDone opens the latch if all events have been counted: whoever counted the last one may have died. Who may not open it
-// waits on, for another one.
+// openIfDone opens the latch if all events have been counted: the process that counted the last one may have died. A
+// process that may not open the latch waits until another one does.
 func (l *Latch) openIfDone(ctx context.Context, e *zkconn.Epoch) error {
 	n, err := l.counted(ctx, e)
 	if err != nil || n < l.total {
@@ -329,9 +344,10 @@ func (l *Latch) openIfDone(ctx context.Context, e *zkconn.Epoch) error {
 	return err
 }
 
-// Done returns a channel that is closed when the latch has opened. All calls share one wait and one channel. The wait ends like Wait when
-// the session is closed or the latch is removed (zksync.ErrBroken): then that channel is never closed, and the next call of Done begins
-// another wait. So in a select put the call itself, and use Wait to learn of errors. Done does not block. It costs the requests of one Wait.
+// Done returns a channel that is closed when the latch has opened. All calls share one wait and one channel. The wait
+// ends like Wait when the session is closed or the latch is removed (zksync.ErrBroken): then that channel is never
+// closed, and the next call of Done begins another wait. So in a select put the call itself, and use Wait to learn of
+// errors. Done does not block. It costs the requests of one Wait.
 func (l *Latch) Done() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -347,7 +363,7 @@ func (l *Latch) Done() <-chan struct{} {
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.done = nil // another wait may end otherwise
+		l.done = nil // another wait may end in another way
 	})
 	if begun {
 		l.done = done
@@ -355,9 +371,9 @@ func (l *Latch) Done() <-chan struct{} {
 	return done
 }
 
-// Count is the number of events that are still to come; 0 if the latch is open. It is what the leader of
-// the servers knew at some instant of the call. It blocks for the servers' answers, and fails like Wait. It creates
-// nothing on the servers.
+// Count is the number of events that are still to come; 0 if the latch is open. It is what the
+// leader of the servers knew at some instant of the call. It blocks for the servers' answers, and
+// fails like Wait. It creates nothing on the servers.
 func (l *Latch) Count(ctx context.Context) (remaining int, err error) {
 	err = l.in(ctx, "count", func(ctx context.Context, e *zkconn.Epoch) error {
 		if err := record.Synced(ctx, e, l.terms.Base); err != nil {
