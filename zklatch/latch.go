@@ -211,7 +211,8 @@ func (l *Latch) open(ctx context.Context, e *zkconn.Epoch, event string) error {
 	version := int32(0) // the base node has this version as long as nobody has written to it
 	for pace := (node.Pace{Free: 2}); ; {
 		_, err := record.Transact(ctx, e,
-			&zk.CheckVersionRequest{Path: l.counts() + "/" + event, Version: -1}, // a node of the next latch has another name
+			// A node of the next latch has another name.
+			&zk.CheckVersionRequest{Path: l.counts() + "/" + event, Version: -1},
 			&zk.SetDataRequest{Path: l.terms.Base, Data: record.Encode(terms{l.total, true}), Version: version},
 			&zk.SetDataRequest{Path: l.closed(), Version: -1},
 			&zk.DeleteRequest{Path: l.closed(), Version: -1})

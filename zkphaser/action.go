@@ -10,23 +10,28 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// An advance with the function of WithOnAdvance is three steps, all under a lock at "action": delete the directory of
-// those who have still to arrive, which must be empty, so that nobody can be registered any more; run the function;
-// advance. The transactions of the first and the last step check the node of the lease, so they are refused when it is
-// lost. If its holder dies in between, the directory is gone and the phase is the same: whoever sees that and gets the
-// lock begins with the function.
+// An advance with the function of WithOnAdvance has three steps, all under a lock at "action":
+//
+//   - delete the directory of those who have still to arrive. It must be empty,
+//     and after that no party can be registered;
+//   - run the function;
+//   - advance.
+//
+// The transactions of the first and the last step check the node of the lease, so the servers refuse them when the
+// lease is lost. If the holder dies between these steps, the directory is gone and the phase is the same. The next
+// process that sees that and gets the lock begins with the function.
 
 // outcome is how an action ended.
 type outcome struct {
-	next     *state // nil if the phaser did not advance by it
+	next     *state // nil if this action did not make the phaser advance
 	err      error
 	panicked any
 }
 
-// act runs the function of WithOnAdvance for a phase and then has the phaser advance, unless somebody else does.
+// act runs the function of WithOnAdvance for a phase and then makes the phaser advance, unless another process does.
 //
-// That happens in a goroutine that does not end with ctx: once the function has begun it is to be done. Close does not wait
-// for it, because the function may take long, or close the session itself.
+// The function runs in a goroutine that does not end with ctx, because once it has begun it is to be finished. Close
+// of the session does not wait for it, because it may take long, or close the session itself.
 func (p *Phaser) act(ctx context.Context, e *zkconn.Epoch, phase int) (next *state, err error) {
 	out, left := make(chan outcome), make(chan struct{})
 	defer close(left)
@@ -50,7 +55,8 @@ func (p *Phaser) act(ctx context.Context, e *zkconn.Epoch, phase int) (next *sta
 		case o.panicked != nil:
 			panic(o.panicked)
 		case errors.Is(o.err, zksync.ErrLost):
-			// The lock says so before the epoch ends; or somebody removed the lock's node.
+			// The lease reports its loss a little before the epoch ends; or somebody removed the node of the lease.
+			// In both cases the caller looks again.
 			return nil, e.Pause(ctx, record.Pause)
 		}
 		return o.next, o.err
@@ -76,7 +82,7 @@ func (p *Phaser) locked(ctx context.Context, e *zkconn.Epoch, phase int) (next *
 	case next == nil:
 		return nil, err
 	case next.Terminated:
-		_ = e.Delete(ctx, p.action()) // unless somebody else is in it
+		_ = e.Delete(ctx, p.action()) // refused while other processes are in it
 	}
 	return next, nil
 }
@@ -93,13 +99,13 @@ func (p *Phaser) held(ctx context.Context, l *zksync.Lease, e *zkconn.Epoch, pha
 	switch {
 	case err == nil:
 		arrived = res[3].Stat
-	case record.RefusedAt(err, 2, zk.ErrNoNode): // somebody had begun, perhaps this very request
+	case record.RefusedAt(err, 2, zk.ErrNoNode): // another process had begun, or this very request was applied before
 	case record.Conflict(err):
-		return nil, nil // it has advanced, or somebody was registered; or the lease is lost
+		return nil, nil // the phaser has advanced, or a party was registered, or the lease is lost
 	default:
 		return nil, err
 	}
-	if arrived == nil { // nobody told
+	if arrived == nil { // no answer told how many have arrived
 		if arrived, err = p.stat(ctx, e, after(phase)); err != nil {
 			return nil, err
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// catchUp looks at the phase of the moment, and has the phaser advance if nobody is left to arrive. It returns the state if
-// the phaser has advanced by that, or terminated.
+// catchUp looks at the present phase, and makes the phaser advance if no party is left to arrive. next is the state
+// if the phaser has advanced because of that, or has terminated.
 func (p *Phaser) catchUp(ctx context.Context, e *zkconn.Epoch) (next *state, err error) {
 	t, err := p.learn(ctx, e)
 	if err != nil || t.Terminated {
@@ -23,27 +23,29 @@ func (p *Phaser) catchUp(ctx context.Context, e *zkconn.Epoch) (next *state, err
 	return next, err
 }
 
-// advance has the phaser advance from a phase at which nobody is left to arrive, and returns
-// what it is in then. It returns nil if somebody else has had it advance or terminate, or was
-// registered first, or runs the action.
+// advance makes the phaser advance from a phase at which no party is left to arrive. registered is the number of
+// parties that have arrived. It returns the state after the advance; nil if another process made the phaser advance
+// or terminate, registered a party first, or runs the function of WithOnAdvance.
 func (p *Phaser) advance(ctx context.Context, e *zkconn.Epoch, phase, registered int) (next *state, err error) {
 	if p.onAdvance != nil {
 		return p.act(ctx, e, phase)
 	}
 	ops := []any{&zk.DeleteRequest{Path: p.arrivals(phase), Version: -1}}
-	if registered == 0 { // is still true: somebody may have been registered and have arrived since
+	if registered == 0 {
+		// The phaser terminates only if there is still no party: one may have been registered and have arrived since.
+		// Then the servers refuse the deletion of this directory.
 		ops = append(ops, &zk.DeleteRequest{Path: p.arrivals(after(phase)), Version: -1})
 	}
 	return p.turnTo(ctx, e, state{Phase: after(phase), Terminated: registered == 0}, ops...)
 }
 
-// turnTo makes the transaction of an advance, with what it has to begin with. It returns the state
-// then, or nil if it was refused, because somebody else was quicker.
+// turnTo makes the transaction of an advance to the state to; it begins with ops. It returns that state; nil if the
+// servers refused the transaction, because another process was quicker.
 func (p *Phaser) turnTo(ctx context.Context, e *zkconn.Epoch, to state, ops ...any) (next *state, err error) {
 	wait := p.wait((to.Phase - 1) & math.MaxInt32)
 	ops = append(ops, &zk.SetDataRequest{Path: p.base(), Data: p.encode(to), Version: -1})
 	if to.Terminated {
-		ops = append(ops, &zk.DeleteRequest{Path: p.open(), Version: -1}) // before wait: see await
+		ops = append(ops, &zk.DeleteRequest{Path: p.open(), Version: -1}) // before wait: await depends on this order
 	} else {
 		ops = append(ops, &zk.SetDataRequest{Path: wait, Version: -1},
 			&zk.CreateRequest{Path: p.wait(to.Phase), Acl: p.at.ACL()},
@@ -54,7 +56,7 @@ func (p *Phaser) turnTo(ctx context.Context, e *zkconn.Epoch, to state, ops ...a
 	case err == nil:
 		next = &to
 		p.note(e, to)
-	case record.Conflict(err): // perhaps by ourselves: the answer to the first of several tries was lost
+	case record.Conflict(err): // an earlier try of this very transaction, whose answer was lost, may have been applied
 		to, err = p.learn(ctx, e)
 	}
 	if err == nil && to.Terminated {
@@ -65,16 +67,17 @@ func (p *Phaser) turnTo(ctx context.Context, e *zkconn.Epoch, to state, ops ...a
 
 // await waits until the phaser has advanced from a phase, and returns the state then.
 //
-// One event ends it. Whoever makes the phaser advance writes to wait before it deletes it, in the same transaction. When it
-// terminates, open is deleted before wait. The servers tell of the first of these, so no read is needed to know that it was an
-// advance; any other deletion may be by hand. Nobody tells that the last party that was to arrive has died. So if
-// it takes long, one of those who have still to arrive is watched, a random one: when the phase
-// is over, that one has left.
+// One event ends the wait. The transaction of an advance writes to the node wait before it deletes that node. The
+// transaction of a termination deletes the node open before the node wait. The servers report the first change of
+// each transaction first. So a change of wait is an advance, and nothing need be read after it. A deletion, of
+// either node, may also be by hand, so the state is read after it. Nobody reports that the last party that had to
+// arrive has died. So if the wait is long, it also watches one random party of those that have still to arrive:
+// when the phase is over, that party has left.
 func (p *Phaser) await(ctx context.Context, e *zkconn.Epoch, phase int) (state, error) {
 	ends := []string{p.open(), p.wait(phase)}
 	sentinel := ""
 	s := record.Sentinel{}
-	if p.onAdvance != nil { // one is enough to run it
+	if p.onAdvance != nil { // one waiting call is enough to run it, so they do not all look at the same time
 		s.Spread = e.Timeout() / 50
 	}
 	for {
@@ -110,7 +113,7 @@ func (p *Phaser) await(ctx context.Context, e *zkconn.Epoch, phase int) (state, 
 	}
 }
 
-// intact returns zksync.ErrBroken if the nodes of the phase that the phaser is in are gone: somebody removed them by hand.
+// intact returns zksync.ErrBroken if the nodes of the present phase are gone because somebody removed them by hand.
 func (p *Phaser) intact(ctx context.Context, e *zkconn.Epoch, phase int) error {
 	for _, node := range []string{p.wait(phase), p.open()} {
 		_, there, err := e.Exists(ctx, node)
@@ -120,7 +123,8 @@ func (p *Phaser) intact(ctx context.Context, e *zkconn.Epoch, phase int) error {
 		if there {
 			continue
 		}
-		// It may have advanced or terminated since the phase was read.
+		// The phaser may have advanced or terminated since the phase was read.
+		// Then the nodes are gone for that reason.
 		if t, err := p.learn(ctx, e); err != nil || t.Terminated || t.Phase != phase {
 			return err
 		}
@@ -129,8 +133,8 @@ func (p *Phaser) intact(ctx context.Context, e *zkconn.Epoch, phase int) error {
 	return nil
 }
 
-// advanceIfDone looks at who has still to arrive, and has the phaser advance if nobody has: then it
-// returns the state. Otherwise it returns a node to watch, "" without one.
+// advanceIfDone looks for parties that have still to arrive, and makes the phaser advance if there are none: then it
+// returns the state after that. Otherwise it returns a node to watch, "" if there is none.
 func (p *Phaser) advanceIfDone(ctx context.Context, e *zkconn.Epoch, phase int) (sentinel string, next *state, err error) {
 	names, here, err := e.Children(ctx, p.arrivals(phase))
 	gone := errors.Is(err, zk.ErrNoNode)
@@ -140,10 +144,11 @@ func (p *Phaser) advanceIfDone(ctx context.Context, e *zkconn.Epoch, phase int) 
 	case len(names) > 0:
 		return record.Pick(p.arrivals(phase), names), nil, nil
 	case gone && p.onAdvance == nil, !gone && here.Cversion == 0:
-		return "", nil, nil // it has advanced meanwhile, or nobody has ever been registered in it
-	case p.onAdvance != nil: // somebody runs the function, or waits for that
+		return "", nil, nil // the phaser has advanced meanwhile, or no party was ever registered in the phase
+	case p.onAdvance != nil: // another process may run the function, or wait for the lock
 		busy, _, err := e.Children(ctx, p.action())
-		busy = slices.DeleteFunc(busy, func(name string) bool { // a node of somebody else's would never go
+		// A node that is no entry of the lock is somebody else's, and might never go.
+		busy = slices.DeleteFunc(busy, func(name string) bool {
 			_, contends := queue.ParseEntry(name)
 			return !contends
 		})

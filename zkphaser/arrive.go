@@ -9,7 +9,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// pick takes a party that may arrive: one that has to arrive first, preferably one of which it is not known whether it has.
+// pick takes a party for an arrival: one that is the first to have to arrive, and among those
+// preferably one that may have arrived already.
 func (p *Phaser) pick() (*party, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -33,7 +34,7 @@ func (p *Phaser) pick() (*party, error) {
 	return nil, errNoParty
 }
 
-// arrive is all the forms of arrival.
+// arrive is all the forms of arrival: leave also deregisters the party, and await also waits for the advance.
 func (p *Phaser) arrive(ctx context.Context, leave, await bool) (phase int, err error) {
 	if err := p.at.Misuse(); err != nil {
 		return -1, err
@@ -59,6 +60,7 @@ func (p *Phaser) arrive(ctx context.Context, leave, await bool) (phase int, err 
 			return err
 		}
 		if next == nil {
+			// The party may arrive at the next phase before this call has returned.
 			release() // it may arrive at the next phase before this call has returned
 			then, err := p.await(ctx, e, t.Phase)
 			if err != nil {
@@ -72,13 +74,13 @@ func (p *Phaser) arrive(ctx context.Context, leave, await bool) (phase int, err 
 	switch {
 	case err != nil && !arrived:
 		return -1, err
-	case !await && ctx.Err() != nil: // what is left to do others do
+	case !await && ctx.Err() != nil: // the party has arrived; others do what is left to do
 		return t.number(), nil
 	}
 	return t.number(), err
 }
 
-// refuse is the result of an arrival without a party. It is no error if the phaser has terminated.
+// refuse is the result of an arrival without a party. It is not an error if the phaser has terminated.
 func (p *Phaser) refuse(ctx context.Context, reason error) (int, error) {
 	t, err := p.look(ctx)
 	if err == nil && t.Terminated {
@@ -95,13 +97,13 @@ type place int
 
 const (
 	behind  place = iota // in the directory of the phase at which it has to arrive
-	ahead                // in the next one: it has arrived
-	nowhere              // it was deregistered, or somebody removed its node by hand
+	ahead                // in the directory of the next phase: the party has arrived
+	nowhere              // the party was deregistered, or somebody removed its node by hand
 )
 
-// arriveOnce has a party arrive, which it may have done already, and the phaser advance if it
-// is the last. t is the phase at which it arrived, or tells that the phaser has terminated. next is
-// the state after an advance that was made here.
+// arriveOnce makes a party arrive, unless it has arrived already, and makes the phaser advance if the party
+// is the last. t is the phase at which it arrived, or tells that the phaser has terminated. next is the
+// state after an advance that this call made.
 func (p *Phaser) arriveOnce(ctx context.Context, e *zkconn.Epoch, x *party, leave bool) (t state, next *state, arrived bool, err error) {
 	at, left, registered := behind, -1, 0
 	err = record.Insist(ctx, e, func() (err error) {
@@ -136,7 +138,7 @@ func (p *Phaser) arriveOnce(ctx context.Context, e *zkconn.Epoch, x *party, leav
 	case err != nil:
 	case left == 0:
 		next, err = p.advance(ctx, e, t.Phase, registered)
-	case left < 0: // nobody told
+	case left < 0: // no answer told how many are left
 		next, err = p.catchUp(ctx, e)
 	}
 	return t, next, true, err
@@ -152,8 +154,8 @@ func (p *Phaser) moved(x *party, leaves bool) {
 	}
 }
 
-// move makes the transaction of an arrival and returns how many have still to arrive, and how
-// many have. left is -1 if that is not known.
+// move makes the transaction of an arrival. It returns how many parties have still to arrive, and how many have
+// arrived. left is -1 if that is not known.
 func (p *Phaser) move(ctx context.Context, e *zkconn.Epoch, x *party, leave bool) (left, arrived int, err error) {
 	ops := []any{&zk.CheckVersionRequest{Path: p.wait(x.at), Version: -1}, &zk.DeleteRequest{Path: p.node(x), Version: -1}}
 	if !leave {
@@ -166,7 +168,7 @@ func (p *Phaser) move(ctx context.Context, e *zkconn.Epoch, x *party, leave bool
 	if _, err := call.Wait(ctx, e); !call.Answered() {
 		return -1, 0, err
 	}
-	res, err := call.Result() // also if ctx ended at the very same time
+	res, err := call.Result() // used also if ctx ended at the very same time
 	if err != nil {
 		return -1, 0, err
 	}
@@ -177,12 +179,13 @@ func (p *Phaser) move(ctx context.Context, e *zkconn.Epoch, x *party, leave bool
 	return int(here.NumChildren), int(next.NumChildren), nil
 }
 
-// find looks for the node of a party of which it is not known whether it has arrived.
+// find looks for the node of a party that may have arrived.
 func (p *Phaser) find(ctx context.Context, e *zkconn.Epoch, x *party) (place, error) {
 	if err := record.Synced(ctx, e, p.base()); err != nil {
 		return behind, err
 	}
-	// First where it comes from: it goes the other way only, perhaps between the two looks.
+	// First the directory from which the party comes: its node moves only from there to the next one. So a node that
+	// moves between the two reads is found by the second.
 	if _, there, err := e.Exists(ctx, p.node(x)); there || err != nil {
 		return behind, err
 	}
@@ -192,7 +195,8 @@ func (p *Phaser) find(ctx context.Context, e *zkconn.Epoch, x *party) (place, er
 	return nowhere, nil
 }
 
-// whyRefused finds out why a party cannot arrive. Without an error it should try again, unless the phaser has terminated.
+// whyRefused finds out why the servers refused an arrival. If there is no error, the party
+// tries again, unless the phaser has terminated.
 func (p *Phaser) whyRefused(ctx context.Context, e *zkconn.Epoch, x *party, at place) (state, error) {
 	t, err := p.learn(ctx, e)
 	switch {
@@ -203,11 +207,11 @@ func (p *Phaser) whyRefused(ctx context.Context, e *zkconn.Epoch, x *party, at p
 		return t, errDetached
 	case t.Phase == x.at:
 		return t, p.intact(ctx, e, t.Phase)
-	case !before(t.Phase, x.at):
+	case !before(t.Phase, x.at): // the phase is over: the next look for the node tells whether the party arrived
 		return t, nil
 	}
-	// It has arrived. But the phase may be over without anybody having noticed: the last party that had
-	// to arrive has died, and nobody waits.
+	// The party has arrived at the present phase. But that may be over, and nobody may have noticed it: the last
+	// party that had to arrive has died, and no call waits.
 	_, next, err := p.advanceIfDone(ctx, e, t.Phase)
 	switch {
 	case next != nil:

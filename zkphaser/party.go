@@ -11,8 +11,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// register registers n parties, one after the other. As soon as one of them is, the phase cannot end, so they have
-// it in common.
+// register registers n parties, one after the other. As soon as one of them is registered, the phase cannot end, so
+// all of them are registered at the same phase.
 func (p *Phaser) register(ctx context.Context, e *zkconn.Epoch, n int) (t state, err error) {
 	p.detach(e)
 	p.mu.Lock()
@@ -49,26 +49,28 @@ func (p *Phaser) register(ctx context.Context, e *zkconn.Epoch, n int) (t state,
 	return t, err
 }
 
-// enter makes the node of a party that has to arrive at a phase. It is refused if the phaser is not in that phase,
-// or about to advance.
+// enter makes the node of a party that has to arrive at a phase. The servers refuse it if the phaser is
+// not in that phase, or is about to advance.
 func (p *Phaser) enter(ctx context.Context, e *zkconn.Epoch, phase int) (*party, error) {
 	name := ""
 	_, err := node.Make(ctx, e, node.Spec{
 		Dir: p.arrivals(phase), Name: func(uuid string) string { name = node.Prefix(uuid) + "-party"; return name },
 		Data: p.at.Owner, ACL: p.at.ACL(), Flags: zk.FlagEphemeral, Plain: &p.plain,
 		Before: func() []any {
+			// Without the second check node.Make would make the directory again.
 			return []any{&zk.CheckVersionRequest{Path: p.wait(phase), Version: -1},
-				&zk.CheckVersionRequest{Path: p.arrivals(phase), Version: -1}} // it must not be made again
+				&zk.CheckVersionRequest{Path: p.arrivals(phase), Version: -1}}
 		},
 	})
-	if err != nil && !errors.Is(err, zk.ErrNodeExists) { // made by this very request, which arrived twice
+	// ErrNodeExists: this very request had made the node, and arrived twice.
+	if err != nil && !errors.Is(err, zk.ErrNodeExists) {
 		return nil, err
 	}
 	return &party{name: name, epoch: e, gone: make(chan struct{}), at: phase}, nil
 }
 
-// afterRefusal returns the state in which a party may be registered after a refusal in a phase. If that is because the
-// phaser is about to advance, it waits for the advance.
+// afterRefusal returns the state in which a party may be registered after a registration at a phase was refused. If
+// the phaser is about to advance, afterRefusal waits for the advance.
 func (p *Phaser) afterRefusal(ctx context.Context, e *zkconn.Epoch, phase int) (state, error) {
 	t, err := p.found(ctx, e)
 	if err != nil || t.Terminated || t.Phase != phase {
@@ -84,8 +86,8 @@ func (p *Phaser) afterRefusal(ctx context.Context, e *zkconn.Epoch, phase int) (
 	return p.await(ctx, e, phase)
 }
 
-// own records parties that were registered at a phase. When a session is closed, the ZooKeeper session of an external connection
-// lives on, and their nodes with it, so they are removed then.
+// own records parties that were registered at a phase. On an external connection the ZooKeeper session outlives the
+// session of its user, and so do the nodes. So they are removed when the user closes the session.
 func (p *Phaser) own(e *zkconn.Epoch, phase int, some []*party) {
 	for _, x := range some {
 		record.AtClose(p.at, e, x.gone, func() { p.remove(x) })
@@ -98,9 +100,10 @@ func (p *Phaser) own(e *zkconn.Epoch, phase int, some []*party) {
 	}
 }
 
-// detach forgets the parties of sessions before e; others may have registered in a later one while this call came here. On an
-// external connection the session may live on, although nothing proved for a while that it lives. Then the nodes live, too, and
-// are removed now.
+// detach forgets the parties of sessions before that of e. It leaves those of a later session: another call may
+// have registered them before this call came here. On an external connection the ZooKeeper session may still be
+// alive although it was given up, because for a while nothing proved that it was alive. Then the nodes of these
+// parties are still there, and are removed now.
 func (p *Phaser) detach(e *zkconn.Epoch) {
 	gone := p.drop(func(x *party) bool { return x.epoch.Number() < e.Number() }, true)
 	for _, x := range gone {
@@ -108,7 +111,7 @@ func (p *Phaser) detach(e *zkconn.Epoch) {
 	}
 }
 
-// drop forgets parties. lost says that they were lost: the next arrival is told.
+// drop forgets parties. lost tells that they were lost with their session: the next arrival reports that.
 func (p *Phaser) drop(which func(*party) bool, lost bool) (dropped []*party) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,8 +127,9 @@ func (p *Phaser) drop(which func(*party) bool, lost bool) (dropped []*party) {
 	return dropped
 }
 
-// remove has the node of a party removed. An arrival may be under way. It finds nothing to move once the node is not
-// where it comes from, so that directory is first.
+// remove has the node of a party removed. An arrival of the party may be under way, which moves the node from the
+// first directory to the second. So the node is removed from the first directory first: after that an arrival that
+// has not been applied finds nothing to move.
 func (p *Phaser) remove(x *party) (done <-chan struct{}) {
 	p.mu.Lock()
 	at := x.at
@@ -135,8 +139,8 @@ func (p *Phaser) remove(x *party) (done <-chan struct{}) {
 	return x.epoch.Reap(zkconn.Orphan{Dir: next, Pending: gone, Outcome: func() (string, bool) { return next + "/" + x.name, false }})
 }
 
-// clear removes what nobody needs any more when the phaser has terminated in a phase: our own
-// parties, and the directories, unless somebody else is in them.
+// clear removes what nobody needs any more when the phaser has terminated in a phase: our own parties, and the
+// directories, unless somebody else's parties are in them.
 func (p *Phaser) clear(e *zkconn.Epoch, phase int) {
 	var gone []<-chan struct{}
 	for _, x := range p.drop(func(*party) bool { return true }, false) {

@@ -13,25 +13,24 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Phaser is java.util.concurrent's Phaser for many machines: a barrier for phase after phase,
-// whose parties may change. All Phasers with the same path are one. It is safe
-// for use by many goroutines.
+// Phaser is java.util.concurrent's Phaser for many machines: a barrier for phase after phase, whose parties may
+// change. All Phasers with the same path are one. It is safe for use by many goroutines.
 //
-// Phases count from 0. A phase ends when all registered parties have arrived; then the
-// phaser advances to the next one. After 2147483647 comes 0 again, as in Java. In a phaser that
-// has terminated no call waits and no party is registered: its phase is negative, the last phase
-// plus math.MinInt32. A phaser terminates for ever, so give each run of a job a path of its own.
+// Phases count from 0. A phase ends when all registered parties have arrived; then the phaser advances to the
+// next one. After 2147483647 comes 0 again, as in Java. In a phaser that has terminated no call waits and no
+// party is registered: its phase is negative, the last phase plus math.MinInt32. A phaser terminates for ever, so
+// give each run of a job a path of its own.
 //
 // # Parties
 //
-// A party is registered through one Phaser object and arrives through that object: share it among
-// the goroutines of a process. It stays registered until ArriveAndDeregister, also if an arrival or AwaitAdvance
-// fails because ctx ended or the servers gave no clear answer. It belongs to the ZooKeeper session in which it was registered.
-// If that session ends, because the process died or was cut off for too long, the party is
-// deregistered, and the phase advances if all others have arrived. Waiters notice that
-// as soon as the servers do, or within a third of the session timeout. Without waiters the
-// next call that waits or arrives notices it. If the party's process lives, its next arrival fails with zksync.ErrLost
-// (and zksync.ErrSessionExpired); then it may register again.
+// A party is registered through one Phaser object and arrives through that object: share the object among the
+// goroutines of a process. The party stays registered until ArriveAndDeregister, also if an arrival or AwaitAdvance
+// fails because ctx ended or the servers gave no clear answer. It belongs to the ZooKeeper session in which it was
+// registered. If that session ends, because the process died or was cut off for too long, the party is
+// deregistered, and the phase advances if all others have arrived. Calls that wait notice that as soon as the
+// servers do, or within a third of the session timeout. If no call waits, the next call that waits or arrives
+// notices it. If the party's process lives, its next arrival fails with zksync.ErrLost (and
+// zksync.ErrSessionExpired); then it may register again.
 //
 // If somebody removes the nodes of the phaser by hand, that is no advance: calls that wait or arrive fail with
 // zksync.ErrBroken, unless a Register has made the phaser again before they look, with phase 0.
@@ -40,55 +39,53 @@ type Phaser struct {
 	at        *session.Access
 	onAdvance func(ctx context.Context, phase, registered int) bool
 	terms     record.Terms[state]
-	turns     *zksync.Mutex // whoever holds it runs onAdvance
+	turns     *zksync.Mutex // the process that holds it runs onAdvance
 	plain     atomic.Bool   // see node.Spec
 
 	mu      sync.Mutex
 	parties []*party
 	lost    bool // parties were lost, and none has been registered since
-	phase   int  // the last one heard of, -1 without one
+	phase   int  // the newest that this object knows; -1 if it knows none
 }
 
 // party is one registration.
 type party struct {
-	name  string
+	name  string // of its node
 	epoch *zkconn.Epoch
-	gone  chan struct{} // closed when it is dropped
+	gone  chan struct{} // closed when this object forgets the party
 	at    int           // the phase at which it has to arrive next
-	busy  bool          // somebody arrives for it
+	busy  bool          // a call arrives for it
 
-	// The answer to a request is missing, so it may have arrived; or it may yet do so.
+	// An arrival of the party got no answer. It may have been applied, or may yet be.
 	unsure  bool
-	leaving bool // and been deregistered
+	leaving bool // that arrival, or one before it, also deregisters the party
 }
 
-// option is one that only New takes.
+// option is an option that only New takes.
 type option struct {
 	zksync.Option
 	set func(*Phaser)
 }
 
-// WithOnAdvance makes the phaser call f when all parties have arrived, before any party goes on and before another
-// is registered, like Java's onAdvance. registered is the number of registered parties. If f returns
-// true the phaser terminates. Without f a phaser terminates when no party is left.
+// WithOnAdvance makes the phaser call f when all parties have arrived, before any party continues and before another
+// is registered, like Java's onAdvance. registered is the number of registered parties. If f returns true, the phaser
+// terminates. Without f a phaser terminates when no party is left.
 //
-// f runs once for each phase, in the process of the last arrival, or of a waiter that
-// noticed it first. It runs in a goroutine of its own, and to its end, also if the
-// call that started it ends with its context. The context of f has that call's
-// values, and ends with the session (cause zksync.ErrLost). In that case, or if the process
-// dies, another waiter calls its f for the same phase. So f must be safe to start again.
-// If f panics the phase does not advance, and the caller of the arrival gets the panic;
-// another waiter tries again. The process that runs f holds a lock meanwhile, below the phaser's path.
+// f runs once for each phase, in the process of the last arrival, or of a waiting call that noticed it first. It runs
+// in a goroutine of its own, and to its end, also if the call that started it ends with its context. The context of f
+// has that call's values, and ends with the session (cause zksync.ErrLost). In that case, or if the process dies,
+// another waiting call runs its f for the same phase. So f must be safe to start again. If f panics, the phase does
+// not advance, and the caller of the arrival gets the panic; another waiting call tries again. The process that runs
+// f holds a lock meanwhile, below the phaser's path.
 //
-// All users of the phaser must have such a function, or none; otherwise their first call fails
-// with zksync.ErrMisuse.
+// All users of the phaser must have such a function, or none; otherwise their first call fails with zksync.ErrMisuse.
 func WithOnAdvance(f func(ctx context.Context, phase, registered int) bool) zksync.Option {
 	return option{session.Misplaced("WithOnAdvance"), func(p *Phaser) { p.onAdvance = f }}
 }
 
-// New names a phaser by a path of its own, which is created when it is first needed. It does no
-// I/O. The first call reports a malformed path, a nil session, or one of the options WithHandover, WithLinger and WithMaxHold
-// as zksync.ErrMisuse.
+// New names a phaser by a path of its own, which is created when it is first needed. It does no I/O.
+// The first call reports a malformed path, a nil session, or one of the options WithHandover,
+// WithLinger and WithMaxHold as zksync.ErrMisuse.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *Phaser {
 	own, rest := session.Own[option](opts)
 	p := &Phaser{path: path, phase: -1, at: session.NewAccess((*session.Session)(s), path, rest).Without(session.OfHolds...)}
@@ -110,17 +107,17 @@ var (
 	errDetached = fmt.Errorf("%w: the party was deregistered when its session ended: %w", zksync.ErrLost, zksync.ErrSessionExpired)
 )
 
-// Register registers a party and returns the phase at which it has to arrive. If the
-// phaser has terminated, the phase is negative and no party is registered.
+// Register registers a party and returns the phase at which it has to arrive. If the phaser has terminated, the
+// phase is negative and no party is registered.
 //
-// It blocks until the servers confirm or ctx ends (the error wraps the context's error); while the phaser advances it waits. Disconnects and lost
-// sessions delay it. If the session is closed, the error is zksync.ErrClosed. If its parameters contradict those of
-// others, it is zksync.ErrMisuse. After an error no party is registered: a request under way
-// is taken back, at once if the connection allows. It costs one request, two the first time.
+// It blocks until the servers confirm or ctx ends (the error wraps the context's error); while the phaser advances it
+// waits. Disconnects and lost sessions delay it. If the session is closed, the error is zksync.ErrClosed. If its
+// parameters contradict those of others, it is zksync.ErrMisuse. After an error no party is registered: a request
+// under way is taken back, at once if the connection allows. It costs one request, two the first time.
 func (p *Phaser) Register(ctx context.Context) (phase int, err error) { return p.BulkRegister(ctx, 1) }
 
-// BulkRegister registers n parties at the same phase, one after the other. With n of
-// 0 it returns the phase. Otherwise it is like Register. It costs n requests.
+// BulkRegister registers n parties at the same phase, one after the other. If n is 0, it returns the phase. Otherwise
+// it is like Register. It costs n requests.
 func (p *Phaser) BulkRegister(ctx context.Context, n int) (phase int, err error) {
 	if n < 0 {
 		return -1, errs.Wrap("register", p.path, fmt.Errorf("%w: %d parties", zksync.ErrMisuse, n))
@@ -133,35 +130,34 @@ func (p *Phaser) BulkRegister(ctx context.Context, n int) (phase int, err error)
 	return known(t.number(), err), errs.Wrap("register", p.path, err)
 }
 
-// Arrive says that a party has arrived, and does not wait for the other parties. It returns the phase at which
-// the party arrived, negative if the phaser has terminated. The last arrival advances the
-// phaser, and waits for the function of [WithOnAdvance].
+// Arrive says that a party has arrived, and does not wait for the other parties. It returns the phase at
+// which the party arrived, negative if the phaser has terminated. The last arrival advances the phaser, and
+// waits for the function of [WithOnAdvance].
 //
-// It blocks until the servers confirm or ctx ends (the error wraps the context's error). A disconnect delays it. If the session of the
-// parties was lost, they are deregistered, and the error is zksync.ErrLost. If the session is closed, the error is zksync.ErrClosed. If no
-// party is registered through this Phaser, or all of its parties have arrived at
-// this phase, the error is zksync.ErrMisuse. If the servers give no clear answer several times after the arrival, the error
-// satisfies [zksync.Ambiguous].
+// It blocks until the servers confirm or ctx ends (the error wraps the context's error). A disconnect delays it. If
+// the session of the parties was lost, they are deregistered, and the error is zksync.ErrLost. If the session is
+// closed, the error is zksync.ErrClosed. If no party is registered through this Phaser, or all of its parties have
+// arrived at this phase, the error is zksync.ErrMisuse. If the servers give no clear answer several times after the
+// arrival, the error satisfies [zksync.Ambiguous].
 //
-// If an error comes with a phase of -1, the call may be repeated: the party arrives once, whether or not the first call
-// had arrived. Any other phase is that of the arrival, which has happened; a
-// repetition would arrive at the next phase. It costs one request, the last arrival two.
+// If an error comes with a phase of -1, the call may be repeated: the party arrives once, whether or not the first
+// call had arrived. Any other phase is that of the arrival, which has happened; a repetition would arrive at the next
+// phase. It costs one request, the last arrival two.
 func (p *Phaser) Arrive(ctx context.Context) (phase int, err error) {
 	phase, err = p.arrive(ctx, false, false)
 	return phase, errs.Wrap("arrive", p.path, err)
 }
 
-// ArriveAndDeregister is Arrive, and also deregisters the party: the next
-// phases do not wait for it.
+// ArriveAndDeregister is Arrive, and also deregisters the party: the next phases do not wait for it.
 func (p *Phaser) ArriveAndDeregister(ctx context.Context) (phase int, err error) {
 	phase, err = p.arrive(ctx, true, false)
 	return phase, errs.Wrap("deregister", p.path, err)
 }
 
-// ArriveAndAwaitAdvance arrives, waits for the others, and returns the next phase, negative if
-// the phaser has terminated. It blocks until the phaser advances or ctx ends. It fails like Arrive. If it fails while it waits, the phase
-// with the error is that of the arrival, for AwaitAdvance. If the session ends while it
-// waits, the party is deregistered and the error is zksync.ErrLost.
+// ArriveAndAwaitAdvance arrives, waits for the others, and returns the next phase, negative if the phaser has
+// terminated. It blocks until the phaser advances or ctx ends. It fails like Arrive. If it fails while it waits, the
+// phase with the error is that of the arrival, for AwaitAdvance. If the session ends while it waits, the party is
+// deregistered and the error is zksync.ErrLost.
 //
 // A phase with n parties that wait costs about 2n requests, and one event wakes each.
 func (p *Phaser) ArriveAndAwaitAdvance(ctx context.Context) (phase int, err error) {
@@ -169,12 +165,12 @@ func (p *Phaser) ArriveAndAwaitAdvance(ctx context.Context) (phase int, err erro
 	return phase, errs.Wrap("arrive-and-await", p.path, err)
 }
 
-// AwaitAdvance waits until the phaser has advanced from phase, and returns the phaser's phase
-// then, negative if it has terminated. If the phaser is in another phase it returns at once. A
-// negative phase is returned as it is. A caller need not be a party.
+// AwaitAdvance waits until the phaser has advanced from phase, and returns the phaser's phase then,
+// negative if it has terminated. If the phaser is in another phase, it returns at once. A negative phase is
+// returned as it is. A caller need not be a party.
 //
-// It blocks until the phaser advances or ctx ends (the error wraps the context's error). It waits through
-// disconnects and lost sessions. If the session is closed, the error is zksync.ErrClosed. If the servers give no clear answer
+// It blocks until the phaser advances or ctx ends (the error wraps the context's error). It waits through disconnects
+// and lost sessions. If the session is closed, the error is zksync.ErrClosed. If the servers give no clear answer
 // several times, the error satisfies [zksync.Ambiguous]. It may be repeated.
 func (p *Phaser) AwaitAdvance(ctx context.Context, phase int) (next int, err error) {
 	if phase < 0 {
@@ -192,8 +188,9 @@ func (p *Phaser) AwaitAdvance(ctx context.Context, phase int) (next int, err err
 }
 
 // ForceTermination terminates the phaser: all waiting calls return. If the phaser has terminated, it does
-// nothing. It blocks until the servers confirm or ctx ends. If ctx ends, the error wraps the context's error, and it is unknown
-// whether the phaser was terminated. Disconnects and lost sessions delay it. If the session is closed, the error is zksync.ErrClosed.
+// nothing. It blocks until the servers confirm or ctx ends. If ctx ends, the error wraps the context's error,
+// and it is unknown whether the phaser was terminated. Disconnects and lost sessions delay it. If the session
+// is closed, the error is zksync.ErrClosed.
 func (p *Phaser) ForceTermination(ctx context.Context) error {
 	return errs.Wrap("terminate", p.path, p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		return p.terminate(ctx, e)

@@ -14,20 +14,20 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// The nodes of a phaser. Its base node says which phase it is in, and is there for ever. In
-// phase 7 there are below it
+// The nodes of a phaser. Its base node says which phase the phaser is in, and is never
+// deleted. In phase 7 these nodes are below it:
 //
-//	open      until it has terminated
-//	wait-7    what those who wait for the advance watch; it is written to only when it is deleted
+//	open      until the phaser has terminated
+//	wait-7    watched by all who wait for the advance; it is written to only in the transaction that deletes it
 //	phase-7   the parties that have still to arrive at phase 7, each an ephemeral node
-//	phase-8   those that have arrived at 7, and so have to arrive at 8
-//	action    a lock, for who runs the function of WithOnAdvance; phase-7 is gone then
+//	phase-8   those that have arrived at phase 7, and so have to arrive at phase 8
+//	action    a lock for the process that runs the function of WithOnAdvance; phase-7 is gone then
 //
-// So a party is one node in one of two directories, and arriving is a move from the one to the
-// other in one transaction; the Stats of both tell how many are left in the very moment after.
-// Nothing else is written to for that, so parties that arrive at the same time do not get into
-// each other's way. The advance is a transaction that deletes wait-7 and phase-7, which the
-// servers refuse while somebody is in it; so it is made once, by whoever comes first.
+// So a party is one node in one of two directories. Its arrival is a transaction that moves the node from one
+// directory to the other. The Stats of both in the answer tell how many parties are left at that very moment. No
+// other node is written to, so parties that arrive at the same time do not disturb each other. The advance is a
+// transaction that deletes wait-7 and phase-7. The servers refuse it while there is a party in phase-7. So one
+// process makes the advance, the first that tries after the last arrival.
 func (p *Phaser) base() string             { return p.at.Full(p.path) }
 func (p *Phaser) open() string             { return p.base() + "/open" }
 func (p *Phaser) wait(phase int) string    { return fmt.Sprintf("%s/wait-%d", p.base(), phase) }
@@ -36,12 +36,12 @@ func (p *Phaser) action() string           { return p.base() + "/action" }
 func (p *Phaser) node(x *party) string     { return p.arrivals(x.at) + "/" + x.name }
 func (p *Phaser) nextNode(x *party) string { return p.arrivals(after(x.at)) + "/" + x.name }
 
-// state is what a phaser is in: the data of the base node.
+// state is the data of the base node.
 type state struct {
 	Phase      int  `json:"phase"`
 	Terminated bool `json:"terminated,omitempty"`
-	// Action tells that those who use the phaser have a function that is called when it
-	// advances. It is set in the data only.
+	// Action tells that the users of the phaser have a function that is called when the phaser advances. It is set in
+	// the data of the node; a state that this process makes itself may leave it out, because encode sets it.
 	Action bool `json:"action,omitempty"`
 }
 
@@ -53,7 +53,7 @@ func (t state) number() int {
 	return t.Phase
 }
 
-// known is n, or -1 with an error: nobody should take that for a number.
+// known is n, or -1 if there is an error, so that nobody takes n for a number of phases or parties.
 func known(n int, err error) int {
 	if err != nil {
 		return -1
@@ -64,12 +64,14 @@ func known(n int, err error) int {
 // after is the number of the next phase.
 func after(phase int) int { return (phase + 1) & math.MaxInt32 }
 
-// before reports whether phase a comes before b, of two that are near to each other.
+// before reports whether phase a comes before phase b, for two phases that are near each
+// other: after the greatest number comes 0.
 func before(a, b int) bool {
 	d := (b - a) & math.MaxInt32
 	return d > 0 && d < 1<<30
 }
 
+// encode is the data of the base node for a state.
 func (p *Phaser) encode(t state) []byte {
 	t.Action = p.onAdvance != nil
 	return record.Encode(t)
@@ -91,7 +93,8 @@ func (p *Phaser) first() (state, []string) {
 	return state{Action: p.onAdvance != nil}, []string{p.open(), p.wait(0), p.arrivals(0), p.arrivals(1)}
 }
 
-// learn reads the state, as the leader of the servers knows it.
+// learn reads the state as the leader of the servers knows it. The phaser must exist: if it is gone the error is
+// errRemoved, unless another process has made it again meanwhile.
 func (p *Phaser) learn(ctx context.Context, e *zkconn.Epoch) (state, error) {
 	v, there, err := p.terms.Ask(ctx, e)
 	if err == nil && there {
@@ -106,10 +109,10 @@ func (p *Phaser) learn(ctx context.Context, e *zkconn.Epoch) (state, error) {
 	if err != nil {
 		return v.T, err
 	}
-	return p.found(ctx, e) // it has come back
+	return p.found(ctx, e) // another process has made it again
 }
 
-// found is learn that makes the phaser if there is none.
+// found is learn, but makes the phaser if there is none.
 func (p *Phaser) found(ctx context.Context, e *zkconn.Epoch) (state, error) {
 	v, err := p.terms.Latest(ctx, e)
 	if err == nil {
@@ -118,7 +121,8 @@ func (p *Phaser) found(ctx context.Context, e *zkconn.Epoch) (state, error) {
 	return v.T, err
 }
 
-// note records the state. After the end nobody needs our parties any more.
+// note records the newest state. When the phaser has terminated, nobody needs our
+// parties any more, and note has them removed.
 func (p *Phaser) note(e *zkconn.Epoch, t state) {
 	p.mu.Lock()
 	p.phase = t.Phase
@@ -142,14 +146,14 @@ func (p *Phaser) terminate(ctx context.Context, e *zkconn.Epoch) error {
 		t.Terminated = true
 		_, err = record.Transact(ctx, e,
 			&zk.SetDataRequest{Path: p.base(), Data: p.encode(t), Version: -1},
-			&zk.DeleteRequest{Path: p.open(), Version: -1}, // before wait: see await
+			&zk.DeleteRequest{Path: p.open(), Version: -1}, // before wait: await depends on this order
 			&zk.DeleteRequest{Path: p.wait(t.Phase), Version: -1},
 		)
 		switch {
 		case err == nil:
 			p.clear(e, t.Phase)
 			return nil
-		case !record.Conflict(err): // else it has advanced, or terminated
+		case !record.Conflict(err): // after a conflict the phaser has advanced or terminated: look again
 			return err
 		}
 		if err := pace.Rest(ctx, e); err != nil {
@@ -159,8 +163,8 @@ func (p *Phaser) terminate(ctx context.Context, e *zkconn.Epoch) error {
 }
 
 // Phase is the phaser's phase, negative if it has terminated. Like Terminated, the numbers of parties and Attendance
-// it is what the leader of the servers knew at some instant of the call. It blocks for the servers' answers, until ctx ends (the
-// error wraps the context's error) or the session is closed (zksync.ErrClosed).
+// it is what the leader of the servers knew at some instant of the call. It blocks for the servers' answers, until
+// ctx ends (the error wraps the context's error) or the session is closed (zksync.ErrClosed).
 func (p *Phaser) Phase(ctx context.Context) (int, error) {
 	t, err := p.look(ctx)
 	return known(t.number(), err), errs.Wrap("phase", p.path, err)
@@ -172,7 +176,7 @@ func (p *Phaser) Terminated(ctx context.Context) (bool, error) {
 	return t.Terminated, errs.Wrap("terminated", p.path, err)
 }
 
-// look reads the state, that of a new phaser if there is none.
+// look reads the state; if there is no phaser, it returns the state of a new one.
 func (p *Phaser) look(ctx context.Context) (t state, err error) {
 	err = p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		v, _, err := p.terms.Ask(ctx, e)
@@ -201,16 +205,17 @@ func (p *Phaser) UnarrivedParties(ctx context.Context) (int, error) {
 	return known(unarrived, err), errs.Wrap("unarrived", p.path, err)
 }
 
-// Attendance returns the owners of the parties that have arrived at the phase, and those of the missing: registered parties that have not. Both are
-// empty if the phaser has terminated. It blocks and fails like Phase, and also reads the node of each party. While other parties come and go, the
-// phaser may never have had exactly that state.
+// Attendance returns the owners of the parties that have arrived at the phase, and those of the missing: registered
+// parties that have not. Both lists are empty if the phaser has terminated. It blocks and fails like Phase, and also
+// reads the node of each party. While other parties come and go, the phaser may never have had exactly that state.
 func (p *Phaser) Attendance(ctx context.Context) (arrived, missing []zksync.Owner, err error) {
 	err = p.inOnePhase(ctx, func(ctx context.Context, e *zkconn.Epoch, t state) (bool, error) {
 		if arrived, missing = nil, nil; t.Terminated {
 			return true, nil
 		}
-		// In this order: whoever arrives in between is in both lists, and not in none. After an advance the second
-		// list would be of the phase before.
+		// First those who have still to arrive: a party that arrives between the two reads is in
+		// both lists, and not in neither. If the phaser advances in between, the lists do not
+		// belong together, and inOnePhase looks again.
 		late, err := p.ownersIn(ctx, e, p.arrivals(t.Phase))
 		if err != nil {
 			return false, err
@@ -223,8 +228,8 @@ func (p *Phaser) Attendance(ctx context.Context) (arrived, missing []zksync.Owne
 	return arrived, missing, errs.Wrap("attendance", p.path, err)
 }
 
-// inOnePhase has look look at a phase, until it says that it has seen it and that phase has not ended meanwhile. It
-// makes nothing, and does nothing if nobody has used the phaser.
+// inOnePhase calls look with the present state, until look says that it has seen the phase and the state is the same
+// after it. It makes nothing, and does not call look if nobody has used the phaser.
 func (p *Phaser) inOnePhase(ctx context.Context, look func(context.Context, *zkconn.Epoch, state) (seen bool, err error)) error {
 	return p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		v, there, err := p.terms.Ask(ctx, e)
@@ -245,6 +250,7 @@ func (p *Phaser) inOnePhase(ctx context.Context, look func(context.Context, *zkc
 	})
 }
 
+// ownersIn reads the owners of the parties in a directory; none if the directory does not exist.
 func (p *Phaser) ownersIn(ctx context.Context, e *zkconn.Epoch, dir string) ([]zksync.Owner, error) {
 	names, _, err := e.Children(ctx, dir)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
@@ -253,8 +259,8 @@ func (p *Phaser) ownersIn(ctx context.Context, e *zkconn.Epoch, dir string) ([]z
 	return record.Owners(ctx, e, dir, names)
 }
 
-// census counts the parties. An arrival changes both directories. So if the first is what it
-// was, the second is of the same moment.
+// census counts the parties. It reads the directory of those who have still to arrive before and after the other one.
+// An arrival changes both directories. So if the first is unchanged, the count in the second is of the same moment.
 func (p *Phaser) census(ctx context.Context) (unarrived, arrived int, err error) {
 	err = p.inOnePhase(ctx, func(ctx context.Context, e *zkconn.Epoch, t state) (bool, error) {
 		var seen [3]*zk.Stat
