@@ -14,28 +14,31 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// change is one call that changes the count.
+// change is one call that changes the count, from when it is queued until it is written.
 type change struct {
-	add       bool // else members are done
+	add       bool // false: members are done
 	n         int
-	undoes    *zkconn.Epoch // of an Add that is taken back: in whose session the members were added
-	late      *holding      // instead of a change: a record that may have come by itself, see linger
-	withdrawn bool          // an Add whose call is over without success; guarded by WaitGroup.mu
+	undoes    *zkconn.Epoch // of an Add that is taken back: the session in which the members were added
+	late      *holding      // not a change: look whether this record has been made late, see linger
+	withdrawn bool          // an Add whose call has ended without success; guarded by WaitGroup.mu
 
-	written chan struct{} // closed under WaitGroup.mu when the following is valid
+	written chan struct{} // closed under WaitGroup.mu when the fields below are valid
 	err     error
-	epoch   *zkconn.Epoch // in whose session members were added
+	epoch   *zkconn.Epoch // the session in which members were added
 }
 
-// batch is what is written together: changes of one kind.
+// batch is the changes of one kind that are written together.
 type batch struct {
 	changes []*change
 	add     bool
-	left    int           // how many members are still to be added, or to be done
+	left    int           // how many members are still to be added, or still to be done
 	undoes  *zkconn.Epoch // see change
 
-	tried *plan // the newest try that was sent: it was made, or may have been, or may yet be as long as its session lasts
-	doubt *plan // of an Add: a try that may yet change the record of a lost session, see forestall
+	// tried is the newest try that was sent. It was applied, or may have been, or
+	// may yet be as long as its session lasts.
+	tried *plan
+	// doubt is, for an Add, a try that may yet change the record of a lost session: see forestall.
+	doubt *plan
 }
 
 // change asks for a change of the count and waits until it is written.
@@ -46,7 +49,7 @@ func (g *WaitGroup) change(ctx context.Context, delta int) (*change, error) {
 	if delta > 0 && ctx.Err() != nil || delta == 0 {
 		return nil, g.at.In(ctx, func(context.Context, *zkconn.Epoch) error { return nil })
 	}
-	c := g.ask(&change{add: delta > 0, n: max(delta, -max(delta, -math.MaxInt))})
+	c := g.ask(&change{add: delta > 0, n: max(delta, -max(delta, -math.MaxInt))}) // |delta|, but math.MaxInt at most
 	err := g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		select {
 		case <-c.written:
@@ -57,13 +60,13 @@ func (g *WaitGroup) change(ctx context.Context, delta int) (*change, error) {
 			return zkconn.ErrOver
 		}
 	})
-	if g.leave(c) { // perhaps it was written at the very same time
+	if g.leave(c) { // true also if it was written at the very same time as the wait ended
 		return c, c.err
 	}
 	return nil, err
 }
 
-// ask queues a change and sees to it that it is written.
+// ask queues a change, and begins a goroutine that writes the queue if there is none.
 func (g *WaitGroup) ask(c *change) *change {
 	c.written = make(chan struct{})
 	g.mu.Lock()
@@ -82,8 +85,8 @@ func (g *WaitGroup) ask(c *change) *change {
 	return c
 }
 
-// leave reports whether a change is written. If not, its call is over without success: members are taken back, with a
-// connection before leave returns.
+// leave reports whether a change is written. If it is not, its call ends without success: the members of an Add are
+// taken back, before leave returns if the connection is healthy.
 func (g *WaitGroup) leave(c *change) bool {
 	g.mu.Lock()
 	select {
@@ -106,14 +109,15 @@ func (g *WaitGroup) leave(c *change) bool {
 	return false
 }
 
-// write writes batch after batch.
+// write writes batch after batch, until the queue is empty.
 func (g *WaitGroup) write() {
 	for b := g.next(); b != nil; b = g.next() {
 		g.finish(b, g.writeBatch(b))
 	}
 }
 
-// next takes a batch out of the queue, nil if there is nothing to write.
+// next takes a batch out of the queue, nil if the queue is empty. A batch is the longest sequence of
+// changes of one kind at the head of the queue.
 func (g *WaitGroup) next() *batch {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -133,11 +137,13 @@ func (g *WaitGroup) next() *batch {
 	return b
 }
 
-// finish tells the calls of a batch how it ended. It queues the removal of members whose call was over before, and tells that call later.
+// finish tells the calls of a batch how it ended. If the members of an Add were added although its call has ended,
+// finish queues their removal, and ends the change only after that.
 func (g *WaitGroup) finish(b *batch, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, c := range slices.Backward(b.changes) { // those that came first are made first
+	// The changes that came first are made first, so the last ones are those that were not made.
+	for _, c := range slices.Backward(b.changes) {
 		if b.left > 0 {
 			c.err = err
 			b.left -= c.n
@@ -160,25 +166,26 @@ func (g *WaitGroup) writeBatch(b *batch) error {
 		if late := b.changes[0].late; late != nil {
 			return g.removeLate(ctx, e, late)
 		}
-		for { // the first turn may be for what was tried in an earlier session
+		for { // the first attempt may only settle what an earlier session tried
 			err := record.Insist(ctx, e, func() error { return g.attempt(ctx, e, b) })
 			if err != nil || b.tried == nil || !b.tried.made {
 				return err
 			}
 			if err := g.endIfOver(ctx, e, b.tried); err != nil || b.left == 0 {
-				return err // if it is not ended, others do that
+				return err // others end the round if this has failed
 			}
 			b.tried = nil
 		}
 	})
-	if errors.Is(err, zksync.ErrClosed) && b.tried != nil && b.tried.h != nil { // nobody settles any more whether it was made
+	// Nobody finds out any more whether the try was applied, so its node in alive must go with this session.
+	if errors.Is(err, zksync.ErrClosed) && b.tried != nil && b.tried.h != nil {
 		record.NodeAtClose(g.at, b.tried.h.epoch, g.alive(), g.life(b.tried.id))
 	}
 	return err
 }
 
-// attempt makes one transaction, unless an earlier one was made or nothing is left to write. record.ErrAgain means that
-// another attempt is needed.
+// attempt makes one transaction, unless an earlier one was applied or nothing is left to write.
+// record.ErrAgain means that another attempt is needed.
 func (g *WaitGroup) attempt(ctx context.Context, e *zkconn.Epoch, b *batch) error {
 	if b.tried != nil {
 		if err := g.settle(ctx, e, b); b.tried.made || err != nil {
@@ -206,8 +213,8 @@ func (g *WaitGroup) attempt(ctx context.Context, e *zkconn.Epoch, b *batch) erro
 	}
 }
 
-// prune takes out of a batch the Adds whose calls are over. It takes nothing out of a batch that may yet be applied: only the
-// same transaction cannot be made twice.
+// prune takes the Adds whose calls have ended out of a batch. It takes nothing out while a try of the batch may yet
+// be applied: then the next try must be the very same transaction, because only that cannot be applied twice.
 func (g *WaitGroup) prune(e *zkconn.Epoch, b *batch) {
 	if b.doubt != nil || b.tried != nil && b.tried.epoch == e && b.tried.refused == nil {
 		return
@@ -223,7 +230,7 @@ func (g *WaitGroup) prune(e *zkconn.Epoch, b *batch) {
 	})
 }
 
-// commit sends the transaction.
+// commit sends the transaction of a plan.
 func (g *WaitGroup) commit(ctx context.Context, e *zkconn.Epoch, b *batch, p *plan) error {
 	before := b.tried
 	b.tried = p
@@ -232,7 +239,7 @@ func (g *WaitGroup) commit(ctx context.Context, e *zkconn.Epoch, b *batch, p *pl
 	switch {
 	case err == nil:
 		g.booked(b, res)
-	case errors.Is(err, zkconn.ErrNotSent), missing && p.opens(): // it was not made
+	case errors.Is(err, zkconn.ErrNotSent), missing && p.opens(): // it was not applied
 		b.tried = before
 	case zkconn.Unknown(err):
 		if p.opens() {
@@ -243,9 +250,9 @@ func (g *WaitGroup) commit(ctx context.Context, e *zkconn.Epoch, b *batch, p *pl
 	case record.Conflict(err):
 		p.refused = err
 		if p.opens() && b.doubt != nil && !errors.Is(err, zk.ErrNodeExists) {
-			b.tried = b.doubt // perhaps that was made
+			b.tried = b.doubt // perhaps the servers refused p because the try in doubt was applied
 		}
-		// Without alive the round is over, and may be closed.
+		// alive is missing, so the round is over and may be closed.
 		if missing || p.opens() && errors.Is(err, zk.ErrNoNode) {
 			if err := g.end(ctx, e); err != nil {
 				return err
@@ -256,29 +263,31 @@ func (g *WaitGroup) commit(ctx context.Context, e *zkconn.Epoch, b *batch, p *pl
 	return err
 }
 
-// A request whose connection was lost may linger in the server that took it. That server may apply it after
-// we have looked in vain, and even after another request has added the members and they are
-// done. A request that changes a record names its version, so it is refused then. A request that makes a record is not
-// refused if the record is gone again, and nobody would say that its members are done. So the sender of such
-// a request looks for the record again, for as long as the session could be moved about.
+// A request whose connection was lost may linger in the server that took it. That server may apply the request after
+// a look has not found its result, and even after another request has added the members and they are done. A request
+// that changes a record names its version, so the servers refuse it then. A request that makes a record is not
+// refused if the record is gone again, and nobody would say that its members are done. So the sender of such a
+// request looks for the record again, for as long as the session could be moved between servers.
 
-// linger looks for a record whose request got no answer.
+// linger looks several times for the record of a request that got no answer.
 func (g *WaitGroup) linger(h *holding) {
 	if h.lingers {
 		return
 	}
 	h.lingers = true
 	g.at.Spawn(func() {
-		for _, part := range []int{16, 16, 8, 4, 2} { // two session timeouts in all
+		// The pauses are two session timeouts in all.
+		for _, part := range []int{16, 16, 8, 4, 2} {
 			if h.epoch.Pause(context.Background(), 2*h.epoch.Timeout()/time.Duration(part)) != nil {
-				return // whatever lingers has ended with the session
+				// A request that lingers has ended with the session.
+				return
 			}
 			<-g.ask(&change{late: h}).written
 		}
 	})
 }
 
-// removeLate removes a record that has come when nobody wanted it any more.
+// removeLate removes a record that was made late, when nobody needed it any more.
 func (g *WaitGroup) removeLate(ctx context.Context, e *zkconn.Epoch, late *holding) error {
 	if late.epoch != e || late.rec.left() > 0 && slices.Contains(g.mine, late) {
 		return nil

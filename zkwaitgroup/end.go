@@ -11,34 +11,39 @@ import (
 )
 
 // A round that is over is removed in one transaction, if it has few records. Many records take more than the
-// servers accept in one request, and not every waiter should read them all. So one process closes the
-// round first: it deletes alive, which only one can do, and without alive no record can be added or
-// changed. That process removes the records a few at a time, and adds the dead among them to the node dead. The
-// others wait for the deletion of the node round, which comes last. If no record is removed for a session timeout, another
-// process goes on.
+// servers accept in one request, and not every process that waits should read them all. So then one process closes
+// the round first: it deletes alive, which only one process can do, and without alive no record can be added or
+// changed. That process removes the records, a few in each transaction, and adds the dead among them to the node
+// dead. The others wait for the deletion of the node round, which comes last. If no record is removed for a
+// session timeout, another process continues.
 
 const (
-	fewRecords = 16 // the most that are removed in one transaction
-	keptRounds = 8  // of how many rounds with deaths the node dead tells: see report.reported
-	keptDead   = 64 // and of how many records in each
+	// fewRecords is the greatest number of records that are removed in one transaction.
+	fewRecords = 16
+	// keptRounds is the number of rounds with deaths of which the node dead tells: see report.reported.
+	keptRounds = 8
+	// keptDead is the number of records that it keeps of each of these rounds.
+	keptDead = 64
 )
 
 // report is the data of the node dead: the latest rounds with deaths, oldest first.
 type report struct {
 	Rounds []deaths `json:"rounds"`
-	Ending int64    `json:"ending,omitempty"` // the round whose records are being removed; what is said of it is not complete
+	// Ending is the round whose records are being removed; what the report says of it is not complete.
+	Ending int64 `json:"ending,omitempty"`
 }
 
 // deaths says who died in a round.
 type deaths struct {
 	Round int64     `json:"round"` // the zxid with which it began
 	Dead  []account `json:"dead"`
-	More  int       `json:"more,omitempty"` // records besides
+	More  int       `json:"more,omitempty"` // how many further records had dead members
 }
 
-// reported is how many members of a record that is gone were reported dead: none if there were deaths in its round, and it is
-// not among them. It is as many as are not done where nobody knows any more, because the round is older than what is kept, or
-// so many died in it that not all are kept.
+// reported is the number of members that were reported dead of a record that is gone. If the report keeps all deaths
+// of the record's round, and the record is not among them, it is 0. If the report does not keep them all, because the
+// round is older than the last keptRounds rounds with deaths or too many records of it died, the number is unknown,
+// and reported returns the number of members that were not done.
 func (v *report) reported(h *holding) int {
 	if d := v.find(h.id); d != nil {
 		return max(d.N, 0)
@@ -53,7 +58,7 @@ func (v *report) reported(h *holding) int {
 	return 0
 }
 
-// find returns the record of dead members, nil if it is not kept.
+// find returns the report of the record with this id, nil if it is not kept.
 func (v *report) find(id string) *account {
 	for _, t := range v.Rounds {
 		for i := range t.Dead {
@@ -65,7 +70,7 @@ func (v *report) find(id string) *account {
 	return nil
 }
 
-// error is what WaitContext says of a round, nil if nobody died.
+// error is the error of WaitContext for a round, nil if nobody died.
 func (t *deaths) error() *DeadMembersError {
 	if len(t.Dead)+t.More == 0 {
 		return nil
@@ -92,8 +97,7 @@ func (g *WaitGroup) readReport(ctx context.Context, e *zkconn.Epoch) (v report, 
 	return v, stat, nil
 }
 
-// deadOf returns who died in a round that is over; round 0 is the one that ended last, if none
-// has begun since.
+// deadOf returns who died in a round that is over. Round 0 is the round that ended last, if none has begun since.
 func (g *WaitGroup) deadOf(ctx context.Context, e *zkconn.Epoch, round int64) (*DeadMembersError, error) {
 	v, stat, err := g.readReport(ctx, e)
 	if err == nil && v.Ending != 0 {
@@ -115,8 +119,8 @@ func (g *WaitGroup) deadOf(ctx context.Context, e *zkconn.Epoch, round int64) (*
 	if round != 0 || len(v.Rounds) == 0 {
 		return nil, nil
 	}
-	// The transaction that ended the round wrote the report and removed a child of the group.
-	// If that is the last thing that happened among its children, no round has begun since.
+	// The transaction that ended the round wrote the report and removed a child of the group. If nothing has happened
+	// among the children of the group since, no round has begun since.
 	base, there, err := e.Exists(ctx, g.base())
 	if err != nil || !there || base.Pzxid != stat.Mzxid {
 		return nil, err
@@ -124,7 +128,7 @@ func (g *WaitGroup) deadOf(ctx context.Context, e *zkconn.Epoch, round int64) (*
 	return v.Rounds[len(v.Rounds)-1].error(), nil
 }
 
-// endIfOver ends the round if the plan left nobody alive.
+// endIfOver ends the round if the plan left nobody alive. If it also left no record, one request is enough.
 func (g *WaitGroup) endIfOver(ctx context.Context, e *zkconn.Epoch, p *plan) error {
 	if !p.ending {
 		return nil
@@ -144,8 +148,8 @@ type remains struct {
 	closed bool     // alive is removed
 }
 
-// end ends the round unless somebody is alive, and writes down who died in it. Any number may
-// do so at once.
+// end ends the round unless somebody is alive, and writes down who died in it. Any
+// number of processes may do so at the same time.
 func (g *WaitGroup) end(ctx context.Context, e *zkconn.Epoch) error {
 	mine, last := false, -1
 	return record.Insist(ctx, e, func() error {
@@ -154,7 +158,8 @@ func (g *WaitGroup) end(ctx context.Context, e *zkconn.Epoch) error {
 			if r == nil || err != nil {
 				return err
 			}
-			if r.closed && !mine && len(r.ids) != last { // somebody is at it
+			// Another process removes the records. This one waits, and helps only if no record was removed meanwhile.
+			if r.closed && !mine && len(r.ids) != last {
 				last = len(r.ids)
 				_, news, err := new(record.Sentinel).Wait(ctx, e, []string{g.round()}, g.members(), e.Timeout())
 				if err != nil || news == zkconn.Deleted || news == zkconn.NotFound {
@@ -163,7 +168,7 @@ func (g *WaitGroup) end(ctx context.Context, e *zkconn.Epoch) error {
 				continue
 			}
 			over, err := g.remove(ctx, e, r)
-			mine = !record.Conflict(err) // perhaps, if the answer was lost
+			mine = !record.Conflict(err) // if the answer was lost, perhaps
 			switch {
 			case !mine:
 				return record.ErrAgain
@@ -174,13 +179,13 @@ func (g *WaitGroup) end(ctx context.Context, e *zkconn.Epoch) error {
 	})
 }
 
-// remains returns what is left of a round that is over, nil if there is none.
+// remains returns what is left of a round that is over, nil if no round is over.
 func (g *WaitGroup) remains(ctx context.Context, e *zkconn.Epoch) (*remains, error) {
 	if err := record.Synced(ctx, e, g.base()); err != nil {
 		return nil, err
 	}
-	// The records first: those of a round that begins later are not among them. So if alive is removed then, they are
-	// all of a round that is closed, or over.
+	// The records are listed first, so those of a round that begins after that are not among them. So if alive is
+	// gone at the second read, they are all the records of a round that is closed or over.
 	ids, round, err := g.listed(ctx, e, g.members())
 	if err != nil {
 		return nil, err
@@ -192,7 +197,7 @@ func (g *WaitGroup) remains(ctx context.Context, e *zkconn.Epoch) (*remains, err
 	return &remains{round: max(open, round), ids: ids, closed: open == 0}, nil
 }
 
-// remove makes the next transaction that a round needs which is over. over tells that it was the last one.
+// remove makes the next transaction for a round that is over. over tells that it was the last one.
 func (g *WaitGroup) remove(ctx context.Context, e *zkconn.Epoch, r *remains) (over bool, err error) {
 	var ops []any
 	t := deaths{Round: r.round}
@@ -211,15 +216,16 @@ func (g *WaitGroup) remove(ctx context.Context, e *zkconn.Epoch, r *remains) (ov
 		ops = append(ops, op)
 	}
 	if !r.closed {
-		ops = append(ops, deletes(g.alive())...) // refused if anybody lives
+		ops = append(ops, deletes(g.alive())...) // the servers refuse this if anybody lives
 	}
 	if over {
-		ops = append(ops, deletes(g.members(), g.round())...) // refused if there are other records
+		ops = append(ops, deletes(g.members(), g.round())...) // the servers refuse this if there are other records
 	}
 	_, err = e.StartMulti(ops...).Wait(ctx, e)
 	return over && err == nil, err
 }
 
+// deletes is the operations that delete nodes.
 func deletes(paths ...string) (ops []any) {
 	for _, path := range paths {
 		ops = append(ops, &zk.DeleteRequest{Path: path, Version: -1})
@@ -227,10 +233,10 @@ func deletes(paths ...string) (ops []any) {
 	return ops
 }
 
-// recordsAtOnce is how many records are removed in one transaction. They share it with the other
-// operations, and half of it is for who died.
+// recordsAtOnce is the number of records that are removed in one transaction. They share it with the other
+// operations, and half of it is for the names of the dead.
 func (g *WaitGroup) recordsAtOnce() int {
-	const others = 4 // dead and the three directories
+	const others = 4 // the node dead and the three directories
 	each := len(g.members()) + len("/12345678-1234-1234-1234-123456789012") + 9 + 4 + 4 + 4 + record.ACLSize(g.at.ACL())
 	return min(max(record.MaxTransaction/2/each-others, 1), fewRecords)
 }
@@ -254,8 +260,8 @@ func (g *WaitGroup) removeRecords(ctx context.Context, e *zkconn.Epoch, ids []st
 	return ops, dead, nil
 }
 
-// writeDown plans to write down who died, besides those of the round of whom that is written already. ending tells that
-// there are more records.
+// writeDown plans to write down who died, in addition to the dead of the same round that were written down before.
+// ending tells that the round has more records.
 func (g *WaitGroup) writeDown(ctx context.Context, e *zkconn.Epoch, t deaths, ending bool) (any, error) {
 	v, stat, err := g.readReport(ctx, e)
 	if err != nil {

@@ -11,21 +11,22 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// holding is what a WaitGroup knows of one record of its own. It belongs to the goroutine that writes.
+// holding is what a WaitGroup knows of one record of its own. Only the
+// goroutine that writes uses it, except for watched.
 type holding struct {
 	id      string
 	epoch   *zkconn.Epoch
 	round   int64       // 0 if that is not known
 	rec     account     // as far as known
-	known   bool        // rec is what was last written here; others may have written since
-	watched atomic.Bool // its node in alive is there, as far as we have heard
-	dead    bool        // somebody has removed that
+	known   bool        // rec has the version that was last written or read here; others may have written since
+	watched atomic.Bool // the record's node in alive has had no event since its watch was set
+	dead    bool        // that node is gone although members are left
 	lingers bool        // the request that makes it may yet be applied: see linger
 	forget  func()      // see record.NodeAtClose
-	spare   int         // of a record that was reported: how many Done calls for it change nothing; -1 if not known
+	spare   int         // once the record was reported: how many calls of Done for it change nothing; -1 if not known
 }
 
-// own is the record to which members are added, nil if there is none.
+// own is the record to which members are added in this session, nil if there is none.
 func (g *WaitGroup) own(e *zkconn.Epoch) *holding {
 	if n := len(g.mine); n > 0 && g.mine[n-1].epoch == e && !g.mine[n-1].dead {
 		return g.mine[n-1]
@@ -33,7 +34,7 @@ func (g *WaitGroup) own(e *zkconn.Epoch) *holding {
 	return nil
 }
 
-// holding returns the record of our own that has this id, nil if there is none.
+// holding returns our own record with this id, nil if there is none.
 func (g *WaitGroup) holding(id string) *holding {
 	for _, h := range g.mine {
 		if h.id == id {
@@ -52,9 +53,9 @@ func (g *WaitGroup) drop(h *holding) {
 // isSure reports whether a change may be planned without a look at the record.
 func (h *holding) isSure() bool { return h.known && h.watched.Load() }
 
-// watch watches the record's node in alive. Without that, a Done might be sent long after
-// others had said that all its members are done and the round was over; and if its answer were
-// lost, nothing would be left to tell whether it was made in that round or not at all.
+// watch watches the record's node in alive. Without the watch this process might send a Done long after others had
+// said that all members are done and the round was over. If the answer to that Done were lost, nothing would tell
+// whether it was applied in that round or not at all.
 func (h *holding) watch(g *WaitGroup) {
 	if h.watched.Swap(true) {
 		return
@@ -64,7 +65,7 @@ func (h *holding) watch(g *WaitGroup) {
 	h.epoch.WatchAll([]string{g.life(h.id)}, func(string, zkconn.Event) { h.watched.Store(false) }, nil)
 }
 
-// seen enters what a look at our own record has shown.
+// seen records what a look at our own record has shown; r is nil if the record is gone.
 func (g *WaitGroup) seen(h *holding, r *account, alive []string, round int64) {
 	if r == nil {
 		g.drop(h)
@@ -80,8 +81,9 @@ func (g *WaitGroup) seen(h *holding, r *account, alive []string, round int64) {
 	}
 }
 
-// look reads a record, who lives, and which round it is, as of one moment: the node in alive comes and goes in
-// transactions that write the record.
+// look reads a record, the list of the living and the round, all as of one moment: the record has the
+// same version before and after the list is read, and the record's node in alive is made and deleted
+// only in transactions that write the record.
 func (g *WaitGroup) look(ctx context.Context, e *zkconn.Epoch, id string) (r *account, alive []string, round int64, err error) {
 	err = record.Insist(ctx, e, func() error {
 		if err := record.Synced(ctx, e, g.base()); err != nil {
@@ -102,11 +104,11 @@ func (g *WaitGroup) look(ctx context.Context, e *zkconn.Epoch, id string) (r *ac
 	return r, alive, round, err
 }
 
-// booked notes that the newest try was made. res is the answer, nil if it was lost.
+// booked records that the newest try was applied. res is the answer, nil if it was lost.
 func (g *WaitGroup) booked(b *batch, res []zk.MultiResponse) {
 	p, h := b.tried, b.tried.h
 	stat := func(i int) (st zk.Stat) {
-		if res[i].Stat != nil { // it is, if the server keeps to the protocol
+		if res[i].Stat != nil { // always, if the server keeps to the protocol
 			st = *res[i].Stat
 		}
 		return st
@@ -126,7 +128,8 @@ func (g *WaitGroup) booked(b *batch, res []zk.MultiResponse) {
 			if p.opens() {
 				g.mine = append(g.mine, h)
 			}
-		case h == g.own(p.epoch) && !p.removes(): // it stays until the round is over, and members may be added to it
+		// The record stays until the round is over, and members may be added to it.
+		case h == g.own(p.epoch) && !p.removes():
 			h.forget()
 		default:
 			g.drop(h)
@@ -140,11 +143,11 @@ func (g *WaitGroup) booked(b *batch, res []zk.MultiResponse) {
 	}
 }
 
-// settle finds out whether the newest try was made, whose answer was lost, or that was refused,
-// perhaps because it had been made already.
+// settle finds out whether the newest try was applied: its answer was lost, or the servers refused it,
+// perhaps because it had been applied already.
 //
-// Of our own record the next plan goes by this very look. So if the transaction lingers in a server, only one of the two
-// can be made.
+// If the record is our own, the next plan names the version that this look has seen. So if the transaction lingers in
+// a server, only one of the two can be applied.
 func (g *WaitGroup) settle(ctx context.Context, e *zkconn.Epoch, b *batch) error {
 	p := b.tried
 	if p.made {
@@ -163,7 +166,7 @@ func (g *WaitGroup) settle(ctx context.Context, e *zkconn.Epoch, b *batch) error
 	if p.wasMade(g.id, r, round, v.find(p.id)) {
 		g.booked(b, nil)
 	}
-	if b.add && !p.opens() { // else it is the same doubt as before
+	if b.add && !p.opens() { // otherwise the doubt is the same as before
 		if p.found, b.doubt = r, nil; !p.made && r != nil && p.epoch != e {
 			b.doubt = p
 		}
@@ -174,12 +177,12 @@ func (g *WaitGroup) settle(ctx context.Context, e *zkconn.Epoch, b *batch) error
 	return nil
 }
 
-// wasMade decides whether a plan of the WaitGroup by was made. r is its record, nil if there is none, and
-// round the round that there is now, 0 if there is none. dead is what was reported of the record, nil if nothing was.
+// wasMade decides whether a plan of the WaitGroup by was applied. r is the plan's record, nil if there is none, and
+// round is the present round, 0 if there is none. dead is what was reported of the record, nil if nothing was.
 //
-// Every record is written by its own WaitGroup, but for the numbers of others, which each writes for itself. So while there
-// is the record, the number that was to be written tells. A record that is gone was removed by us, or by whoever ended its
-// round.
+// The WaitGroup to which a record belongs writes it, and others write only their own numbers in it. So while
+// the record exists, the number that the plan was to write tells. If the record is gone, its own WaitGroup
+// removed it, or the process that ended the round.
 func (p *plan) wasMade(by string, r *account, round int64, dead *account) bool {
 	switch {
 	case r != nil && p.h == nil:
@@ -189,18 +192,18 @@ func (p *plan) wasMade(by string, r *account, round int64, dead *account) bool {
 	case p.opens():
 		return false
 	case p.h == nil:
-		// Nobody removes a record from which somebody took before the round is over. With the
-		// round over it was made, or does not matter any more.
+		// Nobody removes a record from which somebody took before the round is over. If the round is over, the plan
+		// was applied, or it does not matter any more.
 		return round != p.round
 	case round != 0 && round == p.round: // nobody else removes it
 		return p.removes()
 	case dead != nil:
 		return dead.Own == p.now.N
-	case p.now.N > p.old.N: // the round is over, which it would not be
+	case p.now.N > p.old.N: // an Add: its members would keep the round from being over
 		return false
 	}
-	// The round is over. A Done was made, or does not matter any more, unless the servers said that there was no such
-	// round, or no such record in a new one: then others had taken all that there was. For a request that had been made
-	// already they said something else.
+	// The round is over. A Done was applied, or does not matter any more, with one exception: the servers refused it
+	// because there was no such round, or no such record in a new round. Then others had taken all members. If the
+	// request had been applied before, the servers would have refused its copy for another reason.
 	return !errors.Is(p.refused, zk.ErrNoNode) || round == 0 && !record.RefusedAt(p.refused, 0, zk.ErrNoNode)
 }

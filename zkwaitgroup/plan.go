@@ -15,34 +15,35 @@ import (
 
 // plan is a transaction that changes one record.
 type plan struct {
-	id    string
-	h     *holding // nil if the record is another's
-	old   *account // nil if there is no record
-	now   account
-	n     int // how many members it adds, or how many are done
+	id    string   // of the record
+	h     *holding // nil if the record belongs to another WaitGroup
+	old   *account // the record before; nil if the plan makes the record
+	now   account  // the record after
+	n     int      // how many members it adds, or says are done
 	epoch *zkconn.Epoch
-	round int64    // in which the record was read
-	found *account // as of the newest look, if it was not made
+	round int64    // the round in which the record was read
+	found *account // the record at the newest look, if the plan had not been applied then
 	ops   []any
 
-	opening bool // it begins a round
-	made    bool
-	refused error // nil if nobody answered
+	opening bool  // it also begins a round
+	made    bool  // it was applied
+	refused error // why the servers refused it; nil if there was no answer
 	ending  bool  // it may have left nobody alive
 	empty   bool  // it left no record
 }
 
-// opens reports whether the plan makes a record, for which a round must be there.
+// opens reports whether the plan makes a record. Then a round must exist.
 func (p *plan) opens() bool { return p.old == nil }
 
-// removes reports whether the plan deletes the record. A record from which others took stays until the round is
-// over, so that they find out that they did.
+// removes reports whether the plan deletes the record. A record from which others took stays until the round is over,
+// so that they can find out whether their requests were applied.
 func (p *plan) removes() bool { return p.now.left() == 0 && len(p.now.Taken) == 0 }
 
 // plan decides what to write next of a batch; nil if nothing is left to write.
 func (g *WaitGroup) plan(ctx context.Context, e *zkconn.Epoch, b *batch) (*plan, error) {
 	own := g.own(e)
-	if own != nil && !own.isSure() && (b.tried == nil || b.tried.h != own) { // else settle has just read it
+	// If the newest try was of this record, settle has just read it.
+	if own != nil && !own.isSure() && (b.tried == nil || b.tried.h != own) {
 		r, alive, round, err := g.look(ctx, e, own.id)
 		if err != nil {
 			return nil, err
@@ -53,11 +54,12 @@ func (g *WaitGroup) plan(ctx context.Context, e *zkconn.Epoch, b *batch) (*plan,
 	switch {
 	case b.add && own == nil:
 		h := &holding{id: node.NewUUID(), epoch: e, forget: func() {}, spare: -1}
-		if t := b.tried; t != nil && t.epoch == e && t.opens() { // the same again, which cannot be made twice
+		if t := b.tried; t != nil && t.epoch == e && t.opens() {
+			// The same request again, for the same record, which cannot be made twice.
 			h = t.h
 		}
 		p := &plan{id: h.id, h: h, n: b.left, epoch: e}
-		_ = json.Unmarshal(g.at.Owner(), &p.now) // our own data; what is missing stays empty
+		_ = json.Unmarshal(g.at.Owner(), &p.now) // this process's own data; what is missing in it stays empty
 		p.now.N = p.n
 		g.fill(p, false)
 		if b.doubt != nil {
@@ -70,8 +72,8 @@ func (g *WaitGroup) plan(ctx context.Context, e *zkconn.Epoch, b *batch) (*plan,
 	return g.search(ctx, e, b)
 }
 
-// edit plans to add members to a record, or to say that as many of them as are wanted are done. lives tells if the record
-// has a node in alive.
+// edit plans to add members to a record, or to say that as many of its members as are wanted are done. lives
+// tells whether the record has a node in alive.
 func (g *WaitGroup) edit(e *zkconn.Epoch, b *batch, id string, old account, lives bool, round int64) *plan {
 	p := &plan{id: id, h: g.holding(id), old: &old, now: old, n: min(b.left, old.left()), epoch: e, round: round}
 	switch {
@@ -88,18 +90,19 @@ func (g *WaitGroup) edit(e *zkconn.Epoch, b *batch, id string, old account, live
 	return g.fill(p, lives)
 }
 
-// forestall has a plan that makes a record write the record of an earlier try once more, as it was found. So if the members
-// are added to the new record, that try is refused, or the other way round. Without that, both records could have the same
-// members, and as many calls of Done too few.
+// forestall is for a plan that makes a record. It makes the plan also write the record of an earlier try once more,
+// unchanged. So the servers refuse the earlier try if this plan was applied, and this plan if the earlier try was
+// applied. Without that both records could have the same members, and there would be too few calls of Done for them.
 func (p *plan) forestall(g *WaitGroup, earlier *plan) {
 	r := earlier.found
 	p.ops = slices.Insert(p.ops, 1, any(&zk.SetDataRequest{Path: g.record(earlier.id), Data: record.Encode(r), Version: r.version}))
 }
 
-// fill writes the transaction of a plan.
+// fill makes the operations of a plan.
 func (g *WaitGroup) fill(p *plan, lives bool) *plan {
 	path := g.record(p.id)
-	// No record of a round that is closed may change. And a refusal tells whether the round was still there: see wasMade.
+	// No record of a closed round may change. And the refusal of this check
+	// tells that the round was over: see wasMade.
 	open := &zk.CheckVersionRequest{Path: g.alive(), Version: -1}
 	switch {
 	case p.opens():
@@ -115,7 +118,7 @@ func (g *WaitGroup) fill(p *plan, lives bool) *plan {
 	case !lives && (p.opens() || p.now.N > p.old.N):
 		p.ops = append(p.ops, &zk.CreateRequest{Path: g.life(p.id), Acl: g.at.ACL(), Flags: zk.FlagEphemeral})
 	}
-	// The Stat of the directories tells who is left in the very moment after, and which round it is.
+	// The Stats of the directories in the answer tell who is left at that very moment, and which round it is.
 	if p.ending {
 		p.ops = append(p.ops, &zk.SetDataRequest{Path: g.members(), Version: -1})
 	}
@@ -125,7 +128,8 @@ func (g *WaitGroup) fill(p *plan, lives bool) *plan {
 	return p
 }
 
-// open adds what was missing: first the round, then the directory of the group.
+// open makes what was missing. The first time it adds the nodes of a round to the plan; the second
+// time it makes the directory of the group.
 func (p *plan) open(ctx context.Context, e *zkconn.Epoch, g *WaitGroup) error {
 	if p.opening {
 		return node.MakeDir(ctx, e, g.base(), g.at.ACL())
@@ -139,11 +143,12 @@ func (p *plan) open(ctx context.Context, e *zkconn.Epoch, g *WaitGroup) error {
 	return nil
 }
 
-// search plans calls of Done. It takes our own members first, the oldest before the others, then living members of others, then
-// the dead. An Add that is taken back takes members of its own epoch: if it took a dead member instead, its
-// own would live on, and nobody would say that it is done.
+// search plans calls of Done. It takes our own members first, the oldest ones before the others, then living members
+// of others, then the dead. An Add that is taken back takes members of its own session first: if it took a dead
+// member instead, its own members would live on, and nobody would say that they are done.
 //
-// The record of an earlier try comes before all: that try may yet be applied, but not after this plan has changed the same version.
+// The record of an earlier try comes before all others. That try may yet be applied; but once this plan has changed
+// the same version of the record, the servers refuse it.
 func (g *WaitGroup) search(ctx context.Context, e *zkconn.Epoch, b *batch) (*plan, error) {
 	if err := record.Synced(ctx, e, g.base()); err != nil {
 		return nil, err
@@ -156,7 +161,7 @@ func (g *WaitGroup) search(ctx context.Context, e *zkconn.Epoch, b *batch) (*pla
 	if err != nil {
 		return nil, err
 	}
-	// In a random order, or all who look at the same time would choose the same one.
+	// In a random order, because otherwise all processes that look at the same time would choose the same record.
 	rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 	living := setOf(alive)
 	var order []string
@@ -190,7 +195,7 @@ func (g *WaitGroup) search(ctx context.Context, e *zkconn.Epoch, b *batch) (*pla
 	return nil, g.forgive(ctx, e, b, round)
 }
 
-// take plans to say that members of a record are done, nil if there are none.
+// take plans to say that members of a record are done; nil if it has none.
 func (g *WaitGroup) take(ctx context.Context, e *zkconn.Epoch, b *batch, id string, lives bool, round int64) (*plan, error) {
 	h := g.holding(id)
 	r, err := g.read(ctx, e, id)
@@ -202,13 +207,14 @@ func (g *WaitGroup) take(ctx context.Context, e *zkconn.Epoch, b *batch, id stri
 	case r == nil:
 		return nil, nil
 	case b.tried != nil && b.tried.id == id && b.tried.wasMade(g.id, r, 0, nil):
-		return nil, record.ErrAgain // after the look
+		return nil, record.ErrAgain // the earlier try was applied after settle looked
 	case r.left() == 0:
 		return nil, nil
 	}
 	if r.left() <= b.left && !lives {
-		// The members may have been added since the listing. Their node in alive comes and goes in transactions that
-		// write the record. So after the record it shows what belongs to its version.
+		// The members may have been added after alive was listed. Their node in alive is made and deleted only in
+		// transactions that write the record. So this read, after that of the record, shows whether that version of
+		// the record has a node; if the record has changed since, the servers refuse the plan.
 		if _, lives, err = e.Exists(ctx, g.life(id)); err != nil {
 			return nil, err
 		}
@@ -216,9 +222,9 @@ func (g *WaitGroup) take(ctx context.Context, e *zkconn.Epoch, b *batch, id stri
 	return g.edit(e, b, id, *r, lives, round), nil
 }
 
-// excuse counts calls of Done for members of a session that is over, and whose record is gone.
-// If they were reported dead, their Done calls change nothing; if others said that they are
-// done, ours are for somebody else's.
+// excuse counts calls of Done for members of a session that is over and whose record is gone.
+// If the members were reported dead, these calls change nothing. If others said that they are
+// done, our calls are for the members of others.
 func (g *WaitGroup) excuse(ctx context.Context, e *zkconn.Epoch, b *batch, h *holding) error {
 	if h.spare < 0 {
 		v, _, err := g.readReport(ctx, e)
@@ -235,9 +241,8 @@ func (g *WaitGroup) excuse(ctx context.Context, e *zkconn.Epoch, b *batch, h *ho
 	return nil
 }
 
-// forgive decides about a Done when nobody is left who could be done. If members died in the
-// round that ended last, it may be for one of them, whoever had added it; otherwise it is one
-// too many.
+// forgive decides about calls of Done when no member is left. If members died in the round that ended last, the calls
+// may be for these, whoever had added them, and change nothing. Otherwise there is one call too many.
 func (g *WaitGroup) forgive(ctx context.Context, e *zkconn.Epoch, b *batch, round int64) error {
 	if round == 0 {
 		dead, err := g.deadOf(ctx, e, 0)

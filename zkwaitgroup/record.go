@@ -18,7 +18,7 @@ import (
 
 // The nodes of a group. While a round lasts there is
 //
-//	round                 what those who wait watch; it is never written to
+//	round                 watched by all who wait; it is never written to
 //	round/members/<id>    the record of the members that one WaitGroup added in one session
 //	round/alive/<id>      ephemeral: its session lives, and a member of the record is not done
 //
@@ -26,10 +26,9 @@ import (
 //
 //	dead                  who died, in the latest rounds with deaths
 //
-// A record whose members are not all done and that has no node in alive is one of the dead.
-// That needs no clock and no listener: whoever is done says so in the transaction that removes
-// both nodes. And when alive is empty the round is over, which the Stat of alive tells in that
-// very transaction.
+// If a record has members that are not done and no node in alive, these members are dead. To know that takes no clock
+// and no listener: the transaction that says that the last member of a record is done removes the node in alive with
+// it. When alive is empty, the round is over. The Stat of alive in the answer to that same transaction tells that.
 func (g *WaitGroup) base() string            { return g.at.Full(g.path) }
 func (g *WaitGroup) round() string           { return g.base() + "/round" }
 func (g *WaitGroup) members() string         { return g.round() + "/members" }
@@ -41,7 +40,7 @@ func (g *WaitGroup) life(id string) string   { return g.alive() + "/" + id }
 // Member is what the servers know of the members that one WaitGroup added in one session.
 type Member struct {
 	zksync.Owner
-	// N is how many there are that are not done.
+	// N is the number of these members that are not done.
 	N int
 	// Dead tells that their session has ended.
 	Dead bool
@@ -67,8 +66,8 @@ func (m Member) String() string {
 	return b.String()
 }
 
-// DeadMembersError names the members of a group that died before they were done. errors.Is(err,
-// zksync.ErrBroken) is true for it.
+// DeadMembersError names the members of a group that died before they were done.
+// errors.Is(err, zksync.ErrBroken) is true for it.
 type DeadMembersError struct {
 	// Members are the dead.
 	Members []Member
@@ -92,13 +91,13 @@ func (e *DeadMembersError) Error() string {
 // Unwrap returns zksync.ErrBroken.
 func (e *DeadMembersError) Unwrap() error { return zksync.ErrBroken }
 
-// account is the data of a node in members, and what is said of it in the node dead.
+// account is the data of a node in members, and the part of the node dead that tells of it.
 type account struct {
-	// N is how many members were added, less those that their own WaitGroup said are done. Only
-	// that writes it. Of the dead it is how many were not done.
+	// N is the number of members that were added, less those that their own WaitGroup said are done. Only that
+	// WaitGroup writes it. Of the dead it is the number that were not done.
 	N int `json:"n"`
-	// Taken is how many others said are done, each under its own id. Each writes its own number
-	// only. So whoever's answer was lost finds out what became of the request.
+	// Taken is the number of members that others said are done, for each of these by its id. Each writes only its own
+	// number. So if its answer is lost, it finds out whether its request was applied.
 	Taken map[string]int `json:"taken,omitempty"`
 
 	Host  string `json:"host"`
@@ -106,14 +105,14 @@ type account struct {
 	Name  string `json:"name"`
 	Since string `json:"since,omitempty"`
 
-	// Of the dead: the name of the node, and the N that it had.
+	// Of the dead: the name of the node, and the N in its data.
 	ID  string `json:"id,omitempty"`
 	Own int    `json:"own,omitempty"`
 
 	version int32
 }
 
-// left is how many members are not done.
+// left is the number of members that are not done.
 func (r *account) left() int {
 	n := r.N
 	for _, taken := range r.Taken {
@@ -122,14 +121,14 @@ func (r *account) left() int {
 	return max(n, 0)
 }
 
-// member is the record for people. Node data is anybody's, so it is cleaned before it can reach
-// a terminal.
+// member is the record as users see it. Anybody may have written the data of the node, so it
+// is cleaned before it can reach a terminal.
 func (r *account) member(dead bool) Member {
 	owner := node.Content{Owner: node.Owner{Host: r.Host, PID: r.PID, Name: r.Name}}
 	return Member{Owner: node.Decode(owner.Encode()).Owner, N: r.left(), Dead: dead}
 }
 
-// read reads a record, nil if there is none or the node is none of ours.
+// read reads a record, nil if there is none or the data is not that of a record.
 func (g *WaitGroup) read(ctx context.Context, e *zkconn.Epoch, id string) (*account, error) {
 	data, stat, err := e.Get(ctx, g.record(id))
 	if errors.Is(err, zk.ErrNoNode) {
@@ -145,8 +144,8 @@ func (g *WaitGroup) read(ctx context.Context, e *zkconn.Epoch, id string) (*acco
 	return r, nil
 }
 
-// listed is a directory of a round, as far as this server knows; zxid is that with which the
-// round began, 0 if there is none.
+// listed lists a directory of a round as this server knows it. zxid is that of the transaction
+// that began the round, 0 if there is none.
 func (g *WaitGroup) listed(ctx context.Context, e *zkconn.Epoch, dir string) (names []string, zxid int64, err error) {
 	names, stat, err := e.Children(ctx, dir)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -158,14 +157,14 @@ func (g *WaitGroup) listed(ctx context.Context, e *zkconn.Epoch, dir string) (na
 	return names, stat.Czxid, nil
 }
 
-// Members lists the members that are not done, also the dead of the round, in no order.
-// It blocks for the servers' answers, until ctx ends (the error wraps the context's error) or the session is closed
-// (zksync.ErrClosed). It is made of several reads. While others add members or are done, the group may never have had
-// exactly that state.
+// Members lists the members that are not done, also the dead of the round, in no order. It blocks for the servers'
+// answers, until ctx ends (the error wraps the context's error) or the session is closed (zksync.ErrClosed). It is
+// made of several reads. While others add members or are done, the group may never have had exactly that state.
 func (g *WaitGroup) Members(ctx context.Context) (all []Member, err error) {
 	return g.list(ctx, "members")
 }
 
+// list is Members, as part of the method op.
 func (g *WaitGroup) list(ctx context.Context, op string) (all []Member, err error) {
 	err = g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		all = nil
@@ -176,7 +175,8 @@ func (g *WaitGroup) list(ctx context.Context, op string) (all []Member, err erro
 		if err != nil {
 			return err
 		}
-		// After the records: what is added in between must not look dead.
+		// This is read after the list of the records: members that are added
+		// between the two reads must not look dead.
 		alive, _, err := g.listed(ctx, e, g.alive())
 		if err != nil {
 			return err
@@ -207,12 +207,13 @@ func setOf(names []string) map[string]bool {
 	return set
 }
 
-// maxMissing is how long the list of Attendance may be: the numbers in records are anybody's data.
+// maxMissing is the greatest length of the list of Attendance: anybody may have written the numbers in records.
 const maxMissing = 1 << 20
 
-// Attendance returns the owners of the missing: of the living members that are not done, once for each member. Members that are done leave
-// nothing, so arrived is empty; it is there because barriers and phasers have it. It blocks and fails like Members. If more than
-// 1,048,576 members are missing, the error is zksync.ErrMisuse; Members counts them.
+// Attendance returns the owners of the missing, that is, of the living members that are not done, once for
+// each member. Members that are done leave nothing, so arrived is empty; it is there because barriers and
+// phasers have it. It blocks and fails like Members. If more than 1,048,576 members are missing, the error
+// is zksync.ErrMisuse; Members counts them.
 func (g *WaitGroup) Attendance(ctx context.Context) (arrived, missing []zksync.Owner, err error) {
 	all, err := g.list(ctx, "attendance")
 	for _, m := range all {
@@ -229,8 +230,8 @@ func (g *WaitGroup) Attendance(ctx context.Context) (arrived, missing []zksync.O
 	return nil, missing, err
 }
 
-// Count is the number of living members that are not done. It blocks and fails like Members; like that it is made of several
-// reads. It costs a read for each process that has members.
+// Count is the number of living members that are not done. It blocks and fails like Members, and like Members it is
+// made of several reads. It costs a read for each process that has members.
 func (g *WaitGroup) Count(ctx context.Context) (n int, err error) {
 	all, err := g.list(ctx, "count")
 	for _, m := range all {

@@ -8,13 +8,12 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// WaitContext waits until no living member is left. If there is none, it returns at once. If members died
-// in that round, it returns a [DeadMembersError] that names them. Members may be added while it waits.
+// WaitContext waits until no living member is left. If there is none, it returns at once. If members died in that
+// round, it returns a [DeadMembersError] that names them. Members may be added while it waits.
 //
-// It blocks until the round ends or ctx ends (the error wraps the context's error). It waits through
-// disconnects and lost sessions. If the session is closed, the error is zksync.ErrClosed. It costs three requests, and one at
-// the end of the round. For any number of members it watches only the end of the round and
-// one member at a time.
+// It blocks until the round ends or ctx ends (the error wraps the context's error). It waits through disconnects and
+// lost sessions. If the session is closed, the error is zksync.ErrClosed. It costs three requests, and one at the end
+// of the round. For any number of members it watches only the end of the round and one member at a time.
 func (g *WaitGroup) WaitContext(ctx context.Context) error {
 	round := int64(0)
 	var dead *DeadMembersError
@@ -31,12 +30,12 @@ func (g *WaitGroup) WaitContext(ctx context.Context) error {
 	return errs.Wrap("wait", g.path, err)
 }
 
-// untilOver waits until the round is over, and returns its zxid: 0 if there is none. round is
-// that in which the wait began, 0 at its beginning.
+// untilOver waits until the round is over, and returns its zxid: 0 if there is none. round is the round in which the
+// wait began, 0 at the beginning of the wait.
 //
-// What is waited for is the deletion of one node that everybody watches, and that who is done
-// last deletes. But the last one may die, and then nobody does. So the wait watches one living
-// member as well: see record.Sentinel.
+// It waits for the deletion of one node, which the last member that is done deletes, and which
+// everybody watches. But that member may die, and then nobody deletes the node. So the wait also
+// watches one living member: see record.Sentinel.
 func (g *WaitGroup) untilOver(ctx context.Context, e *zkconn.Epoch, round int64) (int64, error) {
 	for s := (record.Sentinel{}); ; {
 		if err := e.Await(ctx); err != nil {
@@ -55,7 +54,7 @@ func (g *WaitGroup) untilOver(ctx context.Context, e *zkconn.Epoch, round int64)
 			}
 			continue
 		}
-		// If another round has begun since the listing, the member has left, too.
+		// If another round has begun since alive was listed, the watched member has left, too, so this wait ends.
 		_, news, err := s.Wait(ctx, e, []string{g.round()}, record.Pick(g.alive(), alive), e.Timeout())
 		if err != nil || news == zkconn.Deleted || news == zkconn.NotFound {
 			return round, err
