@@ -16,8 +16,8 @@ import (
 // A generation ends in one transaction, which changes the base node from the version in which the generation was
 // open. So it ends once, and in one way: all parties leave, or it is broken.
 
-// ending is the transaction that ends the open generation of the state from. It writes the state to and the record
-// how, and its part parties deletes the nodes of the parties that leave.
+// ending is the transaction that ends the open generation of the state from. to is the state after that, and how is
+// the record of the end. parties is the part that deletes the nodes of the parties that leave.
 func (b *Barrier) ending(from, to barrierState, how barrierRecord, parties []any) []any {
 	g := from.Generation
 	ops := []any{
@@ -108,7 +108,7 @@ func (b *Barrier) breakUp(ctx context.Context, e *zkconn.Epoch, st barrierState)
 }
 
 // reset begins the next generation. from is the generation that was the present one when the call began; -1 if the
-// call has not read it yet. So a reset that goes on in another session does not reset twice.
+// call has not read it yet. So a reset that continues in another session does not reset twice.
 func (b *Barrier) reset(ctx context.Context, e *zkconn.Epoch, from *int64) error {
 	for pace := (node.Pace{Free: 1}); ; {
 		st, err := b.learn(ctx, e)

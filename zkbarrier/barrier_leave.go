@@ -10,8 +10,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// leaveLimit is how long a call waits for what it does when it leaves. After that the work goes on in the background,
-// although the context has ended: otherwise the others would wait for a party that is gone.
+// leaveLimit is how long a call waits for what it does when it leaves. After that the work continues in the
+// background, although the context has ended: otherwise the others would wait for a party that is gone.
 const leaveLimit = 40 * time.Millisecond
 
 // leave runs how, one of the ways to leave, on a copy of the call, until it is done or the session ends. It returns

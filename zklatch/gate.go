@@ -30,12 +30,11 @@ func NewGate(s *zksync.Session, path string, opts ...zksync.Option) *Gate {
 
 // Close closes the gate. If the gate is closed already, it changes nothing.
 //
-// It blocks until the servers confirm or ctx ends. If ctx ends, the error wraps the context's error, and it
-// is unknown whether the gate was closed. Disconnects and lost sessions delay it. A request whose answer is
-// lost is sent again, so until Close returns it may close a gate that was opened after Close began. After
-// Close has returned, this can happen only if the first request waits in a server that had stopped, and the
-// session, which has moved to another server meanwhile, moves back to it. If the session is closed, the error
-// is zksync.ErrClosed. It costs one request.
+// It blocks until the servers confirm or ctx ends. If ctx ends, the error wraps the context's error, and it is
+// unknown whether the gate was closed. Disconnects and lost sessions delay it. A request whose answer is lost is sent
+// again, so until Close returns it may close a gate that was opened after Close began. After Close has returned, this
+// can happen only if the first request waits in a server that was paused, and the session, which has moved to another
+// server meanwhile, moves back to it. If the session is closed, the error is zksync.ErrClosed. It costs one request.
 func (g *Gate) Close(ctx context.Context) error {
 	return errs.Wrap("close", g.path, g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		return record.Insist(ctx, e, func() error {

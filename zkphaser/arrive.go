@@ -61,7 +61,7 @@ func (p *Phaser) arrive(ctx context.Context, leave, await bool) (phase int, err 
 		}
 		if next == nil {
 			// The party may arrive at the next phase before this call has returned.
-			release() // it may arrive at the next phase before this call has returned
+			release()
 			then, err := p.await(ctx, e, t.Phase)
 			if err != nil {
 				return err

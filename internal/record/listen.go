@@ -195,7 +195,7 @@ func (s *Sentinel) listen(ctx context.Context, e *zkconn.Epoch, ends []string, s
 		if err != nil || end == "" || end != sentinel || event == zkconn.Disconnected {
 			return end, event, err
 		}
-		// The sentinel has left. The wait goes on for the pause, because the end usually follows at once.
+		// The sentinel has left. The wait continues for the pause, because the end usually follows at once.
 		s.look = min(max(2*s.look, LookPause), max(e.Timeout()/3, LookPause))
 		quiet = s.look + s.random()
 	}
