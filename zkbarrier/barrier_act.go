@@ -35,11 +35,13 @@ func (c *barrierCall) act(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	ended, err := c.whileOpen(ctx, e, c.b.action)
 	returned = true
 	switch {
+	// The caller's context ended. The end of the call breaks the generation.
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case err == nil:
 		c.acted = true
 		return c.release, nil
+	// The action itself failed.
 	case ended == nil:
 		c.leave(e, (*barrierCall).breakAndClear)
 		c.node = nil
@@ -58,6 +60,7 @@ func (c *barrierCall) whileOpen(parent context.Context, e *zkconn.Epoch, f func(
 	ctx, cancel := context.WithCancelCause(parent)
 	hook := e.OnLost(func(error) { cancel(zksync.ErrLost) })
 	defer hook.Stop()
+	// As in wait, the neighbor is watched only after a pause. The goroutine has ended when whileOpen returns.
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)

@@ -20,6 +20,8 @@ func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error)
 	if err != nil {
 		return nil, err
 	}
+	// A request for a node in an earlier generation may have been applied. Find
+	// out first what became of that generation.
 	if c.tries > 0 && st.Generation != c.st.Generation {
 		return c.settle(ctx, e, c.arrive)
 	}
@@ -34,6 +36,8 @@ func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error)
 		Data: c.b.at.Owner, KeepDuplicates: !c.b.tolerant, // a gap in the numbers is a death
 		Before: func() []any {
 			c.tries++
+			// The base node has this version only while the generation is open. Without the second check node.Make
+			// would make a missing directory again.
 			return []any{
 				&zk.CheckVersionRequest{Path: c.b.base(), Version: st.version},
 				&zk.CheckVersionRequest{Path: dir, Version: -1},
@@ -95,8 +99,10 @@ func (c *barrierCall) arrived(n *node.Node) (step, error) {
 	}
 	c.node, c.seq, c.extra, c.blocker = n, a.seq, false, ""
 	switch {
+	// The answer did not tell how many parties are there.
 	case n.Dir == nil:
 		return c.look, nil
+	// The party is alone, so its own node is the whole list.
 	case n.Dir.NumChildren == 1:
 		return c.orWait(c.decide(gather([]string{n.Name}, n.Dir)))
 	case int(n.Dir.NumChildren) >= c.b.parties:

@@ -80,17 +80,21 @@ func (c *barrierCall) run(ctx context.Context, e *zkconn.Epoch) error {
 		next, err = next(ctx, e)
 	}
 	switch {
+	// All have left. The transaction that ended the generation has deleted the party's node.
 	case err == nil && c.err == nil:
 		return nil
+	// The session is over, and the call is run again in the next one.
 	case errors.Is(err, zkconn.ErrOver):
 		if c.node != nil { // the session of a tapped connection may live on, and the node with it
 			c.sweep(ctx, e)
 		}
 		return err
+	// The generation is broken, or it is not known how it ended. If the party still has a node, it must go.
 	case err == nil:
 		c.leave(e, (*barrierCall).clear)
 		return nil
 	}
+	// ctx has ended, or the servers refuse. If all had arrived before this party gave up, the call succeeds.
 	if index := c.leave(e, (*barrierCall).giveUp); index >= 0 {
 		_, err = c.finish(index, nil)
 	}
@@ -172,10 +176,12 @@ func (c *barrierCall) decide(g gathering) step {
 	switch {
 	case !g.has(c.node.Name):
 		return c.nodeGone
+	// One of the members has died: the others would wait for ever.
 	case !c.b.tolerant && g.holed(n):
 		return c.breakUp
 	case c.acting:
 		return nil
+	// No member is gone, or there would be a gap. So the members are those for whom the action has run.
 	case c.acted:
 		c.there = g
 		return c.release

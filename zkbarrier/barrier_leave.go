@@ -84,6 +84,7 @@ func (c *barrierCall) withdraw(ctx context.Context, e *zkconn.Epoch) int {
 	if c.node == nil {
 		return -1
 	}
+	// If the node is gone already, all may have left, this party with them.
 	if err := e.Delete(ctx, c.node.Path); errors.Is(err, zk.ErrNoNode) {
 		f, place, _, err := c.b.outcome(ctx, e, c.st, c.attempt)
 		if err == nil && f == passed {

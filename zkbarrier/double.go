@@ -99,6 +99,7 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 	if _, err := b.begin(false); err != nil {
 		return errs.Wrap("enter", b.path, err)
 	}
+	// enter removes the node of an Enter that failed before it makes a new one.
 	s := &participant{node: b.leftover.node, epoch: b.leftover.epoch, leftover: true}
 	err := b.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		return b.enter(ctx, e, s)

@@ -70,6 +70,8 @@ func (b *DoubleBarrier) join(ctx context.Context, e *zkconn.Epoch, s *participan
 		err := b.arrive(ctx, e, s)
 		var full *node.Refused
 		switch {
+		// The party had come to a round in a session that was lost. Now that round gathers no more, or another one
+		// gathers, or it has enough parties without this one. So it has opened without this party, or will.
 		case s.before != 0 && (errors.As(err, &full) || err == nil && (s.round != s.before || s.count > b.n)):
 			return errWithout
 		case errors.As(err, &full) && !errors.Is(full.Err, zk.ErrNoNode): // we may not read what the servers check
@@ -94,6 +96,7 @@ func (b *DoubleBarrier) join(ctx context.Context, e *zkconn.Epoch, s *participan
 // no sequence number, and all attempts use one name. So a request that arrives twice, or one that lingers in a server
 // until another one has made the node, does not count as two parties.
 func (b *DoubleBarrier) arrive(ctx context.Context, e *zkconn.Epoch, s *participant) error {
+	// since is read before the request is sent: see mayHaveBeenOf.
 	s.epoch, s.round, s.since, s.left, s.dead = e, 0, e.Seen(), false, false
 	s.uuid, s.tries = node.NewUUID(), 0
 	n, err := node.Make(ctx, e, node.Spec{

@@ -55,6 +55,7 @@ func (b *DoubleBarrier) depart(ctx context.Context, e *zkconn.Epoch, s *particip
 		// Not before mayHaveBeenOf has succeeded: after an error the next call must
 		// find out again what became of the node.
 		s.node = ""
+		// There is no directory, or it is that of a later round, so the round of this party is over.
 		if !there || s.round != dir.Czxid && (s.round != 0 || gone) {
 			return true, nil
 		}

@@ -98,6 +98,8 @@ func (b *DoubleBarrier) open(ctx context.Context, e *zkconn.Epoch, s *participan
 // over ends an open round in which no party is left. It reports whether this call ended it.
 func (b *DoubleBarrier) over(ctx context.Context, e *zkconn.Epoch, round int64) (bool, error) {
 	_, err := record.Transact(ctx, e,
+		// The servers refuse the first deletion while a party is in the directory, and
+		// the last one if the round is not open.
 		&zk.DeleteRequest{Path: b.parties(), Version: -1},
 		&zk.CreateRequest{Path: b.parties(), Acl: b.at.ACL()},
 		&zk.CreateRequest{Path: b.gathering(), Acl: b.at.ACL()},
