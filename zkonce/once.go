@@ -95,6 +95,7 @@ func (o *Once) Reset(ctx context.Context) error {
 	if err := o.at.Misuse(); err != nil {
 		return o.wrap("reset", err)
 	}
+	// The next call asks the servers again, whether or not the result was removed.
 	defer o.forget()
 	for pace := (node.Pace{}); ; {
 		removed := false

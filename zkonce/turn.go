@@ -54,6 +54,7 @@ func (o *Once) turn(ctx context.Context, l *zksync.Lease, f func(context.Context
 		r, inDoubt, err = o.take(ctx, l, f)
 		return err
 	})
+	// The lease has ended, so settle asks without it.
 	if inDoubt {
 		return o.settle(ctx, l, r, err)
 	}
