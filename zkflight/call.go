@@ -80,11 +80,13 @@ func (f *Flight[T]) join(ctx context.Context, key string, fn func(context.Contex
 			f: f, key: key, fn: fn, counted: true,
 			joined: make(chan struct{}, 1), running: make(chan struct{}), done: make(chan struct{}),
 		}
+		// It has the values of the first caller's context, but ends only when no caller waits or the call has ended.
 		c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 		f.calls[key] = c
 		go c.serve()
 	} else {
 		select {
+		// One value is enough: the listener admits all that have joined when it reads.
 		case c.joined <- struct{}{}:
 		default:
 		}

@@ -66,6 +66,7 @@ func (c *call[T]) hear(ctx context.Context, e *zkconn.Epoch, l *listener) error 
 		return err
 	}
 	told := make(chan zkconn.Event, 1)
+	// The watch is set before the node is read, so a result after that read has an event.
 	w, err := e.Watch(ctx, c.full(), func(n zkconn.Event) { told <- n })
 	if err != nil {
 		return err

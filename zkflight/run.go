@@ -61,6 +61,7 @@ func (c *call[T]) contend() (o outcome[T], err error) {
 	defer stop(nil)
 	l := c.listen(wait, stop)
 	held, err := zksync.NewMutex(c.f.s, c.queue(), c.f.opts...).LockContext(wait)
+	// The listener's fields are read only after it has ended.
 	stop(nil)
 	<-l.done
 	if l.result != nil {
@@ -88,6 +89,9 @@ func (c *call[T]) granted(held *zksync.Lease, l *listener, callers int) (o outco
 			return err
 		}
 		looked = true
+		// The result was written after this contender's node was made, so it is for the callers that had
+		// joined before that. If it is also newer than what the listener last read, it is for the
+		// callers that the listener had admitted.
 		if len(data) > 0 && st.Mzxid > held.Token().Zxid {
 			if l.mzxid != 0 && st.Mzxid > l.mzxid {
 				callers = l.callers
@@ -140,6 +144,7 @@ func (c *call[T]) run(ctx context.Context, held *zksync.Lease, st *zk.Stat, call
 	data, unfit := c.encode(held, o)
 	shared, err := c.give(held, data, st)
 	o.shared = shared
+	// An error, a panic or a Goexit of fn goes before an error of giving the result to others.
 	own := o.err != nil || o.panicked != nil || o.exited
 	if errors.Is(err, zk.ErrBadVersion) {
 		err = nil
