@@ -97,6 +97,7 @@ func (p *Phaser) held(ctx context.Context, l *zksync.Lease, e *zkconn.Epoch, pha
 		&zk.SetDataRequest{Path: next, Version: -1})
 	var arrived *zk.Stat
 	switch {
+	// From here on no party can be registered, because the directory is gone: this is the number of all parties.
 	case err == nil:
 		arrived = res[3].Stat
 	case record.RefusedAt(err, 2, zk.ErrNoNode): // another process had begun, or this very request was applied before

@@ -47,6 +47,7 @@ func (p *Phaser) turnTo(ctx context.Context, e *zkconn.Epoch, to state, ops ...a
 	if to.Terminated {
 		ops = append(ops, &zk.DeleteRequest{Path: p.open(), Version: -1}) // before wait: await depends on this order
 	} else {
+		// The first change of wait is a write, by which those who wait know that this is an advance.
 		ops = append(ops, &zk.SetDataRequest{Path: wait, Version: -1},
 			&zk.CreateRequest{Path: p.wait(to.Phase), Acl: p.at.ACL()},
 			&zk.CreateRequest{Path: p.arrivals(after(to.Phase)), Acl: p.at.ACL()})
@@ -156,6 +157,8 @@ func (p *Phaser) advanceIfDone(ctx context.Context, e *zkconn.Epoch, phase int) 
 			return record.Pick(p.action(), busy), nil, err
 		}
 	}
+	// Nobody is left to arrive, and no process runs the function. The transaction of the advance
+	// checks that nobody has been registered since.
 	arrived, err := p.stat(ctx, e, after(phase))
 	if err == nil {
 		next, err = p.advance(ctx, e, phase, int(arrived.NumChildren))

@@ -51,6 +51,7 @@ func (p *Phaser) arrive(ctx context.Context, leave, await bool) (phase int, err 
 	defer release()
 	t, arrived := state{}, false
 	err = p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+		// The session in which the party was registered is over.
 		if x.epoch != e {
 			p.detach(e)
 			return errDetached
@@ -107,6 +108,7 @@ const (
 func (p *Phaser) arriveOnce(ctx context.Context, e *zkconn.Epoch, x *party, leave bool) (t state, next *state, arrived bool, err error) {
 	at, left, registered := behind, -1, 0
 	err = record.Insist(ctx, e, func() (err error) {
+		// An earlier arrival of this party may have been applied.
 		if x.unsure {
 			if at, err = p.find(ctx, e, x); err != nil || at == ahead || at == nowhere && x.leaving {
 				return err
@@ -161,8 +163,10 @@ func (p *Phaser) move(ctx context.Context, e *zkconn.Epoch, x *party, leave bool
 	if !leave {
 		ops = append(ops, &zk.CreateRequest{Path: p.nextNode(x), Data: p.at.Owner(), Acl: p.at.ACL(), Flags: zk.FlagEphemeral})
 	}
+	// The writes to the directories come last, so their Stats are of the moment after the move.
 	ops = append(ops, &zk.SetDataRequest{Path: p.arrivals(x.at), Version: -1},
 		&zk.SetDataRequest{Path: p.arrivals(after(x.at)), Version: -1})
+	// This is set before the request is sent. So if the answer is lost, the next attempt looks for the node first.
 	x.unsure, x.leaving = true, x.leaving || leave
 	call := e.StartMulti(ops...)
 	if _, err := call.Wait(ctx, e); !call.Answered() {

@@ -57,6 +57,7 @@ func (p *Phaser) enter(ctx context.Context, e *zkconn.Epoch, phase int) (*party,
 		Dir: p.arrivals(phase), Name: func(uuid string) string { name = node.Prefix(uuid) + "-party"; return name },
 		Data: p.at.Owner, ACL: p.at.ACL(), Flags: zk.FlagEphemeral, Plain: &p.plain,
 		Before: func() []any {
+			// The first node exists while the phaser is in the phase, and the second until it is about to advance.
 			// Without the second check node.Make would make the directory again.
 			return []any{&zk.CheckVersionRequest{Path: p.wait(phase), Version: -1},
 				&zk.CheckVersionRequest{Path: p.arrivals(phase), Version: -1}}

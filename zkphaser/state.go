@@ -263,6 +263,7 @@ func (p *Phaser) ownersIn(ctx context.Context, e *zkconn.Epoch, dir string) ([]z
 // An arrival changes both directories. So if the first is unchanged, the count in the second is of the same moment.
 func (p *Phaser) census(ctx context.Context) (unarrived, arrived int, err error) {
 	err = p.inOnePhase(ctx, func(ctx context.Context, e *zkconn.Epoch, t state) (bool, error) {
+		// A Stat's Pzxid is the transaction that last made or deleted a child.
 		var seen [3]*zk.Stat
 		for i, phase := range []int{t.Phase, after(t.Phase), t.Phase} {
 			if seen[i], err = p.stat(ctx, e, phase); err != nil {
