@@ -46,6 +46,7 @@ func (g *WaitGroup) change(ctx context.Context, delta int) (*change, error) {
 	if err := g.at.Misuse(); err != nil {
 		return nil, err
 	}
+	// There is nothing to change. In returns the error of ctx or of the session, if there is one.
 	if delta > 0 && ctx.Err() != nil || delta == 0 {
 		return nil, g.at.In(ctx, func(context.Context, *zkconn.Epoch) error { return nil })
 	}
@@ -232,6 +233,7 @@ func (g *WaitGroup) prune(e *zkconn.Epoch, b *batch) {
 
 // commit sends the transaction of a plan.
 func (g *WaitGroup) commit(ctx context.Context, e *zkconn.Epoch, b *batch, p *plan) error {
+	// p is the newest try from before it is sent, because after that it may be applied at any time.
 	before := b.tried
 	b.tried = p
 	res, err := e.StartMulti(p.ops...).Wait(ctx, e)

@@ -133,6 +133,8 @@ func (g *WaitGroup) endIfOver(ctx context.Context, e *zkconn.Epoch, p *plan) err
 	if !p.ending {
 		return nil
 	}
+	// No record is left, so nobody died, and these three nodes are all that there is to remove. If that fails, for
+	// example because a record has been made meanwhile, end looks again.
 	if p.empty {
 		if _, err := e.StartMulti(deletes(g.alive(), g.members(), g.round())...).Wait(ctx, e); err == nil {
 			return nil
@@ -191,6 +193,8 @@ func (g *WaitGroup) remains(ctx context.Context, e *zkconn.Epoch) (*remains, err
 		return nil, err
 	}
 	alive, open, err := g.listed(ctx, e, g.alive())
+	// Nothing is left to do if somebody is alive, if a new round began between
+	// the two reads, or if there is no round.
 	if err != nil || len(alive) > 0 || open != round && open != 0 && round != 0 || open == 0 && round == 0 {
 		return nil, err
 	}
@@ -267,6 +271,7 @@ func (g *WaitGroup) writeDown(ctx context.Context, e *zkconn.Epoch, t deaths, en
 	if err != nil {
 		return nil, err
 	}
+	// Some dead of this round have been written down before.
 	if n := len(v.Rounds); n > 0 && v.Rounds[n-1].Round == t.Round {
 		before := v.Rounds[n-1]
 		t.Dead, t.More = append(before.Dead, t.Dead...), before.More
@@ -282,6 +287,7 @@ func (g *WaitGroup) writeDown(ctx context.Context, e *zkconn.Epoch, t deaths, en
 		v.Ending = t.Round
 	}
 	data := record.Encode(v)
+	// The records share the transaction with the report, so the oldest rounds are left out if the report is too long.
 	for len(data) > record.MaxTransaction/2 && len(v.Rounds) > 1 {
 		v.Rounds = v.Rounds[1:]
 		data = record.Encode(v)

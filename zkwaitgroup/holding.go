@@ -89,6 +89,7 @@ func (g *WaitGroup) look(ctx context.Context, e *zkconn.Epoch, id string) (r *ac
 		if err := record.Synced(ctx, e, g.base()); err != nil {
 			return err
 		}
+		// The record is read before and after the list: if it has the same version, the list is of that version, too.
 		if r, err = g.read(ctx, e, id); err != nil {
 			return err
 		}
@@ -116,6 +117,7 @@ func (g *WaitGroup) booked(b *batch, res []zk.MultiResponse) {
 	p.made = true
 	b.left -= p.n
 	if h != nil {
+		// Without an answer the version of the record is not known.
 		h.rec, h.known = p.now, res != nil
 		if res != nil && !p.opens() && !p.removes() {
 			h.rec.version = stat(1).Version
@@ -135,6 +137,7 @@ func (g *WaitGroup) booked(b *batch, res []zk.MultiResponse) {
 			g.drop(h)
 		}
 	}
+	// The last operation wrote to alive, and the one before it, if the plan left nobody in the record, to members.
 	switch last := len(res) - 1; {
 	case res != nil && p.opens():
 		h.round = stat(last).Czxid

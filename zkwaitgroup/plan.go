@@ -112,6 +112,7 @@ func (g *WaitGroup) fill(p *plan, lives bool) *plan {
 	default:
 		p.ops = []any{open, &zk.SetDataRequest{Path: path, Data: record.Encode(p.now), Version: p.old.version}}
 	}
+	// The node in alive exists exactly while the session lives and the record has members left.
 	switch p.ending = p.now.left() == 0; {
 	case p.ending && lives:
 		p.ops = append(p.ops, &zk.DeleteRequest{Path: g.life(p.id), Version: -1})

@@ -45,6 +45,7 @@ func (g *WaitGroup) untilOver(ctx context.Context, e *zkconn.Epoch, round int64)
 			return round, err
 		}
 		alive, zxid, err := g.listed(ctx, e, g.alive())
+		// There is no round, or another one than that in which the wait began: the latter is over.
 		if err != nil || zxid == 0 || round != 0 && zxid != round {
 			return round, err
 		}

@@ -126,6 +126,7 @@ func (g *WaitGroup) Go(f func()) {
 // with it: run does not say that it is done.
 func (g *WaitGroup) run(f func()) {
 	defer func() {
+		// recover tells a panic from the end of f and from runtime.Goexit.
 		if x := recover(); x != nil {
 			panic(x)
 		}
