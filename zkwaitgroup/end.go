@@ -42,8 +42,8 @@ type deaths struct {
 
 // reported is the number of members that were reported dead of a record that is gone. If the report keeps all deaths
 // of the record's round, and the record is not among them, it is 0. If the report does not keep them all, because the
-// round is older than the last keptRounds rounds with deaths or too many records of it died, the number is unknown,
-// and reported returns the number of members that were not done.
+// round is older than the last keptRounds rounds with deaths, or too many of its records had dead members, the number
+// is unknown, and reported returns the number of members that were not done.
 func (v *report) reported(h *holding) int {
 	if d := v.find(h.id); d != nil {
 		return max(d.N, 0)
@@ -170,7 +170,7 @@ func (g *WaitGroup) end(ctx context.Context, e *zkconn.Epoch) error {
 				continue
 			}
 			over, err := g.remove(ctx, e, r)
-			mine = !record.Conflict(err) // if the answer was lost, perhaps
+			mine = !record.Conflict(err) // also if the answer was lost: the transaction may have been applied
 			switch {
 			case !mine:
 				return record.ErrAgain
