@@ -10,14 +10,15 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// errList means that the entry must look at the directory again.
+// errList means that what is known is not enough: the ticket must list the directory again.
 var errList = errors.New("zksync: list again")
 
-// errScouted is errList after the departure of the second blocker, the scout: all conclusions still hold.
+// errScouted is errList for one cause: the scout departed (see watch).
+// All that is known of the blockers still holds, and so do their watches.
 var errScouted = fmt.Errorf("%w: the scout left", errList)
 
-// contend waits until the ticket is granted, the own node is gone (ErrGone), ctx
-// ends, or the epoch is over. It leaves no subscription behind.
+// contend waits until the ticket is granted (nil), its own node is gone (ErrGone),
+// ctx ends, or the epoch is over. When it returns, all its watches have been stopped.
 func (t *Ticket) contend(ctx context.Context) error {
 	ev := newEvents(t.Entry.Name)
 	defer func() { ev.stop() }()
@@ -28,7 +29,8 @@ func (t *Ticket) contend(ctx context.Context) error {
 		if !errors.Is(err, errList) {
 			return err
 		}
-		// Usually something has changed. If not, the same cause may bring us here again.
+		// Usually the queue has changed since the last listing. If it has not, what
+		// made us list again may happen again at once. Then there is a pause first.
 		if sameEntries(seen, last) {
 			if err := pace.Rest(ctx, t.Epoch); err != nil {
 				return err
@@ -37,8 +39,9 @@ func (t *Ticket) contend(ctx context.Context) error {
 			pace = node.Pace{}
 		}
 		last = seen
-		// After a scout's departure the subscriptions go on: the blocker may leave during
-		// the listing, and without them it would take another request to hear of that.
+		// After the departure of a scout the subscriptions stay: the blocker may leave
+		// during the listing, and without them another request would be needed to hear of
+		// that. With a Config they are made anew, because follow adds one in each round.
 		if !errors.Is(err, errScouted) || t.queue.Config != nil {
 			ev.stop()
 			ev = newEvents(t.Entry.Name)
@@ -46,8 +49,9 @@ func (t *Ticket) contend(ctx context.Context) error {
 	}
 }
 
-// round lists once, and draws the conclusions from the listing and from the events since. It returns the
-// entries that it kept of the listing.
+// round lists once, and then draws conclusions from the listing and from the
+// events since. It returns nil when the ticket is granted, and errList or
+// errScouted when another listing is needed. seen is what it kept of the listing.
 func (t *Ticket) round(ctx context.Context, ev *events) (seen []Entry, err error) {
 	if c := t.queue.Config; c != nil {
 		if err := t.follow(ctx, c, ev); err != nil {
@@ -64,9 +68,12 @@ func (t *Ticket) round(ctx context.Context, ev *events) (seen []Entry, err error
 	v := t.near(ahead)
 	seen = v.ahead
 	for {
+		// The proof that a grant needs is asked for now, so that it is there when the blocker leaves.
 		if t.unrequire == nil && t.mayBeNext(v) {
 			t.unrequire = t.Epoch.RequireLeaderProof()
 		}
+		// No departure between the listing and this request is missed: the server
+		// reports a node that is gone already as soon as it is asked to watch it.
 		t.watch(ev, v)
 		departed, err := ev.wait(ctx, t.Epoch)
 		if errors.Is(err, errQuiet) {
@@ -79,17 +86,20 @@ func (t *Ticket) round(ctx context.Context, ev *events) (seen []Entry, err error
 			return seen, err
 		}
 		if len(v.blockers) == 0 {
+			// The departure of the last blocker is the grant,
+			// unless an event has put that conclusion in doubt.
 			return seen, ev.stillHolds(t.Epoch)
 		}
 	}
 }
 
-// view is what a waiter knows of the queue: the entries of a listing, without those that have departed since.
+// view is what a waiter knows of the queue: the entries of a
+// listing that it keeps, without those that have departed since.
 type view struct {
 	ahead    []Entry // in order
-	blockers []Entry // of ahead
-	next     []Entry // of ahead: the blockers if those had left
-	more     bool    // others are in the way that are not kept in ahead
+	blockers []Entry // of ahead: what the policy says
+	next     []Entry // of ahead: what would be the blockers if these had left
+	more     bool    // there are also entries in the way that are not kept in ahead
 }
 
 func (t *Ticket) view(ahead []Entry, more bool) view {
@@ -97,13 +107,15 @@ func (t *Ticket) view(ahead []Entry, more bool) view {
 	return view{ahead, blockers, t.blockers(withoutEntries(ahead, blockers)), more}
 }
 
-// mayBeNext reports whether the departure of a blocker would be the grant. The heaviest comes first, so
-// if its departure is not enough, no other's is.
+// mayBeNext reports whether the departure of one blocker would be the grant. WeightedPolicy returns the
+// heaviest blocker first: if its departure is not enough, the departure of another is not enough either. The
+// other policies of this package return one blocker. The answer only decides how early proof is asked for.
 func (t *Ticket) mayBeNext(v view) bool {
 	return !v.more && len(t.blockers(withoutEntries(v.ahead, v.blockers[:1]))) == 0
 }
 
-// follow makes the entry begin anew when the config changes. A config that has changed already is read again.
+// follow makes the ticket list again when the config changes. If the config has changed already since it was
+// learned, follow reads it again, and the ticket lists again at once, or fails if its entry no longer fits.
 func (t *Ticket) follow(ctx context.Context, c Config, ev *events) error {
 	w, changed, err := c.Follow(ctx, t.Epoch, ev.listAgain)
 	if w != nil {
@@ -121,17 +133,17 @@ func (t *Ticket) follow(ctx context.Context, c Config, ev *events) error {
 	return errList
 }
 
-// errQuiet means that there was no event for a session timeout.
+// errQuiet means that no event came for a session timeout.
 var errQuiet = errors.New("zksync: no event")
 
-// check asks whether the blockers still exist. Some servers (3.8 with its later security fixes) do not report the
-// end of a node to a session that may not read it. Without check such a waiter would
-// wait for ever behind a contender with another access control list.
+// check reads whether the blockers still exist. Some servers (3.8 with its later security
+// fixes) do not report the deletion of a node to a session that may not read the node. Without
+// check, a waiter behind an entry with another access control list would wait for ever.
 func (t *Ticket) check(ctx context.Context, blockers []Entry) error {
 	for _, b := range blockers {
 		_, there, err := t.Epoch.Exists(ctx, t.queue.Dir+"/"+b.Name)
 		switch {
-		case zkconn.Unknown(err): // the next check may tell
+		case zkconn.Unknown(err): // no answer: the next check asks again
 		case err != nil:
 			return err
 		case !there:
@@ -141,28 +153,28 @@ func (t *Ticket) check(ctx context.Context, blockers []Entry) error {
 	return nil
 }
 
-// near is the view of a listing. It keeps what a waiter must remember: its blockers, and the entries that
-// would block if they had left.
-// A waiter behind thousands must not keep thousands of names.
+// near is the view of a listing. It keeps only what the waiter needs later: its blockers, and the entries
+// that would block if these had left. A waiter behind thousands of entries must not keep thousands of names.
 //
-// Of permits, and under a policy of the caller, it keeps all entries: a missing one would change
-// the sum that decides.
+// For permits, and under a policy of the caller, it keeps all entries: a missing
+// one would change the sum of the permits, or whatever else that policy looks at.
 func (t *Ticket) near(ahead []Entry) view {
 	v := t.view(ahead, false)
 	if t.Entry.Kind == KindPermit || t.queue.Policy != nil {
 		return v
 	}
 	v.more = len(t.blockers(withoutEntries(ahead, slices.Concat(v.next, v.blockers)))) > 0
-	v.ahead = slices.Concat(v.next, v.blockers) // in order: each policy waits for the last entry of some kind
+	v.ahead = slices.Concat(v.next, v.blockers) // still in order: each policy waits for the last entry of some kind
 	return v
 }
 
+// withoutEntries returns a copy of entries that leaves out those of out.
 func withoutEntries(entries, out []Entry) []Entry {
 	return slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return indexEntry(out, e.Name) >= 0 })
 }
 
-// without takes departed entries out of a view. It returns an error if a new listing is needed to
-// go on.
+// without takes departed entries out of a view. It returns errList or errScouted
+// if what is left is not enough to go on, and a new listing is needed.
 func (t *Ticket) without(v view, departed []string, written func(name string) bool) (view, error) {
 	left := slices.Clone(v.ahead)
 	scouted := false
@@ -182,20 +194,23 @@ func (t *Ticket) without(v view, departed []string, written func(name string) bo
 	case len(now.blockers) == 0 && !v.more, sameEntries(now.blockers, v.blockers) && !scouted:
 		return now, nil
 	case scouted:
-		// Find out, off the critical path, whether the blockers are the last.
+		// The listing tells whether the blockers are the last. It is made now,
+		// while they still exist, so that their departure needs no further request.
 		return v, errScouted
 	case len(now.blockers) == 0, len(v.blockers) == 1 && (v.more || len(left) > 1):
-		// We know that the new blocker existed at the listing. One read would
-		// tell more of it, and another read of the next one; one listing tells all.
+		// The new blocker existed at the listing, but may have left since. A read would tell of this one
+		// entry, and if it has left, the entry ahead of it needs another read. One listing tells of all.
 		return v, errList
 	}
-	return now, nil // one read, which also watches, is as good as a listing
+	return now, nil // watch sets a watch on the new blockers, which also tells whether they exist
 }
 
-// mayBeReplaced reports whether another entry may be in the place of one that departed. A
-// write entry may turn into a read entry, which does not matter to a reader, and a request for
-// several permits into one for fewer. Our processes write to the old node first: written tells whether the entry was, or
-// may have been, written to before it departed, which happens only then.
+// mayBeReplaced reports whether another entry may be in the place of e, which departed. A write
+// entry may be replaced by a read entry, which does not matter to a reader, and a request for
+// several permits by one for fewer. When one of our processes does that, its transaction writes
+// to the old node before it deletes it. So if no event told of a write, nothing took the place
+// of our process's node. written tells whether the node was written to, or may have been. Other
+// libraries replace a node without a write, so of their nodes it is never certain.
 func (t *Ticket) mayBeReplaced(e Entry, written bool) bool {
 	turns := e.Kind == KindWrite && t.Entry.exclusive() || e.Kind == KindPermit && e.Weight > 1
 	return turns && (!node.Announces(e.UUID) || written)
@@ -209,13 +224,14 @@ func sameEntries(a, b []Entry) bool {
 	return slices.EqualFunc(a, b, func(x, y Entry) bool { return x.Name == y.Name })
 }
 
-// watch subscribes to the own node, the blockers and the scout with one request, except those
-// that are subscribed already. The own node comes first: the server checks
-// them in this order, so if both it and a blocker are gone, its event comes first.
+// watch subscribes to the own node, the blockers and the scout with one request, except
+// those that are subscribed already. The own node comes first: the server checks the
+// nodes in this order. So if both the own node and a blocker are gone already, the event
+// of the own node comes first, and the departure of the blocker is not taken for a grant.
 //
-// The scout is the entry that would block if the blockers had left. After its departure the blockers may
-// be the last. Readers have no scout: there may be many of them behind several writers,
-// and each should be woken once.
+// The scout is the entry that would block if the blockers had left. After its departure the blockers
+// may be the last, and the listing that finds this out can be made before they leave. Readers have
+// no scout: there may be many readers behind several writers, and each should be woken only once.
 func (t *Ticket) watch(ev *events, v view) {
 	var paths []string
 	want := func(name string) {
@@ -223,6 +239,7 @@ func (t *Ticket) watch(ev *events, v view) {
 			paths = append(paths, t.queue.Dir+"/"+name)
 		}
 	}
+	// The first of the paths, if it is subscribed to now: see sure below.
 	want(t.Entry.Name)
 	for _, b := range v.blockers {
 		want(b.Name)
@@ -233,6 +250,7 @@ func (t *Ticket) watch(ev *events, v view) {
 	if len(paths) == 0 {
 		return
 	}
+	// Only the confirmation of a request that begins with the own node says that it is watched.
 	var sure func()
 	if paths[0] == t.Node {
 		sure = ev.confirmOwn
@@ -242,5 +260,5 @@ func (t *Ticket) watch(ev *events, v view) {
 	}, sure)...)
 }
 
-// Scouting is switched off only by the benchmark that measures it.
+// Scouting says that scouts are watched. Only the benchmark that measures their use switches it off.
 var Scouting = true

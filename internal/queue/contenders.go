@@ -20,20 +20,20 @@ const (
 	Waiting Standing = "waiting"
 )
 
-// Contender is one entry of a queue, for people and monitoring. It was true at the
-// server that was asked, at the time it was asked.
+// Contender is one entry of a queue, for people and monitoring. It shows
+// what was true at the server that was asked, at the time when it was asked.
 type Contender struct {
 	Position int        // from 0, in the order of the queue
 	Kind     Kind       // what it asks for
-	State    Standing   // Held, or Waiting
+	State    Standing   // Held or Waiting
 	Owner    node.Owner // who says it is its owner
 	Session  int64      // the ZooKeeper session it belongs to
-	Since    time.Time  // when it queued; by the owner's clock if it said so, else the server's
+	Since    time.Time  // when it queued, by the owner's clock if the node tells it, else by the server's
 	Token    node.Token // the fencing token of its grant, without local hand-overs
 	Node     string     // the path of its node
 }
 
-// Contenders lists the entries in order, and says of each whether it holds if there are so many permits.
+// Contenders lists the entries in order. Of each it says whether it holds, if there are capacity permits.
 func (q *Queue) Contenders(ctx context.Context, e *zkconn.Epoch, capacity int64) ([]Contender, error) {
 	entries, err := q.List(ctx, e)
 	if err != nil {
@@ -42,8 +42,8 @@ func (q *Queue) Contenders(ctx context.Context, e *zkconn.Epoch, capacity int64)
 	return q.Describe(ctx, e, entries, func() (int64, error) { return capacity, nil })
 }
 
-// Describe reads the entries' nodes, and then how many permits there are. It leaves out who has left meanwhile, and says of the
-// others who holds.
+// Describe reads the entries' nodes, and after them the number of permits. It leaves
+// out the entries that have left meanwhile, and says of the others whether they hold.
 func (q *Queue) Describe(ctx context.Context, e *zkconn.Epoch, entries []Entry, capacity func() (int64, error)) ([]Contender, error) {
 	list := make([]Contender, len(entries))
 	g, gctx := errgroup.WithContext(ctx)
@@ -77,7 +77,7 @@ func (q *Queue) Describe(ctx context.Context, e *zkconn.Epoch, entries []Entry, 
 	return left, nil
 }
 
-// Contender reads one entry's node.
+// Contender reads one entry's node. It reports false if the node has gone.
 func (q *Queue) Contender(ctx context.Context, e *zkconn.Epoch, en Entry) (Contender, bool, error) {
 	path := q.Dir + "/" + en.Name
 	data, st, err := e.Get(ctx, path)

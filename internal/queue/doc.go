@@ -1,23 +1,24 @@
-// Package queue is the primitive under every lock: a queue of entries in a directory of ZooKeeper,
-// kept by the servers. Each entry is granted by the policy of its kind. The package knows no leases, no
-// goroutines that share a lock, and no sessions except the ZooKeeper session (zkconn.Epoch) of an
-// entry. A recipe of your own can be built on it, with a [Policy] of its own if it needs one: make a [Queue]
-// with [New], call [Queue.Obtain] or [Queue.Try], use the [Ticket], and give it up with [Ticket.Leave]. The example is one.
+// Package queue is the primitive under every lock: a queue of entries in a directory of
+// ZooKeeper, kept by the servers. The [Policy] of an entry's kind decides when the entry is
+// granted. The package knows no leases, no goroutines that share a lock, and no sessions except
+// the ZooKeeper session (zkconn.Epoch) of an entry. A recipe of your own can be built on it: make
+// a [Queue] with [New], and give it a [Policy] of your own if it needs one. Call [Queue.Obtain]
+// or [Queue.Try], use the [Ticket], and give it up with [Ticket.Leave]. The example does that.
 //
-// What follows is the argument why that is safe. The traces in testdata show each step of it: the requests, events and
-// grants, each at its instant.
+// The rest of this comment is the argument that this is safe. The traces in testdata (the
+// names in brackets) show each step: the requests, events and grants, each at its instant.
 //
 // # An entry
 //
-// An entry is an ephemeral sequential node. Its name has its kind. The servers give it a number, and
-// remove it when its session ends. docs/layout.md describes the nodes. The protocol comes from the
-// lock recipe of the ZooKeeper documentation and from Curator's. The differences are below.
+// An entry is an ephemeral sequential node. Its name tells its kind. The servers give it a number when
+// they create it, and remove it when its session ends. docs/layout.md describes the nodes. The protocol
+// comes from the lock recipe of the ZooKeeper documentation and from Curator's. The differences are below.
 //
 // # The set ahead only shrinks
 //
-// The numbers of a directory grow, so nothing can enter ahead of an entry that exists. After one
-// listing only one thing can happen to an entry: entries ahead of it leave. What it waits for is
-// a pure function of the entries ahead, its [Policy]. An entry that was granted stays granted.
+// The numbers of a directory grow, so nothing can enter ahead of an entry that exists. After one listing only
+// one thing can happen to the set of entries ahead: entries leave it. What an entry waits for depends on this
+// set and on nothing else (its [Policy] is a pure function of it). So an entry that was granted stays granted.
 //
 // There are three exceptions:
 //
@@ -34,14 +35,14 @@
 // # Entering is one request
 //
 // The transaction that creates the entry also writes to the directory. A transaction has one zxid, so
-// the Stat of the directory in the answer is that of the moment after the create. If the directory has one
-// child, that child is the entry, no entry is ahead, and the entry is granted without a listing.
+// the Stat of the directory in the answer is that of the moment after the create. If the directory then
+// has one child, that child is the entry, no entry is ahead, and the entry is granted without a listing.
 //
 // # A departure is proof
 //
-// A waiter watches its own node, its blockers, and the entry that would block if they had left (the
-// scout), on one connection. A grant needs no request after the departure of the last blocker, if
-// three things hold:
+// A waiter watches, on one connection, its own node, its blockers, and the
+// entry that would block it if the blockers had left (the scout). When the
+// last blocker departs, a grant needs no further request if three things hold:
 //
 //   - The own node still exists. The connection delivers events in the order of the servers' history.
 //     Once the server has confirmed the watch of the own node, its deletion would have been reported first if it
@@ -52,15 +53,16 @@
 //     (exclusive.txt). So a policy may be asked about the nearest entries only, if it does not count all (near).
 //   - The entry that departed cannot have come back as another one in its place (mayBeReplaced).
 //
-// An event may be lost, or not be sent to a session that may not read the node. So the blockers are checked after every
-// session timeout without an event (lost_event.txt, no_read.txt).
+// An event may be lost, and some servers send none to a session that may not read the node. So a waiter reads
+// whether its blockers still exist after every session timeout without an event (lost_event.txt, no_read.txt).
 //
-// On an external connection, which the caller has opened, events have no such order. There every
-// grant is confirmed by a listing (external.txt).
+// On an external connection, which the caller has opened, events have no such order. There a departure is never
+// the grant: the waiter lists again, and is granted when that listing shows nothing in its way (external.txt).
 //
 // # A grant needs a session that lives
 //
-// A server that lags may still show a node that is gone. So a ticket is granted only when the leader
-// of the servers has answered its session (zkconn.Epoch.Depend). Then the servers have not ended the
-// session, and cannot end it before the lease clock says so. A ticket that may be the next asks for that in time (proof.txt).
+// A server that lags may still show a node that is gone. So a ticket is granted only with proof that
+// the leader of the servers counts its session as alive (zkconn.Epoch.Depend). Then the servers have
+// not ended the session, and cannot end it before the lease clock says so. A ticket that may be the
+// next asks for that proof while it waits, so that the proof is there in time (proof.txt).
 package queue

@@ -10,8 +10,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// enter puts an entry at the tail of the queue, and gives up old, whatever comes: one round trip. If there is a Config, there
-// is no old.
+// enter puts an entry at the tail of the queue in one round trip.
+// It gives old up, also when it fails. With a Config old is nil.
 func (q *Queue) enter(ctx context.Context, e *zkconn.Epoch, old *Ticket) (*Ticket, error) {
 	c := q.Config
 	if c == nil {
@@ -41,7 +41,7 @@ func (q *Queue) enter(ctx context.Context, e *zkconn.Epoch, old *Ticket) (*Ticke
 	}
 }
 
-// enterOnce makes the entry. It reports first if nobody has been in the directory before, since it was made.
+// enterOnce makes the entry. It also reports whether this entry is the first since the directory was made.
 func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t *Ticket, first bool, err error) {
 	n, err := node.Make(ctx, e, node.Spec{
 		Dir: q.Dir, ACL: q.ACL, Plain: q.readOnlyDir,
@@ -82,8 +82,9 @@ func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t 
 	}
 	self.Czxid = n.Czxid
 	t = newTicket(q, n.Epoch, self, n.Path)
-	// The only child of the directory is granted all that can be granted at all: nobody else is in the queue, and nobody can get
-	// ahead of us any more.
+	// An entry that is the only child of the directory is granted whatever can be granted at all: nobody
+	// is ahead of it, and nobody can get ahead of it any more. All others must list the directory.
 	t.unlisted = n.Dir == nil || n.Dir.NumChildren != 1 || len(q.blockers(nil, self)) > 0
+	// Cversion counts the changes to the set of children. If it is 1, this create was the first.
 	return t, n.Dir != nil && n.Dir.Cversion == 1, nil
 }

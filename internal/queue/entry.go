@@ -25,25 +25,25 @@ const (
 	KindPermit Kind = "permit"
 )
 
-// Entry is one contender of a queue: an ephemeral sequential node, read from its
-// name. Names of other libraries are understood as far as they queue in the same
-// directory by the same rules; see ParseEntry.
+// Entry is one contender of a queue: an ephemeral sequential node, as its name describes it. Names of
+// other libraries are understood if they queue in the same directory by the same rules; see ParseEntry.
 type Entry struct {
 	Name   string // the node's name, without its directory
-	UUID   string // chosen by the client per attempt; finds the node after a lost reply
+	UUID   string // chosen by the client for each attempt; the node is found by it when the reply was lost
 	Kind   Kind
 	Weight int64 // permits asked for; 1 for the other kinds
-	Seq    int32
-	Czxid  int64 // 0 until somebody has asked the servers
+	Seq    int32 // the number that the servers gave it
+	Czxid  int64 // the creation zxid; 0 until somebody has asked the servers
 }
 
-// Kinds in node names. The first group stands after "_c_<uuid>" (Curator,
-// go-zookeeper, this module), the second after the bare uuid of kazoo.
+// How the names of nodes show the kind. The marks of the first group stand behind "_c_<uuid>"
+// (Curator, go-zookeeper, this module), those of the second behind the bare uuid of kazoo.
 var (
 	protectedMarks = []mark{{"-lock-", KindLock}, {"-__READ__", KindRead}, {"-__WRIT__", KindWrite}}
 	kazooMarks     = []mark{{"__lock__", KindWrite}, {"__rlock__", KindRead}, {"-lock-", KindLock}}
 )
 
+// mark is what stands between the uuid and the number in a name of this kind.
 type mark struct {
 	text string
 	kind Kind
@@ -55,9 +55,8 @@ const (
 	BareUUIDLen = 32
 )
 
-// ParseEntry reads the name of a child of a queue. It reports false for every
-// name that is not exactly of one of these forms, and such a child is no
-// contender:
+// ParseEntry reads the name of a child of a queue. It reports false for every name
+// that does not have exactly one of these forms. Such a child is no contender:
 //
 //	_c_<uuid>-lock-<seq>          Curator, go-zookeeper, this module
 //	_c_<uuid>-__READ__<seq>       Curator, this module
@@ -67,7 +66,7 @@ const (
 //	<32 hex>__rlock__<seq>        kazoo
 //	<32 hex>-lock-<seq>           kazoo, told to use that name
 //
-// where <uuid> is 8-4-4-4-12 or 32 hexadecimal digits.
+// <uuid> has the form 8-4-4-4-12, or is 32 hexadecimal digits.
 func ParseEntry(name string) (Entry, bool) {
 	e := Entry{Name: name, Weight: 1}
 	rest, protected := strings.CutPrefix(name, node.Prefix(""))
@@ -110,6 +109,7 @@ func CutUUID(s string, n int) (uuid, rest string) {
 	return s[:n], s[n:]
 }
 
+// cutMark splits the mark of a kind off s. It returns no kind if there is none.
 func cutMark(s string, marks []mark) (Kind, string) {
 	for _, m := range marks {
 		if rest, ok := strings.CutPrefix(s, m.text); ok {
@@ -119,8 +119,8 @@ func cutMark(s string, marks []mark) (Kind, string) {
 	return "", s
 }
 
-// cutPermit splits "-permit-<n>-" off s. The weight is 0 if it is not there or is
-// not written as strconv writes it.
+// cutPermit splits "-permit-<n>-" off s. The weight is 0 if s does
+// not begin with that, or if n is not written as strconv writes it.
 func cutPermit(s string) (weight int64, rest string) {
 	rest, ok := strings.CutPrefix(s, permitMark)
 	if !ok {
@@ -134,17 +134,15 @@ func cutPermit(s string) (weight int64, rest string) {
 	return n, rest
 }
 
-// formatSequence writes n as the servers do (Java's "%010d"): ten characters, a
-// minus sign included. Only below -999999999 there are eleven.
+// formatSequence writes n as the servers do (Java's "%010d"): ten characters,
+// a minus sign included. Only numbers below -999999999 have eleven.
 func formatSequence(n int32) string { return fmt.Sprintf("%010d", n) }
 
-// sequenceLen is the length of a sequence number in a name, but for negative ones
-// below -999999999, which are one longer.
+// sequenceLen is the length of a sequence number in a name. Negative numbers below -999999999 are one longer.
 const sequenceLen = 10
 
-// ParseSequence accepts exactly what formatSequence writes. It does not compare
-// with that, because formatting every name of a long listing would cost more than
-// all the rest of reading it.
+// ParseSequence accepts exactly what formatSequence writes. It does not call formatSequence to
+// compare: formatting every name of a long listing would cost more than the rest of reading it.
 func ParseSequence(s string) (int32, bool) {
 	if len(s) != 10 && len(s) != 11 {
 		return 0, false
@@ -160,8 +158,8 @@ func ParseSequence(s string) (int32, bool) {
 	return int32(n), asWritten
 }
 
-// entryPrefix returns the name to create a sequential node with; the server
-// appends the sequence number. The weight matters for permits only.
+// entryPrefix returns the name with which a sequential node is created;
+// the server appends the number. The weight matters for permits only.
 func entryPrefix(kind Kind, uuid string, weight int64) string {
 	if kind == KindPermit {
 		return node.Prefix(uuid) + permitMark + strconv.FormatInt(weight, 10) + "-"
@@ -178,41 +176,38 @@ func entryPrefix(kind Kind, uuid string, weight int64) string {
 // exclusive reports whether e asks to be alone.
 func (e Entry) exclusive() bool { return e.Kind == KindLock || e.Kind == KindWrite }
 
-// limitMargin is how far before the end of the sequence numbers a queue starts to
-// be ordered by creation zxid: early enough that the change of order is tried out
-// long before it matters.
+// limitMargin says how far before the end of the sequence numbers the order by creation zxid
+// begins. It begins early, so that the change of order has been tried out long before it matters.
 const limitMargin = 1 << 16
 
-// nearLimit reports whether sequence numbers are about to stop ordering entries,
-// or already have: the servers hand out the last number again and again, and
-// negative ones to creates that are in flight together.
+// nearLimit reports whether sequence numbers soon stop ordering entries, or
+// have stopped already. At the end the servers give the last number again
+// and again, and negative numbers to creates that are in flight together.
 func nearLimit(seq int32) bool { return seq < 0 || seq >= math.MaxInt32-limitMargin }
 
 // exhausted reports whether seq says nothing about the order any more. Every
-// entry with such a number was created after every entry without.
+// entry with such a number was created after every entry with another number.
 func exhausted(seq int32) bool { return seq < 0 || seq == math.MaxInt32 }
 
-// Ordered reports whether e's number says where it stands in the queue: then an entry of the same
-// number can take its place.
+// Ordered reports whether e's number tells e's position in the queue.
+// Only then can another node with the same number take its place.
 func (e Entry) Ordered() bool { return !exhausted(e.Seq) }
 
-// sortEntries puts entries into the order in which the servers queued them.
-// byCzxid must be true, and the czxid of every entry with an exhausted number
-// known, as soon as nearLimit is true of any of them.
+// sortEntries puts entries into the order in which the servers queued them. As soon as nearLimit is true
+// of any entry, byCzxid must be true, and the czxid of every entry with an exhausted number must be known.
 //
-// Even then numbers that are not exhausted decide among themselves. They are
-// right, they agree with what a client sees that listed a moment earlier and had no
-// reason yet to look at zxids, and the zxid is wrong for one kind of node: the read
-// node of a downgraded writer takes the writer's place, and number, but is created
-// after writers that queue behind it.
+// Even then, entries whose numbers are not exhausted are ordered by their numbers. There are three
+// reasons. The numbers are right. A client that listed a moment earlier, and had no reason yet to look at
+// zxids, sees the same order. And the zxid is wrong for one kind of node: the read node of a downgraded
+// writer has the writer's place and number, but is created after writers that queue behind it.
 func sortEntries(entries []Entry, byCzxid bool) {
 	slices.SortFunc(entries, func(a, b Entry) int { return compareEntries(a, b, byCzxid) })
 }
 
-// compareEntries is a total order: it returns 0 only for equal names. Entries of
-// one number are a writer and the read node that it left, or is about to leave, in
-// its place: the writer came first. Unknown zxids come first, so that an entry that
-// nobody could look up blocks rather than is overtaken.
+// compareEntries is a total order: it returns 0 only for equal names. Two entries
+// of one number are a writer and the read node that replaces it: the writer comes
+// first. An unknown zxid comes first among exhausted numbers, so that an entry that
+// nobody could look up blocks others. In the other order others could overtake it.
 func compareEntries(a, b Entry, byCzxid bool) int {
 	if byCzxid && (exhausted(a.Seq) || exhausted(b.Seq)) {
 		c := cmp.Or(last(exhausted(a.Seq))-last(exhausted(b.Seq)), cmp.Compare(a.Czxid, b.Czxid))
@@ -226,7 +221,7 @@ func compareEntries(a, b Entry, byCzxid bool) int {
 	return cmp.Or(last(b.exclusive())-last(a.exclusive()), strings.Compare(a.Name, b.Name))
 }
 
-// last is the rank of what comes last if it is true.
+// last is a sort key: 1 for what comes last, 0 for everything else.
 func last(b bool) int {
 	if b {
 		return 1
@@ -234,9 +229,8 @@ func last(b bool) int {
 	return 0
 }
 
-// entriesAhead finds the entry with the given uuid in a sorted queue and returns
-// it with those before it. ahead shares memory with sorted, capped so that
-// appending to it does not overwrite self.
+// entriesAhead finds the entry with the given uuid in a sorted queue and returns it and the entries before it.
+// ahead shares memory with sorted. Its capacity ends with it, so that an append to it does not overwrite self.
 func entriesAhead(sorted []Entry, uuid string) (ahead []Entry, self Entry, found bool) {
 	i := slices.IndexFunc(sorted, func(e Entry) bool { return e.UUID == uuid })
 	if i < 0 {

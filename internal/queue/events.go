@@ -8,26 +8,27 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// events collects the events of one waiter's watches.
+// events collects the events of the watches of one waiter. The queue relies on their
+// order: tell is called in wire order, that is in the order of the server's history.
 type events struct {
 	self    string // the name of the own node
 	watches []*zkconn.Watch
 
 	mu         sync.Mutex
-	subscribed map[string]bool
-	written    map[string]bool // those that somebody wrote to, or may have
-	left       []string        // departed, not yet taken
+	subscribed map[string]bool // names with a watch that is not used up
+	written    map[string]bool // names that somebody wrote to, or may have
+	left       []string        // names that departed and were not yet returned by wait
 	gone       bool            // the own node departed
-	uncertain  bool            // the connection did, or something happened that calls for a look
+	uncertain  bool            // the connection was lost, or something else happened after which only a listing tells
 	ownWatched bool            // the server is known to watch the own node
-	wake       chan struct{}
+	wake       chan struct{}   // holds a value when there is something new for wait
 }
 
 func newEvents(self string) *events {
 	return &events{self: self, subscribed: make(map[string]bool), written: make(map[string]bool), wake: make(chan struct{}, 1)}
 }
 
-// subscribe reports whether name is not subscribed to yet.
+// subscribe reports whether name has no subscription yet, and notes that it has one from now on.
 func (ev *events) subscribe(name string) bool {
 	ev.mu.Lock()
 	defer ev.mu.Unlock()
@@ -36,41 +37,43 @@ func (ev *events) subscribe(name string) bool {
 	return first
 }
 
-// wasWritten reports whether the entry was, or may have been, written to since the
-// first listing that showed it.
+// wasWritten reports whether the entry was written to since the first listing that showed it, or may have been.
 func (ev *events) wasWritten(name string) bool {
 	ev.mu.Lock()
 	defer ev.mu.Unlock()
 	return ev.written[name]
 }
 
-// confirmOwn is called in wire order, once the server is known to watch the own node.
+// confirmOwn is called in wire order, as soon as the server is known to watch the own
+// node. From then on a deletion of the own node is reported before every later event.
 func (ev *events) confirmOwn() {
 	ev.mu.Lock()
 	defer ev.mu.Unlock()
 	ev.ownWatched = true
 }
 
-// tell is called in wire order and must not block.
+// tell takes an event of a watch. It is called in wire order, by the goroutine that reads the connection or the
+// one that closes it, and must not block. (On an external connection there is no such order: see stillHolds.)
 func (ev *events) tell(name string, what zkconn.Event) {
 	ev.mu.Lock()
 	switch {
 	case what == zkconn.Disconnected:
 		ev.uncertain = true
 	case what == zkconn.Changed && name == ev.self:
-		ev.uncertain = true // the watch of the own node, on which every conclusion rests, is used up
+		ev.uncertain = true // the watch of the own node is used up, and every conclusion rests on it
 	case what == zkconn.Changed:
-		// The node was written to (for example a request to revoke). It still exists, but
-		// the watch is used up.
+		// The node was written to (for example by somebody who asks its owner to give
+		// the lock up). It still exists, but its watch is used up: watch sets another.
 		ev.subscribed[name] = false
 		ev.written[name] = true
 	case name == ev.self:
 		ev.gone = true
 	case !ev.ownWatched:
-		// From a watch that is older than ours on the own node: it is unknown whether the own node still
-		// existed then.
+		// This watch reported before the server confirmed the watch of the own node. A deletion of
+		// the own node before this event might not have been reported. So the event proves nothing.
 		ev.uncertain = true
 	default:
+		// A node that was not found may have been written to before it went: nobody watched it then.
 		ev.left = append(ev.left, name)
 		ev.written[name] = ev.written[name] || what == zkconn.NotFound
 	}
@@ -81,16 +84,15 @@ func (ev *events) tell(name string, what zkconn.Event) {
 	}
 }
 
-// listAgain is called when the config changed, on which the entry's
-// conclusions rest, too.
+// listAgain is called when the config changed, on which the conclusions rest, too.
 func (ev *events) listAgain() { ev.tell("", zkconn.Disconnected) }
 
-// stillHolds returns nil if the conclusion drawn so far holds: no event
-// has put the own node or the connection in doubt. Events come in wire order,
-// and the departure that led to the conclusion has been reported. So an earlier
-// departure of the own node would have been reported as well.
+// stillHolds returns nil if the conclusion drawn so far holds, that is if no event has
+// put the own node or the connection in doubt. This is enough for a grant: events come
+// in wire order, and the departure from which the conclusion was drawn has been
+// reported. If the own node had departed before, that would have been reported before.
 //
-// On a connection without that order, only another listing can tell.
+// A connection without that order needs another listing.
 func (ev *events) stillHolds(e *zkconn.Epoch) error {
 	if !e.Ordered() {
 		return errList
@@ -100,8 +102,7 @@ func (ev *events) stillHolds(e *zkconn.Epoch) error {
 	return ev.problem()
 }
 
-// problem returns an error if an event has ended the wait or requires
-// another listing. mu is held.
+// problem returns an error if an event has ended the wait or requires another listing. mu is held.
 func (ev *events) problem() error {
 	switch {
 	case ev.gone:
@@ -112,7 +113,7 @@ func (ev *events) problem() error {
 	return nil
 }
 
-// wait waits for an event and returns the entries that departed; none means that a watch was used up.
+// wait waits for an event and returns the entries that departed. If it returns none, a watch was used up.
 func (ev *events) wait(ctx context.Context, e *zkconn.Epoch) ([]string, error) {
 	t := time.NewTimer(e.Timeout())
 	defer t.Stop()
@@ -132,6 +133,7 @@ func (ev *events) wait(ctx context.Context, e *zkconn.Epoch) ([]string, error) {
 	return left, ev.problem()
 }
 
+// stop ends all subscriptions.
 func (ev *events) stop() {
 	for _, w := range ev.watches {
 		w.Stop()

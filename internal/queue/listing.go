@@ -12,8 +12,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ahead lists the queue and returns the entries ahead of our own, in order.
+// ahead lists the queue and returns the entries ahead of our own, in order. It returns
+// ErrGone if our own entry is not there, and errList if another listing is needed.
 func (t *Ticket) ahead(ctx context.Context) ([]Entry, error) {
+	// Names behind our own are dropped, but not those with our uuid: they may be duplicates.
 	entries, err := t.queue.list(ctx, t.Epoch, t.notBehind, t.known)
 	if zkconn.Unknown(err) {
 		return nil, errList
@@ -21,6 +23,7 @@ func (t *Ticket) ahead(ctx context.Context) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The listing shows a duplicate, if there is one: see reapDuplicates below.
 	t.unlisted = false
 	ahead, self, found := entriesAhead(entries, t.Entry.UUID)
 	if !found {
@@ -32,8 +35,8 @@ func (t *Ticket) ahead(ctx context.Context) ([]Entry, error) {
 	return ahead, nil
 }
 
-// notBehind drops the names that are behind our own by their number alone, before
-// anything is made of them: near the head of a long queue that is nearly all.
+// notBehind drops the names whose number alone shows that they are behind our own,
+// before they are parsed. Near the head of a long queue these are nearly all names.
 func (t *Ticket) notBehind(names []string) []string {
 	if nearLimit(t.Entry.Seq) {
 		return names
@@ -48,9 +51,9 @@ func (t *Ticket) notBehind(names []string) []string {
 	})
 }
 
-// reapDuplicates gives the reaper every entry of our uuid except our own: a request that
-// was applied twice made it, and nobody else would ever remove it. It waits a moment for that, so that the next
-// listing does not show them, but not when ctx has ended: then the own entry must be given up, too.
+// reapDuplicates gives the reaper every entry of our uuid except our own: a request that was applied twice
+// made it, and nobody else would ever remove it. It waits a moment for the removal, so that the next listing
+// does not show the duplicate. It does not wait once ctx has ended: then our own entry must be given up, too.
 func (t *Ticket) reapDuplicates(ctx context.Context, entries []Entry) (found bool) {
 	ctx, cancel := context.WithTimeout(ctx, node.Grace)
 	defer cancel()
@@ -68,13 +71,13 @@ func (t *Ticket) reapDuplicates(ctx context.Context, entries []Entry) (found boo
 	return found
 }
 
-// List reads the entries in order; none if there is no directory.
+// List reads the entries in order. It returns none if there is no directory.
 func (q *Queue) List(ctx context.Context, e *zkconn.Epoch) ([]Entry, error) {
 	return q.list(ctx, e, func(names []string) []string { return names }, nil)
 }
 
-// list reads the entries in order, of those names that are kept. Where
-// sequence numbers no longer order them it asks for creation zxids, once each if it may note them in known.
+// list reads, in order, the entries whose names keep returns. Where sequence numbers no longer tell the order,
+// it asks for creation zxids. It notes them in known, if that is not nil, so that each is asked for once.
 func (q *Queue) list(ctx context.Context, e *zkconn.Epoch, keep func([]string) []string, known map[string]int64) ([]Entry, error) {
 	names, _, err := e.Children(ctx, q.Dir)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -92,6 +95,8 @@ func (q *Queue) list(ctx context.Context, e *zkconn.Epoch, keep func([]string) [
 	for _, n := range names {
 		if en, ok := ParseEntry(n); ok {
 			en.Czxid = known[n]
+			// One entry near the limit is enough: sortEntries
+			// must then know the czxid of every exhausted entry.
 			byCzxid = byCzxid || nearLimit(en.Seq)
 			entries = append(entries, en)
 		}
@@ -106,11 +111,11 @@ func (q *Queue) list(ctx context.Context, e *zkconn.Epoch, keep func([]string) [
 	return entries, nil
 }
 
-// lookups bounds how many czxids are asked for at once.
+// lookups is how many nodes are read at once, at most.
 const lookups = 32
 
-// fillCzxids asks for the creation zxid of every entry that needs one; -1 marks an
-// entry that has left since.
+// fillCzxids asks for the creation zxid of every entry that
+// needs one. It marks an entry that has left since with -1.
 func (q *Queue) fillCzxids(ctx context.Context, e *zkconn.Epoch, entries []Entry, known map[string]int64) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(lookups)

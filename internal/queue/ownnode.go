@@ -12,42 +12,46 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Whoever removes the node of a holder by hand lets the servers grant to the next, while the
-// holder's session lives. Only a watch of the own node tells. It is no request on the way to a
-// grant, or of a short hold: it is set, once for each node, when the node has been held for half a
-// second, or when somebody asks for Done or Context before. docs/guarantees.md has the figures.
+// If somebody removes the node of a holder by hand, the servers grant to the next entry while the holder's
+// session lives. Only a watch of the own node tells the holder. The watch costs a request, but not on the
+// way to a grant and not during a short hold: it is set once for each node, when the node has been held
+// for half a second, or when somebody asks for Done or Context before. docs/guarantees.md has the figures.
 
-// WatchAfter is how long a node is held before it is watched. With the time that a read takes it
-// stays below the second that is promised. Tests that count requests on a machine of any speed make
-// it longer.
+// WatchAfter is how long a node is held before it is watched. With the time
+// that a read takes, it stays below the second that is promised. Tests that
+// count requests make it longer, so that they pass on a machine of any speed.
 var WatchAfter = 500 * time.Millisecond
 
-// lossWatch is what goes on for a ticket that is granted.
+// lossWatch is what waits for the loss of a granted ticket.
 type lossWatch struct {
-	lost  func(*Ticket) // is told of its loss, once
+	lost  func(*Ticket) // called once, when the ticket is lost
 	told  atomic.Bool
-	timer *time.Timer
-	hook  atomic.Pointer[zkconn.LossHook]
-	watch sync.Once
+	timer *time.Timer                     // sets the watch after WatchAfter
+	hook  atomic.Pointer[zkconn.LossHook] // called when the epoch is over
+	watch sync.Once                       // sets the watch of the own node
 }
 
-// OnLoss has lost called, from the grant on, when the session of t is over or its node was
-// removed; at once if that is so already. The ticket has been given up then. Called again, it replaces lost. It must not block.
+// OnLoss registers lost. From the grant on, lost is called once, when the session of t is
+// over or its node was removed; at once if that has happened already. The ticket has been
+// given up before lost is called. Another call of OnLoss replaces lost. lost must not block.
 func (t *Ticket) OnLoss(lost func(*Ticket)) {
 	t.IgnoreLoss()
 	g := &lossWatch{lost: lost}
 	g.timer = time.AfterFunc(WatchAfter, t.WatchOwn)
 	t.lossWatch.Store(g)
 	g.hook.Store(t.Epoch.OnLost(func(error) {
-		t.Leave(0) // an external connection's session may live on, and the node with it
+		t.Leave(0) // the session of an external connection may live on, and the node with it
 		g.tell(t)
 	}))
-	if t.gone.Load() { // that was told to the one before, or to nobody
+	// Vanished sets gone before it reads lossWatch, and this function sets lossWatch before
+	// it reads gone. So at least one of them tells of a loss, and told makes it one.
+	if t.gone.Load() { // the loss was told to the lost before, or to nobody
 		t.IgnoreLoss()
 		g.tell(t)
 	}
 }
 
+// tell calls lost, the first time only. It does nothing on nil, for a ticket that was never granted.
 func (g *lossWatch) tell(t *Ticket) {
 	if g != nil && !g.told.Swap(true) {
 		g.lost(t)
@@ -66,15 +70,15 @@ func (t *Ticket) IgnoreLoss() {
 	}
 }
 
-// WatchOwn has the node of a granted ticket watched, from the first call on, as long as the ticket
-// is held. It does not block.
+// WatchOwn watches the node of a granted ticket as long as the ticket
+// is held. Only the first call does something. It does not block.
 func (t *Ticket) WatchOwn() {
 	if g := t.lossWatch.Load(); g != nil && !t.gone.Load() {
 		g.watch.Do(func() { t.Epoch.Go(t.setWatch) })
 	}
 }
 
-// setWatch looks at the node, as soon as there is a connection, and has it watched if it is there.
+// setWatch watches the node as soon as there is a connection. If the node is not there, the ticket is lost.
 func (t *Ticket) setWatch() {
 	ctx := context.Background() // the epoch ends it
 	var pace node.Pace
@@ -93,7 +97,7 @@ func (t *Ticket) setWatch() {
 	}
 }
 
-// hear is told what happened to the node. It is called in wire order and must not block.
+// hear takes an event of the node. It is called in wire order and must not block.
 func (t *Ticket) hear(n zkconn.Event) {
 	switch {
 	case t.gone.Load():
@@ -104,27 +108,28 @@ func (t *Ticket) hear(n zkconn.Event) {
 	}
 }
 
-// Vanished handles the removal of the own node by somebody else. A node that we removed ourselves
-// has been given up before.
+// Vanished handles the removal of the own node by somebody else. A node that
+// we removed ourselves has been given up before, so nothing is done then.
 func (t *Ticket) Vanished() {
 	if t.later() || t.gone.Swap(true) {
 		return
 	}
 	t.queue.Logger.Warn("own node was deleted by somebody else", "node", t.ShownNode())
-	// Usually it is gone. But if a server says so and it is not true, the node must not stay, held
-	// by nobody, for as long as the session lives.
+	// Usually the node is gone. But if a server said so and it is not true, the
+	// node must not stay, held by nobody, for as long as the session lives.
 	t.Leave(0)
 	t.lossWatch.Load().tell(t) // after gone was set: see OnLoss
 }
 
-// Deleted is Vanished for whoever tried to replace the node and was told that it is not there.
+// Deleted is Vanished for a caller that tried to replace the node and was told that it is not there.
 func (t *Ticket) Deleted() {
 	t.replacing.Store(false)
 	t.Vanished()
 }
 
-// later reports whether we are replacing the node, so that an event of it says nothing.
-// If the replacement fails, SetReplacing looks again.
+// later reports whether an event of the node must wait, because we are replacing the node and its removal
+// may be our own. If the replacement fails, SetReplacing looks at the node again. No event is missed: later
+// sets eventMissed before it reads replacing, and SetReplacing clears replacing before it reads eventMissed.
 func (t *Ticket) later() bool {
 	t.eventMissed.Store(true)
 	return t.replacing.Load()

@@ -11,11 +11,12 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Permits is the data of the node that all who ask for permits agree on: how many there are.
+// Permits is the data of the node that says how many permits
+// there are. All who ask for permits must agree on it.
 type Permits struct {
-	Declared int64 `json:"permits"`            // by the first constructor
+	Declared int64 `json:"permits"`            // by the constructor that came first
 	Capacity int64 `json:"capacity,omitempty"` // since a Resize
-	Most     int64 `json:"most,omitempty"`     // there ever were, if a Resize made them fewer
+	Most     int64 `json:"most,omitempty"`     // the most that there ever were, if a Resize made them fewer
 }
 
 // Now is how many permits there are.
@@ -26,15 +27,15 @@ func (t Permits) Now() int64 {
 	return t.Declared
 }
 
-// Ever is how many permits there ever were: every hold fits into that, also one from before
-// there were fewer.
+// Ever is the greatest number of permits that there ever were. Every
+// hold fits into it, also a hold from before there were fewer.
 func (t Permits) Ever() int64 { return max(t.Most, t.Declared, t.Capacity) }
 
-// PermitQueue is where the queue of a semaphore is, below its path.
+// PermitQueue is the directory of a semaphore's queue, below the semaphore's path.
 const PermitQueue = "/queue"
 
-// Locate lists the queue of the lock at q's directory: the one there, or else, because the
-// lock may be a semaphore, the one below. It returns the queue that the entries are in.
+// Locate lists the queue of the lock at q's directory. If that has no entries, the lock may be a
+// semaphore, so Locate lists the directory below. It returns the queue in which it found the entries.
 func (q *Queue) Locate(ctx context.Context, e *zkconn.Epoch) (*Queue, []Entry, error) {
 	entries, err := q.List(ctx, e)
 	if err != nil || len(entries) > 0 {
@@ -45,7 +46,8 @@ func (q *Queue) Locate(ctx context.Context, e *zkconn.Epoch) (*Queue, []Entry, e
 	return below, entries, err
 }
 
-// Permits reads how many permits there are in the queue, as far as its entries ask for any.
+// Permits reads how many permits there are in the queue. It
+// reads nothing if none of the entries asks for permits.
 func (q *Queue) Permits(ctx context.Context, e *zkconn.Epoch, entries []Entry) (Permits, error) {
 	if !slices.ContainsFunc(entries, func(en Entry) bool { return en.Kind == KindPermit }) {
 		return unlimited, nil
@@ -61,5 +63,5 @@ func (q *Queue) Permits(ctx context.Context, e *zkconn.Epoch, entries []Entry) (
 	return t, nil
 }
 
-// unlimited is how many there are where that is not known.
+// unlimited stands for a number of permits that is not known.
 var unlimited = Permits{Declared: 1<<63 - 1}

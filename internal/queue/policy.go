@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Policy decides what an entry waits for. Given the entries ahead of self, in
-// queue order, it returns the blockers: the fewest entries of which at least one must have left
-// before self is granted. No blockers means that self is granted.
+// Policy decides what an entry waits for. It gets the entries ahead of self in queue
+// order, and returns the blockers: as few entries as possible of which at least one
+// must leave before self can be granted. No blockers means that self is granted.
 //
-// A caller waits until any blocker leaves, takes it out of ahead and asks again.
-// Nothing ever enters ahead of an existing entry, so ahead only shrinks, and an entry
-// that was granted once stays granted.
+// The caller waits until any blocker leaves, takes that one out of ahead, and asks
+// again. Nothing ever enters ahead of an existing entry, so ahead only shrinks. A policy
+// must keep to this: an entry that is granted stays granted when ahead shrinks further.
 type Policy func(ahead []Entry, self Entry) (blockers []Entry)
 
-// blockers are those of ahead that are in the way of an entry of the queue.
+// blockers returns the entries of ahead that are in the way of self, an entry of this queue.
 func (q *Queue) blockers(ahead []Entry, self Entry) []Entry {
 	if q.Policy != nil {
 		return q.Policy(ahead, self)
@@ -24,9 +24,8 @@ func (q *Queue) blockers(ahead []Entry, self Entry) []Entry {
 
 func (t *Ticket) blockers(ahead []Entry) []Entry { return t.queue.blockers(ahead, t.Entry) }
 
-// PolicyFor returns the rule by which an entry of this kind is granted. The
-// capacity is used for permits only. An unknown kind queues like a lock, which is
-// the strictest rule.
+// PolicyFor returns the rule by which an entry of this kind is granted. Only the rule of
+// permits uses the capacity. An unknown kind queues like a lock, which is the strictest rule.
 func PolicyFor(kind Kind, capacity int64) Policy {
 	switch kind {
 	case KindRead:
@@ -37,8 +36,9 @@ func PolicyFor(kind Kind, capacity int64) Policy {
 	return ExclusivePolicy
 }
 
-// ExclusivePolicy waits for the last entry ahead. Among entries that hold alone, the last one leaves last. Readers
-// hold together, so the last of them may leave earlier: then the caller finds another one.
+// ExclusivePolicy waits for the last entry ahead: all others must leave, too, and among
+// entries that hold alone the last one leaves last. Readers hold together, so the last
+// of them may leave before others: then the caller asks again and finds another blocker.
 func ExclusivePolicy(ahead []Entry, _ Entry) []Entry {
 	if len(ahead) == 0 {
 		return nil
@@ -46,8 +46,8 @@ func ExclusivePolicy(ahead []Entry, _ Entry) []Entry {
 	return ahead[len(ahead)-1:]
 }
 
-// ReaderPolicy waits for the last exclusive entry ahead; other readers do not
-// matter, even those that wait.
+// ReaderPolicy waits for the last entry ahead that asks to be
+// alone. Other readers do not matter, even if they still wait.
 func ReaderPolicy(ahead []Entry, _ Entry) []Entry {
 	for i := len(ahead) - 1; i >= 0; i-- {
 		if ahead[i].exclusive() {
@@ -57,29 +57,26 @@ func ReaderPolicy(ahead []Entry, _ Entry) []Entry {
 	return nil
 }
 
-// WeightedPolicy grants an entry as soon as it and all entries ahead of it fit into
-// the capacity together. All entries ahead count, granted or waiting, so a
-// big request that waits is not starved by small ones behind it.
+// WeightedPolicy grants an entry as soon as it and all entries ahead of it fit into the capacity together. All
+// entries ahead count, granted or waiting. So a big request that waits is not starved by small ones behind it.
 //
-// Any set of entries ahead that does not fit together with self could be the
-// blockers: while all of it exists, self cannot be granted. The set is taken from
-// the shortest tail that does not fit, because the nearest entries leave last; a waiter
-// far behind that watched the head would be woken by every release. Of that tail
-// only the fewest entries are kept that do not fit by themselves.
+// Any set of entries ahead that does not fit into the capacity together with self could be the blockers: while
+// all of them exist, self cannot be granted. The policy takes the set from the shortest tail of the queue that
+// does not fit, because the nearest entries leave last. (A waiter that watched the head of the queue would be
+// woken by every release.) Of this tail it keeps only the fewest entries that do not fit by themselves.
 //
-// An entry that is greater than the whole capacity is its own blocker: it will not
-// be granted, whichever entries leave. Without that rule it would have no blockers when
-// none is ahead, and "no blockers" means granted. (The capacity may have been
-// lowered while it waited.)
+// An entry that is greater than the whole capacity is its own blocker: it is not granted,
+// whichever entries leave. Without that rule it would have no blockers when none is ahead, and
+// "no blockers" means granted. (The capacity may have been lowered while the entry waited.)
 //
-// Entries that are not permits take none and are ignored.
+// Entries of other kinds take no permits and are ignored.
 func WeightedPolicy(capacity int64) Policy {
 	return func(ahead []Entry, self Entry) []Entry {
 		if self.Weight > capacity {
 			return []Entry{self}
 		}
-		// Subtracting stays between 0 and the capacity, where a sum of weights that
-		// other processes chose could overflow.
+		// What is left of the capacity stays between 0 and the capacity.
+		// A sum of weights, which other processes choose, could overflow.
 		free := capacity - self.Weight
 		var tail []Entry
 		for i := len(ahead) - 1; i >= 0; i-- {
@@ -96,13 +93,14 @@ func WeightedPolicy(capacity int64) Policy {
 	}
 }
 
-// fewest reorders tail and leaves out as many entries as it can without leaving out
-// more than spare in weight: the lightest ones and, of equals, those that stand last in tail, which
-// are nearest to the head of the queue and leave first.
+// fewest sorts tail by weight, the heaviest first, and leaves out as many entries as it
+// can without leaving out more than spare in weight. It leaves out the lightest ones. Of
+// equally heavy ones it leaves out those that stand last in tail: they are nearest to
+// the head of the queue and leave first, so waiting for them would mean more wake-ups.
 func fewest(tail []Entry, spare int64) []Entry {
 	slices.SortStableFunc(tail, func(a, b Entry) int { return cmp.Compare(b.Weight, a.Weight) })
 	for n := len(tail); ; n-- {
-		// Never all of them: together they weigh more than spare.
+		// This never leaves out all of them: together they weigh more than spare.
 		if tail[n-1].Weight > spare {
 			return tail[:n:n]
 		}

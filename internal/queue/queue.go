@@ -12,7 +12,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Queue is a directory and the kind of entries to make there. Goroutines may share it. It must not change after its first use.
+// Queue is a directory and the kind of entries that are made there.
+// Goroutines may share it. It must not change after its first use.
 type Queue struct {
 	Client *zkconn.Client
 	Logger *slog.Logger
@@ -22,18 +23,18 @@ type Queue struct {
 	Weight int64                      // how many permits they ask for; 1 for the other kinds
 	Policy Policy                     // by which they are granted; nil for that of their kind, see [PolicyFor]
 	ACL    []zk.ACL                   // of the entries and of the directory
-	Data   func() []byte              // of an entry that is made now
-	Config Config                     // nil unless all who queue must agree on something
-	Refuse func(names []string) error // an error if what is in the directory forbids to queue; nil if anything may be there
+	Data   func() []byte              // of an entry; called for each entry that is made
+	Config Config                     // nil unless all who queue must agree on a value
+	Refuse func(names []string) error // returns an error if the names in the directory forbid to queue; nil allows all
 
-	// readOnlyDir is set once the servers refused to let us write the directory's
-	// data. Then an entry is a plain create, and a listing tells what the
-	// transaction's Stat would have told.
+	// readOnlyDir is set once the servers have refused to let us write the directory's
+	// data. From then on the transaction that makes an entry does not write to the
+	// directory, so it returns no Stat, and a listing tells what the Stat would have told.
 	readOnlyDir *atomic.Bool
 }
 
-// New returns a queue that can be entered. Without a Logger it logs nothing. Without Data its entries have no data.
-// Without Shown its name is Dir. The Weight is at least 1.
+// New returns a queue that can be entered. Without a Logger it logs nothing. Without Data its
+// entries have no data. Without Shown the directory is shown as Dir. The Weight is at least 1.
 func New(q Queue) *Queue {
 	q.Weight, q.Shown = max(q.Weight, 1), cmp.Or(q.Shown, q.Dir)
 	if q.Logger == nil {
@@ -52,39 +53,43 @@ type Ticket struct {
 	Epoch *zkconn.Epoch
 	Entry Entry // with its czxid, the fencing token
 	Node  string
-	known map[string]int64 // czxids of entries, where they had to be asked for
+	known map[string]int64 // czxids of entries, where they had to be asked for (near the end of the numbers)
 
-	unlisted bool        // it was not alone when it entered, and no listing has shown the queue since: it may have a duplicate
-	gone     atomic.Bool // the ticket is lost: nothing may be granted on it any more
+	// unlisted says that it may not have been alone when it entered, and that
+	// no listing has shown the queue since. So there may be a duplicate of it.
+	unlisted bool        // see Leave
+	gone     atomic.Bool // it was given up or is lost: nothing may be granted on it any more; never reset
 
-	// unanswered counts guarded transactions that may yet be applied as long as the node is there:
-	// those without an answer.
+	// unanswered counts guarded transactions without an answer.
+	// Each may yet be applied as long as the node is there.
 	unanswered atomic.Int32
 
-	// What the ticket needs of the epoch is proof that the leader of the servers counts its session as
-	// alive: unrequire ends asking for it, since the ticket may be the next, and undepend depending on
-	// it, since it was granted. Each is nil before.
+	// A grant needs proof that the leader of the servers counts the session as alive.
+	// unrequire ends the asking for proof, which begins when the ticket may be the next.
+	// undepend ends the dependence on it, which begins with the grant. Each is nil before.
 	unrequire, undepend func()
 
-	// replacing is set while we replace the node ourselves, so that its removal is no loss. eventMissed
-	// is set when something was told of the node: see SetReplacing.
+	// replacing is set while we replace the node ourselves, so that its removal is
+	// no loss. eventMissed is set when an event of the node came: see SetReplacing.
 	replacing, eventMissed atomic.Bool
 
 	lossWatch atomic.Pointer[lossWatch] // nil until it is granted
 }
 
-// newTicket is an entry that has just been made.
+// newTicket makes the ticket of an entry.
 func newTicket(q *Queue, e *zkconn.Epoch, self Entry, node string) *Ticket {
 	return &Ticket{queue: q, Epoch: e, Entry: self, Node: node, known: map[string]int64{self.Name: self.Czxid}}
 }
 
-// Over reports whether the ticket has ended: it was given up, or its session or its node is gone.
+// Over reports whether the ticket has ended: it was given
+// up, or was found to be lost with its session or its node.
 func (t *Ticket) Over() bool { return t.gone.Load() }
 
-// Retire ends the ticket before a request that removes its node is sent.
+// Retire ends the ticket before a request that removes its node is sent. So its
+// removal, of which an event may come before the answer, is not taken for a loss.
 func (t *Ticket) Retire() { t.gone.Store(true) }
 
-// Replacing reports whether the node is being replaced: others may be granted already.
+// Replacing reports whether the node is being replaced: the servers may have granted to others already.
 func (t *Ticket) Replacing() bool { return t.replacing.Load() }
 
 // Unanswered reports whether a transaction that checks the node may yet be applied.
@@ -95,7 +100,7 @@ func (t *Ticket) Unanswered() bool { return t.unanswered.Load() > 0 }
 func (t *Ticket) MarkSent()     { t.unanswered.Add(1) }
 func (t *Ticket) MarkAnswered() { t.unanswered.Add(-1) }
 
-// DropProof ends the asking for proof, and the dependence on it.
+// DropProof ends the asking for proof and the dependence on it. It may be called more than once.
 func (t *Ticket) DropProof() {
 	for _, end := range []func(){t.unrequire, t.undepend} {
 		if end != nil {
@@ -104,8 +109,8 @@ func (t *Ticket) DropProof() {
 	}
 }
 
-// ErrGone means that our own node was deleted by hand while the session lived.
-// The ticket is lost then, and is never granted.
+// ErrGone means that somebody deleted our own node while the
+// session lived. The ticket is lost then, and is never granted.
 var ErrGone = node.ErrGone
 
 // Obtain enters the queue and waits until the entry is granted.
@@ -113,20 +118,23 @@ var ErrGone = node.ErrGone
 //   - Blocks: until the grant, in the order in which the servers queued the entries.
 //   - Cancel: returns within [node.Grace]. The reaper of the session removes what is left of the entry.
 //   - Disconnect: goes on waiting, and keeps the entry.
-//   - Session loss, or entry deleted by others: queues anew, at the tail. After the grant lost is
-//     called instead, once, and must not block. From then on the ticket must not be used.
+//   - Session loss, or entry deleted by others: queues anew, at the tail. If that happens after the
+//     grant, lost is called instead, once. It must not block. From then on the ticket must not be used.
 //   - Close of the client: returns [errs.ErrClosed].
 //   - Errors: that of ctx, or one that another attempt would not change. No ticket is held then.
-//   - Requests: 1 when nobody queues; 3 behind one (the entry, a listing, the watches), 4 behind several (a second
-//     listing), and 0 after the departure.
+//   - Requests: 1 when nobody queues; 3 behind one entry (the entry, a listing, the
+//     watches), 4 behind several (a second listing), and 0 after the departure. An external
+//     connection needs more: a request for each watch, and a listing after the departure.
 func (q *Queue) Obtain(ctx context.Context, lost func(*Ticket)) (*Ticket, error) {
 	return q.ObtainFrom(ctx, lost, nil)
 }
 
-// ObtainFrom is Obtain for a caller that has a ticket already: old, which may be nil, is given up in the transaction that
-// enters, if there is no Config. The caller must not use it afterwards, also after an error.
+// ObtainFrom is Obtain for a caller that has a ticket already. It gives old, which may be nil,
+// up: in the transaction that makes the new entry, if old is of the same session and there is
+// no Config, else before it. The caller must not use old afterwards, not even after an error.
 func (q *Queue) ObtainFrom(ctx context.Context, lost func(*Ticket), old *Ticket) (*Ticket, error) {
-	t, err := q.acquire(ctx, lost, node.Pace{Free: 1}, func(e *zkconn.Epoch) (*Ticket, error) { // one loss is over; a second may be a loop
+	// After one loss it tries again at once. A second loss may be one of many, so there is a pause after it.
+	t, err := q.acquire(ctx, lost, node.Pace{Free: 1}, func(e *zkconn.Epoch) (*Ticket, error) {
 		if old != nil && (old.Epoch != e || q.Config != nil) {
 			old.Leave(0)
 			old = nil
@@ -147,13 +155,15 @@ func (q *Queue) ObtainFrom(ctx context.Context, lost func(*Ticket), old *Ticket)
 	return t, nil
 }
 
-// acquire makes attempts, each in the present session, until one of them ends with a ticket that can be held, or with an error
-// that another attempt would not change. A ticket that comes with an error is given up.
+// acquire makes attempts, each in the present session, until one of them ends
+// with a ticket that can be held, or with an error that another attempt would not
+// change. It gives up a ticket that an attempt returned together with an error.
 //
-// A ticket can be held when nothing is in its way and there is proof that the leader of the servers counts its session as
-// alive. Then the servers have not ended the session or removed its node, and cannot before the lease clock says so. A ticket
-// that knew that it was the next has asked for that proof while it waited. So the proof is there, and no request is needed
-// between the release and the grant. If it became the next a moment ago, the answer is on its way.
+// A ticket can be held when nothing is in its way and there is proof that the leader of the servers
+// counts its session as alive. Then the servers have not ended the session or removed its node, and
+// cannot do so before the lease clock says so. A ticket that knew that it was the next has asked
+// for that proof while it waited. So the proof is there, and no request is needed between the
+// release and the grant. If the ticket became the next only a moment ago, the answer is on its way.
 func (q *Queue) acquire(ctx context.Context, lost func(*Ticket), pace node.Pace, attempt func(*zkconn.Epoch) (*Ticket, error)) (*Ticket, error) {
 	for {
 		e, err := q.Client.Epoch(ctx)
@@ -165,12 +175,13 @@ func (q *Queue) acquire(ctx context.Context, lost func(*Ticket), pace node.Pace,
 			t.undepend, err = e.Depend(ctx)
 		}
 		if err == nil {
+			// From here on the caller hears of a loss; of one that came since the proof, at once.
 			t.OnLoss(lost)
 			return t, nil
 		}
 		gone := errors.Is(err, ErrGone)
 		if t != nil {
-			t.gone.CompareAndSwap(false, gone) // then Leave need not wait
+			t.gone.CompareAndSwap(false, gone) // the node is gone, so Leave need not wait
 			t.Leave(node.Grace)
 		}
 		if !gone && !errors.Is(err, zkconn.ErrOver) && !errors.Is(err, errList) && !zkconn.Unknown(err) {
@@ -178,26 +189,28 @@ func (q *Queue) acquire(ctx context.Context, lost func(*Ticket), pace node.Pace,
 		}
 		q.Logger.Warn("cannot enter a queue or stay in it, trying again", "path", q.Shown, "cause", err)
 		_ = pace.Rest(ctx, e)
-		if ctx.Err() != nil { // it may be without a pause, and without an error
+		if ctx.Err() != nil { // Rest may return without a pause, and then also without an error
 			return nil, context.Cause(ctx)
 		}
 	}
 }
 
-// Config is a value that all contenders must agree on, and that may change: the number of permits.
-// It belongs to one request. It is kept in a node that the queue does not know.
+// Config is a value on which all contenders must agree and that may change: the number of permits.
+// A Config belongs to one request. Its value is kept in a node of which the queue knows nothing.
 type Config interface {
-	// Learn makes sure that it is known in e.
+	// Learn makes sure that the value is known in e.
 	Learn(ctx context.Context, e *zkconn.Epoch) error
-	// Fits reports whether an entry of this weight can be granted at all, as far as it is known.
+	// Fits reports whether an entry of this weight can be granted at all, as far as the value is known.
 	Fits(weight int64) bool
-	// Check is what the transaction that makes an entry begins with: that it is what it was.
+	// Check returns the operations with which the transaction that makes
+	// an entry begins. They fail if the value is not what was learned.
 	Check() []any
-	// Founded is called after the first entry ever of a directory, which is given up if it fails.
+	// Founded is called after the first entry since a directory was made. If it fails, that entry is given up.
 	Founded(ctx context.Context, e *zkconn.Epoch) error
-	// Refused has Learn read it anew after a transaction that was refused because of Check.
+	// Refused is called when a Check failed. It makes the next Learn read the value anew.
 	Refused(ctx context.Context, e *zkconn.Epoch) error
-	// Follow has told called when it changes, and reports whether it has since Learn, which then reads it anew.
+	// Follow registers told, which is called when the value changes. It also reports
+	// whether the value has changed since Learn; the next Learn then reads it anew.
 	Follow(ctx context.Context, e *zkconn.Epoch, told func()) (w *zkconn.Watch, changed bool, err error)
 }
 

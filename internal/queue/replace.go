@@ -9,13 +9,14 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A holder may put another node in the place of its own, in one transaction: a read entry for a write
-// entry (a downgrade), a smaller request for permits, or a node outside the queue for which it gives
-// the lock up (a wait for a condition). Between the request and a clear answer its own node may go at
-// any time, and that is no loss: see SetReplacing.
+// A holder may put another node in the place of its own, in one transaction: a read entry for a
+// write entry (a downgrade), a smaller request for permits, or a node outside the queue for which
+// it gives the lock up (a wait for a condition). Between the request and a clear answer its own
+// node may be removed at any time, by this transaction. That is no loss: see SetReplacing.
 
-// Successor is an entry of q that is to take the place of old, which queues in the same directory: it has
-// old's number, and so whoever is behind old is behind it. It is a ticket once it has replaced old.
+// Successor makes the ticket of an entry of q that is to take the place of old,
+// which queues in the same directory. The entry has old's number, so all entries
+// behind old are behind it. The ticket is good only once its entry has replaced old.
 func (q *Queue) Successor(old *Ticket) *Ticket {
 	self := old.Entry
 	self.Kind, self.Weight, self.UUID = q.Kind, q.Weight, node.NewUUID()
@@ -25,28 +26,29 @@ func (q *Queue) Successor(old *Ticket) *Ticket {
 	return t
 }
 
-// ReplaceBy puts the node of next in the place of t's. sent is whether it may have been, or may yet
-// be, applied although there is an error.
+// ReplaceBy puts the node of next in the place of t's node. If it returns an
+// error, sent tells whether the transaction may have been applied, or may yet be.
 func (t *Ticket) ReplaceBy(ctx context.Context, next *Ticket, data []byte) (sent bool, err error) {
 	return t.replace(ctx, Replacement{Dir: t.queue.Dir, Node: next.Node, Data: data, ACL: next.queue.ACL},
 		&zk.SetDataRequest{Path: t.Node, Version: -1}) // announced: see mayBeReplaced
 }
 
-// MakeWay puts the node w in the place of t's. Otherwise it is like ReplaceBy.
+// MakeWay puts the node w in the place of t's node. Otherwise it is like ReplaceBy.
 func (t *Ticket) MakeWay(ctx context.Context, w Replacement) (sent bool, err error) {
 	return t.replace(ctx, w)
 }
 
-// Replacement is a node that takes the place of a ticket's own: ephemeral, and of a name that nobody else has.
+// Replacement is a node that takes the place of a ticket's
+// own node. It is ephemeral, and nobody else uses its name.
 type Replacement struct {
-	Dir, Node string // on the servers; node is in dir, which is made when it is missing
+	Dir, Node string // on the servers; Node is in Dir, which is made when it is missing
 	Data      []byte
 	ACL       []zk.ACL
 }
 
-// replace makes r and deletes t's node in one transaction, with the operations of before in between. After
-// a lost reply it asks again, which is harmless: r's name is ours alone, so if it is there the transaction
-// was applied.
+// replace makes r and deletes t's node in one transaction, with the operations of before
+// in between. After a lost reply it sends the transaction again. That is harmless:
+// nobody else uses r's name, so if r is there already, the transaction was applied.
 func (t *Ticket) replace(ctx context.Context, r Replacement, before ...any) (sent bool, err error) {
 	ops := []any{&zk.CreateRequest{Path: r.Node, Data: r.Data, Acl: r.ACL, Flags: zk.FlagEphemeral}}
 	ops = append(append(ops, before...), &zk.DeleteRequest{Path: t.Node, Version: -1})
@@ -79,7 +81,7 @@ func (t *Ticket) replace(ctx context.Context, r Replacement, before ...any) (sen
 				return sent, err
 			}
 		case errors.Is(err, zk.ErrNoNode):
-			return true, ErrGone // somebody deleted our own node, and with it the right to replace it
+			return true, ErrGone // somebody deleted our own node, and so ended the hold
 		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
 			sent = sent || zkconn.Unknown(err)
 			if err := pace.Rest(ctx, t.Epoch); err != nil {
@@ -93,8 +95,8 @@ func (t *Ticket) replace(ctx context.Context, r Replacement, before ...any) (sen
 	}
 }
 
-// makeDir makes the directory of r, unless our own node has gone: then there is nothing to replace, and
-// whether the directory could be made does not matter.
+// makeDir makes the directory of r. It returns ErrGone if our own node has gone: then
+// there is nothing to replace, and it does not matter whether the directory could be made.
 func (t *Ticket) makeDir(ctx context.Context, r Replacement) error {
 	if r.Dir == t.queue.Dir {
 		return ErrGone // our own node was in it
@@ -109,8 +111,8 @@ func (t *Ticket) makeDir(ctx context.Context, r Replacement) error {
 	return err
 }
 
-// madeHere is nil if the node that is there is one of this session. Requests of a connection of our own
-// run in no other; those of an external one may run in the next.
+// madeHere returns nil if the node at path belongs to this session, and ErrGone if not. Requests of a
+// connection of our own run in this session only. Those of an external connection may run in its next session.
 func (t *Ticket) madeHere(ctx context.Context, path string) error {
 	if t.Epoch.Ordered() {
 		return nil
@@ -122,8 +124,9 @@ func (t *Ticket) madeHere(ctx context.Context, path string) error {
 	return err
 }
 
-// SetReplacing says that t's node is about to be replaced, so that its removal is no loss; or that it was
-// not, nor will be.
+// SetReplacing says that t's node is about to be replaced, so that its removal
+// is no loss; or, with no, that it was not replaced and will not be. Then
+// events that came in between are made up for by another look at the node.
 func (t *Ticket) SetReplacing(yes bool) {
 	t.replacing.Store(yes)
 	if !yes && t.eventMissed.Swap(false) {

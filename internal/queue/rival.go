@@ -12,11 +12,11 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Rival is a recipe of another library that decides the same thing at the same path, but ignores
-// our nodes. Both would hold at once, so we refuse.
+// Rival is a recipe of another library that decides the same thing at the same path but ignores
+// our nodes. With both at one path, two could hold at once. So ours refuses to work there.
 type Rival struct {
 	Node func(name string) bool // whether a child of the path is one of its nodes
-	What string                 // what both would do
+	What string                 // what both recipes would do
 }
 
 // Refuse is an error if any of the children is one of the rival's.

@@ -10,9 +10,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Try looks before it enters: a failed attempt is two reads and leaves no
-// trace for others to queue behind. The Sync makes the answer that of the leader:
-// a lock that was released before the call, by whomever, is found free. lost is as in [Queue.Obtain].
+// Try lists the queue before it enters. So an attempt that finds the lock taken usually costs two reads, and
+// makes no node behind which others would queue. The Sync comes first, so that the answer is as new as the
+// leader's: a lock that was released before the call, by anybody, is found free. lost is as in [Queue.Obtain].
 func (q *Queue) Try(ctx context.Context, lost func(*Ticket)) (*Ticket, error) {
 	t, err := q.acquire(ctx, lost, node.Pace{}, func(e *zkconn.Epoch) (*Ticket, error) { return q.tryIn(ctx, e) })
 	switch {
@@ -24,6 +24,7 @@ func (q *Queue) Try(ctx context.Context, lost func(*Ticket)) (*Ticket, error) {
 	return t, nil
 }
 
+// tryIn makes one attempt in the session e. A ticket that it returns together with an error must be given up.
 func (q *Queue) tryIn(ctx context.Context, e *zkconn.Epoch) (*Ticket, error) {
 	if q.Config != nil {
 		if err := q.Config.Learn(ctx, e); err != nil {
@@ -37,7 +38,7 @@ func (q *Queue) tryIn(ctx context.Context, e *zkconn.Epoch) (*Ticket, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(q.blockers(entries, Entry{Kind: q.Kind, Weight: q.Weight})) > 0 { // in the way of one at the tail
+	if len(q.blockers(entries, Entry{Kind: q.Kind, Weight: q.Weight})) > 0 { // in the way of an entry at the tail
 		return nil, errs.ErrNotAcquired
 	}
 	t, err := q.enter(ctx, e, nil)
