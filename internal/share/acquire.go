@@ -8,8 +8,8 @@ import (
 	"github.com/go-menagerie/menagerie/internal/node"
 )
 
-// acquire is await, and then a wait, with the lease, for the holds of this process that still run because they
-// were lost.
+// acquire waits for a lease with await. With the lease it then waits for the holds of this process that
+// were lost but still run (see dropIns). If the lease is lost in this second wait, it begins anew.
 func (s *side) acquire(ctx context.Context, dropIn bool, await func(*waiter) (*lease.Lease, error)) (*lease.Lease, error) {
 	return s.checked(ctx, func(ctx context.Context) (*lease.Lease, error) {
 		for {
@@ -29,7 +29,8 @@ func (s *side) acquire(ctx context.Context, dropIn bool, await func(*waiter) (*l
 	})
 }
 
-// admit waits until no hold of this process keeps l out. If it cannot wait, the lease is given back.
+// admit waits until no lost hold of this process keeps l out.
+// If it cannot wait any longer, it gives the lease back.
 func (s *side) admit(ctx context.Context, l *lease.Lease) (err error) {
 	for {
 		freed := s.dropIns.against(s.q.Kind, l)
@@ -43,7 +44,7 @@ func (s *side) admit(ctx context.Context, l *lease.Lease) (err error) {
 			err = errs.OfContext(ctx)
 		case <-s.at.Session.Context().Done():
 			err = errs.ErrClosed
-		case <-l.Lifetime().Done(): // it must not keep out those for whom it waits
+		case <-l.Lifetime().Done(): // lost in this wait: it must not go on to keep out the holds for which it waits
 			err = errLostInside
 		}
 		l.GiveBack(node.Grace)
@@ -51,7 +52,8 @@ func (s *side) admit(ctx context.Context, l *lease.Lease) (err error) {
 	}
 }
 
-// try is attempt, which does not wait for others, if no hold of this process keeps it out.
+// try makes one attempt, without waiting for other holders. It returns ErrNotAcquired
+// if a hold of this process keeps it out, before the attempt or after.
 func (s *side) try(ctx context.Context, dropIn bool, attempt func(*waiter) (*lease.Lease, error)) (*lease.Lease, error) {
 	return s.checked(ctx, func(ctx context.Context) (*lease.Lease, error) {
 		if s.dropIns.against(s.q.Kind, nil) != nil {

@@ -12,22 +12,22 @@ import (
 	"github.com/go-menagerie/menagerie/internal/session"
 )
 
-// Cohort is the goroutines of this process that share one object. It separates
-// the holder in this process from the process's ticket in the queue: a grant costs
-// two writes on a majority of the servers, a local hand-over costs nanoseconds.
+// Cohort is the goroutines of this process that share one object. It separates two things: who
+// holds inside this process, and the process's ticket in the queue. A grant by the servers
+// costs two writes on a majority of them. A hand-over inside the process costs nanoseconds.
 //
-// At any time the object has at most one ticket. One goroutine gets it for all that
-// wait. The idea to hand a global lock over locally within a bound comes from cohort locks
-// (Dice, Marathe, Shavit: Lock Cohorting, 2012).
+// At any time the object has at most one ticket. One goroutine gets it for
+// all that wait. The idea to hand a global lock over locally within a bound
+// comes from cohort locks (Dice, Marathe, Shavit: Lock Cohorting, 2012).
 type Cohort struct {
 	side
 
 	mu      sync.Mutex
-	waiters []*waiter // in the order in which they came; none while idle or lingering
+	waiters []*waiter // who waits, in the order in which they came; none while idle or lingering
 	state   state
 
-	// What belongs to a state, and is nil in all others. Only become writes it.
-	acquisition *acquisition // acquiring; nil for a Try, which nobody else may cancel
+	// Each field belongs to the states named beside it, and is nil in all others. Only become writes it.
+	acquisition *acquisition // acquiring; nil for a Try, which no other goroutine may cancel
 	grant       *grant       // held and lingering
 	hold        *lease.Lease // held, replacing and lost
 }
@@ -36,11 +36,11 @@ type Cohort struct {
 type grant struct {
 	ticket *queue.Ticket
 	since  time.Time
-	passes uint32      // hand-overs, and times of lingering: the Seq of the next token
-	timer  *time.Timer // of the lingering
+	passes uint32      // how often it changed hands, lingering included: the Seq of the next token
+	timer  *time.Timer // ends the lingering
 
-	// Whether a child watch was set that tells of others in the queue, and whether it has. Both outlive a single time of
-	// lingering, so that locking and unlocking in turn costs no request at all.
+	// watched says that a child watch was set, which tells of others in the queue; contended says that it has told.
+	// Both outlive a single time of lingering, so that locking and unlocking in turn costs no request at all.
 	watched, contended bool
 }
 
@@ -49,7 +49,8 @@ func NewCohort(at *session.Access, kind queue.Kind) *Cohort {
 	return &Cohort{side: side{at: at, q: at.Queue("", kind)}}
 }
 
-// become changes the state. What belongs to the old one goes. mu is held, as for all that call it.
+// become changes the state. The fields of the old state are
+// cleared. mu is held here, and in all functions that call it.
 func (c *Cohort) become(to state, a *acquisition, g *grant, l *lease.Lease) {
 	if c.state == lingering {
 		c.grant.timer.Stop()
@@ -71,11 +72,14 @@ func (c *Cohort) Acquire(ctx context.Context, dropIn bool) (*lease.Lease, error)
 	return c.acquire(ctx, dropIn, c.await)
 }
 
+// await puts w on the list and waits until it is granted or fails. In the states acquiring, held,
+// replacing and lost nothing else is done for w: whoever ends the state sees to the goroutines that wait.
 func (c *Cohort) await(w *waiter) (*lease.Lease, error) {
 	c.mu.Lock()
 	c.waiters = append(c.waiters, w)
 	if c.state == idle && w.ctx.Done() == nil {
-		// This goroutine need not watch a context, so it can wait for the servers itself.
+		// The context of this goroutine never ends, so it can
+		// wait for the servers itself, without another goroutine.
 		run := c.begin(nil)
 		c.mu.Unlock()
 		if !c.at.Session.Within(run) {
@@ -90,14 +94,15 @@ func (c *Cohort) await(w *waiter) (*lease.Lease, error) {
 	return w.wait(c.at.Session, c.withdraw)
 }
 
-// withdraw takes a waiter off the list. With the last one the acquisition ends: it cleans up for itself, and keeps nobody
-// waiting who comes meanwhile.
+// withdraw takes a waiter off the list. If it was the last one, the acquisition is cancelled. The cancelled
+// acquisition cleans up by itself. A goroutine that comes meanwhile need not wait for that: the state is idle.
 func (c *Cohort) withdraw(w *waiter) (cancelled *acquisition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := len(c.waiters)
 	c.waiters = without(c.waiters, w)
-	// A waiter that is no longer in the list has an answer. An acquisition that runs now is that of another waiter.
+	// A waiter that is no longer on the list has its answer. Then an acquisition
+	// that runs now is not the one that w waited for, and must go on.
 	if a := c.acquisition; a != nil && before == 1 && len(c.waiters) == 0 {
 		c.becomeIdle()
 		a.cancel(errNobody)
@@ -106,8 +111,9 @@ func (c *Cohort) withdraw(w *waiter) (cancelled *acquisition) {
 	return nil
 }
 
-// advance sees to it that somebody acts for those who wait. In the states that it does nothing in, whatever
-// ends the state calls it. mu is held.
+// advance begins what must be done for the goroutines that wait, if nobody does
+// it yet. In the states without a case here it does nothing: whatever ends such
+// a state calls advance, or grants to the first of them itself. mu is held.
 func (c *Cohort) advance() {
 	switch {
 	case len(c.waiters) == 0:
@@ -118,8 +124,8 @@ func (c *Cohort) advance() {
 	}
 }
 
-// spawn begins an acquisition in a goroutine of its own; old is given up in the same request. The acquisition is
-// one call of queue.Queue.ObtainFrom (newAcquisition), and ends in acquired. mu is held.
+// spawn begins an acquisition in a goroutine of its own, and gives old up in the same request. The
+// acquisition is one call of queue.Queue.ObtainFrom (newAcquisition), and ends in acquired. mu is held.
 func (c *Cohort) spawn(old *queue.Ticket) {
 	if c.at.Session.Spawn(c.begin(old)) {
 		return
@@ -130,14 +136,14 @@ func (c *Cohort) spawn(old *queue.Ticket) {
 	c.acquired(nil, errs.ErrClosed)
 }
 
-// begin makes the acquisition that run carries out. mu is held.
+// begin makes an acquisition and the state acquiring. run carries the acquisition out. mu is held.
 func (c *Cohort) begin(old *queue.Ticket) (run func()) {
 	var a *acquisition
 	a, run = c.newAcquisition(old, c.onLoss, func(p *queue.Ticket, err error) *queue.Ticket {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.acquisition != a {
-			return p // cancelled
+			return p // cancelled by withdraw; the ticket may have been granted at the same time
 		}
 		c.acquired(p, err)
 		return nil
@@ -146,7 +152,8 @@ func (c *Cohort) begin(old *queue.Ticket) (run func()) {
 	return run
 }
 
-// acquired is the end of the acquisition under way. mu is held.
+// acquired ends the acquisition under way, with a ticket
+// for the first who waits or an error for all. mu is held.
 func (c *Cohort) acquired(p *queue.Ticket, err error) {
 	if err == nil {
 		c.grantFirst(&grant{ticket: p, since: time.Now()})
@@ -157,11 +164,12 @@ func (c *Cohort) acquired(p *queue.Ticket, err error) {
 	c.waiters = nil
 }
 
-// grantFirst gives g to whoever has waited longest. mu is held, somebody waits, and nobody holds.
+// grantFirst gives g to the goroutine that has waited longest. mu is held, somebody waits, and nobody holds.
 func (c *Cohort) grantFirst(g *grant) {
 	if g.ticket.Over() {
-		// A loss first marks the ticket as over, and then looks for a holder once, maybe before now: a lease that is
-		// granted now might never be told.
+		// A loss first marks the ticket as over, and then looks once for a holder. It may have looked
+		// already, so a lease that is granted now might never be told. If the ticket is not over
+		// here, the loss has yet to look for the holder, which needs mu, and will find the new one.
 		c.becomeIdle()
 		c.advance()
 		return
@@ -174,16 +182,18 @@ func (c *Cohort) grantFirst(g *grant) {
 			return
 		}
 	}
-	c.becomeIdle() // the session is closing
+	c.becomeIdle() // nobody took it: the session is closing
 	g.ticket.Leave(0)
 }
 
-// Try acquires the lease if nobody holds or waits for it, here or elsewhere, and
-// returns ErrNotAcquired otherwise. It waits for the servers' answers only.
+// Try acquires the lease if nobody holds it or waits for it, here or elsewhere.
+// Otherwise it returns ErrNotAcquired. It waits only for answers of the servers.
 func (c *Cohort) Try(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 	return c.try(ctx, dropIn, c.attempt)
 }
 
+// attempt is Try for w. A lingering ticket is granted to w at once. Without a ticket
+// the servers are asked, unless others of this process are asking them already.
 func (c *Cohort) attempt(w *waiter) (*lease.Lease, error) {
 	c.mu.Lock()
 	if c.state == lingering && c.grant.ticket.Over() {
@@ -191,7 +201,7 @@ func (c *Cohort) attempt(w *waiter) (*lease.Lease, error) {
 	}
 	switch c.state {
 	case idle:
-		c.becomeAcquiring(nil) // whoever comes now waits behind this attempt
+		c.becomeAcquiring(nil) // goroutines that come now wait behind this attempt
 		c.mu.Unlock()
 		return c.lookOnce(w, c.q.Try)
 	case lingering:
@@ -202,7 +212,8 @@ func (c *Cohort) attempt(w *waiter) (*lease.Lease, error) {
 	return nil, errs.ErrNotAcquired
 }
 
-// lookOnce is try, which is Queue.Try, and what it ends with for w.
+// lookOnce gets a ticket with try, which is Queue.Try, and gives it to w. After a
+// failure the goroutines that came meanwhile begin an acquisition of their own.
 func (c *Cohort) lookOnce(w *waiter, try getting) (*lease.Lease, error) {
 	p, err := c.ticket(w.ctx, try, c.onLoss)
 	c.mu.Lock()
@@ -215,11 +226,11 @@ func (c *Cohort) lookOnce(w *waiter, try getting) (*lease.Lease, error) {
 	return c.grantNow(w, &grant{ticket: p, since: time.Now()})
 }
 
-// grantNow gives g to w, which is a Try: it is not on the list of those who wait, so that nothing is granted to it
-// once it has returned. mu is held, and nobody holds.
+// grantNow gives g to w, a Try. It is not on the list of those who wait, so nothing
+// can be granted to it after it has returned. mu is held, and nobody holds.
 func (c *Cohort) grantNow(w *waiter, g *grant) (*lease.Lease, error) {
 	w.err = errs.ErrNotAcquired
-	if !g.ticket.Over() { // else see grantFirst; it may end at any time, so this is the only look
+	if !g.ticket.Over() { // see grantFirst; the ticket may end at any time, so there is one look only
 		if l := w.grant(&c.side, c, g.ticket, g.passes); l != nil {
 			c.becomeHeld(g, l)
 			return l, nil
@@ -240,9 +251,10 @@ func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
 	g, unwanted := c.grant, (*queue.Ticket)(nil)
 	switch {
 	case c.hold != l: // it was lost, or released before
-	case c.state == lost && runsOn(l): // until UnlockLost
+	case c.state == lost && runsOn(l): // its Unlock, which calls UnlockLost, ends the state
 	case c.state == replacing && runsOn(l):
 		c.becomeLost()
+	// The lease ended while its ticket was being replaced, or after its loss: there is no ticket to pass on.
 	case c.state != held:
 		c.becomeIdle()
 		c.advance()
@@ -250,10 +262,10 @@ func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
 		c.becomeLost()
 		unwanted = g.ticket
 	case len(c.waiters) > 0 && c.mayPass():
-		g.passes++ // the next token must be greater
+		g.passes++ // each token must be greater than the one before
 		c.grantFirst(g)
 	case len(c.waiters) > 0:
-		g.ticket.Retire() // its removal, which is part of that request, is told before the answer
+		g.ticket.Retire() // its removal, which is part of that request, may be told before the answer: it is no loss
 		c.spawn(g.ticket)
 	case c.linger():
 	default:
@@ -266,16 +278,18 @@ func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
 	}
 }
 
-// runsOn reports whether l has ended, but not by its Unlock: in the form without leases the critical section runs on.
+// runsOn reports whether l has ended, but not by its Unlock, and its critical section runs on:
+// that of a hold of the form without leases runs until its Unlock, whatever the servers say.
 func runsOn(l *lease.Lease) bool { return l.DropIn() && l.Err() != errs.ErrReleased }
 
-// mostPasses leaves room in a token's Seq for changes that are not hand-overs: a downgrade, or a
-// grant in the place of one that could not be given up.
+// mostPasses bounds passes. It leaves room in a token's Seq for changes that are not
+// hand-overs: a downgrade, or a grant in the place of one that could not be given up.
 const mostPasses = math.MaxUint32 - 1<<16
 
-// unsettled reports whether nobody may hold g's ticket again: a guarded
-// transaction that is under way, or whose outcome is unknown, must find the node gone, not a
-// successor's hold of the same node. Or there are no tokens left for it.
+// unsettled reports whether nobody may hold g's ticket again. There are two causes. A
+// guarded transaction may be under way, or its outcome unknown: if it is applied after
+// the hold has ended, it must fail because the node is gone, and not succeed during a
+// successor's hold of the same node. Or there are no tokens left for the ticket.
 func (g *grant) unsettled() bool {
 	return g.ticket.Unanswered() || g.passes >= mostPasses
 }
@@ -287,10 +301,11 @@ func (c *Cohort) mayPass() bool {
 		time.Since(g.since) < c.at.Settings.HandoverIn && g.ticket.Epoch.Valid() && !g.ticket.Over()
 }
 
-// onLoss is called when the session of p has ended, or its node was removed.
+// onLoss is called when the session of p has ended, or its
+// node was removed. The ticket has been given up before.
 func (c *Cohort) onLoss(p *queue.Ticket) {
-	// The holder is told before anything below, which might delay that. (Its node has been given to the reaper before, which does
-	// not block.) It is also told while the ticket is being replaced.
+	// The holder is told first: everything below might delay that. (Before this call the node was
+	// given to the reaper, which does not block.) It is told also while the ticket is being replaced.
 	if l := c.Current(); l != nil && l.Ticket() == p {
 		l.Finish(errs.ErrLost)
 	}
@@ -298,7 +313,7 @@ func (c *Cohort) onLoss(p *queue.Ticket) {
 	defer c.mu.Unlock()
 	if c.grant != nil && c.grant.ticket == p {
 		if c.state == held && c.hold.DropIn() {
-			c.becomeLost() // after Close, too: the Unlock is still to come
+			c.becomeLost() // after Close, too: its Unlock is still to come
 		} else {
 			c.becomeIdle()
 		}
@@ -306,8 +321,9 @@ func (c *Cohort) onLoss(p *queue.Ticket) {
 	}
 }
 
-// UnlockLost is the Unlock of a lease that ended before. A hold of the form without leases keeps
-// the other goroutines of this object out until then: they share its memory.
+// UnlockLost is the Unlock of a lease that ended before. Until this Unlock, a
+// hold of the form without leases keeps the other goroutines of this object
+// out, because its critical section still runs, and they share its memory.
 func (c *Cohort) UnlockLost(l *lease.Lease) {
 	c.dropIns.remove(l)
 	c.mu.Lock()
@@ -315,21 +331,21 @@ func (c *Cohort) UnlockLost(l *lease.Lease) {
 	if c.hold != l {
 		return
 	}
-	if c.state == held { // whoever ended the lease has not come here yet
+	if c.state == held { // whoever ended the lease has not come to Release or onLoss yet
 		c.grant.ticket.Leave(0)
 	}
 	c.becomeIdle()
 	c.advance()
 }
 
-// Current is the lease of the present holder in this process, nil without one.
+// Current is the lease of the present hold in this process; nil if there is none.
 func (c *Cohort) Current() *lease.Lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.hold
 }
 
-// At has the arguments of the constructor.
+// At returns what the constructor was given.
 func (c *Cohort) At() *session.Access { return c.at }
 
 // Waiting is how many goroutines wait for a grant.

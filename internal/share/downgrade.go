@@ -12,19 +12,17 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// Downgrade turns a write lease into a read lease, in one transaction: it makes a read
-// node with the write node's own sequence number and removes the write node. So no
-// writer that queues behind gets in between; other readers do, if no writer is
-// ahead of them. The idea and the layout are those of Curator's
-// InterProcessReadWriteLock, which does it in two requests.
+// Downgrade turns a write lease into a read lease in one transaction: it makes a read node with the
+// sequence number of the write node, and removes the write node. So no writer that queues behind
+// gets in between. Other readers get in, if no writer is ahead of them. The idea and the layout of
+// the nodes are those of Curator's InterProcessReadWriteLock, which does it in two requests.
 //
-// The new lease keeps the write node's zxid in its token, with the next Seq: the read
-// node is created late, and its own zxid would be greater than that of writers who
-// queue behind it and will be granted after it.
+// The token of the new lease keeps the zxid of the write node, with the next Seq. The read node is created
+// late: its own zxid would be greater than that of writers that queue behind it and are granted after it.
 //
-// While it is not known whether the transaction was applied, readers may be granted
-// elsewhere, so l is not Valid. If ctx ends before it is known, both are given up: then
-// the caller holds neither. After any other error the write lease is unchanged.
+// While it is not known whether the transaction was applied, readers may be granted elsewhere,
+// so l is not Valid. If that stays unknown, or if ctx ends, both leases are given up, and the
+// caller holds neither. After any other error the write lease is unchanged, unless it was lost.
 func (r *Readers) Downgrade(ctx context.Context, l *lease.Lease) (*lease.Lease, error) {
 	if l == nil || !l.GrantedBy(r.write) {
 		return nil, fmt.Errorf("%w: a lease to downgrade that is not a write lease of this lock", errs.ErrMisuse)
@@ -38,18 +36,18 @@ func (r *Readers) Downgrade(ctx context.Context, l *lease.Lease) (*lease.Lease, 
 	p := l.Ticket()
 	token := node.Token{Zxid: l.Token().Zxid, Seq: l.Token().Seq + 1}
 	if !p.Entry.Ordered() {
-		// There the creation zxid orders the queue, and the read node's would put it
-		// behind writers that wait. So the write node stays: others read a little later.
+		// There the creation zxid orders the queue, and that of the read node would put it behind
+		// writers that wait. So the write node stays, and other readers are granted a little later.
 		return r.takeOver(ctx, l, p, token)
 	}
 	read := r.q.Successor(p)
 	data := r.at.Content(node.Content{Token: token}).Encode()
-	// With the lease as well, so that a loss ends the call.
+	// The call also ends with the lease, so that a loss ends it.
 	bounded, cancel := context.WithCancelCause(ctx)
 	defer context.AfterFunc(l.Lifetime(), func() { cancel(l.Err()) })()
 	defer cancel(nil)
 	// From here on the write node may be removed at any time, until a clear answer says that it
-	// was not: nobody else of this process may have the ticket.
+	// was not. So no other goroutine of this process may get the ticket, and a removal is no loss.
 	p.MarkSent()
 	p.SetReplacing(true)
 	sent, err := p.ReplaceBy(bounded, read, data)
@@ -59,7 +57,7 @@ func (r *Readers) Downgrade(ctx context.Context, l *lease.Lease) (*lease.Lease, 
 	return nil, r.stay(ctx, l, read, sent, err)
 }
 
-// stay ends a downgrade that failed. sent tells whether it may have been, or may yet be, applied.
+// stay ends a downgrade that failed. sent tells whether the transaction may have been applied, or may yet be.
 func (r *Readers) stay(ctx context.Context, l *lease.Lease, read *queue.Ticket, sent bool, err error) error {
 	p := l.Ticket()
 	if sent {
@@ -81,17 +79,19 @@ func (r *Readers) stay(ctx context.Context, l *lease.Lease, read *queue.Ticket, 
 	case errors.Is(err, queue.ErrGone):
 		p.Deleted()
 		return errs.ErrLost
-	case sent, ctx.Err() != nil: // also if nothing was sent: a caller whose time is up has one rule
+	case sent, ctx.Err() != nil: // also if nothing was sent: if ctx ends, the caller holds nothing
 		l.GiveBack(node.Grace)
 		return node.Reason(ctx, err)
 	}
 	return node.Reason(ctx, err)
 }
 
-// takeOver shares the ticket that l's has been turned into, before l ends.
+// takeOver makes a batch of readers of p, the ticket into which l's was turned,
+// and ends l after that. In this order the process holds without a gap.
 func (r *Readers) takeOver(ctx context.Context, l *lease.Lease, p *queue.Ticket, token node.Token) (*lease.Lease, error) {
 	c, old := r.write, l.Ticket()
 	p.Entry.Czxid = token.Zxid
+	// detach takes the ticket away from l. If the ticket was lost before that, no read lease may be granted.
 	if c.detach(l) == nil || old.Over() || !old.Epoch.Valid() {
 		p.Leave(node.Grace)
 		l.Finish(errs.ErrLost)
@@ -103,6 +103,8 @@ func (r *Readers) takeOver(ctx context.Context, l *lease.Lease, p *queue.Ticket,
 		old.DropProof()
 	}
 	w := newWaiter(ctx, l.DropIn())
+	// The read lease begins before the write lease ends, so that
+	// there is no moment in which this process holds nothing.
 	r.share(p, token.Seq, w)
 	l.Finish(errs.ErrReleased)
 	c.UnlockLost(l)

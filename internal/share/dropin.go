@@ -8,17 +8,18 @@ import (
 	"github.com/go-menagerie/menagerie/internal/queue"
 )
 
-// dropIns are the holds of a read-write lock that began in the form without leases, from the grant to
-// the Unlock. A hold that was lost meanwhile keeps out the goroutines of this process that would conflict
-// with it, because its critical section still runs and shares this process's memory. Writers keep
-// each other out by the hold that stays in the cohort; this is for a reader and a writer.
+// dropIns are the holds of a read-write lock that began in the form without leases (Lock and
+// Unlock as sync.RWMutex has them), from the grant to the Unlock. If such a hold is lost,
+// its critical section still runs, and shares this process's memory. So until its Unlock it
+// keeps out the goroutines of this process that would conflict with it. Two writers keep
+// each other out by the hold that stays in the cohort; dropIns is for a reader and a writer.
 //
-// A goroutine that is granted waits here for lost holds. If none is lost it does not wait: the servers
-// have excluded conflicting holds.
+// A goroutine that is granted waits here for lost holds. If none is lost, it
+// does not wait: the servers have excluded the holds that would conflict.
 type dropIns struct {
 	mu      sync.Mutex
-	holds   map[*lease.Lease]queue.Kind // what each asked for: its node may be another, where a downgrade keeps the writer's
-	writers int                         // how many of them are no reads
+	holds   map[*lease.Lease]queue.Kind // what each asked for; its node differs after a downgrade that keeps it
+	writers int                         // how many of them do not only read
 	freed   chan struct{}               // closed when one of them is unlocked; nil while nobody waits for that
 }
 
@@ -41,7 +42,8 @@ func (d *dropIns) add(kind queue.Kind, l *lease.Lease) {
 	}
 }
 
-// remove unregisters the hold of l, before the servers release it.
+// remove unregisters the hold of l. It is called before the servers release
+// it, so that a goroutine that is granted next does not wait for it.
 func (d *dropIns) remove(l *lease.Lease) {
 	if d == nil {
 		return
@@ -62,8 +64,8 @@ func (d *dropIns) remove(l *lease.Lease) {
 	}
 }
 
-// against is closed when a goroutine that asks for the kind, or was granted l, should look again whether a
-// hold keeps it out; it is nil if none does.
+// against returns nil if no hold keeps out a goroutine that asks for kind, or that was
+// granted l. Else it returns a channel that is closed when that goroutine should look again.
 func (d *dropIns) against(kind queue.Kind, l *lease.Lease) <-chan struct{} {
 	if d == nil {
 		return nil

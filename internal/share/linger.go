@@ -7,8 +7,8 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// linger keeps the ticket after c.hold, with WithLinger and if no other contender is known to queue.
-// It reports whether the ticket is kept. mu is held.
+// linger keeps the ticket after c.hold, if WithLinger was given and no other
+// contender is known to queue. It reports whether it keeps the ticket. mu is held.
 func (c *Cohort) linger() bool {
 	g := c.grant
 	e := g.ticket.Epoch
@@ -19,12 +19,12 @@ func (c *Cohort) linger() bool {
 		return false
 	}
 	g.watched = true
-	g.passes++ // whoever takes it next is another grant
+	g.passes++ // the next hold is another grant, with a token of its own
 	passes := g.passes
 	g.timer = time.AfterFunc(c.at.Settings.Linger, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if g.passes == passes { // or this is a timer of an earlier time
+		if g.passes == passes { // else this timer belongs to an earlier time of lingering
 			c.endLingering(g)
 		}
 	})
@@ -32,7 +32,7 @@ func (c *Cohort) linger() bool {
 	return true
 }
 
-// endLingering gives g up, if it lingers. mu is held.
+// endLingering gives g up if it is lingering. mu is held.
 func (c *Cohort) endLingering(g *grant) {
 	if c.state == lingering && c.grant == g {
 		c.becomeIdle()
@@ -40,8 +40,9 @@ func (c *Cohort) endLingering(g *grant) {
 	}
 }
 
-// watchContention watches for other contenders. This is the only child watch that the package
-// sets on a directory that others share, and only a ticket that lingers has it.
+// watchContention watches for other contenders. This is the only child watch
+// that the package sets on a directory that others share. Only a ticket that
+// lingers has it: it would wake others at every change of the directory.
 func (c *Cohort) watchContention(g *grant) {
 	contended := func() {
 		c.mu.Lock()
@@ -50,11 +51,11 @@ func (c *Cohort) watchContention(g *grant) {
 		c.endLingering(g)
 	}
 	_, names, err := g.ticket.Epoch.WatchChildren(c.at.Session.Context(), c.q.Dir, func(zkconn.Event) {
-		// In the wire's goroutine, which must not wait for the requests that giving
-		// the ticket up may need.
+		// This runs in the goroutine that reads the connection. It must
+		// not wait for the requests that giving the ticket up may need.
 		c.at.Session.Spawn(contended)
 	})
-	others := err != nil // nobody would tell us
+	others := err != nil // without a watch nobody would tell us of others, so they are assumed
 	for _, n := range names {
 		en, ok := queue.ParseEntry(n)
 		others = others || ok && en.Name != g.ticket.Entry.Name

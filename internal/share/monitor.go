@@ -11,49 +11,50 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// Monitor is a lock whose holder may wait inside, for a condition. Errors are bare reasons.
+// Monitor is a lock as a condition sees it: its holder may give it up to
+// wait for the condition, and then locks it again. Errors are bare reasons.
 type Monitor interface {
 	// Session is nil if the lock has none.
 	Session() *session.Session
 	Path() string
-	// Held is the lease of the hold that l is a level of; for nil, of what the caller
-	// holds through the form without leases. It is an error if there is no such hold.
+	// Held returns the lease of the hold of which l is a level (of a reentrant lock). For nil it returns the lease
+	// of what the caller holds through the form without leases. It returns an error if there is no such hold.
 	Held(l *lease.Lease) (*lease.Lease, error)
-	// Holder is the lease of whatever hold the caller may act under; nil without one.
+	// Holder returns the lease of any hold under which the caller may act; nil if there is none.
 	Holder() *lease.Lease
-	// Suspend ends the hold that l is a level of, all levels of it, and makes w in the
-	// transaction that gives the lock up. It blocks until that is known, ctx ends, or the hold
-	// is lost. With an error comes kept if the lock is held all the same; if that went with
-	// the error, s, which has no epoch; or neither if nothing was held.
+	// Suspend ends the hold of which l is a level, with all its levels, and makes w in the
+	// transaction that gives the lock up. It blocks until the outcome is known, ctx ends, or the
+	// hold is lost. With an error it returns one of three: kept, if the lock is still held; s,
+	// which then has no epoch, if the hold ended with the error; or neither, if nothing was held.
 	Suspend(ctx context.Context, l *lease.Lease, w queue.Replacement) (s Suspension, kept *lease.Lease, err error)
 }
 
-// Suspension is a hold that was given up in order to wait inside.
+// Suspension is a hold that was given up in order to wait for a condition.
 type Suspension interface {
-	// Epoch is the one in which the waiter's node was made, nil if it was not.
+	// Epoch is the epoch in which the waiter's node was made; nil if it was not made.
 	Epoch() *zkconn.Epoch
-	// Regain locks again, and restores all levels. It may be called until it succeeds;
-	// the lease is that of the level that was suspended.
+	// Regain locks again and restores all levels. It may be called until
+	// it succeeds. It returns the lease of the level that was suspended.
 	Regain(ctx context.Context) (*lease.Lease, error)
-	// Abandon gives all levels up.
+	// Abandon gives all levels up, instead of Regain.
 	Abandon()
 }
 
-// DropInLocker is the Monitor of a read-write lock, which a reentrant lock can be made of: DropIn locks it like
-// Lock, RLock and their Try forms, and leaves the books to the caller.
+// DropInLocker is the Monitor of a read-write lock of which a reentrant lock can be made. DropIn locks
+// it without a lease, like Lock, RLock and their Try forms, but the caller keeps account of the hold.
 type DropInLocker interface {
 	Monitor
 	DropIn(read, try bool) (l *lease.Lease, ok bool)
 }
 
-// monitors tell a lock by its type. Only init functions add to it: conditions are made of any lock, and
-// must not know the packages of all of them.
+// monitors find out what kind of lock a value is, by its type. Only init functions add to
+// it. A condition is made of any lock, and must not import the packages of all of them.
 var monitors []func(lock any) Monitor
 
-// RegisterMonitor has MonitorOf ask of, which returns nil for what is no lock of its package.
+// RegisterMonitor makes MonitorOf call of, which returns nil for a value that is no lock of its package.
 func RegisterMonitor(of func(lock any) Monitor) { monitors = append(monitors, of) }
 
-// MonitorOf is the Monitor of a lock; nil if it has none.
+// MonitorOf returns the Monitor of a lock; nil if it has none.
 func MonitorOf(lock any) Monitor {
 	for _, of := range monitors {
 		if m := of(lock); m != nil {
@@ -63,7 +64,7 @@ func MonitorOf(lock any) Monitor {
 	return nil
 }
 
-// Monitor is a condition's view of the lock.
+// Monitor is the lock as a condition sees it.
 func (c *Cohort) Monitor() Monitor { return monitor{c} }
 
 type monitor struct{ c *Cohort }

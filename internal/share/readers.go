@@ -11,20 +11,19 @@ import (
 	"github.com/go-menagerie/menagerie/internal/session"
 )
 
-// Readers is the goroutines of this process that share one object and may hold
-// together. They form batches. A batch has one ticket. A reader that
-// comes while the batch waits, or within a bound after its grant, holds with it. A later
-// reader queues anew, so that writers that queue are not starved.
+// Readers is the goroutines of this process that share one object and may hold together. They form batches.
+// A batch has one ticket. A reader holds with a batch if it comes while the batch waits, or within a bound
+// after the batch's grant. A later reader queues anew, so that writers that queue are not starved.
 type Readers struct {
 	side
 	write *Cohort
 
 	mu      sync.Mutex
-	current *batch // which a reader may join; nil without one
-	granted map[*queue.Ticket]*batch
+	current *batch                   // the batch that a reader may join; nil if there is none
+	granted map[*queue.Ticket]*batch // the batches that are held
 }
 
-// batch is readers that share one ticket. It is acquiring, then held, then idle for good.
+// batch is the readers that share one ticket. It is acquiring, then held, then idle for good.
 type batch struct {
 	state state
 
@@ -34,8 +33,8 @@ type batch struct {
 
 	// Once it is held.
 	ticket *queue.Ticket
-	seq    uint32 // of its tokens
-	until  time.Time
+	seq    uint32    // the Seq of its tokens
+	until  time.Time // when it stops growing
 	holds  map[*lease.Lease]struct{}
 }
 
@@ -44,6 +43,7 @@ const shareFor = session.DefaultHandoverIn
 
 // NewReaders makes the read side of a lock whose write side is write.
 func NewReaders(write *Cohort) *Readers {
+	// Both sides share one set of holds: that is how a reader and a writer of this process see each other.
 	write.dropIns = new(dropIns)
 	q := *write.q
 	q.Kind = queue.KindRead
@@ -56,8 +56,8 @@ func (b *batch) open() bool {
 		b.state == held && time.Now().Before(b.until) && !b.ticket.Over() && b.ticket.Epoch.Valid())
 }
 
-// Close keeps later readers out of the present batch: a writer
-// of this process has come, and they must wait behind it.
+// Close keeps later readers out of the present batch. It is called when a
+// writer of this process has come: readers that come later must wait behind it.
 func (r *Readers) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,6 +69,7 @@ func (r *Readers) Acquire(ctx context.Context, dropIn bool) (*lease.Lease, error
 	return r.acquire(ctx, dropIn, r.await)
 }
 
+// await puts w into the present batch, or into a new one, and waits until it is granted or fails.
 func (r *Readers) await(w *waiter) (*lease.Lease, error) {
 	r.mu.Lock()
 	b := r.current
@@ -86,7 +87,8 @@ func (r *Readers) await(w *waiter) (*lease.Lease, error) {
 	return w.wait(r.at.Session, func(w *waiter) *acquisition { return r.withdraw(b, w) })
 }
 
-// withdraw takes a waiter off the list of its batch. A batch that nobody waits for ends.
+// withdraw takes a waiter off the list of its batch. If nobody
+// waits for the batch any more, its acquisition is cancelled.
 func (r *Readers) withdraw(b *batch, w *waiter) (cancelled *acquisition) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,7 +107,7 @@ func (r *Readers) newBatch() *batch {
 	return b
 }
 
-// begin begins to get a ticket for b. mu is held.
+// begin begins the acquisition of a ticket for b. mu is held.
 func (r *Readers) begin(b *batch) {
 	a, run := r.newAcquisition(nil, r.onLoss, func(p *queue.Ticket, err error) *queue.Ticket { return r.ended(b, p, err) })
 	b.acquisition = a
@@ -114,7 +116,7 @@ func (r *Readers) begin(b *batch) {
 	}
 }
 
-// ended is the end of b's acquisition. It returns a ticket that nobody wants any more.
+// ended ends b's acquisition. It returns the ticket if nobody wants it any more.
 func (r *Readers) ended(b *batch, p *queue.Ticket, err error) (unwanted *queue.Ticket) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,7 +124,7 @@ func (r *Readers) ended(b *batch, p *queue.Ticket, err error) (unwanted *queue.T
 	case err != nil || len(b.waiters) == 0:
 		r.end(b, err)
 		return p
-	case p.Over(): // lost between the last look and here
+	case p.Over(): // lost since it was granted; onLoss found no batch of it then, so it is dealt with here
 		r.begin(b)
 		return nil
 	}
@@ -134,14 +136,14 @@ func (r *Readers) ended(b *batch, p *queue.Ticket, err error) (unwanted *queue.T
 	return r.unheld(b)
 }
 
-// hold makes b one that is held. mu is held.
+// hold makes b held, with p. mu is held.
 func (r *Readers) hold(b *batch, p *queue.Ticket, seq uint32) {
 	b.state.become(held, r.at.Session.Logger())
 	b.ticket, b.seq, b.until, b.holds = p, seq, time.Now().Add(shareFor), make(map[*lease.Lease]struct{})
 	r.granted[p] = b
 }
 
-// end ends b, and with err whoever waits. mu is held.
+// end ends b. The readers that still wait for it fail with err. mu is held.
 func (r *Readers) end(b *batch, err error) {
 	b.state.become(idle, r.at.Session.Logger())
 	r.forget(b)
@@ -150,14 +152,14 @@ func (r *Readers) end(b *batch, err error) {
 	b.waiters = nil
 }
 
-// forget has nobody join b any more. mu is held.
+// forget makes sure that nobody joins b any more. mu is held.
 func (r *Readers) forget(b *batch) {
 	if r.current == b {
 		r.current = nil
 	}
 }
 
-// unheld ends b if nobody holds with it, and returns its ticket then. mu is held.
+// unheld ends b if nobody holds with it any more, and then returns its ticket. mu is held.
 func (r *Readers) unheld(b *batch) *queue.Ticket {
 	if len(b.holds) > 0 {
 		return nil
@@ -173,12 +175,13 @@ func (r *Readers) grantTo(b *batch, w *waiter) {
 	}
 }
 
-// Try acquires a read lease if no writer holds or waits, and returns ErrNotAcquired
-// otherwise. It waits for the servers' answers only.
+// Try acquires a read lease if no writer holds or waits. Otherwise it
+// returns ErrNotAcquired. It waits only for answers of the servers.
 func (r *Readers) Try(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 	return r.try(ctx, dropIn, r.attempt)
 }
 
+// attempt is Try for w. It joins a batch that is held, and does not join one that still waits.
 func (r *Readers) attempt(w *waiter) (*lease.Lease, error) {
 	r.mu.Lock()
 	if b := r.current; b.open() && b.state == held {
@@ -195,7 +198,7 @@ func (r *Readers) attempt(w *waiter) (*lease.Lease, error) {
 	return w.lease, w.err
 }
 
-// share makes a batch of a ticket that w has got, from when on others may hold with w.
+// share makes a batch of a ticket that was granted for w alone. From then on other readers may hold with w.
 func (r *Readers) share(p *queue.Ticket, seq uint32, w *waiter) {
 	r.mu.Lock()
 	b := r.newBatch()
@@ -230,10 +233,11 @@ func (r *Readers) Release(l *lease.Lease, grace time.Duration) {
 	}
 }
 
-// UnlockLost implements Grantor. A lease that ended by a bound has been released then.
+// UnlockLost implements Grantor. Only dropIns is left to
+// do: whatever ended the lease takes it out of its batch.
 func (r *Readers) UnlockLost(l *lease.Lease) { r.dropIns.remove(l) }
 
-// onLoss is told of the loss of a ticket.
+// onLoss is called when the ticket of a batch is lost.
 func (r *Readers) onLoss(p *queue.Ticket) {
 	r.mu.Lock()
 	b := r.granted[p]
@@ -242,7 +246,7 @@ func (r *Readers) onLoss(p *queue.Ticket) {
 	}
 	r.mu.Unlock()
 	if b != nil {
-		for l := range b.holds { // nobody changes them any more
+		for l := range b.holds { // end took b out of granted, so nobody changes its holds any more
 			l.Finish(errs.ErrLost)
 		}
 	}

@@ -12,16 +12,15 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// releaseForWait gives the hold of l up and makes w in the same transaction: the next
-// holder finds w. It returns the epoch in which that was done; or an error, and the
-// lease under which the lock is still held, if it is.
+// releaseForWait gives the hold of l up and makes w in the same transaction, so
+// that the next holder finds w. It returns the epoch in which that was done. With
+// an error it returns the lease under which the lock is still held, if it is.
 //
-// The lease ends before the request is sent, because the servers may grant to others
-// before the answer is here. A refusal therefore cannot bring it back: kept is another
-// grant of the same ticket, with the next token.
+// The lease ends before the request is sent, because the servers may grant to others before the answer
+// arrives. So a refusal cannot bring it back: kept is another grant of the same ticket, with the next token.
 //
-// Waiting goroutines of this process queue anew. The ticket cannot be handed over:
-// the transaction removes its node.
+// The goroutines of this process that wait queue anew. The ticket
+// cannot be handed over to them: the transaction removes its node.
 func (c *Cohort) releaseForWait(ctx context.Context, l *lease.Lease, w queue.Replacement) (e *zkconn.Epoch, kept *lease.Lease, err error) {
 	if ctx.Err() != nil && l.Err() == nil {
 		return nil, l, errs.OfContext(ctx)
@@ -33,7 +32,7 @@ func (c *Cohort) releaseForWait(ctx context.Context, l *lease.Lease, w queue.Rep
 	if g == nil {
 		return nil, nil, c.overtaken(l)
 	}
-	if !l.Finish(errs.ErrReleased) { // whoever ended it left the ticket to this
+	if !l.Finish(errs.ErrReleased) { // whoever ended it found the state replacing, and left the ticket to this function
 		g.ticket.Leave(0)
 		return nil, nil, c.overtaken(l)
 	}
@@ -53,7 +52,7 @@ func (c *Cohort) releaseForWait(ctx context.Context, l *lease.Lease, w queue.Rep
 	return e, kept, err
 }
 
-// overtaken is the error if another goroutine has ended the lease, or is about to end it.
+// overtaken is the error for a caller whose lease another goroutine has ended, or is about to end.
 func (c *Cohort) overtaken(l *lease.Lease) error {
 	err := l.Err()
 	switch {
@@ -67,11 +66,12 @@ func (c *Cohort) overtaken(l *lease.Lease) error {
 	return err
 }
 
-// detach takes the ticket of l away from whatever becomes of l meanwhile: its node is about to go. It returns nil if l
-// has no ticket any more. The hold keeps this process's others out, until UnlockLost or regrant.
+// detach makes the state replacing, and returns the grant of l: its node is about to be removed, so
+// whatever happens to l from now on does not touch the ticket. It returns nil if l has no ticket
+// any more. The hold keeps the other goroutines of this process out, until UnlockLost or regrant.
 //
-// It comes before the lease ends. In the other order the session could be lost in between: then the
-// ticket would be gone and the hold would stay for ever.
+// detach must come before the lease ends. In the other order the session could be
+// lost in between: then the ticket would be gone, and the hold would stay for ever.
 func (c *Cohort) detach(l *lease.Lease) *grant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,7 +83,7 @@ func (c *Cohort) detach(l *lease.Lease) *grant {
 	return g
 }
 
-// replace is the part of releaseForWait after the lease has ended.
+// replace does what releaseForWait does after the lease has ended.
 func (c *Cohort) replace(ctx context.Context, l *lease.Lease, g *grant, w queue.Replacement) (*zkconn.Epoch, *lease.Lease, error) {
 	p := g.ticket
 	p.SetReplacing(true) // the removal of the node is no loss
@@ -92,6 +92,7 @@ func (c *Cohort) replace(ctx context.Context, l *lease.Lease, g *grant, w queue.
 	refused := err != nil && !gone && !sent && !c.at.Session.Closing()
 	if refused {
 		p.SetReplacing(false)
+		// Nothing was applied, nor will be, so the node is still there.
 		if kept := c.regrant(l, g); kept != nil {
 			return nil, kept, node.Reason(ctx, err)
 		}
@@ -105,7 +106,8 @@ func (c *Cohort) replace(ctx context.Context, l *lease.Lease, g *grant, w queue.
 	if refused {
 		return nil, nil, errs.ErrLost
 	}
-	if !gone { // it is unknown whether it was applied
+	if !gone { // it is not known whether the transaction was applied
+		// The request may yet make w's node after the reaper has looked for it.
 		p.Epoch.AmbiguousCreate(w.Dir, strings.TrimPrefix(w.Node, w.Dir+"/"), p.Epoch.Connection())
 		err = node.Reason(ctx, err)
 	} else {
@@ -115,7 +117,8 @@ func (c *Cohort) replace(ctx context.Context, l *lease.Lease, g *grant, w queue.
 	return nil, nil, err
 }
 
-// regrant holds the ticket of l, which has ended, again: with the next token. It returns nil if that cannot be.
+// regrant grants the ticket of l, which has ended, once more,
+// with the next token. It returns nil if that is not possible.
 func (c *Cohort) regrant(l *lease.Lease, g *grant) *lease.Lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()

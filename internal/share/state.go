@@ -5,23 +5,25 @@ import (
 	"log/slog"
 )
 
-// state is what a [Cohort], or a batch of readers, is at. It says which fields mean something.
+// state is the state of a [Cohort], or of a batch of readers. It says which of its fields have a meaning.
 type state uint8
 
 const (
-	// idle: no ticket, and nobody waits. A batch that is over stays idle.
+	// idle: there is no ticket, and nobody waits. A batch that is over stays idle.
 	idle state = iota
-	// acquiring: one goroutine gets a ticket on behalf of all who wait.
+	// acquiring: one goroutine gets a ticket for all that wait.
 	acquiring
-	// held: there is a ticket, and a lease of it. The lease may have ended: whoever ended it is about to say so.
+	// held: there is a ticket, and a lease of it. The lease may have
+	// ended already: then whoever ended it is about to change the state.
 	held
 	// lingering: there is a ticket, and nobody here holds it or waits for it.
 	lingering
-	// replacing: the hold gives its node up in a transaction that puts another one in its place. The ticket is that
-	// transaction's, so nobody else hands it on; the hold keeps the others of this process out.
+	// replacing: the hold gives its node up in a transaction that puts another node
+	// in its place. The ticket belongs to that transaction, so nobody else hands it
+	// on. The hold still keeps the other goroutines of this process out: they wait.
 	replacing
-	// lost: a hold of the form without leases lost its ticket. Its critical section runs on, whatever the
-	// servers say, and keeps the others of this process out until its Unlock.
+	// lost: a hold of the form without leases lost its ticket. Its critical section runs on, whatever
+	// the servers say, and keeps the other goroutines of this process out until its Unlock: they wait.
 	lost
 )
 
@@ -31,8 +33,8 @@ func (s state) String() string {
 
 type change struct{ from, to state }
 
-// changes are all changes of state, each with the events that bring it about. A batch of readers has those between
-// idle, acquiring and held only.
+// changes are all changes of state that are allowed, each with the events that bring
+// it about. A batch of readers has only those between idle, acquiring and held.
 var changes = map[change]string{
 	{idle, acquiring}: "somebody locks, or tries to",
 	{acquiring, held}: "granted",
@@ -51,10 +53,11 @@ var changes = map[change]string{
 	{lost, idle}:      "Unlock",
 }
 
-// Strict has a change that is not in the table panic, in tests. Otherwise it is logged, and made: whoever asked for
-// it has set the data of the new state.
+// Strict makes a change that is not in the table panic. Tests set it. Otherwise such
+// a change is logged and made: its caller sets the data of the new state in any case.
 var Strict bool
 
+// become changes the state, and reports a change that is not in the table: see Strict.
 func (s *state) become(to state, log *slog.Logger) {
 	if _, ok := changes[change{*s, to}]; !ok {
 		what := fmt.Sprintf("share: %v cannot become %v", *s, to)

@@ -10,23 +10,23 @@ import (
 	"github.com/go-menagerie/menagerie/internal/session"
 )
 
-// Unshared grants leases that each have a ticket of their own: permits
-// and candidates. Nothing is handed over inside the process.
+// Unshared grants leases of which each has a ticket of its own: permits of a
+// semaphore, and candidates of an election. Nothing is handed over inside the process.
 type Unshared struct{ side }
 
-// NewUnshared makes the object of a lock of this kind, whose queue is the directory sub below the path, ""
-// for the path itself.
+// NewUnshared makes the object of a lock of this kind. Its queue
+// is the directory sub below the path; "" is the path itself.
 func NewUnshared(at *session.Access, sub string, kind queue.Kind) *Unshared {
 	return &Unshared{side{at: at, q: at.Queue(sub, kind)}}
 }
 
-// At has the arguments of the constructor.
+// At returns what the constructor was given.
 func (g *Unshared) At() *session.Access { return g.at }
 
 // Queue is the queue as it was made. A request that asks for something else has a copy of its own.
 func (g *Unshared) Queue() *queue.Queue { return g.q }
 
-// Get acquires a lease by get, which is Queue.Obtain or Queue.Try, or made of them.
+// Get acquires a lease with a ticket from get, which is Queue.Obtain or Queue.Try, or is made of them.
 func (g *Unshared) Get(ctx context.Context, dropIn bool, get func(context.Context, func(*queue.Ticket)) (*queue.Ticket, error)) (*lease.Lease, error) {
 	return g.checked(ctx, func(ctx context.Context) (*lease.Lease, error) {
 		p, err := g.ticket(ctx, get, (*queue.Ticket).Forget)
@@ -37,7 +37,8 @@ func (g *Unshared) Get(ctx context.Context, dropIn bool, get func(context.Contex
 	})
 }
 
-// take makes the lease of a granted ticket. One that was lost just now is lost with its lease.
+// take makes the lease of a granted ticket. If the ticket
+// has been lost in the meantime, the lease is lost at once.
 func (g *Unshared) take(ctx context.Context, p *queue.Ticket, dropIn bool) (*lease.Lease, error) {
 	l := g.newLease(ctx, g, p, 0, dropIn)
 	if l == nil {
@@ -48,11 +49,11 @@ func (g *Unshared) take(ctx context.Context, p *queue.Ticket, dropIn bool) (*lea
 	return l, nil
 }
 
-// Replace returns the lease of p, which has taken the place of l's ticket.
+// Replace ends l and returns the lease of p, whose node has taken the place of l's node.
 func (g *Unshared) Replace(l *lease.Lease, p *queue.Ticket) (*lease.Lease, error) {
 	replaced := l.Finish(errs.ErrReleased)
 	l.Ticket().Forget()
-	if !replaced { // it ended meanwhile, and the rest with it
+	if !replaced { // l ended meanwhile in another way, so p must not be held either
 		p.Leave(0)
 		return nil, l.Err()
 	}
@@ -64,7 +65,7 @@ func (g *Unshared) Released(*lease.Lease) {}
 
 // Release implements Grantor.
 func (g *Unshared) Release(l *lease.Lease, grace time.Duration) {
-	if !l.Ticket().Over() { // else lost, or released before
+	if !l.Ticket().Over() { // else it was lost, or released before
 		l.Ticket().Leave(grace)
 	}
 }

@@ -13,21 +13,23 @@ import (
 	"github.com/go-menagerie/menagerie/internal/session"
 )
 
-// side is what all have in common who lock in one way: those of a mutex; those who read, or those who write; those
-// who take permits. It has no exported method: zksync.Mutex, whose type is made of a Cohort's, would have it, too.
+// side is one way to lock an object, with what every way needs. A mutex and a semaphore have one
+// side; a read-write lock has two: that of the readers and that of the writers. It has no exported
+// method, because zksync.Mutex, which is defined as a Cohort, would have that method, too.
 type side struct {
 	at      *session.Access
 	q       *queue.Queue
-	dropIns *dropIns // nil but of a read-write lock
+	dropIns *dropIns // nil except for a read-write lock
 }
 
-// checked is get, unless the constructor was misused, or the session or ctx has ended: then nothing is created. The tracer is told.
+// checked calls get, and tells the tracer. If the constructor was misused, or the
+// session or ctx has ended, it returns that error instead, and nothing is created.
 func (s *side) checked(ctx context.Context, get func(context.Context) (*lease.Lease, error)) (*lease.Lease, error) {
 	return lease.Traced(ctx, s.at, s.q.Kind, func(ctx context.Context) (*lease.Lease, error) {
 		if err := s.at.Misuse(); err != nil {
 			return nil, err
 		}
-		if s.at.Session.Closing() { // or a Try would be refused by a hold whose Unlock is still to come
+		if s.at.Session.Closing() { // else a Try could be refused by a hold whose Unlock is still to come
 			return nil, errs.ErrClosed
 		}
 		if ctx.Err() != nil {
@@ -37,10 +39,11 @@ func (s *side) checked(ctx context.Context, get func(context.Context) (*lease.Le
 	})
 }
 
-// getting is a way to get a ticket. lost is told of its loss.
+// getting is a function that gets a ticket: Queue.Obtain or Queue.Try, or one
+// that is made of them. lost is called when a ticket that it returned is lost.
 type getting func(ctx context.Context, lost func(*queue.Ticket)) (*queue.Ticket, error)
 
-// ticket gets a ticket in this goroutine. Close ends that, and waits for it.
+// ticket gets a ticket in this goroutine. Close of the session ends the attempt, and waits until it has ended.
 func (s *side) ticket(ctx context.Context, get getting, lost func(*queue.Ticket)) (p *queue.Ticket, err error) {
 	err = errs.ErrClosed
 	s.at.Session.Within(func() {
@@ -54,7 +57,7 @@ func (s *side) ticket(ctx context.Context, get getting, lost func(*queue.Ticket)
 	return p, err
 }
 
-// newLease makes the lease of a grant; nil once the session is closing.
+// newLease makes the lease of a grant. It returns nil once the session is closing.
 func (s *side) newLease(ctx context.Context, by lease.Grantor, p *queue.Ticket, seq uint32, dropIn bool) *lease.Lease {
 	l := lease.New(ctx, by, s.at, p, seq, dropIn)
 	if dropIn {
@@ -80,7 +83,7 @@ func newWaiter(ctx context.Context, dropIn bool) *waiter {
 	return &waiter{ctx: ctx, dropIn: dropIn, ready: make(chan struct{})}
 }
 
-// grant gives w a lease of p; or ErrClosed, once the session is closing.
+// grant gives w a lease of p, or fails w with ErrClosed and returns nil if the session is closing.
 func (w *waiter) grant(s *side, by lease.Grantor, p *queue.Ticket, seq uint32) *lease.Lease {
 	w.lease = s.newLease(w.ctx, by, p, seq, w.dropIn)
 	if w.lease == nil {
@@ -90,7 +93,7 @@ func (w *waiter) grant(s *side, by lease.Grantor, p *queue.Ticket, seq uint32) *
 	return w.lease
 }
 
-// fail ends all waits with err.
+// fail ends the waits of all waiters with err.
 func fail(s *session.Session, waiters []*waiter, err error) {
 	if s.Closing() {
 		err = errs.ErrClosed
@@ -101,8 +104,8 @@ func fail(s *session.Session, waiters []*waiter, err error) {
 	}
 }
 
-// wait waits until w is granted or fails. If its context or the session ends before, withdraw takes it off the list
-// of those who wait, and returns the acquisition that was cancelled with it, if one was.
+// wait waits until w is granted or fails. If its context or the session ends before, withdraw takes it off the
+// list of those who wait. If the acquisition was cancelled because w was the last one, withdraw returns it.
 func (w *waiter) wait(s *session.Session, withdraw func(*waiter) *acquisition) (*lease.Lease, error) {
 	var err error
 	select {
@@ -115,7 +118,7 @@ func (w *waiter) wait(s *session.Session, withdraw func(*waiter) *acquisition) (
 	}
 	cancelled := withdraw(w)
 	select {
-	case <-w.ready: // in the meantime
+	case <-w.ready: // answered before withdraw: answers and withdraw hold the same lock, so no answer comes after it
 		if w.lease != nil {
 			w.lease.GiveBack(node.Grace) // the caller's time is up: the grant goes to the next one
 		}
@@ -127,13 +130,12 @@ func (w *waiter) wait(s *session.Session, withdraw func(*waiter) *acquisition) (
 	return nil, err
 }
 
-// without is waiters without w.
+// without returns waiters without w.
 func without(waiters []*waiter, w *waiter) []*waiter {
 	return slices.DeleteFunc(waiters, func(o *waiter) bool { return o == w })
 }
 
-// acquisition gets a ticket on behalf of all who wait. It goes on whoever of them gives up, but not when none
-// is left.
+// acquisition gets a ticket for all who wait. It goes on when some of them give up, but not when none is left.
 type acquisition struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when it has ended and cleaned up
@@ -142,8 +144,9 @@ type acquisition struct {
 // errNobody cancels an acquisition that nobody waits for any more.
 var errNobody = errors.New("zksync: nobody waits any more")
 
-// newAcquisition makes an acquisition, which gives old up in the same request. run carries it out. ended is told what it
-// ended with, and returns a ticket that nobody wants.
+// newAcquisition makes an acquisition, and the function run that carries it out.
+// The acquisition gives old up in the same request. At its end run calls ended
+// with the ticket or the error. ended returns the ticket if nobody wants it.
 func (s *side) newAcquisition(old *queue.Ticket, lost func(*queue.Ticket), ended func(*queue.Ticket, error) *queue.Ticket) (a *acquisition, run func()) {
 	ctx, cancel := context.WithCancelCause(s.at.Session.Context())
 	a = &acquisition{cancel, make(chan struct{})}
@@ -156,8 +159,8 @@ func (s *side) newAcquisition(old *queue.Ticket, lost func(*queue.Ticket), ended
 	}
 }
 
-// awaitCleanup waits for an acquisition that was cancelled: with a healthy connection its node is gone when the
-// caller who gave up returns.
+// awaitCleanup waits, for a short time, until an acquisition that was cancelled has cleaned
+// up. So on a healthy connection its node is gone when the caller who gave up returns.
 func (a *acquisition) awaitCleanup() {
 	t := time.NewTimer(node.Grace)
 	defer t.Stop()
