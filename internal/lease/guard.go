@@ -25,7 +25,8 @@ func (l *Lease) Guard(ops ...any) ([]zk.MultiResponse, error) {
 	return nil, &errs.Error{Op: "guard", Path: l.access.Path, Err: err}
 }
 
-// operation is a copy of one that can be guarded, whose path may be changed, and its name; nil if it cannot.
+// operation returns a copy of op, a pointer to the path in the copy, which the caller
+// may change, and the operation's name. It returns nil if op cannot be guarded.
 func operation(op any) (request any, path *string, name string) {
 	switch r := op.(type) {
 	case *zk.CreateRequest:
@@ -44,8 +45,9 @@ func operation(op any) (request any, path *string, name string) {
 	return nil, nil, ""
 }
 
-// GuardWithin is Guard for a caller with a context. If the context ends after the request was sent,
-// the outcome is unknown. If the servers refuse an operation, the error is a *zkconn.TxnError, with its index in ops.
+// GuardWithin is Guard for a caller with a context. If the context ends after
+// the request was sent, the outcome is unknown. If the servers refuse an
+// operation, the error is a *zkconn.TxnError, with the operation's index in ops.
 func (l *Lease) GuardWithin(ctx context.Context, ops []any) ([]zk.MultiResponse, error) {
 	if l.sublease != nil {
 		if err := l.Err(); err != nil {
@@ -54,6 +56,7 @@ func (l *Lease) GuardWithin(ctx context.Context, ops []any) ([]zk.MultiResponse,
 		return l.sublease.outer.GuardWithin(ctx, ops)
 	}
 	s := l.access.Session
+	// The transaction begins with a check that our node exists, so the servers apply it only while we hold.
 	all := []any{&zk.CheckVersionRequest{Path: l.ticket.Node, Version: -1}}
 	for _, op := range ops {
 		request, path, _ := operation(op)
@@ -66,6 +69,7 @@ func (l *Lease) GuardWithin(ctx context.Context, ops []any) ([]zk.MultiResponse,
 	if err := l.markSent(); err != nil {
 		return nil, err
 	}
+	// The wait ends with the lease and with the caller's context.
 	both, cancel := context.WithCancelCause(l.ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
@@ -76,8 +80,8 @@ func (l *Lease) GuardWithin(ctx context.Context, ops []any) ([]zk.MultiResponse,
 	return unplaced(s, res[1:]), nil
 }
 
-// unguarded is what a transaction that ended with err returns to a caller whose context is ctx: it was not applied, or
-// the error is marked as ambiguous.
+// unguarded turns err, with which a transaction ended, into the error for a caller whose
+// context is ctx. Either the transaction was not applied, or the error is marked as ambiguous.
 func (l *Lease) unguarded(ctx context.Context, err error) error {
 	gaveUp := ctx.Err() != nil && l.Err() == nil
 	var refused *zkconn.TxnError
@@ -106,11 +110,13 @@ func (l *Lease) unguarded(ctx context.Context, err error) error {
 // errNotYet means that the lease ended before the transaction could be sent.
 var errNotYet = errors.New("zksync: not sent")
 
-// sendAgain is the pause after a request that was not sent: the loss of the connection may not be known everywhere yet.
+// sendAgain is the pause after a request that was not sent:
+// the connection is lost, but Await may not know that yet.
 const sendAgain = 5 * time.Millisecond
 
-// transact sends a transaction that was marked as sent, as soon as there is a connection. Without an answer it stays
-// marked while the node exists: the request may still be on its way.
+// transact sends a transaction that was marked as sent, as soon as there is a
+// connection. If no answer comes, the transaction stays marked: the request
+// may still be on its way, and can be applied as long as the node exists.
 func (l *Lease) transact(ctx context.Context, ops []any) ([]zk.MultiResponse, error) {
 	for {
 		if l.ticket.Epoch.Await(ctx) != nil {
@@ -135,8 +141,10 @@ func (l *Lease) transact(ctx context.Context, ops []any) ([]zk.MultiResponse, er
 	}
 }
 
-// markSent notes a transaction while the lease has not ended. An Unlock from then on, until it is answered, gives the node
-// up rather than hand it on: the transaction must not be applied under the successor's hold of the same node.
+// markSent marks a transaction as sent, unless the lease has ended. From then on, until it
+// is answered, Unlock gives the node up and does not hand it on: the transaction must not be
+// applied under the successor's hold of the same node. No transaction is missed: Finish ends
+// the lease under the same lock, and Release, which looks for marks, comes after Finish.
 func (l *Lease) markSent() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,7 +158,8 @@ func (l *Lease) markSent() error {
 	return nil
 }
 
-// endedWith is the error with which the lease ended; err if it has not ended.
+// endedWith is the error with which the lease ended. If it has not
+// ended, it is err, or ErrLost in place of the end of the epoch.
 func (l *Lease) endedWith(err error) error {
 	if ended := l.Err(); ended != nil {
 		return ended

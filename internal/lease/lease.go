@@ -18,15 +18,15 @@ type Lease struct {
 	grantor  Grantor
 	ticket   *queue.Ticket
 	token    node.Token
-	dropIn   bool // taken through a method set without leases: see share.Cohort's hold
-	since    time.Time
+	dropIn   bool      // see DropIn
+	since    time.Time // when it was granted
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
-	bound    *time.Timer // of WithMaxHold
+	bound    *time.Timer // ends it, if WithMaxHold was given
 	sublease *sublease   // nil for the lease of a grant
 
-	// Of a sublease: it has been given back, or moved. Of a hold of the form without leases: UnlockDropIn has begun.
-	// Whoever sets it goes on; others do not wait for that.
+	// For a sublease: it has been given back, or moved. For a hold of the form without leases: UnlockDropIn has
+	// begun. The goroutine that sets it does the work, and no other goroutine waits for that.
 	given atomic.Bool
 
 	mu        sync.Mutex
@@ -34,20 +34,19 @@ type Lease struct {
 	subleases map[*Lease]struct{} // subleases that have not ended
 }
 
-// Grantor grants leases, and is told of their end.
+// Grantor grants leases, and is called at their end.
 type Grantor interface {
-	// Released is called when l was released, before any other goroutine can notice.
+	// Released is called when l was released, before Done is closed and before Release.
 	Released(l *Lease)
-	// Release ends the hold of l, which has been finished already: its holder is told
-	// before another can be granted. If that takes a request, it waits for the
-	// answer at most for grace.
+	// Release gives up the hold of l, which has been finished already: its holder is told before
+	// another can be granted. If that takes a request, Release waits for the answer, at most for grace.
 	Release(l *Lease, grace time.Duration)
-	// UnlockLost is the Unlock of a lease that ended in another way before.
+	// UnlockLost is called for the Unlock of a lease that had ended in another way before.
 	UnlockLost(l *Lease)
 }
 
-// New makes the lease of a grant. It keeps the values of the acquiring context,
-// but does not end with it: that context bounded the waiting only.
+// New makes the lease of a grant. The lease keeps the values of the acquiring
+// context, but does not end with it: that context bounded only the wait.
 func New(ctx context.Context, grantor Grantor, at *session.Access, p *queue.Ticket, passes uint32, dropIn bool) *Lease {
 	l := &Lease{
 		access: at, grantor: grantor, ticket: p, dropIn: dropIn, since: time.Now(),
@@ -57,12 +56,12 @@ func New(ctx context.Context, grantor Grantor, at *session.Access, p *queue.Tick
 	return l
 }
 
-// BoundBy gives the lease up after d; 0 is no bound.
+// BoundBy ends the lease after d, and gives its hold up. 0 means no bound.
 func (l *Lease) BoundBy(d time.Duration) {
 	if d <= 0 {
 		return
 	}
-	l.mu.Lock() // its own timer may look at it at once
+	l.mu.Lock() // the timer may fire at once, and Finish reads bound
 	defer l.mu.Unlock()
 	l.bound = time.AfterFunc(d, func() {
 		if l.Finish(errs.ErrMaxHold) {
@@ -77,7 +76,9 @@ func (l *Lease) GrantedBy(g Grantor) bool { return l.grantor == g && l.sublease 
 // Ticket is the lease's entry in the queue.
 func (l *Lease) Ticket() *queue.Ticket { return l.ticket }
 
-// DropIn reports whether the hold was taken through a method set without leases, as sync.Mutex has.
+// DropIn reports whether the hold was taken in the form without leases: by Lock
+// or TryLock (RLock, TryRLock), which users call in place of those of sync.Mutex,
+// and which return no lease. Nothing but its Unlock ends its critical section.
 func (l *Lease) DropIn() bool { return l.dropIn }
 
 // Since is when it was granted.
@@ -92,7 +93,8 @@ func (l *Lease) Context() context.Context {
 	return l.ctx
 }
 
-// Lifetime is Context without the watch that tells at once of a removal of the node by hand.
+// Lifetime is the same context as that of Context, but it sets no watch on the node, and so
+// costs no request. Without the watch, the removal of the node by hand is noticed later.
 func (l *Lease) Lifetime() context.Context { return l.ctx }
 
 // Primitive is the path of the lock.
@@ -122,24 +124,26 @@ func (l *Lease) Path() string { return l.ticket.ShownNode() }
 // Unlock is zksync.Lease.Unlock.
 func (l *Lease) Unlock() error { return l.unlock(unlockWait) }
 
-// UnlockDropIn is Unlock for the hold of a method set without leases. It reports false, and does nothing, if l is nil or
-// no such hold, or if another UnlockDropIn of l came first.
+// UnlockDropIn is Unlock for a hold of the form without leases. It does nothing and reports false if l is nil
+// or another kind of hold, or if another UnlockDropIn of l came first.
 func (l *Lease) UnlockDropIn() bool {
 	if l == nil || !l.dropIn || l.given.Swap(true) {
 		return false
 	}
-	_ = l.Unlock() // the lease has told of a loss
+	_ = l.Unlock() // an error only says that the lease was lost, which the lease has told already
 	return true
 }
 
-// GiveBack is Unlock for a caller whose context has ended: it waits at most for grace.
+// GiveBack is Unlock for a caller whose context has ended: it waits for the servers at most for grace.
 func (l *Lease) GiveBack(grace time.Duration) { _ = l.unlock(grace) }
 
+// unlock ends the lease, and then has its grantor give the hold up. The
+// order matters: the holder is told before the servers can grant to another.
 func (l *Lease) unlock(grace time.Duration) error {
 	ended := l.finishAs(errs.ErrReleased)
 	released := ended == errs.ErrReleased
 	switch {
-	case l.sublease != nil: // however it ended, its owner counts on being told once
+	case l.sublease != nil: // however it ended, unlock must be called once
 		if !l.given.Swap(true) {
 			l.sublease.unlock()
 		}
@@ -158,8 +162,8 @@ func (l *Lease) unlockError(ended error) error {
 	return &errs.Error{Op: "unlock", Path: l.access.Path, Err: ended}
 }
 
-// finishAs ends the lease with err, or with ErrLost if it can no longer be proved
-// that it was held until now. It returns the error with which the lease has ended.
+// finishAs ends the lease with err. If it can no longer be proved that the lease was held until now, it ends
+// the lease with ErrLost instead. It returns the error with which the lease has ended, by this call or before.
 func (l *Lease) finishAs(err error) error {
 	if !l.ticket.Epoch.Valid() || l.ticket.Over() && l.Err() == nil {
 		err = errs.ErrLost
@@ -168,8 +172,8 @@ func (l *Lease) finishAs(err error) error {
 	return l.Err()
 }
 
-// Finish ends the lease once, and reports whether this call did. When it returns, the holder has been
-// told, by this call or another. So the servers may grant to others from then on.
+// Finish ends the lease, if it has not ended, and reports whether this call did it. When it returns,
+// the holder has been told, by this call or another. So from then on the servers may grant to others.
 func (l *Lease) Finish(err error) bool {
 	l.mu.Lock()
 	first := l.err == nil
@@ -179,7 +183,7 @@ func (l *Lease) Finish(err error) bool {
 	bound := l.bound
 	l.mu.Unlock()
 	if !first {
-		<-l.ctx.Done() // whoever was first is about to cancel it
+		<-l.ctx.Done() // the call that was first is about to cancel it
 		return false
 	}
 	if err == errs.ErrReleased {
@@ -199,6 +203,7 @@ func (l *Lease) Finish(err error) bool {
 	return true
 }
 
+// traceEnd tells the tracer, and the log after a loss, that the lease has ended.
 func (l *Lease) traceEnd(err error) {
 	s := l.access.Session
 	held := time.Since(l.since)
@@ -210,8 +215,8 @@ func (l *Lease) traceEnd(err error) {
 		}
 		return
 	}
-	// A loss may end many leases, and each holder must be told in time, also if a logger
-	// or tracer is slow.
+	// A loss may end many leases, and each holder must be told in time, even
+	// if a logger or tracer is slow. So these are called in a goroutine.
 	s.Spawn(func() {
 		s.Logger().Warn("lease lost", "path", l.access.Path, "token", l.token.String(), "held", held, "cause", l.ticket.Epoch.Cause())
 		if t != nil && t.Lost != nil {
@@ -224,7 +229,7 @@ func (l *Lease) granted() session.Granted {
 	return session.Granted{Token: l.token, Epoch: uint64(l.ticket.Epoch.Number())}
 }
 
-// Traced tells the tracer, if there is one, of an acquisition.
+// Traced acquires a lease with get, and tells the tracer, if there is one, of the start and the end.
 func Traced(ctx context.Context, at *session.Access, kind queue.Kind, get func(context.Context) (*Lease, error)) (*Lease, error) {
 	t := at.Session.Trace()
 	if t == nil {
@@ -241,10 +246,10 @@ func Traced(ctx context.Context, at *session.Access, kind queue.Kind, get func(c
 	return l, err
 }
 
-// Scope runs f under the lease and unlocks.
+// Scope runs f under the lease, and then unlocks it.
 func (l *Lease) Scope(ctx context.Context, f func(context.Context) error) (err error) {
-	// Not the lease's context but the caller's, so that the caller's cancellation and deadline
-	// reach f, too.
+	// The context of f is made of the caller's, and not of the lease's, so that the
+	// caller's cancellation and deadline reach f, too. The end of the lease also ends it.
 	outer := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -258,19 +263,19 @@ func (l *Lease) Scope(ctx context.Context, f func(context.Context) error) (err e
 	return f(ctx)
 }
 
-// UnlockWithin is Unlock for a caller with a context. If the context has ended, it waits only for
-// the time of a cleanup, and leaves the rest to a goroutine of its own.
+// UnlockWithin is Unlock for a caller with a context. Once the context has
+// ended, it waits only for a short time, and leaves the rest to a goroutine.
 func (l *Lease) UnlockWithin(ctx context.Context) error {
 	if ctx.Done() == nil {
 		return l.Unlock()
 	}
 	if l.sublease == nil {
-		l.finishAs(errs.ErrReleased) // at once, however late the goroutine begins
+		l.finishAs(errs.ErrReleased) // the lease ends at once, even if the goroutine begins late
 	}
 	done := make(chan error, 1)
-	unlock := func() { done <- l.Unlock() } // it ends within a second
+	unlock := func() { done <- l.Unlock() } // it ends within unlockWait
 	if !l.access.Session.Spawn(unlock) {
-		go unlock() // or with the session, which is being closed
+		go unlock() // the session is being closed, which ends it too
 	}
 	select {
 	case err := <-done:

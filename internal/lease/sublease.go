@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// sublease makes a lease a handle on the hold of another lease, its outer lease. It is for
-// several acquisitions of one owner, each of which is unlocked by itself.
+// sublease makes a lease a handle on the hold of another lease, its outer lease. It
+// is for several acquisitions by one owner, each of which has an Unlock of its own.
 type sublease struct {
 	outer  *Lease
 	unlock func()
 }
 
-// Outer is the outer lease of l, if l is a sublease.
+// Outer returns the outer lease of l, if l is a sublease.
 func (l *Lease) Outer() (outer *Lease, sub bool) {
 	if l.sublease == nil {
 		return nil, false
@@ -20,10 +20,10 @@ func (l *Lease) Outer() (outer *Lease, sub bool) {
 	return l.sublease.outer, true
 }
 
-// Move returns a lease on the hold of outer that replaces l, a sublease. After that l's own Unlock does not change
-// the hold.
+// Move returns a lease on the hold of outer that replaces l, a
+// sublease. From then on an Unlock of l does not change the hold.
 func (l *Lease) Move(ctx context.Context, outer *Lease) *Lease {
-	unlock := func() {} // l was unlocked meanwhile, and its level with it
+	unlock := func() {} // for an l that was unlocked meanwhile: its level is gone already
 	if !l.given.Swap(true) {
 		unlock = l.sublease.unlock
 	}
@@ -40,6 +40,7 @@ func Sub(ctx context.Context, outer *Lease, unlock func()) *Lease {
 	}
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	outer.mu.Lock()
+	// Under outer.mu: either outer has ended already, or its end finds l in subleases.
 	ended := outer.err
 	if ended == nil {
 		if outer.subleases == nil {
@@ -54,7 +55,7 @@ func Sub(ctx context.Context, outer *Lease, unlock func()) *Lease {
 	return l
 }
 
-// leaveOuter takes l from the subleases of its outer lease.
+// leaveOuter removes l from the subleases of its outer lease.
 func (l *Lease) leaveOuter() {
 	outer := l.sublease.outer
 	outer.mu.Lock()
@@ -66,7 +67,7 @@ func (l *Lease) leaveOuter() {
 func (l *Lease) finishSubleases(err error) {
 	l.mu.Lock()
 	inner := l.subleases
-	l.subleases = nil // complete: a lease that has ended gets no more
+	l.subleases = nil // none is missed: a lease that has ended gets no more subleases
 	l.mu.Unlock()
 	for in := range inner {
 		in.Finish(err)
