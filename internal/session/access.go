@@ -16,14 +16,15 @@ import (
 
 var processID = os.Getpid()
 
-// Access is what a primitive is given by its constructor: a session, the path, the options.
+// Access is what the constructor of a primitive gives to it: a session, the path, and the options.
 type Access struct {
 	*Session
 	Path     string // as the session's user knows it
 	Settings Settings
 }
 
-// NewAccess checks the arguments of a constructor. The first call reports an error.
+// NewAccess checks the arguments of a constructor. It returns no
+// error: each call of the primitive reports what is wrong (Misuse).
 func NewAccess[O Option](s *Session, path string, opts []O) *Access {
 	a := &Access{Session: s, Path: path}
 	if s == nil {
@@ -38,22 +39,24 @@ func NewAccess[O Option](s *Session, path string, opts []O) *Access {
 	return a
 }
 
-// OfHolds are the options of holds.
+// OfHolds are the options that have a meaning for holds only.
 var OfHolds = []string{"WithHandover", "WithLinger", "WithMaxHold"}
 
-// Without makes every call report these options, by their names, because they mean nothing to the primitive.
+// Without makes every call of the primitive report a misuse
+// if one of these options was given: they mean nothing to it.
 func (a *Access) Without(names ...string) *Access {
 	a.Settings.refuse("this constructor", func(u use) bool { return slices.Contains(names, u.name) })
 	return a
 }
 
-// Content is the data of a node that is made now, with the other fields of c.
+// Content is the data of a node that is made now. It fills in
+// the owner and the time; the other fields are those of c.
 func (a *Access) Content(c node.Content) node.Content {
 	c.Owner, c.Since = node.Owner{Host: a.host, PID: processID, Name: a.Settings.Name}, time.Now()
 	return c
 }
 
-// Queue is the queue in the directory sub below the path, "" for the path itself.
+// Queue is the queue in the directory sub below the path; "" is the path itself.
 func (a *Access) Queue(sub string, kind queue.Kind) *queue.Queue {
 	return queue.New(queue.Queue{
 		Client: a.client, Logger: a.logger,
@@ -71,9 +74,9 @@ func (a *Access) Refuse(err error) {
 	a.Settings.bad = cmp.Or(a.Settings.bad, err)
 }
 
-// In runs f in the present ZooKeeper session, and again in the next one if that ends (f returns
-// zkconn.ErrOver). f's context ends with ctx and when the session closes. Errors are those for the
-// caller, but not wrapped. Close does not wait for f, because f may call a function of the user, which may close the session.
+// In runs f in the present ZooKeeper session. If that ends (f returns zkconn.ErrOver), it runs f again in the
+// next one. f's context ends with ctx and when the session closes. Errors are those for the caller, but not
+// wrapped. Close does not wait for f, because f may call a function of the user, which may close the session.
 func (a *Access) In(ctx context.Context, f func(context.Context, *zkconn.Epoch) error) error {
 	if a.Settings.bad != nil {
 		return a.Settings.bad
@@ -87,5 +90,5 @@ func (a *Access) In(ctx context.Context, f func(context.Context, *zkconn.Epoch) 
 // ACL is the access control list of the primitive's nodes.
 func (a *Access) ACL() []zk.ACL { return a.Settings.ACL }
 
-// Owner is the data of a node, with its owner.
+// Owner is the data of a node that tells only its owner.
 func (a *Access) Owner() []byte { return a.Content(node.Content{}).Encode() }

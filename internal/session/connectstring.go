@@ -15,9 +15,9 @@ import (
 const defaultPort = "2181"
 
 // parseConnectString reads a ZooKeeper connect string: "host:port,host:port/chroot".
-// The port may be left out (2181); an IPv6 address stands in brackets, or bare if
-// it has no port. The servers come back as net.Dial takes them, in the order
-// given; the chroot is "" if there is none. Errors wrap errs.ErrMisuse.
+// The port may be left out (it is 2181 then). An IPv6 address stands in brackets, or
+// bare if it has no port. The servers are returned in the form that net.Dial takes,
+// in the order given. The chroot is "" if there is none. Errors wrap errs.ErrMisuse.
 func parseConnectString(s string) (servers []string, chroot string, err error) {
 	if strings.Contains(s, "://") {
 		return nil, "", badConnectString(s, `has a scheme: write "host:port,host:port/chroot"`)
@@ -45,10 +45,9 @@ func parseConnectString(s string) (servers []string, chroot string, err error) {
 	return servers, chroot, nil
 }
 
-// chrootProblem returns what is wrong with the part from the first slash on. A
-// comma would be legal in a znode. But here it nearly always means that the chroot was
-// written after every server, and then nobody would notice that all
-// later servers had become part of the name.
+// chrootProblem returns what is wrong with the part from the first slash on. A comma would be legal
+// in the name of a znode. But here it nearly always means that the chroot was written after every
+// server. Without this check nobody would notice that all later servers had become part of the name.
 func chrootProblem(chroot string) string {
 	if chroot == "" || chroot == "/" {
 		return ""
@@ -69,7 +68,7 @@ func parseServer(entry string) (server, why string) {
 	case entry == "":
 		return "", "has an empty entry: remove the extra comma"
 	case isIPv6(entry):
-		// Without brackets its last group cannot be told from a port, so all of it is the address.
+		// Without brackets its last group looks like a port, so all of it is taken as the address.
 	case entry[0] == '[':
 		address, rest, closed := strings.Cut(entry[1:], "]")
 		if !closed || !isIPv6(address) {
@@ -104,8 +103,8 @@ func isIPv6(s string) bool {
 	return err == nil && address.Is6()
 }
 
-// notInHost lets the resolver judge names. It only finds what
-// cannot be a name, such as "user@host" or two hosts separated by a space.
+// notInHost finds only what cannot be a name, such as "user@host"
+// or two hosts separated by a space. The resolver judges the rest.
 func notInHost(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._", r)
 }

@@ -10,22 +10,21 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// sessionJournal lists the sessions that this process would leave on the servers if it died now, with those of
-// its predecessors. It keeps the session file
-// up to date, so that a successor knows them. A session is removed only
-// when the servers have confirmed its end. Before the first session of our own
-// nothing is written, so a Connect that fails leaves the file as it was.
+// sessionJournal lists the sessions that would stay on the servers if this process died now: its
+// own, and those of its predecessors. It keeps the session file up to date, so that a successor
+// knows them. A session is removed only when the servers have confirmed its end. Nothing is written
+// before this process has a session of its own, so a Connect that fails leaves the file as it was.
 type sessionJournal struct {
 	file   *sessionFile
 	logger *slog.Logger
 
 	mu       sync.Mutex
 	sessions []zkconn.Credentials // the oldest first
-	stale    bool                 // the file could not be written
+	stale    bool                 // the file does not show them: it could not be written
 }
 
-// maxJournal bounds the sessions of processes that died one after the other, each before it could
-// end the session of the one before. The oldest session is the first to have expired.
+// maxJournal bounds the number of sessions, for processes that die one after the other before
+// they can end the sessions of those before. The oldest are dropped, because they expire first.
 const maxJournal = 16
 
 // openJournal opens the file and takes over what is in it.
@@ -37,20 +36,20 @@ func openJournal(path string, servers []string, logger *slog.Logger) (*sessionJo
 	return &sessionJournal{file: file, logger: logger, sessions: previous}, nil
 }
 
-// inherited is the sessions of the predecessors that must be ended.
+// inherited are the sessions of the predecessors, which must be ended.
 func (j *sessionJournal) inherited() []zkconn.Credentials {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Clone(j.sessions)
 }
 
-// add adds a session of this process.
+// add adds a session of this process. It is called at each connect of the session.
 func (j *sessionJournal) add(id int64, passwd []byte) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	i := j.find(id)
 	if i >= 0 && !j.stale {
-		return // a reconnect
+		return // it was added at an earlier connect
 	}
 	if i < 0 {
 		j.sessions = append(j.sessions, zkconn.Credentials{ID: id, Passwd: slices.Clone(passwd)})
@@ -69,12 +68,12 @@ func (j *sessionJournal) remove(id int64) {
 	}
 }
 
-// find is the index of a session; mu is held.
+// find is the index of a session, or negative. mu is held.
 func (j *sessionJournal) find(id int64) int {
 	return slices.IndexFunc(j.sessions, func(s zkconn.Credentials) bool { return s.ID == id })
 }
 
-// write brings the file up to date. mu is held.
+// write brings the file up to date. If it fails, the next add or close tries again. mu is held.
 func (j *sessionJournal) write() {
 	err := j.file.save(j.sessions)
 	if j.stale = err != nil; j.stale {
@@ -83,7 +82,7 @@ func (j *sessionJournal) write() {
 	}
 }
 
-// close leaves the file to the next process.
+// close unlocks the file and leaves it to the next process.
 func (j *sessionJournal) close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

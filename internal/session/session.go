@@ -27,15 +27,15 @@ type Session struct {
 	logger   *slog.Logger
 	journal  *sessionJournal // nil without a session file
 
-	// ctx ends, with errs.ErrClosed as its cause, when Close begins. Everything that the
-	// session starts ends with it, and is joined by work.
+	// ctx ends, with errs.ErrClosed as its cause, when Close begins. Everything
+	// that the session starts ends with ctx, and Close waits for it with work.
 	ctx  context.Context
 	stop context.CancelCauseFunc
 	work sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool
-	holds  map[Hold]struct{} // held now
+	holds  map[Hold]struct{} // what is held now; Close ends them
 
 	over   chan struct{} // closed when Close has done what it could
 	result error         // of Close, once over is closed
@@ -74,7 +74,7 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Session, err
 	return s, nil
 }
 
-// None is a session without servers: that of a primitive that was made with a nil session.
+// None is a session without servers. A primitive has it whose constructor got a nil session.
 func None() *Session {
 	s := newSession(Settings{}, nil, "")
 	s.client = new(zkconn.Client)
@@ -103,7 +103,7 @@ func (s *Session) config() zkconn.Config {
 	}
 }
 
-// first waits for the first ZooKeeper session.
+// first waits for the first ZooKeeper session. Its error also tells why the last attempt to connect failed.
 func (s *Session) first(ctx context.Context) error {
 	_, err := s.client.Epoch(ctx)
 	if err == nil {
@@ -145,27 +145,29 @@ func (s *Session) Conn() *zk.Conn {
 // Close is zksync.Session.Close.
 func (s *Session) Close() error { return s.CloseWithin(zkconn.Closing) }
 
-// CloseWithin is Close with a limit of its own: it waits at most d for servers that do not answer.
+// CloseWithin is Close with another limit: it waits at most d for servers that do not answer.
 func (s *Session) CloseWithin(d time.Duration) error {
 	s.mu.Lock()
 	first := !s.closed
 	s.closed = true
+	// No hold is missed: Remember refuses new ones once closed is set, under the same lock.
 	held := slices.Collect(maps.Keys(s.holds))
 	s.mu.Unlock()
 	if !first {
-		// Not a sync.Once: while a goroutine waits for one, time in its synctest bubble stands still.
+		// This is no sync.Once: while a goroutine waits for one, the time of a synctest bubble stands still.
 		<-s.over
 		return s.result
 	}
 	defer close(s.over)
 	s.stop(errs.ErrClosed)
-	// Holders are told before the servers can grant to others.
+	// Holders are told first, before the end of the ZooKeeper session lets the servers grant to others.
 	for _, l := range held {
 		l.Finish(errs.ErrReleased)
 	}
-	// The ZooKeeper session of an external connection stays, but not our entries in
-	// it: all places are lost at once, and the reaper removes their nodes.
+	// The ZooKeeper session of an external connection stays, but our entries in it
+	// must not: all tickets are lost at once, and the reaper removes their nodes.
 	s.client.Stop(d)
+	// The goroutines of the session end with ctx, and their requests fail once the client has stopped.
 	s.work.Wait()
 	s.client.Finish(d)
 	if s.journal != nil {
@@ -174,12 +176,13 @@ func (s *Session) CloseWithin(d time.Duration) error {
 	return s.result
 }
 
-// Context ends, with errs.ErrClosed as its cause, when Close begins. Closed is closed then, and Closing reports whether it is.
+// Context ends, with errs.ErrClosed as its cause, when Close begins.
+// Closed is its Done channel, and Closing reports whether it has ended.
 func (s *Session) Context() context.Context { return s.ctx }
 func (s *Session) Closed() <-chan struct{}  { return s.ctx.Done() }
 func (s *Session) Closing() bool            { return s.ctx.Err() != nil }
 
-// Client is the connection, Logger the log, and Trace the parts of the tracer; nil without one.
+// Client is the connection, Logger the log, and Trace the functions of the tracer, nil if there is no tracer.
 func (s *Session) Client() *zkconn.Client { return s.client }
 func (s *Session) Logger() *slog.Logger   { return s.logger }
 func (s *Session) Trace() *Trace          { return s.settings.Trace }

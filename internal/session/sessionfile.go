@@ -13,11 +13,10 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// sessionFile keeps the sessions of this process for its successor: with the id and the password it
-// reconnects to a session of its dead predecessor and closes it. The file is locked
-// against other processes, and other Sessions of this one, from open to close; the
-// operating system unlocks it when the process dies, however it dies. That lock is the
-// proof that the sessions found in the file have no living owner.
+// sessionFile keeps the sessions of this process for its successor. With the id and the password the
+// successor connects to a session of its dead predecessor and closes it. The file is locked from open to
+// close, against other processes and other Sessions of this one. The operating system unlocks it when the
+// process dies, however it dies. So the lock proves that the sessions found in the file have no living owner.
 type sessionFile struct {
 	file    *os.File
 	servers string // of the connect string, for whoever reads the file
@@ -30,11 +29,10 @@ const maxSessionFile = 64 << 10
 var errSessionFileLocked = fmt.Errorf("another living process, or another session of this one, uses it; "+
 	"give each its own file: %w", errs.ErrMisuse)
 
-// openSessionFile opens and locks the file, creating it if it is missing, and
-// returns the sessions that the last process left in it, the oldest first: none after
-// a clean end, and none if the content is not what save wrote, since a process may
-// have died while writing and that must not keep its successor from starting. An error
-// wraps errs.ErrMisuse if somebody else has the file open or if it cannot be kept private.
+// openSessionFile opens and locks the file, and creates it if it is missing. It returns the sessions that the
+// last process left in it, the oldest first. There are none after a clean end, and none if the content is not
+// what save wrote: a process may have died while it wrote, and that must not keep its successor from
+// starting. An error wraps errs.ErrMisuse if somebody else has the file open or if it cannot be kept private.
 func openSessionFile(path, servers string) (*sessionFile, []zkconn.Credentials, error) {
 	file, err := openLocked(path)
 	var content []byte
@@ -49,27 +47,26 @@ func openSessionFile(path, servers string) (*sessionFile, []zkconn.Credentials, 
 	return &sessionFile{file, servers}, decodeSessions(content), nil
 }
 
-// sessionLine is the content of the file: the newest session, and those before it of
-// which the end is not certain, the oldest first.
+// sessionLine is the content of the file: the newest session, and
+// the earlier ones whose end is not certain, the oldest first.
 type sessionLine struct {
 	sessionKey
 	Servers string       `json:"servers"`
 	Earlier []sessionKey `json:"earlier,omitempty"`
 }
 
-// sessionKey is what it takes to end a session. The id is written as ZooKeeper's own
-// tools show it.
+// sessionKey is what is needed to end a session. The id is
+// written in the form in which ZooKeeper's own tools show it.
 type sessionKey struct {
 	Session  string `json:"session"`
 	Password []byte `json:"password"`
 }
 
-// save replaces the content with the given sessions, the oldest first. The line is
-// written in one piece over the old one and only then cut to its length, so that a
-// process killed at any moment leaves the old line or the new one: whatever follows
-// the first line is ignored. Without sessions the file is emptied: this process leaves nothing to clean up. The file
-// itself stays, because removing it would let two processes lock two files of the
-// same name.
+// save replaces the content with the given sessions, the oldest first. It writes the line in one
+// piece over the old one, and then cuts the file to the length of the line. So a process that is
+// killed at any moment leaves the old line or the new one: whatever follows the first line is
+// ignored. Without sessions the file is emptied, because this process leaves nothing to clean up.
+// The file itself stays: if it were removed, two processes could lock two files of the same name.
 func (f *sessionFile) save(sessions []zkconn.Credentials) error {
 	line, err := f.encode(sessions)
 	if err == nil {
@@ -109,7 +106,7 @@ func (f *sessionFile) close() error {
 	return nil
 }
 
-// failed names the file in err; the os package names it by itself only in some.
+// failed names the file in err; the os package does so only in some errors.
 func (f *sessionFile) failed(op string, err error) error {
 	if err == nil {
 		return nil
@@ -126,7 +123,8 @@ func decodeSessions(content []byte) []zkconn.Credentials {
 	}
 	var sessions []zkconn.Credentials
 	for _, k := range append(line.Earlier, line.sessionKey) {
-		// Base 0 takes the "0x" and refuses a bare number, which nobody here wrote.
+		// Base 0 accepts the "0x". The comparison below refuses
+		// all that save does not write, such as a bare number.
 		id, err := strconv.ParseUint(k.Session, 0, 64)
 		if err != nil || id == 0 || k.Session != "0x"+strconv.FormatUint(id, 16) || len(k.Password) == 0 {
 			return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/go-menagerie/menagerie/internal/errs"
 )
 
-// openLocked opens path for reading and writing, creates it if missing, makes
-// sure that nobody else can read it, and locks it. It never waits.
+// openLocked opens path for reading and writing, creates it if it is missing,
+// makes sure that nobody else can read it, and locks it. It never waits.
 func openLocked(path string) (*os.File, error) {
 	for {
 		// O_NOFOLLOW: in a directory that others may write to, a link could make us
@@ -55,8 +55,8 @@ func lockAndCheck(file *os.File, path string) (current bool, err error) {
 	return true, keepPrivate(file, opened)
 }
 
-// flock takes the lock of the open file, which is the file's own and not, like
-// fcntl's, the process's: it keeps a second Session of this process out as well.
+// flock locks the open file. This lock belongs to the open file, and not, like that
+// of fcntl, to the process: so it also keeps a second Session of this process out.
 func flock(file *os.File) error {
 	for {
 		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -72,8 +72,8 @@ func flock(file *os.File) error {
 	}
 }
 
-// keepPrivate makes sure that only this user can read the file: whoever has the
-// password of a session can end it, and take its locks away.
+// keepPrivate makes sure that only this user can read the file. Whoever has
+// the password of a session can end the session, and so take its locks away.
 func keepPrivate(file *os.File, info os.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("is not a regular file: %w", errs.ErrMisuse)

@@ -9,9 +9,8 @@ import (
 // errorSharingViolation is ERROR_SHARING_VIOLATION, which syscall does not name.
 const errorSharingViolation = syscall.Errno(32)
 
-// openLocked opens path for reading and writing, creating it if missing, and lets
-// nobody else open it: the share mode is the lock. Who may read the file is
-// decided by the access rights it inherits from its directory.
+// openLocked opens path for reading and writing, creates it if it is missing, and lets nobody else open it: the
+// share mode is the lock. The access rights that the file inherits from its directory decide who may read it.
 func openLocked(path string) (*os.File, error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {

@@ -39,7 +39,7 @@ type Settings struct {
 	bad  error
 }
 
-// use remembers an option's name and where it belongs.
+// use is the name of an option that was given, and where the option has a meaning.
 type use struct {
 	name          string
 	session, lock bool
@@ -58,8 +58,8 @@ func (o option) apply(s *Settings) {
 	o.set(s)
 }
 
-// ForSession makes an option of a session, ForLock of a primitive, and ForBoth of either. The name is for
-// the error if the option is given where it means nothing.
+// ForSession makes an option of a session, ForLock one of a primitive, and ForBoth one
+// of either. The name is for the error that tells of an option in the wrong place.
 func ForSession(name string, set func(*Settings)) Option { return option{use{name, true, false}, set} }
 
 // ForLock is like [ForSession].
@@ -68,8 +68,9 @@ func ForLock(name string, set func(*Settings)) Option { return option{use{name, 
 // ForBoth is like [ForSession].
 func ForBoth(name string, set func(*Settings)) Option { return option{use{name, true, true}, set} }
 
-// Misplaced is an option by this name that every constructor reports as misuse. What is an option of one recipe
-// only embeds it, and that recipe's constructor takes it out of its options by its type, with [Own].
+// Misplaced is an option of this name that every constructor reports as misuse.
+// An option type of one recipe embeds it. The constructor of that recipe takes
+// its options out by their type, with [Own], and so does not see them here.
 func Misplaced(name string) Option { return option{use{name, false, false}, func(*Settings) {}} }
 
 // Own takes the options of the type O out of opts.
@@ -84,7 +85,7 @@ func Own[O any, Any Option](opts []Any) (own []O, rest []Any) {
 	return own, rest
 }
 
-// Options converts options that are of another package's type.
+// Options converts options whose type is of another package. A nil option stays nil.
 func Options[O Option](opts []O) []Option {
 	list := make([]Option, len(opts))
 	for i, o := range opts {
@@ -95,7 +96,7 @@ func Options[O Option](opts []O) []Option {
 	return list
 }
 
-// Misuse notes what is wrong with an option. The first one counts.
+// Misuse notes what is wrong with an option. Only the first call counts.
 func (s *Settings) Misuse(format string, args ...any) {
 	if s.bad == nil {
 		s.bad = fmt.Errorf("%w: %s", errs.ErrMisuse, fmt.Sprintf(format, args...))
@@ -109,6 +110,7 @@ const (
 	DefaultHandoverIn = 10 * time.Millisecond
 )
 
+// sessionSettings are the settings of a session, with the first misuse of an option.
 func sessionSettings(opts []Option) (Settings, error) {
 	s := Settings{Timeout: defaultTimeout}
 	s.collect(opts)
@@ -116,6 +118,8 @@ func sessionSettings(opts []Option) (Settings, error) {
 	return s, s.bad
 }
 
+// lockSettings are the settings of a lock. Its options go before those of the
+// session, for the options that both take. A misuse of an option is kept in them.
 func lockSettings(defaults Settings, opts []Option) Settings {
 	s := Settings{
 		ACL: defaults.ACL, Name: defaults.Name,
@@ -126,7 +130,7 @@ func lockSettings(defaults Settings, opts []Option) Settings {
 	return s
 }
 
-// refuse notes those options that mean nothing to what they were given to.
+// refuse notes as misuse the options that mean nothing to what they were given to.
 func (s *Settings) refuse(to string, misplaced func(use) bool) {
 	for _, u := range s.used {
 		if misplaced(u) {
@@ -135,6 +139,7 @@ func (s *Settings) refuse(to string, misplaced func(use) bool) {
 	}
 }
 
+// collect applies the options in order, so of two equal ones the last counts. A nil option is a misuse.
 func (s *Settings) collect(opts []Option) {
 	for _, o := range opts {
 		if o == nil {

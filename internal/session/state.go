@@ -41,7 +41,7 @@ func (s State) String() string {
 	return "State(" + strconv.Itoa(int(s)) + ")"
 }
 
-// trace passes state changes to the tracer, if that takes them.
+// trace tells the tracer of state changes, if it wants to be told of them.
 func (s *Session) trace() {
 	t := s.settings.Trace
 	if t == nil || t.State == nil {
@@ -61,7 +61,7 @@ func (s *Session) trace() {
 	})
 }
 
-// publicState is what users are told of a state of the connection.
+// publicState is the state that users see for a state of the connection.
 func publicState(st zkconn.State) State {
 	switch st {
 	case zkconn.Connected:

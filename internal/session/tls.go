@@ -8,7 +8,8 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// dialer composes WithDialer and WithTLS.
+// dialer combines WithDialer and WithTLS. Without a server name in the
+// TLS configuration, the name to verify is the host that is dialled.
 func (s *Session) dialer() func(context.Context, string, string) (net.Conn, error) {
 	dial := s.settings.Dial
 	if dial == nil {

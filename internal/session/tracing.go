@@ -8,8 +8,8 @@ import (
 	"github.com/go-menagerie/menagerie/internal/queue"
 )
 
-// Trace is what a tracer is told, as package zksync's Tracer and its optional parts are: each function is
-// nil if nobody wants to be told.
+// Trace has the functions of a tracer, as package zksync's Tracer and its optional
+// parts have them. A function is nil if the tracer does not want that call.
 type Trace struct {
 	Start   func(ctx context.Context, path string, kind queue.Kind) context.Context
 	End     func(ctx context.Context, path string, kind queue.Kind, err error, g Granted, waited time.Duration)
@@ -18,8 +18,8 @@ type Trace struct {
 	State   func(from, to State, session int64, epoch uint64)
 }
 
-// Granted is what identifies a grant: its token, and which of the Session's ZooKeeper sessions it
-// belongs to, counted from 1.
+// Granted identifies a grant: by its token, and by the ZooKeeper session
+// it belongs to, as a number that counts those of this Session from 1.
 type Granted struct {
 	Token node.Token
 	Epoch uint64

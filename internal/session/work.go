@@ -27,15 +27,15 @@ func (s *Session) Remember(h Hold) bool {
 	return true
 }
 
-// Forget is Remember's reverse.
+// Forget undoes Remember: the hold has ended.
 func (s *Session) Forget(h Hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.holds, h)
 }
 
-// Spawn runs f in a goroutine that Close joins. After Close has begun it reports false, and does not run
-// f.
+// Spawn runs f in a goroutine for which Close waits. After
+// Close has begun it does not run f, and reports false.
 func (s *Session) Spawn(f func()) bool {
 	if !s.Begin() {
 		return false
@@ -47,7 +47,7 @@ func (s *Session) Spawn(f func()) bool {
 	return true
 }
 
-// Within runs f in this goroutine. Otherwise it is like Spawn.
+// Within is Spawn in this goroutine: it runs f and then returns.
 func (s *Session) Within(f func()) bool {
 	if !s.Begin() {
 		return false
@@ -57,8 +57,8 @@ func (s *Session) Within(f func()) bool {
 	return true
 }
 
-// Begin makes Close wait for End, or reports false after Close has begun. That is for a goroutine that also runs functions of the
-// user, for which Close must not wait.
+// Begin makes Close wait until End. After Close has begun it reports false. It is for
+// a goroutine that also runs functions of the user, for which Close must not wait.
 func (s *Session) Begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,12 +69,12 @@ func (s *Session) Begin() bool {
 	return true
 }
 
-// End is Begin's reverse.
+// End undoes Begin.
 func (s *Session) End() { s.work.Done() }
 
-// In runs f in the present ZooKeeper session, and again in the next one if that ends (f
-// returns zkconn.ErrOver). f's context ends with ctx and when the session closes. Close waits for f,
-// so f must not call a function of the user.
+// In runs f in the present ZooKeeper session. If that ends (f returns zkconn.ErrOver),
+// it runs f again in the next one. f's context ends with ctx and when the session
+// closes. Close waits for f, so f must not call a function of the user.
 func (s *Session) In(ctx context.Context, f func(ctx context.Context, e *zkconn.Epoch) error) error {
 	err := errs.ErrClosed
 	s.Within(func() { err = s.inUnjoined(ctx, f) })
@@ -99,11 +99,13 @@ func (s *Session) inUnjoined(ctx context.Context, f func(ctx context.Context, e 
 		default:
 			return node.Reason(ctx, err)
 		}
+		// The session ended: try again in the next one.
 		_ = pace.Rest(ctx, e)
 	}
 }
 
-// Bounded returns ctx such that it also ends, with errs.ErrClosed, when the session closes.
+// Bounded returns a context that ends with ctx, and also,
+// with errs.ErrClosed as its cause, when the session closes.
 func (s *Session) Bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(s.ctx, func() { cancel(errs.ErrClosed) })
@@ -113,9 +115,10 @@ func (s *Session) Bounded(ctx context.Context) (context.Context, context.CancelF
 	}
 }
 
-// Briefly makes an attempt of a form without leases, which has no context, and reports whether it
-// succeeded. It reports false at once without a connection. It waits for the servers'
-// answers at most a third of the session timeout. It panics on errors that another attempt would not change.
+// Briefly runs an attempt (such as TryLock) of the form without leases, which has no
+// context and no error to return. It reports whether the attempt succeeded. Without a
+// connection it reports false at once. It waits for the servers' answers at most a third
+// of the session timeout. It panics on errors that another attempt would not change.
 func (s *Session) Briefly(try func(context.Context) error) bool {
 	if s != nil && !s.Closing() && s.State() != Connected {
 		return false
