@@ -10,24 +10,24 @@ import (
 
 // ambiguousCreates are nodes that a request of an old connection may yet make.
 //
-// Such a request waits in the queue of the server that took it. As long as the session is with
-// another server the leader refuses it; but if the session comes back to the first one before
-// it is looked at, it is applied, after somebody has looked for its node in vain. (Seen on real
-// servers: one in some thousand grants when connections were lost all the time.) So they are
-// looked for again after every reconnect, on which a sync stands behind whatever is left in the
-// queue of that server, for as long as the session could have been moved about.
+// Such a request waits in the queue of the server that took it. As long as the session is with another
+// server, the leader refuses it. But if the session comes back to the first server before the request is
+// looked at, the request is applied: after somebody has looked for its node in vain. (Seen on real
+// servers: one in some thousand grants when connections were lost all the time.) So the nodes are looked
+// for again after every reconnect, for as long as the session could have been moved between servers.
+// Each look begins with a sync, which stands behind whatever is left in the queue of that server.
 type ambiguousCreates struct {
 	mu      sync.Mutex
 	until   map[ambiguousCreate]time.Time
 	looking bool // a goroutine looks for them
-	again   bool // and is to look again
+	again   bool // there is a new connection since its last look began, so it must look again
 }
 
 type ambiguousCreate struct{ dir, prefix string }
 
-// AmbiguousCreate says that a request of unknown outcome may yet make a node in dir whose name begins with
-// prefix, which nobody wants any more. It has been looked for on the connection of that number
-// already ([Epoch.Connection]).
+// AmbiguousCreate says that a request of unknown outcome may yet make a node in dir that nobody wants
+// any more, and whose name begins with prefix. The caller has looked for it already, on the connection
+// number looked ([Epoch.Connection]). If there is another connection by now, the epoch looks at once.
 func (e *Epoch) AmbiguousCreate(dir, prefix string, looked int64) {
 	a := &e.ambiguous
 	a.mu.Lock()
@@ -39,7 +39,7 @@ func (e *Epoch) AmbiguousCreate(dir, prefix string, looked int64) {
 	}
 }
 
-// forget drops those that are too old to be made any more. mu is held.
+// forget drops those that are too old: they cannot be made any more. mu is held.
 func (a *ambiguousCreates) forget() {
 	maps.DeleteFunc(a.until, func(_ ambiguousCreate, until time.Time) bool { return time.Now().After(until) })
 }
@@ -56,8 +56,9 @@ func (a *ambiguousCreates) inDirs() map[string][]string {
 	return dirs
 }
 
-// lookAgain is called when there is a new connection. One goroutine looks, and only while there is something to look
-// for, however many connections come: those that do not live long enough for a look must not get more to do each.
+// lookAgain is called when there is a new connection. However many connections come, one
+// goroutine looks, and only while there is something to look for. If each connection
+// began a look, those that do not live long enough for one would pile looks up.
 func (e *Epoch) lookAgain() {
 	a := &e.ambiguous
 	a.mu.Lock()
@@ -74,7 +75,7 @@ func (e *Epoch) lookAgain() {
 	})
 }
 
-// next reports whether there has been a connection since the last look; if not, the goroutine ends.
+// next reports whether there has been a connection since the last look began. If not, the goroutine ends.
 func (a *ambiguousCreates) next() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -82,11 +83,12 @@ func (a *ambiguousCreates) next() bool {
 	return a.looking
 }
 
+// lookOnce gives the reaper each node that is there.
 func (e *Epoch) lookOnce() {
 	for dir := range e.ambiguous.inDirs() {
 		names, err := e.SyncedChildren(context.Background(), dir) // bounded by the epoch
 		if err != nil {
-			continue // gone with its directory, or there is another connection to come
+			continue // the directory is gone, and the nodes with it; or there will be another connection
 		}
 		for _, prefix := range e.ambiguous.inDirs()[dir] {
 			for _, n := range names {

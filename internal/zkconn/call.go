@@ -10,16 +10,16 @@ import (
 	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
-// Call is one request under way. A request that was sent happens, whether anybody
-// still waits for its answer or not. So whoever gives up on a call that changes
-// something must leave the Call to the epoch's reaper.
+// Call is one request under way. A request that was sent is executed, whether
+// anybody still waits for its answer or not. So a caller that gives up on a
+// call that changes something must leave the Call to the epoch's reaper.
 type Call[T any] struct {
 	done chan struct{}
 	val  T
 	err  error
 }
 
-// Answered reports whether the outcome is there: Result does not block then.
+// Answered reports whether the outcome is there. Then Result does not block.
 func (c *Call[T]) Answered() bool { return closed(c.done) }
 
 // Done is closed when the outcome is there, at the latest when the connection ends.
@@ -28,9 +28,9 @@ func (c *Call[T]) Done() <-chan struct{} { return c.done }
 // Result is the outcome, valid once Done is closed.
 func (c *Call[T]) Result() (T, error) { return c.val, c.err }
 
-// Wait waits for the call until ctx ends or the epoch is over; then the outcome
-// is still to come. It may be that of another session, too, in which an external connection goes on: no answer from there tells
-// what is true of this epoch's nodes.
+// Wait waits for the call until ctx ends or the epoch is over; in these cases the outcome is
+// still to come. Once the epoch is over, an answer on an external connection is not returned: it
+// may be of the next session of that connection, and then says nothing of this epoch's nodes.
 func (c *Call[T]) Wait(ctx context.Context, e *Epoch) (T, error) {
 	v, err := c.wait(ctx, e.over)
 	if e.client.external != nil && closed(e.over) {
@@ -40,6 +40,7 @@ func (c *Call[T]) Wait(ctx context.Context, e *Epoch) (T, error) {
 	return v, err
 }
 
+// wait waits for the call until ctx ends or over is closed.
 func (c *Call[T]) wait(ctx context.Context, over <-chan struct{}) (T, error) {
 	err := ErrOver
 	select {
@@ -48,15 +49,15 @@ func (c *Call[T]) wait(ctx context.Context, over <-chan struct{}) (T, error) {
 		err = context.Cause(ctx)
 	case <-over:
 	}
-	if c.Answered() { // at the last moment, or before the call
+	if c.Answered() { // it was answered at the last moment, or before this call
 		return c.val, c.err
 	}
 	var none T
 	return none, err
 }
 
-// request is one operation in its two forms: as a frame of our own, and as a call of
-// the client library for an external connection, whose wire is not ours.
+// request is one operation in two forms: as a frame of our own, and as a call of the
+// client library. The second is for an external connection, whose wire is not ours.
 type request[T any] struct {
 	op     int32
 	body   []byte
@@ -65,7 +66,7 @@ type request[T any] struct {
 	beat   bool // a heartbeat
 }
 
-// start sends a request, without waiting for a connection if there is none.
+// start sends a request. If there is no connection, it does not wait for one: the call fails with ErrNotSent.
 func start[T any](e *Epoch, r request[T]) *Call[T] {
 	if e.client.external != nil {
 		return startExternal(e, r.op, r.client)
@@ -84,20 +85,20 @@ func start[T any](e *Epoch, r request[T]) *Call[T] {
 	return c
 }
 
-// failed is a request that was not sent.
+// failed is the call of a request that was not sent.
 func failed[T any](err error) *Call[T] {
 	c := &Call[T]{done: make(chan struct{}), err: err}
 	close(c.done)
 	return c
 }
 
-// retry runs a request that may be run twice until the servers answer it: it
-// waits for a connection first and again after each one that was lost.
+// retry runs a request until the servers answer it. It waits for a connection first, and
+// again after each connection that was lost. The request must be one that may be run twice.
 //
-// An unknown outcome on a connection that still stands is an error code that has
-// no name, or one that passes; a few are overlooked, with growing pauses, before
-// it is returned. an external connection that was lost may seem to stand until it is looked at, and be back by
-// then; there the error tells whether it was lost.
+// If the outcome is unknown although the connection still stands, the answer was an error code
+// that has no name, or one that passes. A few such answers are ignored, with growing pauses,
+// before one is returned. An external connection that was lost may seem to stand until it is
+// looked at, and may be back by then. There the error tells whether the connection was lost.
 func retry[T any](ctx context.Context, e *Epoch, r request[T]) (T, error) {
 	const overlooked, mostPause = 4, time.Second / 4
 	for odd, pause := 0, 5*time.Millisecond; ; {
@@ -108,7 +109,7 @@ func retry[T any](ctx context.Context, e *Epoch, r request[T]) (T, error) {
 		at := e.Connection()
 		v, err := start(e, r).Wait(ctx, e)
 		if errors.Is(err, ErrNotSent) {
-			// Lost, and not everybody has been told yet: that takes moments.
+			// The connection is lost, but Await does not know that yet. That takes moments.
 			if perr := e.Pause(ctx, time.Millisecond); perr != nil {
 				return v, perr
 			}
@@ -133,7 +134,7 @@ func retry[T any](ctx context.Context, e *Epoch, r request[T]) (T, error) {
 	}
 }
 
-// Pause waits for d, or until ctx or the epoch ends; e may be nil.
+// Pause waits for d, or until ctx or the epoch ends. e may be nil.
 func (e *Epoch) Pause(ctx context.Context, d time.Duration) error {
 	var over <-chan struct{}
 	if e != nil {
@@ -151,8 +152,8 @@ func (e *Epoch) Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// TxnError is the answer to a transaction that was not applied: which operation
-// failed, and why.
+// TxnError is the answer to a transaction that was not applied:
+// which operation failed (-1 if that is not known), and why.
 type TxnError struct {
 	Index int
 	Err   error

@@ -10,33 +10,33 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Client keeps one session alive at a time and opens the next when it ends.
+// Client keeps one session alive at a time, and opens the next one when it ends.
 type Client struct {
 	cfg  Config
 	pace dialPace
 
 	external *zk.Conn           // a connection that the caller owns; nil for one of our own
 	abandon  <-chan struct{}    // closed when even the reaper of an external connection must end
-	finish   context.CancelFunc // closes abandon, if nobody else does
+	finish   context.CancelFunc // closes abandon where the client library cannot show its end
 
 	running context.Context // ends when Stop begins
 	halt    context.CancelFunc
 	closing context.Context // ends when nothing may be tried any more to end sessions
 	giveUp  context.CancelFunc
-	runs    sync.WaitGroup // the run loop and what it starts
+	runs    sync.WaitGroup // the run loop, and the goroutines that Stop waits for
 	dials   dialLog
 
 	mu      sync.Mutex
 	state   State
 	epoch   *Epoch        // the newest
-	entered *Epoch        // the one that state is of
+	entered *Epoch        // the epoch whose state is in state
 	moved   chan struct{} // closed and replaced whenever state or epoch change, or stale grows
-	refused error         // the servers refuse us for good
-	future  *history      // of state
+	refused error         // why the servers refuse us for good; nil if they do not
+	future  *history      // the list that the next change of state is added to
 
-	stale []*staleSession // the oldest first
+	stale []*staleSession // sessions of the past that are not yet ended, the oldest first
 
-	lingering int // goroutines of linger; when there is none any more, moved is closed, too
+	lingering int // how many goroutines of linger run; when the last one ends, moved is closed, too
 }
 
 // Open starts a client; it does not wait for a connection.
@@ -77,8 +77,8 @@ func (c *Client) run() {
 		}
 		select {
 		case <-e.over:
-			// The next epoch ends this session on the servers, which then grant to another. By then every
-			// holder has been told, however long the goroutine that tells them is kept from running.
+			// The next epoch ends this session on the servers, which then grant to others. So it must not
+			// begin before every holder has been told, even if the goroutine that tells them is delayed.
 			<-e.told
 		case <-c.running.Done():
 		}
@@ -87,13 +87,16 @@ func (c *Client) run() {
 			at = e.address()
 			e.shutdown(true)
 		} else {
-			// Not waited for: the client library can take a second to notice.
+			// This is not waited for: the client library can take
+			// a second to notice that its connection is gone.
 			c.runs.Go(func() { e.shutdown(false) })
 		}
-		if c.running.Err() != nil || c.Refused() != nil { // there will be no other epoch
+		if c.running.Err() != nil || c.Refused() != nil { // no other epoch follows
 			c.endAll(c.closing, e, at)
 			return
 		}
+		// The session was given up here, but the servers may still
+		// have it: end it there, or others wait for its timeout.
 		if dead := e.remains(); dead != nil {
 			c.closeStale(*dead)
 		} else {
@@ -125,8 +128,8 @@ func (c *Client) open(n int64) (*Epoch, error) {
 	return e, nil
 }
 
-// Epoch returns the newest epoch once it has a connection. It blocks until then,
-// until ctx ends, or the client is closed or refused for good.
+// Epoch returns the newest epoch as soon as it has a connection. It blocks
+// until then, or until ctx ends, or the client is closed or refused for good.
 func (c *Client) Epoch(ctx context.Context) (*Epoch, error) {
 	for {
 		c.mu.Lock()
@@ -138,7 +141,7 @@ func (c *Client) Epoch(ctx context.Context) (*Epoch, error) {
 		case state == Closed:
 			return nil, ErrClosed
 		case state == Connected && e != nil && e.Connection() != 0 && e.Cause() == nil:
-			return e, nil // else word of its loss is on its way
+			return e, nil // in all other cases a change is on its way, which closes moved
 		}
 		select {
 		case <-moved:
@@ -155,7 +158,7 @@ func (c *Client) Current() *Epoch {
 	return c.entered
 }
 
-// refuse records that trying again is pointless.
+// refuse records that another attempt would be refused, too.
 func (c *Client) refuse(err error) {
 	c.mu.Lock()
 	if c.refused == nil {

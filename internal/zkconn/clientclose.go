@@ -2,7 +2,7 @@ package zkconn
 
 import "time"
 
-// Closing limits how long Close tries to reach a server, to end the session there.
+// Closing is how long Close tries to reach a server to end the session there.
 const Closing = 2 * time.Second
 
 // Close is Stop and Finish.
@@ -11,8 +11,8 @@ func (c *Client) Close() {
 	c.Finish(Closing)
 }
 
-// Stop ends the session on the servers, if one can be reached within d; that of an
-// external connection is left alone. Whoever waits is told ErrClosed first.
+// Stop ends the session on the servers, if one can be reached within d. It leaves the session
+// of an external connection alone. Before that, all calls that wait are told ErrClosed.
 func (c *Client) Stop(d time.Duration) {
 	c.mu.Lock()
 	if c.state != Closed {
@@ -24,21 +24,21 @@ func (c *Client) Stop(d time.Duration) {
 	c.runs.Wait()
 }
 
-// Go runs f, which must end with the epoch, in a goroutine that closing the client joins; or not at
-// all, once that has begun: then it reports false. It does not block.
+// Go runs f in a goroutine for which Stop waits. f must end when the epoch ends.
+// Once Stop has begun, Go does not run f and reports false. It does not block.
 func (e *Epoch) Go(f func()) bool {
 	c := e.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.state == Closed { // Stop waits after that only
+	if c.state == Closed { // Stop sets Closed before it waits, so no goroutine is missed
 		return false
 	}
 	c.runs.Go(f)
 	return true
 }
 
-// linger runs f in a goroutine that Stop does not join, and that Finish waits for: it is bound to an external
-// connection and to nothing else.
+// linger runs f in a goroutine for which Finish waits, and Stop does
+// not: it is bound to an external connection and to nothing else.
 func (c *Client) linger(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,8 +53,9 @@ func (c *Client) linger(f func()) {
 	}()
 }
 
-// Finish gives the reaper of an external connection d to finish what Stop leaves to it. What it could not do by then it does later, in the background, when the
-// connection allows: see externalreap.go for how that ends.
+// Finish waits, at most for d, for what the reaper of an external connection
+// still has to do after Stop. What is not done by then is done later, in the
+// background, when the connection allows it: externalreap.go says how that ends.
 func (c *Client) Finish(d time.Duration) {
 	for late := time.Now().Add(d); ; {
 		c.mu.Lock()

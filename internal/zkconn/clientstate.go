@@ -3,8 +3,9 @@ package zkconn
 // State is what a client knows of its session.
 type State int
 
-// The states of a client's session. When a connection falls silent, the client library's read deadline ends it (Suspended), or the
-// lease clock ends the session before (Lost, right after Connected): whichever comes first.
+// The states of a client's session. When a connection falls silent, one of two
+// things happens first: the read deadline of the client library ends the connection
+// (Suspended), or the lease clock ends the session (Lost, right after Connected).
 const (
 	Connecting State = iota
 	Connected
@@ -20,7 +21,7 @@ func (c *Client) State() State {
 	return c.state
 }
 
-// connected is told by the epoch, as the other states are to enter.
+// connected is called by the epoch for a new connection. For the other states the epoch calls enter.
 func (c *Client) connected(e *Epoch) {
 	if c.cfg.OnSession != nil {
 		e.mu.Lock()
@@ -31,9 +32,8 @@ func (c *Client) connected(e *Epoch) {
 	c.enter(e, Connected)
 }
 
-// enter moves to a state that epoch e found itself in. Whoever speaks for an older
-// epoch than the last that spoke is late and ignored. A lost epoch stays lost, and
-// Closed is final.
+// enter makes s, in which epoch e found itself, the state of the client. A call for an epoch that is older
+// than the newest in a call so far is late, and is ignored. A lost epoch stays lost, and Closed is final.
 func (c *Client) enter(e *Epoch, s State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,13 +45,13 @@ func (c *Client) enter(e *Epoch, s State) {
 		return
 	}
 	if !same && c.entered != nil && c.state != Lost {
-		c.become(Lost) // the old epoch's own word is still on its way
+		c.become(Lost) // the old epoch is lost, but its own call is still on its way, and will be ignored
 	}
 	c.entered = e
 	c.become(s)
 }
 
-// become sets the state, which is that of the epoch entered, and tells everybody. mu is held.
+// become sets the state, which is that of the epoch entered, and tells all subscribers. mu is held.
 func (c *Client) become(s State) {
 	change := Change{To: s}
 	if e := c.entered; e != nil {
@@ -65,7 +65,7 @@ func (c *Client) become(s State) {
 	c.future = c.future.add(change)
 }
 
-// wake releases everybody who waits for a change. mu is held.
+// wake wakes all who wait for a change. mu is held.
 func (c *Client) wake() {
 	close(c.moved)
 	c.moved = make(chan struct{})

@@ -11,8 +11,8 @@ import (
 	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
-// Encoding and decoding of the requests that go past the client's queue. Decoders
-// get bodies that checkReply has passed, and still never read beyond their end.
+// Encoding and decoding of our own requests, which do not go through the client library's queue.
+// The decoders get only bodies that checkReply has passed, and still never read beyond their end.
 
 func appendACL(dst []byte, acl []zk.ACL) []byte {
 	dst = jute.AppendInt32(dst, int32(len(acl)))
@@ -92,9 +92,9 @@ func results(r *jute.Decoder) (all []zk.MultiResponse) {
 	return all
 }
 
-// decodeMulti reads the answer to a transaction of n operations. Of one that was
-// not applied, the operations before the one that failed carry no error although
-// nothing was applied, and those after it a "runtime inconsistency".
+// decodeMulti reads the answer to a transaction of n operations. If the transaction was
+// not applied, the operations before the one that failed have no error in the answer,
+// although they were not applied either; those after it have a "runtime inconsistency".
 func decodeMulti(body []byte, n int) ([]zk.MultiResponse, error) {
 	r := jute.Decode(body)
 	res := results(r)
@@ -110,8 +110,8 @@ func decodeMulti(body []byte, n int) ([]zk.MultiResponse, error) {
 	return res, nil
 }
 
-// expiredIn reports whether a transaction was refused because the session is gone. Servers answer it with success, like
-// every other, and say so in the result of an operation.
+// expiredIn reports whether a transaction was refused because the session is gone. Servers then
+// answer with success, as to every other transaction, and tell it in the result of an operation.
 func expiredIn(body []byte) bool {
 	_, err := decodeMulti(body, 0)
 	return errors.Is(err, zk.ErrSessionExpired)
@@ -131,8 +131,8 @@ func texts(r *jute.Decoder) []string {
 	return all
 }
 
-// Codes of refusals that the leader writes into its history, as the last word of the request; and that of
-// a session that is gone.
+// Codes of refusals that the leader writes into its history, as its
+// final answer to the request; and the code of a session that is gone.
 const (
 	codeNoNode         = -101
 	codeNoAuth         = -102
@@ -152,7 +152,7 @@ var codes = map[int32]error{
 	-115: zk.ErrAuthFailed, -118: zk.ErrSessionMoved,
 }
 
-// codeError is the error that a code stands for. One without a name settles nothing.
+// codeError is the error for a code. A code without a name leaves the outcome unknown.
 func codeError(code int32) error {
 	if code == 0 {
 		return nil
@@ -163,8 +163,8 @@ func codeError(code int32) error {
 	return fmt.Errorf("zkconn: the server answered with error %d", code)
 }
 
-// count reads the length of a vector. The client takes a negative one, other than that of a null vector, for a
-// huge one, and would allocate for it.
+// count reads the length of a vector. A negative one is an error, except that of a
+// null vector: the client library would take it for a huge one and allocate for it.
 func count(r *jute.Decoder, size int) int {
 	n := r.Count(size)
 	if n < -1 {
@@ -173,8 +173,8 @@ func count(r *jute.Decoder, size int) int {
 	return max(0, n)
 }
 
-// checkReply reports whether body, what follows the header of a successful reply
-// to op, can be decoded by the client without a panic or a hostile allocation.
+// checkReply reports whether the client library can decode body without a panic or a
+// hostile allocation. body is what follows the header of a successful reply to op.
 func checkReply(op int32, body []byte) error {
 	r := jute.Decode(body)
 	switch op {
@@ -208,10 +208,9 @@ func checkReply(op int32, body []byte) error {
 	return nil
 }
 
-// setWatchesBody sets a data watch on every path, in one request. A node that is
-// gone is told at once, as an event before the reply. The zxid up to which the
-// caller claims to know the nodes is the highest there is, so that no node counts
-// as changed since.
+// setWatchesBody is the body of a request that sets a data watch on every path. The server tells at once
+// of a node that is gone, with an event before the reply. The request names the zxid up to which the
+// caller claims to know the nodes. It is the highest there is, so that no node counts as changed since.
 func setWatchesBody(paths []string) []byte {
 	b := jute.AppendInt64(nil, math.MaxInt64)
 	b = jute.AppendInt32(b, int32(len(paths)))

@@ -21,17 +21,16 @@ type Config struct {
 	Dial          func(ctx context.Context, network, address string) (net.Conn, error)
 	LeaseFraction float64 // of the timeout, after which leases end; 0 for all of it
 	Logger        *slog.Logger
-	// OnSession is told of every new session before it is used, and again whenever it is
-	// connected.
+	// OnSession is called for every new session before it is used, and again at each connect of the session.
 	OnSession func(id int64, passwd []byte)
-	// OnEnded is told once the servers have confirmed that a session is gone: one that
-	// OnSession was told of, or a predecessor. It is not called after Close.
+	// OnEnded is called once the servers have confirmed that a session is gone: a session for
+	// which OnSession was called, or a predecessor. It is not called after Close has returned.
 	OnEnded func(id int64)
-	// Predecessors are the sessions of dead processes, to be ended on the servers.
+	// Predecessors are the sessions of dead processes. The client ends them on the servers.
 	Predecessors []Credentials
 }
 
-// Credentials are what it takes to resume or end a session.
+// Credentials are what is needed to resume or end a session.
 type Credentials struct {
 	ID     int64
 	Passwd []byte

@@ -15,11 +15,11 @@ import (
 	"unicode"
 )
 
-// Why an attempt to connect failed, in words for whoever has to mend it. The wording is the same in
-// the log and in the error of Connect; the error underneath can still be had with errors.As. A server of another
-// protocol is known by what it says; one that waits for more than our handshake is told as silent.
+// Why an attempt to connect failed, in words for the person who has to repair it. The wording is the same
+// in the log and in the error of Connect; errors.As still finds the error underneath. A server of another
+// protocol is recognised by its answer. One that waits for more than our handshake is reported as silent.
 
-// TLSError marks the end of a TLS handshake that failed, for a dialer to return.
+// TLSError marks the error of a TLS handshake, for a dialer to return.
 type TLSError struct{ Err error }
 
 func (e *TLSError) Error() string { return "TLS: " + e.Err.Error() }
@@ -71,7 +71,7 @@ func diagnoseTLS(err error, limit time.Duration) error {
 	return &TLSError{err}
 }
 
-// diagnoseHandshake says why a connection came to nothing; limit is how long the attempt had.
+// diagnoseHandshake says why a connection ended before it could be used; limit is how long the attempt had.
 func diagnoseHandshake(err error, raw net.Conn, limit time.Duration) error {
 	var violation *violationError
 	_, secured := raw.(interface{ NetConn() net.Conn })
@@ -90,7 +90,7 @@ func diagnoseHandshake(err error, raw net.Conn, limit time.Duration) error {
 	return err
 }
 
-// diagnoseLoss says why a connection ended that was in use.
+// diagnoseLoss says why a connection that was in use ended.
 func diagnoseLoss(err error) error {
 	switch {
 	case isTimeout(err):

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// dialPace spaces the attempts to connect, across the epochs of one client: every
-// server gets one attempt at once, then a jittered exponential back-off begins.
+// dialPace spaces the attempts to connect, over all epochs of one client. Every
+// server gets one attempt at once. Then an exponential back-off with jitter begins.
 type dialPace struct {
-	most  time.Duration // well below the session timeout, or the session could end for want of trying
+	most  time.Duration // well below the session timeout: a longer pause could let the session end
 	tries atomic.Int32  // dials since a server last answered a request
 }
 
-// good is told that a server answered a request. Only that resets the back-off: a
-// server that greets and then misbehaves must not be dialled in a tight loop.
+// good is called when a server answered a request. Only that ends the back-off: a server
+// that completes the handshake and then misbehaves must not be dialled in a tight loop.
 func (p *dialPace) good() {
 	if p.tries.Load() != 0 {
 		p.tries.Store(0)
@@ -43,7 +43,7 @@ func sleep(d time.Duration, end <-chan struct{}) bool {
 	}
 }
 
-// closed reports whether something is over: whether its channel is closed.
+// closed reports whether c is closed, that is whether what it stands for is over.
 func closed(c <-chan struct{}) bool {
 	select {
 	case <-c:

@@ -10,7 +10,7 @@ import (
 )
 
 // Epoch is one ZooKeeper session, from its first handshake until its end, with a
-// client connection of its own. All methods may be used by many goroutines.
+// client connection of its own. All methods may be called by many goroutines at once.
 type Epoch struct {
 	client    *Client
 	cfg       *Config
@@ -22,31 +22,33 @@ type Epoch struct {
 	clock     leaseClock
 	id        atomic.Int64
 	timeout   atomic.Int64 // a time.Duration
-	seen      atomic.Int64 // the greatest zxid that a server has told
+	seen      atomic.Int64 // the greatest zxid that an answer has told
 	ambiguous ambiguousCreates
 	xids      atomic.Uint32 // of our own requests, over all connections: see wire.expect
 
-	over chan struct{} // closed when the session ended or cannot be proved alive
-	told chan struct{} // closed when everybody who asked has been told of that
+	over chan struct{} // closed when the session has ended or can no longer be proved alive
+	told chan struct{} // closed when all hooks of OnLost have returned
 
-	alive context.Context // ends when the client library must not dial again; under mu
+	// alive ends when this epoch must have no connection any more: from then on the client library must not dial.
+	// It is about connections; whether the session is alive is what clock knows. dead ends it, with mu held.
+	alive context.Context // see kill
 	dead  context.CancelFunc
 
-	wanted chan struct{} // somebody wants leader proof: see RequireLeaderProof
+	wanted chan struct{} // holds a value when the next heartbeat may be urgent: see wake
 
-	// telling is held while wire changes and until the client has been told, or two
-	// changes could be told in the wrong order. It comes before mu and the client's mu.
+	// telling is held while wire changes and until the client has been told of that. Without it two
+	// changes could be told in the wrong order. It is locked before mu and before the client's mu.
 	telling sync.Mutex
 
 	mu      sync.Mutex
 	cause   error // set before over is closed
 	passwd  []byte
-	dialled *wire         // the newest; it is in its handshake, in use or closed
+	dialled *wire         // the newest; it is in its handshake, in use, or closed
 	wire    *wire         // in use; of an external connection, it is only an address
-	serial  int64         // counts connections
+	serial  int64         // number of the newest connection, from 1
 	linked  chan struct{} // closed while there is a connection past its handshake
 	onLost  map[*LossHook]struct{}
-	gone    bool // the servers themselves said that the session is
+	gone    bool // the servers themselves said that the session has ended
 }
 
 func (c *Client) newEpoch(number int64) *Epoch {
@@ -71,7 +73,7 @@ func (e *Epoch) ID() int64 { return e.id.Load() }
 // Timeout is the session timeout that the servers granted.
 func (e *Epoch) Timeout() time.Duration { return time.Duration(e.timeout.Load()) }
 
-// Conn is the client's own connection object. It dies with the epoch.
+// Conn is the client library's connection object. It ends with the epoch.
 func (e *Epoch) Conn() *zk.Conn { return e.conn }
 
 // Over is closed when the session has ended or can no longer be proved alive.
@@ -84,11 +86,12 @@ func (e *Epoch) Cause() error {
 	return e.cause
 }
 
-// Valid reports whether the session can be proved alive at this instant.
+// Valid reports whether the session can be proved alive at this instant. It computes that from the clock at
+// each call, so it is false from the right instant on, even if the timer that ends the epoch fires late.
 func (e *Epoch) Valid() bool { return e.clock.valid() }
 
-// Await waits for a connection: it returns nil at once while there is one, and
-// otherwise blocks until there is, ctx ends, or the epoch is over.
+// Await waits for a connection. It returns nil at once if there is one.
+// Otherwise it blocks until there is one, ctx ends, or the epoch is over.
 func (e *Epoch) Await(ctx context.Context) error {
 	e.mu.Lock()
 	linked := e.linked
@@ -109,7 +112,7 @@ func (e *Epoch) Await(ctx context.Context) error {
 // Linked reports whether there is a connection now.
 func (e *Epoch) Linked() bool { return e.Connection() != 0 }
 
-// Connection numbers the connection that stands, 0 for none.
+// Connection is the number of the present connection; 0 if there is none.
 func (e *Epoch) Connection() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -119,7 +122,7 @@ func (e *Epoch) Connection() int64 {
 	return e.serial
 }
 
-// current is the wire of the connection that stands; nil for none.
+// current is the wire of the present connection; nil if there is none.
 func (e *Epoch) current() *wire {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -2,14 +2,14 @@ package zkconn
 
 import "time"
 
-// LossHook is one registration of [Epoch.OnLost].
+// LossHook is a function that was registered with [Epoch.OnLost].
 type LossHook struct {
 	e  *Epoch
 	fn func(cause error)
 }
 
-// OnLost has fn called, once and in the goroutine that finds out, when the epoch
-// is over; at once if it is already. fn must not block.
+// OnLost registers fn. It is called once when the epoch is over, in the goroutine that finds out; at once
+// if the epoch is over already. fn must not block: holders are told by such functions, one after the other.
 func (e *Epoch) OnLost(fn func(cause error)) *LossHook {
 	h := &LossHook{e, fn}
 	e.mu.Lock()
@@ -24,14 +24,16 @@ func (e *Epoch) OnLost(fn func(cause error)) *LossHook {
 	return h
 }
 
-// Stop ends the registration; it does not wait for a call that runs.
+// Stop ends the registration. It does not wait for a call that runs.
 func (h *LossHook) Stop() {
 	h.e.mu.Lock()
 	defer h.e.mu.Unlock()
 	delete(h.e.onLost, h)
 }
 
-// lose ends the epoch: leases first, then the connection.
+// lose ends the epoch. The order matters. First Valid becomes false, and the holders
+// are told by the hooks. Only then told is closed and the connection cut: after
+// that, the next epoch ends this session on the servers, which then grant to others.
 func (e *Epoch) lose(cause error) {
 	e.clock.stop()
 	e.mu.Lock()
@@ -39,13 +41,14 @@ func (e *Epoch) lose(cause error) {
 		e.mu.Unlock()
 		return
 	}
+	// No hook is missed: OnLost looks at cause under the same lock, and calls its function itself if cause is set.
 	e.cause = cause
 	hooks := e.onLost
 	e.onLost = nil
 	close(e.over)
 	e.mu.Unlock()
 	if e.ID() != 0 {
-		e.client.enter(e, Lost) // whoever is told of the loss finds the session lost
+		e.client.enter(e, Lost) // before the hooks, so that whoever is told of the loss finds the session lost
 	}
 	for h := range hooks {
 		h.fn(cause)
@@ -57,21 +60,21 @@ func (e *Epoch) lose(cause error) {
 	}
 }
 
-// kill cuts the connection and keeps the client library from dialling again.
+// kill cuts the connection, and keeps the client library from dialling again.
 func (e *Epoch) kill() {
 	e.mu.Lock()
 	e.dead()
 	w := e.dialled
 	e.mu.Unlock()
 	if w != nil {
-		// In a goroutine of its own would be simpler to reason about, but the caller
-		// may be the wire's reader, which then just finds its connection closed.
+		// The caller may be the goroutine that reads this connection.
+		// That is harmless: it then finds its connection closed.
 		w.fail(ErrOver)
 	}
 }
 
-// shutdown ends the client library of the epoch. With graceful set and a
-// connection at hand it ends the session on the servers first, until the client gives up.
+// shutdown ends the client library of the epoch. If graceful is set and there is a connection,
+// it first ends the session on the servers, but gives that up when the client does.
 func (e *Epoch) shutdown(graceful bool) {
 	graceful = graceful && e.Linked()
 	closed := make(chan struct{})
@@ -89,11 +92,10 @@ func (e *Epoch) shutdown(graceful bool) {
 	e.lose(ErrClosed)
 	e.kill()
 	if !graceful {
-		// Close queues a closeSession that will never be sent, and waits a second for
-		// its answer, unless the client's loop comes by to fail what is queued. So let
-		// the loop, whose connection is gone, get to our dialer, where it stands until
-		// quit is closed, and let the request be queued meanwhile. If either takes longer
-		// than a millisecond, all that is lost is the second.
+		// Close of the client library queues a closeSession that will never be sent, and waits a second for
+		// its answer, unless the library's loop comes by to fail what is queued. The loop has no connection
+		// any more. So let it get to our dialer, where it waits until quit is closed, and let the request
+		// be queued meanwhile. If either takes longer than a millisecond, only that second is lost.
 		time.Sleep(time.Millisecond)
 		go quit()
 		time.Sleep(time.Millisecond)
@@ -106,11 +108,11 @@ func (e *Epoch) shutdown(graceful bool) {
 		}
 		select {
 		case <-closed:
-		case <-e.client.closing.Done(): // it waits for an answer that nobody will give, for a second
+		case <-e.client.closing.Done(): // Close would wait a second for an answer that nobody will give
 		}
 	}()
-	// The loop may stand still for ever if somebody else was using the client at this moment:
-	// it puts three answers where there is room for two. Then it is left; it holds nothing of ours
-	// but a connection that is closed.
+	// The loop may hang for ever if somebody else was using the client library at
+	// this moment: it puts three answers where there is room for two. Then it is
+	// left alone. It holds nothing of ours except a connection that is closed.
 	sleep(2*time.Second, ended)
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// greeted is told of a connect reply by the wire, before the client sees it.
+// greeted handles a connect reply. The wire calls it before the client library sees the reply.
 func (e *Epoch) greeted(w *wire, r connectReply, sent time.Time) error {
 	if r.id == 0 {
 		if e.ID() == 0 {
@@ -14,13 +14,12 @@ func (e *Epoch) greeted(w *wire, r connectReply, sent time.Time) error {
 		}
 		e.nothingRemains()
 		e.lose(fmt.Errorf("%w: %s says that it expired", ErrOver, w.addr))
-		return nil // the client must see it, to forget the session
+		return nil // the client library must see the reply, so that it forgets the session
 	}
-	// What the last connection's watches stood for ended with it. This comes before
-	// anything of the new connection is looked at, so no subscriber can mistake an
-	// old watch for one that the new server holds.
+	// The watches of the last connection ended with it. Subscribers are told before anything of the new
+	// connection is looked at. So no subscriber can mistake an old watch for one that the new server holds.
 	e.hub.disconnected()
-	if old := e.current(); old != nil { // whoever closed it has not got round to reporting it
+	if old := e.current(); old != nil { // the goroutine that closed it has not reported that yet
 		e.disconnected(old, ErrOver, true)
 	}
 	if id := e.ID(); id != 0 && id != r.id {
@@ -34,7 +33,7 @@ func (e *Epoch) greeted(w *wire, r connectReply, sent time.Time) error {
 	})
 }
 
-// link has w be the connection from now on, tells the client, and logs that. begin is called first, with mu held.
+// link makes w the connection from now on, tells the client, and logs that. It calls begin first, with mu held.
 func (e *Epoch) link(w *wire, begin func()) error {
 	e.telling.Lock()
 	e.mu.Lock()
@@ -56,7 +55,7 @@ func (e *Epoch) link(w *wire, begin func()) error {
 	return nil
 }
 
-// refused is told that a server has made or resumed the session, but refuses the credentials.
+// refused is called when a server has made or resumed the session, but refuses the credentials.
 func (e *Epoch) refused(r connectReply, err error) {
 	e.mu.Lock()
 	if e.id.CompareAndSwap(0, r.id) {
@@ -66,11 +65,11 @@ func (e *Epoch) refused(r connectReply, err error) {
 	e.client.refuse(err)
 }
 
-// Seen is the newest transaction that answers of this session have told of: whatever an answer
-// showed was there by then. 0 on an external connection.
+// Seen is the zxid of the newest transaction that answers in this session have told.
+// Whatever an answer showed was there by then. It is 0 on an external connection.
 func (e *Epoch) Seen() int64 { return e.seen.Load() }
 
-// see is told of the zxid of every answer; events have none.
+// see notes the zxid of an answer; events have none.
 func (e *Epoch) see(zxid int64) {
 	for {
 		seen := e.seen.Load()
@@ -80,21 +79,21 @@ func (e *Epoch) see(zxid int64) {
 	}
 }
 
-// acknowledged is told by the wire of the send time of an answered request, and whether
-// the answer came from the leader.
+// acknowledged is called by the wire for each answer, with the send
+// time of its request, and whether the answer came from the leader.
 func (e *Epoch) acknowledged(sent time.Time, led bool) {
 	e.answered(sent, led)
 	e.client.pace.good()
 }
 
-// nothingRemains notes that the servers have said that the session is gone.
+// nothingRemains notes that the servers have said that the session has ended.
 func (e *Epoch) nothingRemains() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.gone = true
 }
 
-// disconnected is told by the wire, once, that a connection is no more.
+// disconnected is called by the wire, once for each connection that has ended.
 func (e *Epoch) disconnected(w *wire, err error, open bool) {
 	e.hub.disconnected()
 	killed, log := e.unlink(w, err)
@@ -108,8 +107,8 @@ func (e *Epoch) disconnected(w *wire, err error, open bool) {
 	}
 }
 
-// unlink takes w out of use, if it is the current connection, and tells the client why.
-// It reports whether the epoch was killed before, when nobody needs to be told, and returns what logs it.
+// unlink takes w out of use, if it is the present connection, and tells the client why. It
+// reports whether the epoch was killed before; then nobody needs to be told. log logs the loss.
 func (e *Epoch) unlink(w *wire, cause error) (killed bool, log func()) {
 	e.telling.Lock()
 	defer e.telling.Unlock()

@@ -9,45 +9,44 @@ import (
 )
 
 var (
-	// ErrOver is returned for an operation of an epoch whose session has ended or
-	// can no longer be proved alive. What it did, if anything, dies with the session.
+	// ErrOver is returned for an operation of an epoch whose session has ended or can no
+	// longer be proved alive. What the operation did, if anything, ends with the session.
 	ErrOver = errors.New("zkconn: the session is over")
 
-	// ErrNotSent is returned for a request that never left for want of a connection.
+	// ErrNotSent is returned for a request that was not sent, because there was no connection.
 	ErrNotSent = errors.New("zkconn: not sent: no connection")
 
 	// ErrClosed is returned once the client was closed.
 	ErrClosed = errors.New("zkconn: client closed")
 
-	// ErrAuth is returned when the servers refuse the credentials for good.
+	// ErrAuth is returned when the servers refuse the credentials. Another attempt would not change that.
 	ErrAuth = errors.New("zkconn: the servers refuse the credentials")
 
 	errSilent = fmt.Errorf("%w: no server acknowledged anything for too long", ErrOver)
 )
 
-// unknownError marks an operation of which nobody here can say whether the
-// servers applied it.
+// unknownError marks the error of an operation of which nobody here can say whether the servers applied it.
 type unknownError struct{ err error }
 
 func (e *unknownError) Error() string   { return "outcome unknown: " + e.err.Error() }
 func (e *unknownError) Unwrap() error   { return e.err }
 func (e *unknownError) Ambiguous() bool { return true }
 
-// Unknown reports whether err leaves open if the servers applied the operation.
+// Unknown reports whether err leaves it open whether the servers applied the operation.
 func Unknown(err error) bool {
 	var u *unknownError
 	return errors.As(err, &u)
 }
 
-// violationError marks what a server says against the protocol.
+// violationError marks an error of a server that broke the protocol.
 type violationError struct{ err error }
 
 func (e *violationError) Error() string { return e.err.Error() }
 func (e *violationError) Unwrap() error { return e.err }
 
-// answers are the errors with which a server says that it did not apply the
-// operation, and that asking again would not help. ErrSessionMoved is not among
-// them: it passes, so it is treated like any other answer that settles nothing.
+// answers are the errors with which a server says that it did not apply the operation,
+// and that another attempt would not help. ErrSessionMoved is not among them: it
+// passes, so it is treated like any other answer that leaves the outcome unknown.
 var answers = []error{
 	zk.ErrAPIError, zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion,
 	zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrSessionExpired,
@@ -58,10 +57,10 @@ var answers = []error{
 // local are errors that the client returns before it sends anything.
 var local = []error{zk.ErrInvalidPath, zk.ErrInvalidFlags, zk.ErrShortBuffer}
 
-// errUnimplemented is code -6; the client has no name for it.
+// errUnimplemented is code -6, for which the client library has no name.
 var errUnimplemented = errors.New("zkconn: the server does not know the operation")
 
-// unimplemented is how the client spells it, on an external connection.
+// unimplemented is the text of that error in the client library, on an external connection.
 var unimplemented = fmt.Sprintf("unknown error: %v", zk.ErrCode(-6))
 
 // Unimplemented reports whether the server does not know the operation.
@@ -69,10 +68,9 @@ func Unimplemented(err error) bool {
 	return err != nil && (errors.Is(err, errUnimplemented) || strings.Contains(err.Error(), unimplemented))
 }
 
-// classify turns what the client returned into one of four: nil, an answer of
-// the server (not applied), ErrNotSent, or an unknownError. ErrConnectionClosed alone stands
-// for four different things and a write error comes raw from the socket, so
-// everything that is not known to be harmless counts as unknown.
+// classify turns an error of the client library into one of four: nil, an answer of the server (not applied),
+// ErrNotSent, or an unknownError. The library's ErrConnectionClosed alone has four different meanings, and a
+// write error comes raw from the socket. So everything that is not known to be harmless counts as unknown.
 func classify(err error) error {
 	switch {
 	case err == nil:
@@ -85,14 +83,14 @@ func classify(err error) error {
 	return &unknownError{err}
 }
 
-// unanswered reports whether err, which leaves open what became of a request on an external connection,
-// is what the client library makes of a lost connection. It may be any error, since one of a write comes raw
-// from the socket; so it is one that is none of the codes with which a server answers.
+// unanswered reports whether err, after which the outcome of a request on an external connection is
+// unknown, comes from a lost connection. Such an error may be any error, since that of a write comes
+// raw from the socket. So the test is that it is none of the codes with which a server answers.
 func unanswered(err error) bool {
 	return !isOneOf(err, []error{zk.ErrSessionMoved, zk.ErrNothing, zk.ErrClosing}) && !strings.Contains(err.Error(), "unknown error: ")
 }
 
-// proves reports whether err is the answer of a server to which the session is alive.
+// proves reports whether err is the answer of a server for which the session is alive.
 func proves(err error) bool {
 	return err == nil || Unimplemented(err) || isOneOf(err, answers) && !errors.Is(err, zk.ErrSessionExpired)
 }

@@ -10,25 +10,25 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// An external connection (users call it a tapped one: zksync.Tap) belongs to the caller: its dialer is not ours, so there is
-// no wire that sees its frames. What the wire gives has to be had in other ways,
-// each dearer:
-//   - the lease clock counts from before a request was handed over, and requests of
-//     our own keep it going;
-//   - the session id is compared around every request and at every beat, because
-//     the client opens a new session by itself and runs in it what was queued;
-//   - events of watches come through a channel each, so their order is lost, and who
-//     concludes something from it must look again (Ordered);
-//   - the session does not end with us, so nothing that was made in it goes by
-//     itself: the reaper works on beyond epochs, and beyond the client (externalreap.go).
+// An external connection (users call it a tapped one: zksync.Tap) belongs to
+// the caller. Its dialer is not ours, so there is no wire that sees its frames.
+// What the wire gives is obtained in other ways, each of which costs more:
+//
+//   - The lease clock counts from before a request was handed over, and requests of our own keep it going.
+//   - The session id is compared around every request and at every look at the connection,
+//     because the client library opens a new session by itself, and runs in it what was queued.
+//   - The event of each watch comes through a channel of its own, so the order of events is lost. Whoever
+//     concludes something from an event must read again (Ordered). So a grant after a wait costs a listing.
+//   - The session does not end with us, so nothing that was made in it disappears by itself:
+//     the reaper goes on after the end of epochs and of the client (externalreap.go).
 
 // External starts a client on a connection that the caller made and will close.
 func External(cfg Config, conn *zk.Conn) *Client {
 	c := newClient(cfg)
 	c.external = conn
 	if c.abandon = closedChannel(conn); c.abandon == nil {
-		// A client library that does not let us see its end: better an orphan in its
-		// session than a goroutine that never ends.
+		// This client library does not show us its end. Then it is better to
+		// leave an orphan in its session than a goroutine that never ends.
 		abandon, finish := context.WithCancel(context.Background())
 		c.abandon, c.finish = abandon.Done(), finish
 	}
@@ -60,14 +60,14 @@ func (c *Client) poll() time.Duration {
 	return min(max(c.cfg.Timeout/20, 5*time.Millisecond), 250*time.Millisecond)
 }
 
-// recognise returns an epoch if the connection has a session that answers.
+// recognise returns an epoch if the connection has a session that answers, and nil if not.
 func (c *Client) recognise(n int64) *Epoch {
 	conn := c.external
 	if conn.State() != zk.StateHasSession {
 		return nil
 	}
-	// State, an atomic load, comes after the negotiated timeout was stored and before
-	// it is read here.
+	// The client library stores the negotiated timeout before it sets this
+	// state, which State reads atomically. So the timeout may be read here.
 	timeout := c.cfg.Timeout
 	if granted, ok := negotiated(conn); ok && (granted < timeout || timeout == 0) {
 		timeout = granted
@@ -77,7 +77,7 @@ func (c *Client) recognise(n int64) *Epoch {
 	e.id.Store(conn.SessionID())
 	e.timeout.Store(int64(timeout))
 	sent := time.Now()
-	for range 2 { // one answer proves nothing: see leaseClock
+	for range 2 { // one answer proves nothing, the second proves the first: see leaseClock
 		if !e.ask() || conn.SessionID() != e.ID() {
 			return nil
 		}
@@ -91,7 +91,7 @@ func (c *Client) recognise(n int64) *Epoch {
 	return e
 }
 
-// negotiated reads what the servers granted, which the client keeps to itself.
+// negotiated reads the timeout that the servers granted. The client library keeps it in a private field.
 func negotiated(conn *zk.Conn) (time.Duration, bool) {
 	f := reflect.ValueOf(conn).Elem().FieldByName("sessionTimeoutMs")
 	if !f.IsValid() || !f.CanInt() || f.Int() <= 0 {
@@ -100,8 +100,8 @@ func negotiated(conn *zk.Conn) (time.Duration, bool) {
 	return time.Duration(f.Int()) * time.Millisecond, true
 }
 
-// ask makes one cheap request, which the leader must answer, and reports whether it was
-// answered within a third of the session timeout, and before Close began.
+// ask sends one cheap request, which the leader must answer. It reports whether
+// the answer came within a third of the session timeout, and before Close began.
 func (e *Epoch) ask() bool {
 	ctx, cancel := context.WithTimeout(e.client.running, max(e.Timeout()/3, time.Millisecond))
 	defer cancel()
@@ -109,8 +109,8 @@ func (e *Epoch) ask() bool {
 	return err == nil
 }
 
-// startExternal hands a request to the client library in a goroutine, since it
-// cannot be given up there.
+// startExternal hands a request to the client library, in a
+// goroutine, since the library does not let the caller give it up.
 func startExternal[T any](e *Epoch, op int32, f func(*zk.Conn) (T, error)) *Call[T] {
 	if e.abandoned() {
 		return failed[T](ErrNotSent)
@@ -125,13 +125,13 @@ func startExternal[T any](e *Epoch, op int32, f func(*zk.Conn) (T, error)) *Call
 		case e.conn.SessionID() != e.ID():
 			e.replaced()
 		case proves(c.err):
-			e.answered(sent, led(op, 0)) // before the client sent it, if it waited in between
+			e.answered(sent, led(op, 0)) // sent may be long before the library sent it: then this proves less
 		}
 	}()
 	return c
 }
 
-// attend watches over the connection, until the epoch is over or the client closed.
+// attend looks at the connection again and again, until the epoch is over or the client is closed.
 func (e *Epoch) attend(t *time.Ticker) {
 	for {
 		select {
@@ -149,8 +149,8 @@ func (e *Epoch) attend(t *time.Ticker) {
 		switch up := e.conn.State() == zk.StateHasSession; {
 		case up && !e.Linked():
 			e.linkExternal()
-			// The client library's handshake proves nothing to us, and no heartbeat was sent since the connection
-			// went: the next one may be due only when the lease has ended.
+			// The client library's handshake proves nothing to us. No heartbeat was sent since
+			// the connection was lost, and the next one may be due only when the lease has ended.
 			e.beatExternal()
 		case !up && e.Linked():
 			e.disconnected(e.current(), errDetached, true)
@@ -158,19 +158,19 @@ func (e *Epoch) attend(t *time.Ticker) {
 	}
 }
 
-// linkExternal notes that the connection came.
+// linkExternal notes that there is a connection.
 func (e *Epoch) linkExternal() {
 	_ = e.link(&wire{addr: e.conn.Server()}, func() {}) // unless the epoch is over
 }
 
-// beatExternal asks for a sign of life. The owner may close the connection as soon as our Close has returned: see
-// abandoned. So Finish waits for the answer.
+// beatExternal sends a heartbeat. Finish waits for its answer, because the owner
+// may close the connection as soon as our Close has returned: see abandoned.
 func (e *Epoch) beatExternal() {
 	e.client.linger(func() { <-start(e, syncRequest(Heartbeat)).Done() })
 }
 
-// replaced is called by whoever finds that the connection's session is another one. Nobody waits for
-// the next look at it: what is asked meanwhile would be answered in the next session.
+// replaced ends the epoch. It is called by whoever finds that the connection has another session now. It
+// does not wait for the next look of attend: until then requests would be answered in the next session.
 func (e *Epoch) replaced() {
 	e.client.mu.Lock()
 	current := e.client.epoch == e // else it is only being recognised, or over
@@ -187,25 +187,26 @@ var (
 	errReplaced = fmt.Errorf("%w: the external connection has another session now", ErrOver)
 )
 
-// abandoned reports whether the owner of an external connection has closed it. A request that the
-// client library takes after that can have its goroutine stand still for ever, when it cannot be
-// written: it tells the request three times that it has failed, and has room for two. That of a request which is
-// on its way while the owner calls Close cannot be helped from here.
+// abandoned reports whether the owner of an external connection has closed it. If the
+// client library takes a request after that, and cannot write it, the goroutine of the
+// request can hang for ever: the library reports the failure three times, and there is room
+// for two. We can do nothing about a request that is on its way when the owner calls Close.
 func (e *Epoch) abandoned() bool { return closed(e.client.abandon) }
 
-// Ordered reports whether events of different watches come in the order of the
-// server's history, and whether a create is sure to run in this epoch's session.
-// It is false for an external connection.
+// Ordered reports whether events of different watches come in the order of the server's history, and
+// whether a create is sure to run in this epoch's session. It is false for an external connection.
 func (e *Epoch) Ordered() bool { return e.client.external == nil }
 
-// watchExternal sets one watch through the client, in the background. Whether the node exists is told as an event.
+// watchExternal sets one watch through the client library, in the
+// background. If the node does not exist, an event tells that.
 func (e *Epoch) watchExternal(key watchKey) {
-	// The client library does not let go of it before it has an answer. A failure is told as an event.
+	// The goroutine runs until the library has an answer, so
+	// it must not hold up Stop. A failure is told as an event.
 	e.client.linger(func() { _, _ = e.armExternal(key) })
 }
 
-// armExternal sets one watch through the client and has its event told. It returns
-// the children, of a child watch.
+// armExternal sets one watch through the client library and has
+// its event told. For a child watch it returns the children.
 func (e *Epoch) armExternal(key watchKey) (names []string, err error) {
 	if e.abandoned() {
 		e.disconnectedLater(key)
@@ -255,7 +256,8 @@ func eventOf(t zk.EventType) Event {
 	return Disconnected // the session ended, or the connection was closed
 }
 
-// disconnectedLater tells of a watch that could not be set, when attend has had time to see whether the connection is gone.
+// disconnectedLater tells Disconnected for a watch that could not be
+// set, after attend has had time to see whether the connection is lost.
 func (e *Epoch) disconnectedLater(key watchKey) {
 	_ = e.Pause(e.client.running, e.client.poll())
 	e.hub.fire(key, Disconnected)

@@ -8,8 +8,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
-// The operations whose frames the wire must understand. Numbers are the ZooKeeper
-// protocol's.
+// The operations whose frames the wire must understand. The numbers are those of the ZooKeeper protocol.
 const (
 	opCreate          = 1
 	opDelete          = 2
@@ -34,7 +33,7 @@ const (
 	opError           = -1
 )
 
-// Transaction ids with a meaning of their own. Real requests count from 1.
+// Transaction ids (xids) with a meaning of their own. Those of requests count from 1.
 const (
 	xidEvent = -1
 	xidPing  = -2
@@ -51,16 +50,18 @@ func authRequest(a Auth) []byte {
 	return jute.AppendText(jute.AppendText(b, a.Scheme), a.Cred)
 }
 
+// connectRequest is the client's part of the handshake, without
+// the length of the frame. It asks to resume the session id.
 func connectRequest(timeout int32, id int64, passwd []byte) []byte {
 	b := jute.AppendInt32(nil, 0)                         // protocol version
 	b = jute.AppendInt32(jute.AppendInt64(b, 0), timeout) // last zxid seen: none, so any server will do
 	return jute.AppendText(jute.AppendInt64(b, id), passwd)
 }
 
-// connectReply is the server's half of the handshake.
+// connectReply is the server's part of the handshake.
 type connectReply struct {
 	timeout int32 // milliseconds
-	id      int64 // 0: the session asked for is gone
+	id      int64 // 0 means that the session asked for has ended
 	passwd  []byte
 }
 
@@ -81,6 +82,8 @@ func parseConnectReply(body []byte) (connectReply, error) {
 	return c, nil
 }
 
+// readFrame reads one frame and returns its body. It refuses
+// a longer one than limit before it allocates for it.
 func readFrame(r io.Reader, limit uint32) ([]byte, error) {
 	var prefix [4]byte
 	if _, err := io.ReadFull(r, prefix[:]); err != nil {

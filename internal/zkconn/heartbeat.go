@@ -9,11 +9,11 @@ import (
 	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
-// heartbeat shows the servers that the session lives, where what the client does for that is
-// not enough: it pings every third of the session timeout. A lease that ends at a fraction of
-// the timeout would be without proof in between; and while anybody depends on the leader
-// counting the session as alive (see leaseClock), pings prove nothing, but syncs do. Of those on an
-// external connection we hear nothing.
+// heartbeat sends signs of life where those of the client library are not enough. The library
+// pings every third of the session timeout. That is not enough in three cases. A lease that
+// ends at a fraction of the timeout would be without proof between two pings. While anybody
+// wants proof that the leader counts the session as alive (see leaseClock), pings prove
+// nothing, but syncs do. And on an external connection we do not hear of the library's pings.
 func (e *Epoch) heartbeat() {
 	e.Go(func() {
 		for e.awaitBeat() {
@@ -22,10 +22,10 @@ func (e *Epoch) heartbeat() {
 	})
 }
 
-// RequireLeaderProof has the epoch ask, until end is called, for proof that the leader of the servers counts the
-// session as alive; if none comes for as long as it would last, the epoch ends. Whoever may be the
-// next to hold something needs it, so that the proof is there when its turn comes. One is enough for all.
-// end may be called more than once.
+// RequireLeaderProof makes the epoch ask, until end is called, for proof that the leader of the
+// servers counts the session as alive. Whoever may be the next to hold something calls it, so that
+// the proof is there when its turn comes. If no proof comes for a little longer than one would last,
+// the epoch ends. The heartbeats that ask serve all callers. end may be called more than once.
 func (e *Epoch) RequireLeaderProof() (end func()) {
 	if e.clock.require() {
 		e.wake()
@@ -33,25 +33,25 @@ func (e *Epoch) RequireLeaderProof() (end func()) {
 	return sync.OnceFunc(e.clock.unrequire)
 }
 
-// wake has the heart beat at once, if that is of use.
+// wake makes the next heartbeat come at once, if that is of use (urgent).
 func (e *Epoch) wake() {
 	select {
 	case e.wanted <- struct{}{}:
-	default: // it is awake
+	default: // it has been woken already
 	}
 }
 
-// answered tells the clock of a request that was answered, sent at sent, and by the leader or not.
+// answered tells the clock that a request was answered: when it was sent, and whether the leader answered it.
 func (e *Epoch) answered(sent time.Time, led bool) {
 	if e.clock.advance(sent, led) {
 		e.wake()
 	}
 }
 
-// Depend waits until there is such proof, and has the epoch end, until end is called, as soon as there is
-// none any more. Whoever holds something needs it. It asks nothing of the servers if there is proof, and
-// otherwise blocks for a round trip, mostly, until ctx ends, or the epoch is over. end may be
-// called more than once.
+// Depend waits until there is such proof. From then on, until end is called, the epoch ends
+// as soon as there is no proof any more. Whoever holds something needs this. If there is
+// proof, Depend asks nothing of the servers. Otherwise it blocks, mostly for one round trip,
+// until there is proof, ctx ends, or the epoch is over. end may be called more than once.
 func (e *Epoch) Depend(ctx context.Context) (end func(), err error) {
 	unrequire := e.RequireLeaderProof()
 	for {
@@ -71,14 +71,15 @@ func (e *Epoch) Depend(ctx context.Context) (end func(), err error) {
 	}
 }
 
-// Inherit is Depend for whoever takes over from one that depends already.
+// Inherit is Depend for a hold that takes the place of one
+// that depends already. So there is nothing to wait for.
 func (e *Epoch) Inherit() (end func()) {
 	unrequire := e.RequireLeaderProof()
 	e.clock.inherit()
 	return e.dependent(unrequire)
 }
 
-// dependent ends what counts as depending, and as wanting proof.
+// dependent returns the end of a dependence, which also ends the asking for proof.
 func (e *Epoch) dependent(unrequire func()) (end func()) {
 	return sync.OnceFunc(func() {
 		e.clock.undepend()
@@ -86,7 +87,7 @@ func (e *Epoch) dependent(unrequire func()) (end func()) {
 	})
 }
 
-// awaitBeat waits until the next sign of life is due; it reports false at the epoch's end.
+// awaitBeat waits until the next heartbeat is due. It reports false when the epoch has ended.
 func (e *Epoch) awaitBeat() bool {
 	for {
 		pause := max(leaseSpan(cmp.Or(e.Timeout(), e.cfg.Timeout), e.cfg.LeaseFraction)/3, leastBeat)
@@ -94,7 +95,7 @@ func (e *Epoch) awaitBeat() bool {
 		if required {
 			pause = min(pause, interval)
 		}
-		var due <-chan time.Time // never, while nobody needs it
+		var due <-chan time.Time // nil, so never ready, while nobody needs heartbeats
 		if required || e.pinging() {
 			due = time.After(pause)
 		}
@@ -111,34 +112,33 @@ func (e *Epoch) awaitBeat() bool {
 	}
 }
 
-// pinging reports whether the client library's own pings are not enough.
+// pinging reports whether the client library's own pings are not enough to keep leases.
 func (e *Epoch) pinging() bool {
 	f := e.cfg.LeaseFraction
 	return f > 0 && f < 1 || e.client.external != nil
 }
 
-// beat gives a sign of life. It does not wait for the answer, or a slow link would keep the next one from being sent
-// in time.
+// beat sends a heartbeat. It does not wait for the answer: on a slow link the next heartbeat would be late.
 func (e *Epoch) beat() {
 	w := e.current()
 	switch required, _ := e.clock.beat(); {
-	case w == nil: // an external client library would keep it, and send all of them later
+	case w == nil: // an external client library would keep the requests, and send all of them later
 	case e.client.external != nil:
 		e.beatExternal()
 	case required:
 		r := syncRequest(Heartbeat)
 		r.beat = true
-		start(e, r) // the answer is told to the clock, and to nobody else
+		start(e, r) // the clock hears of the answer (replied); nobody else needs it
 	case e.pinging():
-		_, _ = w.Write(jute.AppendFrame(nil, requestHeader(xidPing, opPing))) // as the client library would; a failed write ends the connection by itself
+		_, _ = w.Write(jute.AppendFrame(nil, requestHeader(xidPing, opPing))) // a failed write ends the connection
 	}
 }
 
-// Heartbeat is the path that sessions sync as a sign of life.
+// Heartbeat is a path, not a time: the node that is synced as a sign of life (see beat).
 const Heartbeat = "/"
 
-// led reports whether the answer to a request is one that only the leader can have given: it
-// orders all writes, those that it refuses too, and answers syncs.
+// led reports whether only the leader can have given the answer to a request:
+// it orders all writes, also those that it refuses, and answers syncs.
 func led(op, code int32) bool {
 	switch op {
 	case opCreate, opCreate2, opCreateContainer, opCreateTTL, opDelete, opSetData, opSetACL, opSync, opMulti:

@@ -7,13 +7,12 @@ import (
 	"time"
 )
 
-// hosts decides for one epoch which server is dialled next and when. It is both
-// the client's HostProvider and its dialer.
+// hosts decides, for one epoch, which server is dialled next, and when.
+// It is both the HostProvider and the dialer of the client library.
 //
-// The client's own provider resolves names once for life and waits a second
-// before it dials a lone server again. Here names go to the dialer as they are,
-// so each attempt resolves them anew, the first attempt at every server comes at
-// once, and only then does a jittered exponential back-off begin.
+// The library's own provider resolves names once for its life, and waits a second before it dials a lone
+// server again. Here the dialer gets the names as they are, so each attempt resolves them anew. The first
+// attempt at every server comes at once, and only then does an exponential back-off with jitter begin.
 type hosts struct {
 	epoch *Epoch
 	quit  chan struct{} // closed when the client library has been told to end
@@ -22,19 +21,18 @@ type hosts struct {
 	next    atomic.Uint32
 }
 
-// Init implements zk.HostProvider; the client has shuffled the servers.
+// Init implements zk.HostProvider. The client library has shuffled the servers.
 func (h *hosts) Init(servers []string) error {
-	h.servers = servers // before anything else is called
+	h.servers = servers // set before any other method is called
 	return nil
 }
 
 // Len implements zk.HostProvider.
 func (h *hosts) Len() int { return len(h.servers) }
 
-// Next implements zk.HostProvider. The client calls it with a lock held, so it
-// must not wait. Its second result makes the client fail what is queued and sleep a
-// second, but also is the only place where a dialling client looks whether it was
-// closed: so it is true only then.
+// Next implements zk.HostProvider. The client library calls it with a lock held, so it must not wait. If the
+// second result is true, the library fails what is queued and sleeps a second. But that is also the only
+// place where the library looks, while it dials, whether it was closed. So the result is true only then.
 func (h *hosts) Next() (string, bool) {
 	return h.servers[(h.next.Add(1)-1)%uint32(len(h.servers))], closed(h.quit)
 }
@@ -42,7 +40,7 @@ func (h *hosts) Next() (string, bool) {
 // Connected implements zk.HostProvider. A handshake alone does not count: see dialPace.
 func (h *hosts) Connected() {}
 
-// dial is the client's Dialer. It runs in the client's own loop, holding nothing.
+// dial is the client library's Dialer. It runs in the library's own loop, which holds no lock then.
 func (h *hosts) dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	e := h.epoch
 	if d := e.client.pace.delay(h.Len()); d > 0 {
@@ -59,7 +57,7 @@ func (h *hosts) dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	e.client.dials.trying("dialing", addr)
 	raw, err := e.cfg.Dial(ctx, network, addr)
 	if err != nil {
-		if e.alive.Err() == nil { // else that may be why it failed
+		if e.alive.Err() == nil { // else the end of the epoch may be why it failed
 			e.client.dials.failed(addr, diagnoseDial(err, limit))
 		}
 		return nil, err
@@ -69,10 +67,10 @@ func (h *hosts) dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	e.mu.Lock()
 	previous := e.dialled
 	e.dialled = w
-	over := e.alive.Err() != nil // under mu: else kill sees w
+	over := e.alive.Err() != nil // under mu: either this sees the end of alive, or kill, which ends it under mu, sees w
 	e.mu.Unlock()
 	if previous != nil {
-		previous.Close() // the client library forgets that of an expired session
+		previous.Close() // the client library does not close the connection of an expired session
 	}
 	if over {
 		w.Close()
@@ -81,8 +79,8 @@ func (h *hosts) dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	return w, nil
 }
 
-// attemptTimeout bounds one dial and handshake so that every server gets a try,
-// and another, within the session timeout.
+// attemptTimeout is the time for one dial and handshake. It is so short that every
+// server gets two attempts within the session timeout, unless that is very short itself.
 func attemptTimeout(timeout time.Duration, servers int) time.Duration {
 	return min(max(timeout/time.Duration(2*servers), 200*time.Millisecond), 5*time.Second)
 }

@@ -6,55 +6,59 @@ import (
 	"time"
 )
 
-// leaseClock answers the one question that a holder must be able to answer
-// without asking a server: can the session still be alive?
+// leaseClock answers the one question that a holder must be able to
+// answer without asking a server: can the session still be alive?
 //
-// The servers count the timeout T from the moment they receive something. They
-// cannot have received a request before it was sent, so the reply to a request
-// sent at s proves the session alive until s+T at least. The time at which the
-// reply arrived proves nothing more: with a slow way back, "last heard + T" ends
-// after the server's own deadline. Watch events prove nothing either, for the
-// servers send them without having heard from us.
+// The servers count the session timeout T from the moment at which they receive something. They
+// cannot have received a request before it was sent. So the reply to a request that was sent at s
+// proves that the session is alive until s+T at least. The time at which the reply arrived proves
+// nothing more: if the way back is slow, "last heard + T" ends after the servers' own deadline.
+// Watch events prove nothing either, because the servers send them without having heard from us.
 //
-// "The servers" is the leader, and most clients talk to a follower. That answers
-// pings and reads by itself, and goes on doing so for seconds after it was cut off
-// from the leader, which meanwhile expires the session (measured on a real
-// ensemble: two holders for nine seconds). Every half tick the leader pings its
-// followers, and each answers with a report of whom it has heard since the last one. These pings and
-// reports, our requests that the leader must answer (writes and syncs), and its answers, go through
-// one channel in order. So take two such requests, the second sent after the first was answered. What the leader
-// sent before the first answer, its last ping included, reached the follower before that answer did; so the follower made
-// its report on that ping before it passed the second request on, and the leader had that report
-// when it answered the second. That ping was sent half a tick before the first request, or later.
-// T is at least two ticks, so lag = T/4 is half a tick or more. provenBy draws the conclusion.
+// "The servers" means the leader here, and most clients talk to a follower. A follower answers pings
+// and reads by itself, and goes on doing so for seconds after it was cut off from the leader. In that
+// time the leader expires the session (measured on a real ensemble: two holders for nine seconds).
 //
-// One answer alone proves nothing: the first request after a follower was out of touch may
-// overtake the report, and the leader may expire the session in between.
+// What the leader knows comes in reports. Every half tick the leader pings its followers, and each
+// follower answers with a report of the sessions that it has heard from since its last report. These pings
+// and reports, our requests that the leader must answer (writes and syncs), and its answers to them go
+// through one channel, in order. So take two such requests, the second sent after the first was answered:
 //
-// A margin for clocks that drift and for timers that run late is taken off T.
+//   - What the leader sent before the first answer, its last
+//     ping included, reached the follower before that answer.
+//   - So the follower sent its report on that ping before it passed the second request on.
+//   - So the leader had that report when it answered the second request.
 //
-// Who wants proof and who depends on it are two things. Whoever may be granted next wants it:
-// from then on heartbeats fetch it, and that it is not there yet is no loss, because nothing is
-// held. Whoever holds depends on it, and can begin to only while it is valid (depend): so there is
-// never a lease without proof, and never a session given up for proof that nobody had asked for.
+// That ping was sent half a tick before the first request, or later. T is at least
+// two ticks, so lag = T/4 is half a tick or more. provenBy draws the conclusion.
+//
+// One answer alone proves nothing. The first request after a time in which a follower was out of
+// touch may reach the leader before a report does, and the leader may expire the session in between.
+//
+// A margin is subtracted from T, for clocks that drift and for timers that run late.
+//
+// To want proof and to depend on it are two things. Whoever may be granted next wants proof: from then
+// on heartbeats fetch it. If it is not there yet, nothing is lost, because nothing is held. Whoever
+// holds depends on proof, and can begin to depend only while there is proof (depend). So there is never
+// a lease without proof, and a session is never given up for lack of a proof that nobody had asked for.
 type leaseClock struct {
 	mu      sync.Mutex
-	span    time.Duration // how long an answer proves the session alive to who does not depend on it
-	term    time.Duration // the same from proved on
-	lag     time.Duration
+	span    time.Duration     // how long an answer proves the session alive, as long as nobody depends on leader proof
+	term    time.Duration     // how long leader proof lasts, from proved on
+	lag     time.Duration     // half a tick or more: see above
 	beats   time.Duration     // the greatest interval of heartbeats
 	heard   time.Time         // send time of the newest acknowledged request
 	proved  time.Time         // the leader is known to have counted the session as alive then, or later
 	recent  []answeredRequest // requests that a later one may prove, in the order of their answers
 	trip    time.Duration     // how long the newest one took to be answered
-	wants   int               // who want proof
-	since   time.Time         // when the first of them came
+	wants   int               // how many want proof (require): heartbeats fetch it for them
+	since   time.Time         // when the first of them began, or the last one who depended ended
 	hurried time.Time         // when advance asked for a heartbeat at once
-	needs   int               // who depend on it; each of them wants it too
+	needs   int               // how many depend on proof (depend); each of them is one of wants, too
 	over    bool              // final: a late reply cannot revive a lost lease
 	more    chan struct{}     // closed by the next answer; nil while nobody waits for that
-	timer   *time.Timer
-	fire    func() // called once, without mu, when the proof runs out
+	timer   *time.Timer       // runs check; nil before the first connection
+	fire    func()            // called once, without mu, when the proof runs out
 }
 
 // margin is what is taken off the session timeout: a twentieth, at least 10 ms.
@@ -71,9 +75,9 @@ func leaseSpan(timeout time.Duration, fraction float64) time.Duration {
 	return max(span, 0)
 }
 
-// start begins a connection: the handshake sent at sent was answered. The leader
-// takes part in every handshake, so it is proof by itself. It may shrink the timeout, so
-// the new span counts from here on.
+// start notes a new connection: the handshake that was sent at sent was answered.
+// The leader takes part in every handshake, so that is proof by itself. The
+// leader may shrink the timeout, so the new span counts from here on.
 func (c *leaseClock) start(sent time.Time, timeout time.Duration, fraction float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,9 +97,9 @@ func (c *leaseClock) start(sent time.Time, timeout time.Duration, fraction float
 	c.timer.Reset(max(c.left(time.Now()), 0))
 }
 
-// startExternal begins with a session that is there already: a sync sent at sent was answered, and so was another one
-// that was sent after that. So the leader has counted what was reported before, and in that the newest ping, which
-// the client sends every third of the timeout.
+// startExternal begins with a session that exists already. A sync that was sent at sent was answered, and
+// so was another one that was sent after that. So the leader has counted what was reported before, up to
+// a lag before sent. That includes a ping of the client library, which pings every third of the timeout.
 func (c *leaseClock) startExternal(sent time.Time, timeout time.Duration, fraction float64) {
 	c.start(sent, timeout, fraction)
 	c.mu.Lock()
@@ -103,13 +107,15 @@ func (c *leaseClock) startExternal(sent time.Time, timeout time.Duration, fracti
 	c.proved = sent.Add(-c.lag - timeout/3)
 }
 
-// advance records that the request sent at sent was acknowledged, and whether the leader had
-// to take part. It reports whether a heartbeat at once would be worth it: it would
-// prove what nothing has proved yet, and somebody wants that.
+// advance notes that the request that was sent at sent was acknowledged; led says that
+// the leader had to take part. It reports whether a heartbeat at once would be worth
+// it: somebody wants proof, and the heartbeat would prove what is not proved yet.
 func (c *leaseClock) advance(sent time.Time, led bool) (hurry bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
+	// An answer that comes too late proves nothing: the session
+	// counts as lost already, even if the timer has not fired.
 	if c.over || c.left(now) <= 0 {
 		return false
 	}
@@ -126,7 +132,7 @@ func (c *leaseClock) advance(sent time.Time, led bool) (hurry bool) {
 	if !led || c.wants == 0 || now.Sub(c.hurried) < c.interval() || !c.worthwhile(now) {
 		return false
 	}
-	c.hurried = now // or each answer would lead to another request, for ever, on a link where all come late
+	c.hurried = now // otherwise, on a link where all answers are late, each answer would lead to another request, for ever
 	return true
 }
 
@@ -136,8 +142,8 @@ type answeredRequest struct {
 	led        bool // by the leader
 }
 
-// note keeps what later requests may prove. A few are enough of each kind: an older one proves less, and
-// nothing wrong. Those that are older than a term prove nothing any more.
+// note keeps what later requests may prove. A few requests of each kind are enough: from an older
+// request less follows, but nothing wrong. A request that is older than a term proves nothing any more.
 func (c *leaseClock) note(s answeredRequest) {
 	for _, r := range slices.Backward(c.recent) {
 		if r.led || !s.led {
@@ -153,14 +159,21 @@ func (c *leaseClock) note(s answeredRequest) {
 	c.recent = append(c.recent, s)
 }
 
-// provenBy is an instant since which the leader has counted the session as alive, if it has answered a request that was sent
-// at sent: when the newest request was sent that was both sent a lag before the newest one that the leader had answered by
-// then (no earlier was the report that counts), and answered a lag before sent (the follower cannot report what it
-// has not heard, and over a slow or stalled link it hears late). It is always that of a request, for the report that
-// counts may be empty: then the leader has counted the session with an earlier one.
+// provenBy returns an instant at which, or after which, the leader has
+// counted the session as alive, if it has answered a request that was sent at
+// sent. It is the send time of the newest request that meets two conditions:
 //
-// Followers that are slow to report, or cut off for any time, are so allowed for, and links to clients that are slow; not
-// a link to the client that stalls and, right after it, a follower that does.
+//   - It was sent a lag or more before another request: the newest one that the
+//     leader had answered before sent. The report that counts was made at most a lag
+//     before that other request was sent, so it was made after this one was sent.
+//   - It was answered a lag or more before sent. The follower can report
+//     only what it has heard, and over a slow or stalled link it hears late.
+//
+// The result is always the send time of a request, because the report that counts
+// may be empty: then the leader has counted the session with an earlier report.
+//
+// This allows for followers that are slow to report or are cut off for any time, and for slow links to clients.
+// It does not allow for a link to the client that stalls and, right after that, a follower that stalls.
 func (c *leaseClock) provenBy(sent time.Time) (counted time.Time) {
 	var before time.Time
 	for _, r := range slices.Backward(c.recent) {
@@ -174,15 +187,16 @@ func (c *leaseClock) provenBy(sent time.Time) (counted time.Time) {
 	return counted
 }
 
-// worthwhile reports whether a heartbeat now would prove enough to go on, where what is proved is not enough.
+// worthwhile reports whether the proof is running short, and a heartbeat now would prove enough to go on.
 func (c *leaseClock) worthwhile(now time.Time) bool {
 	return c.proof(now) < c.enough() && c.term-elapsed(c.provenBy(now), now) >= c.enough()
 }
 
-// enough is how much must remain of the proof for heartbeats that begin now, an interval apart, to bring the next one in time.
+// enough is how much of the proof must remain if heartbeats, an
+// interval apart, begin only now: they bring the next proof in time.
 func (c *leaseClock) enough() time.Duration { return min(c.lag, 4*c.trip+c.interval()) }
 
-// tell wakes those who wait for proof. mu is held.
+// tell wakes all who wait for proof. mu is held.
 func (c *leaseClock) tell() {
 	if c.more != nil {
 		close(c.more)
@@ -190,7 +204,7 @@ func (c *leaseClock) tell() {
 	}
 }
 
-// require has the clock ask for proof, until unrequire. It reports whether nobody wanted any before.
+// require counts one more who wants proof, until unrequire. It reports whether nobody wanted any before.
 func (c *leaseClock) require() (first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,17 +215,18 @@ func (c *leaseClock) require() (first bool) {
 	return c.wants == 1
 }
 
+// unrequire undoes require.
 func (c *leaseClock) unrequire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.wants--
 }
 
-// depend counts one in who depends on proof, until undepend, if there is any: then it reports
-// true. Otherwise it returns a channel that is closed by the next answer. Its caller wants proof.
+// depend counts one more who depends on proof, until undepend, and reports true, if there is proof.
+// Otherwise it returns a channel that is closed by the next answer. Its caller must want proof already.
 //
-// A lease that is granted must not be lost at once. So either enough of the proof remains, or heartbeats have been
-// under way for so long that the next proof is, too.
+// A lease that is granted must not be lost at once. So one of two must be true: enough of the proof
+// remains, or heartbeats have been under way for so long that the next proof is under way, too.
 func (c *leaseClock) depend() (ok bool, more <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -228,48 +243,52 @@ func (c *leaseClock) depend() (ok bool, more <-chan struct{}) {
 	return false, c.more
 }
 
-// inherit is depend, without looking for proof.
+// inherit is depend without a look for proof: its caller takes over from one that depends already.
 func (c *leaseClock) inherit() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.needs++
 }
 
+// undepend undoes depend. Its caller may go on to want proof, until unrequire.
 func (c *leaseClock) undepend() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.needs--; c.needs == 0 {
-		c.since = time.Now() // whoever still wants proof has lost nothing while it is on its way
+		c.since = time.Now() // those who still only want proof may wait the full time for it: see left
 	}
 }
 
-// beat reports whether anybody wants proof, and how far apart the heartbeats are that fetch it.
+// beat reports whether anybody wants proof, and the interval of the heartbeats that fetch it.
 func (c *leaseClock) beat() (required bool, interval time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.wants > 0, c.interval()
 }
 
-// urgent reports whether proof is wanted and is about to run out, so that the first heartbeat may not wait at all.
+// urgent reports whether proof is wanted and about to run out, so that the first heartbeat must not wait.
 func (c *leaseClock) urgent() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.wants > 0 && c.proof(time.Now()) < c.enough()
 }
 
-// interval is that between heartbeats. When a proof comes, what it proves was sent a lag, two round trips and up to two
-// intervals ago, and the next one comes an interval later. Together that must be less than the term. So
-// on a slow link heartbeats are closer, down to a fifth of what is usual.
+// interval is the time between two heartbeats. When a proof comes, the request whose
+// send time it proves was sent a lag, two round trips and up to two intervals ago.
+// The next proof comes an interval later. All that together must be less than the
+// term. So on a slow link heartbeats are closer, down to a fifth of what is usual.
 func (c *leaseClock) interval() time.Duration {
 	spare := (c.term-c.lag-c.beats)/2 - c.trip
 	return max(min(max(spare, c.beats/5), c.beats), leastBeat)
 }
 
-// leastBeat bounds the interval where session timeouts are very short.
+// leastBeat is the least interval, for very short session timeouts.
 const leastBeat = 5 * time.Millisecond
 
-// left is how long the session counts as alive yet. Whoever depends on proof has until it runs out. Whoever only wants it
-// waits for it for a term and a lag: over the slowest link that will do it takes no longer.
+// left is how long the session still counts as alive. While somebody depends on
+// proof, the session ends when the proof runs out. While somebody only wants proof,
+// the session goes on without it for a term and a lag, counted from the time at which
+// the wait began: over the slowest link that is good enough, proof takes no longer.
 func (c *leaseClock) left(now time.Time) time.Duration {
 	left := c.span - elapsed(c.heard, now)
 	switch {
@@ -281,12 +300,11 @@ func (c *leaseClock) left(now time.Time) time.Duration {
 	return left
 }
 
-// proof is how much remains of what the leader is known to have counted.
+// proof is how long the proof that the leader has counted the session still lasts.
 func (c *leaseClock) proof(now time.Time) time.Duration { return c.term - elapsed(c.proved, now) }
 
-// elapsed is the time since then. Linux's monotonic clock stands still while the machine is
-// suspended and the wall clock does not, so the longer of the two counts; a wall clock set back
-// is harmless.
+// elapsed is the time from then to now. Linux's monotonic clock stops while the machine is suspended, and the
+// wall clock does not. So the longer of the two times counts. A wall clock that is set back does no harm.
 func elapsed(then, now time.Time) time.Duration {
 	return max(now.Sub(then), now.Round(0).Sub(then.Round(0)))
 }
@@ -298,8 +316,8 @@ func (c *leaseClock) valid() bool {
 	return !c.over && c.timer != nil && c.left(time.Now()) > 0
 }
 
-// check runs when the timer fires. The timer is not moved by every reply; it
-// looks how far the proof has moved since and sleeps on.
+// check runs when the timer fires. The timer is not moved by every reply, so check looks how
+// long the session still counts as alive, and sets the timer again if there is time left.
 func (c *leaseClock) check() {
 	c.mu.Lock()
 	if c.over {

@@ -10,10 +10,10 @@ import (
 	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
-// The operations of an epoch. Those that only read, and Delete, block through
-// disconnects until the servers answer, ctx ends, or the epoch is over. Those that
-// create are sent once.
+// The operations of an epoch. Those that only read, and Delete, block through disconnects until
+// the servers answer, ctx ends, or the epoch is over. Those that create something are sent once.
 
+// listing is the answer to a request for children.
 type listing struct {
 	names []string
 	stat  *zk.Stat
@@ -65,6 +65,7 @@ func existsRequest(path string) request[*zk.Stat] {
 
 func decodeStat(r *jute.Decoder) (*zk.Stat, error) { return stat(r), nil }
 
+// content is the answer to a request for a node's data.
 type content struct {
 	data []byte
 	stat *zk.Stat
@@ -92,9 +93,9 @@ func (e *Epoch) Sync(ctx context.Context, path string) error {
 	return err
 }
 
-// SyncedChildren lists the children of path as the leader of the servers knew them at some
-// instant of the call. Both the sync and the listing are answered on one connection: the next one
-// may be to a server that was never synced.
+// SyncedChildren lists the children of path as the leader of the servers knew them
+// at some instant during the call. Both the sync and the listing must be answered
+// on one connection: the next connection may be to a server that was not synced.
 func (e *Epoch) SyncedChildren(ctx context.Context, path string) ([]string, error) {
 	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
 		if err := e.Await(ctx); err != nil {
@@ -108,7 +109,7 @@ func (e *Epoch) SyncedChildren(ctx context.Context, path string) ([]string, erro
 		if e.Connection() == at || err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return names, err
 		}
-		// Where connections do not live for two requests, asking at once makes it no better.
+		// Where connections do not live long enough for two requests, another attempt at once would not help.
 		if err := e.Pause(ctx, pause); err != nil {
 			return nil, err
 		}
@@ -132,23 +133,23 @@ func deleteRequest(path string) request[struct{}] {
 	}
 }
 
-// Delete removes the node at path, whatever its version. It is run again after a
-// lost connection, so the caller's path must name one node for ever (ours do).
+// Delete removes the node at path, whatever its version. It is sent again after a lost
+// connection, so the path must name the same node for ever. The paths of our nodes do.
 func (e *Epoch) Delete(ctx context.Context, path string) error {
 	_, err := retry(ctx, e, deleteRequest(path))
 	return err
 }
 
-// StartDelete sends a delete.
+// StartDelete sends a delete, once, and does not wait for the answer.
 func (e *Epoch) StartDelete(path string) *Call[struct{}] { return start(e, deleteRequest(path)) }
 
-// Create makes a node; it is not retried.
+// Create makes a node. It is sent once.
 func (e *Epoch) Create(ctx context.Context, path string, data []byte, flags int32, acl []zk.ACL) (string, error) {
 	r := &zk.CreateRequest{Path: path, Data: data, Acl: acl, Flags: flags}
 	return e.create(ctx, opCreate, r, (*zk.Conn).Create)
 }
 
-// CreateContainer makes a container node; it is not retried.
+// CreateContainer makes a container node. It is sent once.
 func (e *Epoch) CreateContainer(ctx context.Context, path string, data []byte, acl []zk.ACL) error {
 	r := &zk.CreateRequest{Path: path, Data: data, Acl: acl, Flags: zk.FlagContainer}
 	_, err := e.create(ctx, opCreateContainer, r, (*zk.Conn).CreateContainer)
@@ -165,7 +166,8 @@ func (e *Epoch) create(ctx context.Context, op int32, r *zk.CreateRequest,
 }
 
 // StartMulti sends a transaction of *zk.CreateRequest, *zk.DeleteRequest,
-// *zk.SetDataRequest and *zk.CheckVersionRequest. A refusal comes as a *TxnError.
+// *zk.SetDataRequest and *zk.CheckVersionRequest, and does not wait for
+// the answer. If the servers refuse it, the error is a *TxnError.
 func (e *Epoch) StartMulti(ops ...any) *Call[[]zk.MultiResponse] {
 	body, err := multiBody(ops)
 	if err != nil {
@@ -178,6 +180,8 @@ func (e *Epoch) StartMulti(ops ...any) *Call[[]zk.MultiResponse] {
 	})
 }
 
+// clientMulti sends a transaction through the client library. The library returns the
+// results and the error apart, so the index of the operation that failed must be looked for.
 func clientMulti(c *zk.Conn, ops []any) ([]zk.MultiResponse, error) {
 	res, err := c.Multi(ops...)
 	if err == nil && len(res) != len(ops) {

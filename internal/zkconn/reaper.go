@@ -10,29 +10,30 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Orphan is a node that its maker has given up on, or may have made.
+// Orphan is a node that its maker has given up, or a node that may have been made or may yet be.
 type Orphan struct {
 	Dir    string // the node's directory
-	Prefix string // of its name; unique to the attempt that made it; without one nothing is removed
+	Prefix string // of its name; unique to the attempt that made it; if it is empty, only Node is removed
 	Node   string // its full path; empty while only Dir and Prefix are known
 
-	// Pending, if not nil, is closed when the request that makes the node has been
-	// answered or given up. Looking for the node before that could miss it.
+	// Pending, if not nil, is closed when the request that makes the node has
+	// been answered or given up. A look for the node before that could miss it.
 	Pending <-chan struct{}
-	// Outcome, called after Pending, returns the node's path if the servers told it;
-	// unknown means that the node must be looked for; neither means there is none.
+	// Outcome is called after Pending. It returns the node's path if the servers told it.
+	// unknown means that the node must be looked for. Without either there is no node.
 	Outcome func() (path string, unknown bool)
 }
 
-// Reap makes sure that the orphan goes: it deletes the node, through disconnects,
-// until the servers confirm it or the epoch is over, when the node dies with its
-// session; or, on an external connection, until that has been closed. It returns at
-// once; the channel is closed when the work is done.
+// Reap makes sure that the orphan is removed. It deletes the node, through disconnects,
+// until the servers confirm that it is gone, or until the epoch is over: then the node
+// ends with its session. On an external connection it goes on until that connection has
+// been closed. Reap returns at once. The channel is closed when the work is done.
 func (e *Epoch) Reap(o Orphan) <-chan struct{} {
 	done := make(chan struct{})
 	r := reaping{
 		Orphan: o, over: e.over,
-		// Another server than the one that took the create may not have heard of it yet.
+		// The sync of SyncedChildren is needed: a server other than the
+		// one that took the create may not have heard of the node yet.
 		list:   func(dir string) ([]string, error) { return e.SyncedChildren(context.Background(), dir) },
 		remove: func(node string) error { return e.Delete(context.Background(), node) },
 	}
@@ -52,12 +53,13 @@ func (e *Epoch) Reap(o Orphan) <-chan struct{} {
 // reaping is the removal of one orphan.
 type reaping struct {
 	Orphan
-	over   <-chan struct{} // closed when nothing can or need be removed any more
+	over   <-chan struct{} // closed when nothing can be removed, or need be removed, any more
 	list   func(dir string) ([]string, error)
 	remove func(node string) error
-	look   time.Duration // how often to try while the request is pending; 0 for never, on our own connections
+	look   time.Duration // how often to look while the request is pending; 0, on our own connections, is never
 }
 
+// run removes the orphan: it tries until nothing of it is left, or nothing can be removed any more.
 func (r *reaping) run(log *slog.Logger) {
 	if r.Pending != nil && !r.settle() {
 		return
@@ -68,8 +70,8 @@ func (r *reaping) run(log *slog.Logger) {
 			return
 		}
 		if r.look == 0 || isOneOf(err, answers) {
-			// A refusal (no permission any more) or, on our own connections, a code without a
-			// name: what changes it is out of our hands, and the node must go.
+			// This is a refusal (no permission any more) or, on our own connections, a code without a name.
+			// We can do nothing about the cause, and the node must be removed, so the attempts go on.
 			log.Warn("cannot remove an abandoned node yet", "dir", r.Dir, "node", r.Node, "error", err)
 		}
 		if !sleep(pause, r.over) {
@@ -78,7 +80,8 @@ func (r *reaping) run(log *slog.Logger) {
 	}
 }
 
-// settle waits for the outcome of the request that makes the node, and reports whether there can be one.
+// settle waits for the outcome of the request that makes
+// the node. It reports whether there is, or may be, a node.
 func (r *reaping) settle() bool {
 	var look <-chan time.Time
 	if r.look > 0 {
@@ -95,7 +98,7 @@ func (r *reaping) settle() bool {
 		case <-r.over:
 			return false
 		case <-look:
-			_ = r.sweep() // the last word is that of the answer
+			_ = r.sweep() // the answer decides; whatever this look misses is found then
 		}
 	}
 }
@@ -107,7 +110,7 @@ func (r *reaping) sweep() error {
 	}
 	names, err := r.list(r.Dir)
 	if errors.Is(err, zk.ErrNoAuth) {
-		return nil // nothing can be found that may not be looked for
+		return nil // without permission to list, nothing can be found
 	}
 	for _, n := range names {
 		if r.Prefix == "" || !strings.HasPrefix(n, r.Prefix) {
@@ -120,8 +123,8 @@ func (r *reaping) sweep() error {
 	return gone(err)
 }
 
-// gone takes an error of a deletion or listing; a node that is not there is what
-// was wanted.
+// gone turns the error of a deletion or listing into nil if it
+// says that the node is not there: that is what was wanted.
 func gone(err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil

@@ -7,36 +7,36 @@ import (
 	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
-// Requests of our own go onto the client's connection directly, past its queue: a
-// caller can stop waiting for one at any time without a goroutine being stuck in
-// it, error codes arrive as they are, and two switches of goroutine are saved each
-// way. The client never learns of them. Servers answer one session's requests in
-// the order in which they arrived, whoever made them.
+// Requests of our own go directly onto the client library's connection, past its queue. There are three
+// reasons. A caller can stop waiting for one at any time, and no goroutine hangs in it. Error codes arrive as
+// they are. And two switches of goroutine are saved in each direction. The library never learns of these
+// requests. Servers answer the requests of one session in the order in which they arrived, whoever made them.
 
-// firstOwn is where the xids of our own requests begin; the client counts from 1.
+// firstOwn is where the xids of our own requests begin; the client library counts from 1.
 const firstOwn = 1 << 30
 
-// sentRequest is one that waits for its answer.
+// sentRequest is a request that waits for its answer.
 type sentRequest struct {
 	at   time.Time
 	op   int32
 	beat bool // a heartbeat, which may be answered at any time
-	// end is called once, in the goroutine that reads or closes; nil for a request of the client library's.
+	// end is called once, in the goroutine that reads or closes the
+	// connection. It is nil for a request of the client library's.
 	end func(body []byte, err error)
 }
 
-// writeLimit is how long a connection may refuse to take a small request. It takes
-// that long only when the other side has stopped reading and every buffer is full;
-// then another connection is better, and callers must not be held up.
+// writeLimit is how long a connection may refuse to take a small request. It
+// takes that long only if the other side has stopped reading and every buffer
+// is full. Then another connection is better, and callers must not be held up.
 const (
 	writeLimit = 100 * time.Millisecond
 	smallFrame = 64 << 10
 )
 
-// send puts a request on the wire, behind all that were sent before: whoever sets a watch and
-// then reads counts on that. r.end is called exactly once; it must not block. send itself
-// blocks for writeLimit at most: if somebody else is in the middle of a write, it leaves its own
-// to another goroutine.
+// send puts a request on the wire, behind all that were sent before. A caller that sets a watch and then
+// reads relies on this order. r.end is called exactly once; it must not block. send itself blocks for
+// writeLimit at most, or for a third of the session timeout if the request is large. If another goroutine
+// is in the middle of a write, send does not wait for it: it leaves its request to the backlog.
 func (w *wire) send(r *sentRequest, body []byte) {
 	w.mu.Lock()
 	if len(w.backlog) == 0 {
@@ -59,8 +59,8 @@ type unsent struct {
 	body []byte
 }
 
-// sendBacklog writes what has been left to it. Each stays in the backlog while it is written, so
-// that nothing overtakes it.
+// sendBacklog writes the requests of the backlog. Each stays in the backlog while it is
+// written: as long as the backlog is not empty, send appends to it, so nothing overtakes it.
 func (w *wire) sendBacklog() {
 	for {
 		w.writing <- struct{}{}
@@ -78,7 +78,7 @@ func (w *wire) sendBacklog() {
 	}
 }
 
-// sendNow is send for whoever's turn it is to write.
+// sendNow is send for the goroutine whose turn it is to write: it holds writing.
 func (w *wire) sendNow(r *sentRequest, body []byte) {
 	r.at = time.Now() // before the frame leaves: see leaseClock
 	xid, ok := w.expect(r)
@@ -99,11 +99,11 @@ func (w *wire) sendNow(r *sentRequest, body []byte) {
 	_, _ = w.putNow(frame, limit)
 }
 
-// expect enters r into the books; it fails on a closed connection.
+// expect notes r as sent. It fails on a closed connection.
 //
-// No xid comes twice in a session, whichever connection it is on: servers find the request that
-// a committed transaction belongs to by session and xid. One that was under way when the
-// connection was lost would be taken for the new one, and answer it (seen on real servers).
+// No xid is used twice in a session, whichever connection it is on: servers find the request to which a
+// committed transaction belongs by session and xid. A transaction that was under way when the connection
+// was lost would be taken for a new request with its xid, and answer it (seen on real servers).
 func (w *wire) expect(r *sentRequest) (xid int32, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,7 +123,7 @@ func (w *wire) expect(r *sentRequest) (xid int32, ok bool) {
 	return xid, true
 }
 
-// replied handles the answer to a request. That of the client library's own is passed on.
+// replied handles the answer to a request. An answer to the client library's own request is passed on to it.
 func (w *wire) replied(xid, code int32, body []byte) error {
 	r, err := w.takeOut(xid)
 	if r == nil {
@@ -141,6 +141,7 @@ func (w *wire) replied(xid, code int32, body []byte) error {
 	if r.op == opMulti && expiredIn(body) {
 		code = codeSessionExpired
 	}
+	// The clock gets the answer before the caller, which may at once ask for what this answer proves.
 	w.epoch.acknowledged(r.at, led(r.op, code))
 	if code == codeSessionExpired {
 		w.epoch.lose(fmt.Errorf("%w: %s says that it expired", ErrOver, w.addr))
@@ -164,7 +165,7 @@ func (w *wire) replied(xid, code int32, body []byte) error {
 	return nil
 }
 
-// takeOut takes the request that was answered out of the books.
+// takeOut takes the request that was answered off the list of those that wait for an answer.
 func (w *wire) takeOut(xid int32) (*sentRequest, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -178,23 +179,24 @@ func (w *wire) takeOut(xid int32) (*sentRequest, error) {
 	case r.end == nil || r.beat:
 		return r, nil
 	case len(w.order) == 0 || w.order[0] != xid:
-		// Servers answer one session in the order of its requests, so one before this, or its
-		// answer, has been lost on the way: whoever waits for it would wait for ever.
+		// Servers answer one session in the order of its requests. So an earlier request, or
+		// its answer, has been lost on the way, and whoever waits for it would wait for ever.
 		return r, fmt.Errorf("%s answered a request before those that were sent earlier", w.addr)
 	}
 	w.order = w.order[1:]
 	return r, nil
 }
 
+// answer ends a request of our own; for one of the client library's it does nothing.
 func (r *sentRequest) answer(body []byte, err error) {
 	if r.end != nil {
 		r.end(body, err)
 	}
 }
 
-// overdue is asked when a heartbeat was answered. A request that waits for much longer than that has
-// been lost on the way, or its answer has: by something between us and the server that
-// does not deliver all or nothing. Another connection finds out what became of it.
+// overdue is called when a heartbeat was answered. If a request waits for much longer
+// than that, it was lost on the way, or its answer was: by something between us and the
+// server that loses single messages. The next connection finds out what became of it.
 func (w *wire) overdue() error {
 	limit := 2 * w.epoch.Timeout() / 3
 	w.mu.Lock()
@@ -208,7 +210,7 @@ func (w *wire) overdue() error {
 	return nil
 }
 
-// drop ends every request that was not answered.
+// drop fails every request that was not answered.
 func (w *wire) drop(cause error) {
 	w.mu.Lock()
 	sent := w.sent

@@ -11,24 +11,23 @@ import (
 	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
-// A session that this side has given up may live on at the servers, and its nodes
-// with it: after a partition, or after the death of the process. Whoever knows its
-// id and password can end it there and then, so that nobody has to wait out the
-// timeout. That takes one handshake and one request on a connection of its own;
-// the client library offers no way to resume a session.
+// A session that this side has given up may live on at the servers, and its nodes with it: after
+// a partition, or after the death of the process. A process that knows its id and password can
+// end it at once, so that nobody has to wait for the timeout. That takes one handshake and one
+// request on a connection of its own. The client library offers no way to resume a session.
 
 // staleSession is a session of the past that the servers may still have.
 type staleSession struct {
 	Credentials
-	due   time.Time     // when the next attempt to end it is
-	pause time.Duration // after that one
+	due   time.Time     // when the next attempt to end it is due
+	pause time.Duration // the pause after that attempt
 }
 
-// maxStale bounds them. A server that lets one session begin after the other and
-// none live must not pile them up here.
+// maxStale bounds the number of these sessions. A server that lets one session
+// begin after the other and lets none live must not fill our memory with them.
 const maxStale = 16
 
-// closeStale has a session of the past ended by endStale.
+// closeStale gives a session of the past to endStale, which ends it on the servers.
 func (c *Client) closeStale(dead Credentials) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -37,24 +36,23 @@ func (c *Client) closeStale(dead Credentials) {
 	c.wake()
 }
 
-// allStale are the sessions that are neither ended nor forgotten for newer ones, the oldest first.
+// allStale are the sessions that have not been ended, nor dropped for newer ones, the oldest first.
 func (c *Client) allStale() []*staleSession {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.stale)
 }
 
-// endStale ends the sessions of the past while there is a connection: one at a time, since servers bound the
-// connections of a host. Each is tried until the servers confirm that it is gone, as they do at the latest when
-// they have ended it themselves, or the client is closed.
+// endStale ends the sessions of the past while there is a connection. It ends one at a time, since
+// servers limit the connections of a host. It tries each until the servers confirm that the session is
+// gone, which they do at the latest when they have ended it themselves, or until the client is closed.
 //
-// Whatever comes of an attempt, it may have kept the session alive for another timeout, which we need
-// not know. So the pause before the next attempt doubles without a bound: where no attempt gets
-// through to the end, the session gets its chance to expire.
+// Any attempt may have kept the session alive for another timeout, without our knowledge. So the pause before
+// the next attempt doubles without a bound: where no attempt succeeds, the session gets the time to expire.
 func (c *Client) endStale() {
 	for {
 		c.mu.Lock()
-		moved := c.moved // before we look, so that no change is missed
+		moved := c.moved // taken before we look, so that no change is missed
 		c.mu.Unlock()
 		e, err := c.Epoch(c.running)
 		if err != nil {
@@ -68,7 +66,7 @@ func (c *Client) endStale() {
 		}
 		select {
 		case <-due:
-			// Close lets an attempt finish, as it does that at its own session.
+			// Close lets an attempt finish, as it does with the attempt to end its own session.
 			_ = c.endSession(c.closing, e.address(), dead.Credentials)
 			dead.due, dead.pause = time.Now().Add(dead.pause), 2*dead.pause
 		case <-moved:
@@ -76,10 +74,10 @@ func (c *Client) endStale() {
 	}
 }
 
-// closingPause is the pause before a session is tried again.
+// closingPause is the first pause before another attempt to end a session.
 const closingPause = 50 * time.Millisecond
 
-// remains is what is left of the epoch's session on the servers; nil if nothing.
+// remains are the credentials of the epoch's session if that may still exist on the servers; else nil.
 func (e *Epoch) remains() *Credentials {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -89,7 +87,7 @@ func (e *Epoch) remains() *Credentials {
 	return &Credentials{e.ID(), e.passwd}
 }
 
-// ended passes on that the servers have confirmed the end of a session.
+// ended notes that the servers have confirmed the end of a session, and tells OnEnded.
 func (c *Client) ended(id int64) {
 	if id == 0 {
 		return // there never was one
@@ -102,7 +100,7 @@ func (c *Client) ended(id int64) {
 	}
 }
 
-// address is the server that the epoch is connected to, or else one to try.
+// address is the server to which the epoch is connected, or else one to try.
 func (e *Epoch) address() string {
 	if w := e.current(); w != nil {
 		return w.addr
@@ -111,9 +109,10 @@ func (e *Epoch) address() string {
 	return s
 }
 
-// endAll ends the session of the last epoch, unless the servers have confirmed its end, and makes one attempt to end
-// each of those before: whoever finds their credentials may try again. at is a server that can be
-// reached; "" if none is known, and then those before have to wait until the last one has shown which.
+// endAll ends the session of the last epoch, unless the servers have confirmed its end
+// already. It makes one attempt to end each session before it; those that remain can be
+// ended later by whoever finds their credentials. at is a server that can be reached.
+// If it is "", none is known, and the attempt for the last session must find one first.
 func (c *Client) endAll(ctx context.Context, e *Epoch, at string) {
 	if dead := e.remains(); dead != nil {
 		at = c.endUnreached(ctx, e.hosts, *dead)
@@ -128,8 +127,8 @@ func (c *Client) endAll(ctx context.Context, e *Epoch, at string) {
 	}
 }
 
-// endUnreached ends a session for which there is no connection. It tries one server after the
-// other until ctx ends, and returns the one that did it.
+// endUnreached ends a session for which there is no connection. It tries one server after
+// the other until ctx ends. It returns the server that ended the session, "" if none did.
 func (c *Client) endUnreached(ctx context.Context, h *hosts, dead Credentials) (at string) {
 	for tries := 1; ctx.Err() == nil; tries++ {
 		addr, _ := h.Next()
@@ -143,7 +142,7 @@ func (c *Client) endUnreached(ctx context.Context, h *hosts, dead Credentials) (
 	return ""
 }
 
-// errNotSession tells that a server did not let the session be resumed.
+// errNotSession means that a server did not let the session be resumed, because it does not exist any more.
 var errNotSession = errors.New("the session is gone already")
 
 // endSession resumes the session at one server and closes it. It returns nil if
@@ -168,9 +167,9 @@ func (c *Client) endSession(ctx context.Context, addr string, dead Credentials) 
 	return err
 }
 
-// resumeAndClose sends both requests at once. A server looks at the second after the
-// session was resumed, and if only the first got through, or its answer did not, then
-// the attempt would have kept the session alive.
+// resumeAndClose sends the handshake and the closeSession at once. A server looks at
+// the second after it has resumed the session. If they were sent one after the other,
+// an attempt that stopped between them would only have kept the session alive.
 func (c *Client) resumeAndClose(conn net.Conn, dead Credentials) error {
 	const xid = 1
 	frames := jute.AppendFrame(nil, connectRequest(int32(c.cfg.Timeout/time.Millisecond), dead.ID, dead.Passwd))
@@ -189,8 +188,8 @@ func (c *Client) resumeAndClose(conn net.Conn, dead Credentials) error {
 	if reply.id != dead.ID {
 		return errNotSession
 	}
-	// The answer comes after the session's nodes are gone. Without one, the next
-	// attempt will be told whether the session still exists.
+	// The answer comes after the session's nodes are gone. If there is no
+	// answer, the next attempt will be told whether the session still exists.
 	for {
 		body, err := readFrame(conn, maxFrame)
 		if err != nil {

@@ -5,36 +5,37 @@ import "context"
 // Change is a change of the state.
 type Change struct {
 	To      State
-	Session int64 // whose state it is: of a change to Lost, the one that was lost; 0 without one
+	Session int64 // whose state it is; for Lost, the session that was lost; 0 if there is none
 	Epoch   int64
 }
 
-// history is a list of changes, from one on. Each listener goes along it at a pace of its own, so a
-// slow one misses nothing and holds nobody up.
+// history is a list of changes, from one change on. Each listener goes along
+// it at its own pace. So a slow listener misses nothing and delays nobody.
 type history struct {
-	come   chan struct{} // closed when there is a change, which the next two fields are of
+	come   chan struct{} // closed when the change has come; then change and rest are set
 	change Change
 	rest   *history
 }
 
 func newHistory() *history { return &history{come: make(chan struct{})} }
 
-// add puts a change at the end, and returns what is to come after that.
+// add puts a change at the end, and returns the list of what comes after it.
 func (h *history) add(c Change) *history {
 	h.change, h.rest = c, newHistory()
 	close(h.come)
 	return h.rest
 }
 
-// Subscription is one listener's place among the state changes.
+// Subscription is the position of one listener in the list of state changes.
 type Subscription struct {
-	// From is the state from which the first change leads away.
+	// From is the state before the first change.
 	From State
 
 	at *history
 }
 
-// Subscribe begins to follow state changes, from the next one on. A client that is closed tells that.
+// Subscribe begins to follow state changes, from the next one on.
+// If the client is closed already, the first change is to Closed.
 func (c *Client) Subscribe() *Subscription {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,7 +52,7 @@ func (s *Subscription) Next(ctx context.Context) (Change, error) {
 	select {
 	case <-s.at.come:
 	case <-ctx.Done():
-		if !closed(s.at.come) { // what has come is told also to whoever's ctx has ended
+		if !closed(s.at.come) { // a change that has come is returned even if ctx has ended, too
 			return Change{}, context.Cause(ctx)
 		}
 	}

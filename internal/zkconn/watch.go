@@ -16,26 +16,26 @@ type Event int
 const (
 	// Deleted means that the node was deleted while it was watched.
 	Deleted Event = iota + 1
-	// NotFound means that the node was not there when the server was to watch it: what
-	// else had happened to it before, nobody has told.
+	// NotFound means that the node was not there when the server
+	// was to watch it. What happened to it before is not known.
 	NotFound
 	// Changed means that the node's data or children changed.
 	Changed
-	// Disconnected means that the connection was lost: anything may have happened to the
-	// node since. Read again.
+	// Disconnected means that the connection was lost: anything may
+	// have happened to the node since. The subscriber must read again.
 	Disconnected
 )
 
-// Watch is one subscription to one node. Its event comes once, in the order of the
-// server's history among all watches of the same connection.
+// Watch is one subscription to one node. Its event comes once. The events of
+// all watches of one connection come in the order of the server's history.
 type Watch struct {
 	hub  *hub
 	key  watchKey
 	tell func(Event)
 }
 
-// Stop ends the subscription. The watch on the server, one per node for all
-// subscriptions, stays until the node changes, since the client cannot remove it.
+// Stop ends the subscription. The watch on the server, of which there is one for all
+// subscriptions to a node, stays until the node changes, since the client cannot remove it.
 func (w *Watch) Stop() {
 	w.hub.mu.Lock()
 	defer w.hub.mu.Unlock()
@@ -47,33 +47,31 @@ func (w *Watch) Stop() {
 	}
 }
 
-// watchKey names a watch as the server does: data and child watches of one path
-// are two.
+// watchKey names a watch as the server does: a data watch and a child watch of one path are two watches.
 type watchKey struct {
 	path     string
 	children bool
 }
 
-// hub holds the watches of one connection at a time. It is driven by the wire, in
-// the goroutine that reads, so that events are told in wire order; a subscriber's
-// tell must therefore not block.
+// hub holds the watches of one connection at a time. The wire drives it, in the goroutine
+// that reads, so that events are told in wire order. So a subscriber's tell must not block.
 //
-// The client's own watches are not used: it tells each through a channel of its
-// own, which loses the order, re-arms them after a reconnect in a way that races
-// with its read loop, and only logs it when that fails. Here a cut connection
-// ends all watches and the subscribers read again.
+// The client library's own watches are not used. The library tells each through a channel of its own, which
+// loses the order. It sets them again after a reconnect in a way that races with its read loop, and only logs
+// it when that fails. Here the loss of a connection ends all its watches, and the subscribers read again.
 type hub struct {
 	mu    sync.Mutex
 	nodes map[watchKey]*watchedNode
 }
 
+// watchedNode is a node that is watched. After an event there is a new one for the same node.
 type watchedNode struct {
 	armed bool // the server was asked, on this connection, to watch the node for us
 	sure  bool // and has said that it does
 	subs  map[*Watch]struct{}
 }
 
-// node is what is known of a node; mu is held.
+// node returns what is known of a node. mu is held.
 func (h *hub) node(key watchKey) *watchedNode {
 	if h.nodes == nil {
 		h.nodes = make(map[watchKey]*watchedNode)
@@ -86,14 +84,14 @@ func (h *hub) node(key watchKey) *watchedNode {
 	return n
 }
 
-// subscribe adds a subscription to a node; mu is held.
+// subscribe adds a subscription to a node. mu is held.
 func (h *hub) subscribe(key watchKey, tell func(Event)) (*Watch, *watchedNode) {
 	w, n := &Watch{hub: h, key: key, tell: tell}, h.node(key)
 	n.subs[w] = struct{}{}
 	return w, n
 }
 
-// armed records, in the goroutine that reads, that the server acknowledged a read that set a watch.
+// armed notes, in the goroutine that reads, that the server has acknowledged a read that set a watch.
 func (h *hub) armed(key watchKey) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -101,8 +99,8 @@ func (h *hub) armed(key watchKey) {
 	n.armed, n.sure = true, true
 }
 
-// confirmed records the answer to a request for watches that is under way since they were marked as armed. A node that
-// has had an event since is another one by now: what the answer says of it is over.
+// confirmed notes the answer to a request for watches; the nodes were marked as armed when it was sent. If a
+// node has had an event since, another watchedNode is in its place by now: the answer says nothing of that one.
 func (h *hub) confirmed(asked []*watchedNode) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -131,6 +129,8 @@ func (h *hub) event(kind int32, path string) {
 	}
 }
 
+// fire tells the subscribers of a node an event, which uses the watch up. If the server has not yet
+// confirmed the watch, a deletion may have come before the request for the watch: it is told as NotFound.
 func (h *hub) fire(key watchKey, what Event) {
 	h.mu.Lock()
 	n := h.nodes[key]
@@ -147,7 +147,7 @@ func (h *hub) fire(key watchKey, what Event) {
 	}
 }
 
-// disconnected ends every watch of the connection.
+// disconnected ends every watch of the connection, with the event Disconnected.
 func (h *hub) disconnected() {
 	h.mu.Lock()
 	keys := make([]watchKey, 0, len(h.nodes))
@@ -161,16 +161,16 @@ func (h *hub) disconnected() {
 }
 
 // Watch subscribes to the node at path. tell is called at most once, from the
-// goroutine that reads the connection or the one that closes it, and must not
-// block. When the node does not exist, no watch is left behind and the error is
-// zk.ErrNoNode.
+// goroutine that reads the connection or the one that closes it, and must not block.
+// If the node does not exist, no watch is left behind and the error is zk.ErrNoNode.
 //
-// The call blocks for one read, or none if the server already holds a watch of
-// this connection on the node, until ctx ends or the epoch is over. It is not
-// retried on a new connection: then tell gets [Disconnected].
+// The call blocks for one read, or for none if the server already holds a watch
+// of this connection on the node; or until ctx ends or the epoch is over. It
+// does not try again on a new connection: then tell gets [Disconnected].
 //
-// It is a read, and no setWatches as of WatchAll, because that read is all that is asked about a node that is not
-// there: zkonce looks for its result twice before there is one, which would be two requests more.
+// It sends a read, and not a setWatches as WatchAll does, because this read is
+// all that is asked about a node that is not there. zkonce looks for its result
+// twice before there is one. With setWatches that would take two requests more.
 func (e *Epoch) Watch(ctx context.Context, path string, tell func(Event)) (*Watch, error) {
 	if e.client.external != nil {
 		return e.WatchAll([]string{path}, func(_ string, what Event) { tell(what) }, nil)[0], nil
@@ -190,8 +190,8 @@ func (e *Epoch) Watch(ctx context.Context, path string, tell func(Event)) (*Watc
 	return w, nil
 }
 
-// WatchChildren subscribes to the set of children of path and returns them. It
-// always costs one read. Otherwise it is like [Epoch.Watch].
+// WatchChildren subscribes to the set of children of path and returns
+// them. It always takes one read. Otherwise it is like [Epoch.Watch].
 func (e *Epoch) WatchChildren(ctx context.Context, path string, tell func(Event)) (*Watch, []string, error) {
 	key := watchKey{path, true}
 	e.hub.mu.Lock()
@@ -215,18 +215,16 @@ func (e *Epoch) WatchChildren(ctx context.Context, path string, tell func(Event)
 	return w, l.names, nil
 }
 
-// WatchAll subscribes to the nodes at paths and sets what watches the server does
-// not hold yet with one request, in the order given. It does not wait for the
-// answer. tell gets the path; the rest is as with [Epoch.Watch]. Without a connection
-// tell gets [Disconnected] for every path.
+// WatchAll subscribes to the nodes at paths. With one request it sets the watches that the server
+// does not hold yet, in the order given. It does not wait for the answer. tell gets the path; the
+// rest is as with [Epoch.Watch]. Without a connection tell gets [Disconnected] for every path.
 //
-// sure, if not nil, is called in wire order too, as soon as the server is known to
-// watch the first path: before WatchAll returns if it was known already. What is told
-// of other nodes before may be from older watches of theirs, and then says nothing
-// of whether the first node was still there.
+// sure, if not nil, is called in wire order, too, as soon as the server is known to watch the first
+// path; before WatchAll returns, if that was known already. What is told of other nodes before may
+// come from older watches of theirs. Then it does not say whether the first node was still there.
 func (e *Epoch) WatchAll(paths []string, tell func(path string, what Event), sure func()) []*Watch {
-	// Before anything is subscribed to: on a later connection than the subscriptions are of, the answer would say
-	// nothing of them.
+	// The connection is looked up before anything is subscribed to. If it were a later
+	// connection than that of the subscriptions, the answer would say nothing of them.
 	wire := e.current()
 	watches := make([]*Watch, len(paths))
 	var unarmed []string
@@ -238,8 +236,8 @@ func (e *Epoch) WatchAll(paths []string, tell func(path string, what Event), sur
 		watches[i] = w
 		known = known || i == 0 && n.sure
 		if !n.armed {
-			// From here on, since nobody needs to wait for the answer: if the request is
-			// not answered the connection is cut, and everything with it.
+			// The node counts as armed from here on, since nobody needs to wait for the answer:
+			// if the request is not answered, the connection is cut, and all its watches end.
 			n.armed = true
 			unarmed, asked = append(unarmed, p), append(asked, n)
 		}
@@ -263,7 +261,7 @@ func (e *Epoch) WatchAll(paths []string, tell func(path string, what Event), sur
 	}
 	wire.send(&sentRequest{op: opSetWatches, end: func(_ []byte, err error) {
 		if err != nil {
-			// Without its watches a waiter would sleep for ever. Let it begin anew.
+			// A waiter whose watches are missing would sleep for ever. With Disconnected it begins anew.
 			e.hub.disconnected()
 			return
 		}
@@ -278,8 +276,8 @@ func (e *Epoch) WatchAll(paths []string, tell func(path string, what Event), sur
 // readToWatch sends the read that sets the watch on a node.
 func (e *Epoch) readToWatch(ctx context.Context, key watchKey) error {
 	read := request[struct{}]{
-		// getData, not exists: on a missing node exists leaves a watch on the server
-		// that nothing would ever fire.
+		// This is getData, and not exists: on a missing node exists
+		// leaves a watch on the server that nothing would ever fire.
 		op: opGetData, body: readRequest(key.path, true),
 		decode: func(*jute.Decoder) (struct{}, error) {
 			e.hub.armed(key)

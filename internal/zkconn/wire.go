@@ -12,9 +12,9 @@ import (
 	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
-// wire is the net.Conn that the client sees. It passes whole frames both ways and
-// keeps the books on them. The client writes each frame with one Write from one
-// goroutine at a time, and reads from one goroutine.
+// wire is the net.Conn that the client library sees. It passes whole frames in both
+// directions, and keeps account of the requests in them. The library writes each
+// frame with one Write, from one goroutine at a time, and reads from one goroutine.
 type wire struct {
 	raw   net.Conn
 	epoch *Epoch
@@ -22,24 +22,24 @@ type wire struct {
 
 	in   *bufio.Reader
 	buf  []byte // the frame being delivered
-	rest []byte // what of it the client has not read yet
+	rest []byte // the part of it that the client library has not read yet
 
-	// writing is held by whoever puts a frame on raw. It is a channel because a
-	// goroutine that waits for a mutex stops the clock of a synctest bubble.
+	// writing is held by the goroutine that puts a frame on raw. It is a channel
+	// because a goroutine that waits for a mutex stops the clock of a synctest bubble.
 	writing chan struct{}
 
 	mu       sync.Mutex
-	open     bool // the handshake is over
-	greeting time.Time
-	sent     map[int32]*sentRequest
-	order    []int32     // xids of our own in sent, oldest first, but for heartbeats
-	pings    []time.Time // send times of unanswered pings, oldest first
-	backlog  []unsent    // see send
+	open     bool                   // the handshake is over
+	greeting time.Time              // send time of the handshake
+	sent     map[int32]*sentRequest // requests without an answer, by xid
+	order    []int32                // xids of our own requests in sent, except heartbeats, the oldest first
+	pings    []time.Time            // send times of unanswered pings, oldest first
+	backlog  []unsent               // see send
 	closed   bool
 }
 
-// newWire wraps a fresh connection. The handshake must end by deadline: the
-// client reads the connect reply without any deadline of its own.
+// newWire wraps a new connection. The handshake must end by deadline: the
+// client library reads the connect reply without any deadline of its own.
 func newWire(raw net.Conn, e *Epoch, addr string, deadline time.Time) *wire {
 	_ = raw.SetDeadline(deadline) // a connection without deadlines is still bounded by the lease clock
 	return &wire{
@@ -50,8 +50,8 @@ func newWire(raw net.Conn, e *Epoch, addr string, deadline time.Time) *wire {
 	}
 }
 
-// Write implements net.Conn. b is exactly one frame. The send time is taken
-// before the frame leaves: the lease clock must never be ahead of the server.
+// Write implements net.Conn. b is exactly one frame. The send time is taken before
+// the frame leaves. In the other order the lease clock could be ahead of the server.
 func (w *wire) Write(b []byte) (int, error) {
 	if w.note(b, time.Now()) {
 		b = w.greet(b)
@@ -59,9 +59,9 @@ func (w *wire) Write(b []byte) (int, error) {
 	return w.put(b)
 }
 
-// greet writes into the handshake what the session has seen, so that a server which lags
-// behind refuses it: only so are reads in order across connections. The client knows of
-// answers to its own requests only.
+// greet writes into the handshake the greatest zxid that the session has seen, so that a server that
+// lags behind it refuses the connection. Without this, a read on the next connection could show an
+// older state than one before. The client library knows only the answers to its own requests.
 func (w *wire) greet(b []byte) []byte {
 	const at, end = 8, 16 // behind the frame's length and the protocol's version
 	if len(b) < end {
@@ -73,15 +73,16 @@ func (w *wire) greet(b []byte) []byte {
 	return b
 }
 
-// put writes one frame, not interleaved with frames of the wire's own. The client
-// sets its own deadline before and takes it off after each write; it is set here
-// instead, where no other write can come in between.
+// put writes one frame. writing keeps it apart from the wire's own frames. The client
+// library sets its own deadline before each write and removes it after. That deadline
+// is ignored, and set here instead, where no other write can come in between.
 func (w *wire) put(b []byte) (int, error) {
 	w.writing <- struct{}{}
 	return w.putNow(b, 2*w.epoch.cfg.Timeout/3)
 }
 
-// putNow is put for whoever's turn it is; the turn ends with it. A handshake has a deadline of its own.
+// putNow is put for the goroutine that holds writing, which it
+// gives back. During the handshake the deadline of newWire holds.
 func (w *wire) putNow(b []byte, limit time.Duration) (int, error) {
 	w.mu.Lock()
 	open := w.open
@@ -92,13 +93,12 @@ func (w *wire) putNow(b []byte, limit time.Duration) (int, error) {
 	n, err := w.raw.Write(b)
 	<-w.writing
 	if err != nil {
-		w.fail(err) // ends the request, among others
+		w.fail(err) // also fails the request of this frame
 	}
 	return n, err
 }
 
-// note enters an outgoing frame of the client's into the books, and reports whether it is the
-// handshake.
+// note keeps account of a frame that the client library sends. It reports whether the frame is the handshake.
 func (w *wire) note(b []byte, now time.Time) (greeting bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -119,7 +119,7 @@ func (w *wire) note(b []byte, now time.Time) (greeting bool) {
 	return false
 }
 
-// fail closes the connection once, and tells the epoch why.
+// fail closes the connection, once, and tells the epoch why.
 func (w *wire) fail(err error) {
 	w.mu.Lock()
 	again := w.closed
@@ -129,14 +129,15 @@ func (w *wire) fail(err error) {
 	if again {
 		return
 	}
-	// Closing comes last: that of a connection which takes nothing may block, and everybody
-	// waits to hear that it is over.
+	// The epoch hears of it before the requests fail: a caller that
+	// tries again then finds no connection, and waits for the next.
 	w.epoch.disconnected(w, err, open)
 	w.drop(err)
 	shut(w.raw)
 }
 
-// shut closes a connection. TLS would first say goodbye, for up to five seconds.
+// shut closes a connection. With TLS it closes the connection underneath
+// first: TLS would spend up to five seconds on a closing message.
 func shut(c net.Conn) {
 	if secured, ok := c.(interface{ NetConn() net.Conn }); ok {
 		secured.NetConn().Close()
@@ -150,9 +151,10 @@ func (w *wire) Close() error {
 	return nil
 }
 
-// The client's deadlines count only after the handshake, which has its own. After it the client library sets
-// 2/3 of the session timeout before each frame that it reads: that ends a silent connection. Answers to requests of our own do
-// not reach it, but those to its pings, one every third of the timeout, do.
+// The client library's deadlines count only after the handshake, which has its own.
+// After the handshake the library sets a deadline of 2/3 of the session timeout before
+// each frame that it reads: that ends a silent connection. Answers to our own requests
+// do not reach the library. Those to its pings, one every third of the timeout, do.
 
 func (w *wire) SetDeadline(t time.Time) error { return w.SetReadDeadline(t) }
 
@@ -172,8 +174,8 @@ func (w *wire) SetWriteDeadline(time.Time) error { return nil }
 func (w *wire) LocalAddr() net.Addr  { return w.raw.LocalAddr() }
 func (w *wire) RemoteAddr() net.Addr { return w.raw.RemoteAddr() }
 
-// violation makes err one that ends the session if there is one: what else the
-// stream said cannot be trusted either.
+// violation marks err as a breach of the protocol, which ends the session if
+// there is one: nothing else that came on this connection can be trusted either.
 func (w *wire) violation(err error) error {
 	return &violationError{fmt.Errorf("%s broke the protocol: %w", w.addr, err)}
 }

@@ -12,15 +12,16 @@ import (
 	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
-// maxFrame bounds what a server may send at once: it stores no more than 1 MB a node. Only a
-// listing that was asked for may be longer, up to maxListing: those are a million contenders. What is
-// passed on to the client library is never that long: it keeps its largest buffer while the connection stands.
+// maxFrame bounds what a server may send at once: servers store no more than 1 MB in
+// a node. Only a listing that was asked for may be longer, up to maxListing: that is
+// a million contenders. What is passed on to the client library is never that long,
+// because the library keeps its largest buffer as long as the connection stands.
 const (
 	maxFrame   = 4 << 20
 	maxListing = 64 << 20
 )
 
-// keepBuffer is how large a buffer a connection keeps between frames.
+// keepBuffer is the size up to which a connection keeps its buffer between frames.
 const keepBuffer = 16 << 10
 
 // Read implements net.Conn.
@@ -36,8 +37,8 @@ func (w *wire) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads one frame, checks it, enters it into the books and makes it
-// available to the client, unless it answers a frame of our own.
+// next reads one frame, checks it, and handles it. Unless the frame answers
+// a request of our own, next makes it available to the client library.
 func (w *wire) next() error {
 	w.mu.Lock()
 	open := w.open
@@ -62,7 +63,7 @@ func (w *wire) next() error {
 		return w.violation(fmt.Errorf("a frame of %d bytes (at most %d are taken)", int32(n), limit))
 	}
 	if cap(w.buf) > keepBuffer && n < keepBuffer {
-		w.buf = nil // one long listing must not be remembered for ever
+		w.buf = nil // the memory of one long listing must not be kept for ever
 	}
 	w.buf = append(w.buf[:0], prefix[:]...)
 	if err := w.fill(n); err != nil {
@@ -77,8 +78,8 @@ func (w *wire) next() error {
 	return w.received(w.buf[4:])
 }
 
-// fill appends n bytes to the buffer, which grows as they come: a length that is only promised costs
-// no more than maxFrame.
+// fill appends n bytes to the buffer, which grows as they come. So a
+// length that is only promised costs no more memory than maxFrame.
 func (w *wire) fill(n int64) error {
 	for n > 0 {
 		have, more := len(w.buf), min(n, maxFrame)
@@ -91,11 +92,11 @@ func (w *wire) fill(n int64) error {
 	return nil
 }
 
-// listing reports whether what comes next is the answer to a listing of our own.
+// listing reports whether the next frame is the answer to a listing of our own.
 func (w *wire) listing() bool {
 	head, err := w.in.Peek(4)
 	if err != nil {
-		return false // which the read that follows meets too
+		return false // the read that follows meets the same error
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -126,9 +127,9 @@ func (w *wire) greeted(body []byte) error {
 	return nil
 }
 
-// authenticate presents the credentials and waits for what the server says to them: a session that
-// is refused them is of no use. It is part of the handshake, so nothing else is on the wire; the
-// client never re-sends credentials itself (its way of doing so can wedge it for ever).
+// authenticate sends the credentials and waits for the answers: a session for which they are
+// refused is of no use. It is part of the handshake, so nothing else is on the wire. The client
+// library never sends credentials again by itself (its way of doing so can hang it for ever).
 func (w *wire) authenticate(hello connectReply) error {
 	auth := w.epoch.cfg.Auth
 	for _, a := range auth {
@@ -155,8 +156,8 @@ func (w *wire) authenticate(hello connectReply) error {
 	return nil
 }
 
-// received handles any other frame, unless the connection was given up: what it still says
-// must not be mistaken for what the next one says.
+// received handles any frame after the handshake, unless the connection was given
+// up: what it still says must not be mistaken for what the next connection says.
 func (w *wire) received(body []byte) error {
 	w.mu.Lock()
 	closed := w.closed
@@ -173,8 +174,8 @@ func (w *wire) received(body []byte) error {
 		if r.Err() != nil {
 			return w.violation(fmt.Errorf("malformed watch event: %w", r.Err()))
 		}
-		// In this goroutine, before anything that follows on the wire is looked at:
-		// the queue relies on hearing of departures in the order of the server's history.
+		// The event is told in this goroutine, before anything that follows on the wire is looked
+		// at: the queue relies on hearing of departures in the order of the server's history.
 		w.epoch.hub.event(kind, string(path))
 	case xid == xidPing:
 		w.ponged()
@@ -188,6 +189,8 @@ func (w *wire) received(body []byte) error {
 	return nil
 }
 
+// ponged counts an answer as that to the oldest ping. If
+// an answer was lost, this proves less, and nothing wrong.
 func (w *wire) ponged() {
 	w.mu.Lock()
 	var sent time.Time
