@@ -7,8 +7,10 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// abandon gives the reaper a node of which only the request is known. create is
-// the index of the create in the transaction.
+// abandon gives the reaper a node of which only the request is known. call is the request,
+// and create is the index of the create in its transaction. The answer may still come. If
+// it shows our node as the only child, there is one node, and the answer names it. If it
+// is a clear refusal, there is no node. In all other cases the reaper must look for nodes.
 func (s *Spec) abandon(e *zkconn.Epoch, uuid string, call *zkconn.Call[[]zk.MultiResponse], create int) {
 	e.AmbiguousCreate(s.Dir, Prefix(uuid), e.Connection())
 	done := e.Reap(zkconn.Orphan{
@@ -19,7 +21,7 @@ func (s *Spec) abandon(e *zkconn.Epoch, uuid string, call *zkconn.Call[[]zk.Mult
 				return res[create].String, false
 			}
 			if err == nil {
-				return "", true // with others there, one may be a duplicate: a request applied twice
+				return "", true // one of the other children may be a duplicate, from a request that was applied twice
 			}
 			return "", zkconn.Unknown(err)
 		},
@@ -27,13 +29,13 @@ func (s *Spec) abandon(e *zkconn.Epoch, uuid string, call *zkconn.Call[[]zk.Mult
 	Settle(e, done, Grace)
 }
 
-// Abandon gives the reaper whatever the attempt with this uuid has made in dir, or will yet make.
+// Abandon gives the reaper whatever the attempt with this uuid has made in dir, or may yet make.
 func Abandon(e *zkconn.Epoch, dir, uuid string) {
 	Settle(e, e.Reap(zkconn.Orphan{Dir: dir, Prefix: Prefix(uuid)}), Grace)
 }
 
-// Settle waits for done, at most for d, and not beyond the epoch. Without a
-// connection there is nothing to wait for.
+// Settle waits for done, at most for d, and not beyond the end of the
+// epoch. Without a connection it does not wait: nothing can be done then.
 func Settle(e *zkconn.Epoch, done <-chan struct{}, d time.Duration) {
 	if d <= 0 || !e.Linked() {
 		return

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Owner tells people who holds or waits: it is written into the node and shown by
-// the Contenders calls. Nothing is decided by it.
+// Owner tells people who holds or waits. It is written into the
+// node and shown by the Contenders calls. Nothing is decided by it.
 type Owner struct {
 	// Host is the name of the machine, empty if it is not known.
 	Host string
@@ -20,22 +20,22 @@ type Owner struct {
 	Name string
 }
 
-// Limits of what is written into a node and of what is shown from one. Anybody may write
-// node data, so it is cleaned before it can reach a terminal.
+// Limits of what is written into a node and of what is shown from one. Anybody
+// may write node data, so it is cleaned before it can reach a terminal.
 const (
 	maxOwnerName = 64
 	maxOwnerHost = 253 // the longest name that DNS knows
 	maxOwnerData = 4096
 )
 
-// Content is the data of a node: whose it is and, of some nodes, more. Nothing but the token is
-// ever decided by it.
+// Content is the data of a node: who owns it and, for some
+// nodes, more. Nothing except the token is ever decided by it.
 type Content struct {
 	Owner
-	Since time.Time // when it was made, by the owner's clock; zero if that is not known
-	Token Token     // of a lease that the node took over, else zero
-	ID    string    // of a candidate in an election, as it calls itself
-	Data  []byte    // what a candidate says of itself
+	Since time.Time // when the node was made, by the owner's clock; zero if that is not known
+	Token Token     // of a lease that the node took over; else zero
+	ID    string    // of a candidate in an election: its name for itself
+	Data  []byte    // of a candidate: what it says of itself
 }
 
 // written is the form in which a Content is stored: one small JSON object.
@@ -69,16 +69,16 @@ func (c Content) Encode() []byte {
 	return data
 }
 
-// Decode reads the data of any node of a queue, ours or foreign. It never fails: what is not there or
-// cannot be read stays zero, and text that is not ours (Curator writes an address, kazoo an
-// identifier) becomes the name.
+// Decode reads the data of any node of a queue, ours or of another library.
+// It never fails: what is missing or cannot be read stays zero. Text that is
+// not ours (Curator writes an address, kazoo an identifier) becomes the name.
 func Decode(data []byte) Content {
 	text := Owner{Name: printable(string(data[:min(len(data), maxOwnerData)]), maxOwnerName)}
 	var fields struct{ Host, PID, Name, Since, Token, ID, Data json.RawMessage }
 	if json.Unmarshal(data, &fields) != nil {
 		return Content{Owner: text}
 	}
-	// Field by field, so that one of an unexpected type does not cost the others.
+	// Each field is read by itself, so that one of an unexpected type does not spoil the others.
 	var c Content
 	readField(fields.Token, &c.Token)
 	readField(fields.ID, &c.ID)
@@ -102,7 +102,7 @@ func Decode(data []byte) Content {
 	return c
 }
 
-// readField sets *to if raw holds a value of its type and leaves it zero if not.
+// readField sets *to if raw holds a value of its type, and else leaves it alone.
 func readField[T any](raw json.RawMessage, to *T) {
 	var value T
 	if json.Unmarshal(raw, &value) == nil {

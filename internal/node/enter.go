@@ -14,32 +14,33 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Spec says what to make.
+// Spec says what node to make, and how.
 type Spec struct {
 	Dir   string                   // on the servers; made when it is missing
-	Name  func(uuid string) string // of the node up to its sequence number; begins with [Prefix] of the uuid
-	Data  func() []byte            // of the node, made anew for every attempt
+	Name  func(uuid string) string // the name up to its sequence number; it begins with [Prefix] of the uuid
+	Data  func() []byte            // the data; called for every attempt
 	ACL   []zk.ACL
 	Flags int32 // of the create
 
-	// Before returns what else the transaction does, before the create: a deletion,
-	// or checks. It is asked for every attempt; nil means nothing.
+	// Before returns what else the transaction does before the create: a
+	// deletion, or checks. It is called for every attempt; nil means nothing.
 	Before func() []any
-	// Tried is told after every attempt if its transaction is known to have been
-	// applied. It may be nil.
+	// Tried is called after every attempt. applied says that the
+	// transaction is known to have been applied. Tried may be nil.
 	Tried func(applied bool)
 
-	// KeepDuplicates says that a node stays if a lost request makes it after the search for it. Whoever makes the
-	// nodes knows all nodes of an attempt by their names, and would take the removal of one for a departure.
+	// KeepDuplicates says that a node stays if a lost request makes it after the search for it. It is for a maker
+	// that knows all nodes of an attempt by their names, and would take the removal of one of them for a departure.
 	KeepDuplicates bool
 
-	// UUID is that of every attempt; if it is empty, each attempt has its own. With it a node without a sequence number is made
-	// once, however many requests for it are applied. It needs KeepDuplicates. Whoever removes the node after several attempts
-	// must say that one of them may yet make it: [zkconn.Epoch.AmbiguousCreate].
+	// UUID is the uuid of every attempt; if it is empty, each attempt has its own. With
+	// it, a node without a sequence number is made once, however many requests for it are
+	// applied. It needs KeepDuplicates. A maker that removes the node after several
+	// attempts must say that one of them may yet make it: [zkconn.Epoch.AmbiguousCreate].
 	UUID string
 
-	// Plain is set once the servers refused to let us write the directory's data.
-	// Then the transaction is without that, and the Stat is not known. If it is nil, that refusal is an error.
+	// Plain is set once the servers have refused to let us write the directory's data. From then on the
+	// transaction does not do that, and the Stat is not known. If Plain is nil, that refusal is an error.
 	Plain *atomic.Bool
 }
 
@@ -49,38 +50,37 @@ type Node struct {
 	Path  string
 	UUID  string
 	Czxid int64
-	Dir   *zk.Stat // of the directory, as of the moment after the create; nil if the answer did not tell
+	Dir   *zk.Stat // of the directory, right after the create; nil if the answer did not tell
 	Epoch *zkconn.Epoch
 }
 
-// Prefix begins the name of every node that the attempt with this uuid makes.
+// Prefix is what the name of every node begins with that the attempt with this uuid makes.
 func Prefix(uuid string) string { return "_c_" + uuid }
 
-// ErrGone means that the node that was made is not there, or is not of this session.
+// ErrGone means that the node that was made is not there any more, or belongs to another session.
 var ErrGone = errors.New("own node was deleted by somebody else")
 
-// Refused is a transaction that was not applied because of what Before asked for.
+// Refused is the error of a transaction that was not applied because an operation of Before failed.
 type Refused struct {
-	Index int // in what Before returned
+	Index int // of the operation, in what Before returned
 	Err   error
 }
 
 func (r *Refused) Error() string { return r.Err.Error() }
 func (r *Refused) Unwrap() error { return r.Err }
 
-// Grace is how long a call whose context has ended waits for the removal of its
-// node: with a healthy connection nothing is left when it returns, and its
-// deadline is not overrun by more.
+// Grace is how long a call whose context has ended waits for the removal of
+// its node. On a healthy connection that is enough, so nothing is left when
+// the call returns. And the call overruns its deadline by no more than that.
 const Grace = 50 * time.Millisecond
 
-// errAgain means that nothing was made and trying again makes sense.
+// errAgain means that nothing was made and that another attempt makes sense.
 var errAgain = errors.New("try again")
 
-// Make makes the node. It waits for a connection, and tries again after each that
-// was lost, until ctx ends or the epoch is over (zkconn.ErrOver). After an error
-// nothing is left but what the reaper removes.
+// Make makes the node. It waits for a connection, and tries again after each connection that was lost, until
+// ctx ends or the epoch is over (zkconn.ErrOver). After an error the reaper removes whatever was made.
 func Make(ctx context.Context, e *zkconn.Epoch, s Spec) (*Node, error) {
-	for pace := (Pace{Free: 1}); ; { // mostly the connection was lost, and Await will wait
+	for pace := (Pace{Free: 1}); ; { // mostly the connection was lost: then Await waits, and no pause is needed
 		if err := e.Await(ctx); err != nil {
 			return nil, err
 		}
@@ -101,6 +101,7 @@ func (s *Spec) try(ctx context.Context, e *zkconn.Epoch) (*Node, error) {
 	if s.Before != nil {
 		ops = s.Before()
 	}
+	// at is the index of the create; what follows it in the answer is read by made.
 	at := len(ops)
 	ops = append(ops, &zk.CreateRequest{
 		Path: s.Dir + "/" + s.Name(uuid), Data: s.Data(), Acl: s.ACL, Flags: s.Flags,
@@ -123,8 +124,8 @@ func (s *Spec) try(ctx context.Context, e *zkconn.Epoch) (*Node, error) {
 	if errors.Is(err, zkconn.ErrNotSent) {
 		return nil, errAgain
 	}
-	// Nobody knows whether the node exists. Look for it while there is a connection. If we do not
-	// find it, the reaper removes whatever is there, or will be.
+	// It is not known whether the node exists. Look for it while there is a connection.
+	// If it is not found, the reaper removes what is there, or what appears later.
 	if zkconn.Unknown(err) {
 		return s.find(ctx, e, uuid)
 	}
@@ -133,6 +134,7 @@ func (s *Spec) try(ctx context.Context, e *zkconn.Epoch) (*Node, error) {
 	return s.refused(ctx, e, refused, ops[:at], uuid)
 }
 
+// tried calls Tried, if there is one.
 func (s *Spec) tried(applied bool) {
 	if s.Tried != nil {
 		s.Tried(applied)
@@ -156,7 +158,8 @@ func (s *Spec) made(ctx context.Context, e *zkconn.Epoch, uuid string, res []zk.
 			return n, nil
 		}
 	}
-	// The answer does not tell the czxid, or whether the create ran in the session for which it was meant.
+	// The answer does not tell the czxid; or, on an external
+	// connection, whether the create ran in the right session.
 	if err := s.stat(ctx, n); err != nil {
 		n.reap()
 		return nil, err
@@ -164,15 +167,15 @@ func (s *Spec) made(ctx context.Context, e *zkconn.Epoch, uuid string, res []zk.
 	return n, nil
 }
 
-// reap gives the reaper a node that turned out to be useless, and its duplicate, if
-// a request that was applied twice made one.
+// reap gives the reaper a node that turned out to be useless, and
+// its duplicate, if a request that was applied twice has made one.
 func (n *Node) reap() {
 	n.Epoch.Reap(zkconn.Orphan{Dir: path.Dir(n.Path), Prefix: Prefix(n.UUID)})
 	Settle(n.Epoch, n.Epoch.Reap(zkconn.Orphan{Dir: path.Dir(n.Path), Node: n.Path}), Grace)
 }
 
-// stat asks for the node's czxid where no transaction told it, and checks that an
-// ephemeral node belongs to this session.
+// stat asks for the node's czxid where no answer told it,
+// and checks that an ephemeral node belongs to this session.
 func (s *Spec) stat(ctx context.Context, n *Node) error {
 	st, there, err := n.Epoch.Exists(ctx, n.Path)
 	if err != nil {
@@ -185,14 +188,13 @@ func (s *Spec) stat(ctx context.Context, n *Node) error {
 	return nil
 }
 
-// refused handles a transaction of which nothing was applied. before is what stood
-// in it before the create.
+// refused handles a transaction of which nothing was applied. before are its operations before the create.
 func (s *Spec) refused(ctx context.Context, e *zkconn.Epoch, t *zkconn.TxnError, before []any, uuid string) (*Node, error) {
 	switch {
 	case t.Index >= 0 && t.Index < len(before):
-		// What was to be deleted is gone already, or what was checked has changed. That
-		// may be because this very request was applied before (a repeated request), so
-		// look before trying again.
+		// What was to be deleted is gone already, or what was checked has changed.
+		// The cause may be that this very request was applied before (it was
+		// repeated on the way). So the node is looked for before another attempt.
 		n, err := s.find(ctx, e, uuid)
 		if _, deletion := before[t.Index].(*zk.DeleteRequest); !deletion && errors.Is(err, errAgain) {
 			return nil, &Refused{t.Index, t.Err}
@@ -203,14 +205,14 @@ func (s *Spec) refused(ctx context.Context, e *zkconn.Epoch, t *zkconn.TxnError,
 			return nil, err
 		}
 		return nil, errAgain
-	case errors.Is(t, zk.ErrNoAuth) && t.Index > len(before) && s.Plain != nil: // no request has this operation from now on
+	case errors.Is(t, zk.ErrNoAuth) && t.Index > len(before) && s.Plain != nil: // later requests leave this operation out
 		s.Plain.Store(true)
 		return nil, errAgain
 	case errors.Is(t, zk.ErrSessionExpired):
 		return nil, zkconn.ErrOver
 	case errors.Is(t, zk.ErrNodeExists) && s.Flags&zk.FlagSequence != 0:
-		// It can only be ours: nobody else has the uuid. This very request was applied before, and at the end of
-		// the sequence numbers it got the same number.
+		// The node that exists can only be ours, because nobody else has the uuid: this very request
+		// was applied before, and at the end of the sequence numbers it got the same number.
 		return s.find(ctx, e, uuid)
 	}
 	return nil, t.Err

@@ -9,10 +9,10 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// find looks for a node whose create got no answer. Sync first: the server that
-// we are connected to now may not have heard of a create that another one took.
-// A create that is still unapplied by then is refused while the session is with another server.
-// If the session comes back to the first server, the epoch looks again.
+// find looks for a node whose create got no answer. A sync comes first: the server to which we are
+// connected now may not have heard of a create that another server took. A create that is not applied
+// by then is refused while the session is with another server. If the session comes back to the first
+// server, it may be applied after all. For this case the epoch looks again (AmbiguousCreate).
 func (s *Spec) find(ctx context.Context, e *zkconn.Epoch, uuid string) (*Node, error) {
 	at := e.Connection()
 	n, err := s.lookUp(ctx, e, uuid)
@@ -29,6 +29,7 @@ func (s *Spec) find(ctx context.Context, e *zkconn.Epoch, uuid string) (*Node, e
 	return n, nil
 }
 
+// lookUp returns the node that the attempt with this uuid has made, nil if there is none.
 func (s *Spec) lookUp(ctx context.Context, e *zkconn.Epoch, uuid string) (*Node, error) {
 	names, err := e.SyncedChildren(ctx, s.Dir)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {

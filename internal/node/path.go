@@ -12,10 +12,9 @@ import (
 // but the path travels with every request, several times in a transaction.
 const maxPathLen = 64 << 10
 
-// ValidatePath checks that path can be the directory of a primitive. It accepts a
-// subset of what ZooKeeper's own PathUtils.ValidatePath accepts, so that a bad path
-// fails here, at once and with a sentence, and not as a bare "bad arguments" from
-// a server. Errors wrap ErrMisuse.
+// ValidatePath checks that path can be the directory of a primitive. It accepts a part of
+// what ZooKeeper's own PathUtils.ValidatePath accepts. So a bad path fails here, at once and
+// with a sentence, and not with a bare "bad arguments" from a server. Errors wrap ErrMisuse.
 func ValidatePath(path string) error {
 	if why := PathProblem(path); why != "" {
 		return fmt.Errorf("zksync: path %s %s: %w", errs.Quote(path), why, errs.ErrMisuse)
@@ -23,7 +22,7 @@ func ValidatePath(path string) error {
 	return nil
 }
 
-// PathProblem returns what is wrong with path and the fix, or "".
+// PathProblem returns what is wrong with path and how to correct it, or "".
 func PathProblem(path string) string {
 	switch {
 	case path == "":
@@ -60,10 +59,9 @@ func segmentsProblem(path string) string {
 	return ""
 }
 
-// runeProblem names the character at path[at] if ZooKeeper does not take it. Its
-// rule is written in UTF-16 units: d800 to f8ff are the surrogates and the private
-// use area, so every character beyond the basic plane, made of two surrogates, is
-// refused too.
+// runeProblem names the character at path[at] if ZooKeeper does not accept it. ZooKeeper's
+// rule is written in UTF-16 units: d800 to f8ff are the surrogates and the private use area.
+// Every character beyond the basic plane is made of two surrogates, so it is refused, too.
 func runeProblem(path string, at int, r rune) string {
 	switch {
 	case r == utf8.RuneError && !strings.HasPrefix(path[at:], string(utf8.RuneError)):

@@ -10,8 +10,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Reason is what an attempt that ended with err returns to its caller, whose context was ctx. The
-// context of a call also ends, with errs.ErrClosed as its cause, when its session closes.
+// Reason turns err, with which an attempt ended, into the error for its caller, whose context was
+// ctx. The context of a call also ends, with errs.ErrClosed as its cause, when its session closes.
 func Reason(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, zkconn.ErrClosed), context.Cause(ctx) == errs.ErrClosed:

@@ -12,12 +12,11 @@ import (
 // Token identifies one grant and orders it against all others of its path. Package zksync says what
 // users may rely on.
 type Token struct {
-	// Zxid is the creation zxid of the node that was granted. It grows for the
-	// life of the ensemble, unlike sequence numbers, which restart with their
-	// parent node.
+	// Zxid is the creation zxid of the node that was granted. It grows for the life of the
+	// ensemble. Sequence numbers do not: they begin anew when their parent node is made anew.
 	Zxid int64
-	// Seq counts the changes of hands of that node after the grant: hand-overs
-	// inside the process, and a downgrade.
+	// Seq counts how often the hold of that node changed after the grant:
+	// by hand-overs inside the process, by lingering, and by a downgrade.
 	Seq uint32
 }
 
@@ -38,13 +37,12 @@ func (t Token) Compare(other Token) int {
 // IsZero reports whether t is the zero Token, which no grant ever has.
 func (t Token) IsZero() bool { return t == Token{} }
 
-// String returns 16 hexadecimal digits of Zxid, a dash and 8 of Seq, always in
-// lower case: the texts of tokens sort as the tokens do. [ParseToken] reads it.
+// String returns 16 hexadecimal digits of Zxid, a dash and 8 digits of Seq, always in
+// lower case. So the texts of tokens sort as the tokens do. [ParseToken] reads it.
 func (t Token) String() string { return fmt.Sprintf("%016x-%08x", uint64(t.Zxid), t.Seq) }
 
-// ParseToken reads what [Token.String] wrote and nothing else: no spaces, no
-// upper case, no other width, because such a text would not sort like the token
-// it stands for. The error wraps [errs.ErrMisuse].
+// ParseToken reads what [Token.String] wrote and nothing else: no spaces, no upper case, no other
+// width, because such a text would not sort like its token. The error wraps [errs.ErrMisuse].
 func ParseToken(s string) (Token, error) {
 	if len(s) != tokenTextLen || s[16] != '-' {
 		return Token{}, badToken(s, "want 16 hexadecimal digits, a dash and 8 more")
@@ -61,15 +59,15 @@ func ParseToken(s string) (Token, error) {
 	if t.Zxid < 0 {
 		return Token{}, badToken(s, "the zxid is negative")
 	}
-	// The parser lets upper case and signs through; they do not print the same.
+	// The parser accepts upper case and signs; a token with these is not printed in the same way.
 	if t.String() != s {
 		return Token{}, badToken(s, "want lower case digits only")
 	}
 	return t, nil
 }
 
-// MarshalText returns [Token.String]. It fails on a negative Zxid, whose text
-// would not sort where the token does; no server ever assigns one.
+// MarshalText returns [Token.String]. It fails on a negative Zxid, whose
+// text would not sort as the token does. No server ever assigns one.
 func (t Token) MarshalText() ([]byte, error) {
 	if t.Zxid < 0 {
 		return nil, badToken(t.String(), "the zxid is negative")
