@@ -22,15 +22,16 @@
 //
 // There are three exceptions:
 //
-//   - The numbers end after 2^31 entries. Shortly before that, entries are ordered by their
+//   - The numbers end after 2^31 entries. From then on the servers give the last number
+//     again and again, or negative ones. Entries with such numbers are ordered by their
 //     creation zxid, which the servers also give out in order (entry.go; sequence.txt).
-//   - A write entry may be replaced by a read entry, and a request for permits by a smaller one, in
-//     their place. Both ask for less, so conclusions about the rest stay true. But a waiter that saw the old
-//     entry leave must not conclude that its place is empty (mayBeReplaced). Our processes first write to the old
-//     node (downgrade.txt); other libraries do not (foreign.txt).
-//   - A request that reached the servers twice makes two entries, and a listing shows both. The one that
-//     the answer does not name is removed (reapDuplicates; duplicate.txt). If there is no answer, the entry
-//     is looked for by its uuid (package node; lost_reply.txt).
+//   - A write entry may be replaced by a read entry, and a request for permits by a smaller one,
+//     in their place. Both ask for less, so conclusions about the rest stay true. But a waiter
+//     that saw the old entry leave must not conclude that its place is empty (mayBeReplaced). Our
+//     processes first write to the old node (downgrade.txt); other libraries do not (foreign.txt).
+//   - A request that reached the servers twice makes two entries, and a listing shows both.
+//     The one that the answer does not name is removed (reapDuplicates; duplicate.txt). If
+//     there is no answer, the entry is looked for by its uuid (package node; lost_reply.txt).
 //
 // # Entering is one request
 //

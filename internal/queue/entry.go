@@ -176,8 +176,9 @@ func entryPrefix(kind Kind, uuid string, weight int64) string {
 // exclusive reports whether e asks to be alone.
 func (e Entry) exclusive() bool { return e.Kind == KindLock || e.Kind == KindWrite }
 
-// limitMargin says how far before the end of the sequence numbers the order by creation zxid
-// begins. It begins early, so that the change of order has been tried out long before it matters.
+// limitMargin says how far before the end of the sequence numbers a queue prepares for the end: a
+// listing no longer drops names by their numbers (notBehind), and orders exhausted entries by creation
+// zxid (sortEntries). It does so early, so that this has been tried out long before it matters.
 const limitMargin = 1 << 16
 
 // nearLimit reports whether sequence numbers soon stop ordering entries, or

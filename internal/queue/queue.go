@@ -53,7 +53,7 @@ type Ticket struct {
 	Epoch *zkconn.Epoch
 	Entry Entry // with its czxid, the fencing token
 	Node  string
-	known map[string]int64 // czxids of entries, where they had to be asked for (near the end of the numbers)
+	known map[string]int64 // czxids of entries, where they had to be asked for (at the end of the numbers)
 
 	// unlisted says that it may not have been alone when it entered, and that
 	// no listing has shown the queue since. So there may be a duplicate of it.
