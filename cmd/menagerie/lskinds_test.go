@@ -6,10 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/zkbarrier"
@@ -42,19 +42,16 @@ func (s *server) ls(t *testing.T, args ...string) string {
 	return p.stdout.String()
 }
 
-// says waits until ls prints all of texts of path.
+// says waits until ls prints all of texts of path, which may not exist yet: what runs in the background makes it.
 func (s *server) says(t *testing.T, path string, texts ...string) {
 	t.Helper()
-	var out string
-	require.Eventually(t, func() bool {
-		out = s.ls(t, path)
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		p := run(t, "ls", "--servers", s.addr, path)
+		require.Zero(c, p.cmd.ProcessState.ExitCode(), "%s", p.stderr.String())
 		for _, text := range texts {
-			if !strings.Contains(out, text) {
-				return false
-			}
+			assert.Contains(c, p.stdout.String(), text)
 		}
-		return true
-	}, patience, pause, "want %q of %s", texts, path)
+	}, patience, pause, "%s", path)
 }
 
 // listed is what ls --json says of path in its directory.
