@@ -66,7 +66,7 @@ func (l *Lease) GuardWithin(ctx context.Context, ops []any) ([]zk.MultiResponse,
 		*path = s.Full(*path)
 		all = append(all, request)
 	}
-	if err := l.markSent(); err != nil {
+	if err := l.MarkSent(); err != nil {
 		return nil, err
 	}
 	// The wait ends with the lease and with the caller's context.
@@ -141,11 +141,11 @@ func (l *Lease) transact(ctx context.Context, ops []any) ([]zk.MultiResponse, er
 	}
 }
 
-// markSent marks a transaction as sent, unless the lease has ended. From then on, until it
+// MarkSent marks a transaction as sent, unless the lease has ended. From then on, until it
 // is answered, Unlock gives the node up and does not hand it on: the transaction must not be
 // applied under the successor's hold of the same node. No transaction is missed: Finish ends
 // the lease under the same lock, and Release, which looks for marks, comes after Finish.
-func (l *Lease) markSent() error {
+func (l *Lease) MarkSent() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err != nil {

@@ -46,9 +46,12 @@ func (r *Readers) Downgrade(ctx context.Context, l *lease.Lease) (*lease.Lease, 
 	bounded, cancel := context.WithCancelCause(ctx)
 	defer context.AfterFunc(l.Lifetime(), func() { cancel(l.Err()) })()
 	defer cancel(nil)
-	// From here on the write node may be removed at any time, until a clear answer says that it
-	// was not. So no other goroutine of this process may get the ticket, and a removal is no loss.
-	p.MarkSent()
+	// From here on the write node may be removed at any time, until a clear answer says that it was not. So a removal
+	// is no loss, and no other goroutine of this process may get the ticket. If the lease has ended since Err, another
+	// may have the ticket already: MarkSent tells that.
+	if err := l.MarkSent(); err != nil {
+		return nil, err
+	}
 	p.SetReplacing(true)
 	sent, err := p.ReplaceBy(bounded, read, data)
 	if err == nil {
@@ -91,9 +94,13 @@ func (r *Readers) stay(ctx context.Context, l *lease.Lease, read *queue.Ticket, 
 func (r *Readers) takeOver(ctx context.Context, l *lease.Lease, p *queue.Ticket, token node.Token) (*lease.Lease, error) {
 	c, old := r.write, l.Ticket()
 	p.Entry.Czxid = token.Zxid
-	// detach takes the ticket away from l. If the ticket was lost before that, no read lease may be granted.
-	if c.detach(l) == nil || old.Over() || !old.Epoch.Valid() {
-		p.Leave(node.Grace)
+	// detach takes the ticket away from l. If it was lost before that, no read lease may be granted. If l has
+	// ended before that, its ticket may be that of another goroutine, and only a ticket of our own is given up.
+	detached := c.detach(l) != nil
+	if !detached || old.Over() || !old.Epoch.Valid() {
+		if detached || p != old {
+			p.Leave(node.Grace)
+		}
 		l.Finish(errs.ErrLost)
 		c.Release(l, 0)
 		return nil, l.Err()

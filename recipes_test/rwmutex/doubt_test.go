@@ -2,7 +2,9 @@ package rwmutex_test
 
 import (
 	"context"
+	"math"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -92,4 +94,47 @@ func TestAHoldThatEndsWhileItsDowngradeIsUnderWayHandsNoNodeOn(t *testing.T) {
 		}
 		v.Quiet()
 	})
+}
+
+// asked is a context that calls a function when somebody asks for its error for the first time.
+type asked struct {
+	context.Context
+	first func()
+}
+
+func (c asked) Err() error {
+	c.first()
+	return c.Context.Err()
+}
+
+// The write lease ends when the downgrade has begun and has sent nothing yet. Its node goes to the next writer of the
+// process, so the downgrade must leave the node alone.
+func TestADowngradeThatLostItsLeaseAtTheBeginningTakesNoNodeAway(t *testing.T) {
+	for name, sequence := range map[string]int32{"replaced": 0, "end of the numbers": math.MaxInt32} {
+		t.Run(name, func(t *testing.T) {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				ctx := context.Background()
+				if sequence != 0 {
+					v.Put(proving.LockPath, "")
+					v.Server.SetSequence(proving.LockPath, sequence)
+				}
+				rw := zkrwmutex.New(v.Session(), proving.LockPath)
+				l, err := rw.LockContext(ctx)
+				require.NoError(t, err)
+				local := proving.Call(ctx, rw.LockContext)
+				v.Quiet()
+				_, err = rw.Downgrade(asked{ctx, sync.OnceFunc(func() { _ = l.Unlock() })}, l)
+				require.ErrorIs(t, err, zksync.ErrReleased)
+				other := proving.Call(ctx, zkrwmutex.New(v.Session(), proving.LockPath).LockContext)
+				v.Quiet()
+				require.False(t, local.Pending())
+				require.True(t, local.Lease.Valid(), "its node is gone: the servers know %v", v.Children(proving.LockPath))
+				require.True(t, other.Pending(), "two writers")
+				require.NoError(t, local.Lease.Unlock())
+				v.Quiet()
+				require.NoError(t, other.Lease.Unlock())
+				v.Quiet()
+			})
+		})
+	}
 }
