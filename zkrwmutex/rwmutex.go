@@ -17,13 +17,13 @@ import (
 // writers that queued before it. So readers do not starve writers, and writers do not starve readers.
 //
 // The goroutines of one process should share one RWMutex. Then its readers share one node
-// on the servers if they come within 10 ms of the grant, and if no writer of the
-// process has come meanwhile. Its writers may hand the lock over to each other
+// on the servers if they come while that node waits, or within 10 ms of its grant, and if no writer
+// of the process has come meanwhile. Its writers may hand the lock over to each other
 // within the bounds of zksync.WithHandover. An RWMutex is not reentrant; package reentrant is.
 //
 // It has two forms, which may be mixed. Lock, RLock, TryLock, TryRLock, Unlock, RUnlock
-// and RLocker are those of sync.RWMutex. LockContext, RLockContext, their Try forms,
-// Do, RDo and Downgrade return a [zksync.Lease]. It is safe for use by many goroutines.
+// and RLocker are those of sync.RWMutex. LockContext, RLockContext, their Try forms and Downgrade return a
+// [zksync.Lease]; Do and RDo pass one to their functions. It is safe for use by many goroutines.
 type RWMutex struct {
 	path  string
 	write *zksync.Mutex

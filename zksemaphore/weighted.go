@@ -20,8 +20,8 @@ import (
 // Permits bound what all machines share. They protect nothing of this process: unlike a lost hold of a
 // lock, a lost hold of Acquire keeps nobody out.
 //
-// It has two forms, which may be mixed. Acquire, TryAcquire and Release are those of x/sync. AcquireLease, TryAcquireLease and Do
-// return a [zksync.Lease] that tells of a loss. It is safe for
+// It has two forms, which may be mixed. Acquire, TryAcquire and Release are those of x/sync. AcquireLease and TryAcquireLease
+// return a [zksync.Lease] that tells of a loss, and Do passes one to its function. It is safe for
 // use by many goroutines.
 type Weighted struct {
 	path    string

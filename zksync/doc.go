@@ -14,6 +14,6 @@
 // # Requests
 //
 // The doc comments count requests to the servers. A request may have several operations, and an
-// event that the servers send is none. If the session has sent the servers nothing for more than a quarter of its
-// timeout, a grant costs one request more: proof from the leader that the session lives.
+// event that the servers send is none. If the session has sent no write and no sync for more than a quarter of its
+// timeout, a grant may cost one request more: a sync, which proves that the leader counts the session as alive.
 package zksync

@@ -20,8 +20,8 @@ import (
 // [WithHandover]. A Mutex is not reentrant.
 //
 // A Mutex has two forms, which may be mixed. Lock, TryLock and Unlock are those of
-// sync.Mutex. LockContext, TryLockContext and Do return a [Lease]. It is safe for use
-// by many goroutines.
+// sync.Mutex. LockContext and TryLockContext return a [Lease], and Do passes one to its
+// function. It is safe for use by many goroutines.
 type Mutex share.Cohort
 
 func (m *Mutex) cohort() *share.Cohort { return (*share.Cohort)(m) }

@@ -67,9 +67,10 @@ func WithDialer(dial func(ctx context.Context, network, address string) (net.Con
 }
 
 // WithLogger makes the session log to l. By default it logs nothing. It logs:
-//   - Error: the servers refuse the session for good.
-//   - Warn: the first failed attempt to connect, at once and with its cause ("cannot connect"); the loss of a
-//     place in a queue; a node that could not be removed at once.
+//   - Error: the servers refuse the session for good; the session file cannot be written.
+//   - Warn: the first failed attempt to connect, at once and with its cause ("cannot connect"); the loss of a lease
+//     or of a place in a queue; an attempt to queue that failed and is repeated; a node that somebody else removed,
+//     or that could not be removed at once.
 //   - Info: "connection lost" and "session lost" with the cause; the first attempt that fails
 //     after that; "connected again" with the duration (the attribute after).
 //   - Debug: every other attempt, one line each, and the messages of the client library.
@@ -123,8 +124,8 @@ func WithHandover(n int) Option {
 }
 
 // WithLinger keeps the place in the queue for up to d after the last Unlock, so that
-// locking again costs no request. The place is given up as soon as another session
-// queues. The Try forms do not queue: in other sessions they
+// locking again costs no request. The place is given up as soon as another contender
+// queues, the connection is lost or the children of the lock's directory change. The Try forms do not queue: in other sessions they
 // find the lock taken meanwhile. The default is 0: the place is given up at once.
 func WithLinger(d time.Duration) Option {
 	return session.ForLock("WithLinger", func(s *session.Settings) {

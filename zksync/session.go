@@ -47,8 +47,7 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Session, err
 // ephemeral latch of package zklatch stay until the connection is closed.
 //
 // If you have the choice, use [Connect]. The frames of a tapped connection cannot be seen. So an acquisition costs
-// one request more, a hand-over costs a listing, the lease sends four requests of its own in each
-// session timeout, WithLinger is ignored, and the client library's own defects
+// one request more, a grant after a wait costs a listing, WithLinger is ignored, and the client library's own defects
 // remain (a pause of a second before it dials a single server again, a data race when
 // it sends watches again). If the connection is lost while a node is made, and comes back to the
 // server that has kept the request, the node may be made after the search for it. A session of Connect

@@ -12,7 +12,8 @@ type Op int
 // The kinds of requests.
 const (
 	// Any stands for all requests of a client's caller: all operations except
-	// Connect, Ping, CloseSession, SetWatches and SetAuth, which clients send by themselves.
+	// Connect, Ping, CloseSession, SetWatches and SetAuth, which clients send by
+	// themselves, and the syncs of [WithHeartbeat].
 	Any Op = iota
 	Create
 	Delete

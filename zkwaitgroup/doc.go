@@ -38,8 +38,8 @@
 //     after another request has added the same members and they are done. Nothing in the request can name what it
 //     depends on. So its sender looks for the record for as long as the session could be moved between servers.
 //
-// A quarter of the code serves four promises: a lost answer is resolved exactly (settle, look, wasMade: 100 lines); a
-// round ends also if its records take more than one request, and one waiter reads them for all (end, remains, remove:
-// 150 lines); dead members are told from those that others said are done (report, excuse: 100 lines); and a request
-// that lingers adds no member for ever (linger, removeLate: 45 lines).
+// A quarter of the code serves four promises: a lost answer is resolved exactly (settle, look, wasMade); a
+// round ends also if its records take more than one request, and one waiter reads them for all (end, remains,
+// remove); dead members are told from those that others said are done (report, excuse); and a request
+// that lingers adds no member for ever (linger, removeLate).
 package zkwaitgroup

@@ -77,7 +77,8 @@ func (g *WaitGroup) AddContext(ctx context.Context, n int) error {
 // DoneContext says that one member is done. It blocks until the servers confirm or ctx ends. If ctx ends, also before
 // the call, the error wraps the context's error, but the Done is still sent, exactly once, as soon as the connection
 // allows. So do not repeat it. Disconnects and lost sessions delay it. If the session is closed, the error is
-// zksync.ErrClosed. If no member is left, the error is zksync.ErrMisuse, and the count does not change. It costs one
+// zksync.ErrClosed. If no member is left, the error is zksync.ErrMisuse, and the count does not change; but if
+// members died in the last round, the call may be for one of these, and returns nil. It costs one
 // request if the member is one of this WaitGroup and not the last of the group.
 func (g *WaitGroup) DoneContext(ctx context.Context) error {
 	_, err := g.change(ctx, -1)

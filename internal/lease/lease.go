@@ -76,9 +76,9 @@ func (l *Lease) GrantedBy(g Grantor) bool { return l.grantor == g && l.sublease 
 // Ticket is the lease's entry in the queue.
 func (l *Lease) Ticket() *queue.Ticket { return l.ticket }
 
-// DropIn reports whether the hold was taken in the form without leases: by Lock
-// or TryLock (RLock, TryRLock), which users call in place of those of sync.Mutex,
-// and which return no lease. Nothing but its Unlock ends its critical section.
+// DropIn reports whether the hold was taken in the form without leases: by Lock, RLock,
+// Acquire or their Try forms, which users call in place of those of sync.Mutex and its
+// like, and which return no lease. Nothing but its Unlock ends its critical section.
 func (l *Lease) DropIn() bool { return l.dropIn }
 
 // Since is when it was granted.

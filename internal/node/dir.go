@@ -47,8 +47,8 @@ func MakeDir(ctx context.Context, e *zkconn.Epoch, dir string, acl []zk.ACL) err
 	}
 }
 
-// NewUUID returns a random uuid. Every attempt uses a new one; it is never kept for an
-// object, because it has to tell this attempt's node from that of the last attempt.
+// NewUUID returns a random uuid. Every attempt uses a new one, unless [Spec].UUID is set,
+// because it has to tell this attempt's node from that of the last attempt.
 //
 // Its version is 8, which RFC 9562 leaves to applications,
 // and not the 4 that other libraries use: see [Announces].

@@ -198,7 +198,8 @@ func (t *Ticket) without(v view, departed []string, written func(name string) bo
 		// while they still exist, so that their departure needs no further request.
 		return v, errScouted
 	case len(now.blockers) == 0, len(v.blockers) == 1 && (v.more || len(left) > 1):
-		// The new blocker existed at the listing, but may have left since. A read would tell of this one
+		// Either no blocker is known, but there are entries that were not kept. Or
+		// the new blocker existed at the listing, but may have left since. A read would tell of this one
 		// entry, and if it has left, the entry ahead of it needs another read. One listing tells of all.
 		return v, errList
 	}
@@ -239,7 +240,7 @@ func (t *Ticket) watch(ev *events, v view) {
 			paths = append(paths, t.queue.Dir+"/"+name)
 		}
 	}
-	// The first of the paths, if it is subscribed to now: see sure below.
+	// The own node comes first (see sure below). It is left out if it is watched already.
 	want(t.Entry.Name)
 	for _, b := range v.blockers {
 		want(b.Name)

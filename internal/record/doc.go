@@ -24,17 +24,19 @@
 // # Waiting for one event
 //
 // All waiting goes through [Hear]: one request sets the watches, and events come in the order in which they happened.
-// A waiter watches one node, which is deleted at the end of the wait. So one event wakes the waiter, and it needs to
-// read nothing. Three things may go wrong, and after each the waiter looks at the state:
+// A waiter watches a node that is deleted or changed at the end of the wait. So one event wakes the waiter, and some
+// recipes then read once. Three things may go wrong, and after each the waiter looks at the state:
 //
 //   - The connection is lost, and the watch with it: [zkconn.Disconnected].
-//   - The process that should have deleted the node has died. So a waiter also watches the node of one
-//     living party, chosen at random. If the wait is over, that party has left, too. When its node is
+//   - The process that should have deleted the node has died. So a waiter of a wait group or a phaser also watches
+//     the node of one living party, chosen at random. If the wait is over, that party has left, too. When its node is
 //     gone, the waiter looks at the state, after a pause that grows each time. So parties that leave one
 //     by one do not wake it each time: [Sentinel].
 //   - A server may not report a deletion to a session that has no permission to read the node. So
 //     after a time without an event (a session timeout, unless the recipe gives another) the
-//     waiter asks: [Sentinel] and [UntilGone].
+//     waiter asks: [Sentinel], and [UntilGone] for gates and double barriers. A waiter at a latch asks by itself.
+//
+// A barrier has rules of its own: each party watches its neighbor, and asks at most once.
 //
 // # Names that are used again
 //

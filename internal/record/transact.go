@@ -11,7 +11,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Pause is how long a caller waits before it repeats something that had no clear result.
+// Pause keeps a recipe that looks at the state again from doing so without a pause. Requests are repeated by
+// [Insist], with the pauses of [node.Pace].
 const Pause = 5 * time.Millisecond
 
 // ErrAgain means that a request should be made again.

@@ -278,8 +278,8 @@ func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
 	}
 }
 
-// runsOn reports whether l has ended, but not by its Unlock, and its critical section runs on:
-// that of a hold of the form without leases runs until its Unlock, whatever the servers say.
+// runsOn reports whether l is a hold of the form without leases that ended before
+// its Unlock. Its critical section runs until that Unlock, whatever the servers say.
 func runsOn(l *lease.Lease) bool { return l.DropIn() && l.Err() != errs.ErrReleased }
 
 // mostPasses bounds passes. It leaves room in a token's Seq for changes that are not

@@ -23,7 +23,8 @@ type dropIns struct {
 	freed   chan struct{}               // closed when one of them is unlocked; nil while nobody waits for that
 }
 
-// errLostInside means that a lease was lost while it waited for a hold that had been lost before.
+// errLostInside means that a goroutine was granted a lease, and lost
+// it while it waited for the Unlock of an older hold that was lost.
 var errLostInside = errors.New("zksync: lost before it was used")
 
 // add registers a hold that begins.

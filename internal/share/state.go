@@ -46,7 +46,7 @@ var changes = map[change]string{
 	{held, replacing}: "a wait for a condition, or a downgrade, begins",
 	{held, lost}:      "a hold without lease was lost, or ended by its bound",
 	{lingering, held}: "somebody locks",
-	{lingering, idle}: "its time is up; or somebody else queues; or the ticket was lost; or Close",
+	{lingering, idle}: "its time is up; or the children of the directory change; or the connection or the ticket was lost; or Close",
 	{replacing, held}: "the servers refused: the same ticket is held again",
 	{replacing, idle}: "replaced; or lost; or nobody knows",
 	{replacing, lost}: "the hold was one without lease, and is lost or ended by its bound",

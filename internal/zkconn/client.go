@@ -30,7 +30,7 @@ type Client struct {
 	state   State
 	epoch   *Epoch        // the newest
 	entered *Epoch        // the epoch whose state is in state
-	moved   chan struct{} // closed and replaced whenever state or epoch change, or stale grows
+	moved   chan struct{} // closed and replaced when the state changes, stale grows, or the servers refuse us
 	refused error         // why the servers refuse us for good; nil if they do not
 	future  *history      // the list that the next change of state is added to
 

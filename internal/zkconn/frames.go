@@ -33,7 +33,7 @@ const (
 	opError           = -1
 )
 
-// Transaction ids (xids) with a meaning of their own. Those of requests count from 1.
+// Request ids (xids) with a meaning of their own. Those of the client library's requests count from 1; ours begin after firstOwn.
 const (
 	xidEvent = -1
 	xidPing  = -2

@@ -32,7 +32,7 @@ func (h *hosts) Len() int { return len(h.servers) }
 
 // Next implements zk.HostProvider. The client library calls it with a lock held, so it must not wait. If the
 // second result is true, the library fails what is queued and sleeps a second. But that is also the only
-// place where the library looks, while it dials, whether it was closed. So the result is true only then.
+// place where the library looks, while it dials, whether it was closed. So it is true only after shutdown has closed quit.
 func (h *hosts) Next() (string, bool) {
 	return h.servers[(h.next.Add(1)-1)%uint32(len(h.servers))], closed(h.quit)
 }

@@ -43,7 +43,7 @@ import (
 // a lease without proof, and a session is never given up for lack of a proof that nobody had asked for.
 type leaseClock struct {
 	mu      sync.Mutex
-	span    time.Duration     // how long an answer proves the session alive, as long as nobody depends on leader proof
+	span    time.Duration     // how long an answer proves the session alive; whoever depends on leader proof needs that, too
 	term    time.Duration     // how long leader proof lasts, from proved on
 	lag     time.Duration     // half a tick or more: see above
 	beats   time.Duration     // the greatest interval of heartbeats

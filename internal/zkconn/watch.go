@@ -168,9 +168,12 @@ func (h *hub) disconnected() {
 // of this connection on the node; or until ctx ends or the epoch is over. It
 // does not try again on a new connection: then tell gets [Disconnected].
 //
-// It sends a read, and not a setWatches as WatchAll does, because this read is
-// all that is asked about a node that is not there. zkonce looks for its result
-// twice before there is one. With setWatches that would take two requests more.
+// On an external connection the call does not block and returns no error; if the node does not exist, tell
+// gets [NotFound].
+//
+// It sends a read, and not a setWatches as WatchAll does. If the node does not exist, the answer says so, and no
+// further request is needed. zkonce looks for its result twice before there is one. With setWatches that would take
+// two requests more.
 func (e *Epoch) Watch(ctx context.Context, path string, tell func(Event)) (*Watch, error) {
 	if e.client.external != nil {
 		return e.WatchAll([]string{path}, func(_ string, what Event) { tell(what) }, nil)[0], nil

@@ -11,7 +11,7 @@ import (
 type Txn struct {
 	Zxid    int64
 	Time    time.Time // the instant of the commit
-	Session int64     // who asked for it; 0 for the server itself
+	Session int64     // the session that asked for it, or that it ends; 0 if there is none
 	Op      wire.Op
 	Code    wire.Code // a failed request is a transaction without changes
 	Changes []tree.Change

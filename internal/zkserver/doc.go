@@ -12,8 +12,8 @@
 //
 // # The way of a frame
 //
-// A connection has a reader and a writer (conn.go). A request goes through these hands, and all but the first and the last
-// hold the lock:
+// A connection has a reader and a writer (conn.go). A request goes through these hands, and the steps 3 to 6
+// hold the lock (in step 2 the interceptor runs without it):
 //
 //  1. inbox.go: the reader takes the frame off the wire, and puts it behind what has arrived before (arrivals.go). The pump takes it
 //     out when nothing keeps it back: a partition, a latency, a freeze, a request in front of it that a rule holds.
@@ -38,7 +38,7 @@
 // that are named before it.
 //
 // [order] is all that a server on its own and a member of an ensemble do differently. ensemble.go, election.go, takeover.go,
-// isolate.go and member.go are the ensemble. session.go, expire.go and expiryqueue.go keep sessions; fault.go the network's
+// replicate.go, isolate.go and member.go are the ensemble. session.go, expire.go and expiryqueue.go keep sessions; fault.go the network's
 // faults; the fourletter files, mntr.go and stats.go what a server says about itself.
 //
 // All state is guarded by one mutex that is only ever held for pure memory

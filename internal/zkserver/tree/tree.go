@@ -9,7 +9,7 @@ import (
 )
 
 // persisted is the part of a node's status that transactions change. Its cversion
-// counts creates only; the visible one is derived in node.stat.
+// counts creates only; [Node.Visible] derives the visible one.
 type persisted struct {
 	czxid, mzxid, pzxid         int64
 	ctime, mtime                int64
