@@ -53,6 +53,27 @@ func TestASilentServerEndsTheSessionByOurOwnClock(t *testing.T) {
 	require.Equal(t, 9500*time.Millisecond, at)
 }
 
+// Servers answer credentials without a look at the session.
+func TestCredentialsAreNoSignOfLife(t *testing.T) {
+	at := lostAt(t, 10*time.Second, func(p *peer, e *Epoch, conn net.Conn, _ time.Time) {
+		go func() { // takes everything, and answers only credentials
+			for {
+				b, err := readFrame(conn, maxFrame)
+				if err != nil {
+					return
+				}
+				r := jute.Decode(b)
+				if xid, op := r.Int32(), r.Int32(); op == opAuth {
+					p.write(conn, answer(xid, 0, nil))
+				}
+			}
+		}()
+		time.Sleep(5 * time.Second)
+		require.NoError(t, e.Conn().AddAuth("digest", []byte("ann:secret")))
+	})
+	require.Equal(t, 9500*time.Millisecond, at)
+}
+
 func TestASlowAnswerProvesTheSessionAliveFromWhenItsRequestWasSent(t *testing.T) {
 	at := lostAt(t, 10*time.Second, func(p *peer, e *Epoch, conn net.Conn, began time.Time) {
 		time.Sleep(time.Second)

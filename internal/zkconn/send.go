@@ -142,7 +142,9 @@ func (w *wire) replied(xid, code int32, body []byte) error {
 		code = codeSessionExpired
 	}
 	// The clock gets the answer before the caller, which may at once ask for what this answer proves.
-	w.epoch.acknowledged(r.at, led(r.op, code))
+	if r.op != opAuth { // servers do not count credentials as a sign of life
+		w.epoch.acknowledged(r.at, led(r.op, code))
+	}
 	if code == codeSessionExpired {
 		w.epoch.lose(fmt.Errorf("%w: %s says that it expired", ErrOver, w.addr))
 	}
