@@ -81,6 +81,9 @@ func (s *Session) ID() int64 { return s.inner().ID() }
 // are without it. The connection ends with the ZooKeeper session, so do not keep it; a request on an ended one
 // fails with zk.ErrConnectionClosed. Do not close it. It is nil before the first session, and after a [Tap]ped
 // connection was closed.
+//
+// The first call may reconnect the session, and wait for that up to a second: if a lock of the session was crowded, the
+// servers know a random credential of it, which must not get into your access control lists of the scheme "auth".
 func (s *Session) Conn() *zk.Conn { return s.inner().Conn() }
 
 // Close releases every lease, ends the ZooKeeper session on the servers, and joins

@@ -35,6 +35,9 @@ func NewAccess[O Option](s *Session, path string, opts []O) *Access {
 	if len(a.Settings.ACL) == 0 {
 		a.Settings.ACL = zk.WorldACL(zk.PermAll)
 	}
+	if slices.ContainsFunc(a.Settings.ACL, func(l zk.ACL) bool { return l.Scheme == "auth" }) {
+		s.client.WithdrawIdentity()
+	}
 	a.Refuse(node.ValidatePath(path))
 	return a
 }

@@ -136,11 +136,21 @@ func (s *Session) ID() int64 {
 
 // Conn is zksync.Session.Conn.
 func (s *Session) Conn() *zk.Conn {
-	if e := s.client.Current(); e != nil {
-		return e.Conn()
+	cut := s.client.WithdrawIdentity()
+	e := s.client.Current()
+	if e == nil {
+		return nil
 	}
-	return nil
+	if cut {
+		ctx, cancel := context.WithTimeout(s.ctx, connWait)
+		defer cancel()
+		_ = e.Await(ctx)
+	}
+	return e.Conn()
 }
+
+// connWait is how long Conn waits, at most, for a new connection, if it had to cut the last one.
+const connWait = time.Second
 
 // Close is zksync.Session.Close.
 func (s *Session) Close() error { return s.CloseWithin(zkconn.Closing) }

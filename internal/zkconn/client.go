@@ -15,6 +15,8 @@ type Client struct {
 	cfg  Config
 	pace dialPace
 
+	identity *identity
+
 	external *zk.Conn           // a connection that the caller owns; nil for one of our own
 	abandon  <-chan struct{}    // closed when even the reaper of an external connection must end
 	finish   context.CancelFunc // closes abandon where the client library cannot show its end
@@ -54,7 +56,7 @@ func newClient(cfg Config) *Client {
 		cfg.Dial = (&net.Dialer{}).DialContext
 	}
 	c := &Client{
-		cfg: cfg, moved: make(chan struct{}), future: newHistory(), finish: func() {},
+		cfg: cfg, identity: newIdentity(), moved: make(chan struct{}), future: newHistory(), finish: func() {},
 	}
 	c.pace.most = min(max(cfg.Timeout/30, 50*time.Millisecond), time.Second/3)
 	c.dials.log = cfg.Logger

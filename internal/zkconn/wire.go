@@ -28,6 +28,8 @@ type wire struct {
 	// because a goroutine that waits for a mutex stops the clock of a synctest bubble.
 	writing chan struct{}
 
+	identity presence // guarded by the lock of the client's identity
+
 	mu       sync.Mutex
 	open     bool                   // the handshake is over
 	greeting time.Time              // send time of the handshake

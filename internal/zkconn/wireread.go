@@ -182,6 +182,8 @@ func (w *wire) received(body []byte) error {
 		if err := w.overdue(); err != nil {
 			return err
 		}
+	case xid == xidAuth && w.epoch.client.identity.answered(w, code):
+		return nil // the client library did not ask for this
 	default:
 		return w.replied(xid, code, r.Rest())
 	}
