@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
@@ -62,6 +63,9 @@ func (l *Lease) GuardWithin(ctx context.Context, ops []any) ([]zk.MultiResponse,
 		request, path, _ := operation(op)
 		if request == nil {
 			return nil, fmt.Errorf("%w: a guarded operation of type %T; use the pointer types that zk.Conn.Multi takes", errs.ErrMisuse, op)
+		}
+		if set, ok := request.(*zk.SetDataRequest); ok && queue.Sealed(set.Path) {
+			return nil, fmt.Errorf("%w: a write to %s, a node of a lock: whoever waits would take it for a release", errs.ErrMisuse, errs.Quote(set.Path))
 		}
 		*path = s.Full(*path)
 		all = append(all, request)

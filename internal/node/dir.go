@@ -2,9 +2,7 @@ package node
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -46,22 +44,3 @@ func MakeDir(ctx context.Context, e *zkconn.Epoch, dir string, acl []zk.ACL) err
 		}
 	}
 }
-
-// NewUUID returns a random uuid. Every attempt uses a new one, unless [Spec].UUID is set,
-// because it has to tell this attempt's node from that of the last attempt.
-//
-// Its version is 8, which RFC 9562 leaves to applications,
-// and not the 4 that other libraries use: see [Announces].
-func NewUUID() string {
-	var b [16]byte
-	rand.Read(b[:]) // never fails: the runtime aborts without a source of randomness
-	b[6] = b[6]&0x0f | 0x80
-	b[8] = b[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
-}
-
-// Announces reports whether the node with this uuid is one of ours. A transaction of
-// ours that puts another node into the place of a node first writes to that node. So
-// whoever watches it hears of a change before it departs, and a node that departs
-// without a change was given up. Other libraries replace a node without writing to it.
-func Announces(uuid string) bool { return len(uuid) == 36 && uuid[14] == '8' }

@@ -39,6 +39,10 @@ type Spec struct {
 	// attempts must say that one of them may yet make it: [zkconn.Epoch.AmbiguousCreate].
 	UUID string
 
+	// Sealed says that the node should be one that only this session can write to: see the function of that name.
+	// That is so if the servers know the session's identity ([zkconn.Epoch.Identity]), and the uuid tells.
+	Sealed bool
+
 	// Plain is set once the servers have refused to let us write the directory's data. From then on the
 	// transaction does not do that, and the Stat is not known. If Plain is nil, that refusal is an error.
 	Plain *atomic.Bool
@@ -96,7 +100,10 @@ func Make(ctx context.Context, e *zkconn.Epoch, s Spec) (*Node, error) {
 
 // try makes one attempt.
 func (s *Spec) try(ctx context.Context, e *zkconn.Epoch) (*Node, error) {
-	uuid := cmp.Or(s.UUID, NewUUID())
+	uuid, acl := cmp.Or(s.UUID, NewUUID()), s.ACL
+	if own, known := s.identity(e); known {
+		uuid, acl = newUUID(sealedDigit), seal(s.ACL, own)
+	}
 	var ops []any
 	if s.Before != nil {
 		ops = s.Before()
@@ -104,7 +111,7 @@ func (s *Spec) try(ctx context.Context, e *zkconn.Epoch) (*Node, error) {
 	// at is the index of the create; what follows it in the answer is read by made.
 	at := len(ops)
 	ops = append(ops, &zk.CreateRequest{
-		Path: s.Dir + "/" + s.Name(uuid), Data: s.Data(), Acl: s.ACL, Flags: s.Flags,
+		Path: s.Dir + "/" + s.Name(uuid), Data: s.Data(), Acl: acl, Flags: s.Flags,
 	})
 	if s.Plain == nil || !s.Plain.Load() {
 		ops = append(ops, &zk.SetDataRequest{Path: s.Dir, Version: -1})
@@ -132,6 +139,14 @@ func (s *Spec) try(ctx context.Context, e *zkconn.Epoch) (*Node, error) {
 	refused := &zkconn.TxnError{Index: -1, Err: err}
 	errors.As(err, &refused)
 	return s.refused(ctx, e, refused, ops[:at], uuid)
+}
+
+// identity is what a sealed node is sealed with.
+func (s *Spec) identity(e *zkconn.Epoch) (own zk.ACL, known bool) {
+	if !s.Sealed {
+		return own, false
+	}
+	return e.Identity()
 }
 
 // tried calls Tried, if there is one.
@@ -196,7 +211,7 @@ func (s *Spec) refused(ctx context.Context, e *zkconn.Epoch, t *zkconn.TxnError,
 		// The cause may be that this very request was applied before (it was
 		// repeated on the way). So the node is looked for before another attempt.
 		n, err := s.find(ctx, e, uuid)
-		if _, deletion := before[t.Index].(*zk.DeleteRequest); !deletion && errors.Is(err, errAgain) {
+		if _, check := before[t.Index].(*zk.CheckVersionRequest); check && errors.Is(err, errAgain) {
 			return nil, &Refused{t.Index, t.Err}
 		}
 		return n, err
@@ -207,6 +222,9 @@ func (s *Spec) refused(ctx context.Context, e *zkconn.Epoch, t *zkconn.TxnError,
 		return nil, errAgain
 	case errors.Is(t, zk.ErrNoAuth) && t.Index > len(before) && s.Plain != nil: // later requests leave this operation out
 		s.Plain.Store(true)
+		return nil, errAgain
+	case errors.Is(t, zk.ErrInvalidACL) && Sealed(uuid): // the leader does not know the scheme of the identity
+		e.WithdrawIdentity()
 		return nil, errAgain
 	case errors.Is(t, zk.ErrSessionExpired):
 		return nil, zkconn.ErrOver

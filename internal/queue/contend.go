@@ -75,9 +75,19 @@ func (t *Ticket) round(ctx context.Context, ev *events) (seen []Entry, err error
 		// No departure between the listing and this request is missed: the server
 		// reports a node that is gone already as soon as it is asked to watch it.
 		t.watch(ev, v)
-		departed, err := ev.wait(ctx, t.Epoch)
-		if errors.Is(err, errQuiet) {
+		quiet := t.Epoch.Timeout()
+		if t.spares(ev, v) {
+			quiet /= scoutAfter
+		}
+		departed, err := ev.wait(ctx, t.Epoch, quiet)
+		switch {
+		case errors.Is(err, errQuiet) && t.spares(ev, v):
+			ev.scouting = true
+			continue
+		case errors.Is(err, errQuiet):
 			err = t.check(ctx, v.blockers)
+		case err == nil && t.released(ev, v):
+			return seen, ev.stillHolds(t.Epoch)
 		}
 		if err == nil {
 			v, err = t.without(v, departed, ev.wasWritten)
@@ -133,7 +143,33 @@ func (t *Ticket) follow(ctx context.Context, c Config, ev *events) error {
 	return errList
 }
 
-// errQuiet means that no event came for a session timeout.
+// released reports whether the blocker said that it held and has left. Nobody was ahead of it then.
+// Between it and our entry there is nobody in our way, because it was the last who was. A policy of
+// the caller, and that of permits, may look at others.
+func (t *Ticket) released(ev *events, v view) bool {
+	return t.believes(v) && ev.wasReleased(v.blockers[0].Name)
+}
+
+// believes reports whether the release of the blocker, which it announces, will be the grant.
+func (t *Ticket) believes(v view) bool {
+	return t.queue.Policy == nil && t.Entry.Kind != KindPermit && len(v.blockers) == 1 && v.blockers[0].sealed()
+}
+
+// scoutAfter is the part of the session timeout after which a waiter behind a sealed blocker watches its scout, too.
+// It needs no scout to be granted. But if it waits for long, only the scout tells it that it is the next, so that it
+// asks in time for proof that its session lives. At first there is such proof: from the answer that made its entry.
+const scoutAfter = 16
+
+// spares reports whether the scout is not watched yet.
+func (t *Ticket) spares(ev *events, v view) bool {
+	return !ev.scouting && t.hasScout(v) && t.believes(v)
+}
+
+func (t *Ticket) hasScout(v view) bool {
+	return len(v.next) > 0 && t.Entry.Kind != KindRead && Scouting
+}
+
+// errQuiet means that no event came for some time.
 var errQuiet = errors.New("zksync: no event")
 
 // check reads whether the blockers still exist. Some servers (3.8 with its later security
@@ -233,6 +269,7 @@ func sameEntries(a, b []Entry) bool {
 // The scout is the entry that would block if the blockers had left. After its departure the blockers
 // may be the last, and the listing that finds this out can be made before they leave. Readers have
 // no scout: there may be many readers behind several writers, and each should be woken only once.
+// Behind a sealed blocker the scout is watched later (spares).
 func (t *Ticket) watch(ev *events, v view) {
 	var paths []string
 	want := func(name string) {
@@ -245,7 +282,7 @@ func (t *Ticket) watch(ev *events, v view) {
 	for _, b := range v.blockers {
 		want(b.Name)
 	}
-	if len(v.next) > 0 && t.Entry.Kind != KindRead && Scouting {
+	if t.hasScout(v) && !t.spares(ev, v) {
 		want(v.next[0].Name)
 	}
 	if len(paths) == 0 {

@@ -54,6 +54,39 @@
 //     (exclusive.txt). So a policy may be asked about the nearest entries only, if it does not count all (near).
 //   - The entry that departed cannot have come back as another one in its place (mayBeReplaced).
 //
+// # A release is proof of more
+//
+// A departure may be a cancel or a crash in the middle of the queue, so it says nothing of those ahead. A release is
+// made by a holder, and nobody is ahead of a holder. So if the blocker says that it was released, and the own node
+// still exists (as above), that is the grant, with no scout and no second listing (released.txt). It says so with
+// a write to its node, in the transaction that deletes the node. A watcher is told of the write. It does not hear
+// of the deletion, because the event of the write uses its watch up.
+//
+// That is proof if nobody else writes to the node, and its maker only when it holds alone and nothing takes its place:
+//
+//   - The node is sealed: only the random identity of its session may write to it, and nobody may change its list
+//     (zkconn.Epoch.Identity). The uuid tells that (node.Sealed). Only a super user of the servers can write to it,
+//     and anybody if the servers are told to check no permissions (skipACL).
+//   - Only entries that ask to be alone are sealed, so nobody else holds with them.
+//   - Only a ticket that was granted announces its end, not one that gives up waiting, and not the reaper.
+//   - A hand-on and a wait for a condition announce it, too: they give the lock up in the transaction that
+//     removes the node. A downgrade does not: its place is still taken.
+//   - Requests of users go over the same connection: a guarded transaction may not write to a sealed node (package
+//     lease). Before a user gets the client library's connection, the identity is withdrawn.
+//
+// If the servers do not know the identity on the present connection, the node is just deleted. The next in line
+// then concludes what it can from the departure. So it makes no difference to safety whether an entry is
+// sealed, nor whether all who queue know what that means: a waiter of an earlier version hears of a change of its
+// blocker, watches it again, is told that it has gone, and lists.
+//
+// Entries are sealed only in a crowd ([Crowd]). Without one nobody lists twice, and the release would only cost more.
+//
+// A waiter behind a sealed entry does not know whether it is the next, so at first it does not ask for proof that its
+// session lives (below). The answer that made its entry is such proof for some time. If it waits for longer,
+// it watches the scout after all (scoutAfter).
+//
+// # When no event comes
+//
 // An event may be lost, and some servers send none to a session that may not read the node. So a waiter reads
 // whether its blockers still exist after every session timeout without an event (lost_event.txt, no_read.txt).
 //

@@ -45,9 +45,10 @@ func (q *Queue) enter(ctx context.Context, e *zkconn.Epoch, old *Ticket) (*Ticke
 func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t *Ticket, first bool, err error) {
 	n, err := node.Make(ctx, e, node.Spec{
 		Dir: q.Dir, ACL: q.ACL, Plain: q.readOnlyDir,
-		Name:  func(uuid string) string { return entryPrefix(q.Kind, uuid, q.Weight) },
-		Data:  q.Data,
-		Flags: zk.FlagEphemeral | zk.FlagSequence,
+		Name:   func(uuid string) string { return entryPrefix(q.Kind, uuid, q.Weight) },
+		Data:   q.Data,
+		Flags:  zk.FlagEphemeral | zk.FlagSequence,
+		Sealed: q.announces(),
 		Before: func() []any {
 			if q.Config != nil {
 				return q.Config.Check()
@@ -55,7 +56,7 @@ func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t 
 			if old == nil {
 				return nil
 			}
-			return []any{&zk.DeleteRequest{Path: old.Node, Version: -1}}
+			return append(old.announcement(), old.deletion())
 		},
 		Tried: func(applied bool) {
 			if old == nil {
@@ -84,7 +85,20 @@ func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t 
 	t = newTicket(q, n.Epoch, self, n.Path)
 	// An entry that is the only child of the directory is granted whatever can be granted at all: nobody
 	// is ahead of it, and nobody can get ahead of it any more. All others must list the directory.
+	if n.Dir != nil {
+		q.crowd.Store(n.Dir.NumChildren)
+	}
 	t.unlisted = n.Dir == nil || n.Dir.NumChildren != 1 || len(q.blockers(nil, self)) > 0
 	// Cversion counts the changes to the set of children. If it is 1, this create was the first.
 	return t, n.Dir != nil && n.Dir.Cversion == 1, nil
 }
+
+// announces reports whether the next entry should be a sealed one, whose release the holder announces. That costs
+// the servers a little more at each release. It is of use only if the next in line cannot conclude the same from
+// a departure, that is if another entry was ahead of the holder's when the next one listed.
+func (q *Queue) announces() bool {
+	return q.Policy == nil && (q.Kind == KindLock || q.Kind == KindWrite) && q.crowd.Load() >= Crowd
+}
+
+// Crowd is how many must have queued, the holder among them, for entries to be sealed. Only tests change it.
+var Crowd int32 = 3

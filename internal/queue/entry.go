@@ -93,6 +93,15 @@ func ParseEntry(name string) (Entry, bool) {
 	return e, true
 }
 
+// Sealed reports whether the node at path is an entry that only its maker writes to: see [node.Sealed].
+func Sealed(path string) bool {
+	e, ok := ParseEntry(path[strings.LastIndexByte(path, '/')+1:])
+	return ok && e.sealed()
+}
+
+// sealed reports whether a change of the node says that its maker held alone and has left.
+func (e Entry) sealed() bool { return e.exclusive() && node.Sealed(e.UUID) }
+
 // CutUUID splits a uuid of n characters off s, or returns "" and all of s.
 func CutUUID(s string, n int) (uuid, rest string) {
 	if len(s) < n {

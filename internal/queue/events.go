@@ -17,15 +17,20 @@ type events struct {
 	mu         sync.Mutex
 	subscribed map[string]bool // names with a watch that is not used up
 	written    map[string]bool // names that somebody wrote to, or may have
+	released   map[string]bool // names of sealed entries that held and have left
 	left       []string        // names that departed and were not yet returned by wait
 	gone       bool            // the own node departed
 	uncertain  bool            // the connection was lost, or something else happened after which only a listing tells
 	ownWatched bool            // the server is known to watch the own node
+	scouting   bool            // a scout is watched, even if the blocker is sealed
 	wake       chan struct{}   // holds a value when there is something new for wait
 }
 
 func newEvents(self string) *events {
-	return &events{self: self, subscribed: make(map[string]bool), written: make(map[string]bool), wake: make(chan struct{}, 1)}
+	return &events{
+		self: self, subscribed: make(map[string]bool), written: make(map[string]bool), released: make(map[string]bool),
+		wake: make(chan struct{}, 1),
+	}
 }
 
 // subscribe reports whether name has no subscription yet, and notes that it has one from now on.
@@ -42,6 +47,13 @@ func (ev *events) wasWritten(name string) bool {
 	ev.mu.Lock()
 	defer ev.mu.Unlock()
 	return ev.written[name]
+}
+
+// wasReleased reports whether the release of a sealed entry was announced.
+func (ev *events) wasReleased(name string) bool {
+	ev.mu.Lock()
+	defer ev.mu.Unlock()
+	return ev.released[name]
 }
 
 // confirmOwn is called in wire order, as soon as the server is known to watch the own
@@ -61,7 +73,7 @@ func (ev *events) tell(name string, what zkconn.Event) {
 		ev.uncertain = true
 	case what == zkconn.Changed && name == ev.self:
 		ev.uncertain = true // the watch of the own node is used up, and every conclusion rests on it
-	case what == zkconn.Changed:
+	case what == zkconn.Changed && !Sealed(name):
 		// The node was written to (for example by somebody who asks its owner to give
 		// the lock up). It still exists, but its watch is used up: watch sets another.
 		ev.subscribed[name] = false
@@ -73,9 +85,11 @@ func (ev *events) tell(name string, what zkconn.Event) {
 		// the own node before this event might not have been reported. So the event proves nothing.
 		ev.uncertain = true
 	default:
+		// A sealed node is written to in the transaction that deletes it, and only if it held: nobody was ahead of it.
 		// A node that was not found may have been written to before it went: nobody watched it then.
 		ev.left = append(ev.left, name)
 		ev.written[name] = ev.written[name] || what == zkconn.NotFound
+		ev.released[name] = what == zkconn.Changed
 	}
 	ev.mu.Unlock()
 	select {
@@ -113,9 +127,10 @@ func (ev *events) problem() error {
 	return nil
 }
 
-// wait waits for an event and returns the entries that departed. If it returns none, a watch was used up.
-func (ev *events) wait(ctx context.Context, e *zkconn.Epoch) ([]string, error) {
-	t := time.NewTimer(e.Timeout())
+// wait waits for an event and returns the entries that departed. If it returns none, a
+// watch was used up. If there is no event for the time of quiet, it returns errQuiet.
+func (ev *events) wait(ctx context.Context, e *zkconn.Epoch, quiet time.Duration) ([]string, error) {
+	t := time.NewTimer(quiet)
 	defer t.Stop()
 	select {
 	case <-ev.wake:

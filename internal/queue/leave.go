@@ -39,11 +39,34 @@ func (t *Ticket) Forget() {
 // remove deletes the node, and reports whether the servers confirmed within d that
 // it is gone. On a healthy connection this takes one request, without the reaper.
 func (t *Ticket) remove(d time.Duration) bool {
-	call := t.Epoch.StartDelete(t.Node)
-	node.Settle(t.Epoch, call.Done(), d)
-	if !call.Answered() {
+	if announced := t.announcement(); announced != nil {
+		return confirmed(t.Epoch, t.Epoch.StartMulti(append(announced, t.deletion())...), d)
+	}
+	return confirmed(t.Epoch, t.Epoch.StartDelete(t.Node), d)
+}
+
+func confirmed[T any](e *zkconn.Epoch, removal *zkconn.Call[T], d time.Duration) bool {
+	node.Settle(e, removal.Done(), d)
+	if !removal.Answered() {
 		return false
 	}
-	_, err := call.Result()
+	_, err := removal.Result()
 	return err == nil || errors.Is(err, zk.ErrNoNode)
 }
+
+// announcement is what a transaction that gives the lock up does before it deletes the node. It tells the next in
+// line that a holder has left. So only a ticket that was granted announces, and only if nothing of it stays: not in
+// a downgrade. It is nil if the entry is not sealed, or if we may not write to it on this connection. Then, as
+// when the reaper removes the node, the next in line lists.
+func (t *Ticket) announcement() []any {
+	granted := t.lossWatch.Load() != nil
+	if !granted || !t.Entry.sealed() {
+		return nil
+	}
+	if _, known := t.Epoch.Identity(); !known {
+		return nil
+	}
+	return []any{&zk.SetDataRequest{Path: t.Node, Version: -1}}
+}
+
+func (t *Ticket) deletion() any { return &zk.DeleteRequest{Path: t.Node, Version: -1} }

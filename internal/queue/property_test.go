@@ -20,6 +20,9 @@ func TestWhateverHappensTheQueueIsSound(t *testing.T) {
 			w := newWorld(rt)
 			kinds := rapid.SampledFrom([][]queue.Kind{{queue.KindLock}, {queue.KindRead, queue.KindWrite}, {queue.KindPermit}}).Draw(rt, "kinds")
 			w.capacity = 3
+			if rapid.Bool().Draw(rt, "sealed") {
+				w.seal()
+			}
 			for range rapid.IntRange(5, 30).Draw(rt, "steps") {
 				w.step(rt, kinds)
 			}
@@ -48,7 +51,7 @@ func (w *world) step(rt *rapid.T, kinds []queue.Kind) {
 	case what == "delete" || what == "write":
 		if path := w.newest(name); path != "" && what == "delete" {
 			w.srv.Delete(path)
-		} else if path != "" {
+		} else if path != "" && !queue.Sealed(path) { // the servers refuse that: see TestNobodyElseWritesToASealedEntry
 			w.srv.Set(path, []byte("by a stranger"))
 		}
 	case what == "lose":

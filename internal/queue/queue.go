@@ -31,6 +31,9 @@ type Queue struct {
 	// data. From then on the transaction that makes an entry does not write to the
 	// directory, so it returns no Stat, and a listing tells what the Stat would have told.
 	readOnlyDir *atomic.Bool
+
+	// crowd is how many children the directory had, right after our newest entry was made.
+	crowd *atomic.Int32
 }
 
 // New returns a queue that can be entered. Without a Logger it logs nothing. Without Data its
@@ -43,7 +46,7 @@ func New(q Queue) *Queue {
 	if q.Data == nil {
 		q.Data = func() []byte { return nil }
 	}
-	q.readOnlyDir = new(atomic.Bool)
+	q.readOnlyDir, q.crowd = new(atomic.Bool), new(atomic.Int32)
 	return &q
 }
 

@@ -29,13 +29,17 @@ func (q *Queue) Successor(old *Ticket) *Ticket {
 // ReplaceBy puts the node of next in the place of t's node. If it returns an
 // error, sent tells whether the transaction may have been applied, or may yet be.
 func (t *Ticket) ReplaceBy(ctx context.Context, next *Ticket, data []byte) (sent bool, err error) {
-	return t.replace(ctx, Replacement{Dir: t.queue.Dir, Node: next.Node, Data: data, ACL: next.queue.ACL},
-		&zk.SetDataRequest{Path: t.Node, Version: -1}) // announced: see mayBeReplaced
+	return t.replace(ctx, Replacement{Dir: t.queue.Dir, Node: next.Node, Data: data, ACL: next.queue.ACL}, func() []any {
+		if t.Entry.sealed() {
+			return nil // a change would be taken for a release
+		}
+		return []any{&zk.SetDataRequest{Path: t.Node, Version: -1}} // announced: see mayBeReplaced
+	})
 }
 
 // MakeWay puts the node w in the place of t's node. Otherwise it is like ReplaceBy.
 func (t *Ticket) MakeWay(ctx context.Context, w Replacement) (sent bool, err error) {
-	return t.replace(ctx, w)
+	return t.replace(ctx, w, t.announcement)
 }
 
 // Replacement is a node that takes the place of a ticket's
@@ -46,13 +50,17 @@ type Replacement struct {
 	ACL       []zk.ACL
 }
 
-// replace makes r and deletes t's node in one transaction, with the operations of before
-// in between. After a lost reply it sends the transaction again. That is harmless:
+// replace makes r and deletes t's node in one transaction, with the operations of before in between.
+// before is called for every attempt. After a lost reply it sends the transaction again. That is harmless:
 // nobody else uses r's name, so if r is there already, the transaction was applied.
-func (t *Ticket) replace(ctx context.Context, r Replacement, before ...any) (sent bool, err error) {
-	ops := []any{&zk.CreateRequest{Path: r.Node, Data: r.Data, Acl: r.ACL, Flags: zk.FlagEphemeral}}
-	ops = append(append(ops, before...), &zk.DeleteRequest{Path: t.Node, Version: -1})
-	for made, pace := (node.Pace{Free: 1}), (node.Pace{}); ; {
+func (t *Ticket) replace(ctx context.Context, r Replacement, before func() []any) (sent bool, err error) {
+	for made, pace, announce := (node.Pace{Free: 1}), (node.Pace{}), true; ; {
+		ops := []any{&zk.CreateRequest{Path: r.Node, Data: r.Data, Acl: r.ACL, Flags: zk.FlagEphemeral}}
+		if announce {
+			ops = append(ops, before()...)
+		}
+		ops = append(ops, t.deletion())
+
 		if err := t.Epoch.Await(ctx); err != nil {
 			return sent, err
 		}
@@ -82,6 +90,8 @@ func (t *Ticket) replace(ctx context.Context, r Replacement, before ...any) (sen
 			}
 		case errors.Is(err, zk.ErrNoNode):
 			return true, ErrGone // somebody deleted our own node, and so ended the hold
+		case announce && t.Entry.sealed() && errors.Is(err, zk.ErrNoAuth):
+			announce = false // the connection on which the servers knew our identity was lost
 		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
 			sent = sent || zkconn.Unknown(err)
 			if err := pace.Rest(ctx, t.Epoch); err != nil {

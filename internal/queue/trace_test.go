@@ -93,6 +93,9 @@ var commands = map[string]func(w *world, args []string){
 	// foreign NAME KIND makes an entry of another library, of a session of its own.
 	"foreign": func(w *world, a []string) { w.foreign(a[0], a[1]) },
 
+	// crowd NAME has a client make sealed entries, and others too, once the server knows their identities.
+	"crowd": func(w *world, a []string) { w.crowd(a[0]) },
+
 	// What strangers, servers and networks do.
 	"delete":     func(w *world, a []string) { w.srv.Delete(w.node(a[0])) },
 	"write":      func(w *world, a []string) { w.srv.Set(w.node(a[0]), []byte("revoke")) },

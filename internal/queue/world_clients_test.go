@@ -44,6 +44,19 @@ func (w *world) queue(c *client, kind, more string) *queue.Queue {
 	return queue.New(q)
 }
 
+// seal has all clients make sealed entries, once the server knows their identities.
+func (w *world) seal() {
+	queue.Crowd = 0
+	w.t.Cleanup(func() { queue.Crowd = 3 })
+}
+
+// crowd does that at once for one client.
+func (w *world) crowd(name string) {
+	w.seal()
+	_, _ = w.client(name).conn.Current().Identity()
+	time.Sleep(3 * latency)
+}
+
 func (w *world) enter(name, kind, more string, try bool) {
 	c := w.client(name)
 	q := w.queue(c, kind, more)
