@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/internal/queue"
 )
 
 // seed makes the random choices: MENAGERIE_SEED, or else always the same.
@@ -57,11 +58,20 @@ func run(t *testing.T, sc scenario, plans []plan, normal time.Duration) result {
 	return res
 }
 
-func TestEveryFaultAtEveryRequestLeavesTheLockSound(t *testing.T) {
+func TestEveryFaultAtEveryRequestLeavesTheLockSound(t *testing.T) { strikeLocks(t, scenarios()) }
+
+func TestEveryFaultAtEveryRequestOfSealedEntriesLeavesTheLockSound(t *testing.T) {
+	queue.Crowd = 0 // for no other test: this one is not parallel to any
+	t.Cleanup(func() { queue.Crowd = 3 })
+	strikeLocks(t, sealedScenarios())
+}
+
+// strikeLocks plays each scenario once for every request and every fault.
+func strikeLocks(t *testing.T, all []scenario) {
 	began := time.Now()
 	var cases atomic.Int64
 	t.Run("all", func(t *testing.T) {
-		for _, sc := range scenarios() {
+		for _, sc := range all {
 			t.Run(strings.ReplaceAll(sc.name, " ", "-"), func(t *testing.T) {
 				t.Parallel()
 				normal := run(t, sc, nil, 0)

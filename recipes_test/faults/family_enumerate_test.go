@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -89,11 +90,31 @@ func (p play) strikes() []fault {
 	})
 }
 
-func TestEveryFaultAtEveryRequestLeavesTheFamilySound(t *testing.T) {
+func TestEveryFaultAtEveryRequestLeavesTheFamilySound(t *testing.T) { strikeFamily(t, plays()) }
+
+func TestEveryFaultAtEveryRequestOfSealedEntriesLeavesTheFamilySound(t *testing.T) {
+	queue.Crowd = 0 // for no other test: this one is not parallel to any
+	t.Cleanup(func() { queue.Crowd = 3 })
+	var sealed []play
+	for _, p := range rwPlays() {
+		if p.name == "rwmutex: writer, reader, writer" || p.name == "rwmutex: downgrade before a writer and a reader" {
+			p.name += ", sealed"
+			p.before = func(w *world) {
+				there(w)
+				introduce(w)
+			}
+			sealed = append(sealed, p)
+		}
+	}
+	require.Len(t, sealed, 2)
+	strikeFamily(t, sealed)
+}
+
+func strikeFamily(t *testing.T, all []play) {
 	began := time.Now()
 	var cases atomic.Int64
 	t.Run("all", func(t *testing.T) {
-		for _, p := range plays() {
+		for _, p := range all {
 			t.Run(strings.ReplaceAll(p.name, " ", "-"), func(t *testing.T) {
 				t.Parallel()
 				cases.Add(strikeAll(t, p))

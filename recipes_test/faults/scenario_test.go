@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"slices"
 	"time"
 
 	"github.com/go-menagerie/menagerie/zksync"
@@ -84,4 +85,33 @@ func scenarios() []scenario {
 			w.start(party{name: "b", c: w.clients[1], m: lock(w.clients[1]), start: 10 * ms, hold: 30 * ms})
 		}},
 	}
+}
+
+// sealedScenarios are those in which a release tells more than a departure, played by clients whose identities the
+// servers know. The first request of a client that was struck by a loss of its connection is not sealed any more.
+func sealedScenarios() (out []scenario) {
+	for _, sc := range scenarios() {
+		if !slices.Contains([]string{"hand-over", "far behind", "cancelled waiter", "local hand-over"}, sc.name) {
+			continue
+		}
+		sc.name += ", sealed"
+		sc.before = func(w *world) {
+			there(w)
+			introduce(w)
+		}
+		out = append(out, sc)
+	}
+	return out
+}
+
+// introduce has every client present its identity, which it does with its first entry.
+func introduce(w *world) {
+	w.introducing.Store(true)
+	for _, c := range w.clients {
+		m := zksync.NewMutex(c.s, "/elsewhere")
+		m.Lock()
+		m.Unlock()
+	}
+	time.Sleep(ms)
+	w.introducing.Store(false)
 }
