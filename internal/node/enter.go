@@ -114,7 +114,7 @@ func (s *Spec) try(ctx context.Context, e *zkconn.Epoch) (*Node, error) {
 		Path: s.Dir + "/" + s.Name(uuid), Data: s.Data(), Acl: acl, Flags: s.Flags,
 	})
 	if s.Plain == nil || !s.Plain.Load() {
-		ops = append(ops, &zk.SetDataRequest{Path: s.Dir, Version: -1})
+		ops = append(ops, &zk.SetDataRequest{Path: s.Dir, Data: []byte(s.Name(uuid)), Version: -1})
 	}
 	call := e.StartMulti(ops...)
 	_, ended := call.Wait(ctx, e)

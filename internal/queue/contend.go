@@ -13,9 +13,9 @@ import (
 // errList means that what is known is not enough: the ticket must list the directory again.
 var errList = errors.New("zksync: list again")
 
-// errScouted is errList for one cause: the scout departed (see watch).
-// All that is known of the blockers still holds, and so do their watches.
-var errScouted = fmt.Errorf("%w: the scout left", errList)
+// errMore is errList where nothing has put in doubt what is known: the scout departed
+// (see watch), or a guess is to be made certain. The watches are kept, too.
+var errMore = fmt.Errorf("%w: what is known still holds", errList)
 
 // contend waits until the ticket is granted (nil), its own node is gone (ErrGone),
 // ctx ends, or the epoch is over. When it returns, all its watches have been stopped.
@@ -39,33 +39,32 @@ func (t *Ticket) contend(ctx context.Context) error {
 			pace = node.Pace{}
 		}
 		last = seen
-		// After the departure of a scout the subscriptions stay: the blocker may leave
+		// Where what is known still holds, the subscriptions stay: the blocker may leave
 		// during the listing, and without them another request would be needed to hear of
 		// that. With a Config they are made anew, because follow adds one in each round.
-		if !errors.Is(err, errScouted) || t.queue.Config != nil {
+		if !errors.Is(err, errMore) || t.queue.Config != nil {
 			ev.stop()
 			ev = newEvents(t.Entry.Name)
 		}
 	}
 }
 
-// round lists once, and then draws conclusions from the listing and from the
+// round lists once, if there is no guess, and then draws conclusions from the listing and from the
 // events since. It returns nil when the ticket is granted, and errList or
-// errScouted when another listing is needed. seen is what it kept of the listing.
+// errMore when another listing is needed. seen is what it kept of the listing.
 func (t *Ticket) round(ctx context.Context, ev *events) (seen []Entry, err error) {
 	if c := t.queue.Config; c != nil {
 		if err := t.follow(ctx, c, ev); err != nil {
 			return nil, err
 		}
 	}
-	ahead, err := t.ahead(ctx)
+	v, err := t.look(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if len(t.blockers(ahead)) == 0 {
+	if len(v.blockers) == 0 {
 		return nil, nil // this listing showed the own node, and nothing in its way
 	}
-	v := t.near(ahead)
 	seen = v.ahead
 	for {
 		// The proof that a grant needs is asked for now, so that it is there when the blocker leaves.
@@ -76,11 +75,14 @@ func (t *Ticket) round(ctx context.Context, ev *events) (seen []Entry, err error
 		// reports a node that is gone already as soon as it is asked to watch it.
 		t.watch(ev, v)
 		quiet := t.Epoch.Timeout()
-		if t.spares(ev, v) {
+		if t.spares(ev, v) || v.shallow {
 			quiet /= scoutAfter
 		}
 		departed, err := ev.wait(ctx, t.Epoch, quiet)
 		switch {
+		case errors.Is(err, errQuiet) && v.shallow:
+			ev.scouting = true
+			return seen, errMore
 		case errors.Is(err, errQuiet) && t.spares(ev, v):
 			ev.scouting = true
 			continue
@@ -110,11 +112,26 @@ type view struct {
 	blockers []Entry // of ahead: what the policy says
 	next     []Entry // of ahead: what would be the blockers if these had left
 	more     bool    // there are also entries in the way that are not kept in ahead
+	guessed  bool    // no listing showed it: see guess
+	shallow  bool    // and a listing would not be long
+}
+
+// look tells what is ahead: what the ticket has guessed, the first time, and else what a listing shows.
+func (t *Ticket) look(ctx context.Context) (view, error) {
+	if g := t.guess; g != nil {
+		t.guess, t.unlisted = nil, false // see guess
+		return g.view(), nil
+	}
+	ahead, err := t.ahead(ctx)
+	if err != nil {
+		return view{}, err
+	}
+	return t.near(ahead), nil
 }
 
 func (t *Ticket) view(ahead []Entry, more bool) view {
 	blockers := t.blockers(ahead)
-	return view{ahead, blockers, t.blockers(withoutEntries(ahead, blockers)), more}
+	return view{ahead: ahead, blockers: blockers, next: t.blockers(withoutEntries(ahead, blockers)), more: more}
 }
 
 // mayBeNext reports whether the departure of one blocker would be the grant. WeightedPolicy returns the
@@ -209,7 +226,7 @@ func withoutEntries(entries, out []Entry) []Entry {
 	return slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return indexEntry(out, e.Name) >= 0 })
 }
 
-// without takes departed entries out of a view. It returns errList or errScouted
+// without takes departed entries out of a view. It returns errList or errMore
 // if what is left is not enough to go on, and a new listing is needed.
 func (t *Ticket) without(v view, departed []string, written func(name string) bool) (view, error) {
 	left := slices.Clone(v.ahead)
@@ -219,7 +236,8 @@ func (t *Ticket) without(v view, departed []string, written func(name string) bo
 		if i < 0 {
 			continue
 		}
-		if t.mayBeReplaced(left[i], written(name)) {
+		// A guess that was not found was wrong: it may never have been ahead.
+		if t.mayBeReplaced(left[i], written(name)) || v.guessed && written(name) {
 			return v, errList
 		}
 		scouted = scouted || indexEntry(v.blockers, name) < 0
@@ -232,7 +250,7 @@ func (t *Ticket) without(v view, departed []string, written func(name string) bo
 	case scouted:
 		// The listing tells whether the blockers are the last. It is made now,
 		// while they still exist, so that their departure needs no further request.
-		return v, errScouted
+		return v, errMore
 	case len(now.blockers) == 0, len(v.blockers) == 1 && (v.more || len(left) > 1):
 		// Either no blocker is known, but there are entries that were not kept. Or
 		// the new blocker existed at the listing, but may have left since. A read would tell of this one

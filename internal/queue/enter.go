@@ -43,6 +43,7 @@ func (q *Queue) enter(ctx context.Context, e *zkconn.Epoch, old *Ticket) (*Ticke
 
 // enterOnce makes the entry. It also reports whether this entry is the first since the directory was made.
 func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t *Ticket, first bool, err error) {
+	tail := q.readTail(e) // on its way before the entry is
 	n, err := node.Make(ctx, e, node.Spec{
 		Dir: q.Dir, ACL: q.ACL, Plain: q.readOnlyDir,
 		Name:   func(uuid string) string { return entryPrefix(q.Kind, uuid, q.Weight) },
@@ -89,6 +90,9 @@ func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t 
 		q.crowd.Store(n.Dir.NumChildren)
 	}
 	t.unlisted = n.Dir == nil || n.Dir.NumChildren != 1 || len(q.blockers(nil, self)) > 0
+	if t.unlisted && n.Dir != nil {
+		t.guess = tail.guess(self, n.Dir.NumChildren)
+	}
 	// Cversion counts the changes to the set of children. If it is 1, this create was the first.
 	return t, n.Dir != nil && n.Dir.Cversion == 1, nil
 }

@@ -32,7 +32,7 @@ type Queue struct {
 	// directory, so it returns no Stat, and a listing tells what the Stat would have told.
 	readOnlyDir *atomic.Bool
 
-	// crowd is how many children the directory had, right after our newest entry was made.
+	// crowd is how many children the directory had when we last learned it, from our newest entry or from a try.
 	crowd *atomic.Int32
 }
 
@@ -61,6 +61,7 @@ type Ticket struct {
 	// unlisted says that it may not have been alone when it entered, and that
 	// no listing has shown the queue since. So there may be a duplicate of it.
 	unlisted bool        // see Leave
+	guess    *guess      // of who is ahead, instead of the first listing; nil if there is none
 	gone     atomic.Bool // it was given up or is lost: nothing may be granted on it any more; never reset
 
 	// unanswered counts guarded transactions without an answer.
@@ -126,7 +127,9 @@ var ErrGone = node.ErrGone
 //   - Close of the client: returns [errs.ErrClosed].
 //   - Errors: that of ctx, or one that another attempt would not change. No ticket is held then.
 //   - Requests: 1 when nobody queues; 3 behind one entry (the entry, a listing, the
-//     watches), 4 behind several (a second listing), and 0 after the departure. An external
+//     watches), 4 behind several (a second listing), and 0 after the departure. In a crowd
+//     it is always 3: a read of the directory's data replaces the listings as long as nobody
+//     enters at the same time, and the release of a sealed entry the second one. An external
 //     connection needs more: a request for each watch, and a listing after the departure.
 func (q *Queue) Obtain(ctx context.Context, lost func(*Ticket)) (*Ticket, error) {
 	return q.ObtainFrom(ctx, lost, nil)

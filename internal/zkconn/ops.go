@@ -65,27 +65,34 @@ func existsRequest(path string) request[*zk.Stat] {
 
 func decodeStat(r *jute.Decoder) (*zk.Stat, error) { return stat(r), nil }
 
-// content is the answer to a request for a node's data.
-type content struct {
-	data []byte
-	stat *zk.Stat
+// Content is the answer to a request for a node's data.
+type Content struct {
+	Data []byte
+	Stat *zk.Stat
+}
+
+func getRequest(path string) request[Content] {
+	return request[Content]{
+		op: opGetData, body: readRequest(path, false),
+		decode: func(r *jute.Decoder) (Content, error) {
+			data := append([]byte(nil), r.Buffer()...)
+			return Content{data, stat(r)}, nil
+		},
+		client: func(c *zk.Conn) (Content, error) {
+			data, st, err := c.Get(path)
+			return Content{data, st}, err
+		},
+	}
 }
 
 // Get reads the node at path.
 func (e *Epoch) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) {
-	v, err := retry(ctx, e, request[content]{
-		op: opGetData, body: readRequest(path, false),
-		decode: func(r *jute.Decoder) (content, error) {
-			data := append([]byte(nil), r.Buffer()...)
-			return content{data, stat(r)}, nil
-		},
-		client: func(c *zk.Conn) (content, error) {
-			data, st, err := c.Get(path)
-			return content{data, st}, err
-		},
-	})
-	return v.data, v.stat, err
+	v, err := retry(ctx, e, getRequest(path))
+	return v.Data, v.Stat, err
 }
+
+// StartGet sends a request to read the node at path, once, and does not wait for the answer.
+func (e *Epoch) StartGet(path string) *Call[Content] { return start(e, getRequest(path)) }
 
 // Sync waits until the server has caught up with what the leader had committed.
 func (e *Epoch) Sync(ctx context.Context, path string) error {
