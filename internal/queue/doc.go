@@ -85,6 +85,21 @@
 // session lives (below). The answer that made its entry is such proof for some time. If it waits for longer,
 // it watches the scout after all (scoutAfter).
 //
+// # The last name
+//
+// Each entry writes its name, without the number, into the data of the directory. In a crowd, whoever enters reads them
+// first, and takes the entry of that name with the number before its own for the last one ahead (tail.go, tail.txt).
+// The servers number the children of a directory in the order in which they make them, and give each number once.
+// So if that entry exists when the server begins to watch it, nobody is between it and our own entry. If there is no
+// such entry, the server says so at once, and the ticket lists: somebody else entered in between, the last one has
+// left already, it was of another library, or the directory was made anew.
+//
+// Such a ticket knows nothing of those further ahead. So it does that only behind a sealed entry, whose release proves
+// that nobody is (above), or if there are two entries altogether. A departure of any other kind makes it list.
+//
+// The read is on its way before the entry is, and nobody waits for it. A waiter needs two small answers then, however
+// long the queue is. A listing names everybody who waits.
+//
 // # When no event comes
 //
 // An event may be lost, and some servers send none to a session that may not read the node. So a waiter reads

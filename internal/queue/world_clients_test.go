@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -18,6 +19,8 @@ import (
 type client struct {
 	name string
 	conn *zkconn.Client
+
+	received atomic.Int64 // bytes
 
 	// Guarded by the world's mutex.
 	id     int64

@@ -70,7 +70,7 @@ func TestAReleaseInACrowdCostsOneRequest(t *testing.T) {
 		throng(v, ms)
 		crowded := ms[2:] // whose entries are sealed
 		var line []*proving.Attempt
-		v.Costs(1+3*(len(crowded)-1), func() { line = v.Line(crowded...) }, "the entry of each; a listing and the watches of those who wait")
+		v.Costs(2+3*(len(crowded)-1), func() { line = v.Line(crowded...) }, "a read and the entry of each; the watches of those who wait")
 		for i, a := range line {
 			l := v.Granted(a)
 			// The one behind has asked for proof that its session lives only if it knew that it was the next.
