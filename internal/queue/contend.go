@@ -112,8 +112,7 @@ type view struct {
 	blockers []Entry // of ahead: what the policy says
 	next     []Entry // of ahead: what would be the blockers if these had left
 	more     bool    // there are also entries in the way that are not kept in ahead
-	guessed  bool    // no listing showed it: see guess
-	shallow  bool    // and a listing would not be long
+	shallow  bool    // it is a guess, which a listing may add to, and that would not be long
 }
 
 // look tells what is ahead: what the ticket has guessed, the first time, and else what a listing shows.
@@ -236,8 +235,7 @@ func (t *Ticket) without(v view, departed []string, written func(name string) bo
 		if i < 0 {
 			continue
 		}
-		// A guess that was not found was wrong: it may never have been ahead.
-		if t.mayBeReplaced(left[i], written(name)) || v.guessed && written(name) {
+		if t.mayBeReplaced(left[i], written(name)) {
 			return v, errList
 		}
 		scouted = scouted || indexEntry(v.blockers, name) < 0

@@ -24,7 +24,7 @@ func (q *Queue) readTail(e *zkconn.Epoch) *tail {
 // guess is the entry that is probably the last one ahead of ours: it has the name that the directory's data told, and
 // the number before our own. The servers number the children of a directory in the order in which they were made.
 // So if a child of this name exists when the servers begin to watch it, it is the last one ahead. If not, they say so
-// at once (NotFound), and the ticket lists.
+// at once (NotFound), before they confirm the watch of the own node, and so the ticket lists (events.tell).
 type guess struct {
 	entry    Entry
 	children int32 // of the directory, right after our entry was made
@@ -59,7 +59,7 @@ func (t *tail) guess(self Entry, children int32) *guess {
 // view is what the guess tells of the queue.
 func (g *guess) view() view {
 	ahead := []Entry{g.entry}
-	return view{ahead: ahead, blockers: ahead, more: g.children > 2, guessed: true, shallow: 2 < g.children && g.children <= deep}
+	return view{ahead: ahead, blockers: ahead, more: g.children > 2, shallow: 2 < g.children && g.children <= deep}
 }
 
 // made is how many children of a directory were ever made. Cversion counts these and the deletions, and may overflow.
