@@ -67,6 +67,9 @@ func (l *Lease) GuardWithin(ctx context.Context, ops []any) ([]zk.MultiResponse,
 		if set, ok := request.(*zk.SetDataRequest); ok && queue.Sealed(set.Path) {
 			return nil, fmt.Errorf("%w: a write to %s, a node of a lock: whoever waits would take it for a release", errs.ErrMisuse, errs.Quote(set.Path))
 		}
+		if create, ok := request.(*zk.CreateRequest); ok {
+			l.ticket.Epoch.KeepIdentityOut(create.Acl) // may cut the connection; then transact waits for the next
+		}
 		*path = s.Full(*path)
 		all = append(all, request)
 	}

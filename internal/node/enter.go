@@ -41,6 +41,7 @@ type Spec struct {
 
 	// Sealed says that the node should be one that only this session can write to: see the function of that name.
 	// That is so if the servers know the session's identity ([zkconn.Epoch.Identity]), and the uuid tells.
+	// It does not go together with a UUID of the caller's.
 	Sealed bool
 
 	// Plain is set once the servers have refused to let us write the directory's data. From then on the
@@ -102,7 +103,7 @@ func Make(ctx context.Context, e *zkconn.Epoch, s Spec) (*Node, error) {
 func (s *Spec) try(ctx context.Context, e *zkconn.Epoch) (*Node, error) {
 	uuid, acl := cmp.Or(s.UUID, NewUUID()), s.ACL
 	if own, known := s.identity(e); known {
-		uuid, acl = newUUID(sealedDigit), seal(s.ACL, own)
+		uuid, acl = newUUID(sealedVersion), seal(s.ACL, own)
 	}
 	var ops []any
 	if s.Before != nil {
@@ -210,6 +211,7 @@ func (s *Spec) refused(ctx context.Context, e *zkconn.Epoch, t *zkconn.TxnError,
 		// What was to be deleted is gone already, or what was checked has changed.
 		// The cause may be that this very request was applied before (it was
 		// repeated on the way). So the node is looked for before another attempt.
+		// Only a check is for the caller to judge; what is gone already need not be deleted any more.
 		n, err := s.find(ctx, e, uuid)
 		if _, check := before[t.Index].(*zk.CheckVersionRequest); check && errors.Is(err, errAgain) {
 			return nil, &Refused{t.Index, t.Err}

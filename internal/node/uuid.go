@@ -10,14 +10,14 @@ import (
 // The version digit of a uuid tells others what to expect of the node. RFC 9562 leaves
 // version 8 to applications and does not define version 9. Other libraries use 4.
 const (
-	versionAt      = 14 // in 8-4-4-4-12
-	announcesDigit = '8'
-	sealedDigit    = '9'
+	versionAt        = 14 // in 8-4-4-4-12
+	announcesVersion = 8
+	sealedVersion    = 9
 )
 
 // NewUUID returns a random uuid. Every attempt uses a new one, unless [Spec].UUID is set,
 // because it has to tell this attempt's node from that of the last attempt. See [Announces].
-func NewUUID() string { return newUUID(announcesDigit) }
+func NewUUID() string { return newUUID(announcesVersion) }
 
 func newUUID(version byte) string {
 	var b [16]byte
@@ -27,18 +27,20 @@ func newUUID(version byte) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-func hasVersion(uuid string, digit byte) bool { return len(uuid) == 36 && uuid[versionAt] == digit }
+func hasVersion(uuid string, version byte) bool {
+	return len(uuid) == 36 && uuid[versionAt] == '0'+version
+}
 
 // Announces reports whether the node with this uuid is one of ours. A transaction of
 // ours that puts another node into the place of a node first writes to that node. So
 // whoever watches it hears of a change before it departs, and a node that departs
 // without a change was given up. Other libraries replace a node without writing to it.
-func Announces(uuid string) bool { return hasVersion(uuid, announcesDigit) }
+func Announces(uuid string) bool { return hasVersion(uuid, announcesVersion) }
 
 // Sealed reports whether only its maker can write to the node with this uuid. Its maker writes to
 // it once: in the transaction that deletes it, and only if the node is held alone and nothing
 // takes its place. So a change says that a holder has left. A departure without a change says nothing.
-func Sealed(uuid string) bool { return hasVersion(uuid, sealedDigit) }
+func Sealed(uuid string) bool { return hasVersion(uuid, sealedVersion) }
 
 // seal returns the access control list of a sealed node: acl, but
 // nobody may write to the node or change its list, except own.

@@ -73,9 +73,10 @@ func (t *Ticket) round(ctx context.Context, ev *events) (seen []Entry, err error
 		}
 		// No departure between the listing and this request is missed: the server
 		// reports a node that is gone already as soon as it is asked to watch it.
-		t.watch(ev, v)
+		spares := t.spares(ev, v)
+		t.watch(ev, v, spares)
 		quiet := t.Epoch.Timeout()
-		if t.spares(ev, v) || v.shallow {
+		if spares || v.shallow {
 			quiet /= scoutAfter
 		}
 		departed, err := ev.wait(ctx, t.Epoch, quiet)
@@ -83,7 +84,7 @@ func (t *Ticket) round(ctx context.Context, ev *events) (seen []Entry, err error
 		case errors.Is(err, errQuiet) && v.shallow:
 			ev.scouting = true
 			return seen, errMore
-		case errors.Is(err, errQuiet) && t.spares(ev, v):
+		case errors.Is(err, errQuiet) && spares:
 			ev.scouting = true
 			continue
 		case errors.Is(err, errQuiet):
@@ -286,7 +287,7 @@ func sameEntries(a, b []Entry) bool {
 // may be the last, and the listing that finds this out can be made before they leave. Readers have
 // no scout: there may be many readers behind several writers, and each should be woken only once.
 // Behind a sealed blocker the scout is watched later (spares).
-func (t *Ticket) watch(ev *events, v view) {
+func (t *Ticket) watch(ev *events, v view, spares bool) {
 	var paths []string
 	want := func(name string) {
 		if ev.subscribe(name) {
@@ -298,7 +299,7 @@ func (t *Ticket) watch(ev *events, v view) {
 	for _, b := range v.blockers {
 		want(b.Name)
 	}
-	if t.hasScout(v) && !t.spares(ev, v) {
+	if t.hasScout(v) && !spares {
 		want(v.next[0].Name)
 	}
 	if len(paths) == 0 {

@@ -90,7 +90,7 @@ func (t *Ticket) replace(ctx context.Context, r Replacement, before func() []any
 			}
 		case errors.Is(err, zk.ErrNoNode):
 			return true, ErrGone // somebody deleted our own node, and so ended the hold
-		case announce && t.Entry.sealed() && errors.Is(err, zk.ErrNoAuth):
+		case t.Entry.sealed() && len(ops) == 3 && errors.As(err, &refused) && refused.Index == 1 && errors.Is(err, zk.ErrNoAuth):
 			announce = false // the connection on which the servers knew our identity was lost
 		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
 			sent = sent || zkconn.Unknown(err)

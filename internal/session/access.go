@@ -35,9 +35,7 @@ func NewAccess[O Option](s *Session, path string, opts []O) *Access {
 	if len(a.Settings.ACL) == 0 {
 		a.Settings.ACL = zk.WorldACL(zk.PermAll)
 	}
-	if slices.ContainsFunc(a.Settings.ACL, func(l zk.ACL) bool { return l.Scheme == "auth" }) {
-		s.client.WithdrawIdentity()
-	}
+	s.client.KeepIdentityOut(a.Settings.ACL)
 	a.Refuse(node.ValidatePath(path))
 	return a
 }

@@ -3,6 +3,7 @@ package zkconn
 import (
 	"crypto/rand"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
@@ -103,5 +104,13 @@ func (c *Client) WithdrawIdentity() (cut bool) {
 	return cut
 }
 
-// WithdrawIdentity is that of the client.
-func (e *Epoch) WithdrawIdentity() { e.client.WithdrawIdentity() }
+// KeepIdentityOut withdraws the identity if the list, with which a user makes a node, would take it in.
+func (c *Client) KeepIdentityOut(acl []zk.ACL) {
+	if slices.ContainsFunc(acl, func(l zk.ACL) bool { return l.Scheme == "auth" }) {
+		c.WithdrawIdentity()
+	}
+}
+
+// WithdrawIdentity and KeepIdentityOut are those of the client.
+func (e *Epoch) WithdrawIdentity()            { e.client.WithdrawIdentity() }
+func (e *Epoch) KeepIdentityOut(acl []zk.ACL) { e.client.KeepIdentityOut(acl) }

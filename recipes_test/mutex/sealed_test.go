@@ -142,3 +142,30 @@ func TestAListOfWhatIsPresentedIsThatOfTheUser(t *testing.T) {
 		require.NoError(t, l.Unlock())
 	})
 }
+
+// A guarded transaction goes over the connection on which the identity was presented.
+func TestTheIdentityOfASessionGetsIntoNoGuardedNode(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		nobody, ann := v.Session(), v.Session(zksync.WithAuth("digest", []byte("ann:secret")))
+		ms := append(v.Mutexes(3), zksync.NewMutex(nobody, proving.LockPath), zksync.NewMutex(ann, proving.LockPath))
+		throng(v, ms)
+		line := v.Line(ms...)
+		for i, a := range line {
+			l := v.Granted(a)
+			if i >= 3 {
+				_, err := l.Guard(&zk.CreateRequest{Path: "/mine", Acl: zk.AuthACL(zk.PermAll)})
+				if i == 3 {
+					require.ErrorIs(t, err, zk.ErrInvalidACL, "it has presented nothing")
+				} else {
+					require.NoError(t, err)
+				}
+			}
+			require.NoError(t, l.Unlock())
+		}
+		acl, _, err := ann.Conn().GetACL(v.Chroot + "/mine")
+		require.NoError(t, err)
+		require.Len(t, acl, 1)
+		require.True(t, strings.HasPrefix(acl[0].ID, "ann:"), acl[0].ID)
+		v.Queued(proving.LockPath, 0)
+	})
+}
