@@ -70,7 +70,7 @@ const maxParties = 2000
 // NewBarrier names a barrier of a number of parties by a path of its own, which is created when it is first needed.
 // The first process that uses the barrier stores that number there. All others must give the same number; otherwise
 // their first call fails with zksync.ErrMisuse. NewBarrier does no I/O. The first call reports a malformed path,
-// parties below 1 or above 2000, a nil session, or one of the options WithHandover, WithLinger and WithMaxHold as
+// parties below 1 or above 2000, a nil session, or one of the options WithHandover, WithLinger, WithMaxHold and WithAsyncUnlock as
 // zksync.ErrMisuse. It also reports more parties than can leave in one request: the servers accept 1 MB for the paths
 // of all parties, each up to 160 bytes longer than the barrier's path with the chroot.
 func NewBarrier(s *zksync.Session, path string, parties int, opts ...zksync.Option) *Barrier {

@@ -64,7 +64,7 @@ type participant struct {
 // NewDoubleBarrier names a double barrier of n parties by a path of its own, which is created when it is first
 // needed. The first process that uses it stores n there. All others must give the same n; otherwise Enter fails with
 // zksync.ErrMisuse. NewDoubleBarrier does no I/O. The first call reports a malformed path, an n below 1, a nil
-// session, or one of the options WithHandover, WithLinger and WithMaxHold as zksync.ErrMisuse.
+// session, or one of the options WithHandover, WithLinger, WithMaxHold and WithAsyncUnlock as zksync.ErrMisuse.
 func NewDoubleBarrier(s *zksync.Session, path string, n int, opts ...zksync.Option) *DoubleBarrier {
 	b := &DoubleBarrier{path: path, n: n, at: session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...)}
 	b.misuse = b.at.Misuse()

@@ -40,12 +40,12 @@ type Result[T any] struct {
 
 // New names a group of keys by the path of its directory, which is created when it is first needed and
 // belongs to the group. It does no I/O. The first call reports a malformed path, a nil session, an option
-// that is not one of a lock, zksync.WithHandover or zksync.WithLinger as zksync.ErrMisuse. The other options
+// that is not one of a lock, zksync.WithHandover, zksync.WithLinger or zksync.WithAsyncUnlock as zksync.ErrMisuse. The other options
 // count for the locks under which functions run.
 func New[T any](s *zksync.Session, path string, opts ...zksync.Option) *Flight[T] {
 	// The place of an entry in the queue decides which results are for its callers. So another call must not get the
 	// entry, and the entry must not stay after its call.
-	at := session.NewAccess((*session.Session)(s), path, opts).Without("WithHandover", "WithLinger")
+	at := session.NewAccess((*session.Session)(s), path, opts).Without("WithHandover", "WithLinger", "WithAsyncUnlock")
 	opts = append(slices.Clone(opts), zksync.WithHandover(0))
 	return &Flight[T]{path: path, s: s, opts: opts, at: at, calls: make(map[string]*call[T])}
 }

@@ -23,7 +23,7 @@ type Gate struct {
 
 // NewGate names a gate by the path of a directory of its own, which is created when it is first needed. It does
 // no I/O. The first call reports a malformed path, a nil session, or one of the options WithHandover,
-// WithLinger and WithMaxHold as zksync.ErrMisuse.
+// WithLinger, WithMaxHold and WithAsyncUnlock as zksync.ErrMisuse.
 func NewGate(s *zksync.Session, path string, opts ...zksync.Option) *Gate {
 	return &Gate{path: path, at: session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...)}
 }

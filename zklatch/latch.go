@@ -72,7 +72,7 @@ func Ephemeral() zksync.Option {
 // New names a latch of total events by a path of its own, which is created when it is first needed. The first process
 // that uses the latch stores total there. All others must give the same total; otherwise their first call fails with
 // zksync.ErrMisuse. New does no I/O. The first call reports a malformed path, a total below 1, a nil session, or one
-// of the options WithHandover, WithLinger and WithMaxHold as zksync.ErrMisuse.
+// of the options WithHandover, WithLinger, WithMaxHold and WithAsyncUnlock as zksync.ErrMisuse.
 func New(s *zksync.Session, path string, total int, opts ...zksync.Option) *Latch {
 	own, rest := session.Own[option](opts)
 	l := &Latch{path: path, total: total, at: session.NewAccess((*session.Session)(s), path, rest).Without(session.OfHolds...)}

@@ -31,10 +31,10 @@ type outcome struct {
 }
 
 // New names a Once by a path of its own, which is created when it is first needed. It does no I/O. The first call
-// reports a malformed path, a nil session, an option that is not one of a lock, or zksync.WithLinger as
+// reports a malformed path, a nil session, an option that is not one of a lock, zksync.WithLinger or zksync.WithAsyncUnlock as
 // zksync.ErrMisuse: a lock entry that lingers would look like a function that runs.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *Once {
-	return &Once{path: path, m: zksync.NewMutex(s, path+"/lock", opts...), at: session.NewAccess((*session.Session)(s), path, opts).Without("WithLinger")}
+	return &Once{path: path, m: zksync.NewMutex(s, path+"/lock", opts...), at: session.NewAccess((*session.Session)(s), path, opts).Without("WithLinger", "WithAsyncUnlock")}
 }
 
 // DoContext returns the kept result. If there is none, it runs f, keeps f's result, and returns it. The context of f

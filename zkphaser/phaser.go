@@ -85,7 +85,7 @@ func WithOnAdvance(f func(ctx context.Context, phase, registered int) bool) zksy
 
 // New names a phaser by a path of its own, which is created when it is first needed. It does no I/O.
 // The first call reports a malformed path, a nil session, or one of the options WithHandover,
-// WithLinger and WithMaxHold as zksync.ErrMisuse.
+// WithLinger, WithMaxHold and WithAsyncUnlock as zksync.ErrMisuse.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *Phaser {
 	own, rest := session.Own[option](opts)
 	p := &Phaser{path: path, phase: -1, at: session.NewAccess((*session.Session)(s), path, rest).Without(session.OfHolds...)}

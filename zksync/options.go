@@ -149,6 +149,18 @@ func WithMaxHold(d time.Duration) Option {
 	})
 }
 
+// WithAsyncUnlock has Unlock return as soon as the release was sent to the servers, without waiting for their answer.
+// So a Lock and an Unlock together cost one round trip instead of two. The lease ends before Unlock returns, as
+// always. What the session asks for later reaches the servers after the release. Others may be granted up to one
+// round trip after Unlock has returned. (Without this option they may be granted before it returns.) If the
+// connection is lost meanwhile, the session goes on with the release on the next connection, or the lock is
+// released when the session ends. Close still waits for the servers, so a process that ends with Close leaves no lock
+// behind; one that exits without it keeps the lock until its session expires, if the release had not left it yet.
+// Elections, zkonce, zkflight and the meeting points do not take this option.
+func WithAsyncUnlock() Option {
+	return session.ForLock("WithAsyncUnlock", func(s *session.Settings) { s.Async = true })
+}
+
 // WithName sets a name for people, for example that of the service. [Contender] shows it. For a session it is
 // the default of its locks. No decision depends on it.
 func WithName(name string) Option {

@@ -49,7 +49,7 @@ type WaitGroup struct {
 }
 
 // New names a group by a path of its own, which is created when it is first needed. It does no I/O. The first call
-// reports a malformed path, a nil session, or one of the options WithHandover, WithLinger and WithMaxHold as
+// reports a malformed path, a nil session, or one of the options WithHandover, WithLinger, WithMaxHold and WithAsyncUnlock as
 // zksync.ErrMisuse; the methods of sync.WaitGroup's method set panic then.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *WaitGroup {
 	return &WaitGroup{path: path, at: session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...), id: node.NewUUID()}

@@ -39,7 +39,8 @@ type Grantor interface {
 	// Released is called when l was released, before Done is closed and before Release.
 	Released(l *Lease)
 	// Release gives up the hold of l, which has been finished already: its holder is told before
-	// another can be granted. If that takes a request, Release waits for the answer, at most for grace.
+	// another can be granted. If that takes a request, Release waits for the answer, at most for grace
+	// (not at all if that is [queue.Unawaited]).
 	Release(l *Lease, grace time.Duration)
 	// UnlockLost is called for the Unlock of a lease that had ended in another way before.
 	UnlockLost(l *Lease)
@@ -122,7 +123,12 @@ func (l *Lease) Valid() bool {
 func (l *Lease) Path() string { return l.ticket.ShownNode() }
 
 // Unlock is zksync.Lease.Unlock.
-func (l *Lease) Unlock() error { return l.unlock(unlockWait) }
+func (l *Lease) Unlock() error {
+	if l.access.Settings.Async {
+		return l.unlock(queue.Unawaited)
+	}
+	return l.unlock(unlockWait)
+}
 
 // UnlockDropIn is Unlock for a hold of the form without leases. It does nothing and reports false if l is nil
 // or another kind of hold, or if another UnlockDropIn of l came first.

@@ -9,6 +9,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
+// Unawaited, given to Leave in place of a time, has it send the request and not wait for the answer.
+const Unawaited time.Duration = -1
+
 // Leave gives the ticket up. The reaper of the epoch removes the node: it tries until the servers confirm that
 // the node is gone. Leave waits for that at most for grace, and not at all if the ticket is over already.
 func (t *Ticket) Leave(grace time.Duration) {
@@ -22,10 +25,23 @@ func (t *Ticket) Leave(grace time.Duration) {
 		// Only a listing shows it, so the reaper looks for it.
 		t.Epoch.Reap(zkconn.Orphan{Dir: t.queue.Dir, Prefix: node.Prefix(t.Entry.UUID)})
 	}
-	if grace > 0 && t.Epoch.Linked() && t.remove(grace) {
-		return
+	left := zkconn.Orphan{Dir: t.queue.Dir, Node: t.Node}
+	if grace != 0 && t.Epoch.Linked() {
+		// On a healthy connection this one request is all. The servers answer the requests of a session in order. So
+		// what this process asks for later finds the node gone, even if nobody waits for the answer.
+		answered, confirmed := t.remove()
+		if grace == Unawaited {
+			left.Pending, left.Outcome = answered, func() (string, bool) {
+				if confirmed() {
+					return "", false
+				}
+				return t.Node, false
+			}
+		} else if node.Settle(t.Epoch, answered, grace); confirmed() {
+			return
+		}
 	}
-	t.Epoch.Reap(zkconn.Orphan{Dir: t.queue.Dir, Node: t.Node})
+	t.Epoch.Reap(left)
 }
 
 // Forget marks the ticket as over, and ends its watch for a
@@ -36,22 +52,22 @@ func (t *Ticket) Forget() {
 	t.IgnoreLoss()
 }
 
-// remove deletes the node, and reports whether the servers confirmed within d that
-// it is gone. On a healthy connection this takes one request, without the reaper.
-func (t *Ticket) remove(d time.Duration) bool {
+// remove sends the request that deletes the node. confirmed reports whether an answer has said that it is gone.
+func (t *Ticket) remove() (answered <-chan struct{}, confirmed func() bool) {
 	if announced := t.announcement(); announced != nil {
-		return confirmed(t.Epoch, t.Epoch.StartMulti(append(announced, t.deletion())...), d)
+		return removal(t.Epoch.StartMulti(append(announced, t.deletion())...))
 	}
-	return confirmed(t.Epoch, t.Epoch.StartDelete(t.Node), d)
+	return removal(t.Epoch.StartDelete(t.Node))
 }
 
-func confirmed[T any](e *zkconn.Epoch, removal *zkconn.Call[T], d time.Duration) bool {
-	node.Settle(e, removal.Done(), d)
-	if !removal.Answered() {
-		return false
+func removal[T any](c *zkconn.Call[T]) (answered <-chan struct{}, confirmed func() bool) {
+	return c.Done(), func() bool {
+		if !c.Answered() {
+			return false
+		}
+		_, err := c.Result()
+		return err == nil || errors.Is(err, zk.ErrNoNode)
 	}
-	_, err := removal.Result()
-	return err == nil || errors.Is(err, zk.ErrNoNode)
 }
 
 // announcement is what a transaction that gives the lock up does before it deletes the node. It tells the next in

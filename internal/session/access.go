@@ -41,7 +41,7 @@ func NewAccess[O Option](s *Session, path string, opts []O) *Access {
 }
 
 // OfHolds are the options that have a meaning for holds only.
-var OfHolds = []string{"WithHandover", "WithLinger", "WithMaxHold"}
+var OfHolds = []string{"WithHandover", "WithLinger", "WithMaxHold", "WithAsyncUnlock"}
 
 // Without makes every call of the primitive report a misuse
 // if one of these options was given: they mean nothing to it.

@@ -30,6 +30,7 @@ type Settings struct {
 	HandoverIn time.Duration
 	Linger     time.Duration
 	MaxHold    time.Duration
+	Async      bool // Unlock does not wait
 
 	// Of both.
 	ACL  []zk.ACL

@@ -16,8 +16,8 @@ type Orphan struct {
 	Prefix string // of its name; unique to the attempt that made it; if it is empty, only Node is removed
 	Node   string // its full path; empty while only Dir and Prefix are known
 
-	// Pending, if not nil, is closed when the request that makes the node has
-	// been answered or given up. A look for the node before that could miss it.
+	// Pending, if not nil, is closed when the request that makes the node, or removes it,
+	// has been answered or given up. A look for the node before that could miss it.
 	Pending <-chan struct{}
 	// Outcome is called after Pending. It returns the node's path if the servers told it.
 	// unknown means that the node must be looked for. Without either there is no node.

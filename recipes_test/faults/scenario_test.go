@@ -84,6 +84,10 @@ func scenarios() []scenario {
 			w.start(party{name: "a", c: w.clients[0], m: lock(w.clients[0], zksync.WithMaxHold(30*ms)), hold: 60 * ms})
 			w.start(party{name: "b", c: w.clients[1], m: lock(w.clients[1]), start: 10 * ms, hold: 30 * ms})
 		}},
+		{name: "unlocks that do not wait", clients: 2, before: there, play: func(w *world) {
+			w.start(party{name: "a", c: w.clients[0], m: lock(w.clients[0], zksync.WithAsyncUnlock()), hold: 20 * ms, rounds: 3})
+			w.start(party{name: "b", c: w.clients[1], m: lock(w.clients[1], zksync.WithAsyncUnlock()), start: 10 * ms, hold: 20 * ms, rounds: 2})
+		}},
 	}
 }
 
@@ -91,7 +95,7 @@ func scenarios() []scenario {
 // servers know. The first request of a client that was struck by a loss of its connection is not sealed any more.
 func sealedScenarios() (out []scenario) {
 	for _, sc := range scenarios() {
-		if !slices.Contains([]string{"hand-over", "far behind", "cancelled waiter", "local hand-over"}, sc.name) {
+		if !slices.Contains([]string{"hand-over", "far behind", "cancelled waiter", "local hand-over", "unlocks that do not wait"}, sc.name) {
 			continue
 		}
 		sc.name += ", sealed"
