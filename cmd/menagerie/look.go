@@ -93,6 +93,9 @@ func (l *look) node(ctx context.Context, p string) (*node, error) {
 		return nil, absent(err)
 	}
 	n.data, n.stat = data, *stat
+	if isLastName(string(data)) {
+		n.data = nil
+	}
 	if n.stat.EphemeralOwner != 0 { // it cannot have children
 		return n, nil
 	}

@@ -140,6 +140,9 @@ func plural(n int64, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
+// isLastName reports whether the data of a directory are what the last entry wrote there: its name without the number.
+var isLastName = like(`_c_[0-9a-f-]{36}-[a-zA-Z0-9_-]+`)
+
 // entryName is what the node of a contender looks like; see queue.ParseEntry.
 var entryName = regexp.MustCompile(`^(?:_c_(?:[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})` +
 	`(?:-lock-|-__READ__|-__WRIT__|-permit-([1-9][0-9]*)-)|[0-9a-fA-F]{32}(?:__lock__|__rlock__|-lock-))(?:[0-9]{10}|-[0-9]{9,10})$`)
