@@ -9,7 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Unawaited, given to Leave in place of a time, has it send the request and not wait for the answer.
+// Unawaited is given to Leave in place of a time: Leave sends the request, and does not wait for the answer.
 const Unawaited time.Duration = -1
 
 // Leave gives the ticket up. The reaper of the epoch removes the node: it tries until the servers confirm that
