@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"runtime"
@@ -45,24 +46,31 @@ func benchSessions(b *testing.B, servers string, n int) []*Session {
 
 func benchPath() string { return fmt.Sprintf("/bench-%d", time.Now().UnixNano()) }
 
-// BenchmarkHandover compares the two ways of waiting: with a scout, that tells
-// early that the blocker is the head, and without, listing again after the wake.
-// One operation is one hand-over.
+// BenchmarkHandover compares the two ways of waiting where many wait: with sealed entries and the
+// guess of the one ahead, and with listings and a scout, as without a crowd. One operation is one hand-over.
 func BenchmarkHandover(b *testing.B) {
 	servers := benchServers(b)
 	for _, n := range []int{8, 32} {
 		sessions := benchSessions(b, servers, n)
-		for _, early := range []bool{true, false} {
-			b.Run(fmt.Sprintf("sessions=%d/early=%v", n, early), func(b *testing.B) {
-				queue.Scouting = early
-				defer func() { queue.Scouting = true }()
-				handover(b, sessions)
+		for _, crowd := range []int32{3, math.MaxInt32} {
+			b.Run(fmt.Sprintf("sessions=%d/crowd=%v", n, crowd == 3), func(b *testing.B) {
+				queue.Crowd = crowd
+				defer func() { queue.Crowd = 3 }()
+				lockAndUnlock(b, sessions)
 			})
 		}
 	}
 }
 
-func handover(b *testing.B, sessions []*Session) {
+// BenchmarkUncontended compares an Unlock that waits for the servers with one that does not.
+// One operation is a Lock and an Unlock of a mutex that nobody else wants.
+func BenchmarkUncontended(b *testing.B) {
+	sessions := benchSessions(b, benchServers(b), 1)
+	b.Run("async=false", func(b *testing.B) { lockAndUnlock(b, sessions) })
+	b.Run("async=true", func(b *testing.B) { lockAndUnlock(b, sessions, WithAsyncUnlock()) })
+}
+
+func lockAndUnlock(b *testing.B, sessions []*Session, opts ...Option) {
 	path := benchPath()
 	var todo, wg = make(chan struct{}, b.N), sync.WaitGroup{}
 	for range b.N {
@@ -71,7 +79,7 @@ func handover(b *testing.B, sessions []*Session) {
 	close(todo)
 	b.ResetTimer()
 	for _, s := range sessions {
-		m := NewMutex(s, path)
+		m := NewMutex(s, path, opts...)
 		wg.Go(func() {
 			for range todo {
 				m.Lock()

@@ -183,7 +183,7 @@ func (t *Ticket) spares(ev *events, v view) bool {
 }
 
 func (t *Ticket) hasScout(v view) bool {
-	return len(v.next) > 0 && t.Entry.Kind != KindRead && Scouting
+	return len(v.next) > 0 && t.Entry.Kind != KindRead
 }
 
 // errQuiet means that no event came for some time.
@@ -314,6 +314,3 @@ func (t *Ticket) watch(ev *events, v view, spares bool) {
 		ev.tell(path[len(t.queue.Dir)+1:], what)
 	}, sure)...)
 }
-
-// Scouting says that scouts are watched. Only the benchmark that measures their use switches it off.
-var Scouting = true
