@@ -153,7 +153,7 @@ func TestTheIdentityOfASessionGetsIntoNoGuardedNode(t *testing.T) {
 		for i, a := range line {
 			l := v.Granted(a)
 			if i >= 3 {
-				_, err := l.Guard(&zk.CreateRequest{Path: "/mine", Acl: zk.AuthACL(zk.PermAll)})
+				_, err := l.Guard(&zk.CreateRequest{Path: "/mine", Acl: zk.AuthACL(zk.PermAll), Flags: zk.FlagEphemeral})
 				if i == 3 {
 					require.ErrorIs(t, err, zk.ErrInvalidACL, "it has presented nothing")
 				} else {
