@@ -93,7 +93,7 @@ func (t *Ticket) round(ctx context.Context, ev *events) (seen []Entry, err error
 			return seen, ev.stillHolds(t.Epoch)
 		}
 		if err == nil {
-			v, err = t.without(v, departed, ev.wasWritten)
+			v, err = t.without(v, departed, ev)
 		}
 		if err != nil {
 			return seen, err
@@ -134,11 +134,15 @@ func (t *Ticket) view(ahead []Entry, more bool) view {
 	return view{ahead: ahead, blockers: blockers, next: t.blockers(withoutEntries(ahead, blockers)), more: more}
 }
 
-// mayBeNext reports whether the departure of one blocker would be the grant. WeightedPolicy returns the
-// heaviest blocker first: if its departure is not enough, the departure of another is not enough either. The
-// other policies of this package return one blocker. The answer only decides how early proof is asked for.
+// mayBeNext reports whether the grant may come without another listing or watch. Readers may leave all at once.
+// WeightedPolicy returns the heaviest blocker first: if its departure is not enough, the departure of
+// another is not enough either. The answer only decides how early proof is asked for.
 func (t *Ticket) mayBeNext(v view) bool {
-	return !v.more && len(t.blockers(withoutEntries(v.ahead, v.blockers[:1]))) == 0
+	leaving := v.blockers
+	if t.Entry.Kind == KindPermit || t.queue.Policy != nil {
+		leaving = leaving[:1]
+	}
+	return !v.more && len(t.blockers(withoutEntries(v.ahead, leaving))) == 0
 }
 
 // follow makes the ticket list again when the config changes. If the config has changed already since it was
@@ -228,7 +232,7 @@ func withoutEntries(entries, out []Entry) []Entry {
 
 // without takes departed entries out of a view. It returns errList or errMore
 // if what is left is not enough to go on, and a new listing is needed.
-func (t *Ticket) without(v view, departed []string, written func(name string) bool) (view, error) {
+func (t *Ticket) without(v view, departed []string, ev *events) (view, error) {
 	left := slices.Clone(v.ahead)
 	scouted := false
 	for _, name := range departed {
@@ -236,24 +240,25 @@ func (t *Ticket) without(v view, departed []string, written func(name string) bo
 		if i < 0 {
 			continue
 		}
-		if t.mayBeReplaced(left[i], written(name)) {
+		if t.mayBeReplaced(left[i], ev.wasWritten(name)) {
 			return v, errList
 		}
 		scouted = scouted || indexEntry(v.blockers, name) < 0
 		left = slices.Delete(left, i, i+1)
 	}
 	now := t.view(left, v.more)
-	switch {
+	switch unwatched := ev.unwatched(left); {
 	case len(now.blockers) == 0 && !v.more, sameEntries(now.blockers, v.blockers) && !scouted:
 		return now, nil
 	case scouted:
 		// The listing tells whether the blockers are the last. It is made now,
 		// while they still exist, so that their departure needs no further request.
 		return v, errMore
-	case len(now.blockers) == 0, len(v.blockers) == 1 && (v.more || len(left) > 1):
-		// Either no blocker is known, but there are entries that were not kept. Or
-		// the new blocker existed at the listing, but may have left since. A read would tell of this one
-		// entry, and if it has left, the entry ahead of it needs another read. One listing tells of all.
+	case len(now.blockers) == 0:
+		return v, errList // no blocker is known, but there are entries that were not kept
+	case len(ev.unwatched(now.blockers)) > 0 && (v.more || len(unwatched) > 1):
+		// A new blocker existed at the listing, but may have left since. A watch would tell of this one
+		// entry, and if it has left, the entry ahead of it needs another watch. One listing tells of all.
 		return v, errList
 	}
 	return now, nil // watch sets a watch on the new blockers, which also tells whether they exist

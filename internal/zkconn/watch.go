@@ -47,6 +47,19 @@ func (w *Watch) Stop() {
 	}
 }
 
+// Waiting reports whether the event is still to come. Two subscriptions to one node that
+// are both waiting share one watch on the server, and will get the same event.
+func (w *Watch) Waiting() bool {
+	w.hub.mu.Lock()
+	defer w.hub.mu.Unlock()
+	n := w.hub.nodes[w.key]
+	if n == nil {
+		return false
+	}
+	_, waiting := n.subs[w]
+	return waiting
+}
+
 // watchKey names a watch as the server does: a data watch and a child watch of one path are two watches.
 type watchKey struct {
 	path     string
