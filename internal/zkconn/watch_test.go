@@ -46,6 +46,28 @@ func connectedTo(t *testing.T, p *peer) (*Client, *Epoch, *script) {
 	return c, e, newScript(p, conn)
 }
 
+// Whoever subscribes while an earlier watch of the same node is being told of its event shares no watch with it.
+func TestAWatchIsNotWaitingAnyMoreBeforeItIsToldOfItsEvent(t *testing.T) {
+	for what, happen := range map[string]func(*hub){
+		"an event":     func(h *hub) { h.event(eventData, "/n") },
+		"a disconnect": (*hub).disconnected,
+	} {
+		var h hub
+		var w, second, later *Watch
+		key := watchKey{"/n", false}
+		w, _ = h.subscribe(key, func(Event) {
+			require.False(t, w.Waiting(), what)
+			later, _ = h.subscribe(key, func(Event) {})
+		})
+		second, _ = h.subscribe(watchKey{"/other", false}, func(Event) {})
+		require.True(t, w.Waiting(), what)
+		happen(&h)
+		require.True(t, later.Waiting(), what)
+		require.False(t, w.Waiting(), what)
+		require.Equal(t, what == "an event", second.Waiting(), what)
+	}
+}
+
 func TestWatchesOfOneNodeShareOneOnTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPeer(t)
