@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/bench"
+	"github.com/go-menagerie/menagerie/internal/bench"
 	"github.com/go-menagerie/menagerie/internal/zkserver"
 )
 
@@ -41,7 +41,7 @@ not those of a real ensemble.`,
   menagerie bench --clients 1 --duration 500ms --json`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.bench(cmd, bench.Config{Duration: duration.value(), Clients: clients}, asJSON)
+			return a.bench(cmd, bench.Config{Duration: duration.value(), Rounds: 5, Scenarios: scenarios(clients), Peers: bench.Peers()}, asJSON)
 		},
 	}
 	cmd.Flags().Var(&duration, "duration", "measure each peer with each number of clients for `D`")
@@ -72,7 +72,7 @@ func (a *app) bench(cmd *cobra.Command, cfg bench.Config, asJSON bool) error {
 	for _, c := range a.credentials {
 		cfg.Secured.Auth = append(cfg.Secured.Auth, bench.Credential{Scheme: c.scheme, Secret: []byte(c.secret)})
 	}
-	cfg.Note = func(line string) { fmt.Fprintln(a.stderr, line) }
+	cfg.Progress = func(bench.Progress) {}
 	rows, err := bench.Run(ctx, s.Conn(), cfg)
 	var i *interruption
 	switch {
@@ -90,8 +90,8 @@ func printBench(w io.Writer, rows []bench.Row) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "scenario\tclients\tpeer\tops/s\tp50 us\tp99 us\trequests/op\t")
 	for _, r := range rows {
-		fmt.Fprintf(t, "%s\t%d\t%s\t%.0f\t%.0f\t%.0f\t%.2f\t\n",
-			r.Scenario, r.Clients, r.Peer, r.OpsPerS, r.P50, r.P99, r.RequestsPerOp)
+		fmt.Fprintf(t, "%s\t%d\t%s\t%.0f\t%.0f\t%.0f\t%s\t\n",
+			r.Scenario, r.Clients, r.Peer, r.OpsPerS, r.P50, r.P99, number(r.RequestsPerOp))
 	}
 	return outputError(t.Flush())
 }
@@ -122,4 +122,19 @@ func (l *countList) Set(s string) error {
 	}
 	*l = all
 	return nil
+}
+
+func scenarios(clients []int) (all []bench.Scenario) {
+	for _, name := range []string{bench.Uncontended, bench.Contended} {
+		s, _ := bench.ScenarioNamed(name)
+		all = append(all, s.With(clients))
+	}
+	return all
+}
+
+func number(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", *v)
 }
