@@ -9,9 +9,9 @@ import (
 
 // The measures of a chart, in pixels. Names stand on the left of the bars, values on their right.
 const (
-	chartWidth = 760
+	chartWidth = 790
 	barsLeft   = 150
-	barsWidth  = 440
+	barsWidth  = 400
 	barHeight  = 16
 	barStep    = 24
 	groupHead  = 30
@@ -38,7 +38,7 @@ func chart(s Scenario, rows []Row) string {
 		most = max(most, r.OpsPerSMax)
 	}
 	step := tick(most)
-	x := func(v float64) float64 { return barsLeft + v/(math.Ceil(most/step)*step)*barsWidth }
+	x := func(v float64) float64 { return barsLeft + v/max(most, step)*barsWidth }
 	var b strings.Builder
 	y := chartHead
 	for i, r := range rows {
@@ -51,7 +51,7 @@ func chart(s Scenario, rows []Row) string {
 	}
 	bottom := y + 4
 	var grid strings.Builder
-	for v := 0.0; v <= math.Ceil(most/step)*step; v += step {
+	for v := 0.0; v <= max(most, step); v += step {
 		class := "grid"
 		if v == 0 {
 			class = "axis"

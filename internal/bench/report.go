@@ -80,14 +80,15 @@ Requests are without pings, and without the start and the end of sessions; bytes
 func (r Report) losses(b *strings.Builder) {
 	var lines []string
 	for _, row := range r.Rows {
+		where := fmt.Sprintf("%s, %d clients: %s ", row.Scenario, row.Clients, row.Peer)
 		switch {
 		case row.Error != "":
-			lines = append(lines, fmt.Sprintf("%s, %d clients: %s did not finish: %s", row.Scenario, row.Clients, row.Peer, strings.Join(strings.Fields(row.Error), " ")))
+			lines = append(lines, where+"did not finish: "+strings.Join(strings.Fields(row.Error), " "))
 		case row.Ratio == 0 || row.Ratio >= 1 || row.Peer == floor.Name():
 		case row.RatioMax >= 1:
-			lines = append(lines, fmt.Sprintf("%s, %d clients: %s is %.2f times as fast as %s, but not in every round", row.Scenario, row.Clients, row.Peer, 1/row.Ratio, row.Reference))
+			lines = append(lines, where+fmt.Sprintf("is about as fast as %s, faster in most rounds (%.2f times)", row.Reference, 1/row.Ratio))
 		default:
-			lines = append(lines, fmt.Sprintf("%s, %d clients: %s is %.2f times as fast as %s", row.Scenario, row.Clients, row.Peer, 1/row.Ratio, row.Reference))
+			lines = append(lines, where+fmt.Sprintf("is %.2f times as fast as %s, faster in every round", 1/row.Ratio, row.Reference))
 		}
 	}
 	b.WriteString("## Who is faster\n\n")
