@@ -92,8 +92,14 @@ func (p *inProcess) Run(ctx context.Context, s Slice) (Sample, error) {
 	if err != nil {
 		return Sample{}, err
 	}
+	if crew.Step != nil { // the first one also makes what the others find
+		err = crew.Step(ctx)
+	}
 	before := at.Meter.traffic()
-	result, err := at.work(ctx, cancel, crew)
+	var result Sample
+	if err == nil {
+		result, err = at.work(ctx, cancel, crew)
+	}
 	crew.Close()
 	// What a peer sends after an operation has returned is part of its cost too, so the
 	// count ends only here. The end of a session itself is no request.

@@ -34,16 +34,22 @@ func serve(t *testing.T) (*zkserver.Server, string, *atomic.Int64) {
 	return srv, l.Addr().String(), requests
 }
 
-// runOn measures scenarios for a moment, with one number of clients each or else their own.
-func runOn(t *testing.T, ctx context.Context, servers string, d time.Duration, all ...Scenario) ([]Row, error) {
+// config is that of a run of three rounds.
+func config(servers string, d time.Duration, all ...Scenario) Config {
+	return Config{Servers: servers, Timeout: 10 * time.Second, Peers: Peers(), Scenarios: all, Duration: d, Rounds: 3, Progress: func(Progress) {}}
+}
+
+func runWith(t *testing.T, ctx context.Context, cfg Config) ([]Row, error) {
 	t.Helper()
-	s, err := zksync.Connect(context.Background(), servers)
+	s, err := zksync.Connect(context.Background(), cfg.Servers)
 	require.NoError(t, err)
 	defer s.Close()
-	return Run(ctx, s.Conn(), Config{
-		Servers: servers, Timeout: 10 * time.Second, Peers: Peers(), Scenarios: all, Duration: d, Rounds: 3,
-		Progress: func(Progress) {},
-	})
+	return Run(ctx, s.Conn(), cfg)
+}
+
+func runOn(t *testing.T, ctx context.Context, servers string, d time.Duration, all ...Scenario) ([]Row, error) {
+	t.Helper()
+	return runWith(t, ctx, config(servers, d, all...))
 }
 
 // of is a scenario with a number of clients.
