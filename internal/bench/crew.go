@@ -92,9 +92,7 @@ func (p *inProcess) Run(ctx context.Context, s Slice) (Sample, error) {
 	if err != nil {
 		return Sample{}, err
 	}
-	if crew.Step != nil { // the first one also makes what the others find
-		err = crew.Step(ctx)
-	}
+	err = at.prepare(ctx, crew)
 	before := at.Meter.traffic()
 	var result Sample
 	if err == nil {
@@ -105,6 +103,18 @@ func (p *inProcess) Run(ctx context.Context, s Slice) (Sample, error) {
 	// count ends only here. The end of a session itself is no request.
 	result.Traffic = at.Meter.traffic().minus(before)
 	return result, err
+}
+
+// prepare does what is not measured. The first step also makes what the others find, and somebody has to hold what others
+// queue for.
+func (at Site) prepare(ctx context.Context, crew *Crew) error {
+	switch {
+	case crew.Step != nil:
+		return crew.Step(ctx)
+	case at.Scenario.Name == Deep:
+		return crew.Lockers[0].Acquire(ctx)
+	}
+	return nil
 }
 
 func (at Site) work(ctx context.Context, cancel context.CancelCauseFunc, crew *Crew) (Sample, error) {

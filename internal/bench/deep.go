@@ -7,21 +7,17 @@ import (
 	"time"
 )
 
-// deep lets the waiters queue one by one behind a holder. When all wait and nobody has anything more to send, the holder
+// deep lets the waiters queue one by one behind the first client, which holds. When all wait and nobody has anything more to send, the holder
 // releases, and each waiter releases as soon as it is granted.
 func (at Site) deep(ctx context.Context, cancel context.CancelCauseFunc, crew *Crew) (Sample, error) {
 	holder, waiters := crew.Lockers[0], crew.Lockers[1:]
-	start := time.Now()
-	if err := holder.Acquire(ctx); err != nil {
-		return Sample{}, fmt.Errorf("acquire: %w", err)
-	}
 	granted := make(chan time.Time, len(waiters))
 	var wg sync.WaitGroup
 	defer func() {
 		cancel(nil) // with an error the waiters wait for nothing
 		wg.Wait()
 	}()
-	before := at.Meter.traffic()
+	start, before := time.Now(), at.Meter.traffic()
 	for i, w := range waiters {
 		wg.Go(func() {
 			if err := w.Acquire(ctx); err != nil {

@@ -154,3 +154,44 @@ func TestLongRoundsAreShortSlices(t *testing.T) {
 	require.Equal(t, 1, turns)
 	require.Equal(t, 60*time.Millisecond, length)
 }
+
+func TestASliceIsCleanedUpBeforeTheNext(t *testing.T) {
+	t.Parallel()
+	srv, addr, _ := serve(t)
+	cfg := config(addr, 15*time.Millisecond, of(t, Latch, 2))
+	looked := 0
+	cfg.Progress = func(Progress) {
+		top, _ := srv.Children("/")
+		for _, name := range top {
+			if name != "zookeeper" {
+				left, _ := srv.Children("/" + name)
+				require.Empty(t, left)
+				looked++
+			}
+		}
+	}
+	_, err := runWith(t, context.Background(), cfg)
+	require.NoError(t, err)
+	require.Equal(t, 4, looked, "before the warm-up and three rounds")
+}
+
+func TestTheClockIsReadForSomeLocalOperationsOnly(t *testing.T) {
+	t.Parallel()
+	srv, addr, _ := serve(t)
+	s, err := menagerie.Run(context.Background(), slice(t, srv, addr, of(t, Relock, 1)))
+	require.NoError(t, err)
+	require.Len(t, s.Latencies, (s.Ops+clockEvery-1)/clockEvery)
+}
+
+func TestWhatAWaiterAsksBeforeTheHolderReleasesIsQueueing(t *testing.T) {
+	t.Parallel()
+	srv, addr, _ := serve(t)
+	s, err := goZKLock.Run(context.Background(), slice(t, srv, addr, of(t, Deep, 20)))
+	require.NoError(t, err)
+	require.Equal(t, 20, s.Ops)
+	require.Len(t, s.Latencies, 20)
+	require.EqualValues(t, 20*3, s.Queueing.Requests, "each creates, lists and watches")
+	require.EqualValues(t, 20*2+1, s.Requests-s.Queueing.Requests, "each lists and deletes; the holder deletes")
+	require.Positive(t, s.QueueingElapsed)
+	require.Greater(t, s.Queueing.BytesIn, int64(20*20*30/2), "listings")
+}
