@@ -16,19 +16,19 @@ var goZKLock = NewPeer("gozk-lock", map[string]Opener{
 var floor = NewPeer("floor", map[string]Opener{Uncontended: createEach, Async: createEach, Contended: createEach})
 
 func lockEach(ctx context.Context, at Site) (*Crew, error) {
-	return plainCrew(ctx, at, at.Clients, at.Clients, newLock)
+	return PlainCrew(ctx, at, at.Clients, at.Clients, newLock)
 }
 
 // lockShared gives every client a lock of its own, because one zk.Lock cannot be used by several goroutines.
 func lockShared(ctx context.Context, at Site) (*Crew, error) {
 	if at.Scenario.Name == Deep {
-		return plainCrew(ctx, at, deepSessions(at.Clients), at.Clients+1, newLock)
+		return PlainCrew(ctx, at, deepSessions(at.Clients), at.Clients+1, newLock)
 	}
-	return plainCrew(ctx, at, 1, at.Clients, newLock)
+	return PlainCrew(ctx, at, 1, at.Clients, newLock)
 }
 
 func createEach(ctx context.Context, at Site) (*Crew, error) {
-	return plainCrew(ctx, at, at.Clients, at.Clients, func(c *zk.Conn, path string, acl []zk.ACL) Locker {
+	return PlainCrew(ctx, at, at.Clients, at.Clients, func(c *zk.Conn, path string, acl []zk.ACL) Locker {
 		return &creator{conn: c, prefix: path + "/floor-", acl: acl}
 	})
 }
@@ -36,8 +36,9 @@ func createEach(ctx context.Context, at Site) (*Crew, error) {
 // deepSessions is over how many sessions n waiters are spread.
 func deepSessions(n int) int { return min(n, 10) }
 
-// plainCrew opens sessions, over which it spreads lockers.
-func plainCrew(ctx context.Context, at Site, sessions, lockers int, locker func(c *zk.Conn, path string, acl []zk.ACL) Locker) (*Crew, error) {
+// PlainCrew opens sessions of the plain client library, over which it spreads lockers. It serves the scenarios in which each
+// client has a session, and those in which clients share some: then there are fewer sessions than lockers.
+func PlainCrew(ctx context.Context, at Site, sessions, lockers int, locker func(c *zk.Conn, path string, acl []zk.ACL) Locker) (*Crew, error) {
 	conns, err := openAll(sessions, func() (*plainConn, error) { return dialPlain(ctx, at) }, (*plainConn).close)
 	if err != nil {
 		return nil, err
