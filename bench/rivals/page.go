@@ -140,7 +140,7 @@ func deep(b *strings.Builder, rows []bench.Row) {
 			continue
 		}
 		queue, drain := number(d.QueueBytesIn), number(d.DrainBytesIn)
-		if d.QueueBytesIn < 0 { // nobody has counted them
+		if d.QueueBytesIn <= 0 { // nobody has counted them
 			queue, drain = "-", "-"
 		}
 		fmt.Fprintf(b, "| %d | %s | %s | %s | %s | %s | %s | %s |\n", r.Clients, r.Peer, number(d.QueueUS), number(d.DrainUS),

@@ -15,7 +15,7 @@ def run(s, tally):
         (c,) = s.open(1)
         work(s, [c.Lock(s.path) for _ in range(s.clients)], 1, tally)
     elif s.scenario == "semaphore":
-        work(s, [c.Semaphore(s.path, max_leases=s.permits) for c in s.open(s.clients)], s.permits, tally)
+        work(s, [c.Semaphore(s.path + "/semaphore", max_leases=s.permits) for c in s.open(s.clients)], s.permits, tally)
     elif s.scenario == "deep":
         cs = s.open(min(s.clients, DEEP_SESSIONS))
         deep(s, [cs[i % len(cs)].Lock(s.path) for i in range(s.clients + 1)], tally)
