@@ -10,6 +10,7 @@ require (
 	github.com/go-redsync/redsync/v4 v4.18.1
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/gomodule/redigo v1.9.3
+	github.com/stretchr/testify v1.12.1
 	go.etcd.io/etcd/client/v3 v3.5.29
 	go.uber.org/zap v1.17.0
 )
@@ -23,6 +24,7 @@ require (
 	go.etcd.io/etcd/client/pkg/v3 v3.5.29 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	go.uber.org/multierr v1.6.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/net v0.51.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect

@@ -17,10 +17,10 @@ func herd() bench.Peer {
 		return bench.PlainCrew(ctx, at, at.Clients, at.Clients, newHerdLock)
 	}
 	return bench.NewPeer("herd", map[string]bench.Opener{
-		bench.Uncontended: each, bench.Contended: each,
-		bench.Deep: func(ctx context.Context, at bench.Site) (*bench.Crew, error) {
+		bench.Uncontended: exclusive(each), bench.Contended: exclusive(each),
+		bench.Deep: exclusive(func(ctx context.Context, at bench.Site) (*bench.Crew, error) {
 			return bench.PlainCrew(ctx, at, min(at.Clients, deepSessions), at.Clients+1, newHerdLock)
-		},
+		}),
 	})
 }
 

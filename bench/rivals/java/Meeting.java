@@ -8,7 +8,10 @@ import java.util.concurrent.atomic.AtomicReference;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.recipes.barriers.DistributedDoubleBarrier;
 
-/** Parties that enter and leave a double barrier, round by round: the next begins when all have left. */
+/**
+ * Parties that enter and leave a double barrier: nobody leaves before all have entered, and the next round begins when all
+ * have left.
+ */
 final class Meeting {
     private static final int PATIENCE = 30; // seconds
 
@@ -20,11 +23,13 @@ final class Meeting {
     private final long start = System.nanoTime();
     private volatile boolean over;
     private final CyclicBarrier gate;
+    private final CyclicBarrier inside;
 
     private Meeting(Slice slice, Tally tally) {
         this.slice = slice;
         this.tally = tally;
         gate = new CyclicBarrier(slice.clients, this::next);
+        inside = new CyclicBarrier(slice.clients);
     }
 
     static void run(Slice slice, Tally tally) throws Exception {
@@ -67,6 +72,7 @@ final class Meeting {
                 if (entering.get() < slice.clients) {
                     throw new IllegalStateException("open before all have entered");
                 }
+                inside.await();
                 if (!barrier.leave(PATIENCE, TimeUnit.SECONDS)) {
                     throw new IllegalStateException("not all leave the barrier");
                 }

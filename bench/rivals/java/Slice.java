@@ -38,7 +38,9 @@ final class Slice implements AutoCloseable {
     List<CuratorFramework> open(int n) throws Exception {
         List<CuratorFramework> opened = new ArrayList<>();
         for (int i = 0; i < n; i++) {
-            CuratorFramework session = CuratorFrameworkFactory.newClient(servers, timeout, timeout, new ExponentialBackoffRetry(100, 3));
+            // The tracker would read the configuration of the servers while the slice is measured.
+            CuratorFramework session = CuratorFrameworkFactory.builder().connectString(servers).sessionTimeoutMs(timeout)
+                    .connectionTimeoutMs(timeout).retryPolicy(new ExponentialBackoffRetry(100, 3)).ensembleTracker(false).build();
             sessions.add(session);
             opened.add(session);
             session.start();

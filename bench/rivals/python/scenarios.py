@@ -113,13 +113,15 @@ def settle(s):
 
 
 class Meeting:
-    """Parties that enter and leave a double barrier, round by round: the next begins when all have left."""
+    """Parties that enter and leave a double barrier: nobody leaves before all have entered, and the next round begins when
+    all have left. Otherwise a slow party of kazoo's would wait for ever: it misses that the barrier was open."""
 
     def __init__(self, s, tally):
         self.s, self.tally, self.threads = s, tally, Threads()
         self.began, self.over, self.entering, self.start = None, False, 0, time.monotonic()
         self.mu = threading.Lock()
         self.gate = threading.Barrier(s.clients, action=self.next)
+        self.inside = threading.Barrier(s.clients)
 
     def run(self):
         cs = self.s.open(self.s.clients)
@@ -149,5 +151,6 @@ class Meeting:
             barrier.enter()
             if self.entering < self.s.clients:
                 raise RuntimeError("open before all have entered")
+            self.inside.wait()
             barrier.leave()
             self.gate.wait()
