@@ -16,7 +16,7 @@ import (
 )
 
 // serve runs a server that counts requests as the meter should.
-func serve(t *testing.T) (*zkserver.Server, string, *atomic.Int64) {
+func serve(t testing.TB) (*zkserver.Server, string, *atomic.Int64) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
