@@ -136,11 +136,14 @@ bench-compare: RUNS ?= 8
 bench-compare: bin/benchcompare ## benchmarks of this revision and of the newest tag (or BASE) in turn; fails if one got worse
 	bin/benchcompare -base "$(BASE)" -count $(RUNS) -bench '^Benchmark($(compared))$$' ./zksync ./zkrwmutex ./internal/bench
 
+# RIVALS='--peer curator --scenario contended' only prints that part.
+bench-rivals: RIVALS ?= --write docs/benchmarks.md
+
 .PHONY: bench-rivals
-bench-rivals: zookeeper ## Curator, kazoo, etcd, redsync and others beside ours; writes the results into docs/benchmarks.md
+bench-rivals: zookeeper ## Curator, kazoo, etcd, redsync and others beside ours; the results go into docs/benchmarks.md
 	$(GO) -C bench/rivals test -count=1 ./...
 	$(GO) -C bench/rivals build -o ../../bin/rivals .
-	bin/rivals --write docs/benchmarks.md $(RIVALS)
+	bin/rivals $(RIVALS)
 
 .PHONY: lint
 lint: bin/staticcheck bin/typecheck ## formatting, go vet, staticcheck, and the types for macOS and Windows

@@ -59,8 +59,8 @@ func (r redisServer) answers(context.Context) error {
 	return err
 }
 
-// open gives each client a connection of its own. By default redsync waits for 50 to 250 ms between two attempts, with which
-// contenders get the lock some ten times a second: they ask each millisecond here.
+// open gives each client a connection of its own. By default redsync waits for 50 to 250 ms between two attempts, half a slice:
+// they ask each millisecond here, so that the slice ends soon after its time.
 func (r redisServer) open(_ context.Context, at bench.Site) (*bench.Crew, error) {
 	var pools []*redis.Pool
 	crew := &bench.Crew{Close: func() {
