@@ -93,20 +93,28 @@ func run(ctx context.Context, o options, out, progress io.Writer) error {
 		r.rows = append(r.rows, rows...)
 		if err != nil {
 			meter.clear()
-			fmt.Fprint(out, r.markdown())
-			return err
+			return errors.Join(err, r.print(out))
 		}
 	}
 	meter.clear()
-	r.took = time.Since(r.began)
 	if len(r.rows) == 0 {
 		return errors.New("nothing to measure")
 	}
 	if o.write == "" {
-		_, err = io.WriteString(out, r.markdown())
-		return err
+		return r.print(out)
 	}
+	r.took = time.Since(r.began)
 	return writePage(o.write, r.markdown())
+}
+
+// print shows what there is, also after an interruption.
+func (r *report) print(out io.Writer) error {
+	if len(r.rows) == 0 {
+		return nil
+	}
+	r.took = time.Since(r.began)
+	_, err := io.WriteString(out, r.markdown())
+	return err
 }
 
 // list is the words between commas.
