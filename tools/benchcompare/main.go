@@ -2,9 +2,9 @@
 //
 //	benchcompare -base v1.2.0 -count 8 -bench 'LocalHandover|Requests' ./zksync ./internal/bench
 //
-// Without -base it takes the newest tag that is reachable. Each benchmark runs so many times; a time is worse if it is more
-// than a tenth longer, and a number of requests if it is more than a hundredth greater, both only if that is no chance
-// (p < 0.05). What the older revision does not have is listed.
+// Without -base it takes the newest tag that is reachable. This revision is the working tree, with what is not committed. Each
+// benchmark runs so many times. A time is worse if it is more than a tenth longer (and p < 0.05), and a number of requests if
+// it is more than a hundredth greater (and p < 0.01). What the older revision does not have is listed.
 package main
 
 import (

@@ -111,6 +111,7 @@ func TestOnlyWhatIsLargeAndNoChanceIsWorse(t *testing.T) {
 		{"sec/op", []float64{10, 30, 10, 30, 10, 30}, []float64{12, 29, 31, 12, 29, 31}, false},             // chance
 		{"requests/op", []float64{100, 100, 100, 100, 100, 100}, []float64{105, 106, 105, 106, 105, 106}, true},
 		{"requests/op", []float64{2, 2, 2, 2, 2, 2}, []float64{2, 2, 2, 2, 2, 2}, false},
+		{"requests/op", []float64{4, 4.1, 4.2, 4.3, 4.4}, []float64{4.25, 4.45, 4.5, 4.6, 4.7}, false}, // p is 0.03
 	} {
 		s := series{"p", "A", c.unit}
 		var out strings.Builder
