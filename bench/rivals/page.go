@@ -60,7 +60,7 @@ func (r *report) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Measured on %s: %s, which ran clients and servers together; %s with one server and its log synced, %s. ",
 		r.began.UTC().Format("2006-01-02"), bench.Machine(), r.server, goVersion())
-	fmt.Fprintf(&b, "%d rounds, %v for each peer, scenario and number of clients; the run took %v.\n\n", r.rounds, r.duration, r.took.Round(time.Second))
+	fmt.Fprintf(&b, "%d %s, %v for each peer, scenario and number of clients; the run took %v.\n\n", r.rounds, plural("round", r.rounds), r.duration, r.took.Round(time.Second))
 	for _, what := range r.field.what {
 		fmt.Fprintf(&b, "* %s\n", what)
 	}
