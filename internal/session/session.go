@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -26,6 +27,7 @@ type Session struct {
 	host     string
 	logger   *slog.Logger
 	journal  *sessionJournal // nil without a session file
+	crowds   queue.Crowds
 
 	// ctx ends, with errs.ErrClosed as its cause, when Close begins. Everything
 	// that the session starts ends with ctx, and Close waits for it with work.
