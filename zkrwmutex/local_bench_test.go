@@ -28,7 +28,9 @@ func BenchmarkSharedReaders(b *testing.B) {
 				}
 				last = l
 			}
-			_ = last.Unlock()
+			if last != nil {
+				_ = last.Unlock()
+			}
 		})
 	})
 	b.Run("form=dropin", func(b *testing.B) {
