@@ -36,8 +36,11 @@ type Cohort struct {
 type grant struct {
 	ticket *queue.Ticket
 	since  time.Time
-	passes uint32      // how often it changed hands, lingering included: the Seq of the next token
-	timer  *time.Timer // ends the lingering
+	passes uint32 // how often it changed hands, lingering included: the Seq of the next token
+
+	timer  *time.Timer // ends the lingering; nil before the first time
+	ticks  bool        // timer runs, perhaps for an earlier time of lingering
+	linger time.Time   // when the lingering ends
 
 	// watched says that a child watch was set, which tells of others in the queue; contended says that it has told.
 	// Both outlive a single time of lingering, so that locking and unlocking in turn costs no request at all.
@@ -52,11 +55,27 @@ func NewCohort(at *session.Access, kind queue.Kind) *Cohort {
 // become changes the state. The fields of the old state are
 // cleared. mu is held here, and in all functions that call it.
 func (c *Cohort) become(to state, a *acquisition, g *grant, l *lease.Lease) {
-	if c.state == lingering {
-		c.grant.timer.Stop()
+	if old := c.grant; old != nil && old != g && old.timer != nil {
+		old.timer.Stop()
+	}
+	switch {
+	case c.state == idle:
+		c.at.Session.Remember(c) // if that is refused, the acquisition that begins now is refused, too
+	case to == idle:
+		c.at.Session.Forget(c)
 	}
 	c.state.become(to, c.at.Session.Logger())
 	c.acquisition, c.grant, c.hold = a, g, l
+}
+
+// Finish implements session.Hold.
+func (c *Cohort) Finish(err error) bool {
+	c.mu.Lock()
+	l := c.hold
+	fail(c.waiters, errs.ErrClosed)
+	c.waiters = nil
+	c.mu.Unlock()
+	return l != nil && l.Finish(err)
 }
 
 func (c *Cohort) becomeIdle()                         { c.become(idle, nil, nil, nil) }
@@ -72,12 +91,21 @@ func (c *Cohort) Acquire(ctx context.Context, dropIn bool) (*lease.Lease, error)
 	return c.acquire(ctx, dropIn, c.await)
 }
 
-// await puts w on the list and waits until it is granted or fails. In the states acquiring, held,
-// replacing and lost nothing else is done for w: whoever ends the state sees to the goroutines that wait.
-func (c *Cohort) await(w *waiter) (*lease.Lease, error) {
+// await takes a ticket that lingers. Otherwise it waits until it is granted or fails. In the states acquiring, held,
+// replacing and lost it does nothing else: whoever ends the state sees to the goroutines that wait.
+func (c *Cohort) await(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 	c.mu.Lock()
+	if l := c.relock(ctx, dropIn); l != nil {
+		c.mu.Unlock()
+		return l, nil
+	}
+	if c.at.Session.Closing() { // Finish may have failed those who wait already
+		c.mu.Unlock()
+		return nil, errs.ErrClosed
+	}
+	w := newWaiter(ctx, dropIn)
 	c.waiters = append(c.waiters, w)
-	if c.state == idle && w.ctx.Done() == nil {
+	if c.state == idle && ctx.Done() == nil {
 		// The context of this goroutine never ends, so it can
 		// wait for the servers itself, without another goroutine.
 		run := c.begin(nil)
@@ -91,7 +119,15 @@ func (c *Cohort) await(w *waiter) (*lease.Lease, error) {
 		c.advance()
 		c.mu.Unlock()
 	}
-	return w.wait(c.at.Session, c.withdraw)
+	return w.wait(c.withdraw)
+}
+
+// relock grants a ticket that lingers. It returns nil if there is none. mu is held.
+func (c *Cohort) relock(ctx context.Context, dropIn bool) *lease.Lease {
+	if c.state != lingering {
+		return nil
+	}
+	return c.grantNow(ctx, dropIn, c.grant)
 }
 
 // withdraw takes a waiter off the list. If it was the last one, the acquisition is cancelled. The cancelled
@@ -111,16 +147,12 @@ func (c *Cohort) withdraw(w *waiter) (cancelled *acquisition) {
 	return nil
 }
 
-// advance begins what must be done for the goroutines that wait, if nobody does
-// it yet. In the states without a case here it does nothing: whatever ends such
-// a state calls advance, or grants to the first of them itself. mu is held.
+// advance begins an acquisition for the goroutines that wait, if nobody does anything for them yet. In
+// the other states it does nothing: whatever ends such a state calls advance, or grants to the first
+// of them itself. mu is held.
 func (c *Cohort) advance() {
-	switch {
-	case len(c.waiters) == 0:
-	case c.state == idle:
+	if len(c.waiters) > 0 && c.state == idle {
 		c.spawn(nil)
-	case c.state == lingering:
-		c.grantFirst(c.grant)
 	}
 }
 
@@ -160,7 +192,7 @@ func (c *Cohort) acquired(p *queue.Ticket, err error) {
 		return
 	}
 	c.becomeIdle()
-	fail(c.at.Session, c.waiters, err)
+	fail(c.waiters, c.reason(err))
 	c.waiters = nil
 }
 
@@ -177,8 +209,8 @@ func (c *Cohort) grantFirst(g *grant) {
 	for len(c.waiters) > 0 {
 		w := c.waiters[0]
 		c.waiters = c.waiters[1:]
-		if l := w.grant(&c.side, c, g.ticket, g.passes); l != nil {
-			c.becomeHeld(g, l)
+		if w.grant(c.newLease(w.ctx, c, g.ticket, g.passes, w.dropIn)) {
+			c.becomeHeld(g, w.lease)
 			return
 		}
 	}
@@ -192,30 +224,24 @@ func (c *Cohort) Try(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 	return c.try(ctx, dropIn, c.attempt)
 }
 
-// attempt is Try for w. A lingering ticket is granted to w at once. Without a ticket
-// the servers are asked, unless others of this process are asking them already.
-func (c *Cohort) attempt(w *waiter) (*lease.Lease, error) {
+// attempt is Try. A lingering ticket is granted at once. Without a ticket the
+// servers are asked, unless others of this process are asking them already.
+func (c *Cohort) attempt(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 	c.mu.Lock()
-	if c.state == lingering && c.grant.ticket.Over() {
-		c.becomeIdle()
-	}
-	switch c.state {
-	case idle:
-		c.becomeAcquiring(nil) // goroutines that come now wait behind this attempt
+	l := c.relock(ctx, dropIn)
+	if l != nil || c.state != idle {
 		c.mu.Unlock()
-		return c.lookOnce(w, c.q.Try)
-	case lingering:
-		defer c.mu.Unlock()
-		return c.grantNow(w, c.grant)
+		return l, c.unless(l)
 	}
+	c.becomeAcquiring(nil) // goroutines that come now wait behind this attempt
 	c.mu.Unlock()
-	return nil, errs.ErrNotAcquired
+	return c.lookOnce(ctx, dropIn, c.q.Try)
 }
 
-// lookOnce gets a ticket with try, which is Queue.Try, and gives it to w. After a
+// lookOnce gets a ticket with try, which is Queue.Try, and a lease of it. After a
 // failure the goroutines that came meanwhile begin an acquisition of their own.
-func (c *Cohort) lookOnce(w *waiter, try getting) (*lease.Lease, error) {
-	p, err := c.ticket(w.ctx, try, c.onLoss)
+func (c *Cohort) lookOnce(ctx context.Context, dropIn bool, try getting) (*lease.Lease, error) {
+	p, err := c.ticket(ctx, try, c.onLoss)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
@@ -223,27 +249,35 @@ func (c *Cohort) lookOnce(w *waiter, try getting) (*lease.Lease, error) {
 		c.advance()
 		return nil, err
 	}
-	return c.grantNow(w, &grant{ticket: p, since: time.Now()})
+	l := c.grantNow(ctx, dropIn, &grant{ticket: p, since: time.Now()})
+	c.advance() // if there is a lease, nothing
+	return l, c.unless(l)
 }
 
-// grantNow gives g to w, a Try. It is not on the list of those who wait, so nothing
-// can be granted to it after it has returned. mu is held, and nobody holds.
-func (c *Cohort) grantNow(w *waiter, g *grant) (*lease.Lease, error) {
-	w.err = errs.ErrNotAcquired
+// grantNow makes a lease of g for a caller that is not on the list of those who wait. It returns nil if
+// the ticket was lost, or if the session is closing; the state is idle then. mu is held, and nobody holds.
+func (c *Cohort) grantNow(ctx context.Context, dropIn bool, g *grant) *lease.Lease {
 	if !g.ticket.Over() { // see grantFirst; the ticket may end at any time, so there is one look only
-		if l := w.grant(&c.side, c, g.ticket, g.passes); l != nil {
+		if l := c.newLease(ctx, c, g.ticket, g.passes, dropIn); l != nil {
 			c.becomeHeld(g, l)
-			return l, nil
+			return l
 		}
 		g.ticket.Leave(0) // the session is closing
 	}
 	c.becomeIdle()
-	c.advance()
-	return nil, w.err
+	return nil
 }
 
-// Released implements Grantor.
-func (c *Cohort) Released(l *lease.Lease) { c.dropIns.remove(l) }
+// unless is the error of a Try without a lease.
+func (c *Cohort) unless(l *lease.Lease) error {
+	if l != nil {
+		return nil
+	}
+	return c.reason(errs.ErrNotAcquired)
+}
+
+// Ended implements Grantor.
+func (c *Cohort) Ended(l *lease.Lease, err error) { c.left(l, err) }
 
 // Release implements Grantor.
 func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
@@ -325,7 +359,7 @@ func (c *Cohort) onLoss(p *queue.Ticket) {
 // hold of the form without leases keeps the other goroutines of this object
 // out, because its critical section still runs, and they share its memory.
 func (c *Cohort) UnlockLost(l *lease.Lease) {
-	c.dropIns.remove(l)
+	c.dropIns.remove(c.q.Kind, l)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.hold != l {

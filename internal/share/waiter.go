@@ -57,15 +57,29 @@ func (s *side) ticket(ctx context.Context, get getting, lost func(*queue.Ticket)
 	return p, err
 }
 
-// newLease makes the lease of a grant. It returns nil once the session is closing.
-func (s *side) newLease(ctx context.Context, by lease.Grantor, p *queue.Ticket, seq uint32, dropIn bool) *lease.Lease {
-	l := lease.New(ctx, by, s.at, p, seq, dropIn)
-	if dropIn {
-		s.dropIns.add(s.q.Kind, l)
+// left is Ended of the sides that have dropIns. A hold that has not been released leaves at its Unlock.
+func (s *side) left(l *lease.Lease, err error) {
+	if err == errs.ErrReleased {
+		s.dropIns.remove(s.q.Kind, l)
 	}
-	if !s.at.Session.Remember(l) {
+}
+
+// reason is err, or ErrClosed once the session is closing.
+func (s *side) reason(err error) error {
+	if s.at.Session.Closing() {
+		return errs.ErrClosed
+	}
+	return err
+}
+
+// newLease makes the lease of a grant. It returns nil once the session is closing. The lock
+// of by is held, under which Close looks for leases: see session.Session.Remember.
+func (s *side) newLease(ctx context.Context, by lease.Grantor, p *queue.Ticket, seq uint32, dropIn bool) *lease.Lease {
+	if s.at.Session.Closing() {
 		return nil
 	}
+	l := lease.New(ctx, by, s.at, p, seq, dropIn)
+	s.dropIns.add(s.q.Kind, l)
 	l.BoundBy(s.at.Settings.MaxHold)
 	return l
 }
@@ -74,7 +88,7 @@ func (s *side) newLease(ctx context.Context, by lease.Grantor, p *queue.Ticket, 
 type waiter struct {
 	ctx    context.Context
 	dropIn bool
-	ready  chan struct{} // closed once lease or err is set
+	ready  chan struct{} // closed once lease or err is set; Close ends all waits, too
 	lease  *lease.Lease
 	err    error
 }
@@ -83,38 +97,31 @@ func newWaiter(ctx context.Context, dropIn bool) *waiter {
 	return &waiter{ctx: ctx, dropIn: dropIn, ready: make(chan struct{})}
 }
 
-// grant gives w a lease of p, or fails w with ErrClosed and returns nil if the session is closing.
-func (w *waiter) grant(s *side, by lease.Grantor, p *queue.Ticket, seq uint32) *lease.Lease {
-	w.lease = s.newLease(w.ctx, by, p, seq, w.dropIn)
-	if w.lease == nil {
+// grant gives l to w. If the session is closing, l is nil, w fails with ErrClosed, and grant reports false.
+func (w *waiter) grant(l *lease.Lease) bool {
+	w.lease = l
+	if l == nil {
 		w.err = errs.ErrClosed
 	}
 	close(w.ready)
-	return w.lease
+	return l != nil
 }
 
 // fail ends the waits of all waiters with err.
-func fail(s *session.Session, waiters []*waiter, err error) {
-	if s.Closing() {
-		err = errs.ErrClosed
-	}
+func fail(waiters []*waiter, err error) {
 	for _, w := range waiters {
 		w.err = err
 		close(w.ready)
 	}
 }
 
-// wait waits until w is granted or fails. If its context or the session ends before, withdraw takes it off the
-// list of those who wait. If the acquisition was cancelled because w was the last one, withdraw returns it.
-func (w *waiter) wait(s *session.Session, withdraw func(*waiter) *acquisition) (*lease.Lease, error) {
-	var err error
+// wait waits until w is granted or fails. If its context ends before, withdraw takes it off the list
+// of those who wait. If the acquisition was cancelled because w was the last one, withdraw returns it.
+func (w *waiter) wait(withdraw func(*waiter) *acquisition) (*lease.Lease, error) {
 	select {
 	case <-w.ready:
 		return w.lease, w.err
 	case <-w.ctx.Done():
-		err = errs.OfContext(w.ctx)
-	case <-s.Context().Done():
-		err = errs.ErrClosed
 	}
 	cancelled := withdraw(w)
 	select {
@@ -123,11 +130,11 @@ func (w *waiter) wait(s *session.Session, withdraw func(*waiter) *acquisition) (
 			w.lease.GiveBack(node.Grace) // the caller's time is up: the grant goes to the next one
 		}
 	default:
-		if cancelled != nil && err != errs.ErrClosed {
+		if cancelled != nil {
 			cancelled.awaitCleanup()
 		}
 	}
-	return nil, err
+	return nil, errs.OfContext(w.ctx)
 }
 
 // without returns waiters without w.
