@@ -52,9 +52,9 @@ type Grantor interface {
 
 // New makes the lease of a grant. The lease keeps the values of the acquiring
 // context, but does not end with it: that context bounded only the wait.
-func New(ctx context.Context, grantor Grantor, at *session.Access, p *queue.Ticket, passes uint32, dropIn bool) *Lease {
+func New(ctx context.Context, grantor Grantor, at *session.Access, p *queue.Ticket, passes uint32, dropIn bool, now time.Time) *Lease {
 	return &Lease{
-		access: at, grantor: grantor, ticket: p, dropIn: dropIn, since: time.Now(), ctx: ctx,
+		access: at, grantor: grantor, ticket: p, dropIn: dropIn, since: now, ctx: ctx,
 		token: node.Token{Zxid: p.Entry.Czxid, Seq: passes},
 	}
 }

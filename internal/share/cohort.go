@@ -188,7 +188,8 @@ func (c *Cohort) begin(old *queue.Ticket) (run func()) {
 // for the first who waits or an error for all. mu is held.
 func (c *Cohort) acquired(p *queue.Ticket, err error) {
 	if err == nil {
-		c.grantFirst(&grant{ticket: p, since: time.Now()})
+		now := time.Now()
+		c.grantFirst(&grant{ticket: p, since: now}, now)
 		return
 	}
 	c.becomeIdle()
@@ -197,7 +198,7 @@ func (c *Cohort) acquired(p *queue.Ticket, err error) {
 }
 
 // grantFirst gives g to the goroutine that has waited longest. mu is held, somebody waits, and nobody holds.
-func (c *Cohort) grantFirst(g *grant) {
+func (c *Cohort) grantFirst(g *grant, now time.Time) {
 	if g.ticket.Over() {
 		// A loss first marks the ticket as over, and then looks once for a holder. It may have looked
 		// already, so a lease that is granted now might never be told. If the ticket is not over
@@ -209,7 +210,7 @@ func (c *Cohort) grantFirst(g *grant) {
 	for len(c.waiters) > 0 {
 		w := c.waiters[0]
 		c.waiters = c.waiters[1:]
-		if w.grant(c.newLease(w.ctx, c, g.ticket, g.passes, w.dropIn)) {
+		if w.grant(c.newLease(w.ctx, c, g.ticket, g.passes, w.dropIn, now)) {
 			c.becomeHeld(g, w.lease)
 			return
 		}
@@ -258,7 +259,7 @@ func (c *Cohort) lookOnce(ctx context.Context, dropIn bool, try getting) (*lease
 // the ticket was lost, or if the session is closing; the state is idle then. mu is held, and nobody holds.
 func (c *Cohort) grantNow(ctx context.Context, dropIn bool, g *grant) *lease.Lease {
 	if !g.ticket.Over() { // see grantFirst; the ticket may end at any time, so there is one look only
-		if l := c.newLease(ctx, c, g.ticket, g.passes, dropIn); l != nil {
+		if l := c.newLease(ctx, c, g.ticket, g.passes, dropIn, time.Now()); l != nil {
 			c.becomeHeld(g, l)
 			return l
 		}
@@ -282,7 +283,7 @@ func (c *Cohort) Ended(l *lease.Lease, err error) { c.left(l, err) }
 // Release implements Grantor.
 func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
 	c.mu.Lock()
-	g, unwanted := c.grant, (*queue.Ticket)(nil)
+	now, g, unwanted := time.Now(), c.grant, (*queue.Ticket)(nil)
 	switch {
 	case c.hold != l: // it was lost, or released before
 	case c.state == lost && runsOn(l): // its Unlock, which calls UnlockLost, ends the state
@@ -295,13 +296,13 @@ func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
 	case runsOn(l):
 		c.becomeLost()
 		unwanted = g.ticket
-	case len(c.waiters) > 0 && c.mayPass():
+	case len(c.waiters) > 0 && c.mayPass(now):
 		g.passes++ // each token must be greater than the one before
-		c.grantFirst(g)
+		c.grantFirst(g, now)
 	case len(c.waiters) > 0:
 		g.ticket.Retire() // its removal, which is part of that request, may be told before the answer: it is no loss
 		c.spawn(g.ticket)
-	case c.linger():
+	case c.linger(now):
 	default:
 		c.becomeIdle()
 		unwanted = g.ticket
@@ -329,10 +330,10 @@ func (g *grant) unsettled() bool {
 }
 
 // mayPass reports whether the ticket may go to the next waiter of this process. mu is held.
-func (c *Cohort) mayPass() bool {
+func (c *Cohort) mayPass(now time.Time) bool {
 	g := c.grant
 	return !g.unsettled() && int(g.passes) < c.at.Settings.Handover &&
-		time.Since(g.since) < c.at.Settings.HandoverIn && g.ticket.Epoch.Valid() && !g.ticket.Over()
+		now.Sub(g.since) < c.at.Settings.HandoverIn && g.ticket.Epoch.ValidAt(now) && !g.ticket.Over()
 }
 
 // onLoss is called when the session of p has ended, or its

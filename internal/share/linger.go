@@ -9,10 +9,10 @@ import (
 
 // linger keeps the ticket after c.hold, if WithLinger was given and no other
 // contender is known to queue. It reports whether it keeps the ticket. mu is held.
-func (c *Cohort) linger() bool {
+func (c *Cohort) linger(now time.Time) bool {
 	g := c.grant
 	e := g.ticket.Epoch
-	if c.at.Settings.Linger <= 0 || g.unsettled() || g.contended || !e.Valid() || !e.Ordered() {
+	if c.at.Settings.Linger <= 0 || g.unsettled() || g.contended || !e.ValidAt(now) || !e.Ordered() {
 		return false
 	}
 	if !g.watched && !c.at.Session.Spawn(func() { c.watchContention(g) }) {
@@ -20,7 +20,7 @@ func (c *Cohort) linger() bool {
 	}
 	g.watched = true
 	g.passes++ // the next hold is another grant, with a token of its own
-	g.linger = time.Now().Add(c.at.Settings.Linger)
+	g.linger = now.Add(c.at.Settings.Linger)
 	switch {
 	case g.timer == nil:
 		g.timer = time.AfterFunc(c.at.Settings.Linger, func() { c.lingered(g) })

@@ -65,9 +65,9 @@ func NewReaders(write *Cohort) *Readers {
 }
 
 // open reports whether a reader may join b now. mu is held.
-func (b *batch) open() bool {
+func (b *batch) open(now time.Time) bool {
 	return b != nil && (b.state == acquiring ||
-		b.state == held && time.Now().Before(b.until) && !b.ticket.Over() && b.ticket.Epoch.Valid())
+		b.state == held && now.Before(b.until) && !b.ticket.Over() && b.ticket.Epoch.ValidAt(now))
 }
 
 // Close keeps later readers out of the present batch. It is called when a
@@ -86,12 +86,13 @@ func (r *Readers) Acquire(ctx context.Context, dropIn bool) (*lease.Lease, error
 // await joins the present batch if that is held. Otherwise it waits, in the present
 // batch or in a new one, until it is granted or fails.
 func (r *Readers) await(ctx context.Context, dropIn bool) (*lease.Lease, error) {
+	now := time.Now() // not under mu, which all readers need
 	r.mu.Lock()
 	b := r.current
-	open := b.open()
+	open := b.open(now)
 	if open && b.state == held {
 		defer r.mu.Unlock()
-		return r.join(ctx, b, dropIn)
+		return r.join(ctx, b, dropIn, now)
 	}
 	if r.at.Session.Closing() { // Finish may have failed those who wait already
 		r.mu.Unlock()
@@ -110,8 +111,8 @@ func (r *Readers) await(ctx context.Context, dropIn bool) (*lease.Lease, error) 
 }
 
 // join makes a lease of b, or returns ErrClosed if the session is closing. mu is held.
-func (r *Readers) join(ctx context.Context, b *batch, dropIn bool) (*lease.Lease, error) {
-	l := r.newLease(ctx, r, b.ticket, b.seq, dropIn)
+func (r *Readers) join(ctx context.Context, b *batch, dropIn bool, now time.Time) (*lease.Lease, error) {
+	l := r.newLease(ctx, r, b.ticket, b.seq, dropIn, now)
 	if l == nil {
 		return nil, errs.ErrClosed
 	}
@@ -161,9 +162,10 @@ func (r *Readers) ended(b *batch, p *queue.Ticket, err error) (unwanted *queue.T
 		r.begin(b)
 		return nil
 	}
-	r.hold(b, p, 0)
+	now := time.Now()
+	r.hold(b, p, 0, now)
 	for _, w := range b.waiters {
-		l, _ := r.join(w.ctx, b, w.dropIn)
+		l, _ := r.join(w.ctx, b, w.dropIn, now)
 		w.grant(l)
 	}
 	b.waiters = nil
@@ -171,9 +173,9 @@ func (r *Readers) ended(b *batch, p *queue.Ticket, err error) (unwanted *queue.T
 }
 
 // hold makes b held, with p. mu is held.
-func (r *Readers) hold(b *batch, p *queue.Ticket, seq uint32) {
+func (r *Readers) hold(b *batch, p *queue.Ticket, seq uint32, now time.Time) {
 	b.state.become(held, r.at.Session.Logger())
-	b.ticket, b.seq, b.until = p, seq, time.Now().Add(shareFor)
+	b.ticket, b.seq, b.until = p, seq, now.Add(shareFor)
 	r.granted[p] = b
 }
 
@@ -211,10 +213,11 @@ func (r *Readers) Try(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 
 // attempt is Try. It joins a batch that is held, and does not join one that still waits.
 func (r *Readers) attempt(ctx context.Context, dropIn bool) (*lease.Lease, error) {
+	now := time.Now()
 	r.mu.Lock()
-	if b := r.current; b.open() && b.state == held {
+	if b := r.current; b.open(now) && b.state == held {
 		defer r.mu.Unlock()
-		return r.join(ctx, b, dropIn)
+		return r.join(ctx, b, dropIn, now)
 	}
 	r.mu.Unlock()
 	p, err := r.ticket(ctx, r.q.Try, r.onLoss)
@@ -226,13 +229,14 @@ func (r *Readers) attempt(ctx context.Context, dropIn bool) (*lease.Lease, error
 
 // share makes a batch of a ticket that was granted for one reader alone. From then on others may hold with it.
 func (r *Readers) share(ctx context.Context, dropIn bool, p *queue.Ticket, seq uint32) (*lease.Lease, error) {
+	now := time.Now()
 	r.mu.Lock()
 	b := r.newBatch()
-	r.hold(b, p, seq)
-	if !r.current.open() && r.write.Waiting() == 0 { // a writer who waits is ahead of readers who come now
+	r.hold(b, p, seq, now)
+	if !r.current.open(now) && r.write.Waiting() == 0 { // a writer who waits is ahead of readers who come now
 		r.current = b
 	}
-	l, err := r.join(ctx, b, dropIn)
+	l, err := r.join(ctx, b, dropIn, now)
 	unwanted := r.unheld(b)
 	r.mu.Unlock()
 	if unwanted != nil { // the session is closing

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/lease"
@@ -126,7 +127,7 @@ func (c *Cohort) regrant(l *lease.Lease, g *grant) *lease.Lease {
 		return nil
 	}
 	g.passes++
-	kept := c.newLease(l.Lifetime(), c, g.ticket, g.passes, l.DropIn())
+	kept := c.newLease(l.Lifetime(), c, g.ticket, g.passes, l.DropIn(), time.Now())
 	if kept != nil {
 		c.becomeHeld(g, kept)
 	}

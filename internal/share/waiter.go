@@ -74,11 +74,11 @@ func (s *side) reason(err error) error {
 
 // newLease makes the lease of a grant. It returns nil once the session is closing. The lock
 // of by is held, under which Close looks for leases: see session.Session.Remember.
-func (s *side) newLease(ctx context.Context, by lease.Grantor, p *queue.Ticket, seq uint32, dropIn bool) *lease.Lease {
+func (s *side) newLease(ctx context.Context, by lease.Grantor, p *queue.Ticket, seq uint32, dropIn bool, now time.Time) *lease.Lease {
 	if s.at.Session.Closing() {
 		return nil
 	}
-	l := lease.New(ctx, by, s.at, p, seq, dropIn)
+	l := lease.New(ctx, by, s.at, p, seq, dropIn, now)
 	s.dropIns.add(s.q.Kind, l)
 	l.BoundBy(s.at.Settings.MaxHold)
 	return l
@@ -118,6 +118,10 @@ func fail(waiters []*waiter, err error) {
 // wait waits until w is granted or fails. If its context ends before, withdraw takes it off the list
 // of those who wait. If the acquisition was cancelled because w was the last one, withdraw returns it.
 func (w *waiter) wait(withdraw func(*waiter) *acquisition) (*lease.Lease, error) {
+	if w.ctx.Done() == nil {
+		<-w.ready // half as dear as the select
+		return w.lease, w.err
+	}
 	select {
 	case <-w.ready:
 		return w.lease, w.err

@@ -27,7 +27,10 @@ func (c *leaseClock) unlock() {
 
 // valid reports whether the session can be proved alive at this instant. Every hand-over asks that, so it
 // takes no lock: it looks at the clock, and at what was true when a change of it ended last.
-func (c *leaseClock) valid() bool {
+func (c *leaseClock) valid() bool { return c.validAt(time.Now()) }
+
+// validAt is valid for a caller that has just looked at the clock.
+func (c *leaseClock) validAt(now time.Time) bool {
 	s := c.shown.Load()
-	return s != nil && !s.over && s.timer != nil && s.left(time.Now()) > 0
+	return s != nil && !s.over && s.timer != nil && s.left(now) > 0
 }
