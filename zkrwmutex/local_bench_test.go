@@ -57,7 +57,7 @@ func BenchmarkSharedReadersFloor(b *testing.B) {
 		prev, next *hold
 		since      time.Time
 		ctx        *[4]*hold
-		rest       [16]*hold // as large as a lease
+		_          [16]*hold // as large as a lease
 	}
 	var mu sync.Mutex
 	var first hold
