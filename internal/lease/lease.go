@@ -50,13 +50,15 @@ type Grantor interface {
 	UnlockLost(l *Lease)
 }
 
-// New makes the lease of a grant. The lease keeps the values of the acquiring
-// context, but does not end with it: that context bounded only the wait.
-func New(ctx context.Context, grantor Grantor, at *session.Access, p *queue.Ticket, passes uint32, dropIn bool, now time.Time) *Lease {
-	return &Lease{
-		access: at, grantor: grantor, ticket: p, dropIn: dropIn, since: now, ctx: ctx,
-		token: node.Token{Zxid: p.Entry.Czxid, Seq: passes},
-	}
+// New makes a lease that is yet to be granted. Nobody may use it before Grant. The lease keeps the values
+// of the acquiring context, but does not end with it: that context bounds only the wait.
+func New(ctx context.Context, grantor Grantor, at *session.Access, dropIn bool) *Lease {
+	return &Lease{access: at, grantor: grantor, dropIn: dropIn, ctx: ctx}
+}
+
+// Grant makes l the lease of a grant. It is called once.
+func (l *Lease) Grant(p *queue.Ticket, passes uint32, now time.Time) {
+	l.ticket, l.token, l.since = p, node.Token{Zxid: p.Entry.Czxid, Seq: passes}, now
 }
 
 // BoundBy ends the lease after d, and gives its hold up. 0 means no bound.

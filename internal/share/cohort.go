@@ -94,8 +94,9 @@ func (c *Cohort) Acquire(ctx context.Context, dropIn bool) (*lease.Lease, error)
 // await takes a ticket that lingers. Otherwise it waits until it is granted or fails. In the states acquiring, held,
 // replacing and lost it does nothing else: whoever ends the state sees to the goroutines that wait.
 func (c *Cohort) await(ctx context.Context, dropIn bool) (*lease.Lease, error) {
+	l := lease.New(ctx, c, c.at, dropIn)
 	c.mu.Lock()
-	if l := c.relock(ctx, dropIn); l != nil {
+	if c.relock(l) {
 		c.mu.Unlock()
 		return l, nil
 	}
@@ -103,7 +104,7 @@ func (c *Cohort) await(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 		c.mu.Unlock()
 		return nil, errs.ErrClosed
 	}
-	w := newWaiter(ctx, dropIn)
+	w := newWaiter(ctx, l)
 	c.waiters = append(c.waiters, w)
 	if c.state == idle && ctx.Done() == nil {
 		// The context of this goroutine never ends, so it can
@@ -202,13 +203,23 @@ func (c *Cohort) grantFirst(g *grant, now time.Time) {
 	for len(c.waiters) > 0 {
 		w := c.waiters[0]
 		c.waiters = c.waiters[1:]
-		if w.grant(c.newLease(w.ctx, c, g.ticket, g.passes, w.dropIn, now)) {
-			c.becomeHeld(g, w.lease)
+		granted := c.grantTo(w.lease, g, now)
+		w.answer(granted, errs.ErrClosed)
+		if granted {
 			return
 		}
 	}
 	c.becomeIdle() // nobody took it: the session is closing
 	g.ticket.Leave(0)
+}
+
+// grantTo makes l the lease of the hold, with g. It reports false once the session is closing. mu is held.
+func (c *Cohort) grantTo(l *lease.Lease, g *grant, now time.Time) bool {
+	granted := c.give(l, g.ticket, g.passes, now)
+	if granted {
+		c.becomeHeld(g, l)
+	}
+	return granted
 }
 
 // Ended implements Grantor.

@@ -63,12 +63,12 @@ func TestNothingIsGrantedOnATicketWhoseLossIsOnItsWay(t *testing.T) {
 		"a try that has just got it": func() (*lease.Lease, error) {
 			c := mutex()
 			c.state = acquiring
-			return c.lookOnce(context.Background(), false, got(losing(c.q)))
+			return c.lookOnce(context.Background(), lease.New(context.Background(), c, c.at, false), got(losing(c.q)))
 		},
 		"readers who have just got it": func() (*lease.Lease, error) {
 			r := NewReaders(mutex())
 			return ask(func(ctx context.Context, dropIn bool) (*lease.Lease, error) {
-				w := newWaiter(ctx, dropIn)
+				w := newWaiter(ctx, lease.New(ctx, r, r.at, dropIn))
 				b := &batch{of: r, state: acquiring, waiters: []*waiter{w}}
 				r.current = b
 				r.ended(b, losing(r.q), nil)

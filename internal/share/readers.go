@@ -86,19 +86,19 @@ func (r *Readers) Acquire(ctx context.Context, dropIn bool) (*lease.Lease, error
 // await joins the present batch if that is held. Otherwise it waits, in the present
 // batch or in a new one, until it is granted or fails.
 func (r *Readers) await(ctx context.Context, dropIn bool) (*lease.Lease, error) {
-	now := time.Now() // not under mu, which all readers need
+	l, now := lease.New(ctx, r, r.at, dropIn), time.Now() // not under mu, which all readers need
 	r.mu.Lock()
 	b := r.current
 	open := b.open(now)
 	if open && b.state == held {
 		defer r.mu.Unlock()
-		return r.join(ctx, b, dropIn, now)
+		return r.join(b, l, now)
 	}
 	if r.at.Session.Closing() { // Finish may have failed those who wait already
 		r.mu.Unlock()
 		return nil, errs.ErrClosed
 	}
-	w := newWaiter(ctx, dropIn)
+	w := newWaiter(ctx, l)
 	if open {
 		b.waiters = append(b.waiters, w)
 	} else {
@@ -110,10 +110,9 @@ func (r *Readers) await(ctx context.Context, dropIn bool) (*lease.Lease, error) 
 	return w.wait(func(w *waiter) *acquisition { return r.withdraw(b, w) })
 }
 
-// join makes a lease of b, or returns ErrClosed if the session is closing. mu is held.
-func (r *Readers) join(ctx context.Context, b *batch, dropIn bool, now time.Time) (*lease.Lease, error) {
-	l := r.newLease(ctx, r, b.ticket, b.seq, dropIn, now)
-	if l == nil {
+// join makes l a lease of b, or returns ErrClosed if the session is closing. mu is held.
+func (r *Readers) join(b *batch, l *lease.Lease, now time.Time) (*lease.Lease, error) {
+	if !r.give(l, b.ticket, b.seq, now) {
 		return nil, errs.ErrClosed
 	}
 	b.holds.Add(l)
@@ -165,8 +164,8 @@ func (r *Readers) ended(b *batch, p *queue.Ticket, err error) (unwanted *queue.T
 	now := time.Now()
 	r.hold(b, p, 0, now)
 	for _, w := range b.waiters {
-		l, _ := r.join(w.ctx, b, w.dropIn, now)
-		w.grant(l)
+		_, err := r.join(b, w.lease, now)
+		w.answer(err == nil, err)
 	}
 	b.waiters = nil
 	return r.unheld(b)
@@ -213,22 +212,22 @@ func (r *Readers) Try(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 
 // attempt is Try. It joins a batch that is held, and does not join one that still waits.
 func (r *Readers) attempt(ctx context.Context, dropIn bool) (*lease.Lease, error) {
-	now := time.Now()
+	l, now := lease.New(ctx, r, r.at, dropIn), time.Now()
 	r.mu.Lock()
 	if b := r.current; b.open(now) && b.state == held {
 		defer r.mu.Unlock()
-		return r.join(ctx, b, dropIn, now)
+		return r.join(b, l, now)
 	}
 	r.mu.Unlock()
 	p, err := r.ticket(ctx, r.q.Try, r.onLoss)
 	if err != nil {
 		return nil, err
 	}
-	return r.share(ctx, dropIn, p, 0)
+	return r.share(l, p, 0)
 }
 
 // share makes a batch of a ticket that was granted for one reader alone. From then on others may hold with it.
-func (r *Readers) share(ctx context.Context, dropIn bool, p *queue.Ticket, seq uint32) (*lease.Lease, error) {
+func (r *Readers) share(l *lease.Lease, p *queue.Ticket, seq uint32) (*lease.Lease, error) {
 	now := time.Now()
 	r.mu.Lock()
 	b := r.newBatch()
@@ -236,7 +235,7 @@ func (r *Readers) share(ctx context.Context, dropIn bool, p *queue.Ticket, seq u
 	if !r.current.open(now) && r.write.Waiting() == 0 { // a writer who waits is ahead of readers who come now
 		r.current = b
 	}
-	l, err := r.join(ctx, b, dropIn, now)
+	_, err := r.join(b, l, now)
 	unwanted := r.unheld(b)
 	r.mu.Unlock()
 	if unwanted != nil { // the session is closing

@@ -17,20 +17,20 @@ func (c *Cohort) Try(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 // attempt is Try. A lingering ticket is granted at once. Without a ticket the
 // servers are asked, unless others of this process are asking them already.
 func (c *Cohort) attempt(ctx context.Context, dropIn bool) (*lease.Lease, error) {
+	l := lease.New(ctx, c, c.at, dropIn)
 	c.mu.Lock()
-	l := c.relock(ctx, dropIn)
-	if l != nil || c.state != idle {
+	if granted := c.relock(l); granted || c.state != idle {
 		c.mu.Unlock()
-		return l, c.unless(l)
+		return c.tried(l, granted)
 	}
 	c.becomeAcquiring(nil) // goroutines that come now wait behind this attempt
 	c.mu.Unlock()
-	return c.lookOnce(ctx, dropIn, c.q.Try)
+	return c.lookOnce(ctx, l, c.q.Try)
 }
 
-// lookOnce gets a ticket with try, which is Queue.Try, and a lease of it. After a
+// lookOnce gets a ticket with try, which is Queue.Try, for l. After a
 // failure the goroutines that came meanwhile begin an acquisition of their own.
-func (c *Cohort) lookOnce(ctx context.Context, dropIn bool, try getting) (*lease.Lease, error) {
+func (c *Cohort) lookOnce(ctx context.Context, l *lease.Lease, try getting) (*lease.Lease, error) {
 	p, err := c.ticket(ctx, try, c.onLoss)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -39,37 +39,33 @@ func (c *Cohort) lookOnce(ctx context.Context, dropIn bool, try getting) (*lease
 		c.advance()
 		return nil, err
 	}
-	l := c.grantNow(ctx, dropIn, &grant{ticket: p, since: time.Now()})
-	c.advance() // if there is a lease, nothing
-	return l, c.unless(l)
+	granted := c.grantNow(l, &grant{ticket: p, since: time.Now()})
+	c.advance() // if it was granted, nothing
+	return c.tried(l, granted)
 }
 
-// grantNow makes a lease of g for a caller that is not on the list of those who wait. It returns nil if
+// grantNow grants g to l, whose goroutine is not on the list of those who wait. It reports false if
 // the ticket was lost, or if the session is closing; the state is idle then. mu is held, and nobody holds.
-func (c *Cohort) grantNow(ctx context.Context, dropIn bool, g *grant) *lease.Lease {
+func (c *Cohort) grantNow(l *lease.Lease, g *grant) bool {
 	if !g.ticket.Over() { // see grantFirst; the ticket may end at any time, so there is one look only
-		if l := c.newLease(ctx, c, g.ticket, g.passes, dropIn, time.Now()); l != nil {
-			c.becomeHeld(g, l)
-			return l
+		if c.grantTo(l, g, time.Now()) {
+			return true
 		}
 		g.ticket.Leave(0) // the session is closing
 	}
 	c.becomeIdle()
-	return nil
+	return false
 }
 
-// unless is the error of a Try without a lease.
-func (c *Cohort) unless(l *lease.Lease) error {
-	if l != nil {
-		return nil
+// tried is the result of a Try.
+func (c *Cohort) tried(l *lease.Lease, granted bool) (*lease.Lease, error) {
+	if granted {
+		return l, nil
 	}
-	return c.reason(errs.ErrNotAcquired)
+	return nil, c.reason(errs.ErrNotAcquired)
 }
 
-// relock grants a ticket that lingers. It returns nil if there is none. mu is held.
-func (c *Cohort) relock(ctx context.Context, dropIn bool) *lease.Lease {
-	if c.state != lingering {
-		return nil
-	}
-	return c.grantNow(ctx, dropIn, c.grant)
+// relock grants a ticket that lingers. It reports false if there is none. mu is held.
+func (c *Cohort) relock(l *lease.Lease) bool {
+	return c.state == lingering && c.grantNow(l, c.grant)
 }

@@ -72,46 +72,43 @@ func (s *side) reason(err error) error {
 	return err
 }
 
-// newLease makes the lease of a grant. It returns nil once the session is closing. The lock
-// of by is held, under which Close looks for leases: see session.Session.Remember.
-func (s *side) newLease(ctx context.Context, by lease.Grantor, p *queue.Ticket, seq uint32, dropIn bool, now time.Time) *lease.Lease {
+// give gives the ticket p to l, which is new. It reports false, and does nothing, once the session is closing. The
+// lock of l's grantor is held, under which Close looks for leases: see session.Session.Remember. Others wait for that
+// lock, so l is made before.
+func (s *side) give(l *lease.Lease, p *queue.Ticket, seq uint32, now time.Time) bool {
 	if s.at.Session.Closing() {
-		return nil
+		return false
 	}
-	l := lease.New(ctx, by, s.at, p, seq, dropIn, now)
+	l.Grant(p, seq, now)
 	s.dropIns.add(s.q.Kind, l)
 	l.BoundBy(s.at.Settings.MaxHold)
-	return l
+	return true
 }
 
 // waiter is one goroutine that waits for a lease.
 type waiter struct {
-	ctx    context.Context
-	dropIn bool
-	ready  chan struct{} // closed once lease or err is set; Close ends all waits, too
-	lease  *lease.Lease
-	err    error
+	ctx   context.Context
+	ready chan struct{} // closed once lease is granted, or err is set; Close ends all waits, too
+	lease *lease.Lease  // nil if it failed
+	err   error
 }
 
-func newWaiter(ctx context.Context, dropIn bool) *waiter {
-	return &waiter{ctx: ctx, dropIn: dropIn, ready: make(chan struct{})}
+func newWaiter(ctx context.Context, l *lease.Lease) *waiter {
+	return &waiter{ctx: ctx, lease: l, ready: make(chan struct{})}
 }
 
-// grant gives l to w. If the session is closing, l is nil, w fails with ErrClosed, and grant reports false.
-func (w *waiter) grant(l *lease.Lease) bool {
-	w.lease = l
-	if l == nil {
-		w.err = errs.ErrClosed
+// answer tells w that its lease was granted, or else that it fails with err.
+func (w *waiter) answer(granted bool, err error) {
+	if !granted {
+		w.lease, w.err = nil, err
 	}
 	close(w.ready)
-	return l != nil
 }
 
 // fail ends the waits of all waiters with err.
 func fail(waiters []*waiter, err error) {
 	for _, w := range waiters {
-		w.err = err
-		close(w.ready)
+		w.answer(false, err)
 	}
 }
 
