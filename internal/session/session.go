@@ -37,7 +37,7 @@ type Session struct {
 
 	mu     sync.Mutex
 	closed bool
-	holds  map[Hold]struct{} // what is held now; Close ends them
+	holds  map[Hold]struct{} // what Close must end
 
 	over   chan struct{} // closed when Close has done what it could
 	result error         // of Close, once over is closed
