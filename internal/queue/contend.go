@@ -82,8 +82,10 @@ func (t *Ticket) round(ctx context.Context, ev *events) (seen []Entry, err error
 		departed, err := ev.wait(ctx, t.Epoch, quiet)
 		switch {
 		case errors.Is(err, errQuiet) && v.shallow:
-			ev.scouting = true
-			return seen, errMore
+			if ev.scouting, v.shallow = true, false; t.few(ctx) {
+				return seen, errMore
+			}
+			continue
 		case errors.Is(err, errQuiet) && spares:
 			ev.scouting = true
 			continue
@@ -192,6 +194,12 @@ func (t *Ticket) hasScout(v view) bool {
 
 // errQuiet means that no event came for some time.
 var errQuiet = errors.New("zksync: no event")
+
+// few reports whether a listing would still be short. Many may have queued behind this ticket since it entered.
+func (t *Ticket) few(ctx context.Context) bool {
+	dir, there, err := t.Epoch.Exists(ctx, t.queue.Dir)
+	return err != nil || !there || dir.NumChildren <= deep // in doubt the listing tells what is wrong
+}
 
 // check reads whether the blockers still exist. Some servers (3.8 with its later security
 // fixes) do not report the deletion of a node to a session that may not read the node. Without
