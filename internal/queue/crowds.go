@@ -19,11 +19,11 @@ const mostCrowds = 1024
 func (c *Crowds) note(dir string, children int32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case children <= 1:
-		delete(c.sizes, dir)
+	delete(c.sizes, dir)
+	if children <= 1 {
 		return
-	case c.sizes == nil, len(c.sizes) >= mostCrowds:
+	}
+	if c.sizes == nil || len(c.sizes) == mostCrowds {
 		c.sizes = make(map[string]int32)
 	}
 	c.sizes[dir] = children
