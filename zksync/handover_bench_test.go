@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -15,12 +16,48 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
+// BenchmarkHandoverOfZk is the lock of the client library. One operation is one hand-over: compare BenchmarkHandover.
+func BenchmarkHandoverOfZk(b *testing.B) {
+	servers := benchServers(b)
+	for _, n := range []int{2, 8, 32} {
+		var conns []*zk.Conn
+		for range n {
+			c, events, err := zk.Connect(strings.Split(servers, ","), 30*time.Second, zk.WithLogInfo(false))
+			require.NoError(b, err)
+			b.Cleanup(c.Close)
+			go func() {
+				for range events { // a full channel would keep the connection from going on
+				}
+			}()
+			conns = append(conns, c)
+		}
+		b.Run(fmt.Sprintf("sessions=%d", n), func(b *testing.B) {
+			path := benchPath()
+			var wg sync.WaitGroup
+			b.ResetTimer()
+			for i, c := range conns {
+				l := zk.NewLock(c, path, zk.WorldACL(zk.PermAll))
+				wg.Go(func() {
+					for range portion(b.N, n, i) {
+						require.NoError(b, l.Lock())
+						require.NoError(b, l.Unlock())
+					}
+				})
+			}
+			wg.Wait()
+		})
+	}
+}
+
+// portion is the part of all that falls to the i-th of n.
+func portion(all, n, i int) int { return all/n + (all%n+n-1-i)/n }
+
 // BenchmarkHandoverFloor is the least that a queue of sessions can cost: three requests for each hand-over. A node is
 // made, the node ahead is watched, and the node is deleted. What a lock must find out is told in memory: the name of the
 // node ahead. Nothing is proved, fenced or cleaned up. One operation is one hand-over: compare BenchmarkHandover.
 func BenchmarkHandoverFloor(b *testing.B) {
 	servers := benchServers(b)
-	for _, n := range []int{8, 32} {
+	for _, n := range []int{2, 8, 32} {
 		sessions := benchSessions(b, servers, n)
 		b.Run(fmt.Sprintf("sessions=%d", n), func(b *testing.B) {
 			line := &floorLine{dir: benchPath(), nodes: make(map[int]chan string)}
@@ -32,7 +69,7 @@ func BenchmarkHandoverFloor(b *testing.B) {
 			for i, s := range sessions {
 				e := line.epoch(b, s)
 				wg.Go(func() {
-					for range b.N/n + (b.N%n+n-1-i)/n {
+					for range portion(b.N, n, i) {
 						line.turn(b, e)
 					}
 				})
