@@ -255,7 +255,8 @@ func (t *Ticket) without(v view, departed []string, ev *events) (view, error) {
 		left = slices.Delete(left, i, i+1)
 	}
 	now := t.view(left, v.more)
-	switch unwatched := ev.unwatched(left); {
+	fresh := len(withoutEntries(now.blockers, v.blockers)) > 0
+	switch {
 	case len(now.blockers) == 0 && !v.more, sameEntries(now.blockers, v.blockers) && !scouted:
 		return now, nil
 	case scouted:
@@ -264,9 +265,9 @@ func (t *Ticket) without(v view, departed []string, ev *events) (view, error) {
 		return v, errMore
 	case len(now.blockers) == 0:
 		return v, errList // no blocker is known, but there are entries that were not kept
-	case len(ev.unwatched(now.blockers)) > 0 && (v.more || len(unwatched) > 1):
-		// A new blocker existed at the listing, but may have left since. A watch would tell of this one
-		// entry, and if it has left, the entry ahead of it needs another watch. One listing tells of all.
+	case fresh && (v.more || len(ev.unwatched(left)) > 1):
+		// A new blocker existed at the listing, but may have left since. A watch would tell of this one entry, and
+		// if it has left, the entry ahead of it needs another watch. One listing tells of all, and of the next scout.
 		return v, errList
 	}
 	return now, nil // watch sets a watch on the new blockers, which also tells whether they exist
