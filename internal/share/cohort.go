@@ -57,6 +57,7 @@ func NewCohort(at *session.Access, kind queue.Kind) *Cohort {
 func (c *Cohort) become(to state, a *acquisition, g *grant, l *lease.Lease) {
 	if old := c.grant; old != nil && old != g && old.timer != nil {
 		old.timer.Stop()
+		old.ticks = false // a wait inside that is refused gives the grant back, and it may linger again
 	}
 	switch {
 	case c.state == idle:
