@@ -132,7 +132,10 @@ func (t *Ticket) look(ctx context.Context) (view, error) {
 }
 
 func (t *Ticket) view(ahead []Entry, more bool) view {
-	blockers := t.blockers(ahead)
+	return t.viewOf(ahead, t.blockers(ahead), more)
+}
+
+func (t *Ticket) viewOf(ahead, blockers []Entry, more bool) view {
 	return view{ahead: ahead, blockers: blockers, next: t.blockers(withoutEntries(ahead, blockers)), more: more}
 }
 
@@ -141,7 +144,7 @@ func (t *Ticket) view(ahead []Entry, more bool) view {
 // another is not enough either. The answer only decides how early proof is asked for.
 func (t *Ticket) mayBeNext(v view) bool {
 	leaving := v.blockers
-	if t.Entry.Kind == KindPermit || t.queue.Policy != nil {
+	if t.counts() {
 		leaving = leaving[:1]
 	}
 	return !v.more && len(t.blockers(withoutEntries(v.ahead, leaving))) == 0
@@ -192,6 +195,18 @@ func (t *Ticket) hasScout(v view) bool {
 	return len(v.next) > 0 && t.Entry.Kind != KindRead
 }
 
+// scout is the one of those next in the way that probably leaves last: of readers the last one, for they mostly leave
+// in the order in which they came. Of permits it is the heaviest one, without which the others may not be in the way.
+func (t *Ticket) scout(v view) Entry {
+	if t.counts() {
+		return v.next[0]
+	}
+	return v.next[len(v.next)-1]
+}
+
+// counts reports whether the policy looks at more than the nearest entries: that of permits does, and one of the caller may.
+func (t *Ticket) counts() bool { return t.Entry.Kind == KindPermit || t.queue.Policy != nil }
+
 // errQuiet means that no event came for some time.
 var errQuiet = errors.New("zksync: no event")
 
@@ -225,17 +240,12 @@ func (t *Ticket) check(ctx context.Context, blockers []Entry) error {
 // one would change the sum of the permits, or whatever else that policy looks at.
 func (t *Ticket) near(ahead []Entry) view {
 	v := t.view(ahead, false)
-	if t.Entry.Kind == KindPermit || t.queue.Policy != nil {
+	if t.counts() {
 		return v
 	}
 	v.more = len(t.blockers(withoutEntries(ahead, slices.Concat(v.next, v.blockers)))) > 0
 	v.ahead = slices.Concat(v.next, v.blockers) // still in order: each policy waits for the last entry of some kind
 	return v
-}
-
-// withoutEntries returns a copy of entries that leaves out those of out.
-func withoutEntries(entries, out []Entry) []Entry {
-	return slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return indexEntry(out, e.Name) >= 0 })
 }
 
 // without takes departed entries out of a view. It returns errList or errMore
@@ -254,7 +264,11 @@ func (t *Ticket) without(v view, departed []string, ev *events) (view, error) {
 		scouted = scouted || indexEntry(v.blockers, name) < 0
 		left = slices.Delete(left, i, i+1)
 	}
-	now := t.view(left, v.more)
+	// Blockers that are in the way without those that have left stay: they are watched, and others need not be.
+	now := t.viewOf(left, t.blockers(among(left, v.blockers)), v.more)
+	if len(now.blockers) == 0 {
+		now = t.view(left, v.more)
+	}
 	fresh := len(withoutEntries(now.blockers, v.blockers)) > 0
 	switch {
 	case len(now.blockers) == 0 && !v.more, sameEntries(now.blockers, v.blockers) && !scouted:
@@ -284,14 +298,6 @@ func (t *Ticket) mayBeReplaced(e Entry, written bool) bool {
 	return turns && (!node.Announces(e.UUID) || written)
 }
 
-func indexEntry(entries []Entry, name string) int {
-	return slices.IndexFunc(entries, func(e Entry) bool { return e.Name == name })
-}
-
-func sameEntries(a, b []Entry) bool {
-	return slices.EqualFunc(a, b, func(x, y Entry) bool { return x.Name == y.Name })
-}
-
 // watch subscribes to the own node, the blockers and the scout with one request, except
 // those that are subscribed already. The own node comes first: the server checks the
 // nodes in this order. So if both the own node and a blocker are gone already, the event
@@ -314,7 +320,7 @@ func (t *Ticket) watch(ev *events, v view, spares bool) {
 		want(b.Name)
 	}
 	if t.hasScout(v) && !spares {
-		want(v.next[0].Name)
+		want(t.scout(v).Name)
 	}
 	if len(paths) == 0 {
 		return
