@@ -75,6 +75,8 @@ type watchKey struct {
 type hub struct {
 	mu    sync.Mutex
 	nodes map[watchKey]*watchedNode
+
+	ending sync.Mutex // held while the watches are ended: see disconnected
 }
 
 // watchedNode is a node that is watched. After an event there is a new one for the same node.
@@ -160,8 +162,11 @@ func (h *hub) fire(key watchKey, what Event) {
 	}
 }
 
-// disconnected ends every watch of the connection, with the event Disconnected.
+// disconnected ends every watch of the connection, with the event Disconnected. When it returns all subscribers have been
+// told, also those whom another goroutine was telling: whoever closes the old connection may be slower than the new one.
 func (h *hub) disconnected() {
+	h.ending.Lock()
+	defer h.ending.Unlock()
 	h.mu.Lock()
 	keys := make([]watchKey, 0, len(h.nodes))
 	for k := range h.nodes {

@@ -2,6 +2,7 @@ package zkconn
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,6 +67,23 @@ func TestAWatchIsNotWaitingAnyMoreBeforeItIsToldOfItsEvent(t *testing.T) {
 		require.False(t, w.Waiting(), what)
 		require.Equal(t, what == "an event", second.Waiting(), what)
 	}
+}
+
+// The goroutine that closes a connection may be slow to tell of it. Nothing of the next connection may be looked at before.
+func TestNoSubscriberHearsOfTheNextConnectionFirst(t *testing.T) {
+	var h hub
+	var told atomic.Bool
+	telling, goOn := make(chan struct{}), make(chan struct{})
+	h.subscribe(watchKey{"/n", false}, func(Event) {
+		close(telling)
+		<-goOn
+		told.Store(true)
+	})
+	go h.disconnected()
+	<-telling
+	time.AfterFunc(10*time.Millisecond, func() { close(goOn) })
+	h.disconnected() // by the one who greets the next connection
+	require.True(t, told.Load())
 }
 
 func TestWatchesOfOneNodeShareOneOnTheServer(t *testing.T) {
