@@ -130,8 +130,10 @@ func (m *meter) show(p bench.Progress) {
 	if p.Round > 0 {
 		round = fmt.Sprintf("round %d of %d", p.Round, p.Rounds)
 	}
-	fmt.Fprintf(m.w, "\r\x1b[K[%d/%d] %s, %d clients: %s, %s; about %v left", p.Done+1, p.Total, p.Scenario.Name, p.Clients, round, p.Peer,
-		p.Left.Round(time.Second))
+	fmt.Fprintf(m.w, "\r\x1b[K[%d/%d] %s, %s: %s, %s", p.Done+1, p.Total, p.Scenario.Name, bench.Clients(p.Clients), round, p.Peer)
+	if left := p.Left.Round(time.Second); left > 0 {
+		fmt.Fprintf(m.w, "; about %v left", left)
+	}
 }
 
 func (m *meter) clear() { fmt.Fprint(m.w, "\r\x1b[K") }

@@ -73,9 +73,9 @@ func scenarioNames() (names []string) {
 // clientsOf says how many clients a scenario can have.
 func clientsOf(s bench.Scenario) string {
 	if s.Min == s.Max {
-		return fmt.Sprintf("%d client", s.Min)
+		return bench.Clients(s.Min)
 	}
-	return fmt.Sprintf("%d to %d clients", s.Min, s.Max)
+	return fmt.Sprintf("%d to %s", s.Min, bench.Clients(s.Max))
 }
 
 // countList is a flag value: numbers of clients, separated by commas.

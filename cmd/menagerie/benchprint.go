@@ -73,10 +73,7 @@ type benchMeter struct {
 func newBenchMeter(w io.Writer, live bool) *benchMeter { return &benchMeter{w: w, live: live} }
 
 func (m *benchMeter) show(p bench.Progress) {
-	line := fmt.Sprintf("[%d/%d] %s, %d clients", p.Done+1, p.Total, p.Scenario.Name, p.Clients)
-	if p.Clients == 1 {
-		line = strings.TrimSuffix(line, "s")
-	}
+	line := fmt.Sprintf("[%d/%d] %s, %s", p.Done+1, p.Total, p.Scenario.Name, bench.Clients(p.Clients))
 	if !m.live {
 		if line != m.last {
 			fmt.Fprintln(m.w, line)

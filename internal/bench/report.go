@@ -80,7 +80,7 @@ Requests are without pings, and without the start and the end of sessions; bytes
 func (r Report) losses(b *strings.Builder) {
 	var lines []string
 	for _, row := range r.Rows {
-		where := fmt.Sprintf("%s, %d clients: %s ", row.Scenario, row.Clients, row.Peer)
+		where := fmt.Sprintf("%s, %s: %s ", row.Scenario, Clients(row.Clients), row.Peer)
 		switch {
 		case row.Error != "":
 			lines = append(lines, where+"did not finish: "+strings.Join(strings.Fields(row.Error), " "))

@@ -178,7 +178,7 @@ func (r *runner) slice(ctx context.Context, c *contest, i, n, round int, d time.
 	if err == nil {
 		return sample, nil
 	}
-	err = fmt.Errorf("bench: %s, %s with %d clients: %w", p.Name(), c.scenario.Name, n, err)
+	err = fmt.Errorf("bench: %s, %s with %s: %w", p.Name(), c.scenario.Name, Clients(n), err)
 	if !r.serving(ctx) {
 		return Sample{}, err
 	}

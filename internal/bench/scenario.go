@@ -1,5 +1,7 @@
 package bench
 
+import "fmt"
+
 // Scenario is a way in which clients use a lock or a meeting point. Clients is a number of sessions, or, where the
 // title says so, of goroutines or waiters.
 type Scenario struct {
@@ -94,6 +96,14 @@ func ScenarioNamed(name string) (Scenario, bool) {
 		}
 	}
 	return Scenario{}, false
+}
+
+// Clients is a number of clients in words.
+func Clients(n int) string {
+	if n == 1 {
+		return "1 client"
+	}
+	return fmt.Sprintf("%d clients", n)
 }
 
 // With returns the scenario with those of the numbers of clients that it can have.
