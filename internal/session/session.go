@@ -35,9 +35,8 @@ type Session struct {
 	stop context.CancelCauseFunc
 	work sync.WaitGroup
 
-	mu     sync.Mutex
-	closed bool
-	holds  map[Hold]struct{} // what Close must end
+	mu    sync.Mutex        // held while ctx is made to end
+	holds map[Hold]struct{} // what Close must end
 
 	over   chan struct{} // closed when Close has done what it could
 	result error         // of Close, once over is closed
@@ -160,9 +159,9 @@ func (s *Session) Close() error { return s.CloseWithin(zkconn.Closing) }
 // CloseWithin is Close with another limit: it waits at most d for servers that do not answer.
 func (s *Session) CloseWithin(d time.Duration) error {
 	s.mu.Lock()
-	first := !s.closed
-	s.closed = true
-	// No hold is missed: Remember refuses new ones once closed is set, under the same lock.
+	first := !s.Closing()
+	s.stop(errs.ErrClosed)
+	// No hold is missed: Remember refuses new ones once ctx has ended, which it looks at under the same lock.
 	held := slices.Collect(maps.Keys(s.holds))
 	s.mu.Unlock()
 	if !first {
@@ -171,7 +170,6 @@ func (s *Session) CloseWithin(d time.Duration) error {
 		return s.result
 	}
 	defer close(s.over)
-	s.stop(errs.ErrClosed)
 	// Holders are told first, before the end of the ZooKeeper session lets the servers grant to others.
 	for _, l := range held {
 		l.Finish(errs.ErrReleased)

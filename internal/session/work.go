@@ -20,11 +20,12 @@ type Hold interface {
 //
 // An object is registered once for all its leases and all who wait. It must make each of them under a lock of its own, and
 // not if the session is Closing then. Close sets Closing before it calls Finish, which takes that lock. So either the
-// object finds the session Closing, or Finish finds what the object has made.
+// object finds the session Closing, or Finish finds what the object has made. Closing is set under mu, so an object
+// that Remember refuses finds the session Closing, too.
 func (s *Session) Remember(h Hold) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.Closing() {
 		return false
 	}
 	s.holds[h] = struct{}{}
@@ -66,7 +67,7 @@ func (s *Session) Within(f func()) bool {
 func (s *Session) Begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.Closing() {
 		return false
 	}
 	s.work.Add(1)

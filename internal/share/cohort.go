@@ -55,9 +55,9 @@ func NewCohort(at *session.Access, kind queue.Kind) *Cohort {
 // become changes the state. The fields of the old state are
 // cleared. mu is held here, and in all functions that call it.
 func (c *Cohort) become(to state, a *acquisition, g *grant, l *lease.Lease) {
-	if old := c.grant; old != nil && old != g && old.timer != nil {
+	if old := c.grant; old != nil && old != g && old.ticks {
 		old.timer.Stop()
-		old.ticks = false // a wait inside that is refused gives the grant back, and it may linger again
+		old.ticks = false // a refused wait for a condition brings old back (regrant)
 	}
 	switch {
 	case c.state == idle:

@@ -41,10 +41,12 @@ func (g *Unshared) Get(ctx context.Context, dropIn bool, get func(context.Contex
 // has been lost in the meantime, the lease is lost at once.
 func (g *Unshared) take(ctx context.Context, p *queue.Ticket, dropIn bool) (*lease.Lease, error) {
 	l := lease.New(ctx, g, g.at, dropIn)
-	if !g.give(l, p, 0, time.Now()) || !g.at.Session.Remember(l) {
+	l.Grant(p, 0, time.Now())
+	if !g.at.Session.Remember(l) { // before the lease can end, which makes the session forget it
 		p.Leave(0)
 		return nil, errs.ErrClosed
 	}
+	l.BoundBy(g.at.Settings.MaxHold)
 	p.OnLoss(func(*queue.Ticket) { l.Finish(errs.ErrLost) }) // at once, if the ticket has been lost by now
 	return l, nil
 }
