@@ -145,7 +145,7 @@ func waiters(b *testing.B, holder *Mutex, n int, of func(i int) *Mutex) {
 
 // queued waits until all waiters wait: in the queue, or locally behind the holder. Nobody is told of the last who queues,
 // hence the looks, in real time.
-func queued(b *testing.B, holder *Mutex, places, n int) {
+func queued(b testing.TB, holder *Mutex, places, n int) {
 	e, err := holder.at().Session.Client().Epoch(context.Background())
 	require.NoError(b, err)
 	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(10 * time.Millisecond) {

@@ -245,6 +245,8 @@ func (t *Ticket) near(ahead []Entry) view {
 	}
 	v.more = len(t.blockers(withoutEntries(ahead, slices.Concat(v.next, v.blockers)))) > 0
 	v.ahead = slices.Concat(v.next, v.blockers) // still in order: each policy waits for the last entry of some kind
+	n := len(v.next)
+	v.next, v.blockers = v.ahead[:n:n], v.ahead[n:] // the same, but parts of the copy: the listing's array would be kept, too
 	return v
 }
 

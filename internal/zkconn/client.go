@@ -36,7 +36,8 @@ type Client struct {
 	refused error         // why the servers refuse us for good; nil if they do not
 	future  *history      // the list that the next change of state is added to
 
-	stale []*staleSession // sessions of the past that are not yet ended, the oldest first
+	stale  []*staleSession // sessions of the past that are not yet ended, the oldest first
+	ending bool            // endStale runs
 
 	lingering int // how many goroutines of linger run; when the last one ends, moved is closed, too
 }
@@ -70,7 +71,6 @@ func (c *Client) run() {
 	for _, d := range c.cfg.Predecessors {
 		c.closeStale(d)
 	}
-	c.runs.Go(c.endStale)
 	for n := int64(1); ; n++ {
 		e, err := c.open(n)
 		if err != nil {
@@ -116,11 +116,11 @@ func (c *Client) open(n int64) (*Epoch, error) {
 	c.mu.Unlock()
 	_, events, err := zk.Connect(c.cfg.Servers, c.cfg.Timeout,
 		func(zc *zk.Conn) { e.conn = zc }, // before its loop starts
+		zk.WithMaxConnBufferSize(small),
 		zk.WithDialer(e.hosts.dial),
 		zk.WithHostProvider(e.hosts),
 		zk.WithLogger(zkLogger{c.cfg.Logger}),
 		zk.WithLogInfo(false),
-		zk.WithMaxBufferSize(maxFrame),
 	)
 	if err != nil {
 		return nil, err

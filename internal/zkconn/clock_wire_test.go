@@ -69,7 +69,7 @@ func TestCredentialsAreNoSignOfLife(t *testing.T) {
 			}
 		}()
 		time.Sleep(5 * time.Second)
-		require.NoError(t, e.Conn().AddAuth("digest", []byte("ann:secret")))
+		require.NoError(t, e.conn.AddAuth("digest", []byte("ann:secret")))
 	})
 	require.Equal(t, 9500*time.Millisecond, at)
 }

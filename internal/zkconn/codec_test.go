@@ -50,7 +50,7 @@ func TestOurRequestsAreEncodedAsTheClientEncodesThem(t *testing.T) {
 				conn := p.greet(1, time.Minute)
 				e, err := c.Epoch(t.Context())
 				require.NoError(t, err)
-				go tc.call(e.Conn())
+				go tc.call(e.conn)
 				xid, op, body := p.request(conn)
 				require.Less(t, xid, int32(firstOwn))
 				require.Equal(t, tc.op, op)

@@ -5,8 +5,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
 // heartbeat sends signs of life where those of the client library are not enough. The library
@@ -130,7 +128,7 @@ func (e *Epoch) beat() {
 		r.beat = true
 		start(e, r) // the clock hears of the answer (replied); nobody else needs it
 	case e.pinging():
-		_, _ = w.Write(jute.AppendFrame(nil, requestHeader(xidPing, opPing))) // a failed write ends the connection
+		w.ping()
 	}
 }
 

@@ -43,6 +43,7 @@ func (h *hosts) Connected() {}
 // dial is the client library's Dialer. It runs in the library's own loop, which holds no lock then.
 func (h *hosts) dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	e := h.epoch
+	receiveLittle(e.conn)
 	if d := e.client.pace.delay(h.Len()); d > 0 {
 		sleep(d, e.alive.Done())
 	}

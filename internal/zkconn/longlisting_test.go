@@ -2,7 +2,6 @@ package zkconn
 
 import (
 	"encoding/binary"
-	"fmt"
 	"testing"
 	"testing/synctest"
 
@@ -17,11 +16,7 @@ func TestAListingOfAHundredThousandNamesIsTaken(t *testing.T) {
 		p := newPeer(t)
 		c, e, s := connectedTo(t, p)
 		const n = 100_000
-		body := jute.AppendInt32(nil, n)
-		for i := range n {
-			body = jute.AppendText(body, fmt.Sprintf("_c_9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d-lock-%010d", i))
-		}
-		body = append(body, make([]byte, jute.StatSize)...)
+		body := listingBody(n)
 		require.Greater(t, len(body), maxFrame)
 		names := make(chan []string)
 		go func() {

@@ -153,7 +153,7 @@ func (w *wire) replied(xid, code int32, body []byte) error {
 	}
 	switch {
 	case r.end == nil:
-		w.rest = w.buf
+		w.pass()
 	case code == 0:
 		r.end(body, nil)
 	case code == codeSessionExpired:

@@ -33,7 +33,22 @@ func (c *Client) closeStale(dead Credentials) {
 	defer c.mu.Unlock()
 	c.stale = append(c.stale, &staleSession{Credentials: dead, pause: closingPause})
 	c.stale = c.stale[max(0, len(c.stale)-maxStale):]
+	if !c.ending {
+		c.ending = true
+		c.runs.Go(c.endStale) // our caller is one of runs, so nobody has finished to wait for them
+	}
 	c.wake()
+}
+
+// nextStale is the session to be ended next. If there is none, it returns nil, and endStale ends.
+func (c *Client) nextStale() *staleSession {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.stale) == 0 {
+		c.ending = false
+		return nil
+	}
+	return slices.MinFunc(c.stale, func(a, b *staleSession) int { return a.due.Compare(b.due) })
 }
 
 // allStale are the sessions that have not been ended, nor dropped for newer ones, the oldest first.
@@ -58,14 +73,12 @@ func (c *Client) endStale() {
 		if err != nil {
 			return // there will be no connection any more
 		}
-		var dead *staleSession
-		var due <-chan time.Time
-		if all := c.allStale(); len(all) > 0 {
-			dead = slices.MinFunc(all, func(a, b *staleSession) int { return a.due.Compare(b.due) })
-			due = time.After(time.Until(dead.due))
+		dead := c.nextStale()
+		if dead == nil {
+			return
 		}
 		select {
-		case <-due:
+		case <-time.After(time.Until(dead.due)):
 			// Close lets an attempt finish, as it does with the attempt to end its own session.
 			_ = c.endSession(c.closing, e.address(), dead.Credentials)
 			dead.due, dead.pause = time.Now().Add(dead.pause), 2*dead.pause

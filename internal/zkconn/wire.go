@@ -46,7 +46,7 @@ func newWire(raw net.Conn, e *Epoch, addr string, deadline time.Time) *wire {
 	_ = raw.SetDeadline(deadline) // a connection without deadlines is still bounded by the lease clock
 	return &wire{
 		raw: raw, epoch: e, addr: addr,
-		in:      bufio.NewReaderSize(raw, 16<<10),
+		in:      bufio.NewReaderSize(raw, keepBuffer),
 		writing: make(chan struct{}, 1),
 		sent:    make(map[int32]*sentRequest),
 	}
@@ -58,7 +58,18 @@ func (w *wire) Write(b []byte) (int, error) {
 	if w.note(b, time.Now()) {
 		b = w.greet(b)
 	}
-	return w.put(b)
+	n, err := w.put(b)
+	w.epoch.mu.Lock()
+	w.epoch.makeRoom() // b, which is the buffer so far, is done with
+	w.epoch.mu.Unlock()
+	return n, err
+}
+
+// ping sends a ping of our own.
+func (w *wire) ping() {
+	b := jute.AppendFrame(nil, requestHeader(xidPing, opPing))
+	w.note(b, time.Now())
+	_, _ = w.put(b) // a failed write ends the connection
 }
 
 // greet writes into the handshake the greatest zxid that the session has seen, so that a server that

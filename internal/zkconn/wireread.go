@@ -14,15 +14,14 @@ import (
 
 // maxFrame bounds what a server may send at once: servers store no more than 1 MB in
 // a node. Only a listing that was asked for may be longer, up to maxListing: that is
-// a million contenders. What is passed on to the client library is never that long,
-// because the library keeps its largest buffer as long as the connection stands.
+// a million contenders. The client library keeps its largest buffer as long as the connection stands.
 const (
 	maxFrame   = 4 << 20
 	maxListing = 64 << 20
 )
 
 // keepBuffer is the size up to which a connection keeps its buffer between frames.
-const keepBuffer = 16 << 10
+const keepBuffer = 2 << 10
 
 // Read implements net.Conn.
 func (w *wire) Read(p []byte) (int, error) {
@@ -43,6 +42,9 @@ func (w *wire) next() error {
 	w.mu.Lock()
 	open := w.open
 	w.mu.Unlock()
+	if cap(w.buf) > keepBuffer {
+		w.buf = nil // a long listing must not be kept until something else comes, which may take long
+	}
 	var prefix [4]byte
 	if _, err := io.ReadFull(w.in, prefix[:]); err != nil {
 		return err
@@ -61,9 +63,6 @@ func (w *wire) next() error {
 	}
 	if n < int64(least) || n > int64(limit) {
 		return w.violation(fmt.Errorf("a frame of %d bytes (at most %d are taken)", int32(n), limit))
-	}
-	if cap(w.buf) > keepBuffer && n < keepBuffer {
-		w.buf = nil // the memory of one long listing must not be kept for ever
 	}
 	w.buf = append(w.buf[:0], prefix[:]...)
 	if err := w.fill(n); err != nil {
@@ -92,7 +91,7 @@ func (w *wire) fill(n int64) error {
 	return nil
 }
 
-// listing reports whether the next frame is the answer to a listing of our own.
+// listing reports whether the next frame is the answer to a listing.
 func (w *wire) listing() bool {
 	head, err := w.in.Peek(4)
 	if err != nil {
@@ -101,7 +100,14 @@ func (w *wire) listing() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.sent[int32(binary.BigEndian.Uint32(head))]
-	return r != nil && r.end != nil && (r.op == opGetChildren || r.op == opGetChildren2)
+	return r != nil && (r.op == opGetChildren || r.op == opGetChildren2)
+}
+
+// pass makes the frame available to the client library. It is called in the goroutine of the
+// library that receives: of all that is read after the handshake, this is the only one.
+func (w *wire) pass() {
+	receiveAll(w.epoch.conn)
+	w.rest = w.buf
 }
 
 // greeted handles the connect reply.
@@ -187,7 +193,7 @@ func (w *wire) received(body []byte) error {
 	default:
 		return w.replied(xid, code, r.Rest())
 	}
-	w.rest = w.buf
+	w.pass()
 	return nil
 }
 
