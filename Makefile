@@ -128,11 +128,29 @@ bench: zookeeper ## benchmarks, in-process and against one real server
 	bin/ensemble -servers 1 -- bin/menagerie bench
 	bin/ensemble -servers 1 -- $(GO) run ./internal/zkserver/speed
 
+# What is compared, and how often each runs: fewer than five runs prove nothing.
+compared = LocalHandover|RelockLingering|SharedReaders|Requests
+bench-compare: RUNS ?= 8
+
+.PHONY: bench-compare
+bench-compare: bin/benchcompare ## benchmarks of this revision and of the newest tag (or BASE) in turn; fails if one got worse
+	bin/benchcompare -base "$(BASE)" -count $(RUNS) -bench '^Benchmark($(compared))$$' ./zksync ./zkrwmutex ./internal/bench
+
+# RIVALS='--peer curator --scenario contended' only prints that part.
+bench-rivals: RIVALS ?= --write docs/benchmarks.md
+
+.PHONY: bench-rivals
+bench-rivals: zookeeper ## Curator, kazoo, etcd, redsync and others beside ours; the results go into docs/benchmarks.md
+	$(GO) -C bench/rivals test -count=1 ./...
+	$(GO) -C bench/rivals build -o ../../bin/rivals .
+	bin/rivals $(RIVALS)
+
 .PHONY: lint
 lint: bin/staticcheck bin/typecheck ## formatting, go vet, staticcheck, and the types for macOS and Windows
 	@unformatted=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .) && test -z "$$unformatted" || { echo "gofmt -w needed for:" $$unformatted >&2; exit 1; }
 	$(GO) vet ./...
 	$(GO) -C tools vet ./...
+	$(GO) -C bench/rivals vet ./...
 	bin/staticcheck ./...
 	@! $(GO) list -deps ./cmd/menagerie | grep -qx testing || { echo "cmd/menagerie links package testing" >&2; exit 1; }
 	bin/typecheck darwin windows
@@ -156,6 +174,10 @@ network:
 # Built rather than run by "go tool", which would want the tools in the root module's go.mod.
 bin/staticcheck: tools/go.mod tools/go.sum
 	$(GO) -C tools build -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
+	@touch $@
+
+bin/benchcompare: tools/go.mod tools/go.sum $(wildcard tools/benchcompare/*.go)
+	$(GO) -C tools build -o ../bin/benchcompare ./benchcompare
 	@touch $@
 
 bin/typecheck: tools/go.mod tools/go.sum tools/typecheck/main.go

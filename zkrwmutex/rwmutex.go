@@ -86,8 +86,8 @@ func (rw *RWMutex) TryRLockContext(ctx context.Context) (*zksync.Lease, error) {
 }
 
 func (rw *RWMutex) rlock(ctx context.Context, op string, get func(context.Context, bool) (*lease.Lease, error), dropIn bool) (*zksync.Lease, error) {
-	h := &readHold{rw: rw}
-	got, err := get(context.WithValue(ctx, rw, h), dropIn)
+	h := &readHold{Context: ctx, rw: rw}
+	got, err := get(h, dropIn)
 	if err != nil {
 		return nil, rw.wrap(op, err)
 	}
@@ -106,8 +106,8 @@ func (rw *RWMutex) rlock(ctx context.Context, op string, get func(context.Contex
 // error is that of l. If l is not a write lease of rw, the error is zksync.ErrMisuse. After any other error l is
 // still held. It costs one request.
 func (rw *RWMutex) Downgrade(ctx context.Context, l *zksync.Lease) (*zksync.Lease, error) {
-	h := &readHold{rw: rw}
-	down, err := rw.read.Downgrade(context.WithValue(ctx, rw, h), (*lease.Lease)(l))
+	h := &readHold{Context: ctx, rw: rw}
+	down, err := rw.read.Downgrade(h, (*lease.Lease)(l))
 	if err != nil {
 		return nil, rw.wrap("downgrade", err)
 	}
@@ -131,9 +131,9 @@ func (rw *RWMutex) RDo(ctx context.Context, f func(ctx context.Context, l *zksyn
 	if err != nil {
 		return err
 	}
-	h := &readHold{rw: rw}
+	h := &readHold{Context: ctx, rw: rw}
 	h.lease.Store(l)
-	return scope(context.WithValue(ctx, rw, h), l, f)
+	return scope(h, l, f)
 }
 
 // scope runs f under l, and then unlocks l.

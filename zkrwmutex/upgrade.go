@@ -11,8 +11,17 @@ import (
 // caller holds the read lock. The RWMutex itself is the key: a context
 // may come from leases of several RWMutexes.
 type readHold struct {
+	context.Context
 	rw    *RWMutex
 	lease atomic.Pointer[zksync.Lease] // nil until it is granted
+}
+
+// Value implements context.Context.
+func (h *readHold) Value(key any) any {
+	if key == any(h.rw) {
+		return h
+	}
+	return h.Context.Value(key)
 }
 
 // readHeld reports whether ctx comes from a read lease of rw that is still held.

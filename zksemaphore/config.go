@@ -266,13 +266,15 @@ func (c *config) Follow(ctx context.Context, e *zkconn.Epoch, told func()) (w *z
 	return w, changed, err
 }
 
-// changed asks the server whether it has changed since we learnt it.
+// changed reports whether the config has changed since we learned it. The waiter has subscribed to the watch of the server
+// that the snapshot relies on, if that is still waiting for its event. Then there was no change before, and the waiter is
+// told of a later one. So nobody needs to ask, except on an external connection, where events have no order.
 func (c *config) changed(ctx context.Context, e *zkconn.Epoch) (bool, error) {
-	st, there, err := e.Exists(ctx, c.node)
-	if err != nil {
-		return false, err
+	if stale := !c.known || c.snapshot.stale.Load() || !c.snapshot.watch.Waiting(); stale || e.Ordered() {
+		return stale, nil
 	}
-	return !there || !c.known || c.snapshot.stale.Load() || st.Mzxid != c.snapshot.mzxid, nil
+	st, there, err := e.Exists(ctx, c.node)
+	return !there || st.Mzxid != c.snapshot.mzxid, err
 }
 
 // soon is the pause before a read that got no usable answer is repeated.

@@ -50,7 +50,7 @@ func benchPath() string { return fmt.Sprintf("/bench-%d", time.Now().UnixNano())
 // guess of the one ahead, and with listings and a scout, as without a crowd. One operation is one hand-over.
 func BenchmarkHandover(b *testing.B) {
 	servers := benchServers(b)
-	for _, n := range []int{8, 32} {
+	for _, n := range []int{2, 8, 32} {
 		sessions := benchSessions(b, servers, n)
 		for _, crowd := range []int32{3, math.MaxInt32} {
 			b.Run(fmt.Sprintf("sessions=%d/crowd=%v", n, crowd == 3), func(b *testing.B) {

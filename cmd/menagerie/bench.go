@@ -3,57 +3,98 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
-	"strconv"
+	"os"
+	"runtime"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/bench"
+	"github.com/go-menagerie/menagerie/internal/bench"
 	"github.com/go-menagerie/menagerie/internal/zkserver"
 )
 
-func (a *app) benchCommand() *cobra.Command {
-	duration := positiveDuration(2 * time.Second)
-	clients := countList{1, 2, 8, 32}
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "bench [--duration D] [--clients N,N...] [--json]",
-		Short: "Measure this lock, go-zookeeper's and the floor",
-		Long: `Measures three peers in one run, in short slices that alternate:
+// benchOptions are the flags of bench.
+type benchOptions struct {
+	scenarios, peers []string
+	clients          countList
+	duration         positiveDuration
+	rounds           count
+	out              string
+	asJSON, list     bool
+}
 
-  menagerie  zksync.Mutex
+func (a *app) benchCommand() *cobra.Command {
+	o := benchOptions{duration: positiveDuration(2 * time.Second), rounds: 5}
+	cmd := &cobra.Command{
+		Use: `bench [--scenario NAME,...] [--peer NAME,...] [--clients N,...]
+                  [--duration D] [--rounds N] [--out DIR] [--json]
+  menagerie bench --list`,
+		Short: "Measure locks and meeting points beside go-zookeeper's lock",
+		Long: `Measures up to three peers in one run, in short slices that alternate:
+
+  menagerie  this module
   gozk-lock  zk.Lock of github.com/go-zookeeper/zk
   floor      create and delete of an ephemeral sequential node, without waiting: the least
              that a lock on ZooKeeper needs
 
-The scenario "uncontended" has one client. The scenario "contended" has more clients on one path,
-each with a session of its own. An operation is an acquisition and its release. p50_us and p99_us are
-the time from the call of the acquisition to its return (floor: of the create).
-requests_per_op is the number of requests that the clients send to the servers, without pings.
+Without --scenario it measures "uncontended" (one client) and "contended" (2, 8 and 32 clients on one
+path, each with a session of its own). --list shows all scenarios; --scenario all measures them. Each
+scenario is measured by the peers that can do it.
+
+A run has rounds. ops/s is the median of the rounds, and min and max are the slowest and the fastest
+round. "menagerie is" says how many times as fast menagerie is as that peer: the median of the rounds.
+An operation is mostly an acquisition and its release; p50 and p99 are then the time from the call of
+the acquisition to its return (floor: of the create). requests/op is the number of requests that the
+clients send to the servers, without pings.
+
+Ctrl-C ends the run, and what was measured so far is printed. --out writes report.md, a chart of each
+scenario (SVG) and results.json into a directory.
 
 Without --servers it measures an in-process ZooKeeper, without disk and network. So the numbers are
 not those of a real ensemble.`,
 		Example: `  menagerie bench --clients 1,8 --duration 1s
-  menagerie bench --servers 127.0.0.1:2181 --clients 2 --duration 1s
-  menagerie bench --clients 1 --duration 500ms --json`,
+  menagerie bench --list
+  menagerie bench --scenario deep --clients 100 --rounds 3
+  menagerie bench --scenario barrier,semaphore --peer menagerie --duration 1s --json
+  menagerie bench --servers 127.0.0.1:2181 --clients 2 --duration 1s --out "$(mktemp -d)"`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.bench(cmd, bench.Config{Duration: duration.value(), Clients: clients}, asJSON)
+			if o.list {
+				return printScenarios(a.stdout)
+			}
+			return a.bench(cmd, o)
 		},
 	}
-	cmd.Flags().Var(&duration, "duration", "measure each peer with each number of clients for `D`")
-	cmd.Flags().Var(&clients, "clients", "numbers of clients to measure")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print an array of objects")
+	flags := cmd.Flags()
+	flags.StringSliceVar(&o.scenarios, "scenario", []string{bench.Uncontended, bench.Contended}, "measure the scenario `NAME`, or all; repeatable")
+	flags.StringSliceVar(&o.peers, "peer", nil, "measure only the peer `NAME`; repeatable")
+	flags.Var(&o.clients, "clients", "`numbers` of clients, for the scenarios that can have them")
+	flags.Var(&o.duration, "duration", "measure each peer, scenario and number of clients for `D`")
+	flags.Var(&o.rounds, "rounds", "take the median of `N` rounds, into which the duration is divided")
+	flags.StringVar(&o.out, "out", "", "write report.md, charts and results.json into `DIR`")
+	flags.BoolVar(&o.asJSON, "json", false, "print an array of objects")
+	flags.BoolVar(&o.list, "list", false, "list the scenarios, and end")
 	return cmd
 }
 
-func (a *app) bench(cmd *cobra.Command, cfg bench.Config, asJSON bool) error {
+func (a *app) bench(cmd *cobra.Command, o benchOptions) error {
+	cfg := bench.Config{Timeout: a.timeout.value(), Duration: o.duration.value(), Rounds: int(o.rounds)}
+	var err error
+	if cfg.Peers, err = o.chosenPeers(); err != nil {
+		return err
+	}
+	if cfg.Scenarios, err = o.chosenScenarios(cfg.Peers, cmd.Flags().Changed("scenario")); err != nil {
+		return err
+	}
+	if err := o.checkOut(cmd); err != nil {
+		return err
+	}
 	ctx, stop := signalContext(cmd.Context())
 	defer stop()
-	if a.servers == "" {
+	ours := a.servers == ""
+	if ours {
 		address, end, err := inProcess(zkserver.Config{})
 		if err != nil {
 			return err
@@ -67,59 +108,101 @@ func (a *app) bench(cmd *cobra.Command, cfg bench.Config, asJSON bool) error {
 		return err
 	}
 	defer goodbye(s)
-	cfg.Servers, cfg.Timeout = a.servers, a.timeout.value()
+	cfg.Servers = a.servers
 	cfg.Secured = bench.Secured{TLS: a.tlsConfig, ACL: a.nodeACL}
 	for _, c := range a.credentials {
 		cfg.Secured.Auth = append(cfg.Secured.Auth, bench.Credential{Scheme: c.scheme, Secret: []byte(c.secret)})
 	}
-	cfg.Note = func(line string) { fmt.Fprintln(a.stderr, line) }
-	rows, err := bench.Run(ctx, s.Conn(), cfg)
+	meter := newBenchMeter(a.stderr, isTerminal(a.stderr))
+	cfg.Progress = meter.show
+	r := bench.Report{Command: "menagerie " + commandLine(cmd), Machine: bench.Machine(), Go: runtime.Version(), Began: time.Now(),
+		Duration: cfg.Duration, Rounds: cfg.Rounds, Servers: "an in-process server, without disk and network"}
+	if !ours {
+		r.Servers = bench.ServerVersion(ctx, a.servers, cfg.Secured) + " at " + a.servers
+	}
+	r.Rows, err = bench.Run(ctx, s.Conn(), cfg)
+	meter.clear()
+	return a.reportBench(r, o, err)
+}
+
+// reportBench says what was measured, also if the run has failed.
+func (a *app) reportBench(r bench.Report, o benchOptions, failed error) error {
 	var i *interruption
 	switch {
-	case errors.As(err, &i):
-		return exitWith(i.exitCode(), "%v", i)
-	case err != nil:
-		return failure("%s: %s", a.servers, forPeople(err))
-	case asJSON:
-		return printJSON(a.stdout, rows)
+	case errors.As(failed, &i):
+		failed = exitWith(i.exitCode(), "%v", i)
+	case failed != nil:
+		failed = failure("%s: %s", a.servers, forPeople(failed))
 	}
-	return printBench(a.stdout, rows)
-}
-
-func printBench(w io.Writer, rows []bench.Row) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "scenario\tclients\tpeer\tops/s\tp50 us\tp99 us\trequests/op\t")
-	for _, r := range rows {
-		fmt.Fprintf(t, "%s\t%d\t%s\t%.0f\t%.0f\t%.0f\t%.2f\t\n",
-			r.Scenario, r.Clients, r.Peer, r.OpsPerS, r.P50, r.P99, r.RequestsPerOp)
+	if failed != nil {
+		r.Ended = failed.Error()
 	}
-	return outputError(t.Flush())
-}
-
-// countList is a flag value: numbers of clients, separated by commas.
-type countList []int
-
-const maxClients = 1000
-
-func (l *countList) Type() string { return "numbers" }
-
-func (l *countList) String() string {
-	texts := make([]string, len(*l))
-	for i, n := range *l {
-		texts[i] = strconv.Itoa(n)
+	var err error
+	switch {
+	case o.asJSON && (failed == nil || len(r.Rows) > 0):
+		err = printJSON(a.stdout, r.Rows)
+	case len(r.Rows) > 0:
+		err = printBench(a.stdout, r.Rows)
 	}
-	return strings.Join(texts, ",")
-}
-
-func (l *countList) Set(s string) error {
-	var all countList
-	for text := range strings.SplitSeq(s, ",") {
-		n, err := strconv.Atoi(strings.TrimSpace(text))
-		if err != nil || n <= 0 || n > maxClients {
-			return fmt.Errorf("want whole numbers from 1 to %d, separated by commas, such as 1,8,32", maxClients)
+	if err == nil && o.out != "" {
+		if err = outputError(r.Write(o.out)); err == nil {
+			fmt.Fprintf(a.stderr, "the report is in %s\n", o.out)
 		}
-		all = append(all, n)
 	}
-	*l = all
-	return nil
+	if failed == nil {
+		failed = incomplete(r.Rows)
+	}
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// incomplete is an error if a peer could not finish a scenario.
+func incomplete(rows []bench.Row) error {
+	var errs []string
+	for _, r := range rows {
+		if r.Error != "" {
+			errs = append(errs, strings.TrimPrefix(r.Error, "bench: "))
+		}
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return failure("%s", strings.Join(errs, "; "))
+}
+
+// checkOut makes the directory of the report, and finds out whether it can be written to.
+func (o benchOptions) checkOut(cmd *cobra.Command) error {
+	if !cmd.Flags().Changed("out") {
+		return nil
+	}
+	if o.out == "" {
+		return usage("--out is empty: give it a directory, or leave the flag out")
+	}
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return usage("--out: cannot make the directory: %v", err)
+	}
+	probe, err := os.CreateTemp(o.out, ".menagerie-bench-*")
+	if err != nil {
+		return usage("--out: cannot write into the directory: %v", err)
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+}
+
+// commandLine is what was typed, without secrets.
+func commandLine(cmd *cobra.Command) string {
+	line := cmd.Name()
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		value := strings.Trim(f.Value.String(), "[]")
+		switch {
+		case f.Name == "auth":
+			value = "..."
+		case f.Value.Type() == "bool" && value == "true":
+			line += " --" + f.Name
+			return
+		}
+		line += " --" + f.Name + " " + value
+	})
+	return line
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -175,4 +176,17 @@ echo "end $?"`, binary, s.addr, filepath.Join(t.TempDir(), "jobs"))
 	p.prints("got <two>")
 	p.prints("end 0")
 	require.Equal(t, 0, p.wait())
+}
+
+func TestBenchShowsOneLineOnATerminal(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	p, _ := onTerminal(t, binary, "bench", "--duration", "50ms", "--clients", "1,2", "--rounds", "2", "--servers", s.addr)
+	require.Equal(t, 0, p.wait())
+	p.prints("requests/op")
+	shown := p.stdout.String()
+	require.Contains(t, shown, "\r\x1b[K[1/2] uncontended, 1 client: warm-up, menagerie\r\x1b[K")
+	require.Regexp(t, `\r\x1b\[K\[2/2\] contended, 2 clients: round 2 of 2, floor(; about \d+s left)?\r\x1b\[K`, shown)
+	first, _, _ := strings.Cut(shown, "\n")
+	require.Regexp(t, `\r\x1b\[K +scenario +clients`, first, "nothing of the line is left")
 }

@@ -77,7 +77,7 @@ func (l *Lease) GuardWithin(ctx context.Context, ops []any) ([]zk.MultiResponse,
 		return nil, err
 	}
 	// The wait ends with the lease and with the caller's context.
-	both, cancel := context.WithCancelCause(l.ctx)
+	both, cancel := context.WithCancelCause(l.Lifetime())
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
 	res, err := l.transact(both, all)
@@ -108,7 +108,7 @@ func (l *Lease) unguarded(ctx context.Context, err error) error {
 		return &zkconn.TxnError{Index: refused.Index - 1, Err: refused.Err}
 	case errors.As(err, &refused):
 		return refused.Err
-	case errors.Is(err, zkconn.ErrOver), l.ctx.Err() != nil:
+	case errors.Is(err, zkconn.ErrOver), l.Err() != nil:
 		err = l.endedWith(err) // it may have been applied while the lease was still held
 	}
 	return errs.MarkAmbiguous(err)

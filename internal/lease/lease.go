@@ -18,10 +18,8 @@ type Lease struct {
 	grantor  Grantor
 	ticket   *queue.Ticket
 	token    node.Token
-	dropIn   bool      // see DropIn
-	since    time.Time // when it was granted
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
+	dropIn   bool        // see DropIn
+	since    time.Time   // when it was granted
 	bound    *time.Timer // ends it, if WithMaxHold was given
 	sublease *sublease   // nil for the lease of a grant
 
@@ -29,15 +27,21 @@ type Lease struct {
 	// begun. The goroutine that sets it does the work, and no other goroutine waits for that.
 	given atomic.Bool
 
-	mu        sync.Mutex
-	err       error
-	subleases map[*Lease]struct{} // subleases that have not ended
+	left atomic.Bool // see Leave
+
+	mu     sync.Mutex
+	err    error
+	ctx    context.Context         // the acquiring one, for its values; once somebody has asked, that of Context
+	cancel context.CancelCauseFunc // nil until somebody has asked
+
+	subleases Set // those that have not ended
+	links         // see Set
 }
 
 // Grantor grants leases, and is called at their end.
 type Grantor interface {
-	// Released is called when l was released, before Done is closed and before Release.
-	Released(l *Lease)
+	// Ended is called when l has ended with err, before Release. Its holder has been told.
+	Ended(l *Lease, err error)
 	// Release gives up the hold of l, which has been finished already: its holder is told before
 	// another can be granted. If that takes a request, Release waits for the answer, at most for grace
 	// (not at all if that is [queue.Unawaited]).
@@ -46,15 +50,15 @@ type Grantor interface {
 	UnlockLost(l *Lease)
 }
 
-// New makes the lease of a grant. The lease keeps the values of the acquiring
-// context, but does not end with it: that context bounded only the wait.
-func New(ctx context.Context, grantor Grantor, at *session.Access, p *queue.Ticket, passes uint32, dropIn bool) *Lease {
-	l := &Lease{
-		access: at, grantor: grantor, ticket: p, dropIn: dropIn, since: time.Now(),
-		token: node.Token{Zxid: p.Entry.Czxid, Seq: passes},
-	}
-	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	return l
+// New makes a lease that is yet to be granted. Nobody may use it before Grant. The lease keeps the values
+// of the acquiring context, but does not end with it: that context bounds only the wait.
+func New(ctx context.Context, grantor Grantor, at *session.Access, dropIn bool) *Lease {
+	return &Lease{access: at, grantor: grantor, dropIn: dropIn, ctx: ctx}
+}
+
+// Grant makes l the lease of a grant. It is called once.
+func (l *Lease) Grant(p *queue.Ticket, passes uint32, now time.Time) {
+	l.ticket, l.token, l.since = p, node.Token{Zxid: p.Entry.Czxid, Seq: passes}, now
 }
 
 // BoundBy ends the lease after d, and gives its hold up. 0 means no bound.
@@ -82,6 +86,11 @@ func (l *Lease) Ticket() *queue.Ticket { return l.ticket }
 // like, and which return no lease. Nothing but its Unlock ends its critical section.
 func (l *Lease) DropIn() bool { return l.dropIn }
 
+// Leave notes that the critical section of a hold of the form without leases is over. It reports
+// whether that is news: false for other holds. Left reports whether it was called.
+func (l *Lease) Leave() bool { return l.dropIn && !l.left.Swap(true) }
+func (l *Lease) Left() bool  { return l.left.Load() }
+
 // Since is when it was granted.
 func (l *Lease) Since() time.Time { return l.since }
 
@@ -91,12 +100,23 @@ func (l *Lease) Token() node.Token { return l.token }
 // Context is zksync.Lease.Context.
 func (l *Lease) Context() context.Context {
 	l.ticket.WatchOwn()
-	return l.ctx
+	return l.Lifetime()
 }
 
 // Lifetime is the same context as that of Context, but it sets no watch on the node, and so
 // costs no request. Without the watch, the removal of the node by hand is noticed later.
-func (l *Lease) Lifetime() context.Context { return l.ctx }
+func (l *Lease) Lifetime() context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cancel == nil {
+		// It is made here and not at the grant: most holds are short, and nobody asks for it.
+		l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(l.ctx))
+		if l.err != nil {
+			l.cancel(l.err)
+		}
+	}
+	return l.ctx
+}
 
 // Primitive is the path of the lock.
 func (l *Lease) Primitive() string { return l.access.Path }
@@ -104,7 +124,7 @@ func (l *Lease) Primitive() string { return l.access.Path }
 // Done is zksync.Lease.Done.
 func (l *Lease) Done() <-chan struct{} {
 	l.ticket.WatchOwn()
-	return l.ctx.Done()
+	return l.Lifetime().Done()
 }
 
 // Err is zksync.Lease.Err.
@@ -174,51 +194,60 @@ func (l *Lease) finishAs(err error) error {
 	if !l.ticket.Epoch.Valid() || l.ticket.Over() && l.Err() == nil {
 		err = errs.ErrLost
 	}
-	l.Finish(err)
-	return l.Err()
+	_, err = l.finish(err)
+	return err
 }
 
 // Finish ends the lease, if it has not ended, and reports whether this call did it. When it returns,
 // the holder has been told, by this call or another. So from then on the servers may grant to others.
 func (l *Lease) Finish(err error) bool {
+	first, _ := l.finish(err)
+	return first
+}
+
+// finish is Finish. It also returns the error with which the lease has ended.
+func (l *Lease) finish(err error) (first bool, ended error) {
 	l.mu.Lock()
-	first := l.err == nil
-	if first {
+	if first = l.err == nil; first {
 		l.err = err
 	}
-	bound := l.bound
+	ended = l.err
+	bound, cancel, ctx := l.bound, l.cancel, l.ctx
 	l.mu.Unlock()
-	if !first {
-		<-l.ctx.Done() // the call that was first is about to cancel it
-		return false
+	// Without a cancel nobody has asked for the context yet, and whoever asks from now on is told at once.
+	switch {
+	case !first && cancel != nil:
+		<-ctx.Done() // the call that was first is about to cancel it
+	case cancel != nil:
+		cancel(err)
 	}
-	if err == errs.ErrReleased {
-		l.grantor.Released(l)
-	}
-	l.cancel(err)
-	if l.sublease != nil {
+	switch {
+	case !first:
+		return false, ended
+	case l.sublease != nil:
 		l.leaveOuter()
-		return true
+		return true, ended
 	}
 	l.finishSubleases(err)
 	if bound != nil {
 		bound.Stop()
 	}
-	l.access.Session.Forget(l)
+	l.grantor.Ended(l, err)
 	l.traceEnd(err)
-	return true
+	return true, ended
 }
 
 // traceEnd tells the tracer, and the log after a loss, that the lease has ended.
 func (l *Lease) traceEnd(err error) {
 	s := l.access.Session
+	t := s.Trace()
+	if err == errs.ErrReleased && (t == nil || t.Release == nil) {
+		return
+	}
 	held := time.Since(l.since)
 	kind, g := l.ticket.Entry.Kind, l.granted()
-	t := s.Trace()
 	if err == errs.ErrReleased { // in the goroutine that released
-		if t != nil && t.Release != nil {
-			t.Release(l.ctx, l.access.Path, kind, g, held)
-		}
+		t.Release(l.Lifetime(), l.access.Path, kind, g, held)
 		return
 	}
 	// A loss may end many leases, and each holder must be told in time, even
@@ -226,7 +255,7 @@ func (l *Lease) traceEnd(err error) {
 	s.Spawn(func() {
 		s.Logger().Warn("lease lost", "path", l.access.Path, "token", l.token.String(), "held", held, "cause", l.ticket.Epoch.Cause())
 		if t != nil && t.Lost != nil {
-			t.Lost(l.ctx, l.access.Path, kind, g, held, err)
+			t.Lost(l.Lifetime(), l.access.Path, kind, g, held, err)
 		}
 	})
 }

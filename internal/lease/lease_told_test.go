@@ -12,8 +12,9 @@ import (
 // A bound that has run out, say, and the loss of the session come at the same time.
 func TestALossIsAnnouncedOnlyWhenTheHolderHasBeenToldByWhoeverEndsTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &Lease{err: errs.ErrMaxHold} // by a goroutine that is kept from going on
-		l.ctx, l.cancel = context.WithCancelCause(context.Background())
+		l := &Lease{ctx: context.Background()}
+		require.NoError(t, l.Lifetime().Err())
+		l.err = errs.ErrMaxHold // by a goroutine that is kept from going on
 		announced := make(chan bool, 1)
 		go func() { announced <- l.Finish(errs.ErrLost) }()
 		synctest.Wait()

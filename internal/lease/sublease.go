@@ -36,17 +36,13 @@ func (l *Lease) Move(ctx context.Context, outer *Lease) *Lease {
 func Sub(ctx context.Context, outer *Lease, unlock func()) *Lease {
 	l := &Lease{
 		access: outer.access, grantor: outer.grantor, ticket: outer.ticket, token: outer.token, since: time.Now(),
-		sublease: &sublease{outer: outer, unlock: unlock},
+		sublease: &sublease{outer: outer, unlock: unlock}, ctx: ctx,
 	}
-	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	outer.mu.Lock()
 	// Under outer.mu: either outer has ended already, or its end finds l in subleases.
 	ended := outer.err
 	if ended == nil {
-		if outer.subleases == nil {
-			outer.subleases = make(map[*Lease]struct{})
-		}
-		outer.subleases[l] = struct{}{}
+		outer.subleases.Add(l)
 	}
 	outer.mu.Unlock()
 	if ended != nil {
@@ -60,16 +56,15 @@ func (l *Lease) leaveOuter() {
 	outer := l.sublease.outer
 	outer.mu.Lock()
 	defer outer.mu.Unlock()
-	delete(outer.subleases, l)
+	outer.subleases.Remove(l)
 }
 
 // finishSubleases ends every sublease of l.
 func (l *Lease) finishSubleases(err error) {
 	l.mu.Lock()
-	inner := l.subleases
-	l.subleases = nil // none is missed: a lease that has ended gets no more subleases
+	inner := l.subleases.All() // none is missed: a lease that has ended gets no more subleases
 	l.mu.Unlock()
-	for in := range inner {
+	for _, in := range inner {
 		in.Finish(err)
 	}
 }

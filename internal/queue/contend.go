@@ -82,8 +82,10 @@ func (t *Ticket) round(ctx context.Context, ev *events) (seen []Entry, err error
 		departed, err := ev.wait(ctx, t.Epoch, quiet)
 		switch {
 		case errors.Is(err, errQuiet) && v.shallow:
-			ev.scouting = true
-			return seen, errMore
+			if ev.scouting, v.shallow = true, false; t.few(ctx) {
+				return seen, errMore
+			}
+			continue
 		case errors.Is(err, errQuiet) && spares:
 			ev.scouting = true
 			continue
@@ -93,7 +95,7 @@ func (t *Ticket) round(ctx context.Context, ev *events) (seen []Entry, err error
 			return seen, ev.stillHolds(t.Epoch)
 		}
 		if err == nil {
-			v, err = t.without(v, departed, ev.wasWritten)
+			v, err = t.without(v, departed, ev)
 		}
 		if err != nil {
 			return seen, err
@@ -130,15 +132,22 @@ func (t *Ticket) look(ctx context.Context) (view, error) {
 }
 
 func (t *Ticket) view(ahead []Entry, more bool) view {
-	blockers := t.blockers(ahead)
+	return t.viewOf(ahead, t.blockers(ahead), more)
+}
+
+func (t *Ticket) viewOf(ahead, blockers []Entry, more bool) view {
 	return view{ahead: ahead, blockers: blockers, next: t.blockers(withoutEntries(ahead, blockers)), more: more}
 }
 
-// mayBeNext reports whether the departure of one blocker would be the grant. WeightedPolicy returns the
-// heaviest blocker first: if its departure is not enough, the departure of another is not enough either. The
-// other policies of this package return one blocker. The answer only decides how early proof is asked for.
+// mayBeNext reports whether the grant may come without another listing or watch. Readers may leave all at once.
+// WeightedPolicy returns the heaviest blocker first: if its departure is not enough, the departure of
+// another is not enough either. The answer only decides how early proof is asked for.
 func (t *Ticket) mayBeNext(v view) bool {
-	return !v.more && len(t.blockers(withoutEntries(v.ahead, v.blockers[:1]))) == 0
+	leaving := v.blockers
+	if t.counts() {
+		leaving = leaving[:1]
+	}
+	return !v.more && len(t.blockers(withoutEntries(v.ahead, leaving))) == 0
 }
 
 // follow makes the ticket list again when the config changes. If the config has changed already since it was
@@ -186,8 +195,26 @@ func (t *Ticket) hasScout(v view) bool {
 	return len(v.next) > 0 && t.Entry.Kind != KindRead
 }
 
+// scout is the one of those next in the way that probably leaves last: of readers the last one, for they mostly leave
+// in the order in which they came. Of permits it is the heaviest one, without which the others may not be in the way.
+func (t *Ticket) scout(v view) Entry {
+	if t.counts() {
+		return v.next[0]
+	}
+	return v.next[len(v.next)-1]
+}
+
+// counts reports whether the policy looks at more than the nearest entries: that of permits does, and one of the caller may.
+func (t *Ticket) counts() bool { return t.Entry.Kind == KindPermit || t.queue.Policy != nil }
+
 // errQuiet means that no event came for some time.
 var errQuiet = errors.New("zksync: no event")
+
+// few reports whether a listing would still be short. Many may have queued behind this ticket since it entered.
+func (t *Ticket) few(ctx context.Context) bool {
+	dir, there, err := t.Epoch.Exists(ctx, t.queue.Dir)
+	return err != nil || !there || dir.NumChildren <= deep // in doubt the listing tells what is wrong
+}
 
 // check reads whether the blockers still exist. Some servers (3.8 with its later security
 // fixes) do not report the deletion of a node to a session that may not read the node. Without
@@ -213,7 +240,7 @@ func (t *Ticket) check(ctx context.Context, blockers []Entry) error {
 // one would change the sum of the permits, or whatever else that policy looks at.
 func (t *Ticket) near(ahead []Entry) view {
 	v := t.view(ahead, false)
-	if t.Entry.Kind == KindPermit || t.queue.Policy != nil {
+	if t.counts() {
 		return v
 	}
 	v.more = len(t.blockers(withoutEntries(ahead, slices.Concat(v.next, v.blockers)))) > 0
@@ -223,14 +250,9 @@ func (t *Ticket) near(ahead []Entry) view {
 	return v
 }
 
-// withoutEntries returns a copy of entries that leaves out those of out.
-func withoutEntries(entries, out []Entry) []Entry {
-	return slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return indexEntry(out, e.Name) >= 0 })
-}
-
 // without takes departed entries out of a view. It returns errList or errMore
 // if what is left is not enough to go on, and a new listing is needed.
-func (t *Ticket) without(v view, departed []string, written func(name string) bool) (view, error) {
+func (t *Ticket) without(v view, departed []string, ev *events) (view, error) {
 	left := slices.Clone(v.ahead)
 	scouted := false
 	for _, name := range departed {
@@ -238,13 +260,18 @@ func (t *Ticket) without(v view, departed []string, written func(name string) bo
 		if i < 0 {
 			continue
 		}
-		if t.mayBeReplaced(left[i], written(name)) {
+		if t.mayBeReplaced(left[i], ev.wasWritten(name)) {
 			return v, errList
 		}
 		scouted = scouted || indexEntry(v.blockers, name) < 0
 		left = slices.Delete(left, i, i+1)
 	}
-	now := t.view(left, v.more)
+	// Blockers that are in the way without those that have left stay: they are watched, and others need not be.
+	now := t.viewOf(left, t.blockers(among(left, v.blockers)), v.more)
+	if len(now.blockers) == 0 {
+		now = t.view(left, v.more)
+	}
+	fresh := len(withoutEntries(now.blockers, v.blockers)) > 0
 	switch {
 	case len(now.blockers) == 0 && !v.more, sameEntries(now.blockers, v.blockers) && !scouted:
 		return now, nil
@@ -252,10 +279,11 @@ func (t *Ticket) without(v view, departed []string, written func(name string) bo
 		// The listing tells whether the blockers are the last. It is made now,
 		// while they still exist, so that their departure needs no further request.
 		return v, errMore
-	case len(now.blockers) == 0, len(v.blockers) == 1 && (v.more || len(left) > 1):
-		// Either no blocker is known, but there are entries that were not kept. Or
-		// the new blocker existed at the listing, but may have left since. A read would tell of this one
-		// entry, and if it has left, the entry ahead of it needs another read. One listing tells of all.
+	case len(now.blockers) == 0:
+		return v, errList // no blocker is known, but there are entries that were not kept
+	case fresh && (v.more || len(ev.unwatched(left)) > 1):
+		// A new blocker existed at the listing, but may have left since. A watch would tell of this one entry, and
+		// if it has left, the entry ahead of it needs another watch. One listing tells of all, and of the next scout.
 		return v, errList
 	}
 	return now, nil // watch sets a watch on the new blockers, which also tells whether they exist
@@ -270,14 +298,6 @@ func (t *Ticket) without(v view, departed []string, written func(name string) bo
 func (t *Ticket) mayBeReplaced(e Entry, written bool) bool {
 	turns := e.Kind == KindWrite && t.Entry.exclusive() || e.Kind == KindPermit && e.Weight > 1
 	return turns && (!node.Announces(e.UUID) || written)
-}
-
-func indexEntry(entries []Entry, name string) int {
-	return slices.IndexFunc(entries, func(e Entry) bool { return e.Name == name })
-}
-
-func sameEntries(a, b []Entry) bool {
-	return slices.EqualFunc(a, b, func(x, y Entry) bool { return x.Name == y.Name })
 }
 
 // watch subscribes to the own node, the blockers and the scout with one request, except
@@ -302,7 +322,7 @@ func (t *Ticket) watch(ev *events, v view, spares bool) {
 		want(b.Name)
 	}
 	if t.hasScout(v) && !spares {
-		want(v.next[0].Name)
+		want(t.scout(v).Name)
 	}
 	if len(paths) == 0 {
 		return

@@ -42,7 +42,8 @@
 // # A departure is proof
 //
 // A waiter watches, on one connection, its own node, its blockers, and the
-// entry that would block it if the blockers had left (the scout). When the
+// entry that would block it if the blockers had left (the scout). The blocker of an entry that asks to be alone is the last
+// one ahead that does so, too, or all readers behind that one: they leave in any order (shared.txt). When the
 // last blocker departs, a grant needs no further request if three things hold:
 //
 //   - The own node still exists. The connection delivers events in the order of the servers' history.

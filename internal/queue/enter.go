@@ -87,7 +87,7 @@ func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t 
 	// An entry that is the only child of the directory is granted whatever can be granted at all: nobody
 	// is ahead of it, and nobody can get ahead of it any more. All others must list the directory.
 	if n.Dir != nil {
-		q.crowd.Store(n.Dir.NumChildren)
+		q.Crowds.note(q.Dir, n.Dir.NumChildren)
 	}
 	t.unlisted = n.Dir == nil || n.Dir.NumChildren != 1 || len(q.blockers(nil, self)) > 0
 	if t.unlisted && n.Dir != nil {
@@ -101,8 +101,5 @@ func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t 
 // the servers a little more at each release. It is of use only if the next in line cannot conclude the same from
 // a departure, that is if another entry was ahead of the holder's when the next one listed.
 func (q *Queue) announces() bool {
-	return q.Policy == nil && (q.Kind == KindLock || q.Kind == KindWrite) && q.crowd.Load() >= Crowd
+	return q.Policy == nil && (q.Kind == KindLock || q.Kind == KindWrite) && q.Crowds.in(q.Dir)
 }
-
-// Crowd is how many must have queued, the holder among them, for entries to be sealed. Only tests change it.
-var Crowd int32 = 3

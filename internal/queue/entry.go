@@ -248,3 +248,21 @@ func entriesAhead(sorted []Entry, uuid string) (ahead []Entry, self Entry, found
 	}
 	return sorted[:i:i], sorted[i], true
 }
+
+// withoutEntries returns a copy of entries that leaves out those of out.
+func withoutEntries(entries, out []Entry) []Entry {
+	return slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return indexEntry(out, e.Name) >= 0 })
+}
+
+// among returns those of entries that are in some.
+func among(entries, some []Entry) []Entry {
+	return slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return indexEntry(some, e.Name) < 0 })
+}
+
+func indexEntry(entries []Entry, name string) int {
+	return slices.IndexFunc(entries, func(e Entry) bool { return e.Name == name })
+}
+
+func sameEntries(a, b []Entry) bool {
+	return slices.EqualFunc(a, b, func(x, y Entry) bool { return x.Name == y.Name })
+}

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,6 +41,13 @@ func (ev *events) subscribe(name string) bool {
 	first := !ev.subscribed[name]
 	ev.subscribed[name] = true
 	return first
+}
+
+// unwatched returns the entries that nobody watches: they may have left long ago.
+func (ev *events) unwatched(entries []Entry) []Entry {
+	ev.mu.Lock()
+	defer ev.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return ev.subscribed[e.Name] })
 }
 
 // wasWritten reports whether the entry was written to since the first listing that showed it, or may have been.

@@ -6,7 +6,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func unwritten(string) bool { return false }
+// watching is what a waiter hears that watches these nodes.
+func watching(names ...string) *events {
+	ev := newEvents("self")
+	for _, n := range names {
+		ev.subscribe(n)
+	}
+	return ev
+}
 
 // Found by review: permits that a waiter forgets are missing from the sum that decides.
 func TestAWaiterForPermitsForgetsNobodyAhead(t *testing.T) {
@@ -17,7 +24,7 @@ func TestAWaiterForPermitsForgetsNobodyAhead(t *testing.T) {
 		ahead = append(ahead, Entry{Name: string(rune('a' + i)), Kind: KindPermit, Weight: w})
 	}
 	v := p.near(ahead)
-	left, err := p.without(v, []string{"d"}, unwritten)
+	left, err := p.without(v, []string{"d"}, watching("c", "d"))
 	require.False(t, err == nil && len(left.blockers) == 0, "1+1+9+1 permits of 10")
 }
 
@@ -30,11 +37,11 @@ func TestAWaiterForALockRemembersOnlyWhatIsNear(t *testing.T) {
 	v := p.near(ahead)
 	require.True(t, v.more)
 	require.Equal(t, ahead[2:], v.ahead)
-	_, err := p.without(v, []string{"c", "d"}, unwritten)
+	_, err := p.without(v, []string{"c", "d"}, watching("c", "d"))
 	require.ErrorIs(t, err, errList, "a and b may be there")
 	v = p.near(ahead[:2])
 	require.False(t, v.more)
-	left, err := p.without(v, []string{"b", "a"}, unwritten)
+	left, err := p.without(v, []string{"b", "a"}, watching("a", "b"))
 	require.NoError(t, err)
 	require.Empty(t, left.ahead)
 }
@@ -52,6 +59,6 @@ func TestUnderAPolicyOfItsOwnAWaiterForgetsNobodyAhead(t *testing.T) {
 		ahead = append(ahead, Entry{Name: n, Kind: KindLock})
 	}
 	v := p.near(ahead)
-	left, err := p.without(v, []string{"e"}, unwritten)
+	left, err := p.without(v, []string{"e"}, watching("c", "d", "e"))
 	require.False(t, err == nil && len(left.blockers) == 0, "four are ahead, where two may be")
 }

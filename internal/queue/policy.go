@@ -6,8 +6,9 @@ import (
 )
 
 // Policy decides what an entry waits for. It gets the entries ahead of self in queue
-// order, and returns the blockers: as few entries as possible of which at least one
-// must leave before self can be granted. No blockers means that self is granted.
+// order, and returns the blockers: entries of which at least one must leave before self
+// can be granted. No blockers means that self is granted. The fewer there are, the less
+// often the waiter is woken.
 //
 // The caller waits until any blocker leaves, takes that one out of ahead, and asks
 // again. Nothing ever enters ahead of an existing entry, so ahead only shrinks. A policy
@@ -36,15 +37,23 @@ func PolicyFor(kind Kind, capacity int64) Policy {
 	return ExclusivePolicy
 }
 
-// ExclusivePolicy waits for the last entry ahead: all others must leave, too, and among
-// entries that hold alone the last one leaves last. Readers hold together, so the last
-// of them may leave before others: then the caller asks again and finds another blocker.
+// ExclusivePolicy waits for the last entry ahead if that asks to be alone: all others must leave, too, and among
+// entries that hold alone the last one leaves last. If the last ones ahead are readers, it waits for all of them, up
+// to together: they hold together and leave in any order. One request watches all of them. A waiter that watched only
+// the last one would list again whenever that one leaves before the others.
 func ExclusivePolicy(ahead []Entry, _ Entry) []Entry {
-	if len(ahead) == 0 {
-		return nil
+	first := len(ahead)
+	for first > 0 && len(ahead)-first < together && ahead[first-1].Kind == KindRead {
+		first--
 	}
-	return ahead[len(ahead)-1:]
+	if first == len(ahead) && first > 0 {
+		first--
+	}
+	return ahead[first:]
 }
+
+// together is how many readers are watched at once.
+const together = 32
 
 // ReaderPolicy waits for the last entry ahead that asks to be
 // alone. Other readers do not matter, even if they still wait.

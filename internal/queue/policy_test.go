@@ -32,13 +32,19 @@ func namesOf(e []Entry) []string {
 	return names
 }
 
-func TestLocksAndWritersWaitForTheLastOneAhead(t *testing.T) {
+func TestLocksAndWritersWaitForTheLastOneAheadOrForTheReadersBehindIt(t *testing.T) {
 	queue := queueOf(aWrite(), aRead(), aRead(), aLock(), aWrite())
 	rule := ExclusivePolicy
 	require.Empty(t, rule(queue[:0], queue[0]))
 	require.Equal(t, []string{"write-0"}, namesOf(rule(queue[:1], queue[1])))
-	require.Equal(t, []string{"read-2"}, namesOf(rule(queue[:3], queue[3])))
+	require.Equal(t, []string{"read-1", "read-2"}, namesOf(rule(queue[:3], queue[3])))
 	require.Equal(t, []string{"lock-3"}, namesOf(rule(queue[:4], queue[4])))
+	many := make([]Entry, 2*together)
+	for i := range many {
+		many[i] = aRead()
+	}
+	many = queueOf(many...)
+	require.Equal(t, many[together:], rule(many, aWrite()), "the nearest")
 }
 
 func TestReadersWaitForTheLastExclusiveOneAhead(t *testing.T) {

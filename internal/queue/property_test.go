@@ -18,7 +18,8 @@ func TestWhateverHappensTheQueueIsSound(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rapid.SyncTest(rt, func(rt *rapid.T) {
 			w := newWorld(rt)
-			kinds := rapid.SampledFrom([][]queue.Kind{{queue.KindLock}, {queue.KindRead, queue.KindWrite}, {queue.KindPermit}}).Draw(rt, "kinds")
+			kinds := rapid.SampledFrom([][]queue.Kind{
+				{queue.KindLock}, {queue.KindRead, queue.KindWrite}, {queue.KindRead, queue.KindRead, queue.KindWrite, queue.KindLock}, {queue.KindPermit}}).Draw(rt, "kinds")
 			w.capacity = 3
 			if rapid.Bool().Draw(rt, "sealed") {
 				w.seal()
@@ -34,12 +35,13 @@ func TestWhateverHappensTheQueueIsSound(t *testing.T) {
 
 // step lets something happen, and at times waits until it has had its effect.
 func (w *world) step(rt *rapid.T, kinds []queue.Kind) {
-	name := rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}).Draw(rt, "who")
+	name := rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f", "g", "h"}).Draw(rt, "who")
 	c := w.client(name)
 	w.mu.Lock()
 	asks, holds := c.asks, c.ticket != nil
+	writes := holds && c.ticket.Entry.Kind == queue.KindWrite && !c.ticket.Over()
 	w.mu.Unlock()
-	switch what := rapid.SampledFrom([]string{"enter", "enter", "leave", "disconnect", "expire", "delete", "lose", "write"}).Draw(rt, "what"); {
+	switch what := rapid.SampledFrom([]string{"enter", "enter", "leave", "disconnect", "expire", "delete", "lose", "write", "downgrade"}).Draw(rt, "what"); {
 	case !asks && !holds:
 		w.enter(name, string(rapid.SampledFrom(kinds).Draw(rt, "kind")), strconv.Itoa(rapid.IntRange(1, 3).Draw(rt, "weight")), false)
 	case what == "leave":
@@ -54,6 +56,8 @@ func (w *world) step(rt *rapid.T, kinds []queue.Kind) {
 		} else if path != "" && !queue.Sealed(path) { // the servers refuse that: see TestNobodyElseWritesToASealedEntry
 			w.srv.Set(path, []byte("by a stranger"))
 		}
+	case what == "downgrade" && writes:
+		w.downgrade(name)
 	case what == "lose":
 		w.rule("deleted", name, "lose")
 	}

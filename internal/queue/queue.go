@@ -24,6 +24,7 @@ type Queue struct {
 	Policy Policy                     // by which they are granted; nil for that of their kind, see [PolicyFor]
 	ACL    []zk.ACL                   // of the entries and of the directory
 	Data   func() []byte              // of an entry; called for each entry that is made
+	Crowds *Crowds                    // what other queues of the session know; nil for none
 	Config Config                     // nil unless all who queue must agree on a value
 	Refuse func(names []string) error // returns an error if the names in the directory forbid to queue; nil allows all
 
@@ -31,9 +32,6 @@ type Queue struct {
 	// data. From then on the transaction that makes an entry does not write to the
 	// directory, so it returns no Stat, and a listing tells what the Stat would have told.
 	readOnlyDir *atomic.Bool
-
-	// crowd is how many children the directory had when we last learned it, from our newest entry or from a try.
-	crowd *atomic.Int32
 }
 
 // New returns a queue that can be entered. Without a Logger it logs nothing. Without Data its
@@ -46,7 +44,10 @@ func New(q Queue) *Queue {
 	if q.Data == nil {
 		q.Data = func() []byte { return nil }
 	}
-	q.readOnlyDir, q.crowd = new(atomic.Bool), new(atomic.Int32)
+	q.readOnlyDir = new(atomic.Bool)
+	if q.Crowds == nil {
+		q.Crowds = new(Crowds)
+	}
 	return &q
 }
 

@@ -41,7 +41,7 @@ func (q *Queue) tryIn(ctx context.Context, e *zkconn.Epoch) (*Ticket, error) {
 	if len(q.blockers(entries, Entry{Kind: q.Kind, Weight: q.Weight})) > 0 { // in the way of an entry at the tail
 		return nil, errs.ErrNotAcquired
 	}
-	q.crowd.Store(int32(len(entries))) // mostly small: then an entry need not be prepared for others
+	q.Crowds.note(q.Dir, int32(len(entries))) // mostly small: then an entry need not be prepared for others
 	t, err := q.enter(ctx, e, nil)
 	if err != nil || !t.unlisted {
 		return t, err

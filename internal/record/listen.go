@@ -154,7 +154,8 @@ type Sentinel struct {
 	Spread time.Duration
 
 	look time.Duration // the newest pause before a look: it doubles each time
-	pace node.Pace     // for events that come in quick succession
+	idle bool          // an event came that says nothing about the end
+	pace node.Pace     // for such events in quick succession
 }
 
 // Pick returns the path of a random one of the nodes with these names in dir, "" if there is none.
@@ -174,10 +175,13 @@ func (s *Sentinel) Wait(ctx context.Context, e *zkconn.Epoch, ends []string, sen
 	}
 	began := time.Now()
 	path, event, err = s.listen(ctx, e, ends, sentinel, quiet-s.random())
-	// Events that come again and again, for example NotFound, must not make the
-	// caller look again and again without a pause.
+	// Events that come again and again, for example NotFound, must not make the caller look again and again
+	// without a pause. The first one may mean that the wait ended before the node was watched.
 	if idle := event != zkconn.Deleted && event != zkconn.Changed; idle && err == nil && time.Since(began) < LookPause {
-		err = s.pace.Rest(ctx, e)
+		if s.idle {
+			err = s.pace.Rest(ctx, e)
+		}
+		s.idle = true
 	}
 	return path, event, err
 }

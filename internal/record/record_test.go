@@ -145,6 +145,41 @@ func TestWhoWaitsLooksAgainSomeTimeAfterItsSentinelHasLeft(t *testing.T) {
 	})
 }
 
+// What was refused because somebody else was quicker is mostly right the next time.
+func TestTheFirstRepeatOfWhatWasRefusedIsAtOnce(t *testing.T) {
+	alone(t, func(t *testing.T, srv *zktest.Server, a, _ *zkconn.Epoch) {
+		var at []time.Duration
+		start := time.Now()
+		require.NoError(t, record.Insist(t.Context(), a, func() error {
+			at = append(at, time.Since(start)/time.Millisecond)
+			switch len(at) {
+			case 1, 2, 3:
+				return record.ErrAgain
+			case 4, 5:
+				return zkconn.ErrNotSent
+			}
+			return nil
+		}))
+		require.Equal(t, []time.Duration{0, 0, 5, 15, 20, 30}, at)
+	})
+}
+
+// The end may come between the read that made the waiter wait and the watch. Then it looks at once. If nothing has ended, it
+// does not look again and again without a pause.
+func TestWhoseWaitEndedBeforeItWatchedLooksAtOnce(t *testing.T) {
+	alone(t, func(t *testing.T, srv *zktest.Server, a, _ *zkconn.Epoch) {
+		var s record.Sentinel
+		for _, pause := range []time.Duration{0, 5, 10} {
+			start := time.Now()
+			path, event, err := s.Wait(t.Context(), a, []string{"/r/end"}, "", time.Minute)
+			require.NoError(t, err)
+			require.Equal(t, "/r/end", path)
+			require.Equal(t, zkconn.NotFound, event)
+			require.Equal(t, pause*time.Millisecond, time.Since(start).Truncate(time.Millisecond))
+		}
+	})
+}
+
 func TestADeleteByItsMarkSparesASuccessorOfTheSameName(t *testing.T) {
 	alone(t, func(t *testing.T, srv *zktest.Server, a, b *zkconn.Epoch) {
 		_, err := record.PutMark(t.Context(), a, "/r/n", acl)

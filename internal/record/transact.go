@@ -20,9 +20,9 @@ var ErrAgain = errors.New("again")
 
 // Insist calls f, which makes a request that may be applied twice, until the outcome of the request is known. Before
 // each call it waits for a connection. It calls f again after an answer that leaves the outcome open, after
-// zkconn.ErrNotSent and after ErrAgain, with pauses. It ends with ctx, and with the session of e (zkconn.ErrOver).
+// zkconn.ErrNotSent and after ErrAgain, with pauses, but without one after the first ErrAgain. It ends with ctx, and with the session of e (zkconn.ErrOver).
 func Insist(ctx context.Context, e *zkconn.Epoch, f func() error) error {
-	for pace := (node.Pace{}); ; {
+	for lost, again := (node.Pace{}), (node.Pace{Free: 1}); ; {
 		if err := e.Await(ctx); err != nil {
 			return err
 		}
@@ -30,7 +30,11 @@ func Insist(ctx context.Context, e *zkconn.Epoch, f func() error) error {
 		if errors.Is(err, zk.ErrSessionExpired) {
 			return zkconn.ErrOver
 		}
-		if !errors.Is(err, ErrAgain) && !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent) {
+		pace := &lost
+		switch {
+		case errors.Is(err, ErrAgain):
+			pace = &again
+		case !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent):
 			return err
 		}
 		if err := pace.Rest(ctx, e); err != nil {

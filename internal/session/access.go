@@ -63,7 +63,7 @@ func (a *Access) Queue(sub string, kind queue.Kind) *queue.Queue {
 		Client: a.client, Logger: a.logger,
 		Dir: a.Full(a.Path) + sub, Shown: a.Path + sub,
 		Kind: kind, ACL: a.Settings.ACL,
-		Data: a.Owner,
+		Data: a.Owner, Crowds: &a.crowds,
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -26,6 +27,7 @@ type Session struct {
 	host     string
 	logger   *slog.Logger
 	journal  *sessionJournal // nil without a session file
+	crowds   queue.Crowds
 
 	// ctx ends, with errs.ErrClosed as its cause, when Close begins. Everything
 	// that the session starts ends with ctx, and Close waits for it with work.
@@ -33,9 +35,8 @@ type Session struct {
 	stop context.CancelCauseFunc
 	work sync.WaitGroup
 
-	mu     sync.Mutex
-	closed bool
-	holds  map[Hold]struct{} // what is held now; Close ends them
+	mu    sync.Mutex        // held while ctx is made to end
+	holds map[Hold]struct{} // what Close must end
 
 	over   chan struct{} // closed when Close has done what it could
 	result error         // of Close, once over is closed
@@ -158,9 +159,9 @@ func (s *Session) Close() error { return s.CloseWithin(zkconn.Closing) }
 // CloseWithin is Close with another limit: it waits at most d for servers that do not answer.
 func (s *Session) CloseWithin(d time.Duration) error {
 	s.mu.Lock()
-	first := !s.closed
-	s.closed = true
-	// No hold is missed: Remember refuses new ones once closed is set, under the same lock.
+	first := !s.Closing()
+	s.stop(errs.ErrClosed)
+	// No hold is missed: Remember refuses new ones once ctx has ended, which it looks at under the same lock.
 	held := slices.Collect(maps.Keys(s.holds))
 	s.mu.Unlock()
 	if !first {
@@ -169,7 +170,6 @@ func (s *Session) CloseWithin(d time.Duration) error {
 		return s.result
 	}
 	defer close(s.over)
-	s.stop(errs.ErrClosed)
 	// Holders are told first, before the end of the ZooKeeper session lets the servers grant to others.
 	for _, l := range held {
 		l.Finish(errs.ErrReleased)

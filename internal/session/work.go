@@ -10,17 +10,22 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// Hold is a hold of a session. Close ends it.
+// Hold is what Close must end: a lease, or an object whose goroutines hold or wait.
 type Hold interface {
-	// Finish ends it with err. It reports false if it had ended before.
+	// Finish ends it with err. It reports whether there was something to end.
 	Finish(err error) bool
 }
 
 // Remember registers a hold, so that Close ends it. It reports false after Close has begun.
+//
+// An object is registered once for all its leases and all who wait. It must make each of them under a lock of its own, and
+// not if the session is Closing then. Close sets Closing before it calls Finish, which takes that lock. So either the
+// object finds the session Closing, or Finish finds what the object has made. Closing is set under mu, so an object
+// that Remember refuses finds the session Closing, too.
 func (s *Session) Remember(h Hold) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.Closing() {
 		return false
 	}
 	s.holds[h] = struct{}{}
@@ -62,7 +67,7 @@ func (s *Session) Within(f func()) bool {
 func (s *Session) Begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.Closing() {
 		return false
 	}
 	s.work.Add(1)

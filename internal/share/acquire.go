@@ -10,10 +10,10 @@ import (
 
 // acquire waits for a lease with await. With the lease it then waits for the holds of this process that
 // were lost but still run (see dropIns). If the lease is lost in this second wait, it begins anew.
-func (s *side) acquire(ctx context.Context, dropIn bool, await func(*waiter) (*lease.Lease, error)) (*lease.Lease, error) {
+func (s *side) acquire(ctx context.Context, dropIn bool, await func(context.Context, bool) (*lease.Lease, error)) (*lease.Lease, error) {
 	return s.checked(ctx, func(ctx context.Context) (*lease.Lease, error) {
 		for {
-			l, err := await(newWaiter(ctx, dropIn))
+			l, err := await(ctx, dropIn)
 			if err == nil {
 				err = s.admit(ctx, l)
 			}
@@ -54,12 +54,12 @@ func (s *side) admit(ctx context.Context, l *lease.Lease) (err error) {
 
 // try makes one attempt, without waiting for other holders. It returns ErrNotAcquired
 // if a hold of this process keeps it out, before the attempt or after.
-func (s *side) try(ctx context.Context, dropIn bool, attempt func(*waiter) (*lease.Lease, error)) (*lease.Lease, error) {
+func (s *side) try(ctx context.Context, dropIn bool, attempt func(context.Context, bool) (*lease.Lease, error)) (*lease.Lease, error) {
 	return s.checked(ctx, func(ctx context.Context) (*lease.Lease, error) {
 		if s.dropIns.against(s.q.Kind, nil) != nil {
 			return nil, errs.ErrNotAcquired
 		}
-		l, err := attempt(newWaiter(ctx, dropIn))
+		l, err := attempt(ctx, dropIn)
 		if err == nil && s.dropIns.against(s.q.Kind, l) != nil {
 			l.GiveBack(node.Grace)
 			return nil, errs.ErrNotAcquired

@@ -36,8 +36,11 @@ type Cohort struct {
 type grant struct {
 	ticket *queue.Ticket
 	since  time.Time
-	passes uint32      // how often it changed hands, lingering included: the Seq of the next token
-	timer  *time.Timer // ends the lingering
+	passes uint32 // how often it changed hands, lingering included: the Seq of the next token
+
+	timer  *time.Timer // ends the lingering; nil before the first time
+	ticks  bool        // timer runs, perhaps for an earlier time of lingering
+	linger time.Time   // when the lingering ends
 
 	// watched says that a child watch was set, which tells of others in the queue; contended says that it has told.
 	// Both outlive a single time of lingering, so that locking and unlocking in turn costs no request at all.
@@ -52,11 +55,28 @@ func NewCohort(at *session.Access, kind queue.Kind) *Cohort {
 // become changes the state. The fields of the old state are
 // cleared. mu is held here, and in all functions that call it.
 func (c *Cohort) become(to state, a *acquisition, g *grant, l *lease.Lease) {
-	if c.state == lingering {
-		c.grant.timer.Stop()
+	if old := c.grant; old != nil && old != g && old.ticks {
+		old.timer.Stop()
+		old.ticks = false // a refused wait for a condition brings old back (regrant)
+	}
+	switch {
+	case c.state == idle:
+		c.at.Session.Remember(c) // if that is refused, the acquisition that begins now is refused, too
+	case to == idle:
+		c.at.Session.Forget(c)
 	}
 	c.state.become(to, c.at.Session.Logger())
 	c.acquisition, c.grant, c.hold = a, g, l
+}
+
+// Finish implements session.Hold.
+func (c *Cohort) Finish(err error) bool {
+	c.mu.Lock()
+	l := c.hold
+	fail(c.waiters, errs.ErrClosed)
+	c.waiters = nil
+	c.mu.Unlock()
+	return l != nil && l.Finish(err)
 }
 
 func (c *Cohort) becomeIdle()                         { c.become(idle, nil, nil, nil) }
@@ -72,12 +92,22 @@ func (c *Cohort) Acquire(ctx context.Context, dropIn bool) (*lease.Lease, error)
 	return c.acquire(ctx, dropIn, c.await)
 }
 
-// await puts w on the list and waits until it is granted or fails. In the states acquiring, held,
-// replacing and lost nothing else is done for w: whoever ends the state sees to the goroutines that wait.
-func (c *Cohort) await(w *waiter) (*lease.Lease, error) {
+// await takes a ticket that lingers. Otherwise it waits until it is granted or fails. In the states acquiring, held,
+// replacing and lost it does nothing else: whoever ends the state sees to the goroutines that wait.
+func (c *Cohort) await(ctx context.Context, dropIn bool) (*lease.Lease, error) {
+	l := lease.New(ctx, c, c.at, dropIn)
 	c.mu.Lock()
+	if c.relock(l) {
+		c.mu.Unlock()
+		return l, nil
+	}
+	if c.at.Session.Closing() { // Finish may have failed those who wait already
+		c.mu.Unlock()
+		return nil, errs.ErrClosed
+	}
+	w := newWaiter(ctx, l)
 	c.waiters = append(c.waiters, w)
-	if c.state == idle && w.ctx.Done() == nil {
+	if c.state == idle && ctx.Done() == nil {
 		// The context of this goroutine never ends, so it can
 		// wait for the servers itself, without another goroutine.
 		run := c.begin(nil)
@@ -91,7 +121,7 @@ func (c *Cohort) await(w *waiter) (*lease.Lease, error) {
 		c.advance()
 		c.mu.Unlock()
 	}
-	return w.wait(c.at.Session, c.withdraw)
+	return w.wait(c.withdraw)
 }
 
 // withdraw takes a waiter off the list. If it was the last one, the acquisition is cancelled. The cancelled
@@ -111,16 +141,12 @@ func (c *Cohort) withdraw(w *waiter) (cancelled *acquisition) {
 	return nil
 }
 
-// advance begins what must be done for the goroutines that wait, if nobody does
-// it yet. In the states without a case here it does nothing: whatever ends such
-// a state calls advance, or grants to the first of them itself. mu is held.
+// advance begins an acquisition for the goroutines that wait, if nobody does anything for them yet. In
+// the other states it does nothing: whatever ends such a state calls advance, or grants to the first
+// of them itself. mu is held.
 func (c *Cohort) advance() {
-	switch {
-	case len(c.waiters) == 0:
-	case c.state == idle:
+	if len(c.waiters) > 0 && c.state == idle {
 		c.spawn(nil)
-	case c.state == lingering:
-		c.grantFirst(c.grant)
 	}
 }
 
@@ -156,16 +182,17 @@ func (c *Cohort) begin(old *queue.Ticket) (run func()) {
 // for the first who waits or an error for all. mu is held.
 func (c *Cohort) acquired(p *queue.Ticket, err error) {
 	if err == nil {
-		c.grantFirst(&grant{ticket: p, since: time.Now()})
+		now := time.Now()
+		c.grantFirst(&grant{ticket: p, since: now}, now)
 		return
 	}
 	c.becomeIdle()
-	fail(c.at.Session, c.waiters, err)
+	fail(c.waiters, c.reason(err))
 	c.waiters = nil
 }
 
 // grantFirst gives g to the goroutine that has waited longest. mu is held, somebody waits, and nobody holds.
-func (c *Cohort) grantFirst(g *grant) {
+func (c *Cohort) grantFirst(g *grant, now time.Time) {
 	if g.ticket.Over() {
 		// A loss first marks the ticket as over, and then looks once for a holder. It may have looked
 		// already, so a lease that is granted now might never be told. If the ticket is not over
@@ -177,8 +204,9 @@ func (c *Cohort) grantFirst(g *grant) {
 	for len(c.waiters) > 0 {
 		w := c.waiters[0]
 		c.waiters = c.waiters[1:]
-		if l := w.grant(&c.side, c, g.ticket, g.passes); l != nil {
-			c.becomeHeld(g, l)
+		granted := c.grantTo(w.lease, g, now)
+		w.answer(granted, errs.ErrClosed)
+		if granted {
 			return
 		}
 	}
@@ -186,69 +214,22 @@ func (c *Cohort) grantFirst(g *grant) {
 	g.ticket.Leave(0)
 }
 
-// Try acquires the lease if nobody holds it or waits for it, here or elsewhere.
-// Otherwise it returns ErrNotAcquired. It waits only for answers of the servers.
-func (c *Cohort) Try(ctx context.Context, dropIn bool) (*lease.Lease, error) {
-	return c.try(ctx, dropIn, c.attempt)
+// grantTo makes l the lease of the hold, with g. It reports false once the session is closing. mu is held.
+func (c *Cohort) grantTo(l *lease.Lease, g *grant, now time.Time) bool {
+	granted := c.give(l, g.ticket, g.passes, now)
+	if granted {
+		c.becomeHeld(g, l)
+	}
+	return granted
 }
 
-// attempt is Try for w. A lingering ticket is granted to w at once. Without a ticket
-// the servers are asked, unless others of this process are asking them already.
-func (c *Cohort) attempt(w *waiter) (*lease.Lease, error) {
-	c.mu.Lock()
-	if c.state == lingering && c.grant.ticket.Over() {
-		c.becomeIdle()
-	}
-	switch c.state {
-	case idle:
-		c.becomeAcquiring(nil) // goroutines that come now wait behind this attempt
-		c.mu.Unlock()
-		return c.lookOnce(w, c.q.Try)
-	case lingering:
-		defer c.mu.Unlock()
-		return c.grantNow(w, c.grant)
-	}
-	c.mu.Unlock()
-	return nil, errs.ErrNotAcquired
-}
-
-// lookOnce gets a ticket with try, which is Queue.Try, and gives it to w. After a
-// failure the goroutines that came meanwhile begin an acquisition of their own.
-func (c *Cohort) lookOnce(w *waiter, try getting) (*lease.Lease, error) {
-	p, err := c.ticket(w.ctx, try, c.onLoss)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err != nil {
-		c.becomeIdle()
-		c.advance()
-		return nil, err
-	}
-	return c.grantNow(w, &grant{ticket: p, since: time.Now()})
-}
-
-// grantNow gives g to w, a Try. It is not on the list of those who wait, so nothing
-// can be granted to it after it has returned. mu is held, and nobody holds.
-func (c *Cohort) grantNow(w *waiter, g *grant) (*lease.Lease, error) {
-	w.err = errs.ErrNotAcquired
-	if !g.ticket.Over() { // see grantFirst; the ticket may end at any time, so there is one look only
-		if l := w.grant(&c.side, c, g.ticket, g.passes); l != nil {
-			c.becomeHeld(g, l)
-			return l, nil
-		}
-		g.ticket.Leave(0) // the session is closing
-	}
-	c.becomeIdle()
-	c.advance()
-	return nil, w.err
-}
-
-// Released implements Grantor.
-func (c *Cohort) Released(l *lease.Lease) { c.dropIns.remove(l) }
+// Ended implements Grantor.
+func (c *Cohort) Ended(l *lease.Lease, err error) { c.left(l, err) }
 
 // Release implements Grantor.
 func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
 	c.mu.Lock()
-	g, unwanted := c.grant, (*queue.Ticket)(nil)
+	now, g, unwanted := time.Now(), c.grant, (*queue.Ticket)(nil)
 	switch {
 	case c.hold != l: // it was lost, or released before
 	case c.state == lost && runsOn(l): // its Unlock, which calls UnlockLost, ends the state
@@ -261,13 +242,13 @@ func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
 	case runsOn(l):
 		c.becomeLost()
 		unwanted = g.ticket
-	case len(c.waiters) > 0 && c.mayPass():
+	case len(c.waiters) > 0 && c.mayPass(now):
 		g.passes++ // each token must be greater than the one before
-		c.grantFirst(g)
+		c.grantFirst(g, now)
 	case len(c.waiters) > 0:
 		g.ticket.Retire() // its removal, which is part of that request, may be told before the answer: it is no loss
 		c.spawn(g.ticket)
-	case c.linger():
+	case c.linger(now):
 	default:
 		c.becomeIdle()
 		unwanted = g.ticket
@@ -295,10 +276,10 @@ func (g *grant) unsettled() bool {
 }
 
 // mayPass reports whether the ticket may go to the next waiter of this process. mu is held.
-func (c *Cohort) mayPass() bool {
+func (c *Cohort) mayPass(now time.Time) bool {
 	g := c.grant
 	return !g.unsettled() && int(g.passes) < c.at.Settings.Handover &&
-		time.Since(g.since) < c.at.Settings.HandoverIn && g.ticket.Epoch.Valid() && !g.ticket.Over()
+		now.Sub(g.since) < c.at.Settings.HandoverIn && g.ticket.Epoch.ValidAt(now) && !g.ticket.Over()
 }
 
 // onLoss is called when the session of p has ended, or its
@@ -325,7 +306,7 @@ func (c *Cohort) onLoss(p *queue.Ticket) {
 // hold of the form without leases keeps the other goroutines of this object
 // out, because its critical section still runs, and they share its memory.
 func (c *Cohort) UnlockLost(l *lease.Lease) {
-	c.dropIns.remove(l)
+	c.dropIns.remove(c.q.Kind, l)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.hold != l {

@@ -109,11 +109,10 @@ func (r *Readers) takeOver(ctx context.Context, l *lease.Lease, p *queue.Ticket,
 	if p != old {
 		old.DropProof()
 	}
-	w := newWaiter(ctx, l.DropIn())
 	// The read lease begins before the write lease ends, so that
 	// there is no moment in which this process holds nothing.
-	r.share(p, token.Seq, w)
+	read, err := r.share(lease.New(ctx, r, r.at, l.DropIn()), p, token.Seq)
 	l.Finish(errs.ErrReleased)
 	c.UnlockLost(l)
-	return w.lease, w.err
+	return read, err
 }

@@ -2,7 +2,7 @@ package share
 
 import (
 	"errors"
-	"sync"
+	"sync/atomic"
 
 	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/queue"
@@ -17,73 +17,75 @@ import (
 // A goroutine that is granted waits here for lost holds. If none is lost, it
 // does not wait: the servers have excluded the holds that would conflict.
 type dropIns struct {
-	mu      sync.Mutex
-	holds   map[*lease.Lease]queue.Kind // what each asked for; its node differs after a downgrade that keeps it
-	writers int                         // how many of them do not only read
-	freed   chan struct{}               // closed when one of them is unlocked; nil while nobody waits for that
+	readers, writers atomic.Int32
+	freed            atomic.Pointer[chan struct{}] // closed when one of them is unlocked; nil while nobody waits for that
 }
 
 // errLostInside means that a goroutine was granted a lease, and lost
 // it while it waited for the Unlock of an older hold that was lost.
 var errLostInside = errors.New("zksync: lost before it was used")
 
-// add registers a hold that begins.
+// of is the count for the side of this kind: what a hold asked for, which is not always the kind of its node.
+func (d *dropIns) of(kind queue.Kind) *atomic.Int32 {
+	if kind == queue.KindRead {
+		return &d.readers
+	}
+	return &d.writers
+}
+
+// add counts l, a hold that begins.
 func (d *dropIns) add(kind queue.Kind, l *lease.Lease) {
-	if d == nil {
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.holds == nil {
-		d.holds = make(map[*lease.Lease]queue.Kind)
-	}
-	d.holds[l] = kind
-	if kind != queue.KindRead {
-		d.writers++
+	if d != nil && l.DropIn() {
+		d.of(kind).Add(1)
 	}
 }
 
-// remove unregisters the hold of l. It is called before the servers release
-// it, so that a goroutine that is granted next does not wait for it.
-func (d *dropIns) remove(l *lease.Lease) {
-	if d == nil {
+// remove ends what add did, the first time only. It is called before the servers release
+// the hold, so that a goroutine that is granted next does not wait for it.
+func (d *dropIns) remove(kind queue.Kind, l *lease.Lease) {
+	if d == nil || !l.Leave() {
 		return
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	kind, ok := d.holds[l]
-	if !ok {
+	// The count changes before it looks for somebody who waits. Who waits shows its
+	// channel before it looks at the count (against). So at least one of them sees the other.
+	d.of(kind).Add(-1)
+	if d.freed.Load() == nil {
 		return
 	}
-	delete(d.holds, l)
-	if kind != queue.KindRead {
-		d.writers--
-	}
-	if d.freed != nil {
-		close(d.freed)
-		d.freed = nil
+	if freed := d.freed.Swap(nil); freed != nil {
+		close(*freed)
 	}
 }
 
 // against returns nil if no hold keeps out a goroutine that asks for kind, or that was
 // granted l. Else it returns a channel that is closed when that goroutine should look again.
 func (d *dropIns) against(kind queue.Kind, l *lease.Lease) <-chan struct{} {
-	if d == nil {
+	if d == nil || !d.keepsOut(kind, l) {
 		return nil
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	n := len(d.holds)
+	mine := make(chan struct{})
+	for {
+		freed := d.freed.Load()
+		if freed == nil {
+			if !d.freed.CompareAndSwap(nil, &mine) {
+				continue
+			}
+			freed = &mine
+		}
+		if !d.keepsOut(kind, l) {
+			return nil
+		}
+		return *freed
+	}
+}
+
+func (d *dropIns) keepsOut(kind queue.Kind, l *lease.Lease) bool {
 	if kind == queue.KindRead {
-		n = d.writers
-	} else if _, own := d.holds[l]; own {
-		n--
+		return d.writers.Load() > 0
 	}
-	if n == 0 {
-		return nil
+	n := d.writers.Load() + d.readers.Load()
+	if l != nil && l.DropIn() && !l.Left() {
+		n-- // its own
 	}
-	if d.freed == nil {
-		d.freed = make(chan struct{})
-	}
-	return d.freed
+	return n > 0
 }

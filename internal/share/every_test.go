@@ -69,6 +69,7 @@ func TestEveryInterleavingOfThreeGoroutinesAgreesWithAPlainModel(t *testing.T) {
 		"drop-in":         {scope{depth: 3, begin: dropIn}, 631, 72},
 		"from lingering":  {scope{depth: 3, begin: lingers}, 629, 68},
 		"waits refused":   {scope{depth: 3, begin: waiting, refuse: true}, 1374, 117},
+		"lingers after":   {scope{depth: 3, begin: append(lingers, "a locks false", "a waits inside"), refuse: true}, 1175, 116},
 		"another process": {scope{depth: 3, rival: true}, 1018, 93},
 		"and it contends": {scope{depth: 3, rival: true, begin: append(lingers, "rival locks")}, 1300, 123},
 	} {

@@ -9,10 +9,10 @@ import (
 
 // linger keeps the ticket after c.hold, if WithLinger was given and no other
 // contender is known to queue. It reports whether it keeps the ticket. mu is held.
-func (c *Cohort) linger() bool {
+func (c *Cohort) linger(now time.Time) bool {
 	g := c.grant
 	e := g.ticket.Epoch
-	if c.at.Settings.Linger <= 0 || g.unsettled() || g.contended || !e.Valid() || !e.Ordered() {
+	if c.at.Settings.Linger <= 0 || g.unsettled() || g.contended || !e.ValidAt(now) || !e.Ordered() {
 		return false
 	}
 	if !g.watched && !c.at.Session.Spawn(func() { c.watchContention(g) }) {
@@ -20,16 +20,33 @@ func (c *Cohort) linger() bool {
 	}
 	g.watched = true
 	g.passes++ // the next hold is another grant, with a token of its own
-	passes := g.passes
-	g.timer = time.AfterFunc(c.at.Settings.Linger, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if g.passes == passes { // else this timer belongs to an earlier time of lingering
-			c.endLingering(g)
-		}
-	})
+	g.linger = now.Add(c.at.Settings.Linger)
+	switch {
+	case g.timer == nil:
+		g.timer = time.AfterFunc(c.at.Settings.Linger, func() { c.lingered(g) })
+	case !g.ticks:
+		g.timer.Reset(c.at.Settings.Linger)
+	}
+	g.ticks = true
 	c.becomeLingering()
 	return true
+}
+
+// lingered runs when the timer of g fires. The timer is not stopped by those who lock again,
+// nor moved by those who unlock, so lingered looks how long the lingering still lasts.
+func (c *Cohort) lingered(g *grant) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g.ticks = false
+	if c.state != lingering || c.grant != g {
+		return
+	}
+	if left := time.Until(g.linger); left > 0 {
+		g.timer.Reset(left)
+		g.ticks = true
+		return
+	}
+	c.endLingering(g)
 }
 
 // endLingering gives g up if it is lingering. mu is held.

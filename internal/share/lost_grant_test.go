@@ -52,27 +52,27 @@ func TestNothingIsGrantedOnATicketWhoseLossIsOnItsWay(t *testing.T) {
 		},
 		"readers": func() (*lease.Lease, error) {
 			r := NewReaders(mutex())
-			r.current = &batch{state: held, ticket: losing(r.q), until: time.Now().Add(time.Hour), holds: map[*lease.Lease]struct{}{}}
+			r.current = &batch{state: held, ticket: losing(r.q), until: time.Now().Add(time.Hour)}
 			return ask(r.Acquire)
 		},
 		"a reader's try": func() (*lease.Lease, error) {
 			r := NewReaders(mutex())
-			r.current = &batch{state: held, ticket: losing(r.q), until: time.Now().Add(time.Hour), holds: map[*lease.Lease]struct{}{}}
+			r.current = &batch{state: held, ticket: losing(r.q), until: time.Now().Add(time.Hour)}
 			return ask(r.Try)
 		},
 		"a try that has just got it": func() (*lease.Lease, error) {
 			c := mutex()
 			c.state = acquiring
-			return c.lookOnce(newWaiter(context.Background(), false), got(losing(c.q)))
+			return c.lookOnce(context.Background(), lease.New(context.Background(), c, c.at, false), got(losing(c.q)))
 		},
 		"readers who have just got it": func() (*lease.Lease, error) {
 			r := NewReaders(mutex())
 			return ask(func(ctx context.Context, dropIn bool) (*lease.Lease, error) {
-				w := newWaiter(ctx, dropIn)
-				b := &batch{state: acquiring, waiters: []*waiter{w}}
+				w := newWaiter(ctx, lease.New(ctx, r, r.at, dropIn))
+				b := &batch{of: r, state: acquiring, waiters: []*waiter{w}}
 				r.current = b
 				r.ended(b, losing(r.q), nil)
-				return w.wait(r.at.Session, func(w *waiter) *acquisition { return r.withdraw(b, w) })
+				return w.wait(func(w *waiter) *acquisition { return r.withdraw(b, w) })
 			})
 		},
 	} {
@@ -154,9 +154,8 @@ func TestATryIsGrantedOrRefusedWheneverTheTicketIsLost(t *testing.T) {
 		c := NewCohort(session.NewAccess[session.Option](session.None(), "/a", nil), queue.KindLock)
 		p := &queue.Ticket{Epoch: &zkconn.Epoch{}}
 		c.state, c.grant = lingering, &grant{ticket: p, timer: time.NewTimer(time.Hour)}
-		w := newWaiter(ctx, false)
 		begin <- p
-		l, err := c.attempt(w)
+		l, err := c.attempt(ctx, false)
 		<-marked
 		c.mu.Lock()
 		require.Equal(t, err == nil, l != nil)

@@ -25,6 +25,7 @@ type Readers struct {
 
 // batch is the readers that share one ticket. It is acquiring, then held, then idle for good.
 type batch struct {
+	of    *Readers
 	state state
 
 	// While it is acquiring.
@@ -35,7 +36,20 @@ type batch struct {
 	ticket *queue.Ticket
 	seq    uint32    // the Seq of its tokens
 	until  time.Time // when it stops growing
-	holds  map[*lease.Lease]struct{}
+	holds  lease.Set
+}
+
+// Finish implements session.Hold.
+func (b *batch) Finish(err error) bool {
+	b.of.mu.Lock()
+	holds := b.holds.All()
+	fail(b.waiters, errs.ErrClosed)
+	b.waiters = nil
+	b.of.mu.Unlock()
+	for _, l := range holds {
+		l.Finish(err)
+	}
+	return len(holds) > 0
 }
 
 // shareFor is how long after its grant a batch may grow.
@@ -51,9 +65,9 @@ func NewReaders(write *Cohort) *Readers {
 }
 
 // open reports whether a reader may join b now. mu is held.
-func (b *batch) open() bool {
+func (b *batch) open(now time.Time) bool {
 	return b != nil && (b.state == acquiring ||
-		b.state == held && time.Now().Before(b.until) && !b.ticket.Over() && b.ticket.Epoch.Valid())
+		b.state == held && now.Before(b.until) && !b.ticket.Over() && b.ticket.Epoch.ValidAt(now))
 }
 
 // Close keeps later readers out of the present batch. It is called when a
@@ -69,22 +83,40 @@ func (r *Readers) Acquire(ctx context.Context, dropIn bool) (*lease.Lease, error
 	return r.acquire(ctx, dropIn, r.await)
 }
 
-// await puts w into the present batch, or into a new one, and waits until it is granted or fails.
-func (r *Readers) await(w *waiter) (*lease.Lease, error) {
+// await joins the present batch if that is held. Otherwise it waits, in the present
+// batch or in a new one, until it is granted or fails.
+func (r *Readers) await(ctx context.Context, dropIn bool) (*lease.Lease, error) {
+	l, now := lease.New(ctx, r, r.at, dropIn), time.Now() // not under mu, which all readers need
 	r.mu.Lock()
 	b := r.current
-	switch {
-	case !b.open():
+	open := b.open(now)
+	if open && b.state == held {
+		defer r.mu.Unlock()
+		return r.join(b, l, now)
+	}
+	if r.at.Session.Closing() { // Finish may have failed those who wait already
+		r.mu.Unlock()
+		return nil, errs.ErrClosed
+	}
+	w := newWaiter(ctx, l)
+	if open {
+		b.waiters = append(b.waiters, w)
+	} else {
 		b = r.newBatch()
 		r.current, b.waiters = b, []*waiter{w}
 		r.begin(b)
-	case b.state == held:
-		r.grantTo(b, w)
-	default:
-		b.waiters = append(b.waiters, w)
 	}
 	r.mu.Unlock()
-	return w.wait(r.at.Session, func(w *waiter) *acquisition { return r.withdraw(b, w) })
+	return w.wait(func(w *waiter) *acquisition { return r.withdraw(b, w) })
+}
+
+// join makes l a lease of b, or returns ErrClosed if the session is closing. mu is held.
+func (r *Readers) join(b *batch, l *lease.Lease, now time.Time) (*lease.Lease, error) {
+	if !r.give(l, b.ticket, b.seq, now) {
+		return nil, errs.ErrClosed
+	}
+	b.holds.Add(l)
+	return l, nil
 }
 
 // withdraw takes a waiter off the list of its batch. If nobody
@@ -102,8 +134,9 @@ func (r *Readers) withdraw(b *batch, w *waiter) (cancelled *acquisition) {
 }
 
 func (r *Readers) newBatch() *batch {
-	b := new(batch)
+	b := &batch{of: r}
 	b.state.become(acquiring, r.at.Session.Logger())
+	r.at.Session.Remember(b) // if that is refused, what begins now is refused, too
 	return b
 }
 
@@ -128,27 +161,30 @@ func (r *Readers) ended(b *batch, p *queue.Ticket, err error) (unwanted *queue.T
 		r.begin(b)
 		return nil
 	}
-	r.hold(b, p, 0)
+	now := time.Now()
+	r.hold(b, p, 0, now)
 	for _, w := range b.waiters {
-		r.grantTo(b, w)
+		_, err := r.join(b, w.lease, now)
+		w.answer(err == nil, err)
 	}
 	b.waiters = nil
 	return r.unheld(b)
 }
 
 // hold makes b held, with p. mu is held.
-func (r *Readers) hold(b *batch, p *queue.Ticket, seq uint32) {
+func (r *Readers) hold(b *batch, p *queue.Ticket, seq uint32, now time.Time) {
 	b.state.become(held, r.at.Session.Logger())
-	b.ticket, b.seq, b.until, b.holds = p, seq, time.Now().Add(shareFor), make(map[*lease.Lease]struct{})
+	b.ticket, b.seq, b.until = p, seq, now.Add(shareFor)
 	r.granted[p] = b
 }
 
 // end ends b. The readers that still wait for it fail with err. mu is held.
 func (r *Readers) end(b *batch, err error) {
 	b.state.become(idle, r.at.Session.Logger())
+	r.at.Session.Forget(b)
 	r.forget(b)
 	delete(r.granted, b.ticket)
-	fail(r.at.Session, b.waiters, err)
+	fail(b.waiters, r.reason(err))
 	b.waiters = nil
 }
 
@@ -161,18 +197,11 @@ func (r *Readers) forget(b *batch) {
 
 // unheld ends b if nobody holds with it any more, and then returns its ticket. mu is held.
 func (r *Readers) unheld(b *batch) *queue.Ticket {
-	if len(b.holds) > 0 {
+	if !b.holds.Empty() {
 		return nil
 	}
 	r.end(b, nil)
 	return b.ticket
-}
-
-// grantTo lets w hold with b. mu is held.
-func (r *Readers) grantTo(b *batch, w *waiter) {
-	if l := w.grant(&r.side, r, b.ticket, b.seq); l != nil {
-		b.holds[l] = struct{}{}
-	}
 }
 
 // Try acquires a read lease if no writer holds or waits. Otherwise it
@@ -181,50 +210,51 @@ func (r *Readers) Try(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 	return r.try(ctx, dropIn, r.attempt)
 }
 
-// attempt is Try for w. It joins a batch that is held, and does not join one that still waits.
-func (r *Readers) attempt(w *waiter) (*lease.Lease, error) {
+// attempt is Try. It joins a batch that is held, and does not join one that still waits.
+func (r *Readers) attempt(ctx context.Context, dropIn bool) (*lease.Lease, error) {
+	l, now := lease.New(ctx, r, r.at, dropIn), time.Now()
 	r.mu.Lock()
-	if b := r.current; b.open() && b.state == held {
-		r.grantTo(b, w)
-		r.mu.Unlock()
-		return w.lease, w.err
+	if b := r.current; b.open(now) && b.state == held {
+		defer r.mu.Unlock()
+		return r.join(b, l, now)
 	}
 	r.mu.Unlock()
-	p, err := r.ticket(w.ctx, r.q.Try, r.onLoss)
+	p, err := r.ticket(ctx, r.q.Try, r.onLoss)
 	if err != nil {
 		return nil, err
 	}
-	r.share(p, 0, w)
-	return w.lease, w.err
+	return r.share(l, p, 0)
 }
 
-// share makes a batch of a ticket that was granted for w alone. From then on other readers may hold with w.
-func (r *Readers) share(p *queue.Ticket, seq uint32, w *waiter) {
+// share makes a batch of a ticket that was granted for one reader alone. From then on others may hold with it.
+func (r *Readers) share(l *lease.Lease, p *queue.Ticket, seq uint32) (*lease.Lease, error) {
+	now := time.Now()
 	r.mu.Lock()
 	b := r.newBatch()
-	r.hold(b, p, seq)
-	if !r.current.open() && r.write.Waiting() == 0 { // a writer who waits is ahead of readers who come now
+	r.hold(b, p, seq, now)
+	if !r.current.open(now) && r.write.Waiting() == 0 { // a writer who waits is ahead of readers who come now
 		r.current = b
 	}
-	r.grantTo(b, w)
+	_, err := r.join(b, l, now)
 	unwanted := r.unheld(b)
 	r.mu.Unlock()
 	if unwanted != nil { // the session is closing
 		unwanted.Leave(0)
-		return
+		return nil, err
 	}
-	p.OnLoss(r.onLoss) // if the ticket has been lost by now, this call tells w's lease
+	p.OnLoss(r.onLoss) // if the ticket has been lost by now, this call tells the lease
+	return l, nil
 }
 
-// Released implements Grantor.
-func (r *Readers) Released(l *lease.Lease) { r.dropIns.remove(l) }
+// Ended implements Grantor.
+func (r *Readers) Ended(l *lease.Lease, err error) { r.left(l, err) }
 
 // Release implements Grantor.
 func (r *Readers) Release(l *lease.Lease, grace time.Duration) {
 	r.mu.Lock()
 	var unwanted *queue.Ticket
 	if b := r.granted[l.Ticket()]; b != nil { // else lost with its ticket, or released before
-		delete(b.holds, l)
+		b.holds.Remove(l)
 		unwanted = r.unheld(b)
 	}
 	r.mu.Unlock()
@@ -235,7 +265,7 @@ func (r *Readers) Release(l *lease.Lease, grace time.Duration) {
 
 // UnlockLost implements Grantor. Only dropIns is left to
 // do: whatever ended the lease takes it out of its batch.
-func (r *Readers) UnlockLost(l *lease.Lease) { r.dropIns.remove(l) }
+func (r *Readers) UnlockLost(l *lease.Lease) { r.dropIns.remove(r.q.Kind, l) }
 
 // onLoss is called when the ticket of a batch is lost.
 func (r *Readers) onLoss(p *queue.Ticket) {
@@ -246,7 +276,7 @@ func (r *Readers) onLoss(p *queue.Ticket) {
 	}
 	r.mu.Unlock()
 	if b != nil {
-		for l := range b.holds { // end took b out of granted, so nobody changes its holds any more
+		for _, l := range b.holds.All() { // end took b out of granted, so nobody changes its holds any more
 			l.Finish(errs.ErrLost)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/lease"
@@ -126,9 +127,9 @@ func (c *Cohort) regrant(l *lease.Lease, g *grant) *lease.Lease {
 		return nil
 	}
 	g.passes++
-	kept := c.newLease(l.Lifetime(), c, g.ticket, g.passes, l.DropIn())
-	if kept != nil {
-		c.becomeHeld(g, kept)
+	kept := lease.New(l.Lifetime(), c, c.at, l.DropIn())
+	if !c.grantTo(kept, g, time.Now()) {
+		return nil
 	}
 	return kept
 }

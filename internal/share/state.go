@@ -31,26 +31,36 @@ func (s state) String() string {
 	return [...]string{"idle", "acquiring", "held", "lingering", "replacing", "lost"}[s]
 }
 
-type change struct{ from, to state }
-
-// changes are all changes of state that are allowed, each with the events that bring
-// it about. A batch of readers has only those between idle, acquiring and held.
-var changes = map[change]string{
-	{idle, acquiring}: "somebody locks, or tries to",
-	{acquiring, held}: "granted",
-	{acquiring, idle}: "refused; or the last one who waited has gone; or the ticket was lost at once; or Close",
-	{held, held}:      "Unlock, and the next one of this process gets the same ticket: a hand-over",
-	{held, acquiring}: "Unlock, and others of this process wait, but no further hand-over is allowed",
-	{held, lingering}: "Unlock, and nobody is known to wait, here or elsewhere",
-	{held, idle}:      "Unlock, and nobody waits here; or the lease was lost",
-	{held, replacing}: "a wait for a condition, or a downgrade, begins",
-	{held, lost}:      "a hold without lease was lost, or ended by its bound",
-	{lingering, held}: "somebody locks",
-	{lingering, idle}: "its time is up; or the children of the directory change; or the connection or the ticket was lost; or Close",
-	{replacing, held}: "the servers refused: the same ticket is held again",
-	{replacing, idle}: "replaced; or lost; or nobody knows",
-	{replacing, lost}: "the hold was one without lease, and is lost or ended by its bound",
-	{lost, idle}:      "Unlock",
+// changes are all changes of state that are allowed, from the first to the second, each with the events
+// that bring it about. A batch of readers has only those between idle, acquiring and held.
+var changes = [...][lost + 1]string{
+	idle: {
+		acquiring: "somebody locks, or tries to",
+	},
+	acquiring: {
+		held: "granted",
+		idle: "refused; or the last one who waited has gone; or the ticket was lost at once; or Close",
+	},
+	held: {
+		held:      "Unlock, and the next one of this process gets the same ticket: a hand-over",
+		acquiring: "Unlock, and others of this process wait, but no further hand-over is allowed",
+		lingering: "Unlock, and nobody is known to wait, here or elsewhere",
+		idle:      "Unlock, and nobody waits here; or the lease was lost",
+		replacing: "a wait for a condition, or a downgrade, begins",
+		lost:      "a hold without lease was lost, or ended by its bound",
+	},
+	lingering: {
+		held: "somebody locks",
+		idle: "its time is up; or the children of the directory change; or the connection or the ticket was lost; or Close",
+	},
+	replacing: {
+		held: "the servers refused: the same ticket is held again",
+		idle: "replaced; or lost; or nobody knows",
+		lost: "the hold was one without lease, and is lost or ended by its bound",
+	},
+	lost: {
+		idle: "Unlock",
+	},
 }
 
 // Strict makes a change that is not in the table panic. Tests set it. Otherwise such
@@ -59,7 +69,7 @@ var Strict bool
 
 // become changes the state, and reports a change that is not in the table: see Strict.
 func (s *state) become(to state, log *slog.Logger) {
-	if _, ok := changes[change{*s, to}]; !ok {
+	if changes[*s][to] == "" {
 		what := fmt.Sprintf("share: %v cannot become %v", *s, to)
 		log.Error(what)
 		if Strict {

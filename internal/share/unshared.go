@@ -40,11 +40,13 @@ func (g *Unshared) Get(ctx context.Context, dropIn bool, get func(context.Contex
 // take makes the lease of a granted ticket. If the ticket
 // has been lost in the meantime, the lease is lost at once.
 func (g *Unshared) take(ctx context.Context, p *queue.Ticket, dropIn bool) (*lease.Lease, error) {
-	l := g.newLease(ctx, g, p, 0, dropIn)
-	if l == nil {
+	l := lease.New(ctx, g, g.at, dropIn)
+	l.Grant(p, 0, time.Now())
+	if !g.at.Session.Remember(l) { // before the lease can end, which makes the session forget it
 		p.Leave(0)
 		return nil, errs.ErrClosed
 	}
+	l.BoundBy(g.at.Settings.MaxHold)
 	p.OnLoss(func(*queue.Ticket) { l.Finish(errs.ErrLost) }) // at once, if the ticket has been lost by now
 	return l, nil
 }
@@ -60,8 +62,8 @@ func (g *Unshared) Replace(l *lease.Lease, p *queue.Ticket) (*lease.Lease, error
 	return g.take(l.Lifetime(), p, l.DropIn())
 }
 
-// Released implements Grantor.
-func (g *Unshared) Released(*lease.Lease) {}
+// Ended implements Grantor.
+func (g *Unshared) Ended(l *lease.Lease, _ error) { g.at.Session.Forget(l) }
 
 // Release implements Grantor.
 func (g *Unshared) Release(l *lease.Lease, grace time.Duration) {

@@ -57,64 +57,72 @@ func (s *side) ticket(ctx context.Context, get getting, lost func(*queue.Ticket)
 	return p, err
 }
 
-// newLease makes the lease of a grant. It returns nil once the session is closing.
-func (s *side) newLease(ctx context.Context, by lease.Grantor, p *queue.Ticket, seq uint32, dropIn bool) *lease.Lease {
-	l := lease.New(ctx, by, s.at, p, seq, dropIn)
-	if dropIn {
-		s.dropIns.add(s.q.Kind, l)
+// left is Ended of the sides that have dropIns. A hold that has not been released leaves at its Unlock.
+func (s *side) left(l *lease.Lease, err error) {
+	if err == errs.ErrReleased {
+		s.dropIns.remove(s.q.Kind, l)
 	}
-	if !s.at.Session.Remember(l) {
-		return nil
+}
+
+// reason is err, or ErrClosed once the session is closing.
+func (s *side) reason(err error) error {
+	if s.at.Session.Closing() {
+		return errs.ErrClosed
 	}
+	return err
+}
+
+// give gives the ticket p to l, which is new. It reports false, and does nothing, once the session is closing. The
+// lock of l's grantor is held, under which Close looks for leases: see session.Session.Remember. Others wait for that
+// lock, so l is made before.
+func (s *side) give(l *lease.Lease, p *queue.Ticket, seq uint32, now time.Time) bool {
+	if s.at.Session.Closing() {
+		return false
+	}
+	l.Grant(p, seq, now)
+	s.dropIns.add(s.q.Kind, l)
 	l.BoundBy(s.at.Settings.MaxHold)
-	return l
+	return true
 }
 
 // waiter is one goroutine that waits for a lease.
 type waiter struct {
-	ctx    context.Context
-	dropIn bool
-	ready  chan struct{} // closed once lease or err is set
-	lease  *lease.Lease
-	err    error
+	ctx   context.Context
+	ready chan struct{} // closed once lease is granted, or err is set; Close ends all waits, too
+	lease *lease.Lease  // nil if it failed
+	err   error
 }
 
-func newWaiter(ctx context.Context, dropIn bool) *waiter {
-	return &waiter{ctx: ctx, dropIn: dropIn, ready: make(chan struct{})}
+func newWaiter(ctx context.Context, l *lease.Lease) *waiter {
+	return &waiter{ctx: ctx, lease: l, ready: make(chan struct{})}
 }
 
-// grant gives w a lease of p, or fails w with ErrClosed and returns nil if the session is closing.
-func (w *waiter) grant(s *side, by lease.Grantor, p *queue.Ticket, seq uint32) *lease.Lease {
-	w.lease = s.newLease(w.ctx, by, p, seq, w.dropIn)
-	if w.lease == nil {
-		w.err = errs.ErrClosed
+// answer tells w that its lease was granted, or else that it fails with err.
+func (w *waiter) answer(granted bool, err error) {
+	if !granted {
+		w.lease, w.err = nil, err
 	}
 	close(w.ready)
-	return w.lease
 }
 
 // fail ends the waits of all waiters with err.
-func fail(s *session.Session, waiters []*waiter, err error) {
-	if s.Closing() {
-		err = errs.ErrClosed
-	}
+func fail(waiters []*waiter, err error) {
 	for _, w := range waiters {
-		w.err = err
-		close(w.ready)
+		w.answer(false, err)
 	}
 }
 
-// wait waits until w is granted or fails. If its context or the session ends before, withdraw takes it off the
-// list of those who wait. If the acquisition was cancelled because w was the last one, withdraw returns it.
-func (w *waiter) wait(s *session.Session, withdraw func(*waiter) *acquisition) (*lease.Lease, error) {
-	var err error
+// wait waits until w is granted or fails. If its context ends before, withdraw takes it off the list
+// of those who wait. If the acquisition was cancelled because w was the last one, withdraw returns it.
+func (w *waiter) wait(withdraw func(*waiter) *acquisition) (*lease.Lease, error) {
+	if w.ctx.Done() == nil {
+		<-w.ready // half as dear as the select
+		return w.lease, w.err
+	}
 	select {
 	case <-w.ready:
 		return w.lease, w.err
 	case <-w.ctx.Done():
-		err = errs.OfContext(w.ctx)
-	case <-s.Context().Done():
-		err = errs.ErrClosed
 	}
 	cancelled := withdraw(w)
 	select {
@@ -123,11 +131,11 @@ func (w *waiter) wait(s *session.Session, withdraw func(*waiter) *acquisition) (
 			w.lease.GiveBack(node.Grace) // the caller's time is up: the grant goes to the next one
 		}
 	default:
-		if cancelled != nil && err != errs.ErrClosed {
+		if cancelled != nil {
 			cancelled.awaitCleanup()
 		}
 	}
-	return nil, err
+	return nil, errs.OfContext(w.ctx)
 }
 
 // without returns waiters without w.

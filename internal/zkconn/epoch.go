@@ -89,6 +89,9 @@ func (e *Epoch) Cause() error {
 // each call, so it is false from the right instant on, even if the timer that ends the epoch fires late.
 func (e *Epoch) Valid() bool { return e.clock.valid() }
 
+// ValidAt is Valid for a caller that has just looked at the clock, which is much of the cost of a local hand-over.
+func (e *Epoch) ValidAt(now time.Time) bool { return e.clock.validAt(now) }
+
 // Await waits for a connection. It returns nil at once if there is one.
 // Otherwise it blocks until there is one, ctx ends, or the epoch is over.
 func (e *Epoch) Await(ctx context.Context) error {

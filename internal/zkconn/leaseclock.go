@@ -3,6 +3,7 @@ package zkconn
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -42,23 +43,15 @@ import (
 // holds depends on proof, and can begin to depend only while there is proof (depend). So there is never
 // a lease without proof, and a session is never given up for lack of a proof that nobody had asked for.
 type leaseClock struct {
-	mu      sync.Mutex
-	span    time.Duration     // how long an answer proves the session alive; whoever depends on leader proof needs that, too
-	term    time.Duration     // how long leader proof lasts, from proved on
-	lag     time.Duration     // half a tick or more: see above
-	beats   time.Duration     // the greatest interval of heartbeats
-	heard   time.Time         // send time of the newest acknowledged request
-	proved  time.Time         // the leader is known to have counted the session as alive then, or later
-	recent  []answeredRequest // requests that a later one may prove, in the order of their answers
-	trip    time.Duration     // how long the newest one took to be answered
-	wants   int               // how many want proof (require): heartbeats fetch it for them
-	since   time.Time         // when the first of them began, or the last one who depended ended
-	hurried time.Time         // when advance asked for a heartbeat at once
-	needs   int               // how many depend on proof (depend); each of them is one of wants, too
-	over    bool              // final: a late reply cannot revive a lost lease
-	more    chan struct{}     // closed by the next answer; nil while nobody waits for that
-	timer   *time.Timer       // runs check; nil before the first connection
-	fire    func()            // called once, without mu, when the proof runs out
+	mu sync.Mutex
+	standing
+	shown   atomic.Pointer[standing] // a copy, for valid; unlock keeps it the same
+	beats   time.Duration            // the greatest interval of heartbeats
+	recent  []answeredRequest        // requests that a later one may prove, in the order of their answers
+	trip    time.Duration            // how long the newest one took to be answered
+	hurried time.Time                // when advance asked for a heartbeat at once
+	more    chan struct{}            // closed by the next answer; nil while nobody waits for that
+	fire    func()                   // called once, without mu, when the proof runs out
 }
 
 // margin is what is taken off the session timeout: a twentieth, at least 10 ms.
@@ -80,7 +73,7 @@ func leaseSpan(timeout time.Duration, fraction float64) time.Duration {
 // leader may shrink the timeout, so the new span counts from here on.
 func (c *leaseClock) start(sent time.Time, timeout time.Duration, fraction float64) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	if c.over {
 		return
 	}
@@ -103,7 +96,7 @@ func (c *leaseClock) start(sent time.Time, timeout time.Duration, fraction float
 func (c *leaseClock) startExternal(sent time.Time, timeout time.Duration, fraction float64) {
 	c.start(sent, timeout, fraction)
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	c.proved = sent.Add(-c.lag - timeout/3)
 }
 
@@ -112,7 +105,7 @@ func (c *leaseClock) startExternal(sent time.Time, timeout time.Duration, fracti
 // it: somebody wants proof, and the heartbeat would prove what is not proved yet.
 func (c *leaseClock) advance(sent time.Time, led bool) (hurry bool) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	now := time.Now()
 	// An answer that comes too late proves nothing: the session
 	// counts as lost already, even if the timer has not fired.
@@ -207,7 +200,7 @@ func (c *leaseClock) tell() {
 // require counts one more who wants proof, until unrequire. It reports whether nobody wanted any before.
 func (c *leaseClock) require() (first bool) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	c.wants++
 	if c.wants == 1 {
 		c.since = time.Now()
@@ -218,7 +211,7 @@ func (c *leaseClock) require() (first bool) {
 // unrequire undoes require.
 func (c *leaseClock) unrequire() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	c.wants--
 }
 
@@ -229,7 +222,7 @@ func (c *leaseClock) unrequire() {
 // remains, or heartbeats have been under way for so long that the next proof is under way, too.
 func (c *leaseClock) depend() (ok bool, more <-chan struct{}) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	now := time.Now()
 	flows := c.proof(now) >= c.enough() && c.trip <= c.lag/2 || now.Sub(c.since) >= c.lag+2*c.trip+3*c.interval()
 	if !c.over && c.timer != nil && flows && c.left(now) > 0 && c.proof(now) > 0 {
@@ -246,14 +239,14 @@ func (c *leaseClock) depend() (ok bool, more <-chan struct{}) {
 // inherit is depend without a look for proof: its caller takes over from one that depends already.
 func (c *leaseClock) inherit() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	c.needs++
 }
 
 // undepend undoes depend. Its caller may go on to want proof, until unrequire.
 func (c *leaseClock) undepend() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	if c.needs--; c.needs == 0 {
 		c.since = time.Now() // those who still only want proof may wait the full time for it: see left
 	}
@@ -262,14 +255,14 @@ func (c *leaseClock) undepend() {
 // beat reports whether anybody wants proof, and the interval of the heartbeats that fetch it.
 func (c *leaseClock) beat() (required bool, interval time.Duration) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	return c.wants > 0, c.interval()
 }
 
 // urgent reports whether proof is wanted and about to run out, so that the first heartbeat must not wait.
 func (c *leaseClock) urgent() bool {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	return c.wants > 0 && c.proof(time.Now()) < c.enough()
 }
 
@@ -289,7 +282,7 @@ const leastBeat = 5 * time.Millisecond
 // proof, the session ends when the proof runs out. While somebody only wants proof,
 // the session goes on without it for a term and a lag, counted from the time at which
 // the wait began: over the slowest link that is good enough, proof takes no longer.
-func (c *leaseClock) left(now time.Time) time.Duration {
+func (c *standing) left(now time.Time) time.Duration {
 	left := c.span - elapsed(c.heard, now)
 	switch {
 	case c.needs > 0:
@@ -301,7 +294,7 @@ func (c *leaseClock) left(now time.Time) time.Duration {
 }
 
 // proof is how long the proof that the leader has counted the session still lasts.
-func (c *leaseClock) proof(now time.Time) time.Duration { return c.term - elapsed(c.proved, now) }
+func (c *standing) proof(now time.Time) time.Duration { return c.term - elapsed(c.proved, now) }
 
 // elapsed is the time from then to now. Linux's monotonic clock stops while the machine is suspended, and the
 // wall clock does not. So the longer of the two times counts. A wall clock that is set back does no harm.
@@ -309,35 +302,28 @@ func elapsed(then, now time.Time) time.Duration {
 	return max(now.Sub(then), now.Round(0).Sub(then.Round(0)))
 }
 
-// valid reports whether the session can be proved alive at this instant.
-func (c *leaseClock) valid() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return !c.over && c.timer != nil && c.left(time.Now()) > 0
-}
-
 // check runs when the timer fires. The timer is not moved by every reply, so check looks how
 // long the session still counts as alive, and sets the timer again if there is time left.
 func (c *leaseClock) check() {
 	c.mu.Lock()
 	if c.over {
-		c.mu.Unlock()
+		c.unlock()
 		return
 	}
 	if left := c.left(time.Now()); left > 0 {
 		c.timer.Reset(left)
-		c.mu.Unlock()
+		c.unlock()
 		return
 	}
 	c.over = true
-	c.mu.Unlock()
+	c.unlock()
 	c.fire()
 }
 
 // stop ends the clock without firing.
 func (c *leaseClock) stop() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	c.over = true
 	if c.timer != nil {
 		c.timer.Stop()

@@ -66,7 +66,7 @@ func TestAnAnswerBetweenTheEndOfTheProofAndItsTimerRevivesNothing(t *testing.T) 
 	now := time.Now()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	c := &leaseClock{heard: now.Add(-2 * time.Second), span: time.Second, timer: timer}
+	c := &leaseClock{standing: standing{heard: now.Add(-2 * time.Second), span: time.Second, timer: timer}}
 	c.advance(now, false)
 	require.False(t, c.valid())
 }
@@ -98,7 +98,7 @@ func TestAStoppedClockNeverFires(t *testing.T) {
 // A wall clock that has run ahead of the monotonic one tells of a suspended machine.
 func TestTheLongerOfBothClocksCounts(t *testing.T) {
 	now := time.Now()
-	c := &leaseClock{heard: now, span: 10 * time.Second}
+	c := &leaseClock{standing: standing{heard: now, span: 10 * time.Second}}
 	require.Equal(t, 10*time.Second, c.left(now))
 	woken := now.Add(time.Second)
 	// Seven seconds more, by the wall clock alone: package time has no way to say so.

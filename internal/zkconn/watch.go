@@ -47,6 +47,19 @@ func (w *Watch) Stop() {
 	}
 }
 
+// Waiting reports whether the event is still to come. Two subscriptions to one node that
+// are both waiting share one watch on the server, and will get the same event.
+func (w *Watch) Waiting() bool {
+	w.hub.mu.Lock()
+	defer w.hub.mu.Unlock()
+	n := w.hub.nodes[w.key]
+	if n == nil {
+		return false
+	}
+	_, waiting := n.subs[w]
+	return waiting
+}
+
 // watchKey names a watch as the server does: a data watch and a child watch of one path are two watches.
 type watchKey struct {
 	path     string
@@ -62,6 +75,8 @@ type watchKey struct {
 type hub struct {
 	mu    sync.Mutex
 	nodes map[watchKey]*watchedNode
+
+	ending sync.Mutex // held while the watches are ended: see disconnected
 }
 
 // watchedNode is a node that is watched. After an event there is a new one for the same node.
@@ -147,8 +162,11 @@ func (h *hub) fire(key watchKey, what Event) {
 	}
 }
 
-// disconnected ends every watch of the connection, with the event Disconnected.
+// disconnected ends every watch of the connection, with the event Disconnected. When it returns all subscribers have been
+// told, also those whom another goroutine was telling: whoever closes the old connection may be slower than the new one.
 func (h *hub) disconnected() {
+	h.ending.Lock()
+	defer h.ending.Unlock()
 	h.mu.Lock()
 	keys := make([]watchKey, 0, len(h.nodes))
 	for k := range h.nodes {

@@ -2,6 +2,7 @@ package zkconn
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,6 +45,45 @@ func connectedTo(t *testing.T, p *peer) (*Client, *Epoch, *script) {
 	e, err := c.Epoch(t.Context())
 	require.NoError(t, err)
 	return c, e, newScript(p, conn)
+}
+
+// Whoever subscribes while an earlier watch of the same node is being told of its event shares no watch with it.
+func TestAWatchIsNotWaitingAnyMoreBeforeItIsToldOfItsEvent(t *testing.T) {
+	for what, happen := range map[string]func(*hub){
+		"an event":     func(h *hub) { h.event(eventData, "/n") },
+		"a disconnect": (*hub).disconnected,
+	} {
+		var h hub
+		var w, second, later *Watch
+		key := watchKey{"/n", false}
+		w, _ = h.subscribe(key, func(Event) {
+			require.False(t, w.Waiting(), what)
+			later, _ = h.subscribe(key, func(Event) {})
+		})
+		second, _ = h.subscribe(watchKey{"/other", false}, func(Event) {})
+		require.True(t, w.Waiting(), what)
+		happen(&h)
+		require.True(t, later.Waiting(), what)
+		require.False(t, w.Waiting(), what)
+		require.Equal(t, what == "an event", second.Waiting(), what)
+	}
+}
+
+// The goroutine that closes a connection may be slow to tell of it. Nothing of the next connection may be looked at before.
+func TestNoSubscriberHearsOfTheNextConnectionFirst(t *testing.T) {
+	var h hub
+	var told atomic.Bool
+	telling, goOn := make(chan struct{}), make(chan struct{})
+	h.subscribe(watchKey{"/n", false}, func(Event) {
+		close(telling)
+		<-goOn
+		told.Store(true)
+	})
+	go h.disconnected()
+	<-telling
+	time.AfterFunc(10*time.Millisecond, func() { close(goOn) })
+	h.disconnected() // by the one who greets the next connection
+	require.True(t, told.Load())
 }
 
 func TestWatchesOfOneNodeShareOneOnTheServer(t *testing.T) {

@@ -79,6 +79,25 @@ func TestAReleaseInACrowdCostsOneRequest(t *testing.T) {
 	})
 }
 
+// Many programs make an object for each use of a lock. It knows what another object of its session met.
+func TestANewObjectKnowsOfTheCrowd(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		var old, made []*zksync.Mutex
+		for range 8 {
+			s := v.Session()
+			old, made = append(old, zksync.NewMutex(s, proving.LockPath)), append(made, zksync.NewMutex(s, proving.LockPath))
+		}
+		throng(v, old)
+		made = made[2:] // of sessions that met a crowd, not only one or two others
+		var line []*proving.Attempt
+		v.Costs(2+3*(len(made)-1), func() { line = v.Line(made...) }, "as with the old objects: nobody lists")
+		for i, a := range line {
+			l := v.Granted(a)
+			v.Costs(1, func() { require.NoError(t, l.Unlock()) }, i)
+		}
+	})
+}
+
 // A hold of this process ends with the hand-on of its node, a new entry in the same transaction.
 func TestAHandOnInACrowdGrantsTheNext(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {

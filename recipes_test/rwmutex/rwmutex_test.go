@@ -186,6 +186,29 @@ func TestAcceptance115AQueueOfWritersThatHoldForNoTimeDrainsWithinTheBudget(t *t
 	})
 }
 
+// Readers hold together and leave in any order. The writer watches all of them, so it need not list again.
+func TestAcceptance115AWriterBehindManyReadersAsksNothingWhileTheyLeave(t *testing.T) {
+	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
+		v.Put(proving.LockPath, "")
+		const readers = 7
+		var held []*zksync.Lease
+		for range readers {
+			held = append(held, v.Get(zkrwmutex.New(proving.Calm(v), proving.LockPath).RLockContext))
+		}
+		var writer *proving.Attempt
+		rw := zkrwmutex.New(proving.Calm(v), proving.LockPath)
+		v.Costs(3, func() {
+			writer = proving.Call(context.Background(), rw.LockContext)
+			v.Settled(proving.LockPath, readers+1)
+		}, "the entry, a listing, the watches")
+		for _, i := range []int{3, 6, 0, 5, 1, 4, 2} {
+			require.True(t, writer.Pending())
+			v.Costs(1, func() { require.NoError(t, held[i].Unlock()) })
+		}
+		require.NoError(t, v.Granted(writer).Unlock())
+	})
+}
+
 // Close gives back what is held; what runs on in this process keeps nobody out who asks afterwards: he is told.
 func TestATryAfterCloseBesideAHoldWithoutALeaseSaysThatTheSessionIsClosed(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {

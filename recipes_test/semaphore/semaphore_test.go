@@ -286,6 +286,40 @@ func TestAcceptance115AcquireAndReleaseOfPermitsAreTwoRequests(t *testing.T) {
 	})
 }
 
+// A waiter makes its entry, lists, and watches the nearest ones only. When one of these leaves, it lists again if
+// it does not know of several others whether they are there; if it does not know of one, it watches that one.
+func TestAcceptance115AWaiterForAPermitListsOnceWhereItDoesNotKnow(t *testing.T) {
+	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
+		v.Put(proving.SemQueue, "")
+		const permits, all = 2, 7
+		w := make([]*zksemaphore.Weighted, all)
+		for i := range w {
+			w[i] = zksemaphore.NewWeighted(proving.Calm(v), proving.SemPath, permits)
+			require.NoError(t, v.Granted(want(context.Background(), w[i], 1)).Unlock()) // learns the configuration
+		}
+		queued := make([]*proving.Attempt, all)
+		for i := range w {
+			cost := map[bool]int{true: 3, false: 2}[i >= permits] // the second one only lists
+			if i == 0 {
+				cost = 1
+			}
+			v.Costs(cost, func() {
+				queued[i] = want(context.Background(), w[i], 1)
+				v.Settled(proving.SemQueue, i+1)
+			}, i)
+		}
+		// The first release is the grant to the next one. At the second, the next one watches the one that it does not know
+		// of, and the one behind it lists, because it does not know of two. That one then needs nothing, and so on.
+		for i, cost := range []int{1, 3, 2, 2, 1} {
+			holder := v.Granted(queued[i])
+			v.Costs(cost, func() {
+				require.NoError(t, holder.Unlock())
+				v.Granted(queued[i+permits])
+			}, i)
+		}
+	})
+}
+
 // Everybody knows the number from the first use on; an entry is made only under the one
 // that is true then.
 func TestAnEntryIsNeverMadeUnderOldTerms(t *testing.T) {

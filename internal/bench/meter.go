@@ -6,9 +6,38 @@ import (
 	"sync/atomic"
 )
 
-// meter counts the requests that leave through its connections. Counted here, and not by
-// the servers, they are those of one peer, whoever else uses the servers.
-type meter struct{ requests atomic.Int64 }
+// Meter counts what goes over the connections of a slice. Counted here, and not by
+// the servers, it is the traffic of one peer, whoever else uses the servers.
+type Meter struct{ requests, in, out atomic.Int64 }
+
+// Count adds requests, for a peer whose connections Wrap cannot read.
+func (m *Meter) Count(requests int) { m.requests.Add(int64(requests)) }
+
+func (m *Meter) traffic() Traffic {
+	return Traffic{Requests: m.requests.Load(), BytesIn: m.in.Load(), BytesOut: m.out.Load()}
+}
+
+// Wrap returns c as a connection of a ZooKeeper client on which bytes and requests are counted.
+func (m *Meter) Wrap(c net.Conn) net.Conn { return &meteredConn{byteConn: byteConn{c, m}} }
+
+// WrapBytes returns c as a connection on which bytes are counted.
+func (m *Meter) WrapBytes(c net.Conn) net.Conn { return byteConn{c, m} }
+
+type byteConn struct {
+	net.Conn
+	meter *Meter
+}
+
+func (c byteConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.meter.in.Add(int64(n))
+	return n, err
+}
+
+func (c byteConn) Write(p []byte) (int, error) {
+	c.meter.out.Add(int64(len(p)))
+	return c.Conn.Write(p)
+}
 
 // Operation codes of requests that belong to the connection and not to a peer's work.
 const (
@@ -18,8 +47,7 @@ const (
 
 // meteredConn is a connection to a ZooKeeper server.
 type meteredConn struct {
-	net.Conn
-	meter *meter
+	byteConn
 	frames
 }
 
@@ -29,10 +57,8 @@ func (c *meteredConn) Write(p []byte) (int, error) {
 			c.meter.requests.Add(1)
 		}
 	})
-	return c.Conn.Write(p)
+	return c.byteConn.Write(p)
 }
-
-func (m *meter) wrap(c net.Conn) net.Conn { return &meteredConn{Conn: c, meter: m} }
 
 // frames cuts a stream of requests into frames: four bytes of length, then xid, operation
 // code and the rest. A connection is written by one goroutine at a time.

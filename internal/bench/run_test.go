@@ -16,7 +16,7 @@ import (
 )
 
 // serve runs a server that counts requests as the meter should.
-func serve(t *testing.T) (*zkserver.Server, string, *atomic.Int64) {
+func serve(t testing.TB) (*zkserver.Server, string, *atomic.Int64) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -34,20 +34,46 @@ func serve(t *testing.T) (*zkserver.Server, string, *atomic.Int64) {
 	return srv, l.Addr().String(), requests
 }
 
-func runOn(t *testing.T, ctx context.Context, servers string, clients ...int) ([]Row, error) {
+// config is that of a run of three rounds.
+func config(servers string, d time.Duration, all ...Scenario) Config {
+	return Config{Servers: servers, Timeout: 10 * time.Second, Peers: Peers(), Scenarios: all, Duration: d, Rounds: 3, Progress: func(Progress) {}}
+}
+
+func runWith(t *testing.T, ctx context.Context, cfg Config) ([]Row, error) {
 	t.Helper()
-	s, err := zksync.Connect(context.Background(), servers)
+	s, err := zksync.Connect(context.Background(), cfg.Servers)
 	require.NoError(t, err)
 	defer s.Close()
-	return Run(ctx, s.Conn(), Config{
-		Servers: servers, Timeout: 10 * time.Second, Duration: 60 * time.Millisecond, Clients: clients, Note: func(string) {},
-	})
+	return Run(ctx, s.Conn(), cfg)
+}
+
+func runOn(t *testing.T, ctx context.Context, servers string, d time.Duration, all ...Scenario) ([]Row, error) {
+	t.Helper()
+	return runWith(t, ctx, config(servers, d, all...))
+}
+
+// of is a scenario with a number of clients.
+func of(t *testing.T, name string, clients ...int) Scenario {
+	t.Helper()
+	s, ok := ScenarioNamed(name)
+	require.True(t, ok, name)
+	s = s.With(clients)
+	require.Equal(t, clients, s.Clients)
+	return s
+}
+
+// slice is one slice on a path that is there.
+func slice(t *testing.T, srv *zkserver.Server, addr string, s Scenario) Slice {
+	t.Helper()
+	_, code := srv.Do(create("/q"), 0)
+	require.Zero(t, code)
+	return Slice{Scenario: s, Clients: s.Clients[0], Duration: 30 * time.Millisecond, Path: "/q", Servers: addr, Timeout: 10 * time.Second}
 }
 
 func TestEveryPeerIsMeasuredInEveryScenario(t *testing.T) {
 	t.Parallel()
 	srv, addr, _ := serve(t)
-	rows, err := runOn(t, context.Background(), addr, 1, 4)
+	rows, err := runOn(t, context.Background(), addr, 60*time.Millisecond, of(t, Uncontended, 1), of(t, Contended, 4))
 	require.NoError(t, err)
 	require.Len(t, rows, 6)
 	for i, r := range rows {
@@ -57,12 +83,20 @@ func TestEveryPeerIsMeasuredInEveryScenario(t *testing.T) {
 		require.Positive(t, r.OpsPerS)
 		require.Positive(t, r.P50)
 		require.GreaterOrEqual(t, r.P99, r.P50)
+		require.Equal(t, 3, r.Rounds)
+		require.LessOrEqual(t, r.OpsPerSMin, r.OpsPerS)
+		require.GreaterOrEqual(t, r.OpsPerSMax, r.OpsPerS)
+		require.Equal(t, "menagerie", r.Reference)
+		require.Positive(t, r.Ratio)
+		require.Equal(t, i%3 == 0, r.Ratio == 1 && r.RatioMin == 1 && r.RatioMax == 1)
+		require.Positive(t, r.BytesInPerOp)
+		require.Greater(t, r.BytesOutPerOp, 50.0)
 	}
 	// What each peer's lock costs when nobody else is there. Menagerie's asks once more when it is held for half a
 	// second, which happens if the machine does not let this process run.
 	for i, least := range []float64{2, 3, 2} {
-		require.GreaterOrEqual(t, rows[i].RequestsPerOp, least, rows[i].Peer)
-		require.LessOrEqual(t, rows[i].RequestsPerOp, least+0.2, rows[i].Peer)
+		require.GreaterOrEqual(t, *rows[i].RequestsPerOp, least, rows[i].Peer)
+		require.LessOrEqual(t, *rows[i].RequestsPerOp, least+0.2, rows[i].Peer)
 	}
 	left, _ := srv.Children("/")
 	require.Equal(t, []string{"zookeeper"}, left)
@@ -74,9 +108,9 @@ func TestAChrootIsHonouredByEveryPeer(t *testing.T) {
 	srv, addr, _ := serve(t)
 	_, code := srv.Do(create("/app"), 0)
 	require.Zero(t, code)
-	rows, err := runOn(t, context.Background(), addr+"/app", 2)
+	rows, err := runOn(t, context.Background(), addr+"/app", 30*time.Millisecond, of(t, Contended, 2), of(t, Deep, 3))
 	require.NoError(t, err)
-	require.Len(t, rows, 3)
+	require.Len(t, rows, 5)
 	left, _ := srv.Children("/")
 	require.ElementsMatch(t, []string{"app", "zookeeper"}, left)
 	left, _ = srv.Children("/app")
@@ -85,16 +119,15 @@ func TestAChrootIsHonouredByEveryPeer(t *testing.T) {
 
 func TestTheMeterAgreesWithTheServer(t *testing.T) {
 	t.Parallel()
-	for _, p := range peers {
+	for _, p := range Peers() {
 		srv, addr, requests := serve(t)
-		_, code := srv.Do(create("/q"), 0)
-		require.Zero(t, code)
+		at := slice(t, srv, addr, of(t, Contended, 3))
 		base := requests.Load()
-		s, err := runSlice(context.Background(), p.open, site{servers: addr, timeout: 10 * time.Second, path: "/q"}, 3, 50*time.Millisecond)
+		s, err := p.Run(context.Background(), at)
 		require.NoError(t, err)
-		require.Positive(t, s.ops)
-		require.Len(t, s.latencies, s.ops)
-		require.Equal(t, requests.Load()-base, s.requests, p.name)
+		require.Positive(t, s.Ops)
+		require.Len(t, s.Latencies, s.Ops)
+		require.Equal(t, requests.Load()-base, s.Requests, p.Name())
 	}
 }
 
@@ -110,13 +143,9 @@ func TestACancelledRunReturnsTheCauseAndLeavesNoNode(t *testing.T) {
 		}
 		cancel(cause)
 	}()
-	s, err := zksync.Connect(context.Background(), addr)
-	require.NoError(t, err)
-	_, err = Run(ctx, s.Conn(), Config{
-		Servers: addr, Timeout: 10 * time.Second, Duration: time.Hour, Clients: []int{4}, Note: func(string) {},
-	})
+	rows, err := runOn(t, ctx, addr, time.Hour, of(t, Contended, 4))
 	require.ErrorIs(t, err, cause)
-	require.NoError(t, s.Close())
+	require.Empty(t, rows)
 	// A session that was being opened at that instant may be left, but nothing is its own.
 	left, _ := srv.Children("/")
 	require.Equal(t, []string{"zookeeper"}, left)
@@ -124,10 +153,10 @@ func TestACancelledRunReturnsTheCauseAndLeavesNoNode(t *testing.T) {
 
 func TestAServerThatDiesIsAnErrorThatNamesThePeer(t *testing.T) {
 	t.Parallel()
-	for _, p := range peers {
+	for _, p := range Peers() {
 		srv, addr, _ := serve(t)
-		_, code := srv.Do(create("/q"), 0)
-		require.Zero(t, code)
+		at := slice(t, srv, addr, of(t, Contended, 2))
+		at.Duration, at.Timeout = time.Minute, time.Second
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		go func() {
@@ -137,8 +166,8 @@ func TestAServerThatDiesIsAnErrorThatNamesThePeer(t *testing.T) {
 			srv.Close()
 			cancel() // menagerie is patient and would wait for the server to come back
 		}()
-		_, err := runSlice(ctx, p.open, site{servers: addr, timeout: time.Second, path: "/q"}, 2, time.Minute)
-		require.Error(t, err, p.name)
+		_, err := p.Run(ctx, at)
+		require.Error(t, err, p.Name())
 	}
 }
 

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"path"
+	"slices"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/internal/bench"
+)
+
+// herd is how not to do it: every waiter watches all the children of the directory, so each release wakes all, and each
+// lists all. It has the same nodes as the locks.
+func herd() bench.Peer {
+	each := func(ctx context.Context, at bench.Site) (*bench.Crew, error) {
+		return bench.PlainCrew(ctx, at, at.Clients, at.Clients, newHerdLock)
+	}
+	return bench.NewPeer("herd", map[string]bench.Opener{
+		bench.Uncontended: exclusive(each), bench.Contended: exclusive(each),
+		bench.Deep: exclusive(func(ctx context.Context, at bench.Site) (*bench.Crew, error) {
+			return bench.PlainCrew(ctx, at, min(at.Clients, deepSessions), at.Clients+1, newHerdLock)
+		}),
+	})
+}
+
+// deepSessions is over how many sessions the waiters of a deep queue are spread, as those of the other peers.
+const deepSessions = 10
+
+type herdLock struct {
+	conn *zk.Conn
+	dir  string
+	acl  []zk.ACL
+	node string
+}
+
+func newHerdLock(c *zk.Conn, path string, acl []zk.ACL) bench.Locker {
+	return &herdLock{conn: c, dir: path, acl: acl}
+}
+
+func (l *herdLock) Acquire(ctx context.Context) (err error) {
+	l.node, err = l.conn.Create(l.dir+"/herd-", nil, zk.FlagEphemeral|zk.FlagSequence, l.acl)
+	for err == nil {
+		var names []string
+		var changed <-chan zk.Event
+		if names, _, changed, err = l.conn.ChildrenW(l.dir); err != nil {
+			break
+		}
+		// The numbers have all the same width.
+		if slices.Min(names) == path.Base(l.node) {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return err
+}
+
+func (l *herdLock) Release() error { return l.conn.Delete(l.node, -1) }

@@ -1,0 +1,159 @@
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.recipes.leader.LeaderLatch;
+import org.apache.curator.framework.recipes.locks.InterProcessLock;
+import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
+import org.apache.curator.framework.recipes.locks.Lease;
+
+/** The scenarios by their names, and the recipe that each uses. */
+final class Scenarios {
+    /** So much of the section does somebody fill who must be alone. */
+    private static final int ALONE = 1 << 20;
+
+    private static final int DEEP_SESSIONS = 10;
+
+    private Scenarios() {}
+
+    static void run(Slice slice, Tally tally) throws Exception {
+        switch (slice.scenario) {
+            case "uncontended", "async", "contended", "relock" -> Work.run(slice, mutexes(slice, slice.clients, slice.clients), ALONE, tally);
+            // An object for each thread: threads that share one use the server fourteen times as much.
+            case "local" -> Work.run(slice, mutexes(slice, slice.clients, 1), ALONE, tally);
+            case "deep" -> {
+                int sessions = Math.min(slice.clients, DEEP_SESSIONS);
+                Queue.run(slice, mutexes(slice, slice.clients + 1, sessions), tally);
+            }
+            case "rwmutex", "readers" -> Work.run(slice, readersAndWriter(slice), ALONE, tally);
+            case "shared-readers" -> Work.run(slice, readers(slice), ALONE, tally);
+            case "semaphore" -> Work.run(slice, semaphores(slice), slice.permits, tally);
+            case "election" -> Work.run(slice, candidates(slice), ALONE, tally);
+            case "double-barrier" -> Meeting.run(slice, tally);
+            default -> throw new IllegalArgumentException("no scenario " + slice.scenario);
+        }
+    }
+
+    private static List<Client> mutexes(Slice slice, int n, int sessions) throws Exception {
+        List<Client> clients = new ArrayList<>();
+        List<CuratorFramework> open = slice.open(sessions);
+        for (int i = 0; i < n; i++) {
+            clients.add(new Locker(new InterProcessMutex(open.get(i % sessions), slice.path), ALONE));
+        }
+        return clients;
+    }
+
+    /** The first writes, all others read. */
+    private static List<Client> readersAndWriter(Slice slice) throws Exception {
+        List<Client> clients = new ArrayList<>();
+        for (CuratorFramework session : slice.open(slice.clients)) {
+            InterProcessReadWriteLock lock = new InterProcessReadWriteLock(session, slice.path);
+            clients.add(clients.isEmpty() ? new Locker(lock.writeLock(), ALONE) : new Locker(lock.readLock(), 1));
+        }
+        return clients;
+    }
+
+    private static List<Client> readers(Slice slice) throws Exception {
+        List<Client> clients = new ArrayList<>();
+        CuratorFramework session = slice.open(1).get(0);
+        for (int i = 0; i < slice.clients; i++) {
+            clients.add(new Locker(new InterProcessReadWriteLock(session, slice.path).readLock(), 1));
+        }
+        return clients;
+    }
+
+    private static List<Client> semaphores(Slice slice) throws Exception {
+        List<Client> clients = new ArrayList<>();
+        for (CuratorFramework session : slice.open(slice.clients)) {
+            clients.add(new Permit(new InterProcessSemaphoreV2(session, slice.path, slice.permits)));
+        }
+        return clients;
+    }
+
+    private static List<Client> candidates(Slice slice) throws Exception {
+        List<Client> clients = new ArrayList<>();
+        for (CuratorFramework session : slice.open(slice.clients)) {
+            clients.add(new Candidate(session, slice.path));
+        }
+        return clients;
+    }
+
+    private static final class Locker implements Client {
+        private final InterProcessLock lock;
+        private final int weight;
+
+        Locker(InterProcessLock lock, int weight) {
+            this.lock = lock;
+            this.weight = weight;
+        }
+
+        @Override
+        public int weight() {
+            return weight;
+        }
+
+        @Override
+        public void acquire() throws Exception {
+            lock.acquire();
+        }
+
+        @Override
+        public void release() throws Exception {
+            lock.release();
+        }
+    }
+
+    private static final class Permit implements Client {
+        private final InterProcessSemaphoreV2 semaphore;
+        private Lease lease;
+
+        Permit(InterProcessSemaphoreV2 semaphore) {
+            this.semaphore = semaphore;
+        }
+
+        @Override
+        public int weight() {
+            return 1;
+        }
+
+        @Override
+        public void acquire() throws Exception {
+            lease = semaphore.acquire();
+        }
+
+        @Override
+        public void release() {
+            semaphore.returnLease(lease);
+        }
+    }
+
+    /** A latch can be used once, so each candidacy has a new one. */
+    private static final class Candidate implements Client {
+        private final CuratorFramework session;
+        private final String path;
+        private LeaderLatch latch;
+
+        Candidate(CuratorFramework session, String path) {
+            this.session = session;
+            this.path = path;
+        }
+
+        @Override
+        public int weight() {
+            return ALONE;
+        }
+
+        @Override
+        public void acquire() throws Exception {
+            latch = new LeaderLatch(session, path);
+            latch.start();
+            latch.await();
+        }
+
+        @Override
+        public void release() throws Exception {
+            latch.close();
+        }
+    }
+}

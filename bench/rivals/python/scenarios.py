@@ -1,0 +1,156 @@
+"""The scenarios by their names, and the recipe that each uses."""
+import threading
+import time
+
+from slices import Threads, between, received
+
+DEEP_SESSIONS = 10
+
+
+def run(s, tally):
+    if s.scenario in ("uncontended", "async", "contended", "relock"):
+        work(s, [c.Lock(s.path) for c in s.open(s.clients)], 1, tally)
+    elif s.scenario == "local":
+        # An object for each thread: of one that threads share, a thread gets nearly all.
+        (c,) = s.open(1)
+        work(s, [c.Lock(s.path) for _ in range(s.clients)], 1, tally)
+    elif s.scenario == "semaphore":
+        work(s, [c.Semaphore(s.path + "/semaphore", max_leases=s.permits) for c in s.open(s.clients)], s.permits, tally)
+    elif s.scenario == "deep":
+        cs = s.open(min(s.clients, DEEP_SESSIONS))
+        deep(s, [cs[i % len(cs)].Lock(s.path) for i in range(s.clients + 1)], tally)
+    elif s.scenario == "double-barrier":
+        Meeting(s, tally).run()
+    else:
+        raise ValueError("no scenario " + s.scenario)
+
+
+class Section:
+    """Counts who is inside."""
+
+    def __init__(self, limit):
+        self.limit, self.inside, self.mu = limit, 0, threading.Lock()
+
+    def visit(self):
+        with self.mu:
+            self.inside += 1
+            if self.inside > self.limit:
+                raise RuntimeError("held by too many at a time")
+        with self.mu:
+            self.inside -= 1
+
+
+def work(s, locks, limit, tally):
+    """The locks are acquired and released until the time is over. Each thread finishes the operation that it is at."""
+    section, threads = Section(limit), Threads()
+    before, start = received(s.servers), time.monotonic()
+
+    def loop(lock):
+        taken = []
+        while True:
+            began = time.monotonic()
+            lock.acquire()
+            taken.append(time.monotonic() - began)
+            section.visit()
+            lock.release()
+            if time.monotonic() - start >= s.seconds or threads.error is not None:
+                break
+        tally.latencies += taken
+
+    for lock in locks:
+        threads.start(loop, lock)
+    time.sleep(s.seconds)
+    threads.join()
+    tally.elapsed = time.monotonic() - start
+    tally.requests = between(before, received(s.servers))
+
+
+def deep(s, locks, tally):
+    """Waiters queue one by one behind a holder. Then it releases, and each releases as soon as it is granted."""
+    (counter,) = s.open(1)
+    section, threads = Section(1), Threads()
+    holder, last = locks[0], [0.0]
+    holder.acquire()
+    before, start, counts = received(s.servers), time.monotonic(), 0
+
+    def wait(lock):
+        lock.acquire()
+        now = time.monotonic()
+        tally.latencies.append(now - last[0])
+        last[0] = now
+        section.visit()
+        lock.release()
+
+    for n, lock in enumerate(locks[1:], 2):
+        threads.start(wait, lock)
+        while counter.exists(s.path).numChildren < n:
+            counts += 1
+            if threads.error is not None or time.monotonic() - start > 60:
+                raise RuntimeError("not all queue: %r" % threads.error)
+        counts += 1
+    tally.queueing = time.monotonic() - start
+    settled = settle(s)
+    last[0] = start = time.monotonic()
+    holder.release()
+    threads.join()
+    tally.elapsed = time.monotonic() - start
+    after = received(s.servers)
+    if between(before, after) >= 0:
+        tally.queueing_requests = between(before, settled) - counts
+        tally.requests = between(before, after) - counts
+
+
+def settle(s):
+    """Returns when the last waiter has nothing more to send, and what the servers have received until then."""
+    before = received(s.servers)
+    for _ in range(20):
+        time.sleep(0.05)
+        now = received(s.servers)
+        if now == before:
+            break
+        before = now
+    return before
+
+
+class Meeting:
+    """Parties that enter and leave a double barrier: nobody leaves before all have entered, and the next round begins when
+    all have left. Otherwise a slow party of kazoo's would wait for ever: it misses that the barrier was open."""
+
+    def __init__(self, s, tally):
+        self.s, self.tally, self.threads = s, tally, Threads()
+        self.began, self.over, self.entering, self.start = None, False, 0, time.monotonic()
+        self.mu = threading.Lock()
+        self.gate = threading.Barrier(s.clients, action=self.next)
+        self.inside = threading.Barrier(s.clients)
+
+    def run(self):
+        cs = self.s.open(self.s.clients)
+        before, self.start = received(self.s.servers), time.monotonic()
+        for c in cs:
+            self.threads.start(self.party, c)
+        time.sleep(self.s.seconds)
+        self.threads.join()
+        self.tally.elapsed = time.monotonic() - self.start
+        self.tally.requests = between(before, received(self.s.servers))
+
+    def next(self):
+        """Runs when all are at the gate: a round has ended, but the first time."""
+        now = time.monotonic()
+        if self.began is not None:
+            self.tally.latencies.append(now - self.began)
+            self.over = now - self.start >= self.s.seconds
+        self.entering = 0
+        self.began = time.monotonic()
+
+    def party(self, c):
+        self.gate.wait()
+        while not self.over:
+            barrier = c.DoubleBarrier(self.s.path + "/double", self.s.clients)
+            with self.mu:
+                self.entering += 1
+            barrier.enter()
+            if self.entering < self.s.clients:
+                raise RuntimeError("open before all have entered")
+            self.inside.wait()
+            barrier.leave()
+            self.gate.wait()

@@ -1,0 +1,110 @@
+package bench
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the files in testdata anew")
+
+// sampleOf is a sample of so many operations in a second. Each takes so long, and two requests.
+func sampleOf(ops int, latency time.Duration) Sample {
+	s := Sample{Ops: ops, Elapsed: time.Second, Traffic: Traffic{Requests: int64(2 * ops), BytesIn: int64(100 * ops), BytesOut: int64(50 * ops)}}
+	for range ops {
+		s.Latencies = append(s.Latencies, latency)
+	}
+	return s
+}
+
+// reported is a report of a contest in which one peer is faster than menagerie, one is slower in some rounds, and one fails.
+func reported(t *testing.T) Report {
+	broken := NewPeer("broken", nil)
+	two := contest{scenario: of(t, Contended, 2), clients: 2, peers: append(Peers(), broken),
+		failed: []error{nil, nil, nil, errors.New("no answer\nwithin 30s")},
+		rounds: [][]Sample{
+			{sampleOf(100, 250*time.Microsecond), sampleOf(120, 200*time.Microsecond), sampleOf(90, 300*time.Microsecond)},
+			{sampleOf(80, 310*time.Microsecond), sampleOf(150, 180*time.Microsecond), sampleOf(95, 290*time.Microsecond)},
+			{sampleOf(200, 90*time.Microsecond), sampleOf(240, 80*time.Microsecond), sampleOf(220, 85*time.Microsecond)},
+			make([]Sample, 3),
+		}}
+	uncounted := sampleOf(400, time.Millisecond)
+	uncounted.Requests = Uncounted
+	deep := sampleOf(500, 2*time.Millisecond)
+	deep.Queueing, deep.QueueingElapsed = Traffic{Requests: 600, BytesIn: 20_000, BytesOut: 1}, 250*time.Millisecond
+	deeper := contest{scenario: of(t, Deep, 500), clients: 500, peers: []Peer{menagerie, NewPeer("a<b", nil)}, failed: make([]error, 2),
+		rounds: [][]Sample{{deep, {}}, {uncounted, {}}}} // the second round was interrupted
+	return Report{
+		Rows: append(two.rows(), deeper.rows()...), Command: "menagerie bench --scenario contended,deep", Machine: "a machine, 2 cores, linux/amd64",
+		Go: "go1.26", Servers: "ZooKeeper 3.8.0 at zk1:2181", Began: time.Date(2026, 11, 25, 12, 30, 0, 0, time.UTC), Duration: 3 * time.Second, Rounds: 3,
+		Ended: "interrupted by SIGINT",
+	}
+}
+
+func TestTheReportSaysWhatWasMeasured(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, reported(t).Write(dir))
+	names, err := filepath.Glob(filepath.Join(dir, "*"))
+	require.NoError(t, err)
+	require.Len(t, names, 4)
+	for _, name := range names {
+		got, err := os.ReadFile(name)
+		require.NoError(t, err)
+		golden := filepath.Join("testdata", filepath.Base(name))
+		if *update {
+			require.NoError(t, os.WriteFile(golden, got, 0o644))
+		}
+		want, err := os.ReadFile(golden)
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got), golden)
+	}
+	var rows []Row
+	text, err := os.ReadFile(filepath.Join(dir, "results.json"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &rows))
+	require.Equal(t, reported(t).Rows, rows)
+}
+
+func TestRatiosAreMediansWithinTheRounds(t *testing.T) {
+	r := reported(t).Rows[1]
+	require.Equal(t, 95.0, r.OpsPerS)
+	require.Equal(t, []float64{80, 150}, []float64{r.OpsPerSMin, r.OpsPerSMax})
+	require.Equal(t, 0.947, r.Ratio, "of 100/80, 120/150 and 90/95, and not 100/95 of the medians")
+	require.Equal(t, []float64{0.8, 1.25}, []float64{r.RatioMin, r.RatioMax})
+}
+
+func TestWhatAPeerCannotTellIsNotZero(t *testing.T) {
+	last := reported(t).Rows[5]
+	require.Nil(t, last.RequestsPerOp)
+	require.Nil(t, last.Deep.DrainRequests)
+	require.Equal(t, 1, last.Rounds)
+}
+
+func TestChartsAreWellFormedHoweverGreatTheNumbers(t *testing.T) {
+	for _, rate := range []float64{0, 0.02, 1, 7, 99, 123456, 5e6} {
+		text := chart(of(t, Local, 64), []Row{{Peer: "a & b", Clients: 64, OpsPerS: rate, OpsPerSMin: rate / 2, OpsPerSMax: rate * 2}})
+		ticks := strings.Count(text, `text-anchor="middle"`) - 1
+		require.GreaterOrEqual(t, ticks, 2, rate)
+		require.LessOrEqual(t, ticks, 6, rate)
+		for d := xml.NewDecoder(strings.NewReader(text)); ; {
+			if _, err := d.Token(); err == io.EOF {
+				break
+			} else {
+				require.NoError(t, err)
+			}
+		}
+	}
+}
+
+func TestAReportThatCannotBeWrittenIsAnError(t *testing.T) {
+	require.Error(t, Report{}.Write(filepath.Join(t.TempDir(), "nowhere")))
+}

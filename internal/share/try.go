@@ -1,0 +1,71 @@
+package share
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/lease"
+)
+
+// Try acquires the lease if nobody holds it or waits for it, here or elsewhere.
+// Otherwise it returns ErrNotAcquired. It waits only for answers of the servers.
+func (c *Cohort) Try(ctx context.Context, dropIn bool) (*lease.Lease, error) {
+	return c.try(ctx, dropIn, c.attempt)
+}
+
+// attempt is Try. A lingering ticket is granted at once. Without a ticket the
+// servers are asked, unless others of this process are asking them already.
+func (c *Cohort) attempt(ctx context.Context, dropIn bool) (*lease.Lease, error) {
+	l := lease.New(ctx, c, c.at, dropIn)
+	c.mu.Lock()
+	if granted := c.relock(l); granted || c.state != idle {
+		c.mu.Unlock()
+		return c.tried(l, granted)
+	}
+	c.becomeAcquiring(nil) // goroutines that come now wait behind this attempt
+	c.mu.Unlock()
+	return c.lookOnce(ctx, l, c.q.Try)
+}
+
+// lookOnce gets a ticket with try, which is Queue.Try, for l. After a
+// failure the goroutines that came meanwhile begin an acquisition of their own.
+func (c *Cohort) lookOnce(ctx context.Context, l *lease.Lease, try getting) (*lease.Lease, error) {
+	p, err := c.ticket(ctx, try, c.onLoss)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		c.becomeIdle()
+		c.advance()
+		return nil, err
+	}
+	granted := c.grantNow(l, &grant{ticket: p, since: time.Now()})
+	c.advance() // if it was granted, nothing
+	return c.tried(l, granted)
+}
+
+// grantNow grants g to l, whose goroutine is not on the list of those who wait. It reports false if
+// the ticket was lost, or if the session is closing; the state is idle then. mu is held, and nobody holds.
+func (c *Cohort) grantNow(l *lease.Lease, g *grant) bool {
+	if !g.ticket.Over() { // see grantFirst; the ticket may end at any time, so there is one look only
+		if c.grantTo(l, g, time.Now()) {
+			return true
+		}
+		g.ticket.Leave(0) // the session is closing
+	}
+	c.becomeIdle()
+	return false
+}
+
+// tried is the result of a Try.
+func (c *Cohort) tried(l *lease.Lease, granted bool) (*lease.Lease, error) {
+	if granted {
+		return l, nil
+	}
+	return nil, c.reason(errs.ErrNotAcquired)
+}
+
+// relock grants a ticket that lingers. It reports false if there is none. mu is held.
+func (c *Cohort) relock(l *lease.Lease) bool {
+	return c.state == lingering && c.grantNow(l, c.grant)
+}
