@@ -142,15 +142,15 @@ func (s *Session) Conn() *zk.Conn {
 	if e == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, connWait)
-	defer cancel()
 	if cut {
+		ctx, cancel := context.WithTimeout(s.ctx, connWait)
+		defer cancel()
 		_ = e.Await(ctx)
 	}
-	return e.Conn(ctx)
+	return e.Conn()
 }
 
-// connWait is how long Conn waits, at most, for an answer, and for a new connection if it had to cut the last one.
+// connWait is how long Conn waits, at most, for a new connection, if it had to cut the last one.
 const connWait = time.Second
 
 // Close is zksync.Session.Close.

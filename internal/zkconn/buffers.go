@@ -1,10 +1,6 @@
 package zkconn
 
-import (
-	"context"
-
-	"github.com/go-zookeeper/zk"
-)
+import "github.com/go-zookeeper/zk"
 
 // The client library takes 1.5 MB for each session to send from, and 1.5 MB more for each connection to receive into.
 // Almost nothing of ours goes through them: pings, their answers, and watch events. So the library begins with
@@ -29,38 +25,37 @@ var (
 	receiveAll    = zk.WithMaxBufferSize(maxListing)
 )
 
-// Conn is the client library's connection object. It ends with the epoch. The first call has to send
-// a request, to make the library take room for what the caller may send. It waits for the answer until ctx ends.
-func (e *Epoch) Conn(ctx context.Context) *zk.Conn {
+// Conn is the client library's connection object. It ends with the epoch. The first call on a connection that
+// stands has to send a request, to make the library take room for what the caller may send. Conn waits until that is
+// written, not for the answer. It waits no longer than until the library dials again, or the epoch is over.
+func (e *Epoch) Conn() *zk.Conn {
 	if e.client.external != nil {
 		return e.conn
 	}
 	e.mu.Lock()
-	room, linked := e.room, e.wire != nil
-	if room == nil {
-		room = make(chan struct{})
-		e.room = room
-		go func() {
-			defer close(room)
-			if linked { // else the handshake that follows makes room before anything is sent: see greeted
-				_, _, _ = e.conn.Exists("/") // whatever the answer, it was written: see wire.Write
-			}
-		}()
+	if e.room == nil {
+		e.room = make(chan struct{})
+		if e.wire != nil { // else the handshake that follows makes room before anything is sent: see greeted
+			go func() { _, _, _ = e.conn.Exists("/") }() // whatever the answer, it was written: see wire.Write
+		}
 	}
+	room, linked := e.room, e.wire != nil
 	e.mu.Unlock()
-	select {
-	case <-room:
-	case <-e.over:
-	case <-ctx.Done(): // the request stands in the library's queue, before what the caller may send
+	if linked {
+		select {
+		case <-room:
+		case <-e.over:
+		}
 	}
 	return e.conn
 }
 
 // makeRoom gives the library a buffer for large requests if the user wants to send some. It is called in the
-// goroutine that uses the buffer. mu is held.
+// goroutine that uses the buffer, or in the library's loop while that goroutine does not run. mu is held.
 func (e *Epoch) makeRoom() {
 	if e.room != nil && !e.hasRoom {
 		e.hasRoom = true
 		zk.WithMaxConnBufferSize(roomy)(e.conn)
+		close(e.room) // after the buffer is there: who waits may send
 	}
 }
