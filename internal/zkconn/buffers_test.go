@@ -73,7 +73,8 @@ func TestAUserWhoAsksWithoutAConnectionMaySendLargeRequestsOnTheNext(t *testing.
 	})
 }
 
-// A large request may be sent at once when Conn has returned. The request that makes room may be under way when the connection is lost, or may wait for its answer for ever.
+// A large request may be sent at once when Conn has returned. The request that makes room may
+// be under way when the connection is lost, or may wait for its answer for ever.
 func TestAUserWhoseConnectionIsLostAtThatMomentMaySendLargeRequestsOnTheNext(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		t.Run(fmt.Sprintf("lost=%v", lost), func(t *testing.T) {
@@ -89,7 +90,9 @@ func TestAUserWhoseConnectionIsLostAtThatMomentMaySendLargeRequestsOnTheNext(t *
 					s = newScript(p, p.greet(1, time.Hour))
 				}
 				user := <-users
-				require.Zero(t, time.Since(began), "it waits for the write, not for the answer")
+				if !lost { // else this test has waited for the next connection
+					require.Zero(t, time.Since(began), "it waits for the write, not for the answer")
+				}
 				takesLarge(t, user, s)
 				if !lost {
 					s.reply(xid, 0, make([]byte, jute.StatSize))
