@@ -19,7 +19,7 @@ export MENAGERIE_TEST_SERVERS =
 # RAPID_SEED=0 draws others each time; that is how to look for more.
 export RAPID_SEED ?= 1
 
-# The tests open thousands of connections, with 3 MB of buffers each: to collect them less often saves a tenth
+# The tests open thousands of connections, with 1.5 MB of buffers each: to collect them less often saved a tenth
 # of the processor's time and costs some hundred MB.
 export GOGC ?= 800
 

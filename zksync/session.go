@@ -84,8 +84,6 @@ func (s *Session) ID() int64 { return s.inner().ID() }
 //
 // The first call may reconnect the session, and wait for that up to a second: if a lock of the session was crowded, the
 // servers know a random credential of it, which must not get into your access control lists of the scheme "auth".
-// In each ZooKeeper session the first call also sends a read of "/", which makes room for large requests. It waits until
-// that is written: at once on a link that moves, else until the connection is replaced or the session is over.
 func (s *Session) Conn() *zk.Conn { return s.inner().Conn() }
 
 // Close releases every lease, ends the ZooKeeper session on the servers, and joins

@@ -48,9 +48,7 @@ type Epoch struct {
 	serial  int64         // number of the newest connection, from 1
 	linked  chan struct{} // closed while there is a connection past its handshake
 	onLost  map[*LossHook]struct{}
-	gone    bool          // the servers themselves said that the session has ended
-	room    chan struct{} // not nil once the user may send through conn: see Conn
-	hasRoom bool          // conn has room for what the user may send
+	gone    bool // the servers themselves said that the session has ended
 }
 
 func (c *Client) newEpoch(number int64) *Epoch {
@@ -74,6 +72,9 @@ func (e *Epoch) ID() int64 { return e.id.Load() }
 
 // Timeout is the session timeout that the servers granted.
 func (e *Epoch) Timeout() time.Duration { return time.Duration(e.timeout.Load()) }
+
+// Conn is the client library's connection object. It ends with the epoch.
+func (e *Epoch) Conn() *zk.Conn { return e.conn }
 
 // Over is closed when the session has ended or can no longer be proved alive.
 func (e *Epoch) Over() <-chan struct{} { return e.over }

@@ -30,7 +30,6 @@ func (e *Epoch) greeted(w *wire, r connectReply, sent time.Time) error {
 		e.timeout.Store(int64(r.timeout) * int64(time.Millisecond))
 		e.passwd = r.passwd
 		e.clock.start(sent, e.Timeout(), e.cfg.LeaseFraction)
-		e.makeRoom() // the library sends nothing else before it has seen the handshake's answer
 	})
 }
 

@@ -44,9 +44,6 @@ func (h *hosts) Connected() {}
 func (h *hosts) dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	e := h.epoch
 	receiveLittle(e.conn)
-	e.mu.Lock()
-	e.makeRoom() // the goroutine that sends has ended: see Conn
-	e.mu.Unlock()
 	if d := e.client.pace.delay(h.Len()); d > 0 {
 		sleep(d, e.alive.Done())
 	}

@@ -58,11 +58,7 @@ func (w *wire) Write(b []byte) (int, error) {
 	if w.note(b, time.Now()) {
 		b = w.greet(b)
 	}
-	n, err := w.put(b)
-	w.epoch.mu.Lock()
-	w.epoch.makeRoom() // b, which is the buffer so far, is done with
-	w.epoch.mu.Unlock()
-	return n, err
+	return w.put(b)
 }
 
 // ping sends a ping of our own.
