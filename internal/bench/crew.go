@@ -93,7 +93,7 @@ func (p *inProcess) Run(ctx context.Context, s Slice) (Sample, error) {
 		return Sample{}, err
 	}
 	err = at.prepare(ctx, crew)
-	before := at.Meter.Traffic()
+	before := at.Meter.traffic()
 	var result Sample
 	if err == nil {
 		result, err = at.work(ctx, cancel, crew)
@@ -101,7 +101,7 @@ func (p *inProcess) Run(ctx context.Context, s Slice) (Sample, error) {
 	crew.Close()
 	// What a peer sends after an operation has returned is part of its cost too, so the
 	// count ends only here. The end of a session itself is no request.
-	result.Traffic = at.Meter.Traffic().minus(before)
+	result.Traffic = at.Meter.traffic().minus(before)
 	return result, err
 }
 

@@ -17,7 +17,7 @@ func (at Site) deep(ctx context.Context, cancel context.CancelCauseFunc, crew *C
 		cancel(nil) // with an error the waiters wait for nothing
 		wg.Wait()
 	}()
-	start, before := time.Now(), at.Meter.Traffic()
+	start, before := time.Now(), at.Meter.traffic()
 	for i, w := range waiters {
 		wg.Go(func() {
 			if err := w.Acquire(ctx); err != nil {
@@ -35,7 +35,7 @@ func (at Site) deep(ctx context.Context, cancel context.CancelCauseFunc, crew *C
 	}
 	s := Sample{QueueingElapsed: time.Since(start), Ops: len(waiters)}
 	at.settle(ctx)
-	s.Queueing = at.Meter.Traffic().minus(before)
+	s.Queueing = at.Meter.traffic().minus(before)
 	start = time.Now()
 	if err := holder.Release(); err != nil {
 		return Sample{}, fmt.Errorf("release: %w", err)
@@ -81,13 +81,13 @@ const (
 func (at Site) settle(ctx context.Context) {
 	ticks := time.NewTicker(quiet)
 	defer ticks.Stop()
-	for last, began := at.Meter.Traffic(), time.Now(); time.Since(began) < settling; {
+	for last, began := at.Meter.traffic(), time.Now(); time.Since(began) < settling; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticks.C:
 		}
-		now := at.Meter.Traffic()
+		now := at.Meter.traffic()
 		if now.Requests == last.Requests {
 			return
 		}

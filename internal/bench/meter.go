@@ -13,8 +13,7 @@ type Meter struct{ requests, in, out atomic.Int64 }
 // Count adds requests, for a peer whose connections Wrap cannot read.
 func (m *Meter) Count(requests int) { m.requests.Add(int64(requests)) }
 
-// Traffic returns what was counted so far.
-func (m *Meter) Traffic() Traffic {
+func (m *Meter) traffic() Traffic {
 	return Traffic{Requests: m.requests.Load(), BytesIn: m.in.Load(), BytesOut: m.out.Load()}
 }
 
