@@ -116,6 +116,7 @@ func (c *Client) open(n int64) (*Epoch, error) {
 	c.mu.Unlock()
 	_, events, err := zk.Connect(c.cfg.Servers, c.cfg.Timeout,
 		func(zc *zk.Conn) { e.conn = zc }, // before its loop starts
+		sendLittle,
 		zk.WithDialer(e.hosts.dial),
 		zk.WithHostProvider(e.hosts),
 		zk.WithLogger(zkLogger{c.cfg.Logger}),

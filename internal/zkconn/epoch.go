@@ -12,19 +12,20 @@ import (
 // Epoch is one ZooKeeper session, from its first handshake until its end, with a
 // client connection of its own. All methods may be called by many goroutines at once.
 type Epoch struct {
-	client    *Client
-	cfg       *Config
-	number    int64
-	conn      *zk.Conn
-	events    <-chan zk.Event
-	hosts     *hosts
-	hub       hub
-	clock     leaseClock
-	id        atomic.Int64
-	timeout   atomic.Int64 // a time.Duration
-	seen      atomic.Int64 // the greatest zxid that an answer has told
-	ambiguous ambiguousCreates
-	xids      atomic.Uint32 // of our own requests, over all connections: see wire.expect
+	client     *Client
+	cfg        *Config
+	number     int64
+	conn       *zk.Conn
+	sendBuffer sendBuffer
+	events     <-chan zk.Event
+	hosts      *hosts
+	hub        hub
+	clock      leaseClock
+	id         atomic.Int64
+	timeout    atomic.Int64 // a time.Duration
+	seen       atomic.Int64 // the greatest zxid that an answer has told
+	ambiguous  ambiguousCreates
+	xids       atomic.Uint32 // of our own requests, over all connections: see wire.expect
 
 	over chan struct{} // closed when the session has ended or can no longer be proved alive
 	told chan struct{} // closed when all hooks of OnLost have returned
@@ -58,6 +59,7 @@ func (c *Client) newEpoch(number int64) *Epoch {
 		onLost: make(map[*LossHook]struct{}),
 		wanted: make(chan struct{}, 1),
 	}
+	e.sendBuffer.large = make(chan struct{})
 	e.ambiguous.until = make(map[ambiguousCreate]time.Time)
 	e.alive, e.dead = context.WithCancel(context.Background())
 	e.clock.fire = func() { e.lose(errSilent) }
@@ -72,9 +74,6 @@ func (e *Epoch) ID() int64 { return e.id.Load() }
 
 // Timeout is the session timeout that the servers granted.
 func (e *Epoch) Timeout() time.Duration { return time.Duration(e.timeout.Load()) }
-
-// Conn is the client library's connection object. It ends with the epoch.
-func (e *Epoch) Conn() *zk.Conn { return e.conn }
 
 // Over is closed when the session has ended or can no longer be proved alive.
 func (e *Epoch) Over() <-chan struct{} { return e.over }

@@ -44,6 +44,7 @@ func (h *hosts) Connected() {}
 func (h *hosts) dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	e := h.epoch
 	receiveLittle(e.conn)
+	e.sendBuffer.owned(e.conn, false)
 	if d := e.client.pace.delay(h.Len()); d > 0 {
 		sleep(d, e.alive.Done())
 	}

@@ -55,7 +55,9 @@ func newWire(raw net.Conn, e *Epoch, addr string, deadline time.Time) *wire {
 // Write implements net.Conn. b is exactly one frame. The send time is taken before
 // the frame leaves. In the other order the lease clock could be ahead of the server.
 func (w *wire) Write(b []byte) (int, error) {
-	if w.note(b, time.Now()) {
+	greeting := w.note(b, time.Now())
+	w.epoch.sendBuffer.owned(w.epoch.conn, !greeting) // a new buffer does not change b
+	if greeting {
 		b = w.greet(b)
 	}
 	return w.put(b)
