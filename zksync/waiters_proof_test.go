@@ -92,6 +92,36 @@ func TestOnlyTheHolderAndTheNextAskTheLeaderForProof(t *testing.T) {
 	})
 }
 
+// Those who cannot be the next send the client library's pings, and look after every session timeout without an event
+// whether the one ahead is still there. How many wait does not matter.
+func TestAWaiterThatCannotBeTheNextSendsPingsAndOneReadInATimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const waiters, timeouts = 100, 6
+		srv := zktest.Run(t)
+		ids, leases := queueUp(t, srv, 1+waiters)
+		time.Sleep(time.Minute + time.Millisecond) // not at an instant at which they send
+		var mu sync.Mutex
+		sent := map[int64]map[zktest.Op]int{}
+		for _, id := range ids {
+			sent[id] = map[zktest.Op]int{}
+		}
+		stop := srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+			mu.Lock()
+			defer mu.Unlock()
+			sent[q.Session][q.Op]++
+			return zktest.Verdict{}
+		})
+		time.Sleep(timeouts * 10 * time.Second)
+		stop()
+		for _, id := range ids[2:] {
+			require.Equal(t, map[zktest.Op]int{zktest.Ping: 3 * timeouts, zktest.Exists: timeouts}, sent[id])
+		}
+		for _, next := range leases {
+			require.NoError(t, (<-next).Unlock())
+		}
+	})
+}
+
 func TestOneProofServesAllThatASessionHoldsAndWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
