@@ -82,10 +82,10 @@ func (s *Session) ID() int64 { return s.inner().ID() }
 // fails with zk.ErrConnectionClosed. Do not close it. It is nil before the first session, and after a [Tap]ped
 // connection was closed.
 //
-// The first call in a ZooKeeper session asks the servers whether "/" exists, and waits until that is sent, since only then the
-// client library has room for requests of more than a kilobyte. That takes two thirds of the session timeout at most, where
-// the network takes nothing. The call may also reconnect the session, and wait for that up to a second: if a lock of the session was
-// crowded, the servers know a random credential of it, which must not get into your access control lists of the scheme "auth".
+// The first call in a ZooKeeper session may ask the servers whether "/" exists, since that makes the client library take room for
+// requests of more than a kilobyte. It does not wait for the answer. It may also reconnect the session, and wait for that up to a second: if a
+// lock of the session was crowded, the servers know a random credential of it, which must not get into your access control lists of the
+// scheme "auth".
 func (s *Session) Conn() *zk.Conn { return s.inner().Conn() }
 
 // Close releases every lease, ends the ZooKeeper session on the servers, and joins

@@ -44,13 +44,15 @@ func benchSessions(b *testing.B, servers string, n int) []*Session {
 			return err
 		})
 	}
-	require.NoError(b, group.Wait())
 	b.Cleanup(func() {
 		for _, s := range all {
-			group.Go(s.Close)
+			if s != nil {
+				group.Go(s.Close)
+			}
 		}
 		require.NoError(b, group.Wait())
 	})
+	require.NoError(b, group.Wait())
 	return all
 }
 
@@ -135,7 +137,7 @@ func BenchmarkWaiters(b *testing.B) {
 	})
 }
 
-// atOnce is how many enter at a time. The first object of a session lists all who are ahead of it. With ten
+// atOnce is how many enter the queue at a time. The first object of a session lists all who are ahead of it. With ten
 // thousand at a time the server has so much to answer that sessions expire.
 const atOnce = 50
 
@@ -171,7 +173,7 @@ func waiters(b *testing.B, holder *Mutex, n int, of func(i int) *Mutex) {
 func queued(b testing.TB, holder *Mutex, places, n int) {
 	e, err := holder.at().Session.Client().Epoch(context.Background())
 	require.NoError(b, err)
-	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(time.Millisecond) {
 		st, _, err := e.Exists(context.Background(), holder.key())
 		require.NoError(b, err)
 		local := holder.cohort().Waiting()

@@ -35,40 +35,45 @@ var (
 // sendBuffer is the buffer from which the client library sends in one epoch. It is large from the first call of Conn on.
 type sendBuffer struct {
 	mu      sync.Mutex
-	sending bool          // the library may have a goroutine that sends
+	idle    bool          // the library may have a goroutine that waits for something to send
 	wanted  bool          // somebody has the connection object, or will have it
-	large   chan struct{} // closed when the buffer is large
+	settled chan struct{} // closed when the buffer is large, or the library has ended
 }
 
 // owned is called where the buffer belongs to the goroutine that calls: to the library's loop, which dials and does the
-// handshake, or to its goroutine that sends, between two frames. sending says whether the latter may run from now on.
-func (b *sendBuffer) owned(conn *zk.Conn, sending bool) {
+// handshake, or to its goroutine that sends, while it writes a frame. idle says whether the latter may wait for the next one from now on.
+func (b *sendBuffer) owned(conn *zk.Conn, idle bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.sending = sending
-	if b.wanted && !closed(b.large) {
+	b.idle = idle
+	if b.wanted && !closed(b.settled) {
 		sendAll(conn)
-		close(b.large)
+		close(b.settled)
 	}
 }
 
-// Conn is the client library's connection object. It ends with the epoch. The first call waits until the library sends
-// something, for which it asks whether "/" exists, or until the library notices that its connection has ended. That
-// takes no round trip, and two thirds of the session timeout where the network takes nothing.
+// end is called when the library has ended.
+func (b *sendBuffer) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !closed(b.settled) {
+		close(b.settled)
+	}
+}
+
+// Conn is the client library's connection object. It ends with the epoch. Conn does not wait for the network: the
+// first call has the library ask whether "/" exists, and waits only until the library is about to send that.
 func (e *Epoch) Conn() *zk.Conn {
 	b := &e.sendBuffer
 	b.mu.Lock()
 	b.wanted = true
-	sending := b.sending && !closed(b.large)
+	wait := b.idle && !closed(b.settled)
 	b.mu.Unlock()
-	// If no goroutine sends, the loop starts the next one, after a handshake that makes the buffer large. If one
-	// sends, it could take the next request before it knows.
-	if sending {
-		go func() { _, _, _ = e.conn.Exists("/") }() // ends with the connection object at the latest
-		select {
-		case <-b.large:
-		case <-e.alive.Done(): // the connection object is closed, or will be
-		}
+	// A goroutine that waits for something to send would take the next request into the small buffer. In all other
+	// cases owned is called before the library takes it.
+	if wait {
+		e.Go(func() { _, _, _ = e.conn.Exists("/") }) // ends with the connection object at the latest
+		<-b.settled
 	}
 	return e.conn
 }

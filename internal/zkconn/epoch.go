@@ -59,7 +59,7 @@ func (c *Client) newEpoch(number int64) *Epoch {
 		onLost: make(map[*LossHook]struct{}),
 		wanted: make(chan struct{}, 1),
 	}
-	e.sendBuffer.large = make(chan struct{})
+	e.sendBuffer.settled = make(chan struct{})
 	e.ambiguous.until = make(map[ambiguousCreate]time.Time)
 	e.alive, e.dead = context.WithCancel(context.Background())
 	e.clock.fire = func() { e.lose(errSilent) }

@@ -115,4 +115,5 @@ func (e *Epoch) shutdown(graceful bool) {
 	// this moment: it puts three answers where there is room for two. Then it is
 	// left alone. It holds nothing of ours except a connection that is closed.
 	sleep(2*time.Second, ended)
+	e.sendBuffer.end()
 }

@@ -56,11 +56,15 @@ func newWire(raw net.Conn, e *Epoch, addr string, deadline time.Time) *wire {
 // the frame leaves. In the other order the lease clock could be ahead of the server.
 func (w *wire) Write(b []byte) (int, error) {
 	greeting := w.note(b, time.Now())
-	w.epoch.sendBuffer.owned(w.epoch.conn, !greeting) // a new buffer does not change b
+	w.epoch.sendBuffer.owned(w.epoch.conn, false) // a new buffer does not change b
 	if greeting {
 		b = w.greet(b)
 	}
-	return w.put(b)
+	n, err := w.put(b)
+	if err == nil && !greeting { // after an error the goroutine of the library that sends ends
+		w.epoch.sendBuffer.owned(w.epoch.conn, true)
+	}
+	return n, err
 }
 
 // ping sends a ping of our own.

@@ -126,10 +126,10 @@ func (w *wire) greeted(body []byte) error {
 	w.open = true
 	sent := w.greeting
 	w.mu.Unlock()
-	w.epoch.sendBuffer.owned(w.epoch.conn, true)
 	if err := w.epoch.greeted(w, reply, sent); err != nil {
 		return err
 	}
+	w.epoch.sendBuffer.owned(w.epoch.conn, true)
 	w.rest = w.buf
 	return nil
 }
