@@ -84,19 +84,19 @@ func run(ctx context.Context, o options, out, progress io.Writer) error {
 	defer s.Close()
 	r := &report{field: field, rounds: o.rounds, duration: o.duration, began: time.Now()}
 	r.server = bench.ServerVersion(ctx, o.servers, bench.Secured{})
-	meter := &meter{w: progress}
+	line := bench.NewLine(progress)
 	for _, part := range field.parts(list(o.scenarios)) {
 		rows, err := bench.Run(ctx, s.Conn(), bench.Config{
 			Servers: o.servers, Timeout: timeout, Peers: part.peers, Scenarios: part.scenarios,
-			Duration: o.duration, Rounds: o.rounds, Progress: meter.show,
+			Duration: o.duration, Rounds: o.rounds, Progress: line.Show,
 		})
 		r.rows = append(r.rows, rows...)
 		if err != nil {
-			meter.clear()
+			line.Clear()
 			return errors.Join(err, r.print(out))
 		}
 	}
-	meter.clear()
+	line.Clear()
 	if len(r.rows) == 0 {
 		return errors.New("nothing to measure")
 	}
@@ -121,19 +121,3 @@ func (r *report) print(out io.Writer) error {
 func list(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
 }
-
-// meter is a line that says where the run is.
-type meter struct{ w io.Writer }
-
-func (m *meter) show(p bench.Progress) {
-	round := "warm-up"
-	if p.Round > 0 {
-		round = fmt.Sprintf("round %d of %d", p.Round, p.Rounds)
-	}
-	fmt.Fprintf(m.w, "\r\x1b[K[%d/%d] %s, %s: %s, %s", p.Done+1, p.Total, p.Scenario.Name, bench.Clients(p.Clients), round, p.Peer)
-	if left := p.Left.Round(time.Second); left > 0 {
-		fmt.Fprintf(m.w, "; about %v left", left)
-	}
-}
-
-func (m *meter) clear() { fmt.Fprint(m.w, "\r\x1b[K") }

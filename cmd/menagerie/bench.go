@@ -113,15 +113,15 @@ func (a *app) bench(cmd *cobra.Command, o benchOptions) error {
 	for _, c := range a.credentials {
 		cfg.Secured.Auth = append(cfg.Secured.Auth, bench.Credential{Scheme: c.scheme, Secret: []byte(c.secret)})
 	}
-	meter := newBenchMeter(a.stderr, isTerminal(a.stderr))
-	cfg.Progress = meter.show
+	line := bench.NewLine(a.stderr)
+	cfg.Progress = line.Show
 	r := bench.Report{Command: "menagerie " + commandLine(cmd), Machine: bench.Machine(), Go: runtime.Version(), Began: time.Now(),
 		Duration: cfg.Duration, Rounds: cfg.Rounds, Servers: "an in-process server, without disk and network"}
 	if !ours {
 		r.Servers = bench.ServerVersion(ctx, a.servers, cfg.Secured) + " at " + a.servers
 	}
 	r.Rows, err = bench.Run(ctx, s.Conn(), cfg)
-	meter.clear()
+	line.Clear()
 	return a.reportBench(r, o, err)
 }
 

@@ -5,7 +5,6 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/go-menagerie/menagerie/internal/bench"
 )
@@ -61,39 +60,4 @@ func printScenarios(w io.Writer) error {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", s.Name, &clients, strings.Join(peers, ","), s.Title)
 	}
 	return outputError(t.Flush())
-}
-
-// benchMeter shows where a run is: on a terminal one line that changes, elsewhere a line for each measurement.
-type benchMeter struct {
-	w    io.Writer
-	live bool
-	last string
-}
-
-func newBenchMeter(w io.Writer, live bool) *benchMeter { return &benchMeter{w: w, live: live} }
-
-func (m *benchMeter) show(p bench.Progress) {
-	line := fmt.Sprintf("[%d/%d] %s, %s", p.Done+1, p.Total, p.Scenario.Name, bench.Clients(p.Clients))
-	if !m.live {
-		if line != m.last {
-			fmt.Fprintln(m.w, line)
-		}
-		m.last = line
-		return
-	}
-	round := "warm-up"
-	if p.Round > 0 {
-		round = fmt.Sprintf("round %d of %d", p.Round, p.Rounds)
-	}
-	fmt.Fprintf(m.w, "\r\x1b[K%s: %s, %s", line, round, p.Peer)
-	if left := p.Left.Round(time.Second); left > 0 {
-		fmt.Fprintf(m.w, "; about %v left", left)
-	}
-}
-
-// clear removes the line.
-func (m *benchMeter) clear() {
-	if m.live {
-		fmt.Fprint(m.w, "\r\x1b[K")
-	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/demo"
+	"github.com/go-menagerie/menagerie/internal/terminal"
 	"github.com/go-menagerie/menagerie/internal/zkserver"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -103,7 +104,7 @@ func (a *app) demo(cmd *cobra.Command, cfg demo.Config, asJSON bool) error {
 	cfg.Servers, cfg.Timeout = a.servers, a.timeout.value()
 	cfg.Path = fmt.Sprintf("/menagerie-demo-%08x", rand.Uint32())
 	cfg.Patience = demoPatience + 3*s.Timeout()
-	cfg.Live = isTerminal(cfg.Out)
+	cfg.Live = terminal.Is(cfg.Out)
 	cfg.Command = func(w demo.WorkerConfig) *exec.Cmd {
 		args, env := a.inherited()
 		worker := exec.Command(program, append(workerArgs(w), args...)...)
@@ -199,15 +200,6 @@ func chroot(servers string) string {
 		return strings.TrimSuffix(servers[i:], "/")
 	}
 	return ""
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // demoWorkerCommand is the hidden command that demo runs N times.

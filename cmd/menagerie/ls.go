@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/go-menagerie/menagerie/internal/terminal"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -282,7 +283,7 @@ func writeJSON(w io.Writer, v any, indent bool) error {
 func (a *app) printFrame(frame []byte, first bool, o lsOptions) error {
 	switch {
 	case !o.watch || o.asJSON:
-	case isTerminal(a.stdout):
+	case terminal.Is(a.stdout):
 		frame = append([]byte("\x1b[H\x1b[2J"), frame...)
 	case !first:
 		frame = append([]byte("\n"), frame...)

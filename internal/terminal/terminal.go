@@ -1,0 +1,17 @@
+// Package terminal tells whether a person looks.
+package terminal
+
+import (
+	"io"
+	"os"
+)
+
+// Is reports whether w is a terminal, where lines can change, and not a file or a pipe.
+func Is(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
