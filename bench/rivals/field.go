@@ -80,6 +80,16 @@ func (f *field) close() {
 	}
 }
 
+// scenariosExist is an error if a name is none of a scenario.
+func scenariosExist(names []string) error {
+	for _, name := range names {
+		if _, ok := bench.ScenarioNamed(name); !ok {
+			return fmt.Errorf("no scenario %s: there are %s", name, strings.Join(bench.ScenarioNames(), ", "))
+		}
+	}
+	return nil
+}
+
 // part is scenarios that the same peers measure.
 type part struct {
 	scenarios []bench.Scenario

@@ -61,6 +61,9 @@ func run(ctx context.Context, o options, out, progress io.Writer) error {
 			return err // before the run, not after it
 		}
 	}
+	if err := scenariosExist(list(o.scenarios)); err != nil {
+		return err
+	}
 	if o.servers == "" {
 		e, err := ensemble.Start(ctx, ensemble.Config{Servers: 1, ForceSync: true})
 		if err != nil {
@@ -98,7 +101,7 @@ func run(ctx context.Context, o options, out, progress io.Writer) error {
 	}
 	line.Clear()
 	if len(r.rows) == 0 {
-		return errors.New("nothing to measure")
+		return errors.New("nothing to measure: name a scenario, or another peer than menagerie")
 	}
 	if o.write == "" {
 		return r.print(out)

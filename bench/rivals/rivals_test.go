@@ -61,6 +61,15 @@ func TestEveryRivalRunsEveryScenarioThatItKnows(t *testing.T) {
 	require.Contains(t, page, "| 1 | herd | ")
 }
 
+func TestWhatIsNotThereIsRefusedWithWhatThereIs(t *testing.T) {
+	var out, progress strings.Builder
+	err := run(t.Context(), options{scenarios: "contended,nosuch", servers: "127.0.0.1:1", rounds: 1, duration: time.Hour}, &out, &progress)
+	require.ErrorContains(t, err, "no scenario nosuch: there are uncontended, async, ")
+	err = run(t.Context(), options{peers: "herd,nosuch", servers: "127.0.0.1:1", rounds: 1, duration: time.Hour}, &out, &progress)
+	require.ErrorContains(t, err, "no peer nosuch: there are herd, menagerie, gozk-lock, floor, curator, ")
+	require.Empty(t, out.String()+progress.String())
+}
+
 // nothing is a lock that everybody gets at once.
 type nothing struct{}
 

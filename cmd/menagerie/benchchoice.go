@@ -35,7 +35,7 @@ func (o benchOptions) chosenPeers() ([]bench.Peer, error) {
 func (o benchOptions) chosenScenarios(peers []bench.Peer, named bool) ([]bench.Scenario, error) {
 	for _, name := range o.scenarios {
 		if _, ok := bench.ScenarioNamed(name); !ok && name != everything {
-			return nil, usage("unknown scenario %q, want %s or one of %s", shorten(name), everything, strings.Join(scenarioNames(), ", "))
+			return nil, usage("unknown scenario %q, want %s or one of %s", shorten(name), everything, strings.Join(bench.ScenarioNames(), ", "))
 		}
 	}
 	all := slices.Contains(o.scenarios, everything)
@@ -61,13 +61,6 @@ func (o benchOptions) chosenScenarios(peers []bench.Peer, named bool) ([]bench.S
 		return nil, usage("--clients %s leaves nothing to measure", &o.clients)
 	}
 	return chosen, nil
-}
-
-func scenarioNames() (names []string) {
-	for _, s := range bench.Scenarios {
-		names = append(names, s.Name)
-	}
-	return names
 }
 
 // clientsOf says how many clients a scenario can have.

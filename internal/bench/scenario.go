@@ -98,6 +98,14 @@ func ScenarioNamed(name string) (Scenario, bool) {
 	return Scenario{}, false
 }
 
+// ScenarioNames are the names of all there are.
+func ScenarioNames() (names []string) {
+	for _, s := range Scenarios {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
 // Clients is a number of clients in words.
 func Clients(n int) string {
 	if n == 1 {
