@@ -37,7 +37,7 @@ func etcdRival(ctx context.Context) (*rival, error) {
 	if err := srv.await(ctx, e.answers); err != nil {
 		return nil, err
 	}
-	locks := map[string]bench.Opener{bench.Uncontended: exclusive(e.open), bench.Contended: exclusive(e.open)}
+	locks := map[string]bench.Opener{bench.Uncontended: bench.Exclusive(e.open), bench.Contended: bench.Exclusive(e.open)}
 	peerOf := elsewhere{bench.NewPeer("etcd", locks), srv.stop}
 	return &rival{Peer: peerOf, what: "concurrency.Mutex of go.etcd.io/etcd/client/v3, " + strings.ReplaceAll(version, " Version:", "")}, nil
 }

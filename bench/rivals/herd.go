@@ -17,8 +17,8 @@ func herd() bench.Peer {
 		return bench.PlainCrew(ctx, at, at.Clients, at.Clients, newHerdLock)
 	}
 	return bench.NewPeer("herd", map[string]bench.Opener{
-		bench.Uncontended: exclusive(each), bench.Contended: exclusive(each),
-		bench.Deep: exclusive(func(ctx context.Context, at bench.Site) (*bench.Crew, error) {
+		bench.Uncontended: bench.Exclusive(each), bench.Contended: bench.Exclusive(each),
+		bench.Deep: bench.Exclusive(func(ctx context.Context, at bench.Site) (*bench.Crew, error) {
 			return bench.PlainCrew(ctx, at, min(at.Clients, deepSessions), at.Clients+1, newHerdLock)
 		}),
 	})

@@ -38,7 +38,7 @@ func redsyncRival(ctx context.Context) (*rival, error) {
 	if err := srv.await(ctx, r.answers); err != nil {
 		return nil, err
 	}
-	locks := map[string]bench.Opener{bench.Uncontended: exclusive(r.open), bench.Contended: exclusive(r.open)}
+	locks := map[string]bench.Opener{bench.Uncontended: bench.Exclusive(r.open), bench.Contended: bench.Exclusive(r.open)}
 	return &rival{Peer: elsewhere{bench.NewPeer("redsync", locks), srv.stop},
 		what: "github.com/go-redsync/redsync/v4 on one server without a log; who waits asks again each millisecond; " + firstWords(version, 3)}, nil
 }

@@ -70,26 +70,6 @@ func TestWhatIsNotThereIsRefusedWithWhatThereIs(t *testing.T) {
 	require.Empty(t, out.String()+progress.String())
 }
 
-// nothing is a lock that everybody gets at once.
-type nothing struct{}
-
-func (l nothing) Acquire(context.Context) error { return nil }
-
-func (l nothing) Release() error { return nil }
-
-func TestALockThatExcludesNobodyIsFound(t *testing.T) {
-	open := exclusive(func(context.Context, bench.Site) (*bench.Crew, error) {
-		return &bench.Crew{Lockers: []bench.Locker{nothing{}, nothing{}}}, nil
-	})
-	crew, err := open(t.Context(), bench.Site{})
-	require.NoError(t, err)
-	require.NoError(t, crew.Lockers[0].Acquire(t.Context()))
-	require.ErrorIs(t, crew.Lockers[1].Acquire(t.Context()), errTwo)
-	require.NoError(t, crew.Lockers[1].Release())
-	require.NoError(t, crew.Lockers[0].Release())
-	require.NoError(t, crew.Lockers[1].Acquire(t.Context()))
-}
-
 func TestAServerThatDoesNotAnswerIsStopped(t *testing.T) {
 	dir := ""
 	s, err := startServer(func(d string) []string { dir = d; return []string{"sh", "-c", "echo no; sleep 1000"} })

@@ -15,17 +15,17 @@ var goZKLock = NewPeer("gozk-lock", map[string]Opener{
 // and the deletion of an ephemeral sequential node, and waits for nobody.
 var floor = NewPeer("floor", map[string]Opener{Uncontended: createEach, Async: createEach, Contended: createEach})
 
-func lockEach(ctx context.Context, at Site) (*Crew, error) {
+var lockEach = Exclusive(func(ctx context.Context, at Site) (*Crew, error) {
 	return PlainCrew(ctx, at, at.Clients, at.Clients, newLock)
-}
+})
 
 // lockShared gives every client a lock of its own, because one zk.Lock cannot be used by several goroutines.
-func lockShared(ctx context.Context, at Site) (*Crew, error) {
+var lockShared = Exclusive(func(ctx context.Context, at Site) (*Crew, error) {
 	if at.Scenario.Name == Deep {
 		return PlainCrew(ctx, at, deepSessions(at.Clients), at.Clients+1, newLock)
 	}
 	return PlainCrew(ctx, at, 1, at.Clients, newLock)
-}
+})
 
 func createEach(ctx context.Context, at Site) (*Crew, error) {
 	return PlainCrew(ctx, at, at.Clients, at.Clients, func(c *zk.Conn, path string, acl []zk.ACL) Locker {

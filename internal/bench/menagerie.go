@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-menagerie/menagerie/zkbarrier"
@@ -19,22 +20,22 @@ import (
 
 // menagerie is this module as a user gets it.
 var menagerie = NewPeer("menagerie", map[string]Opener{
-	Uncontended:   each(mutex()),
-	Async:         each(mutex(zksync.WithAsyncUnlock())),
-	Contended:     each(mutex()),
-	Relock:        each(mutex(zksync.WithLinger(time.Second))),
-	Local:         shared(mutex()),
-	Deep:          deepCrew,
-	RWMutex:       each(writer),
+	Uncontended:   Exclusive(each(mutex())),
+	Async:         Exclusive(each(mutex(zksync.WithAsyncUnlock()))),
+	Contended:     Exclusive(each(mutex())),
+	Relock:        Exclusive(each(mutex(zksync.WithLinger(time.Second)))),
+	Local:         Exclusive(shared(mutex())),
+	Deep:          Exclusive(deepCrew),
+	RWMutex:       Exclusive(each(writer)),
 	Readers:       readersAndWriter,
 	SharedReaders: shared(reader),
-	Semaphore: each(func(s *zksync.Session, path string) acquirer {
+	Semaphore: limited(Permits, each(func(s *zksync.Session, path string) acquirer {
 		w := zksemaphore.NewWeighted(s, path+"/semaphore", Permits)
 		return func(ctx context.Context) (*zksync.Lease, error) { return w.AcquireLease(ctx, 1) }
-	}),
-	Election: each(func(s *zksync.Session, path string) acquirer {
+	})),
+	Election: Exclusive(each(func(s *zksync.Session, path string) acquirer {
 		return zkelection.New(s, path, zkelection.Candidate{ID: "bench"}).Campaign
-	}),
+	})),
 	Barrier: meet(func(at Site, s *zksync.Session) party {
 		b := zkbarrier.NewBarrier(s, at.Path+"/barrier", at.Clients)
 		return func(ctx context.Context) error { _, err := b.Await(ctx); return err }
@@ -135,15 +136,16 @@ func shared(m maker) Opener {
 	}
 }
 
-// readersAndWriter makes the last session the writer.
+// readersAndWriter makes the last session the writer. It must be alone, so it counts as much as all.
 func readersAndWriter(ctx context.Context, at Site) (*Crew, error) {
 	all, crew, err := sessions(ctx, at, at.Clients)
+	inside, everybody := new(atomic.Int64), int64(at.Clients)
 	for i, s := range all {
-		m := maker(reader)
+		m, weight := maker(reader), int64(1)
 		if i == len(all)-1 {
-			m = writer
+			m, weight = writer, everybody
 		}
-		crew.Lockers = append(crew.Lockers, &leaseLocker{acquire: m(s, at.Path)})
+		crew.Lockers = append(crew.Lockers, &looker{&leaseLocker{acquire: m(s, at.Path)}, inside, weight, everybody})
 	}
 	return crew, err
 }
