@@ -55,6 +55,9 @@ func main() {
 // timeout is that of all sessions.
 const timeout = 30 * time.Second
 
+// warmUp does not depend on how long the peers are measured: the server was just started, and so were the rivals.
+const warmUp = 2 * time.Second
+
 func run(ctx context.Context, o options, out, progress io.Writer) error {
 	if o.write != "" {
 		if err := checkPage(o.write); err != nil {
@@ -91,7 +94,7 @@ func run(ctx context.Context, o options, out, progress io.Writer) error {
 	for _, part := range field.parts(list(o.scenarios)) {
 		rows, err := bench.Run(ctx, s.Conn(), bench.Config{
 			Servers: o.servers, Timeout: timeout, Peers: part.peers, Scenarios: part.scenarios,
-			Duration: o.duration, Rounds: o.rounds, Progress: line.Show,
+			Duration: o.duration, Rounds: o.rounds, WarmUp: warmUp, Progress: line.Show,
 		})
 		r.rows = append(r.rows, rows...)
 		if err != nil {

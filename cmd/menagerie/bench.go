@@ -25,6 +25,9 @@ type benchOptions struct {
 	asJSON, list     bool
 }
 
+// warmUp is how long each peer works at most in its first scenario before that is measured.
+const warmUp = 2 * time.Second
+
 func (a *app) benchCommand() *cobra.Command {
 	o := benchOptions{duration: positiveDuration(2 * time.Second), rounds: 5}
 	cmd := &cobra.Command{
@@ -80,7 +83,7 @@ not those of a real ensemble.`,
 }
 
 func (a *app) bench(cmd *cobra.Command, o benchOptions) error {
-	cfg := bench.Config{Timeout: a.timeout.value(), Duration: o.duration.value(), Rounds: int(o.rounds)}
+	cfg := bench.Config{Timeout: a.timeout.value(), Duration: o.duration.value(), Rounds: int(o.rounds), WarmUp: min(warmUp, o.duration.value())}
 	var err error
 	if cfg.Peers, err = o.chosenPeers(); err != nil {
 		return err

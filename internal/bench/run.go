@@ -25,6 +25,10 @@ type Config struct {
 	Scenarios []Scenario    // with the numbers of clients to measure
 	Duration  time.Duration // for each peer, scenario and number of clients, over all rounds
 	Rounds    int
+	// WarmUp is how long each peer works in its first scenario before anything is measured. A server that was just started
+	// compiles what it executes often, and a transaction takes another way through it than a plain create: without this, whoever's
+	// way is compiled last looks slow. In later scenarios a peer warms up for a slice, and so it does with zero.
+	WarmUp time.Duration
 	// Progress is called before each slice.
 	Progress func(Progress)
 }
@@ -45,11 +49,6 @@ type Progress struct {
 const (
 	// sliceLength is about how long a peer works before it is the turn of the next.
 	sliceLength = 500 * time.Millisecond
-	// warmUp is how long each peer works at most before anything is measured. A server that was
-	// just started compiles what it executes often, and a transaction takes another way
-	// through it than a plain create: without this, whoever's way is compiled last looks
-	// slow.
-	warmUp = 2 * time.Second
 	// warmDepth is how many waiters warm up the scenario Deep.
 	warmDepth = 100
 )
@@ -149,9 +148,9 @@ func (r *runner) warm(ctx context.Context, c *contest, i int) error {
 	case c.scenario.Name == Deep:
 		n = min(n, warmDepth)
 	case !r.warmed[name]:
-		d = min(warmUp, r.Duration)
+		d = max(d, r.WarmUp)
+		r.warmed[name] = true
 	}
-	r.warmed[name] = true
 	_, err := r.slice(ctx, c, i, n, 0, d)
 	return err
 }

@@ -125,6 +125,34 @@ func TestProgressIsToldBeforeEachSlice(t *testing.T) {
 	}
 }
 
+// timed is a peer that only notes how long its slices are.
+type timed struct {
+	Peer
+	slices *[]time.Duration
+}
+
+func (p timed) Run(_ context.Context, s Slice) (Sample, error) {
+	*p.slices = append(*p.slices, s.Duration)
+	return Sample{Ops: 1, Elapsed: time.Second}, nil
+}
+
+func TestAPeerWarmsUpInItsFirstScenario(t *testing.T) {
+	t.Parallel()
+	_, addr, _ := serve(t)
+	for warmUp, first := range map[time.Duration]time.Duration{0: 5, 2: 5, 2000: 2000} {
+		cfg := config(addr, 15*time.Millisecond, of(t, Deep, 2), of(t, Uncontended, 1), of(t, Contended, 2))
+		cfg.WarmUp = warmUp * time.Millisecond
+		var all []time.Duration
+		cfg.Peers = []Peer{timed{menagerie, &all}}
+		_, err := runWith(t, context.Background(), cfg)
+		require.NoError(t, err)
+		for i := range all {
+			all[i] /= time.Millisecond
+		}
+		require.Equal(t, []time.Duration{0, 0, 0, 0, first, 5, 5, 5, 5, 5, 5, 5}, all, "a queue drains, however long it takes")
+	}
+}
+
 func TestWhatWasMeasuredBeforeAnInterruptionIsReturned(t *testing.T) {
 	t.Parallel()
 	_, addr, _ := serve(t)
