@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -83,6 +85,11 @@ not those of a real ensemble.`,
 }
 
 func (a *app) bench(cmd *cobra.Command, o benchOptions) error {
+	for _, name := range []string{"scenario", "peer", "out"} {
+		if f := cmd.Flags().Lookup(name); f.Changed && strings.Trim(f.Value.String(), "[]") == "" {
+			return usage("--%s is empty: give it a value, or leave the flag out", name)
+		}
+	}
 	cfg := bench.Config{Timeout: a.timeout.value(), Duration: o.duration.value(), Rounds: int(o.rounds), WarmUp: min(warmUp, o.duration.value())}
 	var err error
 	if cfg.Peers, err = o.chosenPeers(); err != nil {
@@ -91,10 +98,19 @@ func (a *app) bench(cmd *cobra.Command, o benchOptions) error {
 	if cfg.Scenarios, err = o.chosenScenarios(cfg.Peers, cmd.Flags().Changed("scenario")); err != nil {
 		return err
 	}
-	if err := o.checkOut(cmd); err != nil {
+	if err := o.checkOut(); err != nil {
 		return err
 	}
-	ctx, stop := signalContext(cmd.Context())
+	r := bench.Report{Command: "menagerie " + commandLine(cmd), Machine: bench.Machine(), Go: runtime.Version(), Began: time.Now(),
+		Duration: cfg.Duration, Rounds: cfg.Rounds, Servers: "an in-process server, without disk and network"}
+	err = a.measure(cmd.Context(), cfg, &r)
+	return a.reportBench(r, o, err)
+}
+
+// measure runs the benchmark, and puts into the report what was measured, also before an error. Errors are ready to be
+// reported.
+func (a *app) measure(ctx context.Context, cfg bench.Config, r *bench.Report) error {
+	ctx, stop := signalContext(ctx)
 	defer stop()
 	ours := a.servers == ""
 	if ours {
@@ -116,49 +132,40 @@ func (a *app) bench(cmd *cobra.Command, o benchOptions) error {
 	for _, c := range a.credentials {
 		cfg.Secured.Auth = append(cfg.Secured.Auth, bench.Credential{Scheme: c.scheme, Secret: []byte(c.secret)})
 	}
-	line := bench.NewLine(a.stderr)
-	cfg.Progress = line.Show
-	r := bench.Report{Command: "menagerie " + commandLine(cmd), Machine: bench.Machine(), Go: runtime.Version(), Began: time.Now(),
-		Duration: cfg.Duration, Rounds: cfg.Rounds, Servers: "an in-process server, without disk and network"}
 	if !ours {
 		r.Servers = bench.ServerVersion(ctx, a.servers, cfg.Secured) + " at " + a.servers
 	}
+	line := bench.NewLine(a.stderr)
+	cfg.Progress = line.Show
 	r.Rows, err = bench.Run(ctx, s.Conn(), cfg)
 	line.Clear()
-	return a.reportBench(r, o, err)
+	if err == nil {
+		return nil
+	}
+	if i, ok := interrupted(ctx); ok {
+		return exitWith(i.exitCode(), "%v", i)
+	}
+	return failure("%s: %s", a.servers, strings.ReplaceAll(forPeople(err), "\n", "; "))
 }
 
 // reportBench says what was measured, also if the run has failed.
 func (a *app) reportBench(r bench.Report, o benchOptions, failed error) error {
-	var i *interruption
-	switch {
-	case errors.As(failed, &i):
-		failed = exitWith(i.exitCode(), "%v", i)
-	case failed != nil:
-		failed = failure("%s: %s", a.servers, forPeople(failed))
-	}
 	if failed != nil {
 		r.Ended = failed.Error()
 	}
 	var err error
 	switch {
-	case o.asJSON && (failed == nil || len(r.Rows) > 0):
-		err = printJSON(a.stdout, r.Rows)
+	case o.asJSON:
+		err = printJSON(a.stdout, append([]bench.Row{}, r.Rows...)) // nothing is an array, too
 	case len(r.Rows) > 0:
 		err = printBench(a.stdout, r.Rows)
 	}
-	if err == nil && o.out != "" {
+	if err == nil && o.out != "" && len(r.Rows) > 0 {
 		if err = outputError(r.Write(o.out)); err == nil {
 			fmt.Fprintf(a.stderr, "the report is in %s\n", o.out)
 		}
 	}
-	if failed == nil {
-		failed = incomplete(r.Rows)
-	}
-	if failed != nil {
-		return failed
-	}
-	return err
+	return cmp.Or(failed, incomplete(r.Rows), err)
 }
 
 // incomplete is an error if a peer could not finish a scenario.
@@ -166,7 +173,7 @@ func incomplete(rows []bench.Row) error {
 	var errs []string
 	for _, r := range rows {
 		if r.Error != "" {
-			errs = append(errs, strings.TrimPrefix(r.Error, "bench: "))
+			errs = append(errs, fmt.Sprintf("%s, %s with %s: %s", r.Peer, r.Scenario, bench.Clients(r.Clients), people.Replace(r.Error)))
 		}
 	}
 	if len(errs) == 0 {
@@ -175,13 +182,10 @@ func incomplete(rows []bench.Row) error {
 	return failure("%s", strings.Join(errs, "; "))
 }
 
-// checkOut makes the directory of the report, and finds out whether it can be written to.
-func (o benchOptions) checkOut(cmd *cobra.Command) error {
-	if !cmd.Flags().Changed("out") {
-		return nil
-	}
+// checkOut makes the directory of the report, if there shall be one, and finds out whether it can be written to.
+func (o benchOptions) checkOut() error {
 	if o.out == "" {
-		return usage("--out is empty: give it a directory, or leave the flag out")
+		return nil
 	}
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return usage("--out: cannot make the directory: %v", err)

@@ -88,6 +88,8 @@ func TestBenchRefusesWhatItCannotMeasure(t *testing.T) {
 		"out, below a file": {[]string{"--out", file + "/x"}, []string{"--out: cannot make the directory"}},
 		"out, a system's":   {[]string{"--out", "/proc/self"}, []string{"--out: cannot write into the directory"}},
 		"out, empty":        {[]string{"--out", ""}, []string{"--out is empty"}},
+		"no peer":           {[]string{"--peer", ""}, []string{"--peer is empty"}},
+		"no scenario":       {[]string{"--scenario="}, []string{"--scenario is empty"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -124,14 +126,49 @@ func TestBenchWritesAReportWithoutSecrets(t *testing.T) {
 func TestAnInterruptedBenchLeavesNothing(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p := start(t, "bench", "--duration", "1h", "--clients", "4", "--servers", s.addr)
-	require.Eventually(t, func() bool { return len(s.Sessions()) >= 3 }, patience, pause)
+	dir := t.TempDir()
+	earlier := filepath.Join(dir, "results.json")
+	require.NoError(t, os.WriteFile(earlier, []byte("earlier"), 0o600))
+	for format, want := range map[string]string{"--json": "[]\n", "--json=false": ""} {
+		p := start(t, "bench", "--duration", "1h", "--clients", "4", "--servers", s.addr, "--out", dir, format)
+		require.Eventually(t, func() bool { return len(s.Sessions()) >= 3 }, patience, pause)
+		p.signal(syscall.SIGINT)
+		require.Equal(t, 130, p.wait())
+		require.Contains(t, p.stderr.String(), "menagerie: interrupted by SIGINT\n")
+		require.Equal(t, want, p.stdout.String())
+		left, _ := s.Children("/")
+		require.Equal(t, []string{"zookeeper"}, left)
+		files, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Len(t, files, 1, "no report of nothing")
+		text, err := os.ReadFile(earlier)
+		require.NoError(t, err)
+		require.Equal(t, "earlier", string(text), "what was measured earlier is worth more")
+	}
+}
+
+func TestABenchThatIsInterruptedBeforeItIsConnectedPrintsAnArray(t *testing.T) {
+	t.Parallel()
+	p := start(t, "bench", "--json", "--servers", nobody(t))
+	require.Eventually(t, func() bool { return strings.Contains(p.stderr.String(), "still trying") }, patience, pause)
 	p.signal(syscall.SIGINT)
 	require.Equal(t, 130, p.wait())
-	require.Contains(t, p.stderr.String(), "menagerie: interrupted by SIGINT\n")
-	require.Empty(t, p.stdout.String())
-	left, _ := s.Children("/")
-	require.Equal(t, []string{"zookeeper"}, left)
+	require.Equal(t, "[]\n", p.stdout.String())
+	p = run(t, "bench", "--json", "--servers", nobody(t), "--connect-timeout", "100ms")
+	require.Equal(t, exitFailure, p.wait())
+	require.Equal(t, "[]\n", p.stdout.String())
+}
+
+func TestABenchWhoseServerDiesSaysSoOnceAndPrintsAnArray(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	p := start(t, "bench", "--duration", "1h", "--clients", "4", "--scenario", "contended", "--peer", "floor,gozk-lock", "--servers", s.addr, "--timeout", "1s", "--json")
+	require.Eventually(t, func() bool { return len(s.Sessions()) >= 5 }, patience, pause)
+	s.Close()
+	require.Equal(t, exitFailure, p.wait())
+	require.Equal(t, "[]\n", p.stdout.String())
+	last := p.stderr.String()[strings.LastIndex(strings.TrimSpace(p.stderr.String()), "\n")+1:]
+	require.Regexp(t, "^menagerie: "+s.addr+": the servers do not answer any more: (gozk-lock|floor), contended with 4 clients: [^:]+: zk: [^:]+\n$", last)
 }
 
 func TestAnInterruptedBenchReportsWhatWasMeasured(t *testing.T) {

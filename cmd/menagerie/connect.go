@@ -151,7 +151,7 @@ func forPeople(err error) string {
 }
 
 // people has flags where the library names its options.
-var people = strings.NewReplacer("zksync: ", "", "zkconn: ", "",
+var people = strings.NewReplacer("zksync: ", "", "zkconn: ", "", "bench: ", "",
 	"WithAuth", "--auth", "WithACL", "--acl", "WithTLS", "--tls", "WithTimeout", "--timeout")
 
 // goodbye ends the session, in bounded time whatever the servers do. Without a connection

@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -75,14 +74,12 @@ const sliceGrace = 30 * time.Second
 // long.
 const deepGrace = 5 * time.Minute
 
-var errHangs = errors.New("no answer within 30s")
-
 func (p *inProcess) Run(ctx context.Context, s Slice) (Sample, error) {
 	limit := s.Duration + 2*sliceGrace
 	if s.Scenario.Name == Deep {
 		limit = deepGrace
 	}
-	ctx, stop := context.WithTimeoutCause(ctx, limit, errHangs)
+	ctx, stop := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v", limit.Round(time.Second)))
 	defer stop()
 	// An error of one client ends the slice, and with it the connections of those that may wait for what it holds.
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -177,15 +177,23 @@ func (r *runner) slice(ctx context.Context, c *contest, i, n, round int, d time.
 	if err == nil {
 		return sample, nil
 	}
-	err = fmt.Errorf("bench: %s, %s with %s: %w", p.Name(), c.scenario.Name, Clients(n), err)
 	if !r.serving(ctx) {
-		return Sample{}, err
+		return Sample{}, fmt.Errorf("bench: the servers do not answer any more: %w", c.named(i, err))
 	}
 	c.failed[i] = err
-	if !slices.Contains(c.failed, nil) {
-		return Sample{}, errors.Join(c.failed...)
+	if slices.Contains(c.failed, nil) {
+		return Sample{}, nil
 	}
-	return Sample{}, nil
+	var all error
+	for i, err := range c.failed {
+		all = errors.Join(all, c.named(i, err))
+	}
+	return Sample{}, fmt.Errorf("bench: no peer is left: %w", all)
+}
+
+// named says whose error it is. A row has that in other fields.
+func (c *contest) named(i int, err error) error {
+	return fmt.Errorf("%s, %s with %s: %w", c.peers[i].Name(), c.scenario.Name, Clients(c.clients), err)
 }
 
 // left reckons with what has been done so far.

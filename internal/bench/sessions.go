@@ -1,14 +1,15 @@
 package bench
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 )
 
-// openAll opens n sessions at once. With an error it closes those that are open.
+// openAll opens n sessions at once. With an error it closes those that are open. All go to the same servers, so one error
+// says it for all.
 func openAll[T any](n int, open func() (T, error), end func(T)) ([]T, error) {
 	all, errs := make([]T, n), make([]error, n)
 	var wg sync.WaitGroup
@@ -16,7 +17,7 @@ func openAll[T any](n int, open func() (T, error), end func(T)) ([]T, error) {
 		wg.Go(func() { all[i], errs[i] = open() })
 	}
 	wg.Wait()
-	err := errors.Join(errs...)
+	err := cmp.Or(errs...)
 	if err == nil {
 		return all, nil
 	}
