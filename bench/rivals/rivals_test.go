@@ -125,29 +125,3 @@ func TestOnlyWhatIsBetweenTheMarkersIsReplaced(t *testing.T) {
 		require.Equal(t, "before\n"+begin+"\n\nnew\n\n"+end+"\nafter\n", string(got))
 	}
 }
-
-func TestThePageSaysWhereWeLose(t *testing.T) {
-	row := func(peer string, ratio, least, most float64) bench.Row {
-		return bench.Row{Peer: peer, Scenario: bench.Contended, Clients: 2, Reference: "menagerie", Rounds: 5, Ratio: ratio, RatioMin: least, RatioMax: most}
-	}
-	r := &report{field: &field{}, rows: []bench.Row{row("menagerie", 1, 1, 1), row("slower", 2, 1.5, 3), row("faster", 0.5, 0.4, 0.6),
-		row("mostly", 0.8, 0.7, 1.1), row("floor", 0.5, 0.5, 0.5), {Peer: "broken", Scenario: bench.Contended, Clients: 2, Error: "it\nhangs"}}}
-	page := r.markdown()
-	lost, _, _ := strings.Cut(page[strings.Index(page, "### Where we lose"):], "### contended")
-	require.Equal(t, `### Where we lose
-
-* contended, 2 clients: faster makes 2.00 times as many operations
-* contended, 2 clients: mostly makes 1.25 times as many operations (in the median; not in every round)
-* contended, 2 clients: broken did not finish: it hangs
-
-`, lost)
-	require.Contains(t, page, "| 2 | slower | 0.00 | 0.00 to 0.00 | 0.00 | 0.00 | - | 2.00 x (1.50 to 3.00) |")
-	r.rows = r.rows[:2]
-	require.Contains(t, r.markdown(), "In no scenario of this run another lock was faster.")
-}
-
-func TestNumbersForPeople(t *testing.T) {
-	for v, want := range map[float64]string{0.123: "0.12", 12.34: "12.3", 999.6: "1 000", 1234567: "1 234 567"} {
-		require.Equal(t, want, number(v))
-	}
-}

@@ -1,33 +1,10 @@
 package main
 
 import (
-	"fmt"
 	"os/exec"
 	"runtime"
 	"strings"
 )
-
-// number shows three digits, and thousands apart.
-func number(v float64) string {
-	switch {
-	case v < 10:
-		return fmt.Sprintf("%.2f", v)
-	case v < 100:
-		return fmt.Sprintf("%.1f", v)
-	}
-	digits := fmt.Sprintf("%.0f", v)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + " " + digits[i:]
-	}
-	return digits
-}
-
-func plural(word string, n int) string {
-	if n == 1 {
-		return word
-	}
-	return word + "s"
-}
 
 func goVersion() string { return "Go " + strings.TrimPrefix(runtime.Version(), "go") }
 

@@ -81,7 +81,7 @@ func (t Traffic) plus(o Traffic) Traffic {
 }
 
 func (t Traffic) minus(o Traffic) Traffic {
-	return Traffic{t.Requests - o.Requests, t.BytesIn - o.BytesIn, t.BytesOut - o.BytesOut}
+	return Traffic{difference(t.Requests, o.Requests), difference(t.BytesIn, o.BytesIn), difference(t.BytesOut, o.BytesOut)}
 }
 
 func sum(a, b int64) int64 {
@@ -89,6 +89,13 @@ func sum(a, b int64) int64 {
 		return Uncounted
 	}
 	return a + b
+}
+
+func difference(a, b int64) int64 {
+	if a < 0 || b < 0 {
+		return Uncounted
+	}
+	return a - b
 }
 
 func (s *Sample) add(o Sample) {

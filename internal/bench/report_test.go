@@ -38,7 +38,7 @@ func reported(t *testing.T) Report {
 			make([]Sample, 3),
 		}}
 	uncounted := sampleOf(400, time.Millisecond)
-	uncounted.Requests = Uncounted
+	uncounted.Traffic = Traffic{Uncounted, Uncounted, Uncounted}
 	deep := sampleOf(500, 2*time.Millisecond)
 	deep.Queueing, deep.QueueingElapsed = Traffic{Requests: 600, BytesIn: 20_000, BytesOut: 1}, 250*time.Millisecond
 	deeper := contest{scenario: of(t, Deep, 500), clients: 500, peers: []Peer{menagerie, NewPeer("a<b", nil)}, failed: make([]error, 2),
@@ -86,6 +86,7 @@ func TestWhatAPeerCannotTellIsNotZero(t *testing.T) {
 	last := reported(t).Rows[5]
 	require.Nil(t, last.RequestsPerOp)
 	require.Nil(t, last.Deep.DrainRequests)
+	require.Equal(t, []float64{Uncounted, Uncounted, Uncounted}, []float64{last.BytesInPerOp, last.BytesOutPerOp, last.Deep.DrainBytesIn})
 	require.Equal(t, 1, last.Rounds)
 }
 
@@ -102,6 +103,33 @@ func TestChartsAreWellFormedHoweverGreatTheNumbers(t *testing.T) {
 				require.NoError(t, err)
 			}
 		}
+	}
+}
+
+func TestTheTablesSayWhereTheReferenceLoses(t *testing.T) {
+	row := func(peer string, ratio, least, most float64) Row {
+		return Row{Peer: peer, Scenario: Contended, Clients: 2, Reference: "menagerie", Rounds: 5, Ratio: ratio, RatioMin: least, RatioMax: most}
+	}
+	rows := []Row{row("menagerie", 1, 1, 1), row("slower", 2, 1.5, 3), row("faster", 0.5, 0.4, 0.6), row("mostly", 0.8, 0.7, 1.1),
+		row("floor", 0.5, 0.5, 0.5), {Peer: "broken", Scenario: Contended, Clients: 2, Reference: "menagerie", Error: "it\nhangs"}}
+	page := Tables("###", rows, false)
+	lost, _, _ := strings.Cut(page, "### contended")
+	require.Equal(t, `### Where menagerie loses
+
+* contended, 2 clients: faster makes 2.00 times as many operations
+* contended, 2 clients: mostly makes 1.25 times as many operations (in the median; not in every round)
+* contended, 2 clients: broken did not finish: it hangs
+
+`, lost)
+	require.Contains(t, page, "| 2 | slower | 0.00 | 0.00 to 0.00 | 0.00 | 0.00 | - | 0.00 | 2.00 x (1.50 to 3.00) |")
+	require.NotContains(t, page, "svg")
+	require.Contains(t, Tables("###", rows[:2], false), "In no scenario of this run another lock was faster.")
+	require.Empty(t, Tables("###", nil, false))
+}
+
+func TestNumbersForPeople(t *testing.T) {
+	for v, want := range map[float64]string{0.123: "0.12", 12.34: "12.3", 999.6: "1 000", 1234567: "1 234 567"} {
+		require.Equal(t, want, grouped(v))
 	}
 }
 

@@ -28,7 +28,7 @@ type Row struct {
 	Ratio         float64 `json:"ratio"`
 	RatioMin      float64 `json:"ratio_min"`
 	RatioMax      float64 `json:"ratio_max"`
-	BytesInPerOp  float64 `json:"bytes_in_per_op"` // received by the clients
+	BytesInPerOp  float64 `json:"bytes_in_per_op"` // received by the clients; Uncounted if the peer cannot tell
 	BytesOutPerOp float64 `json:"bytes_out_per_op"`
 	// Deep is there for that scenario only.
 	Deep *DeepRow `json:"deep,omitempty"`
@@ -93,7 +93,12 @@ func (r *Row) fill(s Scenario, rounds, reference []Sample) {
 	r.Ratio, r.RatioMin, r.RatioMax = spread(ratios, 3)
 	slices.Sort(total.Latencies)
 	r.P50, r.P99 = percentile(total.Latencies, 50), percentile(total.Latencies, 99)
-	each := func(n int64) float64 { return round(float64(n)/float64(total.Ops), 2) }
+	each := func(n int64) float64 {
+		if n < 0 {
+			return Uncounted
+		}
+		return round(float64(n)/float64(total.Ops), 2)
+	}
 	counted := func(n int64) *float64 {
 		if n < 0 {
 			return nil
@@ -107,9 +112,6 @@ func (r *Row) fill(s Scenario, rounds, reference []Sample) {
 		return
 	}
 	drain := total.Traffic.minus(total.Queueing)
-	if total.Requests < 0 {
-		drain.Requests = Uncounted
-	}
 	r.Deep = &DeepRow{
 		QueueUS: micros(total.QueueingElapsed, total.Ops), DrainUS: micros(total.Elapsed, total.Ops),
 		QueueRequests: counted(total.Queueing.Requests), DrainRequests: counted(drain.Requests),
