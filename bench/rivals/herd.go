@@ -13,19 +13,9 @@ import (
 // herd is how not to do it: every waiter watches all the children of the directory, so each release wakes all, and each
 // lists all. It has the same nodes as the locks.
 func herd() bench.Peer {
-	each := func(ctx context.Context, at bench.Site) (*bench.Crew, error) {
-		return bench.PlainCrew(ctx, at, at.Clients, at.Clients, newHerdLock)
-	}
-	return bench.NewPeer("herd", map[string]bench.Opener{
-		bench.Uncontended: bench.Exclusive(each), bench.Contended: bench.Exclusive(each),
-		bench.Deep: bench.Exclusive(func(ctx context.Context, at bench.Site) (*bench.Crew, error) {
-			return bench.PlainCrew(ctx, at, min(at.Clients, deepSessions), at.Clients+1, newHerdLock)
-		}),
-	})
+	locks := bench.Exclusive(bench.Plain(newHerdLock))
+	return bench.NewPeer("herd", map[string]bench.Opener{bench.Uncontended: locks, bench.Contended: locks, bench.Deep: locks})
 }
-
-// deepSessions is over how many sessions the waiters of a deep queue are spread, as those of the other peers.
-const deepSessions = 10
 
 type herdLock struct {
 	conn *zk.Conn

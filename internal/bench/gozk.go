@@ -8,51 +8,44 @@ import (
 
 // goZKLock is go-zookeeper's own lock on plain connections.
 var goZKLock = NewPeer("gozk-lock", map[string]Opener{
-	Uncontended: lockEach, Async: lockEach, Contended: lockEach, Relock: lockEach, Local: lockShared, Deep: lockShared,
+	Uncontended: plainLocks, Async: plainLocks, Contended: plainLocks, Relock: plainLocks, Local: plainLocks, Deep: plainLocks,
 })
+
+var plainLocks = Exclusive(Plain(newLock))
 
 // floor does the two writes that no lock on ZooKeeper can do without, the creation
 // and the deletion of an ephemeral sequential node, and waits for nobody.
-var floor = NewPeer("floor", map[string]Opener{Uncontended: createEach, Async: createEach, Contended: createEach})
+var floor = NewPeer("floor", map[string]Opener{Uncontended: Plain(newCreator), Async: Plain(newCreator), Contended: Plain(newCreator)})
 
-var lockEach = Exclusive(func(ctx context.Context, at Site) (*Crew, error) {
-	return PlainCrew(ctx, at, at.Clients, at.Clients, newLock)
-})
-
-// lockShared gives every client a lock of its own, because one zk.Lock cannot be used by several goroutines.
-var lockShared = Exclusive(func(ctx context.Context, at Site) (*Crew, error) {
-	if at.Scenario.Name == Deep {
-		return PlainCrew(ctx, at, deepSessions(at.Clients), at.Clients+1, newLock)
+// Plain gives each client a locker of its own, because one zk.Lock cannot be used by several goroutines. The sessions are
+// those of the plain client library: each client has one, in the scenario Local all have one, and in Deep all have ten.
+func Plain(locker func(c *zk.Conn, path string, acl []zk.ACL) Locker) Opener {
+	return func(ctx context.Context, at Site) (*Crew, error) {
+		sessions, lockers := at.Clients, at.Clients
+		switch at.Scenario.Name {
+		case Local:
+			sessions = 1
+		case Deep:
+			sessions, lockers = deepSessions(at.Clients), at.Clients+1
+		}
+		conns, err := openAll(sessions, func() (*plainConn, error) { return dialPlain(ctx, at) }, (*plainConn).close)
+		if err != nil {
+			return nil, err
+		}
+		crew := &Crew{Close: func() { closeAll(conns, (*plainConn).close) }}
+		_, root := splitServers(at.Servers)
+		for i := range lockers {
+			crew.Lockers = append(crew.Lockers, locker(conns[i%sessions].conn, root+at.Path, at.Secured.acl()))
+		}
+		if at.Scenario.Name == Deep {
+			err = crew.countChildren(ctx, at)
+		}
+		return crew, err
 	}
-	return PlainCrew(ctx, at, 1, at.Clients, newLock)
-})
-
-func createEach(ctx context.Context, at Site) (*Crew, error) {
-	return PlainCrew(ctx, at, at.Clients, at.Clients, func(c *zk.Conn, path string, acl []zk.ACL) Locker {
-		return &creator{conn: c, prefix: path + "/floor-", acl: acl}
-	})
 }
 
 // deepSessions is over how many sessions n waiters are spread.
 func deepSessions(n int) int { return min(n, 10) }
-
-// PlainCrew opens sessions of the plain client library, over which it spreads lockers. It serves the scenarios in which each
-// client has a session, and those in which clients share some: then there are fewer sessions than lockers.
-func PlainCrew(ctx context.Context, at Site, sessions, lockers int, locker func(c *zk.Conn, path string, acl []zk.ACL) Locker) (*Crew, error) {
-	conns, err := openAll(sessions, func() (*plainConn, error) { return dialPlain(ctx, at) }, (*plainConn).close)
-	if err != nil {
-		return nil, err
-	}
-	crew := &Crew{Close: func() { closeAll(conns, (*plainConn).close) }}
-	_, root := splitServers(at.Servers)
-	for i := range lockers {
-		crew.Lockers = append(crew.Lockers, locker(conns[i%sessions].conn, root+at.Path, at.Secured.acl()))
-	}
-	if at.Scenario.Name == Deep {
-		err = crew.countChildren(ctx, at)
-	}
-	return crew, err
-}
 
 // countChildren sets Queued for clients whose nodes are the children of the slice's path. With an error it closes the crew.
 func (c *Crew) countChildren(ctx context.Context, at Site) error {
@@ -88,6 +81,10 @@ type creator struct {
 	prefix string
 	acl    []zk.ACL
 	node   string
+}
+
+func newCreator(c *zk.Conn, path string, acl []zk.ACL) Locker {
+	return &creator{conn: c, prefix: path + "/floor-", acl: acl}
 }
 
 func (c *creator) Acquire(context.Context) (err error) {
