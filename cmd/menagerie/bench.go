@@ -41,8 +41,8 @@ func (a *app) benchCommand() *cobra.Command {
 
   menagerie  this module
   gozk-lock  zk.Lock of github.com/go-zookeeper/zk
-  floor      create and delete of an ephemeral sequential node, without waiting: the least
-             that a lock on ZooKeeper needs
+  floor      no lock, but the least that one costs on ZooKeeper: make a node, watch the one ahead until it
+             is gone, delete the own one. Which one is ahead is told in memory.
 
 Without --scenario it measures "uncontended" (one client) and "contended" (2, 8 and 32 clients on one
 path, each with a session of its own). --list shows all scenarios; --scenario all measures them. Each
@@ -51,7 +51,7 @@ scenario is measured by the peers that can do it.
 A run has rounds. ops/s is the median of the rounds, and min and max are the slowest and the fastest
 round. "menagerie is" says how many times as fast menagerie is as that peer: the median of the rounds.
 An operation is mostly an acquisition and its release; p50 and p99 are then the time from the call of
-the acquisition to its return (floor: of the create). requests/op is the number of requests that the
+the acquisition to its return. requests/op is the number of requests that the
 clients send to the servers, without pings.
 
 Ctrl-C ends the run, and what was measured so far is printed. --out writes report.md, a chart of each

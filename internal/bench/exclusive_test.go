@@ -54,12 +54,12 @@ func TestALockThatExcludesNobodyFailsAndTheOthersGoOn(t *testing.T) {
 	require.Empty(t, rows[0].Error+rows[2].Error)
 }
 
-// Whoever measures a lock looks whether it excludes. The floor is none, and readers exclude nobody.
+// Whoever measures a lock looks whether it excludes. Readers exclude nobody.
 func TestEveryLockIsLookedAt(t *testing.T) {
 	t.Parallel()
 	srv, addr, _ := serve(t)
 	at := slice(t, srv, addr, of(t, Contended, 2))
-	for _, p := range []Peer{menagerie, goZKLock} {
+	for _, p := range Peers() {
 		for name, open := range p.(*inProcess).openers {
 			at.Scenario.Name = name
 			crew, err := open(t.Context(), Site{at, &Meter{}})

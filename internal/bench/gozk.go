@@ -13,10 +13,6 @@ var goZKLock = NewPeer("gozk-lock", map[string]Opener{
 
 var plainLocks = Exclusive(Plain(newLock))
 
-// floor does the two writes that no lock on ZooKeeper can do without, the creation
-// and the deletion of an ephemeral sequential node, and waits for nobody.
-var floor = NewPeer("floor", map[string]Opener{Uncontended: Plain(newCreator), Async: Plain(newCreator), Contended: Plain(newCreator)})
-
 // Plain gives each client a locker of its own, because one zk.Lock cannot be used by several goroutines. The sessions are
 // those of the plain client library: each client has one, in the scenario Local all have one, and in Deep all have ten.
 func Plain(locker func(c *zk.Conn, path string, acl []zk.ACL) Locker) Opener {
@@ -75,21 +71,3 @@ func newLock(c *zk.Conn, path string, acl []zk.ACL) Locker { return zkLock{zk.Ne
 func (l zkLock) Acquire(context.Context) error { return l.lock.Lock() }
 
 func (l zkLock) Release() error { return l.lock.Unlock() }
-
-type creator struct {
-	conn   *zk.Conn
-	prefix string
-	acl    []zk.ACL
-	node   string
-}
-
-func newCreator(c *zk.Conn, path string, acl []zk.ACL) Locker {
-	return &creator{conn: c, prefix: path + "/floor-", acl: acl}
-}
-
-func (c *creator) Acquire(context.Context) (err error) {
-	c.node, err = c.conn.Create(c.prefix, nil, zk.FlagEphemeral|zk.FlagSequence, c.acl)
-	return err
-}
-
-func (c *creator) Release() error { return c.conn.Delete(c.node, -1) }

@@ -110,7 +110,7 @@ func TestAChrootIsHonouredByEveryPeer(t *testing.T) {
 	require.Zero(t, code)
 	rows, err := runOn(t, context.Background(), addr+"/app", 30*time.Millisecond, of(t, Contended, 2), of(t, Deep, 3))
 	require.NoError(t, err)
-	require.Len(t, rows, 5)
+	require.Len(t, rows, 6)
 	left, _ := srv.Children("/")
 	require.ElementsMatch(t, []string{"app", "zookeeper"}, left)
 	left, _ = srv.Children("/app")

@@ -14,8 +14,8 @@ import (
 var costs = map[string]map[string][2]float64{
 	Uncontended:   {"menagerie": {2, 2}, "gozk-lock": {3, 3}, "floor": {2, 2}},
 	Async:         {"menagerie": {2, 2}, "gozk-lock": {3, 3}, "floor": {2, 2}},
-	Contended:     {"menagerie": {2, 5}, "gozk-lock": {3, 5}, "floor": {2, 2}},
-	Deep:          {"menagerie": {4, 6}, "gozk-lock": {5, 6}},
+	Contended:     {"menagerie": {2, 5}, "gozk-lock": {3, 5}, "floor": {2, 3}},
+	Deep:          {"menagerie": {4, 6}, "gozk-lock": {5, 6}, "floor": {3, 3}},
 	RWMutex:       {"menagerie": {2, 2}},
 	Readers:       {"menagerie": {2, 6}},
 	Semaphore:     {"menagerie": {2, 10}},
