@@ -67,7 +67,9 @@ func run(ctx context.Context, o options, out, progress io.Writer) error {
 	if err := scenariosExist(list(o.scenarios)); err != nil {
 		return err
 	}
+	kind := ""
 	if o.servers == "" {
+		kind = " with one server and its log synced"
 		e, err := ensemble.Start(ctx, ensemble.Config{Servers: 1, ForceSync: true})
 		if err != nil {
 			return err
@@ -89,7 +91,7 @@ func run(ctx context.Context, o options, out, progress io.Writer) error {
 	}
 	defer s.Close()
 	r := &report{field: field, rounds: o.rounds, duration: o.duration, began: time.Now()}
-	r.server = bench.ServerVersion(ctx, o.servers, bench.Secured{})
+	r.server = bench.ServerVersion(ctx, o.servers, bench.Secured{}) + kind
 	line := bench.NewLine(progress)
 	for _, part := range field.parts(list(o.scenarios)) {
 		rows, err := bench.Run(ctx, s.Conn(), bench.Config{

@@ -58,7 +58,7 @@ type report struct {
 
 func (r *report) markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Measured on %s: %s, which ran clients and servers together; %s with one server and its log synced, %s. ",
+	fmt.Fprintf(&b, "Measured on %s: %s, which ran clients and servers together; %s, %s. ",
 		r.began.UTC().Format("2006-01-02"), bench.Machine(), r.server, goVersion())
 	fmt.Fprintf(&b, "Rounds: %d, with %v for each peer, scenario and number of clients; the run took %v.\n\n", r.rounds, r.duration, r.took.Round(time.Second))
 	for _, what := range r.field.what {
@@ -67,7 +67,9 @@ func (r *report) markdown() string {
 	for _, line := range r.field.absent {
 		fmt.Fprintf(&b, "* left out: %s\n", firstLine(line))
 	}
-	b.WriteString("\n")
+	if len(r.field.what)+len(r.field.absent) > 0 {
+		b.WriteString("\n")
+	}
 	b.WriteString(bench.Tables("###", r.rows, false))
 	return b.String()
 }
