@@ -46,8 +46,7 @@ func New[T any](s *zksync.Session, path string, opts ...zksync.Option) *Flight[T
 	// The place of an entry in the queue decides which results are for its callers. So another call must not get the
 	// entry, and the entry must not stay after its call.
 	at := session.NewAccess((*session.Session)(s), path, opts).Without("WithHandover", "WithLinger", "WithAsyncUnlock")
-	opts = append(slices.Clone(opts), zksync.WithHandover(0))
-	return &Flight[T]{path: path, s: s, opts: opts, at: at, calls: make(map[string]*call[T])}
+	return &Flight[T]{path: path, s: s, opts: slices.Clone(opts), at: at, calls: make(map[string]*call[T])}
 }
 
 // Do runs fn, or waits for the present run for this key in this process or another, and returns its result.
@@ -66,7 +65,7 @@ func New[T any](s *zksync.Session, path string, opts ...zksync.Option) *Flight[T
 //
 // Do blocks until there is a result. If ctx ends while fn runs, Do returns at once, and fn continues; if ctx ends
 // while Do waits, it returns within 50 ms, the time to remove its node. Without a connection Do continues to wait, or
-// fn to run. If the session is lost, Do queues anew, and counts as having asked then; if fn runs here, the lease is
+// fn to run. If the session is lost, Do queues anew, and may count as having asked then; if fn runs here, the lease is
 // lost. If the session is closed, the error is zksync.ErrClosed.
 //
 // Errors: where fn ran, its error is returned unchanged; elsewhere it is a [*RemoteError] with its text. If ctx ends,
@@ -76,8 +75,7 @@ func New[T any](s *zksync.Session, path string, opts ...zksync.Option) *Flight[T
 // v, and also for the others. If eight attempts to write the result get no clear answer, the error satisfies
 // [zksync.Ambiguous], and v is fn's value: others may have got it, or may run the function anew.
 //
-// Requests: five without other callers, and up to three reads more if the servers take longer than 10 ms
-// to queue it. A waiter makes eight. A goroutine that joins the process where fn runs makes none.
+// Requests: five without other callers. A waiter makes seven. A goroutine that joins the process where fn runs makes none.
 // Goroutines that join a waiting process make two reads together if they come within 10 ms: the reads tell
 // whether a result is older than their calls.
 func (f *Flight[T]) Do(ctx context.Context, key string, fn func(ctx context.Context) (T, error)) (v T, err error, shared bool) {

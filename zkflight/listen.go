@@ -6,37 +6,38 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
 
 // listener watches for a result while its call queues. Without it, a contender would get a result only after all
-// contenders ahead have left the queue, also those that have died.
+// contenders ahead have left the queue, one after the other.
 type listener struct {
-	done chan struct{} // closed when the rest is valid
+	waits chan int64    // receives the czxid of the first node of the call that has to wait
+	done  chan struct{} // closed when the rest is valid
 
-	result  []byte // the result that was written since the call queued; nil if none was seen
-	mzxid   int64  // of the key's node at the newest read; 0 before the first
-	callers int    // how many callers had joined before that read and the sync before it
+	// A result is for the call if its mzxid is greater than since, because the first callers had asked before the key's
+	// node was in that state. since is the czxid of the call's own node, or the mzxid of the key's node at a later read.
+	since   int64
+	callers int    // how many callers that is
+	result  []byte // such a result; nil if none was seen
 }
 
-// listenAfter is how long a contender queues before it listens. Usually it is granted before that.
-const listenAfter = 10 * time.Millisecond
+// admitAfter is how long callers that join a waiting call wait for others that join, after the first of them.
+const admitAfter = 10 * time.Millisecond
 
 // errHeard ends the wait in the queue when the listener has a result.
 var errHeard = errors.New("zkflight: there is a result")
 
-// listen begins to listen, until ctx ends. A result calls stop, which ends the wait in the queue.
-func (c *call[T]) listen(ctx context.Context, stop context.CancelCauseFunc) *listener {
-	l := &listener{done: make(chan struct{})}
+// listen begins to listen when the call has to wait, until ctx ends. callers had joined before its node was requested.
+// A result calls stop, which ends the wait in the queue.
+func (c *call[T]) listen(ctx context.Context, stop context.CancelCauseFunc, callers int) *listener {
+	l := &listener{waits: make(chan int64, 1), done: make(chan struct{}), callers: callers}
 	go func() {
 		defer close(l.done)
-		t := time.NewTimer(listenAfter)
-		defer t.Stop()
 		select {
-		case <-t.C:
-		// A caller that joined is in time only for results after the next read.
-		case <-c.joined:
+		case l.since = <-l.waits:
 		case <-ctx.Done():
 			return
 		}
@@ -58,15 +59,24 @@ func (c *call[T]) listen(ctx context.Context, stop context.CancelCauseFunc) *lis
 	return l
 }
 
+// queued is called with each node that has to wait. A node of a later session does not matter: the callers
+// had asked before the first one was made.
+func (l *listener) queued(own queue.Entry) {
+	select {
+	case l.waits <- own.Czxid:
+	default:
+	}
+}
+
 // hear listens until the key's node has changed or the connection is lost. It also admits callers that
-// join meanwhile. It admits the first of them at once, and then those of each listenAfter together, so
+// join meanwhile. It admits the first of them at once, and then those of each admitAfter together, so
 // that many callers cost no more reads than a few.
 func (c *call[T]) hear(ctx context.Context, e *zkconn.Epoch, l *listener) error {
 	if err := e.Await(ctx); err != nil {
 		return err
 	}
 	told := make(chan zkconn.Event, 1)
-	// The watch is set before the node is read, so a result after that read has an event.
+	// The watch is set before the node is read, so a result after that read has an event. The read tells of one before it.
 	w, err := e.Watch(ctx, c.full(), func(n zkconn.Event) { told <- n })
 	if err != nil {
 		return err
@@ -82,10 +92,13 @@ func (c *call[T]) hear(ctx context.Context, e *zkconn.Epoch, l *listener) error 
 		case <-rest:
 			joined = c.joined
 		case <-joined:
+			if c.count() == l.callers {
+				continue // they were admitted before
+			}
 			if err := c.admit(ctx, e, l); err != nil {
 				return err
 			}
-			joined, rest = nil, time.After(listenAfter)
+			joined, rest = nil, time.After(admitAfter)
 		case <-e.Over():
 			return zkconn.ErrOver
 		case <-ctx.Done():
@@ -95,13 +108,16 @@ func (c *call[T]) hear(ctx context.Context, e *zkconn.Epoch, l *listener) error 
 	return nil
 }
 
-// admit records that all callers that have joined by now are in time for later results. They are counted before the
-// sync, so they asked before the state that is read, and every result that is newer than that state is for them. If
-// the read itself shows a new result, it is for those that were admitted before.
+// admit reads the key's node, and records that all callers that have joined by now are in time for later results.
+// They are counted before the sync, so they asked before the state that is read, and every result that is newer than
+// that state is for them. If the read itself shows a new result, it is for those that were admitted before. If nobody
+// has joined since, no sync is needed: whatever the server shows, a result is new if it is newer than since.
 func (c *call[T]) admit(ctx context.Context, e *zkconn.Epoch, l *listener) error {
 	callers := c.count()
-	if err := e.Sync(ctx, c.full()); err != nil {
-		return err
+	if callers > l.callers {
+		if err := e.Sync(ctx, c.full()); err != nil {
+			return err
+		}
 	}
 	data, st, err := e.Get(ctx, c.full())
 	if err != nil {
@@ -126,11 +142,12 @@ func (c *call[T]) changed(e *zkconn.Epoch, l *listener, n zkconn.Event) error {
 	return err
 }
 
-// saw takes the data of the key's node as a result if it was written since the last read.
+// saw takes the data of the key's node as a result if it is one for the call.
 func (l *listener) saw(data []byte, st *zk.Stat) {
-	if l.mzxid != 0 && st.Mzxid > l.mzxid && len(data) > 0 {
+	if st.Mzxid > l.since && len(data) > 0 {
 		l.result = data
 		return
 	}
-	l.mzxid = max(l.mzxid, st.Mzxid)
+	// In the next session a server that lags may show a result that is older than this state.
+	l.since = max(l.since, st.Mzxid)
 }

@@ -7,6 +7,9 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
+	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/share"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -59,8 +62,11 @@ func (c *call[T]) contend() (o outcome[T], err error) {
 	callers := c.count() // before the node is requested: these callers asked before the node existed
 	wait, stop := context.WithCancelCause(c.ctx)
 	defer stop(nil)
-	l := c.listen(wait, stop)
-	held, err := zksync.NewMutex(c.f.s, c.queue(), c.f.opts...).LockContext(wait)
+	l := c.listen(wait, stop, callers)
+	place := share.NewUnshared(session.NewAccess((*session.Session)(c.f.s), c.queue(), c.f.opts), "", queue.KindLock)
+	place.Queue().Waits = l.queued
+	own, err := place.Get(wait, false, place.Queue().Obtain)
+	held := (*zksync.Lease)(own)
 	// The listener's fields are read only after it has ended.
 	stop(nil)
 	<-l.done
@@ -73,12 +79,11 @@ func (c *call[T]) contend() (o outcome[T], err error) {
 	if err != nil {
 		return o, err
 	}
-	return c.granted(held, l, callers)
+	return c.granted(held, l)
 }
 
-// granted runs the function, unless there is a result for those who waited. callers is the number of callers that
-// had joined before the node was requested.
-func (c *call[T]) granted(held *zksync.Lease, l *listener, callers int) (o outcome[T], err error) {
+// granted runs the function, unless there is a result for those who waited.
+func (c *call[T]) granted(held *zksync.Lease, l *listener) (o outcome[T], err error) {
 	looked := false
 	// Scope's own error tells how the lease ended. That does not matter: everything that depends on the
 	// lease has been written under its guard.
@@ -89,14 +94,11 @@ func (c *call[T]) granted(held *zksync.Lease, l *listener, callers int) (o outco
 			return err
 		}
 		looked = true
-		// The result was written after this contender's node was made, so it is for the callers that had
-		// joined before that. If it is also newer than what the listener last read, it is for the
-		// callers that the listener had admitted.
+		// The result was written after this contender's node was made, so it is for the callers that had joined before
+		// that. It is for those that the listener admitted later, too: it is newer than what the listener last read,
+		// because that was no result for this call, and a result keeps its mzxid until it is overwritten.
 		if len(data) > 0 && st.Mzxid > held.Token().Zxid {
-			if l.mzxid != 0 && st.Mzxid > l.mzxid {
-				callers = l.callers
-			}
-			o, err = c.receive(data, callers)
+			o, err = c.receive(data, l.callers)
 			return nil
 		}
 		if len(data) > 0 {

@@ -27,6 +27,7 @@ type Queue struct {
 	Crowds *Crowds                    // what other queues of the session know; nil for none
 	Config Config                     // nil unless all who queue must agree on a value
 	Refuse func(names []string) error // returns an error if the names in the directory forbid to queue; nil allows all
+	Waits  func(Entry)                // called with each entry of Obtain that may have to wait, before it does; nil for nobody
 
 	// readOnlyDir is set once the servers have refused to let us write the directory's
 	// data. From then on the transaction that makes an entry does not write to the
@@ -149,6 +150,9 @@ func (q *Queue) ObtainFrom(ctx context.Context, lost func(*Ticket), old *Ticket)
 		t, err := q.enter(ctx, e, old)
 		old = nil
 		if err == nil && t.unlisted {
+			if q.Waits != nil {
+				q.Waits(t.Entry)
+			}
 			err = t.contend(ctx)
 		}
 		return t, err

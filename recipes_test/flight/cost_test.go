@@ -29,9 +29,6 @@ func saysAtLast(v *proving.Env, text string) func(context.Context) (string, erro
 	}
 }
 
-// These are exact where time is virtual: whoever has not been granted within 10 ms begins to
-// listen, which real servers may take.
-
 // Queue; read the last result; watch the own node, as every function under a lease; tell that the
 // run is over; leave the queue.
 func TestAFlightWithoutOthersIsFiveRequests(t *testing.T) {
@@ -44,9 +41,9 @@ func TestAFlightWithoutOthersIsFiveRequests(t *testing.T) {
 	})
 }
 
-// It queues, lists, watches; watches the key's node, syncs and reads it; and when that changes,
+// It queues, lists, watches; watches the key's node and reads it; and when that changes,
 // reads it and leaves the queue. The runner's share is one more than without others: the result.
-func TestAWaiterForAFlightIsEightRequests(t *testing.T) {
+func TestAWaiterForAFlightIsSevenRequests(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		fs := calmFlights(v, 2)
 		gets(v, asks(context.Background(), fs[0], says("first")), "first", false)
@@ -56,7 +53,7 @@ func TestAWaiterForAFlightIsEightRequests(t *testing.T) {
 			first = asks(context.Background(), fs[0], g.run)
 			v.Awaits(g.began, "the function")
 		})
-		v.Costs(6, func() {
+		v.Costs(5, func() {
 			second = asks(context.Background(), fs[1], v.Never)
 			time.Sleep(time.Second)
 		})
@@ -65,6 +62,29 @@ func TestAWaiterForAFlightIsEightRequests(t *testing.T) {
 			gets(v, first, "x", true)
 			gets(v, second, "x", true)
 		})
+	})
+}
+
+// They join while the waiter's node is on its way, so the first read of the key's node comes after a sync.
+func TestThoseWhoJoinAWaiterBeforeItListensAreOneRequest(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		g, first := runs(v, calmFlights(v, 1)[0], "x")
+		all := []*trip{first}
+		far := proving.Calm(v)
+		v.Server.Delay(far.ID(), 2*time.Millisecond, 2*time.Millisecond)
+		f := zkflight.New[string](far, flightPath)
+		v.Costs(5+1, func() {
+			all = append(all, asks(context.Background(), f, v.Never))
+			time.Sleep(time.Millisecond)
+			for range 10 {
+				all = append(all, asks(context.Background(), f, v.Never))
+			}
+			time.Sleep(time.Second)
+		})
+		close(g.finish)
+		for _, p := range all {
+			gets(v, p, "x", true)
+		}
 	})
 }
 
