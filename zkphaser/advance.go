@@ -95,11 +95,16 @@ func (p *Phaser) await(ctx context.Context, e *zkconn.Epoch, phase int) (state, 
 			p.note(e, t)
 			return t, nil
 		}
-		t, err := p.learn(ctx, e)
+		told := end != "" && event != zkconn.Disconnected
+		look := p.learn
+		if told {
+			look = p.seen
+		}
+		t, err := look(ctx, e)
 		if err != nil || t.Terminated || t.Phase != phase {
 			return t, err
 		}
-		if end != "" && event != zkconn.Disconnected {
+		if told {
 			if err := p.intact(ctx, e, phase); err != nil {
 				return t, err
 			}

@@ -159,7 +159,8 @@ func (p *Phaser) ArriveAndDeregister(ctx context.Context) (phase int, err error)
 // phase with the error is that of the arrival, for AwaitAdvance. If the session ends while it waits, the party is
 // deregistered and the error is zksync.ErrLost.
 //
-// A phase with n parties that wait costs about 2n requests, and one event wakes each.
+// A phase with n parties that wait costs 2n requests, and one event wakes each. A party that begins to wait when the phase
+// is over already asks once more.
 func (p *Phaser) ArriveAndAwaitAdvance(ctx context.Context) (phase int, err error) {
 	phase, err = p.arrive(ctx, false, true)
 	return phase, errs.Wrap("arrive-and-await", p.path, err)

@@ -112,6 +112,17 @@ func (p *Phaser) learn(ctx context.Context, e *zkconn.Epoch) (state, error) {
 	return p.found(ctx, e) // another process has made it again
 }
 
+// seen is learn after this server has told that a node of the phase is gone. The transaction that ends a phase writes
+// the state, too, so the server has that state, and need not catch up with the leader first.
+func (p *Phaser) seen(ctx context.Context, e *zkconn.Epoch) (state, error) {
+	v, there, err := p.terms.Peek(ctx, e)
+	if err != nil || !there {
+		return p.learn(ctx, e)
+	}
+	p.note(e, v.T)
+	return v.T, nil
+}
+
 // found is learn, but makes the phaser if there is none.
 func (p *Phaser) found(ctx context.Context, e *zkconn.Epoch) (state, error) {
 	v, err := p.terms.Latest(ctx, e)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zkphaser"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 func TestWhatAPhaserCosts(t *testing.T) {
@@ -43,6 +44,25 @@ func TestWhatAPhaserCosts(t *testing.T) {
 			v.Gives(4, ps[0].ArriveAndAwaitAdvance)
 			all.Wait()
 		}, "an arrival and a watch each, and the last one's advance")
+	})
+}
+
+// The server looks at the watches of one party only after the advance, and says that what they are for is gone.
+func TestAWatchThatComesAfterTheAdvanceCostsOneRequestMore(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		late := proving.Calm(v)
+		slow, last := zkphaser.New(late, proving.PhaserPath), zkphaser.New(proving.Calm(v), proving.PhaserPath)
+		v.Gives(0, slow.Register)
+		v.Gives(0, last.Register)
+		watch := v.Server.Intercept(zktest.On(zktest.SetWatches, proving.PhaserPath+"/wait-*").Of(late.ID()).Hold())
+		v.Costs(2*2+1, func() {
+			var waits sync.WaitGroup
+			waits.Go(func() { v.Gives(1, slow.ArriveAndAwaitAdvance) })
+			require.NoError(t, watch.WaitHeld(context.Background()))
+			v.Gives(1, last.ArriveAndAwaitAdvance)
+			watch.Release()
+			waits.Wait()
+		})
 	})
 }
 
