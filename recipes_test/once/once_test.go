@@ -305,3 +305,18 @@ func TestAOnceIsSixRequestsAndTwoWhereItIsDone(t *testing.T) {
 		v.Costs(2, do(zkonce.New(proving.Calm(v), proving.OncePath)))
 	})
 }
+
+// The first attempt to queue tells that the directory is missing. Making that tells that its parent is missing, too.
+func TestTheFirstUseOfAOnceIsTenRequests(t *testing.T) {
+	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
+		v.Put("/once", "")
+		o := zkonce.New(proving.Calm(v), "/once/new")
+		v.Costs(6+4, func() {
+			_, err := o.DoContext(context.Background(), func(context.Context) ([]byte, error) {
+				v.Quiet() // until its own node is watched
+				return nil, nil
+			})
+			require.NoError(t, err)
+		})
+	})
+}
