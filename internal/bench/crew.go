@@ -24,6 +24,8 @@ type Crew struct {
 	Lockers []Locker
 	// Step is there in place of Lockers where all clients together do one operation.
 	Step func(ctx context.Context) error
+	// Before is what goes before each Step and is not timed. What it sends is counted. It may be nil.
+	Before func(ctx context.Context) error
 	// Queued is how many hold or wait. Only the scenario Deep asks, and what it costs must not be counted.
 	Queued func() (int, error)
 	// Close ends the sessions. What was sent for an operation before counts as its cost.
@@ -107,7 +109,8 @@ func (p *inProcess) Run(ctx context.Context, s Slice) (Sample, error) {
 func (at Site) prepare(ctx context.Context, crew *Crew) error {
 	switch {
 	case crew.Step != nil:
-		return crew.Step(ctx)
+		_, err := crew.once(ctx)
+		return err
 	case at.Scenario.Name == Deep:
 		return crew.Lockers[0].Acquire(ctx)
 	}
@@ -125,7 +128,7 @@ func (at Site) work(ctx context.Context, cancel context.CancelCauseFunc, crew *C
 		w.every = clockEvery
 	}
 	if crew.Step != nil {
-		return w.all(ctx, []Locker{step(crew.Step)})
+		return w.steps(ctx, crew)
 	}
 	return w.all(ctx, crew.Lockers)
 }
@@ -185,9 +188,28 @@ func (w *watch) loop(ctx context.Context, c Locker) (s Sample, err error) {
 	return s, nil
 }
 
-// step is an operation of all clients together, as a Locker.
-type step func(ctx context.Context) error
+// steps repeats an operation of all clients together until the time is over.
+func (w *watch) steps(ctx context.Context, crew *Crew) (s Sample, err error) {
+	for s.Ops == 0 || !w.over.Load() {
+		took, err := crew.once(ctx)
+		if err != nil {
+			return s, err
+		}
+		s.Latencies = append(s.Latencies, took)
+		s.Elapsed += took
+		s.Ops++
+	}
+	return s, context.Cause(ctx)
+}
 
-func (s step) Acquire(ctx context.Context) error { return s(ctx) }
-
-func (s step) Release() error { return nil }
+// once is one operation of all clients together, and what goes before it.
+func (c *Crew) once(ctx context.Context) (took time.Duration, err error) {
+	if c.Before != nil {
+		if err := c.Before(ctx); err != nil {
+			return 0, err
+		}
+	}
+	start := time.Now()
+	err = c.Step(ctx)
+	return time.Since(start), err
+}

@@ -44,6 +44,7 @@ var menagerie = NewPeer("menagerie", map[string]Opener{
 		b := zkbarrier.NewDoubleBarrier(s, at.Path+"/double", at.Clients)
 		return []party{b.Enter, b.Leave}
 	}),
+	Gate: gate,
 	Latch: meet(func(at Site, s *zksync.Session) party {
 		return fresh(at.Path+"/latch", func(ctx context.Context, path string) error {
 			l := zklatch.New(s, path, at.Clients)

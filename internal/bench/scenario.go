@@ -29,6 +29,7 @@ const (
 	SharedReaders = "shared-readers"
 	Barrier       = "barrier"
 	DoubleBarrier = "double-barrier"
+	Gate          = "gate"
 	Latch         = "latch"
 	Phaser        = "phaser"
 	WaitGroup     = "waitgroup"
@@ -76,6 +77,8 @@ var Scenarios = []Scenario{
 		Clients: []int{10}, Min: 1, Max: maxSessions},
 	{Name: DoubleBarrier, Title: "Parties that enter and leave a double barrier", Op: "a round: all enter, then all leave", Latency: meeting,
 		Clients: []int{10}, Min: 1, Max: maxSessions},
+	{Name: Gate, Title: "Sessions that all wait at a closed gate, until another one opens it. Only the opening is timed", Op: "an opening, until all have heard of it",
+		Latency: "the call that opens to the last return", Clients: []int{10}, Min: 1, Max: maxSessions - 1},
 	{Name: Latch, Title: "Sessions that each count one event of a new latch and wait", Op: "the life of a latch", Latency: meeting,
 		Clients: []int{10}, Min: 1, Max: maxSessions},
 	{Name: Phaser, Title: "Parties that advance a phaser", Op: "a phase", Latency: meeting,

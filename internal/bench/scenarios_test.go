@@ -25,6 +25,7 @@ var costs = map[string]map[string][2]float64{
 	SharedReaders: {"menagerie": {0, 1}},
 	Barrier:       {"menagerie": {12, 12}},
 	DoubleBarrier: {"menagerie": {16, 16}},
+	Gate:          {"menagerie": {11, 11}},
 	Latch:         {"menagerie": {12, 60}},
 	Phaser:        {"menagerie": {8, 13}},
 	WaitGroup:     {"menagerie": {8, 60}},

@@ -65,7 +65,7 @@ final class Queue {
     }
 
     /** Returns when the last waiter has nothing more to send, and what the servers have received until then. */
-    private static long settle(Slice slice) throws InterruptedException {
+    static long settle(Slice slice) throws InterruptedException {
         long before = Counters.received(slice.servers);
         for (int looks = 0; looks < 20; looks++) {
             TimeUnit.MILLISECONDS.sleep(50);

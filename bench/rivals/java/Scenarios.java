@@ -31,6 +31,7 @@ final class Scenarios {
             case "semaphore" -> Work.run(slice, semaphores(slice), slice.permits, tally);
             case "election" -> Work.run(slice, candidates(slice), ALONE, tally);
             case "double-barrier" -> Meeting.run(slice, tally);
+            case "gate" -> Opening.run(slice, tally);
             default -> throw new IllegalArgumentException("no scenario " + slice.scenario);
         }
     }

@@ -21,6 +21,8 @@ def run(s, tally):
         deep(s, [cs[i % len(cs)].Lock(s.path) for i in range(s.clients + 1)], tally)
     elif s.scenario == "double-barrier":
         Meeting(s, tally).run()
+    elif s.scenario == "gate":
+        opening(s, tally)
     else:
         raise ValueError("no scenario " + s.scenario)
 
@@ -154,3 +156,35 @@ class Meeting:
             self.inside.wait()
             barrier.leave()
             self.gate.wait()
+
+
+def opening(s, tally):
+    """Parties that all wait at a closed gate, until another session opens it. Only the opening is timed: nobody may begin
+    to wait after it, so it comes when nobody has anything more to send."""
+    gates = [c.Barrier(s.path + "/gate") for c in s.open(s.clients + 1)]
+    keeper, parties = gates[0], gates[1:]
+    heard, coming = [], threading.Barrier(s.clients + 1)
+
+    def party(gate):
+        coming.wait()
+        if not gate.wait(timeout=30):
+            raise RuntimeError("nobody opens the gate")
+        heard.append(gate)
+
+    before, end = received(s.servers), time.monotonic() + s.seconds
+    while not tally.latencies or time.monotonic() < end:
+        keeper.create()
+        threads = Threads()
+        heard.clear()
+        for gate in parties:
+            threads.start(party, gate)
+        coming.wait()
+        settle(s)
+        if heard:
+            raise RuntimeError("a closed gate let somebody through")
+        began = time.monotonic()
+        keeper.remove()
+        threads.join()
+        tally.latencies.append(time.monotonic() - began)
+    tally.elapsed = sum(tally.latencies)
+    tally.requests = between(before, received(s.servers))
