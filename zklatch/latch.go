@@ -249,7 +249,7 @@ func (l *Latch) open(ctx context.Context, e *zkconn.Epoch, event string) error {
 func (l *Latch) isOpen(ctx context.Context, e *zkconn.Epoch, founded *int64) (bool, error) {
 	open, there, err := l.found(ctx, e, founded)
 	if err == nil && !there {
-		_, err = l.terms.Read(ctx, e)
+		_, err = l.terms.Make(ctx, e)
 	}
 	return open, err
 }

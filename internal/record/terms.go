@@ -77,17 +77,26 @@ func (t *Terms[T]) Latest(ctx context.Context, e *zkconn.Epoch) (Version[T], err
 
 // Read reads the terms as this server knows them. If there is no base node, it makes it.
 func (t *Terms[T]) Read(ctx context.Context, e *zkconn.Epoch) (Version[T], error) {
+	if v, there, err := t.Peek(ctx, e); err != nil || there {
+		return v, err
+	}
+	return t.Make(ctx, e)
+}
+
+// Make is Read for a caller that has just seen that there is no base node.
+func (t *Terms[T]) Make(ctx context.Context, e *zkconn.Epoch) (Version[T], error) {
 	// There must be a pause before the servers are asked again and again. The first two repetitions are without one:
 	// the first attempt makes the parent, and the second one makes the base node.
 	for pace := (node.Pace{Free: 2}); ; {
-		v, there, err := t.Peek(ctx, e)
-		if err != nil || there {
-			return v, err
-		}
-		if v, err = t.found(ctx, e); err != nil || v.New {
+		v, err := t.found(ctx, e)
+		if err != nil || v.New {
 			return v, err
 		}
 		if err := pace.Rest(ctx, e); err != nil {
+			return v, err
+		}
+		v, there, err := t.Peek(ctx, e)
+		if err != nil || there {
 			return v, err
 		}
 	}

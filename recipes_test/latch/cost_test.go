@@ -35,6 +35,19 @@ func TestALatchTakesOneRequestForAnEventAndTwoForAWait(t *testing.T) {
 	})
 }
 
+// The event is refused; the base node is looked for, and made; the event counts.
+func TestTheFirstEventOfALatchIsFourRequests(t *testing.T) {
+	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
+		v.Put("/latches", "")
+		v.Costs(4, func() {
+			require.NoError(t, zklatch.New(proving.Calm(v), "/latches/new", 3).CountDown(context.Background()))
+		})
+		v.Costs(1+4, func() {
+			proving.Waits(t.Context(), zklatch.New(proving.Calm(v), "/latches/other", 3).Wait)
+		}, "a sync; and the wait tells that there is nothing, looks, makes, waits")
+	})
+}
+
 func TestAGateTakesOneRequestToCloseAndTwoToOpenOrWait(t *testing.T) {
 	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
 		ctx := context.Background()
