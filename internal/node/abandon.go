@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -9,8 +10,9 @@ import (
 
 // abandon gives the reaper a node of which only the request is known. call is the request,
 // and create is the index of the create in its transaction. The answer may still come. If
-// it shows our node as the only child, there is one node, and the answer names it. If it
-// is a clear refusal, there is no node. In all other cases the reaper must look for nodes.
+// it shows our node as the only child, there is one node, and the answer names it. If the request
+// was not sent, there is no node. In all other cases the reaper must look for nodes. A refusal, too, may be
+// that of a request which arrived twice, and was refused because of what it had changed the first time.
 func (s *Spec) abandon(e *zkconn.Epoch, uuid string, call *zkconn.Call[[]zk.MultiResponse], create int) {
 	e.AmbiguousCreate(s.Dir, Prefix(uuid), e.Connection())
 	done := e.Reap(zkconn.Orphan{
@@ -20,10 +22,8 @@ func (s *Spec) abandon(e *zkconn.Epoch, uuid string, call *zkconn.Call[[]zk.Mult
 			if err == nil && len(res) == create+2 && res[create+1].Stat != nil && res[create+1].Stat.NumChildren == 1 {
 				return res[create].String, false
 			}
-			if err == nil {
-				return "", true // one of the other children may be a duplicate, from a request that was applied twice
-			}
-			return "", zkconn.Unknown(err)
+			// One of the other children may be a duplicate, from a request that was applied twice.
+			return "", !errors.Is(err, zkconn.ErrNotSent)
 		},
 	})
 	Settle(e, done, Grace)

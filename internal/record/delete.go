@@ -30,7 +30,7 @@ func PutMark(ctx context.Context, e *zkconn.Epoch, path string, acl []zk.ACL) (i
 			e.AmbiguousCreate(path, id, e.Connection())
 			e.Reap(zkconn.Orphan{Dir: path, Prefix: id, Pending: call.Done(), Outcome: func() (string, bool) {
 				_, err := call.Result()
-				return "", err == nil || zkconn.Unknown(err)
+				return "", !errors.Is(err, zkconn.ErrNotSent) // what is refused may have arrived twice
 			}})
 		}
 		if RefusedAt(err, 0, zk.ErrNodeExists) {
