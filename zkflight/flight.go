@@ -75,7 +75,7 @@ func New[T any](s *zksync.Session, path string, opts ...zksync.Option) *Flight[T
 // v, and also for the others. If eight attempts to write the result get no clear answer, the error satisfies
 // [zksync.Ambiguous], and v is fn's value: others may have got it, or may run the function anew.
 //
-// Requests: five without other callers. A waiter makes seven. A goroutine that joins the process where fn runs makes none.
+// Requests: five without other callers. A waiter makes seven behind one other, and about eight behind several. A goroutine that joins the process where fn runs makes none.
 // Goroutines that join a waiting process make two reads together if they come within 10 ms: the reads tell
 // whether a result is older than their calls.
 func (f *Flight[T]) Do(ctx context.Context, key string, fn func(ctx context.Context) (T, error)) (v T, err error, shared bool) {

@@ -17,8 +17,9 @@ type listener struct {
 	waits chan int64    // receives the czxid of the first node of the call that has to wait
 	done  chan struct{} // closed when the rest is valid
 
-	// A result is for the call if its mzxid is greater than since, because the first callers had asked before the key's
-	// node was in that state. since is the czxid of the call's own node, or the mzxid of the key's node at a later read.
+	// A result is for the first callers if its mzxid is greater than since: they had asked before the transaction since.
+	// That is the one that made the call's first node which had to wait, or the one that had last changed the key's node
+	// when it was read. It is 0 if no node had to wait.
 	since   int64
 	callers int    // how many callers that is
 	result  []byte // such a result; nil if none was seen
@@ -77,6 +78,7 @@ func (c *call[T]) hear(ctx context.Context, e *zkconn.Epoch, l *listener) error 
 	}
 	told := make(chan zkconn.Event, 1)
 	// The watch is set before the node is read, so a result after that read has an event. The read tells of one before it.
+	// (On a tapped connection the read may come first. A result between them is found when it is the call's turn.)
 	w, err := e.Watch(ctx, c.full(), func(n zkconn.Event) { told <- n })
 	if err != nil {
 		return err

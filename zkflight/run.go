@@ -1,6 +1,7 @@
 package zkflight
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime/debug"
@@ -94,10 +95,8 @@ func (c *call[T]) granted(held *zksync.Lease, l *listener) (o outcome[T], err er
 			return err
 		}
 		looked = true
-		// The result was written after this contender's node was made, so it is for the callers that had joined before
-		// that. It is for those that the listener admitted later, too: it is newer than what the listener last read,
-		// because that was no result for this call, and a result keeps its mzxid until it is overwritten.
-		if len(data) > 0 && st.Mzxid > held.Token().Zxid {
+		// This is the listener's rule. If nothing had to wait, the listener has not begun, and the node tells the time.
+		if len(data) > 0 && st.Mzxid > cmp.Or(l.since, held.Token().Zxid) {
 			o, err = c.receive(data, l.callers)
 			return nil
 		}

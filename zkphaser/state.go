@@ -112,8 +112,9 @@ func (p *Phaser) learn(ctx context.Context, e *zkconn.Epoch) (state, error) {
 	return p.found(ctx, e) // another process has made it again
 }
 
-// seen is learn after this server has told that a node of the phase is gone. The transaction that ends a phase writes
-// the state, too, so the server has that state, and need not catch up with the leader first.
+// seen is learn after a server has told that a node of the phase is gone. The transaction that ends a phase writes the
+// state, too, so that server has the state, and need not catch up with the leader first. If the session has moved to another
+// server that lags, that one still shows the phase with its nodes. Then the watches are set there, and it tells when it has caught up.
 func (p *Phaser) seen(ctx context.Context, e *zkconn.Epoch) (state, error) {
 	v, there, err := p.terms.Peek(ctx, e)
 	if err != nil || !there {

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -8,8 +9,8 @@ import (
 	"github.com/go-menagerie/menagerie/zklatch"
 )
 
-// gate has all parties wait at a closed gate before another session opens it. Nobody may begin to wait after that: it would be
-// let through at once.
+// gate has all parties wait at a closed gate before another session opens it. Who begins to wait after that is let
+// through at once. So it is opened when nothing has been sent for some time (settle).
 func gate(ctx context.Context, at Site) (*Crew, error) {
 	all, crew, err := sessions(ctx, at, at.Clients+1)
 	if err != nil {
@@ -35,10 +36,12 @@ func gate(ctx context.Context, at Site) (*Crew, error) {
 		}
 		coming.Wait()
 		at.settle(ctx)
-		if len(heard) > 0 {
-			return errors.Join(errEarly, <-heard)
+		select {
+		case err := <-heard:
+			return cmp.Or(err, errEarly)
+		default:
+			return nil
 		}
-		return nil
 	}
 	crew.Step = func(ctx context.Context) error {
 		err := keeper.Open(ctx)

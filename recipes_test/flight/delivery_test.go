@@ -194,3 +194,23 @@ func TestAResultThatWasAnnouncedInASessionThatEndedKeepsNobodyWaiting(t *testing
 		gets(v, first, "old", true)
 	})
 }
+
+// Nobody queues any more when the waiter comes back, so it is granted at once, with a node that is younger than the result.
+func TestAWaiterThatComesBackAloneHasTheResultOfTheRunForWhichItHadWaited(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		waiting := v.Session()
+		g, first := runs(v, zkflight.New[string](v.Session(), flightPath), "old")
+		second := asks(context.Background(), zkflight.New[string](waiting, flightPath), v.Never)
+		v.Queued(flightLock, 2)
+		time.Sleep(time.Second)
+		id := waiting.ID()
+		heal := v.Server.Refuse()
+		v.Server.Disconnect(id)
+		close(g.finish)
+		gets(v, first, "old", true)
+		v.Server.Expire(id)
+		time.Sleep(time.Second)
+		heal()
+		gets(v, second, "old", true)
+	})
+}

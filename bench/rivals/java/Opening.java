@@ -7,8 +7,8 @@ import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.recipes.barriers.DistributedBarrier;
 
 /**
- * Parties that all wait at a closed gate, until another session opens it. Only the opening is timed: nobody may begin to
- * wait after it, so it comes when nobody has anything more to send.
+ * Parties that all wait at a closed gate, until another session opens it. Only the opening is timed: who begins
+ * to wait after it is let through at once, so it comes when nothing has been sent for some time.
  */
 final class Opening {
     private static final int PATIENCE = 30; // seconds

@@ -159,8 +159,8 @@ class Meeting:
 
 
 def opening(s, tally):
-    """Parties that all wait at a closed gate, until another session opens it. Only the opening is timed: nobody may begin
-    to wait after it, so it comes when nobody has anything more to send."""
+    """Parties that all wait at a closed gate, until another session opens it. Only the opening is timed: who begins
+    to wait after it is let through at once, so it comes when nothing has been sent for some time."""
     gates = [c.Barrier(s.path + "/gate") for c in s.open(s.clients + 1)]
     keeper, parties = gates[0], gates[1:]
     heard, coming = [], threading.Barrier(s.clients + 1)
