@@ -49,6 +49,10 @@ var (
 	// ErrNoLeader is returned when an election has no leader now.
 	ErrNoLeader = errs.ErrNoLeader
 
+	// ErrNotFound is returned when there is no such thing as the call asks about. It is also an fs.ErrNotExist:
+	// errors.Is(ErrNotFound, fs.ErrNotExist) is true.
+	ErrNotFound = errs.ErrNotFound
+
 	// ErrStale is returned when a token is older than one already seen: its
 	// holder no longer holds.
 	ErrStale = errs.ErrStale

@@ -15,7 +15,7 @@ import (
 var sentinels = map[string]error{
 	"ErrNotAcquired": ErrNotAcquired, "ErrLost": ErrLost, "ErrReleased": ErrReleased,
 	"ErrSessionExpired": ErrSessionExpired, "ErrClosed": ErrClosed, "ErrMisuse": ErrMisuse,
-	"ErrUpgrade": ErrUpgrade, "ErrBroken": ErrBroken, "ErrMaxHold": ErrMaxHold, "ErrStale": ErrStale,
+	"ErrUpgrade": ErrUpgrade, "ErrBroken": ErrBroken, "ErrMaxHold": ErrMaxHold, "ErrStale": ErrStale, "ErrNotFound": ErrNotFound,
 }
 
 func TestSentinelsDifferFromEachOtherExceptThatMaxHoldIsALoss(t *testing.T) {

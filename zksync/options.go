@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/codec"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
@@ -160,6 +161,28 @@ func WithMaxHold(d time.Duration) Option {
 func WithAsyncUnlock() Option {
 	return session.ForLock("WithAsyncUnlock", func(s *session.Settings) { s.Async = true })
 }
+
+// WithCodec sets how values become the data of nodes, and back, in the types that keep values: atomics, maps, queues
+// and others say so. All users of a path must use the same codec. The default is JSON; [Raw] keeps bytes as they are.
+// A value that the codec refuses, or that does not fit into a request (1 MB with all that belongs to the request), is
+// ErrMisuse before anything is sent.
+func WithCodec(c Codec) Option {
+	return session.ForValues("WithCodec", func(s *session.Settings) {
+		if s.Codec = c; c == nil {
+			s.Misuse("a nil Codec")
+		}
+	})
+}
+
+// Codec turns values into the data of nodes, and back. Unmarshal is given a pointer to the value. Many goroutines may
+// call both at once.
+type Codec interface {
+	Marshal(v any) ([]byte, error)
+	Unmarshal(data []byte, v any) error
+}
+
+// Raw is the codec of values that are []byte or string: their bytes are the data.
+var Raw Codec = codec.Raw
 
 // WithName sets a name for people, for example that of the service. [Contender] shows it. For a session it is
 // the default of its locks. No decision depends on it.

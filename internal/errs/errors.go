@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 )
 
@@ -22,17 +23,23 @@ var (
 	ErrNoLeader       = errors.New("zksync: no leader")
 	ErrStale          = errors.New("zksync: stale token")
 
+	// ErrNotFound is an fs.ErrNotExist, too.
+	ErrNotFound error = &kindOf{text: "zksync: not found", of: fs.ErrNotExist}
+
 	// ErrMaxHold is an ErrLost, too.
-	ErrMaxHold error = &kindOfLoss{text: "zksync: lease held longer than its maximum"}
+	ErrMaxHold error = &kindOf{text: "zksync: lease held longer than its maximum", of: ErrLost}
 )
 
-// kindOfLoss is a sentinel that is also an ErrLost. It is used by pointer only,
+// kindOf is a sentinel that is also another one. It is used by pointer only,
 // so that it compares like any other sentinel.
-type kindOfLoss struct{ text string }
+type kindOf struct {
+	text string
+	of   error
+}
 
-func (k *kindOfLoss) Error() string { return k.text }
+func (k *kindOf) Error() string { return k.text }
 
-func (k *kindOfLoss) Unwrap() error { return ErrLost }
+func (k *kindOf) Unwrap() error { return k.of }
 
 // Error is what the calls of this module return: which operation failed, on
 // which path, and why. The why is reached with errors.Is and errors.As.
@@ -81,6 +88,14 @@ func MarkAmbiguous(err error) error {
 		return nil
 	}
 	return &ambiguousError{err: err}
+}
+
+// SameDoubt is now, the error for the caller, marked as ambiguous if err is, with which the attempt ended.
+func SameDoubt(err, now error) error {
+	if Ambiguous(err) {
+		return MarkAmbiguous(now)
+	}
+	return now
 }
 
 func (a *ambiguousError) Error() string {

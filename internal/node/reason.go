@@ -15,9 +15,9 @@ import (
 func Reason(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, zkconn.ErrClosed), context.Cause(ctx) == errs.ErrClosed:
-		return errs.ErrClosed
+		return errs.SameDoubt(err, errs.ErrClosed)
 	case ctx.Err() != nil:
-		return errs.OfContext(ctx)
+		return errs.SameDoubt(err, errs.OfContext(ctx))
 	case errors.Is(err, zk.ErrNoAuth):
 		return fmt.Errorf("the servers deny access: check WithAuth and the node's access control list: %w", err)
 	case errors.Is(err, zk.ErrNoChildrenForEphemerals):

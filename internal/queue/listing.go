@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
@@ -82,6 +83,9 @@ func (q *Queue) list(ctx context.Context, e *zkconn.Epoch, keep func([]string) [
 	names, _, err := e.Children(ctx, q.Dir)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
+	}
+	if found := layout.Typed(names); err == nil && found != "" {
+		err = layout.Refuse("lock", found)
 	}
 	if err == nil && q.Refuse != nil {
 		err = q.Refuse(names)

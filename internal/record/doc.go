@@ -15,11 +15,18 @@
 // another has made the change before, or the state has changed ([RefusedAt], [Conflict]). If the recipe has to know
 // which process made the change, the change writes an id, and the recipe reads it.
 //
+// Other changes cannot be refused that way: a counter to which 1 is added, a value that replaces whatever is there. For
+// them there are [Writers]: each change also writes to a node of its writer, at a version that only this change knows.
+// So the servers refuse every repetition of it, and the writer learns what happened. Writers cost no request more.
+//
 // # Parameters are shared
 //
 // All users of a record must agree on its parameters, for example the number of parties. The parameters are the data
 // of the base node. The first user makes that node, together with the first state, in one transaction. [Terms] keeps
 // what it has read. The transactions of a recipe check it, and the recipe reads it again when they are refused.
+//
+// The base node of a newer type is a child of the user's path that is named by the type (package layout). Whoever
+// makes it looks first whether the path belongs to another type, and writes to the path in the same transaction.
 //
 // # Waiting for one event
 //

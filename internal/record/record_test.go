@@ -24,14 +24,16 @@ func alone(t *testing.T, f func(t *testing.T, srv *zktest.Server, a, b *zkconn.E
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
-		epoch := func() (e *zkconn.Epoch) {
-			s := srv.Session(t, zksync.WithTimeout(10*time.Second))
-			require.NoError(t, session.NewAccess[session.Option]((*session.Session)(s), "/r", nil).In(t.Context(), func(_ context.Context, now *zkconn.Epoch) error { e = now; return nil }))
-			return e
-		}
+		epoch := func() *zkconn.Epoch { return epochOf(t, srv.Session(t, zksync.WithTimeout(10*time.Second))) }
 		srv.Create("/r", nil, 0, 0)
 		f(t, srv, epoch(), epoch())
 	})
+}
+
+func epochOf(t *testing.T, s *zksync.Session) (e *zkconn.Epoch) {
+	t.Helper()
+	require.NoError(t, session.NewAccess[session.Option]((*session.Session)(s), "/r", nil).In(t.Context(), func(_ context.Context, now *zkconn.Epoch) error { e = now; return nil }))
+	return e
 }
 
 func TestATransactionWhoseAnswerIsLostIsMadeOnce(t *testing.T) {
@@ -196,5 +198,65 @@ func TestADeleteByItsMarkSparesASuccessorOfTheSameName(t *testing.T) {
 		srv.Create("/r/n", []byte("second"), 0, 0)
 		require.NoError(t, record.DeleteMarked(t.Context(), a, "/r/n", id), "it has gone, which is what was asked for")
 		require.Equal(t, []string{"n"}, srv.Children("/r"))
+	})
+}
+
+// typed is a record whose base node is named by its type.
+func typed(path, name string) *record.Terms[seats] {
+	t := seating(2)
+	t.Base, t.Type = path+"/"+name, name
+	t.First = func() (seats, []string) { return seats{Seats: 2}, nil }
+	return t
+}
+
+func TestAPathBelongsToOneType(t *testing.T) {
+	alone(t, func(t *testing.T, srv *zktest.Server, a, b *zkconn.Epoch) {
+		_, err := typed("/r/new/m", "zkmap").Read(t.Context(), a)
+		require.NoError(t, err)
+		require.Equal(t, []string{"zkmap"}, srv.Children("/r/new/m"))
+		_, err = typed("/r/new/m", "zkmap").Read(t.Context(), b)
+		require.NoError(t, err)
+
+		srv.Create("/r/latch", []byte(`{"total":3}`), 0, 0)
+		srv.Create("/r/lock", []byte("of the user"), 0, 0)
+		srv.Create("/r/lock/_c_2d4a1c1e-6f0f-4b7e-9d4f-5a1b2c3d4e5f-lock-", nil, zk.FlagSequence, 0)
+		for path, found := range map[string]string{"/r/new/m": "zkmap", "/r/latch": "zklatch", "/r/lock": "zksync.Mutex"} {
+			for name, ask := range map[string]func() error{
+				"make": func() error { _, err := typed(path, "zkqueue").Read(t.Context(), b); return err },
+				"look": func() error { _, _, err := typed(path, "zkqueue").Ask(t.Context(), b); return err },
+			} {
+				err := ask()
+				require.ErrorIs(t, err, zksync.ErrMisuse, name)
+				require.ErrorContains(t, err, "the path is that of a "+found+", not of a zkqueue", name)
+			}
+		}
+		srv.Create("/r/other", []byte("of the user"), 0, 0)
+		srv.Create("/r/other/README", nil, 0, 0)
+		_, there, err := typed("/r/other", "zkqueue").Ask(t.Context(), b)
+		require.NoError(t, err)
+		require.False(t, there)
+		_, err = typed("/r/other", "zkqueue").Read(t.Context(), b)
+		require.NoError(t, err, "nodes of the user are in nobody's way")
+		kept, _ := srv.Node("/r/other")
+		require.Equal(t, "of the user", string(kept.Data))
+	})
+}
+
+// Both have looked before the other one makes its record.
+func TestOfTwoTypesThatAreMadeAtOnceOneIsRefused(t *testing.T) {
+	alone(t, func(t *testing.T, srv *zktest.Server, a, b *zkconn.Epoch) {
+		srv.Create("/r/both", nil, 0, 0)
+		held := srv.Intercept(zktest.On(zktest.Multi, "/r/both/*").Hold())
+		results := make(chan error, 2)
+		for name, e := range map[string]*zkconn.Epoch{"zkmap": a, "zkqueue": b} {
+			go func() { _, err := typed("/r/both", name).Read(t.Context(), e); results <- err }()
+		}
+		srv.Wait(t, "both requests", func() bool { return held.Held() == 2 })
+		held.Remove()
+		held.Release()
+		first, second := <-results, <-results
+		require.ErrorIs(t, errors.Join(first, second), zksync.ErrMisuse)
+		require.True(t, first == nil || second == nil)
+		require.Len(t, srv.Children("/r/both"), 1)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
@@ -19,6 +20,9 @@ type Terms[T any] struct {
 	// Keys are the keys that the data of every base node of this kind has. Without
 	// them the node belongs to something else.
 	Keys []string
+	// Type, if there is one, is the name of the base node: see package layout. Then its parent is the path
+	// of the user, and the nodes of another type there are a misuse.
+	Type string
 	// First returns the first data of the base node, and the paths of the nodes that are made with it.
 	First func() (T, []string)
 	// Check returns an error if this process must not use the record. ours is false
@@ -115,6 +119,10 @@ func (t *Terms[T]) Ask(ctx context.Context, e *zkconn.Epoch) (v Version[T], ther
 func (t *Terms[T]) Peek(ctx context.Context, e *zkconn.Epoch) (v Version[T], there bool, err error) {
 	data, stat, err := e.Get(ctx, t.Base)
 	if errors.Is(err, zk.ErrNoNode) {
+		if t.Type != "" {
+			_, err = t.unused(ctx, e)
+			return v, false, err
+		}
 		return v, false, nil
 	}
 	if err != nil {
@@ -141,7 +149,19 @@ func (t *Terms[T]) keep(v Version[T]) {
 // whether it did; otherwise the caller reads again.
 func (t *Terms[T]) found(ctx context.Context, e *zkconn.Epoch) (v Version[T], err error) {
 	first, nodes := t.First()
-	ops := []any{&zk.CreateRequest{Path: t.Base, Data: Encode(first), Acl: t.ACL}}
+	var ops []any
+	if t.Type != "" {
+		path, err := t.unused(ctx, e)
+		if err != nil {
+			return v, err
+		}
+		// It writes what is there already. So of two types that are made at the same time, one is refused, and looks
+		// again; and so is one that is made while a lock is taken there, which also writes to the path.
+		if path.Stat != nil {
+			ops = append(ops, &zk.SetDataRequest{Path: parent(t.Base), Data: path.Data, Version: path.Stat.Version})
+		}
+	}
+	ops = append(ops, &zk.CreateRequest{Path: t.Base, Data: Encode(first), Acl: t.ACL})
 	for _, path := range nodes {
 		ops = append(ops, &zk.CreateRequest{Path: path, Acl: t.ACL})
 	}
@@ -150,13 +170,36 @@ func (t *Terms[T]) found(ctx context.Context, e *zkconn.Epoch) (v Version[T], er
 	case err == nil:
 		v = Version[T]{T: first, New: true}
 		t.keep(v)
-	case errors.Is(err, zk.ErrNodeExists):
+	case errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrBadVersion):
 		// Another process was first, and this server may not know of its node yet.
 		err = Synced(ctx, e, t.Base)
 	case errors.Is(err, zk.ErrNoNode):
 		err = node.MakeDir(ctx, e, parent(t.Base), t.ACL)
 	}
 	return v, err
+}
+
+// unused returns an error if the path, the parent of the base node, has nodes of a type. Otherwise it returns
+// the path's data, which have no Stat if there is no such node.
+func (t *Terms[T]) unused(ctx context.Context, e *zkconn.Epoch) (path zkconn.Content, err error) {
+	path.Data, path.Stat, err = e.Get(ctx, parent(t.Base))
+	if errors.Is(err, zk.ErrNoNode) {
+		return zkconn.Content{}, nil
+	}
+	if err != nil {
+		return path, err
+	}
+	var names []string
+	if path.Stat.NumChildren > 0 {
+		if names, _, err = e.Children(ctx, parent(t.Base)); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return path, err
+		}
+	}
+	// If it is the base node itself, another process has just made it.
+	if found := layout.TypeOf(path.Data, names); found != "" && found != t.Type {
+		return path, layout.Refuse(t.Type, found)
+	}
+	return path, nil
 }
 
 // decode reads the data of a base node, and reports whether it is what it should be: a JSON object with all of these

@@ -26,12 +26,24 @@ type Access struct {
 // NewAccess checks the arguments of a constructor. It returns no
 // error: each call of the primitive reports what is wrong (Misuse).
 func NewAccess[O Option](s *Session, path string, opts []O) *Access {
+	return newAccess(s, path, Options(opts), func(u use) bool { return u.lock })
+}
+
+// NewValueAccess is NewAccess for what keeps values of the user: it takes the option for their codec, and none of those
+// of holds.
+func NewValueAccess[O Option](s *Session, path string, opts []O) *Access {
+	return newAccess(s, path, Options(opts), func(u use) bool {
+		return u.values || u.lock && !slices.Contains(OfHolds, u.name)
+	})
+}
+
+func newAccess(s *Session, path string, opts []Option, suits func(use) bool) *Access {
 	a := &Access{Session: s, Path: path}
 	if s == nil {
 		a.Session, a.Settings.bad = None(), errs.ErrNoSession
 		return a
 	}
-	a.Settings = lockSettings(s.settings, Options(opts))
+	a.Settings = lockSettings(s.settings, opts, suits)
 	if len(a.Settings.ACL) == 0 {
 		a.Settings.ACL = zk.WorldACL(zk.PermAll)
 	}
@@ -65,6 +77,11 @@ func (a *Access) Queue(sub string, kind queue.Kind) *queue.Queue {
 		Kind: kind, ACL: a.Settings.ACL,
 		Data: a.Owner, Crowds: &a.crowds,
 	})
+}
+
+// Apply makes a change of a record, whose writers are in dir, at most once: see [record.Writers.Apply].
+func (a *Access) Apply(ctx context.Context, e *zkconn.Epoch, dir string, ops ...any) ([]zk.MultiResponse, error) {
+	return a.writers.Apply(ctx, e, dir, a.Settings.ACL, ops...)
 }
 
 // Misuse is an error of the constructor, which every call reports: no session, a malformed path, a bad option.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/queue"
+	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -28,6 +29,7 @@ type Session struct {
 	logger   *slog.Logger
 	journal  *sessionJournal // nil without a session file
 	crowds   queue.Crowds
+	writers  record.Writers
 
 	// ctx ends, with errs.ErrClosed as its cause, when Close begins. Everything
 	// that the session starts ends with ctx, and Close waits for it with work.
@@ -94,6 +96,7 @@ func newSession(set Settings, servers []string, chroot string) *Session {
 	}
 	s.host, _ = os.Hostname() // only shown to people
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
+	s.writers.Closer = s
 	return s
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/codec"
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
@@ -32,6 +33,9 @@ type Settings struct {
 	MaxHold    time.Duration
 	Async      bool // Unlock does not wait
 
+	// Of what keeps values.
+	Codec codec.Codec
+
 	// Of both.
 	ACL  []zk.ACL
 	Name string
@@ -42,8 +46,8 @@ type Settings struct {
 
 // use is the name of an option that was given, and where the option has a meaning.
 type use struct {
-	name          string
-	session, lock bool
+	name                  string
+	session, lock, values bool
 }
 
 // Option is documented in package zksync.
@@ -61,18 +65,29 @@ func (o option) apply(s *Settings) {
 
 // ForSession makes an option of a session, ForLock one of a primitive, and ForBoth one
 // of either. The name is for the error that tells of an option in the wrong place.
-func ForSession(name string, set func(*Settings)) Option { return option{use{name, true, false}, set} }
+func ForSession(name string, set func(*Settings)) Option {
+	return option{use{name: name, session: true}, set}
+}
 
 // ForLock is like [ForSession].
-func ForLock(name string, set func(*Settings)) Option { return option{use{name, false, true}, set} }
+func ForLock(name string, set func(*Settings)) Option {
+	return option{use{name: name, lock: true}, set}
+}
+
+// ForValues makes an option of what keeps values of the user: see [NewValueAccess].
+func ForValues(name string, set func(*Settings)) Option {
+	return option{use{name: name, values: true}, set}
+}
 
 // ForBoth is like [ForSession].
-func ForBoth(name string, set func(*Settings)) Option { return option{use{name, true, true}, set} }
+func ForBoth(name string, set func(*Settings)) Option {
+	return option{use{name: name, session: true, lock: true}, set}
+}
 
 // Misplaced is an option of this name that every constructor reports as misuse.
 // An option type of one recipe embeds it. The constructor of that recipe takes
 // its options out by their type, with [Own], and so does not see them here.
-func Misplaced(name string) Option { return option{use{name, false, false}, func(*Settings) {}} }
+func Misplaced(name string) Option { return option{use{name: name}, func(*Settings) {}} }
 
 // Own takes the options of the type O out of opts.
 func Own[O any, Any Option](opts []Any) (own []O, rest []Any) {
@@ -120,14 +135,14 @@ func sessionSettings(opts []Option) (Settings, error) {
 }
 
 // lockSettings are the settings of a lock. Its options go before those of the
-// session, for the options that both take. A misuse of an option is kept in them.
-func lockSettings(defaults Settings, opts []Option) Settings {
+// session, for the options that both take. A misuse of an option is kept in them, also of one that does not suit.
+func lockSettings(defaults Settings, opts []Option, suits func(use) bool) Settings {
 	s := Settings{
-		ACL: defaults.ACL, Name: defaults.Name,
+		ACL: defaults.ACL, Name: defaults.Name, Codec: codec.JSON,
 		Handover: defaultHandover, HandoverIn: DefaultHandoverIn,
 	}
 	s.collect(opts)
-	s.refuse("this constructor", func(u use) bool { return !u.lock })
+	s.refuse("this constructor", func(u use) bool { return !suits(u) })
 	return s
 }
 

@@ -99,7 +99,7 @@ func (s *Session) inUnjoined(ctx context.Context, f func(ctx context.Context, e 
 		case err == nil:
 			return nil
 		case s.ctx.Err() != nil:
-			return errs.ErrClosed
+			return errs.SameDoubt(err, errs.ErrClosed)
 		case ctx.Err() == nil && errors.Is(err, zkconn.ErrOver):
 		default:
 			return node.Reason(ctx, err)

@@ -1,0 +1,220 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// Writers make changes that are applied once, and whose maker learns whether they were.
+//
+// A writer is an ephemeral node of the session, below the record. Its version counts the changes that it has made: each
+// change is one transaction, which first writes to the node at the version that the writer knows. So the servers apply
+// the change at most once, however often the request is sent, and however late a copy of it arrives. If the answer was
+// lost, the request is sent again, and a refusal at the writer's node says that an earlier copy was applied. A new writer
+// makes its node together with its first change, so it costs no request of its own.
+//
+// The idea of a record of completion, which is changed in one step with the object, is that of RIFL (Lee, Park, Kejriwal,
+// Matsushita, Ousterhout: Implementing Linearizability at Large Scale and Low Latency, 2015).
+//
+// A Writers is for all records of a session; it is safe for use by many goroutines. Each of them has a writer for itself
+// while it makes a change.
+type Writers struct {
+	Closer Closer
+
+	mu   sync.Mutex
+	idle []*writer // of one epoch, the one that was used last at the end
+}
+
+// maxIdle bounds the nodes that stay for later changes.
+const maxIdle = 64
+
+// writer is one node.
+type writer struct {
+	e         *zkconn.Epoch
+	dir, name string
+	acl       []zk.ACL
+	version   int32  // of its node; -1 if that is yet to be made
+	change    string // names the present change: it is the data of the node once that is applied
+	forget    func()
+
+	call    *zkconn.Call[[]zk.MultiResponse] // the newest request
+	unknown bool                             // a request for the present change has no known outcome
+}
+
+// Apply makes a change of a record. dir is the directory of its writers, which was made with the record. The results are
+// those of ops; they are nil if the change was applied, but the answer was lost. If the servers refused the change, the
+// error is a *zkconn.TxnError with the index in ops, and the change will not be applied later, either.
+//
+// If dir does not exist, the error is zk.ErrNoNode, and nothing was changed. If the outcome cannot be found
+// out, because ctx or the session ended, the error satisfies errs.Ambiguous. Without that mark, zkconn.ErrOver says that
+// nothing was changed, and that the caller may try again in the next session.
+//
+// It costs one request, and one more if a request with a lost answer was refused when it was sent again.
+func (ws *Writers) Apply(ctx context.Context, e *zkconn.Epoch, dir string, acl []zk.ACL, ops ...any) ([]zk.MultiResponse, error) {
+	for {
+		w := ws.take(e, dir, acl)
+		res, err := w.apply(ctx, ops)
+		switch {
+		case w.unknown:
+			w.abandon()
+			if errors.Is(err, zkconn.ErrOver) {
+				err = errs.ErrSessionExpired
+			}
+			return nil, errs.MarkAmbiguous(err)
+		case errors.Is(err, errNoWriter) && w.version < 0:
+			return nil, zk.ErrNoNode
+		case errors.Is(err, errNoWriter):
+			w.forget() // somebody has removed the node; a new one tells whether the directory is still there
+			continue
+		case w.version >= 0:
+			ws.put(w)
+		}
+		return res, err
+	}
+}
+
+// take returns a writer that nobody uses.
+func (ws *Writers) take(e *zkconn.Epoch, dir string, acl []zk.ACL) *writer {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	for i := len(ws.idle) - 1; i >= 0; i-- {
+		if w := ws.idle[i]; w.e == e && w.dir == dir {
+			ws.idle = append(ws.idle[:i], ws.idle[i+1:]...)
+			w.change, w.unknown = node.NewUUID(), false
+			return w
+		}
+	}
+	return &writer{e: e, dir: dir, name: node.Prefix(node.NewUUID()) + "writer", acl: acl, version: -1, change: node.NewUUID()}
+}
+
+// put keeps a writer for later. If there are too many, the one that was not used for the longest time is removed. Those
+// of an earlier session have gone with it.
+func (ws *Writers) put(w *writer) {
+	if w.forget == nil {
+		w.forget = NodeAtClose(ws.Closer, w.e, w.dir, w.path())
+	}
+	ws.mu.Lock()
+	var out *writer
+	if len(ws.idle) > 0 && ws.idle[0].e != w.e {
+		ws.idle = nil
+	}
+	if ws.idle = append(ws.idle, w); len(ws.idle) > maxIdle {
+		out, ws.idle = ws.idle[0], ws.idle[1:]
+	}
+	ws.mu.Unlock()
+	if out != nil {
+		out.remove()
+	}
+}
+
+// errNoWriter means that the servers refused a change because the writer's node, or its directory, is not there.
+var errNoWriter = errors.New("the writer has no node")
+
+func (w *writer) path() string { return w.dir + "/" + w.name }
+
+// step is the operation that comes first in the transaction of a change: it can be applied once.
+func (w *writer) step(change string) any {
+	if w.version < 0 {
+		return &zk.CreateRequest{Path: w.path(), Data: []byte(change), Acl: w.acl, Flags: zk.FlagEphemeral}
+	}
+	return &zk.SetDataRequest{Path: w.path(), Data: []byte(change), Version: w.version}
+}
+
+// apply makes the change. It leaves unknown set if the outcome is not known.
+func (w *writer) apply(ctx context.Context, ops []any) ([]zk.MultiResponse, error) {
+	res, err := w.send(ctx, append([]any{w.step(w.change)}, ops...))
+	var refused *zkconn.TxnError
+	switch {
+	case err == nil:
+		w.version++
+		w.unknown = false
+		return res[1:], nil
+	case w.stepped(err):
+		w.version++
+		w.unknown = false
+		return nil, nil
+	case !errors.As(err, &refused):
+		return nil, err
+	case refused.Index == 0 && errors.Is(err, zk.ErrNoNode):
+		return nil, errNoWriter
+	}
+	if w.unknown {
+		if applied, err := w.spend(ctx); applied || err != nil {
+			return nil, err
+		}
+	}
+	return nil, &zkconn.TxnError{Index: refused.Index - 1, Err: refused.Err}
+}
+
+// stepped reports whether the step was refused because it had been made before.
+func (w *writer) stepped(err error) bool {
+	if w.version < 0 {
+		return RefusedAt(err, 0, zk.ErrNodeExists)
+	}
+	return RefusedAt(err, 0, zk.ErrBadVersion)
+}
+
+// spend makes the step without the change. A copy of the refused request may still arrive, when the reason of the refusal
+// has passed: after the step the servers refuse it. If it has arrived before the step, the change was applied.
+func (w *writer) spend(ctx context.Context) (applied bool, err error) {
+	_, err = w.send(ctx, []any{w.step("")})
+	if w.stepped(err) {
+		// Either that copy, or this very step, whose first answer was lost. The answer that refused it shows that the
+		// server knows which, and the client does not go to a server that knows less.
+		err = Insist(ctx, w.e, func() error {
+			data, _, err := w.e.Get(ctx, w.path())
+			applied = string(data) == w.change
+			return err
+		})
+	}
+	if err == nil {
+		w.version++
+		w.unknown = false
+	}
+	return applied, err
+}
+
+// send sends a transaction until there is an answer.
+func (w *writer) send(ctx context.Context, ops []any) (res []zk.MultiResponse, err error) {
+	err = Insist(ctx, w.e, func() error {
+		w.call = w.e.StartMulti(ops...)
+		res, err = w.call.Wait(ctx, w.e)
+		// After ErrOver the next session of an external connection may have run the request.
+		if !w.call.Answered() || zkconn.Unknown(err) || errors.Is(err, zkconn.ErrOver) || errors.Is(err, zk.ErrSessionExpired) {
+			w.unknown = true
+		}
+		return err
+	})
+	return res, err
+}
+
+// abandon has the node removed, also if a request may yet make it. Then no copy of a request can change the record any
+// more, except together with the node.
+func (w *writer) abandon() {
+	call, made := w.call, w.version >= 0
+	if !made {
+		w.e.AmbiguousCreate(w.dir, w.name, w.e.Connection())
+	}
+	w.e.Reap(zkconn.Orphan{Dir: w.dir, Prefix: w.name, Pending: call.Done(), Outcome: func() (string, bool) {
+		if made {
+			return w.path(), false
+		}
+		_, err := call.Result()
+		return "", !errors.Is(err, zkconn.ErrNotSent) // what is refused may have arrived twice
+	}})
+	if w.forget != nil {
+		w.forget()
+	}
+}
+
+// remove has the node removed, of which nothing is under way.
+func (w *writer) remove() {
+	w.forget()
+	w.e.Reap(zkconn.Orphan{Dir: w.dir, Node: w.path()})
+}

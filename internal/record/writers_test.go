@@ -1,0 +1,252 @@
+package record_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+const writers = "/r/w"
+
+// open is a Closer that stays open.
+type open struct{}
+
+func (open) Spawn(func()) bool       { return true }
+func (open) Closed() <-chan struct{} { return nil }
+
+func TestAChangeIsAppliedOnceWhateverBecomesOfItsRequest(t *testing.T) {
+	for name, c := range map[string]struct {
+		rule     *zktest.Rule
+		requests int
+		silent   bool // the results are lost
+	}{
+		"nothing happens":      {zktest.On(zktest.Sync, "/none"), 1, false},
+		"the answer is lost":   {zktest.On(zktest.Multi, writers+"/*").LoseReply().Nth(1), 2, true},
+		"the request is lost":  {zktest.On(zktest.Multi, writers+"/*").LoseRequest().Nth(1), 2, false},
+		"the request is twice": {zktest.On(zktest.Multi, writers+"/*").Duplicate().Nth(1), 1, true},
+		"both answers are":     {zktest.On(zktest.Multi, writers+"/*").LoseReply().Nth(1).Times(2), 3, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			alone(t, func(t *testing.T, srv *zktest.Server, a, _ *zkconn.Epoch) {
+				srv.Create(writers, nil, 0, 0)
+				ws := record.Writers{Closer: open{}}
+				for n := range 3 { // the first change makes the writer's node
+					rule := *c.rule
+					i := srv.Intercept(&rule)
+					before := srv.RequestsBy(zktest.Multi)
+					res, err := ws.Apply(t.Context(), a, writers, acl, &zk.SetDataRequest{Path: "/r", Data: []byte{byte(n)}, Version: -1})
+					require.NoError(t, err)
+					require.Equal(t, c.silent, res == nil)
+					if res != nil {
+						require.Equal(t, int32(n+1), res[0].Stat.Version)
+					}
+					require.EqualValues(t, c.requests, srv.RequestsBy(zktest.Multi)-before)
+					i.Remove()
+					now, _ := srv.Node("/r")
+					require.Equal(t, []byte{byte(n)}, now.Data)
+					require.Equal(t, int32(n+1), now.Stat.Version)
+				}
+				require.Len(t, srv.Children(writers), 1)
+			})
+		})
+	}
+}
+
+// members is alone on three servers, the last of which leads. The first session begins at the first one.
+func members(t *testing.T, f func(t *testing.T, e *zktest.Ensemble, a, b *zkconn.Epoch)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		e := zktest.RunEnsemble(t, 3, zktest.WithTick(time.Second))
+		at := func(i int) *zkconn.Epoch {
+			return epochOf(t, e.SessionAt(t, i, zksync.WithTimeout(10*time.Second)))
+		}
+		e.Server(2).Create("/r", nil, 0, 0)
+		e.Server(2).Create(writers, nil, 0, 0)
+		f(t, e, at(0), at(1))
+	})
+}
+
+// The first copy lies in the queue of the server until the reason has passed for which the second one is refused.
+func TestARefusedChangeIsNotAppliedLater(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		t.Run("first="+strconv.FormatBool(first), func(t *testing.T) {
+			members(t, func(t *testing.T, servers *zktest.Ensemble, a, _ *zkconn.Epoch) {
+				leader := servers.Server(2)
+				ws := record.Writers{Closer: open{}}
+				change := func() error {
+					_, err := ws.Apply(t.Context(), a, writers, acl, &zk.CreateRequest{Path: "/r/n", Acl: acl})
+					return err
+				}
+				if !first {
+					require.NoError(t, change())
+					leader.Delete("/r/n")
+				}
+				late := servers.Intercept(zktest.On(zktest.Multi, "/r/n").Hold().Queued().Nth(1))
+				done := make(chan error, 1)
+				go func() { done <- change() }()
+				synctest.Wait()
+				require.Equal(t, 1, late.Held())
+				leader.Create("/r/n", nil, 0, 0)
+				servers.Disconnect(a.ID())
+				require.True(t, record.RefusedAt(<-done, 0, zk.ErrNodeExists))
+				leader.Delete("/r/n")
+				for servers.At(a.ID()) != 0 {
+					servers.Disconnect(a.ID())
+					time.Sleep(100 * time.Millisecond)
+				}
+				late.Release()
+				time.Sleep(time.Second)
+				require.Equal(t, []string{"w"}, leader.Children("/r"), "the late copy made the node")
+			})
+		})
+	}
+}
+
+func TestWritersStayForLaterChangesUpToABound(t *testing.T) {
+	alone(t, func(t *testing.T, srv *zktest.Server, a, _ *zkconn.Epoch) {
+		ws := record.Writers{Closer: open{}}
+		_, err := ws.Apply(t.Context(), a, writers, acl)
+		require.ErrorIs(t, err, zk.ErrNoNode, "the record makes the directory")
+		const dirs = 70
+		for i := range dirs {
+			dir := writers + strconv.Itoa(i)
+			srv.Create(dir, nil, 0, 0)
+			for range 2 {
+				_, err := ws.Apply(t.Context(), a, dir, acl)
+				require.NoError(t, err)
+			}
+		}
+		synctest.Wait()
+		left := 0
+		for i := range dirs {
+			left += len(srv.Children(writers + strconv.Itoa(i)))
+		}
+		require.Equal(t, 64, left)
+
+		last := writers + strconv.Itoa(dirs-1)
+		srv.Delete(last + "/" + srv.Children(last)[0]) // by hand
+		_, err = ws.Apply(t.Context(), a, last, acl, &zk.SetDataRequest{Path: "/r", Version: -1})
+		require.NoError(t, err)
+		require.Len(t, srv.Children(last), 1)
+	})
+}
+
+func TestAChangeWhoseOutcomeIsNotKnownSaysSo(t *testing.T) {
+	alone(t, func(t *testing.T, srv *zktest.Server, a, b *zkconn.Epoch) {
+		srv.Create(writers, nil, 0, 0)
+		ws := record.Writers{Closer: open{}}
+		write := &zk.SetDataRequest{Path: "/r", Data: []byte("written"), Version: -1}
+
+		ctx, cancel := context.WithCancel(t.Context())
+		held := srv.Intercept(zktest.On(zktest.Multi, "/r").Hold().Nth(1))
+		done := make(chan error)
+		go func() { _, err := ws.Apply(ctx, a, writers, acl, write); done <- err }()
+		synctest.Wait()
+		cancel()
+		err := <-done
+		require.ErrorIs(t, err, context.Canceled)
+		require.True(t, errs.Ambiguous(err))
+		held.Release()
+		time.Sleep(time.Second)
+		require.Empty(t, srv.Children(writers), "the writer's node is removed")
+
+		srv.Intercept(zktest.On(zktest.Multi, "/r").LoseReply().Nth(1))
+		go func() { _, err := ws.Apply(t.Context(), b, writers, acl, write); done <- err }()
+		synctest.Wait()
+		srv.Expire(b.ID())
+		err = <-done
+		require.ErrorIs(t, err, errs.ErrSessionExpired)
+		require.True(t, errs.Ambiguous(err))
+
+		_, err = ws.Apply(t.Context(), b, writers, acl, write)
+		require.ErrorIs(t, err, zkconn.ErrOver, "nothing was sent")
+		require.False(t, errs.Ambiguous(err))
+	})
+}
+
+// Two sessions write down their changes. Requests are lost, doubled and late in every way, and each change is there as
+// often as its maker was told.
+func TestChangesThroughRandomFaultsAreThereOnce(t *testing.T) {
+	seeds := 200
+	if testing.Short() {
+		seeds = 20
+	}
+	late := 0
+	for seed := range seeds {
+		members(t, func(t *testing.T, servers *zktest.Ensemble, a, b *zkconn.Epoch) {
+			r := rand.New(rand.NewPCG(uint64(seed), 0))
+			calm := servers.InterceptFunc(func(q *zktest.Request) (v zktest.Verdict) {
+				if q.Op != zktest.Multi {
+					return v
+				}
+				switch r.IntN(8) {
+				case 0:
+					v.Fate = zktest.LoseReply
+				case 1:
+					v.Fate = zktest.LoseRequest
+				case 2:
+					v.Fate = zktest.Duplicate
+				case 3, 4:
+					late++
+					v.Queued, v.Delay = true, time.Duration(r.IntN(3000))*time.Millisecond
+					for range 1 + r.IntN(4) { // round the members, perhaps until it is back at this one
+						after := time.Duration(r.IntN(2000)) * time.Millisecond
+						time.AfterFunc(after, func() { servers.Disconnect(q.Session) })
+					}
+				}
+				return v
+			})
+			var mu sync.Mutex
+			var told []string
+			var both sync.WaitGroup
+			for i, e := range []*zkconn.Epoch{a, b} {
+				both.Go(func() {
+					ws := record.Writers{Closer: open{}}
+					for n := range 8 {
+						id := strconv.Itoa(i) + "." + strconv.Itoa(n)
+						// Nothing but the writer keeps this from being applied twice. The first node is the reason for refusals.
+						_, err := ws.Apply(t.Context(), e, writers, acl,
+							&zk.CreateRequest{Path: "/r/turn", Acl: acl},
+							&zk.CreateRequest{Path: "/r/" + id + "-", Acl: acl, Flags: zk.FlagSequence})
+						if record.RefusedAt(err, 0, zk.ErrNodeExists) {
+							_, err := record.Transact(t.Context(), e, &zk.DeleteRequest{Path: "/r/turn", Version: -1})
+							assert.True(t, err == nil || record.Conflict(err), "%v", err)
+							continue
+						}
+						assert.NoError(t, err)
+						mu.Lock()
+						told = append(told, id)
+						mu.Unlock()
+					}
+				})
+			}
+			both.Wait()
+			calm()
+			time.Sleep(time.Minute)
+			var found []string
+			for _, n := range servers.Server(2).Children("/r") {
+				if id, _, is := strings.Cut(n, "-"); is {
+					found = append(found, id)
+				}
+			}
+			require.ElementsMatch(t, told, found, "seed %d", seed)
+			require.NotEmpty(t, told)
+		})
+	}
+	require.Greater(t, late, seeds)
+}
