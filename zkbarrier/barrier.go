@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -87,7 +88,7 @@ func NewBarrier(s *zksync.Session, path string, parties int, opts ...zksync.Opti
 	case b.tolerant && b.action != nil:
 		b.misuse = fmt.Errorf("%w: a tolerant barrier cannot have an action", zksync.ErrMisuse)
 	default:
-		b.terms.Base, b.terms.ACL, b.terms.Keys = b.at.Full(path), b.at.ACL(), []string{"parties", "generation"}
+		b.terms.Base, b.terms.ACL, b.terms.Type, b.terms.Keys = b.at.Full(path), b.at.ACL(), layout.Barrier, []string{"parties", "generation"}
 		b.terms.First = func() (barrierState, []string) {
 			return barrierState{Parties: parties, Tolerant: b.tolerant}, []string{b.dir(0), b.open(0)}
 		}

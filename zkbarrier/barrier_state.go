@@ -87,11 +87,9 @@ func (b *Barrier) advance(from, to barrierState) {
 	b.terms.Became(from.version, record.Version[barrierState]{T: to, Number: to.version})
 }
 
-// check refuses a base node that is not that of such a barrier.
-func (b *Barrier) check(st barrierState, ours bool) error {
+// check refuses a barrier with other parameters.
+func (b *Barrier) check(st barrierState) error {
 	switch {
-	case !ours || st.Parties < 1:
-		return fmt.Errorf("%w: the base node is not that of a barrier; use a path of its own", zksync.ErrMisuse)
 	case st.Parties != b.parties:
 		return fmt.Errorf("%w: the barrier is one of %d parties, not %d; use the same number everywhere",
 			zksync.ErrMisuse, st.Parties, b.parties)

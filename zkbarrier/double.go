@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
@@ -72,7 +73,7 @@ func NewDoubleBarrier(s *zksync.Session, path string, n int, opts ...zksync.Opti
 		b.misuse = fmt.Errorf("%w: a double barrier of %d parties; it needs one at least", zksync.ErrMisuse, n)
 	}
 	if b.misuse == nil {
-		b.terms.Base, b.terms.ACL, b.terms.Keys = b.base(), b.at.ACL(), []string{"parties"}
+		b.terms.Base, b.terms.ACL, b.terms.Type, b.terms.Keys = b.base(), b.at.ACL(), layout.DoubleBarrier, []string{"parties"}
 		b.terms.First = func() (doubleTerms, []string) { return doubleTerms{n}, []string{b.parties(), b.gathering()} }
 		b.terms.Check = b.check
 	}

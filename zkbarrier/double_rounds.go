@@ -61,12 +61,9 @@ func (b *DoubleBarrier) learn(ctx context.Context, e *zkconn.Epoch) (dir *zk.Sta
 	}
 }
 
-// check refuses a base node that is not that of such a barrier.
-func (b *DoubleBarrier) check(t doubleTerms, ours bool) error {
-	switch {
-	case !ours || t.Parties < 1:
-		return fmt.Errorf("%w: the base node is not that of a double barrier; use a path of its own", zksync.ErrMisuse)
-	case t.Parties != b.n:
+// check refuses a barrier of another number of parties.
+func (b *DoubleBarrier) check(t doubleTerms) error {
+	if t.Parties != b.n {
 		return fmt.Errorf("%w: the double barrier is one of %d parties, not %d; use the same number everywhere",
 			zksync.ErrMisuse, t.Parties, b.n)
 	}

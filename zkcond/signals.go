@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -31,6 +32,9 @@ type sent struct {
 func parseSignals(data []byte) (s signals, err error) {
 	if len(data) == 0 {
 		return s, nil
+	}
+	if err := layout.RefuseOther(layout.Cond, data, nil); err != nil {
+		return s, err
 	}
 	if err := json.Unmarshal(data, &s); err != nil {
 		return s, fmt.Errorf("%w: the node is not that of a condition; use a path of its own", zksync.ErrMisuse)

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
@@ -84,19 +85,16 @@ func New(s *zksync.Session, path string, total int, opts ...zksync.Option) *Latc
 		l.misuse = fmt.Errorf("%w: a latch of %d events; it needs one at least", zksync.ErrMisuse, total)
 	}
 	if l.misuse == nil {
-		l.terms.Base, l.terms.ACL, l.terms.Keys = l.at.Full(path), l.at.ACL(), []string{"total"}
+		l.terms.Base, l.terms.ACL, l.terms.Type, l.terms.Keys = l.at.Full(path), l.at.ACL(), layout.Latch, []string{"total"}
 		l.terms.First = func() (terms, []string) { return terms{Total: total}, []string{l.counts(), l.closed()} }
 		l.terms.Check = l.check
 	}
 	return l
 }
 
-// check refuses a base node that is not that of such a latch.
-func (l *Latch) check(t terms, ours bool) error {
-	switch {
-	case !ours || t.Total < 1:
-		return fmt.Errorf("%w: the base node is not that of a latch; use a path of its own", zksync.ErrMisuse)
-	case t.Total != l.total:
+// check refuses a latch of another total.
+func (l *Latch) check(t terms) error {
+	if t.Total != l.total {
 		return fmt.Errorf("%w: the latch is one of %d events, not %d; use the same number everywhere",
 			zksync.ErrMisuse, t.Total, l.total)
 	}

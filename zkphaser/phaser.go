@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -93,7 +94,7 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *Phaser {
 		o.set(p)
 	}
 	if p.at.Misuse() == nil {
-		p.terms.Base, p.terms.ACL, p.terms.Keys = p.base(), p.at.ACL(), []string{"phase"}
+		p.terms.Base, p.terms.ACL, p.terms.Type, p.terms.Keys = p.base(), p.at.ACL(), layout.Phaser, []string{"phase"}
 		p.terms.First, p.terms.Check = p.first, p.check
 		p.turns = zksync.NewMutex(s, path+"/action", rest...)
 	}

@@ -77,11 +77,11 @@ func (p *Phaser) encode(t state) []byte {
 	return record.Encode(t)
 }
 
-// check refuses a base node that is not that of such a phaser.
-func (p *Phaser) check(s state, ours bool) error {
+// check refuses a phaser with other parameters.
+func (p *Phaser) check(s state) error {
 	switch {
-	case !ours || s.Phase < 0 || s.Phase > math.MaxInt32:
-		return fmt.Errorf("%w: the base node is not that of a phaser; use a path of its own", zksync.ErrMisuse)
+	case s.Phase < 0 || s.Phase > math.MaxInt32:
+		return fmt.Errorf("%w: the phaser has phase %d, which none of ours has; use another path", zksync.ErrMisuse, s.Phase)
 	case s.Action != (p.onAdvance != nil):
 		return fmt.Errorf("%w: some use WithOnAdvance with this phaser and some do not", zksync.ErrMisuse)
 	}

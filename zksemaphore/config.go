@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -194,6 +195,9 @@ func (c *config) stored(ctx context.Context, e *zkconn.Epoch) (s queue.Permits, 
 			continue
 		}
 		s = queue.Permits{}
+		if err := layout.RefuseOther(layout.Semaphore, data, nil); err != nil {
+			return s, nil, err
+		}
 		if err := json.Unmarshal(data, &s); err != nil || s.Declared <= 0 {
 			return s, nil, fmt.Errorf("%w: the base node holds %s, which is not that of a semaphore; use another path", errs.ErrMisuse, errs.Quote(string(data)))
 		}

@@ -8,6 +8,7 @@ package layout
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -31,12 +32,31 @@ const (
 
 var typed = []string{Int64, Value, Sequence, Slots, Map, Set, Queue, Group, Cron, Durable, Promise}
 
-// Typed is the type that a child of a path is named by; "" if there is none.
+// unmistakable are the names of children that nodes of no other use have. A lock that was taken at the path
+// of such a type has overwritten its data, and these names remain.
+var unmistakable = []struct {
+	name string
+	node *regexp.Regexp
+}{
+	{Latch, regexp.MustCompile(`^closed-of-\d+$`)},
+	{Barrier, regexp.MustCompile(`^parties-\d+$`)},
+	{DoubleBarrier, regexp.MustCompile(`^gathering-\d+$`)},
+	{Phaser, regexp.MustCompile(`^wait-\d+$`)},
+}
+
+// Typed is the type that the name of a child tells by itself; "" if none does. A lock asks it: its own nodes tell none.
 func Typed(children []string) string {
 	for _, c := range children {
-		// There may be many thousand entries of a lock, and none of them begins like a type.
-		if strings.HasPrefix(c, "zk") && slices.Contains(typed, c) {
+		switch {
+		case strings.HasPrefix(c, "_c_"): // there may be many thousand entries of a lock
+		case slices.Contains(typed, c):
 			return c
+		default:
+			for _, u := range unmistakable {
+				if u.node.MatchString(c) {
+					return u.name
+				}
+			}
 		}
 	}
 	return ""
@@ -55,26 +75,41 @@ func TypeOf(data []byte, children []string) string {
 	return ""
 }
 
-// older are the types that are told by the data of their path or by the names of several children. The order
-// matters: the earlier ones say more.
+// The types that are told by their data, or by the names of several children.
+const (
+	Mutex         = "zksync.Mutex"
+	RWMutex       = "zkrwmutex"
+	Semaphore     = "zksemaphore"
+	Cond          = "zkcond"
+	Once          = "zkonce"
+	Barrier       = "zkbarrier"
+	DoubleBarrier = "zkbarrier.DoubleBarrier"
+	Latch         = "zklatch"
+	Gate          = "zklatch.Gate"
+	Phaser        = "zkphaser"
+	WaitGroup     = "zkwaitgroup"
+)
+
+// older are these types. The order matters: the earlier ones say more.
 var older = []struct {
 	name  string
 	looks func(data []byte, children []string) bool
 }{
-	{"zksemaphore", keys("permits", "capacity")},
-	{"zklatch", keys("total")},
-	{"zkbarrier", keys("parties")},
-	{"zkphaser", keys("phase")},
-	{"zkcond", func(data []byte, children []string) bool {
+	{Semaphore, keys("permits", "capacity")},
+	{Latch, keys("total")},
+	{Barrier, keys("parties", "generation")},
+	{DoubleBarrier, keys("parties")},
+	{Phaser, keys("phase")},
+	{Cond, func(data []byte, children []string) bool {
 		return keys("signals")(data, nil) || slices.ContainsFunc(children, holds("-wait-"))
 	}},
-	{"zksync.Mutex", func(_ []byte, children []string) bool { return slices.ContainsFunc(children, holds("-lock-")) }},
-	{"zkrwmutex", func(_ []byte, children []string) bool {
+	{Mutex, func(_ []byte, children []string) bool { return slices.ContainsFunc(children, holds("-lock-")) }},
+	{RWMutex, func(_ []byte, children []string) bool {
 		return slices.ContainsFunc(children, holds("-__READ__")) || slices.ContainsFunc(children, holds("-__WRIT__"))
 	}},
-	{"zkwaitgroup", children("round", "dead")},
-	{"zklatch.Gate", children("closed")},
-	{"zkonce", children("lock", "result")},
+	{WaitGroup, children("round", "dead")},
+	{Gate, children("closed")},
+	{Once, children("lock", "result")},
 }
 
 // holds accepts the name of an entry that has this part.
@@ -98,6 +133,14 @@ func children(names ...string) func([]byte, []string) bool {
 	return func(_ []byte, c []string) bool {
 		return len(c) > 0 && !slices.ContainsFunc(c, func(n string) bool { return !slices.Contains(names, n) })
 	}
+}
+
+// RefuseOther is Refuse if the nodes at a path are those of another type than the one that was asked for.
+func RefuseOther(asked string, data []byte, children []string) error {
+	if found := TypeOf(data, children); found != "" && found != asked {
+		return Refuse(asked, found)
+	}
+	return nil
 }
 
 // Refuse is the error of a type that was asked for at a path where the nodes of another type were found.

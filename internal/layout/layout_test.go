@@ -15,11 +15,13 @@ func TestTheNodesOfAPathTellItsType(t *testing.T) {
 		children   []string
 	}{
 		{"", "", nil},
-		{"", "somebody's", []string{"zkmapper", "lock-x", "README"}},
+		{"", "somebody's", []string{"zkmapper", "lock-x", "README", "phase-1", "closed-of-3x"}},
+		{"zklatch", entry + "-lock-", []string{entry + "-lock-0000000003", "counts", "closed-of-3"}},
+		{"zkbarrier.DoubleBarrier", `{"parties":3}`, []string{"parties"}},
 		{Map, entry + "-lock-", []string{entry + "-lock-0000000003", Map}},
 		{Set, `{"total":3}`, []string{Set}},
 		{"zklatch", `{"total":3}`, []string{"counts"}},
-		{"zkbarrier", `{"parties":3}`, nil},
+		{"zkbarrier", `{"parties":3,"generation":2}`, nil},
 		{"zkphaser", `{"phase":3}`, nil},
 		{"zksemaphore", `{"permits":3,"capacity":3}`, []string{"queue"}},
 		{"zksync.Mutex", entry + "-lock-", []string{entry + "-lock-0000000003", "README"}},

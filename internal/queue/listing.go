@@ -77,6 +77,10 @@ func (q *Queue) List(ctx context.Context, e *zkconn.Epoch) ([]Entry, error) {
 	return q.list(ctx, e, func(names []string) []string { return names }, nil)
 }
 
+// types are the names of the types that queue, for the error on the path of another type. Elections
+// and others that are made of a mutex have its name.
+var types = map[Kind]string{KindLock: layout.Mutex, KindRead: layout.RWMutex, KindWrite: layout.RWMutex, KindPermit: layout.Semaphore}
+
 // list reads, in order, the entries whose names keep returns. Where sequence numbers no longer tell the order,
 // it asks for creation zxids. It notes them in known, if that is not nil, so that each is asked for once.
 func (q *Queue) list(ctx context.Context, e *zkconn.Epoch, keep func([]string) []string, known map[string]int64) ([]Entry, error) {
@@ -85,7 +89,7 @@ func (q *Queue) list(ctx context.Context, e *zkconn.Epoch, keep func([]string) [
 		return nil, nil
 	}
 	if found := layout.Typed(names); err == nil && found != "" {
-		err = layout.Refuse("lock", found)
+		err = layout.Refuse(types[q.Kind], found)
 	}
 	if err == nil && q.Refuse != nil {
 		err = q.Refuse(names)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -15,6 +16,7 @@ import (
 // Rival is a recipe of another library that decides the same thing at the same path but ignores
 // our nodes. With both at one path, two could hold at once. So ours refuses to work there.
 type Rival struct {
+	Type string                 // ours
 	Node func(name string) bool // whether a child of the path is one of its nodes
 	What string                 // what both recipes would do
 }
@@ -42,6 +44,9 @@ func (r *Rival) RefuseAt(ctx context.Context, e *zkconn.Epoch, node string) erro
 	names, _, err := e.Children(ctx, node)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return err
+	}
+	if found := layout.Typed(names); found != "" {
+		return layout.Refuse(r.Type, found)
 	}
 	return r.Refuse(names)
 }

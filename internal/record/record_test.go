@@ -64,13 +64,10 @@ type seats struct {
 
 func seating(n int) *record.Terms[seats] {
 	return &record.Terms[seats]{
-		Base: "/r/hall/seats", ACL: acl, Keys: []string{"seats"},
+		Base: "/r/hall/seats", ACL: acl, Type: "hall", Keys: []string{"seats"},
 		First: func() (seats, []string) { return seats{Seats: n}, []string{"/r/hall/seats/queue"} },
-		Check: func(s seats, ours bool) error {
-			switch {
-			case !ours:
-				return errors.New("something else")
-			case s.Seats != n:
+		Check: func(s seats) error {
+			if s.Seats != n {
 				return errors.New("another number")
 			}
 			return nil
@@ -106,7 +103,7 @@ func TestWhoComesFirstMakesTheTermsAndTheOthersReadThem(t *testing.T) {
 		for _, data := range []string{"", "7", `{"taken":1}`, `{"seats":3,"color":"red"}`} {
 			srv.Set(one.Base, []byte(data))
 			_, err = two.Latest(t.Context(), b)
-			require.ErrorContains(t, err, "something else", data)
+			require.ErrorContains(t, err, "the data of the node are not those of a hall; use another path", data)
 		}
 	})
 }

@@ -5,8 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -17,17 +20,15 @@ import (
 type Terms[T any] struct {
 	Base string // the path of the base node on the servers
 	ACL  []zk.ACL
-	// Keys are the keys that the data of every base node of this kind has. Without
-	// them the node belongs to something else.
-	Keys []string
-	// Type, if there is one, is the name of the base node: see package layout. Then its parent is the path
-	// of the user, and the nodes of another type there are a misuse.
+	// Type is the name of the type in package layout. If the base node is named by it, its parent is the path of the
+	// user, else the base node itself is. The nodes of another type there are a misuse.
 	Type string
+	// Keys are the keys that the data of every base node of this type has.
+	Keys []string
 	// First returns the first data of the base node, and the paths of the nodes that are made with it.
 	First func() (T, []string)
-	// Check returns an error if this process must not use the record. ours is false
-	// if the data is not that of such a record.
-	Check func(t T, ours bool) error
+	// Check returns an error if this process must not use the record of these terms.
+	Check func(t T) error
 
 	mu    sync.Mutex
 	known *Version[T] // the newest that this object has read or written; nil before the first
@@ -119,7 +120,7 @@ func (t *Terms[T]) Ask(ctx context.Context, e *zkconn.Epoch) (v Version[T], ther
 func (t *Terms[T]) Peek(ctx context.Context, e *zkconn.Epoch) (v Version[T], there bool, err error) {
 	data, stat, err := e.Get(ctx, t.Base)
 	if errors.Is(err, zk.ErrNoNode) {
-		if t.Type != "" {
+		if t.named() {
 			_, err = t.unused(ctx, e)
 			return v, false, err
 		}
@@ -128,8 +129,10 @@ func (t *Terms[T]) Peek(ctx context.Context, e *zkconn.Epoch) (v Version[T], the
 	if err != nil {
 		return v, false, err
 	}
-	ours := decode(data, &v.T, t.Keys)
-	if err := t.Check(v.T, ours); err != nil {
+	if !decode(data, &v.T, t.Keys) {
+		return v, false, t.foreign(ctx, e, data)
+	}
+	if err := t.Check(v.T); err != nil {
 		return v, false, err
 	}
 	v.Number, v.Founded = stat.Version, stat.Czxid
@@ -150,7 +153,7 @@ func (t *Terms[T]) keep(v Version[T]) {
 func (t *Terms[T]) found(ctx context.Context, e *zkconn.Epoch) (v Version[T], err error) {
 	first, nodes := t.First()
 	var ops []any
-	if t.Type != "" {
+	if t.named() {
 		path, err := t.unused(ctx, e)
 		if err != nil {
 			return v, err
@@ -195,11 +198,22 @@ func (t *Terms[T]) unused(ctx context.Context, e *zkconn.Epoch) (path zkconn.Con
 			return path, err
 		}
 	}
-	// If it is the base node itself, another process has just made it.
-	if found := layout.TypeOf(path.Data, names); found != "" && found != t.Type {
-		return path, layout.Refuse(t.Type, found)
+	return path, layout.RefuseOther(t.Type, path.Data, names) // if it is this type, another process has just made it
+}
+
+// named reports whether the base node is named by the type.
+func (t *Terms[T]) named() bool { return strings.HasSuffix(t.Base, "/"+t.Type) && t.Type != "" }
+
+// foreign is the error for a base node with data that are not those of this type.
+func (t *Terms[T]) foreign(ctx context.Context, e *zkconn.Epoch, data []byte) error {
+	names, _, err := e.Children(ctx, t.Base)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return err
 	}
-	return path, nil
+	if err := layout.RefuseOther(t.Type, data, names); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: the data of the node are not those of a %s; use another path", errs.ErrMisuse, t.Type)
 }
 
 // decode reads the data of a base node, and reports whether it is what it should be: a JSON object with all of these

@@ -1,0 +1,2 @@
+// Package types holds tests only: a path belongs to one type.
+package types

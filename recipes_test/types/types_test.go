@@ -1,0 +1,103 @@
+package types_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/layout"
+	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zklatch"
+	"github.com/go-menagerie/menagerie/zkonce"
+	"github.com/go-menagerie/menagerie/zkphaser"
+	"github.com/go-menagerie/menagerie/zkrwmutex"
+	"github.com/go-menagerie/menagerie/zksemaphore"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zkwaitgroup"
+)
+
+// use is one use of a type, which leaves nodes at its path as long as the session lives.
+type use func(ctx context.Context, s *zksync.Session, path string) error
+
+// uses are one for each type. A use that has to wait for others ends with its context.
+var uses = map[string]use{
+	layout.Mutex: func(ctx context.Context, s *zksync.Session, path string) error {
+		_, err := zksync.NewMutex(s, path).LockContext(ctx)
+		return err
+	},
+	layout.RWMutex: func(ctx context.Context, s *zksync.Session, path string) error {
+		_, err := zkrwmutex.New(s, path).RLockContext(ctx)
+		return err
+	},
+	layout.Semaphore: func(ctx context.Context, s *zksync.Session, path string) error {
+		_, err := zksemaphore.NewWeighted(s, path, 2).AcquireLease(ctx, 1)
+		return err
+	},
+	layout.Once: func(ctx context.Context, s *zksync.Session, path string) error {
+		_, err := zkonce.New(s, path).DoContext(ctx, func(context.Context) ([]byte, error) { return []byte("done"), nil })
+		return err
+	},
+	layout.Barrier: func(ctx context.Context, s *zksync.Session, path string) error {
+		_, err := zkbarrier.NewBarrier(s, path, 2).Await(ctx)
+		return err
+	},
+	layout.DoubleBarrier: func(ctx context.Context, s *zksync.Session, path string) error {
+		return zkbarrier.NewDoubleBarrier(s, path, 2).Enter(ctx)
+	},
+	layout.Latch: func(ctx context.Context, s *zksync.Session, path string) error {
+		return zklatch.New(s, path, 2).CountDown(ctx)
+	},
+	layout.Gate: func(ctx context.Context, s *zksync.Session, path string) error {
+		return zklatch.NewGate(s, path).Close(ctx)
+	},
+	layout.Phaser: func(ctx context.Context, s *zksync.Session, path string) error {
+		_, err := zkphaser.New(s, path).Register(ctx)
+		return err
+	},
+	layout.WaitGroup: func(ctx context.Context, s *zksync.Session, path string) error {
+		return zkwaitgroup.New(s, path).AddContext(ctx, 1)
+	},
+}
+
+// refuses reports whether the second type refuses the path of the first. docs/layout.md says why not, where it does not.
+func refuses(first, second string) bool {
+	quiet := func(t string) bool { return t == layout.Once || t == layout.Gate || t == layout.WaitGroup }
+	queue := func(t string) bool { return t == layout.Mutex || t == layout.RWMutex }
+	switch {
+	case quiet(second), first == second:
+		return false // it has nodes of its own beside those of the first, and asks for nothing else
+	case queue(second):
+		return !quiet(first) && !queue(first) && first != layout.Semaphore // it sees only names that are nothing else's
+	case second == layout.Semaphore:
+		return !quiet(first)
+	}
+	return true
+}
+
+func TestAcceptance160ATypeRefusesThePathOfAnother(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		a, b := v.Session(), v.Session()
+		for first, occupy := range uses {
+			for second, use := range uses {
+				path := "/" + first + "/" + second
+				occupied := proving.Waits(t.Context(), func(ctx context.Context) error { return occupy(ctx, a, path) })
+				v.Quiet()
+				require.True(t, occupied.Pending() || occupied.Err == nil, "%s: %v", first, occupied.Err)
+				ctx, cancel := context.WithTimeout(t.Context(), v.Ample(time.Second))
+				err := use(ctx, b, path)
+				cancel()
+				if !refuses(first, second) {
+					require.NotErrorIs(t, err, zksync.ErrMisuse, "%s at the path of %s", second, first)
+					continue
+				}
+				require.ErrorIs(t, err, zksync.ErrMisuse, "%s at the path of %s", second, first)
+				for _, part := range []string{path, first, second} {
+					require.ErrorContains(t, err, part)
+				}
+			}
+		}
+	})
+}
