@@ -117,6 +117,42 @@ func TestARefusedChangeIsNotAppliedLater(t *testing.T) {
 	}
 }
 
+// The second copy was refused, and before its writer can use up the version, the reason has passed and the first one arrives.
+func TestARefusedChangeThatArrivesAtTheLastMomentIsKnownToBeApplied(t *testing.T) {
+	members(t, func(t *testing.T, servers *zktest.Ensemble, a, _ *zkconn.Epoch) {
+		leader := servers.Server(2)
+		ws := record.Writers{Closer: open{}}
+		_, err := ws.Apply(t.Context(), a, writers, acl)
+		require.NoError(t, err)
+		late := servers.Intercept(zktest.On(zktest.Multi, "/r/n").Hold().Queued().Nth(1))
+		done := make(chan error, 1)
+		go func() {
+			_, err := ws.Apply(t.Context(), a, writers, acl, &zk.CreateRequest{Path: "/r/n", Acl: acl})
+			done <- err
+		}()
+		synctest.Wait()
+		require.Equal(t, 1, late.Held())
+		leader.Create("/r/n", nil, 0, 0)
+		held := make(chan struct{})
+		servers.InterceptFunc(func(q *zktest.Request) (v zktest.Verdict) {
+			if q.Op == zktest.Multi && len(q.Paths) == 1 {
+				v.Hold = held // it is to use up the version
+			}
+			return v
+		})
+		for moved := false; !moved || servers.At(a.ID()) != 0; moved = true {
+			servers.Disconnect(a.ID())
+			time.Sleep(100 * time.Millisecond)
+		}
+		leader.Delete("/r/n")
+		late.Release()
+		time.Sleep(100 * time.Millisecond)
+		close(held)
+		require.NoError(t, <-done)
+		require.Equal(t, []string{"n", "w"}, leader.Children("/r"))
+	})
+}
+
 func TestWritersStayForLaterChangesUpToABound(t *testing.T) {
 	alone(t, func(t *testing.T, srv *zktest.Server, a, _ *zkconn.Epoch) {
 		ws := record.Writers{Closer: open{}}
