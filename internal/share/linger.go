@@ -67,13 +67,13 @@ func (c *Cohort) watchContention(g *grant) {
 		g.contended = true
 		c.endLingering(g)
 	}
-	_, names, err := g.ticket.Epoch.WatchChildren(c.at.Session.Context(), c.q.Dir, func(zkconn.Event) {
+	_, listing, err := g.ticket.Epoch.WatchChildren(c.at.Session.Context(), c.q.Dir, func(zkconn.Event) {
 		// This runs in the goroutine that reads the connection. It must
 		// not wait for the requests that giving the ticket up may need.
 		c.at.Session.Spawn(contended)
 	})
 	others := err != nil // without a watch nobody would tell us of others, so they are assumed
-	for _, n := range names {
+	for _, n := range listing.Names {
 		en, ok := queue.ParseEntry(n)
 		others = others || ok && en.Name != g.ticket.Entry.Name
 	}

@@ -64,6 +64,7 @@ type request[T any] struct {
 	decode func(*jute.Decoder) (T, error)
 	client func(*zk.Conn) (T, error)
 	beat   bool // a heartbeat
+	turn   func() (body []byte, needed bool)
 }
 
 // start sends a request. If there is no connection, it does not wait for one: the call fails with ErrNotSent.
@@ -76,7 +77,7 @@ func start[T any](e *Epoch, r request[T]) *Call[T] {
 		return failed[T](ErrNotSent)
 	}
 	c := &Call[T]{done: make(chan struct{})}
-	w.send(&sentRequest{op: r.op, beat: r.beat, end: func(body []byte, err error) {
+	w.send(&sentRequest{op: r.op, beat: r.beat, turn: r.turn, end: func(body []byte, err error) {
 		if c.err = err; err == nil {
 			c.val, c.err = r.decode(jute.Decode(body))
 		}

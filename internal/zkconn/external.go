@@ -205,36 +205,51 @@ func (e *Epoch) watchExternal(key watchKey) {
 	e.client.linger(func() { _, _ = e.armExternal(key) })
 }
 
+// armedRead is what the read that has set a watch told of the node.
+type armedRead struct {
+	Content
+	Listing
+}
+
 // armExternal sets one watch through the client library and has
-// its event told. For a child watch it returns the children.
-func (e *Epoch) armExternal(key watchKey) (names []string, err error) {
+// its event told. If the node is not there, only an absence watch is set, and the error is zk.ErrNoNode, too.
+func (e *Epoch) armExternal(key watchKey) (a armedRead, err error) {
 	if e.abandoned() {
 		e.disconnectedLater(key)
-		return nil, ErrNotSent
+		return a, ErrNotSent
 	}
 	conn := e.conn
 	var ch <-chan zk.Event
-	if key.children {
-		names, _, ch, err = conn.ChildrenW(key.path)
-	} else {
-		_, _, ch, err = conn.GetW(key.path)
+	exists := func() (err error) {
+		var there bool
+		if there, a.Content.Stat, ch, err = conn.ExistsW(key.path); err == nil && !there {
+			err = zk.ErrNoNode
+		}
+		return err
+	}
+	switch key.kind {
+	case childWatch:
+		a.Names, a.Listing.Stat, ch, err = conn.ChildrenW(key.path)
+	case absenceWatch:
+		err = exists()
+	default:
+		a.Data, a.Content.Stat, ch, err = conn.GetW(key.path)
 		if errors.Is(err, zk.ErrNoAuth) { // exists needs no permission
-			var there bool
-			if there, _, ch, err = conn.ExistsW(key.path); err == nil && !there {
-				err = zk.ErrNoNode
-			}
+			err = exists()
+			a.Content = Content{}
 		}
 	}
 	if conn.SessionID() != e.ID() {
 		e.replaced()
 	}
 	switch {
+	case errors.Is(err, zk.ErrNoNode) && key.kind == absenceWatch:
 	case errors.Is(err, zk.ErrNoNode):
 		e.hub.fire(key, Deleted)
-		return nil, err
+		return a, err
 	case err != nil:
 		e.disconnectedLater(key)
-		return nil, classify(err)
+		return a, classify(err)
 	}
 	e.Go(func() {
 		select {
@@ -243,13 +258,15 @@ func (e *Epoch) armExternal(key watchKey) (names []string, err error) {
 		case <-e.client.running.Done():
 		}
 	})
-	return names, nil
+	return a, err
 }
 
 func eventOf(t zk.EventType) Event {
 	switch t {
 	case zk.EventNodeDeleted:
 		return Deleted
+	case zk.EventNodeCreated:
+		return Created
 	case zk.EventNodeDataChanged, zk.EventNodeChildrenChanged:
 		return Changed
 	}

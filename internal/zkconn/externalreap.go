@@ -37,7 +37,7 @@ func (e *Epoch) reapExternal(r *reaping) {
 			return nil, err
 		}
 		l, err := answered(e, childrenRequest(dir), &late)
-		return l.names, err
+		return l.Names, err
 	}
 	r.remove = func(node string) error {
 		_, err := answered(e, deleteRequest(node), &late)

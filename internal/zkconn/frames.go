@@ -25,11 +25,13 @@ const (
 	opMulti           = 14
 	opCreate2         = 15
 	opReconfig        = 16
+	opRemoveWatches   = 18
 	opCreateContainer = 19
 	opCreateTTL       = 21
 	opClose           = -11
 	opAuth            = 100
 	opSetWatches      = 101
+	opAddWatch        = 106
 	opError           = -1
 )
 

@@ -13,32 +13,32 @@ import (
 // The operations of an epoch. Those that only read, and Delete, block through disconnects until
 // the servers answer, ctx ends, or the epoch is over. Those that create something are sent once.
 
-// listing is the answer to a request for children.
-type listing struct {
-	names []string
-	stat  *zk.Stat
+// Listing is the answer to a request for children.
+type Listing struct {
+	Names []string
+	Stat  *zk.Stat
 }
 
-func childrenRequest(path string) request[listing] {
-	return request[listing]{
+func childrenRequest(path string) request[Listing] {
+	return request[Listing]{
 		op: opGetChildren2, body: readRequest(path, false),
 		decode: decodeListing,
-		client: func(c *zk.Conn) (listing, error) {
+		client: func(c *zk.Conn) (Listing, error) {
 			names, stat, err := c.Children(path)
-			return listing{names, stat}, err
+			return Listing{names, stat}, err
 		},
 	}
 }
 
-func decodeListing(r *jute.Decoder) (listing, error) {
+func decodeListing(r *jute.Decoder) (Listing, error) {
 	names := texts(r)
-	return listing{names, stat(r)}, nil
+	return Listing{names, stat(r)}, nil
 }
 
 // Children lists the children of path.
 func (e *Epoch) Children(ctx context.Context, path string) ([]string, *zk.Stat, error) {
 	l, err := retry(ctx, e, childrenRequest(path))
-	return l.names, l.stat, err
+	return l.Names, l.Stat, err
 }
 
 // Exists reports whether there is a node at path, and its Stat.
@@ -74,15 +74,17 @@ type Content struct {
 func getRequest(path string) request[Content] {
 	return request[Content]{
 		op: opGetData, body: readRequest(path, false),
-		decode: func(r *jute.Decoder) (Content, error) {
-			data := append([]byte(nil), r.Buffer()...)
-			return Content{data, stat(r)}, nil
-		},
+		decode: decodeContent,
 		client: func(c *zk.Conn) (Content, error) {
 			data, st, err := c.Get(path)
 			return Content{data, st}, err
 		},
 	}
+}
+
+func decodeContent(r *jute.Decoder) (Content, error) {
+	data := append([]byte(nil), r.Buffer()...)
+	return Content{data, stat(r)}, nil
 }
 
 // Get reads the node at path.
@@ -93,6 +95,12 @@ func (e *Epoch) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) 
 
 // StartGet sends a request to read the node at path, once, and does not wait for the answer.
 func (e *Epoch) StartGet(path string) *Call[Content] { return start(e, getRequest(path)) }
+
+// StartExists asks for the Stat of the node at path, once, and does not wait for the answer.
+func (e *Epoch) StartExists(path string) *Call[*zk.Stat] { return start(e, existsRequest(path)) }
+
+// StartChildren asks for the children of path, once, and does not wait for the answer.
+func (e *Epoch) StartChildren(path string) *Call[Listing] { return start(e, childrenRequest(path)) }
 
 // Sync waits until the server has caught up with what the leader had committed.
 func (e *Epoch) Sync(ctx context.Context, path string) error {

@@ -104,7 +104,7 @@ func FuzzReply(f *testing.F) {
 		switch op {
 		case opGetChildren2:
 			l, _ := decodeListing(r)
-			require.LessOrEqual(t, 4*len(l.names), len(body))
+			require.LessOrEqual(t, 4*len(l.Names), len(body))
 		case opExists:
 			_, _ = decodeStat(r)
 		case opMulti:

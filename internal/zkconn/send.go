@@ -23,6 +23,9 @@ type sentRequest struct {
 	// end is called once, in the goroutine that reads or closes the
 	// connection. It is nil for a request of the client library's.
 	end func(body []byte, err error)
+	// turn, if not nil, returns the body. It is called when the request is about to be written, so what it finds is in the
+	// order of the wire. If the request is not needed any more, it is not sent, and ends with ErrNotSent. turn must not block.
+	turn func() (body []byte, needed bool)
 }
 
 // writeLimit is how long a connection may refuse to take a small request. It
@@ -80,6 +83,14 @@ func (w *wire) sendBacklog() {
 
 // sendNow is send for the goroutine whose turn it is to write: it holds writing.
 func (w *wire) sendNow(r *sentRequest, body []byte) {
+	if r.turn != nil {
+		var needed bool
+		if body, needed = r.turn(); !needed {
+			<-w.writing
+			r.end(nil, ErrNotSent)
+			return
+		}
+	}
 	r.at = time.Now() // before the frame leaves: see leaseClock
 	xid, ok := w.expect(r)
 	if !ok {

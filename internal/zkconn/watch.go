@@ -1,14 +1,6 @@
 package zkconn
 
-import (
-	"context"
-	"errors"
-	"sync"
-
-	"github.com/go-zookeeper/zk"
-
-	"github.com/go-menagerie/menagerie/internal/jute"
-)
+import "sync"
 
 // Event is what a [Watch] reports, once.
 type Event int
@@ -24,6 +16,9 @@ const (
 	// Disconnected means that the connection was lost: anything may
 	// have happened to the node since. The subscriber must read again.
 	Disconnected
+	// Created means that the node was made. Only those hear of it who
+	// look for a node that is not there, or who watch a tree.
+	Created
 )
 
 // Watch is one subscription to one node. Its event comes once. The events of
@@ -34,8 +29,8 @@ type Watch struct {
 	tell func(Event)
 }
 
-// Stop ends the subscription. The watch on the server, of which there is one for all
-// subscriptions to a node, stays until the node changes, since the client cannot remove it.
+// Stop ends the subscription. It costs no request: the watch on the server, of which there is one for
+// all subscriptions to a node, stays until the node changes. [Epoch.Unwatch] removes that, too.
 func (w *Watch) Stop() {
 	w.hub.mu.Lock()
 	defer w.hub.mu.Unlock()
@@ -60,11 +55,21 @@ func (w *Watch) Waiting() bool {
 	return waiting
 }
 
-// watchKey names a watch as the server does: a data watch and a child watch of one path are two watches.
+// watchKey names a watch as the server does: a data watch and a child watch of one path are two watches. A watch of a
+// node that is not there is a data watch for the server. Here it has a kind of its own, because who watches
+// a node must be told if that is not there, and such a watch does not tell that.
 type watchKey struct {
-	path     string
-	children bool
+	path string
+	kind watchKind
 }
+
+type watchKind int
+
+const (
+	dataWatch watchKind = iota
+	childWatch
+	absenceWatch
+)
 
 // hub holds the watches of one connection at a time. The wire drives it, in the goroutine
 // that reads, so that events are told in wire order. So a subscriber's tell must not block.
@@ -75,6 +80,7 @@ type watchKey struct {
 type hub struct {
 	mu    sync.Mutex
 	nodes map[watchKey]*watchedNode
+	trees map[string]*watchedTree // see watchtree.go
 
 	ending sync.Mutex // held while the watches are ended: see disconnected
 }
@@ -106,11 +112,12 @@ func (h *hub) subscribe(key watchKey, tell func(Event)) (*Watch, *watchedNode) {
 	return w, n
 }
 
-// armed notes, in the goroutine that reads, that the server has acknowledged a read that set a watch.
-func (h *hub) armed(key watchKey) {
+// armed notes, in the goroutine that reads, that the server has acknowledged a read that set a watch. n is what was
+// subscribed to before the read. If something else is in its place by now, that is another watch: n has had an event, or
+// was removed after the read, so the server may not hold the watch any more.
+func (h *hub) armed(n *watchedNode) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	n := h.node(key)
 	n.armed, n.sure = true, true
 }
 
@@ -131,16 +138,25 @@ const (
 	eventChildren = 4
 )
 
-// event tells the subscribers of path what the server said of it.
+// event tells the subscribers of path what the server said of it. Data watches and those of absence are one watch
+// for the server, so each event uses both up.
 func (h *hub) event(kind int32, path string) {
 	switch kind {
+	case eventCreated:
+		h.fire(watchKey{path, absenceWatch}, Created)
+		h.fire(watchKey{path, dataWatch}, Disconnected) // what was watched is gone, or was never there
+		h.fireTrees(path, Created)
 	case eventDeleted:
-		h.fire(watchKey{path, false}, Deleted)
-		h.fire(watchKey{path, true}, Deleted)
+		h.fire(watchKey{path, dataWatch}, Deleted)
+		h.fire(watchKey{path, absenceWatch}, Deleted)
+		h.fire(watchKey{path, childWatch}, Deleted)
+		h.fireTrees(path, Deleted)
 	case eventData:
-		h.fire(watchKey{path, false}, Changed)
+		h.fire(watchKey{path, dataWatch}, Changed)
+		h.fire(watchKey{path, absenceWatch}, Changed)
+		h.fireTrees(path, Changed)
 	case eventChildren:
-		h.fire(watchKey{path, true}, Changed)
+		h.fire(watchKey{path, childWatch}, Changed)
 	}
 }
 
@@ -172,68 +188,15 @@ func (h *hub) disconnected() {
 	for k := range h.nodes {
 		keys = append(keys, k)
 	}
+	trees := h.trees
+	h.trees = nil
 	h.mu.Unlock()
 	for _, k := range keys {
 		h.fire(k, Disconnected)
 	}
-}
-
-// Watch subscribes to the node at path. tell is called at most once, from the
-// goroutine that reads the connection or the one that closes it, and must not block.
-// If the node does not exist, no watch is left behind and the error is zk.ErrNoNode.
-//
-// The call blocks for one read, or for none if the server already holds a watch
-// of this connection on the node; or until ctx ends or the epoch is over. It
-// does not try again on a new connection: then tell gets [Disconnected].
-//
-// On an external connection the call does not block and returns no error; if the node does not exist, tell
-// gets [NotFound].
-//
-// It sends a read, and not a setWatches as WatchAll does. If the node does not exist, the answer says so, and no
-// further request is needed. zkonce looks for its result twice before there is one. With setWatches that would take
-// two requests more.
-func (e *Epoch) Watch(ctx context.Context, path string, tell func(Event)) (*Watch, error) {
-	if e.client.external != nil {
-		return e.WatchAll([]string{path}, func(_ string, what Event) { tell(what) }, nil)[0], nil
+	for path, t := range trees {
+		h.endTree(path, t)
 	}
-	key := watchKey{path, false}
-	e.hub.mu.Lock()
-	w, n := e.hub.subscribe(key, tell) // before the read: its watch may fire before it returns
-	armed := n.armed
-	e.hub.mu.Unlock()
-	if armed {
-		return w, nil
-	}
-	if err := e.readToWatch(ctx, key); err != nil {
-		w.Stop()
-		return nil, err
-	}
-	return w, nil
-}
-
-// WatchChildren subscribes to the set of children of path and returns
-// them. It always takes one read. Otherwise it is like [Epoch.Watch].
-func (e *Epoch) WatchChildren(ctx context.Context, path string, tell func(Event)) (*Watch, []string, error) {
-	key := watchKey{path, true}
-	e.hub.mu.Lock()
-	w, _ := e.hub.subscribe(key, tell)
-	e.hub.mu.Unlock()
-	l, err := start(e, request[listing]{
-		op: opGetChildren2, body: readRequest(key.path, true),
-		decode: func(r *jute.Decoder) (listing, error) {
-			e.hub.armed(key)
-			return decodeListing(r)
-		},
-		client: func(*zk.Conn) (listing, error) {
-			names, err := e.armExternal(key)
-			return listing{names: names}, err
-		},
-	}).Wait(ctx, e)
-	if err != nil {
-		w.Stop()
-		return nil, nil, err
-	}
-	return w, l.names, nil
 }
 
 // WatchAll subscribes to the nodes at paths. With one request it sets the watches that the server
@@ -253,7 +216,7 @@ func (e *Epoch) WatchAll(paths []string, tell func(path string, what Event), sur
 	known := false
 	e.hub.mu.Lock()
 	for i, p := range paths {
-		w, n := e.hub.subscribe(watchKey{p, false}, func(what Event) { tell(p, what) })
+		w, n := e.hub.subscribe(watchKey{p, dataWatch}, func(what Event) { tell(p, what) })
 		watches[i] = w
 		known = known || i == 0 && n.sure
 		if !n.armed {
@@ -272,7 +235,7 @@ func (e *Epoch) WatchAll(paths []string, tell func(path string, what Event), sur
 	}
 	if e.client.external != nil {
 		for _, p := range unarmed {
-			e.watchExternal(watchKey{p, false})
+			e.watchExternal(watchKey{p, dataWatch})
 		}
 		return watches
 	}
@@ -280,7 +243,10 @@ func (e *Epoch) WatchAll(paths []string, tell func(path string, what Event), sur
 		e.hub.disconnected()
 		return watches
 	}
-	wire.send(&sentRequest{op: opSetWatches, end: func(_ []byte, err error) {
+	wire.send(&sentRequest{op: opSetWatches, turn: func() ([]byte, bool) {
+		e.hub.replacing(unarmed...)
+		return setWatchesBody(unarmed), true
+	}, end: func(_ []byte, err error) {
 		if err != nil {
 			// A waiter whose watches are missing would sleep for ever. With Disconnected it begins anew.
 			e.hub.disconnected()
@@ -290,25 +256,6 @@ func (e *Epoch) WatchAll(paths []string, tell func(path string, what Event), sur
 		if sure != nil && unarmed[0] == paths[0] {
 			sure()
 		}
-	}}, setWatchesBody(unarmed))
+	}}, nil)
 	return watches
-}
-
-// readToWatch sends the read that sets the watch on a node.
-func (e *Epoch) readToWatch(ctx context.Context, key watchKey) error {
-	read := request[struct{}]{
-		// This is getData, and not exists: on a missing node exists
-		// leaves a watch on the server that nothing would ever fire.
-		op: opGetData, body: readRequest(key.path, true),
-		decode: func(*jute.Decoder) (struct{}, error) {
-			e.hub.armed(key)
-			return struct{}{}, nil
-		},
-	}
-	_, err := start(e, read).Wait(ctx, e)
-	if errors.Is(err, zk.ErrNoAuth) {
-		read.op = opExists // needs no permission
-		_, err = start(e, read).Wait(ctx, e)
-	}
-	return err
 }

@@ -55,12 +55,12 @@ func TestAWatchIsNotWaitingAnyMoreBeforeItIsToldOfItsEvent(t *testing.T) {
 	} {
 		var h hub
 		var w, second, later *Watch
-		key := watchKey{"/n", false}
+		key := watchKey{"/n", dataWatch}
 		w, _ = h.subscribe(key, func(Event) {
 			require.False(t, w.Waiting(), what)
 			later, _ = h.subscribe(key, func(Event) {})
 		})
-		second, _ = h.subscribe(watchKey{"/other", false}, func(Event) {})
+		second, _ = h.subscribe(watchKey{"/other", dataWatch}, func(Event) {})
 		require.True(t, w.Waiting(), what)
 		happen(&h)
 		require.True(t, later.Waiting(), what)
@@ -74,7 +74,7 @@ func TestNoSubscriberHearsOfTheNextConnectionFirst(t *testing.T) {
 	var h hub
 	var told atomic.Bool
 	telling, goOn := make(chan struct{}), make(chan struct{})
-	h.subscribe(watchKey{"/n", false}, func(Event) {
+	h.subscribe(watchKey{"/n", dataWatch}, func(Event) {
 		close(telling)
 		<-goOn
 		told.Store(true)
@@ -236,9 +236,9 @@ func TestChildAndDataWatchesOfOnePathAreTwo(t *testing.T) {
 		h := &heard{}
 		got := make(chan []string, 1)
 		go func() {
-			_, names, err := e.WatchChildren(t.Context(), "/d", func(n Event) { h.event("children", n) })
+			_, l, err := e.WatchChildren(t.Context(), "/d", func(n Event) { h.event("children", n) })
 			require.NoError(t, err)
-			got <- names
+			got <- l.Names
 		}()
 		xid, op, _ := s.next()
 		require.EqualValues(t, opGetChildren2, op)

@@ -1,0 +1,203 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// Sessions runs a function in the present ZooKeeper session, and again in the next one if that ends
+// (the function returns zkconn.ErrOver). A *session.Access does so.
+type Sessions interface {
+	In(ctx context.Context, f func(ctx context.Context, e *zkconn.Epoch) error) error
+}
+
+// Node is the state of a node. If there is no node, Stat is nil.
+type Node struct {
+	Data []byte
+	Stat *zk.Stat
+}
+
+// Listing is the names of a node's children, in no order. If there is no node, Stat is nil.
+type Listing struct {
+	Names []string
+	Stat  *zk.Stat
+}
+
+// Data returns a loop over the states of the node at path, a path on the servers: the present state, and then each later
+// one of its data. It waits for the next change, and without a connection. It ends with an error, told once: that of ctx, that of a
+// closed session, that of a constructor, or a refusal of the servers that would not pass. It leaves no watch behind.
+//
+// The first state costs a request, two if there is no node. Each change costs one, two if it makes the node; the end of the loop
+// costs one, for whose answer nobody waits; a new session costs one more.
+func Data(ctx context.Context, at Sessions, path string) iter.Seq2[Node, error] {
+	return states(ctx, at, path,
+		func(ctx context.Context, e *zkconn.Epoch, tell func(zkconn.Event)) (*zkconn.Watch, Node, error) {
+			w, c, err := e.WatchData(ctx, path, tell)
+			return w, Node(c), err
+		},
+		func(n Node) stamp {
+			if n.Stat == nil {
+				return stamp{}
+			}
+			return stamp{n.Stat.Czxid, n.Stat.Mzxid}
+		})
+}
+
+// Children is [Data] for the children of the node at path. A child that was deleted and made again is
+// a change, although the names are the same.
+func Children(ctx context.Context, at Sessions, path string) iter.Seq2[Listing, error] {
+	return states(ctx, at, path,
+		func(ctx context.Context, e *zkconn.Epoch, tell func(zkconn.Event)) (*zkconn.Watch, Listing, error) {
+			w, l, err := e.WatchChildren(ctx, path, tell)
+			return w, Listing(l), err
+		},
+		func(l Listing) stamp {
+			if l.Stat == nil {
+				return stamp{}
+			}
+			return stamp{l.Stat.Czxid, l.Stat.Pzxid}
+		})
+}
+
+// stamp tells states apart: the zxid that made the node, and that of its last change. It is zero if there is no node.
+type stamp struct{ made, changed int64 }
+
+// errStopped means that the body of the loop has left it.
+var errStopped = errors.New("the loop was left")
+
+// follower is one loop.
+type follower[T any] struct {
+	path  string
+	read  func(context.Context, *zkconn.Epoch, func(zkconn.Event)) (*zkconn.Watch, T, error)
+	stamp func(T) stamp
+	yield func(T, error) bool
+
+	told    bool  // some state was told
+	last    stamp // of what was told last
+	absent  bool  // the node is probably not there: the next look is for its creation
+	stopped bool  // the body has left the loop, and must not be called again
+}
+
+func states[T any](ctx context.Context, at Sessions, path string,
+	read func(context.Context, *zkconn.Epoch, func(zkconn.Event)) (*zkconn.Watch, T, error), stampOf func(T) stamp) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		f := &follower[T]{path: path, read: read, stamp: stampOf, yield: yield}
+		// The error of In says why nothing more can be told, which nobody wants to know who has left the loop.
+		if err := at.In(ctx, f.in); err != nil && !f.stopped {
+			var none T
+			yield(none, err)
+		}
+	}
+}
+
+// in follows the node through one session.
+func (f *follower[T]) in(ctx context.Context, e *zkconn.Epoch) error {
+	if f.told {
+		if err := synced(ctx, e, f.path); err != nil {
+			return err
+		}
+	}
+	// The pauses are for a server that keeps answering nonsense. An answer that was lost with its connection, and a node
+	// that was made or deleted between two requests, cost none.
+	for pace := (node.Pace{Free: 2}); ; {
+		if err := e.Await(ctx); err != nil {
+			return err
+		}
+		event := make(chan zkconn.Event, 1) // a watch tells once
+		w, state, err := f.look(ctx, e, func(what zkconn.Event) { event <- what })
+		if again(err) {
+			if err := pace.Rest(ctx, e); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := f.tell(state); err != nil {
+			e.Unwatch(w)
+			return err
+		}
+		what, err := await(ctx, e, event)
+		if err != nil {
+			e.Unwatch(w)
+			return err
+		}
+		if what == zkconn.Deleted {
+			f.absent = true
+		}
+		pace = node.Pace{Free: 2}
+	}
+}
+
+// errAgain means that the node is not as the look expected it.
+var errAgain = errors.New("look again")
+
+// again reports whether a read should be made again.
+func again(err error) bool {
+	return errors.Is(err, errAgain) || zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent)
+}
+
+// look reads the state, and sets the watch for the next one.
+func (f *follower[T]) look(ctx context.Context, e *zkconn.Epoch, tell func(zkconn.Event)) (w *zkconn.Watch, state T, err error) {
+	if f.absent {
+		there := false
+		if w, there, err = e.WatchAbsence(ctx, f.path, tell); there {
+			w.Stop() // the server's watch serves the next read
+			f.absent, err = false, errAgain
+		}
+		return w, state, over(err)
+	}
+	w, state, err = f.read(ctx, e, tell)
+	if errors.Is(err, zk.ErrNoNode) {
+		f.absent, err = true, errAgain
+	}
+	return w, state, over(err)
+}
+
+// over turns the answer of a server into the error of a session that has ended.
+func over(err error) error {
+	if errors.Is(err, zk.ErrSessionExpired) {
+		return zkconn.ErrOver
+	}
+	return err
+}
+
+// tell tells the state, unless it is that which was told last.
+func (f *follower[T]) tell(state T) error {
+	s := f.stamp(state)
+	if f.told && s == f.last {
+		return nil
+	}
+	f.told, f.last = true, s
+	if !f.yield(state, nil) {
+		f.stopped = true
+		return errStopped
+	}
+	return nil
+}
+
+// await waits for the event of a watch.
+func await(ctx context.Context, e *zkconn.Epoch, event <-chan zkconn.Event) (zkconn.Event, error) {
+	select {
+	case what := <-event:
+		return what, nil
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	case <-e.Over():
+		return 0, zkconn.ErrOver
+	}
+}
+
+// synced waits until the server has caught up with the leader.
+func synced(ctx context.Context, e *zkconn.Epoch, path string) error {
+	if err := e.Sync(ctx, path); err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return over(err)
+	}
+	return nil
+}

@@ -1,0 +1,276 @@
+package follow_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/follow"
+	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+func access(s *zksync.Session) *session.Access {
+	return session.NewAccess[session.Option]((*session.Session)(s), "/f", nil)
+}
+
+// told collects what a loop tells, in a goroutine.
+type told struct {
+	mu   sync.Mutex
+	all  []string
+	done chan struct{}
+}
+
+// tells runs a loop until it ends.
+func tells[T any](loop iter.Seq2[T, error], show func(T) string) *told {
+	c := &told{done: make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		for v, err := range loop {
+			text := ""
+			if err != nil {
+				text = "error"
+			} else {
+				text = show(v)
+			}
+			c.mu.Lock()
+			c.all = append(c.all, text)
+			c.mu.Unlock()
+		}
+	}()
+	return c
+}
+
+// take returns what was told since.
+func (c *told) take(v *proving.Env) []string {
+	v.Quiet()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := c.all
+	c.all = nil
+	return all
+}
+
+func dataOf(ctx context.Context, s *zksync.Session, path string) *told {
+	return tells(follow.Data(ctx, access(s), path), func(n follow.Node) string {
+		if n.Stat == nil {
+			return "absent"
+		}
+		return string(n.Data)
+	})
+}
+
+func childrenOf(ctx context.Context, s *zksync.Session, path string) *told {
+	return tells(follow.Children(ctx, access(s), path), func(l follow.Listing) string {
+		if l.Stat == nil {
+			return "absent"
+		}
+		slices.Sort(l.Names)
+		return fmt.Sprint(l.Names)
+	})
+}
+
+func TestDataIsToldAsItIsAndAtEveryChange(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		ctx, cancel := context.WithCancel(t.Context())
+		var c *told
+		require.Equal(t, 2, v.Counted(func() { c = dataOf(ctx, s, "/n") }), "a read, and a watch for its creation")
+		require.Equal(t, []string{"absent"}, c.take(v))
+		require.Equal(t, 2, v.Counted(func() { v.Server.Create("/n", []byte("1"), 0, 0); v.Quiet() }), "the event of the creation, and a read")
+		require.Equal(t, []string{"1"}, c.take(v))
+		for i := range 3 {
+			text := fmt.Sprint("x", i)
+			require.Equal(t, 1, v.Counted(func() { v.Server.Set("/n", []byte(text)) }))
+			require.Equal(t, []string{text}, c.take(v))
+		}
+		require.Zero(t, v.Counted(func() { v.Server.Create("/n/child", nil, 0, 0) }))
+		v.Server.Delete("/n/child")
+		require.Equal(t, 1, v.Counted(func() { v.Server.Delete("/n") }))
+		require.Equal(t, []string{"absent"}, c.take(v))
+		v.Server.Create("/n", []byte("again"), 0, 0)
+		require.Equal(t, []string{"again"}, c.take(v))
+		require.Equal(t, 1, v.Counted(cancel), "the watch is removed")
+		require.Equal(t, []string{"error"}, c.take(v))
+		<-c.done
+		require.Zero(t, v.Server.Watches())
+	})
+}
+
+func TestChildrenAreToldAsTheyAreAndAtEveryChange(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		v.Server.Create("/n", nil, 0, 0)
+		s := v.Session()
+		ctx, cancel := context.WithCancel(t.Context())
+		var c *told
+		require.Equal(t, 1, v.Counted(func() { c = childrenOf(ctx, s, "/n") }))
+		require.Equal(t, []string{"[]"}, c.take(v))
+		require.Equal(t, 1, v.Counted(func() { v.Server.Create("/n/b", nil, 0, 0) }))
+		v.Server.Create("/n/a", nil, 0, 0)
+		require.Equal(t, []string{"[b]", "[a b]"}, c.take(v))
+		require.Zero(t, v.Counted(func() { v.Server.Set("/n", []byte("x")); v.Server.Create("/n/a/c", nil, 0, 0) }))
+		v.Server.DeleteAll("/n")
+		all := c.take(v)
+		require.Equal(t, "absent", all[len(all)-1])
+		cancel()
+		require.Equal(t, []string{"error"}, c.take(v))
+		require.Zero(t, v.Server.Watches())
+	})
+}
+
+func TestWhatDidNotChangeIsNotToldAgain(t *testing.T) {
+	loops := map[string]func(context.Context, *zksync.Session, string) *told{"data": dataOf, "children": childrenOf}
+	for _, tapped := range []bool{false, true} {
+		for name, loop := range loops {
+			for _, path := range []string{"/n", "/absent"} {
+				proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+					v.Server.Create("/n", []byte("1"), 0, 0)
+					s := v.Session()
+					if tapped {
+						s = v.Tapped()
+					}
+					what := fmt.Sprint(name, path, tapped)
+					c := loop(t.Context(), s, path)
+					require.Len(t, c.take(v), 1, what)
+					v.Server.Disconnect(s.ID())
+					v.Later()
+					require.Empty(t, c.take(v), what)
+					v.Server.Expire(s.ID())
+					v.Later()
+					require.Empty(t, c.take(v), what)
+					v.Server.Restart()
+					v.Later()
+					require.Empty(t, c.take(v), what)
+					require.NoError(t, s.Close())
+					require.Equal(t, []string{"error"}, c.take(v), what)
+				})
+			}
+		}
+	}
+}
+
+func TestAChangeDuringAnOutageIsToldOnceAfterIt(t *testing.T) {
+	for _, tapped := range []bool{false, true} {
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+			v.Server.Create("/n", []byte("1"), 0, 0)
+			s := v.Session()
+			if tapped {
+				s = v.Tapped()
+			}
+			c := dataOf(t.Context(), s, "/n")
+			require.Equal(t, []string{"1"}, c.take(v))
+			heal := v.Server.Partition(s.ID())
+			for i := range 5 {
+				v.Server.Set("/n", []byte(fmt.Sprint("x", i)))
+			}
+			time.Sleep(s.Timeout() / 2)
+			require.Empty(t, c.take(v))
+			heal()
+			v.Later()
+			require.Equal(t, []string{"x4"}, c.take(v))
+			v.Server.Expire(s.ID())
+			v.Server.Delete("/n")
+			v.Later()
+			require.Equal(t, []string{"absent"}, c.take(v))
+			if tapped {
+				return // its library never connects to servers that have seen less than it has
+			}
+			v.Server.RestartEmpty()
+			v.Server.Create("/n", []byte("new"), 0, 0)
+			v.Later()
+			require.Equal(t, []string{"new"}, c.take(v), "the servers begin anew")
+			v.Later()
+			require.Empty(t, c.take(v))
+		}, zktest.WithLeftovers())
+	}
+}
+
+// Each session after the first one may come to a server that lags behind what was told before.
+func TestALaterSessionDoesNotGoBack(t *testing.T) {
+	proving.AmongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
+		s := e.SessionAt(t, 0, zksync.WithTimeout(10*time.Second))
+		c := dataOf(t.Context(), s, "/n")
+		writer := e.SessionAt(t, 0).Conn()
+		v := &proving.Env{T: t, Virtual: true}
+		_, err := writer.Create("/n", []byte("1"), 0, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		all := c.take(v)
+		for i := range 20 {
+			text := fmt.Sprint(i)
+			_, err := writer.Set("/n", []byte(text), -1)
+			require.NoError(t, err)
+			e.Expire(s.ID())
+			time.Sleep(300 * time.Millisecond)
+		}
+		time.Sleep(10 * time.Second)
+		all = append(all, c.take(v)...)
+		require.Equal(t, "19", all[len(all)-1])
+		require.True(t, slices.IsSortedFunc(all[2:], func(a, b string) int { return len(a)*100 + int(a[0]) - len(b)*100 - int(b[0]) }), "%v", all)
+	})
+}
+
+func TestALoopThatIsLeftLeavesNothing(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		v.Server.Create("/n", []byte("1"), 0, 0)
+		before := v.Goroutines()
+		for _, path := range []string{"/n", "/absent"} {
+			for range follow.Data(t.Context(), access(s), path) {
+				break
+			}
+			for range follow.Children(t.Context(), access(s), path) {
+				break
+			}
+			for range follow.Data(t.Context(), access(s), path) {
+				require.NoError(t, s.Close(), "also where the body closes the session")
+				s = v.Session()
+				break
+			}
+		}
+		v.Quiet()
+		require.Zero(t, v.Server.Watches())
+		v.GoroutinesBack(before)
+	})
+}
+
+// Two loops, a lock's watch and a tree share what the server knows as one watch.
+func TestTheEndOfOneLoopLeavesTheWatchOfAnother(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		v.Server.Create("/n", []byte("1"), 0, 0)
+		s := v.Session()
+		ctx, cancel := context.WithCancel(t.Context())
+		first, second := dataOf(ctx, s, "/n"), dataOf(t.Context(), s, "/n")
+		require.Equal(t, []string{"1"}, second.take(v))
+		cancel()
+		require.Equal(t, []string{"1", "error"}, first.take(v))
+		require.Equal(t, 1, v.Server.Watches())
+		v.Server.Set("/n", []byte("2"))
+		require.Equal(t, []string{"2"}, second.take(v))
+	})
+}
+
+func TestEveryFaultLeavesDataSound(t *testing.T) {
+	proving.EveryFault(t, func(t *testing.T, v *proving.Env) func(string) {
+		s := v.Session()
+		return func(name string) {
+			data, children := dataOf(t.Context(), s, "/n"), childrenOf(t.Context(), s, "/n")
+			time.Sleep(time.Second)
+			v.Server.Create("/n", []byte("1"), 0, 0)
+			time.Sleep(time.Minute)
+			v.Server.Set("/n", []byte("2"))
+			v.Server.Create("/n/a", nil, 0, 0)
+			time.Sleep(time.Minute)
+			require.Equal(t, []string{"absent", "1", "2"}, data.take(v), name)
+			require.Equal(t, []string{"absent", "[]", "[a]"}, children.take(v), name)
+		}
+	})
+}

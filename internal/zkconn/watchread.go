@@ -1,0 +1,149 @@
+package zkconn
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/internal/jute"
+)
+
+// Watch subscribes to the node at path. tell is called at most once, from the
+// goroutine that reads the connection or the one that closes it, and must not block.
+// If the node does not exist, no watch is left behind and the error is zk.ErrNoNode.
+//
+// The call blocks for one read, or for none if the server already holds a watch
+// of this connection on the node; or until ctx ends or the epoch is over. It
+// does not try again on a new connection: then tell gets [Disconnected].
+//
+// On an external connection the call does not block and returns no error; if the node does not exist, tell
+// gets [NotFound].
+//
+// It sends a read, and not a setWatches as WatchAll does. If the node does not exist, the answer says so, and no
+// further request is needed. zkonce looks for its result twice before there is one. With setWatches that would take
+// two requests more.
+func (e *Epoch) Watch(ctx context.Context, path string, tell func(Event)) (*Watch, error) {
+	if e.client.external != nil {
+		return e.WatchAll([]string{path}, func(_ string, what Event) { tell(what) }, nil)[0], nil
+	}
+	key := watchKey{path, dataWatch}
+	e.hub.mu.Lock()
+	w, n := e.hub.subscribe(key, tell) // before the read: its watch may fire before it returns
+	armed := n.armed
+	e.hub.mu.Unlock()
+	if armed {
+		return w, nil
+	}
+	nothing := func(*jute.Decoder) (struct{}, error) { return struct{}{}, nil }
+	// This is getData, and not exists: on a missing node exists
+	// leaves a watch on the server that nothing would ever fire.
+	_, err := start(e, watching(e, key, n, request[struct{}]{op: opGetData, decode: nothing})).Wait(ctx, e)
+	if errors.Is(err, zk.ErrNoAuth) { // exists needs no permission
+		_, err = start(e, watching(e, key, n, request[struct{}]{op: opExists, decode: nothing})).Wait(ctx, e)
+	}
+	if err != nil {
+		w.Stop()
+		return nil, err
+	}
+	return w, nil
+}
+
+// watching makes r the read that sets the watch key, of which n is known. If the server
+// watches the whole tree below the path, the read sets no watch: see watchtree.go.
+func watching[T any](e *Epoch, key watchKey, n *watchedNode, r request[T]) request[T] {
+	decode := r.decode
+	r.turn = func() ([]byte, bool) { return readRequest(key.path, !e.hub.covered(key.path)), true }
+	r.decode = func(d *jute.Decoder) (T, error) {
+		e.hub.armed(n)
+		return decode(d)
+	}
+	return r
+}
+
+// StartWatchData subscribes to the node at path and reads it, with one request, once. It does not wait for the answer.
+// If the node does not exist, the answer is zk.ErrNoNode, and no watch is left behind. After an error the
+// caller must call [Epoch.GiveUp]. The rest is as with [Epoch.Watch].
+func (e *Epoch) StartWatchData(path string, tell func(Event)) (*Watch, *Call[Content]) {
+	return startWatch(e, watchKey{path, dataWatch}, tell, request[Content]{op: opGetData, decode: decodeContent},
+		getRequest(path).client, func(a armedRead) Content { return a.Content })
+}
+
+// WatchData is StartWatchData for a caller that waits for the answer. After an error there is no subscription.
+func (e *Epoch) WatchData(ctx context.Context, path string, tell func(Event)) (*Watch, Content, error) {
+	w, call := e.StartWatchData(path, tell)
+	return awaitWatch(ctx, e, w, call)
+}
+
+// StartWatchChildren is [Epoch.StartWatchData] for the set of children of path.
+func (e *Epoch) StartWatchChildren(path string, tell func(Event)) (*Watch, *Call[Listing]) {
+	return startWatch(e, watchKey{path, childWatch}, tell, request[Listing]{op: opGetChildren2, decode: decodeListing},
+		childrenRequest(path).client, func(a armedRead) Listing { return a.Listing })
+}
+
+// WatchChildren is StartWatchChildren for a caller that waits for the answer. After an error there is no subscription.
+func (e *Epoch) WatchChildren(ctx context.Context, path string, tell func(Event)) (*Watch, Listing, error) {
+	w, call := e.StartWatchChildren(path, tell)
+	return awaitWatch(ctx, e, w, call)
+}
+
+// WatchAbsence subscribes to the creation of a node at path, with one request: tell gets [Created]. If there is a node,
+// there says so, and tell gets the next event of that. The rest is as with [Epoch.WatchData]. The
+// server keeps such a watch until there is a node, so the caller should end it with [Epoch.Unwatch].
+func (e *Epoch) WatchAbsence(ctx context.Context, path string, tell func(Event)) (w *Watch, there bool, err error) {
+	w, call := e.StartWatchAbsence(path, tell)
+	_, err = call.Wait(ctx, e)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		e.GiveUp(w, call.Answered())
+		return nil, false, err
+	}
+	return w, err == nil, nil
+}
+
+// StartWatchAbsence is WatchAbsence for a caller that does not wait for the answer, which is zk.ErrNoNode if there is no node.
+func (e *Epoch) StartWatchAbsence(path string, tell func(Event)) (*Watch, *Call[*zk.Stat]) {
+	return startWatch(e, watchKey{path, absenceWatch}, tell, request[*zk.Stat]{op: opExists, decode: decodeStat},
+		existsRequest(path).client, func(a armedRead) *zk.Stat { return a.Content.Stat })
+}
+
+// startWatch subscribes to key, and sends the read that sets its watch. On an external connection plain is the same read
+// without a watch: it is enough if the client library holds one already, and each further one would cost a goroutine.
+func startWatch[T any](e *Epoch, key watchKey, tell func(Event), read request[T],
+	plain func(*zk.Conn) (T, error), of func(armedRead) T) (*Watch, *Call[T]) {
+	e.hub.mu.Lock()
+	w, n := e.hub.subscribe(key, tell)
+	held := n.sure
+	e.hub.mu.Unlock()
+	read = watching(e, key, n, read)
+	if read.client = plain; !held {
+		read.client = func(*zk.Conn) (v T, err error) {
+			a, err := e.armExternal(key)
+			if err == nil || key.kind == absenceWatch && errors.Is(err, zk.ErrNoNode) {
+				e.hub.armed(n)
+			}
+			if err == nil && key.kind == dataWatch && a.Content.Stat == nil {
+				err = zk.ErrNoAuth // the watch is set, but nothing was read
+			}
+			return of(a), err
+		}
+	}
+	return w, start(e, read)
+}
+
+func awaitWatch[T any](ctx context.Context, e *Epoch, w *Watch, call *Call[T]) (*Watch, T, error) {
+	v, err := call.Wait(ctx, e)
+	if err != nil {
+		e.GiveUp(w, call.Answered())
+		return nil, v, err
+	}
+	return w, v, nil
+}
+
+// GiveUp ends a subscription whose read has failed. If the read was not answered, it may yet set its watch.
+func (e *Epoch) GiveUp(w *Watch, answered bool) {
+	if answered {
+		w.Stop()
+	} else {
+		e.Unwatch(w)
+	}
+}
