@@ -202,7 +202,14 @@ func (e *Epoch) Ordered() bool { return e.client.external == nil }
 func (e *Epoch) watchExternal(key watchKey) {
 	// The goroutine runs until the library has an answer, so
 	// it must not hold up Stop. A failure is told as an event.
-	e.client.linger(func() { _, _ = e.armExternal(key) })
+	e.client.linger(func() {
+		switch _, err := e.armExternal(key, nil); {
+		case errors.Is(err, zk.ErrNoNode):
+			e.hub.fire(key, Deleted)
+		case err != nil:
+			e.disconnectedLater(key)
+		}
+	})
 }
 
 // armedRead is what the read that has set a watch told of the node.
@@ -212,10 +219,10 @@ type armedRead struct {
 }
 
 // armExternal sets one watch through the client library and has
-// its event told. If the node is not there, only an absence watch is set, and the error is zk.ErrNoNode, too.
-func (e *Epoch) armExternal(key watchKey) (a armedRead, err error) {
+// its event told. If the node is not there, only an absence watch is set, and the error is zk.ErrNoNode, too. n, if
+// not nil, is what was subscribed to: it is noted that the watch is set, before its event can come.
+func (e *Epoch) armExternal(key watchKey, n *watchedNode) (a armedRead, err error) {
 	if e.abandoned() {
-		e.disconnectedLater(key)
 		return a, ErrNotSent
 	}
 	conn := e.conn
@@ -242,14 +249,11 @@ func (e *Epoch) armExternal(key watchKey) (a armedRead, err error) {
 	if conn.SessionID() != e.ID() {
 		e.replaced()
 	}
-	switch {
-	case errors.Is(err, zk.ErrNoNode) && key.kind == absenceWatch:
-	case errors.Is(err, zk.ErrNoNode):
-		e.hub.fire(key, Deleted)
-		return a, err
-	case err != nil:
-		e.disconnectedLater(key)
+	if err != nil && !(errors.Is(err, zk.ErrNoNode) && key.kind == absenceWatch) {
 		return a, classify(err)
+	}
+	if n != nil {
+		e.hub.armed(n)
 	}
 	e.Go(func() {
 		select {

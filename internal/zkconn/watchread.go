@@ -117,10 +117,7 @@ func startWatch[T any](e *Epoch, key watchKey, tell func(Event), read request[T]
 	read = watching(e, key, n, read)
 	if read.client = plain; !held {
 		read.client = func(*zk.Conn) (v T, err error) {
-			a, err := e.armExternal(key)
-			if err == nil || key.kind == absenceWatch && errors.Is(err, zk.ErrNoNode) {
-				e.hub.armed(n)
-			}
+			a, err := e.armExternal(key, n)
 			if err == nil && key.kind == dataWatch && a.Content.Stat == nil {
 				err = zk.ErrNoAuth // the watch is set, but nothing was read
 			}

@@ -1,0 +1,245 @@
+package follow
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// entry is a node that was told.
+type entry struct {
+	name string
+	up   *entry
+	kids map[string]*entry
+
+	made, changed int64 // the zxids of its creation and of its last change
+	// listed is the zxid of the last change of its children when they were listed; -1 if they were not. Later children are
+	// known by their events, so it is only for telling whether the children must be listed after a lost connection.
+	listed int64
+
+	data, children *zkconn.Watch // of a tree without a recursive watch
+}
+
+// find returns what is known of a path, and of its parent.
+func (t *tree) find(path string) (en, up *entry) {
+	rest, ok := strings.CutPrefix(path, t.path)
+	if !ok || rest != "" && rest[0] != '/' {
+		return nil, nil
+	}
+	en = t.root
+	for rest != "" && en != nil {
+		name := rest[1:]
+		rest = ""
+		if at := strings.IndexByte(name, '/'); at >= 0 {
+			name, rest = name[:at], name[at:]
+		}
+		up, en = en, en.kids[name]
+		if rest != "" && en == nil {
+			return nil, nil
+		}
+	}
+	return en, up
+}
+
+// revise has everything that is known looked at again.
+func (t *tree) revise(en *entry, path string, once bool) {
+	if once { // the watches must be set, too
+		t.jobs.add(job{path, read})
+		t.jobs.add(job{path, list})
+	} else {
+		t.jobs.add(job{path, verify})
+	}
+	for _, kid := range en.kids {
+		t.revise(kid, path+"/"+kid.name, once)
+	}
+}
+
+// hidden reports whether a read says that there is no node that the session can see.
+func (t *tree) hidden(path string, err error) bool {
+	return errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNoAuth) && path != t.path
+}
+
+// looked handles the data of a node.
+func (l *link) looked(path string, c zkconn.Content, w *zkconn.Watch, err error) error {
+	t := l.t
+	if t.hidden(path, err) {
+		return l.gone(path)
+	}
+	if err != nil {
+		return err
+	}
+	en, up := t.find(path)
+	if up == nil && path != t.path {
+		// The parent is not known, and so has yet to be read, or is gone. Once it is known, its children are listed.
+		l.unwatch(w)
+		return nil
+	}
+	if en != nil && en.made != c.Stat.Czxid {
+		if err := l.gone(path); err != nil {
+			return err
+		}
+		en = nil
+	}
+	kind := Changed
+	switch {
+	case en == nil:
+		kind = Created
+		en = t.insert(path, up, c.Stat)
+		if l.once || c.Stat.NumChildren > 0 {
+			t.jobs.add(job{path, list})
+		}
+	case en.changed == c.Stat.Mzxid:
+		kind = 0
+	}
+	en.changed = c.Stat.Mzxid
+	l.keep(&en.data, w)
+	if kind == 0 {
+		return nil
+	}
+	return t.tell(Event{Kind: kind, Path: path, Data: c.Data, Stat: c.Stat})
+}
+
+// insert adds a node that is new.
+func (t *tree) insert(path string, up *entry, st *zk.Stat) *entry {
+	en := &entry{up: up, made: st.Czxid, listed: -1}
+	if st.NumChildren == 0 {
+		en.listed = st.Pzxid
+	}
+	if up == nil {
+		t.root = en
+		return en
+	}
+	en.name = strings.Clone(path[strings.LastIndexByte(path, '/')+1:])
+	if up.kids == nil {
+		up.kids = make(map[string]*entry)
+	}
+	up.kids[en.name] = en
+	return en
+}
+
+// verified handles the Stat of a node that is known.
+func (l *link) verified(path string, st *zk.Stat, _ *zkconn.Watch, err error) error {
+	t := l.t
+	en, _ := t.find(path)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return l.gone(path)
+	case err != nil:
+		return err
+	case en == nil:
+		return nil
+	}
+	if en.made != st.Czxid || en.changed != st.Mzxid {
+		t.jobs.add(job{path, read})
+	}
+	if en.made == st.Czxid && en.listed != st.Pzxid {
+		t.jobs.add(job{path, list})
+	}
+	return nil
+}
+
+// listed handles the names of a node's children.
+func (l *link) listed(path string, names zkconn.Listing, w *zkconn.Watch, err error) error {
+	t := l.t
+	en, _ := t.find(path)
+	switch {
+	case t.hidden(path, err):
+		t.jobs.add(job{path, read}) // if the node is gone, that tells
+		return nil
+	case err != nil:
+		return err
+	case en == nil || en.made != names.Stat.Czxid:
+		l.unwatch(w)
+		t.jobs.add(job{path, read})
+		return nil
+	}
+	there := make(map[string]struct{}, len(names.Names))
+	for _, name := range names.Names {
+		there[name] = struct{}{}
+		if en.kids[name] == nil {
+			t.jobs.add(job{path + "/" + name, read})
+		}
+	}
+	for name := range en.kids {
+		if _, ok := there[name]; !ok {
+			if err := l.gone(path + "/" + name); err != nil {
+				return err
+			}
+		}
+	}
+	en.listed = names.Stat.Pzxid
+	l.keep(&en.children, w)
+	return nil
+}
+
+// gone tells that a node is gone, and everything that was below it.
+func (l *link) gone(path string) error {
+	t := l.t
+	if path == t.path && l.once {
+		t.jobs.add(job{path, expect}) // nobody else tells of its creation
+	}
+	en, up := t.find(path)
+	if en == nil {
+		return nil
+	}
+	if up == nil {
+		t.root = nil
+	} else {
+		delete(up.kids, en.name)
+	}
+	return l.buried(en, path)
+}
+
+func (l *link) buried(en *entry, path string) error {
+	for _, kid := range en.kids {
+		if err := l.buried(kid, path+"/"+kid.name); err != nil {
+			return err
+		}
+	}
+	l.unwatch(en.data)
+	l.unwatch(en.children)
+	return l.t.tell(Event{Kind: Deleted, Path: path})
+}
+
+// expected handles the answer to the watch for the creation of the root.
+func (l *link) expected(path string, _ *zk.Stat, _ *zkconn.Watch, err error) error {
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return nil
+	case err == nil:
+		l.t.jobs.add(job{path, read})
+	}
+	return err
+}
+
+// keep keeps the watch of a node in the place of an earlier one.
+func (l *link) keep(at **zkconn.Watch, w *zkconn.Watch) {
+	if w == nil {
+		return
+	}
+	if old := *at; old != nil {
+		old.Stop() // the server has one watch for both
+	}
+	*at = w
+}
+
+func (l *link) unwatch(w *zkconn.Watch) {
+	if w != nil {
+		l.e.Unwatch(w)
+	}
+}
+
+// forget ends the watches of the nodes, which stay known.
+func (l *link) forget(en *entry) {
+	if en == nil || !l.once {
+		return
+	}
+	l.unwatch(en.data)
+	l.unwatch(en.children)
+	en.data, en.children = nil, nil
+	for _, kid := range en.kids {
+		l.forget(kid)
+	}
+}

@@ -1,0 +1,150 @@
+package follow
+
+import (
+	"context"
+	"sync"
+
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+)
+
+// window is how many reads are on their way at once.
+const window = 64
+
+// link is a tree's use of one connection. Reads are sent ahead, and their answers are handled in the order of the
+// requests, which is that of the server's history. So a later answer never shows an older state.
+type link struct {
+	t       *tree
+	e       *zkconn.Epoch
+	number  int64 // of the connection
+	once    bool  // there is no recursive watch: each node has watches of its own
+	all     *zkconn.TreeWatch
+	absence *zkconn.Watch // of the root, if there is no recursive watch
+	asked   []*answer     // the oldest first
+
+	cutting sync.Once
+	cut     chan struct{} // closed when watches of the connection have ended
+}
+
+// answer is a read on its way.
+type answer struct {
+	job
+	done   <-chan struct{}
+	handle func() error // once done is closed
+	drop   func()       // instead of handle
+}
+
+// watch sets the recursive watch, if the servers have such.
+func (l *link) watch(ctx context.Context) (err error) {
+	l.all, err = l.e.WatchTree(ctx, l.t.path, func(path string, what zkconn.Event) { l.hear(job{path, read}, what) })
+	if zkconn.Unimplemented(err) {
+		l.once, err = true, nil
+	}
+	return err
+}
+
+// hear is called in the goroutine that reads the connection.
+func (l *link) hear(j job, what zkconn.Event) {
+	if what == zkconn.Disconnected {
+		l.cutting.Do(func() { close(l.cut) })
+		return
+	}
+	l.t.jobs.add(j)
+}
+
+// ask sends reads, as many as may be on their way.
+func (l *link) ask() {
+	for len(l.asked) < window {
+		j, ok := l.t.jobs.take()
+		if !ok {
+			return
+		}
+		if a := l.start(j); a != nil {
+			l.asked = append(l.asked, a)
+		}
+	}
+}
+
+// start sends the read of a job; nil if it is not needed any more.
+func (l *link) start(j job) *answer {
+	known, _ := l.t.find(j.path)
+	switch {
+	case j.what == expect:
+		w, call := l.e.StartWatchAbsence(j.path, l.hears(job{j.path, read}))
+		l.keep(&l.absence, w)
+		return asking(l, j, call, nil, l.expected)
+	case known == nil && j.what != read:
+		return nil
+	case j.what == verify:
+		return asking(l, j, l.e.StartExists(j.path), nil, l.verified)
+	case j.what == list && l.once:
+		w, call := l.e.StartWatchChildren(j.path, l.hears(job{j.path, list}))
+		return asking(l, j, call, w, l.listed)
+	case j.what == list:
+		return asking(l, j, l.e.StartChildren(j.path), nil, l.listed)
+	case l.once:
+		w, call := l.e.StartWatchData(j.path, l.hears(job{j.path, read}))
+		return asking(l, j, call, w, l.looked)
+	}
+	return asking(l, j, l.e.StartGet(j.path), nil, l.looked)
+}
+
+func (l *link) hears(j job) func(zkconn.Event) {
+	return func(what zkconn.Event) { l.hear(j, what) }
+}
+
+// asking is the answer to a call, which is given to f together with the watch that the call has set.
+func asking[T any](l *link, j job, call *zkconn.Call[T], w *zkconn.Watch, f func(string, T, *zkconn.Watch, error) error) *answer {
+	return &answer{
+		job: j, done: call.Done(),
+		handle: func() error {
+			v, err := call.Wait(context.Background(), l.e) // does not block; it knows whether the answer still counts
+			if err != nil && w != nil {
+				l.e.GiveUp(w, true)
+			}
+			return f(j.path, v, w, err)
+		},
+		drop: func() {
+			if w != nil {
+				l.e.GiveUp(w, call.Answered())
+			}
+		},
+	}
+}
+
+// next waits for the oldest answer. It returns nil if there are new jobs instead, and room for their reads.
+func (l *link) next(ctx context.Context) (*answer, error) {
+	var done, come <-chan struct{}
+	if len(l.asked) > 0 {
+		done = l.asked[0].done
+	}
+	if len(l.asked) < window {
+		come = l.t.jobs.come
+	}
+	select {
+	case <-done:
+		a := l.asked[0]
+		l.asked = l.asked[1:]
+		return a, nil
+	case <-come:
+		return nil, nil
+	case <-l.cut:
+		return nil, errAgain
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-l.e.Over():
+		return nil, zkconn.ErrOver
+	}
+}
+
+// end leaves no watch behind. What was not answered is to be read on the next connection.
+func (l *link) end() {
+	for _, a := range l.asked {
+		a.drop()
+		l.t.jobs.add(a.job)
+	}
+	if l.all != nil {
+		l.all.Stop()
+	}
+	l.unwatch(l.absence)
+	l.forget(l.t.root)
+}

@@ -1,0 +1,174 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// Kind says what an [Event] tells.
+type Kind int
+
+const (
+	// Created tells of a node: one that was there, or one that was made.
+	Created Kind = iota + 1
+	// Changed tells of new data.
+	Changed
+	// Deleted tells that a node is gone. The nodes below it are told first. A node that was
+	// deleted and made again is told as Deleted and Created.
+	Deleted
+	// Initialized is told once, when everything that was there at the beginning has been told.
+	Initialized
+	// Interrupted tells that the connection was lost, so changes are not heard of. It is told after Initialized only.
+	Interrupted
+	// Resumed tells that everything has been told that changed since Interrupted.
+	Resumed
+)
+
+// Event is a change of a tree. Path is that of the node, on the servers. Data and Stat are those of a node
+// that was created or changed.
+type Event struct {
+	Kind Kind
+	Path string
+	Data []byte
+	Stat *zk.Stat
+}
+
+// Tree returns a loop over the changes of the node at path, a path on the servers, and of everything below it. The node need
+// not exist. It begins with what is there, parents before their children, and with Initialized. Then it tells every later
+// change; if a node changes again before that was read, it tells the last state. Whatever happens to the connection,
+// the changes add up to what is on the servers. It waits and ends as [Data] does. It leaves out what the session may not read.
+//
+// The servers hold one recursive watch (since 3.6). The beginning costs two requests, a request for each node, and one for each node
+// that has children. A node that is created or changed later costs one, a deletion one. After a lost connection each known
+// node costs one, because its watch may have missed something; so does each that has changed, and each whose children have.
+// Older servers, and tapped connections, hold two watches for each node. There each node costs two requests at the beginning
+// and after a lost connection, and a child that comes or goes costs a listing of its parent.
+//
+// It keeps the names and three numbers of each node, not the data.
+func Tree(ctx context.Context, at Sessions, path string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		t := &tree{path: path, yield: yield, jobs: newJobs()}
+		// The error of In says why nothing more can be told, which nobody wants to know who has left the loop.
+		if err := at.In(ctx, t.in); err != nil && !t.stopped {
+			yield(Event{}, err)
+		}
+	}
+}
+
+// tree is one loop. It belongs to the goroutine of the loop, except jobs.
+type tree struct {
+	path  string
+	yield func(Event, error) bool
+	root  *entry // nil if there is no node
+	jobs  *jobs  // what is to be read
+
+	sessions int
+	begun    bool // Initialized was told
+	behind   bool // Interrupted was told, and Resumed was not
+	stopped  bool // the body has left the loop, and must not be called again
+}
+
+// in follows the tree through one session.
+func (t *tree) in(ctx context.Context, e *zkconn.Epoch) error {
+	if t.sessions++; t.sessions > 1 {
+		if err := synced(ctx, e, t.path); err != nil {
+			return err
+		}
+	}
+	for pace := (node.Pace{Free: 1}); ; {
+		if err := e.Await(ctx); err != nil {
+			return err
+		}
+		err := t.attend(ctx, e)
+		if t.stopped || ctx.Err() != nil {
+			return err
+		}
+		if again(err) || errors.Is(err, zkconn.ErrOver) {
+			if err := t.interrupt(); err != nil {
+				return err
+			}
+		}
+		if !again(err) {
+			return err
+		}
+		if err := pace.Rest(ctx, e); err != nil {
+			return err
+		}
+	}
+}
+
+// attend follows the tree through one connection. The error errAgain means that it was lost.
+func (t *tree) attend(ctx context.Context, e *zkconn.Epoch) error {
+	l := &link{t: t, e: e, number: e.Connection(), cut: make(chan struct{})}
+	defer l.end()
+	// The watch comes before the reads. So whatever a read does not show is told by an event after it.
+	if err := l.watch(ctx); err != nil {
+		return over(err)
+	}
+	if t.root == nil {
+		t.jobs.add(job{t.path, read})
+	} else {
+		t.revise(t.root, t.path, l.once)
+	}
+	for pace := (node.Pace{}); ; {
+		l.ask()
+		if len(l.asked) == 0 {
+			if err := t.current(); err != nil {
+				return err
+			}
+		}
+		answer, err := l.next(ctx)
+		if err != nil {
+			return err
+		}
+		if answer == nil {
+			continue // there are new jobs
+		}
+		if err := over(answer.handle()); again(err) {
+			t.jobs.add(answer.job)
+			if e.Connection() != l.number {
+				return errAgain
+			}
+			if err := pace.Rest(ctx, e); err != nil { // an answer without a meaning
+				return err
+			}
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// current notes that everything has been read that is known to have changed.
+func (t *tree) current() error {
+	switch {
+	case !t.begun:
+		t.begun = true
+		return t.tell(Event{Kind: Initialized, Path: t.path})
+	case t.behind:
+		t.behind = false
+		return t.tell(Event{Kind: Resumed, Path: t.path})
+	}
+	return nil
+}
+
+// interrupt notes that changes are not heard of any more.
+func (t *tree) interrupt() error {
+	if !t.begun || t.behind {
+		return nil
+	}
+	t.behind = true
+	return t.tell(Event{Kind: Interrupted, Path: t.path})
+}
+
+func (t *tree) tell(ev Event) error {
+	if !t.yield(ev, nil) {
+		t.stopped = true
+		return errStopped
+	}
+	return nil
+}

@@ -1,0 +1,276 @@
+package follow_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/follow"
+	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+func treeOf(ctx context.Context, s *zksync.Session, path string) *told {
+	return tells(follow.Tree(ctx, access(s), path), func(ev follow.Event) string {
+		switch ev.Kind {
+		case follow.Created:
+			return "+" + ev.Path + "=" + string(ev.Data)
+		case follow.Changed:
+			return "~" + ev.Path + "=" + string(ev.Data)
+		case follow.Deleted:
+			return "-" + ev.Path
+		case follow.Initialized:
+			return "initialized"
+		case follow.Interrupted:
+			return "interrupted"
+		}
+		return "resumed"
+	})
+}
+
+// replayed is what the events add up to. It fails if they do not fit each other.
+func replayed(t *testing.T, nodes map[string]string, events []string) {
+	t.Helper()
+	for _, ev := range events {
+		path, data, _ := strings.Cut(ev[1:], "=")
+		_, known := nodes[path]
+		switch ev[0] {
+		case '+':
+			require.False(t, known, "%s in %v", ev, events)
+			_, there := nodes[path[:strings.LastIndexByte(path, '/')]]
+			require.True(t, there || strings.Count(path, "/") == 1, "parents come first: %s", ev)
+			nodes[path] = data
+		case '~':
+			require.True(t, known, "%s in %v", ev, events)
+			require.NotEqual(t, nodes[path], data, "%s was told twice", ev)
+			nodes[path] = data
+		case '-':
+			require.True(t, known, "%s in %v", ev, events)
+			delete(nodes, path)
+			for p := range nodes {
+				require.False(t, strings.HasPrefix(p, path+"/"), "%s is told before what is below it", ev)
+			}
+		}
+	}
+}
+
+// kinds of connections and servers that a tree must follow on.
+var grounds = map[string]func(v *proving.Env) *zksync.Session{
+	"recursive": func(v *proving.Env) *zksync.Session { return v.Session() },
+	"old servers": func(v *proving.Env) *zksync.Session {
+		v.Server.SetError(zktest.CodeUnimplemented, zktest.AddWatch)
+		return v.Session()
+	},
+	"tapped": func(v *proving.Env) *zksync.Session { return v.Tapped() },
+}
+
+func onEachGround(t *testing.T, f func(t *testing.T, v *proving.Env, s *zksync.Session)) {
+	t.Helper()
+	for name, open := range grounds {
+		t.Run(name, func(t *testing.T) {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) { f(t, v, open(v)) })
+		})
+	}
+}
+
+func TestATreeIsToldAsItIsAndAtEveryChange(t *testing.T) {
+	onEachGround(t, func(t *testing.T, v *proving.Env, s *zksync.Session) {
+		ctx, cancel := context.WithCancel(t.Context())
+		c := treeOf(ctx, s, "/f")
+		require.Equal(t, []string{"initialized"}, c.take(v))
+		for _, step := range []struct {
+			do   func()
+			told []string
+		}{
+			{func() { v.Server.Create("/f", []byte("1"), 0, 0) }, []string{"+/f=1"}},
+			{func() { v.Server.Create("/f/a", []byte("2"), 0, 0) }, []string{"+/f/a=2"}},
+			{func() { v.Server.Create("/f/a/b", nil, 0, 0) }, []string{"+/f/a/b="}},
+			{func() { v.Server.Create("/ff", nil, 0, 0) }, nil},
+			{func() { v.Server.Set("/f/a/b", []byte("3")) }, []string{"~/f/a/b=3"}},
+			{func() { v.Server.Set("/f", []byte("4")) }, []string{"~/f=4"}},
+			{func() { v.Server.Delete("/f/a/b") }, []string{"-/f/a/b"}},
+			{func() { v.Server.Create("/f/a/b", []byte("5"), 0, 0) }, []string{"+/f/a/b=5"}},
+		} {
+			step.do()
+			require.Equal(t, step.told, c.take(v))
+		}
+		v.Server.DeleteAll("/f")
+		require.Equal(t, []string{"-/f/a/b", "-/f/a", "-/f"}, c.take(v))
+		v.Server.Create("/f", []byte("6"), 0, 0)
+		require.Equal(t, []string{"+/f=6"}, c.take(v))
+		cancel()
+		require.Equal(t, []string{"error"}, c.take(v))
+		if s.State() == zksync.Connected && t.Name() != "TestATreeIsToldAsItIsAndAtEveryChange/tapped" {
+			require.Zero(t, v.Server.Watches())
+		}
+	})
+}
+
+func TestATreeIsWhatIsThereAfterAnyOutage(t *testing.T) {
+	onEachGround(t, func(t *testing.T, v *proving.Env, s *zksync.Session) {
+		v.Server.Load(map[string]string{"/f/a/b": "1", "/f/a/c": "2", "/f/d": "3", "/f/e/f/g": "4", "/f/h": "5"})
+		c := treeOf(t.Context(), s, "/f")
+		all := c.take(v)
+		require.Equal(t, "initialized", all[len(all)-1])
+		nodes := map[string]string{}
+		replayed(t, nodes, all)
+		require.Equal(t, v.Server.Contents("/f"), nodes)
+		v.Server.Disconnect(s.ID())
+		v.Later()
+		require.Subset(t, []string{"interrupted", "resumed"}, c.take(v), "nothing has changed")
+		for i, outage := range []func(){
+			func() { v.Server.Disconnect(s.ID()) },
+			func() { v.Server.Expire(s.ID()) },
+			func() {
+				heal := v.Server.Partition(s.ID())
+				time.AfterFunc(time.Second, heal)
+			},
+			func() { v.Server.Restart() },
+		} {
+			outage()
+			v.Server.DeleteAll("/f/a")
+			v.Server.Set("/f/d", []byte(fmt.Sprint("x", i)))
+			v.Server.Load(map[string]string{fmt.Sprint("/f/n", i): "n"})
+			if i%2 == 0 {
+				v.Server.Load(map[string]string{"/f/a/b": fmt.Sprint(i)})
+			}
+			v.Server.Delete("/f/h")
+			v.Server.Load(map[string]string{"/f/h": fmt.Sprint("5", i)})
+			v.Later()
+			told := c.take(v)
+			replayed(t, nodes, told)
+			require.Equal(t, v.Server.Contents("/f"), nodes)
+			require.NotContains(t, told, "~/f/e/f/g=4")
+		}
+	})
+}
+
+func TestEveryFaultLeavesATreeSound(t *testing.T) {
+	for name, open := range grounds {
+		t.Run(name, func(t *testing.T) {
+			proving.EveryFault(t, func(t *testing.T, v *proving.Env) func(string) {
+				s := open(v)
+				v.Server.Load(map[string]string{"/f/a/b": "1", "/f/c": "2"})
+				return func(name string) {
+					c := treeOf(t.Context(), s, "/f")
+					time.Sleep(time.Minute)
+					v.Server.Set("/f/a/b", []byte("3"))
+					v.Server.Load(map[string]string{"/f/a/d": "4"})
+					v.Server.Delete("/f/c")
+					time.Sleep(time.Minute)
+					nodes := map[string]string{}
+					replayed(t, nodes, c.take(v))
+					require.Equal(t, v.Server.Contents("/f"), nodes, name)
+				}
+			})
+		})
+	}
+}
+
+func TestATreeCostsARequestForEachNode(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		const leaves = 100
+		nodes := map[string]string{}
+		for i := range leaves {
+			nodes[fmt.Sprintf("/f/%d/x", i%10)+fmt.Sprint(i)] = "1"
+		}
+		v.Server.Load(nodes)
+		s := v.Session()
+		inner := 1 + 10
+		ctx, cancel := context.WithCancel(t.Context())
+		require.Equal(t, 1+inner+leaves+inner, v.Counted(func() { treeOf(ctx, s, "/f") }), "the watch, the nodes, the listings")
+		require.Equal(t, 1, v.Counted(func() { v.Server.Set("/f/1/x1", []byte("2")) }))
+		require.Equal(t, 1, v.Counted(func() { v.Server.Create("/f/1/y", []byte("2"), 0, 0) }))
+		require.Equal(t, 1, v.Counted(func() { v.Server.Delete("/f/1/y") }))
+		require.Equal(t, 1+inner+leaves+1, v.Counted(func() { v.Server.Disconnect(s.ID()); time.Sleep(time.Second) }),
+			"the watch, the nodes, and the children that have changed")
+		require.Equal(t, 2, v.Server.Watches(), "of data and children")
+		require.Equal(t, 1, v.Counted(cancel))
+		require.Zero(t, v.Server.Watches())
+	})
+}
+
+// Servers before 3.9 have one watch of a session at a path.
+func TestATreeAndOrdinaryWatchesOfItsTopDoNotDisturbEachOther(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		v.Server.Load(map[string]string{"/f/a": "1"})
+		s := v.Session()
+		early, earlyNames := dataOf(t.Context(), s, "/f"), childrenOf(t.Context(), s, "/f")
+		require.Equal(t, []string{""}, early.take(v))
+		ctx, cancel := context.WithCancel(t.Context())
+		tree := treeOf(ctx, s, "/f")
+		require.Equal(t, []string{"+/f=", "+/f/a=1", "initialized"}, tree.take(v))
+		late, lateNames := dataOf(t.Context(), s, "/f"), childrenOf(t.Context(), s, "/f")
+		late.take(v)
+		lateNames.take(v)
+		earlyNames.take(v)
+		change := func(i int) {
+			v.Server.Set("/f", []byte(fmt.Sprint(i)))
+			v.Server.Create("/f/"+fmt.Sprint(i), nil, 0, 0)
+			v.Quiet()
+			v.Server.Set("/f/a", []byte(fmt.Sprint(i)))
+		}
+		for i := range 3 {
+			change(i)
+			for _, c := range []*told{early, late} {
+				require.Equal(t, []string{fmt.Sprint(i)}, c.take(v))
+			}
+			for _, c := range []*told{earlyNames, lateNames} {
+				require.Len(t, c.take(v), 1)
+			}
+			require.ElementsMatch(t, []string{fmt.Sprint("~/f=", i), fmt.Sprint("+/f/", i, "="), fmt.Sprint("~/f/a=", i)}, tree.take(v))
+		}
+		cancel()
+		require.Equal(t, []string{"error"}, tree.take(v))
+		change(4)
+		for _, c := range []*told{early, late, earlyNames, lateNames} {
+			require.NotEmpty(t, c.take(v))
+		}
+	})
+}
+
+func TestWhatMayNotBeReadIsLeftOut(t *testing.T) {
+	onEachGround(t, func(t *testing.T, v *proving.Env, s *zksync.Session) {
+		v.Server.Load(map[string]string{"/f/a/b": "1", "/f/c": "2"})
+		v.Server.SetACL("/f/a", zk.DigestACL(zk.PermAll, "u", "p")...)
+		c := treeOf(t.Context(), s, "/f")
+		require.Equal(t, []string{"+/f=", "+/f/c=2", "initialized"}, c.take(v))
+		v.Server.Set("/f/c", []byte("3"))
+		require.Equal(t, []string{"~/f/c=3"}, c.take(v))
+	})
+}
+
+// The queue of a lock sets its watches with a request that replaces that of the tree.
+func TestATreeIsWatchedAgainAfterARequestThatEndsItsWatch(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		v.Server.Load(map[string]string{"/f/a": "1"})
+		s := v.Session()
+		names := childrenOf(t.Context(), s, "/f")
+		tree := treeOf(t.Context(), s, "/f")
+		require.Equal(t, []string{"+/f=", "+/f/a=1", "initialized"}, tree.take(v))
+		require.NoError(t, access(s).In(t.Context(), watchesAll("/f")))
+		require.Equal(t, []string{"interrupted", "resumed"}, tree.take(v))
+		names.take(v)
+		for i := range 3 {
+			v.Server.Set("/f", []byte(fmt.Sprint(i)))
+			v.Server.Create("/f/"+fmt.Sprint(i), nil, 0, 0)
+			require.Len(t, tree.take(v), 2)
+			require.Len(t, names.take(v), 1)
+		}
+	})
+}
+
+// watchesAll watches as the queue of a lock does.
+func watchesAll(path string) func(context.Context, *zkconn.Epoch) error {
+	return func(_ context.Context, e *zkconn.Epoch) error {
+		e.WatchAll([]string{path}, func(string, zkconn.Event) {}, nil)
+		return nil
+	}
+}
