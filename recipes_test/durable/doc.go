@@ -1,0 +1,2 @@
+// Package durable holds tests only: what zkdurable promises.
+package durable

@@ -1,0 +1,253 @@
+package zkdurable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-zookeeper/zk"
+)
+
+// Hold is a hold that this process has open. It does not end with the ZooKeeper session: in the next one the process opens
+// it again by itself. If another process of the owner has resumed it meanwhile, this Hold is lost, and the hold is that
+// of the other one. It is safe for use by many goroutines.
+type Hold struct {
+	m      *Mutex
+	token  node.Token
+	owner  string
+	id     string
+	before *ended // of an earlier hold
+	over   chan struct{}
+	keep   context.CancelFunc // ends the goroutine that keeps it open
+
+	// busy is filled by whoever uses the fields that follow, for as long as its requests take. It is a channel, so that
+	// waiting for it ends with a context.
+	busy    chan struct{}
+	held    held          // as the servers know it
+	version int32         // of the hold's node, if no other process has opened it
+	opened  *zkconn.Epoch // in which this Hold has opened it; nil if that is not known
+	forget  func()        // see record.NodeAtClose
+
+	mu      sync.Mutex
+	err     error  // nil while it lasts
+	by, why string // who has broken it
+}
+
+// newHold makes the Hold of a hold whose node has this version, and which was opened in the session opened, or, if
+// that is nil, in one that has ended.
+func (m *Mutex) newHold(id string, x held, before *ended, version int32, opened *zkconn.Epoch) (*Hold, error) {
+	h := &Hold{m: m, token: x.Token, owner: x.Owner, id: id, before: before,
+		over: make(chan struct{}), busy: make(chan struct{}, 1), held: x, version: version, forget: func() {}}
+	if opened != nil {
+		h.openedIn(opened)
+	}
+	var ctx context.Context
+	ctx, h.keep = context.WithCancel(context.Background())
+	if !m.at.Spawn(func() { h.keepOpen(ctx) }) {
+		h.keep()
+		return nil, errs.MarkAmbiguous(zksync.ErrClosed) // the hold lasts, and nobody is told of it
+	}
+	return h, nil
+}
+
+// Token is the fencing token. It is greater than those of all earlier holds of this path, and the same in all processes
+// that resume the hold. It costs nothing.
+func (h *Hold) Token() zksync.Token { return zksync.Token(h.token) }
+
+// Owner is the name of the owner. It costs nothing.
+func (h *Hold) Owner() string { return h.owner }
+
+// Done returns a channel that is closed when this Hold has ended: somebody has broken it, it was unlocked, another
+// process has resumed it, or the session was closed. [Hold.Err] tells which. It does not end with a ZooKeeper session, nor
+// while there is no connection; so a Hold that was broken meanwhile is told when it has one again. Done does not block.
+//
+// A Hold costs one request to wait for its end, and one in each session timeout.
+func (h *Hold) Done() <-chan struct{} { return h.over }
+
+// Err is nil as long as this Hold lasts, as far as this process knows. Then it is zksync.ErrReleased after Unlock,
+// zksync.ErrLost if it was broken, or resumed by another process, and zksync.ErrClosed if the session was closed. In the
+// last case the owner still holds. It does not block.
+func (h *Hold) Err() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.err
+}
+
+// Broken tells who has broken this hold, and why. As long as nobody has, it tells that of the hold before this one,
+// because the new holder may have to look at what the one before has left behind. Both are empty if nobody has broken
+// either. It does not block.
+func (h *Hold) Broken() (by, why string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.by != "" {
+		return h.by, h.why
+	}
+	return h.before.broken()
+}
+
+// SetNote replaces the note that [Mutex.Holder] shows, for example how far the work has come. Notes stay when the hold is
+// resumed.
+//
+// It blocks until the servers confirm, or ctx ends: then the error wraps the context's error and, if the note may have been
+// written, satisfies [zksync.Ambiguous]. Disconnects and lost sessions delay it. If the hold has ended, the error is that
+// of [Hold.Err]. A note of more than 64 KB, or that is not UTF-8, is zksync.ErrMisuse. It costs one request.
+func (h *Hold) SetNote(ctx context.Context, note string) error {
+	if err := validText("note", note); err != nil {
+		return errs.Wrap("set-note", h.m.path, err)
+	}
+	return h.change(ctx, false, func(ctx context.Context, e *zkconn.Epoch, doubt *bool) error {
+		next := h.held
+		next.Note = note
+		err := h.m.apply(ctx, e, doubt,
+			&zk.CheckVersionRequest{Path: h.m.holdNode(h.token), Version: h.version},
+			// Only this Hold writes there while its node has that version.
+			&zk.SetDataRequest{Path: h.m.terms.Base, Data: record.Encode(state{Hold: &next, Before: h.before}), Version: -1})
+		if err == nil {
+			h.held = next
+		}
+		return err
+	})
+}
+
+// Unlock ends the hold: the lock is free, and the one who waits longest is granted.
+//
+// It blocks until the servers confirm, or ctx ends: then the error wraps the context's error and, if the hold may have
+// ended, satisfies [zksync.Ambiguous]. Call it again, or let another process Resume. Disconnects and lost sessions delay it. If somebody
+// has broken the hold, the error is zksync.ErrLost, and its text says who and why; if another process has resumed it, the
+// error is zksync.ErrLost, too, and the hold lasts. After an Unlock that succeeded it is zksync.ErrReleased. It never ends
+// a later hold. It costs one request.
+func (h *Hold) Unlock(ctx context.Context) error {
+	return h.change(ctx, true, func(ctx context.Context, e *zkconn.Epoch, doubt *bool) error {
+		err := h.m.free(ctx, e, h.token, h.version, &ended{Token: h.token, Owner: h.owner, ID: h.id}, doubt)
+		if err == nil {
+			h.forget()
+			h.finish(zksync.ErrReleased, nil)
+		}
+		return err
+	})
+}
+
+// change runs f, which makes a change at h.version, until its outcome is known. f is called again after
+// a refusal, unless the hold has ended. unlock says that it is the change of Unlock.
+func (h *Hold) change(ctx context.Context, unlock bool, f func(ctx context.Context, e *zkconn.Epoch, doubt *bool) error) error {
+	doubt := false
+	err := h.m.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		if err := h.begin(ctx); err != nil {
+			return err
+		}
+		defer h.end()
+		for pace := (node.Pace{Free: 1}); ; {
+			if err := h.Err(); err != nil {
+				unlocked := unlock && doubt && errors.Is(err, zksync.ErrReleased) // by a request of an earlier session
+				// What was found out is certain, unless nothing is written any more of the hold.
+				if doubt = doubt && errors.Is(err, errLongAgo); unlocked {
+					return nil
+				}
+				return err
+			}
+			err := f(ctx, e, &doubt)
+			if !record.Conflict(err) && !errors.Is(err, zk.ErrNoNode) {
+				return err
+			}
+			if err := h.look(ctx, e); err != nil {
+				return err
+			}
+			if err := pace.Rest(ctx, e); err != nil {
+				return err
+			}
+		}
+	})
+	op := "set-note"
+	if unlock {
+		op = "unlock"
+	}
+	return errs.Wrap(op, h.m.path, uncertain(err, doubt && err != nil))
+}
+
+// begin waits until no other call makes a change. end lets others in again.
+func (h *Hold) begin(ctx context.Context) error {
+	select {
+	case h.busy <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (h *Hold) end() { <-h.busy }
+
+// errLongAgo means that the base node tells nothing of the hold any more.
+var errLongAgo = fmt.Errorf("%w: others have held since", zksync.ErrLost)
+
+// look finds out what has become of the hold. If it is still that of h, h.version is right
+// afterwards; otherwise h has ended. busy is filled.
+func (h *Hold) look(ctx context.Context, e *zkconn.Epoch) error {
+	m := h.m
+	if err := record.Synced(ctx, e, m.terms.Base); err != nil {
+		return err
+	}
+	data, st, err := e.Get(ctx, m.holdNode(h.token))
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+	case err != nil:
+		return err
+	case openerID(data) == h.id:
+		h.version = st.Version
+		return nil
+	default:
+		h.forget() // the node that says who has it open is that of the other process
+		h.finish(fmt.Errorf("%w: another process of %s has resumed the hold", zksync.ErrLost, errs.Quote(h.owner)), nil)
+		return nil
+	}
+	v, _, err := m.terms.Peek(ctx, e)
+	if err != nil {
+		return err
+	}
+	switch x := v.T.Before; {
+	case v.T.is(h.token):
+		err = fmt.Errorf("%w: somebody has removed the node of the hold", zksync.ErrLost)
+	case x == nil || x.Token != h.token:
+		err = errLongAgo
+	case x.ID == h.id:
+		err = zksync.ErrReleased
+	case x.By == "":
+		err = fmt.Errorf("%w: another process of %s has resumed and released the hold", zksync.ErrLost, errs.Quote(h.owner))
+	default:
+		err = fmt.Errorf("%w: broken by %s: %s", zksync.ErrLost, x.By, x.Why)
+	}
+	// Nobody opens a hold that has ended. So what is there is the node of this Hold.
+	e.Reap(zkconn.Orphan{Dir: m.terms.Base, Node: m.openNode(h.token)})
+	h.forget()
+	h.finish(err, v.T.Before)
+	return nil
+}
+
+// finish ends h with err. x, if it is not nil, may tell who has broken it.
+func (h *Hold) finish(err error, x *ended) {
+	h.mu.Lock()
+	first := h.err == nil
+	if first {
+		h.err = err
+		if x != nil && x.Token == h.token {
+			h.by, h.why = x.By, x.Why
+		}
+	}
+	h.mu.Unlock()
+	if first {
+		close(h.over)
+		h.keep()
+	}
+}
+
+// openedIn notes that the hold is open in e.
+func (h *Hold) openedIn(e *zkconn.Epoch) {
+	h.forget()
+	h.opened = e
+	h.forget = record.NodeAtClose(h.m.at.Session, e, h.m.terms.Base, h.m.openNode(h.token))
+}
