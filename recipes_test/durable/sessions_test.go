@@ -1,0 +1,231 @@
+package durable_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/zkdurable"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// severable opens a session of a process that can be cut off from the server.
+func severable(v *proving.Env) (s *zksync.Session, cut func() (heal func())) {
+	v.T.Helper()
+	var off atomic.Bool
+	s = v.Session(zksync.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+		if off.Load() {
+			return nil, errors.New("cut off")
+		}
+		return v.Server.DialContext(ctx, network, address)
+	}))
+	return s, func() func() {
+		off.Store(true)
+		v.Server.Disconnect(s.ID())
+		return func() { off.Store(false) }
+	}
+}
+
+// The end of a ZooKeeper session does not end a hold: its process opens it again.
+func TestAHoldGoesOnInTheNextSession(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		m := zkdurable.NewMutex(s, path)
+		h := locks(v, m, "a")
+		for range 3 {
+			id := s.ID()
+			v.Server.Expire(id)
+			time.Sleep(time.Second)
+			require.NotEqual(t, id, s.ID())
+			require.NoError(t, h.Err())
+			require.False(t, proving.IsClosed(h.Done()))
+			require.True(t, holder(v, m).Alive)
+			_, err := mutexes(v, 1)[0].Resume(ctx, "a")
+			require.ErrorIs(t, err, zksync.ErrNotAcquired)
+			require.NoError(t, h.SetNote(ctx, "still here"))
+		}
+		require.NoError(t, h.Unlock(ctx))
+		v.NothingLeft(base, "queue", "writers")
+	})
+}
+
+// The process is cut off. Its session ends, another process of the owner resumes, and the first one comes back.
+func TestAHoldThatAnotherProcessHasResumedIsLost(t *testing.T) {
+	for _, unlocked := range []bool{false, true} {
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+			s, cut := severable(v)
+			h := locks(v, zkdurable.NewMutex(s, path), "a")
+			heal := cut()
+			time.Sleep(time.Minute)
+			other := mutexes(v, 1)[0]
+			resumed, err := other.Resume(ctx, "a")
+			require.NoError(t, err)
+			require.Equal(t, h.Token(), resumed.Token())
+			require.NoError(t, resumed.SetNote(ctx, "mine"))
+			if unlocked {
+				require.NoError(t, resumed.Unlock(ctx))
+			}
+			require.NoError(t, h.Err(), "it cannot know yet")
+			heal()
+			v.Awaits(h.Done(), "Done")
+			require.ErrorIs(t, h.Unlock(ctx), zksync.ErrLost)
+			require.ErrorContains(t, h.SetNote(ctx, "mine"), "another process of \"a\" has resumed")
+			by, _ := h.Broken()
+			require.Empty(t, by)
+			time.Sleep(time.Minute)
+			if !unlocked {
+				require.Equal(t, "mine", holder(v, other).Note)
+				require.True(t, holder(v, other).Alive)
+				require.NoError(t, resumed.Unlock(ctx))
+			}
+			v.NothingLeft(base, "queue", "writers")
+		})
+	}
+}
+
+// It is told when it has a connection again, also if others have held since.
+func TestAHoldThatWasBrokenMeanwhileIsToldAfterwards(t *testing.T) {
+	for _, later := range []int{0, 1, 2} {
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+			s, cut := severable(v)
+			h := locks(v, zkdurable.NewMutex(s, path), "a")
+			heal := cut()
+			m := mutexes(v, 1)[0]
+			require.NoError(t, m.Break(ctx, h.Token(), "why not"))
+			for range later {
+				require.NoError(t, locks(v, m, "b").Unlock(ctx))
+			}
+			heal()
+			v.Awaits(h.Done(), "Done")
+			err := h.Unlock(ctx)
+			require.ErrorIs(t, err, zksync.ErrLost)
+			require.False(t, zksync.Ambiguous(err))
+			if later == 0 {
+				require.ErrorContains(t, err, "broken by process 0: why not")
+			} else {
+				require.ErrorContains(t, err, "others have held since")
+			}
+			v.Later()
+			v.NothingLeft(base, "queue", "writers")
+		})
+	}
+}
+
+// A waiter whose session ends queues anew; that of a lock that was granted in the session that has ended returns the
+// hold.
+func TestAWaitForADurableLockOutlivesItsSession(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		m := mutexes(v, 1)[0]
+		h := locks(v, m, "a")
+		w := queued(v, zkdurable.NewMutex(s, path), "b", 0)
+		v.Server.Expire(s.ID())
+		v.Later()
+		require.True(t, w.Pending())
+		require.Len(t, v.Children(base+"/queue"), 1)
+		require.NoError(t, h.Unlock(ctx))
+		require.NoError(t, granted(v, w).Unlock(ctx))
+	})
+}
+
+// Nobody who waits stays behind a hold whose nodes somebody has removed.
+func TestNodesOfADurableLockThatAreRemovedByHandBlockNobody(t *testing.T) {
+	for _, what := range []string{"hold", "record", "entry", "open"} {
+		t.Run(what, func(t *testing.T) {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				ms := mutexes(v, 3)
+				h := locks(v, ms[0], "a")
+				w := queued(v, ms[1], "b", 0)
+				token := h.Token().String()
+				switch what {
+				case "hold":
+					v.Remove(base + "/hold-" + token)
+				case "entry":
+					v.Remove(base + "/queue/" + v.Children(base + "/queue")[0])
+					v.Later()
+					require.True(t, w.Pending())
+					require.NoError(t, h.Unlock(ctx))
+				case "open":
+					v.Remove(base + "/open-" + token)
+					require.NoError(t, h.Unlock(ctx))
+				case "record":
+					for len(v.Children(path)) > 0 {
+						removeAll(v, base)
+					}
+				}
+				next := granted(v, w)
+				require.Positive(t, next.Token().Compare(h.Token()))
+				v.Awaits(h.Done(), "Done")
+				require.Error(t, h.Unlock(ctx))
+				v.Later()
+				require.NoError(t, next.Err())
+				require.True(t, holder(v, ms[2]).Alive)
+				require.NoError(t, next.Unlock(ctx))
+			})
+		})
+	}
+}
+
+func removeAll(v *proving.Env, node string) {
+	for _, c := range v.Children(node) {
+		removeAll(v, node+"/"+c)
+	}
+	v.Remove(node)
+}
+
+func TestADurableLockWorksOnATappedConnection(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s, other := v.Tapped(), mutexes(v, 1)[0]
+		id := s.ID()
+		m := zkdurable.NewMutex(s, path)
+		h := locks(v, other, "a")
+		w := queued(v, m, "b", 0)
+		require.NoError(t, h.Unlock(ctx))
+		h = granted(v, w)
+		require.NoError(t, h.SetNote(ctx, "tapped"))
+		require.NoError(t, h.Unlock(ctx))
+		h = locks(v, m, "a")
+		require.NoError(t, other.Break(ctx, h.Token(), "so that it hears of it"))
+		v.Awaits(h.Done(), "Done")
+		h = locks(v, m, "a")
+		_, err := other.Resume(ctx, "a")
+		require.ErrorIs(t, err, zksync.ErrNotAcquired)
+		v.ClosesLeavingNothing(s)
+		zktest.CheckEphemerals(t, v.Server, id)
+		again, err := other.Resume(ctx, "a")
+		require.NoError(t, err, "the session of the connection lives, but its user has closed his")
+		require.Equal(t, h.Token(), again.Token())
+		require.NoError(t, again.Unlock(ctx))
+		v.NothingLeft(base, "queue", "writers")
+	})
+}
+
+// What a process has left that died between the grant and its answer: the owner resumes it.
+func TestAGrantThatNobodyWasToldOfIsResumed(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		v.Server.Intercept(zktest.On(zktest.Create, base+"/hold-*").Of(s.ID()).LoseReply())
+		w := begins(ctx, zkdurable.NewMutex(s, path), "a")
+		v.Quiet()
+		go s.Close()
+		err := v.Failed(w.Attempt)
+		require.ErrorIs(t, err, zksync.ErrClosed)
+		require.True(t, zksync.Ambiguous(err))
+		v.Later()
+		m := mutexes(v, 1)[0]
+		x := holder(v, m)
+		require.Equal(t, "a", x.Owner)
+		require.False(t, x.Alive)
+		h, err := m.Resume(ctx, "a")
+		require.NoError(t, err)
+		require.Equal(t, x.Token, h.Token())
+		require.NoError(t, h.Unlock(ctx))
+	})
+}
