@@ -1,0 +1,332 @@
+package once_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/zkonce"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+const (
+	promisePath = "/promises/a"
+	promiseBase = promisePath + "/zkonce.Promise"
+)
+
+// shard is a value that is promised.
+type shard struct {
+	Host string
+	Port int
+}
+
+func promises(v *proving.Env, n int) []*zkonce.Promise[shard] {
+	v.T.Helper()
+	all := make([]*zkonce.Promise[shard], n)
+	for i := range all {
+		all[i] = zkonce.NewPromise[shard](v.Session(), promisePath)
+	}
+	return all
+}
+
+// promised is a Wait in a goroutine of its own.
+type promised struct {
+	*proving.Attempt
+	value shard
+}
+
+func awaits(p *zkonce.Promise[shard]) *promised {
+	a := &promised{}
+	a.Attempt = proving.Waits(context.Background(), func(ctx context.Context) (err error) {
+		a.value, err = p.Wait(ctx)
+		return err
+	})
+	return a
+}
+
+func TestAPromiseIsCompletedOnceAndAllWhoWaitAreTold(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		ctx := context.Background()
+		ps := promises(v, 4)
+		waiting := []*promised{awaits(ps[0]), awaits(ps[0]), awaits(ps[1])}
+		done := ps[2].Done()
+		v.Quiet()
+		require.False(t, proving.IsClosed(done))
+		first, err := ps[3].Complete(ctx, shard{"db-1", 5432})
+		require.NoError(t, err)
+		require.True(t, first)
+		for _, p := range append(ps, promises(v, 1)...) {
+			v.Flush()
+			first, err := p.Complete(ctx, shard{"db-2", 1})
+			require.NoError(t, err)
+			require.False(t, first)
+			first, err = p.Fail(ctx, "too late")
+			require.NoError(t, err)
+			require.False(t, first)
+			got, err := p.Wait(ctx)
+			require.NoError(t, err)
+			require.Equal(t, shard{"db-1", 5432}, got)
+			v.Awaits(p.Done(), "Done")
+		}
+		for _, w := range waiting {
+			v.Passes(w.Attempt)
+			require.Equal(t, shard{"db-1", 5432}, w.value)
+		}
+		v.Awaits(done, "Done")
+		v.NothingLeft(promiseBase, "writers")
+	})
+}
+
+func TestAFailedPromiseTellsWhy(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		ctx := context.Background()
+		ps := promises(v, 2)
+		w, done := awaits(ps[0]), ps[0].Done()
+		first, err := ps[1].Fail(ctx, "no such host")
+		require.NoError(t, err)
+		require.True(t, first)
+		v.Awaits(done, "Done")
+		_, err = ps[1].Wait(ctx)
+		for _, err := range []error{err, v.Failed(w.Attempt)} {
+			var failure *zkonce.Failure
+			require.ErrorAs(t, err, &failure)
+			require.Equal(t, "no such host", failure.Message)
+			require.EqualError(t, err, "zksync: wait /promises/a: zkonce: the promise has failed: no such host")
+		}
+		first, err = ps[0].Complete(ctx, shard{})
+		require.NoError(t, err)
+		require.False(t, first)
+	})
+}
+
+func TestOfManyWhoCompleteAPromiseOneDoes(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		var firsts atomic.Int32
+		var winner atomic.Value
+		var all sync.WaitGroup
+		for i, p := range promises(v, 5) {
+			for range 4 {
+				all.Go(func() {
+					first, err := p.Complete(context.Background(), shard{fmt.Sprint(i), i})
+					require.NoError(t, err)
+					if first {
+						firsts.Add(1)
+						winner.Store(shard{fmt.Sprint(i), i})
+					}
+				})
+			}
+		}
+		all.Wait()
+		require.EqualValues(t, 1, firsts.Load())
+		v.Flush()
+		got, err := promises(v, 1)[0].Wait(context.Background())
+		require.NoError(t, err)
+		require.Equal(t, winner.Load(), got)
+	})
+}
+
+func TestTheRequestsOfAPromise(t *testing.T) {
+	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
+		ctx := context.Background()
+		promise := func() *zkonce.Promise[shard] {
+			return zkonce.NewPromise[shard](proving.Calm(v), promisePath)
+		}
+		early, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_, err := promise().Wait(early) // makes the nodes
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+
+		a, b, c := promise(), promise(), promise()
+		var waiting *promised
+		v.Costs(1, func() { waiting = awaits(a) })
+		v.Costs(1+1, func() {
+			first, err := b.Complete(ctx, shard{"x", 1})
+			require.True(t, first && err == nil)
+			v.Passes(waiting.Attempt)
+		}, "and one for who waits")
+		v.Costs(0, func() { _, _ = a.Wait(ctx); _, _ = b.Wait(ctx); _, _ = a.Complete(ctx, shard{}) }, "they know")
+		v.Costs(2, func() { _, err = c.Wait(ctx); require.NoError(t, err) })
+		v.Costs(3, func() { _, err = promise().Complete(ctx, shard{}); require.NoError(t, err) }, "refused; a sync and a read tell who was first")
+	})
+}
+
+// play completes a promise from two sessions at once while two others wait. Whatever happens to a request, exactly one call
+// says that it was first, and its value is what all see.
+func playPromise(v *proving.Env, name string, ps []*zkonce.Promise[shard]) {
+	t := v.T
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	waiting := []*promised{awaits(ps[0]), awaits(ps[1])}
+	firsts, all := make([]bool, 2), sync.WaitGroup{}
+	for i := range firsts {
+		all.Go(func() {
+			var err error
+			firsts[i], err = ps[2+i].Complete(ctx, shard{"x", i})
+			require.NoError(t, err, name)
+		})
+	}
+	all.Wait()
+	require.NotEqual(t, firsts[0], firsts[1], name)
+	want := shard{"x", 0}
+	if firsts[1] {
+		want.Port = 1
+	}
+	for _, w := range waiting {
+		v.Passes(w.Attempt)
+		require.Equal(t, want, w.value, name)
+	}
+	for _, p := range ps {
+		got, err := p.Wait(ctx)
+		require.NoError(t, err, name)
+		require.Equal(t, want, got, name)
+	}
+}
+
+func TestAcceptance141EveryFaultLeavesAPromiseSound(t *testing.T) {
+	proving.EveryFault(t, func(t *testing.T, v *proving.Env) func(string) {
+		ps := promises(v, 4)
+		return func(name string) { playPromise(v, name, ps) }
+	})
+	for what, happen := range map[string]func(*proving.Env, int64){"disconnect": proving.Disconnects, "expire": proving.Expires} {
+		proving.EveryTrouble(t, what, happen, func(t *testing.T, v *proving.Env) func(string, func()) {
+			ps := promises(v, 4)
+			return func(name string, _ func()) { playPromise(v, name, ps) }
+		})
+	}
+}
+
+// A Complete that is cancelled says that its value may have been written, if it may.
+func TestACancelledCompleteSaysWhetherItIsUnknown(t *testing.T) {
+	for _, fate := range []zktest.Fate{zktest.Continue, zktest.LoseReply, zktest.LoseRequest, zktest.Duplicate} {
+		proving.EveryRequest(t, fmt.Sprintf("fate %v", fate), func(s *proving.Strike) {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				ps := promises(v, 2)
+				w := awaits(ps[1])
+				v.Quiet()
+				cancelled, cancel := v.CancelledAt(s, fate)
+				defer cancel()
+				first, err := ps[0].Complete(cancelled, shard{"x", 1})
+				v.Later()
+				if !w.Pending() {
+					require.NoError(t, w.Err)
+					require.True(t, first && err == nil || zksync.Ambiguous(err), "%s: %v", s.Name, err)
+				}
+				second, err := ps[1].Complete(context.Background(), shard{"x", 2})
+				require.NoError(t, err, s.Name)
+				require.Equal(t, w.value.Port == 2 || w.Pending(), second, s.Name)
+			})
+		})
+	}
+}
+
+func TestAPromiseRefusesMisuse(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		ctx := context.Background()
+		s := v.Session()
+		_, err := zkonce.NewPromise[func()](s, promisePath).Complete(ctx, func() {})
+		require.ErrorIs(t, err, zksync.ErrMisuse)
+		_, err = zkonce.NewPromise[string](s, promisePath).Complete(ctx, strings.Repeat("x", 1<<20))
+		require.ErrorIs(t, err, zksync.ErrMisuse)
+		_, err = zkonce.NewPromise[string](s, promisePath).Fail(ctx, strings.Repeat("x", 1<<20))
+		require.ErrorIs(t, err, zksync.ErrMisuse)
+		for _, bad := range []*zkonce.Promise[string]{
+			zkonce.NewPromise[string](nil, promisePath), zkonce.NewPromise[string](s, "a"), zkonce.NewPromise[string](s, promisePath, zksync.WithAsyncUnlock()),
+		} {
+			_, err = bad.Wait(ctx)
+			require.ErrorIs(t, err, zksync.ErrMisuse)
+			_, err = bad.Complete(ctx, "x")
+			require.ErrorIs(t, err, zksync.ErrMisuse)
+		}
+		first, err := zkonce.NewPromise[string](s, promisePath, zksync.WithCodec(zksync.Raw)).Complete(ctx, "\xff raw")
+		require.NoError(t, err)
+		require.True(t, first)
+		raw, err := zkonce.NewPromise[[]byte](s, promisePath, zksync.WithCodec(zksync.Raw)).Wait(ctx)
+		require.NoError(t, err)
+		require.Equal(t, "\xff raw", string(raw))
+		_, err = zkonce.NewPromise[int](s, promisePath).Wait(ctx)
+		require.ErrorContains(t, err, promiseBase)
+	})
+}
+
+func TestAcceptance160AOnceAndAPromiseAreDifferentThings(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		ctx := context.Background()
+		s := v.Session()
+		_, err := zkonce.NewPromise[int](s, "/a/promise").Complete(ctx, 1)
+		require.NoError(t, err)
+		once := zkonce.New(s, "/a/promise")
+		_, err = once.DoContext(ctx, func(context.Context) ([]byte, error) { t.Error("it was called"); return nil, nil })
+		refuses(t, err, "/a/promise", "zkonce", "zkonce.Promise")
+		_, err = once.Done(ctx)
+		refuses(t, err, "/a/promise", "zkonce", "zkonce.Promise")
+
+		zkonce.New(s, "/a/once").Do(func() {})
+		promise := zkonce.NewPromise[int](s, "/a/once")
+		_, err = promise.Complete(ctx, 1)
+		refuses(t, err, "/a/once", "zkonce.Promise", "zkonce")
+		_, err = promise.Wait(ctx)
+		refuses(t, err, "/a/once", "zkonce.Promise", "zkonce")
+	})
+}
+
+func refuses(t *testing.T, err error, path, asked, found string) {
+	t.Helper()
+	require.ErrorIs(t, err, zksync.ErrMisuse)
+	require.ErrorContains(t, err, path)
+	require.ErrorContains(t, err, fmt.Sprintf("that of a %s, not of a %s;", found, asked))
+}
+
+func TestAPromiseThatIsRemovedByHandIsBroken(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		ps := promises(v, 2)
+		w := awaits(ps[0])
+		v.Quiet()
+		v.Remove(promiseBase + "/pending")
+		require.ErrorIs(t, v.Failed(w.Attempt), zksync.ErrBroken)
+		_, err := ps[1].Complete(context.Background(), shard{})
+		require.ErrorIs(t, err, zksync.ErrBroken)
+	})
+}
+
+func TestAWaitForAPromiseEnds(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		p := zkonce.NewPromise[shard](s, promisePath)
+		limited, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		_, err := p.Wait(limited)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.False(t, errors.As(err, new(*zkonce.Failure)))
+		v.Took(start, 500*time.Millisecond, "Wait")
+		w, done := awaits(p), p.Done()
+		v.Quiet()
+		require.NoError(t, s.Close())
+		require.ErrorIs(t, v.Failed(w.Attempt), zksync.ErrClosed)
+		require.False(t, proving.IsClosed(done))
+	})
+}
+
+func TestAPromiseWorksOnATappedConnection(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s, other := v.Tapped(), promises(v, 1)[0]
+		p := zkonce.NewPromise[shard](s, promisePath)
+		w := awaits(other)
+		v.Quiet()
+		first, err := p.Complete(context.Background(), shard{"x", 1})
+		require.NoError(t, err)
+		require.True(t, first)
+		v.Passes(w.Attempt)
+		v.ClosesLeavingNothing(s)
+	})
+}

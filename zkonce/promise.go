@@ -1,0 +1,246 @@
+package zkonce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-menagerie/menagerie/internal/codec"
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/layout"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-zookeeper/zk"
+)
+
+// Promise is a value that is to come. One call in the cluster gives it, or says that it will not come; all who wait are
+// told. It is java.util.concurrent's CompletableFuture as far as that means anything between machines: no function
+// travels. Unlike a [Once] it runs nothing, and nobody is tried again in place of a process that dies: wait with a
+// deadline, and have somebody call Fail. It is safe for use by many goroutines.
+type Promise[T any] struct {
+	path  string
+	at    *session.Access
+	terms record.Terms[fate]
+
+	mu    sync.Mutex
+	known *fate         // it never changes; nil if it is not known yet
+	done  chan struct{} // the channel of the wait that all calls of Done share; nil while there is no such wait
+}
+
+// fate is the data of the base node. While the promise is pending there is a node below it, which all who wait
+// watch: one transaction writes the fate and deletes that node.
+type fate struct {
+	Done   bool    `json:"done"`
+	By     string  `json:"by,omitempty"` // names the call that has decided it
+	Value  []byte  `json:"value,omitempty"`
+	Failed *string `json:"failed,omitempty"`
+}
+
+// Failure is the error of [Promise.Wait] for a promise that has failed: find it with errors.As.
+type Failure struct {
+	Message string // that of Fail
+}
+
+// Error tells the message.
+func (f *Failure) Error() string { return "zkonce: the promise has failed: " + f.Message }
+
+// errRemoved is the error when a promise has lost nodes that only a removal by hand deletes.
+var errRemoved = fmt.Errorf("%w: somebody has removed nodes of the promise", zksync.ErrBroken)
+
+// NewPromise names a promise by a path of its own, which is created when it is first needed. It does no I/O. The first
+// call reports a malformed path, a nil session, or one of the options WithHandover, WithLinger, WithMaxHold and
+// WithAsyncUnlock as zksync.ErrMisuse; so it does if the path is that of a Once or of anything else.
+func NewPromise[T any](s *zksync.Session, path string, opts ...zksync.Option) *Promise[T] {
+	p := &Promise[T]{path: path, at: session.NewValueAccess((*session.Session)(s), path, opts)}
+	p.terms.Base, p.terms.ACL, p.terms.Type = p.at.Full(path)+"/"+layout.Promise, p.at.ACL(), layout.Promise
+	p.terms.Keys = []string{"done"}
+	p.terms.First = func() (fate, []string) { return fate{}, []string{p.pending(), p.writers()} }
+	p.terms.Check = func(_ fate, ours bool) error {
+		if !ours {
+			return fmt.Errorf("%w: the data of the base node is not that of a promise, or of a later version of it", zksync.ErrMisuse)
+		}
+		return nil
+	}
+	return p
+}
+
+func (p *Promise[T]) pending() string { return p.terms.Base + "/pending" }
+func (p *Promise[T]) writers() string { return p.terms.Base + "/writers" }
+
+// Complete gives the promise its value, unless it has one or has failed. It reports whether this call has decided
+// it. That is exact: if the answer of the servers is lost, Complete finds out whose value is kept.
+//
+// It blocks until the servers confirm, or ctx ends. Disconnects and lost sessions delay it. If ctx ends, the error wraps
+// the context's error and, if the value may have been written, satisfies [zksync.Ambiguous]. If the session is closed, the
+// error is zksync.ErrClosed. A value that cannot be encoded, or takes more than 700 KB, is zksync.ErrMisuse, before
+// anything is sent. If somebody has removed nodes of the promise by hand, it is zksync.ErrBroken. It costs one request, and none
+// if this object knows that the promise is decided. The first use of a path costs a few more.
+func (p *Promise[T]) Complete(ctx context.Context, v T) (bool, error) {
+	data, err := codec.Encode(p.at.Settings.Codec, v, codec.Limit-maxValue)
+	if err != nil && p.at.Misuse() == nil {
+		return false, errs.Wrap("complete", p.path, err)
+	}
+	return p.decide(ctx, "complete", fate{Value: data})
+}
+
+// Fail says that the value will not come, and why. Otherwise it is like Complete. Each Wait then fails with a *[Failure].
+func (p *Promise[T]) Fail(ctx context.Context, msg string) (bool, error) {
+	if len(msg) > maxMessage {
+		return false, errs.Wrap("fail", p.path, fmt.Errorf("%w: a message of %d bytes; stay within %d", zksync.ErrMisuse, len(msg), maxMessage))
+	}
+	return p.decide(ctx, "fail", fate{Failed: &msg})
+}
+
+// maxMessage is the greatest size of a message. JSON may need six times as much for it.
+const maxMessage = 64 << 10
+
+// decide decides the promise, unless it is decided.
+func (p *Promise[T]) decide(ctx context.Context, op string, f fate) (first bool, err error) {
+	f.Done, f.By = true, node.NewUUID()
+	doubt := false
+	err = p.in(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		for seen, pace := int64(0), (node.Pace{Free: 2}); ; {
+			_, err := p.at.Apply(ctx, e, p.writers(),
+				&zk.DeleteRequest{Path: p.pending(), Version: -1},
+				&zk.SetDataRequest{Path: p.terms.Base, Data: record.Encode(f), Version: -1})
+			switch {
+			case err == nil:
+				p.learn(f)
+				first, doubt = true, false
+				return nil
+			case errs.Ambiguous(err):
+				if doubt = true; errors.Is(err, zksync.ErrSessionExpired) {
+					err = zkconn.ErrOver // the next session finds out
+				}
+				return err
+			case !errors.Is(err, zk.ErrNoNode):
+				return err
+			}
+			if now, err := p.look(ctx, e, &seen); err != nil || now != nil {
+				first = now != nil && now.By == f.By
+				doubt = doubt && now == nil
+				return err
+			}
+			if err := pace.Rest(ctx, e); err != nil {
+				return err
+			}
+		}
+	})
+	if doubt && !errs.Ambiguous(err) {
+		err = errs.MarkAmbiguous(err)
+	}
+	return first, errs.Wrap(op, p.path, err)
+}
+
+// look is called when nothing was pending. It returns the fate, or nil if the promise is not decided; if nobody has
+// used it, it creates the promise. seen tells which promise an earlier look found undecided, by the czxid of its base node.
+func (p *Promise[T]) look(ctx context.Context, e *zkconn.Epoch, seen *int64) (*fate, error) {
+	v, err := p.terms.Latest(ctx, e)
+	switch {
+	case err != nil:
+		return nil, err
+	case v.T.Done:
+		p.learn(v.T)
+		return &v.T, nil
+	// The promise may have been made after nothing was found pending. So the caller looks once more.
+	case *seen != 0 && v.Founded == *seen:
+		return nil, errRemoved
+	}
+	*seen = v.Founded
+	return nil, nil
+}
+
+// Wait returns the value, as soon as there is one. If the promise has failed, the error is a *[Failure] with the message.
+//
+// It blocks until then, or until ctx ends (the error wraps the context's error). It waits through disconnects and lost
+// sessions. If the session is closed, the error is zksync.ErrClosed. If a value cannot be decoded, the error names its
+// node. If somebody has removed nodes of the promise by hand, it is zksync.ErrBroken. It costs two requests, one of them when
+// the event comes that ends the wait; a wait of more than a session timeout asks once in each. It costs none if this object knows how
+// the promise was decided. The first use of a path costs a few more.
+func (p *Promise[T]) Wait(ctx context.Context) (v T, err error) {
+	f, err := p.wait(ctx)
+	switch {
+	case err != nil:
+	case f.Failed != nil:
+		err = &Failure{*f.Failed}
+	default:
+		v, err = codec.Decode[T](p.at.Settings.Codec, f.Value, p.at.Local(p.terms.Base))
+	}
+	return v, errs.Wrap("wait", p.path, err)
+}
+
+// wait waits for the fate.
+func (p *Promise[T]) wait(ctx context.Context) (f *fate, err error) {
+	err = p.in(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		for seen, pace := int64(0), (node.Pace{Free: 2}); ; {
+			if err := record.UntilGone(ctx, e, p.pending(), 0, nil); err != nil {
+				return err
+			}
+			// The event came after the fate was written, so mostly this read finds it.
+			v, there, err := p.terms.Peek(ctx, e)
+			if err == nil && there && v.T.Done {
+				p.learn(v.T)
+				return nil
+			}
+			if err == nil {
+				_, err = p.look(ctx, e, &seen)
+			}
+			if err == nil {
+				err = pace.Rest(ctx, e)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.known, err
+}
+
+// Done returns a channel that is closed when the promise is decided; then Wait does not block. All calls share one
+// wait and one channel. The wait ends like Wait when the session is closed or nodes are removed: then that channel is
+// never closed, and the next call of Done begins another wait. Done does not block. It costs the requests of one Wait.
+func (p *Promise[T]) Done() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.done != nil {
+		return p.done
+	}
+	done := make(chan struct{})
+	if p.at.Spawn(func() {
+		if _, err := p.wait(context.Background()); err == nil {
+			close(done)
+			return
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.done = nil // another wait may end in another way
+	}) {
+		p.done = done
+	}
+	return done
+}
+
+// in runs f in the present session, and again in the next one if that ends; not at all if the fate is known.
+func (p *Promise[T]) in(ctx context.Context, f func(context.Context, *zkconn.Epoch) error) error {
+	return p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		p.mu.Lock()
+		known := p.known != nil
+		p.mu.Unlock()
+		if known {
+			return nil
+		}
+		return f(ctx, e)
+	})
+}
+
+func (p *Promise[T]) learn(f fate) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.known = &f
+}
