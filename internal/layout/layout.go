@@ -95,7 +95,7 @@ var older = []struct {
 	name  string
 	looks func(data []byte, children []string) bool
 }{
-	{Semaphore, keys("permits", "capacity")},
+	{Semaphore, keys("permits")},
 	{Latch, keys("total")},
 	{Barrier, keys("parties", "generation")},
 	{DoubleBarrier, keys("parties")},

@@ -24,6 +24,7 @@ func TestTheNodesOfAPathTellItsType(t *testing.T) {
 		{"zkbarrier", `{"parties":3,"generation":2}`, nil},
 		{"zkphaser", `{"phase":3}`, nil},
 		{"zksemaphore", `{"permits":3,"capacity":3}`, []string{"queue"}},
+		{"zksemaphore", `{"permits":3}`, nil},
 		{"zksync.Mutex", entry + "-lock-", []string{entry + "-lock-0000000003", "README"}},
 		{"zkrwmutex", "", []string{entry + "-__WRIT__0000000003"}},
 		{"zkcond", "", []string{entry + "-wait-0000000000000001-00000001"}},

@@ -61,14 +61,19 @@ func (ws *Writers) Apply(ctx context.Context, e *zkconn.Epoch, dir string, acl [
 		w := ws.take(e, dir, acl)
 		res, err := w.apply(ctx, ops)
 		switch {
+		case errors.Is(err, errNoWriter) && w.version < 0:
+			// Nothing was changed, unless the record was removed since, and what was changed with it. If a request was
+			// lost, a copy of it may yet make the node.
+			if w.unknown {
+				w.abandon()
+			}
+			return nil, zk.ErrNoNode
 		case w.unknown:
 			w.abandon()
 			if errors.Is(err, zkconn.ErrOver) {
 				err = errs.ErrSessionExpired
 			}
 			return nil, errs.MarkAmbiguous(err)
-		case errors.Is(err, errNoWriter) && w.version < 0:
-			return nil, zk.ErrNoNode
 		case errors.Is(err, errNoWriter):
 			w.forget() // somebody has removed the node; a new one tells whether the directory is still there
 			continue

@@ -67,6 +67,28 @@ func TestAChangeIsAppliedOnceWhateverBecomesOfItsRequest(t *testing.T) {
 	}
 }
 
+// There is no record, and the first request is lost: the second one tells that nothing was changed.
+func TestAChangeOfARecordThatIsNotThereIsNoneThoughARequestWasLost(t *testing.T) {
+	for _, fate := range []zktest.Fate{zktest.Continue, zktest.LoseRequest, zktest.LoseReply, zktest.Duplicate} {
+		alone(t, func(t *testing.T, srv *zktest.Server, a, _ *zkconn.Epoch) {
+			srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+				if q.Op != zktest.Multi || srv.RequestsBy(zktest.Multi) > 1 {
+					return zktest.Verdict{}
+				}
+				return zktest.Verdict{Fate: fate}
+			})
+			ws := record.Writers{Closer: open{}}
+			_, err := ws.Apply(t.Context(), a, writers, acl, &zk.SetDataRequest{Path: "/r", Version: -1})
+			require.Equal(t, zk.ErrNoNode, err, "fate %v", fate)
+			time.Sleep(time.Minute)
+			srv.Create(writers, nil, 0, 0)
+			_, err = ws.Apply(t.Context(), a, writers, acl, &zk.SetDataRequest{Path: "/r", Version: -1})
+			require.NoError(t, err)
+			require.Len(t, srv.Children(writers), 1)
+		})
+	}
+}
+
 // members is alone on three servers, the last of which leads. The first session begins at the first one.
 func members(t *testing.T, f func(t *testing.T, e *zktest.Ensemble, a, b *zkconn.Epoch)) {
 	t.Helper()

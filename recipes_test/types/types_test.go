@@ -2,6 +2,7 @@ package types_test
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zkdurable"
 	"github.com/go-menagerie/menagerie/zklatch"
 	"github.com/go-menagerie/menagerie/zkonce"
 	"github.com/go-menagerie/menagerie/zkphaser"
@@ -40,6 +42,14 @@ var uses = map[string]use{
 		_, err := zkonce.New(s, path).DoContext(ctx, func(context.Context) ([]byte, error) { return []byte("done"), nil })
 		return err
 	},
+	layout.Promise: func(ctx context.Context, s *zksync.Session, path string) error {
+		_, err := zkonce.NewPromise[int](s, path).Complete(ctx, 1)
+		return err
+	},
+	layout.Durable: func(ctx context.Context, s *zksync.Session, path string) error {
+		_, err := zkdurable.NewMutex(s, path).LockContext(ctx, strconv.FormatInt(s.ID(), 16))
+		return err
+	},
 	layout.Barrier: func(ctx context.Context, s *zksync.Session, path string) error {
 		_, err := zkbarrier.NewBarrier(s, path, 2).Await(ctx)
 		return err
@@ -67,9 +77,9 @@ func refuses(first, second string) bool {
 	quiet := func(t string) bool { return t == layout.Once || t == layout.Gate || t == layout.WaitGroup }
 	queue := func(t string) bool { return t == layout.Mutex || t == layout.RWMutex }
 	switch {
-	case quiet(second), first == second:
+	case quiet(second) && second != layout.Once, first == second:
 		return false // it has nodes of its own beside those of the first, and asks for nothing else
-	case queue(second):
+	case queue(second), second == layout.Once:
 		return !quiet(first) && !queue(first) && first != layout.Semaphore // it sees only names that are nothing else's
 	case second == layout.Semaphore:
 		return !quiet(first)
