@@ -73,14 +73,6 @@ func (x *ended) broken() (by, why string) {
 	return x.By, x.Why
 }
 
-// check refuses a base node that is not that of such a lock.
-func check(s state, ours bool) error {
-	if !ours || s.Hold != nil && s.Hold.Token.IsZero() {
-		return fmt.Errorf("%w: the data of the base node is not that of a zkdurable, or of a later version of it", zksync.ErrMisuse)
-	}
-	return nil
-}
-
 // Limits of the texts that a hold keeps. They are in one node, and travel with many requests.
 const (
 	maxOwner = 1 << 10

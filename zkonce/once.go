@@ -49,7 +49,8 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *Once {
 //
 // Errors: if f returns an error, DoContext returns it and keeps nothing: the next caller runs its function. If ctx
 // ends, the error wraps the context's error. A result that is too large (more than about 700 KB) is zksync.ErrMisuse.
-// If the function whose result is kept panicked, the error says so. If ctx ends, or the session is closed, before it
+// If the function whose result is kept panicked, the error says so. A path with nodes of another type, for example
+// those of a [Promise], is zksync.ErrMisuse. If ctx ends, or the session is closed, before it
 // is known whether the result is kept, the error also satisfies [zksync.Ambiguous].
 //
 // Requests: six if f runs, two if a result is kept, none if this object knows it.
@@ -84,6 +85,9 @@ func (o *Once) value(ctx context.Context, f func(context.Context) ([]byte, error
 // error is zksync.ErrClosed. It costs at most two requests, none if this object knows the result.
 func (o *Once) Done(ctx context.Context) (bool, error) {
 	r, err := o.kept(ctx)
+	if r == nil && err == nil {
+		r, err = o.keptBefore(ctx)
+	}
 	return r != nil, o.wrap("once", err)
 }
 

@@ -59,12 +59,7 @@ func NewPromise[T any](s *zksync.Session, path string, opts ...zksync.Option) *P
 	p.terms.Base, p.terms.ACL, p.terms.Type = p.at.Full(path)+"/"+layout.Promise, p.at.ACL(), layout.Promise
 	p.terms.Keys = []string{"done"}
 	p.terms.First = func() (fate, []string) { return fate{}, []string{p.pending(), p.writers()} }
-	p.terms.Check = func(_ fate, ours bool) error {
-		if !ours {
-			return fmt.Errorf("%w: the data of the base node is not that of a promise, or of a later version of it", zksync.ErrMisuse)
-		}
-		return nil
-	}
+	p.terms.Check = func(fate) error { return nil }
 	return p
 }
 
@@ -80,8 +75,11 @@ func (p *Promise[T]) writers() string { return p.terms.Base + "/writers" }
 // anything is sent. If somebody has removed nodes of the promise by hand, it is zksync.ErrBroken. It costs one request, and none
 // if this object knows that the promise is decided. The first use of a path costs a few more.
 func (p *Promise[T]) Complete(ctx context.Context, v T) (bool, error) {
+	if err := p.at.Misuse(); err != nil {
+		return false, errs.Wrap("complete", p.path, err)
+	}
 	data, err := codec.Encode(p.at.Settings.Codec, v, codec.Limit-maxValue)
-	if err != nil && p.at.Misuse() == nil {
+	if err != nil {
 		return false, errs.Wrap("complete", p.path, err)
 	}
 	return p.decide(ctx, "complete", fate{Value: data})

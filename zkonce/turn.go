@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -69,7 +72,7 @@ func (o *Once) turn(ctx context.Context, l *zksync.Lease, f func(context.Context
 func (o *Once) take(ctx context.Context, l *zksync.Lease, f func(context.Context) (*outcome, error)) (r *outcome, inDoubt bool, err error) {
 	// The previous holder wrote its result before it left the queue. This session has seen
 	// that it left, so it sees the result, too.
-	if r, err = o.kept(ctx); r != nil {
+	if r, err = o.keptBefore(ctx); r != nil {
 		return r, false, nil
 	}
 	// This error goes before err: ctx ends with the lease and is not the caller's context.
@@ -195,6 +198,34 @@ func (o *Once) kept(ctx context.Context) (r *outcome, err error) {
 	}
 	err = o.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
 		r, err = o.ask(ctx, e)
+		return err
+	})
+	return r, err
+}
+
+// keptBefore is kept for a caller that expects no outcome. It lists the nodes of the path, which takes as many requests
+// as a look for the outcome. So it also finds nodes of another type.
+func (o *Once) keptBefore(ctx context.Context) (r *outcome, err error) {
+	o.mu.Lock()
+	r = o.known
+	o.mu.Unlock()
+	if r != nil {
+		return r, ctx.Err()
+	}
+	err = o.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		var names []string
+		err := record.Insist(ctx, e, func() (err error) {
+			names, _, err = e.Children(ctx, o.at.Full(o.path))
+			return err
+		})
+		switch found := layout.Typed(names); {
+		case errors.Is(err, zk.ErrNoNode):
+			return nil
+		case err == nil && found != "":
+			return layout.Refuse(layout.Once, found)
+		case err == nil && slices.Contains(names, "result"):
+			r, err = o.ask(ctx, e)
+		}
 		return err
 	})
 	return r, err

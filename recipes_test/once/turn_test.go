@@ -13,16 +13,14 @@ import (
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
-// beforeTheFunction calls f when the one whose turn it is asks whether somebody was quicker. It
-// asked once before, when it came.
+// beforeTheFunction calls f when the one whose turn it is asks whether somebody was quicker.
 func beforeTheFunction(v *proving.Env, f func()) {
-	asked := 0
+	asked := false
 	v.Server.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
-		if q.Op != zktest.Multi && q.Op != zktest.Sync && len(q.Paths) == 1 && q.Paths[0] == onceResult {
-			if asked++; asked == 2 {
-				f()
-				return zktest.Verdict{Fate: zktest.LoseRequest}
-			}
+		if q.Op == zktest.GetChildren && q.Path == proving.OncePath && !asked {
+			asked = true
+			f()
+			return zktest.Verdict{Fate: zktest.LoseRequest}
 		}
 		return zktest.Verdict{}
 	})
