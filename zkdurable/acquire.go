@@ -15,13 +15,47 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// acquisition is one call that locks.
-type acquisition struct {
+// attempt is one call that gets a Hold.
+type attempt struct {
 	m     *Mutex
 	owner string
+	hold  *Hold
+	undo  func(ctx context.Context, e *zkconn.Epoch) error // nil unless a request of unknown outcome may have got it
+}
+
+// obtain has run get a.hold. If the call fails, what it may have done is undone, and obtain waits briefly for that.
+func (a *attempt) obtain(ctx context.Context, op string, run func(context.Context, *zkconn.Epoch) error) (*Hold, error) {
+	err := valid("owner's name", a.owner, maxOwner)
+	if err == nil && a.owner == "" {
+		err = fmt.Errorf("%w: the owner needs a name", zksync.ErrMisuse)
+	}
+	if err == nil {
+		err = a.m.at.In(ctx, run)
+	}
+	if err == nil {
+		return a.hold, nil
+	}
+	if a.undo != nil {
+		err = uncertain(err, true)
+		undone := make(chan error, 1)
+		if a.m.at.Spawn(func() { undone <- a.m.at.Session.In(context.Background(), a.undo) }) {
+			select {
+			case failed := <-undone:
+				if failed == nil && ctx.Err() != nil {
+					err = errs.OfContext(ctx)
+				}
+			case <-time.After(node.Grace):
+			}
+		}
+	}
+	return nil, errs.Wrap(op, a.m.path, err)
+}
+
+// acquisition is an attempt that locks.
+type acquisition struct {
+	attempt
 	try   bool
 	doubt *grant // one that may have been applied, or may yet be
-	hold  *Hold
 }
 
 // grant is what the transaction of a grant writes, and the entry that it deletes.
@@ -37,21 +71,6 @@ type version = record.Version[state]
 
 // errTurn means that the entry in the queue has gone, with its session or by hand.
 var errTurn = errors.New("zkdurable: the place in the queue is lost")
-
-func (m *Mutex) lock(ctx context.Context, op, owner string, try bool) (*Hold, error) {
-	err := validOwner(owner)
-	a := &acquisition{m: m, owner: owner, try: try}
-	if err == nil {
-		err = m.at.In(ctx, a.run)
-	}
-	if err != nil {
-		if g := a.doubt; g != nil {
-			err = m.undo(ctx, err, func(ctx context.Context, e *zkconn.Epoch) error { return m.takeBack(ctx, e, g) })
-		}
-		return nil, errs.Wrap(op, m.path, err)
-	}
-	return a.hold, nil
-}
 
 // run makes attempts in one session, until one succeeds or the session ends.
 func (a *acquisition) run(ctx context.Context, e *zkconn.Epoch) error {
@@ -179,7 +198,7 @@ func (a *acquisition) grant(ctx context.Context, t *queue.Ticket, v version) err
 		t.Forget()
 		a.hold, err = m.newHold(g.id, g.held, g.before, 0, e)
 	case errs.Ambiguous(err):
-		a.doubt = g
+		a.doubt, a.undo = g, func(ctx context.Context, e *zkconn.Epoch) error { return m.takeBack(ctx, e, g) }
 	default:
 		t.SetReplacing(false)
 	}
@@ -197,10 +216,9 @@ func openerID(data []byte) string        { return node.Decode(data).ID }
 func (a *acquisition) settle(ctx context.Context, e *zkconn.Epoch) error {
 	g := a.doubt
 	granted, err := a.m.granted(ctx, e, g)
-	if err != nil {
-		return err
+	if err == nil {
+		a.doubt, a.undo = nil, nil
 	}
-	a.doubt = nil
 	if granted {
 		a.hold, err = a.m.newHold(g.id, g.held, g.before, 0, nil)
 	}
@@ -218,7 +236,7 @@ func (m *Mutex) granted(ctx context.Context, e *zkconn.Epoch, g *grant) (bool, e
 		return false, err
 	}
 	v, _, err := m.terms.Peek(ctx, e)
-	return v.T.is(g.held.Token), err
+	return err == nil && v.T.is(g.held.Token), err
 }
 
 // takeBack ends the hold of a grant that nobody was told of, if there is one, and nobody has resumed it.
@@ -227,9 +245,101 @@ func (m *Mutex) takeBack(ctx context.Context, e *zkconn.Epoch, g *grant) error {
 	if err != nil || !granted {
 		return err
 	}
-	err = m.free(ctx, e, g.held.Token, 0, g.before, new(bool))
-	if record.Conflict(err) {
-		return nil // it was broken or resumed meanwhile
+	return undone(m.free(ctx, e, g.held.Token, 0, g.before, new(bool)))
+}
+
+// resumption is an attempt that resumes.
+type resumption struct {
+	attempt
+	id string // of the Hold
+}
+
+// run looks for the owner's hold and opens it.
+func (r *resumption) run(ctx context.Context, e *zkconn.Epoch) error {
+	for pace := (node.Pace{Free: 1}); ; {
+		v, _, err := r.m.terms.Ask(ctx, e)
+		if err != nil {
+			return err
+		}
+		h := v.T.Hold
+		if h == nil || h.Owner != r.owner {
+			return zksync.ErrNotAcquired
+		}
+		err = r.open(ctx, e, *h, v.T.Before)
+		if !record.Conflict(err) && !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+		if err := pace.Rest(ctx, e); err != nil {
+			return err
+		}
+	}
+}
+
+// open opens the hold.
+func (r *resumption) open(ctx context.Context, e *zkconn.Epoch, h held, before *ended) error {
+	m := r.m
+	data, st, err := e.Get(ctx, m.holdNode(h.Token))
+	if errors.Is(err, zk.ErrNoNode) {
+		v, _, err := m.terms.Ask(ctx, e)
+		if err == nil && v.T.is(h.Token) { // somebody has removed the node by hand: see ends
+			err = zksync.ErrNotAcquired
+		} else if err == nil {
+			err = record.ErrAgain
+		}
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	if openerID(data) == r.id { // a request of an earlier session has opened it
+		r.undo = nil
+		r.hold, err = m.newHold(r.id, h, before, st.Version, nil)
+		return err
+	}
+	unknown := false
+	switch err = m.openAs(ctx, e, h.Token, r.id, st.Version, &unknown); {
+	case err == nil:
+		r.undo = nil
+		r.hold, err = m.newHold(r.id, h, before, st.Version+1, e)
+	case unknown:
+		r.undo = func(ctx context.Context, e *zkconn.Epoch) error { return r.close(ctx, e, h.Token, st.Version, data) }
+	case record.RefusedAt(err, 1, zk.ErrNodeExists):
+		err = fmt.Errorf("%w: another process has the hold of %q open", zksync.ErrNotAcquired, r.owner)
+	}
+	return err
+}
+
+// openAs opens a hold whose node has this version, for the Hold with this id.
+func (m *Mutex) openAs(ctx context.Context, e *zkconn.Epoch, token node.Token, id string, version int32, doubt *bool) error {
+	return m.apply(ctx, e, doubt,
+		&zk.SetDataRequest{Path: m.holdNode(token), Data: m.opener(id), Version: version},
+		&zk.CreateRequest{Path: m.openNode(token), Data: m.at.Owner(), Acl: m.at.ACL(), Flags: zk.FlagEphemeral})
+}
+
+// close leaves the hold, whose node had this version and this data, to others again, if a request has opened it, and
+// makes sure that none will.
+func (r *resumption) close(ctx context.Context, e *zkconn.Epoch, token node.Token, version int32, data []byte) error {
+	m, path := r.m, r.m.holdNode(token)
+	// This makes a new version, so that the servers refuse a request that is still on its way.
+	err := m.apply(ctx, e, new(bool), &zk.SetDataRequest{Path: path, Data: data, Version: version})
+	if !record.RefusedAt(err, 0, zk.ErrBadVersion) {
+		return undone(err)
+	}
+	if err := record.Synced(ctx, e, m.terms.Base); err != nil {
+		return err
+	}
+	data, st, err := e.Get(ctx, path)
+	if err == nil && openerID(data) == r.id {
+		err = m.apply(ctx, e, new(bool), &zk.CheckVersionRequest{Path: path, Version: st.Version},
+			&zk.DeleteRequest{Path: m.openNode(token), Version: -1})
+	}
+	return undone(err)
+}
+
+// undone is err, unless it says that the hold has changed, so that there is nothing to undo.
+func undone(err error) error {
+	if record.Conflict(err) || errors.Is(err, zk.ErrNoNode) {
+		return nil
 	}
 	return err
 }

@@ -98,10 +98,10 @@ func (h *Hold) Broken() (by, why string) {
 // written, satisfies [zksync.Ambiguous]. Disconnects and lost sessions delay it. If the hold has ended, the error is that
 // of [Hold.Err]. A note of more than 64 KB, or that is not UTF-8, is zksync.ErrMisuse. It costs one request.
 func (h *Hold) SetNote(ctx context.Context, note string) error {
-	if err := validText("note", note); err != nil {
+	if err := valid("note", note, maxText); err != nil {
 		return errs.Wrap("set-note", h.m.path, err)
 	}
-	return h.change(ctx, false, func(ctx context.Context, e *zkconn.Epoch, doubt *bool) error {
+	return h.change(ctx, "set-note", func(ctx context.Context, e *zkconn.Epoch, doubt *bool) error {
 		next := h.held
 		next.Note = note
 		err := h.m.apply(ctx, e, doubt,
@@ -123,7 +123,9 @@ func (h *Hold) SetNote(ctx context.Context, note string) error {
 // error is zksync.ErrLost, too, and the hold lasts. After an Unlock that succeeded it is zksync.ErrReleased. It never ends
 // a later hold. It costs one request.
 func (h *Hold) Unlock(ctx context.Context) error {
-	return h.change(ctx, true, func(ctx context.Context, e *zkconn.Epoch, doubt *bool) error {
+	sent := false
+	err := h.change(ctx, "unlock", func(ctx context.Context, e *zkconn.Epoch, doubt *bool) error {
+		sent = true
 		err := h.m.free(ctx, e, h.token, h.version, &ended{Token: h.token, Owner: h.owner, ID: h.id}, doubt)
 		if err == nil {
 			h.forget()
@@ -131,11 +133,15 @@ func (h *Hold) Unlock(ctx context.Context) error {
 		}
 		return err
 	})
+	if sent && errors.Is(err, zksync.ErrReleased) {
+		return nil // a request of an earlier session did it, or one of an earlier call that was cancelled
+	}
+	return err
 }
 
 // change runs f, which makes a change at h.version, until its outcome is known. f is called again after
-// a refusal, unless the hold has ended. unlock says that it is the change of Unlock.
-func (h *Hold) change(ctx context.Context, unlock bool, f func(ctx context.Context, e *zkconn.Epoch, doubt *bool) error) error {
+// a refusal, unless the hold has ended.
+func (h *Hold) change(ctx context.Context, op string, f func(ctx context.Context, e *zkconn.Epoch, doubt *bool) error) error {
 	doubt := false
 	err := h.m.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		if err := h.begin(ctx); err != nil {
@@ -144,11 +150,7 @@ func (h *Hold) change(ctx context.Context, unlock bool, f func(ctx context.Conte
 		defer h.end()
 		for pace := (node.Pace{Free: 1}); ; {
 			if err := h.Err(); err != nil {
-				unlocked := unlock && doubt && errors.Is(err, zksync.ErrReleased) // by a request of an earlier session
-				// What was found out is certain, unless nothing is written any more of the hold.
-				if doubt = doubt && errors.Is(err, errLongAgo); unlocked {
-					return nil
-				}
+				doubt = doubt && errors.Is(err, errLongAgo) // everything else that is found out is certain
 				return err
 			}
 			err := f(ctx, e, &doubt)
@@ -163,11 +165,7 @@ func (h *Hold) change(ctx context.Context, unlock bool, f func(ctx context.Conte
 			}
 		}
 	})
-	op := "set-note"
-	if unlock {
-		op = "unlock"
-	}
-	return errs.Wrap(op, h.m.path, uncertain(err, doubt && err != nil))
+	return errs.Wrap(op, h.m.path, uncertain(err, doubt))
 }
 
 // begin waits until no other call makes a change. end lets others in again.
@@ -250,4 +248,84 @@ func (h *Hold) openedIn(e *zkconn.Epoch) {
 	h.forget()
 	h.opened = e
 	h.forget = record.NodeAtClose(h.m.at.Session, e, h.m.terms.Base, h.m.openNode(h.token))
+}
+
+// keepOpen keeps the hold open in each session of its user, and waits for its end.
+func (h *Hold) keepOpen(ctx context.Context) {
+	for pace := (node.Pace{}); h.Err() == nil; {
+		err := h.m.at.Session.In(ctx, h.keepIn)
+		switch {
+		case errors.Is(err, zksync.ErrClosed):
+			h.finish(zksync.ErrClosed, nil)
+		case err != nil && ctx.Err() == nil:
+			// The servers refuse, for example because somebody has changed the access control list.
+			h.m.at.Logger().Warn("cannot keep a hold open, trying again", "path", h.m.path, "owner", h.owner, "cause", err)
+			_ = pace.Rest(ctx, nil)
+		}
+	}
+}
+
+// keepIn is keepOpen in one session. It returns nil when h has ended.
+func (h *Hold) keepIn(ctx context.Context, e *zkconn.Epoch) error {
+	for told, pace := false, (node.Pace{Free: 1}); ; told = true {
+		old, err := h.open(ctx, e, told)
+		if err != nil || h.Err() != nil {
+			return err
+		}
+		gone := h.m.holdNode(h.token)
+		if old {
+			gone = h.m.openNode(h.token) // the servers remove it
+		}
+		if err := record.UntilGone(ctx, e, gone, 0, nil); err != nil {
+			return err
+		}
+		if err := pace.Rest(ctx, e); err != nil {
+			return err
+		}
+	}
+}
+
+// open opens the hold in e, unless it is open there or has ended. old says that the node of an earlier session
+// of this process is in the way. told says that a node is gone, so open finds out what has become of the hold.
+func (h *Hold) open(ctx context.Context, e *zkconn.Epoch, told bool) (old bool, err error) {
+	if err := h.begin(ctx); err != nil {
+		return false, err
+	}
+	defer h.end()
+	for pace := (node.Pace{Free: 1}); h.Err() == nil && (told || h.opened != e); {
+		if told {
+			err = h.look(ctx, e)
+		} else {
+			old, err = h.tryOpen(ctx, e)
+		}
+		told = record.Conflict(err) || errors.Is(err, zk.ErrNoNode)
+		if old || err != nil && !told {
+			return old, err
+		}
+		if err := pace.Rest(ctx, e); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// tryOpen makes one attempt to open the hold in e.
+func (h *Hold) tryOpen(ctx context.Context, e *zkconn.Epoch) (old bool, err error) {
+	err = h.m.openAs(ctx, e, h.token, h.id, h.version, new(bool))
+	switch {
+	case err == nil:
+		h.version++
+		h.openedIn(e)
+	case record.RefusedAt(err, 1, zk.ErrNodeExists):
+		// The version is that of this Hold, so no other process has opened the hold since.
+		st, there, err := e.Exists(ctx, h.m.openNode(h.token))
+		if err != nil || there && st.EphemeralOwner != e.ID() {
+			return there, err
+		}
+		if there { // a tapped connection has kept its session
+			h.openedIn(e)
+		}
+		return false, nil
+	}
+	return false, err
 }

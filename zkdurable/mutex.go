@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/layout"
@@ -71,14 +72,16 @@ func (m *Mutex) openNode(t node.Token) string { return m.terms.Base + "/open-" +
 // comes; while it waits as the first, it asks once in each session timeout whether the hold still lasts. Others in the queue
 // pay as in that of a mutex. The first use of a path costs a few requests more.
 func (m *Mutex) LockContext(ctx context.Context, owner string) (*Hold, error) {
-	return m.lock(ctx, "lock", owner, false)
+	a := &acquisition{attempt: attempt{m: m, owner: owner}}
+	return a.obtain(ctx, "lock", a.run)
 }
 
 // TryLockContext takes the lock for the owner if it is free and nobody waits for it. Otherwise it fails with
 // zksync.ErrNotAcquired, or with zksync.ErrMisuse if the owner holds it. It blocks for the servers' answers, and is like
 // LockContext in the rest. It costs two requests if the lock is held, and six if it takes it.
 func (m *Mutex) TryLockContext(ctx context.Context, owner string) (*Hold, error) {
-	return m.lock(ctx, "try-lock", owner, true)
+	a := &acquisition{attempt: attempt{m: m, owner: owner}, try: true}
+	return a.obtain(ctx, "try-lock", a.run)
 }
 
 // Resume continues a hold of the owner: after a restart of its process, or elsewhere. The token is the same.
@@ -91,18 +94,8 @@ func (m *Mutex) TryLockContext(ctx context.Context, owner string) (*Hold, error)
 // a hold that may have been opened is left to others again. In a new session it asks again. If the session is closed,
 // the error is zksync.ErrClosed. It costs four requests.
 func (m *Mutex) Resume(ctx context.Context, owner string) (*Hold, error) {
-	err := validOwner(owner)
-	r := &resumption{m: m, owner: owner, id: node.NewUUID()}
-	if err == nil {
-		err = m.at.In(ctx, r.run)
-	}
-	if err != nil {
-		if r.doubt != nil {
-			err = m.undo(ctx, err, r.undo)
-		}
-		return nil, errs.Wrap("resume", m.path, err)
-	}
-	return r.hold, nil
+	r := &resumption{attempt: attempt{m: m, owner: owner}, id: node.NewUUID()}
+	return r.obtain(ctx, "resume", r.run)
 }
 
 // Holder tells who holds the lock; the zero Holder means that it is free. It is what the leader of the servers knew at
@@ -138,7 +131,7 @@ func (m *Mutex) Holder(ctx context.Context) (x Holder, err error) {
 // [zksync.Ambiguous]: ask Holder. A reason of more than 64 KB, or that is not UTF-8, is zksync.ErrMisuse. It costs three requests; one more
 // if no process has the hold open.
 func (m *Mutex) Break(ctx context.Context, token zksync.Token, why string) error {
-	err := validText("reason", why)
+	err := valid("reason", why, maxText)
 	doubt, id := false, node.NewUUID()
 	if err == nil {
 		err = m.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
@@ -150,27 +143,23 @@ func (m *Mutex) Break(ctx context.Context, token zksync.Token, why string) error
 
 // breaks is Break in one session. doubt is set while it is unknown whether a request of an earlier session was applied.
 func (m *Mutex) breaks(ctx context.Context, e *zkconn.Epoch, token node.Token, x *ended, doubt *bool) error {
-	v, _, err := m.terms.Ask(ctx, e)
-	if err != nil {
-		return err
-	}
-	if v.T.is(token) {
+	for range 2 { // after a refusal it looks once more
+		v, _, err := m.terms.Ask(ctx, e)
+		if err != nil {
+			return err
+		}
+		if !v.T.is(token) {
+			before := v.T.Before
+			*doubt = *doubt && (before == nil || before.Token != token)
+			if before != nil && before.ID == x.ID {
+				return nil
+			}
+			break
+		}
 		x.Token, x.Owner = token, v.T.Hold.Owner
-		err := m.free(ctx, e, x.Token, -1, x, doubt)
-		if !record.Conflict(err) { // else it has ended meanwhile
+		if err := m.free(ctx, e, token, -1, x, doubt); !record.Conflict(err) {
 			return err
 		}
-		if v, _, err = m.terms.Ask(ctx, e); err != nil {
-			return err
-		}
-	}
-	before := v.T.Before
-	switch {
-	case before != nil && before.ID == x.ID:
-		*doubt = false
-		return nil
-	case before != nil && before.Token == token:
-		*doubt = false // somebody else has ended it
 	}
 	return zksync.ErrStale
 }
@@ -218,20 +207,76 @@ func uncertain(err error, doubt bool) error {
 	return err
 }
 
-// undo has f run until it has taken back what a call may have done that failed with err. It waits briefly for that.
-// If f has not succeeded by then, the error says that the outcome is unknown.
-func (m *Mutex) undo(ctx context.Context, err error, f func(ctx context.Context, e *zkconn.Epoch) error) error {
-	done := make(chan error, 1)
-	if m.at.Spawn(func() { done <- m.at.Session.In(context.Background(), f) }) {
-		wait := time.NewTimer(node.Grace)
-		defer wait.Stop()
-		select {
-		case undone := <-done:
-			if undone == nil && ctx.Err() != nil {
-				return errs.OfContext(ctx)
-			}
-		case <-wait.C:
-		}
+// Below the path there is the base node zkdurable, whose data is a state. Below that there are
+//
+//	queue          the entries of those who want the lock, as of a mutex
+//	writers        those of package record
+//	hold-<token>   as long as the hold lasts. Its data tells which process and which Hold opened it last
+//	open-<token>   ephemeral: the process that has the hold open
+//
+// # Nobody is granted while another holds
+//
+// A grant is one transaction. It deletes the new holder's entry, writes the hold into the base node at the version at
+// which the lock was seen free, and makes the node of the hold. While the entry exists nobody can have removed the base
+// node, above it, and made it again with versions that begin anew. So if the version is unchanged, the lock is free.
+//
+// # Nothing that is late changes a later hold
+//
+// The token is the czxid of the entry, so no other hold has the name of that node. The base node says that a hold lasts
+// if and only if its node is there, because each transaction that changes one changes the other. Every change of a hold
+// checks or deletes that node. So a change that is late finds its own hold or is refused, and a grant that is
+// late finds its own entry or is refused. Tokens grow: the queue grants in the order of czxids.
+//
+// # One process has a hold open
+//
+// A process opens a hold in one transaction that writes to the hold's node, at the version that it has read, and makes
+// open-<token>. The servers refuse that while the one before has its node there. Each change by a Hold names the
+// version at which it has opened.
+
+// state is the data of the base node.
+type state struct {
+	Hold   *held  `json:"hold"`             // nil when the lock is free
+	Before *ended `json:"before,omitempty"` // the hold before the present one, or the last one
+}
+
+// held is a hold that lasts.
+type held struct {
+	Token node.Token `json:"token"`
+	Owner string     `json:"owner"`
+	Since time.Time  `json:"since"`
+	Note  string     `json:"note,omitempty"`
+}
+
+// ended is a hold that has ended. By is empty if it was not broken.
+type ended struct {
+	Token node.Token `json:"token"`
+	Owner string     `json:"owner"`
+	ID    string     `json:"id"` // names the Hold that was unlocked, or the call of Break
+	By    string     `json:"by,omitempty"`
+	Why   string     `json:"why,omitempty"`
+}
+
+// is reports whether the state is that of the hold with this token.
+func (s state) is(token node.Token) bool { return s.Hold != nil && s.Hold.Token == token }
+
+// broken is by whom and why a hold was broken; both are empty if it was not.
+func (x *ended) broken() (by, why string) {
+	if x == nil {
+		return "", ""
 	}
-	return uncertain(err, true)
+	return x.By, x.Why
+}
+
+// Limits of the texts that a hold keeps. They are in one node, and travel with many requests.
+const (
+	maxOwner = 1 << 10
+	maxText  = 64 << 10 // of a note or a reason
+)
+
+// valid refuses a text that would not be kept as it is.
+func valid(what, text string, most int) error {
+	if len(text) > most || !utf8.ValidString(text) {
+		return fmt.Errorf("%w: the %s must be UTF-8 of at most %d bytes, and not %s", zksync.ErrMisuse, what, most, errs.Quote(text))
+	}
+	return nil
 }
