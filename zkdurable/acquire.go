@@ -25,30 +25,24 @@ type attempt struct {
 
 // obtain has run get a.hold. If the call fails, what it may have done is undone, and obtain waits briefly for that.
 func (a *attempt) obtain(ctx context.Context, op string, run func(context.Context, *zkconn.Epoch) error) (*Hold, error) {
-	err := valid("owner's name", a.owner, maxOwner)
-	if err == nil && a.owner == "" {
-		err = fmt.Errorf("%w: the owner needs a name", zksync.ErrMisuse)
-	}
+	err := valid("owner's name", a.owner, 1, maxOwner)
 	if err == nil {
 		err = a.m.at.In(ctx, run)
 	}
 	if err == nil {
 		return a.hold, nil
 	}
-	if a.undo != nil {
-		err = uncertain(err, true)
-		undone := make(chan error, 1)
-		if a.m.at.Spawn(func() { undone <- a.m.at.Session.In(context.Background(), a.undo) }) {
-			select {
-			case failed := <-undone:
-				if failed == nil && ctx.Err() != nil {
-					err = errs.OfContext(ctx)
-				}
-			case <-time.After(node.Grace):
+	undone := make(chan error, 1)
+	if a.undo != nil && a.m.at.Spawn(func() { undone <- a.m.at.Session.In(context.Background(), a.undo) }) {
+		select {
+		case failed := <-undone:
+			if failed == nil && ctx.Err() != nil {
+				a.undo, err = nil, errs.OfContext(ctx)
 			}
+		case <-time.After(node.Grace):
 		}
 	}
-	return nil, errs.Wrap(op, a.m.path, err)
+	return nil, errs.Wrap(op, a.m.path, uncertain(err, a.undo != nil))
 }
 
 // acquisition is an attempt that locks.
@@ -87,7 +81,7 @@ func (a *acquisition) run(ctx context.Context, e *zkconn.Epoch) error {
 		}
 		v, err := a.m.terms.Read(ctx, e)
 		if err == nil {
-			err = a.refused(v)
+			err = a.refused(ctx, e, v)
 		}
 		if err == nil {
 			err = a.queue(ctx, v)
@@ -101,11 +95,15 @@ func (a *acquisition) run(ctx context.Context, e *zkconn.Epoch) error {
 	}
 }
 
-// refused is the error if the call must not wait for the end of the present hold.
-func (a *acquisition) refused(v version) error {
+// refused is the error if the call must not wait for the end of the hold of v.
+func (a *acquisition) refused(ctx context.Context, e *zkconn.Epoch, v version) error {
 	switch h := v.T.Hold; {
 	case h == nil:
 	case h.Owner == a.owner:
+		// What this server knows may be old.
+		if now, err := a.m.terms.Latest(ctx, e); err != nil || !now.T.is(h.Token) {
+			return err
+		}
 		return fmt.Errorf("%w: %s holds already, with token %s; Resume continues a hold", zksync.ErrMisuse, errs.Quote(h.Owner), h.Token)
 	case a.try:
 		return zksync.ErrNotAcquired
@@ -130,12 +128,8 @@ func (a *acquisition) queue(ctx context.Context, v version) error {
 	if a.hold == nil {
 		t.Leave(node.Grace)
 	}
-	select {
-	case <-t.Epoch.Over():
-		if err != nil && ctx.Err() == nil {
-			return zkconn.ErrOver
-		}
-	default:
+	if err != nil && ctx.Err() == nil && t.Epoch.Cause() != nil {
+		return zkconn.ErrOver
 	}
 	return err
 }
@@ -144,7 +138,7 @@ func (a *acquisition) queue(ctx context.Context, v version) error {
 func (a *acquisition) take(ctx, turn context.Context, t *queue.Ticket, v version) (err error) {
 	for pace := (node.Pace{Free: 1}); ; {
 		if v.T.Hold != nil {
-			if err := a.refused(v); err != nil {
+			if err := a.refused(turn, t.Epoch, v); err != nil {
 				return err
 			}
 			if v, err = a.m.ends(turn, t.Epoch, v); err != nil {
@@ -208,9 +202,8 @@ func (a *acquisition) grant(ctx context.Context, t *queue.Ticket, v version) err
 	return err
 }
 
-// opener is the data of the node of a hold that the Hold with this id has opened. openerID reads the id.
+// opener is the data of the node of a hold that the Hold with this id has opened.
 func (m *Mutex) opener(id string) []byte { return m.at.Content(node.Content{ID: id}).Encode() }
-func openerID(data []byte) string        { return node.Decode(data).ID }
 
 // settle finds out whether the lock was granted in a session that has ended.
 func (a *acquisition) settle(ctx context.Context, e *zkconn.Epoch) error {
@@ -254,59 +247,46 @@ type resumption struct {
 	id string // of the Hold
 }
 
-// run looks for the owner's hold and opens it.
+// run looks for the owner's hold and opens it. After several refusals it leaves the hold to those who are quicker.
 func (r *resumption) run(ctx context.Context, e *zkconn.Epoch) error {
-	for pace := (node.Pace{Free: 1}); ; {
-		v, _, err := r.m.terms.Ask(ctx, e)
+	m, pace := r.m, node.Pace{Free: 1}
+	for range 5 {
+		v, _, err := m.terms.Ask(ctx, e)
 		if err != nil {
 			return err
 		}
 		h := v.T.Hold
 		if h == nil || h.Owner != r.owner {
-			return zksync.ErrNotAcquired
+			break
 		}
-		err = r.open(ctx, e, *h, v.T.Before)
-		if !record.Conflict(err) && !errors.Is(err, zk.ErrNoNode) {
+		data, st, err := e.Get(ctx, m.holdNode(h.Token))
+		if err == nil && node.Decode(data).ID == r.id { // a request of an earlier session has opened it
+			r.undo = nil
+			r.hold, err = m.newHold(r.id, *h, v.T.Before, st.Version, nil)
+			return err
+		}
+		unknown := false
+		if err == nil {
+			err = m.openAs(ctx, e, h.Token, r.id, st.Version, &unknown)
+		}
+		switch {
+		case err == nil:
+			r.undo = nil
+			r.hold, err = m.newHold(r.id, *h, v.T.Before, st.Version+1, e)
+			return err
+		case unknown:
+			r.undo = func(ctx context.Context, e *zkconn.Epoch) error { return r.close(ctx, e, h.Token, st.Version, data) }
+			return err
+		case record.RefusedAt(err, 1, zk.ErrNodeExists):
+			return fmt.Errorf("%w: another process has the hold of %s open", zksync.ErrNotAcquired, errs.Quote(r.owner))
+		case !record.Conflict(err) && !errors.Is(err, zk.ErrNoNode):
 			return err
 		}
 		if err := pace.Rest(ctx, e); err != nil {
 			return err
 		}
 	}
-}
-
-// open opens the hold.
-func (r *resumption) open(ctx context.Context, e *zkconn.Epoch, h held, before *ended) error {
-	m := r.m
-	data, st, err := e.Get(ctx, m.holdNode(h.Token))
-	if errors.Is(err, zk.ErrNoNode) {
-		v, _, err := m.terms.Ask(ctx, e)
-		if err == nil && v.T.is(h.Token) { // somebody has removed the node by hand: see ends
-			err = zksync.ErrNotAcquired
-		} else if err == nil {
-			err = record.ErrAgain
-		}
-		return err
-	}
-	if err != nil {
-		return err
-	}
-	if openerID(data) == r.id { // a request of an earlier session has opened it
-		r.undo = nil
-		r.hold, err = m.newHold(r.id, h, before, st.Version, nil)
-		return err
-	}
-	unknown := false
-	switch err = m.openAs(ctx, e, h.Token, r.id, st.Version, &unknown); {
-	case err == nil:
-		r.undo = nil
-		r.hold, err = m.newHold(r.id, h, before, st.Version+1, e)
-	case unknown:
-		r.undo = func(ctx context.Context, e *zkconn.Epoch) error { return r.close(ctx, e, h.Token, st.Version, data) }
-	case record.RefusedAt(err, 1, zk.ErrNodeExists):
-		err = fmt.Errorf("%w: another process has the hold of %q open", zksync.ErrNotAcquired, r.owner)
-	}
-	return err
+	return zksync.ErrNotAcquired
 }
 
 // openAs opens a hold whose node has this version, for the Hold with this id.
@@ -329,7 +309,7 @@ func (r *resumption) close(ctx context.Context, e *zkconn.Epoch, token node.Toke
 		return err
 	}
 	data, st, err := e.Get(ctx, path)
-	if err == nil && openerID(data) == r.id {
+	if err == nil && node.Decode(data).ID == r.id {
 		err = m.apply(ctx, e, new(bool), &zk.CheckVersionRequest{Path: path, Version: st.Version},
 			&zk.DeleteRequest{Path: m.openNode(token), Version: -1})
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/semaphore"
 )
 
 // Hold is a hold that this process has open. It does not end with the ZooKeeper session: in the next one the process opens
@@ -19,31 +20,30 @@ import (
 // of the other one. It is safe for use by many goroutines.
 type Hold struct {
 	m      *Mutex
-	token  node.Token
-	owner  string
 	id     string
-	before *ended // of an earlier hold
+	held   held   // as it was granted or resumed; the note may be another one
+	before *ended // the hold before
 	over   chan struct{}
 	keep   context.CancelFunc // ends the goroutine that keeps it open
 
-	// busy is filled by whoever uses the fields that follow, for as long as its requests take. It is a channel, so that
-	// waiting for it ends with a context.
-	busy    chan struct{}
-	held    held          // as the servers know it
-	version int32         // of the hold's node, if no other process has opened it
-	opened  *zkconn.Epoch // in which this Hold has opened it; nil if that is not known
-	forget  func()        // see record.NodeAtClose
+	busy    *semaphore.Weighted // held by whoever uses the fields that follow, as long as its requests take
+	version int32               // of the hold's node, if no other process has opened it
+	opened  *zkconn.Epoch       // in which this Hold has opened it; nil if that is not known
+	forget  func()              // see record.NodeAtClose
 
 	mu      sync.Mutex
 	err     error  // nil while it lasts
-	by, why string // who has broken it
+	by, why string // who has broken it, or the hold before
 }
 
 // newHold makes the Hold of a hold whose node has this version, and which was opened in the session opened, or, if
 // that is nil, in one that has ended.
 func (m *Mutex) newHold(id string, x held, before *ended, version int32, opened *zkconn.Epoch) (*Hold, error) {
-	h := &Hold{m: m, token: x.Token, owner: x.Owner, id: id, before: before,
-		over: make(chan struct{}), busy: make(chan struct{}, 1), held: x, version: version, forget: func() {}}
+	h := &Hold{m: m, id: id, held: x, before: before, over: make(chan struct{}),
+		busy: semaphore.NewWeighted(1), version: version, forget: func() {}}
+	if before != nil {
+		h.by, h.why = before.By, before.Why
+	}
 	if opened != nil {
 		h.openedIn(opened)
 	}
@@ -58,16 +58,14 @@ func (m *Mutex) newHold(id string, x held, before *ended, version int32, opened 
 
 // Token is the fencing token. It is greater than those of all earlier holds of this path, and the same in all processes
 // that resume the hold. It costs nothing.
-func (h *Hold) Token() zksync.Token { return zksync.Token(h.token) }
+func (h *Hold) Token() zksync.Token { return zksync.Token(h.held.Token) }
 
 // Owner is the name of the owner. It costs nothing.
-func (h *Hold) Owner() string { return h.owner }
+func (h *Hold) Owner() string { return h.held.Owner }
 
 // Done returns a channel that is closed when this Hold has ended: somebody has broken it, it was unlocked, another
-// process has resumed it, or the session was closed. [Hold.Err] tells which. It does not end with a ZooKeeper session, nor
-// while there is no connection; so a Hold that was broken meanwhile is told when it has one again. Done does not block.
-//
-// A Hold costs one request to wait for its end, and one in each session timeout.
+// process has resumed it, or the session was closed. [Hold.Err] tells which. Without a connection nothing is told; a Hold
+// that was broken meanwhile is told afterwards. Done does not block. A Hold costs one request, and one in each session timeout.
 func (h *Hold) Done() <-chan struct{} { return h.over }
 
 // Err is nil as long as this Hold lasts, as far as this process knows. Then it is zksync.ErrReleased after Unlock,
@@ -85,10 +83,7 @@ func (h *Hold) Err() error {
 func (h *Hold) Broken() (by, why string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.by != "" {
-		return h.by, h.why
-	}
-	return h.before.broken()
+	return h.by, h.why
 }
 
 // SetNote replaces the note that [Mutex.Holder] shows, for example how far the work has come. Notes stay when the hold is
@@ -98,35 +93,31 @@ func (h *Hold) Broken() (by, why string) {
 // written, satisfies [zksync.Ambiguous]. Disconnects and lost sessions delay it. If the hold has ended, the error is that
 // of [Hold.Err]. A note of more than 64 KB, or that is not UTF-8, is zksync.ErrMisuse. It costs one request.
 func (h *Hold) SetNote(ctx context.Context, note string) error {
-	if err := valid("note", note, maxText); err != nil {
+	if err := valid("note", note, 0, maxText); err != nil {
 		return errs.Wrap("set-note", h.m.path, err)
 	}
 	return h.change(ctx, "set-note", func(ctx context.Context, e *zkconn.Epoch, doubt *bool) error {
 		next := h.held
 		next.Note = note
-		err := h.m.apply(ctx, e, doubt,
-			&zk.CheckVersionRequest{Path: h.m.holdNode(h.token), Version: h.version},
+		return h.m.apply(ctx, e, doubt,
+			&zk.CheckVersionRequest{Path: h.m.holdNode(next.Token), Version: h.version},
 			// Only this Hold writes there while its node has that version.
 			&zk.SetDataRequest{Path: h.m.terms.Base, Data: record.Encode(state{Hold: &next, Before: h.before}), Version: -1})
-		if err == nil {
-			h.held = next
-		}
-		return err
 	})
 }
 
 // Unlock ends the hold: the lock is free, and the one who waits longest is granted.
 //
 // It blocks until the servers confirm, or ctx ends: then the error wraps the context's error and, if the hold may have
-// ended, satisfies [zksync.Ambiguous]. Call it again, or let another process Resume. Disconnects and lost sessions delay it. If somebody
-// has broken the hold, the error is zksync.ErrLost, and its text says who and why; if another process has resumed it, the
-// error is zksync.ErrLost, too, and the hold lasts. After an Unlock that succeeded it is zksync.ErrReleased. It never ends
-// a later hold. It costs one request.
+// ended, satisfies [zksync.Ambiguous]; call it again, or let another process Resume. Disconnects and lost sessions delay
+// it. If somebody has broken the hold, the error is zksync.ErrLost, and its text says who and why. It is zksync.ErrLost, too,
+// if another process has resumed the hold, which then lasts, and zksync.ErrReleased after an Unlock that succeeded. It
+// costs one request.
 func (h *Hold) Unlock(ctx context.Context) error {
 	sent := false
 	err := h.change(ctx, "unlock", func(ctx context.Context, e *zkconn.Epoch, doubt *bool) error {
 		sent = true
-		err := h.m.free(ctx, e, h.token, h.version, &ended{Token: h.token, Owner: h.owner, ID: h.id}, doubt)
+		err := h.m.free(ctx, e, h.held.Token, h.version, &ended{Token: h.held.Token, Owner: h.held.Owner, ID: h.id}, doubt)
 		if err == nil {
 			h.forget()
 			h.finish(zksync.ErrReleased, nil)
@@ -144,10 +135,10 @@ func (h *Hold) Unlock(ctx context.Context) error {
 func (h *Hold) change(ctx context.Context, op string, f func(ctx context.Context, e *zkconn.Epoch, doubt *bool) error) error {
 	doubt := false
 	err := h.m.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
-		if err := h.begin(ctx); err != nil {
+		if err := h.busy.Acquire(ctx, 1); err != nil {
 			return err
 		}
-		defer h.end()
+		defer h.busy.Release(1)
 		for pace := (node.Pace{Free: 1}); ; {
 			if err := h.Err(); err != nil {
 				doubt = doubt && errors.Is(err, errLongAgo) // everything else that is found out is certain
@@ -168,39 +159,27 @@ func (h *Hold) change(ctx context.Context, op string, f func(ctx context.Context
 	return errs.Wrap(op, h.m.path, uncertain(err, doubt))
 }
 
-// begin waits until no other call makes a change. end lets others in again.
-func (h *Hold) begin(ctx context.Context) error {
-	select {
-	case h.busy <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-func (h *Hold) end() { <-h.busy }
-
 // errLongAgo means that the base node tells nothing of the hold any more.
 var errLongAgo = fmt.Errorf("%w: others have held since", zksync.ErrLost)
 
 // look finds out what has become of the hold. If it is still that of h, h.version is right
-// afterwards; otherwise h has ended. busy is filled.
+// afterwards; otherwise h has ended. busy is held.
 func (h *Hold) look(ctx context.Context, e *zkconn.Epoch) error {
 	m := h.m
 	if err := record.Synced(ctx, e, m.terms.Base); err != nil {
 		return err
 	}
-	data, st, err := e.Get(ctx, m.holdNode(h.token))
+	data, st, err := e.Get(ctx, m.holdNode(h.held.Token))
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 	case err != nil:
 		return err
-	case openerID(data) == h.id:
+	case node.Decode(data).ID == h.id:
 		h.version = st.Version
 		return nil
 	default:
 		h.forget() // the node that says who has it open is that of the other process
-		h.finish(fmt.Errorf("%w: another process of %s has resumed the hold", zksync.ErrLost, errs.Quote(h.owner)), nil)
+		h.finish(fmt.Errorf("%w: another process of %s has resumed the hold", zksync.ErrLost, errs.Quote(h.held.Owner)), nil)
 		return nil
 	}
 	v, _, err := m.terms.Peek(ctx, e)
@@ -208,19 +187,19 @@ func (h *Hold) look(ctx context.Context, e *zkconn.Epoch) error {
 		return err
 	}
 	switch x := v.T.Before; {
-	case v.T.is(h.token):
+	case v.T.is(h.held.Token):
 		err = fmt.Errorf("%w: somebody has removed the node of the hold", zksync.ErrLost)
-	case x == nil || x.Token != h.token:
+	case x == nil || x.Token != h.held.Token:
 		err = errLongAgo
 	case x.ID == h.id:
 		err = zksync.ErrReleased
 	case x.By == "":
-		err = fmt.Errorf("%w: another process of %s has resumed and released the hold", zksync.ErrLost, errs.Quote(h.owner))
+		err = fmt.Errorf("%w: another process of %s has resumed and released the hold", zksync.ErrLost, errs.Quote(h.held.Owner))
 	default:
 		err = fmt.Errorf("%w: broken by %s: %s", zksync.ErrLost, x.By, x.Why)
 	}
 	// Nobody opens a hold that has ended. So what is there is the node of this Hold.
-	e.Reap(zkconn.Orphan{Dir: m.terms.Base, Node: m.openNode(h.token)})
+	e.Reap(zkconn.Orphan{Dir: m.terms.Base, Node: m.openNode(h.held.Token)})
 	h.forget()
 	h.finish(err, v.T.Before)
 	return nil
@@ -229,25 +208,22 @@ func (h *Hold) look(ctx context.Context, e *zkconn.Epoch) error {
 // finish ends h with err. x, if it is not nil, may tell who has broken it.
 func (h *Hold) finish(err error, x *ended) {
 	h.mu.Lock()
-	first := h.err == nil
-	if first {
-		h.err = err
-		if x != nil && x.Token == h.token {
-			h.by, h.why = x.By, x.Why
-		}
+	defer h.mu.Unlock()
+	if h.err != nil {
+		return
 	}
-	h.mu.Unlock()
-	if first {
-		close(h.over)
-		h.keep()
+	if h.err = err; x != nil && x.Token == h.held.Token && x.By != "" {
+		h.by, h.why = x.By, x.Why
 	}
+	close(h.over)
+	h.keep()
 }
 
 // openedIn notes that the hold is open in e.
 func (h *Hold) openedIn(e *zkconn.Epoch) {
 	h.forget()
 	h.opened = e
-	h.forget = record.NodeAtClose(h.m.at.Session, e, h.m.terms.Base, h.m.openNode(h.token))
+	h.forget = record.NodeAtClose(h.m.at.Session, e, h.m.terms.Base, h.m.openNode(h.held.Token))
 }
 
 // keepOpen keeps the hold open in each session of its user, and waits for its end.
@@ -259,7 +235,7 @@ func (h *Hold) keepOpen(ctx context.Context) {
 			h.finish(zksync.ErrClosed, nil)
 		case err != nil && ctx.Err() == nil:
 			// The servers refuse, for example because somebody has changed the access control list.
-			h.m.at.Logger().Warn("cannot keep a hold open, trying again", "path", h.m.path, "owner", h.owner, "cause", err)
+			h.m.at.Logger().Warn("cannot keep a hold open, trying again", "path", h.m.path, "owner", h.held.Owner, "cause", err)
 			_ = pace.Rest(ctx, nil)
 		}
 	}
@@ -272,9 +248,9 @@ func (h *Hold) keepIn(ctx context.Context, e *zkconn.Epoch) error {
 		if err != nil || h.Err() != nil {
 			return err
 		}
-		gone := h.m.holdNode(h.token)
+		gone := h.m.holdNode(h.held.Token)
 		if old {
-			gone = h.m.openNode(h.token) // the servers remove it
+			gone = h.m.openNode(h.held.Token) // the servers remove it
 		}
 		if err := record.UntilGone(ctx, e, gone, 0, nil); err != nil {
 			return err
@@ -288,44 +264,33 @@ func (h *Hold) keepIn(ctx context.Context, e *zkconn.Epoch) error {
 // open opens the hold in e, unless it is open there or has ended. old says that the node of an earlier session
 // of this process is in the way. told says that a node is gone, so open finds out what has become of the hold.
 func (h *Hold) open(ctx context.Context, e *zkconn.Epoch, told bool) (old bool, err error) {
-	if err := h.begin(ctx); err != nil {
+	if err := h.busy.Acquire(ctx, 1); err != nil {
 		return false, err
 	}
-	defer h.end()
+	defer h.busy.Release(1)
 	for pace := (node.Pace{Free: 1}); h.Err() == nil && (told || h.opened != e); {
 		if told {
 			err = h.look(ctx, e)
-		} else {
-			old, err = h.tryOpen(ctx, e)
+		} else if err = h.m.openAs(ctx, e, h.held.Token, h.id, h.version, new(bool)); err == nil {
+			h.version++
+			h.openedIn(e)
 		}
-		told = record.Conflict(err) || errors.Is(err, zk.ErrNoNode)
-		if old || err != nil && !told {
-			return old, err
+		if record.RefusedAt(err, 1, zk.ErrNodeExists) {
+			// The version is that of this Hold, so no other process has opened the hold since.
+			st, there, err := e.Exists(ctx, h.m.openNode(h.held.Token))
+			if err != nil || there && st.EphemeralOwner != e.ID() {
+				return there, err
+			}
+			if there { // a tapped connection has kept its session
+				h.openedIn(e)
+			}
+		}
+		if told = record.Conflict(err) || errors.Is(err, zk.ErrNoNode); err != nil && !told {
+			return false, err
 		}
 		if err := pace.Rest(ctx, e); err != nil {
 			return false, err
 		}
 	}
 	return false, nil
-}
-
-// tryOpen makes one attempt to open the hold in e.
-func (h *Hold) tryOpen(ctx context.Context, e *zkconn.Epoch) (old bool, err error) {
-	err = h.m.openAs(ctx, e, h.token, h.id, h.version, new(bool))
-	switch {
-	case err == nil:
-		h.version++
-		h.openedIn(e)
-	case record.RefusedAt(err, 1, zk.ErrNodeExists):
-		// The version is that of this Hold, so no other process has opened the hold since.
-		st, there, err := e.Exists(ctx, h.m.openNode(h.token))
-		if err != nil || there && st.EphemeralOwner != e.ID() {
-			return there, err
-		}
-		if there { // a tapped connection has kept its session
-			h.openedIn(e)
-		}
-		return false, nil
-	}
-	return false, err
 }

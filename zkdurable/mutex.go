@@ -34,9 +34,7 @@ type Holder struct {
 	Since time.Time // when it was granted, by the clock of the process that locked; in UTC
 	Token zksync.Token
 	Note  string // of [Hold.SetNote]
-	// Alive says that a process has the hold open, and that its session lives. It is false for up to a session timeout when
-	// that process changes to another session, and true for up to a session timeout after it died.
-	Alive bool
+	Alive bool   // a process has it open, whose session lives; a dead one's lives for up to a session timeout
 }
 
 // NewMutex names a lock by a path of its own, which is created when it is first needed. It does no I/O. The first call
@@ -55,22 +53,19 @@ func (m *Mutex) writers() string              { return m.terms.Base + "/writers"
 func (m *Mutex) holdNode(t node.Token) string { return m.terms.Base + "/hold-" + t.String() }
 func (m *Mutex) openNode(t node.Token) string { return m.terms.Base + "/open-" + t.String() }
 
-// LockContext waits until the lock is free, and takes it for the owner.
+// LockContext waits until the lock is free, and takes it for the owner. The hold outlives ctx, the session and the process.
 //
 // It blocks until then or until ctx ends. Waiters are granted in the order in which the servers queued them. If ctx ends,
-// the error wraps the context's error. If the lock may have been granted at that instant, it is given back, by a
-// goroutine as long as it takes, and LockContext waits briefly for that. A disconnect keeps the place in the queue; after
-// a lost session it queues anew, unless the lock was granted in that session: then it returns that hold. If the session is
-// closed, the error is zksync.ErrClosed. The hold outlives ctx, the session and the process.
+// the error wraps the context's error; a lock that may have been granted at that instant is given back, for which
+// LockContext waits briefly. A disconnect keeps the place in the queue. After a lost session it queues anew, unless the
+// lock was granted in that session: then it returns that hold. If the session is closed, the error is zksync.ErrClosed.
 //
-// If the owner holds the lock, the error is zksync.ErrMisuse: [Mutex.Resume] is the way to a hold that the owner has. It
-// is also the way to a hold that was granted to a process that died, or closed its session, before it heard of that: the
-// error then satisfies [zksync.Ambiguous], if somebody was left to read it. [Mutex.Holder] shows such a hold. An empty
-// name is zksync.ErrMisuse, too, and one of more than 1 KB, or that is not UTF-8.
+// If the owner holds the lock, or the name is empty, longer than 1 KB or not UTF-8, the error is zksync.ErrMisuse. [Mutex.Resume]
+// is the way to a hold that the owner has; also to one that was granted just when its process died or closed its
+// session (the error then satisfies [zksync.Ambiguous]), which [Mutex.Holder] shows.
 //
-// It costs three requests if the lock is free. If it is held, it costs three until it waits, and two when its turn
-// comes; while it waits as the first, it asks once in each session timeout whether the hold still lasts. Others in the queue
-// pay as in that of a mutex. The first use of a path costs a few requests more.
+// It costs three requests if the lock is free. If it is held, it costs two, those of the queue of a mutex, and up to four when its
+// turn comes. The first in the queue asks once in each session timeout whether the hold lasts. A path costs a few more at first.
 func (m *Mutex) LockContext(ctx context.Context, owner string) (*Hold, error) {
 	a := &acquisition{attempt: attempt{m: m, owner: owner}}
 	return a.obtain(ctx, "lock", a.run)
@@ -90,9 +85,9 @@ func (m *Mutex) TryLockContext(ctx context.Context, owner string) (*Hold, error)
 // has the hold open. So after a crash it may fail for a session timeout: try again, or use a session file
 // ([zksync.WithSessionFile]), with which the next process ends the session of the one before.
 //
-// It blocks for the servers' answers, also for a connection, until ctx ends. If ctx ends, the error wraps the context's error, and
-// a hold that may have been opened is left to others again. In a new session it asks again. If the session is closed,
-// the error is zksync.ErrClosed. It costs four requests.
+// It blocks for the servers' answers, also for a connection, until ctx ends: the error wraps the context's error, and the
+// hold is left to others. In a new session it asks again. If the session is closed, the error is zksync.ErrClosed. It costs
+// four requests.
 func (m *Mutex) Resume(ctx context.Context, owner string) (*Hold, error) {
 	r := &resumption{attempt: attempt{m: m, owner: owner}, id: node.NewUUID()}
 	return r.obtain(ctx, "resume", r.run)
@@ -125,17 +120,18 @@ func (m *Mutex) Holder(ctx context.Context) (x Holder, err error) {
 // somebody who has decided that. The next holder is shown the name of this process ([zksync.WithName], or else the
 // process and its host) and why; so is the holder whose hold it was, if its process lives: see [Hold.Broken].
 //
-// It fails with zksync.ErrStale if that hold does not last any more; it never ends a later one. It blocks for the
-// servers' answers, until ctx ends. If the answer is lost, it finds out what became of the request, in the next session if
-// need be. If ctx ends, or the session is closed (zksync.ErrClosed), before that is known, the error satisfies
-// [zksync.Ambiguous]: ask Holder. A reason of more than 64 KB, or that is not UTF-8, is zksync.ErrMisuse. It costs three requests; one more
-// if no process has the hold open.
+// It fails with zksync.ErrStale if that hold does not last any more; it never ends a later one. It blocks for the servers'
+// answers, until ctx ends. It finds out what became of a request whose answer was lost, in the next session if need be. If
+// ctx ends, or the session is closed (zksync.ErrClosed), before that is known, the error satisfies [zksync.Ambiguous]. A
+// reason of more than 64 KB, or that is not UTF-8, is zksync.ErrMisuse. It costs three requests; four if no process has
+// the hold open.
 func (m *Mutex) Break(ctx context.Context, token zksync.Token, why string) error {
-	err := valid("reason", why, maxText)
-	doubt, id := false, node.NewUUID()
+	err, doubt := valid("reason", why, 0, maxText), false
+	self := m.at.Content(node.Content{}).Owner
+	x := &ended{ID: node.NewUUID(), By: cmp.Or(self.Name, fmt.Sprintf("process %d on %s", self.PID, self.Host)), Why: why}
 	if err == nil {
 		err = m.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
-			return m.breaks(ctx, e, node.Token(token), &ended{ID: id, By: m.name(), Why: why}, &doubt)
+			return m.breaks(ctx, e, node.Token(token), x, &doubt)
 		})
 	}
 	return errs.Wrap("break", m.path, uncertain(err, doubt))
@@ -162,12 +158,6 @@ func (m *Mutex) breaks(ctx context.Context, e *zkconn.Epoch, token node.Token, x
 		}
 	}
 	return zksync.ErrStale
-}
-
-// name is how this process is shown to others.
-func (m *Mutex) name() string {
-	o := m.at.Content(node.Content{}).Owner
-	return cmp.Or(o.Name, fmt.Sprintf("process %d on %s", o.PID, o.Host))
 }
 
 // free ends a hold, if its node has this version; -1 is for any. x says how it has ended; after a grant that nobody
@@ -259,14 +249,6 @@ type ended struct {
 // is reports whether the state is that of the hold with this token.
 func (s state) is(token node.Token) bool { return s.Hold != nil && s.Hold.Token == token }
 
-// broken is by whom and why a hold was broken; both are empty if it was not.
-func (x *ended) broken() (by, why string) {
-	if x == nil {
-		return "", ""
-	}
-	return x.By, x.Why
-}
-
 // Limits of the texts that a hold keeps. They are in one node, and travel with many requests.
 const (
 	maxOwner = 1 << 10
@@ -274,9 +256,9 @@ const (
 )
 
 // valid refuses a text that would not be kept as it is.
-func valid(what, text string, most int) error {
-	if len(text) > most || !utf8.ValidString(text) {
-		return fmt.Errorf("%w: the %s must be UTF-8 of at most %d bytes, and not %s", zksync.ErrMisuse, what, most, errs.Quote(text))
+func valid(what, text string, least, most int) error {
+	if len(text) < least || len(text) > most || !utf8.ValidString(text) {
+		return fmt.Errorf("%w: the %s must be UTF-8 of %d to %d bytes, and not %s", zksync.ErrMisuse, what, least, most, errs.Quote(text))
 	}
 	return nil
 }
