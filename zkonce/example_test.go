@@ -2,6 +2,7 @@ package zkonce_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/go-menagerie/menagerie/zkonce"
@@ -69,4 +70,57 @@ func ExampleOnceValue() {
 	elsewhere := zkonce.OnceValue(s, "/once/shards", func() int { return 32 })
 	fmt.Println(shards(), elsewhere())
 	// Output: 16 16
+}
+
+// One process finds out where the primary database is, and all others wait for that.
+func ExamplePromise() {
+	srv := zktest.Start()
+	defer srv.Close()
+	ctx := context.Background()
+	s, err := zksync.Connect(ctx, srv.Addr())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close()
+
+	type address struct {
+		Host string
+		Port int
+	}
+	found := make(chan address)
+	go func() { // in another process
+		a, _ := zkonce.NewPromise[address](s, "/promises/primary").Wait(ctx)
+		found <- a
+	}()
+	primary := zkonce.NewPromise[address](s, "/promises/primary")
+	fmt.Println(primary.Complete(ctx, address{"db-1", 5432}))
+	fmt.Println(<-found)
+	fmt.Println(primary.Complete(ctx, address{"db-2", 5432}))
+	// Output:
+	// true <nil>
+	// {db-1 5432}
+	// false <nil>
+}
+
+// What was promised will not come.
+func ExampleFailure() {
+	srv := zktest.Start()
+	defer srv.Close()
+	ctx := context.Background()
+	s, err := zksync.Connect(ctx, srv.Addr())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close()
+
+	report := zkonce.NewPromise[string](s, "/promises/report")
+	fmt.Println(report.Fail(ctx, "the disk is full"))
+	_, err = report.Wait(ctx)
+	var failure *zkonce.Failure
+	fmt.Println(errors.As(err, &failure), failure.Message)
+	// Output:
+	// true <nil>
+	// true the disk is full
 }
