@@ -1,6 +1,7 @@
 package durable_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,5 +51,27 @@ func TestTheRequestsOfADurableLock(t *testing.T) {
 			_, err := b.TryLockContext(ctx, "f")
 			require.NoError(t, err)
 		})
+	})
+}
+
+func TestADurableLockLeavesNoGoroutineAndNoNode(t *testing.T) {
+	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
+		ms := mutexes(v, 2)
+		require.NoError(t, locks(v, ms[0], "first").Unlock(ctx))
+		before := v.Goroutines()
+		h := locks(v, ms[0], "a")
+		for range proving.Rounds(100) {
+			limited, cancel := context.WithCancel(ctx)
+			w := begins(limited, ms[1], "b")
+			v.Queued(base+"/queue", 1)
+			cancel()
+			v.Failed(w.Attempt)
+		}
+		require.NoError(t, h.Unlock(ctx))
+		for range proving.Rounds(100) {
+			require.NoError(t, locks(v, ms[1], "b").Unlock(ctx))
+		}
+		v.NothingLeft(base + "/queue")
+		v.GoroutinesBack(before)
 	})
 }

@@ -31,8 +31,8 @@ type ledger struct {
 type entry struct {
 	token zksync.Token
 	owner string
-	ended int    // when; 0 while it lasts
-	known bool   // a process was told of it
+	ended int  // when; 0 while it lasts
+	known bool // a process was told of it
 }
 
 func newLedger(w *weather.World) *ledger {
