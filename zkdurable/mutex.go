@@ -64,8 +64,9 @@ func (m *Mutex) openNode(t node.Token) string { return m.terms.Base + "/open-" +
 // is the way to a hold that the owner has; also to one that was granted just when its process died or closed its
 // session (the error then satisfies [zksync.Ambiguous]), which [Mutex.Holder] shows.
 //
-// It costs three requests if the lock is free. If it is held, it costs two, those of the queue of a mutex, and up to four when its
-// turn comes. The first in the queue asks once in each session timeout whether the hold lasts. A path costs a few more at first.
+// It costs three requests if the lock is free. If it is held, it costs three until it waits, four behind others, and two to
+// five when its turn comes. The first in the queue asks once in each session timeout whether the hold lasts. The first use
+// of a path costs a few more.
 func (m *Mutex) LockContext(ctx context.Context, owner string) (*Hold, error) {
 	a := &acquisition{attempt: attempt{m: m, owner: owner}}
 	return a.obtain(ctx, "lock", a.run)

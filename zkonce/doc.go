@@ -1,5 +1,6 @@
 // Package zkonce is sync.Once for many machines: a function that runs once in the cluster, for example a
 // schema migration. All callers get its result.
+// A [Promise] runs nothing: any process may complete it, once.
 //
 // # What "once" means here
 //
