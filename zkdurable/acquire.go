@@ -74,12 +74,11 @@ func (a *acquisition) run(ctx context.Context, e *zkconn.Epoch) error {
 		}
 	}
 	for pace := (node.Pace{Free: 1}); ; {
-		if a.try { // the answer must be as new as the leader's
-			if err := record.Synced(ctx, e, a.m.terms.Base); err != nil {
-				return err
-			}
+		read := a.m.terms.Read
+		if a.try {
+			read = a.m.terms.Latest // as new as what the leader knows
 		}
-		v, err := a.m.terms.Read(ctx, e)
+		v, err := read(ctx, e)
 		if err == nil {
 			err = a.refused(ctx, e, v)
 		}
@@ -125,7 +124,9 @@ func (a *acquisition) queue(ctx context.Context, v version) error {
 		return err
 	}
 	err = a.take(ctx, turn, t, v)
-	if a.hold == nil {
+	if a.undo != nil {
+		t.Leave(0) // undo waits for that
+	} else if a.hold == nil {
 		t.Leave(node.Grace)
 	}
 	if err != nil && ctx.Err() == nil && t.Epoch.Cause() != nil {
@@ -150,7 +151,7 @@ func (a *acquisition) take(ctx, turn context.Context, t *queue.Ticket, v version
 		if !record.RefusedAt(err, 1, zk.ErrBadVersion) {
 			return err
 		}
-		// The lock was not free any more, or it has been free again since. The refusal came from the leader.
+		// It was not free any more, or was held meanwhile. The leader says so; this server may not know it yet.
 		if err := pace.Rest(turn, t.Epoch); err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
@@ -31,9 +32,10 @@ type Hold struct {
 	opened  *zkconn.Epoch       // in which this Hold has opened it; nil if that is not known
 	forget  func()              // see record.NodeAtClose
 
-	mu      sync.Mutex
-	err     error  // nil while it lasts
-	by, why string // who has broken it, or the hold before
+	unlocking atomic.Bool // a request of an Unlock was sent, and no call has told that it has ended the hold
+	mu        sync.Mutex
+	err       error  // nil while it lasts
+	by, why   string // who has broken it, or the hold before
 }
 
 // newHold makes the Hold of a hold whose node has this version, and which was opened in the session opened, or, if
@@ -114,18 +116,18 @@ func (h *Hold) SetNote(ctx context.Context, note string) error {
 // if another process has resumed the hold, which then lasts, and zksync.ErrReleased after an Unlock that succeeded. It
 // costs one request.
 func (h *Hold) Unlock(ctx context.Context) error {
-	sent := false
 	err := h.change(ctx, "unlock", func(ctx context.Context, e *zkconn.Epoch, doubt *bool) error {
-		sent = true
+		h.unlocking.Store(true)
 		err := h.m.free(ctx, e, h.held.Token, h.version, &ended{Token: h.held.Token, Owner: h.held.Owner, ID: h.id}, doubt)
 		if err == nil {
+			h.unlocking.Store(false)
 			h.forget()
 			h.finish(zksync.ErrReleased, nil)
 		}
 		return err
 	})
-	if sent && errors.Is(err, zksync.ErrReleased) {
-		return nil // a request of an earlier session did it, or one of an earlier call that was cancelled
+	if errors.Is(err, zksync.ErrReleased) && h.unlocking.Swap(false) {
+		return nil
 	}
 	return err
 }
