@@ -248,10 +248,13 @@ func TestChangesThroughRandomFaultsAreThereOnce(t *testing.T) {
 	for seed := range seeds {
 		members(t, func(t *testing.T, servers *zktest.Ensemble, a, b *zkconn.Epoch) {
 			r := rand.New(rand.NewPCG(uint64(seed), 0))
+			var draws sync.Mutex // members decide about requests at the same time
 			calm := servers.InterceptFunc(func(q *zktest.Request) (v zktest.Verdict) {
 				if q.Op != zktest.Multi {
 					return v
 				}
+				draws.Lock()
+				defer draws.Unlock()
 				switch r.IntN(8) {
 				case 0:
 					v.Fate = zktest.LoseReply
