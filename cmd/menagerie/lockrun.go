@@ -157,7 +157,7 @@ func (a *app) runUnder(s *zksync.Session, lease *zksync.Lease, o lockOptions, pr
 	if err != nil {
 		return cannotRun(err)
 	}
-	if a.attend(c, lease, signals, o.grace) {
+	if a.attend(c, lease.Done(), lease.Valid, signals, o.grace) {
 		return exitWith(exitLost, "lost %s on %s while %s was running: %s",
 			o.path, a.target(), o.argv[0], reasonOfLoss(s, session, timeout))
 	}
@@ -167,19 +167,18 @@ func (a *app) runUnder(s *zksync.Session, lease *zksync.Lease, o lockOptions, pr
 	return nil
 }
 
-// attend passes signals on until CMD has ended. It ends CMD when the lease is lost, and reports
-// whether it was. A lease that is valid after CMD has ended was valid all the time that
-// CMD ran.
-func (a *app) attend(c *child.Child, lease *zksync.Lease, signals <-chan os.Signal, grace time.Duration) (lost bool) {
+// attend passes signals on until CMD has ended. It ends CMD when what is held is lost, and reports
+// whether it was. What is valid after CMD has ended was valid all the time that CMD ran.
+func (a *app) attend(c *child.Child, over <-chan struct{}, valid func() bool, signals <-chan os.Signal, grace time.Duration) (lost bool) {
 	for {
 		select {
 		case sig := <-signals:
 			c.Signal(sig)
-		case <-lease.Done():
+		case <-over:
 			c.Terminate(grace)
 			return true
 		case <-c.Done():
-			return !lease.Valid()
+			return !valid()
 		}
 	}
 }
