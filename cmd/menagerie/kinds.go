@@ -23,9 +23,9 @@ type kind struct {
 	part func(child string) bool
 }
 
-// kinds are tried in this order: first those that have data in the base node, then those that are known
-// only by the names of their children. The last one takes everything else.
-var kinds = []kind{
+// kinds are tried in this order: first those that are named by a child, then those that have data in the base node, then
+// those that are known only by the names of their children. The last one takes everything else.
+var kinds = append(typedKinds, []kind{
 	{"system", func(n *node) bool { return n.path == "/zookeeper" || strings.HasPrefix(n.path, "/zookeeper/") }, describeSystem, any_},
 	{"semaphore", hasKeys("permits", "capacity?", "most?"), describeSemaphore, named("queue")},
 	{"latch", hasKeys("total", "open?"), describeLatch, like(`counts|closed-of-\d+`)},
@@ -40,7 +40,7 @@ var kinds = []kind{
 	{"flight key", isFlightKey, describeFlightKey, named("flight")},
 	{"node", func(n *node) bool { return len(n.children) == 0 }, describeNode, none},
 	{"directory", func(*node) bool { return true }, describeDirectory, none},
-}
+}...)
 
 // describe returns the kind and the state of n.
 func (l *look) describe(ctx context.Context, n *node) (*object, error) {
