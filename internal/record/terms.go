@@ -40,6 +40,7 @@ type Version[T any] struct {
 	Number  int32 // of the base node's data
 	Founded int64 // the czxid of the base node; 0 if New
 	New     bool  // this very call made the base node
+	Written int64 // when the data was written, by the servers' clock, in milliseconds since the Unix epoch; 0 if New
 }
 
 // Encode returns t as the data of a node.
@@ -135,7 +136,7 @@ func (t *Terms[T]) Peek(ctx context.Context, e *zkconn.Epoch) (v Version[T], the
 	if err := t.Check(v.T); err != nil {
 		return v, false, err
 	}
-	v.Number, v.Founded = stat.Version, stat.Czxid
+	v.Number, v.Founded, v.Written = stat.Version, stat.Czxid, stat.Mtime
 	t.keep(v)
 	return v, true, nil
 }

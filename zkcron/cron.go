@@ -1,0 +1,243 @@
+package zkcron
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/layout"
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// Func is what a job does. Its context ends with that of Run, and with the lease under which the tick runs (cause
+// zksync.ErrLost): from then on another process may run the tick again. If it returns an error, the record has that
+// error, and the next tick is told; the tick is not run again.
+//
+// A panic is recorded as the error of its tick, so that it does not go from process to process. Then it ends the
+// process, like any panic in a goroutine.
+type Func func(ctx context.Context, t Tick) error
+
+// Tick is one run of a job.
+type Tick struct {
+	Name      string       // of the job
+	Scheduled time.Time    // its time by the schedule, in the time zone of the job: it identifies the tick
+	Token     zksync.Token // a fencing token: greater than that of every run of this job that began before
+	Missed    int          // how many ticks did not run between the last one that did and this one
+	LastErr   string       // the error of the run before this one; empty if it succeeded
+}
+
+// Record is what is known of the last run of a job.
+type Record struct {
+	Scheduled time.Time    // which tick it was
+	Started   time.Time    // when the run began
+	Ended     time.Time    // zero if it still runs, or did not come to an end
+	Owner     zksync.Owner // the process
+	Err       string       // the error of the run; empty if it succeeded, or has not ended
+}
+
+// Cron is the schedule of one process. All Crons with the same path are one. It is safe for use by many goroutines.
+type Cron struct {
+	path  string
+	at    *session.Access
+	root  record.Terms[struct{}]
+	clock clock
+
+	mu   sync.Mutex
+	jobs []*job
+	bad  error // of the registration of a job
+}
+
+// New names a schedule by a path of its own, which is created when it is first needed. It does no I/O. The first call of
+// Run or Last reports a malformed path, a nil session, or an option that is none of WithACL and WithName as
+// zksync.ErrMisuse.
+func New(s *zksync.Session, path string, opts ...zksync.Option) *Cron {
+	c := &Cron{path: path, at: session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...)}
+	c.clock.wall = time.Now
+	c.root = record.Terms[struct{}]{
+		Base: c.at.Full(c.local()), ACL: c.at.ACL(), Type: layout.Cron,
+		First: func() (struct{}, []string) { return struct{}{}, nil },
+		Check: func(_ struct{}, ours bool) error {
+			if !ours {
+				return fmt.Errorf("%w: the node %s is not that of a schedule", zksync.ErrMisuse, errs.ShowPath(c.local()))
+			}
+			return nil
+		},
+	}
+	return c
+}
+
+// local is the node below which the jobs are, as the user knows it.
+func (c *Cron) local() string { return c.path + "/" + layout.Cron }
+
+// Every registers a job with a tick at each multiple of d since the Unix epoch, in UTC: all processes have the same
+// ticks, whenever they start. The first tick is the first one after the job was made on the servers. d is a millisecond at
+// least. The name is that of a node: it must not be empty or have a slash. Every does no I/O, and concerns the calls of
+// Run that begin later. Run reports what is wrong.
+func (c *Cron) Every(name string, d time.Duration, f Func, opts ...JobOption) {
+	j := c.job(name, f, opts)
+	if d < minPeriod {
+		j.refuse("a period of %v; it must be a millisecond at least", d)
+		d = minPeriod
+	}
+	if j.zone != nil {
+		j.refuse("In goes with At only")
+	}
+	j.schedule, j.zone, j.wants.Spec = periodic(d), time.UTC, "@every "+d.String()
+	c.register(j)
+}
+
+// At registers a job with the ticks of a spec in five fields: minute, hour, day of the month, month, day of the week, as
+// in crontab. With a prefix such as "CRON_TZ=Europe/Berlin " the spec is in that time zone; see also [In]. The package
+// comment says what happens when the clocks of a zone change. Otherwise it is like [Cron.Every].
+func (c *Cron) At(name, spec string, f Func, opts ...JobOption) {
+	j := c.job(name, f, opts)
+	s, text, zone, err := parse(spec, j.zone)
+	if err != nil {
+		j.refuse("the spec %q: %v", spec, err)
+	} else {
+		j.schedule, j.zone, j.wants.Spec, j.wants.Zone = s, zone, text, zone.String()
+	}
+	c.register(j)
+}
+
+// register adds a job.
+func (c *Cron) register(j *job) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, other := range c.jobs {
+		if other.name == j.name {
+			j.refuse("it is registered twice")
+		}
+	}
+	if c.bad == nil {
+		c.bad = j.bad
+	}
+	c.jobs = append(c.jobs, j)
+}
+
+// Run queues for the lease of each job, and runs the ticks of the jobs whose lease it holds.
+//
+// It blocks until ctx ends or something is wrong for good; then it ends the contexts of all functions that run, waits
+// until they have returned, and gives up all leases. If ctx ends, the error wraps the context's error. A disconnect keeps
+// the leases, and a start or an end of a tick waits for the connection. If the session is lost, the functions' contexts
+// end, and Run queues anew in the next session. If the session is closed, the error is zksync.ErrClosed. It is
+// zksync.ErrMisuse if a job was registered wrongly, if the path belongs to another type, or if another process runs or
+// waits for a job of the same name with another schedule or other options. When no such process is left, the first one
+// with the new schedule changes the job, and ticks before that are not missed ones. (A process that was killed counts
+// until its session ends.) It is also an error if the servers deny access.
+//
+// Requests: four for each job whose lease is free, and one more in the background; five for a job of which it waits for
+// the lease, then two and one in the background when it gets it. A tick costs two. Between ticks nothing is sent; who
+// waits asks once in a session timeout whether the one ahead is still there.
+func (c *Cron) Run(ctx context.Context) error {
+	c.mu.Lock()
+	jobs, bad := c.jobs[:len(c.jobs):len(c.jobs)], c.bad
+	c.mu.Unlock()
+	if err := c.at.Misuse(); err != nil {
+		bad = err
+	}
+	if bad != nil {
+		return c.wrap("run", bad)
+	}
+	all, each := errgroup.WithContext(ctx)
+	all.Go(func() error { // also if there are no jobs
+		select {
+		case <-c.at.Closed():
+			return zksync.ErrClosed
+		case <-each.Done():
+			return nil
+		}
+	})
+	for _, j := range jobs {
+		all.Go(func() error { return newRunner(c, j).run(each) })
+	}
+	err := all.Wait()
+	if ctx.Err() != nil {
+		err = errs.OfContext(ctx)
+	}
+	return c.wrap("run", err)
+}
+
+// Last returns the record of the last run of a job, by whichever process: the present one, if it runs now. It is zero if
+// no tick of the job has run yet, and zksync.ErrNotFound if nobody has ever run a job of this name. All times are in UTC.
+//
+// It blocks for the servers' answers, until ctx ends (the error wraps the context's error). Without a connection it waits;
+// in a new session it asks again. If the session is closed, the error is zksync.ErrClosed. If the path belongs to another
+// type, it is zksync.ErrMisuse. It costs two requests, and makes nothing.
+func (c *Cron) Last(ctx context.Context, name string) (Record, error) {
+	var r run
+	err := checkName(name)
+	if err == nil {
+		err = c.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+			if err := record.Synced(ctx, e, c.root.Base); err != nil {
+				return err
+			}
+			data, _, err := e.Get(ctx, c.root.Base+"/"+name+recordName)
+			if errors.Is(err, zk.ErrNoNode) {
+				_, _, err = c.root.Peek(ctx, e) // refuses another type
+				if err == nil {
+					err = fmt.Errorf("%w: a job %q", zksync.ErrNotFound, name)
+				}
+			}
+			if err == nil {
+				r, err = decode(data)
+			}
+			return err
+		})
+	}
+	return r.public(), c.wrap("last", err)
+}
+
+func (c *Cron) wrap(op string, err error) error { return errs.Wrap(op, c.path, err) }
+
+// run is the data of a record.
+type run struct {
+	Scheduled time.Time    `json:"scheduled"`
+	Missed    int          `json:"missed,omitempty"`
+	Started   time.Time    `json:"started"`
+	Ended     time.Time    `json:"ended,omitzero"`
+	Owner     owner        `json:"owner"`
+	Token     zksync.Token `json:"token"`
+	Err       string       `json:"err,omitempty"`
+}
+
+type owner struct {
+	Host string `json:"host"`
+	PID  int    `json:"pid"`
+	Name string `json:"name"`
+}
+
+// unfinished reports whether the run was begun, and nobody knows its end.
+func (r run) unfinished() bool { return !r.Started.IsZero() && r.Ended.IsZero() && r.Err == "" }
+
+func (r run) public() Record {
+	return Record{r.Scheduled.UTC(), r.Started.UTC(), r.Ended.UTC(), zksync.Owner(r.Owner), r.Err}
+}
+
+// encode is the data of a record; none before the first run.
+func (r run) encode() []byte {
+	if r.Started.IsZero() {
+		return nil
+	}
+	return record.Encode(r)
+}
+
+func decode(data []byte) (r run, err error) {
+	if len(data) == 0 {
+		return r, nil
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return run{}, fmt.Errorf("%w: the record of the job cannot be read: %w", zksync.ErrMisuse, err)
+	}
+	return r, nil
+}

@@ -1,0 +1,265 @@
+package zkcron
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/lease"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// hold is what a process does while it holds the lease of a job.
+//
+// Nobody else writes to the job's nodes meanwhile. Each write is one transaction: it checks the node of the lease, so it
+// is not applied after the lease; it checks the terms; and it sets the record at the version that the hold knows, so it is
+// applied once, however often it is sent.
+type hold struct {
+	*runner
+	lease *lease.Lease
+
+	record  run   // as it is on the servers
+	version int32 // of its node
+	ticks   uint32
+}
+
+// abandoned is the error of a run whose end nobody has written.
+const abandoned = "the process ended, or lost its lease, before the function returned"
+
+// serve runs the ticks, until ctx or the lease ends, or something is wrong.
+func (h *hold) serve(ctx context.Context) error {
+	h.lease.Context() // so that the hold hears of it if somebody removes the node of the lease
+	if err := h.take(ctx); err != nil {
+		return err
+	}
+	for {
+		if h.record.unfinished() && h.wants.AtMostOnce {
+			given := h.record
+			given.Err = abandoned
+			if err := h.write(ctx, given); err != nil {
+				return err
+			}
+		}
+		now := h.cron.clock.now()
+		t := h.next(now)
+		if t.Scheduled.After(now) {
+			if err := h.until(ctx, t.Scheduled); err != nil {
+				return err
+			}
+			continue // more ticks than one may have passed, if this machine was asleep
+		}
+		if err := h.tick(ctx, t); err != nil {
+			return err
+		}
+	}
+}
+
+// take reads the record. This session has seen that the holder before left, or that nobody was there. So it sees what
+// that holder wrote. Then it writes the record as it is: the answer proves that the terms are ours, and tells the
+// time by the servers' clock before the first tick.
+func (h *hold) take(ctx context.Context) error {
+	e, path := h.lease.Ticket().Epoch, h.cron.at.Full(h.node)+recordName
+	err := record.Insist(ctx, e, func() error {
+		data, stat, err := e.Get(ctx, path)
+		if errors.Is(err, zk.ErrNoNode) { // somebody has removed it
+			if _, err = e.Create(ctx, path, nil, 0, h.cron.at.ACL()); err == nil || errors.Is(err, zk.ErrNodeExists) {
+				err = record.ErrAgain
+			}
+		}
+		if err != nil {
+			return err
+		}
+		h.version = stat.Version
+		h.record, err = decode(data)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return h.write(ctx, h.record)
+}
+
+// write sets the record, while the lease holds.
+func (h *hold) write(ctx context.Context, to run) error {
+	data := to.encode()
+	for pace := (node.Pace{}); ; {
+		sent := h.cron.clock.wall()
+		res, err := h.lease.GuardWithin(ctx, []any{
+			&zk.CheckVersionRequest{Path: h.node, Version: h.agreed.Number},
+			&zk.SetDataRequest{Path: h.node + recordName, Data: data, Version: h.version},
+		})
+		switch {
+		case err == nil:
+			h.record, h.version = to, h.version+1
+			if len(res) == 2 && res[1].Stat != nil {
+				h.cron.clock.heard(sent, h.cron.clock.wall(), res[1].Stat.Mtime, h.cron.at.Logger())
+			}
+			return nil
+		case record.RefusedAt(err, 1, zk.ErrBadVersion):
+			return h.applied(ctx, to, data)
+		case record.Conflict(err):
+			return record.ErrAgain // somebody has changed the nodes
+		case !zksync.Ambiguous(err) || h.lease.Err() != nil || ctx.Err() != nil:
+			return err
+		}
+		// The answer was lost. If that request was applied, or is applied later, the next one is refused.
+		if err := pace.Rest(ctx, h.lease.Ticket().Epoch); err != nil {
+			return err
+		}
+	}
+}
+
+// applied finds out whether a write that was refused at its version had been applied before. The answer that refused it
+// shows that the server knows.
+func (h *hold) applied(ctx context.Context, to run, data []byte) error {
+	e := h.lease.Ticket().Epoch
+	return record.Insist(ctx, e, func() error {
+		found, stat, err := e.Get(ctx, h.cron.at.Full(h.node)+recordName)
+		switch {
+		case err != nil && !errors.Is(err, zk.ErrNoNode):
+			return err
+		case err != nil || string(found) != string(data) || stat.Version != h.version+1:
+			return errMeddled
+		}
+		h.record, h.version = to, stat.Version
+		return nil
+	})
+}
+
+// errMeddled means that somebody without the lease has written to the record.
+var errMeddled = fmt.Errorf("%w: the record of the job was changed by hand", zksync.ErrLost)
+
+// next is the tick that is to run next, by what the record says at this time. If its time is yet to come,
+// whoever waits for it has to ask again.
+func (h *hold) next(now time.Time) Tick {
+	t := Tick{Name: h.name, LastErr: h.record.Err}
+	if h.record.unfinished() {
+		t.Scheduled, t.Missed, t.LastErr = h.record.Scheduled.In(h.zone), h.record.Missed, abandoned
+		return t
+	}
+	// Ticks before the job got its terms are not of this schedule.
+	last := time.UnixMilli(h.agreed.Written)
+	if h.record.Scheduled.After(last) {
+		last = h.record.Scheduled
+	}
+	t.Scheduled = h.schedule.next(last.In(h.zone))
+	if h.wants.Missed == RunAll.String() {
+		return t
+	}
+	for !t.Scheduled.After(now) {
+		following := h.schedule.next(t.Scheduled)
+		late := h.wants.Missed == Skip.String() && now.Sub(t.Scheduled) > 2*h.lease.Ticket().Epoch.Timeout()
+		if following.After(now) && !late {
+			break
+		}
+		t.Scheduled = following
+		t.Missed++
+	}
+	return t
+}
+
+// until waits for a time of day. The timer does not follow the clock when that is set, so it looks at it again.
+func (h *hold) until(ctx context.Context, at time.Time) error {
+	for {
+		rest := at.Sub(h.cron.clock.now())
+		if rest <= 0 {
+			return nil
+		}
+		t := time.NewTimer(min(rest, time.Minute))
+		select {
+		case <-t.C:
+		case <-h.lease.Lifetime().Done():
+		case <-ctx.Done():
+		}
+		t.Stop()
+		if err := h.lease.Err(); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return errs.OfContext(ctx)
+		}
+	}
+}
+
+// tick runs a tick. The function begins only when it is known that its start is in the record.
+func (h *hold) tick(ctx context.Context, t Tick) error {
+	// A hold that comes later has a token with a greater zxid: its entry was behind this one.
+	h.ticks++
+	t.Token = zksync.Token{Zxid: h.lease.Token().Zxid, Seq: h.ticks}
+	us := h.cron.at.Content(node.Content{}).Owner
+	begun := run{Scheduled: t.Scheduled, Missed: t.Missed, Started: h.cron.clock.now(), Owner: owner(us), Token: t.Token}
+	if err := h.write(ctx, begun); err != nil {
+		return err
+	}
+	// The answer told the servers' time. If this machine's clock is ahead, the tick is claimed too early.
+	if err := h.until(ctx, t.Scheduled); err != nil {
+		return err
+	}
+	err := h.call(ctx, t)
+	if err != nil && ctx.Err() != nil {
+		return errs.OfContext(ctx) // it did not come to its end, and the next holder runs it again
+	}
+	return h.end(ctx, err)
+}
+
+// call runs the function.
+func (h *hold) call(ctx context.Context, t Tick) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(h.lease.Lifetime(), func() { cancel(h.lease.Err()) })()
+	done := make(chan error, 1)
+	go func() { // of its own, because it may call runtime.Goexit
+		err := errors.New("the function called runtime.Goexit")
+		defer func() {
+			if p := recover(); p != nil {
+				h.panicked(ctx, p)
+				panic(p)
+			}
+			done <- err
+		}()
+		err = h.f(ctx, t)
+	}()
+	return <-done
+}
+
+// panicked records a panic as the error of its tick, or the next holder would run into the same one.
+func (h *hold) panicked(ctx context.Context, p any) {
+	h.cron.at.Logger().Error("a job panicked", "job", h.name, "panic", p, "stack", string(debug.Stack()))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.lease.Ticket().Epoch.Timeout())
+	defer cancel()
+	_ = h.end(ctx, fmt.Errorf("panic: %v", p)) // the process ends, whether it is recorded or not
+}
+
+// end writes the end of the run that the record tells of. If ctx has ended, it does not take long.
+func (h *hold) end(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), node.Grace)
+		defer cancel()
+	}
+	ended := h.record
+	ended.Ended = h.cron.clock.now()
+	if err != nil {
+		ended.Err = shortened(err.Error())
+	}
+	return h.write(ctx, ended)
+}
+
+// maxErr is how much of an error's text is kept.
+const maxErr = 4096
+
+// shortened is the text of an error as it is kept; it is not empty.
+func shortened(text string) string {
+	if text == "" {
+		return "an error without a text"
+	}
+	return strings.ToValidUTF8(text[:min(len(text), maxErr)], "")
+}

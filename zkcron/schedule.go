@@ -1,0 +1,89 @@
+package zkcron
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+)
+
+// schedule tells when the ticks of a job are.
+type schedule interface {
+	// next is the first tick after t.
+	next(t time.Time) time.Time
+}
+
+// periodic has a tick at each multiple of its period since the Unix epoch.
+type periodic time.Duration
+
+// minPeriod is the shortest one: a tick costs two requests.
+const minPeriod = time.Millisecond
+
+func (p periodic) next(t time.Time) time.Time {
+	into := time.Duration(t.UnixNano() % int64(p))
+	if into < 0 { // before the epoch
+		into += time.Duration(p)
+	}
+	return t.Add(time.Duration(p) - into).UTC()
+}
+
+// fields are those of a spec.
+var fields = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
+
+// crontab has the ticks of a spec.
+type crontab struct{ *cron.SpecSchedule }
+
+func (c crontab) next(t time.Time) time.Time {
+	for {
+		if n := c.Next(t); !n.IsZero() {
+			return n
+		}
+		// It looks five years ahead. Around a year like 2100 the next 29th of February is farther away.
+		t = t.AddDate(4, 0, 0)
+	}
+}
+
+// parse reads a spec of five fields. zone is the one that was given beside it; nil for none. It returns the spec without
+// its zone, each space as one, and the zone.
+func parse(spec string, zone *time.Location) (s schedule, text string, loc *time.Location, err error) {
+	if loc = zone; loc == nil {
+		loc = time.UTC
+	}
+	words := strings.Fields(spec)
+	if len(words) > 0 {
+		// The parser would panic on a zone with nothing behind it.
+		if name, there := strings.CutPrefix(strings.TrimPrefix(words[0], "CRON_"), "TZ="); there {
+			if loc, err = named(name); err == nil && zone != nil && zone.String() != loc.String() {
+				err = fmt.Errorf("two time zones: %s and %s", loc, zone)
+			}
+			words = words[1:]
+		}
+	}
+	text = strings.Join(words, " ")
+	if err != nil {
+		return nil, text, loc, err
+	}
+	if text == "" {
+		return nil, text, loc, errors.New("an empty spec")
+	}
+	parsed, err := fields.Parse(text)
+	if err != nil {
+		return nil, text, loc, err
+	}
+	ticks, ok := parsed.(*cron.SpecSchedule)
+	if !ok || ticks.Next(time.Unix(0, 0)).IsZero() {
+		return nil, text, loc, errors.New("a time that does not come")
+	}
+	ticks.Location = loc
+	return crontab{ticks}, text, loc, nil
+}
+
+// named is the time zone of a name.
+func named(name string) (*time.Location, error) {
+	if name == "" || name == "Local" {
+		return nil, errors.New("a time zone without a name that all machines share")
+	}
+	return time.LoadLocation(name)
+}
