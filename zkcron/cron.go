@@ -136,9 +136,9 @@ func (c *Cron) register(j *job) {
 // with the new schedule changes the job, and ticks before that are not missed ones. (A process that was killed counts
 // until its session ends.) It is also an error if the servers deny access.
 //
-// Requests: four for each job whose lease is free, and one more in the background; five for a job of which it waits for
-// the lease, then two and one in the background when it gets it. A tick costs two. Between ticks nothing is sent; who
-// waits asks once in a session timeout whether the one ahead is still there.
+// Requests: five for a job whose lease is free; five, and two when it gets the lease, for a job of which it has to wait
+// for the lease. To make a job costs up to seven more. A tick costs two. Between ticks nothing is sent, but whoever waits
+// asks once in a session timeout whether the one ahead is still there. Giving up a lease or a place costs one.
 func (c *Cron) Run(ctx context.Context) error {
 	c.mu.Lock()
 	jobs, bad := c.jobs[:len(c.jobs):len(c.jobs)], c.bad

@@ -1,0 +1,2 @@
+// Package cron holds tests only: what zkcron promises.
+package cron

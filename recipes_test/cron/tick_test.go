@@ -1,0 +1,287 @@
+package cron_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/zkcron"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// second is the nth second of virtual time.
+func second(n int) time.Time { return time.Date(2000, 1, 1, 0, 0, n, 0, time.UTC) }
+
+func seconds(ns ...int) (all []time.Time) {
+	for _, n := range ns {
+		all = append(all, second(n))
+	}
+	return all
+}
+
+// The function takes two and a half seconds the first time. Then nobody is there for a while.
+func TestTicksThatCannotBeginInTimeAreMissed(t *testing.T) {
+	for _, c := range []struct {
+		policy zkcron.Missed
+		ticks  []time.Time
+		missed []int
+	}{
+		{zkcron.RunOnce, seconds(1, 3, 4, 50, 51), []int{0, 1, 0, 45, 0}},
+		{zkcron.Skip, seconds(1, 3, 4, 50, 51), []int{0, 1, 0, 45, 0}}, // the last one of them is not late
+		{zkcron.RunAll, seconds(1, 2, 3, 4, 5, 6, 7, 8), []int{0, 0, 0, 0, 0, 0, 0, 0}},
+	} {
+		t.Run(c.policy.String(), func(t *testing.T) {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				var b book
+				f := b.writes(0, func(_ context.Context, t zkcron.Tick) error {
+					if t.Scheduled.Equal(second(1)) {
+						time.Sleep(2500 * time.Millisecond)
+					}
+					return nil
+				})
+				s := v.Session()
+				ctx, cancel := context.WithCancel(t.Context())
+				a := starts(ctx, every(s, f, zkcron.WithMissed(c.policy)))
+				time.Sleep(time.Until(second(4)) + 100*time.Millisecond)
+				ends(v, cancel, a)
+				time.Sleep(time.Until(second(50)) + 300*time.Millisecond)
+				ctx, cancel = context.WithCancel(t.Context())
+				a = starts(ctx, every(s, f, zkcron.WithMissed(c.policy)))
+				time.Sleep(time.Second)
+				ends(v, cancel, a)
+				require.Equal(t, c.ticks, b.times()[:len(c.ticks)])
+				for i, want := range c.missed {
+					require.Equal(t, want, b.all()[i].tick.Missed, "tick %d", i)
+				}
+				if c.policy == zkcron.RunAll {
+					require.Len(t, b.times(), 51)
+				}
+			})
+		})
+	}
+}
+
+// A tick each hour; the only process is away at one.
+func TestALateTickRunsUnlessItIsToBeSkipped(t *testing.T) {
+	for _, policy := range []zkcron.Missed{zkcron.RunOnce, zkcron.Skip, zkcron.RunAll} {
+		for _, away := range []time.Duration{time.Second, 15 * time.Second, 10 * time.Minute} {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				var b book
+				c := zkcron.New(v.Session(zksync.WithTimeout(10*time.Second)), path)
+				c.At(job, "0 * * * *", b.writes(0, nil), zkcron.WithMissed(policy))
+				ctx, cancel := context.WithCancel(t.Context())
+				a := starts(ctx, c)
+				v.Settled(queue, 1)
+				ends(v, cancel, a)
+				one := second(3600)
+				time.Sleep(time.Until(one) + away)
+				ctx, cancel = context.WithCancel(t.Context())
+				a = starts(ctx, c)
+				v.Quiet()
+				if skipped := policy == zkcron.Skip && away == 10*time.Minute; skipped {
+					require.Empty(t, b.times(), "%v", policy)
+				} else {
+					require.Equal(t, []time.Time{one}, b.times(), "%v", policy)
+				}
+				time.Sleep(time.Hour)
+				all := b.all()
+				end := all[len(all)-1]
+				require.Equal(t, one.Add(time.Hour), end.tick.Scheduled)
+				require.Equal(t, one.Add(time.Hour), end.at.UTC())
+				require.Equal(t, 2-len(all), end.tick.Missed)
+				ends(v, cancel, a)
+			})
+		}
+	}
+}
+
+// The process is cut off in its function. Another one takes over when the session has ended.
+func TestATickWhoseRunnerDiedRunsAgainUnlessAtMostOnce(t *testing.T) {
+	for name, opts := range map[string][]zkcron.JobOption{
+		"run once": {}, "skip": {zkcron.WithMissed(zkcron.Skip)}, "at most once": {zkcron.AtMostOnce()},
+		"run all": {zkcron.WithMissed(zkcron.RunAll)}, "all at most once": {zkcron.WithMissed(zkcron.RunAll), zkcron.AtMostOnce()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				var b book
+				ctx, cancel := context.WithCancel(t.Context())
+				var cause error
+				hang := func(ctx context.Context, _ zkcron.Tick) error {
+					<-ctx.Done()
+					cause = context.Cause(ctx)
+					time.Sleep(2 * time.Second) // it is slow to notice
+					return nil
+				}
+				dead, heir := v.Session(zksync.WithTimeout(10*time.Second)), v.Session()
+				a := starts(ctx, every(dead, b.writes(0, hang), opts...))
+				v.Settled(queue, 1)
+				others, leave := context.WithCancel(t.Context())
+				c := starts(others, every(heir, b.writes(1, nil), opts...))
+				v.Settled(queue, 2)
+				time.Sleep(time.Until(second(1)) + time.Millisecond)
+				begun := last(v, heir)
+				require.Equal(t, zkcron.Record{Scheduled: second(1), Started: second(1), Owner: begun.Owner}, begun)
+				heal := v.Server.Partition(dead.ID())
+				time.Sleep(20*time.Second - 500*time.Millisecond)
+				heal()
+				require.ErrorIs(t, cause, zksync.ErrLost)
+				all := b.all()
+				again := name != "at most once" && name != "all at most once"
+				require.Equal(t, second(1), all[0].tick.Scheduled)
+				require.Equal(t, 1, all[1].node)
+				require.Equal(t, again, all[1].tick.Scheduled.Equal(second(1)), "%v", all[1].tick)
+				require.Contains(t, all[1].tick.LastErr, "lost its lease")
+				require.WithinDuration(t, second(11), all[1].at, time.Second, "as soon as the session has ended")
+				require.Empty(t, all[2].tick.LastErr)
+				b.grows(t, "")
+				ends(v, cancel, a)
+				ends(v, leave, c)
+			})
+		})
+	}
+}
+
+// The record of a tick that is not run again tells what happened.
+func TestTheRecordTellsOfATickThatDidNotComeToItsEnd(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		var b book
+		c := zkcron.New(v.Session(), path)
+		c.At(job, "* * * * *", b.writes(0, func(ctx context.Context, _ zkcron.Tick) error { <-ctx.Done(); return ctx.Err() }), zkcron.AtMostOnce())
+		ctx, cancel := context.WithCancel(t.Context())
+		a := starts(ctx, c)
+		time.Sleep(time.Until(second(61)))
+		ends(v, cancel, a)
+		s := v.Session()
+		require.Empty(t, last(v, s).Err, "nobody knows yet that it will not end")
+		ctx, cancel = context.WithCancel(t.Context())
+		a = starts(ctx, c)
+		v.Quiet()
+		r := last(v, s)
+		require.Equal(t, second(60), r.Scheduled)
+		require.Equal(t, second(60), r.Started)
+		require.Zero(t, r.Ended)
+		require.Contains(t, r.Err, "before the function returned")
+		require.Len(t, b.all(), 1)
+		ends(v, cancel, a)
+	})
+}
+
+// A process is stopped in an orderly way while its function runs.
+func TestATickThatTheEndOfRunInterruptsRunsAgainUnlessItSucceeds(t *testing.T) {
+	for _, succeeds := range []bool{false, true} {
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+			var b book
+			first, second1 := v.Session(), v.Session()
+			ctx, cancel := context.WithCancel(t.Context())
+			a := starts(ctx, every(first, b.writes(0, func(ctx context.Context, _ zkcron.Tick) error {
+				<-ctx.Done()
+				if succeeds {
+					return nil
+				}
+				return ctx.Err()
+			})))
+			v.Settled(queue, 1)
+			others, leave := context.WithCancel(t.Context())
+			c := starts(others, every(second1, b.writes(1, nil)))
+			time.Sleep(time.Until(second(1)) + 100*time.Millisecond)
+			ends(v, cancel, a)
+			time.Sleep(200 * time.Millisecond)
+			if succeeds {
+				require.Equal(t, seconds(1), b.times())
+				require.False(t, last(v, second1).Ended.IsZero())
+			} else {
+				require.Equal(t, seconds(1, 1), b.times())
+				require.Contains(t, b.all()[1].tick.LastErr, "before the function returned")
+			}
+			ends(v, leave, c)
+		})
+	}
+}
+
+func TestAFunctionThatCallsGoexitHasFailed(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		var b book
+		ctx, cancel := context.WithCancel(t.Context())
+		a := starts(ctx, every(v.Session(), b.writes(0, func(context.Context, zkcron.Tick) error { runtime.Goexit(); return nil })))
+		time.Sleep(time.Until(second(2)) + time.Millisecond)
+		require.Contains(t, b.all()[1].tick.LastErr, "Goexit")
+		ends(v, cancel, a)
+	})
+}
+
+// Somebody closes the session while a function runs.
+func TestCloseEndsTheFunctionAndRun(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		var b book
+		s := v.Session()
+		var cause error
+		a := starts(t.Context(), every(s, b.writes(0, func(ctx context.Context, _ zkcron.Tick) error {
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			return nil
+		})))
+		time.Sleep(time.Until(second(1)) + time.Millisecond)
+		require.NoError(t, s.Close())
+		require.ErrorIs(t, v.Failed(a), zksync.ErrClosed)
+		require.Error(t, cause)
+		require.Empty(t, v.Children(queue))
+		idle := v.Session()
+		a = starts(t.Context(), zkcron.New(idle, path))
+		v.Quiet()
+		require.True(t, a.Pending())
+		require.NoError(t, idle.Close())
+		require.ErrorIs(t, v.Failed(a), zksync.ErrClosed)
+	})
+}
+
+// Somebody removes nodes by hand.
+func TestNodesThatAreRemovedByHandAreMadeAgain(t *testing.T) {
+	for _, what := range [][]string{{"record"}, {"queue/*"}, {"queue/*", "queue"}, {"queue/*", "queue", "record", ""}} {
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+			var b book
+			ctx, cancel := context.WithCancel(t.Context())
+			a := starts(ctx, every(v.Session(), b.writes(0, nil)))
+			time.Sleep(time.Until(second(3)) + 100*time.Millisecond)
+			for _, node := range what {
+				switch node {
+				case "":
+					v.Remove(jobs + "/" + job)
+				case "queue/*":
+					v.Remove(queue + "/" + v.Children(queue)[0])
+				default:
+					v.Remove(jobs + "/" + job + "/" + node)
+				}
+			}
+			time.Sleep(3 * time.Second)
+			ends(v, cancel, a)
+			require.GreaterOrEqual(t, len(b.times()), 5, "%v: %v", what, b.times())
+			b.grows(t, fmt.Sprint(what))
+		})
+	}
+}
+
+func TestItWorksOnATappedConnection(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		var b book
+		s := v.Tapped()
+		c := every(s, b.writes(0, nil))
+		heir := v.Session()
+		a := starts(t.Context(), c)
+		v.Settled(queue, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		d := starts(ctx, every(heir, b.writes(1, nil)))
+		v.Settled(queue, 2)
+		time.Sleep(time.Until(second(2)) + 100*time.Millisecond)
+		require.NoError(t, s.Close())
+		require.ErrorIs(t, v.Failed(a), zksync.ErrClosed)
+		time.Sleep(2 * time.Second)
+		ends(v, cancel, d)
+		require.Equal(t, seconds(1, 2, 3, 4), b.times())
+		b.grows(t, "")
+	})
+}
