@@ -212,7 +212,7 @@ func (h *hold) tick(ctx context.Context, t Tick) error {
 
 // call runs the function.
 func (h *hold) call(ctx context.Context, t Tick) error {
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, leaseKey{}, (*zksync.Lease)(h.lease)))
 	defer cancel(nil)
 	defer context.AfterFunc(h.lease.Lifetime(), func() { cancel(h.lease.Err()) })()
 	done := make(chan error, 1)

@@ -7,6 +7,7 @@
 //	menagerie sem PATH -- CMD         runs CMD while holding permits of a semaphore
 //	menagerie elect PATH -- CMD       runs CMD as the leader of an election
 //	menagerie once PATH -- CMD        runs CMD unless a process in the cluster has
+//	menagerie cron PATH -- CMD        runs CMD at its times, each time in one process
 //	menagerie barrier PATH -- CMD     runs CMD when all have arrived
 //	menagerie ls PATH                 what is at PATH: who holds, who waits
 //	menagerie bench                   measures our lock, go-zookeeper's and the floor

@@ -51,7 +51,7 @@ func TestAcceptance154EachTickRunsOnceThroughKills(t *testing.T) {
 				}
 				victim := nodes[end.node]
 				v.Server.Partition(victim.s.ID())
-				victim.cancel() // or it comes back in another session
+				victim.cancel()    // or it comes back in another session
 				v.Queued(queue, 2) // the node of its lease ends with its session
 				begin()
 			}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+	_ "time/tzdata" // for images without time zones
+
+	"github.com/spf13/cobra"
+
+	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/child"
+	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/zkcron"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// What tells CMD about its tick.
+const (
+	jobEnv       = "MENAGERIE_JOB"
+	scheduledEnv = "MENAGERIE_SCHEDULED"
+	missedEnv    = "MENAGERIE_MISSED"
+	lastErrEnv   = "MENAGERIE_LAST_ERR"
+)
+
+// cronOptions is the command line of cron.
+type cronOptions struct {
+	lockOptions
+	job    string
+	spec   string
+	every  time.Duration
+	missed string
+	once   bool
+}
+
+// missedPolicies are the values of --missed.
+var missedPolicies = map[string]zkcron.Missed{"once": zkcron.RunOnce, "skip": zkcron.Skip, "all": zkcron.RunAll}
+
+func (a *app) cronCommand() *cobra.Command {
+	var o cronOptions
+	var every positiveDuration
+	grace := graceDuration(5 * time.Second)
+	cmd := &cobra.Command{
+		Use:   "cron PATH (--spec SPEC | --every D) [--name NAME] [--missed WHAT] [--at-most-once] -- CMD ARGS...",
+		Short: "Run a command at its times, each time on one of many machines",
+		Long: `Start it on every machine that may do the work. At each tick one of them runs CMD: the one that
+started first, until it ends, dies or is cut off; then the one that has waited longest. It runs
+until a signal ends it. PATH is a schedule, and may have several jobs of different --name.
+
+--spec has five fields as in crontab: minute, hour, day of the month, month, day of the week. It is
+in UTC; with "CRON_TZ=Europe/Berlin 0 3 * * *" it is in that time zone. --every has a tick at each
+multiple of D since 1970. All machines must give the same, and the same --missed and
+--at-most-once. To change that, stop all of them first.
+
+If CMD fails, that is reported and recorded, and CMD runs again at the next tick. A tick that could
+not begin in time is a missed one: with --missed once (the default) CMD runs once for all of them,
+with skip not if it is late by more than two session timeouts, with all once for each. If the
+process that runs CMD dies or is cut off, or a signal ends CMD with it, another one runs that tick
+again, unless --at-most-once.
+
+CMD gets MENAGERIE_PATH, MENAGERIE_JOB, MENAGERIE_SCHEDULED (the time of the tick), MENAGERIE_MISSED
+(how many ticks before it did not run), MENAGERIE_LAST_ERR (how the last run failed; empty if it
+did not) and MENAGERIE_TOKEN in its environment. The token is a fencing token: have your storage
+refuse a smaller one than the greatest it has seen. CMD runs in a process group of its own. SIGINT,
+SIGTERM, SIGHUP and SIGQUIT are passed on to the group, and end cron when CMD has ended.
+
+If the turn is lost (the servers cannot be reached for longer than the session timeout), the whole
+group gets SIGTERM, and SIGKILL if it has not ended after --grace. Then cron waits for its turn.
+
+Without --servers the command uses ` + defaultServers + `.
+
+Exit codes:
+    1  servers unreachable for --connect-timeout when it starts, or another failure
+    2  wrong command line, or another machine runs the job with another schedule
+  126  CMD cannot be executed
+  127  CMD was not found
+  130  ended by SIGINT, or CMD was (143 by SIGTERM, 129 by SIGHUP)`,
+		Example: `  menagerie cron /cron/reports --every 10s -- date
+  menagerie cron /cron/reports --name nightly --spec "CRON_TZ=Europe/Berlin 0 3 * * *" -- ./report.sh
+  menagerie cron /cron/cleanup --spec "*/15 * * * *" --missed skip -- sh -c 'echo "$MENAGERIE_SCHEDULED"'`,
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.spec, "spec", "", "when CMD runs: five `fields`, as in crontab")
+	flags.Var(&every, "every", "run CMD at each multiple of `D`")
+	flags.StringVar(&o.job, "name", "job", "the `name` of the job in PATH")
+	flags.StringVar(&o.missed, "missed", "once", "`what` becomes of ticks that could not begin in time: once, skip or all")
+	flags.BoolVar(&o.once, "at-most-once", false, "do not run a tick again whose process died")
+	flags.Var(&grace, "grace", "wait `D` between SIGTERM and SIGKILL to CMD after a loss")
+	a.explainDash(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var err error
+		o.grace, o.every = time.Duration(grace), every.value()
+		if o.lockOptions, err = a.lockOptions(cmd, args, o.lockOptions); err != nil {
+			return err
+		}
+		if (o.spec == "") == (o.every == 0) {
+			return usage("want one of --spec and --every")
+		}
+		if _, there := missedPolicies[o.missed]; !there {
+			return usage("--missed %q: want once, skip or all", shorten(o.missed))
+		}
+		return a.runCron(cmd.Context(), o)
+	}
+	return cmd
+}
+
+// runCron runs the job until a signal comes. It ends the context of Run, and is passed on to CMD.
+func (a *app) runCron(ctx context.Context, o cronOptions) error {
+	program, err := child.Resolve(o.argv[0])
+	if err != nil {
+		return cannotRun(err)
+	}
+	signals, passed := make(chan os.Signal, 16), make(chan os.Signal, 16)
+	notify(signals, forwardedSignals...)
+	defer signal.Stop(signals)
+	ctx, end := context.WithCancelCause(ctx)
+	go func() { // as long as the process
+		for sig := range signals {
+			end(&interruption{signal: sig})
+			select {
+			case passed <- sig:
+			default:
+			}
+		}
+	}()
+	s, err := a.connect(ctx, o.patience, zksync.WithName(filepath.Base(o.argv[0])))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = (*session.Session)(s).CloseWithin(closeLimit) }() // a session that cannot be ended now expires
+	f := func(ctx context.Context, t zkcron.Tick) error {
+		return a.runTick(ctx, s, t, o, program, passed, end)
+	}
+	c, opts := zkcron.New(s, o.path), []zkcron.JobOption{zkcron.WithMissed(missedPolicies[o.missed])}
+	if o.once {
+		opts = append(opts, zkcron.AtMostOnce())
+	}
+	if o.every > 0 {
+		c.Every(o.job, o.every, f, opts...)
+	} else {
+		c.At(o.job, o.spec, f, opts...)
+	}
+	err = c.Run(ctx)
+	if i, ok := interrupted(ctx); ok {
+		return exitWith(i.exitCode(), "%v", i)
+	}
+	return a.sessionError(err)
+}
+
+// runTick runs CMD for one tick. What it returns is what the record says of the tick.
+func (a *app) runTick(ctx context.Context, s *zksync.Session, t zkcron.Tick, o cronOptions, program string, signals <-chan os.Signal, end context.CancelCauseFunc) error {
+	id, timeout, lease := s.ID(), s.Timeout(), zkcron.Lease(ctx)
+	at := t.Scheduled.Format(time.RFC3339Nano)
+	c, err := child.Start(program, o.argv, append(os.Environ(), pathEnv+"="+o.path, tokenEnv+"="+t.Token.String(), jobEnv+"="+t.Name,
+		scheduledEnv+"="+at, missedEnv+"="+strconv.Itoa(t.Missed), lastErrEnv+"="+oneLine(t.LastErr)), lease.Valid)
+	if err == nil {
+		switch lost := a.attend(c, lease, signals, o.grace); {
+		case lost:
+			err = fmt.Errorf("lost %s on %s while %s was running: %s", o.path, a.target(), o.argv[0], reasonOfLoss(s, id, timeout))
+		case c.ExitCode() == exitSignal+int(syscall.SIGINT):
+			// In front of a terminal CMD gets a Ctrl-C, and this process does not. Like a shell, it ends with CMD.
+			end(&interruption{signal: os.Interrupt})
+			return fmt.Errorf("interrupted")
+		case c.ExitCode() != 0:
+			err = fmt.Errorf("%s has ended with exit code %d", filepath.Base(o.argv[0]), c.ExitCode())
+		}
+	}
+	if err != nil && (ctx.Err() == nil || lease.Err() != nil) {
+		fmt.Fprintf(a.stderr, "menagerie: %s: %s\n", at, oneLine(err.Error()))
+	}
+	return err
+}
