@@ -1,0 +1,106 @@
+package zkcron_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-menagerie/menagerie/zkcron"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// Two processes have the same job. Each tick runs in one of them.
+func ExampleCron() {
+	srv := zktest.Start()
+	defer srv.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	ticks := make(chan zkcron.Tick)
+	for range 2 { // two processes
+		s, err := zksync.Connect(ctx, srv.Addr())
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer s.Close()
+		c := zkcron.New(s, "/schedules/billing")
+		c.At("invoices", "CRON_TZ=Europe/Berlin 0 3 * * *", func(context.Context, zkcron.Tick) error { return nil })
+		c.Every("heartbeat", 50*time.Millisecond, func(ctx context.Context, t zkcron.Tick) error {
+			ticks <- t
+			return nil
+		}, zkcron.WithMissed(zkcron.RunAll))
+		go func() { _ = c.Run(ctx) }()
+	}
+	before := <-ticks
+	for range 3 {
+		t := <-ticks
+		fmt.Println(t.Name, t.Scheduled.Sub(before.Scheduled), t.Missed)
+		before = t
+	}
+	cancel()
+	// Output:
+	// heartbeat 50ms 0
+	// heartbeat 50ms 0
+	// heartbeat 50ms 0
+}
+
+// The storage refuses what a paused process writes late.
+func ExampleTick() {
+	srv := zktest.Start()
+	defer srv.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	s, err := zksync.Connect(ctx, srv.Addr())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close()
+
+	var storage zksync.Fence // in the database: a column with the greatest token so far
+	c := zkcron.New(s, "/schedules/billing")
+	c.Every("invoices", 10*time.Millisecond, func(ctx context.Context, t zkcron.Tick) error {
+		fmt.Println("admitted:", storage.Admit(t.Token) == nil)
+		cancel() // enough for an example
+		return nil
+	})
+	_ = c.Run(ctx)
+	// Output: admitted: true
+}
+
+// What became of the last run, as any process may ask.
+func ExampleRecord() {
+	srv := zktest.Start()
+	defer srv.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	s, err := zksync.Connect(ctx, srv.Addr())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close()
+
+	c := zkcron.New(s, "/schedules/billing")
+	runs := 0
+	c.Every("invoices", 10*time.Millisecond, func(ctx context.Context, t zkcron.Tick) error {
+		if runs++; runs == 2 { // the end of the first run is recorded by now
+			cancel()
+			<-ctx.Done()
+		}
+		return fmt.Errorf("no paper")
+	}, zkcron.AtMostOnce())
+	_ = c.Run(ctx)
+
+	last, err := c.Last(context.Background(), "invoices")
+	fmt.Println(last.Started.IsZero(), last.Ended.IsZero(), err) // the second run was interrupted
+	_, err = c.Last(context.Background(), "reminders")
+	fmt.Println(err)
+	// Output:
+	// false true <nil>
+	// zksync: last /schedules/billing: not found: a job "reminders"
+}
+
+func ExampleMissed() {
+	fmt.Println(zkcron.RunOnce, "|", zkcron.Skip, "|", zkcron.RunAll)
+	// Output: run once | skip | run all
+}
