@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/layout"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -75,12 +76,7 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *Cron {
 	c.root = record.Terms[struct{}]{
 		Base: c.at.Full(c.local()), ACL: c.at.ACL(), Type: layout.Cron,
 		First: func() (struct{}, []string) { return struct{}{}, nil },
-		Check: func(_ struct{}, ours bool) error {
-			if !ours {
-				return fmt.Errorf("%w: the node %s is not that of a schedule", zksync.ErrMisuse, errs.ShowPath(c.local()))
-			}
-			return nil
-		},
+		Check: func(struct{}) error { return nil },
 	}
 	return c
 }
@@ -93,45 +89,28 @@ func (c *Cron) local() string { return c.path + "/" + layout.Cron }
 // least. The name is that of a node: it must not be empty or have a slash. Every does no I/O, and concerns the calls of
 // Run that begin later. Run reports what is wrong.
 func (c *Cron) Every(name string, d time.Duration, f Func, opts ...JobOption) {
-	j := c.job(name, f, opts)
-	if d < minPeriod {
-		j.refuse("a period of %v; it must be a millisecond at least", d)
-		d = minPeriod
-	}
-	if j.zone != nil {
-		j.refuse("In goes with At only")
-	}
-	j.schedule, j.zone, j.wants.Spec = periodic(d), time.UTC, "@every "+d.String()
-	c.register(j)
+	c.register(name, f, opts, func(j *job) {
+		switch {
+		case d < time.Millisecond: // a tick costs two requests
+			j.refuse("a period of %v; it must be a millisecond at least", d)
+		case j.zone != nil:
+			j.refuse("In goes with At only")
+		}
+		j.schedule, j.zone, j.wants.Spec = periodic(d), time.UTC, "@every "+d.String()
+	})
 }
 
 // At registers a job with the ticks of a spec in five fields: minute, hour, day of the month, month, day of the week, as
 // in crontab. With a prefix such as "CRON_TZ=Europe/Berlin " the spec is in that time zone; see also [In]. The package
 // comment says what happens when the clocks of a zone change. Otherwise it is like [Cron.Every].
 func (c *Cron) At(name, spec string, f Func, opts ...JobOption) {
-	j := c.job(name, f, opts)
-	s, text, zone, err := parse(spec, j.zone)
-	if err != nil {
-		j.refuse("the spec %q: %v", spec, err)
-	} else {
-		j.schedule, j.zone, j.wants.Spec, j.wants.Zone = s, zone, text, zone.String()
-	}
-	c.register(j)
-}
-
-// register adds a job.
-func (c *Cron) register(j *job) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, other := range c.jobs {
-		if other.name == j.name {
-			j.refuse("it is registered twice")
+	c.register(name, f, opts, func(j *job) {
+		s, text, zone, err := parse(spec, j.zone)
+		if err != nil {
+			j.refuse("the spec %q: %v", spec, err)
 		}
-	}
-	if c.bad == nil {
-		c.bad = j.bad
-	}
-	c.jobs = append(c.jobs, j)
+		j.schedule, j.zone, j.wants.Spec, j.wants.Zone = s, zone, text, zone.String()
+	})
 }
 
 // Run queues for the lease of each job, and runs the ticks of the jobs whose lease it holds.
@@ -156,7 +135,7 @@ func (c *Cron) Run(ctx context.Context) error {
 		bad = err
 	}
 	if bad != nil {
-		return c.wrap("run", bad)
+		return errs.Wrap("run", c.path, bad)
 	}
 	all, each := errgroup.WithContext(ctx)
 	all.Go(func() error { // also if there are no jobs
@@ -174,7 +153,7 @@ func (c *Cron) Run(ctx context.Context) error {
 	if ctx.Err() != nil {
 		err = errs.OfContext(ctx)
 	}
-	return c.wrap("run", err)
+	return errs.Wrap("run", c.path, err)
 }
 
 // Last returns the record of the last run of a job, by whichever process: the present one, if it runs now. It is zero if
@@ -204,41 +183,25 @@ func (c *Cron) Last(ctx context.Context, name string) (Record, error) {
 			return err
 		})
 	}
-	return r.public(), c.wrap("last", err)
+	return r.public(), errs.Wrap("last", c.path, err)
 }
 
-func (c *Cron) wrap(op string, err error) error { return errs.Wrap(op, c.path, err) }
-
-// run is the data of a record.
+// run is the data of a record. Before the first run nothing of it is set.
 type run struct {
-	Scheduled time.Time    `json:"scheduled"`
-	Missed    int          `json:"missed,omitempty"`
-	Started   time.Time    `json:"started"`
-	Ended     time.Time    `json:"ended,omitzero"`
-	Owner     owner        `json:"owner"`
-	Token     zksync.Token `json:"token"`
-	Err       string       `json:"err,omitempty"`
-}
-
-type owner struct {
-	Host string `json:"host"`
-	PID  int    `json:"pid"`
-	Name string `json:"name"`
+	Scheduled time.Time       `json:"scheduled,omitzero"`
+	Missed    int             `json:"missed,omitempty"`
+	Started   time.Time       `json:"started,omitzero"`
+	Ended     time.Time       `json:"ended,omitzero"`
+	Owner     json.RawMessage `json:"owner,omitempty"` // see [node.Content]
+	Token     zksync.Token    `json:"token,omitzero"`
+	Err       string          `json:"err,omitempty"`
 }
 
 // unfinished reports whether the run was begun, and nobody knows its end.
 func (r run) unfinished() bool { return !r.Started.IsZero() && r.Ended.IsZero() && r.Err == "" }
 
 func (r run) public() Record {
-	return Record{r.Scheduled.UTC(), r.Started.UTC(), r.Ended.UTC(), zksync.Owner(r.Owner), r.Err}
-}
-
-// encode is the data of a record; none before the first run.
-func (r run) encode() []byte {
-	if r.Started.IsZero() {
-		return nil
-	}
-	return record.Encode(r)
+	return Record{r.Scheduled.UTC(), r.Started.UTC(), r.Ended.UTC(), node.Decode(r.Owner).Owner, r.Err}
 }
 
 func decode(data []byte) (r run, err error) {

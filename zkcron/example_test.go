@@ -2,6 +2,7 @@ package zkcron_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,6 +16,7 @@ func ExampleCron() {
 	srv := zktest.Start()
 	defer srv.Close()
 	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	ticks := make(chan zkcron.Tick)
 	for range 2 { // two processes
 		s, err := zksync.Connect(ctx, srv.Addr())
@@ -73,6 +75,7 @@ func ExampleRecord() {
 	srv := zktest.Start()
 	defer srv.Close()
 	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	s, err := zksync.Connect(ctx, srv.Addr())
 	if err != nil {
 		fmt.Println(err)
@@ -100,7 +103,27 @@ func ExampleRecord() {
 	// zksync: last /schedules/billing: not found: a job "reminders"
 }
 
-func ExampleMissed() {
-	fmt.Println(zkcron.RunOnce, "|", zkcron.Skip, "|", zkcron.RunAll)
-	// Output: run once | skip | run all
+// All processes must agree on the schedule and the options of a job.
+func ExampleJobOption() {
+	srv := zktest.Start()
+	defer srv.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	defer cancel()
+	s, err := zksync.Connect(ctx, srv.Addr())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close()
+
+	invoices := func(context.Context, zkcron.Tick) error { return nil }
+	one, other := zkcron.New(s, "/schedules/billing"), zkcron.New(s, "/schedules/billing")
+	one.At("invoices", "0 3 * * *", invoices, zkcron.WithMissed(zkcron.Skip), zkcron.AtMostOnce())
+	other.At("invoices", "0 3 * * *", invoices)
+	refused := make(chan error, 2)
+	for _, c := range []*zkcron.Cron{one, other} {
+		go func() { refused <- c.Run(ctx) }()
+	}
+	fmt.Println(errors.Is(<-refused, zksync.ErrMisuse))
+	// Output: true
 }

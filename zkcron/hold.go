@@ -1,6 +1,7 @@
 package zkcron
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,8 +32,14 @@ type hold struct {
 	ticks   uint32
 }
 
+// maxErr is how much of an error's text is kept.
+const maxErr = 4096
+
 // abandoned is the error of a run whose end nobody has written.
 const abandoned = "the process ended, or lost its lease, before the function returned"
+
+// errMeddled means that somebody has changed the nodes by hand.
+var errMeddled = errors.New("the nodes of the job were changed by hand")
 
 // serve runs the ticks, until ctx or the lease ends, or something is wrong.
 func (h *hold) serve(ctx context.Context) error {
@@ -42,9 +49,9 @@ func (h *hold) serve(ctx context.Context) error {
 	}
 	for {
 		if h.record.unfinished() && h.wants.AtMostOnce {
-			given := h.record
-			given.Err = abandoned
-			if err := h.write(ctx, given); err != nil {
+			givenUp := h.record
+			givenUp.Err = abandoned
+			if err := h.write(ctx, givenUp); err != nil {
 				return err
 			}
 		}
@@ -66,30 +73,37 @@ func (h *hold) serve(ctx context.Context) error {
 // that holder wrote. Then it writes the record as it is: the answer proves that the terms are ours, and tells the
 // time by the servers' clock before the first tick.
 func (h *hold) take(ctx context.Context) error {
-	e, path := h.lease.Ticket().Epoch, h.cron.at.Full(h.node)+recordName
-	err := record.Insist(ctx, e, func() error {
-		data, stat, err := e.Get(ctx, path)
-		if errors.Is(err, zk.ErrNoNode) { // somebody has removed it
-			if _, err = e.Create(ctx, path, nil, 0, h.cron.at.ACL()); err == nil || errors.Is(err, zk.ErrNodeExists) {
-				err = record.ErrAgain
-			}
-		}
-		if err != nil {
-			return err
-		}
-		h.version = stat.Version
+	data, version, err := h.read(ctx)
+	if err == nil {
+		h.version = version
 		h.record, err = decode(data)
-		return err
-	})
+	}
 	if err != nil {
 		return err
 	}
 	return h.write(ctx, h.record)
 }
 
+// read reads the record as it is on the servers. It makes it again if somebody has removed it.
+func (h *hold) read(ctx context.Context) (data []byte, version int32, err error) {
+	e, path := h.lease.Ticket().Epoch, h.cron.at.Full(h.node)+recordName
+	err = record.Insist(ctx, e, func() error {
+		var stat *zk.Stat
+		if data, stat, err = e.Get(ctx, path); err == nil {
+			version = stat.Version
+		} else if errors.Is(err, zk.ErrNoNode) {
+			if _, err = e.Create(ctx, path, nil, 0, h.cron.at.ACL()); err == nil || errors.Is(err, zk.ErrNodeExists) {
+				err = record.ErrAgain
+			}
+		}
+		return err
+	})
+	return data, version, err
+}
+
 // write sets the record, while the lease holds.
 func (h *hold) write(ctx context.Context, to run) error {
-	data := to.encode()
+	data := record.Encode(to)
 	for pace := (node.Pace{}); ; {
 		sent := h.cron.clock.wall()
 		res, err := h.lease.GuardWithin(ctx, []any{
@@ -104,9 +118,17 @@ func (h *hold) write(ctx context.Context, to run) error {
 			}
 			return nil
 		case record.RefusedAt(err, 1, zk.ErrBadVersion):
-			return h.applied(ctx, to, data)
+			// Either it had been applied before; the answer that refused it shows that the server knows. Or somebody else wrote.
+			found, version, err := h.read(ctx)
+			if err == nil && (version != h.version+1 || string(found) != string(data)) {
+				err = errMeddled
+			}
+			if err == nil {
+				h.record, h.version = to, version
+			}
+			return err
 		case record.Conflict(err):
-			return record.ErrAgain // somebody has changed the nodes
+			return errMeddled
 		case !zksync.Ambiguous(err) || h.lease.Err() != nil || ctx.Err() != nil:
 			return err
 		}
@@ -116,26 +138,6 @@ func (h *hold) write(ctx context.Context, to run) error {
 		}
 	}
 }
-
-// applied finds out whether a write that was refused at its version had been applied before. The answer that refused it
-// shows that the server knows.
-func (h *hold) applied(ctx context.Context, to run, data []byte) error {
-	e := h.lease.Ticket().Epoch
-	return record.Insist(ctx, e, func() error {
-		found, stat, err := e.Get(ctx, h.cron.at.Full(h.node)+recordName)
-		switch {
-		case err != nil && !errors.Is(err, zk.ErrNoNode):
-			return err
-		case err != nil || string(found) != string(data) || stat.Version != h.version+1:
-			return errMeddled
-		}
-		h.record, h.version = to, stat.Version
-		return nil
-	})
-}
-
-// errMeddled means that somebody without the lease has written to the record.
-var errMeddled = fmt.Errorf("%w: the record of the job was changed by hand", zksync.ErrLost)
 
 // next is the tick that is to run next, by what the record says at this time. If its time is yet to come,
 // whoever waits for it has to ask again.
@@ -151,12 +153,12 @@ func (h *hold) next(now time.Time) Tick {
 		last = h.record.Scheduled
 	}
 	t.Scheduled = h.schedule.next(last.In(h.zone))
-	if h.wants.Missed == RunAll.String() {
+	if h.wants.Missed == RunAll {
 		return t
 	}
 	for !t.Scheduled.After(now) {
 		following := h.schedule.next(t.Scheduled)
-		late := h.wants.Missed == Skip.String() && now.Sub(t.Scheduled) > 2*h.lease.Ticket().Epoch.Timeout()
+		late := h.wants.Missed == Skip && now.Sub(t.Scheduled) > 2*h.lease.Ticket().Epoch.Timeout()
 		if following.After(now) && !late {
 			break
 		}
@@ -194,8 +196,7 @@ func (h *hold) tick(ctx context.Context, t Tick) error {
 	// A hold that comes later has a token with a greater zxid: its entry was behind this one.
 	h.ticks++
 	t.Token = zksync.Token{Zxid: h.lease.Token().Zxid, Seq: h.ticks}
-	us := h.cron.at.Content(node.Content{}).Owner
-	begun := run{Scheduled: t.Scheduled, Missed: t.Missed, Started: h.cron.clock.now(), Owner: owner(us), Token: t.Token}
+	begun := run{Scheduled: t.Scheduled, Missed: t.Missed, Started: h.cron.clock.now(), Owner: h.cron.at.Owner(), Token: t.Token}
 	if err := h.write(ctx, begun); err != nil {
 		return err
 	}
@@ -248,18 +249,8 @@ func (h *hold) end(ctx context.Context, err error) error {
 	ended := h.record
 	ended.Ended = h.cron.clock.now()
 	if err != nil {
-		ended.Err = shortened(err.Error())
+		text := err.Error()
+		ended.Err = cmp.Or(strings.ToValidUTF8(text[:min(len(text), maxErr)], ""), "an error without a text")
 	}
 	return h.write(ctx, ended)
-}
-
-// maxErr is how much of an error's text is kept.
-const maxErr = 4096
-
-// shortened is the text of an error as it is kept; it is not empty.
-func shortened(text string) string {
-	if text == "" {
-		return "an error without a text"
-	}
-	return strings.ToValidUTF8(text[:min(len(text), maxErr)], "")
 }

@@ -1,23 +1,14 @@
 package zkcron
 
 import (
-	"context"
-	"errors"
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/go-menagerie/menagerie/internal/errs"
-	"github.com/go-menagerie/menagerie/internal/layout"
-	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/node"
-	"github.com/go-menagerie/menagerie/internal/queue"
-	"github.com/go-menagerie/menagerie/internal/record"
-	"github.com/go-menagerie/menagerie/internal/share"
-	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -39,22 +30,11 @@ type job struct {
 type terms struct {
 	Spec       string `json:"spec"`
 	Zone       string `json:"zone,omitempty"`
-	Missed     string `json:"missed"`
+	Missed     Missed `json:"missed"`
 	AtMostOnce bool   `json:"atMostOnce,omitempty"`
 }
 
-const (
-	queueName  = "/queue"
-	recordName = "/record"
-)
-
-func (t terms) String() string {
-	text := strings.TrimSpace(t.Spec+" "+t.Zone) + ", missed: " + t.Missed
-	if t.AtMostOnce {
-		text += ", at most once"
-	}
-	return text
-}
+const queueName, recordName = "/queue", "/record"
 
 // checkName refuses what cannot be the name of a node.
 func checkName(name string) error {
@@ -64,151 +44,69 @@ func checkName(name string) error {
 	return nil
 }
 
-func (c *Cron) job(name string, f Func, opts []JobOption) *job {
-	j := &job{name: name, f: f, bad: checkName(name), wants: terms{Missed: RunOnce.String()}}
-	if f == nil {
-		j.refuse("a nil function")
-	}
+// register adds a job. set gives it its schedule.
+func (c *Cron) register(name string, f Func, opts []JobOption, set func(*job)) {
+	j := &job{name: name, f: f, bad: checkName(name), wants: terms{Missed: RunOnce}}
 	for _, o := range opts {
 		o(j)
 	}
-	return j
-}
-
-// runner is one call of Run, as far as it concerns one job.
-type runner struct {
-	*job
-	cron   *Cron
-	node   string // of the job, as the user knows it
-	terms  record.Terms[terms]
-	grants *share.Unshared
-
-	agreed record.Version[terms] // what the job's node was when it had our terms
-}
-
-func newRunner(c *Cron, j *job) *runner {
-	r := &runner{job: j, cron: c, node: c.local() + "/" + j.name}
-	base := c.at.Full(r.node)
-	r.terms = record.Terms[terms]{
-		Base: base, ACL: c.at.ACL(), Keys: []string{"spec", "missed"},
-		First: func() (terms, []string) { return j.wants, []string{base + queueName, base + recordName} },
-		Check: func(_ terms, ours bool) error {
-			if !ours {
-				return fmt.Errorf("%w: job %q: its node %s is not that of a job", zksync.ErrMisuse, j.name, errs.ShowPath(r.node))
-			}
-			return nil
-		},
+	if set(j); f == nil {
+		j.refuse("a nil function")
 	}
-	r.grants = share.NewUnshared(c.at, "/"+layout.Cron+"/"+j.name+queueName, zksync.KindLock)
-	return r
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if slices.ContainsFunc(c.jobs, func(other *job) bool { return other.name == name }) {
+		j.refuse("it is registered twice")
+	}
+	c.jobs, c.bad = append(c.jobs, j), cmp.Or(c.bad, j.bad)
 }
 
-// run holds the lease as often and as long as it can. It returns when ctx ends, or with an error that would come again.
-func (r *runner) run(ctx context.Context) error {
-	for pace := (node.Pace{Free: 1}); ; {
-		l, err := r.obtain(ctx)
-		if err != nil {
-			return err
+// JobOption changes a default of one job. All processes must give the same ones: see [Cron.Run].
+type JobOption func(*job)
+
+// Missed says what becomes of the ticks that could not begin in time.
+type Missed string
+
+const (
+	// RunOnce runs the latest of the ticks that are due, however late, and leaves out the ones before it. It is the default.
+	RunOnce Missed = "run once"
+	// Skip runs the latest of the ticks that are due if it is not late, and leaves out the others. A tick is late when
+	// two session timeouts have passed since its time: the lease of a dead process ends before that.
+	Skip Missed = "skip"
+	// RunAll runs all ticks that are due, in order, however many there are.
+	RunAll Missed = "run all"
+)
+
+// WithMissed sets what becomes of ticks that could not begin in time. The default is [RunOnce]. It does not concern a
+// tick that was begun and not ended: see [AtMostOnce].
+func WithMissed(m Missed) JobOption {
+	return func(j *job) {
+		if m != RunOnce && m != Skip && m != RunAll {
+			j.refuse("missed ticks cannot be treated as %q; use Skip, RunOnce or RunAll", m)
 		}
-		err = (&hold{runner: r, lease: l}).serve(ctx)
-		_ = l.UnlockWithin(ctx) // an error says that it was lost, which serve has told
-		switch {
-		case ctx.Err() != nil:
-			return errs.OfContext(ctx)
-		case !passing(err):
-			return err
+		j.wants.Missed = m
+	}
+}
+
+// AtMostOnce has a tick that was begun, and whose process died or lost its lease before the function returned, not run
+// again. Its record keeps the time of its start, has no time of its end, and an error. The default is to run it again.
+func AtMostOnce() JobOption { return func(j *job) { j.wants.AtMostOnce = true } }
+
+// In sets the time zone of a spec. The default is UTC. All processes must give a zone of the same name. time.Local is a
+// misuse, because it has one name and differs from machine to machine: use time.LoadLocation. So is In for [Cron.Every].
+func In(loc *time.Location) JobOption {
+	return func(j *job) {
+		if loc == nil || loc == time.Local {
+			j.refuse("a time zone without a name that all machines share; use time.LoadLocation")
+			return
 		}
-		_ = pace.Rest(ctx, nil) // obtain finds out whether ctx has ended
+		j.zone = loc
 	}
 }
 
-// passing reports whether what ended a hold may be different next time: the lease was lost, or somebody has changed the
-// nodes by hand.
-func passing(err error) bool {
-	return errors.Is(err, zksync.ErrLost) || errors.Is(err, zksync.ErrReleased) || errors.Is(err, zkconn.ErrOver) ||
-		errors.Is(err, record.ErrAgain) || zksync.Ambiguous(err)
-}
-
-// obtain waits for the lease of the job. Whoever queues has the terms of the job: they are looked at before, so that a
-// process with other terms is refused at once, and again afterwards. The terms change only while nobody queues, so that
-// second look is good for as long as the entry exists.
-func (r *runner) obtain(ctx context.Context) (*lease.Lease, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	var looking sync.WaitGroup
-	defer looking.Wait()
-	defer cancel(nil)
-	if err := r.cron.at.In(ctx, r.join); err != nil {
-		return nil, err
+// refuse makes Run fail because of how the job was registered. The first reason counts.
+func (j *job) refuse(format string, args ...any) {
+	if j.bad == nil {
+		j.bad = fmt.Errorf("%w: job %q: %s", zksync.ErrMisuse, j.name, fmt.Sprintf(format, args...))
 	}
-	r.grants.Queue().Waits = func(queue.Entry) { // who need not wait looks when it takes the job over
-		looking.Go(func() {
-			if err := r.cron.at.In(ctx, r.look); err != nil {
-				cancel(err)
-			}
-		})
-	}
-	l, err := r.grants.Get(ctx, false, r.grants.Queue().Obtain)
-	if cause := context.Cause(ctx); err != nil && errors.Is(cause, zksync.ErrMisuse) {
-		err = cause
-	}
-	return l, err
-}
-
-// look refuses other terms than ours.
-func (r *runner) look(ctx context.Context, e *zkconn.Epoch) error {
-	v, there, err := r.terms.Peek(ctx, e)
-	if err == nil && there && v.T != r.wants {
-		return r.differs(v.T)
-	}
-	return err
-}
-
-func (r *runner) differs(other terms) error {
-	return fmt.Errorf("%w: job %q: another process has it as %q, this one as %q; stop those with the old schedule first, or use another name",
-		zksync.ErrMisuse, r.name, other, r.wants)
-}
-
-// join makes sure that the job has our terms. It makes the job if there is none, and changes its terms if nobody queues
-// for it: the transaction deletes the queue's directory, which the servers refuse while it has an entry.
-func (r *runner) join(ctx context.Context, e *zkconn.Epoch) error {
-	for pace := (node.Pace{Free: 2}); ; {
-		v, there, err := r.terms.Peek(ctx, e)
-		switch {
-		case err != nil:
-			return err
-		case !there:
-			if _, err = r.cron.root.Read(ctx, e); err == nil {
-				_, err = r.terms.Make(ctx, e) // the next look tells the time of that
-			}
-		case v.T == r.wants:
-			r.agreed = v
-			return nil
-		default:
-			err = r.change(ctx, e, v)
-		}
-		if err != nil {
-			return err
-		}
-		if err := pace.Rest(ctx, e); err != nil {
-			return err
-		}
-	}
-}
-
-// change gives the job our terms, unless they are no longer v. If the answer is lost, it is refused at the version.
-func (r *runner) change(ctx context.Context, e *zkconn.Epoch, v record.Version[terms]) error {
-	dir := r.terms.Base + queueName
-	_, err := record.Transact(ctx, e,
-		&zk.SetDataRequest{Path: r.terms.Base, Data: record.Encode(r.wants), Version: v.Number},
-		&zk.DeleteRequest{Path: dir, Version: -1},
-		&zk.CreateRequest{Path: dir, Acl: r.cron.at.ACL()})
-	switch {
-	case record.RefusedAt(err, 1, zk.ErrNotEmpty):
-		return r.differs(v.T)
-	case record.RefusedAt(err, 1, zk.ErrNoNode):
-		return node.MakeDir(ctx, e, dir, r.cron.at.ACL())
-	case record.Conflict(err):
-		return nil
-	}
-	return err
 }

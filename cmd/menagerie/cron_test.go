@@ -150,7 +150,7 @@ func TestCronRefusesWhatCannotWork(t *testing.T) {
 	run(t, "cron", "/c", "--every", "1s", "--servers", nobody(t), "--connect-timeout", "100ms", "--", "true").failed(exitFailure, "cannot reach")
 	holds := start(t, "cron", "/c", "--spec", "0 3 * * *", "--servers", s.addr, "--", "true")
 	s.queued(t, cronQueue, 1)
-	run(t, "cron", "/c", "--every", "1s", "--servers", s.addr, "--", "true").failed(exitUsage, "another process has it as", "0 3 * * * UTC", "@every 1s")
+	run(t, "cron", "/c", "--every", "1s", "--servers", s.addr, "--", "true").failed(exitUsage, "others have it as", "0 3 * * *", "@every 1s")
 	holds.signal(syscall.SIGHUP)
 	holds.failed(129, "SIGHUP")
 }

@@ -35,7 +35,7 @@ func TestTicksThatCannotBeginInTimeAreMissed(t *testing.T) {
 		{zkcron.Skip, seconds(1, 3, 4, 50, 51), []int{0, 1, 0, 45, 0}}, // the last one of them is not late
 		{zkcron.RunAll, seconds(1, 2, 3, 4, 5, 6, 7, 8), []int{0, 0, 0, 0, 0, 0, 0, 0}},
 	} {
-		t.Run(c.policy.String(), func(t *testing.T) {
+		t.Run(string(c.policy), func(t *testing.T) {
 			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 				var b book
 				f := b.writes(0, func(_ context.Context, t zkcron.Tick) error {
@@ -241,7 +241,7 @@ func TestCloseEndsTheFunctionAndRun(t *testing.T) {
 
 // Somebody removes nodes by hand.
 func TestNodesThatAreRemovedByHandAreMadeAgain(t *testing.T) {
-	for _, what := range [][]string{{"record"}, {"queue/*"}, {"queue/*", "queue"}, {"queue/*", "queue", "record", ""}} {
+	for _, what := range [][]string{{"record"}, {"queue/*"}, {"queue/*", "queue"}, {"queue/*", "queue", "record", ""}, {"record="}} {
 		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 			var b book
 			ctx, cancel := context.WithCancel(t.Context())
@@ -249,6 +249,9 @@ func TestNodesThatAreRemovedByHandAreMadeAgain(t *testing.T) {
 			time.Sleep(time.Until(second(3)) + 100*time.Millisecond)
 			for _, node := range what {
 				switch node {
+				case "record=":
+					record := jobs + "/" + job + "/record"
+					v.Server.Set(record, []byte(v.Data(record)))
 				case "":
 					v.Remove(jobs + "/" + job)
 				case "queue/*":

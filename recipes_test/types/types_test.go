@@ -11,6 +11,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zkcron"
 	"github.com/go-menagerie/menagerie/zkdurable"
 	"github.com/go-menagerie/menagerie/zklatch"
 	"github.com/go-menagerie/menagerie/zkonce"
@@ -69,6 +70,11 @@ var uses = map[string]use{
 	},
 	layout.WaitGroup: func(ctx context.Context, s *zksync.Session, path string) error {
 		return zkwaitgroup.New(s, path).AddContext(ctx, 1)
+	},
+	layout.Cron: func(ctx context.Context, s *zksync.Session, path string) error {
+		c := zkcron.New(s, path)
+		c.Every("job", time.Hour, func(context.Context, zkcron.Tick) error { return nil })
+		return c.Run(ctx)
 	},
 }
 

@@ -3,7 +3,9 @@ package zkcron
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -17,9 +19,6 @@ type schedule interface {
 
 // periodic has a tick at each multiple of its period since the Unix epoch.
 type periodic time.Duration
-
-// minPeriod is the shortest one: a tick costs two requests.
-const minPeriod = time.Millisecond
 
 func (p periodic) next(t time.Time) time.Time {
 	into := time.Duration(t.UnixNano() % int64(p))
@@ -63,10 +62,7 @@ func parse(spec string, zone *time.Location) (s schedule, text string, loc *time
 	}
 	text = strings.Join(words, " ")
 	if err != nil {
-		return nil, text, loc, err
-	}
-	if text == "" {
-		return nil, text, loc, errors.New("an empty spec")
+		return nil, text, time.UTC, err
 	}
 	parsed, err := fields.Parse(text)
 	if err != nil {
@@ -86,4 +82,47 @@ func named(name string) (*time.Location, error) {
 		return nil, errors.New("a time zone without a name that all machines share")
 	}
 	return time.LoadLocation(name)
+}
+
+// tolerance is by how much a clock may differ from that of the servers' leader. The clocks of machines that are kept in
+// time by the network differ by less.
+const tolerance = 5 * time.Second
+
+// clock is the time of day by which ticks begin: that of this machine, or, if that is wrong, that of the leader.
+type clock struct {
+	wall func() time.Time
+
+	mu     sync.Mutex
+	offset time.Duration // from the machine's clock to the leader's; 0 within the tolerance
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	// Without a monotonic reading, so that it follows the machine's clock when that is set.
+	return c.wall().Round(0).Add(c.offset)
+}
+
+// heard compares the clocks. The leader stamped a write with mtime, in milliseconds, between sent and received by the
+// machine's clock. So the difference is known up to the time that the answer took, and only what is certain counts.
+func (c *clock) heard(sent, received time.Time, mtime int64, log *slog.Logger) {
+	first := time.UnixMilli(mtime)
+	last := first.Add(time.Millisecond)
+	var offset time.Duration
+	switch {
+	case first.After(received):
+		offset = first.Sub(received)
+	case last.Before(sent):
+		offset = last.Sub(sent)
+	}
+	if offset.Abs() <= tolerance {
+		offset = 0
+	}
+	c.mu.Lock()
+	was := c.offset
+	c.offset = offset
+	c.mu.Unlock()
+	if offset != 0 && was == 0 {
+		log.Warn("the clock of this machine is wrong, going by the servers' clock", "ahead", -offset)
+	}
 }
