@@ -117,16 +117,16 @@ func (c *Cron) At(name, spec string, f Func, opts ...JobOption) {
 //
 // It blocks until ctx ends or something is wrong for good; then it ends the contexts of all functions that run, waits
 // until they have returned, and gives up all leases. If ctx ends, the error wraps the context's error. A disconnect keeps
-// the leases, and a start or an end of a tick waits for the connection. If the session is lost, the functions' contexts
+// the leases, and the start or the end of a tick waits for the connection. If the session is lost, the functions' contexts
 // end, and Run queues anew in the next session. If the session is closed, the error is zksync.ErrClosed. It is
 // zksync.ErrMisuse if a job was registered wrongly, if the path belongs to another type, or if another process runs or
-// waits for a job of the same name with another schedule or other options. When no such process is left, the first one
-// with the new schedule changes the job, and ticks before that are not missed ones. (A process that was killed counts
-// until its session ends.) It is also an error if the servers deny access.
+// waits for a job of that name with another schedule or other options. When no such process is left (one that was killed
+// counts until its session ends), Run gives the job its own; ticks before that are not missed ones. Run also fails if the
+// servers deny access.
 //
-// Requests: five for a job whose lease is free; five, and two when it gets the lease, for a job of which it has to wait
-// for the lease. To make a job costs up to seven more. A tick costs two. Between ticks nothing is sent, but whoever waits
-// asks once in a session timeout whether the one ahead is still there. Giving up a lease or a place costs one.
+// Requests: five for a job whose lease is free; five, and two when it gets the lease, for one whose lease is held. To make
+// a job costs up to seven more. A tick costs two. Between ticks nothing is sent, but whoever waits asks once in a session
+// timeout whether the one ahead is still there. To give up a lease or a place costs one.
 func (c *Cron) Run(ctx context.Context) error {
 	c.mu.Lock()
 	jobs, bad := c.jobs[:len(c.jobs):len(c.jobs)], c.bad

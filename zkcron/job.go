@@ -23,10 +23,7 @@ type job struct {
 }
 
 // terms are what all processes must agree on. They are the data of the job's node, which was last written when the job
-// got these terms. Below it are
-//
-//	queue   the queue of those who run the job: see [zksync.Mutex]
-//	record  the last run
+// got these terms. Below it are the queue of those who run the job, as that of a zksync.Mutex, and the record of the last run.
 type terms struct {
 	Spec       string `json:"spec"`
 	Zone       string `json:"zone,omitempty"`

@@ -12,6 +12,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zkcron"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // Three nodes, and a tick each second for 100 seconds. A node is cut off for good while its function runs or between
@@ -219,4 +220,37 @@ func struck(v *proving.Env, blow proving.Blow, nth int, once bool) bool {
 	}
 	require.Empty(t, v.Children(queue), story)
 	return struck
+}
+
+// The start of a tick lies in the queue of a server while its session goes to another one, which is sent it again. The
+// copy is let go when the tick has ended.
+func TestAcceptance141ARequestThatLingersDoesNotTakeTheRecordBack(t *testing.T) {
+	proving.AmongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
+		s := e.SessionAt(t, 0)
+		var ran []time.Time
+		c := zkcron.New(s, path)
+		c.At(job, "* * * * *", func(_ context.Context, t zkcron.Tick) error { ran = append(ran, t.Scheduled); return nil })
+		run := proving.Waits(t.Context(), c.Run)
+		time.Sleep(10 * time.Second)
+		late := e.Intercept(zktest.On(zktest.Multi, jobs+"/"+job+"/record").Nth(1).Hold().Queued())
+		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)) + time.Second)
+		require.Equal(t, 1, late.Held())
+		require.Empty(t, ran)
+		e.Disconnect(s.ID())
+		time.Sleep(time.Second)
+		require.Len(t, ran, 1)
+		before, err := c.Last(t.Context(), job)
+		require.NoError(t, err)
+		require.False(t, before.Ended.IsZero())
+		proving.ComesBack(t, e, s) // the server refuses what it has of a session that is at another one
+		late.Release()
+		time.Sleep(time.Second)
+		after, err := c.Last(t.Context(), job)
+		require.NoError(t, err)
+		require.Equal(t, before, after)
+		require.True(t, run.Pending())
+		require.NoError(t, s.Close())
+		<-run.Done
+		require.Len(t, ran, 1)
+	})
 }
