@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -83,9 +84,9 @@ func TestAcceptance155NoTickRunsTwiceWhenOneClockIsWrong(t *testing.T) {
 // A clock is set while its node holds the lease. The first tick after that is claimed an hour early, and begins in time.
 func TestAcceptance155AClockThatIsSetForwardMakesNoTickEarly(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-		var by time.Duration
+		var by atomic.Int64
 		c := zkcron.New(v.Session(zksync.WithTimeout(time.Minute)), path)
-		c.SetClock(func() time.Time { return time.Now().Add(by) })
+		c.SetClock(func() time.Time { return time.Now().Add(time.Duration(by.Load())) })
 		var all []ran
 		c.At(job, "0 * * * *", func(_ context.Context, t zkcron.Tick) error {
 			all = append(all, ran{0, time.Now(), t})
@@ -94,7 +95,7 @@ func TestAcceptance155AClockThatIsSetForwardMakesNoTickEarly(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		a := proving.Waits(ctx, c.Run)
 		time.Sleep(90 * time.Minute)
-		by = time.Hour
+		by.Store(int64(time.Hour))
 		time.Sleep(3 * time.Hour)
 		cancel()
 		require.ErrorIs(t, v.Failed(a), context.Canceled)
