@@ -2,8 +2,10 @@ package cron_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -287,4 +289,22 @@ func TestItWorksOnATappedConnection(t *testing.T) {
 		require.Equal(t, seconds(1, 2, 3, 4), b.times())
 		b.grows(t, "")
 	})
+}
+
+func TestTheTextOfAnErrorIsKeptAsFarAsItGoes(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                        "an error without a text",
+		"\xff\xfe":                "an error without a text",
+		strings.Repeat("ä", 3000): strings.Repeat("ä", 2048),
+		"a\xffb\n\"c\"":           "ab\n\"c\"",
+	} {
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+			s := v.Session()
+			ctx, cancel := context.WithCancel(t.Context())
+			a := starts(ctx, every(s, func(context.Context, zkcron.Tick) error { return errors.New(text) }))
+			time.Sleep(time.Until(second(1)) + time.Millisecond)
+			require.Equal(t, want, last(v, s).Err)
+			ends(v, cancel, a)
+		})
+	}
 }
