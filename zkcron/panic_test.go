@@ -19,7 +19,7 @@ const panicEnv = "ZKCRON_TEST_PANICS_AT"
 // A process of its own panics. The next one is told, and does not run that tick.
 func TestAPanicIsRecordedAndEndsTheProcess(t *testing.T) {
 	if addr := os.Getenv(panicEnv); addr != "" {
-		s, err := zksync.Connect(context.Background(), addr)
+		s, err := zksync.Connect(context.Background(), addr, zksync.WithTimeout(2*time.Second))
 		require.NoError(t, err)
 		c := zkcron.New(s, path)
 		c.Every(job, time.Second, func(context.Context, zkcron.Tick) error { panic("out of cheese") })

@@ -26,7 +26,6 @@ const (
 type book struct {
 	mu   sync.Mutex
 	runs []entry
-	busy int // functions that run now, by leases that hold
 }
 
 type entry struct {

@@ -112,10 +112,10 @@ func TestATickWhoseRunnerDiedRunsAgainUnlessAtMostOnce(t *testing.T) {
 			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 				var b book
 				ctx, cancel := context.WithCancel(t.Context())
-				var cause error
+				cause := make(chan error, 1)
 				hang := func(ctx context.Context, _ zkcron.Tick) error {
 					<-ctx.Done()
-					cause = context.Cause(ctx)
+					cause <- context.Cause(ctx)
 					time.Sleep(2 * time.Second) // it is slow to notice
 					return nil
 				}
@@ -131,7 +131,7 @@ func TestATickWhoseRunnerDiedRunsAgainUnlessAtMostOnce(t *testing.T) {
 				heal := v.Server.Partition(dead.ID())
 				time.Sleep(20*time.Second - 500*time.Millisecond)
 				heal()
-				require.ErrorIs(t, cause, zksync.ErrLost)
+				require.ErrorIs(t, <-cause, zksync.ErrLost)
 				all := b.all()
 				again := name != "at most once" && name != "all at most once"
 				require.Equal(t, second(1), all[0].tick.Scheduled)
@@ -221,16 +221,16 @@ func TestCloseEndsTheFunctionAndRun(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		var b book
 		s := v.Session()
-		var cause error
+		cause := make(chan error, 1)
 		a := starts(t.Context(), every(s, b.writes(0, func(ctx context.Context, _ zkcron.Tick) error {
 			<-ctx.Done()
-			cause = context.Cause(ctx)
+			cause <- context.Cause(ctx)
 			return nil
 		})))
 		time.Sleep(time.Until(second(1)) + time.Millisecond)
 		require.NoError(t, s.Close())
 		require.ErrorIs(t, v.Failed(a), zksync.ErrClosed)
-		require.Error(t, cause)
+		require.Error(t, <-cause)
 		require.Empty(t, v.Children(queue))
 		idle := v.Session()
 		a = starts(t.Context(), zkcron.New(idle, path))

@@ -18,25 +18,23 @@ func TestAYearOfNightsAcrossTheChangesOfTheClocks(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		york, err := time.LoadLocation("America/New_York")
 		require.NoError(t, err)
-		var nights, skipped, doubled book
-		cron := func(node int) *zkcron.Cron {
+		var b book
+		night := func(node int) *zkcron.Cron {
 			c := zkcron.New(v.Session(zksync.WithTimeout(time.Hour)), path)
-			c.At("night", "0 3 * * *", nights.writes(node, nil), zkcron.In(york))
-			c.At("skipped", "CRON_TZ=America/New_York 30 2 * * *", skipped.writes(node, nil))
-			c.At("doubled", "30 1 * * *", doubled.writes(node, nil), zkcron.In(york))
+			c.At(job, "0 3 * * *", b.writes(node, nil), zkcron.In(york))
 			return c
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		a := starts(ctx, cron(0))
-		v.Settled(jobs+"/night/queue", 1)
+		first := starts(ctx, night(0))
+		v.Settled(queue, 1)
 		others, leave := context.WithCancel(t.Context())
-		b := starts(others, cron(1))
+		second := starts(others, night(1))
 		time.Sleep(time.Until(time.Date(2000, 7, 1, 12, 0, 0, 0, york)))
-		ends(v, cancel, a)
+		ends(v, cancel, first)
 		time.Sleep(time.Until(time.Date(2001, 1, 1, 0, 0, 0, 0, york)))
-		ends(v, leave, b)
+		ends(v, leave, second)
 
-		all := nights.all()
+		all := b.all()
 		require.Len(t, all, 366)
 		for i, e := range all {
 			want := time.Date(2000, 1, 1+i, 3, 0, 0, 0, york)
@@ -46,15 +44,34 @@ func TestAYearOfNightsAcrossTheChangesOfTheClocks(t *testing.T) {
 			require.Zero(t, e.tick.Missed)
 			require.Equal(t, want.YearDay() > 183, e.node == 1)
 		}
-		nights.grows(t, "")
-		require.Len(t, skipped.all(), 365, "no half past two on April 2")
-		require.Len(t, doubled.all(), 367, "two times half past one on October 29")
-		count := map[string]int{}
-		for _, e := range append(skipped.all(), doubled.all()...) {
-			count[e.tick.Scheduled.Format("Jan 2 15:04")]++
+		b.grows(t, "")
+	})
+}
+
+func TestATimeThatTheClockSkipsIsNoTickAndOneThatComesTwiceIsTwo(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		york, err := time.LoadLocation("America/New_York")
+		require.NoError(t, err)
+		var b book
+		c := zkcron.New(v.Session(zksync.WithTimeout(time.Hour)), path)
+		for _, spec := range []string{"30 1 * * *", "30 2 * * *", "0 3 * * *"} {
+			c.At(spec, "CRON_TZ=America/New_York "+spec, b.writes(0, nil), zkcron.WithMissed(zkcron.Skip))
 		}
-		require.Zero(t, count["Apr 2 02:30"])
-		require.Equal(t, 2, count["Oct 29 01:30"])
-		require.Equal(t, 1, count["Oct 29 02:30"])
+		for _, day := range []time.Time{time.Date(2000, 4, 2, 0, 30, 0, 0, york), time.Date(2000, 10, 29, 0, 30, 0, 0, york)} {
+			time.Sleep(time.Until(day))
+			ctx, cancel := context.WithCancel(t.Context())
+			a := starts(ctx, c)
+			time.Sleep(12 * time.Hour)
+			ends(v, cancel, a)
+		}
+		var got []string
+		for _, e := range b.all() {
+			require.True(t, e.at.Equal(e.tick.Scheduled))
+			got = append(got, e.tick.Name+" on "+e.tick.Scheduled.Format("Jan _2 15:04 -07"))
+		}
+		require.Equal(t, []string{
+			"30 1 * * * on Apr  2 01:30 -05", "0 3 * * * on Apr  2 03:00 -04",
+			"30 1 * * * on Oct 29 01:30 -04", "30 1 * * * on Oct 29 01:30 -05", "30 2 * * * on Oct 29 02:30 -05", "0 3 * * * on Oct 29 03:00 -05",
+		}, got)
 	})
 }
