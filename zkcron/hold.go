@@ -156,6 +156,10 @@ func (h *hold) next(now time.Time) Tick {
 	if h.wants.Missed == RunAll {
 		return t
 	}
+	if p, ok := h.schedule.(periodic); ok && now.After(t.Scheduled) { // there may be too many to go through
+		t.Missed = int(now.Sub(t.Scheduled) / time.Duration(p))
+		t.Scheduled = t.Scheduled.Add(time.Duration(t.Missed) * time.Duration(p))
+	}
 	for !t.Scheduled.After(now) {
 		following := h.schedule.next(t.Scheduled)
 		late := h.wants.Missed == Skip && now.Sub(t.Scheduled) > 2*h.lease.Ticket().Epoch.Timeout()

@@ -54,8 +54,11 @@ func parse(spec string, zone *time.Location) (s schedule, text string, loc *time
 	if len(words) > 0 {
 		// The parser would panic on a zone with nothing behind it.
 		if name, there := strings.CutPrefix(strings.TrimPrefix(words[0], "CRON_"), "TZ="); there {
-			if loc, err = named(name); err == nil && zone != nil && zone.String() != loc.String() {
-				err = fmt.Errorf("two time zones: %s and %s", loc, zone)
+			switch loc, err = time.LoadLocation(name); {
+			case name == "" || name == "Local":
+				err = errors.New("a time zone without a name that all machines share")
+			case err == nil && zone != nil && zone.String() != name:
+				err = fmt.Errorf("two time zones: %s and %s", name, zone)
 			}
 			words = words[1:]
 		}
@@ -74,14 +77,6 @@ func parse(spec string, zone *time.Location) (s schedule, text string, loc *time
 	}
 	ticks.Location = loc
 	return crontab{ticks}, text, loc, nil
-}
-
-// named is the time zone of a name.
-func named(name string) (*time.Location, error) {
-	if name == "" || name == "Local" {
-		return nil, errors.New("a time zone without a name that all machines share")
-	}
-	return time.LoadLocation(name)
 }
 
 // tolerance is by how much a clock may differ from that of the servers' leader. The clocks of machines that are kept in

@@ -68,6 +68,37 @@ func TestTicksThatCannotBeginInTimeAreMissed(t *testing.T) {
 	}
 }
 
+// More ticks than anybody could go through one by one.
+func TestTheTicksOfAYearAreMissedInNoTime(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		var b book
+		millisecond := func() (*zksync.Session, *proving.Attempt) {
+			s := v.Session()
+			c := zkcron.New(s, path)
+			c.Every(job, time.Millisecond, b.writes(0, func(ctx context.Context, _ zkcron.Tick) error {
+				if len(b.all()) != 2 {
+					<-ctx.Done()
+				}
+				return nil
+			}))
+			return s, starts(t.Context(), c)
+		}
+		s, a := millisecond()
+		time.Sleep(5500 * time.Microsecond)
+		require.NoError(t, s.Close())
+		<-a.Done
+		time.Sleep(365 * 24 * time.Hour)
+		s, a = millisecond()
+		time.Sleep(time.Second)
+		require.NoError(t, s.Close())
+		<-a.Done
+		all := b.all()
+		require.Len(t, all, 3, "the one that was interrupted again")
+		require.WithinDuration(t, all[2].at, all[2].tick.Scheduled, 2*time.Millisecond)
+		require.Equal(t, int(all[2].tick.Scheduled.Sub(all[1].tick.Scheduled)/time.Millisecond)-1, all[2].tick.Missed)
+	})
+}
+
 // A tick each hour; the only process is away at one.
 func TestALateTickRunsUnlessItIsToBeSkipped(t *testing.T) {
 	for _, policy := range []zkcron.Missed{zkcron.RunOnce, zkcron.Skip, zkcron.RunAll} {
