@@ -339,3 +339,39 @@ func TestTheTextOfAnErrorIsKeptAsFarAsItGoes(t *testing.T) {
 		})
 	}
 }
+
+// The servers are silent: while it waits for its turn, between ticks, while the start of a tick waits for its answer, and
+// while a function runs that ends with its context.
+func TestRunEndsSoonAfterItsContextWhateverTheServersDo(t *testing.T) {
+	for name, wait := range map[string]time.Duration{"idle": 300 * time.Millisecond, "begins": 1010 * time.Millisecond, "runs": 1200 * time.Millisecond} {
+		for holder := range 2 {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				var b book
+				f := b.writes(0, func(ctx context.Context, _ zkcron.Tick) error { <-ctx.Done(); return ctx.Err() })
+				ctx, cancel := context.WithCancel(t.Context())
+				others, leave := context.WithCancel(t.Context())
+				sessions := []*zksync.Session{v.Session(), v.Session()}
+				runs := []*proving.Attempt{starts(ctx, every(sessions[0], f))}
+				v.Settled(queue, 1)
+				runs = append(runs, starts(others, every(sessions[1], f)))
+				v.Settled(queue, 2)
+				var silent time.Duration // "begins" loses the answer to the start
+				if name == "begins" {
+					silent = 1000*time.Millisecond - time.Nanosecond
+				} else {
+					silent = wait
+				}
+				time.Sleep(silent)
+				heal := v.Server.Partition(sessions[holder].ID())
+				defer heal()
+				time.Sleep(wait - silent)
+				start := time.Now()
+				stops := []context.CancelFunc{cancel, leave}
+				stops[holder]()
+				require.ErrorIs(t, v.Failed(runs[holder]), context.Canceled)
+				v.Within(start, 100*time.Millisecond, name)
+				ends(v, stops[1-holder], runs[1-holder])
+			})
+		}
+	}
+}
