@@ -32,7 +32,7 @@ type Func func(ctx context.Context, t Tick) error
 type Tick struct {
 	Name      string       // of the job
 	Scheduled time.Time    // its time by the schedule, in the time zone of the job: it identifies the tick
-	Token     zksync.Token // a fencing token: greater than that of every run of this job that began before
+	Token     zksync.Token // a fencing token: greater than that of every run of this job before; Seq counts the runs under one lease
 	Missed    int          // how many ticks did not run between the last one that did and this one
 	LastErr   string       // the error of the run before this one; empty if it succeeded
 }
