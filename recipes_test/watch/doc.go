@@ -1,0 +1,2 @@
+// Package watch holds tests only: what zkwatch promises.
+package watch

@@ -1,0 +1,291 @@
+package zkwatch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/internal/codec"
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// Kept is an ephemeral node of this process that is made again in every session, and after anybody's deletion: Curator's
+// PersistentNode. If somebody else writes to it, its data are written again, too. If there is a node of another session at the path, it waits
+// until that is gone. It is safe for use by many goroutines.
+type Kept struct {
+	path string
+	at   *session.Access
+
+	leaving context.Context // ends when Close begins
+	leave   context.CancelFunc
+	done    chan struct{}
+
+	mu     sync.Mutex
+	data   []byte
+	wanted int              // counts the calls of SetData
+	kept   int              // wanted, when the node last had the data
+	heard  *record.Listener // of the node; nil while nobody listens
+	news   chan struct{}    // closed when kept has changed
+	err    error            // why it has ended
+}
+
+// Keep makes the node, with its parents, in the background, and keeps it there until Close, or until the session is closed. It
+// does not block: SetData waits until the node is there. Its options are WithACL and WithName.
+//
+// Everything that is wrong with the arguments, and a refusal of the servers that will not pass, ends it: Done is closed, and Err and SetData tell why.
+//
+// A node costs one request to make, one to watch, and nothing while nothing happens but one read in each session timeout.
+func Keep(s *zksync.Session, path string, data []byte, opts ...zksync.Option) *Kept {
+	k := &Kept{
+		path: path, at: session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...),
+		done: make(chan struct{}), data: bytes.Clone(data), wanted: 1, news: make(chan struct{}),
+	}
+	k.leaving, k.leave = context.WithCancel(context.Background())
+	if err := k.fits(data); err != nil {
+		k.at.Refuse(err)
+	}
+	if !k.at.Spawn(k.run) {
+		k.err = zksync.ErrClosed
+		close(k.done)
+	}
+	return k
+}
+
+// fits refuses data for which there is no room in a request.
+func (k *Kept) fits(data []byte) error {
+	_, err := codec.Encode(codec.Raw, data, len(k.path)+record.ACLSize(k.at.ACL())+100)
+	return err
+}
+
+// run keeps the node through all sessions.
+func (k *Kept) run() {
+	err := k.at.In(context.Background(), k.in)
+	if err == nil {
+		err = zksync.ErrReleased
+	}
+	k.mu.Lock()
+	k.err = err
+	k.mu.Unlock()
+	close(k.done)
+}
+
+// errTaken means that the node at the path is of another session.
+var errTaken = errors.New("the node is of another session")
+
+// in keeps the node through one session. It returns nil after Close. Requests that change something do not end with Close,
+// because their outcome must be known.
+func (k *Kept) in(ctx context.Context, e *zkconn.Epoch) error {
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(k.leaving, cancel)()
+	forget := record.NodeAtClose(k.at.Session, e, k.dir(), k.at.Full(k.path))
+	defer forget()
+	var pace node.Pace
+	for made := false; ; {
+		if k.leaving.Err() != nil {
+			return k.remove(ctx, e)
+		}
+		if k.isBehind() {
+			pace = node.Pace{Free: 2} // there is a reason to do something
+		}
+		err := k.hold(ctx, e, made)
+		switch made = err == nil; {
+		case err == nil:
+			err = k.watch(waiting, e)
+		case errors.Is(err, errTaken):
+			err = record.UntilGone(waiting, e, k.at.Full(k.path), 0, nil)
+		}
+		if err != nil && (ctx.Err() != nil || k.leaving.Err() == nil) {
+			return err
+		}
+		if err := pace.Rest(waiting, e); err != nil && k.leaving.Err() == nil {
+			return err
+		}
+	}
+}
+
+func (k *Kept) dir() string {
+	full := k.at.Full(k.path)
+	return full[:max(strings.LastIndexByte(full, '/'), 1)]
+}
+
+// isBehind reports whether the node has yet to get the data that are wanted.
+func (k *Kept) isBehind() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.kept != k.wanted
+}
+
+// hold sees to it that the node is there, with the data. made says that it was there before.
+func (k *Kept) hold(ctx context.Context, e *zkconn.Epoch, made bool) (err error) {
+	k.mu.Lock()
+	data, wanted := k.data, k.wanted
+	k.mu.Unlock()
+	err = zk.ErrNoNode
+	if made {
+		err = k.write(ctx, e, data)
+	}
+	for pace := (node.Pace{Free: 2}); errors.Is(err, zk.ErrNoNode); {
+		_, err = record.Transact(ctx, e, &zk.CreateRequest{Path: k.at.Full(k.path), Data: data, Acl: k.at.ACL(), Flags: zk.FlagEphemeral})
+		switch {
+		case errors.Is(err, zk.ErrNoNode): // its parent
+			if err := node.MakeDir(ctx, e, k.dir(), k.at.ACL()); err != nil {
+				return err
+			}
+			if err := pace.Rest(ctx, e); err != nil {
+				return err
+			}
+		case errors.Is(err, zk.ErrNodeExists):
+			err = k.write(ctx, e, data)
+		}
+	}
+	if err == nil {
+		k.has(wanted)
+	}
+	return err
+}
+
+// write sees to it that the node has the data; the error is zk.ErrNoNode if it is gone. It names the version, so that a late copy of the request changes nothing newer.
+func (k *Kept) write(ctx context.Context, e *zkconn.Epoch, data []byte) error {
+	for pace := (node.Pace{Free: 2}); ; {
+		now, st, err := e.Get(ctx, k.at.Full(k.path))
+		switch {
+		case err != nil:
+			return err
+		case st.EphemeralOwner != e.ID():
+			return errTaken
+		case bytes.Equal(now, data):
+			return nil
+		}
+		_, err = record.Transact(ctx, e, &zk.SetDataRequest{Path: k.at.Full(k.path), Data: data, Version: st.Version})
+		if !errors.Is(err, zk.ErrBadVersion) {
+			return err
+		}
+		if err := pace.Rest(ctx, e); err != nil {
+			return err
+		}
+	}
+}
+
+// has notes that the node has had the data of this call.
+func (k *Kept) has(wanted int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.kept = wanted
+	close(k.news)
+	k.news = make(chan struct{})
+}
+
+// watch returns when there may be something to do: the node has changed or is gone, or other data are wanted.
+func (k *Kept) watch(ctx context.Context, e *zkconn.Epoch) error {
+	full := k.at.Full(k.path)
+	l := record.Hear(e, full)
+	defer l.Stop()
+	k.mu.Lock()
+	k.heard = l
+	behind := k.kept != k.wanted
+	k.mu.Unlock()
+	defer func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.heard = nil
+	}()
+	for !behind {
+		path, _, err := l.Next(ctx, e.Timeout())
+		if path != "" || err != nil {
+			return err
+		}
+		// Some servers do not report a deletion to a session that may not read the node.
+		if _, there, err := e.Exists(ctx, full); err != nil || !there {
+			if zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent) {
+				continue
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// remove deletes the node, if it is ours.
+func (k *Kept) remove(ctx context.Context, e *zkconn.Epoch) error {
+	full := k.at.Full(k.path)
+	return record.Insist(ctx, e, func() error {
+		st, there, err := e.Exists(ctx, full)
+		if err != nil || !there || st.EphemeralOwner != e.ID() {
+			return err
+		}
+		if err = e.Delete(ctx, full); errors.Is(err, zk.ErrNoNode) {
+			err = nil // the request was applied before, or somebody else was quicker
+		}
+		return err
+	})
+}
+
+// SetData replaces the data. It blocks until the node is there with these data or newer ones, or until ctx ends: then the error wraps the context's
+// error, and the data will be written all the same. Disconnects and lost sessions delay it, and so does a node of another session at the path. If the
+// Kept has ended, the error is that of Err. Data that do not fit into a request (1 MB) are zksync.ErrMisuse. It costs one read and one write.
+func (k *Kept) SetData(ctx context.Context, data []byte) error {
+	if err := k.fits(data); err != nil {
+		return errs.Wrap("keep", k.path, err)
+	}
+	k.mu.Lock()
+	k.data = bytes.Clone(data)
+	k.wanted++
+	wanted := k.wanted
+	if k.heard != nil {
+		k.heard.Tell(k.at.Full(k.path), zkconn.Changed)
+	}
+	for k.kept < wanted && k.err == nil {
+		news := k.news
+		k.mu.Unlock()
+		select {
+		case <-news:
+		case <-k.done:
+		case <-ctx.Done():
+			return errs.Wrap("keep", k.path, errs.OfContext(ctx))
+		}
+		k.mu.Lock()
+	}
+	defer k.mu.Unlock()
+	if k.kept >= wanted {
+		return nil
+	}
+	return errs.Wrap("keep", k.path, k.err)
+}
+
+// Done is closed when the node is kept no more: after Close, Close of the session, or a refusal of the servers that will not pass. [Kept.Err] tells which.
+func (k *Kept) Done() <-chan struct{} { return k.done }
+
+// Err is nil until Done is closed. Then it is zksync.ErrReleased after Close, zksync.ErrClosed after Close of the session, or the refusal.
+func (k *Kept) Err() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return errs.Wrap("keep", k.path, k.err)
+}
+
+// Close removes the node, and keeps it no more. It blocks until the servers confirm, at most a second; without a connection the node goes
+// with the session, or when there is a connection again. It returns nil, or the error with which the Kept had ended before.
+func (k *Kept) Close() error {
+	k.leave()
+	patience := time.NewTimer(time.Second)
+	defer patience.Stop()
+	select {
+	case <-k.done:
+	case <-patience.C:
+		return nil
+	}
+	if err := k.Err(); !errors.Is(err, zksync.ErrReleased) && !errors.Is(err, zksync.ErrClosed) {
+		return err
+	}
+	return nil
+}
