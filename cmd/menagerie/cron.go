@@ -158,7 +158,7 @@ func (a *app) runTick(ctx context.Context, s *zksync.Session, t zkcron.Tick, o c
 	c, err := child.Start(program, o.argv, append(os.Environ(), pathEnv+"="+o.path, tokenEnv+"="+t.Token.String(), jobEnv+"="+t.Name,
 		scheduledEnv+"="+at, missedEnv+"="+strconv.Itoa(t.Missed), lastErrEnv+"="+oneLine(t.LastErr)), lease.Valid)
 	if err == nil {
-		switch lost := a.attend(c, lease, signals, o.grace); {
+		switch lost := a.attend(c, lease.Done(), lease.Valid, signals, o.grace); {
 		case lost:
 			err = fmt.Errorf("lost %s on %s while %s was running: %s", o.path, a.target(), o.argv[0], reasonOfLoss(s, id, timeout))
 		case c.ExitCode() == exitSignal+int(syscall.SIGINT):

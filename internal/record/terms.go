@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
@@ -203,7 +202,7 @@ func (t *Terms[T]) unused(ctx context.Context, e *zkconn.Epoch) (path zkconn.Con
 }
 
 // named reports whether the base node is named by the type.
-func (t *Terms[T]) named() bool { return strings.HasSuffix(t.Base, "/"+t.Type) && t.Type != "" }
+func (t *Terms[T]) named() bool { return layout.Typed([]string{t.Type}) != "" }
 
 // foreign is the error for a base node with data that are not those of this type.
 func (t *Terms[T]) foreign(ctx context.Context, e *zkconn.Epoch, data []byte) error {

@@ -98,7 +98,7 @@ func TestAcceptance160ATypeRefusesThePathOfAnother(t *testing.T) {
 		a, b := v.Session(), v.Session()
 		for first, occupy := range uses {
 			for second, use := range uses {
-				path := "/" + first + "/and-" + second // a name of its own: that of a type alone says whose the path above is
+				path := "/" + first + "/at " + second // a name of its own: that of a type alone says whose the path above is
 				occupied := proving.Waits(t.Context(), func(ctx context.Context) error { return occupy(ctx, a, path) })
 				v.Quiet()
 				require.True(t, occupied.Pending() || occupied.Err == nil, "%s: %v", first, occupied.Err)
