@@ -1,0 +1,169 @@
+package zkmap
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+)
+
+// decision is what a change does after it has read the entry of a key.
+type decision struct {
+	do   action
+	data []byte // to put
+}
+
+type action int
+
+const (
+	nothing action = iota
+	put
+	drop
+)
+
+// change changes the entry of a key depending on what it is. decide is given the entry, and may be asked again. If it
+// decides to do nothing, it was given what the entry was at an instant of the call. With sure, this holds always.
+//
+// The transaction must fail if the entry is no longer the one that was read. Its version tells whether the data
+// has changed, but not whether the entry was removed and made again: the versions of each node begin at 0. So every
+// removal of an entry also writes to its bucket, and the transaction checks the version of the bucket. This is the argument:
+//
+//   - The version of the bucket that is checked was seen before the entry was read, in the same session. Within a
+//     session no answer is older than an earlier one. So the bucket had this version already when the entry was read, or before.
+//   - If the bucket has it still at the transaction, no entry of the bucket was removed since. So the entry that was read is
+//     there, and its version tells whether it has other data.
+//   - If there was no entry, the transaction makes one. The servers refuse that if there is one by then.
+//
+// The version of a bucket is kept from one call to the next. So without removals a change costs a read and a
+// transaction. After a removal by another session, the first change in the bucket is refused, and reads both anew.
+//
+// # When is the result sure
+//
+// A server may lag behind, so what was read first may be older than the call. If the transaction is applied, that does not
+// matter. A refusal has come after everything that caused it, through the same server. So what is read after it is
+// at most as old as the refusal. Where nothing is to be changed, a sync comes before the result.
+func (t *table) change(ctx context.Context, e *zkconn.Epoch, key string, sure bool, decide func(entry) (decision, error)) error {
+	p := t.place(key)
+	if sure {
+		if err := record.Synced(ctx, e, t.terms.Base); err != nil {
+			return err
+		}
+	}
+	for pace := (node.Pace{Free: 1}); ; {
+		version, found, err := t.read(ctx, e, p)
+		if err != nil {
+			return err
+		}
+		d, err := decide(found)
+		if err != nil {
+			return err
+		}
+		if d.do == nothing {
+			if sure {
+				return nil
+			}
+			if err := record.Synced(ctx, e, t.terms.Base); err != nil {
+				return err
+			}
+			sure = true
+			continue
+		}
+		done, err := t.commit(ctx, e, p, found, version, d)
+		if done || err != nil {
+			return err
+		}
+		sure = true
+		if err := pace.Rest(ctx, e); err != nil {
+			return err
+		}
+	}
+}
+
+// read reads the entry of a key, and before it the version of the bucket, unless that is known.
+func (t *table) read(ctx context.Context, e *zkconn.Epoch, p place) (version int32, found entry, err error) {
+	version, known := t.seen(e, p.bucket)
+	if !known {
+		_, stat, err := e.Get(ctx, p.bucket)
+		if errors.Is(err, zk.ErrNoNode) {
+			return 0, entry{}, nil
+		}
+		if err != nil {
+			return 0, entry{}, err
+		}
+		version = stat.Version
+		t.saw(e, p.bucket, version)
+	}
+	found, err = t.get(ctx, e, p)
+	return version, found, err
+}
+
+// commit makes the change, if the entry is still the one that was found. version is that of its bucket.
+func (t *table) commit(ctx context.Context, e *zkconn.Epoch, p place, found entry, version int32, d decision) (done bool, err error) {
+	if !found.there {
+		return t.create(ctx, e, p, d.data, false)
+	}
+	var ops []any
+	if d.do == put {
+		ops = []any{
+			&zk.CheckVersionRequest{Path: p.bucket, Version: version},
+			&zk.SetDataRequest{Path: p.entry, Data: d.data, Version: found.version},
+		}
+	} else {
+		ops = []any{
+			&zk.DeleteRequest{Path: p.entry, Version: found.version},
+			&zk.SetDataRequest{Path: p.bucket, Version: version},
+		}
+	}
+	res, err := t.apply(ctx, e, ops...)
+	switch {
+	case err == nil && d.do == drop:
+		t.removed(e, p.bucket, res)
+	case missing(err), errors.Is(err, zk.ErrBadVersion):
+		t.forget(e, p.bucket)
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// seen is the version of a bucket that was seen last in a session.
+func (t *table) seen(e *zkconn.Epoch, bucket string) (version int32, known bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.e != e {
+		return 0, false
+	}
+	version, known = t.removals[bucket]
+	return version, known
+}
+
+// saw notes the version of a bucket. The versions that were seen in an earlier session prove nothing in this one, which may
+// be with a server that lags behind.
+func (t *table) saw(e *zkconn.Epoch, bucket string, version int32) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.e != e {
+		t.e, t.removals = e, map[string]int32{}
+	}
+	t.removals[bucket] = version
+}
+
+func (t *table) forget(e *zkconn.Epoch, bucket string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.e == e {
+		delete(t.removals, bucket)
+	}
+}
+
+// removed notes the version that a bucket has after a removal, whose last operation writes to it.
+func (t *table) removed(e *zkconn.Epoch, bucket string, res []zk.MultiResponse) {
+	if n := len(res); n > 0 && res[n-1].Stat != nil {
+		t.saw(e, bucket, res[n-1].Stat.Version)
+	} else {
+		t.forget(e, bucket)
+	}
+}

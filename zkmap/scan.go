@@ -1,0 +1,271 @@
+package zkmap
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+)
+
+// scan goes through all buckets once. If a session ends on the way, it goes on in the next one.
+type scan struct {
+	t       *table
+	listed  bool
+	buckets []string        // that are still to come
+	told    map[string]bool // the names of the first of these that were dealt with
+}
+
+// in runs f for each bucket, with the names of its entries that were not dealt with.
+//
+// A key that is there all the time is found: its bucket was made before, so it is in the list of buckets; and so the key is
+// in the list of its bucket.
+func (s *scan) in(ctx context.Context, e *zkconn.Epoch, f func(ctx context.Context, e *zkconn.Epoch, bucket string, names []string) error) error {
+	if err := record.Synced(ctx, e, s.t.terms.Base); err != nil {
+		return err
+	}
+	if err := s.list(ctx, e); err != nil {
+		return err
+	}
+	for len(s.buckets) > 0 {
+		names, _, err := e.Children(ctx, s.buckets[0])
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+		left := names[:0]
+		for _, n := range names {
+			if !s.told[n] {
+				left = append(left, n)
+			}
+		}
+		if err := f(ctx, e, s.buckets[0], left); err != nil {
+			return err
+		}
+		s.buckets, s.told = s.buckets[1:], nil
+	}
+	return nil
+}
+
+// list lists the buckets, unless they were listed in an earlier session.
+func (s *scan) list(ctx context.Context, e *zkconn.Epoch) error {
+	if s.listed {
+		return nil
+	}
+	names, _, err := e.Children(ctx, s.t.terms.Base)
+	if errors.Is(err, zk.ErrNoNode) {
+		return errRemoved
+	}
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		if strings.HasPrefix(n, "b-") {
+			s.buckets = append(s.buckets, s.t.terms.Base+"/"+n)
+		}
+	}
+	s.listed = true
+	return nil
+}
+
+// done notes that an entry of the present bucket was dealt with.
+func (s *scan) done(name string) {
+	if s.told == nil {
+		s.told = map[string]bool{}
+	}
+	s.told[name] = true
+}
+
+// window is how many reads are under way at one time.
+const window = 64
+
+// read reads nodes, and gives those that are there to f, one by one and in order.
+func read(ctx context.Context, e *zkconn.Epoch, paths []string, f func(i int, c zkconn.Content) error) error {
+	calls := make([]*zkconn.Call[zkconn.Content], 0, min(window, len(paths)))
+	for i, path := range paths {
+		for next := i + len(calls); next < len(paths) && len(calls) < window; next++ {
+			calls = append(calls, e.StartGet(paths[next]))
+		}
+		c, err := calls[0].Wait(ctx, e)
+		calls = calls[1:]
+		if zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent) { // the connection was lost
+			c.Data, c.Stat, err = e.Get(ctx, path)
+		}
+		if errors.Is(err, zk.ErrNoNode) {
+			continue
+		}
+		if err == nil {
+			err = f(i, c)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errStop ends a scan early.
+var errStop = errors.New("no more is wanted")
+
+// each gives the entries of all buckets to f, with their names. With data false their data is not read.
+func (t *table) each(ctx context.Context, op string, data bool, f func(key string, found entry) error) error {
+	s, stopped := &scan{t: t}, false
+	err := t.in(ctx, op, fromLeader, func(ctx context.Context, e *zkconn.Epoch, there bool) error {
+		if !there {
+			return nil
+		}
+		return s.in(ctx, e, func(ctx context.Context, e *zkconn.Epoch, bucket string, names []string) error {
+			tell := func(i int, c zkconn.Content) error {
+				s.done(names[i])
+				path := t.at.Local(bucket + "/" + names[i])
+				key, ok := keyOf(names[i])
+				if !ok {
+					return notAKey(path)
+				}
+				err := f(key, entry{there: true, data: c.Data, path: path})
+				stopped = err == errStop
+				return err
+			}
+			if data {
+				return read(ctx, e, under(bucket, names), tell)
+			}
+			for i := range names {
+				if err := tell(i, zkconn.Content{}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	if stopped { // whatever ended at the same time
+		return nil
+	}
+	return err
+}
+
+// notAKey is the error of a node in a bucket whose name is not that of an entry.
+func notAKey(path string) error {
+	return errors.New("the node " + errs.ShowPath(path) + " is not that of a key")
+}
+
+// under are the paths of the children of a directory.
+func under(dir string, names []string) []string {
+	paths := make([]string, len(names))
+	for i, n := range names {
+		paths[i] = dir + "/" + n
+	}
+	return paths
+}
+
+// count is the number of entries.
+func (t *table) count(ctx context.Context) (n int, err error) {
+	err = t.in(ctx, "len", fromLeader, func(ctx context.Context, e *zkconn.Epoch, there bool) error {
+		if n = 0; !there {
+			return nil
+		}
+		if err := record.Synced(ctx, e, t.terms.Base); err != nil {
+			return err
+		}
+		s := &scan{t: t}
+		if err := s.list(ctx, e); err != nil {
+			return err
+		}
+		return read(ctx, e, s.buckets, func(_ int, c zkconn.Content) error { n += int(c.Stat.NumChildren); return nil })
+	})
+	return n, err
+}
+
+// What one transaction of clear removes, at most. It leaves room in a request (a megabyte).
+const (
+	mostCleared      = 500
+	mostClearedBytes = 256 << 10
+)
+
+// clear removes all entries, bucket by bucket.
+func (t *table) clear(ctx context.Context) error {
+	s := &scan{t: t}
+	return t.in(ctx, "clear", fromLeader, func(ctx context.Context, e *zkconn.Epoch, there bool) error {
+		if !there {
+			return nil
+		}
+		return s.in(ctx, e, func(ctx context.Context, e *zkconn.Epoch, bucket string, names []string) error {
+			for paths := under(bucket, names); len(paths) > 0; {
+				n := chunk(paths)
+				if err := t.clearThese(ctx, e, bucket, paths[:n]); err != nil {
+					return err
+				}
+				paths = paths[n:]
+			}
+			return nil
+		})
+	})
+}
+
+// chunk is how many of the paths go into one transaction.
+func chunk(paths []string) int {
+	bytes := 0
+	for i, p := range paths {
+		if bytes += len(p); i > 0 && (i == mostCleared || bytes > mostClearedBytes) {
+			return i
+		}
+	}
+	return len(paths)
+}
+
+// clearThese removes those of the entries that are there.
+func (t *table) clearThese(ctx context.Context, e *zkconn.Epoch, bucket string, paths []string) error {
+	for pace := (node.Pace{Free: 2}); len(paths) > 0; {
+		err := t.remove(ctx, e, bucket, paths...)
+		var refused *zkconn.TxnError
+		if !missing(err) || !errors.As(err, &refused) || refused.Index < 0 || refused.Index >= len(paths) {
+			return err
+		}
+		// Somebody else has removed this one; perhaps others, too.
+		paths = append(paths[:refused.Index:refused.Index], paths[refused.Index+1:]...)
+		if err := pace.Rest(ctx, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Len is the number of keys. It counts bucket by bucket, so keys that come or go meanwhile may be counted or not. It costs
+// two requests, and one for each bucket, of which there are at most 256, and not more than there were keys.
+func (m *Map[K, V]) Len(ctx context.Context) (int, error) { return m.t.count(ctx) }
+
+// Clear removes all keys that are there when it begins. It is not one change: it removes at most 500 keys, all of one bucket, in
+// one transaction. If it fails, some of the keys may be removed. It costs two requests, and two or more for each bucket.
+func (m *Map[K, V]) Clear(ctx context.Context) error { return m.t.clear(ctx) }
+
+// Range calls f for each key, in no order, until f returns false. Each key is told once, if it is there at all during the
+// call, with the value that it had at some moment of the call; a key that comes or goes meanwhile may be told or
+// not. So it is not a snapshot of all. f may change the map, also the key that it is given.
+//
+// If a key or a value cannot be decoded, Range ends with an error that names the node. It costs two requests, one for each
+// bucket, and one for each key; up to 64 reads are under way at one time.
+func (m *Map[K, V]) Range(ctx context.Context, f func(k K, v V) bool) error {
+	return m.t.each(ctx, "range", true, func(key string, found entry) error {
+		k, err := decodeKey(m.keys, key, found.path)
+		if err != nil {
+			return err
+		}
+		v, err := m.decode(found)
+		if err == nil && !f(k, v) {
+			err = errStop
+		}
+		return err
+	})
+}
+
+// decodeKey decodes a key. The error says to which node it belongs.
+func decodeKey[K comparable](of keys[K], key, path string) (K, error) {
+	k, err := of.decode(key)
+	if err != nil {
+		err = errors.Join(notAKey(path), err)
+	}
+	return k, err
+}
