@@ -3,7 +3,6 @@ package zkmap
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/go-zookeeper/zk"
 
@@ -56,19 +55,14 @@ func (s *scan) list(ctx context.Context, e *zkconn.Epoch) error {
 	if s.listed {
 		return nil
 	}
-	names, _, err := e.Children(ctx, s.t.terms.Base)
+	names, _, err := e.Children(ctx, s.t.buckets())
 	if errors.Is(err, zk.ErrNoNode) {
 		return errRemoved
 	}
 	if err != nil {
 		return err
 	}
-	for _, n := range names {
-		if strings.HasPrefix(n, "b-") {
-			s.buckets = append(s.buckets, s.t.terms.Base+"/"+n)
-		}
-	}
-	s.listed = true
+	s.buckets, s.listed = under(s.t.buckets(), names), true
 	return nil
 }
 

@@ -23,8 +23,8 @@ type table struct {
 	misuse error
 	terms  record.Terms[terms]
 
-	mu      sync.Mutex
-	buckets uint32 // how many there may be; 0 until the terms are known
+	mu   sync.Mutex
+	most uint32 // how many buckets there may be; 0 until the terms are known
 	// The versions of buckets that were seen in the session e: see change.go.
 	e        *zkconn.Epoch
 	removals map[string]int32
@@ -32,9 +32,9 @@ type table struct {
 
 // terms is the data of the base node. Below the base node there are
 //
-//	writers                    the writers, see record.Writers
-//	b-<number>                 the buckets; each is made with its first entry, and stays. A removal writes to it
-//	b-<number>/<escaped key>   the entries. The data is the value
+//	writers                        the writers, see record.Writers. They are not below keys, so watchers do not hear of them
+//	keys/b-<number>                the buckets; each is made with its first entry, and stays. A removal writes to it
+//	keys/b-<number>/<escaped key>  the entries. The data is the value
 type terms struct {
 	Buckets uint32 `json:"buckets"`
 }
@@ -56,7 +56,7 @@ func newTable(s *zksync.Session, path, kind string, opts []zksync.Option) *table
 	}
 	t.terms.Base, t.terms.ACL = t.at.Full(path)+"/"+kind, t.at.ACL()
 	t.terms.Type, t.terms.Keys = kind, []string{"buckets"}
-	t.terms.First = func() (terms, []string) { return terms{newBuckets}, []string{t.writers()} }
+	t.terms.First = func() (terms, []string) { return terms{newBuckets}, []string{t.writers(), t.buckets()} }
 	t.terms.Check = func(n terms, ours bool) error {
 		if !ours || n.Buckets < 1 || n.Buckets > mostBuckets {
 			return fmt.Errorf("%w: the data of the node %s is not that of a %s; use another path",
@@ -67,18 +67,18 @@ func newTable(s *zksync.Session, path, kind string, opts []zksync.Option) *table
 	return t
 }
 
+// writers and buckets are the directories below the base node.
 func (t *table) writers() string { return t.terms.Base + "/writers" }
-
-// bucket is the path of a bucket.
-func (t *table) bucket(number uint32) string { return fmt.Sprintf("%s/b-%03d", t.terms.Base, number) }
+func (t *table) buckets() string { return t.terms.Base + "/keys" }
 
 // place is where the entry of a key is.
 type place struct{ bucket, entry string }
 
 func (t *table) place(key string) place {
 	t.mu.Lock()
-	b := t.bucket(numberOf(key, t.buckets))
+	n := numberOf(key, t.most)
 	t.mu.Unlock()
+	b := fmt.Sprintf("%s/b-%03d", t.buckets(), n)
 	return place{b, b + "/" + nameOf(key)}
 }
 
@@ -109,7 +109,7 @@ const (
 // find finds out how many buckets there may be, when that is first needed.
 func (t *table) find(ctx context.Context, e *zkconn.Epoch, need need) (there bool, err error) {
 	t.mu.Lock()
-	known := t.buckets > 0
+	known := t.most > 0
 	t.mu.Unlock()
 	if known {
 		return true, nil
@@ -125,7 +125,7 @@ func (t *table) find(ctx context.Context, e *zkconn.Epoch, need need) (there boo
 	}
 	if there {
 		t.mu.Lock()
-		t.buckets = v.T.Buckets
+		t.most = v.T.Buckets
 		t.mu.Unlock()
 	}
 	return there, err
@@ -136,7 +136,7 @@ func (t *table) apply(ctx context.Context, e *zkconn.Epoch, ops ...any) ([]zk.Mu
 	res, err := t.at.Apply(ctx, e, t.writers(), ops...)
 	if err == zk.ErrNoNode { // not that of an operation: the directory of the writers is not there
 		t.mu.Lock()
-		t.buckets = 0 // the next call looks, and makes the map anew
+		t.most = 0 // the next call looks, and makes the map anew
 		t.mu.Unlock()
 		err = errRemoved
 	}

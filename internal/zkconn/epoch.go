@@ -92,6 +92,9 @@ func (e *Epoch) Valid() bool { return e.clock.valid() }
 // ValidAt is Valid for a caller that has just looked at the clock, which is much of the cost of a local hand-over.
 func (e *Epoch) ValidAt(now time.Time) bool { return e.clock.validAt(now) }
 
+// Heard is when the newest request was sent that the servers have answered; zero before the first answer.
+func (e *Epoch) Heard() time.Time { return e.clock.lastHeard() }
+
 // Await waits for a connection. It returns nil at once if there is one.
 // Otherwise it blocks until there is one, ctx ends, or the epoch is over.
 func (e *Epoch) Await(ctx context.Context) error {

@@ -34,3 +34,11 @@ func (c *leaseClock) validAt(now time.Time) bool {
 	s := c.shown.Load()
 	return s != nil && !s.over && s.timer != nil && s.left(now) > 0
 }
+
+// lastHeard is the send time of the newest request that was answered.
+func (c *leaseClock) lastHeard() time.Time {
+	if s := c.shown.Load(); s != nil {
+		return s.heard
+	}
+	return time.Time{}
+}

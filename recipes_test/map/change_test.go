@@ -36,7 +36,7 @@ func TestAcceptance101AChangeByWhatWasReadDoesNotOverwriteASuccessor(t *testing.
 						require.NoError(t, err)
 						require.False(t, swapped)
 					}
-					held := v.Server.Intercept(zktest.On(zktest.Multi, base+"/**").Of(s.ID()).Nth(1).Hold())
+					held := v.Server.Intercept(zktest.On(zktest.Multi, keysDir+"/**").Of(s.ID()).Nth(1).Hold())
 					done, fin := false, make(chan error, 1)
 					go func() {
 						var err error

@@ -1,0 +1,276 @@
+package zkmap
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/follow"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// Cache is a copy of a map in the memory of this process, which follows the map until Close. Load, Len, All and Age make no
+// requests and do not block. It is safe for use by many goroutines.
+//
+// The copy lags behind the servers by the way of an event and of a read. Without a connection it stays as it is, and Age
+// grows; with the next connection it catches up. It need not show what this process has just stored. For a decision that must
+// rest on the newest value, use the methods of [Map].
+type Cache[K comparable, V any] struct {
+	m    *Map[K, V]
+	stop context.CancelFunc
+	over chan struct{} // closed when the copy is not kept any more
+
+	mu      sync.RWMutex
+	entries map[string]item[K, V] // by the text of the key
+	behind  bool                  // changes are not heard of
+	since   time.Time             // the copy was right then, if behind
+	feeds   map[*feed[K, V]]struct{}
+}
+
+type item[K comparable, V any] struct {
+	k K
+	v V
+}
+
+// Cached returns a copy of the map. It blocks until everything that is there has been read, or ctx ends; what ctx does later
+// does not matter. If an entry cannot be decoded, the error names its node. An entry that cannot be decoded later is
+// left out, and the session's logger is told. If the session is closed or lost for good, the copy stays as it is.
+//
+// It costs what [Map.Watch] costs. The copy takes the memory of keys and values, and some 500 bytes for each key.
+func (m *Map[K, V]) Cached(ctx context.Context) (*Cache[K, V], error) {
+	following, stop := context.WithCancel(context.WithoutCancel(ctx))
+	c := &Cache[K, V]{
+		m: m, stop: stop, over: make(chan struct{}),
+		entries: map[string]item[K, V]{}, behind: true, feeds: map[*feed[K, V]]struct{}{},
+	}
+	loaded := make(chan error, 1)
+	if m.t.misuse != nil {
+		stop()
+		return nil, errs.Wrap("cache", m.t.path, m.t.misuse)
+	}
+	if !m.t.at.Spawn(func() { c.run(following, loaded) }) {
+		stop()
+		return nil, errs.Wrap("cache", m.t.path, zksync.ErrClosed)
+	}
+	var err error
+	select {
+	case err = <-loaded:
+	case <-ctx.Done():
+		err = errs.Wrap("cache", m.t.path, errs.OfContext(ctx))
+	}
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// run keeps the copy. loaded gets the error of the beginning, or nil when that is over.
+func (c *Cache[K, V]) run(ctx context.Context, loaded chan<- error) {
+	defer close(c.over)
+	begun := false
+	for ev, err := range c.m.follow(ctx) {
+		switch {
+		case err != nil && !begun:
+			loaded <- err
+			return
+		case err != nil:
+			c.unreadable(ctx, ev.text, err)
+		case ev.tree == follow.Initialized:
+			begun = true
+			c.current()
+			loaded <- nil
+		case ev.tree == follow.Resumed:
+			c.current()
+		case ev.tree == follow.Interrupted:
+			c.interrupted()
+		case ev.change.Kind != 0:
+			c.changed(ev.text, ev.change)
+		}
+	}
+	c.interrupted()
+}
+
+// unreadable handles an entry that cannot be decoded, or the end of the loop.
+func (c *Cache[K, V]) unreadable(ctx context.Context, text string, err error) {
+	if ctx.Err() == nil && !c.m.t.at.Closing() {
+		c.m.t.at.Logger().Warn("a cached map leaves something out", "path", c.m.t.path, "error", err)
+	}
+	c.mu.RLock()
+	old, there := c.entries[text]
+	c.mu.RUnlock()
+	if there {
+		c.changed(text, Change[K, V]{Kind: Removed, Key: old.k})
+	}
+}
+
+// changed applies a change, and tells it to those who listen.
+func (c *Cache[K, V]) changed(text string, ch Change[K, V]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ch.Kind == Put {
+		c.entries[text] = item[K, V]{ch.Key, ch.Value}
+	} else {
+		delete(c.entries, text)
+	}
+	for f := range c.feeds {
+		f.add(text, ch)
+	}
+}
+
+func (c *Cache[K, V]) current() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.behind = false
+}
+
+// interrupted notes that changes are not heard of. The last one may have been missed since the last answer.
+func (c *Cache[K, V]) interrupted() {
+	heard := c.heard()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.behind {
+		c.behind, c.since = true, heard
+	}
+}
+
+// heard is when the servers were asked last for something that they have answered.
+func (c *Cache[K, V]) heard() time.Time {
+	if e := c.m.t.at.Client().Current(); e != nil && !e.Heard().IsZero() {
+		return e.Heard()
+	}
+	return time.Now()
+}
+
+// Load returns the value of a key; ok is false if the copy has none.
+func (c *Cache[K, V]) Load(k K) (v V, ok bool) {
+	text, err := c.m.keys.encode(k)
+	if err != nil {
+		return v, false
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	it, ok := c.entries[text]
+	return it.v, ok
+}
+
+// Len is the number of keys.
+func (c *Cache[K, V]) Len() int {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return len(c.entries)
+}
+
+// All is a loop over the keys and values, in no order, as they are when the loop begins.
+func (c *Cache[K, V]) All() iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		c.mu.RLock()
+		all := make([]item[K, V], 0, len(c.entries))
+		for _, it := range c.entries {
+			all = append(all, it)
+		}
+		c.mu.RUnlock()
+		for _, it := range all {
+			if !yield(it.k, it.v) {
+				return
+			}
+		}
+	}
+}
+
+// Age is how old the copy may be. It is 0 while changes are heard of. Without a connection, and while the copy catches up
+// after that, it is the time since the last request that the servers have answered. A connection that
+// is silent is found out after half a session timeout; then Age tells the whole time.
+func (c *Cache[K, V]) Age() time.Duration {
+	c.mu.RLock()
+	behind, since := c.behind, c.since
+	c.mu.RUnlock()
+	if behind {
+		return time.Since(since)
+	}
+	// Heartbeats come every third of the timeout.
+	if age := time.Since(c.heard()); age > c.m.t.at.Timeout()/2 {
+		return age
+	}
+	return 0
+}
+
+// Changes is a loop over what changes in the copy. It begins with what is in it, as a Put for each key, so nothing is missed
+// between a look at the copy and the loop. If a key changes again before its change was told, only the last state is told. The
+// loop waits for the next change, and ends with Close, or when the session is closed. It costs nothing on the servers.
+func (c *Cache[K, V]) Changes() iter.Seq[Change[K, V]] {
+	return func(yield func(Change[K, V]) bool) {
+		f := &feed[K, V]{latest: map[string]Change[K, V]{}, come: make(chan struct{}, 1)}
+		c.mu.Lock()
+		for text, it := range c.entries {
+			f.add(text, Change[K, V]{Put, it.k, it.v})
+		}
+		c.feeds[f] = struct{}{}
+		c.mu.Unlock()
+		defer func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			delete(c.feeds, f)
+		}()
+		for {
+			ch, ok := f.take()
+			switch {
+			case ok && !yield(ch):
+				return
+			case ok:
+				continue
+			}
+			select {
+			case <-f.come:
+			case <-c.over:
+				if ch, ok := f.take(); !ok || !yield(ch) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Close ends the copy, which stays as it is, and the loops over its changes. It waits until nothing is read any more. It may
+// be called more than once.
+func (c *Cache[K, V]) Close() {
+	c.stop()
+	<-c.over
+}
+
+// feed is what a loop over the changes has not told yet: the last state of each key, in the order of the first change.
+type feed[K comparable, V any] struct {
+	mu     sync.Mutex
+	order  []string
+	latest map[string]Change[K, V]
+	come   chan struct{} // has a value when there may be something to tell
+}
+
+func (f *feed[K, V]) add(text string, ch Change[K, V]) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, there := f.latest[text]; !there {
+		f.order = append(f.order, text)
+	}
+	f.latest[text] = ch
+	select {
+	case f.come <- struct{}{}:
+	default:
+	}
+}
+
+func (f *feed[K, V]) take() (ch Change[K, V], ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.order) == 0 {
+		f.order = nil
+		return ch, false
+	}
+	text := f.order[0]
+	f.order = f.order[1:]
+	ch = f.latest[text]
+	delete(f.latest, text)
+	return ch, true
+}
