@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/follow"
+	"github.com/go-menagerie/menagerie/internal/table"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -46,19 +47,19 @@ func (m *Map[K, V]) Cached(ctx context.Context) (*Cache[K, V], error) {
 		entries: map[string]item[K, V]{}, behind: true, feeds: map[*feed[K, V]]struct{}{},
 	}
 	loaded := make(chan error, 1)
-	if m.t.misuse != nil {
+	if err := m.at.Misuse(); err != nil {
 		stop()
-		return nil, errs.Wrap("cache", m.t.path, m.t.misuse)
+		return nil, errs.Wrap("cache", m.at.Path, err)
 	}
-	if !m.t.at.Spawn(func() { c.run(following, loaded) }) {
+	if !m.at.Spawn(func() { c.run(following, loaded) }) {
 		stop()
-		return nil, errs.Wrap("cache", m.t.path, zksync.ErrClosed)
+		return nil, errs.Wrap("cache", m.at.Path, zksync.ErrClosed)
 	}
 	var err error
 	select {
 	case err = <-loaded:
 	case <-ctx.Done():
-		err = errs.Wrap("cache", m.t.path, errs.OfContext(ctx))
+		err = errs.Wrap("cache", m.at.Path, errs.OfContext(ctx))
 	}
 	if err != nil {
 		c.Close()
@@ -71,38 +72,45 @@ func (m *Map[K, V]) Cached(ctx context.Context) (*Cache[K, V], error) {
 func (c *Cache[K, V]) run(ctx context.Context, loaded chan<- error) {
 	defer close(c.over)
 	begun := false
-	for ev, err := range c.m.follow(ctx) {
+	for ev, err := range c.m.t.Follow(ctx, "cache") {
+		var ch Change[K, V]
+		if err == nil && ev.Is {
+			if ch, err = c.m.changeOf(ev); err != nil {
+				err = errs.Wrap("cache", c.m.at.Path, err)
+			}
+		}
 		switch {
 		case err != nil && !begun:
 			loaded <- err
 			return
 		case err != nil:
-			c.unreadable(ctx, ev.text, err)
-		case ev.tree == follow.Initialized:
+			c.unreadable(ctx, ev, err)
+		case ev.Is:
+			c.changed(ev.Key, ch)
+		case ev.Kind == follow.Initialized:
 			begun = true
 			c.current()
 			loaded <- nil
-		case ev.tree == follow.Resumed:
+		case ev.Kind == follow.Resumed:
 			c.current()
-		case ev.tree == follow.Interrupted:
+		case ev.Kind == follow.Interrupted:
 			c.interrupted()
-		case ev.change.Kind != 0:
-			c.changed(ev.text, ev.change)
 		}
 	}
 	c.interrupted()
 }
 
 // unreadable handles an entry that cannot be decoded, or the end of the loop.
-func (c *Cache[K, V]) unreadable(ctx context.Context, text string, err error) {
-	if ctx.Err() == nil && !c.m.t.at.Closing() {
-		c.m.t.at.Logger().Warn("a cached map leaves something out", "path", c.m.t.path, "error", err)
+func (c *Cache[K, V]) unreadable(ctx context.Context, ev table.Event, err error) {
+	if ctx.Err() != nil || c.m.at.Closing() {
+		return
 	}
+	c.m.at.Logger().Warn("a cached map leaves something out", "error", err)
 	c.mu.RLock()
-	old, there := c.entries[text]
+	old, there := c.entries[ev.Key]
 	c.mu.RUnlock()
-	if there {
-		c.changed(text, Change[K, V]{Kind: Removed, Key: old.k})
+	if ev.Is && there {
+		c.changed(ev.Key, Change[K, V]{Kind: Removed, Key: old.k})
 	}
 }
 
@@ -138,7 +146,7 @@ func (c *Cache[K, V]) interrupted() {
 
 // heard is when the servers were asked last for something that they have answered.
 func (c *Cache[K, V]) heard() time.Time {
-	if e := c.m.t.at.Client().Current(); e != nil && !e.Heard().IsZero() {
+	if e := c.m.at.Client().Current(); e != nil && !e.Heard().IsZero() {
 		return e.Heard()
 	}
 	return time.Now()
@@ -146,7 +154,7 @@ func (c *Cache[K, V]) heard() time.Time {
 
 // Load returns the value of a key; ok is false if the copy has none.
 func (c *Cache[K, V]) Load(k K) (v V, ok bool) {
-	text, err := c.m.keys.encode(k)
+	text, err := c.m.keys.Encode(k)
 	if err != nil {
 		return v, false
 	}
@@ -191,7 +199,7 @@ func (c *Cache[K, V]) Age() time.Duration {
 		return time.Since(since)
 	}
 	// Heartbeats come every third of the timeout.
-	if age := time.Since(c.heard()); age > c.m.t.at.Timeout()/2 {
+	if age := time.Since(c.heard()); age > c.m.at.Timeout()/2 {
 		return age
 	}
 	return 0

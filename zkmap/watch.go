@@ -3,11 +3,9 @@ package zkmap
 import (
 	"context"
 	"iter"
-	"strings"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
-	"github.com/go-menagerie/menagerie/internal/follow"
-	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/internal/table"
 )
 
 // Kind says what a [Change] is.
@@ -41,66 +39,33 @@ type Change[K comparable, V any] struct {
 // and the connection is ours; otherwise two for each key, and twice the requests.
 func (m *Map[K, V]) Watch(ctx context.Context) iter.Seq2[Change[K, V], error] {
 	return func(yield func(Change[K, V], error) bool) {
-		for ev, err := range m.follow(ctx) {
-			if err == nil && ev.change.Kind == 0 {
-				continue
-			}
-			if !yield(ev.change, err) {
-				return
-			}
-		}
-	}
-}
-
-// event is a change of one key, or another event of the tree. The kind of the change tells which.
-type event[K comparable, V any] struct {
-	tree   follow.Kind
-	text   string // the key, as text
-	change Change[K, V]
-}
-
-// follow is a loop over what happens below the directory of the buckets.
-func (m *Map[K, V]) follow(ctx context.Context) iter.Seq2[event[K, V], error] {
-	return func(yield func(event[K, V], error) bool) {
-		if err := m.t.in(ctx, "watch", fromHere, func(context.Context, *zkconn.Epoch, bool) error { return nil }); err != nil {
-			yield(event[K, V]{}, err)
-			return
-		}
-		for ev, err := range follow.Tree(ctx, m.t.at, m.t.buckets()) {
-			out := event[K, V]{tree: ev.Kind}
+		for ev, err := range m.t.Follow(ctx, "watch") {
+			var c Change[K, V]
 			if err == nil {
-				err = m.changed(ev, &out)
+				if !ev.Is {
+					continue
+				}
+				c, err = m.changeOf(ev)
 			}
-			if !yield(out, errs.Wrap("watch", m.t.path, err)) {
+			if !yield(c, errs.Wrap("watch", m.at.Path, err)) {
 				return
 			}
 		}
 	}
 }
 
-// changed fills in the change of a key. A node that is not an entry has none.
-func (m *Map[K, V]) changed(ev follow.Event, out *event[K, V]) (err error) {
-	below, _ := strings.CutPrefix(ev.Path, m.t.buckets()+"/")
-	_, name, entries := strings.Cut(below, "/")
-	if !entries || strings.Contains(name, "/") || ev.Kind > follow.Deleted {
-		return nil
+// changeOf decodes the change of an entry.
+func (m *Map[K, V]) changeOf(ev table.Event) (c Change[K, V], err error) {
+	k, err := decodeKey(m.keys, ev.Key, ev.Node)
+	if err != nil {
+		return c, err
 	}
-	path := m.t.at.Local(ev.Path)
-	text, ok := keyOf(name)
-	if !ok {
-		return notAKey(path)
+	if !ev.There {
+		return Change[K, V]{Kind: Removed, Key: k}, nil
 	}
-	c := Change[K, V]{Kind: Removed}
-	if c.Key, err = decodeKey(m.keys, text, path); err != nil {
-		return err
+	v, err := m.decode(ev.Entry)
+	if err != nil {
+		return c, err
 	}
-	out.text = text
-	if ev.Kind != follow.Deleted {
-		c.Kind = Put
-		if c.Value, err = m.decode(entry{data: ev.Data, path: path}); err != nil {
-			return err
-		}
-	}
-	out.change = c
-	return nil
+	return Change[K, V]{Put, k, v}, nil
 }

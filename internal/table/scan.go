@@ -1,4 +1,4 @@
-package zkmap
+package table
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 // scan goes through all buckets once. If a session ends on the way, it goes on in the next one.
 type scan struct {
-	t       *table
+	t       *Table
 	listed  bool
 	buckets []string        // that are still to come
 	told    map[string]bool // the names of the first of these that were dealt with
@@ -102,13 +102,13 @@ func read(ctx context.Context, e *zkconn.Epoch, paths []string, f func(i int, c 
 	return nil
 }
 
-// errStop ends a scan early.
-var errStop = errors.New("no more is wanted")
+// ErrStop ends [Table.Each] early.
+var ErrStop = errors.New("no more is wanted")
 
-// each gives the entries of all buckets to f, with their names. With data false their data is not read.
-func (t *table) each(ctx context.Context, op string, data bool, f func(key string, found entry) error) error {
+// Each gives the entries of all buckets to f, with their names. With data false their data is not read.
+func (t *Table) Each(ctx context.Context, op string, data bool, f func(key string, found Entry) error) error {
 	s, stopped := &scan{t: t}, false
-	err := t.in(ctx, op, fromLeader, func(ctx context.Context, e *zkconn.Epoch, there bool) error {
+	err := t.In(ctx, op, FromLeader, func(ctx context.Context, e *zkconn.Epoch, there bool) error {
 		if !there {
 			return nil
 		}
@@ -118,10 +118,10 @@ func (t *table) each(ctx context.Context, op string, data bool, f func(key strin
 				path := t.at.Local(bucket + "/" + names[i])
 				key, ok := keyOf(names[i])
 				if !ok {
-					return notAKey(path)
+					return NotAKey(path)
 				}
-				err := f(key, entry{there: true, data: c.Data, path: path})
-				stopped = err == errStop
+				err := f(key, Entry{There: true, Data: c.Data, Node: path})
+				stopped = err == ErrStop
 				return err
 			}
 			if data {
@@ -141,8 +141,8 @@ func (t *table) each(ctx context.Context, op string, data bool, f func(key strin
 	return err
 }
 
-// notAKey is the error of a node in a bucket whose name is not that of an entry.
-func notAKey(path string) error {
+// NotAKey is the error of a node in a bucket whose name is not that of an entry.
+func NotAKey(path string) error {
 	return errors.New("the node " + errs.ShowPath(path) + " is not that of a key")
 }
 
@@ -155,9 +155,9 @@ func under(dir string, names []string) []string {
 	return paths
 }
 
-// count is the number of entries.
-func (t *table) count(ctx context.Context) (n int, err error) {
-	err = t.in(ctx, "len", fromLeader, func(ctx context.Context, e *zkconn.Epoch, there bool) error {
+// Len is the number of entries.
+func (t *Table) Len(ctx context.Context) (n int, err error) {
+	err = t.In(ctx, "len", FromLeader, func(ctx context.Context, e *zkconn.Epoch, there bool) error {
 		if n = 0; !there {
 			return nil
 		}
@@ -173,16 +173,16 @@ func (t *table) count(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// What one transaction of clear removes, at most. It leaves room in a request (a megabyte).
+// What one transaction of Clear removes, at most. It leaves room in a request (a megabyte).
 const (
 	mostCleared      = 500
 	mostClearedBytes = 256 << 10
 )
 
-// clear removes all entries, bucket by bucket.
-func (t *table) clear(ctx context.Context) error {
+// Clear removes all entries that are there when it begins, bucket by bucket.
+func (t *Table) Clear(ctx context.Context) error {
 	s := &scan{t: t}
-	return t.in(ctx, "clear", fromLeader, func(ctx context.Context, e *zkconn.Epoch, there bool) error {
+	return t.In(ctx, "clear", FromLeader, func(ctx context.Context, e *zkconn.Epoch, there bool) error {
 		if !there {
 			return nil
 		}
@@ -211,7 +211,7 @@ func chunk(paths []string) int {
 }
 
 // clearThese removes those of the entries that are there.
-func (t *table) clearThese(ctx context.Context, e *zkconn.Epoch, bucket string, paths []string) error {
+func (t *Table) clearThese(ctx context.Context, e *zkconn.Epoch, bucket string, paths []string) error {
 	for pace := (node.Pace{Free: 2}); len(paths) > 0; {
 		err := t.remove(ctx, e, bucket, paths...)
 		var refused *zkconn.TxnError
@@ -225,41 +225,4 @@ func (t *table) clearThese(ctx context.Context, e *zkconn.Epoch, bucket string, 
 		}
 	}
 	return nil
-}
-
-// Len is the number of keys. It counts bucket by bucket, so keys that come or go meanwhile may be counted or not. It costs
-// two requests, and one for each bucket, of which there are at most 256, and not more than there were keys.
-func (m *Map[K, V]) Len(ctx context.Context) (int, error) { return m.t.count(ctx) }
-
-// Clear removes all keys that are there when it begins. It is not one change: it removes at most 500 keys, all of one bucket, in
-// one transaction. If it fails, some of the keys may be removed. It costs two requests, and two or more for each bucket.
-func (m *Map[K, V]) Clear(ctx context.Context) error { return m.t.clear(ctx) }
-
-// Range calls f for each key, in no order, until f returns false. Each key is told once, if it is there at all during the
-// call, with the value that it had at some moment of the call; a key that comes or goes meanwhile may be told or
-// not. So it is not a snapshot of all. f may change the map, also the key that it is given.
-//
-// If a key or a value cannot be decoded, Range ends with an error that names the node. It costs two requests, one for each
-// bucket, and one for each key; up to 64 reads are under way at one time.
-func (m *Map[K, V]) Range(ctx context.Context, f func(k K, v V) bool) error {
-	return m.t.each(ctx, "range", true, func(key string, found entry) error {
-		k, err := decodeKey(m.keys, key, found.path)
-		if err != nil {
-			return err
-		}
-		v, err := m.decode(found)
-		if err == nil && !f(k, v) {
-			err = errStop
-		}
-		return err
-	})
-}
-
-// decodeKey decodes a key. The error says to which node it belongs.
-func decodeKey[K comparable](of keys[K], key, path string) (K, error) {
-	k, err := of.decode(key)
-	if err != nil {
-		err = errors.Join(notAKey(path), err)
-	}
-	return k, err
 }

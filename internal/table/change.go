@@ -1,4 +1,4 @@
-package zkmap
+package table
 
 import (
 	"context"
@@ -11,21 +11,22 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// decision is what a change does after it has read the entry of a key.
-type decision struct {
-	do   action
-	data []byte // to put
+// Decision is what a change does after it has read the entry of a key.
+type Decision struct {
+	Do   Action
+	Data []byte // to put
 }
 
-type action int
+// Action is what a [Decision] is.
+type Action int
 
 const (
-	nothing action = iota
-	put
-	drop
+	Nothing Action = iota
+	Put
+	Drop
 )
 
-// change changes the entry of a key depending on what it is. decide is given the entry, and may be asked again. If it
+// Change changes the entry of a key depending on what it is. decide is given the entry, and may be asked again. If it
 // decides to do nothing, it was given what the entry was at an instant of the call. With sure, this holds always.
 //
 // The transaction must fail if the entry is no longer the one that was read. Its version tells whether the data
@@ -46,7 +47,7 @@ const (
 // A server may lag behind, so what was read first may be older than the call. If the transaction is applied, that does not
 // matter. A refusal has come after everything that caused it, through the same server. So what is read after it is
 // at most as old as the refusal. Where nothing is to be changed, a sync comes before the result.
-func (t *table) change(ctx context.Context, e *zkconn.Epoch, key string, sure bool, decide func(entry) (decision, error)) error {
+func (t *Table) Change(ctx context.Context, e *zkconn.Epoch, key string, sure bool, decide func(Entry) (Decision, error)) error {
 	p := t.place(key)
 	if sure {
 		if err := record.Synced(ctx, e, t.terms.Base); err != nil {
@@ -62,7 +63,7 @@ func (t *table) change(ctx context.Context, e *zkconn.Epoch, key string, sure bo
 		if err != nil {
 			return err
 		}
-		if d.do == nothing {
+		if d.Do == Nothing {
 			if sure {
 				return nil
 			}
@@ -84,15 +85,15 @@ func (t *table) change(ctx context.Context, e *zkconn.Epoch, key string, sure bo
 }
 
 // read reads the entry of a key, and before it the version of the bucket, unless that is known.
-func (t *table) read(ctx context.Context, e *zkconn.Epoch, p place) (version int32, found entry, err error) {
+func (t *Table) read(ctx context.Context, e *zkconn.Epoch, p place) (version int32, found Entry, err error) {
 	version, known := t.seen(e, p.bucket)
 	if !known {
 		_, stat, err := e.Get(ctx, p.bucket)
 		if errors.Is(err, zk.ErrNoNode) {
-			return 0, entry{}, nil
+			return 0, Entry{}, nil
 		}
 		if err != nil {
-			return 0, entry{}, err
+			return 0, Entry{}, err
 		}
 		version = stat.Version
 		t.saw(e, p.bucket, version)
@@ -102,15 +103,15 @@ func (t *table) read(ctx context.Context, e *zkconn.Epoch, p place) (version int
 }
 
 // commit makes the change, if the entry is still the one that was found. version is that of its bucket.
-func (t *table) commit(ctx context.Context, e *zkconn.Epoch, p place, found entry, version int32, d decision) (done bool, err error) {
-	if !found.there {
-		return t.create(ctx, e, p, d.data, false)
+func (t *Table) commit(ctx context.Context, e *zkconn.Epoch, p place, found Entry, version int32, d Decision) (done bool, err error) {
+	if !found.There {
+		return t.create(ctx, e, p, d.Data, false)
 	}
 	var ops []any
-	if d.do == put {
+	if d.Do == Put {
 		ops = []any{
 			&zk.CheckVersionRequest{Path: p.bucket, Version: version},
-			&zk.SetDataRequest{Path: p.entry, Data: d.data, Version: found.version},
+			&zk.SetDataRequest{Path: p.entry, Data: d.Data, Version: found.version},
 		}
 	} else {
 		ops = []any{
@@ -120,7 +121,7 @@ func (t *table) commit(ctx context.Context, e *zkconn.Epoch, p place, found entr
 	}
 	res, err := t.apply(ctx, e, ops...)
 	switch {
-	case err == nil && d.do == drop:
+	case err == nil && d.Do == Drop:
 		t.removed(e, p.bucket, res)
 	case missing(err), errors.Is(err, zk.ErrBadVersion):
 		t.forget(e, p.bucket)
@@ -130,7 +131,7 @@ func (t *table) commit(ctx context.Context, e *zkconn.Epoch, p place, found entr
 }
 
 // seen is the version of a bucket that was seen last in a session.
-func (t *table) seen(e *zkconn.Epoch, bucket string) (version int32, known bool) {
+func (t *Table) seen(e *zkconn.Epoch, bucket string) (version int32, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.e != e {
@@ -142,7 +143,7 @@ func (t *table) seen(e *zkconn.Epoch, bucket string) (version int32, known bool)
 
 // saw notes the version of a bucket. The versions that were seen in an earlier session prove nothing in this one, which may
 // be with a server that lags behind.
-func (t *table) saw(e *zkconn.Epoch, bucket string, version int32) {
+func (t *Table) saw(e *zkconn.Epoch, bucket string, version int32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.e != e {
@@ -151,7 +152,7 @@ func (t *table) saw(e *zkconn.Epoch, bucket string, version int32) {
 	t.removals[bucket] = version
 }
 
-func (t *table) forget(e *zkconn.Epoch, bucket string) {
+func (t *Table) forget(e *zkconn.Epoch, bucket string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.e == e {
@@ -160,7 +161,7 @@ func (t *table) forget(e *zkconn.Epoch, bucket string) {
 }
 
 // removed notes the version that a bucket has after a removal, whose last operation writes to it.
-func (t *table) removed(e *zkconn.Epoch, bucket string, res []zk.MultiResponse) {
+func (t *Table) removed(e *zkconn.Epoch, bucket string, res []zk.MultiResponse) {
 	if n := len(res); n > 0 && res[n-1].Stat != nil {
 		t.saw(e, bucket, res[n-1].Stat.Version)
 	} else {

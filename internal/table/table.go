@@ -1,4 +1,6 @@
-package zkmap
+// Package table keeps many entries on the servers, each in a node of its own: the keys of a map or a set. Keys are any
+// text, and values any bytes. Every change is applied once, and may depend on what was there before.
+package table
 
 import (
 	"context"
@@ -13,15 +15,12 @@ import (
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
-	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// table is what maps and sets have in common. Its keys are text, and its values are bytes.
-type table struct {
-	path   string
-	at     *session.Access
-	misuse error
-	terms  record.Terms[terms]
+// Table is a table at a path. It is safe for use by many goroutines.
+type Table struct {
+	at    *session.Access
+	terms record.Terms[terms]
 
 	mu   sync.Mutex
 	most uint32 // how many buckets there may be; 0 until the terms are known
@@ -47,20 +46,18 @@ const (
 )
 
 // errRemoved is the error when a map has lost nodes that only a removal by hand deletes.
-var errRemoved = fmt.Errorf("%w: somebody has removed nodes of the map", zksync.ErrBroken)
+var errRemoved = fmt.Errorf("%w: somebody has removed nodes of the map", errs.ErrBroken)
 
-func newTable(s *zksync.Session, path, kind string, opts []zksync.Option) *table {
-	t := &table{path: path, at: session.NewValueAccess((*session.Session)(s), path, opts)}
-	if t.misuse = t.at.Misuse(); t.misuse != nil {
-		return t
-	}
-	t.terms.Base, t.terms.ACL = t.at.Full(path)+"/"+kind, t.at.ACL()
+// New names the table of a type (see package layout) at the path of at. It does no I/O.
+func New(at *session.Access, kind string) *Table {
+	t := &Table{at: at}
+	t.terms.Base, t.terms.ACL = at.Full(at.Path)+"/"+kind, at.ACL()
 	t.terms.Type, t.terms.Keys = kind, []string{"buckets"}
 	t.terms.First = func() (terms, []string) { return terms{newBuckets}, []string{t.writers(), t.buckets()} }
 	t.terms.Check = func(n terms, ours bool) error {
 		if !ours || n.Buckets < 1 || n.Buckets > mostBuckets {
 			return fmt.Errorf("%w: the data of the node %s is not that of a %s; use another path",
-				zksync.ErrMisuse, errs.ShowPath(t.at.Local(t.terms.Base)), kind)
+				errs.ErrMisuse, errs.ShowPath(at.Local(t.terms.Base)), kind)
 		}
 		return nil
 	}
@@ -68,13 +65,13 @@ func newTable(s *zksync.Session, path, kind string, opts []zksync.Option) *table
 }
 
 // writers and buckets are the directories below the base node.
-func (t *table) writers() string { return t.terms.Base + "/writers" }
-func (t *table) buckets() string { return t.terms.Base + "/keys" }
+func (t *Table) writers() string { return t.terms.Base + "/writers" }
+func (t *Table) buckets() string { return t.terms.Base + "/keys" }
 
 // place is where the entry of a key is.
 type place struct{ bucket, entry string }
 
-func (t *table) place(key string) place {
+func (t *Table) place(key string) place {
 	t.mu.Lock()
 	n := numberOf(key, t.most)
 	t.mu.Unlock()
@@ -82,13 +79,19 @@ func (t *table) place(key string) place {
 	return place{b, b + "/" + nameOf(key)}
 }
 
-// in runs f in the present session, and again in the next one if that ends. f is given whether there is such a map. If there
-// is none, it is made first, if it has to be.
-func (t *table) in(ctx context.Context, op string, need need, f func(ctx context.Context, e *zkconn.Epoch, there bool) error) error {
-	if t.misuse != nil {
-		return errs.Wrap(op, t.path, t.misuse)
-	}
-	return errs.Wrap(op, t.path, t.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+// Need is what a call needs to know if the nodes of the table are not there.
+type Need int
+
+const (
+	FromHere   Need = iota // what this server knows
+	FromLeader             // what the leader knows
+	ToExist                // the call makes them
+)
+
+// In runs f in the present session, and again in the next one if that ends. f is given whether there is such a table. If
+// there is none, it is made first, if it has to be. The error is for the caller of op.
+func (t *Table) In(ctx context.Context, op string, need Need, f func(ctx context.Context, e *zkconn.Epoch, there bool) error) error {
+	return errs.Wrap(op, t.at.Path, t.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		there, err := t.find(ctx, e, need)
 		if err != nil {
 			return err
@@ -97,17 +100,21 @@ func (t *table) in(ctx context.Context, op string, need need, f func(ctx context
 	}))
 }
 
-// need is what a call needs to know if the nodes of the map are not there.
-type need int
-
-const (
-	fromHere   need = iota // what this server knows
-	fromLeader             // what the leader knows
-	toExist                // the call makes them
-)
+// Of is In for one key. It does not run f if there is no table: then no key is there.
+func (t *Table) Of(ctx context.Context, op string, need Need, key string, f func(ctx context.Context, e *zkconn.Epoch) error) error {
+	return t.In(ctx, op, need, func(ctx context.Context, e *zkconn.Epoch, there bool) error {
+		if !there {
+			return nil
+		}
+		if n := len(nameOf(key)); n > maxName {
+			return fmt.Errorf("%w: the key takes %d bytes in the name of its node, and at most %d are taken", errs.ErrMisuse, n, maxName)
+		}
+		return f(ctx, e)
+	})
+}
 
 // find finds out how many buckets there may be, when that is first needed.
-func (t *table) find(ctx context.Context, e *zkconn.Epoch, need need) (there bool, err error) {
+func (t *Table) find(ctx context.Context, e *zkconn.Epoch, need Need) (there bool, err error) {
 	t.mu.Lock()
 	known := t.most > 0
 	t.mu.Unlock()
@@ -116,8 +123,8 @@ func (t *table) find(ctx context.Context, e *zkconn.Epoch, need need) (there boo
 	}
 	v, there, err := t.terms.Peek(ctx, e)
 	switch {
-	case err != nil || there || need == fromHere:
-	case need == toExist:
+	case err != nil || there || need == FromHere:
+	case need == ToExist:
 		v, err = t.terms.Make(ctx, e)
 		there = err == nil
 	default:
@@ -132,7 +139,7 @@ func (t *table) find(ctx context.Context, e *zkconn.Epoch, need need) (there boo
 }
 
 // apply makes a change, which is applied once.
-func (t *table) apply(ctx context.Context, e *zkconn.Epoch, ops ...any) ([]zk.MultiResponse, error) {
+func (t *Table) apply(ctx context.Context, e *zkconn.Epoch, ops ...any) ([]zk.MultiResponse, error) {
 	res, err := t.at.Apply(ctx, e, t.writers(), ops...)
 	if err == zk.ErrNoNode { // not that of an operation: the directory of the writers is not there
 		t.mu.Lock()
@@ -143,8 +150,8 @@ func (t *table) apply(ctx context.Context, e *zkconn.Epoch, ops ...any) ([]zk.Mu
 	return res, err
 }
 
-// store sets the value of a key, whatever there is.
-func (t *table) store(ctx context.Context, e *zkconn.Epoch, key string, data []byte) error {
+// Store sets the value of a key, whatever there is.
+func (t *Table) Store(ctx context.Context, e *zkconn.Epoch, key string, data []byte) error {
 	p := t.place(key)
 	for pace := (node.Pace{Free: 1}); ; {
 		// The check tells whether it is the bucket that is missing, or only the entry.
@@ -170,9 +177,14 @@ func missing(err error) bool {
 	return errors.As(err, &refused) && errors.Is(err, zk.ErrNoNode)
 }
 
+// Create makes the entry of a key. It returns false if there is one.
+func (t *Table) Create(ctx context.Context, e *zkconn.Epoch, key string, data []byte) (made bool, err error) {
+	return t.create(ctx, e, t.place(key), data, false)
+}
+
 // create makes the entry of a key. It returns false if there is one. With first it guesses that it is the first entry of
 // its bucket.
-func (t *table) create(ctx context.Context, e *zkconn.Epoch, p place, data []byte, first bool) (made bool, err error) {
+func (t *Table) create(ctx context.Context, e *zkconn.Epoch, p place, data []byte, first bool) (made bool, err error) {
 	for pace := (node.Pace{Free: 2}); ; {
 		bucket := any(&zk.CheckVersionRequest{Path: p.bucket, Version: -1})
 		if first {
@@ -197,7 +209,7 @@ func (t *table) create(ctx context.Context, e *zkconn.Epoch, p place, data []byt
 
 // remove removes entries of one bucket, whatever their values are. If one is not there, none is removed, and the
 // error has its index.
-func (t *table) remove(ctx context.Context, e *zkconn.Epoch, bucket string, entries ...string) error {
+func (t *Table) remove(ctx context.Context, e *zkconn.Epoch, bucket string, entries ...string) error {
 	var ops []any
 	for _, path := range entries {
 		ops = append(ops, &zk.DeleteRequest{Path: path, Version: -1})
@@ -209,8 +221,8 @@ func (t *table) remove(ctx context.Context, e *zkconn.Epoch, bucket string, entr
 	return err
 }
 
-// removeOne removes the entry of a key, and reports whether there was one.
-func (t *table) removeOne(ctx context.Context, e *zkconn.Epoch, key string) (removed bool, err error) {
+// Remove removes the entry of a key, and reports whether there was one.
+func (t *Table) Remove(ctx context.Context, e *zkconn.Epoch, key string) (removed bool, err error) {
 	p := t.place(key)
 	err = t.remove(ctx, e, p.bucket, p.entry)
 	if missing(err) {
@@ -219,22 +231,33 @@ func (t *table) removeOne(ctx context.Context, e *zkconn.Epoch, key string) (rem
 	return err == nil, err
 }
 
-// entry is the state of a key. Without a node its value is nil.
-type entry struct {
-	there   bool
-	data    []byte
+// Entry is the state of a key.
+type Entry struct {
+	There   bool
+	Data    []byte
+	Node    string // the path of the node, as the session's user knows it
 	version int32
-	path    string
 }
 
-// get reads the entry of a key as this server knows it.
-func (t *table) get(ctx context.Context, e *zkconn.Epoch, p place) (entry, error) {
+// Get reads the entry of a key as this server knows it.
+func (t *Table) Get(ctx context.Context, e *zkconn.Epoch, key string) (Entry, error) {
+	return t.get(ctx, e, t.place(key))
+}
+
+func (t *Table) get(ctx context.Context, e *zkconn.Epoch, p place) (Entry, error) {
 	data, stat, err := e.Get(ctx, p.entry)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
-		return entry{}, nil
+		return Entry{}, nil
 	case err != nil:
-		return entry{}, err
+		return Entry{}, err
 	}
-	return entry{true, data, stat.Version, t.at.Local(p.entry)}, nil
+	return Entry{true, data, t.at.Local(p.entry), stat.Version}, nil
+}
+
+// Room is how many bytes a request that changes the entry of a key takes at most, besides the value.
+func (t *Table) Room(key string) int {
+	p := t.place(key)
+	const rest = 512 // headers, versions, and the writer's node with its data
+	return 4*len(p.bucket) + len(p.entry) + 3*record.ACLSize(t.at.ACL()) + rest
 }
