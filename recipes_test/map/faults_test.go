@@ -250,7 +250,7 @@ func (m *machine) clear(t *rapid.T) {
 }
 
 // A scan goes on in the next session, and tells nothing twice.
-func TestRangeAndClearGoOnInTheNextSession(t *testing.T) {
+func TestAtEveryExpiryRangeAndClearGoOnInTheNextSession(t *testing.T) {
 	proving.EveryTrouble(t, "expiry", proving.Expires, func(t *testing.T, v *proving.Env) func(string, func()) {
 		ms := maps(v, 2)
 		want := map[string]int{}
