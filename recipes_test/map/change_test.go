@@ -81,6 +81,7 @@ func TestAcceptance101WhateverIsRemovedBetweenTheReadsIsSeen(t *testing.T) {
 				require.Equal(t, 2, previous)
 				done <- err
 			}()
+			v.Quiet() // that request waits
 			require.NoError(t, other.Delete(ctx, "k"))
 			require.NoError(t, other.Store(ctx, "k", 2))
 			require.NoError(t, <-done)
