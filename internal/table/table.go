@@ -54,10 +54,9 @@ func New(at *session.Access, kind string) *Table {
 	t.terms.Base, t.terms.ACL = at.Full(at.Path)+"/"+kind, at.ACL()
 	t.terms.Type, t.terms.Keys = kind, []string{"buckets"}
 	t.terms.First = func() (terms, []string) { return terms{newBuckets}, []string{t.writers(), t.buckets()} }
-	t.terms.Check = func(n terms, ours bool) error {
-		if !ours || n.Buckets < 1 || n.Buckets > mostBuckets {
-			return fmt.Errorf("%w: the data of the node %s is not that of a %s; use another path",
-				errs.ErrMisuse, errs.ShowPath(at.Local(t.terms.Base)), kind)
+	t.terms.Check = func(n terms) error {
+		if n.Buckets < 1 || n.Buckets > mostBuckets {
+			return fmt.Errorf("%w: the node %s tells of %d buckets; use another path", errs.ErrMisuse, errs.ShowPath(at.Local(t.terms.Base)), n.Buckets)
 		}
 		return nil
 	}

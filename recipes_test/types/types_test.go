@@ -14,6 +14,7 @@ import (
 	"github.com/go-menagerie/menagerie/zkcron"
 	"github.com/go-menagerie/menagerie/zkdurable"
 	"github.com/go-menagerie/menagerie/zklatch"
+	"github.com/go-menagerie/menagerie/zkmap"
 	"github.com/go-menagerie/menagerie/zkonce"
 	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
@@ -63,6 +64,13 @@ var uses = map[string]use{
 	},
 	layout.Gate: func(ctx context.Context, s *zksync.Session, path string) error {
 		return zklatch.NewGate(s, path).Close(ctx)
+	},
+	layout.Map: func(ctx context.Context, s *zksync.Session, path string) error {
+		return zkmap.New[string, int](s, path).Store(ctx, "k", 1)
+	},
+	layout.Set: func(ctx context.Context, s *zksync.Session, path string) error {
+		_, err := zkmap.NewSet[string](s, path).Add(ctx, "k")
+		return err
 	},
 	layout.Phaser: func(ctx context.Context, s *zksync.Session, path string) error {
 		_, err := zkphaser.New(s, path).Register(ctx)
