@@ -39,7 +39,7 @@ type item[K comparable, V any] struct {
 // does not matter. If an entry cannot be decoded, the error names its node. An entry that cannot be decoded later is
 // left out, and the session's logger is told. If the session is closed or lost for good, the copy stays as it is.
 //
-// It costs what [Map.Watch] costs. The copy takes the memory of keys and values, and some 500 bytes for each key.
+// It costs what [Map.Watch] costs. The copy takes the memory of keys and values, and some 300 bytes for each key.
 func (m *Map[K, V]) Cached(ctx context.Context) (*Cache[K, V], error) {
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c := &Cache[K, V]{

@@ -1,8 +1,10 @@
 package table
 
 import (
+	"fmt"
 	"hash/fnv"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -71,5 +73,28 @@ func TestATransactionThatClearsFitsIntoARequest(t *testing.T) {
 		{make([]string, 1300), 500}, {[]string{strings.Repeat("x", 1<<19), "a"}, 1},
 	} {
 		require.Equal(t, c.want, chunk(c.paths))
+	}
+}
+
+func TestKeysAreSpreadOverTheBuckets(t *testing.T) {
+	const n = 100_000
+	for name, key := range map[string]func(i int) string{
+		"numbers": strconv.Itoa,
+		"padded":  func(i int) string { return fmt.Sprintf("customer-%07d", i) },
+		"long":    func(i int) string { return strings.Repeat("x", 500) + strconv.Itoa(i) },
+		"bytes":   func(i int) string { return string([]byte{byte(i), byte(i >> 8), byte(i >> 16)}) },
+	} {
+		entries, listing := map[uint32]int{}, map[uint32]int{}
+		for i := range n {
+			k := key(i)
+			b := numberOf(k, newBuckets)
+			entries[b]++
+			listing[b] += 4 + len(nameOf(k))
+		}
+		require.Len(t, entries, newBuckets, name)
+		for b := range entries {
+			require.InDelta(t, n/newBuckets, entries[b], n/newBuckets/2, name)
+			require.Less(t, listing[b], 1<<20, name)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package table
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 
@@ -214,12 +215,19 @@ func chunk(paths []string) int {
 func (t *Table) clearThese(ctx context.Context, e *zkconn.Epoch, bucket string, paths []string) error {
 	for pace := (node.Pace{Free: 2}); len(paths) > 0; {
 		err := t.remove(ctx, e, bucket, paths...)
-		var refused *zkconn.TxnError
-		if !missing(err) || !errors.As(err, &refused) || refused.Index < 0 || refused.Index >= len(paths) {
+		if !missing(err) {
 			return err
 		}
-		// Somebody else has removed this one; perhaps others, too.
-		paths = append(paths[:refused.Index:refused.Index], paths[refused.Index+1:]...)
+		// Somebody else has removed one of them, and perhaps many.
+		names, _, err := e.Children(ctx, bucket)
+		if err != nil {
+			return err
+		}
+		there := make(map[string]bool, len(names))
+		for _, n := range names {
+			there[bucket+"/"+n] = true
+		}
+		paths = slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return !there[p] })
 		if err := pace.Rest(ctx, e); err != nil {
 			return err
 		}

@@ -206,8 +206,7 @@ func (t *Table) create(ctx context.Context, e *zkconn.Epoch, p place, data []byt
 	}
 }
 
-// remove removes entries of one bucket, whatever their values are. If one is not there, none is removed, and the
-// error has its index.
+// remove removes entries of one bucket, whatever their values are. If one is not there, none is removed.
 func (t *Table) remove(ctx context.Context, e *zkconn.Epoch, bucket string, entries ...string) error {
 	var ops []any
 	for _, path := range entries {

@@ -2,6 +2,7 @@ package zkmap_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -125,5 +126,30 @@ func TestWhatAChangeTellsIsNotOlderThanTheCall(t *testing.T) {
 			catchUp()
 			require.Equal(t, true, <-got, name)
 		}
+	})
+}
+
+// Another session clears the same keys at the same time. What it has removed is looked for once, and not key by key.
+func TestTwoWhoClearAtOnceDoNotHoldEachOtherUp(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		ctx := t.Context()
+		s := v.Session()
+		m, other := zkmap.New[string, int](s, mapPath), maps(v, 1)[0]
+		for i, n := 0, 0; n < 60; i++ {
+			if key := fmt.Sprint("k", i); bucket(key) == bucket("k0") {
+				n++
+				require.NoError(t, m.Store(ctx, key, i))
+			}
+		}
+		held := v.Server.Intercept(zktest.On(zktest.Multi, keysDir+"/**").Of(s.ID()).Nth(1).Hold())
+		cleared := proving.Waits(ctx, m.Clear)
+		v.Quiet()
+		require.Equal(t, 1, held.Held())
+		require.NoError(t, other.Clear(ctx))
+		require.NoError(t, other.Store(ctx, "k0", 7), "which was there when the first Clear began, and is a key again")
+		start := time.Now()
+		v.Costs(2, func() { held.Release(); v.Passes(cleared) }, "a listing, and the removal of what is there")
+		v.AtOnce(start, "without a pause")
+		holds(v, m, map[string]int{})
 	})
 }
