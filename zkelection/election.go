@@ -45,7 +45,7 @@ type Election struct {
 // is seen, all calls except Contenders fail with zksync.ErrMisuse; docs/interop.md says which latches cannot be seen.
 func New(s *zksync.Session, path string, self Candidate, opts ...zksync.Option) *Election {
 	self.Data = slices.Clone(self.Data)
-	at := session.NewAccess((*session.Session)(s), path, opts).Without("WithAsyncUnlock")
+	at := session.NewDelayed((*session.Session)(s), path, opts).Without("WithAsyncUnlock")
 	g := share.NewUnshared(at, "", zksync.KindLock)
 	g.Queue().Refuse = latches.Refuse
 	g.Queue().Data = func() []byte { return at.Content(node.Content{ID: self.ID, Data: self.Data}).Encode() }

@@ -55,6 +55,16 @@ func (l *Lease) Valid() bool { return l.inner().Valid() }
 // Path is the path of the lease's own node.
 func (l *Lease) Path() string { return l.inner().Path() }
 
+// Revoked is closed when somebody asks the holder to give the lock up, with [Revoke]. That does not end the lease: a holder
+// that ignores it keeps the lock. It does not block, and is nothing to wait for alone: see also Done.
+//
+// The first call makes a node beside the lock's entry, and sets a watch on it, with three requests in the background; the
+// end of the hold costs one request more, which removes the node. A request that was made before the first call is
+// told, too, if its session has not ended. Through a disconnect a request is told after it. A request is for the lease's
+// node: after a request that was told the node is not handed over to another goroutine of this process, and a
+// request that comes before that is for all goroutines that hold with the node.
+func (l *Lease) Revoked() <-chan struct{} { return l.inner().Revoked() }
+
 // Unlock releases the lease. It blocks until the servers confirm, at most a second. Without a connection it returns
 // nil at once, and the session removes the node as soon as it can, at the latest when it expires. After
 // Close it returns nil. If the lease was lost before, it returns

@@ -42,7 +42,7 @@ func init() {
 // reports a malformed path, an option that is not one of a lock, or a nil session
 // as ErrMisuse.
 func NewMutex(s *Session, path string, opts ...Option) *Mutex {
-	return (*Mutex)(share.NewCohort(session.NewAccess(s.inner(), path, opts), KindLock))
+	return (*Mutex)(share.NewCohort(session.NewDelayed(s.inner(), path, opts), KindLock))
 }
 
 // Lock locks m. It blocks until m is granted, without a bound. A disconnect keeps its place in the queue;

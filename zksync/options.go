@@ -150,6 +150,29 @@ func WithMaxHold(d time.Duration) Option {
 	})
 }
 
+// WithLockDelay keeps a lock from being granted for d after a hold that was lost, and not released. It is for resources that
+// cannot refuse the late writes of a holder that is gone: they have d to arrive. (Consul calls it lock-delay. Where the resource can
+// compare tokens, [Fence] and [Lease.Guard] are better: they need no time.) A hold is lost if its session ends without
+// an Unlock or Close, if its node is removed by hand, and if its [WithMaxHold] has passed. A lock that
+// lingers counts as held. After a release the next one is granted at once.
+//
+// The time counts from the moment when the next one in line has seen that the lost holder's node is gone. Who comes later
+// waits for the rest of it; the clocks of the servers tell how much that is. If nobody waited at the loss, it counts
+// from the moment when the first one comes. The context bounds the wait as always. Until the end of the delay the Try forms
+// fail with ErrNotAcquired. [Contenders] and [Verify] take who waits for the delay, at the head of the queue, for the holder.
+//
+// All users of a path must give the same d. Who finds that the holder has another, or that it has one itself
+// and others have none, or the reverse, gets ErrMisuse. But nobody finds out about a holder without the option, and who did not have to list
+// the queue does not find out either. Other libraries ignore the delay. If a process dies
+// between the grant and the return of the call, or if servers cannot be reached at an Unlock or Close until the session
+// expires, that counts as a loss, too.
+//
+// It costs one request more for each grant by the servers if the lock is free, and two if it had to wait. d is at least 1ms. Only [NewMutex] and zkelection.New
+// take this option.
+func WithLockDelay(d time.Duration) Option {
+	return session.LockDelay{Option: session.Misplaced("WithLockDelay"), D: d}
+}
+
 // WithAsyncUnlock has Unlock return as soon as the release was sent to the servers, without waiting for their answer.
 // So a Lock and an Unlock together cost one round trip instead of two. The lease ends before Unlock returns, as
 // always. What the session asks for later reaches the servers after the release. Others may be granted up to one

@@ -139,6 +139,9 @@ func (l *Lease) Valid() bool {
 	return l.Err() == nil && !l.ticket.Replacing() && l.ticket.Epoch.Valid()
 }
 
+// Revoked is zksync.Lease.Revoked.
+func (l *Lease) Revoked() <-chan struct{} { return l.ticket.Revoked() }
+
 // Path is zksync.Lease.Path.
 func (l *Lease) Path() string { return l.ticket.ShownNode() }
 

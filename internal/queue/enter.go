@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -57,7 +58,7 @@ func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t 
 			if old == nil {
 				return nil
 			}
-			return append(old.announcement(), old.deletion())
+			return old.removal()
 		},
 		Tried: func(applied bool) {
 			if old == nil {
@@ -84,6 +85,8 @@ func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t 
 	}
 	self.Czxid = n.Czxid
 	t = newTicket(q, n.Epoch, self, n.Path)
+	t.claim.entered = time.Now()
+	t.claim.sole = n.Dir != nil && n.Dir.NumChildren == 1
 	// An entry that is the only child of the directory is granted whatever can be granted at all: nobody
 	// is ahead of it, and nobody can get ahead of it any more. All others must list the directory.
 	if n.Dir != nil {
@@ -101,5 +104,5 @@ func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t 
 // the servers a little more at each release. It is of use only if the next in line cannot conclude the same from
 // a departure, that is if another entry was ahead of the holder's when the next one listed.
 func (q *Queue) announces() bool {
-	return q.Policy == nil && (q.Kind == KindLock || q.Kind == KindWrite) && q.Crowds.in(q.Dir)
+	return !q.Open && q.Policy == nil && (q.Kind == KindLock || q.Kind == KindWrite) && q.Crowds.in(q.Dir)
 }

@@ -25,23 +25,27 @@ func (t *Ticket) Leave(grace time.Duration) {
 		// Only a listing shows it, so the reaper looks for it.
 		t.Epoch.Reap(zkconn.Orphan{Dir: t.queue.Dir, Prefix: node.Prefix(t.Entry.UUID)})
 	}
-	left := zkconn.Orphan{Dir: t.queue.Dir, Node: t.Node}
-	if grace != 0 && t.Epoch.Linked() {
+	now := grace != 0 && t.Epoch.Linked()
+	t.dropRequest(now)
+	left := zkconn.Orphan{Dir: t.queue.Dir, Node: t.Node, First: t.claim.path()}
+	if now {
 		// On a healthy connection this one request is all. The servers answer the requests of a session in order. So
 		// what this process asks for later finds the node gone, even if nobody waits for the answer.
 		answered, confirmed := t.remove()
 		if grace == Unawaited {
-			left.Pending, left.Outcome = answered, func() (string, bool) {
-				if confirmed() {
-					return "", false
-				}
-				return t.Node, false
-			}
+			left.Pending, left.Outcome = answered, outcome(t.Node, confirmed)
 		} else if node.Settle(t.Epoch, answered, grace); confirmed() {
 			return
 		}
 	}
 	t.Epoch.Reap(left)
+}
+
+// LeaveLost is Leave for a hold that was not released: it was lost, or its bound has passed. With a Delay its mark stays, so
+// that the next grant waits.
+func (t *Ticket) LeaveLost(grace time.Duration) {
+	t.claim.lost.Store(true)
+	t.Leave(grace)
 }
 
 // Forget marks the ticket as over, and ends its watch for a
@@ -54,20 +58,40 @@ func (t *Ticket) Forget() {
 
 // remove sends the request that deletes the node. confirmed reports whether an answer has said that it is gone.
 func (t *Ticket) remove() (answered <-chan struct{}, confirmed func() bool) {
-	if announced := t.announcement(); announced != nil {
-		return removal(t.Epoch.StartMulti(append(announced, t.deletion())...))
+	ops := t.removal()
+	if len(ops) == 1 {
+		return confirmation(t.Epoch.StartDelete(t.Node), zk.ErrNoNode)
 	}
-	return removal(t.Epoch.StartDelete(t.Node))
+	gone := zk.ErrNoNode
+	if t.claim.path() != "" {
+		gone = nil // the mark may be what was not there: then the reaper removes the node
+	}
+	return confirmation(t.Epoch.StartMulti(ops...), gone)
 }
 
-func removal[T any](c *zkconn.Call[T]) (answered <-chan struct{}, confirmed func() bool) {
+// outcome is the Outcome of an orphan, for a request that removes its node.
+func outcome(node string, confirmed func() bool) func() (string, bool) {
+	return func() (string, bool) {
+		if confirmed() {
+			return "", false
+		}
+		return node, false
+	}
+}
+
+func confirmation[T any](c *zkconn.Call[T], gone error) (answered <-chan struct{}, confirmed func() bool) {
 	return c.Done(), func() bool {
 		if !c.Answered() {
 			return false
 		}
 		_, err := c.Result()
-		return err == nil || errors.Is(err, zk.ErrNoNode)
+		return err == nil || gone != nil && errors.Is(err, gone)
 	}
+}
+
+// removal is how a transaction removes the node of a ticket that is given up: with the announcement, and with its mark.
+func (t *Ticket) removal() []any {
+	return append(append(t.announcement(), t.deletion()), t.unmark()...)
 }
 
 // announcement is what a transaction that gives the lock up does before it deletes the node. It tells the next in

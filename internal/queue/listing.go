@@ -17,7 +17,10 @@ import (
 // ErrGone if our own entry is not there, and errList if another listing is needed.
 func (t *Ticket) ahead(ctx context.Context) ([]Entry, error) {
 	// Names behind our own are dropped, but not those with our uuid: they may be duplicates.
-	entries, err := t.queue.list(ctx, t.Epoch, t.notBehind, t.known)
+	entries, err := t.queue.list(ctx, t.Epoch, func(names []string) ([]string, error) {
+		err := t.queue.agree(names)
+		return t.notBehind(names), err
+	}, t.known)
 	if zkconn.Unknown(err) {
 		return nil, errList
 	}
@@ -74,7 +77,7 @@ func (t *Ticket) reapDuplicates(ctx context.Context, entries []Entry) (found boo
 
 // List reads the entries in order. It returns none if there is no directory.
 func (q *Queue) List(ctx context.Context, e *zkconn.Epoch) ([]Entry, error) {
-	return q.list(ctx, e, func(names []string) []string { return names }, nil)
+	return q.list(ctx, e, func(names []string) ([]string, error) { return names, nil }, nil)
 }
 
 // types are the names of the types that queue, for the error on the path of another type. Elections
@@ -83,7 +86,7 @@ var types = map[Kind]string{KindLock: layout.Mutex, KindRead: layout.RWMutex, Ki
 
 // list reads, in order, the entries whose names keep returns. Where sequence numbers no longer tell the order,
 // it asks for creation zxids. It notes them in known, if that is not nil, so that each is asked for once.
-func (q *Queue) list(ctx context.Context, e *zkconn.Epoch, keep func([]string) []string, known map[string]int64) ([]Entry, error) {
+func (q *Queue) list(ctx context.Context, e *zkconn.Epoch, keep func([]string) ([]string, error), known map[string]int64) ([]Entry, error) {
 	names, _, err := e.Children(ctx, q.Dir)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
@@ -94,10 +97,12 @@ func (q *Queue) list(ctx context.Context, e *zkconn.Epoch, keep func([]string) [
 	if err == nil && q.Refuse != nil {
 		err = q.Refuse(names)
 	}
+	if err == nil {
+		names, err = keep(names)
+	}
 	if err != nil {
 		return nil, err
 	}
-	names = keep(names)
 	entries := make([]Entry, 0, len(names))
 	byCzxid := false
 	for _, n := range names {

@@ -40,7 +40,7 @@ func (t *Ticket) OnLoss(lost func(*Ticket)) {
 	g.timer = time.AfterFunc(WatchAfter, t.WatchOwn)
 	t.lossWatch.Store(g)
 	g.hook.Store(t.Epoch.OnLost(func(error) {
-		t.Leave(0) // the session of an external connection may live on, and the node with it
+		t.LeaveLost(0) // the session of an external connection may live on, and the node with it
 		g.tell(t)
 	}))
 	// Vanished sets gone before it reads lossWatch, and this function sets lossWatch before
@@ -117,7 +117,7 @@ func (t *Ticket) Vanished() {
 	t.queue.Logger.Warn("own node was deleted by somebody else", "node", t.ShownNode())
 	// Usually the node is gone. But if a server said so and it is not true, the
 	// node must not stay, held by nobody, for as long as the session lives.
-	t.Leave(0)
+	t.LeaveLost(0)
 	t.lossWatch.Load().tell(t) // after gone was set: see OnLoss
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -28,6 +29,8 @@ type Queue struct {
 	Config Config                     // nil unless all who queue must agree on a value
 	Refuse func(names []string) error // returns an error if the names in the directory forbid to queue; nil allows all
 	Waits  func(Entry)                // called with each entry of Obtain that may have to wait, before it does; nil for nobody
+	Delay  time.Duration              // how long nobody is granted after a hold that was lost: see mark.go
+	Open   bool                       // the entries are never sealed, because their maker writes to them
 
 	// readOnlyDir is set once the servers have refused to let us write the directory's
 	// data. From then on the transaction that makes an entry does not write to the
@@ -80,6 +83,9 @@ type Ticket struct {
 	replacing, eventMissed atomic.Bool
 
 	lossWatch atomic.Pointer[lossWatch] // nil until it is granted
+
+	claim claim   // on the lock, with a Delay
+	asked request // to give the lock up
 }
 
 // newTicket makes the ticket of an entry.
@@ -184,6 +190,9 @@ func (q *Queue) acquire(ctx context.Context, lost func(*Ticket), pace node.Pace,
 		t, err := attempt(e)
 		if err == nil {
 			t.undepend, err = e.Depend(ctx)
+		}
+		if err == nil && q.Delay > 0 {
+			err = t.mark(ctx)
 		}
 		if err == nil {
 			// From here on the caller hears of a loss; of one that came since the proof, at once.

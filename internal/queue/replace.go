@@ -37,7 +37,7 @@ func (t *Ticket) ReplaceBy(ctx context.Context, next *Ticket, data []byte) (sent
 	})
 }
 
-// MakeWay puts the node w in the place of t's node. Otherwise it is like ReplaceBy.
+// MakeWay puts the node w in the place of t's node, and removes its mark. Otherwise it is like ReplaceBy.
 func (t *Ticket) MakeWay(ctx context.Context, w Replacement) (sent bool, err error) {
 	return t.replace(ctx, w, t.announcement)
 }
@@ -59,7 +59,7 @@ func (t *Ticket) replace(ctx context.Context, r Replacement, before func() []any
 		if announce {
 			ops = append(ops, before()...)
 		}
-		ops = append(ops, t.deletion())
+		ops = append(append(ops, t.deletion()), t.unmark()...)
 
 		if err := t.Epoch.Await(ctx); err != nil {
 			return sent, err
@@ -88,9 +88,11 @@ func (t *Ticket) replace(ctx context.Context, r Replacement, before func() []any
 			if err := made.Rest(ctx, t.Epoch); err != nil {
 				return sent, err
 			}
+		case t.claim.path() != "" && errors.As(err, &refused) && refused.Index == len(ops)-1 && errors.Is(err, zk.ErrNoNode):
+			t.claim.lost.Store(true) // somebody deleted our mark; there is none to be removed
 		case errors.Is(err, zk.ErrNoNode):
 			return true, ErrGone // somebody deleted our own node, and so ended the hold
-		case t.Entry.sealed() && len(ops) == 3 && errors.As(err, &refused) && refused.Index == 1 && errors.Is(err, zk.ErrNoAuth):
+		case t.Entry.sealed() && announce && errors.As(err, &refused) && refused.Index == 1 && errors.Is(err, zk.ErrNoAuth):
 			announce = false // the connection on which the servers knew our identity was lost
 		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
 			sent = sent || zkconn.Unknown(err)

@@ -34,7 +34,7 @@ func (q *Queue) tryIn(ctx context.Context, e *zkconn.Epoch) (*Ticket, error) {
 	if err := e.Sync(ctx, q.Dir); err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err
 	}
-	entries, err := q.List(ctx, e)
+	entries, err := q.list(ctx, e, func(names []string) ([]string, error) { return names, q.agree(names) }, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -43,8 +43,12 @@ func (q *Queue) tryIn(ctx context.Context, e *zkconn.Epoch) (*Ticket, error) {
 	}
 	q.Crowds.note(q.Dir, int32(len(entries))) // mostly small: then an entry need not be prepared for others
 	t, err := q.enter(ctx, e, nil)
-	if err != nil || !t.unlisted {
+	if err != nil {
 		return t, err
+	}
+	t.claim.once = true
+	if !t.unlisted {
+		return t, nil
 	}
 	ahead, err := t.ahead(ctx)
 	if err == nil && len(t.blockers(ahead)) > 0 {

@@ -52,6 +52,14 @@ func newAccess(s *Session, path string, opts []Option, suits func(use) bool) *Ac
 	return a
 }
 
+// NewDelayed is NewAccess for a primitive that knows zksync.WithLockDelay.
+func NewDelayed[O Option](s *Session, path string, opts []O) *Access {
+	own, rest := Own[LockDelay](opts)
+	a := NewAccess(s, path, rest)
+	a.Settings.delay(own)
+	return a
+}
+
 // OfHolds are the options that have a meaning for holds only.
 var OfHolds = []string{"WithHandover", "WithLinger", "WithMaxHold", "WithAsyncUnlock"}
 
@@ -75,7 +83,7 @@ func (a *Access) Queue(sub string, kind queue.Kind) *queue.Queue {
 		Client: a.client, Logger: a.logger,
 		Dir: a.Full(a.Path) + sub, Shown: a.Path + sub,
 		Kind: kind, ACL: a.Settings.ACL,
-		Data: a.Owner, Crowds: &a.crowds,
+		Data: a.Owner, Crowds: &a.crowds, Delay: a.Settings.Delay,
 	})
 }
 

@@ -31,7 +31,8 @@ type Settings struct {
 	HandoverIn time.Duration
 	Linger     time.Duration
 	MaxHold    time.Duration
-	Async      bool // Unlock does not wait
+	Async      bool          // Unlock does not wait
+	Delay      time.Duration // after a loss
 
 	// Of what keeps values.
 	Codec codec.Codec
@@ -99,6 +100,22 @@ func Own[O any, Any Option](opts []Any) (own []O, rest []Any) {
 		}
 	}
 	return own, rest
+}
+
+// LockDelay is zksync.WithLockDelay. Only a constructor that takes it out of its options knows what to do with it: [Own].
+type LockDelay struct {
+	Option
+	D time.Duration
+}
+
+// Delay makes the settings those of a primitive that was given these options.
+func (s *Settings) delay(given []LockDelay) {
+	for _, o := range given {
+		if o.D < time.Millisecond {
+			s.Misuse("a lock delay of %v; give at least 1ms", o.D)
+		}
+		s.Delay = o.D
+	}
 }
 
 // Options converts options whose type is of another package. A nil option stays nil.

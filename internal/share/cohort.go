@@ -75,6 +75,9 @@ func (c *Cohort) Finish(err error) bool {
 	l := c.hold
 	fail(c.waiters, errs.ErrClosed)
 	c.waiters = nil
+	if c.state == lingering {
+		c.grant.ticket.Unmark()
+	}
 	c.mu.Unlock()
 	return l != nil && l.Finish(err)
 }
@@ -230,6 +233,7 @@ func (c *Cohort) Ended(l *lease.Lease, err error) { c.left(l, err) }
 func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
 	c.mu.Lock()
 	now, g, unwanted := time.Now(), c.grant, (*queue.Ticket)(nil)
+	overran := l.Err() != errs.ErrReleased // its bound has passed: the critical section may still run
 	switch {
 	case c.hold != l: // it was lost, or released before
 	case c.state == lost && runsOn(l): // its Unlock, which calls UnlockLost, ends the state
@@ -241,6 +245,10 @@ func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
 		c.advance()
 	case runsOn(l):
 		c.becomeLost()
+		unwanted = g.ticket
+	case overran && c.q.Delay > 0: // nobody of this process is granted before the delay either
+		c.becomeIdle()
+		c.advance()
 		unwanted = g.ticket
 	case len(c.waiters) > 0 && c.mayPass(now):
 		g.passes++ // each token must be greater than the one before
@@ -254,7 +262,11 @@ func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
 		unwanted = g.ticket
 	}
 	c.mu.Unlock()
-	if unwanted != nil {
+	switch {
+	case unwanted == nil:
+	case overran:
+		unwanted.LeaveLost(grace)
+	default:
 		unwanted.Leave(grace)
 	}
 }
@@ -267,12 +279,13 @@ func runsOn(l *lease.Lease) bool { return l.DropIn() && l.Err() != errs.ErrRelea
 // hand-overs: a downgrade, or a grant in the place of one that could not be given up.
 const mostPasses = math.MaxUint32 - 1<<16
 
-// unsettled reports whether nobody may hold g's ticket again. There are two causes. A
+// unsettled reports whether nobody may hold g's ticket again. There are three causes. A
 // guarded transaction may be under way, or its outcome unknown: if it is applied after
 // the hold has ended, it must fail because the node is gone, and not succeed during a
-// successor's hold of the same node. Or there are no tokens left for the ticket.
+// successor's hold of the same node. Or there are no tokens left for the ticket. Or somebody has
+// asked its holder to give the lock up: who holds after it was not asked.
 func (g *grant) unsettled() bool {
-	return g.ticket.Unanswered() || g.passes >= mostPasses
+	return g.ticket.Unanswered() || g.passes >= mostPasses || g.ticket.WasAsked()
 }
 
 // mayPass reports whether the ticket may go to the next waiter of this process. mu is held.
@@ -313,7 +326,7 @@ func (c *Cohort) UnlockLost(l *lease.Lease) {
 		return
 	}
 	if c.state == held { // whoever ended the lease has not come to Release or onLoss yet
-		c.grant.ticket.Leave(0)
+		c.grant.ticket.LeaveLost(0)
 	}
 	c.becomeIdle()
 	c.advance()

@@ -34,7 +34,7 @@ func (c *Cohort) releaseForWait(ctx context.Context, l *lease.Lease, w queue.Rep
 		return nil, nil, c.overtaken(l)
 	}
 	if !l.Finish(errs.ErrReleased) { // whoever ended it found the state replacing, and left the ticket to this function
-		g.ticket.Leave(0)
+		g.ticket.LeaveLost(0)
 		return nil, nil, c.overtaken(l)
 	}
 	open := c.at.Session.Within(func() {

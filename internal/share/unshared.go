@@ -63,11 +63,18 @@ func (g *Unshared) Replace(l *lease.Lease, p *queue.Ticket) (*lease.Lease, error
 }
 
 // Ended implements Grantor.
-func (g *Unshared) Ended(l *lease.Lease, _ error) { g.at.Session.Forget(l) }
+func (g *Unshared) Ended(l *lease.Lease, err error) {
+	g.at.Session.Forget(l)
+	g.left(l, err)
+}
 
 // Release implements Grantor.
 func (g *Unshared) Release(l *lease.Lease, grace time.Duration) {
-	if !l.Ticket().Over() { // else it was lost, or released before
+	switch {
+	case l.Ticket().Over(): // it was lost, or released before
+	case l.Err() != errs.ErrReleased: // its bound has passed
+		l.Ticket().LeaveLost(grace)
+	default:
 		l.Ticket().Leave(grace)
 	}
 }

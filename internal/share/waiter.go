@@ -57,10 +57,15 @@ func (s *side) ticket(ctx context.Context, get getting, lost func(*queue.Ticket)
 	return p, err
 }
 
-// left is Ended of the sides that have dropIns. A hold that has not been released leaves at its Unlock.
+// left is Ended of all sides. A hold that has not been released leaves the dropIns at its Unlock. Close of the session
+// releases a hold with the session, and the mark of the hold, which would outlive the session, by itself.
 func (s *side) left(l *lease.Lease, err error) {
-	if err == errs.ErrReleased {
-		s.dropIns.remove(s.q.Kind, l)
+	if err != errs.ErrReleased {
+		return
+	}
+	s.dropIns.remove(s.q.Kind, l)
+	if s.at.Session.Closing() {
+		l.Ticket().Unmark()
 	}
 }
 

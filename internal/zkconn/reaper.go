@@ -15,6 +15,7 @@ type Orphan struct {
 	Dir    string // the node's directory
 	Prefix string // of its name; unique to the attempt that made it; if it is empty, only Node is removed
 	Node   string // its full path; empty while only Dir and Prefix are known
+	First  string // the full path of a node that is removed before Node; empty for none
 
 	// Pending, if not nil, is closed when the request that makes the node, or removes it,
 	// has been answered or given up. A look for the node before that could miss it.
@@ -105,6 +106,11 @@ func (r *reaping) settle() bool {
 
 // sweep removes the orphan once. It returns nil when nothing of it is left.
 func (r *reaping) sweep() error {
+	if r.First != "" {
+		if err := gone(r.remove(r.First)); err != nil {
+			return err
+		}
+	}
 	if r.Node != "" {
 		return gone(r.remove(r.Node))
 	}

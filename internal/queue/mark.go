@@ -1,0 +1,262 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// With a Delay nobody is granted for some time after a hold that was lost, whoever waits then or comes later. The servers
+// remove the entry of a holder that dies as they remove one that was released. So a holder leaves something that does not
+// end with its session: a persistent node beside the entries, its mark. It is made after the queue has granted the entry,
+// in a transaction that checks the entry, and before the caller is told of the grant. Only a release removes the mark, in
+// the transaction that removes the entry, or before it (see the orders below). So of a hold that was lost the mark stays.
+//
+// Whoever is granted by the queue looks for marks of others. Nobody can hold beside it, so such a mark is that of a hold
+// that was lost. It waits, and then makes its own mark in the transaction that removes the others.
+//
+//   - No mark is overlooked. A mark is made while its entry exists. Who is granted has seen that entry gone, in an event or
+//     in a listing, and its session never sees an older state again. So a listing made after that shows the mark. An
+//     entry that was the only child of the directory right after it was made needs no listing: a mark is a child, too.
+//   - No mark is made too late. A request that is delayed on its way checks the entry, which is gone after the hold.
+//   - A mark may stay without a loss: if its maker dies before it knows that it holds, or while it releases. Then the
+//     next grant waits for nothing. The other order would be a grant too early.
+//
+// # How long
+//
+// The time counts from the moment when somebody who was granted has seen that the entry is gone. It writes to the mark, which
+// becomes version 1: the mark's mtime is that moment, by the clock of the servers. A contender that comes later compares
+// its own node's ctime with that, so a waiter that is started again does not begin from zero, and one that only tries gets
+// the lock some day. Who has seen it itself counts by its own clock.
+
+// claim is what a ticket needs to be granted with a Delay.
+type claim struct {
+	entered time.Time   // when the answer came that the entry was made, or later
+	sole    bool        // the entry was the only child of the directory, right after it was made
+	once    bool        // do not wait, but fail with ErrNotAcquired
+	mark    string      // the path of the mark, from the moment when it may be there; written before the grant only
+	lost    atomic.Bool // the hold was lost: its mark stays
+}
+
+// path is that of the mark that a release must remove; empty if there is none.
+func (c *claim) path() string {
+	if c.lost.Load() {
+		return ""
+	}
+	return c.mark
+}
+
+// holdMark is what the name of a mark tells.
+type holdMark struct {
+	name, uuid string // uuid is that of the entry
+	delay      time.Duration
+}
+
+// The name of a node beside the entries ends with AsideEnd. Other libraries read what follows the last "lock-" as the number
+// of a contender: go-zookeeper fails if there is none, and nobody waits for the last number that there is.
+const (
+	markStart = "held-"
+	AsideEnd  = "_lock-2147483647"
+)
+
+func (t *Ticket) ownMark() string {
+	return markStart + t.Entry.UUID + "-" + t.queue.Delay.String() + AsideEnd
+}
+
+func parseMark(name string) (m holdMark, ok bool) {
+	rest, held := strings.CutPrefix(name, markStart)
+	rest, ended := strings.CutSuffix(rest, AsideEnd)
+	if !held || !ended {
+		return holdMark{}, false
+	}
+	m.name = name
+	m.uuid, rest = CutUUID(rest, uuidLen)
+	d, err := time.ParseDuration(strings.TrimPrefix(rest, "-"))
+	if m.uuid == "" || err != nil || d <= 0 || rest != "-"+d.String() {
+		return holdMark{}, false
+	}
+	m.delay = d
+	return m, true
+}
+
+// agree returns an error if the names in the directory show that a contender has another Delay. One that was lost may have
+// had another: the delay is its own. But whoever does not know of delays at all must not be granted before it is over.
+func (q *Queue) agree(names []string) error {
+	for _, n := range names {
+		m, ok := parseMark(n)
+		if !ok || m.delay == q.Delay {
+			continue
+		}
+		if q.Delay == 0 {
+			return fmt.Errorf("%w: the locks at this path have a delay of %v after a loss, this one has none; see node %s", errs.ErrMisuse, m.delay, n)
+		}
+		if m.heldIn(names) {
+			return fmt.Errorf("%w: a delay of %v after a loss, where the holder has %v", errs.ErrMisuse, q.Delay, m.delay)
+		}
+	}
+	return nil
+}
+
+// heldIn reports whether the entry of the mark is among the names.
+func (m holdMark) heldIn(names []string) bool {
+	for _, n := range names {
+		if strings.HasPrefix(n, node.Prefix(m.uuid)) {
+			return true
+		}
+	}
+	return false
+}
+
+// unmark is how a transaction that releases the hold removes its mark.
+func (t *Ticket) unmark() []any {
+	if p := t.claim.path(); p != "" {
+		return []any{&zk.DeleteRequest{Path: p, Version: -1}}
+	}
+	return nil
+}
+
+// Unmark removes the mark of a hold that is released by the end of its session. It does not wait for the answer. The end of
+// the session, which is asked for after it, comes after it. It checks the entry: if that is gone, the hold was lost.
+func (t *Ticket) Unmark() {
+	if gone := t.unmark(); gone != nil {
+		t.Epoch.StartMulti(append([]any{&zk.CheckVersionRequest{Path: t.Node, Version: -1}}, gone...)...)
+	}
+}
+
+// mark ends the delay that others have left, and makes the mark of t, which the queue has granted. It waits as long as that takes.
+func (t *Ticket) mark(ctx context.Context) error {
+	over := make(map[string]time.Time) // when the delay of each mark ends
+	for pace := (node.Pace{Free: 1}); ; {
+		others, made, err := t.marks(ctx)
+		if err == nil && made {
+			return nil // by a request whose answer was lost
+		}
+		if err == nil {
+			err = t.sitOut(ctx, others, over)
+		}
+		if err == nil {
+			err = t.Epoch.Await(ctx)
+		}
+		if err == nil {
+			err = t.makeMark(ctx, others)
+		}
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, errList), zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
+			t.claim.sole = false
+		default:
+			return err
+		}
+		if err := pace.Rest(ctx, t.Epoch); err != nil {
+			return err
+		}
+	}
+}
+
+// marks lists the marks of others. made says that our own is there.
+func (t *Ticket) marks(ctx context.Context) (others []holdMark, made bool, err error) {
+	if t.claim.sole {
+		return nil, false, nil
+	}
+	names, _, err := t.Epoch.Children(ctx, t.queue.Dir)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, false, ErrGone
+	}
+	for _, n := range names {
+		if m, ok := parseMark(n); ok && m.uuid != t.Entry.UUID {
+			others = append(others, m)
+		} else if ok {
+			made = true
+		}
+	}
+	return others, made, err
+}
+
+// makeMark makes the mark of t in the place of the others.
+func (t *Ticket) makeMark(ctx context.Context, others []holdMark) error {
+	q := t.queue
+	t.claim.mark = q.Dir + "/" + t.ownMark()
+	ops := []any{&zk.CheckVersionRequest{Path: t.Node, Version: -1}}
+	for _, m := range others {
+		ops = append(ops, &zk.DeleteRequest{Path: q.Dir + "/" + m.name, Version: -1})
+	}
+	_, err := t.Epoch.StartMulti(append(ops, &zk.CreateRequest{Path: t.claim.mark, Data: q.Data(), Acl: q.ACL})...).Wait(ctx, t.Epoch)
+	refused := new(zkconn.TxnError)
+	switch {
+	case errors.Is(err, zk.ErrSessionExpired):
+		return zkconn.ErrOver
+	case !errors.As(err, &refused):
+		return err
+	case refused.Index == 0 && errors.Is(err, zk.ErrNoNode):
+		return ErrGone
+	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNodeExists):
+		return errList // somebody removed one by hand; or this request was applied before
+	}
+	return refused.Err
+}
+
+// sitOut waits until the delays of all these marks are over. If t must not wait, it fails instead.
+func (t *Ticket) sitOut(ctx context.Context, others []holdMark, over map[string]time.Time) error {
+	var last time.Time
+	for _, m := range others {
+		if over[m.name].IsZero() {
+			left, err := t.left(ctx, m)
+			if err != nil {
+				return err
+			}
+			over[m.name] = time.Now().Add(left)
+		}
+		if over[m.name].After(last) {
+			last = over[m.name]
+		}
+	}
+	wait := time.Until(last)
+	switch {
+	case wait <= 0:
+		return nil
+	case t.claim.once:
+		return errs.ErrNotAcquired
+	}
+	t.queue.Logger.Info("a hold was lost: waiting for the lock delay", "path", t.queue.Shown, "delay", wait)
+	return t.Epoch.Pause(ctx, wait)
+}
+
+// left is how much of the delay of a mark is left. If nobody has seen before that its entry is gone, it begins now.
+func (t *Ticket) left(ctx context.Context, m holdMark) (time.Duration, error) {
+	path := t.queue.Dir + "/" + m.name
+	data, st, err := t.Epoch.Get(ctx, path)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return 0, errList
+	case err != nil:
+		return 0, err
+	case st.Version == 0:
+		_, err := t.Epoch.StartMulti(&zk.SetDataRequest{Path: path, Data: data, Version: 0}).Wait(ctx, t.Epoch)
+		refused := new(zkconn.TxnError)
+		if errors.As(err, &refused) && cmp.Or(errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode)) {
+			err = errList // another request did it, perhaps one of ours; or somebody removed it by hand
+		}
+		return m.delay, err
+	}
+	own, there, err := t.Epoch.Exists(ctx, t.Node)
+	switch {
+	case err != nil:
+		return 0, err
+	case !there:
+		return 0, ErrGone
+	case own.Ctime <= st.Mtime: // t waited already, behind the one that has seen it and has gone since
+		return m.delay, nil
+	}
+	passed := time.Duration(own.Ctime-st.Mtime)*time.Millisecond + time.Since(t.claim.entered)
+	return m.delay - passed, nil
+}

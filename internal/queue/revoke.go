@@ -1,0 +1,189 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// A holder may be asked to give the lock up. Its entry may be sealed, so nobody can write to it. The request is another node
+// beside it, named by the uuid of the entry, which no other entry ever has. So it cannot reach a later hold.
+//
+// If the holder listens, it has made that node, and watches it: who asks writes to it. If it does not, who asks makes the node,
+// and the holder finds it when it begins to listen. Either is ephemeral. The holder removes it before its entry, and who made
+// it to ask removes it when the entry is gone.
+
+// request is that to give a ticket up.
+type request struct {
+	listen sync.Once
+	asked  chan struct{} // closed when it has come; nil until somebody listens
+	came   atomic.Bool
+	mu     sync.Mutex
+	node   bool // there may be a node of ours, or one that we have seen
+}
+
+const requestStart = "revoke-"
+
+// requestName is the name of the node that asks the entry with this uuid.
+func requestName(uuid string) string { return requestStart + uuid + AsideEnd }
+
+// Revoked is closed when somebody asks for the ticket to be given up. The first call makes the node and sets the watch, in the background.
+func (t *Ticket) Revoked() <-chan struct{} {
+	t.asked.listen.Do(func() {
+		t.asked.asked = make(chan struct{})
+		t.asked.mu.Lock()
+		defer t.asked.mu.Unlock()
+		if !t.gone.Load() { // dropRequest comes after gone is set
+			t.asked.node = true
+			t.Epoch.Go(t.awaitRequest)
+		}
+	})
+	return t.asked.asked
+}
+
+// WasAsked reports whether a request is known.
+func (t *Ticket) WasAsked() bool { return t.asked.came.Load() }
+
+// dropRequest removes the node of the request. The ticket is over. The request that made the node was sent before, and
+// will not be sent again. With now the node is gone before the entry, if all goes well: then whoever enters next is alone.
+func (t *Ticket) dropRequest(now bool) {
+	t.asked.mu.Lock()
+	defer t.asked.mu.Unlock()
+	if !t.asked.node {
+		return
+	}
+	t.asked.node = false
+	left := zkconn.Orphan{Dir: t.queue.Dir, Node: t.requestPath()}
+	if now {
+		answered, confirmed := confirmation(t.Epoch.StartDelete(left.Node), zk.ErrNoNode)
+		left.Pending, left.Outcome = answered, outcome(left.Node, confirmed)
+	}
+	t.Epoch.Reap(left)
+}
+
+func (t *Ticket) requestPath() string { return t.queue.Dir + "/" + requestName(t.Entry.UUID) }
+
+// awaitRequest makes the node, unless it is there, and watches it until somebody writes to it.
+func (t *Ticket) awaitRequest() {
+	ctx := context.Background() // the epoch ends it
+	for pace := (node.Pace{Free: 1}); t.Epoch.Await(ctx) == nil && !t.gone.Load(); {
+		again := make(chan struct{})
+		err := t.listenOnce(ctx, func() { close(again) })
+		switch {
+		case err == nil:
+		case errors.Is(err, ErrGone):
+			return
+		default:
+			t.queue.Logger.Debug("cannot listen for a revocation yet", "node", t.ShownNode(), "cause", err)
+			close(again)
+		}
+		select {
+		case <-again:
+		case <-t.Epoch.Over():
+			return
+		}
+		if t.WasAsked() || pace.Rest(ctx, t.Epoch) != nil {
+			return
+		}
+	}
+}
+
+// listenOnce makes the node, unless it is there, watches it, and looks whether somebody has asked. again is called when the
+// watch is used up. It is ErrGone when there is nothing to listen for any more.
+func (t *Ticket) listenOnce(ctx context.Context, again func()) error {
+	again = sync.OnceFunc(again)
+	path := t.requestPath()
+	t.asked.mu.Lock()
+	if !t.asked.node {
+		t.asked.mu.Unlock()
+		return ErrGone
+	}
+	// It is sent under the lock. So what dropRequest sends comes after it.
+	call := t.Epoch.StartMulti(&zk.CheckVersionRequest{Path: t.Node, Version: -1},
+		&zk.CreateRequest{Path: path, Data: t.queue.Data(), Acl: t.queue.ACL, Flags: zk.FlagEphemeral})
+	t.asked.mu.Unlock()
+	_, err := call.Wait(ctx, t.Epoch)
+	switch {
+	case refusedAt(err, 0, zk.ErrNoNode):
+		return ErrGone // the watch of the own node tells the holder
+	case err != nil && !refusedAt(err, 1, zk.ErrNodeExists):
+		return err
+	}
+	// First the watch and then the look, so that nothing comes in between.
+	w := t.Epoch.WatchAll([]string{path}, func(_ string, what zkconn.Event) {
+		if what == zkconn.Changed {
+			t.wasAsked()
+		}
+		again()
+	}, nil)[0]
+	st, there, err := t.Epoch.Exists(ctx, path)
+	switch {
+	case err != nil:
+		w.Stop()
+		return err
+	case there && (st.EphemeralOwner != t.Epoch.ID() || st.Version > 0):
+		t.wasAsked()
+		again()
+	}
+	return nil // if it is not there, the watch tells
+}
+
+func (t *Ticket) wasAsked() {
+	if !t.asked.came.Swap(true) {
+		close(t.asked.asked)
+	}
+}
+
+// curatorsRequest is what Curator's Revoker writes to the node of a holder.
+const curatorsRequest = "__REVOKE__"
+
+// Ask asks the maker of the entry en to give it up. If the maker does not listen yet, it makes the node of the request, whose
+// path it returns: the caller must have it removed when the entry is gone. The error is errs.ErrStale if the entry is gone already.
+func (q *Queue) Ask(ctx context.Context, e *zkconn.Epoch, en Entry) (made string, err error) {
+	entry, path := q.Dir+"/"+en.Name, q.Dir+"/"+requestName(en.UUID)
+	there := &zk.CheckVersionRequest{Path: entry, Version: -1}
+	write := []any{there, &zk.SetDataRequest{Path: path, Data: q.Data(), Version: -1}}
+	create := []any{there, &zk.CreateRequest{Path: path, Data: q.Data(), Acl: q.ACL, Flags: zk.FlagEphemeral}}
+	if !node.Announces(en.UUID) && !node.Sealed(en.UUID) {
+		write = []any{&zk.SetDataRequest{Path: entry, Data: []byte(curatorsRequest), Version: -1}}
+	}
+	// Each of them may be repeated: a request is one request, however often it is made.
+	for ops, pace := write, (node.Pace{Free: 1}); ; {
+		if err := e.Await(ctx); err != nil {
+			return made, err
+		}
+		if len(ops) > 1 && ops[1] == create[1] {
+			made = path
+		}
+		_, err := e.StartMulti(ops...).Wait(ctx, e)
+		switch {
+		case err == nil:
+			return made, nil
+		case errors.Is(err, zk.ErrSessionExpired):
+			return made, zkconn.ErrOver
+		case refusedAt(err, 0, zk.ErrNoNode):
+			return made, errs.ErrStale
+		case refusedAt(err, 1, zk.ErrNoNode):
+			ops = create
+		case refusedAt(err, 1, zk.ErrNodeExists):
+			ops = write // of the maker of the entry, or of another who asks, or our own
+		case !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent):
+			return made, err
+		}
+		if err := pace.Rest(ctx, e); err != nil {
+			return made, err
+		}
+	}
+}
+
+// refusedAt reports whether the servers refused a transaction because of its operation at this index, for this reason.
+func refusedAt(err error, index int, reason error) bool {
+	var t *zkconn.TxnError
+	return errors.As(err, &t) && t.Index == index && errors.Is(t, reason)
+}

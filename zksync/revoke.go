@@ -1,0 +1,70 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+)
+
+// Revoke asks a contender, as [Contenders] returns it, to give its lock up. Its process hears of that through
+// [Lease.Revoked]: one that asks for that channel within one round trip, another one when it asks. A waiter hears of it when it is
+// granted. That is all: a holder that ignores the request keeps the lock. The request is for this one node. It never
+// reaches another contender, and no later hold. More than one request is one.
+//
+// If the contender has left, the error is ErrStale. A contender that is not the node of a contender is ErrMisuse. A contender of another
+// library is asked in the way of Curator: "__REVOKE__" is written to its node. Curator's
+// InterProcessMutex hears of that after makeRevocable, and so can be asked; go-zookeeper and kazoo do not hear of it.
+//
+// It blocks for the servers' answers, until ctx ends. Without a connection it waits; in a new session it asks again. If the
+// session is closed, the error is ErrClosed. It also fails if the servers deny access. It costs one request if the contender listens. Otherwise
+// it costs two, a watch, and in the end a request that removes the node of the request: that
+// node is there until the contender has left, or s ends.
+func Revoke(ctx context.Context, s *Session, contender Contender) error {
+	wrap := func(err error) error { return &Error{Op: "revoke", Path: contender.Node, Err: err} }
+	if s == nil {
+		return wrap(errs.ErrNoSession)
+	}
+	en, ok := queue.ParseEntry(path.Base(contender.Node))
+	if err := node.ValidatePath(contender.Node); err != nil || !ok {
+		return wrap(errors.Join(err, fmt.Errorf("%w: not the node of a contender", ErrMisuse)))
+	}
+	if ctx.Err() != nil {
+		return wrap(errs.OfContext(ctx))
+	}
+	at := session.NewAccess[Option](s.inner(), path.Dir(contender.Node), nil)
+	q := at.Queue("", en.Kind)
+	err := s.inner().In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		made, err := q.Ask(ctx, e, en)
+		switch {
+		case made == "":
+		case err != nil:
+			e.Reap(zkconn.Orphan{Dir: q.Dir, Node: made})
+		default:
+			dropWithEntry(s.inner(), e, q.Dir, en.Name, made)
+		}
+		return err
+	})
+	if err != nil {
+		return wrap(err)
+	}
+	return nil
+}
+
+// dropWithEntry removes the node of a request when the entry of the contender is gone, or when the session is closed.
+func dropWithEntry(s *session.Session, e *zkconn.Epoch, dir, entry, request string) {
+	drop := func() { e.Reap(zkconn.Orphan{Dir: dir, Node: request}) }
+	if !s.Spawn(func() {
+		_ = record.UntilGone(s.Context(), e, dir+"/"+entry, 0, nil)
+		drop()
+	}) {
+		drop()
+	}
+}
