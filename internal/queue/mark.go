@@ -44,12 +44,15 @@ type claim struct {
 	sole    bool        // the entry was the only child of the directory, right after it was made
 	once    bool        // do not wait, but fail with ErrNotAcquired
 	mark    string      // the path of the mark, from the moment when it may be there; written before the grant only
-	lost    atomic.Bool // the hold was lost: its mark stays
+
+	// lost says that the hold was lost: its mark stays. It does not count if the hold was closed, that is released by Close
+	// of the session, after which the ticket is lost, too.
+	lost, closed atomic.Bool
 }
 
 // path is that of the mark that a release must remove; empty if there is none.
 func (c *claim) path() string {
-	if c.lost.Load() {
+	if c.lost.Load() && !c.closed.Load() {
 		return ""
 	}
 	return c.mark
@@ -124,10 +127,12 @@ func (t *Ticket) unmark() []any {
 	return nil
 }
 
-// Unmark removes the mark of a hold that is released by the end of its session. It does not wait for the answer. The end of
-// the session, which is asked for after it, comes after it. It checks the entry: if that is gone, the hold was lost.
+// Unmark removes the mark of a hold that Close of its session releases. It does not wait for the answer. The end of
+// the session, which is asked for after it, comes after it. It checks the entry: if that is gone, the hold was lost. On an
+// external connection the session does not end, and the reaper removes the entry, and the mark before it.
 func (t *Ticket) Unmark() {
-	if gone := t.unmark(); gone != nil {
+	t.claim.closed.Store(true)
+	if gone := t.unmark(); gone != nil && t.Epoch.Ordered() {
 		t.Epoch.StartMulti(append([]any{&zk.CheckVersionRequest{Path: t.Node, Version: -1}}, gone...)...)
 	}
 }
