@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
@@ -15,8 +16,8 @@ import (
 // A holder may be asked to give the lock up. Its entry may be sealed, so nobody can write to it. The request is another node
 // beside it, named by the uuid of the entry, which no other entry ever has. So it cannot reach a later hold.
 //
-// If the holder listens, it has made that node, and watches it: who asks writes to it. If it does not, who asks makes the node,
-// and the holder finds it when it begins to listen. Either is ephemeral. The holder removes it before its entry, and who made
+// If the holder listens, it has made that node, without data, and watches it: who asks writes its name to it. If it does not, who
+// asks makes the node, and the holder finds it when it begins to listen. Either is ephemeral. The holder removes it before its entry, and who made
 // it to ask removes it when the entry is gone.
 
 // request is that to give a ticket up.
@@ -73,31 +74,62 @@ func (t *Ticket) requestPath() string { return t.queue.Dir + "/" + requestName(t
 func (t *Ticket) awaitRequest() {
 	ctx := context.Background() // the epoch ends it
 	for pace := (node.Pace{Free: 1}); t.Epoch.Await(ctx) == nil && !t.gone.Load(); {
-		again := make(chan struct{})
-		err := t.listenOnce(ctx, func() { close(again) })
+		heard := make(chan struct{})
+		again := sync.OnceFunc(func() { close(heard) })
+		err := t.listenOnce(ctx, again)
 		switch {
 		case err == nil:
 		case errors.Is(err, ErrGone):
 			return
 		default:
 			t.queue.Logger.Debug("cannot listen for a revocation yet", "node", t.ShownNode(), "cause", err)
-			close(again)
+			again()
 		}
-		select {
-		case <-again:
-		case <-t.Epoch.Over():
-			return
-		}
-		if t.WasAsked() || pace.Rest(ctx, t.Epoch) != nil {
+		if !t.hearRequest(ctx, heard) || t.WasAsked() || pace.Rest(ctx, t.Epoch) != nil {
 			return
 		}
 	}
 }
 
-// listenOnce makes the node, unless it is there, watches it, and looks whether somebody has asked. again is called when the
-// watch is used up. It is ErrGone when there is nothing to listen for any more.
+// hearRequest waits until listenOnce should be called again. It reports false when the epoch is over. On an external
+// connection the look may have come before the watch, so there it looks again and again.
+func (t *Ticket) hearRequest(ctx context.Context, heard <-chan struct{}) bool {
+	var look <-chan time.Time
+	if !t.Epoch.Ordered() {
+		every := time.NewTicker(t.Epoch.Timeout() / 4)
+		defer every.Stop()
+		look = every.C
+	}
+	for {
+		select {
+		case <-heard:
+			return true
+		case <-t.Epoch.Over():
+			return false
+		case <-look:
+			if t.gone.Load() || t.lookForRequest(ctx) == nil && t.WasAsked() {
+				return true
+			}
+		}
+	}
+}
+
+// lookForRequest reads whether somebody has asked: only who asks writes data. If there is no node, it is not for lookForRequest
+// to make it.
+func (t *Ticket) lookForRequest(ctx context.Context) error {
+	data, _, err := t.Epoch.Get(ctx, t.requestPath())
+	if len(data) > 0 {
+		t.wasAsked()
+	}
+	if errors.Is(err, zk.ErrNoNode) {
+		err = nil
+	}
+	return err
+}
+
+// listenOnce makes the node, unless it is there, watches it, and looks whether somebody has asked. again is called when it
+// should be called again, or somebody has asked; perhaps twice. It is ErrGone when there is nothing to listen for any more.
 func (t *Ticket) listenOnce(ctx context.Context, again func()) error {
-	again = sync.OnceFunc(again)
 	path := t.requestPath()
 	t.asked.mu.Lock()
 	if !t.asked.node {
@@ -106,7 +138,7 @@ func (t *Ticket) listenOnce(ctx context.Context, again func()) error {
 	}
 	// It is sent under the lock. So what dropRequest sends comes after it.
 	call := t.Epoch.StartMulti(&zk.CheckVersionRequest{Path: t.Node, Version: -1},
-		&zk.CreateRequest{Path: path, Data: t.queue.Data(), Acl: t.queue.ACL, Flags: zk.FlagEphemeral})
+		&zk.CreateRequest{Path: path, Acl: t.queue.ACL, Flags: zk.FlagEphemeral})
 	t.asked.mu.Unlock()
 	_, err := call.Wait(ctx, t.Epoch)
 	switch {
@@ -122,16 +154,13 @@ func (t *Ticket) listenOnce(ctx context.Context, again func()) error {
 		}
 		again()
 	}, nil)[0]
-	st, there, err := t.Epoch.Exists(ctx, path)
-	switch {
-	case err != nil:
+	if err = t.lookForRequest(ctx); err != nil {
 		w.Stop()
-		return err
-	case there && (st.EphemeralOwner != t.Epoch.ID() || st.Version > 0):
-		t.wasAsked()
+	}
+	if t.WasAsked() {
 		again()
 	}
-	return nil // if it is not there, the watch tells
+	return err // if it is not there, the watch tells
 }
 
 func (t *Ticket) wasAsked() {

@@ -96,6 +96,25 @@ func TestAcceptance158TheRequestMayComeBeforeTheHolderListens(t *testing.T) {
 	})
 }
 
+func TestAcceptance158ASessionMayAskItself(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		m := zksync.NewMutex(s, proving.LockPath)
+		for _, listens := range []bool{false, true} {
+			l := v.Lock(m)
+			if listens {
+				l.Revoked()
+				v.Queued(proving.LockPath, 2)
+			}
+			require.NoError(t, zksync.Revoke(t.Context(), s, contender(v, s)))
+			v.Awaits(l.Revoked(), "the holder to be told")
+			require.NoError(t, l.Unlock())
+			v.Quiet()
+			v.Left(proving.LockPath, 0, "released")
+		}
+	})
+}
+
 func TestAcceptance158AWaiterHearsOfItWhenItIsGranted(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		other := v.Session()
