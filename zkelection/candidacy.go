@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -23,22 +24,36 @@ func (e *Election) read(ctx context.Context, ep *zkconn.Epoch, limit int) ([]Can
 		if len(list) == limit {
 			break
 		}
-		path := q.Dir + "/" + en.Name
-		data, st, err := ep.Get(ctx, path)
-		if errors.Is(err, zk.ErrNoNode) {
-			continue // has left meanwhile
-		}
+		c, there, err := e.candidate(ctx, ep, en)
 		if err != nil {
 			return nil, err
 		}
-		x := node.Decode(data)
-		if x.ID == "" { // a contender of another library, or of a mutex on this path
-			x.ID = x.Name
+		if there {
+			list = append(list, c)
 		}
-		list = append(list, Candidate{
-			ID: x.ID, Data: x.Data, Session: st.EphemeralOwner,
-			Token: zksync.Token{Zxid: st.Czxid}, Node: e.at.Local(path),
-		})
 	}
 	return list, nil
 }
+
+// candidate reads one candidate's node. It reports false if the candidate has left meanwhile.
+func (e *Election) candidate(ctx context.Context, ep *zkconn.Epoch, en queue.Entry) (c Candidate, there bool, err error) {
+	path := e.node(en)
+	data, st, err := ep.Get(ctx, path)
+	if errors.Is(err, zk.ErrNoNode) {
+		return c, false, nil
+	}
+	if err != nil {
+		return c, false, err
+	}
+	x := node.Decode(data)
+	if x.ID == "" { // a contender of another library, or of a mutex on this path
+		x.ID = x.Name
+	}
+	return Candidate{
+		ID: x.ID, Data: x.Data, Session: st.EphemeralOwner,
+		Token: zksync.Token{Zxid: st.Czxid}, Node: e.at.Local(path),
+	}, true, nil
+}
+
+// node is the path of a candidate's node on the servers.
+func (e *Election) node(en queue.Entry) string { return e.grants.Queue().Dir + "/" + en.Name }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/lease"
@@ -35,6 +36,10 @@ type Election struct {
 	s      *zksync.Session
 	at     *session.Access
 	grants *share.Unshared
+
+	mu   sync.Mutex
+	self Candidate    // Data is that of the next candidacy
+	led  *lease.Lease // the newest leadership; nil before the first
 }
 
 // New names an election by the path of its directory. The directory is created when it is first
@@ -44,12 +49,15 @@ type Election struct {
 // Curator's LeaderSelector may use the same path. Its LeaderLatch must not, because it would lead beside us. If a latch
 // is seen, all calls except Contenders fail with zksync.ErrMisuse; docs/interop.md says which latches cannot be seen.
 func New(s *zksync.Session, path string, self Candidate, opts ...zksync.Option) *Election {
-	self.Data = slices.Clone(self.Data)
+	e := &Election{path: path, s: s, self: self}
+	e.self.Data = slices.Clone(self.Data)
 	at := session.NewDelayed((*session.Session)(s), path, opts).Without("WithAsyncUnlock")
 	g := share.NewUnshared(at, "", zksync.KindLock)
 	g.Queue().Refuse = latches.Refuse
-	g.Queue().Data = func() []byte { return at.Content(node.Content{ID: self.ID, Data: self.Data}).Encode() }
-	return &Election{path: path, s: s, at: at, grants: g}
+	g.Queue().Data = func() []byte { return e.content(e.data()).Encode() }
+	g.Queue().Open = true // see SetData
+	e.at, e.grants = at, g
+	return e
 }
 
 // Campaign waits until this candidate leads, and returns the lease of the leadership. The lease's
@@ -61,7 +69,7 @@ func New(s *zksync.Session, path string, self Candidate, opts ...zksync.Option) 
 // that can never succeed fails with zksync.ErrMisuse; it also fails if the servers deny access. After an error it is not a candidate. It costs one
 // request if there is no other candidate.
 func (e *Election) Campaign(ctx context.Context) (*zksync.Lease, error) {
-	l, err := e.grants.Get(ctx, false, e.grants.Queue().Obtain)
+	l, err := e.lead(ctx, e.grants.Queue().Obtain)
 	return (*zksync.Lease)(l), e.wrap("campaign", err)
 }
 
@@ -69,7 +77,7 @@ func (e *Election) Campaign(ctx context.Context) (*zksync.Lease, error) {
 // zksync.ErrNotAcquired. It blocks for the servers' answers, also for a connection, until ctx ends.
 // Its other errors are those of Campaign. It costs two requests if it fails, up to four if it succeeds.
 func (e *Election) TryCampaign(ctx context.Context) (*zksync.Lease, error) {
-	l, err := e.grants.Get(ctx, false, e.grants.Queue().Try)
+	l, err := e.lead(ctx, e.grants.Queue().Try)
 	return (*zksync.Lease)(l), e.wrap("try-campaign", err)
 }
 

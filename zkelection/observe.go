@@ -12,7 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Observe returns the present leader, and then every later one. While there is no leader it returns
+// Observe returns the present leader, and then every later one, and the leader again when it has changed its data. While there is no leader it returns
 // zksync.ErrNoLeader. The sequence blocks until the next change. It goes on through disconnects and lost sessions; it may leave out leaders
 // of that time, but never changes their order. It ends
 // after an error other than ErrNoLeader: that of ctx, zksync.ErrClosed, or one that
@@ -86,17 +86,25 @@ func (o *observer) look(ctx context.Context, ep *zkconn.Epoch, tell func(zkconn.
 		}
 		o.stale = false
 	}
-	list, err := o.e.read(ctx, ep, 1)
+	entries, err := o.e.grants.Queue().List(ctx, ep)
 	if err != nil {
 		return nil, err
 	}
-	if len(list) > 0 {
-		// If the leader has left since the listing, there is no node to watch.
-		w, err := ep.Watch(ctx, o.e.at.Full(list[0].Node), tell)
+	if len(entries) > 0 {
+		// If the leader has left since the listing, there is no node to watch. Its data are read under
+		// the watch, so that no change of them is missed.
+		w, err := ep.Watch(ctx, o.e.node(entries[0]), tell)
 		if err != nil {
 			return nil, err
 		}
-		return w, o.tell(list[0], nil)
+		leader, there, err := o.e.candidate(ctx, ep, entries[0])
+		switch {
+		case err != nil:
+			return w, err
+		case !there:
+			return w, errMoved
+		}
+		return w, o.tell(leader, nil)
 	}
 	dir := o.e.at.Full(o.e.path)
 	w, _, err := ep.WatchChildren(ctx, dir, tell)
@@ -110,10 +118,10 @@ func (o *observer) look(ctx context.Context, ep *zkconn.Epoch, tell func(zkconn.
 		return nil, err
 	}
 	// Listed again under the watch: the watch tells of a candidate that comes after this listing.
-	switch list, err := o.e.read(ctx, ep, 1); {
+	switch entries, err := o.e.grants.Queue().List(ctx, ep); {
 	case err != nil:
 		return w, err
-	case len(list) > 0:
+	case len(entries) > 0:
 		return w, errMoved
 	}
 	return w, o.tell(Candidate{}, zksync.ErrNoLeader)

@@ -40,10 +40,10 @@ import (
 
 // claim is what a ticket needs to be granted with a Delay.
 type claim struct {
-	entered time.Time   // when the answer came that the entry was made, or later
-	sole    bool        // the entry was the only child of the directory, right after it was made
-	once    bool        // do not wait, but fail with ErrNotAcquired
-	mark    string      // the path of the mark, from the moment when it may be there; written before the grant only
+	entered time.Time // when the answer came that the entry was made, or later
+	sole    bool      // the entry was the only child of the directory, right after it was made
+	once    bool      // do not wait, but fail with ErrNotAcquired
+	mark    string    // the path of the mark, from the moment when it may be there; written before the grant only
 
 	// lost says that the hold was lost: its mark stays. It does not count if the hold was closed, that is released by Close
 	// of the session, after which the ticket is lost, too.

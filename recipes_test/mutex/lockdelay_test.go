@@ -192,8 +192,8 @@ func TestAcceptance157WhatCountsAsALoss(t *testing.T) {
 		lost bool
 		end  func(t *testing.T, v *proving.Env)
 	}{
-		"Unlock": {false, func(t *testing.T, v *proving.Env) { v.Unlocks(v.Lock(delayed(v, 1)[0]), nil) }},
-		"Close":  {false, func(t *testing.T, v *proving.Env) { closed(t, v, func(m *zksync.Mutex) { v.Lock(m) }) }},
+		"Unlock":                          {false, func(t *testing.T, v *proving.Env) { v.Unlocks(v.Lock(delayed(v, 1)[0]), nil) }},
+		"Close":                           {false, func(t *testing.T, v *proving.Env) { closed(t, v, func(m *zksync.Mutex) { v.Lock(m) }) }},
 		"Close of a hold without a lease": {false, func(t *testing.T, v *proving.Env) { closed(t, v, (*zksync.Mutex).Lock) }},
 		"Close while it lingers": {false, func(t *testing.T, v *proving.Env) {
 			closed(t, v, func(m *zksync.Mutex) { m.Lock(); m.Unlock() }, zksync.WithLinger(time.Hour))

@@ -135,7 +135,9 @@ func TestAcceptance158AWaiterHearsOfItWhenItIsGranted(t *testing.T) {
 // Nothing is left when the holder never listens, whoever ends first.
 func TestAcceptance158NoRequestIsLeft(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, v *proving.Env, l *zksync.Lease, holder, other *zksync.Session){
-		"Unlock": func(t *testing.T, _ *proving.Env, l *zksync.Lease, _, _ *zksync.Session) { require.NoError(t, l.Unlock()) },
+		"Unlock": func(t *testing.T, _ *proving.Env, l *zksync.Lease, _, _ *zksync.Session) {
+			require.NoError(t, l.Unlock())
+		},
 		"the end of the holder's session": func(_ *testing.T, v *proving.Env, _ *zksync.Lease, holder, _ *zksync.Session) {
 			v.Expire(holder)
 		},

@@ -1,0 +1,155 @@
+package zkelection
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/lease"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-zookeeper/zk"
+)
+
+// SetData changes the Data of this candidate while it leads. Leader, Candidates and Observe of all processes show it from then
+// on, and the later candidacies of this Election begin with it. Only the leader of this moment can set it: the
+// transaction checks its node.
+//
+// It blocks until the servers answer, at most until ctx or the leadership ends. After a disconnect it finds out whether the data
+// were set, and sets them if not. If this Election has never led, the error is zksync.ErrNotAcquired; after the leadership it is
+// zksync.ErrLost or zksync.ErrReleased. Data that do not fit into a node are zksync.ErrMisuse. If ctx ends after the request was
+// sent, the error satisfies zksync.Ambiguous. It costs two requests, and one of the candidate behind it; each observer makes three.
+//
+// Of calls at the same time one is the last. A candidate's node is never sealed, because the next in line would take the change
+// of a sealed node for a release.
+func (e *Election) SetData(ctx context.Context, data []byte) error {
+	return e.wrap("set-data", e.setData(ctx, slices.Clone(data)))
+}
+
+func (e *Election) setData(ctx context.Context, data []byte) error {
+	if err := e.at.Misuse(); err != nil {
+		return err
+	}
+	l := e.leadership()
+	switch {
+	case e.at.Session.Closing():
+		return errs.ErrClosed
+	case l == nil:
+		return errs.ErrNotAcquired
+	case l.Err() != nil:
+		return l.Err()
+	case ctx.Err() != nil:
+		return errs.OfContext(ctx)
+	}
+	both, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(l.Lifetime(), func() { cancel(l.Err()) })()
+	var sent []byte    // the newest; a refusal, too, may be that of a request that arrived twice
+	var ambiguous bool // it may have been applied
+	for pace := (node.Pace{Free: 1}); ; {
+		next, err := e.setOnce(both, l, data, sent)
+		if err == nil {
+			e.begin(data)
+			return nil
+		}
+		if next != nil {
+			sent = next
+		}
+		ambiguous = ambiguous || zksync.Ambiguous(err)
+		if zksync.Ambiguous(err) || zkconn.Unknown(err) || errors.Is(err, zk.ErrBadVersion) {
+			err = pace.Rest(both, l.Ticket().Epoch)
+		}
+		if err == nil && both.Err() == nil {
+			continue
+		}
+		switch {
+		case e.at.Session.Closing():
+			err = errs.ErrClosed
+		case ctx.Err() == nil && l.Err() != nil:
+			err = l.Err()
+		case ctx.Err() == nil && errors.Is(err, zkconn.ErrOver):
+			err = errs.ErrLost // about to be told to the holder
+		default:
+			err = node.Reason(ctx, err)
+		}
+		if ambiguous {
+			err = errs.MarkAmbiguous(err)
+		}
+		return err
+	}
+}
+
+// setOnce reads the node and writes it, at the version that it has read. If it finds what was sent before, that was applied.
+// It returns what it has sent.
+func (e *Election) setOnce(ctx context.Context, l *lease.Lease, data, sent []byte) ([]byte, error) {
+	p := l.Ticket()
+	old, st, err := p.Epoch.Get(ctx, p.Node)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		p.Vanished()
+		return nil, errs.ErrLost
+	case err != nil:
+		return nil, err
+	case sent != nil && bytes.Equal(old, sent):
+		return sent, nil
+	}
+	c := node.Decode(old)
+	if c.ID != e.self.ID { // somebody else wrote to it
+		c = e.content(nil)
+	}
+	c.Data = data
+	next := c.Encode()
+	if size := len(next) + record.ACLSize(e.at.ACL()) + len(p.Node) + spare; size > record.MaxTransaction {
+		return nil, fmt.Errorf("%w: %d bytes do not fit into a node", errs.ErrMisuse, len(data))
+	}
+	_, err = l.GuardWithin(ctx, []any{&zk.SetDataRequest{Path: e.at.Local(p.Node), Data: next, Version: st.Version}})
+	return next, err
+}
+
+// spare is more than the rest of the transactions that carry the data takes, with the paths in them.
+const spare = 4 << 10
+
+// lead gets a leadership, and remembers it for SetData.
+func (e *Election) lead(ctx context.Context, get func(context.Context, func(*queue.Ticket)) (*queue.Ticket, error)) (*lease.Lease, error) {
+	l, err := e.grants.Get(ctx, false, get)
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	// Of two campaigns of this Election the one that was granted first may come here last.
+	if e.led == nil || e.led.Token().Compare(l.Token()) < 0 {
+		e.led = l
+	}
+	return l, nil
+}
+
+func (e *Election) leadership() *lease.Lease {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.led
+}
+
+// begin has later candidacies begin with data, and data returns what they begin with.
+func (e *Election) begin(data []byte) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.self.Data = data
+}
+
+func (e *Election) data() []byte {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.self.Data
+}
+
+// content is that of a candidate's node.
+func (e *Election) content(data []byte) node.Content {
+	return e.at.Content(node.Content{ID: e.self.ID, Data: data})
+}
