@@ -21,6 +21,11 @@ func describeQueue(ctx context.Context, l *look, n *node, o *object) (err error)
 	}
 	if len(o.Entries) == 0 {
 		o.State, o.Detail = "free", "nobody holds or waits"
+		for _, c := range n.children {
+			if m := heldMark.FindStringSubmatch(c); m != nil {
+				o.Detail = "nobody holds or waits; it was lost, so the next one waits for the lock delay of " + m[1]
+			}
+		}
 		return nil
 	}
 	shared := func(r contenderRow) bool { return r.Kind == zksync.KindRead || r.Kind == zksync.KindWrite }

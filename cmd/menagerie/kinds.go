@@ -33,7 +33,7 @@ var kinds = append(typedKinds, []kind{
 	{"double barrier", hasKeys("parties"), describeDouble, like(`parties|gathering-\d+|open-[0-9a-f]+`)},
 	{"phaser", hasKeys("phase", "terminated?", "action?"), describePhaser, like(`open|action|wait-\d+|phase-\d+`)},
 	{"condition", isCondition, describeCondition, like(waitName)},
-	{"lock", isQueue, describeQueue, entryName.MatchString},
+	{"lock", isQueue, describeQueue, partOfQueue},
 	{"wait group", only("round", "dead"), describeWaitGroup, named("round", "dead")},
 	{"gate", only("closed"), describeGate, named("closed")},
 	{"once", only("lock", "result"), describeOnce, named("lock", "result")},
@@ -100,7 +100,16 @@ func like(pattern string) func(string) bool {
 func any_(string) bool { return true }
 func none(string) bool { return false }
 
-func isQueue(n *node) bool { return slices.ContainsFunc(n.children, entryName.MatchString) }
+func isQueue(n *node) bool {
+	return slices.ContainsFunc(n.children, func(c string) bool { return entryName.MatchString(c) || heldMark.MatchString(c) })
+}
+
+// heldMark is what a holder with a lock delay leaves beside its entry: it stays if the hold is lost.
+var heldMark = regexp.MustCompile(`^held-[0-9a-f-]{36}-([0-9a-zµ.]+)_lock-2147483647$`)
+
+var partOfLock = like(`(held|revoke)-.*_lock-2147483647`)
+
+func partOfQueue(child string) bool { return entryName.MatchString(child) || partOfLock(child) }
 
 const waitName = `_c_[0-9a-f-]{32,36}-wait-[0-9a-f]{16}-[0-9a-f]{8}`
 

@@ -38,17 +38,26 @@ type held struct {
 }
 
 func (a *app) lockCommand() *cobra.Command {
-	return a.heldCommand(held{
-		name: "lock", short: "Run a command while holding a lock", what: "the lock PATH",
+	var delay positiveDuration
+	cmd := a.heldCommand(held{
+		name: "lock", flags: "[--lock-delay D] ", short: "Run a command while holding a lock", what: "the lock PATH",
 		example: `  menagerie lock /locks/nightly -- sleep 1
   menagerie lock /locks/nightly --try -- sleep 1 || echo "somebody else holds the lock"
   menagerie lock /locks/deploy --wait 5m -- sh -c 'echo "token $MENAGERIE_TOKEN"'
+  menagerie lock /locks/backup --lock-delay 30s -- sleep 1
   menagerie --servers 127.0.0.1:2181/app lock -v /locks/deploy -- date`,
 		forms: func(s *zksync.Session, path string) (wait, try form) {
-			m := zksync.NewMutex(s, path)
+			var opts []zksync.Option
+			if delay > 0 {
+				opts = append(opts, zksync.WithLockDelay(delay.value()))
+			}
+			m := zksync.NewMutex(s, path, opts...)
 			return m.LockContext, m.TryLockContext
 		},
 	})
+	cmd.Flags().Var(&delay, "lock-delay", "after a loss (not a release) let `D` pass before the next one is granted, for what cannot\n"+
+		"check the token; all users of PATH must give the same D")
+	return cmd
 }
 
 // heldCommand makes the command that h describes.

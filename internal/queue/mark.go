@@ -100,10 +100,10 @@ func (q *Queue) agree(names []string) error {
 			continue
 		}
 		if q.Delay == 0 {
-			return fmt.Errorf("%w: the locks at this path have a delay of %v after a loss, this one has none; see node %s", errs.ErrMisuse, m.delay, n)
+			return fmt.Errorf("%w: the locks at this path have a lock delay of %v, this one has none; see node %s", errs.ErrMisuse, m.delay, n)
 		}
 		if m.heldIn(names) {
-			return fmt.Errorf("%w: a delay of %v after a loss, where the holder has %v", errs.ErrMisuse, q.Delay, m.delay)
+			return fmt.Errorf("%w: a lock delay of %v, where the holder has %v", errs.ErrMisuse, q.Delay, m.delay)
 		}
 	}
 	return nil
