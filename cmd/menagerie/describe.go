@@ -14,16 +14,19 @@ import (
 // This file describes the recipes on the queue: locks, semaphores, elections, and recipes that
 // run a function under a lock.
 
+// free is the detail of a lock without contenders.
+const free = "nobody holds or waits"
+
 func describeQueue(ctx context.Context, l *look, n *node, o *object) (err error) {
 	o.queue = true
 	if o.Entries, err = l.contenders(ctx, n.path); err != nil {
 		return err
 	}
 	if len(o.Entries) == 0 {
-		o.State, o.Detail = "free", "nobody holds or waits"
+		o.State, o.Detail = "free", free
 		for _, c := range n.children {
 			if m := heldMark.FindStringSubmatch(c); m != nil {
-				o.Detail = "nobody holds or waits; it was lost, so the next one waits for the lock delay of " + m[1]
+				o.Detail = "it was lost: the next one waits for the lock delay of " + m[1]
 			}
 		}
 		return nil

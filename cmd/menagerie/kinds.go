@@ -107,6 +107,7 @@ func isQueue(n *node) bool {
 // heldMark is what a holder with a lock delay leaves beside its entry: it stays if the hold is lost.
 var heldMark = regexp.MustCompile(`^held-[0-9a-f-]{36}-([0-9a-zµ.]+)_lock-2147483647$`)
 
+// partOfLock reports whether a node stands beside the entries: such a mark, or a request to give the lock up.
 var partOfLock = like(`(held|revoke)-.*_lock-2147483647`)
 
 func partOfQueue(child string) bool { return entryName.MatchString(child) || partOfLock(child) }

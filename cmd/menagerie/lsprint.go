@@ -18,8 +18,10 @@ func writeView(w *bytes.Buffer, v *view, o lsOptions, now time.Time) {
 	switch {
 	case t.Kind == "empty":
 		writeLine(w, o.long, "nobody holds or waits for "+t.Path+"; "+t.Detail)
+	case t.Kind == "lock" && len(t.Entries) == 0 && t.Detail != free:
+		writeLine(w, o.long, free+" for "+t.Path+"; "+t.Detail)
 	case t.Kind == "lock" && len(t.Entries) == 0:
-		writeLine(w, o.long, "nobody holds or waits for "+t.Path)
+		writeLine(w, o.long, free+" for "+t.Path)
 	case t.State == "directory" && len(v.below) > 0 && !o.recurse:
 	case t.Kind == "lock" || t.Kind == "rwlock": // the rows say it all
 	default:
