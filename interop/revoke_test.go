@@ -1,0 +1,150 @@
+package interop
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"os/exec"
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/ensemble"
+	"github.com/go-menagerie/menagerie/internal/queue"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// revocation starts the Java program of that name.
+func revocation(t *testing.T, ctx context.Context, args ...string) (says func(want string)) {
+	t.Helper()
+	cmd := exec.CommandContext(ctx, "java", append([]string{"-cp", "/usr/share/java/*",
+		"-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "Revocation.java"}, args...)...)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_, _ = io.Copy(io.Discard, out)
+		require.NoError(t, cmd.Wait())
+	})
+	lines := bufio.NewScanner(out)
+	return func(want string) {
+		t.Helper()
+		require.True(t, lines.Scan(), "it ended early")
+		require.Equal(t, want, lines.Text())
+	}
+}
+
+func TestAcceptance158ARevocableHolderOfCuratorsCanBeAskedAndOursOnlyByUs(t *testing.T) {
+	t.Parallel()
+	peers(t)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	servers := ensemble.ForTest(t, 1).Connect()
+	connect := func() *zksync.Session {
+		s, err := zksync.Connect(ctx, servers, zksync.WithTimeout(lifetime))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		return s
+	}
+	const lock = "/shared/lock"
+	s := connect()
+	first := func() zksync.Contender {
+		list, err := zksync.Contenders(ctx, s, lock)
+		require.NoError(t, err)
+		require.NotEmpty(t, list)
+		return list[0]
+	}
+
+	theirs := revocation(t, ctx, servers, "hold", lock)
+	theirs("held")
+	granted := make(chan *zksync.Lease, 1)
+	go func() {
+		l, err := zksync.NewMutex(s, lock).LockContext(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		granted <- l
+	}()
+	require.NoError(t, zksync.Revoke(ctx, s, first()))
+	theirs("asked")
+	l := <-granted
+	require.NotNil(t, l)
+
+	// Ours, as one of a crowd, whose entry is sealed, and one that is not. Neither hears of it, and both keep the lock.
+	told := l.Revoked()
+	require.False(t, queue.Sealed(l.Path()))
+	revocation(t, ctx, servers, "ask", l.Path())("written")
+	select {
+	case <-told:
+		t.Fatal("it was not asked by one of us")
+	default:
+	}
+	var waiters []*zksync.Mutex
+	for range 4 {
+		waiters = append(waiters, zksync.NewMutex(connect(), lock))
+	}
+	holder := zksync.NewMutex(s, lock)
+	for range 3 { // from the second time on they know that many want it
+		leases := make(chan *zksync.Lease, len(waiters))
+		for i, m := range waiters {
+			go func() {
+				l, err := m.LockContext(ctx)
+				if err != nil {
+					t.Error(err)
+				}
+				leases <- l
+			}()
+			require.Eventually(t, func() bool {
+				list, err := zksync.Contenders(ctx, s, lock)
+				return err == nil && len(list) == i+2
+			}, time.Minute, 10*time.Millisecond)
+		}
+		for range waiters {
+			require.NoError(t, l.Unlock())
+			l = <-leases
+			require.NotNil(t, l)
+		}
+		if queue.Sealed(l.Path()) {
+			break
+		}
+		require.NoError(t, l.Unlock())
+		var err error
+		l, err = holder.LockContext(ctx)
+		require.NoError(t, err)
+	}
+	told = l.Revoked()
+	require.True(t, queue.Sealed(l.Path()))
+	revocation(t, ctx, servers, "ask", l.Path())("NOAUTH")
+	require.NoError(t, l.Err())
+	c := first()
+	require.Equal(t, path.Base(l.Path()), path.Base(c.Node))
+	require.NoError(t, zksync.Revoke(ctx, s, c))
+	<-told
+	require.NoError(t, l.Unlock())
+	require.Eventually(t, func() bool {
+		names, _, err := s.Conn().Children(lock)
+		return err != nil || !strings.Contains(strings.Join(names, " "), "revoke")
+	}, time.Minute, 10*time.Millisecond)
+}
+
+// The marks come and go among the entries of the others.
+func TestAcceptance157ALockWithADelayAndThoseOfThreeLibrariesExcludeEachOther(t *testing.T) {
+	t.Parallel()
+	peers(t)
+	a := newArena(t, ensemble.ForTest(t, 1).Connect())
+	a.curator("lock", 40)
+	a.kazoo("lock-name", 40)
+	a.gozk(40)
+	for range 2 {
+		a.ours("our mutex with a delay", 40, true, func(s *zksync.Session) func(context.Context, func() error) error {
+			m := zksync.NewMutex(s, a.path, zksync.WithLockDelay(time.Hour))
+			return func(ctx context.Context, f func() error) error {
+				return m.Do(ctx, func(context.Context, *zksync.Lease) error { return f() })
+			}
+		})
+	}
+	a.check()
+}
