@@ -68,3 +68,31 @@ func ExampleCandidate() {
 	fmt.Printf("%s at %s\n", c.ID, c.Data)
 	// Output: web-1 at 10.0.0.7:8080
 }
+
+// A leader tells the others how far it is. The next leader can go on from there.
+func ExampleElection_SetData() {
+	srv := zktest.Start()
+	defer srv.Close()
+	ctx := context.Background()
+	s, err := zksync.Connect(ctx, srv.Addr())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close()
+
+	e := zkelection.New(s, "/elections/importer", zkelection.Candidate{ID: "web-1", Data: []byte("starting")})
+	lease, err := e.Campaign(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(e.SetData(ctx, []byte("at line 1200")))
+	leader, err := e.Leader(ctx)
+	fmt.Println(leader.ID, string(leader.Data), err)
+	fmt.Println(lease.Unlock())
+	// Output:
+	// <nil>
+	// web-1 at line 1200 <nil>
+	// <nil>
+}

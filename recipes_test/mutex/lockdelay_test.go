@@ -301,9 +301,9 @@ func TestAcceptance157TheSameObjectWaitsToo(t *testing.T) {
 	})
 }
 
-// A hand-over inside a process is a release.
+// A hand-over inside a process is a release. In real time 10 ms pass, after which the process queues anew.
 func TestAcceptance157AHandoverNeedsNoDelayAndNoRequest(t *testing.T) {
-	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		m := zksync.NewMutex(proving.Calm(v), proving.LockPath, zksync.WithLockDelay(time.Hour))
 		l := v.Lock(m)
 		for range 3 {
