@@ -17,6 +17,7 @@ import (
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksemaphore"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 const lockDelay = 15 * time.Second
@@ -354,7 +355,9 @@ func TestAcceptance157ContendersThatDifferAreToldSo(t *testing.T) {
 		for _, call := range []func(context.Context) (*zksync.Lease, error){
 			other.LockContext, other.TryLockContext, without.LockContext, without.TryLockContext, rw.LockContext, rw.RLockContext,
 		} {
-			_, err := call(t.Context())
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			_, err := call(ctx)
+			cancel()
 			require.ErrorIs(t, err, zksync.ErrMisuse)
 			require.ErrorContains(t, err, span(v).String())
 			v.Left(proving.LockPath, 2, "the holder and its mark")
@@ -434,6 +437,30 @@ func TestAcceptance157AtTheEndOfTheNumbers(t *testing.T) {
 			v.AtOnce(start, "the grants")
 		}
 		v.Left(proving.LockPath, 0, "released")
+	})
+}
+
+// The request for the mark is on its way when somebody removes the entry. Then others may be granted already.
+func TestAcceptance157AMarkIsNotMadeWithoutTheEntry(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		m := delayed(v, 1)[0]
+		var held atomic.Bool
+		v.Server.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+			if q.Op != zktest.Multi || marks(v) > 0 || len(v.Children(proving.LockPath)) == 0 || held.Swap(true) {
+				return zktest.Verdict{}
+			}
+			return zktest.Verdict{Delay: time.Second}
+		})
+		a := proving.Begin(context.Background(), m)
+		v.Queued(proving.LockPath, 1)
+		v.Quiet()
+		require.True(t, held.Load(), "the second transaction is that of the mark")
+		v.Remove(proving.LockPath + "/" + v.Children(proving.LockPath)[0])
+		l := v.Granted(a)
+		require.True(t, v.Exists(l.Path()), "its node was removed before it was granted")
+		require.NoError(t, l.Unlock())
+		v.Later()
+		require.Empty(t, v.Children(proving.LockPath))
 	})
 }
 
