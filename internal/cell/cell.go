@@ -1,0 +1,345 @@
+package cell
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+)
+
+// Cell is one value that several processes change. Below its base node, which is named by the type, there are
+//
+//	value           with the value as its data. Its version counts the changes
+//	value/absent    while there is no value
+//	writers         with one node for each writer: see record.Writers
+//	queue           where processes queue that were refused several times
+//
+// A change is one transaction. It sets the data of value at the version that the change was computed from. So it is
+// applied only to that value; and the writer sees to it that it is applied once, whatever becomes of the request.
+//
+// It is safe for use by many goroutines. Errors are those for the caller, but not wrapped.
+type Cell struct {
+	At *session.Access
+	// Spare returns what to write in place of next, and what to do once it is written; nil for most types. It must not
+	// change after the first use of the cell.
+	Spare func(next Content) (Content, func())
+
+	base  string // on the servers
+	terms record.Terms[struct{}]
+	turns *queue.Queue
+	empty bool // there is no value at first
+
+	mu        sync.Mutex
+	known     *state  // the newest that this object has seen; nil before the first
+	contended bool    // another process was in the queue when this one last entered it
+	waiting   []*Call // those that no batch has yet
+	batch     *batch  // the one under way
+	running   bool    // a goroutine makes batches
+}
+
+// Content is a value as the servers keep it.
+type Content struct {
+	Data []byte
+	OK   bool // there is a value
+}
+
+// state is the content at one time.
+type state struct {
+	Content
+	version int32 // of the node
+	founded int64 // the czxid of the node; 0 if this object made it and has not read it since
+}
+
+// before reports whether s was the state before t was.
+func (s state) before(t state) bool {
+	if s.founded != t.founded && s.founded != 0 && t.founded != 0 {
+		return s.founded < t.founded
+	}
+	return s.version-t.version < 0 // also when the version has passed its greatest number
+}
+
+// errRemoved is the error when nodes are missing that only a removal by hand deletes.
+var errRemoved = fmt.Errorf("%w: somebody has removed nodes below the path; remove the rest, too", errs.ErrBroken)
+
+// New names the cell of a type, a name of package layout, at a path. Without a value at first it is empty; else the
+// first value has no bytes. It does no I/O. If at reports a misuse, so does every call.
+func New(at *session.Access, kind string, empty bool) *Cell {
+	c := &Cell{At: at, empty: empty}
+	if at.Misuse() != nil {
+		return c
+	}
+	c.base = at.Full(at.Path) + "/" + kind
+	c.turns = at.Queue("/"+kind+"/queue", queue.KindLock)
+	c.terms.Base, c.terms.ACL, c.terms.Type = c.base, at.ACL(), kind
+	c.terms.First = func() (struct{}, []string) {
+		nodes := []string{c.writers(), c.Node()}
+		if empty {
+			nodes = append(nodes, c.absent())
+		}
+		return struct{}{}, nodes
+	}
+	c.terms.Check = func(struct{}) error { return nil }
+	return c
+}
+
+// Node is the node with the value, on the servers.
+func (c *Cell) Node() string    { return c.base + "/value" }
+func (c *Cell) absent() string  { return c.Node() + "/absent" }
+func (c *Cell) writers() string { return c.base + "/writers" }
+
+// Shown is the path of the node as the session's user knows it.
+func (c *Cell) Shown() string { return c.At.Path + "/" + c.terms.Type + "/value" }
+
+// look reads the content as this server knows it. A server may know less than this object, which has seen more in an
+// earlier session: then look has it catch up first. So what an object reads never goes back.
+func (c *Cell) look(ctx context.Context, e *zkconn.Epoch) (s state, there bool, err error) {
+	c.mu.Lock()
+	floor := c.known
+	c.mu.Unlock()
+	for synced := false; ; synced = true {
+		data, stat, err := e.Get(ctx, c.Node())
+		if there = err == nil; there {
+			s = state{Content{data, stat.NumChildren == 0}, stat.Version, stat.Czxid}
+		} else if !errors.Is(err, zk.ErrNoNode) {
+			return s, false, err
+		}
+		if floor == nil || there && !s.before(*floor) {
+			if there {
+				c.learn(s)
+			}
+			return s, there, nil
+		}
+		if synced { // somebody has removed the node, and perhaps there is a new one
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if c.known = nil; there {
+				c.known = &s
+			}
+			return s, there, nil
+		}
+		if err := record.Synced(ctx, e, c.Node()); err != nil {
+			return s, false, err
+		}
+	}
+}
+
+// learn keeps s unless something newer is known.
+func (c *Cell) learn(s state) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known == nil || !s.before(*c.known) {
+		c.known = &s
+	}
+}
+
+// Load reads the content. It makes nothing.
+func (c *Cell) Load(ctx context.Context) (now Content, err error) {
+	err = c.At.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		for again := false; ; again = true {
+			s, there, err := c.look(ctx, e)
+			if now = s.Content; err != nil || there {
+				return err
+			}
+			now = Content{}
+			// Nobody has used the path, or it is that of another type, or somebody makes the nodes at this moment.
+			_, made, err := c.terms.Peek(ctx, e)
+			switch {
+			case err != nil || !made:
+				return err
+			case again:
+				return errRemoved
+			}
+		}
+	})
+	return now, err
+}
+
+// present is what this object knows to have been the state, or reads.
+func (c *Cell) present(ctx context.Context, e *zkconn.Epoch) (state, error) {
+	c.mu.Lock()
+	known := c.known
+	c.mu.Unlock()
+	if known != nil {
+		return *known, nil
+	}
+	return c.fresh(ctx, e)
+}
+
+// fresh reads the state, and makes the nodes if nobody has.
+func (c *Cell) fresh(ctx context.Context, e *zkconn.Epoch) (state, error) {
+	for again := false; ; again = true {
+		s, there, err := c.look(ctx, e)
+		if err != nil || there {
+			return s, err
+		}
+		v, err := c.terms.Make(ctx, e)
+		switch {
+		case err != nil:
+			return s, err
+		case v.New:
+			s = state{Content: Content{OK: !c.empty}}
+			c.learn(s)
+			return s, nil
+		case again: // the base node is there, and it was made with the others
+			return s, errRemoved
+		}
+	}
+}
+
+// errChanged means that a change was refused, because the state was not the one that it was computed from.
+var errChanged = errors.New("the value has changed")
+
+// write makes next the content, if the state is still was.
+func (c *Cell) write(ctx context.Context, e *zkconn.Epoch, was state, next Content, turn *queue.Ticket) error {
+	ops := []any{&zk.SetDataRequest{Path: c.Node(), Data: next.Data, Version: was.version}}
+	switch {
+	case was.OK && !next.OK:
+		ops = append(ops, &zk.CreateRequest{Path: c.absent(), Acl: c.At.ACL()})
+	case !was.OK && next.OK:
+		ops = append(ops, &zk.DeleteRequest{Path: c.absent(), Version: -1})
+	}
+	if unchecked(was) {
+		ops = append(ops, &zk.CheckVersionRequest{Path: turn.Node, Version: -1})
+	}
+	res, err := c.At.Apply(ctx, e, c.writers(), ops...)
+	switch {
+	case record.Conflict(err):
+		return errChanged
+	case errors.Is(err, zk.ErrNoNode): // the directory of the writers
+		now, there, err := c.look(ctx, e)
+		if err == nil && there && now.founded == was.founded {
+			return errRemoved
+		}
+		return cmp.Or(err, errChanged)
+	case err != nil:
+		return err
+	}
+	now := state{next, was.version + 1, was.founded}
+	if len(res) > 0 && res[0].Stat != nil {
+		now.version, now.founded = res[0].Stat.Version, res[0].Stat.Czxid
+	}
+	c.learn(now)
+	return nil
+}
+
+// unchecked reports whether the servers cannot check the version of this state: after 4294967295 changes it is -1,
+// which they take for any. Whoever changes the value then does so in the queue, and its transaction checks that it is
+// still there. So there is one at a time.
+func unchecked(s state) bool { return s.version == -1 }
+
+// confirm asks whether the state is still s. The request is refused by the leader, so a read after
+// the refusal tells at least what the leader knew then.
+func (c *Cell) confirm(ctx context.Context, e *zkconn.Epoch, s state) error {
+	if unchecked(s) {
+		if err := record.Synced(ctx, e, c.Node()); err != nil {
+			return err
+		}
+		return errChanged
+	}
+	_, err := record.Transact(ctx, e, &zk.CheckVersionRequest{Path: c.Node(), Version: s.version})
+	if record.Conflict(err) {
+		return errChanged
+	}
+	return err
+}
+
+// Plan computes a change.
+type Plan interface {
+	// Compute returns the content after now, and whether it must be written. It is called again after a refusal. current
+	// says that a request that was sent since the call of Refused has shown now. If it has not, and nothing must be
+	// written, the servers are asked whether now is still the content.
+	Compute(now Content, current bool) (next Content, write bool, err error)
+	// Refused is called when nothing was written, and nothing of this attempt will be written later.
+	Refused()
+}
+
+// refusals is how many a process bears before it queues.
+const refusals = 2
+
+// Change makes a change that is computed from the value. At first it sends what it has computed from the newest state
+// that it knows. If the servers refuse that twice, many processes change the value, and all but one of those that
+// send at the same time are refused each time. So it queues for one write. An object that found others in the queue
+// queues at once the next time.
+func (c *Cell) Change(ctx context.Context, e *zkconn.Epoch, p Plan) error {
+	c.mu.Lock()
+	queues := c.contended
+	c.mu.Unlock()
+	s, err := c.present(ctx, e)
+	if err != nil {
+		return err
+	}
+	var turn *queue.Ticket
+	current := false // see Plan
+	for n, pace := 1, (node.Pace{Free: 2 * refusals}); ; n++ {
+		if queues = queues || n > refusals || unchecked(s); queues && turn == nil {
+			others := false
+			if turn, others, err = c.turn(ctx); err != nil {
+				return err
+			}
+			defer turn.Leave(queue.Unawaited)
+			if e, current = turn.Epoch, false; others {
+				if s, err = c.fresh(ctx, e); err != nil {
+					return err
+				}
+			}
+		}
+		next, write, err := p.Compute(s.Content, current)
+		if err != nil || !write && current {
+			return err
+		}
+		if write {
+			err = c.writeSpare(ctx, e, s, next, turn)
+		} else {
+			err = c.confirm(ctx, e, s)
+		}
+		if err != nil && !errs.Ambiguous(err) {
+			p.Refused()
+		}
+		if !errors.Is(err, errChanged) {
+			return err
+		}
+		if err := pace.Rest(ctx, e); err != nil {
+			return err
+		}
+		if s, err = c.fresh(ctx, e); err != nil {
+			return err
+		}
+		current = true
+	}
+}
+
+// writeSpare is write, and what the type wants to write in addition.
+func (c *Cell) writeSpare(ctx context.Context, e *zkconn.Epoch, was state, next Content, turn *queue.Ticket) error {
+	written := func() {}
+	if c.Spare != nil {
+		next, written = c.Spare(next)
+	}
+	err := c.write(ctx, e, was, next, turn)
+	if err == nil {
+		written()
+	}
+	return err
+}
+
+// turn queues, and reports whether others were there.
+func (c *Cell) turn(ctx context.Context) (t *queue.Ticket, others bool, err error) {
+	q := *c.turns
+	q.Waits = func(queue.Entry) { others = true }
+	if t, err = q.Obtain(ctx, (*queue.Ticket).Forget); err != nil {
+		return nil, false, err
+	}
+	c.mu.Lock()
+	c.contended = others
+	c.mu.Unlock()
+	return t, others, nil
+}

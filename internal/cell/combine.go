@@ -1,0 +1,183 @@
+package cell
+
+import (
+	"context"
+	"slices"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+)
+
+// The calls of one object are combined. While one write is under way, the calls that come meanwhile wait. Then one
+// write is made for all of them. Each call's change is computed from the content that the change before it leaves, in
+// the order in which they came. So each has a result of its own, as if it had been alone.
+//
+// A goroutine of the session makes the writes. So a caller whose context ends returns at once, and the others
+// are served. If nobody waits for a write any more, it ends, too.
+
+// Call is one call that waits for its change.
+type Call struct {
+	// Change returns the content after now, and whether it must be written. It may be called more than once: the last
+	// time counts. If it returns an error, the call ends with that, and changes nothing.
+	Change func(now Content) (next Content, write bool, err error)
+	// Served reports whether the call needs no change after all. It is called when the call joins a batch; nil for most types.
+	Served func() bool
+
+	// All of this is guarded by the cell's mu.
+	sent  bool  // a write that has its change may be applied
+	err   error // with which the call ends
+	ended bool
+	done  chan struct{} // closed when the call has ended
+}
+
+// Do makes a change, or returns the reason why not. It returns when ctx ends; the error is ambiguous if the change may
+// have been made.
+func (c *Cell) Do(ctx context.Context, k *Call) error {
+	if err := c.At.Misuse(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return errs.OfContext(ctx)
+	}
+	k.done = make(chan struct{})
+	c.mu.Lock()
+	c.waiting = append(c.waiting, k)
+	begin := !c.running
+	c.running = true
+	c.mu.Unlock()
+	if begin && !c.At.Spawn(c.run) {
+		c.refuseAll()
+	}
+	select {
+	case <-k.done:
+		return k.err
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k.ended {
+		return k.err
+	}
+	return c.forsake(ctx, k)
+}
+
+// forsake ends a call whose context has ended. mu is held.
+func (c *Cell) forsake(ctx context.Context, k *Call) error {
+	err := errs.OfContext(ctx)
+	if k.sent {
+		err = errs.MarkAmbiguous(err)
+	}
+	k.end(err)
+	if at := slices.Index(c.waiting, k); at >= 0 {
+		c.waiting = slices.Delete(c.waiting, at, at+1)
+	} else if c.batch.idle() {
+		c.batch.cancel()
+	}
+	return err
+}
+
+// end ends a call; only the first time counts. mu is held.
+func (k *Call) end(err error) {
+	if !k.ended {
+		k.ended, k.err = true, err
+		close(k.done)
+	}
+}
+
+// refuseAll ends all calls: the session is closed.
+func (c *Cell) refuseAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running = false
+	for _, k := range c.waiting {
+		k.end(errs.ErrClosed)
+	}
+	c.waiting = nil
+}
+
+// run makes batches until nobody waits.
+func (c *Cell) run() {
+	for {
+		c.mu.Lock()
+		if len(c.waiting) == 0 {
+			c.running = false
+			c.mu.Unlock()
+			return
+		}
+		b := &batch{c: c}
+		ctx, cancel := context.WithCancel(context.Background())
+		b.cancel, c.batch = cancel, b
+		b.join()
+		c.mu.Unlock()
+
+		var err error
+		if len(b.calls) > 0 {
+			err = c.At.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error { return c.Change(ctx, e, b) })
+		}
+		cancel()
+		c.mu.Lock()
+		for _, k := range b.calls {
+			k.end(err)
+		}
+		c.batch = nil
+		c.mu.Unlock()
+	}
+}
+
+// batch is the calls for which one write is made.
+type batch struct {
+	c      *Cell
+	calls  []*Call
+	cancel context.CancelFunc // ends the write, when nobody waits for it
+}
+
+// join takes those who wait into the batch. mu is held.
+func (b *batch) join() {
+	for _, k := range b.c.waiting {
+		if k.Served != nil && k.Served() {
+			k.end(nil)
+			continue
+		}
+		b.calls = append(b.calls, k)
+	}
+	b.c.waiting = nil
+}
+
+// idle reports whether nobody waits for the batch. mu is held.
+func (b *batch) idle() bool {
+	return !slices.ContainsFunc(b.calls, func(k *Call) bool { return !k.ended })
+}
+
+// Compute implements Plan. Calls that came meanwhile join, unless the content is older than they may be. Calls
+// whose callers have given up are left out: their changes are not made any more.
+func (b *batch) Compute(now Content, current bool) (next Content, write bool, err error) {
+	b.c.mu.Lock()
+	defer b.c.mu.Unlock()
+	if !current {
+		b.join()
+	}
+	b.calls = slices.DeleteFunc(b.calls, func(k *Call) bool { return k.ended })
+	next = now
+	for _, k := range b.calls {
+		after, changes, err := k.Change(next)
+		if err != nil {
+			k.end(err)
+		} else if k.sent = changes; changes {
+			next, write = after, true
+		}
+	}
+	if b.idle() {
+		return now, false, context.Canceled
+	}
+	return next, write, nil
+}
+
+// Refused implements Plan. What is read from now on is new enough for those who join.
+func (b *batch) Refused() {
+	b.c.mu.Lock()
+	defer b.c.mu.Unlock()
+	b.join()
+	for _, k := range b.calls {
+		k.sent = false
+	}
+}

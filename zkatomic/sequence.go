@@ -1,0 +1,127 @@
+package zkatomic
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/go-menagerie/menagerie/internal/cell"
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/layout"
+	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// Sequence gives numbers that nobody else gets: 1, 2, 3 and so on. It is safe for use by many goroutines.
+//
+// A Next that begins after another Next of the same object has returned has a greater number. With blocks of 1, which is
+// the default, that holds for all processes together. With larger blocks, see [WithBlock], each process takes its
+// numbers from a block of its own.
+//
+// A number is given once. Numbers are lost when a process ends that has not used up its block, and when a Next
+// fails because its context or its ZooKeeper session ended. The numbers end with the greatest int64.
+type Sequence struct {
+	cell  *cell.Cell
+	block int64
+
+	mu         sync.Mutex
+	next, last int64 // the numbers that are left of the block; none if next is the greater one
+}
+
+// sequenceOption is an option that only NewSequence takes.
+type sequenceOption struct {
+	zksync.Option
+	set func(*Sequence)
+}
+
+// WithBlock makes a Sequence reserve n numbers with each request. The next n-1 calls of Next then cost no request. The
+// default is 1. Objects with different blocks may use the same path.
+func WithBlock(n int64) zksync.Option {
+	return sequenceOption{session.Misplaced("WithBlock"), func(s *Sequence) { s.block = n }}
+}
+
+// NewSequence names a sequence by a path of its own, which is created when it is first used. NewSequence does no I/O. The
+// first call of Next reports a malformed path, a nil session, a block below 1, or an option that is not one of WithBlock,
+// WithACL and WithName, as zksync.ErrMisuse.
+func NewSequence(s *zksync.Session, path string, opts ...zksync.Option) *Sequence {
+	own, rest := session.Own[sequenceOption](opts)
+	at := session.NewAccess((*session.Session)(s), path, rest).Without(session.OfHolds...)
+	q := &Sequence{block: 1, next: 1}
+	for _, o := range own {
+		o.set(q)
+	}
+	if q.block < 1 {
+		at.Refuse(fmt.Errorf("%w: blocks of %d numbers; a block has one at least", zksync.ErrMisuse, q.block))
+	}
+	q.cell = cell.New(at, layout.Sequence, false)
+	q.cell.Spare = q.reserve
+	return q
+}
+
+// Next returns the next number. It blocks until the servers confirm or ctx ends, through disconnects and new sessions.
+// If ctx, or the ZooKeeper session, ends before the outcome is known, the error satisfies [zksync.Ambiguous], and a number
+// may be lost. If the session is closed, the error is zksync.ErrClosed. If the path belongs to another type, it is
+// zksync.ErrMisuse. It costs one request for each block, and one more the first time of an object; calls that come while
+// a request is under way share the next one. More processes that reserve blocks at the same time cost more: see [Int64].
+func (q *Sequence) Next(ctx context.Context) (int64, error) {
+	at := q.cell.At
+	if at.Misuse() == nil && ctx.Err() == nil && !at.Closing() {
+		if n, ok := q.take(); ok {
+			return n, nil
+		}
+	}
+	var n int64
+	taken := false
+	k := &cell.Call{Served: func() bool { n, taken = q.take(); return taken }}
+	full := false
+	old, err := addressed(ctx, q.cell, k, func(now int64) (int64, bool) {
+		full = now == math.MaxInt64
+		return now + 1, !full
+	})
+	switch {
+	case err != nil:
+		return 0, errs.Wrap("next", at.Path, err)
+	case taken:
+		return n, nil
+	case full:
+		return 0, errs.Wrap("next", at.Path, errFull)
+	}
+	return old + 1, nil
+}
+
+// errFull is the error when all numbers have been given.
+var errFull = fmt.Errorf("%w: the sequence has come to its end; use another path", zksync.ErrMisuse)
+
+// take takes a number of the block, if there is one.
+func (q *Sequence) take() (n int64, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.next > q.last {
+		return 0, false
+	}
+	n = q.next
+	if q.next++; n == math.MaxInt64 {
+		q.next, q.last = 1, 0
+	}
+	return n, true
+}
+
+// reserve is the spare of the cell: it reserves the rest of a block for later calls, when some calls are given the numbers
+// up to next.
+//
+// The numbers of an object grow. A call is part of a write only if nothing was left of the block when it was taken into the
+// batch (served), and nothing is added before that write is made. So the block is empty then, the calls of the batch
+// have the smallest of the new numbers, and the rest is given to calls that return later.
+func (q *Sequence) reserve(next cell.Content) (cell.Content, func()) {
+	upTo, err := number(q.cell, next)
+	more := min(q.block-1, math.MaxInt64-upTo)
+	if err != nil || more == 0 {
+		return next, func() {}
+	}
+	return numeral(upTo + more), func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.next, q.last = upTo+1, upTo+more
+	}
+}
