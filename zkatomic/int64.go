@@ -117,4 +117,6 @@ func number(c *cell.Cell, now cell.Content) (int64, error) {
 }
 
 // numeral is the content that a number is kept as.
-func numeral(v int64) cell.Content { return cell.Content{Data: strconv.AppendInt(nil, v, 10), OK: true} }
+func numeral(v int64) cell.Content {
+	return cell.Content{Data: strconv.AppendInt(nil, v, 10), OK: true}
+}

@@ -148,10 +148,10 @@ func (x *Slots) free(ctx context.Context, e *zkconn.Epoch) (int, error) {
 			return 0, err
 		}
 		told := make(chan struct{}, 1) // it is told once at most
-		w, names, err := e.WatchChildren(ctx, x.taken.Dir, func(zkconn.Event) { told <- struct{}{} })
+		w, l, err := e.WatchChildren(ctx, x.taken.Dir, func(zkconn.Event) { told <- struct{}{} })
 		switch {
 		case err == nil:
-			slot := least(names)
+			slot := least(l.Names)
 			if slot < x.n {
 				w.Stop()
 				return slot, nil
