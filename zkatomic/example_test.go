@@ -1,0 +1,121 @@
+package zkatomic_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-menagerie/menagerie/zkatomic"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// session opens a session on a server in this process.
+func session() (s *zksync.Session, end func()) {
+	srv := zktest.Start()
+	s, err := zksync.Connect(context.Background(), srv.Addr())
+	if err != nil {
+		panic(err)
+	}
+	return s, func() { s.Close(); srv.Close() }
+}
+
+// Invoices are numbered by all processes together.
+func ExampleInt64() {
+	s, end := session()
+	defer end()
+	last := zkatomic.NewInt64(s, "/invoices/last")
+	for range 3 {
+		n, err := last.Add(context.Background(), 1)
+		fmt.Println(n, err)
+	}
+	// Output:
+	// 1 <nil>
+	// 2 <nil>
+	// 3 <nil>
+}
+
+// A configuration is changed by whoever may, and read by all.
+func ExampleValue() {
+	type config struct{ Limit, Burst int }
+	s, end := session()
+	defer end()
+	ctx := context.Background()
+	v := zkatomic.NewValue[config](s, "/config")
+	if err := v.Store(ctx, config{10, 20}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	now, err := v.Update(ctx, func(old config, ok bool) (config, error) {
+		old.Limit *= 2
+		return old, nil
+	})
+	fmt.Println(now, err)
+	swapped, err := v.CompareAndSwap(ctx, config{10, 20}, config{})
+	fmt.Println(swapped, err)
+	// Output:
+	// {20 20} <nil>
+	// false <nil>
+}
+
+// A service follows its configuration.
+func ExampleSnapshot() {
+	s, end := session()
+	defer end()
+	ctx := context.Background()
+	v := zkatomic.NewValue[string](s, "/mode")
+	if err := v.Store(ctx, "fast"); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for now, err := range v.Watch(ctx) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(now.Value, now.OK)
+		if now.Value == "safe" {
+			return
+		}
+		if err := v.Store(ctx, "safe"); err != nil {
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// fast true
+	// safe true
+}
+
+// Numbers are unique, and reserved in blocks.
+func ExampleSequence() {
+	s, end := session()
+	defer end()
+	ids := zkatomic.NewSequence(s, "/ids", zkatomic.WithBlock(100))
+	for range 3 {
+		n, err := ids.Next(context.Background())
+		fmt.Println(n, err)
+	}
+	// Output:
+	// 1 <nil>
+	// 2 <nil>
+	// 3 <nil>
+}
+
+// Each worker has a small number for itself, as long as it lives.
+func ExampleSlots() {
+	s, end := session()
+	defer end()
+	ctx := context.Background()
+	workers := zkatomic.NewSlots(s, "/workers", 3)
+	first, lease, err := workers.Acquire(ctx)
+	fmt.Println(first, err)
+	second, _, err := workers.Acquire(ctx)
+	fmt.Println(second, err)
+	fmt.Println(lease.Unlock())
+	again, _, err := workers.Acquire(ctx)
+	fmt.Println(again, err)
+	// Output:
+	// 0 <nil>
+	// 1 <nil>
+	// <nil>
+	// 0 <nil>
+}
