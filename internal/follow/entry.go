@@ -19,6 +19,8 @@ type entry struct {
 	// known by their events, so it is only for telling whether the children must be listed after a lost connection.
 	listed int64
 
+	node Node // as it was told last, if the tree keeps that
+
 	data, children *zkconn.Watch // of a tree without a recursive watch
 }
 
@@ -97,6 +99,9 @@ func (l *link) looked(path string, c zkconn.Content, w *zkconn.Watch, err error)
 	l.keep(&en.data, w)
 	if kind == 0 {
 		return nil
+	}
+	if t.keep {
+		en.node = Node(c)
 	}
 	return t.tell(Event{Kind: kind, Path: path, Data: c.Data, Stat: c.Stat})
 }
@@ -200,7 +205,7 @@ func (l *link) buried(en *entry, path string) error {
 	}
 	l.unwatch(en.data)
 	l.unwatch(en.children)
-	return l.t.tell(Event{Kind: Deleted, Path: path})
+	return l.t.tell(Event{Kind: Deleted, Path: path, Data: en.node.Data, Stat: en.node.Stat})
 }
 
 // expected handles the answer to the watch for the creation of the root.

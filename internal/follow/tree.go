@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -30,7 +31,7 @@ const (
 )
 
 // Event is a change of a tree. Path is that of the node, on the servers. Data and Stat are those of a node
-// that was created or changed.
+// that was created or changed. A [Cache] also tells what a deleted node was last.
 type Event struct {
 	Kind Kind
 	Path string
@@ -49,7 +50,7 @@ type Event struct {
 // Older servers, and tapped connections, hold two watches for each node. There each node costs two requests at the beginning
 // and after a lost connection, and a child that comes or goes costs a listing of its parent.
 //
-// It keeps the names and three numbers of each node, not the data.
+// It keeps the names and three numbers of each node, not the data: a [Cache] does.
 func Tree(ctx context.Context, at Sessions, path string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		t := &tree{path: path, yield: yield, jobs: newJobs()}
@@ -60,12 +61,15 @@ func Tree(ctx context.Context, at Sessions, path string) iter.Seq2[Event, error]
 	}
 }
 
-// tree is one loop. It belongs to the goroutine of the loop, except jobs.
+// tree is one loop. It belongs to the goroutine of the loop, except jobs, and what a Cache reads.
 type tree struct {
 	path  string
 	yield func(Event, error) bool
-	root  *entry // nil if there is no node
-	jobs  *jobs  // what is to be read
+	jobs  *jobs // what is to be read
+
+	mu   sync.RWMutex // held while entries change; only the goroutine of the loop changes them
+	root *entry       // nil if there is no node
+	keep bool         // the entries keep the data, too
 
 	sessions int
 	begun    bool // Initialized was told
@@ -129,7 +133,10 @@ func (t *tree) attend(ctx context.Context, e *zkconn.Epoch) error {
 		if answer == nil {
 			continue // there are new jobs
 		}
-		if err := over(answer.handle()); again(err) {
+		t.mu.Lock()
+		err = over(answer.handle())
+		t.mu.Unlock()
+		if again(err) {
 			t.jobs.add(answer.job)
 			if e.Connection() != l.number {
 				return errAgain
@@ -148,10 +155,10 @@ func (t *tree) current() error {
 	switch {
 	case !t.begun:
 		t.begun = true
-		return t.tell(Event{Kind: Initialized, Path: t.path})
+		return t.tellAlone(Initialized)
 	case t.behind:
 		t.behind = false
-		return t.tell(Event{Kind: Resumed, Path: t.path})
+		return t.tellAlone(Resumed)
 	}
 	return nil
 }
@@ -162,9 +169,17 @@ func (t *tree) interrupt() error {
 		return nil
 	}
 	t.behind = true
-	return t.tell(Event{Kind: Interrupted, Path: t.path})
+	return t.tellAlone(Interrupted)
 }
 
+// tellAlone tells an event that is about no node.
+func (t *tree) tellAlone(kind Kind) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.tell(Event{Kind: kind, Path: t.path})
+}
+
+// tell calls the body of the loop. mu is held: for a Cache, entries and events change together.
 func (t *tree) tell(ev Event) error {
 	if !t.yield(ev, nil) {
 		t.stopped = true

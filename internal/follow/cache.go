@@ -1,0 +1,242 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+)
+
+// Spawner also runs goroutines for which the end of the session waits. A *session.Access does so.
+type Spawner interface {
+	Sessions
+	Spawn(f func()) bool
+}
+
+// Cache is a tree in memory, kept up to date by a goroutine of its own, from the first Start until Close or until
+// the session is closed. Its methods may be called by many goroutines. Only Start blocks, and the loop of Changes.
+type Cache struct {
+	at   Spawner
+	tree *tree
+	ctx  context.Context // ends when Close begins
+	stop context.CancelFunc
+	once sync.Once
+
+	started chan struct{} // closed when everything that was there at the beginning is known
+	ended   chan struct{} // closed when the goroutine has ended; then err says why
+
+	// Guarded by tree.mu:
+	future *history  // the list that the next event is added to
+	since  time.Time // when the tree was up to date last; zero while it is
+	err    error
+}
+
+// NewCache names the tree at path, a path on the servers. It does no I/O.
+func NewCache(at Spawner, path string) *Cache {
+	c := &Cache{
+		at: at, tree: &tree{path: path, jobs: newJobs(), keep: true},
+		started: make(chan struct{}), ended: make(chan struct{}),
+		future: newHistory(), since: time.Now(),
+	}
+	c.tree.yield = c.told
+	c.ctx, c.stop = context.WithCancel(context.Background())
+	return c
+}
+
+// Start begins to follow the tree, and returns when everything that is there is known, when ctx ends, or with the
+// error with which the cache has ended. If ctx ends, the cache goes on; another Start waits for it again.
+func (c *Cache) Start(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return errs.OfContext(ctx)
+	}
+	c.once.Do(func() {
+		if !c.at.Spawn(c.run) {
+			c.end(errs.ErrClosed)
+		}
+	})
+	select {
+	case <-c.ended: // also if it had started
+		return c.reason()
+	default:
+	}
+	select {
+	case <-c.started:
+		return nil
+	case <-c.ended:
+		return c.reason()
+	case <-ctx.Done():
+		return errs.OfContext(ctx)
+	}
+}
+
+// reason is why the cache has ended.
+func (c *Cache) reason() error {
+	c.tree.mu.RLock()
+	defer c.tree.mu.RUnlock()
+	return c.err
+}
+
+var errCacheClosed = fmt.Errorf("%w: the tree was closed", errs.ErrMisuse)
+
+func (c *Cache) run() {
+	err := c.at.In(c.ctx, c.tree.in)
+	if c.ctx.Err() != nil {
+		err = errCacheClosed
+	}
+	c.end(err)
+}
+
+func (c *Cache) end(err error) {
+	c.tree.mu.Lock()
+	defer c.tree.mu.Unlock()
+	c.err = err
+	if c.since.IsZero() {
+		c.since = time.Now()
+	}
+	close(c.ended)
+}
+
+// told is the body of the loop.
+func (c *Cache) told(ev Event, _ error) bool {
+	switch ev.Kind {
+	case Initialized:
+		close(c.started)
+		c.since = time.Time{}
+	case Resumed:
+		c.since = time.Time{}
+	case Interrupted:
+		c.since = time.Now()
+	}
+	c.future = c.future.add(ev)
+	return true
+}
+
+// Close ends the cache and waits for its goroutine. What it has read stays.
+func (c *Cache) Close() {
+	c.stop()
+	c.once.Do(func() { c.end(errCacheClosed) }) // it was never started
+	<-c.ended
+}
+
+// Get returns the node at path, a path on the servers, as the cache knows it.
+func (c *Cache) Get(path string) (Node, bool) {
+	c.tree.mu.RLock()
+	defer c.tree.mu.RUnlock()
+	en, _ := c.tree.find(path)
+	if en == nil {
+		return Node{}, false
+	}
+	return en.node, true
+}
+
+// Children returns the names of the children of the node at path, sorted; nil if there is no node.
+func (c *Cache) Children(path string) []string {
+	c.tree.mu.RLock()
+	defer c.tree.mu.RUnlock()
+	en, _ := c.tree.find(path)
+	if en == nil {
+		return nil
+	}
+	return slices.AppendSeq(make([]string, 0, len(en.kids)), sorted(en.kids))
+}
+
+func sorted(kids map[string]*entry) iter.Seq[string] {
+	return slices.Values(slices.Sorted(maps.Keys(kids)))
+}
+
+// Age is for how long changes may have been missed, because there is no connection, or because not everything has been
+// read again since. It is 0 while the tree is up to date. A connection that falls silent is noticed after 2/3 of the session timeout.
+func (c *Cache) Age() time.Duration {
+	c.tree.mu.RLock()
+	defer c.tree.mu.RUnlock()
+	if c.since.IsZero() {
+		return 0
+	}
+	return time.Since(c.since)
+}
+
+// Changes returns a loop over the changes of the tree: it begins with what is there when the loop begins, parents before their
+// children, and with Initialized. Each loop goes at its own pace, and misses nothing: a slow one
+// holds the events that it has yet to see. It ends with an error, told once: that of ctx, or that with which the
+// cache has ended; after Close of the cache it ends without one.
+func (c *Cache) Changes(ctx context.Context) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		present, next := c.present()
+		for _, ev := range present {
+			if !yield(ev, nil) {
+				return
+			}
+		}
+		for {
+			select {
+			case <-next.come:
+			case <-ctx.Done():
+				yield(Event{}, errs.OfContext(ctx))
+				return
+			case <-c.ended:
+				if err := c.reason(); !closed(next.come) {
+					if !errors.Is(err, errCacheClosed) {
+						yield(Event{}, err)
+					}
+					return
+				}
+			}
+			ev := next.event
+			if next = next.rest; !yield(ev, nil) {
+				return
+			}
+		}
+	}
+}
+
+// present is what is known now, as events, and the list of what comes after it.
+func (c *Cache) present() (all []Event, next *history) {
+	t := c.tree
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	var add func(en *entry, path string)
+	add = func(en *entry, path string) {
+		all = append(all, Event{Created, path, en.node.Data, en.node.Stat})
+		for name := range sorted(en.kids) {
+			add(en.kids[name], path+"/"+name)
+		}
+	}
+	if t.root != nil {
+		add(t.root, t.path)
+	}
+	if closed(c.started) {
+		all = append(all, Event{Kind: Initialized, Path: t.path})
+	}
+	return all, c.future
+}
+
+// history is a list of events, from one event on.
+type history struct {
+	come  chan struct{} // closed when the event has come; then event and rest are set
+	event Event
+	rest  *history
+}
+
+func newHistory() *history { return &history{come: make(chan struct{})} }
+
+// add puts an event at the end, and returns the list of what comes after it.
+func (h *history) add(ev Event) *history {
+	h.event, h.rest = ev, newHistory()
+	close(h.come)
+	return h.rest
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
