@@ -85,6 +85,10 @@ func ExampleEvent() {
 		return
 	}
 	t := zkwatch.NewTree(s, "/members")
+	if err := t.Start(ctx); err != nil {
+		fmt.Println(err)
+		return
+	}
 	defer t.Close()
 	for ev, err := range t.Changes(ctx) {
 		if err != nil {

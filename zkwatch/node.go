@@ -57,7 +57,8 @@ func nodeOf(path string, data []byte, stat *zk.Stat) Node {
 
 // Children is a loop over the names of the children of the node at path, sorted: the present ones, and then those after every
 // change. They are nil while there is no node. A child that was deleted and made again is a change, although the names
-// are the same. It blocks, ends and costs like [Data]. A listing of more than 1 MB is refused by the servers.
+// are the same. It blocks, ends and costs like [Data]. Keep directories so small that a listing stays below
+// 1 MB: many clients refuse longer answers.
 func Children(ctx context.Context, s *zksync.Session, path string) iter.Seq2[[]string, error] {
 	at := access(s, path)
 	return func(yield func([]string, error) bool) {

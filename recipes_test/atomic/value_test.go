@@ -79,7 +79,10 @@ func TestTheRequestsOfAValue(t *testing.T) {
 		v.Costs(4, func() { require.NoError(t, x.Store(ctx, "a")) })
 		v.Costs(1, func() { require.NoError(t, x.Store(ctx, "b")) })
 		v.Costs(1, func() { _, _, err := x.Load(ctx); require.NoError(t, err) })
-		v.Costs(1, func() { _, err := x.Update(ctx, func(s string, _ bool) (string, error) { return s + s, nil }); require.NoError(t, err) })
+		v.Costs(1, func() {
+			_, err := x.Update(ctx, func(s string, _ bool) (string, error) { return s + s, nil })
+			require.NoError(t, err)
+		})
 		v.Costs(1, func() { require.NoError(t, x.Delete(ctx)) })
 		v.Costs(1, func() { require.NoError(t, x.Delete(ctx)) }, "the servers are asked whether there is still none")
 		other := zkatomic.NewValue[string](proving.Calm(v), path)
