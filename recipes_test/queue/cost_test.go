@@ -1,0 +1,131 @@
+package queue_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/zkqueue"
+)
+
+func TestRequestsOfPut(t *testing.T) {
+	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
+		q, second := zkqueue.New[int](proving.Calm(v), path), zkqueue.New[int](proving.Calm(v), path)
+		put(t, q, 0)
+		v.Costs(1, func() { put(t, q, 1) }, "Put")
+		v.Costs(2, func() { put(t, second, 2) }, "the first Put of an object")
+		v.Costs(1, func() {
+			ok, err := q.Offer(t.Context(), 3)
+			require.NoError(t, err)
+			require.True(t, ok)
+		}, "Offer")
+		v.Costs(1, func() { require.NoError(t, q.PutPriority(t.Context(), 4, 1)) }, "PutPriority")
+		v.Costs(2, func() { require.NoError(t, q.PutAfter(t.Context(), 4, time.Second)) }, "PutAfter")
+		v.Costs(2, func() { require.Equal(t, 6, length(t, q)) }, "Len")
+	})
+}
+
+func TestRequestsOfABoundedPut(t *testing.T) {
+	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
+		bounded := zkqueue.WithCapacity(5)
+		q, other := zkqueue.New[int](proving.Calm(v), path, bounded), zkqueue.New[int](proving.Calm(v), path, bounded)
+		put(t, q, 0)
+		require.Equal(t, 1, length(t, other))
+		v.Costs(1, func() { put(t, q, 1) }, "Put by the one who was the last")
+		v.Costs(3, func() { put(t, other, 2) }, "Put by another: it looks at the line and the queue")
+		v.Costs(1, func() { put(t, other, 3) }, "its next one")
+		v.Costs(6, func() { put(t, q, 4) }, "Put that learns that others put: a refusal; a place in line, a watch, the queue, the element, and out of the line")
+		v.Costs(2, func() {
+			ok, err := q.Offer(t.Context(), 5)
+			require.NoError(t, err)
+			require.False(t, ok)
+		}, "Offer to a full queue")
+		var waiting *proving.Attempt
+		v.Costs(5, func() {
+			waiting = proving.Waits(t.Context(), func(ctx context.Context) error { return q.Put(ctx, 5) })
+		}, "a Put that waits: the line, the queue, a place in line, a watch, the queue")
+		require.True(t, waiting.Pending())
+		time.Sleep(time.Second) // it watches its own place in line after half a second
+		v.Costs(0, func() { time.Sleep(v.Span(5*time.Second, time.Second)) }, "it waits")
+		require.Equal(t, 0, take(t, other))
+		v.Passes(waiting)
+	})
+}
+
+// A batch is what a listing shows. The first delivery of a batch pays for the listing.
+func TestRequestsOfReceiveAndAck(t *testing.T) {
+	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
+		p, q := zkqueue.New[int](proving.Calm(v), path), zkqueue.New[int](proving.Calm(v), path)
+		require.Zero(t, length(t, q))
+		put(t, p, 0, 1, 2, 3, 4, 5)
+		cycle := func(i int) func() {
+			return func() {
+				d := receive(t, q)
+				require.Equal(t, i, d.Value)
+				require.NoError(t, d.Ack(t.Context()))
+			}
+		}
+		v.Costs(7, cycle(0), "the first of a batch: a sync, two listings, the line; the element, the claim, the ack")
+		for i := 1; i <= 3; i++ {
+			v.Costs(3, cycle(i), "the element, the claim, the ack")
+		}
+		v.Costs(2, func() { require.Equal(t, 4, take(t, q)) }, "Take: the element, its removal")
+		v.Costs(2, func() { require.Equal(t, 5, take(t, q)) }, "Take")
+		put(t, p, 6)
+		v.Costs(6, func() { require.Equal(t, 6, take(t, q)) }, "the first Take of a batch")
+		v.Costs(4, func() {
+			_, ok, err := q.TryTake(t.Context())
+			require.NoError(t, err)
+			require.False(t, ok)
+		}, "TryTake of an empty queue")
+		put(t, p, 7)
+		v.Costs(4, func() {
+			_, ok, err := q.Peek(t.Context())
+			require.NoError(t, err)
+			require.True(t, ok)
+		}, "Peek")
+		d := receive(t, q)
+		v.Costs(1, func() { require.NoError(t, d.Nack(t.Context())) }, "Nack")
+		put(t, p, 8, 9)
+		v.Costs(6, func() { require.Len(t, all(t, q), 3) }, "All: a sync, two listings, the elements")
+		v.Costs(7, func() {
+			got, err := q.Drain(t.Context(), 10)
+			require.NoError(t, err)
+			require.Equal(t, []int{7, 8, 9}, got)
+		}, "Drain: a sync, two listings, the elements, their removal")
+	})
+}
+
+func TestAcceptance88AnIdleTakeMakesNoTraffic(t *testing.T) {
+	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
+		p := zkqueue.New[int](proving.Calm(v), path)
+		require.Zero(t, length(t, p))
+		got := make(chan int)
+		for range 10 {
+			q := zkqueue.New[int](proving.Calm(v), path)
+			go func() {
+				n, err := q.Take(t.Context())
+				if err == nil {
+					got <- n
+				}
+			}()
+			v.Quiet()
+		}
+		time.Sleep(5 * time.Second) // the lock's queue looks once more at who is ahead, in the first sixteenth of a session timeout
+		v.Costs(0, func() { time.Sleep(v.Span(9*time.Second, 3*time.Second)) }, "ten consumers wait")
+		for i := range 10 {
+			left := 9 - i
+			n := v.Counted(func() {
+				put(t, p, i)
+				require.Equal(t, i, <-got)
+			})
+			t.Log("one Put, one Take:", n, "requests")
+			// The Put; two listings, the element, its removal, the place in line. Then the next one is the
+			// first in line, and looks for itself.
+			require.LessOrEqual(t, n, 6+min(left, 1)*4, "one Put wakes one consumer")
+		}
+	})
+}
