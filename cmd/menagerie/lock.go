@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"slices"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 type lockOptions struct {
 	path  string
 	argv  []string // CMD ARGS...
+	env   []string // what else CMD gets in its environment
+	stdin *os.File // that of CMD; nil for that of this process
 	wait  time.Duration
 	try   bool
 	grace time.Duration

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -152,8 +153,8 @@ func (a *app) hold(s *zksync.Session, lease *zksync.Lease, o lockOptions, progra
 // runUnder runs CMD while the lease holds.
 func (a *app) runUnder(s *zksync.Session, lease *zksync.Lease, o lockOptions, program string, signals <-chan os.Signal) error {
 	session, timeout := s.ID(), s.Timeout() // neither is known any more after a loss
-	env := append(os.Environ(), tokenEnv+"="+lease.Token().String(), pathEnv+"="+o.path)
-	c, err := child.Start(program, o.argv, env, lease.Valid)
+	env := append(append(os.Environ(), tokenEnv+"="+lease.Token().String(), pathEnv+"="+o.path), o.env...)
+	c, err := child.StartWith(cmp.Or(o.stdin, os.Stdin), program, o.argv, env, lease.Valid)
 	if err != nil {
 		return cannotRun(err)
 	}

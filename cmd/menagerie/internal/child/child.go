@@ -68,8 +68,13 @@ type Child struct {
 // mayContinue is asked before a command that the user had stopped goes on. On Linux the
 // kernel kills the command if this process dies.
 func Start(program string, argv, env []string, mayContinue func() bool) (*Child, error) {
+	return StartWith(os.Stdin, program, argv, env, mayContinue)
+}
+
+// StartWith is Start for a command with another standard input.
+func StartWith(stdin *os.File, program string, argv, env []string, mayContinue func() bool) (*Child, error) {
 	c := &Child{
-		cmd:  &exec.Cmd{Path: program, Args: argv, Env: env, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr},
+		cmd:  &exec.Cmd{Path: program, Args: argv, Env: env, Stdin: stdin, Stdout: os.Stdout, Stderr: os.Stderr},
 		tty:  controllingTerminal(),
 		done: make(chan struct{}),
 	}

@@ -1,0 +1,149 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const elements = "/q/zkqueue/elements"
+
+func TestQueuePutAndTake(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	put := func(args ...string) {
+		run(t, append([]string{"queue", "put", "/q", "--servers", s.addr}, args...)...).succeeded()
+	}
+	put("second")
+	put("third line 1\nline 2")
+	put("first", "--priority", "-1")
+	put("later", "--delay", "1h")
+	require.Equal(t, 4, s.ChildCount(elements))
+	for _, want := range []string{"first\n", "second\n", "third line 1\nline 2\n"} {
+		p := run(t, "queue", "take", "/q", "--servers", s.addr)
+		p.succeeded()
+		require.Equal(t, want, p.stdout.String())
+	}
+	run(t, "queue", "take", "/q", "--try", "--servers", s.addr).failed(exitNotObtained, "/q has no element")
+	run(t, "queue", "take", "/q", "--wait", "300ms", "--servers", s.addr).failed(exitNotObtained, "gave up waiting for /q")
+	run(t, "queue", "receive", "/q", "--wait", "300ms", "--servers", s.addr, "--", "true").failed(exitNotObtained, "gave up waiting for /q")
+
+	cmd := exec.Command(binary, "queue", "put", "/q", "--servers", s.addr)
+	cmd.Stdin = strings.NewReader("from a pipe\n")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	p := run(t, "queue", "take", "/q", "--servers", s.addr)
+	require.Equal(t, "from a pipe\n", p.stdout.String())
+}
+
+func TestQueueTakeWaits(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	p := start(t, "queue", "take", "/q", "--servers", s.addr)
+	require.Eventually(t, func() bool { return s.ChildCount("/q/zkqueue/takers") == 1 }, patience, pause)
+	run(t, "queue", "put", "/q", "x", "--servers", s.addr).succeeded()
+	p.succeeded()
+	require.Equal(t, "x\n", p.stdout.String())
+}
+
+func TestQueueReceiveAcknowledgesWhatCMDHasDone(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	run(t, "queue", "put", "/q", "a value", "--servers", s.addr).succeeded()
+	receive := func(script string) *program {
+		return run(t, "queue", "receive", "/q", "--servers", s.addr, "--", "sh", "-c", script)
+	}
+	require.Equal(t, 7, receive("exit 7").wait())
+	require.Equal(t, 143, receive("kill -TERM $$").wait())
+	run(t, "queue", "receive", "/q", "--servers", s.addr, "--", "/no/such/program").failed(exitNotFound)
+	require.Equal(t, 1, s.ChildCount(elements))
+	require.Zero(t, s.ChildCount("/q/zkqueue/claims"))
+	p := receive(`cat; echo "/$MENAGERIE_VALUE/$MENAGERIE_ATTEMPT/$MENAGERIE_PATH/$MENAGERIE_TOKEN"`)
+	p.succeeded()
+	require.Regexp(t, `^a value/a value/3//q/[0-9a-f]{16}-[0-9a-f]{8}\n$`, p.stdout.String())
+	require.Zero(t, s.ChildCount(elements))
+
+	big := strings.Repeat("x", 200<<10)
+	cmd := exec.Command(binary, "queue", "put", "/q", "--servers", s.addr)
+	cmd.Stdin = strings.NewReader(big)
+	require.NoError(t, cmd.Run())
+	p = receive(`wc -c; echo "${MENAGERIE_VALUE-none}"`)
+	p.succeeded()
+	require.Equal(t, []string{strconv.Itoa(len(big)), "none"}, strings.Fields(p.stdout.String()))
+}
+
+func TestQueueReceiveGivesTheElementBackWhenItDies(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	run(t, "queue", "put", "/q", "x", "--servers", s.addr).succeeded()
+	p := start(t, "queue", "receive", "/q", "--timeout", "1s", "--servers", s.addr, "--", "sh", "-c", "echo working; exec sleep 600")
+	p.prints("working")
+	p.signal(os.Kill)
+	p.wait()
+	again := run(t, "queue", "receive", "/q", "--servers", s.addr, "--", "sh", "-c", `echo "$MENAGERIE_ATTEMPT"`)
+	again.succeeded()
+	require.Equal(t, "2\n", again.stdout.String())
+}
+
+func TestQueueWorkersShareTheElements(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	for i := range 8 {
+		run(t, "queue", "put", "/q", strconv.Itoa(i), "--servers", s.addr).succeeded()
+	}
+	log := filepath.Join(t.TempDir(), "log")
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 2 {
+				run(t, "queue", "receive", "/q", "--servers", s.addr, "--", "sh", "-c", `echo "$MENAGERIE_VALUE" >>"$0"`, log).succeeded()
+			}
+		})
+	}
+	all.Wait()
+	text, err := os.ReadFile(log)
+	require.NoError(t, err)
+	require.ElementsMatch(t, strings.Fields("0 1 2 3 4 5 6 7"), strings.Fields(string(text)))
+	require.Zero(t, s.ChildCount(elements))
+}
+
+func TestQueueCapacity(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	run(t, "queue", "put", "/q", "x", "--capacity", "1", "--servers", s.addr).succeeded()
+	run(t, "queue", "put", "/q", "y", "--capacity", "1", "--try", "--servers", s.addr).failed(exitNotObtained, "/q is full")
+	run(t, "queue", "put", "/q", "y", "--servers", s.addr).failed(exitUsage, "capacity 1")
+	p := start(t, "queue", "put", "/q", "y", "--capacity", "1", "--servers", s.addr)
+	require.Eventually(t, func() bool { return s.ChildCount("/q/zkqueue/putters") == 1 }, patience, pause)
+	run(t, "queue", "take", "/q", "--capacity", "1", "--servers", s.addr).succeeded()
+	p.succeeded()
+}
+
+func TestWrongCommandLinesOfQueue(t *testing.T) {
+	t.Parallel()
+	for args, text := range map[string]string{
+		"give /q":                          "unknown command",
+		"put":                              "PATH is missing",
+		"put q x":                          "does not start with a slash",
+		"put /q x y":                       `found "y" too`,
+		"put /q x --delay 1s --priority 1": "exclude each other",
+		"put /q x --wait 1s --try":         "exclude each other",
+		"put /q x --delay 1s --try":        "no meaning",
+		"put /q x --capacity 0":            "whole number",
+		"take":                             "PATH is missing",
+		"take /q --wait 1s --try":          "exclude each other",
+		"receive /q":                       "CMD is missing",
+		"receive /q sh -c true":            "put -- in front",
+		"receive /q --try -- true":         "unknown flag",
+	} {
+		run(t, append([]string{"queue"}, strings.Fields(args)...)...).failed(exitUsage, text)
+	}
+}
