@@ -7,13 +7,14 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
 // changes tells the first in line that the children of a directory have changed.
 type changes struct {
 	e       *zkconn.Epoch
-	watches map[string]*zkconn.Watch // by directory; there is no entry if the watch is used up
+	watches map[string]*zkconn.Watch // the newest ones, by directory
 	used    chan string
 }
 
@@ -22,25 +23,30 @@ func newChanges(e *zkconn.Epoch) *changes {
 }
 
 // watch lists a directory and sees to it that its next change ends wait.
-func (c *changes) watch(ctx context.Context, dir string) ([]string, error) {
-	for c.watches[dir] != nil { // an older watch, which has told nothing: its directory is listed again for another reason
-		c.watches[dir].Stop()
+func (c *changes) watch(ctx context.Context, dir string) ([]string, *zk.Stat, error) {
+	if w := c.watches[dir]; w != nil { // one that is used up, or has told nothing: another directory has changed
+		w.Stop()
 		delete(c.watches, dir)
 	}
-	w, names, err := c.e.WatchChildren(ctx, dir, func(zkconn.Event) {
-		select {
-		case c.used <- dir:
-		default: // wait returns for any of those that are there
-		}
+	var w *zkconn.Watch
+	var l zkconn.Listing
+	err := record.Insist(ctx, c.e, func() (err error) {
+		w, l, err = c.e.WatchChildren(ctx, dir, func(zkconn.Event) {
+			select {
+			case c.used <- dir:
+			default: // wait returns for any of those that are there
+			}
+		})
+		return err
 	})
 	if errors.Is(err, zk.ErrNoNode) {
-		return nil, errRemoved
+		return nil, nil, errRemoved
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c.watches[dir] = w
-	return names, nil
+	return l.Names, l.Stat, nil
 }
 
 // wait waits for a change, or for d if that is not 0. Changes of the same transaction are told together.

@@ -246,7 +246,7 @@ func (q *Queue[T]) roomFor(ctx context.Context, e *zkconn.Epoch, w *written) err
 	ch := newChanges(e)
 	defer ch.stop()
 	for {
-		if _, err := ch.watch(ctx, q.dir("elements")); err != nil {
+		if _, _, err := ch.watch(ctx, q.dir("elements")); err != nil {
 			return err
 		}
 		r, err := q.measure(ctx, e)

@@ -85,14 +85,17 @@ func (q *Queue[T]) hold(d *delivery, l *lease.Lease) {
 	q.mu.Lock()
 	q.held[d.claim] = d
 	q.mu.Unlock()
-	d.unwatch = context.AfterFunc(l.Lifetime(), func() { q.drop(d) })
+	d.unwatch = context.AfterFunc(l.Lifetime(), func() { q.drop(d, true) })
 }
 
-func (q *Queue[T]) drop(d *delivery) {
+// drop forgets a delivery that has ended, and the view if the element may be free.
+func (q *Queue[T]) drop(d *delivery, free bool) {
 	q.mu.Lock()
 	delete(q.held, d.claim)
 	q.mu.Unlock()
-	q.forget()
+	if free {
+		q.forget()
+	}
 }
 
 // claim makes the claim of an element, in a goroutine that does not end with ctx: so it is always known whether
@@ -191,62 +194,58 @@ func (d *Delivery[T]) Lease() *zksync.Lease { return (*zksync.Lease)(d.d.lease) 
 // unless ctx had ended before the call, which then does nothing; the request goes on as long as the session
 // lives. It waits through disconnects. If the lease was lost, or is lost before the servers have confirmed, the error is
 // zksync.ErrLost: the element comes again, or has come already; if the outcome is not known, the error satisfies
-// zksync.Ambiguous, too. After Ack or Nack it is zksync.ErrReleased. It costs one request.
+// zksync.Ambiguous, too. After Ack or Nack, or when the session was closed, it is zksync.ErrReleased. It costs one request.
 func (d *Delivery[T]) Ack(ctx context.Context) error {
-	return errs.Wrap("ack", d.q.path, d.q.ack(ctx, d.d))
+	return errs.Wrap("ack", d.q.path, d.q.end(ctx, d.d,
+		&zk.DeleteRequest{Path: d.q.dir("elements") + "/" + d.d.element, Version: d.d.version}))
 }
 
-func (q *Queue[T]) ack(ctx context.Context, d *delivery) error {
-	if err := d.end(ctx, func() {
-		d.unwatch()
-		q.mu.Lock()
-		d.acking = true
-		q.mu.Unlock()
-	}); err != nil {
+// Nack gives the element back: it comes again at its place, with the next Attempt, to anybody. It blocks and fails like
+// Ack; after an error the element comes again, too, at the latest with the end of the session. It costs one request.
+func (d *Delivery[T]) Nack(ctx context.Context) error {
+	return errs.Wrap("nack", d.q.path, d.q.end(ctx, d.d,
+		&zk.SetDataRequest{Path: d.q.dir("claims"), Version: -1})) // see view
+}
+
+// end deletes the claim, and makes another change with that.
+func (q *Queue[T]) end(ctx context.Context, d *delivery, change any) error {
+	_, acks := change.(*zk.DeleteRequest)
+	if err := q.begin(ctx, d, acks); err != nil {
 		return err
 	}
-	l, t := d.lease, d.lease.Ticket()
-	if !l.Finish(errs.ErrReleased) || !t.Epoch.Valid() || t.Over() {
-		q.drop(d)
-		q.claims.Release(l, 0)
-		return errs.ErrLost
-	}
-	t.Retire() // from here on nobody deletes the claim alone, and its departure is no loss
+	t := d.lease.Ticket()
 	e := t.Epoch
-	finished := func(err error) {
-		if t.Forget(); err == nil {
-			q.mu.Lock()
-			delete(q.held, d.claim)
-			q.mu.Unlock()
-			return
+	finish := func(err error) {
+		t.Forget()
+		if err != nil { // nobody else has made a node of this name, nor will
+			e.Reap(zkconn.Orphan{Dir: q.dir("claims"), Node: t.Node})
 		}
-		q.drop(d)
-		e.Reap(zkconn.Orphan{Dir: q.dir("claims"), Node: t.Node})
+		q.drop(d, err != nil || !acks)
 	}
 	err := outlive(ctx, e, func(ctx context.Context) error {
-		_, made, err := q.apply(ctx, e,
-			&zk.DeleteRequest{Path: t.Node, Version: -1}, // the claim: nobody else has got the element since
-			&zk.DeleteRequest{Path: q.dir("elements") + "/" + d.element, Version: d.version})
+		_, made, err := q.apply(ctx, e, &zk.DeleteRequest{Path: t.Node, Version: -1}, change)
 		if err == nil && made || record.Conflict(err) || errors.Is(err, zkconn.ErrOver) {
 			return errs.ErrLost
 		}
 		return err
-	}, finished)
-	switch {
-	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
-		return errs.MarkAmbiguous(errs.OfContext(ctx))
-	case errs.Ambiguous(err):
-		err = errs.MarkAmbiguous(errs.ErrLost)
+	}, finish)
+	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+		return errs.MarkAmbiguous(errs.OfContext(ctx)) // it goes on
 	}
-	finished(err)
+	if errs.Ambiguous(err) {
+		err = errs.MarkAmbiguous(errs.ErrLost) // the session has ended
+	}
+	finish(err)
 	return err
 }
 
-// end reports why Ack or Nack cannot be called any more. The first call that succeeds calls first.
-func (d *delivery) end(ctx context.Context, first func()) error {
+// begin ends the lease, if this is the first call of Ack or Nack and the lease has not ended. From then on nobody else
+// deletes the claim.
+func (q *Queue[T]) begin(ctx context.Context, d *delivery, acks bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	switch err := d.lease.Err(); {
+	l := d.lease
+	switch err := l.Err(); {
 	case d.ended:
 		return errs.ErrReleased
 	case err != nil:
@@ -255,23 +254,21 @@ func (d *delivery) end(ctx context.Context, first func()) error {
 		return errs.OfContext(ctx)
 	}
 	d.ended = true
-	first()
-	return nil
-}
-
-// Nack gives the element back: it comes again at its place, with the next Attempt, to anybody.
-//
-// It blocks until the servers confirm, at most a second, or until ctx ends; that is no error, and the element is given
-// back as soon as the servers can be reached, at the latest with the end of the session. If the lease was lost, the
-// error is zksync.ErrLost: the element comes again anyway. After Ack or Nack it is zksync.ErrReleased. It costs one request.
-func (d *Delivery[T]) Nack(ctx context.Context) error {
-	err := d.d.end(ctx, func() {})
-	if err == nil {
-		var told *errs.Error
-		if err = d.d.lease.UnlockWithin(ctx); errors.As(err, &told) {
-			err = told.Err
-		}
-		d.q.forget() // a view that was made before the claim was gone does not show the element
+	if t := l.Ticket(); !t.Epoch.Valid() || t.Over() {
+		l.Finish(errs.ErrLost)
+		q.claims.Release(l, 0)
+		return errs.ErrLost
 	}
-	return errs.Wrap("nack", d.q.path, err)
+	if acks {
+		d.unwatch() // nothing comes free, so the view stays
+		q.mu.Lock()
+		d.acking = true
+		q.mu.Unlock()
+	}
+	if !l.Finish(errs.ErrReleased) {
+		q.drop(d, true)
+		return l.Err()
+	}
+	l.Ticket().Retire()
+	return nil
 }

@@ -18,10 +18,12 @@ import (
 // A view may be used for several deliveries. That keeps the order for these reasons:
 //
 //   - An element without a priority goes behind all that the view shows.
-//   - One with a priority writes to the directory of the claims, and each delivery from a view checks its version.
-//   - What is delivered to others when the view is made may come free again. So a view that shows such elements is used once.
+//   - One with a priority, or that is given back, writes to the directory of the claims, and each delivery from a view
+//     checks its version.
+//   - What is delivered to others when the view is made may come free with the end of their session, of which nobody
+//     writes anything. So a view that shows such elements is used once. It may be older than that end, but not much.
 //   - What others claim later is in the way: the delivery of it is refused, and ends the view.
-//   - What this object gives back ends the view (see delivery).
+//   - What this object has lost ends the view (see hold).
 type view struct {
 	e     *zkconn.Epoch
 	order int32     // the version of the directory of the claims; -1 if it is not known
@@ -60,9 +62,12 @@ func (v *view) pop(s *servers) (p pick, next time.Duration, ok bool, err error) 
 	return p, next, false, nil
 }
 
-// listed makes a view of the children of the two directories.
-func (q *Queue[T]) listed(ctx context.Context, e *zkconn.Epoch, names, claims []string) (*view, error) {
+// listed makes a view of the children of the two directories. st is the Stat of that of the claims, if it is known.
+func (q *Queue[T]) listed(ctx context.Context, e *zkconn.Epoch, names, claims []string, st *zk.Stat) (*view, error) {
 	v := &view{e: e, order: -1, clean: true}
+	if st != nil {
+		v.order = st.Version
+	}
 	busy := make(map[string]bool, len(claims))
 	q.mu.Lock()
 	for _, c := range claims {
@@ -128,9 +133,7 @@ func (q *Queue[T]) look(ctx context.Context, e *zkconn.Epoch) (v *view, err erro
 		if e.Connection() != at { // another server was asked, which may know less
 			return record.ErrAgain
 		}
-		if v, err = q.listed(ctx, e, names, claims); err == nil && st != nil {
-			v.order = st.Version
-		}
+		v, err = q.listed(ctx, e, names, claims, st)
 		return err
 	})
 	return v, err
@@ -249,15 +252,15 @@ func (q *Queue[T]) await(ctx context.Context, e *zkconn.Epoch, f func(content) e
 	ch := newChanges(e)
 	defer ch.stop()
 	for taken := (pacer{Free: 2}); ; {
-		claims, err := ch.watch(ctx, q.dir("claims"))
+		claims, st, err := ch.watch(ctx, q.dir("claims"))
 		if err != nil {
 			return err
 		}
-		names, err := ch.watch(ctx, q.dir("elements"))
+		names, _, err := ch.watch(ctx, q.dir("elements"))
 		if err != nil {
 			return err
 		}
-		v, err := q.listed(ctx, e, names, claims)
+		v, err := q.listed(ctx, e, names, claims, st)
 		if err != nil {
 			return err
 		}

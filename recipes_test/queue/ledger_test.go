@@ -37,6 +37,13 @@ func (l *ledger) with(f func()) {
 	f()
 }
 
+// healthy notes an error of a call whose context lives. Only the end of a session leaves an outcome unknown.
+func (l *ledger) healthy(ctx context.Context, err error) {
+	if err != nil && ctx.Err() == nil && !zksync.Ambiguous(err) && !errors.Is(err, zksync.ErrLost) {
+		l.with(func() { l.wrong = append(l.wrong, err.Error()) })
+	}
+}
+
 func (l *ledger) puts(v int, err error) {
 	l.with(func() {
 		switch {
@@ -121,6 +128,7 @@ func (l *ledger) produce(ctx context.Context, q *zkqueue.Queue[int], producer, n
 	for i := 1; i <= n; i++ {
 		err := q.Put(ctx, 1000*producer+i)
 		l.puts(1000*producer+i, err)
+		l.healthy(ctx, err)
 		if err != nil && ctx.Err() != nil {
 			return
 		}
@@ -131,6 +139,7 @@ func (l *ledger) produce(ctx context.Context, q *zkqueue.Queue[int], producer, n
 func (l *ledger) consume(ctx context.Context, q *zkqueue.Queue[int], name string, work time.Duration) {
 	for n := 0; ctx.Err() == nil; n++ {
 		d, err := q.Receive(ctx)
+		l.healthy(ctx, err)
 		if err != nil {
 			continue
 		}
@@ -147,18 +156,16 @@ func (l *ledger) consume(ctx context.Context, q *zkqueue.Queue[int], name string
 		if err != nil && !zksync.Ambiguous(err) && ctx.Err() != nil {
 			_ = d.Nack(context.Background()) // Ack has done nothing
 		}
-		if err != nil && !errors.Is(err, zksync.ErrLost) && ctx.Err() == nil {
-			l.with(func() { l.wrong = append(l.wrong, fmt.Sprintf("%s: %v", name, err)) })
-		}
+		l.healthy(ctx, err)
 	}
 }
 
 // grab takes until ctx ends.
-func (l *ledger) grab(ctx context.Context, q *zkqueue.Queue[int], name string) {
+func (l *ledger) grab(ctx context.Context, q *zkqueue.Queue[int]) {
 	for ctx.Err() == nil {
 		v, err := q.Take(ctx)
 		l.takes(v, err)
-		_ = name
+		l.healthy(ctx, err)
 	}
 }
 
@@ -194,7 +201,7 @@ func struckQueue(v *proving.Env, b proving.Blow, nth, capacity int) (struck bool
 	wg.Go(func() { l.produce(ctxs[0], qs[0], 1, 3) })
 	wg.Go(func() { l.produce(ctxs[1], qs[1], 2, 3) })
 	wg.Go(func() { l.consume(ctxs[2], qs[2], "the consumer", 10*time.Millisecond) })
-	wg.Go(func() { l.grab(ctxs[3], qs[3], "the taker") })
+	wg.Go(func() { l.grab(ctxs[3], qs[3]) })
 	v.PassAWhile()
 	v.PassAWhile()
 	stop()
@@ -208,6 +215,9 @@ func struckQueue(v *proving.Env, b proving.Blow, nth, capacity int) (struck bool
 		left = append(left, e)
 	}
 	l.check(t, left, story)
+	if !b.Deadly && !b.Cancels {
+		require.Zero(t, l.lost+len(l.maybe), "%s: an outcome is unknown", story)
+	}
 	if !b.Cancels {
 		require.Empty(t, left, "%s: consumers have stalled", story)
 	}

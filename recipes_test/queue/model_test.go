@@ -28,8 +28,7 @@ import (
 //   - take(v) needs v to be the first that is free, and removes it; without a v it needs that nothing is free.
 //   - ack(v, n) needs v to be delivered for the nth time, and removes it.
 //   - tooLate(v, n), an Ack that returned ErrLost, needs that v is not.
-//   - frees(v, n) ends that delivery: a Nack, or the loss of a session. Who has looked just before may notice that
-//     later, so it may happen at any time after the call, as a loss may happen at any time after the delivery.
+//   - frees(v, n) ends that delivery: a Nack, or the loss of a session. A loss may happen at any time after the delivery.
 //   - What has an unknown outcome may happen at any time later, or never.
 type action int
 
@@ -183,8 +182,15 @@ func (h *history) work(ctx context.Context, id int, q *zkqueue.Queue[int], rng *
 	time.Sleep(time.Duration(rng.IntN(400)) * time.Millisecond)
 	call = h.now()
 	if rng.IntN(3) == 0 {
-		_ = d.Nack(context.WithoutCancel(ctx))
-		h.add(id, got, never, step{frees, d.Value, d.Attempt})
+		err := d.Nack(context.WithoutCancel(ctx))
+		ret := int64(never)
+		if err == nil {
+			ret = h.now()
+		}
+		h.add(id, call, ret, step{frees, d.Value, d.Attempt})
+		if errors.Is(err, zksync.ErrLost) {
+			h.add(id, got, never, step{frees, d.Value, d.Attempt})
+		}
 		return
 	}
 	err = as.ack(context.WithoutCancel(ctx), d)
