@@ -99,7 +99,7 @@ func TestRequestsOfReceiveAndAck(t *testing.T) {
 	})
 }
 
-func TestAcceptance88AnIdleTakeMakesNoTraffic(t *testing.T) {
+func TestAcceptance088AnIdleTakeMakesNoTraffic(t *testing.T) {
 	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
 		p := zkqueue.New[int](proving.Calm(v), path)
 		require.Zero(t, length(t, p))

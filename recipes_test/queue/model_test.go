@@ -264,7 +264,7 @@ func record(t *testing.T, v *proving.Env, seed uint64, faults bool, as variant) 
 	}
 }
 
-func TestAcceptance86HistoriesAreThoseOfAFIFOQueue(t *testing.T) {
+func TestAcceptance086HistoriesAreThoseOfAFIFOQueue(t *testing.T) {
 	most, lost, again := 0, 0, 0
 	for seed := range uint64(proving.Rounds(200)) {
 		proving.InProcess(t, func(t *testing.T, v *proving.Env) {

@@ -61,7 +61,7 @@ func taking(ctx context.Context, q *zkqueue.Queue[int]) (*proving.Attempt, *int)
 	}), v
 }
 
-func TestAcceptance79PutPeekTake(t *testing.T) {
+func TestAcceptance079PutPeekTake(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		a, b := zkqueue.New[int](v.Session(), path), zkqueue.New[int](v.Session(), path)
 		require.Zero(t, length(t, b))
@@ -82,7 +82,7 @@ func TestAcceptance79PutPeekTake(t *testing.T) {
 	})
 }
 
-func TestAcceptance80FIFO(t *testing.T) {
+func TestAcceptance080FIFO(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		a, b := zkqueue.New[int](v.Session(), path), zkqueue.New[int](v.Session(), path)
 		for i := range 20 {
@@ -94,7 +94,7 @@ func TestAcceptance80FIFO(t *testing.T) {
 	})
 }
 
-func TestAcceptance81TakeOfAnEmptyQueueEndsWithItsContext(t *testing.T) {
+func TestAcceptance081TakeOfAnEmptyQueueEndsWithItsContext(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		q := zkqueue.New[int](v.Session(), path)
 		require.Zero(t, length(t, q))
@@ -108,7 +108,7 @@ func TestAcceptance81TakeOfAnEmptyQueueEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestAcceptance82TakeWaitsForAPut(t *testing.T) {
+func TestAcceptance082TakeWaitsForAPut(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		s := v.Session()
 		for name, other := range map[string]*zksync.Session{"a goroutine": s, "a session": v.Session()} {
@@ -124,7 +124,7 @@ func TestAcceptance82TakeWaitsForAPut(t *testing.T) {
 	})
 }
 
-func TestAcceptance83ATimedTakeReturnsAtOnceIfThereIsAnElement(t *testing.T) {
+func TestAcceptance083ATimedTakeReturnsAtOnceIfThereIsAnElement(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		q := zkqueue.New[int](v.Session(), path)
 		put(t, q, 1, 2)
@@ -142,7 +142,7 @@ func TestAcceptance83ATimedTakeReturnsAtOnceIfThereIsAnElement(t *testing.T) {
 	})
 }
 
-func TestAcceptance84ElementsAreTakenWhileTheyAreIterated(t *testing.T) {
+func TestAcceptance084ElementsAreTakenWhileTheyAreIterated(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		a, b := zkqueue.New[int](v.Session(), path), zkqueue.New[int](v.Session(), path)
 		put(t, a, 0, 1, 2, 3, 4)
@@ -164,7 +164,7 @@ func TestAcceptance84ElementsAreTakenWhileTheyAreIterated(t *testing.T) {
 	})
 }
 
-func TestAcceptance85ABoundedQueue(t *testing.T) {
+func TestAcceptance085ABoundedQueue(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		bounded := zkqueue.WithCapacity(2)
 		a, b := zkqueue.New[int](v.Session(), path, bounded), zkqueue.New[int](v.Session(), path, bounded)
@@ -196,7 +196,7 @@ func TestAcceptance85ABoundedQueue(t *testing.T) {
 	})
 }
 
-func TestAcceptance85ProducersGetRoomInTheirOrder(t *testing.T) {
+func TestAcceptance085ProducersGetRoomInTheirOrder(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		var waiting []*proving.Attempt
 		for i := range 5 {
@@ -218,7 +218,7 @@ func TestAcceptance85ProducersGetRoomInTheirOrder(t *testing.T) {
 	})
 }
 
-func TestAcceptance90AnEmptyPayload(t *testing.T) {
+func TestAcceptance090AnEmptyPayload(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		q := zkqueue.New[[]byte](v.Session(), path, zksync.WithCodec(zksync.Raw))
 		for range 2 {
@@ -233,7 +233,7 @@ func TestAcceptance90AnEmptyPayload(t *testing.T) {
 	})
 }
 
-func TestAcceptance91Drain(t *testing.T) {
+func TestAcceptance091Drain(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		q := zkqueue.New[int](v.Session(), path)
 		got, err := q.Drain(t.Context(), 10)

@@ -107,7 +107,7 @@ func storm(t *testing.T, v *proving.Env, seed uint64, capacity, producers, consu
 	}
 }
 
-func TestAcceptance86And135ProducersAndConsumersInAStorm(t *testing.T) {
+func TestAcceptance086And135ProducersAndConsumersInAStorm(t *testing.T) {
 	for seed := range uint64(proving.Rounds(20)) {
 		proving.InProcess(t, func(t *testing.T, v *proving.Env) { storm(t, v, seed, 0, 3, 4, false) })
 	}
@@ -126,7 +126,7 @@ func TestAQueueOnTappedConnections(t *testing.T) {
 }
 
 // On real servers sessions end, too, and connections break.
-func TestAcceptance86ProducersAndConsumers(t *testing.T) {
+func TestAcceptance086ProducersAndConsumers(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		ctx, stop := context.WithCancel(context.Background())
 		defer stop()
@@ -159,7 +159,7 @@ func TestAcceptance86ProducersAndConsumers(t *testing.T) {
 	})
 }
 
-func TestAcceptance87ACancelledPutNeverBecomesVisible(t *testing.T) {
+func TestAcceptance087ACancelledPutNeverBecomesVisible(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		s := v.Session()
 		q := zkqueue.New[int](s, path, zkqueue.WithCapacity(1))
@@ -191,7 +191,7 @@ func TestAcceptance87ACancelledPutNeverBecomesVisible(t *testing.T) {
 }
 
 // A request that is under way when the caller gives up may be applied: the error says so, and the caller can tell.
-func TestAcceptance87APutUnderWayIsAmbiguous(t *testing.T) {
+func TestAcceptance087APutUnderWayIsAmbiguous(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		q := zkqueue.New[int](v.Session(), path)
 		require.Zero(t, length(t, q))
@@ -286,7 +286,7 @@ func TestAnAckUnderWayGoesOn(t *testing.T) {
 	})
 }
 
-func TestAcceptance89TwoLocalAndOneRemoteConsumer(t *testing.T) {
+func TestAcceptance089TwoLocalAndOneRemoteConsumer(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		local, remote, p := zkqueue.New[int](v.Session(), path), zkqueue.New[int](v.Session(), path), zkqueue.New[int](v.Session(), path)
 		got := make(chan int)
