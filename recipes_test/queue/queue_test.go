@@ -14,7 +14,7 @@ import (
 
 const path = "/queues/a"
 
-// ahead puts elements 0 to n-1.
+// put puts elements.
 func put(t *testing.T, q *zkqueue.Queue[int], values ...int) {
 	t.Helper()
 	for _, v := range values {
