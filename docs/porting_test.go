@@ -1,0 +1,47 @@
+package docs
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The public types of java.util.concurrent and its packages locks and atomic, of JDK 17, without nested ones.
+const concurrent = `
+AbstractExecutorService ArrayBlockingQueue BlockingDeque BlockingQueue BrokenBarrierException Callable CancellationException
+CompletableFuture CompletionException CompletionService CompletionStage ConcurrentHashMap ConcurrentLinkedDeque
+ConcurrentLinkedQueue ConcurrentMap ConcurrentNavigableMap ConcurrentSkipListMap ConcurrentSkipListSet CopyOnWriteArrayList
+CopyOnWriteArraySet CountDownLatch CountedCompleter CyclicBarrier DelayQueue Delayed Exchanger ExecutionException Executor
+ExecutorCompletionService ExecutorService Executors Flow ForkJoinPool ForkJoinTask ForkJoinWorkerThread Future FutureTask
+LinkedBlockingDeque LinkedBlockingQueue LinkedTransferQueue Phaser PriorityBlockingQueue RecursiveAction RecursiveTask
+RejectedExecutionException RejectedExecutionHandler RunnableFuture RunnableScheduledFuture ScheduledExecutorService
+ScheduledFuture ScheduledThreadPoolExecutor Semaphore SubmissionPublisher SynchronousQueue ThreadFactory ThreadLocalRandom
+ThreadPoolExecutor TimeUnit TimeoutException TransferQueue
+AbstractOwnableSynchronizer AbstractQueuedLongSynchronizer AbstractQueuedSynchronizer Condition Lock LockSupport
+ReadWriteLock ReentrantLock ReentrantReadWriteLock StampedLock
+AtomicBoolean AtomicInteger AtomicIntegerArray AtomicIntegerFieldUpdater AtomicLong AtomicLongArray AtomicLongFieldUpdater
+AtomicMarkableReference AtomicReference AtomicReferenceArray AtomicReferenceFieldUpdater AtomicStampedReference
+DoubleAccumulator DoubleAdder LongAccumulator LongAdder`
+
+var firstCell = regexp.MustCompile("(?m)^\\| `(\\w+)`")
+
+func TestEachTypeOfJavaUtilConcurrentHasOneRow(t *testing.T) {
+	types := strings.Fields(concurrent)
+	require.Len(t, types, 86)
+	_, text, there := strings.Cut(read(t, "porting.md"), "## From java.util.concurrent")
+	require.True(t, there)
+	text, _, there = strings.Cut(text, "## From the Java menagerie")
+	require.True(t, there)
+	rows := make(map[string]int)
+	for _, m := range firstCell.FindAllStringSubmatch(text, -1) {
+		rows[m[1]]++
+	}
+	for _, name := range types {
+		assert.Equal(t, 1, rows[name], name)
+		delete(rows, name)
+	}
+	assert.Empty(t, rows, "no type of java.util.concurrent")
+}
