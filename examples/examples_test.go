@@ -1,0 +1,37 @@
+// Package examples holds the test of the programs beside it.
+package examples
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// ends has a part of the last line of each example.
+var ends = map[string]string{
+	"cacherefill":    "was accepted: false",
+	"javahalf":       "the two halves were never inside at the same time",
+	"leader":         "none was made by two leaders",
+	"phasedbatch":    "three workers have ended all phases",
+	"rollingrestart": "at most 2 of 8 were down at a time",
+}
+
+func TestEachExampleRunsToItsEnd(t *testing.T) {
+	mains, err := filepath.Glob("*/main.go")
+	require.NoError(t, err)
+	require.Len(t, mains, len(ends), "each example has its last line here")
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // a busy machine builds slowly
+			defer cancel()
+			out, err := exec.CommandContext(ctx, "go", "run", "./"+name).CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			require.Contains(t, string(out), end)
+		})
+	}
+}
