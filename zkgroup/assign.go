@@ -1,0 +1,330 @@
+package zkgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/follow"
+	"github.com/go-menagerie/menagerie/internal/layout"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// Assign divides items among the members of the group that call it, and runs f for those of this member, each in a
+// goroutine of its own. Items are any strings; they are told apart by a 64-bit hash.
+//
+// Each item runs under a lease of its own, that of a zksync.Mutex. So it never has two owners, through any change of
+// the members. f's context ends when the item is to move, when the lease is lost, and when ctx ends. f should
+// return soon then, with an error: until f has returned, the next owner waits for the lease. The items are divided by rendezvous
+// hashing. So when a member leaves, its items move, and no others; and when one comes, items move to it only.
+// When a process dies, its items run elsewhere as soon as its session has ended.
+//
+// If f returns nil, its item is done, even if f's context has ended meanwhile. It is not run again by this member, nor by others, as long as
+// somebody works on the round: all who call Assign at one time work on one round, and it ends when the last of them has returned, or
+// has died. A member whose session ended goes on with its round in the next session. If f returns an error and its context has not ended, Assign ends
+// with that error. If the context has ended, the error is ignored: that is how f gives an item up.
+//
+// The members may have different lists. An item that is in some lists only is divided among their members.
+//
+// Assign blocks until ctx ends; then it returns nil, once f has returned for all items and their leases are given up. After Close of the session it
+// returns zksync.ErrClosed, after Leave of m zksync.ErrReleased. Duplicate items are zksync.ErrMisuse, and so is m if
+// it is of another group, or in an Assign already. If an item was done and the session ended before that was recorded, the error satisfies
+// zksync.Ambiguous. Disconnects and lost sessions are waited out. After ctx has ended, Assign waits for f, and then at most for the session timeout.
+//
+// It costs three requests at the beginning, and one for each of the other workers; then one when a worker comes, and none
+// when one leaves. Each item costs five, and three when it moves on undone; the first time some more. A waiting worker makes no traffic.
+func (g *Group) Assign(ctx context.Context, m *Membership, items []string, f func(ctx context.Context, item string, l *zksync.Lease) error) error {
+	a, err := g.newAssignment(m, items, f)
+	if err == nil {
+		err = a.run(ctx)
+	}
+	return errs.Wrap("assign", g.at.Path, err)
+}
+
+// assignment is one call of Assign.
+type assignment struct {
+	g      *Group
+	m      *Membership
+	f      func(ctx context.Context, item string, l *zksync.Lease) error
+	list   list
+	digest string
+	lists  map[string]list // of other workers; they belong to the goroutine that follows the workers
+	p      *presence       // of the worker's node
+	round  string          // belongs to the goroutine of the presence; others have it in here
+	fail   context.CancelCauseFunc
+
+	mu      sync.Mutex
+	parts   *division
+	known   bool // the workers are known
+	here    *stay
+	hereIn  string // the round
+	over    bool   // nothing begins any more
+	items   []*item
+	running sync.WaitGroup
+}
+
+// item is an item of this member's list.
+type item struct {
+	name     string
+	lock     *zksync.Mutex
+	cancel   context.CancelCauseFunc // nil if it is not to run here
+	ended    chan struct{}           // of the newest run
+	done     bool                    // by this member, or for all it knows
+	recorded bool
+}
+
+var (
+	errMoved    = errors.New("the item belongs to another member")
+	errNotThere = fmt.Errorf("the member is not in the group: %w", errs.ErrLost)
+)
+
+func (g *Group) newAssignment(m *Membership, items []string, f func(context.Context, string, *zksync.Lease) error) (*assignment, error) {
+	if err := g.at.Misuse(); err != nil {
+		return nil, err
+	}
+	switch {
+	case m == nil || f == nil:
+		return nil, fmt.Errorf("%w: Assign without a membership, or without a function", errs.ErrMisuse)
+	case m.g.at.Session != g.at.Session || m.g.at.Path != g.at.Path:
+		return nil, fmt.Errorf("%w: the membership is that of another group", errs.ErrMisuse)
+	}
+	a := &assignment{g: g, m: m, f: f, list: listOf(items), lists: map[string]list{}, parts: newDivision(items)}
+	a.digest = a.list.digest()
+	seen := make(map[string]bool, len(items))
+	for i, name := range items {
+		if seen[name] {
+			return nil, fmt.Errorf("%w: the item %s is there twice", errs.ErrMisuse, errs.Quote(name))
+		}
+		seen[name] = true
+		path := strings.TrimSuffix(g.at.Path, "/") + "/" + layout.Group + "/items/" + itemName(name)
+		a.items = append(a.items, &item{name: name, lock: zksync.NewMutex((*zksync.Session)(g.at.Session), path, g.opts...), recorded: true})
+		if i > 0 && a.list[i] == a.list[i-1] {
+			return nil, fmt.Errorf("%w: two items have the same hash", errs.ErrMisuse)
+		}
+	}
+	if len(a.list.encode())+1024 > record.MaxTransaction {
+		return nil, fmt.Errorf("%w: %d items are too many", errs.ErrMisuse, len(items))
+	}
+	a.p = &presence{at: g.at, node: g.worker(m.id), enter: a.enter, exit: a.end, changed: a.present}
+	return a, nil
+}
+
+// run is Assign.
+func (a *assignment) run(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	user := ctx
+	ctx, cancel := a.g.at.Bounded(ctx)
+	defer cancel()
+	ctx, a.fail = context.WithCancelCause(ctx)
+	defer a.fail(nil)
+	defer context.AfterFunc(a.m.p.leaving, func() { a.fail(errs.ErrReleased) })()
+	if err := a.p.start(); err != nil {
+		return err
+	}
+	go func() {
+		<-a.p.done
+		a.fail(a.p.ending())
+	}()
+	followed := make(chan struct{})
+	go func() {
+		defer close(followed)
+		a.fail(a.follow(ctx))
+	}()
+	<-ctx.Done()
+	err := context.Cause(ctx)
+	a.settle(func() { a.over = true })
+	a.running.Wait()
+	<-followed
+	_ = a.p.left(context.Background())
+	if user.Err() != nil && errors.Is(err, context.Cause(user)) {
+		err = nil
+	}
+	return errors.Join(err, a.unrecorded())
+}
+
+// unrecorded is the error of items that are done, but perhaps not for others.
+func (a *assignment) unrecorded() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, it := range a.items {
+		if it.done && !it.recorded {
+			return errs.MarkAmbiguous(fmt.Errorf("%w: the item %s is done, which may not be recorded", errs.ErrSessionExpired, errs.Quote(it.name)))
+		}
+	}
+	return nil
+}
+
+// enter makes the worker's node in a session in which the member has joined.
+func (a *assignment) enter(ctx context.Context, e *zkconn.Epoch) error {
+	joined, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(a.p.leaving, cancel)()
+	st, err := a.m.p.there(joined)
+	if err != nil {
+		return err
+	}
+	if st.e != e {
+		return zkconn.ErrOver
+	}
+	if err := a.begin(ctx, e); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	var late []*item
+	for _, it := range a.items {
+		if it.done && !it.recorded {
+			late = append(late, it)
+		}
+	}
+	a.hereIn = a.round
+	a.mu.Unlock()
+	for _, it := range late {
+		if err := a.record(ctx, e, a.round, it.name); err != nil {
+			return err
+		}
+		a.mu.Lock()
+		it.recorded = true
+		a.mu.Unlock()
+	}
+	return nil
+}
+
+// present is told when the worker's node comes and goes. When it is gone, so is the round, perhaps; and everything that runs ends
+// before the next session begins, so nothing is asked of an earlier round.
+func (a *assignment) present(st *stay) { a.settle(func() { a.here = st }) }
+
+// follow follows the workers until ctx ends.
+func (a *assignment) follow(ctx context.Context) error {
+	dir := a.g.workers() + "/"
+	for ev, err := range follow.Tree(ctx, a.g.at, a.g.workers()) {
+		if err != nil {
+			return err
+		}
+		name, child := strings.CutPrefix(ev.Path, dir)
+		id, ok := idOf(name)
+		switch {
+		case ev.Kind == follow.Initialized:
+			a.settle(func() { a.known = true })
+		case !child || !ok:
+		case ev.Kind == follow.Deleted:
+			a.settle(func() { a.parts.remove(id) })
+		case ev.Kind == follow.Created || ev.Kind == follow.Changed:
+			l, err := a.listFor(ctx, string(ev.Data))
+			if err != nil {
+				return err
+			}
+			a.settle(func() { a.parts.add(id, l) })
+		}
+	}
+	return nil
+}
+
+// settle makes a change of what is known, and begins and ends runs as that demands.
+func (a *assignment) settle(change func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	change()
+	_, self := a.parts.workers[a.m.id]
+	ready := a.known && a.here != nil && self && !a.over
+	for i, it := range a.items {
+		o := a.parts.owners[i]
+		switch mine := ready && o.is && o.id == a.m.id && !it.done; {
+		case mine && it.cancel == nil:
+			a.start(it)
+		case !mine && it.cancel != nil && !it.done:
+			cause := errMoved
+			if !ready {
+				cause = errNotThere
+			}
+			it.cancel(cause)
+			it.cancel = nil
+		}
+	}
+}
+
+// start has an item run, after an earlier run of it has ended. mu is held.
+func (a *assignment) start(it *item) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	it.cancel = cancel
+	before, ended := it.ended, make(chan struct{})
+	it.ended = ended
+	here, round := a.here, a.hereIn
+	a.running.Add(1)
+	go func() {
+		defer a.running.Done()
+		defer close(ended)
+		defer cancel(nil)
+		if before != nil {
+			<-before
+		}
+		if err := a.own(ctx, it, here, round); err != nil {
+			a.fail(err)
+		}
+	}()
+}
+
+// own runs an item until it is done or ctx ends.
+func (a *assignment) own(ctx context.Context, it *item, here *stay, round string) error {
+	for pace := (node.Pace{Free: 1}); ctx.Err() == nil; {
+		l, err := it.lock.LockContext(ctx)
+		if ctx.Err() != nil && err != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		over, err := a.under(ctx, it, l, here, round)
+		_ = l.Unlock() // it fails if the lease was lost, which f was told
+		if over || err != nil {
+			return err
+		}
+		_ = pace.Rest(ctx, nil)
+	}
+	return nil
+}
+
+// under runs an item once, under its lease. over reports whether it is done, or f has failed.
+func (a *assignment) under(ctx context.Context, it *item, l *zksync.Lease, here *stay, round string) (over bool, err error) {
+	running, cancel := context.WithCancelCause(l.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
+	done, err := a.isDone(running, here.e, round, it.name)
+	if running.Err() != nil || errors.Is(err, zkconn.ErrOver) {
+		return false, nil // the item moves, or the lease is lost
+	}
+	if err != nil {
+		return false, err
+	}
+	if !done {
+		if err := a.f(running, it.name, l); err != nil {
+			if running.Err() != nil {
+				return false, nil
+			}
+			return true, err
+		}
+	}
+	a.mu.Lock()
+	it.done, it.recorded = true, done
+	a.mu.Unlock()
+	if done {
+		return true, nil
+	}
+	life, stop := a.g.at.Bounded(context.Background())
+	defer stop()
+	if err := a.record(life, here.e, round, it.name); err == nil {
+		a.mu.Lock()
+		it.recorded = true
+		a.mu.Unlock()
+	} else if !errors.Is(err, zkconn.ErrOver) && life.Err() == nil {
+		return true, err
+	}
+	return true, nil // else it is recorded in the next session
+}

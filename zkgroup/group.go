@@ -1,0 +1,267 @@
+package zkgroup
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/follow"
+	"github.com/go-menagerie/menagerie/internal/layout"
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// Group is a set of processes that know of each other. It is safe for use by many goroutines.
+//
+// Its methods wait through disconnects and lost sessions. If ctx ends, the error wraps the context's error. If the session is closed, it is
+// zksync.ErrClosed. If the path has the nodes of another type, it is zksync.ErrMisuse. If somebody has removed nodes of
+// the group by hand, other than those of members, it may be zksync.ErrBroken.
+type Group struct {
+	at    *session.Access
+	opts  []zksync.Option // of the locks of items
+	terms record.Terms[terms]
+	made  atomic.Bool // the group was made
+}
+
+// terms are the data of the group's node.
+type terms struct {
+	Hash string `json:"hash"`
+}
+
+// New names a group by a path of its own, which is made when the first member joins. All members must name the same
+// path. New does no I/O. The first call reports a malformed path, a nil session, or an option that does not belong to
+// a group as zksync.ErrMisuse.
+func New(s *zksync.Session, path string, opts ...zksync.Option) *Group {
+	at := session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...)
+	g := &Group{at: at, opts: opts}
+	base := strings.TrimSuffix(at.Full(path), "/") + "/" + layout.Group
+	g.terms = record.Terms[terms]{
+		Base: base, ACL: at.ACL(), Type: layout.Group, Keys: []string{"hash"},
+		First: func() (terms, []string) {
+			return terms{hashName}, []string{base + "/members", base + "/writers", base + "/working", base + "/items"}
+		},
+		Check: func(t terms) error {
+			if t.Hash != hashName {
+				return errors.Join(errs.ErrMisuse, errors.New("the group divides items by the hash "+errs.Quote(t.Hash)+", this version by "+hashName))
+			}
+			return nil
+		},
+	}
+	return g
+}
+
+func (g *Group) members() string           { return g.terms.Base + "/members" }
+func (g *Group) member(id string) string   { return g.members() + "/" + escape(id) }
+func (g *Group) workers() string           { return g.terms.Base + "/working" }
+func (g *Group) worker(id string) string   { return g.workers() + "/" + escape(id) }
+func (g *Group) open(round string) string  { return g.terms.Base + "/open-" + round }
+func (g *Group) round(round string) string { return g.terms.Base + "/round-" + round }
+func parentOf(node string) string          { return node[:strings.LastIndexByte(node, '/')] }
+
+// apply makes a change once.
+func (g *Group) apply(ctx context.Context, e *zkconn.Epoch, ops ...any) error {
+	_, err := g.at.Apply(ctx, e, g.terms.Base+"/writers", ops...)
+	if errors.Is(err, zk.ErrNoNode) {
+		if i, _ := refusedAt(err); i < 0 {
+			return errRemoved
+		}
+	}
+	return err
+}
+
+var errRemoved = errors.Join(errs.ErrBroken, errors.New("somebody has removed nodes of the group"))
+
+// Member is a process of a group.
+type Member struct {
+	// ID names the member. No two living members of a group have the same one. Escaped as in a URL's path it has at most 200 bytes.
+	ID string
+	// Data is what the member says of itself, for example its address. All watchers keep it in memory.
+	Data []byte
+}
+
+// Members lists the members, sorted by their IDs. It is what the leader of the servers knew at some instant of the call; the
+// data of each member are what it had said then, or later. It blocks until the servers answer. It makes nothing.
+//
+// It costs two requests, and one for each member; the first call of an object costs one more.
+func (g *Group) Members(ctx context.Context) (all []Member, err error) {
+	err = g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		all = nil
+		if there, err := g.exists(ctx, e); err != nil || !there {
+			return err
+		}
+		names, err := e.SyncedChildren(ctx, g.members())
+		if errors.Is(err, zk.ErrNoNode) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		all, err = g.read(ctx, e, names)
+		return err
+	})
+	return all, errs.Wrap("members", g.at.Path, err)
+}
+
+// exists reports whether the group was made. It does not ask the servers again when it was.
+func (g *Group) exists(ctx context.Context, e *zkconn.Epoch) (bool, error) {
+	if g.made.Load() {
+		return true, nil
+	}
+	_, there, err := g.terms.Ask(ctx, e)
+	if there && err == nil {
+		g.made.Store(true)
+	}
+	return there, err
+}
+
+// window is how many requests are sent before the first one is answered.
+const window = 128
+
+// read reads the data of members. Those that have left meanwhile are left out.
+func (g *Group) read(ctx context.Context, e *zkconn.Epoch, names []string) ([]Member, error) {
+	all := make([]Member, 0, len(names))
+	for some := range slices.Chunk(names, window) {
+		calls := make([]*zkconn.Call[zkconn.Content], len(some))
+		for i, name := range some {
+			calls[i] = e.StartGet(g.members() + "/" + name)
+		}
+		for i, name := range some {
+			id, ok := idOf(name)
+			c, err := calls[i].Wait(ctx, e)
+			if zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent) {
+				c.Data, c.Stat, err = e.Get(ctx, g.members()+"/"+name)
+			}
+			switch {
+			case errors.Is(err, zk.ErrNoNode), err == nil && !ok:
+			case errors.Is(err, zk.ErrSessionExpired):
+				return nil, zkconn.ErrOver
+			case err != nil:
+				return nil, err
+			default:
+				all = append(all, Member{id, c.Data})
+			}
+		}
+	}
+	slices.SortFunc(all, byID)
+	return all, nil
+}
+
+func byID(a, b Member) int { return strings.Compare(a.ID, b.ID) }
+
+// View is the group after a change. All lists are sorted by ID.
+type View struct {
+	// Members are all members.
+	Members []Member
+	// Joined, Left and Updated are what has changed since the view before. A member that has left and joined again, for
+	// example in its next session, may be in Left and in Joined. Those who left are told with their last data.
+	Joined, Left, Updated []Member
+}
+
+// Watch is a loop over the states of the group: the present one, with all members in Joined, and then one after every
+// change. Changes that follow each other quickly may be told as one, and those that happened while there was no connection are.
+// What is told adds up to what is on the servers, through disconnects and lost sessions. The loop waits for the next change
+// until ctx ends; then, or if the session is closed or the path is that of another type, the last error is told. The body may use the group, and
+// keep the views.
+//
+// At the beginning it costs a request for each member, and up to five. A member that joins or changes its data costs a request;
+// one that leaves costs none. After a lost connection each member costs one. The servers hold one watch for it, if they
+// are of version 3.6 or later and the connection is ours. Otherwise they hold two watches for each member, and each change also costs
+// a listing.
+func (g *Group) Watch(ctx context.Context) iter.Seq2[View, error] {
+	return func(yield func(View, error) bool) {
+		err := g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+			_, err := g.exists(ctx, e)
+			return err
+		})
+		if err != nil {
+			yield(View{}, errs.Wrap("watch", g.at.Path, err))
+			return
+		}
+		c := newCensus()
+		for ev, err := range follow.Tree(ctx, g.at, g.members()) {
+			if err != nil {
+				yield(View{}, errs.Wrap("watch", g.at.Path, err))
+				return
+			}
+			if v, ok := c.heard(ev, g.members()+"/"); ok && !yield(v, nil) {
+				return
+			}
+		}
+	}
+}
+
+// census makes views of events.
+type census struct {
+	all   map[string][]byte
+	batch bool // more events belong to the next view
+	first bool
+	next  View
+}
+
+func newCensus() *census { return &census{all: map[string][]byte{}, batch: true, first: true} }
+
+// heard takes an event, and returns a view if one is complete.
+func (c *census) heard(ev follow.Event, dir string) (View, bool) {
+	switch ev.Kind {
+	case follow.Interrupted:
+		c.batch = true
+	case follow.Initialized, follow.Resumed:
+		c.batch = false
+	default:
+		name, ok := strings.CutPrefix(ev.Path, dir)
+		if !ok || strings.Contains(name, "/") {
+			return View{}, false
+		}
+		if id, ok := idOf(name); ok {
+			c.changed(ev.Kind, id, ev.Data)
+		}
+	}
+	nothing := len(c.next.Joined)+len(c.next.Left)+len(c.next.Updated) == 0
+	if c.batch || nothing && !c.first {
+		return View{}, false
+	}
+	v := c.next
+	c.next, c.first = View{}, false
+	v.Members = make([]Member, 0, len(c.all))
+	for id, data := range c.all {
+		v.Members = append(v.Members, Member{id, data})
+	}
+	for _, l := range [][]Member{v.Members, v.Joined, v.Left, v.Updated} {
+		slices.SortFunc(l, byID)
+	}
+	return v, true
+}
+
+// changed notes what an event says of a member.
+func (c *census) changed(kind follow.Kind, id string, data []byte) {
+	switch kind {
+	case follow.Deleted:
+		c.next.Left = append(c.next.Left, Member{id, c.all[id]})
+		delete(c.all, id)
+		return
+	case follow.Created:
+		c.next.Joined = append(c.next.Joined, Member{id, data})
+	case follow.Changed:
+		c.next.Updated = append(c.next.Updated, Member{id, data})
+	}
+	c.all[id] = data
+}
+
+// create is the operation that makes a node.
+func (g *Group) create(path string, data []byte, flags int32) any {
+	return &zk.CreateRequest{Path: path, Data: data, Acl: g.at.ACL(), Flags: flags}
+}
+
+// known makes the group if nobody has.
+func (g *Group) known(ctx context.Context, e *zkconn.Epoch) error {
+	_, err := g.terms.Known(ctx, e)
+	return err
+}
