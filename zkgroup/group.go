@@ -90,7 +90,7 @@ type Member struct {
 // Members lists the members, sorted by their IDs. It is what the leader of the servers knew at some instant of the call; the
 // data of each member are what it had said then, or later. It blocks until the servers answer. It makes nothing.
 //
-// It costs two requests, and one for each member; the first call of an object costs one more.
+// It costs two requests, and one for each member; the first use of an object costs two more.
 func (g *Group) Members(ctx context.Context) (all []Member, err error) {
 	err = g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		all = nil
@@ -263,5 +263,8 @@ func (g *Group) create(path string, data []byte, flags int32) any {
 // known makes the group if nobody has.
 func (g *Group) known(ctx context.Context, e *zkconn.Epoch) error {
 	_, err := g.terms.Known(ctx, e)
+	if err == nil {
+		g.made.Store(true)
+	}
 	return err
 }

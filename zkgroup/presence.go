@@ -106,9 +106,12 @@ func (p *presence) in(ctx context.Context, e *zkconn.Epoch) error {
 
 // remain waits while the node is there. It removes it when it is given up.
 func (p *presence) remain(ctx, waiting context.Context, e *zkconn.Epoch) error {
-	forgotten := make(chan struct{})
-	defer close(forgotten)
-	record.AtClose(p.at.Session, e, forgotten, func() { p.removeOwn(e) })
+	forget := record.NodeAtClose(p.at.Session, e, parentOf(p.node), p.node)
+	defer func() {
+		if ctx.Err() == nil { // else the session is being closed, and the node is to be removed for that
+			forget()
+		}
+	}()
 	st := &stay{e, make(chan struct{})}
 	p.set(st)
 	hook := e.OnLost(func(error) { p.lost(st) })
@@ -164,15 +167,6 @@ func (p *presence) untilFree(ctx context.Context, e *zkconn.Epoch) error {
 	ctx, cancel := context.WithDeadlineCause(ctx, until, taken)
 	defer cancel()
 	return record.UntilGone(ctx, e, p.node, st.Czxid, nil)
-}
-
-// removeOwn removes the node from a tapped connection, whose session goes on without this one.
-func (p *presence) removeOwn(e *zkconn.Epoch) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	if st, there, err := e.Exists(ctx, p.node); err == nil && there && st.EphemeralOwner == e.ID() {
-		e.Reap(zkconn.Orphan{Dir: parentOf(p.node), Node: p.node})
-	}
 }
 
 // set notes that the node is there.

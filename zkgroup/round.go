@@ -103,22 +103,28 @@ func (a *assignment) join(ctx context.Context, e *zkconn.Epoch, round string) (j
 	}
 }
 
-// end removes the worker's node, and ends the round if nobody else works on it.
+// end removes the worker's node, and ends the round if nobody else works on it. The look comes after the removal, in the same
+// session. So of several workers that leave at one time, the last one to be removed finds nobody.
 func (a *assignment) end(ctx context.Context, e *zkconn.Epoch) error {
-	g, own := a.g, &zk.DeleteRequest{Path: a.p.node, Version: -1}
-	err := g.apply(ctx, e, own,
-		&zk.DeleteRequest{Path: g.workers(), Version: -1},
+	g := a.g
+	err := g.apply(ctx, e, &zk.DeleteRequest{Path: a.p.node, Version: -1})
+	if err != nil && !is(err, 0, zk.ErrNoNode) {
+		return err
+	}
+	st, there, err := e.Exists(ctx, g.workers())
+	if err != nil || !there || st.NumChildren > 0 {
+		return err
+	}
+	err = g.apply(ctx, e, &zk.DeleteRequest{Path: g.workers(), Version: -1},
 		g.create(g.workers(), nil, 0),
 		&zk.DeleteRequest{Path: g.open(a.round), Version: -1})
-	if err == nil {
-		return g.bury(ctx, e, a.round)
-	}
 	if record.Conflict(err) {
-		if err = g.apply(ctx, e, own); is(err, 0, zk.ErrNoNode) {
-			err = nil
-		}
+		return nil // somebody has come, or has ended it
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return g.bury(ctx, e, a.round)
 }
 
 // bury removes what is left of a round that has ended. Its names are used only once, so the deletes may be repeated.

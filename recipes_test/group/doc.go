@@ -1,0 +1,2 @@
+// Package zkgroup_test has the tests of groups.
+package zkgroup_test
