@@ -1,0 +1,75 @@
+package zkgroup_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/go-menagerie/menagerie/zkgroup"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// Servers tell each other where they are.
+func ExampleGroup() {
+	srv := zktest.Start()
+	defer srv.Close()
+	ctx := context.Background()
+	s, err := zksync.Connect(ctx, srv.Addr())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close()
+
+	g := zkgroup.New(s, "/groups/api")
+	m, err := g.Join(ctx, zkgroup.Member{ID: "api-1", Data: []byte("10.0.0.1:80")})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for view, err := range g.Watch(ctx) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		for _, joined := range view.Joined {
+			fmt.Printf("%s is at %s\n", joined.ID, joined.Data)
+		}
+		break
+	}
+	fmt.Println(m.Leave(ctx))
+	// Output:
+	// api-1 is at 10.0.0.1:80
+	// <nil>
+}
+
+// The partitions of a batch are divided among the members.
+func ExampleMembership() {
+	srv := zktest.Start()
+	defer srv.Close()
+	s, err := zksync.Connect(context.Background(), srv.Addr())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close()
+
+	ctx, stop := context.WithCancel(context.Background())
+	g := zkgroup.New(s, "/batches/invoices")
+	m, err := g.Join(ctx, zkgroup.Member{ID: "worker-1"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	partitions := []string{"A-H", "I-P", "Q-Z"}
+	var done sync.WaitGroup
+	done.Add(len(partitions)) // this is the only member, so all are its own
+	go func() { done.Wait(); stop() }()
+	err = g.Assign(ctx, m, partitions, func(ctx context.Context, partition string, l *zksync.Lease) error {
+		defer done.Done()
+		return nil // writes that are fenced with l.Token(), as long as ctx has not ended
+	})
+	fmt.Println(err, m.ID())
+	// Output: <nil> worker-1
+}
