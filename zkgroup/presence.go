@@ -108,7 +108,7 @@ func (p *presence) in(ctx context.Context, e *zkconn.Epoch) error {
 func (p *presence) remain(ctx, waiting context.Context, e *zkconn.Epoch) error {
 	forget := record.NodeAtClose(p.at.Session, e, parentOf(p.node), p.node)
 	defer func() {
-		if ctx.Err() == nil { // else the session is being closed, and the node is to be removed for that
+		if !p.at.Closing() { // else the node is to be removed for that
 			forget()
 		}
 	}()

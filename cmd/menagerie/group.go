@@ -26,10 +26,11 @@ type groupOptions struct {
 
 func (a *app) groupCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "group",
-		Short: "Be a member of a group while a command runs, and get items to work on",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:     "group",
+		Short:   "Be a member of a group while a command runs, and get items to work on",
+		Example: `  menagerie group join /groups/api --id "$(uname -n)" -- sleep 1`,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.groupJoinCommand())
 	return cmd
