@@ -56,6 +56,7 @@ func ExampleMembership() {
 	defer s.Close()
 
 	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
 	g := zkgroup.New(s, "/batches/invoices")
 	m, err := g.Join(ctx, zkgroup.Member{ID: "worker-1"})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -239,6 +240,17 @@ type ledger struct {
 	moves int
 }
 
+func newLedger(t *testing.T) *ledger {
+	return &ledger{t: t, owner: map[string]*zksync.Lease{}, who: map[string]string{}}
+}
+
+// owners are who has run each item last, and how many runs there were.
+func (b *ledger) owners() (map[string]string, int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return maps.Clone(b.who), b.moves
+}
+
 func (b *ledger) run(id string) func(context.Context, string, *zksync.Lease) error {
 	return func(ctx context.Context, item string, l *zksync.Lease) error {
 		b.mu.Lock()
@@ -282,7 +294,7 @@ func TestAcceptance153EveryItemHasOneOwnerThroughJoinsKillsAndPartitions(t *test
 
 func assignsThroughFaults(t *testing.T, v *proving.Env, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 153))
-	book := &ledger{t: t, owner: map[string]*zksync.Lease{}, who: map[string]string{}}
+	book := newLedger(t)
 	const workers = 8
 	all, timeout := items(64), time.Duration(0)
 	quit := make([]func(), workers)
