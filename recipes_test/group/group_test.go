@@ -429,3 +429,35 @@ func TestWhatAGroupCosts(t *testing.T) {
 		v.Costs(1, func() { require.NoError(t, m.Leave(t.Context())) })
 	})
 }
+
+func TestAcceptance141EveryFaultLeavesEachItemDoneOnce(t *testing.T) {
+	proving.EveryFault(t, func(t *testing.T, v *proving.Env) func(string) {
+		a, b := zkgroup.New(v.Session(), groupPath), zkgroup.New(v.Session(), groupPath)
+		ma, mb := joins(v, a, "a", ""), joins(v, b, "b", "")
+		return func(story string) {
+			var mu sync.Mutex
+			ran := map[string]int{}
+			var all sync.WaitGroup
+			all.Add(4)
+			f := func(_ context.Context, item string, _ *zksync.Lease) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if ran[item]++; ran[item] == 1 {
+					all.Done()
+				}
+				return nil
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			ends := make(chan error, 2)
+			go func() { ends <- a.Assign(ctx, ma, items(4), f) }()
+			go func() { ends <- b.Assign(ctx, mb, items(4), f) }()
+			all.Wait()
+			cancel()
+			require.NoError(t, <-ends, story)
+			require.NoError(t, <-ends, story)
+			for item, n := range ran {
+				require.Equal(t, 1, n, "%s: %s", story, item)
+			}
+		}
+	})
+}
