@@ -130,9 +130,3 @@ func (d *division) remove(id string) {
 		}
 	}
 }
-
-// clear has nobody take part.
-func (d *division) clear() {
-	clear(d.workers)
-	clear(d.owners)
-}
