@@ -89,7 +89,11 @@ func (k *Kept) in(ctx context.Context, e *zkconn.Epoch) error {
 	defer cancel()
 	defer context.AfterFunc(k.leaving, cancel)()
 	forget := record.NodeAtClose(k.at.Session, e, k.dir(), k.at.Full(k.path))
-	defer forget()
+	defer func() {
+		if !k.at.Closing() { // otherwise it is being removed
+			forget()
+		}
+	}()
 	var pace node.Pace
 	for made := false; ; {
 		if k.leaving.Err() != nil {
