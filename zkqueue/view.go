@@ -29,7 +29,6 @@ type view struct {
 	order int32     // the version of the directory of the claims; -1 if it is not known
 	free  []element // in order
 	all   []element // those that are delivered, too
-	queue bool      // others wait in line
 	clean bool      // nothing is being delivered to others
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/go-menagerie/menagerie/zkmap"
 	"github.com/go-menagerie/menagerie/zkonce"
 	"github.com/go-menagerie/menagerie/zkphaser"
+	"github.com/go-menagerie/menagerie/zkqueue"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksemaphore"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -71,6 +72,9 @@ var uses = map[string]use{
 	layout.Set: func(ctx context.Context, s *zksync.Session, path string) error {
 		_, err := zkmap.NewSet[string](s, path).Add(ctx, "k")
 		return err
+	},
+	layout.Queue: func(ctx context.Context, s *zksync.Session, path string) error {
+		return zkqueue.New[int](s, path).Put(ctx, 1)
 	},
 	layout.Phaser: func(ctx context.Context, s *zksync.Session, path string) error {
 		_, err := zkphaser.New(s, path).Register(ctx)
