@@ -13,11 +13,15 @@ import (
 
 // ends has a part of the last line of each example.
 var ends = map[string]string{
-	"cacherefill":    "was accepted: false",
-	"javahalf":       "the two halves were never inside at the same time",
-	"leader":         "none was made by two leaders",
-	"phasedbatch":    "three workers have ended all phases",
-	"rollingrestart": "at most 2 of 8 were down at a time",
+	"cacherefill":      "was accepted: false",
+	"javahalf":         "the two halves were never inside at the same time",
+	"leader":           "none was made by two leaders",
+	"liveconfig":       "all services have the last configuration",
+	"nightly":          "the newest tick is that of",
+	"partitionedbatch": "16 partitions are done, and none was done by two",
+	"phasedbatch":      "three workers have ended all phases",
+	"rollingrestart":   "at most 2 of 8 were down at a time",
+	"workqueue":        "10 jobs are done, 0 are left in the queue",
 }
 
 func TestEachExampleRunsToItsEnd(t *testing.T) {

@@ -16,6 +16,11 @@ import (
 
 const workers = 4
 
+// work is how long a partition takes: some are big.
+func work(item string) time.Duration {
+	return time.Duration(len(item)+int(item[len(item)-1]-'0')) * 50 * time.Millisecond
+}
+
 // partitions are the items of the batch.
 func partitions() (all []string) {
 	for i := range 16 {
@@ -24,7 +29,7 @@ func partitions() (all []string) {
 	return all
 }
 
-func main() { cluster.Main(conduct, work) }
+func main() { cluster.Main(conduct, join) }
 
 func conduct(ctx context.Context, c *cluster.Cluster) error {
 	s, err := c.Connect(ctx)
@@ -69,8 +74,8 @@ func await(ctx context.Context, s *zksync.Session, n int) error {
 	return ctx.Err()
 }
 
-// work is what each worker does.
-func work(ctx context.Context, s *zksync.Session, name string) error {
+// join is what each worker does.
+func join(ctx context.Context, s *zksync.Session, name string) error {
 	group := zkgroup.New(s, "/batch/workers")
 	me, err := group.Join(ctx, zkgroup.Member{ID: name})
 	if err != nil {
@@ -86,18 +91,25 @@ func work(ctx context.Context, s *zksync.Session, name string) error {
 	}()
 	var mine atomic.Int64
 	err = group.Assign(ctx, me, partitions(), func(ctx context.Context, item string, l *zksync.Lease) error {
-		if who, there, err := did.Load(ctx, item); there || err != nil {
-			fmt.Println(item, "was done by", who, "which was killed before it could say so")
+		who, there, err := did.Load(ctx, item)
+		if err != nil {
 			return err
+		}
+		if there {
+			fmt.Println(item, "was done by", who, "which was killed before it could say so")
+			return nil
 		}
 		fmt.Println("begins", item)
 		select {
-		case <-time.After(300 * time.Millisecond):
+		case <-time.After(work(item)):
 		case <-ctx.Done(): // the item moves to another worker, or the lease was lost
+			fmt.Println("gives up", item)
 			return context.Cause(ctx)
 		}
-		if _, twice, err := did.LoadOrStore(ctx, item, name); twice || err != nil {
-			return fmt.Errorf("%s was done twice: %t, %w", item, twice, err)
+		if who, twice, err := did.LoadOrStore(ctx, item, name); err != nil {
+			return err
+		} else if twice {
+			return fmt.Errorf("%s was done by %s meanwhile", item, who)
 		}
 		mine.Add(1)
 		return nil
