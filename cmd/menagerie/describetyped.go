@@ -88,6 +88,9 @@ func describeSlots(ctx context.Context, l *look, n *node, o *object) error {
 		if err := l.parties(ctx, taken, taken.children, "slot", o); err != nil {
 			return err
 		}
+		for i := range o.Entries {
+			o.Entries[i].State = zksync.Held
+		}
 	}
 	waits, err := l.child(ctx, n, "queue")
 	if err != nil {

@@ -134,7 +134,7 @@ func plural(n int64, what string) string {
 	switch {
 	case n == 1:
 		return "1 " + what
-	case strings.HasSuffix(what, "y"):
+	case strings.HasSuffix(what, "y") && !strings.HasSuffix(what, "ey"):
 		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(what, "y"))
 	}
 	return fmt.Sprintf("%d %ss", n, what)
