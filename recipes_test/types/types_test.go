@@ -2,6 +2,8 @@ package types_test
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -108,8 +110,14 @@ func refuses(first, second string) bool {
 func TestAcceptance160ATypeRefusesThePathOfAnother(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		a, b := v.Session(), v.Session()
-		for first, occupy := range uses {
-			for second, use := range uses {
+		names := slices.Sorted(maps.Keys(uses))
+		for i, first := range names {
+			occupy := uses[first]
+			for k, second := range names {
+				if !v.Virtual && (k-i+len(names))%len(names) > 2 {
+					continue // in real time all pairs take minutes
+				}
+				use := uses[second]
 				path := "/" + first + "/at " + second // a name of its own: that of a type alone says whose the path above is
 				occupied := proving.Waits(t.Context(), func(ctx context.Context) error { return occupy(ctx, a, path) })
 				v.Quiet()

@@ -275,7 +275,7 @@ func TestAKeptNodeComesBackWhateverHappens(t *testing.T) {
 
 // A tapped connection has no recursive watches, and its session lives on when that of its user is closed.
 func TestTreesAndKeptNodesWorkOnTappedConnections(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		s := v.Tapped()
 		v.Put("/root/a", "1")
 		tree := zkwatch.NewTree(s, "/root")
