@@ -74,7 +74,17 @@ func (t *Ticket) IgnoreLoss() {
 // is held. Only the first call does something. It does not block.
 func (t *Ticket) WatchOwn() {
 	if g := t.lossWatch.Load(); g != nil && !t.gone.Load() {
-		g.watch.Do(func() { t.Epoch.Go(t.setWatch) })
+		g.watch.Do(t.rewatch)
+	}
+}
+
+// rewatch has the node watched. A connection that is lost with the read that is to set the watch fails the read, and
+// fires the watch, too. So there may be a goroutine already that is about to set the watch, and then it is told
+// to do that once more. Otherwise each lost connection would double the goroutines.
+func (t *Ticket) rewatch() {
+	t.watchAgain.Store(true)
+	if !t.watching.Swap(true) {
+		t.Epoch.Go(t.setWatch)
 	}
 }
 
@@ -83,10 +93,15 @@ func (t *Ticket) setWatch() {
 	ctx := context.Background() // the epoch ends it
 	var pace node.Pace
 	for t.Epoch.Await(ctx) == nil && !t.gone.Load() {
+		t.watchAgain.Store(false)
 		_, err := t.Epoch.Watch(ctx, t.Node, t.hear)
 		switch {
 		case err == nil:
-			return
+			// rewatch sets watchAgain before it looks at watching, and this goroutine clears watching before it looks
+			// at watchAgain. So whoever comes second goes on.
+			if t.watching.Store(false); !t.watchAgain.Load() || t.watching.Swap(true) {
+				return
+			}
 		case errors.Is(err, zk.ErrNoNode):
 			t.Vanished()
 			return
@@ -104,7 +119,7 @@ func (t *Ticket) hear(n zkconn.Event) {
 	case n == zkconn.Deleted || n == zkconn.NotFound:
 		t.Epoch.Go(t.Vanished)
 	case !t.later():
-		t.Epoch.Go(t.setWatch) // somebody wrote to it, or the connection was lost
+		t.rewatch() // somebody wrote to it, or the connection was lost
 	}
 }
 

@@ -82,6 +82,9 @@ type Ticket struct {
 	// no loss. eventMissed is set when an event of the node came: see SetReplacing.
 	replacing, eventMissed atomic.Bool
 
+	// watching is set while a goroutine sets the watch of the node, and watchAgain if that must be done once more: see rewatch.
+	watching, watchAgain atomic.Bool
+
 	lossWatch atomic.Pointer[lossWatch] // nil until it is granted
 
 	claim claim   // on the lock, with a Delay

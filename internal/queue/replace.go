@@ -142,6 +142,6 @@ func (t *Ticket) madeHere(ctx context.Context, path string) error {
 func (t *Ticket) SetReplacing(yes bool) {
 	t.replacing.Store(yes)
 	if !yes && t.eventMissed.Swap(false) {
-		t.Epoch.Go(t.setWatch) // something was told of the node meanwhile
+		t.rewatch() // something was told of the node meanwhile
 	}
 }
