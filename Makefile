@@ -118,6 +118,14 @@ chaos: compiler zookeeper network ## a demo on three real servers while they are
 	MENAGERIE_REQUIRE_ENSEMBLE=1 MENAGERIE_CHAOS=$(CHAOS) MENAGERIE_CHAOS_SEED=$(CHAOS_SEED) \
 		$(GO) test -race -count=$(COUNT) -timeout=1h -v -run 'TestDemoIsRightThroughChaosAmongThreeRealServers' $(TESTFLAGS) ./cmd/menagerie
 
+# How long "make batch" lasts.
+BATCH ?= 2m
+
+.PHONY: batch
+batch: zookeeper ## a batch of 64 items on 8 workers, which are killed at random, on three real servers
+	MENAGERIE_BATCH=$(BATCH) MENAGERIE_TEST_ENSEMBLE=3 bin/ensemble -servers 3 -- \
+		$(GO) test -count=$(COUNT) -timeout=1h -v -run 'TestABatchOfWorkersThatAreKilledAtRandom' $(TESTFLAGS) ./recipes_test/group
+
 .PHONY: conformance
 conformance: zookeeper ## the in-process server against a real one: every scenario and 2000 programs
 	MENAGERIE_REQUIRE_ENSEMBLE=1 $(GO) -C internal/conformance test -count=$(COUNT) -timeout=$$((15 * $(COUNT)))m $(TESTFLAGS) -full -programs $(PROGRAMS)

@@ -1,2 +1,2 @@
-// Package zkgroup_test has the tests of groups.
-package zkgroup_test
+// Package zkgroup holds tests only: what zkgroup promises.
+package zkgroup
