@@ -12,7 +12,7 @@ import (
 // many there are.
 func TestTheRequestsOfContendedAddsDoNotGrowWithTheProcesses(t *testing.T) {
 	for _, n := range []int{2, 8, 32} {
-		proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 			xs := numbers(v, n)
 			for _, x := range xs { // the first use
 				_, err := x.Add(t.Context(), 0)

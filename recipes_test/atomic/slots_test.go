@@ -158,7 +158,7 @@ func TestAcceptance141EveryFaultLeavesTheSlotsSound(t *testing.T) {
 // Five sessions take and give slots, while they are cut off, and end. No slot has two valid leases at any instant, and in
 // the end all slots are free.
 func TestAcceptance144NoSlotHasTwoHoldersThroughRandomFaults(t *testing.T) {
-	for seed := range proving.Rounds(60) {
+	for seed := range proving.Rounds(20) {
 		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 			r := rand.New(rand.NewPCG(uint64(seed), 3))
 			const slots = 3
