@@ -118,6 +118,10 @@ chaos: compiler zookeeper network ## a demo on three real servers while they are
 	MENAGERIE_REQUIRE_ENSEMBLE=1 MENAGERIE_CHAOS=$(CHAOS) MENAGERIE_CHAOS_SEED=$(CHAOS_SEED) \
 		$(GO) test -race -count=$(COUNT) -timeout=1h -v -run 'TestDemoIsRightThroughChaosAmongThreeRealServers' $(TESTFLAGS) ./cmd/menagerie
 
+.PHONY: examples
+examples: ## run all examples, also the one that uses SQLite, which takes a minute to compile
+	MENAGERIE_EXAMPLES=all $(GO) -C examples test -count=1 -v ./...
+
 # How long "make batch" lasts.
 BATCH ?= 2m
 

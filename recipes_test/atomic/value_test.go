@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -261,6 +262,7 @@ func TestAcceptance143AWatchDoesNotGoBackOnServersThatLag(t *testing.T) {
 		catchUp := e.Lag(1)
 		require.NoError(t, x.Store(ctx, 2))
 		time.Sleep(time.Second)
+		synctest.Wait() // after it what the watcher has written may be read
 		require.Equal(t, 2, w.seen[len(w.seen)-1].Value)
 		also := e.Lag(0)
 		require.NoError(t, x.Store(ctx, 3))
