@@ -2,6 +2,7 @@ package mutex_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,10 +20,10 @@ func TestALostConnectionHasTheOwnNodeWatchedOnce(t *testing.T) {
 		m := zksync.NewMutex(v.Session(zksync.WithTimeout(40*time.Second)), proving.LockPath)
 		l, err := m.LockContext(context.Background())
 		require.NoError(t, err)
-		reads := 0
+		var reads atomic.Int32
 		heal := v.Server.InterceptFunc(func(q *zktest.Request) (verdict zktest.Verdict) {
 			if q.Op == zktest.GetData && q.Path == l.Path() {
-				if reads++; reads <= 12 {
+				if reads.Add(1) <= 12 {
 					verdict.Fate = zktest.LoseReply
 				}
 			}
@@ -32,7 +33,7 @@ func TestALostConnectionHasTheOwnNodeWatchedOnce(t *testing.T) {
 		before := v.Goroutines()
 		l.Done()
 		time.Sleep(30 * time.Second)
-		require.LessOrEqual(t, reads, 13)
+		require.LessOrEqual(t, reads.Load(), int32(13))
 		require.NoError(t, l.Err())
 		require.LessOrEqual(t, v.Goroutines(), before+2)
 		v.Remove(l.Path())

@@ -44,7 +44,8 @@ type Cluster struct {
 	Servers string // the connect string
 
 	start time.Time
-	mu    sync.Mutex // of the output
+	mu    sync.Mutex // of the output, and of all
+	all   []*Process
 }
 
 // Timeout is the session timeout of the processes: what died is noticed after that time.
@@ -69,7 +70,19 @@ func conductor(ctx context.Context, conduct func(context.Context, *Cluster) erro
 		defer srv.Close()
 		c.Servers = srv.Addr()
 	}
+	defer c.end()
 	return conduct(ctx, c)
+}
+
+// end ends the processes that still run.
+func (c *Cluster) end() {
+	c.mu.Lock()
+	all := c.all
+	c.mu.Unlock()
+	for _, p := range all {
+		_ = p.cmd.Process.Kill()
+		_ = p.wait()
+	}
 }
 
 // Connect opens a session of the conductor itself.
@@ -89,6 +102,8 @@ type Process struct {
 	Name string
 	cmd  *exec.Cmd
 	out  sync.WaitGroup
+	once sync.Once // it is waited for
+	err  error     // with which it ended
 	c    *Cluster
 }
 
@@ -110,6 +125,9 @@ func (c *Cluster) Start(ctx context.Context, name string) (*Process, error) {
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
+	c.mu.Lock()
+	c.all = append(c.all, p)
+	c.mu.Unlock()
 	return p, nil
 }
 
@@ -130,10 +148,12 @@ func (p *Process) Wait() error {
 }
 
 func (p *Process) wait() error {
-	err := p.cmd.Wait()
-	p.cmd.Stdout.(io.Closer).Close()
-	p.out.Wait()
-	return err
+	p.once.Do(func() {
+		p.err = p.cmd.Wait()
+		p.cmd.Stdout.(io.Closer).Close()
+		p.out.Wait()
+	})
+	return p.err
 }
 
 // All starts processes, and waits until all have ended.
