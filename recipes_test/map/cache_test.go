@@ -103,6 +103,9 @@ func TestWhatACopyCostsAtTheBeginning(t *testing.T) {
 
 func TestAcceptance147ACopyConvergesAfterAnyFault(t *testing.T) {
 	for _, tapped := range []bool{false, true} {
+		if tapped && !proving.Remade {
+			continue
+		}
 		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 			ctx := t.Context()
 			s, writer := v.Session(), maps(v, 1)[0]
@@ -153,6 +156,9 @@ func TestAcceptance147ACopyConvergesAfterAnyFault(t *testing.T) {
 
 func TestAcceptance147AgeGrowsWithoutAConnection(t *testing.T) {
 	for _, tapped := range []bool{false, true} {
+		if tapped && !proving.Remade {
+			continue
+		}
 		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 			s := v.Session()
 			if tapped {
