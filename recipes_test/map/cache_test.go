@@ -154,7 +154,7 @@ func TestAcceptance147ACopyConvergesAfterAnyFault(t *testing.T) {
 	}
 }
 
-func TestAcceptance147AgeGrowsWithoutAConnection(t *testing.T) {
+func TestAcceptance147AgeGrowsWithoutAnyConnection(t *testing.T) {
 	for _, tapped := range []bool{false, true} {
 		if tapped && !proving.Remade {
 			continue

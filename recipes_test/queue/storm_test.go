@@ -119,7 +119,7 @@ func TestAcceptance149TheCapacityHoldsInAStorm(t *testing.T) {
 	}
 }
 
-func TestAQueueOnTappedConnections(t *testing.T) {
+func TestARandomQueueOnTappedConnections(t *testing.T) {
 	if !proving.Remade {
 		t.Skip("the client library races with itself; it ran without the race detector")
 	}
