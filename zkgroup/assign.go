@@ -174,12 +174,16 @@ func (a *assignment) enter(ctx context.Context, e *zkconn.Epoch) error {
 	if st.e != e {
 		return zkconn.ErrOver
 	}
+	before := a.round
 	if err := a.begin(ctx, e); err != nil {
 		return err
 	}
 	a.mu.Lock()
 	var late []*item
 	for _, it := range a.items {
+		if a.round != before { // the round of before has ended, and what it recorded with it
+			it.recorded = false
+		}
 		if it.done && !it.recorded {
 			late = append(late, it)
 		}

@@ -120,7 +120,10 @@ func (q *Queue[T]) claim(ctx context.Context, e *zkconn.Epoch, c content) (*Deli
 			e.Reap(zkconn.Orphan{Dir: q.dir("claims"), Node: path}) // nobody else has made a node of this name, nor will
 		}
 	})
-	return &Delivery[T]{Value: value, Attempt: int(attempt), q: q, d: d}, czxid, err
+	if err != nil {
+		return nil, 0, err // the goroutine may go on
+	}
+	return &Delivery[T]{Value: value, Attempt: int(attempt), q: q, d: d}, czxid, nil
 }
 
 // makeClaim returns the czxid of the claim.

@@ -43,11 +43,13 @@ func (q *Queue[T]) TryTake(ctx context.Context) (v T, ok bool, err error) {
 	err = q.in(ctx, "try-take", func(ctx context.Context, e *zkconn.Epoch) error {
 		for pace := (node.Pace{Free: 2}); ; {
 			p, _, there, err := q.first(ctx, e)
-			if err != nil || !there {
-				return err
+			if err == nil && !there {
+				return nil
 			}
-			err = q.attempt(ctx, e, p, func(c content) error { return q.take(ctx, e, c, &v) })
-			if !errors.Is(err, errTaken) {
+			if err == nil {
+				err = q.attempt(ctx, e, p, func(c content) error { return q.take(ctx, e, c, &v) })
+			}
+			if !errors.Is(err, errTaken) && !errors.Is(err, errAgain) {
 				ok = err == nil
 				return err
 			}

@@ -138,7 +138,8 @@ func (q *Queue[T]) look(ctx context.Context, e *zkconn.Epoch) (v *view, err erro
 	return v, err
 }
 
-// first tells which element is the next. ok is false if there is none.
+// first tells which element is the next. ok is false if there is none. The error errAgain says that the time that was asked
+// for is too old by now to tell.
 func (q *Queue[T]) first(ctx context.Context, e *zkconn.Epoch) (p pick, line, ok bool, err error) {
 	q.mu.Lock()
 	if v := q.view; v != nil && v.e == e {
@@ -161,9 +162,6 @@ func (q *Queue[T]) first(ctx context.Context, e *zkconn.Epoch) (p pick, line, ok
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	p, _, ok, err = v.pop(q.time)
-	if errors.Is(err, errAgain) {
-		err = nil // the time that was asked for is too old by now: the first in line asks again
-	}
 	line = there && takers.NumChildren > 0
 	if v.clean && ok && !line && q.ended == before && len(v.free) > 0 {
 		q.view = v
@@ -223,7 +221,7 @@ func (q *Queue[T]) free(c content) (ops []any) {
 // no requests, and an element wakes one consumer.
 func (q *Queue[T]) next(ctx context.Context, e *zkconn.Epoch, f func(content) error) error {
 	p, line, ok, err := q.first(ctx, e)
-	if err != nil {
+	if err != nil && !errors.Is(err, errAgain) { // the first in line asks again
 		return err
 	}
 	if ok && !line {

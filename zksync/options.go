@@ -158,7 +158,8 @@ func WithMaxHold(d time.Duration) Option {
 //
 // The time counts from the moment when the next one in line has seen that the lost holder's node is gone. Who comes later
 // waits for the rest of it; the clocks of the servers tell how much that is. If nobody waited at the loss, it counts
-// from the moment when the first one comes. The context bounds the wait as always. Until the end of the delay the Try forms
+// from the moment when the first one comes. One that queued before that moment, behind others that gave up during the
+// delay, waits for all of it again. If the servers' leader changes meanwhile, the difference of their clocks counts. The context bounds the wait as always. Until the end of the delay the Try forms
 // fail with ErrNotAcquired. [Contenders] and [Verify] take who waits for the delay, at the head of the queue, for the holder.
 //
 // All users of a path must give the same d. Who finds that the holder has another, or that it has one itself

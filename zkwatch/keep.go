@@ -21,7 +21,8 @@ import (
 
 // Kept is an ephemeral node of this process that is made again in every session, and after anybody's deletion: Curator's
 // PersistentNode. If somebody else writes to it, its data are written again, too. If there is a node of another session at the path, it waits
-// until that is gone. It is safe for use by many goroutines.
+// until that is gone. It looks at the owner before it writes to the node or removes it; if somebody removes the node by
+// hand just then, and another process makes its own, that may be hit. It is safe for use by many goroutines.
 type Kept struct {
 	path string
 	at   *session.Access
@@ -88,7 +89,7 @@ func (k *Kept) in(ctx context.Context, e *zkconn.Epoch) error {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(k.leaving, cancel)()
-	forget := record.NodeAtClose(k.at.Session, e, k.dir(), k.at.Full(k.path))
+	forget := func() {}
 	defer func() {
 		if !k.at.Closing() { // otherwise it is being removed
 			forget()
@@ -103,6 +104,12 @@ func (k *Kept) in(ctx context.Context, e *zkconn.Epoch) error {
 			pace = node.Pace{Free: 2} // there is a reason to do something
 		}
 		err := k.hold(ctx, e, made)
+		if before := made; before != (err == nil) && !k.at.Closing() {
+			// On a tapped connection the node is removed at Close, but only while it is ours.
+			if forget(); err == nil {
+				forget = record.NodeAtClose(k.at.Session, e, k.dir(), k.at.Full(k.path))
+			}
+		}
 		switch made = err == nil; {
 		case err == nil:
 			err = k.watch(waiting, e)
