@@ -38,11 +38,16 @@ func (v *Value[T]) Watch(ctx context.Context) iter.Seq2[Snapshot[T], error] {
 			return
 		}
 		var last *zk.Stat
+		gone := false // it was told that there is no node
 		for n, err := range follow.Data(ctx, v.cell.At, v.cell.Node()) {
 			s := Snapshot[T]{}
 			if err == nil {
 				s, err = v.snapshot(n, last)
 				last = n.Stat
+				if again := gone && err == nil && !s.OK && s.Version == 0; again {
+					continue // the nodes were made again, and there is still no value
+				}
+				gone = n.Stat == nil
 			}
 			if !yield(s, v.wrap("watch", err)) {
 				return

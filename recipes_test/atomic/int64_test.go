@@ -134,7 +134,7 @@ func TestGoroutinesThatAddShareRequests(t *testing.T) {
 		require.NoError(t, err)
 		most := 500
 		if v.Virtual { // most come before the first answer
-			most = 20
+			most = 100
 		}
 		v.CostsAtMost(most, func() {
 			var ns []*zkatomic.Int64
