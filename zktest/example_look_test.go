@@ -139,6 +139,7 @@ func ExampleWatch() {
 	defer srv.Close()
 	conn, done := dial(srv)
 	defer done()
+	_, _, _ = conn.Exists("/") // by then the library has looked which watches it must set again, and races with nobody
 	_, _, _, _ = conn.ChildrenW("/")
 	_, _, _, _ = conn.ExistsW("/leader")
 	for _, w := range srv.WatchList() {
