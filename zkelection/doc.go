@@ -3,5 +3,8 @@
 // come. The first candidate leads until it resigns, dies or is cut off. It
 // is told of a loss before the next one can lead.
 //
+// A leader that dies and starts again with its session file (zksync.WithSessionFile) leads again at once, unless other candidates
+// wait: then the oldest of them leads at once.
+//
 // The queue is that of a zksync.Mutex on the same path.
 package zkelection

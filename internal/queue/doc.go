@@ -115,4 +115,9 @@
 // the leader of the servers counts its session as alive (zkconn.Epoch.Depend). Then the servers have
 // not ended the session, and cannot end it before the lease clock says so. A ticket that may be the
 // next asks for that proof while it waits, so that the proof is there in time (proof.txt).
+//
+// # Nodes beside the entries
+//
+// A queue with a Delay has marks beside its entries, by which the next one knows that a hold was lost: mark.go has that argument.
+// A request to a holder to give the lock up is a node beside its entry: revoke.go.
 package queue

@@ -108,7 +108,7 @@ type LockDelay struct {
 	D time.Duration
 }
 
-// Delay makes the settings those of a primitive that was given these options.
+// delay sets the Delay of a primitive that was given these options.
 func (s *Settings) delay(given []LockDelay) {
 	for _, o := range given {
 		if o.D < time.Millisecond {
