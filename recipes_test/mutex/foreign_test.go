@@ -26,6 +26,7 @@ func TestAcceptance132ForeignChildrenNeitherBlockNorCrashAnybody(t *testing.T) {
 		ms := v.Mutexes(3)
 		l := v.Lock(ms[0])
 		require.False(t, ms[1].TryLock())
+		v.Flush()
 		list, err := ms[1].Contenders(context.Background())
 		require.NoError(t, err)
 		require.Len(t, list, 1)

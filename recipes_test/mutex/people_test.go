@@ -21,6 +21,7 @@ func TestContendersShowWhoHoldsAndWhoWaits(t *testing.T) {
 		named := v.Line(zksync.NewMutex(ss[1], proving.LockPath, zksync.WithName("nightly")))[0]
 		nameless := v.Line(zksync.NewMutex(ss[2], proving.LockPath))[0]
 		m := zksync.NewMutex(ss[0], proving.LockPath)
+		v.Flush()
 		list, err := m.Contenders(context.Background())
 		require.NoError(t, err)
 		require.Len(t, list, 3)
@@ -49,6 +50,7 @@ func TestContendersShowWhoHoldsAndWhoWaits(t *testing.T) {
 			require.Equal(t, list[i+1].Node, l.Path())
 			require.NoError(t, l.Unlock())
 		}
+		v.Flush()
 		list, err = zksync.Contenders(context.Background(), ss[2], proving.LockPath)
 		require.NoError(t, err)
 		require.Empty(t, list)

@@ -163,6 +163,7 @@ func TestAcceptance022TwoProcessesOfOneHostShareNoIdentity(t *testing.T) {
 		first.holds()
 		second := startProcess(v)
 		v.Queued(proving.LockPath, 2)
+		v.Flush()
 		list, err := zksync.Contenders(context.Background(), v.Session(), proving.LockPath)
 		require.NoError(t, err)
 		require.Len(t, list, 2)

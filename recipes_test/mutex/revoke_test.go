@@ -17,6 +17,7 @@ import (
 // contender is the first contender of the lock.
 func contender(v *proving.Env, s *zksync.Session) zksync.Contender {
 	v.T.Helper()
+	v.Flush() // the server of s may lag
 	list, err := zksync.Contenders(context.Background(), s, proving.LockPath)
 	require.NoError(v.T, err)
 	require.NotEmpty(v.T, list)
@@ -121,6 +122,7 @@ func TestAcceptance158AWaiterHearsOfItWhenItIsGranted(t *testing.T) {
 		l := v.Lock(zksync.NewMutex(v.Session(), proving.LockPath))
 		next := proving.Begin(context.Background(), zksync.NewMutex(v.Session(), proving.LockPath))
 		v.Settled(proving.LockPath, 2)
+		v.Flush()
 		list, err := zksync.Contenders(t.Context(), other, proving.LockPath)
 		require.NoError(t, err)
 		require.NoError(t, zksync.Revoke(t.Context(), other, list[1]))
@@ -308,7 +310,9 @@ func TestAcceptance158AHolderOfPermitsCanBeAsked(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		other := v.Session()
 		w := zksemaphore.NewWeighted(v.Session(), proving.SemPath, 3)
-		a, b := v.Get(func(ctx context.Context) (*zksync.Lease, error) { return w.AcquireLease(ctx, 1) }), v.Get(func(ctx context.Context) (*zksync.Lease, error) { return w.AcquireLease(ctx, 1) })
+		permit := func(ctx context.Context) (*zksync.Lease, error) { return w.AcquireLease(ctx, 1) }
+		a, b := v.Get(permit), v.Get(permit)
+		v.Flush()
 		list, err := zksync.Contenders(t.Context(), other, proving.SemPath)
 		require.NoError(t, err)
 		first, second := a.Revoked(), b.Revoked()

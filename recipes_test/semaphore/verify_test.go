@@ -21,6 +21,7 @@ func TestAcceptance116VerifyKnowsTheTokensOfASemaphore(t *testing.T) {
 		v.Verified(nil, s, proving.SemPath, second.Token())
 		third := want(context.Background(), w[0], 1)
 		v.Settled(proving.SemQueue, 3)
+		v.Flush()
 		list, err := w[1].Contenders(context.Background())
 		require.NoError(t, err)
 		v.Verified(zksync.ErrStale, s, proving.SemPath, list[2].Token) // it waits

@@ -85,6 +85,7 @@ func TestAcceptance140TwoSessionsOfOneProcessShareNothing(t *testing.T) {
 		require.False(t, zksync.NewMutex(ss[1], proving.LockPath).TryLock())
 		require.False(t, zksync.NewMutex(ss[0], other).TryLock())
 		for s, p := range map[*zksync.Session]string{ss[0]: proving.LockPath, ss[1]: other} {
+			v.Flush()
 			list, err := zksync.Contenders(context.Background(), ss[0], p)
 			require.NoError(t, err)
 			require.Len(t, list, 1)
