@@ -105,7 +105,7 @@ func TestALateTickRunsUnlessItIsToBeSkipped(t *testing.T) {
 		for _, away := range []time.Duration{time.Second, 15 * time.Second, 10 * time.Minute} {
 			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 				var b book
-				c := zkcron.New(v.Session(zksync.WithTimeout(10*time.Second)), path)
+				c := zkcron.New(v.Session(zksync.WithTimeout(time.Minute)), path)
 				c.At(job, "0 * * * *", b.writes(0, nil), zkcron.WithMissed(policy))
 				ctx, cancel := context.WithCancel(t.Context())
 				a := starts(ctx, c)
