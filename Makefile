@@ -65,8 +65,9 @@ test: compiler zookeeper network ## all tests: in-process, also with the race de
 test-in-process: test-others test-generated ## all tests with the race detector, of the generated programs a part; and all of those without it
 
 .PHONY: test-others
+# The command's tests mostly wait for processes and servers; four at a time end twice as soon as two.
 test-others: compiler
-	$(gotest) -race $(others)
+	$(gotest) -race -parallel 4 $(others)
 	$(GO) -C examples test -count=1 ./...
 
 .PHONY: test-generated
