@@ -81,6 +81,9 @@ func (p *presence) in(ctx context.Context, e *zkconn.Epoch) error {
 	defer cancel()
 	defer context.AfterFunc(p.leaving, cancel)()
 	for pace := (node.Pace{Free: 1}); p.enters(true); {
+		if p.at.Closing() {
+			return errs.ErrClosed // it may be gone because of that
+		}
 		err := p.enter(ctx, e)
 		if err != nil {
 			p.enters(false)

@@ -97,18 +97,23 @@ func (k *Kept) in(ctx context.Context, e *zkconn.Epoch) error {
 	}()
 	var pace node.Pace
 	for made := false; ; {
-		if k.leaving.Err() != nil {
+		switch {
+		case k.leaving.Err() != nil:
 			return k.remove(ctx, e)
+		case k.at.Closing():
+			return zksync.ErrClosed // it may be gone because of that
 		}
 		if k.isBehind() {
 			pace = node.Pace{Free: 2} // there is a reason to do something
 		}
 		err := k.hold(ctx, e, made)
-		if before := made; before != (err == nil) && !k.at.Closing() {
-			// On a tapped connection the node is removed at Close, but only while it is ours.
-			if forget(); err == nil {
-				forget = record.NodeAtClose(k.at.Session, e, k.dir(), k.at.Full(k.path))
-			}
+		// On a tapped connection the node is removed at Close, but only while it is ours.
+		switch {
+		case err == nil && !made:
+			forget()
+			forget = record.NodeAtClose(k.at.Session, e, k.dir(), k.at.Full(k.path))
+		case err != nil && made && !k.at.Closing():
+			forget()
 		}
 		switch made = err == nil; {
 		case err == nil:
