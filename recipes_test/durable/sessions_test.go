@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/proving"
@@ -156,9 +157,7 @@ func TestNodesOfADurableLockThatAreRemovedByHandBlockNobody(t *testing.T) {
 					v.Remove(base + "/open-" + token)
 					require.NoError(t, h.Unlock(ctx))
 				case "record":
-					for len(v.Children(path)) > 0 {
-						removeAll(v, base)
-					}
+					removeAll(v, base)
 				}
 				next := granted(v, w)
 				require.Positive(t, next.Token().Compare(h.Token()))
@@ -173,11 +172,26 @@ func TestNodesOfADurableLockThatAreRemovedByHandBlockNobody(t *testing.T) {
 	}
 }
 
+// removeAll removes a node and all below it at one time, so that nobody makes another one meanwhile.
 func removeAll(v *proving.Env, node string) {
+	v.T.Helper()
+	conn := v.Server.Connect(v.T, time.Minute)
+	v.Eventually(func() bool {
+		var ops []any
+		for _, path := range below(v, node) {
+			ops = append(ops, &zk.DeleteRequest{Path: path, Version: -1})
+		}
+		_, err := conn.Multi(ops...)
+		return err == nil
+	}, "%s is changed all the time", node)
+}
+
+// below are a node and those below it, in the order in which they can be deleted.
+func below(v *proving.Env, node string) (all []string) {
 	for _, c := range v.Children(node) {
-		removeAll(v, node+"/"+c)
+		all = append(all, below(v, node+"/"+c)...)
 	}
-	v.Remove(node)
+	return append(all, node)
 }
 
 func TestADurableLockWorksOnATappedConnection(t *testing.T) {
