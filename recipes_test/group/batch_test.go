@@ -7,13 +7,16 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,13 +46,11 @@ type stay struct {
 	Item, Worker string
 	From         int64 // by the clock of this machine, in nanoseconds
 	To           int64 // 0 if the worker was killed before
-	Done         bool
-	Valid        bool // the lease, at its end
 }
 
 // TestABatchOfWorkersThatAreKilledAtRandom spreads items over processes, of which one is killed with SIGKILL now and then,
-// and started again. No item is worked on by two at the same time, none is done twice without its node saying so, and in the end
-// all are done.
+// and started again, until the group has all items recorded as done. Then the workers are asked to end. No item is
+// worked on by two at the same time, nor begun after it was recorded, every worker that was not killed ends well, and nothing is left.
 func TestABatchOfWorkersThatAreKilledAtRandom(t *testing.T) {
 	if os.Getenv(workerEnv) != "" {
 		batchWorker(t)
@@ -75,7 +76,8 @@ func TestABatchOfWorkersThatAreKilledAtRandom(t *testing.T) {
 	for rounds := 1; ; rounds++ {
 		b.round(fmt.Sprintf("%s/round-%d", root, rounds))
 		if time.Since(started) > limit {
-			t.Logf("%d rounds of %d items, %d workers killed, %d runs of which %d were cut short, in %v", rounds, batchItems, b.kills, b.runs, b.cut, time.Since(started).Round(time.Second))
+			t.Logf("%d rounds of %d items, %d workers killed, %d runs of which %d were cut short and %d came to their end though an earlier one had, in %v",
+				rounds, batchItems, b.kills, b.runs, b.cut, b.again, time.Since(started).Round(time.Second))
 			break
 		}
 	}
@@ -91,33 +93,45 @@ func made(t *testing.T, conn *zk.Conn, path string) {
 }
 
 type batch struct {
-	t                *testing.T
-	servers, dir     string
-	conn             *zk.Conn
-	kills, runs, cut int
+	t                       *testing.T
+	servers, dir            string
+	conn                    *zk.Conn
+	kills, runs, cut, again int
 }
 
 // process is a worker.
 type process struct {
 	cmd   *exec.Cmd
 	notes string
-	ended int64 // when it was known to be dead
+	said  bytes.Buffer  // what it has printed
+	dead  chan struct{} // closed when it has ended
+	err   error         // how, after that
+	ended int64         // when that was known
 }
 
 func (b *batch) start(path string, id int) *process {
 	b.t.Helper()
-	p := &process{notes: filepath.Join(b.dir, rand.Text())}
+	p := &process{notes: filepath.Join(b.dir, rand.Text()), dead: make(chan struct{})}
 	p.cmd = exec.Command(os.Args[0], "-test.run=^"+b.t.Name()+"$", "-test.count=1")
 	p.cmd.Env = append(os.Environ(), workerEnv+"=worker-"+strconv.Itoa(id), serversEnv+"="+b.servers, pathEnv+"="+path, notesEnv+"="+p.notes)
-	p.cmd.Stderr = os.Stderr
+	p.cmd.Stdout, p.cmd.Stderr = &p.said, &p.said
 	require.NoError(b.t, p.cmd.Start())
+	go func() {
+		p.err = p.cmd.Wait()
+		p.ended = time.Now().UnixNano()
+		close(p.dead)
+	}()
+	b.t.Cleanup(func() { _ = p.cmd.Process.Kill(); <-p.dead })
 	return p
 }
 
-func (p *process) kill() {
-	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait() // it says that it was killed
-	p.ended = time.Now().UnixNano()
+// kill kills a worker, which must not have ended by itself.
+func (b *batch) kill(p *process) {
+	b.t.Helper()
+	require.NoError(b.t, p.cmd.Process.Kill())
+	<-p.dead
+	require.EqualError(b.t, p.err, "signal: killed", "it has ended by itself:\n%s", &p.said)
+	b.kills++
 }
 
 // round has all items done once.
@@ -133,34 +147,77 @@ func (b *batch) round(path string) {
 	}
 	all := slices.Clone(workers)
 	deadline := time.Now().Add(3 * time.Minute)
-	for b.done(path) < batchItems {
-		require.True(t, time.Now().Before(deadline), "%d items are done", b.done(path))
+	for len(b.recorded(path)) < batchItems {
+		require.True(t, time.Now().Before(deadline), "%d items are done", len(b.recorded(path)))
 		time.Sleep(time.Duration(200+mathrand.IntN(1200)) * time.Millisecond)
 		i := mathrand.IntN(len(workers))
-		workers[i].kill()
-		b.kills++
+		b.kill(workers[i])
 		workers[i] = b.start(path, i)
 		all = append(all, workers[i])
 	}
+	recorded := b.recorded(path)
 	for _, p := range workers {
-		p.kill()
+		require.Eventually(t, func() bool { _, err := os.Stat(p.notes); return err == nil }, time.Minute, 10*time.Millisecond, "a worker does not begin")
+		require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
 	}
-	b.check(path, all)
+	for _, p := range workers {
+		<-p.dead
+		require.NoError(t, p.err, "a worker that is asked to end ends well:\n%s", &p.said)
+	}
+	b.nothingIsLeft(path)
+	b.check(path, recorded, all)
 }
 
-// done is how many items were done, by their nodes: their versions count how often.
-func (b *batch) done(path string) (n int) {
-	for i := range batchItems {
-		_, stat, err := b.conn.Get(fmt.Sprintf("%s/item-%02d", path, i))
-		if err == nil && stat.Version > 0 {
-			n++
+// recorded are the items that the group has recorded as done, and when.
+func (b *batch) recorded(path string) map[string]int64 {
+	all := make(map[string]int64)
+	for _, round := range b.children(path + "/workers/zkgroup") {
+		if !strings.HasPrefix(round, "round-") {
+			continue
+		}
+		for _, name := range b.children(path + "/workers/zkgroup/" + round) {
+			item, ok := strings.CutPrefix(name, "item-")
+			if !ok {
+				continue
+			}
+			if there, stat, err := b.conn.Exists(path + "/workers/zkgroup/" + round + "/" + name); err == nil && there {
+				all[item] = stat.Czxid
+			}
 		}
 	}
-	return n
+	return all
 }
 
-// check looks at what all workers have noted.
-func (b *batch) check(path string, all []*process) {
+// children lists a node; there are none if it does not exist.
+func (b *batch) children(path string) []string {
+	b.t.Helper()
+	_, err := b.conn.Sync(path)
+	require.NoError(b.t, err)
+	names, _, err := b.conn.Children(path)
+	if !errors.Is(err, zk.ErrNoNode) {
+		require.NoError(b.t, err)
+	}
+	return names
+}
+
+// nothingIsLeft waits until the sessions of those that were killed have ended, and with them all members, workers and locks. The
+// record of the round stays until the next one begins, if a node of one that was killed outlasted the last worker.
+func (b *batch) nothingIsLeft(path string) {
+	left := func() (nodes []string) {
+		group := path + "/workers/zkgroup"
+		nodes = append(b.children(group+"/members"), b.children(group+"/working")...)
+		for _, item := range b.children(group + "/items") { // containers, which the servers remove later
+			nodes = append(nodes, b.children(group+"/items/"+item)...)
+		}
+		return nodes
+	}
+	for deadline := time.Now().Add(5 * batchTimeout); len(left()) > 0; time.Sleep(200 * time.Millisecond) {
+		require.True(b.t, time.Now().Before(deadline), "%v is left", left())
+	}
+}
+
+// check looks at what all workers have noted, and at what their runs have written.
+func (b *batch) check(path string, recorded map[string]int64, all []*process) {
 	t := b.t
 	byItem := make(map[string][]stay)
 	for _, p := range all {
@@ -191,33 +248,59 @@ func (b *batch) check(path string, all []*process) {
 	require.Len(t, byItem, batchItems)
 	for item, stays := range byItem {
 		slices.SortFunc(stays, func(x, y stay) int { return cmp.Compare(x.From, y.From) })
-		done := 0
-		for i, s := range stays {
+		for i := range stays {
 			b.runs++
 			if i > 0 {
-				require.LessOrEqual(t, stays[i-1].To, s.From, "%s: %v and %v at the same time", item, stays[i-1], s)
-			}
-			if s.Done {
-				done++
+				require.LessOrEqual(t, stays[i-1].To, stays[i].From, "%s: %v and %v at the same time", item, stays[i-1], stays[i])
 			}
 		}
-		_, stat, err := b.conn.Get(path + "/" + item)
-		require.NoError(t, err)
-		// A worker that is killed after the write has not noted that it was done.
-		require.LessOrEqual(t, done, int(stat.Version), "%s was done more often than its node says", item)
+		b.inOrder(path+"/"+item, recorded[item])
 	}
 }
 
-// batchWorker is what a worker does until it is killed.
+// inOrder looks at the nodes that the runs of an item have made, in the order in which the servers did. recorded is when the group
+// recorded the item as done, by the servers' count of changes.
+func (b *batch) inOrder(item string, recorded int64) {
+	t := b.t
+	runs := b.children(item)
+	slices.SortFunc(runs, func(x, y string) int { return cmp.Compare(x[len(x)-10:], y[len(y)-10:]) })
+	ended := 0
+	for i, run := range runs {
+		token, stat, err := b.conn.Get(item + "/" + run)
+		require.NoError(t, err)
+		require.Less(t, stat.Czxid, recorded, "%s: run %d of %d began after it was recorded as done", item, i+1, len(runs))
+		if stat.Version > 0 {
+			ended++
+			require.Less(t, stat.Mzxid, recorded, "%s: run %d of %d ended after it was recorded as done", item, i+1, len(runs))
+		}
+		if i > 0 {
+			before, _, err := b.conn.Get(item + "/" + runs[i-1])
+			require.NoError(t, err)
+			require.Less(t, string(before), string(token), "%s: the fencing tokens of its runs", item)
+		}
+	}
+	require.Positive(t, ended, "%s is recorded as done, and no run of it came to its end", item)
+	b.again += ended - 1 // it had ended, but the worker was killed before the group recorded that
+}
+
+// batchWorker works until it is interrupted.
 func batchWorker(t *testing.T) {
-	ctx := context.Background()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	notes, err := os.Create(os.Getenv(notesEnv)) // from now on it can be asked to end
+	require.NoError(t, err)
 	s, err := zksync.Connect(ctx, os.Getenv(serversEnv), zksync.WithTimeout(batchTimeout), zksync.WithName(os.Getenv(workerEnv)))
+	if ctx.Err() != nil {
+		return
+	}
 	require.NoError(t, err)
-	notes, err := os.Create(os.Getenv(notesEnv))
-	require.NoError(t, err)
+	defer s.Close()
 	path := os.Getenv(pathEnv)
 	group := zkgroup.New(s, path+"/workers")
 	me, err := group.Join(ctx, zkgroup.Member{ID: os.Getenv(workerEnv)})
+	if ctx.Err() != nil {
+		return // while it waited for the node of the one that was killed
+	}
 	require.NoError(t, err)
 	var items []string
 	for i := range batchItems {
@@ -227,19 +310,25 @@ func batchWorker(t *testing.T) {
 		line, _ := json.Marshal(x)
 		_, _ = notes.Write(append(line, '\n')) // one write: it is there whole, or not at all
 	}
-	err = group.Assign(ctx, me, items, func(ctx context.Context, item string, l *zksync.Lease) error {
+	require.NoError(t, group.Assign(ctx, me, items, func(ctx context.Context, item string, l *zksync.Lease) error {
 		x := stay{Item: item, Worker: os.Getenv(workerEnv), From: time.Now().UnixNano()}
 		note(x)
+		defer func() {
+			x.To = time.Now().UnixNano()
+			note(x)
+		}()
+		// Only who holds the lease can write that its run begins and ends.
+		token := fmt.Sprintf("%016x-%016x", l.Token().Zxid, l.Token().Seq)
+		begun, err := l.Guard(&zk.CreateRequest{Path: path + "/" + item + "/run-", Data: []byte(token), Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagSequence})
+		if err != nil {
+			return err
+		}
 		select {
 		case <-time.After(time.Duration(500+mathrand.IntN(3000)) * time.Millisecond):
-			_, err = l.Guard(&zk.SetDataRequest{Path: path + "/" + item, Data: []byte(x.Worker), Version: -1})
-			x.Done = err == nil
+			_, err = l.Guard(&zk.SetDataRequest{Path: begun[0].String, Data: []byte(token), Version: -1})
+			return err
 		case <-ctx.Done():
-			err = context.Cause(ctx)
+			return context.Cause(ctx)
 		}
-		x.To, x.Valid = time.Now().UnixNano(), l.Valid()
-		note(x)
-		return err
-	})
-	require.NoError(t, err)
+	}))
 }
