@@ -7,9 +7,11 @@ import (
 	"maps"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/proving"
@@ -459,5 +461,32 @@ func TestAcceptance141EveryFaultLeavesEachItemDoneOnce(t *testing.T) {
 				require.Equal(t, 1, n, "%s: %s", story, item)
 			}
 		}
+	})
+}
+
+// A run finds out by itself that its lease is lost. That moves the item, and does not end Assign.
+func TestARunWhoseLeaseIsLostDoesNotEndAssign(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		g := zkgroup.New(v.Session(), groupPath)
+		m := joins(v, g, "a", "")
+		runs := make(chan error, 10)
+		ctx, cancel := context.WithCancel(t.Context())
+		ends := make(chan error, 1)
+		var first atomic.Bool
+		go func() {
+			ends <- g.Assign(ctx, m, []string{"x"}, func(_ context.Context, _ string, l *zksync.Lease) error {
+				if first.CompareAndSwap(false, true) {
+					v.Remove(l.Path())
+				}
+				_, err := l.Guard(&zk.CheckVersionRequest{Path: groupPath, Version: -1})
+				runs <- err
+				return err
+			})
+		}()
+		require.ErrorIs(t, <-runs, zksync.ErrLost)
+		require.NoError(t, <-runs, "it runs again")
+		v.Quiet()
+		cancel()
+		require.NoError(t, <-ends)
 	})
 }
