@@ -108,7 +108,6 @@ func (p *Promise[T]) decide(ctx context.Context, op string, f fate) (first bool,
 			switch {
 			case err == nil:
 				p.learn(f)
-				first, doubt = true, false
 				return nil
 			case errs.Ambiguous(err):
 				if doubt = true; errors.Is(err, zksync.ErrSessionExpired) {
@@ -119,8 +118,6 @@ func (p *Promise[T]) decide(ctx context.Context, op string, f fate) (first bool,
 				return err
 			}
 			if now, err := p.look(ctx, e, &seen); err != nil || now != nil {
-				first = now != nil && now.By == f.By
-				doubt = doubt && now == nil
 				return err
 			}
 			if err := pace.Rest(ctx, e); err != nil {
@@ -128,10 +125,14 @@ func (p *Promise[T]) decide(ctx context.Context, op string, f fate) (first bool,
 			}
 		}
 	})
+	if err == nil {
+		// Another call of this object may have learned what a request of this one has decided.
+		return p.fate().By == f.By, nil
+	}
 	if doubt && !errs.Ambiguous(err) {
 		err = errs.MarkAmbiguous(err)
 	}
-	return first, errs.Wrap(op, p.path, err)
+	return false, errs.Wrap(op, p.path, err)
 }
 
 // look is called when nothing was pending. It returns the fate, or nil if the promise is not decided; if nobody has
@@ -195,9 +196,7 @@ func (p *Promise[T]) wait(ctx context.Context) (f *fate, err error) {
 			}
 		}
 	})
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.known, err
+	return p.fate(), err
 }
 
 // Done returns a channel that is closed when the promise is decided; then Wait does not block. All calls share one
@@ -227,14 +226,18 @@ func (p *Promise[T]) Done() <-chan struct{} {
 // in runs f in the present session, and again in the next one if that ends; not at all if the fate is known.
 func (p *Promise[T]) in(ctx context.Context, f func(context.Context, *zkconn.Epoch) error) error {
 	return p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
-		p.mu.Lock()
-		known := p.known != nil
-		p.mu.Unlock()
-		if known {
+		if p.fate() != nil {
 			return nil
 		}
 		return f(ctx, e)
 	})
+}
+
+// fate is what this object knows of it; nil if that is nothing.
+func (p *Promise[T]) fate() *fate {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.known
 }
 
 func (p *Promise[T]) learn(f fate) {

@@ -205,6 +205,31 @@ func TestAcceptance141EveryFaultLeavesAPromiseSound(t *testing.T) {
 	}
 }
 
+// The answer to a Complete is lost, and its session ends. Before it can ask again, a Wait of the same object has learned what
+// it has decided.
+func TestACompleteThatHasDecidedSaysSoThoughAnotherCallLearnedItFirst(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		p := zkonce.NewPromise[shard](s, promisePath)
+		w := awaits(p)
+		v.Quiet()
+		v.Server.Intercept(zktest.On(zktest.Multi, promiseBase+"/pending").Of(s.ID()).LoseReply().Nth(1))
+		v.Server.Intercept(zktest.On(zktest.Multi, promiseBase+"/pending").Of(s.ID()).Hold().Nth(2))
+		type answer struct {
+			first bool
+			err   error
+		}
+		told := make(chan answer, 1)
+		go func() {
+			first, err := p.Complete(context.Background(), shard{"x", 1})
+			told <- answer{first, err}
+		}()
+		v.Passes(w.Attempt)
+		v.Server.Expire(s.ID())
+		require.Equal(t, answer{true, nil}, <-told)
+	})
+}
+
 // A Complete that is cancelled says that its value may have been written, if it may.
 func TestACancelledCompleteSaysWhetherItIsUnknown(t *testing.T) {
 	for _, fate := range []zktest.Fate{zktest.Continue, zktest.LoseReply, zktest.LoseRequest, zktest.Duplicate} {
