@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/codec"
@@ -26,9 +27,11 @@ type Promise[T any] struct {
 	at    *session.Access
 	terms record.Terms[fate]
 
-	mu    sync.Mutex
-	known *fate         // it never changes; nil if it is not known yet
-	done  chan struct{} // the channel of the wait that all calls of Done share; nil while there is no such wait
+	done chan struct{} // closed once the fate is known
+
+	mu      sync.Mutex
+	known   *fate // it never changes; nil if it is not known yet
+	watched bool  // the wait that all calls of Done share is under way
 }
 
 // fate is the data of the base node. While the promise is pending there is a node below it, which all who wait
@@ -55,7 +58,7 @@ var errRemoved = fmt.Errorf("%w: somebody has removed nodes of the promise", zks
 // call reports a malformed path, a nil session, or one of the options WithHandover, WithLinger, WithMaxHold and
 // WithAsyncUnlock as zksync.ErrMisuse; so it does if the path is that of a Once or of anything else.
 func NewPromise[T any](s *zksync.Session, path string, opts ...zksync.Option) *Promise[T] {
-	p := &Promise[T]{path: path, at: session.NewValueAccess((*session.Session)(s), path, opts)}
+	p := &Promise[T]{path: path, at: session.NewValueAccess((*session.Session)(s), path, opts), done: make(chan struct{})}
 	p.terms.Base, p.terms.ACL, p.terms.Type = p.at.Full(path)+"/"+layout.Promise, p.at.ACL(), layout.Promise
 	p.terms.Keys = []string{"done"}
 	p.terms.First = func() (fate, []string) { return fate{}, []string{p.pending(), p.writers()} }
@@ -85,11 +88,13 @@ func (p *Promise[T]) Complete(ctx context.Context, v T) (bool, error) {
 	return p.decide(ctx, "complete", fate{Value: data})
 }
 
-// Fail says that the value will not come, and why. Otherwise it is like Complete. Each Wait then fails with a *[Failure].
+// Fail says that the value will not come, and why. Otherwise it is like Complete. Each Wait then fails with a *[Failure]. A
+// message of more than 64 KB is zksync.ErrMisuse; what in it is not UTF-8 is replaced by U+FFFD.
 func (p *Promise[T]) Fail(ctx context.Context, msg string) (bool, error) {
 	if len(msg) > maxMessage {
 		return false, errs.Wrap("fail", p.path, fmt.Errorf("%w: a message of %d bytes; stay within %d", zksync.ErrMisuse, len(msg), maxMessage))
 	}
+	msg = strings.ToValidUTF8(msg, "\uFFFD") // as JSON would do it; so this object tells what the others tell
 	return p.decide(ctx, "fail", fate{Failed: &msg})
 }
 
@@ -199,28 +204,22 @@ func (p *Promise[T]) wait(ctx context.Context) (f *fate, err error) {
 	return p.fate(), err
 }
 
-// Done returns a channel that is closed when the promise is decided; then Wait does not block. All calls share one
-// wait and one channel. The wait ends like Wait when the session is closed or nodes are removed: then that channel is
-// never closed, and the next call of Done begins another wait. Done does not block. It costs the requests of one Wait.
+// Done returns the channel of this object that is closed when the promise is decided, as soon as any call of the object
+// knows it; then Wait does not block. Done does not block. Its calls share one wait, which ends like Wait when the session is
+// closed or nodes are removed: then the next call of Done begins another one. It costs the requests of one Wait, and none if
+// this object knows how the promise was decided.
 func (p *Promise[T]) Done() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.done != nil {
-		return p.done
+	if p.known == nil && !p.watched {
+		p.watched = p.at.Spawn(func() {
+			_, _ = p.wait(context.Background()) // what it learns closes the channel
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.watched = false
+		})
 	}
-	done := make(chan struct{})
-	if p.at.Spawn(func() {
-		if _, err := p.wait(context.Background()); err == nil {
-			close(done)
-			return
-		}
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.done = nil // another wait may end in another way
-	}) {
-		p.done = done
-	}
-	return done
+	return p.done
 }
 
 // in runs f in the present session, and again in the next one if that ends; not at all if the fate is known.
@@ -243,5 +242,8 @@ func (p *Promise[T]) fate() *fate {
 func (p *Promise[T]) learn(f fate) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.known = &f
+	if p.known == nil {
+		p.known = &f
+		close(p.done)
+	}
 }

@@ -86,6 +86,42 @@ func TestAPromiseIsCompletedOnceAndAllWhoWaitAreTold(t *testing.T) {
 	})
 }
 
+// Whoever asks without blocking is told what this object knows.
+func TestThePromiseIsDoneForAnObjectThatKnowsItsFate(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		ctx := context.Background()
+		ps := promises(v, 3)
+		done := ps[0].Done()
+		v.Quiet()
+		_, err := ps[0].Complete(ctx, shard{"x", 1})
+		require.NoError(t, err)
+		require.True(t, proving.IsClosed(done))
+		v.Flush()
+		_, err = ps[1].Wait(ctx)
+		require.NoError(t, err)
+		require.True(t, proving.IsClosed(ps[1].Done()))
+
+		s := v.Session()
+		closed := zkonce.NewPromise[shard](s, promisePath)
+		_, err = closed.Wait(ctx)
+		require.NoError(t, err)
+		require.NoError(t, s.Close())
+		require.True(t, proving.IsClosed(closed.Done()))
+	})
+}
+
+func TestAllAreToldTheSameMessageOfAFailedPromise(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		for _, p := range promises(v, 2) {
+			_, err := p.Fail(context.Background(), "a\xff\xfeb")
+			require.NoError(t, err)
+			v.Flush()
+			_, err = p.Wait(context.Background())
+			require.EqualError(t, err, "zksync: wait /promises/a: zkonce: the promise has failed: a\uFFFDb")
+		}
+	})
+}
+
 func TestAFailedPromiseTellsWhy(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		ctx := context.Background()
