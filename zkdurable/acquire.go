@@ -42,7 +42,7 @@ func (a *attempt) obtain(ctx context.Context, op string, run func(context.Contex
 		case <-time.After(node.Grace):
 		}
 	}
-	return nil, errs.Wrap(op, a.m.path, uncertain(err, a.undo != nil))
+	return nil, errs.Wrap(op, a.m.path, errs.InDoubt(err, a.undo != nil))
 }
 
 // acquisition is an attempt that locks.

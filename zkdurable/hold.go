@@ -158,7 +158,7 @@ func (h *Hold) change(ctx context.Context, op string, f func(ctx context.Context
 			}
 		}
 	})
-	return errs.Wrap(op, h.m.path, uncertain(err, doubt))
+	return errs.Wrap(op, h.m.path, errs.InDoubt(err, doubt))
 }
 
 // errLongAgo means that the base node tells nothing of the hold any more.

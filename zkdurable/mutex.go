@@ -135,7 +135,7 @@ func (m *Mutex) Break(ctx context.Context, token zksync.Token, why string) error
 			return m.breaks(ctx, e, node.Token(token), x, &doubt)
 		})
 	}
-	return errs.Wrap("break", m.path, uncertain(err, doubt))
+	return errs.Wrap("break", m.path, errs.InDoubt(err, doubt))
 }
 
 // breaks is Break in one session. doubt is set while it is unknown whether a request of an earlier session was applied.
@@ -186,14 +186,6 @@ func (m *Mutex) apply(ctx context.Context, e *zkconn.Epoch, doubt *bool, ops ...
 		if errors.Is(err, errs.ErrSessionExpired) {
 			return zkconn.ErrOver
 		}
-	}
-	return err
-}
-
-// uncertain marks err if it is unknown whether a request was applied.
-func uncertain(err error, doubt bool) error {
-	if doubt && !errs.Ambiguous(err) {
-		return errs.MarkAmbiguous(err)
 	}
 	return err
 }

@@ -134,10 +134,7 @@ func (p *Promise[T]) decide(ctx context.Context, op string, f fate) (first bool,
 		// Another call of this object may have learned what a request of this one has decided.
 		return p.fate().By == f.By, nil
 	}
-	if doubt && !errs.Ambiguous(err) {
-		err = errs.MarkAmbiguous(err)
-	}
-	return false, errs.Wrap(op, p.path, err)
+	return false, errs.Wrap(op, p.path, errs.InDoubt(err, doubt))
 }
 
 // look is called when nothing was pending. It returns the fate, or nil if the promise is not decided; if nobody has

@@ -90,6 +90,14 @@ func MarkAmbiguous(err error) error {
 	return &ambiguousError{err: err}
 }
 
+// InDoubt marks err as ambiguous if there is doubt, unless it is marked.
+func InDoubt(err error, doubt bool) error {
+	if doubt && !Ambiguous(err) {
+		return MarkAmbiguous(err)
+	}
+	return err
+}
+
 // SameDoubt is now, the error for the caller, marked as ambiguous if err is, with which the attempt ended.
 func SameDoubt(err, now error) error {
 	if Ambiguous(err) {
