@@ -99,8 +99,11 @@ func (a *acquisition) refused(ctx context.Context, e *zkconn.Epoch, v version) e
 	switch h := v.T.Hold; {
 	case h == nil:
 	case h.Owner == a.owner:
-		// What this server knows may be old.
-		if now, err := a.m.terms.Latest(ctx, e); err != nil || !now.T.is(h.Token) {
+		// What this server knows may be old, and somebody may have removed the node of the hold by hand.
+		if err := record.Synced(ctx, e, a.m.terms.Base); err != nil {
+			return err
+		}
+		if _, lasts, err := e.Exists(ctx, a.m.holdNode(h.Token)); err != nil || !lasts {
 			return err
 		}
 		return fmt.Errorf("%w: %s holds already, with token %s; Resume continues a hold", zksync.ErrMisuse, errs.Quote(h.Owner), h.Token)

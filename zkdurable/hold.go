@@ -93,7 +93,7 @@ func (h *Hold) Broken() (by, why string) {
 //
 // It blocks until the servers confirm, or ctx ends: then the error wraps the context's error and, if the note may have been
 // written, satisfies [zksync.Ambiguous]. Disconnects and lost sessions delay it. If the hold has ended, the error is that
-// of [Hold.Err]. A note of more than 64 KB, or that is not UTF-8, is zksync.ErrMisuse. It costs one request.
+// of [Hold.Err]; it satisfies Ambiguous, too, if the note may have been written before. A note of more than 64 KB, or that is not UTF-8, is zksync.ErrMisuse. It costs one request.
 func (h *Hold) SetNote(ctx context.Context, note string) error {
 	if err := valid("note", note, 0, maxText); err != nil {
 		return errs.Wrap("set-note", h.m.path, err)
@@ -143,7 +143,8 @@ func (h *Hold) change(ctx context.Context, op string, f func(ctx context.Context
 		defer h.busy.Release(1)
 		for pace := (node.Pace{Free: 1}); ; {
 			if err := h.Err(); err != nil {
-				doubt = doubt && errors.Is(err, errLongAgo) // everything else that is found out is certain
+				// How the hold has ended tells what became of an Unlock, but not of a note.
+				doubt = doubt && (op != "unlock" || errors.Is(err, errLongAgo))
 				return err
 			}
 			err := f(ctx, e, &doubt)

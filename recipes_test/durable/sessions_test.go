@@ -172,6 +172,55 @@ func TestNodesOfADurableLockThatAreRemovedByHandBlockNobody(t *testing.T) {
 	}
 }
 
+// The owner of such a hold has none to resume, and can lock.
+func TestAnOwnerWhoseHoldWasRemovedByHandCanLock(t *testing.T) {
+	for _, try := range []bool{false, true} {
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+			m := mutexes(v, 1)[0]
+			h := locks(v, m, "a")
+			v.Remove(base + "/hold-" + h.Token().String())
+			v.Awaits(h.Done(), "Done")
+			_, err := m.Resume(ctx, "a")
+			require.ErrorIs(t, err, zksync.ErrNotAcquired)
+			lock := m.LockContext
+			if try {
+				lock = m.TryLockContext
+			}
+			next, err := lock(ctx, "a")
+			require.NoError(t, err)
+			require.Positive(t, next.Token().Compare(h.Token()))
+			v.Later()
+			require.True(t, holder(v, m).Alive)
+			require.NoError(t, next.Unlock(ctx))
+			v.NothingLeft(base, "queue", "writers")
+		})
+	}
+}
+
+// The note was written, but the answer was lost, and then another process has resumed the hold.
+func TestANoteThatMayHaveBeenWrittenByALostHoldIsUnknown(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s, cut := severable(v)
+		h := locks(v, zkdurable.NewMutex(s, path), "a")
+		v.Quiet()
+		v.Server.Intercept(zktest.On(zktest.Check, base+"/hold-*").LoseReply().Nth(1))
+		told := make(chan error, 1)
+		go func() { told <- h.SetNote(ctx, "half") }()
+		v.Quiet()
+		heal := cut()
+		time.Sleep(time.Minute)
+		m := mutexes(v, 1)[0]
+		resumed, err := m.Resume(ctx, "a")
+		require.NoError(t, err)
+		require.Equal(t, "half", holder(v, m).Note)
+		heal()
+		err = <-told
+		require.ErrorIs(t, err, zksync.ErrLost)
+		require.True(t, zksync.Ambiguous(err))
+		require.NoError(t, resumed.Unlock(ctx))
+	})
+}
+
 // removeAll removes a node and all below it at one time, so that nobody makes another one meanwhile.
 func removeAll(v *proving.Env, node string) {
 	v.T.Helper()
