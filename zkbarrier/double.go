@@ -110,7 +110,7 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 		b.withdraw(s)
 		b.leftover, s = *s, nil
 	} else {
-		s.forget = record.NodeAtClose(b.at, s.epoch, b.parties(), s.node)
+		s.forget = record.NodeAtClose(b.at, s.epoch, zkconn.Orphan{Dir: b.parties(), Node: s.node})
 	}
 	b.end(s)
 	return errs.Wrap("enter", b.path, err)

@@ -21,19 +21,29 @@ type attempt struct {
 	owner string
 	hold  *Hold
 	undo  func(ctx context.Context, e *zkconn.Epoch) error // nil unless a request of unknown outcome may have got it
+	shut  func()                                           // removes the node that it may have made, if nothing can be undone
 }
 
 // obtain has run get a.hold. If the call fails, what it may have done is undone, and obtain waits briefly for that.
 func (a *attempt) obtain(ctx context.Context, op string, run func(context.Context, *zkconn.Epoch) error) (*Hold, error) {
 	err := valid("owner's name", a.owner, 1, maxOwner)
 	if err == nil {
-		err = a.m.at.In(ctx, run)
-	}
-	if err == nil {
-		return a.hold, nil
+		if err = a.m.at.In(ctx, run); err == nil {
+			return a.hold, nil
+		}
 	}
 	undone := make(chan error, 1)
-	if a.undo != nil && a.m.at.Spawn(func() { undone <- a.m.at.Session.In(context.Background(), a.undo) }) {
+	undo := func() {
+		failed := a.m.at.Session.In(context.Background(), a.undo)
+		if failed != nil {
+			a.shut()
+		}
+		undone <- failed
+	}
+	if a.undo != nil {
+		if !a.m.at.Spawn(undo) {
+			undo() // it cannot, because the session is closed
+		}
 		select {
 		case failed := <-undone:
 			if failed == nil && ctx.Err() != nil {
@@ -59,9 +69,6 @@ type grant struct {
 	before *ended
 	entry  string
 }
-
-// version is a state as it was read.
-type version = record.Version[state]
 
 // errTurn means that the entry in the queue has gone, with its session or by hand.
 var errTurn = errors.New("zkdurable: the place in the queue is lost")
@@ -95,7 +102,7 @@ func (a *acquisition) run(ctx context.Context, e *zkconn.Epoch) error {
 }
 
 // refused is the error if the call must not wait for the end of the hold of v.
-func (a *acquisition) refused(ctx context.Context, e *zkconn.Epoch, v version) error {
+func (a *acquisition) refused(ctx context.Context, e *zkconn.Epoch, v record.Version[state]) error {
 	switch h := v.T.Hold; {
 	case h == nil:
 	case h.Owner == a.owner:
@@ -114,7 +121,7 @@ func (a *acquisition) refused(ctx context.Context, e *zkconn.Epoch, v version) e
 }
 
 // queue queues, and takes the lock when its turn has come. v is the state as it was before.
-func (a *acquisition) queue(ctx context.Context, v version) error {
+func (a *acquisition) queue(ctx context.Context, v record.Version[state]) error {
 	// turn ends with ctx, and when the entry is lost.
 	turn, lost := context.WithCancelCause(ctx)
 	defer lost(nil)
@@ -139,7 +146,7 @@ func (a *acquisition) queue(ctx context.Context, v version) error {
 }
 
 // take waits until the lock is free, and takes it. Nobody else can take it as long as the entry of t exists.
-func (a *acquisition) take(ctx, turn context.Context, t *queue.Ticket, v version) (err error) {
+func (a *acquisition) take(ctx, turn context.Context, t *queue.Ticket, v record.Version[state]) (err error) {
 	for pace := (node.Pace{Free: 1}); ; {
 		if v.T.Hold != nil {
 			if err := a.refused(turn, t.Epoch, v); err != nil {
@@ -165,7 +172,7 @@ func (a *acquisition) take(ctx, turn context.Context, t *queue.Ticket, v version
 }
 
 // ends waits for the end of the hold of v, and returns the state after it.
-func (m *Mutex) ends(ctx context.Context, e *zkconn.Epoch, v version) (version, error) {
+func (m *Mutex) ends(ctx context.Context, e *zkconn.Epoch, v record.Version[state]) (record.Version[state], error) {
 	token := v.T.Hold.Token
 	if err := record.UntilGone(ctx, e, m.holdNode(token), 0, nil); err != nil {
 		return v, err
@@ -181,7 +188,7 @@ func (m *Mutex) ends(ctx context.Context, e *zkconn.Epoch, v version) (version, 
 }
 
 // grant takes the lock, which was free in v.
-func (a *acquisition) grant(ctx context.Context, t *queue.Ticket, v version) error {
+func (a *acquisition) grant(ctx context.Context, t *queue.Ticket, v record.Version[state]) error {
 	m, e := a.m, t.Epoch
 	g := &grant{id: node.NewUUID(), before: v.T.Before, entry: t.Node}
 	g.held = held{Token: node.Token{Zxid: t.Entry.Czxid}, Owner: a.owner, Since: time.Now().UTC().Round(0)}
@@ -197,6 +204,7 @@ func (a *acquisition) grant(ctx context.Context, t *queue.Ticket, v version) err
 		a.hold, err = m.newHold(g.id, g.held, g.before, 0, e)
 	case errs.Ambiguous(err):
 		a.doubt, a.undo = g, func(ctx context.Context, e *zkconn.Epoch) error { return m.takeBack(ctx, e, g) }
+		a.shut = func() { e.Reap(m.opened(g.held.Token, 0)) }
 	default:
 		t.SetReplacing(false)
 	}
@@ -238,8 +246,7 @@ func (m *Mutex) granted(ctx context.Context, e *zkconn.Epoch, g *grant) (bool, e
 
 // takeBack ends the hold of a grant that nobody was told of, if there is one, and nobody has resumed it.
 func (m *Mutex) takeBack(ctx context.Context, e *zkconn.Epoch, g *grant) error {
-	granted, err := m.granted(ctx, e, g)
-	if err != nil || !granted {
+	if granted, err := m.granted(ctx, e, g); err != nil || !granted {
 		return err
 	}
 	return undone(m.free(ctx, e, g.held.Token, 0, g.before, new(bool)))
@@ -280,6 +287,7 @@ func (r *resumption) run(ctx context.Context, e *zkconn.Epoch) error {
 			return err
 		case unknown:
 			r.undo = func(ctx context.Context, e *zkconn.Epoch) error { return r.close(ctx, e, h.Token, st.Version, data) }
+			r.shut = func() { e.Reap(m.opened(h.Token, st.Version+1)) }
 			return err
 		case record.RefusedAt(err, 1, zk.ErrNodeExists):
 			return fmt.Errorf("%w: another process has the hold of %s open", zksync.ErrNotAcquired, errs.Quote(r.owner))

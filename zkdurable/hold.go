@@ -41,7 +41,8 @@ type Hold struct {
 // newHold makes the Hold of a hold whose node has this version, and which was opened in the session opened, or, if
 // that is nil, in one that has ended.
 func (m *Mutex) newHold(id string, x held, before *ended, version int32, opened *zkconn.Epoch) (*Hold, error) {
-	h := &Hold{m: m, id: id, held: x, before: before, over: make(chan struct{}),
+	ctx, keep := context.WithCancel(context.Background())
+	h := &Hold{m: m, id: id, held: x, before: before, over: make(chan struct{}), keep: keep,
 		busy: semaphore.NewWeighted(1), version: version, forget: func() {}}
 	if before != nil {
 		h.by, h.why = before.By, before.Why
@@ -49,10 +50,8 @@ func (m *Mutex) newHold(id string, x held, before *ended, version int32, opened 
 	if opened != nil {
 		h.openedIn(opened)
 	}
-	var ctx context.Context
-	ctx, h.keep = context.WithCancel(context.Background())
 	if !m.at.Spawn(func() { h.keepOpen(ctx) }) {
-		h.keep()
+		keep()
 		return nil, errs.MarkAmbiguous(zksync.ErrClosed) // the hold lasts, and nobody is told of it
 	}
 	return h, nil
@@ -225,8 +224,12 @@ func (h *Hold) finish(err error, x *ended) {
 // openedIn notes that the hold is open in e.
 func (h *Hold) openedIn(e *zkconn.Epoch) {
 	h.forget()
-	h.opened = e
-	h.forget = record.NodeAtClose(h.m.at.Session, e, h.m.terms.Base, h.m.openNode(h.held.Token))
+	h.opened, h.forget = e, record.NodeAtClose(h.m.at.Session, e, h.m.opened(h.held.Token, h.version))
+}
+
+// opened is the node of who has opened a hold, at this version of the hold's node: later it is that of another process.
+func (m *Mutex) opened(token node.Token, version int32) zkconn.Orphan {
+	return zkconn.Orphan{Dir: m.terms.Base, Node: m.openNode(token), If: &zk.CheckVersionRequest{Path: m.holdNode(token), Version: version}}
 }
 
 // keepOpen keeps the hold open in each session of its user, and waits for its end.
@@ -277,6 +280,8 @@ func (h *Hold) open(ctx context.Context, e *zkconn.Epoch, told bool) (old bool, 
 		} else if err = h.m.openAs(ctx, e, h.held.Token, h.id, h.version, new(bool)); err == nil {
 			h.version++
 			h.openedIn(e)
+		} else if h.m.at.Closing() { // the request may have been applied
+			e.Reap(h.m.opened(h.held.Token, h.version+1))
 		}
 		if record.RefusedAt(err, 1, zk.ErrNodeExists) {
 			// The version is that of this Hold, so no other process has opened the hold since.

@@ -122,10 +122,9 @@ func (m *Mutex) Holder(ctx context.Context) (x Holder, err error) {
 // process and its host) and why; so is the holder whose hold it was, if its process lives: see [Hold.Broken].
 //
 // It fails with zksync.ErrStale if that hold does not last any more; it never ends a later one. It blocks for the servers'
-// answers, until ctx ends. It finds out what became of a request whose answer was lost, in the next session if need be. If
-// ctx ends, or the session is closed (zksync.ErrClosed), before that is known, the error satisfies [zksync.Ambiguous]. A
-// reason of more than 64 KB, or that is not UTF-8, is zksync.ErrMisuse. It costs three requests; four if no process has
-// the hold open.
+// answers, until ctx ends. It finds out what became of a request whose answer was lost, in the next session if need be. If ctx
+// ends, or the session is closed (zksync.ErrClosed), before that is known, the error satisfies [zksync.Ambiguous]. A reason of
+// more than 64 KB, or that is not UTF-8, is zksync.ErrMisuse. It costs three requests; four if no process has the hold open.
 func (m *Mutex) Break(ctx context.Context, token zksync.Token, why string) error {
 	err, doubt := valid("reason", why, 0, maxText), false
 	self := m.at.Content(node.Content{}).Owner
@@ -190,12 +189,7 @@ func (m *Mutex) apply(ctx context.Context, e *zkconn.Epoch, doubt *bool, ops ...
 	return err
 }
 
-// Below the path there is the base node zkdurable, whose data is a state. Below that there are
-//
-//	queue          the entries of those who want the lock, as of a mutex
-//	writers        those of package record
-//	hold-<token>   as long as the hold lasts. Its data tells which process and which Hold opened it last
-//	open-<token>   ephemeral: the process that has the hold open
+// docs/layout.md lists the nodes of a lock, and the transactions.
 //
 // # Nobody is granted while another holds
 //
@@ -243,10 +237,7 @@ type ended struct {
 func (s state) is(token node.Token) bool { return s.Hold != nil && s.Hold.Token == token }
 
 // Limits of the texts that a hold keeps. They are in one node, and travel with many requests.
-const (
-	maxOwner = 1 << 10
-	maxText  = 64 << 10 // of a note or a reason
-)
+const maxOwner, maxText = 1 << 10, 64 << 10 // a text is a note or a reason
 
 // valid refuses a text that would not be kept as it is.
 func valid(what, text string, least, most int) error {

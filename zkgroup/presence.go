@@ -109,7 +109,7 @@ func (p *presence) in(ctx context.Context, e *zkconn.Epoch) error {
 
 // remain waits while the node is there. It removes it when it is given up.
 func (p *presence) remain(ctx, waiting context.Context, e *zkconn.Epoch) error {
-	forget := record.NodeAtClose(p.at.Session, e, parentOf(p.node), p.node)
+	forget := record.NodeAtClose(p.at.Session, e, zkconn.Orphan{Dir: parentOf(p.node), Node: p.node})
 	defer func() {
 		if !p.at.Closing() { // else the node is to be removed for that
 			forget()

@@ -180,7 +180,7 @@ func (g *WaitGroup) writeBatch(b *batch) error {
 	})
 	// Nobody finds out any more whether the try was applied, so its node in alive must go with this session.
 	if errors.Is(err, zksync.ErrClosed) && b.tried != nil && b.tried.h != nil {
-		record.NodeAtClose(g.at, b.tried.h.epoch, g.alive(), g.life(b.tried.id))
+		record.NodeAtClose(g.at, b.tried.h.epoch, zkconn.Orphan{Dir: g.alive(), Node: g.life(b.tried.id)})
 	}
 	return err
 }

@@ -61,7 +61,7 @@ func (h *holding) watch(g *WaitGroup) {
 		return
 	}
 	h.forget()
-	h.forget = record.NodeAtClose(g.at, h.epoch, g.alive(), g.life(h.id))
+	h.forget = record.NodeAtClose(g.at, h.epoch, zkconn.Orphan{Dir: g.alive(), Node: g.life(h.id)})
 	h.epoch.WatchAll([]string{g.life(h.id)}, func(string, zkconn.Event) { h.watched.Store(false) }, nil)
 }
 

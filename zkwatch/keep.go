@@ -111,7 +111,7 @@ func (k *Kept) in(ctx context.Context, e *zkconn.Epoch) error {
 		switch {
 		case err == nil && !made:
 			forget()
-			forget = record.NodeAtClose(k.at.Session, e, k.dir(), k.at.Full(k.path))
+			forget = record.NodeAtClose(k.at.Session, e, zkconn.Orphan{Dir: k.dir(), Node: k.at.Full(k.path)})
 		case err != nil && made && !k.at.Closing():
 			forget()
 		}

@@ -15,12 +15,12 @@ type Closer interface {
 	Closed() <-chan struct{}
 }
 
-// NodeAtClose removes a node when the session is closed, unless forget is called before. It has an effect only on an
+// NodeAtClose removes an orphan when the session is closed, unless forget is called before. It has an effect only on an
 // external connection: there the ZooKeeper session outlives the session of its user, and so does the node. On any
 // other connection the node is removed with the ZooKeeper session.
-func NodeAtClose(s Closer, e *zkconn.Epoch, dir, node string) (forget func()) {
+func NodeAtClose(s Closer, e *zkconn.Epoch, o zkconn.Orphan) (forget func()) {
 	forgotten := make(chan struct{})
-	AtClose(s, e, forgotten, func() { e.Reap(zkconn.Orphan{Dir: dir, Node: node}) })
+	AtClose(s, e, forgotten, func() { e.Reap(o) })
 	return sync.OnceFunc(func() { close(forgotten) })
 }
 

@@ -102,7 +102,7 @@ func (ws *Writers) take(e *zkconn.Epoch, dir string, acl []zk.ACL) *writer {
 // of an earlier session have gone with it.
 func (ws *Writers) put(w *writer) {
 	if w.forget == nil {
-		w.forget = NodeAtClose(ws.Closer, w.e, w.dir, w.path())
+		w.forget = NodeAtClose(ws.Closer, w.e, zkconn.Orphan{Dir: w.dir, Node: w.path()})
 	}
 	ws.mu.Lock()
 	var out *writer

@@ -40,7 +40,7 @@ func (e *Epoch) reapExternal(r *reaping) {
 		return l.Names, err
 	}
 	r.remove = func(node string) error {
-		_, err := answered(e, deleteRequest(node), &late)
+		_, err := answered(e, removeRequest(node, r.If), &late)
 		return err
 	}
 }

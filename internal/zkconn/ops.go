@@ -148,6 +148,23 @@ func deleteRequest(path string) request[struct{}] {
 	}
 }
 
+// removeRequest is deleteRequest, if check is nil; else it deletes the node only if the check holds.
+func removeRequest(path string, check *zk.CheckVersionRequest) request[struct{}] {
+	if check == nil {
+		return deleteRequest(path)
+	}
+	ops := []any{check, &zk.DeleteRequest{Path: path, Version: -1}}
+	body, _ := multiBody(ops) // both are known to it
+	return request[struct{}]{
+		op: opMulti, body: body,
+		decode: func(r *jute.Decoder) (struct{}, error) {
+			_, err := decodeMulti(r.Rest(), len(ops))
+			return struct{}{}, err
+		},
+		client: func(c *zk.Conn) (struct{}, error) { _, err := clientMulti(c, ops); return struct{}{}, err },
+	}
+}
+
 // Delete removes the node at path, whatever its version. It is sent again after a lost
 // connection, so the path must name the same node for ever. The paths of our nodes do.
 func (e *Epoch) Delete(ctx context.Context, path string) error {

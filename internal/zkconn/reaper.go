@@ -16,6 +16,9 @@ type Orphan struct {
 	Prefix string // of its name; unique to the attempt that made it; if it is empty, only Node is removed
 	Node   string // its full path; empty while only Dir and Prefix are known
 	First  string // the full path of a node that is removed before Node; empty for none
+	// If, when not nil, is checked in the transaction that removes the node: if the servers refuse it, the node is left
+	// alone. It is for a name that a later node of another process may have.
+	If *zk.CheckVersionRequest
 
 	// Pending, if not nil, is closed when the request that makes the node, or removes it,
 	// has been answered or given up. A look for the node before that could miss it.
@@ -35,8 +38,11 @@ func (e *Epoch) Reap(o Orphan) <-chan struct{} {
 		Orphan: o, over: e.over,
 		// The sync of SyncedChildren is needed: a server other than the
 		// one that took the create may not have heard of the node yet.
-		list:   func(dir string) ([]string, error) { return e.SyncedChildren(context.Background(), dir) },
-		remove: func(node string) error { return e.Delete(context.Background(), node) },
+		list: func(dir string) ([]string, error) { return e.SyncedChildren(context.Background(), dir) },
+		remove: func(node string) error {
+			_, err := retry(context.Background(), e, removeRequest(node, o.If))
+			return err
+		},
 	}
 	run := func() {
 		defer close(done)
@@ -130,9 +136,9 @@ func (r *reaping) sweep() error {
 }
 
 // gone turns the error of a deletion or listing into nil if it
-// says that the node is not there: that is what was wanted.
+// says that the node is not there, or is that of another: that is what was wanted.
 func gone(err error) error {
-	if errors.Is(err, zk.ErrNoNode) {
+	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrBadVersion) {
 		return nil
 	}
 	return err
