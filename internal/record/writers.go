@@ -51,7 +51,8 @@ type writer struct {
 // those of ops; they are nil if the change was applied, but the answer was lost. If the servers refused the change, the
 // error is a *zkconn.TxnError with the index in ops, and the change will not be applied later, either.
 //
-// If dir does not exist, the error is zk.ErrNoNode, and nothing was changed. If the outcome cannot be found
+// If dir does not exist, the error is zk.ErrNoNode, and nothing was changed. But if a request was lost and the caller then makes
+// dir, a late copy may yet be applied: so ops must be such as the servers refuse then, or whoever reads first. If the outcome cannot be found
 // out, because ctx or the session ended, the error satisfies errs.Ambiguous. Without that mark, zkconn.ErrOver says that
 // nothing was changed, and that the caller may try again in the next session.
 //
@@ -98,23 +99,23 @@ func (ws *Writers) take(e *zkconn.Epoch, dir string, acl []zk.ACL) *writer {
 	return &writer{e: e, dir: dir, name: node.Prefix(node.NewUUID()) + "writer", acl: acl, version: -1, change: node.NewUUID()}
 }
 
-// put keeps a writer for later. If there are too many, the one that was not used for the longest time is removed. Those
-// of an earlier session have gone with it.
+// put keeps a writer for later. Those of another session are removed; and if there are too many, the one that was not used for
+// the longest time.
 func (ws *Writers) put(w *writer) {
 	if w.forget == nil {
 		w.forget = NodeAtClose(ws.Closer, w.e, zkconn.Orphan{Dir: w.dir, Node: w.path()})
 	}
 	ws.mu.Lock()
-	var out *writer
+	var out []*writer
 	if len(ws.idle) > 0 && ws.idle[0].e != w.e {
-		ws.idle = nil
+		out, ws.idle = ws.idle, nil
 	}
 	if ws.idle = append(ws.idle, w); len(ws.idle) > maxIdle {
-		out, ws.idle = ws.idle[0], ws.idle[1:]
+		out, ws.idle = ws.idle[:1], ws.idle[1:]
 	}
 	ws.mu.Unlock()
-	if out != nil {
-		out.remove()
+	for _, old := range out {
+		old.remove()
 	}
 }
 
