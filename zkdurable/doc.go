@@ -6,6 +6,6 @@
 // lock is a name, not a process. The owner's process takes the lock, and may die. The owner still holds. A later
 // process of the same owner continues the hold ([Mutex.Resume]), or somebody breaks it, and says why ([Mutex.Break]).
 //
-// A process that was paused may go on after its hold was broken. Tokens grow from hold to hold, and a resumed hold keeps
-// its token. So have your storage refuse a smaller token than the greatest it has seen, as with any lock.
+// A process that was paused may go on after its hold was broken. Tokens grow from hold to hold. So have your storage refuse
+// a smaller token than the greatest it has seen, as with any lock. A resumed hold keeps its token: two processes of an owner look alike.
 package zkdurable

@@ -391,3 +391,23 @@ func TestAPromiseWorksOnATappedConnection(t *testing.T) {
 		v.ClosesLeavingNothing(s)
 	})
 }
+
+func TestTheLongestValueAndMessageOfAPromiseFitIntoOneRequest(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		ctx, s, other := context.Background(), v.Session(), v.Session()
+		long := strings.Repeat("x", 700<<10)
+		first, err := zkonce.NewPromise[string](s, "/promises/value", zksync.WithCodec(zksync.Raw)).Complete(ctx, long)
+		require.True(t, first && err == nil, "%v", err)
+		message := strings.Repeat("\x01", 64<<10)
+		first, err = zkonce.NewPromise[string](s, "/promises/message").Fail(ctx, message)
+		require.True(t, first && err == nil, "%v", err)
+		v.Flush()
+		got, err := zkonce.NewPromise[string](other, "/promises/value", zksync.WithCodec(zksync.Raw)).Wait(ctx)
+		require.NoError(t, err)
+		require.Equal(t, long, got)
+		_, err = zkonce.NewPromise[string](other, "/promises/message").Wait(ctx)
+		var failure *zkonce.Failure
+		require.ErrorAs(t, err, &failure)
+		require.Equal(t, message, failure.Message)
+	})
+}
