@@ -243,10 +243,12 @@ func (q *Queue[T]) putBounded(ctx context.Context, e *zkconn.Epoch, w *written) 
 // roomFor is for the first in line: it waits until there is room, and puts the element. The error is errAgain if
 // somebody else has put one, without waiting in line.
 func (q *Queue[T]) roomFor(ctx context.Context, e *zkconn.Epoch, w *written) error {
-	ch := newChanges(e)
-	defer ch.stop()
-	for {
-		if _, _, err := ch.watch(ctx, q.dir("elements")); err != nil {
+	changes := record.Hear(e)
+	defer changes.Stop()
+	for ; ; changes.Stop() {
+		if _, err := changes.List(ctx, q.dir("elements")); errors.Is(err, zk.ErrNoNode) {
+			return errRemoved
+		} else if err != nil {
 			return err
 		}
 		r, err := q.measure(ctx, e)
@@ -256,7 +258,7 @@ func (q *Queue[T]) roomFor(ctx context.Context, e *zkconn.Epoch, w *written) err
 		if r.taken < q.capacity {
 			return q.add(ctx, e, w, r)
 		}
-		if err := ch.wait(ctx, 0); err != nil {
+		if _, _, err := changes.Next(ctx, forever); err != nil {
 			return err
 		}
 	}

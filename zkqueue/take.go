@@ -14,8 +14,6 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-type pacer = node.Pace
-
 // Take removes the first element, and returns it. When it returns, the element is gone: if this process fails
 // before it has done its work, the work is lost. Receive is for elements that must not get lost.
 //

@@ -3,12 +3,14 @@ package zkqueue
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
@@ -38,10 +40,14 @@ type pick struct {
 	order int32 // of the view it comes from
 }
 
-// pop takes the first element out of the view that is not delayed. next is when another one is due; 0 if none is. If the time is
-// needed and not known, err is errAgain.
+// forever is longer than any wait.
+const forever = time.Duration(math.MaxInt64)
+
+// pop takes the first element out of the view that is not delayed. next is when to look again: when another one is due,
+// but also before that, because clocks may go at different speeds. If the time is needed and not known, err is errAgain.
 func (v *view) pop(s *servers) (p pick, next time.Duration, ok bool, err error) {
 	var now int64
+	next = forever
 	for i, el := range v.free {
 		if el.due != 0 && now == 0 {
 			var known bool
@@ -50,9 +56,7 @@ func (v *view) pop(s *servers) (p pick, next time.Duration, ok bool, err error) 
 			}
 		}
 		if wait := time.Duration(el.due-now) * time.Millisecond; el.due > now {
-			if next == 0 || wait < next {
-				next = wait
-			}
+			next = min(next, wait, believed/2)
 			continue
 		}
 		v.free = slices.Delete(v.free, i, i+1)
@@ -61,15 +65,29 @@ func (v *view) pop(s *servers) (p pick, next time.Duration, ok bool, err error) 
 	return p, next, false, nil
 }
 
-// listed makes a view of the children of the two directories. st is the Stat of that of the claims, if it is known.
-func (q *Queue[T]) listed(ctx context.Context, e *zkconn.Epoch, names, claims []string, st *zk.Stat) (*view, error) {
-	v := &view{e: e, order: -1, clean: true}
-	if st != nil {
-		v.order = st.Version
+// listed makes a view of the two directories, which list lists.
+//
+// The claims come first. An element that is listed after them and is not claimed was free at the first listing, or was put
+// since; or its claim is newer, and then the delivery is refused.
+func (q *Queue[T]) listed(ctx context.Context, e *zkconn.Epoch, list func(context.Context, string) (zkconn.Listing, error)) (*view, error) {
+	claims, err := list(ctx, q.dir("claims"))
+	var found zkconn.Listing
+	if err == nil {
+		found, err = list(ctx, q.dir("elements"))
 	}
-	busy := make(map[string]bool, len(claims))
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, errRemoved
+	}
+	if err != nil {
+		return nil, err
+	}
+	v := &view{e: e, order: -1, clean: true}
+	if claims.Stat != nil {
+		v.order = claims.Stat.Version
+	}
+	busy := make(map[string]bool, len(claims.Names))
 	q.mu.Lock()
-	for _, c := range claims {
+	for _, c := range claims.Names {
 		busy[claimed(c)] = true
 		if d := q.held[c]; d == nil || d.lease.Err() != nil && !d.acking {
 			v.clean = false
@@ -77,7 +95,7 @@ func (q *Queue[T]) listed(ctx context.Context, e *zkconn.Epoch, names, claims []
 	}
 	q.mu.Unlock()
 	delayed := false
-	for _, name := range names {
+	for _, name := range found.Names {
 		el, ok := parseElement(name)
 		if !ok {
 			continue
@@ -116,23 +134,13 @@ func (q *Queue[T]) look(ctx context.Context, e *zkconn.Epoch) (v *view, err erro
 		if err := record.Synced(ctx, e, q.dir("elements")); err != nil {
 			return err
 		}
-		// The claims come first. An element that is listed after them and is not claimed was free at the first
-		// listing, or was put since; or its claim is newer, and then the delivery is refused.
-		claims, st, err := e.Children(ctx, q.dir("claims"))
-		var names []string
-		if err == nil {
-			names, _, err = e.Children(ctx, q.dir("elements"))
+		v, err = q.listed(ctx, e, func(ctx context.Context, dir string) (l zkconn.Listing, err error) {
+			l.Names, l.Stat, err = e.Children(ctx, dir)
+			return l, err
+		})
+		if err == nil && e.Connection() != at { // another server was asked, which may know less
+			err = record.ErrAgain
 		}
-		if errors.Is(err, zk.ErrNoNode) {
-			return errRemoved
-		}
-		if err != nil {
-			return err
-		}
-		if e.Connection() != at { // another server was asked, which may know less
-			return record.ErrAgain
-		}
-		v, err = q.listed(ctx, e, names, claims, st)
 		return err
 	})
 	return v, err
@@ -246,18 +254,10 @@ func (q *Queue[T]) attempt(ctx context.Context, e *zkconn.Epoch, p pick, f func(
 
 // await is for the first in line: it waits until an element is free, and has f take it.
 func (q *Queue[T]) await(ctx context.Context, e *zkconn.Epoch, f func(content) error) error {
-	ch := newChanges(e)
-	defer ch.stop()
-	for taken := (pacer{Free: 2}); ; {
-		claims, st, err := ch.watch(ctx, q.dir("claims"))
-		if err != nil {
-			return err
-		}
-		names, _, err := ch.watch(ctx, q.dir("elements"))
-		if err != nil {
-			return err
-		}
-		v, err := q.listed(ctx, e, names, claims, st)
+	changes := record.Hear(e)
+	defer changes.Stop()
+	for taken := (node.Pace{Free: 2}); ; changes.Stop() { // a change of both directories is one
+		v, err := q.listed(ctx, e, changes.List)
 		if err != nil {
 			return err
 		}
@@ -274,8 +274,7 @@ func (q *Queue[T]) await(ctx context.Context, e *zkconn.Epoch, f func(content) e
 				return err
 			}
 		default:
-			// The time is asked for again when the element is due: clocks may go at different speeds.
-			if err := ch.wait(ctx, min(next, believed/2)); err != nil {
+			if _, _, err := changes.Next(ctx, next); err != nil {
 				return err
 			}
 		}

@@ -41,6 +41,18 @@ func (l *Listener) Add(paths ...string) {
 	l.watches = append(l.watches, l.e.WatchAll(paths, l.Tell, nil)...)
 }
 
+// List lists the children of a directory, and listens to the next change of those.
+func (l *Listener) List(ctx context.Context, dir string) (list zkconn.Listing, err error) {
+	err = Insist(ctx, l.e, func() error {
+		w, now, err := l.e.WatchChildren(ctx, dir, func(what zkconn.Event) { l.Tell(dir, what) })
+		if err == nil {
+			l.watches, list = append(l.watches, w), now
+		}
+		return err
+	})
+	return list, err
+}
+
 // Tell adds an event for Next. Any goroutine may call it.
 func (l *Listener) Tell(path string, what zkconn.Event) {
 	l.mu.Lock()
@@ -77,11 +89,15 @@ func (l *Listener) Next(ctx context.Context, quiet time.Duration) (path string, 
 	}
 }
 
-// Stop ends the watches.
+// Stop ends the watches, and forgets what they have told. The caller may begin anew.
 func (l *Listener) Stop() {
 	for _, w := range l.watches {
 		w.Stop()
 	}
+	l.watches = nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told = nil
 }
 
 // ErrGone means that a read, not an event, has shown that a node is gone.
