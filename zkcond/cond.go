@@ -207,7 +207,7 @@ func (c *Cond) wait(ctx context.Context, l *lease.Lease) (*lease.Lease, error) {
 
 // woken locks again after a signal, or after an event that may have hidden one.
 func (c *Cond) woken(ctx context.Context, s share.Suspension, w *waiter, signalled bool) (*lease.Lease, error) {
-	late, cancel := extend(ctx, regainWithin)
+	late, cancel := node.Extend(ctx, regainWithin)
 	defer cancel()
 	again, err := s.Regain(late)
 	switch {
@@ -244,7 +244,7 @@ func (c *Cond) vain(ctx context.Context, s share.Suspension, err error) (*lease.
 
 // late locks again after ctx has ended, if that is possible within regainWithin.
 func (c *Cond) late(ctx context.Context, s share.Suspension, err error) (*lease.Lease, error) {
-	ctx, cancel := extend(ctx, regainWithin)
+	ctx, cancel := node.Extend(ctx, regainWithin)
 	defer cancel()
 	again, lockErr := s.Regain(ctx)
 	if lockErr != nil {
@@ -260,27 +260,6 @@ func tooLate(err, lockErr error) error {
 		lockErr = zksync.ErrNotAcquired
 	}
 	return fmt.Errorf("%w; it could not lock again: %w", err, lockErr)
-}
-
-// extend returns a context that ends d after ctx has.
-func extend(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	var mu sync.Mutex
-	var t *time.Timer
-	stop := context.AfterFunc(ctx, func() {
-		mu.Lock()
-		defer mu.Unlock()
-		t = time.AfterFunc(d, func() { cancel(context.Cause(ctx)) })
-	})
-	return longer, func() {
-		stop()
-		cancel(nil)
-		mu.Lock()
-		defer mu.Unlock()
-		if t != nil {
-			t.Stop()
-		}
-	}
 }
 
 // contextError is the error of an ended context with its cause.

@@ -122,33 +122,21 @@ func (g *Group) exists(ctx context.Context, e *zkconn.Epoch) (bool, error) {
 	return there, err
 }
 
-// window is how many requests are sent before the first one is answered.
-const window = 128
-
 // read reads the data of members. Those that have left meanwhile are left out.
 func (g *Group) read(ctx context.Context, e *zkconn.Epoch, names []string) ([]Member, error) {
-	all := make([]Member, 0, len(names))
-	for some := range slices.Chunk(names, window) {
-		calls := make([]*zkconn.Call[zkconn.Content], len(some))
-		for i, name := range some {
-			calls[i] = e.StartGet(g.members() + "/" + name)
+	var paths, ids []string
+	for _, name := range names {
+		if id, ok := idOf(name); ok {
+			paths, ids = append(paths, g.members()+"/"+name), append(ids, id)
 		}
-		for i, name := range some {
-			id, ok := idOf(name)
-			c, err := calls[i].Wait(ctx, e)
-			if zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent) {
-				c.Data, c.Stat, err = e.Get(ctx, g.members()+"/"+name)
-			}
-			switch {
-			case errors.Is(err, zk.ErrNoNode), err == nil && !ok:
-			case errors.Is(err, zk.ErrSessionExpired):
-				return nil, zkconn.ErrOver
-			case err != nil:
-				return nil, err
-			default:
-				all = append(all, Member{id, c.Data})
-			}
-		}
+	}
+	all := make([]Member, 0, len(ids))
+	err := e.GetEach(ctx, paths, func(i int, c zkconn.Content) error {
+		all = append(all, Member{ids[i], c.Data})
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	slices.SortFunc(all, byID)
 	return all, nil

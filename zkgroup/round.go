@@ -3,6 +3,7 @@ package zkgroup
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -140,9 +141,7 @@ func (g *Group) bury(ctx context.Context, e *zkconn.Epoch, round string) error {
 	if err != nil {
 		return err
 	}
-	for len(names) > 0 {
-		some := names[:min(len(names), window)]
-		names = names[len(some):]
+	for some := range slices.Chunk(names, 128) {
 		calls := make([]*zkconn.Call[struct{}], len(some))
 		for i, name := range some {
 			calls[i] = e.StartDelete(dir + "/" + name)

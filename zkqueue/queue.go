@@ -122,7 +122,7 @@ func (q *Queue[T]) in(ctx context.Context, op string, f func(context.Context, *z
 // apply makes a change once. removed is set if the nodes of the queue were not there: then it has made them.
 func (q *Queue[T]) apply(ctx context.Context, e *zkconn.Epoch, ops ...any) (res []zk.MultiResponse, removed bool, err error) {
 	// A caller that gives up while its request is under way is told the outcome if that comes soon.
-	ctx, cancel := late(ctx)
+	ctx, cancel := node.Extend(ctx, node.Grace)
 	defer cancel()
 	res, err = q.at.Apply(ctx, e, q.dir("writers"), ops...)
 	if err == zk.ErrNoNode { // not that of an operation
@@ -130,15 +130,6 @@ func (q *Queue[T]) apply(ctx context.Context, e *zkconn.Epoch, ops ...any) (res 
 		return nil, true, err
 	}
 	return res, false, err
-}
-
-// late returns a context that ends a short time after ctx.
-func late(ctx context.Context) (context.Context, context.CancelFunc) {
-	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		time.AfterFunc(node.Grace, func() { cancel(context.Cause(ctx)) })
-	})
-	return longer, func() { stop(); cancel(nil) }
 }
 
 // errRemoved is the error when a queue has lost nodes that only a removal by hand deletes.

@@ -10,6 +10,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/codec"
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/lease"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -169,7 +170,7 @@ func outlive(ctx context.Context, e *zkconn.Epoch, f func(context.Context) error
 	}) {
 		return zkconn.ErrOver
 	}
-	longer, cancel := late(ctx)
+	longer, cancel := node.Extend(ctx, node.Grace)
 	defer cancel()
 	select {
 	case err := <-done:

@@ -198,22 +198,12 @@ func (q *Queue[T]) drain(ctx context.Context, e *zkconn.Epoch, v *view, n int) (
 
 // getAll reads elements, all at once. It leaves out those that are gone.
 func (q *Queue[T]) getAll(ctx context.Context, e *zkconn.Epoch, picks []pick) (all []content, err error) {
-	err = record.Insist(ctx, e, func() error {
-		all = all[:0]
-		calls := make([]*zkconn.Call[zkconn.Content], len(picks))
-		for i, p := range picks {
-			calls[i] = e.StartGet(q.dir("elements") + "/" + p.name)
-		}
-		for i, call := range calls {
-			c, err := call.Wait(ctx, e)
-			switch {
-			case errors.Is(err, zk.ErrNoNode):
-			case err != nil:
-				return err
-			default:
-				all = append(all, content{picks[i], c.Data, c.Stat.Version})
-			}
-		}
+	paths := make([]string, len(picks))
+	for i, p := range picks {
+		paths[i] = q.dir("elements") + "/" + p.name
+	}
+	err = e.GetEach(ctx, paths, func(i int, c zkconn.Content) error {
+		all = append(all, content{picks[i], c.Data, c.Stat.Version})
 		return nil
 	})
 	return all, err

@@ -75,34 +75,6 @@ func (s *scan) done(name string) {
 	s.told[name] = true
 }
 
-// window is how many reads are under way at one time.
-const window = 64
-
-// read reads nodes, and gives those that are there to f, one by one and in order.
-func read(ctx context.Context, e *zkconn.Epoch, paths []string, f func(i int, c zkconn.Content) error) error {
-	calls := make([]*zkconn.Call[zkconn.Content], 0, min(window, len(paths)))
-	for i, path := range paths {
-		for next := i + len(calls); next < len(paths) && len(calls) < window; next++ {
-			calls = append(calls, e.StartGet(paths[next]))
-		}
-		c, err := calls[0].Wait(ctx, e)
-		calls = calls[1:]
-		if zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent) { // the connection was lost
-			c.Data, c.Stat, err = e.Get(ctx, path)
-		}
-		if errors.Is(err, zk.ErrNoNode) {
-			continue
-		}
-		if err == nil {
-			err = f(i, c)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // ErrStop ends [Table.Each] early.
 var ErrStop = errors.New("no more is wanted")
 
@@ -126,7 +98,7 @@ func (t *Table) Each(ctx context.Context, op string, data bool, f func(key strin
 				return err
 			}
 			if data {
-				return read(ctx, e, under(bucket, names), tell)
+				return e.GetEach(ctx, under(bucket, names), tell)
 			}
 			for i := range names {
 				if err := tell(i, zkconn.Content{}); err != nil {
@@ -169,7 +141,7 @@ func (t *Table) Len(ctx context.Context) (n int, err error) {
 		if err := s.list(ctx, e); err != nil {
 			return err
 		}
-		return read(ctx, e, s.buckets, func(_ int, c zkconn.Content) error { n += int(c.Stat.NumChildren); return nil })
+		return e.GetEach(ctx, s.buckets, func(_ int, c zkconn.Content) error { n += int(c.Stat.NumChildren); return nil })
 	})
 	return n, err
 }

@@ -102,6 +102,36 @@ func (e *Epoch) StartExists(path string) *Call[*zk.Stat] { return start(e, exist
 // StartChildren asks for the children of path, once, and does not wait for the answer.
 func (e *Epoch) StartChildren(path string) *Call[Listing] { return start(e, childrenRequest(path)) }
 
+// window is how many reads are under way at one time.
+const window = 64
+
+// GetEach reads nodes, many at once, and gives those that are there to f, one by one and in order. An error of f ends it.
+func (e *Epoch) GetEach(ctx context.Context, paths []string, f func(i int, c Content) error) error {
+	calls := make([]*Call[Content], 0, min(window, len(paths)))
+	for i, path := range paths {
+		for next := i + len(calls); next < len(paths) && len(calls) < window; next++ {
+			calls = append(calls, e.StartGet(paths[next]))
+		}
+		c, err := calls[0].Wait(ctx, e)
+		calls = calls[1:]
+		if Unknown(err) || errors.Is(err, ErrNotSent) { // the connection was lost
+			c.Data, c.Stat, err = e.Get(ctx, path)
+		}
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			continue
+		case errors.Is(err, zk.ErrSessionExpired):
+			return ErrOver
+		case err == nil:
+			err = f(i, c)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Sync waits until the server has caught up with what the leader had committed.
 func (e *Epoch) Sync(ctx context.Context, path string) error {
 	_, err := retry(ctx, e, syncRequest(path))
