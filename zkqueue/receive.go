@@ -2,17 +2,11 @@ package zkqueue
 
 import (
 	"context"
-	"errors"
-	"sync"
 
-	"github.com/go-zookeeper/zk"
-
-	"github.com/go-menagerie/menagerie/internal/codec"
+	"github.com/go-menagerie/menagerie/internal/elements"
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/lease"
-	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
-	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -24,20 +18,10 @@ type Delivery[T any] struct {
 	// Attempt is 1 for the first delivery of an element, and one more for each later one, to anybody.
 	Attempt int
 
-	q *Queue[T]
-	d *delivery
-}
-
-// delivery is the part of a Delivery that does not depend on the type of the value.
-type delivery struct {
-	element, claim string // names of nodes
-	version        int32  // of the element, as the claim has made it
-	lease          *lease.Lease
-	unwatch        func() bool // ends the watch for the end of the lease
-
-	mu     sync.Mutex
-	ended  bool // Ack or Nack was called
-	acking bool // guarded by the queue's mu: Ack has ended the lease, and nobody else gets the element
+	q       *Queue[T]
+	claim   elements.Claim
+	lease   *lease.Lease
+	unwatch func() bool // ends the watch for the end of the lease
 }
 
 // Receive gives the first element to the caller, who acknowledges it when the work is done. Until then the element is
@@ -49,148 +33,51 @@ type delivery struct {
 // zksync.Ambiguous, except for an element that cannot be decoded, which it takes. It costs two requests for each
 // element that an earlier listing of the object has shown, and four more if there is no such listing; Ack costs one.
 func (q *Queue[T]) Receive(ctx context.Context) (*Delivery[T], error) {
-	if q.misuse != nil {
-		return nil, errs.Wrap("receive", q.path, q.misuse)
+	if err := q.at.Misuse(); err != nil {
+		return nil, errs.Wrap("receive", q.at.Path, err)
 	}
-	var r *Delivery[T]
-	l, err := q.claims.Get(ctx, false, func(ctx context.Context, lost func(*queue.Ticket)) (*queue.Ticket, error) {
+	d := &Delivery[T]{q: q}
+	l, err := q.raw.Claims.Get(ctx, false, func(ctx context.Context, lost func(*queue.Ticket)) (*queue.Ticket, error) {
 		ctx, cancel := q.at.Bounded(ctx)
 		defer cancel()
-		return q.claims.Queue().Claim(ctx, lost, func(ctx context.Context, e *zkconn.Epoch) (string, int64, error) {
-			if _, err := q.terms.Known(ctx, e); err != nil {
+		return q.raw.Claims.Queue().Claim(ctx, lost, func(ctx context.Context, e *zkconn.Epoch) (string, int64, error) {
+			if err := q.raw.Known(ctx, e); err != nil {
 				return "", 0, err
 			}
-			var czxid int64
-			err := q.next(ctx, e, func(c content) (err error) {
-				r, czxid, err = q.claim(ctx, e, c)
-				return err
-			})
-			if err != nil {
-				return "", 0, err
-			}
-			return r.d.claim, czxid, nil
+			err := q.next(ctx, e, func(c elements.Content) error { return d.receive(ctx, e, c) })
+			return d.claim.Name, d.claim.Czxid, err
 		})
 	})
 	if err != nil {
-		return nil, errs.Wrap("receive", q.path, err)
+		return nil, errs.Wrap("receive", q.at.Path, err)
 	}
-	q.hold(r.d, l)
-	return r, nil
+	d.hold(l)
+	return d, nil
 }
 
-// hold remembers a delivery. When its lease ends in another way than by Ack, the element comes again, before those
-// that the view shows. The lease ends before the servers delete the claim. So a view that is made in between
-// shows the claim of a delivery that is not held, and is not kept.
-func (q *Queue[T]) hold(d *delivery, l *lease.Lease) {
+// receive claims an element, or removes it if it cannot be decoded.
+func (d *Delivery[T]) receive(ctx context.Context, e *zkconn.Epoch, c elements.Content) (err error) {
+	var undecodable error
+	if d.Value, undecodable = d.q.decode(c); undecodable != nil {
+		if err := d.q.raw.Remove(ctx, e, c); err != nil {
+			return err
+		}
+		return undecodable
+	}
+	d.claim, err = d.q.raw.Claim(ctx, e, c)
+	d.Attempt = int(d.claim.Attempt)
+	return err
+}
+
+func (d *Delivery[T]) hold(l *lease.Lease) {
 	d.lease = l
-	q.mu.Lock()
-	q.held[d.claim] = d
-	q.mu.Unlock()
-	d.unwatch = context.AfterFunc(l.Lifetime(), func() { q.drop(d, true) })
-}
-
-// drop forgets a delivery that has ended, and the view if the element may be free.
-func (q *Queue[T]) drop(d *delivery, free bool) {
-	q.mu.Lock()
-	delete(q.held, d.claim)
-	q.mu.Unlock()
-	if free {
-		q.forget()
-	}
-}
-
-// claim makes the claim of an element, in a goroutine that does not end with ctx: so it is always known whether
-// there is a claim, and whom it belongs to. If the caller has gone, the claim is given up.
-func (q *Queue[T]) claim(ctx context.Context, e *zkconn.Epoch, c content) (*Delivery[T], int64, error) {
-	value, undecodable := codec.Decode[T](q.at.Settings.Codec, c.data, q.shown(c.name))
-	if undecodable != nil {
-		if err := q.remove(ctx, e, c); err != nil {
-			return nil, 0, err
-		}
-		return nil, 0, undecodable
-	}
-	attempt := c.version + 1
-	d := &delivery{element: c.name, claim: claimName(c.name, attempt), version: attempt}
-	path := q.dir("claims") + "/" + d.claim
-	var czxid int64
-	err := outlive(ctx, e, func(ctx context.Context) (err error) {
-		czxid, err = q.makeClaim(ctx, e, c, path)
-		return err
-	}, func(err error) {
-		if err == nil {
-			e.Reap(zkconn.Orphan{Dir: q.dir("claims"), Node: path}) // nobody else has made a node of this name, nor will
-		}
-	})
-	if err != nil {
-		return nil, 0, err // the goroutine may go on
-	}
-	return &Delivery[T]{Value: value, Attempt: int(attempt), q: q, d: d}, czxid, nil
-}
-
-// makeClaim returns the czxid of the claim.
-func (q *Queue[T]) makeClaim(ctx context.Context, e *zkconn.Epoch, c content, path string) (int64, error) {
-	ops := append(q.free(c),
-		&zk.CreateRequest{Path: path, Data: q.at.Owner(), Acl: q.at.ACL(), Flags: zk.FlagEphemeral},
-		&zk.SetDataRequest{Path: q.dir("elements") + "/" + c.name, Data: c.data, Version: c.version})
-	res, made, err := q.apply(ctx, e, ops...)
-	last := len(ops) - 1
-	switch {
-	case err == nil && made, record.Conflict(err):
-		return 0, errTaken
-	case errs.Ambiguous(err):
-		return 0, zkconn.ErrOver // the session has ended, and the claim with it
-	case err != nil:
-		return 0, err
-	case len(res) > last && res[last].Stat != nil && e.Ordered():
-		return res[last].Stat.Mzxid, nil // a transaction has one zxid
-	}
-	st, there, err := e.Exists(ctx, path)
-	switch {
-	case err != nil:
-		return 0, err
-	case !there || st.EphemeralOwner != e.ID():
-		return 0, errTaken
-	}
-	return st.Czxid, nil
-}
-
-// outlive runs f until it ends or the session does. If ctx ends first, it waits a little longer, then returns
-// the error of ctx, and calls abandoned with the error of f when f has ended.
-func outlive(ctx context.Context, e *zkconn.Epoch, f func(context.Context) error, abandoned func(error)) error {
-	var mu sync.Mutex
-	gone := false
-	done := make(chan error, 1)
-	if !e.Go(func() {
-		err := f(context.WithoutCancel(ctx))
-		mu.Lock()
-		defer mu.Unlock()
-		if done <- err; gone {
-			abandoned(err)
-		}
-	}) {
-		return zkconn.ErrOver
-	}
-	longer, cancel := node.Extend(ctx, node.Grace)
-	defer cancel()
-	select {
-	case err := <-done:
-		return err
-	case <-longer.Done():
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	select {
-	case err := <-done:
-		return err
-	default:
-		gone = true
-		return context.Cause(ctx)
-	}
+	d.q.raw.Hold(d.claim, l)
+	d.unwatch = context.AfterFunc(l.Lifetime(), func() { d.q.raw.Drop(d.claim, true) })
 }
 
 // Lease is the lease on the element, with its fencing token: the tokens of later deliveries are greater. It is lost when
 // the session is, and then the element comes again, to anybody. Unlock gives the element back, like Nack.
-func (d *Delivery[T]) Lease() *zksync.Lease { return (*zksync.Lease)(d.d.lease) }
+func (d *Delivery[T]) Lease() *zksync.Lease { return (*zksync.Lease)(d.lease) }
 
 // Ack says that the work is done: the element is removed, and never comes again.
 //
@@ -199,78 +86,42 @@ func (d *Delivery[T]) Lease() *zksync.Lease { return (*zksync.Lease)(d.d.lease) 
 // lives. It waits through disconnects. If the lease was lost, or is lost before the servers have confirmed, the error is
 // zksync.ErrLost: the element comes again, or has come already; if the outcome is not known, the error satisfies
 // zksync.Ambiguous, too. After Ack or Nack, or when the session was closed, it is zksync.ErrReleased. It costs one request.
-func (d *Delivery[T]) Ack(ctx context.Context) error {
-	return errs.Wrap("ack", d.q.path, d.q.end(ctx, d.d,
-		&zk.DeleteRequest{Path: d.q.dir("elements") + "/" + d.d.element, Version: d.d.version}))
-}
+func (d *Delivery[T]) Ack(ctx context.Context) error { return d.end(ctx, "ack", true) }
 
 // Nack gives the element back: it comes again at its place, with the next Attempt, to anybody. It blocks and fails like
 // Ack; after an error the element comes again, too, at the latest with the end of the session. It costs one request.
-func (d *Delivery[T]) Nack(ctx context.Context) error {
-	return errs.Wrap("nack", d.q.path, d.q.end(ctx, d.d,
-		&zk.SetDataRequest{Path: d.q.dir("claims"), Version: -1})) // see view
+func (d *Delivery[T]) Nack(ctx context.Context) error { return d.end(ctx, "nack", false) }
+
+func (d *Delivery[T]) end(ctx context.Context, op string, ack bool) error {
+	err := d.begin(ctx, ack)
+	if err == nil {
+		t := d.lease.Ticket()
+		err = d.q.raw.End(ctx, t.Epoch, d.claim, ack, t.Forget)
+	}
+	return errs.Wrap(op, d.q.at.Path, err)
 }
 
-// end deletes the claim, and makes another change with that.
-func (q *Queue[T]) end(ctx context.Context, d *delivery, change any) error {
-	_, acks := change.(*zk.DeleteRequest)
-	if err := q.begin(ctx, d, acks); err != nil {
-		return err
-	}
-	t := d.lease.Ticket()
-	e := t.Epoch
-	finish := func(err error) {
-		t.Forget()
-		if err != nil { // nobody else has made a node of this name, nor will
-			e.Reap(zkconn.Orphan{Dir: q.dir("claims"), Node: t.Node})
-		}
-		q.drop(d, err != nil || !acks)
-	}
-	err := outlive(ctx, e, func(ctx context.Context) error {
-		_, made, err := q.apply(ctx, e, &zk.DeleteRequest{Path: t.Node, Version: -1}, change)
-		if err == nil && made || record.Conflict(err) || errors.Is(err, zkconn.ErrOver) {
-			return errs.ErrLost
-		}
-		return err
-	}, finish)
-	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
-		return errs.MarkAmbiguous(errs.OfContext(ctx)) // it goes on
-	}
-	if errs.Ambiguous(err) {
-		err = errs.MarkAmbiguous(errs.ErrLost) // the session has ended
-	}
-	finish(err)
-	return err
-}
-
-// begin ends the lease, if this is the first call of Ack or Nack and the lease has not ended. From then on nobody else
-// deletes the claim.
-func (q *Queue[T]) begin(ctx context.Context, d *delivery, acks bool) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// begin ends the lease, if it has not ended: of several calls one does. From then on nobody else deletes the claim.
+func (d *Delivery[T]) begin(ctx context.Context, ack bool) error {
 	l := d.lease
-	switch err := l.Err(); {
-	case d.ended:
-		return errs.ErrReleased
-	case err != nil:
+	if err := l.Err(); err != nil {
 		return err
-	case ctx.Err() != nil:
+	}
+	if ctx.Err() != nil {
 		return errs.OfContext(ctx)
 	}
-	d.ended = true
 	if t := l.Ticket(); !t.Epoch.Valid() || t.Over() {
-		l.Finish(errs.ErrLost)
-		q.claims.Release(l, 0)
-		return errs.ErrLost
+		if l.Finish(errs.ErrLost) {
+			d.q.raw.Claims.Release(l, 0)
+		}
+		return l.Err()
 	}
-	if acks {
+	if ack {
 		d.unwatch() // nothing comes free, so the view stays
-		q.mu.Lock()
-		d.acking = true
-		q.mu.Unlock()
+		d.q.raw.Hold(d.claim, nil)
 	}
 	if !l.Finish(errs.ErrReleased) {
-		q.drop(d, true)
+		d.q.raw.Drop(d.claim, true)
 		return l.Err()
 	}
 	l.Ticket().Retire()

@@ -5,12 +5,8 @@ import (
 	"errors"
 	"iter"
 
-	"github.com/go-zookeeper/zk"
-
-	"github.com/go-menagerie/menagerie/internal/codec"
+	"github.com/go-menagerie/menagerie/internal/elements"
 	"github.com/go-menagerie/menagerie/internal/errs"
-	"github.com/go-menagerie/menagerie/internal/node"
-	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -29,8 +25,8 @@ import (
 // It costs two requests for each element that an earlier listing of the object has shown, and four more if there is no
 // such listing. A Take that waits makes no requests while nothing changes; of those who wait, only the first is woken.
 func (q *Queue[T]) Take(ctx context.Context) (v T, err error) {
-	err = q.in(ctx, "take", func(ctx context.Context, e *zkconn.Epoch) error {
-		return q.next(ctx, e, func(c content) error { return q.take(ctx, e, c, &v) })
+	err = q.raw.In(ctx, "take", func(ctx context.Context, e *zkconn.Epoch) error {
+		return q.next(ctx, e, func(c elements.Content) error { return q.takeOne(ctx, e, c, &v) })
 	})
 	return v, err
 }
@@ -38,83 +34,66 @@ func (q *Queue[T]) Take(ctx context.Context) (v T, err error) {
 // TryTake is Take if there is an element now. Otherwise it returns false: there was none at some instant of the call.
 // It does not stand in line.
 func (q *Queue[T]) TryTake(ctx context.Context) (v T, ok bool, err error) {
-	err = q.in(ctx, "try-take", func(ctx context.Context, e *zkconn.Epoch) error {
-		for pace := (node.Pace{Free: 2}); ; {
-			p, _, there, err := q.first(ctx, e)
-			if err == nil && !there {
-				return nil
-			}
-			if err == nil {
-				err = q.attempt(ctx, e, p, func(c content) error { return q.take(ctx, e, c, &v) })
-			}
-			if !errors.Is(err, errTaken) && !errors.Is(err, errAgain) {
+	err = q.raw.In(ctx, "try-take", func(ctx context.Context, e *zkconn.Epoch) error {
+		return again(ctx, e, 2, func() error {
+			p, _, err := q.raw.First(ctx, e)
+			if err == nil && p != nil {
+				err = q.attempt(ctx, e, p, func(c elements.Content) error { return q.takeOne(ctx, e, c, &v) })
 				ok = err == nil
-				return err
 			}
-			if err := pace.Rest(ctx, e); err != nil {
-				return err
-			}
-		}
+			return err
+		})
 	})
 	return v, ok, err
 }
 
-// take removes an element. It is decoded before, so that nothing can fail afterwards; what cannot be decoded is
-// removed all the same, and v is an error then.
-func (q *Queue[T]) take(ctx context.Context, e *zkconn.Epoch, c content, v *T) error {
-	value, undecodable := codec.Decode[T](q.at.Settings.Codec, c.data, q.shown(c.name))
-	if err := q.remove(ctx, e, c); err != nil {
-		return err
-	}
-	*v = value
-	return undecodable
-}
-
-// remove deletes elements that nobody has claimed, all or none. The error is errTaken if one of them has changed.
-func (q *Queue[T]) remove(ctx context.Context, e *zkconn.Epoch, all ...content) error {
-	var ops []any
-	for _, c := range all {
-		ops = append(ops, q.free(c)...)
-		ops = append(ops, &zk.DeleteRequest{Path: q.dir("elements") + "/" + c.name, Version: c.version})
-	}
-	_, made, err := q.apply(ctx, e, ops...)
-	if err == nil && made || record.Conflict(err) {
-		return errTaken
+func (q *Queue[T]) takeOne(ctx context.Context, e *zkconn.Epoch, c elements.Content, v *T) error {
+	values, err := q.take(ctx, e, c)
+	if err == nil {
+		*v = values[0]
 	}
 	return err
+}
+
+// take removes elements. They are decoded before, so that nothing can fail afterwards. The first one that cannot be decoded
+// is removed all the same, and those behind it stay.
+func (q *Queue[T]) take(ctx context.Context, e *zkconn.Epoch, all ...elements.Content) (values []T, err error) {
+	var undecodable error
+	for i, c := range all {
+		v, err := q.decode(c)
+		if err != nil {
+			all, undecodable = all[:i+1], err
+			break
+		}
+		values = append(values, v)
+	}
+	if err := q.raw.Remove(ctx, e, all...); err != nil {
+		return nil, err
+	}
+	return values, undecodable
 }
 
 // Peek returns the first element that could be taken now, and leaves it there. Another process may take it at any time.
 // It blocks for the servers' answers; errors are those of Take, but an element that cannot be decoded stays. It costs
 // four requests.
 func (q *Queue[T]) Peek(ctx context.Context) (v T, ok bool, err error) {
-	err = q.in(ctx, "peek", func(ctx context.Context, e *zkconn.Epoch) error {
-		for pace := (node.Pace{Free: 2}); ; {
-			l, err := q.look(ctx, e)
+	err = q.raw.In(ctx, "peek", func(ctx context.Context, e *zkconn.Epoch) error {
+		return again(ctx, e, 2, func() error {
+			view, err := q.raw.Look(ctx, e)
 			if err != nil {
 				return err
 			}
-			q.mu.Lock()
-			p, _, there, err := l.pop(q.time)
-			q.mu.Unlock()
-			if err == nil && !there {
-				return nil
+			p, _, err := view.Pop()
+			if p == nil {
+				return err
 			}
-			var c content
+			all, err := q.raw.Read(ctx, e, p)
 			if err == nil {
-				c, err = q.get(ctx, e, p)
-			}
-			if err == nil {
-				v, err = codec.Decode[T](q.at.Settings.Codec, c.data, q.shown(c.name))
+				v, err = q.decode(all[0])
 				ok = err == nil
 			}
-			if !errors.Is(err, errTaken) && !errors.Is(err, errAgain) {
-				return err
-			}
-			if err := pace.Rest(ctx, e); err != nil {
-				return err
-			}
-		}
+			return err
+		})
 	})
 	return v, ok, err
 }
@@ -127,86 +106,47 @@ const batch = 64
 // removes together. An element that cannot be decoded is removed and ends it with an error. It does not stand in line.
 // It costs a request for each element, one more for each 64, and three for each listing.
 func (q *Queue[T]) Drain(ctx context.Context, most int) (taken []T, err error) {
-	err = q.in(ctx, "drain", func(ctx context.Context, e *zkconn.Epoch) error {
-		q.forget() // what it removes is not in the way of the others of this object, but in their view
-		for pace := (node.Pace{Free: 2}); len(taken) < most; {
-			v, err := q.look(ctx, e)
-			if err != nil {
-				return err
+	err = q.raw.In(ctx, "drain", func(ctx context.Context, e *zkconn.Epoch) error {
+		q.raw.Forget() // what it removes is not in the way of the others of this object, but in their view
+		return again(ctx, e, 2, func() error {
+			if len(taken) >= most {
+				return nil
 			}
+			view, err := q.raw.Look(ctx, e)
 			for err == nil && len(taken) < most {
 				var got []T
-				if got, err = q.drain(ctx, e, v, min(batch, most-len(taken))); len(got) == 0 && err == nil {
-					return nil
+				if got, err = q.drain(ctx, e, view, min(batch, most-len(taken))); len(got) == 0 {
+					return err
 				}
 				taken = append(taken, got...)
 			}
-			if err == nil || !errors.Is(err, errTaken) && !errors.Is(err, errAgain) {
-				return err
-			}
-			if err := pace.Rest(ctx, e); err != nil {
-				return err
-			}
-		}
-		return nil
+			return err
+		})
 	})
 	return taken, err
 }
 
 // drain takes up to n elements of a view. If there are none left, it returns none.
-func (q *Queue[T]) drain(ctx context.Context, e *zkconn.Epoch, v *view, n int) (values []T, err error) {
-	var picks []pick
+func (q *Queue[T]) drain(ctx context.Context, e *zkconn.Epoch, v *elements.View, n int) ([]T, error) {
+	var picks []*elements.Pick
 	for len(picks) < n {
-		q.mu.Lock()
-		p, _, ok, err := v.pop(q.time)
-		q.mu.Unlock()
+		p, _, err := v.Pop()
 		if err != nil {
 			return nil, err
 		}
-		if !ok {
+		if p == nil {
 			break
-		}
-		if len(picks) > 0 {
-			p.order = -1 // the first one checks it for all
 		}
 		picks = append(picks, p)
 	}
 	if len(picks) == 0 {
 		return nil, nil
 	}
-	all, err := q.getAll(ctx, e, picks)
+	all, err := q.raw.Read(ctx, e, picks...)
 	if err != nil {
 		return nil, err
 	}
-	if len(all) < len(picks) {
-		return nil, errTaken
-	}
-	var undecodable error
-	for i, c := range all {
-		value, err := codec.Decode[T](q.at.Settings.Codec, c.data, q.shown(c.name))
-		if err != nil {
-			all, undecodable = all[:i+1], err
-			break
-		}
-		values = append(values, value)
-	}
-	if err := q.remove(ctx, e, all...); err != nil {
-		return nil, err
-	}
-	return values, undecodable
-}
-
-// getAll reads elements, all at once. It leaves out those that are gone.
-func (q *Queue[T]) getAll(ctx context.Context, e *zkconn.Epoch, picks []pick) (all []content, err error) {
-	paths := make([]string, len(picks))
-	for i, p := range picks {
-		paths[i] = q.dir("elements") + "/" + p.name
-	}
-	err = e.GetEach(ctx, paths, func(i int, c zkconn.Content) error {
-		all = append(all, content{picks[i], c.Data, c.Stat.Version})
-		return nil
-	})
-	return all, err
+	return q.take(ctx, e, all...)
 }
 
 // All yields the elements in order, including those that are delayed or delivered and not yet acknowledged, and
@@ -216,36 +156,34 @@ func (q *Queue[T]) getAll(ctx context.Context, e *zkconn.Epoch, picks []pick) (a
 // It costs three requests, and one for each element.
 func (q *Queue[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		var v *view
-		var rest []element
-		err := q.in(ctx, "all", func(ctx context.Context, e *zkconn.Epoch) (err error) {
-			if v, err = q.look(ctx, e); err == nil {
-				rest = v.all
+		var rest []*elements.Pick
+		err := q.raw.In(ctx, "all", func(ctx context.Context, e *zkconn.Epoch) error {
+			v, err := q.raw.Look(ctx, e)
+			if err == nil {
+				rest = v.All()
 			}
 			return err
 		})
-		var zero T
 		for err == nil && len(rest) > 0 {
-			var some []content
 			n := min(batch, len(rest))
-			picks := make([]pick, n)
-			for i, el := range rest[:n] {
-				picks[i].element = el
-			}
-			err = q.in(ctx, "all", func(ctx context.Context, e *zkconn.Epoch) (err error) {
-				some, err = q.getAll(ctx, e, picks)
+			var some []elements.Content
+			err = q.raw.In(ctx, "all", func(ctx context.Context, e *zkconn.Epoch) (err error) {
+				if some, err = q.raw.Read(ctx, e, rest[:n]...); errors.Is(err, elements.ErrAgain) {
+					err = nil
+				}
 				return err
 			})
 			for _, c := range some {
-				value, wrong := codec.Decode[T](q.at.Settings.Codec, c.data, q.shown(c.name))
-				if !yield(value, errs.Wrap("all", q.path, wrong)) {
+				v, wrong := q.decode(c)
+				if !yield(v, errs.Wrap("all", q.at.Path, wrong)) {
 					return
 				}
 			}
 			rest = rest[n:]
 		}
 		if err != nil {
-			yield(zero, err)
+			var none T
+			yield(none, err)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package zkqueue
+package elements
 
 import (
 	"cmp"
@@ -27,8 +27,8 @@ type element struct {
 	czxid    int64 // known only where the number does not tell the order
 }
 
-// elementPrefix is the name of a node that is to be made, without the number.
-func elementPrefix(priority int, due int64) string {
+// namePrefix is the name of a node that is to be made, without the number.
+func namePrefix(priority int, due int64) string {
 	var b strings.Builder
 	b.WriteString("e.")
 	if priority != 0 {

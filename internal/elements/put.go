@@ -1,0 +1,108 @@
+package elements
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+)
+
+// Draft is an element that is to be put.
+type Draft struct {
+	Data     []byte
+	Priority int   // smaller ones are delivered first
+	Due      int64 // see Queue.Due; 0 if it is not delayed
+}
+
+// Overhead is how many bytes a request for an element takes at most, besides the value. A delivery writes the value again,
+// beside two other nodes.
+func (q *Queue) Overhead() int {
+	const others = 2048
+	return others + 4*len(q.terms.Base) + 4*record.ACLSize(q.at.ACL())
+}
+
+// Due is the time after d by the clock of the leader, which is asked.
+func (q *Queue) Due(ctx context.Context, e *zkconn.Epoch, d time.Duration) (int64, error) {
+	c, err := q.ask(ctx, e)
+	if err != nil {
+		return 0, err
+	}
+	return c.then + (d + time.Millisecond - 1).Milliseconds(), nil
+}
+
+// Add puts an element. If before is not nil, it does so only if nobody else has put one since, and after tells how full
+// the queue is now; it is nil if that is not known. The error is ErrAgain if somebody has, or if the servers
+// could not give a number to the element.
+func (q *Queue) Add(ctx context.Context, e *zkconn.Epoch, d *Draft, before *Room) (after *Room, err error) {
+	ops := []any{&zk.CreateRequest{
+		Path: q.node(namePrefix(d.Priority, d.Due)), Data: d.Data, Acl: q.at.ACL(), Flags: zk.FlagSequence,
+	}}
+	if d.Priority != 0 {
+		// Those who remember the elements are told by the version that this one may go before them.
+		ops = append(ops, &zk.SetDataRequest{Path: q.dir("claims"), Version: -1})
+	}
+	if before != nil {
+		ops = append(ops, &zk.SetDataRequest{Path: q.dir("elements"), Version: before.version})
+	}
+	res, err := q.apply(ctx, e, ops...)
+	last := len(ops) - 1
+	switch {
+	case record.RefusedAt(err, 0, zk.ErrNodeExists), record.RefusedAt(err, last, zk.ErrBadVersion):
+		err = ErrAgain
+	case record.Conflict(err):
+		err = errRemoved
+	case err == nil && before != nil && len(res) > last && res[last].Stat != nil:
+		after = &Room{e, int(res[last].Stat.NumChildren), res[last].Stat.Version}
+	}
+	return after, err
+}
+
+// Room is how full a queue was at one time. Only a new element makes it fuller, and in a bounded queue each one writes to
+// the directory. So as long as the directory has this version, there are at most so many elements.
+type Room struct {
+	Epoch   *zkconn.Epoch // what was seen in an earlier session proves nothing
+	Taken   int
+	version int32
+}
+
+// Measure reads how full the queue is.
+func (q *Queue) Measure(ctx context.Context, e *zkconn.Epoch) (*Room, error) {
+	st, there, err := e.Exists(ctx, q.dir("elements"))
+	switch {
+	case err != nil:
+		return nil, err
+	case !there:
+		return nil, errRemoved
+	}
+	return &Room{e, int(st.NumChildren), st.Version}, nil
+}
+
+// MeasureSynced is Measure of what the leader knew at some instant of the call.
+func (q *Queue) MeasureSynced(ctx context.Context, e *zkconn.Epoch) (*Room, error) {
+	if err := record.Synced(ctx, e, q.dir("elements")); err != nil {
+		return nil, err
+	}
+	return q.Measure(ctx, e)
+}
+
+// WatchRoom is Measure, and has the listener hear of the next element that comes or leaves.
+func (q *Queue) WatchRoom(ctx context.Context, e *zkconn.Epoch, changes *record.Listener) (*Room, error) {
+	_, err := changes.List(ctx, q.dir("elements"))
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, errRemoved
+	}
+	if err != nil {
+		return nil, err
+	}
+	return q.Measure(ctx, e)
+}
+
+// NoPutters reports whether nobody waits for room.
+func (q *Queue) NoPutters(ctx context.Context, e *zkconn.Epoch) (bool, error) {
+	st, there, err := e.Exists(ctx, q.dir("putters"))
+	return there && st.NumChildren == 0, err
+}

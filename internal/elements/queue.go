@@ -1,0 +1,116 @@
+package elements
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/layout"
+	"github.com/go-menagerie/menagerie/internal/lease"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/share"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+)
+
+// Queue is the elements at a path. It neither waits for others nor tries again. It is safe for use by many goroutines.
+type Queue struct {
+	Claims          *share.Unshared // gives leases on elements; its directory has the claims
+	Takers, Putters *queue.Queue    // the lines of those who wait for an element, and for room
+
+	at    *session.Access
+	terms record.Terms[terms]
+
+	mu    sync.Mutex
+	view  *View                   // what is known of the elements; nil if nothing is
+	ended int                     // counts the views that have ended before they were used up
+	held  map[string]*lease.Lease // see Hold
+	clock *clock                  // of the leader; nil if nothing is known of it
+}
+
+// terms is the data of the base node.
+type terms struct {
+	Capacity int `json:"capacity"`
+}
+
+// New names the elements at the path of at. A capacity of 0 is no bound. It does no I/O.
+func New(at *session.Access, capacity int) *Queue {
+	const sub = "/" + layout.Queue
+	q := &Queue{
+		at: at, held: map[string]*lease.Lease{},
+		Claims: share.NewUnshared(at, sub+"/claims", queue.KindLock),
+		Takers: at.Queue(sub+"/takers", queue.KindLock), Putters: at.Queue(sub+"/putters", queue.KindLock),
+	}
+	q.terms.Base, q.terms.ACL, q.terms.Type, q.terms.Keys = at.Full(at.Path)+sub, at.ACL(), layout.Queue, []string{"capacity"}
+	q.terms.First = func() (terms, []string) {
+		return terms{Capacity: capacity}, []string{q.dir("elements"), q.dir("claims"), q.dir("takers"), q.dir("putters"), q.dir("writers")}
+	}
+	q.terms.Check = func(t terms) error {
+		if t.Capacity != capacity {
+			return fmt.Errorf("%w: the queue was made with the capacity %d, not %d (0 means no bound); use the same everywhere",
+				errs.ErrMisuse, t.Capacity, capacity)
+		}
+		return nil
+	}
+	return q
+}
+
+func (q *Queue) dir(name string) string { return q.terms.Base + "/" + name }
+
+// node is the path of an element.
+func (q *Queue) node(name string) string { return q.dir("elements") + "/" + name }
+
+// In runs f in the present session, and again in the next one if that session ends, after Known. The error is for the
+// caller of op.
+func (q *Queue) In(ctx context.Context, op string, f func(context.Context, *zkconn.Epoch) error) error {
+	return errs.Wrap(op, q.at.Path, q.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		if err := q.Known(ctx, e); err != nil {
+			return err
+		}
+		return f(ctx, e)
+	}))
+}
+
+// Known reads the terms once, and makes the nodes of the queue if there are none.
+func (q *Queue) Known(ctx context.Context, e *zkconn.Epoch) error {
+	_, err := q.terms.Known(ctx, e)
+	return err
+}
+
+// apply makes a change once. If the nodes of the queue were not there, it makes them, and the error is ErrAgain.
+func (q *Queue) apply(ctx context.Context, e *zkconn.Epoch, ops ...any) ([]zk.MultiResponse, error) {
+	// A caller that gives up while its request is under way is told the outcome if that comes soon.
+	ctx, cancel := node.Extend(ctx, node.Grace)
+	defer cancel()
+	res, err := q.at.Apply(ctx, e, q.dir("writers"), ops...)
+	if err == zk.ErrNoNode { // not that of an operation
+		if _, err = q.terms.Latest(ctx, e); err == nil {
+			err = ErrAgain
+		}
+	}
+	return res, err
+}
+
+// errRemoved is the error when a queue has lost nodes that only a removal by hand deletes.
+var errRemoved = fmt.Errorf("%w: somebody has removed nodes of the queue", errs.ErrBroken)
+
+// ErrAgain means that somebody else has changed what was known: look again.
+var ErrAgain = errors.New("the queue has changed")
+
+// Len is the number of elements, as the leader of the servers knew it at some instant of the call.
+func (q *Queue) Len(ctx context.Context, e *zkconn.Epoch) (int, error) {
+	if err := record.Synced(ctx, e, q.dir("elements")); err != nil {
+		return 0, err
+	}
+	st, there, err := e.Exists(ctx, q.dir("elements"))
+	if err != nil || !there {
+		return 0, err
+	}
+	return int(st.NumChildren), nil
+}
