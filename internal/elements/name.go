@@ -2,13 +2,12 @@ package elements
 
 import (
 	"cmp"
+	"crypto/rand"
 	"encoding/hex"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
-
-	"crypto/rand"
 
 	"github.com/go-menagerie/menagerie/internal/queue"
 )
