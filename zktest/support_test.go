@@ -18,7 +18,11 @@ func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server, conn *zk.Co
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, opts...)
-		f(t, srv, srv.Connect(t, 10*time.Second))
+		conn := srv.Connect(t, 10*time.Second)
+		// Once it is connected, the client library looks which watches it has, and sets them again: also one that f sets
+		// before that look, and then the server would have two events for it.
+		synctest.Wait()
+		f(t, srv, conn)
 	})
 }
 
