@@ -280,6 +280,9 @@ func TestNodesThatAreRemovedByHandAreMadeAgain(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			a := starts(ctx, every(v.Session(), b.writes(0, nil)))
 			time.Sleep(time.Until(second(3)) + 100*time.Millisecond)
+			for _, session := range v.Server.Sessions() { // it makes nothing again before all that is to go has gone
+				v.Server.Delay(session.ID, time.Millisecond, 0)
+			}
 			for _, node := range what {
 				switch node {
 				case "record=":
