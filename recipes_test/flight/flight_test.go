@@ -87,6 +87,14 @@ func runs(v *proving.Env, f *zkflight.Flight[string], value string) (*gate, *tri
 	return g, p
 }
 
+// admitted waits until a result is for all who have asked: those who join a waiting call are admitted every 10 ms.
+func admitted(v *proving.Env) {
+	v.T.Helper()
+	v.Quiet()
+	<-time.After(10 * time.Millisecond)
+	v.Quiet()
+}
+
 func says(value string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) { return value, nil }
 }
@@ -104,7 +112,7 @@ func TestWhoAsksWhileOneRunsGetsItsResult(t *testing.T) {
 			v.Queued(flightLock, i+2)
 		}
 		others = append(others, asks(context.Background(), fs[0], v.Never))
-		v.Quiet()
+		admitted(v)
 		close(g.finish)
 		for _, p := range append(others, first) {
 			gets(v, p, "fresh", true)

@@ -42,7 +42,7 @@ func TestAfterForgetNobodyElsewhereGetsTheResultOfTheOldRun(t *testing.T) {
 		v.Awaits(fresh.began, "the function of the next in the queue")
 		require.Positive(t, zkflight.Lease(fresh.ctx).Token().Compare(zkflight.Lease(old.ctx).Token()))
 		v.Queued(flightLock, 3) // with those who had joined the old run
-		v.Quiet()
+		admitted(v)
 		close(fresh.finish)
 		for _, p := range later {
 			gets(v, p, "new", true)
