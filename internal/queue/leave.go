@@ -32,11 +32,11 @@ func (t *Ticket) Leave(grace time.Duration) {
 		// On a healthy connection this one request is all. The servers answer the requests of a session in order. So
 		// what this process asks for later finds the node gone, even if nobody waits for the answer.
 		answered, confirmed := t.remove()
-		if grace == Unawaited {
-			left.Pending, left.Outcome = answered, outcome(t.Node, confirmed)
-		} else if node.Settle(t.Epoch, answered, grace); confirmed() {
+		node.Settle(t.Epoch, answered, grace)
+		if confirmed() {
 			return
 		}
+		left.Pending, left.Outcome = answered, outcome(t.Node, confirmed) // a slow answer is no reason to ask twice
 	}
 	t.Epoch.Reap(left)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 func TestAcceptance115AnUncontendedLockAndUnlockAreTwoRequests(t *testing.T) {
@@ -40,6 +41,33 @@ func TestAcceptance115AnUncontendedLockIsGrantedAfterOneRoundTrip(t *testing.T) 
 		start = time.Now()
 		require.NoError(t, l.Unlock())
 		v.Took(start, 50*time.Millisecond, "Unlock")
+	})
+}
+
+// A slow answer is no reason to send the delete again: neither for who gives up, nor for who unlocks.
+func TestAcceptance115WhoLeavesThroughASlowNetworkAsksOnce(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		holder := v.Lock(zksync.NewMutex(proving.Calm(v), proving.LockPath))
+		s := proving.Calm(v)
+		ctx, cancel := context.WithCancel(t.Context())
+		waiter := proving.Begin(ctx, zksync.NewMutex(s, proving.LockPath))
+		v.Settled(proving.LockPath, 2)
+		heal := v.Server.Delay(s.ID(), 100*time.Millisecond, 100*time.Millisecond)
+		cancel()
+		require.ErrorIs(t, v.Failed(waiter), context.Canceled)
+		time.Sleep(time.Second)
+		require.Equal(t, 1, v.Server.RequestsBy(zktest.Delete), "who gives up")
+		v.Queued(proving.LockPath, 1)
+
+		heal()
+		require.NoError(t, holder.Unlock())
+		lease := v.Lock(zksync.NewMutex(s, proving.LockPath))
+		heal = v.Server.Delay(s.ID(), 5*time.Second, 5*time.Second)
+		defer heal()
+		require.NoError(t, lease.Unlock())
+		time.Sleep(30 * time.Second)
+		require.Equal(t, 3, v.Server.RequestsBy(zktest.Delete), "who unlocks")
+		v.Queued(proving.LockPath, 0)
 	})
 }
 
