@@ -15,7 +15,7 @@ import (
 )
 
 // presence is an ephemeral node of a name of its own, that is made again in every session, and when somebody has removed
-// it, until it is given up. All its changes are those of record.Writers. So it is always known whether the node is there,
+// it, until it is given up. All its changes are those of package writers. So it is always known whether the node is there,
 // and no late request touches a later node of the same name.
 type presence struct {
 	at   *session.Access

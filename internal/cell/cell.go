@@ -19,7 +19,7 @@ import (
 //
 //	value           with the value as its data. Its version counts the changes
 //	value/absent    while there is no value
-//	writers         with one node for each writer: see record.Writers
+//	writers         with one node for each writer: see package writers
 //	queue           where processes queue that were refused several times
 //
 // A change is one transaction. It sets the data of value at the version that the change was computed from. So it is

@@ -5,7 +5,7 @@
 //
 // [Cell] keeps the newest state that it has seen, with its version. A change is computed from that, and sent at that
 // version: one request, if nobody else has changed the value since. If the servers refuse it, the state is read, and the
-// change computed again. [record.Writers] find out what became of a request whose answer was lost.
+// change computed again. Package writers finds out what became of a request whose answer was lost.
 //
 // The node is never deleted, so a version belongs to one state. If somebody removes the nodes by hand while they are in
 // use, the version of a new node may be one that a process knows from the old node. That process would then

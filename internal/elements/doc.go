@@ -11,7 +11,7 @@
 //	           Each element with a priority writes to the directory
 //	takers     the queue of those who wait for an element
 //	putters    the queue of those who wait for room
-//	writers    see record.Writers
+//	writers    see package writers
 //
 // # An element is delivered to one at a time
 //

@@ -16,8 +16,8 @@
 // which process made the change, the change writes an id, and the recipe reads it.
 //
 // Other changes cannot be refused that way: a counter to which 1 is added, a value that replaces whatever is there. For
-// them there are [Writers]: each change also writes to a node of its writer, at a version that only this change knows.
-// So the servers refuse every repetition of it, and the writer learns what happened. Writers cost no request more.
+// them there is package writers: each change also writes to a node of its writer, at a version that only this change knows.
+// So the servers refuse every repetition of it, and the writer learns what happened. It costs no request more.
 //
 // # Parameters are shared
 //

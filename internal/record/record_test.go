@@ -1,7 +1,6 @@
 package record_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -10,8 +9,8 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/internal/record"
-	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
@@ -24,16 +23,10 @@ func alone(t *testing.T, f func(t *testing.T, srv *zktest.Server, a, b *zkconn.E
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
-		epoch := func() *zkconn.Epoch { return epochOf(t, srv.Session(t, zksync.WithTimeout(10*time.Second))) }
+		epoch := func() *zkconn.Epoch { return proving.Epoch(t, srv.Session(t, zksync.WithTimeout(10*time.Second))) }
 		srv.Create("/r", nil, 0, 0)
 		f(t, srv, epoch(), epoch())
 	})
-}
-
-func epochOf(t *testing.T, s *zksync.Session) (e *zkconn.Epoch) {
-	t.Helper()
-	require.NoError(t, session.NewAccess[session.Option]((*session.Session)(s), "/r", nil).In(t.Context(), func(_ context.Context, now *zkconn.Epoch) error { e = now; return nil }))
-	return e
 }
 
 func TestATransactionWhoseAnswerIsLostIsMadeOnce(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/queue"
-	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/writers"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -29,7 +29,7 @@ type Session struct {
 	logger   *slog.Logger
 	journal  *sessionJournal // nil without a session file
 	crowds   queue.Crowds
-	writers  record.Writers
+	writers  writers.Writers
 
 	// ctx ends, with errs.ErrClosed as its cause, when Close begins. Everything
 	// that the session starts ends with ctx, and Close waits for it with work.

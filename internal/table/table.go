@@ -31,7 +31,7 @@ type Table struct {
 
 // terms is the data of the base node. Below the base node there are
 //
-//	writers                        the writers, see record.Writers. They are not below keys, so watchers do not hear of them
+//	writers                        the writers, see package writers. They are not below keys, so watchers do not hear of them
 //	keys/b-<number>                the buckets; each is made with its first entry, and stays. A removal writes to it
 //	keys/b-<number>/<escaped key>  the entries. The data is the value
 type terms struct {

@@ -1,4 +1,4 @@
-package record_test
+package writers_test
 
 import (
 	"context"
@@ -15,19 +15,34 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/writers"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
-const writers = "/r/w"
+const dir = "/r/w"
+
+var acl = zk.WorldACL(zk.PermAll)
 
 // open is a Closer that stays open.
 type open struct{}
 
 func (open) Spawn(func()) bool       { return true }
 func (open) Closed() <-chan struct{} { return nil }
+
+// alone runs f with a server and the connections of two sessions to it.
+func alone(t *testing.T, f func(t *testing.T, srv *zktest.Server, a, b *zkconn.Epoch)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		epoch := func() *zkconn.Epoch { return proving.Epoch(t, srv.Session(t, zksync.WithTimeout(10*time.Second))) }
+		srv.Create("/r", nil, 0, 0)
+		f(t, srv, epoch(), epoch())
+	})
+}
 
 func TestAChangeIsAppliedOnceWhateverBecomesOfItsRequest(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -36,20 +51,20 @@ func TestAChangeIsAppliedOnceWhateverBecomesOfItsRequest(t *testing.T) {
 		silent   bool // the results are lost
 	}{
 		"nothing happens":      {zktest.On(zktest.Sync, "/none"), 1, false},
-		"the answer is lost":   {zktest.On(zktest.Multi, writers+"/*").LoseReply().Nth(1), 2, true},
-		"the request is lost":  {zktest.On(zktest.Multi, writers+"/*").LoseRequest().Nth(1), 2, false},
-		"the request is twice": {zktest.On(zktest.Multi, writers+"/*").Duplicate().Nth(1), 1, true},
-		"both answers are":     {zktest.On(zktest.Multi, writers+"/*").LoseReply().Nth(1).Times(2), 3, true},
+		"the answer is lost":   {zktest.On(zktest.Multi, dir+"/*").LoseReply().Nth(1), 2, true},
+		"the request is lost":  {zktest.On(zktest.Multi, dir+"/*").LoseRequest().Nth(1), 2, false},
+		"the request is twice": {zktest.On(zktest.Multi, dir+"/*").Duplicate().Nth(1), 1, true},
+		"both answers are":     {zktest.On(zktest.Multi, dir+"/*").LoseReply().Nth(1).Times(2), 3, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			alone(t, func(t *testing.T, srv *zktest.Server, a, _ *zkconn.Epoch) {
-				srv.Create(writers, nil, 0, 0)
-				ws := record.Writers{Closer: open{}}
+				srv.Create(dir, nil, 0, 0)
+				ws := writers.Writers{Closer: open{}}
 				for n := range 3 { // the first change makes the writer's node
 					rule := *c.rule
 					i := srv.Intercept(&rule)
 					before := srv.RequestsBy(zktest.Multi)
-					res, err := ws.Apply(t.Context(), a, writers, acl, &zk.SetDataRequest{Path: "/r", Data: []byte{byte(n)}, Version: -1})
+					res, err := ws.Apply(t.Context(), a, dir, acl, &zk.SetDataRequest{Path: "/r", Data: []byte{byte(n)}, Version: -1})
 					require.NoError(t, err)
 					require.Equal(t, c.silent, res == nil)
 					if res != nil {
@@ -61,7 +76,7 @@ func TestAChangeIsAppliedOnceWhateverBecomesOfItsRequest(t *testing.T) {
 					require.Equal(t, []byte{byte(n)}, now.Data)
 					require.Equal(t, int32(n+1), now.Stat.Version)
 				}
-				require.Len(t, srv.Children(writers), 1)
+				require.Len(t, srv.Children(dir), 1)
 			})
 		})
 	}
@@ -77,14 +92,14 @@ func TestAChangeOfARecordThatIsNotThereIsNoneThoughARequestWasLost(t *testing.T)
 				}
 				return zktest.Verdict{Fate: fate}
 			})
-			ws := record.Writers{Closer: open{}}
-			_, err := ws.Apply(t.Context(), a, writers, acl, &zk.SetDataRequest{Path: "/r", Version: -1})
+			ws := writers.Writers{Closer: open{}}
+			_, err := ws.Apply(t.Context(), a, dir, acl, &zk.SetDataRequest{Path: "/r", Version: -1})
 			require.Equal(t, zk.ErrNoNode, err, "fate %v", fate)
 			time.Sleep(time.Minute)
-			srv.Create(writers, nil, 0, 0)
-			_, err = ws.Apply(t.Context(), a, writers, acl, &zk.SetDataRequest{Path: "/r", Version: -1})
+			srv.Create(dir, nil, 0, 0)
+			_, err = ws.Apply(t.Context(), a, dir, acl, &zk.SetDataRequest{Path: "/r", Version: -1})
 			require.NoError(t, err)
-			require.Len(t, srv.Children(writers), 1)
+			require.Len(t, srv.Children(dir), 1)
 		})
 	}
 }
@@ -95,10 +110,10 @@ func members(t *testing.T, f func(t *testing.T, e *zktest.Ensemble, a, b *zkconn
 	synctest.Test(t, func(t *testing.T) {
 		e := zktest.RunEnsemble(t, 3, zktest.WithTick(time.Second))
 		at := func(i int) *zkconn.Epoch {
-			return epochOf(t, e.SessionAt(t, i, zksync.WithTimeout(10*time.Second)))
+			return proving.Epoch(t, e.SessionAt(t, i, zksync.WithTimeout(10*time.Second)))
 		}
 		e.Server(2).Create("/r", nil, 0, 0)
-		e.Server(2).Create(writers, nil, 0, 0)
+		e.Server(2).Create(dir, nil, 0, 0)
 		f(t, e, at(0), at(1))
 	})
 }
@@ -109,9 +124,9 @@ func TestARefusedChangeIsNotAppliedLater(t *testing.T) {
 		t.Run("first="+strconv.FormatBool(first), func(t *testing.T) {
 			members(t, func(t *testing.T, servers *zktest.Ensemble, a, _ *zkconn.Epoch) {
 				leader := servers.Server(2)
-				ws := record.Writers{Closer: open{}}
+				ws := writers.Writers{Closer: open{}}
 				change := func() error {
-					_, err := ws.Apply(t.Context(), a, writers, acl, &zk.CreateRequest{Path: "/r/n", Acl: acl})
+					_, err := ws.Apply(t.Context(), a, dir, acl, &zk.CreateRequest{Path: "/r/n", Acl: acl})
 					return err
 				}
 				if !first {
@@ -143,13 +158,13 @@ func TestARefusedChangeIsNotAppliedLater(t *testing.T) {
 func TestARefusedChangeThatArrivesAtTheLastMomentIsKnownToBeApplied(t *testing.T) {
 	members(t, func(t *testing.T, servers *zktest.Ensemble, a, _ *zkconn.Epoch) {
 		leader := servers.Server(2)
-		ws := record.Writers{Closer: open{}}
-		_, err := ws.Apply(t.Context(), a, writers, acl)
+		ws := writers.Writers{Closer: open{}}
+		_, err := ws.Apply(t.Context(), a, dir, acl)
 		require.NoError(t, err)
 		late := servers.Intercept(zktest.On(zktest.Multi, "/r/n").Hold().Queued().Nth(1))
 		done := make(chan error, 1)
 		go func() {
-			_, err := ws.Apply(t.Context(), a, writers, acl, &zk.CreateRequest{Path: "/r/n", Acl: acl})
+			_, err := ws.Apply(t.Context(), a, dir, acl, &zk.CreateRequest{Path: "/r/n", Acl: acl})
 			done <- err
 		}()
 		synctest.Wait()
@@ -177,12 +192,12 @@ func TestARefusedChangeThatArrivesAtTheLastMomentIsKnownToBeApplied(t *testing.T
 
 func TestWritersStayForLaterChangesUpToABound(t *testing.T) {
 	alone(t, func(t *testing.T, srv *zktest.Server, a, _ *zkconn.Epoch) {
-		ws := record.Writers{Closer: open{}}
-		_, err := ws.Apply(t.Context(), a, writers, acl)
+		ws := writers.Writers{Closer: open{}}
+		_, err := ws.Apply(t.Context(), a, dir, acl)
 		require.ErrorIs(t, err, zk.ErrNoNode, "the record makes the directory")
 		const dirs = 70
 		for i := range dirs {
-			dir := writers + strconv.Itoa(i)
+			dir := dir + strconv.Itoa(i)
 			srv.Create(dir, nil, 0, 0)
 			for range 2 {
 				_, err := ws.Apply(t.Context(), a, dir, acl)
@@ -192,11 +207,11 @@ func TestWritersStayForLaterChangesUpToABound(t *testing.T) {
 		synctest.Wait()
 		left := 0
 		for i := range dirs {
-			left += len(srv.Children(writers + strconv.Itoa(i)))
+			left += len(srv.Children(dir + strconv.Itoa(i)))
 		}
 		require.Equal(t, 64, left)
 
-		last := writers + strconv.Itoa(dirs-1)
+		last := dir + strconv.Itoa(dirs-1)
 		srv.Delete(last + "/" + srv.Children(last)[0]) // by hand
 		_, err = ws.Apply(t.Context(), a, last, acl, &zk.SetDataRequest{Path: "/r", Version: -1})
 		require.NoError(t, err)
@@ -206,14 +221,14 @@ func TestWritersStayForLaterChangesUpToABound(t *testing.T) {
 
 func TestAChangeWhoseOutcomeIsNotKnownSaysSo(t *testing.T) {
 	alone(t, func(t *testing.T, srv *zktest.Server, a, b *zkconn.Epoch) {
-		srv.Create(writers, nil, 0, 0)
-		ws := record.Writers{Closer: open{}}
+		srv.Create(dir, nil, 0, 0)
+		ws := writers.Writers{Closer: open{}}
 		write := &zk.SetDataRequest{Path: "/r", Data: []byte("written"), Version: -1}
 
 		ctx, cancel := context.WithCancel(t.Context())
 		held := srv.Intercept(zktest.On(zktest.Multi, "/r").Hold().Nth(1))
 		done := make(chan error)
-		go func() { _, err := ws.Apply(ctx, a, writers, acl, write); done <- err }()
+		go func() { _, err := ws.Apply(ctx, a, dir, acl, write); done <- err }()
 		synctest.Wait()
 		cancel()
 		err := <-done
@@ -221,17 +236,17 @@ func TestAChangeWhoseOutcomeIsNotKnownSaysSo(t *testing.T) {
 		require.True(t, errs.Ambiguous(err))
 		held.Release()
 		time.Sleep(time.Second)
-		require.Empty(t, srv.Children(writers), "the writer's node is removed")
+		require.Empty(t, srv.Children(dir), "the writer's node is removed")
 
 		srv.Intercept(zktest.On(zktest.Multi, "/r").LoseReply().Nth(1))
-		go func() { _, err := ws.Apply(t.Context(), b, writers, acl, write); done <- err }()
+		go func() { _, err := ws.Apply(t.Context(), b, dir, acl, write); done <- err }()
 		synctest.Wait()
 		srv.Expire(b.ID())
 		err = <-done
 		require.ErrorIs(t, err, errs.ErrSessionExpired)
 		require.True(t, errs.Ambiguous(err))
 
-		_, err = ws.Apply(t.Context(), b, writers, acl, write)
+		_, err = ws.Apply(t.Context(), b, dir, acl, write)
 		require.ErrorIs(t, err, zkconn.ErrOver, "nothing was sent")
 		require.False(t, errs.Ambiguous(err))
 	})
@@ -277,11 +292,11 @@ func TestChangesThroughRandomFaultsAreThereOnce(t *testing.T) {
 			var both sync.WaitGroup
 			for i, e := range []*zkconn.Epoch{a, b} {
 				both.Go(func() {
-					ws := record.Writers{Closer: open{}}
+					ws := writers.Writers{Closer: open{}}
 					for n := range 8 {
 						id := strconv.Itoa(i) + "." + strconv.Itoa(n)
 						// Nothing but the writer keeps this from being applied twice. The first node is the reason for refusals.
-						_, err := ws.Apply(t.Context(), e, writers, acl,
+						_, err := ws.Apply(t.Context(), e, dir, acl,
 							&zk.CreateRequest{Path: "/r/turn", Acl: acl},
 							&zk.CreateRequest{Path: "/r/" + id + "-", Acl: acl, Flags: zk.FlagSequence})
 						if record.RefusedAt(err, 0, zk.ErrNodeExists) {

@@ -1,4 +1,4 @@
-package record_test
+package writers_test
 
 import (
 	"testing"

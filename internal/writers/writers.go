@@ -1,17 +1,4 @@
-package record
-
-import (
-	"context"
-	"errors"
-	"sync"
-
-	"github.com/go-menagerie/menagerie/internal/errs"
-	"github.com/go-menagerie/menagerie/internal/node"
-	"github.com/go-menagerie/menagerie/internal/zkconn"
-	"github.com/go-zookeeper/zk"
-)
-
-// Writers make changes that are applied once, and whose maker learns whether they were.
+// Package writers makes changes that are applied once, and whose maker learns whether they were.
 //
 // A writer is an ephemeral node of the session, below the record. Its version counts the changes that it has made: each
 // change is one transaction, which first writes to the node at the version that the writer knows. So the servers apply
@@ -21,11 +8,24 @@ import (
 //
 // The idea of a record of completion, which is changed in one step with the object, is that of RIFL (Lee, Park, Kejriwal,
 // Matsushita, Ousterhout: Implementing Linearizability at Large Scale and Low Latency, 2015).
-//
-// A Writers is for all records of a session; it is safe for use by many goroutines. Each of them has a writer for itself
-// while it makes a change.
+package writers
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// Writers are the writers of a session, for all its records. They are safe for use by many goroutines: each of them has a
+// writer for itself while it makes a change.
 type Writers struct {
-	Closer Closer
+	Closer record.Closer
 
 	mu   sync.Mutex
 	idle []*writer // of one epoch, the one that was used last at the end
@@ -103,7 +103,7 @@ func (ws *Writers) take(e *zkconn.Epoch, dir string, acl []zk.ACL) *writer {
 // the longest time.
 func (ws *Writers) put(w *writer) {
 	if w.forget == nil {
-		w.forget = NodeAtClose(ws.Closer, w.e, zkconn.Orphan{Dir: w.dir, Node: w.path()})
+		w.forget = record.NodeAtClose(ws.Closer, w.e, zkconn.Orphan{Dir: w.dir, Node: w.path()})
 	}
 	ws.mu.Lock()
 	var out []*writer
@@ -161,9 +161,9 @@ func (w *writer) apply(ctx context.Context, ops []any) ([]zk.MultiResponse, erro
 // stepped reports whether the step was refused because it had been made before.
 func (w *writer) stepped(err error) bool {
 	if w.version < 0 {
-		return RefusedAt(err, 0, zk.ErrNodeExists)
+		return record.RefusedAt(err, 0, zk.ErrNodeExists)
 	}
-	return RefusedAt(err, 0, zk.ErrBadVersion)
+	return record.RefusedAt(err, 0, zk.ErrBadVersion)
 }
 
 // spend makes the step without the change. A copy of the refused request may still arrive, when the reason of the refusal
@@ -173,7 +173,7 @@ func (w *writer) spend(ctx context.Context) (applied bool, err error) {
 	if w.stepped(err) {
 		// Either that copy, or this very step, whose first answer was lost. The answer that refused it shows that the
 		// server knows which, and the client does not go to a server that knows less.
-		err = Insist(ctx, w.e, func() error {
+		err = record.Insist(ctx, w.e, func() error {
 			data, _, err := w.e.Get(ctx, w.path())
 			applied = string(data) == w.change
 			return err
@@ -188,7 +188,7 @@ func (w *writer) spend(ctx context.Context) (applied bool, err error) {
 
 // send sends a transaction until there is an answer.
 func (w *writer) send(ctx context.Context, ops []any) (res []zk.MultiResponse, err error) {
-	err = Insist(ctx, w.e, func() error {
+	err = record.Insist(ctx, w.e, func() error {
 		w.call = w.e.StartMulti(ops...)
 		res, err = w.call.Wait(ctx, w.e)
 		// After ErrOver the next session of an external connection may have run the request.
