@@ -11,7 +11,9 @@ import (
 	"github.com/go-menagerie/menagerie/internal/follow"
 	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/presence"
 	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/rounds"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -49,21 +51,18 @@ func (g *Group) Assign(ctx context.Context, m *Membership, items []string, f fun
 
 // assignment is one call of Assign.
 type assignment struct {
-	g      *Group
-	m      *Membership
-	f      func(ctx context.Context, item string, l *zksync.Lease) error
-	list   list
-	digest string
-	lists  map[string]list // of other workers; they belong to the goroutine that follows the workers
-	p      *presence       // of the worker's node
-	round  string          // belongs to the goroutine of the presence; others have it in here
-	fail   context.CancelCauseFunc
+	g    *Group
+	m    *Membership
+	f    func(ctx context.Context, item string, l *zksync.Lease) error
+	w    *rounds.Worker
+	p    *presence.Presence // of the worker's node
+	fail context.CancelCauseFunc
 
 	mu      sync.Mutex
-	parts   *division
+	parts   *rounds.Division
 	known   bool // the workers are known
-	here    *stay
-	hereIn  string // the round
+	here    *presence.Stay
+	round   string // the round of here
 	over    bool   // nothing begins any more
 	items   []*item
 	running sync.WaitGroup
@@ -94,8 +93,7 @@ func (g *Group) newAssignment(m *Membership, items []string, f func(context.Cont
 	case m.g.at.Session != g.at.Session || m.g.at.Path != g.at.Path:
 		return nil, fmt.Errorf("%w: the membership is that of another group", errs.ErrMisuse)
 	}
-	a := &assignment{g: g, m: m, f: f, list: listOf(items), lists: map[string]list{}, parts: newDivision(items)}
-	a.digest = a.list.digest()
+	a := &assignment{g: g, m: m, f: f, w: rounds.NewWorker(g.rounds(), escape(m.id), items), parts: rounds.NewDivision(items)}
 	seen := make(map[string]bool, len(items))
 	for i, name := range items {
 		if seen[name] {
@@ -104,14 +102,14 @@ func (g *Group) newAssignment(m *Membership, items []string, f func(context.Cont
 		seen[name] = true
 		path := strings.TrimSuffix(g.at.Path, "/") + "/" + layout.Group + "/items/" + itemName(name)
 		a.items = append(a.items, &item{name: name, lock: zksync.NewMutex((*zksync.Session)(g.at.Session), path, g.opts...), recorded: true})
-		if i > 0 && a.list[i] == a.list[i-1] {
+		if i > 0 && a.w.List[i] == a.w.List[i-1] {
 			return nil, fmt.Errorf("%w: two items have the same hash", errs.ErrMisuse)
 		}
 	}
-	if len(a.list.encode())+1024 > record.MaxTransaction {
+	if 8*len(items)+1024 > record.MaxTransaction {
 		return nil, fmt.Errorf("%w: %d items are too many", errs.ErrMisuse, len(items))
 	}
-	a.p = &presence{at: g.at, node: g.worker(m.id), enter: a.enter, exit: a.end, changed: a.present}
+	a.p = &presence.Presence{At: g.at, Node: a.w.Node, Enter: a.enter, Exit: a.w.Exit, Changed: a.present, Taken: errSameID}
 	return a, nil
 }
 
@@ -125,13 +123,13 @@ func (a *assignment) run(ctx context.Context) error {
 	defer cancel()
 	ctx, a.fail = context.WithCancelCause(ctx)
 	defer a.fail(nil)
-	defer context.AfterFunc(a.m.p.leaving, func() { a.fail(errs.ErrReleased) })()
-	if err := a.p.start(); err != nil {
+	defer context.AfterFunc(a.m.p.Leaving(), func() { a.fail(errs.ErrReleased) })()
+	if err := a.p.Start(); err != nil {
 		return err
 	}
 	go func() {
-		<-a.p.done
-		a.fail(a.p.ending())
+		<-a.p.Done()
+		a.fail(a.p.Err())
 	}()
 	followed := make(chan struct{})
 	go func() {
@@ -143,7 +141,7 @@ func (a *assignment) run(ctx context.Context) error {
 	a.settle(func() { a.over = true })
 	a.running.Wait()
 	<-followed
-	_ = a.p.left(context.Background())
+	_ = a.p.Leave(context.Background())
 	if user.Err() != nil && errors.Is(err, context.Cause(user)) {
 		err = nil
 	}
@@ -166,32 +164,35 @@ func (a *assignment) unrecorded() error {
 func (a *assignment) enter(ctx context.Context, e *zkconn.Epoch) error {
 	joined, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(a.p.leaving, cancel)()
-	st, err := a.m.p.there(joined)
+	defer context.AfterFunc(a.p.Leaving(), cancel)()
+	st, err := a.m.p.There(joined)
 	if err != nil {
 		return err
 	}
-	if st.e != e {
+	if st.Epoch != e {
 		return zkconn.ErrOver
 	}
-	before := a.round
-	if err := a.begin(ctx, e); err != nil {
+	if err := a.g.known(ctx, e); err != nil {
+		return err
+	}
+	round, err := a.w.Enter(ctx, e)
+	if err != nil {
 		return err
 	}
 	a.mu.Lock()
 	var late []*item
 	for _, it := range a.items {
-		if a.round != before { // the round of before has ended, and what it recorded with it
+		if round != a.round { // the one of before has ended, and what it recorded with it
 			it.recorded = false
 		}
 		if it.done && !it.recorded {
 			late = append(late, it)
 		}
 	}
-	a.hereIn = a.round
+	a.round = round
 	a.mu.Unlock()
 	for _, it := range late {
-		if err := a.record(ctx, e, a.round, it.name); err != nil {
+		if err := a.w.SetDone(ctx, e, round, itemName(it.name)); err != nil {
 			return err
 		}
 		a.mu.Lock()
@@ -203,12 +204,12 @@ func (a *assignment) enter(ctx context.Context, e *zkconn.Epoch) error {
 
 // present is told when the worker's node comes and goes. When it is gone, so is the round, perhaps; and everything that runs ends
 // before the next session begins, so nothing is asked of an earlier round.
-func (a *assignment) present(st *stay) { a.settle(func() { a.here = st }) }
+func (a *assignment) present(st *presence.Stay) { a.settle(func() { a.here = st }) }
 
 // follow follows the workers until ctx ends.
 func (a *assignment) follow(ctx context.Context) error {
-	dir := a.g.workers() + "/"
-	for ev, err := range follow.Tree(ctx, a.g.at, a.g.workers()) {
+	dir := a.w.Working() + "/"
+	for ev, err := range follow.Tree(ctx, a.g.at, a.w.Working()) {
 		if err != nil {
 			return err
 		}
@@ -219,13 +220,17 @@ func (a *assignment) follow(ctx context.Context) error {
 			a.settle(func() { a.known = true })
 		case !child || !ok:
 		case ev.Kind == follow.Deleted:
-			a.settle(func() { a.parts.remove(id) })
+			a.settle(func() { a.parts.Remove(id) })
 		case ev.Kind == follow.Created || ev.Kind == follow.Changed:
-			l, err := a.listFor(ctx, string(ev.Data))
+			var l rounds.List
+			err := a.g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+				l, err = a.w.ListFor(ctx, e, string(ev.Data))
+				return err
+			})
 			if err != nil {
 				return err
 			}
-			a.settle(func() { a.parts.add(id, l) })
+			a.settle(func() { a.parts.Add(id, l) })
 		}
 	}
 	return nil
@@ -236,11 +241,9 @@ func (a *assignment) settle(change func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	change()
-	_, self := a.parts.workers[a.m.id]
-	ready := a.known && a.here != nil && self && !a.over
+	ready := a.known && a.here != nil && a.parts.Has(a.m.id) && !a.over
 	for i, it := range a.items {
-		o := a.parts.owners[i]
-		switch mine := ready && o.is && o.id == a.m.id && !it.done; {
+		switch mine := ready && a.parts.Owns(a.m.id, i) && !it.done; {
 		case mine && it.cancel == nil:
 			a.start(it)
 		case !mine && it.cancel != nil && !it.done:
@@ -260,7 +263,7 @@ func (a *assignment) start(it *item) {
 	it.cancel = cancel
 	before, ended := it.ended, make(chan struct{})
 	it.ended = ended
-	here, round := a.here, a.hereIn
+	here, round := a.here, a.round
 	a.running.Add(1)
 	go func() {
 		defer a.running.Done()
@@ -276,7 +279,7 @@ func (a *assignment) start(it *item) {
 }
 
 // own runs an item until it is done or ctx ends.
-func (a *assignment) own(ctx context.Context, it *item, here *stay, round string) error {
+func (a *assignment) own(ctx context.Context, it *item, here *presence.Stay, round string) error {
 	for pace := (node.Pace{Free: 1}); ctx.Err() == nil; {
 		l, err := it.lock.LockContext(ctx)
 		if ctx.Err() != nil && err != nil {
@@ -296,11 +299,11 @@ func (a *assignment) own(ctx context.Context, it *item, here *stay, round string
 }
 
 // under runs an item once, under its lease. over reports whether it is done, or f has failed.
-func (a *assignment) under(ctx context.Context, it *item, l *zksync.Lease, here *stay, round string) (over bool, err error) {
+func (a *assignment) under(ctx context.Context, it *item, l *zksync.Lease, here *presence.Stay, round string) (over bool, err error) {
 	running, cancel := context.WithCancelCause(l.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
-	done, err := a.isDone(running, here.e, round, it.name)
+	done, err := a.w.IsDone(running, here.Epoch, round, itemName(it.name))
 	if running.Err() != nil || errors.Is(err, zkconn.ErrOver) {
 		return false, nil // the item moves, or the lease is lost
 	}
@@ -309,7 +312,7 @@ func (a *assignment) under(ctx context.Context, it *item, l *zksync.Lease, here 
 	}
 	if !done {
 		if err := a.f(running, it.name, l); err != nil {
-			if running.Err() != nil {
+			if running.Err() != nil || !l.Valid() { // f may see that the lease is lost before its context ends
 				return false, nil
 			}
 			return true, err
@@ -323,7 +326,7 @@ func (a *assignment) under(ctx context.Context, it *item, l *zksync.Lease, here 
 	}
 	life, stop := a.g.at.Bounded(context.Background())
 	defer stop()
-	if err := a.record(life, here.e, round, it.name); err == nil {
+	if err := a.w.SetDone(life, here.Epoch, round, itemName(it.name)); err == nil {
 		a.mu.Lock()
 		it.recorded = true
 		a.mu.Unlock()

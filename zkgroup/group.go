@@ -14,6 +14,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/follow"
 	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/rounds"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -46,11 +47,11 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *Group {
 	g.terms = record.Terms[terms]{
 		Base: base, ACL: at.ACL(), Type: layout.Group, Keys: []string{"hash"},
 		First: func() (terms, []string) {
-			return terms{hashName}, []string{base + "/members", base + "/writers", base + "/working", base + "/items"}
+			return terms{rounds.HashName}, []string{base + "/members", base + "/writers", rounds.Nodes{Base: base}.Working(), base + "/items"}
 		},
 		Check: func(t terms) error {
-			if t.Hash != hashName {
-				return errors.Join(errs.ErrMisuse, errors.New("the group divides items by the hash "+errs.Quote(t.Hash)+", this version by "+hashName))
+			if t.Hash != rounds.HashName {
+				return errors.Join(errs.ErrMisuse, errors.New("the group divides items by the hash "+errs.Quote(t.Hash)+", this version by "+rounds.HashName))
 			}
 			return nil
 		},
@@ -58,21 +59,19 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *Group {
 	return g
 }
 
-func (g *Group) members() string           { return g.terms.Base + "/members" }
-func (g *Group) member(id string) string   { return g.members() + "/" + escape(id) }
-func (g *Group) workers() string           { return g.terms.Base + "/working" }
-func (g *Group) worker(id string) string   { return g.workers() + "/" + escape(id) }
-func (g *Group) open(round string) string  { return g.terms.Base + "/open-" + round }
-func (g *Group) round(round string) string { return g.terms.Base + "/round-" + round }
-func parentOf(node string) string          { return node[:strings.LastIndexByte(node, '/')] }
+func (g *Group) members() string         { return g.terms.Base + "/members" }
+func (g *Group) member(id string) string { return g.members() + "/" + escape(id) }
+
+// rounds is where the rounds of Assign are.
+func (g *Group) rounds() rounds.Nodes {
+	return rounds.Nodes{Base: g.terms.Base, Create: g.create, Apply: g.apply}
+}
 
 // apply makes a change once.
 func (g *Group) apply(ctx context.Context, e *zkconn.Epoch, ops ...any) error {
 	_, err := g.at.Apply(ctx, e, g.terms.Base+"/writers", ops...)
-	if errors.Is(err, zk.ErrNoNode) {
-		if i, _ := refusedAt(err); i < 0 {
-			return errRemoved
-		}
+	if refused := new(zkconn.TxnError); errors.Is(err, zk.ErrNoNode) && !errors.As(err, &refused) {
+		return errRemoved
 	}
 	return err
 }

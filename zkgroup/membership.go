@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/presence"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
@@ -18,7 +19,7 @@ import (
 type Membership struct {
 	g    *Group
 	id   string
-	p    *presence
+	p    *presence.Presence
 	turn chan struct{} // has a value while SetData runs
 
 	mu      sync.Mutex
@@ -26,6 +27,8 @@ type Membership struct {
 	count   int // of changes of data
 	entered int // the count of which the servers have been told when the node was made last
 }
+
+var errSameID = fmt.Errorf("%w: another living member has this ID", errs.ErrMisuse)
 
 // Join makes this process a member, until Leave or Close of the session. If the ZooKeeper session ends, the process joins again in the
 // next one, with its last data; also if somebody removes its node by hand.
@@ -56,13 +59,13 @@ func (g *Group) join(ctx context.Context, me Member) (*Membership, error) {
 		return nil, errs.OfContext(ctx)
 	}
 	m := &Membership{g: g, id: me.ID, data: bytes.Clone(me.Data), turn: make(chan struct{}, 1)}
-	m.p = &presence{at: g.at, node: g.member(me.ID), enter: m.enter, exit: m.exit}
-	if err := m.p.start(); err != nil {
+	m.p = &presence.Presence{At: g.at, Node: g.member(me.ID), Enter: m.enter, Exit: m.exit, Taken: errSameID}
+	if err := m.p.Start(); err != nil {
 		return nil, err
 	}
-	if _, err := m.p.there(ctx); err != nil {
-		m.p.leave()
-		if m.p.waited() && ctx.Err() != nil {
+	if _, err := m.p.There(ctx); err != nil {
+		m.p.GiveUp()
+		if m.p.Waited() && ctx.Err() != nil {
 			err = fmt.Errorf("%w: there is another member with this ID: %w", errs.ErrMisuse, err)
 		}
 		return nil, err
@@ -86,11 +89,11 @@ func (m *Membership) enter(ctx context.Context, e *zkconn.Epoch) error {
 	m.mu.Lock()
 	data, count := m.data, m.count
 	m.mu.Unlock()
-	err := m.g.apply(ctx, e, m.g.create(m.p.node, data, zk.FlagEphemeral))
+	err := m.g.apply(ctx, e, m.g.create(m.p.Node, data, zk.FlagEphemeral))
 	switch {
-	case is(err, 0, zk.ErrNodeExists):
-		return errTaken
-	case is(err, 0, zk.ErrNoNode):
+	case record.RefusedAt(err, 0, zk.ErrNodeExists):
+		return presence.ErrTaken
+	case record.RefusedAt(err, 0, zk.ErrNoNode):
 		return errRemoved
 	case err == nil:
 		m.mu.Lock()
@@ -102,8 +105,8 @@ func (m *Membership) enter(ctx context.Context, e *zkconn.Epoch) error {
 
 // exit removes it.
 func (m *Membership) exit(ctx context.Context, e *zkconn.Epoch) error {
-	err := m.g.apply(ctx, e, &zk.DeleteRequest{Path: m.p.node, Version: -1})
-	if is(err, 0, zk.ErrNoNode) {
+	err := m.g.apply(ctx, e, &zk.DeleteRequest{Path: m.p.Node, Version: -1})
+	if record.RefusedAt(err, 0, zk.ErrNoNode) {
 		return nil
 	}
 	return err
@@ -116,11 +119,7 @@ func (m *Membership) ID() string { return m.id }
 // alive, somebody has removed the member's node, or Leave or Close was called. When the process has joined again, Lost returns another channel. It does not block.
 //
 // It is closed before the servers can end the session. So for others this process leaves after it was told, if it runs at all then.
-func (m *Membership) Lost() <-chan struct{} {
-	m.p.mu.Lock()
-	defer m.p.mu.Unlock()
-	return m.p.last
-}
+func (m *Membership) Lost() <-chan struct{} { return m.p.Lost() }
 
 // SetData changes the data of the member. Each call is one change, and the changes of several goroutines come one after the
 // other. It blocks until the servers answer, or until the process has joined again in the next session with the new data, or ctx ends. After an error
@@ -140,7 +139,7 @@ func (m *Membership) setData(ctx context.Context, data []byte) error {
 	case <-ctx.Done():
 		return errs.OfContext(ctx)
 	}
-	if m.p.leaving.Err() != nil {
+	if m.p.Leaving().Err() != nil {
 		return errs.ErrReleased
 	}
 	m.mu.Lock()
@@ -151,7 +150,7 @@ func (m *Membership) setData(ctx context.Context, data []byte) error {
 	ctx, cancel := m.g.at.Bounded(ctx)
 	defer cancel()
 	for {
-		st, err := m.p.there(ctx)
+		st, err := m.p.There(ctx)
 		if err != nil {
 			return errs.MarkAmbiguous(err)
 		}
@@ -161,18 +160,18 @@ func (m *Membership) setData(ctx context.Context, data []byte) error {
 		if told {
 			return nil
 		}
-		err = m.g.apply(ctx, st.e, &zk.SetDataRequest{Path: m.p.node, Data: data, Version: -1})
+		err = m.g.apply(ctx, st.Epoch, &zk.SetDataRequest{Path: m.p.Node, Data: data, Version: -1})
 		switch {
 		case err == nil:
 			return nil
 		case ctx.Err() != nil:
 			return errs.MarkAmbiguous(errs.OfContext(ctx))
-		case !is(err, 0, zk.ErrNoNode) && !errors.Is(err, zkconn.ErrOver) && !errors.Is(err, errs.ErrSessionExpired):
+		case !record.RefusedAt(err, 0, zk.ErrNoNode) && !errors.Is(err, zkconn.ErrOver) && !errors.Is(err, errs.ErrSessionExpired):
 			return errs.MarkAmbiguous(err)
 		}
 		// The process will join again, with these data.
 		select {
-		case <-st.lost:
+		case <-st.Lost:
 		case <-ctx.Done():
 			return errs.MarkAmbiguous(errs.OfContext(ctx))
 		}
@@ -183,5 +182,5 @@ func (m *Membership) setData(ctx context.Context, data []byte) error {
 // as the connection allows. Without a session that is alive there is no node, and it does not wait. A second call
 // does the same. It costs one request.
 func (m *Membership) Leave(ctx context.Context) error {
-	return errs.Wrap("leave", m.g.at.Path, m.p.left(ctx))
+	return errs.Wrap("leave", m.g.at.Path, m.p.Leave(ctx))
 }

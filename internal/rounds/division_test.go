@@ -1,4 +1,4 @@
-package zkgroup
+package rounds
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ func someItems(n int) (all []string) {
 	return all
 }
 
-func (d *division) ownerIDs() (all []string) {
+func (d *Division) ownerIDs() (all []string) {
 	for _, o := range d.owners {
 		all = append(all, o.id)
 	}
@@ -30,10 +30,10 @@ func TestTheHashesAreThoseOfTheLayout(t *testing.T) {
 
 func TestOnlyTheItemsOfAMemberThatLeavesMove(t *testing.T) {
 	items := someItems(1000)
-	d, l := newDivision(items), listOf(items)
+	d, l := NewDivision(items), ListOf(items)
 	for w := range 10 {
 		before := d.ownerIDs()
-		d.add(fmt.Sprint("w", w), l)
+		d.Add(fmt.Sprint("w", w), l)
 		for i, o := range d.ownerIDs() {
 			require.True(t, o == before[i] || o == fmt.Sprint("w", w), "an item moves between two members that stay")
 		}
@@ -46,19 +46,19 @@ func TestOnlyTheItemsOfAMemberThatLeavesMove(t *testing.T) {
 	for w, n := range counts {
 		require.InDelta(t, 100, n, 40, w)
 	}
-	d.remove("w3")
+	d.Remove("w3")
 	for i, o := range d.ownerIDs() {
 		require.Equal(t, all[i] == "w3", o != all[i])
 	}
-	d.add("w3", l)
+	d.Add("w3", l)
 	require.Equal(t, all, d.ownerIDs())
 }
 
 func TestAnItemBelongsToAMemberThatHasItInItsList(t *testing.T) {
 	items := someItems(100)
-	d := newDivision(items)
-	d.add("a", listOf(items[:50]))
-	d.add("b", decodeList(listOf(items[25:75]).encode()))
+	d := NewDivision(items)
+	d.Add("a", ListOf(items[:50]))
+	d.Add("b", decodeList(ListOf(items[25:75]).encode()))
 	for i, o := range d.ownerIDs() {
 		switch {
 		case i < 25:
@@ -69,17 +69,4 @@ func TestAnItemBelongsToAMemberThatHasItInItsList(t *testing.T) {
 			require.Empty(t, o)
 		}
 	}
-}
-
-func TestNamesTellIDsAndItemsApart(t *testing.T) {
-	for _, id := range []string{"a", "..", ".", "/", "%2F", "\x00\xff", "a b"} {
-		got, ok := idOf(escape(id))
-		require.True(t, ok)
-		require.Equal(t, id, got)
-	}
-	_, ok := idOf("%zz")
-	require.False(t, ok)
-	long := string(make([]byte, 300))
-	require.LessOrEqual(t, len(itemName(long)), maxName)
-	require.NotEqual(t, itemName(long), itemName(long+"x"))
 }

@@ -1,4 +1,4 @@
-package zkgroup
+package rounds
 
 import (
 	"crypto/sha256"
@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// hashName says which hash divides the items. All workers must use the same one, so it is in the data of the group.
-const hashName = "rendezvous-fnv1a64-mix"
+// HashName says which hash divides the items. All workers must use the same one, so it is in the data of the group.
+const HashName = "rendezvous-fnv1a64-mix"
 
 // hash is the 64-bit FNV-1a hash of the text, mixed so that similar texts have hashes that have nothing in common.
 func hash(text string) uint64 {
@@ -25,11 +25,12 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// list is a list of items as other workers know it: the hashes of the items, in order.
-type list []uint64
+// List is a list of items as other workers know it: the hashes of the items, in order.
+type List []uint64
 
-func listOf(items []string) list {
-	l := make(list, len(items))
+// ListOf is the list of these items.
+func ListOf(items []string) List {
+	l := make(List, len(items))
 	for i, item := range items {
 		l[i] = hash(item)
 	}
@@ -38,7 +39,7 @@ func listOf(items []string) list {
 }
 
 // encode is the data of the list's node.
-func (l list) encode() []byte {
+func (l List) encode() []byte {
 	data := make([]byte, 0, 8*len(l))
 	for _, h := range l {
 		data = binary.BigEndian.AppendUint64(data, h)
@@ -47,29 +48,29 @@ func (l list) encode() []byte {
 }
 
 // decodeList is the list that a node has. What is not a multiple of eight bytes is cut off.
-func decodeList(data []byte) list {
-	l := make(list, 0, len(data)/8)
+func decodeList(data []byte) List {
+	l := make(List, 0, len(data)/8)
 	for ; len(data) >= 8; data = data[8:] {
 		l = append(l, binary.BigEndian.Uint64(data))
 	}
 	return l
 }
 
-func (l list) has(item uint64) bool {
+func (l List) has(item uint64) bool {
 	_, found := slices.BinarySearch(l, item)
 	return found
 }
 
 // digest names the list.
-func (l list) digest() string {
+func (l List) digest() string {
 	sum := sha256.Sum256(l.encode())
 	return hex.EncodeToString(sum[:16])
 }
 
-// division says which worker each item belongs to: to the one with the greatest score of the two, among those that have
+// Division says which worker each item belongs to: to the one with the greatest score of the two, among those that have
 // it in their list (Thaler, Ravishankar: Using name-based mappings to increase hit rates, 1998). So when
 // a worker leaves, only its items move, and when one comes, items move to it only.
-type division struct {
+type Division struct {
 	items   []uint64
 	workers map[string]part
 	owners  []owner // of each item
@@ -78,7 +79,7 @@ type division struct {
 // part is what a worker has to do with the division.
 type part struct {
 	hash uint64
-	list list
+	list List
 }
 
 // owner is the worker of an item, if there is one.
@@ -88,17 +89,17 @@ type owner struct {
 	is    bool
 }
 
-func newDivision(items []string) *division {
-	d := &division{items: make([]uint64, len(items)), workers: map[string]part{}, owners: make([]owner, len(items))}
+func NewDivision(items []string) *Division {
+	d := &Division{items: make([]uint64, len(items)), workers: map[string]part{}, owners: make([]owner, len(items))}
 	for i, item := range items {
 		d.items[i] = hash(item)
 	}
 	return d
 }
 
-// add has a worker take part, with the list that it has now.
-func (d *division) add(id string, l list) {
-	d.remove(id)
+// Add has a worker take part, with the list that it has now.
+func (d *Division) Add(id string, l List) {
+	d.Remove(id)
 	p := part{hash(id), l}
 	d.workers[id] = p
 	for i := range d.items {
@@ -107,7 +108,7 @@ func (d *division) add(id string, l list) {
 }
 
 // offer gives an item to a worker if nobody has a greater score.
-func (d *division) offer(i int, id string, p part) {
+func (d *Division) offer(i int, id string, p part) {
 	if !p.list.has(d.items[i]) {
 		return
 	}
@@ -117,8 +118,8 @@ func (d *division) offer(i int, id string, p part) {
 	}
 }
 
-// remove has a worker take part no more.
-func (d *division) remove(id string) {
+// Remove has a worker take part no more.
+func (d *Division) Remove(id string) {
 	delete(d.workers, id)
 	for i, o := range d.owners {
 		if !o.is || o.id != id {
@@ -129,4 +130,15 @@ func (d *division) remove(id string) {
 			d.offer(i, other, p)
 		}
 	}
+}
+
+// Has reports whether a worker takes part.
+func (d *Division) Has(id string) bool {
+	_, has := d.workers[id]
+	return has
+}
+
+// Owns reports whether the item at this index belongs to a worker.
+func (d *Division) Owns(id string, item int) bool {
+	return d.owners[item].is && d.owners[item].id == id
 }

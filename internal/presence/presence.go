@@ -1,9 +1,10 @@
-package zkgroup
+// Package presence keeps an ephemeral node there, at a path that others know: it is made again in every session.
+package presence
 
 import (
 	"context"
 	"errors"
-	"fmt"
+	"path"
 	"sync"
 	"time"
 
@@ -14,25 +15,27 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// presence is an ephemeral node of a name of its own, that is made again in every session, and when somebody has removed
-// it, until it is given up. All its changes are those of package writers. So it is always known whether the node is there,
-// and no late request touches a later node of the same name.
-type presence struct {
-	at   *session.Access
-	node string
-	// enter makes the node. The error is errTaken if there is one.
-	enter func(ctx context.Context, e *zkconn.Epoch) error
-	// exit removes it.
-	exit func(ctx context.Context, e *zkconn.Epoch) error
-	// changed is told when the node is there (stay is not nil), and when it is not any more. It must not block.
-	changed func(*stay)
+// Presence is an ephemeral node that is made again in every session, and when somebody has removed it, until it is given
+// up. The functions that make and remove it must know what became of their requests, as the changes of package writers do. So it is
+// always known whether the node is there, and no late request touches a later node of the same name.
+type Presence struct {
+	At   *session.Access
+	Node string // a path on the servers
+	// Enter makes the node. Its error is ErrTaken if there is one.
+	Enter func(ctx context.Context, e *zkconn.Epoch) error
+	// Exit removes it.
+	Exit func(ctx context.Context, e *zkconn.Epoch) error
+	// Changed, if it is not nil, is told when the node is there, and with nil when it is not any more. It must not block.
+	Changed func(*Stay)
+	// Taken is the error if the node of another stays.
+	Taken error
 
 	leaving context.Context
 	leave   context.CancelFunc
 	done    chan struct{} // closed when nothing more will happen
 
 	mu      sync.Mutex
-	stay    *stay         // nil while the node is not there
+	stay    *Stay         // nil while the node is not there
 	news    chan struct{} // closed when stay changes, or err is set
 	last    <-chan struct{}
 	ever    bool      // it was there
@@ -41,31 +44,30 @@ type presence struct {
 	err     error     // why nothing more will happen
 }
 
-// stay is the time between the creation of the node and its end.
-type stay struct {
-	e    *zkconn.Epoch
-	lost chan struct{} // closed when it has ended
+// Stay is the time between the creation of the node and its end.
+type Stay struct {
+	Epoch *zkconn.Epoch
+	Lost  <-chan struct{} // closed when it has ended
+
+	lost chan struct{}
 }
 
-// errTaken means that there is a node of that name.
-var errTaken = errors.New("the node is there")
+// ErrTaken means that there is a node of that name.
+var ErrTaken = errors.New("the node is there")
 
-// start begins. After Close of the session has begun, it fails.
-func (p *presence) start() error {
+// Start begins. It is called once. After Close of the session has begun, it fails.
+func (p *Presence) Start() error {
 	p.leaving, p.leave = context.WithCancel(context.Background())
 	p.done, p.news = make(chan struct{}), make(chan struct{})
-	if p.changed == nil {
-		p.changed = func(*stay) {}
-	}
-	if !p.at.Spawn(p.run) {
+	if !p.At.Spawn(p.run) {
 		return errs.ErrClosed
 	}
 	return nil
 }
 
-func (p *presence) run() {
+func (p *Presence) run() {
 	defer close(p.done)
-	err := p.at.In(context.Background(), p.in)
+	err := p.At.In(context.Background(), p.in)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.err = err; err == nil {
@@ -76,22 +78,22 @@ func (p *presence) run() {
 }
 
 // in is the presence in one session. Requests that change something do not end with leaving: their outcome must be known.
-func (p *presence) in(ctx context.Context, e *zkconn.Epoch) error {
+func (p *Presence) in(ctx context.Context, e *zkconn.Epoch) error {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(p.leaving, cancel)()
 	for pace := (node.Pace{Free: 1}); p.enters(true); {
-		if p.at.Closing() {
+		if p.At.Closing() {
 			return errs.ErrClosed // it may be gone because of that
 		}
-		err := p.enter(ctx, e)
+		err := p.Enter(ctx, e)
 		if err != nil {
 			p.enters(false)
 		}
 		switch {
 		case err == nil:
 			err = p.remain(ctx, waiting, e)
-		case errors.Is(err, errTaken):
+		case errors.Is(err, ErrTaken):
 			err = p.untilFree(waiting, e)
 		case errors.Is(err, errs.ErrSessionExpired):
 			err = zkconn.ErrOver // whatever a lost request has made ends with the session
@@ -108,14 +110,15 @@ func (p *presence) in(ctx context.Context, e *zkconn.Epoch) error {
 }
 
 // remain waits while the node is there. It removes it when it is given up.
-func (p *presence) remain(ctx, waiting context.Context, e *zkconn.Epoch) error {
-	forget := record.NodeAtClose(p.at.Session, e, zkconn.Orphan{Dir: parentOf(p.node), Node: p.node})
+func (p *Presence) remain(ctx, waiting context.Context, e *zkconn.Epoch) error {
+	forget := record.NodeAtClose(p.At.Session, e, zkconn.Orphan{Dir: path.Dir(p.Node), Node: p.Node})
 	defer func() {
-		if !p.at.Closing() { // else the node is to be removed for that
+		if !p.At.Closing() { // else the node is to be removed for that
 			forget()
 		}
 	}()
-	st := &stay{e, make(chan struct{})}
+	lost := make(chan struct{})
+	st := &Stay{e, lost, lost}
 	p.set(st)
 	hook := e.OnLost(func(error) { p.lost(st) })
 	defer hook.Stop()
@@ -125,16 +128,16 @@ func (p *presence) remain(ctx, waiting context.Context, e *zkconn.Epoch) error {
 	if p.leaving.Err() == nil || ctx.Err() != nil || err == nil {
 		return err
 	}
-	return p.exit(ctx, e)
+	return p.Exit(ctx, e)
 }
 
 // untilGone waits until somebody has removed the node. It makes no request while nothing happens.
-func (p *presence) untilGone(ctx context.Context, e *zkconn.Epoch) error {
+func (p *Presence) untilGone(ctx context.Context, e *zkconn.Epoch) error {
 	for {
 		if err := e.Await(ctx); err != nil {
 			return err
 		}
-		l := record.Hear(e, p.node)
+		l := record.Hear(e, p.Node)
 		heard, what, err := l.Next(ctx, 24*time.Hour)
 		l.Stop()
 		if err != nil {
@@ -149,8 +152,8 @@ func (p *presence) untilGone(ctx context.Context, e *zkconn.Epoch) error {
 // untilFree waits until the node of another is gone. Its session may have ended already for everybody but the
 // servers: it is that of a process that was killed and started again, or an earlier one of this process. So the first
 // attempt waits as long as such a session may last. After that the other one lives.
-func (p *presence) untilFree(ctx context.Context, e *zkconn.Epoch) error {
-	st, there, err := e.Exists(ctx, p.node)
+func (p *Presence) untilFree(ctx context.Context, e *zkconn.Epoch) error {
+	st, there, err := e.Exists(ctx, p.Node)
 	if err != nil || !there {
 		return err
 	}
@@ -161,29 +164,28 @@ func (p *presence) untilFree(ctx context.Context, e *zkconn.Epoch) error {
 	first, until := !p.ever, p.until
 	p.mu.Unlock()
 	if !first {
-		return record.UntilGone(ctx, e, p.node, st.Czxid, nil)
+		return record.UntilGone(ctx, e, p.Node, st.Czxid, nil)
 	}
-	taken := fmt.Errorf("%w: another living member has this ID", errs.ErrMisuse)
 	if st.EphemeralOwner == e.ID() {
-		return taken
+		return p.Taken
 	}
-	ctx, cancel := context.WithDeadlineCause(ctx, until, taken)
+	ctx, cancel := context.WithDeadlineCause(ctx, until, p.Taken)
 	defer cancel()
-	return record.UntilGone(ctx, e, p.node, st.Czxid, nil)
+	return record.UntilGone(ctx, e, p.Node, st.Czxid, nil)
 }
 
 // set notes that the node is there.
-func (p *presence) set(st *stay) {
+func (p *Presence) set(st *Stay) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stay, p.last, p.ever, p.joining = st, st.lost, true, false
 	close(p.news)
 	p.news = make(chan struct{})
-	p.changed(st)
+	p.tell(st)
 }
 
 // enters notes whether a request that makes the node may be under way. It reports false if there must be none any more.
-func (p *presence) enters(now bool) bool {
+func (p *Presence) enters(now bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.joining = now && p.leaving.Err() == nil
@@ -191,7 +193,7 @@ func (p *presence) enters(now bool) bool {
 }
 
 // lost notes that the node is not there any more. It may be called twice.
-func (p *presence) lost(st *stay) {
+func (p *Presence) lost(st *Stay) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stay != st {
@@ -201,11 +203,11 @@ func (p *presence) lost(st *stay) {
 	close(st.lost)
 	close(p.news)
 	p.news = make(chan struct{})
-	p.changed(nil)
+	p.tell(nil)
 }
 
-// there waits until the node is there. Without a first one, the error says that nobody waits for the node of another.
-func (p *presence) there(ctx context.Context) (*stay, error) {
+// There waits until the node is there. Without a first one, the error says that nobody waits for the node of another.
+func (p *Presence) There(ctx context.Context) (*Stay, error) {
 	for {
 		p.mu.Lock()
 		st, news, err := p.stay, p.news, p.err
@@ -224,15 +226,18 @@ func (p *presence) there(ctx context.Context) (*stay, error) {
 	}
 }
 
-// waited reports whether the first attempt has waited for the node of another.
-func (p *presence) waited() bool {
+// Waited reports whether the first attempt has waited for the node of another.
+func (p *Presence) Waited() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return !p.ever && !p.until.IsZero()
 }
 
-// left gives the node up, and waits until it is gone, or until ctx ends.
-func (p *presence) left(ctx context.Context) error {
+// GiveUp gives the node up, and does not wait.
+func (p *Presence) GiveUp() { p.leave() }
+
+// Leave gives the node up, and waits until it is gone, or until ctx ends.
+func (p *Presence) Leave(ctx context.Context) error {
 	p.mu.Lock()
 	p.leave()
 	gone := p.stay == nil && p.ever && !p.joining
@@ -248,24 +253,29 @@ func (p *presence) left(ctx context.Context) error {
 	}
 }
 
-// refusedAt is the index of the operation for which the servers refused a change, and the reason; -1 if they did not.
-func refusedAt(err error) (int, error) {
-	var refused *zkconn.TxnError
-	if errors.As(err, &refused) {
-		return refused.Index, refused.Err
-	}
-	return -1, err
-}
+// Done is closed when nothing more will happen; then Err says why.
+func (p *Presence) Done() <-chan struct{} { return p.done }
 
-// is reports whether the servers refused a change for this reason at this operation.
-func is(err error, index int, reason error) bool {
-	at, why := refusedAt(err)
-	return at == index && errors.Is(why, reason)
-}
-
-// ending says why nothing more will happen, after done.
-func (p *presence) ending() error {
+// Err is nil until Done is closed. It is errs.ErrReleased after Leave.
+func (p *Presence) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.err
+}
+
+// Leaving ends when the node is given up.
+func (p *Presence) Leaving() context.Context { return p.leaving }
+
+// Lost is the channel of the present stay, or of the last one.
+func (p *Presence) Lost() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last
+}
+
+// tell calls Changed. mu is held, so the calls are in order.
+func (p *Presence) tell(st *Stay) {
+	if p.Changed != nil {
+		p.Changed(st)
+	}
 }

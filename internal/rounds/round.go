@@ -1,0 +1,230 @@
+package rounds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/presence"
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+)
+
+// Nodes are where the rounds are.
+type Nodes struct {
+	Base string // the directory, on the servers
+	// Create is the operation that makes a node.
+	Create func(path string, data []byte, flags int32) any
+	// Apply makes a change once.
+	Apply func(ctx context.Context, e *zkconn.Epoch, ops ...any) error
+}
+
+// Working is the directory of the workers' nodes.
+func (n Nodes) Working() string { return n.Base + "/working" }
+
+func (n Nodes) open(round string) string       { return n.Base + "/open-" + round }
+func (n Nodes) dir(round string) string        { return n.Base + "/round-" + round }
+func (n Nodes) list(round, list string) string { return n.dir(round) + "/list-" + list }
+func (n Nodes) item(round, item string) string { return n.dir(round) + "/item-" + item }
+
+// Worker is one that works on rounds. Enter and Exit are not for use by several goroutines, and so is ListFor.
+type Worker struct {
+	Nodes
+	Node string // its own, in Working
+	List List
+
+	digest string
+	round  string          // the one that it works on, or worked on last
+	others map[string]List // of other workers, by their digests
+}
+
+// NewWorker is a worker with these items. The name is that of its node.
+func NewWorker(at Nodes, name string, items []string) *Worker {
+	l := ListOf(items)
+	return &Worker{Nodes: at, Node: at.Working() + "/" + name, List: l, digest: l.digest(), others: map[string]List{}}
+}
+
+// Enter makes the worker's node, in the round that is open, or in a new one, and returns that round. A worker that comes back in
+// its next session goes on with its round if that is still open, even if nobody else is there.
+func (w *Worker) Enter(ctx context.Context, e *zkconn.Epoch) (round string, err error) {
+	for pace := (node.Pace{Free: 2}); ; {
+		data, _, err := e.Get(ctx, w.Working())
+		if errors.Is(err, zk.ErrNoNode) {
+			return "", fmt.Errorf("%w: somebody has removed the directory of workers", errs.ErrBroken)
+		}
+		if err != nil {
+			return "", err
+		}
+		now := string(data)
+		if now == "" || now != w.round {
+			begun, err := w.begin(ctx, e, now)
+			if err != nil || begun {
+				return w.round, err
+			}
+		}
+		if now != "" {
+			if joined, err := w.join(ctx, e, now); err != nil || joined {
+				return w.round, err
+			}
+		}
+		if err := pace.Rest(ctx, e); err != nil {
+			return "", err
+		}
+	}
+}
+
+// begin begins a new round in the place of another that nobody works on.
+func (w *Worker) begin(ctx context.Context, e *zkconn.Epoch, old string) (bool, error) {
+	id := node.NewUUID()
+	ops := []any{
+		&zk.DeleteRequest{Path: w.Working(), Version: -1},
+		w.Create(w.Working(), []byte(id), 0),
+		w.Create(w.open(id), nil, 0),
+		w.Create(w.dir(id), nil, 0),
+		w.Create(w.list(id, w.digest), w.List.encode(), 0),
+		w.Create(w.Node, []byte(w.digest), zk.FlagEphemeral),
+	}
+	if old != "" {
+		ops = append(ops, &zk.DeleteRequest{Path: w.open(old), Version: -1})
+	}
+	err := w.Apply(ctx, e, ops...)
+	switch {
+	case err == nil:
+		w.round = id
+		return true, w.bury(ctx, e, old)
+	case record.Conflict(err):
+		return false, nil // somebody works on it, or has begun another one
+	}
+	return false, err
+}
+
+// join makes the worker's node in a round. joined is false if that has ended.
+func (w *Worker) join(ctx context.Context, e *zkconn.Epoch, round string) (joined bool, err error) {
+	list := w.list(round, w.digest)
+	worker := w.Create(w.Node, []byte(w.digest), zk.FlagEphemeral)
+	open := &zk.CheckVersionRequest{Path: w.open(round), Version: -1}
+	for {
+		err = w.Apply(ctx, e, open, &zk.CheckVersionRequest{Path: list, Version: -1}, worker)
+		if record.RefusedAt(err, 1, zk.ErrNoNode) {
+			err = w.Apply(ctx, e, open, w.Create(list, w.List.encode(), 0), worker)
+		}
+		switch {
+		case err == nil:
+			w.round = round
+			return true, nil
+		case record.RefusedAt(err, 0, zk.ErrNoNode), record.RefusedAt(err, 1, zk.ErrNoNode):
+			return false, nil
+		case record.RefusedAt(err, 2, zk.ErrNodeExists):
+			return false, presence.ErrTaken
+		case record.RefusedAt(err, 1, zk.ErrNodeExists):
+			continue // another worker has made the list: next time it is there, unless the round has ended
+		}
+		return false, err
+	}
+}
+
+// Exit removes the worker's node, and ends the round if nobody else works on it. The look comes after the removal, in the same
+// session. So of several workers that leave at one time, the last one to be removed finds nobody.
+func (w *Worker) Exit(ctx context.Context, e *zkconn.Epoch) error {
+	err := w.Apply(ctx, e, &zk.DeleteRequest{Path: w.Node, Version: -1})
+	if err != nil && !record.RefusedAt(err, 0, zk.ErrNoNode) {
+		return err
+	}
+	st, there, err := e.Exists(ctx, w.Working())
+	if err != nil || !there || st.NumChildren > 0 {
+		return err
+	}
+	err = w.Apply(ctx, e, &zk.DeleteRequest{Path: w.Working(), Version: -1},
+		w.Create(w.Working(), nil, 0),
+		&zk.DeleteRequest{Path: w.open(w.round), Version: -1})
+	if record.Conflict(err) {
+		return nil // somebody has come, or has ended it
+	}
+	if err != nil {
+		return err
+	}
+	return w.bury(ctx, e, w.round)
+}
+
+// bury removes what is left of a round that has ended. Its names are used only once, so the deletes may be repeated.
+func (n Nodes) bury(ctx context.Context, e *zkconn.Epoch, round string) error {
+	if round == "" {
+		return nil
+	}
+	dir := n.dir(round)
+	names, _, err := e.Children(ctx, dir)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for some := range slices.Chunk(names, 128) {
+		calls := make([]*zkconn.Call[struct{}], len(some))
+		for i, name := range some {
+			calls[i] = e.StartDelete(dir + "/" + name)
+		}
+		for i, name := range some {
+			if _, err := calls[i].Wait(ctx, e); err != nil && !errors.Is(err, zk.ErrNoNode) {
+				if err := e.Delete(ctx, dir+"/"+name); err != nil && !errors.Is(err, zk.ErrNoNode) {
+					return err
+				}
+			}
+		}
+	}
+	if err := e.Delete(ctx, dir); err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNotEmpty) {
+		return err
+	}
+	return nil
+}
+
+// IsDone asks whether an item, a name for nodes, is done. Whoever holds the lock of the item sees what all holders before
+// have written.
+func (n Nodes) IsDone(ctx context.Context, e *zkconn.Epoch, round, item string) (bool, error) {
+	_, there, err := e.Exists(ctx, n.item(round, item))
+	return there, err
+}
+
+// SetDone writes that an item is done. If the round has ended, there is nobody to tell.
+func (n Nodes) SetDone(ctx context.Context, e *zkconn.Epoch, round, item string) error {
+	_, err := record.Transact(ctx, e, n.Create(n.item(round, item), nil, 0))
+	if errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	return err
+}
+
+// ListFor reads the list of another worker, which the data of its node name. It is empty if the worker has gone, with its round.
+func (w *Worker) ListFor(ctx context.Context, e *zkconn.Epoch, data string) (List, error) {
+	if data == w.digest {
+		return w.List, nil
+	}
+	if l, known := w.others[data]; known || strings.Contains(data, "/") {
+		return l, nil
+	}
+	round, _, err := e.Get(ctx, w.Working())
+	if err != nil {
+		return nil, absent(err)
+	}
+	encoded, _, err := e.Get(ctx, w.list(string(round), data))
+	if err != nil {
+		return nil, absent(err)
+	}
+	l := decodeList(encoded)
+	w.others[data] = l
+	return l, nil
+}
+
+// absent is nil for a node that is not there.
+func absent(err error) error {
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	return err
+}
