@@ -105,22 +105,24 @@ func (c *Cache[K, V]) unreadable(ctx context.Context, ev table.Event, err error)
 	if ctx.Err() != nil || c.m.at.Closing() {
 		return
 	}
-	c.m.at.Logger().Warn("a cached map leaves something out", "error", err)
-	c.mu.RLock()
-	old, there := c.entries[ev.Key]
-	c.mu.RUnlock()
-	if ev.Is && there {
-		c.changed(ev.Key, Change[K, V]{Kind: Removed, Key: old.k})
+	c.m.at.Logger().Warn("a cached map may differ from the map", "error", err)
+	if ev.Is {
+		c.changed(ev.Key, Change[K, V]{Kind: Removed})
 	}
 }
 
-// changed applies a change, and tells it to those who listen.
+// changed applies a change, and tells it to those who listen. What is not in the copy need not be removed from it.
 func (c *Cache[K, V]) changed(text string, ch Change[K, V]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if ch.Kind == Put {
 		c.entries[text] = item[K, V]{ch.Key, ch.Value}
 	} else {
+		old, there := c.entries[text]
+		if !there {
+			return
+		}
+		ch.Key = old.k
 		delete(c.entries, text)
 	}
 	for f := range c.feeds {

@@ -27,7 +27,8 @@ const (
 )
 
 // Change changes the entry of a key depending on what it is. decide is given the entry, and may be asked again. If it
-// decides to do nothing, it was given what the entry was at an instant of the call. With sure, this holds always.
+// decides to do nothing, it was given what the entry was at an instant of the call. With sure, decide is never given an
+// older entry, whatever it decides.
 //
 // The transaction must fail if the entry is no longer the one that was read. Its version tells whether the data
 // has changed, but not whether the entry was removed and made again: the versions of each node begin at 0. So every
@@ -38,6 +39,8 @@ const (
 //   - If the bucket has it still at the transaction, no entry of the bucket was removed since. So the entry that was read is
 //     there, and its version tells whether it has other data.
 //   - If there was no entry, the transaction makes one. The servers refuse that if there is one by then.
+//
+// Nobody removes a bucket, except by hand: a bucket that is made again has the versions of before once more.
 //
 // The version of a bucket is kept from one call to the next. So without removals a change costs a read and a
 // transaction. After a removal by another session, the first change in the bucket is refused, and reads both anew.

@@ -58,7 +58,7 @@ func (s *scan) list(ctx context.Context, e *zkconn.Epoch) error {
 	}
 	names, _, err := e.Children(ctx, s.t.buckets())
 	if errors.Is(err, zk.ErrNoNode) {
-		return errRemoved
+		return s.t.isBroken()
 	}
 	if err != nil {
 		return err
@@ -192,7 +192,7 @@ func (t *Table) clearThese(ctx context.Context, e *zkconn.Epoch, bucket string, 
 		}
 		// Somebody else has removed one of them, and perhaps many.
 		names, _, err := e.Children(ctx, bucket)
-		if err != nil {
+		if err != nil && !errors.Is(err, zk.ErrNoNode) { // without a bucket there is no entry
 			return err
 		}
 		there := make(map[string]bool, len(names))

@@ -22,11 +22,12 @@ type Table struct {
 	at    *session.Access
 	terms record.Terms[terms]
 
-	mu   sync.Mutex
-	most uint32 // how many buckets there may be; 0 until the terms are known
+	mu    sync.Mutex
+	known bool   // whether there is a table; a call that is under way when that ends still uses most
+	most  uint32 // how many buckets there may be
 	// The versions of buckets that were seen in the session e: see change.go.
 	e        *zkconn.Epoch
-	removals map[string]int32
+	removals map[string]int32 // by bucket: each removal in it writes to it
 }
 
 // terms is the data of the base node. Below the base node there are
@@ -46,7 +47,7 @@ const (
 )
 
 // errRemoved is the error when a map has lost nodes that only a removal by hand deletes.
-var errRemoved = fmt.Errorf("%w: somebody has removed nodes of the map", errs.ErrBroken)
+var errRemoved = fmt.Errorf("%w: somebody has removed nodes of it; remove the rest, and the next change makes it anew", errs.ErrBroken)
 
 // New names the table of a type (see package layout) at the path of at. It does no I/O.
 func New(at *session.Access, kind string) *Table {
@@ -115,7 +116,7 @@ func (t *Table) Of(ctx context.Context, op string, need Need, key string, f func
 // find finds out how many buckets there may be, when that is first needed.
 func (t *Table) find(ctx context.Context, e *zkconn.Epoch, need Need) (there bool, err error) {
 	t.mu.Lock()
-	known := t.most > 0
+	known := t.known
 	t.mu.Unlock()
 	if known {
 		return true, nil
@@ -131,20 +132,25 @@ func (t *Table) find(ctx context.Context, e *zkconn.Epoch, need Need) (there boo
 	}
 	if there {
 		t.mu.Lock()
-		t.most = v.T.Buckets
+		t.known, t.most = true, v.T.Buckets
 		t.mu.Unlock()
 	}
 	return there, err
+}
+
+// isBroken is the error when nodes are missing. The next call looks whether there is a table at all.
+func (t *Table) isBroken() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.known = false
+	return errRemoved
 }
 
 // apply makes a change, which is applied once.
 func (t *Table) apply(ctx context.Context, e *zkconn.Epoch, ops ...any) ([]zk.MultiResponse, error) {
 	res, err := t.at.Apply(ctx, e, t.writers(), ops...)
 	if err == zk.ErrNoNode { // not that of an operation: the directory of the writers is not there
-		t.mu.Lock()
-		t.most = 0 // the next call looks, and makes the map anew
-		t.mu.Unlock()
-		err = errRemoved
+		err = t.isBroken()
 	}
 	return res, err
 }
@@ -195,6 +201,8 @@ func (t *Table) create(ctx context.Context, e *zkconn.Epoch, p place, data []byt
 			return true, nil
 		case record.RefusedAt(err, 1, zk.ErrNodeExists):
 			return false, nil
+		case record.RefusedAt(err, 0, zk.ErrNoNode) && first:
+			return false, t.isBroken() // the directory of the buckets is not there
 		case record.RefusedAt(err, 0, zk.ErrNoNode), record.RefusedAt(err, 0, zk.ErrNodeExists):
 			first = !first
 		default:

@@ -315,7 +315,12 @@ func TestACopyLeavesOutWhatItCannotDecode(t *testing.T) {
 		require.NoError(t, m.Store(ctx, "k", 1))
 		require.NoError(t, m.Store(ctx, "", 2))
 		c := cached(v, m)
-		var told []string
+		var told, changes []string
+		go func() {
+			for ch := range c.Changes() {
+				changes = append(changes, fmt.Sprintf("%v %q", ch.Kind, ch.Key))
+			}
+		}()
 		watching, cancel := context.WithCancel(ctx)
 		done := proving.Waits(watching, func(ctx context.Context) error {
 			for ch, err := range m.Watch(ctx) {
@@ -337,6 +342,14 @@ func TestACopyLeavesOutWhatItCannotDecode(t *testing.T) {
 		require.Equal(t, map[string]int{"k": 4, "": 2}, content(c))
 		cancel()
 		<-done.Done
+
+		v.Server.Set(node, []byte("nonsense"))
+		v.Quiet()
+		changes = nil
+		require.NoError(t, m.Delete(ctx, "k"))
+		require.NoError(t, m.Store(ctx, "k", 5))
+		v.Quiet()
+		require.Equal(t, []string{fmt.Sprintf("%v %q", zkmap.Put, "k")}, changes, "the loop knows that it is not there")
 	})
 }
 

@@ -336,3 +336,73 @@ func TestNodesThatWereRemovedByHandAreToldOnce(t *testing.T) {
 		require.False(t, errors.Is(m.Delete(t.Context(), "k"), zksync.ErrBroken))
 	})
 }
+
+// Goroutines of one process share what a map knows of its nodes.
+func TestACallThatIsUnderWayWhileTheNodesAreRemovedByHandIsToldToo(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		m := maps(v, 1)[0]
+		require.NoError(t, m.Store(t.Context(), "k", 1))
+		asked, answer, ends := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+		go func() {
+			_, err := m.Update(t.Context(), "k", func(int, bool) (int, bool, error) {
+				close(asked)
+				<-answer
+				return 2, true, nil
+			})
+			ends <- err
+		}()
+		<-asked
+		v.Server.DeleteAll("/maps")
+		require.ErrorIs(t, m.Store(t.Context(), "k", 3), zksync.ErrBroken)
+		close(answer)
+		require.ErrorIs(t, <-ends, zksync.ErrBroken)
+		require.NoError(t, m.Store(t.Context(), "k", 4), "the map is made anew")
+		holds(v, m, map[string]int{"k": 4})
+	})
+}
+
+func TestAMapWithoutItsDirectoryOfKeysIsBroken(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		m := maps(v, 1)[0]
+		require.NoError(t, m.Store(t.Context(), "k", 1))
+		base := mapPath + "/zkmap"
+		broken := func() {
+			t.Helper()
+			v.Server.DeleteAll(base + "/keys")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			require.ErrorIs(t, m.Store(ctx, "k", 2), zksync.ErrBroken)
+			_, _, err := m.LoadOrStore(ctx, "k", 2)
+			require.ErrorIs(t, err, zksync.ErrBroken)
+			_, _, err = m.Swap(ctx, "k", 2)
+			require.ErrorIs(t, err, zksync.ErrBroken)
+			_, err = m.Len(ctx)
+			require.ErrorIs(t, err, zksync.ErrBroken)
+			require.ErrorIs(t, m.Clear(ctx), zksync.ErrBroken)
+		}
+		broken()
+		m = zkmap.New[string, int](v.Session(), mapPath)
+		broken()
+		v.Server.DeleteAll(base)
+		require.NoError(t, m.Store(t.Context(), "k", 3), "the map is made anew")
+		holds(v, m, map[string]int{"k": 3})
+	})
+}
+
+// Nobody but a person removes a bucket.
+func TestClearIsDoneWithABucketThatIsRemovedByHandMeanwhile(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		m := maps(v, 1)[0]
+		require.NoError(t, m.Store(t.Context(), "k", 1))
+		bucket := v.Server.Children(mapPath + "/zkmap/keys")[0]
+		in := v.Server.Intercept(zktest.On(zktest.Multi, "**").Hold().Times(1))
+		ends := make(chan error, 1)
+		go func() { ends <- m.Clear(t.Context()) }()
+		v.Quiet()
+		v.Server.DeleteAll(mapPath + "/zkmap/keys/" + bucket)
+		in.Release()
+		require.NoError(t, <-ends)
+		require.NoError(t, m.Store(t.Context(), "k", 2))
+		holds(v, m, map[string]int{"k": 2})
+	})
+}
