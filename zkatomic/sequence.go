@@ -74,18 +74,23 @@ func (q *Sequence) Next(ctx context.Context) (int64, error) {
 	var n int64
 	taken := false
 	k := &cell.Call{Served: func() bool { n, taken = q.take(); return taken }}
-	full := false
+	var refused error
 	old, err := addressed(ctx, q.cell, k, func(now int64) (int64, bool) {
-		full = now == math.MaxInt64
-		return now + 1, !full
+		switch refused = nil; {
+		case now == math.MaxInt64:
+			refused = errFull
+		case now < 0:
+			refused = fmt.Errorf("%w: the node %s has the number %d; somebody else has written it", zksync.ErrMisuse, errs.ShowPath(q.cell.Shown()), now)
+		}
+		return now + 1, refused == nil
 	})
 	switch {
 	case err != nil:
 		return 0, errs.Wrap("next", at.Path, err)
 	case taken:
 		return n, nil
-	case full:
-		return 0, errs.Wrap("next", at.Path, errFull)
+	case refused != nil:
+		return 0, errs.Wrap("next", at.Path, refused)
 	}
 	return old + 1, nil
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/node"
@@ -71,7 +73,8 @@ func (x *Slots) check(t slotTerms) error {
 // It blocks until a slot is free. Those who wait get one in the order in which the servers queued them. If ctx ends,
 // nothing is held, and what is left on the servers is removed. A disconnect delays the call. If the session is lost
 // meanwhile, it queues anew, at the tail. If the session is closed, the error is zksync.ErrClosed. If the path belongs to
-// another type, or has another number of slots, it is zksync.ErrMisuse. It costs three requests if a slot is free and
+// another type, or has another number of slots, it is zksync.ErrMisuse. If somebody has removed a part of the nodes, it is
+// zksync.ErrBroken. It costs three requests if a slot is free and
 // nobody waits; one more the first time of an object; and the first use of a path a few more.
 func (x *Slots) Acquire(ctx context.Context) (slot int, l *zksync.Lease, err error) {
 	got, err := x.g.Get(ctx, false, func(ctx context.Context, lost func(*queue.Ticket)) (*queue.Ticket, error) {
@@ -100,6 +103,9 @@ func (x *Slots) obtain(ctx context.Context) (t *queue.Ticket, slot int, err erro
 			return nil, 0, err
 		}
 		t, slot, err = x.take(ctx, first)
+		if errors.Is(err, zk.ErrNoNode) {
+			err = errNoDirectory
+		}
 		if !errors.Is(err, queue.ErrGone) && !errors.Is(err, zkconn.ErrOver) {
 			return t, slot, node.Reason(ctx, err)
 		}
@@ -109,6 +115,9 @@ func (x *Slots) obtain(ctx context.Context) (t *queue.Ticket, slot int, err erro
 		}
 	}
 }
+
+// errNoDirectory is the error when the directory of the slots is missing, which was made with the base node.
+var errNoDirectory = fmt.Errorf("%w: somebody has removed nodes below the path; remove the rest, too, and start the processes anew", zksync.ErrBroken)
 
 // take waits for a free slot, and takes it. first is the ticket of whoever is the first in the queue; it is given up. The
 // errors queue.ErrGone and zkconn.ErrOver say that it was lost, and nothing taken.

@@ -128,8 +128,8 @@ func (u *update[T]) Compute(now cell.Content, _ bool) (next cell.Content, write 
 	return next, true, err
 }
 
-// Refused implements cell.Plan.
-func (u *update[T]) Refused() {}
+// Unwritten implements cell.Plan.
+func (u *update[T]) Unwritten() {}
 
 // replace sets the value, and returns the content before.
 func (v *Value[T]) replace(ctx context.Context, value T) (cell.Content, error) {

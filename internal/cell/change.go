@@ -73,12 +73,12 @@ func (c *Cell) confirm(ctx context.Context, e *zkconn.Epoch, s state) error {
 
 // Plan computes a change.
 type Plan interface {
-	// Compute returns the content after now, and whether it must be written. It is called again after a refusal. current
-	// says that a request that was sent since the call of Refused has shown now. If it has not, and nothing must be
-	// written, the servers are asked whether now is still the content.
+	// Compute returns the content after now, and whether it must be written; it must not with an error. It is called again
+	// after a refusal. current says that now was read after a refusal, and that the change began before that. Without it, if
+	// nothing must be written, the servers are asked whether now is still the content.
 	Compute(now Content, current bool) (next Content, write bool, err error)
-	// Refused is called when nothing was written, and nothing of this attempt will be written later.
-	Refused()
+	// Unwritten is called when nothing was written, and nothing of this attempt will be written later.
+	Unwritten()
 }
 
 // refusals is how many a process bears before it queues.
@@ -111,17 +111,17 @@ func (c *Cell) Change(ctx context.Context, e *zkconn.Epoch, p Plan) error {
 				}
 			}
 		}
-		next, write, err := p.Compute(s.Content, current)
-		if err != nil || !write && current {
-			return err
+		next, write, failed := p.Compute(s.Content, current)
+		if !write && current {
+			return failed
 		}
 		if write {
 			err = c.writeSpare(ctx, e, s, next, turn)
-		} else {
-			err = c.confirm(ctx, e, s)
+		} else if err = c.confirm(ctx, e, s); err == nil {
+			return failed
 		}
 		if err != nil && !errs.Ambiguous(err) {
-			p.Refused()
+			p.Unwritten()
 		}
 		if !errors.Is(err, errChanged) {
 			return err

@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -18,16 +19,18 @@ import (
 // Call is one call that waits for its change.
 type Call struct {
 	// Change returns the content after now, and whether it must be written. It may be called more than once: the last
-	// time counts. If it returns an error, the call ends with that, and changes nothing.
+	// time counts. If it returns an error, it changes nothing, and the call ends with that once it is known that now was the
+	// content.
 	Change func(now Content) (next Content, write bool, err error)
 	// Served reports whether the call needs no change after all. It is called when the call joins a batch; nil for most types.
 	Served func() bool
 
 	// All of this is guarded by the cell's mu.
-	sent  bool  // a write that has its change may be applied
-	err   error // with which the call ends
-	ended bool
-	done  chan struct{} // closed when the call has ended
+	sent   bool  // a write that has its change may be applied
+	failed error // of Change
+	err    error // with which the call ends
+	ended  bool
+	done   chan struct{} // closed when the call has ended
 }
 
 // Do makes a change, or returns the reason why not. It returns when ctx ends; the error is ambiguous if the change may
@@ -117,7 +120,7 @@ func (c *Cell) run() {
 		cancel()
 		c.mu.Lock()
 		for _, k := range b.calls {
-			k.end(err)
+			k.end(cmp.Or(err, k.failed))
 		}
 		c.batch = nil
 		c.mu.Unlock()
@@ -148,11 +151,15 @@ func (b *batch) idle() bool {
 	return !slices.ContainsFunc(b.calls, func(k *Call) bool { return !k.ended })
 }
 
-// Compute implements Plan. Calls that came meanwhile join, unless the content is older than they may be. Calls
-// whose callers have given up are left out: their changes are not made any more.
+// Compute implements Plan. Calls that came meanwhile join, unless the content may be older than they are. Calls
+// whose callers have given up are left out: their changes are not made any more. If nobody waits, the write ends, and
+// those who come have the next batch.
 func (b *batch) Compute(now Content, current bool) (next Content, write bool, err error) {
 	b.c.mu.Lock()
 	defer b.c.mu.Unlock()
+	if b.idle() {
+		return now, false, context.Canceled
+	}
 	if !current {
 		b.join()
 	}
@@ -160,23 +167,18 @@ func (b *batch) Compute(now Content, current bool) (next Content, write bool, er
 	next = now
 	for _, k := range b.calls {
 		after, changes, err := k.Change(next)
-		if err != nil {
-			k.end(err)
-		} else if k.sent = changes; changes {
+		k.sent, k.failed = changes && err == nil, err
+		if k.sent {
 			next, write = after, true
 		}
-	}
-	if b.idle() {
-		return now, false, context.Canceled
 	}
 	return next, write, nil
 }
 
-// Refused implements Plan. What is read from now on is new enough for those who join.
-func (b *batch) Refused() {
+// Unwritten implements Plan.
+func (b *batch) Unwritten() {
 	b.c.mu.Lock()
 	defer b.c.mu.Unlock()
-	b.join()
 	for _, k := range b.calls {
 		k.sent = false
 	}
