@@ -109,7 +109,7 @@ func (g *Group) newAssignment(m *Membership, items []string, f func(context.Cont
 	if 8*len(items)+1024 > record.MaxTransaction {
 		return nil, fmt.Errorf("%w: %d items are too many", errs.ErrMisuse, len(items))
 	}
-	a.p = &presence.Presence{At: g.at, Node: a.w.Node, Enter: a.enter, Exit: a.w.Exit, Changed: a.present, Taken: errSameID}
+	a.p = &presence.Presence{At: g.at, Node: a.w.Node, Enter: a.enter, Exit: a.w.Exit, Changed: a.present, Taken: errSameID(m.id)}
 	return a, nil
 }
 

@@ -28,7 +28,9 @@ type Membership struct {
 	entered int // the count of which the servers have been told when the node was made last
 }
 
-var errSameID = fmt.Errorf("%w: another living member has this ID", errs.ErrMisuse)
+func errSameID(id string) error {
+	return fmt.Errorf("%w: another living member has the ID %s", errs.ErrMisuse, errs.Quote(id))
+}
 
 // Join makes this process a member, until Leave or Close of the session. If the ZooKeeper session ends, the process joins again in the
 // next one, with its last data; also if somebody removes its node by hand.
@@ -59,14 +61,14 @@ func (g *Group) join(ctx context.Context, me Member) (*Membership, error) {
 		return nil, errs.OfContext(ctx)
 	}
 	m := &Membership{g: g, id: me.ID, data: bytes.Clone(me.Data), turn: make(chan struct{}, 1)}
-	m.p = &presence.Presence{At: g.at, Node: g.member(me.ID), Enter: m.enter, Exit: m.exit, Taken: errSameID}
+	m.p = &presence.Presence{At: g.at, Node: g.member(me.ID), Enter: m.enter, Exit: m.exit, Taken: errSameID(me.ID)}
 	if err := m.p.Start(); err != nil {
 		return nil, err
 	}
 	if _, err := m.p.There(ctx); err != nil {
 		m.p.GiveUp()
 		if m.p.Waited() && ctx.Err() != nil {
-			err = fmt.Errorf("%w: there is another member with this ID: %w", errs.ErrMisuse, err)
+			err = fmt.Errorf("%w: there is another member with the ID %s: %w", errs.ErrMisuse, errs.Quote(me.ID), err)
 		}
 		return nil, err
 	}

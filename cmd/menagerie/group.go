@@ -38,7 +38,7 @@ func (a *app) groupCommand() *cobra.Command {
 
 func (a *app) groupJoinCommand() *cobra.Command {
 	var o groupOptions
-	var grace time.Duration
+	grace := graceDuration(5 * time.Second)
 	cmd := &cobra.Command{
 		Use:   "join PATH --id ID [--data TEXT] [--items FILE --assign FILE] -- CMD ARGS...",
 		Short: "Join a group while CMD runs",
@@ -60,7 +60,7 @@ disappearance; then it may be given to another member.`,
 			if o.id == "" || (o.items == "") != (o.assign == "") {
 				return usage("--id is missing, or one of --items and --assign")
 			}
-			o.grace, o.patience = grace, a.patience(cmd, 0)
+			o.grace, o.patience = time.Duration(grace), a.patience(cmd, 0)
 			if err := checkPath(o.path); err != nil {
 				return err
 			}
@@ -72,7 +72,7 @@ disappearance; then it may be given to another member.`,
 	flags.StringVar(&o.data, "data", "", "what the member says of itself")
 	flags.StringVar(&o.items, "items", "", "`FILE` with the items that are divided, one a line")
 	flags.StringVar(&o.assign, "assign", "", "`FILE` in which CMD finds those of this member")
-	flags.DurationVar(&grace, "grace", 5*time.Second, "how long CMD may take to stop with an item that has left the file")
+	flags.Var(&grace, "grace", "give CMD `D` to stop with an item that has left the file")
 	a.explainDash(cmd)
 	return cmd
 }

@@ -1,0 +1,166 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
+)
+
+const groupMembers = "/g/zkgroup/members"
+
+func TestAMemberIsInTheGroupWhileItsCommandRuns(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	join := func(id, script string) *program {
+		return start(t, "group", "join", "/g", "--id", id, "--data", id+":80", "--servers", s.addr, "--", "sh", "-c", script)
+	}
+	stays := join("web/1", `trap 'echo told; exit 5' TERM; echo "in $MENAGERIE_PATH"; while :; do sleep 0.01; done`)
+	stays.prints("in /g")
+	s.queued(t, groupMembers, 1)
+	n, _ := s.Node(groupMembers + "/web%2F1")
+	require.Equal(t, "web/1:80", string(n.Data))
+	listed := run(t, "ls", "/g", "--servers", s.addr)
+	listed.succeeded()
+	require.Contains(t, listed.stdout.String(), "web/1")
+
+	join("web2", "exit 0").succeeded()
+	s.queued(t, groupMembers, 1)
+	require.Equal(t, 7, join("web3", "exit 7").wait())
+	s.queued(t, groupMembers, 1)
+
+	stays.signal(syscall.SIGTERM)
+	require.Equal(t, 5, stays.wait(), stays.stderr.String())
+	require.Contains(t, stays.stdout.String(), "told")
+	require.Zero(t, s.ChildCount(groupMembers))
+}
+
+func TestAMemberIsInTheGroupAgainWhenItsNodeWasRemoved(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	p := start(t, "group", "join", "/g", "--id", "web1", "--servers", s.addr, "--", "sh", "-c", "echo in; exec sleep 600")
+	p.prints("in")
+	s.queued(t, groupMembers, 1)
+	_, code := s.Do(wire.Call{Op: wire.OpDelete, Path: groupMembers + "/web1", Version: -1}, 0)
+	require.Zero(t, code)
+	s.queued(t, groupMembers, 1)
+	p.signal(syscall.SIGTERM)
+	require.Equal(t, 143, p.wait())
+}
+
+// The worker notes each change of its file; the second one dies with no time to give anything up.
+func TestTheItemsAreDividedAmongTheMembersInTheirFiles(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	dir := t.TempDir()
+	all := strings.Fields("a b c d e f g h")
+	list := filepath.Join(dir, "items")
+	require.NoError(t, os.WriteFile(list, []byte(strings.Join(all, "\r\n")+"\n\n"), 0o644))
+	files := map[string]string{"one": filepath.Join(dir, "one"), "two": filepath.Join(dir, "two")}
+	worker := func(id string) *program {
+		p := start(t, "group", "join", "/g", "--id", id, "--items", list, "--assign", files[id], "--grace", "50ms", "--timeout", "3s", "--servers", s.addr,
+			"--", "sh", "-c", `trap 'echo changed' HUP; trap 'exit 3' TERM; echo "begins $(cat "$0")."; while :; do sleep 0.01; done`, files[id])
+		p.prints("begins .")
+		return p
+	}
+	of := func(id string) []string {
+		text, err := os.ReadFile(files[id])
+		require.NoError(t, err)
+		require.True(t, len(text) == 0 || text[len(text)-1] == '\n')
+		items := strings.Fields(string(text))
+		require.True(t, slices.IsSorted(items), "%v", items)
+		return items
+	}
+	one := worker("one")
+	has := func(id string, n int) {
+		t.Helper()
+		require.Eventually(t, func() bool { return len(of(id)) == n }, patience, pause, "%s has %v", id, of(id))
+	}
+	has("one", len(all))
+	one.prints("changed")
+
+	two := worker("two")
+	require.Eventually(t, func() bool {
+		first, second := of("one"), of("two")
+		return len(second) > 0 && slices.Equal(slices.Sorted(slices.Values(append(first, second...))), all)
+	}, patience, pause)
+	two.prints("changed")
+	moved := of("two")
+	require.NotEmpty(t, of("one"))
+
+	two.signal(os.Kill)
+	two.wait()
+	has("one", len(all))
+	require.Equal(t, moved, of("two"), "nobody is left to write it")
+
+	one.signal(syscall.SIGTERM)
+	require.Equal(t, 3, one.wait(), one.stderr.String())
+	require.Empty(t, of("one"))
+	require.Zero(t, s.ChildCount(groupMembers))
+	for _, item := range all {
+		require.LessOrEqual(t, s.ChildCount("/g/zkgroup/items/"+item+"/queue"), 0, "nobody has %s", item)
+	}
+}
+
+func TestAnIDThatALivingMemberHasIsRefused(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	args := []string{"group", "join", "/g", "--id", "web1", "--timeout", "3s", "--servers", s.addr, "--", "sh", "-c", "echo in; exec sleep 600"}
+	start(t, args...).prints("in")
+	second := run(t, args...)
+	second.failed(exitUsage, "/g", `"web1"`)
+	require.Empty(t, second.stdout.String())
+	s.queued(t, groupMembers, 1)
+}
+
+// Neither the items nor the member keep who has nothing to do any more.
+func TestAMemberWhoseServersAreGoneEndsWithItsCommand(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	dir := t.TempDir()
+	list, file := filepath.Join(dir, "items"), filepath.Join(dir, "mine")
+	require.NoError(t, os.WriteFile(list, []byte("a\nb\n"), 0o644))
+	p := start(t, "group", "join", "/g", "--items", list, "--assign", file, "--timeout", "3s", "--servers", s.addr,
+		"--", "sh", "-c", `trap : HUP; while [ "$(wc -l <"$0")" -lt 2 ]; do sleep 0.01; done; echo both; while [ -s "$0" ]; do sleep 0.01; done; exit 4`, file)
+	p.prints("both")
+	s.Close()
+	require.Equal(t, 4, p.wait(), p.stderr.String()) // the leases ended, so the file was emptied
+}
+
+func TestWrongCommandLinesOfGroup(t *testing.T) {
+	t.Parallel()
+	for args, text := range map[string]string{
+		"part /g":                           "unknown command",
+		"join":                              "PATH is missing",
+		"join g -- true":                    "does not start with a slash",
+		"join /g":                           "CMD is missing",
+		"join /g sh -c true":                "put -- in front",
+		"join /g --id= -- true":             "--id",
+		"join /g --items /dev/null -- true": "--assign",
+		"join /g --assign /tmp/x -- true":   "--items",
+		"join /g --grace=-1s -- true":       "--grace",
+	} {
+		run(t, append([]string{"group", "--servers", nobody(t), "--connect-timeout", "100ms"}, strings.Fields(args)...)...).failed(exitUsage, text)
+	}
+	s := startServer(t)
+	for _, c := range []struct {
+		code int
+		text string
+		args []string
+	}{
+		{exitUsage, "ID of a member is too long", []string{"--id", strings.Repeat("x", 201), "--", "true"}},
+		{exitFailure, "no-such-file", []string{"--items", "no-such-file", "--assign", "x", "--", "true"}},
+		{exitFailure, "no-such-dir", []string{"--items", os.DevNull, "--assign", "no-such-dir/x", "--", "true"}},
+		{exitNotFound, "no-such-program", []string{"--", "no-such-program"}},
+	} {
+		run(t, append([]string{"group", "join", "/g", "--servers", s.addr}, c.args...)...).failed(c.code, c.text)
+	}
+}
