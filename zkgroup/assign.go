@@ -8,12 +8,12 @@ import (
 	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
-	"github.com/go-menagerie/menagerie/internal/follow"
 	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/presence"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/rounds"
+	"github.com/go-menagerie/menagerie/internal/subtree"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -209,19 +209,19 @@ func (a *assignment) present(st *presence.Stay) { a.settle(func() { a.here = st 
 // follow follows the workers until ctx ends.
 func (a *assignment) follow(ctx context.Context) error {
 	dir := a.w.Working() + "/"
-	for ev, err := range follow.Tree(ctx, a.g.at, a.w.Working()) {
+	for ev, err := range subtree.Tree(ctx, a.g.at, a.w.Working()) {
 		if err != nil {
 			return err
 		}
 		name, child := strings.CutPrefix(ev.Path, dir)
 		id, ok := idOf(name)
 		switch {
-		case ev.Kind == follow.Initialized:
+		case ev.Kind == subtree.Initialized:
 			a.settle(func() { a.known = true })
 		case !child || !ok:
-		case ev.Kind == follow.Deleted:
+		case ev.Kind == subtree.Deleted:
 			a.settle(func() { a.parts.Remove(id) })
-		case ev.Kind == follow.Created || ev.Kind == follow.Changed:
+		case ev.Kind == subtree.Created || ev.Kind == subtree.Changed:
 			var l rounds.List
 			err := a.g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
 				l, err = a.w.ListFor(ctx, e, string(ev.Data))

@@ -11,11 +11,11 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
-	"github.com/go-menagerie/menagerie/internal/follow"
 	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/rounds"
 	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/subtree"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -173,7 +173,7 @@ func (g *Group) Watch(ctx context.Context) iter.Seq2[View, error] {
 			return
 		}
 		c := newCensus()
-		for ev, err := range follow.Tree(ctx, g.at, g.members()) {
+		for ev, err := range subtree.Tree(ctx, g.at, g.members()) {
 			if err != nil {
 				yield(View{}, errs.Wrap("watch", g.at.Path, err))
 				return
@@ -196,11 +196,11 @@ type census struct {
 func newCensus() *census { return &census{all: map[string][]byte{}, batch: true, first: true} }
 
 // heard takes an event, and returns a view if one is complete.
-func (c *census) heard(ev follow.Event, dir string) (View, bool) {
+func (c *census) heard(ev subtree.Event, dir string) (View, bool) {
 	switch ev.Kind {
-	case follow.Interrupted:
+	case subtree.Interrupted:
 		c.batch = true
-	case follow.Initialized, follow.Resumed:
+	case subtree.Initialized, subtree.Resumed:
 		c.batch = false
 	default:
 		name, ok := strings.CutPrefix(ev.Path, dir)
@@ -228,15 +228,15 @@ func (c *census) heard(ev follow.Event, dir string) (View, bool) {
 }
 
 // changed notes what an event says of a member.
-func (c *census) changed(kind follow.Kind, id string, data []byte) {
+func (c *census) changed(kind subtree.Kind, id string, data []byte) {
 	switch kind {
-	case follow.Deleted:
+	case subtree.Deleted:
 		c.next.Left = append(c.next.Left, Member{id, c.all[id]})
 		delete(c.all, id)
 		return
-	case follow.Created:
+	case subtree.Created:
 		c.next.Joined = append(c.next.Joined, Member{id, data})
-	case follow.Changed:
+	case subtree.Changed:
 		c.next.Updated = append(c.next.Updated, Member{id, data})
 	}
 	c.all[id] = data

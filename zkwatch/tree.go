@@ -6,8 +6,8 @@ import (
 	"iter"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
-	"github.com/go-menagerie/menagerie/internal/follow"
 	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/subtree"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -26,8 +26,8 @@ const (
 )
 
 // kinds are those of package follow. It also tells of outages, which have no meaning for who only wants the nodes.
-var kinds = map[follow.Kind]Kind{
-	follow.Created: Created, follow.Changed: Changed, follow.Deleted: Deleted, follow.Initialized: Initialized,
+var kinds = map[subtree.Kind]Kind{
+	subtree.Created: Created, subtree.Changed: Changed, subtree.Deleted: Deleted, subtree.Initialized: Initialized,
 }
 
 // String is the name of the kind, in lower case.
@@ -57,14 +57,14 @@ type Event struct {
 type Tree struct {
 	path  string
 	at    *session.Access
-	cache *follow.Cache
+	cache *subtree.Cache
 }
 
 // NewTree names the tree at path. It does no I/O. Start reports a malformed path, a nil session, or an option as
 // zksync.ErrMisuse: a tree takes none.
 func NewTree(s *zksync.Session, path string, opts ...zksync.Option) *Tree {
 	at := session.NewAccess((*session.Session)(s), path, opts).Without(append([]string{"WithACL", "WithName"}, session.OfHolds...)...)
-	return &Tree{path: path, at: at, cache: follow.NewCache(at, at.Full(path))}
+	return &Tree{path: path, at: at, cache: subtree.NewCache(at, at.Full(path))}
 }
 
 // Start begins to follow the tree, and returns when everything that is there is known.

@@ -1,8 +1,6 @@
 // Package follow tells the states of nodes: the present one, and every later one, through disconnects and new sessions.
-// It is for watchers of values, members and configuration, and for caches.
-//
-//   - [Data] follows the data of one node, [Children] the names of its children.
-//   - [Tree] follows a node and everything below it.
+// It is for watchers of values and configuration. [Data] follows the data of one node, [Children] the names of its
+// children. Package subtree follows a node and everything below it.
 //
 // # Nothing is missed
 //

@@ -98,7 +98,7 @@ func states[T any](ctx context.Context, at Sessions, path string,
 // in follows the node through one session.
 func (f *follower[T]) in(ctx context.Context, e *zkconn.Epoch) error {
 	if f.told {
-		if err := synced(ctx, e, f.path); err != nil {
+		if err := Synced(ctx, e, f.path); err != nil {
 			return err
 		}
 	}
@@ -110,7 +110,7 @@ func (f *follower[T]) in(ctx context.Context, e *zkconn.Epoch) error {
 		}
 		event := make(chan zkconn.Event, 1) // a watch tells once
 		w, state, err := f.look(ctx, e, func(what zkconn.Event) { event <- what })
-		if again(err) {
+		if Again(err) {
 			if err := pace.Rest(ctx, e); err != nil {
 				return err
 			}
@@ -135,12 +135,12 @@ func (f *follower[T]) in(ctx context.Context, e *zkconn.Epoch) error {
 	}
 }
 
-// errAgain means that the node is not as the look expected it.
-var errAgain = errors.New("look again")
+// ErrAgain means that the node is not as the look expected it, or that the connection of the look was lost.
+var ErrAgain = errors.New("look again")
 
-// again reports whether a read should be made again.
-func again(err error) bool {
-	return errors.Is(err, errAgain) || zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent)
+// Again reports whether a read should be made again.
+func Again(err error) bool {
+	return errors.Is(err, ErrAgain) || zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent)
 }
 
 // look reads the state, and sets the watch for the next one.
@@ -149,19 +149,19 @@ func (f *follower[T]) look(ctx context.Context, e *zkconn.Epoch, tell func(zkcon
 		there := false
 		if w, there, err = e.WatchAbsence(ctx, f.path, tell); there {
 			w.Stop() // the server's watch serves the next read
-			f.absent, err = false, errAgain
+			f.absent, err = false, ErrAgain
 		}
-		return w, state, over(err)
+		return w, state, Over(err)
 	}
 	w, state, err = f.read(ctx, e, tell)
 	if errors.Is(err, zk.ErrNoNode) {
-		f.absent, err = true, errAgain
+		f.absent, err = true, ErrAgain
 	}
-	return w, state, over(err)
+	return w, state, Over(err)
 }
 
-// over turns the answer of a server into the error of a session that has ended.
-func over(err error) error {
+// Over turns the answer of a server into the error of a session that has ended.
+func Over(err error) error {
 	if errors.Is(err, zk.ErrSessionExpired) {
 		return zkconn.ErrOver
 	}
@@ -194,10 +194,10 @@ func await(ctx context.Context, e *zkconn.Epoch, event <-chan zkconn.Event) (zkc
 	}
 }
 
-// synced waits until the server has caught up with the leader.
-func synced(ctx context.Context, e *zkconn.Epoch, path string) error {
+// Synced waits until the server has caught up with the leader.
+func Synced(ctx context.Context, e *zkconn.Epoch, path string) error {
 	if err := e.Sync(ctx, path); err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return over(err)
+		return Over(err)
 	}
 	return nil
 }

@@ -3,9 +3,7 @@ package follow_test
 import (
 	"context"
 	"fmt"
-	"iter"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,45 +21,8 @@ func access(s *zksync.Session) *session.Access {
 	return session.NewAccess[session.Option]((*session.Session)(s), "/f", nil)
 }
 
-// told collects what a loop tells, in a goroutine.
-type told struct {
-	mu   sync.Mutex
-	all  []string
-	done chan struct{}
-}
-
-// tells runs a loop until it ends.
-func tells[T any](loop iter.Seq2[T, error], show func(T) string) *told {
-	c := &told{done: make(chan struct{})}
-	go func() {
-		defer close(c.done)
-		for v, err := range loop {
-			text := ""
-			if err != nil {
-				text = "error"
-			} else {
-				text = show(v)
-			}
-			c.mu.Lock()
-			c.all = append(c.all, text)
-			c.mu.Unlock()
-		}
-	}()
-	return c
-}
-
-// take returns what was told since.
-func (c *told) take(v *proving.Env) []string {
-	v.Quiet()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	all := c.all
-	c.all = nil
-	return all
-}
-
-func dataOf(ctx context.Context, s *zksync.Session, path string) *told {
-	return tells(follow.Data(ctx, access(s), path), func(n follow.Node) string {
+func dataOf(ctx context.Context, s *zksync.Session, path string) *proving.Told {
+	return proving.Tells(follow.Data(ctx, access(s), path), func(n follow.Node) string {
 		if n.Stat == nil {
 			return "absent"
 		}
@@ -69,8 +30,8 @@ func dataOf(ctx context.Context, s *zksync.Session, path string) *told {
 	})
 }
 
-func childrenOf(ctx context.Context, s *zksync.Session, path string) *told {
-	return tells(follow.Children(ctx, access(s), path), func(l follow.Listing) string {
+func childrenOf(ctx context.Context, s *zksync.Session, path string) *proving.Told {
+	return proving.Tells(follow.Children(ctx, access(s), path), func(l follow.Listing) string {
 		if l.Stat == nil {
 			return "absent"
 		}
@@ -83,25 +44,25 @@ func TestDataIsToldAsItIsAndAtEveryChange(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		s := v.Session()
 		ctx, cancel := context.WithCancel(t.Context())
-		var c *told
+		var c *proving.Told
 		require.Equal(t, 2, v.Counted(func() { c = dataOf(ctx, s, "/n") }), "a read, and a watch for its creation")
-		require.Equal(t, []string{"absent"}, c.take(v))
+		require.Equal(t, []string{"absent"}, c.Take(v))
 		require.Equal(t, 2, v.Counted(func() { v.Server.Create("/n", []byte("1"), 0, 0); v.Quiet() }), "the event of the creation, and a read")
-		require.Equal(t, []string{"1"}, c.take(v))
+		require.Equal(t, []string{"1"}, c.Take(v))
 		for i := range 3 {
 			text := fmt.Sprint("x", i)
 			require.Equal(t, 1, v.Counted(func() { v.Server.Set("/n", []byte(text)) }))
-			require.Equal(t, []string{text}, c.take(v))
+			require.Equal(t, []string{text}, c.Take(v))
 		}
 		require.Zero(t, v.Counted(func() { v.Server.Create("/n/child", nil, 0, 0) }))
 		v.Server.Delete("/n/child")
 		require.Equal(t, 1, v.Counted(func() { v.Server.Delete("/n") }))
-		require.Equal(t, []string{"absent"}, c.take(v))
+		require.Equal(t, []string{"absent"}, c.Take(v))
 		v.Server.Create("/n", []byte("again"), 0, 0)
-		require.Equal(t, []string{"again"}, c.take(v))
+		require.Equal(t, []string{"again"}, c.Take(v))
 		require.Equal(t, 1, v.Counted(cancel), "the watch is removed")
-		require.Equal(t, []string{"error"}, c.take(v))
-		<-c.done
+		require.Equal(t, []string{"error"}, c.Take(v))
+		<-c.Done
 		require.Zero(t, v.Server.Watches())
 	})
 }
@@ -111,24 +72,24 @@ func TestChildrenAreToldAsTheyAreAndAtEveryChange(t *testing.T) {
 		v.Server.Create("/n", nil, 0, 0)
 		s := v.Session()
 		ctx, cancel := context.WithCancel(t.Context())
-		var c *told
+		var c *proving.Told
 		require.Equal(t, 1, v.Counted(func() { c = childrenOf(ctx, s, "/n") }))
-		require.Equal(t, []string{"[]"}, c.take(v))
+		require.Equal(t, []string{"[]"}, c.Take(v))
 		require.Equal(t, 1, v.Counted(func() { v.Server.Create("/n/b", nil, 0, 0) }))
 		v.Server.Create("/n/a", nil, 0, 0)
-		require.Equal(t, []string{"[b]", "[a b]"}, c.take(v))
+		require.Equal(t, []string{"[b]", "[a b]"}, c.Take(v))
 		require.Zero(t, v.Counted(func() { v.Server.Set("/n", []byte("x")); v.Server.Create("/n/a/c", nil, 0, 0) }))
 		v.Server.DeleteAll("/n")
-		all := c.take(v)
+		all := c.Take(v)
 		require.Equal(t, "absent", all[len(all)-1])
 		cancel()
-		require.Equal(t, []string{"error"}, c.take(v))
+		require.Equal(t, []string{"error"}, c.Take(v))
 		require.Zero(t, v.Server.Watches())
 	})
 }
 
 func TestWhatDidNotChangeIsNotToldAgain(t *testing.T) {
-	loops := map[string]func(context.Context, *zksync.Session, string) *told{"data": dataOf, "children": childrenOf}
+	loops := map[string]func(context.Context, *zksync.Session, string) *proving.Told{"data": dataOf, "children": childrenOf}
 	for _, tapped := range []bool{false, true} {
 		for name, loop := range loops {
 			for _, path := range []string{"/n", "/absent"} {
@@ -140,18 +101,18 @@ func TestWhatDidNotChangeIsNotToldAgain(t *testing.T) {
 					}
 					what := fmt.Sprint(name, path, tapped)
 					c := loop(t.Context(), s, path)
-					require.Len(t, c.take(v), 1, what)
+					require.Len(t, c.Take(v), 1, what)
 					v.Server.Disconnect(s.ID())
 					v.Later()
-					require.Empty(t, c.take(v), what)
+					require.Empty(t, c.Take(v), what)
 					v.Server.Expire(s.ID())
 					v.Later()
-					require.Empty(t, c.take(v), what)
+					require.Empty(t, c.Take(v), what)
 					v.Server.Restart()
 					v.Later()
-					require.Empty(t, c.take(v), what)
+					require.Empty(t, c.Take(v), what)
 					require.NoError(t, s.Close())
-					require.Equal(t, []string{"error"}, c.take(v), what)
+					require.Equal(t, []string{"error"}, c.Take(v), what)
 				})
 			}
 		}
@@ -167,29 +128,29 @@ func TestAChangeDuringAnOutageIsToldOnceAfterIt(t *testing.T) {
 				s = v.Tapped()
 			}
 			c := dataOf(t.Context(), s, "/n")
-			require.Equal(t, []string{"1"}, c.take(v))
+			require.Equal(t, []string{"1"}, c.Take(v))
 			heal := v.Server.Partition(s.ID())
 			for i := range 5 {
 				v.Server.Set("/n", []byte(fmt.Sprint("x", i)))
 			}
 			time.Sleep(s.Timeout() / 2)
-			require.Empty(t, c.take(v))
+			require.Empty(t, c.Take(v))
 			heal()
 			v.Later()
-			require.Equal(t, []string{"x4"}, c.take(v))
+			require.Equal(t, []string{"x4"}, c.Take(v))
 			v.Server.Expire(s.ID())
 			v.Server.Delete("/n")
 			v.Later()
-			require.Equal(t, []string{"absent"}, c.take(v))
+			require.Equal(t, []string{"absent"}, c.Take(v))
 			if tapped {
 				return // its library never connects to servers that have seen less than it has
 			}
 			v.Server.RestartEmpty()
 			v.Server.Create("/n", []byte("new"), 0, 0)
 			v.Later()
-			require.Equal(t, []string{"new"}, c.take(v), "the servers begin anew")
+			require.Equal(t, []string{"new"}, c.Take(v), "the servers begin anew")
 			v.Later()
-			require.Empty(t, c.take(v))
+			require.Empty(t, c.Take(v))
 		}, zktest.WithLeftovers())
 	}
 }
@@ -203,7 +164,7 @@ func TestALaterSessionDoesNotGoBack(t *testing.T) {
 		v := &proving.Env{T: t, Virtual: true}
 		_, err := writer.Create("/n", []byte("1"), 0, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)
-		all := c.take(v)
+		all := c.Take(v)
 		for i := range 20 {
 			text := fmt.Sprint(i)
 			_, err := writer.Set("/n", []byte(text), -1)
@@ -212,7 +173,7 @@ func TestALaterSessionDoesNotGoBack(t *testing.T) {
 			time.Sleep(300 * time.Millisecond)
 		}
 		time.Sleep(10 * time.Second)
-		all = append(all, c.take(v)...)
+		all = append(all, c.Take(v)...)
 		require.Equal(t, "19", all[len(all)-1])
 		require.True(t, slices.IsSortedFunc(all[2:], func(a, b string) int { return len(a)*100 + int(a[0]) - len(b)*100 - int(b[0]) }), "%v", all)
 	})
@@ -249,12 +210,12 @@ func TestTheEndOfOneLoopLeavesTheWatchOfAnother(t *testing.T) {
 		s := v.Session()
 		ctx, cancel := context.WithCancel(t.Context())
 		first, second := dataOf(ctx, s, "/n"), dataOf(t.Context(), s, "/n")
-		require.Equal(t, []string{"1"}, second.take(v))
+		require.Equal(t, []string{"1"}, second.Take(v))
 		cancel()
-		require.Equal(t, []string{"1", "error"}, first.take(v))
+		require.Equal(t, []string{"1", "error"}, first.Take(v))
 		require.Equal(t, 1, v.Server.Watches())
 		v.Server.Set("/n", []byte("2"))
-		require.Equal(t, []string{"2"}, second.take(v))
+		require.Equal(t, []string{"2"}, second.Take(v))
 	})
 }
 
@@ -269,8 +230,8 @@ func TestEveryFaultLeavesDataSound(t *testing.T) {
 			v.Server.Set("/n", []byte("2"))
 			v.Server.Create("/n/a", nil, 0, 0)
 			time.Sleep(time.Minute)
-			require.Equal(t, []string{"absent", "1", "2"}, data.take(v), name)
-			require.Equal(t, []string{"absent", "[]", "[a]"}, children.take(v), name)
+			require.Equal(t, []string{"absent", "1", "2"}, data.Take(v), name)
+			require.Equal(t, []string{"absent", "[]", "[a]"}, children.Take(v), name)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package follow
+package subtree
 
 import (
 	"context"
@@ -11,11 +11,12 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/follow"
 )
 
 // Spawner also runs goroutines for which the end of the session waits. A *session.Access does so.
 type Spawner interface {
-	Sessions
+	follow.Sessions
 	Spawn(f func()) bool
 }
 
@@ -125,12 +126,12 @@ func (c *Cache) Close() {
 }
 
 // Get returns the node at path, a path on the servers, as the cache knows it.
-func (c *Cache) Get(path string) (Node, bool) {
+func (c *Cache) Get(path string) (follow.Node, bool) {
 	c.tree.mu.RLock()
 	defer c.tree.mu.RUnlock()
 	en, _ := c.tree.find(path)
 	if en == nil {
-		return Node{}, false
+		return follow.Node{}, false
 	}
 	return en.node, true
 }

@@ -1,4 +1,4 @@
-package follow
+package subtree
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"iter"
 	"sync"
 
+	"github.com/go-menagerie/menagerie/internal/follow"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
@@ -42,7 +43,7 @@ type Event struct {
 // Tree returns a loop over the changes of the node at path, a path on the servers, and of everything below it. The node need
 // not exist. It begins with what is there, parents before their children, and with Initialized. Then it tells every later
 // change; if a node changes again before that was read, it tells the last state. Whatever happens to the connection,
-// the changes add up to what is on the servers. It waits and ends as [Data] does. It leaves out what the session may not read.
+// the changes add up to what is on the servers. It waits and ends as [follow.Data] does. It leaves out what the session may not read.
 //
 // The servers hold one recursive watch (since 3.6). The beginning costs two requests, a request for each node, and one for each node
 // that has children. A node that is created or changed later costs one, a deletion one. After a lost connection each known
@@ -51,7 +52,7 @@ type Event struct {
 // and after a lost connection, and a child that comes or goes costs a listing of its parent.
 //
 // It keeps the names and three numbers of each node, not the data: a [Cache] does.
-func Tree(ctx context.Context, at Sessions, path string) iter.Seq2[Event, error] {
+func Tree(ctx context.Context, at follow.Sessions, path string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		t := &tree{path: path, yield: yield, jobs: newJobs()}
 		// The error of In says why nothing more can be told, which nobody wants to know who has left the loop.
@@ -77,10 +78,13 @@ type tree struct {
 	stopped  bool // the body has left the loop, and must not be called again
 }
 
+// errStopped means that the body of the loop has left it.
+var errStopped = errors.New("the loop was left")
+
 // in follows the tree through one session.
 func (t *tree) in(ctx context.Context, e *zkconn.Epoch) error {
 	if t.sessions++; t.sessions > 1 {
-		if err := synced(ctx, e, t.path); err != nil {
+		if err := follow.Synced(ctx, e, t.path); err != nil {
 			return err
 		}
 	}
@@ -92,12 +96,12 @@ func (t *tree) in(ctx context.Context, e *zkconn.Epoch) error {
 		if t.stopped || ctx.Err() != nil {
 			return err
 		}
-		if again(err) || errors.Is(err, zkconn.ErrOver) {
+		if follow.Again(err) || errors.Is(err, zkconn.ErrOver) {
 			if err := t.interrupt(); err != nil {
 				return err
 			}
 		}
-		if !again(err) {
+		if !follow.Again(err) {
 			return err
 		}
 		if err := pace.Rest(ctx, e); err != nil {
@@ -106,13 +110,13 @@ func (t *tree) in(ctx context.Context, e *zkconn.Epoch) error {
 	}
 }
 
-// attend follows the tree through one connection. The error errAgain means that it was lost.
+// attend follows the tree through one connection. The error follow.ErrAgain means that it was lost.
 func (t *tree) attend(ctx context.Context, e *zkconn.Epoch) error {
 	l := &link{t: t, e: e, number: e.Connection(), cut: make(chan struct{})}
 	defer l.end()
 	// The watch comes before the reads. So whatever a read does not show is told by an event after it.
 	if err := l.watch(ctx); err != nil {
-		return over(err)
+		return follow.Over(err)
 	}
 	if t.root == nil {
 		t.jobs.add(job{t.path, read})
@@ -134,12 +138,12 @@ func (t *tree) attend(ctx context.Context, e *zkconn.Epoch) error {
 			continue // there are new jobs
 		}
 		t.mu.Lock()
-		err = over(answer.handle())
+		err = follow.Over(answer.handle())
 		t.mu.Unlock()
-		if again(err) {
+		if follow.Again(err) {
 			t.jobs.add(answer.job)
 			if e.Connection() != l.number {
-				return errAgain
+				return follow.ErrAgain
 			}
 			if err := pace.Rest(ctx, e); err != nil { // an answer without a meaning
 				return err

@@ -1,9 +1,10 @@
-package follow
+package subtree
 
 import (
 	"context"
 	"sync"
 
+	"github.com/go-menagerie/menagerie/internal/follow"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -128,7 +129,7 @@ func (l *link) next(ctx context.Context) (*answer, error) {
 	case <-come:
 		return nil, nil
 	case <-l.cut:
-		return nil, errAgain
+		return nil, follow.ErrAgain
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	case <-l.e.Over():

@@ -1,9 +1,10 @@
-package follow
+package subtree
 
 import (
 	"errors"
 	"strings"
 
+	"github.com/go-menagerie/menagerie/internal/follow"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -19,7 +20,7 @@ type entry struct {
 	// known by their events, so it is only for telling whether the children must be listed after a lost connection.
 	listed int64
 
-	node Node // as it was told last, if the tree keeps that
+	node follow.Node // as it was told last, if the tree keeps that
 
 	data, children *zkconn.Watch // of a tree without a recursive watch
 }
@@ -101,7 +102,7 @@ func (l *link) looked(path string, c zkconn.Content, w *zkconn.Watch, err error)
 		return nil
 	}
 	if t.keep {
-		en.node = Node(c)
+		en.node = follow.Node(c)
 	}
 	return t.tell(Event{Kind: kind, Path: path, Data: c.Data, Stat: c.Stat})
 }

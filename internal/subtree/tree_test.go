@@ -1,4 +1,4 @@
-package follow_test
+package subtree_test
 
 import (
 	"context"
@@ -12,27 +12,37 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/follow"
 	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/subtree"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
-func treeOf(ctx context.Context, s *zksync.Session, path string) *told {
-	return tells(follow.Tree(ctx, access(s), path), func(ev follow.Event) string {
+func access(s *zksync.Session) *session.Access {
+	return session.NewAccess[session.Option]((*session.Session)(s), "/f", nil)
+}
+
+func treeOf(ctx context.Context, s *zksync.Session, path string) *proving.Told {
+	return proving.Tells(subtree.Tree(ctx, access(s), path), func(ev subtree.Event) string {
 		switch ev.Kind {
-		case follow.Created:
+		case subtree.Created:
 			return "+" + ev.Path + "=" + string(ev.Data)
-		case follow.Changed:
+		case subtree.Changed:
 			return "~" + ev.Path + "=" + string(ev.Data)
-		case follow.Deleted:
+		case subtree.Deleted:
 			return "-" + ev.Path
-		case follow.Initialized:
+		case subtree.Initialized:
 			return "initialized"
-		case follow.Interrupted:
+		case subtree.Interrupted:
 			return "interrupted"
 		}
 		return "resumed"
 	})
+}
+
+func namesOf(ctx context.Context, s *zksync.Session, path string) *proving.Told {
+	return proving.Tells(follow.Children(ctx, access(s), path), func(l follow.Listing) string { return fmt.Sprint(l.Names) })
 }
 
 // replayed is what the events add up to. It fails if they do not fit each other.
@@ -84,7 +94,7 @@ func TestATreeIsToldAsItIsAndAtEveryChange(t *testing.T) {
 	onEachGround(t, func(t *testing.T, v *proving.Env, s *zksync.Session) {
 		ctx, cancel := context.WithCancel(t.Context())
 		c := treeOf(ctx, s, "/f")
-		require.Equal(t, []string{"initialized"}, c.take(v))
+		require.Equal(t, []string{"initialized"}, c.Take(v))
 		for _, step := range []struct {
 			do   func()
 			told []string
@@ -99,14 +109,14 @@ func TestATreeIsToldAsItIsAndAtEveryChange(t *testing.T) {
 			{func() { v.Server.Create("/f/a/b", []byte("5"), 0, 0) }, []string{"+/f/a/b=5"}},
 		} {
 			step.do()
-			require.Equal(t, step.told, c.take(v))
+			require.Equal(t, step.told, c.Take(v))
 		}
 		v.Server.DeleteAll("/f")
-		require.Equal(t, []string{"-/f/a/b", "-/f/a", "-/f"}, c.take(v))
+		require.Equal(t, []string{"-/f/a/b", "-/f/a", "-/f"}, c.Take(v))
 		v.Server.Create("/f", []byte("6"), 0, 0)
-		require.Equal(t, []string{"+/f=6"}, c.take(v))
+		require.Equal(t, []string{"+/f=6"}, c.Take(v))
 		cancel()
-		require.Equal(t, []string{"error"}, c.take(v))
+		require.Equal(t, []string{"error"}, c.Take(v))
 		if s.State() == zksync.Connected && t.Name() != "TestATreeIsToldAsItIsAndAtEveryChange/tapped" {
 			require.Zero(t, v.Server.Watches())
 		}
@@ -117,14 +127,14 @@ func TestATreeIsWhatIsThereAfterAnyOutage(t *testing.T) {
 	onEachGround(t, func(t *testing.T, v *proving.Env, s *zksync.Session) {
 		v.Server.Load(map[string]string{"/f/a/b": "1", "/f/a/c": "2", "/f/d": "3", "/f/e/f/g": "4", "/f/h": "5"})
 		c := treeOf(t.Context(), s, "/f")
-		all := c.take(v)
+		all := c.Take(v)
 		require.Equal(t, "initialized", all[len(all)-1])
 		nodes := map[string]string{}
 		replayed(t, nodes, all)
 		require.Equal(t, v.Server.Contents("/f"), nodes)
 		v.Server.Disconnect(s.ID())
 		v.Later()
-		require.Subset(t, []string{"interrupted", "resumed"}, c.take(v), "nothing has changed")
+		require.Subset(t, []string{"interrupted", "resumed"}, c.Take(v), "nothing has changed")
 		for i, outage := range []func(){
 			func() { v.Server.Disconnect(s.ID()) },
 			func() { v.Server.Expire(s.ID()) },
@@ -144,7 +154,7 @@ func TestATreeIsWhatIsThereAfterAnyOutage(t *testing.T) {
 			v.Server.Delete("/f/h")
 			v.Server.Load(map[string]string{"/f/h": fmt.Sprint("5", i)})
 			v.Later()
-			told := c.take(v)
+			told := c.Take(v)
 			replayed(t, nodes, told)
 			require.Equal(t, v.Server.Contents("/f"), nodes)
 			require.NotContains(t, told, "~/f/e/f/g=4")
@@ -166,7 +176,7 @@ func TestEveryFaultLeavesATreeSound(t *testing.T) {
 					v.Server.Delete("/f/c")
 					time.Sleep(time.Minute)
 					nodes := map[string]string{}
-					replayed(t, nodes, c.take(v))
+					replayed(t, nodes, c.Take(v))
 					require.Equal(t, v.Server.Contents("/f"), nodes, name)
 				}
 			})
@@ -202,15 +212,18 @@ func TestATreeAndOrdinaryWatchesOfItsTopDoNotDisturbEachOther(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		v.Server.Load(map[string]string{"/f/a": "1"})
 		s := v.Session()
-		early, earlyNames := dataOf(t.Context(), s, "/f"), childrenOf(t.Context(), s, "/f")
-		require.Equal(t, []string{""}, early.take(v))
+		data := func() *proving.Told {
+			return proving.Tells(follow.Data(t.Context(), access(s), "/f"), func(n follow.Node) string { return string(n.Data) })
+		}
+		early, earlyNames := data(), namesOf(t.Context(), s, "/f")
+		require.Equal(t, []string{""}, early.Take(v))
 		ctx, cancel := context.WithCancel(t.Context())
 		tree := treeOf(ctx, s, "/f")
-		require.Equal(t, []string{"+/f=", "+/f/a=1", "initialized"}, tree.take(v))
-		late, lateNames := dataOf(t.Context(), s, "/f"), childrenOf(t.Context(), s, "/f")
-		late.take(v)
-		lateNames.take(v)
-		earlyNames.take(v)
+		require.Equal(t, []string{"+/f=", "+/f/a=1", "initialized"}, tree.Take(v))
+		late, lateNames := data(), namesOf(t.Context(), s, "/f")
+		late.Take(v)
+		lateNames.Take(v)
+		earlyNames.Take(v)
 		change := func(i int) {
 			v.Server.Set("/f", []byte(fmt.Sprint(i)))
 			v.Server.Create("/f/"+fmt.Sprint(i), nil, 0, 0)
@@ -219,19 +232,19 @@ func TestATreeAndOrdinaryWatchesOfItsTopDoNotDisturbEachOther(t *testing.T) {
 		}
 		for i := range 3 {
 			change(i)
-			for _, c := range []*told{early, late} {
-				require.Equal(t, []string{fmt.Sprint(i)}, c.take(v))
+			for _, c := range []*proving.Told{early, late} {
+				require.Equal(t, []string{fmt.Sprint(i)}, c.Take(v))
 			}
-			for _, c := range []*told{earlyNames, lateNames} {
-				require.Len(t, c.take(v), 1)
+			for _, c := range []*proving.Told{earlyNames, lateNames} {
+				require.Len(t, c.Take(v), 1)
 			}
-			require.ElementsMatch(t, []string{fmt.Sprint("~/f=", i), fmt.Sprint("+/f/", i, "="), fmt.Sprint("~/f/a=", i)}, tree.take(v))
+			require.ElementsMatch(t, []string{fmt.Sprint("~/f=", i), fmt.Sprint("+/f/", i, "="), fmt.Sprint("~/f/a=", i)}, tree.Take(v))
 		}
 		cancel()
-		require.Equal(t, []string{"error"}, tree.take(v))
+		require.Equal(t, []string{"error"}, tree.Take(v))
 		change(4)
-		for _, c := range []*told{early, late, earlyNames, lateNames} {
-			require.NotEmpty(t, c.take(v))
+		for _, c := range []*proving.Told{early, late, earlyNames, lateNames} {
+			require.NotEmpty(t, c.Take(v))
 		}
 	})
 }
@@ -241,9 +254,9 @@ func TestWhatMayNotBeReadIsLeftOut(t *testing.T) {
 		v.Server.Load(map[string]string{"/f/a/b": "1", "/f/c": "2"})
 		v.Server.SetACL("/f/a", zk.DigestACL(zk.PermAll, "u", "p")...)
 		c := treeOf(t.Context(), s, "/f")
-		require.Equal(t, []string{"+/f=", "+/f/c=2", "initialized"}, c.take(v))
+		require.Equal(t, []string{"+/f=", "+/f/c=2", "initialized"}, c.Take(v))
 		v.Server.Set("/f/c", []byte("3"))
-		require.Equal(t, []string{"~/f/c=3"}, c.take(v))
+		require.Equal(t, []string{"~/f/c=3"}, c.Take(v))
 	})
 }
 
@@ -252,17 +265,17 @@ func TestATreeIsWatchedAgainAfterARequestThatEndsItsWatch(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		v.Server.Load(map[string]string{"/f/a": "1"})
 		s := v.Session()
-		names := childrenOf(t.Context(), s, "/f")
+		names := namesOf(t.Context(), s, "/f")
 		tree := treeOf(t.Context(), s, "/f")
-		require.Equal(t, []string{"+/f=", "+/f/a=1", "initialized"}, tree.take(v))
+		require.Equal(t, []string{"+/f=", "+/f/a=1", "initialized"}, tree.Take(v))
 		require.NoError(t, access(s).In(t.Context(), watchesAll("/f")))
-		require.Equal(t, []string{"interrupted", "resumed"}, tree.take(v))
-		names.take(v)
+		require.Equal(t, []string{"interrupted", "resumed"}, tree.Take(v))
+		names.Take(v)
 		for i := range 3 {
 			v.Server.Set("/f", []byte(fmt.Sprint(i)))
 			v.Server.Create("/f/"+fmt.Sprint(i), nil, 0, 0)
-			require.Len(t, tree.take(v), 2)
-			require.Len(t, names.take(v), 1)
+			require.Len(t, tree.Take(v), 2)
+			require.Len(t, names.Take(v), 1)
 		}
 	})
 }
