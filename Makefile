@@ -32,9 +32,9 @@ gotest = $(alltests) -p $(PACKAGES)
 # five times as dear: "make test" plays a part of the programs with it (-short), and then all without it. Those are the
 # tests with one of these words in their names; of others that ask for -short, or are not built with the race
 # detector, nothing more is played.
-GENERATED = ./internal/share ./recipes_test/... ./zkbarrier ./zklatch ./zkphaser ./zkwaitgroup
+GENERATED = ./internal/follow ./internal/share ./internal/subtree ./recipes_test/... ./zkbarrier ./zklatch ./zkphaser ./zkwaitgroup
 generated = Every|Any|Random|Storm|Whenever|Handshake|Acceptance(004|041|114|117)
-others = $$($(GO) list ./... | grep -vE '/(internal/share|recipes_test|zkbarrier|zklatch|zkphaser|zkwaitgroup)(/|$$)')
+others = $$($(GO) list ./... | grep -vE '/(internal/(follow|share|subtree)|recipes_test|zkbarrier|zklatch|zkphaser|zkwaitgroup)(/|$$)')
 
 # They play in virtual time and only need the processor: they leave it to what runs in real time beside them. In
 # a bubble one goroutine mostly waits for another, and to wake it on a second processor is dear: on one (-cpu 1) the same plays take
