@@ -3,13 +3,19 @@ package zkgroup_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/ensemble"
 	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zkgroup"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // The requests grow as the members do, and an idle group makes none.
@@ -67,4 +73,96 @@ func TestTheItemsOfADeadMemberRunElsewhereWhenItsSessionEnds(t *testing.T) {
 		require.Equal(t, moved, later-moves)
 		require.NotZero(t, moved)
 	})
+}
+
+// BenchmarkSize has many members join, lists them, begins to watch them, and has all leave. Everything is per member, so that a
+// group of ten times the members shows the same numbers, but for what a change costs a watcher: each view lists all. docs/group.md has them.
+func BenchmarkSize(b *testing.B) {
+	for _, n := range []int{100, 1000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			b.ReportMetric(0, "ns/op")
+			s, observer := benchSessions(b)
+			path := fmt.Sprintf("/size/%d-%d", n, time.Now().UnixNano())
+			g, other := zkgroup.New(s, path), zkgroup.New(observer, path)
+			measure := func(what string, f func()) {
+				before, start := heap(), time.Now()
+				f()
+				b.ReportMetric(float64(time.Since(start).Nanoseconds())/float64(n)/1000, what+"-us/member")
+				b.ReportMetric((float64(heap())-float64(before))/float64(n), what+"-bytes/member")
+			}
+			all := make([]*zkgroup.Membership, n)
+			each := func(f func(i int) error) {
+				var working sync.WaitGroup
+				for w := range 16 {
+					working.Go(func() {
+						for i := w; i < n; i += 16 {
+							if err := f(i); err != nil {
+								b.Error(err)
+								return
+							}
+						}
+					})
+				}
+				working.Wait()
+			}
+			measure("join", func() {
+				each(func(i int) (err error) {
+					all[i], err = g.Join(b.Context(), zkgroup.Member{ID: fmt.Sprint("worker-", i), Data: []byte("10.0.0.1:8080")})
+					return err
+				})
+			})
+			measure("list", func() {
+				found, err := other.Members(b.Context())
+				require.NoError(b, err)
+				require.Len(b, found, n)
+			})
+			ctx, cancel := context.WithCancel(b.Context())
+			defer cancel()
+			views, ended := make(chan zkgroup.View), make(chan struct{})
+			measure("watch", func() {
+				go func() {
+					defer close(ended)
+					for v, err := range other.Watch(ctx) {
+						if err == nil {
+							views <- v
+						}
+					}
+				}()
+				require.Len(b, (<-views).Members, n)
+			})
+			measure("leave", func() {
+				go each(func(i int) error { return all[i].Leave(b.Context()) })
+				for len((<-views).Members) > 0 {
+				}
+			})
+			cancel()
+			<-ended
+		})
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	return s.HeapAlloc
+}
+
+// benchSessions are on the in-process server, or on real servers.
+func benchSessions(b *testing.B) (one, other *zksync.Session) {
+	b.Helper()
+	servers := os.Getenv(ensemble.ServersEnv)
+	if servers == "" {
+		srv := zktest.Run(b)
+		return srv.Session(b), srv.Session(b)
+	}
+	var both [2]*zksync.Session
+	for i := range both {
+		s, err := zksync.Connect(context.Background(), servers, zksync.WithTimeout(30*time.Second))
+		require.NoError(b, err)
+		b.Cleanup(func() { _ = s.Close() })
+		both[i] = s
+	}
+	return both[0], both[1]
 }
