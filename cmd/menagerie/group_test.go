@@ -75,7 +75,7 @@ func TestTheItemsAreDividedAmongTheMembersInTheirFiles(t *testing.T) {
 		text, err := os.ReadFile(files[id])
 		require.NoError(t, err)
 		require.True(t, len(text) == 0 || text[len(text)-1] == '\n')
-		items := strings.Fields(string(text))
+		items := strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' })
 		require.True(t, slices.IsSorted(items), "%v", items)
 		return items
 	}
