@@ -138,11 +138,14 @@ func (a *app) runMember(g *zkgroup.Group, m *zkgroup.Membership, o groupOptions,
 			return failure("the items cannot be divided: %v", err)
 		case <-c.Done():
 			cancel()
-			if len(items) > 0 {
-				<-ended
-			}
 			leaving, stop := context.WithTimeout(context.Background(), closeLimit)
 			defer stop()
+			if len(items) > 0 {
+				select {
+				case <-ended:
+				case <-leaving.Done(): // the servers are silent; the leases go with the session
+				}
+			}
 			_ = m.Leave(leaving) // else it goes with the session
 			if code := c.ExitCode(); code != 0 {
 				return &exitError{code: code}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -133,6 +134,24 @@ func TestAMemberWhoseServersAreGoneEndsWithItsCommand(t *testing.T) {
 	p.prints("both")
 	s.Close()
 	require.Equal(t, 4, p.wait(), p.stderr.String()) // the leases ended, so the file was emptied
+}
+
+// A minute is the session timeout: the leases of the items are still valid.
+func TestAMemberWhoseServersAreSilentEndsWithItsCommand(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	dir := t.TempDir()
+	list, file := filepath.Join(dir, "items"), filepath.Join(dir, "mine")
+	require.NoError(t, os.WriteFile(list, []byte("a\nb\n"), 0o644))
+	p := start(t, "group", "join", "/g", "--items", list, "--assign", file, "--timeout", "1m", "--servers", s.addr,
+		"--", "sh", "-c", `trap : HUP; trap 'exit 4' TERM; while [ "$(wc -l <"$0")" -lt 2 ]; do sleep 0.01; done; echo both; while :; do sleep 0.01; done`, file)
+	p.prints("both")
+	s.Freeze()
+	defer s.Thaw()
+	began := time.Now()
+	p.signal(syscall.SIGTERM)
+	require.Equal(t, 4, p.wait(), p.stderr.String())
+	require.Less(t, time.Since(began), 30*time.Second)
 }
 
 func TestWrongCommandLinesOfGroup(t *testing.T) {
