@@ -13,14 +13,15 @@ import (
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
-// beforeTheFunction calls f when the one whose turn it is asks whether somebody was quicker.
+// beforeTheFunction calls f when the one whose turn it is asks whether somebody was quicker. That request is lost a
+// millisecond later: virtual time passes only when what f has begun has come as far as it can.
 func beforeTheFunction(v *proving.Env, f func()) {
 	asked := false
 	v.Server.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
 		if q.Op == zktest.GetChildren && q.Path == proving.OncePath && !asked {
 			asked = true
 			f()
-			return zktest.Verdict{Fate: zktest.LoseRequest}
+			return zktest.Verdict{Fate: zktest.LoseRequest, Delay: time.Millisecond}
 		}
 		return zktest.Verdict{}
 	})
