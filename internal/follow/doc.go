@@ -16,7 +16,8 @@
 // # It never goes back
 //
 // On one connection answers come in order. The next connection of a session is refused by a server that has not seen what the
-// session has seen ([zkconn.Epoch.Seen]). A new session knows nothing of that, and may come to a server that lags behind.
-// So in each session after the first one a sync comes before the first read. It waits for everything that was
+// session has seen ([zkconn.Epoch.Seen]). A new session knows nothing of that. As a rule its server has applied the session's
+// creation, and so everything that was told before; but where the servers keep local sessions, which only one server knows, it
+// may lag behind. So in each session after the first one a sync comes before the first read. It waits for everything that was
 // committed by then, and whatever was told in an earlier session had been committed.
 package follow

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/follow"
@@ -162,27 +161,24 @@ func TestAChangeDuringAnyOutageIsToldOnceAfterIt(t *testing.T) {
 }
 
 // Each session after the first one may come to a server that lags behind what was told before.
-func TestALaterSessionDoesNotGoBack(t *testing.T) {
-	proving.AmongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
-		s := e.SessionAt(t, 0, zksync.WithTimeout(10*time.Second))
-		c := dataOf(t.Context(), s, "/n")
-		writer := e.SessionAt(t, 0).Conn()
-		v := &proving.Env{T: t, Virtual: true}
-		_, err := writer.Create("/n", []byte("1"), 0, zk.WorldACL(zk.PermAll))
-		require.NoError(t, err)
-		all := c.Take(v)
-		for i := range 20 {
-			text := fmt.Sprint(i)
-			_, err := writer.Set("/n", []byte(text), -1)
-			require.NoError(t, err)
-			e.Expire(s.ID())
-			time.Sleep(300 * time.Millisecond)
-		}
-		time.Sleep(10 * time.Second)
-		all = append(all, c.Take(v)...)
-		require.Equal(t, "19", all[len(all)-1])
-		require.True(t, slices.IsSortedFunc(all[2:], func(a, b string) int { return len(a)*100 + int(a[0]) - len(b)*100 - int(b[0]) }), "%v", all)
-	})
+func TestALaterSessionTellsNothingBeforeItsServerHasCaughtUp(t *testing.T) {
+	for name, loop := range map[string]func(context.Context, *zksync.Session, string) *proving.Told{"data": dataOf, "children": childrenOf} {
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+			v.Server.Create("/n", []byte("1"), 0, 0)
+			s := v.Session()
+			syncs := v.Server.Intercept(zktest.On(zktest.Sync, "/n").Hold())
+			c := loop(t.Context(), s, "/n")
+			require.Len(t, c.Take(v), 1, name)
+			v.Server.Expire(s.ID())
+			v.Server.Set("/n", []byte("2"))
+			v.Server.Create("/n/a", nil, 0, 0)
+			v.Later()
+			require.Equal(t, 1, syncs.Held(), name)
+			require.Empty(t, c.Take(v), name)
+			syncs.Release()
+			require.Len(t, c.Take(v), 1, name)
+		})
+	}
 }
 
 func TestALoopThatIsLeftLeavesNothing(t *testing.T) {

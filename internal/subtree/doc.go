@@ -8,7 +8,7 @@
 //
 // # The order of answers
 //
-// Before the first read on a connection stands the watch. An event only says which node to look at: it becomes a job, and each
+// On each connection the watch is set before the first read. An event only says which node to look at: it becomes a job, and each
 // node is in the list of jobs once. Reads are sent ahead, and their answers are handled in the order of the requests. On one
 // connection that is the order of the servers' history, so a later answer never shows an older state.
 package subtree

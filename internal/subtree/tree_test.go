@@ -128,6 +128,26 @@ func TestATreeIsToldAsItIsAndAtEveryChange(t *testing.T) {
 	})
 }
 
+// Each session after the first one may come to a server that lags behind what was told before.
+func TestALaterSessionReadsNoTreeBeforeItsServerHasCaughtUp(t *testing.T) {
+	onEachGround(t, func(t *testing.T, v *proving.Env, s *zksync.Session) {
+		if !mayBeRemade(t) {
+			return
+		}
+		v.Server.Load(map[string]string{"/f/a": "1"})
+		syncs := v.Server.Intercept(zktest.On(zktest.Sync, "/f").Hold())
+		c := treeOf(t.Context(), s, "/f")
+		require.Equal(t, []string{"+/f=", "+/f/a=1", "initialized"}, c.Take(v))
+		v.Server.Expire(s.ID())
+		v.Server.Set("/f/a", []byte("2"))
+		v.Later()
+		require.Equal(t, 1, syncs.Held())
+		require.Equal(t, []string{"interrupted"}, c.Take(v))
+		syncs.Release()
+		require.Equal(t, []string{"~/f/a=2", "resumed"}, c.Take(v))
+	})
+}
+
 func TestATreeIsWhatIsThereAfterAnyOutage(t *testing.T) {
 	onEachGround(t, func(t *testing.T, v *proving.Env, s *zksync.Session) {
 		if !mayBeRemade(t) {
