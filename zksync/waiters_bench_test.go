@@ -143,7 +143,7 @@ const atOnce = 50
 
 func waiters(b *testing.B, holder *Mutex, n int, of func(i int) *Mutex) {
 	holder.Lock()
-	goroutines, heap := runtime.NumGoroutine(), heapInUse()
+	goroutines, heap := runtime.NumGoroutine(), inUse()
 	var wg sync.WaitGroup
 	began := time.Now()
 	places := map[*Mutex]bool{holder: true}
@@ -161,7 +161,7 @@ func waiters(b *testing.B, holder *Mutex, n int, of func(i int) *Mutex) {
 	queued(b, holder, len(places), n)
 	b.ReportMetric(float64(time.Since(began).Milliseconds()), "queue-ms")
 	b.ReportMetric(float64(runtime.NumGoroutine()-goroutines)/float64(n), "goroutines/waiter")
-	b.ReportMetric(float64(heapInUse()-heap)/float64(n), "B/waiter")
+	b.ReportMetric(float64(inUse()-heap)/float64(n), "B/waiter")
 	began = time.Now()
 	holder.Unlock()
 	wg.Wait()
@@ -182,11 +182,4 @@ func queued(b testing.TB, holder *Mutex, places, n int) {
 		}
 		require.True(b, time.Now().Before(deadline), "%d of %d places, %d local waiters", st.NumChildren, places, local)
 	}
-}
-
-func heapInUse() int64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapInuse + m.StackInuse)
 }

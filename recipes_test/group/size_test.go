@@ -3,19 +3,14 @@ package zkgroup_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"runtime"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/ensemble"
 	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zkgroup"
-	"github.com/go-menagerie/menagerie/zksync"
-	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // The requests grow as the members do, and an idle group makes none.
@@ -81,14 +76,14 @@ func BenchmarkSize(b *testing.B) {
 	for _, n := range []int{100, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportMetric(0, "ns/op")
-			s, observer := benchSessions(b)
+			both, _ := proving.BenchSessions(b, 2)
 			path := fmt.Sprintf("/size/%d-%d", n, time.Now().UnixNano())
-			g, other := zkgroup.New(s, path), zkgroup.New(observer, path)
+			g, other := zkgroup.New(both[0], path), zkgroup.New(both[1], path)
 			measure := func(what string, f func()) {
-				before, start := heap(), time.Now()
+				before, start := proving.InUse(), time.Now()
 				f()
 				b.ReportMetric(float64(time.Since(start).Nanoseconds())/float64(n)/1000, what+"-us/member")
-				b.ReportMetric((float64(heap())-float64(before))/float64(n), what+"-bytes/member")
+				b.ReportMetric((float64(proving.InUse()-before))/float64(n), what+"-bytes/member")
 			}
 			all := make([]*zkgroup.Membership, n)
 			each := func(f func(i int) error) {
@@ -139,30 +134,4 @@ func BenchmarkSize(b *testing.B) {
 			<-ended
 		})
 	}
-}
-
-func heap() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var s runtime.MemStats
-	runtime.ReadMemStats(&s)
-	return s.HeapAlloc
-}
-
-// benchSessions are on the in-process server, or on real servers.
-func benchSessions(b *testing.B) (one, other *zksync.Session) {
-	b.Helper()
-	servers := os.Getenv(ensemble.ServersEnv)
-	if servers == "" {
-		srv := zktest.Run(b)
-		return srv.Session(b), srv.Session(b)
-	}
-	var both [2]*zksync.Session
-	for i := range both {
-		s, err := zksync.Connect(context.Background(), servers, zksync.WithTimeout(30*time.Second))
-		require.NoError(b, err)
-		b.Cleanup(func() { _ = s.Close() })
-		both[i] = s
-	}
-	return both[0], both[1]
 }

@@ -3,18 +3,14 @@ package zkmap_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"runtime"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/ensemble"
+	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zkmap"
-	"github.com/go-menagerie/menagerie/zksync"
-	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // BenchmarkSize fills a map, goes through it, keeps a copy, and clears it, once. Everything is per key, so that a map of
@@ -23,8 +19,8 @@ func BenchmarkSize(b *testing.B) {
 	for _, n := range []int{10_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportMetric(0, "ns/op")
-			s, requests := benchSession(b)
-			m := zkmap.New[string, string](s, fmt.Sprintf("/size/%d-%d", n, time.Now().UnixNano()))
+			all, requests := proving.BenchSessions(b, 1)
+			m := zkmap.New[string, string](all[0], fmt.Sprintf("/size/%d-%d", n, time.Now().UnixNano()))
 			measure := func(what string, f func()) {
 				before, start := requests(), time.Now()
 				f()
@@ -47,14 +43,14 @@ func BenchmarkSize(b *testing.B) {
 				require.Equal(b, n, told)
 			})
 			var c *zkmap.Cache[string, string]
-			before := heap()
+			before := proving.InUse()
 			measure("cached", func() {
 				var err error
 				c, err = m.Cached(ctx)
 				require.NoError(b, err)
 			})
 			require.Equal(b, n, c.Len())
-			b.ReportMetric(float64(heap()-before)/float64(n), "cached-bytes/key")
+			b.ReportMetric(float64(proving.InUse()-before)/float64(n), "cached-bytes/key")
 			start := time.Now()
 			for i := range n {
 				_, ok := c.Load(sizeKey(i))
@@ -86,25 +82,4 @@ func fill(b *testing.B, m *zkmap.Map[string, string], n int) {
 		})
 	}
 	all.Wait()
-}
-
-func heap() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var s runtime.MemStats
-	runtime.ReadMemStats(&s)
-	return s.HeapAlloc
-}
-
-// benchSession is on the in-process server, which counts the requests, or on real servers.
-func benchSession(b *testing.B) (s *zksync.Session, requests func() int) {
-	b.Helper()
-	if servers := os.Getenv(ensemble.ServersEnv); servers != "" {
-		s, err := zksync.Connect(context.Background(), servers, zksync.WithTimeout(30*time.Second))
-		require.NoError(b, err)
-		b.Cleanup(func() { _ = s.Close() })
-		return s, func() int { return 0 }
-	}
-	srv := zktest.Run(b)
-	return srv.Session(b), srv.Requests
 }

@@ -3,18 +3,14 @@ package queue_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"runtime"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/ensemble"
+	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zkqueue"
-	"github.com/go-menagerie/menagerie/zksync"
-	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // BenchmarkSize fills a queue, receives and acknowledges half of it one by one, lists what is left, and drains it. Everything
@@ -23,8 +19,8 @@ func BenchmarkSize(b *testing.B) {
 	for _, n := range []int{1000, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportMetric(0, "ns/op")
-			s, requests := benchSession(b)
-			q := zkqueue.New[string](s, fmt.Sprintf("/size/%d-%d", n, time.Now().UnixNano()))
+			all, requests := proving.BenchSessions(b, 1)
+			q := zkqueue.New[string](all[0], fmt.Sprintf("/size/%d-%d", n, time.Now().UnixNano()))
 			measure := func(what string, of int, f func()) {
 				before, start := requests(), time.Now()
 				f()
@@ -49,12 +45,12 @@ func BenchmarkSize(b *testing.B) {
 				}
 				all.Wait()
 			})
-			before := heap()
+			before := proving.InUse()
 			start := time.Now()
 			d, err := q.Receive(ctx)
 			require.NoError(b, err)
 			b.ReportMetric(float64(time.Since(start).Microseconds())/1000, "first-ms")
-			b.ReportMetric(float64(heap()-before)/float64(n), "view-bytes/element")
+			b.ReportMetric(float64(proving.InUse()-before)/float64(n), "view-bytes/element")
 			require.NoError(b, d.Ack(ctx))
 			measure("receive+ack", n/2-1, func() {
 				for range n/2 - 1 {
@@ -70,25 +66,4 @@ func BenchmarkSize(b *testing.B) {
 			})
 		})
 	}
-}
-
-func heap() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var s runtime.MemStats
-	runtime.ReadMemStats(&s)
-	return s.HeapAlloc
-}
-
-// benchSession is on the in-process server, which counts the requests, or on real servers.
-func benchSession(b *testing.B) (s *zksync.Session, requests func() int) {
-	b.Helper()
-	if servers := os.Getenv(ensemble.ServersEnv); servers != "" {
-		s, err := zksync.Connect(context.Background(), servers, zksync.WithTimeout(30*time.Second))
-		require.NoError(b, err)
-		b.Cleanup(func() { _ = s.Close() })
-		return s, func() int { return 0 }
-	}
-	srv := zktest.Run(b)
-	return srv.Session(b), srv.Requests
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -364,14 +363,6 @@ func TestWhatWatchesCost(t *testing.T) {
 	})
 }
 
-// inUse is the memory that is in use after a collection.
-func inUse() uint64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapInuse
-}
-
 // Many nodes: what they cost tells whether it grows linearly.
 func BenchmarkTree(b *testing.B) {
 	for _, n := range []int{10_000, 100_000} {
@@ -385,12 +376,12 @@ func BenchmarkTree(b *testing.B) {
 			srv.Load(nodes)
 			s := srv.Session(b)
 			for b.Loop() {
-				before, heap := srv.Requests(), inUse()
+				before, heap := srv.Requests(), proving.InUse()
 				tree := zkwatch.NewTree(s, "/root")
 				require.NoError(b, tree.Start(b.Context()))
 				b.ReportMetric(float64(srv.Requests()-before)/float64(n), "requests/node")
 				b.StopTimer()
-				b.ReportMetric(float64(inUse()-heap)/float64(n), "heap-B/node")
+				b.ReportMetric(float64(proving.InUse()-heap)/float64(n), "heap-B/node")
 				b.StartTimer()
 				tree.Close()
 			}
