@@ -2,7 +2,10 @@ package proving
 
 import (
 	"sync/atomic"
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -61,6 +64,22 @@ func (v *Env) Meets(b Blow, nth int, cancel func(session int64)) (struck func() 
 		return b.Verdict
 	})
 	return func() bool { stop(); return hit.Load() }
+}
+
+// EveryRequest plays a scenario with the blow at its first request, at its second, and so on, until a play has no request
+// left to be struck. With -short a part of them is played, see Drawn. It fails if a whole scenario has no more than least
+// requests. Other subtests run meanwhile.
+func (b Blow) EveryRequest(t *testing.T, least int, play func(v *Env, nth int) (struck bool)) {
+	t.Helper()
+	t.Parallel()
+	last := 0
+	for nth, more := 1, true; more && !t.Failed(); nth++ {
+		if Drawn(t, nth) {
+			InProcess(t, func(t *testing.T, v *Env) { more = play(v, nth) })
+			last = nth
+		}
+	}
+	require.Greater(t, last, least, "the whole scenario was struck")
 }
 
 // PassAWhile is enough for who waits to look again.

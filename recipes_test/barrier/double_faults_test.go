@@ -44,12 +44,7 @@ func (m *member) came(v *proving.Env, b proving.Blow, story string) bool {
 func TestAcceptance125And126EveryFaultLeavesTheDoubleBarrierSound(t *testing.T) {
 	for _, b := range proving.Blows() {
 		t.Run(b.Name, func(t *testing.T) {
-			t.Parallel()
-			nth := 1
-			for more := true; more; nth++ {
-				proving.InProcess(t, func(t *testing.T, v *proving.Env) { more = struckMeeting(v, b, nth) })
-			}
-			require.Greater(t, nth, 20, "the whole scenario was struck")
+			b.EveryRequest(t, 20, func(v *proving.Env, nth int) bool { return struckMeeting(v, b, nth) })
 		})
 	}
 }

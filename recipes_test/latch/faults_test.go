@@ -21,12 +21,7 @@ func TestAcceptance050And053EveryFaultLeavesTheLatchSound(t *testing.T) {
 				continue // nothing is different
 			}
 			t.Run(fmt.Sprintf("%s/ephemeral=%t", b.Name, ephemeral), func(t *testing.T) {
-				t.Parallel()
-				nth := 1
-				for more := true; more; nth++ {
-					proving.InProcess(t, func(t *testing.T, v *proving.Env) { more = struckLatch(v, b, nth, ephemeral) })
-				}
-				require.Greater(t, nth, 8, "the whole scenario was struck")
+				b.EveryRequest(t, 8, func(v *proving.Env, nth int) bool { return struckLatch(v, b, nth, ephemeral) })
 			})
 		}
 	}

@@ -118,12 +118,7 @@ func TestAcceptance141EveryFaultIsInvisibleToTheUserOfASet(t *testing.T) {
 func TestAcceptance141EveryBlowLeavesAMapSound(t *testing.T) {
 	for _, b := range proving.Blows() {
 		t.Run(b.Name, func(t *testing.T) {
-			t.Parallel()
-			nth := 1
-			for more := true; more; nth++ {
-				proving.InProcess(t, func(t *testing.T, v *proving.Env) { more = blown(v, b, nth) })
-			}
-			require.Greater(t, nth, 30, "the whole scenario was struck")
+			b.EveryRequest(t, 30, func(v *proving.Env, nth int) bool { return blown(v, b, nth) })
 		})
 	}
 }

@@ -154,7 +154,7 @@ func TestAReportIsMadeOnceANightThoughThreeMachinesCould(t *testing.T) {
 		nights := make(chan time.Time, 100)
 		ended := make(chan error, 3)
 		for range 3 {
-			r := &reports{zkcron.New(v.Session(zksync.WithTimeout(time.Minute)), "/reports"), func(_ context.Context, night time.Time) error {
+			r := &reports{zkcron.New(v.Session(zksync.WithTimeout(time.Hour)), "/reports"), func(_ context.Context, night time.Time) error {
 				nights <- night
 				return nil
 			}}

@@ -234,17 +234,7 @@ func TestAcceptance135And141EveryFaultLeavesTheQueueSound(t *testing.T) {
 	for _, capacity := range []int{0, 2} {
 		for _, b := range proving.Blows() {
 			t.Run(fmt.Sprintf("%s/capacity=%d", b.Name, capacity), func(t *testing.T) {
-				t.Parallel()
-				nth := 1
-				for more := true; more; nth++ {
-					more = false
-					if !proving.Drawn(t, nth) && nth < 40 {
-						more = true
-						continue
-					}
-					proving.InProcess(t, func(t *testing.T, v *proving.Env) { more = struckQueue(v, b, nth, capacity) })
-				}
-				require.Greater(t, nth, 40, "the whole scenario was struck")
+				b.EveryRequest(t, 40, func(v *proving.Env, nth int) bool { return struckQueue(v, b, nth, capacity) })
 			})
 		}
 	}
