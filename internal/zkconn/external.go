@@ -205,7 +205,7 @@ func (e *Epoch) watchExternal(key watchKey) {
 	e.client.linger(func() {
 		switch _, err := e.armExternal(key, nil); {
 		case errors.Is(err, zk.ErrNoNode):
-			e.hub.fire(key, Deleted)
+			e.hub.fire(key.path, firing{key.kind, Deleted})
 		case err != nil:
 			e.disconnectedLater(key)
 		}
@@ -258,7 +258,7 @@ func (e *Epoch) armExternal(key watchKey, n *watchedNode) (a armedRead, err erro
 	e.Go(func() {
 		select {
 		case ev := <-ch:
-			e.hub.fire(key, eventOf(ev.Type))
+			e.hub.fire(key.path, firing{key.kind, eventOf(ev.Type)})
 		case <-e.client.running.Done():
 		}
 	})
@@ -281,5 +281,5 @@ func eventOf(t zk.EventType) Event {
 // set, after attend has had time to see whether the connection is lost.
 func (e *Epoch) disconnectedLater(key watchKey) {
 	_ = e.Pause(e.client.running, e.client.poll())
-	e.hub.fire(key, Disconnected)
+	e.hub.fire(key.path, firing{key.kind, Disconnected})
 }

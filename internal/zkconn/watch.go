@@ -143,38 +143,49 @@ const (
 func (h *hub) event(kind int32, path string) {
 	switch kind {
 	case eventCreated:
-		h.fire(watchKey{path, absenceWatch}, Created)
-		h.fire(watchKey{path, dataWatch}, Disconnected) // what was watched is gone, or was never there
+		h.fire(path, firing{absenceWatch, Created}, firing{dataWatch, Disconnected}) // what was watched is gone, or was never there
 		h.fireTrees(path, Created)
 	case eventDeleted:
-		h.fire(watchKey{path, dataWatch}, Deleted)
-		h.fire(watchKey{path, absenceWatch}, Deleted)
-		h.fire(watchKey{path, childWatch}, Deleted)
+		h.fire(path, firing{dataWatch, Deleted}, firing{absenceWatch, Deleted}, firing{childWatch, Deleted})
 		h.fireTrees(path, Deleted)
 	case eventData:
-		h.fire(watchKey{path, dataWatch}, Changed)
-		h.fire(watchKey{path, absenceWatch}, Changed)
+		h.fire(path, firing{dataWatch, Changed}, firing{absenceWatch, Changed})
 		h.fireTrees(path, Changed)
 	case eventChildren:
-		h.fire(watchKey{path, childWatch}, Changed)
+		h.fire(path, firing{childWatch, Changed})
 	}
 }
 
-// fire tells the subscribers of a node an event, which uses the watch up. If the server has not yet
-// confirmed the watch, a deletion may have come before the request for the watch: it is told as NotFound.
-func (h *hub) fire(key watchKey, what Event) {
+// firing is an event for the watches of one kind.
+type firing struct {
+	kind watchKind
+	what Event
+}
+
+// fire tells the subscribers of a node events, which use the watches up. If the server has not yet
+// confirmed a watch, a deletion may have come before the request for the watch: it is told as NotFound.
+//
+// All the watches are taken before anybody is told. Who is told may subscribe anew at once, in another goroutine, and what
+// happened before that subscription is not for it.
+func (h *hub) fire(path string, all ...firing) {
+	used := make([]*watchedNode, len(all))
 	h.mu.Lock()
-	n := h.nodes[key]
-	delete(h.nodes, key)
-	if n != nil && what == Deleted && !n.sure {
-		what = NotFound
+	for i, x := range all {
+		key := watchKey{path, x.kind}
+		n := h.nodes[key]
+		delete(h.nodes, key)
+		if used[i] = n; n != nil && x.what == Deleted && !n.sure {
+			all[i].what = NotFound
+		}
 	}
 	h.mu.Unlock()
-	if n == nil {
-		return
-	}
-	for s := range n.subs {
-		s.tell(what)
+	for i, n := range used {
+		if n == nil {
+			continue
+		}
+		for s := range n.subs {
+			s.tell(all[i].what)
+		}
 	}
 }
 
@@ -192,7 +203,7 @@ func (h *hub) disconnected() {
 	h.trees = nil
 	h.mu.Unlock()
 	for _, k := range keys {
-		h.fire(k, Disconnected)
+		h.fire(k.path, firing{k.kind, Disconnected})
 	}
 	for path, t := range trees {
 		h.endTree(path, t)

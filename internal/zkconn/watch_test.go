@@ -252,3 +252,26 @@ func TestChildAndDataWatchesOfOnePathAreTwo(t *testing.T) {
 		s.close(c)
 	})
 }
+
+// Who hears of an event may subscribe anew before the others have heard of it.
+func TestAnEventIsNotForSubscriptionsThatItCauses(t *testing.T) {
+	kinds := []watchKind{dataWatch, childWatch, absenceWatch}
+	for _, what := range []int32{eventCreated, eventDeleted, eventData, eventChildren} {
+		h, told := &hub{}, 0
+		subscribe := func(k watchKind, tell func(Event)) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.subscribe(watchKey{"/n", k}, tell)
+		}
+		for _, k := range kinds {
+			subscribe(k, func(Event) {
+				told++
+				for _, k := range kinds {
+					subscribe(k, func(Event) { require.Fail(t, "a later subscription was told", "event %d", what) })
+				}
+			})
+		}
+		h.event(what, "/n")
+		require.NotZero(t, told)
+	}
+}

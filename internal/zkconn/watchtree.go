@@ -121,9 +121,7 @@ func (h *hub) forgetTree(path string, t *watchedTree) bool {
 	}
 	delete(h.trees, path)
 	h.mu.Unlock()
-	for _, kind := range []watchKind{dataWatch, childWatch, absenceWatch} {
-		h.fire(watchKey{path, kind}, Disconnected)
-	}
+	h.fire(path, firing{dataWatch, Disconnected}, firing{childWatch, Disconnected}, firing{absenceWatch, Disconnected})
 	return true
 }
 
@@ -147,7 +145,7 @@ func (h *hub) replacing(paths ...string) {
 		delete(h.trees, path)
 		h.mu.Unlock()
 		h.endTree(path, t)
-		h.fire(watchKey{path, childWatch}, Disconnected) // it may have been served by the events of the tree
+		h.fire(path, firing{childWatch, Disconnected}) // it may have been served by the events of the tree
 	}
 }
 
@@ -185,7 +183,7 @@ func (h *hub) fireTrees(path string, what Event) {
 		w.tell(path, what)
 	}
 	if children {
-		h.fire(watchKey{above, childWatch}, Changed)
+		h.fire(above, firing{childWatch, Changed})
 	}
 }
 
