@@ -96,8 +96,7 @@ func TestWaitEndsInTimeWhenTheServersFallSilent(t *testing.T) {
 				p.failed(exitNotObtained, "gave up waiting for /a", wait.String())
 				took := time.Since(began)
 				require.GreaterOrEqual(t, took, wait)
-				t.Logf("%v after %v; to do nothing takes %v", took-wait, wait, slow)
-				require.Less(t, took, wait+1500*time.Millisecond+5*max(slow, idle()), "one second for the goodbye, and not two")
+				require.Less(t, took, wait+time.Second+5*max(slow, idle()), "not two seconds for the goodbye")
 			}
 			if name != "barrier" {
 				alone := strings.TrimPrefix(name, "r") // readers would not wait for each other
