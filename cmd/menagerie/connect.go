@@ -163,8 +163,8 @@ func goodbye(s *zksync.Session) { _ = s.Close() } // a session that cannot be en
 var endSignals = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 
 // signalContext returns a context that the first of the end signals cancels, with an
-// interruption as its cause. A signal that was ignored when the process started (nohup)
-// stays ignored.
+// interruption as its cause. The next one ends the process, as if nobody listened. A signal that was
+// ignored when the process started (nohup) stays ignored.
 func signalContext(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
@@ -173,6 +173,7 @@ func signalContext(parent context.Context) (context.Context, func()) {
 	go func() {
 		select {
 		case sig := <-signals:
+			signal.Stop(signals)
 			cancel(&interruption{signal: sig})
 		case <-stopped:
 		}

@@ -39,7 +39,7 @@ func (a *app) runLock(ctx context.Context, o lockOptions) error {
 		lease, err := get(w.ctx)
 		switch {
 		case errors.Is(err, zksync.ErrNotAcquired):
-			return exitWith(exitNotObtained, "%s is not free%s", o.path, heldNow(w.s, o.path, time.Second))
+			return exitWith(exitNotObtained, "%s is not free%s", o.path, heldNow(w.s, o.path, time.Now().Add(time.Second)))
 		case err != nil:
 			return err
 		}
@@ -106,6 +106,7 @@ func (a *app) waiting(ctx context.Context, o lockOptions, name string, f func(*v
 		return nil
 	}
 	err = f(w)
+	a.hurried(signals)
 	var coded *exitError
 	switch {
 	case err == nil || errors.As(err, &coded):
@@ -121,6 +122,20 @@ func (a *app) waiting(ctx context.Context, o lockOptions, name string, f func(*v
 		return a.notObtained(ctx, o, "", a.contextError(context.Cause(bounded), o.patience, nil))
 	}
 	return a.sessionError(err)
+}
+
+// hurryLimit is how long a release that is under way may last after a signal: servers that answer need much less.
+const hurryLimit = 250 * time.Millisecond
+
+// hurried has a signal cut the end of this process short, which lasts up to three seconds if the servers are silent.
+// The first one may be for CMD, which has ended meanwhile (service managers send it to all processes),
+// so what is under way gets a moment. If that is not enough, the session ends by its timeout.
+func (a *app) hurried(signals <-chan os.Signal) {
+	go func() { // as long as the process
+		i := &interruption{signal: <-signals}
+		time.Sleep(hurryLimit)
+		os.Exit(report(a.stderr, nil, exitWith(i.exitCode(), "%v while ending the session: what it held is free after the session timeout", i)))
+	}()
 }
 
 // unreached says why the holder is unknown.
@@ -146,6 +161,7 @@ func (a *app) notObtained(ctx context.Context, o lockOptions, why string, err er
 // hold runs CMD, releases the lock and returns CMD's exit code as an error, or that of a loss.
 func (a *app) hold(s *zksync.Session, lease *zksync.Lease, o lockOptions, program string, signals <-chan os.Signal) error {
 	err := a.runUnder(s, lease, o, program, signals)
+	a.hurried(signals)
 	_ = lease.Unlock() // fails only if the lease is lost: runUnder has noticed that, or it is too late to matter to CMD
 	return err
 }
@@ -201,14 +217,16 @@ func cannotRun(err error) error {
 }
 
 // interruptible returns a context that the next signal cancels, and a function that ends
-// this. After it signals stay in the channel. The function may be called twice.
-func interruptible(parent context.Context, signals <-chan os.Signal) (context.Context, func()) {
+// this. After it signals stay in the channel. The function may be called twice. If a signal came, the next one
+// ends the process.
+func interruptible(parent context.Context, signals chan os.Signal) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
 		select {
 		case sig := <-signals:
+			signal.Stop(signals)
 			cancel(&interruption{signal: sig})
 		case <-stop:
 		}

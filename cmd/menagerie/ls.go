@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,7 +39,7 @@ columns; a text that is cut ends with "...".
 
 Exit codes:
     0  shown
-    1  servers unreachable for --connect-timeout, or another failure
+    1  PATH may not be read, no server has answered for --connect-timeout, or another failure
     2  wrong command line
     4  PATH does not exist
   130  interrupted (143 by SIGTERM, 129 by SIGHUP), which is how --watch ends`,
@@ -94,19 +95,21 @@ func (a *app) list(cmd *cobra.Command, o lsOptions) error {
 		return err
 	}
 	defer goodbye(s)
-	// Servers may fall silent before the first answer, too.
 	bounded, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silent := time.AfterFunc(a.connectTimeout.value(), func() { cancel(errUnreachable) })
-	defer silent.Stop()
+	var looked atomic.Pointer[zkconn.Epoch]
+	waits, shown := context.WithCancel(bounded)
+	defer shown()
+	go untilSilent(waits, a.connectTimeout.value(), &looked, func() { cancel(errUnreachable) })
 	var last []byte
 	first := true
 	err = follow(bounded, s, redraw, o.watch, func(ctx context.Context, l *look) error {
+		looked.Store(l.epoch)
 		v, err := l.view(ctx, o)
 		if err != nil {
 			return err
 		}
-		silent.Stop()
+		shown()
 		var frame bytes.Buffer
 		if err := a.show(&frame, v, o); err != nil && (first || !o.watch) {
 			_, _ = a.stdout.Write(frame.Bytes())
@@ -129,6 +132,21 @@ func (a *app) list(cmd *cobra.Command, o lsOptions) error {
 		return a.contextError(context.Cause(bounded), a.connectTimeout.value(), nil)
 	}
 	return a.sessionError(err)
+}
+
+// untilSilent calls silent when limit has passed without an answer in the epochs that looks had. A look at a large
+// tree may take longer than that, and each of its answers shows that the servers are there.
+func untilSilent(ctx context.Context, limit time.Duration, looked *atomic.Pointer[zkconn.Epoch], silent func()) {
+	heard := time.Now()
+	for rest(ctx, time.Until(heard.Add(limit))) {
+		if e := looked.Load(); e != nil && e.Heard().After(heard) {
+			heard = e.Heard()
+		}
+		if time.Since(heard) >= limit {
+			silent()
+			return
+		}
+	}
 }
 
 // redraw is the shortest time between two frames of --watch.
@@ -244,6 +262,8 @@ func (a *app) show(w *bytes.Buffer, v *view, o lsOptions) error {
 		writeView(w, v, o, time.Now())
 	}
 	switch {
+	case v.target != nil && v.target.State == "denied":
+		return failure("%s %s", shorten(o.path), denied)
 	case v.target != nil:
 		return nil
 	case v.chroot != "":

@@ -289,6 +289,13 @@ func TestWhatMayNotBeReadIsToldAsThatAndHidesNothingElse(t *testing.T) {
 		_, err := conn.Create(c.path, []byte(c.data), 0, c.acl)
 		require.NoError(t, err)
 	}
+	for _, flag := range []string{"--json", "-l"} {
+		p := run(t, "ls", "/r/all", flag, "--servers", s.addr)
+		p.failed(exitFailure, "/r/all may not be read by us: see --auth")
+		require.Contains(t, p.stdout.String(), "/r/all", "shown all the same")
+		run(t, "ls", "/r/half", flag, "--servers", s.addr).failed(exitFailure, "/r/half may not be read by us: see --auth")
+	}
+	run(t, "ls", "/r/all", "--servers", s.addr, "--auth", "digest:me:secret").succeeded()
 	out := s.ls(t, "-r", "/r")
 	require.Regexp(t, `(?m)^/r/all +node +may not be read by us: see --auth$`, out)
 	require.Regexp(t, `(?m)^/r/half +semaphore +may not be read by us: see --auth$`, out)

@@ -58,7 +58,8 @@ A program that uses the queue with the package zkqueue sees the bytes through it
 default is JSON: put '"text"' for it, with the quotes.`,
 		Example: `  menagerie queue put /queues/mails alice && menagerie queue take /queues/mails
   menagerie queue put /q bob && menagerie queue receive /q -- sh -c 'echo "mail to $MENAGERIE_VALUE"'`,
-		Args: cobra.ArbitraryArgs,
+		Args:                       cobra.ArbitraryArgs,
+		SuggestionsMinimumDistance: 2,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return cmd.Help()

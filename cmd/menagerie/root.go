@@ -13,6 +13,7 @@ import (
 type app struct {
 	args           []string // as given, for the one question pflag cannot answer (see commandOf)
 	stdout, stderr io.Writer
+	misnamed       error // what --help was asked about is no command
 	connection
 }
 
@@ -22,6 +23,9 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	root := a.rootCommand()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(context.Background())
+	if err == nil {
+		err = a.misnamed
+	}
 	return report(stderr, cmd, err)
 }
 
@@ -55,6 +59,15 @@ Name the servers as for any ZooKeeper client, with an optional chroot: zk1:2181,
 			return unknownCommand(cmd, args[0])
 		},
 	}
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		// Behind a name that is no command, --help is as wrong as the name alone.
+		if names := cmd.Flags().Args(); cmd.HasSubCommands() && len(names) > 0 {
+			a.misnamed = unknownCommand(cmd, names[0])
+			return
+		}
+		help(cmd, args)
+	})
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	a.register(root)

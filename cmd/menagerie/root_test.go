@@ -50,6 +50,9 @@ func TestWrongCommandLinesEndWithTwoAndOneLine(t *testing.T) {
 	}{
 		"unknown command":              {[]string{"lokc"}, `unknown command "lokc", did you mean lock?`},
 		"unknown command, far away":    {[]string{"xyzzy"}, `unknown command "xyzzy"`},
+		"unknown command with --help":  {[]string{"lokc", "--help"}, `unknown command "lokc", did you mean lock?`},
+		"unknown command with -h":      {[]string{"-h", "xyzzy", "/a"}, `unknown command "xyzzy"`},
+		"unknown queue command's help": {[]string{"queue", "tkae", "--help"}, `unknown command "tkae", did you mean take?`},
 		"help for an unknown command":  {[]string{"help", "lokc"}, `unknown command "lokc", did you mean lock?`},
 		"completion of unknown shell":  {[]string{"completion", "tcsh"}, `cannot complete for "tcsh", want bash, fish, powershell or zsh`},
 		"unknown flag":                 {[]string{"ls", "/a", "--nope"}, "unknown flag: --nope"},

@@ -21,14 +21,16 @@ func whoHolds(s *zksync.Session, o lockOptions) (held <-chan string, forget func
 	}
 	early := min(o.wait/2, time.Second)
 	text := make(chan string, 1)
-	look := time.AfterFunc(time.Until(started.Add(o.wait-early)), func() { text <- heldNow(s, o.path, early+sightLimit) })
+	end := started.Add(o.wait)
+	// On a busy machine the function may begin late. It ends in time all the same.
+	look := time.AfterFunc(time.Until(end.Add(-early)), func() { text <- heldNow(s, o.path, end.Add(sightLimit)) })
 	return text, look.Stop
 }
 
-// heldNow says which process holds path, and for how long: ": held by web-3 pid 4711 for 12s". It blocks for
-// at most limit.
-func heldNow(s *zksync.Session, path string, limit time.Duration) (text string) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+// heldNow says which process holds path, and for how long: ": held by web-3 pid 4711 for 12s". It blocks
+// until end at most.
+func heldNow(s *zksync.Session, path string, end time.Time) (text string) {
+	ctx, cancel := context.WithDeadline(context.Background(), end)
 	defer cancel()
 	_ = follow(ctx, s, 0, false, func(ctx context.Context, l *look) error { // if it fails, the text says less
 		o, err := l.object(ctx, path)

@@ -83,9 +83,9 @@ func diagnoseHandshake(err error, raw net.Conn, limit time.Duration) error {
 	case isTimeout(err):
 		return diagnosed(err, "silent: it accepted the connection and gave no answer in %v", shown(limit))
 	case isClosed(err) && secured:
-		return diagnosed(err, "it accepted the connection, then closed it: is there no quorum?")
+		return diagnosed(err, "it accepted the connection, then closed it: is there no quorum, or has it as many connections from here as its maxClientCnxns allows?")
 	case isClosed(err):
-		return diagnosed(err, "it accepted the connection, then closed it: is there no quorum, or is this a port for TLS?")
+		return diagnosed(err, "it accepted the connection, then closed it: is there no quorum, is this a port for TLS, or has it as many connections from here as its maxClientCnxns allows?")
 	}
 	return err
 }

@@ -123,7 +123,7 @@ var failingWithoutTLS = []failing{
 		t.Cleanup(free)
 		return addr, nil
 	}},
-	{"accepted, then closed", "it accepted the connection, then closed it: is there no quorum, or is this a port for TLS?", func(t *testing.T) (string, *tls.Config) {
+	{"accepted, then closed", "it accepted the connection, then closed it: is there no quorum, is this a port for TLS, or has it as many connections from here as its maxClientCnxns allows?", func(t *testing.T) (string, *tls.Config) {
 		return listening(t, func(net.Conn) {}), nil
 	}},
 	{"silent", "silent: it accepted the connection and gave no answer in 5s", func(t *testing.T) (string, *tls.Config) {
@@ -188,7 +188,7 @@ var failingWithTLS = []failing{
 		addr, trust := tlsServer(t, func(c *tls.Config) { c.ClientAuth = tls.RequireAnyClientCert })
 		return addr, &tls.Config{ServerName: "127.0.0.1", RootCAs: trust}
 	}},
-	{"over TLS accepted, then closed", "it accepted the connection, then closed it: is there no quorum?", func(t *testing.T) (string, *tls.Config) {
+	{"over TLS accepted, then closed", "it accepted the connection, then closed it: is there no quorum, or has it as many connections from here as its maxClientCnxns allows?", func(t *testing.T) (string, *tls.Config) {
 		var config *tls.Config
 		_, trust := tlsServer(t, func(c *tls.Config) { config = c })
 		addr := listening(t, func(conn net.Conn) {
