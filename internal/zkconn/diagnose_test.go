@@ -147,7 +147,7 @@ var failingWithoutTLS = []failing{
 			hold(conn)
 		}), nil
 	}},
-	{"a TLS server that closes, without TLS", "is this a port for TLS?", func(t *testing.T) (string, *tls.Config) {
+	{"a TLS server that closes, without TLS", "is this a port for TLS", func(t *testing.T) (string, *tls.Config) {
 		addr, _ := tlsServer(t, unchanged)
 		return addr, nil
 	}},
