@@ -22,6 +22,24 @@ func inExample(f func(srv *zktest.Server, conn *zk.Conn)) {
 	})
 }
 
+// A client that shall also work with old servers.
+func ExampleWithVersion() {
+	goTest(func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Run(t, zktest.WithVersion("3.4"))
+			conn := srv.Connect(t, 10*time.Second)
+			_, err := conn.CreateContainer("/box", nil, zk.FlagContainer, zk.WorldACL(zk.PermAll))
+			fmt.Println(err)
+			time.Sleep(2 * time.Second)
+			fmt.Println("connections:", srv.TotalConnections()) // the first was closed
+		})
+	})
+	// Output:
+	// unknown error: -6
+	// connections: 2
+	// ok
+}
+
 // The session is over, and its client cannot know until the network is back.
 func ExampleServer_ExpireSilently() {
 	inExample(func(srv *zktest.Server, conn *zk.Conn) {

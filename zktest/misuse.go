@@ -33,6 +33,14 @@ func (o *options) check() error {
 			return fmt.Errorf("zktest: %s(%v): want more", d.option, d.value)
 		}
 	}
+	if release := o.cfg.Release; release != (wire.Release{}) {
+		switch {
+		case o.cfg.ExtendedTypes && !release.HasTTLs():
+			return fmt.Errorf("zktest: WithExtendedTypes on a %s, which has no nodes with a time to live", release)
+		case o.cfg.ContainerUnused > 0 && !release.DropsUnused():
+			return fmt.Errorf("zktest: WithUnusedContainers on a %s, which keeps containers that were never used", release)
+		}
+	}
 	shortest, longest := o.cfg.MinTimeout, o.cfg.MaxTimeout
 	if shortest == 0 {
 		shortest = 2 * o.cfg.Tick

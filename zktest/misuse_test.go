@@ -79,6 +79,9 @@ func TestOptionsThatMakeNoSenseFailTheTest(t *testing.T) {
 	t.Parallel()
 	for says, opts := range map[string][]zktest.Option{
 		"zktest: WithTick(0s): want more":                                              {zktest.WithTick(0)},
+		`zktest: WithVersion("3.7"): there are 3.4, 3.5, 3.6, 3.8, 3.9`:                {zktest.WithVersion("3.7")},
+		"zktest: WithExtendedTypes on a 3.4, which has no nodes with a time to live":   {zktest.WithVersion("3.4"), zktest.WithExtendedTypes()},
+		"zktest: WithUnusedContainers on a 3.5, which keeps":                           {zktest.WithVersion("3.5"), zktest.WithUnusedContainers(time.Second)},
 		"zktest: WithTick(-1s): want more":                                             {zktest.WithTick(-time.Second)},
 		"zktest: WithUnusedContainers(-1s): want more":                                 {zktest.WithUnusedContainers(-time.Second)},
 		"zktest: WithCommitLatency(-1s): want more":                                    {zktest.WithCommitLatency(-time.Second)},

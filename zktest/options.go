@@ -4,9 +4,11 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // Option changes how a server behaves.
@@ -33,6 +35,19 @@ func newOptions(opts []Option) (options, error) {
 		return o, err
 	}
 	return o, o.chooseSeed()
+}
+
+// WithVersion lets the server behave as a release of ZooKeeper: "3.4", "3.5", "3.6", "3.8" or "3.9". The default is "3.8". An operation that
+// the release does not know is answered [CodeUnimplemented], and the connection is closed, as a real server does. docs/zktest.md has a
+// table of all differences, with their sources. Another version fails the test.
+func WithVersion(version string) Option {
+	return func(o *options) {
+		release, ok := wire.ReleaseOf(version)
+		if !ok {
+			o.wrong = fmt.Errorf("zktest: WithVersion(%q): there are %s", version, strings.Join(wire.Series(), ", "))
+		}
+		o.cfg.Release = release
+	}
 }
 
 // WithTick sets the tick: sessions expire at the first tick boundary after their timeout has

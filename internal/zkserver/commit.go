@@ -37,7 +37,7 @@ func (s *Server) commit(r *request) {
 			r.code = code
 		}
 		for i := range t.Changes[before:] {
-			s.announce(&t.Changes[before+i])
+			s.announce(&t.Changes[before+i], r.zxid)
 		}
 	}
 	if r.zxid > s.tree.Zxid {
@@ -52,13 +52,13 @@ func (s *Server) commit(r *request) {
 }
 
 // announce fires the watches that a change concerns.
-func (s *Server) announce(c *tree.Change) {
+func (s *Server) announce(c *tree.Change, zxid int64) {
 	switch parent, _ := tree.SplitPath(c.Path); c.Op {
 	case wire.OpCreate:
-		s.watches.Created(c.Path, tree.ShowParent(parent), c.ACL, c.ParentACL)
+		s.watches.Created(c.Path, tree.ShowParent(parent), c.ACL, c.ParentACL, zxid)
 	case wire.OpDelete:
-		s.watches.Deleted(c.Path, tree.ShowParent(parent), c.ACL, c.ParentACL)
+		s.watches.Deleted(c.Path, tree.ShowParent(parent), c.ACL, c.ParentACL, zxid)
 	case wire.OpSetData:
-		s.watches.Changed(c.Path, c.ACL)
+		s.watches.Changed(c.Path, c.ACL, zxid)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/zkserver/access"
+	"github.com/go-menagerie/menagerie/internal/zkserver/watch"
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
@@ -122,11 +123,12 @@ func (c *conn) send(frame []byte, late time.Duration, urgent bool) {
 }
 
 // Notify sends a watch event.
-func (c *conn) Notify(t wire.EventType, path string, acl []wire.ACL) {
-	if c.closing || c.tooSlow || access.Check(acl, wire.PermRead, c.ids) != wire.CodeOK {
+func (c *conn) Notify(e watch.Event) {
+	release := c.srv.cfg.Release
+	if c.closing || c.tooSlow || release.TellsReadersOnly() && access.Check(e.ACL, wire.PermRead, c.ids) != wire.CodeOK {
 		return
 	}
-	hold, tell := c.judgeEvent(t, path)
+	hold, tell := c.judgeEvent(e.Type, e.Path)
 	if !tell {
 		return
 	}
@@ -134,7 +136,7 @@ func (c *conn) Notify(t wire.EventType, path string, acl []wire.ACL) {
 	if hold != nil {
 		c.behind.push(departure{hold: hold})
 	}
-	c.respond(c.srv.event.Of(t, path), 0, false)
+	c.respond(c.srv.event.Of(e.Type, e.Path, release.EventZxid(e.Zxid)), 0, false)
 	if c.outBytes > maxQueued {
 		c.srv.log.Warn("connection dropped: peer does not read its events", "session", c.session)
 		c.cutSlow()

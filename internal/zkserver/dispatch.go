@@ -79,7 +79,7 @@ func (c *conn) decode(frame []byte) (*request, bool) {
 		op = wire.OpError // nobody knows it, as it is on the wire
 	}
 	r.session = c.session
-	r.call = wire.DecodeCall(op, d.Rest())
+	r.call = s.cfg.Release.Decode(op, d.Rest())
 	return r, true
 }
 
@@ -130,7 +130,7 @@ func (c *conn) proceed(r *request) {
 		c.auth(r)
 	case r.call.Op == wire.OpSASL:
 		c.sasl(r)
-	case !r.call.Op.Known():
+	case !s.cfg.Release.Knows(r.call.Op):
 		c.unknown(r)
 	default:
 		if r.fate == FateDuplicate {

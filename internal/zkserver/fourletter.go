@@ -7,10 +7,8 @@ import (
 	"strings"
 )
 
-// Version is what the server says it is: the version whose behaviour it reproduces.
-const Version = "3.8.0"
-
-const fullVersion = Version + "-menagerie, built in the process"
+// version is what the server says it is: the release that it behaves as.
+func (s *Server) version() string { return s.cfg.Release.Version + "-menagerie, built in the process" }
 
 // words are the four-letter words that the server knows.
 var words map[string]func(*Server, *strings.Builder)
@@ -53,12 +51,12 @@ func (c *conn) handleWord(word string) {
 }
 
 func (s *Server) srvr(b *strings.Builder) {
-	fmt.Fprintf(b, "Zookeeper version: %s\n", fullVersion)
+	fmt.Fprintf(b, "Zookeeper version: %s\n", s.version())
 	s.vitals(b)
 }
 
 func (s *Server) stat(b *strings.Builder) {
-	fmt.Fprintf(b, "Zookeeper version: %s\nClients:\n", fullVersion)
+	fmt.Fprintf(b, "Zookeeper version: %s\nClients:\n", s.version())
 	queued := s.queued()
 	for _, c := range s.connections() {
 		c.describe(b, queued[c], true)
@@ -99,7 +97,7 @@ func (s *Server) conf(b *strings.Builder) {
 
 // envi prints what there is of a real server's environment: this one does not run in a Java machine.
 func (s *Server) envi(b *strings.Builder) {
-	fmt.Fprintf(b, "Environment:\nzookeeper.version=%s\nhost.name=localhost\n", fullVersion)
+	fmt.Fprintf(b, "Environment:\nzookeeper.version=%s\nhost.name=localhost\n", s.version())
 	fmt.Fprintf(b, "go.version=%s\nos.name=%s\nos.arch=%s\n", runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 

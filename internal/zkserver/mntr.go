@@ -12,7 +12,7 @@ import (
 func (s *Server) mntr(b *strings.Builder) {
 	k := &s.stats
 	put := func(key string, val any) { fmt.Fprintf(b, "zk_%s\t%v\n", key, val) }
-	put("version", fullVersion)
+	put("version", s.version())
 	st := s.order.standing()
 	put("server_state", st.mode)
 	if st.number > 0 {

@@ -106,7 +106,7 @@ func (s *Server) read(r *request, e *wire.Encoder) wire.Code {
 		e.Int32(0) // the body of the reply repeats the result
 		return s.watches.Add(c.Path, c.Kind, r.conn)
 	case wire.OpCheckWatches:
-		return s.watches.Check(c.Path, c.Kind)
+		return s.watches.Check(c.Path, c.Kind, r.conn)
 	case wire.OpRemoveWatches:
 		return s.watches.Remove(c.Path, c.Kind, r.conn)
 	case wire.OpMultiRead:

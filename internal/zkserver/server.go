@@ -14,6 +14,8 @@ import (
 // Config says how a server behaves. The zero value is a server with the defaults of a
 // standalone ZooKeeper.
 type Config struct {
+	// Release is what the server behaves as; wire.DefaultRelease if zero.
+	Release wire.Release
 	// Tick is the unit of session expiry; 2 s if zero. Sessions expire on tick boundaries, counted
 	// from New.
 	Tick time.Duration
@@ -74,6 +76,9 @@ func (cfg Config) withDefaults() Config {
 			*d = v
 		}
 	}
+	if cfg.Release == (wire.Release{}) {
+		cfg.Release, _ = wire.ReleaseOf(wire.DefaultRelease)
+	}
 	def(&cfg.Tick, 2*time.Second)
 	def(&cfg.MinTimeout, 2*cfg.Tick)
 	def(&cfg.MaxTimeout, 20*cfg.Tick)
@@ -128,7 +133,7 @@ func New(cfg Config) *Server {
 	now := time.Now()
 	s := &Server{
 		cfg: cfg, log: cfg.Logger, clock: &clock{start: now, manual: cfg.ManualClock},
-		history: newHistory(cfg.Tick), tree: tree.New(), watches: watch.New(), lastSession: firstSessionID(now, 1),
+		history: newHistory(cfg.Tick), tree: tree.New(), watches: watch.New(cfg.Release), lastSession: firstSessionID(now, 1),
 		links: map[int64]*link{}, conns: map[*conn]struct{}{}, clients: map[int64]map[*conn]struct{}{}, listeners: map[net.Listener]struct{}{}, holding: map[*heldQueue]struct{}{},
 		done: make(chan struct{}),
 	}

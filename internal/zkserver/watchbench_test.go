@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/zkserver/watch"
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
@@ -67,4 +68,4 @@ func BenchmarkWatchersOnOneNode(b *testing.B) {
 // tally is a watcher that counts.
 type tally struct{ n int }
 
-func (c *tally) Notify(wire.EventType, string, []wire.ACL) { c.n++ }
+func (c *tally) Notify(watch.Event) { c.n++ }

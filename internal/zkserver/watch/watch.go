@@ -5,13 +5,15 @@ import "github.com/go-menagerie/menagerie/internal/zkserver/wire"
 // Watches are the two tables of the server: data watches, which also serve exists,
 // and child watches. A persistent watch is in both.
 type Watches struct {
+	release     wire.Release
 	data, child *watchTable
 	fired       *firings // by both
 }
 
-func New() *Watches {
+// New returns the watches of a server of a release.
+func New(r wire.Release) *Watches {
 	f := &firings{}
-	return &Watches{data: newWatchTable(f), child: newWatchTable(f), fired: f}
+	return &Watches{release: r, data: newWatchTable(f, r.SeveralModes()), child: newWatchTable(f, r.SeveralModes()), fired: f}
 }
 
 // firings count, by kind of event, how many watchers each event concerned.
@@ -26,27 +28,30 @@ func (w *Watches) Firings(t wire.EventType) *wire.Summary { return w.fired.of(t)
 func (w *Watches) ResetFirings() { *w.fired = firings{} }
 
 // Created tells of a node that was made. The parent of a top-level node is "/".
-func (w *Watches) Created(path, parent string, acl, parentACL []wire.ACL) {
-	w.data.trigger(wire.EventCreated, path, acl, nil)
-	w.child.trigger(wire.EventChildrenChanged, parent, parentACL, nil)
+func (w *Watches) Created(path, parent string, acl, parentACL []wire.ACL, zxid int64) {
+	w.data.trigger(Event{wire.EventCreated, path, acl, zxid}, nil)
+	w.child.trigger(Event{wire.EventChildrenChanged, parent, parentACL, zxid}, nil)
 }
 
 // Deleted tells each watcher of the node once, even if it watched data and children.
-func (w *Watches) Deleted(path, parent string, acl, parentACL []wire.ACL) {
-	told := w.data.trigger(wire.EventDeleted, path, acl, nil)
-	w.child.trigger(wire.EventDeleted, path, acl, told)
-	w.child.trigger(wire.EventChildrenChanged, parent, parentACL, nil)
+func (w *Watches) Deleted(path, parent string, acl, parentACL []wire.ACL, zxid int64) {
+	gone := Event{wire.EventDeleted, path, acl, zxid}
+	told := w.data.trigger(gone, nil)
+	w.child.trigger(gone, told)
+	w.child.trigger(Event{wire.EventChildrenChanged, parent, parentACL, zxid}, nil)
 }
 
 // Changed tells of new data.
-func (w *Watches) Changed(path string, acl []wire.ACL) {
-	w.data.trigger(wire.EventDataChanged, path, acl, nil)
+func (w *Watches) Changed(path string, acl []wire.ACL, zxid int64) {
+	w.data.trigger(Event{wire.EventDataChanged, path, acl, zxid}, nil)
 }
 
-// keep adds a watch that outlives its events.
+// keep adds a watch that outlives its events. Since 3.9 a recursive one, which hears of the children themselves, is on data only.
 func (w *Watches) keep(path string, who Watcher, mode watchMode) {
 	w.data.add(path, who, mode)
-	w.child.add(path, who, mode)
+	if mode != recursive || !w.release.SeveralModes() {
+		w.child.add(path, who, mode)
+	}
 }
 
 // Drop forgets a watcher.
@@ -68,34 +73,51 @@ func (w *Watches) Of(who Watcher) int {
 	return len(w.data.byWatcher[who]) + len(w.child.byWatcher[who])
 }
 
-// The kinds of watches that checkWatches and removeWatches speak of.
+// The kinds of watches that checkWatches and removeWatches speak of, the last two since 3.9.
 const (
 	WatchesOnChildren int32 = 1
 	WatchesOnData     int32 = 2
 	WatchesOfAnyKind  int32 = 3
+	persistentWatches int32 = 4
+	recursiveWatches  int32 = 5
 )
 
-// kind returns the tables that a kind of watches is kept in; none for an unknown one.
-func (w *Watches) kind(k int32) []*watchTable {
-	switch k {
-	case WatchesOnChildren:
-		return []*watchTable{w.child}
-	case WatchesOnData:
-		return []*watchTable{w.data}
-	case WatchesOfAnyKind:
-		return []*watchTable{w.child, w.data}
+// kind returns the tables that a kind of watches is kept in, and in which modes; no tables for an unknown one. Before 3.9 a
+// kind names a table, and whatever is there.
+func (w *Watches) kind(k int32) ([]*watchTable, watchMode) {
+	mode := anyMode
+	if w.release.SeveralModes() {
+		mode = oneShot
 	}
-	return nil
+	switch {
+	case k == WatchesOnChildren:
+		return []*watchTable{w.child}, mode
+	case k == WatchesOnData:
+		return []*watchTable{w.data}, mode
+	case k == WatchesOfAnyKind:
+		return []*watchTable{w.child, w.data}, anyMode
+	case k == persistentWatches && w.release.SeveralModes():
+		return []*watchTable{w.child, w.data}, persistent
+	case k == recursiveWatches && w.release.SeveralModes():
+		return []*watchTable{w.data}, recursive
+	}
+	return nil, 0
 }
 
 // Check answers checkWatches.
-func (w *Watches) Check(path string, kind int32) wire.Code {
-	tables := w.kind(kind)
+func (w *Watches) Check(path string, kind int32, who Watcher) wire.Code {
+	tables, modes := w.kind(kind)
 	if tables == nil {
 		return wire.CodeMarshalling
 	}
 	code := wire.CodeNoWatcher
 	for _, t := range tables {
+		if w.release.ChecksOwnWatches() {
+			if t.byPath[path][who]&modes != 0 {
+				code = wire.CodeOK
+			}
+			continue
+		}
 		found, ok := t.watched(path)
 		if !ok {
 			return wire.CodeMarshalling
@@ -123,18 +145,19 @@ func (w *Watches) mistaken(path string, who Watcher, mode watchMode) bool {
 	if path != wire.NullName {
 		return false
 	}
-	return w.data.byPath[""][who] != oneShot || mode == persistent && w.child.byPath[""][who] != oneShot
+	stays := func(t *watchTable) bool { return t.byPath[""][who]&^oneShot != 0 }
+	return stays(w.data) || mode == persistent && stays(w.child)
 }
 
 // Remove answers removeWatches. A persistent watch can be removed by half.
 func (w *Watches) Remove(path string, kind int32, who Watcher) wire.Code {
-	tables := w.kind(kind)
+	tables, modes := w.kind(kind)
 	if tables == nil || w.nowhere(path, who) {
 		return wire.CodeMarshalling
 	}
 	code := wire.CodeNoWatcher
 	for _, t := range tables {
-		if t.remove(path, who) {
+		if t.remove(path, who, modes) {
 			code = wire.CodeOK
 		}
 	}

@@ -13,18 +13,18 @@ import (
 
 func TestAnEventCostsNothingForWatchesThatItDoesNotConcern(t *testing.T) {
 	cost := func(others int) float64 {
-		w := New()
+		w := newWatches()
 		for i := range others {
 			w.keep(fmt.Sprintf("/other/%d", i), &countingWatcher{}, recursive)
 		}
 		w.keep("/r", &countingWatcher{}, recursive)
-		return testing.AllocsPerRun(100, func() { w.Changed("/r/a/b/c", nil) })
+		return testing.AllocsPerRun(100, func() { w.Changed("/r/a/b/c", nil, 0) })
 	}
 	require.InDelta(t, cost(10), cost(10_000), 0.5)
 }
 
 func TestAWatcherThatGoesLeavesNothingBehind(t *testing.T) {
-	w, who := New(), &countingWatcher{}
+	w, who := newWatches(), &countingWatcher{}
 	for mode := range int32(2) {
 		require.Equal(t, wire.CodeOK, w.Add(fmt.Sprint("/", mode), mode, who))
 	}
@@ -40,21 +40,26 @@ func TestAWatcherThatGoesLeavesNothingBehind(t *testing.T) {
 	}
 }
 
+func newWatches() *Watches {
+	release, _ := wire.ReleaseOf(wire.DefaultRelease)
+	return New(release)
+}
+
 type countingWatcher struct{ n int }
 
-func (c *countingWatcher) Notify(wire.EventType, string, []wire.ACL) { c.n++ }
+func (c *countingWatcher) Notify(Event) { c.n++ }
 
 // Firing n watches on one node costs time proportional to n.
 func BenchmarkTrigger(b *testing.B) {
 	for _, n := range []int{100, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			w := New()
+			w := newWatches()
 			who := make([]countingWatcher, n)
 			for b.Loop() {
 				for i := range who {
 					w.OnData("/n", &who[i])
 				}
-				w.Changed("/n", nil)
+				w.Changed("/n", nil, 0)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/watch")
 		})
@@ -64,7 +69,7 @@ func BenchmarkTrigger(b *testing.B) {
 func BenchmarkEventBesideOtherWatches(b *testing.B) {
 	for _, n := range []int{10, 10_000} {
 		b.Run(fmt.Sprint(n, "-other-watches"), func(b *testing.B) {
-			w := New()
+			w := newWatches()
 			others := make([]countingWatcher, n)
 			for i := range others {
 				w.keep(fmt.Sprintf("/other/%d", i), &others[i], recursive)
@@ -72,7 +77,7 @@ func BenchmarkEventBesideOtherWatches(b *testing.B) {
 			who := &countingWatcher{}
 			w.keep("/r", who, recursive)
 			for b.Loop() {
-				w.Changed("/r/a/b/c", nil)
+				w.Changed("/r/a/b/c", nil, 0)
 			}
 		})
 	}
@@ -82,13 +87,13 @@ func BenchmarkEventBesideOtherWatches(b *testing.B) {
 func BenchmarkTriggerPersistent(b *testing.B) {
 	for _, n := range []int{100, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			w := New()
+			w := newWatches()
 			who := make([]countingWatcher, n)
 			for b.Loop() {
 				for i := range who {
-					w.keep("/n", &who[i], watchMode(1+i%2))
+					w.keep("/n", &who[i], []watchMode{persistent, recursive}[i%2])
 				}
-				w.Deleted("/n", "/", nil, nil)
+				w.Deleted("/n", "/", nil, nil, 0)
 				for i := range who {
 					w.Drop(&who[i])
 				}
@@ -102,7 +107,7 @@ func BenchmarkTriggerPersistent(b *testing.B) {
 func BenchmarkRestoreManyWatches(b *testing.B) {
 	for _, n := range []int{1_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			w, t, who := New(), tree.New(), &countingWatcher{}
+			w, t, who := newWatches(), tree.New(), &countingWatcher{}
 			lists := &wire.WatchLists{Relative: 1 << 60}
 			for i := range n {
 				lists.Exist = append(lists.Exist, fmt.Sprintf("/e/%d", i))
@@ -121,11 +126,11 @@ func BenchmarkRestoreManyWatches(b *testing.B) {
 func BenchmarkEventDeepBelowARecursiveWatch(b *testing.B) {
 	for _, depth := range []int{100, 1_000, 10_000} {
 		b.Run(fmt.Sprint(depth), func(b *testing.B) {
-			w, who := New(), &countingWatcher{}
+			w, who := newWatches(), &countingWatcher{}
 			w.keep("/n", who, recursive)
 			path := strings.Repeat("/n", depth)
 			for b.Loop() {
-				w.Changed(path, nil)
+				w.Changed(path, nil, 0)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(depth), "ns/level")
 		})

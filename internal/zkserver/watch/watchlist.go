@@ -34,15 +34,13 @@ func (w *Watches) List(yield func(path string, who Watcher, kind Kind) bool) {
 	}{{w.data, Data}, {w.child, Children}} {
 		for path, ws := range t.table.byPath {
 			for who, mode := range ws {
-				kind := t.kind
-				switch mode {
-				case persistent:
-					kind = Persistent
-				case recursive:
-					kind = Recursive
-				}
-				if !yield(path, who, kind) {
-					return
+				for _, k := range []struct {
+					mode watchMode
+					kind Kind
+				}{{oneShot, t.kind}, {persistent, Persistent}, {recursive, Recursive}} {
+					if mode&k.mode != 0 && !yield(path, who, k.kind) {
+						return
+					}
 				}
 			}
 		}

@@ -7,19 +7,20 @@ import "github.com/go-menagerie/menagerie/internal/zkserver/wire"
 // not subject to access control in the real server. For persistent watches nothing is made up: what
 // they missed is lost. changed returns in which transactions the data and the children of a node were changed last.
 func (w *Watches) Restore(changed func(path string) (data, children int64, ok bool), l *wire.WatchLists, who Watcher) {
+	missed := func(t wire.EventType, path string) { who.Notify(Event{t, path, nil, wire.NoZxid}) }
 	for _, p := range l.Data {
 		switch at, _, ok := changed(p); {
 		case !ok:
-			who.Notify(wire.EventDeleted, p, nil)
+			missed(wire.EventDeleted, p)
 		case at > l.Relative:
-			who.Notify(wire.EventDataChanged, p, nil)
+			missed(wire.EventDataChanged, p)
 		default:
 			w.data.add(p, who, oneShot)
 		}
 	}
 	for _, p := range l.Exist {
 		if _, _, ok := changed(p); ok {
-			who.Notify(wire.EventCreated, p, nil)
+			missed(wire.EventCreated, p)
 		} else {
 			w.data.add(p, who, oneShot)
 		}
@@ -27,9 +28,9 @@ func (w *Watches) Restore(changed func(path string) (data, children int64, ok bo
 	for _, p := range l.Child {
 		switch _, at, ok := changed(p); {
 		case !ok:
-			who.Notify(wire.EventDeleted, p, nil)
+			missed(wire.EventDeleted, p)
 		case at > l.Relative:
-			who.Notify(wire.EventChildrenChanged, p, nil)
+			missed(wire.EventChildrenChanged, p)
 		default:
 			w.child.add(p, who, oneShot)
 		}

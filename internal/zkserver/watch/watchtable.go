@@ -6,20 +6,27 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
-// Watcher receives watch events; a connection is one. acl is that of the node in question: who may
-// not read it is not told, and still loses the watch (the real server since 3.8.4, and Debian's
-// 3.8.0).
+// Watcher receives watch events; a connection is one. Whom the release does not tell, because the node's access control list
+// does not let it read, loses the watch all the same.
 type Watcher interface {
-	Notify(t wire.EventType, path string, acl []wire.ACL)
+	Notify(e Event)
 }
 
-// watchMode says how long a watch lives and what it sees.
+// Event is what a watcher is told. ACL is that of the node in question, Zxid that of the transaction.
+type Event struct {
+	Type wire.EventType
+	Path string
+	ACL  []wire.ACL
+	Zxid int64
+}
+
+// watchMode says how long watches live and what they see: a set, which has one member except in a release with several modes.
 type watchMode uint8
 
 const (
-	oneShot    watchMode = iota // goes with its first event
-	persistent                  // stays
-	recursive                   // stays, and sees everything below its path too
+	oneShot    watchMode = 1 << iota // goes with its first event
+	persistent                       // stays
+	recursive                        // stays, and sees everything below its path too
 )
 
 // modeOnWire translates the mode of an addWatch request.
@@ -33,11 +40,12 @@ func modeOnWire(m int32) (watchMode, bool) {
 	return 0, false
 }
 
-// watchTable keeps watches, by path and by watcher. A watcher is at most once on a path: as in a 3.8
-// server, the mode in which it asked last replaces the one before, so that an ordinary
-// getData with a watch turns a persistent watch into one that goes with its next event.
+// watchTable keeps watches, by path and by watcher. A watcher is at most once on a path. Before 3.9
+// the mode in which it asked last replaces the one before, so that an ordinary
+// getData with a watch turns a persistent watch into one that goes with its next event. Since then the modes add up.
 type watchTable struct {
-	byPath map[string]map[Watcher]watchMode
+	several bool // modes add up
+	byPath  map[string]map[Watcher]watchMode
 	// byWatcher has an entry for whoever has ever had a watch here, until drop: the
 	// real server counts those when it reports how many connections watch.
 	byWatcher map[Watcher]map[string]struct{}
@@ -46,8 +54,8 @@ type watchTable struct {
 	recursive map[int]int // how many recursive ones there are on paths of each length
 }
 
-func newWatchTable(f *firings) *watchTable {
-	return &watchTable{byPath: map[string]map[Watcher]watchMode{}, byWatcher: map[Watcher]map[string]struct{}{}, recursive: map[int]int{}, fired: f}
+func newWatchTable(f *firings, several bool) *watchTable {
+	return &watchTable{several: several, byPath: map[string]map[Watcher]watchMode{}, byWatcher: map[Watcher]map[string]struct{}{}, recursive: map[int]int{}, fired: f}
 }
 
 func (w *watchTable) add(path string, who Watcher, mode watchMode) {
@@ -58,10 +66,13 @@ func (w *watchTable) add(path string, who Watcher, mode watchMode) {
 	}
 	if old, dup := ws[who]; dup {
 		w.forget(path, old)
+		if w.several {
+			mode |= old
+		}
 	}
 	ws[who] = mode
 	w.n++
-	if mode == recursive {
+	if mode&recursive != 0 {
 		w.recursive[len(path)]++
 	}
 	ps := w.byWatcher[who]
@@ -75,7 +86,7 @@ func (w *watchTable) add(path string, who Watcher, mode watchMode) {
 // forget uncounts a watch that is removed or replaced.
 func (w *watchTable) forget(path string, mode watchMode) {
 	w.n--
-	if mode != recursive {
+	if mode&recursive == 0 {
 		return
 	}
 	if w.recursive[len(path)]--; w.recursive[len(path)] == 0 {
@@ -83,15 +94,22 @@ func (w *watchTable) forget(path string, mode watchMode) {
 	}
 }
 
-// remove takes one watch away, whatever its mode, and reports whether there was one.
-func (w *watchTable) remove(path string, who Watcher) bool {
+// anyMode is a watch whatever its mode.
+const anyMode = oneShot | persistent | recursive
+
+// remove takes the watches of these modes away, and reports whether there was one.
+func (w *watchTable) remove(path string, who Watcher, modes watchMode) bool {
 	ws := w.byPath[path]
-	mode, ok := ws[who]
-	if !ok {
+	mode := ws[who]
+	if mode&modes == 0 {
 		return false
 	}
 	w.forget(path, mode)
 	delete(ws, who)
+	if rest := mode &^ modes; rest != 0 {
+		w.add(path, who, rest)
+		return true
+	}
 	if len(ws) == 0 {
 		delete(w.byPath, path)
 	}
@@ -102,14 +120,14 @@ func (w *watchTable) remove(path string, who Watcher) bool {
 // drop forgets all watches of a watcher.
 func (w *watchTable) drop(who Watcher) {
 	for path := range w.byWatcher[who] {
-		w.remove(path, who)
+		w.remove(path, who, anyMode)
 	}
 	delete(w.byWatcher, who)
 }
 
-// trigger tells everybody whom an event at path concerns, each once, except those in skip. One-shot watches
-// on the path go, also those of watchers in skip. It returns whom the event concerned.
-func (w *watchTable) trigger(t wire.EventType, path string, acl []wire.ACL, skip map[Watcher]struct{}) map[Watcher]struct{} {
+// trigger tells everybody whom an event concerns, each once, except those in skip. One-shot watches
+// on its path go, also those of watchers in skip. It returns whom the event concerned.
+func (w *watchTable) trigger(e Event, skip map[Watcher]struct{}) map[Watcher]struct{} {
 	var concerned map[Watcher]struct{}
 	add := func(who Watcher, others int) {
 		if concerned == nil {
@@ -117,34 +135,32 @@ func (w *watchTable) trigger(t wire.EventType, path string, acl []wire.ACL, skip
 		}
 		concerned[who] = struct{}{}
 	}
-	here := w.byPath[path]
+	here := w.byPath[e.Path]
 	for who, mode := range here {
-		if mode == recursive && t == wire.EventChildrenChanged {
+		if mode == recursive && e.Type == wire.EventChildrenChanged {
 			continue // it hears of the child itself
 		}
 		add(who, len(here))
-		if mode == oneShot {
-			w.remove(path, who)
-		}
+		w.remove(e.Path, who, oneShot)
 	}
-	if len(w.recursive) > 0 && t != wire.EventChildrenChanged {
-		for up, ok := above(path); ok; up, ok = above(up) {
+	if len(w.recursive) > 0 && e.Type != wire.EventChildrenChanged {
+		for up, ok := above(e.Path); ok; up, ok = above(up) {
 			if w.recursive[len(up)] == 0 {
 				continue // to look up every ancestor of a deep node takes the square of its depth
 			}
 			for who, mode := range w.byPath[up] {
-				if mode == recursive {
+				if mode&recursive != 0 {
 					add(who, len(w.byPath[up]))
 				}
 			}
 		}
 	}
 	if len(concerned) > 0 {
-		w.fired.of(t).Add(int64(len(concerned)))
+		w.fired.of(e.Type).Add(int64(len(concerned)))
 	}
 	for who := range concerned {
 		if _, told := skip[who]; !told {
-			who.Notify(t, path, acl)
+			who.Notify(e)
 		}
 	}
 	return concerned
@@ -163,7 +179,7 @@ func above(path string) (string, bool) {
 	return path[:i], true
 }
 
-// watched answers checkWatches, as a 3.8 server does: whether anybody at all has a watch on
+// watched answers checkWatches as servers from 3.6 to 3.8 do: whether anybody at all has a watch on
 // the path. ok is false for a path that the real server stumbles over while it climbs.
 func (w *watchTable) watched(path string) (found, ok bool) {
 	if path == "" {

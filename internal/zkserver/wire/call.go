@@ -43,22 +43,30 @@ func (c *Call) Paths() []string {
 	return []string{c.Path}
 }
 
-// DecodeCall decodes a request body. It reports a malformed body in Call.bad.
-func DecodeCall(op Op, body []byte) Call {
+// Decode decodes a request body as the release does. It reports a malformed body in Call.Bad.
+func (r Release) Decode(op Op, body []byte) Call {
 	d := NewDecoder(body)
 	c := Call{Op: op}
 	switch op {
 	case OpMulti, OpMultiRead:
-		c.decodeSubs(d)
+		c.decodeSubs(d, r)
 	case OpSetWatches, OpSetWatches2:
 		c.Watches = decodeWatchLists(d, op == OpSetWatches2)
 	default:
 		c.decodeBody(d)
+		c.limitFlags(r)
 	}
 	if d.Err() != nil {
 		return Call{Op: op, Bad: true}
 	}
 	return c
+}
+
+// limitFlags makes flags that the release does not know into some that no release knows.
+func (c *Call) limitFlags(r Release) {
+	if c.Flags > r.flags() {
+		c.Flags = -1
+	}
 }
 
 func (c *Call) decodeBody(d *Decoder) {
@@ -113,7 +121,7 @@ func (c *Call) decodeBody(d *Decoder) {
 
 // decodeSubs decodes the parts of a multi, each behind a header of type, done and
 // error. The last header has done set.
-func (c *Call) decodeSubs(d *Decoder) {
+func (c *Call) decodeSubs(d *Decoder, r Release) {
 	d.lax = true
 	for d.Err() == nil {
 		op, done := Op(d.Int32()), d.Bool()
@@ -127,9 +135,14 @@ func (c *Call) decodeSubs(d *Decoder) {
 			d.fail()
 			return
 		}
+		if !r.part(op) {
+			d.fail()
+			return
+		}
 		d.null = false
 		sub := Call{Op: op}
 		sub.decodeBody(d)
+		sub.limitFlags(r)
 		sub.asPart(d.null)
 		if len(c.Subs) > 0 && c.Subs[0].Reads() != sub.Reads() {
 			d.fail() // reads and writes do not mix

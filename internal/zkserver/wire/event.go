@@ -5,18 +5,19 @@ package wire
 type EventFrame struct {
 	kind  EventType
 	path  string
+	zxid  int64
 	frame []byte
 }
 
 // Of returns the frame of an event, which nobody may change.
-func (f *EventFrame) Of(t EventType, path string) []byte {
-	if f.frame == nil || f.kind != t || f.path != path {
+func (f *EventFrame) Of(t EventType, path string, zxid int64) []byte {
+	if f.frame == nil || f.kind != t || f.path != path || f.zxid != zxid {
 		e := NewFrame(32 + len(path))
-		e.Header(XidWatch, -1, CodeOK)
+		e.Header(XidWatch, zxid, CodeOK)
 		e.Int32(int32(t))
 		e.Int32(StateSyncConnected)
 		e.Text(path)
-		*f = EventFrame{kind: t, path: path, frame: e.Frame()}
+		*f = EventFrame{kind: t, path: path, zxid: zxid, frame: e.Frame()}
 	}
 	return f.frame
 }
