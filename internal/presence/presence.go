@@ -131,8 +131,12 @@ func (p *Presence) remain(ctx, waiting context.Context, e *zkconn.Epoch) error {
 	return p.Exit(ctx, e)
 }
 
-// untilGone waits until somebody has removed the node. It makes no request while nothing happens.
+// untilGone waits until somebody has removed the node. It makes no request while nothing happens, if it is certain
+// that the servers would tell.
 func (p *Presence) untilGone(ctx context.Context, e *zkconn.Epoch) error {
+	if !e.Reads(p.At.ACL()) {
+		return record.UntilGone(ctx, e, p.Node, 0, nil)
+	}
 	for {
 		if err := e.Await(ctx); err != nil {
 			return err

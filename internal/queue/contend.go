@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
 )
 
 // errList means that what is known is not enough: the ticket must list the directory again.
@@ -92,7 +93,7 @@ func (t *Ticket) round(ctx context.Context, ev *events) (seen []Entry, err error
 		case errors.Is(err, errQuiet):
 			err = t.check(ctx, v.blockers)
 		case err == nil && t.released(ev, v):
-			return seen, ev.stillHolds(t.Epoch)
+			return seen, t.confirm(ctx, ev)
 		}
 		if err == nil {
 			v, err = t.without(v, departed, ev)
@@ -103,7 +104,7 @@ func (t *Ticket) round(ctx context.Context, ev *events) (seen []Entry, err error
 		if len(v.blockers) == 0 {
 			// The departure of the last blocker is the grant,
 			// unless an event has put that conclusion in doubt.
-			return seen, ev.stillHolds(t.Epoch)
+			return seen, t.confirm(ctx, ev)
 		}
 	}
 }
@@ -216,10 +217,31 @@ func (t *Ticket) few(ctx context.Context) bool {
 	return err != nil || !there || dir.NumChildren <= deep // in doubt the listing tells what is wrong
 }
 
+// confirm returns nil if a departure is the grant. That the own node exists is proved by the events that have not come, if the
+// servers would have told us of its end. If that is not certain, they are asked: nobody can have come ahead of it meanwhile.
+func (t *Ticket) confirm(ctx context.Context, ev *events) error {
+	if err := ev.stillHolds(t.Epoch); err != nil || t.readable {
+		return err
+	}
+	err := t.exists(ctx)
+	switch {
+	case zkconn.Unknown(err):
+		return errList
+	case errors.Is(err, zk.ErrNoNode):
+		return ErrGone
+	}
+	return err
+}
+
 // check reads whether the blockers still exist. Some servers (3.8 with its later security
 // fixes) do not report the deletion of a node to a session that may not read the node. Without
 // check, a waiter behind an entry with another access control list would wait for ever.
+//
+// A waiter that may not read its own node is not told of the end of that either.
 func (t *Ticket) check(ctx context.Context, blockers []Entry) error {
+	if !t.readable && errors.Is(t.exists(ctx), zk.ErrNoNode) {
+		return ErrGone
+	}
 	for _, b := range blockers {
 		_, there, err := t.Epoch.Exists(ctx, t.queue.Dir+"/"+b.Name)
 		switch {

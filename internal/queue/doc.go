@@ -49,7 +49,9 @@
 //   - The own node still exists. The connection delivers events in the order of the servers' history.
 //     Once the server has confirmed the watch of the own node, its deletion would have been reported first if it
 //     had come first (deleted_waiting.txt). Events before that (old_watch.txt), or after the connection was
-//     cut (disconnected.txt), lead to a new listing.
+//     cut (disconnected.txt), lead to a new listing. This is a proof from silence. It holds only if the session may read
+//     its own node: some servers tell nothing to one that may not. If that is not certain ([zkconn.Epoch.Reads]), the
+//     waiter asks whether its node exists, after the departure (unread.txt).
 //   - Nothing else is ahead. Either the listing showed nothing else, or the scout was watched, too,
 //     and a listing made after its departure, while the blocker still existed, showed nothing else
 //     (exclusive.txt). So a policy may be asked about the nearest entries only, if it does not count all (near).
@@ -104,7 +106,8 @@
 // # When no event comes
 //
 // An event may be lost, and some servers send none to a session that may not read the node. So a waiter reads
-// whether its blockers still exist after every session timeout without an event (lost_event.txt, no_read.txt).
+// whether its blockers still exist after every session timeout without an event (lost_event.txt, no_read.txt), and whether its
+// own node does, if it may not read that.
 //
 // On an external connection, which the caller has opened, events have no such order. There a departure is never
 // the grant: the waiter lists again, and is granted when that listing shows nothing in its way (external.txt).

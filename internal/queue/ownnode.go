@@ -16,6 +16,8 @@ import (
 // session lives. Only a watch of the own node tells the holder. The watch costs a request, but not on the
 // way to a grant and not during a short hold: it is set once for each node, when the node has been held
 // for half a second, or when somebody asks for Done or Context before. docs/guarantees.md has the figures.
+//
+// Some servers tell nothing to a session that may not read the node. It asks every half a second whether the node exists.
 
 // WatchAfter is how long a node is held before it is watched. With the time
 // that a read takes, it stays below the second that is promised. Tests that
@@ -92,10 +94,20 @@ func (t *Ticket) rewatch() {
 func (t *Ticket) setWatch() {
 	ctx := context.Background() // the epoch ends it
 	var pace node.Pace
-	for t.Epoch.Await(ctx) == nil && !t.gone.Load() {
+	for deaf := false; t.Epoch.Await(ctx) == nil && !t.gone.Load(); {
 		t.watchAgain.Store(false)
-		_, err := t.Epoch.Watch(ctx, t.Node, t.hear)
+		var err error
+		if deaf {
+			err = t.exists(ctx)
+		} else {
+			deaf, err = t.watchOnce(ctx)
+		}
 		switch {
+		case err == nil && deaf:
+			if t.Epoch.Pause(ctx, WatchAfter) != nil {
+				return
+			}
+			continue
 		case err == nil:
 			// rewatch sets watchAgain before it looks at watching, and this goroutine clears watching before it looks
 			// at watchAgain. So whoever comes second goes on.
@@ -110,6 +122,26 @@ func (t *Ticket) setWatch() {
 			return // the epoch or the session ended
 		}
 	}
+}
+
+// watchOnce sets the watch. It reports whether we may not read the node: then an event of its end may not come.
+func (t *Ticket) watchOnce(ctx context.Context) (deaf bool, err error) {
+	if _, err = t.Epoch.Watch(ctx, t.Node, t.hear); err != nil || t.readable {
+		return false, err
+	}
+	if _, _, err = t.Epoch.Get(ctx, t.Node); errors.Is(err, zk.ErrNoAuth) {
+		return true, t.exists(ctx)
+	}
+	return false, err
+}
+
+// exists returns zk.ErrNoNode if the node is not there.
+func (t *Ticket) exists(ctx context.Context) error {
+	_, there, err := t.Epoch.Exists(ctx, t.Node)
+	if err == nil && !there {
+		err = zk.ErrNoNode
+	}
+	return err
 }
 
 // hear takes an event of the node. It is called in wire order and must not block.

@@ -63,6 +63,9 @@ type Ticket struct {
 	Node  string
 	known map[string]int64 // czxids of entries, where they had to be asked for (at the end of the numbers)
 
+	// readable says that the servers tell us of the end of the node: we may read it, or else that is not certain.
+	readable bool
+
 	// unlisted says that it may not have been alone when it entered, and that
 	// no listing has shown the queue since. So there may be a duplicate of it.
 	unlisted bool        // see Leave
@@ -93,7 +96,9 @@ type Ticket struct {
 
 // newTicket makes the ticket of an entry.
 func newTicket(q *Queue, e *zkconn.Epoch, self Entry, node string) *Ticket {
-	return &Ticket{queue: q, Epoch: e, Entry: self, Node: node, known: map[string]int64{self.Name: self.Czxid}}
+	return &Ticket{
+		queue: q, Epoch: e, Entry: self, Node: node, known: map[string]int64{self.Name: self.Czxid}, readable: e.Reads(q.ACL),
+	}
 }
 
 // Over reports whether the ticket has ended: it was given

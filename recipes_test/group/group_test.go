@@ -177,6 +177,20 @@ func TestAMemberWhoseNodeIsRemovedJoinsAgain(t *testing.T) {
 	})
 }
 
+// Nobody tells it then, so it asks.
+func TestAMemberThatMayNotReadItsRemovedNodeJoinsAgain(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		joins(v, zkgroup.New(v.Session(), groupPath), "z", "") // makes the directories
+		g := zkgroup.New(v.Session(), groupPath, zksync.WithACL(zk.WorldACL(zk.PermAll&^zk.PermRead)...))
+		m := joins(v, g, "a", "1")
+		lost, start := m.Lost(), time.Now()
+		v.Remove(groupPath + "/zkgroup/members/a")
+		v.Awaits(lost, "the member is told")
+		v.Within(start, 11*time.Second, "a session timeout, and the look")
+		v.Queued(groupPath+"/zkgroup/members", 2)
+	})
+}
+
 func TestATappedSessionLeavesNoMemberBehind(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		s := v.Tapped()
