@@ -19,10 +19,10 @@ import (
 var acl = zk.WorldACL(zk.PermAll)
 
 // alone runs f with a server and the connections of two sessions to it.
-func alone(t *testing.T, f func(t *testing.T, srv *zktest.Server, a, b *zkconn.Epoch)) {
+func alone(t *testing.T, f func(t *testing.T, srv *zktest.Server, a, b *zkconn.Epoch), opts ...zktest.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t)
+		srv := zktest.Run(t, opts...)
 		epoch := func() *zkconn.Epoch { return proving.Epoch(t, srv.Session(t, zksync.WithTimeout(10*time.Second))) }
 		srv.Create("/r", nil, 0, 0)
 		f(t, srv, epoch(), epoch())
@@ -248,5 +248,64 @@ func TestOfTwoTypesThatAreMadeAtOnceOneIsRefused(t *testing.T) {
 		require.ErrorIs(t, errors.Join(first, second), zksync.ErrMisuse)
 		require.True(t, first == nil || second == nil)
 		require.Len(t, srv.Children("/r/both"), 1)
+	})
+}
+
+// One transaction makes the record and the directories above it, whichever of them are missing.
+func TestTheFirstUseOfAPathIsOneTransaction(t *testing.T) {
+	for name, c := range map[string]struct {
+		there, path string
+		requests    int
+		old         bool // the servers do not know containers
+	}{
+		// The base node and the path are read, before the transaction.
+		"the parent is there":       {"/app", "/app/n", 3, false},
+		"at the root":               {"/other", "/n", 3, false},
+		"the parent is missing":     {"/other", "/app/n", 4, false},
+		"so is its parent":          {"/other", "/x/app/n", 5, false},
+		"the path is there":         {"/app/n", "/app/n", 3, false},
+		"servers before containers": {"/app", "/app/n", 4, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			version := "3.8"
+			if c.old {
+				version = "3.4"
+			}
+			alone(t, func(t *testing.T, srv *zktest.Server, a, b *zkconn.Epoch) {
+				for i := range c.there {
+					if i > 0 && c.there[i] == '/' {
+						srv.Create(c.there[:i], nil, 0, 0)
+					}
+				}
+				srv.Create(c.there, nil, 0, 0)
+				before := srv.Requests()
+				v, err := typed(c.path, "zkmap").Read(t.Context(), a)
+				require.NoError(t, err)
+				require.True(t, v.New)
+				require.Equal(t, c.requests, srv.Requests()-before)
+				v, err = typed(c.path, "zkmap").Read(t.Context(), b)
+				require.NoError(t, err)
+				require.False(t, v.New)
+				srv.DeleteAll(c.path + "/zkmap")
+				time.Sleep(2 * time.Minute)
+				_, there := srv.Node(c.path)
+				require.Equal(t, c.old || c.there == c.path, there, "it is a container")
+			}, zktest.WithVersion(version))
+		})
+	}
+}
+
+func TestOfTwoTypesThatMakeAPathAtTheSameTimeOneIsRefused(t *testing.T) {
+	alone(t, func(t *testing.T, srv *zktest.Server, a, b *zkconn.Epoch) {
+		held := zktest.On(zktest.Multi, "/app/n").Of(a.ID()).Nth(1).Delay(time.Second)
+		srv.Create("/app", nil, 0, 0)
+		srv.Intercept(held)
+		time.AfterFunc(time.Second/2, func() {
+			_, err := typed("/app/n", "zkqueue").Read(t.Context(), b)
+			require.NoError(t, err)
+		})
+		_, err := typed("/app/n", "zkmap").Read(t.Context(), a)
+		require.ErrorContains(t, err, "the path is that of a zkqueue, not of a zkmap")
+		require.Equal(t, []string{"zkqueue"}, srv.Children("/app/n"))
 	})
 }

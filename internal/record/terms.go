@@ -82,26 +82,38 @@ func (t *Terms[T]) Latest(ctx context.Context, e *zkconn.Epoch) (Version[T], err
 
 // Read reads the terms as this server knows them. If there is no base node, it makes it.
 func (t *Terms[T]) Read(ctx context.Context, e *zkconn.Epoch) (Version[T], error) {
-	if v, there, err := t.Peek(ctx, e); err != nil || there {
+	v, there, path, err := t.peek(ctx, e)
+	if err != nil || there {
 		return v, err
 	}
-	return t.Make(ctx, e)
+	return t.make(ctx, e, path)
 }
 
 // Make is Read for a caller that has just seen that there is no base node.
-func (t *Terms[T]) Make(ctx context.Context, e *zkconn.Epoch) (Version[T], error) {
-	// There must be a pause before the servers are asked again and again. The first two repetitions are without one:
-	// the first attempt makes the parent, and the second one makes the base node.
+func (t *Terms[T]) Make(ctx context.Context, e *zkconn.Epoch) (v Version[T], err error) {
+	var path zkconn.Content
+	if t.named() {
+		if path, err = t.unused(ctx, e); err != nil {
+			return v, err
+		}
+	}
+	return t.make(ctx, e, path)
+}
+
+// make makes the base node, or reads it if another process does. path is what unused has returned.
+func (t *Terms[T]) make(ctx context.Context, e *zkconn.Epoch, path zkconn.Content) (v Version[T], err error) {
+	// There must be a pause before the servers are asked again and again; not after the first attempt, which another
+	// process has mostly overtaken.
 	for pace := (node.Pace{Free: 2}); ; {
-		v, err := t.found(ctx, e)
+		v, err := t.found(ctx, e, path)
 		if err != nil || v.New {
 			return v, err
 		}
 		if err := pace.Rest(ctx, e); err != nil {
 			return v, err
 		}
-		v, there, err := t.Peek(ctx, e)
-		if err != nil || there {
+		there := false
+		if v, there, path, err = t.peek(ctx, e); err != nil || there {
 			return v, err
 		}
 	}
@@ -118,26 +130,31 @@ func (t *Terms[T]) Ask(ctx context.Context, e *zkconn.Epoch) (v Version[T], ther
 
 // Peek is Read, but makes nothing.
 func (t *Terms[T]) Peek(ctx context.Context, e *zkconn.Epoch) (v Version[T], there bool, err error) {
+	v, there, _, err = t.peek(ctx, e)
+	return v, there, err
+}
+
+// peek is Peek. Without a base node that is named by the type, it also returns what unused does.
+func (t *Terms[T]) peek(ctx context.Context, e *zkconn.Epoch) (v Version[T], there bool, path zkconn.Content, err error) {
 	data, stat, err := e.Get(ctx, t.Base)
-	if errors.Is(err, zk.ErrNoNode) {
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		err = nil
 		if t.named() {
-			_, err = t.unused(ctx, e)
-			return v, false, err
+			path, err = t.unused(ctx, e)
 		}
-		return v, false, nil
-	}
-	if err != nil {
-		return v, false, err
-	}
-	if !decode(data, &v.T, t.Keys) {
-		return v, false, t.foreign(ctx, e, data)
+		return v, false, path, err
+	case err != nil:
+		return v, false, path, err
+	case !decode(data, &v.T, t.Keys):
+		return v, false, path, t.foreign(ctx, e, data)
 	}
 	if err := t.Check(v.T); err != nil {
-		return v, false, err
+		return v, false, path, err
 	}
 	v.Number, v.Founded, v.Written = stat.Version, stat.Czxid, stat.Mtime
 	t.keep(v)
-	return v, true, nil
+	return v, true, path, nil
 }
 
 // keep records what was read or made. New is true only for the call that made the base node.
@@ -148,36 +165,42 @@ func (t *Terms[T]) keep(v Version[T]) {
 	t.known = &v
 }
 
-// found makes the base node together with the nodes of the first state, unless another process does. v.New tells
-// whether it did; otherwise the caller reads again.
-func (t *Terms[T]) found(ctx context.Context, e *zkconn.Epoch) (v Version[T], err error) {
+// found makes the base node together with the nodes of the first state, and with the directories above that are missing,
+// unless another process does. v.New tells whether it did; otherwise the caller reads again. path is what unused has
+// returned.
+func (t *Terms[T]) found(ctx context.Context, e *zkconn.Epoch, path zkconn.Content) (v Version[T], err error) {
 	first, nodes := t.First()
 	var ops []any
-	if t.named() {
-		path, err := t.unused(ctx, e)
-		if err != nil {
-			return v, err
-		}
+	above := node.NewDirs(parent(t.Base), t.ACL)
+	switch written := path.Stat != nil; {
+	case written:
 		// It writes what is there already. So of two types that are made at the same time, one is refused, and looks
 		// again; and so is one that is made while a lock is taken there, which also writes to the path.
-		if path.Stat != nil {
-			ops = append(ops, &zk.SetDataRequest{Path: parent(t.Base), Data: path.Data, Version: path.Stat.Version})
+		ops = append(ops, &zk.SetDataRequest{Path: parent(t.Base), Data: path.Data, Version: path.Stat.Version})
+		above = node.NewDirs("", nil)
+	case t.named():
+		above.Miss() // of two types that make the path at the same time, one is refused
+	}
+	if !e.Ordered() { // the client library does not know the answer
+		if err := node.MakeDir(ctx, e, parent(t.Base), t.ACL); err != nil {
+			return v, err
 		}
+		above = node.NewDirs("", nil)
 	}
 	ops = append(ops, &zk.CreateRequest{Path: t.Base, Data: Encode(first), Acl: t.ACL})
 	for _, path := range nodes {
 		ops = append(ops, &zk.CreateRequest{Path: path, Acl: t.ACL})
 	}
-	_, err = Transact(ctx, e, ops...)
+	for again := true; again; again = err != nil && above.Learn(err) {
+		_, err = Transact(ctx, e, append(above.Ops(), ops...)...)
+	}
 	switch {
 	case err == nil:
 		v = Version[T]{T: first, New: true}
 		t.keep(v)
-	case errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrBadVersion):
+	case errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
 		// Another process was first, and this server may not know of its node yet.
 		err = Synced(ctx, e, t.Base)
-	case errors.Is(err, zk.ErrNoNode):
-		err = node.MakeDir(ctx, e, parent(t.Base), t.ACL)
 	}
 	return v, err
 }

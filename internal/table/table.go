@@ -121,13 +121,11 @@ func (t *Table) find(ctx context.Context, e *zkconn.Epoch, need Need) (there boo
 	if known {
 		return true, nil
 	}
-	v, there, err := t.terms.Peek(ctx, e)
-	switch {
-	case err != nil || there || need == FromHere:
-	case need == ToExist:
-		v, err = t.terms.Make(ctx, e)
+	var v record.Version[terms]
+	if need == ToExist {
+		v, err = t.terms.Read(ctx, e)
 		there = err == nil
-	default:
+	} else if v, there, err = t.terms.Peek(ctx, e); err == nil && !there && need == FromLeader {
 		v, there, err = t.terms.Ask(ctx, e)
 	}
 	if there {

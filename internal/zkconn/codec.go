@@ -79,6 +79,8 @@ func results(r *jute.Decoder) (all []zk.MultiResponse) {
 		switch kind {
 		case opCreate:
 			m.String = string(r.Text())
+		case opCreate2: // of a container
+			m.String, m.Stat = string(r.Text()), stat(r)
 		case opSetData:
 			m.Stat = stat(r)
 		case opError:

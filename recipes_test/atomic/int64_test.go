@@ -16,9 +16,10 @@ import (
 )
 
 const (
-	path   = "/atomics/a"
-	int64s = path + "/zkatomic.Int64"
-	values = path + "/zkatomic.Value"
+	atomics = "/atomics"
+	path    = atomics + "/a"
+	int64s  = path + "/zkatomic.Int64"
+	values  = path + "/zkatomic.Value"
 )
 
 // adds adds 1 n times by each of the numbers, and collects the results.
@@ -108,9 +109,9 @@ func TestTheRequestsOfANumber(t *testing.T) {
 			return func() { _, err := x.Add(ctx, 1); require.NoError(t, err) }
 		}
 		made := func() *zkatomic.Int64 { return zkatomic.NewInt64(proving.Calm(v), path) }
-		v.Put(path, "")
+		v.Put(atomics, "")
 		first := made()
-		v.Costs(4, add(first), "it is read; the path is read; the nodes are made; the change")
+		v.Costs(4, add(first), "it is read; the path is read; all nodes are made; the change")
 		v.Costs(1, add(first))
 		x, y := made(), made()
 		v.Costs(1, func() { _, err := x.Load(ctx); require.NoError(t, err) })
