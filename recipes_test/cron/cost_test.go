@@ -54,13 +54,13 @@ func TestATickTakesTwoRequestsAndTheWaitForItNone(t *testing.T) {
 	})
 }
 
-func TestAJobIsMadeWithSixRequestsMore(t *testing.T) {
+func TestAJobIsMadeWithFiveRequestsMore(t *testing.T) {
 	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
 		v.Put(path, "")
 		ctx, cancel := context.WithCancel(t.Context())
 		var a *proving.Attempt
 		c := daily(proving.Calm(v), func(context.Context, zkcron.Tick) error { return nil })
-		v.Costs(5+6, func() { a = starts(ctx, c); v.Queued(queue, 1) })
+		v.Costs(5+5, func() { a = starts(ctx, c); v.Queued(queue, 1) })
 		ends(v, cancel, a)
 	})
 }
