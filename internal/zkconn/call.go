@@ -72,6 +72,9 @@ func start[T any](e *Epoch, r request[T]) *Call[T] {
 	if e.client.external != nil {
 		return startExternal(e, r.op, r.client)
 	}
+	if e.client.unknown.has(r.op) {
+		return failed[T](errUnimplemented)
+	}
 	w := e.current()
 	if w == nil {
 		return failed[T](ErrNotSent)

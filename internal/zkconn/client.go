@@ -16,6 +16,7 @@ type Client struct {
 	pace dialPace
 
 	identity *identity
+	unknown  unknownOps
 
 	external *zk.Conn           // a connection that the caller owns; nil for one of our own
 	abandon  <-chan struct{}    // closed when even the reaper of an external connection must end

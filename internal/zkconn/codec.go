@@ -133,9 +133,10 @@ func texts(r *jute.Decoder) []string {
 	return all
 }
 
-// Codes of refusals that the leader writes into its history, as its
-// final answer to the request; and the code of a session that is gone.
+// Codes of refusals that the leader writes into its history, as its final answer to the
+// request; and those of an operation that the server does not know, and of a session that is gone.
 const (
+	codeUnimplemented  = -6
 	codeNoNode         = -101
 	codeNoAuth         = -102
 	codeBadVersion     = -103
@@ -150,7 +151,7 @@ var codes = map[int32]error{
 	codeNoNode: zk.ErrNoNode, codeNoAuth: zk.ErrNoAuth, codeBadVersion: zk.ErrBadVersion,
 	codeNoChildren: zk.ErrNoChildrenForEphemerals, codeNodeExists: zk.ErrNodeExists,
 	codeNotEmpty: zk.ErrNotEmpty, codeSessionExpired: zk.ErrSessionExpired,
-	-6: errUnimplemented, -8: zk.ErrBadArguments, -100: zk.ErrAPIError, -114: zk.ErrInvalidACL,
+	codeUnimplemented: errUnimplemented, -8: zk.ErrBadArguments, -100: zk.ErrAPIError, -114: zk.ErrInvalidACL,
 	-115: zk.ErrAuthFailed, -118: zk.ErrSessionMoved,
 }
 

@@ -152,6 +152,7 @@ func (w *wire) replied(xid, code int32, body []byte) error {
 	if r.op == opMulti && expiredIn(body) {
 		code = codeSessionExpired
 	}
+	w.epoch.client.unknown.answered(r.op, code)
 	// The clock gets the answer before the caller, which may at once ask for what this answer proves.
 	if r.op != opAuth { // servers do not count credentials as a sign of life
 		w.epoch.acknowledged(r.at, led(r.op, code))
@@ -229,6 +230,7 @@ func (w *wire) drop(cause error) {
 	sent := w.sent
 	w.sent = nil
 	w.mu.Unlock()
+	w.epoch.client.unknown.lost(sent, cause)
 	for _, r := range sent {
 		r.answer(nil, &unknownError{fmt.Errorf("the connection was lost before the answer: %w", cause)})
 	}

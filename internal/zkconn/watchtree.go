@@ -12,8 +12,8 @@ import (
 // A recursive watch is one watch on the server for a node and everything below it, and it stays. The client library knows no
 // such watches; here its requests are sent, and its events told. Servers have them since 3.6.
 //
-// Servers up to 3.8 have one watch of a session at a path, whose kind is that of the newest request. So a read that sets an
-// ordinary watch at exactly the path of a recursive one would end that, silently. Two rules keep both:
+// Servers up to 3.8 have one watch of a session at a path, whose kind is that of the newest request (since 3.9 they keep both). So a
+// read that sets an ordinary watch at exactly the path of a recursive one would end that, silently. Two rules keep both:
 //
 //   - While the server holds a recursive watch, our reads of its path set no watch. The events of the recursive watch serve the
 //     subscribers of ordinary ones, too.
@@ -24,6 +24,7 @@ import (
 // watchedTree is a path whose tree is watched.
 type watchedTree struct {
 	asked bool // the request was written
+	held  bool // and answered: the server holds the watch
 	subs  map[*TreeWatch]struct{}
 }
 
@@ -40,7 +41,7 @@ type TreeWatch struct {
 // watch any more. After that it gets nothing.
 //
 // The call blocks until the server has answered, ctx ends, or the epoch is over. It is sent once. Before 3.6 the servers
-// refuse it (Unimplemented), and on an external connection it fails in the same way.
+// refuse it (Unimplemented), once; then it fails so without a request. On an external connection it fails in the same way.
 //
 // A server does not tell of a node that the session may not read.
 func (e *Epoch) WatchTree(ctx context.Context, path string, tell func(path string, what Event)) (*TreeWatch, error) {
@@ -59,8 +60,17 @@ func (e *Epoch) WatchTree(ctx context.Context, path string, tell func(path strin
 		}
 		t.asked = true
 		return jute.AppendInt32(jute.AppendText(nil, path), recursive), true
-	}, decode: decodeNothing}).Wait(ctx, e)
-	if err != nil {
+	}, decode: func(*jute.Decoder) (struct{}, error) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		t.held = true
+		return struct{}{}, nil
+	}}).Wait(ctx, e)
+	switch {
+	case Unimplemented(err):
+		h.refusedTree(w, t)
+		return nil, err
+	case err != nil:
 		w.Stop()
 		return nil, err
 	}
@@ -101,6 +111,22 @@ func (w *TreeWatch) Stop() {
 	h.mu.Unlock()
 	if last {
 		w.e.removeWatches(w.path, anyWatches, func() bool { return h.forgetTree(w.path, t) })
+	}
+}
+
+// refusedTree ends a subscription whose request was refused. If there is no other, there is nothing that the server could forget. If
+// the request was sent, reads of the path behind it have set no watch, as that was to serve them (see covered), so they are told
+// Disconnected. If it was not sent, ordinary watches of the path are not concerned.
+func (h *hub) refusedTree(w *TreeWatch, t *watchedTree) {
+	h.mu.Lock()
+	delete(t.subs, w)
+	nothing, asked := len(t.subs) == 0 && !t.held, t.asked
+	if nothing && !asked && h.trees[w.path] == t {
+		delete(h.trees, w.path)
+	}
+	h.mu.Unlock()
+	if nothing && asked {
+		h.forgetTree(w.path, t)
 	}
 }
 
@@ -236,9 +262,12 @@ func (e *Epoch) removeWatches(path string, kind int32, needed func() bool) {
 	if wire == nil {
 		return // all watches have gone with the connection
 	}
+	if e.client.unknown.has(opRemoveWatches) {
+		return // they stay until their events, and wake nobody
+	}
 	body := jute.AppendInt32(jute.AppendText(nil, path), kind)
 	wire.send(&sentRequest{
 		op: opRemoveWatches, turn: func() ([]byte, bool) { return body, needed() },
-		end: func([]byte, error) {}, // a refusal says that there is no such watch, or that the server is older than 3.5
+		end: func([]byte, error) {}, // a refusal says that there is no such watch; for the other see unknownOps
 	}, nil)
 }
