@@ -109,8 +109,15 @@ func (g *Group) newAssignment(m *Membership, items []string, f func(context.Cont
 	if 8*len(items)+1024 > record.MaxTransaction {
 		return nil, fmt.Errorf("%w: %d items are too many", errs.ErrMisuse, len(items))
 	}
-	a.p = &presence.Presence{At: g.at, Node: a.w.Node, Enter: a.enter, Exit: a.w.Exit, Changed: a.present, Taken: errSameID(m.id)}
+	a.p = &presence.Presence{At: g.at, Node: a.w.Node, Enter: a.enter, Exit: a.w.Exit, Apply: g.apply, Changed: a.present, Taken: a.taken}
 	return a, nil
+}
+
+func (a *assignment) taken(here bool) error {
+	if here {
+		return fmt.Errorf("%w: the member %s is in an Assign already", errs.ErrMisuse, errs.Quote(a.m.id))
+	}
+	return taken(a.m.id)(false)
 }
 
 // run is Assign.
@@ -161,7 +168,7 @@ func (a *assignment) unrecorded() error {
 }
 
 // enter makes the worker's node in a session in which the member has joined.
-func (a *assignment) enter(ctx context.Context, e *zkconn.Epoch) error {
+func (a *assignment) enter(ctx context.Context, e *zkconn.Epoch, _ []byte) error {
 	joined, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.p.Leaving(), cancel)()
@@ -175,7 +182,7 @@ func (a *assignment) enter(ctx context.Context, e *zkconn.Epoch) error {
 	if err := a.g.known(ctx, e); err != nil {
 		return err
 	}
-	round, err := a.w.Enter(ctx, e)
+	round, err := a.w.Enter(ctx, a.p.Leaving(), e)
 	if err != nil {
 		return err
 	}

@@ -3,9 +3,7 @@ package zkgroup
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/go-zookeeper/zk"
 
@@ -17,29 +15,30 @@ import (
 
 // Membership is the part of a process in a group. It is safe for use by many goroutines.
 type Membership struct {
-	g    *Group
-	id   string
-	p    *presence.Presence
-	turn chan struct{} // has a value while SetData runs
-
-	mu      sync.Mutex
-	data    []byte
-	count   int // of changes of data
-	entered int // the count of which the servers have been told when the node was made last
+	g  *Group
+	id string
+	p  *presence.Presence
 }
 
-func errSameID(id string) error {
-	return fmt.Errorf("%w: another living member has the ID %s", errs.ErrMisuse, errs.Quote(id))
+// taken is the error if the node of another member with this ID stays.
+func taken(id string) func(here bool) error {
+	return func(here bool) error {
+		if here {
+			return fmt.Errorf("%w: this session has a member with the ID %s already", errs.ErrMisuse, errs.Quote(id))
+		}
+		return fmt.Errorf("%w, %w: another session has a member with the ID %s; choose another ID, or try again if its process has ended, whose session may last longer than this one would",
+			errs.ErrMisuse, errs.ErrNotAcquired, errs.Quote(id))
+	}
 }
 
 // Join makes this process a member, until Leave or Close of the session. If the ZooKeeper session ends, the process joins again in the
 // next one, with its last data; also if somebody removes its node by hand.
 //
 // It blocks until the servers answer or ctx ends; then the process does not become a member. A disconnect or a
-// lost session delays it. If there is a member with this ID, Join waits until that is gone, one and a half
-// times the session timeout at most: it may be a process that was killed, perhaps this one before a restart, whose session has not ended yet.
-// After that, and at once if it is a member of this very session, the error is zksync.ErrMisuse: two living members have one ID. It is also that
-// for a malformed ID. If ctx ends during that wait, the error is zksync.ErrMisuse and that of the context.
+// lost session delays it. If another session has a member with this ID, Join waits for its end: it may be a process that was killed,
+// perhaps this one before a restart. It waits one and a half times the session timeout at most, on one connection; then the error
+// is zksync.ErrMisuse, and also zksync.ErrNotAcquired, because a session with a longer timeout may still end: Join may be called again. If ctx ends
+// before, it is that of the context, too. If this very session has the member, it is zksync.ErrMisuse at once, and for a malformed ID.
 //
 // It costs two requests; the first use of an object costs one more, and the first use of the path some.
 func (g *Group) Join(ctx context.Context, me Member) (*Membership, error) {
@@ -60,15 +59,15 @@ func (g *Group) join(ctx context.Context, me Member) (*Membership, error) {
 	if ctx.Err() != nil {
 		return nil, errs.OfContext(ctx)
 	}
-	m := &Membership{g: g, id: me.ID, data: bytes.Clone(me.Data), turn: make(chan struct{}, 1)}
-	m.p = &presence.Presence{At: g.at, Node: g.member(me.ID), Enter: m.enter, Exit: m.exit, Taken: errSameID(me.ID)}
+	m := &Membership{g: g, id: me.ID}
+	m.p = &presence.Presence{At: g.at, Node: g.member(me.ID), Data: bytes.Clone(me.Data), Enter: m.enter, Exit: m.exit, Apply: g.apply, Taken: taken(me.ID)}
 	if err := m.p.Start(); err != nil {
 		return nil, err
 	}
 	if _, err := m.p.There(ctx); err != nil {
 		m.p.GiveUp()
 		if m.p.Waited() && ctx.Err() != nil {
-			err = fmt.Errorf("%w: there is another member with the ID %s: %w", errs.ErrMisuse, errs.Quote(me.ID), err)
+			err = fmt.Errorf("%w, %w: there is a member with the ID %s, whose session has not ended: %w", errs.ErrMisuse, errs.ErrNotAcquired, errs.Quote(me.ID), err)
 		}
 		return nil, err
 	}
@@ -84,23 +83,16 @@ func (g *Group) fits(id string, data []byte) error {
 }
 
 // enter makes the member's node.
-func (m *Membership) enter(ctx context.Context, e *zkconn.Epoch) error {
+func (m *Membership) enter(ctx context.Context, e *zkconn.Epoch, data []byte) error {
 	if err := m.g.known(ctx, e); err != nil {
 		return err
 	}
-	m.mu.Lock()
-	data, count := m.data, m.count
-	m.mu.Unlock()
 	err := m.g.apply(ctx, e, m.g.create(m.p.Node, data, zk.FlagEphemeral))
 	switch {
 	case record.RefusedAt(err, 0, zk.ErrNodeExists):
 		return presence.ErrTaken
 	case record.RefusedAt(err, 0, zk.ErrNoNode):
 		return errRemoved
-	case err == nil:
-		m.mu.Lock()
-		m.entered = count
-		m.mu.Unlock()
 	}
 	return err
 }
@@ -128,56 +120,11 @@ func (m *Membership) Lost() <-chan struct{} { return m.p.Lost() }
 // the new data may be there, or be there in the next session: the error satisfies zksync.Ambiguous. After Leave it is zksync.ErrReleased. It
 // costs two requests: the change, and a new watch.
 func (m *Membership) SetData(ctx context.Context, data []byte) error {
-	return errs.Wrap("set-data", m.g.at.Path, m.setData(ctx, bytes.Clone(data)))
-}
-
-func (m *Membership) setData(ctx context.Context, data []byte) error {
-	if err := m.g.fits(m.id, data); err != nil {
-		return err
+	err := m.g.fits(m.id, data)
+	if err == nil {
+		err = m.p.Set(ctx, bytes.Clone(data))
 	}
-	select {
-	case m.turn <- struct{}{}:
-		defer func() { <-m.turn }()
-	case <-ctx.Done():
-		return errs.OfContext(ctx)
-	}
-	if m.p.Leaving().Err() != nil {
-		return errs.ErrReleased
-	}
-	m.mu.Lock()
-	m.data = data
-	m.count++
-	count := m.count
-	m.mu.Unlock()
-	ctx, cancel := m.g.at.Bounded(ctx)
-	defer cancel()
-	for {
-		st, err := m.p.There(ctx)
-		if err != nil {
-			return errs.MarkAmbiguous(err)
-		}
-		m.mu.Lock()
-		told := m.entered >= count
-		m.mu.Unlock()
-		if told {
-			return nil
-		}
-		err = m.g.apply(ctx, st.Epoch, &zk.SetDataRequest{Path: m.p.Node, Data: data, Version: -1})
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil:
-			return errs.MarkAmbiguous(errs.OfContext(ctx))
-		case !record.RefusedAt(err, 0, zk.ErrNoNode) && !errors.Is(err, zkconn.ErrOver) && !errors.Is(err, errs.ErrSessionExpired):
-			return errs.MarkAmbiguous(err)
-		}
-		// The process will join again, with these data.
-		select {
-		case <-st.Lost:
-		case <-ctx.Done():
-			return errs.MarkAmbiguous(errs.OfContext(ctx))
-		}
-	}
+	return errs.Wrap("set-data", m.g.at.Path, err)
 }
 
 // Leave ends the membership. It blocks until the servers confirm, or ctx ends. Then the member's node is removed as soon

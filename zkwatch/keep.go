@@ -70,8 +70,8 @@ func (k *Kept) fits(data []byte) error {
 
 // run keeps the node through all sessions.
 func (k *Kept) run() {
-	err := k.at.In(context.Background(), k.in)
-	if err == nil {
+	err := k.at.Until(k.leaving, k.in)
+	if err == nil || k.leaving.Err() != nil && !k.at.Closing() {
 		err = zksync.ErrReleased
 	}
 	k.mu.Lock()

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
@@ -16,32 +18,39 @@ import (
 )
 
 // Presence is an ephemeral node that is made again in every session, and when somebody has removed it, until it is given
-// up. The functions that make and remove it must know what became of their requests, as the changes of package writers do. So it is
+// up. The functions that make, change and remove it must know what became of their requests, as the changes of package writers do. So it is
 // always known whether the node is there, and no late request touches a later node of the same name.
+//
+// Of two in one session with the same node, the second begins when the first one has ended.
 type Presence struct {
 	At   *session.Access
 	Node string // a path on the servers
+	Data []byte // of the node, at first
 	// Enter makes the node. Its error is ErrTaken if there is one.
-	Enter func(ctx context.Context, e *zkconn.Epoch) error
+	Enter func(ctx context.Context, e *zkconn.Epoch, data []byte) error
 	// Exit removes it.
 	Exit func(ctx context.Context, e *zkconn.Epoch) error
+	// Apply makes a change once.
+	Apply func(ctx context.Context, e *zkconn.Epoch, ops ...any) error
 	// Changed, if it is not nil, is told when the node is there, and with nil when it is not any more. It must not block.
 	Changed func(*Stay)
-	// Taken is the error if the node of another stays.
-	Taken error
+	// Taken is the error if the node of another stays. here says that it is of this very session.
+	Taken func(here bool) error
 
 	leaving context.Context
 	leave   context.CancelFunc
 	done    chan struct{} // closed when nothing more will happen
+	turn    chan struct{} // has a value while Set runs
 
-	mu      sync.Mutex
-	stay    *Stay         // nil while the node is not there
-	news    chan struct{} // closed when stay changes, or err is set
-	last    <-chan struct{}
-	ever    bool      // it was there
-	joining bool      // a request that makes it may be under way
-	until   time.Time // how long the first attempt waits for the node of another to go
-	err     error     // why nothing more will happen
+	mu     sync.Mutex
+	stay   *Stay         // nil while the node is not there
+	news   chan struct{} // closed when what is known of the node changes, or err is set
+	last   <-chan struct{}
+	ever   bool  // it was there
+	waited bool  // the first attempt has waited for the node of another
+	err    error // why nothing more will happen
+	wanted int   // counts the calls of Set
+	told   int   // wanted, as of the data with which the node was made last
 }
 
 // Stay is the time between the creation of the node and its end.
@@ -49,7 +58,9 @@ type Stay struct {
 	Epoch *zkconn.Epoch
 	Lost  <-chan struct{} // closed when it has ended
 
-	lost chan struct{}
+	lost    chan struct{}
+	link    int64 // the connection on which the node was last seen, or made
+	version int32 // of the node then, or after the last change
 }
 
 // ErrTaken means that there is a node of that name.
@@ -58,7 +69,7 @@ var ErrTaken = errors.New("the node is there")
 // Start begins. It is called once. After Close of the session has begun, it fails.
 func (p *Presence) Start() error {
 	p.leaving, p.leave = context.WithCancel(context.Background())
-	p.done, p.news = make(chan struct{}), make(chan struct{})
+	p.done, p.news, p.turn = make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
 	if !p.At.Spawn(p.run) {
 		return errs.ErrClosed
 	}
@@ -67,14 +78,38 @@ func (p *Presence) Start() error {
 
 func (p *Presence) run() {
 	defer close(p.done)
-	err := p.At.In(context.Background(), p.in)
+	err := p.occupy()
+	if err == nil {
+		defer p.At.Vacate(p.Node)
+		err = p.At.Until(p.leaving, p.in)
+	}
+	if p.leaving.Err() != nil && !p.At.Closing() {
+		err = errs.ErrReleased
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.err = err; err == nil {
-		p.err = errs.ErrReleased
+	p.err = err
+	p.changed()
+}
+
+// occupy waits until no other presence of this session keeps the node. One that is leaving may have a node there, or may yet make it.
+func (p *Presence) occupy() error {
+	for {
+		other, taken := p.At.Occupy(p.Node, p).(*Presence)
+		switch {
+		case !taken:
+			return nil
+		case other.leaving.Err() == nil:
+			return p.Taken(true)
+		}
+		select {
+		case <-other.done:
+		case <-p.leaving.Done():
+			return errs.ErrReleased
+		case <-p.At.Closed():
+			return errs.ErrClosed
+		}
 	}
-	close(p.news)
-	p.news = make(chan struct{})
 }
 
 // in is the presence in one session. Requests that change something do not end with leaving: their outcome must be known.
@@ -82,17 +117,19 @@ func (p *Presence) in(ctx context.Context, e *zkconn.Epoch) error {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(p.leaving, cancel)()
-	for pace := (node.Pace{Free: 1}); p.enters(true); {
+	for pace := (node.Pace{Free: 1}); p.leaving.Err() == nil; {
 		if p.At.Closing() {
 			return errs.ErrClosed // it may be gone because of that
 		}
-		err := p.Enter(ctx, e)
-		if err != nil {
-			p.enters(false)
-		}
+		p.mu.Lock()
+		data, wanted := p.Data, p.wanted
+		p.mu.Unlock()
+		link := e.Connection() // before the request: if this is the connection afterwards, the node was made on it
+		err := p.Enter(ctx, e, data)
 		switch {
 		case err == nil:
-			err = p.remain(ctx, waiting, e)
+			lost := make(chan struct{})
+			err = p.remain(ctx, waiting, &Stay{Epoch: e, Lost: lost, lost: lost, link: link}, wanted)
 		case errors.Is(err, ErrTaken):
 			err = p.untilFree(waiting, e)
 		case errors.Is(err, errs.ErrSessionExpired):
@@ -110,90 +147,124 @@ func (p *Presence) in(ctx context.Context, e *zkconn.Epoch) error {
 }
 
 // remain waits while the node is there. It removes it when it is given up.
-func (p *Presence) remain(ctx, waiting context.Context, e *zkconn.Epoch) error {
+func (p *Presence) remain(ctx, waiting context.Context, st *Stay, told int) error {
+	e := st.Epoch
 	forget := record.NodeAtClose(p.At.Session, e, zkconn.Orphan{Dir: path.Dir(p.Node), Node: p.Node})
 	defer func() {
 		if !p.At.Closing() { // else the node is to be removed for that
 			forget()
 		}
 	}()
-	lost := make(chan struct{})
-	st := &Stay{e, lost, lost}
-	p.set(st)
+	p.set(st, told)
 	hook := e.OnLost(func(error) { p.lost(st) })
 	defer hook.Stop()
 	defer p.lost(st)
-	err := p.untilGone(waiting, e)
+	err := p.untilGone(waiting, st)
 	p.lost(st) // before another can take the place
 	if p.leaving.Err() == nil || ctx.Err() != nil || err == nil {
+		return err
+	}
+	if ours, err := p.ours(ctx, st); err != nil || !ours {
 		return err
 	}
 	return p.Exit(ctx, e)
 }
 
-// untilGone waits until somebody has removed the node. It makes no request while nothing happens, if it is certain
-// that the servers would tell.
-func (p *Presence) untilGone(ctx context.Context, e *zkconn.Epoch) error {
-	if !e.Reads(p.At.ACL()) {
-		return record.UntilGone(ctx, e, p.Node, 0, nil)
-	}
-	for {
+// untilGone waits until somebody has removed the node. It makes no request while nothing happens, if it is certain that the
+// servers would tell; else it looks once in each session timeout. After each change and each
+// disconnect it looks whose node is there, for somebody may have removed ours, and another may have made his. The
+// request that sets the watch tells that, and the version.
+func (p *Presence) untilGone(ctx context.Context, st *Stay) error {
+	e := st.Epoch
+	for pace := (node.Pace{}); ; {
 		if err := e.Await(ctx); err != nil {
 			return err
 		}
-		l := record.Hear(e, p.Node)
-		heard, what, err := l.Next(ctx, 24*time.Hour)
-		l.Stop()
-		if err != nil {
-			return err
-		}
-		if heard != "" && what != zkconn.Changed && what != zkconn.Disconnected {
+		link, heard := e.Connection(), make(chan zkconn.Event, 1)
+		w, call := e.StartWatchAbsence(p.Node, func(what zkconn.Event) { heard <- what })
+		seen, err := call.Wait(ctx, e)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			e.Unwatch(w)
+			return nil
+		case err != nil:
+			if e.GiveUp(w, call.Answered()); !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent) {
+				return err
+			}
+			if err := pace.Rest(ctx, e); err != nil {
+				return err
+			}
+			continue
+		case seen.EphemeralOwner != e.ID():
+			e.Unwatch(w)
 			return nil
 		}
+		p.saw(st, link, seen.Version)
+		look, stop := p.lookAfter(e)
+		select {
+		case what := <-heard:
+			if what == zkconn.Deleted {
+				return nil
+			}
+		case <-look:
+			w.Stop()
+		case <-ctx.Done():
+			w.Stop() // the node goes, and the watch with it
+			return context.Cause(ctx)
+		case <-e.Over():
+			return zkconn.ErrOver
+		}
+		stop()
 	}
 }
 
-// untilFree waits until the node of another is gone. Its session may have ended already for everybody but the
-// servers: it is that of a process that was killed and started again, or an earlier one of this process. So the first
-// attempt waits as long as such a session may last. After that the other one lives.
-func (p *Presence) untilFree(ctx context.Context, e *zkconn.Epoch) error {
-	st, there, err := e.Exists(ctx, p.Node)
-	if err != nil || !there {
-		return err
+// lookAfter tells when to look for the node without an event: never, if the servers report its end to this session.
+func (p *Presence) lookAfter(e *zkconn.Epoch) (look <-chan time.Time, stop func() bool) {
+	if e.Reads(p.At.ACL()) {
+		return nil, func() bool { return false }
 	}
+	t := time.NewTimer(e.Timeout())
+	return t.C, t.Stop
+}
+
+// ours reports whether the node is that of st. If the connection is that on which it was seen, it is: an event would have told
+// of its end.
+func (p *Presence) ours(ctx context.Context, st *Stay) (ours bool, err error) {
 	p.mu.Lock()
-	if p.until.IsZero() {
-		p.until = time.Now().Add(e.Timeout() * 3 / 2)
-	}
-	first, until := !p.ever, p.until
+	link := st.link
 	p.mu.Unlock()
-	if !first {
-		return record.UntilGone(ctx, e, p.Node, st.Czxid, nil)
+	if link == st.Epoch.Connection() {
+		return true, nil
 	}
-	if st.EphemeralOwner == e.ID() {
-		return p.Taken
-	}
-	ctx, cancel := context.WithDeadlineCause(ctx, until, p.Taken)
-	defer cancel()
-	return record.UntilGone(ctx, e, p.Node, st.Czxid, nil)
+	err = record.Insist(ctx, st.Epoch, func() error {
+		if err := record.Synced(ctx, st.Epoch, path.Dir(p.Node)); err != nil {
+			return err
+		}
+		now, there, err := st.Epoch.Exists(ctx, p.Node)
+		ours = there && now.EphemeralOwner == st.Epoch.ID()
+		return err
+	})
+	return ours, err
 }
 
 // set notes that the node is there.
-func (p *Presence) set(st *Stay) {
+func (p *Presence) set(st *Stay, told int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.stay, p.last, p.ever, p.joining = st, st.lost, true, false
-	close(p.news)
-	p.news = make(chan struct{})
+	p.stay, p.last, p.ever, p.told = st, st.lost, true, told
+	p.changed()
 	p.tell(st)
 }
 
-// enters notes whether a request that makes the node may be under way. It reports false if there must be none any more.
-func (p *Presence) enters(now bool) bool {
+// saw notes that the node was seen on a connection, or written to.
+func (p *Presence) saw(st *Stay, link int64, version int32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.joining = now && p.leaving.Err() == nil
-	return p.joining
+	st.link = max(st.link, link)
+	if version-st.version > 0 { // a late answer tells an earlier one
+		st.version = version
+	}
+	p.changed()
 }
 
 // lost notes that the node is not there any more. It may be called twice.
@@ -205,36 +276,47 @@ func (p *Presence) lost(st *Stay) {
 	}
 	p.stay = nil
 	close(st.lost)
-	close(p.news)
-	p.news = make(chan struct{})
+	p.changed()
 	p.tell(nil)
 }
 
-// There waits until the node is there. Without a first one, the error says that nobody waits for the node of another.
-func (p *Presence) There(ctx context.Context) (*Stay, error) {
+// changed wakes all who wait for news. mu is held.
+func (p *Presence) changed() {
+	close(p.news)
+	p.news = make(chan struct{})
+}
+
+// There waits until the node is there.
+func (p *Presence) There(ctx context.Context) (st *Stay, err error) {
+	err = p.await(ctx, func() bool { st = p.stay; return st != nil })
+	return st, err
+}
+
+// await waits until it is so, as told under mu.
+func (p *Presence) await(ctx context.Context, so func() bool) error {
 	for {
 		p.mu.Lock()
-		st, news, err := p.stay, p.news, p.err
+		is, news, err := so(), p.news, p.err
 		p.mu.Unlock()
 		switch {
 		case err != nil:
-			return nil, err
-		case st != nil:
-			return st, nil
+			return err
+		case is:
+			return nil
 		}
 		select {
 		case <-news:
 		case <-ctx.Done():
-			return nil, errs.OfContext(ctx)
+			return errs.OfContext(ctx)
 		}
 	}
 }
 
-// Waited reports whether the first attempt has waited for the node of another.
+// Waited reports whether the first attempt has waited for the node of another, in vain as yet.
 func (p *Presence) Waited() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !p.ever && !p.until.IsZero()
+	return !p.ever && p.waited
 }
 
 // GiveUp gives the node up, and does not wait.
@@ -242,13 +324,7 @@ func (p *Presence) GiveUp() { p.leave() }
 
 // Leave gives the node up, and waits until it is gone, or until ctx ends.
 func (p *Presence) Leave(ctx context.Context) error {
-	p.mu.Lock()
 	p.leave()
-	gone := p.stay == nil && p.ever && !p.joining
-	p.mu.Unlock()
-	if gone {
-		return nil
-	}
 	select {
 	case <-p.done:
 		return nil

@@ -51,9 +51,9 @@ func NewWorker(at Nodes, name string, items []string) *Worker {
 }
 
 // Enter makes the worker's node, in the round that is open, or in a new one, and returns that round. A worker that comes back in
-// its next session goes on with its round if that is still open, even if nobody else is there.
-func (w *Worker) Enter(ctx context.Context, e *zkconn.Epoch) (round string, err error) {
-	for pace := (node.Pace{Free: 2}); ; {
+// its next session goes on with its round if that is still open, even if nobody else is there. It makes no further attempt once leaving has ended.
+func (w *Worker) Enter(ctx, leaving context.Context, e *zkconn.Epoch) (round string, err error) {
+	for pace := (node.Pace{Free: 2}); leaving.Err() == nil; {
 		data, _, err := e.Get(ctx, w.Working())
 		if errors.Is(err, zk.ErrNoNode) {
 			return "", fmt.Errorf("%w: somebody has removed the directory of workers", errs.ErrBroken)
@@ -77,6 +77,7 @@ func (w *Worker) Enter(ctx context.Context, e *zkconn.Epoch) (round string, err 
 			return "", err
 		}
 	}
+	return "", errs.ErrReleased
 }
 
 // begin begins a new round in the place of another that nobody works on.

@@ -113,6 +113,19 @@ func (a *Access) In(ctx context.Context, f func(context.Context, *zkconn.Epoch) 
 	return a.inUnjoined(ctx, f)
 }
 
+// Until is In for f that must know what became of its requests: f's context ends only when the session closes. f itself ends
+// soon after ctx has. While there is no ZooKeeper session, the end of ctx ends the call.
+func (a *Access) Until(ctx context.Context, f func(context.Context, *zkconn.Epoch) error) error {
+	if a.Settings.bad != nil {
+		return a.Settings.bad
+	}
+	ctx, cancel := a.Bounded(ctx)
+	defer cancel()
+	requests, stop := a.Bounded(context.WithoutCancel(ctx))
+	defer stop()
+	return a.inEach(ctx, requests, f)
+}
+
 // ACL is the access control list of the primitive's nodes.
 func (a *Access) ACL() []zk.ACL { return a.Settings.ACL }
 

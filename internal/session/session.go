@@ -30,6 +30,7 @@ type Session struct {
 	journal  *sessionJournal // nil without a session file
 	crowds   queue.Crowds
 	writers  writers.Writers
+	kept     sync.Map // by path: see Occupy
 
 	// ctx ends, with errs.ErrClosed as its cause, when Close begins. Everything
 	// that the session starts ends with ctx, and Close waits for it with work.

@@ -90,10 +90,15 @@ func (s *Session) In(ctx context.Context, f func(ctx context.Context, e *zkconn.
 func (s *Session) inUnjoined(ctx context.Context, f func(ctx context.Context, e *zkconn.Epoch) error) error {
 	ctx, cancel := s.Bounded(ctx)
 	defer cancel()
+	return s.inEach(ctx, ctx, f)
+}
+
+// inEach runs f, with the context of its requests, in one ZooKeeper session after the other. ctx ends the wait for the next one.
+func (s *Session) inEach(ctx, requests context.Context, f func(ctx context.Context, e *zkconn.Epoch) error) error {
 	for pace := (node.Pace{}); ; {
 		e, err := s.client.Epoch(ctx)
 		if err == nil {
-			err = f(ctx, e)
+			err = f(requests, e)
 		}
 		switch {
 		case err == nil:
@@ -108,6 +113,19 @@ func (s *Session) inUnjoined(ctx context.Context, f func(ctx context.Context, e 
 		_ = pace.Rest(ctx, e)
 	}
 }
+
+// Occupy notes that who keeps a node at a path of the servers, until Vacate. If another does, it returns that instead. So
+// of those who make a node of this session there, each waits until the one before has ended.
+func (s *Session) Occupy(path string, who any) (other any) {
+	other, _ = s.kept.LoadOrStore(path, who)
+	if other == who {
+		return nil
+	}
+	return other
+}
+
+// Vacate undoes Occupy.
+func (s *Session) Vacate(path string) { s.kept.Delete(path) }
 
 // Bounded returns a context that ends with ctx, and also,
 // with errs.ErrClosed as its cause, when the session closes.

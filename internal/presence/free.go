@@ -1,0 +1,65 @@
+package presence
+
+import (
+	"context"
+
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+)
+
+// The first attempt waits slices times a session timeout / perTimeout for the node of another to go.
+const slices, perTimeout = 6, 4
+
+// untilFree waits until the node of another is gone. Its session may have ended already for everybody but the
+// servers: it is that of a process that was killed and started again, or an earlier one of this process. So the first
+// attempt waits as long as a session with the same timeout may last. After that the other one lives.
+func (p *Presence) untilFree(ctx context.Context, e *zkconn.Epoch) error {
+	p.mu.Lock()
+	p.waited = true
+	first := !p.ever
+	p.mu.Unlock()
+	if !first {
+		return record.UntilGone(ctx, e, p.Node, 0, nil)
+	}
+	return record.Insist(ctx, e, func() error { return p.outlast(ctx, e) })
+}
+
+// outlast is untilFree on one connection. A new leader, or a server that starts again, gives every session its whole timeout once
+// more, and ends all connections; so what was waited on an earlier connection does not count. Nor does the time in
+// which this process or the leader stood still: of each slice no more counts than it was to take, and the leader answers at its
+// end. That answer is the last look, too.
+func (p *Presence) outlast(ctx context.Context, e *zkconn.Epoch) error {
+	l := record.Hear(e, p.Node)
+	defer l.Stop()
+	now, there, err := e.Exists(ctx, p.Node)
+	switch {
+	case err != nil || !there:
+		return err
+	case now.EphemeralOwner == e.ID():
+		return p.Taken(true)
+	}
+	for range slices {
+		heard, what, err := l.Next(ctx, e.Timeout()/perTimeout)
+		switch {
+		case err != nil:
+			return err
+		case heard != "" && what == zkconn.Disconnected:
+			return record.ErrAgain
+		case heard != "" && what == zkconn.Changed: // it lives
+			l.Add(p.Node)
+		case heard != "":
+			return nil
+		}
+		if err := record.Synced(ctx, e, p.Node); err != nil {
+			return err
+		}
+		next, there, err := e.Exists(ctx, p.Node)
+		switch {
+		case err != nil || !there:
+			return err
+		case next.Czxid != now.Czxid: // that is another one
+			return record.ErrAgain
+		}
+	}
+	return p.Taken(false)
+}

@@ -1,0 +1,201 @@
+package zkgroup_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/zkgroup"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+const memberPath = groupPath + "/zkgroup/members/a"
+
+// What is on its way of an attempt of this process, or on its way out, is no other member.
+func TestJoinWaitsForWhatAnEarlierJoinOfItsSessionLeaves(t *testing.T) {
+	for _, fate := range []zktest.Fate{zktest.Continue, zktest.LoseReply, zktest.LoseRequest, zktest.Duplicate} {
+		for _, late := range []time.Duration{0, time.Second} {
+			t.Run(fmt.Sprintf("fate=%v,late=%v", fate, late), func(t *testing.T) {
+				proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+					g := zkgroup.New(v.Session(), groupPath)
+					held := v.Server.Intercept(zktest.On(zktest.Create, memberPath).Hold().Nth(1))
+					ctx, cancel := context.WithCancel(t.Context())
+					ends := make(chan error, 1)
+					go func() { _, err := g.Join(ctx, zkgroup.Member{ID: "a", Data: []byte("first")}); ends <- err }()
+					v.Quiet()
+					cancel()
+					require.ErrorIs(t, <-ends, context.Canceled)
+					time.AfterFunc(late, held.Release)
+					m := joins(v, g, "a", "second")
+					require.Equal(t, []string{"a=second"}, members(v, g))
+
+					removed := v.Server.Intercept(zktest.On(zktest.Delete, memberPath).Hold().Nth(1))
+					short, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					require.ErrorIs(t, m.Leave(short), context.DeadlineExceeded)
+					time.AfterFunc(late, removed.Release)
+					m = joins(v, g, "a", "third")
+					require.Equal(t, []string{"a=third"}, members(v, g))
+					_, err := zkgroup.New(v.Session(), groupPath).Join(short, zkgroup.Member{ID: "a"})
+					require.Error(t, err)
+					_, err = g.Join(t.Context(), zkgroup.Member{ID: "a"})
+					require.ErrorIs(t, err, zksync.ErrMisuse)
+					require.ErrorContains(t, err, "this session")
+					require.NoError(t, m.Leave(t.Context()))
+				})
+			})
+		}
+	}
+}
+
+// A second Leave waits for what the first one has left behind.
+func TestEachLeaveWaitsUntilTheMemberIsGone(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		m := joins(v, zkgroup.New(v.Session(), groupPath), "a", "")
+		removed := v.Server.Intercept(zktest.On(zktest.Delete, memberPath).Hold().Nth(1))
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, m.Leave(short), context.DeadlineExceeded)
+		time.AfterFunc(time.Second, removed.Release)
+		require.NoError(t, m.Leave(t.Context()))
+		require.False(t, v.Exists(memberPath))
+	})
+}
+
+// A new leader gives the session of a dead member its whole timeout again, and so does a server that starts again.
+func TestJoinOutwaitsADeadMemberThroughChangesOfTheLeader(t *testing.T) {
+	for _, after := range []time.Duration{time.Second, 7 * time.Second, 9 * time.Second} {
+		for _, changes := range []int{1, 2} {
+			t.Run(fmt.Sprintf("after=%v,changes=%d", after, changes), func(t *testing.T) {
+				proving.AmongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
+					old := e.SessionAt(t, 0)
+					_, err := zkgroup.New(old, groupPath).Join(t.Context(), zkgroup.Member{ID: "a"})
+					require.NoError(t, err)
+					e.Partition(old.ID())
+					go old.Close()
+					go func() {
+						for i := range changes {
+							time.Sleep(after)
+							e.ElectLeader(i)
+						}
+					}()
+					_, err = zkgroup.New(e.SessionAt(t, 1), groupPath).Join(t.Context(), zkgroup.Member{ID: "a"})
+					require.NoError(t, err)
+				})
+			})
+		}
+	}
+}
+
+func TestJoinOutwaitsADeadMemberThroughARestartOfTheServer(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		joins(v, zkgroup.New(s, groupPath), "a", "")
+		g := zkgroup.New(v.Session(), groupPath)
+		dies(v, s)
+		for i := range 3 {
+			time.AfterFunc(time.Duration(i+1)*7*time.Second, v.Server.Restart)
+		}
+		joins(v, g, "a", "")
+	})
+}
+
+// The event that tells the end of the dead member's node never comes.
+func TestJoinLooksBeforeItTakesAMemberForAlive(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session(zksync.WithTimeout(13 * time.Second))
+		joins(v, zkgroup.New(s, groupPath), "a", "")
+		g := zkgroup.New(v.Session(), groupPath)
+		v.Server.Intercept(zktest.On(zktest.EventDeleted, memberPath).Lose())
+		dies(v, s)
+		joins(v, g, "a", "")
+	})
+}
+
+// Whoever refuses to wait any longer says so, and that the caller may go on waiting.
+func TestJoinMayBeTriedAgainWhileTheSessionOfAnotherMemberLives(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session(zksync.WithTimeout(40 * time.Second))
+		joins(v, zkgroup.New(s, groupPath), "a", "old")
+		g := zkgroup.New(v.Session(), groupPath)
+		dies(v, s)
+		for tries := 0; ; tries++ {
+			_, err := g.Join(t.Context(), zkgroup.Member{ID: "a", Data: []byte("new")})
+			if err == nil {
+				require.Equal(t, 2, tries)
+				break
+			}
+			require.ErrorIs(t, err, zksync.ErrNotAcquired)
+			require.NotContains(t, err.Error(), "living")
+		}
+		require.Equal(t, []string{"a=new"}, members(v, g))
+	})
+}
+
+// While a member is cut off, somebody removes its node, and another process takes the ID.
+func TestAMemberWhoseIDAnotherHasTakenIsToldAndLeavesItAlone(t *testing.T) {
+	for _, leaves := range []bool{false, true} {
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+			s, other := v.Session(), zkgroup.New(v.Session(), groupPath)
+			m := joins(v, zkgroup.New(s, groupPath), "a", "first")
+			lost := m.Lost()
+			heal := v.Server.Partition(s.ID())
+			v.Server.Disconnect(s.ID())
+			v.Server.Delete(memberPath)
+			n := joins(v, other, "a", "other")
+			told := make(chan error, 1)
+			short, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			go func() {
+				if leaves {
+					told <- m.Leave(short)
+				} else {
+					told <- m.SetData(short, []byte("second"))
+				}
+			}()
+			v.Quiet()
+			heal()
+			v.Awaits(lost, "it is told that it is no member")
+			if leaves {
+				require.NoError(t, <-told)
+			} else {
+				err := <-told
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.True(t, zksync.Ambiguous(err))
+			}
+			require.Equal(t, []string{"a=other"}, members(v, other))
+			require.False(t, proving.IsClosed(n.Lost()))
+			require.NoError(t, n.Leave(t.Context()))
+			time.Sleep(time.Second)
+			if !leaves {
+				require.Equal(t, []string{"a=second"}, members(v, other), "it joins again with the newest data")
+			}
+		})
+	}
+}
+
+// It is no loss that somebody else writes to the node, nor that the connection was lost.
+func TestAMemberKeepsItsPlaceThroughDisconnectsAndForeignWrites(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		g := zkgroup.New(s, groupPath)
+		m := joins(v, g, "a", "0")
+		lost := m.Lost()
+		for i := range 3 {
+			v.Server.Disconnect(s.ID())
+			require.NoError(t, m.SetData(t.Context(), []byte{byte('1' + i)}))
+			v.Server.Set(memberPath, []byte("foreign"))
+			require.NoError(t, m.SetData(t.Context(), []byte("mine")))
+			require.NoError(t, m.SetData(t.Context(), []byte("again")))
+			require.Equal(t, []string{"a=again"}, members(v, g))
+		}
+		require.False(t, proving.IsClosed(lost))
+		require.NoError(t, m.Leave(t.Context()))
+		require.Empty(t, members(v, g))
+	})
+}
