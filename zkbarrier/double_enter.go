@@ -221,7 +221,7 @@ func (b *DoubleBarrier) stillThere(ctx context.Context, e *zkconn.Epoch, s *part
 
 // outside waits until a round gathers.
 func (b *DoubleBarrier) outside(ctx context.Context, e *zkconn.Epoch) error {
-	for last := int64(0); ; {
+	for last, pace := int64(0), (node.Pace{}); ; {
 		dir, open, err := b.learn(ctx, e)
 		if err != nil || !open {
 			return err
@@ -242,8 +242,8 @@ func (b *DoubleBarrier) outside(ctx context.Context, e *zkconn.Epoch) error {
 		}
 		start := time.Now()
 		err = record.UntilGone(ctx, e, b.opened(last), 0, func() error { return b.overIfEmpty(ctx, e, last) })
-		if err == nil && time.Since(start) < record.Pause {
-			err = e.Pause(ctx, record.Pause)
+		if err == nil && time.Since(start) < record.LookPause { // what ended that wait may end the next at once
+			err = pace.Rest(ctx, e)
 		}
 		if err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -57,7 +58,7 @@ func (p *Phaser) act(ctx context.Context, e *zkconn.Epoch, phase int) (next *sta
 		case errors.Is(o.err, zksync.ErrLost):
 			// The lease reports its loss a little before the epoch ends; or somebody removed the node of the lease.
 			// In both cases the caller looks again.
-			return nil, e.Pause(ctx, record.Pause)
+			return nil, new(node.Pace).Rest(ctx, e)
 		}
 		return o.next, o.err
 	case <-ctx.Done():

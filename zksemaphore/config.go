@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/layout"
@@ -229,7 +228,7 @@ func (c *config) found(ctx context.Context, e *zkconn.Epoch) error {
 	case errors.Is(err, zk.ErrNoNode):
 		return node.MakeDir(ctx, e, path.Dir(c.node), c.acl)
 	case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
-		return e.Pause(ctx, soon)
+		return nil // the callers look again, after a pause
 	}
 	return err
 }
@@ -260,7 +259,7 @@ func (c *config) Follow(ctx context.Context, e *zkconn.Epoch, told func()) (w *z
 	w, err = e.Watch(ctx, c.node, func(zkconn.Event) { told() })
 	switch {
 	case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
-		return nil, true, e.Pause(ctx, soon)
+		return nil, true, nil // the callers ask again, after a pause
 	case errors.Is(err, zk.ErrNoNode):
 		return nil, true, nil
 	case err != nil:
@@ -280,6 +279,3 @@ func (c *config) changed(ctx context.Context, e *zkconn.Epoch) (bool, error) {
 	st, there, err := e.Exists(ctx, c.node)
 	return !there || st.Mzxid != c.snapshot.mzxid, err
 }
-
-// soon is the pause before a read that got no usable answer is repeated.
-const soon = 5 * time.Millisecond

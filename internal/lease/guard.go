@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -117,15 +117,11 @@ func (l *Lease) unguarded(ctx context.Context, err error) error {
 // errNotYet means that the lease ended before the transaction could be sent.
 var errNotYet = errors.New("zksync: not sent")
 
-// sendAgain is the pause after a request that was not sent:
-// the connection is lost, but Await may not know that yet.
-const sendAgain = 5 * time.Millisecond
-
 // transact sends a transaction that was marked as sent, as soon as there is a
 // connection. If no answer comes, the transaction stays marked: the request
 // may still be on its way, and can be applied as long as the node exists.
 func (l *Lease) transact(ctx context.Context, ops []any) ([]zk.MultiResponse, error) {
-	for {
+	for pace := (node.Pace{}); ; {
 		if l.ticket.Epoch.Await(ctx) != nil {
 			l.ticket.MarkAnswered()
 			return nil, errNotYet
@@ -136,8 +132,8 @@ func (l *Lease) transact(ctx context.Context, ops []any) ([]zk.MultiResponse, er
 			res, err = call.Result() // also if ctx ended at the very same time
 		}
 		switch {
-		case errors.Is(err, zkconn.ErrNotSent) && l.ticket.Epoch.Pause(ctx, sendAgain) == nil:
-			continue
+		case errors.Is(err, zkconn.ErrNotSent) && pace.Rest(ctx, l.ticket.Epoch) == nil:
+			continue // the connection is lost, but Await may not have known that yet
 		case errors.Is(err, zkconn.ErrNotSent):
 			err = errNotYet
 			fallthrough

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
+
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
@@ -169,9 +171,9 @@ type Sentinel struct {
 	// first waiter does something that the others then need not do. 0 is for cheap looks.
 	Spread time.Duration
 
-	look time.Duration // the newest pause before a look: it doubles each time
-	idle bool          // an event came that says nothing about the end
-	pace node.Pace     // for such events in quick succession
+	looks *backoff.ExponentialBackOff // the pauses before looks
+	idle  bool                        // an event came that says nothing about the end
+	pace  node.Pace                   // for such events in quick succession
 }
 
 // Pick returns the path of a random one of the nodes with these names in dir, "" if there is none.
@@ -216,8 +218,10 @@ func (s *Sentinel) listen(ctx context.Context, e *zkconn.Epoch, ends []string, s
 			return end, event, err
 		}
 		// The sentinel has left. The wait continues for the pause, because the end usually follows at once.
-		s.look = min(max(2*s.look, LookPause), max(e.Timeout()/3, LookPause))
-		quiet = s.look + s.random()
+		if s.looks == nil {
+			s.looks = zkconn.NewBackOff(LookPause, max(e.Timeout()/3, LookPause))
+		}
+		quiet = s.looks.NextBackOff() + s.random()
 	}
 }
 

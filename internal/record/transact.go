@@ -4,16 +4,11 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
-
-// Pause keeps a recipe that looks at the state again from doing so without a pause. Requests are repeated by
-// [Insist], with the pauses of [node.Pace].
-const Pause = 5 * time.Millisecond
 
 // ErrAgain means that a request should be made again.
 var ErrAgain = errors.New("again")

@@ -104,8 +104,9 @@ func failed[T any](err error) *Call[T] {
 // before one is returned. An external connection that was lost may seem to stand until it is
 // looked at, and may be back by then. There the error tells whether the connection was lost.
 func retry[T any](ctx context.Context, e *Epoch, r request[T]) (T, error) {
-	const overlooked, mostPause = 4, time.Second / 4
-	for odd, pause := 0, 5*time.Millisecond; ; {
+	const overlooked = 4
+	lost, pace := Pace{First: time.Millisecond}, Pace{Most: time.Second / 4}
+	for odd := 0; ; {
 		if err := e.Await(ctx); err != nil {
 			var none T
 			return none, err
@@ -114,7 +115,7 @@ func retry[T any](ctx context.Context, e *Epoch, r request[T]) (T, error) {
 		v, err := start(e, r).Wait(ctx, e)
 		if errors.Is(err, ErrNotSent) {
 			// The connection is lost, but Await does not know that yet. That takes moments.
-			if perr := e.Pause(ctx, time.Millisecond); perr != nil {
+			if perr := lost.Rest(ctx, e); perr != nil {
 				return v, perr
 			}
 			continue
@@ -131,10 +132,9 @@ func retry[T any](ctx context.Context, e *Epoch, r request[T]) (T, error) {
 		if odd > overlooked {
 			return v, err
 		}
-		if perr := e.Pause(ctx, pause); perr != nil {
+		if perr := pace.Rest(ctx, e); perr != nil {
 			return v, perr
 		}
-		pause = min(2*pause, mostPause)
 	}
 }
 

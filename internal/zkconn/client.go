@@ -67,12 +67,23 @@ func newClient(cfg Config) *Client {
 	return c
 }
 
-// run opens one epoch after the other.
+// longestRest is about the longest pause before another session is asked for.
+const longestRest = 5 * time.Second
+
+// run opens one epoch after the other. Only one that lasted ends the growth of the pauses between them: what
+// ends a session soon may do so again, whatever it could do before, and each of them costs the servers writes.
 func (c *Client) run() {
 	for _, d := range c.cfg.Predecessors {
 		c.closeStale(d)
 	}
+	var pace Pace
+	var began time.Time
 	for n := int64(1); ; n++ {
+		if time.Since(began) >= longestRest {
+			pace = Pace{Free: 2, First: 20 * time.Millisecond, Most: longestRest}
+		}
+		sleep(pace.Next(), c.running.Done())
+		began = time.Now()
 		e, err := c.open(n)
 		if err != nil {
 			c.refuse(err)

@@ -1,34 +1,50 @@
 package zkconn
 
 import (
-	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
 // dialPace spaces the attempts to connect, over all epochs of one client. Every
-// server gets one attempt at once. Then an exponential back-off with jitter begins.
+// server gets one attempt at once, and another one after each of the first losses of a connection
+// that worked. Then there are growing pauses, which only time ends: a server that answers
+// a few requests and then closes the connection must not be dialled in a tight loop.
 type dialPace struct {
-	most  time.Duration // well below the session timeout: a longer pause could let the session end
-	tries atomic.Int32  // dials since a server last answered a request
+	most   time.Duration // well below the session timeout: a longer pause could let the session end
+	worked atomic.Bool   // a server has answered a request since the newest attempt
+
+	mu   sync.Mutex
+	pace Pace
+	lost int       // how many connections that worked have been lost since the pauses began
+	last time.Time // of the newest attempt
 }
 
-// good is called when a server answered a request. Only that ends the back-off: a server
-// that completes the handshake and then misbehaves must not be dialled in a tight loop.
+// firstLosses is how many connections that worked may be lost in quick succession before there are pauses.
+const firstLosses = 3
+
+// good is called when a server answered a request.
 func (p *dialPace) good() {
-	if p.tries.Load() != 0 {
-		p.tries.Store(0)
+	if !p.worked.Load() {
+		p.worked.Store(true)
 	}
 }
 
 // delay is how long the next attempt at one of n servers has to wait.
 func (p *dialPace) delay(n int) time.Duration {
-	again := int(p.tries.Add(1)) - n
-	if again <= 0 {
-		return 0
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	worked := p.worked.Swap(false)
+	if time.Since(p.last) >= p.most {
+		p.pace, p.lost = Pace{Free: n, First: 20 * time.Millisecond, Most: p.most}, 0
 	}
-	d := min(20*time.Millisecond<<min(again-1, 10), p.most)
-	return d/2 + rand.N(d)
+	if worked && p.lost < firstLosses {
+		p.lost++
+		p.pace.Free = n
+	}
+	d := p.pace.Next()
+	p.last = time.Now().Add(d)
+	return d
 }
 
 // sleep waits for d. It reports false if end was closed before.

@@ -79,13 +79,6 @@ func (e *Epoch) see(zxid int64) {
 	}
 }
 
-// acknowledged is called by the wire for each answer, with the send
-// time of its request, and whether the answer came from the leader.
-func (e *Epoch) acknowledged(sent time.Time, led bool) {
-	e.answered(sent, led)
-	e.client.pace.good()
-}
-
 // nothingRemains notes that the servers have said that the session has ended.
 func (e *Epoch) nothingRemains() {
 	e.mu.Lock()

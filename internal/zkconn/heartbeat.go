@@ -41,6 +41,7 @@ func (e *Epoch) wake() {
 
 // answered tells the clock that a request was answered: when it was sent, and whether the leader answered it.
 func (e *Epoch) answered(sent time.Time, led bool) {
+	e.client.pace.good()
 	if e.clock.advance(sent, led) {
 		e.wake()
 	}

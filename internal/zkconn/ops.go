@@ -142,7 +142,7 @@ func (e *Epoch) Sync(ctx context.Context, path string) error {
 // at some instant during the call. Both the sync and the listing must be answered
 // on one connection: the next connection may be to a server that was not synced.
 func (e *Epoch) SyncedChildren(ctx context.Context, path string) ([]string, error) {
-	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
+	for pace := (Pace{First: time.Millisecond}); ; {
 		if err := e.Await(ctx); err != nil {
 			return nil, err
 		}
@@ -155,7 +155,7 @@ func (e *Epoch) SyncedChildren(ctx context.Context, path string) ([]string, erro
 			return names, err
 		}
 		// Where connections do not live long enough for two requests, another attempt at once would not help.
-		if err := e.Pause(ctx, pause); err != nil {
+		if err := pace.Rest(ctx, e); err != nil {
 			return nil, err
 		}
 	}

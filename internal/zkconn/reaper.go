@@ -71,7 +71,7 @@ func (r *reaping) run(log *slog.Logger) {
 	if r.Pending != nil && !r.settle() {
 		return
 	}
-	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+	for pace := (Pace{First: 20 * time.Millisecond}); ; {
 		err := r.sweep()
 		if err == nil || errors.Is(err, ErrOver) {
 			return
@@ -81,7 +81,7 @@ func (r *reaping) run(log *slog.Logger) {
 			// We can do nothing about the cause, and the node must be removed, so the attempts go on.
 			log.Warn("cannot remove an abandoned node yet", "dir", r.Dir, "node", r.Node, "error", err)
 		}
-		if !sleep(pause, r.over) {
+		if !sleep(pace.Next(), r.over) {
 			return
 		}
 	}

@@ -155,7 +155,7 @@ func (w *wire) replied(xid, code int32, body []byte) error {
 	w.epoch.client.unknown.answered(r.op, code)
 	// The clock gets the answer before the caller, which may at once ask for what this answer proves.
 	if r.op != opAuth { // servers do not count credentials as a sign of life
-		w.epoch.acknowledged(r.at, led(r.op, code))
+		w.epoch.answered(r.at, led(r.op, code))
 	}
 	if code == codeSessionExpired {
 		w.epoch.lose(fmt.Errorf("%w: %s says that it expired", ErrOver, w.addr))

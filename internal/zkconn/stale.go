@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
+
 	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
@@ -19,8 +21,8 @@ import (
 // staleSession is a session of the past that the servers may still have.
 type staleSession struct {
 	Credentials
-	due   time.Time     // when the next attempt to end it is due
-	pause time.Duration // the pause after that attempt
+	due    time.Time // when the next attempt to end it is due
+	pauses *backoff.ExponentialBackOff
 }
 
 // maxStale bounds the number of these sessions. A server that lets one session
@@ -31,7 +33,7 @@ const maxStale = 16
 func (c *Client) closeStale(dead Credentials) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stale = append(c.stale, &staleSession{Credentials: dead, pause: closingPause})
+	c.stale = append(c.stale, &staleSession{Credentials: dead, pauses: NewBackOff(closingPause, 24*time.Hour)})
 	c.stale = c.stale[max(0, len(c.stale)-maxStale):]
 	if !c.ending {
 		c.ending = true
@@ -63,7 +65,7 @@ func (c *Client) allStale() []*staleSession {
 // gone, which they do at the latest when they have ended it themselves, or until the client is closed.
 //
 // Any attempt may have kept the session alive for another timeout, without our knowledge. So the pause before
-// the next attempt doubles without a bound: where no attempt succeeds, the session gets the time to expire.
+// the next attempt doubles, up to a day: where no attempt succeeds, the session gets the time to expire.
 func (c *Client) endStale() {
 	for {
 		c.mu.Lock()
@@ -81,7 +83,7 @@ func (c *Client) endStale() {
 		case <-time.After(time.Until(dead.due)):
 			// Close lets an attempt finish, as it does with the attempt to end its own session.
 			_ = c.endSession(c.closing, e.address(), dead.Credentials)
-			dead.due, dead.pause = time.Now().Add(dead.pause), 2*dead.pause
+			dead.due = time.Now().Add(dead.pauses.NextBackOff())
 		case <-moved:
 		}
 	}
@@ -143,13 +145,14 @@ func (c *Client) endAll(ctx context.Context, e *Epoch, at string) {
 // endUnreached ends a session for which there is no connection. It tries one server after
 // the other until ctx ends. It returns the server that ended the session, "" if none did.
 func (c *Client) endUnreached(ctx context.Context, h *hosts, dead Credentials) (at string) {
+	pace := Pace{First: closingPause}
 	for tries := 1; ctx.Err() == nil; tries++ {
 		addr, _ := h.Next()
 		if c.endSession(ctx, addr, dead) == nil {
 			return addr
 		}
 		if tries%h.Len() == 0 {
-			sleep(closingPause, ctx.Done())
+			sleep(pace.Next(), ctx.Done())
 		}
 	}
 	return ""

@@ -208,6 +208,6 @@ func (w *wire) ponged() {
 	}
 	w.mu.Unlock()
 	if !sent.IsZero() {
-		w.epoch.acknowledged(sent, false)
+		w.epoch.answered(sent, false)
 	}
 }

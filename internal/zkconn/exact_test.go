@@ -1,0 +1,4 @@
+package zkconn
+
+// Tests here assert instants: their pauses are exact.
+func init() { Spread = 0 }
