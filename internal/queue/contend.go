@@ -18,28 +18,37 @@ var errList = errors.New("zksync: list again")
 // (see watch), or a guess is to be made certain. The watches are kept, too.
 var errMore = fmt.Errorf("%w: what is known still holds", errList)
 
+// errResume is errList where only the watches are in doubt: the connection was lost, or one of them is used up. The set ahead
+// only shrinks, so nobody is ahead who was not listed. The ticket subscribes again: an entry that has left
+// meanwhile is not found then, and that makes it list.
+var errResume = fmt.Errorf("%w, if the watches do not tell", errList)
+
 // contend waits until the ticket is granted (nil), its own node is gone (ErrGone),
 // ctx ends, or the epoch is over. When it returns, all its watches have been stopped.
 func (t *Ticket) contend(ctx context.Context) error {
 	ev := newEvents(t.Entry.Name)
 	defer func() { ev.stop() }()
 	var pace node.Pace
+	var known *view
 	var last []Entry
 	for {
-		seen, err := t.round(ctx, ev)
+		v, err := t.round(ctx, ev, known)
 		if !errors.Is(err, errList) {
 			return err
 		}
-		// Usually the queue has changed since the last listing. If it has not, what
-		// made us list again may happen again at once. Then there is a pause first.
-		if sameEntries(seen, last) {
+		// Usually the queue has changed since the last round. If it has not, what
+		// ended that round may happen again at once. Then there is a pause first.
+		resumed, resumes := known != nil, errors.Is(err, errResume)
+		if sameEntries(v.ahead, last) && resumed == resumes {
 			if err := pace.Rest(ctx, t.Epoch); err != nil {
 				return err
 			}
 		} else {
 			pace = node.Pace{}
 		}
-		last = seen
+		if known, last = nil, v.ahead; resumes {
+			known = &v
+		}
 		// Where what is known still holds, the subscriptions stay: the blocker may leave
 		// during the listing, and without them another request would be needed to hear of
 		// that. With a Config they are made anew, because follow adds one in each round.
@@ -50,23 +59,26 @@ func (t *Ticket) contend(ctx context.Context) error {
 	}
 }
 
-// round lists once, if there is no guess, and then draws conclusions from the listing and from the
-// events since. It returns nil when the ticket is granted, and errList or
-// errMore when another listing is needed. seen is what it kept of the listing.
-func (t *Ticket) round(ctx context.Context, ev *events) (seen []Entry, err error) {
+// round draws conclusions from what is known of the queue, or else from a listing or a guess, and from the
+// events since. It returns nil when the ticket is granted, and errList, errMore or errResume
+// when another round is needed. It returns what is known then.
+func (t *Ticket) round(ctx context.Context, ev *events, known *view) (v view, err error) {
+	if known != nil {
+		v = *known
+	}
 	if c := t.queue.Config; c != nil {
 		if err := t.follow(ctx, c, ev); err != nil {
-			return nil, err
+			return v, err
 		}
 	}
-	v, err := t.look(ctx)
-	if err != nil {
-		return nil, err
+	if v, err = t.resume(ctx, v); err != nil {
+		return v, err
 	}
 	if len(v.blockers) == 0 {
-		return nil, nil // this listing showed the own node, and nothing in its way
+		if v, err = t.look(ctx); err != nil || len(v.blockers) == 0 {
+			return v, err // without blockers, the listing showed the own node, and nothing in its way
+		}
 	}
-	seen = v.ahead
 	for {
 		// The proof that a grant needs is asked for now, so that it is there when the blocker leaves.
 		if t.unrequire == nil && t.mayBeNext(v) {
@@ -84,7 +96,7 @@ func (t *Ticket) round(ctx context.Context, ev *events) (seen []Entry, err error
 		switch {
 		case errors.Is(err, errQuiet) && v.shallow:
 			if ev.scouting, v.shallow = true, false; t.few(ctx) {
-				return seen, errMore
+				return v, errMore
 			}
 			continue
 		case errors.Is(err, errQuiet) && spares:
@@ -93,20 +105,32 @@ func (t *Ticket) round(ctx context.Context, ev *events) (seen []Entry, err error
 		case errors.Is(err, errQuiet):
 			err = t.check(ctx, v.blockers)
 		case err == nil && t.released(ev, v):
-			return seen, t.confirm(ctx, ev)
+			return v, t.confirm(ctx, ev)
 		}
 		if err == nil {
 			v, err = t.without(v, departed, ev)
 		}
 		if err != nil {
-			return seen, err
+			return v, err
 		}
 		if len(v.blockers) == 0 {
 			// The departure of the last blocker is the grant,
 			// unless an event has put that conclusion in doubt.
-			return seen, t.confirm(ctx, ev)
+			return v, t.confirm(ctx, ev)
 		}
 	}
+}
+
+// resume is what was known at the end of the last round, by the present policy. It waits for a connection, without which
+// nothing could be watched.
+func (t *Ticket) resume(ctx context.Context, v view) (view, error) {
+	if len(v.ahead) == 0 {
+		return view{}, nil
+	}
+	if t.counts() {
+		v = t.view(v.ahead, v.more)
+	}
+	return v, t.Epoch.Await(ctx)
 }
 
 // view is what a waiter knows of the queue: the entries of a
@@ -151,23 +175,27 @@ func (t *Ticket) mayBeNext(v view) bool {
 	return !v.more && len(t.blockers(withoutEntries(v.ahead, leaving))) == 0
 }
 
-// follow makes the ticket list again when the config changes. If the config has changed already since it was
-// learned, follow reads it again, and the ticket lists again at once, or fails if its entry no longer fits.
+// follow ends the round when the config changes. If the config has changed already since it was
+// learned, follow reads it again, and fails if the entry no longer fits.
 func (t *Ticket) follow(ctx context.Context, c Config, ev *events) error {
-	w, changed, err := c.Follow(ctx, t.Epoch, ev.listAgain)
-	if w != nil {
-		ev.watches = append(ev.watches, w)
+	for pace := (node.Pace{Free: 1}); ; {
+		w, changed, err := c.Follow(ctx, t.Epoch, ev.resume)
+		if w != nil {
+			ev.watches = append(ev.watches, w)
+		}
+		if err != nil || !changed {
+			return err
+		}
+		if err := c.Learn(ctx, t.Epoch); err != nil {
+			return err
+		}
+		if !c.Fits(t.Entry.Weight) {
+			return ErrTooBig
+		}
+		if err := pace.Rest(ctx, t.Epoch); err != nil {
+			return err
+		}
 	}
-	if err != nil || !changed {
-		return err
-	}
-	if err := c.Learn(ctx, t.Epoch); err != nil {
-		return err
-	}
-	if !c.Fits(t.Entry.Weight) {
-		return ErrTooBig
-	}
-	return errList
 }
 
 // released reports whether the blocker said that it held and has left. Nobody was ahead of it then.

@@ -48,14 +48,21 @@
 //
 //   - The own node still exists. The connection delivers events in the order of the servers' history.
 //     Once the server has confirmed the watch of the own node, its deletion would have been reported first if it
-//     had come first (deleted_waiting.txt). Events before that (old_watch.txt), or after the connection was
-//     cut (disconnected.txt), lead to a new listing. This is a proof from silence. It holds only if the session may read
+//     had come first (deleted_waiting.txt). Events before that (old_watch.txt) lead to a new listing. This is a proof from silence. It holds only if the session may read
 //     its own node: some servers tell nothing to one that may not. If that is not certain ([zkconn.Epoch.Reads]), the
 //     waiter asks whether its node exists, after the departure (unread.txt).
 //   - Nothing else is ahead. Either the listing showed nothing else, or the scout was watched, too,
 //     and a listing made after its departure, while the blocker still existed, showed nothing else
 //     (exclusive.txt). So a policy may be asked about the nearest entries only, if it does not count all (near).
 //   - The entry that departed cannot have come back as another one in its place (mayBeReplaced).
+//
+// # When the connection was cut
+//
+// What was listed still holds, because the set ahead only shrinks: no entry is ahead that was not listed. So after a reconnect
+// the ticket subscribes again to its own node, its blockers and the scout, with one request. If one of them has left meanwhile,
+// the server says so at once, before it confirms the watch of the own node, and the ticket lists (disconnected.txt). If
+// all waiters listed, a reconnect of n waiters would cost n listings of n names. The same is done when somebody wrote to
+// the own node (own_written.txt), and when the number of permits has changed.
 //
 // # A release is proof of more
 //

@@ -21,7 +21,8 @@ type events struct {
 	released   map[string]bool // names of sealed entries that held and have left
 	left       []string        // names that departed and were not yet returned by wait
 	gone       bool            // the own node departed
-	uncertain  bool            // the connection was lost, or something else happened after which only a listing tells
+	uncertain  bool            // something happened after which only a listing tells
+	cut        bool            // the connection was lost, or a watch is used up on which every conclusion rests
 	ownWatched bool            // the server is known to watch the own node
 	scouting   bool            // a scout is watched, even if the blocker is sealed
 	wake       chan struct{}   // holds a value when there is something new for wait
@@ -78,9 +79,9 @@ func (ev *events) tell(name string, what zkconn.Event) {
 	ev.mu.Lock()
 	switch {
 	case what == zkconn.Disconnected:
-		ev.uncertain = true
+		ev.cut = true
 	case what == zkconn.Changed && name == ev.self:
-		ev.uncertain = true // the watch of the own node is used up, and every conclusion rests on it
+		ev.cut = true // the watch of the own node is used up, and every conclusion rests on it
 	case what == zkconn.Changed && !Sealed(name):
 		// The node was written to (for example by somebody who asks its owner to give
 		// the lock up). It still exists, but its watch is used up: watch sets another.
@@ -106,8 +107,8 @@ func (ev *events) tell(name string, what zkconn.Event) {
 	}
 }
 
-// listAgain is called when the config changed, on which the conclusions rest, too.
-func (ev *events) listAgain() { ev.tell("", zkconn.Disconnected) }
+// resume is called when the config changed, on which the conclusions rest, too.
+func (ev *events) resume() { ev.tell("", zkconn.Disconnected) }
 
 // stillHolds returns nil if the conclusion drawn so far holds, that is if no event has
 // put the own node or the connection in doubt. This is enough for a grant: events come
@@ -124,13 +125,15 @@ func (ev *events) stillHolds(e *zkconn.Epoch) error {
 	return ev.problem()
 }
 
-// problem returns an error if an event has ended the wait or requires another listing. mu is held.
+// problem returns an error if an event has ended the wait or requires another round. mu is held.
 func (ev *events) problem() error {
 	switch {
 	case ev.gone:
 		return ErrGone
 	case ev.uncertain:
 		return errList
+	case ev.cut:
+		return errResume
 	}
 	return nil
 }
