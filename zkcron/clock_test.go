@@ -107,3 +107,35 @@ func TestAcceptance155AClockThatIsSetForwardMakesNoTickEarly(t *testing.T) {
 		}
 	})
 }
+
+// The process learns from the answer to the start of a tick that its clock is an hour ahead, and dies before the time of the
+// tick. The tick never began, so the next process runs it, also if each is run at most once.
+func TestATickThatWasClaimedTooEarlyHasNotBegun(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		var by atomic.Int64
+		var ticks []zkcron.Tick
+		noted := func(_ context.Context, t zkcron.Tick) error { ticks = append(ticks, t); return nil }
+		ahead := v.Session(zksync.WithTimeout(time.Minute))
+		c, heir := zkcron.New(ahead, path), zkcron.New(v.Session(), path)
+		c.SetClock(func() time.Time { return time.Now().Add(time.Duration(by.Load())) })
+		c.At(job, "0 3 * * *", noted, zkcron.AtMostOnce())
+		heir.At(job, "0 3 * * *", noted, zkcron.AtMostOnce())
+		ctx, cancel := context.WithCancel(t.Context())
+		a := proving.Waits(ctx, c.Run)
+		time.Sleep(30 * time.Minute)
+		by.Store(int64(3 * time.Hour))
+		time.Sleep(2 * time.Minute) // it looks at the clock each minute
+		heal := v.Server.Partition(ahead.ID())
+		defer heal()
+		cancel()
+		require.ErrorIs(t, v.Failed(a), context.Canceled)
+		ctx, cancel = context.WithCancel(t.Context())
+		a = proving.Waits(ctx, heir.Run)
+		time.Sleep(3 * time.Hour)
+		cancel()
+		require.ErrorIs(t, v.Failed(a), context.Canceled)
+		require.Len(t, ticks, 1)
+		require.Equal(t, time.Date(2000, 1, 1, 3, 0, 0, 0, time.UTC), ticks[0].Scheduled)
+		require.Empty(t, ticks[0].LastErr)
+	})
+}

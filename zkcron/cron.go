@@ -22,7 +22,7 @@ import (
 
 // Func is what a job does. Its context ends with that of Run, and with the lease under which the tick runs (cause
 // zksync.ErrLost): from then on another process may run the tick again. If it returns an error, the record has that
-// error, and the next tick is told; the tick is not run again.
+// error, which is logged, and the next tick is told; the tick is not run again.
 //
 // A panic is recorded as the error of its tick, so that it does not go from process to process. Then it ends the
 // process, like any panic in a goroutine.
@@ -109,24 +109,22 @@ func (c *Cron) At(name, spec string, f Func, opts ...JobOption) {
 		if err != nil {
 			j.refuse("the spec %q: %v", spec, err)
 		}
-		j.schedule, j.zone, j.wants.Spec, j.wants.Zone = s, zone, text, zone.String()
+		j.schedule, j.zone, j.wants.Spec, j.wants.Zone = s, zone, text, zoneName(zone)
 	})
 }
 
 // Run queues for the lease of each job, and runs the ticks of the jobs whose lease it holds.
 //
 // It blocks until ctx ends or something is wrong for good; then it ends the contexts of all functions that run, waits
-// until they have returned, and gives up all leases. If ctx ends, the error wraps the context's error. A disconnect keeps
-// the leases, and the start or the end of a tick waits for the connection. If the session is lost, the functions' contexts
-// end, and Run queues anew in the next session. If the session is closed, the error is zksync.ErrClosed. It is
-// zksync.ErrMisuse if a job was registered wrongly, if the path belongs to another type, or if another process runs or
-// waits for a job of that name with another schedule or other options. When no such process is left (one that was killed
-// counts until its session ends), Run gives the job its own; ticks before that are not missed ones. Run also fails if the
-// servers deny access.
+// until they have returned, and gives up all leases. The end of a tick whose function has succeeded is recorded before
+// Run returns, for which it waits until the lease ends at the latest. A disconnect keeps the leases. If the session is
+// lost, the functions' contexts end, and Run queues again in the next session.
 //
-// Requests: five for a job whose lease is free; five, and two when it gets the lease, for one whose lease is held. To make
-// a job costs up to seven more. A tick costs two. Between ticks nothing is sent, but whoever waits asks once in a session
-// timeout whether the one ahead is still there. To give up a lease or a place costs one.
+// A job that other processes have with another schedule or other options waits until the last of them has stopped, and is
+// logged; the other jobs go on. [WithRevision] does not wait. Run fails with zksync.ErrMisuse if a job was registered
+// wrongly or the path belongs to another type.
+//
+// Requests: docs/cron.md has a table.
 func (c *Cron) Run(ctx context.Context) error {
 	c.mu.Lock()
 	jobs, bad := c.jobs[:len(c.jobs):len(c.jobs)], c.bad

@@ -2,7 +2,6 @@ package zkcron_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -107,7 +106,7 @@ func ExampleRecord() {
 func ExampleJobOption() {
 	srv := zktest.Start()
 	defer srv.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	s, err := zksync.Connect(ctx, srv.Addr())
 	if err != nil {
@@ -116,14 +115,17 @@ func ExampleJobOption() {
 	}
 	defer s.Close()
 
-	invoices := func(context.Context, zkcron.Tick) error { return nil }
-	one, other := zkcron.New(s, "/schedules/billing"), zkcron.New(s, "/schedules/billing")
-	one.At("invoices", "0 3 * * *", invoices, zkcron.WithMissed(zkcron.Skip), zkcron.AtMostOnce())
-	other.At("invoices", "0 3 * * *", invoices)
-	refused := make(chan error, 2)
-	for _, c := range []*zkcron.Cron{one, other} {
-		go func() { refused <- c.Run(ctx) }()
+	// A rolling update: the new process makes the schedule faster, and is in charge at once.
+	ran := make(chan string, 100)
+	report := func(version string) zkcron.Func {
+		return func(context.Context, zkcron.Tick) error { ran <- version; return nil }
 	}
-	fmt.Println(errors.Is(<-refused, zksync.ErrMisuse))
-	// Output: true
+	before, after := zkcron.New(s, "/schedules/billing"), zkcron.New(s, "/schedules/billing")
+	before.At("invoices", "0 3 * * *", report("old"), zkcron.WithMissed(zkcron.Skip), zkcron.WithRevision(1))
+	after.Every("invoices", 10*time.Millisecond, report("new"), zkcron.WithMissed(zkcron.Skip), zkcron.WithRevision(2))
+	for _, c := range []*zkcron.Cron{before, after} {
+		go func() { _ = c.Run(ctx) }()
+	}
+	fmt.Println(<-ran)
+	// Output: new
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -20,9 +21,9 @@ import (
 
 // hold is what a process does while it holds the lease of a job.
 //
-// Nobody else writes to the job's nodes meanwhile. Each write is one transaction: it checks the node of the lease, so it
-// is not applied after the lease; it checks the terms; and it sets the record at the version that the hold knows, so it is
-// applied once, however often it is sent.
+// Nobody else writes to the job's record meanwhile. Each write is one transaction: it checks the node of the lease, so it
+// is not applied after the lease; it checks the terms, unless it is the end of a tick; and it sets the record at the version
+// that the hold knows, so it is applied once, however often it is sent.
 type hold struct {
 	*runner
 	lease *lease.Lease
@@ -38,8 +39,8 @@ const maxErr = 4096
 // abandoned is the error of a run whose end nobody has written.
 const abandoned = "the process ended, or lost its lease, before the function returned"
 
-// errMeddled means that somebody has changed the nodes by hand.
-var errMeddled = errors.New("the nodes of the job were changed by hand")
+// errMeddled means that the nodes are not as this hold left them: the job has other terms, or somebody else has changed them.
+var errMeddled = errors.New("the nodes of the job were changed by others")
 
 // serve runs the ticks, until ctx or the lease ends, or something is wrong.
 func (h *hold) serve(ctx context.Context) error {
@@ -54,6 +55,7 @@ func (h *hold) serve(ctx context.Context) error {
 			if err := h.write(ctx, givenUp); err != nil {
 				return err
 			}
+			h.logger().Warn("a tick did not come to its end, and is not run again", "scheduled", givenUp.Scheduled)
 		}
 		now := h.cron.clock.now()
 		t := h.next(now)
@@ -81,7 +83,14 @@ func (h *hold) take(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if ahead := h.record.Scheduled.Sub(h.cron.clock.now()); ahead > tolerance {
+		h.logger().Warn("the last tick lies in the future: a clock was wrong, and no tick runs before that time", "scheduled", h.record.Scheduled)
+	}
 	return h.write(ctx, h.record)
+}
+
+func (h *hold) logger() *slog.Logger {
+	return h.cron.at.Logger().With("job", h.name, "path", h.cron.path)
 }
 
 // read reads the record as it is on the servers. It makes it again if somebody has removed it.
@@ -101,23 +110,25 @@ func (h *hold) read(ctx context.Context) (data []byte, version int32, err error)
 	return data, version, err
 }
 
-// write sets the record, while the lease holds.
+// write sets the record, while the lease holds and the job has our terms.
 func (h *hold) write(ctx context.Context, to run) error {
-	data := record.Encode(to)
+	return h.set(ctx, to, &zk.CheckVersionRequest{Path: h.node, Version: h.agreed.Number})
+}
+
+// set sets the record, while the lease holds and the checks do.
+func (h *hold) set(ctx context.Context, to run, checks ...any) error {
+	data, at := record.Encode(to), len(checks)
 	for pace := (node.Pace{}); ; {
 		sent := h.cron.clock.wall()
-		res, err := h.lease.GuardWithin(ctx, []any{
-			&zk.CheckVersionRequest{Path: h.node, Version: h.agreed.Number},
-			&zk.SetDataRequest{Path: h.node + recordName, Data: data, Version: h.version},
-		})
+		res, err := h.lease.GuardWithin(ctx, append(checks[:at:at], &zk.SetDataRequest{Path: h.node + recordName, Data: data, Version: h.version}))
 		switch {
 		case err == nil:
 			h.record, h.version = to, h.version+1
-			if len(res) == 2 && res[1].Stat != nil {
-				h.cron.clock.heard(sent, h.cron.clock.wall(), res[1].Stat.Mtime, h.cron.at.Logger())
+			if len(res) == at+1 && res[at].Stat != nil {
+				h.cron.clock.heard(sent, h.cron.clock.wall(), res[at].Stat.Mtime, h.cron.at.Logger())
 			}
 			return nil
-		case record.RefusedAt(err, 1, zk.ErrBadVersion):
+		case record.RefusedAt(err, at, zk.ErrBadVersion):
 			// Either it had been applied before; the answer that refused it shows that the server knows. Or somebody else wrote.
 			found, version, err := h.read(ctx)
 			if err == nil && (version != h.version+1 || string(found) != string(data)) {
@@ -147,8 +158,12 @@ func (h *hold) next(now time.Time) Tick {
 		t.Scheduled, t.Missed, t.LastErr = h.record.Scheduled.In(h.zone), h.record.Missed, abandoned
 		return t
 	}
-	// Ticks before the job got its terms are not of this schedule.
+	// Ticks before the job got its terms are not of this schedule. That time is by the clock of the leader then, which may
+	// have been wrong.
 	last := time.UnixMilli(h.agreed.Written)
+	if last.After(now.Add(tolerance)) {
+		last = now
+	}
 	if h.record.Scheduled.After(last) {
 		last = h.record.Scheduled
 	}
@@ -200,19 +215,26 @@ func (h *hold) tick(ctx context.Context, t Tick) error {
 	// A hold that comes later has a token with a greater zxid: its entry was behind this one.
 	h.ticks++
 	t.Token = zksync.Token{Zxid: h.lease.Token().Zxid, Seq: h.ticks}
+	before := h.record
 	begun := run{Scheduled: t.Scheduled, Missed: t.Missed, Started: h.cron.clock.now(), Owner: h.cron.at.Owner(), Token: t.Token}
 	if err := h.write(ctx, begun); err != nil {
 		return err
 	}
-	// The answer told the servers' time. If this machine's clock is ahead, the tick is claimed too early.
-	if err := h.until(ctx, t.Scheduled); err != nil {
-		return err
+	if t.Scheduled.After(h.cron.clock.now()) {
+		// The answer told the servers' time: this machine's clock was ahead, and the tick has not begun.
+		return h.write(ctx, before)
+	}
+	if t.Missed > 0 {
+		h.logger().Warn("ticks were missed", "missed", t.Missed, "scheduled", t.Scheduled)
 	}
 	err := h.call(ctx, t)
 	if err != nil && ctx.Err() != nil {
 		return errs.OfContext(ctx) // it did not come to its end, and the next holder runs it again
 	}
-	return h.end(ctx, err)
+	if err != nil {
+		h.logger().Warn("a tick failed", "scheduled", t.Scheduled, "error", err)
+	}
+	return h.end(context.WithoutCancel(ctx), err)
 }
 
 // call runs the function.
@@ -243,18 +265,21 @@ func (h *hold) panicked(ctx context.Context, p any) {
 	_ = h.end(ctx, fmt.Errorf("panic: %v", p)) // the process ends, whether it is recorded or not
 }
 
-// end writes the end of the run that the record tells of. If ctx has ended, it does not take long.
+// end writes the end of the run that the record tells of. The tick is done, so another holder must not run it again: the
+// write is tried as long as the lease lasts, also if the context of Run has ended. If the job has other terms by now, the
+// end is written all the same, and the hold is over.
 func (h *hold) end(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), node.Grace)
-		defer cancel()
-	}
 	ended := h.record
 	ended.Ended = h.cron.clock.now()
 	if err != nil {
 		text := err.Error()
 		ended.Err = cmp.Or(strings.ToValidUTF8(text[:min(len(text), maxErr)], ""), "an error without a text")
 	}
-	return h.write(ctx, ended)
+	result := h.write(ctx, ended)
+	if errors.Is(result, errMeddled) {
+		if err := h.set(ctx, ended); err != nil {
+			return err
+		}
+	}
+	return result
 }

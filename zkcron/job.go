@@ -29,6 +29,7 @@ type terms struct {
 	Zone       string `json:"zone,omitempty"`
 	Missed     Missed `json:"missed"`
 	AtMostOnce bool   `json:"atMostOnce,omitempty"`
+	Revision   int    `json:"revision,omitempty"`
 }
 
 const queueName, recordName = "/queue", "/record"
@@ -88,6 +89,19 @@ func WithMissed(m Missed) JobOption {
 // AtMostOnce has a tick that was begun, and whose process died or lost its lease before the function returned, not run
 // again. Its record keeps the time of its start, has no time of its end, and an error. The default is to run it again.
 func AtMostOnce() JobOption { return func(j *job) { j.wants.AtMostOnce = true } }
+
+// WithRevision numbers a schedule, from 1 on; the default is 0. The greatest number is in force at once: a process that has
+// a job with a greater one than its other processes replaces their schedule, and they leave that job, which is logged.
+// The job does not return to a smaller number: to take a change back, give the old schedule a greater one.
+// Processes whose schedules differ and have the same number wait for each other: see [Cron.Run].
+func WithRevision(n int) JobOption {
+	return func(j *job) {
+		if n < 0 {
+			j.refuse("revision %d; it must be 0 or greater", n)
+		}
+		j.wants.Revision = n
+	}
+}
 
 // In sets the time zone of a spec. The default is UTC. All processes must give a zone of the same name. time.Local is a
 // misuse, because it has one name and differs from machine to machine: use time.LoadLocation. So is In for [Cron.Every].

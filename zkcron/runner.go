@@ -3,16 +3,12 @@ package zkcron
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/layout"
-	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/node"
-	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/share"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -28,6 +24,7 @@ type runner struct {
 	grants *share.Unshared
 
 	agreed record.Version[terms] // what the job's node was when it had our terms
+	others terms                 // whose terms were last logged as different ones
 }
 
 func newRunner(c *Cron, j *job) *runner {
@@ -39,76 +36,51 @@ func newRunner(c *Cron, j *job) *runner {
 		Check: func(terms) error { return nil }, // they may be changed
 	}
 	r.grants = share.NewUnshared(c.at, "/"+layout.Cron+"/"+j.name+queueName, zksync.KindLock)
+	// So whoever is in the queue has the terms of the job, and nobody makes its directory after the job was removed.
+	r.grants.Queue().Check = func() []any { return []any{&zk.CheckVersionRequest{Path: base, Version: r.agreed.Number}} }
 	return r
 }
 
-// run holds the lease as often and as long as it can. It returns when ctx ends, or with an error that would come again.
+// run holds the lease as often and as long as it can. It returns when ctx ends, with an error that would come again, or
+// without one if the schedule of this process is out of date.
 func (r *runner) run(ctx context.Context) error {
 	for pace := (node.Pace{Free: 1}); ; {
-		l, err := r.obtain(ctx)
-		if err != nil {
-			return err
-		}
-		err = (&hold{runner: r, lease: l}).serve(ctx)
-		_ = l.UnlockWithin(ctx) // an error says that it was lost, which serve has told
+		err := r.serve(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return errs.OfContext(ctx)
+		case errors.Is(err, errOutdated):
+			return nil
 		case !passing(err):
 			return err
 		}
-		_ = pace.Rest(ctx, nil) // obtain finds out whether ctx has ended
+		_ = pace.Rest(ctx, nil) // serve finds out whether ctx has ended
 	}
 }
 
-// passing reports whether what ended a hold may be different next time: the lease was lost, or somebody has changed the
-// nodes by hand.
-func passing(err error) bool {
-	return errors.Is(err, zksync.ErrLost) || errors.Is(err, zksync.ErrReleased) || errors.Is(err, zkconn.ErrOver) ||
-		errors.Is(err, errMeddled) || zksync.Ambiguous(err)
-}
-
-// obtain waits for the lease of the job. Whoever queues has the terms of the job: they are looked at before, so that a
-// process with other terms is refused at once, and again afterwards. The terms change only while nobody queues, so that
-// second look is good for as long as the entry exists.
-func (r *runner) obtain(ctx context.Context) (*lease.Lease, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	var looking sync.WaitGroup
-	defer looking.Wait()
-	defer cancel(nil)
+// serve waits for the lease of the job, and runs the ticks while it lasts.
+func (r *runner) serve(ctx context.Context) error {
 	if err := r.cron.at.In(ctx, r.join); err != nil {
-		return nil, err
-	}
-	r.grants.Queue().Waits = func(queue.Entry) { // who need not wait looks when it takes the job over
-		looking.Go(func() {
-			if err := r.cron.at.In(ctx, r.look); err != nil {
-				cancel(err)
-			}
-		})
+		return err
 	}
 	l, err := r.grants.Get(ctx, false, r.grants.Queue().Obtain)
-	if cause := context.Cause(ctx); err != nil && errors.Is(cause, zksync.ErrMisuse) {
-		err = cause
+	if err != nil {
+		return err
 	}
-	return l, err
-}
-
-// look refuses other terms than ours.
-func (r *runner) look(ctx context.Context, e *zkconn.Epoch) error {
-	v, there, err := r.terms.Peek(ctx, e)
-	if err == nil && there && v.T != r.wants {
-		return r.differs(v.T)
-	}
+	err = (&hold{runner: r, lease: l}).serve(ctx)
+	_ = l.UnlockWithin(ctx) // an error says that it was lost, which serve has told
 	return err
 }
 
-func (r *runner) differs(other terms) error {
-	return fmt.Errorf("%w: job %q: others have it as %s, this process as %s; stop those with the old schedule first, or use another name",
-		zksync.ErrMisuse, r.name, record.Encode(other), record.Encode(r.wants))
+// passing reports whether what ended a hold, or kept it from beginning, may be different next time: the lease was lost,
+// the job has other terms now, or its nodes were changed externally.
+func passing(err error) bool {
+	return errors.Is(err, zksync.ErrLost) || errors.Is(err, zksync.ErrReleased) || errors.Is(err, zkconn.ErrOver) ||
+		errors.Is(err, errMeddled) || zksync.Ambiguous(err) || errors.As(err, new(*node.Refused))
 }
 
-// join makes sure that the job has our terms. It makes the job if there is none, and changes its terms if nobody queues
-// for it: the transaction deletes the queue's directory, which the servers refuse while it has an entry.
+// join makes sure that the job has our terms. It makes the job if there is none. If the job has others, it waits until
+// nobody queues for it any more, and then changes them.
 func (r *runner) join(ctx context.Context, e *zkconn.Epoch) error {
 	for pace := (node.Pace{Free: 2}); ; {
 		v, there, err := r.terms.Peek(ctx, e)
@@ -122,8 +94,13 @@ func (r *runner) join(ctx context.Context, e *zkconn.Epoch) error {
 		case v.T == r.wants:
 			r.agreed = v
 			return nil
+		case v.T.Revision > r.wants.Revision:
+			r.log("a later revision of the schedule is in force: this process leaves the job", v.T)
+			return errOutdated
+		case v.T.Revision < r.wants.Revision:
+			err = r.supersede(ctx, e, v)
 		default:
-			err = r.change(ctx, e, v)
+			err = r.succeed(ctx, e, v)
 		}
 		if err != nil {
 			return err
@@ -134,20 +111,13 @@ func (r *runner) join(ctx context.Context, e *zkconn.Epoch) error {
 	}
 }
 
-// change gives the job our terms, unless they are no longer v. If the answer is lost, it is refused at the version.
-func (r *runner) change(ctx context.Context, e *zkconn.Epoch, v record.Version[terms]) error {
-	dir := r.terms.Base + queueName
-	_, err := record.Transact(ctx, e,
-		&zk.SetDataRequest{Path: r.terms.Base, Data: record.Encode(r.wants), Version: v.Number},
-		&zk.DeleteRequest{Path: dir, Version: -1},
-		&zk.CreateRequest{Path: dir, Acl: r.cron.at.ACL()})
-	switch {
-	case record.RefusedAt(err, 1, zk.ErrNotEmpty):
-		return r.differs(v.T)
-	case record.RefusedAt(err, 1, zk.ErrNoNode):
-		return node.MakeDir(ctx, e, dir, r.cron.at.ACL())
-	case record.Conflict(err):
-		return nil
+// errOutdated means that the job has terms of a greater revision.
+var errOutdated = errors.New("the schedule of this process is out of date")
+
+// log says once that the job has other terms than ours.
+func (r *runner) log(text string, other terms) {
+	if r.others != other {
+		r.others = other
+		r.cron.at.Logger().Warn(text, "job", r.name, "path", r.cron.path, "in force", string(record.Encode(other)), "here", string(record.Encode(r.wants)))
 	}
-	return err
 }

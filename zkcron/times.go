@@ -31,17 +31,51 @@ func (p periodic) next(t time.Time) time.Time {
 // fields are those of a spec.
 var fields = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 
-// crontab has the ticks of a spec.
-type crontab struct{ *cron.SpecSchedule }
+// crontab has a tick at each instant at which the clocks of its zone show a time of the spec. The spec itself is in UTC:
+// [cron.SpecSchedule.Next] leaves ticks out where the clocks of a zone change at midnight, or by half an hour.
+type crontab struct {
+	*cron.SpecSchedule
+	zone *time.Location
+}
+
+// horizon is how far a search goes at once. Next looks five years ahead; around a year like 2100 the next 29th of
+// February is farther away.
+const horizon = 4 * 365 * 24 * time.Hour
+
+// never is how far the search goes before it takes a spec for one whose time the clocks skip in every year.
+const never = 100
 
 func (c crontab) next(t time.Time) time.Time {
-	for {
-		if n := c.Next(t); !n.IsZero() {
-			return n
+	t = t.In(c.zone)
+	for period, end := t, t.AddDate(never, 0, 0); period.Before(end); {
+		// Until the clocks change, local time is UTC and an offset. So the spec is searched in UTC, from the local time on.
+		_, offset := period.Zone()
+		ahead := time.Duration(offset) * time.Second
+		_, change := period.ZoneBounds()
+		n := c.Next(t.UTC().Add(ahead)).Add(-ahead)
+		found := n.After(t) // it returns the zero time if it finds none
+		switch {
+		case found && (change.IsZero() || n.Before(change)):
+			return n.In(c.zone)
+		case !change.IsZero() && (found || change.Before(t.Add(horizon))):
+			t, period = change.Add(-time.Nanosecond), change // the change may be a tick itself
+		default:
+			t = t.Add(horizon)
+			period = t
 		}
-		// It looks five years ahead. Around a year like 2100 the next 29th of February is farther away.
-		t = t.AddDate(4, 0, 0)
 	}
+	return t.In(c.zone)
+}
+
+// zoneName is what all processes that use a zone agree on. A zone of the time zone data has a name; one without changes is
+// known by its offset, because time.FixedZone may give it any name.
+func zoneName(zone *time.Location) string {
+	begin, end := time.Unix(0, 0).In(zone).ZoneBounds()
+	_, offset := time.Unix(0, 0).In(zone).Zone()
+	if zone == time.UTC || !begin.IsZero() || !end.IsZero() {
+		return zone.String()
+	}
+	return time.Unix(0, 0).In(time.FixedZone("", offset)).Format("UTC-07:00:00")
 }
 
 // parse reads a spec of five fields. zone is the one that was given beside it; nil for none. It returns the spec without
@@ -73,10 +107,10 @@ func parse(spec string, zone *time.Location) (s schedule, text string, loc *time
 	}
 	ticks, ok := parsed.(*cron.SpecSchedule)
 	if !ok || ticks.Next(time.Unix(0, 0)).IsZero() {
-		return nil, text, loc, errors.New("a time that does not come")
+		return nil, text, loc, errors.New("the schedule never fires")
 	}
-	ticks.Location = loc
-	return crontab{ticks}, text, loc, nil
+	ticks.Location = time.UTC
+	return crontab{ticks, loc}, text, loc, nil
 }
 
 // tolerance is by how much a clock may differ from that of the servers' leader. The clocks of machines that are kept in

@@ -1,6 +1,10 @@
 package zkcron
 
 import (
+	"archive/zip"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,4 +51,119 @@ func FuzzParse(f *testing.F) {
 		require.Equal(t, text, same)
 		require.True(t, next.Equal(again.next(at)))
 	})
+}
+
+// shows reports whether the clocks of the zone show a time of the spec.
+func shows(s crontab, t time.Time) bool {
+	at := time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, time.UTC)
+	return s.Next(at.Add(-time.Nanosecond)).Equal(at)
+}
+
+// In every zone, around every change of its clocks: each minute whose local time is one of the spec is a tick, and no other.
+func TestEveryLocalTimeOfASpecIsATickInEveryZone(t *testing.T) {
+	type change struct {
+		day           time.Weekday
+		clock         string
+		before, after int
+	}
+	seen := map[change]bool{}
+	for _, name := range zones(t) {
+		loc, err := time.LoadLocation(name)
+		require.NoError(t, err)
+		for at := time.Date(2024, 1, 1, 0, 0, 0, 0, loc); ; {
+			_, end := at.ZoneBounds()
+			if end.IsZero() || end.Year() > 2027 {
+				break
+			}
+			_, before := end.Add(-time.Second).Zone()
+			_, after := end.Zone()
+			at = end
+			if c := (change{end.Weekday(), end.Format("15:04"), before, after}); seen[c] || before == after {
+				continue
+			} else {
+				seen[c] = true
+			}
+			for _, spec := range []string{"0 0 * * *", "30 0 * * *", "30 1 * * *", "15,45 2 * * *", "0 3 * * *", "0 12 * * 0", "0 12 * * 5", "*/7 * * * *", "0 0 1,30,31 * *"} {
+				parsed, _, _, err := parse(spec, loc)
+				require.NoError(t, err)
+				s := parsed.(crontab)
+				last := end.Add(-26 * time.Hour)
+				for minute := last.Add(time.Minute); minute.Before(end.Add(26 * time.Hour)); minute = minute.Add(time.Minute) {
+					if shows(s, minute) {
+						require.True(t, minute.Equal(s.next(last)), "%s in %s: the tick after %v is %v, want %v", spec, name, last, s.next(last), minute)
+						last = minute
+					}
+				}
+			}
+		}
+	}
+	require.Greater(t, len(seen), 30)
+}
+
+// Days on which the clocks change at midnight, and by half an hour.
+func TestADayWhoseClocksChangeAtMidnightHasItsTicks(t *testing.T) {
+	for _, c := range []struct{ zone, spec, after, want string }{
+		{"Africa/Cairo", "0 12 * * 5", "2025-04-24T13:00:00+02:00", "2025-04-25T12:00:00+03:00"},
+		{"Africa/Cairo", "0 12 * * 5", "2026-04-23T13:00:00+02:00", "2026-04-24T12:00:00+03:00"},
+		{"Asia/Beirut", "0 12 * * 0", "2025-03-29T13:00:00+02:00", "2025-03-30T12:00:00+03:00"},
+		{"Asia/Beirut", "0 12 * * 0", "2026-03-28T13:00:00+02:00", "2026-03-29T12:00:00+03:00"},
+		{"Australia/Lord_Howe", "30 1 * * *", "2025-04-06T01:30:00+11:00", "2025-04-06T01:30:00+10:30"},
+		{"Australia/Lord_Howe", "30 1 * * *", "2025-10-05T01:30:00+10:30", "2025-10-06T01:30:00+11:00"},
+		{"Australia/Lord_Howe", "0 9 * * *", "2025-10-04T09:00:00+10:30", "2025-10-05T09:00:00+11:00"},
+	} {
+		loc, err := time.LoadLocation(c.zone)
+		require.NoError(t, err)
+		s, _, _, err := parse(c.spec, loc)
+		require.NoError(t, err)
+		after, err := time.Parse(time.RFC3339, c.after)
+		require.NoError(t, err)
+		require.Equal(t, c.want, s.next(after).Format(time.RFC3339), "%s in %s", c.spec, c.zone)
+	}
+}
+
+// Its only minute of a year is one that the clocks skip in that year.
+func TestASpecWhoseTimeTheClocksSkipInAYearFiresInTheNext(t *testing.T) {
+	loc, err := time.LoadLocation("Europe/Berlin")
+	require.NoError(t, err)
+	s, _, _, err := parse("30 2 31 3 *", loc)
+	require.NoError(t, err)
+	at := time.Date(2024, 1, 1, 0, 0, 0, 0, loc)
+	require.Equal(t, time.Date(2025, 3, 31, 2, 30, 0, 0, loc), s.next(at), "the clocks change on the 31st in 2024")
+}
+
+func TestAZoneOfOneOffsetIsKnownByIt(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	require.NoError(t, err)
+	require.Equal(t, "Europe/Berlin", zoneName(berlin))
+	require.Equal(t, "UTC", zoneName(time.UTC))
+	require.Equal(t, "UTC+01:30:00", zoneName(time.FixedZone("Europe/Berlin", 5400)))
+	require.Equal(t, "UTC-05:00:00", zoneName(time.FixedZone("", -5*3600)))
+}
+
+// zones are the names of all zones, from the data that Go comes with.
+func zones(t *testing.T) (names []string) {
+	t.Helper()
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	require.NoError(t, err)
+	r, err := zip.OpenReader(filepath.Join(strings.TrimSpace(string(out)), "lib", "time", "zoneinfo.zip"))
+	require.NoError(t, err)
+	defer r.Close()
+	for _, f := range r.File {
+		if !strings.HasSuffix(f.Name, "/") {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+// The leader's clock was a year ahead when the job was made, and has been set right since.
+func TestAJobThatWasMadeUnderAWrongClockHasItsTicks(t *testing.T) {
+	now := time.Date(2026, 11, 27, 12, 0, 30, 0, time.UTC)
+	s, _, _, err := parse("* * * * *", nil)
+	require.NoError(t, err)
+	h := &hold{runner: &runner{job: &job{schedule: s, zone: time.UTC}}}
+	h.agreed.Written = now.AddDate(1, 0, 0).UnixMilli()
+	require.Equal(t, now.Add(30*time.Second), h.next(now).Scheduled)
+	h.agreed.Written = now.Add(-90 * time.Second).UnixMilli()
+	require.Equal(t, now.Add(-30*time.Second), h.next(now).Scheduled)
 }

@@ -54,7 +54,7 @@ until a signal ends it. PATH is a schedule, and may have several jobs of differe
 --spec has five fields as in crontab: minute, hour, day of the month, month, day of the week. It is
 in UTC; with "CRON_TZ=Europe/Berlin 0 3 * * *" it is in that time zone. --every has a tick at each
 multiple of D since 1970. All machines must give the same, and the same --missed and
---at-most-once. To change that, stop all of them first.
+--at-most-once. One that gives another waits, and says so, until the last of the others has ended.
 
 If CMD fails, that is reported and recorded, and CMD runs again at the next tick. A tick that could
 not begin in time is a missed one: with --missed once (the default) CMD runs once for all of them,
@@ -75,7 +75,7 @@ Without --servers the command uses ` + defaultServers + `.
 
 Exit codes:
     1  servers unreachable for --connect-timeout when it starts, or another failure
-    2  wrong command line, or another machine runs the job with another schedule
+    2  wrong command line
   126  CMD cannot be executed
   127  CMD was not found
   130  ended by SIGINT, or CMD was (143 by SIGTERM, 129 by SIGHUP)`,

@@ -55,10 +55,14 @@ func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t 
 			if q.Config != nil {
 				return q.Config.Check()
 			}
-			if old == nil {
-				return nil
+			var ops []any
+			if q.Check != nil {
+				ops = q.Check()
 			}
-			return old.removal()
+			if old != nil {
+				ops = append(ops, old.removal()...)
+			}
+			return ops
 		},
 		Tried: func(applied bool) {
 			if old == nil {

@@ -28,6 +28,7 @@ type Queue struct {
 	Crowds *Crowds                    // what other queues of the session know; nil for none
 	Config Config                     // nil unless all who queue must agree on a value
 	Refuse func(names []string) error // returns an error if the names in the directory forbid to queue; nil allows all
+	Check  func() []any               // what must hold when an entry is made, as checks of its transaction; if it does not, Obtain fails with [node.Refused]
 	Waits  func(Entry)                // called with each entry of Obtain that may have to wait, before it does; nil for nobody
 	Delay  time.Duration              // how long nobody is granted after a hold that was lost: see mark.go
 	Open   bool                       // the entries are never sealed, because their maker writes to them

@@ -3,6 +3,9 @@ package cron_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,60 +26,193 @@ func berlin(t *testing.T) *time.Location {
 	return loc
 }
 
-func TestProcessesThatDifferAboutAJobAreRefused(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) {
-		ctx, cancel := context.WithCancel(t.Context())
-		first := zkcron.New(v.Session(), path)
-		first.At(job, "0  3 * * *", nothing, zkcron.In(berlin(t)))
-		a := starts(ctx, first)
-		v.Queued(queue, 1)
-		s := v.Session()
-		for name, register := range map[string]func(c *zkcron.Cron){
-			`"0 4 * * *","zone":"Europe/Berlin"`: func(c *zkcron.Cron) { c.At(job, "0 4 * * *", nothing, zkcron.In(berlin(t))) },
-			`"0 3 * * *","zone":"UTC"`:           func(c *zkcron.Cron) { c.At(job, "0 3 * * *", nothing) },
-			"@every 24h0m0s":                     func(c *zkcron.Cron) { c.Every(job, 24*time.Hour, nothing) },
-			`"missed":"skip"`: func(c *zkcron.Cron) {
-				c.At(job, "0 3 * * *", nothing, zkcron.In(berlin(t)), zkcron.WithMissed(zkcron.Skip))
-			},
-			`"atMostOnce":true`: func(c *zkcron.Cron) { c.At(job, "CRON_TZ=Europe/Berlin 0 3 * * *", nothing, zkcron.AtMostOnce()) },
-		} {
+// logged opens a session, and returns what it has logged.
+func logged(v *proving.Env) (*zksync.Session, *log) {
+	l := new(log)
+	return v.Session(zksync.WithLogger(slog.New(slog.NewTextHandler(l, nil)))), l
+}
+
+// log is the lines of a logger.
+type log struct {
+	mu    sync.Mutex
+	lines strings.Builder
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.String()
+}
+
+// Whatever differs, the process with the later schedule waits for those with the earlier one, says so once, and runs its other jobs.
+func TestAJobWithAnotherScheduleWaitsAndTheOthersRun(t *testing.T) {
+	for name, register := range map[string]func(c *zkcron.Cron, f zkcron.Func){
+		`"0 4 * * *","zone":"Europe/Berlin"`: func(c *zkcron.Cron, f zkcron.Func) { c.At(job, "0 4 * * *", f, zkcron.In(berlin(t))) },
+		`"0 3 * * *","zone":"UTC"`:           func(c *zkcron.Cron, f zkcron.Func) { c.At(job, "0 3 * * *", f) },
+		`"zone":"UTC+01:00:00"`: func(c *zkcron.Cron, f zkcron.Func) {
+			c.At(job, "0 3 * * *", f, zkcron.In(time.FixedZone("Europe/Berlin", 3600)))
+		},
+		"@every 24h0m0s": func(c *zkcron.Cron, f zkcron.Func) { c.Every(job, 24*time.Hour, f) },
+		`"missed":"skip"`: func(c *zkcron.Cron, f zkcron.Func) {
+			c.At(job, "0 3 * * *", f, zkcron.In(berlin(t)), zkcron.WithMissed(zkcron.Skip))
+		},
+		`"atMostOnce":true`: func(c *zkcron.Cron, f zkcron.Func) {
+			c.At(job, "CRON_TZ=Europe/Berlin 0 3 * * *", f, zkcron.AtMostOnce())
+		},
+	} {
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+			ctx, cancel := context.WithCancel(t.Context())
+			first := zkcron.New(v.Session(), path)
+			first.At(job, "0  3 * * *", nothing, zkcron.In(berlin(t)))
+			a := starts(ctx, first)
+			v.Settled(queue, 1)
+			same := zkcron.New(v.Session(), path)
+			same.At(job, "CRON_TZ=Europe/Berlin 0 3 * * *", nothing, zkcron.WithMissed(zkcron.RunOnce))
+			b := starts(ctx, same)
+			v.Settled(queue, 2)
+			s, log := logged(v)
+			var changed, minutely book
 			other := zkcron.New(s, path)
-			register(other)
-			err := v.Failed(starts(t.Context(), other))
-			require.ErrorIs(t, err, zksync.ErrMisuse)
-			require.ErrorContains(t, err, name)
-			require.ErrorContains(t, err, `{"spec":"0 3 * * *","zone":"Europe/Berlin","missed":"run once"}`)
+			register(other, changed.writes(0, nil))
+			other.At("minutely", "* * * * *", minutely.writes(0, nil))
+			others, leave := context.WithCancel(t.Context())
+			c := starts(others, other)
+			time.Sleep(150 * time.Second)
+			require.True(t, c.Pending(), name)
+			require.Len(t, minutely.all(), 2, name)
+			require.Len(t, v.Children(queue), 2, name)
+			require.Equal(t, 1, strings.Count(log.String(), "waiting until they have stopped"), "%s: %s", name, log.String())
+			for _, part := range []string{strings.ReplaceAll(name, `"`, `\"`), `{\"spec\":\"0 3 * * *\",\"zone\":\"Europe/Berlin\",\"missed\":\"run once\"}`} {
+				require.Contains(t, log.String(), part)
+			}
+			ends(v, cancel, a, b)
+			v.Settled(queue, 1)
+			time.Sleep(24 * time.Hour)
+			require.Len(t, changed.all(), 1, name)
+			ends(v, leave, c)
+		})
+	}
+}
+
+// A rolling update: each process stops when its successor is ready.
+func TestARollingUpdateWithAChangedSpecFinishes(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		const processes = 3
+		runs, stops := map[bool][]*proving.Attempt{}, map[bool][]context.CancelFunc{}
+		begin := func(changed bool) {
+			c := zkcron.New(v.Session(), path)
+			if c.At(job, "0 3 * * *", nothing); changed {
+				c = zkcron.New(v.Session(), path)
+				c.At(job, "0 4 * * *", nothing)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			runs[changed], stops[changed] = append(runs[changed], starts(ctx, c)), append(stops[changed], cancel)
 		}
-		same := zkcron.New(s, path)
-		same.At(job, "CRON_TZ=Europe/Berlin 0 3 * * *", nothing, zkcron.WithMissed(zkcron.RunOnce))
-		others, leave := context.WithCancel(t.Context())
-		b := starts(others, same)
-		v.Queued(queue, 2)
-		ends(v, cancel, a)
-		ends(v, leave, b)
+		for i := range processes {
+			begin(false)
+			v.Queued(queue, i+1)
+		}
+		for i := range processes {
+			begin(true)
+			v.Quiet()
+			require.True(t, runs[true][i].Pending())
+			ends(v, stops[false][i], runs[false][i])
+		}
+		v.Queued(queue, processes)
+		require.Contains(t, v.Data(jobs+"/"+job), "0 4 * * *")
+		for i := range processes {
+			ends(v, stops[true][i], runs[true][i])
+		}
 	})
 }
 
-// Both look at a job that nobody runs, and then queue. One of them is refused, whoever comes first, and soon.
-func TestOfTwoThatStartAtOnceWithDifferentSchedulesOneIsRefused(t *testing.T) {
+// The holder waits for a tick that is a day away. One that has come behind it waits for its turn.
+func TestAGreaterRevisionIsInForceAtOnce(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		begin := func(revision int, spec string, f zkcron.Func) (*proving.Attempt, context.CancelFunc, *log) {
+			s, log := logged(v)
+			c := zkcron.New(s, path)
+			c.At(job, spec, f, zkcron.WithRevision(revision))
+			ctx, cancel := context.WithCancel(t.Context())
+			return starts(ctx, c), cancel, log
+		}
+		var b book
+		old, stop, oldLog := begin(0, "0 12 * * *", b.writes(0, nil))
+		v.Settled(queue, 1)
+		behind, halt, behindLog := begin(0, "0 12 * * *", b.writes(0, nil))
+		v.Settled(queue, 2)
+		two, end, _ := begin(2, "* * * * *", b.writes(2, nil))
+		v.Settled(queue, 1)
+		time.Sleep(time.Until(second(120)) + time.Second)
+		require.Equal(t, seconds(60, 120), b.times())
+		require.Equal(t, 2, b.all()[0].node)
+		one, leave, oneLog := begin(1, "0 13 * * *", b.writes(1, nil))
+		v.Settled(queue, 1)
+		for _, log := range []*log{oldLog, behindLog, oneLog} {
+			require.Equal(t, 1, strings.Count(log.String(), "this process leaves the job"), log.String())
+		}
+		require.True(t, old.Pending() && behind.Pending() && one.Pending(), "Run does not end")
+		ends(v, stop, old)
+		ends(v, halt, behind)
+		ends(v, leave, one)
+		ends(v, end, two)
+		require.ErrorContains(t, func() error {
+			c := zkcron.New(v.Session(), path)
+			c.At(job, "0 3 * * *", nothing, zkcron.WithRevision(-1))
+			return c.Run(t.Context())
+		}(), "revision -1")
+	})
+}
+
+// The holder runs a tick. It ends it, and the record says so.
+func TestATickOutlivesItsSchedule(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		var b book
+		ctx, cancel := context.WithCancel(t.Context())
+		a := starts(ctx, every(v.Session(), b.writes(0, func(context.Context, zkcron.Tick) error {
+			time.Sleep(10 * time.Second)
+			return nil
+		})))
+		time.Sleep(time.Until(second(5)))
+		c := zkcron.New(v.Session(), path)
+		c.At(job, "* * * * *", b.writes(1, nil), zkcron.WithRevision(1))
+		d := starts(ctx, c)
+		time.Sleep(time.Until(second(12)))
+		r := last(v, v.Session())
+		require.Equal(t, second(1), r.Scheduled)
+		require.Equal(t, second(11), r.Ended.Truncate(time.Second))
+		time.Sleep(time.Until(second(61)))
+		require.Equal(t, seconds(1, 60), b.times())
+		require.Equal(t, 1, b.all()[1].node)
+		ends(v, cancel, a, d)
+	})
+}
+
+// Both look at a job that nobody runs, and then queue. One of them has its schedule, whoever comes first, and the other one waits.
+func TestOfTwoThatStartAtOnceWithDifferentSchedulesOneWaits(t *testing.T) {
 	proving.EveryRequest(t, "held", func(s *proving.Strike) {
 		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
+			var b book
 			one, two := zkcron.New(v.Session(), path), zkcron.New(v.Session(), path)
-			one.Every(job, time.Hour, nothing)
-			two.Every(job, time.Minute, nothing)
+			one.Every(job, time.Hour, b.writes(60, nil))
+			two.Every(job, time.Minute, b.writes(1, nil))
 			v.Quiet()
 			s.Falls(v.Server, func(*zktest.Request) zktest.Verdict { return zktest.Verdict{Delay: 2 * time.Second} })
-			a, b := starts(ctx, one), starts(ctx, two)
-			time.Sleep(10 * time.Second)
-			require.NotEqual(t, a.Pending(), b.Pending(), s.Name)
-			refused := a
-			if a.Pending() {
-				refused = b
-			}
-			require.ErrorIs(t, refused.Err, zksync.ErrMisuse, s.Name)
+			a, c := starts(ctx, one), starts(ctx, two)
+			time.Sleep(time.Hour - 10*time.Second)
+			require.True(t, a.Pending() && c.Pending(), s.Name)
 			require.Len(t, v.Children(queue), 1, s.Name)
+			if n := len(b.all()); n != 0 {
+				require.Equal(t, 59, n, s.Name)
+			}
+			ends(v, cancel, a, c)
 		})
 	})
 }
@@ -109,7 +245,7 @@ func TestWrongRegistrationsAreMisuse(t *testing.T) {
 		for want, register := range map[string]func(c *zkcron.Cron){
 			"expected exactly 5 fields":      func(c *zkcron.Cron) { c.At(job, "0 3 * *", nothing) },
 			"empty spec":                     func(c *zkcron.Cron) { c.At(job, "CRON_TZ=UTC", nothing) },
-			"a time that does not come":      func(c *zkcron.Cron) { c.At(job, "0 0 30 2 *", nothing) },
+			"the schedule never fires":       func(c *zkcron.Cron) { c.At(job, "0 0 30 2 *", nothing) },
 			"does not accept descriptors":    func(c *zkcron.Cron) { c.At(job, "@daily", nothing) },
 			"unknown time zone Mars/Olympus": func(c *zkcron.Cron) { c.At(job, "CRON_TZ=Mars/Olympus 0 3 * * *", nothing) },
 			"without a name":                 func(c *zkcron.Cron) { c.At(job, "TZ=Local 0 3 * * *", nothing) },

@@ -236,6 +236,69 @@ func TestATickThatTheEndOfRunInterruptsRunsAgainUnlessItSucceeds(t *testing.T) {
 	}
 }
 
+// The servers are away for a while just then. The tick is done, so nobody runs it again, and Run says so before it returns.
+func TestATickThatIsDoneIsRecordedThoughTheContextOfRunHasEnded(t *testing.T) {
+	for _, close := range []bool{false, true} {
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+			var b book
+			s, heir := v.Session(), v.Session()
+			ctx, cancel := context.WithCancel(t.Context())
+			a := starts(ctx, every(s, b.writes(0, func(ctx context.Context, _ zkcron.Tick) error {
+				<-ctx.Done()
+				return nil
+			})))
+			v.Settled(queue, 1)
+			others, leave := context.WithCancel(t.Context())
+			c := starts(others, every(heir, b.writes(1, nil)))
+			v.Settled(queue, 2)
+			time.Sleep(time.Until(second(1)) + 100*time.Millisecond)
+			v.Server.Stop()
+			cancel()
+			time.Sleep(2 * time.Second)
+			v.Server.Restart()
+			require.ErrorIs(t, v.Failed(a), context.Canceled)
+			if close {
+				require.NoError(t, s.Close())
+			}
+			time.Sleep(20 * time.Second)
+			ends(v, leave, c)
+			again := 0
+			for _, at := range b.times() {
+				if at.Equal(second(1)) {
+					again++
+				}
+			}
+			require.Equal(t, 1, again, "%v", b.times())
+			require.Greater(t, len(b.times()), 10)
+		})
+	}
+}
+
+// All nodes of the schedule are removed at once, below a process that holds and one that waits.
+func TestAScheduleThatIsRemovedIsMadeAgain(t *testing.T) {
+	for _, slow := range []time.Duration{0, time.Millisecond} { // how soon the processes make something again
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+			var b book
+			ctx, cancel := context.WithCancel(t.Context())
+			a := starts(ctx, every(v.Session(), b.writes(0, nil)))
+			v.Settled(queue, 1)
+			c := starts(ctx, every(v.Session(), b.writes(1, nil)))
+			v.Settled(queue, 2)
+			time.Sleep(time.Until(second(3)) + 100*time.Millisecond)
+			for _, session := range v.Server.Sessions() {
+				v.Server.Delay(session.ID, slow, 0)
+			}
+			v.Server.DeleteAll(path)
+			time.Sleep(10 * time.Second)
+			require.True(t, a.Pending(), "%v", a.Err)
+			require.True(t, c.Pending(), "%v", c.Err)
+			ends(v, cancel, a, c)
+			require.GreaterOrEqual(t, len(b.times()), 10, "%v", b.times())
+			b.grows(t, "")
+		})
+	}
+}
+
 func TestAFunctionThatCallsGoexitHasFailed(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		var b book
@@ -377,4 +440,38 @@ func TestRunEndsSoonAfterItsContextWhateverTheServersDo(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A failed tick, missed ticks, and one that is given up are logged once each, with the job and the time.
+func TestTicksThatFailOrAreMissedAreLogged(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s, log := logged(v)
+		ctx, cancel := context.WithCancel(t.Context())
+		a := starts(ctx, every(s, func(ctx context.Context, t zkcron.Tick) error {
+			switch t.Scheduled {
+			case second(1):
+				return errJob
+			case second(2):
+				time.Sleep(3500 * time.Millisecond)
+			case second(6):
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		}, zkcron.AtMostOnce()))
+		time.Sleep(time.Until(second(6)) + 100*time.Millisecond)
+		ends(v, cancel, a)
+		ctx, cancel = context.WithCancel(t.Context())
+		a = starts(ctx, every(s, nothing, zkcron.AtMostOnce()))
+		v.Settled(queue, 1)
+		ends(v, cancel, a)
+		for _, line := range []string{
+			`msg="a tick failed" job=nightly path=/schedules/a scheduled=2000-01-01T00:00:01.000Z error="the disk is full"`,
+			`msg="ticks were missed" job=nightly path=/schedules/a missed=2 scheduled=2000-01-01T00:00:05.000Z`,
+			`msg="a tick did not come to its end, and is not run again" job=nightly path=/schedules/a scheduled=2000-01-01T00:00:06.000Z`,
+		} {
+			require.Equal(t, 1, strings.Count(log.String(), line), log.String())
+		}
+		require.Equal(t, 3, strings.Count(log.String(), "level=WARN"), log.String())
+	})
 }

@@ -1,0 +1,91 @@
+package zkcron
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+)
+
+// This file changes the terms of a job that other processes may have with other ones. An entry of the job's queue is made
+// only while the job has the terms of its process: the transaction checks their version.
+
+// succeed gives the job our terms if nobody queues for it: the transaction deletes the queue's directory, which the
+// servers refuse while it has an entry. Else it waits until the queue may be empty.
+func (r *runner) succeed(ctx context.Context, e *zkconn.Epoch, v record.Version[terms]) error {
+	dir := r.terms.Base + queueName
+	_, err := record.Transact(ctx, e,
+		&zk.SetDataRequest{Path: r.terms.Base, Data: record.Encode(r.wants), Version: v.Number},
+		&zk.DeleteRequest{Path: dir, Version: -1},
+		&zk.CreateRequest{Path: dir, Acl: r.cron.at.ACL()})
+	switch {
+	case record.RefusedAt(err, 1, zk.ErrNotEmpty):
+		r.log("other processes run the job with another schedule: waiting until they have stopped", v.T)
+		return r.idle(ctx, e, dir)
+	case record.RefusedAt(err, 1, zk.ErrNoNode):
+		return node.MakeDir(ctx, e, dir, r.cron.at.ACL())
+	case record.Conflict(err): // also if the answer was lost and the transaction applied: it is refused at the version
+		return nil
+	}
+	return err
+}
+
+// idle waits until nobody queues for the job.
+func (r *runner) idle(ctx context.Context, e *zkconn.Epoch, dir string) error {
+	for {
+		changed := make(chan struct{})
+		w, l, err := e.WatchChildren(ctx, dir, func(zkconn.Event) { close(changed) })
+		if err != nil || len(l.Names) == 0 {
+			if err == nil {
+				e.Unwatch(w)
+			}
+			if errors.Is(err, zk.ErrNoNode) || zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent) {
+				err = nil // the caller looks at everything again
+			}
+			return err
+		}
+		select {
+		case <-changed:
+			continue // whether somebody came or left
+		case <-e.Over():
+			err = zkconn.ErrOver
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+		e.Unwatch(w)
+		return err
+	}
+}
+
+// supersede gives the job our terms, of a greater revision, whoever queues for it. Those have the old terms. One that
+// runs a tick ends it, and finds the change at its next write. One that waits for the time of a tick would find it then,
+// perhaps in a week: so its entry is deleted with the change, and it looks at the terms when it hears of that. The
+// version of the record tells that it has not begun a tick meanwhile.
+func (r *runner) supersede(ctx context.Context, e *zkconn.Epoch, v record.Version[terms]) error {
+	ops := []any{&zk.SetDataRequest{Path: r.terms.Base, Data: record.Encode(r.wants), Version: v.Number}}
+	data, stat, err := e.Get(ctx, r.terms.Base+recordName)
+	if err == nil {
+		begun, err := decode(data)
+		if err != nil {
+			return err
+		}
+		entries, err := r.grants.Queue().List(ctx, e)
+		if err != nil {
+			return err
+		}
+		if len(entries) > 0 && !begun.unfinished() {
+			ops = append(ops, &zk.CheckVersionRequest{Path: r.terms.Base + recordName, Version: stat.Version},
+				&zk.DeleteRequest{Path: r.grants.Queue().Dir + "/" + entries[0].Name, Version: -1})
+		}
+	} else if !errors.Is(err, zk.ErrNoNode) {
+		return err
+	}
+	if _, err = record.Transact(ctx, e, ops...); record.Conflict(err) {
+		return nil
+	}
+	return err
+}
