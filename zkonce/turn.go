@@ -85,7 +85,10 @@ func (o *Once) take(ctx context.Context, l *zksync.Lease, f func(context.Context
 	if r, err = f(context.WithValue(ctx, leaseKey{}, l)); err != nil {
 		return nil, false, err
 	}
-	inDoubt, err = o.keep(ctx, l, r)
+	// The function has run: if ctx has ended meanwhile, there is a moment left to say so.
+	longer, cancel := node.Extend(ctx, node.Grace)
+	defer cancel()
+	inDoubt, err = o.keep(longer, l, r)
 	return r, inDoubt, err
 }
 

@@ -117,6 +117,28 @@ func TestACloseWhileTheFunctionRunsIsTold(t *testing.T) {
 	})
 }
 
+// The function has done its work when it hears that the caller gave up. Nobody does it again.
+func TestAResultThatComesRightAfterTheDeadlineIsKept(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		v.Server.Delay(s.ID(), 10*time.Millisecond, 10*time.Millisecond)
+		o := zkonce.New(s, proving.OncePath)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		start := time.Now()
+		value, err := o.DoContext(ctx, func(ctx context.Context) ([]byte, error) { <-ctx.Done(); return []byte("x"), nil })
+		require.NoError(t, err)
+		require.Equal(t, "x", string(value))
+		v.Within(start, time.Second+100*time.Millisecond, "DoContext")
+		value, err = zkonce.New(v.Session(), proving.OncePath).DoContext(context.Background(), func(context.Context) ([]byte, error) {
+			require.Fail(t, "it runs again")
+			return nil, nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, "x", string(value))
+	})
+}
+
 // The servers are out of reach for a while, and the lease lives on.
 func TestADeadlineEndsTheWritingOfAResult(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
