@@ -42,6 +42,7 @@ type observer struct {
 	told  bool // at least one candidate or error; last is the newest
 	last  Candidate
 	stale bool // last may be newer than the state of this session's server
+	watch *zkconn.Watch
 }
 
 // observe watches in one ZooKeeper session.
@@ -51,80 +52,89 @@ func (o *observer) observe(ctx context.Context, ep *zkconn.Epoch) error {
 		if err := ep.Await(ctx); err != nil {
 			return err
 		}
-		moved := make(chan struct{}, 4)
-		w, err := o.look(ctx, ep, func(zkconn.Event) { moved <- struct{}{} })
-		if err != nil && w != nil {
-			w.Stop()
-		}
-		switch {
+		switch err := o.step(ctx, ep); {
 		case errors.Is(err, zk.ErrNoNode), errors.Is(err, errMoved), // it was quicker
 			zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
 			if err := pace.Rest(ctx, ep); err != nil {
 				return err
 			}
-			continue
 		case err != nil:
 			return err
-		}
-		pace = node.Pace{Free: 1} // for when the directory has to be made, or the state changes between two reads
-		select {
-		case <-moved:
-		case <-ctx.Done():
-			w.Stop()
-			return context.Cause(ctx)
-		case <-ep.Over():
-			return zkconn.ErrOver
+		default:
+			pace = node.Pace{Free: 1} // for when the directory has to be made, or the state changes between two reads
 		}
 	}
 }
 
+// step yields the present state, and waits until there may be another. It leaves no watch, however the body of the loop
+// ends: it may panic.
+func (o *observer) step(ctx context.Context, ep *zkconn.Epoch) error {
+	moved := make(chan struct{}, 4)
+	o.watch = nil
+	defer func() {
+		if o.watch != nil {
+			ep.Unwatch(o.watch) // after the event there is none
+		}
+	}()
+	if err := o.look(ctx, ep, func(zkconn.Event) { moved <- struct{}{} }); err != nil {
+		return err
+	}
+	select {
+	case <-moved:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-ep.Over():
+		return zkconn.ErrOver
+	}
+}
+
 // look yields the leader, if it has changed, and watches for the next change.
-func (o *observer) look(ctx context.Context, ep *zkconn.Epoch, tell func(zkconn.Event)) (*zkconn.Watch, error) {
+func (o *observer) look(ctx context.Context, ep *zkconn.Epoch, tell func(zkconn.Event)) (err error) {
 	if o.stale {
 		if err := ep.Sync(ctx, o.e.at.Full(o.e.path)); err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return nil, err
+			return err
 		}
 		o.stale = false
 	}
 	entries, err := o.e.grants.Queue().List(ctx, ep)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if len(entries) > 0 {
 		// If the leader has left since the listing, there is no node to watch. Its data are read under
 		// the watch, so that no change of them is missed.
-		w, err := ep.Watch(ctx, o.e.node(entries[0]), tell)
-		if err != nil {
-			return nil, err
+		if o.watch, err = ep.Watch(ctx, o.e.node(entries[0]), tell); err != nil {
+			return err
 		}
 		leader, there, err := o.e.candidate(ctx, ep, entries[0])
 		switch {
 		case err != nil:
-			return w, err
+			return err
 		case !there:
-			return w, errMoved
+			return errMoved
 		}
-		return w, o.tell(leader, nil)
+		return o.tell(leader, nil)
 	}
 	dir := o.e.at.Full(o.e.path)
-	w, _, err := ep.WatchChildren(ctx, dir, tell)
+	o.watch, _, err = ep.WatchChildren(ctx, dir, tell)
 	if errors.Is(err, zk.ErrNoNode) {
 		if err := node.MakeDir(ctx, ep, dir, o.e.at.ACL()); err != nil {
-			return nil, err
+			return err
 		}
-		return nil, zk.ErrNoNode
+		return zk.ErrNoNode
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	// Listed again under the watch: the watch tells of a candidate that comes after this listing.
 	switch entries, err := o.e.grants.Queue().List(ctx, ep); {
 	case err != nil:
-		return w, err
+		return err
 	case len(entries) > 0:
-		return w, errMoved
+		return errMoved
 	}
-	return w, o.tell(Candidate{}, zksync.ErrNoLeader)
+	return o.tell(Candidate{}, zksync.ErrNoLeader)
 }
 
 // tell yields a leader, or the error that there is none, if it is not the last one.

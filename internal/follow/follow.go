@@ -45,7 +45,9 @@ func Data(ctx context.Context, at Sessions, path string) iter.Seq2[Node, error] 
 				return stamp{}
 			}
 			return stamp{n.Stat.Czxid, n.Stat.Mzxid}
-		})
+		},
+		func(_ *zkconn.Epoch, w *zkconn.Watch) { w.Stop() }) // it serves the next read
+
 }
 
 // Children is [Data] for the children of the node at path. A child that was deleted and made again is
@@ -61,7 +63,7 @@ func Children(ctx context.Context, at Sessions, path string) iter.Seq2[Listing, 
 				return stamp{}
 			}
 			return stamp{l.Stat.Czxid, l.Stat.Pzxid}
-		})
+		}, (*zkconn.Epoch).Unwatch)
 }
 
 // stamp tells states apart: the zxid that made the node, and that of its last change. It is zero if there is no node.
@@ -75,6 +77,7 @@ type follower[T any] struct {
 	path  string
 	read  func(context.Context, *zkconn.Epoch, func(zkconn.Event)) (*zkconn.Watch, T, error)
 	stamp func(T) stamp
+	found func(*zkconn.Epoch, *zkconn.Watch) // ends a watch for the creation of a node that is there: on its data
 	yield func(T, error) bool
 
 	told    bool  // some state was told
@@ -84,9 +87,10 @@ type follower[T any] struct {
 }
 
 func states[T any](ctx context.Context, at Sessions, path string,
-	read func(context.Context, *zkconn.Epoch, func(zkconn.Event)) (*zkconn.Watch, T, error), stampOf func(T) stamp) iter.Seq2[T, error] {
+	read func(context.Context, *zkconn.Epoch, func(zkconn.Event)) (*zkconn.Watch, T, error), stampOf func(T) stamp,
+	found func(*zkconn.Epoch, *zkconn.Watch)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		f := &follower[T]{path: path, read: read, stamp: stampOf, yield: yield}
+		f := &follower[T]{path: path, read: read, stamp: stampOf, found: found, yield: yield}
 		// The error of In says why nothing more can be told, which nobody wants to know who has left the loop.
 		if err := at.In(ctx, f.in); err != nil && !f.stopped {
 			var none T
@@ -108,31 +112,38 @@ func (f *follower[T]) in(ctx context.Context, e *zkconn.Epoch) error {
 		if err := e.Await(ctx); err != nil {
 			return err
 		}
-		event := make(chan zkconn.Event, 1) // a watch tells once
-		w, state, err := f.look(ctx, e, func(what zkconn.Event) { event <- what })
-		if Again(err) {
+		switch err := f.step(ctx, e); {
+		case err == nil:
+			pace = node.Pace{Free: 2}
+		case !Again(err):
+			return err
+		default:
 			if err := pace.Rest(ctx, e); err != nil {
 				return err
 			}
-			continue
 		}
-		if err != nil {
-			return err
-		}
-		if err := f.tell(state); err != nil {
-			e.Unwatch(w)
-			return err
-		}
-		what, err := await(ctx, e, event)
-		if err != nil {
-			e.Unwatch(w)
-			return err
-		}
-		if what == zkconn.Deleted {
-			f.absent = true
-		}
-		pace = node.Pace{Free: 2}
 	}
+}
+
+// step tells one state, and waits until there may be another. It leaves no watch, however the body of the loop ends: it may panic.
+func (f *follower[T]) step(ctx context.Context, e *zkconn.Epoch) error {
+	event := make(chan zkconn.Event, 1) // a watch tells once
+	w, state, err := f.look(ctx, e, func(what zkconn.Event) { event <- what })
+	if err != nil {
+		return err
+	}
+	defer func() { e.Unwatch(w) }() // after the event there is none
+	if err := f.tell(state); err != nil {
+		return err
+	}
+	what, err := await(ctx, e, event)
+	switch what {
+	case zkconn.Deleted:
+		f.absent = true
+	case zkconn.Created:
+		f.absent = false
+	}
+	return err
 }
 
 // ErrAgain means that the node is not as the look expected it, or that the connection of the look was lost.
@@ -148,7 +159,7 @@ func (f *follower[T]) look(ctx context.Context, e *zkconn.Epoch, tell func(zkcon
 	if f.absent {
 		there := false
 		if w, there, err = e.WatchAbsence(ctx, f.path, tell); there {
-			w.Stop() // the server's watch serves the next read
+			f.found(e, w)
 			f.absent, err = false, ErrAgain
 		}
 		return w, state, Over(err)
