@@ -62,18 +62,21 @@ func WithTLS(c *tls.Config) Option {
 }
 
 // WithDialer replaces the function that opens connections. The function must return when its
-// context ends. The address is one of the connect string, unresolved.
+// context ends, which is when the attempt does. The address is one of the connect string: the function
+// looks names up itself, within that time, and chooses among several addresses. Without this option the
+// session looks all names up before each round of attempts, however long that takes, and tries every address of each.
 func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
 	return session.ForSession("WithDialer", func(s *session.Settings) { s.Dial = dial })
 }
 
 // WithLogger makes the session log to l. By default it logs nothing. It logs:
 //   - Error: the servers refuse the session for good; the session file cannot be written.
-//   - Warn: the first failed attempt to connect, at once and with its cause ("cannot connect"); the loss of a lease
+//   - Warn: the first failed attempt to connect, at once and with its cause ("cannot connect"), of a name with
+//     several addresses when all have failed; the loss of a lease
 //     or of a place in a queue; an attempt to queue that failed and is repeated; a node that somebody else removed,
 //     or that could not be removed at once.
 //   - Info: "connection lost" and "session lost" with the cause; the first attempt that fails
-//     after that; "connected again" with the duration (the attribute after).
+//     after that; a look-up of a name that took more than a second; "connected again" with the duration (the attribute after).
 //   - Debug: every other attempt, one line each, and the messages of the client library.
 func WithLogger(l *slog.Logger) Option {
 	return session.ForSession("WithLogger", func(s *session.Settings) { s.Logger = l })

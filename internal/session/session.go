@@ -102,10 +102,14 @@ func newSession(set Settings, servers []string, chroot string) *Session {
 }
 
 func (s *Session) config() zkconn.Config {
-	return zkconn.Config{
+	c := zkconn.Config{
 		Servers: s.servers, Timeout: s.settings.Timeout, Auth: s.settings.Auth,
-		Dial: s.dialer(), LeaseFraction: s.settings.Fraction, Logger: s.logger,
+		Dial: s.settings.Dial, LeaseFraction: s.settings.Fraction, Logger: s.logger,
 	}
+	if s.settings.TLS != nil {
+		c.Secure = s.secure
+	}
+	return c
 }
 
 // first waits for the first ZooKeeper session. Its error also tells why the last attempt to connect failed.

@@ -8,30 +8,16 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// dialer combines WithDialer and WithTLS. Without a server name in the
-// TLS configuration, the name to verify is the host that is dialled.
-func (s *Session) dialer() func(context.Context, string, string) (net.Conn, error) {
-	dial := s.settings.Dial
-	if dial == nil {
-		dial = (&net.Dialer{}).DialContext
+// secure makes a connection speak TLS, as WithTLS says. Without a server name in
+// the TLS configuration, the name to verify is that of the connect string.
+func (s *Session) secure(ctx context.Context, raw net.Conn, host string) (net.Conn, error) {
+	config := s.settings.TLS.Clone()
+	if config.ServerName == "" {
+		config.ServerName = host
 	}
-	if s.settings.TLS == nil {
-		return dial
+	conn := tls.Client(raw, config)
+	if err := conn.HandshakeContext(ctx); err != nil {
+		return nil, &zkconn.TLSError{Err: err}
 	}
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		raw, err := dial(ctx, network, address)
-		if err != nil {
-			return nil, err
-		}
-		config := s.settings.TLS.Clone()
-		if host, _, err := net.SplitHostPort(address); err == nil && config.ServerName == "" {
-			config.ServerName = host
-		}
-		conn := tls.Client(raw, config)
-		if err := conn.HandshakeContext(ctx); err != nil {
-			raw.Close()
-			return nil, &zkconn.TLSError{Err: err}
-		}
-		return conn, nil
-	}
+	return conn, nil
 }

@@ -1,10 +1,12 @@
 package zkconn
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -12,8 +14,11 @@ import (
 
 // Client keeps one session alive at a time, and opens the next one when it ends.
 type Client struct {
-	cfg  Config
-	pace dialPace
+	cfg   Config
+	pace  dialPace
+	names *names
+
+	granted atomic.Int64 // the session timeout that the servers granted last, a time.Duration; 0 before that
 
 	identity *identity
 	unknown  unknownOps
@@ -56,15 +61,23 @@ func newClient(cfg Config) *Client {
 	}
 	if cfg.Dial == nil {
 		cfg.Dial = (&net.Dialer{}).DialContext
+		if cfg.Resolve == nil {
+			cfg.Resolve = resolve
+		}
 	}
 	c := &Client{
 		cfg: cfg, identity: newIdentity(), moved: make(chan struct{}), future: newHistory(), finish: func() {},
 	}
-	c.pace.most = min(max(cfg.Timeout/30, 50*time.Millisecond), time.Second/3)
+	c.names = newNames(c)
 	c.dials.log = cfg.Logger
 	c.running, c.halt = context.WithCancel(context.Background())
 	c.closing, c.giveUp = context.WithCancel(context.Background())
 	return c
+}
+
+// timeout is the session timeout that the servers granted last or, before that, the one to ask for.
+func (c *Client) timeout() time.Duration {
+	return cmp.Or(time.Duration(c.granted.Load()), c.cfg.Timeout)
 }
 
 // longestRest is about the longest pause before another session is asked for.
@@ -96,7 +109,7 @@ func (c *Client) run() {
 			<-e.told
 		case <-c.running.Done():
 		}
-		at := ""
+		var at *target
 		if e.Cause() == nil && e.Linked() {
 			at = e.address()
 			e.shutdown(true)

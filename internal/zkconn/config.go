@@ -15,10 +15,16 @@ type Auth struct {
 
 // Config says how to reach the servers.
 type Config struct {
-	Servers       []string // host:port, at least one
-	Timeout       time.Duration
-	Auth          []Auth
-	Dial          func(ctx context.Context, network, address string) (net.Conn, error)
+	Servers []string // host:port, at least one
+	Timeout time.Duration
+	Auth    []Auth
+	// Dial gets one of Servers, as it is, or what Resolve has made of it. Its context ends with the attempt.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Resolve returns the addresses of a host name. Its context ends only with the client. If it is nil, and Dial
+	// is not, Dial gets names. If both are nil, the standard library does both.
+	Resolve func(ctx context.Context, host string) ([]string, error)
+	// Secure, if not nil, makes a connection speak TLS, with a server of that name. It leaves raw open if it fails.
+	Secure        func(ctx context.Context, raw net.Conn, host string) (net.Conn, error)
 	LeaseFraction float64 // of the timeout, after which leases end; 0 for all of it
 	Logger        *slog.Logger
 	// OnSession is called for every new session before it is used, and again at each connect of the session.

@@ -38,12 +38,23 @@ func diagnosed(err error, format string, args ...any) error {
 func (d *diagnosis) Error() string { return d.text }
 func (d *diagnosis) Unwrap() error { return d.err }
 
+// diagnoseLookUp says why the look-up of a name failed, which has taken so long.
+func diagnoseLookUp(err error, host string, took time.Duration) error {
+	if isTimeout(err) {
+		return diagnosed(err, "looking up %s took %v, and got no answer: does the name server answer?", host, shown(took))
+	}
+	return err
+}
+
 // diagnoseDial says why a dial failed; limit is how long the attempt had.
 func diagnoseDial(err error, limit time.Duration) error {
 	var secure *TLSError
+	var name *net.DNSError
 	switch {
 	case errors.As(err, &secure):
 		return diagnoseTLS(secure.Err, limit)
+	case errors.As(err, &name) && isTimeout(err): // a dialer that looks up names by itself
+		return diagnosed(err, "looking up %s takes more than %v", name.Name, shown(limit))
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return diagnosed(err, "connection refused: no server listens there")
 	case isTimeout(err):

@@ -153,10 +153,10 @@ func TestADialThatHangsEndsWithItsLimitAndWithClose(t *testing.T) {
 				bounds = append(bounds, time.Since(began))
 				return nil, ctx.Err()
 			}})
-		time.Sleep(5 * time.Second)
+		time.Sleep(20 * time.Second)
 		closing := time.Now()
 		c.Close()
 		require.Less(t, time.Since(closing), 100*time.Millisecond, "there is no session to end")
-		require.Equal(t, []time.Duration{2 * time.Second, 2 * time.Second}, bounds[:2])
+		require.Equal(t, []time.Duration{2 * time.Second, 4 * time.Second, 5 * time.Second, 5 * time.Second}, bounds[:4])
 	})
 }

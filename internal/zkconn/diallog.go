@@ -14,14 +14,13 @@ import (
 type dialLog struct {
 	log *slog.Logger
 
-	mu     sync.Mutex
-	err    error // of the newest attempt that failed
-	server string
-	since  time.Time // when the attempt under way began to wait for what doing says; zero if there is none
-	doing  string    // what it waits for
-	known  bool      // a failure has been logged since there was a connection
-	up     bool      // there has been a connection before
-	down   time.Time // since when there is none; zero while there is
+	mu    sync.Mutex
+	err   error     // of the newest attempt that failed
+	since time.Time // when the attempt under way began to wait for what doing says; zero if there is none
+	doing string    // what it waits for, in words before "2s"
+	known bool      // a failure has been logged since there was a connection
+	up    bool      // there has been a connection before
+	down  time.Time // since when there is none; zero while there is
 }
 
 // LastError says what became of the attempts to connect: why the newest one that ended has
@@ -34,29 +33,46 @@ func (c *Client) LastError() error {
 	case d.err != nil:
 		return fmt.Errorf("the last attempt failed: %w", d.err)
 	case !d.since.IsZero():
-		return fmt.Errorf("%s %s: no answer for %v", d.doing, d.server, shown(time.Since(d.since)))
+		return fmt.Errorf("%s %v", d.doing, shown(time.Since(d.since)))
 	}
 	return nil
 }
 
-// trying notes what an attempt at a server waits for from now on.
-func (d *dialLog) trying(doing, server string) {
+// trying notes what is waited for, and since when.
+func (d *dialLog) trying(doing string, since time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.doing, d.server, d.since = doing, server, time.Now()
+	d.doing, d.since = doing, since
 }
 
-// failed notes and logs why an attempt at a server failed.
-func (d *dialLog) failed(server string, cause error) {
+// slowLookUp is how long a look-up may take without being reported.
+const slowLookUp = time.Second
+
+// lookedUp notes and logs how the look-up of the name of a server ended.
+func (d *dialLog) lookedUp(server string, took time.Duration, err error) {
+	switch {
+	case err != nil:
+		d.failed(target{server: server}, err)
+	case took >= slowLookUp:
+		d.log.Info("looking up a name took long", "server", server, "took", shown(took))
+	}
+}
+
+// failed notes and logs why an attempt at a server failed. While there is another
+// address of that server to be tried, that is not worth more than a line at debug level.
+func (d *dialLog) failed(t target, cause error) {
+	server := t.String()
 	d.mu.Lock()
 	level := slog.LevelDebug
 	switch {
+	case t.more:
 	case !d.known && !d.up:
 		level = slog.LevelWarn // whoever waits should know at once; the attempts go on
 	case !d.known:
 		level = slog.LevelInfo
 	}
-	d.known, d.since, d.err = true, time.Time{}, fmt.Errorf("%s: %w", server, cause)
+	d.known = d.known || !t.more
+	d.since, d.err = time.Time{}, fmt.Errorf("%s: %w", server, cause)
 	d.mu.Unlock()
 	d.log.Log(context.Background(), level, "cannot connect", "server", server, "error", cause)
 }

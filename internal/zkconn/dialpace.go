@@ -11,13 +11,13 @@ import (
 // that worked. Then there are growing pauses, which only time ends: a server that answers
 // a few requests and then closes the connection must not be dialled in a tight loop.
 type dialPace struct {
-	most   time.Duration // well below the session timeout: a longer pause could let the session end
-	worked atomic.Bool   // a server has answered a request since the newest attempt
+	worked atomic.Bool // a server has answered a request since the newest attempt
 
-	mu   sync.Mutex
-	pace Pace
-	lost int       // how many connections that worked have been lost since the pauses began
-	last time.Time // of the newest attempt
+	mu    sync.Mutex
+	pace  Pace
+	lost  int       // how many connections that worked have been lost since the pauses began
+	last  time.Time // of the newest attempt
+	tries int       // attempts since a server last answered a request
 }
 
 // firstLosses is how many connections that worked may be lost in quick succession before there are pauses.
@@ -30,21 +30,36 @@ func (p *dialPace) good() {
 	}
 }
 
-// delay is how long the next attempt at one of n servers has to wait.
-func (p *dialPace) delay(n int) time.Duration {
+// delay is how long the next attempt at one of n addresses has to wait.
+func (p *dialPace) delay(n int, timeout time.Duration) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	worked := p.worked.Swap(false)
-	if time.Since(p.last) >= p.most {
-		p.pace, p.lost = Pace{Free: n, First: 20 * time.Millisecond, Most: p.most}, 0
+	if worked {
+		p.tries = 0
+	}
+	p.tries++
+	most := min(max(timeout/30, 50*time.Millisecond), time.Second/3) // a longer pause could let the session end
+	if time.Since(p.last) >= most {
+		p.pace, p.lost = Pace{Free: n, First: 20 * time.Millisecond, Most: most}, 0
 	}
 	if worked && p.lost < firstLosses {
 		p.lost++
 		p.pace.Free = n
 	}
-	d := p.pace.Next()
+	d := min(p.pace.Next(), most+most/2) // the pauses may have begun when a longer timeout was asked for
 	p.last = time.Now().Add(d)
 	return d
+}
+
+// rounds is how often each of n addresses was tried before the present attempt, since a server last answered a request.
+func (p *dialPace) rounds(n int) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.worked.Load() {
+		return 0
+	}
+	return max(p.tries-1, 0) / n
 }
 
 // sleep waits for d. It reports false if end was closed before.

@@ -1,6 +1,7 @@
 package zkconn
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -74,6 +75,9 @@ func (e *Epoch) ID() int64 { return e.id.Load() }
 
 // Timeout is the session timeout that the servers granted.
 func (e *Epoch) Timeout() time.Duration { return time.Duration(e.timeout.Load()) }
+
+// span is Timeout or, before the first connection, the timeout to ask for.
+func (e *Epoch) span() time.Duration { return cmp.Or(e.Timeout(), e.cfg.Timeout) }
 
 // Over is closed when the session has ended or can no longer be proved alive.
 func (e *Epoch) Over() <-chan struct{} { return e.over }

@@ -28,6 +28,7 @@ func (e *Epoch) greeted(w *wire, r connectReply, sent time.Time) error {
 	return e.link(w, func() {
 		e.id.Store(r.id)
 		e.timeout.Store(int64(r.timeout) * int64(time.Millisecond))
+		e.client.granted.Store(e.timeout.Load())
 		e.passwd = r.passwd
 		e.clock.start(sent, e.Timeout(), e.cfg.LeaseFraction)
 	})
@@ -52,6 +53,7 @@ func (e *Epoch) link(w *wire, begin func()) error {
 	e.telling.Unlock()
 	log()
 	e.lookAgain()
+	e.wake() // the next heartbeat was planned with the timeout of before
 	return nil
 }
 
@@ -92,7 +94,7 @@ func (e *Epoch) disconnected(w *wire, err error, open bool) {
 	killed, log := e.unlink(w, err)
 	log()
 	if !killed && !open {
-		e.client.dials.failed(w.addr, diagnoseHandshake(err, w.raw, attemptTimeout(e.cfg.Timeout, e.hosts.Len())))
+		e.client.dials.failed(w.target, diagnoseHandshake(err, w.raw, w.limit))
 	}
 	var broken *violationError
 	if errors.As(err, &broken) && open {

@@ -1,7 +1,6 @@
 package zkconn
 
 import (
-	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -89,7 +88,8 @@ func (e *Epoch) dependent(unrequire func()) (end func()) {
 // awaitBeat waits until the next heartbeat is due. It reports false when the epoch has ended.
 func (e *Epoch) awaitBeat() bool {
 	for {
-		pause := max(leaseSpan(cmp.Or(e.Timeout(), e.cfg.Timeout), e.cfg.LeaseFraction)/3, leastBeat)
+		// The timeout may be known, or another, after each connection: link wakes us.
+		pause := max(leaseSpan(e.span(), e.cfg.LeaseFraction)/3, leastBeat)
 		required, interval := e.clock.beat()
 		if required {
 			pause = min(pause, interval)

@@ -2,8 +2,9 @@ package zkconn
 
 import (
 	"context"
+	"errors"
+	"math/rand/v2"
 	"net"
-	"sync/atomic"
 	"time"
 )
 
@@ -11,61 +12,127 @@ import (
 // It is both the HostProvider and the dialer of the client library.
 //
 // The library's own provider resolves names once for its life, and waits a second before it dials a lone
-// server again. Here the dialer gets the names as they are, so each attempt resolves them anew. The first
-// attempt at every server comes at once, and only then does an exponential back-off with jitter begin.
+// server again. Here attempts go in rounds. A round begins with a look-up of all names (names), and tries every
+// address of every server once, in random order. The first attempt at every address comes at once, and
+// only then does an exponential back-off with jitter begin. The next round begins after the last address,
+// and after each handshake: then what the look-up told may be old.
+//
+// The fields are used by the client library's loop alone.
 type hosts struct {
 	epoch *Epoch
 	quit  chan struct{} // closed when the client library has been told to end
 
-	servers []string
-	next    atomic.Uint32
+	round []target // what this round has still to try
+	size  int      // how many addresses there are to try in a round
+	last  target   // the newest one that was dialled
 }
 
-// Init implements zk.HostProvider. The client library has shuffled the servers.
-func (h *hosts) Init(servers []string) error {
-	h.servers = servers // set before any other method is called
-	return nil
-}
+// Init implements zk.HostProvider. The servers are those of the configuration.
+func (h *hosts) Init([]string) error { return nil }
 
 // Len implements zk.HostProvider.
-func (h *hosts) Len() int { return len(h.servers) }
+func (h *hosts) Len() int { return len(h.epoch.cfg.Servers) }
 
 // Next implements zk.HostProvider. The client library calls it with a lock held, so it must not wait. If the
 // second result is true, the library fails what is queued and sleeps a second. But that is also the only
 // place where the library looks, while it dials, whether it was closed. So it is true only after shutdown has closed quit.
 func (h *hosts) Next() (string, bool) {
-	return h.servers[(h.next.Add(1)-1)%uint32(len(h.servers))], closed(h.quit)
+	if len(h.round) == 0 {
+		return h.epoch.cfg.Servers[0], closed(h.quit) // dial begins a round, and dials nobody
+	}
+	return h.round[0].server, closed(h.quit)
 }
 
-// Connected implements zk.HostProvider. A handshake alone does not count: see dialPace.
-func (h *hosts) Connected() {}
+// Connected implements zk.HostProvider: a handshake has succeeded. That alone does not end the back-off: see dialPace.
+func (h *hosts) Connected() { h.round = nil }
+
+// errRound is what the client library hears of a dial that has only begun a round. It calls Next again,
+// which tells it the server that will be dialled.
+var errRound = errors.New("a round of attempts begins")
 
 // dial is the client library's Dialer. It runs in the library's own loop, which holds no lock then.
-func (h *hosts) dial(network, addr string, _ time.Duration) (net.Conn, error) {
+func (h *hosts) dial(string, string, time.Duration) (net.Conn, error) {
 	e := h.epoch
+	if e.alive.Err() == nil && len(h.round) == 0 {
+		return nil, h.begin()
+	}
 	receiveLittle(e.conn)
 	e.sendBuffer.owned(e.conn, false)
-	if d := e.client.pace.delay(h.Len()); d > 0 {
-		sleep(d, e.alive.Done())
+	if e.alive.Err() == nil {
+		h.pause()
 	}
 	if e.alive.Err() != nil {
 		<-h.quit // see shutdown
 		return nil, ErrOver
 	}
-	limit := attemptTimeout(e.cfg.Timeout, h.Len())
-	ctx, cancel := context.WithTimeout(e.alive, limit)
-	defer cancel()
-	deadline := time.Now().Add(limit)
-	e.client.dials.trying("dialing", addr)
-	raw, err := e.cfg.Dial(ctx, network, addr)
+	h.last, h.round = h.round[0], h.round[1:]
+	return h.attempt(h.last, h.limit())
+}
+
+// begin looks the names up, and puts what there is to try in order. The server that was
+// dialled last comes last: it is the one that was just lost, or has just failed.
+func (h *hosts) begin() error {
+	e := h.epoch
+	round, err := e.client.names.find(e, h.limit())
+	if len(round) == 0 {
+		h.size = h.Len()
+		h.pause()
+		return err
+	}
+	rand.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
+	for i := range round[:len(round)-1] {
+		if end := len(round) - 1; round[i].address == h.last.address {
+			round[i], round[end] = round[end], round[i]
+			break
+		}
+	}
+	left := map[string]int{}
+	for _, t := range round {
+		left[t.server]++
+	}
+	for i, t := range round {
+		left[t.server]--
+		round[i].more = left[t.server] > 0
+	}
+	h.round, h.size = round, max(len(round), h.Len()) // a server whose address is not known yet counts as one
+	return errRound
+}
+
+// pause waits for the back-off before another attempt.
+func (h *hosts) pause() {
+	c := h.epoch.client
+	if d := c.pace.delay(h.size, c.timeout()); d > 0 {
+		sleep(d, h.epoch.alive.Done())
+	}
+}
+
+// limit is the time for each step of the present attempt. While there is a session that could be kept, the
+// attempts of one round must not take longer together than the session lives. But a link that was
+// slow before is slow: there a shorter limit would only waste the time, up to a third of the session timeout.
+func (h *hosts) limit() time.Duration {
+	c, n := h.epoch.client, max(h.size, h.Len())
+	if h.epoch.ID() == 0 {
+		return attemptLimit(c.timeout(), n, c.pace.rounds(n), mostAttempt(c.timeout()))
+	}
+	remaining, trip := h.epoch.clock.outlook()
+	limit := attemptLimit(c.timeout(), n, c.pace.rounds(n), remaining/time.Duration(n))
+	return max(limit, min(3*trip/2, c.timeout()/3))
+}
+
+// attempt dials t, with limit for each step.
+func (h *hosts) attempt(t target, limit time.Duration) (net.Conn, error) {
+	e := h.epoch
+	e.client.dials.trying("dialing "+t.String()+": no answer for", time.Now())
+	raw, err := e.client.dial(e.alive, t, limit)
 	if err != nil {
 		if e.alive.Err() == nil { // else the end of the epoch may be why it failed
-			e.client.dials.failed(addr, diagnoseDial(err, limit))
+			e.client.dials.failed(t, diagnoseDial(err, limit))
 		}
 		return nil, err
 	}
-	e.client.dials.trying("connected to", addr)
-	w := newWire(raw, e, addr, deadline)
+	e.client.dials.trying("connected to "+t.String()+": no answer for", time.Now())
+	w := newWire(raw, e, t.String(), time.Now().Add(limit))
+	w.target, w.limit = t, limit
 	e.mu.Lock()
 	previous := e.dialled
 	e.dialled = w
@@ -81,8 +148,32 @@ func (h *hosts) dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	return w, nil
 }
 
-// attemptTimeout is the time for one dial and handshake. It is so short that every
-// server gets two attempts within the session timeout, unless that is very short itself.
-func attemptTimeout(timeout time.Duration, servers int) time.Duration {
-	return min(max(timeout/time.Duration(2*servers), 200*time.Millisecond), 5*time.Second)
+// dial connects to t, with TLS if the configuration wants that. Each of the two steps has limit.
+func (c *Client) dial(ctx context.Context, t target, limit time.Duration) (net.Conn, error) {
+	dialing, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	raw, err := c.cfg.Dial(dialing, "tcp", t.address)
+	if err != nil || c.cfg.Secure == nil {
+		return raw, err
+	}
+	securing, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	conn, err := c.cfg.Secure(securing, raw, t.host())
+	if err != nil {
+		raw.Close()
+	}
+	return conn, err
 }
+
+// attemptLimit is the time for each step of an attempt to connect: the dial, the handshake of TLS, that of
+// ZooKeeper, the credentials. At first it is so short that every server gets two attempts within the session
+// timeout, unless that is very short itself: a dead server must not cost a session. It doubles with each round
+// in which no server could be used, up to most: servers that need longer must be reached, too.
+func attemptLimit(timeout time.Duration, servers, round int, most time.Duration) time.Duration {
+	first := min(max(timeout/time.Duration(2*servers), 200*time.Millisecond), 5*time.Second)
+	return max(first, min(first<<min(round, 10), most))
+}
+
+// mostAttempt is the greatest limit of an attempt that no session depends on. A session whose handshake
+// takes longer than the session timeout is over when it begins. The servers may grant more than was asked for.
+func mostAttempt(timeout time.Duration) time.Duration { return max(timeout, 5*time.Second) }

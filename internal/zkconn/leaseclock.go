@@ -324,6 +324,14 @@ func (c *leaseClock) check() {
 	c.fire()
 }
 
+// outlook is how long the session still counts as alive if nothing is
+// answered, and how long the newest request took to be answered.
+func (c *leaseClock) outlook() (remaining, trip time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.left(time.Now()), c.trip
+}
+
 // stop ends the clock without firing.
 func (c *leaseClock) stop() {
 	c.mu.Lock()

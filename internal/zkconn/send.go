@@ -105,7 +105,7 @@ func (w *wire) sendNow(r *sentRequest, body []byte) {
 	frame = append(frame, body...)
 	limit := writeLimit
 	if len(frame) > smallFrame {
-		limit = w.epoch.cfg.Timeout / 3
+		limit = w.epoch.span() / 3
 	}
 	_, _ = w.putNow(frame, limit)
 }

@@ -23,6 +23,7 @@ type staleSession struct {
 	Credentials
 	due    time.Time // when the next attempt to end it is due
 	pauses *backoff.ExponentialBackOff
+	tries  int // how many attempts there were
 }
 
 // maxStale bounds the number of these sessions. A server that lets one session
@@ -82,7 +83,10 @@ func (c *Client) endStale() {
 		select {
 		case <-time.After(time.Until(dead.due)):
 			// Close lets an attempt finish, as it does with the attempt to end its own session.
-			_ = c.endSession(c.closing, e.address(), dead.Credentials)
+			if at := e.address(); at != nil { // else the connection was lost a moment ago
+				_ = c.endSession(c.closing, *at, dead.Credentials, dead.tries)
+				dead.tries++
+			}
 			dead.due = time.Now().Add(dead.pauses.NextBackOff())
 		case <-moved:
 		}
@@ -115,64 +119,62 @@ func (c *Client) ended(id int64) {
 	}
 }
 
-// address is the server to which the epoch is connected, or else one to try.
-func (e *Epoch) address() string {
+// address is where the epoch is connected; nil if it is not.
+func (e *Epoch) address() *target {
 	if w := e.current(); w != nil {
-		return w.addr
+		return &w.target
 	}
-	s, _ := e.hosts.Next()
-	return s
+	return nil
 }
 
 // endAll ends the session of the last epoch, unless the servers have confirmed its end
 // already. It makes one attempt to end each session before it; those that remain can be
-// ended later by whoever finds their credentials. at is a server that can be reached.
-// If it is "", none is known, and the attempt for the last session must find one first.
-func (c *Client) endAll(ctx context.Context, e *Epoch, at string) {
+// ended later by whoever finds their credentials. at is where a server can be reached.
+// If it is nil, none is known, and the attempt for the last session must find one first.
+func (c *Client) endAll(ctx context.Context, e *Epoch, at *target) {
 	if dead := e.remains(); dead != nil {
-		at = c.endUnreached(ctx, e.hosts, *dead)
+		at = c.endUnreached(ctx, *dead)
 	} else {
 		c.ended(e.ID())
 	}
-	if at == "" {
+	if at == nil {
 		return
 	}
 	for _, dead := range c.allStale() {
-		_ = c.endSession(ctx, at, dead.Credentials)
+		_ = c.endSession(ctx, *at, dead.Credentials, 0)
 	}
 }
 
-// endUnreached ends a session for which there is no connection. It tries one server after
-// the other until ctx ends. It returns the server that ended the session, "" if none did.
-func (c *Client) endUnreached(ctx context.Context, h *hosts, dead Credentials) (at string) {
+// endUnreached ends a session for which there is no connection. It tries one address after the other
+// until ctx ends. It returns where a server has ended the session, nil if none did.
+func (c *Client) endUnreached(ctx context.Context, dead Credentials) (at *target) {
 	pace := Pace{First: closingPause}
-	for tries := 1; ctx.Err() == nil; tries++ {
-		addr, _ := h.Next()
-		if c.endSession(ctx, addr, dead) == nil {
-			return addr
+	for round := 0; ctx.Err() == nil; round++ {
+		for _, t := range c.names.all() {
+			if c.endSession(ctx, t, dead, round) == nil {
+				return &t
+			}
 		}
-		if tries%h.Len() == 0 {
-			sleep(pace.Next(), ctx.Done())
-		}
+		sleep(pace.Next(), ctx.Done())
 	}
-	return ""
+	return nil
 }
 
 // errNotSession means that a server did not let the session be resumed, because it does not exist any more.
 var errNotSession = errors.New("the session is gone already")
 
-// endSession resumes the session at one server and closes it. It returns nil if
-// the session is gone afterwards.
-func (c *Client) endSession(ctx context.Context, addr string, dead Credentials) error {
-	limit := min(attemptTimeout(c.cfg.Timeout, len(c.cfg.Servers)), Closing)
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	conn, err := c.cfg.Dial(ctx, "tcp", addr)
+// endSession resumes the session at one address and closes it. It returns nil if
+// the session is gone afterwards. tries is how often that was tried before.
+func (c *Client) endSession(ctx context.Context, at target, dead Credentials, tries int) error {
+	limit := attemptLimit(c.timeout(), len(c.names.all()), tries, mostAttempt(c.timeout()))
+	conn, err := c.dial(ctx, at, limit)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer shut(conn)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { shut(conn) })
 	defer stop()
 	err = c.resumeAndClose(conn, dead)
 	if err == nil || errors.Is(err, errNotSession) {

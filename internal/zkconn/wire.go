@@ -20,6 +20,9 @@ type wire struct {
 	epoch *Epoch
 	addr  string
 
+	target target
+	limit  time.Duration // for each step of the handshake
+
 	in   *bufio.Reader
 	buf  []byte // the frame being delivered
 	rest []byte // the part of it that the client library has not read yet
@@ -93,7 +96,7 @@ func (w *wire) greet(b []byte) []byte {
 // is ignored, and set here instead, where no other write can come in between.
 func (w *wire) put(b []byte) (int, error) {
 	w.writing <- struct{}{}
-	return w.putNow(b, 2*w.epoch.cfg.Timeout/3)
+	return w.putNow(b, 2*w.epoch.span()/3)
 }
 
 // putNow is put for the goroutine that holds writing, which it

@@ -139,6 +139,7 @@ func (w *wire) greeted(body []byte) error {
 // library never sends credentials again by itself (its way of doing so can hang it for ever).
 func (w *wire) authenticate(hello connectReply) error {
 	auth := w.epoch.cfg.Auth
+	_ = w.raw.SetDeadline(time.Now().Add(w.limit)) // a step of its own; fails on a closed connection, as the write will
 	for _, a := range auth {
 		if _, err := w.put(jute.AppendFrame(nil, authRequest(a))); err != nil {
 			return err
