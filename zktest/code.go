@@ -30,4 +30,9 @@ const (
 	CodeSessionMoved         = wire.CodeSessionMoved
 	CodeReconfigDisabled     = wire.CodeReconfigDisabled
 	CodeNoWatcher            = wire.CodeNoWatcher
+
+	// A server answers with these only if a rule says so. After CodeAuthDemanded it closes the connection, as a server does that demands authentication.
+	CodeAuthDemanded  = wire.CodeAuthDemanded
+	CodeQuotaExceeded = wire.CodeQuotaExceeded
+	CodeThrottled     = wire.CodeThrottled
 )

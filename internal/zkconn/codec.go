@@ -144,6 +144,7 @@ const (
 	codeNodeExists     = -110
 	codeNotEmpty       = -111
 	codeSessionExpired = -112
+	codeAuthDemanded   = -124 // the client must authenticate, and has not
 )
 
 // codes are the server's error codes that have a name in the client.

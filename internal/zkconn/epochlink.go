@@ -67,6 +67,16 @@ func (e *Epoch) refused(r connectReply, err error) {
 	e.client.refuse(err)
 }
 
+// demanded is called when a server demands that the client authenticate. It has made the session, but grants it
+// no request, not even its end. So nothing was ever made in it, and other sessions would fare no better.
+func (e *Epoch) demanded(w *wire) error {
+	err := fmt.Errorf("%w: %s demands that clients authenticate (its enforce.auth.schemes or sessionRequireClientSASLAuth): "+
+		"use WithAuth with a scheme that it asks for; SASL is not supported", ErrAuth, w.addr)
+	e.nothingRemains()
+	e.client.refuse(err)
+	return err
+}
+
 // Seen is the zxid of the newest transaction that answers in this session have told.
 // Whatever an answer showed was there by then. It is 0 on an external connection.
 func (e *Epoch) Seen() int64 { return e.seen.Load() }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
 )
 
 var (
@@ -19,8 +21,8 @@ var (
 	// ErrClosed is returned once the client was closed.
 	ErrClosed = errors.New("zkconn: client closed")
 
-	// ErrAuth is returned when the servers refuse the credentials. Another attempt would not change that.
-	ErrAuth = errors.New("zkconn: the servers refuse the credentials")
+	// ErrAuth is returned when the servers refuse the credentials, or demand others. Another attempt would not change that.
+	ErrAuth = fmt.Errorf("%w: the servers refuse the credentials", errs.ErrMisuse)
 
 	errSilent = fmt.Errorf("%w: no server acknowledged anything for too long", ErrOver)
 )

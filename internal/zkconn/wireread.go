@@ -177,6 +177,8 @@ func (w *wire) received(body []byte) error {
 	xid, zxid, code := r.Int32(), r.Int64(), r.Int32()
 	w.epoch.see(zxid)
 	switch {
+	case code == codeAuthDemanded && xid != xidEvent:
+		return w.epoch.demanded(w)
 	case xid == xidEvent:
 		kind, _, path := r.Int32(), r.Int32(), r.Text()
 		if r.Err() != nil {

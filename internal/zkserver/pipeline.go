@@ -62,6 +62,9 @@ func (s *Server) deliver(r *request) {
 	if r.fate == FateFailed {
 		s.finished(r)
 		r.conn.answerHeader(r, s.tree.Zxid)
+		if r.code == wire.CodeAuthDemanded {
+			r.conn.shut() // as every real server does after this code
+		}
 		return
 	}
 	frame := s.answer(r)

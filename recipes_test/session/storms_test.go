@@ -77,3 +77,34 @@ func TestALostConnectionThatWorkedIsReplacedAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// Such servers make the session, and then refuse every request and close the connection.
+func TestServersThatDemandAuthenticationAreAClearErrorAndNoStorm(t *testing.T) {
+	for _, op := range []zktest.Op{zktest.Any, zktest.Ping} {
+		t.Run(op.String(), func(t *testing.T) {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				before := v.Goroutines()
+				s := v.Session(zksync.WithTimeout(6 * time.Second))
+				id, connections := s.ID(), v.Server.TotalConnections()
+				rule := v.Server.Intercept(zktest.On(op, "**").Of(s.ID()).Error(zktest.CodeAuthDemanded))
+				if op == zktest.Ping {
+					time.Sleep(6 * time.Second)
+				}
+				start := time.Now()
+				err := lockFor(s, "/l", time.Minute)
+				require.ErrorIs(t, err, zksync.ErrMisuse)
+				require.ErrorContains(t, err, "demands that clients authenticate")
+				require.ErrorContains(t, err, "WithAuth")
+				require.NotErrorIs(t, err, context.DeadlineExceeded)
+				v.AtOnce(start, "another attempt would not help")
+				require.Equal(t, connections, v.Server.TotalConnections())
+				require.ErrorIs(t, lockFor(s, "/l", time.Minute), zksync.ErrMisuse, "also later")
+				require.NoError(t, s.Close())
+				require.Less(t, time.Since(start), 100*time.Millisecond, "nothing to end")
+				rule.Remove()
+				v.Server.Expire(id)
+				v.GoroutinesBack(before)
+			})
+		})
+	}
+}

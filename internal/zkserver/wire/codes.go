@@ -110,7 +110,7 @@ func (o Op) Short() string { return shortNames[o] }
 // Code is a ZooKeeper result code, as on the wire; 0 is success.
 type Code int32
 
-// The result codes that this server answers with.
+// The result codes that this server answers with, or that a rule makes it answer with.
 const (
 	CodeOK                   Code = 0
 	CodeRuntimeInconsistency Code = -2
@@ -130,6 +130,9 @@ const (
 	CodeSessionMoved         Code = -118
 	CodeReconfigDisabled     Code = -123
 	CodeNoWatcher            Code = -121
+	CodeAuthDemanded         Code = -124
+	CodeQuotaExceeded        Code = -125
+	CodeThrottled            Code = -127
 )
 
 // codeNames are the names of result codes, also of some that this server does not answer with, in ZooKeeper's documentation.
@@ -137,7 +140,7 @@ var codeNames = map[Code]string{
 	0: "ok", -2: "runtimeInconsistency", -4: "connectionLoss", -5: "marshallingError", -6: "unimplemented", -7: "operationTimeout", -8: "badArguments",
 	-101: "noNode", -102: "noAuth", -103: "badVersion", -108: "noChildrenForEphemerals", -110: "nodeExists", -111: "notEmpty",
 	-112: "sessionExpired", -113: "invalidCallback", -114: "invalidACL", -115: "authFailed", -118: "sessionMoved", -119: "notReadOnly",
-	-121: "noWatcher", -123: "reconfigDisabled", -12: "unknownSession", -122: "requestTimeout", -125: "quotaExceeded", -127: "throttled",
+	-121: "noWatcher", -123: "reconfigDisabled", -124: "sessionClosedRequireSaslAuth", -12: "unknownSession", -122: "requestTimeout", -125: "quotaExceeded", -127: "throttled",
 }
 
 // String returns the name that the ZooKeeper documentation uses; "ok" for success.
