@@ -149,11 +149,11 @@ func describeNode(_ context.Context, _ *look, n *node, o *object) error {
 	case n.denied:
 		o.State, o.Detail = "denied", denied
 	case n.stat.EphemeralOwner != 0 && (owner.Host != "" || owner.PID != 0):
-		o.State, o.Detail = "ephemeral", fmt.Sprintf("%s of %s, of session %s", plural(int64(len(n.data)), "byte"), who.who(), sessionText(n.stat.EphemeralOwner))
+		o.State, o.Detail = "ephemeral", fmt.Sprintf("%s of %s, of session %s", plural(int64(n.size), "byte"), who.who(), sessionText(n.stat.EphemeralOwner))
 	case n.stat.EphemeralOwner != 0:
-		o.State, o.Detail = "ephemeral", fmt.Sprintf("%s, of session %s", plural(int64(len(n.data)), "byte"), sessionText(n.stat.EphemeralOwner))
-	case len(n.data) > 0:
-		o.State, o.Detail = "node", fmt.Sprintf("%s of data, nothing below", plural(int64(len(n.data)), "byte"))
+		o.State, o.Detail = "ephemeral", fmt.Sprintf("%s, of session %s", plural(int64(n.size), "byte"), sessionText(n.stat.EphemeralOwner))
+	case n.size > 0:
+		o.State, o.Detail = "node", fmt.Sprintf("%s of data, nothing below", plural(int64(n.size), "byte"))
 	default:
 		// Unused locks, elections, open gates and others look the same: an empty directory.
 		o.Kind, o.State, o.queue = "empty", "empty", true

@@ -20,6 +20,7 @@ import (
 type node struct {
 	path     string // as the user writes it, below the chroot
 	data     []byte
+	size     int // of the data, which is not there if it is more than a client takes
 	stat     zk.Stat
 	children []string // sorted
 	denied   bool     // the servers do not let us read it, or list its children
@@ -89,12 +90,18 @@ func (l *look) node(ctx context.Context, p string) (*node, error) {
 			return nil, nil
 		}
 	}
+	if errors.Is(err, zkconn.ErrTooLong) {
+		var there bool
+		if stat, there, err = l.epoch.Exists(ctx, full); err == nil && !there {
+			return nil, nil
+		}
+	}
 	if err != nil {
 		return nil, absent(err)
 	}
-	n.data, n.stat = data, *stat
+	n.data, n.stat, n.size = data, *stat, int(stat.DataLength)
 	if isLastName(string(data)) {
-		n.data = nil
+		n.data, n.size = nil, 0
 	}
 	if n.stat.EphemeralOwner != 0 { // it cannot have children
 		return n, nil

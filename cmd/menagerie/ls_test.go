@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 func TestAnUnusedQueueIsNoErrorAndAMissingOneIsToldApart(t *testing.T) {
@@ -111,4 +113,18 @@ func keys(m map[string]any) []string {
 		all = append(all, k)
 	}
 	return all
+}
+
+// Servers with a greater jute.maxbuffer store such nodes.
+func TestANodeThatIsTooLongToReadIsListedWithItsSize(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	srv.Create("/app", nil, 0, 0)
+	srv.Create("/app/big", make([]byte, 5<<20), 0, 0)
+	p := run(t, "ls", "-r", "/app", "--servers", srv.Addr())
+	p.succeeded()
+	require.Regexp(t, `/app/big .*5242880 bytes of data, nothing below`, p.stdout.String())
+	p = run(t, "ls", "/app/big", "--servers", srv.Addr())
+	p.succeeded()
+	require.Contains(t, p.stdout.String(), "5242880 bytes of data")
 }

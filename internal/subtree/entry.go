@@ -2,6 +2,7 @@ package subtree
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/go-menagerie/menagerie/internal/follow"
@@ -69,6 +70,9 @@ func (l *link) looked(path string, c zkconn.Content, w *zkconn.Watch, err error)
 	t := l.t
 	if t.hidden(path, err) {
 		return l.gone(path)
+	}
+	if errors.Is(err, zkconn.ErrTooLong) {
+		return fmt.Errorf("%s: %w", path, err)
 	}
 	if err != nil {
 		return err

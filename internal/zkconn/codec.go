@@ -145,6 +145,7 @@ const (
 	codeNotEmpty       = -111
 	codeSessionExpired = -112
 	codeAuthDemanded   = -124 // the client must authenticate, and has not
+	codeTooLong        = 1    // of no server: see wire.skip
 )
 
 // codes are the server's error codes that have a name in the client.
@@ -153,7 +154,7 @@ var codes = map[int32]error{
 	codeNoChildren: zk.ErrNoChildrenForEphemerals, codeNodeExists: zk.ErrNodeExists,
 	codeNotEmpty: zk.ErrNotEmpty, codeSessionExpired: zk.ErrSessionExpired,
 	codeUnimplemented: errUnimplemented, -8: zk.ErrBadArguments, -100: zk.ErrAPIError, -114: zk.ErrInvalidACL,
-	-115: zk.ErrAuthFailed, -118: zk.ErrSessionMoved,
+	-115: zk.ErrAuthFailed, -118: zk.ErrSessionMoved, codeTooLong: ErrTooLong,
 }
 
 // codeError is the error for a code. A code without a name leaves the outcome unknown.

@@ -24,6 +24,9 @@ var (
 	// ErrAuth is returned when the servers refuse the credentials, or demand others. Another attempt would not change that.
 	ErrAuth = fmt.Errorf("%w: the servers refuse the credentials", errs.ErrMisuse)
 
+	// ErrTooLong is returned for a read whose answer is longer than any that this client takes.
+	ErrTooLong = fmt.Errorf("the node holds more than this client takes, %d bytes", maxFrame)
+
 	errSilent = fmt.Errorf("%w: no server acknowledged anything for too long", ErrOver)
 )
 
@@ -53,7 +56,7 @@ var answers = []error{
 	zk.ErrAPIError, zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion,
 	zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrSessionExpired,
 	zk.ErrInvalidACL, zk.ErrAuthFailed, zk.ErrBadArguments,
-	zk.ErrReconfigDisabled,
+	zk.ErrReconfigDisabled, ErrTooLong,
 }
 
 // local are errors that the client returns before it sends anything.

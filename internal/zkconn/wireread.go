@@ -13,7 +13,7 @@ import (
 )
 
 // maxFrame bounds what a server may send at once: servers store no more than 1 MB in
-// a node. Only a listing that was asked for may be longer, up to maxListing: that is
+// a node, unless their jute.maxbuffer says otherwise: see skip. Only a listing that was asked for may be longer, up to maxListing: that is
 // a million contenders. The client library keeps its largest buffer as long as the connection stands.
 const (
 	maxFrame   = 4 << 20
@@ -54,8 +54,13 @@ func (w *wire) next() error {
 	switch {
 	case !open:
 		limit, least = maxConnectReply, 0
-	case n > maxFrame && w.listing():
-		limit = maxListing
+	case n > maxFrame && n <= maxListing:
+		switch op, own := w.answers(); {
+		case op == opGetChildren, op == opGetChildren2, op == opGetData && !own:
+			limit = maxListing
+		case op == opGetData:
+			return w.skip(n)
+		}
 	}
 	if !open && n > int64(limit) {
 		more, _ := w.in.Peek(w.in.Buffered())
@@ -91,16 +96,34 @@ func (w *wire) fill(n int64) error {
 	return nil
 }
 
-// listing reports whether the next frame is the answer to a listing.
-func (w *wire) listing() bool {
+// answers is the operation that the next frame is the answer to, 0 for none, and whether the request is one of our own.
+func (w *wire) answers() (op int32, own bool) {
 	head, err := w.in.Peek(4)
 	if err != nil {
-		return false // the read that follows meets the same error
+		return 0, false // the read that follows meets the same error
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r := w.sent[int32(binary.BigEndian.Uint32(head))]
-	return r != nil && (r.op == opGetChildren || r.op == opGetChildren2)
+	if r := w.sent[int32(binary.BigEndian.Uint32(head))]; r != nil {
+		return r.op, r.end != nil
+	}
+	return 0, false
+}
+
+// skip reads past a frame of n bytes that is too long. It is the answer to a read of what servers with a greater
+// jute.maxbuffer store, and no breach of the protocol: only that read fails.
+func (w *wire) skip(n int64) error {
+	header := make([]byte, headerSize)
+	if _, err := io.ReadFull(w.in, header); err != nil {
+		return err
+	}
+	if _, err := w.in.Discard(int(n) - headerSize); err != nil {
+		return err
+	}
+	r := jute.Decode(header)
+	xid, zxid := r.Int32(), r.Int64()
+	w.epoch.see(zxid)
+	return w.replied(xid, codeTooLong, nil)
 }
 
 // pass makes the frame available to the client library. It is called in the goroutine of the
