@@ -47,8 +47,8 @@ type Event struct {
 
 // Tree is a copy in memory of a node and everything below it, which is kept up to date: Curator's TreeCache. The node need
 // not exist. The copy may be behind what is on the servers, by as much as the network is, and during an outage by all
-// that happens meanwhile; afterwards it becomes what is there. It leaves out what the session may not read. It is safe for
-// use by many goroutines.
+// that happens meanwhile; afterwards it becomes what is there. It leaves out what the session may not read, and looks
+// for it again once in a session timeout, since servers tell nobody that this has changed. It is safe for use by many goroutines.
 //
 // It costs one request, one for each node, and one for each node with children. A node that is created or changed later
 // costs one. After a lost connection each node costs one. On servers before 3.6, and on tapped connections, which have no

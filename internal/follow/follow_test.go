@@ -250,6 +250,8 @@ func TestChildrenOfANodeThatIsMadeLaterHaveOneWatch(t *testing.T) {
 		v.Server.Delete("/n")
 		looks := v.Server.Intercept(zktest.On(zktest.Exists, "/m").Hold())
 		other := childrenOf(t.Context(), s, "/m")
+		v.Quiet()
+		require.Equal(t, 1, looks.Held())
 		v.Server.Create("/m", nil, 0, 0)
 		looks.Release()
 		require.Equal(t, []string{"[]"}, other.Take(v))

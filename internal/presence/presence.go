@@ -188,7 +188,7 @@ func (p *Presence) untilGone(ctx context.Context, st *Stay) error {
 			e.Unwatch(w)
 			return nil
 		case err != nil:
-			if e.GiveUp(w, call.Answered()); !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent) {
+			if zkconn.GiveUp(e, w, call); !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent) {
 				return err
 			}
 			if err := pace.Rest(ctx, e); err != nil {

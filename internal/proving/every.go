@@ -12,15 +12,16 @@ import (
 
 // EveryFault has each request that the sessions make after f's preparation lost, answered to nobody, or made twice,
 // once each. f returns what is struck.
-func EveryFault(t *testing.T, f func(t *testing.T, v *Env) (run func(name string))) {
+func EveryFault(t *testing.T, f func(t *testing.T, v *Env) (run func(name string)), opts ...zktest.Option) {
 	t.Helper()
 	for name, fate := range map[string]zktest.Fate{"request lost": zktest.LoseRequest, "reply lost": zktest.LoseReply, "duplicated": zktest.Duplicate} {
-		EveryRequestMeets(t, name, f, func(*Env, *zktest.Request) zktest.Verdict { return zktest.Verdict{Fate: fate} })
+		EveryRequestMeets(t, name, f, func(*Env, *zktest.Request) zktest.Verdict { return zktest.Verdict{Fate: fate} }, opts...)
 	}
 }
 
 // EveryRequestMeets is EveryFault for something of another kind that happens to a request.
-func EveryRequestMeets(t *testing.T, name string, f func(t *testing.T, v *Env) (run func(name string)), happen func(v *Env, q *zktest.Request) zktest.Verdict) {
+func EveryRequestMeets(t *testing.T, name string, f func(t *testing.T, v *Env) (run func(name string)), happen func(v *Env, q *zktest.Request) zktest.Verdict,
+	opts ...zktest.Option) {
 	t.Helper()
 	EveryRequest(t, name, func(s *Strike) {
 		InProcess(t, func(t *testing.T, v *Env) {
@@ -28,7 +29,7 @@ func EveryRequestMeets(t *testing.T, name string, f func(t *testing.T, v *Env) (
 			v.Quiet()
 			s.Falls(v.Server, func(q *zktest.Request) zktest.Verdict { return happen(v, q) })
 			run(s.Name)
-		})
+		}, opts...)
 	})
 }
 

@@ -41,11 +41,11 @@ type Cache struct {
 // NewCache names the tree at path, a path on the servers. It does no I/O.
 func NewCache(at Spawner, path string) *Cache {
 	c := &Cache{
-		at: at, tree: &tree{path: path, jobs: newJobs(), keep: true},
+		at: at, tree: newTree(path),
 		started: make(chan struct{}), ended: make(chan struct{}),
 		future: newHistory(), since: time.Now(),
 	}
-	c.tree.yield = c.told
+	c.tree.yield, c.tree.keep = c.told, true
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	return c
 }
@@ -205,7 +205,7 @@ func (c *Cache) present() (all []Event, next *history) {
 	add = func(en *entry, path string) {
 		all = append(all, Event{Created, path, en.node.Data, en.node.Stat})
 		for name := range sorted(en.kids) {
-			add(en.kids[name], path+"/"+name)
+			add(en.kids[name], below(path, name))
 		}
 	}
 	if t.root != nil {

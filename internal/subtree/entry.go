@@ -28,7 +28,10 @@ type entry struct {
 
 // find returns what is known of a path, and of its parent.
 func (t *tree) find(path string) (en, up *entry) {
-	rest, ok := strings.CutPrefix(path, t.path)
+	if path == t.path {
+		return t.root, nil
+	}
+	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(t.path, "/"))
 	if !ok || rest != "" && rest[0] != '/' {
 		return nil, nil
 	}
@@ -56,7 +59,7 @@ func (t *tree) revise(en *entry, path string, once bool) {
 		t.jobs.add(job{path, verify})
 	}
 	for _, kid := range en.kids {
-		t.revise(kid, path+"/"+kid.name, once)
+		t.revise(kid, below(path, kid.name), once)
 	}
 }
 
@@ -69,6 +72,11 @@ func (t *tree) hidden(path string, err error) bool {
 func (l *link) looked(path string, c zkconn.Content, w *zkconn.Watch, err error) error {
 	t := l.t
 	if t.hidden(path, err) {
+		if errors.Is(err, zk.ErrNoAuth) {
+			t.secret[path] = struct{}{}
+		} else {
+			delete(t.secret, path)
+		}
 		return l.gone(path)
 	}
 	if errors.Is(err, zkconn.ErrTooLong) {
@@ -77,10 +85,13 @@ func (l *link) looked(path string, c zkconn.Content, w *zkconn.Watch, err error)
 	if err != nil {
 		return err
 	}
+	delete(t.secret, path)
 	en, up := t.find(path)
 	if up == nil && path != t.path {
-		// The parent is not known, and so has yet to be read, or is gone. Once it is known, its children are listed.
+		// The parent is not known, and so has yet to be read, or is gone. Once it is known, its children are listed. If one above
+		// could not be read, that may have changed.
 		l.unwatch(w)
+		t.readSecretAbove(path)
 		return nil
 	}
 	if en != nil && en.made != c.Stat.Czxid {
@@ -109,6 +120,16 @@ func (l *link) looked(path string, c zkconn.Content, w *zkconn.Watch, err error)
 		en.node = follow.Node(c)
 	}
 	return t.tell(Event{Kind: kind, Path: path, Data: c.Data, Stat: c.Stat})
+}
+
+// readSecretAbove has the node above path be read again that could not be read, if there is one.
+func (t *tree) readSecretAbove(path string) {
+	for up := path; len(up) > len(t.path); up = up[:strings.LastIndexByte(up, '/')] {
+		if _, there := t.secret[up]; there {
+			t.jobs.add(job{up, read})
+			return
+		}
+	}
 }
 
 // insert adds a node that is new.
@@ -169,12 +190,12 @@ func (l *link) listed(path string, names zkconn.Listing, w *zkconn.Watch, err er
 	for _, name := range names.Names {
 		there[name] = struct{}{}
 		if en.kids[name] == nil {
-			t.jobs.add(job{path + "/" + name, read})
+			t.jobs.add(job{below(path, name), read})
 		}
 	}
 	for name := range en.kids {
 		if _, ok := there[name]; !ok {
-			if err := l.gone(path + "/" + name); err != nil {
+			if err := l.gone(below(path, name)); err != nil {
 				return err
 			}
 		}
@@ -204,7 +225,7 @@ func (l *link) gone(path string) error {
 
 func (l *link) buried(en *entry, path string) error {
 	for _, kid := range en.kids {
-		if err := l.buried(kid, path+"/"+kid.name); err != nil {
+		if err := l.buried(kid, below(path, kid.name)); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package subtree
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/go-menagerie/menagerie/internal/follow"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -19,8 +20,9 @@ type link struct {
 	number  int64 // of the connection
 	once    bool  // there is no recursive watch: each node has watches of its own
 	all     *zkconn.TreeWatch
-	absence *zkconn.Watch // of the root, if there is no recursive watch
-	asked   []*answer     // the oldest first
+	absence *zkconn.Watch    // of the root, if there is no recursive watch
+	asked   []*answer        // the oldest first
+	again   <-chan time.Time // when nodes that may not be read are read again; nil if there are none
 
 	cutting sync.Once
 	cut     chan struct{} // closed when watches of the connection have ended
@@ -100,13 +102,13 @@ func asking[T any](l *link, j job, call *zkconn.Call[T], w *zkconn.Watch, f func
 		handle: func() error {
 			v, err := call.Wait(context.Background(), l.e) // does not block; it knows whether the answer still counts
 			if err != nil && w != nil {
-				l.e.GiveUp(w, true)
+				zkconn.GiveUp(l.e, w, call)
 			}
 			return f(j.path, v, w, err)
 		},
 		drop: func() {
 			if w != nil {
-				l.e.GiveUp(w, call.Answered())
+				zkconn.GiveUp(l.e, w, call)
 			}
 		},
 	}
@@ -121,6 +123,9 @@ func (l *link) next(ctx context.Context) (*answer, error) {
 	if len(l.asked) < window {
 		come = l.t.jobs.come
 	}
+	if l.again == nil && len(l.t.secret) > 0 {
+		l.again = time.After(l.e.Timeout())
+	}
 	select {
 	case <-done:
 		a := l.asked[0]
@@ -128,12 +133,27 @@ func (l *link) next(ctx context.Context) (*answer, error) {
 		return a, nil
 	case <-come:
 		return nil, nil
+	case <-l.again:
+		l.again = nil
+		l.lookAgain()
+		return nil, nil
 	case <-l.cut:
 		return nil, follow.ErrAgain
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	case <-l.e.Over():
 		return nil, zkconn.ErrOver
+	}
+}
+
+// lookAgain has nodes that may not be read be read again. Which ones is left to chance if there are many.
+func (l *link) lookAgain() {
+	left := window
+	for path := range l.t.secret {
+		if left--; left < 0 {
+			return
+		}
+		l.t.jobs.add(job{path, read})
 	}
 }
 

@@ -43,7 +43,8 @@ type Event struct {
 // Tree returns a loop over the changes of the node at path, a path on the servers, and of everything below it. The node need
 // not exist. It begins with what is there, parents before their children, and with Initialized. Then it tells every later
 // change; if a node changes again before that was read, it tells the last state. Whatever happens to the connection,
-// the changes add up to what is on the servers. It waits and ends as [follow.Data] does. It leaves out what the session may not read.
+// the changes add up to what is on the servers. It waits and ends as [follow.Data] does. It leaves out what the session may not read. The
+// servers tell nobody that this has changed, so such nodes are read again, up to 64 in each session timeout.
 //
 // The servers hold one recursive watch (since 3.6). The beginning costs two requests, a request for each node, and one for each node
 // that has children. A node that is created or changed later costs one, a deletion one. After a lost connection each known
@@ -54,7 +55,8 @@ type Event struct {
 // It keeps the names and three numbers of each node, not the data: a [Cache] does.
 func Tree(ctx context.Context, at follow.Sessions, path string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		t := &tree{path: path, yield: yield, jobs: newJobs()}
+		t := newTree(path)
+		t.yield = yield
 		// The error of In says why nothing more can be told, which nobody wants to know who has left the loop.
 		if err := at.In(ctx, t.in); err != nil && !t.stopped {
 			yield(Event{}, err)
@@ -72,10 +74,24 @@ type tree struct {
 	root *entry       // nil if there is no node
 	keep bool         // the entries keep the data, too
 
+	secret map[string]struct{} // the paths of nodes that the session may not read; what is below them is not known
+
 	sessions int
 	begun    bool // Initialized was told
 	behind   bool // Interrupted was told, and Resumed was not
 	stopped  bool // the body has left the loop, and must not be called again
+}
+
+func newTree(path string) *tree {
+	return &tree{path: path, jobs: newJobs(), secret: make(map[string]struct{})}
+}
+
+// below is the path of a child.
+func below(path, name string) string {
+	if path == "/" {
+		return path + name
+	}
+	return path + "/" + name
 }
 
 // errStopped means that the body of the loop has left it.
@@ -122,6 +138,9 @@ func (t *tree) attend(ctx context.Context, e *zkconn.Epoch) error {
 		t.jobs.add(job{t.path, read})
 	} else {
 		t.revise(t.root, t.path, l.once)
+	}
+	for path := range t.secret {
+		t.jobs.add(job{path, read})
 	}
 	for pace := (node.Pace{}); ; {
 		l.ask()

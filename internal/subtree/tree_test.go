@@ -71,24 +71,51 @@ func replayed(t *testing.T, nodes map[string]string, events []string) {
 	}
 }
 
-// kinds of connections and servers that a tree must follow on.
-var grounds = map[string]func(v *proving.Env) *zksync.Session{
-	"recursive": func(v *proving.Env) *zksync.Session { return v.Session() },
-	"old servers": func(v *proving.Env) *zksync.Session {
-		v.Server.SetError(zktest.CodeUnimplemented, zktest.AddWatch)
-		return v.Session()
-	},
-	"tapped": func(v *proving.Env) *zksync.Session { return v.Tapped() },
+// ground is a kind of connections and servers that a tree must follow on.
+type ground struct {
+	open func(v *proving.Env) *zksync.Session
+	opts []zktest.Option
+}
+
+var grounds = map[string]ground{
+	"recursive": {open: asIs},
+	// The first watch costs the connection, which is another story.
+	"3.4":    {open: refused, opts: []zktest.Option{zktest.WithVersion("3.4")}},
+	"3.5":    {open: refused, opts: []zktest.Option{zktest.WithVersion("3.5")}},
+	"3.9":    {open: asIs, opts: []zktest.Option{zktest.WithVersion("3.9")}},
+	"tapped": {open: func(v *proving.Env) *zksync.Session { return v.Tapped() }},
+}
+
+func asIs(v *proving.Env) *zksync.Session { return v.Session() }
+
+// refused is a session that has learnt what the servers do not know.
+func refused(v *proving.Env) *zksync.Session {
+	s := v.Session()
+	v.Put("/learnt/x", "")
+	ctx, cancel := context.WithCancel(v.T.Context())
+	tree := treeOf(ctx, s, "/learnt")
+	v.Later()
+	cancel()
+	<-tree.Done
+	v.Later()
+	for _, w := range v.Server.WatchList() { // on a 3.4 they stay until their events
+		v.Server.DeleteAll(w.Path)
+	}
+	v.Server.DeleteAll("/learnt")
+	return s
 }
 
 func onEachGround(t *testing.T, f func(t *testing.T, v *proving.Env, s *zksync.Session)) {
 	t.Helper()
-	for name, open := range grounds {
+	for name, g := range grounds {
 		t.Run(name, func(t *testing.T) {
-			proving.InProcess(t, func(t *testing.T, v *proving.Env) { f(t, v, open(v)) })
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) { f(t, v, g.open(v)) }, g.opts...)
 		})
 	}
 }
+
+// keepsWatches reports whether the servers cannot forget a watch before its event.
+func keepsWatches(t *testing.T) bool { return strings.HasSuffix(t.Name(), "/3.4") }
 
 // mayBeRemade reports whether the test may have its connection made anew: not a tapped one, where races are detected.
 func mayBeRemade(t *testing.T) bool {
@@ -122,7 +149,7 @@ func TestATreeIsToldAsItIsAndAtEveryChange(t *testing.T) {
 		require.Equal(t, []string{"+/f=6"}, c.Take(v))
 		cancel()
 		require.Equal(t, []string{"error"}, c.Take(v))
-		if s.State() == zksync.Connected && t.Name() != "TestATreeIsToldAsItIsAndAtEveryChange/tapped" {
+		if s.State() == zksync.Connected && t.Name() != "TestATreeIsToldAsItIsAndAtEveryChange/tapped" && !keepsWatches(t) {
 			require.Zero(t, v.Server.Watches())
 		}
 	})
@@ -191,16 +218,17 @@ func TestATreeIsWhatIsThereAfterAnyOutage(t *testing.T) {
 }
 
 func TestEveryFaultLeavesATreeSound(t *testing.T) {
-	for name, open := range grounds {
+	for name, g := range grounds {
 		t.Run(name, func(t *testing.T) {
 			if !mayBeRemade(t) {
 				return
 			}
 			proving.EveryFault(t, func(t *testing.T, v *proving.Env) func(string) {
-				s := open(v)
+				s := g.open(v)
 				v.Server.Load(map[string]string{"/f/a/b": "1", "/f/c": "2"})
 				return func(name string) {
-					c := treeOf(t.Context(), s, "/f")
+					ctx, cancel := context.WithCancel(t.Context())
+					c := treeOf(ctx, s, "/f")
 					time.Sleep(time.Minute)
 					v.Server.Set("/f/a/b", []byte("3"))
 					v.Server.Load(map[string]string{"/f/a/d": "4"})
@@ -209,8 +237,11 @@ func TestEveryFaultLeavesATreeSound(t *testing.T) {
 					nodes := map[string]string{}
 					replayed(t, nodes, c.Take(v))
 					require.Equal(t, v.Server.Contents("/f"), nodes, name)
+					cancel() // else the requests of the tree's end would race with the session's
+					<-c.Done
+					time.Sleep(time.Minute)
 				}
-			})
+			}, g.opts...)
 		})
 	}
 }
@@ -317,4 +348,119 @@ func watchesAll(path string) func(context.Context, *zkconn.Epoch) error {
 		e.WatchAll([]string{path}, func(string, zkconn.Event) {}, nil)
 		return nil
 	}
+}
+
+// A tree without a recursive watch has up to 64 reads on their way, each of which sets a watch.
+func TestATreeThatIsLeftWhileItReadsLeavesNoWatch(t *testing.T) {
+	for name, leave := range map[string]func(v *proving.Env, s *zksync.Session){
+		"answered": func(v *proving.Env, s *zksync.Session) {
+			for ev := range subtree.Tree(v.T.Context(), access(s), "/f") {
+				v.Quiet() // all answers are there
+				if ev.Path == "/f/3" {
+					break
+				}
+			}
+		},
+		"not answered": func(v *proving.Env, s *zksync.Session) {
+			held := v.Server.Intercept(zktest.On(zktest.GetData, "/f/*").Hold())
+			ctx, cancel := context.WithCancel(v.T.Context())
+			c := treeOf(ctx, s, "/f")
+			v.Quiet()
+			require.Positive(t, held.Held())
+			cancel()
+			<-c.Done
+			held.Remove()
+			held.Release()
+		},
+		"nothing there": func(v *proving.Env, s *zksync.Session) {
+			for range subtree.Tree(v.T.Context(), access(s), "/absent") {
+				break
+			}
+		},
+		"by a panic": func(v *proving.Env, s *zksync.Session) {
+			defer func() { _ = recover() }()
+			for range subtree.Tree(v.T.Context(), access(s), "/f") {
+				v.Quiet()
+				panic("the body's")
+			}
+		},
+	} {
+		for version, g := range grounds {
+			if version == "tapped" || version == "3.4" {
+				continue
+			}
+			t.Run(name+"/"+version, func(t *testing.T) {
+				proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+					for i := range 100 {
+						v.Put(fmt.Sprint("/f/", i), "")
+					}
+					s := g.open(v)
+					leave(v, s)
+					v.Quiet()
+					require.Zero(t, v.Server.Watches())
+				}, g.opts...)
+			})
+		}
+	}
+}
+
+// Nobody tells of a change of an access control list.
+func TestWhatBecomesReadableIsFoundInATree(t *testing.T) {
+	secret := zk.DigestACL(zk.PermAll, "u", "p")
+	for how, happen := range map[string]func(v *proving.Env, s *zksync.Session){
+		"its data change":     func(v *proving.Env, _ *zksync.Session) { v.Server.Set("/f/a", []byte("0")) },
+		"a child is made":     func(v *proving.Env, _ *zksync.Session) { v.Server.Create("/f/a/b", []byte("0"), 0, 0) },
+		"a disconnect":        func(v *proving.Env, s *zksync.Session) { v.Server.Disconnect(s.ID()) },
+		"another session":     func(v *proving.Env, s *zksync.Session) { v.Server.Expire(s.ID()) },
+		"nothing but a while": func(*proving.Env, *zksync.Session) {},
+	} {
+		t.Run(how, func(t *testing.T) {
+			onEachGround(t, func(t *testing.T, v *proving.Env, s *zksync.Session) {
+				if !mayBeRemade(t) || strings.HasSuffix(t.Name(), "/tapped") {
+					return
+				}
+				v.Server.Load(map[string]string{"/f/a/c/d": "1", "/f/e": "2"})
+				v.Server.SetACL("/f/a", secret...)
+				v.Server.SetACL("/f/a/c", secret...)
+				ctx, cancel := context.WithCancel(t.Context())
+				c := treeOf(ctx, s, "/f")
+				nodes := map[string]string{}
+				all := c.Take(v)
+				require.ElementsMatch(t, []string{"+/f=", "+/f/e=2", "initialized"}, all)
+				replayed(t, nodes, all[:len(all)-1])
+				v.Server.SetACL("/f/a", zk.WorldACL(zk.PermAll)...)
+				happen(v, s)
+				v.Later()
+				replayed(t, nodes, c.Take(v))
+				require.Contains(t, nodes, "/f/a")
+				require.NotContains(t, nodes, "/f/a/c")
+				v.Server.SetACL("/f/a/c", zk.WorldACL(zk.PermAll)...)
+				v.Later()
+				replayed(t, nodes, c.Take(v))
+				require.Equal(t, v.Server.Contents("/f"), nodes)
+				v.Costs(0, v.Later, "now everything can be read")
+				cancel()
+				<-c.Done
+			})
+		})
+	}
+}
+
+func TestFewOfManyHiddenNodesAreLookedForAtOneTime(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		v.Put("/f", "")
+		for i := range 200 {
+			p := fmt.Sprint("/f/", i)
+			v.Put(p, "")
+			v.Server.SetACL(p, zk.DigestACL(zk.PermAll, "u", "p")...)
+		}
+		c := treeOf(t.Context(), s, "/f")
+		require.Equal(t, []string{"+/f=", "initialized"}, c.Take(v))
+		v.Costs(64, func() { time.Sleep(s.Timeout()) })
+		v.Server.DeleteAll("/f")
+		v.Later()
+		require.Equal(t, []string{"-/f"}, c.Take(v))
+		v.Costs(0, v.Later)
+	})
 }

@@ -38,12 +38,14 @@ func (e *Epoch) Watch(ctx context.Context, path string, tell func(Event)) (*Watc
 	nothing := func(*jute.Decoder) (struct{}, error) { return struct{}{}, nil }
 	// This is getData, and not exists: on a missing node exists
 	// leaves a watch on the server that nothing would ever fire.
-	_, err := start(e, watching(e, key, n, request[struct{}]{op: opGetData, decode: nothing})).Wait(ctx, e)
+	read := start(e, watching(e, key, n, request[struct{}]{op: opGetData, decode: nothing}))
+	_, err := read.Wait(ctx, e)
 	if errors.Is(err, zk.ErrNoAuth) { // exists needs no permission
-		_, err = start(e, watching(e, key, n, request[struct{}]{op: opExists, decode: nothing})).Wait(ctx, e)
+		read = start(e, watching(e, key, n, request[struct{}]{op: opExists, decode: nothing}))
+		_, err = read.Wait(ctx, e)
 	}
 	if err != nil {
-		w.Stop()
+		GiveUp(e, w, read)
 		return nil, err
 	}
 	return w, nil
@@ -63,7 +65,7 @@ func watching[T any](e *Epoch, key watchKey, n *watchedNode, r request[T]) reque
 
 // StartWatchData subscribes to the node at path and reads it, with one request, once. It does not wait for the answer.
 // If the node does not exist, the answer is zk.ErrNoNode, and no watch is left behind. After an error the
-// caller must call [Epoch.GiveUp]. The rest is as with [Epoch.Watch].
+// caller must call [GiveUp]. The rest is as with [Epoch.Watch].
 func (e *Epoch) StartWatchData(path string, tell func(Event)) (*Watch, *Call[Content]) {
 	return startWatch(e, watchKey{path, dataWatch}, tell, request[Content]{op: opGetData, decode: decodeContent},
 		getRequest(path).client, func(a armedRead) Content { return a.Content })
@@ -94,7 +96,7 @@ func (e *Epoch) WatchAbsence(ctx context.Context, path string, tell func(Event))
 	w, call := e.StartWatchAbsence(path, tell)
 	_, err = call.Wait(ctx, e)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		e.GiveUp(w, call.Answered())
+		GiveUp(e, w, call)
 		return nil, false, err
 	}
 	return w, err == nil, nil
@@ -130,17 +132,22 @@ func startWatch[T any](e *Epoch, key watchKey, tell func(Event), read request[T]
 func awaitWatch[T any](ctx context.Context, e *Epoch, w *Watch, call *Call[T]) (*Watch, T, error) {
 	v, err := call.Wait(ctx, e)
 	if err != nil {
-		e.GiveUp(w, call.Answered())
+		GiveUp(e, w, call)
 		return nil, v, err
 	}
 	return w, v, nil
 }
 
-// GiveUp ends a subscription whose read has failed. If the read was not answered, it may yet set its watch.
-func (e *Epoch) GiveUp(w *Watch, answered bool) {
-	if answered {
-		w.Stop()
-	} else {
-		e.Unwatch(w)
+// GiveUp ends a subscription whose read was of no use: it failed, or nobody waited for the answer. If the server holds the
+// watch, or may yet come to hold it, it is made to forget it.
+func GiveUp[T any](e *Epoch, w *Watch, read *Call[T]) {
+	if read.Answered() {
+		_, err := read.Result()
+		absent := w.key.kind == absenceWatch && errors.Is(err, zk.ErrNoNode) // that is what such a watch is set on
+		if err != nil && !absent {
+			w.Stop()
+			return
+		}
 	}
+	e.Unwatch(w)
 }
