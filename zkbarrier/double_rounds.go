@@ -52,10 +52,10 @@ func (b *DoubleBarrier) learn(ctx context.Context, e *zkconn.Epoch) (dir *zk.Sta
 		if err != nil || gathering || there {
 			return dir, !gathering, err
 		}
-		if err := node.MakeDir(ctx, e, b.parties(), b.at.ACL()); err != nil {
+		if err := pace.Rest(ctx, e); err != nil { // not after it is made: it is empty then, and may be removed
 			return nil, false, err
 		}
-		if err := pace.Rest(ctx, e); err != nil {
+		if err := node.MakeDir(ctx, e, b.parties(), b.at.ACL()); err != nil {
 			return nil, false, err
 		}
 	}

@@ -33,8 +33,11 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Candidate, error] {
 // errStopped means that the loop over the sequence has ended.
 var errStopped = errors.New("stopped")
 
-// errMoved means that the state has changed since it was read.
-var errMoved = errors.New("it has changed meanwhile")
+// errMoved means that the state has changed since it was read, errNoDir that there is no directory to be watched.
+var (
+	errMoved = errors.New("it has changed meanwhile")
+	errNoDir = errors.New("there is no directory")
+)
 
 type observer struct {
 	e     *Election
@@ -56,6 +59,13 @@ func (o *observer) observe(ctx context.Context, ep *zkconn.Epoch) error {
 		case errors.Is(err, zk.ErrNoNode), errors.Is(err, errMoved), // it was quicker
 			zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
 			if err := pace.Rest(ctx, ep); err != nil {
+				return err
+			}
+		case errors.Is(err, errNoDir):
+			if err := pace.Rest(ctx, ep); err != nil { // not after it is made: it is empty then, and may be removed
+				return err
+			}
+			if err := node.MakeDir(ctx, ep, o.e.at.Full(o.e.path), o.e.at.ACL()); err != nil {
 				return err
 			}
 		case err != nil:
@@ -119,10 +129,7 @@ func (o *observer) look(ctx context.Context, ep *zkconn.Epoch, tell func(zkconn.
 	dir := o.e.at.Full(o.e.path)
 	o.watch, _, err = ep.WatchChildren(ctx, dir, tell)
 	if errors.Is(err, zk.ErrNoNode) {
-		if err := node.MakeDir(ctx, ep, dir, o.e.at.ACL()); err != nil {
-			return err
-		}
-		return zk.ErrNoNode
+		return errNoDir
 	}
 	if err != nil {
 		return err

@@ -37,15 +37,19 @@ func NewGate(s *zksync.Session, path string, opts ...zksync.Option) *Gate {
 // server meanwhile, moves back to it. If the session is closed, the error is zksync.ErrClosed. It costs one request.
 func (g *Gate) Close(ctx context.Context) error {
 	return errs.Wrap("close", g.path, g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		missing := false
 		return record.Insist(ctx, e, func() error {
-			_, err := e.Create(ctx, g.node(), g.at.Owner(), 0, g.at.ACL())
-			switch {
-			case errors.Is(err, zk.ErrNodeExists):
-				return nil
-			case errors.Is(err, zk.ErrNoNode):
+			if missing { // made after the pause: until there is the node, somebody may remove it, as it is empty
 				if err := node.MakeDir(ctx, e, g.at.Full(g.path), g.at.ACL()); err != nil {
 					return err
 				}
+			}
+			_, err := e.Create(ctx, g.node(), g.at.Owner(), 0, g.at.ACL())
+			missing = errors.Is(err, zk.ErrNoNode)
+			switch {
+			case errors.Is(err, zk.ErrNodeExists):
+				return nil
+			case missing:
 				return record.ErrAgain
 			}
 			return err

@@ -221,16 +221,23 @@ func (c *config) found(ctx context.Context, e *zkconn.Epoch) error {
 	if err != nil {
 		return err
 	}
-	_, err = e.Create(ctx, c.node, data, 0, c.acl)
-	switch {
-	case err == nil, errors.Is(err, zk.ErrNodeExists):
-		return nil
-	case errors.Is(err, zk.ErrNoNode):
-		return node.MakeDir(ctx, e, path.Dir(c.node), c.acl)
-	case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
-		return nil // the callers look again, after a pause
+	for pace := (node.Pace{Free: 1}); ; {
+		_, err = e.Create(ctx, c.node, data, 0, c.acl)
+		switch {
+		case err == nil, errors.Is(err, zk.ErrNodeExists):
+			return nil
+		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
+			return nil // the callers look again, after a pause
+		case !errors.Is(err, zk.ErrNoNode):
+			return err
+		}
+		if err := pace.Rest(ctx, e); err != nil { // not after it is made: it is empty then, and may be removed
+			return err
+		}
+		if err := node.MakeDir(ctx, e, path.Dir(c.node), c.acl); err != nil {
+			return err
+		}
 	}
-	return err
 }
 
 // store writes s if what is there is still of the version, and returns the new one.

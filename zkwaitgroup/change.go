@@ -205,10 +205,10 @@ func (g *WaitGroup) attempt(ctx context.Context, e *zkconn.Epoch, b *batch) erro
 		if !p.opens() || !record.RefusedAt(err, 0, zk.ErrNoNode) {
 			return err
 		}
-		if err := p.open(ctx, e, g); err != nil {
+		if err := pace.Rest(ctx, e); err != nil { // not after the directory is made: it is empty then, and may be removed
 			return err
 		}
-		if err := pace.Rest(ctx, e); err != nil {
+		if err := p.open(ctx, e, g); err != nil {
 			return err
 		}
 	}

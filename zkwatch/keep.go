@@ -155,10 +155,10 @@ func (k *Kept) hold(ctx context.Context, e *zkconn.Epoch, made bool) (err error)
 		_, err = record.Transact(ctx, e, &zk.CreateRequest{Path: k.at.Full(k.path), Data: data, Acl: k.at.ACL(), Flags: zk.FlagEphemeral})
 		switch {
 		case errors.Is(err, zk.ErrNoNode): // its parent
-			if err := node.MakeDir(ctx, e, k.dir(), k.at.ACL()); err != nil {
+			if err := pace.Rest(ctx, e); err != nil { // not after it is made: it is empty then, and may be removed
 				return err
 			}
-			if err := pace.Rest(ctx, e); err != nil {
+			if err := node.MakeDir(ctx, e, k.dir(), k.at.ACL()); err != nil {
 				return err
 			}
 		case errors.Is(err, zk.ErrNodeExists):

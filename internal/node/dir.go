@@ -28,10 +28,10 @@ func MakeDir(ctx context.Context, e *zkconn.Epoch, dir string, acl []zk.ACL) err
 			if parent == "" {
 				return err
 			}
-			if err := MakeDir(ctx, e, parent, acl); err != nil {
+			if err := made.Rest(ctx, e); err != nil { // no pause the first time; if the parent is gone again, there is one
 				return err
 			}
-			if err := made.Rest(ctx, e); err != nil { // no pause the first time; if the parent is gone again, there is one
+			if err := MakeDir(ctx, e, parent, acl); err != nil {
 				return err
 			}
 		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):

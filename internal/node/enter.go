@@ -79,8 +79,12 @@ func (r *Refused) Unwrap() error { return r.Err }
 // the call returns. And the call overruns its deadline by no more than that.
 const Grace = 50 * time.Millisecond
 
-// errAgain means that nothing was made and that another attempt makes sense.
-var errAgain = errors.New("try again")
+// errAgain means that nothing was made and that another attempt makes sense;
+// errNoDir that it makes sense once the directory is there.
+var (
+	errAgain = errors.New("try again")
+	errNoDir = errors.New("the directory is missing")
+)
 
 // Make makes the node. It waits for a connection, and tries again after each connection that was lost, until
 // ctx ends or the epoch is over (zkconn.ErrOver). After an error the reaper removes whatever was made.
@@ -90,11 +94,17 @@ func Make(ctx context.Context, e *zkconn.Epoch, s Spec) (*Node, error) {
 			return nil, err
 		}
 		n, err := s.try(ctx, e)
-		if !errors.Is(err, errAgain) {
+		if !errors.Is(err, errAgain) && !errors.Is(err, errNoDir) {
 			return n, err
 		}
 		if err := pace.Rest(ctx, e); err != nil {
 			return nil, err
+		}
+		if errors.Is(err, errNoDir) {
+			// No pause comes between this and the next attempt: in it somebody may remove the directory, which is empty.
+			if err := MakeDir(ctx, e, s.Dir, s.ACL); err != nil {
+				return nil, err
+			}
 		}
 	}
 }
@@ -218,10 +228,7 @@ func (s *Spec) refused(ctx context.Context, e *zkconn.Epoch, t *zkconn.TxnError,
 		}
 		return n, err
 	case errors.Is(t, zk.ErrNoNode):
-		if err := MakeDir(ctx, e, s.Dir, s.ACL); err != nil {
-			return nil, err
-		}
-		return nil, errAgain
+		return nil, errNoDir
 	case errors.Is(t, zk.ErrNoAuth) && t.Index > len(before) && s.Plain != nil: // later requests leave this operation out
 		s.Plain.Store(true)
 		return nil, errAgain

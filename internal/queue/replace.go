@@ -82,10 +82,10 @@ func (t *Ticket) replace(ctx context.Context, r Replacement, before func() []any
 				return true, err
 			}
 		case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, zk.ErrNoNode):
-			if err := t.makeDir(ctx, r); err != nil {
+			if err := made.Rest(ctx, t.Epoch); err != nil { // not after it is made: it is empty then, and may be removed
 				return sent, err
 			}
-			if err := made.Rest(ctx, t.Epoch); err != nil {
+			if err := t.makeDir(ctx, r); err != nil {
 				return sent, err
 			}
 		case t.claim.path() != "" && errors.As(err, &refused) && refused.Index == len(ops)-1 && errors.Is(err, zk.ErrNoNode):
