@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/layout"
-	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/presence"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/rounds"
@@ -22,15 +22,18 @@ import (
 // goroutine of its own. Items are any strings; they are told apart by a 64-bit hash.
 //
 // Each item runs under a lease of its own, that of a zksync.Mutex. So it never has two owners, through any change of
-// the members. f's context ends when the item is to move, when the lease is lost, and when ctx ends. f should
-// return soon then, with an error: until f has returned, the next owner waits for the lease. The items are divided by rendezvous
-// hashing. So when a member leaves, its items move, and no others; and when one comes, items move to it only.
+// the members. f's context is made of ctx; it also ends when the item is to move (with an error that is not ErrLost), and when the lease is lost
+// (cause zksync.ErrLost). f should return soon then, with an error: until f has returned, the next owner waits for the lease. The items are divided by
+// rendezvous hashing. So when a member leaves, its items move, and no others; and when one comes, items move to it only.
 // When a process dies, its items run elsewhere as soon as its session has ended.
 //
 // If f returns nil, its item is done, even if f's context has ended meanwhile. It is not run again by this member, nor by others, as long as
 // somebody works on the round: all who call Assign at one time work on one round, and it ends when the last of them has returned, or
-// has died. A member whose session ended goes on with its round in the next session. If f returns an error and its context has not ended, Assign ends
-// with that error. If the context has ended, the error is ignored: that is how f gives an item up.
+// has died. A member whose session ended goes on with its round in the next session.
+//
+// If f returns an error, or calls runtime.Goexit, its item is given up. It is tried again after a pause, which grows from a second to a minute, by the
+// member whose failure with it is the oldest, or who has not failed with it. The other items go on. [WithItemErrors] hears of it. An error after the end of f's
+// context counts as no failure: that is how f gives an item up. [Stop] ends Assign. A panic of f ends the process.
 //
 // The members may have different lists. An item that is in some lists only is divided among their members.
 //
@@ -40,9 +43,10 @@ import (
 // zksync.Ambiguous. Disconnects and lost sessions are waited out. After ctx has ended, Assign waits for f, and then at most for the session timeout.
 //
 // It costs three requests at the beginning, and one for each of the other workers; then one when a worker comes, and none
-// when one leaves. Each item costs five, and three when it moves on undone; the first time some more. A waiting worker makes no traffic.
-func (g *Group) Assign(ctx context.Context, m *Membership, items []string, f func(ctx context.Context, item string, l *zksync.Lease) error) error {
-	a, err := g.newAssignment(m, items, f)
+// when one leaves. Each item costs five, and three when it moves on undone; the first time some more. A failure costs two more here, and one at each of the
+// others. A waiting worker makes no traffic.
+func (g *Group) Assign(ctx context.Context, m *Membership, items []string, f func(ctx context.Context, item string, l *zksync.Lease) error, opts ...AssignOption) error {
+	a, err := g.newAssignment(m, items, f, opts)
 	if err == nil {
 		err = a.run(ctx)
 	}
@@ -54,16 +58,19 @@ type assignment struct {
 	g    *Group
 	m    *Membership
 	f    func(ctx context.Context, item string, l *zksync.Lease) error
+	told func(item string, attempt int, err error) // of WithItemErrors; nil without it
 	w    *rounds.Worker
 	p    *presence.Presence // of the worker's node
+	user context.Context    // that of the caller
 	fail context.CancelCauseFunc
 
 	mu      sync.Mutex
+	failed  map[uint64]int // what w tells others of: the newest attempt of each item with which this member has failed
 	parts   *rounds.Division
 	known   bool // the workers are known
 	here    *presence.Stay
 	round   string // the round of here
-	over    bool   // nothing begins any more
+	over    error  // why nothing begins any more
 	items   []*item
 	running sync.WaitGroup
 }
@@ -76,6 +83,8 @@ type item struct {
 	ended    chan struct{}           // of the newest run
 	done     bool                    // by this member, or for all it knows
 	recorded bool
+	attempt  int       // the newest one that has failed, here or elsewhere
+	after    time.Time // when to try again
 }
 
 var (
@@ -83,7 +92,7 @@ var (
 	errNotThere = fmt.Errorf("the member is not in the group: %w", errs.ErrLost)
 )
 
-func (g *Group) newAssignment(m *Membership, items []string, f func(context.Context, string, *zksync.Lease) error) (*assignment, error) {
+func (g *Group) newAssignment(m *Membership, items []string, f func(context.Context, string, *zksync.Lease) error, opts []AssignOption) (*assignment, error) {
 	if err := g.at.Misuse(); err != nil {
 		return nil, err
 	}
@@ -93,7 +102,10 @@ func (g *Group) newAssignment(m *Membership, items []string, f func(context.Cont
 	case m.g.at.Session != g.at.Session || m.g.at.Path != g.at.Path:
 		return nil, fmt.Errorf("%w: the membership is that of another group", errs.ErrMisuse)
 	}
-	a := &assignment{g: g, m: m, f: f, w: rounds.NewWorker(g.rounds(), escape(m.id), items), parts: rounds.NewDivision(items)}
+	a := &assignment{g: g, m: m, f: f, w: rounds.NewWorker(g.rounds(), escape(m.id), items), parts: rounds.NewDivision(items), failed: map[uint64]int{}}
+	for _, o := range opts {
+		o(a)
+	}
 	seen := make(map[string]bool, len(items))
 	for i, name := range items {
 		if seen[name] {
@@ -109,7 +121,7 @@ func (g *Group) newAssignment(m *Membership, items []string, f func(context.Cont
 	if 8*len(items)+1024 > record.MaxTransaction {
 		return nil, fmt.Errorf("%w: %d items are too many", errs.ErrMisuse, len(items))
 	}
-	a.p = &presence.Presence{At: g.at, Node: a.w.Node, Enter: a.enter, Exit: a.w.Exit, Apply: g.apply, Changed: a.present, Taken: a.taken}
+	a.p = &presence.Presence{At: g.at, Node: a.w.Node, Data: a.w.Data(nil), Enter: a.enter, Exit: a.w.Exit, Apply: g.apply, Changed: a.present, Taken: a.taken}
 	return a, nil
 }
 
@@ -125,7 +137,7 @@ func (a *assignment) run(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	user := ctx
+	a.user = ctx
 	ctx, cancel := a.g.at.Bounded(ctx)
 	defer cancel()
 	ctx, a.fail = context.WithCancelCause(ctx)
@@ -145,11 +157,12 @@ func (a *assignment) run(ctx context.Context) error {
 	}()
 	<-ctx.Done()
 	err := context.Cause(ctx)
-	a.settle(func() { a.over = true })
+	a.settle(func() { a.over = err })
 	a.running.Wait()
 	<-followed
 	_ = a.p.Leave(context.Background())
-	if user.Err() != nil && errors.Is(err, context.Cause(user)) {
+	stop := new(stopped)
+	if a.user.Err() != nil && errors.Is(err, context.Cause(a.user)) || errors.As(err, &stop) && stop.err == nil {
 		err = nil
 	}
 	return errors.Join(err, a.unrecorded())
@@ -168,7 +181,7 @@ func (a *assignment) unrecorded() error {
 }
 
 // enter makes the worker's node in a session in which the member has joined.
-func (a *assignment) enter(ctx context.Context, e *zkconn.Epoch, _ []byte) error {
+func (a *assignment) enter(ctx context.Context, e *zkconn.Epoch, data []byte) error {
 	joined, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.p.Leaving(), cancel)()
@@ -182,7 +195,7 @@ func (a *assignment) enter(ctx context.Context, e *zkconn.Epoch, _ []byte) error
 	if err := a.g.known(ctx, e); err != nil {
 		return err
 	}
-	round, err := a.w.Enter(ctx, a.p.Leaving(), e)
+	round, err := a.w.Enter(ctx, a.p.Leaving(), e, data)
 	if err != nil {
 		return err
 	}
@@ -229,116 +242,16 @@ func (a *assignment) follow(ctx context.Context) error {
 		case ev.Kind == subtree.Deleted:
 			a.settle(func() { a.parts.Remove(id) })
 		case ev.Kind == subtree.Created || ev.Kind == subtree.Changed:
-			var l rounds.List
+			var p rounds.Part
 			err := a.g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
-				l, err = a.w.ListFor(ctx, e, string(ev.Data))
+				p, err = a.w.PartFor(ctx, e, string(ev.Data))
 				return err
 			})
 			if err != nil {
 				return err
 			}
-			a.settle(func() { a.parts.Add(id, l) })
+			a.settle(func() { a.parts.Add(id, p); a.heed() })
 		}
 	}
 	return nil
-}
-
-// settle makes a change of what is known, and begins and ends runs as that demands.
-func (a *assignment) settle(change func()) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	change()
-	ready := a.known && a.here != nil && a.parts.Has(a.m.id) && !a.over
-	for i, it := range a.items {
-		switch mine := ready && a.parts.Owns(a.m.id, i) && !it.done; {
-		case mine && it.cancel == nil:
-			a.start(it)
-		case !mine && it.cancel != nil && !it.done:
-			cause := errMoved
-			if !ready {
-				cause = errNotThere
-			}
-			it.cancel(cause)
-			it.cancel = nil
-		}
-	}
-}
-
-// start has an item run, after an earlier run of it has ended. mu is held.
-func (a *assignment) start(it *item) {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	it.cancel = cancel
-	before, ended := it.ended, make(chan struct{})
-	it.ended = ended
-	here, round := a.here, a.round
-	a.running.Add(1)
-	go func() {
-		defer a.running.Done()
-		defer close(ended)
-		defer cancel(nil)
-		if before != nil {
-			<-before
-		}
-		if err := a.own(ctx, it, here, round); err != nil {
-			a.fail(err)
-		}
-	}()
-}
-
-// own runs an item until it is done or ctx ends.
-func (a *assignment) own(ctx context.Context, it *item, here *presence.Stay, round string) error {
-	for pace := (node.Pace{Free: 1}); ctx.Err() == nil; {
-		l, err := it.lock.LockContext(ctx)
-		if ctx.Err() != nil && err != nil {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		over, err := a.under(ctx, it, l, here, round)
-		_ = l.Unlock() // it fails if the lease was lost, which f was told
-		if over || err != nil {
-			return err
-		}
-		_ = pace.Rest(ctx, nil)
-	}
-	return nil
-}
-
-// under runs an item once, under its lease. over reports whether it is done, or f has failed.
-func (a *assignment) under(ctx context.Context, it *item, l *zksync.Lease, here *presence.Stay, round string) (over bool, err error) {
-	running, cancel := context.WithCancelCause(l.Context())
-	defer cancel(nil)
-	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
-	done, err := a.w.IsDone(running, here.Epoch, round, itemName(it.name))
-	if running.Err() != nil || errors.Is(err, zkconn.ErrOver) {
-		return false, nil // the item moves, or the lease is lost
-	}
-	if err != nil {
-		return false, err
-	}
-	if !done {
-		if err := a.f(running, it.name, l); err != nil {
-			if running.Err() != nil || !l.Valid() { // f may see that the lease is lost before its context ends
-				return false, nil
-			}
-			return true, err
-		}
-	}
-	a.mu.Lock()
-	it.done, it.recorded = true, done
-	a.mu.Unlock()
-	if done {
-		return true, nil
-	}
-	life, stop := a.g.at.Bounded(context.Background())
-	defer stop()
-	if err := a.w.SetDone(life, here.Epoch, round, itemName(it.name)); err == nil {
-		a.mu.Lock()
-		it.recorded = true
-		a.mu.Unlock()
-	} else if !errors.Is(err, zkconn.ErrOver) && life.Err() == nil {
-		return true, err
-	}
-	return true, nil // else it is recorded in the next session
 }

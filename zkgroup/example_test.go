@@ -2,6 +2,7 @@ package zkgroup_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -73,4 +74,36 @@ func ExampleMembership() {
 	})
 	fmt.Println(err, m.ID())
 	// Output: <nil> worker-1
+}
+
+// An item that fails is tried again, and the others go on. An error that would come again ends Assign.
+func ExampleAssignOption() {
+	srv := zktest.Start()
+	defer srv.Close()
+	ctx := context.Background()
+	s, err := zksync.Connect(ctx, srv.Addr())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close()
+	g := zkgroup.New(s, "/batches/reports")
+	m, err := g.Join(ctx, zkgroup.Member{ID: "worker-1"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	attempts := 0
+	err = g.Assign(ctx, m, []string{"monday"}, func(ctx context.Context, item string, l *zksync.Lease) error {
+		if attempts++; attempts == 1 {
+			return errors.New("the printer is out of paper")
+		}
+		return zkgroup.Stop(errors.New("the printer is gone"))
+	}, zkgroup.WithItemErrors(func(item string, attempt int, err error) {
+		fmt.Printf("%s, attempt %d: %v\n", item, attempt, err)
+	}))
+	fmt.Println(err)
+	// Output:
+	// monday, attempt 1: the printer is out of paper
+	// zksync: assign /batches/reports: the printer is gone
 }

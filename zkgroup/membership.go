@@ -122,7 +122,8 @@ func (m *Membership) Lost() <-chan struct{} { return m.p.Lost() }
 func (m *Membership) SetData(ctx context.Context, data []byte) error {
 	err := m.g.fits(m.id, data)
 	if err == nil {
-		err = m.p.Set(ctx, bytes.Clone(data))
+		next := bytes.Clone(data)
+		err = m.p.Set(ctx, func() []byte { return next })
 	}
 	return errs.Wrap("set-data", m.g.at.Path, err)
 }

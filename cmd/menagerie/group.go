@@ -194,7 +194,7 @@ var errGivenUp = errors.New("the item is given up")
 func (a *assigned) own(ctx context.Context, c *child.Child, item string, l *zksync.Lease, grace time.Duration) error {
 	err := a.change(c, func() { a.items = append(a.items, item); slices.Sort(a.items) })
 	if err != nil {
-		return err
+		return zkgroup.Stop(err) // the next attempt would find the same
 	}
 	<-ctx.Done()
 	err = a.change(c, func() { a.items = slices.DeleteFunc(a.items, func(s string) bool { return s == item }) })

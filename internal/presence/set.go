@@ -12,12 +12,12 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// Set changes the data of the node. It waits until the node has them, in the next session if need be. Several calls follow each other. After an error the
+// Set changes the data of the node to what data returns when its turn has come. It waits until the node has them, in the next session if need be. Several calls follow each other. After an error the
 // data may be there, or be there in the next session: it satisfies errs.Ambiguous, unless nothing was begun.
 //
 // It writes only to a node that was seen on the present connection, and at the version that it had. So the node of another who
 // has taken the place while there was no connection is left alone.
-func (p *Presence) Set(ctx context.Context, data []byte) error {
+func (p *Presence) Set(ctx context.Context, data func() []byte) error {
 	select {
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()
@@ -27,15 +27,16 @@ func (p *Presence) Set(ctx context.Context, data []byte) error {
 	if p.leaving.Err() != nil {
 		return errs.ErrReleased
 	}
+	next := data()
 	p.mu.Lock()
-	p.Data = data
+	p.Data = next
 	p.wanted++
 	wanted := p.wanted
 	p.mu.Unlock()
 	ctx, cancel := p.At.Bounded(ctx)
 	defer cancel()
 	for pace := (node.Pace{Free: 2}); ; {
-		done, err := p.write(ctx, data, wanted)
+		done, err := p.write(ctx, next, wanted)
 		if done || err != nil {
 			return errs.MarkAmbiguous(err)
 		}

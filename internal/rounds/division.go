@@ -1,6 +1,7 @@
 package rounds
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -11,8 +12,8 @@ import (
 // HashName says which hash divides the items. All workers must use the same one, so it is in the data of the group.
 const HashName = "rendezvous-fnv1a64-mix"
 
-// hash is the 64-bit FNV-1a hash of the text, mixed so that similar texts have hashes that have nothing in common.
-func hash(text string) uint64 {
+// Hash is the name of an item or a worker: the 64-bit FNV-1a hash of the text, mixed so that similar texts have hashes that have nothing in common.
+func Hash(text string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(text))
 	return mix(h.Sum64())
@@ -32,7 +33,7 @@ type List []uint64
 func ListOf(items []string) List {
 	l := make(List, len(items))
 	for i, item := range items {
-		l[i] = hash(item)
+		l[i] = Hash(item)
 	}
 	slices.Sort(l)
 	return l
@@ -67,54 +68,72 @@ func (l List) digest() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Division says which worker each item belongs to: to the one with the greatest score of the two, among those that have
-// it in their list (Thaler, Ravishankar: Using name-based mappings to increase hit rates, 1998). So when
-// a worker leaves, only its items move, and when one comes, items move to it only.
-type Division struct {
-	items   []uint64
-	workers map[string]part
-	owners  []owner // of each item
+// Part is what a worker has to do with the division. It is the data of the worker's node: see Worker.
+type Part struct {
+	List   List
+	Failed map[uint64]int // the newest attempt of each item with which it has failed
 }
 
-// part is what a worker has to do with the division.
-type part struct {
+// Division says which worker each item belongs to, among those that have it in their list: to the one that has not failed with it, or
+// whose failure is the oldest; of several, to the one with the greatest score of the two (Thaler, Ravishankar: Using name-based mappings
+// to increase hit rates, 1998). So when a worker leaves, only its items move, and when one comes, items move to it only.
+type Division struct {
+	items    []uint64
+	index    map[uint64]int
+	attempts []int // of each item, with which any worker has failed
+	workers  map[string]worker
+	owners   []owner // of each item
+}
+
+// worker is one that takes part.
+type worker struct {
 	hash uint64
-	list List
+	Part
 }
 
 // owner is the worker of an item, if there is one.
 type owner struct {
-	id    string
-	score uint64
-	is    bool
+	id     string
+	failed int
+	score  uint64
+	is     bool
 }
 
 func NewDivision(items []string) *Division {
-	d := &Division{items: make([]uint64, len(items)), workers: map[string]part{}, owners: make([]owner, len(items))}
+	d := &Division{
+		items: make([]uint64, len(items)), index: make(map[uint64]int, len(items)),
+		attempts: make([]int, len(items)), workers: map[string]worker{}, owners: make([]owner, len(items)),
+	}
 	for i, item := range items {
-		d.items[i] = hash(item)
+		d.items[i] = Hash(item)
+		d.index[d.items[i]] = i
 	}
 	return d
 }
 
-// Add has a worker take part, with the list that it has now.
-func (d *Division) Add(id string, l List) {
+// Add has a worker take part, with what it has told now.
+func (d *Division) Add(id string, p Part) {
 	d.Remove(id)
-	p := part{hash(id), l}
-	d.workers[id] = p
+	w := worker{Hash(id), p}
+	d.workers[id] = w
 	for i := range d.items {
-		d.offer(i, id, p)
+		d.offer(i, id, w)
+	}
+	for item, attempt := range p.Failed {
+		if i, listed := d.index[item]; listed {
+			d.attempts[i] = max(d.attempts[i], attempt)
+		}
 	}
 }
 
-// offer gives an item to a worker if nobody has a greater score.
-func (d *Division) offer(i int, id string, p part) {
-	if !p.list.has(d.items[i]) {
+// offer gives an item to a worker if nobody has a better claim.
+func (d *Division) offer(i int, id string, w worker) {
+	if !w.List.has(d.items[i]) {
 		return
 	}
-	score, o := mix(d.items[i]^p.hash), d.owners[i]
-	if !o.is || score > o.score || score == o.score && id < o.id {
-		d.owners[i] = owner{id, score, true}
+	next, o := owner{id, w.Failed[d.items[i]], mix(d.items[i] ^ w.hash), true}, d.owners[i]
+	if !o.is || cmp.Or(cmp.Compare(o.failed, next.failed), cmp.Compare(next.score, o.score), cmp.Compare(o.id, id)) > 0 {
+		d.owners[i] = next
 	}
 }
 
@@ -126,11 +145,14 @@ func (d *Division) Remove(id string) {
 			continue
 		}
 		d.owners[i] = owner{}
-		for other, p := range d.workers {
-			d.offer(i, other, p)
+		for other, w := range d.workers {
+			d.offer(i, other, w)
 		}
 	}
 }
+
+// Attempts is how often workers have failed with the item at this index, as far as is known.
+func (d *Division) Attempts(item int) int { return d.attempts[item] }
 
 // Has reports whether a worker takes part.
 func (d *Division) Has(id string) bool {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -33,7 +35,7 @@ func (n Nodes) dir(round string) string        { return n.Base + "/round-" + rou
 func (n Nodes) list(round, list string) string { return n.dir(round) + "/list-" + list }
 func (n Nodes) item(round, item string) string { return n.dir(round) + "/item-" + item }
 
-// Worker is one that works on rounds. Enter and Exit are not for use by several goroutines, and so is ListFor.
+// Worker is one that works on rounds. Enter and Exit are not for use by several goroutines, and so is PartFor.
 type Worker struct {
 	Nodes
 	Node string // its own, in Working
@@ -44,32 +46,63 @@ type Worker struct {
 	others map[string]List // of other workers, by their digests
 }
 
+// maxFailed is how many failures a worker tells of. It tries further items again itself.
+const maxFailed = 1000
+
+// Data is the data of the node of a worker that has failed with these items: the digest of its list, and "/<item>.<attempt>" for
+// each of those.
+func (w *Worker) Data(failed map[uint64]int) []byte {
+	data := []byte(w.digest)
+	for i, item := range slices.Sorted(maps.Keys(failed)) {
+		if i == maxFailed {
+			break
+		}
+		data = fmt.Appendf(data, "/%x.%d", item, failed[item])
+	}
+	return data
+}
+
+// told is the reverse of Data. What is malformed is left out.
+func told(data string) (digest string, failed map[uint64]int) {
+	digest, rest, _ := strings.Cut(data, "/")
+	failed = map[uint64]int{}
+	for f := range strings.SplitSeq(rest, "/") {
+		item, attempt, _ := strings.Cut(f, ".")
+		h, err := strconv.ParseUint(item, 16, 64)
+		n, wrong := strconv.Atoi(attempt)
+		if err == nil && wrong == nil {
+			failed[h] = n
+		}
+	}
+	return digest, failed
+}
+
 // NewWorker is a worker with these items. The name is that of its node.
 func NewWorker(at Nodes, name string, items []string) *Worker {
 	l := ListOf(items)
 	return &Worker{Nodes: at, Node: at.Working() + "/" + name, List: l, digest: l.digest(), others: map[string]List{}}
 }
 
-// Enter makes the worker's node, in the round that is open, or in a new one, and returns that round. A worker that comes back in
+// Enter makes the worker's node with these data, in the round that is open, or in a new one, and returns that round. A worker that comes back in
 // its next session goes on with its round if that is still open, even if nobody else is there. It makes no further attempt once leaving has ended.
-func (w *Worker) Enter(ctx, leaving context.Context, e *zkconn.Epoch) (round string, err error) {
+func (w *Worker) Enter(ctx, leaving context.Context, e *zkconn.Epoch, data []byte) (round string, err error) {
 	for pace := (node.Pace{Free: 2}); leaving.Err() == nil; {
-		data, _, err := e.Get(ctx, w.Working())
+		open, _, err := e.Get(ctx, w.Working())
 		if errors.Is(err, zk.ErrNoNode) {
 			return "", fmt.Errorf("%w: somebody has removed the directory of workers", errs.ErrBroken)
 		}
 		if err != nil {
 			return "", err
 		}
-		now := string(data)
+		now := string(open)
 		if now == "" || now != w.round {
-			begun, err := w.begin(ctx, e, now)
+			begun, err := w.begin(ctx, e, now, data)
 			if err != nil || begun {
 				return w.round, err
 			}
 		}
 		if now != "" {
-			if joined, err := w.join(ctx, e, now); err != nil || joined {
+			if joined, err := w.join(ctx, e, now, data); err != nil || joined {
 				return w.round, err
 			}
 		}
@@ -81,7 +114,7 @@ func (w *Worker) Enter(ctx, leaving context.Context, e *zkconn.Epoch) (round str
 }
 
 // begin begins a new round in the place of another that nobody works on.
-func (w *Worker) begin(ctx context.Context, e *zkconn.Epoch, old string) (bool, error) {
+func (w *Worker) begin(ctx context.Context, e *zkconn.Epoch, old string, data []byte) (bool, error) {
 	id := node.NewUUID()
 	ops := []any{
 		&zk.DeleteRequest{Path: w.Working(), Version: -1},
@@ -89,7 +122,7 @@ func (w *Worker) begin(ctx context.Context, e *zkconn.Epoch, old string) (bool, 
 		w.Create(w.open(id), nil, 0),
 		w.Create(w.dir(id), nil, 0),
 		w.Create(w.list(id, w.digest), w.List.encode(), 0),
-		w.Create(w.Node, []byte(w.digest), zk.FlagEphemeral),
+		w.Create(w.Node, data, zk.FlagEphemeral),
 	}
 	if old != "" {
 		ops = append(ops, &zk.DeleteRequest{Path: w.open(old), Version: -1})
@@ -106,9 +139,9 @@ func (w *Worker) begin(ctx context.Context, e *zkconn.Epoch, old string) (bool, 
 }
 
 // join makes the worker's node in a round. joined is false if that has ended.
-func (w *Worker) join(ctx context.Context, e *zkconn.Epoch, round string) (joined bool, err error) {
+func (w *Worker) join(ctx context.Context, e *zkconn.Epoch, round string, data []byte) (joined bool, err error) {
 	list := w.list(round, w.digest)
-	worker := w.Create(w.Node, []byte(w.digest), zk.FlagEphemeral)
+	worker := w.Create(w.Node, data, zk.FlagEphemeral)
 	open := &zk.CheckVersionRequest{Path: w.open(round), Version: -1}
 	for {
 		err = w.Apply(ctx, e, open, &zk.CheckVersionRequest{Path: list, Version: -1}, worker)
@@ -201,24 +234,32 @@ func (n Nodes) SetDone(ctx context.Context, e *zkconn.Epoch, round, item string)
 	return err
 }
 
-// ListFor reads the list of another worker, which the data of its node name. It is empty if the worker has gone, with its round.
-func (w *Worker) ListFor(ctx context.Context, e *zkconn.Epoch, data string) (List, error) {
-	if data == w.digest {
+// PartFor is what another worker has told with the data of its node. Its list is read when it is not known, and empty if the worker has
+// gone, with its round.
+func (w *Worker) PartFor(ctx context.Context, e *zkconn.Epoch, data string) (p Part, err error) {
+	digest, failed := told(data)
+	p.Failed = failed
+	p.List, err = w.listFor(ctx, e, digest)
+	return p, err
+}
+
+func (w *Worker) listFor(ctx context.Context, e *zkconn.Epoch, digest string) (List, error) {
+	if digest == w.digest {
 		return w.List, nil
 	}
-	if l, known := w.others[data]; known || strings.Contains(data, "/") {
+	if l, known := w.others[digest]; known {
 		return l, nil
 	}
 	round, _, err := e.Get(ctx, w.Working())
 	if err != nil {
 		return nil, absent(err)
 	}
-	encoded, _, err := e.Get(ctx, w.list(string(round), data))
+	encoded, _, err := e.Get(ctx, w.list(string(round), digest))
 	if err != nil {
 		return nil, absent(err)
 	}
 	l := decodeList(encoded)
-	w.others[data] = l
+	w.others[digest] = l
 	return l, nil
 }
 

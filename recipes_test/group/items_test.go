@@ -1,0 +1,269 @@
+package zkgroup_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/zkgroup"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// diary notes when each item was run, and by whom.
+type diary struct {
+	mu    sync.Mutex
+	began time.Time
+	runs  map[string][]string // "member at seconds"
+	done  map[string]int
+	told  []int // the attempts of which WithItemErrors has heard
+}
+
+func newDiary() *diary {
+	return &diary{began: time.Now(), runs: map[string][]string{}, done: map[string]int{}}
+}
+
+// run is a function of Assign, for a member: end decides how a run ends.
+func (d *diary) run(id string, end func(item string, runs int) error) func(context.Context, string, *zksync.Lease) error {
+	return func(_ context.Context, item string, _ *zksync.Lease) error {
+		d.mu.Lock()
+		d.runs[item] = append(d.runs[item], id+" "+time.Since(d.began).String())
+		n := len(d.runs[item])
+		d.mu.Unlock()
+		err := end(item, n)
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if err == nil {
+			d.done[item]++
+		}
+		return err
+	}
+}
+
+func (d *diary) errors(item string, attempt int, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.told = append(d.told, attempt)
+}
+
+func bad(item string, _ int) error {
+	if item == "item/3" {
+		return proving.ErrTest
+	}
+	return nil
+}
+
+// It is tried again after 1 s, 2 s, 4 s and so on, up to a minute.
+func TestAnItemThatFailsIsTriedAgainAfterAGrowingPauseAndTheOthersAreDone(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		g, d := zkgroup.New(v.Session(), groupPath), newDiary()
+		m := joins(v, g, "a", "")
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+		defer cancel()
+		require.NoError(t, g.Assign(ctx, m, items(12), d.run("a", bad), zkgroup.WithItemErrors(d.errors)))
+		require.Len(t, d.done, 11)
+		require.Equal(t, []string{"a 0s", "a 1s", "a 3s", "a 7s", "a 15s", "a 31s", "a 1m3s", "a 2m3s", "a 3m3s"}, d.runs["item/3"])
+		require.Equal(t, []int{1, 2, 3, 4, 5, 6, 7, 8, 9}, d.told)
+		require.Len(t, d.runs, 12)
+		for item, runs := range d.runs {
+			require.True(t, item == "item/3" || len(runs) == 1)
+		}
+	})
+}
+
+// Each item fails three times: at the member that has it first, at the other one after the pause, and at the first one again.
+func TestAnItemThatFailsIsTriedAgainElsewhere(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		var mu sync.Mutex
+		began, failures, done := time.Now(), map[string][]string{}, map[string]string{}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var both sync.WaitGroup
+		both.Add(2)
+		for _, id := range []string{"a", "b"} {
+			g := zkgroup.New(v.Session(), groupPath)
+			m := joins(v, g, id, "")
+			at := func() string { return id + " " + time.Since(began).String() }
+			f := func(ctx context.Context, item string, _ *zksync.Lease) error {
+				time.Sleep(time.Until(began.Add(time.Second))) // until both members are there
+				mu.Lock()
+				defer mu.Unlock()
+				if len(failures[item]) < 3 {
+					return proving.ErrTest
+				}
+				done[item] = at()
+				return nil
+			}
+			failed := func(item string, attempt int, err error) {
+				mu.Lock()
+				defer mu.Unlock()
+				failures[item] = append(failures[item], at())
+				require.Len(t, failures[item], attempt)
+			}
+			go func() {
+				defer both.Done()
+				require.NoError(t, g.Assign(ctx, m, items(8), f, zkgroup.WithItemErrors(failed)))
+			}()
+		}
+		both.Wait()
+		require.Len(t, done, 8)
+		first := map[string]int{}
+		for item, fails := range failures {
+			one, other := fails[0][:1], "b"
+			first[one]++
+			if one == "b" {
+				other = "a"
+			}
+			require.Equal(t, []string{one + " 1s", other + " 2s", one + " 4s"}, fails, item)
+			require.Equal(t, other+" 8s", done[item], item)
+		}
+		require.Len(t, first, 2)
+	})
+}
+
+// The attempts go on where they were when the member that has failed last is gone.
+func TestTheAttemptsOfAnItemAreCountedThroughDeaths(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		d := newDiary()
+		sessions := map[string]*zksync.Session{}
+		for _, id := range []string{"a", "b"} {
+			s := v.Session()
+			sessions[id] = s
+			g := zkgroup.New(s, groupPath)
+			m := joins(v, g, id, "")
+			go func() {
+				_ = g.Assign(t.Context(), m, items(4)[3:], d.run(id, bad), zkgroup.WithItemErrors(d.errors))
+			}()
+		}
+		time.Sleep(2 * time.Second)
+		d.mu.Lock()
+		last := d.runs["item/3"][1][:1]
+		d.mu.Unlock()
+		dies(v, sessions[last])
+		time.Sleep(time.Minute)
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		require.Equal(t, []int{1, 2, 3, 4, 5}, d.told[:5])
+	})
+}
+
+func TestStopEndsTheAssignOfThisMemberWithItsError(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		a, b := zkgroup.New(v.Session(), groupPath), zkgroup.New(v.Session(), groupPath)
+		ma, mb := joins(v, a, "a", ""), joins(v, b, "b", "")
+		ctx, cancel := context.WithCancel(t.Context())
+		ends := make(chan error, 1)
+		go func() { ends <- b.Assign(ctx, mb, items(4), untilEnd) }()
+		v.Queued(groupPath+"/zkgroup/working", 1)
+		causes := make(chan error, 10)
+		err := a.Assign(ctx, ma, []string{"mine", "other"}, func(ctx context.Context, item string, _ *zksync.Lease) error {
+			if item == "other" {
+				<-ctx.Done()
+				causes <- context.Cause(ctx)
+				return nil
+			}
+			return zkgroup.Stop(proving.ErrTest)
+		})
+		require.ErrorIs(t, err, proving.ErrTest)
+		select {
+		case cause := <-causes: // if it had begun
+			require.ErrorIs(t, cause, proving.ErrTest)
+		default:
+		}
+		v.Quiet()
+		require.Empty(t, ends)
+		cancel()
+		require.NoError(t, <-ends)
+	})
+}
+
+// A function that calls runtime.Goexit has failed: its lease is given up, and it runs again.
+func TestAnItemWhoseFunctionExitsIsTriedAgain(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		g, d := zkgroup.New(v.Session(), groupPath), newDiary()
+		m := joins(v, g, "a", "")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		hook := func(item string, attempt int, err error) {
+			d.errors(item, attempt, err)
+			require.ErrorContains(t, err, "Goexit")
+			require.Empty(t, v.Children(groupPath+"/zkgroup/items/x"), "its lease is given up")
+			runtime.Goexit()
+		}
+		require.NoError(t, g.Assign(ctx, m, []string{"x"}, d.run("a", func(_ string, n int) error {
+			if n < 3 {
+				runtime.Goexit()
+			}
+			return nil
+		}), zkgroup.WithItemErrors(hook)))
+		require.Equal(t, []string{"a 0s", "a 1s", "a 3s"}, d.runs["x"])
+		require.Equal(t, []int{1, 2}, d.told)
+		require.Equal(t, 1, d.done["x"])
+	})
+}
+
+type valueKey struct{}
+
+// The context of a run has the values and the deadline of the caller's, and ends with its cause.
+func TestARunHasTheContextOfTheCaller(t *testing.T) {
+	errEnough := errors.New("enough")
+	for name, end := range map[string]func(v *proving.Env, s *zksync.Session, m *zkgroup.Membership, cancel context.CancelCauseFunc) error{
+		"cancel": func(_ *proving.Env, _ *zksync.Session, _ *zkgroup.Membership, cancel context.CancelCauseFunc) error {
+			cancel(errEnough)
+			return errEnough
+		},
+		"deadline": func(*proving.Env, *zksync.Session, *zkgroup.Membership, context.CancelCauseFunc) error {
+			time.Sleep(time.Hour)
+			return context.DeadlineExceeded
+		},
+		"loss": func(v *proving.Env, s *zksync.Session, _ *zkgroup.Membership, _ context.CancelCauseFunc) error {
+			v.Server.Expire(s.ID())
+			return zksync.ErrLost
+		},
+		"leave": func(_ *proving.Env, _ *zksync.Session, m *zkgroup.Membership, _ context.CancelCauseFunc) error {
+			go func() { _ = m.Leave(context.Background()) }()
+			return zksync.ErrReleased
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				s := v.Session()
+				g := zkgroup.New(s, groupPath)
+				m := joins(v, g, "a", "")
+				deadline := time.Now().Add(time.Hour)
+				ctx, stop := context.WithDeadline(context.WithValue(t.Context(), valueKey{}, "of the caller"), deadline)
+				defer stop()
+				ctx, cancel := context.WithCancelCause(ctx)
+				defer cancel(nil)
+				causes, ends := make(chan error, 9), make(chan error, 1)
+				go func() {
+					ends <- g.Assign(ctx, m, []string{"x"}, func(ctx context.Context, _ string, l *zksync.Lease) error {
+						require.Equal(t, "of the caller", ctx.Value(valueKey{}))
+						require.Equal(t, "of the caller", l.Context().Value(valueKey{}))
+						at, is := ctx.Deadline()
+						require.True(t, is)
+						require.Equal(t, deadline, at)
+						<-ctx.Done()
+						causes <- context.Cause(ctx)
+						return ctx.Err()
+					})
+				}()
+				v.Queued(groupPath+"/zkgroup/items/x", 1)
+				v.Quiet()
+				want := end(v, s, m, cancel)
+				require.ErrorIs(t, <-causes, want)
+				cancel(nil)
+				if err := <-ends; name != "leave" {
+					require.NoError(t, err)
+				} else {
+					require.ErrorIs(t, err, zksync.ErrReleased)
+				}
+			})
+		})
+	}
+}

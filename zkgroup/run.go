@@ -1,0 +1,204 @@
+package zkgroup
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/presence"
+	"github.com/go-menagerie/menagerie/internal/rounds"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// An item whose function has failed is tried again after a pause, which doubles with each attempt.
+const firstPause, longestPause = time.Second, time.Minute
+
+func pauseAfter(attempt int) time.Duration {
+	return min(firstPause<<min(attempt-1, 16), longestPause)
+}
+
+// settle makes a change of what is known, and begins and ends runs as that demands.
+func (a *assignment) settle(change func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	change()
+	ready := a.known && a.here != nil && a.parts.Has(a.m.id) && a.over == nil
+	for i, it := range a.items {
+		switch mine := ready && a.parts.Owns(a.m.id, i) && !it.done; {
+		case mine && it.cancel == nil:
+			a.start(it)
+		case !mine && it.cancel != nil && !it.done:
+			it.cancel(a.reason(ready))
+			it.cancel = nil
+		}
+	}
+}
+
+// reason is why a run is to end. mu is held.
+func (a *assignment) reason(ready bool) error {
+	switch {
+	case a.over != nil:
+		return a.over
+	case !ready:
+		return errNotThere
+	}
+	return errMoved
+}
+
+// heed notes failures of which other members have told: the pause before the next attempt begins now. mu is held.
+func (a *assignment) heed() {
+	for i, it := range a.items {
+		if n := a.parts.Attempts(i); n > it.attempt {
+			it.attempt, it.after = n, time.Now().Add(pauseAfter(n))
+		}
+	}
+}
+
+// start has an item run, after an earlier run of it has ended. mu is held.
+func (a *assignment) start(it *item) {
+	ctx, cancel := context.WithCancelCause(a.user)
+	it.cancel = cancel
+	before, ended := it.ended, make(chan struct{})
+	it.ended = ended
+	here, round := a.here, a.round
+	a.running.Add(1)
+	go func() {
+		defer a.running.Done()
+		defer close(ended)
+		defer cancel(nil)
+		if before != nil {
+			<-before
+		}
+		if err := a.own(ctx, it, here, round); err != nil {
+			a.fail(err)
+		}
+	}()
+}
+
+// own runs an item until it is done or ctx ends.
+func (a *assignment) own(ctx context.Context, it *item, here *presence.Stay, round string) error {
+	for pace := (node.Pace{Free: 1}); a.rest(ctx, it); {
+		l, err := it.lock.LockContext(ctx)
+		if ctx.Err() != nil && err != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		over, failure, err := a.under(ctx, it, l, here, round)
+		attempt := 0
+		if failure != nil {
+			attempt, err = a.giveUp(l.Context(), it) // before the next owner has the lease
+		}
+		_ = l.Unlock() // it fails if the lease was lost, which f was told
+		if failure != nil && a.told != nil {
+			_ = calls(func() error { a.told(it.name, attempt, failure); return nil })
+		}
+		if over || err != nil {
+			return err
+		}
+		_ = pace.Rest(ctx, nil)
+	}
+	return nil
+}
+
+// rest waits until an item may be tried. It reports false if ctx has ended.
+func (a *assignment) rest(ctx context.Context, it *item) bool {
+	if pause := a.pause(it); pause > 0 && ctx.Err() == nil {
+		t := time.NewTimer(pause)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err() == nil
+}
+
+// pause is how long it is until an item may be tried.
+func (a *assignment) pause(it *item) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return time.Until(it.after)
+}
+
+// giveUp tells the other members that an item has failed here. When this member hears of that from the servers, as the others do, the
+// item belongs to the one whose failure is the oldest.
+func (a *assignment) giveUp(ctx context.Context, it *item) (attempt int, err error) {
+	a.mu.Lock()
+	it.attempt++
+	attempt = it.attempt
+	it.after = time.Now().Add(pauseAfter(attempt))
+	a.failed[rounds.Hash(it.name)] = attempt
+	a.mu.Unlock()
+	err = a.p.Set(ctx, func() []byte {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return a.w.Data(a.failed)
+	})
+	if ctx.Err() != nil || a.p.Leaving().Err() != nil {
+		err = nil // the data are written in the next session
+	}
+	return attempt, err
+}
+
+var errGoexit = errors.New("the function called runtime.Goexit")
+
+// calls calls a function of the user in a goroutine of its own, because it may call runtime.Goexit.
+func calls(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		err := errGoexit
+		defer func() { done <- err }()
+		err = f()
+	}()
+	return <-done
+}
+
+// under runs an item once, under its lease, unless it is to be tried later. over reports whether it is done. failure is the error of f, if it has failed.
+func (a *assignment) under(ctx context.Context, it *item, l *zksync.Lease, here *presence.Stay, round string) (over bool, failure, err error) {
+	running, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(l.Context(), func() { cancel(l.Err()) })()
+	done, err := a.w.IsDone(running, here.Epoch, round, itemName(it.name))
+	if running.Err() != nil || errors.Is(err, zkconn.ErrOver) {
+		return false, nil, nil // the item moves, or the lease is lost
+	}
+	if err != nil {
+		return false, nil, err
+	}
+	if !done && a.pause(it) > 0 { // it has just failed elsewhere
+		return false, nil, nil
+	}
+	if !done {
+		err := calls(func() error { return a.f(running, it.name, l) })
+		stop := new(stopped)
+		switch {
+		case errors.As(err, &stop):
+			a.fail(stop.err)
+			return true, nil, nil
+		case err != nil && (running.Err() != nil || !l.Valid()): // f may see that the lease is lost before its context ends
+			return false, nil, nil
+		case err != nil:
+			return false, err, nil
+		}
+	}
+	a.mu.Lock()
+	it.done, it.recorded = true, done
+	a.mu.Unlock()
+	if done {
+		return true, nil, nil
+	}
+	life, end := a.g.at.Bounded(context.Background())
+	defer end()
+	if err := a.w.SetDone(life, here.Epoch, round, itemName(it.name)); err == nil {
+		a.mu.Lock()
+		it.recorded = true
+		a.mu.Unlock()
+	} else if !errors.Is(err, zkconn.ErrOver) && life.Err() == nil {
+		return true, nil, err
+	}
+	return true, nil, nil // else it is recorded in the next session
+}
