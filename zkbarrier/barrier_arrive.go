@@ -48,12 +48,7 @@ func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error)
 	if errors.As(err, &refused) {
 		return c.refused(ctx, e, refused)
 	}
-	switch {
-	// On an external connection node.Make reads the node once more after it was made. By then the generation may have
-	// ended, and the node may have been deleted with it.
-	case errors.Is(err, node.ErrGone):
-		return c.nodeGone, nil
-	case err != nil:
+	if err != nil {
 		return nil, err
 	}
 	return c.arrived(n)

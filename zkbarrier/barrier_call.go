@@ -85,9 +85,6 @@ func (c *barrierCall) run(ctx context.Context, e *zkconn.Epoch) error {
 		return nil
 	// The session is over, and the call is run again in the next one.
 	case errors.Is(err, zkconn.ErrOver):
-		if c.node != nil { // the session of a tapped connection may live on, and the node with it
-			c.sweep(ctx, e)
-		}
 		return err
 	// The generation is broken, or it is not known how it ended. If the party still has a node, it must go.
 	case err == nil:

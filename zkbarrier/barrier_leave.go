@@ -19,7 +19,7 @@ const leaveLimit = 40 * time.Millisecond
 func (c *barrierCall) leave(e *zkconn.Epoch, how func(*barrierCall, context.Context, *zkconn.Epoch) int) int {
 	index := make(chan int, 1)
 	gone := *c
-	begun := c.b.at.Spawn(func() {
+	begun := c.b.at.Spawn(func() { // not if the session is being closed: then the node goes with it
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		go func() {
@@ -31,10 +31,6 @@ func (c *barrierCall) leave(e *zkconn.Epoch, how func(*barrierCall, context.Cont
 		}()
 		index <- how(&gone, ctx, e)
 	})
-	// The session is being closed. That of a tapped connection lives on, and the node with it.
-	if !begun && c.node != nil {
-		c.reap(e)
-	}
 	if !begun || !e.Linked() {
 		return -1
 	}

@@ -56,10 +56,9 @@ type participant struct {
 	since    int64  // the newest transaction that this process knew when the party came
 	count    int    // how many parties were there when this one had come, itself included; 0 if the round is open
 	epoch    *zkconn.Epoch
-	left     bool   // its node is gone, or the reaper removes it
-	dead     bool   // its node had gone before, with the session
-	leftover bool   // its node is that of an Enter that failed
-	forget   func() // see record.NodeAtClose
+	left     bool // its node is gone, or the reaper removes it
+	dead     bool // its node had gone before, with the session
+	leftover bool // its node is that of an Enter that failed
 }
 
 // NewDoubleBarrier names a double barrier of n parties by a path of its own, which is created when it is first
@@ -109,8 +108,6 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 	if err != nil {
 		b.withdraw(s)
 		b.leftover, s = *s, nil
-	} else {
-		s.forget = record.NodeAtClose(b.at, s.epoch, zkconn.Orphan{Dir: b.parties(), Node: s.node})
 	}
 	b.end(s)
 	return errs.Wrap("enter", b.path, err)
@@ -137,7 +134,6 @@ func (b *DoubleBarrier) Leave(ctx context.Context) error {
 		node.Settle(s.epoch, s.epoch.Reap(zkconn.Orphan{Dir: b.parties(), Node: s.node}), node.Grace)
 		s.left = true
 	}
-	s.forget()
 	if err == nil || s.dead {
 		s = nil
 	}

@@ -33,8 +33,7 @@ func (b *DoubleBarrier) enter(ctx context.Context, e *zkconn.Epoch, s *participa
 	return b.join(ctx, e, s)
 }
 
-// withdraw removes the node of an Enter that failed. It does so also if the session was lost: the session of a tapped
-// connection may live on, and the node with it.
+// withdraw removes the node of an Enter that failed.
 func (b *DoubleBarrier) withdraw(s *participant) {
 	if s.node == "" || s.leftover { // that of an earlier Enter has been given to the reaper already
 		return

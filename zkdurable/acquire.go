@@ -21,7 +21,6 @@ type attempt struct {
 	owner string
 	hold  *Hold
 	undo  func(ctx context.Context, e *zkconn.Epoch) error // nil unless a request of unknown outcome may have got it
-	shut  func()                                           // removes the node that it may have made, if nothing can be undone
 }
 
 // obtain has run get a.hold. If the call fails, what it may have done is undone, and obtain waits briefly for that.
@@ -33,17 +32,7 @@ func (a *attempt) obtain(ctx context.Context, op string, run func(context.Contex
 		}
 	}
 	undone := make(chan error, 1)
-	undo := func() {
-		failed := a.m.at.Session.In(context.Background(), a.undo)
-		if failed != nil {
-			a.shut()
-		}
-		undone <- failed
-	}
-	if a.undo != nil {
-		if !a.m.at.Spawn(undo) {
-			undo() // it cannot, because the session is closed
-		}
+	if a.undo != nil && a.m.at.Spawn(func() { undone <- a.m.at.Session.In(context.Background(), a.undo) }) {
 		select {
 		case failed := <-undone:
 			if failed == nil && ctx.Err() != nil {
@@ -204,7 +193,6 @@ func (a *acquisition) grant(ctx context.Context, t *queue.Ticket, v record.Versi
 		a.hold, err = m.newHold(g.id, g.held, g.before, 0, e)
 	case errs.Ambiguous(err):
 		a.doubt, a.undo = g, func(ctx context.Context, e *zkconn.Epoch) error { return m.takeBack(ctx, e, g) }
-		a.shut = func() { e.Reap(m.opened(g.held.Token, 0)) }
 	default:
 		t.SetReplacing(false)
 	}
@@ -287,7 +275,6 @@ func (r *resumption) run(ctx context.Context, e *zkconn.Epoch) error {
 			return err
 		case unknown:
 			r.undo = func(ctx context.Context, e *zkconn.Epoch) error { return r.close(ctx, e, h.Token, st.Version, data) }
-			r.shut = func() { e.Reap(m.opened(h.Token, st.Version+1)) }
 			return err
 		case record.RefusedAt(err, 1, zk.ErrNodeExists):
 			return fmt.Errorf("%w: another process has the hold of %s open", zksync.ErrNotAcquired, errs.Quote(r.owner))

@@ -30,7 +30,6 @@ type Hold struct {
 	busy    *semaphore.Weighted // held by whoever uses the fields that follow, as long as its requests take
 	version int32               // of the hold's node, if no other process has opened it
 	opened  *zkconn.Epoch       // in which this Hold has opened it; nil if that is not known
-	forget  func()              // see record.NodeAtClose
 
 	unlocking atomic.Bool // a request of an Unlock was sent, and no call has told that it has ended the hold
 	mu        sync.Mutex
@@ -43,12 +42,9 @@ type Hold struct {
 func (m *Mutex) newHold(id string, x held, before *ended, version int32, opened *zkconn.Epoch) (*Hold, error) {
 	ctx, keep := context.WithCancel(context.Background())
 	h := &Hold{m: m, id: id, held: x, before: before, over: make(chan struct{}), keep: keep,
-		busy: semaphore.NewWeighted(1), version: version, forget: func() {}}
+		busy: semaphore.NewWeighted(1), version: version, opened: opened}
 	if before != nil {
 		h.by, h.why = before.By, before.Why
-	}
-	if opened != nil {
-		h.openedIn(opened)
 	}
 	if !m.at.Spawn(func() { h.keepOpen(ctx) }) {
 		keep()
@@ -120,7 +116,6 @@ func (h *Hold) Unlock(ctx context.Context) error {
 		err := h.m.free(ctx, e, h.held.Token, h.version, &ended{Token: h.held.Token, Owner: h.held.Owner, ID: h.id}, doubt)
 		if err == nil {
 			h.unlocking.Store(false)
-			h.forget()
 			h.finish(zksync.ErrReleased, nil)
 		}
 		return err
@@ -180,7 +175,6 @@ func (h *Hold) look(ctx context.Context, e *zkconn.Epoch) error {
 		h.version = st.Version
 		return nil
 	default:
-		h.forget() // the node that says who has it open is that of the other process
 		h.finish(fmt.Errorf("%w: another process of %s has resumed the hold", zksync.ErrLost, errs.Quote(h.held.Owner)), nil)
 		return nil
 	}
@@ -202,7 +196,6 @@ func (h *Hold) look(ctx context.Context, e *zkconn.Epoch) error {
 	}
 	// Nobody opens a hold that has ended. So what is there is the node of this Hold.
 	e.Reap(zkconn.Orphan{Dir: m.terms.Base, Node: m.openNode(h.held.Token)})
-	h.forget()
 	h.finish(err, v.T.Before)
 	return nil
 }
@@ -219,17 +212,6 @@ func (h *Hold) finish(err error, x *ended) {
 	}
 	close(h.over)
 	h.keep()
-}
-
-// openedIn notes that the hold is open in e.
-func (h *Hold) openedIn(e *zkconn.Epoch) {
-	h.forget()
-	h.opened, h.forget = e, record.NodeAtClose(h.m.at.Session, e, h.m.opened(h.held.Token, h.version))
-}
-
-// opened is the node of who has opened a hold, at this version of the hold's node: later it is that of another process.
-func (m *Mutex) opened(token node.Token, version int32) zkconn.Orphan {
-	return zkconn.Orphan{Dir: m.terms.Base, Node: m.openNode(token), If: &zk.CheckVersionRequest{Path: m.holdNode(token), Version: version}}
 }
 
 // keepOpen keeps the hold open in each session of its user, and waits for its end.
@@ -279,9 +261,7 @@ func (h *Hold) open(ctx context.Context, e *zkconn.Epoch, told bool) (old bool, 
 			err = h.look(ctx, e)
 		} else if err = h.m.openAs(ctx, e, h.held.Token, h.id, h.version, new(bool)); err == nil {
 			h.version++
-			h.openedIn(e)
-		} else if h.m.at.Closing() { // the request may have been applied
-			e.Reap(h.m.opened(h.held.Token, h.version+1))
+			h.opened = e
 		}
 		if record.RefusedAt(err, 1, zk.ErrNodeExists) {
 			// The version is that of this Hold, so no other process has opened the hold since.
@@ -289,9 +269,7 @@ func (h *Hold) open(ctx context.Context, e *zkconn.Epoch, told bool) (old bool, 
 			if err != nil || there && st.EphemeralOwner != e.ID() {
 				return there, err
 			}
-			if there { // a tapped connection has kept its session
-				h.openedIn(e)
-			}
+			h.opened = e
 		}
 		if told = record.Conflict(err) || errors.Is(err, zk.ErrNoNode); err != nil && !told {
 			return false, err

@@ -78,7 +78,6 @@ func (c *call[T]) hear(ctx context.Context, e *zkconn.Epoch, l *listener) error 
 	}
 	told := make(chan zkconn.Event, 1)
 	// The watch is set before the node is read, so a result after that read has an event. The read tells of one before it.
-	// (On a tapped connection the read may come first. A result between them is found when it is the call's turn.)
 	w, err := e.Watch(ctx, c.full(), func(n zkconn.Event) { told <- n })
 	if err != nil {
 		return err

@@ -82,12 +82,7 @@ func (g *Gate) Open(ctx context.Context) error {
 		}
 		// The marked node was there when the mark was made, so its czxid is at most that of the newest transaction
 		// that this session knows now. A node of a Close after the delete is newer.
-		if marked = e.Seen(); !e.Ordered() {
-			if marked, err = g.closedAt(ctx, e); err != nil {
-				record.DropMark(e, g.node(), id)
-				return err
-			}
-		}
+		marked = e.Seen()
 		return record.DeleteMarked(ctx, e, g.node(), id)
 	}))
 }
@@ -108,9 +103,6 @@ func (g *Gate) closedAt(ctx context.Context, e *zkconn.Epoch) (int64, error) {
 // closed again meanwhile. It blocks until then or until ctx ends (the error wraps the context's error). It waits
 // through disconnects and lost sessions. If the session is closed, the error is zksync.ErrClosed. It costs two
 // requests, and none when the gate is opened.
-//
-// On a connection that Menagerie did not make, Wait may miss that the gate was opened and
-// closed again while the connection was lost.
 func (g *Gate) Wait(ctx context.Context) error {
 	began := int64(0) // if the node is newer than this, the gate has been open since Wait began
 	return errs.Wrap("wait", g.path, g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {

@@ -30,8 +30,7 @@ import (
 //
 // The removal of the nodes of a latch does not open it: a Wait that is told of the removal fails
 // with zksync.ErrBroken. A Wait without a connection is not told of it: it then waits for a new
-// latch, of which no event has been counted. A Wait on a connection that Menagerie did not make may
-// not be told either, and then continues to wait.
+// latch, of which no event has been counted.
 type Latch struct {
 	path      string
 	total     int
@@ -171,7 +170,7 @@ func (l *Latch) count(ctx context.Context, e *zkconn.Epoch, event string) (n int
 		&zk.CheckVersionRequest{Path: l.closed(), Version: -1},
 		&zk.CreateRequest{Path: path, Data: l.at.Owner(), Acl: l.at.ACL(), Flags: flags},
 		&zk.SetDataRequest{Path: l.counts(), Version: -1}) // its Stat tells how many events there are
-	if err == nil && len(res) > 2 && res[2].Stat != nil && e.Ordered() {
+	if err == nil && len(res) > 2 && res[2].Stat != nil {
 		return int(res[2].Stat.NumChildren), nil
 	}
 	if err != nil && !record.RefusedAt(err, 1, zk.ErrNodeExists) {
@@ -304,7 +303,7 @@ func (l *Latch) await(ctx context.Context, e *zkconn.Epoch, founded *int64) (ope
 	switch {
 	case err != nil || what == zkconn.Disconnected:
 		return false, err
-	case what == zkconn.Changed && e.Ordered(): // on an external connection this may be a new node of that name
+	case what == zkconn.Changed:
 		l.opened.Store(true)
 		return true, nil
 	// No change came before, so somebody deleted the node by hand, or a process

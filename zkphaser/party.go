@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/go-menagerie/menagerie/internal/node"
-	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -40,7 +39,7 @@ func (p *Phaser) register(ctx context.Context, e *zkconn.Epoch, n int) (t state,
 		}
 	}
 	if err == nil && !t.Terminated {
-		p.own(e, t.Phase, made)
+		p.own(t.Phase, made)
 		return t, nil
 	}
 	for _, x := range made {
@@ -67,7 +66,7 @@ func (p *Phaser) enter(ctx context.Context, e *zkconn.Epoch, phase int) (*party,
 	if err != nil && !errors.Is(err, zk.ErrNodeExists) {
 		return nil, err
 	}
-	return &party{name: name, epoch: e, gone: make(chan struct{}), at: phase}, nil
+	return &party{name: name, epoch: e, at: phase}, nil
 }
 
 // afterRefusal returns the state in which a party may be registered after a registration at a phase was refused. If
@@ -87,12 +86,8 @@ func (p *Phaser) afterRefusal(ctx context.Context, e *zkconn.Epoch, phase int) (
 	return p.await(ctx, e, phase)
 }
 
-// own records parties that were registered at a phase. On an external connection the ZooKeeper session outlives the
-// session of its user, and so do the nodes. So they are removed when the user closes the session.
-func (p *Phaser) own(e *zkconn.Epoch, phase int, some []*party) {
-	for _, x := range some {
-		record.AtClose(p.at, e, x.gone, func() { p.remove(x) })
-	}
+// own records parties that were registered at a phase.
+func (p *Phaser) own(phase int, some []*party) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.phase = phase
@@ -102,14 +97,9 @@ func (p *Phaser) own(e *zkconn.Epoch, phase int, some []*party) {
 }
 
 // detach forgets the parties of sessions before that of e. It leaves those of a later session: another call may
-// have registered them before this call came here. On an external connection the ZooKeeper session may still be
-// alive although it was given up, because for a while nothing proved that it was alive. Then the nodes of these
-// parties are still there, and are removed now.
+// have registered them before this call came here.
 func (p *Phaser) detach(e *zkconn.Epoch) {
-	gone := p.drop(func(x *party) bool { return x.epoch.Number() < e.Number() }, true)
-	for _, x := range gone {
-		p.remove(x)
-	}
+	p.drop(func(x *party) bool { return x.epoch.Number() < e.Number() }, true)
 }
 
 // drop forgets parties. lost tells that they were lost with their session: the next arrival reports that.
@@ -120,7 +110,6 @@ func (p *Phaser) drop(which func(*party) bool, lost bool) (dropped []*party) {
 		if !which(x) {
 			return false
 		}
-		close(x.gone)
 		dropped = append(dropped, x)
 		return true
 	})

@@ -53,9 +53,8 @@ type Phaser struct {
 type party struct {
 	name  string // of its node
 	epoch *zkconn.Epoch
-	gone  chan struct{} // closed when this object forgets the party
-	at    int           // the phase at which it has to arrive next
-	busy  bool          // a call arrives for it
+	at    int  // the phase at which it has to arrive next
+	busy  bool // a call arrives for it
 
 	// An arrival of the party got no answer. It may have been applied, or may yet be.
 	unsure  bool

@@ -272,17 +272,12 @@ func (c *config) Follow(ctx context.Context, e *zkconn.Epoch, told func()) (w *z
 	case err != nil:
 		return nil, false, err
 	}
-	changed, err = c.changed(ctx, e)
-	return w, changed, err
+	return w, c.changed(), nil
 }
 
 // changed reports whether the config has changed since we learned it. The waiter has subscribed to the watch of the server
 // that the snapshot relies on, if that is still waiting for its event. Then there was no change before, and the waiter is
-// told of a later one. So nobody needs to ask, except on an external connection, where events have no order.
-func (c *config) changed(ctx context.Context, e *zkconn.Epoch) (bool, error) {
-	if stale := !c.known || c.snapshot.stale.Load() || !c.snapshot.watch.Waiting(); stale || e.Ordered() {
-		return stale, nil
-	}
-	st, there, err := e.Exists(ctx, c.node)
-	return !there || st.Mzxid != c.snapshot.mzxid, err
+// told of a later one. So nobody needs to ask.
+func (c *config) changed() bool {
+	return !c.known || c.snapshot.stale.Load() || !c.snapshot.watch.Waiting()
 }

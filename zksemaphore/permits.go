@@ -47,7 +47,7 @@ func (s *permits) Acquire(ctx context.Context, n int64, dropIn bool) (*lease.Lea
 	q, c := s.request(n)
 	return s.g.Get(ctx, dropIn, func(ctx context.Context, lost func(*queue.Ticket)) (*queue.Ticket, error) {
 		for pace := (node.Pace{Free: 1}); ; {
-			p, err := s.obtain(ctx, lost, q, c)
+			p, err := q.Obtain(ctx, lost)
 			if !errors.Is(err, queue.ErrTooBig) {
 				return p, err
 			}
@@ -69,7 +69,7 @@ func (s *permits) Try(ctx context.Context, n int64, dropIn bool) (*lease.Lease, 
 	q, c := s.request(n)
 	return s.g.Get(ctx, dropIn, func(ctx context.Context, lost func(*queue.Ticket)) (*queue.Ticket, error) {
 		for pace := (node.Pace{Free: 1}); ; {
-			p, err := s.tryObtain(ctx, lost, q, c)
+			p, err := q.Try(ctx, lost)
 			if !errors.Is(err, errs.ErrNotAcquired) || !c.snapshot.stale.Load() {
 				return p, err
 			}
@@ -79,49 +79,6 @@ func (s *permits) Try(ctx context.Context, n int64, dropIn bool) (*lease.Lease, 
 			}
 		}
 	})
-}
-
-// obtain waits for a grant. On a connection that does not deliver events in order, it
-// reads whether the config is still the one under which it was granted.
-func (s *permits) obtain(ctx context.Context, lost func(*queue.Ticket), q *queue.Queue, c *config) (*queue.Ticket, error) {
-	for pace := (node.Pace{}); ; {
-		p, err := q.Obtain(ctx, lost)
-		if err != nil || p.Epoch.Ordered() {
-			return p, err
-		}
-		changed, err := c.changed(ctx, p.Epoch)
-		if err == nil && !changed {
-			return p, nil
-		}
-		p.Leave(node.Grace)
-		if err != nil && !errors.Is(err, zkconn.ErrOver) {
-			return nil, node.Reason(ctx, err)
-		}
-		if err := pace.Rest(ctx, p.Epoch); ctx.Err() != nil {
-			return nil, node.Reason(ctx, err)
-		}
-	}
-}
-
-// tryObtain is obtain for an attempt that does not wait.
-func (s *permits) tryObtain(ctx context.Context, lost func(*queue.Ticket), q *queue.Queue, c *config) (*queue.Ticket, error) {
-	p, err := q.Try(ctx, lost)
-	if err != nil {
-		return nil, err
-	}
-	if p.Epoch.Ordered() {
-		return p, nil
-	}
-	changed, err := c.changed(ctx, p.Epoch)
-	if err == nil && !changed {
-		return p, nil
-	}
-	p.Leave(node.Grace)
-	if err == nil || errors.Is(err, zkconn.ErrOver) {
-		c.snapshot.stale.Store(true)
-		return nil, errs.ErrNotAcquired
-	}
-	return nil, node.Reason(ctx, err)
 }
 
 func (s *permits) check(n int64) error {
@@ -206,7 +163,6 @@ func (s *permits) Resize(ctx context.Context, n int64) error {
 			_, err := c.store(ctx, e, queue.Permits{Declared: c.declared, Capacity: n, Most: max(c.snapshot.most, n)}, c.snapshot.version)
 			switch {
 			case err == nil: // also if others have changed it since
-				c.snapshot.stale.Store(true) // an external connection may report the change later than this answer
 				return nil
 			case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode), errors.Is(err, zkconn.ErrNotSent), zkconn.Unknown(err):
 				// Read the outcome.

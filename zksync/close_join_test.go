@@ -2,19 +2,16 @@ package zksync_test
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/reentrant"
 	"github.com/go-menagerie/menagerie/zkflight"
-	"github.com/go-menagerie/menagerie/zklatch"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
@@ -29,45 +26,6 @@ func running(function string) (n int) {
 		}
 	}
 	return n
-}
-
-// waiting has n goroutines wait for latches that never open, through a tapped connection.
-func waiting(t *testing.T, srv *zktest.Server, n int) (*zk.Conn, *zksync.Session) {
-	t.Helper()
-	conn, s, _ := tapped(t, srv, 0)
-	for i := range n {
-		latch := zklatch.New(s, fmt.Sprintf("/latches/%d", i), 1)
-		go func() { _ = latch.Wait(t.Context()) }()
-	}
-	return conn, s
-}
-
-// Not a moment later: whoever closes a session may end the process, or the test.
-func TestCloseJoinsWhatWatchesThroughATappedConnection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t)
-		_, s := waiting(t, srv, 100)
-		synctest.Wait()
-		require.GreaterOrEqual(t, running("armExternal"), 100)
-		require.NoError(t, s.Close())
-		require.Zero(t, running("armExternal"))
-	})
-}
-
-// The client library does not let go of a request before it has an answer.
-func TestCloseWaitsForTheAnswersThatATappedConnectionOwes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t)
-		conn, s := waiting(t, srv, 0)
-		srv.Delay(conn.SessionID(), 0, 300*time.Millisecond)
-		latch := zklatch.New(s, "/latches/a", 1)
-		go func() { _ = latch.Wait(t.Context()) }()
-		for running("armExternal") == 0 {
-			time.Sleep(10 * time.Millisecond)
-		}
-		require.NoError(t, s.Close())
-		require.Zero(t, running("armExternal"))
-	})
 }
 
 func TestCloseJoinsADowngradeThatIsUnderWay(t *testing.T) {

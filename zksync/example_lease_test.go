@@ -108,29 +108,6 @@ func ExampleSession() {
 	// closed
 }
 
-// An application that has a connection of the client library already shares it.
-func ExampleTap() {
-	srv := zktest.Start()
-	defer srv.Close()
-	conn, _, err := zk.Connect([]string{srv.Addr()}, 4*time.Second, zk.WithLogInfo(false))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer conn.Close()
-
-	ctx := context.Background()
-	s, err := zksync.Tap(ctx, conn)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer s.Close() // the connection stays open
-	lease, err := zksync.NewMutex(s, "/locks/a").LockContext(ctx)
-	fmt.Println(lease.Valid(), err)
-	// Output: true <nil>
-}
-
 // A process that was killed and starts again need not wait for its own old locks to
 // time out.
 func ExampleWithSessionFile() {

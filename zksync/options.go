@@ -14,15 +14,14 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Option changes a default of [Connect], [Tap] or of the constructor of a
+// Option changes a default of [Connect] or of the constructor of a
 // primitive. An option that means nothing where it is given is ErrMisuse: Connect reports it
 // at once, a primitive at its first call. The functions of this package make options.
 type Option session.Option
 
 // WithTimeout asks for a session timeout; the default is 10 s. The servers have limits of their
 // own: [Session.Timeout] tells what they granted. The locks of a crashed
-// holder are free after that time plus one server tick at the latest. For
-// [Tap] it is an upper bound of the timeout that the connection has.
+// holder are free after that time plus one server tick at the latest.
 func WithTimeout(d time.Duration) Option {
 	return session.ForSession("WithTimeout", func(s *session.Settings) {
 		if d < time.Millisecond || d > 24*time.Hour {

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/zksync"
@@ -67,40 +66,6 @@ func TestQueueingAnewAfterALongHoldIsNoRemovalBySomebodyElse(t *testing.T) {
 	})
 }
 
-func TestTheOwnNodeIsWatchedOnATappedConnectionAlthoughItMayNotBeRead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t)
-		conn := reconnecting(t, srv)
-		acl := zk.ACL{Perms: zk.PermAll &^ zk.PermRead, Scheme: "world", ID: "anyone"}
-		s, err := zksync.Tap(t.Context(), conn, zksync.WithACL(acl))
-		require.NoError(t, err)
-		srv.Load(map[string]string{"/locks/a": ""})
-		l, err := zksync.NewMutex(s, "/locks/a").LockContext(t.Context())
-		require.NoError(t, err)
-		before := srv.Requests()
-		time.Sleep(time.Second) // it would never end if somebody tried again without a pause
-		require.Less(t, srv.Requests()-before, 20)
-		require.NoError(t, l.Unlock())
-		require.NoError(t, s.Close())
-	})
-}
-
-func TestATappedConnectionThatIsClosedBeforeTheOwnNodeIsWatchedCostsNoSpin(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.WithLeftovers())
-		conn := reconnecting(t, srv)
-		s, err := zksync.Tap(t.Context(), conn)
-		require.NoError(t, err)
-		time.Sleep(100 * time.Millisecond)
-		_, err = zksync.NewMutex(s, "/locks/a").LockContext(t.Context())
-		require.NoError(t, err)
-		time.Sleep(450 * time.Millisecond)
-		conn.Close()
-		time.Sleep(time.Second) // as above
-		require.NoError(t, s.Close())
-	})
-}
-
 // Hours lie between its reconnects, so none of them is a reason for a pause.
 func TestAWaiterHearsOfItsGrantAtOnceHoweverOftenItHasReconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -125,25 +90,6 @@ func TestAWaiterHearsOfItsGrantAtOnceHoweverOftenItHasReconnected(t *testing.T) 
 		l := <-got
 		require.Zero(t, time.Since(start))
 		require.NoError(t, l.Unlock())
-	})
-}
-
-func TestTheEndOfATappedSessionIsNoRemovalBySomebodyElse(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log lines
-		srv := zktest.Run(t, zktest.WithLeftovers())
-		conn := reconnecting(t, srv)
-		s, err := zksync.Tap(t.Context(), conn, log.option())
-		require.NoError(t, err)
-		l, err := zksync.NewMutex(s, "/locks/a").LockContext(t.Context())
-		require.NoError(t, err)
-		time.Sleep(2 * time.Second)
-		srv.Expire(conn.SessionID())
-		<-l.Done()
-		require.ErrorIs(t, l.Err(), zksync.ErrLost)
-		time.Sleep(time.Second)
-		require.NotContains(t, log.String(), "deleted by somebody else")
-		require.NoError(t, s.Close())
 	})
 }
 

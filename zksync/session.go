@@ -32,32 +32,6 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Session, err
 	return (*Session)(s), err
 }
 
-// Tap makes a Session on a client connection that the caller has already. The caller goes
-// on to own it. So a program that is being ported need not open a second connection. All paths are
-// absolute; there is no chroot.
-//
-// It blocks until the connection has a session that answers, or ctx ends. Options about connecting (WithAuth, WithTLS,
-// WithDialer, WithSessionFile) are ErrMisuse. The session timeout is the one that the servers granted to the connection;
-// WithTimeout bounds it from above.
-//
-// Close of the Session removes the Session's nodes and leaves the connection open. Do
-// not close the connection before. If the servers cannot be reached, Close tries for two seconds. Then a
-// goroutine in the background removes the rest as soon as it can. It ends when that is done or the connection is closed.
-// Until then the nodes keep others out. The counts of an
-// ephemeral latch of package zklatch stay until the connection is closed.
-//
-// If you have the choice, use [Connect]. The frames of a tapped connection cannot be seen. So an acquisition costs
-// one request more, a grant after a wait costs a listing, WithLinger is ignored, and the client library's own defects
-// remain (a pause of a second before it dials a single server again, a data race when
-// it sends watches again). If the connection is lost while a node is made, and comes back to the
-// server that has kept the request, the node may be made after the search for it. A session of Connect
-// searches again; on a tapped connection such a node stays until the
-// connection is closed. Exclusion, loss and fencing are the same.
-func Tap(ctx context.Context, conn *zk.Conn, opts ...Option) (*Session, error) {
-	s, err := session.Tap(ctx, conn, session.Options(opts)...)
-	return (*Session)(s), err
-}
-
 // State is the state of the session at this instant.
 func (s *Session) State() State { return s.inner().State() }
 
@@ -79,8 +53,7 @@ func (s *Session) ID() int64 { return s.inner().ID() }
 // session, for requests that this module does not have. Its paths are those
 // on the servers, with the chroot; all other paths of this module (also in [Lease.Guard])
 // are without it. The connection ends with the ZooKeeper session, so do not keep it; a request on an ended one
-// fails with zk.ErrConnectionClosed. Do not close it. It is nil before the first session, and after a [Tap]ped
-// connection was closed.
+// fails with zk.ErrConnectionClosed. Do not close it. It is nil before the first session.
 //
 // The first call in a ZooKeeper session may ask the servers whether "/" exists, since that makes the client library take room for
 // requests of more than a kilobyte. It does not wait for the answer. It may also reconnect the session, and wait for that up to a second: if a
@@ -91,10 +64,9 @@ func (s *Session) Conn() *zk.Conn { return s.inner().Conn() }
 // Close releases every lease, ends the ZooKeeper session on the servers, and joins
 // every goroutine of the session. Waiting calls of the session return ErrClosed at
 // once. Close spends up to 2 s ending the session. If the servers cannot be reached, the
-// session then expires by its timeout, or the next process with the session file ends it. On a
-// [Tap]ped connection Close removes the nodes; nodes that are left after 2 s
-// are removed as soon as the connection allows. Close may be called more than once, also
-// concurrently: all calls return together, with the same result. An error concerns the session file only.
+// session then expires by its timeout, or the next process with the session file ends it. Close
+// may be called more than once, also concurrently: all calls return together, with the same
+// result. An error concerns the session file only.
 func (s *Session) Close() error { return s.inner().Close() }
 
 // State is the state of a [Session]'s connection to the servers. Its String method returns the

@@ -178,10 +178,6 @@ func (g *WaitGroup) writeBatch(b *batch) error {
 			b.tried = nil
 		}
 	})
-	// Nobody finds out any more whether the try was applied, so its node in alive must go with this session.
-	if errors.Is(err, zksync.ErrClosed) && b.tried != nil && b.tried.h != nil {
-		record.NodeAtClose(g.at, b.tried.h.epoch, zkconn.Orphan{Dir: g.alive(), Node: g.life(b.tried.id)})
-	}
 	return err
 }
 

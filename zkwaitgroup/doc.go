@@ -26,8 +26,8 @@
 // No call may wait for ever, and no call may return too early. Four things look
 // like more than is needed, but each is needed:
 //
-//   - A Done for a member of a session that we have lost changes the record. That session may live on, if its
-//     connection is a tapped one, and with it the ephemeral node for whose end everybody waits.
+//   - A Done for a member of a session that we have lost changes the record. That session may live on for
+//     a while, and with it the ephemeral node for whose end everybody waits.
 //   - If a record of ours is gone, its members need not be dead: others may have said that they are done. If the next
 //     calls of Done here were taken for those members, members that live would never be done. If none of the calls
 //     was taken for them, a late Done of a dead member would be taken for that of a living one. So the rounds with

@@ -22,7 +22,6 @@ type holding struct {
 	watched atomic.Bool // the record's node in alive has had no event since its watch was set
 	dead    bool        // that node is gone although members are left
 	lingers bool        // the request that makes it may yet be applied: see linger
-	forget  func()      // see record.NodeAtClose
 	spare   int         // once the record was reported: how many calls of Done for it change nothing; -1 if not known
 }
 
@@ -46,7 +45,6 @@ func (g *WaitGroup) holding(id string) *holding {
 
 // drop forgets a record whose members are done or were reported.
 func (g *WaitGroup) drop(h *holding) {
-	h.forget()
 	g.mine = slices.DeleteFunc(g.mine, func(m *holding) bool { return m == h })
 }
 
@@ -60,8 +58,6 @@ func (h *holding) watch(g *WaitGroup) {
 	if h.watched.Swap(true) {
 		return
 	}
-	h.forget()
-	h.forget = record.NodeAtClose(g.at, h.epoch, zkconn.Orphan{Dir: g.alive(), Node: g.life(h.id)})
 	h.epoch.WatchAll([]string{g.life(h.id)}, func(string, zkconn.Event) { h.watched.Store(false) }, nil)
 }
 
@@ -132,7 +128,6 @@ func (g *WaitGroup) booked(b *batch, res []zk.MultiResponse) {
 			}
 		// The record stays until the round is over, and members may be added to it.
 		case h == g.own(p.epoch) && !p.removes():
-			h.forget()
 		default:
 			g.drop(h)
 		}

@@ -53,7 +53,7 @@ func (g *WaitGroup) plan(ctx context.Context, e *zkconn.Epoch, b *batch) (*plan,
 	}
 	switch {
 	case b.add && own == nil:
-		h := &holding{id: node.NewUUID(), epoch: e, forget: func() {}, spare: -1}
+		h := &holding{id: node.NewUUID(), epoch: e, spare: -1}
 		if t := b.tried; t != nil && t.epoch == e && t.opens() {
 			// The same request again, for the same record, which cannot be made twice.
 			h = t.h

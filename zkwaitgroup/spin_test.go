@@ -1,7 +1,6 @@
 package zkwaitgroup_test
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,23 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/proving/weather"
-	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 	"github.com/go-menagerie/menagerie/zkwaitgroup"
 )
-
-// The client library tells of a transaction that was refused as a whole, as is a refusal of one operation.
-func TestAWaitGroupOnATappedConnectionDoesNotAskInASpin(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t)
-		s, err := zksync.Tap(t.Context(), srv.Connect(t, 10*time.Second))
-		require.NoError(t, err)
-		weather.AsksWithPauses(t, srv, zktest.Multi, -101, func(ctx context.Context) error {
-			return zkwaitgroup.New(s, "/group").AddContext(ctx, 1)
-		})
-		require.NoError(t, s.Close())
-	})
-}
 
 // All who wait try to close a round that is over, and servers may refuse for a while.
 func TestARoundThatCannotBeClosedIsNotTriedInASpin(t *testing.T) {

@@ -89,12 +89,6 @@ func (k *Kept) in(ctx context.Context, e *zkconn.Epoch) error {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(k.leaving, cancel)()
-	forget := func() {}
-	defer func() {
-		if !k.at.Closing() { // otherwise it is being removed
-			forget()
-		}
-	}()
 	var pace node.Pace
 	for made := false; ; {
 		switch {
@@ -107,14 +101,6 @@ func (k *Kept) in(ctx context.Context, e *zkconn.Epoch) error {
 			pace = node.Pace{Free: 2} // there is a reason to do something
 		}
 		err := k.hold(ctx, e, made)
-		// On a tapped connection the node is removed at Close, but only while it is ours.
-		switch {
-		case err == nil && !made:
-			forget()
-			forget = record.NodeAtClose(k.at.Session, e, zkconn.Orphan{Dir: k.dir(), Node: k.at.Full(k.path)})
-		case err != nil && made && !k.at.Closing():
-			forget()
-		}
 		switch made = err == nil; {
 		case err == nil:
 			err = k.watch(waiting, e)

@@ -51,7 +51,7 @@ type Event struct {
 // for it again once in a session timeout, since servers tell nobody that this has changed. It is safe for use by many goroutines.
 //
 // It costs one request, one for each node, and one for each node with children. A node that is created or changed later
-// costs one. After a lost connection each node costs one. On servers before 3.6, and on tapped connections, which have no
+// costs one. After a lost connection each node costs one. On servers before 3.6, which have no
 // recursive watches, each node costs two at the beginning and after a lost connection, and a child that comes or goes a
 // listing of its parent.
 type Tree struct {

@@ -58,7 +58,7 @@ func (q *Queue) claim(ctx context.Context, e *zkconn.Epoch, c Content, path stri
 		return 0, zkconn.ErrOver // the session has ended, and the claim with it
 	case err != nil:
 		return 0, err
-	case len(res) > last && res[last].Stat != nil && e.Ordered():
+	case len(res) > last && res[last].Stat != nil:
 		return res[last].Stat.Mzxid, nil // a transaction has one zxid
 	}
 	st, there, err := e.Exists(ctx, path)

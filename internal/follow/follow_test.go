@@ -89,75 +89,56 @@ func TestChildrenAreToldAsTheyAreAndAtEveryChange(t *testing.T) {
 
 func TestNothingIsToldAgainAfterAnyOutage(t *testing.T) {
 	loops := map[string]func(context.Context, *zksync.Session, string) *proving.Told{"data": dataOf, "children": childrenOf}
-	for _, tapped := range []bool{false, true} {
-		if tapped && !proving.Remade {
-			continue
-		}
-		for name, loop := range loops {
-			for _, path := range []string{"/n", "/absent"} {
-				proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-					v.Server.Create("/n", []byte("1"), 0, 0)
-					s := v.Session()
-					if tapped {
-						s = v.Tapped()
-					}
-					what := fmt.Sprint(name, path, tapped)
-					c := loop(t.Context(), s, path)
-					require.Len(t, c.Take(v), 1, what)
-					v.Server.Disconnect(s.ID())
-					v.Later()
-					require.Empty(t, c.Take(v), what)
-					v.Server.Expire(s.ID())
-					v.Later()
-					require.Empty(t, c.Take(v), what)
-					v.Server.Restart()
-					v.Later()
-					require.Empty(t, c.Take(v), what)
-					require.NoError(t, s.Close())
-					require.Equal(t, []string{"error"}, c.Take(v), what)
-				})
-			}
+	for name, loop := range loops {
+		for _, path := range []string{"/n", "/absent"} {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				v.Server.Create("/n", []byte("1"), 0, 0)
+				s := v.Session()
+				what := fmt.Sprint(name, path)
+				c := loop(t.Context(), s, path)
+				require.Len(t, c.Take(v), 1, what)
+				v.Server.Disconnect(s.ID())
+				v.Later()
+				require.Empty(t, c.Take(v), what)
+				v.Server.Expire(s.ID())
+				v.Later()
+				require.Empty(t, c.Take(v), what)
+				v.Server.Restart()
+				v.Later()
+				require.Empty(t, c.Take(v), what)
+				require.NoError(t, s.Close())
+				require.Equal(t, []string{"error"}, c.Take(v), what)
+			})
 		}
 	}
 }
 
 func TestAChangeDuringAnyOutageIsToldOnceAfterIt(t *testing.T) {
-	for _, tapped := range []bool{false, true} {
-		if tapped && !proving.Remade {
-			continue
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		v.Server.Create("/n", []byte("1"), 0, 0)
+		s := v.Session()
+		c := dataOf(t.Context(), s, "/n")
+		require.Equal(t, []string{"1"}, c.Take(v))
+		heal := v.Server.Partition(s.ID())
+		for i := range 5 {
+			v.Server.Set("/n", []byte(fmt.Sprint("x", i)))
 		}
-		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-			v.Server.Create("/n", []byte("1"), 0, 0)
-			s := v.Session()
-			if tapped {
-				s = v.Tapped()
-			}
-			c := dataOf(t.Context(), s, "/n")
-			require.Equal(t, []string{"1"}, c.Take(v))
-			heal := v.Server.Partition(s.ID())
-			for i := range 5 {
-				v.Server.Set("/n", []byte(fmt.Sprint("x", i)))
-			}
-			time.Sleep(s.Timeout() / 2)
-			require.Empty(t, c.Take(v))
-			heal()
-			v.Later()
-			require.Equal(t, []string{"x4"}, c.Take(v))
-			v.Server.Expire(s.ID())
-			v.Server.Delete("/n")
-			v.Later()
-			require.Equal(t, []string{"absent"}, c.Take(v))
-			if tapped {
-				return // its library never connects to servers that have seen less than it has
-			}
-			v.Server.RestartEmpty()
-			v.Server.Create("/n", []byte("new"), 0, 0)
-			v.Later()
-			require.Equal(t, []string{"new"}, c.Take(v), "the servers begin anew")
-			v.Later()
-			require.Empty(t, c.Take(v))
-		}, zktest.WithLeftovers())
-	}
+		time.Sleep(s.Timeout() / 2)
+		require.Empty(t, c.Take(v))
+		heal()
+		v.Later()
+		require.Equal(t, []string{"x4"}, c.Take(v))
+		v.Server.Expire(s.ID())
+		v.Server.Delete("/n")
+		v.Later()
+		require.Equal(t, []string{"absent"}, c.Take(v))
+		v.Server.RestartEmpty()
+		v.Server.Create("/n", []byte("new"), 0, 0)
+		v.Later()
+		require.Equal(t, []string{"new"}, c.Take(v), "the servers begin anew")
+		v.Later()
+		require.Empty(t, c.Take(v))
+	}, zktest.WithLeftovers())
 }
 
 // Each session after the first one may come to a server that lags behind what was told before.

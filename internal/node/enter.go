@@ -180,12 +180,8 @@ func (s *Spec) made(ctx context.Context, e *zkconn.Epoch, uuid string, res []zk.
 	n := &Node{Name: name, Path: s.Dir + "/" + name, UUID: uuid, Epoch: e}
 	if len(res) > 1 && res[1].Stat != nil {
 		n.Dir, n.Czxid = res[1].Stat, res[1].Stat.Mzxid
-		if e.Ordered() {
-			return n, nil
-		}
+		return n, nil
 	}
-	// The answer does not tell the czxid; or, on an external
-	// connection, whether the create ran in the right session.
 	if err := s.stat(ctx, n); err != nil {
 		n.reap()
 		return nil, err

@@ -43,9 +43,6 @@ func (s *Spec) lookUp(ctx context.Context, e *zkconn.Epoch, uuid string) (*Node,
 		if err := s.stat(ctx, n); !errors.Is(err, ErrGone) {
 			return n, err
 		}
-		if !e.Ordered() {
-			Abandon(e, s.Dir, uuid) // the next session of an external connection ran the request
-		}
 	}
 	return nil, nil
 }

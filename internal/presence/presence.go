@@ -149,12 +149,6 @@ func (p *Presence) in(ctx context.Context, e *zkconn.Epoch) error {
 // remain waits while the node is there. It removes it when it is given up.
 func (p *Presence) remain(ctx, waiting context.Context, st *Stay, told int) error {
 	e := st.Epoch
-	forget := record.NodeAtClose(p.At.Session, e, zkconn.Orphan{Dir: path.Dir(p.Node), Node: p.Node})
-	defer func() {
-		if !p.At.Closing() { // else the node is to be removed for that
-			forget()
-		}
-	}()
 	p.set(st, told)
 	hook := e.OnLost(func(error) { p.lost(st) })
 	defer hook.Stop()

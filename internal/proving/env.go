@@ -121,19 +121,6 @@ func (v *Env) Session(opts ...zksync.Option) *zksync.Session {
 	return s
 }
 
-// Tapped opens a session, which ends with the test, on a connection that is not ours. As soon as that is there its
-// library looks at which watches to set again, while answers may come: a data race of its own. So it is waited until
-// it has looked, before anybody asks anything.
-func (v *Env) Tapped() *zksync.Session {
-	v.T.Helper()
-	conn := v.Server.Connect(v.T, 10*time.Second)
-	v.Quiet()
-	s, err := zksync.Tap(context.Background(), conn)
-	require.NoError(v.T, err)
-	v.T.Cleanup(func() { require.NoError(v.T, s.Close()) })
-	return s
-}
-
 // Mutexes opens n sessions and names the same lock through each.
 func (v *Env) Mutexes(n int, opts ...zksync.Option) []*zksync.Mutex {
 	v.T.Helper()

@@ -5,9 +5,6 @@ import (
 	"strings"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/go-menagerie/menagerie/zksync"
-	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // Goroutines counts those of the bubble, or of the process in real time, once all is quiet: a session that has just begun,
@@ -53,13 +50,4 @@ func (v *Env) GoroutinesBack(before int) {
 		n, stacks = v.goroutines()
 	}
 	require.Failf(v.T, "goroutines are left over", "%d before, now:\n%s", before, stacks)
-}
-
-// ClosesLeavingNothing closes the session of a tapped connection, which lives on without a node of ours.
-func (v *Env) ClosesLeavingNothing(s *zksync.Session) {
-	v.T.Helper()
-	id := s.ID()
-	require.NoError(v.T, s.Close())
-	v.Quiet()
-	zktest.CheckEphemerals(v.T, v.Server, id)
 }

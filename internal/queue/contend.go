@@ -248,7 +248,7 @@ func (t *Ticket) few(ctx context.Context) bool {
 // confirm returns nil if a departure is the grant. That the own node exists is proved by the events that have not come, if the
 // servers would have told us of its end. If that is not certain, they are asked: nobody can have come ahead of it meanwhile.
 func (t *Ticket) confirm(ctx context.Context, ev *events) error {
-	if err := ev.stillHolds(t.Epoch); err != nil || t.readable {
+	if err := ev.stillHolds(); err != nil || t.readable {
 		return err
 	}
 	err := t.exists(ctx)

@@ -116,9 +116,6 @@
 // whether its blockers still exist after every session timeout without an event (lost_event.txt, no_read.txt), and whether its
 // own node does, if it may not read that.
 //
-// On an external connection, which the caller has opened, events have no such order. There a departure is never
-// the grant: the waiter lists again, and is granted when that listing shows nothing in its way (external.txt).
-//
 // # A grant needs a session that lives
 //
 // A server that lags may still show a node that is gone. So a ticket is granted only with proof that

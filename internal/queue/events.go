@@ -74,7 +74,7 @@ func (ev *events) confirmOwn() {
 }
 
 // tell takes an event of a watch. It is called in wire order, by the goroutine that reads the connection or the
-// one that closes it, and must not block. (On an external connection there is no such order: see stillHolds.)
+// one that closes it, and must not block.
 func (ev *events) tell(name string, what zkconn.Event) {
 	ev.mu.Lock()
 	switch {
@@ -114,12 +114,7 @@ func (ev *events) resume() { ev.tell("", zkconn.Disconnected) }
 // put the own node or the connection in doubt. This is enough for a grant: events come
 // in wire order, and the departure from which the conclusion was drawn has been
 // reported. If the own node had departed before, that would have been reported before.
-//
-// A connection without that order needs another listing.
-func (ev *events) stillHolds(e *zkconn.Epoch) error {
-	if !e.Ordered() {
-		return errList
-	}
+func (ev *events) stillHolds() error {
 	ev.mu.Lock()
 	defer ev.mu.Unlock()
 	return ev.problem()

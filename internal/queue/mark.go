@@ -128,11 +128,10 @@ func (t *Ticket) unmark() []any {
 }
 
 // Unmark removes the mark of a hold that Close of its session releases. It does not wait for the answer. The end of
-// the session, which is asked for after it, comes after it. It checks the entry: if that is gone, the hold was lost. On an
-// external connection the session does not end, and the reaper removes the entry, and the mark before it.
+// the session, which is asked for after it, comes after it. It checks the entry: if that is gone, the hold was lost.
 func (t *Ticket) Unmark() {
 	t.claim.closed.Store(true)
-	if gone := t.unmark(); gone != nil && t.Epoch.Ordered() {
+	if gone := t.unmark(); gone != nil {
 		t.Epoch.StartMulti(append([]any{&zk.CheckVersionRequest{Path: t.Node, Version: -1}}, gone...)...)
 	}
 }

@@ -42,7 +42,7 @@ func (t *Ticket) OnLoss(lost func(*Ticket)) {
 	g.timer = time.AfterFunc(WatchAfter, t.WatchOwn)
 	t.lossWatch.Store(g)
 	g.hook.Store(t.Epoch.OnLost(func(error) {
-		t.LeaveLost(0) // the session of an external connection may live on, and the node with it
+		t.LeaveLost(0)
 		g.tell(t)
 	}))
 	// Vanished sets gone before it reads lossWatch, and this function sets lossWatch before

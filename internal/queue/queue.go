@@ -146,8 +146,7 @@ var ErrGone = node.ErrGone
 //   - Requests: 1 when nobody queues; 3 behind one entry (the entry, a listing, the
 //     watches), 4 behind several (a second listing), and 0 after the departure. In a crowd
 //     it is always 3: a read of the directory's data replaces the listings as long as nobody
-//     enters at the same time, and the release of a sealed entry the second one. An external
-//     connection needs more: a request for each watch, and a listing after the departure.
+//     enters at the same time, and the release of a sealed entry the second one.
 func (q *Queue) Obtain(ctx context.Context, lost func(*Ticket)) (*Ticket, error) {
 	return q.ObtainFrom(ctx, lost, nil)
 }

@@ -74,13 +74,7 @@ func (t *Ticket) replace(ctx context.Context, r Replacement, before func() []any
 		case err == nil:
 			return true, nil
 		case errors.Is(err, zk.ErrNodeExists):
-			sent = true
-			if err := t.madeHere(ctx, r.Node); !zkconn.Unknown(err) {
-				return true, err
-			}
-			if err := pace.Rest(ctx, t.Epoch); err != nil { // and ask both again
-				return true, err
-			}
+			return true, nil
 		case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, zk.ErrNoNode):
 			if err := made.Rest(ctx, t.Epoch); err != nil { // not after it is made: it is empty then, and may be removed
 				return sent, err
@@ -118,19 +112,6 @@ func (t *Ticket) makeDir(ctx context.Context, r Replacement) error {
 		return nil
 	}
 	if _, there, lookErr := t.Epoch.Exists(ctx, t.Node); lookErr == nil && !there {
-		return ErrGone
-	}
-	return err
-}
-
-// madeHere returns nil if the node at path belongs to this session, and ErrGone if not. Requests of a
-// connection of our own run in this session only. Those of an external connection may run in its next session.
-func (t *Ticket) madeHere(ctx context.Context, path string) error {
-	if t.Epoch.Ordered() {
-		return nil
-	}
-	st, there, err := t.Epoch.Exists(ctx, path)
-	if err == nil && (!there || st.EphemeralOwner != t.Epoch.ID()) {
 		return ErrGone
 	}
 	return err

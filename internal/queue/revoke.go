@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
@@ -85,31 +84,13 @@ func (t *Ticket) awaitRequest() {
 			t.queue.Logger.Debug("cannot listen for a revocation yet", "node", t.ShownNode(), "cause", err)
 			again()
 		}
-		if !t.hearRequest(ctx, heard) || t.WasAsked() || pace.Rest(ctx, t.Epoch) != nil {
-			return
-		}
-	}
-}
-
-// hearRequest waits until listenOnce should be called again. It reports false when the epoch is over. On an external
-// connection the look may have come before the watch, so there it looks again and again.
-func (t *Ticket) hearRequest(ctx context.Context, heard <-chan struct{}) bool {
-	var look <-chan time.Time
-	if !t.Epoch.Ordered() {
-		every := time.NewTicker(t.Epoch.Timeout() / 4)
-		defer every.Stop()
-		look = every.C
-	}
-	for {
 		select {
 		case <-heard:
-			return true
 		case <-t.Epoch.Over():
-			return false
-		case <-look:
-			if t.gone.Load() || t.lookForRequest(ctx) == nil && t.WasAsked() {
-				return true
-			}
+			return
+		}
+		if t.WasAsked() || pace.Rest(ctx, t.Epoch) != nil {
+			return
 		}
 	}
 }

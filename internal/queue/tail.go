@@ -15,7 +15,7 @@ type tail struct{ read *zkconn.Call[zkconn.Content] }
 // writer, who need not be the last entry.) Without a crowd a listing costs the same, and most entries need neither.
 func (q *Queue) readTail(e *zkconn.Epoch) *tail {
 	exclusive := Entry{Kind: q.Kind}.exclusive()
-	if !exclusive || q.Policy != nil || q.Config != nil || q.Refuse != nil || q.Delay > 0 || !q.Crowds.in(q.Dir) || !e.Ordered() {
+	if !exclusive || q.Policy != nil || q.Config != nil || q.Refuse != nil || q.Delay > 0 || !q.Crowds.in(q.Dir) {
 		return nil
 	}
 	return &tail{e.StartGet(q.Dir)}

@@ -88,8 +88,6 @@ var commands = map[string]func(w *world, args []string){
 	"leave": func(w *world, a []string) { w.leave(a[0]) },
 	// downgrade NAME puts a read entry in the place of a write entry.
 	"downgrade": func(w *world, a []string) { w.downgrade(a[0]) },
-	// external NAME has the client use a connection that somebody else has opened.
-	"external": func(w *world, a []string) { w.open(a[0], true) },
 	// foreign NAME KIND makes an entry of another library, of a session of its own.
 	"foreign": func(w *world, a []string) { w.foreign(a[0], a[1]) },
 

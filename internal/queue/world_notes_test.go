@@ -211,22 +211,22 @@ func (w *world) shortAll(paths []string) string {
 // dial connects a client, and notes the events that it is sent.
 func (w *world) dial(c *client) (net.Conn, error) {
 	conn, err := w.srv.Dial("", "", 0)
-	return &tap{Conn: conn, received: &c.received, event: func(kind int32, path string) {
+	return &overheard{Conn: conn, received: &c.received, event: func(kind int32, path string) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.say(c.name, "< %s %s", [...]string{"?", "created", "deleted", "changed", "children of"}[kind], w.short(path))
 	}}, err
 }
 
-// tap is a connection whose watch events somebody sees before their client does.
-type tap struct {
+// overheard is a connection whose watch events somebody sees before their client does.
+type overheard struct {
 	net.Conn
 	received *atomic.Int64
 	frames   []byte
 	event    func(kind int32, path string)
 }
 
-func (c *tap) Read(p []byte) (int, error) {
+func (c *overheard) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.received.Add(int64(n))
 	c.frames = append(c.frames, p[:n]...)

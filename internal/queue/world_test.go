@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/queue"
@@ -102,7 +101,7 @@ func (w *world) client(name string) *client {
 	if c != nil {
 		return c
 	}
-	return w.open(name, false)
+	return w.open(name)
 }
 
 // known is a client that has been opened; mu is held.
@@ -114,7 +113,7 @@ func (w *world) known(name string) *client {
 	return w.clients[i]
 }
 
-func (w *world) open(name string, external bool) *client {
+func (w *world) open(name string) *client {
 	c := &client{name: name, giveUp: func() {}}
 	w.mu.Lock()
 	w.clients = append(w.clients, c)
@@ -124,20 +123,7 @@ func (w *world) open(name string, external bool) *client {
 		Dial:      func(context.Context, string, string) (net.Conn, error) { return w.dial(c) },
 		OnSession: func(id int64, _ []byte) { w.connected(c, id) },
 	}
-	if !external {
-		c.conn = zkconn.Open(cfg)
-	} else {
-		conn, _, err := zk.Connect(cfg.Servers, timeout, zk.WithLogInfo(false), zk.WithDialer(
-			func(string, string, time.Duration) (net.Conn, error) { return w.dial(c) }))
-		require.NoError(w.t, err)
-		w.t.Cleanup(conn.Close)
-		for conn.SessionID() == 0 {
-			time.Sleep(latency)
-		}
-		w.connected(c, conn.SessionID())
-		cfg.OnSession = nil
-		c.conn = zkconn.External(cfg, conn)
-	}
+	c.conn = zkconn.Open(cfg)
 	_, err := c.conn.Epoch(context.Background())
 	require.NoError(w.t, err)
 	return c

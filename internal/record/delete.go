@@ -25,8 +25,7 @@ func PutMark(ctx context.Context, e *zkconn.Epoch, path string, acl []zk.ACL) (i
 		id = node.NewUUID() // a new id for each request: a request that got no answer may yet mark a later node
 		call := e.StartMulti(&zk.CreateRequest{Path: path + "/" + id, Acl: acl, Flags: zk.FlagEphemeral})
 		_, err := call.Wait(ctx, e)
-		// After ErrOver the next session of the connection may have run the request.
-		if !call.Answered() || zkconn.Unknown(err) || errors.Is(err, zkconn.ErrOver) {
+		if !call.Answered() || zkconn.Unknown(err) {
 			e.AmbiguousCreate(path, id, e.Connection())
 			e.Reap(zkconn.Orphan{Dir: path, Prefix: id, Pending: call.Done(), Outcome: func() (string, bool) {
 				_, err := call.Result()
@@ -71,12 +70,7 @@ func DeleteMarked(ctx context.Context, e *zkconn.Epoch, path, id string) error {
 		return ErrAgain
 	})
 	if err != nil {
-		DropMark(e, path, id)
+		node.Settle(e, e.Reap(zkconn.Orphan{Dir: path, Node: path + "/" + id}), node.Grace)
 	}
 	return err
-}
-
-// DropMark has a mark removed, and waits briefly for that.
-func DropMark(e *zkconn.Epoch, path, id string) {
-	node.Settle(e, e.Reap(zkconn.Orphan{Dir: path, Node: path + "/" + id}), node.Grace)
 }

@@ -50,9 +50,4 @@
 // A delete may be repeated, or wait in the queue of a server, and be applied when there is a new node of the same
 // name. So a recipe deletes a node in one of three ways: its name is used only once; or the delete names a version
 // that the successor does not have; or the delete uses a mark ([PutMark], [DeleteMarked]).
-//
-// # After the end of a session
-//
-// An ephemeral node is removed with its ZooKeeper session. That of an external connection outlives the session of its
-// user, so [NodeAtClose] removes the node when the user closes the session.
 package record

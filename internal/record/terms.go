@@ -181,12 +181,6 @@ func (t *Terms[T]) found(ctx context.Context, e *zkconn.Epoch, path zkconn.Conte
 	case t.named():
 		above.Miss() // of two types that make the path at the same time, one is refused
 	}
-	if !e.Ordered() { // the client library does not know the answer
-		if err := node.MakeDir(ctx, e, parent(t.Base), t.ACL); err != nil {
-			return v, err
-		}
-		above = node.NewDirs("", nil)
-	}
 	ops = append(ops, &zk.CreateRequest{Path: t.Base, Data: Encode(first), Acl: t.ACL})
 	for _, path := range nodes {
 		ops = append(ops, &zk.CreateRequest{Path: path, Acl: t.ACL})

@@ -97,7 +97,6 @@ func newSession(set Settings, servers []string, chroot string) *Session {
 	}
 	s.host, _ = os.Hostname() // only shown to people
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
-	s.writers.Closer = s
 	return s
 }
 
@@ -182,12 +181,9 @@ func (s *Session) CloseWithin(d time.Duration) error {
 	for _, l := range held {
 		l.Finish(errs.ErrReleased)
 	}
-	// The ZooKeeper session of an external connection stays, but our entries in it
-	// must not: all tickets are lost at once, and the reaper removes their nodes.
 	s.client.Stop(d)
 	// The goroutines of the session end with ctx, and their requests fail once the client has stopped.
 	s.work.Wait()
-	s.client.Finish(d)
 	if s.journal != nil {
 		s.result = s.journal.close()
 	}

@@ -12,7 +12,7 @@ import (
 func (c *Cohort) linger(now time.Time) bool {
 	g := c.grant
 	e := g.ticket.Epoch
-	if c.at.Settings.Linger <= 0 || g.unsettled() || g.contended || !e.ValidAt(now) || !e.Ordered() {
+	if c.at.Settings.Linger <= 0 || g.unsettled() || g.contended || !e.ValidAt(now) {
 		return false
 	}
 	if !g.watched && !c.at.Session.Spawn(func() { c.watchContention(g) }) {

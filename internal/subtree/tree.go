@@ -49,7 +49,7 @@ type Event struct {
 // The servers hold one recursive watch (since 3.6). The beginning costs two requests, a request for each node, and one for each node
 // that has children. A node that is created or changed later costs one, a deletion one. After a lost connection each known
 // node costs one, because its watch may have missed something; so does each that has changed, and each whose children have.
-// Older servers, and tapped connections, hold two watches for each node. There each node costs two requests at the beginning
+// Older servers hold two watches for each node. There each node costs two requests at the beginning
 // and after a lost connection, and a child that comes or goes costs a listing of its parent.
 //
 // It keeps the names and three numbers of each node, not the data: a [Cache] does.

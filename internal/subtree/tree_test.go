@@ -80,10 +80,9 @@ type ground struct {
 var grounds = map[string]ground{
 	"recursive": {open: asIs},
 	// The first watch costs the connection, which is another story.
-	"3.4":    {open: refused, opts: []zktest.Option{zktest.WithVersion("3.4")}},
-	"3.5":    {open: refused, opts: []zktest.Option{zktest.WithVersion("3.5")}},
-	"3.9":    {open: asIs, opts: []zktest.Option{zktest.WithVersion("3.9")}},
-	"tapped": {open: func(v *proving.Env) *zksync.Session { return v.Tapped() }},
+	"3.4": {open: refused, opts: []zktest.Option{zktest.WithVersion("3.4")}},
+	"3.5": {open: refused, opts: []zktest.Option{zktest.WithVersion("3.5")}},
+	"3.9": {open: asIs, opts: []zktest.Option{zktest.WithVersion("3.9")}},
 }
 
 func asIs(v *proving.Env) *zksync.Session { return v.Session() }
@@ -117,11 +116,6 @@ func onEachGround(t *testing.T, f func(t *testing.T, v *proving.Env, s *zksync.S
 // keepsWatches reports whether the servers cannot forget a watch before its event.
 func keepsWatches(t *testing.T) bool { return strings.HasSuffix(t.Name(), "/3.4") }
 
-// mayBeRemade reports whether the test may have its connection made anew: not a tapped one, where races are detected.
-func mayBeRemade(t *testing.T) bool {
-	return proving.Remade || !strings.HasSuffix(t.Name(), "/tapped")
-}
-
 func TestATreeIsToldAsItIsAndAtEveryChange(t *testing.T) {
 	onEachGround(t, func(t *testing.T, v *proving.Env, s *zksync.Session) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -149,7 +143,7 @@ func TestATreeIsToldAsItIsAndAtEveryChange(t *testing.T) {
 		require.Equal(t, []string{"+/f=6"}, c.Take(v))
 		cancel()
 		require.Equal(t, []string{"error"}, c.Take(v))
-		if s.State() == zksync.Connected && t.Name() != "TestATreeIsToldAsItIsAndAtEveryChange/tapped" && !keepsWatches(t) {
+		if s.State() == zksync.Connected && !keepsWatches(t) {
 			require.Zero(t, v.Server.Watches())
 		}
 	})
@@ -158,9 +152,6 @@ func TestATreeIsToldAsItIsAndAtEveryChange(t *testing.T) {
 // Each session after the first one may come to a server that lags behind what was told before.
 func TestALaterSessionReadsNoTreeBeforeItsServerHasCaughtUp(t *testing.T) {
 	onEachGround(t, func(t *testing.T, v *proving.Env, s *zksync.Session) {
-		if !mayBeRemade(t) {
-			return
-		}
 		v.Server.Load(map[string]string{"/f/a": "1"})
 		syncs := v.Server.Intercept(zktest.On(zktest.Sync, "/f").Hold())
 		c := treeOf(t.Context(), s, "/f")
@@ -177,9 +168,6 @@ func TestALaterSessionReadsNoTreeBeforeItsServerHasCaughtUp(t *testing.T) {
 
 func TestATreeIsWhatIsThereAfterAnyOutage(t *testing.T) {
 	onEachGround(t, func(t *testing.T, v *proving.Env, s *zksync.Session) {
-		if !mayBeRemade(t) {
-			return
-		}
 		v.Server.Load(map[string]string{"/f/a/b": "1", "/f/a/c": "2", "/f/d": "3", "/f/e/f/g": "4", "/f/h": "5"})
 		c := treeOf(t.Context(), s, "/f")
 		all := c.Take(v)
@@ -220,9 +208,6 @@ func TestATreeIsWhatIsThereAfterAnyOutage(t *testing.T) {
 func TestEveryFaultLeavesATreeSound(t *testing.T) {
 	for name, g := range grounds {
 		t.Run(name, func(t *testing.T) {
-			if !mayBeRemade(t) {
-				return
-			}
 			proving.EveryFault(t, func(t *testing.T, v *proving.Env) func(string) {
 				s := g.open(v)
 				v.Server.Load(map[string]string{"/f/a/b": "1", "/f/c": "2"})
@@ -386,7 +371,7 @@ func TestATreeThatIsLeftWhileItReadsLeavesNoWatch(t *testing.T) {
 		},
 	} {
 		for version, g := range grounds {
-			if version == "tapped" || version == "3.4" {
+			if version == "3.4" {
 				continue
 			}
 			t.Run(name+"/"+version, func(t *testing.T) {
@@ -416,9 +401,6 @@ func TestWhatBecomesReadableIsFoundInATree(t *testing.T) {
 	} {
 		t.Run(how, func(t *testing.T) {
 			onEachGround(t, func(t *testing.T, v *proving.Env, s *zksync.Session) {
-				if !mayBeRemade(t) || strings.HasSuffix(t.Name(), "/tapped") {
-					return
-				}
 				v.Server.Load(map[string]string{"/f/a/c/d": "1", "/f/e": "2"})
 				v.Server.SetACL("/f/a", secret...)
 				v.Server.SetACL("/f/a/c", secret...)

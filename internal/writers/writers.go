@@ -25,8 +25,6 @@ import (
 // Writers are the writers of a session, for all its records. They are safe for use by many goroutines: each of them has a
 // writer for itself while it makes a change.
 type Writers struct {
-	Closer record.Closer
-
 	mu   sync.Mutex
 	idle []*writer // of one epoch, the one that was used last at the end
 }
@@ -41,7 +39,6 @@ type writer struct {
 	acl       []zk.ACL
 	version   int32  // of its node; -1 if that is yet to be made
 	change    string // names the present change: it is the data of the node once that is applied
-	forget    func()
 
 	call    *zkconn.Call[[]zk.MultiResponse] // the newest request
 	unknown bool                             // a request for the present change has no known outcome
@@ -76,8 +73,7 @@ func (ws *Writers) Apply(ctx context.Context, e *zkconn.Epoch, dir string, acl [
 			}
 			return nil, errs.MarkAmbiguous(err)
 		case errors.Is(err, errNoWriter):
-			w.forget() // somebody has removed the node; a new one tells whether the directory is still there
-			continue
+			continue // somebody has removed the node; a new one tells whether the directory is still there
 		case w.version >= 0:
 			ws.put(w)
 		}
@@ -102,9 +98,6 @@ func (ws *Writers) take(e *zkconn.Epoch, dir string, acl []zk.ACL) *writer {
 // put keeps a writer for later. Those of another session are removed; and if there are too many, the one that was not used for
 // the longest time.
 func (ws *Writers) put(w *writer) {
-	if w.forget == nil {
-		w.forget = record.NodeAtClose(ws.Closer, w.e, zkconn.Orphan{Dir: w.dir, Node: w.path()})
-	}
 	ws.mu.Lock()
 	var out []*writer
 	if len(ws.idle) > 0 && ws.idle[0].e != w.e {
@@ -191,7 +184,7 @@ func (w *writer) send(ctx context.Context, ops []any) (res []zk.MultiResponse, e
 	err = record.Insist(ctx, w.e, func() error {
 		w.call = w.e.StartMulti(ops...)
 		res, err = w.call.Wait(ctx, w.e)
-		// After ErrOver the next session of an external connection may have run the request.
+		// What the end of the session has refused may have arrived twice, and the node that would tell is gone.
 		if !w.call.Answered() || zkconn.Unknown(err) || errors.Is(err, zkconn.ErrOver) || errors.Is(err, zk.ErrSessionExpired) {
 			w.unknown = true
 		}
@@ -214,13 +207,9 @@ func (w *writer) abandon() {
 		_, err := call.Result()
 		return "", !errors.Is(err, zkconn.ErrNotSent) // what is refused may have arrived twice
 	}})
-	if w.forget != nil {
-		w.forget()
-	}
 }
 
 // remove has the node removed, of which nothing is under way.
 func (w *writer) remove() {
-	w.forget()
 	w.e.Reap(zkconn.Orphan{Dir: w.dir, Node: w.path()})
 }

@@ -27,12 +27,6 @@ const dir = "/r/w"
 
 var acl = zk.WorldACL(zk.PermAll)
 
-// open is a Closer that stays open.
-type open struct{}
-
-func (open) Spawn(func()) bool       { return true }
-func (open) Closed() <-chan struct{} { return nil }
-
 // alone runs f with a server and the connections of two sessions to it.
 func alone(t *testing.T, f func(t *testing.T, srv *zktest.Server, a, b *zkconn.Epoch)) {
 	t.Helper()
@@ -59,7 +53,7 @@ func TestAChangeIsAppliedOnceWhateverBecomesOfItsRequest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			alone(t, func(t *testing.T, srv *zktest.Server, a, _ *zkconn.Epoch) {
 				srv.Create(dir, nil, 0, 0)
-				ws := writers.Writers{Closer: open{}}
+				ws := writers.Writers{}
 				for n := range 3 { // the first change makes the writer's node
 					rule := *c.rule
 					i := srv.Intercept(&rule)
@@ -92,7 +86,7 @@ func TestAChangeOfARecordThatIsNotThereIsNoneThoughARequestWasLost(t *testing.T)
 				}
 				return zktest.Verdict{Fate: fate}
 			})
-			ws := writers.Writers{Closer: open{}}
+			ws := writers.Writers{}
 			_, err := ws.Apply(t.Context(), a, dir, acl, &zk.SetDataRequest{Path: "/r", Version: -1})
 			require.Equal(t, zk.ErrNoNode, err, "fate %v", fate)
 			time.Sleep(time.Minute)
@@ -124,7 +118,7 @@ func TestARefusedChangeIsNotAppliedLater(t *testing.T) {
 		t.Run("first="+strconv.FormatBool(first), func(t *testing.T) {
 			members(t, func(t *testing.T, servers *zktest.Ensemble, a, _ *zkconn.Epoch) {
 				leader := servers.Server(2)
-				ws := writers.Writers{Closer: open{}}
+				ws := writers.Writers{}
 				change := func() error {
 					_, err := ws.Apply(t.Context(), a, dir, acl, &zk.CreateRequest{Path: "/r/n", Acl: acl})
 					return err
@@ -158,7 +152,7 @@ func TestARefusedChangeIsNotAppliedLater(t *testing.T) {
 func TestARefusedChangeThatArrivesAtTheLastMomentIsKnownToBeApplied(t *testing.T) {
 	members(t, func(t *testing.T, servers *zktest.Ensemble, a, _ *zkconn.Epoch) {
 		leader := servers.Server(2)
-		ws := writers.Writers{Closer: open{}}
+		ws := writers.Writers{}
 		_, err := ws.Apply(t.Context(), a, dir, acl)
 		require.NoError(t, err)
 		late := servers.Intercept(zktest.On(zktest.Multi, "/r/n").Hold().Queued().Nth(1))
@@ -192,7 +186,7 @@ func TestARefusedChangeThatArrivesAtTheLastMomentIsKnownToBeApplied(t *testing.T
 
 func TestWritersStayForLaterChangesUpToABound(t *testing.T) {
 	alone(t, func(t *testing.T, srv *zktest.Server, a, _ *zkconn.Epoch) {
-		ws := writers.Writers{Closer: open{}}
+		ws := writers.Writers{}
 		_, err := ws.Apply(t.Context(), a, dir, acl)
 		require.ErrorIs(t, err, zk.ErrNoNode, "the record makes the directory")
 		const dirs = 70
@@ -222,7 +216,7 @@ func TestWritersStayForLaterChangesUpToABound(t *testing.T) {
 func TestAChangeWhoseOutcomeIsNotKnownSaysSo(t *testing.T) {
 	alone(t, func(t *testing.T, srv *zktest.Server, a, b *zkconn.Epoch) {
 		srv.Create(dir, nil, 0, 0)
-		ws := writers.Writers{Closer: open{}}
+		ws := writers.Writers{}
 		write := &zk.SetDataRequest{Path: "/r", Data: []byte("written"), Version: -1}
 
 		ctx, cancel := context.WithCancel(t.Context())
@@ -292,7 +286,7 @@ func TestChangesThroughRandomFaultsAreThereOnce(t *testing.T) {
 			var both sync.WaitGroup
 			for i, e := range []*zkconn.Epoch{a, b} {
 				both.Go(func() {
-					ws := writers.Writers{Closer: open{}}
+					ws := writers.Writers{}
 					for n := range 8 {
 						id := strconv.Itoa(i) + "." + strconv.Itoa(n)
 						// Nothing but the writer keeps this from being applied twice. The first node is the reason for refusals.

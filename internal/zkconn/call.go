@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
@@ -29,25 +27,14 @@ func (c *Call[T]) Done() <-chan struct{} { return c.done }
 func (c *Call[T]) Result() (T, error) { return c.val, c.err }
 
 // Wait waits for the call until ctx ends or the epoch is over; in these cases the outcome is
-// still to come. Once the epoch is over, an answer on an external connection is not returned: it
-// may be of the next session of that connection, and then says nothing of this epoch's nodes.
+// still to come.
 func (c *Call[T]) Wait(ctx context.Context, e *Epoch) (T, error) {
-	v, err := c.wait(ctx, e.over)
-	if e.client.external != nil && closed(e.over) {
-		var none T
-		return none, ErrOver
-	}
-	return v, err
-}
-
-// wait waits for the call until ctx ends or over is closed.
-func (c *Call[T]) wait(ctx context.Context, over <-chan struct{}) (T, error) {
 	err := ErrOver
 	select {
 	case <-c.done:
 	case <-ctx.Done():
 		err = context.Cause(ctx)
-	case <-over:
+	case <-e.over:
 	}
 	if c.Answered() { // it was answered at the last moment, or before this call
 		return c.val, c.err
@@ -56,22 +43,17 @@ func (c *Call[T]) wait(ctx context.Context, over <-chan struct{}) (T, error) {
 	return none, err
 }
 
-// request is one operation in two forms: as a frame of our own, and as a call of the
-// client library. The second is for an external connection, whose wire is not ours.
+// request is one operation, as a frame of our own.
 type request[T any] struct {
 	op     int32
 	body   []byte
 	decode func(*jute.Decoder) (T, error)
-	client func(*zk.Conn) (T, error)
 	beat   bool // a heartbeat
 	turn   func() (body []byte, needed bool)
 }
 
 // start sends a request. If there is no connection, it does not wait for one: the call fails with ErrNotSent.
 func start[T any](e *Epoch, r request[T]) *Call[T] {
-	if e.client.external != nil {
-		return startExternal(e, r.op, r.client)
-	}
 	if e.client.unknown.has(r.op) {
 		return failed[T](errUnimplemented)
 	}
@@ -101,8 +83,7 @@ func failed[T any](err error) *Call[T] {
 //
 // If the outcome is unknown although the connection still stands, the answer was an error code
 // that has no name, or one that passes. A few such answers are ignored, with growing pauses,
-// before one is returned. An external connection that was lost may seem to stand until it is
-// looked at, and may be back by then. There the error tells whether the connection was lost.
+// before one is returned.
 func retry[T any](ctx context.Context, e *Epoch, r request[T]) (T, error) {
 	const overlooked = 4
 	lost, pace := Pace{First: time.Millisecond}, Pace{Most: time.Second / 4}
@@ -126,10 +107,7 @@ func retry[T any](ctx context.Context, e *Epoch, r request[T]) (T, error) {
 		if at == 0 || e.Connection() != at {
 			continue // the connection was lost: wait for the next
 		}
-		if e.client.external == nil || !unanswered(err) {
-			odd++
-		}
-		if odd > overlooked {
+		if odd++; odd > overlooked {
 			return v, err
 		}
 		if perr := pace.Rest(ctx, e); perr != nil {

@@ -23,10 +23,6 @@ type Client struct {
 	identity *identity
 	unknown  unknownOps
 
-	external *zk.Conn           // a connection that the caller owns; nil for one of our own
-	abandon  <-chan struct{}    // closed when even the reaper of an external connection must end
-	finish   context.CancelFunc // closes abandon where the client library cannot show its end
-
 	running context.Context // ends when Stop begins
 	halt    context.CancelFunc
 	closing context.Context // ends when nothing may be tried any more to end sessions
@@ -44,8 +40,6 @@ type Client struct {
 
 	stale  []*staleSession // sessions of the past that are not yet ended, the oldest first
 	ending bool            // endStale runs
-
-	lingering int // how many goroutines of linger run; when the last one ends, moved is closed, too
 }
 
 // Open starts a client; it does not wait for a connection.
@@ -65,9 +59,7 @@ func newClient(cfg Config) *Client {
 			cfg.Resolve = resolve
 		}
 	}
-	c := &Client{
-		cfg: cfg, identity: newIdentity(), moved: make(chan struct{}), future: newHistory(), finish: func() {},
-	}
+	c := &Client{cfg: cfg, identity: newIdentity(), moved: make(chan struct{}), future: newHistory()}
 	c.names = newNames(c)
 	c.dials.log = cfg.Logger
 	c.running, c.halt = context.WithCancel(context.Background())

@@ -5,14 +5,11 @@ import "time"
 // Closing is how long Close tries to reach a server to end the session there.
 const Closing = 2 * time.Second
 
-// Close is Stop and Finish.
-func (c *Client) Close() {
-	c.Stop(Closing)
-	c.Finish(Closing)
-}
+// Close is Stop within the usual limit.
+func (c *Client) Close() { c.Stop(Closing) }
 
-// Stop ends the session on the servers, if one can be reached within d. It leaves the session
-// of an external connection alone. Before that, all calls that wait are told ErrClosed.
+// Stop ends the session on the servers, if one can be reached within d.
+// Before that, all calls that wait are told ErrClosed.
 func (c *Client) Stop(d time.Duration) {
 	c.mu.Lock()
 	if c.state != Closed {
@@ -35,35 +32,4 @@ func (e *Epoch) Go(f func()) bool {
 	}
 	c.runs.Go(f)
 	return true
-}
-
-// linger runs f in a goroutine for which Finish waits, and Stop does
-// not: it is bound to an external connection and to nothing else.
-func (c *Client) linger(f func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.lingering++
-	go func() {
-		f()
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.lingering--; c.lingering == 0 {
-			c.wake()
-		}
-	}()
-}
-
-// Finish waits, at most for d, for what the reaper of an external connection
-// still has to do after Stop. What is not done by then is done later, in the
-// background, when the connection allows it: externalreap.go says how that ends.
-func (c *Client) Finish(d time.Duration) {
-	for late := time.Now().Add(d); ; {
-		c.mu.Lock()
-		lingering, moved := c.lingering, c.moved
-		c.mu.Unlock()
-		if lingering == 0 || sleep(time.Until(late), moved) {
-			break
-		}
-	}
-	c.finish()
 }

@@ -46,7 +46,7 @@ type Epoch struct {
 	cause   error // set before over is closed
 	passwd  []byte
 	dialled *wire         // the newest; it is in its handshake, in use, or closed
-	wire    *wire         // in use; of an external connection, it is only an address
+	wire    *wire         // in use
 	serial  int64         // number of the newest connection, from 1
 	linked  chan struct{} // closed while there is a connection past its handshake
 	onLost  map[*LossHook]struct{}

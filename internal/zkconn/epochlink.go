@@ -78,7 +78,7 @@ func (e *Epoch) demanded(w *wire) error {
 }
 
 // Seen is the zxid of the newest transaction that answers in this session have told.
-// Whatever an answer showed was there by then. It is 0 on an external connection.
+// Whatever an answer showed was there by then.
 func (e *Epoch) Seen() int64 { return e.seen.Load() }
 
 // see notes the zxid of an answer; events have none.

@@ -3,7 +3,6 @@ package zkconn
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/go-zookeeper/zk"
 
@@ -59,45 +58,20 @@ var answers = []error{
 	zk.ErrReconfigDisabled, ErrTooLong,
 }
 
-// local are errors that the client returns before it sends anything.
-var local = []error{zk.ErrInvalidPath, zk.ErrInvalidFlags, zk.ErrShortBuffer}
-
 // errUnimplemented is code -6, for which the client library has no name.
 var errUnimplemented = errors.New("zkconn: the server does not know the operation")
 
-// unimplemented is the text of that error in the client library, on an external connection.
-var unimplemented = fmt.Sprintf("unknown error: %v", zk.ErrCode(-6))
-
 // Unimplemented reports whether the server does not know the operation.
 func Unimplemented(err error) bool {
-	return err != nil && (errors.Is(err, errUnimplemented) || strings.Contains(err.Error(), unimplemented))
+	return errors.Is(err, errUnimplemented)
 }
 
-// classify turns an error of the client library into one of four: nil, an answer of the server (not applied),
-// ErrNotSent, or an unknownError. The library's ErrConnectionClosed alone has four different meanings, and a
-// write error comes raw from the socket. So everything that is not known to be harmless counts as unknown.
+// classify turns the error of an answer into an unknownError, unless it is known that the request was not applied.
 func classify(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, zk.ErrNoServer):
-		return ErrNotSent // the client tried all servers in vain and gave up what was waiting
-	case isOneOf(err, answers), isOneOf(err, local), Unimplemented(err), errors.Is(err, ErrNotSent):
+	if isOneOf(err, answers) || Unimplemented(err) {
 		return err
 	}
 	return &unknownError{err}
-}
-
-// unanswered reports whether err, after which the outcome of a request on an external connection is
-// unknown, comes from a lost connection. Such an error may be any error, since that of a write comes
-// raw from the socket. So the test is that it is none of the codes with which a server answers.
-func unanswered(err error) bool {
-	return !isOneOf(err, []error{zk.ErrSessionMoved, zk.ErrNothing, zk.ErrClosing}) && !strings.Contains(err.Error(), "unknown error: ")
-}
-
-// proves reports whether err is the answer of a server for which the session is alive.
-func proves(err error) bool {
-	return err == nil || Unimplemented(err) || isOneOf(err, answers) && !errors.Is(err, zk.ErrSessionExpired)
 }
 
 func isOneOf(err error, set []error) bool {

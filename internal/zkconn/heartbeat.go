@@ -7,10 +7,10 @@ import (
 )
 
 // heartbeat sends signs of life where those of the client library are not enough. The library
-// pings every third of the session timeout. That is not enough in three cases. A lease that
-// ends at a fraction of the timeout would be without proof between two pings. While anybody
+// pings every third of the session timeout. That is not enough in two cases. A lease that
+// ends at a fraction of the timeout would be without proof between two pings. And while anybody
 // wants proof that the leader counts the session as alive (see leaseClock), pings prove
-// nothing, but syncs do. And on an external connection we do not hear of the library's pings.
+// nothing, but syncs do.
 func (e *Epoch) heartbeat() {
 	e.Go(func() {
 		for e.awaitBeat() {
@@ -114,16 +114,14 @@ func (e *Epoch) awaitBeat() bool {
 // pinging reports whether the client library's own pings are not enough to keep leases.
 func (e *Epoch) pinging() bool {
 	f := e.cfg.LeaseFraction
-	return f > 0 && f < 1 || e.client.external != nil
+	return f > 0 && f < 1
 }
 
 // beat sends a heartbeat. It does not wait for the answer: on a slow link the next heartbeat would be late.
 func (e *Epoch) beat() {
 	w := e.current()
 	switch required, _ := e.clock.beat(); {
-	case w == nil: // an external client library would keep the requests, and send all of them later
-	case e.client.external != nil:
-		e.beatExternal()
+	case w == nil:
 	case required:
 		r := syncRequest(Heartbeat)
 		r.beat = true

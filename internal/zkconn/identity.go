@@ -42,10 +42,10 @@ func newIdentity() *identity {
 
 // Identity returns the entry of an access control list that gives PermWrite to this client alone. It does not block.
 // It reports false if the server has not confirmed yet, on this connection, that it knows the identity. The first
-// call on a connection presents it. On an external connection, and once it was withdrawn, Identity always reports false.
+// call on a connection presents it. Once it was withdrawn, Identity always reports false.
 func (e *Epoch) Identity() (write zk.ACL, known bool) {
 	w := e.current()
-	if w == nil || e.client.external != nil {
+	if w == nil {
 		return zk.ACL{}, false
 	}
 	i := e.client.identity

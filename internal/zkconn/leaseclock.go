@@ -90,16 +90,6 @@ func (c *leaseClock) start(sent time.Time, timeout time.Duration, fraction float
 	c.timer.Reset(max(c.left(time.Now()), 0))
 }
 
-// startExternal begins with a session that exists already. A sync that was sent at sent was answered, and
-// so was another one that was sent after that. So the leader has counted what was reported before, up to
-// a lag before sent. That includes a ping of the client library, which pings every third of the timeout.
-func (c *leaseClock) startExternal(sent time.Time, timeout time.Duration, fraction float64) {
-	c.start(sent, timeout, fraction)
-	c.mu.Lock()
-	defer c.unlock()
-	c.proved = sent.Add(-c.lag - timeout/3)
-}
-
 // advance notes that the request that was sent at sent was acknowledged; led says that
 // the leader had to take part. It reports whether a heartbeat at once would be worth
 // it: somebody wants proof, and the heartbeat would prove what is not proved yet.

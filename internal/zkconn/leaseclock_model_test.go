@@ -265,34 +265,3 @@ func TestTheLeaderHasCountedWhatTheClockTakesForProved(t *testing.T) {
 		})
 	}
 }
-
-// The same of a session of an external connection, begun at some time, by the answers to two syncs in a row.
-func TestTheLeaderHasCountedWhatTheClockOfAnExternalSessionTakesForProved(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		s := drawSimulated(rt, true)
-		s.run()
-		from := s.timeout * time.Duration(rapid.IntRange(2, 4).Draw(rt, "begun after, in timeouts"))
-		i := slices.IndexFunc(s.replies, func(r reply) bool { return r.led && r.sent > from })
-		if i < 0 {
-			return
-		}
-		first := s.replies[i]
-		i = slices.IndexFunc(s.replies, func(r reply) bool { return r.led && r.sent >= first.came })
-		if i < 0 {
-			return
-		}
-		second := s.replies[i]
-		rapid.SyncTest(rt, func(rt *rapid.T) {
-			zero := time.Now()
-			time.Sleep(second.came)
-			c := &leaseClock{fire: func() {}}
-			c.startExternal(zero.Add(first.sent), s.timeout, 0)
-			defer c.stop()
-			counted := s.newest(second.came) + s.timeout/100 // the pings come as irregularly as that
-			if proved := c.proved.Sub(zero); proved > counted {
-				require.Failf(rt, "wrong", "T %v: by the answer at %v to what was sent at %v, %v is taken for proved, and the leader has counted %v",
-					s.timeout, second.came, second.sent, proved, counted)
-			}
-		})
-	})
-}

@@ -23,10 +23,6 @@ func childrenRequest(path string) request[Listing] {
 	return request[Listing]{
 		op: opGetChildren2, body: readRequest(path, false),
 		decode: decodeListing,
-		client: func(c *zk.Conn) (Listing, error) {
-			names, stat, err := c.Children(path)
-			return Listing{names, stat}, err
-		},
 	}
 }
 
@@ -53,13 +49,6 @@ func (e *Epoch) Exists(ctx context.Context, path string) (*zk.Stat, bool, error)
 func existsRequest(path string) request[*zk.Stat] {
 	return request[*zk.Stat]{
 		op: opExists, body: readRequest(path, false), decode: decodeStat,
-		client: func(c *zk.Conn) (*zk.Stat, error) {
-			there, st, err := c.Exists(path)
-			if err == nil && !there {
-				err = zk.ErrNoNode
-			}
-			return st, err
-		},
 	}
 }
 
@@ -75,10 +64,6 @@ func getRequest(path string) request[Content] {
 	return request[Content]{
 		op: opGetData, body: readRequest(path, false),
 		decode: decodeContent,
-		client: func(c *zk.Conn) (Content, error) {
-			data, st, err := c.Get(path)
-			return Content{data, st}, err
-		},
 	}
 }
 
@@ -162,10 +147,7 @@ func (e *Epoch) SyncedChildren(ctx context.Context, path string) ([]string, erro
 }
 
 func syncRequest(path string) request[struct{}] {
-	return request[struct{}]{
-		op: opSync, body: jute.AppendText(nil, path), decode: decodeNothing,
-		client: func(c *zk.Conn) (struct{}, error) { _, err := c.Sync(path); return struct{}{}, err },
-	}
+	return request[struct{}]{op: opSync, body: jute.AppendText(nil, path), decode: decodeNothing}
 }
 
 func decodeNothing(*jute.Decoder) (struct{}, error) { return struct{}{}, nil }
@@ -174,24 +156,6 @@ func deleteRequest(path string) request[struct{}] {
 	return request[struct{}]{
 		op: opDelete, body: appendDelete(nil, &zk.DeleteRequest{Path: path, Version: -1}),
 		decode: decodeNothing,
-		client: func(c *zk.Conn) (struct{}, error) { return struct{}{}, c.Delete(path, -1) },
-	}
-}
-
-// removeRequest is deleteRequest, if check is nil; else it deletes the node only if the check holds.
-func removeRequest(path string, check *zk.CheckVersionRequest) request[struct{}] {
-	if check == nil {
-		return deleteRequest(path)
-	}
-	ops := []any{check, &zk.DeleteRequest{Path: path, Version: -1}}
-	body, _ := multiBody(ops) // both are known to it
-	return request[struct{}]{
-		op: opMulti, body: body,
-		decode: func(r *jute.Decoder) (struct{}, error) {
-			_, err := decodeMulti(r.Rest(), len(ops))
-			return struct{}{}, err
-		},
-		client: func(c *zk.Conn) (struct{}, error) { _, err := clientMulti(c, ops); return struct{}{}, err },
 	}
 }
 
@@ -208,22 +172,20 @@ func (e *Epoch) StartDelete(path string) *Call[struct{}] { return start(e, delet
 // Create makes a node. It is sent once.
 func (e *Epoch) Create(ctx context.Context, path string, data []byte, flags int32, acl []zk.ACL) (string, error) {
 	r := &zk.CreateRequest{Path: path, Data: data, Acl: acl, Flags: flags}
-	return e.create(ctx, opCreate, r, (*zk.Conn).Create)
+	return e.create(ctx, opCreate, r)
 }
 
 // CreateContainer makes a container node. It is sent once.
 func (e *Epoch) CreateContainer(ctx context.Context, path string, data []byte, acl []zk.ACL) error {
 	r := &zk.CreateRequest{Path: path, Data: data, Acl: acl, Flags: zk.FlagContainer}
-	_, err := e.create(ctx, opCreateContainer, r, (*zk.Conn).CreateContainer)
+	_, err := e.create(ctx, opCreateContainer, r)
 	return err
 }
 
-func (e *Epoch) create(ctx context.Context, op int32, r *zk.CreateRequest,
-	client func(*zk.Conn, string, []byte, int32, []zk.ACL) (string, error)) (string, error) {
+func (e *Epoch) create(ctx context.Context, op int32, r *zk.CreateRequest) (string, error) {
 	return start(e, request[string]{
 		op: op, body: appendCreate(nil, r),
 		decode: func(r *jute.Decoder) (string, error) { return string(r.Text()), nil },
-		client: func(c *zk.Conn) (string, error) { return client(c, r.Path, r.Data, r.Flags, r.Acl) },
 	}).Wait(ctx, e)
 }
 
@@ -238,24 +200,5 @@ func (e *Epoch) StartMulti(ops ...any) *Call[[]zk.MultiResponse] {
 	return start(e, request[[]zk.MultiResponse]{
 		op: opMulti, body: body,
 		decode: func(r *jute.Decoder) ([]zk.MultiResponse, error) { return decodeMulti(r.Rest(), len(ops)) },
-		client: func(c *zk.Conn) ([]zk.MultiResponse, error) { return clientMulti(c, ops) },
 	})
-}
-
-// clientMulti sends a transaction through the client library. The library returns the
-// results and the error apart, so the index of the operation that failed must be looked for.
-func clientMulti(c *zk.Conn, ops []any) ([]zk.MultiResponse, error) {
-	res, err := c.Multi(ops...)
-	if err == nil && len(res) != len(ops) {
-		return nil, zk.ErrUnknown // a reply shorter than the request: the outcome is unknown
-	}
-	if err != nil && classify(err) == err {
-		for i, r := range res {
-			if r.Error != nil {
-				return nil, &TxnError{i, err}
-			}
-		}
-		return nil, &TxnError{-1, err}
-	}
-	return res, err
 }

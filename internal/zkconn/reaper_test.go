@@ -157,3 +157,34 @@ func TestAReadWaitsForAConnectionAndForNoLongerThanItsContext(t *testing.T) {
 		require.NoError(t, err)
 	})
 }
+
+// Whoever may create but not list finds nothing; asking again for as long as the session lives, once for
+// every attempt, would not change that.
+func TestTheReaperDoesNotLookForEverWhereItMayNotLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		_, e := open(t, srv)
+		create := zk.WorldACL(zk.PermCreate | zk.PermDelete)
+		require.NoError(t, e.CreateContainer(t.Context(), "/d", nil, create))
+		make1(t, e, "/d/_c_1-lock-0")
+		make1(t, e, "/d/_c_2-lock-1")
+		reaped(t, e.Reap(zkconn.Orphan{Dir: "/d", Prefix: "_c_1-"}), time.Second)
+		reaped(t, e.Reap(zkconn.Orphan{Dir: "/d", Node: "/d/_c_2-lock-1"}), time.Second)
+		zktest.CheckChildren(t, srv, "/d", "_c_1-lock-0")
+	})
+}
+
+func TestTheReaperRemovesNothingIfItWasToldNoName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		_, e := open(t, srv)
+		dir(t, e, "_c_1-lock-0")
+		pending := make(chan struct{})
+		done := e.Reap(zkconn.Orphan{Dir: "/d", Pending: pending, Outcome: func() (string, bool) { return "", false }})
+		time.Sleep(3 * timeout)
+		close(pending)
+		reaped(t, done, time.Second)
+		reaped(t, e.Reap(zkconn.Orphan{Dir: "/d"}), time.Second)
+		zktest.CheckChildren(t, srv, "/d", "_c_1-lock-0")
+	})
+}

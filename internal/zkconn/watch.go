@@ -244,12 +244,6 @@ func (e *Epoch) WatchAll(paths []string, tell func(path string, what Event), sur
 	if len(unarmed) == 0 {
 		return watches
 	}
-	if e.client.external != nil {
-		for _, p := range unarmed {
-			e.watchExternal(watchKey{p, dataWatch})
-		}
-		return watches
-	}
 	if wire == nil {
 		e.hub.disconnected()
 		return watches

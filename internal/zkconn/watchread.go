@@ -17,16 +17,10 @@ import (
 // of this connection on the node; or until ctx ends or the epoch is over. It
 // does not try again on a new connection: then tell gets [Disconnected].
 //
-// On an external connection the call does not block and returns no error; if the node does not exist, tell
-// gets [NotFound].
-//
 // It sends a read, and not a setWatches as WatchAll does. If the node does not exist, the answer says so, and no
 // further request is needed. zkonce looks for its result twice before there is one. With setWatches that would take
 // two requests more.
 func (e *Epoch) Watch(ctx context.Context, path string, tell func(Event)) (*Watch, error) {
-	if e.client.external != nil {
-		return e.WatchAll([]string{path}, func(_ string, what Event) { tell(what) }, nil)[0], nil
-	}
 	key := watchKey{path, dataWatch}
 	e.hub.mu.Lock()
 	w, n := e.hub.subscribe(key, tell) // before the read: its watch may fire before it returns
@@ -67,8 +61,7 @@ func watching[T any](e *Epoch, key watchKey, n *watchedNode, r request[T]) reque
 // If the node does not exist, the answer is zk.ErrNoNode, and no watch is left behind. After an error the
 // caller must call [GiveUp]. The rest is as with [Epoch.Watch].
 func (e *Epoch) StartWatchData(path string, tell func(Event)) (*Watch, *Call[Content]) {
-	return startWatch(e, watchKey{path, dataWatch}, tell, request[Content]{op: opGetData, decode: decodeContent},
-		getRequest(path).client, func(a armedRead) Content { return a.Content })
+	return startWatch(e, watchKey{path, dataWatch}, tell, request[Content]{op: opGetData, decode: decodeContent})
 }
 
 // WatchData is StartWatchData for a caller that waits for the answer. After an error there is no subscription.
@@ -79,8 +72,7 @@ func (e *Epoch) WatchData(ctx context.Context, path string, tell func(Event)) (*
 
 // StartWatchChildren is [Epoch.StartWatchData] for the set of children of path.
 func (e *Epoch) StartWatchChildren(path string, tell func(Event)) (*Watch, *Call[Listing]) {
-	return startWatch(e, watchKey{path, childWatch}, tell, request[Listing]{op: opGetChildren2, decode: decodeListing},
-		childrenRequest(path).client, func(a armedRead) Listing { return a.Listing })
+	return startWatch(e, watchKey{path, childWatch}, tell, request[Listing]{op: opGetChildren2, decode: decodeListing})
 }
 
 // WatchChildren is StartWatchChildren for a caller that waits for the answer. After an error there is no subscription.
@@ -104,29 +96,15 @@ func (e *Epoch) WatchAbsence(ctx context.Context, path string, tell func(Event))
 
 // StartWatchAbsence is WatchAbsence for a caller that does not wait for the answer, which is zk.ErrNoNode if there is no node.
 func (e *Epoch) StartWatchAbsence(path string, tell func(Event)) (*Watch, *Call[*zk.Stat]) {
-	return startWatch(e, watchKey{path, absenceWatch}, tell, request[*zk.Stat]{op: opExists, decode: decodeStat},
-		existsRequest(path).client, func(a armedRead) *zk.Stat { return a.Content.Stat })
+	return startWatch(e, watchKey{path, absenceWatch}, tell, request[*zk.Stat]{op: opExists, decode: decodeStat})
 }
 
-// startWatch subscribes to key, and sends the read that sets its watch. On an external connection plain is the same read
-// without a watch: it is enough if the client library holds one already, and each further one would cost a goroutine.
-func startWatch[T any](e *Epoch, key watchKey, tell func(Event), read request[T],
-	plain func(*zk.Conn) (T, error), of func(armedRead) T) (*Watch, *Call[T]) {
+// startWatch subscribes to key, and sends the read that sets its watch.
+func startWatch[T any](e *Epoch, key watchKey, tell func(Event), read request[T]) (*Watch, *Call[T]) {
 	e.hub.mu.Lock()
 	w, n := e.hub.subscribe(key, tell)
-	held := n.sure
 	e.hub.mu.Unlock()
-	read = watching(e, key, n, read)
-	if read.client = plain; !held {
-		read.client = func(*zk.Conn) (v T, err error) {
-			a, err := e.armExternal(key, n)
-			if err == nil && key.kind == dataWatch && a.Content.Stat == nil {
-				err = zk.ErrNoAuth // the watch is set, but nothing was read
-			}
-			return of(a), err
-		}
-	}
-	return w, start(e, read)
+	return w, start(e, watching(e, key, n, read))
 }
 
 func awaitWatch[T any](ctx context.Context, e *Epoch, w *Watch, call *Call[T]) (*Watch, T, error) {

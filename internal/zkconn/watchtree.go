@@ -41,13 +41,10 @@ type TreeWatch struct {
 // watch any more. After that it gets nothing.
 //
 // The call blocks until the server has answered, ctx ends, or the epoch is over. It is sent once. Before 3.6 the servers
-// refuse it (Unimplemented), once; then it fails so without a request. On an external connection it fails in the same way.
+// refuse it (Unimplemented), once; then it fails so without a request.
 //
 // A server does not tell of a node that the session may not read.
 func (e *Epoch) WatchTree(ctx context.Context, path string, tell func(path string, what Event)) (*TreeWatch, error) {
-	if e.client.external != nil {
-		return nil, errUnimplemented
-	}
 	w := &TreeWatch{e, path, tell}
 	h := &e.hub
 	t := h.subscribeTree(w)
@@ -222,12 +219,11 @@ func parentOf(path string) string {
 }
 
 // Unwatch is [Watch.Stop], and has the server forget the watch if nobody else waits for its event. That costs a
-// request, for whose answer nobody waits, unless the event has come. On an external connection it is Stop: the client library
-// cannot remove watches.
+// request, for whose answer nobody waits, unless the event has come.
 func (e *Epoch) Unwatch(w *Watch) {
 	waiting := w.Waiting()
 	w.Stop()
-	if !waiting || e.client.external != nil {
+	if !waiting {
 		return
 	}
 	kinds, number := []watchKind{dataWatch, absenceWatch}, int32(dataWatches)

@@ -67,38 +67,33 @@ func TestAcceptance133TwentyClientsAddAndAllResultsDiffer(t *testing.T) {
 func TestANumberIsThatOfSyncAtomic(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		ctx := context.Background()
-		for name, s := range map[string]func() *zksync.Session{"own": func() *zksync.Session { return v.Session() }, "tapped": v.Tapped} {
-			if name == "tapped" && !v.Virtual {
-				continue
-			}
-			x := zkatomic.NewInt64(s(), path+"/"+name)
-			is := func(want int64) {
-				t.Helper()
-				got, err := x.Load(ctx)
-				require.NoError(t, err)
-				require.Equal(t, want, got)
-			}
-			is(0)
-			require.False(t, v.Exists(path+"/"+name), "Load makes nothing")
-			sum, err := x.Add(ctx, 5)
+		x := zkatomic.NewInt64(v.Session(), path)
+		is := func(want int64) {
+			t.Helper()
+			got, err := x.Load(ctx)
 			require.NoError(t, err)
-			require.EqualValues(t, 5, sum)
-			is(5)
-			require.NoError(t, x.Store(ctx, -7))
-			old, err := x.Swap(ctx, 9)
-			require.NoError(t, err)
-			require.EqualValues(t, -7, old)
-			swapped, err := x.CompareAndSwap(ctx, 8, 1)
-			require.NoError(t, err)
-			require.False(t, swapped)
-			swapped, err = x.CompareAndSwap(ctx, 9, math.MaxInt64)
-			require.NoError(t, err)
-			require.True(t, swapped)
-			sum, err = x.Add(ctx, 2)
-			require.NoError(t, err)
-			require.EqualValues(t, math.MinInt64+1, sum, "it wraps")
-			is(math.MinInt64 + 1)
+			require.Equal(t, want, got)
 		}
+		is(0)
+		require.False(t, v.Exists(path), "Load makes nothing")
+		sum, err := x.Add(ctx, 5)
+		require.NoError(t, err)
+		require.EqualValues(t, 5, sum)
+		is(5)
+		require.NoError(t, x.Store(ctx, -7))
+		old, err := x.Swap(ctx, 9)
+		require.NoError(t, err)
+		require.EqualValues(t, -7, old)
+		swapped, err := x.CompareAndSwap(ctx, 8, 1)
+		require.NoError(t, err)
+		require.False(t, swapped)
+		swapped, err = x.CompareAndSwap(ctx, 9, math.MaxInt64)
+		require.NoError(t, err)
+		require.True(t, swapped)
+		sum, err = x.Add(ctx, 2)
+		require.NoError(t, err)
+		require.EqualValues(t, math.MinInt64+1, sum, "it wraps")
+		is(math.MinInt64 + 1)
 	})
 }
 

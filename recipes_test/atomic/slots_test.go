@@ -114,18 +114,6 @@ func TestOfSlotsTheNumberMustBeTheSame(t *testing.T) {
 	})
 }
 
-func TestASlotOfATappedConnectionIsFreeWhenItsUserCloses(t *testing.T) {
-	for range 20 {
-		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-			s := v.Tapped()
-			take(v, zkatomic.NewSlots(s, slotPath, 1))
-			v.ClosesLeavingNothing(s)
-			slot, _ := take(v, zkatomic.NewSlots(v.Session(), slotPath, 1))
-			require.Equal(t, 0, slot)
-		})
-	}
-}
-
 func TestAcceptance141EveryFaultLeavesTheSlotsSound(t *testing.T) {
 	proving.EveryFault(t, func(t *testing.T, v *proving.Env) func(string) {
 		var xs []*zkatomic.Slots

@@ -137,27 +137,3 @@ func TestAPartyThatGaveUpDuringAnOutageBreaksTheBarrierAfterIt(t *testing.T) {
 		emptied(v)
 	})
 }
-
-func TestABarrierWorksOnATappedConnection(t *testing.T) {
-	for _, opts := range [][]zksync.Option{nil, {zkbarrier.Tolerant()}} {
-		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-			ctx := context.Background()
-			var bs []*zkbarrier.Barrier
-			for range 3 {
-				bs = append(bs, zkbarrier.NewBarrier(v.Tapped(), proving.BarrierPath, 3, opts...))
-			}
-			for range 3 {
-				leave(v, awaitAll(ctx, bs...)...)
-			}
-			early := awaitAll(ctx, bs[:2]...)
-			gathered(v, bs[2], 2)
-			time.Sleep(time.Minute)
-			leave(v, append(early, await(ctx, bs[2]))...)
-			early = awaitAll(ctx, bs[:2]...)
-			gathered(v, bs[2], 2)
-			require.NoError(t, bs[2].Reset(ctx))
-			brokenFor(v, early...)
-			emptied(v)
-		})
-	}
-}

@@ -65,31 +65,6 @@ func TestEveryCallOfADoubleBarrierAndALatchEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestADoubleBarrierAndALatchWorkOnATappedConnection(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-		ctx := context.Background()
-		var bs []*zkbarrier.DoubleBarrier
-		var ls []*zklatch.Latch
-		for range 2 {
-			s := v.Tapped()
-			bs = append(bs, zkbarrier.NewDoubleBarrier(s, doublePath, 3))
-			ls = append(ls, zklatch.New(s, proving.LatchPath, 2, zklatch.Ephemeral()))
-		}
-		bs = append(bs, doubles(v, 1, 3)...)
-		for range 3 {
-			round(v, bs...)
-		}
-		w := proving.Waits(ctx, ls[0].Wait)
-		require.NoError(t, ls[0].CountDown(ctx))
-		v.Remaining(ls[1], 1)
-		v.Quiet()
-		require.True(t, w.Pending())
-		require.NoError(t, ls[1].CountDown(ctx))
-		v.Passes(w)
-		require.NoError(t, ls[1].Wait(ctx))
-	})
-}
-
 // Who may not write to their nodes is told so, and counts nowhere.
 func TestBarriersNeedTheRightToWriteData(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {

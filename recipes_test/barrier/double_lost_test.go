@@ -241,25 +241,3 @@ func TestALeaverDoesNotTakeTheNextRoundForItsOwn(t *testing.T) {
 		allPass(v, leaves(bs[2:]...))
 	})
 }
-
-// The owner of a tapped connection goes on with the session that could not be proved to live for a while, and nobody enters through
-// that object again.
-func TestAPartyThatGivesUpInALostSessionIsRemovedThoughItsTappedSessionLivesOn(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-		conn := v.Server.Connect(t, 6*time.Second)
-		s, err := zksync.Tap(context.Background(), conn)
-		require.NoError(t, err)
-		defer s.Close()
-		ctx, cancel := context.WithCancel(context.Background())
-		lost := proving.Waits(ctx, zkbarrier.NewDoubleBarrier(s, doublePath, 2).Enter)
-		v.Settled(doubleParties, 1)
-		id := s.ID()
-		held := v.Server.Intercept(zktest.On(zktest.Sync, "/").Of(id).Hold())
-		time.Sleep(7 * time.Second)
-		cancel()
-		require.ErrorIs(t, v.Failed(lost), context.Canceled)
-		held.Remove()
-		v.Settled(doubleParties, 0)
-		require.Equal(t, id, conn.SessionID())
-	})
-}

@@ -367,27 +367,6 @@ func TestNodesThatAreRemovedByHandAreMadeAgain(t *testing.T) {
 	}
 }
 
-func TestItWorksOnATappedConnection(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-		var b book
-		s := v.Tapped()
-		c := every(s, b.writes(0, nil))
-		heir := v.Session()
-		a := starts(t.Context(), c)
-		v.Settled(queue, 1)
-		ctx, cancel := context.WithCancel(t.Context())
-		d := starts(ctx, every(heir, b.writes(1, nil)))
-		v.Settled(queue, 2)
-		time.Sleep(time.Until(second(2)) + 100*time.Millisecond)
-		require.NoError(t, s.Close())
-		require.ErrorIs(t, v.Failed(a), zksync.ErrClosed)
-		time.Sleep(2 * time.Second)
-		ends(v, cancel, d)
-		require.Equal(t, seconds(1, 2, 3, 4), b.times())
-		b.grows(t, "")
-	})
-}
-
 func TestTheTextOfAnErrorIsKeptAsFarAsItGoes(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                        "an error without a text",

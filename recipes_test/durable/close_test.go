@@ -8,16 +8,11 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zkdurable"
-	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
-// A session may be closed at any request, and its connection may be somebody else's, which lives on. Then no process has the hold
-// open, and the owner can resume it.
+// A session may be closed at any request. Then no process has the hold open, and the owner can resume it.
 func TestAHoldIsLeftToOthersWheneverItsSessionIsClosed(t *testing.T) {
-	if !proving.Remade {
-		t.Skip("the client library races with itself; it ran without the race detector")
-	}
 	for what, use := range map[string]func(*proving.Env, *zkdurable.Mutex, int64) error{
 		"lock": func(v *proving.Env, m *zkdurable.Mutex, _ int64) error {
 			h, err := m.LockContext(ctx, "a")
@@ -36,27 +31,20 @@ func TestAHoldIsLeftToOthersWheneverItsSessionIsClosed(t *testing.T) {
 			return nil
 		},
 	} {
-		for _, tapped := range []bool{true, false} {
-			for _, fate := range []zktest.Fate{zktest.Continue, zktest.LoseReply, zktest.LoseRequest, zktest.Duplicate} {
-				proving.EveryRequest(t, what, func(s *proving.Strike) {
-					proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-						closesAtOnce(v, s, what, tapped, fate, use)
-					})
+		for _, fate := range []zktest.Fate{zktest.Continue, zktest.LoseReply, zktest.LoseRequest, zktest.Duplicate} {
+			proving.EveryRequest(t, what, func(s *proving.Strike) {
+				proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+					closesAtOnce(v, s, what, fate, use)
 				})
-			}
+			})
 		}
 	}
 }
 
-func closesAtOnce(v *proving.Env, s *proving.Strike, what string, tapped bool, fate zktest.Fate, use func(*proving.Env, *zkdurable.Mutex, int64) error) {
+func closesAtOnce(v *proving.Env, s *proving.Strike, what string, fate zktest.Fate, use func(*proving.Env, *zkdurable.Mutex, int64) error) {
 	t := v.T
 	t.Helper()
-	other, session := mutexes(v, 1)[0], (*zksync.Session)(nil)
-	if tapped {
-		session = v.Tapped()
-	} else {
-		session = v.Session()
-	}
+	other, session := mutexes(v, 1)[0], v.Session()
 	m := zkdurable.NewMutex(session, path)
 	switch what {
 	case "resume":
@@ -75,7 +63,7 @@ func closesAtOnce(v *proving.Env, s *proving.Strike, what string, tapped bool, f
 	_ = session.Close()
 	v.Later()
 	x := holder(v, other)
-	require.False(t, x.Alive, "%s, tapped %v, fate %v: %v", s.Name, tapped, fate, err)
+	require.False(t, x.Alive, "%s, fate %v: %v", s.Name, fate, err)
 	if x.Owner != "" {
 		h, err := other.Resume(ctx, "a")
 		require.NoError(t, err, s.Name)
@@ -85,29 +73,4 @@ func closesAtOnce(v *proving.Env, s *proving.Strike, what string, tapped bool, f
 	if v.Exists(base) {
 		v.NothingLeft(base, "queue", "writers")
 	}
-}
-
-// The user of a connection that is somebody else's closes his session when another process has resumed the hold, and before he
-// has heard of it. What says that the other process has the hold open stays.
-func TestASessionThatIsClosedLeavesTheHoldOfAnotherProcessOpen(t *testing.T) {
-	if !proving.Remade {
-		t.Skip("the client library races with itself; it ran without the race detector")
-	}
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-		s, other := v.Tapped(), mutexes(v, 1)[0]
-		h := locks(v, zkdurable.NewMutex(s, path), "a")
-		v.Quiet()
-		heal := v.Server.Partition(s.ID())
-		time.Sleep(time.Minute)
-		resumed, err := other.Resume(ctx, "a")
-		require.NoError(t, err)
-		require.NoError(t, h.Err(), "it cannot know yet")
-		go s.Close()
-		time.Sleep(time.Second)
-		heal()
-		v.Later()
-		require.NoError(t, resumed.Err())
-		require.True(t, holder(v, other).Alive)
-		require.NoError(t, resumed.Unlock(ctx))
-	})
 }

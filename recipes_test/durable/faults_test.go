@@ -89,22 +89,6 @@ func TestAcceptance141EveryFaultLeavesADurableLockSound(t *testing.T) {
 	})
 }
 
-func TestAcceptance141EveryFaultOnATappedConnectionLeavesADurableLockSound(t *testing.T) {
-	if !proving.Remade {
-		t.Skip("the client library races with itself; it ran without the race detector")
-	}
-	proving.EveryFault(t, func(t *testing.T, v *proving.Env) func(string) {
-		ms := mutexes(v, 3)
-		for i := range 2 {
-			ms[i] = zkdurable.NewMutex(v.Tapped(), path)
-		}
-		return func(name string) {
-			play(v, name, ms)
-			free(v, name, ms[0])
-		}
-	})
-}
-
 func TestAcceptance141EveryDisconnectLeavesADurableLockSound(t *testing.T) {
 	proving.EveryTrouble(t, "disconnect", proving.Disconnects, func(t *testing.T, v *proving.Env) func(string, func()) {
 		ms := mutexes(v, 3)

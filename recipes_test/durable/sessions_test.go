@@ -243,33 +243,6 @@ func below(v *proving.Env, node string) (all []string) {
 	return append(all, node)
 }
 
-func TestADurableLockWorksOnATappedConnection(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-		s, other := v.Tapped(), mutexes(v, 1)[0]
-		id := s.ID()
-		m := zkdurable.NewMutex(s, path)
-		h := locks(v, other, "a")
-		w := queued(v, m, "b", 0)
-		require.NoError(t, h.Unlock(ctx))
-		h = granted(v, w)
-		require.NoError(t, h.SetNote(ctx, "tapped"))
-		require.NoError(t, h.Unlock(ctx))
-		h = locks(v, m, "a")
-		require.NoError(t, other.Break(ctx, h.Token(), "so that it hears of it"))
-		v.Awaits(h.Done(), "Done")
-		h = locks(v, m, "a")
-		_, err := other.Resume(ctx, "a")
-		require.ErrorIs(t, err, zksync.ErrNotAcquired)
-		v.ClosesLeavingNothing(s)
-		zktest.CheckEphemerals(t, v.Server, id)
-		again, err := other.Resume(ctx, "a")
-		require.NoError(t, err, "the session of the connection lives, but its user has closed his")
-		require.Equal(t, h.Token(), again.Token())
-		require.NoError(t, again.Unlock(ctx))
-		v.NothingLeft(base, "queue", "writers")
-	})
-}
-
 // What a process has left that died between the grant and its answer: the owner resumes it.
 func TestAGrantThatNobodyWasToldOfIsResumed(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {

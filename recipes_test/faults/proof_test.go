@@ -173,31 +173,3 @@ func TestHandOverWithinAProcessIsBounded(t *testing.T) {
 		w.close()
 	})
 }
-
-// On a connection that somebody else made, events come in any order: a departure alone proves nothing.
-func TestATappedConnectionListsBeforeItBelievesADeparture(t *testing.T) {
-	for range 20 {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, 1, nil)
-			there(w)
-			conn := w.srv.Connect(t, timeout)
-			s, err := zksync.Tap(t.Context(), conn)
-			require.NoError(t, err)
-			holder, err := lock(w.clients[0]).LockContext(t.Context())
-			require.NoError(t, err)
-			w.later(soon, func() { // the waiter's first, then the holder's
-				names := w.srv.Children(lockDir)
-				w.srv.Delete(lockDir + "/" + names[slices.IndexFunc(names, func(n string) bool { return n != path.Base(holder.Path()) })])
-				w.srv.Delete(holder.Path())
-			})
-			waiter, err := zksync.NewMutex(s, lockDir).LockContext(t.Context())
-			require.NoError(t, err)
-			_, there := w.srv.Node(waiter.Path())
-			require.True(t, there, "granted on a node that is gone")
-			require.NoError(t, waiter.Unlock())
-			require.NoError(t, holder.Unlock())
-			require.NoError(t, s.Close())
-			w.close()
-		})
-	}
-}

@@ -191,30 +191,6 @@ func TestAMemberThatMayNotReadItsRemovedNodeJoinsAgain(t *testing.T) {
 	})
 }
 
-func TestATappedSessionLeavesNoMemberBehind(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-		s := v.Tapped()
-		m := joins(v, zkgroup.New(s, groupPath), "a", "1")
-		require.NoError(t, m.SetData(t.Context(), []byte("2")))
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() {
-			done <- zkgroup.New(s, groupPath).Assign(ctx, m, []string{"x"}, func(ctx context.Context, _ string, _ *zksync.Lease) error {
-				<-ctx.Done()
-				return ctx.Err()
-			})
-		}()
-		v.Quiet()
-		require.Equal(t, []string{"a"}, v.Children(groupPath+"/zkgroup/working"))
-		require.NoError(t, s.Close())
-		require.ErrorIs(t, <-done, zksync.ErrClosed)
-		cancel()
-		v.Quiet()
-		require.Empty(t, v.Children(groupPath+"/zkgroup/members"))
-		require.Empty(t, v.Children(groupPath+"/zkgroup/working"))
-	})
-}
-
 func TestAcceptance160APathOfAnotherTypeIsRefused(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		v.Put(groupPath+"/zkmap", "{}")

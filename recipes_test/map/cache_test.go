@@ -102,97 +102,81 @@ func TestWhatACopyCostsAtTheBeginning(t *testing.T) {
 }
 
 func TestAcceptance147ACopyConvergesAfterAnyFault(t *testing.T) {
-	for _, tapped := range []bool{false, true} {
-		if tapped && !proving.Remade {
-			continue
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		ctx := t.Context()
+		s, writer := v.Session(), maps(v, 1)[0]
+		m := zkmap.New[string, int](s, mapPath)
+		c := cached(v, m)
+		require.Zero(t, c.Len(), "nobody has made the map")
+		n := 0
+		change := func() {
+			for range 3 {
+				n++
+				require.NoError(t, writer.Store(ctx, fmt.Sprint(n%7), n))
+				require.NoError(t, writer.Delete(ctx, fmt.Sprint((n+3)%7)))
+			}
 		}
-		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-			ctx := t.Context()
-			s, writer := v.Session(), maps(v, 1)[0]
-			if tapped {
-				s = v.Tapped()
-			}
-			m := zkmap.New[string, int](s, mapPath)
-			c := cached(v, m)
-			require.Zero(t, c.Len(), "nobody has made the map")
-			n := 0
-			change := func() {
-				for range 3 {
-					n++
-					require.NoError(t, writer.Store(ctx, fmt.Sprint(n%7), n))
-					require.NoError(t, writer.Delete(ctx, fmt.Sprint((n+3)%7)))
-				}
-			}
-			for name, fault := range map[string]func(){
-				"none":       func() {},
-				"disconnect": func() { v.Server.Disconnect(s.ID()) },
-				"expiry":     func() { v.Server.Expire(s.ID()) },
-				"partition": func() {
-					heal := v.Server.Partition(s.ID())
-					change()
-					time.Sleep(5 * time.Second)
-					heal()
-				},
-				"long partition": func() {
-					heal := v.Server.Partition(s.ID())
-					change()
-					time.Sleep(time.Minute)
-					heal()
-				},
-				"restart": func() { v.Server.Restart() },
-				"removal": func() { require.NoError(t, writer.Clear(ctx)) },
-			} {
+		for name, fault := range map[string]func(){
+			"none":       func() {},
+			"disconnect": func() { v.Server.Disconnect(s.ID()) },
+			"expiry":     func() { v.Server.Expire(s.ID()) },
+			"partition": func() {
+				heal := v.Server.Partition(s.ID())
 				change()
-				fault()
+				time.Sleep(5 * time.Second)
+				heal()
+			},
+			"long partition": func() {
+				heal := v.Server.Partition(s.ID())
 				change()
-				time.Sleep(30 * time.Second)
-				v.Quiet()
-				require.Equal(t, ranged(v, writer), content(c), "%s, tapped %t", name, tapped)
-				require.Zero(t, c.Age(), name)
-			}
-		})
-	}
+				time.Sleep(time.Minute)
+				heal()
+			},
+			"restart": func() { v.Server.Restart() },
+			"removal": func() { require.NoError(t, writer.Clear(ctx)) },
+		} {
+			change()
+			fault()
+			change()
+			time.Sleep(30 * time.Second)
+			v.Quiet()
+			require.Equal(t, ranged(v, writer), content(c), name)
+			require.Zero(t, c.Age(), name)
+		}
+	})
 }
 
 func TestAcceptance147AgeGrowsWithoutAnyConnection(t *testing.T) {
-	for _, tapped := range []bool{false, true} {
-		if tapped && !proving.Remade {
-			continue
-		}
-		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-			s := v.Session()
-			if tapped {
-				s = v.Tapped()
-			}
-			m := zkmap.New[string, int](s, mapPath)
-			require.NoError(t, m.Store(t.Context(), "k", 1))
-			c := cached(v, m)
-			for range 100 {
-				time.Sleep(333 * time.Millisecond)
-				require.Zero(t, c.Age())
-			}
-			heal := v.Server.Freeze()
-			cut := time.Now()
-			for range 60 {
-				time.Sleep(time.Second)
-				since := time.Since(cut)
-				require.LessOrEqual(t, c.Age(), since+s.Timeout()/2)
-				if since > s.Timeout()/2 {
-					require.GreaterOrEqual(t, c.Age(), since)
-				}
-			}
-			got, ok := c.Load("k")
-			require.True(t, ok)
-			require.Equal(t, 1, got, "it stays as it is")
-			heal()
-			time.Sleep(30 * time.Second)
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		m := zkmap.New[string, int](s, mapPath)
+		require.NoError(t, m.Store(t.Context(), "k", 1))
+		c := cached(v, m)
+		for range 100 {
+			time.Sleep(333 * time.Millisecond)
 			require.Zero(t, c.Age())
-			c.Close()
-			closed := time.Now()
-			time.Sleep(time.Minute)
-			require.GreaterOrEqual(t, c.Age(), time.Since(closed))
-		})
-	}
+		}
+		heal := v.Server.Freeze()
+		cut := time.Now()
+		for range 60 {
+			time.Sleep(time.Second)
+			since := time.Since(cut)
+			require.LessOrEqual(t, c.Age(), since+s.Timeout()/2)
+			if since > s.Timeout()/2 {
+				require.GreaterOrEqual(t, c.Age(), since)
+			}
+		}
+		got, ok := c.Load("k")
+		require.True(t, ok)
+		require.Equal(t, 1, got, "it stays as it is")
+		heal()
+		time.Sleep(30 * time.Second)
+		require.Zero(t, c.Age())
+		c.Close()
+		closed := time.Now()
+		time.Sleep(time.Minute)
+		require.GreaterOrEqual(t, c.Age(), time.Since(closed))
+	})
 }
 
 func TestAcceptance147EveryFaultLeavesTheCopySound(t *testing.T) {

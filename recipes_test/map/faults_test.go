@@ -303,23 +303,6 @@ func TestAStoreThatIsLateDoesNotComeBack(t *testing.T) {
 	})
 }
 
-func TestAMapWorksOnATappedConnection(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-		s := v.Tapped()
-		m := zkmap.New[string, int](s, mapPath)
-		book := ledger{}
-		for _, c := range calls {
-			got, err := c.made(t.Context(), s, m)
-			require.NoError(t, err)
-			book.notes(t, c, got, err, "tapped")
-		}
-		book.checks(t, ranged(v, m), "tapped")
-		require.NoError(t, s.Close())
-		v.Later()
-		require.Empty(t, v.Server.Children(mapPath+"/zkmap/writers"), "the writer goes with the user's session")
-	})
-}
-
 func TestNodesThatWereRemovedByHandAreToldOnce(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		m := maps(v, 1)[0]

@@ -237,19 +237,6 @@ func TestAcceptance157WhatCountsAsALoss(t *testing.T) {
 			v.Failed(a)
 			require.NoError(t, l.Unlock())
 		}},
-		"a tapped connection": {false, func(t *testing.T, v *proving.Env) {
-			if v.Virtual {
-				v.Unlocks(v.Lock(zksync.NewMutex(v.Tapped(), proving.LockPath, option(v))), nil)
-			}
-		}},
-		"Close of a tapped connection": {false, func(t *testing.T, v *proving.Env) {
-			if v.Virtual {
-				s := v.Tapped()
-				v.Lock(zksync.NewMutex(s, proving.LockPath, option(v)))
-				require.NoError(t, s.Close())
-			}
-		}},
-
 		"the end of the session": {true, func(t *testing.T, v *proving.Env) {
 			_, s := holding(v)
 			v.Expire(s)

@@ -24,16 +24,6 @@ func contender(v *proving.Env, s *zksync.Session) zksync.Contender {
 	return list[0]
 }
 
-// asked is how many nodes of requests there are.
-func asked(v *proving.Env) (n int) {
-	for _, name := range v.Children(proving.LockPath) {
-		if strings.HasPrefix(name, "revoke-") {
-			n++
-		}
-	}
-	return n
-}
-
 func TestAcceptance158TheHolderIsToldWithinOneRoundTrip(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		s, other := v.Session(), v.Session()
@@ -344,33 +334,6 @@ func TestAcceptance158AnEntryOfCuratorsIsWrittenTo(t *testing.T) {
 		require.NoError(t, theirs.Unlock())
 		require.NoError(t, v.Granted(next).Unlock())
 		require.ErrorIs(t, zksync.Revoke(t.Context(), s, c), zksync.ErrStale)
-	})
-}
-
-// On a connection that is not ours nothing ends with the session of its user.
-func TestAcceptance158OnATappedConnection(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-		other := v.Tapped()
-		m := zksync.NewMutex(v.Tapped(), proving.LockPath)
-		for _, listens := range []bool{false, true} {
-			l := v.Lock(m)
-			if listens {
-				l.Revoked()
-				v.Queued(proving.LockPath, 2)
-			}
-			require.NoError(t, zksync.Revoke(t.Context(), other, contender(v, other)))
-			v.Awaits(l.Revoked(), "the holder to be told")
-			require.NoError(t, l.Unlock())
-			v.Later()
-			require.Empty(t, v.Children(proving.LockPath))
-		}
-		l := v.Lock(m)
-		require.NoError(t, zksync.Revoke(t.Context(), other, contender(v, other)))
-		require.Equal(t, 1, asked(v))
-		require.NoError(t, other.Close())
-		v.Later()
-		require.Zero(t, asked(v), "its session has ended")
-		require.NoError(t, l.Unlock())
 	})
 }
 

@@ -378,20 +378,6 @@ func TestAWaitForAPromiseEnds(t *testing.T) {
 	})
 }
 
-func TestAPromiseWorksOnATappedConnection(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-		s, other := v.Tapped(), promises(v, 1)[0]
-		p := zkonce.NewPromise[shard](s, promisePath)
-		w := awaits(other)
-		v.Quiet()
-		first, err := p.Complete(context.Background(), shard{"x", 1})
-		require.NoError(t, err)
-		require.True(t, first)
-		v.Passes(w.Attempt)
-		v.ClosesLeavingNothing(s)
-	})
-}
-
 func TestTheLongestValueAndMessageOfAPromiseFitIntoOneRequest(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		ctx, s, other := context.Background(), v.Session(), v.Session()

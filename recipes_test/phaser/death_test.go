@@ -5,13 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zksync"
-	"github.com/go-menagerie/menagerie/zktest"
 )
 
 func TestThePhaseGoesOnWithoutAPartyThatDied(t *testing.T) {
@@ -111,64 +109,5 @@ func TestAClosedSessionEndsTheCallsOfAPhaser(t *testing.T) {
 		_, err = p.Arrive(context.Background())
 		require.ErrorIs(t, err, zksync.ErrClosed)
 		v.Gives(1, other.ArriveAndAwaitAdvance)
-	})
-}
-
-// isLostArriving has p arrive while the servers tell its session, of a connection that is tapped, too little to prove that it
-// lives. It does all the same.
-func isLostArriving(v *proving.Env, p *zkphaser.Phaser, s *zksync.Session, conn *zk.Conn) {
-	v.T.Helper()
-	id := s.ID()
-	held := v.Server.Intercept(zktest.On(zktest.Sync, "/").Of(id).Hold())
-	lost := phase(context.Background(), p.ArriveAndAwaitAdvance)
-	time.Sleep(7 * time.Second)
-	held.Remove()
-	v.Awaits(lost.Done, "the lost party")
-	require.ErrorIs(v.T, lost.Err, zksync.ErrLost)
-	require.Equal(v.T, id, conn.SessionID())
-}
-
-// The owner of a tapped connection goes on with the session that could not be proved to live for a while.
-func TestAPartyThatIsLostIsDeregisteredThoughItsTappedSessionLivesOn(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-		conn := v.Server.Connect(t, 6*time.Second)
-		s, err := zksync.Tap(context.Background(), conn)
-		require.NoError(t, err)
-		defer s.Close()
-		slow, other := zkphaser.New(s, proving.PhaserPath), zkphaser.New(v.Session(), proving.PhaserPath)
-		v.Gives(0, slow.Register)
-		v.Gives(0, other.Register)
-		isLostArriving(v, slow, s, conn)
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		for n := range 2 {
-			next, err := other.ArriveAndAwaitAdvance(ctx)
-			require.NoError(t, err)
-			require.Equal(t, n+1, next)
-		}
-	})
-}
-
-// What removes a lost party looks for it again while the answer to its first request is missing.
-func TestAPartyThatIsLostTakesNoOtherPartyAlong(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-		conn := v.Server.Connect(t, 6*time.Second)
-		s, err := zksync.Tap(context.Background(), conn)
-		require.NoError(t, err)
-		defer s.Close()
-		slow := zkphaser.New(s, proving.PhaserPath)
-		others := phasers(v, 2)
-		for _, p := range append([]*zkphaser.Phaser{slow}, others...) {
-			v.Gives(0, p.Register)
-		}
-		held := v.Server.Intercept(zktest.On(zktest.Delete, proving.PhaserPath+"/phase-1/*").Of(s.ID()).Hold())
-		isLostArriving(v, slow, s, conn) // its node is in phase-1 now
-		v.Gives(0, others[0].Arrive)
-		v.Gives(0, others[1].Arrive)
-		v.Gives(1, others[0].Arrive) // its node is in phase-2
-		time.Sleep(20 * time.Second)
-		held.Remove()
-		hasArrived(v, phase(context.Background(), others[1].ArriveAndAwaitAdvance), 2)
-		v.Gives(2, others[0].RegisteredParties)
 	})
 }

@@ -5,14 +5,12 @@ import (
 	"math"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zksync"
-	"github.com/go-menagerie/menagerie/zkwaitgroup"
 )
 
 func phasers(v *proving.Env, n int, opts ...zksync.Option) []*zkphaser.Phaser {
@@ -208,33 +206,5 @@ func TestPhasesBeginAgainAfterTheLastNumber(t *testing.T) {
 		hasArrived(v, w, 0)
 		v.Gives(0, ps[0].Arrive)
 		census(v, ps[1], 1, 2)
-	})
-}
-
-func TestGroupsAndPhasersWorkOnATappedConnection(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-		sessions := []*zksync.Session{v.Tapped(), v.Tapped()}
-		a, b := zkwaitgroup.New(sessions[0], proving.GroupPath), zkwaitgroup.New(sessions[1], proving.GroupPath)
-		a.Add(2)
-		b.Add(1)
-		w := proving.Waits(context.Background(), b.WaitContext)
-		time.Sleep(time.Second)
-		require.True(t, w.Pending())
-		a.Done()
-		b.Done()
-		b.Done()
-		v.Passes(w)
-		p, q := zkphaser.New(sessions[0], proving.PhaserPath), zkphaser.New(sessions[1], proving.PhaserPath)
-		v.Gives(0, p.Register)
-		v.Gives(0, q.Register)
-		for round := range 3 {
-			w := phase(context.Background(), p.ArriveAndAwaitAdvance)
-			time.Sleep(time.Second)
-			v.Gives(round+1, q.ArriveAndAwaitAdvance)
-			hasArrived(v, w, round+1)
-		}
-		v.Gives(3, p.ArriveAndDeregister)
-		v.Gives(3, q.ArriveAndDeregister)
-		v.Gives(terminated+4, q.Phase)
 	})
 }

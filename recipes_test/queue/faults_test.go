@@ -91,31 +91,6 @@ func TestConsumersAtAServerThatLags(t *testing.T) {
 	})
 }
 
-// The ZooKeeper session of a tapped connection outlives the session of its user, whose claims must not.
-func TestATappedSessionGivesItsElementsBackWhenItIsClosed(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-		conn := v.Server.Connect(t, 10*time.Second)
-		v.Quiet()
-		s, err := zksync.Tap(t.Context(), conn)
-		require.NoError(t, err)
-		q, other := zkqueue.New[int](s, path), zkqueue.New[int](v.Session(), path)
-		put(t, q, 1, 2)
-		d := receive(t, q)
-		require.Equal(t, 2, take(t, q))
-		require.NoError(t, s.Close())
-		require.ErrorIs(t, d.Ack(t.Context()), zksync.ErrReleased, "as every lease of a session that is closed")
-		again := receive(t, other)
-		require.Equal(t, []int{1, 2}, []int{again.Value, again.Attempt})
-		_, err = q.Take(t.Context())
-		require.ErrorIs(t, err, zksync.ErrClosed)
-		require.ErrorIs(t, q.Put(t.Context(), 1), zksync.ErrClosed)
-		_, err = q.Receive(t.Context())
-		require.ErrorIs(t, err, zksync.ErrClosed)
-		v.Later()
-		require.Len(t, v.Children(path+"/zkqueue/claims"), 1)
-	})
-}
-
 func TestACloseEndsWhoWaits(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		s, err := v.Connect(t.Context())

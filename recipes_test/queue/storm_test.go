@@ -44,7 +44,7 @@ func (f *fullness) follow(srv *zktest.Server) {
 }
 
 // storm has producers and consumers work while sessions end and connections break.
-func storm(t *testing.T, v *proving.Env, seed uint64, capacity, producers, consumers int, tapped bool) {
+func storm(t *testing.T, v *proving.Env, seed uint64, capacity, producers, consumers int) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	story := fmt.Sprintf("seed %d", seed)
@@ -61,9 +61,6 @@ func storm(t *testing.T, v *proving.Env, seed uint64, capacity, producers, consu
 	var workers, wg sync.WaitGroup
 	for i := range producers + consumers {
 		s := v.Session(zksync.WithTimeout(6 * time.Second))
-		if tapped && i%2 == 0 {
-			s = v.Tapped()
-		}
 		sessions = append(sessions, s)
 		q := zkqueue.New[int](s, path, opts...)
 		switch {
@@ -81,9 +78,7 @@ func storm(t *testing.T, v *proving.Env, seed uint64, capacity, producers, consu
 		id := sessions[rng.IntN(len(sessions))].ID()
 		switch rng.IntN(4) {
 		case 0:
-			if !tapped {
-				v.Server.Expire(id)
-			}
+			v.Server.Expire(id)
 		case 1:
 			v.Server.Disconnect(id)
 		case 2:
@@ -109,22 +104,13 @@ func storm(t *testing.T, v *proving.Env, seed uint64, capacity, producers, consu
 
 func TestAcceptance086And135ProducersAndConsumersInAStorm(t *testing.T) {
 	for seed := range uint64(proving.Rounds(20)) {
-		proving.InProcess(t, func(t *testing.T, v *proving.Env) { storm(t, v, seed, 0, 3, 4, false) })
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) { storm(t, v, seed, 0, 3, 4) })
 	}
 }
 
 func TestAcceptance149TheCapacityHoldsInAStorm(t *testing.T) {
 	for seed := range uint64(proving.Rounds(20)) {
-		proving.InProcess(t, func(t *testing.T, v *proving.Env) { storm(t, v, seed, 3, 10, 2, false) })
-	}
-}
-
-func TestARandomQueueOnTappedConnections(t *testing.T) {
-	if !proving.Remade {
-		t.Skip("the client library races with itself; it ran without the race detector")
-	}
-	for seed := range uint64(proving.Rounds(10)) {
-		proving.InProcess(t, func(t *testing.T, v *proving.Env) { storm(t, v, seed, int(seed%2)*4, 3, 3, true) })
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) { storm(t, v, seed, 3, 10, 2) })
 	}
 }
 

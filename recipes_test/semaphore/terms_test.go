@@ -204,37 +204,6 @@ func TestAnAttemptKnowsOfTheResizeOfAnother(t *testing.T) {
 	})
 }
 
-// A connection that is not ours does not tell in order what happened, so the number is asked for again.
-func TestAGrantOnATappedConnectionIsMadeUnderTheTermsOfTheMoment(t *testing.T) {
-	for range 40 {
-		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-			ctx := context.Background()
-			w := sems(v, 3, 5)
-			s := v.Tapped()
-			tapped := zksemaphore.NewWeighted(s, proving.SemPath, 5)
-			three, two := v.Granted(want(ctx, w[0], 3)), v.Granted(want(ctx, w[1], 2))
-			pass, list := hold(v, zktest.GetChildren, proving.SemQueue)
-			waiting := want(ctx, tapped, 2)
-			v.Settled(proving.SemQueue, 3)
-			pass()
-			require.NoError(t, w[2].Resize(ctx, 3))
-			require.NoError(t, two.Unlock())
-			list()
-			time.Sleep(time.Second)
-			require.True(t, waiting.Pending(), "five of three would be held")
-			require.False(t, tapped.TryAcquire(1))
-			require.NoError(t, three.Unlock())
-			require.NoError(t, v.Granted(waiting).Unlock())
-			require.True(t, tapped.TryAcquire(3))
-			tapped.Release(1)
-			available(v, 1, w[0])
-			tapped.Release(2)
-			require.NoError(t, s.Close())
-			v.Queued(proving.SemQueue, 0)
-		})
-	}
-}
-
 func TestAnAttemptIsRepeatedIfAResizeComesMeanwhile(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		ctx := context.Background()

@@ -1,15 +1,12 @@
 // Package storm holds one test: random use of all recipes under random faults, with oracles.
 //
-// A seed is one game in virtual time: a server, a few processes, one in three of which uses a
-// connection that it tapped, and goroutines that use some of the recipes while faults come and go. All
+// A seed is one game in virtual time: a server, a few processes,
+// and goroutines that use some of the recipes while faults come and go. All
 // choices are drawn from the seed, each goroutine's from a stream of its own, so a seed plays the same game again as
 // far as the scheduler allows. When the faults are over everybody must be able to finish, and
 // nothing may be left.
 //
 // A recipe is one file: what its goroutines do, what must be true of it, and how it is used when all is well.
-//
-// With the race detector nobody taps a connection, because the client library races with itself there; make test
-// plays the same seeds without it as well, and ten times as many.
 //
 // MENAGERIE_STORM_SEEDS is the number of seeds, from MENAGERIE_STORM_SEED on, which alone repeats one seed and
 // prints everything that was done.

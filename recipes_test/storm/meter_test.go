@@ -168,7 +168,7 @@ func (m *meter) commit(t zktest.Txn) {
 			m.owners[c.Path] = c.Owner
 			if path.Dir(c.Path) == m.chased[c.Owner] {
 				m.removed[c.Path] = true
-				m.w.admin.removes(c.Path)
+				m.w.removes(c.Path)
 			}
 		}
 	}

@@ -56,7 +56,7 @@ func play(t *testing.T, seed uint64, aloud bool) {
 	watchdog := time.AfterFunc(endless, func() {
 		stacks := make([]byte, 4<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]
-		panic(fmt.Sprintf("%s stands still: somebody works without a pause, and sends nothing (make storm SEED=%d%s)\n%s", name, seed, detects, stacks))
+		panic(fmt.Sprintf("%s stands still: somebody works without a pause, and sends nothing (make storm SEED=%d)\n%s", name, seed, stacks))
 	})
 	defer watchdog.Stop()
 	t.Run(name, func(t *testing.T) {

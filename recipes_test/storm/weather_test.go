@@ -204,7 +204,7 @@ func (f *forecast) removes(_ *house, _ time.Duration) {
 		node := p.deletable + "/" + names[luck%uint64(len(names))]
 		f.w.tell("%s is removed", node)
 		f.w.meter.remove(node)
-		f.w.admin.removes(node)
+		f.w.removes(node)
 		return
 	}
 }

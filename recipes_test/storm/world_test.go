@@ -1,13 +1,17 @@
 package storm_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -52,7 +56,7 @@ type world struct {
 	rnd    *rand.Rand // of the one that makes the world
 	meter  *meter
 	houses []*house
-	admin  *house
+	admin  *zk.Conn // of somebody who removes nodes by hand
 	parts  []*part
 	single bool
 
@@ -76,9 +80,9 @@ func newWorld(t testing.TB, seed uint64, aloud bool) *world {
 	w.meter = newMeter(w)
 	w.srv.OnCommit(w.meter.commit)
 	w.srv.InterceptFunc(w.meter.judge)
-	w.admin = newAdmin(w)
+	w.admin = w.srv.Connect(t, 10*time.Second)
 	for i := range 2 + w.rnd.IntN(3) {
-		w.houses = append(w.houses, newHouse(w, i, w.rnd.IntN(3) == 0 && tapping))
+		w.houses = append(w.houses, newHouse(w, i))
 	}
 	for _, i := range w.rnd.Perm(len(recipes))[:2] {
 		p := recipes[i].join(w)
@@ -87,6 +91,19 @@ func newWorld(t testing.TB, seed uint64, aloud bool) *world {
 		w.single = w.single || p.single
 	}
 	return w
+}
+
+// dial is how a process connects.
+func (w *world) dial(h *house) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		w.meter.dialled(h)
+		return w.srv.DialContext(ctx, network, addr)
+	}
+}
+
+// removes deletes a node by hand, in the background.
+func (w *world) removes(node string) {
+	w.healing.Go(func() { _ = w.admin.Delete(node, -1) }) // it may have gone meanwhile
 }
 
 // stream is a source of luck of its own: what one draws depends on nobody else.
@@ -194,7 +211,7 @@ func (w *world) end() {
 	for _, h := range w.houses {
 		h.close()
 	}
-	hangUp(w.admin.conn, w.admin.line)
+	w.admin.Close()
 	w.running.Wait()
 	if !w.spoilt.Load() {
 		time.Sleep(settles)
@@ -260,6 +277,6 @@ func (w *world) report() {
 		w.t.Logf("%s", text)
 		return
 	}
-	w.t.Errorf("seed %d is wrong, make storm SEED=%[1]d%s repeats it:\n%s\nwhat was done:\n%s", w.seed, detects,
+	w.t.Errorf("seed %d is wrong, make storm SEED=%[1]d repeats it:\n%[2]s\nwhat was done:\n%[3]s", w.seed,
 		strings.Join(w.wrong[:min(len(w.wrong), 10)], "\n"), text)
 }

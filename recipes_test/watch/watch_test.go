@@ -272,31 +272,6 @@ func TestAKeptNodeComesBackWhateverHappens(t *testing.T) {
 	})
 }
 
-// A tapped connection has no recursive watches, and its session lives on when that of its user is closed.
-func TestTreesAndKeptNodesWorkOnAnyTappedConnection(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-		s := v.Tapped()
-		v.Put("/root/a", "1")
-		tree := zkwatch.NewTree(s, "/root")
-		require.NoError(t, tree.Start(t.Context()))
-		k := zkwatch.Keep(s, "/root/kept", nil)
-		require.NoError(t, k.SetData(t.Context(), []byte("x")))
-		set(v, "/root/a", "2")
-		v.Eventually(func() bool {
-			a, _ := tree.Get("/root/a")
-			kept, _ := tree.Get("/root/kept")
-			return string(a.Data) == "2" && string(kept.Data) == "x"
-		}, "the tree is what is there")
-		if proving.Remade {
-			v.Disconnect(s)
-		}
-		v.Remove("/root/a")
-		v.Eventually(func() bool { return slices.Equal(tree.Children("/root"), []string{"kept"}) }, "after a disconnect")
-		v.ClosesLeavingNothing(s)
-		require.False(t, v.Exists("/root/kept"))
-	})
-}
-
 func TestEveryFaultLeavesAKeptNode(t *testing.T) {
 	proving.EveryFault(t, func(t *testing.T, v *proving.Env) func(string) {
 		s := v.Session()

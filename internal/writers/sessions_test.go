@@ -10,10 +10,9 @@ import (
 	"github.com/go-menagerie/menagerie/zkatomic"
 )
 
-// A connection that is somebody else's outlives many sessions. The writers of those leave nothing behind.
 func TestTheWritersOfEarlierSessionsLeaveNoGoroutines(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-		s := v.Tapped()
+		s := v.Session()
 		n := zkatomic.NewInt64(s, "/n")
 		session := func() {
 			_, err := n.Add(t.Context(), 1)
