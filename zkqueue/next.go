@@ -12,48 +12,62 @@ import (
 // next has f take the next element that is free, and waits for one if there is none. If f returns elements.ErrAgain, the
 // element was taken by others.
 //
-// Without others it does not stand in line. In line only the first one looks at the elements, so an idle queue makes
+// It does not stand in line while it finds elements. In line only the first one looks at the elements, so an idle queue makes
 // no requests, and an element wakes one consumer.
 func (q *Queue[T]) next(ctx context.Context, e *zkconn.Epoch, f func(elements.Content) error) error {
-	p, line, err := q.raw.First(ctx, e)
-	if err == nil && p != nil && !line {
-		if err = q.attempt(ctx, e, p, f); err == nil {
-			return nil
+	s := q.raw.Search(e)
+	for {
+		p, line, err := s.First(ctx)
+		if err == nil && p != nil {
+			if err = q.attempt(ctx, e, s, p, f); err == nil {
+				return nil
+			}
+		}
+		if err != nil && !errors.Is(err, elements.ErrAgain) {
+			return err
+		}
+		if line {
+			return inLine(ctx, e, q.raw.Takers, 2, func() error { return q.await(ctx, e, s, f) })
 		}
 	}
-	if err != nil && !errors.Is(err, elements.ErrAgain) { // the first in line looks again
-		return err
-	}
-	return inLine(ctx, e, q.raw.Takers, 2, func() error { return q.await(ctx, e, f) })
 }
 
-// attempt has f take an element. Whatever happens to it otherwise, it may still be the next.
-func (q *Queue[T]) attempt(ctx context.Context, e *zkconn.Epoch, p *elements.Pick, f func(elements.Content) error) error {
+// attempt has f take an element.
+func (q *Queue[T]) attempt(ctx context.Context, e *zkconn.Epoch, s *elements.Search, p *elements.Pick, f func(elements.Content) error) error {
 	all, err := q.raw.Read(ctx, e, p)
 	if err == nil {
 		err = f(all[0])
 	}
-	if err != nil {
-		q.raw.Forget()
-	}
+	s.Tried(p, err)
 	return err
 }
 
-// await is for the first in line: it waits until an element is free, and has f take it.
-func (q *Queue[T]) await(ctx context.Context, e *zkconn.Epoch, f func(elements.Content) error) error {
+// await is for the first in line: it waits until an element is free, and has f take it. If others are quicker, it tries one
+// further into the queue, and then looks again.
+func (q *Queue[T]) await(ctx context.Context, e *zkconn.Epoch, s *elements.Search, f func(elements.Content) error) error {
 	changes := record.Hear(e)
 	defer changes.Stop()
 	for ; ; changes.Stop() { // a change of both directories is one
-		v, err := q.raw.Watch(ctx, e, changes)
+		v, err := s.Watch(ctx, changes)
 		if err != nil {
 			return err
 		}
-		p, next, err := v.Pop()
+		p, next, err := s.From(v, false)
+		for again := false; p != nil; again = true {
+			err = q.attempt(ctx, e, s, p, f)
+			if err == nil {
+				q.raw.Keep(v)
+			}
+			if again || !elements.Taken(err) {
+				return err
+			}
+			p, _, err = s.From(v, true)
+			if p == nil && err == nil {
+				err = elements.ErrAgain
+			}
+		}
 		if err != nil {
 			return err
-		}
-		if p != nil {
-			return q.attempt(ctx, e, p, f)
 		}
 		if _, _, err := changes.Next(ctx, next); err != nil {
 			return err

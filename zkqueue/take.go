@@ -14,7 +14,7 @@ import (
 // before it has done its work, the work is lost. Receive is for elements that must not get lost.
 //
 // It blocks until there is an element that is neither delayed nor delivered to somebody else. Those who wait are served
-// in the order in which they came. If ctx ends, the error wraps the context's error, and no element was taken, unless
+// in the order in which they came. Where several sessions take at the same moments, order is approximate: docs/queue.md. If ctx ends, the error wraps the context's error, and no element was taken, unless
 // the error satisfies zksync.Ambiguous: then the first element may be lost. That happens only if ctx ends while the
 // request that removes an element is under way, and the servers do not answer within 50 ms more. Otherwise Take returns
 // the element that it has removed, also after the end of ctx. It waits through disconnects and lost sessions; if the
@@ -22,8 +22,8 @@ import (
 // the error is zksync.ErrClosed; if somebody has removed nodes of the queue, zksync.ErrBroken. An element that cannot
 // be decoded is removed, and the error names its node.
 //
-// It costs two requests for each element that an earlier listing of the object has shown, and four more if there is no
-// such listing. A Take that waits makes no requests while nothing changes; of those who wait, only the first is woken.
+// It costs two requests for each element that an earlier listing of the object has shown, one more for each that others have taken
+// since, and four if there is no such listing. A Take that waits makes no requests while nothing changes; of those who wait, only the first is woken.
 func (q *Queue[T]) Take(ctx context.Context) (v T, err error) {
 	err = q.raw.In(ctx, "take", func(ctx context.Context, e *zkconn.Epoch) error {
 		return q.next(ctx, e, func(c elements.Content) error { return q.takeOne(ctx, e, c, &v) })
@@ -35,10 +35,11 @@ func (q *Queue[T]) Take(ctx context.Context) (v T, err error) {
 // It does not stand in line.
 func (q *Queue[T]) TryTake(ctx context.Context) (v T, ok bool, err error) {
 	err = q.raw.In(ctx, "try-take", func(ctx context.Context, e *zkconn.Epoch) error {
+		s := q.raw.Search(e)
 		return again(ctx, e, 2, func() error {
-			p, _, err := q.raw.First(ctx, e)
+			p, err := s.Any(ctx)
 			if err == nil && p != nil {
-				err = q.attempt(ctx, e, p, func(c elements.Content) error { return q.takeOne(ctx, e, c, &v) })
+				err = q.attempt(ctx, e, s, p, func(c elements.Content) error { return q.takeOne(ctx, e, c, &v) })
 				ok = err == nil
 			}
 			return err
@@ -83,7 +84,7 @@ func (q *Queue[T]) Peek(ctx context.Context) (v T, ok bool, err error) {
 			if err != nil {
 				return err
 			}
-			p, _, err := view.Pop()
+			p, _, err := view.Pop(nil)
 			if p == nil {
 				return err
 			}
@@ -130,7 +131,7 @@ func (q *Queue[T]) Drain(ctx context.Context, most int) (taken []T, err error) {
 func (q *Queue[T]) drain(ctx context.Context, e *zkconn.Epoch, v *elements.View, n int) ([]T, error) {
 	var picks []*elements.Pick
 	for len(picks) < n {
-		p, _, err := v.Pop()
+		p, _, err := v.Pop(nil)
 		if err != nil {
 			return nil, err
 		}

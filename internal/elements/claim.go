@@ -46,14 +46,15 @@ func (q *Queue) Claim(ctx context.Context, e *zkconn.Epoch, c Content) (Claim, e
 
 // claim returns the czxid of the claim.
 func (q *Queue) claim(ctx context.Context, e *zkconn.Epoch, c Content, path string) (int64, error) {
-	ops := append(append(q.unchanged(c.Pick), q.free(c)...),
+	order := q.unchanged(c.Pick)
+	ops := append(append(order, q.free(c)...),
 		&zk.CreateRequest{Path: path, Data: q.at.Owner(), Acl: q.at.ACL(), Flags: zk.FlagEphemeral},
 		&zk.SetDataRequest{Path: q.node(c.name), Data: c.Data, Version: c.version})
 	res, err := q.apply(ctx, e, ops...)
 	last := len(ops) - 1
 	switch {
 	case record.Conflict(err):
-		return 0, ErrAgain
+		return 0, refused(err, len(order))
 	case errs.Ambiguous(err):
 		return 0, zkconn.ErrOver // the session has ended, and the claim with it
 	case err != nil:
@@ -66,7 +67,7 @@ func (q *Queue) claim(ctx context.Context, e *zkconn.Epoch, c Content, path stri
 	case err != nil:
 		return 0, err
 	case !there || st.EphemeralOwner != e.ID():
-		return 0, ErrAgain
+		return 0, errTaken
 	}
 	return st.Czxid, nil
 }

@@ -23,6 +23,7 @@ type element struct {
 	priority int
 	due      int64 // by the servers' clock, in milliseconds; 0 if it was not delayed
 	seq      int32
+	tried    bool  // to be delivered, from this view
 	czxid    int64 // known only where the number does not tell the order
 }
 
@@ -83,22 +84,33 @@ func claimed(claim string) string {
 // exhausted reports whether the number of an element does not tell its order: see package queue.
 func (el element) exhausted() bool { return el.seq < 0 || el.seq == math.MaxInt32 }
 
-// sortElements puts elements into the order in which they are delivered: the smallest priority first, and among equal
-// ones the order in which the servers made the nodes. Numbers that do not tell that come after all others; of these
-// the czxids tell.
-func sortElements(list []element) {
-	slices.SortFunc(list, func(a, b element) int {
-		if c := cmp.Compare(a.priority, b.priority); c != 0 {
-			return c
-		}
-		switch x, y := a.exhausted(), b.exhausted(); {
-		case x && y:
-			return cmp.Compare(a.czxid, b.czxid)
-		case x:
-			return 1
-		case y:
-			return -1
-		}
-		return cmp.Compare(a.seq, b.seq)
-	})
+// delayed reports whether an element may not be due yet.
+func (el element) delayed() bool { return el.due != 0 }
+
+// sorted puts elements into the order in which they are delivered.
+func sorted(list []element) []element {
+	if !slices.IsSortedFunc(list, inOrder) {
+		slices.SortFunc(list, inOrder)
+	}
+	return list
 }
+
+// inOrder compares elements: the smallest priority first, and among equal ones the order in which the servers made the
+// nodes. Numbers that do not tell that come after all others; of these the czxids tell.
+func inOrder(a, b element) int {
+	if c := cmp.Compare(a.priority, b.priority); c != 0 {
+		return c
+	}
+	switch x, y := a.exhausted(), b.exhausted(); {
+	case x && y:
+		return cmp.Compare(a.czxid, b.czxid)
+	case x:
+		return 1
+	case y:
+		return -1
+	}
+	return cmp.Compare(a.seq, b.seq)
+}
+
+// byDue compares the times at which elements are due.
+func byDue(a, b element) int { return cmp.Compare(a.due, b.due) }

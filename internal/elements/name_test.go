@@ -42,7 +42,7 @@ func TestElementsAreInTheOrderInWhichTheyAreDelivered(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		got := rapid.Permutation(want).Draw(t, "listing")
-		sortElements(got)
+		got = sorted(got)
 		require.Equal(t, want, got)
 	})
 }

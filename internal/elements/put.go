@@ -41,12 +41,15 @@ func (q *Queue) Add(ctx context.Context, e *zkconn.Epoch, d *Draft, before *Room
 	ops := []any{&zk.CreateRequest{
 		Path: q.node(namePrefix(d.Priority, d.Due)), Data: d.Data, Acl: q.at.ACL(), Flags: zk.FlagSequence,
 	}}
-	if d.Priority != 0 {
-		// Those who remember the elements are told by the version that this one may go before them.
+	// Those who remember the elements are told by one of the versions that this one may go before them.
+	if d.Priority < 0 {
 		ops = append(ops, &zk.SetDataRequest{Path: q.dir("claims"), Version: -1})
 	}
-	if before != nil {
+	switch {
+	case before != nil:
 		ops = append(ops, &zk.SetDataRequest{Path: q.dir("elements"), Version: before.version})
+	case d.Priority >= 0:
+		ops = append(ops, &zk.SetDataRequest{Path: q.dir("elements"), Version: -1})
 	}
 	res, err := q.apply(ctx, e, ops...)
 	last := len(ops) - 1

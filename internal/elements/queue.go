@@ -27,11 +27,17 @@ type Queue struct {
 	at    *session.Access
 	terms record.Terms[terms]
 
-	mu    sync.Mutex
-	view  *View                   // what is known of the elements; nil if nothing is
-	ended int                     // counts the views that have ended before they were used up
-	held  map[string]*lease.Lease // see Hold
-	clock *clock                  // of the leader; nil if nothing is known of it
+	looking chan struct{} // is full while a goroutine makes a view for all
+
+	mu     sync.Mutex
+	view   *View                   // what is known of the elements; nil if nothing is
+	views  int                     // counts those that were begun
+	ended  int                     // counts those that have ended before they were used up
+	trying map[string]bool         // the elements that goroutines are after
+	lately map[string]bool         // those of which the outcome is known since a view was begun; nil if none is being made
+	crowd  crowd                   // of others
+	held   map[string]*lease.Lease // see Hold
+	clock  *clock                  // of the leader; nil if nothing is known of it
 }
 
 // terms is the data of the base node.
@@ -43,7 +49,7 @@ type terms struct {
 func New(at *session.Access, capacity int) *Queue {
 	const sub = "/" + layout.Queue
 	q := &Queue{
-		at: at, held: map[string]*lease.Lease{},
+		at: at, held: map[string]*lease.Lease{}, trying: map[string]bool{}, looking: make(chan struct{}, 1),
 		Claims: share.NewUnshared(at, sub+"/claims", queue.KindLock),
 		Takers: at.Queue(sub+"/takers", queue.KindLock), Putters: at.Queue(sub+"/putters", queue.KindLock),
 	}
@@ -102,6 +108,16 @@ var errRemoved = fmt.Errorf("%w: somebody has removed nodes of the queue", errs.
 
 // ErrAgain means that somebody else has changed what was known: look again.
 var ErrAgain = errors.New("the queue has changed")
+
+// Reasons of ErrAgain.
+var (
+	errGone  = fmt.Errorf("%w: an element is gone, or was claimed since it was listed", ErrAgain)
+	errTaken = fmt.Errorf("%w: an element was taken or claimed since it was read", ErrAgain)
+	errOrder = fmt.Errorf("%w: an element may go before those that are known", ErrAgain)
+)
+
+// Taken reports whether err says that somebody else has the element.
+func Taken(err error) bool { return errors.Is(err, errGone) || errors.Is(err, errTaken) }
 
 // Len is the number of elements, as the leader of the servers knew it at some instant of the call.
 func (q *Queue) Len(ctx context.Context, e *zkconn.Epoch) (int, error) {

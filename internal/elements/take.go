@@ -18,28 +18,51 @@ type Content struct {
 	version int32 // counts its deliveries
 }
 
-// Read reads elements, all at once. If some are gone, the error is ErrAgain, and all has the others.
+// Read reads elements, all at once. If some are gone, or were claimed since the view was made, the error is ErrAgain, and all
+// has the others.
 func (q *Queue) Read(ctx context.Context, e *zkconn.Epoch, picks ...*Pick) (all []Content, err error) {
 	paths := make([]string, len(picks))
 	for i, p := range picks {
 		paths[i] = q.node(p.name)
 	}
 	err = e.GetEach(ctx, paths, func(i int, c zkconn.Content) error {
-		all = append(all, Content{c.Data, q.at.Local(paths[i]), *picks[i], c.Stat.Version})
+		if p := picks[i]; p.since == 0 || c.Stat.Version == 0 || c.Stat.Mzxid <= p.since {
+			all = append(all, Content{c.Data, q.at.Local(paths[i]), *picks[i], c.Stat.Version})
+		}
 		return nil
 	})
 	if err == nil && len(all) < len(picks) {
-		err = ErrAgain
+		err = errGone
 	}
 	return all, err
 }
 
-// unchanged is what a transaction checks that delivers elements of a view: that the view is still right.
+// unchanged is what a transaction checks that delivers elements of a view: that no element may go before them by now.
+//
+// Those that are given back, and those with a priority below 0, write to the directory of the claims. All others write to
+// the directory of the elements, and go behind those with a priority of 0 or less. So only who delivers an element
+// with a priority above 0 must know of them.
 func (q *Queue) unchanged(p Pick) (ops []any) {
-	if p.order >= 0 {
-		ops = append(ops, &zk.CheckVersionRequest{Path: q.dir("claims"), Version: p.order})
+	if p.known.claims >= 0 {
+		ops = append(ops, &zk.CheckVersionRequest{Path: q.dir("claims"), Version: p.known.claims})
+	}
+	if p.known.elements >= 0 && p.priority > 0 {
+		ops = append(ops, &zk.CheckVersionRequest{Path: q.dir("elements"), Version: p.known.elements})
 	}
 	return ops
+}
+
+// refused tells why the servers have refused a transaction that begins with so many checks of the order.
+func refused(err error, checks int) error {
+	for i := range checks {
+		if record.RefusedAt(err, i, zk.ErrBadVersion) {
+			return errOrder
+		}
+	}
+	if record.Conflict(err) {
+		return errTaken
+	}
+	return err
 }
 
 // free is what such a transaction checks of each element: that the claim of its last delivery is gone. A transaction
@@ -55,47 +78,12 @@ func (q *Queue) free(c Content) (ops []any) {
 
 // Remove deletes elements of one view, all or none. The error is ErrAgain if one of them is claimed, or has changed.
 func (q *Queue) Remove(ctx context.Context, e *zkconn.Epoch, all ...Content) error {
-	ops := q.unchanged(all[0].Pick)
+	ops := q.unchanged(all[len(all)-1].Pick) // the last one has the highest priority
+	checks := len(ops)
 	for _, c := range all {
 		ops = append(ops, q.free(c)...)
 		ops = append(ops, &zk.DeleteRequest{Path: q.node(c.name), Version: c.version})
 	}
 	_, err := q.apply(ctx, e, ops...)
-	if record.Conflict(err) {
-		return ErrAgain
-	}
-	return err
-}
-
-// First tells which element is the next; nil if there is none. line says that others wait. The error ErrAgain says that
-// the time that was asked for is too old by now to tell.
-func (q *Queue) First(ctx context.Context, e *zkconn.Epoch) (p *Pick, line bool, err error) {
-	q.mu.Lock()
-	if v := q.view; v != nil && v.e == e {
-		p, _, _ = v.Pop()
-	}
-	if p == nil {
-		q.view = nil
-	}
-	before := q.ended
-	q.mu.Unlock()
-	if p != nil {
-		return p, false, nil
-	}
-	v, err := q.Look(ctx, e)
-	if err != nil {
-		return nil, false, err
-	}
-	takers, there, err := e.Exists(ctx, q.dir("takers"))
-	if err != nil {
-		return nil, false, err
-	}
-	p, _, err = v.Pop()
-	line = there && takers.NumChildren > 0
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if v.clean && p != nil && !line && q.ended == before && len(v.free) > 0 {
-		q.view = v
-	}
-	return p, line, err
+	return refused(err, checks)
 }

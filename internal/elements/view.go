@@ -13,64 +13,128 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// View is what a listing showed of the elements that can be delivered.
+// View is what a listing showed of the elements that can be delivered. It is used from the head to the end, for many deliveries.
 //
-// A view may be used for several deliveries. That keeps the order for these reasons:
+// That keeps the order for these reasons:
 //
-//   - An element without a priority goes behind all that the view shows.
-//   - One with a priority, or that is given back, writes to the directory of the claims, and each delivery from a view
-//     checks its version.
-//   - What is delivered to others when the view is made may come free with the end of their session, of which nobody
-//     writes anything. So a view that shows such elements is used once. It may be older than that end, but not much.
-//   - What others claim later is in the way: the delivery of it is refused, and ends the view.
+//   - An element without a priority goes behind all that the view shows, unless they have priorities above 0. Each new element
+//     tells those to whom it matters: see [Pick.unchanged].
+//   - One that is given back writes to the directory of the claims, and each delivery from a view checks its version.
+//   - What is delivered to others when the view is made, or later, may come free with the end of their session, of which
+//     nobody writes anything. So a view is used for a short time only once others were seen: see [View.meet].
 //   - What this object has lost ends the view (see Hold).
 type View struct {
-	e     *zkconn.Epoch
-	order int32     // the version of the directory of the claims; -1 if it is not known
-	free  []element // in order
-	all   []element // those that are delivered, too
-	clean bool      // nothing is being delivered to others
-	clock *clock    // nil if no element is delayed
+	e      *zkconn.Epoch
+	number int           // of the view, among those of this object
+	ended  int           // how many views had ended before it was begun
+	took   time.Duration // to list
+	known  versions
+	since  int64 // the newest zxid at which a claim was made or ended, of those that the view shows
+
+	free  []element // those that can be delivered, in order
+	at    int       // those before this index were tried, or are left to others
+	lane  lane      // in a crowd
+	later []element // those that are not due yet, the last one first
+	busy  []element // those that are delivered
+	ours  []element // of the free ones, those that other goroutines of this object were after: see Search.share
+
+	clock  *clock // nil if no element is delayed
+	until  time.Time
+	missed int  // how many elements in a row others had taken
+	sparse bool // there was one element at most
 }
+
+// versions are those of the directories of the claims and of the elements; -1 if one is not known.
+type versions struct{ claims, elements int32 }
 
 // Pick is an element that may be delivered.
 type Pick struct {
 	element
-	order int32 // of the view it comes from
+	v     *View
+	fresh bool  // the view was made for the present call
+	since int64 // what was claimed later counts as gone; 0 if nothing does
+	known versions
 }
 
 // Forever is longer than any wait.
 const Forever = time.Duration(math.MaxInt64)
 
-// Pop takes the first element that is due out of the view; nil if there is none. next is when to look again: when another
-// one is due, but also before that, because clocks may go at different speeds. The error is ErrAgain if the time is
-// needed, and not known any more.
-func (v *View) Pop() (p *Pick, next time.Duration, err error) {
-	next = Forever
-	for i, el := range v.free {
-		if el.due != 0 {
-			now, known := v.clock.now(v.e)
-			if !known {
-				return nil, 0, ErrAgain
-			}
-			if el.due > now {
-				next = min(next, time.Duration(el.due-now)*time.Millisecond, believed/2)
-				continue
-			}
-		}
-		v.free = slices.Delete(v.free, i, i+1)
-		return &Pick{el, v.order}, next, nil
+// Pop takes the first element that is due out of the view; in a crowd, if c is not nil, another one: see crowd. nil means that
+// there is none. next is when to look again: when another one is due, but also before that, because clocks
+// may go at different speeds. The error is ErrAgain if the time is needed, and not known any more.
+func (v *View) Pop(c *crowd) (p *Pick, next time.Duration, err error) {
+	if next, err = v.ripen(); err != nil {
+		return nil, 0, err
 	}
-	return nil, next, nil
+	i := -1
+	if c != nil && c.now() && len(v.free) >= many && len(v.free)-v.at >= few {
+		i = v.inLane(c)
+	} else {
+		i = v.first()
+	}
+	if i < 0 {
+		return nil, next, nil
+	}
+	v.free[i].tried = true
+	return &Pick{element: v.free[i], v: v, known: v.known}, next, nil
+}
+
+// first is the index of the first element that was not tried, -1 if there is none.
+func (v *View) first() int {
+	for v.lane.end = 0; v.at < len(v.free); v.at++ {
+		if !v.free[v.at].tried {
+			return v.at
+		}
+	}
+	return -1
+}
+
+// ripen gives those elements their places that have become due.
+func (v *View) ripen() (next time.Duration, err error) {
+	for len(v.later) > 0 {
+		el := v.later[len(v.later)-1]
+		now, known := v.clock.now(v.e)
+		if !known {
+			return 0, ErrAgain
+		}
+		if el.due > now {
+			return until(el.due, now), nil
+		}
+		v.later = v.later[:len(v.later)-1]
+		at, _ := slices.BinarySearchFunc(v.free[v.at:], el, inOrder)
+		v.free, v.lane.end = slices.Insert(v.free, v.at+at, el), 0
+	}
+	return Forever, nil
+}
+
+// until is how long to wait for a time that has not come.
+func until(due, now int64) time.Duration {
+	if ms := uint64(due) - uint64(now); ms < uint64((believed / 2).Milliseconds()) { // exact, whatever the names say
+		return time.Duration(ms) * time.Millisecond
+	}
+	return believed / 2
 }
 
 // All are all elements, those that are delayed or delivered, too, in order.
-func (v *View) All() []*Pick {
-	all := make([]*Pick, len(v.all))
-	for i, el := range v.all {
-		all[i] = &Pick{el, v.order}
+func (v *View) All() (all []*Pick) {
+	for _, el := range sorted(slices.Concat(v.free, v.later, v.busy)) {
+		all = append(all, &Pick{element: el, v: v})
 	}
 	return all
+}
+
+// meet notes that others take elements, too. What they have taken may come free with the end of their session. So from now on the
+// view is used for a second; or longer, if it takes long to list, so that this does not become most of the work.
+func (v *View) meet() {
+	if v.until.IsZero() {
+		v.until = time.Now().Add(max(time.Second, 50*v.took))
+	}
+}
+
+// stale reports whether it is time to list again. A miss costs a request, and a listing of many names as much as
+// many requests.
+func (v *View) stale() bool {
+	return !v.until.IsZero() && time.Now().After(v.until) || v.missed > 4+len(v.free)/64
 }
 
 // listed makes a view of the two directories, which list lists.
@@ -78,6 +142,8 @@ func (v *View) All() []*Pick {
 // The claims come first. An element that is listed after them and is not claimed was free at the first listing, or was put
 // since; or its claim is newer, and then the delivery is refused.
 func (q *Queue) listed(ctx context.Context, e *zkconn.Epoch, list func(context.Context, string) (zkconn.Listing, error)) (*View, error) {
+	v := &View{e: e, known: versions{-1, -1}}
+	start := time.Now()
 	claims, err := list(ctx, q.dir("claims"))
 	var found zkconn.Listing
 	if err == nil {
@@ -89,44 +155,51 @@ func (q *Queue) listed(ctx context.Context, e *zkconn.Epoch, list func(context.C
 	if err != nil {
 		return nil, err
 	}
-	v := &View{e: e, order: -1}
-	if claims.Stat != nil {
-		v.order = claims.Stat.Version
+	if claims.Stat != nil && found.Stat != nil {
+		v.known, v.since = versions{claims.Stat.Version, found.Stat.Version}, claims.Stat.Pzxid
 	}
-	if v.all, err = q.parsed(ctx, e, found.Names); err != nil {
+	all, err := q.parsed(ctx, e, found.Names)
+	if err != nil {
 		return nil, err
 	}
-	var busy map[string]bool
-	busy, v.clean = q.busy(claims.Names)
-	delayed := false
-	for _, el := range v.all {
-		delayed = delayed || el.due != 0
-		if !busy[el.name] {
-			v.free = append(v.free, el)
+	if slices.ContainsFunc(all, element.delayed) {
+		if v.clock, err = q.known(ctx, e); err != nil {
+			return nil, err
 		}
 	}
-	if delayed {
-		v.clock, err = q.known(ctx, e)
-	}
-	return v, err
+	v.took = time.Since(start)
+	q.divide(v, all, claims.Names)
+	return v, nil
 }
 
-// busy are the elements that are claimed. clean says that none is claimed by others.
-func (q *Queue) busy(claims []string) (busy map[string]bool, clean bool) {
+// divide tells what can be delivered now.
+func (q *Queue) divide(v *View, all []element, claims []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	busy, clean = make(map[string]bool, len(claims)), true
+	busy := make(map[string]bool, len(claims))
 	for _, c := range claims {
 		busy[claimed(c)] = true
 		if l, ours := q.held[c]; !ours || l != nil && l.Err() != nil {
-			clean = false
+			v.meet()
 		}
 	}
-	return busy, clean
+	for _, el := range all {
+		switch {
+		case busy[el.name]:
+			v.busy = append(v.busy, el)
+		case el.delayed():
+			v.later = append(v.later, el)
+		default:
+			v.free = append(v.free, el)
+		}
+	}
+	slices.SortFunc(v.later, func(a, b element) int { return byDue(b, a) })
+	v.sparse = len(v.free) <= 1
 }
 
 // parsed are the elements whose nodes have these names, in order.
 func (q *Queue) parsed(ctx context.Context, e *zkconn.Epoch, names []string) (all []element, err error) {
+	all = make([]element, 0, len(names))
 	for _, name := range names {
 		el, ok := parseElement(name)
 		if !ok {
@@ -144,13 +217,7 @@ func (q *Queue) parsed(ctx context.Context, e *zkconn.Epoch, names []string) (al
 		}
 		all = append(all, el)
 	}
-	sortElements(all)
-	return all, nil
-}
-
-// Watch lists the elements as this server knows them, and has the listener hear of the next change.
-func (q *Queue) Watch(ctx context.Context, e *zkconn.Epoch, changes *record.Listener) (*View, error) {
-	return q.listed(ctx, e, changes.List)
+	return sorted(all), nil
 }
 
 // Look lists the elements as the leader knows them.
@@ -170,12 +237,4 @@ func (q *Queue) Look(ctx context.Context, e *zkconn.Epoch) (v *View, err error) 
 		return err
 	})
 	return v, err
-}
-
-// Forget ends the view: an element that it does not show may be free.
-func (q *Queue) Forget() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.view = nil
-	q.ended++
 }

@@ -99,6 +99,20 @@ func TestRequestsOfReceiveAndAck(t *testing.T) {
 	})
 }
 
+// A consumer goes on in its listing although elements are put behind all others.
+func TestRequestsOfReceiveWhileElementsArePutBehindAll(t *testing.T) {
+	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
+		p, q := zkqueue.New[int](proving.Calm(v), path), zkqueue.New[int](proving.Calm(v), path)
+		put(t, p, 0, 1, 2, 3)
+		require.Equal(t, 0, take(t, q))
+		for i := 1; i <= 3; i++ {
+			require.NoError(t, p.PutPriority(t.Context(), 10*i, 9))
+			put(t, p, 10+i)
+			v.Costs(2, func() { require.Equal(t, i, take(t, q)) }, "Take")
+		}
+	})
+}
+
 func TestAcceptance088AnIdleTakeMakesNoTraffic(t *testing.T) {
 	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
 		p := zkqueue.New[int](proving.Calm(v), path)

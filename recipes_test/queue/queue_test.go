@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -381,6 +382,26 @@ func TestAcceptance150DelayAndPriority(t *testing.T) {
 		require.Equal(t, 1, length(t, q))
 		require.Equal(t, 1, take(t, q))
 		v.Took(start, delay, "the delay")
+	})
+}
+
+// A consumer that remembers elements with priorities above 0 is told of all that go before them.
+func TestAPutGoesBeforeRememberedElementsWithHigherPriorities(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		for i, opts := range [][]zksync.Option{nil, {zkqueue.WithCapacity(100)}} {
+			path := fmt.Sprint(path, i)
+			q, p := zkqueue.New[int](v.Session(), path, opts...), zkqueue.New[int](v.Session(), path, opts...)
+			for i := range 4 {
+				require.NoError(t, p.PutPriority(t.Context(), 10+i, 3))
+			}
+			require.Equal(t, 10, take(t, q))
+			put(t, p, 0)
+			require.Equal(t, 0, take(t, q))
+			require.Equal(t, 11, take(t, q))
+			require.NoError(t, p.PutPriority(t.Context(), 2, 2))
+			require.Equal(t, 2, take(t, q))
+			require.Equal(t, 12, take(t, q))
+		}
 	})
 }
 
