@@ -20,6 +20,7 @@ type Lease struct {
 	token    node.Token
 	dropIn   bool        // see DropIn
 	since    time.Time   // when it was granted
+	began    time.Time   // when its hold began: see Continue
 	bound    *time.Timer // ends it, if WithMaxHold was given
 	sublease *sublease   // nil for the lease of a grant
 
@@ -59,13 +60,23 @@ func New(ctx context.Context, grantor Grantor, at *session.Access, dropIn bool) 
 // Grant makes l the lease of a grant. It is called once.
 func (l *Lease) Grant(p *queue.Ticket, passes uint32, now time.Time) {
 	l.ticket, l.token, l.since = p, node.Token{Zxid: p.Entry.Czxid, Seq: passes}, now
+	if l.began.IsZero() {
+		l.began = now
+	}
 }
 
-// BoundBy ends the lease after d, and gives its hold up. 0 means no bound.
+// Continue makes l, which is yet to be granted, go on with the hold of old: a bound of the hold counts from its beginning.
+func (l *Lease) Continue(old *Lease) *Lease {
+	l.began = old.began
+	return l
+}
+
+// BoundBy ends the lease d after its hold began, and gives the hold up. 0 means no bound.
 func (l *Lease) BoundBy(d time.Duration) {
 	if d <= 0 {
 		return
 	}
+	d = time.Until(l.began.Add(d))
 	l.mu.Lock() // the timer may fire at once, and Finish reads bound
 	defer l.mu.Unlock()
 	l.bound = time.AfterFunc(d, func() {

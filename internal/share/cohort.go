@@ -23,7 +23,7 @@ type Cohort struct {
 	side
 
 	mu      sync.Mutex
-	waiters []*waiter // who waits, in the order in which they came; none while idle or lingering
+	waiters line // none while idle or lingering
 	state   state
 
 	// Each field belongs to the states named beside it, and is nil in all others. Only become writes it.
@@ -73,8 +73,7 @@ func (c *Cohort) become(to state, a *acquisition, g *grant, l *lease.Lease) {
 func (c *Cohort) Finish(err error) bool {
 	c.mu.Lock()
 	l := c.hold
-	fail(c.waiters, errs.ErrClosed)
-	c.waiters = nil
+	c.waiters.fail(errs.ErrClosed)
 	if c.state == lingering {
 		c.grant.ticket.Unmark()
 	}
@@ -109,7 +108,7 @@ func (c *Cohort) await(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 		return nil, errs.ErrClosed
 	}
 	w := newWaiter(ctx, l)
-	c.waiters = append(c.waiters, w)
+	c.waiters.add(w)
 	if c.state == idle && ctx.Done() == nil {
 		// The context of this goroutine never ends, so it can
 		// wait for the servers itself, without another goroutine.
@@ -132,11 +131,11 @@ func (c *Cohort) await(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 func (c *Cohort) withdraw(w *waiter) (cancelled *acquisition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before := len(c.waiters)
-	c.waiters = without(c.waiters, w)
 	// A waiter that is no longer on the list has its answer. Then an acquisition
 	// that runs now is not the one that w waited for, and must go on.
-	if a := c.acquisition; a != nil && before == 1 && len(c.waiters) == 0 {
+	waited := w.place != nil
+	c.waiters.remove(w)
+	if a := c.acquisition; a != nil && waited && c.waiters.len() == 0 {
 		c.becomeIdle()
 		a.cancel(errNobody)
 		return a
@@ -148,7 +147,7 @@ func (c *Cohort) withdraw(w *waiter) (cancelled *acquisition) {
 // the other states it does nothing: whatever ends such a state calls advance, or grants to the first
 // of them itself. mu is held.
 func (c *Cohort) advance() {
-	if len(c.waiters) > 0 && c.state == idle {
+	if c.waiters.len() > 0 && c.state == idle {
 		c.spawn(nil)
 	}
 }
@@ -190,8 +189,7 @@ func (c *Cohort) acquired(p *queue.Ticket, err error) {
 		return
 	}
 	c.becomeIdle()
-	fail(c.waiters, c.reason(err))
-	c.waiters = nil
+	c.waiters.fail(c.reason(err))
 }
 
 // grantFirst gives g to the goroutine that has waited longest. mu is held, somebody waits, and nobody holds.
@@ -204,9 +202,7 @@ func (c *Cohort) grantFirst(g *grant, now time.Time) {
 		c.advance()
 		return
 	}
-	for len(c.waiters) > 0 {
-		w := c.waiters[0]
-		c.waiters = c.waiters[1:]
+	for w := c.waiters.next(); w != nil; w = c.waiters.next() {
 		granted := c.grantTo(w.lease, g, now)
 		w.answer(granted, errs.ErrClosed)
 		if granted {
@@ -250,13 +246,13 @@ func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
 		c.becomeIdle()
 		c.advance()
 		unwanted = g.ticket
-	case len(c.waiters) > 0 && c.mayPass(now):
+	case c.waiters.len() > 0 && c.mayPass(now):
 		g.passes++ // each token must be greater than the one before
 		c.grantFirst(g, now)
-	case len(c.waiters) > 0:
+	case c.waiters.len() > 0:
 		g.ticket.Retire() // its removal, which is part of that request, may be told before the answer: it is no loss
 		c.spawn(g.ticket)
-	case c.linger(now):
+	case !overran && c.linger(now):
 	default:
 		c.becomeIdle()
 		unwanted = g.ticket
@@ -346,5 +342,5 @@ func (c *Cohort) At() *session.Access { return c.at }
 func (c *Cohort) Waiting() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.waiters)
+	return c.waiters.len()
 }

@@ -111,7 +111,7 @@ func (r *Readers) takeOver(ctx context.Context, l *lease.Lease, p *queue.Ticket,
 	}
 	// The read lease begins before the write lease ends, so that
 	// there is no moment in which this process holds nothing.
-	read, err := r.share(lease.New(ctx, r, r.at, l.DropIn()), p, token.Seq)
+	read, err := r.share(lease.New(ctx, r, r.at, l.DropIn()).Continue(l), p, token.Seq)
 	l.Finish(errs.ErrReleased)
 	c.UnlockLost(l)
 	return read, err

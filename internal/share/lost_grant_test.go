@@ -69,7 +69,8 @@ func TestNothingIsGrantedOnATicketWhoseLossIsOnItsWay(t *testing.T) {
 			r := NewReaders(mutex())
 			return ask(func(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 				w := newWaiter(ctx, lease.New(ctx, r, r.at, dropIn))
-				b := &batch{of: r, state: acquiring, waiters: []*waiter{w}}
+				b := &batch{of: r, state: acquiring}
+				b.waiters.add(w)
 				r.current = b
 				r.ended(b, losing(r.q), nil)
 				return w.wait(func(w *waiter) *acquisition { return r.withdraw(b, w) })
@@ -140,28 +141,33 @@ func TestNothingIsGrantedOnANodeWhoseRemovalIsOnItsWay(t *testing.T) {
 
 // A loss marks the ticket without the cohort's mutex, so at any point of a Try that takes over from one who lingers.
 func TestATryIsGrantedOrRefusedWheneverTheTicketIsLost(t *testing.T) {
-	begin, marked := make(chan *queue.Ticket), make(chan struct{})
-	go func() {
-		for p := range begin {
-			p.Retire()
-			marked <- struct{}{}
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := piped(t)
+		e, err := s.Client().Epoch(t.Context())
+		require.NoError(t, err)
+		begin, marked := make(chan *queue.Ticket), make(chan struct{})
+		go func() {
+			for p := range begin {
+				p.Retire()
+				marked <- struct{}{}
+			}
+		}()
+		defer close(begin)
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel() // whoever finds the loss at first looks at the servers, and there are none
+		for range 3000 {
+			c := NewCohort(session.NewAccess[session.Option](session.None(), "/a", nil), queue.KindLock)
+			p := &queue.Ticket{Epoch: e}
+			c.state, c.grant = lingering, &grant{ticket: p, timer: time.NewTimer(time.Hour)}
+			begin <- p
+			l, err := c.attempt(ctx, false)
+			<-marked
+			c.mu.Lock()
+			require.Equal(t, err == nil, l != nil)
+			require.Zero(t, c.waiters.len(), "a Try waits for nobody")
+			c.mu.Unlock()
 		}
-	}()
-	defer close(begin)
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // whoever finds the loss at first looks at the servers, and there are none
-	for range 3000 {
-		c := NewCohort(session.NewAccess[session.Option](session.None(), "/a", nil), queue.KindLock)
-		p := &queue.Ticket{Epoch: &zkconn.Epoch{}}
-		c.state, c.grant = lingering, &grant{ticket: p, timer: time.NewTimer(time.Hour)}
-		begin <- p
-		l, err := c.attempt(ctx, false)
-		<-marked
-		c.mu.Lock()
-		require.Equal(t, err == nil, l != nil)
-		require.Empty(t, c.waiters, "a Try waits for nobody")
-		c.mu.Unlock()
-	}
+	})
 }
 
 // The session ends after the answer to a downgrade, before or while the cohort hears of it.
@@ -191,6 +197,34 @@ func TestADowngradeOfALostHoldWithoutLeaseKeepsTheOthersOutUntilItsUnlock(t *tes
 			require.ErrorIs(t, err, errs.ErrNotAcquired, name)
 			require.ErrorIs(t, l.Unlock(), errs.ErrLost, name)
 			require.Nil(t, c.Current(), name)
+		})
+	}
+}
+
+// A process that stood still has no timer fire: nobody has told the ticket yet that the proof has run out.
+func TestALingeringTicketIsNotGrantedAfterItsProofHasRunOut(t *testing.T) {
+	for _, try := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s, srv := piped(t)
+			linger := session.ForLock("a linger", func(s *session.Settings) { s.Linger = time.Hour })
+			c := NewCohort(session.NewAccess(s, "/locks/a", []session.Option{linger}), queue.KindLock)
+			l, err := c.Acquire(t.Context(), false)
+			require.NoError(t, err)
+			require.NoError(t, l.Unlock())
+			e := l.Ticket().Epoch
+			srv.Expire(s.ID())
+			time.Sleep(time.Second)
+			require.False(t, e.Valid())
+			old := c.q.Successor(&queue.Ticket{Epoch: e}) // nobody tells it of the loss
+			c.mu.Lock()
+			c.state, c.grant = lingering, &grant{ticket: old, timer: time.NewTimer(time.Hour)}
+			c.mu.Unlock()
+			get := map[bool]func(context.Context, bool) (*lease.Lease, error){false: c.Acquire, true: c.Try}[try]
+			next, err := get(t.Context(), false)
+			require.NoError(t, err)
+			require.True(t, next.Valid())
+			require.NotSame(t, old, next.Ticket())
+			require.NoError(t, next.Unlock())
 		})
 	}
 }

@@ -30,7 +30,7 @@ type batch struct {
 
 	// While it is acquiring.
 	acquisition *acquisition
-	waiters     []*waiter
+	waiters     line
 
 	// Once it is held.
 	ticket *queue.Ticket
@@ -43,8 +43,7 @@ type batch struct {
 func (b *batch) Finish(err error) bool {
 	b.of.mu.Lock()
 	holds := b.holds.All()
-	fail(b.waiters, errs.ErrClosed)
-	b.waiters = nil
+	b.waiters.fail(errs.ErrClosed)
 	b.of.mu.Unlock()
 	for _, l := range holds {
 		l.Finish(err)
@@ -100,10 +99,11 @@ func (r *Readers) await(ctx context.Context, dropIn bool) (*lease.Lease, error) 
 	}
 	w := newWaiter(ctx, l)
 	if open {
-		b.waiters = append(b.waiters, w)
+		b.waiters.add(w)
 	} else {
 		b = r.newBatch()
-		r.current, b.waiters = b, []*waiter{w}
+		b.waiters.add(w)
+		r.current = b
 		r.begin(b)
 	}
 	r.mu.Unlock()
@@ -124,8 +124,8 @@ func (r *Readers) join(b *batch, l *lease.Lease, now time.Time) (*lease.Lease, e
 func (r *Readers) withdraw(b *batch, w *waiter) (cancelled *acquisition) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	b.waiters = without(b.waiters, w)
-	if b.state != acquiring || len(b.waiters) > 0 {
+	b.waiters.remove(w)
+	if b.state != acquiring || b.waiters.len() > 0 {
 		return nil
 	}
 	r.forget(b)
@@ -154,7 +154,7 @@ func (r *Readers) ended(b *batch, p *queue.Ticket, err error) (unwanted *queue.T
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case err != nil || len(b.waiters) == 0:
+	case err != nil || b.waiters.len() == 0:
 		r.end(b, err)
 		return p
 	case p.Over(): // lost since it was granted; onLoss found no batch of it then, so it is dealt with here
@@ -163,11 +163,10 @@ func (r *Readers) ended(b *batch, p *queue.Ticket, err error) (unwanted *queue.T
 	}
 	now := time.Now()
 	r.hold(b, p, 0, now)
-	for _, w := range b.waiters {
+	for w := b.waiters.next(); w != nil; w = b.waiters.next() {
 		_, err := r.join(b, w.lease, now)
 		w.answer(err == nil, err)
 	}
-	b.waiters = nil
 	return r.unheld(b)
 }
 
@@ -184,8 +183,7 @@ func (r *Readers) end(b *batch, err error) {
 	r.at.Session.Forget(b)
 	r.forget(b)
 	delete(r.granted, b.ticket)
-	fail(b.waiters, r.reason(err))
-	b.waiters = nil
+	b.waiters.fail(r.reason(err))
 }
 
 // forget makes sure that nobody joins b any more. mu is held.

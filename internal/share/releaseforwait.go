@@ -127,7 +127,7 @@ func (c *Cohort) regrant(l *lease.Lease, g *grant) *lease.Lease {
 		return nil
 	}
 	g.passes++
-	kept := lease.New(l.Lifetime(), c, c.at, l.DropIn())
+	kept := lease.New(l.Lifetime(), c, c.at, l.DropIn()).Continue(l)
 	if !c.grantTo(kept, g, time.Now()) {
 		return nil
 	}

@@ -65,7 +65,15 @@ func (c *Cohort) tried(l *lease.Lease, granted bool) (*lease.Lease, error) {
 	return nil, c.reason(errs.ErrNotAcquired)
 }
 
-// relock grants a ticket that lingers. It reports false if there is none. mu is held.
+// relock grants a ticket that lingers. It reports false if there is none that can be held. mu is held.
 func (c *Cohort) relock(l *lease.Lease) bool {
-	return c.state == lingering && c.grantNow(l, c.grant)
+	if c.state != lingering {
+		return false
+	}
+	// After a pause of this process the proof may have run out although no timer has fired yet.
+	if g := c.grant; !g.ticket.Over() && (g.unsettled() || !g.ticket.Epoch.Valid()) {
+		c.endLingering(g)
+		return false
+	}
+	return c.grantNow(l, c.grant)
 }

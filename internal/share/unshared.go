@@ -33,14 +33,13 @@ func (g *Unshared) Get(ctx context.Context, dropIn bool, get func(context.Contex
 		if err != nil {
 			return nil, err
 		}
-		return g.take(ctx, p, dropIn)
+		return g.take(lease.New(ctx, g, g.at, dropIn), p)
 	})
 }
 
-// take makes the lease of a granted ticket. If the ticket
+// take makes l the lease of a granted ticket. If the ticket
 // has been lost in the meantime, the lease is lost at once.
-func (g *Unshared) take(ctx context.Context, p *queue.Ticket, dropIn bool) (*lease.Lease, error) {
-	l := lease.New(ctx, g, g.at, dropIn)
+func (g *Unshared) take(l *lease.Lease, p *queue.Ticket) (*lease.Lease, error) {
 	l.Grant(p, 0, time.Now())
 	if !g.at.Session.Remember(l) { // before the lease can end, which makes the session forget it
 		p.Leave(0)
@@ -59,7 +58,7 @@ func (g *Unshared) Replace(l *lease.Lease, p *queue.Ticket) (*lease.Lease, error
 		p.Leave(0)
 		return nil, l.Err()
 	}
-	return g.take(l.Lifetime(), p, l.DropIn())
+	return g.take(lease.New(l.Lifetime(), g, g.at, l.DropIn()).Continue(l), p)
 }
 
 // Ended implements Grantor.

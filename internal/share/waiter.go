@@ -1,9 +1,9 @@
 package share
 
 import (
+	"container/list"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
@@ -96,6 +96,7 @@ type waiter struct {
 	ready chan struct{} // closed once lease is granted, or err is set; Close ends all waits, too
 	lease *lease.Lease  // nil if it failed
 	err   error
+	place *list.Element // in its line; nil once it is off it
 }
 
 func newWaiter(ctx context.Context, l *lease.Lease) *waiter {
@@ -110,9 +111,36 @@ func (w *waiter) answer(granted bool, err error) {
 	close(w.ready)
 }
 
-// fail ends the waits of all waiters with err.
-func fail(waiters []*waiter, err error) {
-	for _, w := range waiters {
+// line is the goroutines that wait, in the order in which they came. Each call takes the same time, however many wait: a
+// deadline may end all waits at once.
+type line struct{ list list.List }
+
+func (q *line) len() int { return q.list.Len() }
+
+func (q *line) add(w *waiter) { w.place = q.list.PushBack(w) }
+
+// remove takes w off, if it is still in the line.
+func (q *line) remove(w *waiter) {
+	if w.place != nil {
+		q.list.Remove(w.place)
+		w.place = nil
+	}
+}
+
+// next takes off the waiter that came first; nil if nobody waits.
+func (q *line) next() *waiter {
+	first := q.list.Front()
+	if first == nil {
+		return nil
+	}
+	w := first.Value.(*waiter)
+	q.remove(w)
+	return w
+}
+
+// fail ends all waits with err.
+func (q *line) fail(err error) {
+	for w := q.next(); w != nil; w = q.next() {
 		w.answer(false, err)
 	}
 }
@@ -141,11 +169,6 @@ func (w *waiter) wait(withdraw func(*waiter) *acquisition) (*lease.Lease, error)
 		}
 	}
 	return nil, errs.OfContext(w.ctx)
-}
-
-// without returns waiters without w.
-func without(waiters []*waiter, w *waiter) []*waiter {
-	return slices.DeleteFunc(waiters, func(o *waiter) bool { return o == w })
 }
 
 // acquisition gets a ticket for all who wait. It goes on when some of them give up, but not when none is left.
