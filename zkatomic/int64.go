@@ -21,10 +21,10 @@ import (
 // session is closed, the error is zksync.ErrClosed. If the path belongs to another type, it is zksync.ErrMisuse. If
 // somebody has removed a part of the nodes, it is zksync.ErrBroken.
 //
-// A change costs one request, and one more the first time of an object. So does the first one after another process has
-// changed the number: that is refused, and costs a read and another request. A process that is refused twice queues
-// for its next change. The first use of a path costs a few requests more, to create it. Calls of one object that come
-// while a request is under way share the next request.
+// A change costs one request, and one more the first time of an object. Except for Store, the first one after another
+// process has changed the number is refused, and costs a read and another request. A process that is refused twice
+// queues, and nobody can overtake it there: each call ends, however busy others are. The first use of a path costs two
+// requests more, to create it. Calls of one object that come while a request is under way share the next request.
 type Int64 struct{ cell *cell.Cell }
 
 // NewInt64 names a number by a path of its own, which is created when it is first changed. NewInt64 does no I/O. The
@@ -51,10 +51,11 @@ func (n *Int64) Load(ctx context.Context) (int64, error) {
 	return 0, n.wrap("load", err)
 }
 
-// Store sets the number to v.
+// Store sets the number to v, also if the data on the servers are no number.
 func (n *Int64) Store(ctx context.Context, v int64) error {
-	_, err := n.change(ctx, "store", func(int64) (int64, bool) { return v, true })
-	return err
+	return n.wrap("store", n.cell.Do(ctx, &cell.Call{Blind: true, Change: func(cell.Content) (cell.Content, bool, error) {
+		return numeral(v), true, nil
+	}}))
 }
 
 // Swap sets the number to v, and returns what it was before.

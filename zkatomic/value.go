@@ -45,13 +45,13 @@ func (v *Value[T]) Load(ctx context.Context) (value T, ok bool, err error) {
 
 // Store sets the value.
 func (v *Value[T]) Store(ctx context.Context, value T) error {
-	_, err := v.replace(ctx, value)
+	_, err := v.replace(ctx, value, true)
 	return v.wrap("store", err)
 }
 
 // Swap sets the value, and returns what it was before; ok is false if there was none.
 func (v *Value[T]) Swap(ctx context.Context, value T) (old T, ok bool, err error) {
-	was, err := v.replace(ctx, value)
+	was, err := v.replace(ctx, value, false)
 	if err == nil {
 		old, ok, err = v.decode(was)
 	}
@@ -60,7 +60,7 @@ func (v *Value[T]) Swap(ctx context.Context, value T) (old T, ok bool, err error
 
 // Delete removes the value. If there is none, it changes nothing.
 func (v *Value[T]) Delete(ctx context.Context) error {
-	_, err := v.change(ctx, func(now cell.Content) (cell.Content, bool) { return cell.Content{}, now.OK })
+	_, err := v.change(ctx, false, func(now cell.Content) (cell.Content, bool) { return cell.Content{}, now.OK })
 	return v.wrap("delete", err)
 }
 
@@ -81,14 +81,15 @@ func (v *Value[T]) compareAndSwap(ctx context.Context, old, new T) (bool, error)
 		return false, err
 	}
 	equal := func(now cell.Content) bool { return now.OK && bytes.Equal(now.Data, expected.Data) }
-	was, err := v.change(ctx, func(now cell.Content) (cell.Content, bool) { return next, equal(now) })
+	was, err := v.change(ctx, false, func(now cell.Content) (cell.Content, bool) { return next, equal(now) })
 	return err == nil && equal(was), err
 }
 
 // Update sets the value to what f returns for the present one, and returns that. If the value changes meanwhile, f is called
 // again, so it should have no effects of its own. It runs in the goroutine of the caller, and may take its time; but
-// while others change the value often, a slow f may be called many times. If f returns an error, Update changes
-// nothing, and returns that error as it is.
+// while others change the value often, an f that takes more than a second may be called many times. If f returns an
+// error, Update changes nothing, and returns that error as it is. If f returns the value that there is, nothing is
+// written, and no Watch is woken.
 func (v *Value[T]) Update(ctx context.Context, f func(old T, ok bool) (T, error)) (T, error) {
 	u := &update[T]{v: v, f: f}
 	err := v.cell.At.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error { return v.cell.Change(ctx, e, u) })
@@ -116,34 +117,35 @@ type update[T any] struct {
 }
 
 // Compute implements cell.Plan.
-func (u *update[T]) Compute(now cell.Content, _ bool) (next cell.Content, write bool, err error) {
+func (u *update[T]) Compute(now cell.Content, _ bool) (next cell.Next, err error) {
 	old, ok, err := u.v.decode(now)
 	if err != nil {
-		return now, false, err
+		return next, err
 	}
 	if u.value, u.err = u.f(old, ok); u.err != nil {
-		return now, false, errOfUser
+		return next, errOfUser
 	}
-	next, err = u.v.encode(u.value)
-	return next, true, err
+	next.Content, err = u.v.encode(u.value)
+	next.Write = true
+	return next, err
 }
 
 // Unwritten implements cell.Plan.
 func (u *update[T]) Unwritten() {}
 
-// replace sets the value, and returns the content before.
-func (v *Value[T]) replace(ctx context.Context, value T) (cell.Content, error) {
+// replace sets the value, and returns the content before; with blind that may be an old one.
+func (v *Value[T]) replace(ctx context.Context, value T, blind bool) (cell.Content, error) {
 	next, err := v.encode(value)
 	if err != nil {
 		return cell.Content{}, err
 	}
-	return v.change(ctx, func(cell.Content) (cell.Content, bool) { return next, true })
+	return v.change(ctx, blind, func(cell.Content) (cell.Content, bool) { return next, true })
 }
 
 // change makes a change, and returns the content before it; none after an error.
-func (v *Value[T]) change(ctx context.Context, f func(now cell.Content) (next cell.Content, write bool)) (cell.Content, error) {
+func (v *Value[T]) change(ctx context.Context, blind bool, f func(now cell.Content) (next cell.Content, write bool)) (cell.Content, error) {
 	var was cell.Content
-	err := v.cell.Do(ctx, &cell.Call{Change: func(now cell.Content) (cell.Content, bool, error) {
+	err := v.cell.Do(ctx, &cell.Call{Blind: blind, Change: func(now cell.Content) (cell.Content, bool, error) {
 		was = now
 		next, write := f(now)
 		return next, write, nil

@@ -7,7 +7,6 @@ import (
 	"github.com/go-menagerie/menagerie/internal/codec"
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/layout"
-	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/table"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -114,29 +113,16 @@ func (m *Map[K, V]) LoadOrStore(ctx context.Context, k K, v V) (actual V, loaded
 		if err != nil {
 			return err
 		}
-		for pace := (node.Pace{Free: 1}); ; {
-			made, err := m.t.Create(ctx, e, key, data)
-			if err != nil {
-				return err
-			}
-			if made {
-				actual = v
-				return nil
-			}
-			// The refusal came through this server, so it knows the entry, or its removal since.
-			found, err := m.t.Get(ctx, e, key)
-			if err != nil {
-				return err
-			}
-			if found.There {
-				actual, err = m.decode(found)
-				loaded = err == nil
-				return err
-			}
-			if err := pace.Rest(ctx, e); err != nil {
-				return err
-			}
+		found, err := m.t.LoadOrCreate(ctx, e, key, data)
+		switch {
+		case err != nil:
+		case found.There:
+			actual, err = m.decode(found)
+			loaded = err == nil
+		default:
+			actual = v
 		}
+		return err
 	})
 	return actual, loaded, err
 }

@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
@@ -20,6 +22,7 @@ import (
 //	value           with the value as its data. Its version counts the changes
 //	value/absent    while there is no value
 //	writers         with one node for each writer: see package writers
+//	open            the gate: see package gate
 //	queue           where processes queue that were refused several times
 //
 // A change is one transaction. It sets the data of value at the version that the change was computed from. So it is
@@ -34,15 +37,14 @@ type Cell struct {
 
 	base  string // on the servers
 	terms record.Terms[struct{}]
-	turns *queue.Queue
+	gate  *gate.Gate
 	empty bool // there is no value at first
 
-	mu        sync.Mutex
-	known     *state  // the newest that this object has seen; nil before the first
-	contended bool    // another process was in the queue when this one last entered it
-	waiting   []*Call // those that no batch has yet
-	batch     *batch  // the one under way
-	running   bool    // a goroutine makes batches
+	mu      sync.Mutex
+	known   *state  // the newest that this object has seen; nil before the first
+	waiting []*Call // those that no batch has yet
+	batch   *batch  // the one under way
+	running bool    // a goroutine makes batches
 }
 
 // Content is a value as the servers keep it.
@@ -50,6 +52,8 @@ type Content struct {
 	Data []byte
 	OK   bool // there is a value
 }
+
+func (c Content) equal(o Content) bool { return c.OK == o.OK && bytes.Equal(c.Data, o.Data) }
 
 // ContentOf is the content of a node with this data and Stat.
 func ContentOf(data []byte, stat *zk.Stat) Content { return Content{data, stat.NumChildren == 0} }
@@ -80,10 +84,10 @@ func New(at *session.Access, kind string, empty bool) *Cell {
 		return c
 	}
 	c.base = at.Full(at.Path) + "/" + kind
-	c.turns = at.Queue("/"+kind+"/queue", queue.KindLock)
+	c.gate = &gate.Gate{Node: c.base + "/open", ACL: at.ACL(), Turns: at.Queue("/"+kind+"/queue", queue.KindLock)}
 	c.terms.Base, c.terms.ACL, c.terms.Type = c.base, at.ACL(), kind
 	c.terms.First = func() (struct{}, []string) {
-		nodes := []string{c.writers(), c.Node()}
+		nodes := []string{c.writers(), c.gate.Node, c.Node()}
 		if empty {
 			nodes = append(nodes, c.absent())
 		}

@@ -8,41 +8,42 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/node"
-	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// errChanged means that a change was refused, because the state was not the one that it was computed from.
-var errChanged = errors.New("the value has changed")
-
-// write makes next the content, if the state is still was.
-func (c *Cell) write(ctx context.Context, e *zkconn.Epoch, was state, next Content, turn *queue.Ticket) error {
-	ops := []any{&zk.SetDataRequest{Path: c.Node(), Data: next.Data, Version: was.version}}
+// write makes next the content, if the state is still was; or whatever the state is, if next does not depend on it.
+func (c *Cell) write(ctx context.Context, e *zkconn.Epoch, was state, next Next, pass *gate.Pass) error {
+	set := &zk.SetDataRequest{Path: c.Node(), Data: next.Data, Version: was.version}
+	if next.Blind {
+		set.Version = -1
+	}
+	ops := []any{set}
 	switch {
 	case was.OK && !next.OK:
 		ops = append(ops, &zk.CreateRequest{Path: c.absent(), Acl: c.At.ACL()})
 	case !was.OK && next.OK:
 		ops = append(ops, &zk.DeleteRequest{Path: c.absent(), Version: -1})
+	case next.Blind && next.OK && c.empty: // the servers refuse it if there is no value any more
+		ops = append(ops, &zk.CreateRequest{Path: c.absent(), Acl: c.At.ACL()}, &zk.DeleteRequest{Path: c.absent(), Version: -1})
 	}
-	if unchecked(was) {
-		ops = append(ops, &zk.CheckVersionRequest{Path: turn.Node, Version: -1})
-	}
-	res, err := c.At.Apply(ctx, e, c.writers(), ops...)
+	res, err := pass.Do(func(ops ...any) ([]zk.MultiResponse, error) { return c.At.Apply(ctx, e, c.writers(), ops...) }, ops...)
 	switch {
 	case record.Conflict(err):
-		return errChanged
+		return gate.ErrRefused
 	case errors.Is(err, zk.ErrNoNode): // the directory of the writers
 		now, there, err := c.look(ctx, e)
 		if err == nil && there && now.founded == was.founded {
 			return errRemoved
 		}
-		return cmp.Or(err, errChanged)
+		return cmp.Or(err, gate.ErrRefused)
 	case err != nil:
 		return err
 	}
-	now := state{next, was.version + 1, was.founded}
+	// Without an answer this is the version at the least. If it is another one, a change that is computed from this is refused.
+	now := state{next.Content, was.version + 1, was.founded}
 	if len(res) > 0 && res[0].Stat != nil {
 		now.version, now.founded = res[0].Stat.Version, res[0].Stat.Czxid
 	}
@@ -51,8 +52,7 @@ func (c *Cell) write(ctx context.Context, e *zkconn.Epoch, was state, next Conte
 }
 
 // unchecked reports whether the servers cannot check the version of this state: after 4294967295 changes it is -1,
-// which they take for any. Whoever changes the value then does so in the queue, and its transaction checks that it is
-// still there. So there is one at a time.
+// which they take for any. Whoever changes the value then closes the gate, so that there is one at a time.
 func unchecked(s state) bool { return s.version == -1 }
 
 // confirm asks whether the state is still s. The request is refused by the leader, so a read after
@@ -62,102 +62,93 @@ func (c *Cell) confirm(ctx context.Context, e *zkconn.Epoch, s state) error {
 		if err := record.Synced(ctx, e, c.Node()); err != nil {
 			return err
 		}
-		return errChanged
+		return gate.ErrRefused
 	}
 	_, err := record.Transact(ctx, e, &zk.CheckVersionRequest{Path: c.Node(), Version: s.version})
 	if record.Conflict(err) {
-		return errChanged
+		return gate.ErrRefused
 	}
 	return err
+}
+
+// Next is what a change makes of the content.
+type Next struct {
+	Content
+	Write bool // it must be written
+	Blind bool // it is the same whatever the content is now
 }
 
 // Plan computes a change.
 type Plan interface {
-	// Compute returns the content after now, and whether it must be written; it must not with an error. It is called again
-	// after a refusal. current says that now was read after a refusal, and that the change began before that. Without it, if
-	// nothing must be written, the servers are asked whether now is still the content.
-	Compute(now Content, current bool) (next Content, write bool, err error)
+	// Compute returns what comes after now; with an error it is not written. It is called again after a refusal. current
+	// says that now was read after a refusal, and that the change began before that. Without it, if nothing must be
+	// written, the servers are asked whether now is still the content.
+	Compute(now Content, current bool) (Next, error)
 	// Unwritten is called when nothing was written, and nothing of this attempt will be written later.
 	Unwritten()
 }
 
-// refusals is how many a process bears before it queues.
-const refusals = 2
-
 // Change makes a change that is computed from the value. At first it sends what it has computed from the newest state
-// that it knows. If the servers refuse that twice, many processes change the value, and all but one of those that
-// send at the same time are refused each time. So it queues for one write. An object that found others in the queue
-// queues at once the next time.
+// that it knows. If the servers refuse that, it reads, and computes again; and at last in its turn: see package gate.
 func (c *Cell) Change(ctx context.Context, e *zkconn.Epoch, p Plan) error {
-	c.mu.Lock()
-	queues := c.contended
-	c.mu.Unlock()
 	s, err := c.present(ctx, e)
 	if err != nil {
 		return err
 	}
-	var turn *queue.Ticket
-	current := false // see Plan
-	for n, pace := 1, (node.Pace{Free: 2 * refusals}); ; n++ {
-		if queues = queues || n > refusals || unchecked(s); queues && turn == nil {
-			others := false
-			if turn, others, err = c.turn(ctx); err != nil {
+	pass := c.gate.Pass()
+	defer pass.Leave()
+	for pace, refused := (node.Pace{Free: 4}), false; ; refused = true {
+		in, anew, err := pass.Next(ctx, e, unchecked(s))
+		if err != nil {
+			return err
+		}
+		current := refused && !anew && in == e // see Plan
+		if e = in; refused || anew {
+			if s, err = c.fresh(ctx, e); err != nil {
 				return err
 			}
-			defer turn.Leave(queue.Unawaited)
-			if e, current = turn.Epoch, false; others {
-				if s, err = c.fresh(ctx, e); err != nil {
-					return err
-				}
+		}
+		var next Next
+		var failed error
+		pass.While(func() { next, failed = p.Compute(s.Content, current) })
+		if next.Write = next.Write && failed == nil; next.Write && !next.Blind && next.Content.equal(s.Content) {
+			next.Write = false // those who watch need not be woken
+			p.Unwritten()
+		}
+		switch {
+		case !next.Write && current:
+			return failed
+		case !next.Write:
+			if err = c.confirm(ctx, e, s); err == nil {
+				return failed
 			}
-		}
-		next, write, failed := p.Compute(s.Content, current)
-		if !write && current {
-			return failed
-		}
-		if write {
-			err = c.writeSpare(ctx, e, s, next, turn)
-		} else if err = c.confirm(ctx, e, s); err == nil {
-			return failed
+		case unchecked(s) && !next.Blind && !pass.Closed():
+			err = gate.ErrRefused
+		default:
+			err = c.writeSpare(ctx, e, s, next, pass)
 		}
 		if err != nil && !errs.Ambiguous(err) {
 			p.Unwritten()
 		}
-		if !errors.Is(err, errChanged) {
+		if !errors.Is(err, gate.ErrRefused) {
 			return err
 		}
+		pass.Refused()
 		if err := pace.Rest(ctx, e); err != nil {
 			return err
 		}
-		if s, err = c.fresh(ctx, e); err != nil {
-			return err
-		}
-		current = true
 	}
 }
 
 // writeSpare is write, and what the type wants to write in addition.
-func (c *Cell) writeSpare(ctx context.Context, e *zkconn.Epoch, was state, next Content, turn *queue.Ticket) error {
+func (c *Cell) writeSpare(ctx context.Context, e *zkconn.Epoch, was state, next Next, pass *gate.Pass) error {
 	written := func() {}
 	if c.Spare != nil {
-		next, written = c.Spare(next)
+		next.Content, written = c.Spare(next.Content)
 	}
-	err := c.write(ctx, e, was, next, turn)
+	err := c.write(ctx, e, was, next, pass)
 	if err == nil {
 		written()
 	}
 	return err
-}
-
-// turn queues, and reports whether others were there.
-func (c *Cell) turn(ctx context.Context) (t *queue.Ticket, others bool, err error) {
-	q := *c.turns
-	q.Waits = func(queue.Entry) { others = true }
-	if t, err = q.Obtain(ctx, (*queue.Ticket).Forget); err != nil {
-		return nil, false, err
-	}
-	c.mu.Lock()
-	c.contended = others
-	c.mu.Unlock()
-	return t, others, nil
 }

@@ -22,6 +22,8 @@ type Call struct {
 	// time counts. If it returns an error, it changes nothing, and the call ends with that once it is known that now was the
 	// content.
 	Change func(now Content) (next Content, write bool, err error)
+	// Blind says that Change does not depend on now: it writes the same, whatever there is.
+	Blind bool
 	// Served reports whether the call needs no change after all. It is called when the call joins a batch; nil for most types.
 	Served func() bool
 
@@ -154,25 +156,27 @@ func (b *batch) idle() bool {
 // Compute implements Plan. Calls that came meanwhile join, unless the content may be older than they are. Calls
 // whose callers have given up are left out: their changes are not made any more. If nobody waits, the write ends, and
 // those who come have the next batch.
-func (b *batch) Compute(now Content, current bool) (next Content, write bool, err error) {
+//
+// If the first call does not depend on the content, the batch does not: the others are computed from what the first leaves.
+func (b *batch) Compute(now Content, current bool) (Next, error) {
 	b.c.mu.Lock()
 	defer b.c.mu.Unlock()
 	if b.idle() {
-		return now, false, context.Canceled
+		return Next{}, context.Canceled
 	}
 	if !current {
 		b.join()
 	}
 	b.calls = slices.DeleteFunc(b.calls, func(k *Call) bool { return k.ended })
-	next = now
+	next := Next{Content: now, Blind: b.calls[0].Blind}
 	for _, k := range b.calls {
-		after, changes, err := k.Change(next)
+		after, changes, err := k.Change(next.Content)
 		k.sent, k.failed = changes && err == nil, err
 		if k.sent {
-			next, write = after, true
+			next.Content, next.Write = after, true
 		}
 	}
-	return next, write, nil
+	return next, nil
 }
 
 // Unwritten implements Plan.

@@ -16,9 +16,21 @@
 // The calls of one object are combined ([Cell.Do]): while one write is under way, those that come wait, and then one write
 // is made for all of them.
 //
+// A batch whose first call replaces the value (a Store) does not depend on it. So it is written at any version, and nobody's
+// change makes the servers refuse it.
+//
 // # Many processes
 //
-// Of n processes that write at the same time the servers refuse n-1, and of those that try again n-2. So a process that
-// was refused twice enters a queue, and makes its change when it is the first there. In the queue each needs the same
-// number of requests, however many queue.
+// Of n processes that write at the same time the servers refuse n-1, and of those that try again n-2; and the one that is
+// nearest to the servers need not be among them. So there is a gate, the node open. Package gate has the rule, and the
+// argument that it makes every call end:
+//
+//   - A change is sent at once, together with a check that the gate is open.
+//   - A process that was refused twice enters a queue. In the queue each needs the same number of requests, however many queue.
+//   - When it is the first there, it sends its change without that check. If that is refused, too, it closes the gate. From
+//     then on the servers refuse the changes of all others. So what it reads then is still there when its change arrives, which
+//     also opens the gate. A Store checks the gate, too: without that, one process that stores all the time would starve all that add.
+//   - So a call ends after two refusals, the turns of those ahead of it, and its own turn of four requests at most.
+//
+// Alone, a change costs one request, as it would without the gate.
 package cell

@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
@@ -50,41 +50,40 @@ const (
 // A server may lag behind, so what was read first may be older than the call. If the transaction is applied, that does not
 // matter. A refusal has come after everything that caused it, through the same server. So what is read after it is
 // at most as old as the refusal. Where nothing is to be changed, a sync comes before the result.
+//
+// After 4294967295 changes a version is -1, which the servers take for any. Then the gate is closed before the reads.
 func (t *Table) Change(ctx context.Context, e *zkconn.Epoch, key string, sure bool, decide func(Entry) (Decision, error)) error {
 	p := t.place(key)
-	if sure {
-		if err := record.Synced(ctx, e, t.terms.Base); err != nil {
-			return err
-		}
-	}
-	for pace := (node.Pace{Free: 1}); ; {
-		version, found, err := t.read(ctx, e, p)
-		if err != nil {
-			return err
-		}
-		d, err := decide(found)
-		if err != nil {
-			return err
-		}
-		if d.Do == Nothing {
-			if sure {
-				return nil
+	var synced *zkconn.Epoch // the session in which what is read is not older than the call
+	return t.attempts(ctx, e, p.bucket, func(ctx context.Context, e *zkconn.Epoch, pass *gate.Pass) error {
+		for ; ; sure = true {
+			if sure && synced != e {
+				if err := record.Synced(ctx, e, t.terms.Base); err != nil {
+					return err
+				}
+				synced = e
 			}
-			if err := record.Synced(ctx, e, t.terms.Base); err != nil {
+			version, found, err := t.read(ctx, e, p)
+			if err != nil {
 				return err
 			}
-			sure = true
-			continue
-		}
-		done, err := t.commit(ctx, e, p, found, version, d)
-		if done || err != nil {
+			var d Decision
+			pass.While(func() { d, err = decide(found) })
+			switch {
+			case err != nil, d.Do == Nothing && synced == e:
+				return err
+			case d.Do == Nothing:
+				continue
+			case found.There && (version == -1 || found.version == -1) && !pass.Closed():
+				return errAlone
+			}
+			err = t.commit(ctx, e, pass, p, found, version, d)
+			if errors.Is(err, gate.ErrRefused) {
+				synced = e
+			}
 			return err
 		}
-		sure = true
-		if err := pace.Rest(ctx, e); err != nil {
-			return err
-		}
-	}
+	})
 }
 
 // read reads the entry of a key, and before it the version of the bucket, unless that is known.
@@ -106,9 +105,13 @@ func (t *Table) read(ctx context.Context, e *zkconn.Epoch, p place) (version int
 }
 
 // commit makes the change, if the entry is still the one that was found. version is that of its bucket.
-func (t *Table) commit(ctx context.Context, e *zkconn.Epoch, p place, found Entry, version int32, d Decision) (done bool, err error) {
+func (t *Table) commit(ctx context.Context, e *zkconn.Epoch, pass *gate.Pass, p place, found Entry, version int32, d Decision) error {
 	if !found.There {
-		return t.create(ctx, e, p, d.Data, false)
+		made, err := t.create(ctx, e, pass, p, d.Data, false)
+		if err == nil && !made {
+			err = gate.ErrRefused
+		}
+		return err
 	}
 	var ops []any
 	if d.Do == Put {
@@ -122,15 +125,15 @@ func (t *Table) commit(ctx context.Context, e *zkconn.Epoch, p place, found Entr
 			&zk.SetDataRequest{Path: p.bucket, Version: version},
 		}
 	}
-	res, err := t.apply(ctx, e, ops...)
+	res, err := t.do(ctx, e, pass, ops...)
 	switch {
 	case err == nil && d.Do == Drop:
 		t.removed(e, p.bucket, res)
 	case missing(err), errors.Is(err, zk.ErrBadVersion):
 		t.forget(e, p.bucket)
-		return false, nil
+		err = gate.ErrRefused
 	}
-	return err == nil, err
+	return err
 }
 
 // seen is the version of a bucket that was seen last in a session.

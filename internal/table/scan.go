@@ -8,7 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
-	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
@@ -185,8 +185,8 @@ func chunk(paths []string) int {
 
 // clearThese removes those of the entries that are there.
 func (t *Table) clearThese(ctx context.Context, e *zkconn.Epoch, bucket string, paths []string) error {
-	for pace := (node.Pace{Free: 2}); len(paths) > 0; {
-		err := t.remove(ctx, e, bucket, paths...)
+	return t.attempts(ctx, e, bucket, func(ctx context.Context, e *zkconn.Epoch, pass *gate.Pass) error {
+		err := t.remove(ctx, e, pass, bucket, paths...)
 		if !missing(err) {
 			return err
 		}
@@ -199,10 +199,9 @@ func (t *Table) clearThese(ctx context.Context, e *zkconn.Epoch, bucket string, 
 		for _, n := range names {
 			there[bucket+"/"+n] = true
 		}
-		paths = slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return !there[p] })
-		if err := pace.Rest(ctx, e); err != nil {
-			return err
+		if paths = slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return !there[p] }); len(paths) == 0 {
+			return nil
 		}
-	}
-	return nil
+		return gate.ErrRefused
+	})
 }

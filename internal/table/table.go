@@ -11,7 +11,9 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -21,6 +23,9 @@ import (
 type Table struct {
 	at    *session.Access
 	terms record.Terms[terms]
+
+	turns *queue.Queue // see gates
+	gates map[string]*gate.Gate
 
 	mu    sync.Mutex
 	known bool   // whether there is a table; a call that is under way when that ends still uses most
@@ -33,6 +38,8 @@ type Table struct {
 // terms is the data of the base node. Below the base node there are
 //
 //	writers                        the writers, see package writers. They are not below keys, so watchers do not hear of them
+//	queue                          of those who were refused several times
+//	open-<number>                  the gate of a bucket, see package gate; it is made with the bucket
 //	keys/b-<number>                the buckets; each is made with its first entry, and stays. A removal writes to it
 //	keys/b-<number>/<escaped key>  the entries. The data is the value
 type terms struct {
@@ -51,7 +58,11 @@ var errRemoved = fmt.Errorf("%w: somebody has removed nodes of it; remove the re
 
 // New names the table of a type (see package layout) at the path of at. It does no I/O.
 func New(at *session.Access, kind string) *Table {
-	t := &Table{at: at}
+	t := &Table{at: at, gates: map[string]*gate.Gate{}}
+	if at.Misuse() != nil {
+		return t
+	}
+	t.turns = at.Queue("/"+kind+"/queue", queue.KindLock)
 	t.terms.Base, t.terms.ACL = at.Full(at.Path)+"/"+kind, at.ACL()
 	t.terms.Type, t.terms.Keys = kind, []string{"buckets"}
 	t.terms.First = func() (terms, []string) { return terms{newBuckets}, []string{t.writers(), t.buckets()} }
@@ -68,6 +79,12 @@ func New(at *session.Access, kind string) *Table {
 func (t *Table) writers() string { return t.terms.Base + "/writers" }
 func (t *Table) buckets() string { return t.terms.Base + "/keys" }
 
+// bucketName is what the name of a bucket begins with, and gateName that of its gate.
+const (
+	bucketName = "b-"
+	gateName   = "open-"
+)
+
 // place is where the entry of a key is.
 type place struct{ bucket, entry string }
 
@@ -75,7 +92,7 @@ func (t *Table) place(key string) place {
 	t.mu.Lock()
 	n := numberOf(key, t.most)
 	t.mu.Unlock()
-	b := fmt.Sprintf("%s/b-%03d", t.buckets(), n)
+	b := fmt.Sprintf("%s/%s%03d", t.buckets(), bucketName, n)
 	return place{b, b + "/" + nameOf(key)}
 }
 
@@ -156,22 +173,20 @@ func (t *Table) apply(ctx context.Context, e *zkconn.Epoch, ops ...any) ([]zk.Mu
 // Store sets the value of a key, whatever there is.
 func (t *Table) Store(ctx context.Context, e *zkconn.Epoch, key string, data []byte) error {
 	p := t.place(key)
-	for pace := (node.Pace{Free: 1}); ; {
+	return t.attempts(ctx, e, p.bucket, func(ctx context.Context, e *zkconn.Epoch, pass *gate.Pass) error {
 		// The check tells whether it is the bucket that is missing, or only the entry.
-		_, err := t.apply(ctx, e,
+		_, err := t.do(ctx, e, pass,
 			&zk.CheckVersionRequest{Path: p.bucket, Version: -1},
 			&zk.SetDataRequest{Path: p.entry, Data: data, Version: -1})
 		if !missing(err) {
 			return err
 		}
-		made, err := t.create(ctx, e, p, data, record.RefusedAt(err, 0, zk.ErrNoNode))
-		if made || err != nil {
-			return err
+		made, err := t.create(ctx, e, pass, p, data, record.RefusedAt(err, 0, zk.ErrNoNode))
+		if err == nil && !made { // another has made it meanwhile
+			err = gate.ErrRefused
 		}
-		if err := pace.Rest(ctx, e); err != nil { // another has made it meanwhile
-			return err
-		}
-	}
+		return err
+	})
 }
 
 // missing reports whether a transaction was refused because a node is not there.
@@ -182,23 +197,51 @@ func missing(err error) bool {
 
 // Create makes the entry of a key. It returns false if there is one.
 func (t *Table) Create(ctx context.Context, e *zkconn.Epoch, key string, data []byte) (made bool, err error) {
-	return t.create(ctx, e, t.place(key), data, false)
+	p := t.place(key)
+	err = t.attempts(ctx, e, p.bucket, func(ctx context.Context, e *zkconn.Epoch, pass *gate.Pass) (err error) {
+		made, err = t.create(ctx, e, pass, p, data, false)
+		return err
+	})
+	return made, err
+}
+
+// LoadOrCreate makes the entry of a key, or returns the one that there is.
+func (t *Table) LoadOrCreate(ctx context.Context, e *zkconn.Epoch, key string, data []byte) (found Entry, err error) {
+	p := t.place(key)
+	err = t.attempts(ctx, e, p.bucket, func(ctx context.Context, e *zkconn.Epoch, pass *gate.Pass) error {
+		made, err := t.create(ctx, e, pass, p, data, false)
+		if err != nil || made {
+			return err
+		}
+		// The refusal came through this server, so it knows the entry, or its removal since.
+		if found, err = t.get(ctx, e, p); err == nil && !found.There {
+			err = gate.ErrRefused
+		}
+		return err
+	})
+	return found, err
 }
 
 // create makes the entry of a key. It returns false if there is one. With first it guesses that it is the first entry of
-// its bucket.
-func (t *Table) create(ctx context.Context, e *zkconn.Epoch, p place, data []byte, first bool) (made bool, err error) {
-	for pace := (node.Pace{Free: 2}); ; {
-		bucket := any(&zk.CheckVersionRequest{Path: p.bucket, Version: -1})
-		if first {
-			bucket = &zk.CreateRequest{Path: p.bucket, Acl: t.at.ACL()}
+// its bucket, and makes the bucket and its gate.
+func (t *Table) create(ctx context.Context, e *zkconn.Epoch, pass *gate.Pass, p place, data []byte, first bool) (made bool, err error) {
+	entry := &zk.CreateRequest{Path: p.entry, Data: data, Acl: t.at.ACL()}
+	for pace, gated := (node.Pace{Free: 3}), pass.Closed(); ; {
+		switch bucket := (&zk.CreateRequest{Path: p.bucket, Acl: t.at.ACL()}); {
+		case !first:
+			_, err = t.do(ctx, e, pass, &zk.CheckVersionRequest{Path: p.bucket, Version: -1}, entry)
+		case gated:
+			_, err = t.do(ctx, e, pass, bucket, entry)
+		default:
+			_, err = t.apply(ctx, e, bucket, entry, &zk.CreateRequest{Path: t.gate(p.bucket).Node, Acl: t.at.ACL()})
 		}
-		_, err := t.apply(ctx, e, bucket, &zk.CreateRequest{Path: p.entry, Data: data, Acl: t.at.ACL()})
 		switch {
 		case err == nil:
 			return true, nil
 		case record.RefusedAt(err, 1, zk.ErrNodeExists):
 			return false, nil
+		case record.RefusedAt(err, 2, zk.ErrNodeExists): // the gate of a bucket that somebody has removed
+			gated = true
 		case record.RefusedAt(err, 0, zk.ErrNoNode) && first:
 			return false, t.isBroken() // the directory of the buckets is not there
 		case record.RefusedAt(err, 0, zk.ErrNoNode), record.RefusedAt(err, 0, zk.ErrNodeExists):
@@ -213,12 +256,12 @@ func (t *Table) create(ctx context.Context, e *zkconn.Epoch, p place, data []byt
 }
 
 // remove removes entries of one bucket, whatever their values are. If one is not there, none is removed.
-func (t *Table) remove(ctx context.Context, e *zkconn.Epoch, bucket string, entries ...string) error {
+func (t *Table) remove(ctx context.Context, e *zkconn.Epoch, pass *gate.Pass, bucket string, entries ...string) error {
 	var ops []any
 	for _, path := range entries {
 		ops = append(ops, &zk.DeleteRequest{Path: path, Version: -1})
 	}
-	res, err := t.apply(ctx, e, append(ops, &zk.SetDataRequest{Path: bucket, Version: -1})...)
+	res, err := t.do(ctx, e, pass, append(ops, &zk.SetDataRequest{Path: bucket, Version: -1})...)
 	if err == nil {
 		t.removed(e, bucket, res)
 	}
@@ -228,7 +271,9 @@ func (t *Table) remove(ctx context.Context, e *zkconn.Epoch, bucket string, entr
 // Remove removes the entry of a key, and reports whether there was one.
 func (t *Table) Remove(ctx context.Context, e *zkconn.Epoch, key string) (removed bool, err error) {
 	p := t.place(key)
-	err = t.remove(ctx, e, p.bucket, p.entry)
+	err = t.attempts(ctx, e, p.bucket, func(ctx context.Context, e *zkconn.Epoch, pass *gate.Pass) error {
+		return t.remove(ctx, e, pass, p.bucket, p.entry)
+	})
 	if missing(err) {
 		return false, nil
 	}
@@ -262,6 +307,6 @@ func (t *Table) get(ctx context.Context, e *zkconn.Epoch, p place) (Entry, error
 // Room is how many bytes a request that changes the entry of a key takes at most, besides the value.
 func (t *Table) Room(key string) int {
 	p := t.place(key)
-	const rest = 512 // headers, versions, and the writer's node with its data
-	return 4*len(p.bucket) + len(p.entry) + 3*record.ACLSize(t.at.ACL()) + rest
+	const rest = 1024 // headers, versions, the writer's node with its data, and the name of the entry in the queue
+	return 6*len(p.bucket) + len(p.entry) + 4*record.ACLSize(t.at.ACL()) + rest
 }

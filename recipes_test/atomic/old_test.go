@@ -49,7 +49,7 @@ func TestWhatIsNoNumberIsRefusedUntilItIsRepaired(t *testing.T) {
 			require.ErrorIs(t, err, zksync.ErrMisuse)
 			require.ErrorContains(t, err, node)
 		}
-		v.Server.Set(node, []byte("5"))
+		require.NoError(t, x.Store(ctx, 5))
 		n, err := x.Add(ctx, 1)
 		require.NoError(t, err)
 		require.Equal(t, int64(6), n)

@@ -1,0 +1,216 @@
+// Package gate bounds how often a change is refused because others change the same thing at the same time.
+//
+// # What is missing without it
+//
+// A change is computed from what was read, and the servers refuse it if that has changed since. That costs one request as
+// long as nobody is in the way. But a process that is far from the servers is refused each time, as long as one that is near
+// them never pauses. To queue does not help it: the near one is never refused, so it never queues.
+//
+// # The rule
+//
+// The gate is a node. It exists while the gate is open.
+//
+//   - Whoever is not in the queue checks in its transaction that the gate is open.
+//   - Whoever was refused twice, or has found the gate closed, queues.
+//   - Whoever has the turn need not find it open. It makes one more attempt. If that is refused, too, it
+//     closes the gate, reads, and makes the change and the gate in one transaction.
+//   - Whoever has found the gate closed makes it when its turn has come: the one that closed it may have died.
+//
+// # Why every call ends
+//
+// When the servers have closed the gate, they refuse the transactions of all who are not in the queue, and of those in the
+// queue only the first sends any. So nothing changes between its read, which follows the closing on the same connection, and
+// its transaction: that is not refused. So a turn takes four requests at most, and a call ends after two attempts of its own, the
+// turns of those ahead of it, and its own turn. Those who come later, or come again, queue behind it. It does not matter who is near.
+//
+// There are three exceptions. A session that dies in its turn delays the others until the servers end it, as with a lock. A function of the user
+// that takes longer than [Patience] loses the turn, because it may be waiting for another call that queues behind it; it may
+// be called again and again as long as others make changes. And processes of older versions do not look at the gate.
+//
+// The gate is for progress only. Each change must be right without it: its transaction checks what it was computed from.
+// Without the node, which older versions did not make, the gate is closed until the first change has made it.
+package gate
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/internal/queue"
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+)
+
+// Gate is a gate, as one object of a process uses it. It is safe for use by many goroutines.
+type Gate struct {
+	Node  string // exists while the gate is open
+	ACL   []zk.ACL
+	Turns *queue.Queue
+
+	mu        sync.Mutex
+	contended bool // another process was in the queue when this one last entered it
+}
+
+// ErrRefused means that a change was refused because somebody else was quicker, or has the turn.
+var ErrRefused = errors.New("somebody else has made a change")
+
+// refusals is how many a change bears before it queues.
+const refusals = 2
+
+// Patience is how long a function of the user may take in its turn.
+const Patience = time.Second
+
+// Pass is the way of one change through the gate.
+type Pass struct {
+	g       *Gate
+	refused int           // how often, since the beginning or since it has its turn
+	shut    bool          // the gate was found closed
+	turn    *queue.Ticket // nil outside the queue
+	closed  bool          // the gate, in this turn, by this pass
+}
+
+// Pass begins a change. The caller must call Leave in the end.
+func (g *Gate) Pass() *Pass { return &Pass{g: g} }
+
+// Next is called before each attempt. It waits for the turn, and closes the gate, when that is time; with alone at
+// once. It returns the session for the attempt, and whether what the change depends on must be read anew.
+func (p *Pass) Next(ctx context.Context, e *zkconn.Epoch, alone bool) (in *zkconn.Epoch, anew bool, err error) {
+	for {
+		if p.turn == nil {
+			if !alone && !p.shut && p.refused < refusals && !p.g.wasContended() {
+				return e, anew, nil
+			}
+			others, err := p.queue(ctx)
+			if err != nil {
+				return e, false, err
+			}
+			anew = anew || others || p.shut
+			if p.shut {
+				p.open()
+			}
+			p.refused, p.shut = 0, false
+		}
+		if p.closed || !alone && p.refused == 0 {
+			return p.turn.Epoch, anew, nil
+		}
+		switch lost, err := p.close(ctx); {
+		case err != nil:
+			return e, false, err
+		case !lost:
+			return p.turn.Epoch, true, nil
+		}
+		anew = true
+		p.Leave() // somebody has removed the entry: queue again
+		p.refused = refusals
+	}
+}
+
+func (g *Gate) wasContended() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.contended
+}
+
+// queue waits for the turn, and reports whether others were there. An object that found others in the queue queues at once the next time:
+// where many make changes, all but one of those who send at the same time are refused.
+func (p *Pass) queue(ctx context.Context) (others bool, err error) {
+	q := *p.g.Turns
+	q.Waits = func(queue.Entry) { others = true }
+	if p.turn, err = q.Obtain(ctx, (*queue.Ticket).Forget); err != nil {
+		return false, err
+	}
+	p.g.mu.Lock()
+	p.g.contended = others && !p.shut
+	p.g.mu.Unlock()
+	return others, nil
+}
+
+// inTurn is the operation that the servers refuse when this is not the turn of the pass any more, so that what it does to the
+// gate is not done later.
+func (p *Pass) inTurn() any { return &zk.CheckVersionRequest{Path: p.turn.Node, Version: -1} }
+func (p *Pass) make() any   { return &zk.CreateRequest{Path: p.g.Node, Acl: p.g.ACL} }
+
+// close closes the gate. lost says that the turn was lost.
+func (p *Pass) close(ctx context.Context) (lost bool, err error) {
+	_, err = record.Transact(ctx, p.turn.Epoch, p.inTurn(), &zk.DeleteRequest{Path: p.g.Node, Version: -1})
+	switch {
+	case record.RefusedAt(err, 0, zk.ErrNoNode):
+		return true, nil
+	case err != nil && !record.RefusedAt(err, 1, zk.ErrNoNode):
+		return false, err
+	}
+	p.closed = true
+	return false, nil
+}
+
+// open opens the gate, if it is closed. It does not wait for the answer: if the request is lost, whoever finds the gate
+// closed opens it.
+func (p *Pass) open() {
+	p.turn.Epoch.StartMulti(p.inTurn(), p.make())
+	p.closed = false
+}
+
+// Closed reports whether nobody else can make a change.
+func (p *Pass) Closed() bool { return p.closed }
+
+// Do makes an attempt: apply sends the transaction that it is given. That is ops and the operations of the gate, which
+// come last: so the results and the index of a refused operation are those of ops. The error is ErrRefused if ops
+// alone would not have been refused, but the gate is closed.
+func (p *Pass) Do(apply func(ops ...any) ([]zk.MultiResponse, error), ops ...any) ([]zk.MultiResponse, error) {
+	n := len(ops)
+	switch {
+	case p.closed:
+		ops = append(ops, p.inTurn(), p.make())
+	case p.turn == nil:
+		ops = append(ops, &zk.CheckVersionRequest{Path: p.g.Node, Version: -1})
+	}
+	res, err := apply(ops...)
+	var refused *zkconn.TxnError
+	switch {
+	case err == nil:
+		p.closed = false
+		return res[:min(n, len(res))], nil
+	case !errors.As(err, &refused) || refused.Index < n || !record.Conflict(err):
+		return nil, err
+	case p.turn == nil:
+		p.shut = true
+	case refused.Index == n:
+		p.closed = false
+		p.Leave() // somebody has removed the entry
+	default:
+		p.closed = false // somebody has made the gate by hand
+	}
+	return nil, ErrRefused
+}
+
+// Refused says that the attempt was in vain.
+func (p *Pass) Refused() { p.refused++ }
+
+// While runs a function that may be the user's.
+func (p *Pass) While(f func()) {
+	if p.turn != nil {
+		left := make(chan struct{})
+		t := time.AfterFunc(Patience, func() { p.Leave(); close(left) })
+		defer func() {
+			if !t.Stop() {
+				<-left
+			}
+		}()
+	}
+	f()
+}
+
+// Leave ends the turn, if there is one. It does not wait for the servers.
+func (p *Pass) Leave() {
+	if p.turn == nil {
+		return
+	}
+	if p.closed {
+		p.open()
+	}
+	p.turn.Leave(queue.Unawaited)
+	p.turn, p.refused, p.shut = nil, 0, false
+}
