@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -20,8 +21,9 @@ import (
 )
 
 // Kept is an ephemeral node of this process that is made again in every session, and after anybody's deletion: Curator's
-// PersistentNode. If somebody else writes to it, its data are written again, too. If there is a node of another session at the path, it waits
-// until that is gone. It looks at the owner before it writes to the node or removes it; if somebody removes the node by
+// PersistentNode. If somebody else writes to it, its data are written again, too. If there is an ephemeral node of another session at the path, it waits
+// until that is gone; a node that is not ephemeral, and a second Keep of the path in one session, end it with zksync.ErrMisuse.
+// It looks at the owner before it writes to the node or removes it; if somebody removes the node by
 // hand just then, and another process makes its own, that may be hit. It is safe for use by many goroutines.
 type Kept struct {
 	path string
@@ -37,6 +39,7 @@ type Kept struct {
 	kept   int              // wanted, when the node last had the data
 	heard  *record.Listener // of the node; nil while nobody listens
 	news   chan struct{}    // closed when kept has changed
+	taken  *takenError      // what is in the way; nil if nothing is
 	err    error            // why it has ended
 }
 
@@ -70,7 +73,7 @@ func (k *Kept) fits(data []byte) error {
 
 // run keeps the node through all sessions.
 func (k *Kept) run() {
-	err := k.at.Until(k.leaving, k.in)
+	err := k.stay()
 	if err == nil || k.leaving.Err() != nil && !k.at.Closing() {
 		err = zksync.ErrReleased
 	}
@@ -80,8 +83,27 @@ func (k *Kept) run() {
 	close(k.done)
 }
 
-// errTaken means that the node at the path is of another session.
-var errTaken = errors.New("the node is of another session")
+// stay is run without its end. Two in one session would both take the node for theirs, and write over each other's data for ever.
+func (k *Kept) stay() error {
+	if err := k.at.Misuse(); err != nil {
+		return err
+	}
+	full := k.at.Full(k.path)
+	err := k.at.Occupy(full, &session.Keeper{Leaving: k.leaving, Done: k.done})
+	switch {
+	case errors.Is(err, session.ErrOccupied):
+		return fmt.Errorf("%w: close the other Kept first: %w", err, zksync.ErrMisuse)
+	case err != nil:
+		return err
+	}
+	defer k.at.Vacate(full)
+	return k.at.Until(k.leaving, k.in)
+}
+
+// takenError means that the node at the path is of another session.
+type takenError struct{ session int64 }
+
+func (e *takenError) Error() string { return fmt.Sprintf("session 0x%x has the node", e.session) }
 
 // in keeps the node through one session. It returns nil after Close. Requests that change something do not end with Close,
 // because their outcome must be known.
@@ -101,10 +123,11 @@ func (k *Kept) in(ctx context.Context, e *zkconn.Epoch) error {
 			pace = node.Pace{Free: 2} // there is a reason to do something
 		}
 		err := k.hold(ctx, e, made)
+		taken := k.inTheWay(err)
 		switch made = err == nil; {
 		case err == nil:
 			err = k.watch(waiting, e)
-		case errors.Is(err, errTaken):
+		case taken:
 			err = record.UntilGone(waiting, e, k.at.Full(k.path), 0, nil)
 		}
 		if err != nil && (ctx.Err() != nil || k.leaving.Err() == nil) {
@@ -164,8 +187,10 @@ func (k *Kept) write(ctx context.Context, e *zkconn.Epoch, data []byte) error {
 		switch {
 		case err != nil:
 			return err
+		case st.EphemeralOwner == 0:
+			return fmt.Errorf("the node that is there is not ephemeral, so nobody will remove it: remove it, or keep another path: %w", zksync.ErrMisuse)
 		case st.EphemeralOwner != e.ID():
-			return errTaken
+			return &takenError{st.EphemeralOwner}
 		case bytes.Equal(now, data):
 			return nil
 		}
@@ -177,6 +202,16 @@ func (k *Kept) write(ctx context.Context, e *zkconn.Epoch, data []byte) error {
 			return err
 		}
 	}
+}
+
+// inTheWay reports whether a node of another session is in the way, and notes that for those who wait.
+func (k *Kept) inTheWay(err error) bool {
+	var taken *takenError
+	there := errors.As(err, &taken)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.taken = taken
+	return there
 }
 
 // has notes that the node has had the data of this call.
@@ -254,7 +289,7 @@ func (k *Kept) SetData(ctx context.Context, data []byte) error {
 		case <-news:
 		case <-k.done:
 		case <-ctx.Done():
-			return errs.Wrap("keep", k.path, errs.OfContext(ctx))
+			return errs.Wrap("keep", k.path, k.gaveUp(ctx))
 		}
 		k.mu.Lock()
 	}
@@ -263,6 +298,16 @@ func (k *Kept) SetData(ctx context.Context, data []byte) error {
 		return nil
 	}
 	return errs.Wrap("keep", k.path, k.err)
+}
+
+// gaveUp is the error of a caller whose context has ended.
+func (k *Kept) gaveUp(ctx context.Context) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.taken != nil {
+		return fmt.Errorf("%w: %w", errs.OfContext(ctx), k.taken)
+	}
+	return errs.OfContext(ctx)
 }
 
 // Done is closed when the node is kept no more: after Close, Close of the session, or a refusal of the servers that will not pass. [Kept.Err] tells which.

@@ -23,10 +23,10 @@ type Node struct {
 
 // access is what the functions need of a session.
 func access(s *zksync.Session, path string) *session.Access {
-	return session.NewAccess[session.Option]((*session.Session)(s), path, nil)
+	return session.NewViewAccess[session.Option]((*session.Session)(s), path, nil)
 }
 
-// Data is a loop over the states of the data of the node at path: the present one, and then every later one. If the node
+// Data is a loop over the states of the data of the node at path, which may be "/": the present one, and then every later one. If the node
 // does not exist, that is a state, too, and the loop waits until it is made. If the data change several times
 // before they are read, only the last state is told: the difference of Stat.Version tells how many were passed over.
 //

@@ -60,10 +60,10 @@ type Tree struct {
 	cache *subtree.Cache
 }
 
-// NewTree names the tree at path. It does no I/O. Start reports a malformed path, a nil session, or an option as
+// NewTree names the tree at path, which may be "/". It does no I/O. Start reports a malformed path, a nil session, or an option as
 // zksync.ErrMisuse: a tree takes none.
 func NewTree(s *zksync.Session, path string, opts ...zksync.Option) *Tree {
-	at := session.NewAccess((*session.Session)(s), path, opts).Without(append([]string{"WithACL", "WithName"}, session.OfHolds...)...)
+	at := session.NewViewAccess((*session.Session)(s), path, opts).Without(append([]string{"WithACL", "WithName"}, session.OfHolds...)...)
 	return &Tree{path: path, at: at, cache: subtree.NewCache(at, at.Full(path))}
 }
 

@@ -22,6 +22,14 @@ func ValidatePath(path string) error {
 	return nil
 }
 
+// ValidateNode is ValidatePath for a node that is only looked at: it may be the root.
+func ValidateNode(path string) error {
+	if path == "/" {
+		return nil
+	}
+	return ValidatePath(path)
+}
+
 // PathProblem returns what is wrong with path and how to correct it, or "".
 func PathProblem(path string) string {
 	switch {
@@ -30,7 +38,7 @@ func PathProblem(path string) string {
 	case path[0] != '/':
 		return `does not start with "/": put one in front`
 	case path == "/":
-		return `is the root, which cannot be a lock: give a path below it, such as "/locks/orders"`
+		return `is the root: give a path below it, such as "/locks/orders"`
 	case len(path) > maxPathLen:
 		return fmt.Sprintf("is %d bytes long: stay within %d", len(path), maxPathLen)
 	case strings.HasSuffix(path, "/"):

@@ -26,7 +26,7 @@ func TestBadPathsAreRefusedWithTheReasonAndTheFix(t *testing.T) {
 		"":                   `path "" is empty: give an absolute path such as "/locks/orders"`,
 		"a":                  `path "a" does not start with "/": put one in front`,
 		"a/b":                `does not start with "/"`,
-		"/":                  `path "/" is the root, which cannot be a lock`,
+		"/":                  `path "/" is the root: give a path below it`,
 		"/a/":                `path "/a/" ends with "/": remove it`,
 		"//":                 `ends with "/"`,
 		"//a":                `has an empty name in it: write a single "/"`,

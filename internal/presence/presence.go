@@ -78,8 +78,11 @@ func (p *Presence) Start() error {
 
 func (p *Presence) run() {
 	defer close(p.done)
-	err := p.occupy()
-	if err == nil {
+	err := p.At.Occupy(p.Node, &session.Keeper{Leaving: p.leaving, Done: p.done})
+	switch {
+	case errors.Is(err, session.ErrOccupied):
+		err = p.Taken(true)
+	case err == nil:
 		defer p.At.Vacate(p.Node)
 		err = p.At.Until(p.leaving, p.in)
 	}
@@ -90,26 +93,6 @@ func (p *Presence) run() {
 	defer p.mu.Unlock()
 	p.err = err
 	p.changed()
-}
-
-// occupy waits until no other presence of this session keeps the node. One that is leaving may have a node there, or may yet make it.
-func (p *Presence) occupy() error {
-	for {
-		other, taken := p.At.Occupy(p.Node, p).(*Presence)
-		switch {
-		case !taken:
-			return nil
-		case other.leaving.Err() == nil:
-			return p.Taken(true)
-		}
-		select {
-		case <-other.done:
-		case <-p.leaving.Done():
-			return errs.ErrReleased
-		case <-p.At.Closed():
-			return errs.ErrClosed
-		}
-	}
 }
 
 // in is the presence in one session. Requests that change something do not end with leaving: their outcome must be known.

@@ -26,18 +26,23 @@ type Access struct {
 // NewAccess checks the arguments of a constructor. It returns no
 // error: each call of the primitive reports what is wrong (Misuse).
 func NewAccess[O Option](s *Session, path string, opts []O) *Access {
-	return newAccess(s, path, Options(opts), func(u use) bool { return u.lock })
+	return newAccess(s, path, Options(opts), node.ValidatePath, func(u use) bool { return u.lock })
+}
+
+// NewViewAccess is NewAccess for what only looks at nodes of any program: the path may be the root.
+func NewViewAccess[O Option](s *Session, path string, opts []O) *Access {
+	return newAccess(s, path, Options(opts), node.ValidateNode, func(u use) bool { return u.lock })
 }
 
 // NewValueAccess is NewAccess for what keeps values of the user: it takes the option for their codec, and none of those
 // of holds.
 func NewValueAccess[O Option](s *Session, path string, opts []O) *Access {
-	return newAccess(s, path, Options(opts), func(u use) bool {
+	return newAccess(s, path, Options(opts), node.ValidatePath, func(u use) bool {
 		return u.values || u.lock && !slices.Contains(OfHolds, u.name)
 	})
 }
 
-func newAccess(s *Session, path string, opts []Option, suits func(use) bool) *Access {
+func newAccess(s *Session, path string, opts []Option, valid func(path string) error, suits func(use) bool) *Access {
 	a := &Access{Session: s, Path: path}
 	if s == nil {
 		a.Session, a.Settings.bad = None(), errs.ErrNoSession
@@ -48,7 +53,7 @@ func newAccess(s *Session, path string, opts []Option, suits func(use) bool) *Ac
 		a.Settings.ACL = zk.WorldACL(zk.PermAll)
 	}
 	s.client.KeepIdentityOut(a.Settings.ACL)
-	a.Refuse(node.ValidatePath(path))
+	a.Refuse(valid(path))
 	return a
 }
 

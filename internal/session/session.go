@@ -202,7 +202,17 @@ func (s *Session) Logger() *slog.Logger   { return s.logger }
 func (s *Session) Trace() *Trace          { return s.settings.Trace }
 
 // Full is the path on the servers of one of the session's paths.
-func (s *Session) Full(path string) string { return s.chroot + path }
+func (s *Session) Full(path string) string {
+	if path == "/" && s.chroot != "" {
+		return s.chroot
+	}
+	return s.chroot + path
+}
 
 // Local is the reverse of Full.
-func (s *Session) Local(path string) string { return strings.TrimPrefix(path, s.chroot) }
+func (s *Session) Local(path string) string {
+	if path == s.chroot {
+		return "/"
+	}
+	return strings.TrimPrefix(path, s.chroot)
+}

@@ -114,14 +114,36 @@ func (s *Session) inEach(ctx, requests context.Context, f func(ctx context.Conte
 	}
 }
 
-// Occupy notes that who keeps a node at a path of the servers, until Vacate. If another does, it returns that instead. So
-// of those who make a node of this session there, each waits until the one before has ended.
-func (s *Session) Occupy(path string, who any) (other any) {
-	other, _ = s.kept.LoadOrStore(path, who)
-	if other == who {
-		return nil
+// Keeper is something that keeps a node there.
+type Keeper struct {
+	Leaving context.Context // ends when it gives the node up
+	Done    <-chan struct{} // closed when nothing more will happen
+}
+
+// ErrOccupied means that another of this session keeps the node.
+var ErrOccupied = errors.New("this session keeps the node already")
+
+// Occupy notes that who keeps a node at a path of the servers, until Vacate. If another of this session does, the error is
+// ErrOccupied. If that one is giving it up, it may have a node there, or may yet make it, so Occupy waits for its end, or
+// until who gives up itself or the session closes.
+func (s *Session) Occupy(path string, who *Keeper) error {
+	for {
+		stored, taken := s.kept.LoadOrStore(path, who)
+		other := stored.(*Keeper)
+		switch {
+		case !taken:
+			return nil
+		case other.Leaving.Err() == nil:
+			return ErrOccupied
+		}
+		select {
+		case <-other.Done:
+		case <-who.Leaving.Done():
+			return errs.ErrReleased
+		case <-s.Closed():
+			return errs.ErrClosed
+		}
 	}
-	return other
 }
 
 // Vacate undoes Occupy.

@@ -1,6 +1,8 @@
 package watch_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -24,5 +26,61 @@ func TestAKeptNodeIsClosedAtOnceWithoutASession(t *testing.T) {
 		require.True(t, proving.IsClosed(k.Done()))
 		require.ErrorIs(t, k.Err(), zksync.ErrReleased)
 		v.Server.Restart()
+	})
+}
+
+func TestAKeptNodeAtAPersistentOneIsRefused(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		v.Put("/services/a", "persistent")
+		k := zkwatch.Keep(v.Session(), "/services/a", []byte("mine"))
+		ctx, cancel := context.WithTimeout(t.Context(), v.Patience())
+		defer cancel()
+		err := k.SetData(ctx, []byte("mine"))
+		require.ErrorIs(t, err, zksync.ErrMisuse)
+		require.ErrorContains(t, err, "/services/a")
+		require.ErrorContains(t, err, "is not ephemeral")
+		<-k.Done()
+		require.ErrorIs(t, k.Err(), zksync.ErrMisuse)
+		require.ErrorIs(t, k.Close(), zksync.ErrMisuse)
+		require.Equal(t, "persistent", v.Data("/services/a"))
+	})
+}
+
+func TestAKeptNodeThatAnotherSessionHasNamesItWhenTheCallerGivesUp(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		other := v.Session()
+		require.NoError(t, zkwatch.Keep(other, "/services/a", nil).SetData(t.Context(), nil))
+		k := zkwatch.Keep(v.Session(), "/services/a", []byte("mine"))
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		err := k.SetData(ctx, []byte("mine"))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, fmt.Sprintf("session 0x%x has the node", other.ID()))
+	})
+}
+
+func TestASessionKeepsANodeOnce(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session(zksync.WithTimeout(time.Minute))
+		first := zkwatch.Keep(s, "/services/a", []byte("first"))
+		require.NoError(t, first.SetData(t.Context(), []byte("first")))
+		second := zkwatch.Keep(s, "/services/a", []byte("second"))
+		err := second.SetData(t.Context(), []byte("second"))
+		require.ErrorIs(t, err, zksync.ErrMisuse)
+		require.ErrorContains(t, err, "this session keeps the node already")
+		v.Costs(1, func() { time.Sleep(90 * time.Second) }, "one of them looks once in a session timeout")
+		require.Equal(t, "first", v.Data("/services/a"))
+		require.NoError(t, first.Close())
+
+		third := zkwatch.Keep(s, "/services/a", []byte("third"))
+		require.NoError(t, third.SetData(t.Context(), []byte("third")))
+		heal := v.Server.Partition(s.ID())
+		require.NoError(t, third.Close(), "it cannot be removed yet")
+		fourth := zkwatch.Keep(s, "/services/a", []byte("fourth"))
+		heal()
+		require.NoError(t, fourth.SetData(t.Context(), []byte("4")), "it waits for the end of the one that was closed")
+		require.Equal(t, "4", v.Data("/services/a"))
+		require.NoError(t, fourth.Close())
+		require.False(t, v.Exists("/services/a"))
 	})
 }
