@@ -60,6 +60,15 @@ func WithTLS(c *tls.Config) Option {
 	return session.ForSession("WithTLS", func(s *session.Settings) { s.TLS = c.Clone() })
 }
 
+// WithTLSFiles uses TLS with certificates from files in PEM form: ca has the authorities that are trusted ("" for those of this
+// machine), cert and key the certificate that is shown to the servers ("" and "" for none). They are read again
+// at each connection, so they may be replaced at any time. If they cannot be read then, or do not belong together,
+// a warning is logged, and those read before are used. Connect gives ErrMisuse if they cannot be used at
+// first. With [WithTLS] besides, that configuration says everything else, such as the name of the servers.
+func WithTLSFiles(ca, cert, key string) Option {
+	return session.ForSession("WithTLSFiles", func(s *session.Settings) { s.TLSFiles(ca, cert, key) })
+}
+
 // WithDialer replaces the function that opens connections. The function must return when its
 // context ends, which is when the attempt does. The address is one of the connect string: the function
 // looks names up itself, within that time, and chooses among several addresses. Without this option the

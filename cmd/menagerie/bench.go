@@ -128,7 +128,7 @@ func (a *app) measure(ctx context.Context, cfg bench.Config, r *bench.Report) er
 	}
 	defer goodbye(s)
 	cfg.Servers = a.servers
-	cfg.Secured = bench.Secured{TLS: a.tlsConfig, ACL: a.nodeACL}
+	cfg.Secured = bench.Secured{TLS: a.tlsConfig, Files: a.tlsFiles, ACL: a.nodeACL}
 	for _, c := range a.credentials {
 		cfg.Secured.Auth = append(cfg.Secured.Auth, bench.Credential{Scheme: c.scheme, Secret: []byte(c.secret)})
 	}

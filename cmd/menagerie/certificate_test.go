@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -93,15 +94,26 @@ func (a *authority) write(t *testing.T, name string, data []byte) string {
 // serveTLS has a server speak TLS on another port, too, and wants a certificate of ours if need is set.
 func (a *authority) serveTLS(t *testing.T, s *server, need bool) (addr string) {
 	t.Helper()
+	config := a.server(t)
+	if !need {
+		config.ClientAuth = tls.NoClientCert
+	}
+	return serveBy(t, s, config)
+}
+
+// server is the configuration of a server that wants a certificate of ours.
+func (a *authority) server(t *testing.T) *tls.Config {
+	t.Helper()
 	id := a.issue(t, "localhost")
 	pair, err := tls.LoadX509KeyPair(id.cert, id.key)
 	require.NoError(t, err)
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)
-	config := &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: pool}
-	if need {
-		config.ClientAuth = tls.RequireAndVerifyClientCert
-	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert}
+}
+
+func serveBy(t *testing.T, s *server, config *tls.Config) (addr string) {
+	t.Helper()
 	l, err := tls.Listen("tcp", "127.0.0.1:0", config)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
@@ -115,4 +127,31 @@ func (a *authority) serveTLS(t *testing.T, s *server, need bool) (addr string) {
 		}
 	}()
 	return l.Addr().String()
+}
+
+func TestCertificatesAreReadAgainAtEachConnection(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	before, after := newAuthority(t), newAuthority(t)
+	var config atomic.Pointer[tls.Config]
+	config.Store(before.server(t))
+	addr := serveBy(t, s, &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return config.Load(), nil }})
+	id, next := before.issue(t, "client"), after.issue(t, "client")
+	enough := filepath.Join(t.TempDir(), "enough")
+	p := start(t, "lock", "/a", "-v", "--servers", addr, "--tls-ca", before.file, "--tls-cert", id.cert, "--tls-key", id.key,
+		"--", "sh", "-c", `until test -e "$0"; do sleep 0.05; done`, enough)
+	s.queued(t, "/a", 1)
+	for from, to := range map[string]string{after.file: before.file, next.cert: id.cert, next.key: id.key} {
+		data, err := os.ReadFile(from)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(to, data, 0o600))
+	}
+	config.Store(after.server(t))
+	for _, c := range s.Sessions() {
+		s.Disconnect(c.ID)
+	}
+	p.complains("menagerie: connected again after ")
+	require.NoError(t, os.WriteFile(enough, nil, 0o600))
+	p.finished()
+	require.NotContains(t, p.stderr.String(), "cannot connect", "the first attempt succeeds")
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"os"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/spf13/cobra"
 
+	"github.com/go-menagerie/menagerie/internal/tlsfiles"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -37,9 +37,10 @@ type connection struct {
 	tls            tlsFlags
 	verbosity      int
 
-	credentials []credential // what auth says
-	tlsConfig   *tls.Config  // nil without TLS
-	nodeACL     []zk.ACL     // nil for that of zksync
+	credentials []credential    // what auth says
+	tlsConfig   *tls.Config     // nil without TLS; without what is in files
+	tlsFiles    *tlsfiles.Files // nil without files
+	nodeACL     []zk.ACL        // nil for that of zksync
 }
 
 type tlsFlags struct {
@@ -86,7 +87,7 @@ func (c *connection) resolve(cmd *cobra.Command) error {
 	if c.credentials, err = readCredentials(cmd.Flags().Changed("auth"), c.auth); err != nil {
 		return err
 	}
-	if c.tlsConfig, err = c.tls.config(cmd.Flags().Changed); err != nil {
+	if c.tlsConfig, c.tlsFiles, err = c.tls.config(cmd.Flags().Changed); err != nil {
 		return err
 	}
 	c.nodeACL, err = parseACL(c.acl)
@@ -104,6 +105,9 @@ func (c *connection) options() []zksync.Option {
 	}
 	if c.tlsConfig != nil {
 		opts = append(opts, zksync.WithTLS(c.tlsConfig))
+	}
+	if f := c.tlsFiles; f != nil {
+		opts = append(opts, zksync.WithTLSFiles(f.CA, f.Cert, f.Key))
 	}
 	if c.nodeACL != nil {
 		opts = append(opts, zksync.WithACL(c.nodeACL...))
@@ -204,8 +208,8 @@ func cannotRead(source, name string, err error) error {
 	return usage("%s: cannot read the file %q: %v", source, shorten(name), err)
 }
 
-// config is what the flags and the environment say of TLS; nil if nothing.
-func (f *tlsFlags) config(changed func(string) bool) (*tls.Config, error) {
+// config is what the flags and the environment say of TLS; nil if nothing. The files are those that are named, nil if none is.
+func (f *tlsFlags) config(changed func(string) bool) (*tls.Config, *tlsfiles.Files, error) {
 	// From here on a value's source is its flag, or the variable that stands in for it.
 	from := map[string]string{}
 	text := func(flag string, value *string) {
@@ -229,57 +233,36 @@ func (f *tlsFlags) config(changed func(string) bool) (*tls.Config, error) {
 	text("tls-key", &f.key)
 	text("tls-server-name", &f.serverName)
 	if err := errors.Join(onOff("tls", &f.on), onOff("tls-insecure", &f.insecure)); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if changed("tls") && !f.on { // this once, whatever the environment says
 		for flag := range from {
 			if flag != "tls" && changed(flag) {
-				return nil, usage("--tls=false and --%s exclude each other: leave one out", flag)
+				return nil, nil, usage("--tls=false and --%s exclude each other: leave one out", flag)
 			}
 		}
 		*f = tlsFlags{}
 	}
 	switch {
 	case *f == tlsFlags{}:
-		return nil, nil
+		return nil, nil, nil
 	case f.key == "" && f.cert != "":
-		return nil, usage("%s without a key: name the file that has it with --tls-key", from["tls-cert"])
+		return nil, nil, usage("%s without a key: name the file that has it with --tls-key", from["tls-cert"])
 	case f.cert == "" && f.key != "":
-		return nil, usage("%s without a certificate: name the file that has it with --tls-cert", from["tls-key"])
+		return nil, nil, usage("%s without a certificate: name the file that has it with --tls-cert", from["tls-key"])
 	}
 	c := &tls.Config{ServerName: f.serverName, InsecureSkipVerify: f.insecure}
-	if f.ca != "" {
-		pem, err := os.ReadFile(f.ca)
-		if err != nil {
-			return nil, cannotRead(from["tls-ca"], f.ca, err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, usage("%s: the file %q has no certificate in PEM form (-----BEGIN CERTIFICATE-----)", from["tls-ca"], shorten(f.ca))
-		}
+	if f.ca == "" && f.cert == "" {
+		return c, nil, nil
 	}
-	if f.cert != "" {
-		pair, err := loadPair(from, f.cert, f.key)
-		if err != nil {
-			return nil, err
+	files := &tlsfiles.Files{CA: f.ca, Cert: f.cert, Key: f.key}
+	var wrong *tlsfiles.Error
+	if _, err := files.Config(nil); errors.As(err, &wrong) {
+		sources := make([]string, len(wrong.Parts))
+		for i, part := range wrong.Parts {
+			sources[i] = from["tls-"+part]
 		}
-		c.Certificates = []tls.Certificate{pair}
+		return nil, nil, usage("%s: %s", strings.Join(sources, " and "), wrong.Why)
 	}
-	return c, nil
-}
-
-func loadPair(from map[string]string, cert, key string) (tls.Certificate, error) {
-	var pems [2][]byte
-	for i, file := range [2]struct{ flag, name string }{{"tls-cert", cert}, {"tls-key", key}} {
-		var err error
-		if pems[i], err = os.ReadFile(file.name); err != nil {
-			return tls.Certificate{}, cannotRead(from[file.flag], file.name, err)
-		}
-	}
-	pair, err := tls.X509KeyPair(pems[0], pems[1])
-	if err != nil {
-		return pair, usage("%s and %s: the files %q and %q are not a certificate and its key in PEM form: %s",
-			from["tls-cert"], from["tls-key"], shorten(cert), shorten(key), strings.TrimPrefix(err.Error(), "tls: "))
-	}
-	return pair, nil
+	return c, files, nil
 }

@@ -41,8 +41,14 @@ type Site struct {
 // Dial opens a connection of a ZooKeeper client on which requests are counted: above TLS, or they could not be told.
 func (at Site) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	dial := (&net.Dialer{}).DialContext
-	if at.Secured.TLS != nil {
-		dial = (&tls.Dialer{Config: at.Secured.TLS}).DialContext
+	if config := at.Secured.TLS; config != nil {
+		if f := at.Secured.Files; f != nil {
+			var err error
+			if config, err = f.Config(config); config == nil {
+				return nil, err
+			}
+		}
+		dial = (&tls.Dialer{Config: config}).DialContext
 	}
 	c, err := dial(ctx, network, address)
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/internal/tlsfiles"
 )
 
 // Peer is something that is measured beside others.
@@ -37,9 +39,10 @@ type Slice struct {
 // Secured says how to reach servers that do not let everybody do everything. The zero value is
 // for those that do.
 type Secured struct {
-	TLS  *tls.Config
-	Auth []Credential
-	ACL  []zk.ACL // of nodes; nil for open ones
+	TLS   *tls.Config     // nil without TLS
+	Files *tlsfiles.Files // certificates of TLS that are in files; nil for those in TLS
+	Auth  []Credential
+	ACL   []zk.ACL // of nodes; nil for open ones
 }
 
 // Credential is what the servers are shown after every handshake.

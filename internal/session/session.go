@@ -38,8 +38,9 @@ type Session struct {
 	stop context.CancelCauseFunc
 	work sync.WaitGroup
 
-	mu    sync.Mutex        // held while ctx is made to end
-	holds map[Hold]struct{} // what Close must end
+	mu         sync.Mutex        // held while ctx is made to end
+	holds      map[Hold]struct{} // what Close must end
+	tlsTrouble string            // why certificates could not be read again at the newest connection; "" if they could
 
 	over   chan struct{} // closed when Close has done what it could
 	result error         // of Close, once over is closed
@@ -52,6 +53,9 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Session, err
 	}
 	set, err := sessionSettings(opts)
 	if err != nil {
+		return fail(err)
+	}
+	if err := set.checkTLS(); err != nil {
 		return fail(err)
 	}
 	list, chroot, err := parseConnectString(servers)
@@ -105,7 +109,7 @@ func (s *Session) config() zkconn.Config {
 		Servers: s.servers, Timeout: s.settings.Timeout, Auth: s.settings.Auth,
 		Dial: s.settings.Dial, LeaseFraction: s.settings.Fraction, Logger: s.logger,
 	}
-	if s.settings.TLS != nil {
+	if s.settings.secured() {
 		c.Secure = s.secure
 	}
 	return c

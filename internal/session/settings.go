@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/codec"
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/tlsfiles"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -20,6 +21,7 @@ type Settings struct {
 	Timeout  time.Duration
 	Auth     []zkconn.Auth
 	TLS      *tls.Config
+	Files    *tlsfiles.Files // of WithTLSFiles; nil without
 	Dial     func(ctx context.Context, network, address string) (net.Conn, error)
 	Logger   *slog.Logger
 	Trace    *Trace

@@ -3,15 +3,51 @@ package session
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
+	"log/slog"
 	"net"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/tlsfiles"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// secure makes a connection speak TLS, as WithTLS says. Without a server name in
-// the TLS configuration, the name to verify is that of the connect string.
+// TLSFiles sets the files of WithTLSFiles.
+func (s *Settings) TLSFiles(ca, cert, key string) {
+	switch {
+	case ca == "" && cert == "" && key == "":
+		s.Misuse("WithTLSFiles without a file; WithTLS trusts the authorities of this machine")
+	case cert == "" && key != "":
+		s.Misuse("WithTLSFiles with the key %s and no certificate; give both", errs.ShowPath(key))
+	case cert != "" && key == "":
+		s.Misuse("WithTLSFiles with the certificate %s and no key; give both", errs.ShowPath(cert))
+	}
+	s.Files = &tlsfiles.Files{CA: ca, Cert: cert, Key: key}
+}
+
+// checkTLS reports files that cannot be used. Later such files are no reason to give up: see secure.
+func (s *Settings) checkTLS() error {
+	if s.Files == nil {
+		return nil
+	}
+	if _, err := s.Files.Config(nil); err != nil {
+		return fmt.Errorf("WithTLSFiles: %w: %w", err, errs.ErrMisuse)
+	}
+	return nil
+}
+
+// secured reports whether connections speak TLS.
+func (s *Settings) secured() bool { return s.TLS != nil || s.Files != nil }
+
+// secure makes a connection speak TLS, as WithTLS and WithTLSFiles say. Without a server name
+// in the TLS configuration, the name to verify is that of the connect string.
 func (s *Session) secure(ctx context.Context, raw net.Conn, host string) (net.Conn, error) {
 	config := s.settings.TLS.Clone()
+	if f := s.settings.Files; f != nil {
+		var err error
+		config, err = f.Config(config) // Connect has read them, so there is a configuration in any case
+		s.tellTLS(ctx, err)
+	}
 	if config.ServerName == "" {
 		config.ServerName = host
 	}
@@ -20,4 +56,22 @@ func (s *Session) secure(ctx context.Context, raw net.Conn, host string) (net.Co
 		return nil, &zkconn.TLSError{Err: err}
 	}
 	return conn, nil
+}
+
+// tellTLS logs that certificates could not be read again, as a warning where that was not said by the last attempt.
+func (s *Session) tellTLS(ctx context.Context, err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	level := slog.LevelWarn
+	s.mu.Lock()
+	if text == s.tlsTrouble {
+		level = slog.LevelDebug
+	}
+	s.tlsTrouble = text
+	s.mu.Unlock()
+	if err != nil {
+		s.logger.Log(ctx, level, "certificates cannot be read again; those read before are used", "error", err)
+	}
 }
