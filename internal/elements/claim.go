@@ -116,7 +116,7 @@ func (q *Queue) End(ctx context.Context, e *zkconn.Epoch, c Claim, ack bool, end
 	}
 	err := node.Outlive(ctx, e, func(ctx context.Context) error {
 		_, err := q.apply(ctx, e, ops...)
-		if record.Conflict(err) || errors.Is(err, ErrAgain) || errors.Is(err, zkconn.ErrOver) {
+		if record.Conflict(err) || errors.Is(err, ErrAgain) {
 			return errs.ErrLost
 		}
 		return err
@@ -124,8 +124,13 @@ func (q *Queue) End(ctx context.Context, e *zkconn.Epoch, c Claim, ack bool, end
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		return errs.MarkAmbiguous(errs.OfContext(ctx)) // it goes on
 	}
-	if errs.Ambiguous(err) {
-		err = errs.MarkAmbiguous(errs.ErrLost) // the session has ended
+	switch {
+	case errs.Ambiguous(err): // the session has ended
+		err = errs.MarkAmbiguous(errs.ErrLost)
+	case errors.Is(err, zkconn.ErrOver): // before anything was sent
+		err = errs.ErrLost
+	case err != nil && !errors.Is(err, errs.ErrLost):
+		err = node.Reason(ctx, err)
 	}
 	finish(err)
 	return err

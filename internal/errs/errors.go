@@ -24,10 +24,10 @@ var (
 	ErrStale          = errors.New("zksync: stale token")
 
 	// ErrNotFound is an fs.ErrNotExist, too.
-	ErrNotFound error = &kindOf{text: "zksync: not found", of: fs.ErrNotExist}
+	ErrNotFound = Kind("zksync: not found", fs.ErrNotExist)
 
 	// ErrMaxHold is an ErrLost, too.
-	ErrMaxHold error = &kindOf{text: "zksync: lease held longer than its maximum", of: ErrLost}
+	ErrMaxHold = Kind("zksync: lease held longer than its maximum", ErrLost)
 )
 
 // kindOf is a sentinel that is also another one. It is used by pointer only,
@@ -36,6 +36,9 @@ type kindOf struct {
 	text string
 	of   error
 }
+
+// Kind makes a sentinel that is also the sentinel of.
+func Kind(text string, of error) error { return &kindOf{text, of} }
 
 func (k *kindOf) Error() string { return k.text }
 

@@ -12,13 +12,14 @@ import (
 var (
 	// ErrOver is returned for an operation of an epoch whose session has ended or can no
 	// longer be proved alive. What the operation did, if anything, ends with the session.
-	ErrOver = errors.New("zkconn: the session is over")
+	// A caller that does not translate it returns what zksync documents.
+	ErrOver = errs.Kind("zkconn: the session is over", errs.ErrSessionExpired)
 
 	// ErrNotSent is returned for a request that was not sent, because there was no connection.
 	ErrNotSent = errors.New("zkconn: not sent: no connection")
 
-	// ErrClosed is returned once the client was closed.
-	ErrClosed = errors.New("zkconn: client closed")
+	// ErrClosed is returned once the client was closed; it is an errs.ErrClosed, too.
+	ErrClosed = errs.Kind("zkconn: client closed", errs.ErrClosed)
 
 	// ErrAuth is returned when the servers refuse the credentials, or demand others. Another attempt would not change that.
 	ErrAuth = fmt.Errorf("%w: the servers refuse the credentials", errs.ErrMisuse)
