@@ -139,7 +139,7 @@ func (x *Slots) take(ctx context.Context, first *queue.Ticket) (*queue.Ticket, i
 		return t, slot, nil
 	}
 	first.Leave(node.Grace)
-	t.DropProof()
+	t.Forget()
 	if sent { // it may yet be applied
 		t.Epoch.AmbiguousCreate(x.taken.Dir, t.Entry.Name, at)
 		node.Settle(t.Epoch, t.Epoch.Reap(zkconn.Orphan{Dir: x.taken.Dir, Node: t.Node}), node.Grace)

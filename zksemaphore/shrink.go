@@ -48,7 +48,7 @@ func (s *permits) Shrink(ctx context.Context, l *lease.Lease, n int64) (_ *lease
 	if sent { // it may yet be applied, and nobody would remove the node of the rest
 		p.Epoch.AmbiguousCreate(s.g.Queue().Dir, p.Entry.Name, at)
 	}
-	p.DropProof()
+	p.Forget()
 	if refused {
 		old.SetReplacing(false)
 		return nil, false, nil

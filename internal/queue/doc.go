@@ -123,6 +123,10 @@
 // not ended the session, and cannot end it before the lease clock says so. A ticket that may be the
 // next asks for that proof while it waits, so that the proof is there in time (proof.txt).
 //
+// # The end of a ticket
+//
+// A ticket ends once, for one of the reasons in the table of leave.go, and lets go of all that it has, whatever the reason.
+//
 // # Nodes beside the entries
 //
 // A queue with a Delay has marks beside its entries, by which the next one knows that a hold was lost: mark.go has that argument.

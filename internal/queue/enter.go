@@ -60,7 +60,7 @@ func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t 
 				ops = q.Check()
 			}
 			if old != nil {
-				ops = append(ops, old.removal()...)
+				ops = append(ops, old.removal(old.claim.mark.Load())...)
 			}
 			return ops
 		},

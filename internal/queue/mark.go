@@ -43,19 +43,37 @@ type claim struct {
 	entered time.Time // when the answer came that the entry was made, or later
 	sole    bool      // the entry was the only child of the directory, right after it was made
 	once    bool      // do not wait, but fail with ErrNotAcquired
-	mark    string    // the path of the mark, from the moment when it may be there; written before the grant only
 
-	// lost says that the hold was lost: its mark stays. It does not count if the hold was closed, that is released by Close
-	// of the session, after which the ticket is lost, too.
-	lost, closed atomic.Bool
+	// mark is that of the hold, from the moment when it may be there until somebody is to remove it, or it is to stay. Whoever
+	// swaps it for nil decides on that.
+	mark atomic.Pointer[ownMark]
 }
 
-// path is that of the mark that a release must remove; empty if there is none.
-func (c *claim) path() string {
-	if c.lost.Load() && !c.closed.Load() {
+// ownMark is a mark that the ticket may have made. Its methods do nothing for nil, which is no mark.
+type ownMark struct {
+	path    string
+	settled func() // ends what makes Close of the session wait: see zkconn.Epoch.Lasting
+}
+
+func (m *ownMark) settle() {
+	if m != nil {
+		m.settled()
+	}
+}
+
+func (m *ownMark) at() string {
+	if m == nil {
 		return ""
 	}
-	return c.mark
+	return m.path
+}
+
+// removal is how a transaction that releases the hold removes the mark.
+func (m *ownMark) removal() []any {
+	if m == nil {
+		return nil
+	}
+	return []any{&zk.DeleteRequest{Path: m.path, Version: -1}}
 }
 
 // holdMark is what the name of a mark tells.
@@ -119,20 +137,30 @@ func (m holdMark) heldIn(names []string) bool {
 	return false
 }
 
-// unmark is how a transaction that releases the hold removes its mark.
-func (t *Ticket) unmark() []any {
-	if p := t.claim.path(); p != "" {
-		return []any{&zk.DeleteRequest{Path: p, Version: -1}}
-	}
-	return nil
-}
-
-// Unmark removes the mark of a hold that Close of its session releases. It does not wait for the answer. The end of
-// the session, which is asked for after it, comes after it. It checks the entry: if that is gone, the hold was lost.
+// Unmark removes the mark of a hold that Close of its session releases. It does not wait for the answer; Close does, before it
+// ends the session. The transaction checks the entry: if that is gone, the hold was lost.
 func (t *Ticket) Unmark() {
-	t.claim.closed.Store(true)
-	if gone := t.unmark(); gone != nil {
-		t.Epoch.StartMulti(append([]any{&zk.CheckVersionRequest{Path: t.Node, Version: -1}}, gone...)...)
+	mark := t.claim.mark.Swap(nil)
+	if mark == nil {
+		return
+	}
+	ops := append([]any{&zk.CheckVersionRequest{Path: t.Node, Version: -1}}, mark.removal()...)
+	sent := t.Epoch.StartMulti(ops...)
+	if !t.Epoch.Go(func() {
+		defer mark.settle()
+		ctx := context.Background() // the epoch ends it
+		for pace := (node.Pace{Free: 1}); ; sent = t.Epoch.StartMulti(ops...) {
+			// To repeat it is harmless: if it was applied, the mark is not there, and nobody makes it again.
+			_, err := sent.Wait(ctx, t.Epoch)
+			if !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent) {
+				return
+			}
+			if t.Epoch.Await(ctx) != nil || pace.Rest(ctx, t.Epoch) != nil {
+				return
+			}
+		}
+	}) {
+		mark.settle()
 	}
 }
 
@@ -188,13 +216,21 @@ func (t *Ticket) marks(ctx context.Context) (others []holdMark, made bool, err e
 
 // makeMark makes the mark of t in the place of the others.
 func (t *Ticket) makeMark(ctx context.Context, others []holdMark) error {
-	q := t.queue
-	t.claim.mark = q.Dir + "/" + t.ownMark()
+	q, mark := t.queue, t.claim.mark.Load()
+	if mark == nil {
+		// Close of the session waits until the mark is settled. Once the session is being ended, it could not be any more.
+		settled, ok := t.Epoch.Lasting()
+		if !ok {
+			return zkconn.ErrClosed
+		}
+		mark = &ownMark{q.Dir + "/" + t.ownMark(), settled}
+		t.claim.mark.Store(mark)
+	}
 	ops := []any{&zk.CheckVersionRequest{Path: t.Node, Version: -1}}
 	for _, m := range others {
 		ops = append(ops, &zk.DeleteRequest{Path: q.Dir + "/" + m.name, Version: -1})
 	}
-	_, err := t.Epoch.StartMulti(append(ops, &zk.CreateRequest{Path: t.claim.mark, Data: q.Data(), Acl: q.ACL})...).Wait(ctx, t.Epoch)
+	_, err := t.Epoch.StartMulti(append(ops, &zk.CreateRequest{Path: mark.path, Data: q.Data(), Acl: q.ACL})...).Wait(ctx, t.Epoch)
 	refused := new(zkconn.TxnError)
 	switch {
 	case errors.Is(err, zk.ErrSessionExpired):

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -80,48 +79,30 @@ func (t *Ticket) WatchOwn() {
 	}
 }
 
-// rewatch has the node watched. A connection that is lost with the read that is to set the watch fails the read, and
-// fires the watch, too. So there may be a goroutine already that is about to set the watch, and then it is told
-// to do that once more. Otherwise each lost connection would double the goroutines.
-func (t *Ticket) rewatch() {
-	t.watchAgain.Store(true)
-	if !t.watching.Swap(true) {
-		t.Epoch.Go(t.setWatch)
-	}
-}
+// rewatch has the node watched.
+func (t *Ticket) rewatch() { t.watching.ask(t.Epoch, t.setWatch) }
 
-// setWatch watches the node as soon as there is a connection. If the node is not there, the ticket is lost.
-func (t *Ticket) setWatch() {
-	ctx := context.Background() // the epoch ends it
-	var pace node.Pace
-	for deaf := false; t.Epoch.Await(ctx) == nil && !t.gone.Load(); {
-		t.watchAgain.Store(false)
-		var err error
+// setWatch watches the node. If the node is not there, the ticket is lost.
+func (t *Ticket) setWatch(ctx context.Context) error {
+	deaf, err := false, error(nil)
+	for !t.gone.Load() {
 		if deaf {
 			err = t.exists(ctx)
 		} else {
 			deaf, err = t.watchOnce(ctx)
 		}
 		switch {
-		case err == nil && deaf:
-			if t.Epoch.Pause(ctx, WatchAfter) != nil {
-				return
-			}
-			continue
-		case err == nil:
-			// rewatch sets watchAgain before it looks at watching, and this goroutine clears watching before it looks
-			// at watchAgain. So whoever comes second goes on.
-			if t.watching.Store(false); !t.watchAgain.Load() || t.watching.Swap(true) {
-				return
-			}
 		case errors.Is(err, zk.ErrNoNode):
 			t.Vanished()
-			return
+			return nil
+		case err != nil || !deaf:
+			return err
 		}
-		if pace.Rest(ctx, t.Epoch) != nil {
-			return // the epoch or the session ended
+		if t.Epoch.Pause(ctx, WatchAfter) != nil {
+			return nil
 		}
 	}
+	return nil
 }
 
 // watchOnce sets the watch. It reports whether we may not read the node: then an event of its end may not come.

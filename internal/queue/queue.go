@@ -72,6 +72,7 @@ type Ticket struct {
 	unlisted bool        // see Leave
 	guess    *guess      // of who is ahead, instead of the first listing; nil if there is none
 	gone     atomic.Bool // it was given up or is lost: nothing may be granted on it any more; never reset
+	ended    atomic.Bool // it has let go of all that it had: see ending
 
 	// unanswered counts guarded transactions without an answer.
 	// Each may yet be applied as long as the node is there.
@@ -86,8 +87,7 @@ type Ticket struct {
 	// no loss. eventMissed is set when an event of the node came: see SetReplacing.
 	replacing, eventMissed atomic.Bool
 
-	// watching is set while a goroutine sets the watch of the node, and watchAgain if that must be done once more: see rewatch.
-	watching, watchAgain atomic.Bool
+	watching repeat // has the own node watched
 
 	lossWatch atomic.Pointer[lossWatch] // nil until it is granted
 
@@ -106,9 +106,13 @@ func newTicket(q *Queue, e *zkconn.Epoch, self Entry, node string) *Ticket {
 // up, or was found to be lost with its session or its node.
 func (t *Ticket) Over() bool { return t.gone.Load() }
 
-// Retire ends the ticket before a request that removes its node is sent. So its
-// removal, of which an event may come before the answer, is not taken for a loss.
-func (t *Ticket) Retire() { t.gone.Store(true) }
+// Retire announces the end of the ticket before a request that removes its node is sent. So its
+// removal, of which an event may come before the answer, is not taken for a loss. The ticket ends with
+// Leave or Forget, when it is known what has become of the request.
+func (t *Ticket) Retire() {
+	t.gone.Store(true)
+	t.dropRequest(t.Epoch.Linked())
+}
 
 // Replacing reports whether the node is being replaced: the servers may have granted to others already.
 func (t *Ticket) Replacing() bool { return t.replacing.Load() }
@@ -121,8 +125,8 @@ func (t *Ticket) Unanswered() bool { return t.unanswered.Load() > 0 }
 func (t *Ticket) MarkSent()     { t.unanswered.Add(1) }
 func (t *Ticket) MarkAnswered() { t.unanswered.Add(-1) }
 
-// DropProof ends the asking for proof and the dependence on it. It may be called more than once.
-func (t *Ticket) DropProof() {
+// dropProof ends the asking for proof and the dependence on it. It may be called more than once.
+func (t *Ticket) dropProof() {
 	for _, end := range []func(){t.unrequire, t.undepend} {
 		if end != nil {
 			end()

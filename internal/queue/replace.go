@@ -59,7 +59,8 @@ func (t *Ticket) replace(ctx context.Context, r Replacement, before func() []any
 		if announce {
 			ops = append(ops, before()...)
 		}
-		ops = append(append(ops, t.deletion()), t.unmark()...)
+		mark := t.claim.mark.Load()
+		ops = append(append(ops, t.deletion()), mark.removal()...)
 
 		if err := t.Epoch.Await(ctx); err != nil {
 			return sent, err
@@ -82,8 +83,8 @@ func (t *Ticket) replace(ctx context.Context, r Replacement, before func() []any
 			if err := t.makeDir(ctx, r); err != nil {
 				return sent, err
 			}
-		case t.claim.path() != "" && errors.As(err, &refused) && refused.Index == len(ops)-1 && errors.Is(err, zk.ErrNoNode):
-			t.claim.lost.Store(true) // somebody deleted our mark; there is none to be removed
+		case mark != nil && errors.As(err, &refused) && refused.Index == len(ops)-1 && errors.Is(err, zk.ErrNoNode):
+			t.claim.mark.Swap(nil).settle() // somebody deleted our mark; there is none to be removed
 		case errors.Is(err, zk.ErrNoNode):
 			return true, ErrGone // somebody deleted our own node, and so ended the hold
 		case t.Entry.sealed() && announce && errors.As(err, &refused) && refused.Index == 1 && errors.Is(err, zk.ErrNoAuth):

@@ -26,6 +26,9 @@ type request struct {
 	came   atomic.Bool
 	mu     sync.Mutex
 	node   bool // there may be a node of ours, or one that we have seen
+
+	listening repeat
+	pace      node.Pace // of listening
 }
 
 const requestStart = "revoke-"
@@ -41,7 +44,8 @@ func (t *Ticket) Revoked() <-chan struct{} {
 		defer t.asked.mu.Unlock()
 		if !t.gone.Load() { // dropRequest comes after gone is set
 			t.asked.node = true
-			t.Epoch.Go(t.awaitRequest)
+			t.asked.pace.Free = 2
+			t.listenForRequest()
 		}
 	})
 	return t.asked.asked
@@ -69,53 +73,19 @@ func (t *Ticket) dropRequest(now bool) {
 
 func (t *Ticket) requestPath() string { return t.queue.Dir + "/" + requestName(t.Entry.UUID) }
 
-// awaitRequest makes the node, unless it is there, and watches it until somebody writes to it.
-func (t *Ticket) awaitRequest() {
-	ctx := context.Background() // the epoch ends it
-	for pace := (node.Pace{Free: 1}); t.Epoch.Await(ctx) == nil && !t.gone.Load(); {
-		heard := make(chan struct{})
-		again := sync.OnceFunc(func() { close(heard) })
-		err := t.listenOnce(ctx, again)
-		switch {
-		case err == nil:
-		case errors.Is(err, ErrGone):
-			return
-		default:
-			t.queue.Logger.Debug("cannot listen for a revocation yet", "node", t.ShownNode(), "cause", err)
-			again()
-		}
-		select {
-		case <-heard:
-		case <-t.Epoch.Over():
-			return
-		}
-		if t.WasAsked() || pace.Rest(ctx, t.Epoch) != nil {
-			return
-		}
-	}
-}
+// listenForRequest has the node made, unless it is there, and watched until somebody writes to it.
+func (t *Ticket) listenForRequest() { t.asked.listening.ask(t.Epoch, t.listenOnce) }
 
-// lookForRequest reads whether somebody has asked: only who asks writes data. If there is no node, it is not for lookForRequest
-// to make it.
-func (t *Ticket) lookForRequest(ctx context.Context) error {
-	data, _, err := t.Epoch.Get(ctx, t.requestPath())
-	if len(data) > 0 {
-		t.wasAsked()
+// listenOnce makes the node, unless it is there, watches it, and looks whether somebody has asked.
+func (t *Ticket) listenOnce(ctx context.Context) error {
+	if t.WasAsked() || t.asked.pace.Rest(ctx, t.Epoch) != nil { // somebody may remove the node again and again
+		return nil
 	}
-	if errors.Is(err, zk.ErrNoNode) {
-		err = nil
-	}
-	return err
-}
-
-// listenOnce makes the node, unless it is there, watches it, and looks whether somebody has asked. again is called when it
-// should be called again, or somebody has asked; perhaps twice. It is ErrGone when there is nothing to listen for any more.
-func (t *Ticket) listenOnce(ctx context.Context, again func()) error {
 	path := t.requestPath()
 	t.asked.mu.Lock()
-	if !t.asked.node {
+	if !t.asked.node { // the ticket is over
 		t.asked.mu.Unlock()
-		return ErrGone
+		return nil
 	}
 	// It is sent under the lock. So what dropRequest sends comes after it.
 	call := t.Epoch.StartMulti(&zk.CheckVersionRequest{Path: t.Node, Version: -1},
@@ -124,24 +94,43 @@ func (t *Ticket) listenOnce(ctx context.Context, again func()) error {
 	_, err := call.Wait(ctx, t.Epoch)
 	switch {
 	case refusedAt(err, 0, zk.ErrNoNode):
-		return ErrGone // the watch of the own node tells the holder
+		return nil // the watch of the own node tells the holder
 	case err != nil && !refusedAt(err, 1, zk.ErrNodeExists):
+		t.queue.Logger.Debug("cannot listen for a revocation yet", "node", t.ShownNode(), "cause", err)
 		return err
 	}
 	// First the watch and then the look, so that nothing comes in between.
 	w := t.Epoch.WatchAll([]string{path}, func(_ string, what zkconn.Event) {
-		if what == zkconn.Changed {
+		switch {
+		case t.gone.Load():
+		case what == zkconn.Changed:
 			t.wasAsked()
+		default:
+			t.listenForRequest()
 		}
-		again()
 	}, nil)[0]
-	if err = t.lookForRequest(ctx); err != nil {
+	err = t.lookForRequest(ctx)
+	for err == nil && !t.readable && !t.gone.Load() && !t.WasAsked() {
+		// If we may not read the node, the servers may not tell us of the request.
+		if t.Epoch.Pause(ctx, t.Epoch.Timeout()/4) != nil {
+			return nil
+		}
+		err = t.lookForRequest(ctx)
+	}
+	if err != nil {
 		w.Stop()
 	}
-	if t.WasAsked() {
-		again()
-	}
 	return err // if it is not there, the watch tells
+}
+
+// lookForRequest finds out whether somebody has asked: only who asks writes data. If there is no node, it is not for lookForRequest
+// to make it.
+func (t *Ticket) lookForRequest(ctx context.Context) error {
+	st, there, err := t.Epoch.Exists(ctx, t.requestPath())
+	if there && st.DataLength > 0 {
+		t.wasAsked()
+	}
+	return err
 }
 
 func (t *Ticket) wasAsked() {

@@ -105,9 +105,10 @@ func (r *Readers) takeOver(ctx context.Context, l *lease.Lease, p *queue.Ticket,
 		c.Release(l, 0)
 		return nil, l.Err()
 	}
-	old.IgnoreLoss()
 	if p != old {
-		old.DropProof()
+		old.Forget()
+	} else {
+		old.IgnoreLoss()
 	}
 	// The read lease begins before the write lease ends, so that
 	// there is no moment in which this process holds nothing.

@@ -40,6 +40,8 @@ type Client struct {
 
 	stale  []*staleSession // sessions of the past that are not yet ended, the oldest first
 	ending bool            // endStale runs
+
+	lasting int // how much must be done before the session may be ended: see Lasting
 }
 
 // Open starts a client; it does not wait for a connection.

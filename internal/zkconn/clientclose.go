@@ -1,6 +1,9 @@
 package zkconn
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
 // Closing is how long Close tries to reach a server to end the session there.
 const Closing = 2 * time.Second
@@ -8,17 +11,45 @@ const Closing = 2 * time.Second
 // Close is Stop within the usual limit.
 func (c *Client) Close() { c.Stop(Closing) }
 
-// Stop ends the session on the servers, if one can be reached within d.
-// Before that, all calls that wait are told ErrClosed.
+// Stop ends the session on the servers, if one can be reached within d. Before that it waits, within the same
+// time, for what must be done while there is a session (Lasting). Then all calls that wait are told ErrClosed.
 func (c *Client) Stop(d time.Duration) {
+	late := time.Now().Add(d)
+	time.AfterFunc(d, c.giveUp)
 	c.mu.Lock()
-	if c.state != Closed {
-		c.become(Closed)
-		time.AfterFunc(d, c.giveUp)
-		c.halt()
+	for c.state != Closed {
+		if c.lasting == 0 || !time.Now().Before(late) {
+			c.become(Closed)
+			c.halt()
+			break
+		}
+		moved := c.moved
+		c.mu.Unlock()
+		sleep(time.Until(late), moved)
+		c.mu.Lock()
 	}
 	c.mu.Unlock()
 	c.runs.Wait()
+}
+
+// Lasting says that the caller is about to make something that does not end with the session, and that it would have to remove
+// while the session lives. Stop does not end the session before over is called. Once Stop has begun to end the
+// session, ok is false, and the caller must not make it.
+func (e *Epoch) Lasting() (over func(), ok bool) {
+	c := e.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state == Closed {
+		return func() {}, false
+	}
+	c.lasting++
+	return sync.OnceFunc(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.lasting--; c.lasting == 0 {
+			c.wake()
+		}
+	}), true
 }
 
 // Go runs f in a goroutine for which Stop waits. f must end when the epoch ends.

@@ -14,7 +14,7 @@ type Orphan struct {
 	Dir    string // the node's directory
 	Prefix string // of its name; unique to the attempt that made it; if it is empty, only Node is removed
 	Node   string // its full path; empty while only Dir and Prefix are known
-	First  string // the full path of a node that is removed before Node; empty for none
+	First  string // the full path of a persistent node that is removed before Node; empty for none
 	// Pending, if not nil, is closed when the request that makes the node, or removes it,
 	// has been answered or given up. A look for the node before that could miss it.
 	Pending <-chan struct{}
@@ -25,13 +25,19 @@ type Orphan struct {
 
 // Reap makes sure that the orphan is removed. It deletes the node, through disconnects,
 // until the servers confirm that it is gone, or until the epoch is over: then the node
-// ends with its session. Reap returns at once. The channel is closed when the work is done.
+// ends with its session. Close of the client waits for it if there is a node that would not (First). Reap returns at once.
+// The channel is closed when the work is done.
 func (e *Epoch) Reap(o Orphan) <-chan struct{} {
-	done := make(chan struct{})
+	done, over := make(chan struct{}), func() {}
+	if o.First != "" {
+		over, _ = e.Lasting()
+	}
 	if !e.Go(func() {
 		defer close(done)
+		defer over()
 		e.reap(o)
 	}) {
+		over()
 		close(done) // the session is being ended, and its nodes with it
 	}
 	return done
