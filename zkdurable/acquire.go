@@ -277,7 +277,7 @@ func (r *resumption) run(ctx context.Context, e *zkconn.Epoch) error {
 			r.undo = func(ctx context.Context, e *zkconn.Epoch) error { return r.close(ctx, e, h.Token, st.Version, data) }
 			return err
 		case record.RefusedAt(err, 1, zk.ErrNodeExists):
-			return fmt.Errorf("%w: another process has the hold of %s open", zksync.ErrNotAcquired, errs.Quote(r.owner))
+			return r.opened(ctx, e, h.Token)
 		case !record.Conflict(err) && !errors.Is(err, zk.ErrNoNode):
 			return err
 		}
@@ -286,6 +286,21 @@ func (r *resumption) run(ctx context.Context, e *zkconn.Epoch) error {
 		}
 	}
 	return zksync.ErrNotAcquired
+}
+
+// opened is the refusal of a hold that somebody has open.
+func (r *resumption) opened(ctx context.Context, e *zkconn.Epoch, token node.Token) error {
+	data, st, err := e.Get(ctx, r.m.openNode(token))
+	who := "another process"
+	switch {
+	case err == nil && st.EphemeralOwner == e.ID():
+		who = "this session"
+	case err == nil:
+		who = called(node.Decode(data).Owner)
+	case !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNoAuth):
+		return err
+	}
+	return fmt.Errorf("%w: %s has the hold of %s open", zksync.ErrNotAcquired, who, errs.Quote(r.owner))
 }
 
 // openAs opens a hold whose node has this version, for the Hold with this id.

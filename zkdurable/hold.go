@@ -32,6 +32,7 @@ type Hold struct {
 	opened  *zkconn.Epoch       // in which this Hold has opened it; nil if that is not known
 
 	unlocking atomic.Bool // a request of an Unlock was sent, and no call has told that it has ended the hold
+	sending   atomic.Bool // sendOn runs
 	mu        sync.Mutex
 	err       error  // nil while it lasts
 	by, why   string // who has broken it, or the hold before
@@ -106,24 +107,44 @@ func (h *Hold) SetNote(ctx context.Context, note string) error {
 // Unlock ends the hold: the lock is free, and the one who waits longest is granted.
 //
 // It blocks until the servers confirm, or ctx ends: then the error wraps the context's error and, if the hold may have
-// ended, satisfies [zksync.Ambiguous]; call it again, or let another process Resume. Disconnects and lost sessions delay
+// ended, satisfies [zksync.Ambiguous]. Such an Unlock is carried out all the same, as soon as the connection allows, as long as the session is
+// not closed: [Hold.Done] tells when, and another call waits for it. Disconnects and lost sessions delay
 // it. If somebody has broken the hold, the error is zksync.ErrLost, and its text says who and why. It is zksync.ErrLost, too,
 // if another process has resumed the hold, which then lasts, and zksync.ErrReleased after an Unlock that succeeded. It
 // costs one request.
 func (h *Hold) Unlock(ctx context.Context) error {
-	err := h.change(ctx, "unlock", func(ctx context.Context, e *zkconn.Epoch, doubt *bool) error {
+	err := h.unlock(ctx)
+	switch {
+	case err == nil:
+		h.unlocking.Store(false)
+	case errors.Is(err, zksync.ErrReleased) && h.unlocking.Swap(false):
+		return nil
+	case errs.Ambiguous(err) && h.Err() == nil && !h.sending.Swap(true):
+		// Otherwise this Hold would stay open, so that nobody could resume it, and wait for a call that may never come.
+		h.m.at.Spawn(h.sendOn)
+	}
+	return err
+}
+
+// sendOn carries out an Unlock whose outcome is not known.
+func (h *Hold) sendOn() {
+	defer h.sending.Store(false)
+	err := h.unlock(context.Background())
+	if err != nil && h.Err() == nil && !h.m.at.Closing() {
+		h.m.at.Logger().Warn("cannot unlock, call Unlock again", "path", h.m.path, "owner", h.held.Owner, "cause", err)
+	}
+}
+
+// unlock is Unlock, but the caller does not hear of it if another call has ended the hold.
+func (h *Hold) unlock(ctx context.Context) error {
+	return h.change(ctx, "unlock", func(ctx context.Context, e *zkconn.Epoch, doubt *bool) error {
 		h.unlocking.Store(true)
 		err := h.m.free(ctx, e, h.held.Token, h.version, &ended{Token: h.held.Token, Owner: h.held.Owner, ID: h.id}, doubt)
 		if err == nil {
-			h.unlocking.Store(false)
 			h.finish(zksync.ErrReleased, nil)
 		}
 		return err
 	})
-	if errors.Is(err, zksync.ErrReleased) && h.unlocking.Swap(false) {
-		return nil
-	}
-	return err
 }
 
 // change runs f, which makes a change at h.version, until its outcome is known. f is called again after

@@ -88,7 +88,7 @@ func (m *Mutex) TryLockContext(ctx context.Context, owner string) (*Hold, error)
 //
 // It blocks for the servers' answers, also for a connection, until ctx ends: the error wraps the context's error, and the
 // hold is left to others. In a new session it asks again. If the session is closed, the error is zksync.ErrClosed. It costs
-// four requests.
+// four requests; a refusal names who has the hold open, which may cost one more.
 func (m *Mutex) Resume(ctx context.Context, owner string) (*Hold, error) {
 	r := &resumption{attempt: attempt{m: m, owner: owner}, id: node.NewUUID()}
 	return r.obtain(ctx, "resume", r.run)
@@ -128,13 +128,18 @@ func (m *Mutex) Holder(ctx context.Context) (x Holder, err error) {
 func (m *Mutex) Break(ctx context.Context, token zksync.Token, why string) error {
 	err, doubt := valid("reason", why, 0, maxText), false
 	self := m.at.Content(node.Content{}).Owner
-	x := &ended{ID: node.NewUUID(), By: cmp.Or(self.Name, fmt.Sprintf("process %d on %s", self.PID, self.Host)), Why: why}
+	x := &ended{ID: node.NewUUID(), By: called(self), Why: why}
 	if err == nil {
 		err = m.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 			return m.breaks(ctx, e, node.Token(token), x, &doubt)
 		})
 	}
 	return errs.Wrap("break", m.path, errs.InDoubt(err, doubt))
+}
+
+// called is how a process is named to people.
+func called(o node.Owner) string {
+	return cmp.Or(o.Name, fmt.Sprintf("process %d on %s", o.PID, o.Host))
 }
 
 // breaks is Break in one session. doubt is set while it is unknown whether a request of an earlier session was applied.
