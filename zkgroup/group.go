@@ -3,6 +3,7 @@ package zkgroup
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -51,7 +52,7 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *Group {
 		},
 		Check: func(t terms) error {
 			if t.Hash != rounds.HashName {
-				return errors.Join(errs.ErrMisuse, errors.New("the group divides items by the hash "+errs.Quote(t.Hash)+", this version by "+rounds.HashName))
+				return fmt.Errorf("%w: the group divides items by the hash %s, this version by %s", errs.ErrMisuse, errs.Quote(t.Hash), rounds.HashName)
 			}
 			return nil
 		},
@@ -76,7 +77,7 @@ func (g *Group) apply(ctx context.Context, e *zkconn.Epoch, ops ...any) error {
 	return err
 }
 
-var errRemoved = errors.Join(errs.ErrBroken, errors.New("somebody has removed nodes of the group"))
+var errRemoved = fmt.Errorf("%w: somebody has removed nodes of the group; remove the rest, too, and join again", errs.ErrBroken)
 
 // Member is a process of a group.
 type Member struct {

@@ -38,7 +38,7 @@ var (
 	ErrUpgrade = errs.ErrUpgrade
 
 	// ErrBroken is returned when the other parties of a barrier can no longer be expected: one gave up or died,
-	// or the barrier was reset. A latch returns it when somebody has removed the latch.
+	// or the barrier was reset. Other types return it when somebody has removed a part of their nodes.
 	ErrBroken = errs.ErrBroken
 
 	// ErrMaxHold is returned when a lease was given up because it was held for

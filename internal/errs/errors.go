@@ -19,7 +19,7 @@ var (
 	ErrClosed         = errors.New("zksync: session closed")
 	ErrMisuse         = errors.New("zksync: misuse")
 	ErrUpgrade        = errors.New("zksync: a read lock cannot be upgraded to a write lock")
-	ErrBroken         = errors.New("zksync: barrier broken")
+	ErrBroken         = errors.New("zksync: broken")
 	ErrNoLeader       = errors.New("zksync: no leader")
 	ErrStale          = errors.New("zksync: stale token")
 

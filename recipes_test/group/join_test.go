@@ -199,3 +199,15 @@ func TestAMemberKeepsItsPlaceThroughDisconnectsAndForeignWrites(t *testing.T) {
 		require.Empty(t, members(v, g))
 	})
 }
+
+// Types of every kind have this error, so it names none.
+func TestABrokenGroupIsNoBarrier(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		g := zkgroup.New(v.Session(), groupPath)
+		require.NoError(t, joins(v, g, "a", "").Leave(t.Context()))
+		v.Remove(groupPath + "/zkgroup/members")
+		_, err := g.Join(t.Context(), zkgroup.Member{ID: "a"})
+		require.ErrorIs(t, err, zksync.ErrBroken)
+		require.EqualError(t, err, "zksync: join "+groupPath+": broken: somebody has removed nodes of the group; remove the rest, too, and join again")
+	})
+}
