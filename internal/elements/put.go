@@ -3,6 +3,7 @@ package elements
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -25,13 +26,21 @@ func (q *Queue) Overhead() int {
 	return others + 4*len(q.terms.Base) + 4*record.ACLSize(q.at.ACL())
 }
 
-// Due is the time after d by the clock of the leader, which is asked.
+// Due is the time after d, which is not negative, by the clock of the leader, which is asked. A time that no number
+// can hold is the last one that can.
 func (q *Queue) Due(ctx context.Context, e *zkconn.Epoch, d time.Duration) (int64, error) {
 	c, err := q.ask(ctx, e)
 	if err != nil {
 		return 0, err
 	}
-	return c.then + (d + time.Millisecond - 1).Milliseconds(), nil
+	ms := d.Milliseconds()
+	if d%time.Millisecond > 0 {
+		ms++
+	}
+	if c.then > math.MaxInt64-ms {
+		return math.MaxInt64, nil
+	}
+	return c.then + ms, nil
 }
 
 // Add puts an element. If before is not nil, it does so only if nobody else has put one since, and after tells how full

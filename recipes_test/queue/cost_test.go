@@ -2,6 +2,8 @@ package queue_test
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -110,6 +112,41 @@ func TestRequestsOfReceiveWhileElementsArePutBehindAll(t *testing.T) {
 			put(t, p, 10+i)
 			v.Costs(2, func() { require.Equal(t, i, take(t, q)) }, "Take")
 		}
+	})
+}
+
+// Times that no queue has put: of other programs, in the past, or farther ahead than the numbers of clocks reach.
+func TestAnIdleTakeWaitsForAnyDueTimeWithoutRequests(t *testing.T) {
+	for _, due := range []int64{math.MaxInt64, math.MaxInt64 / 2, math.MaxInt64 / int64(time.Millisecond), 1 << 53} {
+		proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
+			q := zkqueue.New[int](proving.Calm(v), path)
+			put(t, q, 1)
+			require.Equal(t, 1, take(t, q))
+			v.Put(fmt.Sprintf("%s/zkqueue/elements/e.d%d.00aabbcc.0000000009", path, due), "2")
+			waiting, _ := taking(t.Context(), q)
+			v.Quiet()
+			v.CostsAtMost(8, func() { time.Sleep(v.Span(31*time.Second, 3*time.Second)) }, "it looks once in half a minute")
+			require.True(t, waiting.Pending())
+		})
+	}
+}
+
+func TestADelayIsAsLongAsItSays(t *testing.T) {
+	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
+		q := zkqueue.New[int](proving.Calm(v), path)
+		for _, d := range []time.Duration{math.MaxInt64, math.MaxInt64 - 1, 200 * 365 * 24 * time.Hour} {
+			require.NoError(t, q.PutAfter(t.Context(), 1, d))
+		}
+		_, ok, err := q.TryTake(t.Context())
+		require.NoError(t, err)
+		require.False(t, ok)
+		require.Equal(t, 3, length(t, q))
+		for _, due := range []int64{-1, 1, math.MinInt64} {
+			v.Put(fmt.Sprintf("%s/zkqueue/elements/e.d%d.00aabbcc.0000000009", path, due), "2")
+			require.Equal(t, 2, take(t, q), "a time in the past")
+		}
+		require.NoError(t, q.PutAfter(t.Context(), 3, -time.Second))
+		require.Equal(t, 3, take(t, q))
 	})
 }
 
