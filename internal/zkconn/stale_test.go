@@ -272,3 +272,25 @@ func (c *closing) Close() error {
 	c.closed()
 	return c.Conn.Close()
 }
+
+// The limit of an attempt to end a session grows, as that of an attempt to connect does.
+func TestSlowServersConfirmTheEndOfASessionOfThePast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		dead := deadSession(t, srv)
+		quick := srv.InterceptFunc(func(*zktest.Request) zktest.Verdict { return zktest.Verdict{Delay: 1800 * time.Millisecond} })
+		ended := make(chan int64, 1)
+		open(t, srv, func(c *zkconn.Config) {
+			c.Servers = []string{"a:1", "b:1"} // so that a first attempt has 1.5s
+			c.Predecessors = []zkconn.Credentials{dead}
+			c.OnEnded = func(id int64) { ended <- id }
+		})
+		select {
+		case id := <-ended:
+			require.Equal(t, dead.ID, id)
+		case <-time.After(time.Minute):
+			t.Fatal("not confirmed")
+		}
+		quick()
+	})
+}
