@@ -54,7 +54,7 @@ func Keep(s *zksync.Session, path string, data []byte, opts ...zksync.Option) *K
 		path: path, at: session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...),
 		done: make(chan struct{}), data: bytes.Clone(data), wanted: 1, news: make(chan struct{}),
 	}
-	k.leaving, k.leave = context.WithCancel(context.Background())
+	k.leaving, k.leave = context.WithCancel(errs.WithTrail(context.Background()))
 	if err := k.fits(data); err != nil {
 		k.at.Refuse(err)
 	}
@@ -307,7 +307,7 @@ func (k *Kept) gaveUp(ctx context.Context) error {
 	if k.taken != nil {
 		return fmt.Errorf("%w: %w", errs.OfContext(ctx), k.taken)
 	}
-	return errs.OfContext(ctx)
+	return errs.After(errs.OfContext(ctx), k.at.LastFailure(k.leaving))
 }
 
 // Done is closed when the node is kept no more: after Close, Close of the session, or a refusal of the servers that will not pass. [Kept.Err] tells which.

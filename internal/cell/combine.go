@@ -69,6 +69,9 @@ func (c *Cell) Do(ctx context.Context, k *Call) error {
 // forsake ends a call whose context has ended. mu is held.
 func (c *Cell) forsake(ctx context.Context, k *Call) error {
 	err := errs.OfContext(ctx)
+	if c.batch != nil {
+		err = errs.After(err, c.At.LastFailure(c.batch.ctx))
+	}
 	if k.sent {
 		err = errs.MarkAmbiguous(err)
 	}
@@ -110,8 +113,8 @@ func (c *Cell) run() {
 			return
 		}
 		b := &batch{c: c}
-		ctx, cancel := context.WithCancel(context.Background())
-		b.cancel, c.batch = cancel, b
+		ctx, cancel := context.WithCancel(errs.WithTrail(context.Background()))
+		b.cancel, b.ctx, c.batch = cancel, ctx, b
 		b.join()
 		c.mu.Unlock()
 
@@ -133,6 +136,7 @@ func (c *Cell) run() {
 type batch struct {
 	c      *Cell
 	calls  []*Call
+	ctx    context.Context
 	cancel context.CancelFunc // ends the write, when nobody waits for it
 }
 

@@ -145,11 +145,12 @@ func Ambiguous(err error) bool {
 var ErrNoSession = fmt.Errorf("%w: a nil Session; open one with Connect", ErrMisuse)
 
 // OfContext is the error of an ended context such that errors.Is finds context.Canceled or
-// context.DeadlineExceeded even if it ended with a cause of its own.
+// context.DeadlineExceeded even if it ended with a cause of its own. It also says why
+// the newest attempt failed, if the context has a trail.
 func OfContext(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
+	if !errors.Is(cause, err) {
+		cause = fmt.Errorf("%w: %w", err, cause)
 	}
-	return fmt.Errorf("%w: %w", err, cause)
+	return After(cause, LastOf(ctx))
 }

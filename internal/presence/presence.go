@@ -68,7 +68,7 @@ var ErrTaken = errors.New("the node is there")
 
 // Start begins. It is called once. After Close of the session has begun, it fails.
 func (p *Presence) Start() error {
-	p.leaving, p.leave = context.WithCancel(context.Background())
+	p.leaving, p.leave = context.WithCancel(errs.WithTrail(context.Background()))
 	p.done, p.news, p.turn = make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
 	if !p.At.Spawn(p.run) {
 		return errs.ErrClosed
@@ -284,7 +284,7 @@ func (p *Presence) await(ctx context.Context, so func() bool) error {
 		select {
 		case <-news:
 		case <-ctx.Done():
-			return errs.OfContext(ctx)
+			return errs.After(errs.OfContext(ctx), p.At.LastFailure(p.leaving))
 		}
 	}
 }
@@ -306,7 +306,7 @@ func (p *Presence) Leave(ctx context.Context) error {
 	case <-p.done:
 		return nil
 	case <-ctx.Done():
-		return errs.OfContext(ctx)
+		return errs.After(errs.OfContext(ctx), p.At.LastFailure(p.leaving))
 	}
 }
 

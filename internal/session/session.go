@@ -130,6 +130,15 @@ func (s *Session) first(ctx context.Context) error {
 	return err
 }
 
+// LastFailure is why the newest attempt failed of those that others make for a caller: their contexts come
+// from attempts, which has a trail. If they still wait for a connection, it is why there is none.
+func (s *Session) LastFailure(attempts context.Context) error {
+	if last := errs.LastOf(attempts); last != nil || s.State() == Connected {
+		return last
+	}
+	return s.client.LastError()
+}
+
 // Timeout is zksync.Session.Timeout.
 func (s *Session) Timeout() time.Duration {
 	if e := s.client.Current(); e != nil {

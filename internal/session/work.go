@@ -149,12 +149,12 @@ func (s *Session) Occupy(path string, who *Keeper) error {
 // Vacate undoes Occupy.
 func (s *Session) Vacate(path string) { s.kept.Delete(path) }
 
-// Bounded returns a context that ends with ctx, and also,
-// with errs.ErrClosed as its cause, when the session closes.
+// Bounded returns a context that ends with ctx, and also, with errs.ErrClosed
+// as its cause, when the session closes. It has a trail of attempts of its own.
 func (s *Session) Bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(s.ctx, func() { cancel(errs.ErrClosed) })
-	return ctx, func() {
+	return errs.WithTrail(ctx), func() {
 		stop()
 		cancel(nil)
 	}

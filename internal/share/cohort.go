@@ -135,6 +135,7 @@ func (c *Cohort) withdraw(w *waiter) (cancelled *acquisition) {
 	// that runs now is not the one that w waited for, and must go on.
 	waited := w.place != nil
 	c.waiters.remove(w)
+	c.acquisition.left(&c.side, w)
 	if a := c.acquisition; a != nil && waited && c.waiters.len() == 0 {
 		c.becomeIdle()
 		a.cancel(errNobody)

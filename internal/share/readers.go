@@ -125,6 +125,7 @@ func (r *Readers) withdraw(b *batch, w *waiter) (cancelled *acquisition) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	b.waiters.remove(w)
+	b.acquisition.left(&r.side, w)
 	if b.state != acquiring || b.waiters.len() > 0 {
 		return nil
 	}

@@ -97,6 +97,7 @@ type waiter struct {
 	lease *lease.Lease  // nil if it failed
 	err   error
 	place *list.Element // in its line; nil once it is off it
+	last  error         // why the newest attempt failed of the acquisition that the waiter has left
 }
 
 func newWaiter(ctx context.Context, l *lease.Lease) *waiter {
@@ -168,11 +169,12 @@ func (w *waiter) wait(withdraw func(*waiter) *acquisition) (*lease.Lease, error)
 			cancelled.awaitCleanup()
 		}
 	}
-	return nil, errs.OfContext(w.ctx)
+	return nil, errs.After(errs.OfContext(w.ctx), w.last)
 }
 
 // acquisition gets a ticket for all who wait. It goes on when some of them give up, but not when none is left.
 type acquisition struct {
+	ctx    context.Context
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when it has ended and cleaned up
 }
@@ -185,13 +187,21 @@ var errNobody = errors.New("zksync: nobody waits any more")
 // with the ticket or the error. ended returns the ticket if nobody wants it.
 func (s *side) newAcquisition(old *queue.Ticket, lost func(*queue.Ticket), ended func(*queue.Ticket, error) *queue.Ticket) (a *acquisition, run func()) {
 	ctx, cancel := context.WithCancelCause(s.at.Session.Context())
-	a = &acquisition{cancel, make(chan struct{})}
+	ctx = errs.WithTrail(ctx)
+	a = &acquisition{ctx, cancel, make(chan struct{})}
 	return a, func() {
 		defer cancel(nil)
 		defer close(a.done)
 		if unwanted := ended(s.q.ObtainFrom(ctx, lost, old)); unwanted != nil {
 			unwanted.Leave(node.Grace)
 		}
+	}
+}
+
+// left is called when w does not wait for the acquisition any more, which may be nil.
+func (a *acquisition) left(s *side, w *waiter) {
+	if a != nil {
+		w.last = s.at.Session.LastFailure(a.ctx)
 	}
 }
 

@@ -46,7 +46,7 @@ func NewCache(at Spawner, path string) *Cache {
 		future: newHistory(), since: time.Now(),
 	}
 	c.tree.yield, c.tree.keep = c.told, true
-	c.ctx, c.stop = context.WithCancel(context.Background())
+	c.ctx, c.stop = context.WithCancel(errs.WithTrail(context.Background()))
 	return c
 }
 
@@ -72,7 +72,7 @@ func (c *Cache) Start(ctx context.Context) error {
 	case <-c.ended:
 		return c.reason()
 	case <-ctx.Done():
-		return errs.OfContext(ctx)
+		return errs.After(errs.OfContext(ctx), errs.LastOf(c.ctx))
 	}
 }
 

@@ -3,8 +3,10 @@ package zkconn
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
@@ -12,9 +14,11 @@ import (
 // anybody still waits for its answer or not. So a caller that gives up on a
 // call that changes something must leave the Call to the epoch's reaper.
 type Call[T any] struct {
-	done chan struct{}
-	val  T
-	err  error
+	op    int32
+	about string // the path that the request is about
+	done  chan struct{}
+	val   T
+	err   error
 }
 
 // Answered reports whether the outcome is there. Then Result does not block.
@@ -29,6 +33,26 @@ func (c *Call[T]) Result() (T, error) { return c.val, c.err }
 // Wait waits for the call until ctx ends or the epoch is over; in these cases the outcome is
 // still to come.
 func (c *Call[T]) Wait(ctx context.Context, e *Epoch) (T, error) {
+	v, err := c.wait(ctx, e)
+	e.tried(ctx, c.op, c.about, err)
+	return v, err
+}
+
+// tried notes the outcome of a request for the caller whose context is ctx, and who may try again until that ends.
+func (e *Epoch) tried(ctx context.Context, op int32, about string, err error) {
+	var why refusal
+	switch {
+	case errors.As(err, &why):
+		if errs.Failed(ctx, op, fmt.Errorf("the last attempt: %w at %s", why, about)) {
+			e.cfg.Logger.Warn("the servers refuse a request, trying again", "path", about, "cause", why)
+		}
+	case err == nil, isOneOf(err, answers):
+		errs.Worked(ctx, op)
+	}
+}
+
+// wait is Wait, of which nobody takes note.
+func (c *Call[T]) wait(ctx context.Context, e *Epoch) (T, error) {
 	err := ErrOver
 	select {
 	case <-c.done:
@@ -46,6 +70,7 @@ func (c *Call[T]) Wait(ctx context.Context, e *Epoch) (T, error) {
 // request is one operation, as a frame of our own.
 type request[T any] struct {
 	op     int32
+	about  string // a path, for people
 	body   []byte
 	decode func(*jute.Decoder) (T, error)
 	beat   bool // a heartbeat
@@ -61,7 +86,7 @@ func start[T any](e *Epoch, r request[T]) *Call[T] {
 	if w == nil {
 		return failed[T](ErrNotSent)
 	}
-	c := &Call[T]{done: make(chan struct{})}
+	c := &Call[T]{op: r.op, about: r.about, done: make(chan struct{})}
 	w.send(&sentRequest{op: r.op, beat: r.beat, turn: r.turn, end: func(body []byte, err error) {
 		if c.err = err; err == nil {
 			c.val, c.err = r.decode(jute.Decode(body))

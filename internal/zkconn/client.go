@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
 )
 
 // Client keeps one session alive at a time, and opens the next one when it ends.
@@ -167,6 +169,9 @@ func (c *Client) Epoch(ctx context.Context) (*Epoch, error) {
 		select {
 		case <-moved:
 		case <-ctx.Done():
+			if state != Connected {
+				errs.Failed(ctx, 0, c.LastError())
+			}
 			return nil, context.Cause(ctx)
 		}
 	}

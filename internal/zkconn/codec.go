@@ -157,6 +157,22 @@ var codes = map[int32]error{
 	-115: zk.ErrAuthFailed, -118: zk.ErrSessionMoved, codeTooLong: ErrTooLong,
 }
 
+// refusal is an error code that leaves the outcome unknown: it is about the server, or passes, or nobody here knows it.
+type refusal int32
+
+var refusals = map[refusal]string{
+	-1: "system error", -2: "runtime inconsistency", -3: "data inconsistency", -5: "marshalling error", -7: "operation timeout",
+	-13: "new configuration without a quorum", -14: "reconfiguration in progress", -116: "closing", -119: "not a read-only server",
+	-120: "ephemeral node of a local session", -122: "request timeout", -125: "quota exceeded", -127: "throttled",
+}
+
+func (c refusal) Error() string {
+	if name, ok := refusals[c]; ok {
+		return name
+	}
+	return fmt.Sprintf("the server answered with error %d", int32(c))
+}
+
 // codeError is the error for a code. A code without a name leaves the outcome unknown.
 func codeError(code int32) error {
 	if code == 0 {
@@ -165,7 +181,7 @@ func codeError(code int32) error {
 	if err, ok := codes[code]; ok {
 		return err
 	}
-	return fmt.Errorf("zkconn: the server answered with error %d", code)
+	return refusal(code)
 }
 
 // count reads the length of a vector. A negative one is an error, except that of a

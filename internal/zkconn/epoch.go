@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
 )
 
 // Epoch is one ZooKeeper session, from its first handshake until its end, with a
@@ -112,6 +114,7 @@ func (e *Epoch) Await(ctx context.Context) error {
 	case <-linked:
 		return nil
 	case <-ctx.Done():
+		errs.Failed(ctx, 0, e.client.LastError())
 		return context.Cause(ctx)
 	case <-e.over:
 		return ErrOver

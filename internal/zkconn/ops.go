@@ -1,8 +1,10 @@
 package zkconn
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -21,7 +23,7 @@ type Listing struct {
 
 func childrenRequest(path string) request[Listing] {
 	return request[Listing]{
-		op: opGetChildren2, body: readRequest(path, false),
+		op: opGetChildren2, about: path, body: readRequest(path, false),
 		decode: decodeListing,
 	}
 }
@@ -48,7 +50,7 @@ func (e *Epoch) Exists(ctx context.Context, path string) (*zk.Stat, bool, error)
 
 func existsRequest(path string) request[*zk.Stat] {
 	return request[*zk.Stat]{
-		op: opExists, body: readRequest(path, false), decode: decodeStat,
+		op: opExists, about: path, body: readRequest(path, false), decode: decodeStat,
 	}
 }
 
@@ -62,7 +64,7 @@ type Content struct {
 
 func getRequest(path string) request[Content] {
 	return request[Content]{
-		op: opGetData, body: readRequest(path, false),
+		op: opGetData, about: path, body: readRequest(path, false),
 		decode: decodeContent,
 	}
 }
@@ -147,14 +149,14 @@ func (e *Epoch) SyncedChildren(ctx context.Context, path string) ([]string, erro
 }
 
 func syncRequest(path string) request[struct{}] {
-	return request[struct{}]{op: opSync, body: jute.AppendText(nil, path), decode: decodeNothing}
+	return request[struct{}]{op: opSync, about: path, body: jute.AppendText(nil, path), decode: decodeNothing}
 }
 
 func decodeNothing(*jute.Decoder) (struct{}, error) { return struct{}{}, nil }
 
 func deleteRequest(path string) request[struct{}] {
 	return request[struct{}]{
-		op: opDelete, body: appendDelete(nil, &zk.DeleteRequest{Path: path, Version: -1}),
+		op: opDelete, about: path, body: appendDelete(nil, &zk.DeleteRequest{Path: path, Version: -1}),
 		decode: decodeNothing,
 	}
 }
@@ -184,7 +186,7 @@ func (e *Epoch) CreateContainer(ctx context.Context, path string, data []byte, a
 
 func (e *Epoch) create(ctx context.Context, op int32, r *zk.CreateRequest) (string, error) {
 	return start(e, request[string]{
-		op: op, body: appendCreate(nil, r),
+		op: op, about: r.Path, body: appendCreate(nil, r),
 		decode: func(r *jute.Decoder) (string, error) { return string(r.Text()), nil },
 	}).Wait(ctx, e)
 }
@@ -198,7 +200,29 @@ func (e *Epoch) StartMulti(ops ...any) *Call[[]zk.MultiResponse] {
 		return failed[[]zk.MultiResponse](err)
 	}
 	return start(e, request[[]zk.MultiResponse]{
-		op: opMulti, body: body,
+		op: opMulti, about: about(ops), body: body,
 		decode: func(r *jute.Decoder) ([]zk.MultiResponse, error) { return decodeMulti(r.Rest(), len(ops)) },
 	})
+}
+
+// about is the path that a transaction is about: of what it creates, or else of its first operation. Of
+// a node with a sequence number it is the directory, as only that means something to people.
+func about(ops []any) string {
+	first := ""
+	for _, op := range ops {
+		switch op := op.(type) {
+		case *zk.CreateRequest:
+			if op.Flags&zk.FlagSequence != 0 {
+				return op.Path[:max(strings.LastIndexByte(op.Path, '/'), 1)]
+			}
+			return op.Path
+		case *zk.DeleteRequest:
+			first = cmp.Or(first, op.Path)
+		case *zk.SetDataRequest:
+			first = cmp.Or(first, op.Path)
+		case *zk.CheckVersionRequest:
+			first = cmp.Or(first, op.Path)
+		}
+	}
+	return first
 }

@@ -49,6 +49,7 @@ func (e *Epoch) Watch(ctx context.Context, path string, tell func(Event)) (*Watc
 // watches the whole tree below the path, the read sets no watch: see watchtree.go.
 func watching[T any](e *Epoch, key watchKey, n *watchedNode, r request[T]) request[T] {
 	decode := r.decode
+	r.about = key.path
 	r.turn = func() ([]byte, bool) { return readRequest(key.path, !e.hub.covered(key.path)), true }
 	r.decode = func(d *jute.Decoder) (T, error) {
 		e.hub.armed(n)
