@@ -40,7 +40,7 @@ func childrenOf(ctx context.Context, s *zksync.Session, path string) *proving.To
 }
 
 func TestDataIsToldAsItIsAndAtEveryChange(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		s := v.Session()
 		ctx, cancel := context.WithCancel(t.Context())
 		var c *proving.Told
@@ -67,7 +67,7 @@ func TestDataIsToldAsItIsAndAtEveryChange(t *testing.T) {
 }
 
 func TestChildrenAreToldAsTheyAreAndAtEveryChange(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		v.Server.Create("/n", nil, 0, 0)
 		s := v.Session()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -91,7 +91,7 @@ func TestNothingIsToldAgainAfterAnyOutage(t *testing.T) {
 	loops := map[string]func(context.Context, *zksync.Session, string) *proving.Told{"data": dataOf, "children": childrenOf}
 	for name, loop := range loops {
 		for _, path := range []string{"/n", "/absent"} {
-			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+			proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 				v.Server.Create("/n", []byte("1"), 0, 0)
 				s := v.Session()
 				what := fmt.Sprint(name, path)
@@ -114,7 +114,7 @@ func TestNothingIsToldAgainAfterAnyOutage(t *testing.T) {
 }
 
 func TestAChangeDuringAnyOutageIsToldOnceAfterIt(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		v.Server.Create("/n", []byte("1"), 0, 0)
 		s := v.Session()
 		c := dataOf(t.Context(), s, "/n")
@@ -144,7 +144,7 @@ func TestAChangeDuringAnyOutageIsToldOnceAfterIt(t *testing.T) {
 // Each session after the first one may come to a server that lags behind what was told before.
 func TestALaterSessionTellsNothingBeforeItsServerHasCaughtUp(t *testing.T) {
 	for name, loop := range map[string]func(context.Context, *zksync.Session, string) *proving.Told{"data": dataOf, "children": childrenOf} {
-		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 			v.Server.Create("/n", []byte("1"), 0, 0)
 			s := v.Session()
 			syncs := v.Server.Intercept(zktest.On(zktest.Sync, "/n").Hold())
@@ -163,7 +163,7 @@ func TestALaterSessionTellsNothingBeforeItsServerHasCaughtUp(t *testing.T) {
 }
 
 func TestALoopThatIsLeftLeavesNothing(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		s := v.Session()
 		v.Server.Create("/n", []byte("1"), 0, 0)
 		before := v.Goroutines()
@@ -188,7 +188,7 @@ func TestALoopThatIsLeftLeavesNothing(t *testing.T) {
 
 // Two loops, a lock's watch and a tree share what the server knows as one watch.
 func TestTheEndOfOneLoopLeavesTheWatchOfAnother(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		v.Server.Create("/n", []byte("1"), 0, 0)
 		s := v.Session()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -220,7 +220,7 @@ func TestEveryFaultLeavesDataSound(t *testing.T) {
 }
 
 func TestChildrenOfANodeThatIsMadeLaterHaveOneWatch(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		s := v.Session()
 		c := childrenOf(t.Context(), s, "/n")
 		require.Equal(t, []string{"absent"}, c.Take(v))

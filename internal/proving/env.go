@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -43,6 +44,31 @@ func Each(t *testing.T, f func(t *testing.T, v *Env), opts ...zktest.Option) {
 		return
 	}
 	bubble(t, f, opts)
+}
+
+// EachRelease is Each, and then the same on in-process servers of other releases, in subtests: for what watches, which servers
+// before 3.6 refuse in part, and handle otherwise since 3.9.
+func EachRelease(t *testing.T, f func(t *testing.T, v *Env), opts ...zktest.Option) {
+	t.Helper()
+	Each(t, f, opts...)
+	otherReleases(t, f, opts)
+}
+
+// InEachRelease is InProcess, and then the same on other releases.
+func InEachRelease(t *testing.T, f func(t *testing.T, v *Env), opts ...zktest.Option) {
+	t.Helper()
+	InProcess(t, f, opts...)
+	otherReleases(t, f, opts)
+}
+
+func otherReleases(t *testing.T, f func(t *testing.T, v *Env), opts []zktest.Option) {
+	t.Helper()
+	if os.Getenv(ensemble.ServersEnv) != "" {
+		return
+	}
+	for _, version := range []string{"3.5", "3.9"} {
+		t.Run(version, func(t *testing.T) { bubble(t, f, append(slices.Clone(opts), zktest.WithVersion(version))) })
+	}
 }
 
 // Together has a test whose parts are subtests run together with others where time is real: the next one need not wait for

@@ -24,7 +24,7 @@ func TestAssignEndsWithItsContextWhileThereIsNoSession(t *testing.T) {
 	for _, begun := range []bool{true, false} {
 		for _, away := range []time.Duration{0, time.Second, 9 * time.Second, time.Minute} {
 			t.Run(fmt.Sprintf("begun=%v,away=%v", begun, away), func(t *testing.T) {
-				proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 					s := v.Session()
 					g := zkgroup.New(s, groupPath)
 					m := joins(v, g, "a", "")
@@ -65,7 +65,7 @@ func TestAssignEndsWithItsContextWhileThereIsNoSession(t *testing.T) {
 
 // Somebody has removed a part of the record of the round, so no worker can begin. That, too, ends with the context.
 func TestAssignEndsWithItsContextThoughItsRoundIsBroken(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		g := zkgroup.New(v.Session(), groupPath)
 		m := joins(v, g, "a", "")
 		v.Server.Set(groupPath+"/zkgroup/working", []byte("no such round"))

@@ -44,7 +44,7 @@ func joins(v *proving.Env, g *zkgroup.Group, id, data string) *zkgroup.Membershi
 }
 
 func TestMembersComeChangeAndGo(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) {
+	proving.EachRelease(t, func(t *testing.T, v *proving.Env) {
 		a, b := zkgroup.New(v.Session(), groupPath), zkgroup.New(v.Session(), groupPath)
 		require.Empty(t, members(v, a))
 		m := joins(v, a, "a", "1")
@@ -65,7 +65,7 @@ func TestMembersComeChangeAndGo(t *testing.T) {
 }
 
 func TestASecondLivingMemberOfAnIDIsRefused(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) {
+	proving.EachRelease(t, func(t *testing.T, v *proving.Env) {
 		s := v.Session()
 		a, b := zkgroup.New(s, groupPath), zkgroup.New(v.Session(zksync.WithTimeout(6*time.Second)), groupPath)
 		joins(v, a, "a", "1")
@@ -88,7 +88,7 @@ func TestASecondLivingMemberOfAnIDIsRefused(t *testing.T) {
 }
 
 func TestARestartedProcessJoinsWhenItsOldSessionHasEnded(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		s := v.Session()
 		joins(v, zkgroup.New(s, groupPath), "a", "old")
 		dies(v, s)
@@ -136,7 +136,7 @@ func (w *watcher) take() (all []string) {
 }
 
 func TestAcceptance152AFrozenMemberHasLeftForOthersAndIsTold(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		s := v.Session()
 		a, b := zkgroup.New(s, groupPath), zkgroup.New(v.Session(), groupPath)
 		joins(v, b, "b", "")
@@ -167,7 +167,7 @@ func TestAcceptance152AFrozenMemberHasLeftForOthersAndIsTold(t *testing.T) {
 }
 
 func TestAMemberWhoseNodeIsRemovedJoinsAgain(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) {
+	proving.EachRelease(t, func(t *testing.T, v *proving.Env) {
 		g := zkgroup.New(v.Session(), groupPath)
 		m := joins(v, g, "a", "1")
 		lost := m.Lost()
@@ -179,7 +179,7 @@ func TestAMemberWhoseNodeIsRemovedJoinsAgain(t *testing.T) {
 
 // Nobody tells it then, so it asks.
 func TestAMemberThatMayNotReadItsRemovedNodeJoinsAgain(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		joins(v, zkgroup.New(v.Session(), groupPath), "z", "") // makes the directories
 		g := zkgroup.New(v.Session(), groupPath, zksync.WithACL(zk.WorldACL(zk.PermAll&^zk.PermRead)...))
 		m := joins(v, g, "a", "1")
@@ -192,7 +192,7 @@ func TestAMemberThatMayNotReadItsRemovedNodeJoinsAgain(t *testing.T) {
 }
 
 func TestAcceptance160APathOfAnotherTypeIsRefused(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) {
+	proving.EachRelease(t, func(t *testing.T, v *proving.Env) {
 		v.Put(groupPath+"/zkmap", "{}")
 		g := zkgroup.New(v.Session(), groupPath)
 		_, err := g.Join(t.Context(), zkgroup.Member{ID: "a"})
@@ -279,7 +279,7 @@ func items(n int) (all []string) {
 func TestAcceptance153EveryItemHasOneOwnerThroughJoinsKillsAndPartitions(t *testing.T) {
 	for seed := range uint64(proving.Rounds(20)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			proving.InProcess(t, func(t *testing.T, v *proving.Env) { assignsThroughFaults(t, v, seed) })
+			proving.InEachRelease(t, func(t *testing.T, v *proving.Env) { assignsThroughFaults(t, v, seed) })
 		})
 	}
 }
@@ -353,7 +353,7 @@ func assignsThroughFaults(t *testing.T, v *proving.Env, seed uint64) {
 }
 
 func TestAnItemThatIsDoneIsNotRunAgain(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) {
+	proving.EachRelease(t, func(t *testing.T, v *proving.Env) {
 		var mu sync.Mutex
 		ran := map[string]int{}
 		f := func(_ context.Context, item string, _ *zksync.Lease) error {
@@ -454,7 +454,7 @@ func TestAcceptance141EveryFaultLeavesEachItemDoneOnce(t *testing.T) {
 
 // A run finds out by itself that its lease is lost. That moves the item, and does not end Assign.
 func TestARunWhoseLeaseIsLostDoesNotEndAssign(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) {
+	proving.EachRelease(t, func(t *testing.T, v *proving.Env) {
 		g := zkgroup.New(v.Session(), groupPath)
 		m := joins(v, g, "a", "")
 		runs := make(chan error, 10)

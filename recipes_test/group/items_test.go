@@ -60,7 +60,7 @@ func bad(item string, _ int) error {
 
 // It is tried again after 1 s, 2 s, 4 s and so on, up to a minute.
 func TestAnItemThatFailsIsTriedAgainAfterAGrowingPauseAndTheOthersAreDone(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		g, d := zkgroup.New(v.Session(), groupPath), newDiary()
 		m := joins(v, g, "a", "")
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
@@ -78,7 +78,7 @@ func TestAnItemThatFailsIsTriedAgainAfterAGrowingPauseAndTheOthersAreDone(t *tes
 
 // Each item fails three times: at the member that has it first, at the other one after the pause, and at the first one again.
 func TestAnItemThatFailsIsTriedAgainElsewhere(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		var mu sync.Mutex
 		began, failures, done := time.Now(), map[string][]string{}, map[string]string{}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -128,7 +128,7 @@ func TestAnItemThatFailsIsTriedAgainElsewhere(t *testing.T) {
 
 // The attempts go on where they were when the member that has failed last is gone.
 func TestTheAttemptsOfAnItemAreCountedThroughDeaths(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		d := newDiary()
 		sessions := map[string]*zksync.Session{}
 		for _, id := range []string{"a", "b"} {
@@ -153,7 +153,7 @@ func TestTheAttemptsOfAnItemAreCountedThroughDeaths(t *testing.T) {
 }
 
 func TestStopEndsTheAssignOfThisMemberWithItsError(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) {
+	proving.EachRelease(t, func(t *testing.T, v *proving.Env) {
 		a, b := zkgroup.New(v.Session(), groupPath), zkgroup.New(v.Session(), groupPath)
 		ma, mb := joins(v, a, "a", ""), joins(v, b, "b", "")
 		ctx, cancel := context.WithCancel(t.Context())
@@ -184,7 +184,7 @@ func TestStopEndsTheAssignOfThisMemberWithItsError(t *testing.T) {
 
 // A function that calls runtime.Goexit has failed: its lease is given up, and it runs again.
 func TestAnItemWhoseFunctionExitsIsTriedAgain(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		g, d := zkgroup.New(v.Session(), groupPath), newDiary()
 		m := joins(v, g, "a", "")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -231,7 +231,7 @@ func TestARunHasTheContextOfTheCaller(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+			proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 				s := v.Session()
 				g := zkgroup.New(s, groupPath)
 				m := joins(v, g, "a", "")

@@ -21,7 +21,7 @@ func TestJoinWaitsForWhatAnEarlierJoinOfItsSessionLeaves(t *testing.T) {
 	for _, fate := range []zktest.Fate{zktest.Continue, zktest.LoseReply, zktest.LoseRequest, zktest.Duplicate} {
 		for _, late := range []time.Duration{0, time.Second} {
 			t.Run(fmt.Sprintf("fate=%v,late=%v", fate, late), func(t *testing.T) {
-				proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 					g := zkgroup.New(v.Session(), groupPath)
 					held := v.Server.Intercept(zktest.On(zktest.Create, memberPath).Hold().Nth(1))
 					ctx, cancel := context.WithCancel(t.Context())
@@ -55,7 +55,7 @@ func TestJoinWaitsForWhatAnEarlierJoinOfItsSessionLeaves(t *testing.T) {
 
 // A second Leave waits for what the first one has left behind.
 func TestEachLeaveWaitsUntilTheMemberIsGone(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		m := joins(v, zkgroup.New(v.Session(), groupPath), "a", "")
 		removed := v.Server.Intercept(zktest.On(zktest.Delete, memberPath).Hold().Nth(1))
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -93,7 +93,7 @@ func TestJoinOutwaitsADeadMemberThroughChangesOfTheLeader(t *testing.T) {
 }
 
 func TestJoinOutwaitsADeadMemberThroughARestartOfTheServer(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		s := v.Session()
 		joins(v, zkgroup.New(s, groupPath), "a", "")
 		g := zkgroup.New(v.Session(), groupPath)
@@ -107,7 +107,7 @@ func TestJoinOutwaitsADeadMemberThroughARestartOfTheServer(t *testing.T) {
 
 // The event that tells the end of the dead member's node never comes.
 func TestJoinLooksBeforeItTakesAMemberForAlive(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		s := v.Session(zksync.WithTimeout(13 * time.Second))
 		joins(v, zkgroup.New(s, groupPath), "a", "")
 		g := zkgroup.New(v.Session(), groupPath)
@@ -119,7 +119,7 @@ func TestJoinLooksBeforeItTakesAMemberForAlive(t *testing.T) {
 
 // Whoever refuses to wait any longer says so, and that the caller may go on waiting.
 func TestJoinMayBeTriedAgainWhileTheSessionOfAnotherMemberLives(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		s := v.Session(zksync.WithTimeout(40 * time.Second))
 		joins(v, zkgroup.New(s, groupPath), "a", "old")
 		g := zkgroup.New(v.Session(), groupPath)
@@ -140,7 +140,7 @@ func TestJoinMayBeTriedAgainWhileTheSessionOfAnotherMemberLives(t *testing.T) {
 // While a member is cut off, somebody removes its node, and another process takes the ID.
 func TestAMemberWhoseIDAnotherHasTakenIsToldAndLeavesItAlone(t *testing.T) {
 	for _, leaves := range []bool{false, true} {
-		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 			s, other := v.Session(), zkgroup.New(v.Session(), groupPath)
 			m := joins(v, zkgroup.New(s, groupPath), "a", "first")
 			lost := m.Lost()
@@ -181,7 +181,7 @@ func TestAMemberWhoseIDAnotherHasTakenIsToldAndLeavesItAlone(t *testing.T) {
 
 // It is no loss that somebody else writes to the node, nor that the connection was lost.
 func TestAMemberKeepsItsPlaceThroughDisconnectsAndForeignWrites(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		s := v.Session()
 		g := zkgroup.New(s, groupPath)
 		m := joins(v, g, "a", "0")

@@ -42,7 +42,7 @@ func TestTheRequestsOfManyMembersGrowLinearly(t *testing.T) {
 
 // A death moves the items of the dead, exactly at the end of its session, and no others.
 func TestTheItemsOfADeadMemberRunElsewhereWhenItsSessionEnds(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		book := newLedger(t)
 		s := v.Session()
 		for i, g := range []*zkgroup.Group{zkgroup.New(s, groupPath), zkgroup.New(v.Session(), groupPath), zkgroup.New(v.Session(), groupPath)} {

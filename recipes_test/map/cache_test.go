@@ -102,7 +102,7 @@ func TestWhatACopyCostsAtTheBeginning(t *testing.T) {
 }
 
 func TestAcceptance147ACopyConvergesAfterAnyFault(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		ctx := t.Context()
 		s, writer := v.Session(), maps(v, 1)[0]
 		m := zkmap.New[string, int](s, mapPath)
@@ -147,7 +147,7 @@ func TestAcceptance147ACopyConvergesAfterAnyFault(t *testing.T) {
 }
 
 func TestAcceptance147AgeGrowsWithoutAnyConnection(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		s := v.Session()
 		m := zkmap.New[string, int](s, mapPath)
 		require.NoError(t, m.Store(t.Context(), "k", 1))
@@ -199,7 +199,7 @@ func TestAcceptance147EveryFaultLeavesTheCopySound(t *testing.T) {
 }
 
 func TestWatchBeginsWithWhatIsThereAndTellsEachChange(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) {
+	proving.EachRelease(t, func(t *testing.T, v *proving.Env) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ms := maps(v, 2)
 		require.NoError(t, ms[0].Store(ctx, "a", 1))
@@ -238,7 +238,7 @@ func TestWatchBeginsWithWhatIsThereAndTellsEachChange(t *testing.T) {
 
 // A loop over the changes of a copy and the copy itself end in the same state, however slow the loop is.
 func TestChangesOfACopyAddUpToIt(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) {
+	proving.EachRelease(t, func(t *testing.T, v *proving.Env) {
 		ctx := t.Context()
 		ms := maps(v, 2)
 		require.NoError(t, ms[0].Store(ctx, "before", 1))
@@ -292,7 +292,7 @@ func (l *logged) Write(b []byte) (int, error) {
 }
 
 func TestACopyLeavesOutWhatItCannotDecode(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		ctx := t.Context()
 		log := &logged{}
 		m := zkmap.New[string, int](v.Session(zksync.WithLogger(slog.New(slog.NewTextHandler(log, nil)))), mapPath)
@@ -338,7 +338,7 @@ func TestACopyLeavesOutWhatItCannotDecode(t *testing.T) {
 }
 
 func TestACopyEndsWithItsSessionAndLeavesNothing(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		keeper := maps(v, 1)[0]
 		require.NoError(t, keeper.Store(t.Context(), "k", 1))
 		before := v.Goroutines()

@@ -27,7 +27,7 @@ func TestAcceptance101AChangeByWhatWasReadDoesNotOverwriteASuccessor(t *testing.
 	} {
 		for _, known := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
-				proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 					ctx := t.Context()
 					s := v.Session()
 					m, other := zkmap.New[string, int](s, mapPath), maps(v, 1)[0]
@@ -61,7 +61,7 @@ func TestAcceptance101AChangeByWhatWasReadDoesNotOverwriteASuccessor(t *testing.
 // The removal comes between the read of the bucket's version and that of the entry, or before both.
 func TestAcceptance101WhateverIsRemovedBetweenTheReadsIsSeen(t *testing.T) {
 	for nth := 1; nth <= 3; nth++ { // the bucket's version, the entry, the transaction
-		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 			ctx := t.Context()
 			s := v.Session()
 			m, other := zkmap.New[string, int](s, mapPath), maps(v, 1)[0]
@@ -131,7 +131,7 @@ func TestWhatAChangeTellsIsNotOlderThanTheCall(t *testing.T) {
 
 // Another session clears the same keys at the same time. What it has removed is looked for once, and not key by key.
 func TestTwoWhoClearAtOnceDoNotHoldEachOtherUp(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		ctx := t.Context()
 		s := v.Session()
 		m, other := zkmap.New[string, int](s, mapPath), maps(v, 1)[0]

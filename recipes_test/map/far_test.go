@@ -71,7 +71,7 @@ func TestACallOfAFarProcessEndsWhileNearOnesChangeTheKey(t *testing.T) {
 	} {
 		for _, nears := range []int{1, 3} {
 			t.Run(c.near+" beside "+c.far, func(t *testing.T) {
-				proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 					ctx, stop := context.WithCancel(context.Background())
 					session := func(away time.Duration) *zkmap.Map[string, int] {
 						s := v.Session(zksync.WithTimeout(10 * time.Second))

@@ -304,7 +304,7 @@ func TestAStoreThatIsLateDoesNotComeBack(t *testing.T) {
 }
 
 func TestNodesThatWereRemovedByHandAreToldOnce(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		m := maps(v, 1)[0]
 		require.NoError(t, m.Store(t.Context(), "k", 1))
 		v.Server.DeleteAll("/maps")
@@ -317,7 +317,7 @@ func TestNodesThatWereRemovedByHandAreToldOnce(t *testing.T) {
 
 // Goroutines of one process share what a map knows of its nodes.
 func TestACallThatIsUnderWayWhileTheNodesAreRemovedByHandIsToldToo(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		m := maps(v, 1)[0]
 		require.NoError(t, m.Store(t.Context(), "k", 1))
 		asked, answer, ends := make(chan struct{}), make(chan struct{}), make(chan error, 1)
@@ -340,7 +340,7 @@ func TestACallThatIsUnderWayWhileTheNodesAreRemovedByHandIsToldToo(t *testing.T)
 }
 
 func TestAMapWithoutItsDirectoryOfKeysIsBroken(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		m := maps(v, 1)[0]
 		require.NoError(t, m.Store(t.Context(), "k", 1))
 		base := mapPath + "/zkmap"
@@ -369,7 +369,7 @@ func TestAMapWithoutItsDirectoryOfKeysIsBroken(t *testing.T) {
 
 // Nobody but a person removes a bucket.
 func TestClearIsDoneWithABucketThatIsRemovedByHandMeanwhile(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		m := maps(v, 1)[0]
 		require.NoError(t, m.Store(t.Context(), "k", 1))
 		bucket := v.Server.Children(mapPath + "/zkmap/keys")[0]

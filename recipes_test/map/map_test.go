@@ -58,7 +58,7 @@ func loads(v *proving.Env, m *zkmap.Map[string, int], key string, want int, ther
 }
 
 func TestAcceptance092OpeningTwiceAddsNothing(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) {
+	proving.EachRelease(t, func(t *testing.T, v *proving.Env) {
 		ctx := t.Context()
 		first := maps(v, 1)[0]
 		for _, m := range maps(v, 2) {
@@ -85,7 +85,7 @@ func TestAcceptance092OpeningTwiceAddsNothing(t *testing.T) {
 }
 
 func TestAcceptance093LoadOrStoreStoresOnceAndLoadsWhatIsThere(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) {
+	proving.EachRelease(t, func(t *testing.T, v *proving.Env) {
 		ctx := t.Context()
 		ms := maps(v, 2)
 		got, loaded, err := ms[0].LoadOrStore(ctx, "k", 1)
@@ -134,11 +134,11 @@ func contended(v *proving.Env, ms []*zkmap.Map[string, int]) {
 }
 
 func TestAcceptance145OfTwentySessionsOneStoresAndAllSeeIt(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) { contended(v, maps(v, 20)) })
+	proving.EachRelease(t, func(t *testing.T, v *proving.Env) { contended(v, maps(v, 20)) })
 }
 
 func TestAcceptance094CompareAndDelete(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) {
+	proving.EachRelease(t, func(t *testing.T, v *proving.Env) {
 		m := maps(v, 1)[0]
 		require.NoError(t, m.Store(t.Context(), "k", 1))
 		for i, c := range []struct {
@@ -158,7 +158,7 @@ func TestAcceptance094CompareAndDelete(t *testing.T) {
 }
 
 func TestAcceptance095CompareAndSwap(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) {
+	proving.EachRelease(t, func(t *testing.T, v *proving.Env) {
 		m := maps(v, 1)[0]
 		require.NoError(t, m.Store(t.Context(), "k", 1))
 		for i, c := range []struct {
@@ -175,7 +175,7 @@ func TestAcceptance095CompareAndSwap(t *testing.T) {
 }
 
 func TestAcceptance096ReplaceOnlyWhatIsThere(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) {
+	proving.EachRelease(t, func(t *testing.T, v *proving.Env) {
 		m := maps(v, 1)[0]
 		replace := func(key string) (was int, there bool) {
 			_, err := m.Update(t.Context(), key, func(old int, ok bool) (int, bool, error) {
@@ -204,7 +204,7 @@ func TestAcceptance096ReplaceOnlyWhatIsThere(t *testing.T) {
 }
 
 func TestAcceptance097LenContainsDeleteAndClear(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) {
+	proving.EachRelease(t, func(t *testing.T, v *proving.Env) {
 		ctx := t.Context()
 		m := maps(v, 1)[0]
 		want := map[string]int{}
@@ -244,7 +244,7 @@ func TestAcceptance097LenContainsDeleteAndClear(t *testing.T) {
 }
 
 func TestAcceptance098DeletingWhileRangingRemovesTheRightKeys(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) {
+	proving.EachRelease(t, func(t *testing.T, v *proving.Env) {
 		ctx := t.Context()
 		m := maps(v, 1)[0]
 		want := map[string]int{}
@@ -280,7 +280,7 @@ func TestAcceptance098DeletingWhileRangingRemovesTheRightKeys(t *testing.T) {
 }
 
 func TestAcceptance099AStoreIsSeenByWhoPolls(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) {
+	proving.EachRelease(t, func(t *testing.T, v *proving.Env) {
 		ms := maps(v, 2)
 		seen := proving.Waits(t.Context(), func(ctx context.Context) error {
 			for {
@@ -298,7 +298,7 @@ func TestAcceptance099AStoreIsSeenByWhoPolls(t *testing.T) {
 
 // These keys are all in one bucket.
 func TestAcceptance100KeysOfOneBucketCoexist(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) {
+	proving.EachRelease(t, func(t *testing.T, v *proving.Env) {
 		m := maps(v, 1)[0]
 		want := map[string]int{}
 		for i := 0; len(want) < 5; i++ {
@@ -327,7 +327,7 @@ func bucket(key string) string {
 }
 
 func TestAcceptance102ASetAddsOnceAndRemovesOnce(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) {
+	proving.EachRelease(t, func(t *testing.T, v *proving.Env) {
 		ctx := t.Context()
 		s, other := zkmap.NewSet[string](v.Session(), mapPath), zkmap.NewSet[string](v.Session(), mapPath)
 		is := func(want bool) func(bool, error) {
@@ -375,7 +375,7 @@ var oddKeys = []string{"", "/", ".", "..", "...", "a/b", "%", "%2F", "%2f", "%%"
 	strings.Repeat("x", 10<<10), strings.Repeat("\xfe", 10<<10), "zookeeper", "\ufffd", "\u0085", "\ue000", "e\u0301", "\u00e9"}
 
 func TestAcceptance146AnyKeyMakesTheRoundTrip(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) {
+	proving.EachRelease(t, func(t *testing.T, v *proving.Env) {
 		ctx := t.Context()
 		m := maps(v, 1)[0]
 		s := zkmap.NewSet[string](v.Session(), "/maps/set")
@@ -407,7 +407,7 @@ func TestAcceptance146AnyKeyMakesTheRoundTrip(t *testing.T) {
 type level int8
 
 func TestKeysOfAllKinds(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) {
+	proving.EachRelease(t, func(t *testing.T, v *proving.Env) {
 		roundTrip(v, "int8", level(-128), level(127), level(0))
 		roundTrip(v, "uint64", ^uint64(0), uint64(0))
 		roundTrip(v, "addr", netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("::1%eth0"))
@@ -431,7 +431,7 @@ func roundTrip[K comparable](v *proving.Env, name string, keys ...K) {
 }
 
 func TestAnEntryThatCannotBeDecodedIsAnErrorThatNamesItsNode(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) {
+	proving.EachRelease(t, func(t *testing.T, v *proving.Env) {
 		ctx := t.Context()
 		m := maps(v, 1)[0]
 		require.NoError(t, m.Store(ctx, "good", 1))
@@ -461,7 +461,7 @@ func TestAnEntryThatCannotBeDecodedIsAnErrorThatNamesItsNode(t *testing.T) {
 }
 
 func TestAcceptance160APathIsThatOfOneType(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) {
+	proving.EachRelease(t, func(t *testing.T, v *proving.Env) {
 		ctx := t.Context()
 		refused := func(err error, path, asked, found string) {
 			t.Helper()
@@ -501,7 +501,7 @@ func TestAcceptance160APathIsThatOfOneType(t *testing.T) {
 }
 
 func TestMisuseIsToldByEachCall(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) {
+	proving.EachRelease(t, func(t *testing.T, v *proving.Env) {
 		s := v.Session()
 		for _, m := range []*zkmap.Map[string, int]{
 			zkmap.New[string, int](nil, "/maps/a"),
@@ -526,7 +526,7 @@ func TestMisuseIsToldByEachCall(t *testing.T) {
 }
 
 func TestUpdateGivesWhatIsThereAndStopsAtAnError(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) {
+	proving.EachRelease(t, func(t *testing.T, v *proving.Env) {
 		ctx := t.Context()
 		ms := maps(v, 5)
 		add := func(old int, _ bool) (int, bool, error) { return old + 1, true, nil }

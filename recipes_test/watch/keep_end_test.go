@@ -15,7 +15,7 @@ import (
 
 // Without a session there is no node, and nothing is waited for.
 func TestAKeptNodeIsClosedAtOnceWithoutASession(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		k := zkwatch.Keep(v.Session(), "/kept", []byte("1"))
 		require.NoError(t, k.SetData(t.Context(), []byte("2")))
 		v.Server.Stop()
@@ -30,7 +30,7 @@ func TestAKeptNodeIsClosedAtOnceWithoutASession(t *testing.T) {
 }
 
 func TestAKeptNodeAtAPersistentOneIsRefused(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) {
+	proving.EachRelease(t, func(t *testing.T, v *proving.Env) {
 		v.Put("/services/a", "persistent")
 		k := zkwatch.Keep(v.Session(), "/services/a", []byte("mine"))
 		ctx, cancel := context.WithTimeout(t.Context(), v.Patience())
@@ -47,7 +47,7 @@ func TestAKeptNodeAtAPersistentOneIsRefused(t *testing.T) {
 }
 
 func TestAKeptNodeThatAnotherSessionHasNamesItWhenTheCallerGivesUp(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		other := v.Session()
 		require.NoError(t, zkwatch.Keep(other, "/services/a", nil).SetData(t.Context(), nil))
 		k := zkwatch.Keep(v.Session(), "/services/a", []byte("mine"))
@@ -60,7 +60,7 @@ func TestAKeptNodeThatAnotherSessionHasNamesItWhenTheCallerGivesUp(t *testing.T)
 }
 
 func TestASessionKeepsANodeOnce(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		s := v.Session(zksync.WithTimeout(time.Minute))
 		first := zkwatch.Keep(s, "/services/a", []byte("first"))
 		require.NoError(t, first.SetData(t.Context(), []byte("first")))
