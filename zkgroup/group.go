@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/rounds"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/subtree"
+	"github.com/go-menagerie/menagerie/internal/writers"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -75,6 +77,11 @@ func (g *Group) apply(ctx context.Context, e *zkconn.Epoch, ops ...any) error {
 		return errRemoved
 	}
 	return err
+}
+
+// lifetime is the timeout of another session that has changed something in the group.
+func (g *Group) lifetime(ctx context.Context, e *zkconn.Epoch, session int64) (time.Duration, error) {
+	return writers.Lifetime(ctx, e, g.terms.Base+"/writers", session)
 }
 
 var errRemoved = fmt.Errorf("%w: somebody has removed nodes of the group; remove the rest, too, and join again", errs.ErrBroken)

@@ -26,7 +26,7 @@ func taken(id string) func(here bool) error {
 		if here {
 			return fmt.Errorf("%w: this session has a member with the ID %s already", errs.ErrMisuse, errs.Quote(id))
 		}
-		return fmt.Errorf("%w, %w: another session has a member with the ID %s; choose another ID, or try again if its process has ended, whose session may last longer than this one would",
+		return fmt.Errorf("%w, %w: another session has a member with the ID %s; choose another ID, or try again if its process has ended",
 			errs.ErrMisuse, errs.ErrNotAcquired, errs.Quote(id))
 	}
 }
@@ -36,8 +36,8 @@ func taken(id string) func(here bool) error {
 //
 // It blocks until the servers answer or ctx ends; then the process does not become a member. A disconnect or a
 // lost session delays it. If another session has a member with this ID, Join waits for its end: it may be a process that was killed,
-// perhaps this one before a restart. It waits one and a half times the session timeout at most, on one connection; then the error
-// is zksync.ErrMisuse, and also zksync.ErrNotAcquired, because a session with a longer timeout may still end: Join may be called again. If ctx ends
+// perhaps this one before a restart. It waits one and a half times the session timeout at most, of this session or the other, on one connection; then the error
+// is zksync.ErrMisuse, and also zksync.ErrNotAcquired, because Join may be called again. If ctx ends
 // before, it is that of the context, too. If this very session has the member, it is zksync.ErrMisuse at once, and for a malformed ID.
 //
 // It costs two requests; the first use of an object costs one more, and the first use of the path some.
@@ -60,7 +60,7 @@ func (g *Group) join(ctx context.Context, me Member) (*Membership, error) {
 		return nil, errs.OfContext(ctx)
 	}
 	m := &Membership{g: g, id: me.ID}
-	m.p = &presence.Presence{At: g.at, Node: g.member(me.ID), Data: bytes.Clone(me.Data), Enter: m.enter, Exit: m.exit, Apply: g.apply, Taken: taken(me.ID)}
+	m.p = &presence.Presence{At: g.at, Node: g.member(me.ID), Data: bytes.Clone(me.Data), Enter: m.enter, Exit: m.exit, Apply: g.apply, Lifetime: g.lifetime, Taken: taken(me.ID)}
 	if err := m.p.Start(); err != nil {
 		return nil, err
 	}

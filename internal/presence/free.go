@@ -2,17 +2,15 @@ package presence
 
 import (
 	"context"
+	"time"
 
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// The first attempt waits slices times a session timeout / perTimeout for the node of another to go.
-const slices, perTimeout = 6, 4
-
 // untilFree waits until the node of another is gone. Its session may have ended already for everybody but the
 // servers: it is that of a process that was killed and started again, or an earlier one of this process. So the first
-// attempt waits as long as a session with the same timeout may last. After that the other one lives.
+// attempt waits as long as that may last: one and a half times its timeout, or ours if that is longer or the other is not known. After that the other one lives.
 func (p *Presence) untilFree(ctx context.Context, e *zkconn.Epoch) error {
 	p.mu.Lock()
 	p.waited = true
@@ -38,28 +36,40 @@ func (p *Presence) outlast(ctx context.Context, e *zkconn.Epoch) error {
 	case now.EphemeralOwner == e.ID():
 		return p.Taken(true)
 	}
-	for range slices {
-		heard, what, err := l.Next(ctx, e.Timeout()/perTimeout)
-		switch {
-		case err != nil:
-			return err
-		case heard != "" && what == zkconn.Disconnected:
-			return record.ErrAgain
-		case heard != "" && what == zkconn.Changed: // it lives
-			l.Add(p.Node)
-		case heard != "":
-			return nil
+	lifetime, waited := e.Timeout(), time.Duration(0)
+	for {
+		for waited < lifetime*3/2 {
+			slice := min(lifetime/4, lifetime*3/2-waited)
+			heard, what, err := l.Next(ctx, slice)
+			switch {
+			case err != nil:
+				return err
+			case heard != "" && what == zkconn.Disconnected:
+				return record.ErrAgain
+			case heard != "" && what == zkconn.Changed: // it lives
+				l.Add(p.Node)
+			case heard != "":
+				return nil
+			}
+			waited += slice
+			if err := record.Synced(ctx, e, p.Node); err != nil {
+				return err
+			}
+			next, there, err := e.Exists(ctx, p.Node)
+			switch {
+			case err != nil || !there:
+				return err
+			case next.Czxid != now.Czxid: // that is another one
+				return record.ErrAgain
+			}
 		}
-		if err := record.Synced(ctx, e, p.Node); err != nil {
+		its, err := p.Lifetime(ctx, e, now.EphemeralOwner)
+		if err != nil {
 			return err
 		}
-		next, there, err := e.Exists(ctx, p.Node)
-		switch {
-		case err != nil || !there:
-			return err
-		case next.Czxid != now.Czxid: // that is another one
-			return record.ErrAgain
+		if its <= lifetime {
+			return p.Taken(false)
 		}
+		lifetime = its
 	}
-	return p.Taken(false)
 }

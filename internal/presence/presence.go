@@ -32,6 +32,8 @@ type Presence struct {
 	Exit func(ctx context.Context, e *zkconn.Epoch) error
 	// Apply makes a change once.
 	Apply func(ctx context.Context, e *zkconn.Epoch, ops ...any) error
+	// Lifetime tells the timeout of another session, 0 if that is not known.
+	Lifetime func(ctx context.Context, e *zkconn.Epoch, session int64) (time.Duration, error)
 	// Changed, if it is not nil, is told when the node is there, and with nil when it is not any more. It must not block.
 	Changed func(*Stay)
 	// Taken is the error if the node of another stays. here says that it is of this very session.

@@ -88,11 +88,11 @@ func (ws *Writers) take(e *zkconn.Epoch, dir string, acl []zk.ACL) *writer {
 	for i := len(ws.idle) - 1; i >= 0; i-- {
 		if w := ws.idle[i]; w.e == e && w.dir == dir {
 			ws.idle = append(ws.idle[:i], ws.idle[i+1:]...)
-			w.change, w.unknown = node.NewUUID(), false
+			w.change, w.unknown = named(e, node.NewUUID()), false
 			return w
 		}
 	}
-	return &writer{e: e, dir: dir, name: node.Prefix(node.NewUUID()) + "writer", acl: acl, version: -1, change: node.NewUUID()}
+	return &writer{e: e, dir: dir, name: node.Prefix(node.NewUUID()) + "writer", acl: acl, version: -1, change: named(e, node.NewUUID())}
 }
 
 // put keeps a writer for later. Those of another session are removed; and if there are too many, the one that was not used for
@@ -162,7 +162,7 @@ func (w *writer) stepped(err error) bool {
 // spend makes the step without the change. A copy of the refused request may still arrive, when the reason of the refusal
 // has passed: after the step the servers refuse it. If it has arrived before the step, the change was applied.
 func (w *writer) spend(ctx context.Context) (applied bool, err error) {
-	_, err = w.send(ctx, []any{w.step("")})
+	_, err = w.send(ctx, []any{w.step(named(w.e, ""))})
 	if w.stepped(err) {
 		// Either that copy, or this very step, whose first answer was lost. The answer that refused it shows that the
 		// server knows which, and the client does not go to a server that knows less.

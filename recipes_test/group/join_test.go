@@ -117,12 +117,28 @@ func TestJoinLooksBeforeItTakesAMemberForAlive(t *testing.T) {
 	})
 }
 
-// Whoever refuses to wait any longer says so, and that the caller may go on waiting.
+// The session of the member that has died lasts longer than this one would.
+func TestJoinOutwaitsADeadMemberWithALongerTimeout(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session(zksync.WithTimeout(40 * time.Second))
+		joins(v, zkgroup.New(s, groupPath), "a", "old")
+		g := zkgroup.New(v.Session(), groupPath)
+		dies(v, s)
+		begun := time.Now()
+		joins(v, g, "a", "new")
+		v.Within(begun, 42*time.Second, "Join")
+	})
+}
+
+// Whoever refuses to wait any longer says so, and that the caller may go on waiting. Nothing tells how long the other session lasts.
 func TestJoinMayBeTriedAgainWhileTheSessionOfAnotherMemberLives(t *testing.T) {
 	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		s := v.Session(zksync.WithTimeout(40 * time.Second))
 		joins(v, zkgroup.New(s, groupPath), "a", "old")
 		g := zkgroup.New(v.Session(), groupPath)
+		for _, name := range v.Children(groupPath + "/zkgroup/writers") {
+			v.Remove(groupPath + "/zkgroup/writers/" + name)
+		}
 		dies(v, s)
 		for tries := 0; ; tries++ {
 			_, err := g.Join(t.Context(), zkgroup.Member{ID: "a", Data: []byte("new")})
