@@ -26,8 +26,8 @@ func (q *Queue[T]) Put(ctx context.Context, v T) error {
 	return err
 }
 
-// Offer is Put, but returns false at once if the queue is full: then v was not put. In a queue without a bound it always
-// returns true, or an error.
+// Offer is Put, but returns false if the queue is full, or will be with the elements of those who wait for room: then v was not
+// put. In a queue without a bound it always returns true, or an error.
 func (q *Queue[T]) Offer(ctx context.Context, v T) (bool, error) {
 	return q.put(ctx, "offer", v, place{})
 }
@@ -85,7 +85,7 @@ func (q *Queue[T]) put(ctx context.Context, op string, v T, p place) (done bool,
 // add puts an element. In a bounded queue r is what is known of it.
 func (q *Queue[T]) add(ctx context.Context, e *zkconn.Epoch, d *elements.Draft, r *elements.Room) error {
 	after, err := q.raw.Add(ctx, e, d, r)
-	if after != nil {
+	if after != nil && after.Besides() {
 		q.mu.Lock()
 		q.room = after
 		q.mu.Unlock()
@@ -105,38 +105,55 @@ func (q *Queue[T]) remembered(e *zkconn.Epoch) *elements.Room {
 	return r
 }
 
-// offer puts an element into a bounded queue if there is room.
+// offer puts an element into a bounded queue if there is room, besides that for which others wait in line. If some do, it
+// stands in line, too: as there is room for all of them, none waits for long.
 func (q *Queue[T]) offer(ctx context.Context, e *zkconn.Epoch, d *elements.Draft) (done bool, err error) {
-	r := q.remembered(e)
+	r, line := q.remembered(e), false
 	err = again(ctx, e, 1, func() (err error) {
 		if r == nil {
-			if r, err = q.raw.MeasureSynced(ctx, e); err != nil {
+			if r, err = q.raw.MeasureSynced(ctx, e); err != nil || r.Taken >= q.capacity {
 				return err
 			}
-		}
-		if r.Taken >= q.capacity {
-			return nil
+			l, err := q.raw.LineForRoom(ctx, e)
+			if line = err == nil && l.Waiting > 0 && r.Taken+l.Waiting < q.capacity; line || err != nil || l.Waiting > 0 {
+				return err
+			}
+			r.Beside(l)
 		}
 		err = q.add(ctx, e, d, r)
 		r, done = nil, err == nil
+		return err
+	})
+	if !line || err != nil {
+		return done, err
+	}
+	err = inLine(ctx, e, q.raw.Putters, 1, func() error {
+		r, err := q.raw.Measure(ctx, e)
+		if err != nil || r.Taken >= q.capacity {
+			return err
+		}
+		err = q.add(ctx, e, d, r)
+		done = err == nil
 		return err
 	})
 	return done, err
 }
 
 // putInto puts an element into a bounded queue as soon as there is room. Whoever finds that others put at the same time,
-// or that there is no room, stands in line. The first in line watches the queue; the others watch their neighbors.
+// or that there is no room, stands in line. Then nobody goes before the first in line, however near to the servers it is: each
+// other one checks that nobody has come into the line. The first in line watches the queue; the others watch their neighbors.
 func (q *Queue[T]) putInto(ctx context.Context, e *zkconn.Epoch, d *elements.Draft) error {
 	r := q.remembered(e)
 	if r == nil {
-		empty, err := q.raw.NoPutters(ctx, e)
+		l, err := q.raw.LineForRoom(ctx, e)
 		if err != nil {
 			return err
 		}
-		if empty {
+		if l.Waiting == 0 {
 			if r, err = q.raw.Measure(ctx, e); err != nil {
 				return err
 			}
+			r.Beside(l)
 		}
 	}
 	if r != nil && r.Taken < q.capacity {

@@ -54,6 +54,11 @@ func (q *Queue) Add(ctx context.Context, e *zkconn.Epoch, d *Draft, before *Room
 	if d.Priority < 0 {
 		ops = append(ops, &zk.SetDataRequest{Path: q.dir("claims"), Version: -1})
 	}
+	line := -1 // the index of the check that nobody waits for room
+	if before != nil && before.line >= 0 {
+		line = len(ops)
+		ops = append(ops, &zk.CheckVersionRequest{Path: q.dir("putters"), Version: before.line})
+	}
 	switch {
 	case before != nil:
 		ops = append(ops, &zk.SetDataRequest{Path: q.dir("elements"), Version: before.version})
@@ -63,12 +68,13 @@ func (q *Queue) Add(ctx context.Context, e *zkconn.Epoch, d *Draft, before *Room
 	res, err := q.apply(ctx, e, ops...)
 	last := len(ops) - 1
 	switch {
-	case record.RefusedAt(err, 0, zk.ErrNodeExists), record.RefusedAt(err, last, zk.ErrBadVersion):
+	case record.RefusedAt(err, 0, zk.ErrNodeExists), record.RefusedAt(err, last, zk.ErrBadVersion),
+		line >= 0 && record.RefusedAt(err, line, zk.ErrBadVersion):
 		err = ErrAgain
 	case record.Conflict(err):
 		err = errRemoved
 	case err == nil && before != nil && len(res) > last && res[last].Stat != nil:
-		after = &Room{e, int(res[last].Stat.NumChildren), res[last].Stat.Version}
+		after = &Room{Epoch: e, Taken: int(res[last].Stat.NumChildren), version: res[last].Stat.Version, line: before.line}
 	}
 	return after, err
 }
@@ -79,9 +85,10 @@ type Room struct {
 	Epoch   *zkconn.Epoch // what was seen in an earlier session proves nothing
 	Taken   int
 	version int32
+	line    int32 // the version at which nobody waited for room, which is checked; -1 for the first in line
 }
 
-// Measure reads how full the queue is.
+// Measure reads how full the queue is, for the first in line.
 func (q *Queue) Measure(ctx context.Context, e *zkconn.Epoch) (*Room, error) {
 	st, there, err := e.Exists(ctx, q.dir("elements"))
 	switch {
@@ -90,7 +97,7 @@ func (q *Queue) Measure(ctx context.Context, e *zkconn.Epoch) (*Room, error) {
 	case !there:
 		return nil, errRemoved
 	}
-	return &Room{e, int(st.NumChildren), st.Version}, nil
+	return &Room{Epoch: e, Taken: int(st.NumChildren), version: st.Version, line: -1}, nil
 }
 
 // MeasureSynced is Measure of what the leader knew at some instant of the call.
@@ -113,8 +120,27 @@ func (q *Queue) WatchRoom(ctx context.Context, e *zkconn.Epoch, changes *record.
 	return q.Measure(ctx, e)
 }
 
-// NoPutters reports whether nobody waits for room.
-func (q *Queue) NoPutters(ctx context.Context, e *zkconn.Epoch) (bool, error) {
-	st, there, err := e.Exists(ctx, q.dir("putters"))
-	return there && st.NumChildren == 0, err
+// Line is how many wait for room. Whoever stands in line writes to the directory of the line. So as long as that has this
+// version, nobody has come since. Everybody who does not stand in line checks that, so nobody goes before the first in line.
+type Line struct {
+	Waiting int
+	version int32
 }
+
+// LineForRoom reads the line of those who wait for room.
+func (q *Queue) LineForRoom(ctx context.Context, e *zkconn.Epoch) (l Line, err error) {
+	st, there, err := e.Exists(ctx, q.dir("putters"))
+	if err == nil && there {
+		l = Line{int(st.NumChildren), st.Version}
+	}
+	return l, err
+}
+
+// Beside is the room for somebody who does not stand in line, when there was nobody in it.
+func (r *Room) Beside(l Line) *Room {
+	r.line = l.version
+	return r
+}
+
+// Besides reports whether the room is for somebody who does not stand in line.
+func (r *Room) Besides() bool { return r.line >= 0 }

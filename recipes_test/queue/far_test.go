@@ -127,3 +127,51 @@ func TestAFarConsumerGetsElementsOfABacklogBesideANearOne(t *testing.T) {
 		require.Greater(t, got[1], 8, "what the far one got of about 100 that it could take meanwhile")
 	})
 }
+
+func TestAFarProducerOfABoundedQueueGetsItsShareBesideABusyOne(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		goroutines int
+		full       bool
+		near       func(ctx context.Context, q *zkqueue.Queue[int]) error
+	}{
+		{"half empty", 1, false, func(ctx context.Context, q *zkqueue.Queue[int]) error { return q.Put(ctx, 1) }},
+		{"half empty, eight", 8, false, func(ctx context.Context, q *zkqueue.Queue[int]) error { return q.Put(ctx, 1) }},
+		{"full", 1, true, func(ctx context.Context, q *zkqueue.Queue[int]) error { return q.Put(ctx, 1) }},
+		{"half empty, offer", 1, false, func(ctx context.Context, q *zkqueue.Queue[int]) error { _, err := q.Offer(ctx, 1); return err }},
+		{"full, offer", 1, true, func(ctx context.Context, q *zkqueue.Queue[int]) error { _, err := q.Offer(ctx, 1); return err }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				bounded := zkqueue.WithCapacity(200)
+				drain := zkqueue.New[int](proving.Calm(v), path, bounded)
+				ctx, stop := context.WithCancel(t.Context())
+				var all sync.WaitGroup
+				defer all.Wait()
+				defer stop()
+				all.Go(func() {
+					for ctx.Err() == nil {
+						if time.Sleep(10 * time.Millisecond); c.full {
+							_, _, _ = drain.TryTake(ctx)
+						} else if n, err := drain.Len(ctx); err == nil && n > 100 {
+							_, _ = drain.Drain(ctx, n)
+						}
+					}
+				})
+				var mu sync.Mutex
+				qs := map[*zksync.Session]*zkqueue.Queue[int]{}
+				of := func(s *zksync.Session) *zkqueue.Queue[int] {
+					mu.Lock()
+					defer mu.Unlock()
+					if qs[s] == nil {
+						qs[s] = zkqueue.New[int](s, path, bounded)
+					}
+					return qs[s]
+				}
+				beside(t, v, c.goroutines,
+					func(ctx context.Context, s *zksync.Session) error { return c.near(ctx, of(s)) },
+					func(ctx context.Context, s *zksync.Session) error { return of(s).Put(ctx, 2) })
+			})
+		})
+	}
+}
