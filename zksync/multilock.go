@@ -1,9 +1,11 @@
 package zksync
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +13,8 @@ import (
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
 )
 
 // Multi is several mutexes as one lock: see [MultiLock]. It is safe for use by many goroutines.
@@ -23,20 +27,61 @@ type Multi struct {
 
 // MultiLock makes one lock of several mutexes: it locks all of them or none. It locks them in the order
 // of their paths, not of the arguments. So two MultiLocks that share mutexes
-// never wait for each other. The mutexes may be of different sessions. It does no I/O. The first call
-// reports two mutexes of one path, or no mutex, as ErrMisuse.
+// never wait for each other. The mutexes may be of different sessions, also to different clusters: those of
+// one path are ordered by their servers, as they were given to Connect. It does no I/O. The first call
+// reports two mutexes of one lock, or no mutex, as ErrMisuse.
 func MultiLock(mutexes ...*Mutex) *Multi {
 	all := slices.Clone(mutexes)
-	slices.SortFunc(all, func(a, b *Mutex) int { return strings.Compare(a.key(), b.key()) })
+	slices.SortFunc(all, func(a, b *Mutex) int {
+		return cmp.Or(strings.Compare(a.key(), b.key()), strings.Compare(a.cluster(), b.cluster()))
+	})
 	return &Multi{all: all}
 }
 
-// key orders mutexes the same way in every process. Mutexes of the same lock have the same key.
+// key is the path on the servers. It orders mutexes the same way in every process.
 func (m *Mutex) key() string {
 	if m == nil {
 		return ""
 	}
 	return m.at().Session.Full(m.at().Path)
+}
+
+// cluster orders mutexes of one path. Two of different clusters should differ in it; but see [Mutex.twice].
+func (m *Mutex) cluster() string {
+	if m == nil {
+		return ""
+	}
+	return m.at().Session.Servers()
+}
+
+// errTwice is the misuse of two mutexes of one lock.
+func (m *Mutex) errTwice() error {
+	return &Error{Op: "multi-lock", Err: fmt.Errorf("%w: path %s is named twice: the lock would wait for itself", ErrMisuse, errs.ShowPath(m.at().Path))}
+}
+
+// twice returns an error if one of the leases is one of m's lock, through another session. The names of the servers do not
+// tell whether two sessions are of one cluster. The node of a lease, whose name no other node ever has, does.
+func (m *Mutex) twice(ctx context.Context, held Leases) error {
+	for _, l := range held {
+		t := l.inner().Ticket()
+		if path.Dir(t.Node) != m.key() {
+			continue
+		}
+		var there bool
+		err := m.at().Session.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+			if err = e.Sync(ctx, t.Node); err == nil || errors.Is(err, zk.ErrNoNode) {
+				_, there, err = e.Exists(ctx, t.Node)
+			}
+			return err
+		})
+		switch {
+		case err != nil:
+			return &Error{Op: "multi-lock", Path: m.at().Path, Err: err}
+		case there:
+			return m.errTwice()
+		}
+	}
+	return nil
 }
 
 // LockContext locks all mutexes and returns their leases, in the order of their paths. It blocks like
@@ -59,10 +104,13 @@ func (m *Multi) acquire(ctx context.Context, lock func(*Mutex, context.Context, 
 	}
 	var held Leases
 	for _, mutex := range m.all {
-		l, err := lock(mutex, ctx, dropIn)
+		err := mutex.twice(ctx, held)
 		if err == nil {
-			held = append(held, l)
-			err = held.Err() // an earlier one may have been lost meanwhile
+			var l *Lease
+			if l, err = lock(mutex, ctx, dropIn); err == nil {
+				held = append(held, l)
+				err = held.Err() // an earlier one may have been lost meanwhile
+			}
 		}
 		if err != nil {
 			held.giveBack(ctx)
@@ -83,8 +131,8 @@ func (m *Multi) misuse() error {
 		if mutex == nil {
 			return fail("a nil Mutex")
 		}
-		if i > 0 && mutex.key() == m.all[i-1].key() {
-			return fail("path " + errs.ShowPath(mutex.at().Path) + " is named twice: the lock would wait for itself")
+		if slices.ContainsFunc(m.all[:i], func(o *Mutex) bool { return o.key() == mutex.key() && o.at().Session == mutex.at().Session }) {
+			return mutex.errTwice()
 		}
 	}
 	return nil

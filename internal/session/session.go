@@ -214,6 +214,9 @@ func (s *Session) Client() *zkconn.Client { return s.client }
 func (s *Session) Logger() *slog.Logger   { return s.logger }
 func (s *Session) Trace() *Trace          { return s.settings.Trace }
 
+// Servers are the servers of the connect string, whatever their order there.
+func (s *Session) Servers() string { return strings.Join(slices.Sorted(slices.Values(s.servers)), ",") }
+
 // Full is the path on the servers of one of the session's paths.
 func (s *Session) Full(path string) string {
 	if path == "/" && s.chroot != "" {

@@ -2,6 +2,7 @@ package mutex_test
 
 import (
 	"context"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // forks names the same n locks through a session of each of n philosophers.
@@ -134,5 +136,43 @@ func TestATryAtAMultiLockTakesAllOrNothing(t *testing.T) {
 		require.Panics(t, func() { zksync.MultiLock().TryLock() })
 		require.NoError(t, s.Close())
 		require.Panics(t, func() { both.TryLock() })
+	})
+}
+
+// Paths are the same on different clusters, and are different locks.
+func TestAMultiLockTakesOnePathOnTwoClusters(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		for _, servers := range []string{"elsewhere", "zk1"} { // the names of the servers do not matter
+			elsewhere := zktest.Run(t)
+			other, err := zksync.Connect(t.Context(), servers, zksync.WithDialer(func(_ context.Context, network, addr string) (net.Conn, error) {
+				return elsewhere.Dial(network, addr, 0)
+			}))
+			require.NoError(t, err)
+			here := zksync.NewMutex(v.Session(), proving.LockPath)
+			there := zksync.NewMutex(other, proving.LockPath)
+			for _, both := range []*zksync.Multi{zksync.MultiLock(here, there), zksync.MultiLock(there, here)} {
+				held, err := both.LockContext(t.Context())
+				require.NoError(t, err)
+				require.Len(t, held, 2)
+				require.Len(t, v.Children(proving.LockPath), 1)
+				require.Len(t, elsewhere.Children(proving.LockPath), 1)
+				require.NoError(t, held.Unlock())
+				require.True(t, both.TryLock())
+				both.Unlock()
+			}
+			require.NoError(t, other.Close())
+		}
+	})
+}
+
+func TestAMultiLockOfOneLockThroughTwoSessionsIsRefused(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		both := zksync.MultiLock(v.Mutexes(2)...)
+		_, err := both.LockContext(t.Context())
+		require.ErrorIs(t, err, zksync.ErrMisuse)
+		require.ErrorContains(t, err, "named twice")
+		require.Panics(t, both.Lock)
+		require.Panics(t, func() { both.TryLock() })
+		v.Left(proving.LockPath, 0, "given back")
 	})
 }
