@@ -1,12 +1,15 @@
 package queue
 
-import "sync"
+import (
+	"strings"
+	"sync"
+)
 
 // Crowd is how many must have queued, the holder among them, for entries to be sealed. Only tests change it.
 var Crowd int32 = 3
 
 // Crowds is what the objects of one session know of how many queue, for each directory: its number of children when one
-// of them last learned it, from its own entry or from a try. Goroutines may share it. The zero value is ready to use.
+// of them last learned it, from its own entry, a listing or a try. Goroutines may share it. The zero value is ready to use.
 type Crowds struct {
 	mu    sync.Mutex
 	sizes map[string]int32 // only those above 1
@@ -27,6 +30,18 @@ func (c *Crowds) note(dir string, children int32) {
 		c.sizes = make(map[string]int32)
 	}
 	c.sizes[dir] = children
+}
+
+// noteListing notes how many of the names of a directory are not those of nodes beside the entries, which
+// the number of its children counts, too.
+func (c *Crowds) noteListing(dir string, names []string) {
+	n := int32(0)
+	for _, name := range names {
+		if !strings.HasSuffix(name, AsideEnd) {
+			n++
+		}
+	}
+	c.note(dir, n)
 }
 
 // in reports whether there was a crowd in the directory.

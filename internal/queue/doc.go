@@ -72,7 +72,10 @@
 // a write to its node, in the transaction that deletes the node. A watcher is told of the write. It does not hear
 // of the deletion, because the event of the write uses its watch up.
 //
-// That is proof if nobody else writes to the node, and its maker only when it holds alone and nothing takes its place:
+// That is proof if nobody else writes to the node, and its maker only when it holds alone and nothing takes its place. It
+// also rests on this: nothing but a write is told as Changed. A change of the list of a node has no event, and an
+// ephemeral node has no children. A request for watches can tell of writes that came before it, but only of those after the
+// zxid that it names, and ours names one that none will reach.
 //
 //   - The node is sealed: only the random identity of its session may write to it, and nobody may change its list
 //     (zkconn.Epoch.Identity). The uuid tells that (node.Sealed). Only a super user of the servers can write to it,
@@ -99,10 +102,12 @@
 //
 // Each entry writes its name, without the number, into the data of the directory. In a crowd, whoever enters reads them
 // first, and takes the entry of that name with the number before its own for the last one ahead (tail.go, tail.txt).
-// The servers number the children of a directory in the order in which they make them, and give each number once.
-// So if that entry exists when the server begins to watch it, nobody is between it and our own entry. If there is no
+// The servers number the children of a directory in the order in which they make them, and give each number once, but for
+// the last ones (above): near those nobody guesses. A child with a name of its own, such as a mark, uses up a number,
+// too, which then no entry has. So if that entry exists when the server begins to watch it, nobody is between it and our own entry. If there is no
 // such entry, the server says so at once, and the ticket lists: somebody else entered in between, the last one has
-// left already, it was of another library, or the directory was made anew.
+// left already, it was of another library, a child with a name of its own was made, or the directory was made anew. That the
+// server says nothing is proof also to one that may not read the entry: a node that is not there has no list.
 //
 // Such a ticket knows nothing of those further ahead. So it does that only behind a sealed entry, whose release proves
 // that nobody is (above), or if there are two entries altogether. A departure of any other kind makes it list.

@@ -19,6 +19,9 @@ func (t *Ticket) ahead(ctx context.Context) ([]Entry, error) {
 	// Names behind our own are dropped, but not those with our uuid: they may be duplicates.
 	entries, err := t.queue.list(ctx, t.Epoch, func(names []string) ([]string, error) {
 		err := t.queue.agree(names)
+		if t.unlisted { // later listings show who is left
+			t.queue.Crowds.noteListing(t.queue.Dir, names)
+		}
 		return t.notBehind(names), err
 	}, t.known)
 	if zkconn.Unknown(err) {

@@ -1,0 +1,43 @@
+package mutex_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// Sealed entries cost the servers more. They are for three and more who queue, and two are no crowd because of the nodes
+// beside their entries.
+func TestTwoThatTakeTurnsAreNoCrowdBecauseOfTheNodesBesideThem(t *testing.T) {
+	for name, c := range map[string]struct {
+		opts    []zksync.Option
+		listens bool
+	}{
+		"marks":    {opts: []zksync.Option{zksync.WithLockDelay(lockDelay)}},
+		"requests": {listens: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				ms := v.Mutexes(2, c.opts...)
+				l := v.Lock(ms[0])
+				for turn := range 10 {
+					if c.listens {
+						l.Revoked()
+					}
+					v.Quiet()
+					next := proving.Begin(context.Background(), ms[(turn+1)%2])
+					v.Settled(proving.LockPath, 3)
+					v.Quiet()
+					require.Zero(t, sealed(v), "turn %d", turn)
+					require.NoError(t, l.Unlock())
+					l = v.Granted(next)
+				}
+				require.NoError(t, l.Unlock())
+			})
+		})
+	}
+}
