@@ -51,6 +51,7 @@ func (t *Ticket) end(why ending, grace time.Duration) {
 	if t.ended.Swap(true) {
 		return
 	}
+	defer t.tellRemoved()
 	t.dropProof()
 	t.IgnoreLoss()
 	mark := t.claim.mark.Swap(nil)

@@ -69,10 +69,11 @@ type Ticket struct {
 
 	// unlisted says that it may not have been alone when it entered, and that
 	// no listing has shown the queue since. So there may be a duplicate of it.
-	unlisted bool        // see Leave
-	guess    *guess      // of who is ahead, instead of the first listing; nil if there is none
-	gone     atomic.Bool // it was given up or is lost: nothing may be granted on it any more; never reset
-	ended    atomic.Bool // it has let go of all that it had: see ending
+	unlisted bool                          // see Leave
+	guess    *guess                        // of who is ahead, instead of the first listing; nil if there is none
+	gone     atomic.Bool                   // it was given up or is lost: nothing may be granted on it any more; never reset
+	ended    atomic.Bool                   // it has let go of all that it had: see ending
+	removed  atomic.Pointer[chan struct{}] // see Retire
 
 	// unanswered counts guarded transactions without an answer.
 	// Each may yet be applied as long as the node is there.
@@ -108,10 +109,22 @@ func (t *Ticket) Over() bool { return t.gone.Load() }
 
 // Retire announces the end of the ticket before a request that removes its node is sent. So its
 // removal, of which an event may come before the answer, is not taken for a loss. The ticket ends with
-// Leave or Forget, when it is known what has become of the request.
-func (t *Ticket) Retire() {
+// Leave or Forget, when it is known what has become of the request: then removed is closed.
+func (t *Ticket) Retire() (removed <-chan struct{}) {
+	done := make(chan struct{})
+	t.removed.Store(&done)
 	t.gone.Store(true)
 	t.dropRequest(t.Epoch.Linked())
+	if t.ended.Load() { // end looks for the channel after it has set this, so one of the two finds it
+		t.tellRemoved()
+	}
+	return done
+}
+
+func (t *Ticket) tellRemoved() {
+	if done := t.removed.Swap(nil); done != nil {
+		close(*done)
+	}
 }
 
 // Replacing reports whether the node is being replaced: the servers may have granted to others already.

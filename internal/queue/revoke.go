@@ -27,6 +27,8 @@ type request struct {
 	mu     sync.Mutex
 	node   bool // there may be a node of ours, or one that we have seen
 
+	heed atomic.Pointer[func()] // called when it comes; nil for nothing
+
 	listening repeat
 	pace      node.Pace // of listening
 }
@@ -49,6 +51,14 @@ func (t *Ticket) Revoked() <-chan struct{} {
 		}
 	})
 	return t.asked.asked
+}
+
+// OnAsked has f called when a request to give the ticket up comes, at once if one has come; perhaps twice. f must not block.
+func (t *Ticket) OnAsked(f func()) {
+	t.asked.heed.Store(&f)
+	if t.WasAsked() {
+		f()
+	}
 }
 
 // WasAsked reports whether a request is known.
@@ -134,8 +144,12 @@ func (t *Ticket) lookForRequest(ctx context.Context) error {
 }
 
 func (t *Ticket) wasAsked() {
-	if !t.asked.came.Swap(true) {
-		close(t.asked.asked)
+	if t.asked.came.Swap(true) {
+		return
+	}
+	close(t.asked.asked)
+	if heed := t.asked.heed.Load(); heed != nil {
+		(*heed)()
 	}
 }
 

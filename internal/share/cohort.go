@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/lease"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/session"
 )
@@ -229,7 +230,7 @@ func (c *Cohort) Ended(l *lease.Lease, err error) { c.left(l, err) }
 // Release implements Grantor.
 func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
 	c.mu.Lock()
-	now, g, unwanted := time.Now(), c.grant, (*queue.Ticket)(nil)
+	now, g, unwanted, removed := time.Now(), c.grant, (*queue.Ticket)(nil), (<-chan struct{})(nil)
 	overran := l.Err() != errs.ErrReleased // its bound has passed: the critical section may still run
 	switch {
 	case c.hold != l: // it was lost, or released before
@@ -251,7 +252,7 @@ func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
 		g.passes++ // each token must be greater than the one before
 		c.grantFirst(g, now)
 	case c.waiters.len() > 0:
-		g.ticket.Retire() // its removal, which is part of that request, may be told before the answer: it is no loss
+		removed = g.ticket.Retire() // its removal, which is part of that request, may be told before the answer: it is no loss
 		c.spawn(g.ticket)
 	case !overran && c.linger(now):
 	default:
@@ -260,6 +261,8 @@ func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
 	}
 	c.mu.Unlock()
 	switch {
+	case removed != nil: // a process that ends after this Unlock must not keep others out until its session ends
+		node.Settle(g.ticket.Epoch, removed, grace)
 	case unwanted == nil:
 	case overran:
 		unwanted.LeaveLost(grace)

@@ -15,8 +15,12 @@ func (c *Cohort) linger(now time.Time) bool {
 	if c.at.Settings.Linger <= 0 || g.unsettled() || g.contended || !e.ValidAt(now) {
 		return false
 	}
-	if !g.watched && !c.at.Session.Spawn(func() { c.watchContention(g) }) {
-		return false
+	if !g.watched {
+		if !c.at.Session.Spawn(func() { c.watchContention(g) }) {
+			return false
+		}
+		// Whoever asks writes to a node that is there already, if a holder has listened: no child watch tells of that.
+		g.ticket.OnAsked(func() { c.at.Session.Spawn(func() { c.giveUp(g) }) })
 	}
 	g.watched = true
 	g.passes++ // the next hold is another grant, with a token of its own
@@ -46,6 +50,13 @@ func (c *Cohort) lingered(g *grant) {
 		g.ticks = true
 		return
 	}
+	c.endLingering(g)
+}
+
+// giveUp is endLingering for a caller without mu.
+func (c *Cohort) giveUp(g *grant) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.endLingering(g)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -109,5 +110,52 @@ func TestAHoldThatListensKeepsNoGoroutine(t *testing.T) {
 		for _, l := range held {
 			require.NoError(t, l.Unlock())
 		}
+	})
+}
+
+// Nobody holds it, so there is nobody to ask: the place is given up, and the next hold has not been asked.
+func TestALingeringPlaceThatIsAskedForIsGivenUp(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		other := v.Session()
+		m := zksync.NewMutex(v.Session(), proving.LockPath, zksync.WithLinger(time.Hour))
+		for range 2 {
+			require.NoError(t, listens(v, v.Lock(m)).Unlock())
+			require.NoError(t, zksync.Revoke(context.Background(), other, contender(v, other)))
+			v.Queued(proving.LockPath, 0)
+		}
+		l := listens(v, v.Lock(m))
+		select {
+		case <-l.Revoked():
+			require.Fail(t, "nobody has asked for this hold")
+		default:
+		}
+		require.NoError(t, l.Unlock())
+	})
+}
+
+// A process that ends right after an Unlock leaves no place behind, whoever of it waits.
+func TestAnUnlockThatHandsOnWaitsForTheServers(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		m := zksync.NewMutex(s, proving.LockPath, zksync.WithHandover(0))
+		l := v.Lock(m)
+		next := proving.Begin(context.Background(), m)
+		v.Quiet()
+		v.Server.Delay(s.ID(), 30*time.Millisecond, 20*time.Millisecond)
+		start := time.Now()
+		own := l.Path()
+		require.NoError(t, l.Unlock())
+		v.Took(start, 50*time.Millisecond, "the request and its answer")
+		require.False(t, v.Exists(own))
+		v.Granted(next)
+
+		// Without an answer it waits no longer than every Unlock does, and not at all where the lock says so.
+		heal := v.Server.Partition(s.ID())
+		waits := proving.Begin(context.Background(), m)
+		start = time.Now()
+		require.NoError(t, m.Lease().Unlock())
+		v.Took(start, time.Second, "an Unlock without an answer")
+		heal()
+		v.Unlocks(v.Granted(waits), nil)
 	})
 }
