@@ -207,3 +207,26 @@ func TestWhatAServerHasAnsweredOnceIsNotGivenUp(t *testing.T) {
 		two.Close()
 	})
 }
+
+func TestEveryFaultLeavesATreeSoundWhileItIsRefused(t *testing.T) {
+	for _, version := range []string{"3.4", "3.5"} {
+		proving.EveryFault(t, func(t *testing.T, v *proving.Env) func(string) {
+			v.Server.Load(map[string]string{"/n/x/a": "1", "/n/y": "2"})
+			s := v.Session()
+			return func(name string) {
+				tree := zkwatch.NewTree(s, "/n")
+				require.NoError(t, tree.Start(t.Context()), name)
+				time.Sleep(time.Minute)
+				v.Server.Set("/n/y", []byte("3"))
+				v.Server.Create("/n/x/b", nil, 0, 0)
+				time.Sleep(time.Minute)
+				y, _ := tree.Get("/n/y")
+				require.Equal(t, "3", string(y.Data), name)
+				require.Equal(t, []string{"a", "b"}, tree.Children("/n/x"), name)
+				require.LessOrEqual(t, v.Server.TotalConnections(), 4, name)
+				tree.Close()
+				time.Sleep(time.Minute)
+			}
+		}, zktest.WithVersion(version), zktest.WithLeftovers())
+	}
+}
