@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/go-menagerie/menagerie/internal/cell"
 	"github.com/go-menagerie/menagerie/internal/codec"
@@ -95,9 +96,11 @@ func (v *Value[T]) Update(ctx context.Context, f func(old T, ok bool) (T, error)
 	err := v.cell.At.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error { return v.cell.Change(ctx, e, u) })
 	switch {
 	case errors.Is(err, errOfUser):
-		err = u.err
+		err = errs.Settled(u.err)
 	case err == nil:
 		return u.value, nil
+	case u.err != nil && !errs.Ambiguous(err): // the value may have been an old one, and that could not be found out
+		err = v.wrap("update", fmt.Errorf("%w; the function failed: %w", err, errs.Settled(u.err)))
 	default:
 		err = v.wrap("update", err)
 	}
@@ -118,6 +121,7 @@ type update[T any] struct {
 
 // Compute implements cell.Plan.
 func (u *update[T]) Compute(now cell.Content, _ bool) (next cell.Next, err error) {
+	u.err = nil
 	old, ok, err := u.v.decode(now)
 	if err != nil {
 		return next, err

@@ -3,6 +3,7 @@ package zkmap
 import (
 	"bytes"
 	"context"
+	"errors"
 
 	"github.com/go-menagerie/menagerie/internal/codec"
 	"github.com/go-menagerie/menagerie/internal/errs"
@@ -208,6 +209,7 @@ func (m *Map[K, V]) compareAnd(ctx context.Context, op string, k K, old V, then 
 // It costs three requests: f must not decide by an old value, so a sync comes first.
 func (m *Map[K, V]) Update(ctx context.Context, k K, f func(old V, ok bool) (new V, keep bool, err error)) (V, error) {
 	var result V
+	var failed error // of f
 	err := m.of(ctx, "update", table.ToExist, k, func(ctx context.Context, e *zkconn.Epoch, key string) error {
 		return m.t.Change(ctx, e, key, true, func(found table.Entry) (d table.Decision, err error) {
 			var old V
@@ -217,9 +219,9 @@ func (m *Map[K, V]) Update(ctx context.Context, k K, f func(old V, ok bool) (new
 				}
 			}
 			v, keep, err := f(old, found.There)
-			switch {
+			switch failed = err; {
 			case err != nil:
-				return d, err
+				return d, errOfUser
 			case keep:
 				result, d.Do = v, table.Put
 				d.Data, err = m.encode(key, v)
@@ -232,12 +234,18 @@ func (m *Map[K, V]) Update(ctx context.Context, k K, f func(old V, ok bool) (new
 			return d, nil
 		})
 	})
+	if failed != nil { // also if ctx has ended meanwhile
+		err = errs.Wrap("update", m.at.Path, errs.Settled(failed))
+	}
 	if err != nil {
 		var none V
 		return none, err
 	}
 	return result, nil
 }
+
+// errOfUser means that a function of the user has failed. Its error must not be taken for one of the servers.
+var errOfUser = errors.New("the function failed")
 
 // change is table.change for one key, whose text decide is given, too.
 func (m *Map[K, V]) change(ctx context.Context, op string, need table.Need, k K, decide func(key string, found table.Entry) (table.Decision, error)) error {

@@ -109,6 +109,22 @@ func SameDoubt(err, now error) error {
 	return now
 }
 
+// Settled is err, the error of a function of the user, for a call that is known to have changed nothing: it is not ambiguous
+// because that function met something that is.
+func Settled(err error) error {
+	if Ambiguous(err) {
+		return &settledError{err}
+	}
+	return err
+}
+
+// settledError has its error in errors.Is and errors.As, but not for Ambiguous.
+type settledError struct{ err error }
+
+func (s *settledError) Error() string        { return s.err.Error() }
+func (s *settledError) Is(target error) bool { return errors.Is(s.err, target) }
+func (s *settledError) As(target any) bool   { return errors.As(s.err, target) }
+
 func (a *ambiguousError) Error() string {
 	return a.err.Error() + " (it is unknown whether the servers applied it)"
 }
