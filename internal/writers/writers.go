@@ -11,9 +11,13 @@
 package writers
 
 import (
+	"container/list"
 	"context"
 	"errors"
+	"math"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
@@ -26,11 +30,17 @@ import (
 // writer for itself while it makes a change.
 type Writers struct {
 	mu   sync.Mutex
-	idle []*writer // of one epoch, the one that was used last at the end
+	e    *zkconn.Epoch
+	idle map[string][]*writer // by directory; all are of e
+	all  list.List            // of those; the one that was not used for the longest time comes first
 }
 
-// maxIdle bounds the nodes that stay for later changes.
-const maxIdle = 64
+// kept is how many nodes stay for later changes, however late these come. Others stay for a while after their last change: if
+// they were removed to make room, records that are changed in turn would cost a removal for each change.
+const (
+	kept   = 64
+	awhile = time.Minute
+)
 
 // writer is one node.
 type writer struct {
@@ -39,6 +49,9 @@ type writer struct {
 	acl       []zk.ACL
 	version   int32  // of its node; -1 if that is yet to be made
 	change    string // names the present change: it is the data of the node once that is applied
+
+	used time.Time     // when it last became idle
+	idle *list.Element // in Writers.all
 
 	call    *zkconn.Call[[]zk.MultiResponse] // the newest request
 	unknown bool                             // a request for the present change has no known outcome
@@ -85,31 +98,55 @@ func (ws *Writers) Apply(ctx context.Context, e *zkconn.Epoch, dir string, acl [
 func (ws *Writers) take(e *zkconn.Epoch, dir string, acl []zk.ACL) *writer {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	for i := len(ws.idle) - 1; i >= 0; i-- {
-		if w := ws.idle[i]; w.e == e && w.dir == dir {
-			ws.idle = append(ws.idle[:i], ws.idle[i+1:]...)
-			w.change, w.unknown = named(e, node.NewUUID()), false
-			return w
-		}
+	if idle := ws.idle[dir]; ws.e == e && len(idle) > 0 {
+		w := idle[len(idle)-1]
+		ws.drop(w)
+		w.change, w.unknown = named(e, node.NewUUID()), false
+		return w
 	}
 	return &writer{e: e, dir: dir, name: node.Prefix(node.NewUUID()) + "writer", acl: acl, version: -1, change: named(e, node.NewUUID())}
 }
 
-// put keeps a writer for later. Those of another session are removed; and if there are too many, the one that was not used for
-// the longest time.
+// drop takes an idle writer out. mu is held.
+func (ws *Writers) drop(w *writer) {
+	ws.all.Remove(w.idle)
+	same := slices.DeleteFunc(ws.idle[w.dir], func(other *writer) bool { return other == w })
+	if ws.idle[w.dir] = same; len(same) == 0 {
+		delete(ws.idle, w.dir)
+	}
+}
+
+// put keeps a writer for later, and has some removed that were not used for a while.
 func (ws *Writers) put(w *writer) {
-	ws.mu.Lock()
-	var out []*writer
-	if len(ws.idle) > 0 && ws.idle[0].e != w.e {
-		out, ws.idle = ws.idle, nil
+	if w.version == math.MaxInt32 { // the next change would make it negative
+		w.remove()
+		return
 	}
-	if ws.idle = append(ws.idle, w); len(ws.idle) > maxIdle {
-		out, ws.idle = ws.idle[:1], ws.idle[1:]
-	}
-	ws.mu.Unlock()
-	for _, old := range out {
+	for _, old := range ws.keep(w) {
 		old.remove()
 	}
+}
+
+// keep is put. It returns the writers that are to be removed: two at most, so that they cost little beside a change. The nodes of an
+// earlier session are gone with that.
+func (ws *Writers) keep(w *writer) (out []*writer) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.e != w.e {
+		ws.e, ws.idle = w.e, map[string][]*writer{}
+		ws.all.Init()
+	}
+	w.used, w.idle = time.Now(), ws.all.PushBack(w)
+	ws.idle[w.dir] = append(ws.idle[w.dir], w)
+	for len(out) < 2 && ws.all.Len() > kept {
+		first := ws.all.Front().Value.(*writer)
+		if w.used.Sub(first.used) < awhile {
+			break
+		}
+		ws.drop(first)
+		out = append(out, first)
+	}
+	return out
 }
 
 // errNoWriter means that the servers refused a change because the writer's node, or its directory, is not there.

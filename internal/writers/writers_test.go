@@ -2,6 +2,7 @@ package writers_test
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -184,26 +185,33 @@ func TestARefusedChangeThatArrivesAtTheLastMomentIsKnownToBeApplied(t *testing.T
 	})
 }
 
-func TestWritersStayForLaterChangesUpToABound(t *testing.T) {
+func TestWritersStayForLaterChangesThatComeSoon(t *testing.T) {
 	alone(t, func(t *testing.T, srv *zktest.Server, a, _ *zkconn.Epoch) {
 		ws := writers.Writers{}
 		_, err := ws.Apply(t.Context(), a, dir, acl)
 		require.ErrorIs(t, err, zk.ErrNoNode, "the record makes the directory")
 		const dirs = 70
 		for i := range dirs {
-			dir := dir + strconv.Itoa(i)
-			srv.Create(dir, nil, 0, 0)
-			for range 2 {
-				_, err := ws.Apply(t.Context(), a, dir, acl)
+			srv.Create(dir+strconv.Itoa(i), nil, 0, 0)
+		}
+		changes := func(from int) {
+			for i := from; i < dirs; i++ {
+				_, err := ws.Apply(t.Context(), a, dir+strconv.Itoa(i), acl)
 				require.NoError(t, err)
 			}
+			synctest.Wait()
 		}
-		synctest.Wait()
+		changes(0)
+		before := srv.Requests()
+		changes(0)
+		require.Equal(t, dirs, srv.Requests()-before, "one each, also if many records are changed in turn")
+		time.Sleep(time.Minute)
+		changes(6)
 		left := 0
 		for i := range dirs {
 			left += len(srv.Children(dir + strconv.Itoa(i)))
 		}
-		require.Equal(t, 64, left)
+		require.Equal(t, 64, left, "those that were not used for a while are removed")
 
 		last := dir + strconv.Itoa(dirs-1)
 		srv.Delete(last + "/" + srv.Children(last)[0]) // by hand
@@ -319,4 +327,24 @@ func TestChangesThroughRandomFaultsAreThereOnce(t *testing.T) {
 		})
 	}
 	require.Greater(t, late, seeds)
+}
+
+// Versions are of 32 bits, and a negative one would say that the writer's node is yet to be made.
+func TestAWriterEndsBeforeItsVersionBecomesNegative(t *testing.T) {
+	alone(t, func(t *testing.T, srv *zktest.Server, a, _ *zkconn.Epoch) {
+		srv.Create(dir, nil, 0, 0)
+		var ws writers.Writers
+		change := func() {
+			_, err := ws.Apply(t.Context(), a, dir, acl)
+			require.NoError(t, err)
+			synctest.Wait()
+		}
+		change()
+		require.Len(t, srv.Children(dir), 1)
+		ws.Wear(a, dir, math.MaxInt32)
+		synctest.Wait()
+		require.Empty(t, srv.Children(dir))
+		change()
+		require.Len(t, srv.Children(dir), 1, "there is a new one")
+	})
 }
