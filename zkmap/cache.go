@@ -18,6 +18,9 @@ import (
 // The copy lags behind the servers by the way of an event and of a read. Without a connection it stays as it is, and Age
 // grows; with the next connection it catches up. It need not show what this process has just stored. For a decision that must
 // rest on the newest value, use the methods of [Map].
+//
+// Values are decoded once, and all who ask are given the same: what a value points to, such as its slices and maps, must
+// not be changed.
 type Cache[K comparable, V any] struct {
 	m    *Map[K, V]
 	stop context.CancelFunc

@@ -376,3 +376,17 @@ func TestACopyEndsWithItsSessionAndLeavesNothing(t *testing.T) {
 		v.GoroutinesBack(before)
 	})
 }
+
+// Nothing is decoded for each Load. So whoever changes what a value points to changes it for all; the documentation says so.
+func TestTheValuesOfACopyAreSharedByAllWhoAsk(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		m := zkmap.New[string, []int](v.Session(), mapPath)
+		require.NoError(t, m.Store(t.Context(), "k", []int{1}))
+		c, err := m.Cached(t.Context())
+		require.NoError(t, err)
+		defer c.Close()
+		first, _ := c.Load("k")
+		second, _ := c.Load("k")
+		require.Same(t, &first[0], &second[0])
+	})
+}
