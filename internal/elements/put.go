@@ -19,11 +19,12 @@ type Draft struct {
 	Due      int64 // see Queue.Due; 0 if it is not delayed
 }
 
-// Overhead is how many bytes a request for an element takes at most, besides the value. A delivery writes the value again,
-// beside two other nodes.
+// Overhead is how many bytes the greatest request for an element takes besides the value. That is not the one that puts it. A
+// delivery after the first writes the value again, beside six other nodes, and with two access control lists. Another
+// process may make it, whose name and lists are longer: that is what the rest is for.
 func (q *Queue) Overhead() int {
-	const others = 2048
-	return others + 4*len(q.terms.Base) + 4*record.ACLSize(q.at.ACL())
+	const others = 16 << 10
+	return others + 8*len(q.terms.Base) + 2*record.ACLSize(q.at.ACL())
 }
 
 // Due is the time after d, which is not negative, by the clock of the leader, which is asked. A time that no number

@@ -2,10 +2,15 @@ package queue_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
+	"sort"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/proving"
@@ -425,6 +430,36 @@ func TestAcceptance151AnElementThatCannotBeDecoded(t *testing.T) {
 			require.ErrorContains(t, way(), path+"/zkqueue/elements/"+node, name)
 			require.Equal(t, 1, take(t, q), name)
 			require.Zero(t, length(t, q))
+		}
+	})
+}
+
+// The greatest value that Put takes can be delivered again, also by a process whose nodes take more bytes.
+func TestTheGreatestElementIsDeliveredAgain(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		for i, path := range []string{"/q", "/" + strings.Repeat("a-long-name", 60)} {
+			raw := zksync.WithCodec(zksync.Raw)
+			q := zkqueue.New[[]byte](v.Session(), path, raw)
+			size := sort.Search(1<<20, func(n int) bool { return errors.Is(q.Put(t.Context(), make([]byte, n)), zksync.ErrMisuse) }) - 1
+			require.Greater(t, size, 1_000_000)
+			_, err := q.Drain(t.Context(), 100)
+			require.NoError(t, err)
+
+			require.NoError(t, q.PutPriority(t.Context(), make([]byte, size), math.MinInt+i))
+			acl := zk.WorldACL(zk.PermAll)
+			for n := range 50 {
+				acl = append(acl, zk.ACL{Perms: zk.PermRead, Scheme: "ip", ID: fmt.Sprintf("10.0.0.%d", n)})
+			}
+			others := zkqueue.New[[]byte](v.Session(), path, raw, zksync.WithName(strings.Repeat("n", 100)), zksync.WithACL(acl...))
+			for n := range 3 {
+				d := receive(t, others)
+				require.Equal(t, n+1, d.Attempt)
+				require.Len(t, d.Value, size)
+				require.NoError(t, d.Nack(t.Context()))
+			}
+			got, err := q.Take(t.Context())
+			require.NoError(t, err)
+			require.Len(t, got, size)
 		}
 	})
 }
