@@ -62,6 +62,12 @@ func WithTimeoutLimits(shortest, longest time.Duration) Option {
 	return func(o *options) { o.cfg.MinTimeout, o.cfg.MaxTimeout = shortest, longest }
 }
 
+// WithMaxBuffer sets the longest request that the server takes, in bytes: a real server's jute.maxbuffer. It closes the
+// connection of a client that sends a longer one, and does not answer. The default is 1 MB less one byte.
+func WithMaxBuffer(n int) Option {
+	return func(o *options) { o.cfg.MaxFrame = n }
+}
+
 // WithCommitLatency sets the time that a write takes. Writes that arrive within it are in
 // flight together, which never happens with the default of zero: see [Server.SetSequence].
 func WithCommitLatency(d time.Duration) Option {

@@ -86,6 +86,9 @@ func start[T any](e *Epoch, r request[T]) *Call[T] {
 	if w == nil {
 		return failed[T](ErrNotSent)
 	}
+	if err := e.client.most.refuse(prefixSize + len(r.body)); err != nil {
+		return failed[T](err)
+	}
 	c := &Call[T]{op: r.op, about: r.about, done: make(chan struct{})}
 	w.send(&sentRequest{op: r.op, beat: r.beat, turn: r.turn, end: func(body []byte, err error) {
 		if c.err = err; err == nil {

@@ -18,6 +18,7 @@ import (
 type Client struct {
 	cfg   Config
 	pace  dialPace
+	most  maxBuffer
 	names *names
 
 	granted atomic.Int64 // the session timeout that the servers granted last, a time.Duration; 0 before that

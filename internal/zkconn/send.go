@@ -19,6 +19,7 @@ const firstOwn = 1 << 30
 type sentRequest struct {
 	at   time.Time
 	op   int32
+	size int  // in bytes, of a request of our own
 	beat bool // a heartbeat, which may be answered at any time
 	// end is called once, in the goroutine that reads or closes the
 	// connection. It is nil for a request of the client library's.
@@ -27,6 +28,9 @@ type sentRequest struct {
 	// order of the wire. If the request is not needed any more, it is not sent, and ends with ErrNotSent. turn must not block.
 	turn func() (body []byte, needed bool)
 }
+
+// prefixSize is what comes before the body of a request: length, xid and operation.
+const prefixSize = 12
 
 // writeLimit is how long a connection may refuse to take a small request. It
 // takes that long only if the other side has stopped reading and every buffer
@@ -91,6 +95,7 @@ func (w *wire) sendNow(r *sentRequest, body []byte) {
 			return
 		}
 	}
+	r.size = prefixSize + len(body)
 	r.at = time.Now() // before the frame leaves: see leaseClock
 	xid, ok := w.expect(r)
 	if !ok {
@@ -98,7 +103,7 @@ func (w *wire) sendNow(r *sentRequest, body []byte) {
 		r.end(nil, ErrNotSent)
 		return
 	}
-	frame := make([]byte, 0, 12+len(body))
+	frame := make([]byte, 0, prefixSize+len(body))
 	frame = jute.AppendInt32(frame, int32(8+len(body)))
 	frame = jute.AppendInt32(frame, xid)
 	frame = jute.AppendInt32(frame, r.op)
@@ -149,6 +154,7 @@ func (w *wire) replied(xid, code int32, body []byte) error {
 		r.answer(nil, &unknownError{err})
 		return err
 	}
+	w.epoch.client.most.answered(r.size)
 	if r.op == opMulti && expiredIn(body) {
 		code = codeSessionExpired
 	}
@@ -230,6 +236,13 @@ func (w *wire) drop(cause error) {
 	sent := w.sent
 	w.sent = nil
 	w.mu.Unlock()
+	if isClosed(cause) {
+		longest := 0
+		for _, r := range sent {
+			longest = max(longest, r.size)
+		}
+		w.epoch.client.most.closed(longest)
+	}
 	w.epoch.client.unknown.lost(sent, cause)
 	for _, r := range sent {
 		r.answer(nil, &unknownError{fmt.Errorf("the connection was lost before the answer: %w", cause)})
