@@ -62,3 +62,22 @@ func TestCloseWhileAHoldIsReleasedIsNoLoss(t *testing.T) {
 		require.NoError(v.T, v.Lock(m).Unlock())
 	})
 }
+
+// The delay of each lock begins when it has been granted by its queue, and a MultiLock asks for one after the other.
+func TestAMultiLockWaitsForTheDelaysOfItsLocksOneAfterTheOther(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		all := func(s *zksync.Session) *zksync.Multi {
+			delay := zksync.WithLockDelay(lockDelay)
+			return zksync.MultiLock(zksync.NewMutex(s, "/multi/a", delay), zksync.NewMutex(s, "/multi/b", delay))
+		}
+		holder := v.Session()
+		_, err := all(holder).LockContext(t.Context())
+		require.NoError(t, err)
+		v.Expire(holder)
+		start := time.Now()
+		held, err := all(v.Session()).LockContext(t.Context())
+		require.NoError(t, err)
+		v.Took(start, 2*lockDelay, "the grant of both")
+		require.NoError(t, held.Unlock())
+	})
+}
