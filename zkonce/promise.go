@@ -203,8 +203,9 @@ func (p *Promise[T]) wait(ctx context.Context) (f *fate, err error) {
 
 // Done returns the channel of this object that is closed when the promise is decided, as soon as any call of the object
 // knows it; then Wait does not block. Done does not block. Its calls share one wait, which ends like Wait when the session is
-// closed or nodes are removed: then the next call of Done begins another one. It costs the requests of one Wait, and none if
-// this object knows how the promise was decided.
+// closed or nodes are removed: then the next call of Done begins another one. Until then the wait keeps a goroutine and a
+// watch, also if nobody looks at the channel any more: so keep one object for a path, or use Wait, which ends with its
+// context. Done costs the requests of one Wait, and none if this object knows how the promise was decided.
 func (p *Promise[T]) Done() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
