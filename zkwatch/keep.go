@@ -130,7 +130,8 @@ func (k *Kept) in(ctx context.Context, e *zkconn.Epoch) error {
 		case taken:
 			err = record.UntilGone(waiting, e, k.at.Full(k.path), 0, nil)
 		}
-		if err != nil && (ctx.Err() != nil || k.leaving.Err() == nil) {
+		passes := zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent) // and there is no caller to ask again
+		if err != nil && !passes && (ctx.Err() != nil || k.leaving.Err() == nil) {
 			return err
 		}
 		if err := pace.Rest(waiting, e); err != nil && k.leaving.Err() == nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 	"github.com/go-menagerie/menagerie/zkwatch"
 )
 
@@ -82,5 +83,20 @@ func TestASessionKeepsANodeOnce(t *testing.T) {
 		require.Equal(t, "4", v.Data("/services/a"))
 		require.NoError(t, fourth.Close())
 		require.False(t, v.Exists("/services/a"))
+	})
+}
+
+// There is nobody to ask again: an answer that settles nothing passes, so the node is kept when it has.
+func TestAKeptNodeOutlivesAnswersThatSettleNothing(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		k := zkwatch.Keep(v.Session(), "/kept", []byte("1"))
+		require.NoError(t, k.SetData(t.Context(), []byte("2")))
+		clear := v.Server.SetError(zktest.CodeSessionMoved, zktest.Any)
+		v.Server.Delete("/kept")
+		time.Sleep(10 * time.Second)
+		clear()
+		require.NoError(t, k.SetData(t.Context(), []byte("3")))
+		zktest.CheckNode(t, v.Server, "/kept", []byte("3"))
+		require.NoError(t, k.Close())
 	})
 }
