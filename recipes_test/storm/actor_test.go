@@ -18,6 +18,9 @@ import (
 // slack is how late a call may come back after its context has ended.
 const slack = 100 * ms
 
+// errUnknown stands for all errors that are Ambiguous, among those that may be.
+var errUnknown = errors.New("ambiguous")
+
 // actor is a goroutine of a process.
 type actor struct {
 	w    *world
@@ -64,6 +67,7 @@ type call struct {
 	began, ended time.Time
 	from, to     int64     // by the world's count
 	limit        time.Time // when its context ends; zero for never; guarded by world.mu
+	late         time.Duration
 	err          error
 }
 
@@ -81,6 +85,9 @@ func (a *actor) patience() time.Duration {
 	}
 }
 
+// asks is how a call is made: [actor.ask], or without a storm.
+type asks func(what string, f func(context.Context) error, may ...error) *call
+
 // ask makes a call with a context, of a patience that is drawn; may are the errors that are in order besides that of
 // the context and of a session that was closed.
 func (a *actor) ask(what string, f func(ctx context.Context) error, may ...error) *call {
@@ -88,9 +95,14 @@ func (a *actor) ask(what string, f func(ctx context.Context) error, may ...error
 }
 
 func (a *actor) askFor(patience time.Duration, what string, f func(ctx context.Context) error, may ...error) *call {
+	return a.askLate(patience, slack, what, f, may...)
+}
+
+// askLate makes a call that may come back so late after the end of its context.
+func (a *actor) askLate(patience, late time.Duration, what string, f func(ctx context.Context) error, may ...error) *call {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	c := &call{a: a, what: fmt.Sprintf("%s(%v)", what, patience), cancel: cancel, limit: time.Now().Add(patience)}
+	c := &call{a: a, what: fmt.Sprintf("%s(%v)", what, patience), cancel: cancel, limit: time.Now().Add(patience), late: late}
 	a.make(c, func() error { return f(ctx) }, may)
 	return c
 }
@@ -124,7 +136,7 @@ func (a *actor) make(c *call, f func() error, may []error) {
 	w.mu.Unlock()
 	w.tell("%s: %v after %v", c, c.err, c.ended.Sub(c.began))
 	if !limit.IsZero() {
-		w.must(!c.ended.After(limit.Add(slack)), "%s came back %v late", c, c.ended.Sub(limit))
+		w.must(!c.ended.After(limit.Add(c.late)), "%s came back %v late (session timeout %v)", c, c.ended.Sub(limit), a.h.timeout)
 	}
 	a.judge(c, limit, may)
 }
@@ -155,7 +167,7 @@ func (a *actor) judge(c *call, limit time.Time, may []error) {
 		a.w.must(a.h.years() > 0, "%s: %v, and no session was closed", c, c.err)
 	case errors.Is(c.err, zk.ErrSessionMoved): // see harps
 	case zksync.Ambiguous(c.err) && a.h.unsettledSince(c.began): // the last of several tries was lost
-	case slices.ContainsFunc(may, func(e error) bool { return errors.Is(c.err, e) }):
+	case slices.ContainsFunc(may, func(e error) bool { return errors.Is(c.err, e) || e == errUnknown && zksync.Ambiguous(c.err) }):
 	default:
 		a.w.must(false, "%s: %v", c, c.err)
 	}

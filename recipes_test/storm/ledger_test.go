@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-menagerie/menagerie/zksync"
@@ -34,15 +35,7 @@ type ledger struct {
 func (a *actor) granted(path string, l *zksync.Lease, shared bool, weight, limit int64) *hold {
 	w := a.w
 	h := &hold{a: a, path: path, shared: shared, weight: weight, limit: limit, l: l}
-	w.mu.Lock()
-	b := w.books[path]
-	if b == nil {
-		b = &ledger{}
-		w.books[path] = b
-	}
-	b.holds = append(b.holds, h)
-	w.mu.Unlock()
-	w.tell("%s/%s holds %s %s", a.h, a.name, l.Path(), l.Token())
+	b := w.enters(h)
 	if !l.Valid() {
 		return h // it may have been lost long ago: nothing follows from it
 	}
@@ -61,6 +54,20 @@ func (a *actor) granted(path string, l *zksync.Lease, shared bool, weight, limit
 	}
 	w.exclude(path, h)
 	return h
+}
+
+// enters writes a hold down.
+func (w *world) enters(h *hold) *ledger {
+	w.tell("%s/%s holds %s %s", h.a.h, h.a.name, h.l.Path(), h.l.Token())
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b := w.books[h.path]
+	if b == nil {
+		b = &ledger{}
+		w.books[h.path] = b
+	}
+	b.holds = append(b.holds, h)
+	return b
 }
 
 // exclude looks whether the holds that are valid now go together with one of them. Of permits that is a matter of
@@ -126,8 +133,11 @@ func (a *actor) work(h *hold) {
 	}
 }
 
-// verify asks the servers whether the token is the newest: of a lease that stays valid it is.
+// verify asks the servers whether the token is the newest: of a lease that stays valid it is. Only a lock can be asked for.
 func (a *actor) verify(h *hold) {
+	if !strings.HasPrefix(h.l.Path(), h.path+"/") {
+		return
+	}
 	c := a.ask("Verify "+h.path, func(ctx context.Context) error {
 		return zksync.Verify(ctx, a.h.session(), h.path, h.l.Token())
 	}, zksync.ErrStale)

@@ -17,6 +17,8 @@ var recipes = []recipe{
 	{"once", joinOnce}, {"flight", joinFlight}, {"waitgroup", joinWaitGroup}, {"phaser", joinPhaser},
 	{"latch", joinLatch}, {"gate", joinGate}, {"barrier", joinBarrier}, {"double", joinDouble},
 	{"election", joinElection}, {"multi", joinMulti}, {"reentrant", joinReentrant},
+	{"int64", joinInt64}, {"value", joinValue}, {"sequence", joinSequence}, {"slots", joinSlots}, {"map", joinMap}, {"set", joinSet},
+	{"queue", joinQueue}, {"group", joinCrew}, {"cron", joinCron}, {"durable", joinDurable}, {"watch", joinWatch}, {"promise", joinPromise},
 }
 
 // usual is how many seeds are played where nobody says otherwise; -short, which is for the race detector, plays a tenth.

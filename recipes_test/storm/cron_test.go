@@ -1,0 +1,111 @@
+package storm_test
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-menagerie/menagerie/zkcron"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+const cronPath = "/storm/cron"
+
+// schedules are one job, which all processes have.
+type schedules struct {
+	every time.Duration
+	once  bool // AtMostOnce
+
+	mu   sync.Mutex
+	last *ticked
+}
+
+// ticked is a run of a tick.
+type ticked struct {
+	at    time.Time
+	token zksync.Token
+	l     *zksync.Lease
+	ended bool // and it was recorded, if the lease lasts until the next one begins
+}
+
+func joinCron(w *world) *part {
+	x := &schedules{every: []time.Duration{500 * ms, 2 * time.Second}[w.rnd.IntN(2)], once: w.rnd.IntN(3) == 0}
+	return &part{actors: 4, act: x.act, use: x.use}
+}
+
+// object is the actor's own, so it knows who runs.
+func (x *schedules) object(a *actor) *zkcron.Cron {
+	return thing(a.h, "cron"+a.name, func(s *zksync.Session) *zkcron.Cron {
+		c := zkcron.New(s, cronPath)
+		opts := []zkcron.JobOption{zkcron.WithMissed(zkcron.Skip)}
+		if x.once {
+			opts = append(opts, zkcron.AtMostOnce())
+		}
+		c.Every("job", x.every, func(ctx context.Context, t zkcron.Tick) error { return x.runs(ctx, a, t) }, opts...)
+		return c
+	})
+}
+
+func (x *schedules) act(a *actor) {
+	if a.oneIn(5) {
+		a.ask("Last", func(ctx context.Context) error { _, err := x.object(a).Last(ctx, "job"); return err }, zksync.ErrNotFound)
+		return
+	}
+	// The end of a tick is recorded before Run returns, for which it waits as long as the session lives.
+	a.askLate(a.upTo(10*time.Second), lingers, "Run", x.object(a).Run)
+}
+
+// runs is a run of a tick: ticks go forward, beside no other run, and none comes again of which it is known that it has ended.
+func (x *schedules) runs(ctx context.Context, a *actor, t zkcron.Tick) error {
+	l := zkcron.Lease(ctx)
+	me := &ticked{at: t.Scheduled, token: t.Token, l: l}
+	h := &hold{a: a, path: cronPath, l: l}
+	a.w.enters(h)
+	defer h.ends()
+	a.w.tell("%s/%s runs the tick of %v, token %s", a.h, a.name, t.Scheduled.Sub(a.w.began), t.Token)
+	if !l.Valid() || a.w.meter.excused(l) {
+		return errOwn
+	}
+	a.w.exclude(cronPath, h)
+	x.mu.Lock()
+	if o := x.last; o != nil {
+		a.w.must(!me.at.Before(o.at), "the tick of %v runs after that of %v", me.at.Sub(a.w.began), o.at.Sub(a.w.began))
+		a.w.must(me.token.Compare(o.token) > 0, "a tick with the token %s after %s", me.token, o.token)
+		again := me.at.Equal(o.at)
+		a.w.must(!again || !x.once, "the tick of %v runs twice", me.at.Sub(a.w.began))
+		a.w.must(!again || !o.l.Valid() || a.w.meter.excused(o.l), "the tick of %v runs again, and the one before holds", me.at.Sub(a.w.began))
+	}
+	x.last = me
+	n := a.w.stamp()
+	x.mu.Unlock()
+	time.Sleep(time.Duration(n%8) * 100 * ms) // it may go on for as long after its context
+	if n%6 == 0 {
+		return errOwn
+	}
+	return nil
+}
+
+// use has all processes run for a while: each tick comes once.
+func (x *schedules) use(w *world) {
+	var mu sync.Mutex
+	ticks := map[time.Time]int{}
+	w.all("Run at last", len(w.houses), func(ctx context.Context, a *actor, _ int) error {
+		c := zkcron.New(a.h.session(), cronPath+"-last")
+		c.Every("job", time.Second, func(_ context.Context, t zkcron.Tick) error {
+			mu.Lock()
+			defer mu.Unlock()
+			ticks[t.Scheduled]++
+			return nil
+		})
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		if err := c.Run(ctx); err != nil && ctx.Err() == nil {
+			return err
+		}
+		return nil
+	})
+	for at, n := range ticks {
+		w.must(n == 1, "the tick of %v ran %d times at last", at.Sub(w.began), n)
+	}
+	w.must(len(ticks) >= 9, "%d ticks in ten seconds", len(ticks))
+}

@@ -1,0 +1,145 @@
+package storm_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-menagerie/menagerie/zkgroup"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+const membersPath = "/storm/members"
+
+// crews are one group. Each actor is a member of its own, and has items assigned.
+type crews struct {
+	items []string
+
+	mu sync.Mutex
+	n  int
+}
+
+func joinCrew(*world) *part {
+	x := &crews{items: []string{"i0", "i1", "i2", "i3", "i4"}}
+	return &part{actors: 4, act: x.act, use: x.use}
+}
+
+func (x *crews) object(a *actor) *zkgroup.Group {
+	return thing(a.h, "group", func(s *zksync.Session) *zkgroup.Group { return zkgroup.New(s, membersPath) })
+}
+
+func (x *crews) act(a *actor) {
+	g := x.object(a)
+	switch a.rnd.IntN(6) {
+	case 0:
+		a.ask("Members", func(ctx context.Context) error { _, err := g.Members(ctx); return err })
+		return
+	case 1:
+		x.watches(a, g)
+		return
+	}
+	var m *zkgroup.Membership
+	// Another session may have the member: that of this process before it was closed, or was lost.
+	c := a.ask("Join", func(ctx context.Context) (err error) { m, err = g.Join(ctx, zkgroup.Member{ID: a.name}); return err }, zksync.ErrNotAcquired)
+	if c.err != nil {
+		return
+	}
+	if a.oneIn(3) {
+		a.ask("SetData", func(ctx context.Context) error { return m.SetData(ctx, []byte(a.name)) }, errUnknown)
+	}
+	// What is done is recorded before Assign returns, as long as the session lives.
+	a.askLate(a.upTo(10*time.Second), lingers, "Assign", func(ctx context.Context) error {
+		return g.Assign(ctx, m, x.items, func(ctx context.Context, item string, l *zksync.Lease) error { return x.runs(ctx, a, item, l) })
+	}, errUnknown, errOwn)
+	for range 3 {
+		if c := a.ask("Leave", m.Leave); c.err == nil {
+			return
+		}
+	}
+}
+
+// runs has an item: nobody else has.
+func (x *crews) runs(ctx context.Context, a *actor, item string, l *zksync.Lease) error {
+	h := a.granted(membersPath+"/"+item, l, false, 0, 0)
+	defer h.ends()
+	x.mu.Lock()
+	x.n++
+	d, fails := time.Duration(x.n%7)*300*ms, x.n%5 == 0
+	x.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+	}
+	if fails {
+		return errOwn
+	}
+	return nil
+}
+
+// watches adds up what is told: that is what is there.
+func (x *crews) watches(a *actor, g *zkgroup.Group) {
+	a.askFor(a.upTo(8*time.Second), "Watch", func(ctx context.Context) error {
+		there := map[string]bool{}
+		for v, err := range g.Watch(ctx) {
+			if err != nil {
+				return err
+			}
+			for _, m := range v.Left {
+				a.w.must(there[m.ID], "Watch: %s left, and was not there", m.ID)
+				delete(there, m.ID)
+			}
+			for _, m := range v.Joined {
+				there[m.ID] = true
+			}
+			ids := idsOf(v.Members)
+			a.w.must(len(ids) == len(there) && !slices.ContainsFunc(ids, func(id string) bool { return !there[id] }), "Watch: %v, and told were %v", ids, there)
+		}
+		return ctx.Err()
+	})
+}
+
+func idsOf(ms []zkgroup.Member) (ids []string) {
+	for _, m := range ms {
+		ids = append(ids, m.ID)
+	}
+	return ids
+}
+
+// use has each item done once.
+func (x *crews) use(w *world) {
+	w.pause(10) // sessions that held members have ended
+	var mu sync.Mutex
+	done := map[string]int{}
+	var joined sync.WaitGroup
+	joined.Add(len(w.houses))
+	w.all("Join and Assign at last", len(w.houses), func(ctx context.Context, a *actor, _ int) error {
+		g := x.object(a)
+		m, err := g.Join(ctx, zkgroup.Member{ID: "last " + a.h.String()})
+		joined.Done()
+		if err != nil {
+			return err
+		}
+		joined.Wait()
+		all, err := g.Members(ctx)
+		if err != nil {
+			return err
+		}
+		w.must(len(all) == len(w.houses), "members at last: %v", idsOf(all))
+		w.pause(1) // all look before the first one leaves
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		err = g.Assign(ctx, m, x.items, func(_ context.Context, item string, _ *zksync.Lease) error {
+			mu.Lock()
+			defer mu.Unlock()
+			done[item]++
+			return nil
+		})
+		return errors.Join(err, m.Leave(context.WithoutCancel(ctx)))
+	})
+	for _, item := range x.items {
+		w.must(done[item] == 1, "item %s was done %d times at last", item, done[item])
+	}
+}
