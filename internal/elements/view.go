@@ -200,24 +200,64 @@ func (q *Queue) divide(v *View, all []element, claims []string) {
 // parsed are the elements whose nodes have these names, in order.
 func (q *Queue) parsed(ctx context.Context, e *zkconn.Epoch, names []string) (all []element, err error) {
 	all = make([]element, 0, len(names))
+	exhausted := false
 	for _, name := range names {
-		el, ok := parseElement(name)
-		if !ok {
+		if el, ok := parseElement(name); ok {
+			all = append(all, el)
+			exhausted = exhausted || el.exhausted()
+		}
+	}
+	if exhausted {
+		if all, err = q.aged(ctx, e, all); err != nil {
+			return nil, err
+		}
+	}
+	return sorted(all), nil
+}
+
+// aged gives the czxids to the elements whose numbers do not tell their order. It leaves out those that are gone. The object remembers the
+// czxids, so it asks for each once, many at a time.
+func (q *Queue) aged(ctx context.Context, e *zkconn.Epoch, all []element) (there []element, err error) {
+	const window = 64
+	q.mu.Lock()
+	known, now := q.czxids, map[string]int64{}
+	q.mu.Unlock()
+	asked := map[string]*zkconn.Call[*zk.Stat]{}
+	next := 0
+	for i, el := range all {
+		for ; next < len(all) && len(asked) < window; next++ {
+			if n := all[next]; n.exhausted() && known[n.name] == 0 {
+				asked[n.name] = e.StartExists(q.node(n.name))
+			}
+		}
+		if !el.exhausted() {
+			there = append(there, el)
 			continue
 		}
-		if el.exhausted() {
-			st, there, err := e.Exists(ctx, q.node(name))
+		if all[i].czxid = known[el.name]; all[i].czxid == 0 {
+			st, err := asked[el.name].Wait(ctx, e)
+			delete(asked, el.name)
+			if zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent) { // the connection was lost
+				st, _, err = e.Exists(ctx, q.node(el.name))
+			}
+			if errors.Is(err, zk.ErrNoNode) || err == nil && st == nil {
+				continue
+			}
+			if errors.Is(err, zk.ErrSessionExpired) {
+				return nil, zkconn.ErrOver
+			}
 			if err != nil {
 				return nil, err
 			}
-			if !there {
-				continue
-			}
-			el.czxid = st.Czxid
+			all[i].czxid = st.Czxid
 		}
-		all = append(all, el)
+		now[el.name] = all[i].czxid
+		there = append(there, all[i])
 	}
-	return sorted(all), nil
+	q.mu.Lock()
+	q.czxids = now
+	q.mu.Unlock()
+	return there, nil
 }
 
 // Look lists the elements as the leader knows them.

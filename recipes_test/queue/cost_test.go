@@ -115,6 +115,33 @@ func TestRequestsOfReceiveWhileElementsArePutBehindAll(t *testing.T) {
 	})
 }
 
+// At the end of the numbers an object asks once for each element when it was made.
+func TestRequestsPastTheLastSequenceNumber(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		p, q := zkqueue.New[int](proving.Calm(v), path), zkqueue.New[int](proving.Calm(v), path)
+		require.Zero(t, length(t, p))
+		require.Zero(t, length(t, q))
+		v.Server.SetSequence(path+"/zkqueue/elements", math.MaxInt32)
+		const n = 150
+		for i := range n {
+			put(t, p, i)
+		}
+		peek := func() {
+			got, ok, err := q.Peek(t.Context())
+			require.NoError(t, err)
+			require.True(t, ok)
+			require.Equal(t, 0, got)
+		}
+		v.Costs(4+n, peek, "a sync, two listings, each element; the first one")
+		v.Costs(4, peek, "nothing is asked twice")
+		put(t, p, n)
+		v.Costs(5, peek)
+		for i := range n + 1 {
+			require.Equal(t, i, take(t, q))
+		}
+	})
+}
+
 // Times that no queue has put: of other programs, in the past, or farther ahead than the numbers of clocks reach.
 func TestAnIdleTakeWaitsForAnyDueTimeWithoutRequests(t *testing.T) {
 	for _, due := range []int64{math.MaxInt64, math.MaxInt64 / 2, math.MaxInt64 / int64(time.Millisecond), 1 << 53} {
