@@ -60,7 +60,8 @@ func ExampleDelivery() {
 			fmt.Println(d.Nack(ctx)) // it could not be done
 			continue
 		}
-		fmt.Println(d.Ack(ctx))
+		// The work is done: that must be said also if ctx has ended meanwhile.
+		fmt.Println(d.Ack(context.WithoutCancel(ctx)))
 	}
 	// Output:
 	// tea 1 true

@@ -2,7 +2,6 @@ package elements
 
 import (
 	"context"
-	"errors"
 	"math"
 	"time"
 
@@ -111,13 +110,7 @@ func (q *Queue) MeasureSynced(ctx context.Context, e *zkconn.Epoch) (*Room, erro
 
 // WatchRoom is Measure, and has the listener hear of the next element that comes or leaves.
 func (q *Queue) WatchRoom(ctx context.Context, e *zkconn.Epoch, changes *record.Listener) (*Room, error) {
-	_, err := changes.List(ctx, q.dir("elements"))
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, errRemoved
-	}
-	if err != nil {
-		return nil, err
-	}
+	changes.Names(q.dir("elements"))
 	return q.Measure(ctx, e)
 }
 

@@ -55,6 +55,12 @@ func (l *Listener) List(ctx context.Context, dir string) (list zkconn.Listing, e
 	return list, err
 }
 
+// Names listens to the next change of the children of a directory, and does not list them. The servers watch it before they
+// answer a later request.
+func (l *Listener) Names(dir string) {
+	l.watches = append(l.watches, l.e.WatchNames(dir, l.Tell))
+}
+
 // Tell adds an event for Next. Any goroutine may call it.
 func (l *Listener) Tell(path string, what zkconn.Event) {
 	l.mu.Lock()

@@ -229,14 +229,20 @@ func checkReply(op int32, body []byte) error {
 	return nil
 }
 
-// setWatchesBody is the body of a request that sets a data watch on every path. The server tells at once
+// setWatchesBody is the body of a request that sets a watch of this kind on every path. The server tells at once
 // of a node that is gone, with an event before the reply. The request names the zxid up to which the
 // caller claims to know the nodes. It is the highest there is, so that no node counts as changed since.
-func setWatchesBody(paths []string) []byte {
+func setWatchesBody(kind watchKind, paths []string) []byte {
 	b := jute.AppendInt64(nil, math.MaxInt64)
-	b = jute.AppendInt32(b, int32(len(paths)))
-	for _, p := range paths {
-		b = jute.AppendText(b, p)
+	for _, list := range []watchKind{dataWatch, absenceWatch, childWatch} {
+		if list != kind {
+			b = jute.AppendInt32(b, 0)
+			continue
+		}
+		b = jute.AppendInt32(b, int32(len(paths)))
+		for _, p := range paths {
+			b = jute.AppendText(b, p)
+		}
 	}
-	return jute.AppendInt64(b, 0) // no exist watches, no child watches
+	return b
 }

@@ -218,6 +218,15 @@ func (h *hub) disconnected() {
 // path; before WatchAll returns, if that was known already. What is told of other nodes before may
 // come from older watches of theirs. Then it does not say whether the first node was still there.
 func (e *Epoch) WatchAll(paths []string, tell func(path string, what Event), sure func()) []*Watch {
+	return e.watchAll(dataWatch, paths, tell, sure)
+}
+
+// WatchNames subscribes to the set of children of the node at path, and does not list them. The rest is as with [Epoch.WatchAll].
+func (e *Epoch) WatchNames(path string, tell func(path string, what Event)) *Watch {
+	return e.watchAll(childWatch, []string{path}, tell, nil)[0]
+}
+
+func (e *Epoch) watchAll(kind watchKind, paths []string, tell func(path string, what Event), sure func()) []*Watch {
 	// The connection is looked up before anything is subscribed to. If it were a later
 	// connection than that of the subscriptions, the answer would say nothing of them.
 	wire := e.current()
@@ -227,7 +236,7 @@ func (e *Epoch) WatchAll(paths []string, tell func(path string, what Event), sur
 	known := false
 	e.hub.mu.Lock()
 	for i, p := range paths {
-		w, n := e.hub.subscribe(watchKey{p, dataWatch}, func(what Event) { tell(p, what) })
+		w, n := e.hub.subscribe(watchKey{p, kind}, func(what Event) { tell(p, what) })
 		watches[i] = w
 		known = known || i == 0 && n.sure
 		if !n.armed {
@@ -250,7 +259,7 @@ func (e *Epoch) WatchAll(paths []string, tell func(path string, what Event), sur
 	}
 	wire.send(&sentRequest{op: opSetWatches, turn: func() ([]byte, bool) {
 		e.hub.replacing(unarmed...)
-		return setWatchesBody(unarmed), true
+		return setWatchesBody(kind, unarmed), true
 	}, end: func(_ []byte, err error) {
 		if err != nil {
 			// A waiter whose watches are missing would sleep for ever. With Disconnected it begins anew.

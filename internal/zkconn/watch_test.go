@@ -94,7 +94,7 @@ func TestWatchesOfOneNodeShareOneOnTheServer(t *testing.T) {
 		e.WatchAll([]string{"/own", "/other"}, h.event, func() { h.tell("sure") })
 		xid, op, body := s.next()
 		require.EqualValues(t, opSetWatches, op)
-		require.Equal(t, setWatchesBody([]string{"/own", "/other"}), body)
+		require.Equal(t, setWatchesBody(dataWatch, []string{"/own", "/other"}), body)
 		second := e.WatchAll([]string{"/other"}, h.event, nil)
 		e.WatchAll([]string{"/own"}, func(string, Event) {}, func() { h.tell("too early") })
 		require.Empty(t, h.take(), "nothing is sure before the answer")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zkqueue"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 func TestRequestsOfPut(t *testing.T) {
@@ -205,5 +206,29 @@ func TestAcceptance088AnIdleTakeMakesNoTraffic(t *testing.T) {
 			// first in line, and looks for itself.
 			require.LessOrEqual(t, n, 6+min(left, 1)*4, "one Put wakes one consumer")
 		}
+	})
+}
+
+// A Put that waits does not read the names of the elements, of which there may be many.
+func TestAPutThatWaitsListsNoElements(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		bounded := zkqueue.WithCapacity(100)
+		q, other := zkqueue.New[int](proving.Calm(v), path, bounded), zkqueue.New[int](proving.Calm(v), path, bounded)
+		for i := range 100 {
+			put(t, q, i)
+		}
+		listings := v.Server.RequestsBy(zktest.GetChildren)
+		waiting := proving.Waits(t.Context(), func(ctx context.Context) error { return q.Put(ctx, 100) })
+		v.Quiet()
+		require.True(t, waiting.Pending())
+		require.Equal(t, listings, v.Server.RequestsBy(zktest.GetChildren))
+		require.Equal(t, 0, take(t, other))
+		v.Passes(waiting)
+		waiting = proving.Waits(t.Context(), func(ctx context.Context) error { return q.Put(ctx, 101) })
+		v.Quiet()
+		v.Server.Disconnect(v.Server.Sessions()[0].ID)
+		v.Quiet()
+		require.Equal(t, 1, take(t, other))
+		v.Passes(waiting)
 	})
 }
