@@ -232,3 +232,25 @@ func TestAPutThatWaitsListsNoElements(t *testing.T) {
 		v.Passes(waiting)
 	})
 }
+
+// Delayed elements stay in the listing of a consumer that waits: it lists again when something has changed, and when it begins to wait.
+func TestATakeBesideDelayedElementsListsThemForEachEvent(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		p, q := zkqueue.New[int](proving.Calm(v), path), zkqueue.New[int](proving.Calm(v), path)
+		for range 50 {
+			require.NoError(t, p.PutAfter(t.Context(), 0, time.Hour))
+		}
+		put(t, p, -1)
+		require.Equal(t, -1, take(t, q))
+		const n = 10
+		listings := v.Server.RequestsBy(zktest.GetChildren)
+		for i := range n {
+			waiting, got := taking(t.Context(), q)
+			v.Quiet()
+			put(t, p, i)
+			v.Passes(waiting)
+			require.Equal(t, i, *got)
+		}
+		require.LessOrEqual(t, int(v.Server.RequestsBy(zktest.GetChildren)-listings), 4*n, "of the claims and of the elements, twice each")
+	})
+}
