@@ -160,16 +160,16 @@ func (v *Value[T]) change(ctx context.Context, blind bool, f func(now cell.Conte
 	return was, nil
 }
 
-// room is what a request takes besides the value, the paths and the access control list: the headers of four
-// operations, and the names of nodes.
-const room = 512
+// room is what the biggest request takes besides the value, the paths and the access control lists: the headers of six
+// operations, and the names of nodes. That is the one that makes a writer, a value where there was none, and the gate.
+const room = 1024
 
 func (v *Value[T]) encode(value T) (cell.Content, error) {
 	c := v.cell
 	if err := c.At.Misuse(); err != nil {
 		return cell.Content{}, err
 	}
-	data, err := codec.Encode(c.At.Settings.Codec, value, room+4*len(c.Node())+record.ACLSize(c.At.ACL()))
+	data, err := codec.Encode(c.At.Settings.Codec, value, room+6*len(c.Node())+3*record.ACLSize(c.At.ACL()))
 	return cell.Content{Data: data, OK: true}, err
 }
 
