@@ -84,7 +84,7 @@ func (n *names) targets() (all []target) {
 }
 
 // find looks all names up. It waits until each has been answered or, if there is an address to begin with, for patience
-// at most. It returns early, with an error, at the end of the epoch. If it finds none at all, the error says why.
+// at most. It returns early, with an error, at the end of the epoch. If it finds none at all, there is always an error, which says why.
 func (n *names) find(e *Epoch, patience time.Duration) ([]target, error) {
 	n.begin(e)
 	patient := time.NewTimer(patience)
@@ -93,7 +93,10 @@ func (n *names) find(e *Epoch, patience time.Duration) ([]target, error) {
 		n.mu.Lock()
 		all, waiting, since, news, err := n.targets(), n.waiting(), n.oldest(), n.news, n.err
 		n.mu.Unlock()
-		if len(waiting) == 0 || late && len(all) > 0 {
+		switch {
+		case len(waiting) == 0 && len(all) == 0 && err == nil:
+			return nil, ErrClosed // no look-up has ever ended, and none may begin any more: see begin
+		case len(waiting) == 0, late && len(all) > 0:
 			return all, err
 		}
 		n.client.dials.trying("looking up "+strings.Join(waiting, ", ")+" takes", since)

@@ -297,3 +297,14 @@ func TestCloseDoesNotWaitForALookUp(t *testing.T) {
 		require.Less(t, time.Since(closing), 100*time.Millisecond)
 	})
 }
+
+func TestCloseBeforeTheFirstLookUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t, map[string][]string{"zk": {"10.0.0.1"}})
+		began := time.Now()
+		for range 100 { // in most of them Close comes before the client library dials
+			zkconn.Open(n.config("zk:2181")).Close()
+		}
+		require.Less(t, time.Since(began), time.Second)
+	})
+}
