@@ -27,11 +27,9 @@ type Promise[T any] struct {
 	at    *session.Access
 	terms record.Terms[fate]
 
-	done chan struct{} // closed once the fate is known
-
 	mu      sync.Mutex
-	known   *fate // it never changes; nil if it is not known yet
-	watched bool  // the wait that all calls of Done share is under way
+	known   *fate    // it never changes; nil if it is not known yet
+	awaited *awaited // the wait that Done shares with other objects of this path; nil before the first Done
 }
 
 // fate is the data of the base node. While the promise is pending there is a node below it, which all who wait
@@ -58,7 +56,7 @@ var errRemoved = fmt.Errorf("%w: somebody has removed nodes of the promise", zks
 // call reports a malformed path, a nil session, or one of the options WithHandover, WithLinger, WithMaxHold and
 // WithAsyncUnlock as zksync.ErrMisuse; so it does if the path is that of a Once or of anything else.
 func NewPromise[T any](s *zksync.Session, path string, opts ...zksync.Option) *Promise[T] {
-	p := &Promise[T]{path: path, at: session.NewValueAccess((*session.Session)(s), path, opts), done: make(chan struct{})}
+	p := &Promise[T]{path: path, at: session.NewValueAccess((*session.Session)(s), path, opts)}
 	p.terms.Base, p.terms.ACL, p.terms.Type = p.at.Full(path)+"/"+layout.Promise, p.at.ACL(), layout.Promise
 	p.terms.Keys = []string{"done"}
 	p.terms.First = func() (fate, []string) { return fate{}, []string{p.pending(), p.writers()} }
@@ -181,19 +179,10 @@ func (p *Promise[T]) wait(ctx context.Context) (f *fate, err error) {
 			if err := record.UntilGone(ctx, e, p.pending(), 0, nil); err != nil {
 				return err
 			}
-			// The event came after the fate was written, so mostly this read finds it.
-			v, there, err := p.terms.Peek(ctx, e)
-			if err == nil && there && v.T.Done {
-				p.learn(v.T)
-				return nil
+			if f, err := p.read(ctx, e, &seen); err != nil || f != nil {
+				return err
 			}
-			if err == nil {
-				_, err = p.look(ctx, e, &seen)
-			}
-			if err == nil {
-				err = pace.Rest(ctx, e)
-			}
-			if err != nil {
+			if err := pace.Rest(ctx, e); err != nil {
 				return err
 			}
 		}
@@ -201,23 +190,38 @@ func (p *Promise[T]) wait(ctx context.Context) (f *fate, err error) {
 	return p.fate(), err
 }
 
-// Done returns the channel of this object that is closed when the promise is decided, as soon as any call of the object
-// knows it; then Wait does not block. Done does not block. Its calls share one wait, which ends like Wait when the session is
-// closed or nodes are removed: then the next call of Done begins another one. Until then the wait keeps a goroutine and a
-// watch, also if nobody looks at the channel any more: so keep one object for a path, or use Wait, which ends with its
-// context. Done costs the requests of one Wait, and none if this object knows how the promise was decided.
+// read is look for who heard that nothing is pending. That came after the fate was written, so mostly the first read finds it.
+func (p *Promise[T]) read(ctx context.Context, e *zkconn.Epoch, seen *int64) (*fate, error) {
+	if v, there, err := p.terms.Peek(ctx, e); err != nil || there && v.T.Done {
+		if err == nil {
+			p.learn(v.T)
+		}
+		return &v.T, err
+	}
+	return p.look(ctx, e, seen)
+}
+
+// Done returns a channel that is closed when the promise is decided, as soon as any call of the object knows it; then Wait
+// does not block. Done does not block. All objects of one path and session share one wait, which ends like Wait when the session is
+// closed or nodes are removed: then the next call of Done begins another one. Until the promise is decided the session keeps a
+// watch and some memory for each path, and no goroutine. Done costs the requests of one Wait, one more after each
+// disconnect, and none if this object knows how the promise was decided.
 func (p *Promise[T]) Done() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.known == nil && !p.watched {
-		p.watched = p.at.Spawn(func() {
-			_, _ = p.wait(context.Background()) // what it learns closes the channel
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.watched = false
+	switch {
+	case p.awaited != nil:
+	case p.known != nil:
+		return decided
+	case p.at.Misuse() != nil:
+		return never
+	default:
+		p.awaited = boardOf(p.at.Session).join(p.terms.Base, func() *awaited {
+			return &awaited{pending: p.pending(), read: p.read}
 		})
 	}
-	return p.done
+	p.awaited.begin()
+	return p.awaited.done
 }
 
 // in runs f in the present session, and again in the next one if that ends; not at all if the fate is known.
@@ -234,6 +238,9 @@ func (p *Promise[T]) in(ctx context.Context, f func(context.Context, *zkconn.Epo
 func (p *Promise[T]) fate() *fate {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.known == nil && p.awaited != nil {
+		p.known = p.awaited.fate()
+	}
 	return p.known
 }
 
@@ -242,6 +249,8 @@ func (p *Promise[T]) learn(f fate) {
 	defer p.mu.Unlock()
 	if p.known == nil {
 		p.known = &f
-		close(p.done)
+	}
+	if p.awaited != nil {
+		p.awaited.learn(f)
 	}
 }

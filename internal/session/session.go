@@ -31,6 +31,7 @@ type Session struct {
 	crowds   queue.Crowds
 	writers  writers.Writers
 	kept     sync.Map // by path: see Occupy
+	shared   sync.Map // see Shared
 
 	// ctx ends, with errs.ErrClosed as its cause, when Close begins. Everything
 	// that the session starts ends with ctx, and Close waits for it with work.

@@ -149,6 +149,15 @@ func (s *Session) Occupy(path string, who *Keeper) error {
 // Vacate undoes Occupy.
 func (s *Session) Vacate(path string) { s.kept.Delete(path) }
 
+// Shared returns what the objects of a recipe share in this session: what first has returned to one of those who gave this key.
+func (s *Session) Shared(key any, first func() any) any {
+	if v, there := s.shared.Load(key); there {
+		return v
+	}
+	v, _ := s.shared.LoadOrStore(key, first())
+	return v
+}
+
 // Bounded returns a context that ends with ctx, and also, with errs.ErrClosed
 // as its cause, when the session closes. It has a trail of attempts of its own.
 func (s *Session) Bounded(ctx context.Context) (context.Context, context.CancelFunc) {

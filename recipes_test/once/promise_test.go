@@ -397,3 +397,134 @@ func TestTheLongestValueAndMessageOfAPromiseFitIntoOneRequest(t *testing.T) {
 		require.Equal(t, message, failure.Message)
 	})
 }
+
+// undecided are n promises at paths of their own, whose Done was called.
+func undecided(s *zksync.Session, n int) (ps []*zkonce.Promise[int], all []<-chan struct{}) {
+	for i := range n {
+		p := zkonce.NewPromise[int](s, fmt.Sprintf("/promises/%d", i))
+		ps, all = append(ps, p), append(all, p.Done())
+	}
+	return ps, all
+}
+
+func TestUndecidedPromisesKeepNoGoroutine(t *testing.T) {
+	const n = 1000
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s, other := v.Session(), v.Session()
+		v.Quiet()
+		before := v.Goroutines()
+		ps, done := undecided(s, n)
+		v.Quiet()
+		require.Equal(t, before, v.Goroutines())
+		require.Equal(t, n, v.Server.Watches())
+
+		again := zkonce.NewPromise[int](s, "/promises/7")
+		v.Costs(0, func() {
+			for range 100 {
+				require.True(t, again.Done() == done[7] && ps[7].Done() == done[7], "all objects share a wait")
+				zkonce.NewPromise[int](s, "/promises/8").Done()
+			}
+			v.Quiet()
+		})
+		v.Costs(0, func() { time.Sleep(s.Timeout() / 10) }, "nor is anything asked")
+
+		for name, happen := range map[string]func(){
+			"disconnect": func() { v.Server.Disconnect(s.ID()) }, "expire": func() { v.Server.Expire(s.ID()) }, "restart": v.Server.Restart,
+		} {
+			happen()
+			v.Later()
+			require.LessOrEqual(t, v.Goroutines(), before+2, name)
+			require.Equal(t, n, v.Server.Watches(), name)
+		}
+		heal := v.Server.Partition(s.ID())
+		time.Sleep(2 * s.Timeout())
+		require.LessOrEqual(t, v.Goroutines(), before+20, "a few wait for a connection")
+		for i := range n {
+			_, err := zkonce.NewPromise[int](other, fmt.Sprintf("/promises/%d", i)).Complete(t.Context(), i)
+			require.NoError(t, err)
+		}
+		heal()
+		for i, d := range done {
+			v.Awaits(d, "Done")
+			got, err := ps[i].Wait(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, i, got)
+		}
+		require.True(t, proving.IsClosed(again.Done()))
+		v.Quiet()
+		require.Zero(t, v.Server.Watches())
+	})
+}
+
+func TestADecisionClosesDoneForOneReadWhileOthersAreUndecided(t *testing.T) {
+	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
+		s, other := proving.Calm(v), proving.Calm(v)
+		_, done := undecided(s, 20)
+		v.Quiet()
+		p := zkonce.NewPromise[int](other, "/promises/3")
+		v.Costs(2, func() {
+			_, err := p.Complete(t.Context(), 3)
+			require.NoError(t, err)
+			v.Awaits(done[3], "Done")
+		}, "the decision, and a read")
+		for i, d := range done {
+			require.Equal(t, i == 3, proving.IsClosed(d))
+		}
+	})
+}
+
+func TestNothingIsLeftOfUndecidedPromisesAfterClose(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		before := v.Goroutines()
+		s := v.Session()
+		ps, done := undecided(s, 100)
+		v.Quiet()
+		require.NoError(t, s.Close())
+		v.GoroutinesBack(before)
+		require.Zero(t, v.Server.Watches())
+		for i, d := range done {
+			require.False(t, proving.IsClosed(d))
+			require.True(t, ps[i].Done() == d)
+		}
+		v.GoroutinesBack(before)
+	})
+}
+
+// The promise is removed and made again by others: what was returned before hears of the next wait.
+func TestDoneGoesOnAfterTheNodesOfAPromiseWereRemoved(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		p := promises(v, 1)[0]
+		done := p.Done()
+		v.Quiet()
+		v.Remove(promiseBase + "/pending")
+		v.Later()
+		require.False(t, proving.IsClosed(done))
+		v.Server.DeleteAll(promiseBase)
+		require.True(t, p.Done() == done)
+		v.Quiet()
+		_, err := promises(v, 1)[0].Complete(t.Context(), shard{"x", 1})
+		require.NoError(t, err)
+		v.Awaits(done, "Done")
+	})
+}
+
+func TestEveryFaultLeavesDoneSound(t *testing.T) {
+	play := func(v *proving.Env, name string, ps []*zkonce.Promise[shard]) {
+		one, two := ps[0].Done(), ps[1].Done()
+		time.Sleep(time.Second)
+		_, err := ps[2].Complete(context.Background(), shard{"x", 1})
+		require.NoError(v.T, err, name)
+		v.Awaits(one, name)
+		v.Awaits(two, name)
+	}
+	proving.EveryFault(t, func(t *testing.T, v *proving.Env) func(string) {
+		ps := promises(v, 3)
+		return func(name string) { play(v, name, ps) }
+	})
+	for what, happen := range map[string]func(*proving.Env, int64){"disconnect": proving.Disconnects, "expire": proving.Expires} {
+		proving.EveryTrouble(t, what, happen, func(t *testing.T, v *proving.Env) func(string, func()) {
+			ps := promises(v, 3)
+			return func(name string, _ func()) { play(v, name, ps) }
+		})
+	}
+}
