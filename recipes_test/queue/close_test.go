@@ -71,3 +71,28 @@ func TestAnAckUnderWayWhenTheSessionEndsSaysSo(t *testing.T) {
 		})
 	}
 }
+
+// A consumer lists the claims and then the elements. What another one claims in between is free in neither's view.
+func TestAnElementThatIsClaimedWhileAConsumerListsIsDeliveredOnce(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		a, b := zkqueue.New[int](s, path), zkqueue.New[int](v.Session(), path)
+		put(t, b, 1, 2)
+		require.Equal(t, 2, length(t, a))
+		held := v.Server.Intercept(zktest.On(zktest.GetChildren, path+"/zkqueue/elements").Of(s.ID()).Hold().Nth(1))
+		var got *zkqueue.Delivery[int]
+		waiting := proving.Waits(t.Context(), func(ctx context.Context) (err error) {
+			got, err = a.Receive(ctx)
+			return err
+		})
+		v.Quiet()
+		require.Equal(t, 1, held.Held())
+		one := receive(t, b)
+		require.Equal(t, 1, one.Value)
+		held.Release()
+		v.Passes(waiting)
+		require.Equal(t, 2, got.Value)
+		require.NoError(t, one.Ack(t.Context()))
+		require.NoError(t, got.Ack(t.Context()))
+	})
+}
