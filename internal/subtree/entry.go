@@ -2,7 +2,6 @@ package subtree
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/go-menagerie/menagerie/internal/follow"
@@ -78,9 +77,6 @@ func (l *link) looked(path string, c zkconn.Content, w *zkconn.Watch, err error)
 			delete(t.secret, path)
 		}
 		return l.gone(path)
-	}
-	if errors.Is(err, zkconn.ErrTooLong) {
-		return fmt.Errorf("%s: %w", path, err)
 	}
 	if err != nil {
 		return err

@@ -2,6 +2,8 @@ package subtree
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -103,6 +105,9 @@ func asking[T any](l *link, j job, call *zkconn.Call[T], w *zkconn.Watch, f func
 			v, err := call.Wait(context.Background(), l.e) // does not block; it knows whether the answer still counts
 			if err != nil && w != nil {
 				zkconn.GiveUp(l.e, w, call)
+			}
+			if errors.Is(err, zkconn.ErrTooLong) { // it ends the loop, and the path is not that of the tree
+				err = fmt.Errorf("%s: %w", j.path, err)
 			}
 			return f(j.path, v, w, err)
 		},

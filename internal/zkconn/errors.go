@@ -25,7 +25,7 @@ var (
 	ErrAuth = fmt.Errorf("%w: the servers refuse the credentials", errs.ErrMisuse)
 
 	// ErrTooLong is returned for a read whose answer is longer than any that this client takes.
-	ErrTooLong = fmt.Errorf("the node holds more than this client takes, %d bytes", maxFrame)
+	ErrTooLong = fmt.Errorf("the node holds more than this client takes, %d bytes of data, or %d with the names of its children", maxFrame, maxListing)
 
 	errSilent = fmt.Errorf("%w: no server acknowledged anything for too long", ErrOver)
 )

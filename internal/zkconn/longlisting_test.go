@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/jute"
@@ -33,27 +34,43 @@ func TestAListingOfAHundredThousandNamesIsTaken(t *testing.T) {
 	})
 }
 
-// Nothing else is that long, nor is a listing without an end.
-func TestAFrameThatIsLongerThanItsKindMayBeEndsTheSession(t *testing.T) {
-	for name, how := range map[string]struct {
-		ask  func(*testing.T, *Epoch)
-		size uint32
-	}{
-		"data":    {func(t *testing.T, e *Epoch) { _, _, _ = e.Exists(t.Context(), "/node") }, maxFrame + 1},
-		"listing": {func(t *testing.T, e *Epoch) { _, _, _ = e.Children(t.Context(), "/lock") }, maxListing + 1},
+// Servers do not bound a listing. One that is too long must not end all leases of the process, again in each session.
+func TestAnAnswerThatIsTooLongFailsItsReadAndNothingElse(t *testing.T) {
+	for name, ask := range map[string]func(*testing.T, *Epoch) error{
+		"data":    func(t *testing.T, e *Epoch) error { _, _, err := e.Get(t.Context(), "/node"); return err },
+		"listing": func(t *testing.T, e *Epoch) error { _, _, err := e.Children(t.Context(), "/node"); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newPeer(t)
 				c, e, s := connectedTo(t, p)
-				go how.ask(t, e)
+				connection, result := e.Connection(), make(chan error)
+				go func() { result <- ask(t, e) }()
 				xid, _, _ := s.next()
-				_, err := s.conn.Write(jute.AppendInt32(binary.BigEndian.AppendUint32(nil, how.size), xid))
-				require.NoError(t, err)
-				<-e.Over()
-				require.ErrorContains(t, e.Cause(), "bytes (at most")
+				s.reply(xid, 0, make([]byte, maxListing))
+				require.ErrorIs(t, <-result, ErrTooLong)
+				go func() { result <- ask(t, e) }() // the same connection goes on
+				xid, _, _ = s.next()
+				s.reply(xid, codeNoNode, nil)
+				require.ErrorIs(t, <-result, zk.ErrNoNode)
+				require.Equal(t, connection, e.Connection())
 				s.close(c)
 			})
 		})
 	}
+}
+
+// Nothing else is that long.
+func TestAFrameThatIsLongerThanItsKindMayBeEndsTheSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPeer(t)
+		c, e, s := connectedTo(t, p)
+		go func() { _, _, _ = e.Exists(t.Context(), "/node") }()
+		xid, _, _ := s.next()
+		_, err := s.conn.Write(jute.AppendInt32(binary.BigEndian.AppendUint32(nil, maxFrame+1), xid))
+		require.NoError(t, err)
+		<-e.Over()
+		require.ErrorContains(t, e.Cause(), "bytes (at most")
+		s.close(c)
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"slices"
 	"time"
@@ -12,9 +13,10 @@ import (
 	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
-// maxFrame bounds what a server may send at once: servers store no more than 1 MB in
-// a node, unless their jute.maxbuffer says otherwise: see skip. Only a listing that was asked for may be longer, up to maxListing: that is
-// a million contenders. The client library keeps its largest buffer as long as the connection stands.
+// maxFrame bounds what a server may send at once: servers store no more than 1 MB in a node, unless their jute.maxbuffer
+// says otherwise. Only a listing that was asked for may be longer, up to maxListing: that is a million contenders. The
+// answer to a read of our own that is still longer is skipped. The client library keeps its largest buffer as long as the
+// connection stands.
 const (
 	maxFrame   = 4 << 20
 	maxListing = 64 << 20
@@ -54,11 +56,13 @@ func (w *wire) next() error {
 	switch {
 	case !open:
 		limit, least = maxConnectReply, 0
-	case n > maxFrame && n <= maxListing:
-		switch op, own := w.answers(); {
-		case op == opGetChildren, op == opGetChildren2, op == opGetData && !own:
+	case n > maxFrame && n <= math.MaxInt32:
+		op, own := w.answers()
+		lists := op == opGetChildren || op == opGetChildren2
+		switch {
+		case n <= maxListing && (lists || op == opGetData && !own):
 			limit = maxListing
-		case op == opGetData:
+		case own && (lists || op == opGetData):
 			return w.skip(n)
 		}
 	}
@@ -111,7 +115,7 @@ func (w *wire) answers() (op int32, own bool) {
 }
 
 // skip reads past a frame of n bytes that is too long. It is the answer to a read of what servers with a greater
-// jute.maxbuffer store, and no breach of the protocol: only that read fails.
+// jute.maxbuffer store, or to a listing, which servers do not bound at all. It is no breach of the protocol: only that read fails.
 func (w *wire) skip(n int64) error {
 	header := make([]byte, headerSize)
 	if _, err := io.ReadFull(w.in, header); err != nil {
