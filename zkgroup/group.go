@@ -235,19 +235,31 @@ func (c *census) heard(ev subtree.Event, dir string) (View, bool) {
 	return v, true
 }
 
-// changed notes what an event says of a member.
+// changed notes what an event says of a member. Several changes are one in the view: who came and went is not told, and who came
+// or changed is told with its last data.
 func (c *census) changed(kind subtree.Kind, id string, data []byte) {
-	switch kind {
-	case subtree.Deleted:
+	joined := drop(&c.next.Joined, id)
+	drop(&c.next.Updated, id)
+	switch {
+	case kind == subtree.Deleted && !joined:
 		c.next.Left = append(c.next.Left, Member{id, c.all[id]})
-		delete(c.all, id)
-		return
-	case subtree.Created:
+	case kind == subtree.Created, kind == subtree.Changed && joined:
 		c.next.Joined = append(c.next.Joined, Member{id, data})
-	case subtree.Changed:
+	case kind == subtree.Changed:
 		c.next.Updated = append(c.next.Updated, Member{id, data})
 	}
+	if kind == subtree.Deleted {
+		delete(c.all, id)
+		return
+	}
 	c.all[id] = data
+}
+
+// drop takes a member out, and reports whether it was there.
+func drop(ms *[]Member, id string) bool {
+	n := len(*ms)
+	*ms = slices.DeleteFunc(*ms, func(m Member) bool { return m.ID == id })
+	return len(*ms) < n
 }
 
 // create is the operation that makes a node.

@@ -1,0 +1,53 @@
+package zkgroup
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/subtree"
+)
+
+// Several changes of one member are told as one where they come together, as after a lost connection.
+func TestAViewTellsWhatHasBecomeOfAMember(t *testing.T) {
+	member := func(data string) []Member { return []Member{{"a", []byte(data)}} }
+	type events []subtree.Event
+	made := func(data string) subtree.Event {
+		return subtree.Event{Kind: subtree.Created, Path: "/m/a", Data: []byte(data)}
+	}
+	changed := func(data string) subtree.Event {
+		return subtree.Event{Kind: subtree.Changed, Path: "/m/a", Data: []byte(data)}
+	}
+	gone := subtree.Event{Kind: subtree.Deleted, Path: "/m/a"}
+	for name, x := range map[string]struct {
+		before, then events
+		told         bool
+		view         View
+	}{
+		"came and went":         {nil, events{made("1"), gone}, false, View{}},
+		"came and changed":      {nil, events{made("1"), changed("2")}, true, View{Joined: member("2")}},
+		"changed twice":         {events{made("1")}, events{changed("2"), changed("3")}, true, View{Updated: member("3")}},
+		"changed and went":      {events{made("1")}, events{changed("2"), gone}, true, View{Left: member("2")}},
+		"went and came":         {events{made("1")}, events{gone, made("2")}, true, View{Left: member("1"), Joined: member("2")}},
+		"went, came, and went":  {events{made("1")}, events{gone, made("2"), gone}, true, View{Left: member("1")}},
+		"went, came, and so on": {events{made("1")}, events{gone, made("2"), gone, made("3")}, true, View{Left: member("1"), Joined: member("3")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCensus()
+			for _, ev := range x.before {
+				c.heard(ev, "/m/")
+			}
+			_, ok := c.heard(subtree.Event{Kind: subtree.Initialized}, "/m/")
+			require.True(t, ok)
+			c.heard(subtree.Event{Kind: subtree.Interrupted}, "/m/")
+			for _, ev := range x.then {
+				c.heard(ev, "/m/")
+			}
+			v, told := c.heard(subtree.Event{Kind: subtree.Resumed}, "/m/")
+			require.Equal(t, x.told, told)
+			require.ElementsMatch(t, x.view.Joined, v.Joined)
+			require.ElementsMatch(t, x.view.Left, v.Left)
+			require.ElementsMatch(t, x.view.Updated, v.Updated)
+		})
+	}
+}
