@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -68,6 +69,7 @@ type call struct {
 	from, to     int64     // by the world's count
 	limit        time.Time // when its context ends; zero for never; guarded by world.mu
 	late         time.Duration
+	passed       int // how many calls that take turns with it have come and gone meanwhile; guarded by world.mu
 	err          error
 }
 
@@ -84,6 +86,9 @@ func (a *actor) patience() time.Duration {
 		return time.Hour
 	}
 }
+
+// fair is how many others may have their turn while one waits for its own: an object may hand over 32 times in a row.
+const fair = 40
 
 // asks is how a call is made: [actor.ask], or without a storm.
 type asks func(what string, f func(context.Context) error, may ...error) *call
@@ -138,7 +143,35 @@ func (a *actor) make(c *call, f func() error, may []error) {
 	if !limit.IsZero() {
 		w.must(!c.ended.After(limit.Add(c.late)), "%s came back %v late (session timeout %v)", c, c.ended.Sub(limit), a.h.timeout)
 	}
+	if c.err == nil && a.turns(c.what) {
+		w.passes(c)
+	}
 	a.judge(c, limit, may)
+}
+
+// turns tells whether a call takes turns with others of its kind.
+func (a *actor) turns(what string) bool {
+	return slices.ContainsFunc(a.part.turns, func(t string) bool { return strings.HasPrefix(what, t) })
+}
+
+// passes counts a call for those that began before it and wait for their turn. While nothing goes wrong nobody is passed for ever.
+func (w *world) passes(c *call) {
+	var unfair []*call
+	w.mu.Lock()
+	for _, o := range w.calls {
+		if o.a.part != c.a.part || !w.srv.still || o.began.After(c.began) || !o.a.turns(o.what) {
+			continue
+		}
+		o.passed++
+		w.most("passed "+o.a.part.name, o.passed)
+		if o.passed == fair+1 {
+			unfair = append(unfair, o)
+		}
+	}
+	w.mu.Unlock()
+	for _, o := range unfair {
+		w.must(false, "%s waits since %v, and %d others have had their turn meanwhile", o, o.began.Sub(w.began), fair+1)
+	}
 }
 
 // guarded is f, and whatever it panics with.
@@ -176,9 +209,13 @@ func (a *actor) judge(c *call, limit time.Time, may []error) {
 	}
 }
 
+// perCall is how many requests a call may make when all is well, with the watches and looks of those that wait for a minute.
+const perCall = 100
+
 // all lets one goroutine in every house make a call, and wants them to succeed. It is for when all is well.
 func (w *world) all(what string, n int, f func(ctx context.Context, a *actor, i int) error) {
 	done := make(chan struct{})
+	before := w.meter.requests()
 	for i := range n {
 		a := &actor{w: w, part: &part{}, name: fmt.Sprintf("last%d", i), h: w.houses[i%len(w.houses)], rnd: w.stream(5000 + i)}
 		go func() {
@@ -190,6 +227,9 @@ func (w *world) all(what string, n int, f func(ctx context.Context, a *actor, i 
 	for range n {
 		<-done
 	}
+	each := (w.meter.requests() - before) / n
+	w.most("requests of a call", each)
+	w.must(each <= perCall, "%s, when all was well: %d requests each", what, each)
 }
 
 // pause lets n seconds pass.

@@ -21,7 +21,7 @@ type numbers struct{ *tally }
 
 func joinInt64(w *world) *part {
 	x := numbers{newTally()}
-	return &part{actors: 5, act: x.act, use: x.use}
+	return &part{actors: 5, act: x.act, use: x.use, turns: []string{"Add"}}
 }
 
 type counter struct {
@@ -88,7 +88,7 @@ type values struct{ *tally }
 
 func joinValue(*world) *part {
 	x := values{newTally()}
-	return &part{actors: 4, act: x.act, use: x.use}
+	return &part{actors: 4, act: x.act, use: x.use, turns: []string{"Update"}}
 }
 
 func (values) object(a *actor) *zkatomic.Value[stored] {
@@ -166,7 +166,7 @@ type sequences struct {
 
 func joinSequence(w *world) *part {
 	x := sequences{newTally(), newMark(), 2 + w.rnd.Int64N(6)}
-	return &part{actors: 5, act: x.act, use: x.use}
+	return &part{actors: 5, act: x.act, use: x.use, turns: []string{"Next"}}
 }
 
 func (x sequences) object(a *actor, block int64) *zkatomic.Sequence {
@@ -206,7 +206,7 @@ type slots struct{ n int }
 
 func joinSlots(w *world) *part {
 	x := slots{2 + w.rnd.IntN(3)}
-	return &part{actors: x.n + 2, act: x.act, use: x.use}
+	return &part{actors: x.n + 2, act: x.act, use: x.use, turns: []string{"Acquire"}}
 }
 
 func (x slots) object(a *actor) *zkatomic.Slots {

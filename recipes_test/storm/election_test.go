@@ -12,22 +12,27 @@ import (
 const electionPath = "/storm/election"
 
 // elections is one election.
-type elections struct{}
+type elections struct{ opts []zksync.Option }
 
-func joinElection(*world) *part {
+func joinElection(w *world) *part {
 	x := elections{}
-	return &part{actors: 4, act: x.act, use: x.use, queues: []string{electionPath}, deletable: electionPath}
+	if w.rnd.IntN(2) == 0 {
+		x.opts = []zksync.Option{zksync.WithMaxHold(upTo(w.rnd, 5*time.Second)), zksync.WithLockDelay(upTo(w.rnd, 2*time.Second))}
+	}
+	return &part{actors: 4, act: x.act, use: x.use, queues: []string{electionPath}, deletable: electionPath, turns: []string{"Campaign", "Run"}}
 }
 
-func (elections) object(a *actor) *zkelection.Election {
+func (x elections) object(a *actor) *zkelection.Election {
 	return thing(a.h, "election", func(s *zksync.Session) *zkelection.Election {
-		return zkelection.New(s, electionPath, zkelection.Candidate{ID: a.h.String()})
+		return zkelection.New(s, electionPath, zkelection.Candidate{ID: a.h.String()}, x.opts...)
 	})
 }
 
 func (x elections) act(a *actor) {
 	e := x.object(a)
-	switch a.rnd.IntN(6) {
+	switch a.rnd.IntN(7) {
+	case 6:
+		a.revokes(electionPath)
 	case 0:
 		x.observe(a, e)
 	case 1, 2:

@@ -51,7 +51,10 @@ func (x *crews) act(a *actor) {
 	}
 	// What is done is recorded before Assign returns, as long as the session lives.
 	a.askLate(a.upTo(10*time.Second), lingers, "Assign", func(ctx context.Context) error {
-		return g.Assign(ctx, m, x.items, func(ctx context.Context, item string, l *zksync.Lease) error { return x.runs(ctx, a, item, l) })
+		return g.Assign(ctx, m, x.items, func(ctx context.Context, item string, l *zksync.Lease) error { return x.runs(ctx, a, item, l) },
+			zkgroup.WithItemErrors(func(item string, attempt int, err error) {
+				a.w.must(attempt > 0 && errors.Is(err, errOwn), "attempt %d of %s: %v", attempt, item, err)
+			}))
 	}, errUnknown, errOwn)
 	for range 3 {
 		if c := a.ask("Leave", m.Leave); c.err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,16 +12,16 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// server is the name of the one server.
-const server = "127.0.0.1:2181"
-
 // house is a process. When its session is closed another one begins in its place.
 type house struct {
 	w     *world
 	index int
 
 	timeout time.Duration
+	opts    []zksync.Option
 	closing atomic.Bool // and another one begins
+
+	dialled, begun minutes // guarded by the meter's mutex
 
 	mu     sync.Mutex
 	s      *zksync.Session
@@ -33,7 +34,15 @@ type house struct {
 func newHouse(w *world, index int) *house {
 	h := &house{w: w, index: index, ids: map[int64]bool{}}
 	h.timeout = []time.Duration{4, 6, 10}[w.rnd.IntN(3)] * time.Second
+	h.opts = w.secret
+	if w.rnd.IntN(4) == 0 {
+		h.opts = append(slices.Clone(h.opts), zksync.WithLeaseFraction(0.5), zksync.WithName(h.String()))
+	}
 	h.open()
+	if w.srv.still && index > 0 {
+		far := time.Duration(10*index) * ms
+		h.slow(far, far)
+	}
 	return h
 }
 
@@ -45,7 +54,7 @@ func (h *house) String() string {
 func (h *house) open() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
-	s, err := zksync.Connect(ctx, server, zksync.WithDialer(h.w.dial(h)), zksync.WithTimeout(h.timeout))
+	s, err := zksync.Connect(ctx, h.w.srv.addresses(), append(h.opts, zksync.WithDialer(h.w.dial(h)), zksync.WithTimeout(h.timeout))...)
 	if err != nil {
 		h.w.must(false, "%s cannot begin: %v", h, err)
 	}

@@ -119,7 +119,13 @@ func (a *actor) work(h *hold) {
 	if a.oneIn(15) {
 		d = a.upTo(15 * time.Second)
 	}
-	switch a.rnd.IntN(4) {
+	switch a.rnd.IntN(5) {
+	case 4:
+		select {
+		case <-h.l.Revoked():
+		case <-h.l.Done():
+		case <-time.After(d):
+		}
 	case 0:
 		select {
 		case <-h.l.Done():

@@ -21,7 +21,7 @@ type mappings struct{ counts []*tally }
 
 func joinMap(*world) *part {
 	x := mappings{[]*tally{newTally(), newTally()}}
-	return &part{actors: 5, act: x.act, use: x.use}
+	return &part{actors: 5, act: x.act, use: x.use, turns: []string{"Update"}}
 }
 
 func (mappings) object(a *actor) *zkmap.Map[string, int64] {

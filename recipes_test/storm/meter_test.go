@@ -1,10 +1,13 @@
 package storm_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +20,12 @@ import (
 const (
 	perInstant = 150
 	perSecond  = 800
+)
+
+// How many connections and sessions a program asks for in a minute at most, while faults follow each other without a pause.
+const (
+	connectionsAMinute = 300
+	sessionsAMinute    = 40
 )
 
 // meter stands between the clients and the server: it counts, and has faults strike.
@@ -32,6 +41,9 @@ type meter struct {
 	owners  map[string]int64 // of nodes
 	doomed  map[int64]bool   // sessions that were ended by force
 	removed map[string]bool  // nodes that were removed by hand
+	total   int
+	lost    []time.Time      // when entries of a lock with a delay went, and left their marks
+	marks   map[string]bool  // of holds of the lock with a delay, by uuid
 	chased  map[int64]string // directories in which a session's nodes are removed as soon as they are there
 }
 
@@ -40,6 +52,27 @@ type rate struct {
 	instant, second time.Time
 	now, lately     int
 	wild            bool
+}
+
+// minutes counts what happens in each minute.
+type minutes struct {
+	from time.Time
+	n    int
+}
+
+func (x *minutes) counts(w *world, h *house, what string, most int) {
+	now := time.Now()
+	if now.Sub(x.from) >= time.Minute {
+		x.from, x.n = now, 0
+	}
+	x.n++
+	w.most(what, x.n)
+	if w.srv.still {
+		most = 1 // nothing is ever lost
+	}
+	if x.n == most+1 {
+		w.must(false, "%s asks for more than %d %s in a minute", h, most, what)
+	}
 }
 
 // strike is what befalls the first request of a kind.
@@ -54,7 +87,7 @@ type strike struct {
 
 func newMeter(w *world) *meter {
 	return &meter{w: w, rates: map[int64]*rate{}, dials: map[*house]*rate{}, strikes: map[int64][]*strike{}, owners: map[string]int64{},
-		doomed: map[int64]bool{}, removed: map[string]bool{}, chased: map[int64]string{}, hop: []int{0, 1, 3, 20}[w.rnd.IntN(4)], rnd: w.stream(1)}
+		doomed: map[int64]bool{}, removed: map[string]bool{}, marks: map[string]bool{}, chased: map[int64]string{}, hop: []int{0, 1, 3, 20}[w.rnd.IntN(4)], rnd: w.stream(1)}
 }
 
 // counts counts one more, and tells what is too many.
@@ -94,8 +127,14 @@ func (m *meter) judge(q *zktest.Request) zktest.Verdict {
 	if r.wild {
 		return zktest.Verdict{Delay: time.Second}
 	}
+	m.total++
 	switch q.Op {
-	case zktest.Connect, zktest.Ping, zktest.CloseSession, zktest.SetAuth:
+	case zktest.Connect:
+		if m.w.srv.slow {
+			return zktest.Verdict{Delay: time.Duration(m.rnd.IntN(1500)) * ms}
+		}
+		return zktest.Verdict{}
+	case zktest.Ping, zktest.CloseSession, zktest.SetAuth:
 		return zktest.Verdict{}
 	}
 	for i, s := range m.strikes[q.Session] {
@@ -123,6 +162,13 @@ func (m *meter) judge(q *zktest.Request) zktest.Verdict {
 	return zktest.Verdict{Delay: time.Duration(m.rnd.IntN(m.hop)) * ms}
 }
 
+// requests is how many there were.
+func (m *meter) requests() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.total
+}
+
 // dialled counts the connections that a program opens itself.
 func (m *meter) dialled(h *house) {
 	m.mu.Lock()
@@ -132,10 +178,36 @@ func (m *meter) dialled(h *house) {
 		r = &rate{}
 		m.dials[h] = r
 	}
+	h.dialled.counts(m.w, h, "connections", connectionsAMinute)
 	if problem := r.counts(time.Now()); problem != "" {
 		m.w.spoilt.Store(true)
 		m.w.must(false, "%s dials without a pause: %s", h, problem)
 	}
+}
+
+// door is a connection that a program has opened. Its first message says whether it asks for a new session.
+type door struct {
+	net.Conn
+	h     *house
+	asked bool
+}
+
+func (d *door) Write(b []byte) (int, error) {
+	const session = 4 + 4 + 8 + 4 // length, version, zxid, timeout
+	if !d.asked && len(b) >= session+8 {
+		d.asked = true
+		if binary.BigEndian.Uint64(b[session:]) == 0 {
+			d.h.w.meter.begins(d.h)
+		}
+	}
+	return d.Conn.Write(b)
+}
+
+// begins counts the sessions that a program asks for.
+func (m *meter) begins(h *house) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h.begun.counts(m.w, h, "sessions", sessionsAMinute)
 }
 
 // strikes has something befall a session's requests.
@@ -163,6 +235,7 @@ func (m *meter) calm() {
 func (m *meter) commit(t zktest.Txn) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.losses(t)
 	for _, c := range t.Changes {
 		if c.Kind == zktest.Created && c.Owner != 0 {
 			m.owners[c.Path] = c.Owner
@@ -172,6 +245,40 @@ func (m *meter) commit(t zktest.Txn) {
 			}
 		}
 	}
+}
+
+// losses notes the holds of the lock with a delay that are lost: an entry goes, and its mark stays.
+func (m *meter) losses(t zktest.Txn) {
+	for _, c := range t.Changes {
+		if c.Kind == zktest.Created && strings.HasPrefix(c.Path, mutexPath+"/held-") {
+			m.marks[uuidOf(c.Path)] = true
+		}
+		if c.Kind == zktest.Deleted && strings.HasPrefix(c.Path, mutexPath+"/held-") {
+			delete(m.marks, uuidOf(c.Path))
+		}
+	}
+	for _, c := range t.Changes {
+		if c.Kind == zktest.Deleted && path.Dir(c.Path) == mutexPath && m.marks[uuidOf(c.Path)] {
+			m.w.tell("lost: %s", c.Path)
+			m.lost = append(m.lost, time.Now())
+		}
+	}
+}
+
+// uuidOf is that of an entry or of its mark.
+func uuidOf(node string) string {
+	name := strings.TrimPrefix(strings.TrimPrefix(path.Base(node), "held-"), "_c_")
+	return name[:min(36, len(name))]
+}
+
+// delayed tells the time of a loss that is not yet d ago.
+func (m *meter) delayed(d time.Duration) (at time.Time, early bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n := len(m.lost); n > 0 && time.Since(m.lost[n-1]) < d {
+		return m.lost[n-1], true
+	}
+	return time.Time{}, false
 }
 
 // chase has a session's nodes in a directory removed by hand as soon as they are there; none if dir is empty.

@@ -11,16 +11,27 @@ import (
 const mutexPath = "/storm/mutex"
 
 // mutexes is one lock, in objects with different options.
-type mutexes struct{ kinds [][]zksync.Option }
+type mutexes struct {
+	kinds [][]zksync.Option
+	delay time.Duration // of all of them; 0 for none
+}
 
 func joinMutex(w *world) *part {
-	x := &mutexes{[][]zksync.Option{
+	x := &mutexes{kinds: [][]zksync.Option{
 		nil,
 		{zksync.WithLinger(upTo(w.rnd, 15*time.Second))},
 		{zksync.WithMaxHold(upTo(w.rnd, 3*time.Second)), zksync.WithHandover(0)},
 		{zksync.WithHandover(w.rnd.IntN(4))},
+		{zksync.WithAsyncUnlock()},
+		{zksync.WithAsyncUnlock(), zksync.WithLinger(time.Second), zksync.WithMaxHold(upTo(w.rnd, 3*time.Second))},
 	}}
-	return &part{actors: 4 + w.rnd.IntN(3), act: x.act, use: x.use, queues: []string{mutexPath}, deletable: mutexPath}
+	if w.rnd.IntN(3) == 0 {
+		x.delay = upTo(w.rnd, 3*time.Second)
+		for i := range x.kinds {
+			x.kinds[i] = append(x.kinds[i], zksync.WithLockDelay(x.delay))
+		}
+	}
+	return &part{actors: 4 + w.rnd.IntN(3), act: x.act, use: x.use, queues: []string{mutexPath}, deletable: mutexPath, turns: []string{"LockContext", "Lock"}}
 }
 
 func (x *mutexes) object(a *actor, kind int) *zksync.Mutex {
@@ -29,7 +40,9 @@ func (x *mutexes) object(a *actor, kind int) *zksync.Mutex {
 
 func (x *mutexes) act(a *actor) {
 	m := x.object(a, a.rnd.IntN(len(x.kinds)))
-	switch a.rnd.IntN(8) {
+	switch a.rnd.IntN(9) {
+	case 5:
+		a.revokes(mutexPath)
 	case 0:
 		a.try(mutexPath, m)
 	case 1:
@@ -53,8 +66,35 @@ func (x *mutexes) act(a *actor) {
 	case 4:
 		x.nervous(a)
 	default:
-		a.lock(mutexPath, m)
+		x.lock(a, m)
 	}
+}
+
+// lock locks. Where there is a delay, nobody is granted until it is over after a loss.
+func (x *mutexes) lock(a *actor, m *zksync.Mutex) {
+	var l *zksync.Lease
+	c := a.ask("LockContext "+mutexPath, func(ctx context.Context) (err error) { l, err = m.LockContext(ctx); return err })
+	if c.err != nil {
+		return
+	}
+	if at, early := a.w.meter.delayed(x.delay); early && l.Valid() && !a.w.meter.excused(l) {
+		a.w.must(false, "%s: granted %v after a loss, and the delay is %v", c, time.Since(at), x.delay)
+	}
+	a.keep(a.granted(mutexPath, l, false, 0, 0))
+}
+
+// revokes asks somebody to give a lock up.
+func (a *actor) revokes(path string) {
+	var all []zksync.Contender
+	c := a.ask("Contenders "+path, func(ctx context.Context) (err error) {
+		all, err = zksync.Contenders(ctx, a.h.session(), path)
+		return err
+	})
+	if c.err != nil || len(all) == 0 {
+		return
+	}
+	who := all[a.rnd.IntN(len(all))]
+	a.ask("Revoke "+who.Node, func(ctx context.Context) error { return zksync.Revoke(ctx, a.h.session(), who) }, zksync.ErrStale)
 }
 
 // locker is what has the context form.
@@ -121,5 +161,5 @@ func (x *mutexes) use(w *world) {
 		a.granted(mutexPath, l, false, 0, 0).ends()
 		return l.Unlock()
 	})
-	time.Sleep(15 * time.Second) // places linger
+	w.pause(15) // places linger
 }

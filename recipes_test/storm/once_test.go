@@ -12,6 +12,9 @@ import (
 
 const oncePath = "/storm/once"
 
+// overrun is how long a function goes on after its context has ended. What it has returned is then to be written.
+const overrun = 50 * ms
+
 // onces is something to be done once, and what became of it between two resets.
 type onces struct {
 	resets bool
@@ -58,7 +61,7 @@ func (x *onces) run(a *actor) string {
 	value := fmt.Sprintf("%s.%d", a.name, x.n)
 	x.runs[value] = x.ended
 	x.mu.Unlock()
-	time.Sleep(a.upTo(50 * ms)) // it may go on for as long after its context
+	time.Sleep(a.upTo(overrun))
 	return value
 }
 
@@ -68,7 +71,7 @@ func (x *onces) get(a *actor, what string, f func(context.Context, func(context.
 	before := x.ended
 	x.mu.Unlock()
 	var value []byte
-	c := a.ask(what, func(ctx context.Context) (err error) {
+	c := a.askLate(a.patience(), overrun+slack, what, func(ctx context.Context) (err error) {
 		value, err = f(ctx, func(context.Context) ([]byte, error) {
 			v := x.run(a)
 			if a.oneIn(4) {

@@ -34,7 +34,7 @@ type element struct {
 
 func joinQueue(w *world) *part {
 	x := &elements{bound: []int{0, 4, 8}[w.rnd.IntN(3)], all: map[int64]*element{}}
-	return &part{actors: 6, act: x.act, release: x.release, use: x.use}
+	return &part{actors: 6, act: x.act, release: x.release, use: x.use, turns: []string{"Put of", "Receive", "Take"}}
 }
 
 func (x *elements) object(a *actor) *zkqueue.Queue[int64] {

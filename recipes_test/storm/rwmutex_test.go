@@ -3,6 +3,7 @@ package storm_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -11,16 +12,19 @@ import (
 const rwPath = "/storm/rw"
 
 func joinRWMutex(w *world) *part {
-	x := rwmutexes{handover: w.rnd.IntN(5)}
-	return &part{actors: 4 + w.rnd.IntN(3), act: x.act, use: x.use, queues: []string{rwPath}, deletable: rwPath}
+	x := rwmutexes{[][]zksync.Option{
+		{zksync.WithHandover(w.rnd.IntN(5)), zksync.WithMaxHold(upTo(w.rnd, 5*time.Second))},
+		{zksync.WithLinger(upTo(w.rnd, 5*time.Second)), zksync.WithAsyncUnlock()},
+	}}
+	return &part{actors: 4 + w.rnd.IntN(3), act: x.act, use: x.use, queues: []string{rwPath}, deletable: rwPath, turns: []string{"LockContext", "RLockContext"}}
 }
 
 // rwmutexes is one lock for readers and writers, in two objects of each process.
-type rwmutexes struct{ handover int }
+type rwmutexes struct{ opts [][]zksync.Option }
 
 func (x rwmutexes) object(a *actor, n int) *zkrwmutex.RWMutex {
 	return thing(a.h, fmt.Sprint("rw", n), func(s *zksync.Session) *zkrwmutex.RWMutex {
-		return zkrwmutex.New(s, rwPath, zksync.WithHandover(x.handover))
+		return zkrwmutex.New(s, rwPath, x.opts[n]...)
 	})
 }
 
@@ -32,7 +36,9 @@ func (x rwmutexes) own(a *actor) *zkrwmutex.RWMutex {
 
 func (x rwmutexes) act(a *actor) {
 	rw := x.object(a, a.rnd.IntN(2))
-	switch a.rnd.IntN(9) {
+	switch a.rnd.IntN(10) {
+	case 9:
+		a.revokes(rwPath)
 	case 0, 1, 2:
 		x.read(a, "RLockContext", rw.RLockContext)
 	case 3:
@@ -95,4 +101,5 @@ func (x rwmutexes) use(w *world) {
 		a.granted(rwPath, l, i%2 == 1, 0, 0).ends()
 		return l.Unlock()
 	})
+	w.pause(5) // places linger
 }

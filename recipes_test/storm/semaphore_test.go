@@ -15,6 +15,7 @@ const semPath = "/storm/sem"
 // permits is one semaphore.
 type permits struct {
 	first int64
+	opts  []zksync.Option
 
 	mu      sync.Mutex
 	stated  int64         // what it may be
@@ -25,17 +26,24 @@ type permits struct {
 func joinSemaphore(w *world) *part {
 	x := &permits{first: 3 + w.rnd.Int64N(3), resizes: map[int]int64{}}
 	x.stated = x.first
-	return &part{actors: 4 + w.rnd.IntN(4), act: x.act, release: x.release, use: x.use, queues: []string{semPath + "/queue"}, deletable: semPath + "/queue", base: semPath}
+	if w.rnd.IntN(2) == 0 {
+		x.opts = []zksync.Option{zksync.WithMaxHold(2*time.Second + upTo(w.rnd, 5*time.Second)), zksync.WithAsyncUnlock()}
+	}
+	return &part{actors: 4 + w.rnd.IntN(4), act: x.act, release: x.release, use: x.use, queues: []string{semPath + "/queue"}, deletable: semPath + "/queue", base: semPath, turns: []string{"AcquireLease", "Acquire"}}
 }
 
 func (x *permits) object(a *actor) *zksemaphore.Weighted {
-	return thing(a.h, "sem", func(s *zksync.Session) *zksemaphore.Weighted { return zksemaphore.NewWeighted(s, semPath, x.first) })
+	return thing(a.h, "sem", func(s *zksync.Session) *zksemaphore.Weighted {
+		return zksemaphore.NewWeighted(s, semPath, x.first, x.opts...)
+	})
 }
 
 func (x *permits) act(a *actor) {
 	w := x.object(a)
 	n := 1 + a.rnd.Int64N(3)
-	switch a.rnd.IntN(10) {
+	switch a.rnd.IntN(11) {
+	case 10:
+		a.revokes(semPath)
 	case 0:
 		x.resizeTo(a, 1+a.rnd.Int64N(5), a.patience())
 	case 1:
@@ -111,7 +119,7 @@ func (x *permits) use(w *world) {
 			return err
 		}
 		h := a.granted(semPath, l, true, int64(1+i%3), 3)
-		a.work(h)
+		w.pause(1)
 		h.ends()
 		return l.Unlock()
 	})

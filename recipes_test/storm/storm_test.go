@@ -49,7 +49,7 @@ func TestStorm(t *testing.T) {
 			})
 		}
 	})
-	t.Log(report)
+	t.Log(report, maxima.of)
 }
 
 // play plays one seed. Time in it is virtual, so it is the real one that notices when it stands still.

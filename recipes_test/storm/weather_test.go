@@ -16,12 +16,16 @@ type fault struct {
 // forecast is the goroutine that makes the faults.
 type forecast struct {
 	*actor
-	srv    *zktest.Server
+	srv    *servers
 	frozen time.Time // or down, until then
 }
 
 // blow makes faults, one after the other, until the storm is over.
 func (w *world) blow() {
+	if w.srv.still {
+		time.Sleep(lasts)
+		return
+	}
 	f := &forecast{actor: &actor{w: w, rnd: w.stream(2)}, srv: w.srv}
 	var lots []fault
 	for _, x := range faults {
@@ -57,6 +61,37 @@ func (f *forecast) down(d time.Duration) bool {
 	return false
 }
 
+// member draws one of the servers.
+func (f *forecast) member() *zktest.Server {
+	if f.srv.e == nil {
+		return f.srv.Server
+	}
+	return f.srv.all[f.rnd.IntN(len(f.srv.all))]
+}
+
+// moves has a member of an ensemble lag, be cut off from the others, or be elected.
+func (f *forecast) moves(_ *house, d time.Duration) {
+	if f.srv.e == nil || f.down(d) {
+		return
+	}
+	i := f.rnd.IntN(len(f.srv.all))
+	switch f.rnd.IntN(3) {
+	case 0:
+		if leader := f.srv.e.Leader(); leader >= 0 && leader != i {
+			f.w.tell("member %d lags for %v", i, d)
+			f.later(d, f.srv.e.Lag(i))
+		}
+	case 1:
+		f.w.tell("member %d is cut off for %v", i, d)
+		f.later(d, f.srv.e.Isolate(i))
+	default:
+		if f.srv.e.Leader() >= 0 {
+			f.w.tell("member %d is elected", i)
+			f.srv.e.ElectLeader(i)
+		}
+	}
+}
+
 var faults = []fault{
 	{"expire", 3, func(f *forecast, h *house, _ time.Duration) {
 		id := h.id()
@@ -73,27 +108,38 @@ var faults = []fault{
 	{"make mute", 2, func(f *forecast, h *house, d time.Duration) { f.later(d, f.srv.DropRequests(h.id())) }},
 	{"make deaf", 2, func(f *forecast, h *house, d time.Duration) { f.later(d, f.srv.DropReplies(h.id())) }},
 	{"freeze", 2, func(f *forecast, _ *house, d time.Duration) {
-		if !f.down(d) {
-			f.later(d, f.srv.Freeze())
+		if m := f.member(); !f.down(d) {
+			f.later(d, m.Freeze())
 		}
 	}},
 	{"restart", 1, func(f *forecast, _ *house, _ time.Duration) {
-		if !f.down(0) {
-			f.srv.Restart()
+		if m := f.member(); !f.down(0) {
+			m.Restart()
 		}
 	}},
 	{"stop", 1, func(f *forecast, _ *house, d time.Duration) {
-		if !f.down(d) {
-			f.srv.Stop()
-			f.later(d, f.srv.Restart)
+		if m := f.member(); !f.down(d) {
+			m.Stop()
+			f.later(d, m.Restart)
 		}
 	}},
+	{"refuse connections", 1, func(f *forecast, h *house, d time.Duration) {
+		f.later(d, f.srv.Refuse())
+		f.srv.Disconnect(h.id())
+	}},
+	{"accept and close", 1, func(f *forecast, h *house, d time.Duration) {
+		if f.w.shut.CompareAndSwap(false, true) {
+			f.later(d, func() { f.w.shut.Store(false) })
+			f.srv.Disconnect(h.id())
+		}
+	}},
+	{"move the servers", 4, (*forecast).moves},
 	{"slow down", 2, func(f *forecast, h *house, d time.Duration) {
 		h.slow(f.upTo(max(d/8, 2*ms)), f.upTo(max(d/8, 2*ms)))
 		f.later(d, h.calm)
 	}},
 	{"strike", 12, (*forecast).fate},
-	{"lose a reply, hold the repetition", 4, func(f *forecast, h *house, d time.Duration) {
+	{"lose a reply and hold the repetition", 4, func(f *forecast, h *house, d time.Duration) {
 		f.w.meter.strike(h.id(), &strike{op: f.kind(), skip: f.rnd.IntN(2), Verdict: zktest.Verdict{Fate: zktest.LoseReply}, then: &zktest.Verdict{Hold: f.opens(d)}})
 	}},
 	{"lose a reply and the session", 2, func(f *forecast, h *house, d time.Duration) {
@@ -150,10 +196,10 @@ func (f *forecast) fate(h *house, d time.Duration) {
 
 // harps has the server give the same answer, which settles nothing, to all requests of a kind; or say of a base node that there is none.
 func (f *forecast) harps(h *house, d time.Duration) {
-	const noNode, sessionMoved = -101, -118
-	s := &strike{op: f.kind(), all: true, Verdict: zktest.Verdict{Fate: zktest.Fail, Code: sessionMoved}}
+	code := []zktest.Code{zktest.CodeSessionMoved, zktest.CodeThrottled}[f.rnd.IntN(2)]
+	s := &strike{op: f.kind(), all: true, Verdict: zktest.Verdict{Fate: zktest.Fail, Code: code}}
 	if base := f.w.parts[f.rnd.IntN(len(f.w.parts))].base; base != "" && f.rnd.IntN(2) == 0 {
-		s.op, s.path, s.Code = zktest.GetData, base, noNode
+		s.op, s.path, s.Code = zktest.GetData, base, zktest.CodeNoNode
 	}
 	id := h.id()
 	f.w.tell("every %v %s of %x gets %d", s.op, s.path, id, s.Code)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
@@ -40,6 +41,8 @@ type part struct {
 	// use uses it when all is well: for everybody, in any process.
 	use func(w *world)
 
+	turns []string // the beginnings of calls of which each has its turn, one after the other
+
 	queues    []string // directories in which nothing is left at the end
 	deletable string   // the directory in which nodes may be deleted by hand; none if empty
 	base      string   // the node that says what all who use it must agree on; none if empty
@@ -52,15 +55,17 @@ type world struct {
 	seed   uint64
 	aloud  bool
 	began  time.Time
-	srv    *zktest.Server
+	srv    *servers
 	rnd    *rand.Rand // of the one that makes the world
 	meter  *meter
 	houses []*house
 	admin  *zk.Conn // of somebody who removes nodes by hand
+	secret []zksync.Option
 	parts  []*part
 	single bool
 
 	over    atomic.Bool // the actors go home
+	shut    atomic.Bool // connections are accepted and closed
 	spoilt  atomic.Bool // somebody sends without end: there is nothing more to be learned
 	running sync.WaitGroup
 	healing sync.WaitGroup // faults that are at work
@@ -76,15 +81,25 @@ type world struct {
 func newWorld(t testing.TB, seed uint64, aloud bool) *world {
 	w := &world{t: t, seed: seed, aloud: aloud, began: time.Now(), books: map[string]*ledger{}}
 	w.rnd = w.stream(0)
-	w.srv = zktest.Run(t)
+	first, k := draws(seed)
+	w.srv = newServers(t, kinds[k])
 	w.meter = newMeter(w)
-	w.srv.OnCommit(w.meter.commit)
-	w.srv.InterceptFunc(w.meter.judge)
-	w.admin = w.srv.Connect(t, 10*time.Second)
+	w.srv.watched(w.meter.judge, w.meter.commit)
+	if w.srv.e != nil {
+		w.admin = w.srv.e.Connect(t, 10*time.Second)
+	} else {
+		w.admin = w.srv.Connect(t, 10*time.Second)
+	}
+	if w.rnd.IntN(4) == 0 { // nobody else may read or write
+		w.secret = []zksync.Option{zksync.WithAuth("digest", []byte("storm:secret")), zksync.WithACL(zk.DigestACL(zk.PermAll, "storm", "secret")...)}
+		if err := w.admin.AddAuth("digest", []byte("storm:secret")); err != nil {
+			w.must(false, "AddAuth: %v", err)
+		}
+	}
 	for i := range 2 + w.rnd.IntN(3) {
 		w.houses = append(w.houses, newHouse(w, i))
 	}
-	for _, i := range w.rnd.Perm(len(recipes))[:2] {
+	for _, i := range []int{first, (first + 1 + w.rnd.IntN(len(recipes)-1)) % len(recipes)} {
 		p := recipes[i].join(w)
 		p.name = recipes[i].name
 		w.parts = append(w.parts, p)
@@ -97,7 +112,15 @@ func newWorld(t testing.TB, seed uint64, aloud bool) *world {
 func (w *world) dial(h *house) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		w.meter.dialled(h)
-		return w.srv.DialContext(ctx, network, addr)
+		if w.shut.Load() {
+			near, far := net.Pipe()
+			return near, far.Close()
+		}
+		c, err := w.srv.DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return &door{Conn: c, h: h}, nil
 	}
 }
 
