@@ -148,7 +148,7 @@ func (c *Client) endAll(ctx context.Context, e *Epoch, at *target) {
 // endUnreached ends a session for which there is no connection. It tries one address after the other
 // until ctx ends. It returns where a server has ended the session, nil if none did.
 func (c *Client) endUnreached(ctx context.Context, dead Credentials) (at *target) {
-	pace := Pace{First: closingPause}
+	pace := Pace{First: closingPause, Most: Closing / 8} // there is little time: a longer pause could sleep through the return of a server
 	for round := 0; ctx.Err() == nil; round++ {
 		for _, t := range c.names.all() {
 			if c.endSession(ctx, t, dead, round) == nil {
