@@ -28,8 +28,9 @@ type hold struct {
 	*runner
 	lease *lease.Lease
 
-	record  run   // as it is on the servers
-	version int32 // of its node
+	record  run       // as it is on the servers
+	version int32     // of its node
+	from    time.Time // ticks before it are not of this schedule
 	ticks   uint32
 }
 
@@ -86,6 +87,7 @@ func (h *hold) take(ctx context.Context) error {
 	if ahead := h.record.Scheduled.Sub(h.cron.clock.now()); ahead > tolerance {
 		h.logger().Warn("the last tick lies in the future: a clock was wrong, and no tick runs before that time", "scheduled", h.record.Scheduled)
 	}
+	h.from = time.UnixMilli(h.agreed.Written)
 	return h.write(ctx, h.record)
 }
 
@@ -101,8 +103,11 @@ func (h *hold) read(ctx context.Context) (data []byte, version int32, err error)
 		if data, stat, err = e.Get(ctx, path); err == nil {
 			version = stat.Version
 		} else if errors.Is(err, zk.ErrNoNode) {
-			if _, err = e.Create(ctx, path, nil, 0, h.cron.at.ACL()); err == nil || errors.Is(err, zk.ErrNodeExists) {
+			switch _, err = e.Create(ctx, path, nil, 0, h.cron.at.ACL()); {
+			case err == nil, errors.Is(err, zk.ErrNodeExists):
 				err = record.ErrAgain
+			case errors.Is(err, zk.ErrNoNode): // the job itself was removed
+				err = errMeddled
 			}
 		}
 		return err
@@ -158,12 +163,12 @@ func (h *hold) next(now time.Time) Tick {
 		t.Scheduled, t.Missed, t.LastErr = h.record.Scheduled.In(h.zone), h.record.Missed, abandoned
 		return t
 	}
-	// Ticks before the job got its terms are not of this schedule. That time is by the clock of the leader then, which may
-	// have been wrong.
-	last := time.UnixMilli(h.agreed.Written)
-	if last.After(now.Add(tolerance)) {
-		last = now
+	// The job got its terms at a time by the clock of the leader then, which may have been wrong. The ticks begin now, and
+	// this hold keeps to that: if it began with each look, no tick would ever be due.
+	if h.from.After(now.Add(tolerance)) {
+		h.from = now
 	}
+	last := h.from
 	if h.record.Scheduled.After(last) {
 		last = h.record.Scheduled
 	}

@@ -36,7 +36,8 @@ func newRunner(c *Cron, j *job) *runner {
 		Check: func(terms) error { return nil }, // they may be changed
 	}
 	r.grants = share.NewUnshared(c.at, "/"+layout.Cron+"/"+j.name+queueName, zksync.KindLock)
-	// So whoever is in the queue has the terms of the job, and nobody makes its directory after the job was removed.
+	// So whoever is in the queue has the terms of the job. Nobody makes the job's node without its terms.
+	r.grants.Queue().Base = base
 	r.grants.Queue().Check = func() []any { return []any{&zk.CheckVersionRequest{Path: base, Version: r.agreed.Number}} }
 	return r
 }

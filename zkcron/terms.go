@@ -3,10 +3,10 @@ package zkcron
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
@@ -18,46 +18,55 @@ import (
 // servers refuse while it has an entry. Else it waits until the queue may be empty.
 func (r *runner) succeed(ctx context.Context, e *zkconn.Epoch, v record.Version[terms]) error {
 	dir := r.terms.Base + queueName
-	_, err := record.Transact(ctx, e,
-		&zk.SetDataRequest{Path: r.terms.Base, Data: record.Encode(r.wants), Version: v.Number},
-		&zk.DeleteRequest{Path: dir, Version: -1},
-		&zk.CreateRequest{Path: dir, Acl: r.cron.at.ACL()})
+	set := &zk.SetDataRequest{Path: r.terms.Base, Data: record.Encode(r.wants), Version: v.Number}
+	queue := &zk.CreateRequest{Path: dir, Acl: r.cron.at.ACL()}
+	_, err := record.Transact(ctx, e, set, &zk.DeleteRequest{Path: dir, Version: -1}, queue)
+	if record.RefusedAt(err, 1, zk.ErrNoNode) { // somebody has removed it: nobody queues
+		_, err = record.Transact(ctx, e, set, queue)
+	}
 	switch {
 	case record.RefusedAt(err, 1, zk.ErrNotEmpty):
 		r.log("other processes run the job with another schedule: waiting until they have stopped", v.T)
-		return r.idle(ctx, e, dir)
-	case record.RefusedAt(err, 1, zk.ErrNoNode):
-		return node.MakeDir(ctx, e, dir, r.cron.at.ACL())
+		return r.idle(ctx, e)
 	case record.Conflict(err): // also if the answer was lost and the transaction applied: it is refused at the version
 		return nil
 	}
 	return err
 }
 
-// idle waits until nobody queues for the job.
-func (r *runner) idle(ctx context.Context, e *zkconn.Epoch, dir string) error {
+// idle waits until nobody queues for the job. It watches the last in the queue, and not the queue: many may wait, and
+// each process that stops would wake them all. Some servers tell nothing to one that may not read the entry, so it
+// looks again after a while.
+func (r *runner) idle(ctx context.Context, e *zkconn.Epoch) error {
 	for {
-		changed := make(chan struct{})
-		w, l, err := e.WatchChildren(ctx, dir, func(zkconn.Event) { close(changed) })
-		if err != nil || len(l.Names) == 0 {
-			if err == nil {
-				e.Unwatch(w)
-			}
-			if errors.Is(err, zk.ErrNoNode) || zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent) {
-				err = nil // the caller looks at everything again
-			}
+		entries, err := r.grants.Queue().List(ctx, e)
+		if err != nil || len(entries) == 0 {
 			return err
 		}
+		changed := make(chan struct{})
+		w, err := e.Watch(ctx, r.grants.Queue().Dir+"/"+entries[len(entries)-1].Name, func(zkconn.Event) { close(changed) })
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			continue // it has left since
+		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
+			return nil // the caller looks at everything again
+		case err != nil:
+			return err
+		}
+		again := time.NewTimer(time.Minute)
 		select {
 		case <-changed:
-			continue // whether somebody came or left
+		case <-again.C:
 		case <-e.Over():
 			err = zkconn.ErrOver
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		}
+		again.Stop()
 		e.Unwatch(w)
-		return err
+		if err != nil {
+			return err
+		}
 	}
 }
 

@@ -162,8 +162,10 @@ func TestAJobThatWasMadeUnderAWrongClockHasItsTicks(t *testing.T) {
 	s, _, _, err := parse("* * * * *", nil)
 	require.NoError(t, err)
 	h := &hold{runner: &runner{job: &job{schedule: s, zone: time.UTC}}}
-	h.agreed.Written = now.AddDate(1, 0, 0).UnixMilli()
-	require.Equal(t, now.Add(30*time.Second), h.next(now).Scheduled)
-	h.agreed.Written = now.Add(-90 * time.Second).UnixMilli()
+	h.from = now.AddDate(1, 0, 0)
+	due := h.next(now).Scheduled
+	require.Equal(t, now.Add(30*time.Second), due)
+	require.Equal(t, due, h.next(due).Scheduled, "it is due when its time has come")
+	h.from = now.Add(-90 * time.Second)
 	require.Equal(t, now.Add(-30*time.Second), h.next(now).Scheduled)
 }

@@ -46,7 +46,7 @@ func (q *Queue) enter(ctx context.Context, e *zkconn.Epoch, old *Ticket) (*Ticke
 func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t *Ticket, first bool, err error) {
 	tail := q.readTail(e) // on its way before the entry is
 	n, err := node.Make(ctx, e, node.Spec{
-		Dir: q.Dir, ACL: q.ACL, Plain: q.readOnlyDir,
+		Dir: q.Dir, Base: q.Base, ACL: q.ACL, Plain: q.readOnlyDir,
 		Name:   func(uuid string) string { return entryPrefix(q.Kind, uuid, q.Weight) },
 		Data:   q.Data,
 		Flags:  zk.FlagEphemeral | zk.FlagSequence,

@@ -301,3 +301,43 @@ func TestAcceptance160APathOfAnotherTypeIsRefused(t *testing.T) {
 		require.ErrorIs(t, v.Failed(starts(t.Context(), strange)), zksync.ErrMisuse)
 	})
 }
+
+// Those who wait for another schedule to be given up are not woken by each process that stops.
+func TestWhoWaitsForAnotherScheduleToEndSleepsUntilTheLastHasStopped(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		const processes = 3
+		var runs, waits []*proving.Attempt
+		var stops []context.CancelFunc
+		var listings []*zktest.Interception
+		begin := func(s *zksync.Session, spec string) *proving.Attempt {
+			c := zkcron.New(s, path)
+			c.At(job, spec, nothing)
+			ctx, cancel := context.WithCancel(t.Context())
+			stops = append(stops, cancel)
+			return starts(ctx, c)
+		}
+		for i := range processes {
+			runs = append(runs, begin(v.Session(), "0 3 * * *"))
+			v.Settled(queue, i+1)
+		}
+		for range processes {
+			s := v.Session()
+			waits = append(waits, begin(s, "0 4 * * *"))
+			v.Quiet()
+			listings = append(listings, v.Server.Intercept(zktest.On(zktest.GetChildren, queue).Of(s.ID())))
+		}
+		for i := range processes - 1 {
+			ends(v, stops[i], runs[i])
+			v.Quiet()
+			for _, l := range listings {
+				require.Zero(t, l.Matched(), "after %d of %d have stopped", i+1, processes)
+			}
+		}
+		ends(v, stops[processes-1], runs[processes-1])
+		v.Settled(queue, processes)
+		for i, a := range waits {
+			require.True(t, a.Pending())
+			ends(v, stops[processes+i], a)
+		}
+	})
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zkcron"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // second is the nth second of virtual time.
@@ -452,5 +453,39 @@ func TestTicksThatFailOrAreMissedAreLogged(t *testing.T) {
 			require.Equal(t, 1, strings.Count(log.String(), line), log.String())
 		}
 		require.Equal(t, 3, strings.Count(log.String(), "level=WARN"), log.String())
+	})
+}
+
+// The schedule is removed while a process that has just got the lease is about to read the record.
+func TestAScheduleThatIsRemovedDuringATakeOverIsMadeAgain(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		var b book
+		v.Server.Intercept(zktest.On(zktest.GetData, jobs+"/"+job+"/record").Nth(1).Delay(time.Second))
+		ctx, cancel := context.WithCancel(t.Context())
+		a := starts(ctx, every(v.Session(), b.writes(0, nil)))
+		v.Settled(queue, 1)
+		v.Server.DeleteAll(path)
+		time.Sleep(5 * time.Second)
+		require.True(t, a.Pending(), "%v", a.Err)
+		require.NotEmpty(t, b.times())
+		ends(v, cancel, a)
+	})
+}
+
+// The schedule is removed node by node: first the queue, and the rest when a process is about to make that again.
+func TestAScheduleThatIsRemovedDuringAnEntryIsMadeAgain(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		var b book
+		ctx, cancel := context.WithCancel(t.Context())
+		a := starts(ctx, every(v.Session(), b.writes(0, nil)))
+		v.Settled(queue, 1)
+		v.Server.Intercept(zktest.On(zktest.Create, queue).Nth(1).Delay(time.Second))
+		v.Server.DeleteAll(queue)
+		time.Sleep(500 * time.Millisecond)
+		v.Server.DeleteAll(path)
+		time.Sleep(5 * time.Second)
+		require.True(t, a.Pending(), "%v", a.Err)
+		require.Contains(t, v.Data(jobs+"/"+job), "@every 1s")
+		ends(v, cancel, a)
 	})
 }
