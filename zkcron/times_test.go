@@ -53,16 +53,16 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// shows reports whether the clocks of the zone show a time of the spec.
+// shows reports whether the clocks of the zone show a time of the spec. No spec of these tests has both a day of the
+// month and a day of the week.
 func shows(s crontab, t time.Time) bool {
-	at := time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, time.UTC)
-	return s.Next(at.Add(-time.Nanosecond)).Equal(at)
+	has := func(field uint64, n int) bool { return field&(1<<n) != 0 }
+	return has(s.Minute, t.Minute()) && has(s.Hour, t.Hour()) && has(s.Dom, t.Day()) && has(s.Month, int(t.Month())) && has(s.Dow, int(t.Weekday()))
 }
 
 // In every zone, around every change of its clocks: each minute whose local time is one of the spec is a tick, and no other.
 func TestEveryLocalTimeOfASpecIsATickInEveryZone(t *testing.T) {
 	type change struct {
-		day           time.Weekday
 		clock         string
 		before, after int
 	}
@@ -78,7 +78,7 @@ func TestEveryLocalTimeOfASpecIsATickInEveryZone(t *testing.T) {
 			_, before := end.Add(-time.Second).Zone()
 			_, after := end.Zone()
 			at = end
-			if c := (change{end.Weekday(), end.Format("15:04"), before, after}); seen[c] || before == after {
+			if c := (change{end.Format("15:04"), before, after}); seen[c] || before == after {
 				continue
 			} else {
 				seen[c] = true
@@ -97,7 +97,7 @@ func TestEveryLocalTimeOfASpecIsATickInEveryZone(t *testing.T) {
 			}
 		}
 	}
-	require.Greater(t, len(seen), 30)
+	require.Greater(t, len(seen), 20)
 }
 
 // Days on which the clocks change at midnight, and by half an hour.
