@@ -53,11 +53,11 @@ var errRound = errors.New("a round of attempts begins")
 // dial is the client library's Dialer. It runs in the library's own loop, which holds no lock then.
 func (h *hosts) dial(string, string, time.Duration) (net.Conn, error) {
 	e := h.epoch
+	receiveLittle(e.conn)
+	e.sendBuffer.owned(e.conn, false) // before anything that takes time: Conn may wait for it
 	if e.alive.Err() == nil && len(h.round) == 0 {
 		return nil, h.begin()
 	}
-	receiveLittle(e.conn)
-	e.sendBuffer.owned(e.conn, false)
 	if e.alive.Err() == nil {
 		h.pause()
 	}

@@ -308,3 +308,16 @@ func TestCloseBeforeTheFirstLookUp(t *testing.T) {
 		require.Less(t, time.Since(began), time.Second)
 	})
 }
+
+func TestConnDoesNotWaitForALookUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t, map[string][]string{"zk": pods(1)})
+		_, e, _ := n.connect(t, n.config("zk:2181"))
+		n.become(func() { n.hung = "zk" })
+		n.srv.Disconnect(e.ID())
+		synctest.Wait()
+		began := time.Now()
+		require.NotNil(t, e.Conn())
+		require.Zero(t, time.Since(began))
+	})
+}
