@@ -195,10 +195,10 @@ func (c *Client) refuse(err error) {
 	c.wake()
 	c.mu.Unlock()
 	time.AfterFunc(Closing, c.giveUp)
-	c.cfg.Logger.Error("the servers refuse this client", "error", err)
 	if e != nil {
 		e.lose(err)
 	}
+	c.cfg.Logger.Error("the servers refuse this client", "error", err) // it may be slow, so holders are told first
 }
 
 // Refused is why the servers refuse this client for good; nil if they do not.
