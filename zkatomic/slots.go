@@ -103,11 +103,14 @@ func (x *Slots) obtain(ctx context.Context) (t *queue.Ticket, slot int, err erro
 			return nil, 0, err
 		}
 		t, slot, err = x.take(ctx, first)
+		if err == nil {
+			return t, slot, nil // also if ctx has ended meanwhile: whoever gets the lease gives it back
+		}
 		if errors.Is(err, zk.ErrNoNode) {
 			err = errNoDirectory
 		}
 		if !errors.Is(err, queue.ErrGone) && !errors.Is(err, zkconn.ErrOver) {
-			return t, slot, node.Reason(ctx, err)
+			return nil, 0, node.Reason(ctx, err)
 		}
 		// The place in the queue was lost: queue again.
 		if pace.Rest(ctx, first.Epoch) != nil && ctx.Err() != nil {

@@ -224,3 +224,28 @@ func TestASequenceGivesEachNumberOnce(t *testing.T) {
 		})
 	}
 }
+
+// The answer that grants a slot arrives at the instant at which the context ends.
+func TestASlotGrantedAsTheContextEndsIsHeldOrFree(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		x := zkatomic.NewSlots(s, slotPath, 1)
+		_, l, err := x.Acquire(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, l.Unlock())
+		v.Server.Delay(s.ID(), time.Millisecond, time.Millisecond)
+		granted := 0
+		for range 400 {
+			ctx, cancel := context.WithTimeout(t.Context(), 6*time.Millisecond)
+			_, l, err := x.Acquire(ctx)
+			cancel()
+			if err == nil {
+				granted++
+				require.NoError(t, l.Unlock())
+			}
+			time.Sleep(time.Second) // whatever the session does
+			require.Empty(t, v.Children(taken), err)
+		}
+		require.NotZero(t, granted, "the context ended too early")
+	})
+}
