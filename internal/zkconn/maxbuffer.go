@@ -12,6 +12,9 @@ import (
 // like a connection that was lost on the way, so the request would be sent again for ever, and each time cost all
 // users of the session their connection. So the client remembers which requests were on their way when a server
 // closed a connection. Some cuts in a row are enough, if no request as long was ever answered.
+//
+// The same is true of a request that the link does not take within a third of the session timeout: nothing else can be sent
+// meanwhile, and with more time the session and what it holds would be lost.
 
 const (
 	shortestCut = 4 << 10     // bytes; no server is set up to take less than this
@@ -56,6 +59,15 @@ func (m *maxBuffer) closed(n int) {
 	m.last = time.Now()
 }
 
+// late notes that a link has not taken a request of n bytes in time. That one as long was answered before, perhaps over another
+// link, says nothing of this one.
+func (m *maxBuffer) late(n int) {
+	m.mu.Lock()
+	m.passed = min(m.passed, n-about1KB-1)
+	m.mu.Unlock()
+	m.closed(n)
+}
+
 // refuse returns an error if a request of n bytes should not be sent. Nothing of it is applied then. Those that
 // were cut before were read by no server; and whoever sends a request again has found out what became of the last.
 func (m *maxBuffer) refuse(n int) error {
@@ -71,6 +83,6 @@ func (m *maxBuffer) refuse(n int) error {
 		m.cuts = enoughCuts - 1
 		return nil
 	}
-	return fmt.Errorf("%w: a request of %d bytes has cut the connection %d times, so it is longer than the jute.maxbuffer of the servers: "+
-		"raise that on every server, or store less", errs.ErrMisuse, n, m.cuts)
+	return fmt.Errorf("%w: a request of %d bytes has cut the connection %d times. Either it is longer than the jute.maxbuffer of the servers: "+
+		"raise that on every server; or the link takes too long for it: raise WithTimeout; or store less", errs.ErrMisuse, n, m.cuts)
 }

@@ -32,9 +32,10 @@ type sentRequest struct {
 // prefixSize is what comes before the body of a request: length, xid and operation.
 const prefixSize = 12
 
-// writeLimit is how long a connection may refuse to take a small request. It
-// takes that long only if the other side has stopped reading and every buffer
-// is full. Then another connection is better, and callers must not be held up.
+// writeLimit is how long a connection may refuse to take a small request. Mostly it takes
+// that long only if the other side has stopped reading and every buffer is full. Then
+// another connection is better, and callers must not be held up. But it may also be that the link is narrow. So after
+// the first time a small request has a third of the session timeout, too, and its caller does not wait for the write.
 const (
 	writeLimit = 100 * time.Millisecond
 	smallFrame = 64 << 10
@@ -43,21 +44,29 @@ const (
 // send puts a request on the wire, behind all that were sent before. A caller that sets a watch and then
 // reads relies on this order. r.end is called exactly once; it must not block. send itself blocks for
 // writeLimit at most, or for a third of the session timeout if the request is large. If another goroutine
-// is in the middle of a write, send does not wait for it: it leaves its request to the backlog.
+// is in the middle of a write, or the link is narrow, send does not wait: it leaves its request to the backlog.
 func (w *wire) send(r *sentRequest, body []byte) {
 	w.mu.Lock()
 	if len(w.backlog) == 0 {
-		select {
-		case w.writing <- struct{}{}:
+		if !w.epoch.narrow.Load() && w.take() {
 			w.mu.Unlock()
 			w.sendNow(r, body)
 			return
-		default:
-			go w.sendBacklog()
 		}
+		go w.sendBacklog()
 	}
 	w.backlog = append(w.backlog, unsent{r, body})
 	w.mu.Unlock()
+}
+
+// take takes the turn to write, if nobody has it.
+func (w *wire) take() bool {
+	select {
+	case w.writing <- struct{}{}:
+		return true
+	default:
+		return false
+	}
 }
 
 // unsent is a request that waits for its turn to be written.
@@ -108,11 +117,24 @@ func (w *wire) sendNow(r *sentRequest, body []byte) {
 	frame = jute.AppendInt32(frame, xid)
 	frame = jute.AppendInt32(frame, r.op)
 	frame = append(frame, body...)
-	limit := writeLimit
-	if len(frame) > smallFrame {
-		limit = w.epoch.span() / 3
+	w.putWithin(frame)
+}
+
+// putWithin puts a frame of our own on the wire, within the limit for it. Whoever finds that the connection was lost sends the
+// request again, so nothing may be too slow for ever.
+func (w *wire) putWithin(frame []byte) {
+	limit := w.epoch.span() / 3
+	brief := len(frame) <= smallFrame && !w.epoch.narrow.Load() && writeLimit < limit
+	if brief {
+		limit = writeLimit
 	}
-	_, _ = w.putNow(frame, limit)
+	w.putNow(frame, limit, func() {
+		if brief {
+			w.epoch.narrow.Store(true)
+		} else {
+			w.epoch.client.most.late(len(frame))
+		}
+	})
 }
 
 // expect notes r as sent. It fails on a closed connection.

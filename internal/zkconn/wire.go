@@ -3,8 +3,10 @@ package zkconn
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -96,12 +98,13 @@ func (w *wire) greet(b []byte) []byte {
 // is ignored, and set here instead, where no other write can come in between.
 func (w *wire) put(b []byte) (int, error) {
 	w.writing <- struct{}{}
-	return w.putNow(b, 2*w.epoch.span()/3)
+	return w.putNow(b, 2*w.epoch.span()/3, func() {})
 }
 
 // putNow is put for the goroutine that holds writing, which it
-// gives back. During the handshake the deadline of newWire holds.
-func (w *wire) putNow(b []byte, limit time.Duration) (int, error) {
+// gives back. During the handshake the deadline of newWire holds. It calls late
+// before the connection fails because the limit has passed.
+func (w *wire) putNow(b []byte, limit time.Duration, late func()) (int, error) {
 	w.mu.Lock()
 	open := w.open
 	w.mu.Unlock()
@@ -110,6 +113,9 @@ func (w *wire) putNow(b []byte, limit time.Duration) (int, error) {
 	}
 	n, err := w.raw.Write(b)
 	<-w.writing
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		late()
+	}
 	if err != nil {
 		w.fail(err) // also fails the request of this frame
 	}
