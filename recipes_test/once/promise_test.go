@@ -528,3 +528,27 @@ func TestEveryFaultLeavesDoneSound(t *testing.T) {
 		})
 	}
 }
+
+// The session moves to a server that has not heard of the promise, and then to one that has not heard of the decision.
+func TestDoneIsClosedOnServersThatLag(t *testing.T) {
+	proving.AmongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
+		s := e.SessionAt(t, 0, zksync.WithTimeout(10*time.Second))
+		catchUp := e.Lag(0)
+		other := zkonce.NewPromise[int](e.SessionAt(t, 2), "/promises/a")
+		otherDone := other.Done()
+		time.Sleep(time.Second)
+		done := zkonce.NewPromise[int](s, "/promises/a").Done()
+		time.Sleep(time.Second)
+		also := e.Lag(1)
+		first, err := other.Complete(t.Context(), 1)
+		require.NoError(t, err)
+		require.True(t, first)
+		require.True(t, proving.IsClosed(otherDone))
+		e.Expire(s.ID())
+		time.Sleep(time.Second)
+		catchUp()
+		also()
+		time.Sleep(10 * time.Second)
+		require.True(t, proving.IsClosed(done))
+	})
+}
