@@ -105,27 +105,27 @@ func (q *Queue[T]) remembered(e *zkconn.Epoch) *elements.Room {
 	return r
 }
 
-// offer puts an element into a bounded queue if there is room, besides that for which others wait in line. If some do, it
-// stands in line, too: as there is room for all of them, none waits for long.
+// offer puts an element into a bounded queue if there is room, besides that for which others wait in line. If some do, or if
+// others were quicker twice, it stands in line, too: as there is room for all of them, none waits for long.
 func (q *Queue[T]) offer(ctx context.Context, e *zkconn.Epoch, d *elements.Draft) (done bool, err error) {
-	r, line := q.remembered(e), false
-	err = again(ctx, e, 1, func() (err error) {
+	for r, refused := q.remembered(e), 0; ; r = nil {
 		if r == nil {
 			if r, err = q.raw.MeasureSynced(ctx, e); err != nil || r.Taken >= q.capacity {
-				return err
+				return false, err
 			}
 			l, err := q.raw.LineForRoom(ctx, e)
-			if line = err == nil && l.Waiting > 0 && r.Taken+l.Waiting < q.capacity; line || err != nil || l.Waiting > 0 {
-				return err
+			if err != nil || l.Waiting > 0 && r.Taken+l.Waiting >= q.capacity {
+				return false, err
+			}
+			if l.Waiting > 0 || refused > 1 {
+				break
 			}
 			r.Beside(l)
 		}
-		err = q.add(ctx, e, d, r)
-		r, done = nil, err == nil
-		return err
-	})
-	if !line || err != nil {
-		return done, err
+		if err = q.add(ctx, e, d, r); !errors.Is(err, elements.ErrAgain) {
+			return err == nil, err
+		}
+		refused++
 	}
 	err = inLine(ctx, e, q.raw.Putters, 1, func() error {
 		r, err := q.raw.Measure(ctx, e)

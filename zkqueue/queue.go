@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/go-menagerie/menagerie/internal/codec"
 	"github.com/go-menagerie/menagerie/internal/elements"
@@ -78,11 +79,46 @@ func inLine(ctx context.Context, e *zkconn.Epoch, line *queue.Queue, free int, f
 	if err != nil {
 		return err
 	}
+	return inTurn(ctx, e, t, free, f)
+}
+
+// attempts is how often a call that does not wait for elements tries until it stands in line.
+const attempts = 5
+
+// persist calls f, which takes what there is and does not wait, until it returns another error than elements.ErrAgain. If
+// others are quicker again and again, it stands in line: whoever lists the elements then stands behind it. But those ahead of
+// it may wait for elements when there are none any more, and then f would return at once. So it leaves the line after a
+// while, and calls f again. The while doubles each time, so its turn comes if there are elements all the time.
+func (q *Queue[T]) persist(ctx context.Context, e *zkconn.Epoch, f func() error) error {
+	for while := time.Second; ; while *= 2 {
+		pace := node.Pace{Free: 2}
+		for range attempts {
+			if err := f(); !errors.Is(err, elements.ErrAgain) {
+				return err
+			}
+			if err := pace.Rest(ctx, e); err != nil {
+				return err
+			}
+		}
+		waiting, cancel := context.WithTimeout(ctx, while)
+		t, err := q.raw.Takers.Obtain(waiting, func(*queue.Ticket) {})
+		cancel()
+		switch {
+		case err == nil:
+			return inTurn(ctx, e, t, 2, f)
+		case ctx.Err() != nil || waiting.Err() == nil:
+			return err
+		}
+	}
+}
+
+// inTurn is inLine with the ticket of the first in line.
+func inTurn(ctx context.Context, e *zkconn.Epoch, t *queue.Ticket, free int, f func() error) error {
 	if t.Epoch != e {
 		t.Leave(0)
 		return zkconn.ErrOver // what the caller knows is of another session
 	}
-	err = again(ctx, e, free, f)
+	err := again(ctx, e, free, f)
 	if err == nil {
 		t.Leave(queue.Unawaited)
 	} else {

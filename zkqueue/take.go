@@ -32,11 +32,11 @@ func (q *Queue[T]) Take(ctx context.Context) (v T, err error) {
 }
 
 // TryTake is Take if there is an element now. Otherwise it returns false: there was none at some instant of the call.
-// It does not stand in line.
+// It stands in line only if others were quicker several times, and not while there is no element.
 func (q *Queue[T]) TryTake(ctx context.Context) (v T, ok bool, err error) {
 	err = q.raw.In(ctx, "try-take", func(ctx context.Context, e *zkconn.Epoch) error {
 		s := q.raw.Search(e)
-		return again(ctx, e, 2, func() error {
+		return q.persist(ctx, e, func() error {
 			p, err := s.Any(ctx)
 			if err == nil && p != nil {
 				err = q.attempt(ctx, e, s, p, func(c elements.Content) error { return q.takeOne(ctx, e, c, &v) })
@@ -76,10 +76,10 @@ func (q *Queue[T]) take(ctx context.Context, e *zkconn.Epoch, all ...elements.Co
 
 // Peek returns the first element that could be taken now, and leaves it there. Another process may take it at any time.
 // It blocks for the servers' answers; errors are those of Take, but an element that cannot be decoded stays. It costs
-// four requests.
+// four requests, and more while others take elements: see TryTake.
 func (q *Queue[T]) Peek(ctx context.Context) (v T, ok bool, err error) {
 	err = q.raw.In(ctx, "peek", func(ctx context.Context, e *zkconn.Epoch) error {
-		return again(ctx, e, 2, func() error {
+		return q.persist(ctx, e, func() error {
 			view, err := q.raw.Look(ctx, e)
 			if err != nil {
 				return err
@@ -104,12 +104,12 @@ const batch = 64
 
 // Drain takes up to most elements that are there, in order, and does not wait for more. It returns those that it has
 // taken, also together with an error. What is said of a Take that was disturbed holds for up to 64 elements, which it
-// removes together. An element that cannot be decoded is removed and ends it with an error. It does not stand in line.
+// removes together. An element that cannot be decoded is removed and ends it with an error. It stands in line like TryTake.
 // It costs a request for each element, one more for each 64, and three for each listing.
 func (q *Queue[T]) Drain(ctx context.Context, most int) (taken []T, err error) {
 	err = q.raw.In(ctx, "drain", func(ctx context.Context, e *zkconn.Epoch) error {
 		q.raw.Forget() // what it removes is not in the way of the others of this object, but in their view
-		return again(ctx, e, 2, func() error {
+		return q.persist(ctx, e, func() error {
 			if len(taken) >= most {
 				return nil
 			}

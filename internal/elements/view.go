@@ -68,6 +68,7 @@ func (v *View) Pop(c *crowd) (p *Pick, next time.Duration, err error) {
 	}
 	i := -1
 	if c != nil && c.now() && len(v.free) >= many && len(v.free)-v.at >= few {
+		v.meet() // what it leaves to others they may never take
 		i = v.inLane(c)
 	} else {
 		i = v.first()
