@@ -103,8 +103,8 @@ func (x *elements) offer(a *actor) {
 	})
 }
 
-// comes enters a delivery. It was put, it is due, and nobody is done with it.
-func (x *elements) comes(a *actor, what string, v int64) *element {
+// comes enters a delivery. It was put, it is due, and nobody is done with it, unless it is told of too late.
+func (x *elements) comes(a *actor, what string, v int64, late bool) *element {
 	e := x.all[v]
 	a.w.must(e != nil, "%s: %d, which nobody has put", what, v)
 	if e == nil {
@@ -112,7 +112,7 @@ func (x *elements) comes(a *actor, what string, v int64) *element {
 		x.all[v] = e
 	}
 	a.w.must(!e.never, "%s: %d, which was not put", what, v)
-	a.w.must(!e.gone, "%s: %d, which was acknowledged or taken", what, v)
+	a.w.must(late || !e.gone, "%s: %d, which was acknowledged or taken", what, v)
 	a.w.must(!time.Now().Before(e.due), "%s: %d, %v early", what, v, time.Until(e.due))
 	return e
 }
@@ -125,7 +125,7 @@ func (x *elements) takes(a *actor, what string, ask asks, f func(context.Context
 	defer x.mu.Unlock()
 	switch {
 	case c.err == nil && ok:
-		x.comes(a, c.String(), v).gone = true
+		x.comes(a, c.String(), v, false).gone = true
 	case zksync.Ambiguous(c.err):
 		x.lost++
 	}
@@ -137,8 +137,9 @@ func (x *elements) receive(a *actor, q *zkqueue.Queue[int64]) {
 	if c := a.ask("Receive", func(ctx context.Context) (err error) { d, err = q.Receive(ctx); return err }); c.err != nil {
 		return
 	}
+	late := !d.Lease().Valid() || a.w.meter.excused(d.Lease())
 	x.mu.Lock()
-	e := x.comes(a, "Receive", d.Value)
+	e := x.comes(a, "Receive", d.Value, late)
 	a.w.must(!slices.Contains(e.attempts, d.Attempt), "%d was delivered %v times, and is again, attempt %d", d.Value, e.attempts, d.Attempt)
 	e.attempts = append(e.attempts, d.Attempt)
 	x.mu.Unlock()
@@ -175,7 +176,7 @@ func (x *elements) drain(a *actor) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, v := range vs {
-		x.comes(a, c.String(), v).gone = true
+		x.comes(a, c.String(), v, false).gone = true
 	}
 	if zksync.Ambiguous(c.err) {
 		x.lost += 64
