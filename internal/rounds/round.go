@@ -186,12 +186,17 @@ func (w *Worker) Exit(ctx context.Context, e *zkconn.Epoch) error {
 	return w.bury(ctx, e, w.round)
 }
 
-// bury removes what is left of a round that has ended. Its names are used only once, so the deletes may be repeated.
+// bury removes what is left of a round that has ended. Its names are used only once, so the deletes may be repeated; and they are, since
+// nobody else removes them, and a worker that has begun a round is there whatever becomes of the one before.
 func (n Nodes) bury(ctx context.Context, e *zkconn.Epoch, round string) error {
 	if round == "" {
 		return nil
 	}
-	dir := n.dir(round)
+	return record.Insist(ctx, e, func() error { return n.remove(ctx, e, n.dir(round)) })
+}
+
+// remove removes the directory of a round.
+func (n Nodes) remove(ctx context.Context, e *zkconn.Epoch, dir string) error {
 	names, _, err := e.Children(ctx, dir)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
