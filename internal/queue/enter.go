@@ -44,6 +44,9 @@ func (q *Queue) enter(ctx context.Context, e *zkconn.Epoch, old *Ticket) (*Ticke
 
 // enterOnce makes the entry. It also reports whether this entry is the first since the directory was made.
 func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t *Ticket, first bool, err error) {
+	if old != nil {
+		old.dropRequest(e.Linked()) // before the entry, which then may be alone
+	}
 	tail := q.readTail(e) // on its way before the entry is
 	n, err := node.Make(ctx, e, node.Spec{
 		Dir: q.Dir, Base: q.Base, ACL: q.ACL, Plain: q.readOnlyDir,

@@ -115,7 +115,6 @@ func (t *Ticket) Retire() (removed <-chan struct{}) {
 	done := make(chan struct{})
 	t.removed.Store(&done)
 	t.gone.Store(true)
-	t.dropRequest(t.Epoch.Linked())
 	if t.ended.Load() { // end looks for the channel after it has set this, so one of the two finds it
 		t.tellRemoved()
 	}

@@ -24,8 +24,7 @@ type request struct {
 	listen sync.Once
 	asked  chan struct{} // closed when it has come; nil until somebody listens
 	came   atomic.Bool
-	mu     sync.Mutex
-	node   bool // there may be a node of ours, or one that we have seen
+	node   atomic.Bool // there may be a node of ours, or one that we have seen
 
 	heed atomic.Pointer[func()] // called when it comes; nil for nothing
 
@@ -42,13 +41,14 @@ func requestName(uuid string) string { return requestStart + uuid + AsideEnd }
 func (t *Ticket) Revoked() <-chan struct{} {
 	t.asked.listen.Do(func() {
 		t.asked.asked = make(chan struct{})
-		t.asked.mu.Lock()
-		defer t.asked.mu.Unlock()
-		if !t.gone.Load() { // dropRequest comes after gone is set
-			t.asked.node = true
-			t.asked.pace.Free = 2
-			t.listenForRequest()
+		t.asked.pace.Free = 2
+		t.asked.node.Store(true)
+		// dropRequest comes after gone is set. So it finds node set, or this finds gone set.
+		if t.gone.Load() {
+			t.asked.node.Store(false)
+			return
 		}
+		t.listenForRequest()
 	})
 	return t.asked.asked
 }
@@ -66,13 +66,12 @@ func (t *Ticket) WasAsked() bool { return t.asked.came.Load() }
 
 // dropRequest removes the node of the request. The ticket is over. The request that made the node was sent before, and
 // will not be sent again. With now the node is gone before the entry, if all goes well: then whoever enters next is alone.
+//
+// No lock is held: a request blocks while the connection takes no bytes, and those who wait for locks are told of losses late.
 func (t *Ticket) dropRequest(now bool) {
-	t.asked.mu.Lock()
-	defer t.asked.mu.Unlock()
-	if !t.asked.node {
+	if !t.asked.node.Swap(false) {
 		return
 	}
-	t.asked.node = false
 	left := zkconn.Orphan{Dir: t.queue.Dir, Node: t.requestPath()}
 	if now {
 		answered, confirmed := confirmation(t.Epoch.StartDelete(left.Node), zk.ErrNoNode)
@@ -92,17 +91,12 @@ func (t *Ticket) listenOnce(ctx context.Context) error {
 		return nil
 	}
 	path := t.requestPath()
-	t.asked.mu.Lock()
-	if !t.asked.node { // the ticket is over
-		t.asked.mu.Unlock()
-		return nil
-	}
-	// It is sent under the lock. So what dropRequest sends comes after it.
-	call := t.Epoch.StartMulti(&zk.CheckVersionRequest{Path: t.Node, Version: -1},
-		&zk.CreateRequest{Path: path, Acl: t.queue.ACL, Flags: zk.FlagEphemeral})
-	t.asked.mu.Unlock()
-	_, err := call.Wait(ctx, t.Epoch)
+	// Whether it is still needed is found out when it is its turn on the wire. So what dropRequest sends comes after it.
+	_, err := t.Epoch.StartMultiIf(t.asked.node.Load, &zk.CheckVersionRequest{Path: t.Node, Version: -1},
+		&zk.CreateRequest{Path: path, Acl: t.queue.ACL, Flags: zk.FlagEphemeral}).Wait(ctx, t.Epoch)
 	switch {
+	case !t.asked.node.Load(): // the ticket is over
+		return nil
 	case refusedAt(err, 0, zk.ErrNoNode):
 		return nil // the watch of the own node tells the holder
 	case err != nil && !refusedAt(err, 1, zk.ErrNodeExists):

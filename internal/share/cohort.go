@@ -72,13 +72,17 @@ func (c *Cohort) become(to state, a *acquisition, g *grant, l *lease.Lease) {
 
 // Finish implements session.Hold.
 func (c *Cohort) Finish(err error) bool {
+	var lingers *queue.Ticket
 	c.mu.Lock()
 	l := c.hold
 	c.waiters.fail(errs.ErrClosed)
 	if c.state == lingering {
-		c.grant.ticket.Unmark()
+		lingers = c.grant.ticket
 	}
 	c.mu.Unlock()
+	if lingers != nil {
+		lingers.Unmark() // it sends a request, so not under mu
+	}
 	return l != nil && l.Finish(err)
 }
 

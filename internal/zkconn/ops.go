@@ -194,15 +194,27 @@ func (e *Epoch) create(ctx context.Context, op int32, r *zk.CreateRequest) (stri
 // StartMulti sends a transaction of *zk.CreateRequest, *zk.DeleteRequest,
 // *zk.SetDataRequest and *zk.CheckVersionRequest, and does not wait for
 // the answer. If the servers refuse it, the error is a *TxnError.
-func (e *Epoch) StartMulti(ops ...any) *Call[[]zk.MultiResponse] {
+func (e *Epoch) StartMulti(ops ...any) *Call[[]zk.MultiResponse] { return e.startMulti(ops, nil) }
+
+// StartMultiIf is StartMulti for a transaction that may not be needed any more when it is its turn to be written: then it
+// fails with ErrNotSent. So whatever is sent after needed has changed comes after it. needed must not block.
+func (e *Epoch) StartMultiIf(needed func() bool, ops ...any) *Call[[]zk.MultiResponse] {
+	return e.startMulti(ops, needed)
+}
+
+func (e *Epoch) startMulti(ops []any, needed func() bool) *Call[[]zk.MultiResponse] {
 	body, err := multiBody(ops)
 	if err != nil {
 		return failed[[]zk.MultiResponse](err)
 	}
-	return start(e, request[[]zk.MultiResponse]{
+	r := request[[]zk.MultiResponse]{
 		op: opMulti, about: about(ops), body: body,
 		decode: func(r *jute.Decoder) ([]zk.MultiResponse, error) { return decodeMulti(r.Rest(), len(ops)) },
-	})
+	}
+	if needed != nil {
+		r.turn = func() ([]byte, bool) { return body, needed() }
+	}
+	return start(e, r)
 }
 
 // about is the path that a transaction is about: of what it creates, or else of its first operation. Of
