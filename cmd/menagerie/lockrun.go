@@ -124,18 +124,24 @@ func (a *app) waiting(ctx context.Context, o lockOptions, name string, f func(*v
 	return a.sessionError(err)
 }
 
-// hurryLimit is how long a release that is under way may last after a signal: servers that answer need much less.
-const hurryLimit = 250 * time.Millisecond
+// hurryLimit is how long a release that is under way may last after a signal. It takes two round trips.
+const hurryLimit = 750 * time.Millisecond
 
 // hurried has a signal cut the end of this process short, which lasts up to three seconds if the servers are silent.
 // The first one may be for CMD, which has ended meanwhile (service managers send it to all processes),
-// so what is under way gets a moment. If that is not enough, the session ends by its timeout.
+// so what is under way gets a moment, in which servers far away answer, too. If that is not enough, or another signal
+// comes, the session ends by its timeout. Only the first call does something.
 func (a *app) hurried(signals <-chan os.Signal) {
-	go func() { // as long as the process
-		i := &interruption{signal: <-signals}
-		time.Sleep(hurryLimit)
-		os.Exit(report(a.stderr, nil, exitWith(i.exitCode(), "%v while ending the session: what it held is free after the session timeout", i)))
-	}()
+	a.hurry.Do(func() {
+		go func() { // as long as the process
+			i := &interruption{signal: <-signals}
+			select {
+			case <-signals:
+			case <-time.After(hurryLimit):
+			}
+			os.Exit(report(a.stderr, nil, exitWith(i.exitCode(), "%v while ending the session: what it held is free after the session timeout", i)))
+		}()
+	})
 }
 
 // unreached says why the holder is unknown.

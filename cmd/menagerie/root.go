@@ -5,6 +5,7 @@ import (
 	"io"
 	"runtime/debug"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 )
@@ -13,7 +14,8 @@ import (
 type app struct {
 	args           []string // as given, for the one question pflag cannot answer (see commandOf)
 	stdout, stderr io.Writer
-	misnamed       error // what --help was asked about is no command
+	misnamed       error     // what --help was asked about is no command
+	hurry          sync.Once // see hurried
 	connection
 }
 

@@ -43,3 +43,20 @@ func TestASecondSignalEndsWhatTheFirstHasBegun(t *testing.T) {
 	require.Equal(t, 143, status.ExitStatus())
 	require.Contains(t, holds.stderr.String(), "SIGTERM while ending the session: what it held is free after the session timeout")
 }
+
+// Service managers send a signal to all processes of a unit: CMD has ended when the holder hears of it. The servers are far away.
+func TestASignalThatWasForTheCommandLeavesTimeForTheRelease(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	p := start(t, "lock", "/a", "--servers", s.addr, "--timeout", "1m", "--", "sh", "-c", "trap 'exit 7' TERM; echo holding; while :; do sleep 0.01; done")
+	p.prints("holding")
+	for _, session := range s.Sessions() {
+		s.Delay(session.ID, 70*time.Millisecond, 100*time.Millisecond)
+	}
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM)) // is passed on to CMD
+	time.Sleep(40 * time.Millisecond)
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	<-p.done
+	require.Equal(t, 7, p.cmd.ProcessState.ExitCode(), p.stderr.String())
+	require.Empty(t, contenders(t, s.addr, "/a"), "released")
+}
