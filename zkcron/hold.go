@@ -76,6 +76,9 @@ func (h *hold) serve(ctx context.Context) error {
 // that holder wrote. Then it writes the record as it is: the answer proves that the terms are ours, and tells the
 // time by the servers' clock before the first tick.
 func (h *hold) take(ctx context.Context) error {
+	if err := h.confirm(ctx); err != nil {
+		return err
+	}
 	data, version, err := h.read(ctx)
 	if err == nil {
 		h.version = version
@@ -89,6 +92,20 @@ func (h *hold) take(ctx context.Context) error {
 	}
 	h.from = time.UnixMilli(h.agreed.Written)
 	return h.write(ctx, h.record)
+}
+
+// confirm makes sure that the job is the one that had our terms. Its number does not tell: if a process lost its place with
+// a job that was removed, and queues again, another may have made the job with other terms, and the same number. It cannot
+// change after this look without the end of the lease, whose node is below it.
+func (h *hold) confirm(ctx context.Context) error {
+	if h.tries <= 1 {
+		return nil
+	}
+	v, there, err := h.terms.Peek(ctx, h.lease.Ticket().Epoch)
+	if err == nil && (!there || v.Founded != h.agreed.Founded) {
+		err = errMeddled
+	}
+	return err
 }
 
 func (h *hold) logger() *slog.Logger {

@@ -24,6 +24,7 @@ type runner struct {
 	grants *share.Unshared
 
 	agreed record.Version[terms] // what the job's node was when it had our terms
+	tries  int                   // how often an entry was to be made since
 	others terms                 // whose terms were last logged as different ones
 }
 
@@ -38,7 +39,10 @@ func newRunner(c *Cron, j *job) *runner {
 	r.grants = share.NewUnshared(c.at, "/"+layout.Cron+"/"+j.name+queueName, zksync.KindLock)
 	// So whoever is in the queue has the terms of the job. Nobody makes the job's node without its terms.
 	r.grants.Queue().Base = base
-	r.grants.Queue().Check = func() []any { return []any{&zk.CheckVersionRequest{Path: base, Version: r.agreed.Number}} }
+	r.grants.Queue().Check = func() []any {
+		r.tries++
+		return []any{&zk.CheckVersionRequest{Path: base, Version: r.agreed.Number}}
+	}
 	return r
 }
 
@@ -93,7 +97,7 @@ func (r *runner) join(ctx context.Context, e *zkconn.Epoch) error {
 				_, err = r.terms.Make(ctx, e) // the next look tells the time of that
 			}
 		case v.T == r.wants:
-			r.agreed = v
+			r.agreed, r.tries = v, 0
 			return nil
 		case v.T.Revision > r.wants.Revision:
 			r.log("a later revision of the schedule is in force: this process leaves the job", v.T)

@@ -341,3 +341,28 @@ func TestWhoWaitsForAnotherScheduleToEndSleepsUntilTheLastHasStopped(t *testing.
 		}
 	})
 }
+
+// A job is removed, and made with another schedule before one that waited has queued again.
+func TestOneThatWaitsWhileTheJobIsMadeAgainHasTheNewTermsOrChangesThem(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		ctx, cancel := context.WithCancel(t.Context())
+		a := starts(ctx, every(v.Session(), nothing))
+		v.Settled(queue, 1)
+		b := starts(ctx, every(v.Session(), nothing))
+		v.Settled(queue, 2)
+		for _, session := range v.Server.Sessions() {
+			v.Server.Delay(session.ID, time.Second, 0)
+		}
+		other := zkcron.New(v.Session(), path)
+		other.Every(job, time.Hour, nothing)
+		v.Server.DeleteAll(path)
+		others, leave := context.WithCancel(t.Context())
+		c := starts(others, other)
+		time.Sleep(30 * time.Second)
+		require.Contains(t, v.Data(jobs+"/"+job), "@every 1h")
+		ends(v, leave, c)
+		time.Sleep(30 * time.Second)
+		require.Contains(t, v.Data(jobs+"/"+job), "@every 1s", "whoever runs its ticks each second has said so")
+		ends(v, cancel, a, b)
+	})
+}
