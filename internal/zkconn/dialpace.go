@@ -17,7 +17,8 @@ type dialPace struct {
 	pace  Pace
 	lost  int       // how many connections that worked have been lost since the pauses began
 	last  time.Time // of the newest attempt
-	tries int       // attempts since a server last answered a request
+	late  bool      // an attempt of the present round has run out of its time
+	grown int       // rounds with such attempts since a server last answered a request
 }
 
 // firstLosses is how many connections that worked may be lost in quick succession before there are pauses.
@@ -36,9 +37,8 @@ func (p *dialPace) delay(n int, timeout time.Duration) time.Duration {
 	defer p.mu.Unlock()
 	worked := p.worked.Swap(false)
 	if worked {
-		p.tries = 0
+		p.late, p.grown = false, 0
 	}
-	p.tries++
 	most := min(max(timeout/30, 50*time.Millisecond), time.Second/3) // a longer pause could let the session end
 	if time.Since(p.last) >= most {
 		p.pace, p.lost = Pace{Free: n, First: 20 * time.Millisecond, Most: most}, 0
@@ -52,14 +52,32 @@ func (p *dialPace) delay(n int, timeout time.Duration) time.Duration {
 	return d
 }
 
-// rounds is how often each of n addresses was tried before the present attempt, since a server last answered a request.
-func (p *dialPace) rounds(n int) int {
+// tooLate is called when an attempt has run out of its time.
+func (p *dialPace) tooLate() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.late = true
+}
+
+// round is called when a round of attempts begins.
+func (p *dialPace) round() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.late {
+		p.grown++
+	}
+	p.late = false
+}
+
+// slowRounds is in how many rounds attempts have run out of their time, since a server last answered a request. Servers
+// that refuse at once are not slow: after they have been down for long, a dark one among them must not cost more time than before.
+func (p *dialPace) slowRounds() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.worked.Load() {
 		return 0
 	}
-	return max(p.tries-1, 0) / n
+	return p.grown
 }
 
 // sleep waits for d. It reports false if end was closed before.

@@ -101,6 +101,9 @@ func (e *Epoch) nothingRemains() {
 // disconnected is called by the wire, once for each connection that has ended.
 func (e *Epoch) disconnected(w *wire, err error, open bool) {
 	e.hub.disconnected()
+	if !open && isTimeout(err) {
+		e.client.pace.tooLate()
+	}
 	killed, log := e.unlink(w, err)
 	log()
 	if !killed && !open {

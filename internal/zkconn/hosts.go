@@ -73,6 +73,7 @@ func (h *hosts) dial(string, string, time.Duration) (net.Conn, error) {
 // dialled last comes last: it is the one that was just lost, or has just failed.
 func (h *hosts) begin() error {
 	e := h.epoch
+	e.client.pace.round()
 	round, err := e.client.names.find(e, h.limit())
 	if len(round) == 0 {
 		h.size = h.Len()
@@ -112,10 +113,10 @@ func (h *hosts) pause() {
 func (h *hosts) limit() time.Duration {
 	c, n := h.epoch.client, max(h.size, h.Len())
 	if h.epoch.ID() == 0 {
-		return attemptLimit(c.timeout(), n, c.pace.rounds(n), mostAttempt(c.timeout()))
+		return attemptLimit(c.timeout(), n, c.pace.slowRounds(), mostAttempt(c.timeout()))
 	}
 	remaining, trip := h.epoch.clock.outlook()
-	limit := attemptLimit(c.timeout(), n, c.pace.rounds(n), remaining/time.Duration(n))
+	limit := attemptLimit(c.timeout(), n, c.pace.slowRounds(), remaining/time.Duration(n))
 	return max(limit, min(3*trip/2, c.timeout()/3))
 }
 
@@ -123,8 +124,12 @@ func (h *hosts) limit() time.Duration {
 func (h *hosts) attempt(t target, limit time.Duration) (net.Conn, error) {
 	e := h.epoch
 	e.client.dials.trying("dialing "+t.String()+": no answer for", time.Now())
+	began := time.Now()
 	raw, err := e.client.dial(e.alive, t, limit)
 	if err != nil {
+		if time.Since(began) >= limit { // whatever the dialer says
+			e.client.pace.tooLate()
+		}
 		if e.alive.Err() == nil { // else the end of the epoch may be why it failed
 			e.client.dials.failed(t, diagnoseDial(err, limit))
 		}
@@ -167,8 +172,8 @@ func (c *Client) dial(ctx context.Context, t target, limit time.Duration) (net.C
 
 // attemptLimit is the time for each step of an attempt to connect: the dial, the handshake of TLS, that of
 // ZooKeeper, the credentials. At first it is so short that every server gets two attempts within the session
-// timeout, unless that is very short itself: a dead server must not cost a session. It doubles with each round
-// in which no server could be used, up to most: servers that need longer must be reached, too.
+// timeout, unless that is very short itself: a dead server must not cost a session. It doubles with each round in which
+// it was too short for a server, and no server could be used, up to most: servers that need longer must be reached, too.
 func attemptLimit(timeout time.Duration, servers, round int, most time.Duration) time.Duration {
 	first := min(max(timeout/time.Duration(2*servers), 200*time.Millisecond), 5*time.Second)
 	return max(first, min(first<<min(round, 10), most))

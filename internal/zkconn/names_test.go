@@ -321,3 +321,27 @@ func TestConnDoesNotWaitForALookUp(t *testing.T) {
 		require.Zero(t, time.Since(began))
 	})
 }
+
+// The limit of an attempt grows for servers that are slow, and not for those that are down.
+func TestADarkServerCostsLittleAfterALongTimeWithoutServers(t *testing.T) {
+	for range 10 { // the order is random
+		synctest.Test(t, func(t *testing.T) {
+			n := newNetwork(t, nil)
+			all := []string{"10.0.0.1:2181", "10.0.0.2:2181", "10.0.0.3:2181"}
+			for _, a := range all {
+				n.dead[a] = true
+			}
+			c := zkconn.Open(n.config(all...))
+			t.Cleanup(c.Close)
+			time.Sleep(time.Minute)
+			n.become(func() {
+				clear(n.dead)
+				n.deaf[all[0]] = true
+			})
+			back := time.Now()
+			_, err := c.Epoch(t.Context())
+			require.NoError(t, err)
+			require.Less(t, time.Since(back), 2700*time.Millisecond, "a sixth of the timeout, and two pauses")
+		})
+	}
+}
