@@ -37,9 +37,12 @@ type Writers struct {
 
 // kept is how many nodes stay for later changes, however late these come. Others stay for a while after their last change: if
 // they were removed to make room, records that are changed in turn would cost a removal for each change.
+// But there are never more than most: the transaction that ends a session has the paths of all its ephemeral nodes, and if it becomes
+// longer than the servers read (a megabyte), they all fail, and do not start again (ZOOKEEPER-4306).
 const (
 	kept   = 64
 	awhile = time.Minute
+	most   = 1000
 )
 
 // writer is one node.
@@ -140,7 +143,7 @@ func (ws *Writers) keep(w *writer) (out []*writer) {
 	ws.idle[w.dir] = append(ws.idle[w.dir], w)
 	for len(out) < 2 && ws.all.Len() > kept {
 		first := ws.all.Front().Value.(*writer)
-		if w.used.Sub(first.used) < awhile {
+		if ws.all.Len() <= most && w.used.Sub(first.used) < awhile {
 			break
 		}
 		ws.drop(first)

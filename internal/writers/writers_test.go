@@ -221,6 +221,25 @@ func TestWritersStayForLaterChangesThatComeSoon(t *testing.T) {
 	})
 }
 
+// The end of a session is one transaction with all its ephemeral nodes. Servers that cannot read it do not start again.
+func TestASessionHasABoundedNumberOfWriters(t *testing.T) {
+	alone(t, func(t *testing.T, srv *zktest.Server, a, _ *zkconn.Epoch) {
+		ws := writers.Writers{}
+		const dirs = 1100
+		for i := range dirs {
+			srv.Create(dir+strconv.Itoa(i), nil, 0, 0)
+			_, err := ws.Apply(t.Context(), a, dir+strconv.Itoa(i), acl)
+			require.NoError(t, err)
+		}
+		synctest.Wait()
+		left := 0
+		for i := range dirs {
+			left += len(srv.Children(dir + strconv.Itoa(i)))
+		}
+		require.Equal(t, 1000, left)
+	})
+}
+
 func TestAChangeWhoseOutcomeIsNotKnownSaysSo(t *testing.T) {
 	alone(t, func(t *testing.T, srv *zktest.Server, a, b *zkconn.Epoch) {
 		srv.Create(dir, nil, 0, 0)
