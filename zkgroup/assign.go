@@ -69,8 +69,9 @@ type assignment struct {
 	parts   *rounds.Division
 	known   bool // the workers are known
 	here    *presence.Stay
-	round   string // the round of here
-	over    error  // why nothing begins any more
+	entered *zkconn.Epoch // the session of the newest worker's node, perhaps before here is told of it
+	round   string        // the round of that
+	over    error         // why nothing begins any more
 	items   []*item
 	running sync.WaitGroup
 }
@@ -209,7 +210,7 @@ func (a *assignment) enter(ctx context.Context, e *zkconn.Epoch, data []byte) er
 			late = append(late, it)
 		}
 	}
-	a.round = round
+	a.entered, a.round = e, round
 	a.mu.Unlock()
 	for _, it := range late {
 		if err := a.w.SetDone(ctx, e, round, itemName(it.name)); err != nil {

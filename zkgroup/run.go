@@ -79,7 +79,7 @@ func (a *assignment) start(it *item) {
 
 // own runs an item until it is done or ctx ends.
 func (a *assignment) own(ctx context.Context, it *item, here *presence.Stay, round string) error {
-	for pace := (node.Pace{Free: 1}); a.rest(ctx, it); {
+	for pace := (node.Pace{Free: 1}); a.rest(ctx, it) && !a.isDone(it); {
 		l, err := it.lock.LockContext(ctx)
 		if ctx.Err() != nil && err != nil {
 			return nil
@@ -102,6 +102,13 @@ func (a *assignment) own(ctx context.Context, it *item, here *presence.Stay, rou
 		_ = pace.Rest(ctx, nil)
 	}
 	return nil
+}
+
+// isDone reports whether an item is done as far as this member knows: an earlier run of it may have ended after this one was begun.
+func (a *assignment) isDone(it *item) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return it.done
 }
 
 // rest waits until an item may be tried. It reports false if ctx has ended.
@@ -188,17 +195,31 @@ func (a *assignment) under(ctx context.Context, it *item, l *zksync.Lease, here 
 	a.mu.Lock()
 	it.done, it.recorded = true, done
 	a.mu.Unlock()
-	if done {
-		return true, nil, nil
+	if !done {
+		err = a.record(it)
 	}
+	return true, nil, err
+}
+
+// record writes that an item is done, in the session of the newest worker's node. That need not be the one in which the run began: f
+// may end late. If that session is over, enter writes it in the next one: it looks at all items when it notes that session.
+func (a *assignment) record(it *item) error {
 	life, end := a.g.at.Bounded(context.Background())
 	defer end()
-	if err := a.w.SetDone(life, here.Epoch, round, itemName(it.name)); err == nil {
+	for {
 		a.mu.Lock()
-		it.recorded = true
+		e, round := a.entered, a.round
 		a.mu.Unlock()
-	} else if !errors.Is(err, zkconn.ErrOver) && life.Err() == nil {
-		return true, nil, err
+		err := a.w.SetDone(life, e, round, itemName(it.name))
+		a.mu.Lock()
+		same := a.entered == e
+		it.recorded = it.recorded || err == nil && a.round == round
+		a.mu.Unlock()
+		switch {
+		case err != nil && !errors.Is(err, zkconn.ErrOver) && life.Err() == nil:
+			return err
+		case err == nil || same || life.Err() != nil:
+			return nil
+		}
 	}
-	return true, nil, nil // else it is recorded in the next session
 }
