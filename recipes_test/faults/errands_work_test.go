@@ -1,0 +1,140 @@
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-menagerie/menagerie/zkcron"
+	"github.com/go-menagerie/menagerie/zkgroup"
+	"github.com/go-menagerie/menagerie/zkqueue"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// workErrands are the types that divide work.
+func workErrands() []errand {
+	return []errand{
+		{name: "zkqueue.Queue", least: 10, run: func(r *round) {
+			var puts, got ledger
+			a, b := zkqueue.New[string](r.a.s, site, zkqueue.WithCapacity(2)), zkqueue.New[string](r.b.s, site, zkqueue.WithCapacity(2))
+			r.party(0, func() {
+				for i := range 3 {
+					name := fmt.Sprint("element ", i)
+					puts.enters(r.a, name, func(ctx context.Context) error { return a.Put(ctx, name) })
+				}
+				r.a.until("the end", func(ctx context.Context) error { return a.Put(ctx, "end") })
+			})
+			r.party(5*ms, func() {
+				for !r.over() {
+					var d *zkqueue.Delivery[string]
+					if r.b.does("Receive", func(ctx context.Context) (err error) { d, err = b.Receive(ctx); return err }) != nil {
+						continue
+					}
+					time.Sleep(5 * ms)
+					got.enters(r.b, d.Value, d.Ack)
+					if d.Value == "end" {
+						return
+					}
+				}
+			})
+			r.checks(func() {
+				// What was received in vain is left, and so is what was put by a call of which nobody knew.
+				left := ends(r, func(ctx context.Context) ([]string, error) {
+					return zkqueue.New[string](r.last.s, site, zkqueue.WithCapacity(2)).Drain(ctx, 10)
+				})
+				all := append(slices.Clone(got.sure), left...)
+				for _, name := range append(slices.Clone(puts.sure), "end") {
+					if !slices.Contains(append(slices.Clone(all), got.maybe...), name) {
+						r.wrong("%s is lost: %v are acknowledged, %v perhaps", name, got.sure, got.maybe)
+					}
+				}
+				for i, name := range all {
+					if slices.Contains(all[:i], name) && name != "end" {
+						r.wrong("%s is there after it was acknowledged: %v", name, all)
+					}
+				}
+			})
+		}},
+		{name: "zkgroup.Group", least: 10, run: group, after: func(r *round) {
+			for _, m := range ends(r, zkgroup.New(r.last.s, site).Members) {
+				if !r.blow.Cancels && !r.blow.refuses {
+					r.wrong("%s is still a member", m.ID)
+				}
+			}
+		}},
+		{name: "zkcron.Cron", least: 10, run: cron},
+	}
+}
+
+// group has two members do four items.
+func group(r *round) {
+	items := []string{"1", "2", "3", "4"}
+	var mu sync.Mutex
+	ran := map[string]int{}
+	ctx, cancel := context.WithCancel(context.Background())
+	for i, h := range []*hand{r.a, r.b} {
+		g := zkgroup.New(h.s, site)
+		r.party(time.Duration(i)*3*ms, func() {
+			var m *zkgroup.Membership
+			id := []string{"a", "b"}[i]
+			h.until("Join", func(ctx context.Context) (err error) { m, err = g.Join(ctx, zkgroup.Member{ID: id}); return err })
+			if m == nil {
+				return
+			}
+			for ctx.Err() == nil && !r.over() {
+				_ = h.does("Assign", func(limited context.Context) error {
+					limited, stop := context.WithCancel(limited)
+					defer context.AfterFunc(ctx, stop)()
+					return g.Assign(limited, m, items, func(_ context.Context, item string, _ *zksync.Lease) error {
+						mu.Lock()
+						defer mu.Unlock()
+						ran[item]++
+						return nil
+					})
+				})
+			}
+			h.until("Leave", m.Leave)
+		})
+	}
+	r.party(0, func() {
+		defer cancel()
+		r.comes("all items are done", func() bool { mu.Lock(); defer mu.Unlock(); return len(ran) == len(items) })
+		time.Sleep(time.Second)
+	})
+}
+
+// cron has two processes run a job each second, and checks that its ticks come in order.
+func cron(r *round) {
+	var mu sync.Mutex
+	var ticks []zkcron.Tick
+	ctx, cancel := context.WithCancel(context.Background())
+	for i, h := range []*hand{r.a, r.b} {
+		c := zkcron.New(h.s, site)
+		c.Every("job", time.Second, func(_ context.Context, t zkcron.Tick) error {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, before := range ticks {
+				if !r.blow.Deadly && t.Token.Compare(before.Token) <= 0 || t.Scheduled.Before(before.Scheduled) {
+					r.wrong("%v after %v", t, before)
+				}
+			}
+			ticks = append(ticks, t)
+			return nil
+		})
+		r.party(time.Duration(i)*3*ms, func() {
+			for ctx.Err() == nil && !r.over() {
+				_ = h.does("Run", func(limited context.Context) error {
+					limited, stop := context.WithCancel(limited)
+					defer context.AfterFunc(ctx, stop)()
+					return c.Run(limited)
+				}, context.Canceled)
+			}
+		})
+	}
+	r.party(0, func() {
+		defer cancel()
+		r.comes("three ticks", func() bool { mu.Lock(); defer mu.Unlock(); return len(ticks) >= 3 })
+	})
+}
