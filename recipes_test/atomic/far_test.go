@@ -77,13 +77,13 @@ func TestACallOfAFarProcessEndsWhileNearOnesNeverPause(t *testing.T) {
 							}
 						}()
 					}
-					ends := make(chan time.Duration, 20)
+					ends := make(chan time.Duration, 10)
 					for _, away := range []time.Duration{20, 40} {
 						s := v.Session()
 						use := uses[c.far](s)
 						v.Server.Delay(s.ID(), away*time.Millisecond/2, away*time.Millisecond/2)
 						go func() {
-							for range 10 {
+							for range 5 {
 								start := time.Now()
 								within, cancel := context.WithTimeout(ctx, 10*time.Second)
 								assert.NoError(t, use(within))

@@ -56,13 +56,13 @@ func far(v *proving.Env) (*zksync.Session, *zkatomic.Value[int]) {
 // A function may wait for another call, which waits for its turn.
 func TestAFunctionThatTakesLongLosesItsTurn(t *testing.T) {
 	for name, f := range map[string]func(x *zkatomic.Value[int]) error{
-		"it sleeps":         func(*zkatomic.Value[int]) error { time.Sleep(5 * time.Second); return nil },
+		"it sleeps":         func(*zkatomic.Value[int]) error { time.Sleep(2 * time.Second); return nil },
 		"it stores a value": func(x *zkatomic.Value[int]) error { return x.Store(context.Background(), 7) },
 		"it deletes it":     func(x *zkatomic.Value[int]) error { return x.Delete(context.Background()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-				ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+				ctx, stop := context.WithTimeout(t.Context(), 8*time.Second)
 				defer stop()
 				longest := busy(t, v, ctx)
 				s, x := far(v)
