@@ -29,14 +29,14 @@ func (st barrierState) encode() []byte { return record.Encode(st) }
 // next is the state after all parties have left, or after a Reset: the next generation is open.
 func (st barrierState) next() barrierState {
 	st.Generation, st.Broken = st.Generation+1, false
-	st.version++
+	st.version = zkconn.NextVersion(st.version)
 	return st
 }
 
 // broken is the state in which the generation is broken.
 func (st barrierState) broken() barrierState {
 	st.Broken = true
-	st.version++
+	st.version = zkconn.NextVersion(st.version)
 	return st
 }
 

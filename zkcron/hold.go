@@ -16,6 +16,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -145,7 +146,7 @@ func (h *hold) set(ctx context.Context, to run, checks ...any) error {
 		res, err := h.lease.GuardWithin(ctx, append(checks[:at:at], &zk.SetDataRequest{Path: h.node + recordName, Data: data, Version: h.version}))
 		switch {
 		case err == nil:
-			h.record, h.version = to, h.version+1
+			h.record, h.version = to, zkconn.NextVersion(h.version)
 			if len(res) == at+1 && res[at].Stat != nil {
 				h.cron.clock.heard(sent, h.cron.clock.wall(), res[at].Stat.Mtime, h.cron.at.Logger())
 			}
@@ -153,7 +154,7 @@ func (h *hold) set(ctx context.Context, to run, checks ...any) error {
 		case record.RefusedAt(err, at, zk.ErrBadVersion):
 			// Either it had been applied before; the answer that refused it shows that the server knows. Or somebody else wrote.
 			found, version, err := h.read(ctx)
-			if err == nil && (version != h.version+1 || string(found) != string(data)) {
+			if err == nil && (version != zkconn.NextVersion(h.version) || string(found) != string(data)) {
 				err = errMeddled
 			}
 			if err == nil {

@@ -281,7 +281,7 @@ func (h *Hold) open(ctx context.Context, e *zkconn.Epoch, told bool) (old bool, 
 		if told {
 			err = h.look(ctx, e)
 		} else if err = h.m.openAs(ctx, e, h.held.Token, h.id, h.version, new(bool)); err == nil {
-			h.version++
+			h.version = zkconn.NextVersion(h.version)
 			h.opened = e
 		}
 		if record.RefusedAt(err, 1, zk.ErrNodeExists) {

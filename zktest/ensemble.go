@@ -138,7 +138,7 @@ func (e *Ensemble) Len() int { return len(e.servers) }
 //   - the other members notice [Server.Stop] and [Server.Restart] at once, and [Server.Freeze] after the sync
 //     limit. After [Server.RestartEmpty] it has no data and gets all from the leader. If the
 //     leader is stopped, or frozen for longer, another one is elected;
-//   - [Server.Expire], [Server.Sessions], [Server.Advance], [Server.SetZxid] and [Server.SetSequence] concern the ensemble,
+//   - [Server.Expire], [Server.Sessions], [Server.Advance], [Server.SetZxid], [Server.SetVersion] and [Server.SetSequence] concern the ensemble,
 //     whichever member they are called on;
 //   - [Server.Create], [Server.Set] and [Server.Delete] are done when the leader has committed them; they fail the test if
 //     the member cannot reach one that can;

@@ -151,6 +151,17 @@ func (s *Server) SetSequence(parent string, n int32) {
 	}
 }
 
+// SetVersion sets the version of a node's data, as if it had been changed that often. It counts to 2147483647, goes on with
+// -2147483648, and after 4294967295 changes it is -1, which means any version in a request. It fails the test if there is no such node.
+func (s *Server) SetVersion(path string, v int32) {
+	if s.tb != nil {
+		s.tb.Helper()
+	}
+	if !s.zk.SetVersion(path, v) {
+		s.errorf("zktest: SetVersion: no node %s", path)
+	}
+}
+
 // SetZxid makes z the id of the last transaction; the next one gets z+1.
 func (s *Server) SetZxid(z int64) { s.zk.SetZxid(z) }
 

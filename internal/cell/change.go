@@ -43,7 +43,7 @@ func (c *Cell) write(ctx context.Context, e *zkconn.Epoch, was state, next Next,
 		return err
 	}
 	// Without an answer this is the version at the least. If it is another one, a change that is computed from this is refused.
-	now := state{next.Content, was.version + 1, was.founded}
+	now := state{next.Content, zkconn.NextVersion(was.version), was.founded}
 	if len(res) > 0 && res[0].Stat != nil {
 		now.version, now.founded = res[0].Stat.Version, res[0].Stat.Czxid
 	}

@@ -55,7 +55,7 @@ func (q *Queue) Add(ctx context.Context, e *zkconn.Epoch, d *Draft, before *Room
 		ops = append(ops, &zk.SetDataRequest{Path: q.dir("claims"), Version: -1})
 	}
 	line := -1 // the index of the check that nobody waits for room
-	if before != nil && before.line >= 0 {
+	if before != nil && before.line != -1 {
 		line = len(ops)
 		ops = append(ops, &zk.CheckVersionRequest{Path: q.dir("putters"), Version: before.line})
 	}
@@ -137,4 +137,4 @@ func (r *Room) Beside(l Line) *Room {
 }
 
 // Besides reports whether the room is for somebody who does not stand in line.
-func (r *Room) Besides() bool { return r.line >= 0 }
+func (r *Room) Besides() bool { return r.line != -1 }

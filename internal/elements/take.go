@@ -43,10 +43,10 @@ func (q *Queue) Read(ctx context.Context, e *zkconn.Epoch, picks ...*Pick) (all 
 // the directory of the elements, and go behind those with a priority of 0 or less. So only who delivers an element
 // with a priority above 0 must know of them.
 func (q *Queue) unchanged(p Pick) (ops []any) {
-	if p.known.claims >= 0 {
+	if p.known.claims != -1 {
 		ops = append(ops, &zk.CheckVersionRequest{Path: q.dir("claims"), Version: p.known.claims})
 	}
-	if p.known.elements >= 0 && p.priority > 0 {
+	if p.known.elements != -1 && p.priority > 0 {
 		ops = append(ops, &zk.CheckVersionRequest{Path: q.dir("elements"), Version: p.known.elements})
 	}
 	return ops

@@ -193,7 +193,7 @@ func (e *Epoch) create(ctx context.Context, op int32, r *zk.CreateRequest) (stri
 
 // StartMulti sends a transaction of *zk.CreateRequest, *zk.DeleteRequest,
 // *zk.SetDataRequest and *zk.CheckVersionRequest, and does not wait for
-// the answer. If the servers refuse it, the error is a *TxnError.
+// the answer. If the servers refuse it, the error is a *TxnError. No version that it checks becomes -1: see [NextVersion].
 func (e *Epoch) StartMulti(ops ...any) *Call[[]zk.MultiResponse] { return e.startMulti(ops, nil) }
 
 // StartMultiIf is StartMulti for a transaction that may not be needed any more when it is its turn to be written: then it
@@ -203,13 +203,16 @@ func (e *Epoch) StartMultiIf(needed func() bool, ops ...any) *Call[[]zk.MultiRes
 }
 
 func (e *Epoch) startMulti(ops []any, needed func() bool) *Call[[]zk.MultiResponse] {
-	body, err := multiBody(ops)
+	sent, leaps := leap(ops)
+	body, err := multiBody(sent)
 	if err != nil {
 		return failed[[]zk.MultiResponse](err)
 	}
 	r := request[[]zk.MultiResponse]{
 		op: opMulti, about: about(ops), body: body,
-		decode: func(r *jute.Decoder) ([]zk.MultiResponse, error) { return decodeMulti(r.Rest(), len(ops)) },
+		decode: func(r *jute.Decoder) ([]zk.MultiResponse, error) {
+			return leaps.back(decodeMulti(r.Rest(), len(sent)))
+		},
 	}
 	if needed != nil {
 		r.turn = func() ([]byte, bool) { return body, needed() }

@@ -173,6 +173,18 @@ func (s *Server) SetSequence(path string, n int32) bool {
 	return found
 }
 
+// SetVersion sets the version of a node's data. It reports whether there is such a node.
+func (s *Server) SetVersion(path string, n int32) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := false
+	for _, v := range s.order.views() {
+		found = v.tree.SetVersion(path, n) || found
+	}
+	s.out.SetVersion(path, n)
+	return found
+}
+
 // Do runs an operation without a client and without access checks, and waits until it is committed.
 // It returns the path of the node that a create made. session is the owner of an ephemeral node.
 func (s *Server) Do(c wire.Call, session int64) (string, wire.Code) {

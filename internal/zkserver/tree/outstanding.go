@@ -128,6 +128,13 @@ func (o *Outstanding) rollback(zxid int64, saved map[string]*change) {
 	}
 }
 
+// SetVersion is that of the tree, for what is prepared now.
+func (o *Outstanding) SetVersion(path string, v int32) {
+	if c := o.byPath[path]; c != nil && c.stat != nil {
+		c.stat.version = v
+	}
+}
+
 // SetSequence is that of the tree, for what is prepared now.
 func (o *Outstanding) SetSequence(path string, n int32) {
 	if c := o.byPath[path]; c != nil && c.stat != nil {

@@ -191,6 +191,15 @@ func (t *Tree) remove(path string, zxid int64) wire.Code {
 // Get returns a node, nil if there is none.
 func (t *Tree) Get(path string) *Node { return t.nodes[path] }
 
+// SetVersion sets the version of a node's data. It reports whether there is such a node.
+func (t *Tree) SetVersion(path string, v int32) bool {
+	nd := t.nodes[path]
+	if nd != nil {
+		nd.stat.version = v
+	}
+	return nd != nil
+}
+
 // SetSequence sets the number that the next sequential child of a node gets. It reports whether there is such a node.
 func (t *Tree) SetSequence(path string, n int32) bool {
 	nd := t.nodes[path]
