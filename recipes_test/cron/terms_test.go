@@ -27,9 +27,9 @@ func berlin(t *testing.T) *time.Location {
 }
 
 // logged opens a session, and returns what it has logged.
-func logged(v *proving.Env) (*zksync.Session, *log) {
+func logged(v *proving.Env, opts ...zksync.Option) (*zksync.Session, *log) {
 	l := new(log)
-	return v.Session(zksync.WithLogger(slog.New(slog.NewTextHandler(l, nil)))), l
+	return v.Session(append(opts, zksync.WithLogger(slog.New(slog.NewTextHandler(l, nil))))...), l
 }
 
 // log is the lines of a logger.
@@ -58,7 +58,7 @@ func TestAJobWithAnotherScheduleWaitsAndTheOthersRun(t *testing.T) {
 		`"zone":"UTC+01:00:00"`: func(c *zkcron.Cron, f zkcron.Func) {
 			c.At(job, "0 3 * * *", f, zkcron.In(time.FixedZone("Europe/Berlin", 3600)))
 		},
-		"@every 24h0m0s": func(c *zkcron.Cron, f zkcron.Func) { c.Every(job, 24*time.Hour, f) },
+		"@every 4h0m0s": func(c *zkcron.Cron, f zkcron.Func) { c.Every(job, 4*time.Hour, f) },
 		`"missed":"skip"`: func(c *zkcron.Cron, f zkcron.Func) {
 			c.At(job, "0 3 * * *", f, zkcron.In(berlin(t)), zkcron.WithMissed(zkcron.Skip))
 		},
@@ -68,24 +68,25 @@ func TestAJobWithAnotherScheduleWaitsAndTheOthersRun(t *testing.T) {
 	} {
 		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 			ctx, cancel := context.WithCancel(t.Context())
-			first := zkcron.New(v.Session(), path)
+			calm := zksync.WithTimeout(time.Minute) // hours with few heartbeats
+			first := zkcron.New(v.Session(calm), path)
 			first.At(job, "0  3 * * *", nothing, zkcron.In(berlin(t)))
 			a := starts(ctx, first)
 			v.Settled(queue, 1)
-			same := zkcron.New(v.Session(), path)
+			same := zkcron.New(v.Session(calm), path)
 			same.At(job, "CRON_TZ=Europe/Berlin 0 3 * * *", nothing, zkcron.WithMissed(zkcron.RunOnce))
 			b := starts(ctx, same)
 			v.Settled(queue, 2)
-			s, log := logged(v)
-			var changed, minutely book
+			s, log := logged(v, calm)
+			var changed, often book
 			other := zkcron.New(s, path)
 			register(other, changed.writes(0, nil))
-			other.At("minutely", "* * * * *", minutely.writes(0, nil))
+			other.Every("often", 10*time.Minute, often.writes(0, nil))
 			others, leave := context.WithCancel(t.Context())
 			c := starts(others, other)
-			time.Sleep(150 * time.Second)
+			time.Sleep(25 * time.Minute)
 			require.True(t, c.Pending(), name)
-			require.Len(t, minutely.all(), 2, name)
+			require.Len(t, often.all(), 2, name)
 			require.Len(t, v.Children(queue), 2, name)
 			require.Equal(t, 1, strings.Count(log.String(), "waiting until they have stopped"), "%s: %s", name, log.String())
 			for _, part := range []string{strings.ReplaceAll(name, `"`, `\"`), `{\"spec\":\"0 3 * * *\",\"zone\":\"Europe/Berlin\",\"missed\":\"run once\"}`} {
@@ -93,7 +94,7 @@ func TestAJobWithAnotherScheduleWaitsAndTheOthersRun(t *testing.T) {
 			}
 			ends(v, cancel, a, b)
 			v.Settled(queue, 1)
-			time.Sleep(24 * time.Hour)
+			time.Sleep(4 * time.Hour)
 			require.Len(t, changed.all(), 1, name)
 			ends(v, leave, c)
 		})
@@ -201,16 +202,16 @@ func TestOfTwoThatStartAtOnceWithDifferentSchedulesOneWaits(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var b book
 			one, two := zkcron.New(v.Session(), path), zkcron.New(v.Session(), path)
-			one.Every(job, time.Hour, b.writes(60, nil))
+			one.Every(job, 10*time.Minute, b.writes(60, nil))
 			two.Every(job, time.Minute, b.writes(1, nil))
 			v.Quiet()
 			s.Falls(v.Server, func(*zktest.Request) zktest.Verdict { return zktest.Verdict{Delay: 2 * time.Second} })
 			a, c := starts(ctx, one), starts(ctx, two)
-			time.Sleep(time.Hour - 10*time.Second)
+			time.Sleep(10*time.Minute - 10*time.Second)
 			require.True(t, a.Pending() && c.Pending(), s.Name)
 			require.Len(t, v.Children(queue), 1, s.Name)
 			if n := len(b.all()); n != 0 {
-				require.Equal(t, 59, n, s.Name)
+				require.Equal(t, 9, n, s.Name)
 			}
 			ends(v, cancel, a, c)
 		})
