@@ -25,7 +25,6 @@ type ticked struct {
 	at    time.Time
 	token zksync.Token
 	l     *zksync.Lease
-	ended bool // and it was recorded, if the lease lasts until the next one begins
 }
 
 func joinCron(w *world) *part {

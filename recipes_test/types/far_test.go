@@ -38,13 +38,6 @@ func phase(f func(context.Context) (int, error)) func(context.Context) error {
 	return func(ctx context.Context) error { _, err := f(ctx); return err }
 }
 
-func resizes(to ...int64) user {
-	return func(s *zksync.Session) func(context.Context) error {
-		w, n := zksemaphore.NewWeighted(s, "/far", 3), 0
-		return func(ctx context.Context) error { n++; return w.Resize(ctx, to[n%len(to)]) }
-	}
-}
-
 func acquires(s *zksync.Session) func(context.Context) error {
 	w := zksemaphore.NewWeighted(s, "/far", 3)
 	return func(ctx context.Context) error {
@@ -80,21 +73,6 @@ func registers(s *zksync.Session) func(context.Context) error {
 	return both(phase(p.Register), phase(p.ArriveAndDeregister))
 }
 
-// stays is a party that arrives at one phase after the other.
-func stays(s *zksync.Session) func(context.Context) error {
-	p, there := zkphaser.New(s, "/far"), false
-	return func(ctx context.Context) error {
-		if !there {
-			if _, err := p.Register(ctx); err != nil {
-				return err
-			}
-			there = true
-		}
-		_, err := p.ArriveAndAwaitAdvance(ctx)
-		return err
-	}
-}
-
 func counts(s *zksync.Session) func(context.Context) error {
 	return zklatch.New(s, "/far", 100000).CountDown
 }
@@ -112,13 +90,6 @@ func meets(parties int) user {
 
 func resets(s *zksync.Session) func(context.Context) error {
 	return zkbarrier.NewBarrier(s, "/far", 1).Reset
-}
-
-func enters(parties int) user {
-	return func(s *zksync.Session) func(context.Context) error {
-		d := zkbarrier.NewDoubleBarrier(s, "/far", parties)
-		return both(d.Enter, d.Leave)
-	}
 }
 
 // Processes near the servers never pause. Each call of a process 20 ms away ends all the same.
