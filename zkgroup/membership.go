@@ -60,7 +60,7 @@ func (g *Group) join(ctx context.Context, me Member) (*Membership, error) {
 		return nil, errs.OfContext(ctx)
 	}
 	m := &Membership{g: g, id: me.ID}
-	m.p = &presence.Presence{At: g.at, Node: g.member(me.ID), Data: bytes.Clone(me.Data), Enter: m.enter, Exit: m.exit, Apply: g.apply, Lifetime: g.lifetime, Taken: taken(me.ID)}
+	m.p = &presence.Presence{At: g.at, Node: g.member(me.ID), Data: bytes.Clone(me.Data), Enter: m.enter, Exit: m.exit, Lifetime: g.lifetime, Taken: taken(me.ID)}
 	if err := m.p.Start(); err != nil {
 		return nil, err
 	}

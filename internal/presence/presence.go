@@ -30,8 +30,6 @@ type Presence struct {
 	Enter func(ctx context.Context, e *zkconn.Epoch, data []byte) error
 	// Exit removes it.
 	Exit func(ctx context.Context, e *zkconn.Epoch) error
-	// Apply makes a change once.
-	Apply func(ctx context.Context, e *zkconn.Epoch, ops ...any) error
 	// Lifetime tells the timeout of another session, 0 if that is not known.
 	Lifetime func(ctx context.Context, e *zkconn.Epoch, session int64) (time.Duration, error)
 	// Changed, if it is not nil, is told when the node is there, and with nil when it is not any more. It must not block.
