@@ -138,7 +138,13 @@ func (p *Presence) remain(ctx, waiting context.Context, st *Stay, told int) erro
 	defer p.lost(st)
 	err := p.untilGone(waiting, st)
 	p.lost(st) // before another can take the place
-	if p.leaving.Err() == nil || ctx.Err() != nil || err == nil {
+	if ctx.Err() != nil || err == nil || errors.Is(err, zkconn.ErrOver) {
+		return err
+	}
+	if p.leaving.Err() == nil { // the servers refuse to tell of the node: it must not outlive this presence, or nobody could come again
+		if ours, lookErr := p.ours(ctx, st); lookErr == nil && ours {
+			_ = p.Exit(ctx, e)
+		}
 		return err
 	}
 	if ours, err := p.ours(ctx, st); err != nil || !ours {

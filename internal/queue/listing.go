@@ -19,10 +19,11 @@ func (t *Ticket) ahead(ctx context.Context) ([]Entry, error) {
 	// Names behind our own are dropped, but not those with our uuid: they may be duplicates.
 	entries, err := t.queue.list(ctx, t.Epoch, func(names []string) ([]string, error) {
 		err := t.queue.agree(names)
-		if t.unlisted { // later listings show who is left
-			t.queue.Crowds.noteListing(t.queue.Dir, names)
+		ahead := t.notBehind(names)
+		if t.unlisted { // later listings show who is left; those who have come since are not what it found
+			t.queue.Crowds.noteListing(t.queue.Dir, ahead)
 		}
-		return t.notBehind(names), err
+		return ahead, err
 	}, t.known)
 	if zkconn.Unknown(err) {
 		return nil, errList

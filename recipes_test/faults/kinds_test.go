@@ -52,7 +52,7 @@ func (k kindOfServer) open(r *round) {
 	r.host = r.ens
 	if k.lags {
 		r.healing.Go(func() {
-			for time.Sleep(ms); r.began.IsZero() || r.striking.Load(); time.Sleep(ms) {
+			for time.Sleep(ms); !r.ended.Load(); time.Sleep(ms) {
 				if r.ens.Leader() == 0 {
 					continue
 				}

@@ -53,6 +53,7 @@ type round struct {
 	closed   atomic.Int64 // until when connections are closed as soon as they are accepted, by began
 	accepted atomic.Int32
 	striking atomic.Bool
+	ended    atomic.Bool // whatever goes on beside the errand ends, too
 	healing  sync.WaitGroup
 	mu       sync.Mutex
 	inside   []*zksync.Lease
@@ -96,6 +97,7 @@ func (e errand) play(t *testing.T, kind kindOfServer, b blow, nth int) (made int
 		e.run(r)
 		r.finish()
 		r.striking.Store(false)
+		r.ended.Store(true)
 		remove()
 		r.healing.Wait()
 		r.last = r.hand(1)

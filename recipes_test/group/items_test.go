@@ -13,6 +13,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zkgroup"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // diary notes when each item was run, and by whom.
@@ -179,6 +180,19 @@ func TestStopEndsTheAssignOfThisMemberWithItsError(t *testing.T) {
 		require.Empty(t, ends)
 		cancel()
 		require.NoError(t, <-ends)
+	})
+}
+
+// The servers refuse the watch of the worker's node, once. That ends the Assign, and its node: the next one is not refused.
+func TestAnAssignThatTheServersRefuseLeavesNoNode(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		g, d := zkgroup.New(v.Session(), groupPath), newDiary()
+		m := joins(v, g, "a", "")
+		v.Server.Intercept(zktest.On(zktest.Exists, groupPath+"/zkgroup/working/a").Times(1).Error(zktest.CodeUnimplemented))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.ErrorContains(t, g.Assign(ctx, m, []string{"x"}, d.run("a", bad)), "does not know the operation")
+		require.NoError(t, g.Assign(ctx, m, []string{"x"}, func(context.Context, string, *zksync.Lease) error { cancel(); return nil }))
 	})
 }
 
