@@ -135,15 +135,15 @@ func (x mappings) use(w *world) {
 type sets struct{}
 
 func joinSet(*world) *part {
-	x := sets{}
+	x := new(sets)
 	return &part{actors: 5, act: x.act, use: x.use}
 }
 
-func (sets) object(a *actor) *zkmap.Set[string] {
+func (*sets) object(a *actor) *zkmap.Set[string] {
 	return thing(a.h, "set", func(s *zksync.Session) *zkmap.Set[string] { return zkmap.NewSet[string](s, setPath) })
 }
 
-func (x sets) act(a *actor) {
+func (x *sets) act(a *actor) {
 	s := x.object(a)
 	known, there := false, false
 	for range 1 + a.rnd.IntN(6) {
@@ -168,7 +168,7 @@ func (x sets) act(a *actor) {
 	}
 }
 
-func (x sets) use(w *world) {
+func (x *sets) use(w *world) {
 	w.all("Clear at last", 1, func(ctx context.Context, a *actor, _ int) error { return x.object(a).Clear(ctx) })
 	w.all("Add at last", 2*len(w.houses), func(ctx context.Context, a *actor, _ int) error {
 		_, err := x.object(a).Add(ctx, a.name)

@@ -13,15 +13,15 @@ type multis struct{}
 func multiPath(n int) string { return fmt.Sprintf("/storm/multi%d", n) }
 
 func joinMulti(*world) *part {
-	x := multis{}
+	x := new(multis)
 	return &part{actors: 4, act: x.act, use: x.use, queues: []string{multiPath(0), multiPath(1), multiPath(2)}, deletable: multiPath(1)}
 }
 
-func (multis) mutex(a *actor, n int) *zksync.Mutex {
+func (*multis) mutex(a *actor, n int) *zksync.Mutex {
 	return thing(a.h, multiPath(n), func(s *zksync.Session) *zksync.Mutex { return zksync.NewMutex(s, multiPath(n)) })
 }
 
-func (x multis) act(a *actor) {
+func (x *multis) act(a *actor) {
 	order := a.rnd.Perm(3)
 	if a.oneIn(4) {
 		a.lock(multiPath(order[0]), x.mutex(a, order[0]))
@@ -49,7 +49,7 @@ func (x multis) act(a *actor) {
 	a.tell("Unlock", ls.Unlock, zksync.ErrLost)
 }
 
-func (x multis) of(a *actor, order []int) *zksync.Multi {
+func (x *multis) of(a *actor, order []int) *zksync.Multi {
 	var ms []*zksync.Mutex
 	for _, n := range order {
 		ms = append(ms, x.mutex(a, n))
@@ -57,7 +57,7 @@ func (x multis) of(a *actor, order []int) *zksync.Multi {
 	return zksync.MultiLock(ms...)
 }
 
-func (x multis) use(w *world) {
+func (x *multis) use(w *world) {
 	w.all("all of three at last", 2*len(w.houses), func(ctx context.Context, a *actor, _ int) error {
 		return x.of(a, a.rnd.Perm(3)).Do(ctx, func(context.Context, zksync.Leases) error { return nil })
 	})

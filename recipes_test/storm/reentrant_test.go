@@ -18,19 +18,19 @@ const (
 type nests struct{}
 
 func joinReentrant(*world) *part {
-	x := nests{}
+	x := new(nests)
 	return &part{actors: 4, act: x.act, use: x.use, queues: []string{nestPath, nestRWPath}, deletable: nestPath}
 }
 
-func (nests) mutex(a *actor) *reentrant.Mutex {
+func (*nests) mutex(a *actor) *reentrant.Mutex {
 	return thing(a.h, nestPath, func(s *zksync.Session) *reentrant.Mutex { return reentrant.NewMutex(zksync.NewMutex(s, nestPath)) })
 }
 
-func (nests) rw(a *actor) *reentrant.RWMutex {
+func (*nests) rw(a *actor) *reentrant.RWMutex {
 	return thing(a.h, nestRWPath, func(s *zksync.Session) *reentrant.RWMutex { return reentrant.NewRWMutex(zkrwmutex.New(s, nestRWPath)) })
 }
 
-func (x nests) act(a *actor) {
+func (x *nests) act(a *actor) {
 	switch a.rnd.IntN(5) {
 	case 0:
 		x.mirror(a)
@@ -46,7 +46,7 @@ func (x nests) act(a *actor) {
 }
 
 // nest holds some levels for an owner.
-func (x nests) nest(a *actor, path string, shared bool, f func(context.Context) (*zksync.Lease, error)) {
+func (x *nests) nest(a *actor, path string, shared bool, f func(context.Context) (*zksync.Lease, error)) {
 	owner := reentrant.WithOwner(context.Background())
 	var l *zksync.Lease
 	get := func(ctx context.Context) (err error) {
@@ -93,7 +93,7 @@ func (b both) Value(key any) any {
 }
 
 // mirror is the form without contexts.
-func (x nests) mirror(a *actor) {
+func (x *nests) mirror(a *actor) {
 	m := x.mutex(a)
 	levels := 0
 	for range 1 + a.rnd.IntN(3) {
@@ -109,7 +109,7 @@ func (x nests) mirror(a *actor) {
 }
 
 // writeThenRead gives the write lock up while it reads.
-func (x nests) writeThenRead(a *actor) {
+func (x *nests) writeThenRead(a *actor) {
 	m := x.rw(a)
 	if c := a.say("Lock", m.Lock); c.err != nil {
 		return
@@ -130,7 +130,7 @@ func (x nests) writeThenRead(a *actor) {
 	}
 }
 
-func (x nests) use(w *world) {
+func (x *nests) use(w *world) {
 	w.all("three levels at last", 2*len(w.houses), func(ctx context.Context, a *actor, _ int) error {
 		return x.mutex(a).Do(ctx, func(ctx context.Context, _ *zksync.Lease) error {
 			return x.mutex(a).Do(ctx, func(context.Context, *zksync.Lease) error { return nil })

@@ -19,21 +19,21 @@ type watchers struct{}
 
 func joinWatch(w *world) *part {
 	w.srv.Load(map[string]string{watchPath: ""})
-	x := watchers{}
+	x := new(watchers)
 	return &part{actors: 5, act: x.act, use: x.use}
 }
 
-func (watchers) tree(a *actor) *zkwatch.Tree {
+func (*watchers) tree(a *actor) *zkwatch.Tree {
 	return thing(a.h, "tree", func(s *zksync.Session) *zkwatch.Tree { return zkwatch.NewTree(s, watchPath) })
 }
 
-func (watchers) kept(a *actor) *zkwatch.Kept {
+func (*watchers) kept(a *actor) *zkwatch.Kept {
 	return thing(a.h, "kept", func(s *zksync.Session) *zkwatch.Kept { return zkwatch.Keep(s, keptPath(a.h), []byte("kept")) })
 }
 
 func keptPath(h *house) string { return fmt.Sprintf("/storm/kept/%s", h) }
 
-func (x watchers) act(a *actor) {
+func (x *watchers) act(a *actor) {
 	node := fmt.Sprintf("%s/n%d", watchPath, a.rnd.IntN(3))
 	switch a.rnd.IntN(8) {
 	case 0:
@@ -61,7 +61,7 @@ func (x watchers) act(a *actor) {
 }
 
 // data hears of states in their order.
-func (x watchers) data(a *actor, node string) {
+func (x *watchers) data(a *actor, node string) {
 	a.askFor(a.upTo(8*time.Second), "Data", func(ctx context.Context) error {
 		var last zkwatch.Node
 		for n, err := range zkwatch.Data(ctx, a.h.session(), node) {
@@ -92,7 +92,7 @@ func (w *world) changes(how int, node, data string) {
 }
 
 // use compares what all see with what is there.
-func (x watchers) use(w *world) {
+func (x *watchers) use(w *world) {
 	w.all("Start and SetData at last", len(w.houses), func(ctx context.Context, a *actor, _ int) error {
 		if err := x.kept(a).SetData(ctx, []byte("last")); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -101,8 +102,8 @@ func TestTheErrorOfACallWithoutAConnectionSaysWhyThereIsNone(t *testing.T) {
 
 func TestALockWithoutAContextThatIsRefusedSaysSoInTheLog(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-		var log bytes.Buffer
-		s := v.Session(zksync.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		log := new(text)
+		s := v.Session(zksync.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
 		refused := v.Server.SetError(zktest.Code(-126), zktest.Create)
 		m := zksync.NewMutex(s, "/app/l")
 		locked := make(chan struct{})
@@ -115,4 +116,22 @@ func TestALockWithoutAContextThatIsRefusedSaysSoInTheLog(t *testing.T) {
 		<-locked
 		m.Unlock()
 	})
+}
+
+// text is what a logger has written.
+type text struct {
+	mu  sync.Mutex
+	all strings.Builder
+}
+
+func (w *text) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.all.Write(p)
+}
+
+func (w *text) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.all.String()
 }
