@@ -13,11 +13,11 @@ import (
 // element was taken by others.
 //
 // It does not stand in line while it finds elements. In line only the first one looks at the elements, so an idle queue makes
-// no requests, and an element wakes one consumer.
-func (q *Queue[T]) next(ctx context.Context, e *zkconn.Epoch, f func(elements.Content) error) error {
+// no requests, and an element wakes one consumer. Whoever has just made the queue goes there at once: it was empty.
+func (q *Queue[T]) next(ctx context.Context, e *zkconn.Epoch, made bool, f func(elements.Content) error) error {
 	s := q.raw.Search(e)
-	for {
-		p, line, err := s.First(ctx)
+	for line := made; !line; {
+		p, others, err := s.First(ctx)
 		if err == nil && p != nil {
 			if err = q.attempt(ctx, e, s, p, f); err == nil {
 				return nil
@@ -26,10 +26,9 @@ func (q *Queue[T]) next(ctx context.Context, e *zkconn.Epoch, f func(elements.Co
 		if err != nil && !errors.Is(err, elements.ErrAgain) {
 			return err
 		}
-		if line {
-			return inLine(ctx, e, q.raw.Takers, 2, func() error { return q.await(ctx, e, s, f) })
-		}
+		line = others
 	}
+	return inLine(ctx, e, q.raw.Takers, 2, func() error { return q.await(ctx, e, s, f) })
 }
 
 // attempt has f take an element.

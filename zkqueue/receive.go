@@ -41,10 +41,11 @@ func (q *Queue[T]) Receive(ctx context.Context) (*Delivery[T], error) {
 		ctx, cancel := q.at.Bounded(ctx)
 		defer cancel()
 		return q.raw.Claims.Queue().Claim(ctx, lost, func(ctx context.Context, e *zkconn.Epoch) (string, int64, error) {
-			if err := q.raw.Known(ctx, e); err != nil {
+			made, err := q.raw.Known(ctx, e)
+			if err != nil {
 				return "", 0, err
 			}
-			err := q.next(ctx, e, func(c elements.Content) error { return d.receive(ctx, e, c) })
+			err = q.next(ctx, e, made, func(c elements.Content) error { return d.receive(ctx, e, c) })
 			return d.claim.Name, d.claim.Czxid, err
 		})
 	})

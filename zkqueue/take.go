@@ -25,8 +25,8 @@ import (
 // It costs two requests for each element that an earlier listing of the object has shown, one more for each that others have taken
 // since, and four if there is no such listing. A Take that waits makes no requests while nothing changes; of those who wait, only the first is woken.
 func (q *Queue[T]) Take(ctx context.Context) (v T, err error) {
-	err = q.raw.In(ctx, "take", func(ctx context.Context, e *zkconn.Epoch) error {
-		return q.next(ctx, e, func(c elements.Content) error { return q.takeOne(ctx, e, c, &v) })
+	err = q.raw.InNew(ctx, "take", func(ctx context.Context, e *zkconn.Epoch, made bool) error {
+		return q.next(ctx, e, made, func(c elements.Content) error { return q.takeOne(ctx, e, c, &v) })
 	})
 	return v, err
 }

@@ -76,18 +76,25 @@ func (q *Queue) node(name string) string { return q.dir("elements") + "/" + name
 // In runs f in the present session, and again in the next one if that session ends, after Known. The error is for the
 // caller of op.
 func (q *Queue) In(ctx context.Context, op string, f func(context.Context, *zkconn.Epoch) error) error {
+	return q.InNew(ctx, op, func(ctx context.Context, e *zkconn.Epoch, _ bool) error { return f(ctx, e) })
+}
+
+// InNew is In. made says that this call has made the nodes of the queue: see Known.
+func (q *Queue) InNew(ctx context.Context, op string, f func(ctx context.Context, e *zkconn.Epoch, made bool) error) error {
 	return errs.Wrap(op, q.at.Path, q.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
-		if err := q.Known(ctx, e); err != nil {
+		made, err := q.Known(ctx, e)
+		if err != nil {
 			return err
 		}
-		return f(ctx, e)
+		return f(ctx, e, made)
 	}))
 }
 
-// Known reads the terms once, and makes the nodes of the queue if there are none.
-func (q *Queue) Known(ctx context.Context, e *zkconn.Epoch) error {
-	_, err := q.terms.Known(ctx, e)
-	return err
+// Known reads the terms once, and makes the nodes of the queue if there are none. made says that this call has made them:
+// then no element was there when it began.
+func (q *Queue) Known(ctx context.Context, e *zkconn.Epoch) (made bool, err error) {
+	v, err := q.terms.Known(ctx, e)
+	return v.New, err
 }
 
 // apply makes a change once. If the nodes of the queue were not there, it makes them, and the error is ErrAgain.

@@ -58,6 +58,25 @@ func TestRequestsOfABoundedPut(t *testing.T) {
 	})
 }
 
+// Whoever makes the queue knows that it is empty.
+func TestRequestsOfTheFirstTakeAndReceiveOfANewPath(t *testing.T) {
+	for name, begins := range map[string]func(context.Context, *zkqueue.Queue[int]) error{
+		"Take":    func(ctx context.Context, q *zkqueue.Queue[int]) error { _, err := q.Take(ctx); return err },
+		"Receive": func(ctx context.Context, q *zkqueue.Queue[int]) error { _, err := q.Receive(ctx); return err },
+	} {
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+			q, p := zkqueue.New[int](proving.Calm(v), path), zkqueue.New[int](proving.Calm(v), path)
+			got := make(chan error, 1)
+			v.Costs(7, func() {
+				go func() { got <- begins(t.Context(), q) }()
+				v.Quiet()
+			}, "%s: the terms, the path, all nodes at once, twice as the directory above is missing; the line, two listings", name)
+			put(t, p, 1)
+			require.NoError(t, <-got)
+		})
+	}
+}
+
 // A batch is what a listing shows. The first delivery of a batch pays for the listing.
 func TestRequestsOfReceiveAndAck(t *testing.T) {
 	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
