@@ -94,7 +94,7 @@ SEED ?=
 .PHONY: storm
 storm: ## random use of all recipes under random faults: SEEDS=10000 for more than 400, SEED=n for that one
 	$(GO) test -c -o bin/storm $(TESTFLAGS) ./recipes_test/storm
-	MENAGERIE_STORM_SEED=$(SEED) MENAGERIE_STORM_SEEDS=$(or $(SEEDS),$(if $(SEED),,400)) bin/storm -test.timeout=0 $(if $(SEED),-test.v)
+	cd recipes_test/storm && MENAGERIE_STORM_SEED=$(SEED) MENAGERIE_STORM_SEEDS=$(or $(SEEDS),$(if $(SEED),,400)) ../../bin/storm -test.timeout=0 $(if $(SEED),-test.v)
 
 .PHONY: faults
 faults: ## every fault at every request of every scenario, and all pairs of faults, without the race detector: some ten minutes
