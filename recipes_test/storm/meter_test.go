@@ -42,7 +42,7 @@ type meter struct {
 	doomed  map[int64]bool   // sessions that were ended by force
 	removed map[string]bool  // nodes that were removed by hand
 	total   int
-	lost    []time.Time      // when entries of a lock with a delay went, and left their marks
+	lost    []loss           // when entries of a lock with a delay went, and left their marks
 	marks   map[string]bool  // of holds of the lock with a delay, by uuid
 	chased  map[int64]string // directories in which a session's nodes are removed as soon as they are there
 }
@@ -254,15 +254,27 @@ func (m *meter) losses(t zktest.Txn) {
 			m.marks[uuidOf(c.Path)] = true
 		}
 		if c.Kind == zktest.Deleted && strings.HasPrefix(c.Path, mutexPath+"/held-") {
-			delete(m.marks, uuidOf(c.Path))
+			uuid := uuidOf(c.Path)
+			delete(m.marks, uuid)
+			// The maker removes the mark of a place that only lingered. A fault that removes one ends the delay.
+			m.lost = slices.DeleteFunc(m.lost, func(l loss) bool {
+				return l.uuid == uuid && (t.Session == l.owner || t.Session == m.w.admin.SessionID())
+			})
 		}
 	}
 	for _, c := range t.Changes {
 		if c.Kind == zktest.Deleted && path.Dir(c.Path) == mutexPath && m.marks[uuidOf(c.Path)] {
 			m.w.tell("lost: %s", c.Path)
-			m.lost = append(m.lost, time.Now())
+			m.lost = append(m.lost, loss{time.Now(), uuidOf(c.Path), m.owners[c.Path]})
 		}
 	}
+}
+
+// loss is that of a hold, as far as its mark tells.
+type loss struct {
+	at    time.Time
+	uuid  string
+	owner int64 // the session
 }
 
 // uuidOf is that of an entry or of its mark.
@@ -275,8 +287,8 @@ func uuidOf(node string) string {
 func (m *meter) delayed(d time.Duration) (at time.Time, early bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if n := len(m.lost); n > 0 && time.Since(m.lost[n-1]) < d {
-		return m.lost[n-1], true
+	if n := len(m.lost); n > 0 && time.Since(m.lost[n-1].at) < d {
+		return m.lost[n-1].at, true
 	}
 	return time.Time{}, false
 }
