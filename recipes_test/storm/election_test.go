@@ -17,7 +17,7 @@ type elections struct{ opts []zksync.Option }
 func joinElection(w *world) *part {
 	x := elections{}
 	if w.rnd.IntN(2) == 0 {
-		x.opts = []zksync.Option{zksync.WithMaxHold(upTo(w.rnd, 5*time.Second)), zksync.WithLockDelay(upTo(w.rnd, 2*time.Second))}
+		x.opts = []zksync.Option{zksync.WithMaxHold(200*ms + upTo(w.rnd, 5*time.Second)), zksync.WithLockDelay(upTo(w.rnd, 2*time.Second))}
 	}
 	return &part{actors: 4, act: x.act, use: x.use, queues: []string{electionPath}, deletable: electionPath, turns: []string{"Campaign", "Run"}}
 }
