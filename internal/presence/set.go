@@ -33,10 +33,14 @@ func (p *Presence) Set(ctx context.Context, data func() []byte) error {
 	p.wanted++
 	wanted := p.wanted
 	p.mu.Unlock()
+	callers := ctx
 	ctx, cancel := p.At.Bounded(ctx)
 	defer cancel()
 	for pace := (node.Pace{Free: 2}); ; {
 		done, err := p.write(ctx, next, wanted)
+		if err != nil && callers.Err() == nil && p.At.Closing() {
+			err = errs.ErrClosed // and not the end of a context that is not the caller's
+		}
 		if done || err != nil {
 			return errs.MarkAmbiguous(err)
 		}

@@ -153,6 +153,32 @@ func TestJoinMayBeTriedAgainWhileTheSessionOfAnotherMemberLives(t *testing.T) {
 	})
 }
 
+// The caller's context lives, so the error says what has ended: the session.
+func TestASetDataThatMeetsCloseSaysThatTheSessionIsClosed(t *testing.T) {
+	for _, cut := range []bool{false, true} {
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+			s := v.Session()
+			m := joins(v, zkgroup.New(s, groupPath), "a", "first")
+			id, heal := s.ID(), func() {}
+			if cut {
+				heal = v.Server.Refuse()
+				v.Server.Disconnect(id)
+			} else {
+				heal = v.Server.Freeze()
+			}
+			told := make(chan error, 1)
+			go func() { told <- m.SetData(context.Background(), []byte("second")) }()
+			time.Sleep(time.Second)
+			require.NoError(t, s.Close())
+			err := <-told
+			require.ErrorIs(t, err, zksync.ErrClosed)
+			require.NotErrorIs(t, err, context.Canceled)
+			heal()
+			v.Server.Expire(id)
+		})
+	}
+}
+
 // While a member is cut off, somebody removes its node, and another process takes the ID.
 func TestAMemberWhoseIDAnotherHasTakenIsToldAndLeavesItAlone(t *testing.T) {
 	for _, leaves := range []bool{false, true} {
