@@ -159,7 +159,8 @@ func TestASetDataThatMeetsCloseSaysThatTheSessionIsClosed(t *testing.T) {
 		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 			s := v.Session()
 			m := joins(v, zkgroup.New(s, groupPath), "a", "first")
-			id, heal := s.ID(), func() {}
+			var heal func()
+			id := s.ID()
 			if cut {
 				heal = v.Server.Refuse()
 				v.Server.Disconnect(id)
