@@ -15,7 +15,7 @@ const (
 )
 
 // nests are a reentrant lock and one for readers and writers.
-type nests struct{}
+type nests struct{ _ byte } // not of size zero: the race detector takes what has no address of its own for something else
 
 func joinReentrant(*world) *part {
 	x := new(nests)

@@ -15,7 +15,7 @@ import (
 const watchPath = "/storm/watch"
 
 // watchers follow a few nodes, which somebody changes who is no session of ours. Each process keeps one of its own.
-type watchers struct{}
+type watchers struct{ _ byte } // not of size zero: the race detector takes what has no address of its own for something else
 
 func joinWatch(w *world) *part {
 	w.srv.Load(map[string]string{watchPath: ""})
