@@ -3,9 +3,7 @@ package cron_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -27,27 +25,9 @@ func berlin(t *testing.T) *time.Location {
 }
 
 // logged opens a session, and returns what it has logged.
-func logged(v *proving.Env, opts ...zksync.Option) (*zksync.Session, *log) {
-	l := new(log)
-	return v.Session(append(opts, zksync.WithLogger(slog.New(slog.NewTextHandler(l, nil))))...), l
-}
-
-// log is the lines of a logger.
-type log struct {
-	mu    sync.Mutex
-	lines strings.Builder
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lines.Write(p)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lines.String()
+func logged(v *proving.Env, opts ...zksync.Option) (*zksync.Session, *proving.Log) {
+	l := new(proving.Log)
+	return v.Session(append(opts, l.Option())...), l
 }
 
 // Whatever differs, the process with the later schedule waits for those with the earlier one, says so once, and runs its other jobs.
@@ -136,7 +116,7 @@ func TestARollingUpdateWithAChangedSpecFinishes(t *testing.T) {
 // The holder waits for a tick that is a day away. One that has come behind it waits for its turn.
 func TestAGreaterRevisionIsInForceAtOnce(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-		begin := func(revision int, spec string, f zkcron.Func) (*proving.Attempt, context.CancelFunc, *log) {
+		begin := func(revision int, spec string, f zkcron.Func) (*proving.Attempt, context.CancelFunc, *proving.Log) {
 			s, log := logged(v)
 			c := zkcron.New(s, path)
 			c.At(job, spec, f, zkcron.WithRevision(revision))
@@ -155,7 +135,7 @@ func TestAGreaterRevisionIsInForceAtOnce(t *testing.T) {
 		require.Equal(t, 2, b.all()[0].node)
 		one, leave, oneLog := begin(1, "0 13 * * *", b.writes(1, nil))
 		v.Settled(queue, 1)
-		for _, log := range []*log{oldLog, behindLog, oneLog} {
+		for _, log := range []*proving.Log{oldLog, behindLog, oneLog} {
 			require.Equal(t, 1, strings.Count(log.String(), "this process leaves the job"), log.String())
 		}
 		require.True(t, old.Pending() && behind.Pending() && one.Pending(), "Run does not end")

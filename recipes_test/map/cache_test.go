@@ -3,8 +3,6 @@ package zkmap_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -279,23 +277,11 @@ func TestChangesOfACopyAddUpToIt(t *testing.T) {
 	})
 }
 
-// logged collects what is logged.
-type logged struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logged) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
 func TestACopyLeavesOutWhatItCannotDecode(t *testing.T) {
 	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		ctx := t.Context()
-		log := &logged{}
-		m := zkmap.New[string, int](v.Session(zksync.WithLogger(slog.New(slog.NewTextHandler(log, nil)))), mapPath)
+		log := new(proving.Log)
+		m := zkmap.New[string, int](v.Session(log.Option()), mapPath)
 		require.NoError(t, m.Store(ctx, "k", 1))
 		require.NoError(t, m.Store(ctx, "", 2))
 		c := cached(v, m)
@@ -317,7 +303,7 @@ func TestACopyLeavesOutWhatItCannotDecode(t *testing.T) {
 		v.Server.Set(node, []byte("nonsense"))
 		v.Quiet()
 		require.Equal(t, map[string]int{"": 2}, content(c))
-		require.Contains(t, log.text.String(), node)
+		require.Contains(t, log.String(), node)
 		require.Contains(t, told[len(told)-1], node)
 		_, err := m.Cached(ctx)
 		require.ErrorContains(t, err, node)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -102,8 +101,8 @@ func TestTheErrorOfACallWithoutAConnectionSaysWhyThereIsNone(t *testing.T) {
 
 func TestALockWithoutAContextThatIsRefusedSaysSoInTheLog(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-		log := new(text)
-		s := v.Session(zksync.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+		log := new(proving.Log)
+		s := v.Session(log.Option())
 		refused := v.Server.SetError(zktest.Code(-126), zktest.Create)
 		m := zksync.NewMutex(s, "/app/l")
 		locked := make(chan struct{})
@@ -116,22 +115,4 @@ func TestALockWithoutAContextThatIsRefusedSaysSoInTheLog(t *testing.T) {
 		<-locked
 		m.Unlock()
 	})
-}
-
-// text is what a logger has written.
-type text struct {
-	mu  sync.Mutex
-	all strings.Builder
-}
-
-func (w *text) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.all.Write(p)
-}
-
-func (w *text) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.all.String()
 }
