@@ -51,7 +51,8 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *Once {
 // ends, the error wraps the context's error. A result that is too large (more than about 700 KB) is zksync.ErrMisuse.
 // If the function whose result is kept panicked, the error says so. A path with nodes of another type, for example
 // those of a [Promise], is zksync.ErrMisuse. If ctx ends, or the session is closed, before it
-// is known whether the result is kept, the error also satisfies [zksync.Ambiguous].
+// is known whether the result is kept, the error also satisfies [zksync.Ambiguous]; the session still writes the
+// result as long as the lease lasts.
 //
 // Requests: six if f runs, two if a result is kept, none if this object knows it.
 func (o *Once) DoContext(ctx context.Context, f func(ctx context.Context) ([]byte, error)) ([]byte, error) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/node"
@@ -49,47 +50,69 @@ func lost(err error) bool {
 	return errors.Is(err, zksync.ErrLost) && !errors.Is(err, zksync.ErrMaxHold)
 }
 
-// turn uses the lock once, and unlocks it.
-func (o *Once) turn(ctx context.Context, l *zksync.Lease, f func(context.Context) (*outcome, error)) (r *outcome, err error) {
-	inDoubt := false
-	// Scope's own error tells how the lease ended. That does not matter once the result is kept.
-	_ = (*lease.Lease)(l).Scope(ctx, func(ctx context.Context) error {
-		r, inDoubt, err = o.take(ctx, l, f)
-		return err
+// turn uses the lock once, and unlocks it. Once f has run, nobody should run it again: its outcome is written as long as
+// the lease lasts, in the background if the caller gives up.
+func (o *Once) turn(ctx context.Context, l *zksync.Lease, f func(context.Context) (*outcome, error)) (*outcome, error) {
+	held, writes := (*lease.Lease)(l), false
+	defer func() {
+		if !writes { // also after a panic and a Goexit of f
+			_ = held.UnlockWithin(ctx)
+		}
+	}()
+	inside, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(l.Context(), func() { cancel(l.Err()) })()
+	known, ran, err := o.take(inside, l, f)
+	if ran == nil {
+		return known, err
+	}
+	type result struct {
+		inDoubt bool // it is unknown whether ran is kept or will be
+		err     error
+	}
+	written := make(chan result, 1)
+	writes = o.at.Session.Spawn(func() {
+		inDoubt, err := o.keep(held.Lifetime(), l, ran)
+		_ = held.Unlock() // how the lease ended does not matter once the outcome is kept
+		written <- result{inDoubt, err}
 	})
-	// The lease has ended, so settle asks without it.
-	if inDoubt {
-		return o.settle(ctx, l, r, err)
+	if !writes {
+		return nil, zksync.ErrClosed
 	}
-	if err != nil {
-		return nil, err
+	longer, stop := node.Extend(ctx, node.Grace)
+	defer stop()
+	select {
+	case w := <-written:
+		switch {
+		case w.inDoubt: // the lease has ended, so settle asks without it
+			return o.settle(ctx, l, ran, w.err)
+		case w.err != nil:
+			return nil, w.err
+		}
+		return ran, nil
+	case <-longer.Done():
+		return nil, errs.MarkAmbiguous(errs.OfContext(ctx))
 	}
-	return r, nil
 }
 
-// take runs f under the lease and keeps its outcome, unless an outcome is kept already. inDoubt tells that it is
-// unknown whether r, the outcome of f, is kept or will be.
-func (o *Once) take(ctx context.Context, l *zksync.Lease, f func(context.Context) (*outcome, error)) (r *outcome, inDoubt bool, err error) {
+// take returns the outcome that is known already, or the outcome of f, which it runs under the lease.
+func (o *Once) take(ctx context.Context, l *zksync.Lease, f func(context.Context) (*outcome, error)) (known, ran *outcome, err error) {
 	// The previous holder wrote its result before it left the queue. This session has seen
 	// that it left, so it sees the result, too.
-	if r, err = o.keptBefore(ctx); r != nil {
-		return r, false, nil
+	if known, err = o.keptBefore(ctx); known != nil {
+		return known, nil, nil
 	}
 	// This error goes before err: ctx ends with the lease and is not the caller's context.
 	if ended := l.Err(); ended != nil {
-		return nil, false, closed(ended)
+		return nil, nil, closed(ended)
 	}
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
-	if r, err = f(context.WithValue(ctx, leaseKey{}, l)); err != nil {
-		return nil, false, err
+	if ran, err = f(context.WithValue(ctx, leaseKey{}, l)); err != nil {
+		return nil, nil, err
 	}
-	// The function has run: if ctx has ended meanwhile, there is a moment left to say so.
-	longer, cancel := node.Extend(ctx, node.Grace)
-	defer cancel()
-	inDoubt, err = o.keep(longer, l, r)
-	return r, inDoubt, err
+	return nil, ran, nil
 }
 
 // maxValue is the greatest size of a result. The servers accept 1 MB in one request, and

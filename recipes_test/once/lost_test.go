@@ -139,6 +139,33 @@ func TestAResultThatComesRightAfterTheDeadlineIsKept(t *testing.T) {
 	})
 }
 
+// The caller gives up while the servers are away, right after the function has run. The session writes the result
+// when they are back.
+func TestAResultIsWrittenAfterItsCallerHasGivenUp(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		o := zkonce.New(v.Session(), proving.OncePath)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		start := time.Now()
+		_, err := o.DoContext(ctx, func(ctx context.Context) ([]byte, error) {
+			<-ctx.Done()
+			v.Server.Stop()
+			time.AfterFunc(2*time.Second, v.Server.Restart)
+			return []byte("x"), nil
+		})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.True(t, zksync.Ambiguous(err))
+		v.Within(start, time.Second+100*time.Millisecond, "DoContext")
+		value, err := zkonce.New(v.Session(), proving.OncePath).DoContext(context.Background(), func(context.Context) ([]byte, error) {
+			require.Fail(t, "it runs again")
+			return nil, nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, "x", string(value))
+		require.Empty(t, v.Children(proving.OncePath+"/lock"))
+	})
+}
+
 // The servers are out of reach for a while, and the lease lives on.
 func TestADeadlineEndsTheWritingOfAResult(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
