@@ -62,8 +62,8 @@ func (s *Server) Contents(root string) map[string]string {
 func own(p string) bool { return p == "/zookeeper" || strings.HasPrefix(p, "/zookeeper/") }
 
 // DeleteAll removes a node and everything below it without a client, children first, each in a
-// transaction of its own. With "/" it removes everything except the server's own nodes; sessions stay. If there is no
-// such node it does nothing. If no node can have that path it fails the test.
+// transaction of its own, and also what clients create below it meanwhile. With "/" it removes everything except the
+// server's own nodes; sessions stay. If there is no such node it does nothing. If no node can have that path it fails the test.
 func (s *Server) DeleteAll(root string) {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -72,6 +72,24 @@ func (s *Server) DeleteAll(root string) {
 		s.errorf("zktest: DeleteAll: %v", err)
 		return
 	}
+	for again := true; again; {
+		again = false
+		for _, p := range slices.Backward(s.below(root)) { // a walk shows parents first
+			_, code := s.zk.Do(wire.Call{Op: wire.OpDelete, Path: p, Version: -1}, 0)
+			switch code {
+			case wire.CodeOK:
+			case wire.CodeNoNode, wire.CodeNotEmpty: // a client has removed it, or has created another one below it
+				again = true
+			default:
+				s.cannot("delete", p, code)
+				return
+			}
+		}
+	}
+}
+
+// below returns the paths of a node and of everything below it, except "/" and the server's own.
+func (s *Server) below(root string) []string {
 	var paths []string
 	s.zk.Walk(root, func(p string, _ tree.Info) bool {
 		if p != "/" && !own(p) {
@@ -79,11 +97,7 @@ func (s *Server) DeleteAll(root string) {
 		}
 		return true
 	})
-	for _, p := range slices.Backward(paths) { // a walk shows parents first
-		if !s.do("delete", wire.Call{Op: wire.OpDelete, Path: p, Version: -1}) {
-			return
-		}
-	}
+	return paths
 }
 
 // SetACL changes the access control list of a node, without a client and at any version. It fails the test if there

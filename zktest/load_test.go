@@ -1,7 +1,9 @@
 package zktest_test
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -40,6 +42,34 @@ func TestDeleteAllRemovesASubtreeOrEverything(t *testing.T) {
 		zktest.CheckChildren(t, srv, "/", "zookeeper")
 		zktest.CheckSessions(t, srv, conn.SessionID())
 	})
+}
+
+func TestDeleteAllRemovesAlsoWhatClientsChangeMeanwhile(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	conn := srv.Connect(t, 10*time.Second)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				conn.Create(fmt.Sprintf("/a/b/new%d", i), nil, 0, zk.WorldACL(zk.PermAll)) // refused while there is no parent
+				conn.Delete(fmt.Sprintf("/a/b/new%d", i-1), -1)
+			}
+		}
+	}()
+	for range 20 {
+		for i := range 64 {
+			srv.Load(map[string]string{fmt.Sprintf("/a/b/c%d", i): ""})
+		}
+		srv.DeleteAll("/a")
+		zktest.CheckChildren(t, srv, "/", "zookeeper")
+	}
+	close(stop)
+	<-stopped
 }
 
 func TestTheACLOfANodeCanBeSetWithoutAClient(t *testing.T) {
