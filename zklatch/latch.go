@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
@@ -38,10 +37,10 @@ type Latch struct {
 	at        *session.Access
 	misuse    error
 	terms     record.Terms[terms]
-	opened    atomic.Bool // this object has found the latch open
 
-	mu   sync.Mutex
-	done chan struct{} // the channel of the wait that all calls of Done share; nil while there is no such wait
+	mu      sync.Mutex
+	opened  bool                     // this object has found the latch open
+	awaited *session.Await[struct{}] // the wait that Done shares with other objects of this latch; nil before the first Done
 }
 
 // terms is the data of the base node. Below the base node there are
@@ -109,7 +108,7 @@ func (l *Latch) in(ctx context.Context, op string, f func(context.Context, *zkco
 	if l.misuse != nil {
 		return errs.Wrap(op, l.path, l.misuse)
 	}
-	if l.opened.Load() {
+	if l.isKnown() {
 		f = func(context.Context, *zkconn.Epoch) error { return nil }
 	}
 	return errs.Wrap(op, l.path, l.at.In(ctx, f))
@@ -215,7 +214,7 @@ func (l *Latch) open(ctx context.Context, e *zkconn.Epoch, event string) error {
 			&zk.DeleteRequest{Path: l.closed(), Version: -1})
 		switch {
 		case err == nil:
-			l.opened.Store(true)
+			l.learn()
 			return nil
 		case record.RefusedAt(err, 0, zk.ErrNoNode):
 			return record.ErrAgain
@@ -225,7 +224,7 @@ func (l *Latch) open(ctx context.Context, e *zkconn.Epoch, event string) error {
 				return err
 			}
 			if v.T.Open {
-				l.opened.Store(true)
+				l.learn()
 				return nil
 			}
 			version = v.Number
@@ -257,7 +256,7 @@ func (l *Latch) found(ctx context.Context, e *zkconn.Epoch, founded *int64) (ope
 	switch {
 	case err != nil:
 	case v.T.Open:
-		l.opened.Store(true)
+		l.learn()
 	case *founded != 0 && v.Founded == *founded, *founded != 0 && !there:
 		err = errRemoved
 	default:
@@ -299,25 +298,30 @@ func (l *Latch) await(ctx context.Context, e *zkconn.Epoch, founded *int64) (ope
 	}
 	news := record.Hear(e, l.closed())
 	defer news.Stop()
-	path, what, err := news.Next(ctx, e.Timeout())
-	switch {
-	case err != nil || what == zkconn.Disconnected:
+	_, what, err := news.Next(ctx, e.Timeout())
+	if err != nil || what == zkconn.Disconnected {
 		return false, err
-	case what == zkconn.Changed:
-		l.opened.Store(true)
+	}
+	return l.ask(ctx, e, what, founded)
+}
+
+// ask tells after an event of the node that all wait for whether the latch is open. The event is 0 if there was none for long.
+func (l *Latch) ask(ctx context.Context, e *zkconn.Epoch, what zkconn.Event, founded *int64) (open bool, err error) {
+	switch what {
+	case zkconn.Changed:
+		l.learn()
 		return true, nil
 	// No change came before, so somebody deleted the node by hand, or a process
 	// of an older version has opened the latch.
-	case what == zkconn.Deleted:
+	case zkconn.Deleted:
 		v, _, err := l.terms.Peek(ctx, e)
 		if err != nil || !v.T.Open {
 			return false, cmp.Or(err, errRemoved)
 		}
-		l.opened.Store(true)
+		l.learn()
 		return true, nil
-	// There was no event for long. Some servers do not report the end of a node to
-	// a session that may not read it, so ask.
-	case path == "":
+	// Some servers do not report the end of a node to a session that may not read it, so ask.
+	case 0:
 		if _, closed, err := e.Exists(ctx, l.closed()); err != nil || closed {
 			return false, cmp.Or(err, l.openIfDone(ctx, e))
 		}
@@ -342,31 +346,63 @@ func (l *Latch) openIfDone(ctx context.Context, e *zkconn.Epoch) error {
 	return err
 }
 
-// Done returns a channel that is closed when the latch has opened. All calls share one wait and one channel. The wait
-// ends like Wait when the session is closed or the latch is removed (zksync.ErrBroken): then that channel is never
-// closed, and the next call of Done begins another wait. So in a select put the call itself, and use Wait to learn of
-// errors. Done does not block. It costs the requests of one Wait.
+// Done returns a channel that is closed when the latch has opened, as soon as any call of the object knows it. Done does not
+// block. All objects of one path and session share one wait, which ends like Wait when the session is closed or the latch is
+// removed (zksync.ErrBroken): then the next call of Done begins another wait. So in a select put the call itself, and use Wait
+// to learn of errors. Until the latch opens the session keeps a watch and some memory for each path, and no goroutine. Done costs
+// the requests of one Wait.
 func (l *Latch) Done() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.done != nil {
-		return l.done
+	switch {
+	case l.awaited != nil:
+	case l.opened:
+		return opened
+	case l.misuse != nil:
+		return never
+	default:
+		l.awaited = session.AwaitOf(l.at.Session, l.closed(), l.asks)
 	}
-	done := make(chan struct{})
-	begun := l.at.Spawn(func() {
-		err := l.Wait(context.Background())
-		if err == nil {
-			close(done)
-			return
-		}
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.done = nil // another wait may end in another way
-	})
-	if begun {
-		l.done = done
+	return l.awaited.Done()
+}
+
+// asks is what Done asks: what Wait does.
+func (l *Latch) asks() session.Asks[struct{}] {
+	founded := int64(0)
+	return session.Asks[struct{}]{
+		Quiet: true,
+		Begin: func(ctx context.Context, e *zkconn.Epoch) error {
+			founded = 0
+			return record.Synced(ctx, e, l.terms.Base)
+		},
+		Event: func(ctx context.Context, e *zkconn.Epoch, what zkconn.Event) (*struct{}, error) {
+			if open, err := l.ask(ctx, e, what, &founded); err != nil || !open {
+				return nil, err
+			}
+			return &struct{}{}, nil
+		},
 	}
-	return done
+}
+
+// What Done returns for a latch that is open, and for one that no call can use.
+var opened, never = make(chan struct{}), make(chan struct{})
+
+func init() { close(opened) }
+
+// isKnown reports whether this object knows that the latch is open.
+func (l *Latch) isKnown() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.opened || l.awaited != nil && l.awaited.Known() != nil
+}
+
+// learn notes that the latch is open.
+func (l *Latch) learn() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.opened = true; l.awaited != nil {
+		l.awaited.Learn(struct{}{})
+	}
 }
 
 // Count is the number of events that are still to come; 0 if the latch is open. It is what the

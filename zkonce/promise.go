@@ -28,8 +28,8 @@ type Promise[T any] struct {
 	terms record.Terms[fate]
 
 	mu      sync.Mutex
-	known   *fate    // it never changes; nil if it is not known yet
-	awaited *awaited // the wait that Done shares with other objects of this path; nil before the first Done
+	known   *fate                // it never changes; nil if it is not known yet
+	awaited *session.Await[fate] // the wait that Done shares with other objects of this path; nil before the first Done
 }
 
 // fate is the data of the base node. While the promise is pending there is a node below it, which all who wait
@@ -216,13 +216,30 @@ func (p *Promise[T]) Done() <-chan struct{} {
 	case p.at.Misuse() != nil:
 		return never
 	default:
-		p.awaited = boardOf(p.at.Session).join(p.terms.Base, func() *awaited {
-			return &awaited{pending: p.pending(), read: p.read}
-		})
+		p.awaited = session.AwaitOf(p.at.Session, p.pending(), p.asks)
 	}
-	p.awaited.begin()
-	return p.awaited.done
+	return p.awaited.Done()
 }
+
+// asks is what Done asks. No look follows after a time without an event: a session that is not told of the end of a node must
+// not read that, and has the same permissions for the base node.
+func (p *Promise[T]) asks() session.Asks[fate] {
+	seen := int64(0) // see look
+	return session.Asks[fate]{
+		Begin: func(context.Context, *zkconn.Epoch) error { seen = 0; return nil },
+		Event: func(ctx context.Context, e *zkconn.Epoch, what zkconn.Event) (*fate, error) {
+			if what == zkconn.Changed {
+				return nil, nil
+			}
+			return p.read(ctx, e, &seen)
+		},
+	}
+}
+
+// What Done returns for a promise that is decided, and for one that no call can use.
+var decided, never = make(chan struct{}), make(chan struct{})
+
+func init() { close(decided) }
 
 // in runs f in the present session, and again in the next one if that ends; not at all if the fate is known.
 func (p *Promise[T]) in(ctx context.Context, f func(context.Context, *zkconn.Epoch) error) error {
@@ -239,7 +256,7 @@ func (p *Promise[T]) fate() *fate {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.known == nil && p.awaited != nil {
-		p.known = p.awaited.fate()
+		p.known = p.awaited.Known()
 	}
 	return p.known
 }
@@ -251,6 +268,6 @@ func (p *Promise[T]) learn(f fate) {
 		p.known = &f
 	}
 	if p.awaited != nil {
-		p.awaited.learn(f)
+		p.awaited.Learn(f)
 	}
 }
