@@ -2,130 +2,30 @@ package atomic_test
 
 import (
 	"context"
-	"fmt"
-	"net"
-	"os"
-	"sync/atomic"
 	"testing"
-	"time"
 
-	"github.com/stretchr/testify/require"
-
-	"github.com/go-menagerie/menagerie/internal/ensemble"
+	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zkmap"
 	"github.com/go-menagerie/menagerie/zksync"
-	"github.com/go-menagerie/menagerie/zktest"
 )
 
-// dialer is what a session opens its connections with.
-type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
-
-// away is a network that ends behind a proxy on this machine, which keeps everything back for half of the round trip.
-func away(b *testing.B, dial dialer, roundTrip time.Duration) dialer {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		up, err := dial(ctx, network, address)
-		if err != nil {
-			return nil, err
-		}
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(b, err)
-		defer l.Close()
-		near, err := net.Dial("tcp", l.Addr().String())
-		require.NoError(b, err)
-		far, err := l.Accept()
-		require.NoError(b, err)
-		go forward(up, far, roundTrip/2)
-		go forward(far, up, roundTrip/2)
-		return near, nil
-	}
-}
-
-// forward writes to dst what it reads from src, some time later.
-func forward(dst, src net.Conn, later time.Duration) {
-	type piece struct {
-		due  time.Time
-		data []byte
-	}
-	pieces := make(chan piece, 1<<16)
-	go func() {
-		defer dst.Close()
-		for p := range pieces {
-			time.Sleep(time.Until(p.due))
-			if _, err := dst.Write(p.data); err != nil {
-				src.Close()
-			}
-		}
-	}()
-	defer close(pieces)
-	for {
-		data := make([]byte, 64<<10)
-		n, err := src.Read(data)
-		if n > 0 {
-			pieces <- piece{time.Now().Add(later), data[:n]}
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-// BenchmarkAFarProcess has one process near the servers, which never pauses, and one that is further away. Each call of the
-// far one has a deadline of ten seconds. docs/atomic.md has the figures.
+// BenchmarkAFarProcess changes values beside a process near the servers that never pauses. docs/atomic.md has the figures.
 func BenchmarkAFarProcess(b *testing.B) {
-	const during, deadline = 5 * time.Second, 10 * time.Second
-	all := map[string]func(s *zksync.Session) func(context.Context) error{}
-	for name, use := range uses {
-		all[name] = use
+	all := map[string]func(s *zksync.Session) func(context.Context) error{
+		"update of a key": func(s *zksync.Session) func(context.Context) error {
+			m := zkmap.New[string, int](s, path+"/map")
+			return func(ctx context.Context) error {
+				_, err := m.Update(ctx, "k", func(old int, _ bool) (int, bool, error) { return old + 1, true, nil })
+				return err
+			}
+		},
 	}
-	all["update of a key"] = func(s *zksync.Session) func(context.Context) error {
-		m := zkmap.New[string, int](s, path+"/map")
-		return func(ctx context.Context) error {
-			_, err := m.Update(ctx, "k", func(old int, _ bool) (int, bool, error) { return old + 1, true, nil })
-			return err
-		}
+	for _, name := range []string{"add", "next", "update", "swap"} {
+		all[name] = uses[name]
 	}
-	for _, name := range []string{"add", "next", "update", "swap", "update of a key"} {
-		for _, trip := range []time.Duration{20, 40} {
-			b.Run(fmt.Sprintf("%s/%dms", name, trip), func(b *testing.B) {
-				b.ReportMetric(0, "ns/op")
-				servers, dial := os.Getenv(ensemble.ServersEnv), dialer(new(net.Dialer).DialContext)
-				if servers == "" {
-					servers, dial = "127.0.0.1:2181", zktest.Run(b).DialContext
-				}
-				uses := func(dial dialer) func(context.Context) error {
-					s, err := zksync.Connect(b.Context(), fmt.Sprintf("%s/far-%d", servers, time.Now().UnixNano()/int64(time.Minute)), zksync.WithDialer(dial))
-					require.NoError(b, err)
-					b.Cleanup(func() { s.Close() })
-					return all[name](s)
-				}
-				near, far := uses(dial), uses(away(b, dial, trip*time.Millisecond))
-				require.NoError(b, near(b.Context()))
-				var stop atomic.Bool
-				calls, done := 0, make(chan error, 1)
-				go func() {
-					for ; !stop.Load(); calls++ {
-						if err := near(context.Background()); err != nil {
-							done <- err
-							return
-						}
-					}
-					done <- nil
-				}()
-				n, most, start := 0, time.Duration(0), time.Now()
-				for ; time.Since(start) < during; n++ {
-					began := time.Now()
-					ctx, cancel := context.WithTimeout(b.Context(), deadline)
-					require.NoError(b, far(ctx))
-					cancel()
-					most = max(most, time.Since(began))
-				}
-				took := time.Since(start).Seconds()
-				stop.Store(true)
-				require.NoError(b, <-done)
-				b.ReportMetric(float64(calls)/took, "near/s")
-				b.ReportMetric(float64(n)/took, "far/s")
-				b.ReportMetric(float64(most.Milliseconds()), "longest-ms")
-			})
-		}
+	for name, use := range all {
+		b.Run(name, func(b *testing.B) {
+			proving.BenchFarAway(b, 1, func(_ *testing.B, s *zksync.Session) func(context.Context) error { return use(s) })
+		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zkqueue"
+	"github.com/go-menagerie/menagerie/zksync"
 )
 
 // BenchmarkConsumers drains queues of several sizes with consumers that work for 2 ms on each element: one, eight goroutines of one
@@ -49,6 +50,31 @@ func BenchmarkConsumers(b *testing.B) {
 				<-done
 				_, err := p.Drain(context.Background(), n)
 				require.NoError(b, err)
+			})
+		}
+	}
+}
+
+// BenchmarkAFarConsumer takes elements, and puts each back behind all others, beside a process near the servers that does the same
+// and never pauses. docs/queue.md has the figures.
+func BenchmarkAFarConsumer(b *testing.B) {
+	for _, backlog := range []int{10, 4000} {
+		for _, goroutines := range []int{1, 8} {
+			b.Run(fmt.Sprintf("%d/goroutines=%d", backlog, goroutines), func(b *testing.B) {
+				proving.BenchFarAway(b, goroutines, func(b *testing.B, s *zksync.Session) func(context.Context) error {
+					q := zkqueue.New[int](s, "/queue")
+					fill(b, q, backlog/2) // there are two sessions
+					return func(ctx context.Context) error {
+						d, err := q.Receive(ctx)
+						if err == nil {
+							err = d.Ack(ctx)
+						}
+						if err == nil {
+							err = q.Put(ctx, d.Value)
+						}
+						return err
+					}
+				})
 			})
 		}
 	}
