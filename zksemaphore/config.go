@@ -29,7 +29,13 @@ type config struct {
 
 	known    bool
 	snapshot *snapshot
+	refused  int // how often an entry was refused, because the config had changed
 }
+
+// refusals is how often a request bears that the config changes between its read and its entry. Then it makes an entry that does not
+// check what was read, and is granted only by what it reads after that. Else a process far from the servers would never have an
+// entry beside one that calls Resize again and again.
+const refusals = 2
 
 func newConfig(node string, acl []zk.ACL, declared int64) *config {
 	return &config{node: node, acl: acl, declared: declared, latest: new(latestSnapshot), snapshot: &snapshot{permits: declared}}
@@ -46,7 +52,7 @@ func (c *config) capacity() int64 { return c.snapshot.permits }
 // blockers is the policy under this config. Once it has changed it grants nothing: the
 // entry is then in its own way until it has read it again.
 func (c *config) blockers(ahead []queue.Entry, self queue.Entry) []queue.Entry {
-	if c.snapshot.stale.Load() {
+	if !c.known || c.snapshot.stale.Load() {
 		return []queue.Entry{self}
 	}
 	return queue.WeightedPolicy(c.capacity())(ahead, self)
@@ -69,8 +75,20 @@ func (c *config) free(entries []queue.Entry) int64 {
 	return free
 }
 
-// Check is what an entry checks: that the config is still the one that we know.
+// Now implements queue.Config.
+func (c *config) Now(ctx context.Context, e *zkconn.Epoch) (queue.Policy, error) {
+	if err := c.Learn(ctx, e); err != nil {
+		return nil, err
+	}
+	return queue.WeightedPolicy(c.capacity()), nil
+}
+
+// Check is what an entry checks: that the config is still the one that we know, or, after refusals, only that there is one.
 func (c *config) Check() []any {
+	if c.refused >= refusals {
+		c.known = false // what is known grants nothing
+		return []any{&zk.CheckVersionRequest{Path: c.node, Version: -1}}
+	}
 	return []any{&zk.CheckVersionRequest{Path: c.node, Version: c.snapshot.version}}
 }
 
@@ -81,6 +99,7 @@ func (c *config) Fits(weight int64) bool { return weight <= c.capacity() }
 // go on telling the old one.
 func (c *config) Refused(ctx context.Context, e *zkconn.Epoch) error {
 	c.known = false
+	c.refused++
 	if err := e.Sync(ctx, c.node); err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return err
 	}
@@ -133,7 +152,7 @@ func (c *config) read(ctx context.Context, e *zkconn.Epoch) error {
 			r.most = s.Ever()
 			r = c.latest.put(r)
 		}
-		if !r.stale.Load() {
+		if old == nil || !r.stale.Load() { // it was true when it was read; whether it still is, others find out
 			c.snapshot, c.known = r, true
 			return nil
 		}

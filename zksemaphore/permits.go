@@ -145,33 +145,37 @@ func (s *permits) Resize(ctx context.Context, n int64) error {
 	}
 	c := s.config.request()
 	return s.g.At().Session.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		refused := int64(0) // what was read, after a Sync, before a refusal
 		for synced, pace := false, (node.Pace{Free: 1}); ; {
 			if err := c.read(ctx, e); err != nil {
 				return err
 			}
-			if c.snapshot.permits == n {
-				if synced {
+			// Somebody's Resize has come in between, so during this call. Then this one
+			// counts as applied just before that one, which has replaced it.
+			if refused != 0 && c.snapshot.mzxid != refused {
+				return nil
+			}
+			if c.snapshot.permits != n {
+				_, err := c.store(ctx, e, queue.Permits{Declared: c.declared, Capacity: n, Most: max(c.snapshot.most, n)}, c.snapshot.version)
+				switch {
+				case err == nil: // also if others have changed it since
 					return nil
-				}
-				// This server may not have heard of a Resize yet.
-				if err := e.Sync(ctx, c.node); err != nil && !errors.Is(err, zk.ErrNoNode) {
+				case errors.Is(err, zk.ErrBadVersion) && synced:
+					refused = c.snapshot.mzxid
+				case !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zkconn.ErrNotSent) && !zkconn.Unknown(err):
 					return err
 				}
-				synced = true
-				continue
-			}
-			_, err := c.store(ctx, e, queue.Permits{Declared: c.declared, Capacity: n, Most: max(c.snapshot.most, n)}, c.snapshot.version)
-			switch {
-			case err == nil: // also if others have changed it since
+				if err := pace.Rest(ctx, e); err != nil { // then read the outcome
+					return err
+				}
+			} else if synced {
 				return nil
-			case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode), errors.Is(err, zkconn.ErrNotSent), zkconn.Unknown(err):
-				// Read the outcome.
-			default:
+			}
+			// This server may not have heard of a Resize yet.
+			if err := e.Sync(ctx, c.node); err != nil && !errors.Is(err, zk.ErrNoNode) {
 				return err
 			}
-			if err := pace.Rest(ctx, e); err != nil {
-				return err
-			}
+			synced = true
 		}
 	})
 }

@@ -129,7 +129,7 @@ func (w *Weighted) held(l *lease.Lease, n int64) {
 // entries ahead of it in the queue have released enough. A holder behind a
 // waiter was granted when there were more permits. So the waiter's turn had come by then, also if it learns of that
 // only after the Resize, and that holder does not count. Of several Resizes at the same time the one that is
-// applied last counts.
+// applied last counts; one that the servers refuse because of another counts as applied just before that.
 //
 // It blocks for the servers' answers, until ctx ends. A disconnect delays it; in a new session it goes on. A Resize whose
 // answer was lost is applied again, unless the semaphore has that number by then. If the semaphore has that number

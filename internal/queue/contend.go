@@ -150,6 +150,12 @@ func (t *Ticket) look(ctx context.Context) (view, error) {
 		return g.view(), nil
 	}
 	ahead, err := t.ahead(ctx)
+	if err == nil && t.queue.Config != nil {
+		var blockers []Entry
+		if blockers, err = t.queue.blockersNow(ctx, t.Epoch, ahead, t.Entry); err == nil && len(blockers) == 0 {
+			return view{}, nil
+		}
+	}
 	if err != nil {
 		return view{}, err
 	}
@@ -176,7 +182,7 @@ func (t *Ticket) mayBeNext(v view) bool {
 }
 
 // follow ends the round when the config changes. If the config has changed already since it was
-// learned, follow reads it again, and fails if the entry no longer fits.
+// learned, follow reads it again, and fails if the entry no longer fits. A change after that read ends the round.
 func (t *Ticket) follow(ctx context.Context, c Config, ev *events) error {
 	for pace := (node.Pace{Free: 1}); ; {
 		w, changed, err := c.Follow(ctx, t.Epoch, ev.resume)
@@ -191,6 +197,9 @@ func (t *Ticket) follow(ctx context.Context, c Config, ev *events) error {
 		}
 		if !c.Fits(t.Entry.Weight) {
 			return ErrTooBig
+		}
+		if w != nil {
+			return nil
 		}
 		if err := pace.Rest(ctx, t.Epoch); err != nil {
 			return err

@@ -40,6 +40,9 @@ func (agreed) Fits(int64) bool                              { return true }
 func (agreed) Check() []any                                 { return []any{&zk.CheckVersionRequest{Path: dir, Version: -1}} }
 func (agreed) Founded(context.Context, *zkconn.Epoch) error { return nil }
 func (agreed) Refused(context.Context, *zkconn.Epoch) error { return nil }
+func (agreed) Now(context.Context, *zkconn.Epoch) (queue.Policy, error) {
+	return queue.WeightedPolicy(1), nil
+}
 func (agreed) Follow(context.Context, *zkconn.Epoch, func()) (*zkconn.Watch, bool, error) {
 	return nil, false, nil
 }

@@ -26,11 +26,6 @@ func (q *Queue) Try(ctx context.Context, lost func(*Ticket)) (*Ticket, error) {
 
 // tryIn makes one attempt in the session e. A ticket that it returns together with an error must be given up.
 func (q *Queue) tryIn(ctx context.Context, e *zkconn.Epoch) (*Ticket, error) {
-	if q.Config != nil {
-		if err := q.Config.Learn(ctx, e); err != nil {
-			return nil, err
-		}
-	}
 	if err := e.Sync(ctx, q.Dir); err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err
 	}
@@ -38,8 +33,12 @@ func (q *Queue) tryIn(ctx context.Context, e *zkconn.Epoch) (*Ticket, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(q.blockers(entries, Entry{Kind: q.Kind, Weight: q.Weight})) > 0 { // in the way of an entry at the tail
-		return nil, errs.ErrNotAcquired
+	blockers, err := q.blockersNow(ctx, e, entries, Entry{Kind: q.Kind, Weight: q.Weight}) // of an entry at the tail
+	if err == nil && len(blockers) > 0 {
+		err = errs.ErrNotAcquired
+	}
+	if err != nil {
+		return nil, err
 	}
 	q.Crowds.note(q.Dir, int32(len(entries))) // mostly small: then an entry need not be prepared for others
 	t, err := q.enter(ctx, e, nil)
@@ -51,7 +50,10 @@ func (q *Queue) tryIn(ctx context.Context, e *zkconn.Epoch) (*Ticket, error) {
 		return t, nil
 	}
 	ahead, err := t.ahead(ctx)
-	if err == nil && len(t.blockers(ahead)) > 0 {
+	if err == nil {
+		blockers, err = q.blockersNow(ctx, e, ahead, t.Entry)
+	}
+	if err == nil && len(blockers) > 0 {
 		err = errs.ErrNotAcquired // somebody was quicker
 	}
 	return t, err

@@ -88,6 +88,32 @@ func meets(parties int) user {
 	}
 }
 
+// resizes changes the number of permits each time.
+func resizes(s *zksync.Session) func(context.Context) error {
+	w := zksemaphore.NewWeighted(s, "/far", 3)
+	n := int64(0)
+	return func(ctx context.Context) error {
+		n++
+		return w.Resize(ctx, 3+n%5)
+	}
+}
+
+func resizesAndAcquires(s *zksync.Session) func(context.Context) error {
+	return both(resizes(s), acquires(s))
+}
+
+// tries acquires what nobody holds.
+func tries(s *zksync.Session) func(context.Context) error {
+	w := zksemaphore.NewWeighted(s, "/far", 3)
+	return func(ctx context.Context) error {
+		l, err := w.TryAcquireLease(ctx, 1)
+		if err == nil {
+			err = l.Unlock()
+		}
+		return err
+	}
+}
+
 func resets(s *zksync.Session) func(context.Context) error {
 	return zkbarrier.NewBarrier(s, "/far", 1).Reset
 }
@@ -99,12 +125,18 @@ func TestACallOfAFarProcessEndsBesideNearOnesThatNeverPause(t *testing.T) {
 		nears int
 		far   user
 	}{
-		"acquire":                       {acquires, 4, acquires},
-		"add and done":                  {members(1, 1), 2, members(1, 1)},
-		"register beside registrations": {registers, 2, registers},
-		"count down":                    {counts, 2, counts},
-		"a gate":                        {opens, 2, opens},
-		"reset":                         {meets(1), 2, resets},
+		"acquire":                          {acquires, 4, acquires},
+		"add and done":                     {members(1, 1), 2, members(1, 1)},
+		"register beside registrations":    {registers, 2, registers},
+		"count down":                       {counts, 2, counts},
+		"a gate":                           {opens, 2, opens},
+		"reset":                            {meets(1), 2, resets},
+		"acquire beside one that resizes":  {resizes, 1, acquires},
+		"acquire beside three that resize": {resizes, 3, acquires},
+		"resize beside one":                {resizes, 1, resizes},
+		"resize beside three":              {resizes, 3, resizes},
+		"try to acquire beside three that resize":      {resizes, 3, tries},
+		"acquire beside three that resize and acquire": {resizesAndAcquires, 3, acquires},
 	} {
 		t.Run(name, func(t *testing.T) {
 			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
@@ -134,7 +166,7 @@ func TestACallOfAFarProcessEndsBesideNearOnesThatNeverPause(t *testing.T) {
 					within, cancel := context.WithTimeout(ctx, 10*time.Second)
 					err := use(within)
 					cancel()
-					require.NoError(t, err)
+					require.NoError(t, err, "beside %d", made.Load())
 					most = max(most, time.Since(start))
 				}
 				t.Logf("the longest call took %v, beside %d", most, made.Load())
