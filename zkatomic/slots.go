@@ -70,10 +70,8 @@ func (x *Slots) check(t slotTerms) error {
 // the lease is released, or lost with its session. The lease's token is greater than that of every earlier holder of
 // the slot.
 //
-// It blocks until a slot is free. Those who wait get one in the order in which the servers queued them. If ctx ends,
-// nothing is held, and what is left on the servers is removed. A disconnect delays the call. If the session is lost
-// meanwhile, it queues anew, at the tail. If the session is closed, the error is zksync.ErrClosed. If the path belongs to
-// another type, or has another number of slots, it is zksync.ErrMisuse. If somebody has removed a part of the nodes, it is
+// It blocks until a slot is free; waiters get one in the order in which the servers queued them. If the path belongs to
+// another type, or has another number of slots, the error is zksync.ErrMisuse. If a part of the nodes was removed, it is
 // zksync.ErrBroken. It costs three requests if a slot is free and
 // nobody waits; one more the first time of an object; and the first use of a path a few more.
 func (x *Slots) Acquire(ctx context.Context) (slot int, l *zksync.Lease, err error) {

@@ -115,14 +115,13 @@ func (c *Cron) At(name, spec string, f Func, opts ...JobOption) {
 
 // Run queues for the lease of each job, and runs the ticks of the jobs whose lease it holds.
 //
-// It blocks until ctx ends or something is wrong for good; then it ends the contexts of all functions that run, waits
-// until they have returned, and gives up all leases. The end of a tick whose function has succeeded is recorded before
-// Run returns, for which it waits until the lease ends at the latest. A disconnect keeps the leases. If the session is
+// It blocks until ctx ends or an error is permanent; then it ends the contexts of all functions that run, waits
+// until they have returned, and gives up all leases. It records the end of a tick whose function has succeeded before it
+// returns, and waits for that until the lease ends. If the session is
 // lost, the functions' contexts end, and Run queues again in the next session.
 //
 // A job that other processes have with another schedule or other options waits until the last of them has stopped, and is
-// logged; the other jobs go on. [WithRevision] does not wait. Run fails with zksync.ErrMisuse if a job was registered
-// wrongly or the path belongs to another type.
+// logged. [WithRevision] does not wait. A job that was registered wrongly is zksync.ErrMisuse.
 //
 // Requests: docs/cron.md has a table.
 func (c *Cron) Run(ctx context.Context) error {

@@ -108,10 +108,9 @@ func (h *Hold) SetNote(ctx context.Context, note string) error {
 //
 // It blocks until the servers confirm, or ctx ends: then the error wraps the context's error and, if the hold may have
 // ended, satisfies [zksync.Ambiguous]. Such an Unlock is carried out all the same, as soon as the connection allows, as long as the session is
-// not closed: [Hold.Done] tells when, and another call waits for it. Disconnects and lost sessions delay
-// it. If somebody has broken the hold, the error is zksync.ErrLost, and its text says who and why. It is zksync.ErrLost, too,
-// if another process has resumed the hold, which then lasts, and zksync.ErrReleased after an Unlock that succeeded. It
-// costs one request.
+// not closed: [Hold.Done] reports when, and another call waits for it. If somebody has broken the hold, or another process has
+// resumed it, the error is zksync.ErrLost, and its text says who and why. After an Unlock that succeeded it is
+// zksync.ErrReleased. It costs one request.
 func (h *Hold) Unlock(ctx context.Context) error {
 	err := h.unlock(ctx)
 	switch {

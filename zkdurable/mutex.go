@@ -55,18 +55,15 @@ func (m *Mutex) openNode(t node.Token) string { return m.terms.Base + "/open-" +
 
 // LockContext waits until the lock is free, and takes it for the owner. The hold outlives ctx, the session and the process.
 //
-// It blocks until then or until ctx ends. Waiters are granted in the order in which the servers queued them. If ctx ends,
-// the error wraps the context's error; a lock that may have been granted at that instant is given back, for which
-// LockContext waits briefly. A disconnect keeps the place in the queue. After a lost session it queues anew, unless the
-// lock was granted in that session: then it returns that hold. If the session is closed, the error is zksync.ErrClosed.
+// Waiters are granted in the order in which the servers queued them. If ctx ends, a lock that may have been granted at that
+// instant is given back. After a lost session the call queues again, unless the
+// lock was granted in that session: then it returns that hold.
 //
 // If the owner holds the lock, or the name is empty, longer than 1 KB or not UTF-8, the error is zksync.ErrMisuse. [Mutex.Resume]
 // is the way to a hold that the owner has; also to one that was granted just when its process died or closed its
-// session (the error then satisfies [zksync.Ambiguous]), which [Mutex.Holder] shows.
+// session (the error then satisfies [zksync.Ambiguous]).
 //
-// It costs three requests if the lock is free. If it is held, it costs three until it waits, four behind others, and two to
-// five when its turn comes. The first in the queue asks once in each session timeout whether the hold lasts. The first use
-// of a path costs a few more.
+// Requests: docs/durable.md has a table.
 func (m *Mutex) LockContext(ctx context.Context, owner string) (*Hold, error) {
 	a := &acquisition{attempt: attempt{m: m, owner: owner}}
 	return a.obtain(ctx, "lock", a.run)
@@ -86,8 +83,7 @@ func (m *Mutex) TryLockContext(ctx context.Context, owner string) (*Hold, error)
 // has the hold open. So after a crash it may fail for a session timeout: try again, or use a session file
 // ([zksync.WithSessionFile]), with which the next process ends the session of the one before.
 //
-// It blocks for the servers' answers, also for a connection, until ctx ends: the error wraps the context's error, and the
-// hold is left to others. In a new session it asks again. If the session is closed, the error is zksync.ErrClosed. It costs
+// If ctx ends, the hold is left to others. It costs
 // four requests; a refusal names who has the hold open, which may cost one more.
 func (m *Mutex) Resume(ctx context.Context, owner string) (*Hold, error) {
 	r := &resumption{attempt: attempt{m: m, owner: owner}, id: node.NewUUID()}

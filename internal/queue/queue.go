@@ -151,19 +151,14 @@ func (t *Ticket) dropProof() {
 // session lived. The ticket is lost then, and is never granted.
 var ErrGone = node.ErrGone
 
-// Obtain enters the queue and waits until the entry is granted.
+// Obtain enters the queue and waits until the entry is granted, in the order in which the servers queued the entries.
 //
-//   - Blocks: until the grant, in the order in which the servers queued the entries.
 //   - Cancel: returns within [node.Grace]. The reaper of the session removes what is left of the entry.
-//   - Disconnect: goes on waiting, and keeps the entry.
-//   - Session loss, or entry deleted by others: queues anew, at the tail. If that happens after the
+//   - Session loss, or entry deleted by others: queues again, at the tail. If that happens after the
 //     grant, lost is called instead, once. It must not block. From then on the ticket must not be used.
-//   - Close of the client: returns [errs.ErrClosed].
 //   - Errors: that of ctx, or one that another attempt would not change. No ticket is held then.
 //   - Requests: 1 when nobody queues; 3 behind one entry (the entry, a listing, the
-//     watches), 4 behind several (a second listing), and 0 after the departure. In a crowd
-//     it is always 3: a read of the directory's data replaces the listings as long as nobody
-//     enters at the same time, and the release of a sealed entry the second one.
+//     watches), 4 behind several (a second listing), 3 in a crowd, and 0 after the departure.
 func (q *Queue) Obtain(ctx context.Context, lost func(*Ticket)) (*Ticket, error) {
 	return q.ObtainFrom(ctx, lost, nil)
 }

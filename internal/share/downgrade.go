@@ -13,16 +13,14 @@ import (
 )
 
 // Downgrade turns a write lease into a read lease in one transaction: it makes a read node with the
-// sequence number of the write node, and removes the write node. So no writer that queues behind
-// gets in between. Other readers get in, if no writer is ahead of them. The idea and the layout of
-// the nodes are those of Curator's InterProcessReadWriteLock, which does it in two requests.
+// sequence number of the write node, and removes the write node. So no later writer
+// gets in between. The idea and the layout of the nodes are those of Curator's InterProcessReadWriteLock, which needs two requests.
 //
-// The token of the new lease keeps the zxid of the write node, with the next Seq. The read node is created
-// late: its own zxid would be greater than that of writers that queue behind it and are granted after it.
+// The token of the new lease keeps the zxid of the write node, with the next Seq: the zxid of the read node
+// would be greater than that of writers that queue behind it.
 //
-// While it is not known whether the transaction was applied, readers may be granted elsewhere,
-// so l is not Valid. If that stays unknown, or if ctx ends, both leases are given up, and the
-// caller holds neither. After any other error the write lease is unchanged, unless it was lost.
+// While the outcome is not known, l is not Valid. If it stays unknown, or if ctx ends, both leases are given up.
+// After any other error the write lease is unchanged, unless it was lost.
 func (r *Readers) Downgrade(ctx context.Context, l *lease.Lease) (*lease.Lease, error) {
 	if l == nil || !l.GrantedBy(r.write) {
 		return nil, fmt.Errorf("%w: a lease to downgrade that is not a write lease of this lock", errs.ErrMisuse)

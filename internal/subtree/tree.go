@@ -41,18 +41,13 @@ type Event struct {
 }
 
 // Tree returns a loop over the changes of the node at path, a path on the servers, and of everything below it. The node need
-// not exist. It begins with what is there, parents before their children, and with Initialized. Then it tells every later
-// change; if a node changes again before that was read, it tells the last state. Whatever happens to the connection,
-// the changes add up to what is on the servers. It waits and ends as [follow.Data] does. It leaves out what the session may not read. The
-// servers tell nobody that this has changed, so such nodes are read again, up to 64 in each session timeout.
+// not exist. It begins with what is there, parents before their children, and with Initialized. Then it reports the last
+// state of each node that has changed. Whatever happens to the connection, the changes add up to what is on the servers. It waits
+// and ends as [follow.Data] does. It leaves out what the session may not read, and reads up to 64 such nodes again in each session
+// timeout.
 //
-// The servers hold one recursive watch (since 3.6). The beginning costs two requests, a request for each node, and one for each node
-// that has children. A node that is created or changed later costs one, a deletion one. After a lost connection each known
-// node costs one, because its watch may have missed something; so does each that has changed, and each whose children have.
-// Older servers hold two watches for each node. There each node costs two requests at the beginning
-// and after a lost connection, and a child that comes or goes costs a listing of its parent.
-//
-// It keeps the names and three numbers of each node, not the data: a [Cache] does.
+// The beginning, and each new connection, cost one request a node, and one more for each node with children. So does each
+// change. Servers before 3.6 know no recursive watches: there each node costs two requests.
 func Tree(ctx context.Context, at follow.Sessions, path string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		t := newTree(path)

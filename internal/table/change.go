@@ -28,30 +28,7 @@ const (
 
 // Change changes the entry of a key depending on what it is. decide is given the entry, and may be asked again. If it
 // decides to do nothing, it was given what the entry was at an instant of the call. With sure, decide is never given an
-// older entry, whatever it decides.
-//
-// The transaction must fail if the entry is no longer the one that was read. Its version tells whether the data
-// has changed, but not whether the entry was removed and made again: the versions of each node begin at 0. So every
-// removal of an entry also writes to its bucket, and the transaction checks the version of the bucket. This is the argument:
-//
-//   - The version of the bucket that is checked was seen before the entry was read, in the same session. Within a
-//     session no answer is older than an earlier one. So the bucket had this version already when the entry was read, or before.
-//   - If the bucket has it still at the transaction, no entry of the bucket was removed since. So the entry that was read is
-//     there, and its version tells whether it has other data.
-//   - If there was no entry, the transaction makes one. The servers refuse that if there is one by then.
-//
-// Nobody removes a bucket, except by hand: a bucket that is made again has the versions of before once more.
-//
-// The version of a bucket is kept from one call to the next. So without removals a change costs a read and a
-// transaction. After a removal by another session, the first change in the bucket is refused, and reads both anew.
-//
-// # When is the result sure
-//
-// A server may lag behind, so what was read first may be older than the call. If the transaction is applied, that does not
-// matter. A refusal has come after everything that caused it, through the same server. So what is read after it is
-// at most as old as the refusal. Where nothing is to be changed, a sync comes before the result.
-//
-// After 4294967295 changes a version is -1, which the servers take for any. Then the gate is closed before the reads.
+// older entry, whatever it decides. The argument is in the package comment.
 func (t *Table) Change(ctx context.Context, e *zkconn.Epoch, key string, sure bool, decide func(Entry) (Decision, error)) error {
 	p := t.place(key)
 	var synced *zkconn.Epoch // the session in which what is read is not older than the call

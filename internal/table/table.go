@@ -1,5 +1,29 @@
 // Package table keeps many entries on the servers, each in a node of its own: the keys of a map or a set. Keys are any
 // text, and values any bytes. Every change is applied once, and may depend on what was there before.
+//
+// # Why a change finds the entry that was read
+//
+// Its transaction must fail if the entry is no longer the one that was read. The version of its node says whether the data
+// has changed, but not whether the entry was removed and created again: the versions of each node begin at 0. So every
+// removal of an entry also writes to its bucket, and the transaction checks the version of the bucket:
+//
+//   - The version of the bucket that is checked was seen before the entry was read, in the same session. Within a
+//     session no answer is older than an earlier one. So the bucket had this version when the entry was read, or before.
+//   - If the bucket has it still at the transaction, no entry of the bucket was removed since. So the entry that was read is
+//     there, and its version says whether it has other data.
+//   - If there was no entry, the transaction creates one. The servers refuse that if there is one by then.
+//
+// Only an administrator removes a bucket: one that is created again has the versions of before once more.
+//
+// The version of a bucket is kept from one call to the next. So without removals a change costs a read and a
+// transaction. After a removal by another session, the first change in the bucket is refused, and reads both again.
+// After 4294967295 changes a version is -1, which the servers take for any. Then the gate is closed before the reads.
+//
+// # When a result is as new as the call
+//
+// A server may lag behind, so what was read first may be older than the call. If the transaction is applied, that does not
+// matter. A refusal has come after everything that caused it, through the same server. So what is read after it is
+// at most as old as the refusal. Where nothing is to be changed, a sync comes before the result.
 package table
 
 import (

@@ -13,13 +13,10 @@ import (
 // goroutine that reads the connection or the one that closes it, and must not block.
 // If the node does not exist, no watch is left behind and the error is zk.ErrNoNode.
 //
-// The call blocks for one read, or for none if the server already holds a watch
-// of this connection on the node; or until ctx ends or the epoch is over. It
-// does not try again on a new connection: then tell gets [Disconnected].
+// It blocks for one read, or for none if the server already holds a watch
+// of this connection on the node. It does not try again on a new connection: then tell gets [Disconnected].
 //
-// It sends a read, and not a setWatches as WatchAll does. If the node does not exist, the answer says so, and no
-// further request is needed. zkonce looks for its result twice before there is one. With setWatches that would take
-// two requests more.
+// It sends a read, not a setWatches as WatchAll does: the answer says whether the node exists, which saves zkonce two requests.
 func (e *Epoch) Watch(ctx context.Context, path string, tell func(Event)) (*Watch, error) {
 	key := watchKey{path, dataWatch}
 	e.hub.mu.Lock()
