@@ -32,8 +32,7 @@ func (c *Cond) signal(ctx context.Context, l *lease.Lease, all bool) error {
 			first = false
 			return c.addSignal(ctx, e, l.Token(), all, attempt)
 		})
-		// A read that was answered with nothing that settles it (the servers throttle) is made again.
-		if !errors.Is(err, errAgain) && (ctx.Err() != nil || !zkconn.Unknown(err)) {
+		if !errors.Is(err, errAgain) {
 			return err
 		}
 		_ = pace.Rest(ctx, nil) // the next attempt finds out whether ctx has ended

@@ -187,7 +187,7 @@ func departed(ctx context.Context, e *zkconn.Epoch, path string) error {
 	}
 	for pace := (node.Pace{}); ; {
 		_, there, err := e.Exists(ctx, path)
-		if err == nil && !there || err != nil && !zkconn.Unknown(err) {
+		if err != nil || !there {
 			return err
 		}
 		if err := pace.Rest(ctx, e); err != nil {

@@ -261,10 +261,7 @@ func (t *Ticket) confirm(ctx context.Context, ev *events) error {
 		return err
 	}
 	err := t.exists(ctx)
-	switch {
-	case zkconn.Unknown(err):
-		return errList
-	case errors.Is(err, zk.ErrNoNode):
+	if errors.Is(err, zk.ErrNoNode) {
 		return ErrGone
 	}
 	return err
@@ -282,7 +279,6 @@ func (t *Ticket) check(ctx context.Context, blockers []Entry) error {
 	for _, b := range blockers {
 		_, there, err := t.Epoch.Exists(ctx, t.queue.Dir+"/"+b.Name)
 		switch {
-		case zkconn.Unknown(err): // no answer: the next check asks again
 		case err != nil:
 			return err
 		case !there:

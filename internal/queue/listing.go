@@ -25,9 +25,6 @@ func (t *Ticket) ahead(ctx context.Context) ([]Entry, error) {
 		}
 		return ahead, err
 	}, t.known)
-	if zkconn.Unknown(err) {
-		return nil, errList
-	}
 	if err != nil {
 		return nil, err
 	}

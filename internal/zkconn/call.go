@@ -106,16 +106,14 @@ func failed[T any](err error) *Call[T] {
 	return c
 }
 
-// retry runs a request until the servers answer it. It waits for a connection first, and
+// retry runs a request until the servers answer it, ctx ends or the epoch is over. It waits for a connection first, and
 // again after each connection that was lost. The request must be one that may be run twice.
 //
-// If the outcome is unknown although the connection still stands, the answer was an error code
-// that has no name, or one that passes. A few such answers are ignored, with growing pauses,
-// before one is returned.
+// If the outcome is unknown although the connection still stands, the answer was an error code that has no name, or one
+// that passes: the servers throttle. However often that comes, the request is sent again, with growing pauses. Many callers
+// have nobody to return an error to, and for all others ctx is the bound.
 func retry[T any](ctx context.Context, e *Epoch, r request[T]) (T, error) {
-	const overlooked = 4
-	lost, pace := Pace{First: time.Millisecond}, Pace{Most: time.Second / 4}
-	for odd := 0; ; {
+	for lost, odd := (Pace{First: time.Millisecond}), (Pace{}); ; {
 		if err := e.Await(ctx); err != nil {
 			var none T
 			return none, err
@@ -135,10 +133,7 @@ func retry[T any](ctx context.Context, e *Epoch, r request[T]) (T, error) {
 		if at == 0 || e.Connection() != at {
 			continue // the connection was lost: wait for the next
 		}
-		if odd++; odd > overlooked {
-			return v, err
-		}
-		if perr := pace.Rest(ctx, e); perr != nil {
+		if perr := odd.Rest(ctx, e); perr != nil {
 			return v, perr
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
 )
 
 // Orphan is a node that its maker has given up, or a node that may have been made or may yet be.
@@ -48,13 +50,14 @@ func (e *Epoch) reap(o Orphan) {
 	if o.Pending != nil && !e.settle(&o) {
 		return
 	}
+	ctx := errs.WithTrail(context.Background()) // so that an answer that never settles it is logged
 	for pace := (Pace{First: 20 * time.Millisecond}); ; {
-		err := e.sweep(o)
+		err := e.sweep(ctx, o)
 		if err == nil || errors.Is(err, ErrOver) {
 			return
 		}
-		// This is a refusal (no permission any more), or a code without a name. We can do
-		// nothing about the cause, and the node must be removed, so the attempts go on.
+		// This is a refusal: no permission any more. We can do nothing about the cause, and the node must
+		// be removed, so the attempts go on.
 		e.cfg.Logger.Warn("cannot remove an abandoned node yet", "dir", o.Dir, "node", o.Node, "error", err)
 		if !sleep(pace.Next(), e.over) {
 			return
@@ -76,18 +79,18 @@ func (e *Epoch) settle(o *Orphan) bool {
 }
 
 // sweep removes the orphan once. It returns nil when nothing of it is left.
-func (e *Epoch) sweep(o Orphan) error {
+func (e *Epoch) sweep(ctx context.Context, o Orphan) error {
 	if o.First != "" {
-		if err := e.remove(o.First); err != nil {
+		if err := e.remove(ctx, o.First); err != nil {
 			return err
 		}
 	}
 	if o.Node != "" {
-		return e.remove(o.Node)
+		return e.remove(ctx, o.Node)
 	}
 	// The sync of SyncedChildren is needed: a server other than the
 	// one that took the create may not have heard of the node yet.
-	names, err := e.SyncedChildren(context.Background(), o.Dir)
+	names, err := e.SyncedChildren(ctx, o.Dir)
 	if errors.Is(err, zk.ErrNoAuth) {
 		return nil // without permission to list, nothing can be found
 	}
@@ -95,7 +98,7 @@ func (e *Epoch) sweep(o Orphan) error {
 		if o.Prefix == "" || !strings.HasPrefix(n, o.Prefix) {
 			continue
 		}
-		if err := e.remove(o.Dir + "/" + n); err != nil {
+		if err := e.remove(ctx, o.Dir+"/"+n); err != nil {
 			return err
 		}
 	}
@@ -103,7 +106,7 @@ func (e *Epoch) sweep(o Orphan) error {
 }
 
 // remove removes a node. It returns nil if the node is not there.
-func (e *Epoch) remove(node string) error { return gone(e.Delete(context.Background(), node)) }
+func (e *Epoch) remove(ctx context.Context, node string) error { return gone(e.Delete(ctx, node)) }
 
 // gone turns the error of a deletion or listing into nil if it
 // says that the node is not there: that is what was wanted.

@@ -1,7 +1,10 @@
 package zkconn_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,7 +108,7 @@ func TestTheReaperEndsWithItsEpoch(t *testing.T) {
 	})
 }
 
-func TestAnErrorWithoutANameIsOverlookedAFewTimes(t *testing.T) {
+func TestAnErrorWithoutANameIsOverlookedUntilTheContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
 		_, e := open(t, srv)
@@ -129,8 +132,12 @@ func TestAnErrorWithoutANameIsOverlookedAFewTimes(t *testing.T) {
 			}
 			return zktest.Verdict{}
 		})
-		_, _, err = e.Exists(t.Context(), "/a")
-		require.True(t, zkconn.Unknown(err), "%v", err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		before := srv.RequestsBy(zktest.Exists)
+		_, _, err = e.Exists(ctx, "/a")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.InDelta(t, 60+7, srv.RequestsBy(zktest.Exists)-before, 2, "once in a second, after pauses that grow up to that")
 	})
 }
 
@@ -155,6 +162,24 @@ func TestAReadWaitsForAConnectionAndForNoLongerThanItsContext(t *testing.T) {
 		time.AfterFunc(time.Second, allow)
 		_, _, err = e.Get(t.Context(), "/")
 		require.NoError(t, err)
+	})
+}
+
+// It has no caller, so the log is where it says so.
+func TestTheReaperSaysThatServersDoNotTakeItsRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		var log bytes.Buffer
+		_, e := open(t, srv, func(cfg *zkconn.Config) { cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		dir(t, e, "_c_1-lock-0")
+		heal := srv.SetError(zktest.CodeThrottled, zktest.Delete)
+		done := e.Reap(zkconn.Orphan{Dir: "/d", Node: "/d/_c_1-lock-0"})
+		time.Sleep(time.Minute)
+		heal()
+		reaped(t, done, 2*time.Second)
+		require.Equal(t, 1, strings.Count(log.String(), "level=WARN"), log.String())
+		require.Contains(t, log.String(), "throttled")
+		zktest.CheckChildren(t, srv, "/d")
 	})
 }
 
