@@ -1,6 +1,7 @@
 package zkqueue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -46,30 +47,39 @@ func (q *Queue[T]) attempt(ctx context.Context, e *zkconn.Epoch, s *elements.Sea
 func (q *Queue[T]) await(ctx context.Context, e *zkconn.Epoch, s *elements.Search, f func(elements.Content) error) error {
 	changes := record.Hear(e)
 	defer changes.Stop()
-	for ; ; changes.Stop() { // a change of both directories is one
-		v, err := s.Watch(ctx, changes)
+	for changed := false; ; changed = true {
+		v, err := s.Watch(ctx, changes, changed)
 		if err != nil {
 			return err
 		}
-		p, next, err := s.From(v, false)
-		for again := false; p != nil; again = true {
-			err = q.attempt(ctx, e, s, p, f)
-			if err == nil {
-				q.raw.Keep(v)
+		// As long as nothing is heard, nothing has changed: the view shows which element becomes due.
+		for heard := ""; heard == ""; {
+			p, next, err := s.From(ctx, v, false)
+			if err == nil && p != nil {
+				return q.attemptFrom(ctx, e, s, v, p, f)
 			}
-			if again || !elements.Taken(err) {
+			if err == nil {
+				heard, _, err = changes.Next(ctx, next)
+			}
+			if err != nil {
 				return err
 			}
-			p, _, err = s.From(v, true)
-			if p == nil && err == nil {
-				err = elements.ErrAgain
-			}
 		}
-		if err != nil {
-			return err
-		}
-		if _, _, err := changes.Next(ctx, next); err != nil {
-			return err
-		}
+		changes.Stop() // a change of both directories is one
 	}
+}
+
+// attemptFrom has f take an element of the view of the first in line, or one further into it if others have that.
+func (q *Queue[T]) attemptFrom(ctx context.Context, e *zkconn.Epoch, s *elements.Search, v *elements.View, p *elements.Pick, f func(elements.Content) error) error {
+	err := q.attempt(ctx, e, s, p, f)
+	if elements.Taken(err) {
+		if p, _, err = s.From(ctx, v, true); p == nil {
+			return cmp.Or(err, elements.ErrAgain)
+		}
+		err = q.attempt(ctx, e, s, p, f)
+	}
+	if err == nil {
+		q.raw.Keep(v)
+	}
+	return err
 }

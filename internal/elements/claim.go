@@ -119,6 +119,9 @@ func (q *Queue) End(ctx context.Context, e *zkconn.Epoch, c Claim, ack bool, end
 		if record.Conflict(err) || errors.Is(err, ErrAgain) {
 			return errs.ErrLost
 		}
+		if err == nil && ack {
+			q.gone(c.element)
+		}
 		return err
 	}, finish)
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {

@@ -38,6 +38,7 @@ type Queue struct {
 	crowd  crowd                   // of others
 	held   map[string]*lease.Lease // see Hold
 	clock  *clock                  // of the leader; nil if nothing is known of it
+	memory *memory                 // of the elements that are delayed; nil if it is of no use
 	czxids map[string]int64        // of the elements that were listed last, where the numbers do not tell the order
 }
 

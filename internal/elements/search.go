@@ -133,9 +133,17 @@ func (s *Search) list(ctx context.Context) (v *View, line bool, err error) {
 }
 
 // Watch makes a view for the first in line, as this server knows the elements, and has the listener hear of the next change.
-func (s *Search) Watch(ctx context.Context, changes *record.Listener) (*View, error) {
+// changed says that something has changed, so the elements are listed whatever is remembered of them.
+func (s *Search) Watch(ctx context.Context, changes *record.Listener, changed bool) (*View, error) {
 	n, ended := s.q.begins()
-	v, err := s.q.listed(ctx, s.e, changes.List)
+	v, err := s.q.listed(ctx, s.e, func(ctx context.Context, dir string) (zkconn.Listing, error) {
+		if !changed && dir == s.q.dir("elements") {
+			if l, ok, err := s.q.recall(ctx, s.e, changes); ok || err != nil {
+				return l, err
+			}
+		}
+		return changes.List(ctx, dir)
+	})
 	if err == nil {
 		v.number, v.ended = n, ended
 	}
@@ -175,10 +183,17 @@ func (s *Search) take(v *View, share bool) (p *Pick, err error) {
 }
 
 // From is for the first in line: it takes an element from a view of its own. After a miss that is not the first one, because
-// others may be quicker there.
-func (s *Search) From(v *View, again bool) (p *Pick, next time.Duration, err error) {
+// others may be quicker there. If the time is needed and not known any more, it asks.
+func (s *Search) From(ctx context.Context, v *View, again bool) (p *Pick, next time.Duration, err error) {
+	now := v.clock
+	if now != nil {
+		if now, err = s.q.known(ctx, v.e); err != nil {
+			return nil, 0, err
+		}
+	}
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
+	v.clock = now
 	var c *crowd
 	if again {
 		c = &s.q.crowd

@@ -85,5 +85,10 @@ func (q *Queue) Remove(ctx context.Context, e *zkconn.Epoch, all ...Content) err
 		ops = append(ops, &zk.DeleteRequest{Path: q.node(c.name), Version: c.version})
 	}
 	_, err := q.apply(ctx, e, ops...)
+	if err == nil {
+		for _, c := range all {
+			q.gone(c.name)
+		}
+	}
 	return refused(err, checks)
 }

@@ -170,6 +170,7 @@ func (q *Queue) listed(ctx context.Context, e *zkconn.Epoch, list func(context.C
 	}
 	v.took = time.Since(start)
 	q.divide(v, all, claims.Names)
+	q.remember(v, found)
 	return v, nil
 }
 

@@ -252,6 +252,104 @@ func TestAPutThatWaitsListsNoElements(t *testing.T) {
 	})
 }
 
+// A long listing with delayed elements is made once for each element, whoever waits. Whether anything has changed since, the
+// status of the directory tells.
+func TestAConsumerBesideManyDelayedElementsListsThemOnceForEachElement(t *testing.T) {
+	for name, get := range map[string]func(t *testing.T, q *zkqueue.Queue[int]) int{
+		"Take": take,
+		"Receive": func(t *testing.T, q *zkqueue.Queue[int]) int {
+			d := receive(t, q)
+			require.NoError(t, d.Ack(t.Context()))
+			return d.Value
+		},
+	} {
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+			p, q := zkqueue.New[int](proving.Calm(v), path), zkqueue.New[int](proving.Calm(v), path)
+			delay(t, p, 100)
+			put(t, p, -1)
+			require.Equal(t, -1, get(t, q))
+			got := make(chan int)
+			for i := range 5 {
+				listings := v.Server.RequestsBy(zktest.GetChildren)
+				v.Costs(4, func() {
+					go func() { got <- get(t, q) }()
+					v.Quiet()
+				}, "%s waits: the line, the claims, a watch of the elements, their directory", name)
+				put(t, p, i)
+				require.Equal(t, i, <-got)
+				v.Quiet()
+				require.Equal(t, 3, int(v.Server.RequestsBy(zktest.GetChildren)-listings), "%s: the claims twice, the elements once", name)
+			}
+		})
+	}
+}
+
+// delay puts n elements that are not due for an hour.
+func delay(t *testing.T, q *zkqueue.Queue[int], n int) {
+	t.Helper()
+	for range n {
+		require.NoError(t, q.PutAfter(t.Context(), 0, time.Hour))
+	}
+}
+
+// What others change between two waits of a consumer is seen, though the number of elements is what it was.
+func TestAConsumerBesideDelayedElementsSeesWhatHasChangedSinceItsListing(t *testing.T) {
+	for name, change := range map[string]func(t *testing.T, v *proving.Env, p *zkqueue.Queue[int]){
+		"an element more": func(t *testing.T, v *proving.Env, p *zkqueue.Queue[int]) { put(t, p, 1) },
+		"one that goes before others": func(t *testing.T, v *proving.Env, p *zkqueue.Queue[int]) {
+			require.NoError(t, p.PutPriority(t.Context(), 1, -1))
+		},
+		"one in place of another": func(t *testing.T, v *proving.Env, p *zkqueue.Queue[int]) {
+			v.Remove(path + "/zkqueue/elements/" + v.Children(path + "/zkqueue/elements")[0])
+			put(t, p, 1)
+		},
+		"one that is given back": func(t *testing.T, v *proving.Env, p *zkqueue.Queue[int]) {
+			put(t, p, 1)
+			require.NoError(t, receive(t, p).Nack(t.Context()))
+		},
+		"another queue": func(t *testing.T, v *proving.Env, p *zkqueue.Queue[int]) {
+			v.Server.DeleteAll(path)
+			other := zkqueue.New[int](v.Session(), path)
+			delay(t, other, 101) // as many changes as the other one has had
+			put(t, other, 1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				p, q := zkqueue.New[int](proving.Calm(v), path), zkqueue.New[int](proving.Calm(v), path)
+				delay(t, p, 100)
+				put(t, p, 0)
+				require.Equal(t, 0, take(t, q))
+				change(t, v, p)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				start := time.Now()
+				got, err := q.Take(ctx)
+				require.NoError(t, err)
+				require.Equal(t, 1, got)
+				require.Zero(t, time.Since(start))
+			})
+		})
+	}
+}
+
+// A consumer that waits lists nothing when an element becomes due: nothing has changed.
+func TestAConsumerListsDelayedElementsOnceWhenTheyBecomeDueOneAfterTheOther(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		p, q := zkqueue.New[int](proving.Calm(v), path), zkqueue.New[int](proving.Calm(v), path)
+		delay(t, p, 100)
+		const n = 100
+		for i := range n {
+			require.NoError(t, p.PutAfter(t.Context(), i, time.Duration(i+1)*time.Second))
+		}
+		listings := v.Server.RequestsBy(zktest.GetChildren)
+		for i := range n {
+			require.Equal(t, i, take(t, q))
+		}
+		require.Equal(t, 1+1+n, int(v.Server.RequestsBy(zktest.GetChildren)-listings), "both directories; of the claims for each element")
+	})
+}
+
 // Delayed elements stay in the listing of a consumer that waits: it lists again when something has changed, and when it begins to wait.
 func TestATakeBesideDelayedElementsListsThemForEachEvent(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
