@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -158,5 +160,69 @@ func TestADialThatHangsEndsWithItsLimitAndWithClose(t *testing.T) {
 		c.Close()
 		require.Less(t, time.Since(closing), 100*time.Millisecond, "there is no session to end")
 		require.Equal(t, []time.Duration{2 * time.Second, 4 * time.Second, 5 * time.Second, 5 * time.Second}, bounds[:4])
+	})
+}
+
+// hanging has a session begin over p, and after that each dial hang until its limit. bounds returns how long each took.
+func hanging(p *peer, timeout time.Duration) (c *Client, bounds func() []time.Duration) {
+	var mu sync.Mutex // the end of a session dials, too
+	var all []time.Duration
+	var first atomic.Bool
+	c = p.open(timeout, func(cfg *Config) {
+		cfg.Servers = []string{"a:1", "b:1", "c:1"}
+		cfg.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if first.CompareAndSwap(false, true) {
+				return p.dial(ctx, network, addr)
+			}
+			began := time.Now()
+			<-ctx.Done()
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, time.Since(began))
+			return nil, ctx.Err()
+		}
+	})
+	return c, func() []time.Duration {
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(all)
+	}
+}
+
+// A round in which all were too slow has the next one take longer. It must leave time for all servers, or one that is back
+// does not get its turn before the session ends.
+func TestTheAttemptsOfARoundEndBeforeTheSessionDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPeer(t)
+		c, bounds := hanging(p, 10*time.Second)
+		s := newScript(p, p.greet(1, 10*time.Second))
+		e, err := c.Epoch(t.Context())
+		require.NoError(t, err)
+		s.conn.Close()
+		<-e.Over()
+		require.Len(t, bounds(), 6, "the last of the second round is under way")
+		c.Close()
+	})
+}
+
+// A link that was slow once may be slow, but one answer that came late must not have a dark server cost the session.
+func TestASlowAnswerGivesAnAttemptNoMoreThanAThirdOfTheTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPeer(t)
+		c, bounds := hanging(p, 9*time.Second)
+		s := newScript(p, p.greet(1, 9*time.Second))
+		e, err := c.Epoch(t.Context())
+		require.NoError(t, err)
+		time.Sleep(time.Millisecond) // after the handshake, of which the clock knows already
+		go func() { _ = e.Sync(t.Context(), "/") }()
+		xid, _, _ := s.next()
+		time.Sleep(2800 * time.Millisecond) // before the library's first ping
+		s.reply(xid, 0, jute.AppendText(nil, "/"))
+		synctest.Wait()
+		s.conn.Close()
+		time.Sleep(5 * time.Second)
+		require.Equal(t, 3*time.Second, bounds()[0])
+		c.Close()
 	})
 }
