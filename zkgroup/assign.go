@@ -122,7 +122,7 @@ func (g *Group) newAssignment(m *Membership, items []string, f func(context.Cont
 	if 8*len(items)+1024 > record.MaxTransaction {
 		return nil, fmt.Errorf("%w: %d items are too many", errs.ErrMisuse, len(items))
 	}
-	a.p = &presence.Presence{At: g.at, Node: a.w.Node, Data: a.w.Data(nil), Enter: a.enter, Exit: a.w.Exit, Lifetime: g.lifetime, Changed: a.present, Taken: a.taken}
+	a.p = &presence.Presence{At: g.at, Node: a.w.Node, Data: a.w.Data(nil), Enter: a.enter, Apply: g.applyOn, Exit: a.w.Exit, Lifetime: g.lifetime, Changed: a.present, Taken: a.taken}
 	return a, nil
 }
 

@@ -63,6 +63,7 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *Group {
 }
 
 func (g *Group) members() string         { return g.terms.Base + "/members" }
+func (g *Group) writers() string         { return g.terms.Base + "/writers" }
 func (g *Group) member(id string) string { return g.members() + "/" + escape(id) }
 
 // rounds is where the rounds of Assign are.
@@ -72,7 +73,17 @@ func (g *Group) rounds() rounds.Nodes {
 
 // apply makes a change once.
 func (g *Group) apply(ctx context.Context, e *zkconn.Epoch, ops ...any) error {
-	_, err := g.at.Apply(ctx, e, g.terms.Base+"/writers", ops...)
+	_, err := g.at.Apply(ctx, e, g.writers(), ops...)
+	return unlessRemoved(err)
+}
+
+// applyOn is apply on one connection only.
+func (g *Group) applyOn(ctx context.Context, e *zkconn.Epoch, link int64, ops ...any) error {
+	return unlessRemoved(g.at.ApplyOn(ctx, e, link, g.writers(), ops...))
+}
+
+// unlessRemoved is errRemoved if there is no record that could be changed.
+func unlessRemoved(err error) error {
 	if refused := new(zkconn.TxnError); errors.Is(err, zk.ErrNoNode) && !errors.As(err, &refused) {
 		return errRemoved
 	}
@@ -81,7 +92,7 @@ func (g *Group) apply(ctx context.Context, e *zkconn.Epoch, ops ...any) error {
 
 // lifetime is the timeout of another session that has changed something in the group.
 func (g *Group) lifetime(ctx context.Context, e *zkconn.Epoch, session int64) (time.Duration, error) {
-	return writers.Lifetime(ctx, e, g.terms.Base+"/writers", session)
+	return writers.Lifetime(ctx, e, g.writers(), session)
 }
 
 var errRemoved = fmt.Errorf("%w: somebody has removed nodes of the group; remove the rest, too, and join again", errs.ErrBroken)

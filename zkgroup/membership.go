@@ -60,7 +60,7 @@ func (g *Group) join(ctx context.Context, me Member) (*Membership, error) {
 		return nil, errs.OfContext(ctx)
 	}
 	m := &Membership{g: g, id: me.ID}
-	m.p = &presence.Presence{At: g.at, Node: g.member(me.ID), Data: bytes.Clone(me.Data), Enter: m.enter, Exit: m.exit, Lifetime: g.lifetime, Taken: taken(me.ID)}
+	m.p = &presence.Presence{At: g.at, Node: g.member(me.ID), Data: bytes.Clone(me.Data), Enter: m.enter, Apply: g.applyOn, Lifetime: g.lifetime, Taken: taken(me.ID)}
 	if err := m.p.Start(); err != nil {
 		return nil, err
 	}
@@ -93,15 +93,6 @@ func (m *Membership) enter(ctx context.Context, e *zkconn.Epoch, data []byte) er
 		return presence.ErrTaken
 	case record.RefusedAt(err, 0, zk.ErrNoNode):
 		return errRemoved
-	}
-	return err
-}
-
-// exit removes it.
-func (m *Membership) exit(ctx context.Context, e *zkconn.Epoch) error {
-	err := m.g.apply(ctx, e, &zk.DeleteRequest{Path: m.p.Node, Version: -1})
-	if record.RefusedAt(err, 0, zk.ErrNoNode) {
-		return nil
 	}
 	return err
 }

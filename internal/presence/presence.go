@@ -14,6 +14,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/writers"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -28,7 +29,9 @@ type Presence struct {
 	Data []byte // of the node, at first
 	// Enter makes the node. Its error is ErrTaken if there is one.
 	Enter func(ctx context.Context, e *zkconn.Epoch, data []byte) error
-	// Exit removes it.
+	// Apply makes a change that depends on what was seen on a connection: see [writers.Writers.ApplyOn].
+	Apply func(ctx context.Context, e *zkconn.Epoch, link int64, ops ...any) error
+	// Exit, if it is not nil, is what follows when the node was removed, by this process or another.
 	Exit func(ctx context.Context, e *zkconn.Epoch) error
 	// Lifetime tells the timeout of another session, 0 if that is not known.
 	Lifetime func(ctx context.Context, e *zkconn.Epoch, session int64) (time.Duration, error)
@@ -142,15 +145,46 @@ func (p *Presence) remain(ctx, waiting context.Context, st *Stay, told int) erro
 		return err
 	}
 	if p.leaving.Err() == nil { // the servers refuse to tell of the node: it must not outlive this presence, or nobody could come again
-		if ours, lookErr := p.ours(ctx, st); lookErr == nil && ours {
-			_ = p.Exit(ctx, e)
+		_ = p.exit(ctx, st)
+		return err
+	}
+	return p.exit(ctx, st)
+}
+
+// exit removes the node, and does what follows.
+func (p *Presence) exit(ctx context.Context, st *Stay) error {
+	if err := p.remove(ctx, st); err != nil || p.Exit == nil {
+		return err
+	}
+	return p.Exit(ctx, st.Epoch)
+}
+
+// remove removes the node, unless it is that of another. When the connection is lost, somebody may have removed ours, and another
+// may have made his. So nothing is sent on the next connection before a look has told whose the node is.
+func (p *Presence) remove(ctx context.Context, st *Stay) error {
+	p.mu.Lock()
+	link, version := st.link, st.version
+	p.mu.Unlock()
+	for pace := (node.Pace{Free: 2}); ; {
+		if link != st.Epoch.Connection() {
+			ours := false
+			var err error
+			if link, version, ours, err = p.look(ctx, st.Epoch); err != nil || !ours {
+				return err
+			}
 		}
-		return err
+		err := p.Apply(ctx, st.Epoch, link, &zk.DeleteRequest{Path: p.Node, Version: version})
+		switch {
+		case err == nil, record.RefusedAt(err, 0, zk.ErrNoNode):
+			return nil
+		case !record.RefusedAt(err, 0, zk.ErrBadVersion) && !errors.Is(err, writers.ErrMoved):
+			return err
+		}
+		link = -1 // look
+		if err := pace.Rest(ctx, st.Epoch); err != nil {
+			return err
+		}
 	}
-	if ours, err := p.ours(ctx, st); err != nil || !ours {
-		return err
-	}
-	return p.Exit(ctx, e)
 }
 
 // untilGone waits until somebody has removed the node. It makes no request while nothing happens, if it is certain that the
@@ -210,24 +244,23 @@ func (p *Presence) lookAfter(e *zkconn.Epoch) (look <-chan time.Time, stop func(
 	return t.C, t.Stop
 }
 
-// ours reports whether the node is that of st. If the connection is that on which it was seen, it is: an event would have told
-// of its end.
-func (p *Presence) ours(ctx context.Context, st *Stay) (ours bool, err error) {
-	p.mu.Lock()
-	link := st.link
-	p.mu.Unlock()
-	if link == st.Epoch.Connection() {
-		return true, nil
-	}
-	err = record.Insist(ctx, st.Epoch, func() error {
-		if err := record.Synced(ctx, st.Epoch, path.Dir(p.Node)); err != nil {
+// look tells whether the node is that of this session, on which connection it was seen, and its version there.
+func (p *Presence) look(ctx context.Context, e *zkconn.Epoch) (link int64, version int32, ours bool, err error) {
+	err = record.Insist(ctx, e, func() error {
+		link = e.Connection()
+		if err := record.Synced(ctx, e, path.Dir(p.Node)); err != nil {
 			return err
 		}
-		now, there, err := st.Epoch.Exists(ctx, p.Node)
-		ours = there && now.EphemeralOwner == st.Epoch.ID()
+		now, there, err := e.Exists(ctx, p.Node)
+		if ours = there && now.EphemeralOwner == e.ID(); ours {
+			version = now.Version
+		}
+		if err == nil && link != e.Connection() {
+			err = record.ErrAgain
+		}
 		return err
 	})
-	return ours, err
+	return link, version, ours, err
 }
 
 // set notes that the node is there.

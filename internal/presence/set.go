@@ -9,6 +9,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/writers"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -64,16 +65,15 @@ func (p *Presence) write(ctx context.Context, data []byte, wanted int) (done boo
 		return done, err
 	}
 	// It is not sent again on another connection: by then the node may be that of another, at the same version. The look
-	// at the node that comes first on each connection tells whose it is, and whether this attempt has changed it.
-	_, err = st.Epoch.StartMultiIf(func() bool { return st.Epoch.Connection() == link },
-		&zk.SetDataRequest{Path: p.Node, Data: data, Version: version}).Wait(ctx, st.Epoch)
+	// at the node that comes first on each connection tells whose it is.
+	err = p.Apply(ctx, st.Epoch, link, &zk.SetDataRequest{Path: p.Node, Data: data, Version: version})
 	switch {
 	case err == nil:
 		p.saw(st, link, version+1)
 		return true, nil
 	case ctx.Err() != nil:
 		return false, errs.OfContext(ctx)
-	case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
+	case errors.Is(err, writers.ErrMoved):
 		return false, p.await(ctx, func() bool { return p.stay != st || st.link != link })
 	case record.RefusedAt(err, 0, zk.ErrBadVersion): // an event tells of that
 		return false, p.await(ctx, func() bool { return p.stay != st || st.version != version })

@@ -163,13 +163,9 @@ func (w *Worker) join(ctx context.Context, e *zkconn.Epoch, round string, data [
 	}
 }
 
-// Exit removes the worker's node, and ends the round if nobody else works on it. The look comes after the removal, in the same
+// Exit ends the round if nobody works on it. It comes after the removal of the worker's node, in the same
 // session. So of several workers that leave at one time, the last one to be removed finds nobody.
 func (w *Worker) Exit(ctx context.Context, e *zkconn.Epoch) error {
-	err := w.Apply(ctx, e, &zk.DeleteRequest{Path: w.Node, Version: -1})
-	if err != nil && !record.RefusedAt(err, 0, zk.ErrNoNode) {
-		return err
-	}
 	st, there, err := e.Exists(ctx, w.Working())
 	if err != nil || !there || st.NumChildren > 0 {
 		return err

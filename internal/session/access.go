@@ -97,6 +97,11 @@ func (a *Access) Apply(ctx context.Context, e *zkconn.Epoch, dir string, ops ...
 	return a.writers.Apply(ctx, e, dir, a.Settings.ACL, ops...)
 }
 
+// ApplyOn is Apply on one connection only: see [writers.Writers.ApplyOn].
+func (a *Access) ApplyOn(ctx context.Context, e *zkconn.Epoch, link int64, dir string, ops ...any) error {
+	return a.writers.ApplyOn(ctx, e, link, dir, a.Settings.ACL, ops...)
+}
+
 // Misuse is an error of the constructor, which every call reports: no session, a malformed path, a bad option.
 func (a *Access) Misuse() error { return a.Settings.bad }
 

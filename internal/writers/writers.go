@@ -71,9 +71,23 @@ type writer struct {
 //
 // It costs one request, and one more if a request with a lost answer was refused when it was sent again.
 func (ws *Writers) Apply(ctx context.Context, e *zkconn.Epoch, dir string, acl []zk.ACL, ops ...any) ([]zk.MultiResponse, error) {
+	return ws.change(ctx, e, dir, acl, nil, ops)
+}
+
+// ErrMoved is the error of ApplyOn when the change was not applied, and will not be: the connection is another one.
+var ErrMoved = errors.New("the connection has changed")
+
+// ApplyOn is Apply for a change that depends on what was seen on the connection of this number: it is sent on that one only.
+func (ws *Writers) ApplyOn(ctx context.Context, e *zkconn.Epoch, link int64, dir string, acl []zk.ACL, ops ...any) error {
+	_, err := ws.change(ctx, e, dir, acl, func() bool { return e.Connection() == link }, ops)
+	return err
+}
+
+// change is Apply as long as still, if it is not nil, reports true.
+func (ws *Writers) change(ctx context.Context, e *zkconn.Epoch, dir string, acl []zk.ACL, still func() bool, ops []any) ([]zk.MultiResponse, error) {
 	for {
 		w := ws.take(e, dir, acl)
-		res, err := w.apply(ctx, ops)
+		res, err := w.apply(ctx, still, ops)
 		switch {
 		case errors.Is(err, errNoWriter) && w.version < 0:
 			// Nothing was changed, unless the record was removed since, and what was changed with it. If a request was
@@ -166,8 +180,8 @@ func (w *writer) step(change string) any {
 }
 
 // apply makes the change. It leaves unknown set if the outcome is not known.
-func (w *writer) apply(ctx context.Context, ops []any) ([]zk.MultiResponse, error) {
-	res, err := w.send(ctx, append([]any{w.step(w.change)}, ops...))
+func (w *writer) apply(ctx context.Context, still func() bool, ops []any) ([]zk.MultiResponse, error) {
+	res, err := w.send(ctx, still, append([]any{w.step(w.change)}, ops...))
 	var refused *zkconn.TxnError
 	switch {
 	case err == nil:
@@ -178,6 +192,13 @@ func (w *writer) apply(ctx context.Context, ops []any) ([]zk.MultiResponse, erro
 		w.version++
 		w.unknown = false
 		return nil, nil
+	case errors.Is(err, ErrMoved):
+		if w.unknown {
+			if applied, err := w.spend(ctx); applied || err != nil {
+				return nil, err
+			}
+		}
+		return nil, err
 	case !errors.As(err, &refused):
 		return nil, err
 	case refused.Index == 0 && errors.Is(err, zk.ErrNoNode):
@@ -202,7 +223,7 @@ func (w *writer) stepped(err error) bool {
 // spend makes the step without the change. A copy of the refused request may still arrive, when the reason of the refusal
 // has passed: after the step the servers refuse it. If it has arrived before the step, the change was applied.
 func (w *writer) spend(ctx context.Context) (applied bool, err error) {
-	_, err = w.send(ctx, []any{w.step(named(w.e, ""))})
+	_, err = w.send(ctx, nil, []any{w.step(named(w.e, ""))})
 	if w.stepped(err) {
 		// Either that copy, or this very step, whose first answer was lost. The answer that refused it shows that the
 		// server knows which, and the client does not go to a server that knows less.
@@ -219,14 +240,17 @@ func (w *writer) spend(ctx context.Context) (applied bool, err error) {
 	return applied, err
 }
 
-// send sends a transaction until there is an answer.
-func (w *writer) send(ctx context.Context, ops []any) (res []zk.MultiResponse, err error) {
+// send sends a transaction until there is an answer. Once still, if it is not nil, reports false, nothing more is sent: ErrMoved.
+func (w *writer) send(ctx context.Context, still func() bool, ops []any) (res []zk.MultiResponse, err error) {
 	err = record.Insist(ctx, w.e, func() error {
-		w.call = w.e.StartMulti(ops...)
+		w.call = w.e.StartMultiIf(still, ops...)
 		res, err = w.call.Wait(ctx, w.e)
 		// What the end of the session has refused may have arrived twice, and the node that would tell is gone.
 		if !w.call.Answered() || zkconn.Unknown(err) || errors.Is(err, zkconn.ErrOver) || errors.Is(err, zk.ErrSessionExpired) {
 			w.unknown = true
+		}
+		if still != nil && errors.Is(err, zkconn.ErrNotSent) && !still() {
+			return ErrMoved
 		}
 		return err
 	})

@@ -77,6 +77,50 @@ func TestAChangeIsAppliedOnceWhateverBecomesOfItsRequest(t *testing.T) {
 	}
 }
 
+// The change is not sent again, but the outcome is found out.
+func TestAChangeOnOneConnectionIsNotSentOnAnother(t *testing.T) {
+	for name, c := range map[string]struct {
+		rule     *zktest.Rule
+		requests int
+		applied  bool
+	}{
+		"nothing happens":      {zktest.On(zktest.Sync, "/none"), 1, true},
+		"the answer is lost":   {zktest.On(zktest.Multi, dir+"/*").LoseReply().Nth(1), 2, true},
+		"the request is lost":  {zktest.On(zktest.Multi, dir+"/*").LoseRequest().Nth(1), 2, false},
+		"both answers are":     {zktest.On(zktest.Multi, dir+"/*").LoseReply().Nth(1).Times(2), 3, true},
+		"both requests are":    {zktest.On(zktest.Multi, dir+"/*").LoseRequest().Nth(1).Times(2), 3, false},
+		"the request is twice": {zktest.On(zktest.Multi, dir+"/*").Duplicate().Nth(1), 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			alone(t, func(t *testing.T, srv *zktest.Server, a, _ *zkconn.Epoch) {
+				srv.Create(dir, nil, 0, 0)
+				ws := writers.Writers{}
+				for n := range 3 { // the first change makes the writer's node
+					rule := *c.rule
+					i := srv.Intercept(&rule)
+					was, _ := srv.Node("/r")
+					before := srv.RequestsBy(zktest.Multi)
+					err := ws.ApplyOn(t.Context(), a, a.Connection(), dir, acl, &zk.SetDataRequest{Path: "/r", Data: []byte{byte(n)}, Version: -1})
+					now, _ := srv.Node("/r")
+					if c.applied {
+						require.NoError(t, err)
+						require.Equal(t, was.Stat.Version+1, now.Stat.Version)
+					} else {
+						require.Equal(t, writers.ErrMoved, err)
+						require.Equal(t, was.Stat.Version, now.Stat.Version)
+					}
+					require.EqualValues(t, c.requests, srv.RequestsBy(zktest.Multi)-before)
+					i.Remove()
+				}
+				before := srv.RequestsBy(zktest.Multi)
+				require.Equal(t, writers.ErrMoved, ws.ApplyOn(t.Context(), a, a.Connection()+1, dir, acl, &zk.DeleteRequest{Path: "/r"}))
+				require.Equal(t, before, srv.RequestsBy(zktest.Multi))
+				require.Len(t, srv.Children(dir), 1)
+			})
+		})
+	}
+}
+
 // There is no record, and the first request is lost: the second one tells that nothing was changed.
 func TestAChangeOfARecordThatIsNotThereIsNoneThoughARequestWasLost(t *testing.T) {
 	for _, fate := range []zktest.Fate{zktest.Continue, zktest.LoseRequest, zktest.LoseReply, zktest.Duplicate} {

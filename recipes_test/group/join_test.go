@@ -222,6 +222,90 @@ func TestAMemberWhoseIDAnotherHasTakenIsToldAndLeavesItAlone(t *testing.T) {
 	}
 }
 
+// A request that removes a node is cut. Meanwhile somebody has removed the node, and another has made his at its place.
+func TestALeaveThatWasCutLeavesTheNodeOfAnotherAlone(t *testing.T) {
+	for name, at := range map[string]string{"a member": memberPath, "a worker": groupPath + "/zkgroup/working/a"} {
+		t.Run(name, func(t *testing.T) {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				s := v.Session()
+				g := zkgroup.New(s, groupPath)
+				m := joins(v, g, "a", "")
+				ctx, cancel := context.WithCancel(t.Context())
+				worked := make(chan error, 1)
+				go func() { worked <- g.Assign(ctx, m, items(3), untilEnd) }()
+				v.Queued(groupPath+"/zkgroup/working", 1)
+				v.Quiet()
+				cut := v.Server.Intercept(zktest.On(zktest.Delete, at).Of(s.ID()).Hold().Nth(1))
+				cancel()
+				left := make(chan error, 1)
+				go func() { left <- m.Leave(t.Context()) }()
+				v.Quiet()
+				require.Equal(t, 1, cut.Held())
+				v.Server.Delete(at)
+				v.Put(at, "other")
+				v.Server.Disconnect(s.ID())
+				require.NoError(t, <-left)
+				require.NoError(t, <-worked)
+				v.Later()
+				node, there := v.Server.Node(at)
+				require.True(t, there)
+				require.Equal(t, "other", string(node.Data))
+			})
+		})
+	}
+}
+
+// Somebody writes to the node while the request is on its way that removes it.
+func TestALeaveThatMeetsAForeignWriteRemovesTheMember(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		m := joins(v, zkgroup.New(v.Session(), groupPath), "a", "")
+		late := v.Server.Intercept(zktest.On(zktest.Delete, memberPath).Hold().Nth(1))
+		left := make(chan error, 1)
+		go func() { left <- m.Leave(t.Context()) }()
+		v.Quiet()
+		v.Server.Set(memberPath, []byte("foreign"))
+		late.Release()
+		require.NoError(t, <-left)
+		require.False(t, v.Exists(memberPath))
+	})
+}
+
+// The request lies in a server that the client has left, and to which it comes back when another member has the ID.
+func TestARequestOfAMemberThatLingersLeavesTheMemberAloneThatHasTakenTheID(t *testing.T) {
+	for op, call := range map[zktest.Op]func(ctx context.Context, m *zkgroup.Membership) error{
+		zktest.Delete:  func(ctx context.Context, m *zkgroup.Membership) error { return m.Leave(ctx) },
+		zktest.SetData: func(ctx context.Context, m *zkgroup.Membership) error { return m.SetData(ctx, []byte("late")) },
+	} {
+		t.Run(fmt.Sprint(op), func(t *testing.T) {
+			proving.AmongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
+				s := e.SessionAt(t, 0, zksync.WithTimeout(10*time.Second))
+				m, err := zkgroup.New(s, groupPath).Join(t.Context(), zkgroup.Member{ID: "a"})
+				require.NoError(t, err)
+				late := e.Intercept(zktest.On(op, memberPath).Of(s.ID()).Hold().Queued().Nth(1))
+				done := make(chan error, 1)
+				go func() { done <- call(t.Context(), m) }()
+				require.NoError(t, late.WaitHeld(t.Context()))
+				e.Disconnect(s.ID())
+				require.NoError(t, <-done)
+				require.NoError(t, m.Leave(t.Context()))
+				other := zkgroup.New(e.SessionAt(t, 2), groupPath)
+				n, err := other.Join(t.Context(), zkgroup.Member{ID: "a", Data: []byte("other")})
+				require.NoError(t, err)
+				for e.At(s.ID()) != 0 {
+					e.Disconnect(s.ID())
+					time.Sleep(100 * time.Millisecond)
+				}
+				late.Release()
+				time.Sleep(time.Minute)
+				require.False(t, proving.IsClosed(n.Lost()))
+				now, err := other.Members(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, []zkgroup.Member{{ID: "a", Data: []byte("other")}}, now)
+			})
+		})
+	}
+}
+
 // It is no loss that somebody else writes to the node, nor that the connection was lost.
 func TestAMemberKeepsItsPlaceThroughDisconnectsAndForeignWrites(t *testing.T) {
 	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
