@@ -23,8 +23,8 @@ import (
 // Kept is an ephemeral node of this process that is made again in every session, and after anybody's deletion: Curator's
 // PersistentNode. If somebody else writes to it, its data are written again, too. If there is an ephemeral node of another session at the path, it waits
 // until that is gone; a node that is not ephemeral, and a second Keep of the path in one session, end it with zksync.ErrMisuse.
-// It looks at the owner before it writes to the node or removes it; if somebody removes the node by
-// hand just then, and another process makes its own, that may be hit. It is safe for use by many goroutines.
+// It looks at the owner, on the same connection, before it writes to the node or removes it. If somebody removes the node externally
+// while such a request is on its way, or lingers in a server, and another process makes its own, that may be hit. It is safe for use by many goroutines.
 type Kept struct {
 	path string
 	at   *session.Access
@@ -32,6 +32,7 @@ type Kept struct {
 	leaving context.Context // ends when Close begins
 	leave   context.CancelFunc
 	done    chan struct{}
+	link    int64 // the connection whose server has caught up: see caughtUp. For run only
 
 	mu     sync.Mutex
 	data   []byte
@@ -111,6 +112,7 @@ func (k *Kept) in(ctx context.Context, e *zkconn.Epoch) error {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(k.leaving, cancel)()
+	k.link = 0 // each session numbers its connections
 	var pace node.Pace
 	for made := false; ; {
 		switch {
@@ -162,6 +164,7 @@ func (k *Kept) hold(ctx context.Context, e *zkconn.Epoch, made bool) (err error)
 		err = k.write(ctx, e, data)
 	}
 	for pace := (node.Pace{Free: 2}); errors.Is(err, zk.ErrNoNode); {
+		k.link = e.Connection() // a server that has answered, even with a refusal, has caught up
 		_, err = record.Transact(ctx, e, &zk.CreateRequest{Path: k.at.Full(k.path), Data: data, Acl: k.at.ACL(), Flags: zk.FlagEphemeral})
 		switch {
 		case errors.Is(err, zk.ErrNoNode): // its parent
@@ -183,8 +186,13 @@ func (k *Kept) hold(ctx context.Context, e *zkconn.Epoch, made bool) (err error)
 
 // write sees to it that the node has the data; the error is zk.ErrNoNode if it is gone. It names the version, so that a late copy of the request changes nothing newer.
 func (k *Kept) write(ctx context.Context, e *zkconn.Epoch, data []byte) error {
-	for pace := (node.Pace{Free: 2}); ; {
-		now, st, err := e.Get(ctx, k.at.Full(k.path))
+	full := k.at.Full(k.path)
+	return record.Insist(ctx, e, func() error {
+		link, err := k.caughtUp(ctx, e)
+		if err != nil {
+			return err
+		}
+		now, st, err := e.Get(ctx, full)
 		switch {
 		case err != nil:
 			return err
@@ -195,14 +203,30 @@ func (k *Kept) write(ctx context.Context, e *zkconn.Epoch, data []byte) error {
 		case bytes.Equal(now, data):
 			return nil
 		}
-		_, err = record.Transact(ctx, e, &zk.SetDataRequest{Path: k.at.Full(k.path), Data: data, Version: st.Version})
-		if !errors.Is(err, zk.ErrBadVersion) {
-			return err
-		}
-		if err := pace.Rest(ctx, e); err != nil {
-			return err
-		}
+		return on(ctx, e, link, &zk.SetDataRequest{Path: full, Data: data, Version: st.Version})
+	})
+}
+
+// caughtUp sees to it that the server of this connection shows whose the node is: a server that lags may show ours where
+// another has made his. It returns the number of the connection.
+func (k *Kept) caughtUp(ctx context.Context, e *zkconn.Epoch) (link int64, err error) {
+	if link = e.Connection(); link != k.link {
+		err = record.Synced(ctx, e, k.dir())
 	}
+	if err == nil {
+		k.link = link
+	}
+	return link, err
+}
+
+// on changes our node, which was seen on this connection. On the next one it may be that of another, at the same version: so nothing is sent
+// there. If the node has changed, the error is record.ErrAgain.
+func on(ctx context.Context, e *zkconn.Epoch, link int64, change any) error {
+	_, err := e.StartMultiIf(func() bool { return e.Connection() == link }, change).Wait(ctx, e)
+	if errors.Is(err, zk.ErrBadVersion) {
+		err = record.ErrAgain
+	}
+	return err
 }
 
 // inTheWay reports whether a node of another session is in the way, and notes that for those who wait.
@@ -258,12 +282,16 @@ func (k *Kept) watch(ctx context.Context, e *zkconn.Epoch) error {
 func (k *Kept) remove(ctx context.Context, e *zkconn.Epoch) error {
 	full := k.at.Full(k.path)
 	return record.Insist(ctx, e, func() error {
+		link, err := k.caughtUp(ctx, e)
+		if err != nil {
+			return err
+		}
 		st, there, err := e.Exists(ctx, full)
 		if err != nil || !there || st.EphemeralOwner != e.ID() {
 			return err
 		}
-		if err = e.Delete(ctx, full); errors.Is(err, zk.ErrNoNode) {
-			err = nil // the request was applied before, or somebody else was quicker
+		if err = on(ctx, e, link, &zk.DeleteRequest{Path: full, Version: st.Version}); errors.Is(err, zk.ErrNoNode) {
+			err = nil // somebody else was quicker
 		}
 		return err
 	})

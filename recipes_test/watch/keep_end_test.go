@@ -100,3 +100,65 @@ func TestAKeptNodeOutlivesAnswersThatSettleNothing(t *testing.T) {
 		require.NoError(t, k.Close())
 	})
 }
+
+// A request of one that keeps a node is cut. Meanwhile somebody has removed the node, and another session has made its own.
+func TestARequestForAKeptNodeThatWasCutLeavesTheNodeOfAnotherAlone(t *testing.T) {
+	for op, call := range map[zktest.Op]func(ctx context.Context, k *zkwatch.Kept) error{
+		zktest.Delete:  func(_ context.Context, k *zkwatch.Kept) error { return k.Close() },
+		zktest.SetData: func(ctx context.Context, k *zkwatch.Kept) error { return k.SetData(ctx, []byte("second")) },
+	} {
+		t.Run(fmt.Sprint(op), func(t *testing.T) {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				s := v.Session()
+				k := zkwatch.Keep(s, "/kept", []byte("first"))
+				v.Quiet()
+				other := zkwatch.Keep(v.Session(), "/kept", []byte("other"))
+				v.Quiet()
+				cut := v.Server.Intercept(zktest.On(op, "/kept").Of(s.ID()).Hold().Nth(1))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				called := make(chan error, 1)
+				go func() { called <- call(ctx, k) }()
+				v.Quiet()
+				require.Equal(t, 1, cut.Held())
+				v.Server.Delete("/kept")
+				v.Quiet()
+				require.Equal(t, "other", v.Data("/kept"))
+				made, _ := v.Server.Node("/kept")
+				v.Server.Disconnect(s.ID())
+				v.Later()
+				now, _ := v.Server.Node("/kept")
+				require.Equal(t, made.Stat, now.Stat)
+				<-called
+				require.NoError(t, other.SetData(t.Context(), []byte("newer")))
+				require.NoError(t, other.Close())
+			})
+		})
+	}
+}
+
+// The session comes back at a server that lags. There the node is still its own.
+func TestAKeptNodeIsNotRemovedAtAServerThatDoesNotKnowThatItIsThatOfAnother(t *testing.T) {
+	proving.AmongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
+		s, others := e.SessionAt(t, 0, zksync.WithTimeout(time.Minute)), e.SessionAt(t, 2)
+		k := zkwatch.Keep(s, "/kept", []byte("first"))
+		require.NoError(t, k.SetData(t.Context(), []byte("first")))
+		time.Sleep(time.Second)
+		catchUp := e.Lag(1)
+		e.Server(2).Intercept(zktest.On(zktest.Connect, "").LoseRequest())
+		e.Server(0).Stop()
+		e.Server(2).Delete("/kept")
+		other := zkwatch.Keep(others, "/kept", []byte("other"))
+		require.NoError(t, other.SetData(t.Context(), []byte("other")))
+		made, _ := e.Server(2).Node("/kept")
+		for e.At(s.ID()) != 1 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		require.NoError(t, k.Close())
+		catchUp()
+		time.Sleep(10 * time.Second)
+		require.True(t, proving.IsClosed(k.Done()))
+		now, _ := e.Server(2).Node("/kept")
+		require.Equal(t, made.Stat, now.Stat)
+	})
+}
