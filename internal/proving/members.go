@@ -2,6 +2,7 @@ package proving
 
 import (
 	"os"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,5 +33,31 @@ func ComesBack(t *testing.T, e *zktest.Ensemble, s *zksync.Session) {
 		e.Disconnect(s.ID())
 		time.Sleep(100 * time.Millisecond)
 	}
+	require.Equal(t, 0, e.At(s.ID()))
+}
+
+// RenewAtLagging ends the session of a client at member 1 of four. Member 2 says so, and the next session begins at member
+// 3, which drops the connection before it has told the client of anything. So member 0 does not refuse the client, however
+// much it lags.
+func RenewAtLagging(t *testing.T, e *zktest.Ensemble, s *zksync.Session) {
+	t.Helper()
+	var mu sync.Mutex // members decide about requests at the same time
+	begun := make(map[int64]bool)
+	for _, x := range e.Server(3).Sessions() {
+		begun[x.ID] = true
+	}
+	remove := e.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+		mu.Lock()
+		defer mu.Unlock()
+		if q.Op == zktest.Connect || begun[q.Session] {
+			return zktest.Verdict{}
+		}
+		begun[q.Session] = true
+		return zktest.Verdict{Fate: zktest.LoseRequest}
+	})
+	defer remove()
+	require.True(t, e.Expire(s.ID()))
+	time.Sleep(100 * time.Millisecond)
+	synctest.Wait()
 	require.Equal(t, 0, e.At(s.ID()))
 }

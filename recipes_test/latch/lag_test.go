@@ -2,7 +2,6 @@ package latch_test
 
 import (
 	"fmt"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,35 +10,8 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zklatch"
-	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
-
-// renewAtLagging ends the session of a client at member 1 of four. Member 2 says so, and the next session begins at member
-// 3, which drops the connection before it has told the client of anything. So member 0 does not refuse the client, however
-// much it lags.
-func renewAtLagging(t *testing.T, e *zktest.Ensemble, s *zksync.Session) {
-	t.Helper()
-	var mu sync.Mutex // members decide about requests at the same time
-	begun := make(map[int64]bool)
-	for _, x := range e.Server(3).Sessions() {
-		begun[x.ID] = true
-	}
-	remove := e.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
-		mu.Lock()
-		defer mu.Unlock()
-		if q.Op == zktest.Connect || begun[q.Session] {
-			return zktest.Verdict{}
-		}
-		begun[q.Session] = true
-		return zktest.Verdict{Fate: zktest.LoseRequest}
-	})
-	defer remove()
-	require.True(t, e.Expire(s.ID()))
-	time.Sleep(100 * time.Millisecond)
-	synctest.Wait()
-	require.Equal(t, 0, e.At(s.ID()))
-}
 
 func stillToCome(t *testing.T, l *zklatch.Latch, want int) {
 	t.Helper()
@@ -66,7 +38,7 @@ func TestAWaitAtALatchIsNotMisledByALaggingServerInItsNextSession(t *testing.T) 
 					look.Hold()
 				}
 				held := e.Intercept(look)
-				renewAtLagging(t, e, s)
+				proving.RenewAtLagging(t, e, s)
 				catchUp()
 				time.Sleep(100 * time.Millisecond)
 				held.Remove()

@@ -552,3 +552,26 @@ func TestDoneIsClosedOnServersThatLag(t *testing.T) {
 		require.True(t, proving.IsClosed(done))
 	})
 }
+
+// A session has seen that the promise is undecided, with a look. The next one begins at a server that does not know the promise.
+func TestDoneGoesOnInASessionThatBeginsAtAServerThatLags(t *testing.T) {
+	proving.AmongMembers(t, 4, time.Second, func(t *testing.T, e *zktest.Ensemble) {
+		other := zkonce.NewPromise[int](e.SessionAt(t, 3), "/promises/a")
+		s := e.SessionAt(t, 1)
+		catchUp := e.Lag(0)
+		look := e.Intercept(zktest.On(zktest.GetData, "/promises/a/zkonce.Promise").Of(s.ID()).Hold().Nth(1))
+		done := zkonce.NewPromise[int](s, "/promises/a").Done()
+		require.NoError(t, look.WaitHeld(t.Context()))
+		other.Done()
+		time.Sleep(time.Second)
+		look.Release()
+		time.Sleep(time.Second)
+		proving.RenewAtLagging(t, e, s)
+		catchUp()
+		time.Sleep(10 * time.Second)
+		_, err := other.Complete(t.Context(), 1)
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		require.True(t, proving.IsClosed(done))
+	})
+}
