@@ -85,8 +85,8 @@ func (c *barrierCall) list(ctx context.Context, e *zkconn.Epoch) (gathering, err
 // heard is the step after an event of a node that a waiting party watches.
 func (c *barrierCall) heard(path string, what zkconn.Event) step {
 	switch {
-	case what == zkconn.Disconnected:
-		return c.wait
+	case what == zkconn.Disconnected: // also if servers that throttle refuse the watches
+		return c.paced(c.wait)
 	case path == c.node.Path:
 		return c.nodeGone
 	case path == c.blocker:

@@ -214,18 +214,15 @@ func (c *call[T]) give(held *zksync.Lease, data []byte, st *zk.Stat) (shared boo
 	return err == nil || errors.Is(err, zk.ErrBadVersion), err
 }
 
-// insist repeats a write that may be applied twice. While the lease holds, only Forget also writes to these nodes.
+// insist repeats a write that may be applied twice, as long as the lease holds. Meanwhile only Forget also writes to these
+// nodes. Other processes wait for the result, too, so the write does not end with the caller's context.
 func insist(held *zksync.Lease, ops ...any) (res []zk.MultiResponse, err error) {
-	// There must be a limit: a server that breaks the connection because of this request would do so every time.
-	const tries = 8
-	pace := node.Pace{}
-	for range tries {
-		// Other processes wait for the result, too, so the write does not end with the caller's context.
-		res, err = (*lease.Lease)(held).GuardWithin(context.Background(), ops)
-		if err == nil || !zksync.Ambiguous(err) {
+	l := (*lease.Lease)(held)
+	for pace := (node.Pace{}); ; {
+		res, err = l.GuardWithin(context.Background(), ops)
+		if err == nil || !zksync.Ambiguous(err) || pace.Rest(l.Lifetime(), nil) != nil {
 			break
 		}
-		_ = pace.Rest(context.Background(), nil)
 	}
 	if errors.Is(err, zksync.ErrReleased) {
 		err = zksync.ErrClosed // only the end of the session releases the lease while the function runs
