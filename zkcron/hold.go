@@ -67,6 +67,9 @@ func (h *hold) serve(ctx context.Context) error {
 			}
 			continue // more ticks than one may have passed, if this machine was asleep
 		}
+		if ctx.Err() != nil { // a tick that has come meanwhile is for another holder; a write alone might still succeed
+			return errs.OfContext(ctx)
+		}
 		if err := h.tick(ctx, t); err != nil {
 			return err
 		}

@@ -275,6 +275,21 @@ func TestATickThatIsDoneIsRecordedThoughTheContextOfRunHasEnded(t *testing.T) {
 	}
 }
 
+// The context of Run ends during a tick, and its end is recorded so late that the time of the next one has come.
+func TestNoTickBeginsWhenTheContextOfRunHasEnded(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		var b book
+		ctx, cancel := context.WithCancel(t.Context())
+		a := starts(ctx, every(v.Session(), b.writes(0, func(context.Context, zkcron.Tick) error {
+			v.Server.Intercept(zktest.On(zktest.Multi, "**").Delay(3 * time.Second).Times(1))
+			cancel()
+			return nil
+		})))
+		require.ErrorIs(t, v.Failed(a), context.Canceled)
+		require.Len(t, b.times(), 1)
+	})
+}
+
 // All nodes of the schedule are removed at once, below a process that holds and one that waits.
 func TestAScheduleThatIsRemovedIsMadeAgain(t *testing.T) {
 	for _, slow := range []time.Duration{0, time.Millisecond} { // how soon the processes make something again
