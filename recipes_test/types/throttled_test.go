@@ -346,6 +346,9 @@ func TestCallsWithoutErrorsOutlastServersThatThrottle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for nth, more := 1, true; more && !t.Failed(); nth++ {
+				if !proving.Drawn(t, nth) {
+					continue
+				}
 				proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 					s, other := v.Session(), v.Session()
 					var begun func() time.Time
