@@ -2,6 +2,7 @@ package elements
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"github.com/go-menagerie/menagerie/internal/record"
@@ -39,7 +40,8 @@ func (q *Queue) gone(name string) {
 // listing would show the same now.
 //
 // The servers count in Cversion each node that is made in a directory, and each that is deleted. What this object has removed
-// of the listing it has removed since. If nothing else was counted, nothing else has changed, in whichever session.
+// of the listing it has removed since. If nothing else was counted, nothing else has changed, in whichever session. But past the
+// last sequence number nothing that is made is counted, so Cversion tells nothing.
 func (q *Queue) recall(ctx context.Context, e *zkconn.Epoch, changes *record.Listener) (now zkconn.Listing, ok bool, err error) {
 	q.mu.Lock()
 	m := q.memory
@@ -53,7 +55,8 @@ func (q *Queue) recall(ctx context.Context, e *zkconn.Epoch, changes *record.Lis
 	changes.Names(q.dir("elements"))
 	if now.Stat, ok, err = e.Exists(ctx, q.dir("elements")); ok {
 		then, gone := m.listing.Stat, int32(len(m.listing.Names)-len(now.Names))
-		ok = now.Stat.Czxid == then.Czxid && now.Stat.Cversion == then.Cversion+gone
+		made := uint32(now.Stat.Cversion+now.Stat.NumChildren) / 2
+		ok = now.Stat.Czxid == then.Czxid && now.Stat.Cversion == then.Cversion+gone && made < math.MaxInt32
 	}
 	return now, ok, err
 }

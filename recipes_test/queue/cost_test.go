@@ -371,3 +371,22 @@ func TestATakeBesideDelayedElementsListsThemForEachEvent(t *testing.T) {
 		require.LessOrEqual(t, int(v.Server.RequestsBy(zktest.GetChildren)-listings), 4*n, "of the claims and of the elements, twice each")
 	})
 }
+
+// Past the last sequence number the servers count only the deletions.
+func TestPastTheLastSequenceNumberAConsumerBesideDelayedElementsSeesWhatHasChanged(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		p, q := zkqueue.New[int](proving.Calm(v), path), zkqueue.New[int](proving.Calm(v), path)
+		delay(t, p, 100)
+		put(t, p, 0)
+		elements := path + "/zkqueue/elements"
+		v.Server.SetSequence(elements, math.MaxInt32)
+		require.Equal(t, 0, take(t, q))
+		v.Remove(elements + "/" + v.Children(elements)[0])
+		put(t, p, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		got, err := q.Take(ctx)
+		require.NoError(t, err)
+		require.Equal(t, 1, got)
+	})
+}
