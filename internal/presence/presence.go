@@ -54,6 +54,7 @@ type Presence struct {
 	err    error // why nothing more will happen
 	wanted int   // counts the calls of Set
 	told   int   // wanted, as of the data with which the node was made last
+	stays  error // why the node could not be removed; read when done is closed
 }
 
 // Stay is the time between the creation of the node and its end.
@@ -151,9 +152,13 @@ func (p *Presence) remain(ctx, waiting context.Context, st *Stay, told int) erro
 	return p.exit(ctx, st)
 }
 
-// exit removes the node, and does what follows.
+// exit removes the node, and does what follows. A node that cannot be removed goes with the session, as does any if that has ended.
 func (p *Presence) exit(ctx context.Context, st *Stay) error {
-	if err := p.remove(ctx, st); err != nil || p.Exit == nil {
+	err := p.remove(ctx, st)
+	if err != nil && ctx.Err() == nil && !errors.Is(err, zkconn.ErrOver) && !errors.Is(err, errs.ErrSessionExpired) {
+		p.stays = err
+	}
+	if err != nil || p.Exit == nil {
 		return err
 	}
 	return p.Exit(ctx, st.Epoch)
@@ -338,12 +343,12 @@ func (p *Presence) Waited() bool {
 // GiveUp gives the node up, and does not wait.
 func (p *Presence) GiveUp() { p.leave() }
 
-// Leave gives the node up, and waits until it is gone, or until ctx ends.
+// Leave gives the node up, and waits until it is gone, or ctx ends. If the servers refuse to remove it, the error says why.
 func (p *Presence) Leave(ctx context.Context) error {
 	p.leave()
 	select {
 	case <-p.done:
-		return nil
+		return p.stays
 	case <-ctx.Done():
 		return errs.After(errs.OfContext(ctx), p.At.LastFailure(p.leaving))
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/proving"
@@ -250,6 +251,32 @@ func TestALeaveThatWasCutLeavesTheNodeOfAnotherAlone(t *testing.T) {
 				node, there := v.Server.Node(at)
 				require.True(t, there)
 				require.Equal(t, "other", string(node.Data))
+			})
+		})
+	}
+}
+
+// Whoever is told nothing takes it that the ID is free.
+func TestALeaveThatIsRefusedSaysSo(t *testing.T) {
+	for name, c := range map[string]struct {
+		refuse func(v *proving.Env)
+		want   error
+	}{
+		"no permission": {func(v *proving.Env) {
+			v.Server.Intercept(zktest.On(zktest.Delete, memberPath).Error(zktest.CodeNoAuth).Nth(1))
+		}, zk.ErrNoAuth},
+		"no writers": {func(v *proving.Env) { v.Server.DeleteAll(groupPath + "/zkgroup/writers") }, zksync.ErrBroken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				s := v.Session()
+				m := joins(v, zkgroup.New(s, groupPath), "a", "")
+				c.refuse(v)
+				require.ErrorIs(t, m.Leave(t.Context()), c.want)
+				require.True(t, v.Exists(memberPath))
+				require.ErrorIs(t, m.Leave(t.Context()), c.want, "again")
+				require.NoError(t, s.Close())
+				require.False(t, v.Exists(memberPath))
 			})
 		})
 	}
