@@ -271,7 +271,7 @@ func (r *resumption) run(ctx context.Context, e *zkconn.Epoch) error {
 		switch {
 		case err == nil:
 			r.undo = nil
-			r.hold, err = m.newHold(r.id, *h, v.T.Before, st.Version+1, e)
+			r.hold, err = m.newHold(r.id, *h, v.T.Before, zkconn.NextVersion(st.Version), e)
 			return err
 		case unknown:
 			r.undo = func(ctx context.Context, e *zkconn.Epoch) error { return r.close(ctx, e, h.Token, st.Version, data) }

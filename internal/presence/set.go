@@ -69,7 +69,7 @@ func (p *Presence) write(ctx context.Context, data []byte, wanted int) (done boo
 	err = p.Apply(ctx, st.Epoch, link, &zk.SetDataRequest{Path: p.Node, Data: data, Version: version})
 	switch {
 	case err == nil:
-		p.saw(st, link, version+1)
+		p.saw(st, link, zkconn.NextVersion(version))
 		return true, nil
 	case ctx.Err() != nil:
 		return false, errs.OfContext(ctx)

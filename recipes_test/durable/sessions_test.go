@@ -265,3 +265,20 @@ func TestAGrantThatNobodyWasToldOfIsResumed(t *testing.T) {
 		require.NoError(t, h.Unlock(ctx))
 	})
 }
+
+// After 4294967294 changes the version of a hold's node is -2. The next one, -1, would mean any version.
+func TestAResumedHoldKnowsItsVersionThoughThatCanNotBeChecked(t *testing.T) {
+	for _, version := range []int32{5, -2} {
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+			s := v.Session()
+			h := locks(v, zkdurable.NewMutex(s, path), "a")
+			require.NoError(t, s.Close())
+			node := base + "/hold-" + h.Token().String()
+			v.Server.SetVersion(node, version)
+			resumed, err := mutexes(v, 1)[0].Resume(ctx, "a")
+			require.NoError(t, err)
+			v.Server.Set(node, []byte(`{"id":"another"}`)) // as another process of the owner would that resumes
+			require.Error(t, resumed.SetNote(ctx, "mine"), "version %d", version)
+		})
+	}
+}
