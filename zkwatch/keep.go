@@ -33,6 +33,7 @@ type Kept struct {
 	leave   context.CancelFunc
 	done    chan struct{}
 	link    int64 // the connection whose server has caught up: see caughtUp. For run only
+	stays   error // why the node could not be removed; for run only
 
 	mu     sync.Mutex
 	data   []byte
@@ -75,7 +76,10 @@ func (k *Kept) fits(data []byte) error {
 // run keeps the node through all sessions.
 func (k *Kept) run() {
 	err := k.stay()
-	if err == nil || k.leaving.Err() != nil && !k.at.Closing() {
+	switch {
+	case k.stays != nil:
+		err = k.stays
+	case err == nil, k.leaving.Err() != nil && !k.at.Closing():
 		err = zksync.ErrReleased
 	}
 	k.mu.Lock()
@@ -278,10 +282,10 @@ func (k *Kept) watch(ctx context.Context, e *zkconn.Epoch) error {
 	return nil
 }
 
-// remove deletes the node, if it is ours.
+// remove deletes the node, if it is ours. If it is not removed, it goes with the session, as it does if that has ended.
 func (k *Kept) remove(ctx context.Context, e *zkconn.Epoch) error {
 	full := k.at.Full(k.path)
-	return record.Insist(ctx, e, func() error {
+	err := record.Insist(ctx, e, func() error {
 		link, err := k.caughtUp(ctx, e)
 		if err != nil {
 			return err
@@ -295,6 +299,10 @@ func (k *Kept) remove(ctx context.Context, e *zkconn.Epoch) error {
 		}
 		return err
 	})
+	if err != nil && ctx.Err() == nil && !errors.Is(err, zkconn.ErrOver) && !errors.Is(err, zk.ErrSessionExpired) {
+		k.stays = err
+	}
+	return err
 }
 
 // SetData replaces the data. It blocks until the node is there with these data or newer ones, or until ctx ends: then the error wraps the context's
@@ -350,7 +358,8 @@ func (k *Kept) Err() error {
 }
 
 // Close removes the node, and keeps it no more. It blocks until the servers confirm, at most a second; without a connection the node goes
-// with the session, or when there is a connection again. It returns nil, or the error with which the Kept had ended before.
+// with the session, or when there is a connection again. It returns nil, the error with which the Kept had ended before, or that with which
+// the servers refused: then the node stays until the session ends.
 func (k *Kept) Close() error {
 	k.leave()
 	patience := time.NewTimer(time.Second)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/proving"
@@ -44,6 +45,17 @@ func TestAKeptNodeAtAPersistentOneIsRefused(t *testing.T) {
 		require.ErrorIs(t, k.Err(), zksync.ErrMisuse)
 		require.ErrorIs(t, k.Close(), zksync.ErrMisuse)
 		require.Equal(t, "persistent", v.Data("/services/a"))
+	})
+}
+
+func TestAKeptNodeThatTheServersDoNotRemoveSaysSo(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		k := zkwatch.Keep(v.Session(), "/services/a", nil)
+		require.NoError(t, k.SetData(t.Context(), nil))
+		v.Server.Intercept(zktest.On(zktest.Delete, "/services/a").Error(zktest.CodeNoAuth).Nth(1))
+		require.ErrorIs(t, k.Close(), zk.ErrNoAuth)
+		require.ErrorIs(t, k.Err(), zk.ErrNoAuth)
+		require.ErrorIs(t, k.Close(), zk.ErrNoAuth, "again")
 	})
 }
 
