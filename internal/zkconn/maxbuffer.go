@@ -62,6 +62,9 @@ func (m *maxBuffer) closed(n int) {
 // late notes that a link has not taken a request of n bytes in time. That one as long was answered before, perhaps over another
 // link, says nothing of this one.
 func (m *maxBuffer) late(n int) {
+	if n < shortestCut { // the link was cut, and says nothing of longer ones
+		return
+	}
 	m.mu.Lock()
 	m.passed = min(m.passed, n-about1KB-1)
 	m.mu.Unlock()

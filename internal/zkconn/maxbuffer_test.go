@@ -1,0 +1,23 @@
+package zkconn
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A link that is cut in the middle of a heartbeat says nothing of what servers read: they have answered longer requests.
+func TestASmallRequestThatIsLateLeavesTheLongestThatWasAnswered(t *testing.T) {
+	var m maxBuffer
+	m.answered(100 << 10)
+	m.late(100)
+	for range enoughCuts {
+		m.closed(50 << 10)
+	}
+	require.NoError(t, m.refuse(50<<10))
+	for range enoughCuts {
+		m.late(50 << 10)
+	}
+	require.Error(t, m.refuse(50<<10), "this link takes too long for it")
+	require.NoError(t, m.refuse(40<<10))
+}
