@@ -131,6 +131,12 @@ func TestAnItemThatFailsIsTriedAgainElsewhere(t *testing.T) {
 func TestTheAttemptsOfAnItemAreCountedThroughDeaths(t *testing.T) {
 	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		d := newDiary()
+		late := func(item string, runs int) error {
+			if runs == 1 {
+				time.Sleep(time.Second / 2) // until then each has heard of the other
+			}
+			return bad(item, runs)
+		}
 		sessions := map[string]*zksync.Session{}
 		for _, id := range []string{"a", "b"} {
 			s := v.Session()
@@ -138,12 +144,13 @@ func TestTheAttemptsOfAnItemAreCountedThroughDeaths(t *testing.T) {
 			g := zkgroup.New(s, groupPath)
 			m := joins(v, g, id, "")
 			go func() {
-				_ = g.Assign(t.Context(), m, items(4)[3:], d.run(id, bad), zkgroup.WithItemErrors(d.errors))
+				_ = g.Assign(t.Context(), m, items(4)[3:], d.run(id, late), zkgroup.WithItemErrors(d.errors))
 			}()
 		}
 		time.Sleep(2 * time.Second)
 		d.mu.Lock()
-		last := d.runs["item/3"][1][:1]
+		runs := d.runs["item/3"]
+		last := runs[len(runs)-1][:1]
 		d.mu.Unlock()
 		dies(v, sessions[last])
 		time.Sleep(time.Minute)
