@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -33,6 +34,7 @@ type batch struct {
 	add     bool
 	left    int           // how many members are still to be added, or still to be done
 	undoes  *zkconn.Epoch // see change
+	turn    *gate.Turn
 
 	// tried is the newest try that was sent. It was applied, or may have been, or
 	// may yet be as long as its session lasts.
@@ -127,7 +129,7 @@ func (g *WaitGroup) next() *batch {
 		return nil
 	}
 	first, n := g.asked[0], 0
-	b := &batch{add: first.add, undoes: first.undoes}
+	b := &batch{add: first.add, undoes: first.undoes, turn: g.turn()}
 	for _, c := range g.asked {
 		if n > 0 && (c.add != b.add || c.undoes != b.undoes || c.late != first.late || c.n > math.MaxInt-b.left) {
 			break
@@ -163,6 +165,7 @@ func (g *WaitGroup) finish(b *batch, err error) {
 
 // writeBatch writes a batch, in as many transactions as there are records to change.
 func (g *WaitGroup) writeBatch(b *batch) error {
+	defer b.turn.Leave()
 	err := g.at.In(context.Background(), func(ctx context.Context, e *zkconn.Epoch) error {
 		if late := b.changes[0].late; late != nil {
 			return g.removeLate(ctx, e, late)
@@ -172,6 +175,7 @@ func (g *WaitGroup) writeBatch(b *batch) error {
 			if err != nil || b.tried == nil || !b.tried.made {
 				return err
 			}
+			b.turn.Leave() // before endIfOver: the servers do not remove a round in which there is a turn
 			if err := g.endIfOver(ctx, e, b.tried); err != nil || b.left == 0 {
 				return err // others end the round if this has failed
 			}
@@ -184,6 +188,9 @@ func (g *WaitGroup) writeBatch(b *batch) error {
 // attempt makes one transaction, unless an earlier one was applied or nothing is left to write.
 // record.ErrAgain means that another attempt is needed.
 func (g *WaitGroup) attempt(ctx context.Context, e *zkconn.Epoch, b *batch) error {
+	if err := b.turn.Take(ctx, e); err != nil { // before all that is read
+		return err
+	}
 	if b.tried != nil {
 		if err := g.settle(ctx, e, b); b.tried.made || err != nil {
 			return err
@@ -245,13 +252,18 @@ func (g *WaitGroup) commit(ctx context.Context, e *zkconn.Epoch, b *batch, p *pl
 		}
 	case errors.Is(err, zk.ErrSessionExpired):
 		return zkconn.ErrOver
+	case b.turn.IsOthers(p.ops, err): // what comes before that in the transaction was right, so no copy was applied
+		b.tried = before
+		return record.ErrAgain
 	case record.Conflict(err):
 		p.refused = err
+		b.turn.Refused()
 		if p.opens() && b.doubt != nil && !errors.Is(err, zk.ErrNodeExists) {
 			b.tried = b.doubt // perhaps the servers refused p because the try in doubt was applied
 		}
 		// alive is missing, so the round is over and may be closed.
 		if missing || p.opens() && errors.Is(err, zk.ErrNoNode) {
+			b.turn.Leave() // in the round that is to be removed
 			if err := g.end(ctx, e); err != nil {
 				return err
 			}

@@ -80,8 +80,11 @@ func (g *WaitGroup) seen(h *holding, r *account, alive []string, round int64) {
 // look reads a record, the list of the living and the round, all as of one moment: the record has the
 // same version before and after the list is read, and the record's node in alive is made and deleted
 // only in transactions that write the record.
-func (g *WaitGroup) look(ctx context.Context, e *zkconn.Epoch, id string) (r *account, alive []string, round int64, err error) {
+func (g *WaitGroup) look(ctx context.Context, e *zkconn.Epoch, b *batch, id string) (r *account, alive []string, round int64, err error) {
 	err = record.Insist(ctx, e, func() error {
+		if err := b.turn.Take(ctx, e); err != nil {
+			return err
+		}
 		if err := record.Synced(ctx, e, g.base()); err != nil {
 			return err
 		}
@@ -94,6 +97,7 @@ func (g *WaitGroup) look(ctx context.Context, e *zkconn.Epoch, id string) (r *ac
 		}
 		again, err := g.read(ctx, e, id)
 		if err == nil && (again == nil || again.version != r.version) {
+			b.turn.Refused()
 			return record.ErrAgain
 		}
 		return err
@@ -151,7 +155,7 @@ func (g *WaitGroup) settle(ctx context.Context, e *zkconn.Epoch, b *batch) error
 	if p.made {
 		return nil
 	}
-	r, alive, round, err := g.look(ctx, e, p.id)
+	r, alive, round, err := g.look(ctx, e, b, p.id)
 	if err != nil {
 		return err
 	}

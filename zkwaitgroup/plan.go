@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -44,7 +45,7 @@ func (g *WaitGroup) plan(ctx context.Context, e *zkconn.Epoch, b *batch) (*plan,
 	own := g.own(e)
 	// If the newest try was of this record, settle has just read it.
 	if own != nil && !own.isSure() && (b.tried == nil || b.tried.h != own) {
-		r, alive, round, err := g.look(ctx, e, own.id)
+		r, alive, round, err := g.look(ctx, e, b, own.id)
 		if err != nil {
 			return nil, err
 		}
@@ -61,7 +62,7 @@ func (g *WaitGroup) plan(ctx context.Context, e *zkconn.Epoch, b *batch) (*plan,
 		p := &plan{id: h.id, h: h, n: b.left, epoch: e}
 		_ = json.Unmarshal(g.at.Owner(), &p.now) // this process's own data; what is missing in it stays empty
 		p.now.N = p.n
-		g.fill(p, false)
+		g.fill(p, false, b.turn)
 		if b.doubt != nil {
 			p.forestall(g, b.doubt)
 		}
@@ -87,7 +88,7 @@ func (g *WaitGroup) edit(e *zkconn.Epoch, b *batch, id string, old account, live
 		maps.Copy(p.now.Taken, old.Taken)
 		p.now.Taken[g.id] += p.n
 	}
-	return g.fill(p, lives)
+	return g.fill(p, lives, b.turn)
 }
 
 // forestall is for a plan that makes a record. It makes the plan also write the record of an earlier try once more,
@@ -99,7 +100,7 @@ func (p *plan) forestall(g *WaitGroup, earlier *plan) {
 }
 
 // fill makes the operations of a plan.
-func (g *WaitGroup) fill(p *plan, lives bool) *plan {
+func (g *WaitGroup) fill(p *plan, lives bool, turn *gate.Turn) *plan {
 	path := g.record(p.id)
 	// No record of a closed round may change. And the refusal of this check
 	// tells that the round was over: see wasMade.
@@ -111,6 +112,9 @@ func (g *WaitGroup) fill(p *plan, lives bool) *plan {
 		p.ops = []any{open, &zk.DeleteRequest{Path: path, Version: p.old.version}}
 	default:
 		p.ops = []any{open, &zk.SetDataRequest{Path: path, Data: record.Encode(p.now), Version: p.old.version}}
+	}
+	if !p.opens() {
+		p.ops = append(p.ops, turn.Check()...)
 	}
 	// The node in alive exists exactly while the session lives and the record has members left.
 	switch p.ending = p.now.left() == 0; {

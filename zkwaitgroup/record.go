@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -21,6 +23,7 @@ import (
 //	round                 watched by all who wait; it is never written to
 //	round/members/<id>    the record of the members that one WaitGroup added in one session
 //	round/alive/<id>      ephemeral: its session lives, and a member of the record is not done
+//	round/turn           one that was refused several times makes a change, and no other does: see gate.Turn
 //
 // and after a round with deaths, until the group is removed,
 //
@@ -36,6 +39,17 @@ func (g *WaitGroup) alive() string           { return g.round() + "/alive" }
 func (g *WaitGroup) dead() string            { return g.base() + "/dead" }
 func (g *WaitGroup) record(id string) string { return g.members() + "/" + id }
 func (g *WaitGroup) life(id string) string   { return g.alive() + "/" + id }
+
+// turn is that of a new batch.
+func (g *WaitGroup) turn() *gate.Turn { return &gate.Turn{Node: g.round() + "/turn", Line: g.line} }
+
+// turns is the queue for the turn. It is among the records, like records without members. So whoever removes the round, of this
+// version or an older one, removes what is left of the queue.
+func (g *WaitGroup) turns() *queue.Queue {
+	q := g.at.Queue("/round/members", queue.KindLock)
+	q.Base, q.Check = g.round(), func() []any { return []any{&zk.CheckVersionRequest{Path: g.alive(), Version: -1}} }
+	return q
+}
 
 // Member is what the servers know of the members that one WaitGroup added in one session.
 type Member struct {

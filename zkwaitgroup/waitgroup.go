@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -39,6 +40,7 @@ import (
 type WaitGroup struct {
 	path string
 	at   *session.Access
+	line *queue.Queue
 	id   string // names this WaitGroup where records say how many members others said are done
 
 	mu      sync.Mutex
@@ -52,7 +54,11 @@ type WaitGroup struct {
 // reports a malformed path, a nil session, or one of the options WithHandover, WithLinger, WithMaxHold and WithAsyncUnlock as
 // zksync.ErrMisuse; the methods of sync.WaitGroup's method set panic then.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *WaitGroup {
-	return &WaitGroup{path: path, at: session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...), id: node.NewUUID()}
+	g := &WaitGroup{path: path, at: session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...), id: node.NewUUID()}
+	if g.at.Misuse() == nil {
+		g.line = g.turns()
+	}
+	return g
 }
 
 // errNegative is the error of a call that says that more members are done than are left.
