@@ -92,7 +92,7 @@ func (p *Phaser) locked(ctx context.Context, e *zkconn.Epoch, phase int) (next *
 func (p *Phaser) held(ctx context.Context, l *zksync.Lease, e *zkconn.Epoch, phase int) (*state, error) {
 	check := &zk.CheckVersionRequest{Path: p.at.Full(l.Path()), Version: -1}
 	next := p.arrivals(after(phase))
-	res, err := record.Transact(ctx, e, check,
+	res, err := p.turn().Transact(ctx, e, check,
 		&zk.CheckVersionRequest{Path: p.wait(phase), Version: -1},
 		&zk.DeleteRequest{Path: p.arrivals(phase), Version: -1},
 		&zk.SetDataRequest{Path: next, Version: -1})

@@ -52,7 +52,11 @@ func (p *Phaser) turnTo(ctx context.Context, e *zkconn.Epoch, to state, ops ...a
 			&zk.CreateRequest{Path: p.wait(to.Phase), Acl: p.at.ACL()},
 			&zk.CreateRequest{Path: p.arrivals(after(to.Phase)), Acl: p.at.ACL()})
 	}
-	_, err = record.Transact(ctx, e, append(ops, &zk.DeleteRequest{Path: wait, Version: -1})...)
+	transact := p.turn().Transact
+	if p.onAdvance != nil { // since the action began nobody can be registered, and whoever has the turn waits for this
+		transact = record.Transact
+	}
+	_, err = transact(ctx, e, append(ops, &zk.DeleteRequest{Path: wait, Version: -1})...)
 	switch {
 	case err == nil:
 		next = &to

@@ -23,6 +23,8 @@ func (p *Phaser) register(ctx context.Context, e *zkconn.Epoch, n int) (t state,
 			return t, err
 		}
 	}
+	turn := p.turn()
+	defer turn.Leave()
 	var made []*party
 	for pace := (node.Pace{Free: 1}); err == nil && !t.Terminated && len(made) < n; {
 		x, refused := p.enter(ctx, e, t.Phase)
@@ -33,7 +35,11 @@ func (p *Phaser) register(ctx context.Context, e *zkconn.Epoch, n int) (t state,
 		case !errors.As(refused, new(*node.Refused)) && !errors.Is(refused, node.ErrGone):
 			err = refused
 		default:
-			if t, err = p.afterRefusal(ctx, e, t.Phase); err == nil {
+			turn.Refused()
+			if err = turn.Take(ctx, e); err == nil {
+				t, err = p.afterRefusal(ctx, e, t.Phase)
+			}
+			if err == nil {
 				err = pace.Rest(ctx, e)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/layout"
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -42,6 +43,7 @@ type Phaser struct {
 	terms     record.Terms[state]
 	turns     *zksync.Mutex // the process that holds it runs onAdvance
 	plain     atomic.Bool   // see node.Spec
+	line      *queue.Queue  // see turn
 
 	mu      sync.Mutex
 	parties []*party
@@ -95,6 +97,7 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *Phaser {
 	if p.at.Misuse() == nil {
 		p.terms.Base, p.terms.ACL, p.terms.Type, p.terms.Keys = p.base(), p.at.ACL(), layout.Phaser, []string{"phase"}
 		p.terms.First, p.terms.Check = p.first, p.check
+		p.line = p.at.Queue("/turns", queue.KindLock)
 		p.turns = zksync.NewMutex(s, path+"/action", rest...)
 	}
 	return p

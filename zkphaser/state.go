@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -22,6 +23,8 @@ import (
 //	phase-7   the parties that have still to arrive at phase 7, each an ephemeral node
 //	phase-8   those that have arrived at phase 7, and so have to arrive at phase 8
 //	action    a lock for the process that runs the function of WithOnAdvance; phase-7 is gone then
+//	turn      exists while one that was refused several times makes a change, and no phase ends: see gate.Turn
+//	turns     the queue for that
 //
 // So a party is one node in one of two directories. Its arrival is a transaction that moves the node from one
 // directory to the other. The Stats of both in the answer tell how many parties are left at that very moment. No
@@ -35,6 +38,11 @@ func (p *Phaser) arrivals(ph int) string   { return fmt.Sprintf("%s/phase-%d", p
 func (p *Phaser) action() string           { return p.base() + "/action" }
 func (p *Phaser) node(x *party) string     { return p.arrivals(x.at) + "/" + x.name }
 func (p *Phaser) nextNode(x *party) string { return p.arrivals(after(x.at)) + "/" + x.name }
+
+// turn is that of a new call.
+func (p *Phaser) turn() *gate.Turn {
+	return &gate.Turn{Node: p.base() + "/turn", Line: p.line}
+}
 
 // state is the data of the base node.
 type state struct {
@@ -147,7 +155,12 @@ func (p *Phaser) note(e *zkconn.Epoch, t state) {
 
 // terminate terminates the phaser.
 func (p *Phaser) terminate(ctx context.Context, e *zkconn.Epoch) error {
+	turn := p.turn()
+	defer turn.Leave()
 	for pace := (node.Pace{Free: 1}); ; {
+		if err := turn.Take(ctx, e); err != nil {
+			return err
+		}
 		t, err := p.found(ctx, e)
 		if t.Terminated {
 			p.clear(e, t.Phase)
@@ -168,6 +181,7 @@ func (p *Phaser) terminate(ctx context.Context, e *zkconn.Epoch) error {
 		case !record.Conflict(err): // after a conflict the phaser has advanced or terminated: look again
 			return err
 		}
+		turn.Refused()
 		if err := pace.Rest(ctx, e); err != nil {
 			return err
 		}
