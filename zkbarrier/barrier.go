@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/layout"
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -33,6 +34,7 @@ type Barrier struct {
 	action   func(context.Context) error
 	at       *session.Access
 	misuse   error
+	line     *queue.Queue               // see turn
 	terms    record.Terms[barrierState] // the base node as far as known; every arrival makes the servers check that
 }
 
@@ -93,6 +95,7 @@ func NewBarrier(s *zksync.Session, path string, parties int, opts ...zksync.Opti
 			return barrierState{Parties: parties, Tolerant: b.tolerant}, []string{b.dir(0), b.open(0)}
 		}
 		b.terms.Check = b.check
+		b.line = b.at.Queue("/turns", queue.KindLock)
 		b.misuse = b.fit()
 	}
 	return b
@@ -124,6 +127,7 @@ func (b *Barrier) Await(ctx context.Context) (index int, err error) {
 // await runs the call, in as many sessions as it takes, and returns its result.
 func (c *barrierCall) await(ctx context.Context) (index int, err error) {
 	b := c.b
+	defer c.turn.Leave()
 	if err := b.in(ctx, "await", c.run); err != nil {
 		return -1, err
 	}

@@ -26,6 +26,7 @@ func (c *barrierCall) release(ctx context.Context, e *zkconn.Epoch) (step, error
 
 // act runs the action. If the action fails or panics, act breaks the generation.
 func (c *barrierCall) act(ctx context.Context, e *zkconn.Epoch) (step, error) {
+	c.turn.Leave()
 	returned := false
 	defer func() {
 		if !returned { // the action panicked
@@ -79,6 +80,7 @@ func (c *barrierCall) whileOpen(parent context.Context, e *zkconn.Epoch, f func(
 // sawTheEnd waits until the generation is broken, with a copy of the call whose only step is to wait.
 func (c *barrierCall) sawTheEnd(ctx context.Context, e *zkconn.Epoch) bool {
 	other := *c
+	other.turn = c.b.turn()
 	other.acting = true
 	next, err := step(other.wait), error(nil)
 	for next != nil && err == nil {

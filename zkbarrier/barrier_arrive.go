@@ -13,9 +13,12 @@ import (
 // arrive makes the party's node in the generation that is open, as far as this object knows. The transaction checks
 // the version of the base node. So the servers refuse it if another generation is open, or none.
 func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error) {
+	if err := c.turn.Take(ctx, e); err != nil {
+		return nil, err
+	}
 	st, err := c.b.state(ctx, e)
-	if err == nil && st.Broken {
-		st, err = c.b.learn(ctx, e) // there may have been a Reset
+	if err == nil && (st.Broken || c.turn.Mine()) {
+		st, err = c.b.learn(ctx, e) // there may have been a Reset, or generations have ended
 	}
 	if err != nil {
 		return nil, err
@@ -38,17 +41,22 @@ func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error)
 			c.tries++
 			// The base node has this version only while the generation is open. Without the second check node.Make
 			// would make a missing directory again.
-			return []any{
+			return append([]any{
 				&zk.CheckVersionRequest{Path: c.b.base(), Version: st.version},
 				&zk.CheckVersionRequest{Path: dir, Version: -1},
-			}
+			}, c.turn.Check()...)
 		},
 	})
 	var refused *node.Refused
-	if errors.As(err, &refused) {
+	switch {
+	case errors.As(err, &refused) && refused.Index > 1: // another party has the turn
+		c.tries-- // this request was not applied
+		c.turn.Queue()
+		return c.arrive, nil
+	case refused != nil:
+		c.turn.Refused()
 		return c.refused(ctx, e, refused)
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
 	}
 	return c.arrived(n)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -17,6 +18,7 @@ type barrierCall struct {
 	b       *Barrier
 	attempt string // names the party in all its nodes
 
+	turn  *gate.Turn   // taken after it came too late for some generations
 	pace  node.Pace    // between attempts to arrive or to break the generation
 	st    barrierState // of the generation in which the party is, or tries to be
 	tries int          // the requests for its node in that generation that may have been applied, in any session
@@ -43,7 +45,7 @@ type step func(context.Context, *zkconn.Epoch) (step, error)
 // newBarrierCall begins a call. The first two repetitions are without a
 // pause, because usually only the state was old.
 func newBarrierCall(b *Barrier) *barrierCall {
-	return &barrierCall{b: b, attempt: newAttempt(), pace: node.Pace{Free: 2}}
+	return &barrierCall{b: b, attempt: newAttempt(), turn: b.turn(), pace: node.Pace{Free: 2}}
 }
 
 // finish ends the call with a result. An error that it gets is the result of the generation; an error that a step
@@ -111,6 +113,7 @@ func (c *barrierCall) settle(ctx context.Context, e *zkconn.Epoch, next step) (s
 	case f == unknown:
 		return c.byNode(ctx, e)
 	case f == leftOut:
+		c.turn.Refused()
 		c.begin(barrierState{})
 		return c.arrive, nil
 	}
@@ -125,7 +128,7 @@ func (c *barrierCall) paced(next step) step {
 
 // begin forgets all that was true of another generation only.
 func (c *barrierCall) begin(st barrierState) {
-	*c = barrierCall{b: c.b, attempt: c.attempt, pace: c.pace, st: st}
+	*c = barrierCall{b: c.b, attempt: c.attempt, turn: c.turn, pace: c.pace, st: st}
 }
 
 // byNode finds out how a generation ended whose record is gone, by the party's own node. A

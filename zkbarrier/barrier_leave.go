@@ -19,6 +19,7 @@ const leaveLimit = 40 * time.Millisecond
 func (c *barrierCall) leave(e *zkconn.Epoch, how func(*barrierCall, context.Context, *zkconn.Epoch) int) int {
 	index := make(chan int, 1)
 	gone := *c
+	gone.turn = c.b.turn()         // that of the call is still its own
 	begun := c.b.at.Spawn(func() { // not if the session is being closed: then the node goes with it
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -54,6 +55,11 @@ func (b *Barrier) base() string { return b.at.Full(b.path) }
 // dir is the directory of a generation. It has a node for every party that waits.
 func (b *Barrier) dir(generation int64) string {
 	return fmt.Sprintf("%s/parties-%d", b.base(), generation)
+}
+
+// turn is that of a new call. It is for parties that came too late several times: whoever has it arrives, and no other does.
+func (b *Barrier) turn() *gate.Turn {
+	return &gate.Turn{Node: b.base() + "/turn", Line: b.line}
 }
 
 // open is a node that exists until the generation ends, in whichever way. Everybody who waits watches it.

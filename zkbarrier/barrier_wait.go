@@ -22,6 +22,9 @@ const forever = time.Duration(math.MaxInt64)
 // delays the notice of a death: a session ends a session timeout after its last sign of life, and the pause
 // is at most a quarter of a session timeout.
 func (c *barrierCall) wait(ctx context.Context, e *zkconn.Epoch) (step, error) {
+	if !c.extra { // else nobody must come to the next generation before this party
+		c.turn.Leave()
+	}
 	if err := e.Await(ctx); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -37,6 +38,7 @@ type DoubleBarrier struct {
 	at     *session.Access
 	misuse error
 	terms  record.Terms[doubleTerms]
+	line   *queue.Queue // see turn
 
 	mu      sync.Mutex
 	busy    bool         // a call is under way; only that call uses the fields below, without mu
@@ -75,6 +77,7 @@ func NewDoubleBarrier(s *zksync.Session, path string, n int, opts ...zksync.Opti
 		b.terms.Base, b.terms.ACL, b.terms.Type, b.terms.Keys = b.base(), b.at.ACL(), layout.DoubleBarrier, []string{"parties"}
 		b.terms.First = func() (doubleTerms, []string) { return doubleTerms{n}, []string{b.parties(), b.gathering()} }
 		b.terms.Check = b.check
+		b.line = b.at.Queue("/turns", queue.KindLock)
 	}
 	return b
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -65,8 +66,10 @@ var errWithout = fmt.Errorf("%w: the round went on without this party", zksync.E
 
 // join comes to a round, and to the next one if need be, until a round opens with s.
 func (b *DoubleBarrier) join(ctx context.Context, e *zkconn.Epoch, s *participant) error {
+	turn := b.turn()
+	defer turn.Leave()
 	for pace := (node.Pace{Free: 1}); ; {
-		err := b.arrive(ctx, e, s)
+		err := b.arrive(ctx, e, s, turn)
 		var full *node.Refused
 		switch {
 		// The party had come to a round in a session that was lost. Now that round gathers no more, or another one
@@ -76,11 +79,9 @@ func (b *DoubleBarrier) join(ctx context.Context, e *zkconn.Epoch, s *participan
 		case errors.As(err, &full) && !errors.Is(full.Err, zk.ErrNoNode): // we may not read what the servers check
 			return full.Err
 		case errors.As(err, &full):
-			if err = b.outside(ctx, e); err == nil {
-				err = record.ErrAgain
-			}
+			err = b.next(ctx, e, turn)
 		case err == nil:
-			err = b.gather(ctx, e, s)
+			err = b.gather(ctx, e, s, turn)
 		}
 		if !errors.Is(err, record.ErrAgain) {
 			return err
@@ -94,7 +95,22 @@ func (b *DoubleBarrier) join(ctx context.Context, e *zkconn.Epoch, s *participan
 // arrive makes the party's node while a round gathers. While none gathers it fails with *node.Refused. The node has
 // no sequence number, and all attempts use one name. So a request that arrives twice, or one that lingers in a server
 // until another one has made the node, does not count as two parties.
-func (b *DoubleBarrier) arrive(ctx context.Context, e *zkconn.Epoch, s *participant) error {
+func (b *DoubleBarrier) arrive(ctx context.Context, e *zkconn.Epoch, s *participant, turn *gate.Turn) error {
+	for {
+		err := b.arriveOnce(ctx, e, s, turn)
+		var refused *node.Refused
+		if !errors.As(err, &refused) || refused.Index == 0 {
+			return err
+		}
+		turn.Queue()
+		if err := turn.Take(ctx, e); err != nil {
+			return err
+		}
+	}
+}
+
+// arriveOnce is arrive, unless another party has the turn.
+func (b *DoubleBarrier) arriveOnce(ctx context.Context, e *zkconn.Epoch, s *participant, turn *gate.Turn) error {
 	// since is read before the request is sent: see mayHaveBeenOf.
 	s.epoch, s.round, s.since, s.left, s.dead = e, 0, e.Seen(), false, false
 	s.uuid, s.tries = node.NewUUID(), 0
@@ -108,18 +124,18 @@ func (b *DoubleBarrier) arrive(ctx context.Context, e *zkconn.Epoch, s *particip
 		},
 		Before: func() []any {
 			s.tries++
-			return []any{&zk.CheckVersionRequest{Path: b.gathering(), Version: -1}}
+			return append([]any{&zk.CheckVersionRequest{Path: b.gathering(), Version: -1}}, turn.Check()...)
 		},
 	})
 	switch {
+	case errors.As(err, new(*node.Refused)):
+		b.unwanted(s)
+		s.node = ""
+		return err
 	// This very request had made the node, and arrived twice.
 	case errors.Is(err, zk.ErrNodeExists):
 		return b.look(ctx, e, s)
 	case err != nil:
-		if errors.As(err, new(*node.Refused)) {
-			b.unwanted(s)
-			s.node = ""
-		}
 		return err
 	case n.Dir == nil:
 		return b.look(ctx, e, s)
@@ -185,7 +201,10 @@ func (b *DoubleBarrier) rank(ctx context.Context, e *zkconn.Epoch, s *participan
 
 // gather waits until the round opens. The nth party to come opens it; so does a later one, if the round has not
 // opened yet. record.ErrAgain means that s has to come again.
-func (b *DoubleBarrier) gather(ctx context.Context, e *zkconn.Epoch, s *participant) error {
+func (b *DoubleBarrier) gather(ctx context.Context, e *zkconn.Epoch, s *participant, turn *gate.Turn) error {
+	if s.count <= b.n {
+		turn.Leave()
+	}
 	if s.count < b.n {
 		return record.UntilGone(ctx, e, b.gathering(), 0, func() error { return b.stillThere(ctx, e, s) })
 	}
@@ -195,10 +214,13 @@ func (b *DoubleBarrier) gather(ctx context.Context, e *zkconn.Epoch, s *particip
 	if _, err := b.depart(ctx, e, s); err != nil { // there are n parties without this one
 		return err
 	}
-	if err := b.outside(ctx, e); err != nil {
-		return err
-	}
-	return record.ErrAgain
+	return b.next(ctx, e, turn)
+}
+
+// next waits until a round gathers, and returns record.ErrAgain then.
+func (b *DoubleBarrier) next(ctx context.Context, e *zkconn.Epoch, turn *gate.Turn) error {
+	turn.Refused()
+	return cmp.Or(b.outside(ctx, e, turn), record.ErrAgain)
 }
 
 // stillThere is for a party that has had no event for long. Somebody may have removed its node; or the last party to
@@ -218,9 +240,12 @@ func (b *DoubleBarrier) stillThere(ctx context.Context, e *zkconn.Epoch, s *part
 	return b.open(ctx, e, s)
 }
 
-// outside waits until a round gathers.
-func (b *DoubleBarrier) outside(ctx context.Context, e *zkconn.Epoch) error {
+// outside waits until a round gathers. The turn is taken before the wait: nobody must come between the end of a round and this party.
+func (b *DoubleBarrier) outside(ctx context.Context, e *zkconn.Epoch, turn *gate.Turn) error {
 	for last, pace := int64(0), (node.Pace{}); ; {
+		if err := turn.Take(ctx, e); err != nil {
+			return err
+		}
 		dir, open, err := b.learn(ctx, e)
 		if err != nil || !open {
 			return err
@@ -232,6 +257,9 @@ func (b *DoubleBarrier) outside(ctx context.Context, e *zkconn.Epoch) error {
 			if err != nil && !errors.Is(err, zk.ErrNodeExists) && !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent) {
 				return err
 			}
+		}
+		if last != 0 && dir.Czxid != last {
+			turn.Refused() // a round has gathered and opened meanwhile
 		}
 		last = dir.Czxid
 		if dir.NumChildren == 0 { // for example, the round is of an earlier run, whose parties died

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -36,6 +37,11 @@ func (b *DoubleBarrier) gathering() string { return fmt.Sprintf("%s/gathering-%d
 // opened is the mark of an open round: it exists from when the round opens until it is over. It has the number of the
 // round in its name, so a party that waits for the end of its round cannot mistake the next round for its own.
 func (b *DoubleBarrier) opened(round int64) string { return fmt.Sprintf("%s/open-%x", b.base(), round) }
+
+// turn is that of a new call. It is for parties that found several rounds full: whoever has it comes, and no other does.
+func (b *DoubleBarrier) turn() *gate.Turn {
+	return &gate.Turn{Node: b.base() + "/turn", Line: b.line}
+}
 
 // learn reads the directory, and after that whether a round is open. That is the round of the directory, or a later
 // one if that round ended between the two reads. It makes what is missing.

@@ -218,9 +218,9 @@ func (s *Spec) refused(ctx context.Context, e *zkconn.Epoch, t *zkconn.TxnError,
 		// What was to be deleted is gone already, or what was checked has changed.
 		// The cause may be that this very request was applied before (it was
 		// repeated on the way). So the node is looked for before another attempt.
-		// Only a check is for the caller to judge; what is gone already need not be deleted any more.
+		// What is gone already need not be deleted any more; all else is for the caller to judge.
 		n, err := s.find(ctx, e, uuid)
-		if _, check := before[t.Index].(*zk.CheckVersionRequest); check && errors.Is(err, errAgain) {
+		if _, removes := before[t.Index].(*zk.DeleteRequest); !removes && errors.Is(err, errAgain) {
 			return nil, &Refused{t.Index, t.Err}
 		}
 		return n, err
