@@ -2,11 +2,10 @@ package types_test
 
 import (
 	"context"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/proving"
@@ -68,9 +67,11 @@ func members(add, done int) user {
 	}
 }
 
-func registers(s *zksync.Session) func(context.Context) error {
-	p := zkphaser.New(s, "/far")
-	return both(phase(p.Register), phase(p.ArriveAndDeregister))
+func registers(opts ...zksync.Option) user {
+	return func(s *zksync.Session) func(context.Context) error {
+		p := zkphaser.New(s, "/far", opts...)
+		return both(phase(p.Register), phase(p.ArriveAndDeregister))
+	}
 }
 
 func counts(s *zksync.Session) func(context.Context) error {
@@ -114,6 +115,46 @@ func tries(s *zksync.Session) func(context.Context) error {
 	}
 }
 
+// takes is done for members of another WaitGroup.
+func takes(s *zksync.Session) func(context.Context) error {
+	pool := zkwaitgroup.New(s, "/far")
+	first := true
+	return func(ctx context.Context) error {
+		if first {
+			first = false
+			if err := pool.AddContext(ctx, 1000000); err != nil {
+				return err
+			}
+			pool = zkwaitgroup.New(s, "/far")
+		}
+		return pool.DoneContext(ctx)
+	}
+}
+
+// arrives is a party that never pauses.
+func arrives(opts ...zksync.Option) user {
+	return func(s *zksync.Session) func(context.Context) error {
+		p := zkphaser.New(s, "/far", opts...)
+		register := sync.OnceValue(func() error { _, err := p.Register(context.Background()); return err })
+		return both(func(context.Context) error { return register() }, phase(p.ArriveAndAwaitAdvance))
+	}
+}
+
+// acting has a phaser do something at the end of each phase.
+var acting = zkphaser.WithOnAdvance(func(context.Context, int, int) bool { return false })
+
+func terminates(s *zksync.Session) func(context.Context) error {
+	return zkphaser.New(s, "/far").ForceTermination
+}
+
+// double enters and leaves.
+func double(n int) user {
+	return func(s *zksync.Session) func(context.Context) error {
+		b := zkbarrier.NewDoubleBarrier(s, "/far", n)
+		return both(b.Enter, b.Leave)
+	}
+}
+
 func resets(s *zksync.Session) func(context.Context) error {
 	return zkbarrier.NewBarrier(s, "/far", 1).Reset
 }
@@ -125,38 +166,38 @@ func TestACallOfAFarProcessEndsBesideNearOnesThatNeverPause(t *testing.T) {
 		nears int
 		far   user
 	}{
-		"acquire":                          {acquires, 4, acquires},
-		"add and done":                     {members(1, 1), 2, members(1, 1)},
-		"register beside registrations":    {registers, 2, registers},
-		"count down":                       {counts, 2, counts},
-		"a gate":                           {opens, 2, opens},
-		"reset":                            {meets(1), 2, resets},
-		"acquire beside one that resizes":  {resizes, 1, acquires},
-		"acquire beside three that resize": {resizes, 3, acquires},
-		"resize beside one":                {resizes, 1, resizes},
-		"resize beside three":              {resizes, 3, resizes},
-		"try to acquire beside three that resize":      {resizes, 3, tries},
-		"acquire beside three that resize and acquire": {resizesAndAcquires, 3, acquires},
+		"acquire":                            {acquires, 4, acquires},
+		"acquire beside one that resizes":    {resizes, 1, acquires},
+		"acquire beside three that resize":   {resizes, 3, acquires},
+		"acquire beside both":                {resizesAndAcquires, 3, acquires},
+		"try beside three that resize":       {resizes, 3, tries},
+		"resize beside one":                  {resizes, 1, resizes},
+		"resize beside three":                {resizes, 3, resizes},
+		"add and done":                       {members(1, 1), 2, members(1, 1)},
+		"done beside one that adds":          {members(1, 0), 1, members(0, 1)},
+		"done beside one that is done":       {takes, 1, members(0, 1)},
+		"done beside eight that are done":    {takes, 8, members(0, 1)},
+		"add beside two that are done":       {takes, 2, members(1000, 0)},
+		"register beside registrations":      {registers(), 2, registers()},
+		"register beside one party":          {arrives(), 1, registers()},
+		"register beside three parties":      {arrives(), 3, registers()},
+		"register beside parties that act":   {arrives(acting), 2, registers(acting)},
+		"terminate beside two parties":       {arrives(), 2, terminates},
+		"count down":                         {counts, 2, counts},
+		"a gate":                             {opens, 2, opens},
+		"reset":                              {meets(1), 2, resets},
+		"barrier of one, two users":          {meets(1), 1, meets(1)},
+		"barrier of two, three users":        {meets(2), 2, meets(2)},
+		"barrier of two, ten users":          {meets(2), 9, meets(2)},
+		"double barrier of one, two users":   {double(1), 1, double(1)},
+		"double barrier of two, three users": {double(2), 2, double(2)},
+		"double barrier of two, ten users":   {double(2), 9, double(2)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 				ctx, stop := context.WithCancel(context.Background())
 				defer stop()
-				var made atomic.Int64
-				for range c.nears {
-					s := v.Session()
-					use := c.near(s)
-					v.Server.Delay(s.ID(), time.Millisecond/2, time.Millisecond/2)
-					go func() {
-						for ctx.Err() == nil {
-							if err := use(ctx); ctx.Err() == nil {
-								assert.NoError(t, err)
-							}
-							made.Add(1)
-						}
-					}()
-				}
-				time.Sleep(time.Second)
+				made, longest := busy(ctx, t, v, c.near, c.nears, time.Millisecond/2)
 				s := v.Session()
 				use := c.far(s)
 				v.Server.Delay(s.ID(), 20*time.Millisecond, 20*time.Millisecond)
@@ -171,6 +212,11 @@ func TestACallOfAFarProcessEndsBesideNearOnesThatNeverPause(t *testing.T) {
 				}
 				t.Logf("the longest call took %v, beside %d", most, made.Load())
 				require.Less(t, most, 10*time.Second)
+				stop()
+				longest()
+				for _, gate := range []string{"/far/turn", "/far/round/turn"} {
+					v.Server.Wait(t, "the end of the last turn", func() bool { return !v.Exists(gate) })
+				}
 			})
 		})
 	}
