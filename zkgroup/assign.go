@@ -40,7 +40,8 @@ import (
 // Assign blocks until ctx ends; then it returns nil, once f has returned for all items and their leases are given up. After Close of the session it
 // returns zksync.ErrClosed, after Leave of m zksync.ErrReleased. Duplicate items are zksync.ErrMisuse, and so is m if
 // it is of another group, or in an Assign already. If an item was done and the session ended before that was recorded, the error satisfies
-// zksync.Ambiguous. Disconnects and lost sessions are waited out. After ctx has ended, Assign waits for f, and then at most for the session timeout, longer only if the connection is lost again and again.
+// zksync.Ambiguous. Disconnects and lost sessions are waited out. After ctx has ended, Assign waits for f, and then at most for the session timeout, longer only if the connection
+// is lost again and again, or the servers refuse to record that an item is done.
 //
 // It costs three requests at the beginning, and one for each of the other workers; then one when a worker comes, and none
 // when one leaves. Each item costs five, and three when it moves on undone; the first time some more. A failure costs two more here, and one at each of the
@@ -161,9 +162,12 @@ func (a *assignment) run(ctx context.Context) error {
 	a.settle(func() { a.over = err })
 	a.running.Wait()
 	<-followed
-	_ = a.p.Leave(context.Background())
-	stop := new(stopped)
-	if a.user.Err() != nil && errors.Is(err, context.Cause(a.user)) || errors.As(err, &stop) && stop.err == nil {
+	// The servers may refuse for ever while the session lives. Then the node is removed later, which another Assign waits for.
+	leaving, stop := context.WithTimeout(context.Background(), a.g.at.Session.Timeout())
+	defer stop()
+	_ = a.p.Leave(leaving)
+	ended := new(stopped)
+	if a.user.Err() != nil && errors.Is(err, context.Cause(a.user)) || errors.As(err, &ended) && ended.err == nil {
 		err = nil
 	}
 	return errors.Join(err, a.unrecorded())

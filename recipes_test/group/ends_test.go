@@ -11,6 +11,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zkgroup"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // untilEnd works on an item until its context ends.
@@ -75,4 +76,34 @@ func TestAssignEndsWithItsContextThoughItsRoundIsBroken(t *testing.T) {
 		require.NoError(t, g.Assign(ctx, m, items(3), untilEnd))
 		v.Within(begun, time.Minute+time.Second, "the end of Assign")
 	})
+}
+
+// The session lives, so no end of it ends the wait for the removal of the worker's node.
+func TestAnAssignEndsThoughTheServersRefuseForEver(t *testing.T) {
+	for name, at := range map[string]time.Duration{"at the beginning": 0, "while it works": time.Second} {
+		t.Run(name, func(t *testing.T) {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				s := v.Session()
+				g := zkgroup.New(s, groupPath)
+				m := joins(v, g, "a", "")
+				ctx, cancel := context.WithCancel(t.Context())
+				var heal func()
+				time.AfterFunc(at, func() { heal = v.Server.SetError(zktest.CodeThrottled) })
+				time.AfterFunc(at+time.Second, cancel)
+				done := make(chan error, 1)
+				go func() { done <- g.Assign(ctx, m, items(3), untilEnd) }()
+				time.Sleep(at + time.Second + s.Timeout())
+				v.Quiet()
+				select {
+				case err := <-done:
+					require.NoError(t, err)
+				default:
+					require.Fail(t, "Assign goes on")
+				}
+				heal()
+				again, stop := context.WithCancel(t.Context())
+				require.NoError(t, g.Assign(again, m, items(1), func(context.Context, string, *zksync.Lease) error { stop(); return nil }))
+			})
+		})
+	}
 }
