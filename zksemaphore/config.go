@@ -32,8 +32,8 @@ type config struct {
 	refused  int // how often an entry was refused, because the config had changed
 }
 
-// refusals is how often a request bears that the config changes between its read and its entry. Then it makes an entry that does not
-// check what was read, and is granted only by what it reads after that. Else a process far from the servers would never have an
+// refusals is how often the entry of a request may be refused because the config has changed since its read. After that it makes an
+// entry that does not check what was read, and is granted only by what it reads later. Else a process far from the servers would never have an
 // entry beside one that calls Resize again and again.
 const refusals = 2
 
@@ -152,7 +152,7 @@ func (c *config) read(ctx context.Context, e *zkconn.Epoch) error {
 			r.most = s.Ever()
 			r = c.latest.put(r)
 		}
-		if old == nil || !r.stale.Load() { // it was true when it was read; whether it still is, others find out
+		if old == nil || !r.stale.Load() { // what was just read was true then; if it is stale by now, blockers and Check see to it
 			c.snapshot, c.known = r, true
 			return nil
 		}

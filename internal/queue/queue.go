@@ -242,8 +242,8 @@ type Config interface {
 	Learn(ctx context.Context, e *zkconn.Epoch) error
 	// Fits reports whether an entry of this weight can be granted at all, as far as the value is known.
 	Fits(weight int64) bool
-	// Check returns the operations with which the transaction that makes
-	// an entry begins. They fail if the value is not what was learned, or else what was learned grants nothing.
+	// Check returns the operations with which the transaction that makes an entry begins. They fail if the value is not
+	// what was learned. If they do not check that, the value counts as not known from then on, and grants nothing.
 	Check() []any
 	// Founded is called after the first entry since a directory was made. If it fails, that entry is given up.
 	Founded(ctx context.Context, e *zkconn.Epoch) error
