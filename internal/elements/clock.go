@@ -30,7 +30,12 @@ func (c *clock) now(e *zkconn.Epoch) (now int64, ok bool) {
 	return c.then + time.Since(c.since).Milliseconds(), true
 }
 
-// known is the clock as it was asked last, if that tells the time. It costs one request a minute, if anybody needs it.
+// slow is how long the answer takes that tells the time if it had to wait: for a connection, or for a server that lags. Then the time
+// that it tells is past, and every element would come late by that.
+const slow = 250 * time.Millisecond
+
+// known is the clock as it was asked last, if that tells the time. It costs one request a minute, if anybody needs it, and one more after
+// a slow answer: mostly what that has waited for is over.
 func (q *Queue) known(ctx context.Context, e *zkconn.Epoch) (*clock, error) {
 	q.mu.Lock()
 	c := q.clock
@@ -38,23 +43,36 @@ func (q *Queue) known(ctx context.Context, e *zkconn.Epoch) (*clock, error) {
 	if _, ok := c.now(e); ok {
 		return c, nil
 	}
-	return q.ask(ctx, e)
+	c, took, err := q.ask(ctx, e)
+	if err == nil && took > slow {
+		c, _, err = q.ask(ctx, e)
+	}
+	if err != nil {
+		return nil, err
+	}
+	q.set(c)
+	return c, nil
 }
 
-// ask asks the leader for the time.
-func (q *Queue) ask(ctx context.Context, e *zkconn.Epoch) (*clock, error) {
+// set notes what the clock shows.
+func (q *Queue) set(c *clock) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.clock = c
+}
+
+// ask asks the leader for the time. It also tells how long that took.
+func (q *Queue) ask(ctx context.Context, e *zkconn.Epoch) (c *clock, took time.Duration, err error) {
+	start := time.Now()
 	res, err := record.Transact(ctx, e, &zk.SetDataRequest{Path: q.dir("writers"), Version: -1})
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
-		return nil, errRemoved
+		return nil, 0, errRemoved
 	case err != nil:
-		return nil, err
+		return nil, 0, err
 	case len(res) != 1 || res[0].Stat == nil:
-		return nil, errors.New("the servers gave no time")
+		return nil, 0, errors.New("the servers gave no time")
 	}
-	c := &clock{e, res[0].Stat.Mtime, time.Now()}
-	q.mu.Lock()
-	q.clock = c
-	q.mu.Unlock()
-	return c, nil
+	now := time.Now()
+	return &clock{e, res[0].Stat.Mtime, now}, now.Sub(start), nil
 }

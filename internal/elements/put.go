@@ -29,9 +29,12 @@ func (q *Queue) Overhead() int {
 // Due is the time after d, which is not negative, by the clock of the leader, which is asked. A time that no number
 // can hold is the last one that can.
 func (q *Queue) Due(ctx context.Context, e *zkconn.Epoch, d time.Duration) (int64, error) {
-	c, err := q.ask(ctx, e)
+	c, took, err := q.ask(ctx, e)
 	if err != nil {
 		return 0, err
+	}
+	if took <= slow {
+		q.set(c)
 	}
 	ms := d.Milliseconds()
 	if d%time.Millisecond > 0 {

@@ -330,6 +330,31 @@ func TestADelayedElementHasThePlaceOfItsPut(t *testing.T) {
 	})
 }
 
+// The answer that tells the time comes late, for example after a disconnect. The elements do not.
+func TestASlowAnswerMakesNoDelayedElementLate(t *testing.T) {
+	for name, slow := range map[string]func(v *proving.Env, q *zkqueue.Queue[int]){
+		"to the consumer": func(*proving.Env, *zkqueue.Queue[int]) {},
+		"to a producer of the same object": func(v *proving.Env, q *zkqueue.Queue[int]) {
+			require.NoError(v.T, q.PutAfter(v.T.Context(), 3, time.Hour))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				p, q := zkqueue.New[int](proving.Calm(v), path), zkqueue.New[int](proving.Calm(v), path)
+				start := time.Now()
+				require.NoError(t, p.PutAfter(t.Context(), 1, 10*time.Second))
+				require.NoError(t, p.PutAfter(t.Context(), 2, 20*time.Second))
+				v.Server.Intercept(zktest.On(zktest.SetData, path+"/zkqueue/writers").DelayReply(2 * time.Second).Times(1))
+				slow(v, q)
+				require.Equal(t, 1, take(t, q))
+				v.Took(start, 10*time.Second, "the first delay")
+				require.Equal(t, 2, take(t, q))
+				v.Took(start, 20*time.Second, "the second delay")
+			})
+		})
+	}
+}
+
 func TestPastTheLastSequenceNumberElementsKeepTheirOrder(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		q, p := zkqueue.New[int](v.Session(), path), zkqueue.New[int](v.Session(), path)
