@@ -65,8 +65,8 @@ func (l *Lease) Path() string { return l.inner().Path() }
 // request that comes before that is for all goroutines that hold with the node.
 func (l *Lease) Revoked() <-chan struct{} { return l.inner().Revoked() }
 
-// Unlock releases the lease. It blocks until the servers confirm, at most a second. Without a connection it returns
-// nil at once, and the session removes the node as soon as it can, at the latest when it expires. After
+// Unlock releases the lease. It blocks until the servers confirm, at most a second. Without a connection, or if the servers
+// refuse for the moment, it returns nil at once, and the session removes the node as soon as it can, at the latest when it expires. After
 // Close it returns nil. If the lease was lost before, it returns
 // ErrLost (ErrMaxHold): another process may have held at the same time. A second call returns the same. It costs one
 // request, or none if the next holder is a goroutine of this process or the lock lingers.

@@ -139,10 +139,11 @@ var lives = map[string]func(ctx context.Context, t *testing.T, s, other *zksync.
 		f := func(v string) func(context.Context) ([]byte, error) {
 			return func(context.Context) ([]byte, error) { return []byte(v), nil }
 		}
-		require.Equal(t, "x", string(must(x.DoContext(ctx, f("x")))(t)))
-		require.Equal(t, "x", string(must(o.DoContext(ctx, f("y")))(t)))
+		// After Reset there may still be the entry of its lock, if the servers have refused to delete it. A Try rightly does not wait for that.
+		require.Equal(t, "x", string(must(x.TryDoContext(ctx, f("x")))(t)))
+		require.Equal(t, "x", string(must(o.TryDoContext(ctx, f("y")))(t)))
 		require.NoError(t, o.Reset(ctx))
-		require.Equal(t, "z", string(must(x.TryDoContext(ctx, f("z")))(t)))
+		require.Equal(t, "z", string(must(x.DoContext(ctx, f("z")))(t)))
 		p := zkonce.NewPromise[int](s, "/c/promise")
 		wait := proving.Waits(ctx, func(ctx context.Context) error { _, err := p.Wait(ctx); return err })
 		require.True(t, must(zkonce.NewPromise[int](other, "/c/promise").Complete(ctx, 1))(t))
