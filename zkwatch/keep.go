@@ -168,8 +168,9 @@ func (k *Kept) hold(ctx context.Context, e *zkconn.Epoch, made bool) (err error)
 		err = k.write(ctx, e, data)
 	}
 	for pace := (node.Pace{Free: 2}); errors.Is(err, zk.ErrNoNode); {
-		k.link = e.Connection() // a server that has answered, even with a refusal, has caught up
+		link := e.Connection()
 		_, err = record.Transact(ctx, e, &zk.CreateRequest{Path: k.at.Full(k.path), Data: data, Acl: k.at.ACL(), Flags: zk.FlagEphemeral})
+		k.link = link // a server that has answered it, even with a refusal, has caught up; without an answer this session is over for us
 		switch {
 		case errors.Is(err, zk.ErrNoNode): // its parent
 			if err := pace.Rest(ctx, e); err != nil { // not after it is made: it is empty then, and may be removed
