@@ -120,7 +120,7 @@ func (m *Membership) SetData(ctx context.Context, data []byte) error {
 }
 
 // Leave ends the membership. It blocks until the servers confirm, or ctx ends. Then the member's node is removed as soon
-// as the connection allows. If the servers refuse to remove it, the error says why, and the node stays until the session ends.
+// as the connection allows. If the servers refuse to remove it, the error says why; it is removed when they allow it, or with the session.
 // Without a session that is alive there is no node, and Leave does not wait. A second call does the same. It costs one request.
 func (m *Membership) Leave(ctx context.Context) error {
 	return errs.Wrap("leave", m.g.at.Path, m.p.Leave(ctx))

@@ -54,7 +54,7 @@ type Presence struct {
 	err    error // why nothing more will happen
 	wanted int   // counts the calls of Set
 	told   int   // wanted, as of the data with which the node was made last
-	stays  error // why the node could not be removed; read when done is closed
+	stays  error // why the node could not be removed yet
 }
 
 // Stay is the time between the creation of the node and its end.
@@ -146,22 +146,33 @@ func (p *Presence) remain(ctx, waiting context.Context, st *Stay, told int) erro
 		return err
 	}
 	if p.leaving.Err() == nil { // the servers refuse to tell of the node: it must not outlive this presence, or nobody could come again
-		_ = p.exit(ctx, st)
+		if p.remove(ctx, st) == nil && p.Exit != nil {
+			_ = p.Exit(ctx, st.Epoch)
+		}
 		return err
 	}
 	return p.exit(ctx, st)
 }
 
-// exit removes the node, and does what follows. A node that cannot be removed goes with the session, as does any if that has ended.
+// exit removes the node, and does what follows. As long as the servers refuse that, it tries again: the node must not outlive the
+// presence for longer than it has to. It goes with the session at the latest.
 func (p *Presence) exit(ctx context.Context, st *Stay) error {
-	err := p.remove(ctx, st)
-	if err != nil && ctx.Err() == nil && !errors.Is(err, zkconn.ErrOver) && !errors.Is(err, errs.ErrSessionExpired) {
+	for pace := (node.Pace{}); ; {
+		err := p.remove(ctx, st)
+		switch {
+		case err == nil && p.Exit != nil:
+			return p.Exit(ctx, st.Epoch)
+		case err == nil || ctx.Err() != nil || errors.Is(err, zkconn.ErrOver) || errors.Is(err, errs.ErrSessionExpired):
+			return err
+		}
+		p.mu.Lock()
 		p.stays = err
+		p.changed()
+		p.mu.Unlock()
+		if err := pace.Rest(ctx, st.Epoch); err != nil {
+			return err
+		}
 	}
-	if err != nil || p.Exit == nil {
-		return err
-	}
-	return p.Exit(ctx, st.Epoch)
 }
 
 // remove removes the node, unless it is that of another. When the connection is lost, somebody may have removed ours, and another
@@ -343,14 +354,28 @@ func (p *Presence) Waited() bool {
 // GiveUp gives the node up, and does not wait.
 func (p *Presence) GiveUp() { p.leave() }
 
-// Leave gives the node up, and waits until it is gone, or ctx ends. If the servers refuse to remove it, the error says why.
+// Leave gives the node up, and waits until it is gone, or ctx ends. If the servers refuse to remove it, the error says why, and
+// the attempts go on.
 func (p *Presence) Leave(ctx context.Context) error {
 	p.leave()
-	select {
-	case <-p.done:
-		return p.stays
-	case <-ctx.Done():
-		return errs.After(errs.OfContext(ctx), p.At.LastFailure(p.leaving))
+	for {
+		p.mu.Lock()
+		news, stays := p.news, p.stays
+		p.mu.Unlock()
+		select {
+		case <-p.done:
+			return nil
+		default:
+		}
+		if stays != nil {
+			return stays
+		}
+		select {
+		case <-p.done:
+		case <-news:
+		case <-ctx.Done():
+			return errs.After(errs.OfContext(ctx), p.At.LastFailure(p.leaving))
+		}
 	}
 }
 

@@ -256,29 +256,43 @@ func TestALeaveThatWasCutLeavesTheNodeOfAnotherAlone(t *testing.T) {
 	}
 }
 
-// Whoever is told nothing takes it that the ID is free.
+// Without the error, a caller takes it that the ID is free. The attempts go on.
 func TestALeaveThatIsRefusedSaysSo(t *testing.T) {
 	for name, c := range map[string]struct {
-		refuse func(v *proving.Env)
+		refuse func(v *proving.Env) (allow func())
 		want   error
 	}{
-		"no permission": {func(v *proving.Env) {
-			v.Server.Intercept(zktest.On(zktest.Delete, memberPath).Error(zktest.CodeNoAuth).Nth(1))
+		"no permission": {func(v *proving.Env) func() {
+			return v.Server.Intercept(zktest.On(zktest.Delete, memberPath).Error(zktest.CodeNoAuth)).Remove
 		}, zk.ErrNoAuth},
-		"no writers": {func(v *proving.Env) { v.Server.DeleteAll(groupPath + "/zkgroup/writers") }, zksync.ErrBroken},
+		"no writers": {func(v *proving.Env) func() {
+			v.Server.DeleteAll(groupPath + "/zkgroup/writers")
+			return func() { v.Server.Create(groupPath+"/zkgroup/writers", nil, 0, 0) }
+		}, zksync.ErrBroken},
 	} {
-		t.Run(name, func(t *testing.T) {
-			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-				s := v.Session()
-				m := joins(v, zkgroup.New(s, groupPath), "a", "")
-				c.refuse(v)
-				require.ErrorIs(t, m.Leave(t.Context()), c.want)
-				require.True(t, v.Exists(memberPath))
-				require.ErrorIs(t, m.Leave(t.Context()), c.want, "again")
-				require.NoError(t, s.Close())
-				require.False(t, v.Exists(memberPath))
+		for _, end := range []string{"allowed later", "Close"} {
+			t.Run(name+"/"+end, func(t *testing.T) {
+				proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+					s := v.Session()
+					m := joins(v, zkgroup.New(s, groupPath), "a", "")
+					allow := c.refuse(v)
+					require.ErrorIs(t, m.Leave(t.Context()), c.want)
+					time.Sleep(time.Minute)
+					require.True(t, v.Exists(memberPath))
+					require.ErrorIs(t, m.Leave(t.Context()), c.want, "again")
+					if end == "Close" {
+						start := time.Now()
+						require.NoError(t, s.Close())
+						require.Zero(t, time.Since(start))
+					} else {
+						allow()
+						time.Sleep(1500 * time.Millisecond) // the longest pause, and its spread
+						require.NoError(t, m.Leave(t.Context()))
+					}
+					require.False(t, v.Exists(memberPath))
+				})
 			})
-		})
+		}
 	}
 }
 
