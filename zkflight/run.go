@@ -220,9 +220,10 @@ func insist(held *zksync.Lease, ops ...any) (res []zk.MultiResponse, err error) 
 	l := (*lease.Lease)(held)
 	for pace := (node.Pace{}); ; {
 		res, err = l.GuardWithin(context.Background(), ops)
-		if err == nil || !zksync.Ambiguous(err) || pace.Rest(l.Lifetime(), nil) != nil {
+		if err == nil || !zksync.Ambiguous(err) {
 			break
 		}
+		_ = pace.Rest(l.Lifetime(), nil) // after the end of the lease the next attempt says how it ended
 	}
 	if errors.Is(err, zksync.ErrReleased) {
 		err = zksync.ErrClosed // only the end of the session releases the lease while the function runs
