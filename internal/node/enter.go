@@ -218,10 +218,14 @@ func (s *Spec) refused(ctx context.Context, e *zkconn.Epoch, t *zkconn.TxnError,
 		// What was to be deleted is gone already, or what was checked has changed.
 		// The cause may be that this very request was applied before (it was
 		// repeated on the way). So the node is looked for before another attempt.
-		// What is gone already need not be deleted any more; all else is for the caller to judge.
+		// Only what was checked is for the caller to judge, and a create among the operations checks that a node is
+		// missing. What is gone already need not be written to or deleted any more.
 		n, err := s.find(ctx, e, uuid)
-		if _, removes := before[t.Index].(*zk.DeleteRequest); !removes && errors.Is(err, errAgain) {
-			return nil, &Refused{t.Index, t.Err}
+		switch before[t.Index].(type) {
+		case *zk.CheckVersionRequest, *zk.CreateRequest:
+			if errors.Is(err, errAgain) {
+				return nil, &Refused{t.Index, t.Err}
+			}
 		}
 		return n, err
 	case errors.Is(t, zk.ErrNoNode):

@@ -3,6 +3,7 @@ package mutex_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -107,6 +108,30 @@ func TestAHandOnInACrowdGrantsTheNext(t *testing.T) {
 		again := proving.Begin(t.Context(), ms[3])
 		v.Quiet()
 		require.NoError(t, v.Granted(line[0]).Unlock())
+		require.NoError(t, v.Granted(line[1]).Unlock())
+		require.NoError(t, v.Granted(again).Unlock())
+		v.Queued(proving.LockPath, 0)
+	})
+}
+
+// The hand-on writes to the node that it gives up. Somebody has removed that a moment before.
+func TestAHandOnInACrowdGoesOnWithoutTheNode(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		ms := v.Mutexes(3, zksync.WithHandover(0))
+		throng(v, ms)
+		s := v.Session()
+		ms = append(ms, zksync.NewMutex(s, proving.LockPath, zksync.WithHandover(0)))
+		throng(v, ms)
+		line := v.Line(ms[3], ms[2])
+		again := proving.Begin(t.Context(), ms[3])
+		v.Quiet()
+		mine := v.Granted(line[0])
+		defer v.Server.Delay(s.ID(), 100*time.Millisecond, 0)()
+		unlocked := make(chan error, 1)
+		go func() { unlocked <- mine.Unlock() }()
+		time.Sleep(50 * time.Millisecond)
+		v.Server.DeleteAll(mine.Path())
+		require.NoError(t, <-unlocked)
 		require.NoError(t, v.Granted(line[1]).Unlock())
 		require.NoError(t, v.Granted(again).Unlock())
 		v.Queued(proving.LockPath, 0)
