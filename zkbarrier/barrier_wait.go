@@ -36,7 +36,7 @@ func (c *barrierCall) wait(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	defer news.Stop()
 	dir, pause, neighbor := c.b.dir(c.st.Generation), c.b.neighborPause(e), ""
 	quiet := pause
-	if c.b.tolerant || c.extra {
+	if (c.b.tolerant || c.extra) && !c.bars() {
 		// The party does not need to notice deaths. In a tolerant barrier another party takes the place of a dead
 		// one, and an extra party watches its blocker.
 		quiet = forever
@@ -51,6 +51,8 @@ func (c *barrierCall) wait(ctx context.Context, e *zkconn.Epoch) (step, error) {
 			continue
 		case path != "":
 			return c.heard(path, what), nil
+		case c.bars():
+			return c.look, nil
 		}
 		// The neighbor of the first party is the last, which changes with each
 		// arrival. Each arrival writes to the directory.
@@ -76,6 +78,10 @@ func (c *barrierCall) wait(ctx context.Context, e *zkconn.Epoch) (step, error) {
 		}
 	}
 }
+
+// bars reports whether the generation may need parties that this one keeps from arriving. It has the turn as an extra party, and
+// members of a tolerant barrier may go. It hears of the last of them only, so it looks again after each pause.
+func (c *barrierCall) bars() bool { return c.b.tolerant && c.turn.Mine() }
 
 // list lists the parties that are there. While it waits for the answer it does not hear that the generation has
 // ended. So it gives up after half a session timeout, with zkconn.ErrNotSent.
