@@ -250,6 +250,7 @@ func (g *WaitGroup) excuse(ctx context.Context, e *zkconn.Epoch, b *batch, h *ho
 // may be for these, whoever had added them, and change nothing. Otherwise there is one call too many.
 func (g *WaitGroup) forgive(ctx context.Context, e *zkconn.Epoch, b *batch, round int64) error {
 	if round == 0 {
+		b.turn.Leave() // it may be in the round that deadOf removes
 		dead, err := g.deadOf(ctx, e, 0)
 		if err != nil {
 			return err
