@@ -79,9 +79,9 @@ func (c *barrierCall) wait(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	}
 }
 
-// bars reports whether the generation may need parties that this one keeps from arriving. It has the turn as an extra party, and
+// bars reports whether the generation may need parties that this one keeps from arriving. It has closed the gate as an extra party, and
 // members of a tolerant barrier may go. It hears of the last of them only, so it looks again after each pause.
-func (c *barrierCall) bars() bool { return c.b.tolerant && c.turn.Mine() }
+func (c *barrierCall) bars() bool { return c.b.tolerant && c.turn.Bars() }
 
 // list lists the parties that are there. While it waits for the answer it does not hear that the generation has
 // ended. So it gives up after half a session timeout, with zkconn.ErrNotSent.

@@ -19,8 +19,11 @@ import (
 //
 // The gate is closed while its node exists. Each change makes and deletes that in its transaction, so the servers refuse it while
 // the gate is closed. Whoever is refused for that, or was refused twice because the record had changed, queues. Whoever has the
-// turn closes the gate, reads, and makes its change; nobody else makes one, so it is not refused. So every call ends as with a
-// [Gate], with the same exceptions.
+// turn makes one more attempt. If that is refused, too, it closes the gate, reads, and makes its change; nobody else makes one, so
+// it is not refused. So every call ends as with a [Gate], with the same exceptions.
+//
+// To close the gate at once would be right as well. But whoever finds it closed queues, and finds others in the queue when its turn
+// comes. So once closed the gate would stay so, and even those who are in nobody's way would wait for each other.
 //
 // The node is ephemeral. The next that has the turn takes one that is left over for its own; and if somebody else deletes it, changes
 // may be refused once more. For the gate is for progress only, here too.
@@ -30,13 +33,14 @@ type Turn struct {
 
 	refused int
 	place   *queue.Ticket // nil outside the queue
+	late    bool          // the change was refused in the turn, too
 	closed  bool          // the gate, by this call
 }
 
 // Check returns the operations that the servers refuse while another one has the turn. They are part of each change.
 func (t *Turn) Check() []any {
 	if t.Mine() {
-		return nil
+		return nil // perhaps the gate is left over
 	}
 	return []any{&zk.CreateRequest{Path: t.Node, Acl: t.Line.ACL}, &zk.DeleteRequest{Path: t.Node, Version: -1}}
 }
@@ -58,12 +62,15 @@ func (t *Turn) IsOthers(ops []any, err error) bool {
 // Queue says that the next Take must queue.
 func (t *Turn) Queue() { t.refused = refusals }
 
-// Refused says that the change was refused because the record had changed. If that was in the turn, somebody has opened the gate:
-// the next Take closes it again.
-func (t *Turn) Refused() { t.refused, t.closed = t.refused+1, false }
+// Refused says that the change was refused because the record had changed. If that was in the turn, the next Take closes the gate;
+// also if this call had closed it before, since then somebody has opened it.
+func (t *Turn) Refused() { t.refused, t.late, t.closed = t.refused+1, t.place != nil, false }
 
 // Mine reports whether this call has the turn.
-func (t *Turn) Mine() bool { return t.closed && !t.place.Over() }
+func (t *Turn) Mine() bool { return t.place != nil && !t.place.Over() }
+
+// Bars reports whether this call keeps all others from making changes.
+func (t *Turn) Bars() bool { return t.closed && t.Mine() }
 
 // Take waits for the turn, and closes the gate, if that is time. What the change depends on must be read after it. The caller must call Leave in
 // the end.
@@ -78,10 +85,12 @@ func (t *Turn) Take(ctx context.Context, e *zkconn.Epoch) (err error) {
 		switch {
 		case errors.As(err, new(*node.Refused)):
 			return nil // the record is gone
-		case err != nil || t.closed || t.place == nil:
+		case err != nil || t.place == nil:
 			return err
 		case t.place.Epoch != e:
 			return zkconn.ErrOver // the call goes on in the next session, with its place
+		case t.closed || !t.late:
+			return nil
 		}
 		_, err = record.Transact(ctx, e, t.inTurn(), &zk.CreateRequest{Path: t.Node, Acl: t.Line.ACL, Flags: zk.FlagEphemeral})
 		switch {
@@ -117,7 +126,7 @@ func (t *Turn) Leave() {
 		return t.Node, false // perhaps it is that of another one by then: see Turn
 	}})
 	t.place.Leave(queue.Unawaited)
-	t.place, t.closed = nil, false
+	t.place, t.late, t.closed = nil, false, false
 }
 
 // Transact makes a transaction that does not depend on what was read, between the turns of others.

@@ -24,24 +24,22 @@ func TestOthersArriveAfterAnExtraPartyThatHasTheTurnBecomesAMember(t *testing.T)
 		var members []*awaiting
 		var extra *awaiting
 		ctx, giveUp := context.WithCancel(t.Context())
-		for i := range 3 {
+		for i := range 4 {
 			members = append(awaitAll(ctx, bs[:2]...), await(t.Context(), bs[2]))
 			if i == 0 {
 				time.Sleep(time.Second)
 				extra = await(t.Context(), zkbarrier.NewBarrier(far, proving.BarrierPath, 3, zkbarrier.Tolerant()))
 			}
-			if i < 2 {
-				v.Awaits(members[0].done, "the end of the generation")
-				v.Awaits(members[1].done, "the end of the generation")
-				v.Awaits(members[2].done, "the end of the generation")
+			if i < 3 {
+				leave(v, members...)
 			}
 		}
 		time.Sleep(3 * time.Second)
 		require.True(t, v.Exists(proving.BarrierPath+"/turn"))
-		require.Len(t, v.Server.Children(proving.BarrierPath+"/parties-3"), 4)
+		require.Len(t, v.Server.Children(proving.BarrierPath+"/parties-4"), 4)
 		giveUp()
 		time.Sleep(10 * time.Second)
-		require.Len(t, v.Server.Children(proving.BarrierPath+"/parties-3"), 2)
+		require.Len(t, v.Server.Children(proving.BarrierPath+"/parties-4"), 2)
 		leave(v, members[2], extra, await(t.Context(), bs[0]))
 	})
 }
