@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
@@ -95,7 +96,7 @@ func NewBarrier(s *zksync.Session, path string, parties int, opts ...zksync.Opti
 			return barrierState{Parties: parties, Tolerant: b.tolerant}, []string{b.dir(0), b.open(0)}
 		}
 		b.terms.Check = b.check
-		b.line = b.at.Queue("/turns", queue.KindLock)
+		b.line = gate.Line(b.at.Queue("/turns", queue.KindLock), b.base(), b.base())
 		b.misuse = b.fit()
 	}
 	return b

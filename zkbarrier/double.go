@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
@@ -77,7 +78,7 @@ func NewDoubleBarrier(s *zksync.Session, path string, n int, opts ...zksync.Opti
 		b.terms.Base, b.terms.ACL, b.terms.Type, b.terms.Keys = b.base(), b.at.ACL(), layout.DoubleBarrier, []string{"parties"}
 		b.terms.First = func() (doubleTerms, []string) { return doubleTerms{n}, []string{b.parties(), b.gathering()} }
 		b.terms.Check = b.check
-		b.line = b.at.Queue("/turns", queue.KindLock)
+		b.line = gate.Line(b.at.Queue("/turns", queue.KindLock), b.base(), b.base())
 	}
 	return b
 }

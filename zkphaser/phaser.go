@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
@@ -97,7 +98,7 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *Phaser {
 	if p.at.Misuse() == nil {
 		p.terms.Base, p.terms.ACL, p.terms.Type, p.terms.Keys = p.base(), p.at.ACL(), layout.Phaser, []string{"phase"}
 		p.terms.First, p.terms.Check = p.first, p.check
-		p.line = p.at.Queue("/turns", queue.KindLock)
+		p.line = gate.Line(p.at.Queue("/turns", queue.KindLock), p.base(), p.base())
 		p.turns = zksync.NewMutex(s, path+"/action", rest...)
 	}
 	return p

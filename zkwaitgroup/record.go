@@ -46,9 +46,7 @@ func (g *WaitGroup) turn() *gate.Turn { return &gate.Turn{Node: g.round() + "/tu
 // turns is the queue for the turn. It is among the records, like records without members. So whoever removes the round, of this
 // version or an older one, removes what is left of the queue.
 func (g *WaitGroup) turns() *queue.Queue {
-	q := g.at.Queue("/round/members", queue.KindLock)
-	q.Base, q.Check = g.round(), func() []any { return []any{&zk.CheckVersionRequest{Path: g.alive(), Version: -1}} }
-	return q
+	return gate.Line(g.at.Queue("/round/members", queue.KindLock), g.round(), g.alive())
 }
 
 // Member is what the servers know of the members that one WaitGroup added in one session.

@@ -28,13 +28,19 @@ import (
 // The node is ephemeral. The next that has the turn takes one that is left over for its own; and if somebody else deletes it, changes
 // may be refused once more. For the gate is for progress only, here too.
 type Turn struct {
-	Node string // the gate, beside the record
-	Line *queue.Queue
+	Node string       // the gate, beside the record
+	Line *queue.Queue // of the function Line
 
 	refused int
 	place   *queue.Ticket // nil outside the queue
 	late    bool          // the change was refused in the turn, too
 	closed  bool          // the gate, by this call
+}
+
+// Line is a queue for the turn, below base. It is not made, and nobody enters it, while the node exists is missing.
+func Line(q *queue.Queue, base, exists string) *queue.Queue {
+	q.Base, q.Check = base, func() []any { return []any{&zk.CheckVersionRequest{Path: exists, Version: -1}} }
+	return q
 }
 
 // Check returns the operations that the servers refuse while another one has the turn. They are part of each change.
