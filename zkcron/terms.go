@@ -34,39 +34,35 @@ func (r *runner) succeed(ctx context.Context, e *zkconn.Epoch, v record.Version[
 	return err
 }
 
-// idle waits until nobody queues for the job. It watches the last in the queue, and not the queue: many may wait, and
+// idle waits until the queue may be empty, or the job may have our terms: another process that waited may have given it those, and
+// queue itself. So the caller looks at everything again. It watches the last in the queue, and not the queue: many may wait, and
 // each process that stops would wake them all. Some servers tell nothing to one that may not read the entry, so it
 // looks again after a while.
 func (r *runner) idle(ctx context.Context, e *zkconn.Epoch) error {
-	for {
-		entries, err := r.grants.Queue().List(ctx, e)
-		if err != nil || len(entries) == 0 {
-			return err
-		}
-		changed := make(chan struct{})
-		w, err := e.Watch(ctx, r.grants.Queue().Dir+"/"+entries[len(entries)-1].Name, func(zkconn.Event) { close(changed) })
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			continue // it has left since
-		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
-			return nil // the caller looks at everything again
-		case err != nil:
-			return err
-		}
-		again := time.NewTimer(time.Minute)
-		select {
-		case <-changed:
-		case <-again.C:
-		case <-e.Over():
-			err = zkconn.ErrOver
-		case <-ctx.Done():
-			err = context.Cause(ctx)
-		}
-		again.Stop()
-		e.Unwatch(w)
-		if err != nil {
-			return err
-		}
+	entries, err := r.grants.Queue().List(ctx, e)
+	if err != nil || len(entries) == 0 {
+		return err
+	}
+	changed := make(chan struct{})
+	w, err := e.Watch(ctx, r.grants.Queue().Dir+"/"+entries[len(entries)-1].Name, func(zkconn.Event) { close(changed) })
+	switch {
+	case errors.Is(err, zk.ErrNoNode), zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
+		return nil
+	case err != nil:
+		return err
+	}
+	defer e.Unwatch(w)
+	again := time.NewTimer(time.Minute)
+	defer again.Stop()
+	select {
+	case <-changed:
+		return nil
+	case <-again.C:
+		return nil
+	case <-e.Over():
+		return zkconn.ErrOver
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
