@@ -51,7 +51,7 @@ func TestASignalThatWasForTheCommandLeavesTimeForTheRelease(t *testing.T) {
 	p := start(t, "lock", "/a", "--servers", s.addr, "--timeout", "1m", "--", "sh", "-c", "trap 'exit 7' TERM; echo holding; while :; do sleep 0.01; done")
 	p.prints("holding")
 	for _, session := range s.Sessions() {
-		s.Delay(session.ID, 70*time.Millisecond, 100*time.Millisecond)
+		s.Delay(session.ID, 40*time.Millisecond, 60*time.Millisecond)
 	}
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM)) // is passed on to CMD
 	time.Sleep(40 * time.Millisecond)
