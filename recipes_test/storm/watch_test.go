@@ -82,11 +82,11 @@ func (w *world) changes(how int, node, data string) {
 	w.healing.Go(func() {
 		switch how {
 		case 0:
-			_ = w.admin.Delete(node, -1)
+			_ = w.admin.Conn().Delete(node, -1)
 		case 1:
-			_, _ = w.admin.Set(node, []byte(data), -1)
+			_, _ = w.admin.Conn().Set(node, []byte(data), -1)
 		default:
-			_, _ = w.admin.Create(node, []byte(data), 0, zk.WorldACL(zk.PermAll))
+			_, _ = w.admin.Conn().Create(node, []byte(data), 0, zk.WorldACL(zk.PermAll))
 		}
 	})
 }

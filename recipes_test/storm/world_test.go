@@ -59,7 +59,7 @@ type world struct {
 	rnd    *rand.Rand // of the one that makes the world
 	meter  *meter
 	houses []*house
-	admin  *zk.Conn // of somebody who removes nodes by hand
+	admin  *zksync.Session // of somebody who removes nodes by hand
 	secret []zksync.Option
 	parts  []*part
 	single bool
@@ -85,17 +85,13 @@ func newWorld(t testing.TB, seed uint64, aloud bool) *world {
 	w.srv = newServers(t, kinds[k])
 	w.meter = newMeter(w)
 	w.srv.watched(w.meter.judge, w.meter.commit)
-	if w.srv.e != nil {
-		w.admin = w.srv.e.Connect(t, 10*time.Second)
-	} else {
-		w.admin = w.srv.Connect(t, 10*time.Second)
-	}
 	if w.rnd.IntN(4) == 0 { // nobody else may read or write
 		w.secret = []zksync.Option{zksync.WithAuth("digest", []byte("storm:secret")), zksync.WithACL(zk.DigestACL(zk.PermAll, "storm", "secret")...)}
-		if err := w.admin.AddAuth("digest", []byte("storm:secret")); err != nil {
-			w.must(false, "AddAuth: %v", err)
-		}
 	}
+	// It is a session, because the client library may hang for ever when it sends credentials again.
+	admin, err := zksync.Connect(t.Context(), w.srv.addresses(), append(w.secret, zksync.WithDialer(w.srv.DialContext), zksync.WithTimeout(10*time.Second))...)
+	w.must(err == nil, "Connect: %v", err)
+	w.admin = admin
 	for i := range 2 + w.rnd.IntN(3) {
 		w.houses = append(w.houses, newHouse(w, i))
 	}
@@ -126,7 +122,7 @@ func (w *world) dial(h *house) func(context.Context, string, string) (net.Conn, 
 
 // removes deletes a node by hand, in the background.
 func (w *world) removes(node string) {
-	w.healing.Go(func() { _ = w.admin.Delete(node, -1) }) // it may have gone meanwhile
+	w.healing.Go(func() { _ = w.admin.Conn().Delete(node, -1) }) // it may have gone meanwhile
 }
 
 // stream is a source of luck of its own: what one draws depends on nobody else.
@@ -234,7 +230,7 @@ func (w *world) end() {
 	for _, h := range w.houses {
 		h.close()
 	}
-	w.admin.Close()
+	_ = w.admin.Close()
 	w.running.Wait()
 	if !w.spoilt.Load() {
 		time.Sleep(settles)
