@@ -2,6 +2,7 @@ package storm_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -154,14 +155,18 @@ func (x *sets) act(a *actor) {
 			what, f = "Remove", s.Remove
 		}
 		there = what == "Add"
+		in := a.h.session().ID()
 		c := a.ask(what+" "+a.name, func(ctx context.Context) (err error) { changed, err = f(ctx, a.name); return err }, errUnknown)
 		switch {
 		case c.err == nil && known:
 			a.w.must(changed == (was != there), "%s: %v, and it was there: %v", c, changed, was)
 		case c.err == nil:
 			known = true
-		case zksync.Ambiguous(c.err):
-			return // nobody knows when it is made
+		case zksync.Ambiguous(c.err): // it may be made as long as the servers have the session
+			for errors.Is(c.err, zksync.ErrSessionExpired) && a.w.lives(in) && !a.w.over.Load() {
+				time.Sleep(10 * ms)
+			}
+			return
 		default:
 			there = was
 		}
