@@ -15,11 +15,10 @@ const (
 )
 
 // nests are a reentrant lock and one for readers and writers.
-type nests struct{ _ byte } // not of size zero: the race detector takes what has no address of its own for something else
+type nests struct{}
 
 func joinReentrant(*world) *part {
-	x := new(nests)
-	return &part{actors: 4, act: x.act, use: x.use, queues: []string{nestPath, nestRWPath}, deletable: nestPath}
+	return &part{actors: 4, act: func(a *actor) { (*nests)(nil).act(a) }, use: func(w *world) { (*nests)(nil).use(w) }, queues: []string{nestPath, nestRWPath}, deletable: nestPath}
 }
 
 func (*nests) mutex(a *actor) *reentrant.Mutex {
