@@ -72,8 +72,7 @@ func (x *Slots) check(t slotTerms) error {
 //
 // It blocks until a slot is free; waiters get one in the order in which the servers queued them. If the path belongs to
 // another type, or has another number of slots, the error is zksync.ErrMisuse. If a part of the nodes was removed, it is
-// zksync.ErrBroken. It costs three requests if a slot is free and
-// nobody waits; one more the first time of an object; and the first use of a path a few more.
+// zksync.ErrBroken. It costs three requests if a slot is free and nobody waits, and more at the first use.
 func (x *Slots) Acquire(ctx context.Context) (slot int, l *zksync.Lease, err error) {
 	got, err := x.g.Get(ctx, false, func(ctx context.Context, lost func(*queue.Ticket)) (*queue.Ticket, error) {
 		t, n, err := x.obtain(ctx)

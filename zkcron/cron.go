@@ -118,12 +118,11 @@ func (c *Cron) At(name, spec string, f Func, opts ...JobOption) {
 // It blocks until ctx ends or an error is permanent; then it ends the contexts of all functions that run, waits
 // until they have returned, and gives up all leases. It records the end of a tick whose function has succeeded before it
 // returns, and waits for that until the lease ends. If the session is
-// lost, the functions' contexts end, and Run queues again in the next session.
+// lost, the contexts end, and Run queues again in the next one.
 //
 // A job that other processes have with another schedule or other options waits until the last of them has stopped, and is
 // logged. [WithRevision] does not wait. A job that was registered wrongly is zksync.ErrMisuse.
-//
-// Requests: docs/cron.md has a table.
+// docs/cron.md has the requests.
 func (c *Cron) Run(ctx context.Context) error {
 	c.mu.Lock()
 	jobs, bad := c.jobs[:len(c.jobs):len(c.jobs)], c.bad

@@ -55,15 +55,13 @@ func (m *Mutex) openNode(t node.Token) string { return m.terms.Base + "/open-" +
 
 // LockContext waits until the lock is free, and takes it for the owner. The hold outlives ctx, the session and the process.
 //
-// Waiters are granted in the order in which the servers queued them. If ctx ends, a lock that may have been granted at that
-// instant is given back. After a lost session the call queues again, unless the
-// lock was granted in that session: then it returns that hold.
+// Waiters are granted in the order in which the servers queued them. If ctx ends, a lock that was granted at that
+// instant is given back. After a lost session the call queues again, unless that session got the lock: then it returns that hold.
 //
 // If the owner holds the lock, or the name is empty, longer than 1 KB or not UTF-8, the error is zksync.ErrMisuse. [Mutex.Resume]
 // is the way to a hold that the owner has; also to one that was granted just when its process died or closed its
 // session (the error then satisfies [zksync.Ambiguous]).
-//
-// Requests: docs/durable.md has a table.
+// docs/durable.md has the requests.
 func (m *Mutex) LockContext(ctx context.Context, owner string) (*Hold, error) {
 	a := &acquisition{attempt: attempt{m: m, owner: owner}}
 	return a.obtain(ctx, "lock", a.run)

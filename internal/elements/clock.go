@@ -30,12 +30,12 @@ func (c *clock) now(e *zkconn.Epoch) (now int64, ok bool) {
 	return c.then + time.Since(c.since).Milliseconds(), true
 }
 
-// slow is how long the answer takes that tells the time if it had to wait: for a connection, or for a server that lags. Then the time
-// that it tells is past, and every element would come late by that.
+// slow is from when on an answer with the time is too old: it waited for a connection, or for a server that lags. With such a time
+// every element would come late.
 const slow = 250 * time.Millisecond
 
-// known is the clock as it was asked last, if that tells the time. It costs one request a minute, if anybody needs it, and one more after
-// a slow answer: mostly what that has waited for is over.
+// known returns the clock. It asks the leader at most once a minute, and once more after a slow answer: what delayed that is
+// mostly over.
 func (q *Queue) known(ctx context.Context, e *zkconn.Epoch) (*clock, error) {
 	q.mu.Lock()
 	c := q.clock

@@ -42,7 +42,7 @@ func (q *Queue) gone(name string) {
 // The servers count in Cversion each node that is made in a directory, and each that is deleted. What this object has removed
 // of the listing it has removed since. This server knows of that: the caller has made its place in line in this session, after the
 // answers to those removals. If nothing else was counted, nothing else has changed, in whichever session. But past the
-// last sequence number nothing that is made is counted, so Cversion tells nothing.
+// last sequence number nothing that is made is counted, so Cversion proves nothing.
 func (q *Queue) recall(ctx context.Context, e *zkconn.Epoch, changes *record.Listener) (now zkconn.Listing, ok bool, err error) {
 	q.mu.Lock()
 	m := q.memory

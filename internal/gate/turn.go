@@ -15,18 +15,18 @@ import (
 )
 
 // Turn is a gate for records that must leave nothing when they are removed, or that older versions have made: it needs no node
-// while nobody is refused. It is that of one call, and not safe for use by many goroutines.
+// while no change is refused. A Turn serves one call, and is not safe for use by many goroutines.
 //
-// The gate is closed while its node exists. Each change makes and deletes that in its transaction, so the servers refuse it while
-// the gate is closed. Whoever is refused for that, or was refused twice because the record had changed, queues. Whoever has the
-// turn makes one more attempt. If that is refused, too, it closes the gate, reads, and makes its change; nobody else makes one, so
-// it is not refused. So every call ends as with a [Gate], with the same exceptions.
+// The gate is closed while its node exists. Each change creates and deletes the node in its transaction, so the servers refuse the
+// change while the gate is closed. A call queues if the gate was closed, or if its change was refused twice because the record had
+// changed. In its turn it makes one more attempt. If that is refused, too, it closes the gate, reads, and makes its change; no other
+// call makes one, so this one is not refused. So every call ends as with a [Gate], with the same exceptions.
 //
-// To close the gate at once would be right as well. But whoever finds it closed queues, and finds others in the queue when its turn
-// comes. So once closed the gate would stay so, and even those who are in nobody's way would wait for each other.
+// Closing the gate at the first attempt would be right as well. But each call that finds it closed queues, and then finds others in
+// the queue. So the gate would stay closed, and calls that do not disturb each other would wait for each other.
 //
-// The node is ephemeral. The next that has the turn takes one that is left over for its own; and if somebody else deletes it, changes
-// may be refused once more. For the gate is for progress only, here too.
+// The node is ephemeral. If one is left over, the next call that has the turn uses it. If it is deleted externally, changes
+// may be refused once more: the gate is for progress only, here too.
 type Turn struct {
 	Node string       // the gate, beside the record
 	Line *queue.Queue // of the function Line
@@ -37,7 +37,7 @@ type Turn struct {
 	closed  bool          // the gate, by this call
 }
 
-// Line is a queue for the turn, below base. It is not made, and nobody enters it, while the node exists is missing.
+// Line makes q a queue for the turn, below base. Its directory and its entries are only created while the node at the path exists is there.
 func Line(q *queue.Queue, base, exists string) *queue.Queue {
 	q.Base, q.Check = base, func() []any { return []any{&zk.CheckVersionRequest{Path: exists, Version: -1}} }
 	return q
@@ -69,7 +69,7 @@ func (t *Turn) IsOthers(ops []any, err error) bool {
 func (t *Turn) Queue() { t.refused = refusals }
 
 // Refused says that the change was refused because the record had changed. If that was in the turn, the next Take closes the gate;
-// also if this call had closed it before, since then somebody has opened it.
+// also if this call had closed it before, since then the gate was opened.
 func (t *Turn) Refused() { t.refused, t.late, t.closed = t.refused+1, t.place != nil, false }
 
 // Mine reports whether this call has the turn.

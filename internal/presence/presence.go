@@ -175,8 +175,8 @@ func (p *Presence) exit(ctx context.Context, st *Stay) error {
 	}
 }
 
-// remove removes the node, unless it is that of another. When the connection is lost, somebody may have removed ours, and another
-// may have made his. So nothing is sent on the next connection before a look has told whose the node is.
+// remove removes the node if it is ours. While the connection was lost, our node may have been removed, and another process may have
+// created its own. So on the next connection look comes first.
 func (p *Presence) remove(ctx context.Context, st *Stay) error {
 	p.mu.Lock()
 	link, version := st.link, st.version

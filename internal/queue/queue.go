@@ -157,8 +157,7 @@ var ErrGone = node.ErrGone
 //   - Session loss, or entry deleted by others: queues again, at the tail. If that happens after the
 //     grant, lost is called instead, once. It must not block. From then on the ticket must not be used.
 //   - Errors: that of ctx, or one that another attempt would not change. No ticket is held then.
-//   - Requests: 1 when nobody queues; 3 behind one entry (the entry, a listing, the
-//     watches), 4 behind several (a second listing), 3 in a crowd, and 0 after the departure.
+//   - Requests: 1 if the queue is empty; 3 behind one entry, 4 behind several, 3 in a crowd, and 0 after the departure.
 func (q *Queue) Obtain(ctx context.Context, lost func(*Ticket)) (*Ticket, error) {
 	return q.ObtainFrom(ctx, lost, nil)
 }

@@ -14,7 +14,7 @@ import (
 
 // Downgrade turns a write lease into a read lease in one transaction: it makes a read node with the
 // sequence number of the write node, and removes the write node. So no later writer
-// gets in between. The idea and the layout of the nodes are those of Curator's InterProcessReadWriteLock, which needs two requests.
+// gets in between. Idea and nodes come from Curator's InterProcessReadWriteLock, which needs two requests.
 //
 // The token of the new lease keeps the zxid of the write node, with the next Seq: the zxid of the read node
 // would be greater than that of writers that queue behind it.

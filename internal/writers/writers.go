@@ -64,10 +64,9 @@ type writer struct {
 // those of ops; they are nil if the change was applied, but the answer was lost. If the servers refused the change, the
 // error is a *zkconn.TxnError with the index in ops, and the change will not be applied later, either.
 //
-// If dir does not exist, the error is zk.ErrNoNode, and nothing was changed. But if a request was lost and the caller then makes
-// dir, a late copy may yet be applied: so ops must be such as the servers refuse then, or whoever reads first. If the outcome cannot be found
-// out, because ctx or the session ended, the error satisfies errs.Ambiguous. Without that mark, zkconn.ErrOver says that
-// nothing was changed, and that the caller may try again in the next session.
+// If dir does not exist, the error is zk.ErrNoNode. If the caller then creates dir, a late copy of a lost request may be applied:
+// the servers must refuse ops then. If ctx or the session ends before the outcome is known, the error satisfies errs.Ambiguous.
+// Otherwise zkconn.ErrOver means that nothing was changed.
 //
 // It costs one request, and one more if a request with a lost answer was refused when it was sent again.
 func (ws *Writers) Apply(ctx context.Context, e *zkconn.Epoch, dir string, acl []zk.ACL, ops ...any) ([]zk.MultiResponse, error) {
