@@ -170,6 +170,10 @@ func (g *WaitGroup) end(ctx context.Context, e *zkconn.Epoch) error {
 				continue
 			}
 			over, err := g.remove(ctx, e, r)
+			if errors.Is(err, errLeft) {
+				mine = r.closed
+				continue // without a pause: nobody joins the queue of a round that is over
+			}
 			mine = !record.Conflict(err) // also if the answer was lost: the transaction may have been applied
 			switch {
 			case !mine:
@@ -201,13 +205,18 @@ func (g *WaitGroup) remains(ctx context.Context, e *zkconn.Epoch) (*remains, err
 	return &remains{round: max(open, round), ids: ids, closed: open == 0}, nil
 }
 
+// errLeft means that a call left the queue for the turn while remove was to remove its entry. It is no sign of another
+// process that removes the records.
+var errLeft = errors.New("an entry of the queue is gone")
+
 // remove makes the next transaction for a round that is over. over tells that it was the last one.
 func (g *WaitGroup) remove(ctx context.Context, e *zkconn.Epoch, r *remains) (over bool, err error) {
 	var ops []any
 	t := deaths{Round: r.round}
 	now := r.ids[:min(len(r.ids), g.recordsAtOnce())]
 	over = len(now) == len(r.ids)
-	if over || r.closed {
+	removes := over || r.closed
+	if removes {
 		if ops, t.Dead, err = g.removeRecords(ctx, e, now); err != nil {
 			return false, err
 		}
@@ -226,6 +235,11 @@ func (g *WaitGroup) remove(ctx context.Context, e *zkconn.Epoch, r *remains) (ov
 		ops = append(ops, deletes(g.members(), g.round())...) // the servers refuse this if there are other records
 	}
 	_, err = e.StartMulti(ops...).Wait(ctx, e)
+	for i, id := range now {
+		if removes && queues(id) && record.RefusedAt(err, i, zk.ErrNoNode) {
+			return false, errLeft
+		}
+	}
 	return over && err == nil, err
 }
 

@@ -140,8 +140,17 @@ func (r *account) member(dead bool) Member {
 	return Member{Owner: node.Decode(owner.Encode()).Owner, N: r.left(), Dead: dead}
 }
 
+// queues reports whether a name among the records is an entry of the queue for the turn.
+func queues(id string) bool {
+	_, ok := queue.ParseEntry(id)
+	return ok
+}
+
 // read reads a record, nil if there is none or the data is not that of a record.
 func (g *WaitGroup) read(ctx context.Context, e *zkconn.Epoch, id string) (*account, error) {
+	if queues(id) {
+		return nil, nil
+	}
 	data, stat, err := e.Get(ctx, g.record(id))
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil

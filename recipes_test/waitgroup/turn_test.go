@@ -2,11 +2,13 @@ package waitgroup_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/proving"
@@ -70,4 +72,34 @@ func TestARoundThatEndsInATurnIsRemoved(t *testing.T) {
 		require.NoError(t, call.Err)
 		require.ErrorIs(t, done.Err, zksync.ErrBroken)
 	})
+}
+
+// Those that queue for the turn leave while the round is removed, each between the look of the process that removes it and its
+// transaction. They are no records, so nobody else is removing these.
+func TestARoundEndsBesideThoseThatLeaveTheQueueInIt(t *testing.T) {
+	for _, queued := range []int{5, 40} { // in one transaction, and in several
+		t.Run(fmt.Sprint(queued), func(t *testing.T) {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				s, done := v.Session(), zkwaitgroup.New(v.Session(), "/far")
+				require.NoError(t, done.AddContext(t.Context(), 1))
+				for i := range queued {
+					v.Server.Create(fmt.Sprintf("/far/round/members/_c_%08d-0000-4000-8000-000000000000-lock-%010d", i, i), nil, zk.FlagEphemeral, s.ID())
+				}
+				left := 0
+				v.Server.InterceptFunc(func(q *zktest.Request) (verdict zktest.Verdict) {
+					if q.Op == zktest.Multi && strings.Contains(q.Path, "-lock-") && left < queued-1 {
+						left++
+						v.Server.DeleteAll(q.Path)
+					}
+					return verdict
+				})
+				start := time.Now()
+				require.NoError(t, done.DoneContext(t.Context()))
+				require.NoError(t, done.WaitContext(t.Context()))
+				require.Equal(t, queued-1, left)
+				require.Zero(t, time.Since(start))
+				require.False(t, v.Exists("/far/round"))
+			})
+		})
+	}
 }
