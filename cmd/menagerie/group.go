@@ -46,9 +46,9 @@ func (a *app) groupJoinCommand() *cobra.Command {
 
 With --items the items, one a line, are divided among all members that do the same. Those of this
 member are in the file of --assign, one a line. It is written anew (by a rename) whenever they
-change. Then CMD gets SIGHUP: trap it, or it ends CMD. At the start the file is empty. An item is
-in one such file at a time, as long as CMD has stopped with an item within --grace of its
-disappearance; then it may be given to another member.`,
+change. Then CMD gets SIGHUP: trap it in the first second, or it ends CMD. During that second the
+file is empty. An item is in one such file at a time, as long as CMD has stopped with an item within
+--grace of its disappearance; then it may be given to another member.`,
 		Example: `  menagerie group join /groups/api --id "$(uname -n)" --data "$(uname -n):80" -- sleep 1`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if len(args) == 0 {
@@ -124,6 +124,10 @@ func (a *app) runMember(g *zkgroup.Group, m *zkgroup.Membership, o groupOptions,
 	ended := make(chan error, 1)
 	if len(items) > 0 {
 		go func() {
+			select { // else SIGHUP could come before CMD traps it
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+			}
 			ended <- g.Assign(ctx, m, items, func(ctx context.Context, item string, l *zksync.Lease) error {
 				return mine.own(ctx, c, item, l, o.grace)
 			})

@@ -57,7 +57,7 @@ func TestAMemberIsInTheGroupAgainWhenItsNodeWasRemoved(t *testing.T) {
 	require.Equal(t, 143, p.wait())
 }
 
-// The worker notes each change of its file; the second one dies with no time to give anything up.
+// The worker needs a moment to begin. It notes each change of its file; the second one dies with no time to give anything up.
 func TestTheItemsAreDividedAmongTheMembersInTheirFiles(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -68,7 +68,7 @@ func TestTheItemsAreDividedAmongTheMembersInTheirFiles(t *testing.T) {
 	files := map[string]string{"one": filepath.Join(dir, "one"), "two": filepath.Join(dir, "two")}
 	worker := func(id string) *program {
 		p := start(t, "group", "join", "/g", "--id", id, "--items", list, "--assign", files[id], "--grace", "50ms", "--timeout", "3s", "--servers", s.addr,
-			"--", "sh", "-c", `trap 'echo changed' HUP; trap 'exit 3' TERM; echo "begins $(cat "$0")."; while :; do sleep 0.01; done`, files[id])
+			"--", "sh", "-c", `sleep 0.2; trap 'echo changed' HUP; trap 'exit 3' TERM; echo "begins $(cat "$0")."; while :; do sleep 0.01; done`, files[id])
 		p.prints("begins .")
 		return p
 	}

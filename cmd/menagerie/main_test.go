@@ -175,7 +175,7 @@ func (p *program) signal(sig os.Signal) {
 func (p *program) prints(text string) {
 	p.t.Helper()
 	require.Eventually(p.t, func() bool { return strings.Contains(p.stdout.String(), text) }, patience, pause,
-		"%q is not printed; stdout: %s stderr: %s", text, p.stdout.String(), p.stderr.String())
+		"%q is not printed; stdout: %s stderr: %s", text, lazy{&p.stdout}, lazy{&p.stderr})
 }
 
 // failed checks exit code and that the complaint is one line, with all the fragments in it. Before it
