@@ -171,8 +171,7 @@ func (g *WaitGroup) end(ctx context.Context, e *zkconn.Epoch) error {
 			}
 			over, err := g.remove(ctx, e, r)
 			if errors.Is(err, errLeft) {
-				mine = r.closed
-				continue // without a pause: nobody joins the queue of a round that is over
+				return record.ErrAgain
 			}
 			mine = !record.Conflict(err) // also if the answer was lost: the transaction may have been applied
 			switch {
