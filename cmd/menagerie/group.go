@@ -109,7 +109,11 @@ func (a *app) runGroup(ctx context.Context, o groupOptions) error {
 
 // runMember runs CMD, and tells it its items.
 func (a *app) runMember(g *zkgroup.Group, m *zkgroup.Membership, o groupOptions, items []string, program string, signals <-chan os.Signal) error {
-	mine := &assigned{file: o.assign}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ready, stop := context.WithTimeout(ctx, time.Second)
+	defer stop()
+	mine := &assigned{file: o.assign, ready: ready.Done()}
 	if o.assign != "" {
 		if err := mine.write(); err != nil {
 			return failure("%v", err)
@@ -119,15 +123,9 @@ func (a *app) runMember(g *zkgroup.Group, m *zkgroup.Membership, o groupOptions,
 	if err != nil {
 		return cannotRun(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
 	ended := make(chan error, 1)
 	if len(items) > 0 {
 		go func() {
-			select { // else SIGHUP could come before CMD traps it
-			case <-time.After(time.Second):
-			case <-ctx.Done():
-			}
 			ended <- g.Assign(ctx, m, items, func(ctx context.Context, item string, l *zksync.Lease) error {
 				return mine.own(ctx, c, item, l, o.grace)
 			})
@@ -161,7 +159,8 @@ func (a *app) runMember(g *zkgroup.Group, m *zkgroup.Membership, o groupOptions,
 
 // assigned is the items of this member, and the file in which CMD finds them.
 type assigned struct {
-	file string
+	file  string
+	ready <-chan struct{} // closed when CMD has had time to trap SIGHUP
 
 	mu    sync.Mutex
 	items []string
@@ -196,6 +195,11 @@ var errGivenUp = errors.New("the item is given up")
 
 // own has CMD work on an item until ctx ends.
 func (a *assigned) own(ctx context.Context, c *child.Child, item string, l *zksync.Lease, grace time.Duration) error {
+	select {
+	case <-a.ready:
+	case <-ctx.Done():
+		return errGivenUp
+	}
 	err := a.change(c, func() { a.items = append(a.items, item); slices.Sort(a.items) })
 	if err != nil {
 		return zkgroup.Stop(err) // the next attempt would find the same
