@@ -52,6 +52,7 @@ func NewSlots(s *zksync.Session, path string, n int, opts ...zksync.Option) *Slo
 	if at.Misuse() == nil {
 		x.taken = at.Queue("/"+layout.Slots+"/taken", queue.KindLock)
 		x.terms.Base, x.terms.ACL, x.terms.Type, x.terms.Keys = at.Full(path)+"/"+layout.Slots, at.ACL(), layout.Slots, []string{"slots"}
+		x.g.Queue().Base = x.terms.Base
 		x.terms.First = func() (slotTerms, []string) { return slotTerms{n}, []string{x.taken.Dir} }
 		x.terms.Check = x.check
 	}
@@ -96,6 +97,17 @@ func (x *Slots) obtain(ctx context.Context) (t *queue.Ticket, slot int, err erro
 	}
 	for pace := (node.Pace{Free: 1}); ; {
 		first, err := x.g.Queue().Obtain(ctx, (*queue.Ticket).Forget)
+		if errors.As(err, new(*node.Refused)) { // somebody has removed the whole record
+			err = x.g.At().In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+				if _, err := x.terms.Read(ctx, e); err != nil {
+					return err
+				}
+				return pace.Rest(ctx, e)
+			})
+			if err == nil {
+				continue
+			}
+		}
 		if err != nil {
 			return nil, 0, err
 		}

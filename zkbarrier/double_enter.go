@@ -115,7 +115,7 @@ func (b *DoubleBarrier) arriveOnce(ctx context.Context, e *zkconn.Epoch, s *part
 	s.epoch, s.round, s.since, s.left, s.dead = e, 0, e.Seen(), false, false
 	s.uuid, s.tries = node.NewUUID(), 0
 	n, err := node.Make(ctx, e, node.Spec{
-		Dir: b.parties(), ACL: b.at.ACL(), Flags: zk.FlagEphemeral, Data: b.at.Owner,
+		Dir: b.parties(), Base: b.base(), ACL: b.at.ACL(), Flags: zk.FlagEphemeral, Data: b.at.Owner,
 		UUID: s.uuid, KeepDuplicates: true,
 		Name: func(uuid string) string {
 			name := node.Prefix(uuid) + "-party"

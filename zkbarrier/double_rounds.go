@@ -61,7 +61,9 @@ func (b *DoubleBarrier) learn(ctx context.Context, e *zkconn.Epoch) (dir *zk.Sta
 		if err := pace.Rest(ctx, e); err != nil { // not after it is made: it is empty then, and may be removed
 			return nil, false, err
 		}
-		if err := node.MakeDir(ctx, e, b.parties(), b.at.ACL()); err != nil {
+		// Not with the directories above: somebody may have removed the base node, which has the terms.
+		_, err = record.Transact(ctx, e, &zk.CreateRequest{Path: b.parties(), Acl: b.at.ACL()})
+		if err != nil && !record.Conflict(err) {
 			return nil, false, err
 		}
 	}

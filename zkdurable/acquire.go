@@ -119,6 +119,9 @@ func (a *acquisition) queue(ctx context.Context, v record.Version[state]) error 
 		get = a.m.q.Try
 	}
 	t, err := get(ctx, func(*queue.Ticket) { lost(errTurn) })
+	if errors.As(err, new(*node.Refused)) {
+		return errTurn // somebody has removed the record
+	}
 	if err != nil {
 		return err
 	}

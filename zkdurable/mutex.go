@@ -44,6 +44,7 @@ func NewMutex(s *zksync.Session, path string, opts ...zksync.Option) *Mutex {
 	at := session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...)
 	m := &Mutex{path: path, at: at, q: at.Queue("/"+layout.Durable+"/queue", queue.KindLock)}
 	m.terms.Base, m.terms.ACL, m.terms.Type = at.Full(path)+"/"+layout.Durable, at.ACL(), layout.Durable
+	m.q.Base = m.terms.Base
 	m.terms.Keys, m.terms.Check = []string{"hold"}, func(state) error { return nil }
 	m.terms.First = func() (state, []string) { return state{}, []string{m.q.Dir, m.writers()} }
 	return m

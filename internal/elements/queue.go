@@ -56,6 +56,7 @@ func New(at *session.Access, capacity int) *Queue {
 		Takers: at.Queue(sub+"/takers", queue.KindLock), Putters: at.Queue(sub+"/putters", queue.KindLock),
 	}
 	q.terms.Base, q.terms.ACL, q.terms.Type, q.terms.Keys = at.Full(at.Path)+sub, at.ACL(), layout.Queue, []string{"capacity"}
+	q.Takers.Base, q.Putters.Base = q.terms.Base, q.terms.Base
 	q.terms.First = func() (terms, []string) {
 		return terms{Capacity: capacity}, []string{q.dir("elements"), q.dir("claims"), q.dir("takers"), q.dir("putters"), q.dir("writers")}
 	}
@@ -87,7 +88,13 @@ func (q *Queue) InNew(ctx context.Context, op string, f func(ctx context.Context
 		if err != nil {
 			return err
 		}
-		return f(ctx, e, made)
+		if err = f(ctx, e, made); errors.As(err, new(*node.Refused)) { // of an entry in a line
+			err = errRemoved
+		}
+		if errors.Is(err, errRemoved) {
+			q.terms.Forget() // if all was removed, the next call makes it anew
+		}
+		return err
 	}))
 }
 

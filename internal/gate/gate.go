@@ -39,6 +39,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -84,6 +85,10 @@ func (p *Pass) Next(ctx context.Context, e *zkconn.Epoch, alone bool) (in *zkcon
 				return e, anew, nil
 			}
 			others, err := p.queue(ctx)
+			if errors.As(err, new(*node.Refused)) { // somebody has removed the record, and the attempt makes it anew
+				p.refused, p.shut = 0, false
+				return e, true, nil
+			}
 			if err != nil {
 				return e, false, err
 			}

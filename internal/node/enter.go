@@ -17,7 +17,7 @@ import (
 // Spec says what node to make, and how.
 type Spec struct {
 	Dir   string                   // on the servers; made when it is missing
-	Base  string                   // a node above Dir with data of its own, which is not made; "" for none. If it may be missing, Before checks it
+	Base  string                   // a node above Dir with data of its own, which is not made; "" for none. If it is missing, the error is a *Refused
 	Name  func(uuid string) string // the name up to its sequence number; it begins with [Prefix] of the uuid
 	Data  func() []byte            // the data; called for every attempt
 	ACL   []zk.ACL
@@ -103,7 +103,11 @@ func Make(ctx context.Context, e *zkconn.Epoch, s Spec) (*Node, error) {
 		}
 		if errors.Is(err, errNoDir) {
 			// No pause comes between this and the next attempt: in it somebody may remove the directory, which is empty.
-			if err := makeDir(ctx, e, s.Base, s.Dir, s.ACL); err != nil && !(s.Base != "" && errors.Is(err, zk.ErrNoNode)) {
+			err := makeDir(ctx, e, s.Base, s.Dir, s.ACL)
+			if s.Base != "" && errors.Is(err, zk.ErrNoNode) {
+				return nil, &Refused{Err: err}
+			}
+			if err != nil {
 				return nil, err
 			}
 		}

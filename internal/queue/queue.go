@@ -19,7 +19,7 @@ type Queue struct {
 	Client *zkconn.Client
 	Logger *slog.Logger
 	Dir    string                     // on the servers; made when it is missing
-	Base   string                     // a node above Dir that is not made, and that Check checks; "" for none
+	Base   string                     // a node above Dir that is not made; "" for none. Without it the error is a *node.Refused
 	Shown  string                     // the same directory as users know it, for logs and listings
 	Kind   Kind                       // of the entries that are made
 	Weight int64                      // how many permits they ask for; 1 for the other kinds

@@ -62,6 +62,13 @@ func (t *Terms[T]) Known(ctx context.Context, e *zkconn.Epoch) (Version[T], erro
 	return t.Read(ctx, e)
 }
 
+// Forget has the next call of Known read the terms.
+func (t *Terms[T]) Forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.known = nil
+}
+
 // Became records that the terms have changed to to. from is their number before the change: if this object knows
 // another number, it has read something else meanwhile, and keeps that.
 func (t *Terms[T]) Became(from int32, to Version[T]) {

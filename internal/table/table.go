@@ -89,6 +89,7 @@ func New(at *session.Access, kind string) *Table {
 	t.turns = at.Queue("/"+kind+"/queue", queue.KindLock)
 	t.terms.Base, t.terms.ACL = at.Full(at.Path)+"/"+kind, at.ACL()
 	t.terms.Type, t.terms.Keys = kind, []string{"buckets"}
+	t.turns.Base = t.terms.Base
 	t.terms.First = func() (terms, []string) { return terms{newBuckets}, []string{t.writers(), t.buckets()} }
 	t.terms.Check = func(n terms) error {
 		if n.Buckets < 1 || n.Buckets > mostBuckets {

@@ -2,7 +2,6 @@ package types_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -152,33 +151,4 @@ func TestThoseInNobodysWayDoNotQueue(t *testing.T) {
 		require.Greater(t, calls, int64(20*450), "each call waits for nothing but its own request")
 		require.Less(t, float64(v.Server.Requests()-requests), 1.1*float64(calls))
 	})
-}
-
-// The queue for the turn is below the node with the terms. Whoever queues must not make that, without data.
-func TestAMeetingPointThatIsRemovedIsNotMadeByItsQueue(t *testing.T) {
-	for kind, use := range map[string]user{
-		"phaser": registers(), "barrier": meets(1), "double barrier": double(1),
-	} {
-		t.Run(kind, func(t *testing.T) {
-			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-				ctx, stop := context.WithCancel(t.Context())
-				defer stop()
-				for i := range 6 {
-					s := v.Session()
-					call := use(s)
-					v.Server.Delay(s.ID(), time.Duration(i)*4*time.Millisecond, time.Duration(i)*4*time.Millisecond)
-					go func() {
-						for ctx.Err() == nil {
-							assert.NotContains(t, fmt.Sprint(call(ctx)), "the data of the node")
-							time.Sleep(time.Millisecond)
-						}
-					}()
-				}
-				for i := range 50 {
-					time.Sleep(100*time.Millisecond + time.Duration(i)*time.Millisecond)
-					v.Server.DeleteAll("/far")
-				}
-			})
-		})
-	}
 }
