@@ -87,14 +87,21 @@ func (m *Membership) enter(ctx context.Context, e *zkconn.Epoch, data []byte) er
 	if err := m.g.known(ctx, e); err != nil {
 		return err
 	}
-	err := m.g.apply(ctx, e, m.g.create(m.p.Node, data, zk.FlagEphemeral))
-	switch {
-	case record.RefusedAt(err, 0, zk.ErrNodeExists):
-		return presence.ErrTaken
-	case record.RefusedAt(err, 0, zk.ErrNoNode):
-		return errRemoved
+	for again := false; ; again = true {
+		err := m.g.apply(ctx, e, m.g.create(m.p.Node, data, zk.FlagEphemeral))
+		switch {
+		case record.RefusedAt(err, 0, zk.ErrNodeExists):
+			return presence.ErrTaken
+		case record.RefusedAt(err, 0, zk.ErrNoNode):
+			err = errRemoved
+		}
+		if err != errRemoved || again {
+			return err
+		}
+		if _, err := m.g.terms.Read(ctx, e); err != nil { // makes the group anew if all of it was removed
+			return err
+		}
 	}
-	return err
 }
 
 // ID is the member's ID.

@@ -167,6 +167,7 @@ func (p *Presence) exit(ctx context.Context, st *Stay) error {
 		}
 		p.mu.Lock()
 		p.stays = err
+		st.link = -1 // look first: the node may have been removed, together with what its removal needs
 		p.changed()
 		p.mu.Unlock()
 		if err := pace.Rest(ctx, st.Epoch); err != nil {
