@@ -75,12 +75,19 @@ func again(ctx context.Context, e *zkconn.Epoch, free int, f func() error) error
 // inLine runs f, as again does, when the caller is the first in a line. f must be safe if another is the first as well: the
 // node of the first may be removed by hand.
 func inLine(ctx context.Context, e *zkconn.Epoch, line *queue.Queue, free int, f func() error) error {
-	t, err := line.Obtain(ctx, func(*queue.Ticket) {})
-	if err != nil {
-		return err
+	for {
+		t, err := line.Obtain(ctx, func(*queue.Ticket) {})
+		if err == nil {
+			err = inTurn(ctx, e, t, free, f)
+		}
+		if !errors.Is(err, errLine) {
+			return err
+		}
 	}
-	return inTurn(ctx, e, t, free, f)
 }
+
+// errLine means that somebody has removed the caller's node in a line, and others are quicker.
+var errLine = errors.New("the place in the line is gone")
 
 // attempts is how often a call that does not wait for elements tries until it stands in line.
 const attempts = 5
@@ -105,20 +112,28 @@ func (q *Queue[T]) persist(ctx context.Context, e *zkconn.Epoch, f func() error)
 		cancel()
 		switch {
 		case err == nil:
-			return inTurn(ctx, e, t, 2, f)
+			if err = inTurn(ctx, e, t, 2, f); !errors.Is(err, errLine) {
+				return err
+			}
 		case ctx.Err() != nil || waiting.Err() == nil:
 			return err
 		}
 	}
 }
 
-// inTurn is inLine with the ticket of the first in line.
+// inTurn is inLine with the ticket of the first in line, until the place is lost: errLine.
 func inTurn(ctx context.Context, e *zkconn.Epoch, t *queue.Ticket, free int, f func() error) error {
 	if t.Epoch != e {
 		t.Leave(0)
 		return zkconn.ErrOver // what the caller knows is of another session
 	}
-	err := again(ctx, e, free, f)
+	err := again(ctx, e, free, func() error {
+		err := f()
+		if errors.Is(err, elements.ErrAgain) && t.Over() {
+			return errLine
+		}
+		return err
+	})
 	if err == nil {
 		t.Leave(queue.Unawaited)
 	} else {
