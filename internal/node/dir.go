@@ -12,11 +12,11 @@ import (
 // MakeDir creates a directory and its parents. It tries the leaf first, because mostly only the
 // leaf is missing. They are containers, so that the servers remove them when they are empty.
 func MakeDir(ctx context.Context, e *zkconn.Epoch, dir string, acl []zk.ACL) error {
-	return makeDir(ctx, e, "", dir, acl)
+	return MakeDirBelow(ctx, e, "", dir, acl)
 }
 
-// makeDir is MakeDir, but base, a directory above, is not made: if it is missing, the error is zk.ErrNoNode.
-func makeDir(ctx context.Context, e *zkconn.Epoch, base, dir string, acl []zk.ACL) error {
+// MakeDirBelow is MakeDir, but base, a directory above, is not made: if it is missing, the error is zk.ErrNoNode.
+func MakeDirBelow(ctx context.Context, e *zkconn.Epoch, base, dir string, acl []zk.ACL) error {
 	for pace, made := (Pace{}), (Pace{Free: 1}); ; {
 		if err := e.Await(ctx); err != nil {
 			return err
@@ -36,7 +36,7 @@ func makeDir(ctx context.Context, e *zkconn.Epoch, base, dir string, acl []zk.AC
 			if err := made.Rest(ctx, e); err != nil { // no pause the first time; if the parent is gone again, there is one
 				return err
 			}
-			if err := makeDir(ctx, e, base, parent, acl); err != nil {
+			if err := MakeDirBelow(ctx, e, base, parent, acl); err != nil {
 				return err
 			}
 		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):

@@ -103,7 +103,7 @@ func Make(ctx context.Context, e *zkconn.Epoch, s Spec) (*Node, error) {
 		}
 		if errors.Is(err, errNoDir) {
 			// No pause comes between this and the next attempt: in it somebody may remove the directory, which is empty.
-			err := makeDir(ctx, e, s.Base, s.Dir, s.ACL)
+			err := MakeDirBelow(ctx, e, s.Base, s.Dir, s.ACL)
 			if s.Base != "" && errors.Is(err, zk.ErrNoNode) {
 				return nil, &Refused{Err: err}
 			}
