@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/presence"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -87,7 +89,7 @@ func (m *Membership) enter(ctx context.Context, e *zkconn.Epoch, data []byte) er
 	if err := m.g.known(ctx, e); err != nil {
 		return err
 	}
-	for again := false; ; again = true {
+	for pace, more := (node.Pace{Free: 1, First: 20 * time.Millisecond}), 5; ; more-- {
 		err := m.g.apply(ctx, e, m.g.create(m.p.Node, data, zk.FlagEphemeral))
 		switch {
 		case record.RefusedAt(err, 0, zk.ErrNodeExists):
@@ -95,7 +97,10 @@ func (m *Membership) enter(ctx context.Context, e *zkconn.Epoch, data []byte) er
 		case record.RefusedAt(err, 0, zk.ErrNoNode):
 			err = errRemoved
 		}
-		if err != errRemoved || again {
+		if err != errRemoved || more == 0 {
+			return err
+		}
+		if err := pace.Rest(ctx, e); err != nil { // perhaps somebody is removing it, one node after the other
 			return err
 		}
 		if _, err := m.g.terms.Read(ctx, e); err != nil { // makes the group anew if all of it was removed
