@@ -75,12 +75,15 @@ func again(ctx context.Context, e *zkconn.Epoch, free int, f func() error) error
 // inLine runs f, as again does, when the caller is the first in a line. f must be safe if another is the first as well: the
 // node of the first may be removed by hand.
 func inLine(ctx context.Context, e *zkconn.Epoch, line *queue.Queue, free int, f func() error) error {
-	for {
+	for pace := (node.Pace{Free: 1}); ; {
 		t, err := line.Obtain(ctx, func(*queue.Ticket) {})
 		if err == nil {
 			err = inTurn(ctx, e, t, free, f)
 		}
 		if !errors.Is(err, errLine) {
+			return err
+		}
+		if err := pace.Rest(ctx, e); err != nil {
 			return err
 		}
 	}
@@ -129,7 +132,7 @@ func inTurn(ctx context.Context, e *zkconn.Epoch, t *queue.Ticket, free int, f f
 	}
 	err := again(ctx, e, free, func() error {
 		err := f()
-		if errors.Is(err, elements.ErrAgain) && t.Over() {
+		if errors.Is(err, elements.ErrAgain) && t.Over() && e.Cause() == nil {
 			return errLine
 		}
 		return err
