@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -83,8 +84,8 @@ func (c *barrierCall) refused(ctx context.Context, e *zkconn.Epoch, r *node.Refu
 		return nil, err
 	}
 	if r.Index == 1 && now == c.st { // the directory is missing in an open generation: somebody deleted it by hand
-		_, err := e.Create(ctx, c.b.dir(now.Generation), nil, 0, c.b.at.ACL())
-		if err != nil && !errors.Is(err, zk.ErrNodeExists) && !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent) {
+		_, err := record.Transact(ctx, e, &zk.CreateRequest{Path: c.b.dir(now.Generation), Acl: c.b.at.ACL()})
+		if err != nil && !record.Conflict(err) {
 			return nil, err
 		}
 	}

@@ -253,8 +253,8 @@ func (b *DoubleBarrier) outside(ctx context.Context, e *zkconn.Epoch, turn *gate
 		// The directory was the same before and after the last wait. So its round was open all the time, and yet its
 		// mark was gone: somebody removed the mark by hand.
 		if dir.Czxid == last {
-			_, err := e.Create(ctx, b.opened(last), nil, 0, b.at.ACL())
-			if err != nil && !errors.Is(err, zk.ErrNodeExists) && !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent) {
+			_, err := record.Transact(ctx, e, &zk.CreateRequest{Path: b.opened(last), Acl: b.at.ACL()})
+			if err != nil && !record.Conflict(err) {
 				return err
 			}
 		}

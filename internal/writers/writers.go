@@ -14,6 +14,7 @@ import (
 	"container/list"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -166,7 +167,7 @@ func (ws *Writers) keep(w *writer) (out []*writer) {
 }
 
 // errNoWriter means that the servers refused a change because the writer's node, or its directory, is not there.
-var errNoWriter = errors.New("the writer has no node")
+var errNoWriter = fmt.Errorf("%w: somebody has removed nodes below the path", errs.ErrBroken)
 
 func (w *writer) path() string { return w.dir + "/" + w.name }
 
