@@ -233,6 +233,10 @@ func (p *Presence) untilGone(ctx context.Context, st *Stay) error {
 			e.Unwatch(w)
 			return nil
 		}
+		if link != e.Connection() { // the node was perhaps seen on a later connection, of whose beginning nothing tells
+			w.Stop()
+			continue
+		}
 		p.saw(st, link, seen.Version)
 		look, stop := p.lookAfter(e)
 		select {
