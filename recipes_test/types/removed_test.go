@@ -3,6 +3,7 @@ package types_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -125,6 +126,37 @@ func TestATypeGoesOnWhenAllItsNodesWereRemoved(t *testing.T) {
 			})
 		})
 	}
+}
+
+// All nodes are removed when a slot is free, and before it is taken.
+func TestSlotsThatAreRemovedBeforeOneIsTakenAreMadeAnew(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		acquire := based["slots"](v.Session())
+		require.NoError(t, acquire(t.Context()))
+		var once sync.Once
+		v.Server.InterceptFunc(func(q *zktest.Request) (verdict zktest.Verdict) {
+			if q.Op == zktest.Multi && strings.Contains(q.Path, "/taken/") {
+				once.Do(func() { v.Server.DeleteAll("/far") })
+			}
+			return verdict
+		})
+		require.NoError(t, acquire(t.Context()))
+		require.NoError(t, based["slots"](v.Session())(t.Context()))
+	})
+}
+
+// One node after the other is removed, with pauses.
+func TestAMemberJoinsAGroupAnewThatIsRemovedStepByStep(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		m, err := zkgroup.New(v.Session(), "/far").Join(t.Context(), zkgroup.Member{ID: "a"})
+		require.NoError(t, err)
+		defer m.Leave(context.Background())
+		v.Server.DeleteAll("/far/zkgroup/members")
+		time.Sleep(20 * time.Millisecond)
+		v.Server.DeleteAll("/far")
+		v.Server.Wait(t, "the member", func() bool { return v.Exists("/far/zkgroup/members/a") })
+		require.NoError(t, m.SetData(t.Context(), []byte("b")))
+	})
 }
 
 // Somebody has removed a part of the nodes, and removes the rest while a party makes what is missing.
